@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "agent/sampler.h"
+#include "agent/sources.h"
+#include "agent/spool.h"
+#include "agent/uplink.h"
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "proto/base/loop.h"
+#include "proto/base/notify.h"
+
+#define AGENT_TELL_NS 60000000000ull  /* how often the counters are logged, if they changed */
+#define AGENT_DRAIN_LOOK_NS 20000000ull
+
+struct agent {
+	struct ls_agent_config config;
+	int argc;
+	char **argv;
+	struct ls_loop *loop;
+	struct ls_loop_timer *sample_timer, *tell_timer, *watchdog_timer, *drain_timer;
+	struct ls_sampler sampler;
+	struct ls_spool *spool;
+	struct ls_sources *sources;
+	struct ls_uplink *uplink;
+	uint64_t told_records, told_lost, told_bad;
+	uint64_t drain_until_ns;  /* 0: not ending */
+};
+
+static void
+agent_sample(void *arg)
+{
+	struct agent *a = arg;
+	uint64_t now = ls_loop_now(a->loop);
+	unsigned due = ls_sampler_due(&a->sampler, now);
+
+	if (due != 0)
+		ls_sources_read(a->sources, due, now);
+	ls_loop_timer_start(a->sample_timer, ls_sampler_wait_ns(&a->sampler, now), 0);
+}
+
+static void
+agent_fill(void *arg, struct ls_wire_report *r)
+{
+	struct agent *a = arg;
+
+	/* The rings once more, so that a step is told at the first beat after it. */
+	ls_sources_read(a->sources, 0, ls_loop_now(a->loop));
+	ls_sources_fill(a->sources, r);
+}
+
+static void
+agent_watchdog(void *arg)
+{
+	(void)arg;
+	(void)ls_notify_send("WATCHDOG=1"); /* without it the manager restarts us: its decision */
+}
+
+/* One line of counters, if anything happened since the last one. */
+static void
+agent_tell(void *arg)
+{
+	struct agent *a = arg;
+	const struct ls_step_stats *steps =
+		ls_source_step_get_stats(ls_sources_steps(a->sources));
+	const struct ls_spool_stats *spool = ls_spool_get_stats(a->spool);
+	const struct ls_uplink_stats *up = ls_uplink_get_stats(a->uplink);
+	uint64_t lost = steps->lost[LS_GAP_OVERRUN] + steps->lost[LS_GAP_INVALID] +
+		spool->dropped_records;
+	uint64_t bad = spool->refused_items + up->retries + up->rejects + up->bad_acks +
+		up->failures;
+
+	if (steps->records == a->told_records && lost == a->told_lost && bad == a->told_bad)
+		return;
+	a->told_records = steps->records;
+	a->told_lost = lost;
+	a->told_bad = bad;
+	ls_log(LS_LOG_INFO, "agent",
+		"records %llu, lost %llu (overwritten %llu, invalid %llu, spool full %llu); "
+		"items waiting %llu, refused %llu; spool %llu bytes; reports %llu, "
+		"acknowledged %llu, retried %llu, refused %llu, senseless %llu, "
+		"unanswered %llu; connections %llu",
+		(unsigned long long)steps->records, (unsigned long long)lost,
+		(unsigned long long)steps->lost[LS_GAP_OVERRUN],
+		(unsigned long long)steps->lost[LS_GAP_INVALID],
+		(unsigned long long)spool->dropped_records,
+		(unsigned long long)(ls_spool_next(a->spool) - 1 - ls_spool_acked(a->spool)),
+		(unsigned long long)spool->refused_items,
+		(unsigned long long)ls_spool_bytes(a->spool), (unsigned long long)up->reports,
+		(unsigned long long)up->acks, (unsigned long long)up->retries,
+		(unsigned long long)up->rejects, (unsigned long long)up->bad_acks,
+		(unsigned long long)up->failures, (unsigned long long)up->connects);
+}
+
+/* --- signals ----------------------------------------------------------------------- */
+
+static void
+agent_drain(void *arg)
+{
+	struct agent *a = arg;
+
+	if (ls_uplink_is_settled(a->uplink) || ls_loop_now(a->loop) >= a->drain_until_ns)
+		ls_loop_stop(a->loop);
+	else
+		ls_uplink_hurry(a->uplink);
+}
+
+static void
+agent_term(void *arg)
+{
+	struct agent *a = arg;
+	uint64_t now = ls_loop_now(a->loop);
+
+	if (a->drain_until_ns != 0) { /* asked twice: at once */
+		ls_loop_stop(a->loop);
+		return;
+	}
+	ls_log(LS_LOG_INFO, "agent", "ending: sending what is pending");
+	(void)ls_notify_send("STOPPING=1"); /* information only */
+	ls_loop_timer_stop(a->sample_timer);
+	ls_sources_read(a->sources, 0, now);
+	a->drain_until_ns = now + LS_DRAIN_NS;
+	ls_uplink_hurry(a->uplink);
+	ls_loop_timer_start(a->drain_timer, AGENT_DRAIN_LOOK_NS, AGENT_DRAIN_LOOK_NS);
+}
+
+static void
+agent_set_log_level(const struct ls_agent_config *c)
+{
+	enum ls_log_level level;
+
+	if (ls_log_level_parse(c->log_level, &level) == 0)
+		ls_log_set_level(level);
+}
+
+static void
+agent_hup(void *arg)
+{
+	struct agent *a = arg;
+	struct ls_agent_config c;
+	enum ls_conf_action action;
+	char err[LS_LOG_LINE_MAX_BYTES];
+	int argc;
+
+	if (ls_conf_load(&ls_agent_program, a->argc, a->argv, &c, &action, &argc, err,
+		    sizeof(err)) != 0) {
+		ls_log(LS_LOG_WARN, "agent", "%s: keeping the configuration as it was", err);
+		return;
+	}
+	agent_set_log_level(&c);
+	ls_uplink_set_beat(a->uplink, c.beat_ns);
+	ls_sampler_set_interval(&a->sampler, c.sample_interval_ns);
+	ls_log(LS_LOG_INFO, "agent", "configuration read again: beat, interval, log level");
+}
+
+/* --- life -------------------------------------------------------------------------- */
+
+static void
+agent_close(struct agent *a)
+{
+	ls_uplink_free(a->uplink);
+	ls_sources_close(a->sources);
+	ls_spool_close(a->spool);
+	ls_loop_timer_free(a->sample_timer);
+	ls_loop_timer_free(a->tell_timer);
+	ls_loop_timer_free(a->watchdog_timer);
+	ls_loop_timer_free(a->drain_timer);
+	ls_loop_free(a->loop);
+	free(a);
+}
+
+static int
+agent_open_spool(struct agent *a, const uint8_t boot[LS_BOOT_ID_BYTES])
+{
+	int rc = ls_spool_open(a->config.state_dir, a->config.spool_max_bytes, boot, &a->spool);
+
+	if (rc == -LS_EBUSY)
+		ls_log(LS_LOG_ERR, "agent",
+			"another lockstep-agent uses %s: give this one its own --state-dir",
+			a->config.state_dir);
+	else if (rc != 0)
+		ls_log(LS_LOG_ERR, "agent", "cannot use --state-dir %s: %s", a->config.state_dir,
+			ls_err_text(rc));
+	return rc;
+}
+
+static int
+agent_open_uplink(struct agent *a, const uint8_t boot[LS_BOOT_ID_BYTES])
+{
+	struct ls_uplink_options o = { .url = a->config.collector, .host = a->config.host_name,
+		.beat_ns = a->config.beat_ns, .spool = a->spool, .arg = a, .fill = agent_fill };
+	int rc;
+
+	memcpy(o.kernel_boot_id, boot, sizeof(o.kernel_boot_id));
+	rc = ls_uplink_new(a->loop, &o, &a->uplink);
+	if (rc != 0)
+		ls_log(LS_LOG_ERR, "agent", "cannot use --collector %s: %s (tcp://host:port)",
+			a->config.collector, ls_err_text(rc));
+	return rc;
+}
+
+static int
+agent_open_loop(struct agent *a)
+{
+	a->loop = ls_loop_new();
+	if (a->loop == NULL)
+		return -ENOMEM;
+	a->sample_timer = ls_loop_timer_new(a->loop, agent_sample, a);
+	a->tell_timer = ls_loop_timer_new(a->loop, agent_tell, a);
+	a->watchdog_timer = ls_loop_timer_new(a->loop, agent_watchdog, a);
+	a->drain_timer = ls_loop_timer_new(a->loop, agent_drain, a);
+	if (a->sample_timer == NULL || a->tell_timer == NULL || a->watchdog_timer == NULL ||
+		a->drain_timer == NULL)
+		return -ENOMEM;
+	return ls_loop_signals(a->loop, agent_term, agent_hup, a);
+}
+
+static int
+agent_open(struct agent *a)
+{
+	uint8_t boot[LS_BOOT_ID_BYTES];
+	int rc = ls_clock_boot_id(a->config.proc_root, boot);
+
+	if (rc != 0) {
+		ls_log(LS_LOG_ERR, "agent", "no boot id below --proc-root %s: %s",
+			a->config.proc_root, ls_err_text(rc));
+		return rc;
+	}
+	rc = agent_open_loop(a);
+	if (rc == 0)
+		rc = agent_open_spool(a, boot);
+	if (rc == 0)
+		rc = ls_sources_open(&a->config, boot, a->spool, &a->sources);
+	if (rc == 0)
+		rc = agent_open_uplink(a, boot);
+	return rc;
+}
+
+int
+ls_agent_run(const struct ls_agent_config *config, int argc, char **argv)
+{
+	struct agent *a = calloc(1, sizeof(*a));
+	uint64_t watchdog_ns = ls_notify_watchdog_ns();
+	int rc;
+
+	if (a == NULL)
+		return -ENOMEM;
+	a->config = *config;
+	a->argc = argc;
+	a->argv = argv;
+	agent_set_log_level(config);
+	rc = agent_open(a);
+	if (rc != 0)
+		goto out;
+	ls_log(LS_LOG_INFO, "agent", "host %s, collector %s, rings in %s", config->host_name,
+		config->collector, config->steps_dir);
+	ls_sampler_init(&a->sampler, config->sample_interval_ns, ls_loop_now(a->loop));
+	agent_sample(a);
+	ls_loop_timer_start(a->tell_timer, AGENT_TELL_NS, AGENT_TELL_NS);
+	if (watchdog_ns != 0)
+		ls_loop_timer_start(a->watchdog_timer, 0, watchdog_ns);
+	(void)ls_notify_send("READY=1"); /* without it the manager gives up: its decision */
+	rc = ls_loop_run(a->loop);
+	agent_tell(a);
+out:
+	agent_close(a);
+	return rc;
+}

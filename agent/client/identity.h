@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * identity - who this training process is: options, then environment, with the source of each field.
+ *
+ * For each field the first source that gives a valid value wins:
+ *
+ *   lockstep_open options, LOCKSTEP_*,
+ *   job:     JOBSET_NAME; SLURM_JOB_NAME "-" SLURM_JOB_ID; "default"
+ *   attempt: JOBSET_RESTART_ATTEMPT; TORCHELASTIC_RESTART_COUNT; SLURM_RESTART_COUNT; 0
+ *   rank:    TPU_WORKER_ID (+ MEGASCALE_SLICE_ID x hosts of a slice), unless LOCAL_WORLD_SIZE says
+ *            that a host runs several processes; JOB_COMPLETION_INDEX; RANK; SLURM_PROCID; 0
+ *   world:   names in TPU_WORKER_HOSTNAMES (x MEGASCALE_NUM_SLICES), same exception; WORLD_SIZE;
+ *            SLURM_NTASKS; not known
+ *   role:    REPLICATED_JOB_NAME; none
+ *   slice:   MEGASCALE_SLICE_ID; none
+ *   chips:   product of TPU_CHIPS_PER_PROCESS_BOUNDS or of TPU_CHIPS_PER_HOST_BOUNDS; not known
+ *   host:    gethostname(2)
+ *
+ * Owner:   pure but for getenv(3) and gethostname(2); called when a ring is opened, never in a mark.
+ * Units:   none.
+ * Errors:  none: a value that is no number or out of range is passed over, a name is made valid.
+ * Limits:  the sizes of struct ls_worker_info; LS_RING_ENV_MAX_BYTES of environment.
+ * Source:  JAX's process index on TPU (jax/_src/clusters/cloud_tpu_cluster.py: id in slice + slice x
+ *          processes of a slice); JobSet and Indexed Job variables (kubernetes.io, "Indexed Job");
+ *          torchrun environment variables (pytorch.org, "torchrun"); sbatch(1) and srun(1).
+ */
+#ifndef LS_CLIENT_IDENTITY_H
+#define LS_CLIENT_IDENTITY_H
+
+#include "agent/client/lockstep.h"
+#include "proto/ring.h"
+
+struct ls_identity {
+	struct ls_worker_info worker;
+	uint8_t from[8]; /* enum ls_ring_from of job, attempt, rank, world, role, slice, chips, host */
+	char env[LS_RING_ENV_MAX_BYTES]; /* whitelisted environment, "KEY=VALUE\n"... */
+};
+
+/* Fills *ret from the options (may be NULL) and the environment. */
+void ls_identity_resolve(const struct lockstep_options *options, struct ls_identity *ret);
+
+#endif

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The writing side of a step ring: one file, created whole, mapped, and locked for life.
+
+Layout: proto/ring.h. All times are ns of CLOCK_MONOTONIC unless said.
+"""
+
+import errno
+import fcntl
+import mmap
+import os
+import struct
+import sys
+import time
+
+from ._identity import (ENV_BYTES, FIELDS, HOST_BYTES, JOB_BYTES, ROLE_BYTES, SLICE_BYTES,
+                        name_bytes)
+
+MAGIC, VERSION = b"LSRING01", 1
+HEADER_BYTES, SLOT_BYTES, SLOTS = 4096, 320, 4096
+ENDED = 1
+PHASES = 11
+BETWEEN_STEPS = PHASES  # phase of the live slot
+
+# Places in the file, and in a record (a slot without its first and last word), in 8-byte words.
+LIVE, HEAD, FIRST_SLOT, SLOT_WORDS = 3072 // 8, 3136 // 8, HEADER_BYTES // 8, SLOT_BYTES // 8
+RECORD_WORDS = SLOT_WORDS - 2
+STEP, BEGIN, DURATION, COUNTS, MASK, PHASE, BARRIER, WORK, PEER = 0, 1, 2, 3, 4, 5, 16, 24, 30
+
+
+def _boot_id():
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return bytes.fromhex(file.read().strip().replace("-", ""))[:16].ljust(16, b"\0")
+    except (OSError, ValueError):
+        return bytes(16)  # the agent then trusts its own
+
+
+def _header(identity, ring_id, slots, now):
+    header = bytearray(HEADER_BYTES)
+    struct.pack_into("<8s4I16s16s", header, 0, MAGIC, VERSION, HEADER_BYTES, SLOT_BYTES, slots,
+                     ring_id, _boot_id())
+    struct.pack_into("<QqII4i", header, 56, now, time.time_ns(), os.getpid(), 0,
+                     identity.attempt, identity.rank, identity.world, identity.chips)
+    header[96:104] = bytes(identity.source[field] for field in FIELDS)
+    names = (name_bytes(identity.job, JOB_BYTES) + name_bytes(identity.slice, SLICE_BYTES) +
+             name_bytes(identity.role, ROLE_BYTES) + name_bytes(identity.host, HOST_BYTES))
+    header[104:104 + len(names)] = names
+    header[512:512 + ENV_BYTES] = identity.env.ljust(ENV_BYTES, b"\0")
+    struct.pack_into("<QQIIQQ", header, LIVE * 8, 0, 0, BETWEEN_STEPS, 0, now, 0)
+    return header
+
+
+class Ring:
+    """One open ring. The constructor raises OSError and then leaves nothing in the directory."""
+
+    def __init__(self, directory, identity, now, slots=SLOTS):
+        if sys.byteorder != "little":
+            raise OSError(errno.ENOSYS, "the ring is little-endian and written in place")
+        size = HEADER_BYTES + slots * SLOT_BYTES
+        ring_id = os.urandom(16)
+        stem = os.path.join(directory, "%d-%s" % (os.getpid(), ring_id.hex()))
+        self._fd = os.open(stem + ".tmp", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC |
+                           os.O_NOFOLLOW, 0o600)
+        try:
+            # Every block, so that a full disk is an error here and no SIGBUS later.
+            os.posix_fallocate(self._fd, 0, size)
+            self._map = mmap.mmap(self._fd, size, mmap.MAP_SHARED |
+                                  getattr(mmap, "MAP_POPULATE", 0))
+            self._map[:HEADER_BYTES] = bytes(_header(identity, ring_id, slots, now))
+            fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+            os.fchmod(self._fd, 0o644)
+            # Renamed when the header is complete: a reader never sees half of one.
+            os.rename(stem + ".tmp", stem + ".ring")
+        except BaseException:
+            os.close(self._fd)
+            os.unlink(stem + ".tmp")
+            raise
+        self.words = memoryview(self._map).cast("Q")
+        self.slots = slots
+        self.head = 0
+        self.sequence = 0
+
+    def live(self, step, phase, since):
+        """Writes the live slot. The twin of the sequence goes first, the sequence last."""
+        words = self.words
+        self.sequence = sequence = self.sequence + 2
+        words[LIVE] = sequence - 1
+        words[LIVE + 4] = sequence
+        words[LIVE + 1] = step
+        words[LIVE + 2] = phase
+        words[LIVE + 3] = since
+        words[LIVE] = sequence
+
+    def push(self, record):
+        """Publishes one record: RECORD_WORDS words, a memoryview or array of format "Q"."""
+        words, index = self.words, self.head + 1
+        at = FIRST_SLOT + self.head % self.slots * SLOT_WORDS
+        words[at] = 0
+        words[at + SLOT_WORDS - 1] = index
+        words[at + 1:at + SLOT_WORDS - 1] = record
+        words[at] = index
+        self.head = words[HEAD] = index
+
+    def close(self, ended=True):
+        """Leaves the flag of a clean end and closes; a forked child leaves none."""
+        if ended:
+            struct.pack_into("<I", self._map, 76, ENDED)
+        self.words.release()
+        self._map.close()
+        os.close(self._fd)

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include "agent/agent.h"
+#include "proto/base/log.h"
+
+enum { EXIT_USAGE = 2 };
+
+static int
+main_once(const struct ls_agent_config *config)
+{
+	json_t *object = NULL;
+	int rc = ls_agent_once(config, &object), status = EXIT_FAILURE;
+
+	if (rc != 0) {
+		ls_log(LS_LOG_ERR, "agent", "cannot read the sources: %s", ls_err_text(rc));
+		return EXIT_FAILURE;
+	}
+	if (json_dumpf(object, stdout, JSON_INDENT(2)) == 0 && puts("") != EOF &&
+		fflush(stdout) == 0)
+		status = EXIT_SUCCESS;
+	json_decref(object);
+	return status;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct ls_agent_config config;
+	enum ls_conf_action action;
+	char err[LS_LOG_LINE_MAX_BYTES];
+	int left;
+
+	if (ls_conf_load(&ls_agent_program, argc, argv, &config, &action, &left, err,
+		    sizeof(err)) != 0) {
+		(void)fprintf(stderr, "lockstep-agent: %s\n", err);
+		return EXIT_USAGE;
+	}
+	if (action == LS_CONF_EXIT)
+		return EXIT_SUCCESS;
+	if (ls_agent_config_finish(&config) != 0) {
+		(void)fprintf(stderr, "lockstep-agent: --host-name is not a usable name\n");
+		return EXIT_USAGE;
+	}
+	if (config.once)
+		return main_once(&config);
+	return ls_agent_run(&config, argc, argv) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "agent/agent.h"
+
+#include <errno.h>
+#include "agent/sources.h"
+#include "proto/base/clock.h"
+#include "proto/base/json.h"
+
+#define ONCE_DIGITS 12 /* ns in a thousand seconds, and no noise of binary fractions */
+
+/* Every metric of a scope (or of all): value or null, and where it comes from. */
+static json_t *
+once_metrics(const struct ls_sample *sample, bool jobs_only)
+{
+	json_t *all = json_object(), *one;
+	unsigned m;
+
+	for (m = 0; m < LS_METRIC_COUNT; m++) {
+		const struct ls_metric_info *info = ls_metric_info(m);
+		bool job = info->scope == LS_METRIC_SCOPE_JOB;
+
+		if (jobs_only && !job)
+			continue;
+		one = json_pack("{s:o, s:s, s:s, s:s}", "value",
+			sample != NULL && sample->present[m]
+				? ls_json_number(sample->value[m], ONCE_DIGITS)
+				: json_null(),
+			"unit", info->unit, "scope", job ? "job" : "host", "source",
+			info->source);
+		if (json_object_set_new(all, info->name, one) != 0) {
+			json_decref(all);
+			return NULL;
+		}
+	}
+	return all;
+}
+
+static json_t *
+once_workers(const struct ls_sources *s)
+{
+	const struct ls_source_step *steps = ls_sources_steps(s);
+	const struct ls_step_ring *r;
+	json_t *all = json_array(), *metrics;
+	size_t i;
+
+	for (i = 0; (r = ls_source_step_ring(steps, i)) != NULL; i++) {
+		const struct ls_worker_info *w = &r->worker.info;
+
+		metrics = once_metrics(ls_sources_worker(s, r->worker.ring_id), true);
+		if (json_array_append_new(all,
+			    json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:b, s:o}", "job", w->job,
+				    "slice", w->slice, "role", w->role, "attempt", w->attempt,
+				    "rank", w->rank, "world", w->world, "visible", r->pid > 0,
+				    "metrics", metrics)) != 0) {
+			json_decref(all);
+			return NULL;
+		}
+	}
+	return all;
+}
+
+int
+ls_agent_once(const struct ls_agent_config *config, json_t **ret_object)
+{
+	uint8_t boot[LS_BOOT_ID_BYTES];
+	struct ls_sources *s = NULL;
+	json_t *object;
+	int rc = ls_clock_boot_id(config->proc_root, boot);
+
+	if (rc != 0)
+		return rc;
+	rc = ls_sources_open(config, boot, NULL, &s);
+	if (rc != 0)
+		return rc;
+	ls_sources_read(s, LS_CADENCE_FAST | LS_CADENCE_SLOW, ls_clock_mono_ns());
+	object = json_pack("{s:i, s:s, s:o, s:o}", "schema_version", 1, "host",
+		config->host_name, "metrics", once_metrics(ls_sources_host(s), false), "workers",
+		once_workers(s));
+	ls_sources_close(s);
+	if (object == NULL)
+		return -ENOMEM;
+	*ret_object = object;
+	return 0;
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "agent/source_step.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "proto/base/log.h"
+
+struct step_file {
+	struct ls_ring_reader *reader;
+	dev_t dev;
+	ino_t ino;
+	char name[NAME_MAX + 1];
+};
+
+struct ls_source_step {
+	char dir[LS_PATH_MAX_BYTES];
+	uint8_t kernel_boot_id[16];
+	struct ls_spool *spool;
+	size_t count;
+	struct step_file file[LS_RINGS_MAX];
+	struct ls_step_stats stats;
+	uint64_t told;              /* number of files left alone, as it was logged last */
+	struct ls_ring_buffers buf;
+};
+
+static void
+step_close(struct ls_source_step *s, size_t i)
+{
+	ls_ring_reader_free(s->file[i].reader);
+	s->file[i] = s->file[--s->count];
+}
+
+/* True if all of the ring, its End included, is acknowledged. */
+static bool
+step_is_acked(const struct ls_source_step *s, const uint8_t id[LS_RING_ID_BYTES])
+{
+	const struct ls_spool_ring *c = ls_spool_ring_find(s->spool, id);
+
+	return c != NULL && c->end_seq != 0 && c->end_seq <= ls_spool_acked(s->spool);
+}
+
+/* Removes the file of a ring that is done with, if the name still means this file. */
+static void
+step_remove(struct ls_source_step *s, int dir_fd, const struct step_file *f)
+{
+	struct stat st;
+
+	if (fstatat(dir_fd, f->name, &st, AT_SYMLINK_NOFOLLOW) != 0 || st.st_dev != f->dev ||
+		st.st_ino != f->ino)
+		return;
+	if (unlinkat(dir_fd, f->name, 0) == 0)
+		s->stats.removed++;
+	else
+		ls_log(LS_LOG_WARN, "step", "cannot remove finished ring %s (%s): left there",
+			f->name, strerror(errno));
+}
+
+/* --- the directory ----------------------------------------------------------------- */
+
+static bool
+step_is_ring_name(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 5 && strcmp(name + len - 5, ".ring") == 0 && name[0] != '.';
+}
+
+/* True if the entry is a file that is open here. */
+static bool
+step_is_known(const struct ls_source_step *s, const char *name, ino_t ino)
+{
+	size_t i;
+
+	for (i = 0; i < s->count; i++) {
+		if (s->file[i].ino == ino && strcmp(s->file[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+step_is_open(const struct ls_source_step *s, const uint8_t id[LS_RING_ID_BYTES])
+{
+	size_t i;
+
+	for (i = 0; i < s->count; i++) {
+		if (memcmp(ls_source_step_ring(s, i)->worker.ring_id, id, LS_RING_ID_BYTES) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whether the file can be a ring of ours: 0, or 1 + enum ls_step_ignored. */
+static unsigned
+step_check_file(struct ls_source_step *s, int fd, struct ls_ring_header *h, struct stat *st)
+{
+	static const uint8_t no_boot_id[sizeof(h->boot_id)];
+
+	if (fstat(fd, st) != 0 || !S_ISREG(st->st_mode))
+		return 1 + LS_STEP_NOT_REGULAR;
+	if (!ls_ring_pread(fd, s->buf.page, sizeof(s->buf.page), 0) ||
+		ls_ring_parse_header(s->buf.page, sizeof(s->buf.page), h, NULL) != 0 ||
+		(uint64_t)st->st_size < h->header_bytes + (uint64_t)h->slots * h->slot_bytes ||
+		h->created_mono_ns > LS_WIRE_TIME_MAX_NS)
+		return 1 + LS_STEP_NOT_A_RING;
+	/* A writer that could not read the boot id leaves zeros: it is taken for one of this boot. */
+	if (memcmp(h->boot_id, no_boot_id, sizeof(h->boot_id)) != 0 &&
+		memcmp(h->boot_id, s->kernel_boot_id, sizeof(h->boot_id)) != 0)
+		return 1 + LS_STEP_OTHER_BOOT;
+	if (step_is_open(s, h->id))
+		return 1 + LS_STEP_DUPLICATE;
+	if (s->spool != NULL && step_is_acked(s, h->id))
+		return 1 + LS_STEP_FINISHED;
+	if (s->count == LS_RINGS_MAX)
+		return 1 + LS_STEP_TOO_MANY;
+	return 0;
+}
+
+/* Puts an open file among the rings. */
+static int
+step_add(struct ls_source_step *s, int fd, const char *name, const struct ls_ring_header *h,
+	const struct stat *st)
+{
+	const struct ls_ring_context context = { s->spool, &s->buf, &s->stats };
+	struct step_file *f = &s->file[s->count];
+	int rc = ls_ring_reader_new(fd, name, h, &context, &f->reader);
+
+	if (rc != 0)
+		return rc;
+	f->dev = st->st_dev;
+	f->ino = st->st_ino;
+	(void)snprintf(f->name, sizeof(f->name), "%s", name);
+	s->count++;
+	ls_log(LS_LOG_INFO, "step", "worker: job %s rank %d of %d", h->worker.job,
+		(int)h->worker.rank, (int)h->worker.world);
+	return 0;
+}
+
+static void
+step_look_at(struct ls_source_step *s, int dir_fd, const struct dirent *e)
+{
+	struct ls_ring_header h;
+	struct stat st;
+	unsigned why;
+	int fd;
+
+	if (step_is_known(s, e->d_name, e->d_ino))
+		return;
+	if (e->d_type != DT_REG && e->d_type != DT_UNKNOWN) {
+		s->stats.ignored[LS_STEP_NOT_REGULAR]++;
+		return;
+	}
+	fd = openat(dir_fd, e->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0) {
+		s->stats.ignored[LS_STEP_NOT_REGULAR]++;
+		return;
+	}
+	why = step_check_file(s, fd, &h, &st);
+	if (why == 0 && step_add(s, fd, e->d_name, &h, &st) == 0)
+		return;
+	if (why != 0)
+		s->stats.ignored[why - 1]++;
+	(void)close(fd); /* only read from */
+}
+
+/* Tells once when the number of files that are left alone changes. */
+static void
+step_tell_ignored(struct ls_source_step *s)
+{
+	const uint64_t *n = s->stats.ignored;
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < LS_STEP_IGNORED_COUNT; i++)
+		sum += n[i];
+	if (sum != s->told && sum > 0)
+		ls_log(LS_LOG_WARN, "step",
+			"%llu files left alone: %llu not regular, %llu no rings, %llu of another "
+			"boot, %llu duplicates, %llu too many, %llu finished",
+			(unsigned long long)sum, (unsigned long long)n[LS_STEP_NOT_REGULAR],
+			(unsigned long long)n[LS_STEP_NOT_A_RING],
+			(unsigned long long)n[LS_STEP_OTHER_BOOT],
+			(unsigned long long)n[LS_STEP_DUPLICATE],
+			(unsigned long long)n[LS_STEP_TOO_MANY],
+			(unsigned long long)n[LS_STEP_FINISHED]);
+	s->told = sum;
+}
+
+/* Finds new rings. False if the directory could not be read (it may come later). */
+static bool
+step_scan(struct ls_source_step *s, DIR *dir)
+{
+	struct dirent *e;
+	unsigned looked = 0;
+
+	memset(s->stats.ignored, 0, sizeof(s->stats.ignored));
+	errno = 0;
+	while ((e = readdir(dir)) != NULL) {
+		if (!step_is_ring_name(e->d_name))
+			continue;
+		if (++looked > LS_STEPS_DIR_SCAN_MAX)
+			s->stats.ignored[LS_STEP_TOO_MANY]++;
+		else
+			step_look_at(s, dirfd(dir), e);
+		errno = 0;
+	}
+	step_tell_ignored(s);
+	return errno == 0;
+}
+
+/*
+ * Cursors of rings that are not there any more: a ring whose end is acknowledged is forgotten; one
+ * that went away with its end unseen gets an End, so that its worker is not waited for.
+ */
+static void
+step_settle_cursors(struct ls_source_step *s, uint64_t now_mono_ns)
+{
+	struct ls_spool_ring c;
+	size_t i = 0;
+
+	if (s->stats.ignored[LS_STEP_FINISHED] > 0 || s->stats.ignored[LS_STEP_TOO_MANY] > 0)
+		return; /* the ring may be one of those */
+	while (ls_spool_ring_at(s->spool, i) != NULL)
+		i++;
+	while (i-- > 0) { /* downwards: the last takes the place of a forgotten one */
+		struct ls_wire_item end = { .kind = LS_WIRE_END, .how = LS_END_UNKNOWN,
+			.t_mono_ns = now_mono_ns };
+
+		c = *ls_spool_ring_at(s->spool, i);
+		if (step_is_open(s, c.id))
+			continue;
+		memcpy(end.ring_id, c.id, sizeof(end.ring_id));
+		end.count = c.next;
+		if (step_is_acked(s, c.id))
+			ls_spool_ring_forget(s->spool, c.id);
+		else if (c.end_seq == 0 && ls_spool_push(s->spool, &end) == 0)
+			s->stats.crashed++; /* refused: at the next scan */
+	}
+}
+
+void
+ls_source_step_read(struct ls_source_step *s, uint64_t now_mono_ns)
+{
+	DIR *dir = opendir(s->dir);
+	bool scanned = dir != NULL && step_scan(s, dir);
+	size_t i;
+
+	for (i = 0; i < s->count; i++)
+		ls_ring_reader_read(s->file[i].reader, now_mono_ns);
+	/* Before removing: a ring whose file turns out to stay keeps its cursor, or it came again. */
+	if (scanned && s->spool != NULL)
+		step_settle_cursors(s, now_mono_ns);
+	for (i = s->count; i > 0 && s->spool != NULL; i--) {
+		const struct ls_step_ring *r = ls_source_step_ring(s, i - 1);
+
+		if (r == NULL || r->state != LS_RING_STATE_DONE ||
+			!step_is_acked(s, r->worker.ring_id))
+			continue;
+		if (dir != NULL)
+			step_remove(s, dirfd(dir), &s->file[i - 1]);
+		step_close(s, i - 1);
+	}
+	if (dir != NULL)
+		(void)closedir(dir); /* only read from */
+}
+
+/* --- the rest ---------------------------------------------------------------------- */
+
+int
+ls_source_step_new(const char *dir, const uint8_t kernel_boot_id[16], struct ls_spool *spool,
+	struct ls_source_step **ret_source)
+{
+	struct ls_source_step *s;
+
+	if (strlen(dir) >= LS_PATH_MAX_BYTES)
+		return -LS_ELIMIT;
+	s = calloc(1, sizeof(*s));
+	if (s == NULL)
+		return -ENOMEM;
+	memcpy(s->dir, dir, strlen(dir) + 1);
+	memcpy(s->kernel_boot_id, kernel_boot_id, sizeof(s->kernel_boot_id));
+	s->spool = spool;
+	*ret_source = s;
+	return 0;
+}
+
+void
+ls_source_step_free(struct ls_source_step *s)
+{
+	if (s == NULL)
+		return;
+	while (s->count > 0)
+		step_close(s, s->count - 1);
+	free(s);
+}
+
+size_t
+ls_source_step_count(const struct ls_source_step *s)
+{
+	return s->count;
+}
+
+const struct ls_step_ring *
+ls_source_step_ring(const struct ls_source_step *s, size_t i)
+{
+	return i < s->count ? ls_ring_reader_ring(s->file[i].reader) : NULL;
+}
+
+const struct ls_step_stats *
+ls_source_step_get_stats(const struct ls_source_step *s)
+{
+	return &s->stats;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sources - all sources of this host together, and what of them travels in every beat.
+ *
+ * Finds the workers by their rings, points the counters at their processes and cgroups, and the TCP
+ * counters at the network namespace of one of them.
+ *
+ * Owner:   the agent loop thread. Not thread-safe.
+ * Units:   as in source.h.
+ * Errors:  -ENOMEM, -LS_ELIMIT.
+ * Limits:  LS_RINGS_MAX workers.
+ */
+#ifndef LS_AGENT_SOURCES_H
+#define LS_AGENT_SOURCES_H
+
+#include "agent/options.h"
+#include "agent/source.h"
+#include "agent/source_step.h"
+#include "agent/spool.h"
+
+struct ls_sources;
+
+/* Opens all sources; spool is borrowed and may be NULL (to look only). */
+int ls_sources_open(const struct ls_agent_config *config, const uint8_t kernel_boot_id[16],
+	struct ls_spool *spool, struct ls_sources **ret_sources) LS_MUSTCHECK;
+
+/* Closes them; accepts NULL. */
+void ls_sources_close(struct ls_sources *s);
+
+/* Takes over new step records, then reads the counters that are due (enum ls_cadence, or'ed; or 0). */
+void ls_sources_read(struct ls_sources *s, unsigned due, uint64_t now_mono_ns);
+
+/* Fills in workers, hot values, live slots and lost records; they hold until the next call. */
+void ls_sources_fill(struct ls_sources *s, struct ls_wire_report *r);
+
+/* The last reading of the host, and of a worker (NULL: its process is not visible here). */
+const struct ls_sample *ls_sources_host(const struct ls_sources *s);
+const struct ls_sample *ls_sources_worker(
+	const struct ls_sources *s, const uint8_t ring_id[LS_RING_ID_BYTES]);
+
+/* The rings. */
+const struct ls_source_step *ls_sources_steps(const struct ls_sources *s);
+
+#endif

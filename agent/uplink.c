@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "agent/uplink.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "agent/exchange.h"
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "proto/base/loop.h"
+#include "proto/base/text.h"
+
+static const char *const uplink_state_names[] = {
+#define LS_UPLINK_STATE(id, name) name,
+#include "agent/uplink_state.def"
+#undef LS_UPLINK_STATE
+};
+
+struct ls_uplink {
+	struct ls_loop *loop;
+	struct ls_uplink_options options;
+	char host[LS_HOST_NAME_MAX_BYTES], url[LS_CONF_VALUE_MAX_BYTES];
+	struct ls_exchange *exchange;
+	struct ls_loop_timer *timer;
+	enum ls_uplink_state state;
+	uint64_t next_beat_ns;
+	uint64_t hold_until_ns;       /* a refusal outlives the connection it came by */
+	uint64_t t_send_ns;           /* of the report under way */
+	uint64_t sent_seq;            /* the highest number that may have been sent, ever */
+	uint64_t report_seq;          /* the highest in the report under way, 0: no items */
+	bool has_last;
+	struct ls_wire_stamps last;
+	size_t known_count;           /* workers the collector knows */
+	uint8_t known[LS_RINGS_MAX][LS_RING_ID_BYTES];
+	size_t worker_count;          /* workers in the report under way */
+	struct ls_wire_worker workers[LS_WORKERS_PER_REPORT_MAX];
+	struct ls_wire_bytes items[LS_ITEMS_PER_REPORT_MAX];
+	uint8_t item_bytes[LS_REPORT_ITEMS_BYTES];
+	struct ls_uplink_stats stats;
+};
+
+/* --- states ------------------------------------------------------------------------ */
+
+/* The only place that changes the state, and with it the timer. */
+static void
+uplink_set_state(struct ls_uplink *u, enum ls_uplink_state to, uint64_t until_ns)
+{
+	static const unsigned moves[LS_UPLINK_STATE_COUNT] = {
+		[LS_UPLINK_STATE_DOWN] = 1u << LS_UPLINK_STATE_READY | 1u << LS_UPLINK_STATE_HOLD,
+		[LS_UPLINK_STATE_READY] = 1u << LS_UPLINK_STATE_AWAIT |
+			1u << LS_UPLINK_STATE_READY | 1u << LS_UPLINK_STATE_DOWN,
+		[LS_UPLINK_STATE_AWAIT] = 1u << LS_UPLINK_STATE_READY |
+			1u << LS_UPLINK_STATE_AWAIT | 1u << LS_UPLINK_STATE_HOLD |
+			1u << LS_UPLINK_STATE_DOWN,
+		[LS_UPLINK_STATE_HOLD] = 1u << LS_UPLINK_STATE_READY | 1u << LS_UPLINK_STATE_DOWN,
+	};
+	uint64_t now = ls_loop_now(u->loop);
+
+	LS_ASSERT(moves[u->state] & 1u << to);
+	if (to != u->state)
+		ls_log(LS_LOG_DEBUG, "uplink", "%s -> %s", uplink_state_names[u->state],
+			uplink_state_names[to]);
+	u->state = to;
+	if (to == LS_UPLINK_STATE_DOWN)
+		ls_loop_timer_stop(u->timer);
+	else
+		ls_loop_timer_start(u->timer, until_ns > now ? until_ns - now : 0, 0);
+}
+
+static uint64_t
+uplink_within_beats(uint64_t ns)
+{
+	if (ns < LS_BEAT_MIN_NS)
+		return LS_BEAT_MIN_NS;
+	return ns > LS_BEAT_MAX_NS ? LS_BEAT_MAX_NS : ns;
+}
+
+static void
+uplink_hold(struct ls_uplink *u, uint64_t for_ns)
+{
+	u->hold_until_ns = ls_loop_now(u->loop) + for_ns;
+	uplink_set_state(u, LS_UPLINK_STATE_HOLD, u->hold_until_ns);
+}
+
+/* --- the report -------------------------------------------------------------------- */
+
+static bool
+uplink_knows(const struct ls_uplink *u, const uint8_t id[LS_RING_ID_BYTES])
+{
+	size_t i;
+
+	for (i = 0; i < u->known_count; i++) {
+		if (memcmp(u->known[i], id, LS_RING_ID_BYTES) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void
+uplink_forget(struct ls_uplink *u, const uint8_t id[LS_RING_ID_BYTES])
+{
+	size_t i;
+
+	for (i = 0; i < u->known_count; i++) {
+		if (memcmp(u->known[i], id, LS_RING_ID_BYTES) == 0) {
+			u->known_count--;
+			memmove(u->known[i], u->known[u->known_count], LS_RING_ID_BYTES);
+			return;
+		}
+	}
+}
+
+/* Drops from the known ones those that are no longer here, so that there is room for new ones. */
+static void
+uplink_prune_known(struct ls_uplink *u, const struct ls_wire_report *r)
+{
+	size_t i = u->known_count, k;
+
+	while (i-- > 0) {
+		for (k = 0; k < r->worker_count; k++) {
+			if (memcmp(u->known[i], r->workers[k].ring_id, LS_RING_ID_BYTES) == 0)
+				break;
+		}
+		if (k == r->worker_count)
+			uplink_forget(u, u->known[i]);
+	}
+}
+
+/* Keeps of all workers those that the collector does not know. */
+static void
+uplink_add_workers(struct ls_uplink *u, struct ls_wire_report *r)
+{
+	size_t i;
+
+	uplink_prune_known(u, r);
+	u->worker_count = 0;
+	for (i = 0; i < r->worker_count; i++) {
+		if (u->worker_count < LS_WORKERS_PER_REPORT_MAX &&
+			!uplink_knows(u, r->workers[i].ring_id))
+			u->workers[u->worker_count++] = r->workers[i];
+	}
+	r->workers = u->workers;
+	r->worker_count = u->worker_count;
+}
+
+static void
+uplink_add_items(struct ls_uplink *u, struct ls_wire_report *r)
+{
+	struct ls_spool *spool = u->options.spool;
+	int rc = ls_spool_read(spool, u->item_bytes, sizeof(u->item_bytes), u->items,
+		LS_ITEMS_PER_REPORT_MAX, &r->item_count);
+
+	if (rc != 0) {
+		r->item_count = 0;
+		ls_log(LS_LOG_ERR, "uplink", "cannot read the spool (%s): reporting without items",
+			ls_err_text(rc));
+	}
+	r->items = u->items;
+	u->report_seq = r->item_count > 0 ? ls_spool_acked(spool) + r->item_count : 0;
+	r->spooled_items = ls_spool_next(spool) - 1 - ls_spool_acked(spool) - r->item_count;
+	if (u->report_seq > u->sent_seq)
+		u->sent_seq = u->report_seq;
+}
+
+static int
+uplink_pack(struct ls_uplink *u, uint8_t **ret_buf, size_t *ret_len)
+{
+	struct ls_wire_report r = { .has_last = u->has_last, .last = u->last };
+
+	memcpy(r.host, u->host, sizeof(r.host));
+	memcpy(r.boot, ls_spool_boot(u->options.spool), sizeof(r.boot));
+	memcpy(r.kernel_boot_id, u->options.kernel_boot_id, sizeof(r.kernel_boot_id));
+	(void)snprintf(r.agent_version, sizeof(r.agent_version), "%s", PACKAGE_VERSION);
+	u->options.fill(u->options.arg, &r);
+	uplink_add_workers(u, &r);
+	uplink_add_items(u, &r);
+	r.t_send_mono_ns = u->t_send_ns = ls_clock_mono_ns(); /* as late as can be: it is t1 */
+	return ls_wire_report_pack(&r, ret_buf, ret_len);
+}
+
+static void
+uplink_report(struct ls_uplink *u)
+{
+	uint64_t now = ls_loop_now(u->loop);
+	uint8_t *buf = NULL;
+	size_t len;
+	int rc = uplink_pack(u, &buf, &len);
+
+	/* Beats keep their phase; those that were missed are not made up for. */
+	if (u->next_beat_ns + u->options.beat_ns <= now)
+		u->next_beat_ns = now;
+	u->next_beat_ns += u->options.beat_ns;
+	if (rc == 0)
+		rc = ls_exchange_send(u->exchange, buf, len);
+	free(buf);
+	if (rc != 0) {
+		ls_log(LS_LOG_WARN, "uplink", "report not sent (%s): again at the next beat",
+			ls_err_text(rc));
+		uplink_set_state(u, LS_UPLINK_STATE_READY, u->next_beat_ns);
+		return;
+	}
+	u->stats.reports++;
+	uplink_set_state(u, LS_UPLINK_STATE_AWAIT, now + LS_ACK_TIMEOUT_NS);
+}
+
+/* --- the answer -------------------------------------------------------------------- */
+
+static void
+uplink_bad_ack(struct ls_uplink *u, const char *why)
+{
+	u->stats.bad_acks++;
+	ls_log(LS_LOG_WARN, "uplink", "answer makes no sense (%s): reporting again", why);
+	uplink_hold(u, LS_BAD_ACK_HOLD_NS);
+}
+
+/* What is wrong with an answer that was read; NULL if nothing is. */
+static const char *
+uplink_check_ack(const struct ls_uplink *u, const struct ls_wire_ack *a, uint64_t t4)
+{
+	static const uint8_t none[LS_BOOT_BYTES];
+
+	/* A report that could not be read has no boot to answer to. */
+	if (memcmp(a->boot, ls_spool_boot(u->options.spool), LS_BOOT_BYTES) != 0 &&
+		!(a->status == LS_ACK_REJECT && memcmp(a->boot, none, LS_BOOT_BYTES) == 0))
+		return "for another agent";
+	if (a->acked_seq > u->sent_seq)
+		return "acknowledges what was never sent";
+	if (t4 < u->t_send_ns)
+		return "came before its report";
+	return NULL;
+}
+
+static void
+uplink_take_ack(struct ls_uplink *u, const struct ls_wire_ack *a, uint64_t t4)
+{
+	size_t i;
+
+	u->last.t1 = u->t_send_ns;
+	u->last.t2 = a->t_receive_mono_ns;
+	u->last.t3 = a->t_send_mono_ns;
+	u->last.t4 = t4;
+	u->has_last = true;
+	if (a->beat_ns != 0)
+		ls_uplink_set_beat(u, a->beat_ns);
+	for (i = 0; i < u->worker_count && a->status == LS_ACK_OK; i++) {
+		if (u->known_count < LS_RINGS_MAX && !uplink_knows(u, u->workers[i].ring_id))
+			memcpy(u->known[u->known_count++], u->workers[i].ring_id,
+				LS_RING_ID_BYTES);
+	}
+	for (i = 0; i < a->need_count; i++)
+		uplink_forget(u, a->need[i]);
+	ls_spool_ack(u->options.spool, a->acked_seq);
+}
+
+static void
+uplink_answered(struct ls_uplink *u, const uint8_t *bytes, size_t len, uint64_t t4)
+{
+	uint64_t before = ls_spool_acked(u->options.spool), now = ls_loop_now(u->loop);
+	struct ls_wire_ack a;
+	const char *why = NULL;
+	char reason[2 * sizeof(a.reason)];
+
+	if (ls_wire_ack_unpack(bytes, len, &a, &why) == 0)
+		why = uplink_check_ack(u, &a, t4);
+	if (why != NULL) {
+		uplink_bad_ack(u, why);
+		return;
+	}
+	if (a.status == LS_ACK_REJECT) {
+		u->stats.rejects++;
+		(void)ls_text_escape(reason, sizeof(reason), a.reason, strlen(a.reason));
+		ls_log(LS_LOG_ERR, "uplink", "collector refuses our reports: %s", reason);
+		uplink_hold(u, LS_REJECT_HOLD_NS);
+		return;
+	}
+	uplink_take_ack(u, &a, t4);
+	if (a.status == LS_ACK_RETRY) {
+		u->stats.retries++;
+		uplink_hold(u, uplink_within_beats(
+			a.retry_after_ns != 0 ? a.retry_after_ns : u->options.beat_ns));
+		return;
+	}
+	u->stats.acks++;
+	/* More is waiting and this report got through: go on at once. */
+	if (ls_spool_acked(u->options.spool) > before &&
+		ls_spool_acked(u->options.spool) + 1 < ls_spool_next(u->options.spool))
+		u->next_beat_ns = now;
+	uplink_set_state(u, LS_UPLINK_STATE_READY, u->next_beat_ns);
+}
+
+/* --- events ------------------------------------------------------------------------ */
+
+static void
+uplink_connected(struct ls_uplink *u)
+{
+	uint64_t now = ls_loop_now(u->loop);
+
+	u->stats.connects++;
+	ls_log(LS_LOG_INFO, "uplink", "connected to %s", u->url);
+	u->next_beat_ns = now;
+	if (u->hold_until_ns > now)
+		uplink_set_state(u, LS_UPLINK_STATE_HOLD, u->hold_until_ns);
+	else
+		uplink_set_state(u, LS_UPLINK_STATE_READY, now);
+}
+
+static void
+uplink_event(void *arg, enum ls_exchange_event event, const uint8_t *bytes, size_t len,
+	uint64_t t_receive_mono_ns)
+{
+	struct ls_uplink *u = arg;
+
+	switch (event) {
+	case LS_EXCHANGE_UP:
+		uplink_connected(u);
+		break;
+	case LS_EXCHANGE_DOWN:
+		ls_log(LS_LOG_WARN, "uplink", "no connection to %s: keeping what is not stored there",
+			u->url);
+		ls_exchange_cancel(u->exchange); /* a newer report follows, with newer stamps */
+		uplink_set_state(u, LS_UPLINK_STATE_DOWN, 0);
+		break;
+	case LS_EXCHANGE_ANSWER:
+		if (u->state == LS_UPLINK_STATE_AWAIT)
+			uplink_answered(u, bytes, len, t_receive_mono_ns);
+		break;
+	case LS_EXCHANGE_FAILED:
+		u->stats.failures++;
+		if (u->state == LS_UPLINK_STATE_AWAIT)
+			uplink_hold(u, LS_BEAT_MIN_NS);
+		break;
+	}
+}
+
+static void
+uplink_due(void *arg)
+{
+	struct ls_uplink *u = arg;
+
+	switch (u->state) {
+	case LS_UPLINK_STATE_READY:
+		uplink_report(u);
+		break;
+	case LS_UPLINK_STATE_HOLD:
+		uplink_set_state(u, LS_UPLINK_STATE_READY, 0);
+		break;
+	case LS_UPLINK_STATE_AWAIT:
+		ls_log(LS_LOG_WARN, "uplink", "no answer: reporting anew");
+		ls_exchange_cancel(u->exchange); /* and again, should this one come too early */
+		uplink_set_state(
+			u, LS_UPLINK_STATE_AWAIT, ls_loop_now(u->loop) + LS_ACK_TIMEOUT_NS);
+		break;
+	case LS_UPLINK_STATE_DOWN:
+	case LS_UPLINK_STATE_COUNT:
+		break;
+	}
+}
+
+/* --- life -------------------------------------------------------------------------- */
+
+int
+ls_uplink_new(struct ls_loop *loop, const struct ls_uplink_options *options,
+	struct ls_uplink **ret_uplink)
+{
+	struct ls_uplink *u = calloc(1, sizeof(*u));
+	struct ls_exchange_handler handler = { u, uplink_event };
+	int rc;
+
+	if (u == NULL)
+		return -ENOMEM;
+	u->loop = loop;
+	u->options = *options;
+	/* What an earlier process of this spool sent is not known: it may be all of it. */
+	u->sent_seq = ls_spool_next(options->spool) - 1;
+	rc = ls_text_copy(u->host, sizeof(u->host), options->host);
+	if (rc == 0)
+		rc = ls_text_copy(u->url, sizeof(u->url), options->url);
+	if (rc != 0)
+		goto out;
+	rc = -ENOMEM;
+	u->timer = ls_loop_timer_new(loop, uplink_due, u);
+	if (u->timer == NULL)
+		goto out;
+	rc = ls_exchange_open(loop, u->url, &handler, &u->exchange);
+	if (rc != 0)
+		goto out;
+	*ret_uplink = u;
+	u = NULL;
+out:
+	ls_uplink_free(u);
+	return rc;
+}
+
+void
+ls_uplink_free(struct ls_uplink *u)
+{
+	if (u == NULL)
+		return;
+	ls_exchange_close(u->exchange);
+	ls_loop_timer_free(u->timer);
+	free(u);
+}
+
+void
+ls_uplink_set_beat(struct ls_uplink *u, uint64_t beat_ns)
+{
+	u->options.beat_ns = uplink_within_beats(beat_ns);
+}
+
+void
+ls_uplink_hurry(struct ls_uplink *u)
+{
+	u->next_beat_ns = ls_loop_now(u->loop);
+	if (u->state == LS_UPLINK_STATE_READY)
+		uplink_set_state(u, LS_UPLINK_STATE_READY, u->next_beat_ns);
+}
+
+bool
+ls_uplink_is_settled(const struct ls_uplink *u)
+{
+	if (u->state == LS_UPLINK_STATE_DOWN)
+		return true;
+	return u->state != LS_UPLINK_STATE_AWAIT &&
+		ls_spool_acked(u->options.spool) + 1 == ls_spool_next(u->options.spool);
+}
+
+enum ls_uplink_state
+ls_uplink_get_state(const struct ls_uplink *u)
+{
+	return u->state;
+}
+
+uint64_t
+ls_uplink_beat_ns(const struct ls_uplink *u)
+{
+	return u->options.beat_ns;
+}
+
+const struct ls_uplink_stats *
+ls_uplink_get_stats(const struct ls_uplink *u)
+{
+	return &u->stats;
+}

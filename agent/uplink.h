@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * uplink - reports to the collector, one at a time, and what its answers mean.
+ *
+ *              connected             beat              answered: acknowledged
+ *      DOWN ------------> READY ------------> AWAIT --------------------------> READY
+ *       ^                   ^                   |
+ *       |                   |    time is over   | asked to wait, refused, no sense, no answer
+ *       |                   +------- HOLD <-----+
+ *       +--- connection lost, from any state
+ *
+ * A report carries what the collector does not know yet: workers, items of the spool, and what is
+ * true now: hot values, live slots. Items stay in the spool until an answer acknowledges them, so
+ * nothing is lost with a report. With more to send, the next report follows the answer at once.
+ *
+ * Owner:   the agent loop thread. Not thread-safe.
+ * Units:   ns, CLOCK_MONOTONIC.
+ * Errors:  those of exchange.h.
+ * Limits:  LS_ITEMS_PER_REPORT_MAX, LS_REPORT_ITEMS_BYTES, LS_ACK_TIMEOUT_NS, LS_BAD_ACK_HOLD_NS,
+ *          LS_REJECT_HOLD_NS; the beat stays within LS_BEAT_MIN_NS and LS_BEAT_MAX_NS.
+ * Source:  proto/README.md, "Report and Ack".
+ */
+#ifndef LS_AGENT_UPLINK_H
+#define LS_AGENT_UPLINK_H
+
+#include "agent/spool.h"
+#include "proto/wire.h"
+
+struct ls_loop;
+struct ls_uplink;
+
+enum ls_uplink_state {
+#define LS_UPLINK_STATE(id, name) LS_UPLINK_STATE_##id,
+#include "agent/uplink_state.def"
+#undef LS_UPLINK_STATE
+	LS_UPLINK_STATE_COUNT
+};
+
+struct ls_uplink_stats {
+#define LS_UPLINK_STAT(field, help) uint64_t field;
+#include "agent/uplink_stat.def"
+#undef LS_UPLINK_STAT
+};
+
+struct ls_uplink_options {
+	const char *url;                /* "tcp://host:port" */
+	const char *host;               /* name of this host; a name (ls_text_is_name) */
+	uint8_t kernel_boot_id[16];
+	uint64_t beat_ns;
+	struct ls_spool *spool;         /* borrowed */
+	void *arg;
+	/* Fills in all workers known here, hot values, live slots, dropped_records; what it points to
+	   must hold until the next call. */
+	void (*fill)(void *arg, struct ls_wire_report *r);
+};
+
+/* Makes the uplink and begins to connect. -LS_ERANGE: the url is none. */
+int ls_uplink_new(struct ls_loop *loop, const struct ls_uplink_options *options,
+	struct ls_uplink **ret_uplink) LS_MUSTCHECK;
+
+/* Gives up what is under way. Accepts NULL. */
+void ls_uplink_free(struct ls_uplink *u);
+
+/* Another beat, until the collector asks for one. */
+void ls_uplink_set_beat(struct ls_uplink *u, uint64_t beat_ns);
+
+/* Sends at the next chance, not at the next beat. */
+void ls_uplink_hurry(struct ls_uplink *u);
+
+/* True if nothing is under way and nothing can be sent now: for the end. */
+bool ls_uplink_is_settled(const struct ls_uplink *u);
+
+/* The state now. */
+enum ls_uplink_state ls_uplink_get_state(const struct ls_uplink *u);
+/* The beat in force. */
+uint64_t ls_uplink_beat_ns(const struct ls_uplink *u);
+/* Counters; borrowed. */
+const struct ls_uplink_stats *ls_uplink_get_stats(const struct ls_uplink *u);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/blame.h"
+#include "collector/stats.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int
+ls_blame_reserve(struct ls_blame_room *room, size_t n)
+{
+	double *a;
+	uint32_t *index;
+
+	if (n <= room->capacity)
+		return 0;
+	a = realloc(room->a, 3 * n * sizeof(*a));
+	if (a == NULL)
+		return -ENOMEM;
+	room->a = a;
+	index = realloc(room->index, (3 * n + 1) * sizeof(*index));
+	if (index == NULL)
+		return -ENOMEM;
+	room->index = index;
+	room->b = a + n;
+	room->c = a + 2 * n;
+	room->sorted = index + n;
+	room->start = index + 2 * n;
+	room->role_count = 0; /* to be grouped again */
+	room->capacity = n;
+	return 0;
+}
+
+void
+ls_blame_fini(struct ls_blame_room *room)
+{
+	free(room->a);
+	free(room->index);
+	memset(room, 0, sizeof(*room));
+}
+
+void
+ls_blame_group(struct ls_blame_room *room, const uint32_t *role, uint32_t role_count, size_t n)
+{
+	uint32_t *start = room->start;
+
+	LS_ASSERT(role_count <= n && n <= room->capacity);
+	memset(start, 0, (role_count + 1) * sizeof(*start));
+	for (size_t i = 0; i < n; i++)
+		start[role[i] + 1]++;
+	for (uint32_t r = 0; r < role_count; r++)
+		start[r + 1] += start[r];
+	for (size_t i = 0; i < n; i++)
+		room->sorted[start[role[i]]++] = (uint32_t)i;
+	for (uint32_t r = role_count; r > 0; r--) /* each moved on to where the next begins */
+		start[r] = start[r - 1];
+	start[0] = 0;
+	room->role_count = role_count;
+}
+
+/* Which number of a cell is compared. */
+enum blame_field { BLAME_ENTER, BLAME_EXIT, BLAME_WAIT, BLAME_OWN };
+
+static bool
+blame_field_of(const struct ls_cell *c, enum blame_field f, double *ret_v)
+{
+	if (!c->present)
+		return false;
+	switch (f) {
+	case BLAME_ENTER:
+		*ret_v = (double)c->enter_us; /* below 2^53: exact */
+		return c->has_enter;
+	case BLAME_EXIT:
+		*ret_v = (double)c->exit_us;
+		return c->has_enter;
+	case BLAME_WAIT:
+		*ret_v = (double)c->wait_s;
+		return c->has_wait;
+	case BLAME_OWN:
+		*ret_v = (double)c->own_s;
+		return true;
+	}
+	return false;
+}
+
+static void
+blame_store(struct ls_blame *r, enum blame_field f, double excess)
+{
+	switch (f) {
+	case BLAME_ENTER:
+		r->late_s = excess * 1e-6;
+		break;
+	case BLAME_EXIT:
+		r->exit_s = excess * 1e-6;
+		break;
+	case BLAME_WAIT:
+		r->wait_s = -excess;
+		break;
+	case BLAME_OWN:
+		r->own_s = excess;
+		break;
+	}
+}
+
+/* value - median of the others, for the workers listed in index[0..m-1]. */
+static void
+blame_compare(const struct ls_cell *cells, const uint32_t *index, size_t m,
+	enum blame_field f, double *values, struct ls_blame *residual)
+{
+	struct ls_stats_middle middle;
+	size_t known = 0;
+	double v;
+
+	for (size_t i = 0; i < m; i++)
+		if (blame_field_of(&cells[index[i]], f, &v))
+			values[known++] = v;
+	if (known < 2)
+		return;
+	ls_stats_middle(values, known, &middle);
+	for (size_t i = 0; i < m; i++)
+		if (blame_field_of(&cells[index[i]], f, &v))
+			blame_store(&residual[index[i]], f,
+				v - ls_stats_median_without(&middle, v));
+}
+
+static void
+blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_t n,
+	struct ls_blame_step *step)
+{
+	size_t used = 0, waits = 0, exits = 0;
+	double last = -INFINITY, second = -INFINITY;
+
+	*step = (struct ls_blame_step){.collective_s = NAN, .wait_min_s = NAN,
+		.wait_median_s = NAN, .last = SIZE_MAX};
+	for (size_t i = 0; i < n; i++) {
+		const struct ls_cell *c = &cells[i];
+
+		if (!c->present)
+			continue;
+		room->a[used++] = (double)c->duration_s;
+		if (c->has_wait) {
+			room->b[waits++] = (double)c->wait_s;
+			if (!((double)c->wait_s >= step->wait_min_s))
+				step->wait_min_s = (double)c->wait_s;
+		}
+		if (!c->has_enter)
+			continue;
+		room->c[exits++] = (double)c->exit_us;
+		if ((double)c->enter_us > last) {
+			second = last;
+			last = (double)c->enter_us;
+			step->last = i;
+		} else if ((double)c->enter_us > second) {
+			second = (double)c->enter_us;
+		}
+	}
+	step->used = used;
+	step->duration_s = ls_stats_median(room->a, used);
+	step->wait_median_s = ls_stats_median(room->b, waits);
+	if (exits < 2) {
+		step->last = SIZE_MAX;
+		return;
+	}
+	step->collective_s = (ls_stats_median(room->c, exits) - last) * 1e-6;
+	step->gap_s = (last - second) * 1e-6;
+}
+
+void
+ls_blame_judge(struct ls_blame_room *room, const struct ls_cell *cells, size_t n,
+	struct ls_blame *residual, struct ls_blame_step *ret_step)
+{
+	static const enum blame_field fields[] = {BLAME_ENTER, BLAME_EXIT, BLAME_WAIT, BLAME_OWN};
+
+	blame_step_totals(room, cells, n, ret_step);
+	for (size_t i = 0; i < n; i++)
+		residual[i] = (struct ls_blame){NAN, NAN, NAN, NAN};
+	for (uint32_t r = 0; r < room->role_count; r++) {
+		size_t m = 0;
+
+		for (size_t i = room->start[r]; i < room->start[r + 1]; i++)
+			if (room->sorted[i] < n && cells[room->sorted[i]].present)
+				room->index[m++] = room->sorted[i];
+		for (size_t f = 0; m >= 2 && f < sizeof(fields) / sizeof(fields[0]); f++)
+			blame_compare(cells, room->index, m, fields[f], room->a, residual);
+	}
+}

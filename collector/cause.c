@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/cause.h"
+#include "proto/base/err.h"
+
+#include <math.h>
+
+/* Below this share of the gap a signal is flat: it excludes its cause. */
+#define CAUSE_FLAT 0.2
+/* No diagnosis is certain. */
+#define CAUSE_CONFIDENCE_MAX 0.95
+
+const struct ls_cause_info *
+ls_cause_info(enum ls_cause cause)
+{
+	static const struct ls_cause_info table[] = {
+#define LS_CAUSE(id, name, title, action, command, restart) \
+	{name, title, action, command, restart},
+#include "collector/causes.def"
+#undef LS_CAUSE
+	};
+
+	LS_ASSERT((unsigned)cause < LS_CAUSE_COUNT);
+	return &table[cause];
+}
+
+double
+ls_cause_coverage(const struct ls_evidence *row, double gap_s)
+{
+	if (isnan(row->subject) || isnan(row->p50) || row->per_step_s <= 0 || !(gap_s > 0))
+		return NAN;
+	return (row->subject - row->p50) * row->per_step_s / gap_s;
+}
+
+static struct ls_evidence *
+cause_row(struct ls_evidence *rows, size_t count, enum ls_signal signal)
+{
+	for (size_t i = 0; i < count; i++)
+		if (rows[i].signal == signal)
+			return &rows[i];
+	return NULL;
+}
+
+/* Signals that name a cause by themselves, the most specific first. */
+static const struct {
+	enum ls_signal signal;
+	enum ls_cause cause;
+	bool counter;
+} cause_direct[] = {
+	{LS_SIGNAL_INPUT, LS_CAUSE_INPUT, false},
+	{LS_SIGNAL_CHECKPOINT, LS_CAUSE_CHECKPOINT, false},
+	{LS_SIGNAL_COMPILE, LS_CAUSE_COMPILE, false},
+	{LS_SIGNAL_GC, LS_CAUSE_GC, false},
+	{LS_SIGNAL_H2D, LS_CAUSE_H2D, false},
+	{LS_SIGNAL_DISPATCH, LS_CAUSE_DISPATCH, false},
+	{LS_SIGNAL_THROTTLED, LS_CAUSE_CPU_QUOTA, true},
+	{LS_SIGNAL_RUNQUEUE, LS_CAUSE_CPU_CONTENTION, true},
+};
+
+static void
+cause_add(struct ls_diagnosis *d, enum ls_cause cause, double coverage)
+{
+	double confidence = fmin(coverage, 1) * CAUSE_CONFIDENCE_MAX;
+	size_t at = d->count;
+
+	if (isnan(coverage) || coverage < CAUSE_FLAT)
+		return;
+	while (at > 0 && d->hypotheses[at - 1].confidence < confidence)
+		at--;
+	if (at >= LS_HYPOTHESES_MAX - 1)
+		return; /* the last place is for "unexplained" */
+	if (d->count < LS_HYPOTHESES_MAX - 1)
+		d->count++;
+	for (size_t i = d->count - 1; i > at; i--)
+		d->hypotheses[i] = d->hypotheses[i - 1];
+	d->hypotheses[at] = (struct ls_hypothesis){cause, confidence, coverage};
+}
+
+static void
+cause_mark(struct ls_evidence *row, double coverage, enum ls_cause cause)
+{
+	if (isnan(row->subject)) {
+		row->role = LS_EVIDENCE_NOT_MEASURED;
+	} else if (coverage >= CAUSE_FLAT) {
+		row->role = LS_EVIDENCE_SUPPORTS;
+	} else if (!isnan(coverage)) {
+		row->role = LS_EVIDENCE_EXCLUDES;
+		row->excludes = cause;
+	}
+}
+
+/* More work than the peers, and the time it takes at the peers' speed. */
+static double
+cause_imbalance(struct ls_evidence *rows, size_t count, double gap_s)
+{
+	struct ls_evidence *work = cause_row(rows, count, LS_SIGNAL_WORK);
+	const struct ls_evidence *own = cause_row(rows, count, LS_SIGNAL_OWN);
+	double coverage;
+
+	if (work == NULL)
+		return NAN;
+	if (isnan(work->subject) || isnan(work->p50) || !(work->p50 > 0) || own == NULL) {
+		cause_mark(work, NAN, LS_CAUSE_IMBALANCE);
+		return NAN;
+	}
+	coverage = own->p50 * (work->subject / work->p50 - 1) / gap_s;
+	cause_mark(work, coverage, LS_CAUSE_IMBALANCE);
+	return coverage;
+}
+
+/* What is left when wall time grew but neither CPU time nor any wait we can see did. */
+static double
+cause_stopped(struct ls_evidence *rows, size_t count, double gap_s)
+{
+	static const enum ls_signal flat[] = {LS_SIGNAL_RUNQUEUE, LS_SIGNAL_CPU};
+	const struct ls_evidence *own = cause_row(rows, count, LS_SIGNAL_OWN);
+	const struct ls_evidence *row;
+	double rest = own == NULL ? NAN : ls_cause_coverage(own, gap_s);
+
+	for (size_t i = 0; i < sizeof(flat) / sizeof(flat[0]); i++) {
+		row = cause_row(rows, count, flat[i]);
+		if (row == NULL || isnan(row->subject))
+			return NAN;
+		rest -= fmax(ls_cause_coverage(row, gap_s), 0);
+	}
+	row = cause_row(rows, count, LS_SIGNAL_THROTTLED);
+	if (row != NULL && !isnan(row->subject))
+		rest -= fmax(ls_cause_coverage(row, gap_s), 0);
+	row = cause_row(rows, count, LS_SIGNAL_INPUT);
+	if (row != NULL && !isnan(row->subject))
+		rest -= fmax(ls_cause_coverage(row, gap_s), 0);
+	return rest;
+}
+
+static double
+cause_compute(struct ls_evidence *rows, size_t count, double gap_s, double imbalance)
+{
+	struct ls_evidence *cpu = cause_row(rows, count, LS_SIGNAL_CPU);
+	double coverage;
+
+	if (cpu == NULL)
+		return NAN;
+	coverage = ls_cause_coverage(cpu, gap_s);
+	cause_mark(cpu, coverage, LS_CAUSE_COMPUTE);
+	return imbalance >= CAUSE_FLAT ? NAN : coverage;
+}
+
+void
+ls_cause_diagnose(struct ls_evidence *rows, size_t count, double gap_s, bool counters_ripe,
+	struct ls_diagnosis *d)
+{
+	double imbalance, compute, stopped, named = 0;
+
+	*d = (struct ls_diagnosis){0};
+	for (size_t i = 0; i < sizeof(cause_direct) / sizeof(cause_direct[0]); i++) {
+		struct ls_evidence *row = cause_row(rows, count, cause_direct[i].signal);
+		double coverage;
+
+		if (row == NULL || (cause_direct[i].counter && !counters_ripe))
+			continue;
+		coverage = ls_cause_coverage(row, gap_s);
+		cause_mark(row, coverage, cause_direct[i].cause);
+		cause_add(d, cause_direct[i].cause, coverage);
+	}
+	imbalance = cause_imbalance(rows, count, gap_s);
+	cause_add(d, LS_CAUSE_IMBALANCE, imbalance);
+	if (counters_ripe) {
+		compute = cause_compute(rows, count, gap_s, imbalance);
+		stopped = cause_stopped(rows, count, gap_s);
+		cause_add(d, LS_CAUSE_COMPUTE, compute);
+		if (stopped >= LS_CAUSE_COVERAGE)
+			cause_add(d, LS_CAUSE_STOPPED, stopped);
+	}
+	if (d->count > 0)
+		named = d->hypotheses[0].confidence;
+	if (d->count == 0 || d->hypotheses[0].coverage < LS_CAUSE_COVERAGE) {
+		/* nothing explains enough: say so first */
+		for (size_t i = d->count; i > 0; i--)
+			d->hypotheses[i] = d->hypotheses[i - 1];
+		d->hypotheses[0] =
+			(struct ls_hypothesis){LS_CAUSE_UNEXPLAINED, 1 - named, 1 - named};
+	} else {
+		d->hypotheses[d->count] =
+			(struct ls_hypothesis){LS_CAUSE_UNEXPLAINED, 1 - named, 1 - named};
+	}
+	d->count++;
+}

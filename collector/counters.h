@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * counters - recent values of the hot counters of one host or worker, and their rates.
+ *
+ * Owner:   one host or worker of the engine. Pure.
+ * Units:   microseconds for times; values in the metric's unit, rates per second.
+ * Errors:  -LS_ESTALE not newer than the last sample, -ENOMEM.
+ * Limits:  LS_COUNTER_SAMPLES_KEPT samples; the oldest is dropped.
+ */
+#ifndef LS_COLLECTOR_COUNTERS_H
+#define LS_COLLECTOR_COUNTERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "proto/base/err.h"
+#include "proto/limits.h"
+
+struct ls_counter_sample {
+	int64_t t_us;
+	uint16_t mask;                /* bit i: value[i] is measured; i = position among the hot metrics */
+	double value[LS_HOT_MAX];
+};
+
+struct ls_counters {
+	struct ls_counter_sample *samples; /* ring */
+	size_t capacity, count, head;      /* head: where the next goes */
+};
+
+/* Drops all samples. */
+void ls_counters_fini(struct ls_counters *c);
+
+/* Adds a sample; metrics that are not hot are ignored. */
+int ls_counters_put(struct ls_counters *c, int64_t t_us, size_t count, const uint16_t *metric,
+	const double *value) LS_MUSTCHECK;
+
+/* Position of a metric among the hot ones, or -1. */
+int ls_counters_hot_index(unsigned metric);
+
+/*
+ * Mean rate of a counter between the last sample at or before from_us (else the first after it) and
+ * the last at or before to_us. False if that takes less than min_us, it was not measured, or the
+ * counter was reset.
+ */
+bool ls_counters_rate(const struct ls_counters *c, unsigned metric, int64_t from_us,
+	int64_t to_us, int64_t min_us, double *ret_rate);
+
+/* Newest value at or before to_us. */
+bool ls_counters_last(const struct ls_counters *c, unsigned metric, int64_t to_us,
+	double *ret_value);
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * detect - from residuals of single steps to suspects and findings: sequential detection.
+ *
+ * Four detectors run side by side on every closed step:
+ *
+ *  chronic  a worker. Its residual, minus its own baseline, over the job's step time, goes into a
+ *           clipped CUSUM in units of the residual's long-run noise (32-step block means, so that
+ *           wandering loads on shared machines count as noise). A finding also needs evidence: own
+ *           work, wait, or the job's step time must have grown with the residual.
+ *  faint    a worker. The same with a smaller allowance: shifts below the noise of one step, that
+ *           only a hundred steps can tell from workers which share a core for a while.
+ *  stalls   a worker. Single steps in which it alone arrives 0.75 of a step behind all others, its
+ *           own work explaining half of it, counted against a rate of 1 in 500 (Bernoulli CUSUM).
+ *  comm     the job. Time in the collective after the last arrival, chronic and stalls (TCP
+ *           time-outs): communication, nobody's own work.
+ *
+ *      quiet --C >= SUSPECT--> suspect --C >= FINDING and evidence--> finding --C < CLEAR for a while--> quiet
+ *
+ * The residual is lateness of arrival where the exits of the barrier are a common event, else (rings
+ * that leave one after the other, clocks worse than the effect) the wait residual.
+ *
+ * Owner:   one job of the engine. Pure: time comes in, nothing goes out but the state.
+ * Units:   seconds for residuals; ratios to the step time inside; steps for counts.
+ * Errors:  -ENOMEM.
+ * Limits:  LS_WORKERS_MAX workers.
+ * Source:  e-detectors and CUSUM with average run length >= e^h: Shin, Ramdas, Rinaldo (2022);
+ *          constants measured on thirteen recorded runs of real jobs, each begun at five different
+ *          steps: clean stretches reach C = 22 (faint: 14), findings are made at 28 (tests/system/replay_runs.sh
+ *          holds them).
+ */
+#ifndef LS_COLLECTOR_DETECT_H
+#define LS_COLLECTOR_DETECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "collector/blame.h"
+
+#define LS_DETECT_WARM 64        /* steps to learn a worker's baseline */
+#define LS_DETECT_SKIP 2         /* first steps of an attempt: compilation */
+#define LS_DETECT_SUSPECT 8.0    /* C, nats */
+#define LS_DETECT_FINDING 28.0
+#define LS_DETECT_CAP 42.0       /* bounds the time to clear */
+#define LS_DETECT_CLEAR 2.0
+#define LS_DETECT_CLEAR_STEPS 30
+
+enum ls_detect_level { LS_LEVEL_QUIET, LS_LEVEL_SUSPECT, LS_LEVEL_FINDING };
+enum ls_detect_kind { LS_DETECT_CHRONIC, LS_DETECT_FAINT, LS_DETECT_STALLS, LS_DETECT_KIND_COUNT };
+enum ls_detect_mode { LS_MODE_LATENESS, LS_MODE_WAIT };
+
+/* What a detector has gathered since it left zero. */
+struct ls_episode {
+	uint64_t start_step, last_step;
+	int64_t start_us;
+	uint64_t steps;            /* judged steps in it */
+	uint64_t hits;             /* stalls: steps that stalled */
+	double excess_s;           /* sum of residuals beyond the baseline */
+	double own_s, wait_s;      /* sums of the own-work and wait excess */
+	double before_s;           /* step time before it began; NaN = not known */
+	double gap_mean, gap_m2;   /* stalls: steps between hits (Welford) */
+};
+
+struct ls_detect_channel {
+	double c;                  /* the statistic, nats */
+	enum ls_detect_level level;
+	uint32_t calm;             /* steps below CLEAR while a finding is open */
+	struct ls_episode ep;
+};
+
+struct ls_detect_worker {
+	uint32_t warm;             /* steps learned so far, up to LS_DETECT_WARM */
+	float warm_late[LS_DETECT_WARM], warm_wait[LS_DETECT_WARM], warm_own[LS_DETECT_WARM],
+		warm_exit[LS_DETECT_WARM];
+	double base_s, base_own_s, base_wait_s; /* baselines; base_s of the residual in use */
+	double sigma;              /* noise of the residual, ratio to the step time */
+	double block_sum;
+	uint32_t block_n;
+	struct ls_detect_channel channel[LS_DETECT_KIND_COUNT];
+	uint8_t was;               /* channels that were findings before the step: for the judge */
+};
+
+struct ls_detect {
+	struct ls_detect_worker *worker;
+	double *scratch;           /* capacity of them */
+	size_t count, capacity;
+	uint64_t judged;           /* steps seen */
+	bool ready;                /* the mode is chosen */
+	enum ls_detect_mode mode;
+	double stagger;            /* largest systematic offset of an exit, ratio to the step */
+	double tau_sum, tau_count; /* variance of 32-step means over that of white noise, pooled */
+	double recent[64], slow[256]; /* step times, newest at (judged - 1) % size */
+	double step_s, before_s;   /* medians of recent and slow */
+	double comm_warm[LS_DETECT_WARM];
+	uint32_t comm_warm_n;
+	double comm_base_s, comm_sigma_s;
+	struct ls_detect_channel comm[LS_DETECT_KIND_COUNT];
+	size_t open;               /* channels with a finding */
+	size_t worst[2];           /* suspected slots of the greatest mean excess; SIZE_MAX = none */
+	double worst_s[2];         /* their mean excess */
+};
+
+/* Frees what the detector holds; it can be used again from zero. */
+void ls_detect_fini(struct ls_detect *d);
+
+/* Makes room for n workers, new ones quiet; -ENOMEM. */
+int ls_detect_reserve(struct ls_detect *d, size_t n) __attribute__((warn_unused_result));
+
+/* Forgets all of one worker (it moved to another host). */
+void ls_detect_reset_worker(struct ls_detect *d, size_t slot);
+
+/*
+ * Takes one judged step: residual[n] and totals as of blame.h. clocks_ok: arrivals of different
+ * hosts can be compared. Levels in d->worker[].channel[] and d->comm[] are then up to date.
+ */
+void ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
+	const struct ls_blame *residual, size_t n, const struct ls_blame_step *totals);
+
+/* Mean excess of an episode as a ratio of the step time now; 0 for an empty one. */
+double ls_detect_excess_ratio(const struct ls_detect *d, const struct ls_episode *ep);
+
+#endif

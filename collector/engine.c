@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/engine.h"
+#include "collector/engine_state.h"
+#include "proto/base/mem.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ls_engine *
+ls_engine_new(const struct ls_engine_sink *sink)
+{
+	struct ls_engine *e = calloc(1, sizeof(*e));
+
+	if (e == NULL)
+		return NULL;
+	e->jobs = calloc(LS_JOBS_MAX, sizeof(*e->jobs));
+	if (e->jobs == NULL) {
+		free(e);
+		return NULL;
+	}
+	e->free_worker = LS_INDEX_NONE;
+	if (sink != NULL)
+		e->sink = *sink;
+	return e;
+}
+
+void
+ls_engine_free(struct ls_engine *e)
+{
+	if (e == NULL)
+		return;
+	for (size_t i = 0; i < e->job_count; i++)
+		ls_job_fini(&e->jobs[i]);
+	for (size_t i = 0; i < e->worker_count; i++)
+		ls_counters_fini(&e->workers[i].counters);
+	for (size_t i = 0; i < e->host_count; i++)
+		ls_counters_fini(&e->hosts[i].counters);
+	for (size_t i = 0; i < e->finding_count; i++)
+		ls_finding_fini(&e->findings[i]);
+	ls_index_fini(&e->job_index);
+	ls_index_fini(&e->host_index);
+	free(e->jobs);
+	free(e->workers);
+	free(e->hosts);
+	free(e->findings);
+	free(e);
+}
+
+/* Will this worker still report the step? Ended, absent and already further workers will not. */
+static bool
+engine_expects(const struct ls_engine_worker *w, uint64_t step)
+{
+	if (ls_worker_is_gone(w) || w->missed >= LS_ENGINE_ABSENT_STEPS)
+		return false;
+	return !w->reported || w->last_step < step;
+}
+
+/* Can nobody add to this row any more? *ret_expected: workers that should be in it. */
+static bool
+engine_row_complete(const struct ls_engine *e, const struct ls_job *j, const struct ls_row *row,
+	uint32_t *ret_expected)
+{
+	uint32_t expected = 0;
+	bool complete = true;
+
+	for (size_t i = 0; i < j->count; i++) {
+		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
+
+		if (i < row->cell_count && row->cells[i].present) {
+			expected++;
+		} else if (engine_expects(w, row->step)) {
+			expected++;
+			complete = false;
+		}
+	}
+	*ret_expected = expected;
+	return complete && ((uint32_t)j->world <= j->count || j->closed > 0);
+}
+
+static int
+engine_compare_ranks(const void *a, const void *b)
+{
+	int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void
+engine_tell_closed(struct ls_engine *e, const struct ls_job *j, const struct ls_row *row,
+	uint32_t expected, int64_t now_us)
+{
+	int32_t missing[LS_CLOSE_MISSING_MAX];
+	struct ls_engine_close c = {.job = j->name, .attempt = j->attempt, .step = row->step,
+		.t_us = now_us, .expected = expected, .used = row->reported,
+		.missing = missing};
+
+	if (e->sink.closed == NULL)
+		return;
+	for (size_t i = 0; i < j->count && c.missing_count < LS_CLOSE_MISSING_MAX; i++)
+		if (i >= row->cell_count || !row->cells[i].present)
+			missing[c.missing_count++] = e->workers[j->slots[i]].info.rank;
+	if (c.missing_count > 1)
+		qsort(missing, c.missing_count, sizeof(*missing), engine_compare_ranks);
+	e->sink.closed(e->sink.arg, &c);
+}
+
+static void
+engine_close_oldest(struct ls_engine *e, struct ls_job *j, int64_t now_us)
+{
+	struct ls_row row;
+	uint32_t expected = 0;
+
+	(void)engine_row_complete(e, j, ls_steps_oldest(&j->steps), &expected);
+	ls_steps_take_oldest(&j->steps, &row);
+	for (size_t i = 0; i < j->count; i++) {
+		struct ls_engine_worker *w = &e->workers[j->slots[i]];
+
+		if (i < row.cell_count && row.cells[i].present)
+			continue;
+		if (w->missed < LS_ENGINE_ABSENT_STEPS &&
+			++w->missed == LS_ENGINE_ABSENT_STEPS)
+			j->active_known = false;
+	}
+	j->closed++;
+	e->stats.steps_closed++;
+	if (row.reported < expected) {
+		j->shorted++;
+		e->stats.steps_short++;
+	}
+	engine_tell_closed(e, j, &row, expected, now_us);
+	ls_judge_row(e, j, &row, expected, now_us);
+}
+
+/* Workers that still report, counted again only after a change. */
+static uint32_t
+job_active(const struct ls_engine *e, struct ls_job *j)
+{
+	if (j->active_known)
+		return j->active;
+	j->active = 0;
+	for (size_t i = 0; i < j->count; i++) {
+		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
+
+		j->active += !ls_worker_is_gone(w) && w->missed < LS_ENGINE_ABSENT_STEPS;
+	}
+	j->active_known = true;
+	return j->active;
+}
+
+/*
+ * Closes, oldest first, every row that is complete or overdue. It is called for every record, so a row
+ * that has fewer records than workers is not looked at closely: ls_engine_advance does that.
+ */
+static void
+engine_close_full(struct ls_engine *e, struct ls_job *j, int64_t now_us)
+{
+	struct ls_row *row;
+	uint32_t expected;
+
+	while (!j->manual && (row = ls_steps_oldest(&j->steps)) != NULL &&
+		row->reported >= job_active(e, j) &&
+		engine_row_complete(e, j, row, &expected))
+		engine_close_oldest(e, j, now_us);
+}
+
+static void
+engine_close_ready(struct ls_engine *e, struct ls_job *j, int64_t now_us)
+{
+	struct ls_row *row;
+	uint32_t expected;
+
+	while (!j->manual && (row = ls_steps_oldest(&j->steps)) != NULL) {
+		if (!engine_row_complete(e, j, row, &expected) &&
+			!ls_steps_overdue(row, j->detect.judged > 0 ? j->detect.step_s : NAN,
+				now_us))
+			return;
+		engine_close_oldest(e, j, now_us);
+	}
+}
+
+/* The worker was heard of by a record: it is there, and waited for again if it had been given up. */
+static void
+engine_note_record(struct ls_job *j, struct ls_engine_worker *w, const struct ls_record *r,
+	bool fresh, int64_t now_us)
+{
+	if (!w->reported || r->step > w->last_step)
+		w->last_step = r->step;
+	w->reported = true;
+	w->seen_us = now_us;
+	if (fresh) {
+		j->active_known &= w->missed < LS_ENGINE_ABSENT_STEPS;
+		w->missed = 0;
+	}
+	if (!ls_worker_is_gone(w))
+		w->state = LS_WORKER_REPORTING;
+	j->last_us = now_us;
+}
+
+int
+ls_engine_record(struct ls_engine *e, uint32_t worker, const struct ls_record *r, int64_t now_us)
+{
+	struct ls_engine_worker *w = ls_engine_find_worker(e, worker);
+	struct ls_job *j;
+	const char *why;
+	int rc;
+
+	if (w == NULL || ls_record_check(r, &why) != 0) {
+		e->stats.rejected++;
+		return w == NULL ? -LS_EUNKNOWN : -LS_ERANGE;
+	}
+	j = &e->jobs[w->job];
+	rc = ls_steps_put(&j->steps, w->slot, j->count, r, now_us);
+	while (rc == -LS_ELIMIT) {
+		engine_close_oldest(e, j, now_us);
+		rc = ls_steps_put(&j->steps, w->slot, j->count, r, now_us);
+	}
+	if (rc == -LS_EDUPLICATE) {
+		e->stats.duplicates++;
+	} else if (rc == -LS_ESTALE) {
+		e->stats.late++;
+		j->late++;
+		/* by a little: it keeps up, and must not stay left out because it is the last */
+		engine_note_record(j, w, r,
+			j->steps.last_closed - r->step < LS_ENGINE_ABSENT_STEPS, now_us);
+	} else if (rc == 0) {
+		e->stats.records++;
+		engine_note_record(j, w, r, true, now_us);
+		engine_close_full(e, j, now_us);
+	}
+	return rc;
+}
+
+void
+ls_engine_gap(struct ls_engine *e, uint32_t worker, uint64_t count, int64_t now_us)
+{
+	struct ls_engine_worker *w = ls_engine_find_worker(e, worker);
+
+	(void)now_us; /* a gap has no effect in time: the steps of it close without the worker */
+	e->stats.gaps += count;
+	if (w == NULL)
+		return;
+	w->gaps += count;
+	e->jobs[w->job].gaps += count;
+}
+
+void
+ls_engine_end(struct ls_engine *e, uint32_t worker, int crashed, int64_t now_us)
+{
+	struct ls_engine_worker *w = ls_engine_find_worker(e, worker);
+
+	if (w == NULL)
+		return;
+	w->state = crashed ? LS_WORKER_CRASHED : LS_WORKER_ENDED;
+	w->seen_us = now_us;
+	w->has_live = false;
+	e->jobs[w->job].active_known = false;
+	engine_close_ready(e, &e->jobs[w->job], now_us);
+}
+
+void
+ls_engine_live(struct ls_engine *e, uint32_t worker, const struct ls_ring_live *live,
+	int64_t since_us, int64_t now_us)
+{
+	struct ls_engine_worker *w = ls_engine_find_worker(e, worker);
+
+	if (w == NULL)
+		return;
+	w->has_live = true;
+	w->live = *live;
+	w->live_since_us = since_us;
+	w->seen_us = now_us;
+	if (w->state == LS_WORKER_SILENT)
+		w->state = LS_WORKER_REPORTING;
+}
+
+void
+ls_engine_clock(struct ls_engine *e, uint32_t worker, double uncertainty_s)
+{
+	struct ls_engine_worker *w = ls_engine_find_worker(e, worker);
+
+	if (w != NULL)
+		w->clock_err_s = uncertainty_s;
+}
+
+int
+ls_engine_counters(struct ls_engine *e, const char *host, uint32_t worker, int64_t t_us,
+	size_t count, const uint16_t *metric, const double *value)
+{
+	struct ls_engine_worker *w = NULL;
+	struct ls_counters *c;
+	uint32_t index;
+	int rc = 0;
+
+	if (worker != LS_NO_WORKER) {
+		w = ls_engine_find_worker(e, worker);
+		if (w == NULL)
+			rc = -LS_EUNKNOWN;
+	} else {
+		rc = ls_engine_host(e, host, t_us, &index);
+		if (rc == 0 && t_us > e->hosts[index].seen_us)
+			e->hosts[index].seen_us = t_us;
+	}
+	if (rc == 0) {
+		c = w != NULL ? &w->counters : &e->hosts[index].counters;
+		rc = ls_counters_put(c, t_us, count, metric, value);
+	}
+	if (rc == 0)
+		e->stats.counters++;
+	else
+		e->stats.counters_ignored++;
+	return rc;
+}
+
+void
+ls_engine_advance(struct ls_engine *e, int64_t now_us)
+{
+	for (size_t i = 0; i < e->job_count; i++)
+		engine_close_ready(e, &e->jobs[i], now_us);
+	for (size_t i = 0; i < e->worker_count; i++) {
+		struct ls_engine_worker *w = &e->workers[i];
+
+		if (w->current && w->state == LS_WORKER_REPORTING &&
+			now_us - w->seen_us > LS_ENGINE_SILENT_US)
+			w->state = LS_WORKER_SILENT;
+	}
+}
+
+int
+ls_engine_manual(struct ls_engine *e, const char *job, bool on)
+{
+	struct ls_job *j = ls_engine_find_job(e, job);
+
+	if (j == NULL)
+		return -LS_EUNKNOWN;
+	j->manual = on;
+	return 0;
+}
+
+int
+ls_engine_close_step(struct ls_engine *e, const char *job, int32_t attempt, uint64_t step,
+	int64_t now_us)
+{
+	struct ls_job *j = ls_engine_find_job(e, job);
+	struct ls_row *row;
+
+	if (j == NULL || j->attempt != attempt)
+		return -LS_EUNKNOWN;
+	while ((row = ls_steps_oldest(&j->steps)) != NULL && row->step <= step)
+		engine_close_oldest(e, j, now_us);
+	return 0;
+}
+
+int
+ls_engine_seed_finding(struct ls_engine *e, const json_t *finding)
+{
+	struct ls_finding f;
+	int rc;
+
+	if (e->finding_count == LS_FINDINGS_MAX)
+		return -LS_ELIMIT;
+	rc = ls_mem_grow((void **)&e->findings, e->finding_count, &e->finding_capacity,
+		sizeof(*e->findings));
+	if (rc == 0)
+		rc = ls_finding_parse(finding, &f);
+	if (rc != 0)
+		return rc;
+	f.known_us = f.updated_us;
+	for (size_t i = 0; i < e->finding_count; i++) {
+		if (strcmp(e->findings[i].id, f.id) == 0) {
+			ls_finding_fini(&f);
+			return -LS_EDUPLICATE;
+		}
+	}
+	e->findings[e->finding_count++] = f;
+	return 0;
+}
+
+json_t *
+ls_engine_findings(const struct ls_engine *e)
+{
+	json_t *all = json_array();
+
+	if (all == NULL)
+		return NULL;
+	for (size_t i = 0; i < e->finding_count; i++) {
+		if (json_array_append(all, e->findings[i].json) != 0) {
+			json_decref(all);
+			return NULL;
+		}
+	}
+	return all;
+}
+
+void
+ls_engine_stats(const struct ls_engine *e, struct ls_engine_stats *ret_stats)
+{
+	*ret_stats = e->stats;
+	ret_stats->findings_total = e->finding_count;
+	ret_stats->findings_open = 0;
+	for (size_t i = 0; i < e->finding_count; i++)
+		ret_stats->findings_open += ls_finding_is_open(&e->findings[i]);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine_state - the engine's memory, shared by its own parts (engine, roster, judge,
+ * evidence, view) and nobody else.
+ *
+ * Owner:   the engine's thread.
+ * Units:   microseconds since the epoch; seconds in cells and residuals.
+ * Errors:  none here.
+ * Limits:  LS_JOBS_MAX, LS_WORKERS_MAX, LS_LIVE_STEPS rows, fewer for jobs of many workers.
+ */
+#ifndef LS_COLLECTOR_ENGINE_STATE_H
+#define LS_COLLECTOR_ENGINE_STATE_H
+
+#include "collector/blame.h"
+#include "collector/counters.h"
+#include "collector/detect.h"
+#include "collector/engine.h"
+#include "collector/finding.h"
+#include "collector/index.h"
+#include "collector/steps.h"
+
+#define LS_ENGINE_RECENT_STEPS 100  /* "now" of the views: means over so many closed steps */
+#define LS_ENGINE_ABSENT_STEPS 8    /* closed steps missed in a row: no longer waited for */
+#define LS_ENGINE_SILENT_US 10000000ll
+#define LS_FINDING_UPDATE_STEPS 64
+#define LS_FINDING_UPDATE_US 5000000ll
+
+enum ls_worker_state { LS_WORKER_REPORTING, LS_WORKER_SILENT, LS_WORKER_ENDED, LS_WORKER_CRASHED };
+
+struct ls_engine_host {
+	char name[LS_HOST_NAME_MAX_BYTES];
+	struct ls_counters counters;
+	int64_t seen_us;            /* when it was named or had counters, last */
+};
+
+struct ls_engine_worker {
+	struct ls_worker_info info;
+	uint32_t job;               /* index of its job */
+	uint32_t host;              /* index of its host */
+	uint32_t slot;              /* in its attempt; of a free place: the next free one */
+	uint32_t generation;        /* how often the place was given to another */
+	bool current;               /* belongs to its job's present attempt; else the place is free */
+	enum ls_worker_state state;
+	bool reported;
+	uint64_t last_step;         /* greatest step reported */
+	int64_t first_us, seen_us;
+	uint32_t missed;            /* closed steps without it, in a row */
+	uint64_t gaps;
+	struct ls_counters counters;
+	bool has_live;
+	struct ls_ring_live live;
+	int64_t live_since_us;
+	double clock_err_s;         /* NaN = not told */
+};
+
+/* A closed step, kept for views and evidence. */
+struct ls_live_row {
+	struct ls_row row;          /* owns its cells */
+	struct ls_blame_step totals;
+	uint32_t expected;
+	double blame_s;             /* largest of its cells */
+};
+
+struct ls_job {
+	char name[LS_JOB_NAME_MAX_BYTES];
+	int32_t attempt;
+	bool manual;                /* closes only by ls_engine_close_step */
+	int64_t first_us, last_us;
+	uint32_t *slots;            /* worker by slot */
+	uint32_t *roles;            /* role by slot */
+	size_t count, capacity;
+	char (*role_names)[LS_ROLE_NAME_MAX_BYTES];
+	uint32_t role_count;
+	struct ls_index rank_index, role_index; /* slots by rank, roles by name */
+	int32_t world;
+	uint32_t active;            /* workers waited for, if active_known */
+	bool active_known;
+	struct ls_steps steps;
+	struct ls_detect detect;
+	struct ls_blame_room room;
+	bool grouped;               /* room knows the roles of all workers */
+	struct ls_blame *residuals; /* capacity of them */
+	struct ls_live_row *live;   /* ring of live_capacity */
+	size_t live_capacity, live_count, live_head;
+	uint64_t closed, shorted, late, gaps;
+};
+
+struct ls_engine {
+	struct ls_engine_sink sink;
+	struct ls_job *jobs;
+	size_t job_count;
+	struct ls_index job_index, host_index;
+	struct ls_engine_worker *workers;
+	size_t worker_count, worker_capacity;
+	uint32_t free_worker;       /* first place given up; LS_INDEX_NONE = none */
+	struct ls_engine_host *hosts;
+	size_t host_count, host_capacity;
+	struct ls_finding *findings; /* in order of opening */
+	size_t finding_count, finding_capacity;
+	struct ls_engine_stats stats;
+};
+
+/* Row i of the live window, 0 = oldest. */
+static inline const struct ls_live_row *
+ls_job_row(const struct ls_job *j, size_t i)
+{
+	return &j->live[(j->live_head + j->live_capacity - j->live_count + i) %
+		j->live_capacity];
+}
+
+/* Cell of a slot in a row; NULL if the worker has no record there. */
+static inline const struct ls_cell *
+ls_row_cell(const struct ls_live_row *r, size_t slot)
+{
+	return slot < r->row.cell_count && r->row.cells[slot].present ? &r->row.cells[slot]
+								      : NULL;
+}
+
+/* Job by name, or NULL. */
+struct ls_job *ls_engine_find_job(const struct ls_engine *e, const char *name);
+
+/* Worker by handle; NULL if it is none of its job's present attempt. */
+struct ls_engine_worker *ls_engine_find_worker(const struct ls_engine *e, uint32_t handle);
+
+/* Index of a host, made if new; -LS_ERANGE (no name), -LS_ELIMIT, -ENOMEM. */
+int ls_engine_host(struct ls_engine *e, const char *name, int64_t now_us, uint32_t *ret_host)
+	LS_MUSTCHECK;
+
+/* Has its process ended? */
+bool ls_worker_is_gone(const struct ls_engine_worker *w);
+
+/* Chips of the job's present attempt; 0 = not known. */
+int32_t ls_job_chips(const struct ls_engine *e, const struct ls_job *j);
+
+/* Hosts, or slices, of the job's present attempt. */
+enum ls_job_place { LS_PLACE_HOST, LS_PLACE_SLICE };
+size_t ls_job_places(const struct ls_engine *e, const struct ls_job *j, enum ls_job_place kind);
+
+/* Frees what a job holds, but not the places of its workers. */
+void ls_job_fini(struct ls_job *j);
+
+/* Judges a row that was just taken out of j->steps and keeps it; then opens, updates and clears. */
+void ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t expected,
+	int64_t now_us);
+
+/* Clears every open finding of a job (a new attempt began). */
+void ls_judge_clear_job(struct ls_engine *e, struct ls_job *j, int64_t now_us);
+
+#endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/evidence.h"
+#include "collector/stats.h"
+
+#include <math.h>
+
+#define EVIDENCE_ROWS_MAX 256u
+#define EVIDENCE_PEERS_MAX 256u /* of more, every k-th: enough for deciles, and it stays cheap */
+#define EVIDENCE_COUNTERS_US 60000000ll
+#define EVIDENCE_COUNTERS_MIN_US 1500000ll
+
+/* One kind of row: where its number comes from. */
+static const struct evidence_kind {
+	enum ls_signal signal;
+	const char *metric, *unit;
+	int phase;   /* enum ls_phase, or -1 */
+	int counter; /* enum ls_metric, or -1 */
+	bool seconds; /* a second of it is a second of the step (a counter: of its rate) */
+} evidence_kinds[] = {
+	{LS_SIGNAL_LATENESS, "lateness_s", "s", -1, -1, true},
+	{LS_SIGNAL_WAIT, "phase.sync_wait_s", "s", -1, -1, false},
+	{LS_SIGNAL_OWN, "own_work_s", "s", -1, -1, true},
+	{LS_SIGNAL_INPUT, "phase.input_wait_s", "s", LS_PHASE_INPUT_WAIT, -1, true},
+	{LS_SIGNAL_H2D, "phase.h2d_s", "s", LS_PHASE_H2D, -1, true},
+	{LS_SIGNAL_DISPATCH, "phase.dispatch_s", "s", LS_PHASE_DISPATCH, -1, true},
+	{LS_SIGNAL_COMPUTE, "phase.compute_s", "s", LS_PHASE_COMPUTE, -1, true},
+	{LS_SIGNAL_CHECKPOINT, "phase.checkpoint_s", "s", LS_PHASE_CHECKPOINT, -1, true},
+	{LS_SIGNAL_COMPILE, "phase.compile_s", "s", LS_PHASE_COMPILE, -1, true},
+	{LS_SIGNAL_GC, "phase.gc_s", "s", LS_PHASE_GC, -1, true},
+	{LS_SIGNAL_WORK, "work", "1", -1, -1, false},
+	{LS_SIGNAL_RUNQUEUE, "job.runqueue_wait_seconds_total", "s/s", -1, LS_METRIC_JOB_RUNQUEUE_WAIT, true},
+	{LS_SIGNAL_THROTTLED, "host.cpu.throttled_seconds_total", "s/s", -1, LS_METRIC_HOST_CPU_THROTTLED, true},
+	{LS_SIGNAL_CPU, "job.cpu_seconds_total", "s/s", -1, LS_METRIC_JOB_CPU, true},
+	{LS_SIGNAL_RETRANSMITS, "host.tcp.retransmits_total", "1/s", -1, LS_METRIC_HOST_TCP_RETRANSMITS, false},
+};
+
+/* The closed steps to look at: those of the episode, at most the newest EVIDENCE_ROWS_MAX. */
+struct evidence_window {
+	const struct ls_job *j;
+	size_t first, end; /* rows [first, end) of the live window */
+	int64_t from_us, to_us;
+};
+
+static struct evidence_window
+evidence_window(const struct ls_job *j, const struct ls_episode *ep, int64_t now_us)
+{
+	struct evidence_window w = {.j = j, .end = j->live_count, .to_us = now_us};
+	size_t least = w.end > EVIDENCE_ROWS_MAX ? w.end - EVIDENCE_ROWS_MAX : 0;
+
+	w.first = w.end;
+	while (w.first > least && ls_job_row(j, w.first - 1)->row.step >= ep->start_step)
+		w.first--;
+	w.from_us = now_us - EVIDENCE_COUNTERS_US;
+	if (ep->start_us > w.from_us)
+		w.from_us = ep->start_us;
+	return w;
+}
+
+static double
+evidence_cell(const struct evidence_kind *kind, const struct ls_cell *c)
+{
+	if (kind->phase >= 0)
+		return (double)c->phase_s[kind->phase];
+	if (kind->signal == LS_SIGNAL_LATENESS)
+		return (double)c->late_s;
+	if (kind->signal == LS_SIGNAL_WAIT)
+		return c->has_wait ? (double)c->wait_s : NAN;
+	return kind->signal == LS_SIGNAL_WORK ? (double)c->work : (double)c->own_s;
+}
+
+/* Mean of one kind over the window for one worker; NaN if never measured. */
+static double
+evidence_mean(const struct evidence_window *w, const struct evidence_kind *kind, size_t slot)
+{
+	double sum = 0, v;
+	size_t n = 0;
+
+	for (size_t i = w->first; i < w->end; i++) {
+		const struct ls_cell *c = ls_row_cell(ls_job_row(w->j, i), slot);
+
+		if (c == NULL || isnan(v = evidence_cell(kind, c)))
+			continue;
+		sum += v;
+		n++;
+	}
+	return n == 0 ? NAN : sum / (double)n;
+}
+
+static double
+evidence_rate(const struct ls_engine *e, const struct evidence_window *w, unsigned metric,
+	size_t slot)
+{
+	const struct ls_engine_worker *worker = &e->workers[w->j->slots[slot]];
+	const struct ls_counters *of_host = &e->hosts[worker->host].counters;
+	const struct ls_counters *c =
+		ls_metric_info(metric)->scope == LS_METRIC_SCOPE_JOB ? &worker->counters : of_host;
+	double rate;
+
+	if (!ls_counters_rate(c, metric, w->from_us, w->to_us, EVIDENCE_COUNTERS_MIN_US, &rate))
+		return NAN;
+	return rate;
+}
+
+static double
+evidence_value(const struct ls_engine *e, const struct evidence_window *w,
+	const struct evidence_kind *kind, size_t slot)
+{
+	return kind->counter >= 0 ? evidence_rate(e, w, (unsigned)kind->counter, slot)
+				  : evidence_mean(w, kind, slot);
+}
+
+/* Fills subject and peers of one row; slot SIZE_MAX: no subject, all are peers. */
+static void
+evidence_row(const struct ls_engine *e, const struct evidence_window *w,
+	const struct evidence_kind *kind, size_t slot, double step_s, double *scratch,
+	struct ls_evidence *row)
+{
+	const struct ls_blame_room *room = &w->j->room;
+	uint32_t role = slot == SIZE_MAX ? 0 : w->j->roles[slot];
+	size_t first = room->start[role];
+	size_t end = room->start[slot == SIZE_MAX ? room->role_count : role + 1];
+	size_t stride = (end - first + EVIDENCE_PEERS_MAX - 1) / EVIDENCE_PEERS_MAX;
+	double spread;
+	size_t n = 0;
+
+	*row = (struct ls_evidence){.signal = kind->signal, .metric = kind->metric,
+		.unit = kind->unit, .subject = NAN, .p10 = NAN, .p50 = NAN, .p90 = NAN,
+		.robust_z = NAN};
+	row->per_step_s = !kind->seconds ? 0 : kind->counter >= 0 ? step_s : 1;
+	if (slot != SIZE_MAX)
+		row->subject = evidence_value(e, w, kind, slot);
+	for (size_t i = first; i < end; i += stride) {
+		double v = room->sorted[i] == slot ? NAN
+			: evidence_value(e, w, kind, room->sorted[i]);
+
+		if (!isnan(v))
+			scratch[n++] = v;
+	}
+	row->peers = n;
+	if (n == 0)
+		return;
+	ls_stats_sort(scratch, n);
+	row->p10 = ls_stats_quantile_sorted(scratch, n, 0.1);
+	row->p50 = ls_stats_quantile_sorted(scratch, n, 0.5);
+	row->p90 = ls_stats_quantile_sorted(scratch, n, 0.9);
+	spread = LS_MAD_TO_SIGMA * ls_stats_mad(scratch, n, row->p50);
+	if (spread > 0)
+		row->robust_z = (row->subject - row->p50) / spread;
+}
+
+/* Step time, share of steps in which the slot was last, and its mean excess over its baseline. */
+static void
+evidence_totals(const struct evidence_window *w, size_t slot, const struct ls_detect_channel *ch,
+	bool stalls, struct ls_gathered *g)
+{
+	double sum = 0, excess = 0;
+	size_t rows = w->end - w->first, last = 0, n = 0;
+
+	for (size_t i = w->first; i < w->end; i++) {
+		const struct ls_live_row *r = ls_job_row(w->j, i);
+		const struct ls_detect *d = &w->j->detect;
+		const struct ls_cell *c = slot == SIZE_MAX ? NULL : ls_row_cell(r, slot);
+
+		sum += r->totals.duration_s;
+		last += r->totals.last == slot;
+		if (c != NULL && !isnan(c->blame_s)) {
+			/* signed: noise around the baseline must cancel */
+			excess += c->blame_s > 0 ? (double)c->blame_s : (double)c->under_s;
+			n++;
+		} else if (slot == SIZE_MAX && !isnan(r->totals.collective_s)) {
+			excess += r->totals.collective_s - d->comm_base_s;
+			n++;
+		}
+	}
+	g->step_s = rows > 0 ? sum / (double)rows : w->j->detect.step_s;
+	g->slowest_ratio = slot == SIZE_MAX || rows == 0 ? NAN : (double)last / (double)rows;
+	g->gap_s = n == 0 ? 0 : fmax(excess / (double)n, 0);
+	if (stalls && ch->ep.steps > 0)
+		g->gap_s = ch->ep.excess_s / (double)ch->ep.steps;
+	g->blame_s = g->gap_s;
+	g->workers_used = w->end > 0 ? (uint32_t)ls_job_row(w->j, w->end - 1)->totals.used : 0;
+}
+
+void
+ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j, size_t slot,
+	const struct ls_detect_channel *ch, int64_t now_us, struct ls_gathered *g)
+{
+	struct evidence_window w = evidence_window(j, &ch->ep, now_us);
+	bool stalls = slot == SIZE_MAX ? ch == &j->detect.comm[LS_DETECT_STALLS]
+				       : ch == &j->detect.worker[slot].channel[LS_DETECT_STALLS];
+	double scratch[EVIDENCE_PEERS_MAX];
+
+	*g = (struct ls_gathered){.clock_err_s = NAN};
+	evidence_totals(&w, slot, ch, stalls, g);
+	for (size_t i = 0; i < j->count; i++)
+		g->clock_err_s = fmax(g->clock_err_s, e->workers[j->slots[i]].clock_err_s);
+	for (size_t k = 0; k < sizeof(evidence_kinds) / sizeof(evidence_kinds[0]);
+		k++) {
+		const struct evidence_kind *kind = &evidence_kinds[k];
+		struct ls_evidence *row = &g->rows[g->count];
+
+		evidence_row(e, &w, kind, slot, g->step_s, scratch, row);
+		if (slot == SIZE_MAX && row->peers == 0)
+			continue;
+		if (kind->phase >= 0 && isnan(row->subject) && row->peers == 0)
+			continue; /* a phase that nobody marks */
+		if (slot != SIZE_MAX && isnan(row->subject))
+			row->role = LS_EVIDENCE_NOT_MEASURED;
+		g->counters_ripe |= kind->counter >= 0 && !isnan(row->subject);
+		g->count++;
+	}
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * evidence - a suspect beside its peers, over the steps of an episode: phases, waits, work, counters.
+ *
+ * Owner:   the engine; reads its state only.
+ * Units:   seconds a step; counters as rates per second.
+ * Errors:  none; what was not measured is NaN.
+ * Limits:  256 closed steps, 256 peers (of more, every k-th); counters of the last minute.
+ */
+#ifndef LS_COLLECTOR_EVIDENCE_H
+#define LS_COLLECTOR_EVIDENCE_H
+
+#include "collector/engine_state.h"
+
+struct ls_gathered {
+	struct ls_evidence rows[LS_EVIDENCE_MAX];
+	size_t count;
+	double gap_s;          /* mean excess of the subject a step, all of it: what a cause must explain */
+	double blame_s;        /* what of it is charged as cost */
+	double step_s;         /* mean of the steps looked at: stalls count in it */
+	double slowest_ratio;  /* share of them in which the subject arrived last; NaN for the job */
+	uint32_t workers_used; /* in the newest step */
+	double clock_err_s;    /* largest; NaN = not told */
+	bool counters_ripe;    /* counters of the subject cover the episode long enough to judge by */
+};
+
+/* Gathers for the worker in `slot`, or for the job's communication (SIZE_MAX). */
+void ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j, size_t slot,
+	const struct ls_detect_channel *ch, int64_t now_us, struct ls_gathered *ret_gathered);
+
+#endif

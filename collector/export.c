@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/export.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "collector/feed.h"
+#include "collector/lines.h"
+#include "proto/base/log.h"
+#include "proto/base/text.h"
+#include "storage/query.h"
+
+/* Counters of a host belong to the job from a little before its first record to after its last. */
+#define EXPORT_MARGIN_US 60000000ll
+
+/* A worker of the job, and what was said of its clock last. */
+struct export_worker {
+	struct ls_store_worker w; /* first: it is the key */
+	bool clock_told;
+	int64_t uncertainty_ns;
+};
+
+struct export {
+	struct ls_query *query;
+	const char *job;
+	ls_export_sink *sink;
+	void *arg;
+	struct ls_lines lines;
+	struct export_worker *workers; /* of the job, by id */
+	size_t count, capacity;
+	const struct export_worker **by_host, **by_rank; /* the same, in other orders */
+	int64_t from_us, to_us;          /* of its records */
+	bool any;
+};
+
+/* --- workers of the job --------------------------------------------------------------------- */
+
+static int
+export_worker(void *arg, const struct ls_store_worker *w)
+{
+	struct export *x = arg;
+	struct export_worker *grown;
+	size_t capacity = x->capacity > 0 ? 2 * x->capacity : 64;
+
+	if (x->count == x->capacity) {
+		grown = reallocarray(x->workers, capacity, sizeof(*grown));
+		if (grown == NULL)
+			return -ENOMEM;
+		x->workers = grown;
+		x->capacity = capacity;
+	}
+	x->workers[x->count++] = (struct export_worker){ .w = *w };
+	return 0;
+}
+
+static int
+export_compare(const void *a, const void *b)
+{
+	int64_t x = ((const struct ls_store_worker *)a)->id;
+	int64_t y = ((const struct ls_store_worker *)b)->id;
+
+	return (x > y) - (x < y);
+}
+
+static struct export_worker *
+export_find(const struct export *x, int64_t id)
+{
+	struct export_worker key = { .w.id = id };
+
+	return bsearch(&key, x->workers, x->count, sizeof(key), export_compare);
+}
+
+static int
+export_compare_host(const void *a, const void *b)
+{
+	const struct export_worker *const *x = a, *const *y = b;
+
+	return strcmp((*x)->w.info.host, (*y)->w.info.host);
+}
+
+static int
+export_compare_rank(const void *a, const void *b)
+{
+	const struct ls_worker_info *x = &(*(const struct export_worker *const *)a)->w.info;
+	const struct ls_worker_info *y = &(*(const struct export_worker *const *)b)->w.info;
+
+	if (x->attempt != y->attempt)
+		return x->attempt < y->attempt ? -1 : 1;
+	return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static int
+export_index(struct export *x)
+{
+	size_t i;
+
+	x->by_host = calloc(x->count, sizeof(*x->by_host));
+	x->by_rank = calloc(x->count, sizeof(*x->by_rank));
+	if (x->by_host == NULL || x->by_rank == NULL)
+		return -ENOMEM;
+	for (i = 0; i < x->count; i++)
+		x->by_host[i] = x->by_rank[i] = &x->workers[i];
+	qsort(x->by_host, x->count, sizeof(*x->by_host), export_compare_host);
+	qsort(x->by_rank, x->count, sizeof(*x->by_rank), export_compare_rank);
+	return 0;
+}
+
+/* The host of a rank of the same attempt. */
+static const char *
+export_host(void *arg, const struct ls_worker_info *of, uint32_t rank)
+{
+	const struct export *x = arg;
+	const struct export_worker key = {
+		.w.info = { .attempt = of->attempt, .rank = (int32_t)rank }
+	};
+	const struct export_worker *k = &key, **found;
+
+	found = bsearch(&k, x->by_rank, x->count, sizeof(k), export_compare_rank);
+	return found != NULL ? (*found)->w.info.host : NULL;
+}
+
+static bool
+export_has_host(const struct export *x, const char *host)
+{
+	struct export_worker key = { 0 };
+	const struct export_worker *k = &key;
+
+	if (ls_text_copy(key.w.info.host, sizeof(key.w.info.host), host) != 0)
+		return false;
+	return bsearch(&k, x->by_host, x->count, sizeof(k), export_compare_host) != NULL;
+}
+
+/* --- pieces --------------------------------------------------------------------------------- */
+
+static int
+export_flush(struct export *x)
+{
+	size_t len = x->lines.len;
+
+	x->lines.len = 0;
+	return len == 0 || x->sink(x->arg, x->lines.text, len) ? 0 : -ECANCELED;
+}
+
+/* Room for one more line of any kind. */
+static int
+export_room(struct export *x)
+{
+	return x->lines.size - x->lines.len < LS_REPLAY_LINE_MAX_BYTES ? export_flush(x) : 0;
+}
+
+/* --- first pass: when the job ran ----------------------------------------------------------- */
+
+static int
+export_extent(void *arg, const struct ls_store_event *e)
+{
+	struct export *x = arg;
+	const struct ls_store_item *row = &e->u.item;
+
+	if (e->kind != LS_EVENT_ITEM || row->kind != LS_WIRE_STEPS ||
+		export_find(x, row->worker_id) == NULL)
+		return 0;
+	if (!x->any || row->t_lo_us < x->from_us)
+		x->from_us = row->t_lo_us;
+	if (!x->any || row->t_hi_us > x->to_us)
+		x->to_us = row->t_hi_us;
+	x->any = true;
+	return 0;
+}
+
+/* --- second pass: lines ---------------------------------------------------------------------- */
+
+static int
+export_clock(struct export *x, const struct ls_store_event *e, struct export_worker *w)
+{
+	int64_t uncertainty_ns = e->u.item.map.uncertainty_ns;
+
+	if (w->clock_told && w->uncertainty_ns == uncertainty_ns)
+		return 0;
+	w->clock_told = true;
+	w->uncertainty_ns = uncertainty_ns;
+	ls_lines_clock(&x->lines, &w->w.info, e->t_us, uncertainty_ns);
+	return export_room(x);
+}
+
+static int
+export_steps(struct export *x, const struct ls_store_event *e, struct export_worker *w)
+{
+	const struct ls_store_item *row = &e->u.item;
+	const struct ls_worker_info *who = &w->w.info;
+	struct ls_wire_item item = { 0 };
+	struct ls_record r;
+	const char *why = NULL;
+	uint64_t i, skip;
+	int rc = ls_wire_item_unpack(row->data, row->len, &item, &why);
+
+	if (rc == -ENOMEM)
+		return rc;
+	if (rc != 0 || item.kind != LS_WIRE_STEPS || row->first_index < item.first_index) {
+		ls_log(LS_LOG_ERR, "export", "a stored block of %s does not decode; left out",
+			who->host);
+		rc = 0;
+		goto out;
+	}
+	rc = export_clock(x, e, w);
+	skip = row->first_index - item.first_index;
+	for (i = skip; i < item.count && i - skip < row->count && rc == 0; i++) {
+		ls_feed_record(&row->map, &item.records[i], &r);
+		rc = export_room(x);
+		if (rc == 0)
+			ls_lines_step(&x->lines, who, &r, export_host, x);
+	}
+out:
+	ls_wire_item_clear(&item);
+	return rc;
+}
+
+static int
+export_item(struct export *x, const struct ls_store_event *e)
+{
+	const struct ls_store_item *row = &e->u.item;
+	struct export_worker *w = export_find(x, row->worker_id);
+
+	if (w == NULL)
+		return 0;
+	if (row->kind == LS_WIRE_STEPS)
+		return export_steps(x, e, w);
+	if (row->kind == LS_WIRE_GAP)
+		ls_lines_gap(&x->lines, &w->w.info, e->t_us, row->count, row->reason);
+	else
+		ls_lines_end(&x->lines, &w->w.info, e->t_us, row->reason);
+	return 0;
+}
+
+static void
+export_counters(struct export *x, const struct ls_store_counters *c)
+{
+	const struct export_worker *w = NULL;
+
+	if (c->worker_id != 0) {
+		w = export_find(x, c->worker_id);
+		if (w == NULL)
+			return;
+	} else if (!export_has_host(x, c->host)) {
+		return;
+	}
+	if (c->read_us < x->from_us - EXPORT_MARGIN_US ||
+		c->read_us > x->to_us + EXPORT_MARGIN_US)
+		return;
+	ls_lines_counters(&x->lines, x->job, w != NULL ? &w->w.info : NULL, c);
+}
+
+static int
+export_event(void *arg, const struct ls_store_event *e)
+{
+	struct export *x = arg;
+	int rc = export_room(x);
+
+	if (rc != 0)
+		return rc;
+	switch (e->kind) {
+	case LS_EVENT_ITEM:
+		return export_item(x, e);
+	case LS_EVENT_CLOSE:
+		if (strcmp(e->u.close.job, x->job) == 0)
+			ls_lines_close(&x->lines, &e->u.close, e->t_us);
+		return 0;
+	case LS_EVENT_COUNTERS:
+		export_counters(x, &e->u.counters);
+		return 0;
+	}
+	return 0;
+}
+
+/* All days through fn. A file that cannot be read must not end the rest. */
+static int
+export_pass(struct export *x, const struct ls_days *days, ls_query_event_fn *fn)
+{
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < days->count; i++) {
+		rc = ls_query_events(x->query, days->day[i], 0, fn, x);
+		if (rc == -ECANCELED || rc == -ENOMEM)
+			return rc;
+		if (rc != 0)
+			ls_log(LS_LOG_ERR, "export", "the file of %d: %s; left out",
+				(int)days->day[i], ls_err_text(rc));
+	}
+	return 0;
+}
+
+static int
+export_run(struct export *x)
+{
+	struct ls_days *days = malloc(sizeof(*days));
+	int rc = days != NULL ? ls_query_days(x->query, days) : -ENOMEM;
+
+	if (rc == 0)
+		rc = ls_query_workers(x->query, x->job, export_worker, x);
+	if (rc == 0 && x->count == 0)
+		rc = -LS_EUNKNOWN;
+	if (rc == 0)
+		rc = export_index(x);
+	if (rc == 0)
+		rc = export_pass(x, days, export_extent);
+	if (rc == 0 && x->any) {
+		ls_lines_job(&x->lines, x->job, x->count, x->from_us, x->to_us);
+		rc = export_pass(x, days, export_event);
+	}
+	if (rc == 0)
+		rc = export_flush(x);
+	free(days);
+	return rc;
+}
+
+int
+ls_export_job(const char *dir, const char *job, ls_export_sink *sink, void *arg)
+{
+	struct export x = { .job = job, .sink = sink, .arg = arg };
+	int rc;
+
+	x.lines.size = LS_EXPORT_PIECE_BYTES + LS_REPLAY_LINE_MAX_BYTES;
+	x.lines.text = malloc(x.lines.size);
+	if (x.lines.text == NULL)
+		return -ENOMEM;
+	rc = ls_query_open(dir, &x.query);
+	if (rc == 0)
+		rc = export_run(&x);
+	ls_query_close(x.query);
+	free(x.by_host);
+	free(x.by_rank);
+	free(x.workers);
+	free(x.lines.text);
+	return rc;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/intake_state.h"
+
+#include <errno.h>
+#include <string.h>
+#include "collector/feed.h"
+
+#define INTAKE_NUMBER_MAX (1ull << 62) /* of items and records: room for sums, and for SQLite */
+
+static struct ls_store_item *
+intake_row(struct ls_intake_held *h, const struct ls_ring *ring, enum ls_wire_item_kind kind,
+	uint64_t first_index, uint64_t count)
+{
+	struct ls_store_item *row = &h->write->u.report.items[h->write->u.report.item_count++];
+
+	row->kind = kind;
+	row->worker_id = ring->worker_id;
+	memcpy(row->ring_id, ring->id, sizeof(row->ring_id));
+	row->first_index = first_index;
+	row->count = count;
+	row->high = ring->high;
+	return row;
+}
+
+/* Feeds the records of a row that the engine has not had: after a failed commit they come again. */
+static void
+intake_feed(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
+	const struct ls_store_item *row, const struct ls_wire_item *item)
+{
+	struct ls_store_item part = *row;
+	uint64_t end = row->first_index + row->count;
+
+	if (ring->fed > part.first_index)
+		part.first_index = ring->fed;
+	if (part.first_index >= end)
+		return;
+	part.count = end - part.first_index;
+	ring->fed = end;
+	if (item != NULL)
+		ls_feed_steps(in->p.engine, ls_intake_handle(in, ring, h->now_us), &part, item,
+			h->now_us);
+	else
+		ls_feed_gap(in->p.engine, ls_intake_handle(in, ring, h->now_us), part.count,
+			h->now_us);
+}
+
+/* Records that no gap accounts for: the agent lost them without knowing. */
+static void
+intake_lost(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring, uint64_t from,
+	uint64_t count)
+{
+	struct ls_store_item *row;
+
+	ring->high = from + count;
+	row = intake_row(h, ring, LS_WIRE_GAP, from, count);
+	row->reason = LS_GAP_UNKNOWN;
+	in->stats.gaps++;
+	intake_feed(in, h, ring, row, NULL);
+}
+
+static void
+intake_steps(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
+	const struct ls_wire_item *item, const struct ls_wire_bytes *bytes)
+{
+	uint64_t end = item->first_index + item->count, first = item->first_index;
+	struct ls_store_item *row;
+
+	if (ring->seen && first > ring->high)
+		intake_lost(in, h, ring, ring->high, first - ring->high);
+	if (ring->seen && first < ring->high) {
+		uint64_t known = (ring->high < end ? ring->high : end) - first;
+
+		in->stats.drops[LS_INTAKE_STORED] += known;
+		first += known;
+	}
+	if (first == end)
+		return;
+	ring->seen = true;
+	ring->high = end;
+	row = intake_row(h, ring, LS_WIRE_STEPS, first, end - first);
+	row->data = bytes->data;
+	row->len = bytes->len;
+	/* The clock was known when the first item was allowed. */
+	if (ls_clock_map(ls_session_clock(h->session), item->records[0].t_begin_ns,
+		    in->p.anchor_ns, &row->map) != 0)
+		LS_ASSERT(false);
+	in->stats.records += row->count;
+	ls_feed_span(row, item);
+	intake_feed(in, h, ring, row, item);
+}
+
+static void
+intake_gap(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
+	const struct ls_wire_item *item)
+{
+	uint64_t end = item->first_index + item->count, first = item->first_index;
+	struct ls_store_item *row;
+
+	if (ring->seen && first > ring->high)
+		intake_lost(in, h, ring, ring->high, first - ring->high);
+	if (ring->seen && first < ring->high)
+		first = ring->high < end ? ring->high : end;
+	if (first == end)
+		return;
+	ring->seen = true;
+	ring->high = end;
+	row = intake_row(h, ring, LS_WIRE_GAP, first, end - first);
+	row->reason = item->reason;
+	in->stats.gaps++;
+	intake_feed(in, h, ring, row, NULL);
+}
+
+static void
+intake_end(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
+	const struct ls_wire_item *item)
+{
+	struct ls_store_item *row = intake_row(h, ring, LS_WIRE_END, 0, item->count);
+
+	row->reason = item->how;
+	in->stats.ends++;
+	ls_feed_end(in->p.engine, ls_intake_handle(in, ring, h->now_us),
+		item->how == LS_END_CRASHED, h->now_us);
+}
+
+/* Takes one item; false: neither it nor those after it. */
+static bool
+intake_item(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_bytes *bytes)
+{
+	uint32_t print = ls_session_fingerprint(bytes->data, bytes->len);
+	struct ls_wire_item item = { 0 };
+	const char *why = "";
+	struct ls_ring *ring;
+	bool go_on = false;
+	int rc;
+
+	rc = ls_wire_item_unpack(bytes->data, bytes->len, &item, &why);
+	if (rc == 0 && (item.seq == 0 || item.seq > INTAKE_NUMBER_MAX ||
+			       item.first_index > INTAKE_NUMBER_MAX ||
+			       item.count > INTAKE_NUMBER_MAX)) {
+		rc = -LS_ERANGE;
+		why = "number of an item";
+	}
+	if (rc != 0) {
+		in->stats.drops[LS_INTAKE_BAD_ITEM]++;
+		ls_intake_refuse(h, rc == -ENOMEM ? LS_ACK_RETRY : LS_ACK_REJECT, why);
+		ls_wire_item_clear(&item);
+		return false;
+	}
+	rc = ls_session_check(h->session, item.seq, print);
+	ring = rc == 0 ? ls_rings_find(in->p.rings, item.ring_id) : NULL;
+	if (rc == -LS_EDUPLICATE) {
+		go_on = true;
+	} else if (rc != 0) {
+		in->stats.drops[LS_INTAKE_HOLE]++;
+		ls_intake_refuse(h, LS_ACK_RETRY, "an item before these is missing");
+	} else if (ring == NULL || !ring->named) {
+		ls_intake_need_worker(in, h, item.ring_id);
+	} else {
+		ls_session_accept(h->session, item.seq, print);
+		h->accepted = go_on = true;
+		in->stats.items++;
+		if (item.kind == LS_WIRE_STEPS && item.count > 0)
+			intake_steps(in, h, ring, &item, bytes);
+		else if (item.kind == LS_WIRE_GAP)
+			intake_gap(in, h, ring, &item);
+		else if (item.kind == LS_WIRE_END)
+			intake_end(in, h, ring, &item);
+	}
+	ls_wire_item_clear(&item);
+	return go_on;
+}
+
+void
+ls_intake_items(struct ls_intake *in, struct ls_intake_held *h)
+{
+	size_t i;
+
+	if (h->report.item_count == 0)
+		return;
+	if (ls_session_state(h->session) == LS_SESSION_HELLO) {
+		in->stats.drops[LS_INTAKE_NO_CLOCK] += h->report.item_count;
+		return; /* answered as usual: the next report brings the stamps */
+	}
+	if (in->stats.held_bytes + h->len > LS_INGEST_HELD_MAX_BYTES ||
+		ls_writer_count(in->p.writer) >= LS_WRITE_QUEUE_MAX - LS_WRITE_RESERVE) {
+		in->stats.drops[LS_INTAKE_BUSY] += h->report.item_count;
+		ls_intake_refuse(h, LS_ACK_RETRY, "the disk is behind");
+		return;
+	}
+	for (i = 0; i < h->report.item_count; i++) {
+		if (!intake_item(in, h, &h->report.items[i]))
+			break;
+	}
+}

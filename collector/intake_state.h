@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * intake_state - what intake.c and intake_items.c share: one report on its way.
+ *
+ * Owner:   the loop thread; of intake only.
+ * Units:   as in intake.h.
+ * Errors:  none.
+ * Limits:  as in intake.h.
+ */
+#ifndef LS_COLLECTOR_INTAKE_STATE_H
+#define LS_COLLECTOR_INTAKE_STATE_H
+
+#include "collector/intake.h"
+
+#define LS_INTAKE_RETRY_NS 1000000000ull /* asked of agents while the disk refuses */
+
+struct ls_intake {
+	struct ls_intake_parts p;
+	uint64_t epoch; /* failed commits known */
+	struct ls_intake_stats stats;
+};
+
+/* A report on its way; kept with its message until the commit. */
+struct ls_intake_held {
+	void *request;              /* NULL: answered */
+	struct ls_wire_report report;
+	struct ls_session *session; /* NULL: none */
+	struct ls_write *write;     /* rows to store; NULL when handed over */
+	size_t len;                 /* of the request */
+	uint64_t t_receive_ns;
+	int64_t now_us;
+	bool accepted;              /* at least one item */
+	struct ls_wire_ack ack;
+};
+
+/* Why an agent must wait or was refused; the first reason stands. */
+void ls_intake_refuse(struct ls_intake_held *h, enum ls_wire_status status, const char *reason);
+
+/* Asks the agent for the worker of a ring. */
+void ls_intake_need_worker(struct ls_intake *in, struct ls_intake_held *h, const uint8_t *ring_id);
+
+/*
+ * The engine's handle of a ring, or LS_NO_WORKER; tried again while the engine refuses, since the
+ * place may be freed.
+ */
+uint32_t ls_intake_handle(struct ls_intake *in, struct ls_ring *ring, int64_t now_us);
+
+/* Takes the items of a report, in order, up to the first that cannot be taken. */
+void ls_intake_items(struct ls_intake *in, struct ls_intake_held *h);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lines - one line of the replay format from one stored thing: text only.
+ *
+ * Owner:   the caller's buffer.
+ * Units:   Unix seconds (microseconds shown) and seconds (nanoseconds shown) in the text.
+ * Errors:  what does not fit sets `full`; the text then ends before the line began.
+ * Limits:  LS_REPLAY_LINE_MAX_BYTES a line.
+ * Source:  collector/README.md, "Export".
+ */
+#ifndef LS_COLLECTOR_LINES_H
+#define LS_COLLECTOR_LINES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "proto/record.h"
+#include "storage/rows.h"
+
+/* A growing text in a fixed buffer. */
+struct ls_lines {
+	char *text;
+	size_t size, len;
+	bool full; /* the last line did not fit, and is not there */
+};
+
+/* Host of a rank in a worker's attempt, or NULL if it is not known. */
+typedef const char *ls_lines_host(void *arg, const struct ls_worker_info *of, uint32_t rank);
+
+/* One record, its times on the engine's time line (whole microseconds). */
+void ls_lines_step(struct ls_lines *l, const struct ls_worker_info *who, const struct ls_record *r,
+	ls_lines_host *host, void *arg);
+
+/* who == NULL: the counters of the host; else of this worker. */
+void ls_lines_counters(struct ls_lines *l, const char *job, const struct ls_worker_info *who,
+	const struct ls_store_counters *c);
+
+/* A step was closed at t_us. */
+void ls_lines_close(struct ls_lines *l, const struct ls_store_close *c, int64_t t_us);
+
+/* Records are lost; reason: enum ls_wire_gap_reason. */
+void ls_lines_gap(struct ls_lines *l, const struct ls_worker_info *who, int64_t t_us,
+	uint64_t count, unsigned reason);
+
+/* The process came to its end; how: enum ls_wire_end_how. */
+void ls_lines_end(struct ls_lines *l, const struct ls_worker_info *who, int64_t t_us, unsigned how);
+
+/* From here on, the worker's clock is known to so many ns. */
+void ls_lines_clock(struct ls_lines *l, const struct ls_worker_info *who, int64_t t_us,
+	int64_t uncertainty_ns);
+
+/* The job as a whole: when it ran and how many workers were ever declared. */
+void ls_lines_job(struct ls_lines *l, const char *job, size_t workers, int64_t from_us,
+	int64_t to_us);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include "collector/options.h"
+#include "collector/server.h"
+#include "proto/base/log.h"
+#include "storage/store.h"
+
+enum { EXIT_USAGE = 2 };
+
+static void
+main_say(void *arg, const char *line)
+{
+	(void)arg;
+	(void)puts(line); /* a closed stdout does not change the verdict */
+}
+
+static int
+main_check_db(const char *dir)
+{
+	int rc = ls_store_check(dir, main_say, NULL);
+
+	if (rc != 0)
+		(void)fprintf(stderr, "lockstep-collector: %s: %s\n", dir, ls_err_text(rc));
+	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct ls_collector_config config;
+	enum ls_conf_action action;
+	enum ls_log_level level;
+	char err[LS_LOG_LINE_MAX_BYTES];
+	int left;
+
+	if (ls_conf_load(&ls_collector_program, argc, argv, &config, &action, &left, err,
+		    sizeof(err)) != 0 ||
+		(action == LS_CONF_RUN &&
+			ls_collector_config_finish(&config, err, sizeof(err)) != 0)) {
+		(void)fprintf(stderr, "lockstep-collector: %s\n", err);
+		return EXIT_USAGE;
+	}
+	if (action == LS_CONF_EXIT)
+		return EXIT_SUCCESS;
+	if (config.check_db)
+		return main_check_db(config.state_dir);
+	if (ls_log_level_parse(config.log_level, &level) == 0)
+		ls_log_set_level(level);
+	return ls_server_run(&config, argc, argv) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "collector/backend.h"
+#include "collector/ingest.h"
+#include "collector/intake.h"
+#include "collector/reader.h"
+#include "collector/restore.h"
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "proto/base/loop.h"
+#include "proto/base/notify.h"
+#include "proto/base/queue.h"
+#include "storage/query.h"
+#include "storage/retain.h"
+#include "web/httpd.h"
+
+#define SERVER_ADVANCE_NS 100000000ull
+#define SERVER_RETAIN_NS 3600000000000ull
+#define SERVER_GRACE_NS 200000000ull  /* for the last acks to leave */
+#define SERVER_ANCHOR_MAX_NS 1000000000ll
+#define SERVER_ANCHOR_KEY "clock_anchor"
+
+/* What is kept of the time line: good for one boot of the kernel. */
+struct server_anchor {
+	uint8_t kernel_boot_id[LS_BOOT_ID_BYTES];
+	int64_t anchor_ns;
+};
+
+struct ls_server {
+	struct ls_collector_config config;
+	int argc;
+	char **argv;
+	struct ls_loop *loop;
+	struct ls_writer *writer;
+	struct ls_outbox *outbox;
+	struct ls_engine *engine;
+	struct ls_sessions *sessions;
+	struct ls_rings *rings;
+	struct ls_intake *intake;
+	struct ls_ingest *ingest;
+	struct ls_reader *reader;
+	struct ls_httpd *httpd;
+	struct ls_loop_timer *advance, *retain, *watchdog, *grace;
+	struct ls_backend_parts backend;
+	struct server_anchor anchor;
+	struct ls_self self;     /* what is summed up over time: of the writer */
+};
+
+/* --- between the parts --------------------------------------------------------------------------- */
+
+static uint64_t
+server_now(void *arg)
+{
+	(void)arg;
+	return ls_clock_mono_ns(); /* for stamps: not the turn's, but now */
+}
+
+static int64_t
+server_now_us(void *arg)
+{
+	struct ls_server *s = arg;
+
+	return ls_intake_time_us(s->intake, ls_loop_now(s->loop));
+}
+
+static void
+server_on_request(void *arg, struct ls_ingest_request *request, const uint8_t *data, size_t len,
+	uint64_t t_receive_mono_ns)
+{
+	struct ls_server *s = arg;
+
+	ls_intake_report(s->intake, request, data, len, t_receive_mono_ns);
+}
+
+static void
+server_reply(void *arg, void *request, const struct ls_wire_ack *ack)
+{
+	uint8_t *buf = NULL;
+	size_t len = 0;
+
+	(void)arg;
+	if (ls_wire_ack_pack(ack, &buf, &len) != 0)
+		buf = NULL; /* out of memory: the agent asks again */
+	ls_ingest_reply(request, buf, len);
+	free(buf);
+}
+
+static void
+server_on_done(void *arg)
+{
+	struct ls_server *s = arg;
+	struct ls_write_done *done;
+	void *item;
+
+	while (ls_queue_take(ls_writer_done(s->writer), &item, 1) == 1) {
+		done = item;
+		if (done->rc == 0 && s->self.done.rc != 0)
+			ls_log(LS_LOG_INFO, "server", "the disk takes commits again");
+		s->self.commit_ns += done->commit_ns;
+		s->self.wait_ns += done->wait_ns;
+		s->self.done = *done;
+		s->self.done.reports = NULL;
+		ls_intake_done(s->intake, done);
+	}
+}
+
+static void
+server_self(void *arg, struct ls_self *ret_self)
+{
+	struct ls_server *s = arg;
+
+	*ret_self = s->self;
+	ls_intake_stats(s->intake, &ret_self->intake);
+	ls_ingest_stats(s->ingest, &ret_self->ingest);
+	ls_sessions_stats(s->sessions, &ret_self->sessions);
+	ls_engine_stats(s->engine, &ret_self->engine);
+	ret_self->rings = ls_rings_count(s->rings);
+	ret_self->rings_evicted = ls_rings_evicted(s->rings);
+	ret_self->write_queue = ls_writer_count(s->writer);
+	ret_self->outbox_lost = ls_outbox_lost(s->outbox);
+	ret_self->cpu_ns = ls_clock_cpu_ns();
+}
+
+static bool
+server_ready(void *arg, const char **ret_why)
+{
+	struct ls_server *s = arg;
+
+	if (s->self.done.rc == 0)
+		return true;
+	*ret_why = ls_err_text(s->self.done.rc);
+	return false;
+}
+
+/* --- timers and signals -------------------------------------------------------------------------- */
+
+static void
+server_on_advance(void *arg)
+{
+	struct ls_server *s = arg;
+
+	ls_intake_advance(s->intake, ls_loop_now(s->loop));
+}
+
+static void
+server_on_retain(void *arg)
+{
+	struct ls_server *s = arg;
+	int64_t now_us = ls_loop_wall(s->loop) / 1000;
+	struct ls_write *m = ls_write_new(LS_WRITE_RETAIN, now_us);
+
+	if (m == NULL)
+		return; /* the next round will */
+	m->u.retain = ls_retain_rule(s->config.retain_age_ns, s->config.retain_bytes, now_us);
+	if (ls_writer_push(s->writer, m) != 0)
+		ls_write_free(m); /* likewise */
+}
+
+static void
+server_on_watchdog(void *arg)
+{
+	(void)arg;
+	ls_ignore(ls_notify_send("WATCHDOG=1")); /* no reason to stop */
+}
+
+static void
+server_on_term(void *arg)
+{
+	struct ls_server *s = arg;
+
+	ls_log(LS_LOG_INFO, "server", "stopping: storing what is waiting");
+	ls_ignore(ls_notify_send("STOPPING=1")); /* no reason to stay */
+	ls_loop_stop(s->loop);
+}
+
+static void
+server_on_hup(void *arg)
+{
+	struct ls_server *s = arg;
+	struct ls_collector_config fresh;
+	enum ls_conf_action action;
+	enum ls_log_level level;
+	char err[LS_LOG_LINE_MAX_BYTES];
+	int left;
+
+	if (ls_conf_load(&ls_collector_program, s->argc, s->argv, &fresh, &action, &left, err,
+		    sizeof(err)) != 0) {
+		ls_log(LS_LOG_ERR, "server", "not reloaded, going on as before: %s", err);
+		return;
+	}
+	s->config.retain_age_ns = fresh.retain_age_ns;
+	s->config.retain_bytes = fresh.retain_bytes;
+	if (ls_log_level_parse(fresh.log_level, &level) == 0)
+		ls_log_set_level(level);
+	ls_log(LS_LOG_INFO, "server", "reloaded log level and retention");
+	server_on_retain(s);
+}
+
+/* --- the time line -------------------------------------------------------------------------------- */
+
+/*
+ * Wall minus monotonic, fixed for this life. Of the same boot of the kernel the stored one is taken
+ * again, so that a restart does not move the records after it; unless the wall clock was set since.
+ */
+static int
+server_anchor(struct ls_server *s)
+{
+	struct server_anchor stored;
+	struct ls_query *q = NULL;
+	struct ls_write *m;
+	int64_t off;
+	int rc = ls_clock_boot_id("/proc", s->anchor.kernel_boot_id);
+
+	if (rc != 0) /* no host is then taken to share our clock, not even our own */
+		ls_log(LS_LOG_WARN, "server", "no boot id of the kernel (%s); mapping every clock",
+			ls_err_text(rc));
+	s->anchor.anchor_ns = ls_clock_wall_ns() - (int64_t)ls_clock_mono_ns();
+	rc = ls_query_open(s->config.state_dir, &q);
+	if (rc != 0)
+		return rc;
+	rc = ls_query_meta(q, SERVER_ANCHOR_KEY, &stored, sizeof(stored));
+	ls_query_close(q);
+	off = rc == 0 ? stored.anchor_ns - s->anchor.anchor_ns : 0;
+	if (rc == 0 && llabs(off) < SERVER_ANCHOR_MAX_NS &&
+		memcmp(stored.kernel_boot_id, s->anchor.kernel_boot_id,
+			sizeof(stored.kernel_boot_id)) == 0) {
+		s->anchor = stored;
+		return 0;
+	}
+	m = ls_write_new(LS_WRITE_META, 0);
+	if (m == NULL)
+		return -ENOMEM;
+	(void)snprintf(m->u.meta.key, sizeof(m->u.meta.key), "%s", SERVER_ANCHOR_KEY);
+	memcpy(m->u.meta.value, &s->anchor, sizeof(s->anchor));
+	m->u.meta.len = sizeof(s->anchor);
+	rc = ls_writer_push(s->writer, m);
+	if (rc != 0)
+		ls_write_free(m);
+	return rc;
+}
+
+/* --- start ---------------------------------------------------------------------------------------- */
+
+static int
+server_open_storage(struct ls_server *s)
+{
+	const struct ls_writer_options options = {
+		.dir = s->config.state_dir,
+		.commit_interval_ns = s->config.commit_interval_ns,
+	};
+	int rc = ls_writer_open(&options, &s->writer);
+
+	if (rc != 0) {
+		ls_log(LS_LOG_ERR, "server", "cannot open --state-dir %s: %s", s->config.state_dir,
+			rc == -LS_EBUSY ? "another collector uses it" :
+			rc == -LS_EVERSION ? "made by a newer lockstep" : ls_err_text(rc));
+		return rc;
+	}
+	ls_writer_stats(s->writer, &s->self.done.stats);
+	rc = ls_queue_watch(ls_writer_done(s->writer), s->loop, server_on_done, s);
+	return rc == 0 ? server_anchor(s) : rc;
+}
+
+static int
+server_make_core(struct ls_server *s)
+{
+	struct ls_engine_sink sink;
+
+	s->outbox = ls_outbox_new(s->writer);
+	s->sessions = ls_sessions_new(LS_AGENTS_MAX);
+	s->rings = ls_rings_new(LS_RING_MAP_MAX);
+	if (s->outbox == NULL || s->sessions == NULL || s->rings == NULL)
+		return -ENOMEM;
+	sink = ls_outbox_sink(s->outbox);
+	s->engine = ls_engine_new(&sink);
+	return s->engine != NULL ? 0 : -ENOMEM;
+}
+
+static int
+server_restore(struct ls_server *s, int64_t *ret_next_worker_id)
+{
+	uint64_t begin_ns = ls_clock_mono_ns();
+	const struct ls_restore_parts parts = {
+		.dir = s->config.state_dir,
+		.engine = s->engine,
+		.sessions = s->sessions,
+		.rings = s->rings,
+		.outbox = s->outbox,
+		.now_us = ((int64_t)begin_ns + s->anchor.anchor_ns) / 1000,
+	};
+	struct ls_restore_stats stats;
+	int rc = ls_restore(&parts, &stats);
+
+	if (rc != 0) {
+		ls_log(LS_LOG_ERR, "server", "cannot restore from storage: %s", ls_err_text(rc));
+		return rc;
+	}
+	ls_log(LS_LOG_INFO, "server",
+		"restored %llu findings, %llu agents, %llu workers, %llu records and %llu counter "
+		"sets in %llu ms; %llu could not be read",
+		(unsigned long long)stats.findings, (unsigned long long)stats.agents,
+		(unsigned long long)stats.workers, (unsigned long long)stats.records,
+		(unsigned long long)stats.counters,
+		(unsigned long long)((ls_clock_mono_ns() - begin_ns) / 1000000),
+		(unsigned long long)stats.bad);
+	*ret_next_worker_id = stats.next_worker_id;
+	return 0;
+}
+
+static int
+server_make_intake(struct ls_server *s, int64_t next_worker_id)
+{
+	struct ls_intake_parts parts = {
+		.engine = s->engine,
+		.sessions = s->sessions,
+		.rings = s->rings,
+		.writer = s->writer,
+		.outbox = s->outbox,
+		.anchor_ns = s->anchor.anchor_ns,
+		.next_worker_id = next_worker_id,
+		.reply = server_reply,
+		.reply_arg = s,
+		.now = server_now,
+		.now_arg = s,
+	};
+
+	memcpy(parts.kernel_boot_id, s->anchor.kernel_boot_id, sizeof(parts.kernel_boot_id));
+	s->intake = ls_intake_new(&parts);
+	if (s->intake == NULL)
+		return -ENOMEM;
+	ls_outbox_flush(s->outbox); /* what restoring found out */
+	return 0;
+}
+
+static int
+server_open_http(struct ls_server *s)
+{
+	struct ls_httpd_options options = {
+		.port = s->config.http_port, .insecure = s->config.insecure
+	};
+	struct ls_backend backend;
+	int rc = ls_reader_start(s->loop, s->config.state_dir, &s->reader);
+
+	if (rc != 0)
+		return rc;
+	memcpy(options.address, s->config.http_address, sizeof(options.address));
+	memcpy(options.web_root, s->config.web_root, sizeof(options.web_root));
+	s->backend = (struct ls_backend_parts){
+		.engine = s->engine,
+		.reader = s->reader,
+		.now_us = server_now_us,
+		.self = server_self,
+		.ready = server_ready,
+		.arg = s,
+	};
+	backend = ls_backend_of(&s->backend);
+	rc = ls_httpd_new(s->loop, &options, &backend, &s->httpd);
+	if (rc != 0)
+		ls_log(LS_LOG_ERR, "server", "cannot serve on --http %s: %s", s->config.http,
+			ls_err_text(rc));
+	return rc;
+}
+
+static int
+server_open_ingest(struct ls_server *s)
+{
+	const struct ls_ingest_options options = {
+		.url = s->config.listen, .contexts = (unsigned)s->config.contexts
+	};
+	int rc = ls_ingest_open(s->loop, &options, server_on_request, s, &s->ingest);
+
+	if (rc != 0)
+		ls_log(LS_LOG_ERR, "server", "cannot listen on --listen %s: %s", s->config.listen,
+			ls_err_text(rc));
+	return rc;
+}
+
+static int
+server_start_timers(struct ls_server *s)
+{
+	uint64_t watchdog_ns = ls_notify_watchdog_ns();
+
+	s->advance = ls_loop_timer_new(s->loop, server_on_advance, s);
+	s->retain = ls_loop_timer_new(s->loop, server_on_retain, s);
+	s->watchdog = ls_loop_timer_new(s->loop, server_on_watchdog, s);
+	if (s->advance == NULL || s->retain == NULL || s->watchdog == NULL)
+		return -ENOMEM;
+	ls_loop_timer_start(s->advance, SERVER_ADVANCE_NS, SERVER_ADVANCE_NS);
+	ls_loop_timer_start(s->retain, SERVER_ADVANCE_NS, SERVER_RETAIN_NS);
+	if (watchdog_ns > 0)
+		ls_loop_timer_start(s->watchdog, watchdog_ns, watchdog_ns);
+	return 0;
+}
+
+/* Tells the world: log, service manager, and the file that scripts wait for. */
+static int
+server_announce(struct ls_server *s)
+{
+	int ingest = ls_ingest_port(s->ingest), http = ls_httpd_port(s->httpd);
+	char fresh[LS_CONF_VALUE_MAX_BYTES + 8];
+	FILE *f;
+	int rc = 0;
+
+	ls_log(LS_LOG_INFO, "server", "ready ingest=%d http=%d", ingest, http);
+	ls_ignore(ls_notify_send("READY=1")); /* the manager's own time-out decides */
+	if (s->config.port_file[0] == '\0')
+		return 0;
+	(void)snprintf(fresh, sizeof(fresh), "%s.new", s->config.port_file);
+	f = fopen(fresh, "we");
+	if (f == NULL)
+		rc = -errno;
+	if (rc == 0 && fprintf(f, "ingest=%d http=%d\n", ingest, http) < 0)
+		rc = -EIO;
+	if (f != NULL && fclose(f) != 0 && rc == 0)
+		rc = -errno;
+	if (rc == 0 && rename(fresh, s->config.port_file) != 0)
+		rc = -errno;
+	if (rc != 0)
+		ls_log(LS_LOG_ERR, "server", "cannot write --port-file %s: %s", s->config.port_file,
+			ls_err_text(rc));
+	return rc;
+}
+
+static int
+server_start(struct ls_server *s)
+{
+	int64_t next_worker_id = 1;
+	int rc;
+
+	s->loop = ls_loop_new();
+	if (s->loop == NULL)
+		return -ENOMEM;
+	rc = ls_loop_signals(s->loop, server_on_term, server_on_hup, s);
+	if (rc == 0)
+		rc = server_open_storage(s);
+	if (rc == 0)
+		rc = server_make_core(s);
+	if (rc == 0)
+		rc = server_restore(s, &next_worker_id);
+	if (rc == 0)
+		rc = server_make_intake(s, next_worker_id);
+	if (rc == 0)
+		rc = server_open_ingest(s);
+	if (rc == 0)
+		rc = server_open_http(s);
+	if (rc == 0)
+		rc = server_start_timers(s);
+	if (rc == 0)
+		rc = server_announce(s);
+	return rc;
+}
+
+/* --- end ------------------------------------------------------------------------------------------- */
+
+static void
+server_on_grace(void *arg)
+{
+	struct ls_server *s = arg;
+
+	ls_loop_stop(s->loop);
+}
+
+/* No new requests; what is waiting is committed and acknowledged. */
+static void
+server_drain(struct ls_server *s)
+{
+	ls_ingest_stop(s->ingest);
+	ls_writer_stop(s->writer);
+	server_on_done(s);
+	s->grace = ls_loop_timer_new(s->loop, server_on_grace, s);
+	if (s->grace == NULL)
+		return; /* the agents ask again */
+	ls_loop_timer_stop(s->advance);
+	ls_loop_timer_stop(s->retain);
+	ls_loop_timer_start(s->grace, SERVER_GRACE_NS, 0);
+	if (ls_loop_run(s->loop) != 0)
+		ls_log(LS_LOG_DEBUG, "server", "the last acknowledgements may be lost");
+}
+
+static void
+server_free(struct ls_server *s)
+{
+	/* Requests are answered while there is something to answer with; nothing is left if we drained. */
+	if (s->ingest != NULL)
+		ls_ingest_stop(s->ingest);
+	if (s->writer != NULL)
+		ls_writer_stop(s->writer);
+	if (s->intake != NULL)
+		server_on_done(s);
+	ls_httpd_free(s->httpd);
+	ls_reader_stop(s->reader); /* after it: ends the exports that httpd has forgotten */
+	ls_ingest_close(s->ingest);
+	ls_loop_timer_free(s->advance);
+	ls_loop_timer_free(s->retain);
+	ls_loop_timer_free(s->watchdog);
+	ls_loop_timer_free(s->grace);
+	ls_intake_free(s->intake);
+	ls_engine_free(s->engine);
+	ls_outbox_free(s->outbox);
+	ls_rings_free(s->rings);
+	ls_sessions_free(s->sessions);
+	ls_writer_close(s->writer);
+	ls_loop_free(s->loop);
+	free(s);
+}
+
+int
+ls_server_run(const struct ls_collector_config *config, int argc, char **argv)
+{
+	struct ls_server *s = calloc(1, sizeof(*s));
+	int rc;
+
+	if (s == NULL)
+		return -ENOMEM;
+	s->config = *config;
+	s->argc = argc;
+	s->argv = argv;
+	rc = server_start(s);
+	if (rc == 0)
+		rc = ls_loop_run(s->loop);
+	if (rc == 0)
+		server_drain(s);
+	server_free(s);
+	return rc;
+}

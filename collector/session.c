@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/session.h"
+
+#include <errno.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include "proto/base/log.h"
+
+/* Key of the tree: host names are compared over their whole field, which is zeroed beyond the end. */
+struct session_key {
+	char host[LS_HOST_NAME_MAX_BYTES];
+	uint8_t boot[LS_BOOT_BYTES];
+};
+
+struct session_sent {
+	uint64_t t2_ns, t3_ns;
+};
+
+/* A host name, and the session whose it is: the first to be live under it. */
+struct session_host {
+	char name[LS_HOST_NAME_MAX_BYTES]; /* first: the tree compares it; zeroed beyond its end */
+	size_t sessions;
+	struct ls_session *owner; /* NULL: nobody now */
+};
+
+struct ls_session {
+	struct session_key key; /* first: the tree compares it */
+	struct ls_sessions *table;
+	struct session_host *host;
+	TAILQ_ENTRY(ls_session) link; /* least recent first */
+	enum ls_session_state state;
+	bool fresh;             /* no item was ever accepted here */
+	uint8_t kernel_boot_id[16];
+	uint32_t reports;
+	uint32_t held;
+	uint32_t hole_tries;
+	uint64_t hole_seq;
+	uint64_t accepted, committed;
+	uint64_t first_ns, last_ns; /* reports, since it was last gone */
+	uint32_t seen[LS_SESSION_SEEN_ITEMS]; /* fingerprint of item n at n % size */
+	uint64_t seen_from;     /* items before this have no fingerprint */
+	struct session_sent sent[2];
+	struct ls_clock clock;
+};
+
+TAILQ_HEAD(session_list, ls_session);
+
+struct ls_sessions {
+	size_t count, max;
+	void *by_key, *by_host; /* tsearch(3): no input makes it slow */
+	struct session_list list;
+	struct ls_session_stats stats;
+};
+
+static const char *const session_names[] = {
+#define LS_SESSION_STATE(id, name, help) name,
+#include "collector/session_states.def"
+#undef LS_SESSION_STATE
+};
+
+/* Moves allowed, from each state: a set of states. */
+#define SESSION_TO(id) (1u << LS_SESSION_##id)
+static const unsigned session_moves[LS_SESSION_STATE_COUNT] = {
+	[LS_SESSION_HELLO] = SESSION_TO(LIVE) | SESSION_TO(GONE),
+	[LS_SESSION_LIVE] = SESSION_TO(STALE) | SESSION_TO(HELLO),
+	[LS_SESSION_STALE] = SESSION_TO(LIVE) | SESSION_TO(GONE) | SESSION_TO(HELLO),
+	[LS_SESSION_GONE] = SESSION_TO(HELLO),
+};
+
+const char *
+ls_session_state_name(unsigned state)
+{
+	return state < LS_SESSION_STATE_COUNT ? session_names[state] : NULL;
+}
+
+/* Trees keep what was searched with: a pointer to a struct whose first member is the key. */
+static int
+session_compare(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct session_key));
+}
+
+static int
+session_compare_host(const void *a, const void *b)
+{
+	return memcmp(a, b, LS_HOST_NAME_MAX_BYTES);
+}
+
+static void
+session_set_state(struct ls_session *s, enum ls_session_state to)
+{
+	if (s->state == to)
+		return;
+	LS_ASSERT(session_moves[s->state] & (1u << to));
+	ls_log(LS_LOG_DEBUG, "session", "%s: %s -> %s", s->key.host, session_names[s->state],
+		session_names[to]);
+	s->table->stats.count[s->state]--;
+	s->table->stats.count[to]++;
+	s->state = to;
+}
+
+struct ls_sessions *
+ls_sessions_new(size_t max)
+{
+	struct ls_sessions *t = calloc(1, sizeof(*t));
+
+	if (t == NULL)
+		return NULL;
+	t->max = max;
+	TAILQ_INIT(&t->list);
+	return t;
+}
+
+/* The entry of the host name that `s` reports under. */
+static int
+session_enter_host(struct ls_session *s)
+{
+	struct ls_sessions *t = s->table;
+	void *node = tfind(s->key.host, &t->by_host, session_compare_host);
+	struct session_host *h = node != NULL ? *(struct session_host **)node : NULL;
+
+	if (h == NULL) {
+		h = calloc(1, sizeof(*h));
+		if (h == NULL)
+			return -ENOMEM;
+		memcpy(h->name, s->key.host, sizeof(h->name));
+		if (tsearch(h, &t->by_host, session_compare_host) == NULL) {
+			free(h);
+			return -ENOMEM;
+		}
+	}
+	h->sessions++;
+	s->host = h;
+	return 0;
+}
+
+static void
+session_leave_host(struct ls_session *s)
+{
+	struct session_host *h = s->host;
+
+	if (h->owner == s)
+		h->owner = NULL;
+	if (--h->sessions > 0)
+		return;
+	(void)tdelete(h, &s->table->by_host, session_compare_host); /* it is in there */
+	free(h);
+}
+
+static void
+session_remove(struct ls_session *s)
+{
+	struct ls_sessions *t = s->table;
+
+	session_leave_host(s);
+	(void)tdelete(s, &t->by_key, session_compare); /* it is in there */
+	TAILQ_REMOVE(&t->list, s, link);
+	t->stats.count[s->state]--;
+	t->count--;
+	free(s);
+}
+
+void
+ls_sessions_free(struct ls_sessions *t)
+{
+	if (t == NULL)
+		return;
+	while (!TAILQ_EMPTY(&t->list))
+		session_remove(TAILQ_FIRST(&t->list));
+	free(t);
+}
+
+/* Makes room: the longest silent session that is gone and has nothing under way. */
+static bool
+session_evict(struct ls_sessions *t)
+{
+	struct ls_session *s;
+
+	TAILQ_FOREACH (s, &t->list, link) {
+		if (s->state == LS_SESSION_GONE && s->held == 0) {
+			t->stats.evicted++;
+			session_remove(s);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void
+session_make_key(struct session_key *key, const uint8_t *boot, const char *host)
+{
+	size_t len = strnlen(host, sizeof(key->host) - 1);
+
+	memset(key, 0, sizeof(*key));
+	memcpy(key->host, host, len);
+	memcpy(key->boot, boot, sizeof(key->boot));
+}
+
+static struct ls_session *
+session_find(struct ls_sessions *t, const struct session_key *key)
+{
+	void *node = tfind(key, &t->by_key, session_compare);
+
+	return node != NULL ? *(struct ls_session **)node : NULL;
+}
+
+static int
+session_add(struct ls_sessions *t, const struct session_key *key, enum ls_session_state state,
+	struct ls_session **ret_session)
+{
+	struct ls_session *s;
+
+	if (t->count >= t->max && !session_evict(t)) {
+		t->stats.refused++;
+		return -LS_ELIMIT;
+	}
+	s = calloc(1, sizeof(*s));
+	if (s == NULL)
+		return -ENOMEM;
+	s->key = *key;
+	s->table = t;
+	s->state = state;
+	s->fresh = true;
+	if (session_enter_host(s) != 0) {
+		free(s);
+		return -ENOMEM;
+	}
+	if (tsearch(s, &t->by_key, session_compare) == NULL) {
+		session_leave_host(s);
+		free(s);
+		return -ENOMEM;
+	}
+	TAILQ_INSERT_TAIL(&t->list, s, link);
+	t->stats.count[state]++;
+	t->count++;
+	*ret_session = s;
+	return 0;
+}
+
+int
+ls_sessions_seed(struct ls_sessions *t, const uint8_t *boot, const char *host, uint64_t seq)
+{
+	struct session_key key;
+	struct ls_session *s;
+	int rc = 0;
+
+	session_make_key(&key, boot, host);
+	s = session_find(t, &key);
+	if (s == NULL)
+		rc = session_add(t, &key, LS_SESSION_GONE, &s);
+	if (rc != 0)
+		return rc;
+	s->fresh = false;
+	s->accepted = s->committed = seq;
+	s->seen_from = seq + 1;
+	return 0;
+}
+
+/* Who owns the host name: a session keeps it while it is live. Two that take turns are counted. */
+static void
+session_claim_host(struct ls_session *s)
+{
+	struct ls_session *owner = s->host->owner;
+
+	if (owner == s)
+		return;
+	if (owner == NULL || owner->state != LS_SESSION_LIVE)
+		s->host->owner = s;
+	else if (owner->last_ns > s->first_ns)
+		s->table->stats.doubles++;
+}
+
+/* A report of a session that is new, was gone, or runs on another boot of its kernel. */
+static void
+session_begin(struct ls_session *s, const struct ls_wire_report *r, bool same_kernel,
+	uint64_t now_ns)
+{
+	memcpy(s->kernel_boot_id, r->kernel_boot_id, sizeof(s->kernel_boot_id));
+	ls_clock_init(&s->clock, same_kernel);
+	memset(s->sent, 0, sizeof(s->sent));
+	s->reports = 0;
+	s->first_ns = now_ns;
+	session_set_state(s, LS_SESSION_HELLO);
+}
+
+int
+ls_sessions_report(struct ls_sessions *t, const struct ls_wire_report *r, bool same_kernel,
+	uint64_t now_ns, struct ls_session **ret_session)
+{
+	struct session_key key;
+	struct ls_session *s;
+	bool is_new;
+	int rc = 0;
+
+	session_make_key(&key, r->boot, r->host);
+	s = session_find(t, &key);
+	is_new = s == NULL;
+	if (is_new)
+		rc = session_add(t, &key, LS_SESSION_HELLO, &s);
+	if (rc != 0)
+		return rc;
+	if (is_new || s->state == LS_SESSION_GONE ||
+		memcmp(s->kernel_boot_id, r->kernel_boot_id, sizeof(s->kernel_boot_id)) != 0)
+		session_begin(s, r, same_kernel, now_ns);
+	else if (s->state == LS_SESSION_STALE)
+		session_set_state(s, LS_SESSION_LIVE);
+	session_claim_host(s);
+	s->reports++;
+	s->last_ns = now_ns;
+	TAILQ_REMOVE(&t->list, s, link);
+	TAILQ_INSERT_TAIL(&t->list, s, link);
+	*ret_session = s;
+	return 0;
+}
+
+void
+ls_sessions_sweep(struct ls_sessions *t, uint64_t now_ns)
+{
+	struct ls_session *s;
+
+	TAILQ_FOREACH (s, &t->list, link) {
+		uint64_t silent = now_ns > s->last_ns ? now_ns - s->last_ns : 0;
+
+		if (silent < LS_SESSION_STALE_NS)
+			break; /* those behind reported later */
+		if (s->state == LS_SESSION_LIVE)
+			session_set_state(s, LS_SESSION_STALE);
+		if (silent >= LS_SESSION_GONE_NS && s->state != LS_SESSION_GONE)
+			session_set_state(s, LS_SESSION_GONE);
+	}
+}
+
+void
+ls_sessions_rollback(struct ls_sessions *t)
+{
+	struct ls_session *s;
+
+	TAILQ_FOREACH (s, &t->list, link) {
+		s->accepted = s->committed;
+		if (s->committed == 0)
+			s->fresh = true; /* it may begin with any number, as before */
+	}
+}
+
+void
+ls_sessions_stats(const struct ls_sessions *t, struct ls_session_stats *ret_stats)
+{
+	*ret_stats = t->stats;
+}
+
+/* --- one session -------------------------------------------------------------------- */
+
+enum ls_session_state
+ls_session_state(const struct ls_session *s)
+{
+	return s->state;
+}
+
+struct ls_clock *
+ls_session_clock(struct ls_session *s)
+{
+	return &s->clock;
+}
+
+void
+ls_session_ready(struct ls_session *s)
+{
+	if (s->state == LS_SESSION_HELLO)
+		session_set_state(s, LS_SESSION_LIVE);
+}
+
+uint32_t
+ls_session_reports(const struct ls_session *s)
+{
+	return s->reports;
+}
+
+bool
+ls_session_is_apart(const struct ls_session *s)
+{
+	return s->host->owner != s;
+}
+
+void
+ls_session_sent(struct ls_session *s, uint64_t t2_ns, uint64_t t3_ns)
+{
+	s->sent[1] = s->sent[0];
+	s->sent[0] = (struct session_sent){ t2_ns, t3_ns };
+}
+
+bool
+ls_session_has_sent(const struct ls_session *s, uint64_t t2_ns, uint64_t t3_ns)
+{
+	size_t i;
+
+	for (i = 0; i < 2; i++) {
+		if (t3_ns != 0 && s->sent[i].t2_ns == t2_ns && s->sent[i].t3_ns == t3_ns)
+			return true;
+	}
+	return false;
+}
+
+int
+ls_session_check(struct ls_session *s, uint64_t seq, uint32_t fingerprint)
+{
+	struct ls_session_stats *stats = &s->table->stats;
+
+	if (seq <= s->accepted) {
+		stats->duplicates++;
+		if (seq >= s->seen_from && s->accepted - seq < LS_SESSION_SEEN_ITEMS &&
+			s->seen[seq % LS_SESSION_SEEN_ITEMS] != fingerprint)
+			stats->changed++;
+		return -LS_EDUPLICATE;
+	}
+	if (seq == s->accepted + 1 || s->fresh)
+		return 0;
+	if (s->hole_seq != seq) {
+		s->hole_seq = seq;
+		s->hole_tries = 0;
+	}
+	if (s->accepted == s->committed && ++s->hole_tries >= LS_SESSION_HOLE_TRIES) {
+		stats->skipped++;
+		return 0;
+	}
+	stats->holes++;
+	return -LS_EBUSY;
+}
+
+void
+ls_session_accept(struct ls_session *s, uint64_t seq, uint32_t fingerprint)
+{
+	if (s->fresh || seq != s->accepted + 1)
+		s->seen_from = seq;
+	s->fresh = false;
+	s->hole_tries = 0;
+	s->accepted = seq;
+	s->seen[seq % LS_SESSION_SEEN_ITEMS] = fingerprint;
+}
+
+uint64_t
+ls_session_accepted(const struct ls_session *s)
+{
+	return s->accepted;
+}
+
+uint64_t
+ls_session_committed(const struct ls_session *s)
+{
+	return s->committed;
+}
+
+void
+ls_session_hold(struct ls_session *s)
+{
+	s->held++;
+}
+
+void
+ls_session_release(struct ls_session *s)
+{
+	LS_ASSERT(s->held > 0);
+	s->held--;
+}
+
+void
+ls_session_commit(struct ls_session *s, uint64_t seq)
+{
+	if (seq > s->committed)
+		s->committed = seq;
+	if (s->accepted < s->committed)
+		s->accepted = s->committed;
+}
+
+uint32_t
+ls_session_fingerprint(const uint8_t *data, size_t len)
+{
+	uint32_t h = 2166136261u;
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		h = (h ^ data[i]) * 16777619u;
+	return h;
+}

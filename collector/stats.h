@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stats - order statistics on small arrays.
+ *
+ * Owner:   pure functions; arrays belong to the caller.
+ * Units:   those of the input.
+ * Errors:  none; empty input gives NaN.
+ * Limits:  none; sorting takes O(n log n), all else O(n).
+ */
+#ifndef LS_COLLECTOR_STATS_H
+#define LS_COLLECTOR_STATS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* 1 / 0.6745: median absolute deviation to standard deviation of a Gaussian. */
+#define LS_MAD_TO_SIGMA 1.4826
+/* sqrt(pi / 2): mean absolute deviation to standard deviation of a Gaussian. */
+#define LS_MEAN_ABS_TO_SIGMA 1.2533
+
+/* Sorts v ascending. */
+void ls_stats_sort(double *v, size_t n);
+
+/* Median of v; v is reordered. */
+double ls_stats_median(double *v, size_t n);
+
+/* The q-quantile (0..1, linear between neighbours) of a sorted array. */
+double ls_stats_quantile_sorted(const double *sorted, size_t n, double q);
+
+/*
+ * What the median of the others needs to know of n values, n >= 2; v is reordered. Below, at and above
+ * the middle: of an even number, two of them are the middle.
+ */
+struct ls_stats_middle {
+	double below, at, above;
+	bool odd;
+};
+void ls_stats_middle(double *v, size_t n, struct ls_stats_middle *ret_middle);
+
+/* Median of those values without one of the value x (which is among them). */
+double ls_stats_median_without(const struct ls_stats_middle *m, double x);
+
+/* Median of |v - centre|; v is overwritten. */
+double ls_stats_mad(double *v, size_t n, double centre);
+
+/* x held within -limit..limit. */
+double ls_stats_clip(double x, double limit);
+
+#endif

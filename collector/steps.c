@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/steps.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void
+ls_steps_fini(struct ls_steps *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		free(s->rows[i].cells);
+	free(s->rows);
+	memset(s, 0, sizeof(*s));
+}
+
+size_t
+ls_steps_capacity(size_t n)
+{
+	size_t rows = n == 0 ? LS_OPEN_STEPS_MAX : LS_OPEN_CELLS_MAX / n;
+
+	if (rows > LS_OPEN_STEPS_MAX)
+		return LS_OPEN_STEPS_MAX;
+	return rows < LS_OPEN_STEPS_MIN ? LS_OPEN_STEPS_MIN : rows;
+}
+
+/* Position of the row of `step`, or where it belongs. */
+static size_t
+steps_find(const struct ls_steps *s, uint64_t step)
+{
+	size_t lo = 0, hi = s->count;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (s->rows[mid].step < step)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Room for n cells; new ones are empty. */
+static int
+steps_widen(struct ls_row *row, size_t n)
+{
+	struct ls_cell *cells;
+
+	if (row->cell_count >= n)
+		return 0;
+	cells = realloc(row->cells, n * sizeof(*cells));
+	if (cells == NULL)
+		return -ENOMEM;
+	memset(&cells[row->cell_count], 0, (n - row->cell_count) * sizeof(*cells));
+	row->cells = cells;
+	row->cell_count = n;
+	return 0;
+}
+
+static int
+steps_reserve(struct ls_steps *s)
+{
+	size_t capacity = s->capacity == 0 ? 16 : s->capacity * 2;
+	struct ls_row *rows;
+
+	if (s->count < s->capacity)
+		return 0;
+	rows = realloc(s->rows, capacity * sizeof(*rows));
+	if (rows == NULL)
+		return -ENOMEM;
+	s->rows = rows;
+	s->capacity = capacity;
+	return 0;
+}
+
+static int
+steps_insert(struct ls_steps *s, size_t at, uint64_t step, size_t n, int64_t now_us)
+{
+	struct ls_row row = {.step = step, .first_seen_us = now_us, .begin_us = INT64_MAX,
+		.end_us = INT64_MIN};
+	int rc;
+
+	if (s->count >= ls_steps_capacity(n))
+		return -LS_ELIMIT;
+	rc = steps_reserve(s);
+	if (rc != 0)
+		return rc;
+	rc = steps_widen(&row, n);
+	if (rc != 0)
+		return rc;
+	memmove(&s->rows[at + 1], &s->rows[at], (s->count - at) * sizeof(*s->rows));
+	s->rows[at] = row;
+	s->count++;
+	return 0;
+}
+
+static float
+steps_work_of(const struct ls_record *r)
+{
+	static const enum ls_work order[] = {LS_WORK_TOKENS, LS_WORK_SUM_SQ_LEN, LS_WORK_BATCH};
+
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
+		if ((r->work_mask & 1u << order[i]) != 0)
+			return (float)r->work[order[i]];
+	return NAN;
+}
+
+/* Time in barriers: the barriers' own, else the phase sync_wait. False: neither was marked. */
+static bool
+steps_wait_of(const struct ls_record *r, double *ret_wait_s)
+{
+	double wait = 0;
+
+	for (unsigned b = 0; b < r->barrier_count; b++)
+		wait += (double)(r->barrier[b].exit_ns - r->barrier[b].enter_ns) * 1e-9;
+	if (r->barrier_count == 0) {
+		if ((r->phase_mask & 1u << LS_PHASE_SYNC_WAIT) == 0)
+			return false;
+		wait = (double)r->phase_ns[LS_PHASE_SYNC_WAIT] * 1e-9;
+	}
+	*ret_wait_s = wait;
+	return true;
+}
+
+/* Microseconds from nanoseconds, rounded to nearest: live and replay round in the same way. */
+static int64_t
+steps_us(int64_t ns)
+{
+	return ns >= 0 ? (ns + 500) / 1000 : -((-ns + 500) / 1000);
+}
+
+static void
+steps_fill(struct ls_row *row, struct ls_cell *c, const struct ls_record *r)
+{
+	int64_t begin_us = steps_us(r->t_begin_ns);
+	int64_t end_us = begin_us + steps_us((int64_t)r->duration_ns);
+	double wait_s = 0;
+
+	if (begin_us < row->begin_us)
+		row->begin_us = begin_us;
+	if (end_us > row->end_us)
+		row->end_us = end_us;
+	*c = (struct ls_cell){.present = true};
+	c->begin_us = begin_us;
+	c->duration_s = (float)((double)(end_us - begin_us) * 1e-6);
+	c->has_wait = steps_wait_of(r, &wait_s);
+	c->wait_s = (float)wait_s;
+	c->own_s = c->duration_s - c->wait_s;
+	c->has_enter = r->barrier_count > 0;
+	if (c->has_enter) {
+		const struct ls_record_barrier *last = &r->barrier[r->barrier_count - 1];
+
+		c->enter_us = steps_us(r->barrier[0].enter_ns);
+		c->exit_us = steps_us(last->exit_ns);
+	}
+	c->work = steps_work_of(r);
+	c->late_s = c->blame_s = NAN;
+	for (unsigned p = 0; p < LS_PHASE_COUNT; p++)
+		c->phase_s[p] = (r->phase_mask & 1u << p) != 0
+			? (float)((double)r->phase_ns[p] * 1e-9) : NAN;
+}
+
+int
+ls_steps_put(struct ls_steps *s, size_t slot, size_t n, const struct ls_record *r,
+	int64_t now_us)
+{
+	size_t at = steps_find(s, r->step);
+	struct ls_row *row;
+	int rc;
+
+	LS_ASSERT(slot < n);
+	if (s->any_closed && r->step <= s->last_closed)
+		return -LS_ESTALE;
+	if (at == s->count || s->rows[at].step != r->step) {
+		rc = steps_insert(s, at, r->step, n, now_us);
+		if (rc != 0)
+			return rc;
+	}
+	row = &s->rows[at];
+	rc = steps_widen(row, n);
+	if (rc != 0)
+		return rc;
+	if (row->cells[slot].present)
+		return -LS_EDUPLICATE;
+	steps_fill(row, &row->cells[slot], r);
+	row->reported++;
+	return 0;
+}
+
+struct ls_row *
+ls_steps_oldest(struct ls_steps *s)
+{
+	return s->count == 0 ? NULL : &s->rows[0];
+}
+
+bool
+ls_steps_overdue(const struct ls_row *row, double median_step_s, int64_t now_us)
+{
+	int64_t wait_us = LS_STEPS_WAIT_US;
+
+	if (3e6 * median_step_s > (double)wait_us) /* false for NaN */
+		wait_us = (int64_t)(3e6 * median_step_s);
+	return now_us - row->first_seen_us >= wait_us;
+}
+
+void
+ls_steps_take_oldest(struct ls_steps *s, struct ls_row *ret_row)
+{
+	LS_ASSERT(s->count > 0);
+	*ret_row = s->rows[0];
+	s->any_closed = true;
+	s->last_closed = ret_row->step;
+	s->count--;
+	memmove(&s->rows[0], &s->rows[1], s->count * sizeof(*s->rows));
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * view - what the engine knows now, as the JSON that API, page and command line show.
+ *
+ * Shapes (schema version 1) are in web/README.md. Numbers that are not known are null.
+ *
+ * Owner:   the engine's thread.
+ * Units:   in the names: _s seconds, _at RFC 3339 UTC.
+ * Errors:  -LS_EUNKNOWN no such job or finding, -ENOMEM.
+ * Limits:  LS_PAGE_MAX items, LS_GRID_ROWS_MAX, LS_GRID_COLS_MAX.
+ */
+#ifndef LS_COLLECTOR_VIEW_H
+#define LS_COLLECTOR_VIEW_H
+
+#include <jansson.h>
+#include "collector/engine.h"
+
+enum ls_grid_metric { LS_GRID_BLAME, LS_GRID_WAIT, LS_GRID_OWN, LS_GRID_METRIC_COUNT };
+
+/* Name of a grid metric ("blame" "wait" "own"), NULL if out of range. */
+const char *ls_grid_metric_name(unsigned metric);
+
+struct ls_view_range {
+	uint64_t from, to;   /* steps, inclusive; 0..UINT64_MAX = all */
+	size_t limit;        /* the newest `limit` are given */
+};
+
+/* Array of all jobs, most chips lost first. */
+int ls_view_jobs(const struct ls_engine *e, int64_t now_us, json_t **ret_array) LS_MUSTCHECK;
+
+/* One job. */
+int ls_view_job(const struct ls_engine *e, const char *job, int64_t now_us, json_t **ret_job)
+	LS_MUSTCHECK;
+
+/* Array of the job's workers, most blamed first. */
+int ls_view_hosts(const struct ls_engine *e, const char *job, int64_t now_us,
+	json_t **ret_array) LS_MUSTCHECK;
+
+/* Array of closed steps, oldest first; with host != NULL, of that host's records. */
+int ls_view_steps(const struct ls_engine *e, const char *job, const char *host,
+	const struct ls_view_range *range, json_t **ret_array) LS_MUSTCHECK;
+
+/* Heatmap, hosts by steps: see web/README.md, "Grid". */
+int ls_view_grid(const struct ls_engine *e, const char *job, enum ls_grid_metric metric,
+	const struct ls_view_range *range, size_t rows, size_t cols, json_t **ret_grid)
+	LS_MUSTCHECK;
+
+/* One finding by id. */
+int ls_view_finding(const struct ls_engine *e, const char *id, json_t **ret_finding) LS_MUSTCHECK;
+
+#endif

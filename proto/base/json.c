@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "proto/base/json.h"
+
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+#include <errno.h>
+#include <math.h>
+#include <openssl/evp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define JSON_DIGITS_MAX 15
+#define JSON_MEASURED_DIGITS 6
+
+/*
+ * True if brackets nest deeper than max. jansson's own limit is 2048; ours is checked first, by
+ * counting brackets outside strings, which for malformed text may count too many but never too few.
+ */
+static bool
+json_too_deep(const char *text, size_t len, size_t max)
+{
+	size_t depth = 0;
+	bool in_string = false;
+
+	for (size_t i = 0; i < len; i++) {
+		char c = text[i];
+
+		if (in_string) {
+			if (c == '\\')
+				i++;
+			else if (c == '"')
+				in_string = false;
+		} else if (c == '"') {
+			in_string = true;
+		} else if (c == '[' || c == '{') {
+			if (++depth > max)
+				return true;
+		} else if ((c == ']' || c == '}') && depth > 0) {
+			depth--;
+		}
+	}
+	return false;
+}
+
+int
+ls_json_parse(const char *text, size_t len, json_t **ret_v, char *err_text, size_t err_size)
+{
+	json_error_t err;
+	json_t *v;
+
+	if (json_too_deep(text, len, LS_JSON_DEPTH_MAX)) {
+		(void)snprintf(err_text, err_size, "nested deeper than %d", LS_JSON_DEPTH_MAX);
+		return -LS_ELIMIT;
+	}
+	v = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &err);
+	if (!v) {
+		/* jansson quotes the text it could not read. */
+		(void)ls_text_escape(err_text, err_size, err.text, strlen(err.text));
+		return json_error_code(&err) == json_error_out_of_memory ? -ENOMEM : -LS_EPARSE;
+	}
+	*ret_v = v;
+	return 0;
+}
+
+char *
+ls_json_canonical(const json_t *v)
+{
+	return json_dumps(v, JSON_SORT_KEYS | JSON_COMPACT | JSON_ENCODE_ANY |
+			JSON_REAL_PRECISION(JSON_DIGITS_MAX));
+}
+
+int
+ls_json_digest(const json_t *v, char *dst)
+{
+	static const char prefix[] = "sha256:";
+	uint8_t md[EVP_MAX_MD_SIZE];
+	unsigned md_len;
+	char *text;
+	int ok;
+
+	text = ls_json_canonical(v);
+	if (!text)
+		return -ENOMEM;
+	ok = EVP_Digest(text, strlen(text), md, &md_len, EVP_sha256(), NULL);
+	free(text);
+	if (!ok)
+		return -ENOMEM;
+	memcpy(dst, prefix, sizeof(prefix));
+	ls_text_hex(dst + sizeof(prefix) - 1, md, md_len);
+	return 0;
+}
+
+json_t *
+ls_json_number(double v, int digits)
+{
+	char text[64];
+
+	if (!isfinite(v))
+		return json_null();
+	LS_ASSERT(digits >= 1 && digits <= JSON_DIGITS_MAX);
+	(void)snprintf(text, sizeof(text), "%.*e", digits - 1, v);
+	v = strtod(text, NULL);
+	/* Rounding up may leave the range; minus zero is zero. */
+	return isfinite(v) ? json_real(v == 0 ? 0 : v) : json_null();
+}
+
+json_t *
+ls_json_real(double v)
+{
+	return ls_json_number(v, JSON_MEASURED_DIGITS);
+}
+
+json_t *
+ls_json_time(int64_t t_wall_us)
+{
+	char text[32];
+
+	if (t_wall_us == 0)
+		return json_null();
+	ls_text_time(text, t_wall_us);
+	return json_string(text);
+}

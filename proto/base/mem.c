@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "proto/base/mem.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#define MEM_FIRST 16
+
+int
+ls_mem_grow(void **array, size_t count, size_t *capacity, size_t item_bytes)
+{
+	size_t wanted = *capacity == 0 ? MEM_FIRST : *capacity * 2;
+	void *grown;
+
+	LS_ASSERT(item_bytes > 0);
+	if (count < *capacity)
+		return 0;
+	if (wanted < *capacity || wanted > SIZE_MAX / item_bytes)
+		return -ENOMEM;
+	grown = realloc(*array, wanted * item_bytes);
+	if (grown == NULL)
+		return -ENOMEM;
+	*array = grown;
+	*capacity = wanted;
+	return 0;
+}

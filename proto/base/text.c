@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "proto/base/text.h"
+
+#include "proto/base/conf.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define TEXT_US 1000000
+#define TEXT_YEAR_0_US (-62167219200ll * TEXT_US)
+#define TEXT_YEAR_10000_US (253402300800ll * TEXT_US)
+
+int
+ls_text_copy(char *dst, size_t size, const char *src)
+{
+	size_t len = strlen(src);
+
+	if (len >= size)
+		return -LS_ELIMIT;
+	memcpy(dst, src, len + 1);
+	return 0;
+}
+
+/*
+ * Length of the valid UTF-8 character at s (1 to 4), or 0: too short, overlong, a surrogate or
+ * beyond U+10FFFF.
+ */
+static size_t
+text_utf8(const char *s, size_t len, uint32_t *ret_char)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	const uint8_t *b = (const uint8_t *)s;
+	uint32_t c;
+	size_t n;
+
+	if (len == 0)
+		return 0;
+	if (b[0] < 0x80) {
+		*ret_char = b[0];
+		return 1;
+	}
+	n = b[0] >= 0xf0 ? 4 : b[0] >= 0xe0 ? 3 : 2;
+	if (b[0] < 0xc0 || b[0] > 0xf7 || n > len)
+		return 0;
+	c = b[0] & (0x7fu >> n);
+	for (size_t i = 1; i < n; i++) {
+		if ((b[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (b[i] & 0x3fu);
+	}
+	if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+		return 0;
+	*ret_char = c;
+	return n;
+}
+
+static bool
+text_is_control(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c <= 0x9f);
+}
+
+/* Characters that turn the direction of what follows. */
+static bool
+text_is_bidi(uint32_t c)
+{
+	return (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) ||
+		c == 0x200e || c == 0x200f;
+}
+
+bool
+ls_text_is_name(const char *s, size_t len, size_t max)
+{
+	uint32_t c;
+	size_t n;
+
+	if (len == 0 || len > max)
+		return false;
+	for (size_t i = 0; i < len; i += n) {
+		n = text_utf8(s + i, len - i, &c);
+		if (n == 0 || text_is_control(c))
+			return false;
+	}
+	return true;
+}
+
+size_t
+ls_text_escape(char *dst, size_t size, const char *s, size_t len)
+{
+	static const char digits[] = "0123456789abcdef";
+	size_t out = 0;
+	uint32_t c;
+
+	if (size == 0)
+		return 0;
+	for (size_t i = 0; i < len;) {
+		size_t n = text_utf8(s + i, len - i, &c);
+		bool plain = n > 0 && !text_is_control(c) && !text_is_bidi(c);
+		size_t eat = n > 0 ? n : 1;
+
+		if (size - 1 - out < (plain ? n : 4 * eat))
+			break;
+		if (plain) {
+			memcpy(dst + out, s + i, n);
+			out += n;
+		}
+		for (size_t k = 0; !plain && k < eat; k++) {
+			uint8_t b = (uint8_t)s[i + k];
+
+			dst[out++] = '\\';
+			dst[out++] = 'x';
+			dst[out++] = digits[b >> 4];
+			dst[out++] = digits[b & 15];
+		}
+		i += eat;
+	}
+	dst[out] = '\0';
+	return out;
+}
+
+void
+ls_text_hex(char *dst, const uint8_t *bytes, size_t len)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < len; i++) {
+		dst[2 * i] = digits[bytes[i] >> 4];
+		dst[2 * i + 1] = digits[bytes[i] & 15];
+	}
+	dst[2 * len] = '\0';
+}
+
+int
+ls_text_hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+int
+ls_text_unhex(uint8_t *dst, size_t len, const char *hex)
+{
+	if (strnlen(hex, 2 * len + 1) != 2 * len)
+		return -LS_EPARSE;
+	for (size_t i = 0; i < 2 * len; i++)
+		if (ls_text_hex_value(hex[i]) < 0)
+			return -LS_EPARSE;
+	for (size_t i = 0; i < len; i++)
+		dst[i] = (uint8_t)(ls_text_hex_value(hex[2 * i]) << 4 |
+			ls_text_hex_value(hex[2 * i + 1]));
+	return 0;
+}
+
+void
+ls_text_crockford(char *dst, size_t n, uint64_t v)
+{
+	static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+	dst[n] = '\0';
+	for (size_t i = n; i-- > 0; v >>= 5)
+		dst[i] = digits[v & 31];
+}
+
+void
+ls_text_time(char *dst, int64_t t_wall_us)
+{
+	int64_t us = t_wall_us;
+	struct tm tm;
+	time_t seconds;
+	size_t len;
+	unsigned ms;
+
+	if (us < TEXT_YEAR_0_US)
+		us = TEXT_YEAR_0_US;
+	if (us >= TEXT_YEAR_10000_US)
+		us = TEXT_YEAR_10000_US - 1;
+	seconds = us / TEXT_US - (us % TEXT_US < 0);
+	ms = (unsigned)((us - seconds * TEXT_US) / 1000);
+	(void)gmtime_r(&seconds, &tm); /* cannot fail: four-digit years */
+	(void)snprintf(dst, 32, "%04u", (unsigned)(tm.tm_year + 1900) % 10000);
+	len = 4 + strftime(dst + 4, 28, "-%m-%dT%H:%M:%S", &tm);
+	(void)snprintf(dst + len, 32 - len, ".%03uZ", ms % 1000);
+}
+
+/* Exactly n digits at *s, which moves on; false if there are fewer. */
+static bool
+text_digits(const char **s, int n, int *ret_value)
+{
+	int v = 0;
+
+	for (int i = 0; i < n; i++, (*s)++) {
+		if (**s < '0' || **s > '9')
+			return false;
+		v = 10 * v + (**s - '0');
+	}
+	*ret_value = v;
+	return true;
+}
+
+static bool
+text_char(const char **s, const char *allowed)
+{
+	if (**s == '\0' || !strchr(allowed, **s))
+		return false;
+	(*s)++;
+	return true;
+}
+
+/* ".ddd" at *s as microseconds, further digits cut off; 0 if there is no dot. */
+static bool
+text_fraction_us(const char **s, int64_t *ret_us)
+{
+	int64_t us = 0, unit = TEXT_US / 10;
+
+	if (text_char(s, ".")) {
+		if (**s < '0' || **s > '9')
+			return false;
+		for (; **s >= '0' && **s <= '9'; (*s)++, unit /= 10)
+			us += (**s - '0') * unit;
+	}
+	*ret_us = us;
+	return true;
+}
+
+/* "Z" or "+hh:mm" at *s, in seconds east of UTC. */
+static bool
+text_zone(const char **s, int *ret_seconds)
+{
+	int hours, minutes;
+	bool west = **s == '-';
+
+	if (text_char(s, "Zz")) {
+		*ret_seconds = 0;
+		return true;
+	}
+	if (!text_char(s, "+-") || !text_digits(s, 2, &hours) || !text_char(s, ":") ||
+		!text_digits(s, 2, &minutes) || hours > 23 || minutes > 59)
+		return false;
+	*ret_seconds = (hours * 60 + minutes) * (west ? -60 : 60);
+	return true;
+}
+
+static bool
+text_date_valid(int year, int month, int day)
+{
+	static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+	bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+
+	return month >= 1 && month <= 12 && day >= 1 &&
+		day <= days[month - 1] + (month == 2 && leap);
+}
+
+/* RFC 3339, section 5.6; a space may stand for the T, seconds may be 60. */
+static int
+text_parse_rfc3339(const char *s, int64_t *ret_us)
+{
+	struct tm tm = {0};
+	int64_t fraction_us;
+	int year, month, zone_s;
+
+	if (!text_digits(&s, 4, &year) || !text_char(&s, "-") ||
+		!text_digits(&s, 2, &month) || !text_char(&s, "-") ||
+		!text_digits(&s, 2, &tm.tm_mday) || !text_char(&s, "Tt ") ||
+		!text_digits(&s, 2, &tm.tm_hour) || !text_char(&s, ":") ||
+		!text_digits(&s, 2, &tm.tm_min) || !text_char(&s, ":") ||
+		!text_digits(&s, 2, &tm.tm_sec) || !text_fraction_us(&s, &fraction_us) ||
+		!text_zone(&s, &zone_s) || *s != '\0')
+		return -LS_EPARSE;
+	if (!text_date_valid(year, month, tm.tm_mday) || tm.tm_hour > 23 || tm.tm_min > 59 ||
+		tm.tm_sec > 60)
+		return -LS_EPARSE;
+	tm.tm_year = year - 1900;
+	tm.tm_mon = month - 1;
+	*ret_us = (timegm(&tm) - zone_s) * TEXT_US + fraction_us;
+	return 0;
+}
+
+static int
+text_parse_unix(const char *s, int64_t *ret_us)
+{
+	int64_t seconds = 0, fraction_us;
+
+	if (*s < '0' || *s > '9')
+		return -LS_EPARSE;
+	for (; *s >= '0' && *s <= '9'; s++) {
+		seconds = 10 * seconds + (*s - '0');
+		if (seconds >= TEXT_YEAR_10000_US / TEXT_US)
+			return -LS_EPARSE;
+	}
+	if (!text_fraction_us(&s, &fraction_us) || *s != '\0')
+		return -LS_EPARSE;
+	*ret_us = seconds * TEXT_US + fraction_us;
+	return 0;
+}
+
+int
+ls_text_parse_time(const char *s, int64_t now_us, int64_t *ret_us)
+{
+	uint64_t ns;
+
+	if (*s == '-') {
+		int64_t ago_us;
+
+		if (ls_conf_parse_duration(s + 1, &ns) != 0)
+			return -LS_EPARSE;
+		ago_us = (int64_t)(ns / 1000);
+		if (now_us < INT64_MIN + ago_us)
+			return -LS_EPARSE;
+		*ret_us = now_us - ago_us;
+		return 0;
+	}
+	if (strnlen(s, 5) == 5 && s[4] == '-')
+		return text_parse_rfc3339(s, ret_us);
+	return text_parse_unix(s, ret_us);
+}

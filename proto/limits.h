@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * limits - every maximum of lockstep, with its reason.
+ *
+ * Units are in the names. What happens at a limit is said where it is used; it is always counted.
+ */
+#ifndef LS_PROTO_LIMITS_H
+#define LS_PROTO_LIMITS_H
+
+/* --- names (terminator included; TPU VM and pod names stay below 64, RFC 1123: 253) --- */
+#define LS_JOB_NAME_MAX_BYTES 128
+#define LS_HOST_NAME_MAX_BYTES 128
+#define LS_SLICE_NAME_MAX_BYTES 64
+#define LS_ROLE_NAME_MAX_BYTES 64
+
+/* --- log and configuration --- */
+#define LS_LOG_LINE_MAX_BYTES 1024
+#define LS_LOG_BURST 10u
+#define LS_LOG_WINDOW_NS 10000000000ull
+#define LS_CONF_VALUE_MAX_BYTES 512
+#define LS_CONF_FILE_MAX_BYTES 262144
+#define LS_CONF_OPTIONS_MAX 64
+#define LS_CONF_NAME_MAX_BYTES 64
+#define LS_JSON_DEPTH_MAX 32
+
+/* --- one step record --- */
+#define LS_PHASE_MAX_NS (30ull * 24 * 3600 * 1000000000) /* a phase of a month is a lie */
+#define LS_BARRIERS_MAX 4   /* DESIGN 11: a step holds up to four */
+#define LS_WORK_MAX 6
+#define LS_PEERS_MAX 4      /* neighbours of a ring, twice for two dimensions */
+
+/* --- step ring --- */
+#define LS_RING_SLOTS 4096u
+#define LS_RING_SLOTS_MAX 1048576u
+#define LS_RING_ENV_MAX_BYTES 2048
+#define LS_RING_HEADER_MAX_BYTES 65536  /* later versions add at the end */
+#define LS_RING_SLOT_MAX_BYTES 4096
+#define LS_CHIPS_PER_WORKER_MAX 4096    /* a TPU host drives 1 to 8 */
+#define LS_RINGS_MAX 64     /* workers a host; TPU hosts run 1 to 8 */
+
+/* --- wire --- */
+#define LS_REPORT_MAX_BYTES (1024 * 1024)     /* NNG_OPT_RECVMAXSZ on both sides */
+#define LS_ACK_MAX_BYTES 65536
+#define LS_ITEM_MAX_BYTES 131072              /* one numbered item */
+#define LS_ITEMS_PER_REPORT_MAX 256
+#define LS_RECORDS_PER_ITEM_MAX 512
+#define LS_WORKERS_PER_REPORT_MAX LS_RINGS_MAX
+#define LS_WIRE_TIME_MAX_NS (1ull << 62)      /* 146 years of uptime: leaves room for sums */
+#define LS_WIRE_ARENA_FACTOR 16u              /* memory to decode a message, per byte of it */
+#define LS_WIRE_ARENA_BASE_BYTES 65536u       /* and for any: full lists of a report take 45 KiB */
+#define LS_HOT_MAX 16                         /* DESIGN 11: at most 16 hot series */
+#define LS_BEAT_DEFAULT_NS 1000000000ull
+#define LS_BEAT_MIN_NS 100000000ull
+#define LS_BEAT_MAX_NS 60000000000ull
+
+/* --- agent --- */
+#define LS_SPOOL_DEFAULT_BYTES (64ull * 1024 * 1024)
+#define LS_SPOOL_MIN_BYTES (1024ull * 1024)
+#define LS_SPOOL_LARGEST_BYTES (16ull * 1024 * 1024 * 1024)
+#define LS_METRICS_MAX 128
+#define LS_PROC_FILE_MAX_BYTES 262144         /* /proc/stat of a 1,000-CPU host is 120 kB */
+#define LS_THREADS_PER_WORKER_MAX 1024        /* schedstat is summed over at most so many */
+#define LS_SLOW_FACTOR 10u                    /* vmstat costs a third of all: read each tenth time */
+#define LS_DISKS_MAX 64
+#define LS_DISK_NAME_MAX_BYTES 32             /* DISK_NAME_LEN of the kernel */
+#define LS_PATH_MAX_BYTES 1024
+#define LS_STEPS_DIR_SCAN_MAX 1024u           /* directory entries looked at a scan */
+#define LS_STEPS_READ_MAX 8192u               /* records taken from one ring a turn */
+#define LS_STEPS_PER_ITEM 256u                /* of 310 bytes at most: always below LS_ITEM_MAX_BYTES */
+#define LS_SPOOL_COMPACT_BYTES (1024ull * 1024) /* an all-acknowledged spool is emptied from here */
+#define LS_SPOOL_RINGS_MAX (2 * LS_RINGS_MAX) /* cursors kept */
+#define LS_REPORT_ITEMS_BYTES 262144u         /* items a report, so that live values come on time */
+#define LS_RECONNECT_MIN_NS 250000000ull
+#define LS_RECONNECT_MAX_NS 5000000000ull
+#define LS_RESEND_NS 10000000000ull           /* REQ sends again after so long without an answer */
+#define LS_ACK_TIMEOUT_NS 15000000000ull      /* and we give up and report anew */
+#define LS_BAD_ACK_HOLD_NS 1000000000ull      /* pause after an answer that makes no sense */
+#define LS_REJECT_HOLD_NS 30000000000ull      /* and after a refusal */
+#define LS_DRAIN_NS 2000000000ull             /* time to send what is pending at SIGTERM */
+#define LS_EXCHANGE_NOTES_MAX 8               /* pipes, answered, failed: one of each at a time */
+
+/* --- collector --- */
+#define LS_AGENTS_MAX 16384
+#define LS_JOBS_MAX 1024
+#define LS_WORKERS_MAX 65536
+#define LS_SLICES_MAX 4096
+#define LS_ROLES_MAX 4096
+#define LS_OPEN_STEPS_MAX 8192                /* unclosed steps a job; older ones are closed short */
+#define LS_OPEN_STEPS_MIN 256                 /* even with LS_WORKERS_MAX workers */
+#define LS_OPEN_CELLS_MAX (1024u * 1024)      /* unclosed steps x workers a job, 104 bytes each */
+#define LS_LIVE_STEPS 1024                    /* closed steps a job kept for page and heatmap */
+#define LS_LIVE_CELLS_MAX (1024u * 1024)      /* workers x steps kept a job, 104 bytes each */
+#define LS_FINDINGS_MAX 10000
+#define LS_INGEST_QUEUE_MAX 32768
+#define LS_WRITE_QUEUE_MAX 32768
+#define LS_REP_CONTEXTS 1024                  /* >= agents/beat x commit interval x 2 */
+#define LS_LISTEN_BACKLOG 4096
+#define LS_COMMIT_INTERVAL_NS 100000000ull    /* group commit */
+#define LS_COMMIT_MAX_RECORDS 20000
+#define LS_COUNTER_SAMPLES_KEPT 64            /* a minute of the hot series of a host: 9 KiB */
+#define LS_CLOSE_MISSING_MAX 1024             /* ranks listed of one closing */
+
+/* --- sessions and storage of the collector --- */
+#define LS_RING_MAP_MAX LS_WORKERS_MAX        /* rings whose records are numbered here */
+#define LS_SESSION_STALE_NS 10000000000ull    /* ten beats: no longer live */
+#define LS_SESSION_GONE_NS 120000000000ull
+#define LS_SESSION_SEEN_ITEMS 32              /* fingerprints of accepted items, to tell changed ones */
+#define LS_CLOCK_WINDOW 16                    /* exchanges of which the fastest is kept */
+#define LS_CLOCK_WINDOWS 16                   /* kept ones that offset and drift are fitted to */
+#define LS_CLOCK_HELLO_MAX 3                  /* reports without stamps before times are guessed */
+#define LS_INGEST_HELD_MAX_BYTES (256u * 1024 * 1024) /* reports waiting for their commit */
+#define LS_WRITE_RESERVE 4096                 /* places that reports leave to findings and closings */
+#define LS_WRITE_KEPT_MAX 20000               /* messages kept while the disk refuses */
+#define LS_WRITE_DONE_MAX 1024                /* commits told but not yet heard */
+#define LS_WRITE_RETRY_NS 1000000000ull       /* between attempts while the disk refuses */
+#define LS_DB_BUSY_MS 2000                    /* only a reader at recovery holds a lock, briefly */
+#define LS_DB_CHECK_NS 2000000000ull          /* at start: the rest of a large file is not checked */
+#define LS_WAL_CHECKPOINT_BYTES (8ll * 1024 * 1024)
+#define LS_DAYS_MAX 4096                      /* eleven years of day files */
+#define LS_LEDGER_KEEP_US (30ll * 24 * 3600 * 1000000) /* agents and rings silent for longer are new */
+#define LS_QUERY_WINDOW 4096                  /* rows of one read: a reader never pins the WAL */
+#define LS_RESTORE_MAX_RECORDS 2000000u       /* step records fed back at start; the newest */
+#define LS_EXPORT_PIECE_BYTES 65536
+#define LS_EXPORT_PIECES 8                    /* on their way from reader to loop */
+#define LS_EXPORTS_MAX 16                     /* waiting */
+
+/* --- replay --- */
+#define LS_REPLAY_LINE_MAX_BYTES 65536
+#define LS_REPLAY_MAX_BYTES (4ull * 1024 * 1024 * 1024) /* of inflated input */
+#define LS_REPLAY_MAX_RECORDS 4000000u        /* held in memory to be put in order: about 2 GiB */
+#define LS_REPLAY_ERRORS_SHOWN 20u
+
+/* --- web --- */
+#define LS_HTTP_HEADER_MAX_BYTES 16384
+#define LS_HTTP_BODY_MAX_BYTES 65536
+#define LS_HTTP_TIMEOUT_S 30
+#define LS_HTTP_CONNECTIONS_MAX 1024
+#define LS_PAGE_DEFAULT 100
+#define LS_PAGE_MAX 1000
+#define LS_GRID_COLS_MAX 1200
+#define LS_GRID_ROWS_MAX 256
+#define LS_QUERY_PAIRS_MAX 16                 /* parameters of one request */
+#define LS_QUERY_NAME_MAX_BYTES 32
+#define LS_QUERY_VALUE_MAX_BYTES 256          /* the longest name is 128 */
+#define LS_HTTP_EXPORT_BEHIND_MAX_BYTES (64u * 1024 * 1024) /* a reader that slow is dropped */
+#define LS_METRICS_FINDINGS_MAX 50            /* lockstep_finding_info: labels stay bounded */
+#define LS_CLI_BODY_MAX_BYTES (256u * 1024 * 1024)
+
+#endif

@@ -1,0 +1,544 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "proto/wire.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "proto/base/text.h"
+#include "proto/lockstep.pb-c.h"
+#include "proto/wire_decode.h"
+
+#define WIRE_FIRST_BYTES 4096u /* a beat without backlog needs no second piece */
+
+_Static_assert((int)LS_ACK_RETRY == (int)LOCKSTEP__ACK__STATUS__RETRY, "wire value");
+_Static_assert((int)LS_ACK_REJECT == (int)LOCKSTEP__ACK__STATUS__REJECT, "wire value");
+
+int
+ls_wire_fail(int rc, const char *why, const char **ret_why)
+{
+	if (ret_why != NULL)
+		*ret_why = why;
+	return rc;
+}
+
+static void *
+wire_alloc(void *arena, size_t size)
+{
+	return ls_arena_take(arena, size);
+}
+
+static void
+wire_free(void *arena, void *piece)
+{
+	(void)arena;
+	(void)piece; /* the arena is freed as a whole */
+}
+
+int
+ls_wire_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *buf, size_t len,
+	struct ls_arena **ret_arena, ProtobufCMessage **ret_message, const char **ret_why)
+{
+	size_t budget = LS_WIRE_ARENA_BASE_BYTES + LS_WIRE_ARENA_FACTOR * len;
+	struct ls_arena *arena = ls_arena_new(WIRE_FIRST_BYTES + 2 * len, budget);
+	ProtobufCAllocator allocator = { wire_alloc, wire_free, arena };
+	ProtobufCMessage *m;
+	bool refused;
+
+	if (arena == NULL)
+		return ls_wire_fail(-ENOMEM, "out of memory", ret_why);
+	m = protobuf_c_message_unpack(type, &allocator, len, buf);
+	if (m == NULL) {
+		refused = ls_arena_refused(arena);
+		ls_arena_free(arena);
+		return refused ? ls_wire_fail(-LS_ELIMIT, "needs too much memory", ret_why)
+			       : ls_wire_fail(-LS_EPARSE, "not a message", ret_why);
+	}
+	*ret_arena = arena;
+	*ret_message = m;
+	return 0;
+}
+
+int
+ls_wire_pack(const ProtobufCMessage *m, size_t max_bytes, uint8_t **ret_buf, size_t *ret_len)
+{
+	size_t len = protobuf_c_message_get_packed_size(m);
+	uint8_t *buf;
+
+	if (len > max_bytes)
+		return -LS_ELIMIT;
+	buf = malloc(len > 0 ? len : 1);
+	if (buf == NULL)
+		return -ENOMEM;
+	*ret_len = protobuf_c_message_pack(m, buf);
+	*ret_buf = buf;
+	return 0;
+}
+
+bool
+ls_wire_copy_bytes(uint8_t *dst, size_t size, const ProtobufCBinaryData *src)
+{
+	if (src->len != size)
+		return false;
+	memcpy(dst, src->data, size);
+	return true;
+}
+
+ProtobufCBinaryData
+ls_wire_view(const uint8_t *bytes, size_t len)
+{
+	ProtobufCBinaryData v = { len, NULL };
+
+	memcpy(&v.data, &bytes, sizeof(bytes)); /* its pointer is not const, its use is */
+	return v;
+}
+
+/* As ls_wire_view, for a string. */
+static char *
+wire_text(const char *s)
+{
+	char *p;
+
+	memcpy(&p, &s, sizeof(p));
+	return p;
+}
+
+/* Copies a name of a message into its field of size bytes; false if it is none. */
+static bool
+wire_name(char *dst, size_t size, const char *src, bool may_be_empty)
+{
+	size_t len = strlen(src);
+
+	if (len == 0 && !may_be_empty)
+		return false;
+	if (len > 0 && !ls_text_is_name(src, len, size - 1))
+		return false;
+	memcpy(dst, src, len + 1);
+	return true;
+}
+
+/* --- report: pack ------------------------------------------------------------------ */
+
+static int
+wire_pack_workers(
+	Lockstep__Report *m, const struct ls_wire_report *r, struct ls_arena *arena)
+{
+	Lockstep__Worker *w = ls_arena_take_array(arena, r->worker_count, sizeof(*w));
+	size_t i;
+
+	m->workers = ls_arena_take_array(arena, r->worker_count, sizeof(*m->workers));
+	if (w == NULL || m->workers == NULL)
+		return -ENOMEM;
+	m->n_workers = r->worker_count;
+	for (i = 0; i < r->worker_count; i++) {
+		const struct ls_wire_worker *from = &r->workers[i];
+
+		lockstep__worker__init(&w[i]);
+		w[i].ring_id = ls_wire_view(from->ring_id, sizeof(from->ring_id));
+		w[i].job = wire_text(from->info.job);
+		w[i].slice = wire_text(from->info.slice);
+		w[i].role = wire_text(from->info.role);
+		w[i].attempt = from->info.attempt;
+		w[i].rank = from->info.rank;
+		w[i].world = from->info.world;
+		w[i].chips = from->info.chips;
+		w[i].created_mono_ns = from->created_mono_ns;
+		m->workers[i] = &w[i];
+	}
+	return 0;
+}
+
+static int
+wire_pack_hot(Lockstep__Report *m, const struct ls_wire_report *r, struct ls_arena *arena)
+{
+	Lockstep__Hot *h = ls_arena_take_array(arena, r->hot_count, sizeof(*h));
+	size_t i, k;
+
+	m->hot = ls_arena_take_array(arena, r->hot_count, sizeof(*m->hot));
+	if (h == NULL || m->hot == NULL)
+		return -ENOMEM;
+	m->n_hot = r->hot_count;
+	for (i = 0; i < r->hot_count; i++) {
+		const struct ls_wire_hot *from = &r->hot[i];
+		size_t n = from->count;
+
+		LS_ASSERT(n <= LS_HOT_MAX);
+		lockstep__hot__init(&h[i]);
+		if (from->of_ring)
+			h[i].ring_id = ls_wire_view(from->ring_id, sizeof(from->ring_id));
+		h[i].t_mono_ns = from->t_mono_ns;
+		h[i].metric = ls_arena_take_array(arena, n, sizeof(*h[i].metric));
+		h[i].value = ls_arena_take_array(arena, n, sizeof(*h[i].value));
+		if (h[i].metric == NULL || h[i].value == NULL)
+			return -ENOMEM;
+		for (k = 0; k < n; k++) {
+			h[i].metric[k] = from->metric[k];
+			h[i].value[k] = from->value[k];
+		}
+		h[i].n_metric = h[i].n_value = n;
+		m->hot[i] = &h[i];
+	}
+	return 0;
+}
+
+static int
+wire_pack_live(Lockstep__Report *m, const struct ls_wire_report *r, struct ls_arena *arena)
+{
+	Lockstep__Live *v = ls_arena_take_array(arena, r->live_count, sizeof(*v));
+	size_t i;
+
+	m->live = ls_arena_take_array(arena, r->live_count, sizeof(*m->live));
+	if (v == NULL || m->live == NULL)
+		return -ENOMEM;
+	m->n_live = r->live_count;
+	for (i = 0; i < r->live_count; i++) {
+		const struct ls_wire_live *from = &r->live[i];
+
+		lockstep__live__init(&v[i]);
+		v[i].ring_id = ls_wire_view(from->ring_id, sizeof(from->ring_id));
+		v[i].step = from->live.step;
+		v[i].phase = from->live.phase;
+		v[i].since_mono_ns = from->live.since_mono_ns;
+		m->live[i] = &v[i];
+	}
+	return 0;
+}
+
+static int
+wire_pack_items(Lockstep__Report *m, const struct ls_wire_report *r, struct ls_arena *arena)
+{
+	size_t i;
+
+	m->items = ls_arena_take_array(arena, r->item_count, sizeof(*m->items));
+	if (m->items == NULL)
+		return -ENOMEM;
+	m->n_items = r->item_count;
+	for (i = 0; i < r->item_count; i++)
+		m->items[i] = ls_wire_view(r->items[i].data, r->items[i].len);
+	return 0;
+}
+
+int
+ls_wire_report_pack(const struct ls_wire_report *r, uint8_t **ret_buf, size_t *ret_len)
+{
+	Lockstep__Report m = LOCKSTEP__REPORT__INIT;
+	Lockstep__Stamps last = LOCKSTEP__STAMPS__INIT;
+	struct ls_arena *arena;
+	int rc;
+
+	if (r->worker_count > LS_WORKERS_PER_REPORT_MAX ||
+		r->item_count > LS_ITEMS_PER_REPORT_MAX || r->hot_count > LS_RINGS_MAX + 1 ||
+		r->live_count > LS_RINGS_MAX)
+		return -LS_ELIMIT;
+	arena = ls_arena_new(WIRE_FIRST_BYTES, LS_REPORT_MAX_BYTES);
+	if (arena == NULL)
+		return -ENOMEM;
+	m.version = LS_WIRE_VERSION;
+	m.host = wire_text(r->host);
+	m.boot = ls_wire_view(r->boot, sizeof(r->boot));
+	m.kernel_boot_id = ls_wire_view(r->kernel_boot_id, sizeof(r->kernel_boot_id));
+	m.t_send_mono_ns = r->t_send_mono_ns;
+	if (r->has_last) {
+		last.agent_send_ns = r->last.t1;
+		last.collector_receive_ns = r->last.t2;
+		last.collector_send_ns = r->last.t3;
+		last.agent_receive_ns = r->last.t4;
+		m.last = &last;
+	}
+	m.spooled_items = r->spooled_items;
+	m.dropped_records = r->dropped_records;
+	m.agent_version = wire_text(r->agent_version);
+	rc = wire_pack_workers(&m, r, arena);
+	if (rc == 0)
+		rc = wire_pack_items(&m, r, arena);
+	if (rc == 0)
+		rc = wire_pack_hot(&m, r, arena);
+	if (rc == 0)
+		rc = wire_pack_live(&m, r, arena);
+	if (rc == 0)
+		rc = ls_wire_pack(&m.base, LS_REPORT_MAX_BYTES, ret_buf, ret_len);
+	ls_arena_free(arena);
+	return rc;
+}
+
+/* --- report: unpack and check ------------------------------------------------------ */
+
+static int
+wire_check_worker(const Lockstep__Worker *m, struct ls_wire_worker *w, const char **ret_why)
+{
+	w->info.attempt = m->attempt;
+	w->info.rank = m->rank;
+	w->info.world = m->world;
+	w->info.chips = m->chips;
+	w->created_mono_ns = m->created_mono_ns;
+	if (!ls_wire_copy_bytes(w->ring_id, sizeof(w->ring_id), &m->ring_id))
+		return ls_wire_fail(-LS_EPARSE, "ring id of a worker", ret_why);
+	if (!wire_name(w->info.job, sizeof(w->info.job), m->job, false))
+		return ls_wire_fail(-LS_ERANGE, "job is not a name", ret_why);
+	if (!wire_name(w->info.slice, sizeof(w->info.slice), m->slice, true))
+		return ls_wire_fail(-LS_ERANGE, "slice is not a name", ret_why);
+	if (!wire_name(w->info.role, sizeof(w->info.role), m->role, true))
+		return ls_wire_fail(-LS_ERANGE, "role is not a name", ret_why);
+	if (m->attempt < 0)
+		return ls_wire_fail(-LS_ERANGE, "attempt is negative", ret_why);
+	if (m->rank < 0 || m->rank >= LS_WORKERS_MAX)
+		return ls_wire_fail(-LS_ERANGE, "rank out of range", ret_why);
+	if (m->world < 0 || m->world > LS_WORKERS_MAX || (m->world > 0 && m->rank >= m->world))
+		return ls_wire_fail(-LS_ERANGE, "world out of range", ret_why);
+	if (m->chips < 0 || m->chips > LS_CHIPS_PER_WORKER_MAX)
+		return ls_wire_fail(-LS_ERANGE, "chips out of range", ret_why);
+	if (!ls_wire_time_ok(m->created_mono_ns))
+		return ls_wire_fail(-LS_ERANGE, "time of a worker", ret_why);
+	return 0;
+}
+
+static int
+wire_check_hot(const Lockstep__Hot *m, struct ls_wire_hot *h, const char **ret_why)
+{
+	size_t i;
+
+	h->of_ring = m->ring_id.len != 0;
+	if (h->of_ring && !ls_wire_copy_bytes(h->ring_id, sizeof(h->ring_id), &m->ring_id))
+		return ls_wire_fail(-LS_EPARSE, "ring id of values", ret_why);
+	if (m->n_metric != m->n_value)
+		return ls_wire_fail(-LS_EPARSE, "values without their metrics", ret_why);
+	if (m->n_metric > LS_HOT_MAX)
+		return ls_wire_fail(-LS_ELIMIT, "too many hot values", ret_why);
+	if (!ls_wire_time_ok(m->t_mono_ns))
+		return ls_wire_fail(-LS_ERANGE, "time of values", ret_why);
+	h->t_mono_ns = m->t_mono_ns;
+	for (i = 0; i < m->n_metric; i++) {
+		if (!isfinite(m->value[i]))
+			return ls_wire_fail(-LS_ERANGE, "value is not finite", ret_why);
+		if (m->metric[i] >= LS_METRIC_COUNT)
+			continue; /* added by a newer agent: none of ours */
+		h->metric[h->count] = (uint16_t)m->metric[i];
+		h->value[h->count++] = m->value[i];
+	}
+	return 0;
+}
+
+static int
+wire_check_live(const Lockstep__Live *m, struct ls_wire_live *v, const char **ret_why)
+{
+	if (!ls_wire_copy_bytes(v->ring_id, sizeof(v->ring_id), &m->ring_id))
+		return ls_wire_fail(-LS_EPARSE, "ring id of a live slot", ret_why);
+	if (m->phase > LS_PHASE_COUNT)
+		return ls_wire_fail(-LS_ERANGE, "unknown phase", ret_why);
+	if (!ls_wire_time_ok(m->since_mono_ns))
+		return ls_wire_fail(-LS_ERANGE, "time of a live slot", ret_why);
+	v->live.step = m->step;
+	v->live.phase = m->phase;
+	v->live.since_mono_ns = m->since_mono_ns;
+	return 0;
+}
+
+static int
+wire_check_stamps(const Lockstep__Report *m, struct ls_wire_report *r, const char **ret_why)
+{
+	r->t_send_mono_ns = m->t_send_mono_ns;
+	r->has_last = m->last != NULL;
+	if (r->has_last) {
+		r->last.t1 = m->last->agent_send_ns;
+		r->last.t2 = m->last->collector_receive_ns;
+		r->last.t3 = m->last->collector_send_ns;
+		r->last.t4 = m->last->agent_receive_ns;
+	}
+	if (!ls_wire_time_ok(r->t_send_mono_ns) || !ls_wire_time_ok(r->last.t1) ||
+		!ls_wire_time_ok(r->last.t2) || !ls_wire_time_ok(r->last.t3) ||
+		!ls_wire_time_ok(r->last.t4))
+		return ls_wire_fail(-LS_ERANGE, "time stamps of the report", ret_why);
+	if (r->has_last && (r->last.t4 < r->last.t1 || r->last.t3 < r->last.t2))
+		return ls_wire_fail(-LS_ERANGE, "time stamps run backwards", ret_why);
+	return 0;
+}
+
+static int
+wire_check_head(const Lockstep__Report *m, struct ls_wire_report *r, const char **ret_why)
+{
+	if (m->version != LS_WIRE_VERSION)
+		return ls_wire_fail(-LS_EVERSION, "unknown version of the report", ret_why);
+	if (!wire_name(r->host, sizeof(r->host), m->host, false))
+		return ls_wire_fail(-LS_ERANGE, "host is not a name", ret_why);
+	if (!wire_name(r->agent_version, sizeof(r->agent_version), m->agent_version, true))
+		return ls_wire_fail(-LS_ERANGE, "agent version is not a name", ret_why);
+	if (!ls_wire_copy_bytes(r->boot, sizeof(r->boot), &m->boot))
+		return ls_wire_fail(-LS_EPARSE, "boot of the agent", ret_why);
+	if (!ls_wire_copy_bytes(r->kernel_boot_id, sizeof(r->kernel_boot_id),
+		    &m->kernel_boot_id))
+		return ls_wire_fail(-LS_EPARSE, "boot id of the kernel", ret_why);
+	if (m->n_workers > LS_WORKERS_PER_REPORT_MAX)
+		return ls_wire_fail(-LS_ELIMIT, "too many workers", ret_why);
+	if (m->n_items > LS_ITEMS_PER_REPORT_MAX)
+		return ls_wire_fail(-LS_ELIMIT, "too many items", ret_why);
+	if (m->n_hot > LS_RINGS_MAX + 1 || m->n_live > LS_RINGS_MAX)
+		return ls_wire_fail(-LS_ELIMIT, "too many live values", ret_why);
+	r->spooled_items = m->spooled_items;
+	r->dropped_records = m->dropped_records;
+	return wire_check_stamps(m, r, ret_why);
+}
+
+static int
+wire_check_lists(const Lockstep__Report *m, struct ls_wire_report *r, const char **ret_why)
+{
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < m->n_workers && rc == 0; i++) {
+		memcpy(r->workers[i].info.host, r->host, sizeof(r->host));
+		rc = wire_check_worker(m->workers[i], &r->workers[i], ret_why);
+	}
+	for (i = 0; i < m->n_hot && rc == 0; i++)
+		rc = wire_check_hot(m->hot[i], &r->hot[i], ret_why);
+	for (i = 0; i < m->n_live && rc == 0; i++)
+		rc = wire_check_live(m->live[i], &r->live[i], ret_why);
+	for (i = 0; i < m->n_items && rc == 0; i++) {
+		if (m->items[i].len == 0 || m->items[i].len > LS_ITEM_MAX_BYTES)
+			rc = ls_wire_fail(-LS_ELIMIT, "size of an item", ret_why);
+		r->items[i].data = m->items[i].data;
+		r->items[i].len = m->items[i].len;
+	}
+	r->worker_count = m->n_workers;
+	r->hot_count = m->n_hot;
+	r->live_count = m->n_live;
+	r->item_count = m->n_items;
+	return rc;
+}
+
+/* Room for the lists, whose counts wire_check_head has bounded. */
+static int
+wire_take_lists(const Lockstep__Report *m, struct ls_wire_report *r, struct ls_arena *arena)
+{
+	r->workers = ls_arena_take_array(arena, m->n_workers, sizeof(*r->workers));
+	r->hot = ls_arena_take_array(arena, m->n_hot, sizeof(*r->hot));
+	r->live = ls_arena_take_array(arena, m->n_live, sizeof(*r->live));
+	r->items = ls_arena_take_array(arena, m->n_items, sizeof(*r->items));
+	if (r->workers == NULL || r->hot == NULL || r->live == NULL || r->items == NULL)
+		return ls_arena_refused(arena) ? -LS_ELIMIT : -ENOMEM;
+	return 0;
+}
+
+int
+ls_wire_report_unpack(const uint8_t *buf, size_t len, struct ls_wire_report *ret_report,
+	const char **ret_why)
+{
+	struct ls_wire_report r = { 0 };
+	struct ls_arena *arena = NULL;
+	ProtobufCMessage *base;
+	const Lockstep__Report *m;
+	int rc;
+
+	if (len > LS_REPORT_MAX_BYTES)
+		return ls_wire_fail(-LS_ELIMIT, "report is too long", ret_why);
+	rc = ls_wire_unpack(&lockstep__report__descriptor, buf, len, &arena, &base, ret_why);
+	if (rc != 0)
+		return rc;
+	m = (const Lockstep__Report *)base;
+	rc = wire_check_head(m, &r, ret_why);
+	if (rc != 0)
+		goto out;
+	rc = wire_take_lists(m, &r, arena);
+	if (rc != 0) {
+		rc = ls_wire_fail(rc, "no memory for the lists", ret_why);
+		goto out;
+	}
+	rc = wire_check_lists(m, &r, ret_why);
+	if (rc != 0)
+		goto out;
+	r.arena = arena;
+	arena = NULL;
+	*ret_report = r;
+out:
+	ls_arena_free(arena);
+	return rc;
+}
+
+void
+ls_wire_report_clear(struct ls_wire_report *r)
+{
+	ls_arena_free(r->arena);
+	memset(r, 0, sizeof(*r));
+}
+
+/* --- ack --------------------------------------------------------------------------- */
+
+int
+ls_wire_ack_pack(const struct ls_wire_ack *a, uint8_t **ret_buf, size_t *ret_len)
+{
+	Lockstep__Ack m = LOCKSTEP__ACK__INIT;
+	ProtobufCBinaryData need[LS_RINGS_MAX];
+	size_t i;
+
+	if (a->need_count > LS_RINGS_MAX)
+		return -LS_ELIMIT;
+	for (i = 0; i < a->need_count; i++)
+		need[i] = ls_wire_view(a->need[i], sizeof(a->need[i]));
+	m.version = LS_WIRE_VERSION;
+	m.boot = ls_wire_view(a->boot, sizeof(a->boot));
+	m.acked_seq = a->acked_seq;
+	m.status = (Lockstep__Ack__Status)a->status;
+	m.reason = wire_text(a->reason);
+	m.t_receive_mono_ns = a->t_receive_mono_ns;
+	m.t_send_mono_ns = a->t_send_mono_ns;
+	m.beat_ns = a->beat_ns;
+	m.retry_after_ns = a->retry_after_ns;
+	m.n_need_workers = a->need_count;
+	m.need_workers = need;
+	return ls_wire_pack(&m.base, LS_ACK_MAX_BYTES, ret_buf, ret_len);
+}
+
+static int
+wire_check_ack(const Lockstep__Ack *m, struct ls_wire_ack *a, const char **ret_why)
+{
+	size_t i, n;
+
+	if (m->version != LS_WIRE_VERSION)
+		return ls_wire_fail(-LS_EVERSION, "unknown version of the ack", ret_why);
+	if (!ls_wire_copy_bytes(a->boot, sizeof(a->boot), &m->boot))
+		return ls_wire_fail(-LS_EPARSE, "boot in the ack", ret_why);
+	if ((unsigned)m->status >= LS_ACK_STATUS_COUNT)
+		return ls_wire_fail(-LS_ERANGE, "unknown status", ret_why);
+	if (m->n_need_workers > LS_RINGS_MAX)
+		return ls_wire_fail(-LS_ELIMIT, "too many workers asked for", ret_why);
+	if (!ls_wire_time_ok(m->t_receive_mono_ns) || !ls_wire_time_ok(m->t_send_mono_ns) ||
+		m->t_send_mono_ns < m->t_receive_mono_ns)
+		return ls_wire_fail(-LS_ERANGE, "time stamps of the ack", ret_why);
+	for (i = 0; i < m->n_need_workers; i++) {
+		if (!ls_wire_copy_bytes(a->need[i], sizeof(a->need[i]), &m->need_workers[i]))
+			return ls_wire_fail(-LS_EPARSE, "ring id asked for", ret_why);
+	}
+	n = strlen(m->reason);
+	if (n >= sizeof(a->reason))
+		n = sizeof(a->reason) - 1; /* for a log line only */
+	memcpy(a->reason, m->reason, n);
+	a->acked_seq = m->acked_seq;
+	a->status = (enum ls_wire_status)m->status;
+	a->t_receive_mono_ns = m->t_receive_mono_ns;
+	a->t_send_mono_ns = m->t_send_mono_ns;
+	a->beat_ns = m->beat_ns;
+	a->retry_after_ns = m->retry_after_ns;
+	a->need_count = m->n_need_workers;
+	return 0;
+}
+
+int
+ls_wire_ack_unpack(const uint8_t *buf, size_t len, struct ls_wire_ack *ret_ack,
+	const char **ret_why)
+{
+	struct ls_wire_ack a = { 0 };
+	struct ls_arena *arena;
+	ProtobufCMessage *base;
+	int rc;
+
+	if (len > LS_ACK_MAX_BYTES)
+		return ls_wire_fail(-LS_ELIMIT, "ack is too long", ret_why);
+	rc = ls_wire_unpack(&lockstep__ack__descriptor, buf, len, &arena, &base, ret_why);
+	if (rc != 0)
+		return rc;
+	rc = wire_check_ack((const Lockstep__Ack *)base, &a, ret_why);
+	ls_arena_free(arena);
+	if (rc == 0)
+		*ret_ack = a;
+	return rc;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wire_decode - what wire.c and wire_item.c share: unpacking into an arena, and small checks.
+ *
+ * Owner:   pure functions on the caller's buffers.
+ * Units:   ns.
+ * Errors:  as in wire.h.
+ * Limits:  memory for decoding: LS_WIRE_ARENA_FACTOR times the input, and LS_WIRE_ARENA_BASE_BYTES.
+ */
+#ifndef LS_PROTO_WIRE_DECODE_H
+#define LS_PROTO_WIRE_DECODE_H
+
+#include <stdbool.h>
+#include <protobuf-c/protobuf-c.h>
+#include "proto/arena.h"
+#include "proto/limits.h"
+#include "proto/wire.h"
+
+/* Stores why (where asked for) and returns rc. */
+int ls_wire_fail(int rc, const char *why, const char **ret_why);
+
+/*
+ * Unpacks a message; it and the arena that holds it are given out. -LS_EPARSE, -LS_ELIMIT when it
+ * would need more memory than its size justifies, -ENOMEM: nothing is held then.
+ */
+int ls_wire_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *buf, size_t len,
+	struct ls_arena **ret_arena, ProtobufCMessage **ret_message, const char **ret_why)
+	LS_MUSTCHECK;
+
+/* Packs a message into malloc'ed bytes; -LS_ELIMIT if it exceeds max_bytes. */
+int ls_wire_pack(const ProtobufCMessage *m, size_t max_bytes, uint8_t **ret_buf, size_t *ret_len)
+	LS_MUSTCHECK;
+
+/* Copies a field of exactly size bytes; false if it has another length. */
+bool ls_wire_copy_bytes(uint8_t *dst, size_t size, const ProtobufCBinaryData *src);
+
+/* A view of bytes for packing; protobuf-c only reads them. */
+ProtobufCBinaryData ls_wire_view(const uint8_t *bytes, size_t len);
+
+/* True for a time that leaves room for later sums. */
+static inline bool
+ls_wire_time_ok(uint64_t t_ns)
+{
+	return t_ns <= LS_WIRE_TIME_MAX_NS;
+}
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * db - SQLite connections, opened the one way we open them, and small helpers.
+ *
+ * Writing: WAL, synchronous FULL, no automatic checkpoints (the writer makes its own, on the same
+ * connection). Reading: read-only, never checkpoints, not even at close. In SQLite before 3.51.3
+ * two connections that write and checkpoint at once can corrupt a file; so only one does either.
+ *
+ * Owner:   a connection belongs to one thread.
+ * Units:   none.
+ * Errors:  those of ls_err_sqlite, and -errno for creating the file.
+ * Limits:  LS_DB_BUSY_MS of waiting for a lock.
+ * Source:  sqlite.org/wal.html, sqlite.org/pragma.html.
+ */
+#ifndef LS_STORAGE_DB_H
+#define LS_STORAGE_DB_H
+
+#include <sqlite3.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "proto/base/err.h"
+
+enum ls_db_mode { LS_DB_WRITE, LS_DB_READ };
+
+/* Opens (for LS_DB_WRITE: creates, mode 0640) the file at path. */
+int ls_db_open(const char *path, enum ls_db_mode mode, sqlite3 **ret_db) LS_MUSTCHECK;
+
+/* Closes; accepts NULL. Statements must be finalized. */
+void ls_db_close(sqlite3 *db);
+
+/* Runs SQL without results or parameters. */
+int ls_db_exec(sqlite3 *db, const char *sql) LS_MUSTCHECK;
+
+/* Prepares one statement that is kept. */
+int ls_db_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret_stmt) LS_MUSTCHECK;
+
+/* Steps a statement without results to its end and resets it. */
+int ls_db_run(sqlite3_stmt *stmt) LS_MUSTCHECK;
+
+/* The first column of the first row as an integer; 0 if there is none or it is null. */
+int ls_db_int(sqlite3 *db, const char *sql, int64_t *ret_value) LS_MUSTCHECK;
+
+/*
+ * PRAGMA quick_check, given up as passed after limit_ns (0: no limit, and integrity_check instead).
+ * -LS_ECORRUPT; text (may be NULL) then holds the first complaint.
+ */
+int ls_db_check(sqlite3 *db, uint64_t limit_ns, char *text, size_t size) LS_MUSTCHECK;
+
+#endif

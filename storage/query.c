@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "storage/query.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include "proto/base/text.h"
+#include "storage/db.h"
+#include "storage/migrate.h"
+#include "storage/query_day.h"
+
+struct ls_query {
+	char *dir;
+	sqlite3 *state;
+	struct ls_query_day *day; /* the day file read last, or NULL */
+	int32_t day_number;
+};
+
+int
+ls_query_open(const char *dir, struct ls_query **ret_query)
+{
+	struct ls_query *q = calloc(1, sizeof(*q));
+	char path[PATH_MAX];
+	int rc;
+
+	if (q == NULL)
+		return -ENOMEM;
+	q->dir = strdup(dir);
+	rc = q->dir != NULL ? ls_days_path(path, dir, 0) : -ENOMEM;
+	if (rc == 0)
+		rc = ls_db_open(path, LS_DB_READ, &q->state);
+	if (rc == 0)
+		rc = ls_migrate_check(q->state, ls_migrations_of(LS_SCHEMA_STATE));
+	if (rc != 0) {
+		ls_query_close(q);
+		return rc;
+	}
+	*ret_query = q;
+	return 0;
+}
+
+void
+ls_query_close(struct ls_query *q)
+{
+	if (q == NULL)
+		return;
+	ls_query_day_close(q->day);
+	ls_db_close(q->state);
+	free(q->dir);
+	free(q);
+}
+
+/* The connection to a day's file; the last one is kept. */
+static int
+query_day(struct ls_query *q, int32_t day, struct ls_query_day **ret_day)
+{
+	char path[PATH_MAX];
+	int rc;
+
+	if (q->day == NULL || q->day_number != day) {
+		ls_query_day_close(q->day);
+		q->day = NULL;
+		rc = ls_days_path(path, q->dir, day);
+		if (rc == 0)
+			rc = ls_query_day_open(path, &q->day);
+		if (rc != 0)
+			return rc;
+		q->day_number = day;
+	}
+	*ret_day = q->day;
+	return 0;
+}
+
+/* Copies a text column into a field; what does not fit was not written by us. */
+static int
+query_text(sqlite3_stmt *stmt, int column, char *dst, size_t size)
+{
+	const char *text = (const char *)sqlite3_column_text(stmt, column);
+
+	return text != NULL && ls_text_copy(dst, size, text) == 0 ? 0 : -LS_ECORRUPT;
+}
+
+static int
+query_bytes(sqlite3_stmt *stmt, int column, void *dst, size_t size)
+{
+	const void *data = sqlite3_column_blob(stmt, column);
+
+	if (data == NULL || (size_t)sqlite3_column_bytes(stmt, column) != size)
+		return -LS_ECORRUPT;
+	memcpy(dst, data, size);
+	return 0;
+}
+
+static int
+query_read_worker(sqlite3_stmt *stmt, struct ls_store_worker *w)
+{
+	struct ls_worker_info *info = &w->info;
+	int rc = query_bytes(stmt, 1, w->ring_id, sizeof(w->ring_id));
+
+	w->id = sqlite3_column_int64(stmt, 0);
+	info->attempt = sqlite3_column_int(stmt, 3);
+	info->rank = sqlite3_column_int(stmt, 4);
+	info->world = sqlite3_column_int(stmt, 5);
+	info->chips = sqlite3_column_int(stmt, 6);
+	w->first_us = sqlite3_column_int64(stmt, 10);
+	if (rc == 0)
+		rc = query_text(stmt, 2, info->job, sizeof(info->job));
+	if (rc == 0)
+		rc = query_text(stmt, 7, info->host, sizeof(info->host));
+	if (rc == 0)
+		rc = query_text(stmt, 8, info->slice, sizeof(info->slice));
+	if (rc == 0)
+		rc = query_text(stmt, 9, info->role, sizeof(info->role));
+	return rc;
+}
+
+/* Ends a visit: what stopped it, else what SQLite says. */
+static int
+query_end(sqlite3_stmt *stmt, int rc, int step)
+{
+	(void)sqlite3_finalize(stmt); /* tells the same error again */
+	return rc != 0 ? rc : ls_err_sqlite(step);
+}
+
+int
+ls_query_workers(struct ls_query *q, const char *job, ls_query_worker_fn *fn, void *arg)
+{
+	struct ls_store_worker w;
+	sqlite3_stmt *stmt = NULL;
+	int step = SQLITE_DONE;
+	int rc = ls_db_prepare(q->state,
+		"SELECT w.id, w.ring_id, j.name, w.attempt, w.rank, w.world, w.chips, w.host, "
+		"w.slice, w.role, w.first_us FROM worker w JOIN job j ON j.id = w.job_id "
+		"WHERE ?1 IS NULL OR j.name = ?1 ORDER BY w.id",
+		&stmt);
+
+	if (rc == 0 && job != NULL)
+		rc = ls_err_sqlite(sqlite3_bind_text(stmt, 1, job, -1, SQLITE_STATIC));
+	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
+		memset(&w, 0, sizeof(w));
+		rc = query_read_worker(stmt, &w);
+		if (rc == 0)
+			rc = fn(arg, &w);
+	}
+	return query_end(stmt, rc, step);
+}
+
+int
+ls_query_findings(struct ls_query *q, ls_query_finding_fn *fn, void *arg)
+{
+	sqlite3_stmt *stmt = NULL;
+	int step = SQLITE_DONE;
+	int rc = ls_db_prepare(q->state, "SELECT id, json FROM finding ORDER BY n", &stmt);
+
+	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
+		const char *id = (const char *)sqlite3_column_text(stmt, 0);
+		const char *json = (const char *)sqlite3_column_text(stmt, 1);
+
+		if (id == NULL || json == NULL)
+			rc = -ENOMEM;
+		else
+			rc = fn(arg, id, json, (size_t)sqlite3_column_bytes(stmt, 1));
+	}
+	return query_end(stmt, rc, step);
+}
+
+int
+ls_query_meta(struct ls_query *q, const char *key, void *ret_value, size_t size)
+{
+	sqlite3_stmt *stmt = NULL;
+	int step = SQLITE_DONE;
+	int rc = ls_db_prepare(q->state, "SELECT value FROM meta WHERE key = ?1", &stmt);
+
+	if (rc == 0)
+		rc = ls_err_sqlite(sqlite3_bind_text(stmt, 1, key, -1, SQLITE_STATIC));
+	if (rc == 0) {
+		step = sqlite3_step(stmt);
+		if (step == SQLITE_ROW)
+			rc = query_bytes(stmt, 0, ret_value, size);
+		else if (step == SQLITE_DONE)
+			rc = -LS_EABSENT;
+	}
+	return query_end(stmt, rc, step);
+}
+
+int
+ls_query_days(struct ls_query *q, struct ls_days *ret_days)
+{
+	int rc = ls_days_list(q->dir, ret_days);
+
+	return rc == -LS_ELIMIT ? 0 : rc; /* the newest are there */
+}
+
+/* The newest day's file; NULL if there is none. */
+static int
+query_newest(struct ls_query *q, struct ls_query_day **ret_day)
+{
+	struct ls_days *days = malloc(sizeof(*days));
+	int rc = days != NULL ? ls_query_days(q, days) : -ENOMEM;
+
+	*ret_day = NULL;
+	if (rc == 0 && days->count > 0)
+		rc = query_day(q, days->day[days->count - 1], ret_day);
+	free(days);
+	return rc;
+}
+
+int
+ls_query_max_worker(struct ls_query *q, int64_t *ret_id)
+{
+	struct ls_query_day *day;
+	int64_t named = 0, used = 0;
+	int rc = ls_db_int(q->state, "SELECT max(id) FROM worker", &named);
+
+	if (rc == 0)
+		rc = query_newest(q, &day);
+	if (rc == 0 && day != NULL)
+		rc = ls_query_day_max_worker(day, &used);
+	if (rc == 0)
+		*ret_id = named > used ? named : used;
+	return rc;
+}
+
+int
+ls_query_ledgers(struct ls_query *q, ls_query_ledger_fn *fn, void *arg)
+{
+	struct ls_query_day *day;
+	int rc = query_newest(q, &day);
+
+	return rc == 0 && day != NULL ? ls_query_day_ledgers(day, fn, arg) : rc;
+}
+
+int
+ls_query_rings(struct ls_query *q, ls_query_ring_fn *fn, void *arg)
+{
+	struct ls_query_day *day;
+	int rc = query_newest(q, &day);
+
+	return rc == 0 && day != NULL ? ls_query_day_rings(day, fn, arg) : rc;
+}
+
+int
+ls_query_tail(struct ls_query *q, int32_t day, uint64_t max_records, int64_t *ret_from_id,
+	uint64_t *ret_records)
+{
+	struct ls_query_day *d;
+	int rc = query_day(q, day, &d);
+
+	return rc == 0 ? ls_query_day_tail(d, max_records, ret_from_id, ret_records) : rc;
+}
+
+int
+ls_query_events(
+	struct ls_query *q, int32_t day, int64_t from_id, ls_query_event_fn *fn, void *arg)
+{
+	struct ls_query_day *d;
+	int rc = query_day(q, day, &d);
+
+	return rc == 0 ? ls_query_day_events(d, from_id, fn, arg) : rc;
+}

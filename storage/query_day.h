@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * query_day - reading one day's file: its ledger, and its rows merged into the order they came in.
+ *
+ * Owner:   one thread at a time; used by query only.
+ * Units:   as in storage/rows.h.
+ * Errors:  as in storage/query.h.
+ * Limits:  LS_QUERY_WINDOW rows of a window.
+ */
+#ifndef LS_STORAGE_QUERY_DAY_H
+#define LS_STORAGE_QUERY_DAY_H
+
+#include "storage/query.h"
+
+struct ls_query_day;
+
+/* Opens a day's file for reading. */
+int ls_query_day_open(const char *path, struct ls_query_day **ret_day) LS_MUSTCHECK;
+/* Closes; accepts NULL. */
+void ls_query_day_close(struct ls_query_day *d);
+
+/* As the functions of query.h without `_day`. */
+int ls_query_day_ledgers(struct ls_query_day *d, ls_query_ledger_fn *fn, void *arg) LS_MUSTCHECK;
+int ls_query_day_rings(struct ls_query_day *d, ls_query_ring_fn *fn, void *arg) LS_MUSTCHECK;
+int ls_query_day_max_worker(struct ls_query_day *d, int64_t *ret_id) LS_MUSTCHECK;
+int ls_query_day_tail(struct ls_query_day *d, uint64_t max_records, int64_t *ret_from_id,
+	uint64_t *ret_records) LS_MUSTCHECK;
+int ls_query_day_events(struct ls_query_day *d, int64_t from_id, ls_query_event_fn *fn,
+	void *arg) LS_MUSTCHECK;
+
+#endif

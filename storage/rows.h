@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rows - what storage keeps, as plain data: written by the writer, given out again by the query.
+ *
+ * Owner:   plain data. A message for the writer (struct ls_write) belongs to whoever holds it.
+ * Units:   _us microseconds since the Unix epoch on the collector's time line; _mono_ns the
+ *          sender's CLOCK_MONOTONIC.
+ * Errors:  constructors return NULL when out of memory; ls_store_map_ns never fails.
+ * Limits:  those of the wire for names, records and values.
+ * Source:  storage/README.md, "Tables".
+ */
+#ifndef LS_STORAGE_ROWS_H
+#define LS_STORAGE_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "proto/limits.h"
+#include "proto/record.h"
+#include "proto/ring.h"
+#include "proto/wire.h"
+
+/* How a sender's monotonic time becomes ns since the epoch; stored with the times it was used on. */
+struct ls_store_map {
+	int64_t ref_mono_ns;
+	int64_t offset_ns;
+	int64_t drift_ppb;
+	int64_t uncertainty_ns;
+};
+
+/* A sender's time on the collector's time line, ns since the epoch. */
+int64_t ls_store_map_ns(const struct ls_store_map *map, int64_t t_mono_ns);
+
+struct ls_store_worker {
+	int64_t id;
+	int64_t first_us;
+	uint8_t ring_id[LS_RING_ID_BYTES];
+	struct ls_worker_info info;
+};
+
+/* One accepted item. Of STEPS, records from first_index on count. */
+struct ls_store_item {
+	enum ls_wire_item_kind kind;
+	int64_t worker_id;
+	uint8_t ring_id[LS_RING_ID_BYTES];
+	uint64_t first_index, count; /* END: count = records written in all */
+	uint64_t high;               /* what of the ring is on disk once this is */
+	uint64_t step_lo, step_hi;
+	int64_t t_lo_us, t_hi_us;
+	struct ls_store_map map;
+	unsigned reason;             /* GAP: enum ls_wire_gap_reason; END: enum ls_wire_end_how */
+	const uint8_t *data;         /* STEPS: the encoded item */
+	size_t len;
+};
+
+struct ls_store_counters {
+	char host[LS_HOST_NAME_MAX_BYTES];
+	int64_t worker_id; /* 0: of the host */
+	int64_t read_us;
+	size_t count;
+	uint16_t metric[LS_HOT_MAX];
+	double value[LS_HOT_MAX];
+};
+
+struct ls_store_close {
+	char job[LS_JOB_NAME_MAX_BYTES];
+	int32_t attempt;
+	uint64_t step;
+	uint32_t expected, used;
+	size_t missing_count;
+	int32_t *missing;
+};
+
+/* One report: all its items become durable together, and with them its number. */
+struct ls_store_report {
+	uint8_t boot[LS_BOOT_BYTES];
+	char host[LS_HOST_NAME_MAX_BYTES];
+	uint64_t last_seq; /* highest number accepted; 0: no numbered item */
+	size_t item_count, counters_count;
+	struct ls_store_item *items;         /* freed with the message */
+	struct ls_store_counters *counters;  /* likewise */
+	void *owner;                         /* the caller's: it holds what items[].data points to */
+};
+
+struct ls_store_finding {
+	char id[32];
+	char event[16];
+	char job[LS_JOB_NAME_MAX_BYTES];
+	char kind[32], severity[16], status[16];
+	char *json;        /* freed with the message */
+	bool history;      /* also a row in finding_event */
+};
+
+struct ls_store_meta {
+	char key[32];
+	uint8_t value[64];
+	size_t len;
+};
+
+/* Retention: files of days before keep_from (YYYYMMDD; 0: any), then oldest first above max_bytes. */
+struct ls_store_retain {
+	int32_t keep_from;
+	uint64_t max_bytes; /* 0: no maximum */
+	int64_t history_us; /* finding_event rows before this go */
+};
+
+enum ls_write_kind {
+	LS_WRITE_WORKER,  /* to state.db */
+	LS_WRITE_FINDING,
+	LS_WRITE_META,
+	LS_WRITE_REPORT,  /* to the day's file */
+	LS_WRITE_CLOSE,
+	LS_WRITE_RETAIN,
+	LS_WRITE_KIND_COUNT
+};
+
+/* One message for the writer. */
+struct ls_write {
+	struct ls_write *next; /* in the list it comes back with */
+	enum ls_write_kind kind;
+	uint64_t epoch;        /* REPORT: failures known to the sender (see storage/writer.h) */
+	int64_t t_us;          /* the engine's now */
+	int rc;                /* REPORT: how it ended */
+	union {
+		struct ls_store_worker worker;
+		struct ls_store_finding finding;
+		struct ls_store_meta meta;
+		struct ls_store_report report;
+		struct ls_store_close close;
+		struct ls_store_retain retain;
+	} u;
+};
+
+/* New zeroed message. */
+struct ls_write *ls_write_new(enum ls_write_kind kind, int64_t t_us);
+
+/* New REPORT with room for so many items and counters. */
+struct ls_write *ls_write_new_report(size_t items, size_t counters, int64_t t_us);
+
+/* New CLOSE with a copy of the missing ranks. */
+struct ls_write *ls_write_new_close(const int32_t *missing, size_t count, int64_t t_us);
+
+/* Frees a message and what it owns (not u.report.owner); accepts NULL. */
+void ls_write_free(struct ls_write *m);
+
+/* What a day's file holds, in the order in which it came. */
+enum ls_store_event_kind { LS_EVENT_ITEM, LS_EVENT_CLOSE, LS_EVENT_COUNTERS };
+
+struct ls_store_event {
+	enum ls_store_event_kind kind;
+	int64_t id;
+	int64_t t_us;
+	union {
+		struct ls_store_item item; /* without ring_id and high */
+		struct ls_store_close close;
+		struct ls_store_counters counters;
+	} u;
+};
+
+#endif

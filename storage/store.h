@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store - the write side of a state directory, without a thread: batches in, transactions out.
+ *
+ * Two files are open: state.db and the day's telemetry. A batch commits to state.db first, then to
+ * the day's file: what telemetry names exists. Within a file all of a batch is there or nothing.
+ * A day's file begins with the ledger of the one before, in the transaction that makes it. Days
+ * never go back: under a clock that does, rows go to the newest file.
+ *
+ * Owner:   one thread at a time.
+ * Units:   microseconds since the epoch; bytes.
+ * Errors:  -LS_EBUSY another process has the directory; -LS_EVERSION made by a newer program;
+ *          -errno; those of ls_err_sqlite.
+ * Limits:  LS_WAL_CHECKPOINT_BYTES, LS_DB_CHECK_NS, LS_LEDGER_KEEP_US.
+ * Source:  storage/README.md.
+ */
+#ifndef LS_STORAGE_STORE_H
+#define LS_STORAGE_STORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "storage/rows.h"
+
+struct ls_store;
+
+struct ls_store_stats {
+	uint64_t commits, failures;
+	uint64_t rows;            /* of all tables */
+	uint64_t records;         /* step records in step_block */
+	uint64_t set_aside;       /* damaged files */
+	uint64_t removed_days;    /* by retention */
+	uint64_t bytes;           /* of all files, at the last retention or start */
+};
+
+/*
+ * Opens (and where missing makes) the directory; takes its lock; migrates; sets damaged files aside.
+ * wall_us is now.
+ */
+int ls_store_open(const char *dir, int64_t wall_us, struct ls_store **ret_store) LS_MUSTCHECK;
+
+/* Closes; accepts NULL. */
+void ls_store_close(struct ls_store *s);
+
+/*
+ * Makes all messages of the batch durable and returns 0, or the first error: then messages whose
+ * `rc` became 0 are durable, those with rc < 0 are not, and may be given again.
+ */
+int ls_store_commit(struct ls_store *s, struct ls_write *const *batch, size_t count,
+	int64_t wall_us) LS_MUSTCHECK;
+
+/* Counters so far. */
+void ls_store_stats(const struct ls_store *s, struct ls_store_stats *ret_stats);
+
+/*
+ * Checks every database file below dir, one line each to `say`; 0 if all are sound, else the error
+ * of the worst. Needs no ls_store and takes no lock.
+ */
+int ls_store_check(const char *dir, void (*say)(void *arg, const char *line), void *arg)
+	LS_MUSTCHECK;
+
+#endif

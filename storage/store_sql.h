@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store_sql - the statements of the write side, each written once: LS_STORE_SQL(id, file, text).
+ *
+ * Owner:   storage/store.c and storage/insert.c.
+ * Units:   as in the schema.
+ * Errors:  none.
+ * Limits:  none.
+ */
+#ifndef LS_STORAGE_STORE_SQL_H
+#define LS_STORAGE_STORE_SQL_H
+
+#include <sqlite3.h>
+#include "storage/rows.h"
+
+#define LS_STORE_STATE_SQL(X) \
+	X(JOB, "INSERT INTO job (name, first_us) VALUES (?1, ?2) ON CONFLICT DO NOTHING") \
+	X(WORKER, "INSERT INTO worker (id, ring_id, job_id, attempt, rank, world, chips, host, " \
+		  "slice, role, first_us) VALUES (?1, ?2, (SELECT id FROM job WHERE name = ?3), " \
+		  "?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (ring_id) DO NOTHING") \
+	X(FINDING, "INSERT INTO finding (id, job, kind, severity, status, opened_us, updated_us, " \
+		   "json) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7) ON CONFLICT (id) DO UPDATE " \
+		   "SET kind = ?3, severity = ?4, status = ?5, updated_us = ?6, json = ?7") \
+	X(EVENT, "INSERT INTO finding_event (id, t_us, event, severity, status) " \
+		 "VALUES (?1, ?2, ?3, ?4, ?5)") \
+	X(FORGET, "DELETE FROM finding_event WHERE t_us < ?1") \
+	X(META, "INSERT INTO meta (key, value) VALUES (?1, ?2) " \
+		"ON CONFLICT (key) DO UPDATE SET value = ?2")
+
+#define LS_STORE_DAY_SQL(X) \
+	X(BLOCK, "INSERT INTO step_block (id, worker_id, t_us, first_index, n, step_lo, step_hi, " \
+		 "t_lo_us, t_hi_us, ref_mono_ns, offset_ns, drift_ppb, uncertainty_ns, item) " \
+		 "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)") \
+	X(GAP, "INSERT INTO gap (id, worker_id, t_us, first_index, n, reason) " \
+	       "VALUES (?1, ?2, ?3, ?4, ?5, ?6)") \
+	X(END, "INSERT INTO worker_end (id, worker_id, t_us, how, records) " \
+	       "VALUES (?1, ?2, ?3, ?4, ?5)") \
+	X(CLOSE, "INSERT INTO step_close (id, job, attempt, step, t_us, expected, used, missing) " \
+		 "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)") \
+	X(COUNTERS, "INSERT INTO counters (id, host, worker_id, t_us, read_us, data) " \
+		    "VALUES (?1, ?2, ?3, ?4, ?5, ?6)") \
+	X(LEDGER, "INSERT INTO ledger (boot, host, seq, t_us) VALUES (?1, ?2, ?3, ?4) " \
+		  "ON CONFLICT DO UPDATE SET seq = max(seq, ?3), t_us = ?4") \
+	X(RING, "INSERT INTO ring_high (ring_id, worker_id, high, t_us) VALUES (?1, ?2, ?3, ?4) " \
+		"ON CONFLICT DO UPDATE SET worker_id = ?2, high = max(high, ?3), t_us = ?4")
+
+enum ls_store_state_sql {
+#define X(id, sql) LS_STORE_STATE_##id,
+	LS_STORE_STATE_SQL(X)
+#undef X
+	LS_STORE_STATE_COUNT
+};
+
+enum ls_store_day_sql {
+#define X(id, sql) LS_STORE_DAY_##id,
+	LS_STORE_DAY_SQL(X)
+#undef X
+	LS_STORE_DAY_COUNT
+};
+
+/* Puts one message of state.db's kinds into its tables, inside the caller's transaction. */
+int ls_store_put_state(sqlite3_stmt *const *stmt, const struct ls_write *m) LS_MUSTCHECK;
+
+/*
+ * Puts one message of the day's kinds into its tables, inside the caller's transaction; ids are
+ * taken from *next_id. *records grows by the step records put.
+ */
+int ls_store_put_day(sqlite3_stmt *const *stmt, const struct ls_write *m, int64_t *next_id,
+	uint64_t *records) LS_MUSTCHECK;
+
+#endif

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a step mark costs a Python training loop. Each line is "name value unit".
+
+mark_python_ns        a phase mark in a tight loop, the least of several rounds
+mark_python_paced_ns  median of one phase mark when marks are 2 ms apart (cold caches)
+mark_python_step_ns   a whole step: begin, two phases, a barrier, work, end
+"""
+
+import os
+import statistics
+import sys
+import tempfile
+import time
+
+TOP = os.environ.get("top_srcdir", os.path.join(os.path.dirname(__file__), ".."))
+sys.path.insert(0, os.path.join(TOP, "agent", "client", "python"))
+import lockstep  # noqa: E402  pylint: disable=wrong-import-position
+
+
+def tight(rounds=9, marks=20000):
+    """ns a mark."""
+    best = float("inf")
+    with lockstep.step(0):
+        for _ in range(rounds):
+            begin = time.perf_counter_ns()
+            for _ in range(marks):
+                lockstep.phase("compute")
+            best = min(best, (time.perf_counter_ns() - begin) / marks)
+    return best
+
+
+def paced(marks=400):
+    """ns, median."""
+    times = []
+    with lockstep.step(1):
+        for _ in range(marks):
+            time.sleep(0.002)
+            begin = time.perf_counter_ns()
+            lockstep.phase("compute")
+            times.append(time.perf_counter_ns() - begin)
+    return statistics.median(times)
+
+
+def steps(rounds=9, count=3000):
+    """ns a step."""
+    best = float("inf")
+    for _ in range(rounds):
+        begin = time.perf_counter_ns()
+        for i in range(count):
+            with lockstep.step(i):
+                lockstep.phase("input_wait")
+                lockstep.phase("compute")
+                with lockstep.sync_wait():
+                    pass
+                lockstep.work(tokens=4096)
+        best = min(best, (time.perf_counter_ns() - begin) / count)
+    return best
+
+
+def main():
+    """Prints the numbers."""
+    with tempfile.TemporaryDirectory() as directory:
+        if not lockstep.open(steps_dir=directory):
+            sys.exit("bench_mark.py: no ring in " + directory)
+        print("mark_python_ns %.0f ns" % tight())
+        print("mark_python_paced_ns %.0f ns" % paced())
+        print("mark_python_step_ns %.0f ns" % steps())
+        lockstep.close()
+
+
+if __name__ == "__main__":
+    main()

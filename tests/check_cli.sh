@@ -1,0 +1,158 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The command `lockstep` against a real HTTP side that answers from fixtures: TAP on stdout.
+# With an argument, writes the golden outputs there instead of comparing them.
+set -u
+src=${top_srcdir:-.}
+bin=${top_builddir:-.}
+write=${1:-}
+tmp=$(mktemp -d)
+server=
+trap 'stop; rm -rf "$tmp"' EXIT
+for v in $(env | sed -n 's/^\(LOCKSTEP_[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
+unset NO_COLOR TERM
+n=0
+failed=0
+
+stop() { [ -z "$server" ] || { kill "$server" && wait "$server"; } 2>/dev/null; server=; }
+
+serve() { # DIR
+	stop
+	rm -f "$tmp/port"
+	"$bin/tests/fake_server" "$src/tests/golden/web/$1" >"$tmp/port" 2>"$tmp/server" &
+	server=$!
+	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+		[ -s "$tmp/port" ] && break
+		sleep 0.1
+	done
+	LOCKSTEP_SERVER=http://127.0.0.1:$(cat "$tmp/port")
+	export LOCKSTEP_SERVER
+}
+
+run() { # ARGUMENT...: leaves out, err, rc
+	"$bin/lockstep" "$@" >"$tmp/out" 2>"$tmp/err"
+	rc=$?
+}
+
+result() { # STATUS NAME
+	n=$((n + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $n - $2"
+	else
+		echo "not ok $n - $2"
+		sed 's/^/# /' "$tmp/out" "$tmp/err"
+		failed=1
+	fi
+}
+
+golden() { # NAME RC ARGUMENT...
+	name=$1
+	want=$2
+	shift 2
+	run "$@"
+	sed "s|$LOCKSTEP_SERVER|SERVER|" "$tmp/out" >"$tmp/norm"
+	if [ -n "$write" ]; then
+		cp "$tmp/norm" "$write/$name.txt"
+	else
+		diff "$src/tests/golden/cli/$name.txt" "$tmp/norm" >"$tmp/err" 2>&1 && [ $rc -eq "$want" ]
+		result $? "$name: lockstep $*"
+	fi
+}
+
+exits() { # RC PATTERN ARGUMENT...: pattern in stderr
+	want=$1
+	pattern=$2
+	shift 2
+	run "$@"
+	[ $rc -eq "$want" ] && { [ -z "$pattern" ] || grep -q -- "$pattern" "$tmp/err"; }
+	result $? "exit $want: lockstep $*"
+}
+
+serve run
+golden status 0 status
+golden status_job 0 status llama70b-run12
+golden status_color 0 status llama70b-run12 --color always
+golden jobs 0 jobs
+golden findings 0 findings
+golden findings_all 0 findings --status all
+golden findings_host 0 findings --host t1v-n-ab12-w-49
+golden findings_none 0 findings --job "eval nightly/7b"
+golden findings_json 0 findings --severity info -o json
+golden explain 0 explain F-7Q2K
+golden explain_link 0 explain F-7Q2M
+golden explain_cleared 0 explain F-7PZZ
+golden hosts 0 hosts --job llama70b-run12
+golden steps 0 steps --job llama70b-run12
+golden steps_host 0 steps --job llama70b-run12 --host t1v-n-ab12-w-17
+golden export 0 export --job llama70b-run12
+exits 1 '' status --exit-code
+exits 1 '' status -o json --exit-code
+exits 0 '' findings --exit-code --kind link --fail-on critical
+exits 1 '' findings --exit-code -o json
+exits 2 'which job' hosts
+exits 2 'missing'
+exits 2 "did you mean 'explain'" explian F-7Q2K
+exits 2 'usage' explain
+exits 2 'severity' findings --severity bad
+exits 2 "'status' must be" findings --status bad
+exits 2 'http://HOST:PORT' status --server https://localhost
+exits 5 '404' explain F-NONE
+exits 5 '404' status none
+exits 5 'no such job' findings --job none
+exits 5 '404' export --job none
+exits 6 'within the time' findings --wait 100ms --kind hang
+exits 3 'no answer' status --server http://127.0.0.1:1 --timeout 2
+exits 0 '' findings --wait 5 --severity critical
+exits 0 '' export --job llama70b-run12 -f "$tmp/lines"
+cmp -s "$tmp/lines" "$src/tests/golden/web/run/export.ndjson"
+result $? 'an export is written whole'
+
+# What the API says is what -o json prints.
+run explain F-7Q2K -o json
+cp "$tmp/out" "$tmp/json"
+run explain F-7Q2K -o json
+cmp -s "$tmp/json" "$tmp/out" && grep -q '^{"schema_version":1,"id":"F-7Q2K".*}$' "$tmp/json"
+result $? 'json is the object of the API'
+
+# The metrics of fixtures, the hostile ones too, are what Prometheus takes.
+metrics() { # DIR
+	serve "$1"
+	if command -v promtool >/dev/null && command -v curl >/dev/null; then
+		curl -s "$LOCKSTEP_SERVER/metrics" | promtool check metrics >"$tmp/out" 2>"$tmp/err"
+		result $? "promtool takes the metrics of $1"
+	else
+		n=$((n + 1))
+		echo "ok $n - promtool takes the metrics of $1 # SKIP no promtool or no curl here"
+	fi
+}
+[ -n "$write" ] || metrics run
+[ -n "$write" ] || metrics hostile
+
+serve empty
+exits 6 'no job has reported' status
+exits 6 'no job has reported' findings
+exits 6 'no job has reported' hosts
+serve bare
+golden bare_status 0 status
+golden bare_explain 0 explain F-BARE
+golden bare_hosts 0 hosts
+golden bare_steps 0 steps
+serve hostile
+golden hostile_status 0 status
+golden hostile_explain 0 explain F-HACK
+golden hostile_hosts 0 hosts
+run status
+run explain F-HACK --color always
+LC_ALL=C grep -q "$(printf '\033')\]" "$tmp/out"
+[ $? -ne 0 ]
+result $? 'no escape sequence of others reaches the terminal'
+stop
+
+unset LOCKSTEP_SERVER
+exits 2 'usage' replay
+exits 1 '' replay "$tmp/none"
+echo 'no json' >"$tmp/bad"
+exits 1 '' replay "$tmp/bad"
+[ -z "$write" ] || exit 0
+echo "1..$n"
+exit $failed

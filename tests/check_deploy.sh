@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Sample configurations against the programs, units against systemd: TAP on stdout.
+set -u
+src=${top_srcdir:-.}
+bin=${top_builddir:-.}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+for v in $(compgen -v LOCKSTEP_); do unset "$v"; done
+n=0
+failed=0
+
+result() { # STATUS NAME [LOG]
+	n=$((n + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $n - $2"
+	else
+		echo "not ok $n - $2"
+		[ -z "${3:-}" ] || sed 's/^/# /' "$3"
+		failed=1
+	fi
+}
+
+skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
+
+# Each sample as it is, then with every commented key in force: samples must not rot.
+for d in agent collector; do
+	for f in "$src/deploy/config/$d.conf" "$src/deploy/kubernetes/$d.conf"; do
+		name=${f#"$src/deploy/"}
+		extra=()
+		[ "$name" != kubernetes/collector.conf ] || extra=(--insecure)
+		"$bin/lockstep-$d" --config "$f" "${extra[@]}" --check-config >"$tmp/log" 2>&1
+		result $? "$name is accepted" "$tmp/log"
+		sed 's/^#\([a-z_]* = \)/\1/' "$f" >"$tmp/all.conf"
+		"$bin/lockstep-$d" --config "$tmp/all.conf" "${extra[@]}" --check-config >"$tmp/log" 2>&1
+		result $? "$name is accepted with all its keys" "$tmp/log"
+	done
+	echo 'no_such_key = 1' >"$tmp/bad.conf"
+	"$bin/lockstep-$d" --config "$tmp/bad.conf" --check-config >"$tmp/log" 2>&1
+	[ $? -eq 2 ] && grep -q no_such_key "$tmp/log"
+	result $? "lockstep-$d refuses an unknown key by name with status 2" "$tmp/log"
+done
+timeout 20 "$bin/lockstep-collector" --config "$src/deploy/kubernetes/collector.conf" \
+	--state-dir "$tmp" >"$tmp/log" 2>&1
+[ $? -eq 2 ] && grep -q insecure "$tmp/log"
+result $? "beyond loopback the collector refuses without --insecure" "$tmp/log"
+
+# Units, with the programs of this build in place of the installed ones.
+for d in agent:25 collector:20; do
+	unit=lockstep-${d%:*}.service
+	most=${d#*:}
+	if ! command -v systemd-analyze >/dev/null; then
+		skip "$unit verifies" "systemd-analyze is not installed"
+		skip "$unit is hardened" "systemd-analyze is not installed"
+		continue
+	fi
+	sed "s|^ExecStart=[^ ]*/|ExecStart=$(cd "$bin" && pwd)/|" "$bin/deploy/systemd/$unit" \
+		>"$tmp/$unit"
+	! grep -q '@[a-z]*@' "$tmp/$unit" &&
+		systemd-analyze verify --man=no "$tmp/$unit" >"$tmp/log" 2>&1 && [ ! -s "$tmp/log" ]
+	result $? "$unit verifies" "$tmp/log"
+	systemd-analyze security --no-pager --offline=true --threshold="$most" "$tmp/$unit" \
+		>"$tmp/log" 2>&1
+	result $? "$unit: exposure at most ${most%?}.${most#?}" "$tmp/log"
+done
+echo "1..$n"
+exit $failed

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/detect.h"
+
+#include "tests/harness.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { WORKERS = 4 };
+
+#define STEP_S 0.1
+
+/* A detector and what is fed to it: residuals around zero with some noise, and what the test adds. */
+struct feed {
+	struct ls_detect d;
+	uint64_t random, step;
+	bool clocks_ok;
+	double late_s, own_s, wait_s; /* added for worker 1 */
+	double exit_s;                /* added to the exits of worker 2 */
+	double grown_s, comm_s;       /* added to the step, and to the collective */
+	double gap_s;                 /* worker 1 arrives so far behind all */
+	double spread;                /* deviation of the noise, ratio to the step */
+};
+
+static double
+noise(struct feed *f)
+{
+	double sum = -6;
+
+	for (int i = 0; i < 12; i++) { /* close to a Gaussian of deviation 1 */
+		f->random = f->random * 6364136223846793005ull + 1442695040888963407ull;
+		sum += (double)(f->random >> 11) * 0x1p-53;
+	}
+	return sum * f->spread * STEP_S;
+}
+
+static void
+run(struct feed *f, size_t steps)
+{
+	for (size_t k = 0; k < steps; k++) {
+		struct ls_blame r[WORKERS];
+		struct ls_blame_step totals = {.used = WORKERS,
+			.duration_s = STEP_S + f->grown_s + f->gap_s + noise(f),
+			.collective_s = 0.01 + f->comm_s + noise(f),
+			.last = f->gap_s > 0 ? 1 : SIZE_MAX, .gap_s = f->gap_s};
+
+		for (size_t i = 0; i < WORKERS; i++)
+			r[i] = (struct ls_blame){.late_s = noise(f), .wait_s = noise(f),
+				.own_s = noise(f), .exit_s = i == 2 ? f->exit_s : 0};
+		r[1].late_s += f->late_s + f->gap_s;
+		r[1].own_s += f->own_s + f->gap_s;
+		r[1].wait_s += f->wait_s;
+		ls_detect_step(&f->d, f->step, (int64_t)f->step * 100000, f->clocks_ok, r, WORKERS,
+			&totals);
+		f->step++;
+	}
+}
+
+static struct feed feed;
+
+static void
+setup(void)
+{
+	feed = (struct feed){.random = 42, .clocks_ok = true, .spread = 0.002};
+	ck_assert_int_eq(ls_detect_reserve(&feed.d, WORKERS), 0);
+}
+
+static void
+teardown(void)
+{
+	ls_detect_fini(&feed.d);
+	ck_assert_ptr_null(feed.d.worker);
+}
+
+static struct ls_detect_channel *
+channel(size_t worker, enum ls_detect_kind kind)
+{
+	return &feed.d.worker[worker].channel[kind];
+}
+
+START_TEST(noise_stays_quiet)
+{
+	run(&feed, 4000);
+	for (size_t i = 0; i < WORKERS; i++)
+		for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
+			ck_assert_int_eq(channel(i, (enum ls_detect_kind)k)->level,
+				LS_LEVEL_QUIET);
+	ck_assert_uint_eq(feed.d.open, 0);
+	ck_assert_int_eq(feed.d.mode, LS_MODE_LATENESS);
+}
+END_TEST
+
+START_TEST(chronic_lateness_is_suspected_then_found)
+{
+	struct ls_detect_channel *ch = channel(1, LS_DETECT_CHRONIC);
+	uint64_t suspect_at = 0, found_at = 0;
+
+	run(&feed, 150);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.003;
+	while (found_at == 0 && feed.step < 300) {
+		run(&feed, 1);
+		if (ch->level == LS_LEVEL_SUSPECT && suspect_at == 0)
+			suspect_at = feed.step;
+		if (ch->level == LS_LEVEL_FINDING)
+			found_at = feed.step;
+	}
+	ck_assert_uint_gt(suspect_at, 150);
+	ck_assert_uint_gt(found_at, suspect_at);
+	ck_assert_uint_le(found_at, 190);
+	ck_assert_uint_eq(feed.d.open, 1);
+	ck_assert_double_ge(ch->c, LS_DETECT_FINDING);
+	ck_assert_double_eq_tol((double)ch->ep.start_step, 150, 6);
+	ck_assert_double_eq_tol(ls_detect_excess_ratio(&feed.d, &ch->ep), 0.03, 0.004);
+	ck_assert_double_eq_tol(ch->ep.before_s, STEP_S, 0.001);
+	ck_assert_int_eq(channel(0, LS_DETECT_CHRONIC)->level, LS_LEVEL_QUIET);
+}
+END_TEST
+
+START_TEST(shift_below_the_noise_of_a_step_is_found_by_patience)
+{
+	feed.spread = 0.1;
+	run(&feed, 400);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.05 * STEP_S;
+	run(&feed, 90);
+	ck_assert_int_ne(channel(1, LS_DETECT_FAINT)->level, LS_LEVEL_FINDING);
+	run(&feed, 300);
+	ck_assert_int_ne(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_FINDING);
+	ck_assert_int_eq(channel(1, LS_DETECT_FAINT)->level, LS_LEVEL_FINDING);
+	ck_assert_uint_ge(channel(1, LS_DETECT_FAINT)->ep.start_step, 350);
+	ck_assert_uint_le(channel(1, LS_DETECT_FAINT)->ep.start_step, 450);
+	ck_assert_uint_eq(feed.d.open, 1);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0;
+	run(&feed, 400);
+	ck_assert_int_eq(channel(1, LS_DETECT_FAINT)->level, LS_LEVEL_QUIET);
+	ck_assert_uint_eq(feed.d.open, 0);
+}
+END_TEST
+
+START_TEST(nothing_is_found_while_baselines_are_learned)
+{
+	feed.late_s = feed.own_s = feed.wait_s = 0.005; /* from the start, below "born slow" */
+	run(&feed, LS_DETECT_WARM + LS_DETECT_SKIP);
+	ck_assert_double_eq(channel(1, LS_DETECT_CHRONIC)->c, 0);
+	run(&feed, 300);
+	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_QUIET);
+	ck_assert_double_eq_tol(feed.d.worker[1].base_s, 0.005, 0.0005);
+}
+END_TEST
+
+START_TEST(born_slow_is_not_taken_for_a_baseline)
+{
+	feed.late_s = feed.own_s = feed.wait_s = 0.03;
+	run(&feed, LS_DETECT_WARM + LS_DETECT_SKIP);
+	ck_assert_double_lt(feed.d.worker[1].base_s, 0.005);
+	run(&feed, 40);
+	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_FINDING);
+}
+END_TEST
+
+START_TEST(lateness_without_evidence_is_only_suspected)
+{
+	run(&feed, 150);
+	feed.late_s = 0.01; /* no own work, no less waiting, no longer steps */
+	run(&feed, 200);
+	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_SUSPECT);
+	ck_assert_uint_eq(feed.d.open, 0);
+}
+END_TEST
+
+START_TEST(finding_clears_after_calm_steps)
+{
+	struct ls_detect_channel *ch = channel(1, LS_DETECT_CHRONIC);
+
+	run(&feed, 150);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.01;
+	run(&feed, 60);
+	ck_assert_int_eq(ch->level, LS_LEVEL_FINDING);
+	ck_assert_double_le(ch->c, LS_DETECT_CAP);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0;
+	run(&feed, LS_DETECT_CLEAR_STEPS);
+	ck_assert_int_eq(ch->level, LS_LEVEL_FINDING); /* not at once */
+	run(&feed, 100);
+	ck_assert_int_eq(ch->level, LS_LEVEL_QUIET);
+	ck_assert_uint_eq(feed.d.open, 0);
+	ck_assert_uint_eq(ch->ep.steps, 0);
+	ck_assert_double_eq(ls_detect_excess_ratio(&feed.d, &ch->ep), 0);
+}
+END_TEST
+
+START_TEST(stalls_count_against_a_rare_rate)
+{
+	struct ls_detect_channel *ch = channel(1, LS_DETECT_STALLS);
+	static const unsigned gaps[] = {11, 3, 29, 7, 17, 5, 31, 13};
+
+	run(&feed, 100);
+	for (size_t i = 0; i < sizeof(gaps) / sizeof(gaps[0]); i++) {
+		feed.gap_s = 0.2;
+		run(&feed, 1);
+		feed.gap_s = 0;
+		if (i == 0)
+			ck_assert_int_ne(ch->level, LS_LEVEL_FINDING); /* one is chance */
+		run(&feed, gaps[i]);
+	}
+	ck_assert_int_eq(ch->level, LS_LEVEL_FINDING);
+	ck_assert_uint_eq(ch->ep.hits, 8);
+	run(&feed, 200);
+	ck_assert_int_eq(ch->level, LS_LEVEL_QUIET);
+}
+END_TEST
+
+START_TEST(stalls_equally_far_apart_are_checkpoints)
+{
+	run(&feed, 100);
+	for (int i = 0; i < 30; i++) {
+		feed.gap_s = 0.2;
+		run(&feed, 1);
+		feed.gap_s = 0;
+		run(&feed, 24);
+	}
+	ck_assert_int_ne(channel(1, LS_DETECT_STALLS)->level, LS_LEVEL_FINDING);
+}
+END_TEST
+
+START_TEST(longer_collectives_are_communication)
+{
+	run(&feed, 150);
+	feed.comm_s = feed.grown_s = 0.03;
+	run(&feed, 60);
+	ck_assert_int_eq(feed.d.comm[LS_DETECT_CHRONIC].level, LS_LEVEL_FINDING);
+	for (size_t i = 0; i < WORKERS; i++)
+		ck_assert_int_eq(channel(i, LS_DETECT_CHRONIC)->level, LS_LEVEL_QUIET);
+	feed.comm_s = feed.grown_s = 0;
+	run(&feed, 150);
+	ck_assert_int_eq(feed.d.comm[LS_DETECT_CHRONIC].level, LS_LEVEL_QUIET);
+}
+END_TEST
+
+START_TEST(time_outs_are_stalls_of_communication)
+{
+	static const unsigned gaps[] = {11, 3, 19, 7, 17, 5};
+
+	run(&feed, 150);
+	for (size_t i = 0; i < sizeof(gaps) / sizeof(gaps[0]); i++) {
+		feed.comm_s = 0.6;
+		run(&feed, 1);
+		feed.comm_s = 0;
+		run(&feed, gaps[i]);
+	}
+	ck_assert_int_eq(feed.d.comm[LS_DETECT_STALLS].level, LS_LEVEL_FINDING);
+}
+END_TEST
+
+START_TEST(wait_is_used_where_arrivals_cannot_be_compared)
+{
+	feed.clocks_ok = _i != 0;
+	feed.exit_s = _i == 0 ? 0 : 0.03; /* exits that are no common event */
+	run(&feed, 150);
+	ck_assert_int_eq(feed.d.mode, LS_MODE_WAIT);
+	feed.late_s = 0.02;
+	run(&feed, 100);
+	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_QUIET);
+	feed.wait_s = feed.own_s = feed.grown_s = 0.02;
+	run(&feed, 60);
+	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_FINDING);
+}
+END_TEST
+
+START_TEST(absent_workers_are_not_judged)
+{
+	struct ls_blame r[WORKERS];
+	struct ls_blame_step totals = {
+		.used = 3, .duration_s = STEP_S, .collective_s = NAN, .last = SIZE_MAX};
+	struct ls_detect_channel before;
+
+	run(&feed, 150);
+	before = *channel(1, LS_DETECT_CHRONIC);
+	for (size_t i = 0; i < WORKERS; i++)
+		r[i] = i == 1 ? (struct ls_blame){NAN, NAN, NAN, NAN} : (struct ls_blame){0};
+	for (int k = 0; k < 100; k++)
+		ls_detect_step(&feed.d, feed.step++, 0, true, r, WORKERS, &totals);
+	ck_assert_double_eq(channel(1, LS_DETECT_CHRONIC)->c, before.c);
+	ck_assert_uint_eq(channel(1, LS_DETECT_CHRONIC)->ep.steps, before.ep.steps);
+	totals.duration_s = NAN; /* nobody there: no step */
+	ls_detect_step(&feed.d, feed.step, 0, true, r, WORKERS, &totals);
+	ck_assert_uint_eq(feed.d.judged, 250);
+}
+END_TEST
+
+START_TEST(reset_forgets_one_worker)
+{
+	run(&feed, 150);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.01;
+	run(&feed, 60);
+	ck_assert_uint_eq(feed.d.open, 1);
+	ls_detect_reset_worker(&feed.d, 1);
+	ck_assert_uint_eq(feed.d.open, 0);
+	ck_assert_uint_eq(feed.d.worker[1].warm, 0);
+	ck_assert_uint_eq(feed.d.worker[0].warm, LS_DETECT_WARM);
+	run(&feed, 100); /* it learns anew: what it is now is its baseline */
+	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_QUIET);
+}
+END_TEST
+
+START_TEST(workers_that_join_later_are_quiet_at_first)
+{
+	run(&feed, 100);
+	ck_assert_int_eq(ls_detect_reserve(&feed.d, 100), 0);
+	ck_assert_uint_eq(feed.d.count, 100);
+	ck_assert_uint_eq(feed.d.worker[99].warm, 0);
+	ck_assert_uint_eq(feed.d.worker[0].warm, LS_DETECT_WARM);
+	run(&feed, 100);
+	ck_assert_uint_eq(feed.d.open, 0);
+}
+END_TEST
+
+static Suite *
+detect_suite(void)
+{
+	Suite *s = suite_create("detect");
+	TCase *tc = tcase_create("all");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, noise_stays_quiet);
+	tcase_add_test(tc, chronic_lateness_is_suspected_then_found);
+	tcase_add_test(tc, shift_below_the_noise_of_a_step_is_found_by_patience);
+	tcase_add_test(tc, nothing_is_found_while_baselines_are_learned);
+	tcase_add_test(tc, born_slow_is_not_taken_for_a_baseline);
+	tcase_add_test(tc, lateness_without_evidence_is_only_suspected);
+	tcase_add_test(tc, finding_clears_after_calm_steps);
+	tcase_add_test(tc, stalls_count_against_a_rare_rate);
+	tcase_add_test(tc, stalls_equally_far_apart_are_checkpoints);
+	tcase_add_test(tc, longer_collectives_are_communication);
+	tcase_add_test(tc, time_outs_are_stalls_of_communication);
+	tcase_add_loop_test(tc, wait_is_used_where_arrivals_cannot_be_compared, 0, 2);
+	tcase_add_test(tc, absent_workers_are_not_judged);
+	tcase_add_test(tc, reset_forgets_one_worker);
+	tcase_add_test(tc, workers_that_join_later_are_quiet_at_first);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+int
+main(void)
+{
+	return ls_test_run(detect_suite());
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/intake.h"
+
+#include <limits.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "storage/days.h"
+#include "tests/core.h"
+#include "tests/faultvfs.h"
+#include "tests/harness.h"
+#include "tests/rowmake.h"
+
+static char dir[PATH_MAX];
+static struct ls_test_core core;
+
+static void
+setup(void)
+{
+	ls_log_set_level(LS_LOG_ERR);
+	ls_faultvfs_install();
+	ls_faultvfs_heal();
+	(void)snprintf(dir, sizeof(dir), "%s/state", ls_test_tmpdir());
+	ls_test_core_open(&core, dir);
+}
+
+static void
+teardown(void)
+{
+	ls_test_core_close(&core);
+}
+
+static struct ls_intake_stats
+stats(void)
+{
+	struct ls_intake_stats st;
+
+	ls_intake_stats(core.intake, &st);
+	return st;
+}
+
+static int64_t
+sql(const char *text)
+{
+	return ls_test_sql(dir, ls_days_of(ls_clock_wall_ns() / 1000), text);
+}
+
+START_TEST(items_are_acknowledged_when_on_disk)
+{
+	const struct ls_wire_ack *ack;
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_steps(&a, 1, 0, 5);
+	ls_test_agent_steps(&a, 2, 5, 3);
+	ack = ls_test_core_send(&core, &a, true);
+	ck_assert_int_eq(ack->status, LS_ACK_OK);
+	ck_assert_uint_eq(ack->acked_seq, 2);
+	ck_assert_mem_eq(ack->boot, a.report.boot, sizeof(ack->boot));
+	ck_assert_int_eq(sql("SELECT sum(n) FROM step_block"), 8);
+	ck_assert_int_eq(sql("SELECT seq FROM ledger"), 2);
+	ck_assert_uint_eq(stats().records, 8);
+	ck_assert_uint_eq(stats().held, 0);
+	ck_assert_uint_eq(stats().held_bytes, 0);
+}
+END_TEST
+
+START_TEST(times_are_mapped_with_the_anchor)
+{
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_steps(&a, 1, 0, 2);
+	(void)ls_test_core_send(&core, &a, true);
+	ck_assert_int_eq(sql("SELECT t_lo_us FROM step_block"), LS_TEST_ANCHOR_NS / 1000 + 1000000);
+	ck_assert_int_eq(sql("SELECT t_hi_us FROM step_block"),
+		LS_TEST_ANCHOR_NS / 1000 + 1000000 + 2 * 100000 - 1000);
+	ck_assert_int_eq(sql("SELECT uncertainty_ns FROM step_block"), 0);
+}
+END_TEST
+
+START_TEST(what_comes_again_is_not_stored_again)
+{
+	const struct ls_wire_ack *ack;
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_steps(&a, 1, 0, 5);
+	(void)ls_test_core_send(&core, &a, true);
+	ls_test_agent_steps(&a, 1, 0, 5);
+	ls_test_agent_steps(&a, 2, 5, 5);
+	ack = ls_test_core_send(&core, &a, false);
+	ck_assert_uint_eq(ack->acked_seq, 2);
+	ls_test_agent_steps(&a, 1, 0, 5);
+	ack = ls_test_core_send(&core, &a, false);
+	ck_assert_uint_eq(ack->acked_seq, 2);
+	ck_assert_int_eq(ack->status, LS_ACK_OK);
+	ck_assert_int_eq(sql("SELECT sum(n) FROM step_block"), 10);
+	ck_assert_uint_eq(stats().items, 2);
+}
+END_TEST
+
+START_TEST(a_ring_read_again_under_new_numbers_is_not_stored_twice)
+{
+	struct ls_test_agent a;
+	const struct ls_wire_ack *ack;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_steps(&a, 1, 0, 10);
+	(void)ls_test_core_send(&core, &a, true);
+	memset(a.report.boot, 0x77, sizeof(a.report.boot)); /* a new spool */
+	ls_test_agent_steps(&a, 1, 0, 6);
+	ls_test_agent_steps(&a, 2, 6, 8);
+	ack = ls_test_core_send(&core, &a, false);
+	ck_assert_uint_eq(ack->acked_seq, 2);
+	ck_assert_int_eq(sql("SELECT sum(n) FROM step_block"), 14);
+	ck_assert_int_eq(sql("SELECT count(*) FROM step_block"), 2);
+	ck_assert_int_eq(sql("SELECT first_index FROM step_block WHERE n = 4"), 10);
+	ck_assert_int_eq(sql("SELECT step_lo FROM step_block WHERE n = 4"), 10);
+	ck_assert_uint_eq(stats().drops[LS_INTAKE_STORED], 10);
+}
+END_TEST
+
+START_TEST(records_lost_without_a_word_become_a_gap)
+{
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_steps(&a, 1, 0, 4);
+	ls_test_agent_steps(&a, 2, 9, 1);
+	ls_test_agent_gap(&a, 3, 10, 5);
+	ls_test_agent_steps(&a, 4, 15, 1);
+	ls_test_agent_end(&a, 5, LS_END_ENDED);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, true)->acked_seq, 5);
+	ck_assert_int_eq(sql("SELECT count(*) FROM gap"), 2);
+	ck_assert_int_eq(sql("SELECT n FROM gap WHERE reason = 0"), 5);
+	ck_assert_int_eq(sql("SELECT n FROM gap WHERE reason = 1"), 5);
+	ck_assert_int_eq(sql("SELECT how FROM worker_end"), LS_END_ENDED);
+	ck_assert_int_eq(sql("SELECT high FROM ring_high"), 16);
+}
+END_TEST
+
+START_TEST(an_unknown_ring_asks_for_its_worker)
+{
+	const struct ls_wire_ack *ack;
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_steps(&a, 1, 0, 4);
+	ls_test_agent_steps(&a, 2, 4, 4);
+	ack = ls_test_core_send(&core, &a, false);
+	ck_assert_int_eq(ack->status, LS_ACK_OK);
+	ck_assert_uint_eq(ack->acked_seq, 0);
+	ck_assert_uint_eq(ack->need_count, 1);
+	ck_assert_mem_eq(ack->need[0], a.ring_id, sizeof(a.ring_id));
+	ls_test_agent_steps(&a, 1, 0, 4);
+	ack = ls_test_core_send(&core, &a, true);
+	ck_assert_uint_eq(ack->acked_seq, 1);
+	ck_assert_uint_eq(ack->need_count, 0);
+}
+END_TEST
+
+START_TEST(a_hole_is_refused)
+{
+	const struct ls_wire_ack *ack;
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_steps(&a, 1, 0, 4);
+	(void)ls_test_core_send(&core, &a, true);
+	ls_test_agent_steps(&a, 3, 8, 4);
+	ack = ls_test_core_send(&core, &a, false);
+	ck_assert_int_eq(ack->status, LS_ACK_RETRY);
+	ck_assert_uint_eq(ack->acked_seq, 1);
+	ck_assert_uint_gt(ack->retry_after_ns, 0);
+	ck_assert_uint_eq(stats().drops[LS_INTAKE_HOLE], 1);
+}
+END_TEST
+
+START_TEST(garbage_is_rejected_and_counted)
+{
+	static const uint8_t garbage[] = "GET / HTTP/1.1\r\n\r\n";
+	uint8_t version[] = { 0x08, 0x63 }; /* version 99 and nothing else */
+	struct ls_test_agent a;
+
+	ls_test_core_give(&core, garbage, sizeof(garbage), true);
+	ck_assert_int_eq(core.ack.status, LS_ACK_REJECT);
+	ck_assert_str_ne(core.ack.reason, "");
+	ls_test_core_give(&core, garbage, 0, true);
+	ck_assert_int_eq(core.ack.status, LS_ACK_REJECT);
+	ls_test_core_give(&core, version, sizeof(version), true);
+	ck_assert_int_eq(core.ack.status, LS_ACK_REJECT);
+	ck_assert_uint_ge(stats().drops[LS_INTAKE_VERSION], 1);
+	ck_assert_uint_ge(stats().drops[LS_INTAKE_MALFORMED], 1);
+	/* A bad item does not take the good one before it along. */
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_steps(&a, 1, 0, 4);
+	a.items[1].data = garbage;
+	a.items[1].len = sizeof(garbage);
+	a.report.item_count = 2;
+	{
+		size_t len;
+		uint8_t *buf = ls_test_agent_pack(&a, true, &len);
+
+		ls_test_core_give(&core, buf, len, true);
+		free(buf);
+	}
+	ck_assert_int_eq(core.ack.status, LS_ACK_REJECT);
+	ck_assert_uint_eq(core.ack.acked_seq, 1);
+	ck_assert_uint_eq(stats().drops[LS_INTAKE_BAD_ITEM], 1);
+	a.report.item_count = 1;
+	ls_test_agent_clear(&a);
+}
+END_TEST
+
+START_TEST(numbers_that_storage_cannot_hold_are_rejected)
+{
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_steps(&a, UINT64_MAX, 0, 1);
+	ck_assert_int_eq(ls_test_core_send(&core, &a, true)->status, LS_ACK_REJECT);
+	ls_test_agent_gap(&a, 1, 0, UINT64_MAX);
+	ck_assert_int_eq(ls_test_core_send(&core, &a, true)->status, LS_ACK_REJECT);
+	ck_assert_int_eq(sql("SELECT count(*) FROM gap"), 0);
+}
+END_TEST
+
+START_TEST(a_strange_clock_is_learned_first)
+{
+	const struct ls_wire_ack *ack;
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, false);
+	ls_test_agent_steps(&a, 1, 0, 4);
+	ack = ls_test_core_send(&core, &a, true);
+	ck_assert_int_eq(ack->status, LS_ACK_OK);
+	ck_assert_uint_eq(ack->acked_seq, 0); /* waits for the stamps */
+	a.report.has_last = true;
+	a.report.last.t1 = 1000000000;
+	a.report.last.t2 = ack->t_receive_mono_ns;
+	a.report.last.t3 = ack->t_send_mono_ns;
+	a.report.last.t4 = 1000200000;
+	core.now_ns += 1000000000;
+	ls_test_agent_steps(&a, 1, 0, 4);
+	ack = ls_test_core_send(&core, &a, false);
+	ck_assert_uint_eq(ack->acked_seq, 1);
+	/* t1 = 1 s there was 100 s here, give or take 0.1 ms. */
+	ck_assert_int_eq(sql("SELECT t_lo_us FROM step_block"),
+		LS_TEST_ANCHOR_NS / 1000 + 100000000 - 100);
+	ck_assert_int_ge(sql("SELECT uncertainty_ns FROM step_block"), 100000);
+	ck_assert_int_le(sql("SELECT uncertainty_ns FROM step_block"), 200000);
+}
+END_TEST
+
+START_TEST(without_stamps_the_clock_is_guessed_in_the_end)
+{
+	struct ls_test_agent a;
+	unsigned i;
+
+	ls_test_agent_init(&a, 0, false);
+	a.report.has_last = true; /* of another collector: not ours */
+	a.report.last.t4 = 1;
+	for (i = 0; i < LS_CLOCK_HELLO_MAX; i++) {
+		ls_test_agent_steps(&a, 1, 0, 4);
+		ck_assert_uint_eq(ls_test_core_send(&core, &a, true)->acked_seq, 0);
+	}
+	ls_test_agent_steps(&a, 1, 0, 4);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, true)->acked_seq, 1);
+	ck_assert_int_eq(sql("SELECT uncertainty_ns FROM step_block"), LS_CLOCK_GUESS_NS);
+}
+END_TEST
+
+START_TEST(counters_are_stored_without_waiting)
+{
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_hot(&a, 99000000000ull, 3.25);
+	ck_assert_int_eq(ls_test_core_send(&core, &a, true)->status, LS_ACK_OK);
+	teardown();
+	ck_assert_int_eq(sql("SELECT count(*) FROM counters"), 1);
+	ck_assert_int_eq(sql("SELECT read_us FROM counters"), LS_TEST_ANCHOR_NS / 1000 + 99000000);
+	ls_test_core_open(&core, dir);
+	ck_assert_uint_eq(core.restored.counters, 1);
+}
+END_TEST
+
+START_TEST(a_full_disk_acknowledges_nothing_and_heals)
+{
+	const struct ls_wire_ack *ack;
+	struct ls_engine_stats engine;
+	struct ls_test_agent a, b;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_init(&b, 1, true);
+	ls_test_agent_steps(&a, 1, 0, 4);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, true)->acked_seq, 1);
+	ls_faultvfs_fail(1, SQLITE_FULL);
+	ls_test_agent_steps(&a, 2, 4, 4);
+	ack = ls_test_core_send(&core, &a, false);
+	ck_assert_int_eq(ack->status, LS_ACK_RETRY);
+	ck_assert_uint_eq(ack->acked_seq, 1);
+	ck_assert_uint_gt(ack->retry_after_ns, 0);
+	ls_faultvfs_heal();
+	ls_test_agent_steps(&b, 1, 0, 2);
+	ck_assert_uint_eq(ls_test_core_send(&core, &b, true)->acked_seq, 1);
+	ls_test_agent_steps(&a, 2, 4, 4);
+	ls_test_agent_steps(&a, 3, 8, 1);
+	ack = ls_test_core_send(&core, &a, false);
+	ck_assert_int_eq(ack->status, LS_ACK_OK);
+	ck_assert_uint_eq(ack->acked_seq, 3);
+	ck_assert_int_eq(sql("SELECT sum(n) FROM step_block WHERE worker_id = 1"), 9);
+	ck_assert_int_eq(sql("SELECT count(*) FROM gap"), 0);
+	/* The engine had each record once; the other rank's came after their steps were closed. */
+	ls_engine_stats(core.engine, &engine);
+	ck_assert_uint_eq(engine.records, 9);
+	ck_assert_uint_eq(engine.late, 2);
+	ck_assert_uint_eq(engine.duplicates, 0);
+}
+END_TEST
+
+START_TEST(drops_have_names)
+{
+	ck_assert_str_eq(ls_intake_drop_name(LS_INTAKE_HOLE), "hole");
+	ck_assert_ptr_null(ls_intake_drop_name(LS_INTAKE_DROP_COUNT));
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+	Suite *s = suite_create("intake");
+	TCase *t = tcase_create("intake");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 30);
+	tcase_add_test(t, items_are_acknowledged_when_on_disk);
+	tcase_add_test(t, times_are_mapped_with_the_anchor);
+	tcase_add_test(t, what_comes_again_is_not_stored_again);
+	tcase_add_test(t, a_ring_read_again_under_new_numbers_is_not_stored_twice);
+	tcase_add_test(t, records_lost_without_a_word_become_a_gap);
+	tcase_add_test(t, an_unknown_ring_asks_for_its_worker);
+	tcase_add_test(t, a_hole_is_refused);
+	tcase_add_test(t, garbage_is_rejected_and_counted);
+	tcase_add_test(t, numbers_that_storage_cannot_hold_are_rejected);
+	tcase_add_test(t, a_strange_clock_is_learned_first);
+	tcase_add_test(t, without_stamps_the_clock_is_guessed_in_the_end);
+	tcase_add_test(t, counters_are_stored_without_waiting);
+	tcase_add_test(t, a_full_disk_acknowledges_nothing_and_heals);
+	tcase_add_test(t, drops_have_names);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int
+main(void)
+{
+	return ls_test_run(suite());
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "agent/sources.h"
+
+#include <stdio.h>
+#include "tests/harness.h"
+#include "tests/step_ring.h"
+#include "tests/tree.h"
+
+static const uint8_t kernel[16];
+static char root[256];
+static struct ls_agent_config config;
+static struct ls_sources *sources;
+static struct ls_spool *spool;
+static struct step_ring ring;
+static struct ls_wire_report report;
+
+static void
+setup(void)
+{
+	(void)snprintf(root, sizeof(root), "%s", ls_test_tmpdir());
+	tree_write(root, "steps/x", "");
+	(void)snprintf(config.proc_root, sizeof(config.proc_root), "/proc");
+	(void)snprintf(config.sys_root, sizeof(config.sys_root), "/sys");
+	(void)snprintf(config.steps_dir, sizeof(config.steps_dir), "%s/steps", root);
+	(void)snprintf(config.state_dir, sizeof(config.state_dir), "%s/state", root);
+	ck_assert_int_eq(
+		ls_spool_open(config.state_dir, LS_SPOOL_DEFAULT_BYTES, kernel, &spool), 0);
+	ck_assert_int_eq(ls_sources_open(&config, kernel, spool, &sources), 0);
+	step_ring_make(&ring, config.steps_dir, "a.ring", 7, 16);
+	memset(&report, 0, sizeof(report));
+}
+
+static void
+teardown(void)
+{
+	ls_sources_close(sources);
+	ls_sources_close(NULL);
+	ls_spool_close(spool);
+	step_ring_fini(&ring);
+}
+
+START_TEST(visible_worker_is_measured_and_travels_hot)
+{
+	const struct ls_sample *s;
+	bool threads = false;
+	size_t i;
+
+	step_ring_lock(&ring);
+	ls_sources_read(sources, LS_CADENCE_FAST | LS_CADENCE_SLOW, 1000);
+	s = ls_sources_worker(sources, (const uint8_t[LS_RING_ID_BYTES]){ 7 });
+	ck_assert_ptr_nonnull(s);
+	threads = s->present[LS_METRIC_JOB_THREADS];
+	ck_assert(threads);
+	ck_assert_double_eq(s->value[LS_METRIC_JOB_THREADS], 1);
+	ck_assert(ls_sources_host(sources)->present[LS_METRIC_HOST_CPU_BUSY]);
+	ls_sources_fill(sources, &report);
+	ck_assert_uint_eq(report.worker_count, 1);
+	ck_assert_str_eq(report.workers[0].info.job, "job");
+	ck_assert_uint_eq(report.hot_count, 2);
+	ck_assert(!report.hot[0].of_ring);
+	ck_assert(report.hot[1].of_ring);
+	for (i = 0; i < report.hot[1].count; i++)
+		ck_assert_int_eq((int)ls_metric_info(report.hot[1].metric[i])->scope,
+			LS_METRIC_SCOPE_JOB);
+	ck_assert_uint_eq(report.live_count, 1);
+}
+END_TEST
+
+START_TEST(worker_without_a_visible_process_is_known_but_not_measured)
+{
+	ls_sources_read(sources, LS_CADENCE_FAST, 1000);
+	ls_sources_fill(sources, &report);
+	ck_assert_uint_eq(report.worker_count, 1);
+	ck_assert_uint_eq(report.hot_count, 1);
+	ck_assert_ptr_null(ls_sources_worker(sources, (const uint8_t[LS_RING_ID_BYTES]){ 7 }));
+}
+END_TEST
+
+START_TEST(lost_records_are_reported)
+{
+	uint64_t i;
+
+	step_ring_lock(&ring);
+	for (i = 0; i < 100; i++)
+		step_ring_put(&ring, i, i + 1);
+	ls_sources_read(sources, LS_CADENCE_FAST, 1000);
+	ls_sources_fill(sources, &report);
+	ck_assert_uint_eq(report.dropped_records, 85);
+	ck_assert_uint_eq(ls_spool_next(spool), 4); /* a gap, and two runs of slots */
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+	Suite *s = suite_create("sources");
+	TCase *t = tcase_create("sources");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, visible_worker_is_measured_and_travels_hot);
+	tcase_add_test(t, worker_without_a_visible_process_is_known_but_not_measured);
+	tcase_add_test(t, lost_records_are_reported);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int
+main(void)
+{
+	return ls_test_run(suite());
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/stats.h"
+
+#include "tests/harness.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIZES = 41, ROUNDS = 50 };
+
+/* Numbers of a fixed sequence, with many equal ones when few is small. */
+static void
+fill(double *v, size_t n, uint64_t *state, unsigned few)
+{
+	for (size_t i = 0; i < n; i++) {
+		*state = *state * 6364136223846793005ull + 1442695040888963407ull;
+		v[i] = (double)((*state >> 33) % few) - (double)few / 3;
+	}
+}
+
+/* Median by sorting: what all others are compared with. */
+static double
+plain_median(const double *v, size_t n)
+{
+	double copy[SIZES];
+
+	memcpy(copy, v, n * sizeof(*copy));
+	ls_stats_sort(copy, n);
+	return (copy[(n - 1) / 2] + copy[n / 2]) / 2;
+}
+
+START_TEST(sort_is_ascending)
+{
+	double v[] = {3, -1, 2, 2, -7, 0}, one = 5;
+
+	ls_stats_sort(v, 6);
+	for (size_t i = 1; i < 6; i++)
+		ck_assert_double_le(v[i - 1], v[i]);
+	ls_stats_sort(&one, 1);
+	ls_stats_sort(NULL, 0);
+	ck_assert_double_eq(one, 5);
+}
+END_TEST
+
+START_TEST(median_is_that_of_the_sorted)
+{
+	double v[SIZES];
+	uint64_t state = 7;
+
+	for (size_t n = 1; n < SIZES; n++) {
+		for (size_t round = 0; round < ROUNDS; round++) {
+			double want;
+
+			fill(v, n, &state, round % 2 == 0 ? 5 : 100000);
+			want = plain_median(v, n);
+			ck_assert_double_eq(ls_stats_median(v, n), want);
+		}
+	}
+}
+END_TEST
+
+START_TEST(median_of_others_leaves_one_out)
+{
+	double v[SIZES], copy[SIZES], others[SIZES];
+	struct ls_stats_middle middle;
+	uint64_t state = 11;
+
+	for (size_t n = 2; n < SIZES; n++) {
+		for (size_t round = 0; round < ROUNDS; round++) {
+			fill(v, n, &state, round % 2 == 0 ? 4 : 100000);
+			memcpy(copy, v, sizeof(v));
+			ls_stats_middle(copy, n, &middle);
+			for (size_t i = 0; i < n; i++) {
+				size_t m = 0;
+
+				for (size_t k = 0; k < n; k++)
+					if (k != i)
+						others[m++] = v[k];
+				ck_assert_double_eq(ls_stats_median_without(&middle, v[i]),
+					plain_median(others, m));
+			}
+		}
+	}
+}
+END_TEST
+
+START_TEST(quantiles_lie_between_neighbours)
+{
+	static const double v[] = {10, 20, 30, 40, 50};
+
+	ck_assert_double_eq(ls_stats_quantile_sorted(v, 5, 0), 10);
+	ck_assert_double_eq(ls_stats_quantile_sorted(v, 5, 0.5), 30);
+	ck_assert_double_eq_tol(ls_stats_quantile_sorted(v, 5, 0.1), 14, 1e-12);
+	ck_assert_double_eq(ls_stats_quantile_sorted(v, 5, 1), 50);
+	ck_assert_double_eq(ls_stats_quantile_sorted(v, 1, 0.9), 10);
+}
+END_TEST
+
+START_TEST(empty_input_is_nan)
+{
+	double none[1] = {0};
+
+	ck_assert_double_nan(ls_stats_median(none, 0));
+	ck_assert_double_nan(ls_stats_mad(none, 0, 1));
+	ck_assert_double_nan(ls_stats_quantile_sorted(none, 0, 0.5));
+}
+END_TEST
+
+START_TEST(mad_and_clip)
+{
+	double v[] = {1, 5, 3, 100, 4};
+
+	ck_assert_double_eq(ls_stats_mad(v, 5, 4), 1);
+	ck_assert_double_eq(ls_stats_clip(5, 3), 3);
+	ck_assert_double_eq(ls_stats_clip(-5, 3), -3);
+	ck_assert_double_eq(ls_stats_clip(2, 3), 2);
+}
+END_TEST
+
+static Suite *
+stats_suite(void)
+{
+	Suite *s = suite_create("stats");
+	TCase *tc = tcase_create("all");
+
+	tcase_add_test(tc, sort_is_ascending);
+	tcase_add_test(tc, median_is_that_of_the_sorted);
+	tcase_add_test(tc, median_of_others_leaves_one_out);
+	tcase_add_test(tc, quantiles_lie_between_neighbours);
+	tcase_add_test(tc, empty_input_is_nan);
+	tcase_add_test(tc, mad_and_clip);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+int
+main(void)
+{
+	return ls_test_run(stats_suite());
+}

@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "agent/uplink.h"
+
+#include <nng/nng.h>
+#include <nng/protocol/reqrep0/rep.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "proto/base/clock.h"
+#include "proto/base/loop.h"
+#include "tests/harness.h"
+
+#define MS 1000000ull
+
+/* What the fake collector does with a report. */
+enum deed { ACK, SILENT, GARBAGE, WRONG_BOOT, BEYOND, REJECT, RETRY, NEED, SLOW_BEAT, VERSION_2 };
+
+static char state[300], url[64];
+static const uint8_t kernel[16] = { 1 };
+static struct ls_loop *loop;
+static struct ls_loop_timer *watch;
+static struct ls_spool *spool;
+static struct ls_uplink *uplink;
+static struct ls_wire_worker workers[2];
+static struct ls_wire_hot hot = { .count = 1, .t_mono_ns = 5 };
+
+/* The fake collector: one thread, which alone touches what is not atomic until it is joined. */
+static struct {
+	nng_socket socket;
+	pthread_t thread;
+	atomic_bool running;
+	enum deed deeds[16]; /* one a report, the last for all that follow */
+	size_t deed_count;
+	atomic_uint reports;
+	atomic_uint workers_seen, items_seen, stamps_seen;
+	atomic_uint_fast64_t stored; /* highest number */
+	atomic_bool hole;
+} fake;
+
+static void
+fake_store(const struct ls_wire_report *r)
+{
+	struct ls_wire_item item;
+	const char *why;
+	uint64_t stored = atomic_load(&fake.stored);
+	size_t i;
+
+	for (i = 0; i < r->item_count; i++) {
+		ck_assert_int_eq(ls_wire_item_unpack(
+					 r->items[i].data, r->items[i].len, &item, &why), 0);
+		if (item.seq > stored + 1)
+			atomic_store(&fake.hole, true);
+		if (item.seq == stored + 1)
+			stored++;
+		ls_wire_item_clear(&item);
+	}
+	atomic_store(&fake.stored, stored);
+	atomic_fetch_add(&fake.items_seen, (unsigned)r->item_count);
+	atomic_fetch_add(&fake.workers_seen, (unsigned)r->worker_count);
+	atomic_fetch_add(&fake.stamps_seen, r->has_last);
+}
+
+/* The answer to a report; 0 bytes: none. */
+static size_t
+fake_answer(enum deed deed, const struct ls_wire_report *r, uint8_t **ret_buf)
+{
+	struct ls_wire_ack a = { .t_receive_mono_ns = 100, .t_send_mono_ns = 200 };
+	size_t len = 0;
+
+	if (deed == ACK || deed == NEED || deed == SLOW_BEAT)
+		fake_store(r);
+	memcpy(a.boot, r->boot, sizeof(a.boot));
+	a.acked_seq = atomic_load(&fake.stored);
+	if (deed == WRONG_BOOT)
+		a.boot[0] ^= 1;
+	if (deed == BEYOND)
+		a.acked_seq += 1000;
+	if (deed == SLOW_BEAT)
+		a.beat_ns = 400 * MS;
+	if (deed == REJECT || deed == RETRY) {
+		a.status = deed == REJECT ? LS_ACK_REJECT : LS_ACK_RETRY;
+		a.retry_after_ns = 150 * MS;
+		(void)snprintf(a.reason, sizeof(a.reason), "no \x1b[31m room");
+	}
+	if (deed == NEED) {
+		a.need_count = 1;
+		memcpy(a.need[0], workers[0].ring_id, LS_RING_ID_BYTES);
+	}
+	if (deed == SILENT)
+		return 0;
+	ck_assert_int_eq(ls_wire_ack_pack(&a, ret_buf, &len), 0);
+	if (deed == GARBAGE)
+		memset(*ret_buf, 0xff, len);
+	if (deed == VERSION_2)
+		(*ret_buf)[1] = 2;
+	return len;
+}
+
+static void *
+fake_run(void *arg)
+{
+	struct ls_wire_report r;
+	const char *why;
+	nng_msg *msg;
+
+	(void)arg;
+	while (atomic_load(&fake.running)) {
+		size_t n = atomic_load(&fake.reports), len;
+		uint8_t *buf = NULL;
+
+		if (nng_recvmsg(fake.socket, &msg, 0) != 0)
+			continue;
+		ck_assert_int_eq(
+			ls_wire_report_unpack(nng_msg_body(msg), nng_msg_len(msg), &r, &why), 0);
+		nng_msg_free(msg);
+		len = fake_answer(
+			fake.deeds[n < fake.deed_count ? n : fake.deed_count - 1], &r, &buf);
+		ls_wire_report_clear(&r);
+		atomic_fetch_add(&fake.reports, 1);
+		if (len > 0)
+			(void)nng_send(fake.socket, buf, len, 0); /* the agent may be gone */
+		free(buf);
+	}
+	return NULL;
+}
+
+static void
+fake_start(const enum deed *deeds, size_t count)
+{
+	nng_listener listener;
+	int port;
+
+	memcpy(fake.deeds, deeds, count * sizeof(*deeds));
+	fake.deed_count = count;
+	ck_assert_int_eq(nng_rep0_open(&fake.socket), 0);
+	ck_assert_int_eq(nng_socket_set_ms(fake.socket, NNG_OPT_RECVTIMEO, 20), 0);
+	if (url[0] == '\0') {
+		ck_assert_int_eq(
+			nng_listen(fake.socket, "tcp://127.0.0.1:0", &listener, 0), 0);
+		ck_assert_int_eq(
+			nng_listener_get_int(listener, NNG_OPT_TCP_BOUND_PORT, &port), 0);
+		(void)snprintf(url, sizeof(url), "tcp://127.0.0.1:%d", port);
+	} else {
+		ck_assert_int_eq(nng_listen(fake.socket, url, NULL, 0), 0);
+	}
+	atomic_store(&fake.running, true);
+	ck_assert_int_eq(pthread_create(&fake.thread, NULL, fake_run, NULL), 0);
+}
+
+static void
+fake_stop(void)
+{
+	if (!atomic_exchange(&fake.running, false))
+		return;
+	ck_assert_int_eq(pthread_join(fake.thread, NULL), 0);
+	ck_assert_int_eq(nng_close(fake.socket), 0);
+}
+
+static void
+fill(void *arg, struct ls_wire_report *r)
+{
+	(void)arg;
+	r->workers = workers;
+	r->worker_count = 2;
+	r->hot = &hot;
+	r->hot_count = 1;
+}
+
+/* Runs the loop until done() or for so long; true if it was done. */
+static bool (*done)(void);
+static uint64_t until_ns;
+static bool was_done;
+
+static void
+look(void *arg)
+{
+	(void)arg;
+	was_done = done != NULL && done();
+	if (was_done || ls_clock_mono_ns() >= until_ns)
+		ls_loop_stop(loop);
+}
+
+static bool
+run_until(bool (*cond)(void), uint64_t for_ns)
+{
+	done = cond;
+	until_ns = ls_clock_mono_ns() + for_ns;
+	ls_loop_timer_start(watch, 0, 5 * MS);
+	ck_assert_int_eq(ls_loop_run(loop), 0);
+	return was_done;
+}
+
+static void
+start_uplink(void)
+{
+	struct ls_uplink_options o = { .url = url, .host = "host-1", .beat_ns = 100 * MS,
+		.spool = spool, .fill = fill };
+
+	memcpy(o.kernel_boot_id, kernel, sizeof(kernel));
+	ck_assert_int_eq(ls_uplink_new(loop, &o, &uplink), 0);
+}
+
+static void
+push(size_t n)
+{
+	while (n-- > 0) {
+		struct ls_wire_item item = { .kind = LS_WIRE_GAP, .ring_id = { 1 }, .count = 1,
+			.first_index = ls_spool_next(spool), .reason = LS_GAP_INVALID };
+
+		ck_assert_int_eq(ls_spool_push(spool, &item), 0);
+	}
+}
+
+static void
+setup(void)
+{
+	memset(&fake, 0, sizeof(fake));
+	url[0] = '\0';
+	(void)snprintf(state, sizeof(state), "%s/state", ls_test_tmpdir());
+	ck_assert_int_eq(ls_spool_open(state, LS_SPOOL_DEFAULT_BYTES, kernel, &spool), 0);
+	workers[0] = (struct ls_wire_worker){ .ring_id = { 1 }, .info = { .job = "j" } };
+	workers[1] = (struct ls_wire_worker){ .ring_id = { 2 }, .info = { .job = "j" } };
+	loop = ls_loop_new();
+	watch = ls_loop_timer_new(loop, look, NULL);
+}
+
+static void
+teardown(void)
+{
+	ls_uplink_free(uplink);
+	uplink = NULL;
+	fake_stop();
+	ls_loop_timer_free(watch);
+	ls_loop_free(loop);
+	ls_spool_close(spool);
+}
+
+static const struct ls_uplink_stats *
+stats(void)
+{
+	return ls_uplink_get_stats(uplink);
+}
+
+static bool
+all_acked(void)
+{
+	return ls_spool_acked(spool) + 1 == ls_spool_next(spool);
+}
+
+static bool
+one_ack(void)
+{
+	return stats()->acks >= 1;
+}
+
+static bool
+three_acks(void)
+{
+	return stats()->acks >= 3;
+}
+
+static bool
+one_bad(void)
+{
+	return stats()->bad_acks >= 1;
+}
+
+static bool
+is_holding(void)
+{
+	return ls_uplink_get_state(uplink) == LS_UPLINK_STATE_HOLD;
+}
+
+static bool
+is_waiting(void)
+{
+	return ls_uplink_get_state(uplink) == LS_UPLINK_STATE_AWAIT &&
+		atomic_load(&fake.reports) >= 1;
+}
+
+static bool
+is_down(void)
+{
+	return ls_uplink_get_state(uplink) == LS_UPLINK_STATE_DOWN;
+}
+
+START_TEST(items_are_sent_until_acknowledged)
+{
+	fake_start((const enum deed[]){ ACK }, 1);
+	push(5);
+	start_uplink();
+	ck_assert(run_until(all_acked, 5000 * MS));
+	ck_assert_uint_eq(ls_spool_acked(spool), 5);
+	ck_assert_uint_eq(atomic_load(&fake.items_seen), 5);
+	ck_assert(!atomic_load(&fake.hole));
+	ck_assert(ls_uplink_is_settled(uplink));
+}
+END_TEST
+
+START_TEST(workers_are_sent_until_known_and_stamps_from_the_second_report_on)
+{
+	fake_start((const enum deed[]){ ACK }, 1);
+	start_uplink();
+	ck_assert(run_until(three_acks, 5000 * MS));
+	ck_assert_uint_eq(atomic_load(&fake.workers_seen), 2);
+	ck_assert_uint_ge(atomic_load(&fake.stamps_seen), 2);
+}
+END_TEST
+
+START_TEST(workers_are_sent_again_when_asked_for)
+{
+	fake_start((const enum deed[]){ ACK, NEED, ACK }, 3);
+	start_uplink();
+	ck_assert(run_until(three_acks, 5000 * MS));
+	ck_assert_uint_eq(atomic_load(&fake.workers_seen), 3);
+}
+END_TEST
+
+START_TEST(backlog_goes_without_waiting_for_the_beat)
+{
+	uint64_t t0 = ls_clock_mono_ns();
+
+	fake_start((const enum deed[]){ ACK }, 1);
+	push(20 * LS_ITEMS_PER_REPORT_MAX);
+	start_uplink();
+	ck_assert(run_until(all_acked, 10000 * MS));
+	ck_assert_uint_eq(atomic_load(&fake.reports), 20);
+	ck_assert_uint_lt(ls_clock_mono_ns() - t0, 20 * 100 * MS);
+}
+END_TEST
+
+START_TEST(collector_sets_the_beat_within_limits)
+{
+	fake_start((const enum deed[]){ SLOW_BEAT }, 1);
+	start_uplink();
+	ck_assert(run_until(one_ack, 5000 * MS));
+	ck_assert_uint_eq(ls_uplink_beat_ns(uplink), 400 * MS);
+	ls_uplink_set_beat(uplink, 1);
+	ck_assert_uint_eq(ls_uplink_beat_ns(uplink), LS_BEAT_MIN_NS);
+	ls_uplink_set_beat(uplink, UINT64_MAX);
+	ck_assert_uint_eq(ls_uplink_beat_ns(uplink), LS_BEAT_MAX_NS);
+}
+END_TEST
+
+START_TEST(retry_waits_and_keeps_the_items)
+{
+	fake_start((const enum deed[]){ RETRY, ACK }, 2);
+	push(3);
+	start_uplink();
+	ck_assert(run_until(is_holding, 5000 * MS));
+	ck_assert_uint_eq(stats()->retries, 1);
+	ck_assert_uint_eq(ls_spool_acked(spool), 0);
+	ck_assert(run_until(all_acked, 5000 * MS));
+}
+END_TEST
+
+START_TEST(reject_is_tried_again_slowly)
+{
+	fake_start((const enum deed[]){ REJECT }, 1);
+	push(3);
+	start_uplink();
+	ck_assert(run_until(is_holding, 5000 * MS));
+	ck_assert_uint_eq(stats()->rejects, 1);
+	(void)run_until(NULL, 400 * MS);
+	ck_assert_uint_eq(atomic_load(&fake.reports), 1);
+	ck_assert_uint_eq(ls_spool_acked(spool), 0);
+}
+END_TEST
+
+static void
+assert_survives(enum deed bad)
+{
+	const enum deed deeds[] = { bad, ACK };
+
+	fake_start(deeds, 2);
+	push(3);
+	start_uplink();
+	ck_assert(run_until(one_bad, 5000 * MS));
+	ck_assert_uint_eq(ls_spool_acked(spool), 0);
+	ck_assert(is_holding());
+	ck_assert(run_until(all_acked, 5000 * MS));
+	ck_assert_uint_eq(stats()->bad_acks, 1);
+}
+
+START_TEST(garbage_is_no_answer)
+{
+	assert_survives(GARBAGE);
+}
+END_TEST
+
+START_TEST(an_answer_to_another_agent_is_no_answer)
+{
+	assert_survives(WRONG_BOOT);
+}
+END_TEST
+
+START_TEST(what_was_never_sent_cannot_be_acknowledged)
+{
+	assert_survives(BEYOND);
+}
+END_TEST
+
+START_TEST(an_unknown_version_is_no_answer)
+{
+	assert_survives(VERSION_2);
+}
+END_TEST
+
+START_TEST(silent_collector_blocks_nothing)
+{
+	fake_start((const enum deed[]){ SILENT }, 1);
+	push(3);
+	start_uplink();
+	ck_assert(run_until(is_waiting, 5000 * MS));
+	ck_assert(!run_until(all_acked, 300 * MS)); /* the loop turns all the while */
+	ck_assert(!ls_uplink_is_settled(uplink));
+	ck_assert_uint_eq(stats()->reports, 1);
+}
+END_TEST
+
+START_TEST(collector_that_comes_back_gets_everything)
+{
+	fake_start((const enum deed[]){ SILENT }, 1);
+	push(3);
+	start_uplink();
+	ck_assert(run_until(is_waiting, 5000 * MS));
+	fake_stop();
+	ck_assert(run_until(is_down, 5000 * MS));
+	ck_assert(ls_uplink_is_settled(uplink));
+	push(2);
+	atomic_store(&fake.reports, 0);
+	fake_start((const enum deed[]){ ACK }, 1);
+	ck_assert(run_until(all_acked, 10000 * MS));
+	ck_assert_uint_eq(ls_spool_acked(spool), 5);
+	ck_assert_uint_ge(stats()->connects, 2);
+	ck_assert(!atomic_load(&fake.hole));
+}
+END_TEST
+
+START_TEST(dead_collector_costs_nothing)
+{
+	uint64_t cpu;
+
+	(void)snprintf(url, sizeof(url), "tcp://127.0.0.1:1");
+	push(3);
+	start_uplink();
+	cpu = ls_clock_cpu_ns();
+	(void)run_until(NULL, 300 * MS);
+	ck_assert(is_down());
+	ck_assert_uint_eq(stats()->reports, 0);
+	ck_assert_uint_lt(ls_clock_cpu_ns() - cpu, 200 * MS);
+}
+END_TEST
+
+START_TEST(senseless_addresses_are_refused)
+{
+	static const char *const urls[] = { "", "ipc:///x", "tcp://", "127.0.0.1:7117",
+		"http://127.0.0.1:1" };
+	struct ls_uplink_options o = { .host = "h", .beat_ns = 100 * MS, .spool = spool,
+		.fill = fill };
+	size_t i;
+
+	for (i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+		o.url = urls[i];
+		ck_assert_int_lt(ls_uplink_new(loop, &o, &uplink), 0);
+	}
+	ls_uplink_free(NULL);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+	Suite *s = suite_create("uplink");
+	TCase *t = tcase_create("uplink");
+
+	tcase_set_timeout(t, 30);
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, items_are_sent_until_acknowledged);
+	tcase_add_test(t, workers_are_sent_until_known_and_stamps_from_the_second_report_on);
+	tcase_add_test(t, workers_are_sent_again_when_asked_for);
+	tcase_add_test(t, backlog_goes_without_waiting_for_the_beat);
+	tcase_add_test(t, collector_sets_the_beat_within_limits);
+	tcase_add_test(t, retry_waits_and_keeps_the_items);
+	tcase_add_test(t, reject_is_tried_again_slowly);
+	tcase_add_test(t, garbage_is_no_answer);
+	tcase_add_test(t, an_answer_to_another_agent_is_no_answer);
+	tcase_add_test(t, what_was_never_sent_cannot_be_acknowledged);
+	tcase_add_test(t, an_unknown_version_is_no_answer);
+	tcase_add_test(t, silent_collector_blocks_nothing);
+	tcase_add_test(t, collector_that_comes_back_gets_everything);
+	tcase_add_test(t, dead_collector_costs_nothing);
+	tcase_add_test(t, senseless_addresses_are_refused);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int
+main(void)
+{
+	return ls_test_run(suite());
+}

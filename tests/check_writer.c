@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "storage/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "proto/base/queue.h"
+#include "storage/days.h"
+#include "storage/store.h"
+#include "tests/faultvfs.h"
+#include "tests/harness.h"
+#include "tests/rowmake.h"
+
+#define DAY_US (24ll * 3600 * 1000000)
+#define NOON (ls_days_begin_us(20261121) + DAY_US / 2)
+#define TODAY 20261121
+
+static char dir[PATH_MAX];
+
+static void
+setup(void)
+{
+	ls_log_set_level(LS_LOG_ERR);
+	(void)snprintf(dir, sizeof(dir), "%s/state", ls_test_tmpdir());
+	ls_faultvfs_install();
+	ls_faultvfs_heal();
+}
+
+static struct ls_store *
+store_open(int64_t wall_us)
+{
+	struct ls_store *s = NULL;
+
+	ck_assert_int_eq(ls_store_open(dir, wall_us, &s), 0);
+	return s;
+}
+
+/* Commits one message and frees it. */
+static int
+commit(struct ls_store *s, struct ls_write *m, int64_t wall_us)
+{
+	int rc = ls_store_commit(s, &m, 1, wall_us);
+
+	ck_assert_int_eq(m->rc, rc);
+	ls_test_write_free(m);
+	return rc;
+}
+
+/* --- store ------------------------------------------------------------------------------ */
+
+START_TEST(all_kinds_of_rows_are_stored)
+{
+	struct ls_store *s = store_open(NOON);
+
+	ck_assert_int_eq(commit(s, ls_test_worker(0, NOON), NOON), 0);
+	ck_assert_int_eq(commit(s, ls_test_report(0, 1, 0, 10, NOON), NOON), 0);
+	ck_assert_int_eq(commit(s, ls_test_report_rest(0, 3, NOON), NOON), 0);
+	ck_assert_int_eq(commit(s, ls_test_close(4, NOON), NOON), 0);
+	ck_assert_int_eq(commit(s, ls_test_finding("F-1", "open", NOON), NOON), 0);
+	ck_assert_int_eq(commit(s, ls_test_finding("F-1", "cleared", NOON), NOON), 0);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT sum(n) FROM step_block"), 10);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT n FROM gap"), 7);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT how FROM worker_end"), LS_END_CRASHED);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT length(data) FROM counters"), 20);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT length(missing) FROM step_close"), 8);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT seq FROM ledger"), 3);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT high FROM ring_high"), 107);
+	ck_assert_int_eq(ls_test_sql(dir, 0, "SELECT count(*) FROM worker"), 1);
+	ck_assert_int_eq(ls_test_sql(dir, 0, "SELECT count(*) FROM finding"), 1);
+	ck_assert_int_eq(ls_test_sql(dir, 0, "SELECT status = 'cleared' FROM finding"), 1);
+	ck_assert_int_eq(ls_test_sql(dir, 0, "SELECT count(*) FROM finding_event"), 2);
+	ls_store_close(s);
+}
+END_TEST
+
+START_TEST(the_day_turns_with_its_ledger)
+{
+	struct ls_store *s = store_open(NOON);
+	struct ls_store_stats st;
+
+	ck_assert_int_eq(commit(s, ls_test_report(0, 5, 0, 10, NOON), NOON), 0);
+	ck_assert_int_eq(commit(s, ls_test_report(1, 9, 0, 2, NOON), NOON), 0);
+	ck_assert_int_eq(commit(s, ls_test_report(0, 6, 10, 1, NOON + DAY_US), NOON + DAY_US), 0);
+	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT count(*) FROM step_block"), 1);
+	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT max(seq) FROM ledger"), 9);
+	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT min(seq) FROM ledger"), 6);
+	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT max(high) FROM ring_high"), 11);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT max(high) FROM ring_high"), 10);
+	/* A clock that goes back does not go back to the old file. */
+	ck_assert_int_eq(commit(s, ls_test_report(0, 7, 11, 1, NOON), NOON), 0);
+	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT count(*) FROM step_block"), 2);
+	ls_store_close(s);
+	s = store_open(NOON);
+	ck_assert_int_eq(commit(s, ls_test_report(0, 8, 12, 1, NOON), NOON), 0);
+	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT max(id) FROM step_block"), 3);
+	ls_store_stats(s, &st);
+	ck_assert_uint_eq(st.records, 1);
+	ls_store_close(s);
+}
+END_TEST
+
+START_TEST(the_ledger_forgets_who_is_long_silent)
+{
+	struct ls_store *s = store_open(NOON);
+	int64_t later = NOON + LS_LEDGER_KEEP_US + DAY_US;
+
+	ck_assert_int_eq(commit(s, ls_test_report(0, 5, 0, 10, NOON), NOON), 0);
+	ck_assert_int_eq(commit(s, ls_test_report(1, 1, 0, 1, later), later), 0);
+	ck_assert_int_eq(
+		ls_test_sql(dir, ls_days_of(later), "SELECT count(*) FROM ledger"), 1);
+	ls_store_close(s);
+}
+END_TEST
+
+START_TEST(one_collector_a_directory)
+{
+	struct ls_store *s = store_open(NOON), *t = NULL;
+
+	ck_assert_int_eq(ls_store_open(dir, NOON, &t), -LS_EBUSY);
+	ls_store_close(s);
+	t = store_open(NOON);
+	ls_store_close(t);
+}
+END_TEST
+
+static void
+scribble(int32_t day)
+{
+	char path[PATH_MAX];
+	char junk[4096];
+	int fd;
+
+	ck_assert_int_eq(ls_days_path(path, dir, day), 0);
+	memset(junk, 0x5a, sizeof(junk));
+	fd = open(path, O_WRONLY);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(pwrite(fd, junk, sizeof(junk), 0), sizeof(junk));
+	ck_assert_int_eq(close(fd), 0);
+}
+
+static void
+count_line(void *arg, const char *line)
+{
+	int *bad = arg;
+
+	*bad += strstr(line, ": ok") == NULL;
+}
+
+START_TEST(a_damaged_day_is_set_aside)
+{
+	struct ls_store *s = store_open(NOON);
+	struct ls_store_stats st;
+	int bad = 0;
+
+	ck_assert_int_eq(commit(s, ls_test_report(0, 5, 0, 10, NOON), NOON), 0);
+	ls_store_close(s);
+	ck_assert_int_eq(ls_store_check(dir, count_line, &bad), 0);
+	ck_assert_int_eq(bad, 0);
+	scribble(TODAY);
+	ck_assert_int_ne(ls_store_check(dir, count_line, &bad), 0);
+	ck_assert_int_eq(bad, 1);
+	s = store_open(NOON + 1000000);
+	ls_store_stats(s, &st);
+	ck_assert_uint_eq(st.set_aside, 1);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT count(*) FROM ledger"), 0);
+	ls_store_close(s);
+}
+END_TEST
+
+START_TEST(a_damaged_state_is_set_aside)
+{
+	struct ls_store *s = store_open(NOON);
+
+	ck_assert_int_eq(commit(s, ls_test_worker(0, NOON), NOON), 0);
+	ls_store_close(s);
+	scribble(0);
+	s = store_open(NOON);
+	ck_assert_int_eq(ls_test_sql(dir, 0, "SELECT count(*) FROM worker"), 0);
+	ls_store_close(s);
+}
+END_TEST
+
+START_TEST(a_day_whose_maker_died_is_made_again)
+{
+	struct ls_store *s = store_open(NOON);
+	char path[PATH_MAX];
+	int fd;
+
+	ck_assert_int_eq(commit(s, ls_test_report(0, 5, 0, 10, NOON), NOON), 0);
+	ls_store_close(s);
+	ck_assert_int_eq(ls_days_path(path, dir, 20261122), 0);
+	fd = open(path, O_CREAT | O_WRONLY, 0640);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(close(fd), 0);
+	s = store_open(NOON + DAY_US);
+	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT seq FROM ledger"), 5);
+	ls_store_close(s);
+}
+END_TEST
+
+START_TEST(retention_removes_files)
+{
+	struct ls_store *s = store_open(NOON);
+	struct ls_store_stats st;
+	struct ls_write *m;
+	int64_t t = NOON;
+	uint64_t i;
+
+	ck_assert_int_eq(commit(s, ls_test_finding("F-1", "open", NOON), NOON), 0);
+	for (i = 0; i < 4; i++, t += DAY_US)
+		ck_assert_int_eq(commit(s, ls_test_report(0, i + 1, i, 1, t), t), 0);
+	t -= DAY_US;
+	m = ls_write_new(LS_WRITE_RETAIN, t);
+	m->u.retain.keep_from = 20261123;
+	m->u.retain.history_us = t - DAY_US;
+	ck_assert_int_eq(commit(s, m, t), 0);
+	ls_store_stats(s, &st);
+	ck_assert_uint_eq(st.removed_days, 2);
+	ck_assert_uint_gt(st.bytes, 0);
+	ck_assert_uint_eq(ls_days_bytes(dir, TODAY), 0);
+	ck_assert_uint_gt(ls_days_bytes(dir, 20261123), 0);
+	ck_assert_int_eq(ls_test_sql(dir, 0, "SELECT count(*) FROM finding_event"), 0);
+	ck_assert_int_eq(ls_test_sql(dir, 0, "SELECT count(*) FROM finding"), 1);
+	ls_store_close(s);
+}
+END_TEST
+
+/*
+ * The n-th write or sync fails, for every n until a batch goes through: after each failure nothing of
+ * the batch is there, and after healing and another attempt all of it, once.
+ */
+START_TEST(a_batch_is_all_or_nothing_whatever_write_fails)
+{
+	static const int codes[] = { SQLITE_FULL, SQLITE_IOERR_WRITE };
+	bool through = false;
+	long n;
+
+	for (n = 1; !through; n++) {
+		struct ls_store *s;
+		struct ls_write *batch[3];
+		size_t i;
+		int rc;
+
+		ck_assert_int_lt(n, 200);
+		(void)snprintf(dir, sizeof(dir), "%s/state", ls_test_tmpdir());
+		s = store_open(NOON);
+		batch[0] = ls_test_report(0, 1, 0, 300, NOON);
+		batch[1] = ls_test_report(1, 1, 0, 300, NOON);
+		batch[2] = ls_test_close(1, NOON);
+		ls_faultvfs_fail(n, codes[n % 2]);
+		rc = ls_store_commit(s, batch, 3, NOON);
+		through = !ls_faultvfs_hit();
+		ls_faultvfs_heal();
+		if (rc != 0) {
+			ck_assert(rc == -ENOSPC || rc == -EIO);
+			ck_assert_int_eq(batch[0]->rc, rc);
+			ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT count(*) FROM ledger"), 0);
+			ck_assert_int_eq(
+				ls_test_sql(dir, TODAY, "SELECT count(*) FROM step_block"), 0);
+			ck_assert_int_eq(ls_store_commit(s, batch, 3, NOON), 0);
+		}
+		ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT sum(n) FROM step_block"), 600);
+		ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT count(*) FROM step_close"), 1);
+		for (i = 0; i < 3; i++)
+			ls_test_write_free(batch[i]);
+		ls_store_close(s);
+	}
+	ck_assert_int_gt(n, 2);
+}
+END_TEST
+
+/* --- writer ------------------------------------------------------------------------------- */
+
+static struct ls_writer *
+writer_open(void)
+{
+	const struct ls_writer_options options = { dir, 2000000 };
+	struct ls_writer *w = NULL;
+
+	ck_assert_int_eq(ls_writer_open(&options, &w), 0);
+	return w;
+}
+
+static void
+push(struct ls_writer *w, struct ls_write *m, uint64_t epoch)
+{
+	m->epoch = epoch;
+	ck_assert_int_eq(ls_writer_push(w, m), 0);
+}
+
+/* The next news, waited for. */
+static struct ls_write_done *
+hear(struct ls_writer *w)
+{
+	void *item = NULL;
+
+	ck_assert_uint_eq(ls_queue_take_wait(ls_writer_done(w), &item, 1, 10000000000ull), 1);
+	return item;
+}
+
+static void
+done_free(struct ls_write_done *d)
+{
+	while (d->reports != NULL) {
+		struct ls_write *m = d->reports;
+
+		d->reports = m->next;
+		ls_test_write_free(m);
+	}
+	ls_write_done_free(d);
+}
+
+START_TEST(reports_come_back_after_their_commit)
+{
+	struct ls_writer *w = writer_open();
+	struct ls_write_done *d;
+	int32_t day = ls_days_of(ls_clock_wall_ns() / 1000);
+
+	push(w, ls_test_worker(0, NOON), 0);
+	push(w, ls_test_report(0, 1, 0, 10, NOON), 0);
+	d = hear(w);
+	if (d->reports == NULL) { /* the worker may have gone alone */
+		done_free(d);
+		d = hear(w);
+	}
+	ck_assert_int_eq(d->rc, 0);
+	ck_assert_ptr_nonnull(d->reports);
+	ck_assert_int_eq(d->reports->rc, 0);
+	ck_assert_int_eq(ls_test_sql(dir, day, "SELECT seq FROM ledger"), 1);
+	done_free(d);
+	ls_writer_close(w);
+}
+END_TEST
+
+START_TEST(a_failure_refuses_all_that_is_under_way)
+{
+	struct ls_writer *w = writer_open();
+	int32_t day = ls_days_of(ls_clock_wall_ns() / 1000);
+	struct ls_write_done *d;
+
+	ls_faultvfs_fail(1, SQLITE_FULL);
+	push(w, ls_test_report(0, 1, 0, 10, NOON), 0);
+	push(w, ls_test_close(1, NOON), 0);
+	d = hear(w);
+	ck_assert_int_eq(d->rc, -ENOSPC);
+	ck_assert_uint_eq(d->epoch, 1);
+	ck_assert_ptr_nonnull(d->reports);
+	ck_assert_int_eq(d->reports->rc, -ENOSPC);
+	done_free(d);
+	ls_faultvfs_heal();
+	/* Sent before its sender knew: it would leave a hole. */
+	push(w, ls_test_report(0, 2, 10, 10, NOON), 0);
+	d = hear(w);
+	while (d->reports == NULL) {
+		done_free(d);
+		d = hear(w);
+	}
+	ck_assert_int_eq(d->reports->rc, -LS_ESTALE);
+	done_free(d);
+	push(w, ls_test_report(0, 1, 0, 10, NOON), 1);
+	d = hear(w);
+	ck_assert_int_eq(d->rc, 0);
+	ck_assert_int_eq(d->reports->rc, 0);
+	ck_assert_uint_eq(d->epoch, 1);
+	done_free(d);
+	ck_assert_int_eq(ls_test_sql(dir, day, "SELECT sum(n) FROM step_block"), 10);
+	/* The closing was kept and is there once. */
+	ck_assert_int_eq(ls_test_sql(dir, day, "SELECT count(*) FROM step_close"), 1);
+	ls_writer_close(w);
+}
+END_TEST
+
+START_TEST(stopping_commits_what_waits)
+{
+	const struct ls_writer_options options = { dir, 10000000000ull };
+	struct ls_writer *w = NULL;
+	struct ls_write_done *d;
+	struct ls_write *late = ls_test_close(1, NOON);
+	uint64_t i;
+
+	ck_assert_int_eq(ls_writer_open(&options, &w), 0);
+	for (i = 0; i < 1000; i++)
+		push(w, ls_test_report(0, i + 1, i, 1, NOON), 0);
+	ls_writer_stop(w);
+	ck_assert_int_eq(ls_writer_push(w, late), -LS_ECLOSED);
+	ls_test_write_free(late);
+	for (i = 0; i < 1000;) {
+		struct ls_write *m;
+
+		d = hear(w);
+		for (m = d->reports; m != NULL; m = m->next, i++)
+			ck_assert_int_eq(m->rc, 0);
+		done_free(d);
+	}
+	ls_writer_close(w);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+	Suite *s = suite_create("writer");
+	TCase *t = tcase_create("store"), *w = tcase_create("writer");
+
+	tcase_add_checked_fixture(t, setup, NULL);
+	tcase_add_test(t, all_kinds_of_rows_are_stored);
+	tcase_add_test(t, the_day_turns_with_its_ledger);
+	tcase_add_test(t, the_ledger_forgets_who_is_long_silent);
+	tcase_add_test(t, one_collector_a_directory);
+	tcase_add_test(t, a_damaged_day_is_set_aside);
+	tcase_add_test(t, a_damaged_state_is_set_aside);
+	tcase_add_test(t, a_day_whose_maker_died_is_made_again);
+	tcase_add_test(t, retention_removes_files);
+	tcase_add_test(t, a_batch_is_all_or_nothing_whatever_write_fails);
+	tcase_set_timeout(t, 30);
+	tcase_add_checked_fixture(w, setup, NULL);
+	tcase_add_test(w, reports_come_back_after_their_commit);
+	tcase_add_test(w, a_failure_refuses_all_that_is_under_way);
+	tcase_add_test(w, stopping_commits_what_waits);
+	tcase_set_timeout(w, 30);
+	suite_add_tcase(s, t);
+	suite_add_tcase(s, w);
+	return s;
+}
+
+int
+main(void)
+{
+	return ls_test_run(suite());
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fake_job - a synchronous job that never ran: every worker's own work, then a barrier that all leave
+ * when the last has arrived. Seeded: the same job each time.
+ *
+ * Owner:   test programs; one engine each.
+ * Units:   seconds; microseconds since the epoch for times.
+ * Errors:  none; an engine that refuses ends the program.
+ * Limits:  FAKE_WORKERS_MAX workers, FAKE_EVENTS_MAX events kept.
+ */
+#ifndef LS_TESTS_FAKE_JOB_H
+#define LS_TESTS_FAKE_JOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "collector/engine.h"
+
+#define FAKE_WORKERS_MAX 16384
+#define FAKE_EVENTS_MAX 64
+#define FAKE_START_US 1700000000000000ll
+
+struct fake_worker {
+	uint32_t handle;
+	double slow;      /* factor on its own work */
+	double once_s;    /* added to the next step's own work */
+	double input_s;   /* of the own work, spent waiting for input */
+	bool mute;        /* does not report */
+	struct ls_record record; /* of the newest step */
+};
+
+/* What the sink was told. */
+struct fake_event {
+	char id[24], event[16], scope[8], host[16];
+	uint64_t step;
+	int64_t t_us;
+};
+
+struct fake_job {
+	struct ls_engine *engine;
+	const char *name;
+	int32_t attempt, chips; /* chips of each worker */
+	size_t count;
+	struct fake_worker *workers;
+	uint64_t random;
+	double own_s, noise, collective_s; /* noise: ratio to own_s */
+	double comm_s;        /* added to every collective */
+	bool tails;           /* noise of Student's t with 4 degrees of freedom, of the same spread */
+	bool clockless;       /* no barrier times, only sync_wait */
+	bool checkpoint;      /* the next step checkpoints, on all workers, ten times as long */
+	bool shuffle;         /* records of a step arrive in any order */
+	uint64_t step;        /* the next */
+	int64_t now_us;       /* the next step's begin */
+	struct fake_event events[FAKE_EVENTS_MAX];
+	size_t event_count;
+	uint64_t closed, used_last, missing_last, expected_last;
+	int32_t missing_first;
+};
+
+/* A job of count workers on hosts h0, h1, ... with an engine of its own; 100 ms steps, 0.3 % noise. */
+struct fake_job *fake_job_new(size_t count);
+
+/* The same, no worker declared yet, on this engine (from then on the job's), or NULL: a new one. */
+struct fake_job *fake_job_on(struct ls_engine *engine, const char *name, size_t count);
+
+/* Declares all workers of the present attempt. */
+void fake_job_declare(struct fake_job *job);
+
+/* Frees the job and its engine. */
+void fake_job_free(struct fake_job *job);
+
+/* Makes the records of the next step, and moves on to its end. */
+void fake_job_make(struct fake_job *job);
+
+/* Gives the newest records to the engine at job->now_us, and lets time pass. */
+void fake_job_report(struct fake_job *job);
+
+/* Makes and reports so many steps. */
+void fake_job_run(struct fake_job *job, size_t steps);
+
+/* The newest step's record of a worker as a line of a replay file, with newline; returns its length. */
+size_t fake_job_line(const struct fake_job *job, size_t worker, char *text, size_t size);
+
+/* Findings of the engine as told last: all of them, canonical text; free it. */
+char *fake_job_findings(const struct fake_job *job);
+
+/* Finding i of the engine as told last: new reference; NULL if there is none. */
+json_t *fake_job_finding(const struct fake_job *job, size_t i);
+
+/* What finding i has cost so far, chip-hours. */
+double fake_job_cost(const struct fake_job *job, size_t i);
+
+/* Counters of the engine. */
+struct ls_engine_stats fake_job_stats(const struct fake_job *job);
+
+/* How often an event was told. */
+size_t fake_job_told(const struct fake_job *job, const char *event);
+
+/* A number of 0..1; and one of mean 0 and standard deviation 1. */
+double fake_job_random(struct fake_job *job);
+double fake_job_normal(struct fake_job *job);
+
+#endif

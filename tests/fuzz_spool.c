@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "agent/spool.h"
+#include "proto/base/log.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+fuzz_remove(const char *dir)
+{
+	static const char *const names[] = { "spool", "spool.damaged", "lock" };
+	char path[300];
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		(void)unlink(path); /* not all of them are there */
+	}
+	if (rmdir(dir) != 0)
+		abort();
+}
+
+/* A spool file of any bytes: it opens, takes an item and gives it back. */
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static uint8_t buf[LS_REPORT_ITEMS_BYTES];
+	const uint8_t kernel[16] = { 0xc0, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7, 0xc8, 0xc9,
+		0xca, 0xcb, 0xcc, 0xcd, 0xce, 0xcf };
+	struct ls_wire_item end = { .kind = LS_WIRE_END, .ring_id = { 1 } };
+	struct ls_wire_bytes items[LS_ITEMS_PER_REPORT_MAX];
+	struct ls_spool *s = NULL;
+	const char *tmp = getenv("TMPDIR");
+	char dir[256], path[300];
+	size_t count;
+	int fd;
+
+	ls_log_set_level(LS_LOG_ERR);
+	(void)snprintf(dir, sizeof(dir), "%s/lockstep-fuzz-XXXXXX", tmp ? tmp : "/tmp");
+	if (mkdtemp(dir) == NULL)
+		abort();
+	(void)snprintf(path, sizeof(path), "%s/spool", dir);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+		abort();
+	(void)close(fd);
+	if (ls_spool_open(dir, LS_SPOOL_MIN_BYTES, kernel, &s) != 0)
+		abort();
+	if (ls_spool_next(s) <= ls_spool_acked(s))
+		abort();
+	if (ls_spool_push(s, &end) == 0 && end.seq + 1 != ls_spool_next(s))
+		abort();
+	if (ls_spool_read(s, buf, sizeof(buf), items, LS_ITEMS_PER_REPORT_MAX, &count) != 0)
+		abort();
+	ls_spool_ack(s, ls_spool_next(s) - 1);
+	ls_spool_close(s);
+	fuzz_remove(dir);
+	return 0;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "tests/reports.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "proto/base/clock.h"
+#include "tests/harness.h"
+
+void
+ls_test_agent_init(struct ls_test_agent *a, int32_t rank, bool same_kernel)
+{
+	memset(a, 0, sizeof(*a));
+	(void)snprintf(a->report.host, sizeof(a->report.host), "h%d", (int)rank);
+	memset(a->report.boot, 0x40 + rank, sizeof(a->report.boot));
+	memset(a->ring_id, 0x80 + rank, sizeof(a->ring_id));
+	if (same_kernel)
+		ck_assert_int_eq(ls_clock_boot_id("/proc", a->report.kernel_boot_id), 0);
+	else
+		memset(a->report.kernel_boot_id, 0x11 + rank, sizeof(a->report.kernel_boot_id));
+	memcpy(a->worker.ring_id, a->ring_id, sizeof(a->ring_id));
+	(void)snprintf(a->worker.info.job, sizeof(a->worker.info.job), "train");
+	memcpy(a->worker.info.host, a->report.host, sizeof(a->report.host));
+	a->worker.info.rank = rank;
+	a->worker.info.chips = 4;
+	a->report.items = a->items;
+	a->report.hot = &a->hot;
+	a->report.workers = &a->worker;
+	a->report.t_send_mono_ns = 1000000000;
+	(void)snprintf(a->report.agent_version, sizeof(a->report.agent_version), "test");
+}
+
+void
+ls_test_agent_clear(struct ls_test_agent *a)
+{
+	size_t i;
+	void *data;
+
+	for (i = 0; i < a->report.item_count; i++) {
+		memcpy(&data, &a->items[i].data, sizeof(data));
+		free(data);
+	}
+	a->report.item_count = 0;
+	a->report.hot_count = 0;
+}
+
+struct ls_record
+ls_test_record(uint64_t index)
+{
+	struct ls_record r = { 0 };
+
+	r.step = index;
+	r.t_begin_ns = (int64_t)(1000000000 + index * LS_TEST_STEP_NS);
+	r.duration_ns = LS_TEST_STEP_NS - 1000000;
+	r.phase_ns[LS_PHASE_COMPUTE] = 60000000;
+	r.phase_ns[LS_PHASE_SYNC_WAIT] = 30000000;
+	r.phase_mask = 1u << LS_PHASE_COMPUTE | 1u << LS_PHASE_SYNC_WAIT;
+	r.barrier_count = 1;
+	r.barrier[0].kind = LS_BARRIER_ICI;
+	r.barrier[0].enter_ns = r.t_begin_ns + 60000000;
+	r.barrier[0].exit_ns = r.t_begin_ns + 90000000;
+	r.work_mask = 1u << LS_WORK_TOKENS;
+	r.work[LS_WORK_TOKENS] = 4096;
+	r.peer_count = 1;
+	r.peer[0].rank = 0;
+	r.peer[0].recv_wait_ns = 1000000;
+	r.peer[0].send_wait_ns = UINT64_MAX;
+	return r;
+}
+
+static void
+reports_add(struct ls_test_agent *a, const struct ls_wire_item *item)
+{
+	uint8_t *buf = NULL;
+	size_t len = 0;
+
+	ck_assert_uint_lt(a->report.item_count, LS_TEST_ITEMS_MAX);
+	ck_assert_int_eq(ls_wire_item_pack(item, &buf, &len), 0);
+	a->items[a->report.item_count].data = buf;
+	a->items[a->report.item_count++].len = len;
+}
+
+static struct ls_wire_item
+reports_item(const struct ls_test_agent *a, uint64_t seq, enum ls_wire_item_kind kind)
+{
+	struct ls_wire_item item = { .seq = seq, .kind = kind };
+
+	memcpy(item.ring_id, a->ring_id, sizeof(item.ring_id));
+	return item;
+}
+
+void
+ls_test_agent_steps(struct ls_test_agent *a, uint64_t seq, uint64_t first_index, uint64_t count)
+{
+	struct ls_wire_item item = reports_item(a, seq, LS_WIRE_STEPS);
+	uint64_t i;
+
+	item.first_index = first_index;
+	item.count = count;
+	item.records = calloc(count, sizeof(*item.records));
+	ck_assert_ptr_nonnull(item.records);
+	for (i = 0; i < count; i++)
+		item.records[i] = ls_test_record(first_index + i);
+	reports_add(a, &item);
+	free(item.records);
+}
+
+void
+ls_test_agent_gap(struct ls_test_agent *a, uint64_t seq, uint64_t first_index, uint64_t count)
+{
+	struct ls_wire_item item = reports_item(a, seq, LS_WIRE_GAP);
+
+	item.first_index = first_index;
+	item.count = count;
+	item.reason = LS_GAP_OVERRUN;
+	reports_add(a, &item);
+}
+
+void
+ls_test_agent_end(struct ls_test_agent *a, uint64_t seq, enum ls_wire_end_how how)
+{
+	struct ls_wire_item item = reports_item(a, seq, LS_WIRE_END);
+
+	item.how = how;
+	item.t_mono_ns = 1000;
+	reports_add(a, &item);
+}
+
+void
+ls_test_agent_hot(struct ls_test_agent *a, uint64_t t_mono_ns, double value)
+{
+	a->hot.of_ring = false;
+	a->hot.t_mono_ns = t_mono_ns;
+	a->hot.count = 1;
+	a->hot.metric[0] = LS_METRIC_HOST_CPU_BUSY;
+	a->hot.value[0] = value;
+	a->report.hot_count = 1;
+}
+
+uint8_t *
+ls_test_agent_pack(struct ls_test_agent *a, bool with_worker, size_t *ret_len)
+{
+	uint8_t *buf = NULL;
+
+	a->report.worker_count = with_worker ? 1 : 0;
+	ck_assert_int_eq(ls_wire_report_pack(&a->report, &buf, ret_len), 0);
+	return buf;
+}

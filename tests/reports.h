@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reports - what an agent sends, made by tests: items, workers, whole reports as bytes.
+ *
+ * Owner:   test programs. Bytes given out are malloc'ed.
+ * Units:   ns.
+ * Errors:  a failure fails the test.
+ * Limits:  LS_TEST_ITEMS_MAX items a report.
+ */
+#ifndef LS_TESTS_REPORTS_H
+#define LS_TESTS_REPORTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "proto/wire.h"
+
+#define LS_TEST_ITEMS_MAX 64
+#define LS_TEST_STEP_NS 100000000ull /* a step lasts so long, one follows the other */
+
+/* An agent of one ring: rank `rank` of job "train" on host h<rank>. */
+struct ls_test_agent {
+	struct ls_wire_report report;
+	struct ls_wire_worker worker;
+	struct ls_wire_hot hot;
+	uint8_t ring_id[LS_RING_ID_BYTES];
+	struct ls_wire_bytes items[LS_TEST_ITEMS_MAX];
+};
+
+/* A fresh agent; same_kernel: of this machine's boot. Ring and boot are made of the rank. */
+void ls_test_agent_init(struct ls_test_agent *a, int32_t rank, bool same_kernel);
+
+/* Forgets the items and values of the report. */
+void ls_test_agent_clear(struct ls_test_agent *a);
+
+/* Adds item `seq`: records first_index.. of the ring, each a step of that number. */
+void ls_test_agent_steps(struct ls_test_agent *a, uint64_t seq, uint64_t first_index, uint64_t count);
+void ls_test_agent_gap(struct ls_test_agent *a, uint64_t seq, uint64_t first_index, uint64_t count);
+void ls_test_agent_end(struct ls_test_agent *a, uint64_t seq, enum ls_wire_end_how how);
+
+/* Adds one counter of the host, read at t_mono_ns. */
+void ls_test_agent_hot(struct ls_test_agent *a, uint64_t t_mono_ns, double value);
+
+/* The report as bytes; with_worker: declares the worker. */
+uint8_t *ls_test_agent_pack(struct ls_test_agent *a, bool with_worker, size_t *ret_len);
+
+/* Record `index` of an agent's ring, as ls_test_agent_steps makes it. */
+struct ls_record ls_test_record(uint64_t index);
+
+#endif

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Facts about a run, for the system tests. All input on standard input.
+
+facts.py spread            hosts -o json: spread of step times over ranks beside that of waits;
+                           exit 0 if the waits betray more than the step times
+facts.py count             export lines: number of step records
+facts.py once RANKS STEPS  export lines: exit 0 if each (rank, step) is there exactly once
+facts.py own RANKS STEPS   as once, of the records that come from the rank's own host, h<rank>
+facts.py gaps RANK         export lines: records of this rank that are told to be lost
+facts.py lost RANKS STEPS  export lines: each (rank, step) at most once, and what is not there is told
+                           to be lost, rank by rank
+facts.py pace STEP         export lines: step time of the 100 steps from STEP on beside the 100 before them and
+                           the 100 that begin 300 steps later; the fastest tenth, for other load comes and
+                           goes; exit 0 if they are not slower by half than the slower of the two
+facts.py same REPLAY       findings -o json against the findings of a replay: id, subject, onset step
+"""
+import collections
+import json
+import statistics
+import sys
+
+
+def lines():
+    for line in sys.stdin:
+        if line.strip():
+            yield json.loads(line)
+
+
+def steps():
+    return [r for r in lines() if "type" not in r or r["type"] == "step"]
+
+
+def spread():
+    hosts = json.load(sys.stdin)["items"]
+
+    def over(key):
+        values = [h[key] for h in hosts if h[key] is not None]
+        return max(values) / min(values)
+
+    def ms(value):
+        return "?" if value is None else "%.2f" % (1e3 * value)
+    total, wait = over("step_time_s"), over("wait_s")
+    print("spread over ranks: step times max/min %.3f, waits max/min %.2f" % (total, wait))
+    for h in hosts:
+        print("  %-6s rank %s  step %s ms  wait %s ms" %
+              (h["host"], h["rank"], ms(h["step_time_s"]), ms(h["wait_s"])))
+    return 0 if total < wait else 1
+
+
+def once(ranks, count, only_own=False):
+    seen = collections.Counter((r["rank"], r["step"]) for r in steps()
+                               if not only_own or r["host"] == "h%d" % r["rank"])
+    wanted = {(r, s) for r in range(ranks) for s in range(count)}
+    missing = sorted(wanted - set(seen))
+    strange = sorted(set(seen) - wanted)
+    twice = sorted(k for k, n in seen.items() if n > 1)
+    print("%d records: %d missing, %d twice, %d never made" %
+          (sum(seen.values()), len(missing), len(twice), len(strange)))
+    for name, found in (("missing", missing), ("twice", twice), ("never made", strange)):
+        if found:
+            print("  %s: (rank, step) %s%s" % (name, found[:5], " ..." if len(found) > 5 else ""))
+    return 1 if missing or twice or strange else 0
+
+
+def gaps_by_rank(records):
+    gaps = collections.Counter()
+    for r in records:
+        if r.get("type") == "gap":
+            gaps[r["rank"]] += r["count"]
+    return gaps
+
+
+def lost(ranks, count):
+    records = list(lines())
+    seen = collections.Counter((r["rank"], r["step"]) for r in records
+                               if "type" not in r or r["type"] == "step")
+    gaps = gaps_by_rank(records)
+    wrong = sum(n > 1 for n in seen.values())
+    for rank in range(ranks):
+        here = sum(1 for r, _ in seen if r == rank)
+        print("rank %d: %d stored, %d told lost" % (rank, here, gaps[rank]))
+        wrong += here + gaps[rank] != count
+    return wrong != 0
+
+
+def pace(first):
+    records = [(r["step"], r["duration"]) for r in steps()]
+
+    def fast(start):
+        times = [d for step, d in records if start <= step < start + 100]
+        return statistics.quantiles(times, n=10)[0] * 1e3
+    before, during, after = (fast(first + offset) for offset in (-100, 0, 300))
+    print("step time of the fastest tenth, ms: before %.2f, during %.2f, after %.2f" %
+          (before, during, after))
+    return 0 if during < 1.5 * max(before, after) else 1
+
+
+def same(path):
+    def keys(findings):
+        return sorted((f["id"], f["kind"], json.dumps(f["subject"], sort_keys=True),
+                       f["onset"]["step"]) for f in findings
+                      if not f["kind"].startswith("self"))
+    live = keys(json.load(sys.stdin)["items"])
+    with open(path, encoding="utf-8") as f:
+        replayed = keys(json.load(f)["findings"])
+    if not live:
+        print("nothing was found live: nothing to compare")
+    for name, found in (("live", live), ("replay", replayed)):
+        for k in found:
+            print("%-6s %s %s %s onset step %s" % ((name,) + k))
+    return 0 if live and live == replayed else 1
+
+
+def main():
+    verb, numbers = sys.argv[1], sys.argv[2:]
+    if verb == "spread":
+        return spread()
+    if verb == "count":
+        print(len(steps()))
+        return 0
+    if verb == "same":
+        return same(numbers[0])
+    numbers = [int(n) for n in numbers]
+    if verb == "gaps":
+        print(gaps_by_rank(lines())[numbers[0]])
+        return 0
+    if verb == "own":
+        return once(*numbers, only_own=True)
+    return {"once": once, "lost": lost, "pace": pace}[verb](*numbers)
+
+
+sys.exit(main())

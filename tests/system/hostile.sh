@@ -1,0 +1,79 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# hostile.sh: garbage at every door while a job runs. Nothing crashes, nothing grows without bound,
+# drops are counted, nobody is blamed, and every record of the job arrives.
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+steps=1200
+
+# metric_sum NAME...: sum of these families on the collector's /metrics, over all labels.
+metric_sum() {
+	python3 -c '
+import sys, urllib.request
+text = urllib.request.urlopen(sys.argv[1] + "/metrics", timeout=5).read().decode()
+print(int(sum(float(l.rsplit(" ", 1)[1]) for l in text.splitlines()
+    if not l.startswith("#") and l.split("{")[0].split(" ")[0] in sys.argv[2:])))' \
+		"http://127.0.0.1:$http_port" "$@"
+}
+
+rss_mib() { awk '/^VmRSS/ { print int($2 / 1024) }' "/proc/$1/status"; }
+
+fresh 4
+echo precious >"$work/steps/precious"
+workload_start --ranks 4 --steps "$steps" --slow none
+check "the job runs" step_wait 100
+
+# The step directory of h0.
+real=$(find "$work/steps/h1" -type f | head -n 1)
+check "garbage in a steps directory" "$top/tests/system/hostile.py" rings "$work/steps/h0" "$real"
+# The ports.
+check "garbage on the ingest port" "$top/tests/system/hostile.py" port "$ingest_port"
+check "garbage on the HTTP port" "$top/tests/system/hostile.py" http "$http_port"
+sleep 2
+alive "$collector_pid"
+result $? "the collector lives"
+alive "${agent_pids[0]}" && alive "${agent_pids[1]}"
+result $? "the agents live"
+[ "$(cat "$work/steps/precious")" = precious ]
+result $? "a symbolic link in the steps directory does no harm"
+[ "$(metric_sum lockstep_collector_drops_total)" -gt 0 ]
+result $? "refused reports are counted"
+note "collector $(rss_mib "$collector_pid") MiB, agent $(rss_mib "${agent_pids[0]}") MiB resident"
+[ "$(rss_mib "$collector_pid")" -lt 256 ] && [ "$(rss_mib "${agent_pids[0]}")" -lt 32 ]
+result $? "nobody has grown"
+workload_wait
+result "$ret_status" "the job ends well"
+records_wait $((4 * steps))
+check "every record of the job arrives once" facts own 4 "$steps" <"$work/export.jsonl"
+check "no host is blamed" blames_no_host
+
+# Configuration.
+printf 'collectr = tcp://127.0.0.1:1\n' >"$work/bad.conf"
+head -c 3000 /dev/urandom >"$work/random.conf"
+for program in lockstep-agent lockstep-collector; do
+	for conf in bad.conf random.conf nowhere.conf; do
+		"$build/$program" --config "$work/$conf" --check-config >"$work/out" 2>&1
+		[ $? -eq 2 ] && [ -s "$work/out" ]
+		result $? "$program refuses $conf with status 2 and a message"
+	done
+	"$build/$program" --no-such-option >"$work/out" 2>&1
+	[ $? -eq 2 ] && grep -q no-such-option "$work/out"
+	result $? "$program refuses an unknown option by name"
+done
+
+# Replay files.
+head -c 100000 /dev/urandom >"$work/random.jsonl"
+: >"$work/empty.jsonl"
+printf '\037\213\010garbage' >"$work/bad.gz"
+for file in random.jsonl bad.gz nowhere.jsonl; do
+	lockstep replay "$work/$file" -o json >"$work/out" 2>"$work/err"
+	[ $? -eq 1 ] && [ -s "$work/err" ]
+	result $? "replay refuses $file with status 1 and a message"
+done
+head -c 20 /dev/urandom >"$work/mixed.jsonl"
+{ printf '\n{"job":"x","step":-1}\n'; head -n 40 "$work/export.jsonl"; } >>"$work/mixed.jsonl"
+lockstep replay "$work/mixed.jsonl" -o json >"$work/out" 2>"$work/err"
+status=$?
+[ "$status" -eq 0 ] && grep -q 'line 1' "$work/err" && grep -q '"digest"' "$work/out"
+result $? "bad lines among good ones are reported with their number"
+tap_end

@@ -1,0 +1,62 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# kill_agent.sh: kill -9 of agents. The job does not notice; what a ring still holds is not lost, not even
+# when the agent's state is; what a ring has overrun is a gap, and never a fast or a slow host.
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+steps=1500
+
+# A short absence, and one that takes the spool with it.
+fresh 4
+workload_start --ranks 4 --steps "$steps" --slow none
+check "the job runs" step_wait 400
+program_end "${agent_pids[1]}" KILL
+program_end "${agent_pids[2]}" KILL
+rm -rf "$work/state/h2"
+from=$(job_field step) # within 100 steps of it the agents are dead
+sleep 4
+agent_start 1
+agent_start 2
+workload_wait
+result "$ret_status" "the job ends well"
+records_wait $((4 * steps))
+check "each record is stored exactly once" facts once 4 "$steps" <"$work/export.jsonl"
+check "the job keeps its pace while agents are dead" \
+	facts pace "$from" <"$work/export.jsonl"
+check "no host is blamed" blames_no_host
+
+# A long absence: one of two workers makes more steps than its ring holds, unseen.
+fresh 2
+job=burst
+burst() { # RANK STEPS
+	LOCKSTEP_JOB=burst LOCKSTEP_RANK=$1 LOCKSTEP_WORLD=2 LOCKSTEP_STEPS_DIR=$work/steps/h$1 \
+		PYTHONPATH=$top/agent/client/python python3 -c '
+import lockstep, sys, time
+for n in range(int(sys.argv[1])):
+    with lockstep.step(n):
+        time.sleep(0.001)
+        with lockstep.sync_wait():
+            time.sleep(0.0002)
+    if n == 500:
+        time.sleep(3)      # both agents have read the first steps when one is killed
+' "$2"
+}
+burst 0 8000 &
+first=$!
+burst 1 8000 &
+second=$!
+check "both workers are seen" step_wait 400
+program_end "${agent_pids[1]}" KILL
+wait "$first"
+status=$?
+wait "$second"
+result $((status + $?)) "the workers end well without an agent"
+agent_start 1
+records_wait 12500
+check "each record is stored or told lost, none twice" facts lost 2 8000 <"$work/export.jsonl"
+[ "$(facts gaps 0 <"$work/export.jsonl")" -eq 0 ] && [ "$(facts gaps 1 <"$work/export.jsonl")" -gt 0 ]
+result $? "the gap is that of the host whose agent was dead"
+[ "$(job_field data_quality gaps)" -gt 0 ]
+result $? "the job tells of the gap"
+check "a gap blames no host" blames_no_host
+tap_end

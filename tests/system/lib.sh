@@ -1,0 +1,145 @@
+# shellcheck shell=bash disable=SC2034,SC2119,SC2154
+# lib.sh - what the system tests share: TAP, and a fresh deployment of the built programs.
+#
+# Sourced by bash. A test ends with `tap_end`. Real programs, real processes, real time: these tests
+# are run by tests/run, not by make check. On failure the logs are kept in build/test-logs/failed/.
+
+# shellcheck source-path=SCRIPTDIR source=../../deploy/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../deploy/lib.sh"
+test_name=$(basename "$0" .sh)
+tap_count=0
+tap_failed=0
+
+note() { printf '# %s\n' "$*"; }
+
+# result STATUS NAME: one TAP line; status 0 = ok.
+result() {
+	tap_count=$((tap_count + 1))
+	if [ "$1" -eq 0 ]; then
+		printf 'ok %d - %s\n' "$tap_count" "$2"
+	else
+		printf 'not ok %d - %s\n' "$tap_count" "$2"
+		tap_failed=1
+	fi
+}
+
+# check NAME COMMAND...: ok if the command succeeds; what it prints becomes notes.
+check() {
+	local name=$1 out status
+	shift
+	out=$("$@" 2>&1)
+	status=$?
+	[ -z "$out" ] || printf '%s\n' "$out" | sed 's/^/# /'
+	result "$status" "$name"
+}
+
+skip_all() { printf '1..0 # SKIP %s\n' "$*"; exit 0; }
+
+# tap_end: the last line of a test.
+tap_end() {
+	stop_all
+	[ "${#unclean[@]}" -eq 0 ] || printf '# %s\n' "${unclean[@]}"
+	result "${#unclean[@]}" "every program ends well when told to"
+	printf '1..%d\n' "$tap_count"
+	exit "$tap_failed"
+}
+
+# blames_no_host: of findings of warning or above; prints the first that does.
+blames_no_host() {
+	lockstep findings --status all -o json | "$top/deploy/judge.py" --hosts >"$work/verdict"
+	[ $? -eq 3 ] || { cat "$work/verdict"; return 1; }
+}
+
+system_end() {
+	local status=$?
+	if [ "$status" -ne 0 ] && [ -n "${work:-}" ]; then
+		stop_all
+		rm -rf "$build/test-logs/failed/$test_name"
+		mkdir -p "$build/test-logs/failed" && cp -r "$work" "$build/test-logs/failed/$test_name" &&
+			note "logs: $build/test-logs/failed/$test_name"
+	fi
+	(exit "$status")
+	work_end
+}
+trap system_end EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+for _p in lockstep lockstep-agent lockstep-collector lockstep-workload; do
+	[ -x "$build/$_p" ] || die "$build/$_p is not there: build first (tests/run does)"
+done
+unset _p
+
+facts() { "$top/tests/system/facts.py" "$@"; }
+
+# fresh RANKS: a new collector and agents on new ports, nothing left of an earlier run.
+fresh() {
+	stop_all
+	[ -z "${work:-}" ] || rm -rf "${work:?}"/*
+	ingest_port=0
+	http_port=0
+	collector_start
+	agents_start "$1"
+}
+
+# program_end PID SIGNAL: this end is wanted; sets ret_status to its exit status.
+program_end() {
+	local i
+	kill -s "$2" "$1"
+	wait "$1" 2>/dev/null
+	ret_status=$?
+	for i in "${!pids[@]}"; do
+		[ "${pids[i]}" != "$1" ] || unset "pids[i]" "programs[i]"
+	done
+	pids=("${pids[@]}")
+	programs=("${programs[@]}")
+}
+
+# workload_wait: until the job has ended; sets ret_status to its exit status.
+workload_wait() {
+	wait "$workload_pid"
+	ret_status=$?
+	[ "$ret_status" -eq 0 ] || tail -n 3 "$work/workload.log" | sed 's/^/# workload: /'
+}
+
+# step_wait STEP [SECONDS]: until the collector has closed this step; fails after so long.
+step_wait() {
+	local deadline=$((SECONDS + ${2:-60})) step
+	while [ "$SECONDS" -lt "$deadline" ]; do
+		step=$(job_field step)
+		[ "$step" = '?' ] || [ "$step" -lt "$1" ] || return 0
+		sleep 0.2
+	done
+	note "step $1 was not reached: at ${step:-?}"
+	return 1
+}
+
+# finding_wait JUDGE_ARGUMENT...: until a finding of warning or above, or 4 s after the job's end;
+# sets verdict and ret_status as deploy/judge.py gives them.
+finding_wait() {
+	local ended=
+	while
+		verdict=$(lockstep findings --status all -o json | "$top/deploy/judge.py" "$@")
+		ret_status=$?
+		[ "$ret_status" -eq 3 ]
+	do
+		if ! alive "$workload_pid"; then
+			[ -n "$ended" ] || ended=$SECONDS
+			[ "$SECONDS" -le $((ended + 4)) ] || return
+		fi
+		sleep 0.5
+	done
+}
+
+# records_wait RECORDS [SECONDS]: until an export holds so many step records; it is left in
+# $work/export.jsonl either way.
+records_wait() {
+	local deadline=$((SECONDS + ${2:-20})) n=0
+	while
+		lockstep export --job "$job" >"$work/export.jsonl" 2>"$work/export.log"
+		n=$(facts count <"$work/export.jsonl")
+		[ "$n" -lt "$1" ] && [ "$SECONDS" -lt "$deadline" ]
+	do
+		sleep 0.5
+	done
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cli - what the commands of `lockstep` share: options, terminal, exit codes.
+ *
+ * Data goes to stdout, words to stderr. Every string from outside is escaped before a
+ * terminal sees it; commands to run are printed, never run.
+ *
+ * Owner:   the only thread.
+ * Units:   as in web/README.md.
+ * Errors:  exit codes below.
+ * Limits:  LS_CLI_BODY_MAX_BYTES an answer; LS_TERM_TEXT_MAX_BYTES a string shown.
+ */
+#ifndef LS_WEB_CLI_CLI_H
+#define LS_WEB_CLI_CLI_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include "proto/base/conf.h"
+
+enum ls_exit {
+	LS_EXIT_OK = 0,
+	LS_EXIT_FOUND = 1, /* with --exit-code; replay: the file cannot be used */
+	LS_EXIT_USAGE = 2,
+	LS_EXIT_UNREACHABLE = 3,
+	LS_EXIT_DENIED = 4,
+	LS_EXIT_UNKNOWN = 5, /* no such job or finding */
+	LS_EXIT_NO_DATA = 6  /* not enough data, or --wait was in vain */
+};
+
+struct ls_cli_options {
+	char server[LS_CONF_VALUE_MAX_BYTES], output[LS_CONF_VALUE_MAX_BYTES];
+	char color[LS_CONF_VALUE_MAX_BYTES], job[LS_CONF_VALUE_MAX_BYTES];
+	char host[LS_CONF_VALUE_MAX_BYTES], severity[LS_CONF_VALUE_MAX_BYTES];
+	char status[LS_CONF_VALUE_MAX_BYTES], kind[LS_CONF_VALUE_MAX_BYTES];
+	char steps[LS_CONF_VALUE_MAX_BYTES], file[LS_CONF_VALUE_MAX_BYTES];
+	char fail_on[LS_CONF_VALUE_MAX_BYTES];
+	int64_t limit;
+	uint64_t wait_ns, timeout_ns;
+	bool watch, exit_code;
+};
+
+struct ls_fetch;
+struct ls_term;
+
+struct ls_cli {
+	struct ls_cli_options options;
+	struct ls_fetch *fetch; /* NULL for commands that need no collector */
+	struct ls_term *term;
+	bool json;
+};
+
+/*
+ * One function a command; the arguments follow the command's name. Returns the exit
+ * code.
+ */
+#define LS_COMMAND(name, arguments, least, most, help)                                 \
+	int ls_cmd_##name(struct ls_cli *cli, int argc, char **argv);
+#include "web/cli/commands.def"
+#undef LS_COMMAND
+
+/* --- asking, with the error told on stderr ---------------------------------------- */
+
+/*
+ * GETs a path. With -o json and `show` the body is printed as it came and *ret_body is
+ * NULL. Else *ret_body is a new reference. Returns 0 or the exit code, having said why.
+ */
+int ls_cli_get(struct ls_cli *cli, const char *path, bool show,
+	json_t **ret_body) LS_MUSTCHECK;
+
+struct ls_fetched;
+/* Says what the collector refused; returns the exit code for it. */
+int ls_cli_refused(struct ls_cli *cli, const struct ls_fetched *got);
+
+/* Writes "name=value" after ? or &, encoded, unless value is empty. -LS_ELIMIT. */
+int ls_cli_query(
+	char *path, size_t size, const char *name, const char *value) LS_MUSTCHECK;
+
+/*
+ * The job meant: --job, or the only one there is. Else says which there are; returns an
+ * exit code.
+ */
+int ls_cli_job(struct ls_cli *cli, size_t size, char *ret_job) LS_MUSTCHECK;
+
+/*
+ * Appends text to a path as one encoded segment. Returns an exit code, having said why.
+ */
+int ls_cli_segment(char *path, size_t size, const char *text) LS_MUSTCHECK;
+
+/* "/api/v1/jobs/JOB" and rest. Returns an exit code, having said why. */
+int ls_cli_job_path(
+	const char *job, const char *rest, size_t size, char *ret_path) LS_MUSTCHECK;
+
+/* 0 for info, 1 warning, 2 critical, -1 for what is none. */
+int ls_cli_severity(const char *word);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lockstep replay and lockstep export. */
+#include "config.h"
+#include "web/cli/cli.h"
+#include "collector/replay.h"
+#include "proto/base/json.h"
+#include "web/cli/fetch.h"
+#include "web/cli/show.h"
+#include "web/cli/term.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void
+files_complain(void *arg, const char *text)
+{
+	(void)fprintf(stderr, "lockstep: %s\n", ls_term_safe(arg, text, ""));
+}
+
+static void
+files_show_replay(struct ls_term *t, const json_t *result)
+{
+	const json_t *findings = json_object_get(result, "findings");
+
+	for (size_t i = 0; i < json_array_size(findings); i++)
+		ls_show_finding(t, json_array_get(findings, i));
+	if (json_array_size(findings) == 0)
+		(void)printf("  no finding\n");
+	(void)printf("%s\n", ls_term_text(t, result, "digest", "no digest"));
+}
+
+int
+ls_cmd_replay(struct ls_cli *cli, int argc, char **argv)
+{
+	struct ls_replay_stats stats = {0};
+	json_t *result = NULL;
+	char *text = NULL;
+	int rc = ls_replay_file(argv[0], files_complain, cli->term, &stats, &result);
+
+	(void)argc;
+	if (rc != 0) {
+		(void)fprintf(stderr, "lockstep: %s: %s\n",
+			ls_term_safe(cli->term, argv[0], ""),
+			rc == -LS_EPARSE ? "no line of it is good" : ls_err_text(rc));
+		return LS_EXIT_FOUND;
+	}
+	(void)fprintf(stderr,
+		"lockstep: %" PRIu64 " records and %" PRIu64 " counters in %" PRIu64
+		" lines, %" PRIu64 " of them bad\n",
+		stats.records, stats.counters, stats.lines, stats.bad_lines);
+	if (!cli->json) {
+		files_show_replay(cli->term, result);
+	} else {
+		text = ls_json_canonical(result);
+		rc = text ? 0 : -ENOMEM;
+		if (text)
+			(void)printf("%s\n", text);
+	}
+	free(text);
+	json_decref(result);
+	return rc == 0 ? LS_EXIT_OK : LS_EXIT_FOUND;
+}
+
+static int
+files_export(struct ls_cli *cli, const char *path, FILE *out)
+{
+	struct ls_fetched got = {0};
+	int rc = ls_fetch_get(cli->fetch, path, out, &got);
+
+	if (rc == -EIO) {
+		(void)fprintf(stderr, "lockstep: writing: %s\n", strerror(errno));
+		return LS_EXIT_FOUND;
+	}
+	if (rc != 0) {
+		(void)fprintf(stderr, "lockstep: the export is not complete: %s\n",
+			ls_err_text(rc));
+		return LS_EXIT_UNREACHABLE;
+	}
+	rc = got.status == 200 ? LS_EXIT_OK : ls_cli_refused(cli, &got);
+	free(got.text);
+	return rc;
+}
+
+int
+ls_cmd_export(struct ls_cli *cli, int argc, char **argv)
+{
+	const char *file = cli->options.file;
+	bool named = strcmp(file, "-") != 0;
+	char job[LS_CONF_VALUE_MAX_BYTES], path[4096];
+	FILE *out = stdout;
+	int rc = ls_cli_job(cli, sizeof(job), job);
+
+	(void)argc;
+	(void)argv;
+	if (rc == 0)
+		rc = ls_cli_job_path(job, "/export", sizeof(path), path);
+	if (rc != 0)
+		return rc;
+	if (named)
+		out = fopen(file, "we");
+	if (!out) {
+		(void)fprintf(stderr, "lockstep: %s: %s\n",
+			ls_term_safe(cli->term, file, ""), strerror(errno));
+		return LS_EXIT_FOUND;
+	}
+	rc = files_export(cli, path, out);
+	if (named && fclose(out) != 0 && rc == LS_EXIT_OK) {
+		(void)fprintf(stderr, "lockstep: %s: %s\n",
+			ls_term_safe(cli->term, file, ""), strerror(errno));
+		rc = LS_EXIT_FOUND;
+	}
+	return rc;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lockstep status and lockstep jobs. */
+#include "config.h"
+#include "web/cli/cli.h"
+#include "web/cli/show.h"
+#include "web/cli/term.h"
+#include <string.h>
+
+/* At most 15 lines a job, so that a screen of a phone holds it. */
+#define LS_STATUS_FINDINGS 6
+
+static void
+status_head(struct ls_term *t, const json_t *job)
+{
+	double slices = 0, step = 0, without = 0;
+	bool known = ls_pick_number(job, "step_time_s", &step) &&
+		     ls_pick_number(job, "step_time_without_s", &without);
+
+	(void)printf("%s   %s slice%s  %s hosts/%s chips   step %s   %s",
+		ls_term_paint(t, "bold", ls_term_text(t, job, "id", "?")),
+		ls_term_whole(t, job, "slices", "?"),
+		ls_pick_number(job, "slices", &slices) && slices < 2 ? "" : "s",
+		ls_term_whole(t, job, "hosts", "?"),
+		ls_term_whole(t, job, "chips", "?"),
+		ls_term_whole(t, job, "step", "none yet"),
+		ls_term_seconds(t, job, "step_time_s", "step time not measured"));
+	if (known && step - without >= 0.005 * step)
+		(void)printf("  (could be %s)",
+			ls_term_seconds(t, job, "step_time_without_s", "?"));
+	(void)printf("   %s\n", ls_term_text(t, job, "state", "state unknown"));
+}
+
+static void
+status_phases(struct ls_term *t, const json_t *job)
+{
+	const json_t *phases = ls_pick(job, "phases");
+	const char *name;
+	json_t *share;
+	bool any = false;
+
+	json_object_foreach((json_t *)phases, name, share)
+	{
+		if (json_number_value(share) < 0.005)
+			continue;
+		(void)printf("%s%s %.0f%%", any ? "  " : "  phases   ",
+			ls_term_safe(t, name, ""), json_number_value(share) * 100);
+		any = true;
+	}
+	if (any)
+		(void)printf("\n");
+}
+
+static void
+status_health(struct ls_term *t, const json_t *job)
+{
+	(void)printf("  workers  %s of %s reporting",
+		ls_term_whole(t, job, "data_quality.workers_reporting", "?"),
+		ls_term_whole(t, job, "workers_expected", "?"));
+	(void)printf(", lag %s, clock error %s",
+		ls_term_seconds(t, job, "data_quality.lag_s", "not measured"),
+		ls_term_value(
+			t, job, "data_quality.clock_err_ms", "ms", 0, "not measured"));
+	(void)printf(", %s records lost, %s steps closed short\n",
+		ls_term_whole(t, job, "data_quality.gaps", "?"),
+		ls_term_whole(t, job, "data_quality.short_steps", "?"));
+}
+
+/* One job with its open findings; *worst is raised to the worst severity seen. */
+static int
+status_job(struct ls_cli *cli, const json_t *job, int *worst)
+{
+	char path[2048] = "/api/v1/findings?status=open";
+	const char *id = ls_pick_text(job, "id");
+	json_t *body = NULL;
+	const json_t *items;
+	int rc = ls_cli_query(path, sizeof(path), "job", id ? id : "");
+
+	if (rc == 0)
+		rc = ls_cli_get(cli, path, false, &body);
+	if (rc != 0)
+		return rc;
+	items = json_object_get(body, "items");
+	status_head(cli->term, job);
+	ls_show_findings(cli->term, items, LS_STATUS_FINDINGS, worst);
+	if (json_array_size(items) == 0)
+		ls_show_none(cli->term, job);
+	status_phases(cli->term, job);
+	status_health(cli->term, job);
+	if (ls_pick_text(job, "top_finding"))
+		(void)printf("next: lockstep explain %s\n",
+			ls_term_text(cli->term, job, "top_finding", ""));
+	json_decref(body);
+	return 0;
+}
+
+static int
+status_verdict(const struct ls_cli *cli, int worst)
+{
+	if (cli->options.exit_code && worst >= ls_cli_severity(cli->options.fail_on))
+		return LS_EXIT_FOUND;
+	return LS_EXIT_OK;
+}
+
+/* The worst severity that the counts of a job tell. */
+static int
+status_worst(const json_t *job)
+{
+	double n = 0;
+
+	if (ls_pick_number(job, "findings.critical", &n) && n > 0)
+		return ls_cli_severity("critical");
+	if (ls_pick_number(job, "findings.warning", &n) && n > 0)
+		return ls_cli_severity("warning");
+	return ls_pick_number(job, "findings.info", &n) && n > 0
+		       ? ls_cli_severity("info")
+		       : -1;
+}
+
+static int
+status_one(struct ls_cli *cli, const char *name)
+{
+	char path[2048];
+	json_t *job = NULL;
+	int worst = -1, rc;
+
+	rc = ls_cli_job_path(name, "", sizeof(path), path);
+	if (rc != 0)
+		return rc;
+	rc = ls_cli_get(cli, path, true, &job);
+	if (rc == 0 && !job && cli->options.exit_code) {
+		rc = ls_cli_get(cli, path, false, &job);
+		worst = status_worst(job);
+	} else if (rc == 0 && job) {
+		rc = status_job(cli, job, &worst);
+	}
+	json_decref(job);
+	return rc != 0 ? rc : status_verdict(cli, worst);
+}
+
+/* After the JSON was printed as it came: asks again for the verdict alone. */
+static int
+status_all_verdict(struct ls_cli *cli)
+{
+	json_t *body = NULL;
+	const json_t *items;
+	int worst = -1, rc;
+
+	rc = ls_cli_get(cli, "/api/v1/jobs", false, &body);
+	items = json_object_get(body, "items");
+	for (size_t i = 0; i < json_array_size(items); i++) {
+		int s = status_worst(json_array_get(items, i));
+
+		worst = s > worst ? s : worst;
+	}
+	json_decref(body);
+	return rc != 0 ? rc : status_verdict(cli, worst);
+}
+
+int
+ls_cmd_status(struct ls_cli *cli, int argc, char **argv)
+{
+	const char *name = argc > 0 ? argv[0] : cli->options.job;
+	json_t *body = NULL;
+	const json_t *items;
+	int worst = -1, rc;
+
+	if (name[0] != '\0')
+		return status_one(cli, name);
+	rc = ls_cli_get(cli, "/api/v1/jobs", true, &body);
+	if (rc != 0)
+		return rc;
+	if (!body)
+		return cli->options.exit_code ? status_all_verdict(cli) : LS_EXIT_OK;
+	items = json_object_get(body, "items");
+	for (size_t i = 0; rc == 0 && i < json_array_size(items); i++) {
+		if (i > 0)
+			(void)printf("\n");
+		rc = status_job(cli, json_array_get(items, i), &worst);
+	}
+	if (json_array_size(items) == 0) {
+		(void)fprintf(stderr, "lockstep: no job has reported yet\n");
+		rc = LS_EXIT_NO_DATA;
+	}
+	json_decref(body);
+	return rc != 0 ? rc : status_verdict(cli, worst);
+}
+
+int
+ls_cmd_jobs(struct ls_cli *cli, int argc, char **argv)
+{
+	struct ls_term *t = cli->term;
+	struct ls_table *table;
+	json_t *body = NULL;
+	const json_t *items;
+	int rc = ls_cli_get(cli, "/api/v1/jobs", true, &body);
+
+	(void)argc;
+	(void)argv;
+	if (rc != 0 || !body)
+		return rc;
+	items = json_object_get(body, "items");
+	table = ls_table_new("JOB|STATE|>WORKERS|>CHIPS|>LOST|>STEP|>STEP TIME|>COULD "
+			     "BE|>CRIT|>WARN|TOP");
+	for (size_t i = 0; i < json_array_size(items); i++) {
+		const json_t *job = json_array_get(items, i);
+
+		ls_table_add(table, ls_term_text(t, job, "id", "?"));
+		ls_table_add(table, ls_term_text(t, job, "state", "?"));
+		ls_table_add(table, ls_term_whole(t, job, "workers", "-"));
+		ls_table_add(table, ls_term_whole(t, job, "chips", "-"));
+		ls_table_add(table, ls_term_chips(t, job, "chips_lost", "-"));
+		ls_table_add(table, ls_term_whole(t, job, "step", "-"));
+		ls_table_add(table, ls_term_seconds(t, job, "step_time_s", "-"));
+		ls_table_add(
+			table, ls_term_seconds(t, job, "step_time_without_s", "-"));
+		ls_table_add(table, ls_term_whole(t, job, "findings.critical", "-"));
+		ls_table_add(table, ls_term_whole(t, job, "findings.warning", "-"));
+		ls_table_add(table, ls_term_text(t, job, "top_finding", "-"));
+	}
+	ls_table_print(table);
+	if (json_array_size(items) == 0)
+		(void)fprintf(stderr, "lockstep: no job has reported yet\n");
+	json_decref(body);
+	return LS_EXIT_OK;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lockstep hosts and lockstep steps. */
+#include "config.h"
+#include "web/cli/cli.h"
+#include "web/cli/term.h"
+#include <inttypes.h>
+#include <string.h>
+
+/* The items of a job's list; the table is only made when there is something to show. */
+static int
+tables_get(struct ls_cli *cli, const char *rest, bool ranged, json_t **ret_body)
+{
+	const struct ls_cli_options *o = &cli->options;
+	char job[LS_CONF_VALUE_MAX_BYTES], path[4096], limit[24];
+	int rc = ls_cli_job(cli, sizeof(job), job);
+
+	if (rc == 0)
+		rc = ls_cli_job_path(job, rest, sizeof(path), path);
+	(void)snprintf(limit, sizeof(limit), "%" PRId64, o->limit);
+	if (rc == 0 && ranged &&
+		(ls_cli_query(path, sizeof(path), "steps", o->steps) != 0 ||
+			ls_cli_query(path, sizeof(path), "host", o->host) != 0 ||
+			ls_cli_query(path, sizeof(path), "limit", limit) != 0))
+		rc = LS_EXIT_USAGE;
+	return rc != 0 ? rc : ls_cli_get(cli, path, true, ret_body);
+}
+
+static void
+hosts_row(struct ls_term *t, struct ls_table *table, const json_t *h)
+{
+	const char *finding = ls_term_text(t, h, "finding", "");
+
+	ls_table_add(table, ls_term_text(t, h, "host", "?"));
+	ls_table_add(table, ls_term_whole(t, h, "rank", "-"));
+	ls_table_add(table, ls_term_text(t, h, "slice", "-"));
+	ls_table_add(table, ls_term_text(t, h, "state", "?"));
+	ls_table_add(table, ls_term_seconds(t, h, "blame_s", "-"));
+	ls_table_add(table, ls_term_seconds(t, h, "step_time_s", "-"));
+	ls_table_add(table, ls_term_seconds(t, h, "own_s", "-"));
+	ls_table_add(table, ls_term_seconds(t, h, "wait_s", "-"));
+	ls_table_add(table, ls_term_seconds(t, h, "input_wait_s", "-"));
+	ls_table_add(table, ls_term_seconds(t, h, "lateness_s", "-"));
+	ls_table_add(table, ls_term_percent(t, h, "slowest_ratio", "-"));
+	ls_table_add(table, finding);
+}
+
+int
+ls_cmd_hosts(struct ls_cli *cli, int argc, char **argv)
+{
+	json_t *body = NULL;
+	const json_t *items;
+	struct ls_table *table;
+	int rc = tables_get(cli, "/hosts", false, &body);
+
+	(void)argc;
+	(void)argv;
+	if (rc != 0 || !body)
+		return rc;
+	items = json_object_get(body, "items");
+	table = ls_table_new("HOST|>RANK|SLICE|STATE|>BLAME|>STEP|>OWN|>WAIT|>INPUT|>"
+			     "LATE|>SLOWEST|FINDING");
+	for (size_t i = 0; i < json_array_size(items); i++) {
+		const char *host = ls_pick_text(json_array_get(items, i), "host");
+
+		if (cli->options.host[0] == '\0' ||
+			(host && strcmp(host, cli->options.host) == 0))
+			hosts_row(cli->term, table, json_array_get(items, i));
+	}
+	ls_table_print(table);
+	if (json_array_size(items) == 0)
+		(void)fprintf(stderr, "lockstep: no worker has reported yet\n");
+	json_decref(body);
+	return LS_EXIT_OK;
+}
+
+static void
+steps_row(struct ls_term *t, struct ls_table *table, const json_t *s)
+{
+	ls_table_add(table, ls_term_whole(t, s, "step", "-"));
+	ls_table_add(table, ls_term_time(t, s, "at", false));
+	ls_table_add(table, ls_term_seconds(t, s, "duration_s", "-"));
+	ls_table_add(table, ls_term_seconds(t, s, "blame_s", "-"));
+	ls_table_add(table, ls_term_seconds(t, s, "wait_min_s", "-"));
+	ls_table_add(table, ls_term_seconds(t, s, "wait_median_s", "-"));
+	ls_table_add(table, ls_term_whole(t, s, "workers", "-"));
+	ls_table_add(table, ls_term_whole(t, s, "expected", "-"));
+	ls_table_add(table, ls_term_text(t, s, "last.host", "unknown"));
+}
+
+static void
+records_row(struct ls_term *t, struct ls_table *table, const json_t *r)
+{
+	ls_table_add(table, ls_term_whole(t, r, "step", "-"));
+	ls_table_add(table, ls_term_whole(t, r, "rank", "-"));
+	ls_table_add(table, ls_term_time(t, r, "at", false));
+	ls_table_add(table, ls_term_seconds(t, r, "duration_s", "-"));
+	ls_table_add(table, ls_term_seconds(t, r, "own_s", "-"));
+	ls_table_add(table, ls_term_seconds(t, r, "wait_s", "-"));
+	ls_table_add(table, ls_term_seconds(t, r, "lateness_s", "-"));
+	ls_table_add(table, ls_term_seconds(t, r, "blame_s", "-"));
+	ls_table_add(table, ls_term_seconds(t, r, "phases.input_wait", "-"));
+	ls_table_add(table, ls_term_seconds(t, r, "phases.compute", "-"));
+}
+
+int
+ls_cmd_steps(struct ls_cli *cli, int argc, char **argv)
+{
+	bool records = cli->options.host[0] != '\0';
+	json_t *body = NULL;
+	const json_t *items;
+	struct ls_table *table;
+	int rc = tables_get(cli, "/steps", true, &body);
+
+	(void)argc;
+	(void)argv;
+	if (rc != 0 || !body)
+		return rc;
+	items = json_object_get(body, "items");
+	table = ls_table_new(records ? ">STEP|>RANK|TIME|>DURATION|>OWN|>WAIT|>LATE|>"
+				       "BLAME|>INPUT|>COMPUTE"
+				     : ">STEP|TIME|>DURATION|>BLAME|>LEAST "
+				       "WAIT|>MEDIAN WAIT|>WORKERS|>OF|LAST");
+	for (size_t i = 0; i < json_array_size(items); i++)
+		(records ? records_row : steps_row)(
+			cli->term, table, json_array_get(items, i));
+	ls_table_print(table);
+	if (json_array_size(items) == 0)
+		(void)fprintf(stderr, "lockstep: no step there\n");
+	json_decref(body);
+	return LS_EXIT_OK;
+}

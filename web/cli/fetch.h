@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fetch - a small HTTP client: one GET after another, each waited for.
+ *
+ * Owner:   the only thread; has a loop of its own.
+ * Units:   ns.
+ * Errors:  -LS_EPARSE the URL is not http://HOST[:PORT], -ENOTCONN no answer,
+ *          -LS_ELIMIT the answer is too long, -ENOMEM. An HTTP status is no error here.
+ * Limits:  LS_CLI_BODY_MAX_BYTES.
+ */
+#ifndef LS_WEB_CLI_FETCH_H
+#define LS_WEB_CLI_FETCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include "proto/base/err.h"
+
+struct ls_fetch;
+
+struct ls_fetched {
+	int status;
+	char *text; /* NUL-terminated beyond len; the caller frees */
+	size_t len;
+};
+
+/* Prepares to ask a server, "http://127.0.0.1:7118". */
+int ls_fetch_new(
+	const char *server, uint64_t timeout_ns, struct ls_fetch **ret) LS_MUSTCHECK;
+void ls_fetch_free(struct ls_fetch *f);
+
+/*
+ * GETs a path. If `stream` is not NULL, the body of a 200 is written there as it comes,
+ * without limit, and ret->text is empty.
+ */
+int ls_fetch_get(struct ls_fetch *f, const char *path, FILE *stream,
+	struct ls_fetched *ret) LS_MUSTCHECK;
+
+#endif

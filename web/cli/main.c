@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "web/cli/cli.h"
+#include "proto/base/text.h"
+#include "web/cli/fetch.h"
+#include "web/cli/term.h"
+#include "web/query.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct ls_conf_option cli_options[] = {
+#define LS_OPTION(field, name, type, dflt, min, max, unit, help)                       \
+	{name, LS_CONF_##type, offsetof(struct ls_cli_options, field), dflt, min, max, \
+		unit, help, 0},
+#include "web/cli/options.def"
+#undef LS_OPTION
+};
+
+static const struct ls_conf_program cli_program = {
+	.name = "lockstep",
+	.section = "cli",
+	.summary = "Which worker slows a TPU job down, since when, at what cost, why, "
+		   "what to do.",
+	.usage = "lockstep COMMAND [OPTION]...",
+	.options = cli_options,
+	.option_count = sizeof(cli_options) / sizeof(cli_options[0]),
+	.allow_arguments = true,
+};
+
+struct cli_command {
+	const char *name, *arguments;
+	int least, most;
+	const char *help;
+	int (*run)(struct ls_cli *cli, int argc, char **argv);
+};
+
+static const struct cli_command cli_commands[] = {
+#define LS_COMMAND(name, arguments, least, most, help)                                 \
+	{#name, arguments, least, most, help, ls_cmd_##name},
+#include "web/cli/commands.def"
+#undef LS_COMMAND
+};
+#define LS_COMMANDS (sizeof(cli_commands) / sizeof(cli_commands[0]))
+
+int
+ls_cmd_help(struct ls_cli *cli, int argc, char **argv)
+{
+	(void)cli;
+	(void)argc;
+	(void)argv;
+	ls_conf_help(&cli_program, stdout);
+	(void)printf("\nCommands:\n");
+	for (size_t i = 0; i < LS_COMMANDS; i++)
+		(void)printf("  %-9s%-6s %s\n", cli_commands[i].name,
+			cli_commands[i].arguments, cli_commands[i].help);
+	(void)printf("\nExit: 0 worked, 1 found with --exit-code, 2 usage, 3 collector "
+		     "not reached, "
+		     "4 denied,\n5 no such thing, 6 not enough data.\n");
+	return LS_EXIT_OK;
+}
+
+int
+ls_cmd_version(struct ls_cli *cli, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	(void)printf(cli->json ? "{\"name\":\"lockstep\",\"version\":\"%s\"}\n"
+			       : "lockstep %s\n",
+		PACKAGE_VERSION);
+	return LS_EXIT_OK;
+}
+
+/* --- asking ----------------------------------------------------------------------- */
+
+int
+ls_cli_query(char *path, size_t size, const char *name, const char *value)
+{
+	char encoded[3 * LS_CONF_VALUE_MAX_BYTES];
+	size_t len = strlen(path);
+
+	if (value[0] == '\0')
+		return 0;
+	if (ls_query_encode(value, sizeof(encoded), encoded) != 0 ||
+		snprintf(path + len, size - len, "%c%s=%s",
+			strchr(path, '?') ? '&' : '?', name,
+			encoded) >= (int)(size - len)) {
+		path[len] = '\0';
+		return -LS_ELIMIT;
+	}
+	return 0;
+}
+
+int
+ls_cli_severity(const char *word)
+{
+	static const char *const words[] = {"info", "warning", "critical"};
+
+	for (int i = 0; word && i < 3; i++) {
+		if (strcmp(word, words[i]) == 0)
+			return i;
+	}
+	return -1;
+}
+
+int
+ls_cli_refused(struct ls_cli *cli, const struct ls_fetched *got)
+{
+	json_t *problem = json_loadb(got->text, got->len, 0, NULL);
+	const char *detail =
+		ls_term_text(cli->term, problem, "detail", "no reason was given");
+
+	(void)fprintf(stderr, "lockstep: the collector answers %d: %s\n", got->status,
+		detail);
+	json_decref(problem);
+	if (got->status == 401 || got->status == 403 || got->status == 421)
+		return LS_EXIT_DENIED;
+	if (got->status == 404)
+		return LS_EXIT_UNKNOWN;
+	return got->status < 500 ? LS_EXIT_USAGE : LS_EXIT_UNREACHABLE;
+}
+
+static int
+cli_unreachable(struct ls_cli *cli, int rc)
+{
+	(void)fprintf(stderr,
+		"lockstep: no answer from %s%s%s\n"
+		"  why: the collector does not run there, or another address is meant\n"
+		"  fix: start lockstep-collector, or give --server URL or "
+		"LOCKSTEP_SERVER\n",
+		ls_term_safe(cli->term, cli->options.server, ""),
+		rc == -ENOTCONN ? "" : ": ", rc == -ENOTCONN ? "" : ls_err_text(rc));
+	return LS_EXIT_UNREACHABLE;
+}
+
+int
+ls_cli_get(struct ls_cli *cli, const char *path, bool show, json_t **ret_body)
+{
+	struct ls_fetched got = {0};
+	int rc = ls_fetch_get(cli->fetch, path, NULL, &got);
+
+	if (rc != 0)
+		return cli_unreachable(cli, rc);
+	rc = LS_EXIT_OK;
+	*ret_body = NULL;
+	if (got.status != 200) {
+		rc = ls_cli_refused(cli, &got);
+	} else if (cli->json && show) {
+		(void)fwrite(got.text, 1, got.len, stdout);
+	} else {
+		*ret_body = json_loadb(got.text, got.len, 0, NULL);
+		if (!*ret_body) {
+			(void)fprintf(stderr,
+				"lockstep: the answer is no JSON; is %s a collector?\n",
+				ls_term_safe(cli->term, cli->options.server, ""));
+			rc = LS_EXIT_UNREACHABLE;
+		}
+	}
+	free(got.text);
+	return rc;
+}
+
+int
+ls_cli_job(struct ls_cli *cli, size_t size, char *ret_job)
+{
+	json_t *body = NULL;
+	const json_t *items;
+	const char *only;
+	int rc;
+
+	if (cli->options.job[0] != '\0') {
+		(void)snprintf(ret_job, size, "%s", cli->options.job);
+		return 0;
+	}
+	rc = ls_cli_get(cli, "/api/v1/jobs", false, &body);
+	if (rc != 0)
+		return rc;
+	items = json_object_get(body, "items");
+	only = ls_pick_text(json_array_get(items, 0), "id");
+	if (json_array_size(items) == 1 && only) {
+		(void)snprintf(ret_job, size, "%s", only);
+	} else if (json_array_size(items) == 0) {
+		(void)fprintf(stderr, "lockstep: no job has reported yet\n");
+		rc = LS_EXIT_NO_DATA;
+	} else {
+		(void)fprintf(stderr, "lockstep: which job? give --job with one of:\n");
+		for (size_t i = 0; i < json_array_size(items); i++)
+			(void)fprintf(stderr, "  %s\n",
+				ls_term_text(cli->term, json_array_get(items, i), "id",
+					"?"));
+		rc = LS_EXIT_USAGE;
+	}
+	json_decref(body);
+	return rc;
+}
+
+int
+ls_cli_segment(char *path, size_t size, const char *text)
+{
+	size_t len = strlen(path);
+
+	if (text[0] != '\0' && ls_query_encode(text, size - len, path + len) == 0)
+		return LS_EXIT_OK;
+	(void)fprintf(stderr, "lockstep: a name is empty or too long\n");
+	return LS_EXIT_USAGE;
+}
+
+int
+ls_cli_job_path(const char *job, const char *rest, size_t size, char *ret_path)
+{
+	size_t len;
+	int rc;
+
+	(void)snprintf(ret_path, size, "/api/v1/jobs/");
+	rc = ls_cli_segment(ret_path, size - strlen(rest), job);
+	len = strlen(ret_path);
+	if (rc == LS_EXIT_OK)
+		(void)snprintf(ret_path + len, size - len, "%s", rest);
+	return rc;
+}
+
+/* --- start ------------------------------------------------------------------------ */
+
+/* -o and -f are short for --output and --file; what follows "--" is left alone. */
+static void
+cli_expand(int argc, char **argv)
+{
+	static char output[] = "--output", file[] = "--file", help[] = "--help";
+
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (strcmp(argv[i], "-o") == 0)
+			argv[i] = output;
+		else if (strcmp(argv[i], "-f") == 0)
+			argv[i] = file;
+		else if (strcmp(argv[i], "-h") == 0)
+			argv[i] = help;
+	}
+}
+
+static const struct cli_command *
+cli_find(const char *name)
+{
+	const char *names[LS_COMMANDS];
+	const char *nearest;
+	char safe[64];
+
+	for (size_t i = 0; i < LS_COMMANDS; i++) {
+		if (strcmp(name, cli_commands[i].name) == 0)
+			return &cli_commands[i];
+		names[i] = cli_commands[i].name;
+	}
+	nearest = ls_conf_nearest(name, names, LS_COMMANDS);
+	(void)ls_text_escape(safe, sizeof(safe), name, strlen(name));
+	(void)fprintf(stderr, "lockstep: no command '%s'%s%s%s; see lockstep help\n",
+		safe, nearest ? ", did you mean '" : "", nearest ? nearest : "",
+		nearest ? "'?" : "");
+	return NULL;
+}
+
+static bool
+cli_needs_collector(const struct cli_command *command)
+{
+	return command->run != ls_cmd_replay && command->run != ls_cmd_version &&
+	       command->run != ls_cmd_help;
+}
+
+static int
+cli_run(struct ls_cli *cli, const struct cli_command *command, int argc, char **argv)
+{
+	int rc;
+
+	if (argc < command->least || argc > command->most) {
+		(void)fprintf(stderr, "lockstep: usage: lockstep %s %s [OPTION]...\n",
+			command->name, command->arguments);
+		return LS_EXIT_USAGE;
+	}
+	cli->json = strcmp(cli->options.output, "json") == 0;
+	cli->term = ls_term_new(cli->options.color);
+	if (!cli->term)
+		return LS_EXIT_UNREACHABLE;
+	if (cli_needs_collector(command)) {
+		rc = ls_fetch_new(
+			cli->options.server, cli->options.timeout_ns, &cli->fetch);
+		if (rc != 0) {
+			(void)fprintf(stderr,
+				"lockstep: --server must be http://HOST:PORT, not %s\n",
+				ls_term_safe(cli->term, cli->options.server, ""));
+			return LS_EXIT_USAGE;
+		}
+	}
+	rc = command->run(cli, argc, argv);
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		(void)fprintf(stderr, "lockstep: stdout: %s\n", strerror(errno));
+		rc = rc == LS_EXIT_OK ? LS_EXIT_FOUND : rc;
+	}
+	return rc;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct ls_cli cli = {.json = false};
+	enum ls_conf_action action = LS_CONF_RUN;
+	char error[512] = "";
+	const struct cli_command *command;
+	int left = 0, rc;
+
+	cli_expand(argc, argv);
+	if (argc > 1 && strcmp(argv[1], "--help") == 0)
+		return ls_cmd_help(&cli, 0, NULL);
+	rc = ls_conf_load(&cli_program, argc, argv, &cli.options, &action, &left, error,
+		sizeof(error));
+	if (rc != 0) {
+		(void)fprintf(stderr, "lockstep: %s\n", error);
+		return LS_EXIT_USAGE;
+	}
+	if (action == LS_CONF_EXIT)
+		return LS_EXIT_OK;
+	if (left < 2) {
+		(void)fprintf(
+			stderr, "lockstep: a command is missing; see lockstep help\n");
+		return LS_EXIT_USAGE;
+	}
+	command = cli_find(argv[1]);
+	if (!command)
+		return LS_EXIT_USAGE;
+	rc = cli_run(&cli, command, left - 2, argv + 2);
+	ls_fetch_free(cli.fetch);
+	ls_term_free(cli.term);
+	return rc;
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "web/clients.h"
+#include "proto/base/log.h"
+#include "proto/base/loop.h"
+#include "web/reply.h"
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/listener.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#define LS_CLIENTS_TICK_NS 500000000ull
+
+struct ls_client {
+	LIST_ENTRY(ls_client) link;
+	struct ls_clients *all;
+	struct bufferevent *bev;
+	struct evhttp_connection *evcon; /* NULL until adopted */
+	struct ls_reply *reply;		 /* what it waits for, or NULL */
+	uint64_t since_ns;		 /* accepted, last asked or last answered */
+	bool doomed;
+};
+LIST_HEAD(client_list, ls_client);
+
+struct ls_clients {
+	struct ls_loop *loop;
+	struct evconnlistener *listener;
+	struct event *adopter, *reaper;
+	struct ls_loop_timer *timer;
+	struct client_list list;
+	size_t count;
+	uint64_t timeout_ns;
+	bool paused;
+};
+
+static void
+clients_resume(struct ls_clients *cs)
+{
+	if (cs->paused && cs->listener && cs->count < LS_HTTP_CONNECTIONS_MAX) {
+		cs->paused = false;
+		(void)evconnlistener_enable(cs->listener);
+	}
+}
+
+static void
+clients_pause(struct ls_clients *cs)
+{
+	cs->paused = true;
+	if (cs->listener)
+		(void)evconnlistener_disable(cs->listener);
+}
+
+static void
+clients_closed(struct evhttp_connection *evcon, void *arg)
+{
+	struct ls_client *c = arg;
+	struct ls_clients *cs = c->all;
+
+	(void)evcon;
+	if (c->reply) {
+		struct evhttp_request *req = ls_reply_request(c->reply);
+
+		/* libevent lets go of a request that we are still to answer: then it
+		   is ours. */
+		ls_reply_detach(c->reply);
+		if (req && !evhttp_request_get_connection(req))
+			evhttp_request_free(req);
+	}
+	LIST_REMOVE(c, link);
+	cs->count--;
+	clients_resume(cs);
+	free(c);
+}
+
+/*
+ * evhttp tells nobody of a new connection, but asks for its bufferevent just before.
+ * The connection is the argument of that bufferevent's callbacks as soon as evhttp has
+ * set them: in the same turn of the loop, before anything can have been read.
+ */
+static void
+clients_adopt(evutil_socket_t fd, short what, void *arg)
+{
+	struct ls_clients *cs = arg;
+	struct ls_client *c;
+
+	(void)fd;
+	(void)what;
+	LIST_FOREACH(c, &cs->list, link)
+	{
+		void *evcon = NULL;
+
+		if (c->evcon)
+			break; /* new ones are in front */
+		bufferevent_getcb(c->bev, NULL, NULL, NULL, &evcon);
+		c->evcon = evcon;
+		evhttp_connection_set_closecb(c->evcon, clients_closed, c);
+	}
+}
+
+static struct bufferevent *
+clients_accept(struct event_base *base, void *arg)
+{
+	struct ls_clients *cs = arg;
+	struct bufferevent *bev = bufferevent_socket_new(base, -1, 0);
+	struct ls_client *c = bev ? calloc(1, sizeof(*c)) : NULL;
+
+	if (!c)
+		return bev; /* ls_clients_find will not know it: refused then */
+	c->all = cs;
+	c->bev = bev;
+	c->since_ns = ls_loop_now(cs->loop);
+	LIST_INSERT_HEAD(&cs->list, c, link);
+	cs->count++;
+	event_active(cs->adopter, EV_TIMEOUT, 1);
+	if (cs->count >= LS_HTTP_CONNECTIONS_MAX && !cs->paused) {
+		clients_pause(cs);
+		ls_log(LS_LOG_WARN, "httpd",
+			"%d connections: new ones wait until one closes",
+			LS_HTTP_CONNECTIONS_MAX);
+	}
+	return bev;
+}
+
+/*
+ * accept failed, mostly for want of descriptors: wait for the timer instead of
+ * spinning.
+ */
+static void
+clients_accept_failed(struct evconnlistener *listener, void *arg)
+{
+	(void)arg; /* evhttp's: a listener has one for all its callbacks */
+	ls_log(LS_LOG_WARN, "httpd", "accept: %s; waiting until a connection closes",
+		strerror(EVUTIL_SOCKET_ERROR()));
+	(void)evconnlistener_disable(listener);
+}
+
+static void
+clients_reap(evutil_socket_t fd, short what, void *arg)
+{
+	struct ls_clients *cs = arg;
+	struct ls_client *c, *next;
+
+	(void)fd;
+	(void)what;
+	for (c = LIST_FIRST(&cs->list); c; c = next) {
+		next = LIST_NEXT(c, link);
+		if (c->doomed && c->evcon)
+			evhttp_connection_free(c->evcon); /* calls clients_closed */
+	}
+}
+
+static void
+clients_tick(void *arg)
+{
+	struct ls_clients *cs = arg;
+	uint64_t now = ls_loop_now(cs->loop);
+	struct ls_client *c;
+
+	LIST_FOREACH(c, &cs->list, link)
+	{
+		if (now - c->since_ns <= cs->timeout_ns)
+			continue;
+		if (c->reply && ls_reply_expire(c->reply))
+			continue;
+		c->doomed = true;
+	}
+	clients_reap(-1, 0, cs);
+	/* Also after a failed accept, which nothing else would undo. */
+	if (cs->listener && cs->count < LS_HTTP_CONNECTIONS_MAX)
+		(void)evconnlistener_enable(cs->listener);
+	cs->paused = cs->count >= LS_HTTP_CONNECTIONS_MAX;
+}
+
+struct ls_clients *
+ls_clients_new(struct ls_loop *loop, struct evhttp *http, uint64_t timeout_ns)
+{
+	struct ls_clients *cs = calloc(1, sizeof(*cs));
+
+	if (!cs)
+		return NULL;
+	cs->loop = loop;
+	cs->timeout_ns = timeout_ns;
+	LIST_INIT(&cs->list);
+	cs->adopter = event_new(ls_loop_base(loop), -1, 0, clients_adopt, cs);
+	cs->reaper = event_new(ls_loop_base(loop), -1, 0, clients_reap, cs);
+	cs->timer = ls_loop_timer_new(loop, clients_tick, cs);
+	if (!cs->adopter || !cs->reaper || !cs->timer) {
+		ls_clients_stop(cs);
+		ls_clients_free(cs);
+		return NULL;
+	}
+	evhttp_set_bevcb(http, clients_accept, cs);
+	ls_loop_timer_start(cs->timer, LS_CLIENTS_TICK_NS, LS_CLIENTS_TICK_NS);
+	return cs;
+}
+
+void
+ls_clients_listener(struct ls_clients *cs, struct evconnlistener *listener)
+{
+	cs->listener = listener;
+	evconnlistener_set_error_cb(listener, clients_accept_failed);
+}
+
+void
+ls_clients_stop(struct ls_clients *cs)
+{
+	if (!cs)
+		return;
+	cs->listener = NULL; /* connections that close must not open the door again */
+	ls_loop_timer_free(cs->timer);
+	cs->timer = NULL;
+	if (cs->adopter) {
+		clients_adopt(-1, 0, cs); /* whoever was accepted in this very turn */
+		event_free(cs->adopter);
+	}
+	if (cs->reaper)
+		event_free(cs->reaper);
+	cs->adopter = cs->reaper = NULL;
+}
+
+void
+ls_clients_free(struct ls_clients *cs)
+{
+	if (cs)
+		LS_ASSERT(LIST_EMPTY(&cs->list));
+	free(cs);
+}
+
+size_t
+ls_clients_count(const struct ls_clients *cs)
+{
+	return cs->count;
+}
+
+struct ls_client *
+ls_clients_find(const struct ls_clients *cs, struct evhttp_request *req)
+{
+	struct evhttp_connection *evcon = evhttp_request_get_connection(req);
+	struct ls_client *c;
+
+	LIST_FOREACH(c, &cs->list, link)
+	{
+		if (c->evcon == evcon)
+			return c;
+	}
+	return NULL;
+}
+
+void
+ls_client_waits(struct ls_client *c, struct ls_reply *reply)
+{
+	c->reply = reply;
+	ls_client_touch(c);
+}
+
+void
+ls_client_touch(struct ls_client *c)
+{
+	c->since_ns = ls_loop_now(c->all->loop);
+}
+
+void
+ls_client_drop(struct ls_client *c)
+{
+	c->reply = NULL;
+	c->doomed = true;
+	event_active(c->all->reaper, EV_TIMEOUT, 1);
+}

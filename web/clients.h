@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * clients - who is connected to the HTTP side: how many, since when, waiting for what.
+ *
+ * libevent's own timeouts are of silence, so one byte at a time would hold a connection
+ * for ever. Here a client has a deadline for a whole request, and the backend one for
+ * the answer.
+ *
+ * Owner:   the loop thread.
+ * Units:   ns, CLOCK_MONOTONIC.
+ * Errors:  none; a client that cannot be remembered is refused when it asks.
+ * Limits:  LS_HTTP_CONNECTIONS_MAX: then accepting pauses and new clients wait in the
+ *          kernel.
+ */
+#ifndef LS_WEB_CLIENTS_H
+#define LS_WEB_CLIENTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct evconnlistener;
+struct evhttp;
+struct evhttp_request;
+struct ls_client;
+struct ls_clients;
+struct ls_loop;
+struct ls_reply;
+
+/* Watches the connections of http; NULL when out of memory. */
+struct ls_clients *ls_clients_new(
+	struct ls_loop *loop, struct evhttp *http, uint64_t timeout_ns);
+
+/* The listener that is paused when there are too many. */
+void ls_clients_listener(struct ls_clients *cs, struct evconnlistener *listener);
+
+/*
+ * Ends watching. Call before evhttp_free, and ls_clients_free after it (both accept
+ * NULL).
+ */
+void ls_clients_stop(struct ls_clients *cs);
+void ls_clients_free(struct ls_clients *cs);
+
+/* Connections open now. */
+size_t ls_clients_count(const struct ls_clients *cs);
+
+/* The client that sent a request, or NULL. */
+struct ls_client *ls_clients_find(
+	const struct ls_clients *cs, struct evhttp_request *req);
+
+/*
+ * It waits for this reply, which is detached should the connection go; NULL: it was
+ * answered.
+ */
+void ls_client_waits(struct ls_client *c, struct ls_reply *reply);
+
+/* The answer moves: the deadline starts again. */
+void ls_client_touch(struct ls_client *c);
+
+/* Closes the connection, not now but in this turn of the loop; it no longer waits. */
+void ls_client_drop(struct ls_client *c);
+
+#endif

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The workers of a job as a table: sortable, filtered, worst first.
+import { el, name, svg } from "./dom.js";
+import { href } from "./state.js";
+import * as text from "./text.js";
+
+const SHOWN = 20;
+const COLUMNS = [
+	["host", "Host", false], ["state", "State", false], ["blame_s", "Blame", true],
+	["own_s", "Own", true], ["wait_s", "Wait", true], ["input_wait_s", "Input", true],
+	["lateness_s", "Late", true], ["slowest_ratio", "Slowest", true],
+];
+
+function compare(key, down) {
+	return (a, b) => {
+		const x = a[key] ?? null, y = b[key] ?? null;
+		if (x === null || y === null)
+			return (x === null) - (y === null); /* what is not measured is last either way */
+		const order = typeof x === "number" ? x - y : String(x).localeCompare(String(y), "en", { numeric: true });
+		return down ? -order : order;
+	};
+}
+
+function blameCell(v, most) {
+	const share = typeof v === "number" && most > 0 ? Math.max(0, v / most) : 0;
+	return el("td", { class: "num bar" },
+		svg("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
+			svg("rect", { width: share * 100, height: 10 })),
+		el("span", null, number(v)));
+}
+
+const number = (v) => (typeof v === "number" ? text.seconds(v) : el("span", { class: "none", title: text.NONE }, "–"));
+
+function row(h, most, short, view) {
+	const cell = (v) => el("td", { class: "num" }, number(v));
+	return el("tr", { class: h.finding ? "found" : "" },
+		el("th", { scope: "row", title: h.host }, h.finding
+			? el("a", { href: href({ finding: h.finding, metric: view.metric }), "data-key": `host ${h.host}` },
+				name(short(h.host)))
+			: name(short(h.host))),
+		el("td", null, name(h.state ?? "unknown"), h.live?.phase
+			? el("span", { class: "note" }, " ", name(text.words(h.live.phase))) : ""),
+		blameCell(h.blame_s, most), cell(h.own_s), cell(h.wait_s), cell(h.input_wait_s), cell(h.lateness_s),
+		el("td", { class: "num" }, typeof h.slowest_ratio === "number" ? text.percent(h.slowest_ratio) : number(null)));
+}
+
+export class Hosts {
+	constructor(view, redraw) {
+		this.view = view;
+		this.redraw = redraw;
+		this.sort = { key: "blame_s", down: true };
+		this.all = false;
+		this.filter = "";
+	}
+
+	head([key, label, numeric]) {
+		const on = this.sort.key === key;
+		return el("th", { scope: "col", class: numeric ? "num" : "",
+			"aria-sort": on ? (this.sort.down ? "descending" : "ascending") : null },
+		el("button", { type: "button", "data-key": `sort ${key}`, onclick: () => {
+			this.sort = { key, down: on ? !this.sort.down : numeric };
+			this.redraw();
+		} }, label, el("span", { "aria-hidden": "true" }, on ? (this.sort.down ? " ↓" : " ↑") : "")));
+	}
+
+	render(items) {
+		if (items.length === 0)
+			return [el("p", { class: "calm" }, "No data yet: no worker has reported.")];
+		const short = text.shortener(items.map((h) => h.host));
+		const match = items.filter((h) => String(h.host ?? "").toLowerCase().includes(this.filter.toLowerCase()));
+		match.sort(compare(this.sort.key, this.sort.down));
+		const most = Math.max(...items.map((h) => h.blame_s ?? 0));
+		const shown = this.all ? match : match.slice(0, SHOWN);
+		return [
+			el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Workers" },
+				el("table", { class: "hosts" }, el("thead", null, el("tr", null, COLUMNS.map((c) => this.head(c)))),
+					el("tbody", null, shown.map((h) => row(h, most, short, this.view))))),
+			match.length > shown.length ? el("button", { type: "button", "data-key": "all hosts",
+				onclick: () => { this.all = true; this.redraw(); } },
+			`Show ${match.length - shown.length} more`) : null,
+			match.length === 0 ? el("p", { class: "calm" }, "No worker has a name like that.") : null,
+			el("p", { class: "note" }, "Seconds a step, mean of the last 100 steps. Blame: what it makes the others wait."),
+		];
+	}
+}
