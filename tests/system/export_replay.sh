@@ -8,7 +8,7 @@ fresh 4
 workload_start --ranks 4 --steps 900 --slow 1:cpu_hog:2@300
 workload_wait
 result "$ret_status" "the job ends well"
-records_wait 3600
+check "every record is exported" records_wait once 4 900
 lockstep findings --status all -o json >"$work/live.json"
 lockstep replay "$work/export.jsonl" -o json >"$work/replay.json"
 result $? "the export replays"

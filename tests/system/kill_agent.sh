@@ -19,8 +19,7 @@ agent_start 1
 agent_start 2
 workload_wait
 result "$ret_status" "the job ends well"
-records_wait $((4 * steps))
-check "each record is stored exactly once" facts once 4 "$steps" <"$work/export.jsonl"
+check "each record is stored exactly once" records_wait once 4 "$steps"
 check "the job keeps its pace while agents are dead" \
 	facts pace "$from" <"$work/export.jsonl"
 check "no host is blamed" blames_no_host
@@ -52,8 +51,7 @@ status=$?
 wait "$second"
 result $((status + $?)) "the workers end well without an agent"
 agent_start 1
-records_wait 12500
-check "each record is stored or told lost, none twice" facts lost 2 8000 <"$work/export.jsonl"
+check "each record is stored or told lost, none twice" records_wait lost 2 8000
 [ "$(facts gaps 0 <"$work/export.jsonl")" -eq 0 ] && [ "$(facts gaps 1 <"$work/export.jsonl")" -gt 0 ]
 result $? "the gap is that of the host whose agent was dead"
 [ "$(job_field data_quality gaps)" -gt 0 ]

@@ -22,6 +22,5 @@ for ((i = 1; i <= kills; i++)); do
 done
 workload_wait
 result "$ret_status" "the job ends well"
-records_wait $((4 * steps))
-check "each record is stored exactly once" facts once 4 "$steps" <"$work/export.jsonl"
+check "each record is stored exactly once" records_wait once 4 "$steps"
 tap_end

@@ -131,15 +131,16 @@ finding_wait() {
 	done
 }
 
-# records_wait RECORDS [SECONDS]: until an export holds so many step records; it is left in
-# $work/export.jsonl either way.
+# records_wait FACT...: until an export shows this fact (tests/system/facts.py); fails after 20 s. The last
+# export is left in $work/export.jsonl either way, and what the fact says of it is printed.
 records_wait() {
-	local deadline=$((SECONDS + ${2:-20})) n=0
+	local deadline=$((SECONDS + 20))
 	while
 		lockstep export --job "$job" >"$work/export.jsonl" 2>"$work/export.log"
-		n=$(facts count <"$work/export.jsonl")
-		[ "$n" -lt "$1" ] && [ "$SECONDS" -lt "$deadline" ]
+		! facts "$@" <"$work/export.jsonl" >"$work/facts"
 	do
+		[ "$SECONDS" -lt "$deadline" ] || { cat "$work/facts"; return 1; }
 		sleep 0.5
 	done
+	cat "$work/facts"
 }
