@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include "agent/doctor.h"
 #include "proto/base/err.h"
 #include "proto/metrics.h"
 
@@ -42,6 +43,8 @@ struct ls_source {
 	void (*list)(const void *self, void (*each)(void *arg, enum ls_metric m), void *arg);
 	/* Reads what is due (enum ls_cadence, or'ed) into the sample; the rest of it stays. */
 	void (*read)(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *into);
+	/* Says what is measured here and what is not, why, and what to do. NULL: nothing to say. */
+	void (*tell)(const void *self, struct ls_doctor *d);
 	void (*free)(void *self);
 };
 

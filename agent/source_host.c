@@ -330,7 +330,8 @@ int
 ls_source_host_new(const char *proc_root, const char *sys_root, struct ls_source *ret_source)
 {
 	struct source_host *h = calloc(1, sizeof(*h));
-	struct ls_source s = { "host", h, host_probe, host_list, host_read, host_free };
+	struct ls_source s = { "host", h, host_probe, host_list, host_read, NULL,
+		host_free };
 	size_t i;
 
 	if (h == NULL)

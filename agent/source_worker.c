@@ -411,7 +411,7 @@ ls_source_worker_new(
 {
 	struct source_worker *s = calloc(1, sizeof(*s));
 	struct ls_source source = { "worker", s, source_worker_probe, source_worker_list,
-		source_worker_read, source_worker_free };
+		source_worker_read, NULL, source_worker_free };
 
 	if (s == NULL)
 		return -ENOMEM;

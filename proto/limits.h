@@ -53,11 +53,30 @@
 #define LS_BEAT_MIN_NS 100000000ull
 #define LS_BEAT_MAX_NS 60000000000ull
 
+/* --- series, chunks, identity --- */
+#define LS_SERIES_MAX 1024u                   /* series a host: 60 of the host, 8 chips x 60, links, peers */
+#define LS_GROUPS_MAX 64u                     /* groups a host: a source and cadence, or a worker */
+#define LS_SERIES_PER_GROUP_MAX 512u
+#define LS_GROUP_NAME_MAX_BYTES 64
+#define LS_SERIES_NAME_MAX_BYTES 96           /* the longest of libtpu has 80 */
+#define LS_SERIES_LABELS_MAX_BYTES 160
+#define LS_SERIES_TEXT_MAX_BYTES (LS_SERIES_NAME_MAX_BYTES + LS_SERIES_LABELS_MAX_BYTES)
+#define LS_CHUNK_NS 60000000000ull            /* a chunk is sealed after a minute */
+#define LS_CHUNK_ROWS_MAX 600u                /* or so many rows: a minute at 10 Hz */
+#define LS_CHUNK_BODY_MAX_BYTES 131072u       /* 512 columns x 60 rows that do not compress would be cut */
+#define LS_CHUNK_ITEM_MAX_BYTES (LS_CHUNK_BODY_MAX_BYTES + 1024u) /* a dictionary fits, too */
+#define LS_CHUNK_ITEMS_PER_REPORT_MAX 64
+#define LS_ZOOM_MAX_NS 120000000000ull        /* DESIGN 11: a zoom ends unless renewed */
+#define LS_IDENTITY_FIELDS_MAX 128u
+#define LS_IDENTITY_KEY_MAX_BYTES 48
+#define LS_IDENTITY_VALUE_MAX_BYTES 256       /* worker-network-endpoints are cut: only our own is kept */
+#define LS_IDENTITY_SOURCE_MAX_BYTES 24
+
 /* --- agent --- */
 #define LS_SPOOL_DEFAULT_BYTES (64ull * 1024 * 1024)
 #define LS_SPOOL_MIN_BYTES (1024ull * 1024)
 #define LS_SPOOL_LARGEST_BYTES (16ull * 1024 * 1024 * 1024)
-#define LS_METRICS_MAX 128
+#define LS_METRICS_MAX 512
 #define LS_PROC_FILE_MAX_BYTES 262144         /* /proc/stat of a 1,000-CPU host is 120 kB */
 #define LS_THREADS_PER_WORKER_MAX 1024        /* schedstat is summed over at most so many */
 #define LS_SLOW_FACTOR 10u                    /* vmstat costs a third of all: read each tenth time */

@@ -46,6 +46,43 @@ struct ls_wire_item {
 	uint64_t t_mono_ns;             /* END */
 };
 
+/* --- the stream of chunks -------------------------------------------------------------------- */
+
+enum ls_wire_chunk_kind { LS_WIRE_DICTIONARY, LS_WIRE_CHUNK, LS_WIRE_LOST };
+enum ls_wire_lost_reason { LS_LOST_UNKNOWN, LS_LOST_SPOOL_FULL, LS_LOST_DAMAGED, LS_LOST_REBOOT, LS_LOST_SERIES_FULL, LS_LOST_REASON_COUNT };
+
+/* One item of the stream of chunks. For packing, pointers are the caller's; unpacked, they live in
+   the item (ls_wire_chunk_item_clear), body in the buffer it was unpacked from. */
+struct ls_wire_chunk_item {
+	uint64_t seq;
+	enum ls_wire_chunk_kind kind;
+	uint64_t hash;                  /* DICTIONARY, CHUNK */
+	char group[LS_GROUP_NAME_MAX_BYTES]; /* DICTIONARY, LOST */
+	size_t series_count;            /* DICTIONARY: at most LS_SERIES_PER_GROUP_MAX */
+	const char **series;            /* each at most LS_SERIES_TEXT_MAX_BYTES */
+	uint64_t t_first_mono_ns, t_last_mono_ns; /* CHUNK; LOST: from, to */
+	uint32_t rows;                  /* CHUNK: 1 to LS_CHUNK_ROWS_MAX */
+	const uint8_t *body;            /* CHUNK: ls_chunk_decode reads it */
+	size_t body_len;
+	uint64_t samples;               /* LOST */
+	enum ls_wire_lost_reason reason;
+	void *arena;
+};
+
+struct ls_wire_zoomed {
+	uint64_t dictionary;
+	uint64_t t_mono_ns;
+	size_t count;                   /* at most LS_SERIES_PER_GROUP_MAX */
+	const double *value;            /* NaN: not measured */
+};
+
+/* One field of who a host is; names are escaped by whoever shows them. */
+struct ls_wire_identity {
+	char key[LS_IDENTITY_KEY_MAX_BYTES];
+	char value[LS_IDENTITY_VALUE_MAX_BYTES];
+	char source[LS_IDENTITY_SOURCE_MAX_BYTES];
+};
+
 struct ls_wire_hot {
 	uint8_t ring_id[LS_RING_ID_BYTES];
 	bool of_ring;                   /* false: values of the host */
@@ -88,6 +125,16 @@ struct ls_wire_report {
 	uint64_t spooled_items;
 	uint64_t dropped_records;
 	char agent_version[32];
+	size_t chunk_item_count;
+	struct ls_wire_bytes *chunk_items; /* encoded: decode with ls_wire_chunk_item_unpack */
+	uint64_t waiting_chunk_items;
+	uint64_t lost_samples;
+	size_t zoomed_count;
+	struct ls_wire_zoomed *zoomed;
+	bool has_identity;
+	size_t identity_count;
+	struct ls_wire_identity *identity;
+	uint32_t slowed;                /* factor; 0 or 1: not */
 	void *arena;                    /* what unpack allocated */
 };
 
@@ -102,7 +149,26 @@ struct ls_wire_ack {
 	uint64_t beat_ns, retry_after_ns;
 	size_t need_count;
 	uint8_t need[LS_RINGS_MAX][LS_RING_ID_BYTES];
+	uint64_t acked_chunk_seq;
+	size_t need_dictionary_count;
+	uint64_t need_dictionary[LS_GROUPS_MAX];
+	uint64_t zoom_ns;               /* 0: nothing is asked */
+	bool need_identity;
 };
+
+/* Hash of a dictionary: FNV-1a 64 of group, NUL, and each series with a NUL behind it. */
+uint64_t ls_wire_dictionary_hash(const char *group, const char *const *series, size_t count);
+
+/*
+ * Packs an item of the stream of chunks into buf, without allocating; *ret_len is set. -EMSGSIZE if it
+ * does not fit or exceeds LS_CHUNK_ITEM_MAX_BYTES.
+ */
+int ls_wire_chunk_item_pack(const struct ls_wire_chunk_item *item, uint8_t *buf, size_t size,
+	size_t *ret_len) LS_MUSTCHECK;
+int ls_wire_chunk_item_unpack(const uint8_t *buf, size_t len, struct ls_wire_chunk_item *ret_item,
+	const char **ret_why) LS_MUSTCHECK;
+/* Frees what unpack allocated; harmless on a zeroed item. */
+void ls_wire_chunk_item_clear(struct ls_wire_chunk_item *item);
 
 /* Packs an item; *ret_buf is malloc'ed. -LS_ELIMIT if it exceeds LS_ITEM_MAX_BYTES. */
 int ls_wire_item_pack(const struct ls_wire_item *item, uint8_t **ret_buf, size_t *ret_len)
