@@ -29,7 +29,7 @@ setup(void)
 
 START_TEST(multislice_jobset_is_understood)
 {
-	struct ls_identity id;
+	struct ls_client_identity id;
 
 	setenv("JOBSET_NAME", "llama", 1);
 	setenv("JOBSET_RESTART_ATTEMPT", "2", 1);
@@ -41,7 +41,7 @@ START_TEST(multislice_jobset_is_understood)
 	setenv("TPU_CHIPS_PER_HOST_BOUNDS", "2,2,1", 1);
 	setenv("JOB_COMPLETION_INDEX", "3", 1);
 	setenv("RANK", "99", 1);
-	ls_identity_resolve(NULL, &id);
+	ls_client_identity_resolve(NULL, &id);
 	ck_assert_str_eq(id.worker.job, "llama");
 	ck_assert_int_eq(id.worker.attempt, 2);
 	ck_assert_int_eq(id.worker.rank, 7);
@@ -56,7 +56,7 @@ START_TEST(multislice_jobset_is_understood)
 	setenv("LOCAL_WORLD_SIZE", "4", 1);
 	setenv("RANK", "5", 1);
 	setenv("WORLD_SIZE", "16", 1);
-	ls_identity_resolve(NULL, &id);
+	ls_client_identity_resolve(NULL, &id);
 	ck_assert_int_eq(id.worker.rank, 5);
 	ck_assert_int_eq(id.worker.world, 16);
 	ck_assert_uint_eq(id.from[2], LS_RING_FROM_TORCH);
@@ -65,14 +65,14 @@ END_TEST
 
 START_TEST(slurm_and_torch_are_understood)
 {
-	struct ls_identity id;
+	struct ls_client_identity id;
 
 	setenv("SLURM_JOB_NAME", "train", 1);
 	setenv("SLURM_JOB_ID", "8812", 1);
 	setenv("SLURM_PROCID", "5", 1);
 	setenv("SLURM_NTASKS", "8", 1);
 	setenv("SLURM_RESTART_COUNT", "1", 1);
-	ls_identity_resolve(NULL, &id);
+	ls_client_identity_resolve(NULL, &id);
 	ck_assert_str_eq(id.worker.job, "train-8812");
 	ck_assert_int_eq(id.worker.rank, 5);
 	ck_assert_int_eq(id.worker.world, 8);
@@ -80,7 +80,7 @@ START_TEST(slurm_and_torch_are_understood)
 	ck_assert_uint_eq(id.from[2], LS_RING_FROM_SLURM);
 	setenv("RANK", "2", 1);
 	setenv("WORLD_SIZE", "4", 1);
-	ls_identity_resolve(NULL, &id);
+	ls_client_identity_resolve(NULL, &id);
 	ck_assert_int_eq(id.worker.rank, 2);
 	ck_assert_uint_eq(id.from[3], LS_RING_FROM_TORCH);
 }
@@ -88,7 +88,7 @@ END_TEST
 
 START_TEST(nonsense_in_the_environment_is_passed_over)
 {
-	struct ls_identity id;
+	struct ls_client_identity id;
 	static const char *const bad[] = { "", "x", "-1", "1x", " 1", "99999999999999999999",
 		"65536" };
 	size_t i;
@@ -96,16 +96,16 @@ START_TEST(nonsense_in_the_environment_is_passed_over)
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		setenv("LOCKSTEP_RANK", bad[i], 1);
 		setenv("RANK", "1", 1);
-		ls_identity_resolve(NULL, &id);
+		ls_client_identity_resolve(NULL, &id);
 		ck_assert_int_eq(id.worker.rank, 1);
 		setenv("TPU_CHIPS_PER_HOST_BOUNDS", bad[i], 1);
-		ls_identity_resolve(NULL, &id);
+		ls_client_identity_resolve(NULL, &id);
 		ck_assert_int_eq(id.worker.chips, 0);
 	}
 	setenv("TPU_CHIPS_PER_HOST_BOUNDS", "4096,4096,4096", 1);
 	setenv("RANK", "9", 1);
 	setenv("WORLD_SIZE", "4", 1);
-	ls_identity_resolve(NULL, &id);
+	ls_client_identity_resolve(NULL, &id);
 	ck_assert_int_eq(id.worker.rank, 9);
 	ck_assert_int_eq(id.worker.world, 0); /* contradicts the rank */
 	ck_assert_int_eq(id.worker.chips, 0);
@@ -116,7 +116,7 @@ END_TEST
 
 START_TEST(names_become_valid_and_fit)
 {
-	struct ls_identity id;
+	struct ls_client_identity id;
 	char longer[400];
 
 	memset(longer, 'x', 126);
@@ -124,7 +124,7 @@ START_TEST(names_become_valid_and_fit)
 	setenv("LOCKSTEP_JOB", longer, 1);
 	setenv("LOCKSTEP_ROLE", "a\x1b[31m\xff\xc2\x85z\xe2\x82", 1);
 	setenv("LOCKSTEP_SLICE", "s\nLOCKSTEP_RANK=9", 1);
-	ls_identity_resolve(NULL, &id);
+	ls_client_identity_resolve(NULL, &id);
 	ck_assert_uint_eq(strlen(id.worker.job), 126); /* no half character */
 	ck_assert_str_eq(id.worker.role, "a_[31m___z__");
 	ck_assert_str_eq(id.worker.slice, "s_LOCKSTEP_RANK=9");
@@ -134,14 +134,14 @@ END_TEST
 
 START_TEST(long_environment_is_left_out)
 {
-	struct ls_identity id;
+	struct ls_client_identity id;
 	char value[LS_RING_ENV_MAX_BYTES + 1];
 
 	memset(value, 'y', sizeof(value) - 1);
 	value[sizeof(value) - 1] = '\0';
 	setenv("TPU_WORKER_HOSTNAMES", value, 1);
 	setenv("RANK", "1", 1);
-	ls_identity_resolve(NULL, &id);
+	ls_client_identity_resolve(NULL, &id);
 	ck_assert_str_eq(id.env, "RANK=1\n");
 }
 END_TEST

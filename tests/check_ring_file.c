@@ -375,7 +375,7 @@ END_TEST
 START_TEST(bytes_are_those_of_the_golden_ring)
 {
 	struct ls_ring_file f = { 0 };
-	struct ls_identity id = {
+	struct ls_client_identity id = {
 		.worker = { .job = "golden-run", .slice = "1", .role = "trainer", .host = "h3",
 			.attempt = 2, .rank = 3, .world = 4, .chips = 4 },
 		.from = { 1, 2, 1, 1, 1, 4, 5, 8 },

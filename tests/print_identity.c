@@ -8,10 +8,10 @@
 int
 main(void)
 {
-	struct ls_identity id;
+	struct ls_client_identity id;
 	int i;
 
-	ls_identity_resolve(NULL, &id);
+	ls_client_identity_resolve(NULL, &id);
 	printf("%s\n%d\n%d\n%d\n%s\n%s\n%d\n%s\n", id.worker.job, id.worker.attempt, id.worker.rank,
 		id.worker.world, id.worker.role, id.worker.slice, id.worker.chips, id.worker.host);
 	for (i = 0; i < 8; i++)

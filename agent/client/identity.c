@@ -134,7 +134,7 @@ identity_count(const char *list)
 
 /* Takes the value if it is one and no source before gave any. */
 static void
-identity_offer_number(struct ls_identity *id, int32_t *field, int slot, int value,
+identity_offer_number(struct ls_client_identity *id, int32_t *field, int slot, int value,
 	enum ls_ring_from from)
 {
 	if (id->from[slot] != LS_RING_FROM_NONE || value < 0)
@@ -144,7 +144,7 @@ identity_offer_number(struct ls_identity *id, int32_t *field, int slot, int valu
 }
 
 static void
-identity_offer_name(struct ls_identity *id, char *field, size_t size, int slot,
+identity_offer_name(struct ls_client_identity *id, char *field, size_t size, int slot,
 	const char *value, enum ls_ring_from from)
 {
 	if (id->from[slot] != LS_RING_FROM_NONE || value == NULL || *value == '\0')
@@ -154,7 +154,7 @@ identity_offer_name(struct ls_identity *id, char *field, size_t size, int slot,
 }
 
 static void
-identity_names(struct ls_identity *id, const struct lockstep_options *o)
+identity_names(struct ls_client_identity *id, const struct lockstep_options *o)
 {
 	struct ls_worker_info *w = &id->worker;
 	char text[2 * LS_JOB_NAME_MAX_BYTES] = "";
@@ -193,7 +193,7 @@ identity_names(struct ls_identity *id, const struct lockstep_options *o)
 
 /* Rank and world of a TPU job: TPU_WORKER_ID counts hosts within a slice. */
 static void
-identity_tpu_place(struct ls_identity *id)
+identity_tpu_place(struct ls_client_identity *id)
 {
 	int hosts = identity_count(getenv("TPU_WORKER_HOSTNAMES"));
 	int slices = identity_number(getenv("MEGASCALE_NUM_SLICES"), LS_SLICES_MAX);
@@ -217,7 +217,7 @@ identity_tpu_place(struct ls_identity *id)
 }
 
 static void
-identity_numbers(struct ls_identity *id, const struct lockstep_options *o)
+identity_numbers(struct ls_client_identity *id, const struct lockstep_options *o)
 {
 	struct ls_worker_info *w = &id->worker;
 	const int top = LS_WORKERS_MAX - 1;
@@ -258,7 +258,7 @@ identity_numbers(struct ls_identity *id, const struct lockstep_options *o)
 
 /* A value with a control character could pass for another variable: left out, as what is too long. */
 static void
-identity_env(struct ls_identity *id)
+identity_env(struct ls_client_identity *id)
 {
 	size_t used = 0, i;
 
@@ -285,7 +285,7 @@ identity_env(struct ls_identity *id)
 }
 
 void
-ls_identity_resolve(const struct lockstep_options *options, struct ls_identity *ret)
+ls_client_identity_resolve(const struct lockstep_options *options, struct ls_client_identity *ret)
 {
 	static const struct lockstep_options none = LOCKSTEP_OPTIONS_INIT;
 

@@ -30,13 +30,13 @@
 #include "agent/client/lockstep.h"
 #include "proto/ring.h"
 
-struct ls_identity {
+struct ls_client_identity {
 	struct ls_worker_info worker;
 	uint8_t from[8]; /* enum ls_ring_from of job, attempt, rank, world, role, slice, chips, host */
 	char env[LS_RING_ENV_MAX_BYTES]; /* whitelisted environment, "KEY=VALUE\n"... */
 };
 
 /* Fills *ret from the options (may be NULL) and the environment. */
-void ls_identity_resolve(const struct lockstep_options *options, struct ls_identity *ret);
+void ls_client_identity_resolve(const struct lockstep_options *options, struct ls_client_identity *ret);
 
 #endif

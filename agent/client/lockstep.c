@@ -39,7 +39,7 @@ static struct {
 	struct ls_ring_file_slot slot;
 	double recv_wait_s[LS_PEERS_MAX], send_wait_s[LS_PEERS_MAX]; /* negative: not measured */
 	/* opening */
-	struct ls_identity identity;
+	struct ls_client_identity identity;
 	char dir[PATH_MAX];
 	bool known;   /* identity and dir are set */
 	bool silent;  /* closed, or a forked child: only lockstep_open brings marks back */
@@ -100,7 +100,7 @@ client_set_identity(const struct lockstep_options *options)
 		return -ENAMETOOLONG;
 	}
 	memcpy(client.dir, dir, len + 1);
-	ls_identity_resolve(options, &client.identity);
+	ls_client_identity_resolve(options, &client.identity);
 	client.known = true;
 	return 0;
 }

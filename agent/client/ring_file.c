@@ -85,7 +85,7 @@ ring_file_boot_id(uint8_t id[16])
 }
 
 static void
-ring_file_fill(uint8_t *base, const struct ls_identity *id, const uint8_t *ring_id,
+ring_file_fill(uint8_t *base, const struct ls_client_identity *id, const uint8_t *ring_id,
 	uint64_t now_ns)
 {
 	const struct ls_worker_info *w = &id->worker;
@@ -151,7 +151,7 @@ ring_file_names(const uint8_t *id, char *name, char *tmp)
 }
 
 int
-ls_ring_file_open(struct ls_ring_file *f, const char *dir, const struct ls_identity *id,
+ls_ring_file_open(struct ls_ring_file *f, const char *dir, const struct ls_client_identity *id,
 	uint64_t now_ns)
 {
 	char name[RING_FILE_NAME_BYTES], tmp[RING_FILE_NAME_BYTES];

@@ -52,7 +52,7 @@ struct ls_ring_file {
 };
 
 /* Creates the ring in `dir`; on failure *f stays closed and nothing is left in the directory. */
-int ls_ring_file_open(struct ls_ring_file *f, const char *dir, const struct ls_identity *id,
+int ls_ring_file_open(struct ls_ring_file *f, const char *dir, const struct ls_client_identity *id,
 	uint64_t now_ns) LS_MUSTCHECK;
 
 /* Writes the live slot. */
