@@ -132,6 +132,10 @@ bool ls_worker_is_gone(const struct ls_engine_worker *w);
 /* Chips of the job's present attempt; 0 = not known. */
 int32_t ls_job_chips(const struct ls_engine *e, const struct ls_job *j);
 
+/* Where the job's steps come from: of its workers, the one that is surest the least. */
+void ls_job_step_source(
+	const struct ls_engine *e, const struct ls_job *j, struct ls_worker_info *ret_info);
+
 /* Hosts, or slices, of the job's present attempt. */
 enum ls_job_place { LS_PLACE_HOST, LS_PLACE_SLICE };
 size_t ls_job_places(const struct ls_engine *e, const struct ls_job *j, enum ls_job_place kind);

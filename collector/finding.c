@@ -205,11 +205,20 @@ finding_render_impact(const struct ls_finding *f)
 static json_t *
 finding_render_quality(const struct ls_finding *f)
 {
-	return json_pack("{s:i, s:i, s:o, s:s, s:s, s:o}", "workers_reporting",
+	json_t *quality = json_pack("{s:i, s:i, s:o, s:s, s:s, s:o}", "workers_reporting",
 		(int)f->workers_used, "workers_expected", (int)f->workers, "clock_err_ms",
-		ls_json_real(f->clock_err_s * 1e3), "step_source", "marker", "estimate",
+		ls_json_real(f->clock_err_s * 1e3), "step_source",
+		ls_step_source_name(f->who.step_source), "estimate",
 		f->estimate == LS_MODE_LATENESS ? "lateness" : "wait", "missing",
 		finding_render_missing(f));
+
+	if (f->who.step_source != LS_STEP_MARKER && quality != NULL &&
+		json_object_set_new(quality, "step_confidence",
+			ls_json_number(f->who.step_confidence, 3)) != 0) {
+		json_decref(quality);
+		return NULL;
+	}
+	return quality;
 }
 
 /* What it is and whom it concerns. */

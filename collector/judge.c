@@ -239,6 +239,7 @@ judge_subject(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 		f.kind = LS_KIND_LINK;
 		f.comm = true;
 		memcpy(f.who.job, j->name, sizeof(f.who.job));
+		ls_job_step_source(e, j, &f.who);
 	} else {
 		const struct ls_engine_worker *w = &e->workers[j->slots[slot]];
 

@@ -241,6 +241,11 @@ ls_lines_step(struct ls_lines *l, const struct ls_worker_info *who, const struct
 	if (who->slice[0] != '\0')
 		lines_member(l, "slice", who->slice);
 	lines_add(l, ",\"step\":%llu", (unsigned long long)r->step);
+	if (who->step_source != LS_STEP_MARKER) {
+		lines_add(l, ",\"step_confidence\":");
+		lines_number(l, who->step_confidence);
+		lines_member(l, "step_source", ls_step_source_name(who->step_source));
+	}
 	lines_time(l, ",\"t_begin\":", r->t_begin_ns / 1000);
 	lines_work(l, r);
 	if (who->world > 0)

@@ -78,6 +78,10 @@ input_merge_who(struct ls_worker_info *w, const struct ls_worker_info *more)
 		w->world = more->world;
 	if (more->chips > w->chips)
 		w->chips = more->chips;
+	if (more->step_source > w->step_source)
+		w->step_source = more->step_source;
+	if (more->step_confidence > w->step_confidence)
+		w->step_confidence = more->step_confidence;
 }
 
 /* The worker of this identity, made if new. */

@@ -229,12 +229,37 @@ line_peers(struct line_cursor *c, const json_t *o)
 	}
 }
 
+/* Lines without it are of marks. */
+static void
+line_step_source(struct line_cursor *c, const json_t *o, struct ls_line *l)
+{
+	const json_t *source = json_object_get(o, "step_source");
+	const json_t *confidence = json_object_get(o, "step_confidence");
+	int value = LS_STEP_MARKER;
+
+	if (source != NULL)
+		value = json_is_string(source)
+			? ls_step_source_by_name(json_string_value(source)) : -LS_EUNKNOWN;
+	if (value < 0) {
+		line_fail(c, "\"step_source\" is not one we know");
+		return;
+	}
+	l->who.step_source = (enum ls_step_source)value;
+	if (confidence == NULL)
+		return;
+	if (!json_is_number(confidence) || !(json_number_value(confidence) >= 0 &&
+						   json_number_value(confidence) <= 1))
+		line_fail(c, "\"step_confidence\" is not a number from 0 to 1");
+	else
+		l->who.step_confidence = json_number_value(confidence);
+}
+
 static void
 line_step(struct line_cursor *c, const json_t *o, struct ls_line *l)
 {
 	static const char *const known[] = {"type", "job", "attempt", "slice", "host", "rank",
 		"role", "step", "t_begin", "duration", "phases", "sync_enter", "sync_exit",
-		"barriers", "work", "chips", "peers", "world"};
+		"barriers", "work", "chips", "peers", "world", "step_source", "step_confidence"};
 	const char *why = NULL;
 
 	l->kind = LS_LINE_STEP;
@@ -245,6 +270,7 @@ line_step(struct line_cursor *c, const json_t *o, struct ls_line *l)
 	l->who.rank = (int32_t)line_integer(c, o, "rank", true, 0, LS_WORKERS_MAX - 1);
 	l->who.chips = (int32_t)line_integer(c, o, "chips", false, 0, 65536);
 	l->who.world = (int32_t)line_integer(c, o, "world", false, 0, LS_WORKERS_MAX);
+	line_step_source(c, o, l);
 	l->record.step = (uint64_t)line_integer(c, o, "step", true, 0, INT64_MAX / 2);
 	l->record.t_begin_ns = line_time_ns(c, json_object_get(o, "t_begin"), "t_begin");
 	l->record.duration_ns = line_span_ns(c, json_object_get(o, "duration"), "duration");

@@ -73,6 +73,23 @@ ls_job_chips(const struct ls_engine *e, const struct ls_job *j)
 	return chips > INT32_MAX ? INT32_MAX : (int32_t)chips;
 }
 
+void
+ls_job_step_source(
+	const struct ls_engine *e, const struct ls_job *j, struct ls_worker_info *ret_info)
+{
+	ret_info->step_source = LS_STEP_MARKER;
+	ret_info->step_confidence = 0;
+	for (size_t i = 0; i < j->count; i++) {
+		const struct ls_worker_info *w = &e->workers[j->slots[i]].info;
+
+		if (w->step_source == LS_STEP_MARKER || (ret_info->step_source != LS_STEP_MARKER &&
+				w->step_confidence >= ret_info->step_confidence))
+			continue;
+		ret_info->step_source = w->step_source;
+		ret_info->step_confidence = w->step_confidence;
+	}
+}
+
 static int
 roster_compare_names(const void *a, const void *b)
 {
@@ -479,7 +496,10 @@ ls_engine_worker(struct ls_engine *e, const struct ls_worker_info *info, int64_t
 		e->stats.duplicate_ranks++;
 		rc = -LS_EDUPLICATE;
 	}
-	if (rc == 0)
-		*ret_worker = roster_handle(e, w);
-	return rc;
+	if (rc != 0)
+		return rc;
+	w->info.step_source = info->step_source; /* a worker may come back with marks */
+	w->info.step_confidence = info->step_confidence;
+	*ret_worker = roster_handle(e, w);
+	return 0;
 }

@@ -107,6 +107,7 @@ view_quality(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 {
 	unsigned reporting = 0;
 	double err = NAN;
+	struct ls_worker_info steps;
 
 	for (size_t i = 0; i < j->count; i++) {
 		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
@@ -114,11 +115,13 @@ view_quality(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 		reporting += w->state == LS_WORKER_REPORTING;
 		err = fmax(err, w->clock_err_s); /* NaN only if nobody told */
 	}
-	return json_pack("{s:i, s:I, s:I, s:I, s:o, s:o}", "workers_reporting", (int)reporting,
+	ls_job_step_source(e, j, &steps);
+	return json_pack("{s:i, s:I, s:I, s:I, s:o, s:o, s:s}", "workers_reporting", (int)reporting,
 		"late_records", (json_int_t)j->late, "gaps", (json_int_t)j->gaps,
 		"short_steps", (json_int_t)j->shorted, "lag_s",
 		j->last_us == 0 ? json_null() : ls_json_real((double)(now_us - j->last_us) * 1e-6),
-		"clock_err_ms", ls_json_real(err * 1e3));
+		"clock_err_ms", ls_json_real(err * 1e3), "step_source",
+		ls_step_source_name(steps.step_source));
 }
 
 static json_t *
@@ -323,12 +326,13 @@ view_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot, int6
 	if (doc == NULL)
 		return NULL;
 	ls_ignore(json_object_update_new(doc,
-		json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "step_time_s",
+		json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:s}", "step_time_s",
 			ls_json_real(m.step_s), "own_s", ls_json_real(m.own_s), "wait_s",
 			ls_json_real(m.wait_s), "input_wait_s", ls_json_real(m.input_s),
 			"lateness_s", ls_json_real(m.late_s), "blame_s", ls_json_real(m.blame_s),
 			"slowest_ratio", ls_json_number(m.slowest, 3), "gaps",
-			(json_int_t)w->gaps)));
+			(json_int_t)w->gaps, "step_source",
+			ls_step_source_name(w->info.step_source))));
 	return doc;
 }
 

@@ -30,6 +30,12 @@ static const char *const record_works[LS_WORK_COUNT] = {
 	[LS_WORK_EXPERT_LOAD_MEAN] = "expert_load_mean",
 };
 
+static const char *const record_step_sources[LS_STEP_SOURCE_COUNT] = {
+	[LS_STEP_MARKER] = "marker",
+	[LS_STEP_RUNTIME_STATUS] = "runtime_status",
+	[LS_STEP_LOG] = "log",
+};
+
 static int
 record_by_name(const char *const *names, int count, const char *name)
 {
@@ -57,6 +63,12 @@ ls_work_name(unsigned kind)
 	return kind < LS_WORK_COUNT ? record_works[kind] : NULL;
 }
 
+const char *
+ls_step_source_name(unsigned source)
+{
+	return source < LS_STEP_SOURCE_COUNT ? record_step_sources[source] : NULL;
+}
+
 int
 ls_phase_by_name(const char *name)
 {
@@ -73,6 +85,12 @@ int
 ls_work_by_name(const char *name)
 {
 	return record_by_name(record_works, LS_WORK_COUNT, name);
+}
+
+int
+ls_step_source_by_name(const char *name)
+{
+	return record_by_name(record_step_sources, LS_STEP_SOURCE_COUNT, name);
 }
 
 /* What clocks and rounding may put between two readings that ought to agree. */

@@ -35,6 +35,14 @@ enum ls_work {
 	LS_WORK_COUNT
 };
 
+/* Where the records of a worker come from. Positions are wire values. */
+enum ls_step_source {
+	LS_STEP_MARKER,         /* marks in the job: a ring */
+	LS_STEP_RUNTIME_STATUS, /* inferred from libtpu's GetTpuRuntimeStatus */
+	LS_STEP_LOG,            /* lines of the job's log */
+	LS_STEP_SOURCE_COUNT
+};
+
 struct ls_record_barrier {
 	uint8_t kind; /* enum ls_barrier */
 	int64_t enter_ns, exit_ns;
@@ -69,17 +77,21 @@ struct ls_worker_info {
 	int32_t rank;
 	int32_t world;                       /* 0 = not known */
 	int32_t chips;                       /* driven by this worker; 0 = not known */
+	enum ls_step_source step_source;
+	double step_confidence;              /* 0 to 1; 0 = marked, or not said */
 };
 
-/* Name of a phase, barrier or kind of work; NULL if out of range. */
+/* Name of a phase, barrier, kind of work or source of steps; NULL if out of range. */
 const char *ls_phase_name(unsigned phase);
 const char *ls_barrier_name(unsigned kind);
 const char *ls_work_name(unsigned kind);
+const char *ls_step_source_name(unsigned source);
 
 /* Value for a name, or -LS_EUNKNOWN. */
 int ls_phase_by_name(const char *name);
 int ls_barrier_by_name(const char *name);
 int ls_work_by_name(const char *name);
+int ls_step_source_by_name(const char *name);
 
 /*
  * Checks what any source of records must hold: 0 <= times, duration and phases below

@@ -144,6 +144,8 @@ wire_pack_workers(
 		w[i].world = from->info.world;
 		w[i].chips = from->info.chips;
 		w[i].created_mono_ns = from->created_mono_ns;
+		w[i].step_source = (uint32_t)from->info.step_source;
+		w[i].step_confidence = from->info.step_confidence;
 		m->workers[i] = &w[i];
 	}
 	return 0;
@@ -290,6 +292,12 @@ wire_check_worker(const Lockstep__Worker *m, struct ls_wire_worker *w, const cha
 		return ls_wire_fail(-LS_ERANGE, "chips out of range", ret_why);
 	if (!ls_wire_time_ok(m->created_mono_ns))
 		return ls_wire_fail(-LS_ERANGE, "time of a worker", ret_why);
+	if (m->step_source >= LS_STEP_SOURCE_COUNT)
+		return ls_wire_fail(-LS_ERANGE, "source of steps is not known", ret_why);
+	if (!(m->step_confidence >= 0 && m->step_confidence <= 1)) /* NaN, too */
+		return ls_wire_fail(-LS_ERANGE, "confidence out of range", ret_why);
+	w->info.step_source = (enum ls_step_source)m->step_source;
+	w->info.step_confidence = m->step_confidence;
 	return 0;
 }
 

@@ -25,6 +25,12 @@ insert_int(sqlite3_stmt *stmt, int column, int64_t value)
 	(void)sqlite3_bind_int64(stmt, column, value);
 }
 
+static void
+insert_double(sqlite3_stmt *stmt, int column, double value)
+{
+	(void)sqlite3_bind_double(stmt, column, value);
+}
+
 /* Never null, also when empty: the columns are NOT NULL. */
 static void
 insert_blob(sqlite3_stmt *stmt, int column, const void *data, size_t len)
@@ -55,6 +61,8 @@ insert_worker(sqlite3_stmt *const *stmt, const struct ls_store_worker *w)
 	insert_text(s, 9, w->info.slice);
 	insert_text(s, 10, w->info.role);
 	insert_int(s, 11, w->first_us);
+	insert_int(s, 12, w->info.step_source);
+	insert_double(s, 13, w->info.step_confidence);
 	return ls_db_run(s);
 }
 

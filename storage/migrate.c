@@ -10,6 +10,9 @@ static const struct ls_migration migrate_state[] = {
 	{ 1,
 #include "storage/schema_state.h"
 	},
+	/* Where the records of a worker come from (enum ls_step_source), and how surely they are steps. */
+	{ 2, "ALTER TABLE worker ADD COLUMN step_source INTEGER NOT NULL DEFAULT 0;"
+	     "ALTER TABLE worker ADD COLUMN step_confidence REAL NOT NULL DEFAULT 0;" },
 };
 
 static const struct ls_migration migrate_telemetry[] = {

@@ -99,7 +99,7 @@ static int
 query_read_worker(sqlite3_stmt *stmt, struct ls_store_worker *w)
 {
 	struct ls_worker_info *info = &w->info;
-	int rc = query_bytes(stmt, 1, w->ring_id, sizeof(w->ring_id));
+	int source, rc = query_bytes(stmt, 1, w->ring_id, sizeof(w->ring_id));
 
 	w->id = sqlite3_column_int64(stmt, 0);
 	info->attempt = sqlite3_column_int(stmt, 3);
@@ -107,6 +107,11 @@ query_read_worker(sqlite3_stmt *stmt, struct ls_store_worker *w)
 	info->world = sqlite3_column_int(stmt, 5);
 	info->chips = sqlite3_column_int(stmt, 6);
 	w->first_us = sqlite3_column_int64(stmt, 10);
+	source = sqlite3_column_int(stmt, 11);
+	info->step_confidence = sqlite3_column_double(stmt, 12);
+	if (source < 0 || source >= LS_STEP_SOURCE_COUNT)
+		return -LS_ECORRUPT;
+	info->step_source = (enum ls_step_source)source;
 	if (rc == 0)
 		rc = query_text(stmt, 2, info->job, sizeof(info->job));
 	if (rc == 0)
@@ -134,7 +139,7 @@ ls_query_workers(struct ls_query *q, const char *job, ls_query_worker_fn *fn, vo
 	int step = SQLITE_DONE;
 	int rc = ls_db_prepare(q->state,
 		"SELECT w.id, w.ring_id, j.name, w.attempt, w.rank, w.world, w.chips, w.host, "
-		"w.slice, w.role, w.first_us FROM worker w JOIN job j ON j.id = w.job_id "
+		"w.slice, w.role, w.first_us, w.step_source, w.step_confidence FROM worker w JOIN job j ON j.id = w.job_id "
 		"WHERE ?1 IS NULL OR j.name = ?1 ORDER BY w.id",
 		&stmt);
 

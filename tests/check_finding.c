@@ -152,10 +152,17 @@ START_TEST(json_says_what_is_known_and_null_for_the_rest)
 	ck_assert(json_is_null(json_object_get(quality, "clock_err_ms")));
 	ck_assert_str_eq(json_string_value(json_array_get(json_object_get(quality, "missing"), 0)),
 		"job.cpu_seconds_total");
+	ck_assert_str_eq(text_at(quality, "step_source"), "marker");
+	ck_assert_ptr_null(json_object_get(quality, "step_confidence"));
+	f.who.step_source = LS_STEP_LOG;
+	f.who.step_confidence = 0.9;
 	f.chips = 0; /* not known: no cost in chips */
 	ck_assert_int_eq(ls_finding_render(&f), 0);
 	impact = json_object_get(f.json, "impact");
 	ck_assert(json_is_null(json_object_get(impact, "chips_lost")));
+	quality = json_object_get(f.json, "data_quality");
+	ck_assert_str_eq(text_at(quality, "step_source"), "log");
+	ck_assert_double_eq(json_number_value(json_object_get(quality, "step_confidence")), 0.9);
 	ls_finding_fini(&f);
 	ck_assert_ptr_null(f.json);
 }

@@ -141,7 +141,7 @@ END_TEST
 
 /* Every table and index of one kind of file, as text. */
 static size_t
-dump(enum ls_schema schema, char *text, size_t size)
+dump(const struct ls_migrations *migrations, char *text, size_t size)
 {
 	sqlite3_stmt *stmt = NULL;
 	sqlite3 *db;
@@ -149,7 +149,7 @@ dump(enum ls_schema schema, char *text, size_t size)
 
 	path[0] = '\0';
 	db = open_db();
-	ck_assert_int_eq(migrate(db, ls_migrations_of(schema), NULL), 0);
+	ck_assert_int_eq(migrate(db, migrations, NULL), 0);
 	len += (size_t)snprintf(text, size, "-- application_id %lld, user_version %lld\n",
 		(long long)number(db, "PRAGMA application_id"),
 		(long long)number(db, "PRAGMA user_version"));
@@ -167,19 +167,32 @@ dump(enum ls_schema schema, char *text, size_t size)
 	return len;
 }
 
-START_TEST(schema_is_the_golden_one)
+/* Both kinds of file after so many steps of each. */
+static void
+compare(size_t state_steps, size_t telemetry_steps, const char *golden_file)
 {
 	static char text[16384];
+	struct ls_migrations state = *ls_migrations_of(LS_SCHEMA_STATE);
+	struct ls_migrations telemetry = *ls_migrations_of(LS_SCHEMA_TELEMETRY);
 	size_t len, golden_len;
 	char *golden;
 
-	len = dump(LS_SCHEMA_STATE, text, sizeof(text));
-	len += dump(LS_SCHEMA_TELEMETRY, text + len, sizeof(text) - len);
-	golden = ls_test_read(ls_test_source("tests/golden/schema_v1.txt"), &golden_len);
+	state.count = state_steps;
+	telemetry.count = telemetry_steps;
+	len = dump(&state, text, sizeof(text));
+	len += dump(&telemetry, text + len, sizeof(text) - len);
+	golden = ls_test_read(ls_test_source(golden_file), &golden_len);
 	/* A released schema is never edited: a change is a new version with its own golden file. */
 	ck_assert_str_eq(text, golden);
 	ck_assert_uint_eq(len, golden_len);
 	free(golden);
+}
+
+START_TEST(schemas_are_the_golden_ones)
+{
+	compare(1, 1, "tests/golden/schema_v1.txt");
+	compare(ls_migrations_of(LS_SCHEMA_STATE)->count,
+		ls_migrations_of(LS_SCHEMA_TELEMETRY)->count, "tests/golden/schema_v2.txt");
 }
 END_TEST
 
@@ -195,7 +208,7 @@ suite(void)
 	tcase_add_test(t, a_file_of_another_program_is_refused);
 	tcase_add_test(t, a_failed_step_changes_nothing);
 	tcase_add_test(t, files_are_ours_alone);
-	tcase_add_test(t, schema_is_the_golden_one);
+	tcase_add_test(t, schemas_are_the_golden_ones);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -50,6 +50,9 @@ static const struct {
 	{STEP "\"barriers\":{}}", "\"barriers\" is not a list"},
 	{STEP "\"barriers\":[{\"name\":\"x\"}]}", "barrier 1 has no known name"},
 	{STEP "\"barriers\":[1,2,3,4,5]}", "at most 4"},
+	{STEP "\"step_source\":\"guess\"}", "\"step_source\" is not one we know"},
+	{STEP "\"step_source\":1}", "\"step_source\" is not one we know"},
+	{STEP "\"step_confidence\":2}", "\"step_confidence\" is not a number from 0 to 1"},
 	{STEP "\"peers\":1}", "\"peers\" is not an object"},
 	{STEP "\"peers\":{\"h1\":2}}", "peer \"h1\" is not an object"},
 	{STEP "\"peers\":{\"h1\":{\"recv_wait\":-1}}}", "\"recv_wait\" is not within"},
@@ -98,10 +101,20 @@ START_TEST(step_line)
 }
 END_TEST
 
+START_TEST(step_line_of_a_log)
+{
+	parse(STEP "\"step_source\":\"log\",\"step_confidence\":0.9}");
+	ck_assert_int_eq(line.who.step_source, LS_STEP_LOG);
+	ck_assert_double_eq(line.who.step_confidence, 0.9);
+	ck_assert_str_eq(line.unknown, "");
+}
+END_TEST
+
 START_TEST(least_step_line)
 {
 	parse("{\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"step\":0,\"t_begin\":0,\"duration\":0}");
 	ck_assert_int_eq(line.who.attempt, 0);
+	ck_assert_int_eq(line.who.step_source, LS_STEP_MARKER);
 	ck_assert_int_eq(line.who.world, 0);
 	ck_assert_str_eq(line.who.slice, "");
 	ck_assert_uint_eq(line.record.barrier_count, 0);
@@ -189,6 +202,7 @@ replay_line_suite(void)
 	tcase_add_loop_test(
 		tc, bad_line_says_what_is_wrong, 0, (int)(sizeof(bad) / sizeof(bad[0])));
 	tcase_add_test(tc, step_line);
+	tcase_add_test(tc, step_line_of_a_log);
 	tcase_add_test(tc, least_step_line);
 	tcase_add_test(tc, barriers_of_a_step);
 	tcase_add_test(tc, counters_line);

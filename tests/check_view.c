@@ -73,7 +73,7 @@ START_TEST(job_has_the_documented_shape)
 		"last_step_at", "step_time_s", "step_time_without_s", "slowdown_ratio",
 		"chips_lost", "findings", "phases", "data_quality", "top_finding", NULL};
 	static const char *const quality[] = {"workers_reporting", "late_records", "gaps",
-		"short_steps", "lag_s", "clock_err_ms", NULL};
+		"short_steps", "lag_s", "clock_err_ms", "step_source", NULL};
 	struct fake_job *job = story();
 	json_t *v = NULL;
 
@@ -97,6 +97,7 @@ START_TEST(job_has_the_documented_shape)
 	ck_assert_double_eq_tol(number_at(json_object_get(v, "phases"), "compute"), 0.75, 0.03);
 	ck_assert_double_eq(number_at(json_object_get(v, "data_quality"), "clock_err_ms"), 1);
 	ck_assert_double_eq(number_at(json_object_get(v, "data_quality"), "gaps"), 3);
+	ck_assert_str_eq(text_at(json_object_get(v, "data_quality"), "step_source"), "marker");
 	ck_assert_double_eq_tol(number_at(json_object_get(v, "data_quality"), "lag_s"), 0.5, 1e-6);
 	ck_assert_str_eq(text_at(v, "top_finding"), job->events[0].id);
 	json_decref(v);
@@ -175,7 +176,8 @@ START_TEST(hosts_are_ordered_by_blame)
 {
 	static const char *const keys[] = {"host", "slice", "role", "rank", "attempt", "state",
 		"step", "step_time_s", "own_s", "wait_s", "input_wait_s", "lateness_s", "blame_s",
-		"slowest_ratio", "finding", "last_seen_at", "live", "counters", "gaps", NULL};
+		"slowest_ratio", "finding", "last_seen_at", "live", "counters", "gaps",
+		"step_source", NULL};
 	struct fake_job *job = story();
 	struct ls_ring_live live = {.step = 210, .phase = LS_PHASE_SYNC_WAIT};
 	json_t *v = NULL;

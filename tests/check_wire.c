@@ -347,6 +347,14 @@ START_TEST(report_with_impossible_contents_is_refused)
 	w.info.rank = -1;
 	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
 	w = *good.workers;
+	w.info.step_source = LS_STEP_SOURCE_COUNT;
+	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
+	w.info.step_source = LS_STEP_LOG;
+	w.info.step_confidence = 1.1;
+	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
+	w.info.step_confidence = NAN;
+	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
+	w = *good.workers;
 	w.info.job[0] = '\0';
 	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
 	r = good;
@@ -365,6 +373,24 @@ START_TEST(report_with_impossible_contents_is_refused)
 	r.items = &item;
 	r.item_count = 1;
 	ck_assert_int_eq(unpack_report(&r), -LS_ELIMIT);
+}
+END_TEST
+
+START_TEST(worker_says_where_its_steps_come_from)
+{
+	struct ls_wire_report r = wire_example_report(), back;
+	struct ls_wire_worker w = *r.workers;
+	uint8_t *buf;
+	size_t len;
+
+	r.workers = &w;
+	w.info.step_source = LS_STEP_LOG;
+	w.info.step_confidence = 0.5;
+	ck_assert_int_eq(ls_wire_report_pack(&r, &buf, &len), 0);
+	ck_assert_int_eq(ls_wire_report_unpack(buf, len, &back, &why), 0);
+	ck_assert_mem_eq(back.workers, &w, sizeof(w));
+	ls_wire_report_clear(&back);
+	free(buf);
 }
 END_TEST
 
@@ -469,6 +495,7 @@ suite(void)
 	t = tcase_create("report");
 	tcase_add_test(t, report_keeps_every_field_and_its_golden_bytes);
 	tcase_add_test(t, report_with_impossible_contents_is_refused);
+	tcase_add_test(t, worker_says_where_its_steps_come_from);
 	tcase_add_test(t, report_too_large_is_not_packed);
 	tcase_add_test(t, report_that_inflates_is_refused);
 	tcase_add_test(t, unknown_version_is_told_apart);

@@ -24,6 +24,8 @@ ls_test_worker(int32_t rank, int64_t t_us)
 	m->u.worker.first_us = t_us;
 	memcpy(m->u.worker.ring_id, a.ring_id, sizeof(a.ring_id));
 	m->u.worker.info = a.worker.info;
+	m->u.worker.info.step_source = rank % 2 == 1 ? LS_STEP_LOG : LS_STEP_MARKER;
+	m->u.worker.info.step_confidence = rank % 2 == 1 ? 0.5 : 0;
 	return m;
 }
 
