@@ -3,16 +3,27 @@
 """Holds the findings of a run against what was done to it.
 
 usage: lockstep findings --status all -o json |
-           judge.py [--host H --rank N [--slice S]] [--step N] [--hosts]
+           judge.py [--host H --rank N [--slice S]] [--step N] [--hosts] [--truth DIR]
 
 Prints one JSON object: the expected and the found culprit, and the finding's own times. The first
 finding of warning or above counts. Without --host nobody was slowed.
+
+On a shared machine a CPU may become slow without our doing, and a finding that says so is right. With
+--truth DIR (what lockstep-workload --truth wrote: the kernel's own account of every rank and step)
+a finding of another rank is set aside as `machine` if that rank really needed more time on a CPU or
+waiting for one, by at least MACHINE_SHARE of the delay that the finding claims, since its onset.
 Exit status: 0 right, 1 wrong, 3 no finding of warning or above yet, 2 input not understood.
 """
 import argparse
 import datetime
 import json
+import os
+import statistics
 import sys
+
+MACHINE_SHARE = 0.5   # of the claimed delay that the kernel's account must show
+BEFORE_STEPS = 200    # before the onset, that growth is measured from
+WARM_STEPS = 10       # at the start of a run, left out
 
 
 def seconds_between(earlier, later):
@@ -31,6 +42,45 @@ def culprit(finding):
     }
 
 
+def read_truth(directory):
+    """Host -> {step: seconds on a CPU or waiting for one}."""
+    truth = {}
+    for name in os.listdir(directory):
+        with open(os.path.join(directory, name), encoding="ascii") as f:
+            lines = (line.split() for line in f if line.endswith("\n"))
+            truth[name] = {int(step): int(ns) / 1e9 for step, ns in lines}
+    return truth
+
+
+def growth(steps, first, last):
+    """Mean need a step from first to last, and how much more that is than before; None: not known."""
+    during = [s for n, s in steps.items() if first <= n <= last]
+    before = [s for n, s in steps.items() if max(WARM_STEPS, first - BEFORE_STEPS) <= n < first]
+    if not during:
+        return None
+    mean = statistics.fmean(during)
+    return mean, mean - (statistics.fmean(before) if len(before) >= WARM_STEPS else 0)
+
+
+def machine(finding, truth):
+    """What the kernel's account says of a finding; None if it does not bear it out."""
+    host = finding["subject"].get("host")
+    first, last = (finding.get("onset") or {}).get("step"), finding.get("last_step")
+    claimed = (finding.get("impact") or {}).get("blame_s")
+    if host not in truth or None in (first, last, claimed):
+        return None
+    own = growth(truth[host], first, last)
+    peers = [g for g in (growth(s, first, last) for h, s in truth.items() if h != host) if g]
+    if not own or not peers:
+        return None
+    more = own[1] - statistics.median(g[1] for g in peers)
+    if more < MACHINE_SHARE * claimed:
+        return None
+    return {"id": finding["id"], "host": host, "onset_step": first, "claimed_s": claimed,
+            "more_s": round(more, 6), "own_s": round(own[0], 6),
+            "peers_s": round(statistics.median(g[0] for g in peers), 6)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--host")
@@ -38,29 +88,38 @@ def main():
     parser.add_argument("--slice")
     parser.add_argument("--step", type=int, help="step at which the culprit was slowed")
     parser.add_argument("--hosts", action="store_true", help="count only findings that blame a host")
+    parser.add_argument("--truth", help="directory that lockstep-workload --truth wrote")
     expected = parser.parse_args()
+    wanted = {k: v for k, v in (("host", expected.host), ("rank", expected.rank),
+                                ("slice", expected.slice)) if v is not None}
+
+    def matches(finding):
+        found = culprit(finding)
+        return bool(wanted) and all(found[k] == v for k, v in wanted.items())
+
     try:
         text = json.load(sys.stdin)
         findings = text["items"] if "items" in text else text["findings"]
         blaming = [f for f in findings
                    if f["severity"] in ("warning", "critical") and not f["kind"].startswith("self")
                    and (f["subject"].get("host") or not expected.hosts)]
-    except (ValueError, KeyError, TypeError) as error:
+        truth = read_truth(expected.truth) if expected.truth else {}
+        aside = {f["id"]: machine(f, truth) for f in blaming if not matches(f)}
+    except (OSError, ValueError, KeyError, TypeError) as error:
         print("judge.py: findings not understood: %r" % error, file=sys.stderr)
         return 2
-    wanted = {k: v for k, v in (("host", expected.host), ("rank", expected.rank),
-                                ("slice", expected.slice)) if v is not None}
+    blaming = [f for f in blaming if not aside.get(f["id"])]
     result = {"expected": wanted or None, "expected_step": expected.step, "found": None,
               "right": not wanted, "findings": len(blaming), "id": None, "kind": None,
-              "severity": None, "title": None, "cause": None, "onset_step": None, "delay_s": None, "chips_lost": None}
+              "severity": None, "title": None, "cause": None, "onset_step": None, "delay_s": None,
+              "chips_lost": None, "machine": [m for m in aside.values() if m]}
     if blaming:
         first = min(blaming, key=lambda f: f["first_detected_at"])
-        found = culprit(first)
         onset = first.get("onset") or {}
         result.update(
-            found=found, id=first["id"], kind=first["kind"], severity=first["severity"],
+            found=culprit(first), id=first["id"], kind=first["kind"], severity=first["severity"],
             title=first["title"], cause=next((h["cause"] for h in first["hypotheses"]), None),
-            right=bool(wanted) and all(found[k] == v for k, v in wanted.items()),
+            right=matches(first),
             onset_step=onset.get("step"),
             delay_s=seconds_between(onset.get("at"), first.get("first_detected_at")),
             chips_lost=(first.get("impact") or {}).get("chips_lost"))

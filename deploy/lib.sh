@@ -232,11 +232,29 @@ agents_start() {
 	for ((r = 0; r < $1; r++)); do agent_start "$r"; done
 }
 
-# workload_start [OPTION]...: the training job; rank R is on host h<R>.
+# judged OPTION...: the findings as deploy/judge.py sees them, with the truth of the workload, if it runs.
+judged() {
+	[ ! -d "$work/truth" ] || set -- --truth "$work/truth" "$@"
+	lockstep findings --status all -o json | "$top/deploy/judge.py" "$@"
+}
+
+# judged_machine: what a verdict on standard input says of the machine, a line a finding.
+judged_machine() {
+	python3 -c '
+import json, sys
+for m in json.load(sys.stdin)["machine"]:
+    print("%s is right: the machine slowed %s from step %d on (on a CPU or waiting for one "
+          "%.1f ms a step, its peers %.1f); not our doing" %
+          (m["id"], m["host"], m["onset_step"], 1e3 * m["own_s"], 1e3 * m["peers_s"]))'
+}
+
+# workload_start [OPTION]...: the training job; rank R is on host h<R>, and $work/truth/h<R> is told
+# what the kernel says of each of its steps.
 workload_start() {
 	job=workload
+	mkdir -p "$work/truth"
 	run_behind "$work/workload.log" "$build/lockstep-workload" --job "$job" \
-		--steps-root "$work/steps" "$@"
+		--steps-root "$work/steps" --truth "$work/truth" "$@"
 	workload_pid=$ret_pid
 }
 

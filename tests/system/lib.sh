@@ -44,10 +44,12 @@ tap_end() {
 	exit "$tap_failed"
 }
 
-# blames_no_host: of findings of warning or above; prints the first that does.
+# blames_no_host: of findings of warning or above; prints the first that does, and those that are right
+# because the machine itself slowed a rank.
 blames_no_host() {
-	lockstep findings --status all -o json | "$top/deploy/judge.py" --hosts >"$work/verdict"
+	judged --hosts >"$work/verdict"
 	[ $? -eq 3 ] || { cat "$work/verdict"; return 1; }
+	judged_machine <"$work/verdict"
 }
 
 system_end() {
@@ -119,7 +121,7 @@ step_wait() {
 finding_wait() {
 	local ended=
 	while
-		verdict=$(lockstep findings --status all -o json | "$top/deploy/judge.py" "$@")
+		verdict=$(judged "$@")
 		ret_status=$?
 		[ "$ret_status" -eq 3 ]
 	do

@@ -47,7 +47,10 @@ static const struct ls_conf_program main_program = {
 		   "  cpu_hog:N       N busy processes on the rank's CPU, inside its own cgroup\n"
 		   "  cpu_quota:P     its cgroup gets P percent of one CPU\n"
 		   "  slow_input:M    its reader scans M MiB, past the page cache, for every batch\n"
-		   "  pause:MS        it is stopped for MS ms about every 50 steps",
+		   "  pause:MS        it is stopped for MS ms about every 50 steps\n"
+		   "\n"
+		   "--truth DIR: DIR/hR gets a line a step: its number, and how many ns rank R was on a\n"
+		   "CPU or waited for one (/proc/self/schedstat): what the machine did, told by the kernel.",
 	.usage = "lockstep-workload [OPTION]...",
 	.options = main_options,
 	.option_count = sizeof(main_options) / sizeof(main_options[0]),

@@ -25,7 +25,8 @@ struct rank {
 	struct model *model;
 	struct data_reader reader;
 	struct reduce_ring ring, leaders;
-	int schedstat_fd;
+	int schedstat_fd, truth_fd;
+	uint64_t told_ns; /* what the truth file has been told of */
 	uint64_t begun_ns;
 	struct workload_sums sums;
 	double last_loss[LOSS_STEPS];
@@ -45,6 +46,27 @@ rank_read_schedstat(struct rank *r)
 	if (sscanf(text, "%llu %llu", &cpu, &wait) == 2) {
 		r->sums.cpu_ns = cpu;
 		r->sums.runqueue_ns = wait;
+	}
+}
+
+/* One line a step: its number, and how long this rank was on a CPU or waited for one, ns. */
+static void
+rank_tell_truth(struct rank *r, uint64_t step)
+{
+	char line[64];
+	uint64_t own_ns;
+	int len;
+
+	if (r->truth_fd < 0)
+		return;
+	rank_read_schedstat(r);
+	own_ns = r->sums.cpu_ns + r->sums.runqueue_ns;
+	len = snprintf(line, sizeof(line), "%llu %llu\n", (unsigned long long)step,
+		(unsigned long long)(own_ns - r->told_ns));
+	r->told_ns = own_ns;
+	if (write(r->truth_fd, line, (size_t)len) != len) {
+		close(r->truth_fd); /* a truth with holes is none */
+		r->truth_fd = -1;
 	}
 }
 
@@ -148,6 +170,7 @@ rank_step(struct rank *r, uint64_t step)
 	r->sums.wait_ns += t_sync - t_compute;
 	r->sums.work_ns += t_compute - t_input + ls_clock_mono_ns() - t_sync;
 	rank_keep_loss(r, step, loss);
+	rank_tell_truth(r, step);
 	return 0;
 }
 
@@ -158,6 +181,7 @@ rank_train(struct rank *r)
 	int rc;
 
 	rank_read_schedstat(r);
+	r->told_ns = r->sums.cpu_ns + r->sums.runqueue_ns;
 	r->begun_ns = ls_clock_mono_ns();
 	for (step = 0; step < last; step++) {
 		uint64_t stop = atomic_load(&r->shared->stop_after);
@@ -196,12 +220,25 @@ rank_open_marks(const struct rank *r)
 	return lockstep_open(&o);
 }
 
+static int
+rank_open_truth(struct rank *r)
+{
+	char path[WORKLOAD_PATH_BYTES];
+
+	if (r->options->truth[0] == '\0')
+		return 0;
+	(void)snprintf(path, sizeof(path), "%s/h%u", r->options->truth, r->place->rank);
+	r->truth_fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	return r->truth_fd < 0 ? -errno : 0;
+}
+
 int
 rank_run(const struct workload_options *o, const struct workload_fault *fault,
 	const struct rank_place *p, struct workload_shared *shared)
 {
 	struct rank r = { .options = o, .fault = fault, .place = p, .shared = shared,
-		.progress = &shared->rank[p->rank], .schedstat_fd = -1 };
+		.progress = &shared->rank[p->rank], .schedstat_fd = -1,
+		.truth_fd = -1 };
 	unsigned at = p->rank - p->slice * p->slice_size;
 	size_t count;
 	int rc;
@@ -217,6 +254,8 @@ rank_run(const struct workload_options *o, const struct workload_fault *fault,
 	if (rc == 0)
 		rc = reduce_init(&r.leaders, p->slices, p->slice, p->leader_next_fd,
 			p->leader_prev_fd, count);
+	if (rc == 0)
+		rc = rank_open_truth(&r);
 	if (rc == 0) {
 		r.schedstat_fd = open("/proc/self/schedstat", O_RDONLY | O_CLOEXEC);
 		r.progress->ring_rc = rank_open_marks(&r);
@@ -225,6 +264,8 @@ rank_run(const struct workload_options *o, const struct workload_fault *fault,
 	}
 	if (r.schedstat_fd >= 0)
 		close(r.schedstat_fd);
+	if (r.truth_fd >= 0)
+		close(r.truth_fd);
 	reduce_fini(&r.leaders);
 	reduce_fini(&r.ring);
 	data_reader_close(&r.reader);

@@ -24,7 +24,7 @@ struct workload_options {
 	int64_t ranks, slices, steps, layers, width, batch, seed;
 	char job[LS_CONF_VALUE_MAX_BYTES], slow[LS_CONF_VALUE_MAX_BYTES];
 	char steps_root[LS_CONF_VALUE_MAX_BYTES], data[LS_CONF_VALUE_MAX_BYTES];
-	char report[LS_CONF_VALUE_MAX_BYTES];
+	char report[LS_CONF_VALUE_MAX_BYTES], truth[LS_CONF_VALUE_MAX_BYTES];
 	uint64_t start_delay_ns;
 };
 
