@@ -98,6 +98,8 @@
 #define LS_DRAIN_NS 2000000000ull             /* time to send what is pending at SIGTERM */
 #define LS_EXCHANGE_NOTES_MAX 8               /* pipes, answered, failed: one of each at a time */
 
+#define LS_HTTP_GET_HEADER_MAX_BYTES 16384    /* of an answer to the agent */
+
 /* --- collector --- */
 #define LS_AGENTS_MAX 16384
 #define LS_JOBS_MAX 1024
