@@ -81,12 +81,30 @@ ls_series_group(struct ls_series_table *t, const char *name)
 	return (int)free_one;
 }
 
+/* The group of an index that may come from a failed ls_series_group; NULL if there is none. */
+static struct series_group *
+series_group_at(struct ls_series_table *t, size_t group)
+{
+	return group < LS_GROUPS_MAX && t->group[group].used ? &t->group[group] : NULL;
+}
+
+/* Likewise the slot of a handle. */
+static struct series_slot *
+series_slot_at(struct ls_series_table *t, int handle)
+{
+	return handle >= 0 && (size_t)handle < LS_SERIES_MAX && t->slot[handle].used
+		? &t->slot[handle]
+		: NULL;
+}
+
 void
 ls_series_group_remove(struct ls_series_table *t, size_t group)
 {
-	struct series_group *g = &t->group[group];
+	struct series_group *g = series_group_at(t, group);
 	size_t i;
 
+	if (g == NULL)
+		return;
 	for (i = 0; i < g->count; i++)
 		t->slot[g->slot[i]].used = false;
 	g->used = false;
@@ -95,17 +113,62 @@ ls_series_group_remove(struct ls_series_table *t, size_t group)
 	g->readings = 0;
 }
 
+/* A name without what separates it from its labels. */
+static bool
+series_is_name(const char *name)
+{
+	return ls_text_is_name(name, strlen(name), LS_SERIES_NAME_MAX_BYTES - 1) &&
+		strpbrk(name, "{}\"") == NULL;
+}
+
+/* key="value",... with keys of letters, digits, _ and dots, rising; no quote or brace in a value. */
+static bool
+series_is_labels(const char *labels)
+{
+	static const char key_chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+	const char *before = "", *at = labels;
+	size_t before_len = 0, key_len, value_len, both;
+	int order;
+
+	if (*at == '\0')
+		return true;
+	if (!ls_text_is_name(labels, strlen(labels), LS_SERIES_LABELS_MAX_BYTES - 1))
+		return false;
+	for (;;) {
+		key_len = strspn(at, key_chars);
+		if (key_len == 0 || at[key_len] != '=' || at[key_len + 1] != '"')
+			return false;
+		both = key_len < before_len ? key_len : before_len;
+		order = memcmp(before, at, both);
+		if (order > 0 || (order == 0 && before_len >= key_len))
+			return false;
+		before = at;
+		before_len = key_len;
+		at += key_len + 2;
+		value_len = strcspn(at, "\"{}");
+		if (at[value_len] != '"')
+			return false;
+		at += value_len + 1;
+		if (*at == '\0')
+			return true;
+		if (*at++ != ',')
+			return false;
+	}
+}
+
 int
 ls_series_add(struct ls_series_table *t, size_t group, const char *name, const char *labels)
 {
 	char text[LS_SERIES_TEXT_MAX_BYTES];
-	struct series_group *g = &t->group[group];
+	struct series_group *g = series_group_at(t, group);
 	size_t i, slot, len;
 
+	if (g == NULL || !series_is_name(name) || !series_is_labels(labels))
+		return -LS_ERANGE;
 	len = strlen(labels) > 0
 		? (size_t)snprintf(text, sizeof(text), "%s{%s}", name, labels)
 		: (size_t)snprintf(text, sizeof(text), "%s", name);
-	if (len >= sizeof(text) || !ls_text_is_name(text, len, sizeof(text) - 1))
+	if (len >= sizeof(text))
 		return -LS_ERANGE;
 	for (i = 0; i < g->count; i++)
 		if (strcmp(g->text[i], text) == 0)
@@ -139,10 +202,15 @@ ls_series_add_metric(struct ls_series_table *t, size_t group, enum ls_metric met
 void
 ls_series_remove(struct ls_series_table *t, int handle)
 {
-	struct series_slot *s = &t->slot[handle];
-	struct series_group *g = &t->group[s->group];
-	size_t hole = s->place, last = --g->count;
+	struct series_slot *s = series_slot_at(t, handle);
+	struct series_group *g;
+	size_t hole, last;
 
+	if (s == NULL)
+		return;
+	g = &t->group[s->group];
+	hole = s->place;
+	last = --g->count;
 	s->used = false;
 	g->slot[hole] = g->slot[last];
 	g->text[hole] = g->text[last];
@@ -155,26 +223,32 @@ ls_series_remove(struct ls_series_table *t, int handle)
 void
 ls_series_set(struct ls_series_table *t, int handle, double value)
 {
-	if (handle < 0)
+	const struct series_slot *s = series_slot_at(t, handle);
+
+	if (s == NULL)
 		return;
-	t->group[t->slot[handle].group].value[t->slot[handle].place] = value;
-	t->group[t->slot[handle].group].present[t->slot[handle].place] = true;
+	t->group[s->group].value[s->place] = value;
+	t->group[s->group].present[s->place] = true;
 }
 
 void
 ls_series_unset(struct ls_series_table *t, int handle)
 {
-	if (handle < 0)
+	const struct series_slot *s = series_slot_at(t, handle);
+
+	if (s == NULL)
 		return;
-	t->group[t->slot[handle].group].value[t->slot[handle].place] = 0;
-	t->group[t->slot[handle].group].present[t->slot[handle].place] = false;
+	t->group[s->group].value[s->place] = 0; /* a chunk wants it so */
+	t->group[s->group].present[s->place] = false;
 }
 
 void
 ls_series_read(struct ls_series_table *t, size_t group, uint64_t t_mono_ns)
 {
-	struct series_group *g = &t->group[group];
+	struct series_group *g = series_group_at(t, group);
 
+	if (g == NULL)
+		return;
 	g->t_mono_ns = t_mono_ns;
 	g->readings++;
 	if (t->reader != NULL)
@@ -204,9 +278,12 @@ void
 ls_series_label(char *labels, size_t size, const char *key, const char *value)
 {
 	char safe[LS_SERIES_LABELS_MAX_BYTES];
-	size_t at = strlen(labels), i;
+	size_t at = strlen(labels), i, frame = (at > 0) + strlen(key) + strlen("=\"\""), room;
 
-	(void)ls_text_escape(safe, sizeof(safe), value, strlen(value));
+	if (at + frame >= size)
+		return; /* no room even for an empty value */
+	room = size - at - frame;
+	(void)ls_text_escape(safe, room < sizeof(safe) ? room : sizeof(safe), value, strlen(value));
 	for (i = 0; safe[i] != '\0'; i++)
 		if (safe[i] == '"' || safe[i] == '{' || safe[i] == '}')
 			safe[i] = '_'; /* so that no value can end its label */

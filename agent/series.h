@@ -54,7 +54,8 @@ void ls_series_group_remove(struct ls_series_table *t, size_t group);
 
 /*
  * Adds a series to a group; labels as key="value",... sorted by key, "" for none. Its handle; the same
- * name and labels in the same group have one handle. -LS_ELIMIT, -LS_ERANGE.
+ * name and labels in the same group have one handle. No quotes or braces in names and values. -LS_ELIMIT;
+ * -LS_ERANGE, also where there is no such group.
  */
 int ls_series_add(struct ls_series_table *t, size_t group, const char *name, const char *labels)
 	LS_MUSTCHECK;
@@ -63,10 +64,10 @@ int ls_series_add(struct ls_series_table *t, size_t group, const char *name, con
 int ls_series_add_metric(struct ls_series_table *t, size_t group, enum ls_metric metric,
 	const char *labels) LS_MUSTCHECK;
 
-/* Removes one series. */
+/* Removes one series. A handle that is none is ignored. */
 void ls_series_remove(struct ls_series_table *t, int handle);
 
-/* Its value at the reading under way, or that it was not measured. A negative handle is ignored. */
+/* Its value at the reading under way, or that it was not measured. A handle that is none is ignored. */
 void ls_series_set(struct ls_series_table *t, int handle, double value);
 void ls_series_unset(struct ls_series_table *t, int handle);
 
@@ -79,7 +80,10 @@ bool ls_series_look(const struct ls_series_table *t, size_t group, struct ls_ser
 /* Series that found no room, so far. */
 uint64_t ls_series_refused(const struct ls_series_table *t);
 
-/* Makes labels: appends key="value" to labels of size bytes, the value escaped and cut; keys in order. */
+/*
+ * Makes labels: appends key="value" to labels of size bytes, the value escaped and cut to what fits (left
+ * out where not even the key does). Keys are letters, digits, _ and dots, added in rising order.
+ */
 void ls_series_label(char *labels, size_t size, const char *key, const char *value);
 
 #endif

@@ -351,7 +351,7 @@ ls_source_host_new(const char *proc_root, const char *sys_root, struct ls_source
 }
 
 void
-ls_source_host_net_of(struct ls_source *source, pid_t pid)
+ls_source_host_net_of(const struct ls_source *source, pid_t pid)
 {
 	struct source_host *h = source->self;
 	char path[64];

@@ -26,6 +26,6 @@ int ls_source_host_new(const char *proc_root, const char *sys_root,
 	struct ls_source *ret_source) LS_MUSTCHECK;
 
 /* TCP counters are from now on those that process pid sees; 0: those of the agent. */
-void ls_source_host_net_of(struct ls_source *source, pid_t pid);
+void ls_source_host_net_of(const struct ls_source *source, pid_t pid);
 
 #endif

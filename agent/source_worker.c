@@ -430,7 +430,7 @@ worker_is(const struct ls_source_worker_id *a, const struct ls_source_worker_id 
 
 void
 ls_source_worker_watch(
-	struct ls_source *source, const struct ls_source_worker_id *ids, size_t count)
+	const struct ls_source *source, const struct ls_source_worker_id *ids, size_t count)
 {
 	struct source_worker *s = source->self;
 	struct worker *kept[LS_RINGS_MAX];

@@ -33,7 +33,7 @@ int ls_source_worker_new(const char *proc_root, const char *sys_root,
 
 /* Says which workers are there now (at most LS_RINGS_MAX); others are forgotten. */
 void ls_source_worker_watch(
-	struct ls_source *source, const struct ls_source_worker_id *ids, size_t count);
+	const struct ls_source *source, const struct ls_source_worker_id *ids, size_t count);
 
 /* The last reading of one worker (scope job, and its own cgroup); NULL if it is not watched. */
 const struct ls_sample *ls_source_worker_sample(

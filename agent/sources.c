@@ -3,32 +3,75 @@
 #include "agent/sources.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "agent/sample_group.h"
 #include "agent/sampler.h"
 #include "agent/source_host.h"
 #include "agent/source_worker.h"
 #include "proto/base/log.h"
+#include "proto/base/text.h"
+
+/* A worker whose process is visible here: a group of the series table. */
+struct sources_worker {
+	uint8_t ring_id[LS_RING_ID_BYTES];
+	bool seen;
+	struct ls_sample_group group;
+};
 
 struct ls_sources {
-	struct ls_source host, worker;
+	struct ls_series_table *series;
+	size_t count;
+	struct ls_source list[LS_SOURCES_MAX];
+	const struct ls_source *host, *worker; /* in the list */
 	struct ls_source_step *step;
 	struct ls_spool *spool;
-	struct ls_sample sample;
+	struct ls_sample sample;               /* of the host, all cadences */
+	struct ls_sample slow;                 /* what came by LS_CADENCE_SLOW */
+	bool is_slow[LS_METRIC_COUNT];
+	struct ls_sample_group fast_group, slow_group;
+	size_t worker_count;
+	struct sources_worker worker_group[LS_RINGS_MAX];
 	pid_t net_pid;
 	struct ls_wire_worker workers[LS_RINGS_MAX];
 	struct ls_wire_live live[LS_RINGS_MAX];
 	struct ls_wire_hot hot[LS_RINGS_MAX + 1];
 };
 
-static void
-sources_probe(struct ls_source *s)
-{
-	int rc = s->probe(s->self);
+/* --- the list of sources ----------------------------------------------------------- */
 
+/* Takes a source over: from here on it is probed, read and freed with the others. */
+static const struct ls_source *
+sources_add(struct ls_sources *s, const struct ls_source *source)
+{
+	int rc;
+
+	LS_ASSERT(s->count < LS_SOURCES_MAX);
+	s->list[s->count] = *source;
+	rc = source->probe(source->self);
 	if (rc != 0)
-		ls_log(LS_LOG_WARN, "sources", "%s: %s; going on without it", s->name,
+		ls_log(LS_LOG_WARN, "sources", "%s: %s; going on without it", source->name,
 			ls_err_text(rc));
+	return &s->list[s->count++];
+}
+
+/* Makes all sources. One that writes its own groups gets s->series when it is made. */
+static int
+sources_make(struct ls_sources *s, const struct ls_agent_config *config)
+{
+	struct ls_source one;
+	int rc;
+
+	rc = ls_source_host_new(config->proc_root, config->sys_root, &one);
+	if (rc != 0)
+		return rc;
+	s->host = sources_add(s, &one);
+	rc = ls_source_worker_new(config->proc_root, config->sys_root, &one);
+	if (rc != 0)
+		return rc;
+	s->worker = sources_add(s, &one);
+	return 0;
 }
 
 int
@@ -41,17 +84,16 @@ ls_sources_open(const struct ls_agent_config *config, const uint8_t kernel_boot_
 	if (s == NULL)
 		return -ENOMEM;
 	s->spool = spool;
-	rc = ls_source_host_new(config->proc_root, config->sys_root, &s->host);
-	if (rc == 0)
-		rc = ls_source_worker_new(config->proc_root, config->sys_root, &s->worker);
+	s->series = ls_series_new();
+	rc = s->series != NULL ? sources_make(s, config) : -ENOMEM;
 	if (rc == 0)
 		rc = ls_source_step_new(config->steps_dir, kernel_boot_id, spool, &s->step);
 	if (rc != 0) {
 		ls_sources_close(s);
 		return rc;
 	}
-	sources_probe(&s->host);
-	sources_probe(&s->worker);
+	ls_sample_group_init(&s->fast_group, s->series, "host.fast", "");
+	ls_sample_group_init(&s->slow_group, s->series, "host.slow", "");
 	*ret_sources = s;
 	return 0;
 }
@@ -59,14 +101,97 @@ ls_sources_open(const struct ls_agent_config *config, const uint8_t kernel_boot_
 void
 ls_sources_close(struct ls_sources *s)
 {
+	size_t i;
+
 	if (s == NULL)
 		return;
-	if (s->host.free != NULL)
-		s->host.free(s->host.self);
-	if (s->worker.free != NULL)
-		s->worker.free(s->worker.self);
+	for (i = 0; i < s->count; i++)
+		s->list[i].free(s->list[i].self);
 	ls_source_step_free(s->step);
+	ls_series_free(s->series);
 	free(s);
+}
+
+/* --- samples to groups ------------------------------------------------------------- */
+
+static struct sources_worker *
+sources_worker_find(struct ls_sources *s, const uint8_t ring_id[LS_RING_ID_BYTES])
+{
+	size_t i;
+
+	for (i = 0; i < s->worker_count; i++) {
+		if (memcmp(s->worker_group[i].ring_id, ring_id, LS_RING_ID_BYTES) == 0)
+			return &s->worker_group[i];
+	}
+	return NULL;
+}
+
+/* "worker.RANK"; where another worker here has it (two jobs on one host), with its ring's first bytes. */
+static void
+sources_worker_name(const struct ls_sources *s, const struct ls_wire_worker *w,
+	char name[LS_GROUP_NAME_MAX_BYTES])
+{
+	struct ls_series_group g;
+	char hex[2 * 4 + 1];
+	size_t i;
+
+	(void)snprintf(name, LS_GROUP_NAME_MAX_BYTES, "worker.%d", (int)w->info.rank);
+	for (i = 0; i < LS_GROUPS_MAX; i++) {
+		if (!ls_series_look(s->series, i, &g) || strcmp(g.name, name) != 0)
+			continue;
+		ls_text_hex(hex, w->ring_id, 4);
+		(void)snprintf(name, LS_GROUP_NAME_MAX_BYTES, "worker.%d.%s",
+			(int)w->info.rank, hex);
+		return;
+	}
+}
+
+static struct sources_worker *
+sources_worker_begin(struct ls_sources *s, const struct ls_wire_worker *w)
+{
+	char name[LS_GROUP_NAME_MAX_BYTES], labels[LS_SERIES_LABELS_MAX_BYTES] = "", rank[16];
+	struct sources_worker *g = &s->worker_group[s->worker_count++];
+
+	(void)snprintf(rank, sizeof(rank), "%d", (int)w->info.rank);
+	ls_series_label(labels, sizeof(labels), "job", w->info.job);
+	ls_series_label(labels, sizeof(labels), "rank", rank);
+	sources_worker_name(s, w, name);
+	memcpy(g->ring_id, w->ring_id, sizeof(g->ring_id));
+	ls_sample_group_init(&g->group, s->series, name, labels);
+	return g;
+}
+
+/* A row of each worker's group; groups of those that are gone go, too. */
+static void
+sources_worker_rows(struct ls_sources *s, uint64_t now_mono_ns)
+{
+	const struct ls_step_ring *ring;
+	const struct ls_sample *sample;
+	struct sources_worker *g;
+	size_t i;
+
+	for (i = 0; i < s->worker_count; i++)
+		s->worker_group[i].seen = false;
+	for (i = 0; (ring = ls_source_step_ring(s->step, i)) != NULL; i++) {
+		g = sources_worker_find(s, ring->worker.ring_id);
+		if (g != NULL)
+			g->seen = ls_sources_worker(s, ring->worker.ring_id) != NULL;
+	}
+	for (i = s->worker_count; i-- > 0;) {
+		if (s->worker_group[i].seen)
+			continue;
+		ls_sample_group_fini(&s->worker_group[i].group);
+		s->worker_group[i] = s->worker_group[--s->worker_count];
+	}
+	for (i = 0; (ring = ls_source_step_ring(s->step, i)) != NULL; i++) {
+		sample = ls_sources_worker(s, ring->worker.ring_id);
+		if (sample == NULL)
+			continue;
+		g = sources_worker_find(s, ring->worker.ring_id);
+		if (g == NULL)
+			g = sources_worker_begin(s, &ring->worker);
+		ls_sample_group_read(&g->group, sample, NULL, true, now_mono_ns);
+	}
 }
 
 /* Points the counters at the processes that hold the rings now. */
@@ -87,19 +212,47 @@ sources_watch(struct ls_sources *s)
 		if (net_pid == 0 || r->pid == s->net_pid)
 			net_pid = r->pid;
 	}
-	ls_source_worker_watch(&s->worker, ids, n);
+	ls_source_worker_watch(s->worker, ids, n);
 	s->net_pid = net_pid;
-	ls_source_host_net_of(&s->host, net_pid);
+	ls_source_host_net_of(s->host, net_pid);
+}
+
+/* What is slow to read comes into a sample of its own, so that each value is in one group. */
+static void
+sources_read_slow(struct ls_sources *s, uint64_t now_mono_ns)
+{
+	size_t i, m;
+
+	for (i = 0; i < s->count; i++)
+		s->list[i].read(s->list[i].self, LS_CADENCE_SLOW, now_mono_ns, &s->slow);
+	for (m = 0; m < LS_METRIC_COUNT; m++) {
+		s->is_slow[m] = s->is_slow[m] || s->slow.present[m];
+		if (!s->is_slow[m])
+			continue;
+		s->sample.present[m] = s->slow.present[m];
+		s->sample.value[m] = s->slow.value[m];
+	}
+	ls_sample_group_read(&s->slow_group, &s->slow, NULL, true, now_mono_ns);
 }
 
 void
 ls_sources_read(struct ls_sources *s, unsigned due, uint64_t now_mono_ns)
 {
+	size_t i;
+
 	ls_source_step_read(s->step, now_mono_ns);
 	sources_watch(s);
-	s->host.read(s->host.self, due, now_mono_ns, &s->sample);
-	s->worker.read(s->worker.self, due, now_mono_ns, &s->sample);
+	if (due & LS_CADENCE_SLOW)
+		sources_read_slow(s, now_mono_ns);
+	if (!(due & LS_CADENCE_FAST))
+		return;
+	for (i = 0; i < s->count; i++)
+		s->list[i].read(s->list[i].self, LS_CADENCE_FAST, now_mono_ns, &s->sample);
+	ls_sample_group_read(&s->fast_group, &s->sample, s->is_slow, false, now_mono_ns);
+	sources_worker_rows(s, now_mono_ns);
 }
+
+/* --- what travels in every beat ---------------------------------------------------- */
 
 static uint64_t
 sources_lost(const struct ls_sources *s)
@@ -152,11 +305,17 @@ ls_sources_host(const struct ls_sources *s)
 const struct ls_sample *
 ls_sources_worker(const struct ls_sources *s, const uint8_t ring_id[LS_RING_ID_BYTES])
 {
-	return ls_source_worker_sample(&s->worker, ring_id);
+	return ls_source_worker_sample(s->worker, ring_id);
 }
 
 const struct ls_source_step *
 ls_sources_steps(const struct ls_sources *s)
 {
 	return s->step;
+}
+
+struct ls_series_table *
+ls_sources_series(const struct ls_sources *s)
+{
+	return s->series;
 }

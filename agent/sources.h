@@ -3,17 +3,20 @@
  * sources - all sources of this host together, and what of them travels in every beat.
  *
  * Finds the workers by their rings, points the counters at their processes and cgroups, and the TCP
- * counters at the network namespace of one of them.
+ * counters at the network namespace of one of them. Samples become groups of the series table:
+ * "host.fast", "host.slow", and "worker.RANK" with labels job and rank while that worker is measured.
+ * A source of labelled series is one line in sources_make(), and writes its own groups.
  *
  * Owner:   the agent loop thread. Not thread-safe.
  * Units:   as in source.h.
  * Errors:  -ENOMEM, -LS_ELIMIT.
- * Limits:  LS_RINGS_MAX workers.
+ * Limits:  LS_RINGS_MAX workers, LS_SOURCES_MAX sources.
  */
 #ifndef LS_AGENT_SOURCES_H
 #define LS_AGENT_SOURCES_H
 
 #include "agent/options.h"
+#include "agent/series.h"
 #include "agent/source.h"
 #include "agent/source_step.h"
 #include "agent/spool.h"
@@ -37,6 +40,9 @@ void ls_sources_fill(struct ls_sources *s, struct ls_wire_report *r);
 const struct ls_sample *ls_sources_host(const struct ls_sources *s);
 const struct ls_sample *ls_sources_worker(
 	const struct ls_sources *s, const uint8_t ring_id[LS_RING_ID_BYTES]);
+
+/* All series of this host; lives as long as the sources. */
+struct ls_series_table *ls_sources_series(const struct ls_sources *s);
 
 /* The rings. */
 const struct ls_source_step *ls_sources_steps(const struct ls_sources *s);

@@ -77,6 +77,7 @@
 #define LS_SPOOL_MIN_BYTES (1024ull * 1024)
 #define LS_SPOOL_LARGEST_BYTES (16ull * 1024 * 1024 * 1024)
 #define LS_METRICS_MAX 512
+#define LS_SOURCES_MAX 16                     /* there is a line of code for each */
 #define LS_PROC_FILE_MAX_BYTES 262144         /* /proc/stat of a 1,000-CPU host is 120 kB */
 #define LS_THREADS_PER_WORKER_MAX 1024        /* schedstat is summed over at most so many */
 #define LS_SLOW_FACTOR 10u                    /* vmstat costs a third of all: read each tenth time */

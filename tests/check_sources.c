@@ -3,6 +3,7 @@
 #include "agent/sources.h"
 
 #include <stdio.h>
+#include <string.h>
 #include "tests/harness.h"
 #include "tests/step_ring.h"
 #include "tests/tree.h"
@@ -91,6 +92,72 @@ START_TEST(lost_records_are_reported)
 }
 END_TEST
 
+/* The group of this name; false if there is none. */
+static bool
+find_group(const char *name, struct ls_series_group *ret)
+{
+	size_t i;
+
+	for (i = 0; i < LS_GROUPS_MAX; i++) {
+		if (ls_series_look(ls_sources_series(sources), i, ret) && strcmp(ret->name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+has_series(const struct ls_series_group *g, const char *text)
+{
+	size_t i;
+
+	for (i = 0; i < g->count; i++) {
+		if (strcmp(g->text[i], text) == 0)
+			return true;
+	}
+	return false;
+}
+
+START_TEST(every_measured_metric_is_in_one_group)
+{
+	struct ls_series_group fast, slow;
+	const struct ls_sample *host;
+	unsigned m;
+
+	ls_sources_read(sources, LS_CADENCE_FAST | LS_CADENCE_SLOW, 1000);
+	ls_sources_read(sources, LS_CADENCE_FAST, 2000);
+	ls_sources_read(sources, 0, 3000); /* rings only */
+	ck_assert(find_group("host.fast", &fast) && find_group("host.slow", &slow));
+	ck_assert_uint_eq(fast.t_mono_ns, 2000);
+	ck_assert_uint_eq(fast.readings, 2);
+	ck_assert_uint_eq(slow.t_mono_ns, 1000);
+	ck_assert_uint_eq(slow.readings, 1);
+	host = ls_sources_host(sources);
+	for (m = 0; m < LS_METRIC_COUNT; m++)
+		ck_assert_int_eq(host->present[m],
+			has_series(&fast, ls_metric_info(m)->name) +
+				has_series(&slow, ls_metric_info(m)->name));
+	ck_assert(has_series(&slow, "host.memory.paged_in_bytes_total"));
+}
+END_TEST
+
+START_TEST(a_worker_is_a_group_while_it_is_measured)
+{
+	struct ls_series_group g;
+
+	ls_sources_read(sources, LS_CADENCE_FAST, 1000);
+	ck_assert(!find_group("worker.0", &g));
+	step_ring_lock(&ring);
+	ls_sources_read(sources, LS_CADENCE_FAST, 2000);
+	ck_assert(find_group("worker.0", &g));
+	ck_assert_uint_eq(g.t_mono_ns, 2000);
+	ck_assert(has_series(&g, "job.threads{job=\"job\",rank=\"0\"}"));
+	step_ring_unlock(&ring);
+	ls_sources_read(sources, LS_CADENCE_FAST, 3000);
+	ls_sources_read(sources, LS_CADENCE_FAST, 4000);
+	ck_assert(!find_group("worker.0", &g));
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -101,6 +168,8 @@ suite(void)
 	tcase_add_test(t, visible_worker_is_measured_and_travels_hot);
 	tcase_add_test(t, worker_without_a_visible_process_is_known_but_not_measured);
 	tcase_add_test(t, lost_records_are_reported);
+	tcase_add_test(t, every_measured_metric_is_in_one_group);
+	tcase_add_test(t, a_worker_is_a_group_while_it_is_measured);
 	suite_add_tcase(s, t);
 	return s;
 }
