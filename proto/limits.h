@@ -47,7 +47,7 @@
 #define LS_WORKERS_PER_REPORT_MAX LS_RINGS_MAX
 #define LS_WIRE_TIME_MAX_NS (1ull << 62)      /* 146 years of uptime: leaves room for sums */
 #define LS_WIRE_ARENA_FACTOR 16u              /* memory to decode a message, per byte of it */
-#define LS_WIRE_ARENA_BASE_BYTES 65536u       /* and for any: full lists of a report take 45 KiB */
+#define LS_WIRE_ARENA_BASE_BYTES 131072u      /* and for any: full lists of a report take 110 KiB */
 #define LS_HOT_MAX 16                         /* DESIGN 11: at most 16 hot series */
 #define LS_BEAT_DEFAULT_NS 1000000000ull
 #define LS_BEAT_MIN_NS 100000000ull
@@ -64,9 +64,10 @@
 #define LS_CHUNK_NS 60000000000ull            /* a chunk is sealed after a minute */
 #define LS_CHUNK_ROWS_MAX 600u                /* or so many rows: a minute at 10 Hz */
 #define LS_CHUNK_BODY_MAX_BYTES 131072u       /* 512 columns x 60 rows that do not compress would be cut */
-#define LS_CHUNK_ITEM_MAX_BYTES (LS_CHUNK_BODY_MAX_BYTES + 1024u) /* a dictionary fits, too */
+#define LS_CHUNK_ITEM_MAX_BYTES (LS_CHUNK_BODY_MAX_BYTES + 2048u) /* the largest dictionary: 132,184 */
 #define LS_CHUNK_ITEMS_PER_REPORT_MAX 64
 #define LS_ZOOM_MAX_NS 120000000000ull        /* DESIGN 11: a zoom ends unless renewed */
+#define LS_SLOWED_MAX 3600u                   /* a reading an hour: slower is no measuring */
 #define LS_IDENTITY_FIELDS_MAX 128u
 #define LS_IDENTITY_KEY_MAX_BYTES 48
 #define LS_IDENTITY_VALUE_MAX_BYTES 256       /* worker-network-endpoints are cut: only our own is kept */

@@ -12,9 +12,6 @@
 
 #define WIRE_FIRST_BYTES 4096u /* a beat without backlog needs no second piece */
 
-_Static_assert((int)LS_ACK_RETRY == (int)LOCKSTEP__ACK__STATUS__RETRY, "wire value");
-_Static_assert((int)LS_ACK_REJECT == (int)LOCKSTEP__ACK__STATUS__REJECT, "wire value");
-
 int
 ls_wire_fail(int rc, const char *why, const char **ret_why)
 {
@@ -94,9 +91,8 @@ ls_wire_view(const uint8_t *bytes, size_t len)
 	return v;
 }
 
-/* As ls_wire_view, for a string. */
-static char *
-wire_text(const char *s)
+char *
+ls_wire_text(const char *s)
 {
 	char *p;
 
@@ -104,9 +100,8 @@ wire_text(const char *s)
 	return p;
 }
 
-/* Copies a name of a message into its field of size bytes; false if it is none. */
-static bool
-wire_name(char *dst, size_t size, const char *src, bool may_be_empty)
+bool
+ls_wire_name(char *dst, size_t size, const char *src, bool may_be_empty)
 {
 	size_t len = strlen(src);
 
@@ -136,9 +131,9 @@ wire_pack_workers(
 
 		lockstep__worker__init(&w[i]);
 		w[i].ring_id = ls_wire_view(from->ring_id, sizeof(from->ring_id));
-		w[i].job = wire_text(from->info.job);
-		w[i].slice = wire_text(from->info.slice);
-		w[i].role = wire_text(from->info.role);
+		w[i].job = ls_wire_text(from->info.job);
+		w[i].slice = ls_wire_text(from->info.slice);
+		w[i].role = ls_wire_text(from->info.role);
 		w[i].attempt = from->info.attempt;
 		w[i].rank = from->info.rank;
 		w[i].world = from->info.world;
@@ -207,17 +202,19 @@ wire_pack_live(Lockstep__Report *m, const struct ls_wire_report *r, struct ls_ar
 	return 0;
 }
 
+/* A list of items that are encoded already. */
 static int
-wire_pack_items(Lockstep__Report *m, const struct ls_wire_report *r, struct ls_arena *arena)
+wire_pack_items(const struct ls_wire_bytes *items, size_t count, struct ls_arena *arena,
+	ProtobufCBinaryData **ret_items)
 {
+	ProtobufCBinaryData *list = ls_arena_take_array(arena, count, sizeof(*list));
 	size_t i;
 
-	m->items = ls_arena_take_array(arena, r->item_count, sizeof(*m->items));
-	if (m->items == NULL)
+	if (list == NULL)
 		return -ENOMEM;
-	m->n_items = r->item_count;
-	for (i = 0; i < r->item_count; i++)
-		m->items[i] = ls_wire_view(r->items[i].data, r->items[i].len);
+	for (i = 0; i < count; i++)
+		list[i] = ls_wire_view(items[i].data, items[i].len);
+	*ret_items = list;
 	return 0;
 }
 
@@ -231,13 +228,14 @@ ls_wire_report_pack(const struct ls_wire_report *r, uint8_t **ret_buf, size_t *r
 
 	if (r->worker_count > LS_WORKERS_PER_REPORT_MAX ||
 		r->item_count > LS_ITEMS_PER_REPORT_MAX || r->hot_count > LS_RINGS_MAX + 1 ||
-		r->live_count > LS_RINGS_MAX)
+		r->live_count > LS_RINGS_MAX ||
+		r->chunk_item_count > LS_CHUNK_ITEMS_PER_REPORT_MAX)
 		return -LS_ELIMIT;
 	arena = ls_arena_new(WIRE_FIRST_BYTES, LS_REPORT_MAX_BYTES);
 	if (arena == NULL)
 		return -ENOMEM;
 	m.version = LS_WIRE_VERSION;
-	m.host = wire_text(r->host);
+	m.host = ls_wire_text(r->host);
 	m.boot = ls_wire_view(r->boot, sizeof(r->boot));
 	m.kernel_boot_id = ls_wire_view(r->kernel_boot_id, sizeof(r->kernel_boot_id));
 	m.t_send_mono_ns = r->t_send_mono_ns;
@@ -250,14 +248,24 @@ ls_wire_report_pack(const struct ls_wire_report *r, uint8_t **ret_buf, size_t *r
 	}
 	m.spooled_items = r->spooled_items;
 	m.dropped_records = r->dropped_records;
-	m.agent_version = wire_text(r->agent_version);
+	m.agent_version = ls_wire_text(r->agent_version);
+	m.n_items = r->item_count;
+	m.n_chunk_items = r->chunk_item_count;
+	m.waiting_chunk_items = r->waiting_chunk_items;
+	m.lost_samples = r->lost_samples;
+	m.slowed = r->slowed;
 	rc = wire_pack_workers(&m, r, arena);
 	if (rc == 0)
-		rc = wire_pack_items(&m, r, arena);
+		rc = wire_pack_items(r->items, r->item_count, arena, &m.items);
+	if (rc == 0)
+		rc = wire_pack_items(r->chunk_items, r->chunk_item_count, arena,
+			&m.chunk_items);
 	if (rc == 0)
 		rc = wire_pack_hot(&m, r, arena);
 	if (rc == 0)
 		rc = wire_pack_live(&m, r, arena);
+	if (rc == 0)
+		rc = ls_wire_series_pack(&m, r, arena);
 	if (rc == 0)
 		rc = ls_wire_pack(&m.base, LS_REPORT_MAX_BYTES, ret_buf, ret_len);
 	ls_arena_free(arena);
@@ -276,11 +284,11 @@ wire_check_worker(const Lockstep__Worker *m, struct ls_wire_worker *w, const cha
 	w->created_mono_ns = m->created_mono_ns;
 	if (!ls_wire_copy_bytes(w->ring_id, sizeof(w->ring_id), &m->ring_id))
 		return ls_wire_fail(-LS_EPARSE, "ring id of a worker", ret_why);
-	if (!wire_name(w->info.job, sizeof(w->info.job), m->job, false))
+	if (!ls_wire_name(w->info.job, sizeof(w->info.job), m->job, false))
 		return ls_wire_fail(-LS_ERANGE, "job is not a name", ret_why);
-	if (!wire_name(w->info.slice, sizeof(w->info.slice), m->slice, true))
+	if (!ls_wire_name(w->info.slice, sizeof(w->info.slice), m->slice, true))
 		return ls_wire_fail(-LS_ERANGE, "slice is not a name", ret_why);
-	if (!wire_name(w->info.role, sizeof(w->info.role), m->role, true))
+	if (!ls_wire_name(w->info.role, sizeof(w->info.role), m->role, true))
 		return ls_wire_fail(-LS_ERANGE, "role is not a name", ret_why);
 	if (m->attempt < 0)
 		return ls_wire_fail(-LS_ERANGE, "attempt is negative", ret_why);
@@ -367,9 +375,9 @@ wire_check_head(const Lockstep__Report *m, struct ls_wire_report *r, const char 
 {
 	if (m->version != LS_WIRE_VERSION)
 		return ls_wire_fail(-LS_EVERSION, "unknown version of the report", ret_why);
-	if (!wire_name(r->host, sizeof(r->host), m->host, false))
+	if (!ls_wire_name(r->host, sizeof(r->host), m->host, false))
 		return ls_wire_fail(-LS_ERANGE, "host is not a name", ret_why);
-	if (!wire_name(r->agent_version, sizeof(r->agent_version), m->agent_version, true))
+	if (!ls_wire_name(r->agent_version, sizeof(r->agent_version), m->agent_version, true))
 		return ls_wire_fail(-LS_ERANGE, "agent version is not a name", ret_why);
 	if (!ls_wire_copy_bytes(r->boot, sizeof(r->boot), &m->boot))
 		return ls_wire_fail(-LS_EPARSE, "boot of the agent", ret_why);
@@ -382,9 +390,32 @@ wire_check_head(const Lockstep__Report *m, struct ls_wire_report *r, const char 
 		return ls_wire_fail(-LS_ELIMIT, "too many items", ret_why);
 	if (m->n_hot > LS_RINGS_MAX + 1 || m->n_live > LS_RINGS_MAX)
 		return ls_wire_fail(-LS_ELIMIT, "too many live values", ret_why);
+	if (m->n_chunk_items > LS_CHUNK_ITEMS_PER_REPORT_MAX)
+		return ls_wire_fail(-LS_ELIMIT, "too many items of chunks", ret_why);
+	if (m->slowed > LS_SLOWED_MAX)
+		return ls_wire_fail(-LS_ERANGE, "slowed out of range", ret_why);
 	r->spooled_items = m->spooled_items;
 	r->dropped_records = m->dropped_records;
+	r->waiting_chunk_items = m->waiting_chunk_items;
+	r->lost_samples = m->lost_samples;
+	r->slowed = m->slowed;
 	return wire_check_stamps(m, r, ret_why);
+}
+
+/* Items stay encoded: only their sizes are looked at here. */
+static int
+wire_check_items(const ProtobufCBinaryData *from, size_t count, size_t max_bytes,
+	struct ls_wire_bytes *items, const char **ret_why)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		if (from[i].len == 0 || from[i].len > max_bytes)
+			return ls_wire_fail(-LS_ELIMIT, "size of an item", ret_why);
+		items[i].data = from[i].data;
+		items[i].len = from[i].len;
+	}
+	return 0;
 }
 
 static int
@@ -401,16 +432,16 @@ wire_check_lists(const Lockstep__Report *m, struct ls_wire_report *r, const char
 		rc = wire_check_hot(m->hot[i], &r->hot[i], ret_why);
 	for (i = 0; i < m->n_live && rc == 0; i++)
 		rc = wire_check_live(m->live[i], &r->live[i], ret_why);
-	for (i = 0; i < m->n_items && rc == 0; i++) {
-		if (m->items[i].len == 0 || m->items[i].len > LS_ITEM_MAX_BYTES)
-			rc = ls_wire_fail(-LS_ELIMIT, "size of an item", ret_why);
-		r->items[i].data = m->items[i].data;
-		r->items[i].len = m->items[i].len;
-	}
+	if (rc == 0)
+		rc = wire_check_items(m->items, m->n_items, LS_ITEM_MAX_BYTES, r->items, ret_why);
+	if (rc == 0)
+		rc = wire_check_items(m->chunk_items, m->n_chunk_items,
+			LS_CHUNK_ITEM_MAX_BYTES, r->chunk_items, ret_why);
 	r->worker_count = m->n_workers;
 	r->hot_count = m->n_hot;
 	r->live_count = m->n_live;
 	r->item_count = m->n_items;
+	r->chunk_item_count = m->n_chunk_items;
 	return rc;
 }
 
@@ -422,7 +453,9 @@ wire_take_lists(const Lockstep__Report *m, struct ls_wire_report *r, struct ls_a
 	r->hot = ls_arena_take_array(arena, m->n_hot, sizeof(*r->hot));
 	r->live = ls_arena_take_array(arena, m->n_live, sizeof(*r->live));
 	r->items = ls_arena_take_array(arena, m->n_items, sizeof(*r->items));
-	if (r->workers == NULL || r->hot == NULL || r->live == NULL || r->items == NULL)
+	r->chunk_items = ls_arena_take_array(arena, m->n_chunk_items, sizeof(*r->chunk_items));
+	if (r->workers == NULL || r->hot == NULL || r->live == NULL || r->items == NULL ||
+		r->chunk_items == NULL)
 		return ls_arena_refused(arena) ? -LS_ELIMIT : -ENOMEM;
 	return 0;
 }
@@ -452,6 +485,8 @@ ls_wire_report_unpack(const uint8_t *buf, size_t len, struct ls_wire_report *ret
 		goto out;
 	}
 	rc = wire_check_lists(m, &r, ret_why);
+	if (rc == 0)
+		rc = ls_wire_series_check(m, &r, arena, ret_why);
 	if (rc != 0)
 		goto out;
 	r.arena = arena;
@@ -467,86 +502,4 @@ ls_wire_report_clear(struct ls_wire_report *r)
 {
 	ls_arena_free(r->arena);
 	memset(r, 0, sizeof(*r));
-}
-
-/* --- ack --------------------------------------------------------------------------- */
-
-int
-ls_wire_ack_pack(const struct ls_wire_ack *a, uint8_t **ret_buf, size_t *ret_len)
-{
-	Lockstep__Ack m = LOCKSTEP__ACK__INIT;
-	ProtobufCBinaryData need[LS_RINGS_MAX];
-	size_t i;
-
-	if (a->need_count > LS_RINGS_MAX)
-		return -LS_ELIMIT;
-	for (i = 0; i < a->need_count; i++)
-		need[i] = ls_wire_view(a->need[i], sizeof(a->need[i]));
-	m.version = LS_WIRE_VERSION;
-	m.boot = ls_wire_view(a->boot, sizeof(a->boot));
-	m.acked_seq = a->acked_seq;
-	m.status = (Lockstep__Ack__Status)a->status;
-	m.reason = wire_text(a->reason);
-	m.t_receive_mono_ns = a->t_receive_mono_ns;
-	m.t_send_mono_ns = a->t_send_mono_ns;
-	m.beat_ns = a->beat_ns;
-	m.retry_after_ns = a->retry_after_ns;
-	m.n_need_workers = a->need_count;
-	m.need_workers = need;
-	return ls_wire_pack(&m.base, LS_ACK_MAX_BYTES, ret_buf, ret_len);
-}
-
-static int
-wire_check_ack(const Lockstep__Ack *m, struct ls_wire_ack *a, const char **ret_why)
-{
-	size_t i, n;
-
-	if (m->version != LS_WIRE_VERSION)
-		return ls_wire_fail(-LS_EVERSION, "unknown version of the ack", ret_why);
-	if (!ls_wire_copy_bytes(a->boot, sizeof(a->boot), &m->boot))
-		return ls_wire_fail(-LS_EPARSE, "boot in the ack", ret_why);
-	if ((unsigned)m->status >= LS_ACK_STATUS_COUNT)
-		return ls_wire_fail(-LS_ERANGE, "unknown status", ret_why);
-	if (m->n_need_workers > LS_RINGS_MAX)
-		return ls_wire_fail(-LS_ELIMIT, "too many workers asked for", ret_why);
-	if (!ls_wire_time_ok(m->t_receive_mono_ns) || !ls_wire_time_ok(m->t_send_mono_ns) ||
-		m->t_send_mono_ns < m->t_receive_mono_ns)
-		return ls_wire_fail(-LS_ERANGE, "time stamps of the ack", ret_why);
-	for (i = 0; i < m->n_need_workers; i++) {
-		if (!ls_wire_copy_bytes(a->need[i], sizeof(a->need[i]), &m->need_workers[i]))
-			return ls_wire_fail(-LS_EPARSE, "ring id asked for", ret_why);
-	}
-	n = strlen(m->reason);
-	if (n >= sizeof(a->reason))
-		n = sizeof(a->reason) - 1; /* for a log line only */
-	memcpy(a->reason, m->reason, n);
-	a->acked_seq = m->acked_seq;
-	a->status = (enum ls_wire_status)m->status;
-	a->t_receive_mono_ns = m->t_receive_mono_ns;
-	a->t_send_mono_ns = m->t_send_mono_ns;
-	a->beat_ns = m->beat_ns;
-	a->retry_after_ns = m->retry_after_ns;
-	a->need_count = m->n_need_workers;
-	return 0;
-}
-
-int
-ls_wire_ack_unpack(const uint8_t *buf, size_t len, struct ls_wire_ack *ret_ack,
-	const char **ret_why)
-{
-	struct ls_wire_ack a = { 0 };
-	struct ls_arena *arena;
-	ProtobufCMessage *base;
-	int rc;
-
-	if (len > LS_ACK_MAX_BYTES)
-		return ls_wire_fail(-LS_ELIMIT, "ack is too long", ret_why);
-	rc = ls_wire_unpack(&lockstep__ack__descriptor, buf, len, &arena, &base, ret_why);
-	if (rc != 0)
-		return rc;
-	rc = wire_check_ack((const Lockstep__Ack *)base, &a, ret_why);
-	ls_arena_free(arena);
-	if (rc == 0)
-		*ret_ack = a;
-	return rc;
 }

@@ -7,7 +7,8 @@
  *
  * Owner:   pure functions; a decoded message belongs to the caller.
  * Units:   ns; "mono" is the sender's CLOCK_MONOTONIC.
- * Errors:  -LS_EPARSE, -LS_EVERSION, -LS_ELIMIT, -LS_ERANGE, -ENOMEM; *ret_why says what.
+ * Errors:  -LS_EPARSE, -LS_EVERSION, -LS_ELIMIT, -LS_ERANGE, -LS_ECORRUPT (the hash of a dictionary),
+ *          -ENOMEM; *ret_why says what.
  * Limits:  LS_REPORT_MAX_BYTES, LS_ACK_MAX_BYTES, LS_ITEM_MAX_BYTES and the counts beside them.
  * Source:  proto/README.md, "Report and Ack".
  */
@@ -52,7 +53,8 @@ enum ls_wire_chunk_kind { LS_WIRE_DICTIONARY, LS_WIRE_CHUNK, LS_WIRE_LOST };
 enum ls_wire_lost_reason { LS_LOST_UNKNOWN, LS_LOST_SPOOL_FULL, LS_LOST_DAMAGED, LS_LOST_REBOOT, LS_LOST_SERIES_FULL, LS_LOST_REASON_COUNT };
 
 /* One item of the stream of chunks. For packing, pointers are the caller's; unpacked, they live in
-   the item (ls_wire_chunk_item_clear), body in the buffer it was unpacked from. */
+   the item (ls_wire_chunk_item_clear), body in the buffer it was unpacked from. LOST: from and to are
+   0 where they are not known, group is empty then. */
 struct ls_wire_chunk_item {
 	uint64_t seq;
 	enum ls_wire_chunk_kind kind;
@@ -64,7 +66,7 @@ struct ls_wire_chunk_item {
 	uint32_t rows;                  /* CHUNK: 1 to LS_CHUNK_ROWS_MAX */
 	const uint8_t *body;            /* CHUNK: ls_chunk_decode reads it */
 	size_t body_len;
-	uint64_t samples;               /* LOST */
+	uint64_t samples;               /* LOST; 0: not known how many */
 	enum ls_wire_lost_reason reason;
 	void *arena;
 };
@@ -73,7 +75,7 @@ struct ls_wire_zoomed {
 	uint64_t dictionary;
 	uint64_t t_mono_ns;
 	size_t count;                   /* at most LS_SERIES_PER_GROUP_MAX */
-	const double *value;            /* NaN: not measured */
+	const double *value;            /* NaN: not measured; infinities are values */
 };
 
 /* One field of who a host is; names are escaped by whoever shows them. */
@@ -133,7 +135,7 @@ struct ls_wire_report {
 	struct ls_wire_zoomed *zoomed;
 	bool has_identity;
 	size_t identity_count;
-	struct ls_wire_identity *identity;
+	struct ls_wire_identity *identity; /* a value that is no name is sent escaped */
 	uint32_t slowed;                /* factor; 0 or 1: not */
 	void *arena;                    /* what unpack allocated */
 };

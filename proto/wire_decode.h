@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wire_decode - what wire.c and wire_item.c share: unpacking into an arena, and small checks.
+ * wire_decode - what the files of wire share: unpacking into an arena, and small checks.
  *
  * Owner:   pure functions on the caller's buffers.
  * Units:   ns.
@@ -14,6 +14,7 @@
 #include <protobuf-c/protobuf-c.h>
 #include "proto/arena.h"
 #include "proto/limits.h"
+#include "proto/lockstep.pb-c.h"
 #include "proto/wire.h"
 
 /* Stores why (where asked for) and returns rc. */
@@ -36,6 +37,18 @@ bool ls_wire_copy_bytes(uint8_t *dst, size_t size, const ProtobufCBinaryData *sr
 
 /* A view of bytes for packing; protobuf-c only reads them. */
 ProtobufCBinaryData ls_wire_view(const uint8_t *bytes, size_t len);
+
+/* Likewise for a string. */
+char *ls_wire_text(const char *s);
+
+/* Copies a name of a message into its field of size bytes; false if it is none. */
+bool ls_wire_name(char *dst, size_t size, const char *src, bool may_be_empty);
+
+/* Zoomed values and identity of a report (wire_series.c): into a message, and out of it. */
+int ls_wire_series_pack(Lockstep__Report *m, const struct ls_wire_report *r,
+	struct ls_arena *arena) LS_MUSTCHECK;
+int ls_wire_series_check(const Lockstep__Report *m, struct ls_wire_report *r,
+	struct ls_arena *arena, const char **ret_why) LS_MUSTCHECK;
 
 /* True for a time that leaves room for later sums. */
 static inline bool

@@ -412,6 +412,151 @@ START_TEST(report_too_large_is_not_packed)
 }
 END_TEST
 
+START_TEST(report_keeps_series_and_its_golden_bytes)
+{
+	struct ls_wire_report r = wire_example_report_series(), back;
+	struct ls_wire_chunk_item lost = wire_example_lost();
+	struct ls_wire_bytes item;
+	uint8_t *buf, bytes[128];
+	size_t len;
+
+	ck_assert_int_eq(ls_wire_chunk_item_pack(&lost, bytes, sizeof(bytes), &item.len), 0);
+	item.data = bytes;
+	r.chunk_items = &item;
+	r.chunk_item_count = 1;
+	ck_assert_int_eq(ls_wire_report_pack(&r, &buf, &len), 0);
+	assert_golden("tests/golden/report_series.bin", buf, len);
+	ck_assert_int_eq(ls_wire_report_unpack(buf, len, &back, &why), 0);
+	ck_assert_uint_eq(back.chunk_item_count, 1);
+	ck_assert_uint_eq(back.chunk_items[0].len, item.len);
+	ck_assert_mem_eq(back.chunk_items[0].data, item.data, item.len);
+	ck_assert_uint_eq(back.waiting_chunk_items, 4);
+	ck_assert_uint_eq(back.lost_samples, 180);
+	ck_assert_uint_eq(back.slowed, 4);
+	ck_assert_uint_eq(back.zoomed_count, 1);
+	ck_assert_uint_eq(back.zoomed[0].dictionary, r.zoomed[0].dictionary);
+	ck_assert_uint_eq(back.zoomed[0].t_mono_ns, r.zoomed[0].t_mono_ns);
+	ck_assert_uint_eq(back.zoomed[0].count, 3);
+	ck_assert_mem_eq(back.zoomed[0].value, r.zoomed[0].value, 3 * sizeof(double));
+	ck_assert(back.has_identity);
+	ck_assert_uint_eq(back.identity_count, 2);
+	ck_assert_str_eq(back.identity[0].key, "slice");
+	ck_assert_str_eq(back.identity[0].value, "v5e-16");
+	ck_assert_str_eq(back.identity[0].source, "metadata");
+	ck_assert_str_eq(back.identity[1].value, "");
+	ls_wire_report_clear(&back);
+	free(buf);
+}
+END_TEST
+
+START_TEST(report_with_impossible_series_is_refused)
+{
+	struct ls_wire_report good = wire_example_report_series(), r = good;
+	struct ls_wire_zoomed z[LS_GROUPS_MAX + 1] = { good.zoomed[0] };
+	struct ls_wire_identity id = good.identity[0];
+	struct ls_wire_bytes empty = { (const uint8_t *)"", 0 };
+	uint8_t *buf;
+	size_t len;
+
+	ck_assert_int_eq(unpack_report(&good), 0);
+	r.slowed = LS_SLOWED_MAX + 1;
+	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
+	r = good;
+	r.zoomed = z;
+	z[0].count = 0;
+	ck_assert_int_eq(unpack_report(&r), -LS_ELIMIT);
+	z[0].count = 1;
+	z[0].t_mono_ns = UINT64_MAX;
+	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
+	z[0].count = LS_SERIES_PER_GROUP_MAX + 1;
+	ck_assert_int_eq(ls_wire_report_pack(&r, &buf, &len), -LS_ELIMIT);
+	r.zoomed_count = LS_GROUPS_MAX + 1;
+	ck_assert_int_eq(ls_wire_report_pack(&r, &buf, &len), -LS_ELIMIT);
+	r = good;
+	r.identity = &id;
+	r.identity_count = 1;
+	id.key[0] = '\0';
+	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
+	id = good.identity[0];
+	id.source[0] = '\n';
+	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
+	r.identity_count = LS_IDENTITY_FIELDS_MAX + 1;
+	ck_assert_int_eq(ls_wire_report_pack(&r, &buf, &len), -LS_ELIMIT);
+	r = good;
+	r.chunk_items = &empty;
+	r.chunk_item_count = 1;
+	ck_assert_int_eq(unpack_report(&r), -LS_ELIMIT);
+	r.chunk_item_count = LS_CHUNK_ITEMS_PER_REPORT_MAX + 1;
+	ck_assert_int_eq(ls_wire_report_pack(&r, &buf, &len), -LS_ELIMIT);
+}
+END_TEST
+
+/* A name server's or metadata server's odd answer may not cost the whole report. */
+START_TEST(report_escapes_an_identity_that_is_no_name)
+{
+	struct ls_wire_report r = wire_example_report_series(), back;
+	struct ls_wire_identity id = r.identity[0];
+	uint8_t *buf;
+	size_t len;
+
+	memset(id.value, '\x1b', sizeof(id.value) - 1);
+	r.identity = &id;
+	r.identity_count = 1;
+	ck_assert_int_eq(ls_wire_report_pack(&r, &buf, &len), 0);
+	ck_assert_int_eq(ls_wire_report_unpack(buf, len, &back, &why), 0);
+	ck_assert_int_eq(strncmp(back.identity[0].value, "\\x1b\\x1b", 8), 0);
+	ls_wire_report_clear(&back);
+	free(buf);
+}
+END_TEST
+
+/* All lists full, of the smallest entries: the memory to decode them is granted. */
+START_TEST(report_with_full_lists_is_read)
+{
+	struct ls_wire_report r = wire_example_report_series(), back;
+	struct ls_wire_worker w[LS_WORKERS_PER_REPORT_MAX];
+	struct ls_wire_hot hot[LS_RINGS_MAX + 1];
+	struct ls_wire_live live[LS_RINGS_MAX];
+	struct ls_wire_zoomed z[LS_GROUPS_MAX];
+	struct ls_wire_identity id[LS_IDENTITY_FIELDS_MAX] = { 0 };
+	struct ls_wire_bytes item[LS_ITEMS_PER_REPORT_MAX];
+	const double one = 1;
+	uint8_t *buf;
+	size_t i, len;
+
+	for (i = 0; i < LS_ITEMS_PER_REPORT_MAX; i++)
+		item[i] = (struct ls_wire_bytes){ (const uint8_t *)"x", 1 };
+	for (i = 0; i < LS_RINGS_MAX + 1; i++)
+		hot[i] = (struct ls_wire_hot){ 0 };
+	for (i = 0; i < LS_RINGS_MAX; i++) {
+		w[i] = (struct ls_wire_worker){ .info = { .job = "j" } };
+		live[i] = (struct ls_wire_live){ 0 };
+		z[i] = (struct ls_wire_zoomed){ .count = 1, .value = &one };
+	}
+	for (i = 0; i < LS_IDENTITY_FIELDS_MAX; i++)
+		id[i].key[0] = 'k';
+	r.workers = w;
+	r.worker_count = LS_WORKERS_PER_REPORT_MAX;
+	r.hot = hot;
+	r.hot_count = LS_RINGS_MAX + 1;
+	r.live = live;
+	r.live_count = LS_RINGS_MAX;
+	r.zoomed = z;
+	r.zoomed_count = LS_GROUPS_MAX;
+	r.identity = id;
+	r.identity_count = LS_IDENTITY_FIELDS_MAX;
+	r.items = r.chunk_items = item;
+	r.item_count = LS_ITEMS_PER_REPORT_MAX;
+	r.chunk_item_count = LS_CHUNK_ITEMS_PER_REPORT_MAX;
+	ck_assert_int_eq(ls_wire_report_pack(&r, &buf, &len), 0);
+	ck_assert_int_eq(ls_wire_report_unpack(buf, len, &back, &why), 0);
+	ck_assert_uint_eq(back.identity_count, LS_IDENTITY_FIELDS_MAX);
+	ck_assert_uint_eq(back.zoomed_count, LS_GROUPS_MAX);
+	ls_wire_report_clear(&back);
+	free(buf);
+}
+END_TEST
+
 /* A thousand empty submessages are cheap to send: they must not be dear to read. */
 START_TEST(report_that_inflates_is_refused)
 {
@@ -452,6 +597,30 @@ START_TEST(ack_keeps_every_field_and_its_golden_bytes)
 	ck_assert_int_eq(ls_wire_ack_unpack(buf, len, &back, &why), 0);
 	ck_assert_mem_eq(&back, &a, sizeof(a));
 	free(buf);
+}
+END_TEST
+
+START_TEST(ack_keeps_series_and_its_golden_bytes)
+{
+	struct ls_wire_ack a = wire_example_ack_series(), back;
+	uint8_t *buf;
+	size_t len;
+
+	ck_assert_int_eq(ls_wire_ack_pack(&a, &buf, &len), 0);
+	assert_golden("tests/golden/ack_series.bin", buf, len);
+	ck_assert_int_eq(ls_wire_ack_unpack(buf, len, &back, &why), 0);
+	ck_assert_uint_eq(back.acked_chunk_seq, 3);
+	ck_assert_uint_eq(back.need_dictionary_count, 2);
+	ck_assert_mem_eq(back.need_dictionary, a.need_dictionary, sizeof(a.need_dictionary));
+	ck_assert_uint_eq(back.zoom_ns, 60000000000);
+	ck_assert(back.need_identity);
+	free(buf);
+	a.zoom_ns = LS_ZOOM_MAX_NS + 1;
+	ck_assert_int_eq(ls_wire_ack_pack(&a, &buf, &len), 0);
+	ck_assert_int_eq(ls_wire_ack_unpack(buf, len, &back, &why), -LS_ERANGE);
+	free(buf);
+	a.need_dictionary_count = LS_GROUPS_MAX + 1;
+	ck_assert_int_eq(ls_wire_ack_pack(&a, &buf, &len), -LS_ELIMIT);
 }
 END_TEST
 
@@ -496,12 +665,17 @@ suite(void)
 	tcase_add_test(t, report_keeps_every_field_and_its_golden_bytes);
 	tcase_add_test(t, report_with_impossible_contents_is_refused);
 	tcase_add_test(t, worker_says_where_its_steps_come_from);
+	tcase_add_test(t, report_keeps_series_and_its_golden_bytes);
+	tcase_add_test(t, report_with_impossible_series_is_refused);
+	tcase_add_test(t, report_escapes_an_identity_that_is_no_name);
+	tcase_add_test(t, report_with_full_lists_is_read);
 	tcase_add_test(t, report_too_large_is_not_packed);
 	tcase_add_test(t, report_that_inflates_is_refused);
 	tcase_add_test(t, unknown_version_is_told_apart);
 	suite_add_tcase(s, t);
 	t = tcase_create("ack");
 	tcase_add_test(t, ack_keeps_every_field_and_its_golden_bytes);
+	tcase_add_test(t, ack_keeps_series_and_its_golden_bytes);
 	tcase_add_test(t, ack_with_impossible_contents_is_refused);
 	suite_add_tcase(s, t);
 	return s;

@@ -44,7 +44,9 @@ fuzz_report(const uint8_t *data, size_t size)
 	for (i = 0; i < report.item_count; i++)
 		fuzz_item(report.items[i].data, report.items[i].len);
 	if (ls_wire_report_pack(&report, &buf, &len) == 0) {
-		if (ls_wire_report_unpack(buf, len, &again, &why) != 0)
+		if (ls_wire_report_unpack(buf, len, &again, &why) != 0 ||
+			again.zoomed_count != report.zoomed_count ||
+			again.identity_count != report.identity_count)
 			abort();
 		ls_wire_report_clear(&again);
 		free(buf);
@@ -59,7 +61,8 @@ fuzz_ack(const uint8_t *data, size_t size)
 	const char *why;
 
 	if (ls_wire_ack_unpack(data, size, &ack, &why) == 0 &&
-		(ack.need_count > LS_RINGS_MAX || strlen(ack.reason) >= sizeof(ack.reason)))
+		(ack.need_count > LS_RINGS_MAX || strlen(ack.reason) >= sizeof(ack.reason) ||
+			ack.need_dictionary_count > LS_GROUPS_MAX || ack.zoom_ns > LS_ZOOM_MAX_NS))
 		abort();
 }
 

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "tests/wire_examples.h"
 
+#include <math.h>
 #include <string.h>
 
 static void
@@ -126,5 +127,73 @@ wire_example_ack(void)
 
 	example_bytes(a.boot, sizeof(a.boot), 0xb0);
 	example_bytes(a.need[0], sizeof(a.need[0]), 0x10);
+	return a;
+}
+
+static const char *example_series[] = { "host.cpu.busy_seconds_total",
+	"chip.hbm.used_bytes{chip=\"0\"}", "chip.hbm.used_bytes{chip=\"1\"}" };
+
+struct ls_wire_chunk_item
+wire_example_dictionary(void)
+{
+	struct ls_wire_chunk_item item = { .seq = 1, .kind = LS_WIRE_DICTIONARY,
+		.group = "host.fast", .series_count = 3, .series = example_series };
+
+	item.hash = ls_wire_dictionary_hash(item.group, item.series, item.series_count);
+	return item;
+}
+
+struct ls_wire_chunk_item
+wire_example_chunk(void)
+{
+	static const uint8_t body[] = { 1, 2, 3, 4, 5 };
+
+	return (struct ls_wire_chunk_item){ .seq = 2, .kind = LS_WIRE_CHUNK,
+		.hash = wire_example_dictionary().hash, .t_first_mono_ns = 5000000000000,
+		.t_last_mono_ns = 5059000000000, .rows = 60, .body = body,
+		.body_len = sizeof(body) };
+}
+
+struct ls_wire_chunk_item
+wire_example_lost(void)
+{
+	return (struct ls_wire_chunk_item){ .seq = 3, .kind = LS_WIRE_LOST, .group = "host.fast",
+		.t_first_mono_ns = 5060000000000, .t_last_mono_ns = 5119000000000, .samples = 180,
+		.reason = LS_LOST_SPOOL_FULL };
+}
+
+struct ls_wire_report
+wire_example_report_series(void)
+{
+	static const double value[] = { 1234.5, NAN, INFINITY };
+	static struct ls_wire_zoomed zoomed = { .t_mono_ns = 5000000500000, .count = 3,
+		.value = value };
+	static struct ls_wire_identity identity[] = { { "slice", "v5e-16", "metadata" },
+		{ "worker", "", "environment" } };
+	struct ls_wire_report r = wire_example_report();
+
+	zoomed.dictionary = wire_example_dictionary().hash;
+	r.waiting_chunk_items = 4;
+	r.lost_samples = 180;
+	r.zoomed_count = 1;
+	r.zoomed = &zoomed;
+	r.has_identity = true;
+	r.identity_count = 2;
+	r.identity = identity;
+	r.slowed = 4;
+	return r;
+}
+
+struct ls_wire_ack
+wire_example_ack_series(void)
+{
+	struct ls_wire_ack a = wire_example_ack();
+
+	a.acked_chunk_seq = 3;
+	a.need_dictionary_count = 2;
+	a.need_dictionary[0] = wire_example_dictionary().hash;
+	a.need_dictionary[1] = 1;
+	a.zoom_ns = 60000000000;
+	a.need_identity = true;
 	return a;
 }

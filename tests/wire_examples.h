@@ -25,4 +25,13 @@ struct ls_wire_item wire_example_end(void);
 struct ls_wire_report wire_example_report(void);
 struct ls_wire_ack wire_example_ack(void);
 
+/* The same with all that series brought: chunk items (none), zoomed values, identity, asked for. */
+struct ls_wire_report wire_example_report_series(void);
+struct ls_wire_ack wire_example_ack_series(void);
+
+/* Items of the stream of chunks. */
+struct ls_wire_chunk_item wire_example_dictionary(void);
+struct ls_wire_chunk_item wire_example_chunk(void);
+struct ls_wire_chunk_item wire_example_lost(void);
+
 #endif
