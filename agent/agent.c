@@ -234,7 +234,7 @@ agent_open(struct agent *a)
 	if (rc == 0)
 		rc = agent_open_spool(a, boot);
 	if (rc == 0)
-		rc = ls_sources_open(&a->config, boot, a->spool, &a->sources);
+		rc = ls_sources_open(a->loop, &a->config, boot, a->spool, &a->sources);
 	if (rc == 0)
 		rc = agent_open_uplink(a, boot);
 	return rc;

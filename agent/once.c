@@ -6,6 +6,7 @@
 #include "agent/sources.h"
 #include "proto/base/clock.h"
 #include "proto/base/json.h"
+#include "proto/base/loop.h"
 
 #define ONCE_DIGITS 12 /* ns in a thousand seconds, and no noise of binary fractions */
 
@@ -64,22 +65,29 @@ int
 ls_agent_once(const struct ls_agent_config *config, json_t **ret_object)
 {
 	uint8_t boot[LS_BOOT_ID_BYTES];
+	struct ls_loop *loop = NULL;
 	struct ls_sources *s = NULL;
 	json_t *object;
 	int rc = ls_clock_boot_id(config->proc_root, boot);
 
 	if (rc != 0)
 		return rc;
-	rc = ls_sources_open(config, boot, NULL, &s);
+	loop = ls_loop_new();
+	if (loop == NULL)
+		return -ENOMEM;
+	rc = ls_sources_open(loop, config, boot, NULL, &s);
 	if (rc != 0)
-		return rc;
+		goto out;
 	ls_sources_read(s, LS_CADENCE_FAST | LS_CADENCE_SLOW, ls_clock_mono_ns());
 	object = json_pack("{s:i, s:s, s:o, s:o}", "schema_version", 1, "host",
 		config->host_name, "metrics", once_metrics(ls_sources_host(s), false), "workers",
 		once_workers(s));
-	ls_sources_close(s);
 	if (object == NULL)
-		return -ENOMEM;
-	*ret_object = object;
-	return 0;
+		rc = -ENOMEM;
+	else
+		*ret_object = object;
+out:
+	ls_sources_close(s);
+	ls_loop_free(loop);
+	return rc;
 }

@@ -21,6 +21,7 @@ struct sources_worker {
 };
 
 struct ls_sources {
+	struct ls_loop *loop;
 	struct ls_series_table *series;
 	size_t count;
 	struct ls_source list[LS_SOURCES_MAX];
@@ -56,7 +57,7 @@ sources_add(struct ls_sources *s, const struct ls_source *source)
 	return &s->list[s->count++];
 }
 
-/* Makes all sources. One that writes its own groups gets s->series when it is made. */
+/* Makes all sources. One that writes its own groups gets s->series when it is made, and s->loop. */
 static int
 sources_make(struct ls_sources *s, const struct ls_agent_config *config)
 {
@@ -75,14 +76,16 @@ sources_make(struct ls_sources *s, const struct ls_agent_config *config)
 }
 
 int
-ls_sources_open(const struct ls_agent_config *config, const uint8_t kernel_boot_id[16],
-	struct ls_spool *spool, struct ls_sources **ret_sources)
+ls_sources_open(struct ls_loop *loop, const struct ls_agent_config *config,
+	const uint8_t kernel_boot_id[16], struct ls_spool *spool,
+	struct ls_sources **ret_sources)
 {
 	struct ls_sources *s = calloc(1, sizeof(*s));
 	int rc;
 
 	if (s == NULL)
 		return -ENOMEM;
+	s->loop = loop;
 	s->spool = spool;
 	s->series = ls_series_new();
 	rc = s->series != NULL ? sources_make(s, config) : -ENOMEM;

@@ -21,11 +21,14 @@
 #include "agent/source_step.h"
 #include "agent/spool.h"
 
+struct ls_loop;
 struct ls_sources;
 
-/* Opens all sources; spool is borrowed and may be NULL (to look only). */
-int ls_sources_open(const struct ls_agent_config *config, const uint8_t kernel_boot_id[16],
-	struct ls_spool *spool, struct ls_sources **ret_sources) LS_MUSTCHECK;
+/* Opens all sources; loop (for those that ask over sockets) and spool are borrowed, spool may be NULL
+   (to look only). */
+int ls_sources_open(struct ls_loop *loop, const struct ls_agent_config *config,
+	const uint8_t kernel_boot_id[16], struct ls_spool *spool,
+	struct ls_sources **ret_sources) LS_MUSTCHECK;
 
 /* Closes them; accepts NULL. */
 void ls_sources_close(struct ls_sources *s);

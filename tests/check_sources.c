@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include "proto/base/loop.h"
 #include "tests/harness.h"
 #include "tests/step_ring.h"
 #include "tests/tree.h"
@@ -11,6 +12,7 @@
 static const uint8_t kernel[16];
 static char root[256];
 static struct ls_agent_config config;
+static struct ls_loop *loop;
 static struct ls_sources *sources;
 static struct ls_spool *spool;
 static struct step_ring ring;
@@ -27,7 +29,9 @@ setup(void)
 	(void)snprintf(config.state_dir, sizeof(config.state_dir), "%s/state", root);
 	ck_assert_int_eq(
 		ls_spool_open(config.state_dir, LS_SPOOL_DEFAULT_BYTES, kernel, &spool), 0);
-	ck_assert_int_eq(ls_sources_open(&config, kernel, spool, &sources), 0);
+	loop = ls_loop_new();
+	ck_assert_ptr_nonnull(loop);
+	ck_assert_int_eq(ls_sources_open(loop, &config, kernel, spool, &sources), 0);
 	step_ring_make(&ring, config.steps_dir, "a.ring", 7, 16);
 	memset(&report, 0, sizeof(report));
 }
@@ -37,6 +41,7 @@ teardown(void)
 {
 	ls_sources_close(sources);
 	ls_sources_close(NULL);
+	ls_loop_free(loop);
 	ls_spool_close(spool);
 	step_ring_fini(&ring);
 }
