@@ -234,6 +234,26 @@ ls_procfs_loadavg(const char *text, size_t len, struct ls_sample *into)
 	ls_sample_set(into, LS_METRIC_HOST_LOAD1, (double)a + (double)b / 100);
 }
 
+void
+ls_procfs_runqueue(const char *text, size_t len, struct ls_sample *into)
+{
+	enum { WAIT_NS = 7, COUNT = 9 }; /* of the numbers after cpuN; versions 15 to 17 */
+	struct span all = procfs_span(text, len), line, word;
+	uint64_t v[COUNT];
+	double sum_ns = 0;
+	bool any = false;
+
+	while (procfs_line(&all, &line) && procfs_word(&line, &word)) {
+		if (word.end - word.p < 4 || memcmp(word.p, "cpu", 3) != 0 ||
+			procfs_numbers(&line, v, COUNT) < COUNT)
+			continue;
+		sum_ns += (double)v[WAIT_NS];
+		any = true;
+	}
+	if (any)
+		ls_sample_set(into, LS_METRIC_HOST_RUNQUEUE_WAIT, sum_ns / 1e9);
+}
+
 static bool
 procfs_is_disk(struct span name, const struct ls_procfs_disks *disks)
 {
@@ -251,7 +271,8 @@ ls_procfs_diskstats(const char *text, size_t len, const struct ls_procfs_disks *
 	struct ls_sample *into)
 {
 	/* Fields after the name; a sector is 512 bytes whatever the disk (iostats.rst). */
-	enum { READS = 0, READ_SECTORS = 2, WRITES = 4, WRITE_SECTORS = 6, BUSY_MS = 9, COUNT };
+	enum { READS = 0, READ_SECTORS = 2, READ_MS = 3, WRITES = 4, WRITE_SECTORS = 6,
+		WRITE_MS = 7, IN_FLIGHT = 8, BUSY_MS = 9, COUNT };
 	struct span all = procfs_span(text, len), line, name;
 	double sum[COUNT] = { 0 };
 	uint64_t v[COUNT];
@@ -275,6 +296,9 @@ ls_procfs_diskstats(const char *text, size_t len, const struct ls_procfs_disks *
 	ls_sample_set(into, LS_METRIC_HOST_DISK_READ, sum[READ_SECTORS] * 512);
 	ls_sample_set(into, LS_METRIC_HOST_DISK_WRITE, sum[WRITE_SECTORS] * 512);
 	ls_sample_set(into, LS_METRIC_HOST_DISK_BUSY, sum[BUSY_MS] / 1000);
+	ls_sample_set(into, LS_METRIC_HOST_DISK_READ_TIME, sum[READ_MS] / 1000);
+	ls_sample_set(into, LS_METRIC_HOST_DISK_WRITE_TIME, sum[WRITE_MS] / 1000);
+	ls_sample_set(into, LS_METRIC_HOST_DISK_IN_FLIGHT, sum[IN_FLIGHT]);
 }
 
 void

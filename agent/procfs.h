@@ -58,6 +58,9 @@ void ls_procfs_vmstat(const char *text, size_t len, struct ls_sample *into);
 /* /proc/loadavg. */
 void ls_procfs_loadavg(const char *text, size_t len, struct ls_sample *into);
 
+/* /proc/schedstat: time that runnable threads waited, summed over CPUs. */
+void ls_procfs_runqueue(const char *text, size_t len, struct ls_sample *into);
+
 /* /proc/diskstats, summed over the disks given; nothing if none of them is found. */
 void ls_procfs_diskstats(const char *text, size_t len, const struct ls_procfs_disks *disks,
 	struct ls_sample *into);

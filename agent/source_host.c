@@ -38,6 +38,8 @@ static void host_parse_meminfo(
 	const struct source_host *h, const char *text, size_t len, struct ls_sample *into);
 static void host_parse_vmstat(
 	const struct source_host *h, const char *text, size_t len, struct ls_sample *into);
+static void host_parse_runqueue(
+	const struct source_host *h, const char *text, size_t len, struct ls_sample *into);
 static void host_parse_disks(
 	const struct source_host *h, const char *text, size_t len, struct ls_sample *into);
 static void host_parse_net(
@@ -65,9 +67,11 @@ static const struct host_file host_files[] = {
 	{ "vmstat", LS_CADENCE_SLOW, host_parse_vmstat, 4,
 		{ M(HOST_MAJOR_FAULTS), M(HOST_PAGES_IN), M(HOST_PAGES_OUT),
 			M(HOST_OOM_KILLS) } },
-	{ "diskstats", LS_CADENCE_FAST, host_parse_disks, 5,
+	{ "schedstat", LS_CADENCE_FAST, host_parse_runqueue, 1, { M(HOST_RUNQUEUE_WAIT) } },
+	{ "diskstats", LS_CADENCE_FAST, host_parse_disks, 8,
 		{ M(HOST_DISK_READ), M(HOST_DISK_WRITE), M(HOST_DISK_READS), M(HOST_DISK_WRITES),
-			M(HOST_DISK_BUSY) } },
+			M(HOST_DISK_BUSY), M(HOST_DISK_READ_TIME), M(HOST_DISK_WRITE_TIME),
+			M(HOST_DISK_IN_FLIGHT) } },
 	{ "net/dev", LS_CADENCE_FAST, host_parse_net, 5,
 		{ M(HOST_NET_RX), M(HOST_NET_TX), M(HOST_NET_RX_DROPS), M(HOST_NET_TX_DROPS),
 			M(HOST_NET_ERRORS) } },
@@ -119,6 +123,14 @@ host_parse_vmstat(
 {
 	(void)h;
 	ls_procfs_vmstat(text, len, into);
+}
+
+static void
+host_parse_runqueue(
+	const struct source_host *h, const char *text, size_t len, struct ls_sample *into)
+{
+	(void)h;
+	ls_procfs_runqueue(text, len, into);
 }
 
 static void

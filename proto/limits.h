@@ -85,6 +85,18 @@
 #define LS_DISKS_MAX 64
 #define LS_DISK_NAME_MAX_BYTES 32             /* DISK_NAME_LEN of the kernel */
 #define LS_PATH_MAX_BYTES 1024
+#define LS_CGROUPS_MAX 256u                   /* leaves read: each costs 12 us a reading */
+#define LS_CGROUP_DEPTH_MAX 6u                /* kubepods/burstable/pod/container is four */
+#define LS_CGROUP_PATH_MAX_BYTES 384          /* a container of Kubernetes has 170 */
+#define LS_CGROUPS_LIST_TURNS 6u              /* listed anew each sixth slow reading: a minute */
+#define LS_NEIGHBOURS_MAX 16u                 /* series; half of them are the top ones now */
+#define LS_NEIGHBOUR_MIN_S 0.01               /* less CPU between two readings is nobody's trouble */
+#define LS_NEIGHBOUR_QUIET 30u                /* readings that a series outlives its group's activity */
+#define LS_THERMAL_ZONES_MAX 32u
+#define LS_CPUFREQ_MAX 64u                    /* CPUs whose clock is read, from 0: 15 us each */
+#define LS_TCP_PEERS_MAX 64u                  /* remote addresses told apart */
+#define LS_TCP_PEER_SERIES_MAX 16u            /* of which so many become series: ring neighbours and storage */
+#define LS_TCP_DUMP_MAX_BYTES (4u * 1024 * 1024) /* of one answer of the kernel: 10,000 sockets */
 #define LS_STEPS_DIR_SCAN_MAX 1024u           /* directory entries looked at a scan */
 #define LS_STEPS_READ_MAX 8192u               /* records taken from one ring a turn */
 #define LS_STEPS_PER_ITEM 256u                /* of 310 bytes at most: always below LS_ITEM_MAX_BYTES */

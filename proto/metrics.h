@@ -20,7 +20,12 @@ enum ls_metric {
 };
 
 enum ls_metric_kind { LS_METRIC_KIND_COUNTER, LS_METRIC_KIND_GAUGE };
-enum ls_metric_scope { LS_METRIC_SCOPE_HOST, LS_METRIC_SCOPE_JOB };
+enum ls_metric_scope {
+	LS_METRIC_SCOPE_HOST,
+	LS_METRIC_SCOPE_JOB,
+	LS_METRIC_SCOPE_CHIP, /* always with labels: which chip or core */
+	LS_METRIC_SCOPE_LINK  /* always with labels: which peer or link */
+};
 
 struct ls_metric_info {
 	const char *name;

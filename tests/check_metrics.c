@@ -39,11 +39,16 @@ END_TEST
 
 START_TEST(table_is_complete)
 {
+	static const char *const scopes[] = { [LS_METRIC_SCOPE_HOST] = "host.",
+		[LS_METRIC_SCOPE_JOB] = "job.",
+		[LS_METRIC_SCOPE_CHIP] = "chip.",
+		[LS_METRIC_SCOPE_LINK] = "link." };
+
 	for (unsigned i = 0; i < LS_METRIC_COUNT; i++) {
 		const struct ls_metric_info *m = ls_metric_info(i);
 		size_t len = strlen(m->name);
 		bool total = len > 6 && strcmp(m->name + len - 6, "_total") == 0;
-		const char *scope = m->scope == LS_METRIC_SCOPE_HOST ? "host." : "job.";
+		const char *scope = scopes[m->scope];
 
 		ck_assert_msg(strncmp(m->name, scope, strlen(scope)) == 0, "%s", m->name);
 		ck_assert_msg(total == (m->kind == LS_METRIC_KIND_COUNTER), "%s", m->name);

@@ -42,6 +42,24 @@ static const char stat_text[] =
 	"procs_blocked 1\n"
 	"softirq 99 1 2 3\n";
 
+START_TEST(schedstat_gives_the_wait_of_all_cpus)
+{
+	static const char text[] = "version 15\ntimestamp 4295\n"
+				   "cpu0 0 0 0 0 0 0 100 1500000000 9\n"
+				   "domain0 3 1 2 3 4 5 6 7 8 9\n"
+				   "cpu1 0 0 0 0 0 0 100 500000000 9\n"
+				   "cpu2 1 2 3\n";
+	struct ls_sample s = { 0 };
+
+	ls_procfs_runqueue(text, sizeof(text) - 1, &s);
+	ck_assert(s.present[LS_METRIC_HOST_RUNQUEUE_WAIT]);
+	ck_assert_double_eq_tol(s.value[LS_METRIC_HOST_RUNQUEUE_WAIT], 2.0, 1e-12);
+	memset(&s, 0, sizeof(s));
+	ls_procfs_runqueue("version 15\n", 11, &s);
+	ck_assert(!s.present[LS_METRIC_HOST_RUNQUEUE_WAIT]);
+}
+END_TEST
+
 START_TEST(stat_gives_cpu_times_in_seconds)
 {
 	ls_procfs_stat(stat_text, strlen(stat_text), 100, &sample);
@@ -305,6 +323,7 @@ suite(void)
 	TCase *t = tcase_create("procfs");
 
 	tcase_add_checked_fixture(t, setup, NULL);
+	tcase_add_test(t, schedstat_gives_the_wait_of_all_cpus);
 	tcase_add_test(t, stat_gives_cpu_times_in_seconds);
 	tcase_add_test(t, memory_texts_are_read_by_key);
 	tcase_add_test(t, loadavg_is_the_first_number);
