@@ -9,6 +9,9 @@
 #include "agent/sample_group.h"
 #include "agent/sampler.h"
 #include "agent/source_host.h"
+#include "agent/source_neighbours.h"
+#include "agent/source_peers.h"
+#include "agent/source_sensors.h"
 #include "agent/source_worker.h"
 #include "proto/base/log.h"
 #include "proto/base/text.h"
@@ -52,8 +55,8 @@ sources_add(struct ls_sources *s, const struct ls_source *source)
 	s->list[s->count] = *source;
 	rc = source->probe(source->self);
 	if (rc != 0)
-		ls_log(LS_LOG_WARN, "sources", "%s: %s; going on without it", source->name,
-			ls_err_text(rc));
+		ls_log(rc == -LS_EABSENT ? LS_LOG_INFO : LS_LOG_WARN, "sources",
+			"%s: %s; going on without it", source->name, ls_err_text(rc));
 	return &s->list[s->count++];
 }
 
@@ -72,6 +75,18 @@ sources_make(struct ls_sources *s, const struct ls_agent_config *config)
 	if (rc != 0)
 		return rc;
 	s->worker = sources_add(s, &one);
+	rc = ls_source_neighbours_new(config->proc_root, config->sys_root, s->series, &one);
+	if (rc != 0)
+		return rc;
+	(void)sources_add(s, &one);
+	rc = ls_source_peers_new(s->series, &one);
+	if (rc != 0)
+		return rc;
+	(void)sources_add(s, &one);
+	rc = ls_source_sensors_new(config->sys_root, s->series, &one);
+	if (rc != 0)
+		return rc;
+	(void)sources_add(s, &one);
 	return 0;
 }
 
