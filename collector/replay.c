@@ -2,6 +2,7 @@
 #include "config.h"
 #include "collector/replay.h"
 #include "collector/replay_input.h"
+#include "proto/base/digest.h"
 #include "proto/base/json.h"
 
 #include <errno.h>
@@ -179,8 +180,8 @@ static int
 replay_result(const struct ls_engine *e, json_t **ret_result)
 {
 	json_t *findings = ls_engine_findings(e), *result = NULL;
-	char digest[LS_JSON_DIGEST_BYTES];
-	int rc = findings == NULL ? -ENOMEM : ls_json_digest(findings, digest);
+	char digest[LS_DIGEST_BYTES];
+	int rc = findings == NULL ? -ENOMEM : ls_digest_json(findings, digest);
 
 	if (rc == 0)
 		result = json_pack("{s:i, s:O, s:s}", "schema_version", 1, "findings", findings,

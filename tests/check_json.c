@@ -4,6 +4,7 @@
 #include "proto/base/json.h"
 
 #include "proto/limits.h"
+#include "proto/base/digest.h"
 #include "tests/harness.h"
 
 #include <errno.h>
@@ -110,13 +111,13 @@ START_TEST(digest_is_sha256_of_canonical_text)
 	json_t *a = parse("[]");
 	json_t *b = parse("{\"x\":1,\"y\":2}");
 	json_t *c = parse("{ \"y\":2, \"x\":1 }");
-	char first[LS_JSON_DIGEST_BYTES], second[LS_JSON_DIGEST_BYTES];
+	char first[LS_DIGEST_BYTES], second[LS_DIGEST_BYTES];
 
-	ck_assert_int_eq(ls_json_digest(a, first), 0);
+	ck_assert_int_eq(ls_digest_json(a, first), 0);
 	ck_assert_str_eq(first, "sha256:"
 		"4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945");
-	ck_assert_int_eq(ls_json_digest(b, first), 0);
-	ck_assert_int_eq(ls_json_digest(c, second), 0);
+	ck_assert_int_eq(ls_digest_json(b, first), 0);
+	ck_assert_int_eq(ls_digest_json(c, second), 0);
 	ck_assert_str_eq(first, second);
 	json_decref(a);
 	json_decref(b);
@@ -167,7 +168,7 @@ failing_malloc(size_t size)
 static bool
 torture_round(const char *text)
 {
-	char err[128], digest[LS_JSON_DIGEST_BYTES];
+	char err[128], digest[LS_DIGEST_BYTES];
 	json_t *v = NULL;
 	char *canonical;
 	int rc = ls_json_parse(text, strlen(text), &v, err, sizeof(err));
@@ -177,7 +178,7 @@ torture_round(const char *text)
 		ck_assert_ptr_null(v);
 		return false;
 	}
-	rc = ls_json_digest(v, digest);
+	rc = ls_digest_json(v, digest);
 	ck_assert(rc == 0 || rc == -ENOMEM);
 	canonical = ls_json_canonical(v);
 	free(canonical);

@@ -3,6 +3,7 @@
 
 #include "collector/replay.h"
 
+#include "proto/base/digest.h"
 #include "proto/base/json.h"
 #include "tests/fake_job.h"
 #include "tests/harness.h"
@@ -166,7 +167,7 @@ START_TEST(culprit_is_found)
 	struct lines l = {0};
 	json_t *result = NULL;
 	const json_t *f;
-	char *text, digest[LS_JSON_DIGEST_BYTES];
+	char *text, digest[LS_DIGEST_BYTES];
 
 	story(&l, "train", 2);
 	text = joined(&l);
@@ -179,7 +180,7 @@ START_TEST(culprit_is_found)
 	f = json_array_get(json_object_get(result, "findings"), 0);
 	ck_assert_str_eq(json_string_value(
 		json_object_get(json_object_get(f, "subject"), "host")), "h2");
-	ck_assert_int_eq(ls_json_digest(json_object_get(result, "findings"), digest), 0);
+	ck_assert_int_eq(ls_digest_json(json_object_get(result, "findings"), digest), 0);
 	ck_assert_str_eq(json_string_value(json_object_get(result, "digest")), digest);
 	json_decref(result);
 	free(text);

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <openssl/evp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,27 +71,6 @@ ls_json_canonical(const json_t *v)
 {
 	return json_dumps(v, JSON_SORT_KEYS | JSON_COMPACT | JSON_ENCODE_ANY |
 			JSON_REAL_PRECISION(JSON_DIGITS_MAX));
-}
-
-int
-ls_json_digest(const json_t *v, char *dst)
-{
-	static const char prefix[] = "sha256:";
-	uint8_t md[EVP_MAX_MD_SIZE];
-	unsigned md_len;
-	char *text;
-	int ok;
-
-	text = ls_json_canonical(v);
-	if (!text)
-		return -ENOMEM;
-	ok = EVP_Digest(text, strlen(text), md, &md_len, EVP_sha256(), NULL);
-	free(text);
-	if (!ok)
-		return -ENOMEM;
-	memcpy(dst, prefix, sizeof(prefix));
-	ls_text_hex(dst + sizeof(prefix) - 1, md, md_len);
-	return 0;
 }
 
 json_t *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json - what we need beside jansson: canonical text, digest, checked reading.
+ * json - what we need beside jansson: canonical text, checked reading.
  *
  * Owner:   none; pure functions.
  * Units:   none.
@@ -26,10 +26,6 @@ int ls_json_parse(const char *text, size_t len, json_t **ret_v, char *err_text, 
  * makes). NULL when out of memory; the caller frees.
  */
 char *ls_json_canonical(const json_t *v);
-
-/* "sha256:<hex>" of the canonical text; dst needs LS_JSON_DIGEST_BYTES. */
-#define LS_JSON_DIGEST_BYTES 72
-int ls_json_digest(const json_t *v, char *dst) LS_MUSTCHECK;
 
 /* v rounded to `digits` (1 to 15) significant digits, or null if it is not finite. New reference. */
 json_t *ls_json_number(double v, int digits);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "proto/base/digest.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+#include "proto/base/json.h"
+#include "proto/base/text.h"
+
+int
+ls_digest_json(const json_t *v, char *dst)
+{
+	static const char prefix[] = "sha256:";
+	uint8_t md[EVP_MAX_MD_SIZE];
+	unsigned md_len;
+	char *text;
+	int ok;
+
+	text = ls_json_canonical(v);
+	if (!text)
+		return -ENOMEM;
+	ok = EVP_Digest(text, strlen(text), md, &md_len, EVP_sha256(), NULL);
+	free(text);
+	if (!ok)
+		return -ENOMEM;
+	memcpy(dst, prefix, sizeof(prefix));
+	ls_text_hex(dst + sizeof(prefix) - 1, md, md_len);
+	return 0;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * digest - SHA-256 of a JSON value. A module of its own: it alone needs libcrypto, and the agent does not.
+ *
+ * Owner:   none; pure functions.
+ * Units:   none.
+ * Errors:  -ENOMEM.
+ * Limits:  none.
+ */
+#ifndef LS_BASE_DIGEST_H
+#define LS_BASE_DIGEST_H
+
+#include <jansson.h>
+#include "proto/base/err.h"
+
+/* "sha256:<hex>" of the canonical text (ls_json_canonical); dst needs LS_DIGEST_BYTES. */
+#define LS_DIGEST_BYTES 72
+int ls_digest_json(const json_t *v, char *dst) LS_MUSTCHECK;
+
+#endif
