@@ -113,6 +113,10 @@
 #define LS_EXCHANGE_NOTES_MAX 8               /* pipes, answered, failed: one of each at a time */
 
 #define LS_HTTP_GET_HEADER_MAX_BYTES 16384    /* of an answer to the agent */
+#define LS_PROM_LINE_MAX_BYTES 4096           /* of a page: a sample of the GKE device plugin has 400 */
+#define LS_PROM_NAME_MAX_BYTES 256
+#define LS_PROM_LABELS_MAX 32
+#define LS_PROM_SAMPLES_MAX 20000u            /* node_exporter gives some 2,000 */
 
 /* --- collector --- */
 #define LS_AGENTS_MAX 16384
