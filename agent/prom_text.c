@@ -152,13 +152,13 @@ prom_labels(struct ls_prom_text *p, char **s, size_t *ret_count)
 /* --- numbers ----------------------------------------------------------------------- */
 
 /*
- * The number at *s, which moves behind it. strtod alone would take nan(...), and a locale's comma, were
- * one ever set: only letters and signs of numbers reach it.
+ * The number at *s, which moves behind it. strtod alone would take nan(...), hex, and a locale's comma,
+ * were one ever set: only letters and signs of decimal numbers reach it.
  */
 static int
 prom_number(struct ls_prom_text *p, char **s, double *ret_value)
 {
-	static const char allowed[] = "0123456789+-.eEinfINFtyTYaAxXpPbBcCdD";
+	static const char allowed[] = "0123456789+-.eEinfINFtyTYaA";
 	char text[PROM_NUMBER_MAX_BYTES], *end;
 	size_t len = strcspn(*s, " \t");
 

@@ -44,7 +44,7 @@ START_TEST(samples_have_names_labels_values_and_types)
 			       "  duty_cycle { make = \"x\" , } 1e3 1700000000000  \n"
 			       "# TYPE reads counter\n"
 			       "reads_total 17\n"
-			       "other 0x1p-1\r\n"
+			       "other 5e-1\r\n"
 			       "# TYPE lat histogram\n"
 			       "lat_bucket{le=\"+Inf\"} 4\nlat_sum 2.5\nlat_count 4\n"
 			       "# TYPE q summary\n"
@@ -120,6 +120,7 @@ static const struct {
 	{ "a one", "a number that is none" },
 	{ "a nan(5)", "a number that is none" },
 	{ "a 1,5", "a number that is none" },
+	{ "a 0x1p3", "a number that is none" },
 	{ "a 1e", "a number that is none" },
 	{ "a 0000000000000000000000000000000000000000000000000000000000000000001",
 		"a number that is none" },
