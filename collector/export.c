@@ -251,6 +251,18 @@ export_counters(struct export *x, const struct ls_store_counters *c)
 	ls_lines_counters(&x->lines, x->job, w != NULL ? &w->w.info : NULL, c);
 }
 
+static void
+export_zoom(struct export *x, const struct ls_store_event *e)
+{
+	const struct ls_store_zoom *z = &e->u.zoom;
+
+	/* What a person asked for is of no job: it belongs to those that ran on the host then. */
+	if (z->job[0] != '\0' ? strcmp(z->job, x->job) == 0
+			      : export_has_host(x, z->host) && e->t_us >= x->from_us &&
+				    e->t_us <= x->to_us)
+		ls_lines_zoom(&x->lines, x->job, z, e->t_us);
+}
+
 static int
 export_event(void *arg, const struct ls_store_event *e)
 {
@@ -268,6 +280,9 @@ export_event(void *arg, const struct ls_store_event *e)
 		return 0;
 	case LS_EVENT_COUNTERS:
 		export_counters(x, &e->u.counters);
+		return 0;
+	case LS_EVENT_ZOOM:
+		export_zoom(x, e);
 		return 0;
 	}
 	return 0;

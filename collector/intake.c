@@ -7,10 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "collector/attention.h"
 #include "collector/feed.h"
 #include "collector/intake_state.h"
 #include "proto/base/log.h"
 #include "proto/base/text.h"
+
+#define INTAKE_WANTS_MAX (2 * LS_ZOOM_HOSTS_MAX) /* what finds no place is counted */
 
 static const char *const intake_names[] = {
 #define LS_INTAKE_DROP(id, name, help) name,
@@ -67,7 +70,8 @@ intake_answer(struct ls_intake *in, struct ls_intake_held *h)
 	if (h->ack.t_send_mono_ns < h->t_receive_ns)
 		h->ack.t_send_mono_ns = h->t_receive_ns; /* a turn's clock is read at its start */
 	if (h->session != NULL) {
-		h->ack.acked_seq = ls_session_committed(h->session);
+		h->ack.acked_seq = ls_session_committed(h->session, LS_STREAM_STEPS);
+		h->ack.acked_chunk_seq = ls_session_committed(h->session, LS_STREAM_CHUNKS);
 		ls_session_sent(h->session, h->ack.t_receive_mono_ns, h->ack.t_send_mono_ns);
 	}
 	in->stats.acks += h->ack.status == LS_ACK_OK;
@@ -236,6 +240,12 @@ intake_clock(struct ls_intake_held *h)
 		ls_session_ready(h->session);
 }
 
+static bool
+intake_has_items(const struct ls_intake_held *h)
+{
+	return h->accepted[LS_STREAM_STEPS] || h->accepted[LS_STREAM_CHUNKS];
+}
+
 /* Takes back a report that was handed to the writer. */
 static void
 intake_unhold(struct ls_intake *in, struct ls_intake_held *h)
@@ -255,7 +265,10 @@ intake_store(struct ls_intake *in, struct ls_intake_held *h)
 
 	memcpy(rows->boot, h->report.boot, sizeof(rows->boot));
 	memcpy(rows->host, h->report.host, sizeof(rows->host));
-	rows->last_seq = h->accepted ? ls_session_accepted(h->session) : 0;
+	if (h->accepted[LS_STREAM_STEPS])
+		rows->last_seq = ls_session_accepted(h->session, LS_STREAM_STEPS);
+	if (h->accepted[LS_STREAM_CHUNKS])
+		rows->last_chunk_seq = ls_session_accepted(h->session, LS_STREAM_CHUNKS);
 	rows->owner = h;
 	m->epoch = in->epoch;
 	ls_session_hold(h->session);
@@ -267,7 +280,7 @@ intake_store(struct ls_intake *in, struct ls_intake_held *h)
 		return;
 	}
 	/* Items were allowed only with room to spare: only the end of the process is left. */
-	LS_ASSERT(!h->accepted || rc == -LS_ECLOSED);
+	LS_ASSERT(!intake_has_items(h) || rc == -LS_ECLOSED);
 	in->stats.drops[LS_INTAKE_BUSY] += rows->counters_count;
 	intake_unhold(in, h);
 	if (h->request != NULL) {
@@ -281,8 +294,7 @@ intake_store(struct ls_intake *in, struct ls_intake_held *h)
 static void
 intake_settle(struct ls_intake *in, struct ls_intake_held *h)
 {
-	bool wait = h->accepted ||
-		ls_session_accepted(h->session) > ls_session_committed(h->session);
+	bool wait = intake_has_items(h) || ls_session_is_behind(h->session);
 
 	if (!wait) {
 		intake_answer(in, h);
@@ -324,8 +336,9 @@ intake_begin(struct ls_intake *in, struct ls_intake_held *h, uint64_t t_receive_
 	memcpy(h->ack.boot, r->boot, sizeof(h->ack.boot));
 	rc = ls_sessions_report(in->p.sessions, r, same, t_receive_ns, &h->session);
 	if (rc == 0) {
-		/* A lost stretch before each item at most. */
-		h->write = ls_write_new_report(2 * r->item_count, r->hot_count, h->now_us);
+		/* A lost stretch before each item, a dictionary before each chunk at most. */
+		h->write = ls_write_new_report(2 * r->item_count, r->hot_count,
+			2 * r->chunk_item_count, h->now_us);
 		if (h->write != NULL)
 			return true;
 		rc = -ENOMEM;
@@ -372,6 +385,7 @@ ls_intake_report(struct ls_intake *in, void *request, const uint8_t *data, size_
 	intake_workers(in, h);
 	ls_intake_items(in, h);
 	intake_values(in, h);
+	ls_intake_host(in, h);
 	intake_settle(in, h);
 	ls_outbox_flush(in->p.outbox);
 }
@@ -384,7 +398,8 @@ intake_committed(struct ls_intake *in, const struct ls_store_report *rows, struc
 	struct ls_ring *ring;
 	size_t i;
 
-	ls_session_commit(h->session, rows->last_seq);
+	ls_session_commit(h->session, LS_STREAM_STEPS, rows->last_seq);
+	ls_session_commit(h->session, LS_STREAM_CHUNKS, rows->last_chunk_seq);
 	for (i = 0; i < rows->item_count; i++) {
 		ring = ls_rings_find(in->p.rings, rows->items[i].ring_id);
 		if (ring != NULL && rows->items[i].high > ring->committed)
@@ -406,6 +421,7 @@ ls_intake_done(struct ls_intake *in, struct ls_write_done *done)
 		in->epoch = done->epoch;
 		ls_sessions_rollback(in->p.sessions);
 		ls_rings_rollback(in->p.rings);
+		ls_dictionaries_rollback(in->p.dictionaries);
 	}
 	for (m = done->reports; m != NULL; m = m->next) {
 		struct ls_intake_held *h = m->u.report.owner;
@@ -420,11 +436,28 @@ ls_intake_done(struct ls_intake *in, struct ls_write_done *done)
 	ls_write_done_free(done);
 }
 
+/* Who is zoomed from now on. */
+static void
+intake_zoom(struct ls_intake *in, int64_t now_us)
+{
+	struct ls_zoom_want wants[INTAKE_WANTS_MAX];
+	size_t count;
+
+	if (now_us - in->zoom_us < LS_ZOOM_TURN_US)
+		return;
+	in->zoom_us = now_us;
+	count = ls_attention(in->p.engine, wants, INTAKE_WANTS_MAX);
+	ls_zoom_turn(in->p.zoom, wants, count, now_us);
+}
+
 void
 ls_intake_advance(struct ls_intake *in, uint64_t now_ns)
 {
+	int64_t now_us = ls_intake_time_us(in, now_ns);
+
 	ls_sessions_sweep(in->p.sessions, now_ns);
-	ls_engine_advance(in->p.engine, ls_intake_time_us(in, now_ns));
+	ls_engine_advance(in->p.engine, now_us);
+	intake_zoom(in, now_us);
 	ls_outbox_flush(in->p.outbox);
 }
 

@@ -4,7 +4,9 @@
  * answered.
  *
  *     bytes -> wire -> session -> rings -> engine
- *                                      \-> writer -> (commit) -> ack
+ *                             |        \-> writer -> (commit) -> ack
+ *                             +-> dictionaries, chunks -/
+ *                             +-> fleet (identity, zoomed values), zoom
  *
  * The answer says what is on disk, never more. A report without new items is answered at once, one
  * with new items after its commit. Items are accepted in order up to the first that cannot be.
@@ -21,10 +23,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "collector/dictionaries.h"
 #include "collector/engine.h"
+#include "collector/fleet.h"
 #include "collector/outbox.h"
 #include "collector/rings.h"
 #include "collector/session.h"
+#include "collector/zoom.h"
 #include "proto/wire.h"
 #include "storage/writer.h"
 
@@ -47,6 +52,9 @@ struct ls_intake_parts {
 	struct ls_rings *rings;
 	struct ls_writer *writer;
 	struct ls_outbox *outbox;
+	struct ls_dictionaries *dictionaries;
+	struct ls_fleet *fleet;
+	struct ls_zoom *zoom;
 	uint8_t kernel_boot_id[16]; /* our own */
 	int64_t anchor_ns;          /* wall minus monotonic, fixed at start */
 	int64_t next_worker_id;
@@ -59,6 +67,8 @@ struct ls_intake_parts {
 
 struct ls_intake_stats {
 	uint64_t reports, items, records, gaps, ends, counters, acks, retries, rejects;
+	uint64_t chunk_items, chunks, chunk_bytes, dictionaries, dictionaries_asked, lost, lost_samples;
+	uint64_t zoomed; /* sets of live values taken */
 	uint64_t drops[LS_INTAKE_DROP_COUNT];
 	uint64_t held_bytes, held;
 };
@@ -77,7 +87,7 @@ void ls_intake_report(struct ls_intake *in, void *request, const uint8_t *data, 
 /* News from the writer: answers the reports; frees `done`. */
 void ls_intake_done(struct ls_intake *in, struct ls_write_done *done);
 
-/* Lets time pass in the engine and the sessions. */
+/* Lets time pass in the engine, the sessions and the zoom. */
 void ls_intake_advance(struct ls_intake *in, uint64_t now_ns);
 
 /* Counters so far. */

@@ -7,8 +7,6 @@
 #include <string.h>
 #include "collector/feed.h"
 
-#define INTAKE_NUMBER_MAX (1ull << 62) /* of items and records: room for sums, and for SQLite */
-
 static struct ls_store_item *
 intake_row(struct ls_intake_held *h, const struct ls_ring *ring, enum ls_wire_item_kind kind,
 	uint64_t first_index, uint64_t count)
@@ -136,9 +134,9 @@ intake_item(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire
 	int rc;
 
 	rc = ls_wire_item_unpack(bytes->data, bytes->len, &item, &why);
-	if (rc == 0 && (item.seq == 0 || item.seq > INTAKE_NUMBER_MAX ||
-			       item.first_index > INTAKE_NUMBER_MAX ||
-			       item.count > INTAKE_NUMBER_MAX)) {
+	if (rc == 0 && (item.seq == 0 || item.seq > LS_INTAKE_NUMBER_MAX ||
+			       item.first_index > LS_INTAKE_NUMBER_MAX ||
+			       item.count > LS_INTAKE_NUMBER_MAX)) {
 		rc = -LS_ERANGE;
 		why = "number of an item";
 	}
@@ -148,7 +146,7 @@ intake_item(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire
 		ls_wire_item_clear(&item);
 		return false;
 	}
-	rc = ls_session_check(h->session, item.seq, print);
+	rc = ls_session_check(h->session, LS_STREAM_STEPS, item.seq, print);
 	ring = rc == 0 ? ls_rings_find(in->p.rings, item.ring_id) : NULL;
 	if (rc == -LS_EDUPLICATE) {
 		go_on = true;
@@ -158,8 +156,8 @@ intake_item(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire
 	} else if (ring == NULL || !ring->named) {
 		ls_intake_need_worker(in, h, item.ring_id);
 	} else {
-		ls_session_accept(h->session, item.seq, print);
-		h->accepted = go_on = true;
+		ls_session_accept(h->session, LS_STREAM_STEPS, item.seq, print);
+		h->accepted[LS_STREAM_STEPS] = go_on = true;
 		in->stats.items++;
 		if (item.kind == LS_WIRE_STEPS && item.count > 0)
 			intake_steps(in, h, ring, &item, bytes);
@@ -172,25 +170,33 @@ intake_item(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire
 	return go_on;
 }
 
-void
-ls_intake_items(struct ls_intake *in, struct ls_intake_held *h)
+/* May items be taken now? If not, the agent is told why, or waits for its clock. */
+static bool
+intake_may_take(struct ls_intake *in, struct ls_intake_held *h, size_t count)
 {
-	size_t i;
-
-	if (h->report.item_count == 0)
-		return;
 	if (ls_session_state(h->session) == LS_SESSION_HELLO) {
-		in->stats.drops[LS_INTAKE_NO_CLOCK] += h->report.item_count;
-		return; /* answered as usual: the next report brings the stamps */
+		in->stats.drops[LS_INTAKE_NO_CLOCK] += count;
+		return false; /* answered as usual: the next report brings the stamps */
 	}
 	if (in->stats.held_bytes + h->len > LS_INGEST_HELD_MAX_BYTES ||
 		ls_writer_count(in->p.writer) >= LS_WRITE_QUEUE_MAX - LS_WRITE_RESERVE) {
-		in->stats.drops[LS_INTAKE_BUSY] += h->report.item_count;
+		in->stats.drops[LS_INTAKE_BUSY] += count;
 		ls_intake_refuse(h, LS_ACK_RETRY, "the disk is behind");
-		return;
+		return false;
 	}
+	return true;
+}
+
+void
+ls_intake_items(struct ls_intake *in, struct ls_intake_held *h)
+{
+	size_t i, count = h->report.item_count + h->report.chunk_item_count;
+
+	if (count == 0 || !intake_may_take(in, h, count))
+		return;
 	for (i = 0; i < h->report.item_count; i++) {
 		if (!intake_item(in, h, &h->report.items[i]))
 			break;
 	}
+	ls_intake_chunks(in, h);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * intake_state - what intake.c and intake_items.c share: one report on its way.
+ * intake_state - what intake.c, intake_items.c and intake_chunks.c share: one report on its way.
  *
  * Owner:   the loop thread; of intake only.
  * Units:   as in intake.h.
@@ -12,11 +12,13 @@
 
 #include "collector/intake.h"
 
+#define LS_INTAKE_NUMBER_MAX (1ull << 62) /* of items and records: room for sums, and for SQLite */
 #define LS_INTAKE_RETRY_NS 1000000000ull /* asked of agents while the disk refuses */
 
 struct ls_intake {
 	struct ls_intake_parts p;
 	uint64_t epoch; /* failed commits known */
+	int64_t zoom_us; /* when it was decided last who is zoomed */
 	struct ls_intake_stats stats;
 };
 
@@ -29,7 +31,7 @@ struct ls_intake_held {
 	size_t len;                 /* of the request */
 	uint64_t t_receive_ns;
 	int64_t now_us;
-	bool accepted;              /* at least one item */
+	bool accepted[LS_STREAM_COUNT]; /* at least one item */
 	struct ls_wire_ack ack;
 };
 
@@ -45,7 +47,12 @@ void ls_intake_need_worker(struct ls_intake *in, struct ls_intake_held *h, const
  */
 uint32_t ls_intake_handle(struct ls_intake *in, struct ls_ring *ring, int64_t now_us);
 
-/* Takes the items of a report, in order, up to the first that cannot be taken. */
+/* Takes the items of a report, of each stream in order up to the first that cannot be taken. */
 void ls_intake_items(struct ls_intake *in, struct ls_intake_held *h);
+/* The same of the stream of chunks alone; they may be taken now. */
+void ls_intake_chunks(struct ls_intake *in, struct ls_intake_held *h);
+
+/* What a report says of its host: how the agent fares, who it is, zoomed values; what is asked of it. */
+void ls_intake_host(struct ls_intake *in, struct ls_intake_held *h);
 
 #endif

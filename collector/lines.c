@@ -358,6 +358,27 @@ ls_lines_clock(struct ls_lines *l, const struct ls_worker_info *who, int64_t t_u
 }
 
 void
+ls_lines_zoom(struct ls_lines *l, const char *job, const struct ls_store_zoom *z, int64_t t_us)
+{
+	static const char *const events[LS_ZOOM_EVENT_COUNT] = {
+		[LS_ZOOM_BEGIN] = "begin",
+		[LS_ZOOM_RENEW] = "renew",
+		[LS_ZOOM_END] = "end",
+	};
+	size_t start = lines_begin(l);
+
+	lines_add(l, "{\"cause\":");
+	lines_string(l, z->cause);
+	lines_member(l, "event", events[z->event]);
+	lines_member(l, "host", z->host);
+	lines_member(l, "job", job);
+	lines_time(l, ",\"t\":", t_us);
+	lines_add(l, ",\"type\":\"zoom\"");
+	lines_time(l, ",\"until\":", z->until_us);
+	lines_end_line(l, start);
+}
+
+void
 ls_lines_job(
 	struct ls_lines *l, const char *job, size_t workers, int64_t from_us, int64_t to_us)
 {

@@ -49,6 +49,9 @@ void ls_lines_end(struct ls_lines *l, const struct ls_worker_info *who, int64_t 
 void ls_lines_clock(struct ls_lines *l, const struct ls_worker_info *who, int64_t t_us,
 	int64_t uncertainty_ns);
 
+/* A host was looked at more closely, or no more. */
+void ls_lines_zoom(struct ls_lines *l, const char *job, const struct ls_store_zoom *z, int64_t t_us);
+
 /* The job as a whole: when it ran and how many workers were ever declared. */
 void ls_lines_job(struct ls_lines *l, const char *job, size_t workers, int64_t from_us,
 	int64_t to_us);

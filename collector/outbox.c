@@ -137,6 +137,20 @@ outbox_on_finding(void *arg, const char *id, const char *event, int64_t t_us, js
 		ls_outbox_finding(o, id, event, t_us, finding, true);
 }
 
+void
+ls_outbox_zoom(void *outbox, const struct ls_store_zoom *event, int64_t t_us)
+{
+	struct ls_outbox *o = outbox;
+	struct ls_write *m = ls_write_new(LS_WRITE_ZOOM, t_us);
+
+	if (m == NULL) {
+		outbox_lose(o, "a zoom");
+		return;
+	}
+	m->u.zoom = *event;
+	outbox_put(o, m);
+}
+
 struct ls_engine_sink
 ls_outbox_sink(struct ls_outbox *o)
 {
@@ -163,7 +177,8 @@ ls_outbox_flush(struct ls_outbox *o)
 	while ((m = outbox_take(o)) != NULL) {
 		if (ls_writer_push(o->writer, m) == 0)
 			continue;
-		outbox_lose(o, m->kind == LS_WRITE_CLOSE ? "the closing of a step" : "a finding");
+		outbox_lose(o, m->kind == LS_WRITE_CLOSE ? "the closing of a step"
+			: m->kind == LS_WRITE_ZOOM ? "a zoom" : "a finding");
 		ls_write_free(m);
 	}
 }

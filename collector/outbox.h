@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * outbox - what the engine says (closings, findings) on its way to the writer.
+ * outbox - what the engine says (closings, findings), and zooms, on its way to the writer.
  *
  * The engine speaks while it is fed. Its words are kept until the rows that caused them have been
  * handed to the writer, so that in storage the cause stands before the effect.
@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "collector/engine.h"
+#include "storage/rows.h"
 
 struct ls_outbox;
 struct ls_writer;
@@ -34,6 +35,9 @@ void ls_outbox_mute(struct ls_outbox *o, bool muted);
 /* Puts one finding in, as if the engine had said it; history: also as an event. */
 void ls_outbox_finding(struct ls_outbox *o, const char *id, const char *event, int64_t t_us,
 	json_t *finding, bool history);
+
+/* Puts a zoom in: the sink of ls_zoom_new, with the outbox as its argument. */
+void ls_outbox_zoom(void *outbox, const struct ls_store_zoom *event, int64_t t_us);
 
 /* Hands all that is kept to the writer, in order. */
 void ls_outbox_flush(struct ls_outbox *o);

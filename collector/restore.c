@@ -9,7 +9,7 @@
 #include "collector/feed.h"
 #include "proto/base/json.h"
 #include "proto/base/log.h"
-#include "storage/query.h"
+#include "storage/query_chunk.h"
 
 #define RESTORE_DAY_US (24ll * 3600 * 1000000)
 
@@ -90,12 +90,44 @@ static int
 restore_agent(void *arg, const struct ls_query_ledger *entry)
 {
 	struct restore *r = arg;
-	int rc = ls_sessions_seed(r->p->sessions, entry->boot, entry->host, entry->seq);
+	const uint64_t seq[LS_STREAM_COUNT] = {
+		[LS_STREAM_STEPS] = entry->seq, [LS_STREAM_CHUNKS] = entry->chunk_seq
+	};
+	int rc = ls_sessions_seed(r->p->sessions, entry->boot, entry->host, seq);
 
 	if (rc == 0)
 		r->stats.agents++;
 	/* Beyond the maximum the longest silent make room; so many live ones cannot be here yet. */
 	return rc == -LS_ELIMIT ? 0 : rc;
+}
+
+static int
+restore_dictionary(void *arg, const struct ls_query_dictionary *stored)
+{
+	struct restore *r = arg;
+	struct ls_dictionary *d;
+	int rc = ls_dictionaries_put(r->p->dictionaries, stored->hash, stored->group, stored->series,
+		stored->count, &d);
+
+	if (rc == 0)
+		r->stats.dictionaries++;
+	else if (rc != -ENOMEM)
+		r->stats.bad++; /* not known, then: it is asked for again */
+	return rc == -ENOMEM ? rc : 0;
+}
+
+static int
+restore_host(void *arg, const char *host, const char *json, size_t len, int64_t first_us,
+	int64_t last_us)
+{
+	struct restore *r = arg;
+	int rc = ls_fleet_seed(r->p->fleet, host, json, len, first_us, last_us);
+
+	if (rc == 0)
+		r->stats.hosts++;
+	else if (rc != -ENOMEM)
+		r->stats.bad++; /* likewise */
+	return rc == -ENOMEM ? rc : 0;
 }
 
 /* --- workers by row id ------------------------------------------------------------------ */
@@ -217,6 +249,8 @@ restore_event(void *arg, const struct ls_store_event *e)
 		ls_feed_counters(r->p->engine, c, ring != NULL ? ring->handle : LS_NO_WORKER);
 		r->stats.counters++;
 		return 0;
+	case LS_EVENT_ZOOM:
+		return 0; /* ended by itself while we were away */
 	}
 	return 0;
 }
@@ -303,6 +337,10 @@ restore_all(struct restore *r)
 		rc = ls_query_rings(r->query, restore_ring, r);
 	if (rc == 0)
 		rc = ls_query_ledgers(r->query, restore_agent, r);
+	if (rc == 0)
+		rc = ls_query_dictionaries(r->query, restore_dictionary, r);
+	if (rc == 0)
+		rc = ls_query_hosts(r->query, restore_host, r);
 	if (rc == 0)
 		rc = ls_query_max_worker(r->query, &r->stats.next_worker_id);
 	r->stats.next_worker_id++;

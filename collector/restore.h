@@ -15,7 +15,9 @@
 #define LS_COLLECTOR_RESTORE_H
 
 #include <stdint.h>
+#include "collector/dictionaries.h"
 #include "collector/engine.h"
+#include "collector/fleet.h"
 #include "collector/outbox.h"
 #include "collector/rings.h"
 #include "collector/session.h"
@@ -26,11 +28,13 @@ struct ls_restore_parts {
 	struct ls_sessions *sessions;
 	struct ls_rings *rings;
 	struct ls_outbox *outbox;
+	struct ls_dictionaries *dictionaries;
+	struct ls_fleet *fleet;
 	int64_t now_us;
 };
 
 struct ls_restore_stats {
-	uint64_t findings, agents, workers, rings, records, closes, counters, bad;
+	uint64_t findings, agents, workers, rings, records, closes, counters, dictionaries, hosts, bad;
 	int64_t next_worker_id;
 };
 

@@ -25,6 +25,9 @@ struct ls_self {
 	struct ls_ingest_stats ingest;
 	struct ls_session_stats sessions;
 	struct ls_engine_stats engine;
+	struct ls_dictionaries_stats dictionaries;
+	struct ls_fleet_stats fleet;
+	struct ls_zoom_stats zoom;
 	struct ls_write_done done;   /* the last news of the writer; without reports */
 	uint64_t rings, rings_evicted, write_queue, outbox_lost;
 	uint64_t commit_ns, wait_ns; /* sums */

@@ -44,6 +44,9 @@ struct ls_server {
 	struct ls_engine *engine;
 	struct ls_sessions *sessions;
 	struct ls_rings *rings;
+	struct ls_dictionaries *dictionaries;
+	struct ls_fleet *fleet;
+	struct ls_zoom *zoom;
 	struct ls_intake *intake;
 	struct ls_ingest *ingest;
 	struct ls_reader *reader;
@@ -122,6 +125,9 @@ server_self(void *arg, struct ls_self *ret_self)
 	ls_ingest_stats(s->ingest, &ret_self->ingest);
 	ls_sessions_stats(s->sessions, &ret_self->sessions);
 	ls_engine_stats(s->engine, &ret_self->engine);
+	ls_dictionaries_stats(s->dictionaries, &ret_self->dictionaries);
+	ls_fleet_stats(s->fleet, &ret_self->fleet);
+	ls_zoom_stats(s->zoom, &ret_self->zoom);
 	ret_self->rings = ls_rings_count(s->rings);
 	ret_self->rings_evicted = ls_rings_evicted(s->rings);
 	ret_self->write_queue = ls_writer_count(s->writer);
@@ -277,7 +283,11 @@ server_make_core(struct ls_server *s)
 	s->outbox = ls_outbox_new(s->writer);
 	s->sessions = ls_sessions_new(LS_AGENTS_MAX);
 	s->rings = ls_rings_new(LS_RING_MAP_MAX);
-	if (s->outbox == NULL || s->sessions == NULL || s->rings == NULL)
+	s->dictionaries = ls_dictionaries_new(LS_DICTIONARIES_MAX, LS_DICTIONARIES_MAX_BYTES);
+	s->fleet = ls_fleet_new(LS_AGENTS_MAX);
+	s->zoom = ls_zoom_new(ls_outbox_zoom, s->outbox);
+	if (s->outbox == NULL || s->sessions == NULL || s->rings == NULL ||
+		s->dictionaries == NULL || s->fleet == NULL || s->zoom == NULL)
 		return -ENOMEM;
 	sink = ls_outbox_sink(s->outbox);
 	s->engine = ls_engine_new(&sink);
@@ -294,6 +304,8 @@ server_restore(struct ls_server *s, int64_t *ret_next_worker_id)
 		.sessions = s->sessions,
 		.rings = s->rings,
 		.outbox = s->outbox,
+		.dictionaries = s->dictionaries,
+		.fleet = s->fleet,
 		.now_us = ((int64_t)begin_ns + s->anchor.anchor_ns) / 1000,
 	};
 	struct ls_restore_stats stats;
@@ -324,6 +336,9 @@ server_make_intake(struct ls_server *s, int64_t next_worker_id)
 		.rings = s->rings,
 		.writer = s->writer,
 		.outbox = s->outbox,
+		.dictionaries = s->dictionaries,
+		.fleet = s->fleet,
+		.zoom = s->zoom,
 		.anchor_ns = s->anchor.anchor_ns,
 		.next_worker_id = next_worker_id,
 		.reply = server_reply,
@@ -504,7 +519,10 @@ server_free(struct ls_server *s)
 	ls_loop_timer_free(s->grace);
 	ls_intake_free(s->intake);
 	ls_engine_free(s->engine);
+	ls_zoom_free(s->zoom);
 	ls_outbox_free(s->outbox);
+	ls_fleet_free(s->fleet);
+	ls_dictionaries_free(s->dictionaries);
 	ls_rings_free(s->rings);
 	ls_sessions_free(s->sessions);
 	ls_writer_close(s->writer);

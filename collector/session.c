@@ -20,6 +20,16 @@ struct session_sent {
 	uint64_t t2_ns, t3_ns;
 };
 
+/* One numbered stream. */
+struct session_stream {
+	bool fresh;             /* no item was ever accepted here */
+	uint32_t hole_tries;
+	uint64_t hole_seq;
+	uint64_t accepted, committed;
+	uint32_t seen[LS_SESSION_SEEN_ITEMS]; /* fingerprint of item n at n % size */
+	uint64_t seen_from;     /* items before this have no fingerprint */
+};
+
 /* A host name, and the session whose it is: the first to be live under it. */
 struct session_host {
 	char name[LS_HOST_NAME_MAX_BYTES]; /* first: the tree compares it; zeroed beyond its end */
@@ -33,16 +43,12 @@ struct ls_session {
 	struct session_host *host;
 	TAILQ_ENTRY(ls_session) link; /* least recent first */
 	enum ls_session_state state;
-	bool fresh;             /* no item was ever accepted here */
+	bool identified;        /* said who its host is, since it was new here */
 	uint8_t kernel_boot_id[16];
 	uint32_t reports;
 	uint32_t held;
-	uint32_t hole_tries;
-	uint64_t hole_seq;
-	uint64_t accepted, committed;
 	uint64_t first_ns, last_ns; /* reports, since it was last gone */
-	uint32_t seen[LS_SESSION_SEEN_ITEMS]; /* fingerprint of item n at n % size */
-	uint64_t seen_from;     /* items before this have no fingerprint */
+	struct session_stream stream[LS_STREAM_COUNT];
 	struct session_sent sent[2];
 	struct ls_clock clock;
 };
@@ -213,6 +219,7 @@ session_add(struct ls_sessions *t, const struct session_key *key, enum ls_sessio
 	struct ls_session **ret_session)
 {
 	struct ls_session *s;
+	size_t i;
 
 	if (t->count >= t->max && !session_evict(t)) {
 		t->stats.refused++;
@@ -224,7 +231,8 @@ session_add(struct ls_sessions *t, const struct session_key *key, enum ls_sessio
 	s->key = *key;
 	s->table = t;
 	s->state = state;
-	s->fresh = true;
+	for (i = 0; i < LS_STREAM_COUNT; i++)
+		s->stream[i].fresh = true;
 	if (session_enter_host(s) != 0) {
 		free(s);
 		return -ENOMEM;
@@ -242,10 +250,12 @@ session_add(struct ls_sessions *t, const struct session_key *key, enum ls_sessio
 }
 
 int
-ls_sessions_seed(struct ls_sessions *t, const uint8_t *boot, const char *host, uint64_t seq)
+ls_sessions_seed(struct ls_sessions *t, const uint8_t *boot, const char *host,
+	const uint64_t seq[LS_STREAM_COUNT])
 {
 	struct session_key key;
 	struct ls_session *s;
+	size_t i;
 	int rc = 0;
 
 	session_make_key(&key, boot, host);
@@ -254,9 +264,11 @@ ls_sessions_seed(struct ls_sessions *t, const uint8_t *boot, const char *host, u
 		rc = session_add(t, &key, LS_SESSION_GONE, &s);
 	if (rc != 0)
 		return rc;
-	s->fresh = false;
-	s->accepted = s->committed = seq;
-	s->seen_from = seq + 1;
+	for (i = 0; i < LS_STREAM_COUNT; i++) {
+		s->stream[i].fresh = seq[i] == 0;
+		s->stream[i].accepted = s->stream[i].committed = seq[i];
+		s->stream[i].seen_from = seq[i] + 1;
+	}
 	return 0;
 }
 
@@ -283,6 +295,7 @@ session_begin(struct ls_session *s, const struct ls_wire_report *r, bool same_ke
 	ls_clock_init(&s->clock, same_kernel);
 	memset(s->sent, 0, sizeof(s->sent));
 	s->reports = 0;
+	s->identified = false;
 	s->first_ns = now_ns;
 	session_set_state(s, LS_SESSION_HELLO);
 }
@@ -338,11 +351,16 @@ void
 ls_sessions_rollback(struct ls_sessions *t)
 {
 	struct ls_session *s;
+	struct session_stream *x;
+	size_t i;
 
 	TAILQ_FOREACH (s, &t->list, link) {
-		s->accepted = s->committed;
-		if (s->committed == 0)
-			s->fresh = true; /* it may begin with any number, as before */
+		for (i = 0; i < LS_STREAM_COUNT; i++) {
+			x = &s->stream[i];
+			x->accepted = x->committed;
+			if (x->committed == 0)
+				x->fresh = true; /* it may begin with any number, as before */
+		}
 	}
 }
 
@@ -405,24 +423,26 @@ ls_session_has_sent(const struct ls_session *s, uint64_t t2_ns, uint64_t t3_ns)
 }
 
 int
-ls_session_check(struct ls_session *s, uint64_t seq, uint32_t fingerprint)
+ls_session_check(
+	struct ls_session *s, enum ls_session_stream stream, uint64_t seq, uint32_t fingerprint)
 {
 	struct ls_session_stats *stats = &s->table->stats;
+	struct session_stream *x = &s->stream[stream];
 
-	if (seq <= s->accepted) {
+	if (seq <= x->accepted) {
 		stats->duplicates++;
-		if (seq >= s->seen_from && s->accepted - seq < LS_SESSION_SEEN_ITEMS &&
-			s->seen[seq % LS_SESSION_SEEN_ITEMS] != fingerprint)
+		if (seq >= x->seen_from && x->accepted - seq < LS_SESSION_SEEN_ITEMS &&
+			x->seen[seq % LS_SESSION_SEEN_ITEMS] != fingerprint)
 			stats->changed++;
 		return -LS_EDUPLICATE;
 	}
-	if (seq == s->accepted + 1 || s->fresh)
+	if (seq == x->accepted + 1 || x->fresh)
 		return 0;
-	if (s->hole_seq != seq) {
-		s->hole_seq = seq;
-		s->hole_tries = 0;
+	if (x->hole_seq != seq) {
+		x->hole_seq = seq;
+		x->hole_tries = 0;
 	}
-	if (s->accepted == s->committed && ++s->hole_tries >= LS_SESSION_HOLE_TRIES) {
+	if (x->accepted == x->committed && ++x->hole_tries >= LS_SESSION_HOLE_TRIES) {
 		stats->skipped++;
 		return 0;
 	}
@@ -431,26 +451,41 @@ ls_session_check(struct ls_session *s, uint64_t seq, uint32_t fingerprint)
 }
 
 void
-ls_session_accept(struct ls_session *s, uint64_t seq, uint32_t fingerprint)
+ls_session_accept(
+	struct ls_session *s, enum ls_session_stream stream, uint64_t seq, uint32_t fingerprint)
 {
-	if (s->fresh || seq != s->accepted + 1)
-		s->seen_from = seq;
-	s->fresh = false;
-	s->hole_tries = 0;
-	s->accepted = seq;
-	s->seen[seq % LS_SESSION_SEEN_ITEMS] = fingerprint;
+	struct session_stream *x = &s->stream[stream];
+
+	if (x->fresh || seq != x->accepted + 1)
+		x->seen_from = seq;
+	x->fresh = false;
+	x->hole_tries = 0;
+	x->accepted = seq;
+	x->seen[seq % LS_SESSION_SEEN_ITEMS] = fingerprint;
 }
 
 uint64_t
-ls_session_accepted(const struct ls_session *s)
+ls_session_accepted(const struct ls_session *s, enum ls_session_stream stream)
 {
-	return s->accepted;
+	return s->stream[stream].accepted;
 }
 
 uint64_t
-ls_session_committed(const struct ls_session *s)
+ls_session_committed(const struct ls_session *s, enum ls_session_stream stream)
 {
-	return s->committed;
+	return s->stream[stream].committed;
+}
+
+bool
+ls_session_is_behind(const struct ls_session *s)
+{
+	size_t i;
+
+	for (i = 0; i < LS_STREAM_COUNT; i++) {
+		if (s->stream[i].accepted > s->stream[i].committed)
+			return true;
+	}
+	return false;
 }
 
 void
@@ -467,12 +502,26 @@ ls_session_release(struct ls_session *s)
 }
 
 void
-ls_session_commit(struct ls_session *s, uint64_t seq)
+ls_session_commit(struct ls_session *s, enum ls_session_stream stream, uint64_t seq)
 {
-	if (seq > s->committed)
-		s->committed = seq;
-	if (s->accepted < s->committed)
-		s->accepted = s->committed;
+	struct session_stream *x = &s->stream[stream];
+
+	if (seq > x->committed)
+		x->committed = seq;
+	if (x->accepted < x->committed)
+		x->accepted = x->committed;
+}
+
+bool
+ls_session_is_identified(const struct ls_session *s)
+{
+	return s->identified;
+}
+
+void
+ls_session_identified(struct ls_session *s)
+{
+	s->identified = true;
 }
 
 uint32_t

@@ -10,8 +10,9 @@
  *                      GONE <------------- STALE ------------+
  *                              silence
  *
- * An agent is (host, boot): boot is made with its spool. Items are numbered from 1; each number is
- * accepted once, in order, and committed when it is on disk. A second agent that reports under a
+ * An agent is (host, boot): boot is made with its spool. It has two streams, steps and chunks. Items of
+ * each are numbered from 1; each number is accepted once, in order, and committed when it is on disk.
+ * A second agent that reports under a
  * host name while the first is live is set apart: its rings count, its host counters do not.
  *
  * Owner:   the loop thread. Pure: now is given.
@@ -37,6 +38,9 @@ enum ls_session_state {
 	LS_SESSION_STATE_COUNT
 };
 
+/* The numbered streams of an agent. */
+enum ls_session_stream { LS_STREAM_STEPS, LS_STREAM_CHUNKS, LS_STREAM_COUNT };
+
 struct ls_session;
 struct ls_sessions;
 
@@ -58,9 +62,9 @@ const char *ls_session_state_name(unsigned state);
 struct ls_sessions *ls_sessions_new(size_t max);
 void ls_sessions_free(struct ls_sessions *t);
 
-/* A session known from storage: gone, all up to seq committed. */
-int ls_sessions_seed(struct ls_sessions *t, const uint8_t *boot, const char *host, uint64_t seq)
-	LS_MUSTCHECK;
+/* A session known from storage: gone, all up to seq of each stream committed (0: none yet). */
+int ls_sessions_seed(struct ls_sessions *t, const uint8_t *boot, const char *host,
+	const uint64_t seq[LS_STREAM_COUNT]) LS_MUSTCHECK;
 
 /*
  * A report came: finds or makes its session. same_kernel: kernel_boot_id is our own. A session whose
@@ -104,22 +108,30 @@ bool ls_session_has_sent(const struct ls_session *s, uint64_t t2_ns, uint64_t t3
  * with the same hole LS_SESSION_HOLE_TRIES times cannot fill it: then yes.
  */
 #define LS_SESSION_HOLE_TRIES 3
-int ls_session_check(struct ls_session *s, uint64_t seq, uint32_t fingerprint) LS_MUSTCHECK;
+int ls_session_check(struct ls_session *s, enum ls_session_stream stream, uint64_t seq,
+	uint32_t fingerprint) LS_MUSTCHECK;
 
 /* Accepts the item that ls_session_check allowed. */
-void ls_session_accept(struct ls_session *s, uint64_t seq, uint32_t fingerprint);
+void ls_session_accept(struct ls_session *s, enum ls_session_stream stream, uint64_t seq,
+	uint32_t fingerprint);
 
 /* All items up to this number are accepted. */
-uint64_t ls_session_accepted(const struct ls_session *s);
+uint64_t ls_session_accepted(const struct ls_session *s, enum ls_session_stream stream);
 /* All items up to this number are on disk. */
-uint64_t ls_session_committed(const struct ls_session *s);
+uint64_t ls_session_committed(const struct ls_session *s, enum ls_session_stream stream);
+/* True if anything of either stream is accepted and not yet on disk. */
+bool ls_session_is_behind(const struct ls_session *s);
 
 /* A report of this session waits for its commit (it cannot be evicted), and is done with it. */
 void ls_session_hold(struct ls_session *s);
 void ls_session_release(struct ls_session *s);
 
-/* All items up to seq are on disk. */
-void ls_session_commit(struct ls_session *s, uint64_t seq);
+/* All items of a stream up to seq are on disk. */
+void ls_session_commit(struct ls_session *s, enum ls_session_stream stream, uint64_t seq);
+
+/* Has it said who its host is, since it was new here? And: it has. */
+bool ls_session_is_identified(const struct ls_session *s);
+void ls_session_identified(struct ls_session *s);
 
 /* Fingerprint of an item's bytes (FNV-1a; it guards against mistakes, not against attack). */
 uint32_t ls_session_fingerprint(const uint8_t *data, size_t len);

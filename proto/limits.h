@@ -139,6 +139,17 @@
 #define LS_COUNTER_SAMPLES_KEPT 64            /* a minute of the hot series of a host: 9 KiB */
 #define LS_CLOSE_MISSING_MAX 1024             /* ranks listed of one closing */
 
+#define LS_ZOOM_HOSTS_MAX 16u                 /* zoomed at once: 16 x 1,024 series is 16 kB/s a beat */
+#define LS_ZOOM_PEERS 2u                      /* hosts of the same role looked at beside a suspect */
+#define LS_ZOOM_TOTAL_NS 600000000000ull      /* of one host, until it has rested */
+#define LS_ZOOM_REST_NS 1800000000000ull
+#define LS_ZOOM_RESTING_MAX 256u              /* hosts whose use is remembered; the oldest make room */
+#define LS_ZOOM_TURN_US 1000000               /* how often it is decided who is zoomed */
+#define LS_ZOOM_LIVE_US 10000000              /* values older than this are not live */
+#define LS_DICTIONARIES_MAX 65536u            /* kept in memory; evicted ones are asked for again */
+#define LS_DICTIONARIES_MAX_BYTES (128u * 1024 * 1024)
+#define LS_HOST_STORED_US (3600ll * 1000000)  /* last_us of a host is brought up to date so often */
+
 /* --- sessions and storage of the collector --- */
 #define LS_RING_MAP_MAX LS_WORKERS_MAX        /* rings whose records are numbered here */
 #define LS_SESSION_STALE_NS 10000000000ull    /* ten beats: no longer live */
@@ -157,6 +168,8 @@
 #define LS_WAL_CHECKPOINT_BYTES (8ll * 1024 * 1024)
 #define LS_DAYS_MAX 4096                      /* eleven years of day files */
 #define LS_LEDGER_KEEP_US (30ll * 24 * 3600 * 1000000) /* agents and rings silent for longer are new */
+#define LS_DICTIONARY_KEEP_US (2ll * 24 * 3600 * 1000000) /* not used for longer: asked for again */
+#define LS_CHUNK_SCAN_MAX 65536               /* chunks looked back through for the newest of a host */
 #define LS_QUERY_WINDOW 4096                  /* rows of one read: a reader never pins the WAL */
 #define LS_RESTORE_MAX_RECORDS 2000000u       /* step records fed back at start; the newest */
 #define LS_EXPORT_PIECE_BYTES 65536

@@ -13,14 +13,14 @@
 #define INSERT_MISSING_MAX 1024 /* ranks listed of one closing; LS_CLOSE_MISSING_MAX of the engine */
 
 /* What is bound lives until the statement has run: no copies. A failed bind fails the step. */
-static void
-insert_text(sqlite3_stmt *stmt, int column, const char *text)
+void
+ls_insert_text(sqlite3_stmt *stmt, int column, const char *text)
 {
 	(void)sqlite3_bind_text(stmt, column, text, -1, SQLITE_STATIC);
 }
 
-static void
-insert_int(sqlite3_stmt *stmt, int column, int64_t value)
+void
+ls_insert_int(sqlite3_stmt *stmt, int column, int64_t value)
 {
 	(void)sqlite3_bind_int64(stmt, column, value);
 }
@@ -32,8 +32,8 @@ insert_double(sqlite3_stmt *stmt, int column, double value)
 }
 
 /* Never null, also when empty: the columns are NOT NULL. */
-static void
-insert_blob(sqlite3_stmt *stmt, int column, const void *data, size_t len)
+void
+ls_insert_blob(sqlite3_stmt *stmt, int column, const void *data, size_t len)
 {
 	(void)sqlite3_bind_blob(stmt, column, len > 0 ? data : "", (int)len, SQLITE_STATIC);
 }
@@ -44,24 +44,24 @@ insert_worker(sqlite3_stmt *const *stmt, const struct ls_store_worker *w)
 	sqlite3_stmt *s = stmt[LS_STORE_STATE_JOB];
 	int rc;
 
-	insert_text(s, 1, w->info.job);
-	insert_int(s, 2, w->first_us);
+	ls_insert_text(s, 1, w->info.job);
+	ls_insert_int(s, 2, w->first_us);
 	rc = ls_db_run(s);
 	if (rc != 0)
 		return rc;
 	s = stmt[LS_STORE_STATE_WORKER];
-	insert_int(s, 1, w->id);
-	insert_blob(s, 2, w->ring_id, sizeof(w->ring_id));
-	insert_text(s, 3, w->info.job);
-	insert_int(s, 4, w->info.attempt);
-	insert_int(s, 5, w->info.rank);
-	insert_int(s, 6, w->info.world);
-	insert_int(s, 7, w->info.chips);
-	insert_text(s, 8, w->info.host);
-	insert_text(s, 9, w->info.slice);
-	insert_text(s, 10, w->info.role);
-	insert_int(s, 11, w->first_us);
-	insert_int(s, 12, w->info.step_source);
+	ls_insert_int(s, 1, w->id);
+	ls_insert_blob(s, 2, w->ring_id, sizeof(w->ring_id));
+	ls_insert_text(s, 3, w->info.job);
+	ls_insert_int(s, 4, w->info.attempt);
+	ls_insert_int(s, 5, w->info.rank);
+	ls_insert_int(s, 6, w->info.world);
+	ls_insert_int(s, 7, w->info.chips);
+	ls_insert_text(s, 8, w->info.host);
+	ls_insert_text(s, 9, w->info.slice);
+	ls_insert_text(s, 10, w->info.role);
+	ls_insert_int(s, 11, w->first_us);
+	ls_insert_int(s, 12, w->info.step_source);
 	insert_double(s, 13, w->info.step_confidence);
 	return ls_db_run(s);
 }
@@ -72,22 +72,22 @@ insert_finding(sqlite3_stmt *const *stmt, const struct ls_store_finding *f, int6
 	sqlite3_stmt *s = stmt[LS_STORE_STATE_FINDING];
 	int rc;
 
-	insert_text(s, 1, f->id);
-	insert_text(s, 2, f->job);
-	insert_text(s, 3, f->kind);
-	insert_text(s, 4, f->severity);
-	insert_text(s, 5, f->status);
-	insert_int(s, 6, t_us);
-	insert_text(s, 7, f->json);
+	ls_insert_text(s, 1, f->id);
+	ls_insert_text(s, 2, f->job);
+	ls_insert_text(s, 3, f->kind);
+	ls_insert_text(s, 4, f->severity);
+	ls_insert_text(s, 5, f->status);
+	ls_insert_int(s, 6, t_us);
+	ls_insert_text(s, 7, f->json);
 	rc = ls_db_run(s);
 	if (rc != 0 || !f->history)
 		return rc;
 	s = stmt[LS_STORE_STATE_EVENT];
-	insert_text(s, 1, f->id);
-	insert_int(s, 2, t_us);
-	insert_text(s, 3, f->event);
-	insert_text(s, 4, f->severity);
-	insert_text(s, 5, f->status);
+	ls_insert_text(s, 1, f->id);
+	ls_insert_int(s, 2, t_us);
+	ls_insert_text(s, 3, f->event);
+	ls_insert_text(s, 4, f->severity);
+	ls_insert_text(s, 5, f->status);
 	return ls_db_run(s);
 }
 
@@ -103,15 +103,22 @@ ls_store_put_state(sqlite3_stmt *const *stmt, const struct ls_write *m)
 		return insert_finding(stmt, &m->u.finding, m->t_us);
 	case LS_WRITE_META:
 		s = stmt[LS_STORE_STATE_META];
-		insert_text(s, 1, m->u.meta.key);
-		insert_blob(s, 2, m->u.meta.value, m->u.meta.len);
+		ls_insert_text(s, 1, m->u.meta.key);
+		ls_insert_blob(s, 2, m->u.meta.value, m->u.meta.len);
+		return ls_db_run(s);
+	case LS_WRITE_HOST:
+		s = stmt[LS_STORE_STATE_HOST];
+		ls_insert_text(s, 1, m->u.host.host);
+		ls_insert_int(s, 2, m->t_us);
+		ls_insert_text(s, 3, m->u.host.json);
 		return ls_db_run(s);
 	case LS_WRITE_RETAIN:
 		s = stmt[LS_STORE_STATE_FORGET];
-		insert_int(s, 1, m->u.retain.history_us);
+		ls_insert_int(s, 1, m->u.retain.history_us);
 		return ls_db_run(s);
 	case LS_WRITE_REPORT:
 	case LS_WRITE_CLOSE:
+	case LS_WRITE_ZOOM:
 	case LS_WRITE_KIND_COUNT:
 		break;
 	}
@@ -121,43 +128,43 @@ ls_store_put_state(sqlite3_stmt *const *stmt, const struct ls_write *m)
 static int
 insert_block(sqlite3_stmt *s, const struct ls_store_item *item, int64_t t_us, int64_t id)
 {
-	insert_int(s, 1, id);
-	insert_int(s, 2, item->worker_id);
-	insert_int(s, 3, t_us);
-	insert_int(s, 4, (int64_t)item->first_index);
-	insert_int(s, 5, (int64_t)item->count);
-	insert_int(s, 6, (int64_t)item->step_lo);
-	insert_int(s, 7, (int64_t)item->step_hi);
-	insert_int(s, 8, item->t_lo_us);
-	insert_int(s, 9, item->t_hi_us);
-	insert_int(s, 10, item->map.ref_mono_ns);
-	insert_int(s, 11, item->map.offset_ns);
-	insert_int(s, 12, item->map.drift_ppb);
-	insert_int(s, 13, item->map.uncertainty_ns);
-	insert_blob(s, 14, item->data, item->len);
+	ls_insert_int(s, 1, id);
+	ls_insert_int(s, 2, item->worker_id);
+	ls_insert_int(s, 3, t_us);
+	ls_insert_int(s, 4, (int64_t)item->first_index);
+	ls_insert_int(s, 5, (int64_t)item->count);
+	ls_insert_int(s, 6, (int64_t)item->step_lo);
+	ls_insert_int(s, 7, (int64_t)item->step_hi);
+	ls_insert_int(s, 8, item->t_lo_us);
+	ls_insert_int(s, 9, item->t_hi_us);
+	ls_insert_int(s, 10, item->map.ref_mono_ns);
+	ls_insert_int(s, 11, item->map.offset_ns);
+	ls_insert_int(s, 12, item->map.drift_ppb);
+	ls_insert_int(s, 13, item->map.uncertainty_ns);
+	ls_insert_blob(s, 14, item->data, item->len);
 	return ls_db_run(s);
 }
 
 static int
 insert_gap(sqlite3_stmt *s, const struct ls_store_item *item, int64_t t_us, int64_t id)
 {
-	insert_int(s, 1, id);
-	insert_int(s, 2, item->worker_id);
-	insert_int(s, 3, t_us);
-	insert_int(s, 4, (int64_t)item->first_index);
-	insert_int(s, 5, (int64_t)item->count);
-	insert_int(s, 6, item->reason);
+	ls_insert_int(s, 1, id);
+	ls_insert_int(s, 2, item->worker_id);
+	ls_insert_int(s, 3, t_us);
+	ls_insert_int(s, 4, (int64_t)item->first_index);
+	ls_insert_int(s, 5, (int64_t)item->count);
+	ls_insert_int(s, 6, item->reason);
 	return ls_db_run(s);
 }
 
 static int
 insert_end(sqlite3_stmt *s, const struct ls_store_item *item, int64_t t_us, int64_t id)
 {
-	insert_int(s, 1, id);
-	insert_int(s, 2, item->worker_id);
-	insert_int(s, 3, t_us);
-	insert_int(s, 4, item->reason);
-	insert_int(s, 5, (int64_t)item->count);
+	ls_insert_int(s, 1, id);
+	ls_insert_int(s, 2, item->worker_id);
+	ls_insert_int(s, 3, t_us);
+	ls_insert_int(s, 4, item->reason);
+	ls_insert_int(s, 5, (int64_t)item->count);
 	return ls_db_run(s);
 }
 
@@ -182,10 +189,10 @@ insert_item(sqlite3_stmt *const *stmt, const struct ls_store_item *item, int64_t
 	}
 	if (rc != 0)
 		return rc;
-	insert_blob(s, 1, item->ring_id, sizeof(item->ring_id));
-	insert_int(s, 2, item->worker_id);
-	insert_int(s, 3, (int64_t)item->high);
-	insert_int(s, 4, t_us);
+	ls_insert_blob(s, 1, item->ring_id, sizeof(item->ring_id));
+	ls_insert_int(s, 2, item->worker_id);
+	ls_insert_int(s, 3, (int64_t)item->high);
+	ls_insert_int(s, 4, t_us);
 	return ls_db_run(s);
 }
 
@@ -208,15 +215,15 @@ insert_counters(
 		memcpy(p, &metric, sizeof(metric));
 		memcpy(p + sizeof(metric), &bits, sizeof(bits));
 	}
-	insert_int(s, 1, id);
-	insert_text(s, 2, c->host);
+	ls_insert_int(s, 1, id);
+	ls_insert_text(s, 2, c->host);
 	if (c->worker_id != 0)
-		insert_int(s, 3, c->worker_id);
+		ls_insert_int(s, 3, c->worker_id);
 	else
 		(void)sqlite3_bind_null(s, 3); /* cannot fail on a column that is there */
-	insert_int(s, 4, t_us);
-	insert_int(s, 5, c->read_us);
-	insert_blob(s, 6, data, c->count * INSERT_VALUE_BYTES);
+	ls_insert_int(s, 4, t_us);
+	ls_insert_int(s, 5, c->read_us);
+	ls_insert_blob(s, 6, data, c->count * INSERT_VALUE_BYTES);
 	return ls_db_run(s);
 }
 
@@ -230,14 +237,27 @@ insert_close(sqlite3_stmt *s, const struct ls_store_close *c, int64_t t_us, int6
 		n = INSERT_MISSING_MAX;
 	for (i = 0; i < n; i++)
 		missing[i] = htole32((uint32_t)c->missing[i]);
-	insert_int(s, 1, id);
-	insert_text(s, 2, c->job);
-	insert_int(s, 3, c->attempt);
-	insert_int(s, 4, (int64_t)c->step);
-	insert_int(s, 5, t_us);
-	insert_int(s, 6, c->expected);
-	insert_int(s, 7, c->used);
-	insert_blob(s, 8, missing, n * sizeof(missing[0]));
+	ls_insert_int(s, 1, id);
+	ls_insert_text(s, 2, c->job);
+	ls_insert_int(s, 3, c->attempt);
+	ls_insert_int(s, 4, (int64_t)c->step);
+	ls_insert_int(s, 5, t_us);
+	ls_insert_int(s, 6, c->expected);
+	ls_insert_int(s, 7, c->used);
+	ls_insert_blob(s, 8, missing, n * sizeof(missing[0]));
+	return ls_db_run(s);
+}
+
+static int
+insert_zoom(sqlite3_stmt *s, const struct ls_store_zoom *z, int64_t t_us, int64_t id)
+{
+	ls_insert_int(s, 1, id);
+	ls_insert_int(s, 2, t_us);
+	ls_insert_text(s, 3, z->host);
+	ls_insert_text(s, 4, z->job);
+	ls_insert_int(s, 5, z->event);
+	ls_insert_text(s, 6, z->cause);
+	ls_insert_int(s, 7, z->until_us);
 	return ls_db_run(s);
 }
 
@@ -254,12 +274,15 @@ insert_report(sqlite3_stmt *const *stmt, const struct ls_store_report *r, int64_
 			(*next_id)++);
 	for (i = 0; i < r->item_count && rc == 0; i++)
 		rc = insert_item(stmt, &r->items[i], t_us, (*next_id)++, records);
-	if (rc != 0 || r->last_seq == 0)
+	if (rc == 0)
+		rc = ls_insert_chunks(stmt, r, t_us);
+	if (rc != 0 || (r->last_seq == 0 && r->last_chunk_seq == 0))
 		return rc;
-	insert_blob(s, 1, r->boot, sizeof(r->boot));
-	insert_text(s, 2, r->host);
-	insert_int(s, 3, (int64_t)r->last_seq);
-	insert_int(s, 4, t_us);
+	ls_insert_blob(s, 1, r->boot, sizeof(r->boot));
+	ls_insert_text(s, 2, r->host);
+	ls_insert_int(s, 3, (int64_t)r->last_seq);
+	ls_insert_int(s, 4, t_us);
+	ls_insert_int(s, 5, (int64_t)r->last_chunk_seq);
 	return ls_db_run(s);
 }
 
@@ -273,9 +296,12 @@ ls_store_put_day(sqlite3_stmt *const *stmt, const struct ls_write *m, int64_t *n
 	case LS_WRITE_CLOSE:
 		return insert_close(
 			stmt[LS_STORE_DAY_CLOSE], &m->u.close, m->t_us, (*next_id)++);
+	case LS_WRITE_ZOOM:
+		return insert_zoom(stmt[LS_STORE_DAY_ZOOM], &m->u.zoom, m->t_us, (*next_id)++);
 	case LS_WRITE_WORKER:
 	case LS_WRITE_FINDING:
 	case LS_WRITE_META:
+	case LS_WRITE_HOST:
 	case LS_WRITE_RETAIN:
 	case LS_WRITE_KIND_COUNT:
 		break;

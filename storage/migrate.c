@@ -13,11 +13,17 @@ static const struct ls_migration migrate_state[] = {
 	/* Where the records of a worker come from (enum ls_step_source), and how surely they are steps. */
 	{ 2, "ALTER TABLE worker ADD COLUMN step_source INTEGER NOT NULL DEFAULT 0;"
 	     "ALTER TABLE worker ADD COLUMN step_confidence REAL NOT NULL DEFAULT 0;" },
+	{ 3,
+#include "storage/schema_state_3.h"
+	},
 };
 
 static const struct ls_migration migrate_telemetry[] = {
 	{ 1,
 #include "storage/schema_telemetry.h"
+	},
+	{ 2,
+#include "storage/schema_telemetry_2.h"
 	},
 };
 
@@ -88,6 +94,19 @@ ls_migrate(sqlite3 *db, const struct ls_migrations *m, bool *ret_fresh)
 		if (rc == 0)
 			rc = migrate_set(db, "user_version", m->steps[i].to);
 	}
+	return rc;
+}
+
+int
+ls_migrate_version(sqlite3 *db, const struct ls_migrations *m, int64_t *ret_version)
+{
+	int64_t version;
+	int rc = migrate_version(db, m, &version);
+
+	if (rc == 0 && (version < 1 || version > m->steps[m->count - 1].to))
+		rc = -LS_EVERSION;
+	if (rc == 0)
+		*ret_version = version;
 	return rc;
 }
 

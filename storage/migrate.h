@@ -43,6 +43,13 @@ const struct ls_migrations *ls_migrations_of(enum ls_schema schema);
  */
 int ls_migrate(sqlite3 *db, const struct ls_migrations *m, bool *ret_fresh) LS_MUSTCHECK;
 
+/*
+ * The version of a file that readers may take: from 1 to our last. -LS_EVERSION if it is newer or
+ * empty. Files of closed days stay at the version that made them.
+ */
+int ls_migrate_version(sqlite3 *db, const struct ls_migrations *m, int64_t *ret_version)
+	LS_MUSTCHECK;
+
 /* Checks that the file is of the last version, for readers: -LS_EVERSION if older or newer. */
 int ls_migrate_check(sqlite3 *db, const struct ls_migrations *m) LS_MUSTCHECK;
 

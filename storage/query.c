@@ -8,7 +8,6 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
-#include "proto/base/text.h"
 #include "storage/db.h"
 #include "storage/migrate.h"
 #include "storage/query_day.h"
@@ -54,9 +53,8 @@ ls_query_close(struct ls_query *q)
 	free(q);
 }
 
-/* The connection to a day's file; the last one is kept. */
-static int
-query_day(struct ls_query *q, int32_t day, struct ls_query_day **ret_day)
+int
+ls_query_day_of(struct ls_query *q, int32_t day, struct ls_query_day **ret_day)
 {
 	char path[PATH_MAX];
 	int rc;
@@ -75,31 +73,17 @@ query_day(struct ls_query *q, int32_t day, struct ls_query_day **ret_day)
 	return 0;
 }
 
-/* Copies a text column into a field; what does not fit was not written by us. */
-static int
-query_text(sqlite3_stmt *stmt, int column, char *dst, size_t size)
+sqlite3 *
+ls_query_state_db(const struct ls_query *q)
 {
-	const char *text = (const char *)sqlite3_column_text(stmt, column);
-
-	return text != NULL && ls_text_copy(dst, size, text) == 0 ? 0 : -LS_ECORRUPT;
-}
-
-static int
-query_bytes(sqlite3_stmt *stmt, int column, void *dst, size_t size)
-{
-	const void *data = sqlite3_column_blob(stmt, column);
-
-	if (data == NULL || (size_t)sqlite3_column_bytes(stmt, column) != size)
-		return -LS_ECORRUPT;
-	memcpy(dst, data, size);
-	return 0;
+	return q->state;
 }
 
 static int
 query_read_worker(sqlite3_stmt *stmt, struct ls_store_worker *w)
 {
 	struct ls_worker_info *info = &w->info;
-	int source, rc = query_bytes(stmt, 1, w->ring_id, sizeof(w->ring_id));
+	int source, rc = ls_query_column_blob(stmt, 1, w->ring_id, sizeof(w->ring_id));
 
 	w->id = sqlite3_column_int64(stmt, 0);
 	info->attempt = sqlite3_column_int(stmt, 3);
@@ -113,13 +97,13 @@ query_read_worker(sqlite3_stmt *stmt, struct ls_store_worker *w)
 		return -LS_ECORRUPT;
 	info->step_source = (enum ls_step_source)source;
 	if (rc == 0)
-		rc = query_text(stmt, 2, info->job, sizeof(info->job));
+		rc = ls_query_column_text(stmt, 2, info->job, sizeof(info->job));
 	if (rc == 0)
-		rc = query_text(stmt, 7, info->host, sizeof(info->host));
+		rc = ls_query_column_text(stmt, 7, info->host, sizeof(info->host));
 	if (rc == 0)
-		rc = query_text(stmt, 8, info->slice, sizeof(info->slice));
+		rc = ls_query_column_text(stmt, 8, info->slice, sizeof(info->slice));
 	if (rc == 0)
-		rc = query_text(stmt, 9, info->role, sizeof(info->role));
+		rc = ls_query_column_text(stmt, 9, info->role, sizeof(info->role));
 	return rc;
 }
 
@@ -185,7 +169,7 @@ ls_query_meta(struct ls_query *q, const char *key, void *ret_value, size_t size)
 	if (rc == 0) {
 		step = sqlite3_step(stmt);
 		if (step == SQLITE_ROW)
-			rc = query_bytes(stmt, 0, ret_value, size);
+			rc = ls_query_column_blob(stmt, 0, ret_value, size);
 		else if (step == SQLITE_DONE)
 			rc = -LS_EABSENT;
 	}
@@ -209,7 +193,7 @@ query_newest(struct ls_query *q, struct ls_query_day **ret_day)
 
 	*ret_day = NULL;
 	if (rc == 0 && days->count > 0)
-		rc = query_day(q, days->day[days->count - 1], ret_day);
+		rc = ls_query_day_of(q, days->day[days->count - 1], ret_day);
 	free(days);
 	return rc;
 }
@@ -253,7 +237,7 @@ ls_query_tail(struct ls_query *q, int32_t day, uint64_t max_records, int64_t *re
 	uint64_t *ret_records)
 {
 	struct ls_query_day *d;
-	int rc = query_day(q, day, &d);
+	int rc = ls_query_day_of(q, day, &d);
 
 	return rc == 0 ? ls_query_day_tail(d, max_records, ret_from_id, ret_records) : rc;
 }
@@ -263,7 +247,7 @@ ls_query_events(
 	struct ls_query *q, int32_t day, int64_t from_id, ls_query_event_fn *fn, void *arg)
 {
 	struct ls_query_day *d;
-	int rc = query_day(q, day, &d);
+	int rc = ls_query_day_of(q, day, &d);
 
 	return rc == 0 ? ls_query_day_events(d, from_id, fn, arg) : rc;
 }

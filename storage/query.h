@@ -23,7 +23,7 @@ struct ls_query;
 struct ls_query_ledger {
 	uint8_t boot[LS_BOOT_BYTES];
 	char host[LS_HOST_NAME_MAX_BYTES];
-	uint64_t seq;
+	uint64_t seq, chunk_seq;
 	int64_t t_us;
 };
 

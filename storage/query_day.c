@@ -15,7 +15,15 @@
 #define QUERY_VALUE_BYTES 10 /* u16 metric, f64 value: see schema_telemetry.sql */
 
 /* The tables that share one sequence of ids, each with the columns that its reader takes. */
-enum query_table { QUERY_BLOCK, QUERY_GAP, QUERY_END, QUERY_CLOSE, QUERY_COUNTERS, QUERY_TABLES };
+enum query_table {
+	QUERY_BLOCK,
+	QUERY_GAP,
+	QUERY_END,
+	QUERY_CLOSE,
+	QUERY_COUNTERS,
+	QUERY_ZOOM, /* from version 2 on */
+	QUERY_TABLES
+};
 
 static const char *const query_sql[QUERY_TABLES] = {
 	[QUERY_BLOCK] = "SELECT id, t_us, worker_id, first_index, n, step_lo, step_hi, t_lo_us, "
@@ -29,10 +37,14 @@ static const char *const query_sql[QUERY_TABLES] = {
 			"FROM step_close WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
 	[QUERY_COUNTERS] = "SELECT id, t_us, host, worker_id, read_us, data "
 			   "FROM counters WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
+	[QUERY_ZOOM] = "SELECT id, t_us, host, job, event, cause, until_us "
+		       "FROM zoom WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
 };
 
 struct ls_query_day {
 	sqlite3 *db;
+	int64_t version;
+	size_t tables;
 	sqlite3_stmt *stmt[QUERY_TABLES];
 };
 
@@ -47,8 +59,9 @@ ls_query_day_open(const char *path, struct ls_query_day **ret_day)
 		return -ENOMEM;
 	rc = ls_db_open(path, LS_DB_READ, &d->db);
 	if (rc == 0)
-		rc = ls_migrate_check(d->db, ls_migrations_of(LS_SCHEMA_TELEMETRY));
-	for (i = 0; i < QUERY_TABLES && rc == 0; i++)
+		rc = ls_migrate_version(d->db, ls_migrations_of(LS_SCHEMA_TELEMETRY), &d->version);
+	d->tables = d->version < 2 ? QUERY_ZOOM : QUERY_TABLES;
+	for (i = 0; i < d->tables && rc == 0; i++)
 		rc = ls_db_prepare(d->db, query_sql[i], &d->stmt[i]);
 	if (rc != 0) {
 		ls_query_day_close(d);
@@ -71,10 +84,22 @@ ls_query_day_close(struct ls_query_day *d)
 	free(d);
 }
 
+sqlite3 *
+ls_query_day_db(const struct ls_query_day *d)
+{
+	return d->db;
+}
+
+int64_t
+ls_query_day_version(const struct ls_query_day *d)
+{
+	return d->version;
+}
+
 /* --- ledger and rings ---------------------------------------------------------------- */
 
-static int
-query_blob(sqlite3_stmt *stmt, int column, void *dst, size_t size)
+int
+ls_query_column_blob(sqlite3_stmt *stmt, int column, void *dst, size_t size)
 {
 	const void *data = sqlite3_column_blob(stmt, column);
 
@@ -84,8 +109,8 @@ query_blob(sqlite3_stmt *stmt, int column, void *dst, size_t size)
 	return 0;
 }
 
-static int
-query_name(sqlite3_stmt *stmt, int column, char *dst, size_t size)
+int
+ls_query_column_text(sqlite3_stmt *stmt, int column, char *dst, size_t size)
 {
 	const char *text = (const char *)sqlite3_column_text(stmt, column);
 
@@ -98,15 +123,18 @@ ls_query_day_ledgers(struct ls_query_day *d, ls_query_ledger_fn *fn, void *arg)
 	struct ls_query_ledger entry;
 	sqlite3_stmt *stmt = NULL;
 	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(
-		d->db, "SELECT boot, host, seq, t_us FROM ledger ORDER BY t_us", &stmt);
+	int rc = ls_db_prepare(d->db,
+		d->version < 2 ? "SELECT boot, host, seq, t_us, 0 FROM ledger ORDER BY t_us"
+			       : "SELECT boot, host, seq, t_us, chunk_seq FROM ledger ORDER BY t_us",
+		&stmt);
 
 	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		rc = query_blob(stmt, 0, entry.boot, sizeof(entry.boot));
+		rc = ls_query_column_blob(stmt, 0, entry.boot, sizeof(entry.boot));
 		if (rc == 0)
-			rc = query_name(stmt, 1, entry.host, sizeof(entry.host));
+			rc = ls_query_column_text(stmt, 1, entry.host, sizeof(entry.host));
 		entry.seq = (uint64_t)sqlite3_column_int64(stmt, 2);
 		entry.t_us = sqlite3_column_int64(stmt, 3);
+		entry.chunk_seq = (uint64_t)sqlite3_column_int64(stmt, 4);
 		if (rc == 0)
 			rc = fn(arg, &entry);
 	}
@@ -124,7 +152,7 @@ ls_query_day_rings(struct ls_query_day *d, ls_query_ring_fn *fn, void *arg)
 		"SELECT ring_id, worker_id, high, t_us FROM ring_high ORDER BY t_us", &stmt);
 
 	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		rc = query_blob(stmt, 0, ring.ring_id, sizeof(ring.ring_id));
+		rc = ls_query_column_blob(stmt, 0, ring.ring_id, sizeof(ring.ring_id));
 		ring.worker_id = sqlite3_column_int64(stmt, 1);
 		ring.high = (uint64_t)sqlite3_column_int64(stmt, 2);
 		ring.t_us = sqlite3_column_int64(stmt, 3);
@@ -223,7 +251,7 @@ query_read_close(sqlite3_stmt *stmt, struct ls_store_event *e)
 		memcpy(&rank, data + i * sizeof(rank), sizeof(rank));
 		c->missing[i] = (int32_t)le32toh(rank);
 	}
-	return query_name(stmt, 2, c->job, sizeof(c->job));
+	return ls_query_column_text(stmt, 2, c->job, sizeof(c->job));
 }
 
 static int
@@ -250,7 +278,24 @@ query_read_counters(sqlite3_stmt *stmt, struct ls_store_event *e)
 			return -LS_ECORRUPT;
 	}
 	c->count = n;
-	return query_name(stmt, 2, c->host, sizeof(c->host));
+	return ls_query_column_text(stmt, 2, c->host, sizeof(c->host));
+}
+
+static int
+query_read_zoom(sqlite3_stmt *stmt, struct ls_store_event *e)
+{
+	struct ls_store_zoom *z = &e->u.zoom;
+	int event = sqlite3_column_int(stmt, 4);
+	int rc = ls_query_column_text(stmt, 2, z->host, sizeof(z->host));
+
+	e->kind = LS_EVENT_ZOOM;
+	if (event < 0 || event >= LS_ZOOM_EVENT_COUNT)
+		return -LS_ECORRUPT;
+	z->event = (enum ls_zoom_event)event;
+	z->until_us = sqlite3_column_int64(stmt, 6);
+	if (rc == 0)
+		rc = ls_query_column_text(stmt, 3, z->job, sizeof(z->job));
+	return rc == 0 ? ls_query_column_text(stmt, 5, z->cause, sizeof(z->cause)) : rc;
 }
 
 static int (*const query_read[QUERY_TABLES])(sqlite3_stmt *, struct ls_store_event *) = {
@@ -259,6 +304,7 @@ static int (*const query_read[QUERY_TABLES])(sqlite3_stmt *, struct ls_store_eve
 	[QUERY_END] = query_read_end,
 	[QUERY_CLOSE] = query_read_close,
 	[QUERY_COUNTERS] = query_read_counters,
+	[QUERY_ZOOM] = query_read_zoom,
 };
 
 /* Gives the row that a statement stands on to the visitor, and steps on. */
@@ -291,7 +337,7 @@ query_window(struct ls_query_day *d, int64_t lo, int64_t hi, ls_query_event_fn *
 	size_t i, first;
 	int rc = 0, step;
 
-	for (i = 0; i < QUERY_TABLES && rc == 0; i++) {
+	for (i = 0; i < d->tables && rc == 0; i++) {
 		(void)sqlite3_bind_int64(d->stmt[i], 1, lo); /* parameters that are there */
 		(void)sqlite3_bind_int64(d->stmt[i], 2, hi);
 		step = sqlite3_step(d->stmt[i]);
@@ -299,7 +345,7 @@ query_window(struct ls_query_day *d, int64_t lo, int64_t hi, ls_query_event_fn *
 		rc = ls_err_sqlite(step);
 	}
 	while (rc == 0) {
-		for (first = 0, i = 1; i < QUERY_TABLES; i++) {
+		for (first = 0, i = 1; i < d->tables; i++) {
 			if (next[i] < next[first])
 				first = i;
 		}
@@ -307,7 +353,7 @@ query_window(struct ls_query_day *d, int64_t lo, int64_t hi, ls_query_event_fn *
 			break;
 		rc = query_give(d->stmt[first], first, fn, arg, &next[first]);
 	}
-	for (i = 0; i < QUERY_TABLES; i++)
+	for (i = 0; i < d->tables; i++)
 		(void)sqlite3_reset(d->stmt[i]); /* lets the snapshot go */
 	return rc;
 }
@@ -315,13 +361,20 @@ query_window(struct ls_query_day *d, int64_t lo, int64_t hi, ls_query_event_fn *
 static int
 query_last_id(struct ls_query_day *d, int64_t *ret_last)
 {
-	return ls_db_int(d->db,
+	int64_t last = 0, zoom = 0;
+	int rc = ls_db_int(d->db,
 		"SELECT max((SELECT coalesce(max(id), 0) FROM step_block), "
 		"(SELECT coalesce(max(id), 0) FROM gap), "
 		"(SELECT coalesce(max(id), 0) FROM worker_end), "
 		"(SELECT coalesce(max(id), 0) FROM step_close), "
 		"(SELECT coalesce(max(id), 0) FROM counters))",
-		ret_last);
+		&last);
+
+	if (rc == 0 && d->version >= 2)
+		rc = ls_db_int(d->db, "SELECT max(id) FROM zoom", &zoom);
+	if (rc == 0)
+		*ret_last = last > zoom ? last : zoom;
+	return rc;
 }
 
 int

@@ -10,9 +10,24 @@
 #ifndef LS_STORAGE_QUERY_DAY_H
 #define LS_STORAGE_QUERY_DAY_H
 
+#include <sqlite3.h>
 #include "storage/query.h"
 
 struct ls_query_day;
+
+/* The connection to a day's file of q; good until the next is asked for. */
+int ls_query_day_of(struct ls_query *q, int32_t day, struct ls_query_day **ret_day) LS_MUSTCHECK;
+
+/* Its database, and the version of its schema. */
+sqlite3 *ls_query_day_db(const struct ls_query_day *d);
+int64_t ls_query_day_version(const struct ls_query_day *d);
+
+/* state.db of q. */
+sqlite3 *ls_query_state_db(const struct ls_query *q);
+
+/* A column into a field; what does not fit was not written by us: -LS_ECORRUPT. */
+int ls_query_column_text(sqlite3_stmt *stmt, int column, char *dst, size_t size) LS_MUSTCHECK;
+int ls_query_column_blob(sqlite3_stmt *stmt, int column, void *dst, size_t size) LS_MUSTCHECK;
 
 /* Opens a day's file for reading. */
 int ls_query_day_open(const char *path, struct ls_query_day **ret_day) LS_MUSTCHECK;

@@ -27,7 +27,7 @@ ls_write_new(enum ls_write_kind kind, int64_t t_us)
 }
 
 struct ls_write *
-ls_write_new_report(size_t items, size_t counters, int64_t t_us)
+ls_write_new_report(size_t items, size_t counters, size_t chunks, int64_t t_us)
 {
 	struct ls_write *m = ls_write_new(LS_WRITE_REPORT, t_us);
 
@@ -36,7 +36,9 @@ ls_write_new_report(size_t items, size_t counters, int64_t t_us)
 	m->u.report.items = calloc(items > 0 ? items : 1, sizeof(*m->u.report.items));
 	m->u.report.counters =
 		calloc(counters > 0 ? counters : 1, sizeof(*m->u.report.counters));
-	if (m->u.report.items == NULL || m->u.report.counters == NULL) {
+	m->u.report.chunks = calloc(chunks > 0 ? chunks : 1, sizeof(*m->u.report.chunks));
+	if (m->u.report.items == NULL || m->u.report.counters == NULL ||
+		m->u.report.chunks == NULL) {
 		ls_write_free(m);
 		return NULL;
 	}
@@ -60,6 +62,18 @@ ls_write_new_close(const int32_t *missing, size_t count, int64_t t_us)
 	return m;
 }
 
+static void
+write_free_report(struct ls_store_report *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->chunk_count; i++)
+		free(r->chunks[i].series);
+	free(r->items);
+	free(r->counters);
+	free(r->chunks);
+}
+
 void
 ls_write_free(struct ls_write *m)
 {
@@ -67,8 +81,10 @@ ls_write_free(struct ls_write *m)
 		return;
 	switch (m->kind) {
 	case LS_WRITE_REPORT:
-		free(m->u.report.items);
-		free(m->u.report.counters);
+		write_free_report(&m->u.report);
+		break;
+	case LS_WRITE_HOST:
+		free(m->u.host.json);
 		break;
 	case LS_WRITE_CLOSE:
 		free(m->u.close.missing);
@@ -78,6 +94,7 @@ ls_write_free(struct ls_write *m)
 		break;
 	case LS_WRITE_WORKER:
 	case LS_WRITE_META:
+	case LS_WRITE_ZOOM:
 	case LS_WRITE_RETAIN:
 	case LS_WRITE_KIND_COUNT:
 		break;

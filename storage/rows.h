@@ -71,15 +71,50 @@ struct ls_store_close {
 	int32_t *missing;
 };
 
-/* One report: all its items become durable together, and with them its number. */
+/* One accepted item of the stream of chunks, or a dictionary's first use of the day. */
+struct ls_store_chunk {
+	enum ls_wire_chunk_kind kind;
+	uint64_t hash;                        /* DICTIONARY, CHUNK */
+	char group[LS_GROUP_NAME_MAX_BYTES];  /* DICTIONARY, LOST */
+	char *series;                         /* DICTIONARY: each with a NUL behind it; freed with the message */
+	size_t series_len;
+	int64_t t_first_us, t_last_us;        /* CHUNK; LOST: from, to; 0: not known */
+	struct ls_store_map map;              /* CHUNK */
+	uint32_t n;                           /* CHUNK: rows */
+	const uint8_t *body;                  /* CHUNK */
+	size_t body_len;
+	uint64_t samples;                     /* LOST */
+	unsigned reason;                      /* LOST: enum ls_wire_lost_reason */
+};
+
+/* One report: all its items become durable together, and with them its numbers. */
 struct ls_store_report {
 	uint8_t boot[LS_BOOT_BYTES];
 	char host[LS_HOST_NAME_MAX_BYTES];
-	uint64_t last_seq; /* highest number accepted; 0: no numbered item */
-	size_t item_count, counters_count;
+	uint64_t last_seq;       /* highest number accepted; 0: no numbered item */
+	uint64_t last_chunk_seq; /* likewise, of the stream of chunks */
+	size_t item_count, counters_count, chunk_count;
 	struct ls_store_item *items;         /* freed with the message */
 	struct ls_store_counters *counters;  /* likewise */
+	struct ls_store_chunk *chunks;       /* likewise */
 	void *owner;                         /* the caller's: it holds what items[].data points to */
+};
+
+/* Who a host is: the last that was said. */
+struct ls_store_host {
+	char host[LS_HOST_NAME_MAX_BYTES];
+	char *json;        /* freed with the message */
+};
+
+enum ls_zoom_event { LS_ZOOM_BEGIN, LS_ZOOM_RENEW, LS_ZOOM_END, LS_ZOOM_EVENT_COUNT };
+
+/* A host is looked at more closely, or no more. */
+struct ls_store_zoom {
+	enum ls_zoom_event event;
+	char host[LS_HOST_NAME_MAX_BYTES];
+	char job[LS_JOB_NAME_MAX_BYTES]; /* "": asked for by a person */
+	char cause[48];
+	int64_t until_us;
 };
 
 struct ls_store_finding {
@@ -108,8 +143,10 @@ enum ls_write_kind {
 	LS_WRITE_WORKER,  /* to state.db */
 	LS_WRITE_FINDING,
 	LS_WRITE_META,
+	LS_WRITE_HOST,
 	LS_WRITE_REPORT,  /* to the day's file */
 	LS_WRITE_CLOSE,
+	LS_WRITE_ZOOM,
 	LS_WRITE_RETAIN,
 	LS_WRITE_KIND_COUNT
 };
@@ -125,8 +162,10 @@ struct ls_write {
 		struct ls_store_worker worker;
 		struct ls_store_finding finding;
 		struct ls_store_meta meta;
+		struct ls_store_host host;
 		struct ls_store_report report;
 		struct ls_store_close close;
+		struct ls_store_zoom zoom;
 		struct ls_store_retain retain;
 	} u;
 };
@@ -134,8 +173,8 @@ struct ls_write {
 /* New zeroed message. */
 struct ls_write *ls_write_new(enum ls_write_kind kind, int64_t t_us);
 
-/* New REPORT with room for so many items and counters. */
-struct ls_write *ls_write_new_report(size_t items, size_t counters, int64_t t_us);
+/* New REPORT with room for so many items, counters and rows of chunks. */
+struct ls_write *ls_write_new_report(size_t items, size_t counters, size_t chunks, int64_t t_us);
 
 /* New CLOSE with a copy of the missing ranks. */
 struct ls_write *ls_write_new_close(const int32_t *missing, size_t count, int64_t t_us);
@@ -144,7 +183,7 @@ struct ls_write *ls_write_new_close(const int32_t *missing, size_t count, int64_
 void ls_write_free(struct ls_write *m);
 
 /* What a day's file holds, in the order in which it came. */
-enum ls_store_event_kind { LS_EVENT_ITEM, LS_EVENT_CLOSE, LS_EVENT_COUNTERS };
+enum ls_store_event_kind { LS_EVENT_ITEM, LS_EVENT_CLOSE, LS_EVENT_COUNTERS, LS_EVENT_ZOOM };
 
 struct ls_store_event {
 	enum ls_store_event_kind kind;
@@ -154,6 +193,7 @@ struct ls_store_event {
 		struct ls_store_item item; /* without ring_id and high */
 		struct ls_store_close close;
 		struct ls_store_counters counters;
+		struct ls_store_zoom zoom;
 	} u;
 };
 

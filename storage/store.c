@@ -164,23 +164,47 @@ store_attach(struct ls_store *s, sqlite3 *db, int32_t day)
 	return rc;
 }
 
+/* Runs one statement that copies rows of `old` since a time. */
 static int
-store_copy_ledger(sqlite3 *db, int64_t since_us)
+store_copy(sqlite3 *db, const char *sql, int64_t since_us)
 {
-	char sql[256];
-	int rc;
+	sqlite3_stmt *stmt = NULL;
+	int rc = ls_db_prepare(db, sql, &stmt);
 
-	(void)snprintf(sql, sizeof(sql),
-		"INSERT INTO ledger SELECT boot, host, seq, t_us FROM old.ledger WHERE t_us >= %lld",
-		(long long)since_us);
-	rc = ls_db_exec(db, sql);
-	if (rc != 0)
+	if (rc == 0)
+		rc = ls_err_sqlite(sqlite3_bind_int64(stmt, 1, since_us));
+	if (rc == 0)
+		rc = ls_db_run(stmt);
+	(void)sqlite3_finalize(stmt); /* its error is known */
+	return rc;
+}
+
+/* What the new file begins with; `old` may be of a version before. */
+static int
+store_copy_ledger(sqlite3 *db, int64_t wall_us)
+{
+	int64_t since_us = wall_us - LS_LEDGER_KEEP_US, version;
+	int rc = ls_db_int(db, "PRAGMA old.user_version", &version);
+
+	if (rc == 0)
+		rc = store_copy(db,
+			"INSERT INTO ring_high SELECT ring_id, worker_id, high, t_us "
+			"FROM old.ring_high WHERE t_us >= ?1",
+			since_us);
+	if (rc == 0)
+		rc = store_copy(db,
+			version < 2 ? "INSERT INTO ledger (boot, host, seq, t_us) SELECT boot, host, "
+				      "seq, t_us FROM old.ledger WHERE t_us >= ?1"
+				    : "INSERT INTO ledger (boot, host, seq, t_us, chunk_seq) SELECT "
+				      "boot, host, seq, t_us, chunk_seq FROM old.ledger "
+				      "WHERE t_us >= ?1",
+			since_us);
+	if (rc != 0 || version < 2)
 		return rc;
-	(void)snprintf(sql, sizeof(sql),
-		"INSERT INTO ring_high SELECT ring_id, worker_id, high, t_us FROM old.ring_high "
-		"WHERE t_us >= %lld",
-		(long long)since_us);
-	return ls_db_exec(db, sql);
+	return store_copy(db,
+		"INSERT INTO dictionary SELECT hash, t_us, family, series FROM old.dictionary "
+		"WHERE t_us >= ?1",
+		wall_us - LS_DICTIONARY_KEEP_US);
 }
 
 /* In one transaction: the tables and, in a new file, the ledger of `before` (0: none). */
@@ -195,7 +219,7 @@ store_begin_day(struct ls_store *s, sqlite3 *db, int32_t before, int64_t wall_us
 	if (rc == 0)
 		rc = ls_migrate(db, ls_migrations_of(LS_SCHEMA_TELEMETRY), &fresh);
 	if (rc == 0 && fresh && before > 0)
-		rc = store_copy_ledger(db, wall_us - LS_LEDGER_KEEP_US);
+		rc = store_copy_ledger(db, wall_us);
 	if (rc == 0)
 		rc = ls_db_exec(db, "COMMIT");
 	store_rollback(db); /* does nothing after a commit */
@@ -213,7 +237,8 @@ store_next_id(sqlite3 *db, int64_t *ret_next)
 		"(SELECT coalesce(max(id), 0) FROM gap), "
 		"(SELECT coalesce(max(id), 0) FROM worker_end), "
 		"(SELECT coalesce(max(id), 0) FROM step_close), "
-		"(SELECT coalesce(max(id), 0) FROM counters))",
+		"(SELECT coalesce(max(id), 0) FROM counters), "
+		"(SELECT coalesce(max(id), 0) FROM zoom))",
 		&last);
 
 	if (rc == 0)
@@ -256,7 +281,7 @@ store_probe_day(struct ls_store *s, int32_t day, bool check)
 {
 	char path[PATH_MAX];
 	sqlite3 *db = NULL;
-	int64_t tables = 0;
+	int64_t tables = 0, version;
 	int rc = ls_days_path(path, s->dir, day);
 
 	if (rc == 0)
@@ -268,7 +293,7 @@ store_probe_day(struct ls_store *s, int32_t day, bool check)
 	if (rc == 0 && check)
 		rc = ls_db_check(db, LS_DB_CHECK_NS, NULL, 0);
 	if (rc == 0)
-		rc = ls_migrate_check(db, ls_migrations_of(LS_SCHEMA_TELEMETRY));
+		rc = ls_migrate_version(db, ls_migrations_of(LS_SCHEMA_TELEMETRY), &version);
 	ls_db_close(db);
 	return rc;
 }
@@ -411,7 +436,7 @@ ls_store_close(struct ls_store *s)
 static bool
 store_is_of_state(enum ls_write_kind kind)
 {
-	return kind != LS_WRITE_REPORT && kind != LS_WRITE_CLOSE;
+	return kind != LS_WRITE_REPORT && kind != LS_WRITE_CLOSE && kind != LS_WRITE_ZOOM;
 }
 
 /* After a commit: moves the WAL into the file when it has grown. Fails without harm: later again. */
@@ -472,6 +497,22 @@ store_commit_state(struct ls_store *s, struct ls_write *const *batch, size_t cou
 	return rc;
 }
 
+static void
+store_count_chunks(struct ls_store *s, const struct ls_write *m)
+{
+	size_t i;
+
+	if (m->kind != LS_WRITE_REPORT)
+		return;
+	for (i = 0; i < m->u.report.chunk_count; i++) {
+		s->stats.rows++;
+		if (m->u.report.chunks[i].kind != LS_WIRE_CHUNK)
+			continue;
+		s->stats.chunks++;
+		s->stats.chunk_bytes += m->u.report.chunks[i].body_len;
+	}
+}
+
 static int
 store_commit_day(
 	struct ls_store *s, struct ls_write *const *batch, size_t count, int64_t wall_us)
@@ -498,6 +539,8 @@ store_commit_day(
 	if (rc == 0) {
 		s->stats.rows += (uint64_t)(next_id - s->next_id);
 		s->stats.records += records;
+		for (i = 0; i < count; i++)
+			store_count_chunks(s, batch[i]);
 		s->next_id = next_id;
 		store_checkpoint(s->day_db, s->wal_pages);
 	}

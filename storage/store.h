@@ -27,6 +27,7 @@ struct ls_store_stats {
 	uint64_t commits, failures;
 	uint64_t rows;            /* of all tables */
 	uint64_t records;         /* step records in step_block */
+	uint64_t chunks, chunk_bytes; /* rows of chunk, and their bodies */
 	uint64_t set_aside;       /* damaged files */
 	uint64_t removed_days;    /* by retention */
 	uint64_t bytes;           /* of all files, at the last retention or start */

@@ -16,13 +16,14 @@ store_check_file(const char *dir, int32_t day, void (*say)(void *arg, const char
 {
 	char path[PATH_MAX], why[200] = "", line[PATH_MAX + 256];
 	sqlite3 *db = NULL;
+	int64_t version;
 	int rc = ls_days_path(path, dir, day);
 
 	if (rc == 0)
 		rc = ls_db_open(path, LS_DB_READ, &db);
 	if (rc == 0)
-		rc = ls_migrate_check(db,
-			ls_migrations_of(day > 0 ? LS_SCHEMA_TELEMETRY : LS_SCHEMA_STATE));
+		rc = ls_migrate_version(db,
+			ls_migrations_of(day > 0 ? LS_SCHEMA_TELEMETRY : LS_SCHEMA_STATE), &version);
 	if (rc == 0)
 		rc = ls_db_check(db, 0, why, sizeof(why));
 	ls_db_close(db);

@@ -26,7 +26,9 @@
 		 "VALUES (?1, ?2, ?3, ?4, ?5)") \
 	X(FORGET, "DELETE FROM finding_event WHERE t_us < ?1") \
 	X(META, "INSERT INTO meta (key, value) VALUES (?1, ?2) " \
-		"ON CONFLICT (key) DO UPDATE SET value = ?2")
+		"ON CONFLICT (key) DO UPDATE SET value = ?2") \
+	X(HOST, "INSERT INTO host_identity (host, first_us, last_us, json) VALUES (?1, ?2, ?2, ?3) " \
+		"ON CONFLICT (host) DO UPDATE SET last_us = ?2, json = ?3")
 
 #define LS_STORE_DAY_SQL(X) \
 	X(BLOCK, "INSERT INTO step_block (id, worker_id, t_us, first_index, n, step_lo, step_hi, " \
@@ -40,10 +42,21 @@
 		 "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)") \
 	X(COUNTERS, "INSERT INTO counters (id, host, worker_id, t_us, read_us, data) " \
 		    "VALUES (?1, ?2, ?3, ?4, ?5, ?6)") \
-	X(LEDGER, "INSERT INTO ledger (boot, host, seq, t_us) VALUES (?1, ?2, ?3, ?4) " \
-		  "ON CONFLICT DO UPDATE SET seq = max(seq, ?3), t_us = ?4") \
+	X(LEDGER, "INSERT INTO ledger (boot, host, seq, t_us, chunk_seq) VALUES (?1, ?2, ?3, ?4, ?5) " \
+		  "ON CONFLICT DO UPDATE SET seq = max(seq, ?3), chunk_seq = max(chunk_seq, ?5), " \
+		  "t_us = ?4") \
 	X(RING, "INSERT INTO ring_high (ring_id, worker_id, high, t_us) VALUES (?1, ?2, ?3, ?4) " \
-		"ON CONFLICT DO UPDATE SET worker_id = ?2, high = max(high, ?3), t_us = ?4")
+		"ON CONFLICT DO UPDATE SET worker_id = ?2, high = max(high, ?3), t_us = ?4") \
+	X(ZOOM, "INSERT INTO zoom (id, t_us, host, job, event, cause, until_us) " \
+		"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)") \
+	X(CHUNK_HOST, "INSERT INTO chunk_host (name) VALUES (?1) ON CONFLICT DO NOTHING") \
+	X(CHUNK, "INSERT INTO chunk (host_id, dictionary, t_us, t_first_us, t_last_us, n, ref_mono_ns, " \
+		 "offset_ns, drift_ppb, uncertainty_ns, body) VALUES ((SELECT id FROM chunk_host " \
+		 "WHERE name = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)") \
+	X(DICTIONARY, "INSERT INTO dictionary (hash, t_us, family, series) VALUES (?1, ?2, ?3, ?4) " \
+		      "ON CONFLICT DO UPDATE SET t_us = ?2") \
+	X(LOST, "INSERT INTO lost (host_id, t_us, family, from_us, to_us, samples, reason) VALUES " \
+		"((SELECT id FROM chunk_host WHERE name = ?1), ?2, ?3, ?4, ?5, ?6, ?7)")
 
 enum ls_store_state_sql {
 #define X(id, sql) LS_STORE_STATE_##id,
@@ -68,5 +81,14 @@ int ls_store_put_state(sqlite3_stmt *const *stmt, const struct ls_write *m) LS_M
  */
 int ls_store_put_day(sqlite3_stmt *const *stmt, const struct ls_write *m, int64_t *next_id,
 	uint64_t *records) LS_MUSTCHECK;
+
+/* Binding, shared by the two files of statements. What is bound lives until the statement has run. */
+void ls_insert_text(sqlite3_stmt *stmt, int column, const char *text);
+void ls_insert_int(sqlite3_stmt *stmt, int column, int64_t value);
+void ls_insert_blob(sqlite3_stmt *stmt, int column, const void *data, size_t len);
+
+/* Puts the rows of chunks of a report. */
+int ls_insert_chunks(sqlite3_stmt *const *stmt, const struct ls_store_report *r, int64_t t_us)
+	LS_MUSTCHECK;
 
 #endif

@@ -43,7 +43,7 @@ writer_rows(const struct ls_write *m)
 {
 	if (m->kind != LS_WRITE_REPORT)
 		return 1;
-	return m->u.report.item_count + m->u.report.counters_count + 1;
+	return m->u.report.item_count + m->u.report.counters_count + m->u.report.chunk_count + 1;
 }
 
 static void

@@ -66,12 +66,16 @@ setup(void)
 START_TEST(goes_forward_step_by_step)
 {
 	sqlite3 *db = open_db();
+	int64_t version = 0;
 	bool fresh = false;
 
+	ck_assert_int_eq(ls_migrate_version(db, &both, &version), -LS_EVERSION); /* empty */
 	ck_assert_int_eq(migrate(db, &first, &fresh), 0);
 	ck_assert(fresh);
 	ck_assert_int_eq(number(db, "PRAGMA user_version"), 1);
 	ck_assert_int_eq(ls_migrate_check(db, &both), -LS_EVERSION);
+	ck_assert_int_eq(ls_migrate_version(db, &both, &version), 0); /* readers may take it */
+	ck_assert_int_eq(version, 1);
 	ck_assert_int_eq(migrate(db, &both, &fresh), 0);
 	ck_assert(!fresh);
 	ck_assert_int_eq(number(db, "PRAGMA user_version"), 2);
@@ -86,10 +90,12 @@ END_TEST
 START_TEST(a_newer_file_is_refused)
 {
 	sqlite3 *db = open_db();
+	int64_t version = 0;
 
 	ck_assert_int_eq(migrate(db, &both, NULL), 0);
 	ck_assert_int_eq(migrate(db, &first, NULL), -LS_EVERSION);
 	ck_assert_int_eq(ls_migrate_check(db, &first), -LS_EVERSION);
+	ck_assert_int_eq(ls_migrate_version(db, &first, &version), -LS_EVERSION);
 	ck_assert_int_eq(number(db, "PRAGMA user_version"), 2);
 	ls_db_close(db);
 }
@@ -191,8 +197,9 @@ compare(size_t state_steps, size_t telemetry_steps, const char *golden_file)
 START_TEST(schemas_are_the_golden_ones)
 {
 	compare(1, 1, "tests/golden/schema_v1.txt");
+	compare(2, 1, "tests/golden/schema_v2.txt");
 	compare(ls_migrations_of(LS_SCHEMA_STATE)->count,
-		ls_migrations_of(LS_SCHEMA_TELEMETRY)->count, "tests/golden/schema_v2.txt");
+		ls_migrations_of(LS_SCHEMA_TELEMETRY)->count, "tests/golden/schema_v3.txt");
 }
 END_TEST
 

@@ -155,7 +155,7 @@ static int
 see_event(void *arg, const struct ls_store_event *e)
 {
 	static const char letters[] = { [LS_EVENT_ITEM] = 'i', [LS_EVENT_CLOSE] = 'c',
-		[LS_EVENT_COUNTERS] = 'v' };
+		[LS_EVENT_COUNTERS] = 'v', [LS_EVENT_ZOOM] = 'z' };
 	struct seen *s = arg;
 	size_t len = strlen(s->order);
 
@@ -176,6 +176,9 @@ see_event(void *arg, const struct ls_store_event *e)
 		ck_assert_uint_eq(e->u.close.step, 4);
 		ck_assert_uint_eq(e->u.close.missing_count, 2);
 		ck_assert_int_eq(e->u.close.missing[1], 70000);
+		break;
+	case LS_EVENT_ZOOM:
+		ck_abort_msg("nobody was zoomed");
 		break;
 	case LS_EVENT_COUNTERS:
 		ck_assert_str_eq(e->u.counters.host, "h1");

@@ -60,8 +60,8 @@ stats(void)
 static void
 take(struct ls_session *s, uint64_t seq)
 {
-	ck_assert_int_eq(ls_session_check(s, seq, (uint32_t)seq), 0);
-	ls_session_accept(s, seq, (uint32_t)seq);
+	ck_assert_int_eq(ls_session_check(s, LS_STREAM_STEPS, seq, (uint32_t)seq), 0);
+	ls_session_accept(s, LS_STREAM_STEPS, seq, (uint32_t)seq);
 }
 
 START_TEST(items_are_accepted_once_in_order)
@@ -70,12 +70,12 @@ START_TEST(items_are_accepted_once_in_order)
 
 	take(s, 1);
 	take(s, 2);
-	ck_assert_int_eq(ls_session_check(s, 2, 2), -LS_EDUPLICATE);
-	ck_assert_int_eq(ls_session_check(s, 4, 4), -LS_EBUSY);
-	ck_assert_uint_eq(ls_session_accepted(s), 2);
-	ck_assert_uint_eq(ls_session_committed(s), 0);
-	ls_session_commit(s, 2);
-	ck_assert_uint_eq(ls_session_committed(s), 2);
+	ck_assert_int_eq(ls_session_check(s, LS_STREAM_STEPS, 2, 2), -LS_EDUPLICATE);
+	ck_assert_int_eq(ls_session_check(s, LS_STREAM_STEPS, 4, 4), -LS_EBUSY);
+	ck_assert_uint_eq(ls_session_accepted(s, LS_STREAM_STEPS), 2);
+	ck_assert_uint_eq(ls_session_committed(s, LS_STREAM_STEPS), 0);
+	ls_session_commit(s, LS_STREAM_STEPS, 2);
+	ck_assert_uint_eq(ls_session_committed(s, LS_STREAM_STEPS), 2);
 	ck_assert_uint_eq(stats().duplicates, 1);
 	ck_assert_uint_eq(stats().holes, 1);
 	ck_assert_uint_eq(stats().changed, 0);
@@ -88,7 +88,7 @@ START_TEST(changed_bytes_are_counted)
 
 	take(s, 1);
 	take(s, 2);
-	ck_assert_int_eq(ls_session_check(s, 1, 99), -LS_EDUPLICATE);
+	ck_assert_int_eq(ls_session_check(s, LS_STREAM_STEPS, 1, 99), -LS_EDUPLICATE);
 	ck_assert_uint_eq(stats().changed, 1);
 }
 END_TEST
@@ -99,7 +99,7 @@ START_TEST(a_new_agent_may_begin_anywhere)
 
 	take(s, 17);
 	take(s, 18);
-	ck_assert_int_eq(ls_session_check(s, 16, 16), -LS_EDUPLICATE);
+	ck_assert_int_eq(ls_session_check(s, LS_STREAM_STEPS, 16, 16), -LS_EDUPLICATE);
 	ck_assert_uint_eq(stats().changed, 0);
 }
 END_TEST
@@ -111,11 +111,11 @@ START_TEST(a_hole_that_cannot_be_filled_is_given_up)
 
 	take(s, 1);
 	for (i = 0; i < 2 * LS_SESSION_HOLE_TRIES; i++) /* 1 may still be on its way to the disk */
-		ck_assert_int_eq(ls_session_check(s, 9, 9), -LS_EBUSY);
-	ls_session_commit(s, 1);
+		ck_assert_int_eq(ls_session_check(s, LS_STREAM_STEPS, 9, 9), -LS_EBUSY);
+	ls_session_commit(s, LS_STREAM_STEPS, 1);
 	for (i = 1; i < LS_SESSION_HOLE_TRIES; i++)
-		ck_assert_int_eq(ls_session_check(s, 9, 9), -LS_EBUSY);
-	ck_assert_int_eq(ls_session_check(s, 9, 9), 0);
+		ck_assert_int_eq(ls_session_check(s, LS_STREAM_STEPS, 9, 9), -LS_EBUSY);
+	ck_assert_int_eq(ls_session_check(s, LS_STREAM_STEPS, 9, 9), 0);
 	ck_assert_uint_eq(stats().skipped, 1);
 }
 END_TEST
@@ -125,28 +125,65 @@ START_TEST(rollback_takes_back_what_is_not_committed)
 	struct ls_session *s = meet("a", 1, S), *fresh = meet("b", 2, S);
 
 	take(s, 1);
-	ls_session_commit(s, 1);
+	ls_session_commit(s, LS_STREAM_STEPS, 1);
 	take(s, 2);
 	take(fresh, 5);
 	ls_sessions_rollback(table);
-	ck_assert_uint_eq(ls_session_accepted(s), 1);
+	ck_assert_uint_eq(ls_session_accepted(s, LS_STREAM_STEPS), 1);
 	take(s, 2);
 	take(fresh, 5);
 }
 END_TEST
 
+START_TEST(streams_are_numbered_apart)
+{
+	struct ls_session *s = meet("a", 1, S);
+
+	take(s, 1);
+	ck_assert_int_eq(ls_session_check(s, LS_STREAM_CHUNKS, 7, 7), 0); /* fresh: any number */
+	ls_session_accept(s, LS_STREAM_CHUNKS, 7, 7);
+	ck_assert_int_eq(ls_session_check(s, LS_STREAM_CHUNKS, 9, 9), -LS_EBUSY);
+	ck_assert_int_eq(ls_session_check(s, LS_STREAM_CHUNKS, 7, 7), -LS_EDUPLICATE);
+	take(s, 2);
+	ls_session_commit(s, LS_STREAM_STEPS, 2);
+	ck_assert(ls_session_is_behind(s));
+	ls_session_commit(s, LS_STREAM_CHUNKS, 7);
+	ck_assert(!ls_session_is_behind(s));
+	ls_session_accept(s, LS_STREAM_CHUNKS, 8, 8);
+	ls_sessions_rollback(table);
+	ck_assert_uint_eq(ls_session_accepted(s, LS_STREAM_CHUNKS), 7);
+	ck_assert_uint_eq(ls_session_accepted(s, LS_STREAM_STEPS), 2);
+}
+END_TEST
+
+START_TEST(who_a_host_is_is_asked_of_each_session)
+{
+	struct ls_session *s = meet("a", 1, S);
+
+	ck_assert(!ls_session_is_identified(s));
+	ls_session_identified(s);
+	ck_assert(ls_session_is_identified(meet("a", 1, 2 * S)));
+	ls_sessions_sweep(table, 2 * S + LS_SESSION_GONE_NS);
+	ls_sessions_sweep(table, 2 * S + LS_SESSION_GONE_NS + 1);
+	ck_assert(!ls_session_is_identified(meet("a", 1, 3 * S + LS_SESSION_GONE_NS)));
+}
+END_TEST
+
 START_TEST(storage_seeds_what_is_committed)
 {
+	const uint64_t seeded[LS_STREAM_COUNT] = { 41, 7 };
 	uint8_t boot[LS_BOOT_BYTES];
 	struct ls_session *s;
 
 	memset(boot, 1, sizeof(boot));
-	ck_assert_int_eq(ls_sessions_seed(table, boot, "a", 41), 0);
+	ck_assert_int_eq(ls_sessions_seed(table, boot, "a", seeded), 0);
 	ck_assert_uint_eq(stats().count[LS_SESSION_GONE], 1);
 	s = meet("a", 1, S);
-	ck_assert_int_eq(ls_session_check(s, 41, 0), -LS_EDUPLICATE);
+	ck_assert_int_eq(ls_session_check(s, LS_STREAM_STEPS, 41, 0), -LS_EDUPLICATE);
 	ck_assert_uint_eq(stats().changed, 0); /* its bytes are not known */
 	take(s, 42);
+	ck_assert_int_eq(ls_session_check(s, LS_STREAM_CHUNKS, 7, 0), -LS_EDUPLICATE);
+	ck_assert_int_eq(ls_session_check(s, LS_STREAM_CHUNKS, 8, 0), 0);
 }
 END_TEST
 
@@ -330,6 +367,8 @@ suite(void)
 	tcase_add_test(t, a_new_agent_may_begin_anywhere);
 	tcase_add_test(t, a_hole_that_cannot_be_filled_is_given_up);
 	tcase_add_test(t, rollback_takes_back_what_is_not_committed);
+	tcase_add_test(t, streams_are_numbered_apart);
+	tcase_add_test(t, who_a_host_is_is_asked_of_each_session);
 	tcase_add_test(t, storage_seeds_what_is_committed);
 	tcase_add_test(t, silence_makes_stale_then_gone);
 	tcase_add_test(t, a_rebooted_host_has_a_new_clock);

@@ -44,6 +44,10 @@ ls_test_core_open(struct ls_test_core *c, const char *dir)
 	c->sessions = ls_sessions_new(64);
 	c->rings = ls_rings_new(64);
 	ck_assert(c->outbox != NULL && c->sessions != NULL && c->rings != NULL);
+	c->dictionaries = ls_dictionaries_new(64, LS_DICTIONARIES_MAX_BYTES);
+	c->fleet = ls_fleet_new(64);
+	c->zoom = ls_zoom_new(ls_outbox_zoom, c->outbox);
+	ck_assert(c->dictionaries != NULL && c->fleet != NULL && c->zoom != NULL);
 	sink = ls_outbox_sink(c->outbox);
 	c->engine = ls_engine_new(&sink);
 	ck_assert_ptr_nonnull(c->engine);
@@ -52,6 +56,8 @@ ls_test_core_open(struct ls_test_core *c, const char *dir)
 	restore.sessions = c->sessions;
 	restore.rings = c->rings;
 	restore.outbox = c->outbox;
+	restore.dictionaries = c->dictionaries;
+	restore.fleet = c->fleet;
 	restore.now_us = ls_clock_wall_ns() / 1000; /* of the day files, which are of today */
 	ck_assert_int_eq(ls_restore(&restore, &c->restored), 0);
 	parts.engine = c->engine;
@@ -59,6 +65,9 @@ ls_test_core_open(struct ls_test_core *c, const char *dir)
 	parts.rings = c->rings;
 	parts.writer = c->writer;
 	parts.outbox = c->outbox;
+	parts.dictionaries = c->dictionaries;
+	parts.fleet = c->fleet;
+	parts.zoom = c->zoom;
 	parts.anchor_ns = LS_TEST_ANCHOR_NS;
 	parts.next_worker_id = c->restored.next_worker_id;
 	parts.reply = core_reply;
@@ -89,7 +98,10 @@ ls_test_core_close(struct ls_test_core *c)
 		ls_intake_done(c->intake, item);
 	ls_intake_free(c->intake);
 	ls_engine_free(c->engine);
+	ls_zoom_free(c->zoom);
 	ls_outbox_free(c->outbox);
+	ls_fleet_free(c->fleet);
+	ls_dictionaries_free(c->dictionaries);
 	ls_rings_free(c->rings);
 	ls_sessions_free(c->sessions);
 	ls_writer_close(c->writer);

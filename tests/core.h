@@ -21,6 +21,9 @@ struct ls_test_core {
 	struct ls_rings *rings;
 	struct ls_writer *writer;
 	struct ls_outbox *outbox;
+	struct ls_dictionaries *dictionaries;
+	struct ls_fleet *fleet;
+	struct ls_zoom *zoom;
 	struct ls_restore_stats restored;
 	uint64_t now_ns;              /* of the collector; set by the test */
 	unsigned given, replies;

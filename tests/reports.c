@@ -3,6 +3,7 @@
 
 #include "tests/reports.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,9 @@ ls_test_agent_init(struct ls_test_agent *a, int32_t rank, bool same_kernel)
 	a->worker.info.rank = rank;
 	a->worker.info.chips = 4;
 	a->report.items = a->items;
+	a->report.chunk_items = a->chunk_items;
+	a->report.zoomed = &a->zoomed;
+	a->report.identity = a->identity;
 	a->report.hot = &a->hot;
 	a->report.workers = &a->worker;
 	a->report.t_send_mono_ns = 1000000000;
@@ -42,8 +46,15 @@ ls_test_agent_clear(struct ls_test_agent *a)
 		memcpy(&data, &a->items[i].data, sizeof(data));
 		free(data);
 	}
+	for (i = 0; i < a->report.chunk_item_count; i++) {
+		memcpy(&data, &a->chunk_items[i].data, sizeof(data));
+		free(data);
+	}
 	a->report.item_count = 0;
+	a->report.chunk_item_count = 0;
 	a->report.hot_count = 0;
+	a->report.zoomed_count = 0;
+	a->report.has_identity = false;
 }
 
 struct ls_record
@@ -137,6 +148,98 @@ ls_test_agent_hot(struct ls_test_agent *a, uint64_t t_mono_ns, double value)
 	a->hot.metric[0] = LS_METRIC_HOST_CPU_BUSY;
 	a->hot.value[0] = value;
 	a->report.hot_count = 1;
+}
+
+/* --- the stream of chunks --------------------------------------------------------------------- */
+
+const char *const ls_test_series[LS_TEST_SERIES] = { "host.cpu.busy_seconds_total",
+	"chip.hbm.used_bytes{chip=\"0\"}", "chip.hbm.used_bytes{chip=\"1\"}" };
+#define REPORTS_GROUP "host.fast"
+
+uint64_t
+ls_test_dictionary(void)
+{
+	return ls_wire_dictionary_hash(REPORTS_GROUP, ls_test_series, LS_TEST_SERIES);
+}
+
+static void
+reports_add_chunk(struct ls_test_agent *a, const struct ls_wire_chunk_item *item)
+{
+	uint8_t *buf = malloc(LS_CHUNK_ITEM_MAX_BYTES);
+	size_t len = 0;
+
+	ck_assert_ptr_nonnull(buf);
+	ck_assert_uint_lt(a->report.chunk_item_count, LS_TEST_ITEMS_MAX);
+	ck_assert_int_eq(ls_wire_chunk_item_pack(item, buf, LS_CHUNK_ITEM_MAX_BYTES, &len), 0);
+	a->chunk_items[a->report.chunk_item_count].data = buf;
+	a->chunk_items[a->report.chunk_item_count++].len = len;
+}
+
+void
+ls_test_agent_dictionary(struct ls_test_agent *a, uint64_t seq)
+{
+	struct ls_wire_chunk_item item = { .seq = seq, .kind = LS_WIRE_DICTIONARY };
+	const char *series[LS_TEST_SERIES];
+
+	memcpy(series, ls_test_series, sizeof(series));
+	(void)snprintf(item.group, sizeof(item.group), "%s", REPORTS_GROUP);
+	item.hash = ls_test_dictionary();
+	item.series = series;
+	item.series_count = LS_TEST_SERIES;
+	reports_add_chunk(a, &item);
+}
+
+void
+ls_test_agent_chunk(struct ls_test_agent *a, uint64_t seq, uint64_t t_mono_ns)
+{
+	struct ls_wire_chunk_item item = { .seq = seq, .kind = LS_WIRE_CHUNK, .rows = 2 };
+	uint8_t body[8];
+
+	memcpy(body, &seq, sizeof(body));
+	item.hash = ls_test_dictionary();
+	item.t_first_mono_ns = t_mono_ns;
+	item.t_last_mono_ns = t_mono_ns + 1000000000;
+	item.body = body;
+	item.body_len = sizeof(body);
+	reports_add_chunk(a, &item);
+}
+
+void
+ls_test_agent_lost(struct ls_test_agent *a, uint64_t seq, uint64_t samples)
+{
+	struct ls_wire_chunk_item item = { .seq = seq, .kind = LS_WIRE_LOST, .samples = samples };
+
+	(void)snprintf(item.group, sizeof(item.group), "%s", REPORTS_GROUP);
+	item.t_first_mono_ns = 1000000000;
+	item.t_last_mono_ns = 2000000000;
+	item.reason = LS_LOST_SPOOL_FULL;
+	reports_add_chunk(a, &item);
+}
+
+void
+ls_test_agent_zoomed(struct ls_test_agent *a, uint64_t t_mono_ns)
+{
+	static const double value[LS_TEST_SERIES] = { 12.5, NAN, 1e9 + 1 };
+
+	a->zoomed.dictionary = ls_test_dictionary();
+	a->zoomed.t_mono_ns = t_mono_ns;
+	a->zoomed.count = LS_TEST_SERIES;
+	a->zoomed.value = value;
+	a->report.zoomed_count = 1;
+}
+
+void
+ls_test_agent_identity(struct ls_test_agent *a, const char *value)
+{
+	memset(a->identity, 0, sizeof(a->identity));
+	(void)snprintf(a->identity[0].key, sizeof(a->identity[0].key), "slice");
+	(void)snprintf(a->identity[0].value, sizeof(a->identity[0].value), "s-1");
+	(void)snprintf(a->identity[0].source, sizeof(a->identity[0].source), "metadata");
+	(void)snprintf(a->identity[1].key, sizeof(a->identity[1].key), "worker");
+	(void)snprintf(a->identity[1].value, sizeof(a->identity[1].value), "%s", value);
+	(void)snprintf(a->identity[1].source, sizeof(a->identity[1].source), "ring");
+	a->report.identity_count = 2;
+	a->report.has_identity = true;
 }
 
 uint8_t *

@@ -25,6 +25,9 @@ struct ls_test_agent {
 	struct ls_wire_hot hot;
 	uint8_t ring_id[LS_RING_ID_BYTES];
 	struct ls_wire_bytes items[LS_TEST_ITEMS_MAX];
+	struct ls_wire_bytes chunk_items[LS_TEST_ITEMS_MAX];
+	struct ls_wire_zoomed zoomed;
+	struct ls_wire_identity identity[2];
 };
 
 /* A fresh agent; same_kernel: of this machine's boot. Ring and boot are made of the rank. */
@@ -40,6 +43,25 @@ void ls_test_agent_end(struct ls_test_agent *a, uint64_t seq, enum ls_wire_end_h
 
 /* Adds one counter of the host, read at t_mono_ns. */
 void ls_test_agent_hot(struct ls_test_agent *a, uint64_t t_mono_ns, double value);
+
+/*
+ * Adds item `seq` to the stream of chunks: the dictionary of group "host.fast", a chunk of it whose
+ * body tells the number, or a loss of it.
+ */
+void ls_test_agent_dictionary(struct ls_test_agent *a, uint64_t seq);
+void ls_test_agent_chunk(struct ls_test_agent *a, uint64_t seq, uint64_t t_mono_ns);
+void ls_test_agent_lost(struct ls_test_agent *a, uint64_t seq, uint64_t samples);
+
+/* The series of that dictionary, their values, and its hash. */
+#define LS_TEST_SERIES 3
+extern const char *const ls_test_series[LS_TEST_SERIES];
+uint64_t ls_test_dictionary(void);
+
+/* Adds the values of that dictionary, live; value[1] is not measured. */
+void ls_test_agent_zoomed(struct ls_test_agent *a, uint64_t t_mono_ns);
+
+/* Adds who the host is: its slice (from metadata), and `value` as its worker (from a ring). */
+void ls_test_agent_identity(struct ls_test_agent *a, const char *value);
 
 /* The report as bytes; with_worker: declares the worker. */
 uint8_t *ls_test_agent_pack(struct ls_test_agent *a, bool with_worker, size_t *ret_len);

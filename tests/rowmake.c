@@ -32,7 +32,7 @@ ls_test_worker(int32_t rank, int64_t t_us)
 static struct ls_write *
 rowmake_report(int32_t rank, uint64_t seq, size_t items, int64_t t_us, struct ls_test_agent *a)
 {
-	struct ls_write *m = ls_write_new_report(items, 1, t_us);
+	struct ls_write *m = ls_write_new_report(items, 1, 4, t_us);
 
 	ck_assert_ptr_nonnull(m);
 	ls_test_agent_init(a, rank, true);

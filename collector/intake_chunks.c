@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The stream of chunks, zoomed values and identity of a report; interface in intake_state.h. */
+#include "config.h"
+
+#include "collector/intake_state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "collector/feed.h"
+#include "storage/days.h"
+
+/* Asks the agent for a dictionary; it comes as an item of its own, later in the stream. */
+static void
+chunks_need_dictionary(struct ls_intake *in, struct ls_intake_held *h, uint64_t hash)
+{
+	size_t i;
+
+	for (i = 0; i < h->ack.need_dictionary_count; i++) {
+		if (h->ack.need_dictionary[i] == hash)
+			return;
+	}
+	in->stats.dictionaries_asked++;
+	if (h->ack.need_dictionary_count < LS_GROUPS_MAX)
+		h->ack.need_dictionary[h->ack.need_dictionary_count++] = hash;
+}
+
+static struct ls_store_chunk *
+chunks_row(struct ls_intake_held *h, enum ls_wire_chunk_kind kind)
+{
+	struct ls_store_report *rows = &h->write->u.report;
+	struct ls_store_chunk *row = &rows->chunks[rows->chunk_count++];
+
+	row->kind = kind;
+	return row;
+}
+
+/* Gives a dictionary to the day's file, once a day. */
+static int
+chunks_store_dictionary(struct ls_intake_held *h, struct ls_dictionary *d)
+{
+	int32_t today = ls_days_of(h->now_us);
+	struct ls_store_chunk *row;
+	char *copy;
+
+	if (d->stored_day == today)
+		return 0;
+	copy = malloc(d->text_len > 0 ? d->text_len : 1);
+	if (copy == NULL)
+		return -ENOMEM;
+	memcpy(copy, d->text, d->text_len);
+	row = chunks_row(h, LS_WIRE_DICTIONARY);
+	row->hash = d->hash;
+	memcpy(row->group, d->group, sizeof(row->group));
+	row->series = copy;
+	row->series_len = d->text_len;
+	d->stored_day = today;
+	return 0;
+}
+
+static int
+chunks_dictionary(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_chunk_item *item)
+{
+	struct ls_dictionary *d;
+	int rc = ls_dictionaries_put(
+		in->p.dictionaries, item->hash, item->group, item->series, item->series_count, &d);
+
+	if (rc == 0)
+		rc = chunks_store_dictionary(h, d);
+	in->stats.dictionaries += rc == 0;
+	return rc;
+}
+
+static int
+chunks_chunk(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_chunk_item *item)
+{
+	struct ls_dictionary *d = ls_dictionaries_find(in->p.dictionaries, item->hash);
+	struct ls_store_chunk *row;
+	int rc = 0;
+
+	if (d != NULL)
+		rc = chunks_store_dictionary(h, d);
+	else
+		chunks_need_dictionary(in, h, item->hash); /* stored all the same: it can be named later */
+	if (rc != 0)
+		return rc;
+	row = chunks_row(h, LS_WIRE_CHUNK);
+	row->hash = item->hash;
+	row->n = item->rows;
+	row->body = item->body;
+	row->body_len = item->body_len;
+	/* The clock was known when the first item was allowed. */
+	if (ls_clock_map(ls_session_clock(h->session), (int64_t)item->t_first_mono_ns, in->p.anchor_ns,
+		    &row->map) != 0)
+		LS_ASSERT(false);
+	row->t_first_us = ls_feed_us(&row->map, (int64_t)item->t_first_mono_ns);
+	row->t_last_us = ls_feed_us(&row->map, (int64_t)item->t_last_mono_ns);
+	in->stats.chunks++;
+	in->stats.chunk_bytes += item->body_len;
+	return 0;
+}
+
+/* The time of a loss; before a reboot the clock was another: not known. */
+static int64_t
+chunks_lost_us(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_chunk_item *item,
+	uint64_t t_mono_ns)
+{
+	struct ls_store_map map;
+
+	if (t_mono_ns == 0 || item->reason == LS_LOST_REBOOT ||
+		ls_clock_map(ls_session_clock(h->session), (int64_t)t_mono_ns, in->p.anchor_ns,
+			&map) != 0)
+		return 0;
+	return ls_feed_us(&map, (int64_t)t_mono_ns);
+}
+
+static int
+chunks_lost(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_chunk_item *item)
+{
+	struct ls_store_chunk *row = chunks_row(h, LS_WIRE_LOST);
+
+	memcpy(row->group, item->group, sizeof(row->group));
+	row->t_first_us = chunks_lost_us(in, h, item, item->t_first_mono_ns);
+	row->t_last_us = chunks_lost_us(in, h, item, item->t_last_mono_ns);
+	row->samples = item->samples;
+	row->reason = item->reason;
+	in->stats.lost_samples += item->samples;
+	in->stats.lost++;
+	return 0;
+}
+
+/* What an item is worth in rows. */
+static int
+chunks_take(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_chunk_item *item)
+{
+	switch (item->kind) {
+	case LS_WIRE_DICTIONARY:
+		return chunks_dictionary(in, h, item);
+	case LS_WIRE_CHUNK:
+		return chunks_chunk(in, h, item);
+	case LS_WIRE_LOST:
+		return chunks_lost(in, h, item);
+	}
+	return -EINVAL;
+}
+
+/* Takes one item; false: neither it nor those after it. */
+static bool
+chunks_item(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_bytes *bytes)
+{
+	uint32_t print = ls_session_fingerprint(bytes->data, bytes->len);
+	struct ls_wire_chunk_item item = { 0 };
+	const char *why = "";
+	bool go_on = false;
+	int rc = ls_wire_chunk_item_unpack(bytes->data, bytes->len, &item, &why);
+
+	if (rc == 0 && (item.seq == 0 || item.seq > LS_INTAKE_NUMBER_MAX ||
+			       item.samples > LS_INTAKE_NUMBER_MAX)) {
+		rc = -LS_ERANGE;
+		why = "number of a chunk item";
+	}
+	if (rc != 0) {
+		in->stats.drops[LS_INTAKE_BAD_ITEM]++;
+		ls_intake_refuse(h, rc == -ENOMEM ? LS_ACK_RETRY : LS_ACK_REJECT, why);
+		goto out;
+	}
+	rc = ls_session_check(h->session, LS_STREAM_CHUNKS, item.seq, print);
+	if (rc == -LS_EDUPLICATE) {
+		go_on = true;
+		goto out;
+	}
+	if (rc != 0) {
+		in->stats.drops[LS_INTAKE_HOLE]++;
+		ls_intake_refuse(h, LS_ACK_RETRY, "a chunk item before these is missing");
+		goto out;
+	}
+	rc = chunks_take(in, h, &item);
+	if (rc == -ENOMEM) {
+		in->stats.drops[LS_INTAKE_MEMORY]++;
+		ls_intake_refuse(h, LS_ACK_RETRY, "out of memory");
+		goto out;
+	}
+	/* A dictionary that is not what its hash says names nothing, but its number is spent. */
+	in->stats.drops[LS_INTAKE_BAD_DICTIONARY] += rc != 0;
+	ls_session_accept(h->session, LS_STREAM_CHUNKS, item.seq, print);
+	h->accepted[LS_STREAM_CHUNKS] = go_on = true;
+	in->stats.chunk_items++;
+out:
+	ls_wire_chunk_item_clear(&item);
+	return go_on;
+}
+
+void
+ls_intake_chunks(struct ls_intake *in, struct ls_intake_held *h)
+{
+	size_t i;
+
+	for (i = 0; i < h->report.chunk_item_count; i++) {
+		if (!chunks_item(in, h, &h->report.chunk_items[i]))
+			break;
+	}
+}
+
+/* --- zoom ---------------------------------------------------------------------------------- */
+
+static void
+chunks_zoomed(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_zoomed *z)
+{
+	struct ls_dictionary *d = ls_dictionaries_find(in->p.dictionaries, z->dictionary);
+	struct ls_store_map map;
+
+	if (d == NULL) {
+		chunks_need_dictionary(in, h, z->dictionary);
+		in->stats.drops[LS_INTAKE_NO_DICTIONARY]++;
+		return;
+	}
+	if (ls_clock_map(ls_session_clock(h->session), (int64_t)z->t_mono_ns, in->p.anchor_ns, &map) != 0)
+		return; /* as other values: the next report has a clock */
+	if (ls_fleet_values(in->p.fleet, h->report.host, d, z,
+		    ls_feed_us(&map, (int64_t)z->t_mono_ns)) != 0)
+		in->stats.drops[LS_INTAKE_BAD_VALUES]++;
+	else
+		in->stats.zoomed++;
+}
+
+static void
+chunks_identity(struct ls_intake *in, struct ls_intake_held *h)
+{
+	struct ls_write *m;
+	bool store = false;
+
+	if (ls_fleet_identify(in->p.fleet, &h->report, h->now_us, &store) != 0) {
+		in->stats.drops[LS_INTAKE_MEMORY]++;
+		return;
+	}
+	ls_session_identified(h->session);
+	if (!store)
+		return;
+	m = ls_write_new(LS_WRITE_HOST, h->now_us);
+	if (m == NULL)
+		return; /* not stored this time; it comes again with the next session */
+	memcpy(m->u.host.host, h->report.host, sizeof(m->u.host.host));
+	m->u.host.json = ls_fleet_identity_text(in->p.fleet, h->report.host);
+	if (m->u.host.json == NULL || ls_writer_push(in->p.writer, m) != 0)
+		ls_write_free(m); /* likewise */
+}
+
+void
+ls_intake_host(struct ls_intake *in, struct ls_intake_held *h)
+{
+	const struct ls_wire_report *r = &h->report;
+	int64_t until_us;
+	size_t i;
+
+	/* A second agent under one name may be another machine: it says nothing of the host. */
+	if (ls_session_is_apart(h->session)) {
+		in->stats.drops[LS_INTAKE_APART] += r->zoomed_count + r->has_identity;
+		return;
+	}
+	if (ls_fleet_report(in->p.fleet, r, ls_session_clock(h->session), h->now_us) != 0) {
+		in->stats.drops[LS_INTAKE_MEMORY]++;
+		return;
+	}
+	if (r->has_identity)
+		chunks_identity(in, h);
+	h->ack.need_identity = !ls_session_is_identified(h->session);
+	until_us = ls_zoom_until(in->p.zoom, r->host, h->now_us);
+	if (until_us == 0) {
+		in->stats.drops[LS_INTAKE_UNASKED] += r->zoomed_count;
+		return;
+	}
+	h->ack.zoom_ns = (uint64_t)(until_us - h->now_us) * 1000;
+	for (i = 0; i < r->zoomed_count; i++)
+		chunks_zoomed(in, h, &r->zoomed[i]);
+}
