@@ -14,6 +14,7 @@
 #include "collector/reader.h"
 #include "collector/restore.h"
 #include "proto/base/clock.h"
+#include "proto/base/http.h"
 #include "proto/base/log.h"
 #include "proto/base/loop.h"
 #include "proto/base/notify.h"
@@ -420,24 +421,15 @@ static int
 server_announce(struct ls_server *s)
 {
 	int ingest = ls_ingest_port(s->ingest), http = ls_httpd_port(s->httpd);
-	char fresh[LS_CONF_VALUE_MAX_BYTES + 8];
-	FILE *f;
-	int rc = 0;
+	char line[64];
+	int rc;
 
 	ls_log(LS_LOG_INFO, "server", "ready ingest=%d http=%d", ingest, http);
 	ls_ignore(ls_notify_send("READY=1")); /* the manager's own time-out decides */
 	if (s->config.port_file[0] == '\0')
 		return 0;
-	(void)snprintf(fresh, sizeof(fresh), "%s.new", s->config.port_file);
-	f = fopen(fresh, "we");
-	if (f == NULL)
-		rc = -errno;
-	if (rc == 0 && fprintf(f, "ingest=%d http=%d\n", ingest, http) < 0)
-		rc = -EIO;
-	if (f != NULL && fclose(f) != 0 && rc == 0)
-		rc = -errno;
-	if (rc == 0 && rename(fresh, s->config.port_file) != 0)
-		rc = -errno;
+	(void)snprintf(line, sizeof(line), "ingest=%d http=%d", ingest, http);
+	rc = ls_http_write_ports(s->config.port_file, line);
 	if (rc != 0)
 		ls_log(LS_LOG_ERR, "server", "cannot write --port-file %s: %s", s->config.port_file,
 			ls_err_text(rc));

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "web/httpd.h"
+#include "proto/base/clients.h"
+#include "proto/base/expose.h"
+#include "proto/base/http.h"
 #include "proto/base/loop.h"
 #include "web/assets.h"
-#include "web/clients.h"
 #include "web/metrics.h"
 #include "web/reply.h"
-#include <arpa/inet.h>
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/http.h>
@@ -14,9 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #define LS_NDJSON_MIME "application/x-ndjson"
+#define HTTPD_TICK_NS 500000000ull
 
 struct ls_httpd {
 	struct ls_loop *loop;
@@ -126,11 +127,11 @@ exchange_piece(void *arg, int rc, const char *text, size_t len)
 static void
 httpd_own_metrics(const struct ls_httpd *h, struct evbuffer *out)
 {
-	ls_metrics_family(
+	ls_expose_family(
 		out, "lockstep_build_info", "gauge", "What runs here; always 1.");
 	(void)evbuffer_add_printf(
 		out, "lockstep_build_info{version=\"%s\"} 1\n", PACKAGE_VERSION);
-	ls_metrics_family(out, "lockstep_http_requests_total", "counter",
+	ls_expose_family(out, "lockstep_http_requests_total", "counter",
 		"HTTP requests answered, by route and class of status.");
 	for (size_t r = 0; r <= LS_ROUTE_COUNT; r++) {
 		const char *name = r < LS_ROUTE_COUNT
@@ -141,16 +142,16 @@ httpd_own_metrics(const struct ls_httpd *h, struct evbuffer *out)
 			if (h->answers[r][s] == 0)
 				continue;
 			(void)evbuffer_add_printf(out, "lockstep_http_requests_total{");
-			ls_metrics_label(out, "route", name, 1);
+			ls_expose_label(out, "route", name, 1);
 			(void)evbuffer_add_printf(out, ",status=\"%zuxx\"} %llu\n", s,
 				(unsigned long long)h->answers[r][s]);
 		}
 	}
-	ls_metrics_family(out, "lockstep_http_requests_refused_total", "counter",
+	ls_expose_family(out, "lockstep_http_requests_refused_total", "counter",
 		"HTTP requests refused for their Host header.");
 	(void)evbuffer_add_printf(out, "lockstep_http_requests_refused_total %llu\n",
 		(unsigned long long)h->refused_count);
-	ls_metrics_family(out, "lockstep_http_connections", "gauge",
+	ls_expose_family(out, "lockstep_http_connections", "gauge",
 		"HTTP connections open now.");
 	(void)evbuffer_add_printf(
 		out, "lockstep_http_connections %zu\n", ls_clients_count(h->clients));
@@ -167,7 +168,7 @@ exchange_metrics_findings(void *arg, int rc, json_t *body)
 		x->h->backend.metrics(x->h->backend.arg, x->text);
 		httpd_own_metrics(x->h, x->text);
 	}
-	ls_reply_bytes(x->reply, 200, LS_METRICS_MIME, x->text);
+	ls_reply_bytes(x->reply, 200, LS_EXPOSE_MIME, x->text);
 	exchange_free(x);
 }
 
@@ -298,23 +299,6 @@ exchange_run(struct exchange *x)
 
 /* --- requests --------------------------------------------------------------------- */
 
-/*
- * The name in the Host header, or in an absolute request target, is one of this
- * machine.
- */
-static bool
-httpd_host_is_local(struct evhttp_request *req)
-{
-	static const char *const names[] = {"localhost", "127.0.0.1", "[::1]", "::1"};
-	const char *host = evhttp_request_get_host(req); /* without the port */
-
-	for (size_t i = 0; host && i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcasecmp(host, names[i]) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* Refuses what needs no route. True if the request may go on. */
 static bool
 exchange_admit(struct exchange *x, struct evhttp_request *req)
@@ -322,7 +306,7 @@ exchange_admit(struct exchange *x, struct evhttp_request *req)
 	enum evhttp_cmd_type method = evhttp_request_get_command(req);
 	struct ls_problem p;
 
-	if (x->h->loopback && !httpd_host_is_local(req)) {
+	if (x->h->loopback && !ls_http_host_is_local(req)) {
 		x->h->refused_count++;
 		ls_api_problem(&p, 421, "wrong-host", "Misdirected request",
 			"the Host header must be localhost, 127.0.0.1 or [::1]");
@@ -408,37 +392,37 @@ httpd_request(struct evhttp_request *req, void *arg)
 
 /* --- life ------------------------------------------------------------------------- */
 
-static bool
-httpd_address_is_loopback(const char *address)
+static struct evhttp_request *
+httpd_answer_request(const void *answer)
 {
-	struct in_addr v4;
-	struct in6_addr v6;
-
-	if (inet_pton(AF_INET, address, &v4) == 1)
-		return (ntohl(v4.s_addr) >> 24) == 127;
-	return inet_pton(AF_INET6, address, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+	return ls_reply_request(answer);
 }
+
+static void
+httpd_answer_detach(void *answer)
+{
+	ls_reply_detach(answer);
+}
+
+static bool
+httpd_answer_expire(void *answer)
+{
+	return ls_reply_expire(answer);
+}
+
+static const struct ls_clients_answer httpd_answer = {
+	httpd_answer_request, httpd_answer_detach, httpd_answer_expire};
 
 static int
 httpd_bind(struct ls_httpd *h)
 {
-	struct sockaddr_storage bound;
-	socklen_t len = sizeof(bound);
-	struct evhttp_bound_socket *socket;
+	struct evconnlistener *listener = NULL;
+	int rc = ls_http_bind(
+		h->http, h->options.address, h->options.port, &listener, &h->port);
 
-	errno = 0;
-	socket = evhttp_bind_socket_with_handle(
-		h->http, h->options.address, h->options.port);
-	if (!socket)
-		return errno != 0 ? -errno : -EADDRNOTAVAIL;
-	ls_clients_listener(h->clients, evhttp_bound_socket_get_listener(socket));
-	if (getsockname(evhttp_bound_socket_get_fd(socket), (struct sockaddr *)&bound,
-		    &len) != 0)
-		return -errno;
-	h->port = ntohs(bound.ss_family == AF_INET6
-				? ((const struct sockaddr_in6 *)&bound)->sin6_port
-				: ((const struct sockaddr_in *)&bound)->sin_port);
-	return 0;
+	if (rc == 0)
+		ls_clients_listener(h->clients, listener);
+	return rc;
 }
 
 static int
@@ -450,7 +434,14 @@ httpd_start(struct ls_httpd *h)
 	h->http = evhttp_new(ls_loop_base(h->loop));
 	if (!h->http)
 		return -ENOMEM;
-	h->clients = ls_clients_new(h->loop, h->http, timeout_s * 1000000000ull);
+	h->clients = ls_clients_new(&(struct ls_clients_options){
+		.loop = h->loop,
+		.http = h->http,
+		.timeout_ns = timeout_s * 1000000000ull,
+		.tick_ns = HTTPD_TICK_NS,
+		.connections_max = LS_HTTP_CONNECTIONS_MAX,
+		.answer = &httpd_answer,
+	});
 	if (!h->clients)
 		return -ENOMEM;
 	if (RAND_bytes((unsigned char *)&h->run_id, sizeof(h->run_id)) != 1)
@@ -471,7 +462,7 @@ int
 ls_httpd_new(struct ls_loop *loop, const struct ls_httpd_options *options,
 	const struct ls_backend *backend, struct ls_httpd **ret)
 {
-	bool loopback = httpd_address_is_loopback(options->address);
+	bool loopback = ls_http_is_loopback(options->address) == 1;
 	struct ls_httpd *h;
 	int rc;
 

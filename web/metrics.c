@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "web/metrics.h"
+#include "proto/base/expose.h"
 #include "proto/limits.h"
 #include <event2/buffer.h>
 #include <stdbool.h>
@@ -39,34 +40,11 @@ metrics_text(const json_t *object, const char *key)
 }
 
 void
-ls_metrics_label(struct evbuffer *out, const char *name, const char *value, int first)
-{
-	(void)evbuffer_add_printf(out, "%s%s=\"", first ? "" : ",", name);
-	for (; *value != '\0'; value++) {
-		if (*value == '\n')
-			(void)evbuffer_add(out, "\\n", 2);
-		else if (*value == '"' || *value == '\\')
-			(void)evbuffer_add_printf(out, "\\%c", *value);
-		else
-			(void)evbuffer_add(out, value, 1);
-	}
-	(void)evbuffer_add(out, "\"", 1);
-}
-
-void
-ls_metrics_family(
-	struct evbuffer *out, const char *name, const char *type, const char *help)
-{
-	(void)evbuffer_add_printf(
-		out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-void
 ls_metrics_jobs(struct evbuffer *out, const json_t *jobs)
 {
 	for (size_t m = 0; m < sizeof(metrics_of_job) / sizeof(metrics_of_job[0]);
 		m++) {
-		ls_metrics_family(
+		ls_expose_family(
 			out, metrics_of_job[m].name, "gauge", metrics_of_job[m].help);
 		for (size_t i = 0; i < json_array_size(jobs); i++) {
 			const json_t *job = json_array_get(jobs, i);
@@ -75,7 +53,7 @@ ls_metrics_jobs(struct evbuffer *out, const json_t *jobs)
 			if (!json_is_number(v))
 				continue;
 			(void)evbuffer_add_printf(out, "%s{", metrics_of_job[m].name);
-			ls_metrics_label(out, "tpu_job", metrics_text(job, "id"), 1);
+			ls_expose_label(out, "tpu_job", metrics_text(job, "id"), 1);
 			(void)evbuffer_add_printf(
 				out, "} %.15g\n", json_number_value(v));
 		}
@@ -128,7 +106,7 @@ metrics_by_cost(const void *a, const void *b)
 static void
 metrics_count(struct evbuffer *out, const json_t **sorted, size_t count)
 {
-	ls_metrics_family(
+	ls_expose_family(
 		out, "lockstep_findings", "gauge", "Findings by kind and status.");
 	for (size_t i = 0, next; i < count; i = next) {
 		const json_t *f = sorted[i];
@@ -138,11 +116,11 @@ metrics_count(struct evbuffer *out, const json_t **sorted, size_t count)
 			metrics_by_labels(&sorted[i], &sorted[next]) == 0)
 			next++;
 		(void)evbuffer_add_printf(out, "lockstep_findings{");
-		ls_metrics_label(out, "tpu_job",
+		ls_expose_label(out, "tpu_job",
 			metrics_text(json_object_get(f, "job"), "id"), 1);
-		ls_metrics_label(out, "kind", metrics_text(f, "kind"), 0);
-		ls_metrics_label(out, "severity", metrics_text(f, "severity"), 0);
-		ls_metrics_label(out, "status", metrics_text(f, "status"), 0);
+		ls_expose_label(out, "kind", metrics_text(f, "kind"), 0);
+		ls_expose_label(out, "severity", metrics_text(f, "severity"), 0);
+		ls_expose_label(out, "status", metrics_text(f, "status"), 0);
 		(void)evbuffer_add_printf(out, "} %zu\n", next - i);
 	}
 }
@@ -150,7 +128,7 @@ metrics_count(struct evbuffer *out, const json_t **sorted, size_t count)
 static void
 metrics_info(struct evbuffer *out, const json_t **sorted, size_t count)
 {
-	ls_metrics_family(out, "lockstep_finding_info", "gauge",
+	ls_expose_family(out, "lockstep_finding_info", "gauge",
 		"An open finding; the costliest.");
 	for (size_t i = 0; i < count && i < LS_METRICS_FINDINGS_MAX; i++) {
 		const json_t *f = sorted[i];
@@ -158,13 +136,13 @@ metrics_info(struct evbuffer *out, const json_t **sorted, size_t count)
 		if (!metrics_is_open(f))
 			break;
 		(void)evbuffer_add_printf(out, "lockstep_finding_info{");
-		ls_metrics_label(out, "finding", metrics_text(f, "id"), 1);
-		ls_metrics_label(out, "tpu_job",
+		ls_expose_label(out, "finding", metrics_text(f, "id"), 1);
+		ls_expose_label(out, "tpu_job",
 			metrics_text(json_object_get(f, "job"), "id"), 0);
-		ls_metrics_label(out, "host",
+		ls_expose_label(out, "host",
 			metrics_text(json_object_get(f, "subject"), "host"), 0);
-		ls_metrics_label(out, "kind", metrics_text(f, "kind"), 0);
-		ls_metrics_label(out, "severity", metrics_text(f, "severity"), 0);
+		ls_expose_label(out, "kind", metrics_text(f, "kind"), 0);
+		ls_expose_label(out, "severity", metrics_text(f, "severity"), 0);
 		(void)evbuffer_add_printf(out, "} 1\n");
 	}
 }

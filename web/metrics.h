@@ -19,16 +19,6 @@
 
 struct evbuffer;
 
-#define LS_METRICS_MIME "text/plain; version=0.0.4; charset=utf-8"
-
-/* Appends name="value" with the value escaped, after a comma if not first. */
-void ls_metrics_label(
-	struct evbuffer *out, const char *name, const char *value, int first);
-
-/* Appends # HELP and # TYPE. */
-void ls_metrics_family(
-	struct evbuffer *out, const char *name, const char *type, const char *help);
-
 /* lockstep_job_...: one line a job and number. `jobs` is the backend's array. */
 void ls_metrics_jobs(struct evbuffer *out, const json_t *jobs);
 

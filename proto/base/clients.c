@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "web/clients.h"
+#include "proto/base/clients.h"
 #include "proto/base/log.h"
 #include "proto/base/loop.h"
-#include "web/reply.h"
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/http.h>
@@ -13,34 +12,31 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#define LS_CLIENTS_TICK_NS 500000000ull
-
 struct ls_client {
 	LIST_ENTRY(ls_client) link;
 	struct ls_clients *all;
 	struct bufferevent *bev;
 	struct evhttp_connection *evcon; /* NULL until adopted */
-	struct ls_reply *reply;		 /* what it waits for, or NULL */
+	void *answer;			 /* what it waits for, or NULL */
 	uint64_t since_ns;		 /* accepted, last asked or last answered */
 	bool doomed;
 };
 LIST_HEAD(client_list, ls_client);
 
 struct ls_clients {
-	struct ls_loop *loop;
+	struct ls_clients_options options;
 	struct evconnlistener *listener;
 	struct event *adopter, *reaper;
 	struct ls_loop_timer *timer;
 	struct client_list list;
 	size_t count;
-	uint64_t timeout_ns;
 	bool paused;
 };
 
 static void
 clients_resume(struct ls_clients *cs)
 {
-	if (cs->paused && cs->listener && cs->count < LS_HTTP_CONNECTIONS_MAX) {
+	if (cs->paused && cs->listener && cs->count < cs->options.connections_max) {
 		cs->paused = false;
 		(void)evconnlistener_enable(cs->listener);
 	}
@@ -61,12 +57,12 @@ clients_closed(struct evhttp_connection *evcon, void *arg)
 	struct ls_clients *cs = c->all;
 
 	(void)evcon;
-	if (c->reply) {
-		struct evhttp_request *req = ls_reply_request(c->reply);
+	if (c->answer) {
+		struct evhttp_request *req = cs->options.answer->request(c->answer);
 
 		/* libevent lets go of a request that we are still to answer: then it
 		   is ours. */
-		ls_reply_detach(c->reply);
+		cs->options.answer->detach(c->answer);
 		if (req && !evhttp_request_get_connection(req))
 			evhttp_request_free(req);
 	}
@@ -112,15 +108,15 @@ clients_accept(struct event_base *base, void *arg)
 		return bev; /* ls_clients_find will not know it: refused then */
 	c->all = cs;
 	c->bev = bev;
-	c->since_ns = ls_loop_now(cs->loop);
+	c->since_ns = ls_loop_now(cs->options.loop);
 	LIST_INSERT_HEAD(&cs->list, c, link);
 	cs->count++;
 	event_active(cs->adopter, EV_TIMEOUT, 1);
-	if (cs->count >= LS_HTTP_CONNECTIONS_MAX && !cs->paused) {
+	if (cs->count >= cs->options.connections_max && !cs->paused) {
 		clients_pause(cs);
 		ls_log(LS_LOG_WARN, "httpd",
-			"%d connections: new ones wait until one closes",
-			LS_HTTP_CONNECTIONS_MAX);
+			"%zu connections: new ones wait until one closes",
+			cs->options.connections_max);
 	}
 	return bev;
 }
@@ -157,44 +153,44 @@ static void
 clients_tick(void *arg)
 {
 	struct ls_clients *cs = arg;
-	uint64_t now = ls_loop_now(cs->loop);
+	uint64_t now = ls_loop_now(cs->options.loop);
 	struct ls_client *c;
 
 	LIST_FOREACH(c, &cs->list, link)
 	{
-		if (now - c->since_ns <= cs->timeout_ns)
+		if (now - c->since_ns <= cs->options.timeout_ns)
 			continue;
-		if (c->reply && ls_reply_expire(c->reply))
+		if (c->answer && cs->options.answer->expire(c->answer))
 			continue;
 		c->doomed = true;
 	}
 	clients_reap(-1, 0, cs);
 	/* Also after a failed accept, which nothing else would undo. */
-	if (cs->listener && cs->count < LS_HTTP_CONNECTIONS_MAX)
+	if (cs->listener && cs->count < cs->options.connections_max)
 		(void)evconnlistener_enable(cs->listener);
-	cs->paused = cs->count >= LS_HTTP_CONNECTIONS_MAX;
+	cs->paused = cs->count >= cs->options.connections_max;
 }
 
 struct ls_clients *
-ls_clients_new(struct ls_loop *loop, struct evhttp *http, uint64_t timeout_ns)
+ls_clients_new(const struct ls_clients_options *options)
 {
+	struct event_base *base = ls_loop_base(options->loop);
 	struct ls_clients *cs = calloc(1, sizeof(*cs));
 
 	if (!cs)
 		return NULL;
-	cs->loop = loop;
-	cs->timeout_ns = timeout_ns;
+	cs->options = *options;
 	LIST_INIT(&cs->list);
-	cs->adopter = event_new(ls_loop_base(loop), -1, 0, clients_adopt, cs);
-	cs->reaper = event_new(ls_loop_base(loop), -1, 0, clients_reap, cs);
-	cs->timer = ls_loop_timer_new(loop, clients_tick, cs);
+	cs->adopter = event_new(base, -1, 0, clients_adopt, cs);
+	cs->reaper = event_new(base, -1, 0, clients_reap, cs);
+	cs->timer = ls_loop_timer_new(options->loop, clients_tick, cs);
 	if (!cs->adopter || !cs->reaper || !cs->timer) {
 		ls_clients_stop(cs);
 		ls_clients_free(cs);
 		return NULL;
 	}
-	evhttp_set_bevcb(http, clients_accept, cs);
-	ls_loop_timer_start(cs->timer, LS_CLIENTS_TICK_NS, LS_CLIENTS_TICK_NS);
+	evhttp_set_bevcb(options->http, clients_accept, cs);
+	ls_loop_timer_start(cs->timer, options->tick_ns, options->tick_ns);
 	return cs;
 }
 
@@ -251,22 +247,22 @@ ls_clients_find(const struct ls_clients *cs, struct evhttp_request *req)
 }
 
 void
-ls_client_waits(struct ls_client *c, struct ls_reply *reply)
+ls_client_waits(struct ls_client *c, void *answer)
 {
-	c->reply = reply;
+	c->answer = answer;
 	ls_client_touch(c);
 }
 
 void
 ls_client_touch(struct ls_client *c)
 {
-	c->since_ns = ls_loop_now(c->all->loop);
+	c->since_ns = ls_loop_now(c->all->options.loop);
 }
 
 void
 ls_client_drop(struct ls_client *c)
 {
-	c->reply = NULL;
+	c->answer = NULL;
 	c->doomed = true;
 	event_active(c->all->reaper, EV_TIMEOUT, 1);
 }

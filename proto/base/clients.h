@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * clients - who is connected to the HTTP side: how many, since when, waiting for what.
+ * clients - who is connected to an evhttp server: how many, since when, waiting for what.
  *
  * libevent's own timeouts are of silence, so one byte at a time would hold a connection
- * for ever. Here a client has a deadline for a whole request, and the backend one for
- * the answer.
+ * for ever. Here a client has a deadline for a whole request, and whoever answers has one
+ * for the answer.
  *
  * Owner:   the loop thread.
  * Units:   ns, CLOCK_MONOTONIC.
  * Errors:  none; a client that cannot be remembered is refused when it asks.
- * Limits:  LS_HTTP_CONNECTIONS_MAX: then accepting pauses and new clients wait in the
- *          kernel.
+ * Limits:  connections_max: then accepting pauses and new clients wait in the kernel.
  */
-#ifndef LS_WEB_CLIENTS_H
-#define LS_WEB_CLIENTS_H
+#ifndef LS_BASE_CLIENTS_H
+#define LS_BASE_CLIENTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,11 +24,28 @@ struct evhttp_request;
 struct ls_client;
 struct ls_clients;
 struct ls_loop;
-struct ls_reply;
+
+/* An answer that may come later, as a server has it. */
+struct ls_clients_answer {
+	/* The request it is to, NULL once detached. */
+	struct evhttp_request *(*request)(const void *answer);
+	/* The connection went: what follows goes nowhere. */
+	void (*detach)(void *answer);
+	/* It took too long: answers so. False: only closing the connection can end it. */
+	bool (*expire)(void *answer);
+};
+
+struct ls_clients_options {
+	struct ls_loop *loop;
+	struct evhttp *http;
+	uint64_t timeout_ns, tick_ns; /* the deadline, and how often it is looked at */
+	size_t connections_max;
+	/* How to deal with answers; NULL: all are given at once. Must outlive the clients. */
+	const struct ls_clients_answer *answer;
+};
 
 /* Watches the connections of http; NULL when out of memory. */
-struct ls_clients *ls_clients_new(
-	struct ls_loop *loop, struct evhttp *http, uint64_t timeout_ns);
+struct ls_clients *ls_clients_new(const struct ls_clients_options *options);
 
 /* The listener that is paused when there are too many. */
 void ls_clients_listener(struct ls_clients *cs, struct evconnlistener *listener);
@@ -48,10 +65,10 @@ struct ls_client *ls_clients_find(
 	const struct ls_clients *cs, struct evhttp_request *req);
 
 /*
- * It waits for this reply, which is detached should the connection go; NULL: it was
+ * It waits for this answer, which is detached should the connection go; NULL: it was
  * answered.
  */
-void ls_client_waits(struct ls_client *c, struct ls_reply *reply);
+void ls_client_waits(struct ls_client *c, void *answer);
 
 /* The answer moves: the deadline starts again. */
 void ls_client_touch(struct ls_client *c);
