@@ -3,13 +3,19 @@
 #include "agent/agent.h"
 
 #include <errno.h>
+#include <malloc.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "agent/about.h"
+#include "agent/budget.h"
+#include "agent/http.h"
 #include "agent/sampler.h"
 #include "agent/sources.h"
 #include "agent/spool.h"
 #include "agent/uplink.h"
 #include "proto/base/clock.h"
+#include "proto/base/http.h"
 #include "proto/base/log.h"
 #include "proto/base/loop.h"
 #include "proto/base/notify.h"
@@ -23,10 +29,14 @@ struct agent {
 	char **argv;
 	struct ls_loop *loop;
 	struct ls_loop_timer *sample_timer, *tell_timer, *watchdog_timer, *drain_timer;
+	struct ls_loop_timer *budget_timer;
 	struct ls_sampler sampler;
 	struct ls_spool *spool;
 	struct ls_sources *sources;
 	struct ls_uplink *uplink;
+	struct ls_agent_http *http;      /* NULL: not served */
+	struct ls_budget budget;
+	uint64_t started_ns;
 	uint64_t told_records, told_lost, told_bad;
 	uint64_t drain_until_ns;  /* 0: not ending */
 };
@@ -51,6 +61,141 @@ agent_fill(void *arg, struct ls_wire_report *r)
 	/* The rings once more, so that a step is told at the first beat after it. */
 	ls_sources_read(a->sources, 0, ls_loop_now(a->loop));
 	ls_sources_fill(a->sources, r);
+	r->slowed = a->budget.factor;
+}
+
+/* --- budget ------------------------------------------------------------------------ */
+
+static struct ls_budget_reading
+agent_use(const struct agent *a)
+{
+	const struct ls_sample *host = ls_sources_host(a->sources);
+
+	return (struct ls_budget_reading){
+		.t_mono_ns = ls_loop_now(a->loop),
+		.cpu_ns = ls_clock_cpu_ns(),
+		.sent_bytes = ls_uplink_get_stats(a->uplink)->bytes,
+		.rss_bytes = host->present[LS_METRIC_AGENT_RSS]
+				     ? (uint64_t)host->value[LS_METRIC_AGENT_RSS]
+				     : 0,
+	};
+}
+
+/* Puts what the budget decided in force. */
+static void
+agent_pace(struct agent *a)
+{
+	ls_sampler_set_interval(&a->sampler, a->config.sample_interval_ns * a->budget.factor);
+	ls_uplink_set_slowed(a->uplink, a->budget.factor);
+	ls_sources_set_slowed(a->sources, a->budget.factor);
+}
+
+static void
+agent_budget(void *arg)
+{
+	struct agent *a = arg;
+	const struct ls_budget *b = &a->budget;
+	struct ls_budget_reading now = agent_use(a);
+	bool was_lean = b->lean;
+
+	if (!ls_budget_look(&a->budget, &now))
+		return;
+	agent_pace(a);
+	if (b->lean && !was_lean)
+		(void)malloc_trim(0); /* whether it could or not: the next window tells */
+	ls_log(b->over != 0 ? LS_LOG_WARN : LS_LOG_INFO, "budget",
+		"%s%s%s%s: %.5f of a core (%.5f), %llu KiB resident (%llu), %llu KiB a minute (%llu); "
+		"sampling slowed by %u%s",
+		b->over != 0 ? "over in" : "within the budget",
+		b->over & 1u << LS_BUDGET_CPU ? " cpu" : "",
+		b->over & 1u << LS_BUDGET_MEMORY ? " memory" : "",
+		b->over & 1u << LS_BUDGET_BYTES ? " bytes" : "", b->cpu_ratio,
+		b->limits.cpu_ratio, (unsigned long long)b->rss_bytes / 1024,
+		(unsigned long long)b->limits.memory_bytes / 1024,
+		(unsigned long long)b->bytes_per_minute / 1024,
+		(unsigned long long)b->limits.bytes_per_minute / 1024, b->factor,
+		b->lean ? ", optional work given up" : "");
+}
+
+/* --- HTTP -------------------------------------------------------------------------- */
+
+static struct ls_about_parts
+agent_parts(struct agent *a)
+{
+	return (struct ls_about_parts){
+		.config = &a->config,
+		.sources = a->sources,
+		.spool = a->spool,
+		.uplink = a->uplink,
+		.budget = &a->budget,
+		.now_mono_ns = ls_loop_now(a->loop),
+		.started_mono_ns = a->started_ns,
+		.sample_interval_ns = a->sampler.interval_ns,
+		.http_requests = a->http != NULL ? ls_agent_http_requests(a->http) : 0,
+		.http_refused = a->http != NULL ? ls_agent_http_refused(a->http) : 0,
+	};
+}
+
+static bool
+agent_http_ready(void *arg, const char **ret_why)
+{
+	struct ls_about_parts p = agent_parts(arg);
+
+	return ls_about_ready(&p, ret_why);
+}
+
+static void
+agent_http_metrics(void *arg, struct evbuffer *out)
+{
+	struct ls_about_parts p = agent_parts(arg);
+
+	ls_about_metrics(&p, out);
+}
+
+static void
+agent_http_series(void *arg, struct evbuffer *out)
+{
+	struct ls_about_parts p = agent_parts(arg);
+
+	ls_about_series(&p, out);
+}
+
+static json_t *
+agent_http_doctor(void *arg)
+{
+	struct ls_about_parts p = agent_parts(arg);
+
+	return ls_about_doctor_json(&p);
+}
+
+/* Without the file scripts that wait for it wait in vain; the agent works. */
+static void
+agent_http_bound(void *arg, int port)
+{
+	struct agent *a = arg;
+	char line[32];
+	int rc;
+
+	if (a->config.port_file[0] == '\0')
+		return;
+	(void)snprintf(line, sizeof(line), "http=%d", port);
+	rc = ls_http_write_ports(a->config.port_file, line);
+	if (rc != 0)
+		ls_log(LS_LOG_WARN, "agent", "cannot write --port-file %s (%s): going on without",
+			a->config.port_file, ls_err_text(rc));
+}
+
+static int
+agent_open_http(struct agent *a)
+{
+	const struct ls_agent_http_backend backend = { .arg = a, .ready = agent_http_ready,
+		.metrics = agent_http_metrics, .series = agent_http_series,
+		.doctor = agent_http_doctor, .bound = agent_http_bound };
+
+	if (a->config.http_address[0] == '\0')
+		return 0;
+	return ls_agent_http_new(
+		a->loop, a->config.http_address, a->config.http_port, &backend, &a->http);
 }
 
 static void
@@ -151,10 +296,17 @@ agent_hup(void *arg)
 		ls_log(LS_LOG_WARN, "agent", "%s: keeping the configuration as it was", err);
 		return;
 	}
+	if (ls_agent_config_finish(&c, err, sizeof(err)) != 0) {
+		ls_log(LS_LOG_WARN, "agent", "%s: keeping the configuration as it was", err);
+		return;
+	}
 	agent_set_log_level(&c);
+	a->config.sample_interval_ns = c.sample_interval_ns;
+	ls_budget_set_limits(&a->budget, &c.budget);
+	agent_pace(a);
 	ls_uplink_set_beat(a->uplink, c.beat_ns);
-	ls_sampler_set_interval(&a->sampler, c.sample_interval_ns);
-	ls_log(LS_LOG_INFO, "agent", "configuration read again: beat, interval, log level");
+	ls_log(LS_LOG_INFO, "agent",
+		"configuration read again: beat, interval, budget, log level");
 }
 
 /* --- life -------------------------------------------------------------------------- */
@@ -162,6 +314,7 @@ agent_hup(void *arg)
 static void
 agent_close(struct agent *a)
 {
+	ls_agent_http_free(a->http);
 	ls_uplink_free(a->uplink);
 	ls_sources_close(a->sources);
 	ls_spool_close(a->spool);
@@ -169,6 +322,7 @@ agent_close(struct agent *a)
 	ls_loop_timer_free(a->tell_timer);
 	ls_loop_timer_free(a->watchdog_timer);
 	ls_loop_timer_free(a->drain_timer);
+	ls_loop_timer_free(a->budget_timer);
 	ls_loop_free(a->loop);
 	free(a);
 }
@@ -213,7 +367,8 @@ agent_open_loop(struct agent *a)
 	a->tell_timer = ls_loop_timer_new(a->loop, agent_tell, a);
 	a->watchdog_timer = ls_loop_timer_new(a->loop, agent_watchdog, a);
 	a->drain_timer = ls_loop_timer_new(a->loop, agent_drain, a);
-	if (a->sample_timer == NULL || a->tell_timer == NULL || a->watchdog_timer == NULL ||
+	a->budget_timer = ls_loop_timer_new(a->loop, agent_budget, a);
+	if (a->budget_timer == NULL || a->sample_timer == NULL || a->tell_timer == NULL || a->watchdog_timer == NULL ||
 		a->drain_timer == NULL)
 		return -ENOMEM;
 	return ls_loop_signals(a->loop, agent_term, agent_hup, a);
@@ -237,6 +392,8 @@ agent_open(struct agent *a)
 		rc = ls_sources_open(a->loop, &a->config, boot, a->spool, &a->sources);
 	if (rc == 0)
 		rc = agent_open_uplink(a, boot);
+	if (rc == 0)
+		rc = agent_open_http(a);
 	return rc;
 }
 
@@ -245,6 +402,7 @@ ls_agent_run(const struct ls_agent_config *config, int argc, char **argv)
 {
 	struct agent *a = calloc(1, sizeof(*a));
 	uint64_t watchdog_ns = ls_notify_watchdog_ns();
+	struct ls_budget_reading begin;
 	int rc;
 
 	if (a == NULL)
@@ -258,8 +416,13 @@ ls_agent_run(const struct ls_agent_config *config, int argc, char **argv)
 		goto out;
 	ls_log(LS_LOG_INFO, "agent", "host %s, collector %s, rings in %s", config->host_name,
 		config->collector, config->steps_dir);
-	ls_sampler_init(&a->sampler, config->sample_interval_ns, ls_loop_now(a->loop));
+	a->started_ns = ls_loop_now(a->loop);
+	ls_sampler_init(&a->sampler, config->sample_interval_ns, a->started_ns);
 	agent_sample(a);
+	begin = agent_use(a);
+	ls_budget_init(&a->budget, &a->config.budget, &begin);
+	agent_pace(a);
+	ls_loop_timer_start(a->budget_timer, LS_BUDGET_WINDOW_NS, LS_BUDGET_WINDOW_NS);
 	ls_loop_timer_start(a->tell_timer, AGENT_TELL_NS, AGENT_TELL_NS);
 	if (watchdog_ns != 0)
 		ls_loop_timer_start(a->watchdog_timer, 0, watchdog_ns);

@@ -29,4 +29,12 @@ int ls_agent_run(const struct ls_agent_config *config, int argc, char **argv) LS
  */
 int ls_agent_once(const struct ls_agent_config *config, json_t **ret_object) LS_MUSTCHECK;
 
+struct ls_doctor;
+
+/*
+ * Reads all sources once and asks them and the rest what works here, for who has no running agent.
+ * Touches no spool; connects to the collector for a moment.
+ */
+int ls_agent_doctor(const struct ls_agent_config *config, struct ls_doctor *ret_doctor) LS_MUSTCHECK;
+
 #endif

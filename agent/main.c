@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include "agent/agent.h"
+#include "agent/doctor.h"
 #include "proto/base/log.h"
 
 enum { EXIT_USAGE = 2 };
@@ -25,6 +28,24 @@ main_once(const struct ls_agent_config *config)
 	return status;
 }
 
+/* 0: nothing failed, 1: something did. */
+static int
+main_doctor(const struct ls_agent_config *config)
+{
+	struct ls_doctor *d = malloc(sizeof(*d));
+	int rc = d != NULL ? ls_agent_doctor(config, d) : -ENOMEM, status = EXIT_FAILURE;
+
+	if (rc != 0) {
+		ls_log(LS_LOG_ERR, "agent", "cannot read the sources: %s", ls_err_text(rc));
+	} else {
+		ls_doctor_print(d, isatty(STDOUT_FILENO) == 1 && getenv("NO_COLOR") == NULL, stdout);
+		if (fflush(stdout) == 0 && ls_doctor_count(d, LS_DOCTOR_FAIL) == 0)
+			status = EXIT_SUCCESS;
+	}
+	free(d);
+	return status;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -40,10 +61,12 @@ main(int argc, char **argv)
 	}
 	if (action == LS_CONF_EXIT)
 		return EXIT_SUCCESS;
-	if (ls_agent_config_finish(&config) != 0) {
-		(void)fprintf(stderr, "lockstep-agent: --host-name is not a usable name\n");
+	if (ls_agent_config_finish(&config, err, sizeof(err)) != 0) {
+		(void)fprintf(stderr, "lockstep-agent: %s\n", err);
 		return EXIT_USAGE;
 	}
+	if (config.doctor)
+		return main_doctor(&config);
 	if (config.once)
 		return main_once(&config);
 	return ls_agent_run(&config, argc, argv) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -3,6 +3,8 @@
 #include "agent/agent.h"
 
 #include <errno.h>
+#include <string.h>
+#include "agent/checks.h"
 #include "agent/sources.h"
 #include "proto/base/clock.h"
 #include "proto/base/json.h"
@@ -90,4 +92,31 @@ out:
 	ls_sources_close(s);
 	ls_loop_free(loop);
 	return rc;
+}
+
+int
+ls_agent_doctor(const struct ls_agent_config *config, struct ls_doctor *ret_doctor)
+{
+	uint8_t boot[LS_BOOT_ID_BYTES];
+	struct ls_sources *s = NULL;
+	int rc = ls_clock_boot_id(config->proc_root, boot);
+
+	memset(ret_doctor, 0, sizeof(*ret_doctor));
+	if (rc != 0) { /* the agent would not start */
+		ls_doctor_addf(ret_doctor, LS_DOCTOR_FAIL, "host", "boot id",
+			"mount the host's /proc and name it with --proc-root",
+			"no sys/kernel/random/boot_id below %.100s: %s", config->proc_root,
+			ls_err_text(rc));
+		return 0;
+	}
+	rc = ls_sources_open(config, boot, NULL, &s);
+	if (rc != 0)
+		return rc;
+	ls_sources_read(s, LS_CADENCE_FAST | LS_CADENCE_SLOW, ls_clock_mono_ns());
+	ls_checks_reach(config->collector, ret_doctor);
+	ls_checks_state_dir(config->state_dir, ret_doctor);
+	ls_sources_tell(s, ret_doctor);
+	ls_checks_clock(ret_doctor);
+	ls_sources_close(s);
+	return 0;
 }

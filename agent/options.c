@@ -3,9 +3,14 @@
 #include "agent/options.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "proto/base/http.h"
 #include "proto/base/text.h"
+
+#define OPTIONS_CORES_MAX 1024.0 /* no budget is beyond */
 
 static const struct ls_conf_option options_table[] = {
 #define LS_AGENT_OPTION(field, name, type, dflt, min, max, unit, help, flags) \
@@ -25,16 +30,74 @@ const struct ls_conf_program ls_agent_program = {
 	.option_count = sizeof(options_table) / sizeof(options_table[0]),
 };
 
-int
-ls_agent_config_finish(struct ls_agent_config *c)
+static int
+options_host_name(struct ls_agent_config *c, char *text, size_t size)
 {
 	if (c->host_name[0] == '\0') {
-		if (gethostname(c->host_name, sizeof(c->host_name)) != 0)
-			return -errno;
+		if (gethostname(c->host_name, sizeof(c->host_name)) != 0) {
+			int rc = -errno;
+
+			(void)snprintf(text, size, "the machine does not tell its name: %s",
+				ls_err_text(rc));
+			return rc;
+		}
 		c->host_name[sizeof(c->host_name) - 1] = '\0'; /* a cut name has no end */
 	}
-	if (!ls_text_is_name(
-		    c->host_name, strlen(c->host_name), LS_HOST_NAME_MAX_BYTES - 1))
+	if (ls_text_is_name(c->host_name, strlen(c->host_name), LS_HOST_NAME_MAX_BYTES - 1))
+		return 0;
+	(void)snprintf(text, size, "--host-name is not a usable name");
+	return -LS_ERANGE;
+}
+
+static int
+options_http(struct ls_agent_config *c, char *text, size_t size)
+{
+	int loopback;
+
+	c->http_address[0] = '\0';
+	if (c->http[0] == '\0')
+		return 0;
+	if (ls_http_split(c->http, c->http_address, sizeof(c->http_address), &c->http_port) != 0) {
+		(void)snprintf(text, size, "--http %s: is not of the form ADDRESS:PORT", c->http);
+		return -LS_EPARSE;
+	}
+	loopback = ls_http_is_loopback(c->http_address);
+	if (loopback < 0)
+		(void)snprintf(text, size, "--http %s: \"%s\" is not a numeric address", c->http,
+			c->http_address);
+	if (loopback != 0 || c->insecure)
+		return loopback < 0 ? loopback : 0;
+	(void)snprintf(text, size,
+		"--http %s: others can reach this address, and there is neither TLS nor a password; "
+		"use loopback, or --insecure if something else protects it",
+		c->http);
+	return -EPERM;
+}
+
+static int
+options_budget(struct ls_agent_config *c, char *text, size_t size)
+{
+	const char *ratio = c->budget_cpu_ratio;
+	char *end = NULL;
+	double v = ratio[strspn(ratio, "0123456789.")] == '\0' ? strtod(ratio, &end) : -1;
+
+	if (end == NULL || end == ratio || *end != '\0' || !(v >= 0 && v <= OPTIONS_CORES_MAX)) {
+		(void)snprintf(text, size,
+			"--budget-cpu-ratio %s: must be a ratio of one core, like 0.005", ratio);
 		return -LS_ERANGE;
+	}
+	c->budget.cpu_ratio = v;
+	c->budget.memory_bytes = c->budget_memory_bytes;
+	c->budget.bytes_per_minute = c->budget_bytes;
 	return 0;
+}
+
+int
+ls_agent_config_finish(struct ls_agent_config *c, char *text, size_t size)
+{
+	int rc = options_host_name(c, text, size);
+
+	if (rc == 0)
+		rc = options_http(c, text, size);
+	return rc != 0 ? rc : options_budget(c, text, size);
 }

@@ -4,12 +4,13 @@
  *
  * Owner:   plain data.
  * Units:   ns, bytes.
- * Errors:  -LS_ERANGE for a host name that is none; -errno.
+ * Errors:  -LS_ERANGE, -LS_EPARSE, -EPERM for a value that cannot be; -errno.
  * Limits:  in options.def.
  */
 #ifndef LS_AGENT_OPTIONS_H
 #define LS_AGENT_OPTIONS_H
 
+#include "agent/budget.h"
 #include "proto/base/conf.h"
 
 struct ls_agent_config {
@@ -21,14 +22,25 @@ struct ls_agent_config {
 	char sys_root[LS_CONF_VALUE_MAX_BYTES];
 	uint64_t beat_ns, sample_interval_ns;
 	uint64_t spool_max_bytes;
+	char http[LS_CONF_VALUE_MAX_BYTES], port_file[LS_CONF_VALUE_MAX_BYTES];
+	char budget_cpu_ratio[LS_CONF_VALUE_MAX_BYTES];
+	uint64_t budget_memory_bytes, budget_bytes;
 	char log_level[LS_CONF_VALUE_MAX_BYTES];
-	bool once;
+	bool insecure, once, doctor;
+	/* made of the above by ls_agent_config_finish */
+	char http_address[64];          /* "": not served */
+	uint16_t http_port;
+	struct ls_budget_limits budget;
 };
 
 /* Everything ls_conf_load needs to fill a struct ls_agent_config. */
 extern const struct ls_conf_program ls_agent_program;
 
-/* Puts the machine's own name where none was given, and checks it. */
-int ls_agent_config_finish(struct ls_agent_config *c) LS_MUSTCHECK;
+/*
+ * Puts the machine's own name where none was given, and checks what the table cannot. On failure text
+ * holds one line that says what; the program exits 2. -LS_ERANGE, -LS_EPARSE, -EPERM (beyond loopback
+ * without insecure), -errno.
+ */
+int ls_agent_config_finish(struct ls_agent_config *c, char *text, size_t size) LS_MUSTCHECK;
 
 #endif

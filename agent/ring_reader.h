@@ -53,6 +53,8 @@ struct ls_step_stats {
 	uint64_t records;                         /* taken over */
 	uint64_t lost[LS_GAP_REASON_COUNT];       /* records lost, by reason */
 	uint64_t ignored[LS_STEP_IGNORED_COUNT];  /* files left alone at the last scan */
+	char example[64];                         /* a file that is no ring, from outside */
+	const char *example_why;                  /* NULL: there was none */
 	uint64_t ended, crashed, removed;
 };
 

@@ -6,12 +6,15 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "agent/procfile.h"
 #include "agent/procfs.h"
 #include "proto/base/clock.h"
 
 #define HOST_FILE_METRICS_MAX 12
+/* Kernel, include/linux/proc_ns.h: PROC_PID_INIT_INO, the same on every machine. */
+#define HOST_FIRST_PID_NAMESPACE "pid:[4026531836]"
 
 struct source_host;
 
@@ -93,6 +96,7 @@ struct source_host {
 	char proc_root[LS_PATH_MAX_BYTES], sys_root[LS_PATH_MAX_BYTES];
 	double ticks_hz, page_bytes;
 	struct ls_procfile file[HOST_FILES];
+	int read_rc[HOST_FILES];          /* how the last reading of each went */
 	struct ls_procfile own_snmp, job_snmp;
 	pid_t net_pid;
 	bool net_of_job;       /* the last reading was the job's */
@@ -232,7 +236,8 @@ host_read_file(struct source_host *h, size_t i, struct ls_sample *into)
 
 	for (k = 0; k < f->metric_count; k++)
 		ls_sample_unset(into, f->metric[k]);
-	if (ls_procfile_read(&h->file[i], h->text, sizeof(h->text), &len) == 0)
+	h->read_rc[i] = ls_procfile_read(&h->file[i], h->text, sizeof(h->text), &len);
+	if (h->read_rc[i] == 0)
 		f->parse(h, h->text, len, into);
 }
 
@@ -285,7 +290,8 @@ host_probe(void *self)
 
 	host_list_disks(h);
 	for (i = 0; i < HOST_FILES; i++) {
-		if (ls_procfile_read(&h->file[i], h->text, sizeof(h->text), &len) == 0)
+		h->read_rc[i] = ls_procfile_read(&h->file[i], h->text, sizeof(h->text), &len);
+		if (h->read_rc[i] == 0)
 			rc = 0;
 	}
 	return rc;
@@ -338,11 +344,97 @@ host_free(void *self)
 	free(h);
 }
 
+/* --- what there is to say ---------------------------------------------------------- */
+
+static void
+host_tell_files(const struct source_host *h, struct ls_doctor *d)
+{
+	size_t i, readable = 0, pressure = 0;
+	char subject[sizeof(d->check[0].subject)];
+
+	for (i = 0; i < HOST_FILES; i++) {
+		bool psi = strncmp(host_files[i].path, "pressure/", 9) == 0;
+
+		readable += h->read_rc[i] == 0;
+		pressure += psi && h->read_rc[i] == 0;
+		if (h->read_rc[i] == 0 || psi)
+			continue;
+		(void)snprintf(subject, sizeof(subject), "%.40s/%s", h->proc_root,
+			host_files[i].path);
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "host", subject,
+			"mount the host's /proc and name it with --proc-root",
+			"cannot be read (%s): its counters are not measured",
+			ls_err_text(h->read_rc[i]));
+	}
+	if (readable == 0)
+		ls_doctor_addf(d, LS_DOCTOR_FAIL, "host", "/proc",
+			"mount the host's /proc and name it with --proc-root",
+			"nothing can be read below %.100s", h->proc_root);
+	else
+		ls_doctor_addf(d, LS_DOCTOR_OK, "host", "/proc", "",
+			"%zu of %zu files read below %.100s", readable, HOST_FILES, h->proc_root);
+	if (pressure > 0)
+		ls_doctor_addf(d, LS_DOCTOR_OK, "host", "/proc/pressure", "",
+			"%zu of 3 files read", pressure);
+	else
+		ls_doctor_add(d, LS_DOCTOR_WARN, "host", "/proc/pressure",
+			"no pressure stall information: contention for CPU, memory and disk is "
+			"not measured",
+			"add psi=1 to the kernel's command line (GRUB_CMDLINE_LINUX in "
+			"/etc/default/grub, then update-grub) and reboot");
+	if (h->disks.count == 0)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "host", "disks",
+			"mount the host's /sys and name it with --sys-root",
+			"no disk below %.100s/block: disk counters are not measured", h->sys_root);
+}
+
+/*
+ * Whether our network devices are those of the host: a file below net/ has another inode in each
+ * namespace, and unlike /proc/PID/ns/net anybody may ask for it. Only pid 1 of the host's own pid
+ * namespace is the host's.
+ */
+static void
+host_tell_network(const struct source_host *h, struct ls_doctor *d)
+{
+	char path[2 * LS_PATH_MAX_BYTES], link[64];
+	struct stat first, own;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "%s/self/ns/pid", h->proc_root);
+	n = readlink(path, link, sizeof(link) - 1);
+	link[n > 0 ? n : 0] = '\0';
+	if (strcmp(link, HOST_FIRST_PID_NAMESPACE) != 0) {
+		ls_doctor_add(d, LS_DOCTOR_NONE, "host", "namespaces",
+			"in a container with pids of its own: which network this is cannot be told",
+			"if this is Kubernetes: hostPID: true in the DaemonSet");
+		return;
+	}
+	(void)snprintf(path, sizeof(path), "%s/1/net/dev", h->proc_root);
+	if (stat(path, &first) != 0)
+		return; /* nothing is known, nothing is said */
+	(void)snprintf(path, sizeof(path), "%s/self/net/dev", h->proc_root);
+	if (stat(path, &own) != 0)
+		return;
+	if (first.st_ino == own.st_ino)
+		ls_doctor_add(d, LS_DOCTOR_OK, "host", "network namespace", "the host's", "");
+	else
+		ls_doctor_add(d, LS_DOCTOR_WARN, "host", "network namespace",
+			"not the host's: host.net.* counts this container's own devices",
+			"hostNetwork: true in the DaemonSet, or run the agent outside the container");
+}
+
+static void
+host_tell(const void *self, struct ls_doctor *d)
+{
+	host_tell_files(self, d);
+	host_tell_network(self, d);
+}
+
 int
 ls_source_host_new(const char *proc_root, const char *sys_root, struct ls_source *ret_source)
 {
 	struct source_host *h = calloc(1, sizeof(*h));
-	struct ls_source s = { "host", h, host_probe, host_list, host_read, NULL,
+	struct ls_source s = { "host", h, host_probe, host_list, host_read, host_tell,
 		host_free };
 	size_t i;
 

@@ -99,14 +99,16 @@ step_is_open(const struct ls_source_step *s, const uint8_t id[LS_RING_ID_BYTES])
 
 /* Whether the file can be a ring of ours: 0, or 1 + enum ls_step_ignored. */
 static unsigned
-step_check_file(struct ls_source_step *s, int fd, struct ls_ring_header *h, struct stat *st)
+step_check_file(struct ls_source_step *s, int fd, struct ls_ring_header *h, struct stat *st,
+	const char **ret_why)
 {
 	static const uint8_t no_boot_id[sizeof(h->boot_id)];
 
+	*ret_why = "shorter than it says";
 	if (fstat(fd, st) != 0 || !S_ISREG(st->st_mode))
 		return 1 + LS_STEP_NOT_REGULAR;
 	if (!ls_ring_pread(fd, s->buf.page, sizeof(s->buf.page), 0) ||
-		ls_ring_parse_header(s->buf.page, sizeof(s->buf.page), h, NULL) != 0 ||
+		ls_ring_parse_header(s->buf.page, sizeof(s->buf.page), h, ret_why) != 0 ||
 		(uint64_t)st->st_size < h->header_bytes + (uint64_t)h->slots * h->slot_bytes ||
 		h->created_mono_ns > LS_WIRE_TIME_MAX_NS)
 		return 1 + LS_STEP_NOT_A_RING;
@@ -147,6 +149,7 @@ static void
 step_look_at(struct ls_source_step *s, int dir_fd, const struct dirent *e)
 {
 	struct ls_ring_header h;
+	const char *text;
 	struct stat st;
 	unsigned why;
 	int fd;
@@ -162,11 +165,15 @@ step_look_at(struct ls_source_step *s, int dir_fd, const struct dirent *e)
 		s->stats.ignored[LS_STEP_NOT_REGULAR]++;
 		return;
 	}
-	why = step_check_file(s, fd, &h, &st);
+	why = step_check_file(s, fd, &h, &st, &text);
 	if (why == 0 && step_add(s, fd, e->d_name, &h, &st) == 0)
 		return;
 	if (why != 0)
 		s->stats.ignored[why - 1]++;
+	if (why == 1 + LS_STEP_NOT_A_RING) {
+		(void)snprintf(s->stats.example, sizeof(s->stats.example), "%.63s", e->d_name);
+		s->stats.example_why = text;
+	}
 	(void)close(fd); /* only read from */
 }
 
@@ -201,6 +208,7 @@ step_scan(struct ls_source_step *s, DIR *dir)
 	unsigned looked = 0;
 
 	memset(s->stats.ignored, 0, sizeof(s->stats.ignored));
+	s->stats.example_why = NULL;
 	errno = 0;
 	while ((e = readdir(dir)) != NULL) {
 		if (!step_is_ring_name(e->d_name))
@@ -317,4 +325,121 @@ const struct ls_step_stats *
 ls_source_step_get_stats(const struct ls_source_step *s)
 {
 	return &s->stats;
+}
+
+/* --- what there is to say ---------------------------------------------------------- */
+
+static void
+step_fix_dir(char *fix, size_t size, const char *dir)
+{
+	(void)snprintf(fix, size,
+		"systemd-tmpfiles --create lockstep-agent.conf; or, as the agent's user: "
+		"mkdir -p %.60s && chmod 1777 %.60s",
+		dir, dir);
+}
+
+void
+ls_source_step_tell_dir(const char *dir, struct ls_doctor *d)
+{
+	char fix[sizeof(d->check[0].fix)];
+	struct stat st;
+
+	step_fix_dir(fix, sizeof(fix), dir);
+	if (stat(dir, &st) != 0)
+		ls_doctor_addf(d, LS_DOCTOR_FAIL, "steps", dir, fix,
+			"%s: training processes cannot tell their steps", strerror(errno));
+	else if (!S_ISDIR(st.st_mode))
+		ls_doctor_add(d, LS_DOCTOR_FAIL, "steps", dir, "is no directory", fix);
+	else if (!(st.st_mode & S_IWUSR) || !(st.st_mode & S_IXUSR))
+		ls_doctor_addf(d, LS_DOCTOR_FAIL, "steps", dir, fix,
+			"mode %04o: training processes cannot make their rings",
+			(unsigned)st.st_mode & 07777u);
+	else if (!(st.st_mode & S_IWOTH) || !(st.st_mode & S_IXOTH))
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", dir, fix,
+			"mode %04o: only training processes of uid %u can make their rings",
+			(unsigned)st.st_mode & 07777u, (unsigned)st.st_uid);
+	else if (!(st.st_mode & S_ISVTX))
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", dir, fix,
+			"mode %04o without the sticky bit: anybody can remove the rings of others",
+			(unsigned)st.st_mode & 07777u);
+	else
+		ls_doctor_addf(d, LS_DOCTOR_OK, "steps", dir, "", "mode %04o, of uid %u",
+			(unsigned)st.st_mode & 07777u, (unsigned)st.st_uid);
+}
+
+/* Rings of workers whose process this one cannot see. */
+static size_t
+step_unseen(const struct ls_source_step *s)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < s->count; i++) {
+		const struct ls_step_ring *r = ls_source_step_ring(s, i);
+
+		n += r->state == LS_RING_STATE_LIVE && r->pid == 0;
+	}
+	return n;
+}
+
+static void
+step_tell_files(const struct ls_source_step *s, struct ls_doctor *d)
+{
+	const uint64_t *n = s->stats.ignored;
+
+	if (s->stats.example_why != NULL)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", s->stats.example,
+			"use the client library of this version in the training program, or "
+			"remove the file",
+			"%llu files are no rings of ours; this one: %s",
+			(unsigned long long)n[LS_STEP_NOT_A_RING], s->stats.example_why);
+	if (n[LS_STEP_FINISHED] > 0)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "finished rings",
+			"make the agent's user the owner of the directory (tmpfiles.d does)",
+			"%llu cannot be removed", (unsigned long long)n[LS_STEP_FINISHED]);
+	if (n[LS_STEP_TOO_MANY] > 0)
+		ls_doctor_addf(d, LS_DOCTOR_FAIL, "steps", "too many rings",
+			"remove what is not needed from the directory",
+			"%llu rings are not read: there is room for %u",
+			(unsigned long long)n[LS_STEP_TOO_MANY], (unsigned)LS_RINGS_MAX);
+	if (n[LS_STEP_OTHER_BOOT] > 0)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "old rings",
+			"put the directory on a tmpfs (/run), or remove the files",
+			"%llu are of before the machine started",
+			(unsigned long long)n[LS_STEP_OTHER_BOOT]);
+}
+
+static void
+step_tell_rings(const struct ls_source_step *s, struct ls_doctor *d)
+{
+	size_t unseen = step_unseen(s);
+	const uint64_t *lost = s->stats.lost;
+
+	if (s->count == 0)
+		ls_doctor_add(d, LS_DOCTOR_NONE, "steps", "rings",
+			"no training process marks its steps here",
+			"in the training program: import lockstep, then with lockstep.step(i): "
+			"around each step; or link liblockstep (agent/client/README.md)");
+	else
+		ls_doctor_addf(d, LS_DOCTOR_OK, "steps", "rings", "",
+			"%zu workers, %llu step records taken over", s->count,
+			(unsigned long long)s->stats.records);
+	if (unseen > 0)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "processes of rings",
+			"hostPID: true in the DaemonSet; with containers: --pid=host",
+			"%zu workers are of another pid namespace or have ended: their threads "
+			"are not measured",
+			unseen);
+	if (lost[LS_GAP_OVERRUN] > 0)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "overwritten records",
+			"a shorter --sample-interval, or fewer marks",
+			"%llu were overwritten before they were read",
+			(unsigned long long)lost[LS_GAP_OVERRUN]);
+}
+
+void
+ls_source_step_tell(const struct ls_source_step *s, struct ls_doctor *d)
+{
+	ls_source_step_tell_dir(s->dir, d);
+	step_tell_rings(s, d);
+	step_tell_files(s, d);
 }

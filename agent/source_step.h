@@ -13,6 +13,7 @@
 #ifndef LS_AGENT_SOURCE_STEP_H
 #define LS_AGENT_SOURCE_STEP_H
 
+#include "agent/doctor.h"
 #include "agent/ring_reader.h"
 
 struct ls_source_step;
@@ -36,5 +37,11 @@ const struct ls_step_ring *ls_source_step_ring(const struct ls_source_step *s, s
 
 /* Counters; borrowed. */
 const struct ls_step_stats *ls_source_step_get_stats(const struct ls_source_step *s);
+
+/* Says what is wrong with the directory and the rings in it, and what to do. */
+void ls_source_step_tell(const struct ls_source_step *s, struct ls_doctor *d);
+
+/* The part of it that needs no rings: whether training processes can put theirs into dir. */
+void ls_source_step_tell_dir(const char *dir, struct ls_doctor *d);
 
 #endif

@@ -405,13 +405,55 @@ source_worker_free(void *self)
 	free(s);
 }
 
+/* --- what there is to say ---------------------------------------------------------- */
+
+static void
+source_worker_tell(const void *self, struct ls_doctor *d)
+{
+	const struct source_worker *s = self;
+	const struct ls_procfs_cgroup_mounts *m = &s->mounts;
+	char subject[sizeof(d->check[0].subject)];
+	size_t i;
+
+	if (m->has_v2 || m->has_cpu || m->has_cpuacct)
+		ls_doctor_addf(d, LS_DOCTOR_OK, "worker", "cgroups", "", "%s",
+			m->has_cpu || m->has_cpuacct ? "version 1" : "version 2");
+	else
+		ls_doctor_add(d, LS_DOCTOR_WARN, "worker", "cgroups",
+			"no cgroup with CPU counters is mounted: throttling is not measured",
+			"mount the host's /sys/fs/cgroup, and name its /sys with --sys-root");
+	for (i = 0; i < s->count; i++) {
+		const struct worker *w = s->workers[i];
+		const bool *has = w->sample.present;
+
+		(void)snprintf(subject, sizeof(subject), "process %ld", (long)w->id.pid);
+		if (w->sample.t_mono_ns == 0)
+			continue; /* not read yet */
+		if (!has[LS_METRIC_JOB_RUNQUEUE_WAIT])
+			ls_doctor_addf(d, LS_DOCTOR_WARN, "worker", subject,
+				"a kernel with CONFIG_SCHED_INFO, and at most "
+				"1024 threads a worker",
+				"its threads cannot be read (%zu known): run-queue wait is not "
+				"measured",
+				w->thread_count);
+		else if (!has[LS_METRIC_HOST_CGROUP_CPU] && !has[LS_METRIC_HOST_CPU_THROTTLED])
+			ls_doctor_add(d, LS_DOCTOR_WARN, "worker", subject,
+				"its cgroup is not visible here: throttling is not measured",
+				"mount the host's /sys and name it with --sys-root (in Kubernetes "
+				"a hostPath)");
+		else
+			ls_doctor_addf(d, LS_DOCTOR_OK, "worker", subject, "",
+				"%zu threads and its cgroup are measured", w->thread_count);
+	}
+}
+
 int
 ls_source_worker_new(
 	const char *proc_root, const char *sys_root, struct ls_source *ret_source)
 {
 	struct source_worker *s = calloc(1, sizeof(*s));
 	struct ls_source source = { "worker", s, source_worker_probe, source_worker_list,
-		source_worker_read, NULL, source_worker_free };
+		source_worker_read, source_worker_tell, source_worker_free };
 
 	if (s == NULL)
 		return -ENOMEM;

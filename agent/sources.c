@@ -326,6 +326,29 @@ ls_sources_worker(const struct ls_sources *s, const uint8_t ring_id[LS_RING_ID_B
 	return ls_source_worker_sample(s->worker, ring_id);
 }
 
+static void
+sources_tell_one(const struct ls_source *source, struct ls_doctor *d)
+{
+	if (source->tell != NULL)
+		source->tell(source->self, d);
+}
+
+void
+ls_sources_tell(const struct ls_sources *s, struct ls_doctor *d)
+{
+	size_t i;
+
+	ls_source_step_tell(s->step, d);
+	for (i = 0; i < s->count; i++)
+		sources_tell_one(&s->list[i], d);
+}
+
+void
+ls_sources_set_slowed(struct ls_sources *s, unsigned factor)
+{
+	ls_sample_set(&s->sample, LS_METRIC_AGENT_SLOWED, factor);
+}
+
 const struct ls_source_step *
 ls_sources_steps(const struct ls_sources *s)
 {

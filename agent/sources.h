@@ -47,6 +47,12 @@ const struct ls_sample *ls_sources_worker(
 /* All series of this host; lives as long as the sources. */
 struct ls_series_table *ls_sources_series(const struct ls_sources *s);
 
+/* Asks each source what it measures here and what not. */
+void ls_sources_tell(const struct ls_sources *s, struct ls_doctor *d);
+
+/* The factor by which sampling is slowed, as a series of its own. */
+void ls_sources_set_slowed(struct ls_sources *s, unsigned factor);
+
 /* The rings. */
 const struct ls_source_step *ls_sources_steps(const struct ls_sources *s);
 

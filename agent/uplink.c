@@ -38,6 +38,8 @@ struct ls_uplink {
 	struct ls_wire_worker workers[LS_WORKERS_PER_REPORT_MAX];
 	struct ls_wire_bytes items[LS_ITEMS_PER_REPORT_MAX];
 	uint8_t item_bytes[LS_REPORT_ITEMS_BYTES];
+	unsigned slowed;              /* beats are this factor longer; 0, 1: not */
+	char refused[160];            /* why, if the last answer was a refusal; from outside */
 	struct ls_uplink_stats stats;
 };
 
@@ -189,9 +191,9 @@ uplink_report(struct ls_uplink *u)
 	int rc = uplink_pack(u, &buf, &len);
 
 	/* Beats keep their phase; those that were missed are not made up for. */
-	if (u->next_beat_ns + u->options.beat_ns <= now)
+	if (u->next_beat_ns + ls_uplink_beat_ns(u) <= now)
 		u->next_beat_ns = now;
-	u->next_beat_ns += u->options.beat_ns;
+	u->next_beat_ns += ls_uplink_beat_ns(u);
 	if (rc == 0)
 		rc = ls_exchange_send(u->exchange, buf, len);
 	free(buf);
@@ -202,6 +204,7 @@ uplink_report(struct ls_uplink *u)
 		return;
 	}
 	u->stats.reports++;
+	u->stats.bytes += len;
 	uplink_set_state(u, LS_UPLINK_STATE_AWAIT, now + LS_ACK_TIMEOUT_NS);
 }
 
@@ -270,11 +273,13 @@ uplink_answered(struct ls_uplink *u, const uint8_t *bytes, size_t len, uint64_t 
 	}
 	if (a.status == LS_ACK_REJECT) {
 		u->stats.rejects++;
+		(void)snprintf(u->refused, sizeof(u->refused), "%s", a.reason);
 		(void)ls_text_escape(reason, sizeof(reason), a.reason, strlen(a.reason));
 		ls_log(LS_LOG_ERR, "uplink", "collector refuses our reports: %s", reason);
 		uplink_hold(u, LS_REJECT_HOLD_NS);
 		return;
 	}
+	u->refused[0] = '\0';
 	uplink_take_ack(u, &a, t4);
 	if (a.status == LS_ACK_RETRY) {
 		u->stats.retries++;
@@ -435,7 +440,29 @@ ls_uplink_get_state(const struct ls_uplink *u)
 uint64_t
 ls_uplink_beat_ns(const struct ls_uplink *u)
 {
-	return u->options.beat_ns;
+	uint64_t beat = u->options.beat_ns, slowed = beat * u->slowed;
+
+	if (u->slowed <= 1 || beat >= LS_BUDGET_BEAT_MAX_NS)
+		return beat;
+	return slowed < LS_BUDGET_BEAT_MAX_NS ? slowed : LS_BUDGET_BEAT_MAX_NS;
+}
+
+void
+ls_uplink_set_slowed(struct ls_uplink *u, unsigned factor)
+{
+	u->slowed = factor;
+}
+
+void
+ls_uplink_tell(const struct ls_uplink *u, struct ls_uplink_told *ret_told)
+{
+	ret_told->url = u->url;
+	ret_told->refused = u->refused;
+	ret_told->held = u->state == LS_UPLINK_STATE_HOLD;
+	ret_told->has_exchange = u->has_last;
+	ret_told->round_trip_ns = 0;
+	if (u->has_last && u->last.t4 - u->last.t1 >= u->last.t3 - u->last.t2)
+		ret_told->round_trip_ns = u->last.t4 - u->last.t1 - (u->last.t3 - u->last.t2);
 }
 
 const struct ls_uplink_stats *

@@ -42,6 +42,13 @@ struct ls_uplink_stats {
 #undef LS_UPLINK_STAT
 };
 
+/* What there is to tell; texts are borrowed, `refused` is from outside ("": not refused). */
+struct ls_uplink_told {
+	const char *url, *refused;
+	bool held, has_exchange;
+	uint64_t round_trip_ns;         /* of the last exchange, without the time it waited there */
+};
+
 struct ls_uplink_options {
 	const char *url;                /* "tcp://host:port" */
 	const char *host;               /* name of this host; a name (ls_text_is_name) */
@@ -72,6 +79,10 @@ bool ls_uplink_is_settled(const struct ls_uplink *u);
 
 /* The state now. */
 enum ls_uplink_state ls_uplink_get_state(const struct ls_uplink *u);
+/* Beats are longer by this factor, up to LS_BUDGET_BEAT_MAX_NS, to use less; 1: not. */
+void ls_uplink_set_slowed(struct ls_uplink *u, unsigned factor);
+/* What the doctor tells of it. */
+void ls_uplink_tell(const struct ls_uplink *u, struct ls_uplink_told *ret_told);
 /* The beat in force. */
 uint64_t ls_uplink_beat_ns(const struct ls_uplink *u);
 /* Counters; borrowed. */

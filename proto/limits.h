@@ -110,6 +110,20 @@
 #define LS_BAD_ACK_HOLD_NS 1000000000ull      /* pause after an answer that makes no sense */
 #define LS_REJECT_HOLD_NS 30000000000ull      /* and after a refusal */
 #define LS_DRAIN_NS 2000000000ull             /* time to send what is pending at SIGTERM */
+#define LS_BUDGET_WINDOW_NS 10000000000ull    /* our own use is judged so often */
+#define LS_BUDGET_WINDOWS_A_MINUTE 6u
+#define LS_BUDGET_FACTOR_MAX 8u               /* sampling is never slowed more: findings need data */
+#define LS_BUDGET_CALM_RATIO 0.7              /* of the budget: below it there is room to go back */
+#define LS_BUDGET_FAR_RATIO 4.0               /* of the budget: one window is enough to slow down */
+#define LS_BUDGET_NEED_MIN 6u                 /* calm windows until a step back: a minute */
+#define LS_BUDGET_NEED_MAX 360u               /* and at most: an hour */
+#define LS_BUDGET_BEAT_MAX_NS 5000000000ull   /* beats are slowed to this: half of what makes us stale */
+#define LS_DOCTOR_CONNECT_NS 2000000000ull    /* a collector that does not answer by then is not reached */
+#define LS_AGENT_HTTP_CONNECTIONS_MAX 16      /* probes, a scrape, a person */
+#define LS_AGENT_HTTP_TIMEOUT_NS 10000000000ull
+#define LS_AGENT_HTTP_RETRY_NS 60000000000ull /* an address that is taken is tried again */
+#define LS_AGENT_HTTP_HEADER_MAX_BYTES 4096
+#define LS_AGENT_HTTP_BODY_MAX_BYTES 1024     /* nothing takes one */
 #define LS_EXCHANGE_NOTES_MAX 8               /* pipes, answered, failed: one of each at a time */
 
 #define LS_HTTP_GET_HEADER_MAX_BYTES 16384    /* of an answer to the agent */

@@ -13,6 +13,7 @@
 
 static char root[256];
 static struct ls_agent_config config;
+static char text[256];
 
 static int
 load(int argc, char **argv)
@@ -55,13 +56,13 @@ END_TEST
 
 START_TEST(host_name_defaults_to_the_machine_and_is_checked)
 {
-	ck_assert_int_eq(ls_agent_config_finish(&config), 0);
+	ck_assert_int_eq(ls_agent_config_finish(&config, text, sizeof(text)), 0);
 	ck_assert_uint_gt(strlen(config.host_name), 0);
 	(void)snprintf(config.host_name, sizeof(config.host_name), "a\nb");
-	ck_assert_int_eq(ls_agent_config_finish(&config), -LS_ERANGE);
+	ck_assert_int_eq(ls_agent_config_finish(&config, text, sizeof(text)), -LS_ERANGE);
 	memset(config.host_name, 'x', LS_HOST_NAME_MAX_BYTES);
 	config.host_name[LS_HOST_NAME_MAX_BYTES] = '\0';
-	ck_assert_int_eq(ls_agent_config_finish(&config), -LS_ERANGE);
+	ck_assert_int_eq(ls_agent_config_finish(&config, text, sizeof(text)), -LS_ERANGE);
 }
 END_TEST
 
@@ -77,7 +78,7 @@ START_TEST(once_lists_every_metric_with_value_or_null)
 	for (i = 0; i < sizeof(boot); i++) /* or it would be left alone */
 		step_ring_poke(&ring, 40 + i, boot[i], 1);
 	step_ring_lock(&ring);
-	ck_assert_int_eq(ls_agent_config_finish(&config), 0);
+	ck_assert_int_eq(ls_agent_config_finish(&config, text, sizeof(text)), 0);
 	ck_assert_int_eq(ls_agent_once(&config, &o), 0);
 	m = json_object_get(o, "metrics");
 	ck_assert_uint_eq(json_object_size(m), LS_METRIC_COUNT);
@@ -103,7 +104,7 @@ START_TEST(agent_refuses_what_it_cannot_use)
 {
 	char name[] = "lockstep-agent", *argv[] = { name, NULL };
 
-	ck_assert_int_eq(ls_agent_config_finish(&config), 0);
+	ck_assert_int_eq(ls_agent_config_finish(&config, text, sizeof(text)), 0);
 	(void)snprintf(config.collector, sizeof(config.collector), "ipc:///tmp/x");
 	ck_assert_int_eq(ls_agent_run(&config, 1, argv), -LS_ERANGE);
 	(void)snprintf(config.state_dir, sizeof(config.state_dir), "/no/such/place");

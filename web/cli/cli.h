@@ -21,7 +21,7 @@
 
 enum ls_exit {
 	LS_EXIT_OK = 0,
-	LS_EXIT_FOUND = 1, /* with --exit-code; replay: the file cannot be used */
+	LS_EXIT_FOUND = 1, /* with --exit-code; replay: the file cannot be used; doctor: a check failed */
 	LS_EXIT_USAGE = 2,
 	LS_EXIT_UNREACHABLE = 3,
 	LS_EXIT_DENIED = 4,
@@ -36,6 +36,7 @@ struct ls_cli_options {
 	char status[LS_CONF_VALUE_MAX_BYTES], kind[LS_CONF_VALUE_MAX_BYTES];
 	char steps[LS_CONF_VALUE_MAX_BYTES], file[LS_CONF_VALUE_MAX_BYTES];
 	char fail_on[LS_CONF_VALUE_MAX_BYTES];
+	char agent[LS_CONF_VALUE_MAX_BYTES], steps_dir[LS_CONF_VALUE_MAX_BYTES];
 	int64_t limit;
 	uint64_t wait_ns, timeout_ns;
 	bool watch, exit_code;

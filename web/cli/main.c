@@ -261,7 +261,7 @@ static bool
 cli_needs_collector(const struct cli_command *command)
 {
 	return command->run != ls_cmd_replay && command->run != ls_cmd_version &&
-	       command->run != ls_cmd_help;
+	       command->run != ls_cmd_help && command->run != ls_cmd_doctor;
 }
 
 static int

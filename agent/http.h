@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * http - the agent's own HTTP: health, metrics, series, doctor, on the agent's loop.
+ *
+ * Only GET and HEAD, and every answer is given at once. On a loopback address the Host header must be
+ * a loopback name (421 otherwise). An address that is taken, by another agent on this machine say, is
+ * no reason to stop: it is said once and tried again every LS_AGENT_HTTP_RETRY_NS.
+ *
+ * Owner:   the agent loop thread.
+ * Units:   none.
+ * Errors:  -ENOMEM, -LS_ELIMIT an address too long.
+ * Limits:  LS_AGENT_HTTP_CONNECTIONS_MAX, LS_AGENT_HTTP_TIMEOUT_NS for a whole request,
+ *          LS_AGENT_HTTP_HEADER_MAX_BYTES, LS_AGENT_HTTP_BODY_MAX_BYTES.
+ * Source:  routes and answers: README.md of this folder, "HTTP". RFC 9457 for problems.
+ */
+#ifndef LS_AGENT_HTTP_H
+#define LS_AGENT_HTTP_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "proto/base/err.h"
+
+struct evbuffer;
+struct ls_agent_http;
+struct ls_loop;
+
+/* What is told; `arg` comes first. */
+struct ls_agent_http_backend {
+	void *arg;
+	bool (*ready)(void *arg, const char **ret_why);
+	void (*metrics)(void *arg, struct evbuffer *out);
+	void (*series)(void *arg, struct evbuffer *out);
+	json_t *(*doctor)(void *arg); /* new reference, or NULL */
+	void (*bound)(void *arg, int port); /* it is served now; may be NULL */
+};
+
+/* Starts to serve at a numeric address, or to try to. backend is copied. */
+int ls_agent_http_new(struct ls_loop *loop, const char *address, uint16_t port,
+	const struct ls_agent_http_backend *backend, struct ls_agent_http **ret_http) LS_MUSTCHECK;
+
+/* Stops; accepts NULL. */
+void ls_agent_http_free(struct ls_agent_http *h);
+
+/* The port served; 0: not served (yet). */
+int ls_agent_http_port(const struct ls_agent_http *h);
+
+/* Requests so far, and those that were refused (4xx, 5xx). */
+uint64_t ls_agent_http_requests(const struct ls_agent_http *h);
+uint64_t ls_agent_http_refused(const struct ls_agent_http *h);
+
+#endif
