@@ -188,14 +188,15 @@ agent_http_bound(void *arg, int port)
 static int
 agent_open_http(struct agent *a)
 {
-	const struct ls_agent_http_backend backend = { .arg = a, .ready = agent_http_ready,
-		.metrics = agent_http_metrics, .series = agent_http_series,
-		.doctor = agent_http_doctor, .bound = agent_http_bound };
+	struct ls_agent_http_options o = { .port = a->config.http_port,
+		.backend = { .arg = a, .ready = agent_http_ready, .metrics = agent_http_metrics,
+			.series = agent_http_series, .doctor = agent_http_doctor,
+			.bound = agent_http_bound } };
 
 	if (a->config.http_address[0] == '\0')
 		return 0;
-	return ls_agent_http_new(
-		a->loop, a->config.http_address, a->config.http_port, &backend, &a->http);
+	memcpy(o.address, a->config.http_address, sizeof(o.address));
+	return ls_agent_http_new(a->loop, &o, &a->http);
 }
 
 static void

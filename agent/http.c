@@ -19,9 +19,7 @@
 
 struct ls_agent_http {
 	struct ls_loop *loop;
-	char address[64];
-	uint16_t port;
-	struct ls_agent_http_backend backend;
+	struct ls_agent_http_options options;
 	struct evhttp *http;
 	struct ls_clients *clients;
 	struct ls_loop_timer *retry;
@@ -108,7 +106,7 @@ http_ready(struct ls_agent_http *h, struct evhttp_request *req)
 {
 	const char *why = "not ready";
 
-	if (h->backend.ready(h->backend.arg, &why))
+	if (h->options.backend.ready(h->options.backend.arg, &why))
 		http_json(h, req, 200, "OK", json_pack("{s:s}", "status", "ready"));
 	else
 		http_problem(h, req, 503, "Not ready", why);
@@ -132,7 +130,7 @@ http_text(struct ls_agent_http *h, struct evhttp_request *req, const char *mime,
 		evhttp_send_error(req, 500, NULL);
 		return;
 	}
-	fill(h->backend.arg, out);
+	fill(h->options.backend.arg, out);
 	http_answer(h, req, 200, "OK", mime, out);
 	evbuffer_free(out);
 }
@@ -140,19 +138,19 @@ http_text(struct ls_agent_http *h, struct evhttp_request *req, const char *mime,
 static void
 http_metrics(struct ls_agent_http *h, struct evhttp_request *req)
 {
-	http_text(h, req, LS_EXPOSE_MIME, h->backend.metrics);
+	http_text(h, req, LS_EXPOSE_MIME, h->options.backend.metrics);
 }
 
 static void
 http_series(struct ls_agent_http *h, struct evhttp_request *req)
 {
-	http_text(h, req, "application/json", h->backend.series);
+	http_text(h, req, "application/json", h->options.backend.series);
 }
 
 static void
 http_doctor(struct ls_agent_http *h, struct evhttp_request *req)
 {
-	http_json(h, req, 200, "OK", h->backend.doctor(h->backend.arg));
+	http_json(h, req, 200, "OK", h->options.backend.doctor(h->options.backend.arg));
 }
 
 static const struct {
@@ -212,15 +210,15 @@ static int
 http_bind(struct ls_agent_http *h)
 {
 	struct evconnlistener *listener = NULL;
-	int rc = ls_http_bind(h->http, h->address, h->port, &listener, &h->bound_port);
+	int rc = ls_http_bind(h->http, h->options.address, h->options.port, &listener, &h->bound_port);
 
 	if (rc != 0)
 		return rc;
 	ls_clients_listener(h->clients, listener);
-	ls_log(LS_LOG_INFO, "http", "serving health, metrics and doctor at %s:%d", h->address,
+	ls_log(LS_LOG_INFO, "http", "serving health, metrics and doctor at %s:%d", h->options.address,
 		h->bound_port);
-	if (h->backend.bound != NULL)
-		h->backend.bound(h->backend.arg, h->bound_port);
+	if (h->options.backend.bound != NULL)
+		h->options.backend.bound(h->options.backend.arg, h->bound_port);
 	return 0;
 }
 
@@ -236,8 +234,11 @@ http_retry(void *arg)
 static int
 http_start(struct ls_agent_http *h)
 {
+	uint64_t timeout_ns = h->options.timeout_ns;
 	int rc;
 
+	if (timeout_ns == 0)
+		timeout_ns = LS_AGENT_HTTP_TIMEOUT_NS;
 	h->http = evhttp_new(ls_loop_base(h->loop));
 	h->retry = ls_loop_timer_new(h->loop, http_retry, h);
 	if (h->http == NULL || h->retry == NULL)
@@ -245,8 +246,8 @@ http_start(struct ls_agent_http *h)
 	h->clients = ls_clients_new(&(struct ls_clients_options){
 		.loop = h->loop,
 		.http = h->http,
-		.timeout_ns = LS_AGENT_HTTP_TIMEOUT_NS,
-		.tick_ns = LS_AGENT_HTTP_TIMEOUT_NS / 2, /* seldom: each wakes us */
+		.timeout_ns = timeout_ns,
+		.tick_ns = timeout_ns / 2, /* seldom: each wakes us */
 		.connections_max = LS_AGENT_HTTP_CONNECTIONS_MAX,
 	});
 	if (h->clients == NULL)
@@ -263,16 +264,16 @@ http_start(struct ls_agent_http *h)
 	rc = http_bind(h);
 	if (rc != 0) {
 		ls_log(LS_LOG_WARN, "http",
-			"cannot serve at %s:%u (%s): going on without, and trying again", h->address,
-			h->port, ls_err_text(rc));
+			"cannot serve at %s:%u (%s): going on without, and trying again", h->options.address,
+			h->options.port, ls_err_text(rc));
 		ls_loop_timer_start(h->retry, LS_AGENT_HTTP_RETRY_NS, LS_AGENT_HTTP_RETRY_NS);
 	}
 	return 0;
 }
 
 int
-ls_agent_http_new(struct ls_loop *loop, const char *address, uint16_t port,
-	const struct ls_agent_http_backend *backend, struct ls_agent_http **ret_http)
+ls_agent_http_new(struct ls_loop *loop, const struct ls_agent_http_options *options,
+	struct ls_agent_http **ret_http)
 {
 	struct ls_agent_http *h = calloc(1, sizeof(*h));
 	int rc;
@@ -280,12 +281,9 @@ ls_agent_http_new(struct ls_loop *loop, const char *address, uint16_t port,
 	if (h == NULL)
 		return -ENOMEM;
 	h->loop = loop;
-	h->port = port;
-	h->backend = *backend;
-	h->loopback = ls_http_is_loopback(address) == 1;
-	rc = ls_text_copy(h->address, sizeof(h->address), address);
-	if (rc == 0)
-		rc = http_start(h);
+	h->options = *options;
+	h->loopback = ls_http_is_loopback(options->address) == 1;
+	rc = http_start(h);
 	if (rc != 0) {
 		ls_agent_http_free(h);
 		return rc;

@@ -8,7 +8,7 @@
  *
  * Owner:   the agent loop thread.
  * Units:   none.
- * Errors:  -ENOMEM, -LS_ELIMIT an address too long.
+ * Errors:  -ENOMEM.
  * Limits:  LS_AGENT_HTTP_CONNECTIONS_MAX, LS_AGENT_HTTP_TIMEOUT_NS for a whole request,
  *          LS_AGENT_HTTP_HEADER_MAX_BYTES, LS_AGENT_HTTP_BODY_MAX_BYTES.
  * Source:  routes and answers: README.md of this folder, "HTTP". RFC 9457 for problems.
@@ -35,9 +35,16 @@ struct ls_agent_http_backend {
 	void (*bound)(void *arg, int port); /* it is served now; may be NULL */
 };
 
-/* Starts to serve at a numeric address, or to try to. backend is copied. */
-int ls_agent_http_new(struct ls_loop *loop, const char *address, uint16_t port,
-	const struct ls_agent_http_backend *backend, struct ls_agent_http **ret_http) LS_MUSTCHECK;
+struct ls_agent_http_options {
+	char address[64];                     /* numeric */
+	uint16_t port;                        /* 0: any free one */
+	uint64_t timeout_ns;                  /* 0: LS_AGENT_HTTP_TIMEOUT_NS */
+	struct ls_agent_http_backend backend;
+};
+
+/* Starts to serve, or to try to. The options are copied. */
+int ls_agent_http_new(struct ls_loop *loop, const struct ls_agent_http_options *options,
+	struct ls_agent_http **ret_http) LS_MUSTCHECK;
 
 /* Stops; accepts NULL. */
 void ls_agent_http_free(struct ls_agent_http *h);

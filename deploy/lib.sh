@@ -222,7 +222,8 @@ agent_start() {
 	mkdir -p "$work/steps/h$rank" "$work/state/h$rank"
 	run_behind "$work/agent-h$rank.log" "$build/lockstep-agent" \
 		--collector "tcp://127.0.0.1:$ingest_port" --host-name "h$rank" \
-		--steps-dir "$work/steps/h$rank" --state-dir "$work/state/h$rank" "$@"
+		--steps-dir "$work/steps/h$rank" --state-dir "$work/state/h$rank" \
+		--http 127.0.0.1:0 --port-file "$work/agent-h$rank.port" "$@"
 	agent_pids[rank]=$ret_pid
 }
 

@@ -101,6 +101,18 @@ term = pod(agent)["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDu
 ok(any(e["key"] == "cloud.google.com/gke-tpu-accelerator" for t in term["nodeSelectorTerms"]
        for e in t["matchExpressions"]), "agents go to TPU nodes")
 ok(any(t["key"] == "google.com/tpu" for t in pod(agent)["tolerations"]), "and are let in there")
+container = pod(agent)["containers"][0]
+served = {p["name"]: p["containerPort"] for p in container["ports"]}
+ok(container.get("livenessProbe", {}).get("httpGet") == {"path": "/healthz", "port": "http"},
+   "the agent is asked whether it lives")
+ok(container.get("readinessProbe", {}).get("httpGet") == {"path": "/readyz", "port": "http"},
+   "and whether it is ready")
+ok("--insecure" in container["args"] and any(
+    selects(p["spec"]["podSelector"]["matchLabels"], agent)
+    and all(r.get("from") for r in p["spec"]["ingress"]) for p in policies),
+   "beyond loopback the agent, too, stands behind a network policy")
+with open(os.path.join(DIRECTORY, "agent.conf"), encoding="utf-8") as f:
+    ok("http = 0.0.0.0:%d" % served["http"] in f.read(), "the agent serves where its probes ask")
 with open(os.path.join(DIRECTORY, "agent.conf"), encoding="utf-8") as f:
     ok("tcp://%s.%s.svc:%d" % (service["metadata"]["name"], kustomization["namespace"],
                                ports["ingest"]) in f.read(), "agents dial the service")

@@ -114,7 +114,7 @@ clients_accept(struct event_base *base, void *arg)
 	event_active(cs->adopter, EV_TIMEOUT, 1);
 	if (cs->count >= cs->options.connections_max && !cs->paused) {
 		clients_pause(cs);
-		ls_log(LS_LOG_WARN, "httpd",
+		ls_log(LS_LOG_WARN, "clients",
 			"%zu connections: new ones wait until one closes",
 			cs->options.connections_max);
 	}
@@ -129,7 +129,7 @@ static void
 clients_accept_failed(struct evconnlistener *listener, void *arg)
 {
 	(void)arg; /* evhttp's: a listener has one for all its callbacks */
-	ls_log(LS_LOG_WARN, "httpd", "accept: %s; waiting until a connection closes",
+	ls_log(LS_LOG_WARN, "clients", "accept: %s; waiting until a connection closes",
 		strerror(EVUTIL_SOCKET_ERROR()));
 	(void)evconnlistener_disable(listener);
 }

@@ -1,0 +1,60 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The agent's threads on a host of many CPUs, simulated by a preloaded sysconf: TAP on stdout.
+set -u
+bin=${top_builddir:-.}
+tmp=$(mktemp -d)
+pid=
+trap '[ -z "$pid" ] || kill "$pid" 2>/dev/null; rm -rf "$tmp"' EXIT
+for v in $(env | sed -n 's/^\(LOCKSTEP_[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
+
+skip() { echo "1..0 # SKIP $1"; exit 0; }
+
+cat >"$tmp/many.c" <<'TEXT'
+#include <dlfcn.h>
+#include <unistd.h>
+long sysconf(int name)
+{
+	long (*next)(int);
+	*(void **)&next = dlsym(RTLD_NEXT, "sysconf");
+	return name == _SC_NPROCESSORS_ONLN ? 240 : next(name);
+}
+TEXT
+cc=$(command -v cc || command -v gcc || command -v clang) || skip 'no C compiler'
+"$cc" -D_GNU_SOURCE -shared -fPIC -o "$tmp/many.so" "$tmp/many.c" 2>/dev/null || skip 'cc makes no library'
+# A sanitizer's runtime wants to be first and would be in the way.
+if LC_ALL=C grep -aq __asan_init "$bin/lockstep-agent" || LC_ALL=C grep -aq __tsan_init "$bin/lockstep-agent"; then
+	skip 'sanitized programs take no preloads'
+fi
+
+# threads PROGRAM OPTION...: how many it has once it is connected nowhere and serves; sets ret_threads.
+threads() {
+	rm -f "$tmp/port"
+	LD_PRELOAD=$tmp/many.so "$@" --port-file "$tmp/port" 2>"$tmp/log" &
+	pid=$!
+	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
+		[ ! -s "$tmp/port" ] || break
+		sleep 0.1
+	done
+	ret_threads=$(find "/proc/$pid/task" -mindepth 1 -maxdepth 1 | wc -l)
+	kill "$pid"
+	wait "$pid"
+	pid=
+}
+
+mkdir "$tmp/steps"
+threads "$bin/lockstep-collector" --listen tcp://127.0.0.1:0 --http 127.0.0.1:0 --state-dir "$tmp/c"
+if [ "$ret_threads" -ge 240 ]; then
+	echo "ok 1 - 240 CPUs are believed in: lockstep-collector has $ret_threads threads"
+else
+	echo "not ok 1 - 240 CPUs are believed in: lockstep-collector has $ret_threads threads"
+fi
+threads "$bin/lockstep-agent" --collector tcp://127.0.0.1:1 --http 127.0.0.1:0 \
+	--state-dir "$tmp/a" --steps-dir "$tmp/steps"
+if [ "$ret_threads" -ge 2 ] && [ "$ret_threads" -le 12 ]; then
+	echo "ok 2 - lockstep-agent has $ret_threads threads on 240 CPUs, at most 12"
+else
+	echo "not ok 2 - lockstep-agent has $ret_threads threads on 240 CPUs, at most 12"
+	sed 's/^/# /' "$tmp/log"
+fi
+echo 1..2
