@@ -88,6 +88,7 @@ agent_pace(struct agent *a)
 	ls_sampler_set_interval(&a->sampler, a->config.sample_interval_ns * a->budget.factor);
 	ls_uplink_set_slowed(a->uplink, a->budget.factor);
 	ls_sources_set_slowed(a->sources, a->budget.factor);
+	ls_sources_set_lean(a->sources, a->budget.lean);
 }
 
 static void

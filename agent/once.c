@@ -94,10 +94,34 @@ out:
 	return rc;
 }
 
+static void
+once_stop(void *arg)
+{
+	ls_loop_stop(arg);
+}
+
+/* Reads, gives those sources that ask others the time for their answers, and reads again. */
+static int
+once_look(struct ls_loop *loop, struct ls_sources *s)
+{
+	struct ls_loop_timer *timer = ls_loop_timer_new(loop, once_stop, loop);
+	int rc;
+
+	if (timer == NULL)
+		return -ENOMEM;
+	ls_sources_read(s, LS_CADENCE_FAST | LS_CADENCE_SLOW, ls_clock_mono_ns());
+	ls_loop_timer_start(timer, LS_DOCTOR_LOOK_NS, 0);
+	rc = ls_loop_run(loop);
+	ls_loop_timer_free(timer);
+	ls_sources_read(s, LS_CADENCE_FAST | LS_CADENCE_SLOW, ls_clock_mono_ns());
+	return rc;
+}
+
 int
 ls_agent_doctor(const struct ls_agent_config *config, struct ls_doctor *ret_doctor)
 {
 	uint8_t boot[LS_BOOT_ID_BYTES];
+	struct ls_loop *loop = NULL;
 	struct ls_sources *s = NULL;
 	int rc = ls_clock_boot_id(config->proc_root, boot);
 
@@ -109,14 +133,19 @@ ls_agent_doctor(const struct ls_agent_config *config, struct ls_doctor *ret_doct
 			ls_err_text(rc));
 		return 0;
 	}
-	rc = ls_sources_open(config, boot, NULL, &s);
-	if (rc != 0)
-		return rc;
-	ls_sources_read(s, LS_CADENCE_FAST | LS_CADENCE_SLOW, ls_clock_mono_ns());
-	ls_checks_reach(config->collector, ret_doctor);
-	ls_checks_state_dir(config->state_dir, ret_doctor);
-	ls_sources_tell(s, ret_doctor);
-	ls_checks_clock(ret_doctor);
+	loop = ls_loop_new();
+	if (loop == NULL)
+		return -ENOMEM;
+	rc = ls_sources_open(loop, config, boot, NULL, &s);
+	if (rc == 0)
+		rc = once_look(loop, s);
+	if (rc == 0) {
+		ls_checks_reach(config->collector, ret_doctor);
+		ls_checks_state_dir(config->state_dir, ret_doctor);
+		ls_sources_tell(s, ret_doctor);
+		ls_checks_clock(ret_doctor);
+	}
 	ls_sources_close(s);
-	return 0;
+	ls_loop_free(loop);
+	return rc;
 }

@@ -28,6 +28,8 @@ struct ls_sources {
 	struct ls_series_table *series;
 	size_t count;
 	struct ls_source list[LS_SOURCES_MAX];
+	bool optional[LS_SOURCES_MAX];         /* not read while lean */
+	bool lean;
 	const struct ls_source *host, *worker; /* in the list */
 	struct ls_source_step *step;
 	struct ls_spool *spool;
@@ -60,6 +62,13 @@ sources_add(struct ls_sources *s, const struct ls_source *source)
 	return &s->list[s->count++];
 }
 
+/* As sources_add; the agent does without it rather than exceed its budget. */
+static void
+sources_add_optional(struct ls_sources *s, const struct ls_source *source)
+{
+	s->optional[sources_add(s, source) - s->list] = true;
+}
+
 /* Makes all sources. One that writes its own groups gets s->series when it is made, and s->loop. */
 static int
 sources_make(struct ls_sources *s, const struct ls_agent_config *config)
@@ -78,11 +87,11 @@ sources_make(struct ls_sources *s, const struct ls_agent_config *config)
 	rc = ls_source_neighbours_new(config->proc_root, config->sys_root, s->series, &one);
 	if (rc != 0)
 		return rc;
-	(void)sources_add(s, &one);
+	sources_add_optional(s, &one);
 	rc = ls_source_peers_new(s->series, &one);
 	if (rc != 0)
 		return rc;
-	(void)sources_add(s, &one);
+	sources_add_optional(s, &one);
 	rc = ls_source_sensors_new(config->sys_root, s->series, &one);
 	if (rc != 0)
 		return rc;
@@ -235,14 +244,25 @@ sources_watch(struct ls_sources *s)
 	ls_source_host_net_of(s->host, net_pid);
 }
 
+static void
+sources_read_each(
+	struct ls_sources *s, unsigned due, uint64_t now_mono_ns, struct ls_sample *into)
+{
+	size_t i;
+
+	for (i = 0; i < s->count; i++) {
+		if (!s->lean || !s->optional[i])
+			s->list[i].read(s->list[i].self, due, now_mono_ns, into);
+	}
+}
+
 /* What is slow to read comes into a sample of its own, so that each value is in one group. */
 static void
 sources_read_slow(struct ls_sources *s, uint64_t now_mono_ns)
 {
-	size_t i, m;
+	size_t m;
 
-	for (i = 0; i < s->count; i++)
-		s->list[i].read(s->list[i].self, LS_CADENCE_SLOW, now_mono_ns, &s->slow);
+	sources_read_each(s, LS_CADENCE_SLOW, now_mono_ns, &s->slow);
 	for (m = 0; m < LS_METRIC_COUNT; m++) {
 		s->is_slow[m] = s->is_slow[m] || s->slow.present[m];
 		if (!s->is_slow[m])
@@ -256,16 +276,13 @@ sources_read_slow(struct ls_sources *s, uint64_t now_mono_ns)
 void
 ls_sources_read(struct ls_sources *s, unsigned due, uint64_t now_mono_ns)
 {
-	size_t i;
-
 	ls_source_step_read(s->step, now_mono_ns);
 	sources_watch(s);
 	if (due & LS_CADENCE_SLOW)
 		sources_read_slow(s, now_mono_ns);
 	if (!(due & LS_CADENCE_FAST))
 		return;
-	for (i = 0; i < s->count; i++)
-		s->list[i].read(s->list[i].self, LS_CADENCE_FAST, now_mono_ns, &s->sample);
+	sources_read_each(s, LS_CADENCE_FAST, now_mono_ns, &s->sample);
 	ls_sample_group_read(&s->fast_group, &s->sample, s->is_slow, false, now_mono_ns);
 	sources_worker_rows(s, now_mono_ns);
 }
@@ -341,6 +358,12 @@ ls_sources_tell(const struct ls_sources *s, struct ls_doctor *d)
 	ls_source_step_tell(s->step, d);
 	for (i = 0; i < s->count; i++)
 		sources_tell_one(&s->list[i], d);
+}
+
+void
+ls_sources_set_lean(struct ls_sources *s, bool lean)
+{
+	s->lean = lean;
 }
 
 void

@@ -118,6 +118,7 @@
 #define LS_BUDGET_NEED_MIN 6u                 /* calm windows until a step back: a minute */
 #define LS_BUDGET_NEED_MAX 360u               /* and at most: an hour */
 #define LS_BUDGET_BEAT_MAX_NS 5000000000ull   /* beats are slowed to this: half of what makes us stale */
+#define LS_DOCTOR_LOOK_NS 2500000000ull       /* twice the pace of a source, for its first answers */
 #define LS_DOCTOR_CONNECT_NS 2000000000ull    /* a collector that does not answer by then is not reached */
 #define LS_AGENT_HTTP_CONNECTIONS_MAX 16      /* probes, a scrape, a person */
 #define LS_AGENT_HTTP_TIMEOUT_NS 10000000000ull

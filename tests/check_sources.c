@@ -163,6 +163,37 @@ START_TEST(a_worker_is_a_group_while_it_is_measured)
 }
 END_TEST
 
+static uint64_t
+readings(const char *group)
+{
+	struct ls_series_group g;
+	size_t i;
+
+	for (i = 0; i < LS_GROUPS_MAX; i++) {
+		if (ls_series_look(ls_sources_series(sources), i, &g) &&
+			strcmp(g.name, group) == 0)
+			return g.readings;
+	}
+	return 0;
+}
+
+START_TEST(lean_agents_read_what_they_cannot_do_without)
+{
+	uint64_t before;
+
+	ls_sources_read(sources, LS_CADENCE_FAST | LS_CADENCE_SLOW, 1000);
+	ls_sources_read(sources, LS_CADENCE_FAST | LS_CADENCE_SLOW, 2000);
+	before = readings("host.neighbours"); /* 0 on a machine without control groups */
+	ls_sources_set_lean(sources, true);
+	ls_sources_read(sources, LS_CADENCE_FAST | LS_CADENCE_SLOW, 3000);
+	ck_assert_uint_eq(readings("host.neighbours"), before);
+	ck_assert_uint_eq(readings("host.fast"), 3);
+	ls_sources_set_lean(sources, false);
+	ls_sources_read(sources, LS_CADENCE_FAST | LS_CADENCE_SLOW, 4000);
+	ck_assert(before == 0 || readings("host.neighbours") > before);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -175,6 +206,7 @@ suite(void)
 	tcase_add_test(t, lost_records_are_reported);
 	tcase_add_test(t, every_measured_metric_is_in_one_group);
 	tcase_add_test(t, a_worker_is_a_group_while_it_is_measured);
+	tcase_add_test(t, lean_agents_read_what_they_cannot_do_without);
 	suite_add_tcase(s, t);
 	return s;
 }
