@@ -63,6 +63,29 @@ once_workers(const struct ls_sources *s)
 	return all;
 }
 
+/* Every series with its value or null; those that have labels are only here. */
+static json_t *
+once_series(const struct ls_series_table *t)
+{
+	struct ls_series_group g;
+	json_t *all = json_object();
+	size_t i, k;
+
+	for (i = 0; i < LS_GROUPS_MAX; i++) {
+		if (!ls_series_look(t, i, &g))
+			continue;
+		for (k = 0; k < g.count; k++) {
+			if (json_object_set_new(all, g.text[k],
+				    g.present[k] ? ls_json_number(g.value[k], ONCE_DIGITS)
+						 : json_null()) == 0)
+				continue;
+			json_decref(all);
+			return NULL;
+		}
+	}
+	return all;
+}
+
 int
 ls_agent_once(const struct ls_agent_config *config, json_t **ret_object)
 {
@@ -81,9 +104,9 @@ ls_agent_once(const struct ls_agent_config *config, json_t **ret_object)
 	if (rc != 0)
 		goto out;
 	ls_sources_read(s, LS_CADENCE_FAST | LS_CADENCE_SLOW, ls_clock_mono_ns());
-	object = json_pack("{s:i, s:s, s:o, s:o}", "schema_version", 1, "host",
+	object = json_pack("{s:i, s:s, s:o, s:o, s:o}", "schema_version", 1, "host",
 		config->host_name, "metrics", once_metrics(ls_sources_host(s), false), "workers",
-		once_workers(s));
+		once_workers(s), "series", once_series(ls_sources_series(s)));
 	if (object == NULL)
 		rc = -ENOMEM;
 	else

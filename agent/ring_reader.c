@@ -304,6 +304,19 @@ ls_ring_reader_read(struct ls_ring_reader *r, uint64_t now_mono_ns)
 		ring_reader_push_end(r, now_mono_ns);
 }
 
+_Static_assert(LS_RING_EVENTS_BYTES <= LS_RING_HEADER_BYTES, "the block fits the shared page");
+
+int
+ls_ring_reader_events(const struct ls_ring_reader *r, struct ls_ring_events *ret_events)
+{
+	if (r->header.header_bytes < LS_RING_EVENTS_OFFSET + LS_RING_EVENTS_BYTES)
+		return -LS_EABSENT;
+	if (r->broken || !ls_ring_pread(r->fd, r->buf->page, LS_RING_EVENTS_BYTES,
+				 LS_RING_EVENTS_OFFSET))
+		return -EIO;
+	return ls_ring_parse_events(r->buf->page, LS_RING_EVENTS_BYTES, ret_events);
+}
+
 int
 ls_ring_reader_new(int fd, const char *name, const struct ls_ring_header *header,
 	const struct ls_ring_context *context, struct ls_ring_reader **ret_reader)

@@ -21,6 +21,7 @@
 #include <sys/types.h>
 #include "agent/spool.h"
 #include "proto/ring.h"
+#include "proto/ring_events.h"
 #include "proto/wire.h"
 
 enum ls_ring_state {
@@ -89,6 +90,10 @@ void ls_ring_reader_read(struct ls_ring_reader *r, uint64_t now_mono_ns);
 
 /* What is known of the ring now. */
 const struct ls_step_ring *ls_ring_reader_ring(const struct ls_ring_reader *r);
+
+/* Reads its events block. -LS_EABSENT: its writer keeps none; -EIO: it cannot be read. */
+int ls_ring_reader_events(const struct ls_ring_reader *r, struct ls_ring_events *ret_events)
+	LS_MUSTCHECK;
 
 /* Reads exactly len bytes at offset; false if there are not so many. */
 bool ls_ring_pread(int fd, uint8_t *buf, size_t len, uint64_t offset);

@@ -321,6 +321,12 @@ ls_source_step_ring(const struct ls_source_step *s, size_t i)
 	return i < s->count ? ls_ring_reader_ring(s->file[i].reader) : NULL;
 }
 
+int
+ls_source_step_events(const struct ls_source_step *s, size_t i, struct ls_ring_events *ret_events)
+{
+	return i < s->count ? ls_ring_reader_events(s->file[i].reader, ret_events) : -LS_EABSENT;
+}
+
 const struct ls_step_stats *
 ls_source_step_get_stats(const struct ls_source_step *s)
 {

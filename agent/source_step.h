@@ -35,6 +35,10 @@ void ls_source_step_read(struct ls_source_step *s, uint64_t now_mono_ns);
 size_t ls_source_step_count(const struct ls_source_step *s);
 const struct ls_step_ring *ls_source_step_ring(const struct ls_source_step *s, size_t i);
 
+/* Events block of the i-th, read now; as ls_ring_reader_events. */
+int ls_source_step_events(const struct ls_source_step *s, size_t i,
+	struct ls_ring_events *ret_events) LS_MUSTCHECK;
+
 /* Counters; borrowed. */
 const struct ls_step_stats *ls_source_step_get_stats(const struct ls_source_step *s);
 

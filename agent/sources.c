@@ -9,6 +9,7 @@
 #include "agent/sample_group.h"
 #include "agent/sampler.h"
 #include "agent/source_host.h"
+#include "agent/source_hooks.h"
 #include "agent/source_neighbours.h"
 #include "agent/source_peers.h"
 #include "agent/source_sensors.h"
@@ -96,6 +97,10 @@ sources_make(struct ls_sources *s, const struct ls_agent_config *config)
 	if (rc != 0)
 		return rc;
 	(void)sources_add(s, &one);
+	rc = ls_source_hooks_new(s->step, s->series, &one);
+	if (rc != 0)
+		return rc;
+	(void)sources_add(s, &one);
 	return 0;
 }
 
@@ -112,9 +117,11 @@ ls_sources_open(struct ls_loop *loop, const struct ls_agent_config *config,
 	s->loop = loop;
 	s->spool = spool;
 	s->series = ls_series_new();
-	rc = s->series != NULL ? sources_make(s, config) : -ENOMEM;
+	rc = s->series != NULL ? 0 : -ENOMEM;
 	if (rc == 0)
 		rc = ls_source_step_new(config->steps_dir, kernel_boot_id, spool, &s->step);
+	if (rc == 0)
+		rc = sources_make(s, config);
 	if (rc != 0) {
 		ls_sources_close(s);
 		return rc;

@@ -35,6 +35,8 @@
 #define LS_RING_ENV_MAX_BYTES 2048
 #define LS_RING_HEADER_MAX_BYTES 65536  /* later versions add at the end */
 #define LS_RING_SLOT_MAX_BYTES 4096
+#define LS_RING_FUNCTIONS_MAX 32         /* jitted functions a process: a training loop has a few */
+#define LS_RING_FUNCTION_NAME_MAX_BYTES 96
 #define LS_CHIPS_PER_WORKER_MAX 4096    /* a TPU host drives 1 to 8 */
 #define LS_RINGS_MAX 64     /* workers a host; TPU hosts run 1 to 8 */
 

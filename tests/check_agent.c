@@ -91,6 +91,8 @@ START_TEST(once_lists_every_metric_with_value_or_null)
 	ck_assert(json_is_number(json_object_get(
 		json_object_get(m, "host.cpu.busy_seconds_total"), "value")));
 	ck_assert(json_is_null(json_object_get(json_object_get(m, "job.threads"), "value")));
+	ck_assert(json_is_number(json_object_get(json_object_get(o, "series"),
+		"job.threads{job=\"job\",rank=\"0\"}")));
 	w = json_array_get(json_object_get(o, "workers"), 0);
 	ck_assert(json_is_true(json_object_get(w, "visible")));
 	ck_assert(json_is_number(json_object_get(

@@ -5,8 +5,27 @@
 #include <stdlib.h>
 #include <string.h>
 #include "proto/ring.h"
+#include "proto/ring_events.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+fuzz_events(const uint8_t *data, size_t size)
+{
+	struct ls_ring_events e;
+	size_t i;
+
+	if (size < LS_RING_EVENTS_OFFSET ||
+		ls_ring_parse_events(data + LS_RING_EVENTS_OFFSET, size - LS_RING_EVENTS_OFFSET, &e) != 0)
+		return;
+	if (e.function_count + e.bad_names > LS_RING_FUNCTIONS_MAX)
+		abort();
+	for (i = 0; i < e.function_count; i++) {
+		if (e.function[i].compiles == 0 || e.function[i].name[0] == '\0' ||
+			strlen(e.function[i].name) >= sizeof(e.function[i].name))
+			abort();
+	}
+}
 
 /* A whole ring file: what the agent reads, in the way in which it reads it. */
 int
@@ -19,6 +38,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint64_t index;
 	size_t at;
 
+	fuzz_events(data, size);
 	if (ls_ring_parse_live(data, size, &live) == 0 && live.phase > LS_PHASE_COUNT)
 		abort();
 	if (ls_ring_parse_header(data, size, &header, &why) != 0)
