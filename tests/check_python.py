@@ -19,8 +19,10 @@ BUILD = os.environ.get("top_builddir", TOP)
 sys.path.insert(0, os.path.join(TOP, "agent", "client", "python"))
 sys.dont_write_bytecode = True
 import lockstep  # noqa: E402  pylint: disable=wrong-import-position
-from lockstep import _identity, _recorder, _ring  # noqa: E402  pylint: disable=wrong-import-position
+from lockstep import _hooks, _identity, _recorder, _ring  # noqa: E402  pylint: disable=wrong-import-position
 
+HEADER = 8192
+MARKS = lockstep._marks
 PHASES = ("input_wait h2d dispatch compute sync_wait collective checkpoint compile gc eval "
           "other").split()
 
@@ -72,7 +74,7 @@ class Case(unittest.TestCase):
         head, = struct.unpack_from("<Q", data, 3136)
         slots = []
         for index in range(max(0, head - 4096), head):
-            slot = Slot(data[4096 + index % 4096 * 320:][:320])
+            slot = Slot(data[HEADER + index % 4096 * 320:][:320])
             self.assertEqual((slot.index, slot.index_again), (index + 1, index + 1))
             slots.append(slot)
         return slots
@@ -222,26 +224,6 @@ class Marks(Case):
         self.assertGreater(slot.phases["gc"], 0)
         self.assertEqual(sum(slot.phases.values()), slot.duration)
 
-    def test_compilations_of_jax_are_counted_apart(self):
-        listeners = []
-        fake = types.ModuleType("jax")
-        fake.monitoring = types.SimpleNamespace(
-            register_event_duration_secs_listener=listeners.append)
-        sys.modules["jax"] = fake
-        try:
-            with lockstep.step(0):
-                lockstep.phase("dispatch")
-                time.sleep(0.02)
-                listeners[0]("/jax/core/compile/jaxpr_trace_duration", 0.004)  # within the next
-                listeners[0]("/jax/core/compile/backend_compile_duration", 0.010)
-                listeners[0]("/jax/something/else", 0.005)
-                listeners[0]("/jax/core/compile/backend_compile_duration", float("nan"))
-        finally:
-            del sys.modules["jax"]
-        slot = self.slots()[0]
-        self.assertAlmostEqual(slot.phases["compile"], 10_000_000, delta=100_000)
-        self.assertEqual(sum(slot.phases.values()), slot.duration)
-
     def test_other_threads_are_ignored(self):
         def intruder():
             with lockstep.step(99):
@@ -273,6 +255,318 @@ class Marks(Case):
                     {"step": 1, "t_begin": 1, "duration": 1, "phases": {"lunch": 1}}):
             self.assertFalse(lockstep.emit(bad))
         self.assertEqual(len(self.slots()), 1)
+
+
+class Clock:
+    """A clock that stands still until it is told to go on."""
+
+    def __init__(self):
+        self.now = time.monotonic_ns()
+
+    def __call__(self):
+        return self.now
+
+    def go(self, ms):
+        self.now += ms * 1_000_000
+
+
+class Hooked(Case):
+    """Hooks: a fake jax.monitoring, collections when we say so, a clock that does not run by itself."""
+
+    def setUp(self):
+        super().setUp()
+        self.clock = Clock()
+        self.saved = [(module, module.monotonic_ns) for module in (_recorder, _hooks)]
+        for module, _ in self.saved:
+            module.monotonic_ns = self.clock
+        self.marks = lockstep._marks = _recorder.Recorder()
+        self.names = ("_step_enter", "_step_exit", "_scope_enter", "_scope_exit", "_sync_enter",
+                      "_sync_exit", "_input_enter", "_input_exit", "_input_end")
+        self.old = [getattr(lockstep, name) for name in self.names]
+        for name, method in zip(self.names, ("begin", "finish", "scope_enter", "scope_exit",
+                                             "sync_enter", "sync_exit", "input_enter",
+                                             "input_exit", "input_end")):
+            setattr(lockstep, name, getattr(self.marks, method))
+        self.durations, self.events = [], []
+        self.assertTrue(lockstep.open())
+        gc.callbacks.remove(self.marks.hooks.on_gc)  # only those that a test makes
+
+    def tearDown(self):
+        super().tearDown()
+        for name, function in zip(self.names, self.old):
+            setattr(lockstep, name, function)
+        for module, function in self.saved:
+            module.monotonic_ns = function
+        sys.modules.pop("jax", None)
+        sys.modules.pop("jax.monitoring", None)
+        lockstep._marks = MARKS
+
+    def import_jax(self):
+        sys.modules["jax"] = types.ModuleType("jax")
+        sys.modules["jax.monitoring"] = monitoring = types.ModuleType("jax.monitoring")
+        monitoring.register_event_duration_secs_listener = self.durations.append
+        monitoring.register_event_listener = self.events.append
+
+    def compile(self, name, ms, stage="backend_compile"):
+        """It has just ended and took so long."""
+        for listener in self.durations:
+            listener("/jax/core/compile/%s_duration" % stage, ms / 1e3, fun_name=name)
+
+    def collect(self, ms):
+        self.marks.hooks.on_gc("start", {})
+        self.clock.go(ms)
+        self.marks.hooks.on_gc("stop", {})
+
+    def block(self):
+        """The events block as proto/ring_events.h lays it out: mask, counters, functions."""
+        data = self.read()[4096:HEADER]
+        words = struct.unpack_from("<16Q", data, 0)
+        functions = {}
+        for i in range(32):
+            count, spent = struct.unpack_from("<QQ", data, 128 + 112 * i)
+            if count:
+                name = data[128 + 112 * i + 16:128 + 112 * i + 112].rstrip(b"\0").decode()
+                functions[name] = (count, spent / 1e6)
+        return words[0], words[1:11], functions
+
+    def phases(self, slot):
+        """ms of the phases that took any; they add up to the step."""
+        self.assertEqual(sum(slot.phases.values()), slot.duration)
+        return {name: spent / 1e6 for name, spent in slot.phases.items() if spent}
+
+    def test_jax_imported_later_is_hooked_at_the_next_step(self):
+        with lockstep.step(0):
+            self.import_jax()
+            self.compile("f", 1)
+        with lockstep.step(1):
+            self.clock.go(5)
+            self.compile("f", 5)
+        with lockstep.step(2):
+            pass
+        self.assertEqual((len(self.durations), len(self.events)), (1, 1))
+        slots = self.slots()
+        self.assertEqual([slot.phases["compile"] for slot in slots], [0, 5_000_000, 0])
+        # What is hooked and did not happen took no time; before, nothing is known of it.
+        self.assertEqual([slot.phase_mask >> 7 & 1 for slot in slots], [0, 1, 1])
+        self.assertEqual([slot.phase_mask >> 8 & 1 for slot in slots], [1, 1, 1])
+
+    def test_the_innermost_counts(self):
+        self.import_jax()
+        with lockstep.step(0):
+            lockstep.phase("dispatch")
+            self.clock.go(3)
+            self.clock.go(2)                            # f is traced from here ...
+            self.clock.go(4)                            # ... and g within it from here
+            self.collect(6)
+            self.compile("g", 10, "jaxpr_trace")        # 4 and the collection
+            self.clock.go(1)
+            self.compile("f", 13, "jaxpr_trace")        # 2 + 10 + 1
+            self.clock.go(7)
+            self.compile("jit(f)", 7, "jaxpr_to_mlir_module")
+            self.clock.go(20)
+            self.compile("jit(f)", 20)
+            self.clock.go(5)
+        self.assertEqual(self.phases(self.slots()[0]), {"dispatch": 8, "gc": 6, "compile": 34})
+        mask, counters, functions = self.block()
+        self.assertEqual(mask, 0x3ff)
+        self.assertEqual(counters, (1, 34_000_000, 0, 0, 1, 6_000_000, 0, 0, 0, 0))
+        self.assertEqual(functions, {"f": (1, 34)})
+
+    def test_nothing_is_counted_twice_though_clocks_differ_a_little(self):
+        self.import_jax()
+        with lockstep.step(0):
+            self.clock.go(10)
+            self.compile("g", 4.001, "jaxpr_trace")  # as told by a clock of another speed
+            self.compile("f", 10.002, "jaxpr_trace")
+            self.compile("f", 0)
+            lockstep.phase("compute")
+            self.compile("f", 8)                     # began before the phase, even before the step
+            self.clock.go(1)
+        self.assertEqual(self.phases(self.slots()[0]), {"compile": 10, "compute": 1})
+
+    def test_collection_within_the_input_of_the_next_step(self):
+        def loader():
+            for _ in range(2):
+                self.clock.go(3)
+                self.collect(4)
+                self.clock.go(1)
+                yield None
+
+        for i, _ in enumerate(lockstep.input(loader())):
+            self.clock.go(2)  # between input and step: of the step
+            with lockstep.step(i):
+                self.clock.go(10)
+            self.clock.go(50)  # of none
+        for slot in self.slots():
+            self.assertEqual(self.phases(slot), {"input_wait": 4, "gc": 4, "other": 12})
+
+    def test_collection_within_a_barrier(self):
+        with lockstep.step(0):
+            with lockstep.sync_wait():
+                self.clock.go(5)
+                self.collect(2)
+        slot = self.slots()[0]
+        self.assertEqual(self.phases(slot), {"sync_wait": 5, "gc": 2})
+        kind, enter, leave = slot.barriers[0]
+        self.assertEqual(leave - enter, 7_000_000)
+
+    def test_waits_for_checkpoints_and_not_what_goes_on_behind(self):
+        self.import_jax()
+        with lockstep.step(0):
+            tell = self.durations[0]
+            self.clock.go(30)
+            tell("/jax/orbax/write/checkpoint_start_sync_duration_secs", 0.005)
+            tell("/jax/checkpoint/write/async/blocking_duration_secs", 0.02)
+            tell("/jax/checkpoint/write/async/total_duration_secs", 0.03)
+            tell("/jax/checkpoint/write/gbytes_per_sec", 0.01)
+            thread = threading.Thread(
+                target=tell, args=("/jax/checkpoint/write/wait_for_prev_duration_secs", 0.01))
+            thread.start()
+            thread.join()
+        self.assertEqual(self.phases(self.slots()[0]), {"checkpoint": 20, "other": 10})
+        self.assertEqual(self.block()[1][6:8], (2, 20_000_000))
+
+    def test_compilations_of_other_threads_and_between_steps_are_of_no_step(self):
+        self.import_jax()
+        lockstep.open()
+        self.compile("init", 99)
+        self.clock.go(100)
+        self.compile("init", 100)
+        with lockstep.step(0):
+            self.clock.go(9)
+            thread = threading.Thread(target=self.compile, args=("behind", 9))
+            thread.start()
+            thread.join()
+            self.clock.go(1)
+        names = sorted(os.listdir(self.dir), key=lambda name: os.stat(
+            os.path.join(self.dir, name)).st_mtime_ns)
+        os.unlink(os.path.join(self.dir, names[0]))  # the ring before the second open
+        self.assertEqual(self.phases(self.slots()[0]), {"other": 10})
+        _mask, counters, functions = self.block()
+        self.assertEqual(functions, {"init": (1, 100), "behind": (1, 9)})
+        self.assertEqual(counters[0], 2)
+        self.assertEqual(counters[9], 1)  # 99 ms when we had looked for 0: no sense
+
+    def test_what_was_counted_before_there_is_a_ring_is_in_it(self):
+        self.import_jax()
+        lockstep.close()
+        self.marks.look_for_jax()
+        self.clock.go(50)
+        self.compile("init", 50)
+        os.unlink(self.path())
+        lockstep.open()
+        self.assertEqual(self.block()[2], {"init": (1, 50)})
+
+    def test_names_of_functions(self):
+        self.import_jax()
+        with lockstep.step(0):
+            self.clock.go(1)
+            for name in ("jit(f)", "pmap(f)", "jit_f", "f", "<lambda>", "a(b", "x" * 200, "\x1b[m",
+                         None, ""):
+                self.compile(name, 0)
+        functions = self.block()[2]
+        self.assertEqual(functions.pop("f"), (4, 0))
+        self.assertEqual(sorted(functions), sorted(["<lambda>", "a(b", "x" * 95, "_[m", "None",
+                                                    "?"]))
+
+    def test_functions_without_a_place_are_counted(self):
+        self.import_jax()
+        with lockstep.step(0):
+            for i in range(40):
+                self.compile("f%d" % i, 0)
+        _mask, counters, functions = self.block()
+        self.assertEqual((len(functions), counters[0], counters[8]), (32, 40, 8))
+
+    def test_cache_hits_and_misses(self):
+        self.import_jax()
+        with lockstep.step(0):
+            for name in ("hits", "hits", "misses"):
+                self.events[0]("/jax/compilation_cache/cache_" + name, some="thing")
+            self.events[0]("/jax/compilation_cache/tasks_using_cache")
+            self.events[0](None)
+        self.assertEqual(self.block()[1][2:4], (2, 1))
+
+    def test_errors_are_swallowed_and_counted(self):
+        self.import_jax()
+        with lockstep.step(0):
+            for bad in (float("nan"), float("inf"), -1, 1e30, "long", None):
+                self.durations[0]("/jax/core/compile/backend_compile_duration", bad)
+            self.events[0]([])  # cannot be a name
+            self.durations[0]({}, 1)
+            self.clock.go(1)
+        self.assertEqual(self.phases(self.slots()[0]), {"other": 1})
+        self.assertEqual(self.block()[1], (0, 0, 0, 0, 0, 0, 0, 0, 0, 8))
+
+    def test_jax_of_another_kind_is_no_error_to_the_job(self):
+        sys.modules["jax.monitoring"] = types.ModuleType("jax.monitoring")
+        for i in range(2):
+            with lockstep.step(i):
+                pass
+        mask, counters, _functions = self.block()
+        self.assertEqual((mask & 1, counters[9]), (0, 1))
+        self.assertEqual(self.slots()[1].phase_mask >> 7 & 1, 0)
+
+    def test_jax_in_the_middle_of_its_import_is_left_alone(self):
+        self.import_jax()
+        sys.modules["jax.monitoring"].__spec__ = types.SimpleNamespace(_initializing=True)
+        with lockstep.step(0):
+            self.assertEqual(self.durations, [])
+        sys.modules["jax.monitoring"].__spec__._initializing = False
+        with lockstep.step(1):
+            self.assertEqual(len(self.durations), 1)
+
+    def test_many_collections_in_a_step_take_no_more_room(self):
+        self.import_jax()
+        with lockstep.step(0):
+            for _ in range(1000):
+                self.collect(1)
+                self.clock.go(1)
+            self.compile("f", 2000)
+        self.assertLessEqual(len(self.marks.hooks.inner), 64)
+        self.assertEqual(self.phases(self.slots()[0]), {"gc": 1000, "compile": 1000})
+
+    def test_a_loop_is_input_and_steps(self):
+        def loader():
+            for name in "abcd":
+                self.clock.go(2)
+                yield name
+
+        seen = []
+        for i, batch in lockstep.loop(loader(), first=7):
+            self.clock.go(3)
+            seen.append((i, batch))
+            if batch == "c":
+                break
+        self.clock.go(1000)
+        with lockstep.step(20):
+            self.clock.go(1)
+        self.assertEqual(seen, [(7, "a"), (8, "b"), (9, "c")])
+        slots = self.slots()
+        self.assertEqual([slot.step for slot in slots], [7, 8, 20])  # 9 was left in the middle
+        self.assertEqual(self.phases(slots[1]), {"input_wait": 2, "other": 3})
+        self.assertEqual(self.phases(slots[2]), {"other": 1})
+
+    def test_the_end_of_the_input_belongs_to_no_step(self):
+        def loader():
+            yield 1
+            self.clock.go(500)
+
+        for i in lockstep.input(loader()):
+            with lockstep.step(i):
+                self.clock.go(1)
+        with lockstep.step(2):
+            self.clock.go(1)
+        self.assertEqual([slot.duration for slot in self.slots()], [1_000_000] * 2)
+
+    def test_a_loop_that_raises_has_no_record_of_that_step(self):
+        with self.assertRaises(KeyError):
+            for i, _ in lockstep.loop(range(3)):
+                if i == 1:
+                    raise KeyError("theirs")
+        gc.collect()  # the generator is closed when the traceback lets it go
+        with lockstep.step(5):
+            pass
+        self.assertEqual([slot.step for slot in self.slots()], [0, 5])
 
 
 class Life(Case):
@@ -327,6 +621,18 @@ class Life(Case):
             self.assertEqual(struct.unpack_from("<Q", data, 3136), (3,))
             os.unlink(os.path.join(self.dir, name))
 
+    def test_jax_is_never_imported(self):
+        code = ("import lockstep, sys\nlockstep.open()\n"
+                "for i, _ in lockstep.loop(range(3)):\n    with lockstep.sync_wait(): pass\n"
+                "sys.exit('jax' in sys.modules)\n")
+        os.mkdir(os.path.join(self.dir, "path"))
+        with open(os.path.join(self.dir, "path", "jax.py"), "w", encoding="ascii") as file:
+            file.write("raise SystemExit('imported')\n")
+        env = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", PYTHONPATH=os.pathsep.join(
+            (os.path.join(TOP, "agent", "client", "python"), os.path.join(self.dir, "path"))))
+        self.assertEqual(subprocess.run([sys.executable, "-c", code], env=env,
+                                        check=False).returncode, 0)
+
     def test_no_directory_is_no_error(self):
         missing = os.path.join(self.dir, "missing")
         self.assertFalse(lockstep.open(steps_dir=missing))
@@ -349,15 +655,26 @@ class Life(Case):
         self.assertFalse(lockstep.open(steps_dir=17))
         self.assertFalse(lockstep.emit({"step": 1, "t_begin": 1, "duration": 1}))
 
-    def test_bytes_are_those_of_the_golden_ring(self):
-        with open(os.path.join(TOP, "tests", "golden", "ring_v1.bin"), "rb") as file:
+    def golden(self, name):
+        """Bytes of a golden ring, and of the same made here; what a system makes up is taken over."""
+        with open(os.path.join(TOP, "tests", "golden", name), "rb") as file:
             golden = file.read()
         identity = _identity.Identity({"job": "golden-run", "rank": 3, "world": 4,
                                        "role": "trainer", "host": "h3"},
                                       {"LOCKSTEP_ATTEMPT": "2", "MEGASCALE_SLICE_ID": "1",
                                        "TPU_CHIPS_PER_HOST_BOUNDS": "2,2,1"})
         identity.source["host"] = _identity.DEFAULT  # the golden ring took it from the system
-        ring = _ring.Ring(self.dir, identity, 1_000_000_000, slots=2)
+        marks = _recorder.Recorder()
+        hooks = marks.hooks
+        hooks.set(_ring.EVENTS_MEASURED, 0x3ff & ~(1 << _hooks.CACHE_MISSES))
+        for _ in range(13):
+            hooks.add_function("train_step", 2_000_000_000)
+        ring = _ring.Ring(self.dir, identity, 1_000_000_000, slots=2, events=hooks.block)
+        marks.words = ring.words
+        hooks.add_function("train_step", 5_250_000_000)  # the ring is there by now
+        hooks.add_function("Trainer.update", 1)
+        for i in set(range(10)) - {_hooks.CACHE_MISSES}:
+            hooks.add(i, 100 + i)
         ring.live(42, 3, 1_040_000_000)
         ring.push(_recorder.record_of({
             "step": 41, "t_begin": 1.0005, "duration": 0.02,
@@ -368,9 +685,20 @@ class Life(Case):
             "work": {"tokens": 4096, "batch": 8},
             "peers": {2: {"recv_wait": 0.0049}, 0: {"send_wait": 0.00012}}}))
         data = bytearray(self.read())
+        marks.words = None
         ring.close()
         data[24:56] = golden[24:56]  # ring id, boot id
         data[64:76] = golden[64:76]  # wall clock, pid
+        return golden, data
+
+    def test_bytes_are_those_of_the_golden_ring(self):
+        golden, data = self.golden("ring_v1.bin")
+        del data[4096:HEADER]  # this one has no events
+        data[12:16] = golden[12:16]
+        self.assertEqual(bytes(data), golden)
+
+    def test_bytes_are_those_of_the_golden_ring_with_events(self):
+        golden, data = self.golden("ring_v1_events.bin")
         self.assertEqual(bytes(data), golden)
 
 

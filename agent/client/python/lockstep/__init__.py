@@ -11,6 +11,8 @@
                 grads = all_reduce(grads)
             lockstep.work(tokens=batch.tokens)
 
+or, where steps are the turns of the loop: `for i, batch in lockstep.loop(loader):`.
+
 No call blocks or raises into the training loop: where no ring can be made, marks do nothing, and
 opening is tried again every 10 s. A forked child has no ring. One thread makes the marks, the one
 that made the first; calls from others are ignored. Only the standard library is used.
@@ -19,9 +21,9 @@ Who the process is comes from open(), else from LOCKSTEP_JOB, _ATTEMPT, _RANK, _
 _CHIPS, _HOST, else from JOBSET_*, MEGASCALE_*, TPU_WORKER_ID, RANK and WORLD_SIZE, SLURM_*. The ring
 goes to LOCKSTEP_STEPS_DIR, by default /run/lockstep/steps.
 
-Pauses of the garbage collector (gc.callbacks) are counted as phase "gc", and compilations that JAX
-reports (jax.monitoring, if jax has been imported) as phase "compile", instead of the phase in which
-they happened.
+Collections of garbage are phase "gc"; compilations that JAX reports are phase "compile", waits for
+checkpoints phase "checkpoint": taken out of the phase in which they happened. JAX is hooked at the
+begin of the first step after the job has imported it; lockstep never imports it.
 
 Units: seconds where an argument is a time; inside the ring ns of CLOCK_MONOTONIC.
 Limits: 4 barriers and 4 peers a step; more are ignored. Source: proto/ring.h.
@@ -31,7 +33,7 @@ from time import monotonic_ns
 
 from ._recorder import PHASES, Recorder, record_of
 
-__all__ = ["open", "close", "step", "input", "phase", "sync_wait", "work", "peer", "emit"]
+__all__ = ["open", "close", "loop", "step", "input", "phase", "sync_wait", "work", "peer", "emit"]
 
 _marks = Recorder()
 
@@ -165,19 +167,35 @@ def input(loader):  # pylint: disable=redefined-builtin
     Around the loop or inside a step; what the loader raises is passed on.
     """
     iterator = iter(loader)
-    while True:
-        before = _marks.phase
-        began = _input_enter()
-        try:
-            item = next(iterator)
-        except StopIteration:
-            return
-        finally:
-            _input_exit(began, before)
-        yield item
+    try:
+        while True:
+            before = _input_enter()
+            try:
+                item = next(iterator)
+            except StopIteration:
+                return
+            finally:
+                _input_exit(before)
+            yield item
+    finally:
+        _input_end()
 
 
-_input_enter, _input_exit = _quiet(_marks.input_enter), _quiet(_marks.input_exit)
+_input_enter, _input_exit, _input_end = (
+    _quiet(_marks.input_enter), _quiet(_marks.input_exit), _quiet(_marks.input_end))
+
+
+def loop(loader, first=0):
+    """Input and steps in one: `for i, batch in lockstep.loop(loader):`, i from `first`.
+
+    A step ends when the loop asks for the next batch; one that is left by break or an exception has no
+    record.
+    """
+    number = first
+    for batch in input(loader):
+        with step(number):
+            yield number, batch
+        number += 1
 
 
 def work(**amounts):

@@ -6,16 +6,15 @@ All times are ns of CLOCK_MONOTONIC unless said.
 """
 
 import atexit
-import gc
 import math
 import os
 import struct
-import sys
 from _thread import get_ident
 from array import array
 from time import monotonic_ns
 
 from . import _ring
+from ._hooks import Hooks
 from ._identity import Identity
 
 PHASES = {name: number for number, name in enumerate((
@@ -23,19 +22,15 @@ PHASES = {name: number for number, name in enumerate((
     "gc", "eval", "other"))}
 BARRIERS = {"ici": 0, "dcn": 1, "stage": 2, "other": 3}
 WORK = {"tokens": 0, "sum_sq_len": 1, "batch": 2, "expert_load_max": 3, "expert_load_mean": 4}
-_INPUT_WAIT, _SYNC_WAIT, _COMPILE, _GC, OTHER = (
-    PHASES[name] for name in ("input_wait", "sync_wait", "compile", "gc", "other"))
+_INPUT_WAIT, _SYNC_WAIT, OTHER = (
+    PHASES[name] for name in ("input_wait", "sync_wait", "other"))
 BARRIERS_MAX, PEERS_MAX = 4, 4
 _RETRY_NS = 10_000_000_000
 _NOT_MEASURED = 0xFFFFFFFF
 _LIVE = _ring.LIVE
+_LIVE_PHASE, _LIVE_SINCE, _LIVE_AGAIN = _LIVE + 2, _LIVE + 3, _LIVE + 4
 _U64 = 2**64 - 1
 _NO_REST = (0,) * (_ring.RECORD_WORDS - _ring.BARRIER)  # a record without barriers, work, peers
-_COMPILE_EVENTS = frozenset((
-    "/jax/core/compile/jaxpr_trace_duration", "/jax/core/compile/jaxpr_to_mlir_module_duration",
-    "/jax/core/compile/backend_compile_duration"))
-
-
 _PACK_DOUBLE, _UNPACK_WORD = struct.Struct("<d").pack, struct.Struct("<Q").unpack
 
 
@@ -52,7 +47,16 @@ def _wait_us(seconds):
 
 
 class Recorder:
-    """The step being made and the ring it goes to; one a process."""
+    """The step being made and the ring it goes to; one a process.
+
+    Time has one owner at every moment: the phase marked last, but what happens within it (a collection,
+    a compilation, a wait for a checkpoint) is taken out of it. So the phases of a step add up to it.
+    """
+
+    __slots__ = ("ring", "words", "identity", "directory", "retry_ns", "silent", "owner", "hooked",
+                 "jax_hooked", "hooks", "counting", "in_step", "step", "begin_ns", "phase",
+                 "since_ns", "before", "scopes", "times", "mask", "measured", "barriers", "work",
+                 "peers")
 
     def __init__(self):
         self.ring = None
@@ -64,7 +68,8 @@ class Recorder:
         self.owner = None      # ident of the thread that makes the marks
         self.hooked = False
         self.jax_hooked = False
-        self.gc_since = 0
+        self.hooks = Hooks(self)
+        self.counting = False  # in a step, or waiting for the input of the next one
         self.in_step = False
         self.step = 0
         self.begin_ns = 0
@@ -74,12 +79,10 @@ class Recorder:
         self.scopes = []
         self.times = [0] * _ring.PHASES
         self.mask = 0
+        self.measured = 0      # phases that hooks see whenever they happen: else they took no time
         self.barriers = []     # [kind, enter, exit or None]
         self.work = {}
         self.peers = {}        # rank: [recv, send], None: not measured
-        self.compiled = []     # (start, counted ns) of compilations in this step
-        self.input_begin_ns = 0  # input that was waited for before the step began
-        self.input_ns = 0
 
     # --- opening ---------------------------------------------------------------
 
@@ -96,9 +99,10 @@ class Recorder:
             self.hooked = True
             os.register_at_fork(after_in_child=self.forked)
             atexit.register(self.close)
-            gc.callbacks.append(self.on_gc)
+            self.hooks.install()
+        self.look_for_jax()
         try:
-            self.ring = _ring.Ring(self.directory, self.identity, now)
+            self.ring = _ring.Ring(self.directory, self.identity, now, events=self.hooks.block)
         except OSError:
             self.retry_ns = now + _RETRY_NS
             return False
@@ -106,6 +110,10 @@ class Recorder:
         self.owner = get_ident()
         self.reset()
         return True
+
+    def look_for_jax(self):
+        if not self.jax_hooked:
+            self.jax_hooked = self.hooks.look_for_jax()
 
     def ready(self, now):
         """Is there a ring, and is this the thread that marks? Opens it at the first mark."""
@@ -119,7 +127,7 @@ class Recorder:
 
     def close(self, ended=True):
         ring, self.ring, self.words = self.ring, None, None
-        self.in_step = False
+        self.in_step = self.counting = False
         self.silent = True
         if ring is not None:
             ring.close(ended)
@@ -134,9 +142,17 @@ class Recorder:
     # --- marks -------------------------------------------------------------------
 
     def reset(self):
-        self.in_step = False
+        self.in_step = self.counting = False
         self.scopes.clear()
-        self.input_begin_ns = self.input_ns = 0
+
+    def start(self, phase, now):
+        """Begins to count time."""
+        self.begin_ns = self.since_ns = now
+        self.times = [0] * _ring.PHASES
+        self.mask = 0
+        self.before = OTHER
+        self.phase = phase
+        self.counting = True
 
     def switch(self, phase, now):
         """Ends the running phase and begins another; writes the live slot."""
@@ -151,9 +167,9 @@ class Recorder:
         ring, words = self.ring, self.words
         ring.sequence = sequence = ring.sequence + 2
         words[_LIVE] = sequence - 1
-        words[_LIVE + 4] = sequence
-        words[_LIVE + 2] = phase
-        words[_LIVE + 3] = now
+        words[_LIVE_AGAIN] = sequence
+        words[_LIVE_PHASE] = phase
+        words[_LIVE_SINCE] = now
         words[_LIVE] = sequence
 
     def mark(self, phase):
@@ -186,28 +202,19 @@ class Recorder:
             return
         if self.in_step:
             self.end(now)
-        if not self.jax_hooked and "jax" in sys.modules:
-            self.hook_jax()
+        if not self.jax_hooked:
+            self.jax_hooked = self.hooks.look_for_jax()
         self.step = int(step) & _U64
-        self.begin_ns = self.input_begin_ns or now
-        self.times = times = [0] * _ring.PHASES
-        self.mask = 0
         self.barriers = []
         if self.work:
             self.work = {}
         if self.peers:
             self.peers = {}
-        if self.compiled:
-            self.compiled = []
         self.scopes.clear()
-        if self.input_begin_ns:
-            # Input that the loop waited for before it entered the step belongs to the step.
-            times[_INPUT_WAIT] = self.input_ns
-            times[OTHER] = max(now - self.begin_ns - self.input_ns, 0)
-            self.mask = 1 << _INPUT_WAIT
-            self.input_begin_ns = self.input_ns = 0
-        self.before = self.phase = OTHER
-        self.since_ns = now
+        if not self.counting:
+            self.start(OTHER, now)
+        # Else: the wait for the input of this step belongs to it, and what lies between.
+        self.before = OTHER
         self.in_step = True
         self.ring.live(self.step, OTHER, now)
 
@@ -218,8 +225,9 @@ class Recorder:
     def end(self, now):
         self.leave_barrier(now)
         self.switch(_ring.BETWEEN_STEPS, now)
-        self.in_step = False
-        record = array("Q", (self.step, self.begin_ns, now - self.begin_ns, 0, self.mask,
+        self.in_step = self.counting = False
+        record = array("Q", (self.step, self.begin_ns, now - self.begin_ns, 0,
+                             self.mask | self.measured,
                              *self.times, *_NO_REST))
         _fill(record, self.barriers, self.work, self.peers)
         self.ring.push(record)
@@ -232,7 +240,7 @@ class Recorder:
         if whole:
             self.end(now)
         else:
-            self.in_step = False
+            self.in_step = self.counting = False
             self.ring.live(self.step, _ring.BETWEEN_STEPS, now)
 
     def sync_enter(self, kind):
@@ -252,25 +260,31 @@ class Recorder:
         self.switch(phase, now)
 
     def input_enter(self):
+        """The phase to go back to; None: nothing is counted."""
         now = monotonic_ns()
         if not self.ready(now):
-            return 0
-        if self.in_step:
+            return None
+        before = self.phase
+        if self.counting:
             self.switch(_INPUT_WAIT, now)
         else:
+            self.start(_INPUT_WAIT, now)
             self.ring.live(self.step, _INPUT_WAIT, now)
-        return now
+        return before if self.in_step else OTHER
 
-    def input_exit(self, began, phase):
+    def input_exit(self, before):
         now = monotonic_ns()
-        if not began or self.ring is None or self.owner != get_ident():
+        if before is None or self.ring is None or self.owner != get_ident():
             return
-        if self.in_step:
-            self.switch(phase, now)
-            return
-        self.input_begin_ns = self.input_begin_ns or began
-        self.input_ns += now - began
-        self.ring.live(self.step, _ring.BETWEEN_STEPS, now)
+        if self.counting:
+            self.switch(before, now)
+        if not self.in_step:
+            self.ring.live(self.step, _ring.BETWEEN_STEPS, now)
+
+    def input_end(self):
+        """No more input: what was waited for last belongs to no step."""
+        if not self.in_step and self.owner == get_ident():
+            self.counting = False
 
     def add_work(self, name, amount):
         if not self.in_step or self.owner != get_ident():
@@ -293,47 +307,15 @@ class Recorder:
             if seconds is not None and seconds >= 0:
                 waits[i] = (waits[i] or 0.0) + float(seconds)
 
-    # --- what happens within a phase ----------------------------------------------
-
-    def take_out(self, phase, spent):
-        """Counts time of the running phase as another's."""
+    def take_out(self, phase, spent, now):
+        """Counts time of the running phase, at most all of it, as another's; the thread that marks."""
+        if not self.counting:
+            return
+        spent = min(spent, now - self.since_ns)
         if spent > 0:
             self.times[phase] += spent
             self.mask |= 1 << phase
             self.since_ns += spent
-
-    def on_gc(self, when, _info):
-        if not self.in_step or self.owner != get_ident():
-            self.gc_since = 0
-        elif when == "start":
-            self.gc_since = monotonic_ns()
-        elif self.gc_since:
-            self.take_out(_GC, monotonic_ns() - max(self.gc_since, self.since_ns))
-            self.gc_since = 0
-
-    def hook_jax(self):
-        self.jax_hooked = True
-        try:
-            from jax import monitoring  # pylint: disable=import-outside-toplevel,import-error
-            monitoring.register_event_duration_secs_listener(self.on_jax)
-        except Exception:  # pylint: disable=broad-except
-            pass  # another version of jax: compilations stay in their phase
-
-    def on_jax(self, event, duration, **_details):
-        """Tracing, lowering and compiling; one may lie inside another, and then counts once."""
-        try:
-            if event not in _COMPILE_EVENTS or not self.in_step or self.owner != get_ident():
-                return
-            now = monotonic_ns()
-            length = int(duration * 1e9)
-            start = now - length
-            inside = sum(spent for began, spent in self.compiled if began >= start)
-            spent = min(length - inside, now - self.since_ns)
-            if spent > 0:
-                self.compiled.append((start, spent))
-                self.take_out(_COMPILE, spent)
-        except Exception:  # pylint: disable=broad-except
-            pass
 
 
 def _fill(record, barriers, work, peers):

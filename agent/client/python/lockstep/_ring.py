@@ -16,15 +16,21 @@ from ._identity import (ENV_BYTES, FIELDS, HOST_BYTES, JOB_BYTES, ROLE_BYTES, SL
                         name_bytes)
 
 MAGIC, VERSION = b"LSRING01", 1
-HEADER_BYTES, SLOT_BYTES, SLOTS = 4096, 320, 4096
+EVENTS_AT, EVENTS_BYTES = 4096, 4096
+HEADER_BYTES, SLOT_BYTES, SLOTS = EVENTS_AT + EVENTS_BYTES, 320, 4096
 ENDED = 1
 PHASES = 11
+CHECKPOINT, COMPILE, GC = 6, 7, 8
 BETWEEN_STEPS = PHASES  # phase of the live slot
 
 # Places in the file, and in a record (a slot without its first and last word), in 8-byte words.
 LIVE, HEAD, FIRST_SLOT, SLOT_WORDS = 3072 // 8, 3136 // 8, HEADER_BYTES // 8, SLOT_BYTES // 8
 RECORD_WORDS = SLOT_WORDS - 2
 STEP, BEGIN, DURATION, COUNTS, MASK, PHASE, BARRIER, WORK, PEER = 0, 1, 2, 3, 4, 5, 16, 24, 30
+# The block of events, in words from its begin: a mask of the counters that are kept, the counters, and
+# functions, each with compilations, ns and a name.
+EVENTS, EVENTS_MEASURED, EVENTS_COUNTER, EVENTS_FUNCTION = EVENTS_AT // 8, 0, 1, 16
+FUNCTIONS, FUNCTION_WORDS, FUNCTION_NAME_BYTES = 32, 14, 96
 
 
 def _boot_id():
@@ -35,7 +41,7 @@ def _boot_id():
         return bytes(16)  # the agent then trusts its own
 
 
-def _header(identity, ring_id, slots, now):
+def _header(identity, ring_id, slots, now, events):
     header = bytearray(HEADER_BYTES)
     struct.pack_into("<8s4I16s16s", header, 0, MAGIC, VERSION, HEADER_BYTES, SLOT_BYTES, slots,
                      ring_id, _boot_id())
@@ -46,6 +52,7 @@ def _header(identity, ring_id, slots, now):
              name_bytes(identity.role, ROLE_BYTES) + name_bytes(identity.host, HOST_BYTES))
     header[104:104 + len(names)] = names
     header[512:512 + ENV_BYTES] = identity.env.ljust(ENV_BYTES, b"\0")
+    header[EVENTS_AT:EVENTS_AT + len(events)] = events
     struct.pack_into("<QQIIQQ", header, LIVE * 8, 0, 0, BETWEEN_STEPS, 0, now, 0)
     return header
 
@@ -53,7 +60,7 @@ def _header(identity, ring_id, slots, now):
 class Ring:
     """One open ring. The constructor raises OSError and then leaves nothing in the directory."""
 
-    def __init__(self, directory, identity, now, slots=SLOTS):
+    def __init__(self, directory, identity, now, slots=SLOTS, events=b""):
         if sys.byteorder != "little":
             raise OSError(errno.ENOSYS, "the ring is little-endian and written in place")
         size = HEADER_BYTES + slots * SLOT_BYTES
@@ -66,7 +73,8 @@ class Ring:
             os.posix_fallocate(self._fd, 0, size)
             self._map = mmap.mmap(self._fd, size, mmap.MAP_SHARED |
                                   getattr(mmap, "MAP_POPULATE", 0))
-            self._map[:HEADER_BYTES] = bytes(_header(identity, ring_id, slots, now))
+            self._map[:HEADER_BYTES] = bytes(_header(identity, ring_id, slots, now,
+                                                          bytes(events)))
             fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
             os.fchmod(self._fd, 0o644)
             # Renamed when the header is complete: a reader never sees half of one.
