@@ -41,26 +41,55 @@ cause_row(struct ls_evidence *rows, size_t count, enum ls_signal signal)
 	return NULL;
 }
 
-/* Signals that name a cause by themselves, the most specific first. */
+/* Signals that name a cause by themselves, the most specific first. extra: no worker need do it. */
 static const struct {
 	enum ls_signal signal;
 	enum ls_cause cause;
-	bool counter;
+	bool counter, extra;
 } cause_direct[] = {
-	{LS_SIGNAL_INPUT, LS_CAUSE_INPUT, false},
-	{LS_SIGNAL_CHECKPOINT, LS_CAUSE_CHECKPOINT, false},
-	{LS_SIGNAL_COMPILE, LS_CAUSE_COMPILE, false},
-	{LS_SIGNAL_GC, LS_CAUSE_GC, false},
-	{LS_SIGNAL_H2D, LS_CAUSE_H2D, false},
-	{LS_SIGNAL_DISPATCH, LS_CAUSE_DISPATCH, false},
-	{LS_SIGNAL_THROTTLED, LS_CAUSE_CPU_QUOTA, true},
-	{LS_SIGNAL_RUNQUEUE, LS_CAUSE_CPU_CONTENTION, true},
+	{LS_SIGNAL_CHECKPOINT, LS_CAUSE_CHECKPOINT, false, true},
+	{LS_SIGNAL_COMPILE, LS_CAUSE_COMPILE, false, true},
+	{LS_SIGNAL_GC, LS_CAUSE_GC, false, true},
+	{LS_SIGNAL_INPUT, LS_CAUSE_INPUT, false, false},
+	{LS_SIGNAL_H2D, LS_CAUSE_H2D, false, false},
+	{LS_SIGNAL_DISPATCH, LS_CAUSE_DISPATCH, false, false},
+	{LS_SIGNAL_THROTTLED, LS_CAUSE_CPU_QUOTA, true, false},
+	{LS_SIGNAL_RUNQUEUE, LS_CAUSE_CPU_CONTENTION, true, false},
 };
+
+static double
+cause_confidence(double coverage)
+{
+	return fmin(coverage, 1) * CAUSE_CONFIDENCE_MAX;
+}
+
+/*
+ * Above this no cause is believed. A worker that alone does something extra, which takes the time, needs
+ * no other explanation: what it does uses CPU, and waits for CPU in many threads at once, so that those
+ * counters may cover even more of the gap.
+ */
+static double
+cause_ceiling(struct ls_evidence *rows, size_t count, double gap_s)
+{
+	double best = 0;
+
+	for (size_t i = 0; i < sizeof(cause_direct) / sizeof(cause_direct[0]); i++) {
+		const struct ls_evidence *row = cause_row(rows, count, cause_direct[i].signal);
+		double coverage;
+
+		if (row == NULL || !cause_direct[i].extra)
+			continue;
+		coverage = ls_cause_coverage(row, gap_s);
+		if (coverage >= LS_CAUSE_COVERAGE && row->p50 <= CAUSE_FLAT * row->subject)
+			best = fmax(best, cause_confidence(coverage));
+	}
+	return best > 0 ? best : CAUSE_CONFIDENCE_MAX;
+}
 
 static void
 cause_add(struct ls_diagnosis *d, enum ls_cause cause, double coverage)
 {
-	double confidence = fmin(coverage, 1) * CAUSE_CONFIDENCE_MAX;
+	double confidence = fmin(cause_confidence(coverage), d->ceiling);
 	size_t at = d->count;
 
 	if (isnan(coverage) || coverage < CAUSE_FLAT)
@@ -151,7 +180,7 @@ ls_cause_diagnose(struct ls_evidence *rows, size_t count, double gap_s, bool cou
 {
 	double imbalance, compute, stopped, named = 0;
 
-	*d = (struct ls_diagnosis){0};
+	*d = (struct ls_diagnosis){.ceiling = cause_ceiling(rows, count, gap_s)};
 	for (size_t i = 0; i < sizeof(cause_direct) / sizeof(cause_direct[0]); i++) {
 		struct ls_evidence *row = cause_row(rows, count, cause_direct[i].signal);
 		double coverage;

@@ -67,6 +67,7 @@ struct ls_hypothesis {
 struct ls_diagnosis {
 	struct ls_hypothesis hypotheses[LS_HYPOTHESES_MAX];
 	size_t count;               /* at least one */
+	double ceiling;             /* of the confidence: something extra explains the gap, or 0.95 */
 };
 
 /*

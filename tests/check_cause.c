@@ -66,6 +66,24 @@ START_TEST(what_grew_with_the_gap_is_named)
 }
 END_TEST
 
+START_TEST(what_only_one_worker_does_explains_its_counters_too)
+{
+	static const enum ls_signal extra[] = {LS_SIGNAL_COMPILE, LS_SIGNAL_CHECKPOINT, LS_SIGNAL_GC};
+	struct ls_evidence rows[4] = {row(extra[_i], 0.009, 0), row(LS_SIGNAL_RUNQUEUE, 0.03, 0.001),
+		row(LS_SIGNAL_CPU, 0.02, 0.001), row(LS_SIGNAL_THROTTLED, 0.02, 0)};
+	struct ls_diagnosis d;
+	enum ls_cause cause = first(rows, 1, true, &d)->cause;
+
+	ck_assert_int_eq(first(rows, 4, true, &d)->cause, cause);
+	for (size_t i = 1; i < d.count; i++)
+		ck_assert_double_le(d.hypotheses[i].confidence, d.hypotheses[i - 1].confidence);
+	rows[0] = row(extra[_i], 0.012, 0.003); /* the others do it, too: it is no extra */
+	ck_assert_int_eq(first(rows, 3, true, &d)->cause, LS_CAUSE_CPU_CONTENTION);
+	rows[0] = row(extra[_i], 0.007, 0); /* does not explain enough */
+	ck_assert_int_eq(first(rows, 3, true, &d)->cause, LS_CAUSE_CPU_CONTENTION);
+}
+END_TEST
+
 START_TEST(less_than_80_percent_is_unexplained)
 {
 	struct ls_evidence rows[] = {row(LS_SIGNAL_INPUT, 0.007, 0), row(LS_SIGNAL_GC, 0.001, 0)};
@@ -170,6 +188,7 @@ cause_suite(void)
 
 	tcase_add_test(tc, coverage_is_the_share_of_the_gap);
 	tcase_add_loop_test(tc, what_grew_with_the_gap_is_named, 0, 9);
+	tcase_add_loop_test(tc, what_only_one_worker_does_explains_its_counters_too, 0, 3);
 	tcase_add_test(tc, less_than_80_percent_is_unexplained);
 	tcase_add_test(tc, nothing_known_is_unexplained);
 	tcase_add_test(tc, counters_that_are_not_ripe_do_not_judge);
