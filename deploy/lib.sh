@@ -10,7 +10,10 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=${LOCKSTEP_BUILD:-$top/build}
 # An operator's settings must not leak into a run that chooses its own.
 for _v in $(compgen -v LOCKSTEP_); do
-	[ "$_v" = LOCKSTEP_BUILD ] || [ "$_v" = LOCKSTEP_SHARED ] || unset "$_v"
+	case $_v in
+	LOCKSTEP_BUILD | LOCKSTEP_SHARED | LOCKSTEP_NO_NET) ;;
+	*) unset "$_v" ;;
+	esac
 done
 unset _v
 
