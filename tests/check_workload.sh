@@ -57,7 +57,9 @@ report 'r["fault"]["kind"] == "slow_input" and r["fault"]["rank"] == 3'
 result $? "reports the fault"
 report 'r["ranks"][3]["after"]["input_seconds"] > 5 * r["ranks"][0]["after"]["input_seconds"]'
 result $? "slow input is input wait of that rank alone"
-report 'max(x["after"]["step_seconds"] for x in r["ranks"]) < 1.1 * min(x["after"]["step_seconds"] for x in r["ranks"])'
+# On a busy machine one long step may fall into what one rank calls "after" and not into another's.
+report '(lambda spread: spread("step_seconds") < spread("input_seconds") / 3)(lambda key:
+	max(x["after"][key] for x in r["ranks"]) / min(x["after"][key] for x in r["ranks"]))'
 result $? "step times do not betray it"
 
 $program $small --ranks 2 --steps 0 --slow 1:pause:20@5 >"$dir/out" 2>"$dir/err" &
