@@ -1,0 +1,128 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# lockstep-agent and lockstep-collector as programs: HTTP, doctor, options. TAP on stdout.
+set -u
+bin=${top_builddir:-.}
+tmp=$(mktemp -d)
+pids=
+trap 'for p in $pids; do kill "$p" 2>/dev/null; done; wait; rm -rf "$tmp"' EXIT
+for v in $(env | sed -n 's/^\(LOCKSTEP_[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
+unset NO_COLOR TERM
+n=0
+failed=0
+
+result() { # STATUS NAME
+	n=$((n + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $n - $2"
+	else
+		echo "not ok $n - $2"
+		sed 's/^/# /' "$tmp/out" "$tmp/err"
+		failed=1
+	fi
+}
+
+run() { # COMMAND...: leaves out, err, rc
+	"$@" >"$tmp/out" 2>"$tmp/err"
+	rc=$?
+}
+
+# said RC PATTERN COMMAND...: this status, and the pattern in what it printed
+said() {
+	want=$1
+	pattern=$2
+	shift 2
+	run "$@"
+	[ $rc -eq "$want" ] && cat "$tmp/out" "$tmp/err" | grep -q -- "$pattern"
+	result $? "exit $want: $(echo "$*" | sed "s|$tmp|TMP|g; s|$bin/||; s|:[0-9][0-9]*|:PORT|g")"
+}
+
+# until COMMAND...: tries it for ten seconds.
+until_true() {
+	for _ in $(seq 100); do
+		"$@" >/dev/null 2>&1 && return 0
+		sleep 0.1
+	done
+	return 1
+}
+
+started() { # PORT_FILE: waits for the file
+	until_true test -s "$1" || { echo "Bail out! no $1"; exit 1; }
+}
+
+mkdir -m 1777 "$tmp/steps" "$tmp/steps2"
+"$bin/lockstep-collector" --listen tcp://127.0.0.1:0 --http 127.0.0.1:0 --state-dir "$tmp/c" \
+	--port-file "$tmp/c.port" 2>"$tmp/c.log" &
+collector=$!
+pids=$collector
+started "$tmp/c.port"
+ingest=$(sed 's/^ingest=\([0-9]*\) .*/\1/' "$tmp/c.port")
+web=$(sed 's/.*http=//' "$tmp/c.port")
+printf '[agent]\nbudget_cpu_ratio = 0.5\n' >"$tmp/agent.conf"
+"$bin/lockstep-agent" --config "$tmp/agent.conf" --collector "tcp://127.0.0.1:$ingest" --host-name h0 \
+	--steps-dir "$tmp/steps" --state-dir "$tmp/a" --http 127.0.0.1:0 --port-file "$tmp/a.port" \
+	2>"$tmp/a.log" &
+agent=$!
+pids="$pids $agent"
+started "$tmp/a.port"
+port=$(sed 's/.*=//' "$tmp/a.port")
+url=http://127.0.0.1:$port
+
+until_true "$bin/lockstep" doctor --agent "$url"
+said 0 'OK    uplink' "$bin/lockstep" doctor --agent "$url"
+said 0 '^agent on h0, version ' "$bin/lockstep" doctor --agent "$url"
+said 0 '^{"schema_version":1,"summary":{"ok":' "$bin/lockstep" doctor --agent "$url" -o json
+said 1 'FAIL  agent .* no agent answers there' "$bin/lockstep" doctor --agent http://127.0.0.1:1 \
+	--steps-dir "$tmp/none"
+said 1 'fix: systemctl start lockstep-agent' "$bin/lockstep" doctor --agent http://127.0.0.1:1
+said 1 'fix: .* mkdir -p .*none && chmod 1777' "$bin/lockstep" doctor --agent http://127.0.0.1:1 \
+	--steps-dir "$tmp/none"
+said 1 '"source":"agent"' "$bin/lockstep" doctor --agent http://127.0.0.1:1 -o json
+said 1 'is no lockstep-agent' "$bin/lockstep" doctor --agent "http://127.0.0.1:$web"
+said 2 'http://HOST:PORT' "$bin/lockstep" doctor --agent "https://127.0.0.1:$port"
+said 2 'usage' "$bin/lockstep" doctor now
+said 2 'neither TLS nor a password' "$bin/lockstep-agent" --http 0.0.0.0:0
+said 1 'no boot id' "$bin/lockstep-agent" --http 0.0.0.0:0 --insecure --proc-root "$tmp"
+said 2 'ADDRESS:PORT' "$bin/lockstep-agent" --http nowhere
+said 2 'numeric address' "$bin/lockstep-agent" --http host:1
+said 2 'ratio of one core' "$bin/lockstep-agent" --budget-cpu-ratio much
+said 2 'ratio of one core' "$bin/lockstep-agent" --budget-cpu-ratio nan
+
+# An agent reads its sources itself where none runs; the collector's port is there.
+said 0 'OK    uplink .* can be connected to' "$bin/lockstep-agent" --doctor --steps-dir "$tmp/steps" \
+	--state-dir "$tmp/a" --collector "tcp://127.0.0.1:$ingest"
+said 1 'FAIL  steps' "$bin/lockstep-agent" --doctor --steps-dir "$tmp/none" --state-dir "$tmp/a" \
+	--collector "tcp://127.0.0.1:$ingest"
+
+if command -v curl >/dev/null && command -v promtool >/dev/null; then
+	curl -s "$url/metrics" | promtool check metrics >"$tmp/out" 2>"$tmp/err"
+	result $? "promtool takes the agent's metrics"
+else
+	n=$((n + 1))
+	echo "ok $n - promtool takes the agent's metrics # SKIP no promtool or no curl here"
+fi
+
+# A second agent whose address is taken works without.
+"$bin/lockstep-agent" --collector "tcp://127.0.0.1:$ingest" --host-name h1 --steps-dir "$tmp/steps2" \
+	--state-dir "$tmp/b" --http "127.0.0.1:$port" >"$tmp/out" 2>"$tmp/err" &
+second=$!
+pids="$pids $second"
+until_true grep -q 'cannot serve at' "$tmp/err" && until_true grep -q 'connected to' "$tmp/err"
+result $? 'an address that is taken does not stop an agent'
+kill "$second" && wait "$second"
+result $? 'and it ends well'
+
+cp "$tmp/a.log" "$tmp/out"
+printf '[agent]\nbudget_cpu_ratio = a lot\n' >"$tmp/agent.conf"
+kill -HUP "$agent"
+until_true grep -q 'a lot.*keeping the configuration' "$tmp/a.log"
+result $? 'a bad budget at SIGHUP is refused'
+
+kill "$collector" && wait "$collector"
+until_true sh -c "! '$bin/lockstep' doctor --agent '$url'"
+said 1 'FAIL  uplink .*the connection was lost' "$bin/lockstep" doctor --agent "$url"
+kill "$agent" && wait "$agent"
+result $? 'the agent ends well with HTTP clients around'
+pids=
+echo "1..$n"
+exit $failed
