@@ -93,6 +93,17 @@ http_get_on_error(enum evhttp_request_error error, void *arg)
 	http_get_end(g, g->rc);
 }
 
+static bool
+http_get_is_expected(const struct ls_http_get *g, struct evhttp_request *req)
+{
+	const char *value;
+
+	if (g->o.expect == NULL)
+		return true;
+	value = evhttp_find_header(evhttp_request_get_input_headers(req), g->o.expect);
+	return value != NULL && strcmp(value, g->o.expect_value) == 0;
+}
+
 static void
 http_get_on_answer(struct evhttp_request *req, void *arg)
 {
@@ -103,6 +114,10 @@ http_get_on_answer(struct evhttp_request *req, void *arg)
 		return;
 	}
 	g->status = evhttp_request_get_response_code(req);
+	if (!http_get_is_expected(g, req)) {
+		http_get_end(g, -LS_EUNKNOWN);
+		return;
+	}
 	http_get_end(g, evbuffer_add_buffer(g->body, evhttp_request_get_input_buffer(req)) == 0
 			? 0 : -ENOMEM);
 }

@@ -24,7 +24,8 @@ struct ls_http_get;
 /*
  * How it ended. rc 0: an answer with this status came, and its body. Else there is no body, and rc is
  * -LS_EABSENT nobody listens there (or the name is unknown), -ETIMEDOUT the deadline passed, -LS_ELIMIT
- * the body is too long, -LS_EPARSE no HTTP, cut short, or a header too long. The body holds during the
+ * the body is too long, -LS_EPARSE no HTTP, cut short, or a header too long, -LS_EUNKNOWN without the
+ * header that is expected. The body holds during the
  * call; the call may start the next request, or free.
  */
 typedef void ls_http_get_done(void *arg, int rc, int status, const char *body, size_t len);
@@ -32,6 +33,7 @@ typedef void ls_http_get_done(void *arg, int rc, int status, const char *body, s
 struct ls_http_get_options {
 	const char *url;            /* http://host[:port][/path[?query]] */
 	const char *header, *value; /* sent with each request; NULL: none */
+	const char *expect, *expect_value; /* an answer without this header is not believed; NULL: any */
 	size_t body_max_bytes;
 	uint64_t deadline_ns;
 	ls_http_get_done *done;

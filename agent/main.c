@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -65,6 +66,7 @@ main(int argc, char **argv)
 		(void)fprintf(stderr, "lockstep-agent: %s\n", err);
 		return EXIT_USAGE;
 	}
+	(void)signal(SIGPIPE, SIG_IGN); /* a server that hangs up is told by the write */
 	if (config.doctor)
 		return main_doctor(&config);
 	if (config.once)

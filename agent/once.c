@@ -86,34 +86,40 @@ once_series(const struct ls_series_table *t)
 	return all;
 }
 
+/* Everything there is to see, read once. */
+static json_t *
+once_object(const struct ls_agent_config *config, const struct ls_sources *s)
+{
+	const struct ls_place *place = ls_sources_place(s);
+
+	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o}", "schema_version", 1, "host",
+		config->host_name, "metrics", once_metrics(ls_sources_host(s), false), "workers",
+		once_workers(s), "series", once_series(ls_sources_series(s)), "identity",
+		ls_identity_json(ls_place_identity(place)), "chips", ls_place_chips_json(place));
+}
+
 int
 ls_agent_once(const struct ls_agent_config *config, json_t **ret_object)
 {
 	uint8_t boot[LS_BOOT_ID_BYTES];
-	struct ls_loop *loop = NULL;
+	struct ls_loop *loop = ls_loop_new();
 	struct ls_sources *s = NULL;
-	json_t *object;
-	int rc = ls_clock_boot_id(config->proc_root, boot);
+	json_t *object = NULL;
+	int rc = loop != NULL ? ls_clock_boot_id(config->proc_root, boot) : -ENOMEM;
 
-	if (rc != 0)
-		return rc;
-	loop = ls_loop_new();
-	if (loop == NULL)
-		return -ENOMEM;
-	rc = ls_sources_open(loop, config, boot, NULL, &s);
-	if (rc != 0)
-		goto out;
-	ls_sources_read(s, LS_CADENCE_FAST | LS_CADENCE_SLOW, ls_clock_mono_ns());
-	object = json_pack("{s:i, s:s, s:o, s:o, s:o}", "schema_version", 1, "host",
-		config->host_name, "metrics", once_metrics(ls_sources_host(s), false), "workers",
-		once_workers(s), "series", once_series(ls_sources_series(s)));
-	if (object == NULL)
-		rc = -ENOMEM;
-	else
-		*ret_object = object;
-out:
+	if (rc == 0)
+		rc = ls_sources_open(loop, config, boot, NULL, &s);
+	if (rc == 0)
+		rc = ls_place_settle(ls_sources_place(s));
+	if (rc == 0) {
+		ls_sources_read(s, LS_CADENCE_FAST | LS_CADENCE_SLOW, ls_clock_mono_ns());
+		object = once_object(config, s);
+		rc = object != NULL ? 0 : -ENOMEM;
+	}
 	ls_sources_close(s);
 	ls_loop_free(loop);
+	if (rc == 0)
+		*ret_object = object;
 	return rc;
 }
 
@@ -160,6 +166,8 @@ ls_agent_doctor(const struct ls_agent_config *config, struct ls_doctor *ret_doct
 	if (loop == NULL)
 		return -ENOMEM;
 	rc = ls_sources_open(loop, config, boot, NULL, &s);
+	if (rc == 0)
+		rc = ls_place_settle(ls_sources_place(s));
 	if (rc == 0)
 		rc = once_look(loop, s);
 	if (rc == 0) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "agent/place.h"
 #include "proto/base/http.h"
 #include "proto/base/text.h"
 
@@ -33,7 +34,8 @@ const struct ls_conf_program ls_agent_program = {
 static int
 options_host_name(struct ls_agent_config *c, char *text, size_t size)
 {
-	if (c->host_name[0] == '\0') {
+	c->host_name_is_given = c->host_name[0] != '\0';
+	if (!c->host_name_is_given) {
 		if (gethostname(c->host_name, sizeof(c->host_name)) != 0) {
 			int rc = -errno;
 
@@ -75,6 +77,17 @@ options_http(struct ls_agent_config *c, char *text, size_t size)
 }
 
 static int
+options_place(struct ls_agent_config *c, char *text, size_t size)
+{
+	const char *problem = ls_place_check(c);
+
+	if (problem == NULL)
+		return 0;
+	(void)snprintf(text, size, "%s", problem);
+	return -LS_ERANGE;
+}
+
+static int
 options_budget(struct ls_agent_config *c, char *text, size_t size)
 {
 	const char *ratio = c->budget_cpu_ratio;
@@ -99,5 +112,7 @@ ls_agent_config_finish(struct ls_agent_config *c, char *text, size_t size)
 
 	if (rc == 0)
 		rc = options_http(c, text, size);
+	if (rc == 0)
+		rc = options_place(c, text, size);
 	return rc != 0 ? rc : options_budget(c, text, size);
 }

@@ -20,6 +20,14 @@ struct ls_agent_config {
 	char steps_dir[LS_CONF_VALUE_MAX_BYTES];
 	char proc_root[LS_CONF_VALUE_MAX_BYTES];
 	char sys_root[LS_CONF_VALUE_MAX_BYTES];
+	char dev_root[LS_CONF_VALUE_MAX_BYTES];
+	char metadata_address[LS_CONF_VALUE_MAX_BYTES];
+	char labels_file[LS_CONF_VALUE_MAX_BYTES];
+	bool read_environ;
+	char job[LS_CONF_VALUE_MAX_BYTES], slice[LS_CONF_VALUE_MAX_BYTES];
+	char worker_id[LS_CONF_VALUE_MAX_BYTES], topology[LS_CONF_VALUE_MAX_BYTES];
+	char accelerator_type[LS_CONF_VALUE_MAX_BYTES];
+	bool host_name_is_given; /* set by ls_agent_config_finish */
 	uint64_t beat_ns, sample_interval_ns;
 	uint64_t spool_max_bytes;
 	char http[LS_CONF_VALUE_MAX_BYTES], port_file[LS_CONF_VALUE_MAX_BYTES];

@@ -34,6 +34,8 @@ enum ls_ring_state {
 struct ls_step_ring {
 	enum ls_ring_state state;
 	struct ls_wire_worker worker;
+	const uint8_t *from;      /* of the header: 8 of enum ls_ring_from */
+	const char *env;          /* of the header: what of the job's environment it carries */
 	pid_t pid;                /* as this process sees it; 0: not visible here */
 	bool has_live;
 	struct ls_ring_live live;

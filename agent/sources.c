@@ -34,6 +34,7 @@ struct ls_sources {
 	const struct ls_source *host, *worker; /* in the list */
 	struct ls_source_step *step;
 	struct ls_spool *spool;
+	struct ls_place *place;
 	struct ls_sample sample;               /* of the host, all cadences */
 	struct ls_sample slow;                 /* what came by LS_CADENCE_SLOW */
 	bool is_slow[LS_METRIC_COUNT];
@@ -119,6 +120,8 @@ ls_sources_open(struct ls_loop *loop, const struct ls_agent_config *config,
 	s->series = ls_series_new();
 	rc = s->series != NULL ? 0 : -ENOMEM;
 	if (rc == 0)
+		rc = ls_place_open(loop, config, &s->place);
+	if (rc == 0)
 		rc = ls_source_step_new(config->steps_dir, kernel_boot_id, spool, &s->step);
 	if (rc == 0)
 		rc = sources_make(s, config);
@@ -141,6 +144,7 @@ ls_sources_close(struct ls_sources *s)
 		return;
 	for (i = 0; i < s->count; i++)
 		s->list[i].free(s->list[i].self);
+	ls_place_close(s->place);
 	ls_source_step_free(s->step);
 	ls_series_free(s->series);
 	free(s);
@@ -283,7 +287,10 @@ sources_read_slow(struct ls_sources *s, uint64_t now_mono_ns)
 void
 ls_sources_read(struct ls_sources *s, unsigned due, uint64_t now_mono_ns)
 {
-	ls_source_step_read(s->step, now_mono_ns);
+	if (ls_place_is_settled(s->place, now_mono_ns))
+		ls_source_step_read(s->step, now_mono_ns);
+	if (due & LS_CADENCE_SLOW)
+		ls_place_read(s->place, s->step, now_mono_ns);
 	sources_watch(s);
 	if (due & LS_CADENCE_SLOW)
 		sources_read_slow(s, now_mono_ns);
@@ -308,6 +315,19 @@ sources_lost(const struct ls_sources *s)
 	return lost;
 }
 
+/* A worker as its ring names it, and completed once: what was reported of it stays. */
+static void
+sources_name_worker(struct ls_sources *s, size_t i, const struct ls_step_ring *ring)
+{
+	struct ls_wire_worker *w = &s->workers[i];
+	bool same = memcmp(w->ring_id, ring->worker.ring_id, sizeof(w->ring_id)) == 0;
+
+	if (same && w->created_mono_ns == ring->worker.created_mono_ns)
+		return;
+	*w = ring->worker;
+	ls_place_complete(s->place, ring, &w->info);
+}
+
 void
 ls_sources_fill(struct ls_sources *s, struct ls_wire_report *r)
 {
@@ -317,7 +337,7 @@ ls_sources_fill(struct ls_sources *s, struct ls_wire_report *r)
 
 	ls_sampler_hot(&s->sample, LS_METRIC_SCOPE_HOST, &s->hot[hot++]);
 	for (i = 0; (ring = ls_source_step_ring(s->step, i)) != NULL; i++) {
-		s->workers[i] = ring->worker;
+		sources_name_worker(s, i, ring);
 		if (ring->has_live) {
 			memcpy(s->live[live].ring_id, ring->worker.ring_id, LS_RING_ID_BYTES);
 			s->live[live++].live = ring->live;
@@ -363,6 +383,7 @@ ls_sources_tell(const struct ls_sources *s, struct ls_doctor *d)
 	size_t i;
 
 	ls_source_step_tell(s->step, d);
+	ls_place_tell(s->place, d);
 	for (i = 0; i < s->count; i++)
 		sources_tell_one(&s->list[i], d);
 }
@@ -389,4 +410,10 @@ struct ls_series_table *
 ls_sources_series(const struct ls_sources *s)
 {
 	return s->series;
+}
+
+struct ls_place *
+ls_sources_place(const struct ls_sources *s)
+{
+	return s->place;
 }

@@ -16,6 +16,7 @@
 #define LS_AGENT_SOURCES_H
 
 #include "agent/options.h"
+#include "agent/place.h"
 #include "agent/series.h"
 #include "agent/source.h"
 #include "agent/source_step.h"
@@ -55,6 +56,12 @@ void ls_sources_set_lean(struct ls_sources *s, bool lean);
 
 /* The factor by which sampling is slowed, as a series of its own. */
 void ls_sources_set_slowed(struct ls_sources *s, unsigned factor);
+
+/*
+ * Who this host is. Until that is settled rings are not read (they keep their records), so that it can
+ * say of a worker what its ring does not.
+ */
+struct ls_place *ls_sources_place(const struct ls_sources *s);
 
 /* The rings. */
 const struct ls_source_step *ls_sources_steps(const struct ls_sources *s);

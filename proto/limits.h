@@ -135,6 +135,27 @@
 #define LS_PROM_LABELS_MAX 32
 #define LS_PROM_SAMPLES_MAX 20000u            /* node_exporter gives some 2,000 */
 
+/* --- chips and identity of a host --- */
+#define LS_CHIPS_MAX 32                       /* chips a host; 8 is the most there is */
+#define LS_CHIP_NODES_MAX 4                   /* PCI functions a chip; 7x has 2 */
+#define LS_PCI_SCAN_MAX 8192u                 /* entries of /sys/bus/pci/devices looked at */
+#define LS_NODES_SCAN_MAX 4096u               /* entries of /dev looked at for /dev/accelN */
+#define LS_OWNER_LINKS_PER_TURN 1024u         /* fds looked at in 10 s: 1.5 ms of CPU */
+#define LS_OWNER_LINKS_PER_PROCESS 8192u      /* fds of one process; devices are opened early */
+#define LS_COMMAND_MAX_BYTES 64               /* TASK_COMM_LEN is 16; 4 each when escaped */
+#define LS_CHIPS_RESCAN_NS 600000000000ull    /* chips do not come and go */
+#define LS_TORUS_SIDE_MAX 1024u               /* the longest side there is has 32 */
+#define LS_KEYVALUE_LABEL_MAX_BYTES 512       /* a label's value has 63 at most */
+#define LS_ENVIRON_MAX_BYTES 262144           /* environment of a job, with all services of a cluster */
+#define LS_LABELS_FILE_MAX_BYTES 65536
+#define LS_IDENTITY_OFFERS_MAX 256            /* values of fields, all sources together */
+#define LS_METADATA_BODY_MAX_BYTES 262144     /* endpoints of 2,304 hosts, 100 bytes each */
+#define LS_METADATA_DEADLINE_NS 1000000000ull /* a question; it is answered in the same machine */
+#define LS_METADATA_ROUND_NS 600000000000ull  /* all is asked again */
+#define LS_METADATA_RETRY_MIN_NS 2000000000ull
+#define LS_OWNER_PASS_NS 60000000000ull       /* rest between two looks at all processes */
+#define LS_PLACE_SETTLE_NS 3000000000ull      /* rings wait so long for the metadata server; they hold minutes */
+
 /* --- collector --- */
 #define LS_AGENTS_MAX 16384
 #define LS_JOBS_MAX 1024

@@ -13,6 +13,9 @@
 /* Writes text to root/path, making root and the directories on the way; replaces what was there. */
 void tree_write(const char *root, const char *path, const char *text);
 
+/* Makes a symbolic link root/path to target, which need not be there; as tree_write for directories. */
+void tree_link(const char *root, const char *path, const char *target);
+
 /* Removes the file root/path. */
 void tree_remove(const char *root, const char *path);
 
