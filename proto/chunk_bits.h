@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * chunk_bits - a stream of bits, and the two codes for numbers that chunks are made of.
+ *
+ * Bits fill each byte from the lowest one on. A number is its length in bits (7 bits) and its bits
+ * without the leading one. Rice(k) is v >> k in unary (so many zeros, a one) and the k low bits;
+ * from LS_RICE_LIMIT zeros on there is no one: the length less one (6 bits) and all bits follow.
+ *
+ * Owner:   the caller.
+ * Units:   bits.
+ * Errors:  writing beyond the end sets full, reading beyond it gives zeros and is told by
+ *          ls_bits_in_end: both are asked once, at the end.
+ * Limits:  the buffer.
+ * Source:  R. F. Rice, "Some practical universal noiseless coding techniques", JPL 79-22, 1979.
+ */
+#ifndef LS_PROTO_CHUNK_BITS_H
+#define LS_PROTO_CHUNK_BITS_H
+
+#include <endian.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define LS_RICE_LIMIT 20u /* an outlier costs 26 bits more than itself, at most */
+
+/* Bits in v; 0 for 0. */
+static inline unsigned
+ls_bits_length(uint64_t v)
+{
+	return v == 0 ? 0 : 64 - (unsigned)__builtin_clzll(v);
+}
+
+/* Signed to unsigned so that small ones stay small: 0, -1, 1, -2, ... */
+static inline uint64_t
+ls_bits_fold(uint64_t v)
+{
+	return v << 1 ^ (0 - (v >> 63));
+}
+
+static inline uint64_t
+ls_bits_unfold(uint64_t v)
+{
+	return v >> 1 ^ (0 - (v & 1));
+}
+
+/* --- writing ----------------------------------------------------------------------- */
+
+struct ls_bits_out {
+	uint8_t *p, *end;
+	uint64_t acc; /* n bits that are not in the buffer yet; n < 8 between calls */
+	unsigned n;
+	bool full;
+};
+
+/* At most 56 bits; those of v above them must be 0. */
+static inline void
+ls_bits_put(struct ls_bits_out *o, uint64_t v, unsigned bits)
+{
+	o->acc |= v << o->n;
+	o->n += bits;
+	if (o->end - o->p >= 8) {
+		uint64_t le = htole64(o->acc);
+
+		memcpy(o->p, &le, sizeof(le));
+		o->p += o->n >> 3;
+		o->acc >>= o->n & ~7u;
+		o->n &= 7;
+		return;
+	}
+	for (; o->n >= 8; o->n -= 8, o->acc >>= 8) {
+		if (o->p == o->end)
+			o->full = true;
+		else
+			*o->p++ = (uint8_t)o->acc;
+	}
+}
+
+/* The lowest bits of v, up to all 64. */
+static inline void
+ls_bits_put_low(struct ls_bits_out *o, uint64_t v, unsigned bits)
+{
+	if (bits > 32) {
+		ls_bits_put(o, v & UINT32_MAX, 32);
+		v >>= 32;
+		bits -= 32;
+	}
+	ls_bits_put(o, v & ((1ull << bits) - 1), bits);
+}
+
+static inline void
+ls_bits_put_number(struct ls_bits_out *o, uint64_t v)
+{
+	unsigned len = ls_bits_length(v);
+
+	ls_bits_put(o, len, 7);
+	if (len > 1)
+		ls_bits_put_low(o, v, len - 1);
+}
+
+/* Bits that ls_bits_put_number takes. */
+static inline unsigned
+ls_bits_number_cost(uint64_t v)
+{
+	unsigned len = ls_bits_length(v);
+
+	return len > 1 ? 7 + len - 1 : 7;
+}
+
+static inline void
+ls_bits_put_rice(struct ls_bits_out *o, uint64_t v, unsigned k)
+{
+	uint64_t q = v >> k;
+
+	if (q < LS_RICE_LIMIT) {
+		ls_bits_put(o, 1ull << q, (unsigned)q + 1);
+		ls_bits_put_low(o, v, k);
+		return;
+	}
+	ls_bits_put(o, 0, LS_RICE_LIMIT);
+	ls_bits_put(o, ls_bits_length(v) - 1, 6);
+	ls_bits_put_low(o, v, ls_bits_length(v));
+}
+
+/* Bits that ls_bits_put_rice takes. */
+static inline uint64_t
+ls_bits_rice_cost(uint64_t v, unsigned k)
+{
+	uint64_t q = v >> k;
+
+	return q < LS_RICE_LIMIT ? q + 1 + k : LS_RICE_LIMIT + 6 + ls_bits_length(v);
+}
+
+/* Writes the last bits; the buffer ends at p then. */
+static inline void
+ls_bits_out_end(struct ls_bits_out *o)
+{
+	if (o->n > 0)
+		ls_bits_put(o, 0, 8 - o->n);
+}
+
+/* --- reading ----------------------------------------------------------------------- */
+
+struct ls_bits_in {
+	const uint8_t *p, *end;
+	uint64_t acc;    /* at least n bits that come next */
+	unsigned n;
+	size_t invented; /* bytes of zeros read beyond the end */
+};
+
+/* Makes at least 56 bits ready. */
+static inline void
+ls_bits_fill(struct ls_bits_in *in)
+{
+	if (in->end - in->p >= 8) {
+		uint64_t le;
+
+		memcpy(&le, in->p, sizeof(le));
+		in->acc |= le64toh(le) << in->n;
+		in->p += (63 - in->n) >> 3;
+		in->n |= 56;
+		return;
+	}
+	for (; in->n <= 56; in->n += 8) {
+		if (in->p == in->end)
+			in->invented++;
+		else
+			in->acc |= (uint64_t)*in->p++ << in->n;
+	}
+}
+
+/* Takes bits that are ready. */
+static inline uint64_t
+ls_bits_take(struct ls_bits_in *in, unsigned bits)
+{
+	uint64_t v = in->acc & ((1ull << bits) - 1);
+
+	in->acc >>= bits;
+	in->n -= bits;
+	return v;
+}
+
+/* Up to 64 bits. */
+static inline uint64_t
+ls_bits_get(struct ls_bits_in *in, unsigned bits)
+{
+	uint64_t low = 0;
+
+	ls_bits_fill(in);
+	if (bits <= 32)
+		return ls_bits_take(in, bits);
+	low = ls_bits_take(in, 32);
+	ls_bits_fill(in);
+	return low | ls_bits_take(in, bits - 32) << 32;
+}
+
+/* A length beyond 64 bits is read as 64. */
+static inline uint64_t
+ls_bits_get_number(struct ls_bits_in *in)
+{
+	unsigned len = (unsigned)ls_bits_get(in, 7);
+
+	if (len < 2)
+		return len;
+	if (len > 64)
+		len = 64;
+	return ls_bits_get(in, len - 1) | 1ull << (len - 1);
+}
+
+static inline uint64_t
+ls_bits_get_rice(struct ls_bits_in *in, unsigned k)
+{
+	unsigned q;
+
+	ls_bits_fill(in);
+	q = (unsigned)__builtin_ctzll(in->acc | 1ull << LS_RICE_LIMIT);
+	if (q < LS_RICE_LIMIT) {
+		in->acc >>= q + 1;
+		in->n -= q + 1;
+		if (k <= 32) /* 20 + 32 bits were ready */
+			return (uint64_t)q << k | ls_bits_take(in, k);
+		return (uint64_t)q << k | ls_bits_get(in, k);
+	}
+	(void)ls_bits_take(in, LS_RICE_LIMIT);
+	k = (unsigned)ls_bits_take(in, 6) + 1;
+	return ls_bits_get(in, k);
+}
+
+/* True if all bytes were read, none beyond, and what is left of the last one is zero. */
+static inline bool
+ls_bits_in_end(const struct ls_bits_in *in)
+{
+	size_t held = in->n >= in->invented * 8 ? in->n - in->invented * 8 : SIZE_MAX;
+
+	return in->p == in->end && held < 8 && in->acc == 0;
+}
+
+/* True if zeros beyond the end were used: what was read is not worth going on with. */
+static inline bool
+ls_bits_in_over(const struct ls_bits_in *in)
+{
+	return in->n < in->invented * 8;
+}
+
+#endif
