@@ -28,6 +28,8 @@ struct ls_agent_config {
 	char worker_id[LS_CONF_VALUE_MAX_BYTES], topology[LS_CONF_VALUE_MAX_BYTES];
 	char accelerator_type[LS_CONF_VALUE_MAX_BYTES];
 	bool host_name_is_given; /* set by ls_agent_config_finish */
+	char prom[LS_CONF_VALUE_MAX_BYTES];
+	char prom_map[LS_CONF_VALUE_MAX_BYTES];
 	uint64_t beat_ns, sample_interval_ns;
 	uint64_t spool_max_bytes;
 	char http[LS_CONF_VALUE_MAX_BYTES], port_file[LS_CONF_VALUE_MAX_BYTES];

@@ -12,6 +12,7 @@
 #include "agent/source_hooks.h"
 #include "agent/source_neighbours.h"
 #include "agent/source_peers.h"
+#include "agent/source_prom.h"
 #include "agent/source_sensors.h"
 #include "agent/source_worker.h"
 #include "proto/base/log.h"
@@ -31,7 +32,7 @@ struct ls_sources {
 	struct ls_source list[LS_SOURCES_MAX];
 	bool optional[LS_SOURCES_MAX];         /* not read while lean */
 	bool lean;
-	const struct ls_source *host, *worker; /* in the list */
+	const struct ls_source *host, *worker, *prom; /* in the list */
 	struct ls_source_step *step;
 	struct ls_spool *spool;
 	struct ls_place *place;
@@ -102,6 +103,10 @@ sources_make(struct ls_sources *s, const struct ls_agent_config *config)
 	if (rc != 0)
 		return rc;
 	(void)sources_add(s, &one);
+	rc = ls_source_prom_new(s->loop, s->series, config->prom, config->prom_map, &one);
+	if (rc != 0)
+		return rc;
+	s->prom = sources_add(s, &one);
 	return 0;
 }
 
@@ -296,6 +301,7 @@ ls_sources_read(struct ls_sources *s, unsigned due, uint64_t now_mono_ns)
 		sources_read_slow(s, now_mono_ns);
 	if (!(due & LS_CADENCE_FAST))
 		return;
+	ls_source_prom_stepped(s->prom, ls_source_step_get_stats(s->step)->records);
 	sources_read_each(s, LS_CADENCE_FAST, now_mono_ns, &s->sample);
 	ls_sample_group_read(&s->fast_group, &s->sample, s->is_slow, false, now_mono_ns);
 	sources_worker_rows(s, now_mono_ns);

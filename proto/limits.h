@@ -134,6 +134,19 @@
 #define LS_PROM_NAME_MAX_BYTES 256
 #define LS_PROM_LABELS_MAX 32
 #define LS_PROM_SAMPLES_MAX 20000u            /* node_exporter gives some 2,000 */
+#define LS_PROM_PAGE_MAX_BYTES 4194304u       /* so many of 200 bytes */
+#define LS_PROM_PAGES_MAX 8
+#define LS_PROM_RULES_MAX 128                 /* the built-in ones, and a hundred of a site's */
+#define LS_PROM_KEEP_MAX 4                    /* labels kept of a sample: a series has 160 bytes of them */
+#define LS_PROM_KEEP_NAME_MAX_BYTES 48
+#define LS_PROM_MAP_MAX_BYTES 65536
+#define LS_PROM_SERIES_MAX 256u               /* taken of a page: 8 chips x 5, and some histograms */
+#define LS_PROM_CHIPS_MAX 64u                 /* told apart on a page; a host has 8 */
+#define LS_PROM_INTERVAL_NS 10000000000ull    /* the GKE device plugin measures every 10 s */
+#define LS_PROM_ABSENT_NS 60000000000ull      /* where nobody listens */
+#define LS_PROM_DEADLINE_NS 2000000000ull     /* of one page */
+#define LS_PROM_FROZEN_READINGS 30u           /* 5 min without a change, while the job steps */
+#define LS_PROM_GONE_READINGS 60u             /* 10 min without it: a series, or a page, is forgotten */
 
 /* --- chips and identity of a host --- */
 #define LS_CHIPS_MAX 32                       /* chips a host; 8 is the most there is */
