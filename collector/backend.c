@@ -4,7 +4,10 @@
 #include "collector/backend.h"
 
 #include <errno.h>
+#include <event2/buffer.h>
+#include <stdlib.h>
 #include "collector/view.h"
+#include "proto/base/json.h"
 
 static int
 backend_grid(const struct ls_engine *e, const struct ls_ask *q, const struct ls_view_range *range,
@@ -17,8 +20,25 @@ backend_grid(const struct ls_engine *e, const struct ls_ask *q, const struct ls_
 }
 
 static int
-backend_body(const struct ls_engine *e, const struct ls_ask *q, int64_t now_us, json_t **ret_body)
+backend_zoom(
+	struct ls_backend_parts *p, const struct ls_ask *q, int64_t now_us, json_t **ret_body)
 {
+	int64_t until_us = 0;
+	int rc = ls_fleet_has(p->fleet, q->host) ? 0 : -LS_EUNKNOWN;
+
+	if (rc == 0)
+		rc = ls_zoom_ask(p->zoom, q->host, (int64_t)q->seconds * 1000000, now_us, &until_us);
+	if (rc != 0)
+		return rc;
+	*ret_body = json_pack("{s:o, s:o}", "host", ls_json_text(q->host), "zoom_until_at",
+		ls_json_time(until_us));
+	return *ret_body != NULL ? 0 : -ENOMEM;
+}
+
+static int
+backend_body(struct ls_backend_parts *p, const struct ls_ask *q, int64_t now_us, json_t **ret_body)
+{
+	const struct ls_engine *e = p->engine;
 	const struct ls_view_range range = {
 		.from = q->from_step, .to = q->to_step, .limit = q->limit
 	};
@@ -40,8 +60,71 @@ backend_body(const struct ls_engine *e, const struct ls_ask *q, int64_t now_us, 
 		return *ret_body != NULL ? 0 : -ENOMEM;
 	case LS_ASK_FINDING:
 		return ls_view_finding(e, q->id, ret_body);
+	case LS_ASK_HOST:
+		return ls_fleet_view(p->fleet, q->host,
+			ls_zoom_until(p->zoom, q->host, now_us), ret_body);
+	case LS_ASK_ZOOM:
+		return backend_zoom(p, q, now_us, ret_body);
+	case LS_ASK_SERIES:
+		break; /* by backend_series */
 	}
 	return -LS_EUNKNOWN;
+}
+
+/* Stored series on their way from the reader. */
+struct backend_series {
+	ls_ask_reply *reply;
+	void *reply_arg;
+	struct evbuffer *text;
+};
+
+static bool
+backend_series_piece(void *arg, int rc, const char *text, size_t len)
+{
+	struct backend_series *b = arg;
+	json_t *body = NULL;
+	size_t size;
+
+	if (len > 0)
+		return evbuffer_add(b->text, text, len) == 0;
+	size = evbuffer_get_length(b->text);
+	if (rc == 0) {
+		body = json_loadb((const char *)evbuffer_pullup(b->text, -1), size, 0, NULL);
+		rc = body != NULL ? 0 : -ENOMEM; /* it is our own text */
+	}
+	b->reply(b->reply_arg, rc, body);
+	json_decref(body);
+	evbuffer_free(b->text);
+	free(b);
+	return false;
+}
+
+/* Live values if there are any, else what is stored. */
+static void
+backend_series(struct ls_backend_parts *p, const struct ls_ask *q, ls_ask_reply *reply,
+	void *reply_arg)
+{
+	json_t *live = NULL;
+	int rc = ls_fleet_series(p->fleet, q->host, p->now_us(p->arg), &live);
+	struct backend_series *b;
+
+	if (rc != 0 || json_array_size(live) > 0) {
+		reply(reply_arg, rc, live);
+		json_decref(live);
+		return;
+	}
+	json_decref(live);
+	b = calloc(1, sizeof(*b));
+	if (b != NULL)
+		b->text = evbuffer_new();
+	if (b == NULL || b->text == NULL) {
+		free(b);
+		reply(reply_arg, -ENOMEM, NULL);
+		return;
+	}
+	b->reply = reply;
+	b->reply_arg = reply_arg;
+	ls_reader_read(p->reader, LS_READER_SERIES, q->host, backend_series_piece, b);
 }
 
 static void
@@ -49,18 +132,24 @@ backend_ask(void *arg, const struct ls_ask *q, ls_ask_reply *reply, void *reply_
 {
 	struct ls_backend_parts *p = arg;
 	json_t *body = NULL;
-	int rc = backend_body(p->engine, q, p->now_us(p->arg), &body);
+	int rc;
 
+	if (q->kind == LS_ASK_SERIES) {
+		backend_series(p, q, reply, reply_arg);
+		return;
+	}
+	rc = backend_body(p, q, p->now_us(p->arg), &body);
 	reply(reply_arg, rc, rc == 0 ? body : NULL);
 	json_decref(body);
 }
 
 static void
-backend_export(void *arg, const char *job, ls_export_piece *piece, void *piece_arg)
+backend_export(void *arg, const struct ls_ask *q, ls_export_piece *piece, void *piece_arg)
 {
 	struct ls_backend_parts *p = arg;
 
-	ls_reader_export(p->reader, job, piece, piece_arg);
+	ls_reader_read(p->reader, q->counters ? LS_READER_EXPORT_COUNTERS : LS_READER_EXPORT, q->job,
+		piece, piece_arg);
 }
 
 static void

@@ -13,13 +13,17 @@
 
 #include <stdint.h>
 #include "collector/engine.h"
+#include "collector/fleet.h"
 #include "collector/reader.h"
 #include "collector/self.h"
+#include "collector/zoom.h"
 #include "web/backend.h"
 
 /* What answers are made from; lives as long as the HTTP side. */
 struct ls_backend_parts {
 	const struct ls_engine *engine;
+	const struct ls_fleet *fleet;
+	struct ls_zoom *zoom;
 	struct ls_reader *reader;
 	int64_t (*now_us)(void *arg);                   /* the engine's now */
 	void (*self)(void *arg, struct ls_self *ret_self);

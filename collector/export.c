@@ -8,6 +8,7 @@
 #include <string.h>
 #include "collector/feed.h"
 #include "collector/lines.h"
+#include "collector/stored_series.h"
 #include "proto/base/log.h"
 #include "proto/base/text.h"
 #include "storage/query.h"
@@ -33,6 +34,7 @@ struct export {
 	const struct export_worker **by_host, **by_rank; /* the same, in other orders */
 	int64_t from_us, to_us;          /* of its records */
 	bool any;
+	struct ls_stored_rows *rows;     /* NULL: without the series of chunks */
 };
 
 /* --- workers of the job --------------------------------------------------------------------- */
@@ -306,6 +308,76 @@ export_pass(struct export *x, const struct ls_days *days, ls_query_event_fn *fn)
 	return 0;
 }
 
+/* --- third pass, if it is wanted: the series of chunks ---------------------------------------- */
+
+static bool
+export_is_during(const struct export *x, int64_t from_us, int64_t to_us)
+{
+	return to_us >= x->from_us - EXPORT_MARGIN_US && from_us <= x->to_us + EXPORT_MARGIN_US;
+}
+
+static int
+export_row(void *arg, const struct ls_stored_row *row)
+{
+	struct export *x = arg;
+	size_t done = 0;
+	int rc = 0;
+
+	if (!export_is_during(x, row->t_us, row->t_us))
+		return 0;
+	while (rc == 0 && done < row->count) {
+		rc = export_room(x);
+		if (rc == 0)
+			done += ls_lines_series(&x->lines, x->job, row->chunk->host, row->t_us,
+				row->series + done, row->value + done, row->count - done);
+	}
+	return rc;
+}
+
+static int
+export_chunk(void *arg, const struct ls_query_chunk *chunk)
+{
+	struct export *x = arg;
+
+	if (!export_is_during(x, chunk->t_first_us, chunk->t_last_us) ||
+		!export_has_host(x, chunk->host))
+		return 0;
+	return ls_stored_rows_visit(x->rows, chunk, export_row, x);
+}
+
+static int
+export_lost(void *arg, const struct ls_query_lost *lost)
+{
+	struct export *x = arg;
+	int64_t from_us = lost->from_us != 0 ? lost->from_us : lost->t_us;
+	int64_t to_us = lost->to_us != 0 ? lost->to_us : lost->t_us;
+	int rc = export_room(x);
+
+	if (rc == 0 && export_is_during(x, from_us, to_us) && export_has_host(x, lost->host))
+		ls_lines_lost(&x->lines, x->job, lost);
+	return rc;
+}
+
+/* As export_pass: a file that cannot be read must not end the rest. */
+static int
+export_series(struct export *x, const struct ls_days *days)
+{
+	size_t i;
+	int rc;
+
+	for (i = 0; i < days->count; i++) {
+		rc = ls_query_chunks(x->query, days->day[i], export_chunk, x);
+		if (rc == 0)
+			rc = ls_query_lost(x->query, days->day[i], export_lost, x);
+		if (rc == -ECANCELED || rc == -ENOMEM)
+			return rc;
+		if (rc != 0)
+			ls_log(LS_LOG_ERR, "export", "the chunks of %d: %s; left out",
+				(int)days->day[i], ls_err_text(rc));
+	}
+	return 0;
+}
+
 static int
 export_run(struct export *x)
 {
@@ -323,6 +395,8 @@ export_run(struct export *x)
 	if (rc == 0 && x->any) {
 		ls_lines_job(&x->lines, x->job, x->count, x->from_us, x->to_us);
 		rc = export_pass(x, days, export_event);
+		if (rc == 0 && x->rows != NULL)
+			rc = export_series(x, days);
 	}
 	if (rc == 0)
 		rc = export_flush(x);
@@ -331,7 +405,7 @@ export_run(struct export *x)
 }
 
 int
-ls_export_job(const char *dir, const char *job, ls_export_sink *sink, void *arg)
+ls_export_job(const char *dir, const char *job, bool counters, ls_export_sink *sink, void *arg)
 {
 	struct export x = { .job = job, .sink = sink, .arg = arg };
 	int rc;
@@ -341,8 +415,13 @@ ls_export_job(const char *dir, const char *job, ls_export_sink *sink, void *arg)
 	if (x.lines.text == NULL)
 		return -ENOMEM;
 	rc = ls_query_open(dir, &x.query);
+	if (rc == 0 && counters) {
+		x.rows = ls_stored_rows_new(dir);
+		rc = x.rows != NULL ? 0 : -ENOMEM;
+	}
 	if (rc == 0)
 		rc = export_run(&x);
+	ls_stored_rows_free(x.rows);
 	ls_query_close(x.query);
 	free(x.by_host);
 	free(x.by_rank);

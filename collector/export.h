@@ -23,7 +23,11 @@
 /* Takes a piece of whole lines; false: no more. */
 typedef bool ls_export_sink(void *arg, const char *text, size_t len);
 
-/* Writes all of a job below a state directory. */
-int ls_export_job(const char *dir, const char *job, ls_export_sink *sink, void *arg) LS_MUSTCHECK;
+/*
+ * Writes all of a job below a state directory; with `counters` also every stored series of its hosts, and
+ * what of them is lost, at the end.
+ */
+int ls_export_job(const char *dir, const char *job, bool counters, ls_export_sink *sink, void *arg)
+	LS_MUSTCHECK;
 
 #endif

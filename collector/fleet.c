@@ -219,18 +219,15 @@ static json_t *
 fleet_identity(const struct ls_wire_report *r)
 {
 	json_t *all = json_object(), *field;
-	char key[4 * LS_IDENTITY_KEY_MAX_BYTES], value[4 * LS_IDENTITY_VALUE_MAX_BYTES];
-	char source[4 * LS_IDENTITY_SOURCE_MAX_BYTES];
+	char key[4 * LS_IDENTITY_KEY_MAX_BYTES];
 	size_t i;
 
 	for (i = 0; i < r->identity_count && all != NULL; i++) {
 		const struct ls_wire_identity *f = &r->identity[i];
 
-		/* From outside: valid UTF-8 without controls from here on. */
 		(void)ls_text_escape(key, sizeof(key), f->key, strlen(f->key));
-		(void)ls_text_escape(value, sizeof(value), f->value, strlen(f->value));
-		(void)ls_text_escape(source, sizeof(source), f->source, strlen(f->source));
-		field = json_pack("{s:s, s:s}", "value", value, "source", source);
+		field = json_pack("{s:o, s:o}", "value", ls_json_text(f->value), "source",
+			ls_json_text(f->source));
 		if (field == NULL || json_object_set_new(all, key, field) != 0) {
 			json_decref(all);
 			return NULL;
@@ -352,23 +349,16 @@ json_t *
 ls_fleet_series_json(const char *text, const char *group, double value, bool measured, int64_t t_us,
 	bool live)
 {
-	char name[LS_SERIES_NAME_MAX_BYTES], safe[4 * LS_SERIES_TEXT_MAX_BYTES];
-	char safe_group[4 * LS_GROUP_NAME_MAX_BYTES];
+	char name[LS_SERIES_NAME_MAX_BYTES];
 	json_t *labels = NULL;
-	const char *unit;
+	/* What is not of our form is shown as it is, without labels. */
+	bool ours = ls_series_text_parse(text, name, &labels) == 0;
 
-	(void)ls_text_escape(safe_group, sizeof(safe_group), group, strlen(group));
-	if (ls_series_text_parse(text, name, &labels) != 0) {
-		/* Not of our form: shown as it is, without labels. */
-		(void)ls_text_escape(safe, sizeof(safe), text, strlen(text));
-		return json_pack("{s:s, s:{}, s:o, s:n, s:o, s:s, s:b}", "name", safe, "labels",
-			"value", measured ? ls_json_number(value, 15) : json_null(), "unit", "t",
-			ls_json_time(t_us), "group", safe_group, "live", live);
-	}
-	unit = ls_series_text_unit(name);
-	return json_pack("{s:s, s:o, s:o, s:s?, s:o, s:s, s:b}", "name", name, "labels", labels,
-		"value", measured ? ls_json_number(value, 15) : json_null(), "unit", unit, "t",
-		ls_json_time(t_us), "group", safe_group, "live", live);
+	return json_pack("{s:o, s:o, s:o, s:s?, s:o, s:o, s:b}", "name",
+		ls_json_text(ours ? name : text), "labels", ours ? labels : json_object(), "value",
+		measured ? ls_json_number(value, 15) : json_null(), "unit",
+		ours ? ls_series_text_unit(name) : NULL, "t", ls_json_time(t_us), "group",
+		ls_json_text(group), "live", live);
 }
 
 int
@@ -414,12 +404,10 @@ fleet_clock(const struct fleet_host *h)
 static json_t *
 fleet_agent(const struct fleet_host *h)
 {
-	char version[4 * sizeof(h->agent_version)];
-
 	if (!h->reported)
 		return json_null();
-	(void)ls_text_escape(version, sizeof(version), h->agent_version, strlen(h->agent_version));
-	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "version", version, "slowed_factor",
+	return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I}", "version",
+		ls_json_text(h->agent_version), "slowed_factor",
 		(json_int_t)(h->slowed > 1 ? h->slowed : 1), "waiting_items",
 		(json_int_t)h->spooled_items, "waiting_chunk_items",
 		(json_int_t)h->waiting_chunk_items, "lost_records", (json_int_t)h->dropped_records,
@@ -431,13 +419,11 @@ ls_fleet_view(
 	const struct ls_fleet *t, const char *host, int64_t zoom_until_us, json_t **ret_host)
 {
 	const struct fleet_host *h = fleet_find(t, host);
-	char name[4 * LS_HOST_NAME_MAX_BYTES];
 	json_t *doc;
 
 	if (h == NULL)
 		return -LS_EUNKNOWN;
-	(void)ls_text_escape(name, sizeof(name), h->name, strlen(h->name));
-	doc = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:O?}", "host", name, "first_seen_at",
+	doc = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:O?}", "host", ls_json_text(h->name), "first_seen_at",
 		ls_json_time(h->first_us), "last_seen_at", ls_json_time(h->seen_us), "agent",
 		fleet_agent(h), "clock", fleet_clock(h), "zoom_until_at",
 		zoom_until_us > 0 ? ls_json_time(zoom_until_us) : json_null(), "identity",

@@ -3,6 +3,7 @@
 
 #include "collector/lines.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -354,6 +355,65 @@ ls_lines_clock(struct ls_lines *l, const struct ls_worker_info *who, int64_t t_u
 	lines_time(l, ",\"t\":", t_us);
 	lines_add(l, ",\"type\":\"clock\"");
 	lines_span(l, ",\"uncertainty\":", uncertainty_ns > 0 ? (uint64_t)uncertainty_ns : 0);
+	lines_end_line(l, start);
+}
+
+size_t
+ls_lines_series(struct ls_lines *l, const char *job, const char *host, int64_t t_us,
+	const char *const *series, const double *value, size_t count)
+{
+	size_t start = lines_begin(l), i, before;
+	const char *between = "";
+
+	lines_add(l, "{\"host\":");
+	lines_string(l, host);
+	lines_member(l, "job", job);
+	lines_time(l, ",\"t\":", t_us);
+	lines_add(l, ",\"type\":\"counters\",\"values\":{");
+	for (i = 0; i < count; i++) {
+		before = l->len;
+		/* The longest text, each byte of it escaped, and a number. */
+		if (before - start > LS_REPLAY_LINE_MAX_BYTES - 6 * LS_SERIES_TEXT_MAX_BYTES - 64)
+			break;
+		if (!isfinite(value[i]))
+			continue;
+		lines_add(l, "%s", between);
+		lines_string(l, series[i]);
+		lines_add(l, ":");
+		lines_number(l, value[i]);
+		between = ",";
+	}
+	lines_add(l, "}");
+	lines_end_line(l, start);
+	return i > 0 ? i : 1;
+}
+
+void
+ls_lines_lost(struct ls_lines *l, const char *job, const struct ls_query_lost *lost)
+{
+	static const char *const reasons[LS_LOST_REASON_COUNT] = {
+		[LS_LOST_UNKNOWN] = "unknown",
+		[LS_LOST_SPOOL_FULL] = "spool_full",
+		[LS_LOST_DAMAGED] = "damaged",
+		[LS_LOST_REBOOT] = "reboot",
+		[LS_LOST_SERIES_FULL] = "series_full",
+	};
+	size_t start = lines_begin(l);
+
+	lines_add(l, "{");
+	if (lost->from_us != 0)
+		lines_time(l, "\"from\":", lost->from_us);
+	lines_add(l, "%s\"group\":", lost->from_us != 0 ? "," : "");
+	lines_string(l, lost->group);
+	lines_member(l, "host", lost->host);
+	lines_member(l, "job", job);
+	lines_member(l, "reason",
+		reasons[lost->reason < LS_LOST_REASON_COUNT ? lost->reason : LS_LOST_UNKNOWN]);
+	lines_add(l, ",\"samples\":%llu", (unsigned long long)lost->samples);
+	lines_time(l, ",\"t\":", lost->t_us);
+	if (lost->to_us != 0)
+		lines_time(l, ",\"to\":", lost->to_us);
+	lines_add(l, ",\"type\":\"lost\"");
 	lines_end_line(l, start);
 }
 

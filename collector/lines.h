@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "proto/record.h"
+#include "storage/query_chunk.h"
 #include "storage/rows.h"
 
 /* A growing text in a fixed buffer. */
@@ -48,6 +49,16 @@ void ls_lines_end(struct ls_lines *l, const struct ls_worker_info *who, int64_t 
 /* From here on, the worker's clock is known to so many ns. */
 void ls_lines_clock(struct ls_lines *l, const struct ls_worker_info *who, int64_t t_us,
 	int64_t uncertainty_ns);
+
+/*
+ * Values of a host by the text of their series, as many as a line takes; returns how many that were,
+ * at least one (a value that is no finite number is left out: JSON has none).
+ */
+size_t ls_lines_series(struct ls_lines *l, const char *job, const char *host, int64_t t_us,
+	const char *const *series, const double *value, size_t count);
+
+/* Values of a host that are lost. */
+void ls_lines_lost(struct ls_lines *l, const char *job, const struct ls_query_lost *lost);
 
 /* A host was looked at more closely, or no more. */
 void ls_lines_zoom(struct ls_lines *l, const char *job, const struct ls_store_zoom *z, int64_t t_us);

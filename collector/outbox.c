@@ -138,9 +138,8 @@ outbox_on_finding(void *arg, const char *id, const char *event, int64_t t_us, js
 }
 
 void
-ls_outbox_zoom(void *outbox, const struct ls_store_zoom *event, int64_t t_us)
+ls_outbox_zoom(struct ls_outbox *o, const struct ls_store_zoom *event, int64_t t_us)
 {
-	struct ls_outbox *o = outbox;
 	struct ls_write *m = ls_write_new(LS_WRITE_ZOOM, t_us);
 
 	if (m == NULL) {

@@ -36,8 +36,8 @@ void ls_outbox_mute(struct ls_outbox *o, bool muted);
 void ls_outbox_finding(struct ls_outbox *o, const char *id, const char *event, int64_t t_us,
 	json_t *finding, bool history);
 
-/* Puts a zoom in: the sink of ls_zoom_new, with the outbox as its argument. */
-void ls_outbox_zoom(void *outbox, const struct ls_store_zoom *event, int64_t t_us);
+/* Puts a zoom in. */
+void ls_outbox_zoom(struct ls_outbox *o, const struct ls_store_zoom *event, int64_t t_us);
 
 /* Hands all that is kept to the writer, in order. */
 void ls_outbox_flush(struct ls_outbox *o);

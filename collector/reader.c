@@ -10,16 +10,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include "collector/export.h"
+#include "collector/stored_series.h"
 #include "proto/base/queue.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
 #define READER_TEXT_BYTES (LS_EXPORT_PIECE_BYTES + LS_REPLAY_LINE_MAX_BYTES)
+/* A job or a host. */
+#define READER_NAME_BYTES \
+	(LS_JOB_NAME_MAX_BYTES > LS_HOST_NAME_MAX_BYTES ? LS_JOB_NAME_MAX_BYTES : LS_HOST_NAME_MAX_BYTES)
 #define READER_WAIT_NS 1000000000ull
 
-/* One export. Made and freed on the loop; the reader only reads `job`. */
+/* One thing to read. Made and freed on the loop; the reader only reads what and name. */
 struct reader_job {
-	char job[LS_JOB_NAME_MAX_BYTES];
+	enum ls_reader_what what;
+	char name[READER_NAME_BYTES];
 	ls_reader_piece *piece;
 	void *arg;
 	bool unwanted; /* the loop's: its receiver said stop */
@@ -88,6 +93,20 @@ reader_sink(void *arg, const char *text, size_t len)
 	return !r->stopped;
 }
 
+static int
+reader_read(struct ls_reader *r, const struct reader_job *job)
+{
+	switch (job->what) {
+	case LS_READER_EXPORT:
+		return ls_export_job(r->dir, job->name, false, reader_sink, r);
+	case LS_READER_EXPORT_COUNTERS:
+		return ls_export_job(r->dir, job->name, true, reader_sink, r);
+	case LS_READER_SERIES:
+		return ls_stored_series(r->dir, job->name, reader_sink, r);
+	}
+	return -EINVAL;
+}
+
 static void
 reader_run(struct ls_reader *r, struct reader_job *job)
 {
@@ -96,7 +115,7 @@ reader_run(struct ls_reader *r, struct reader_job *job)
 
 	r->current = job;
 	r->stopped = false;
-	rc = ls_export_job(r->dir, job->job, reader_sink, r);
+	rc = reader_read(r, job);
 	p = reader_take(r);
 	if (p == NULL)
 		return; /* the loop ends it */
@@ -151,14 +170,16 @@ reader_on_full(void *arg)
 }
 
 void
-ls_reader_export(struct ls_reader *r, const char *name, ls_reader_piece *piece, void *arg)
+ls_reader_read(struct ls_reader *r, enum ls_reader_what what, const char *name,
+	ls_reader_piece *piece, void *arg)
 {
 	struct reader_job *job = calloc(1, sizeof(*job));
-	int rc = job != NULL ? ls_text_copy(job->job, sizeof(job->job), name) : -ENOMEM;
+	int rc = job != NULL ? ls_text_copy(job->name, sizeof(job->name), name) : -ENOMEM;
 
 	if (rc == -LS_ELIMIT)
-		rc = -LS_EUNKNOWN; /* no job has so long a name */
+		rc = -LS_EUNKNOWN; /* nothing has so long a name */
 	if (rc == 0) {
+		job->what = what;
 		job->piece = piece;
 		job->arg = arg;
 		rc = ls_queue_push(r->jobs, job);

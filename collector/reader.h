@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reader - the thread that reads storage for exports, with read-only connections of its own.
+ * reader - the thread that reads storage for exports and stored series, with read-only connections of
+ * its own.
  *
  * A fixed number of pieces goes round between the reader and the loop, so a slow receiver holds the
  * reader back and memory stays bounded.
@@ -32,10 +33,18 @@ int ls_reader_start(struct ls_loop *loop, const char *dir, struct ls_reader **re
 /* Ends the thread; exports not complete end with -LS_ECLOSED. Accepts NULL. */
 void ls_reader_stop(struct ls_reader *r);
 
+/* What is read: its pieces are text. */
+enum ls_reader_what {
+	LS_READER_EXPORT,          /* of a job: ls_export_job */
+	LS_READER_EXPORT_COUNTERS, /* the same with every series of its hosts */
+	LS_READER_SERIES           /* of a host: ls_stored_series */
+};
+
 /*
- * Begins an export: pieces come on the loop, at last one of length 0 with the result. If it cannot
+ * Begins to read: pieces come on the loop, at last one of length 0 with the result. If it cannot
  * begin, that one comes at once.
  */
-void ls_reader_export(struct ls_reader *r, const char *job, ls_reader_piece *piece, void *arg);
+void ls_reader_read(struct ls_reader *r, enum ls_reader_what what, const char *name,
+	ls_reader_piece *piece, void *arg);
 
 #endif

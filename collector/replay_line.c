@@ -386,7 +386,8 @@ ls_line_parse(const char *text, size_t len, struct ls_line *l, char *why)
 	else if (strcmp(type, "clock") == 0)
 		line_clock(&c, o, l);
 	else if (strcmp(type, "gap") == 0 || strcmp(type, "job") == 0 ||
-		strcmp(type, "zoom") == 0 || strcmp(type, "end") == 0)
+		strcmp(type, "zoom") == 0 || strcmp(type, "end") == 0 ||
+		strcmp(type, "lost") == 0)
 		l->kind = LS_LINE_OTHER;
 	else
 		line_fail(&c, "unknown type \"%s\"", type);

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
-#include "proto/base/text.h"
+#include "proto/base/json.h"
 #include "proto/metrics.h"
 
 /* Units that the end of a name says; longer ends first where one is the end of another. */
@@ -58,7 +58,6 @@ static int
 series_label(const char **at, json_t *labels)
 {
 	char key[LS_SERIES_LABELS_MAX_BYTES], value[LS_SERIES_LABELS_MAX_BYTES];
-	char safe[4 * LS_SERIES_LABELS_MAX_BYTES];
 	size_t len = series_name_len(*at);
 	int rc;
 
@@ -70,9 +69,7 @@ series_label(const char **at, json_t *labels)
 	rc = series_value(at, value, sizeof(value));
 	if (rc != 0)
 		return rc;
-	/* From outside: valid UTF-8 without controls from here on. */
-	(void)ls_text_escape(safe, sizeof(safe), value, strlen(value));
-	return json_object_set_new(labels, key, json_string(safe)) == 0 ? 0 : -ENOMEM;
+	return json_object_set_new(labels, key, ls_json_text(value)) == 0 ? 0 : -ENOMEM;
 }
 
 static int

@@ -117,6 +117,16 @@ server_on_done(void *arg)
 }
 
 static void
+server_on_zoom(void *arg, const struct ls_store_zoom *event, int64_t t_us)
+{
+	struct ls_server *s = arg;
+
+	ls_outbox_zoom(s->outbox, event, t_us);
+	if (event->event == LS_ZOOM_END)
+		ls_fleet_forget_values(s->fleet, event->host);
+}
+
+static void
 server_self(void *arg, struct ls_self *ret_self)
 {
 	struct ls_server *s = arg;
@@ -286,7 +296,7 @@ server_make_core(struct ls_server *s)
 	s->rings = ls_rings_new(LS_RING_MAP_MAX);
 	s->dictionaries = ls_dictionaries_new(LS_DICTIONARIES_MAX, LS_DICTIONARIES_MAX_BYTES);
 	s->fleet = ls_fleet_new(LS_AGENTS_MAX);
-	s->zoom = ls_zoom_new(ls_outbox_zoom, s->outbox);
+	s->zoom = ls_zoom_new(server_on_zoom, s);
 	if (s->outbox == NULL || s->sessions == NULL || s->rings == NULL ||
 		s->dictionaries == NULL || s->fleet == NULL || s->zoom == NULL)
 		return -ENOMEM;
@@ -371,6 +381,8 @@ server_open_http(struct ls_server *s)
 	memcpy(options.web_root, s->config.web_root, sizeof(options.web_root));
 	s->backend = (struct ls_backend_parts){
 		.engine = s->engine,
+		.fleet = s->fleet,
+		.zoom = s->zoom,
 		.reader = s->reader,
 		.now_us = server_now_us,
 		.self = server_self,

@@ -42,9 +42,10 @@ chunk_read(sqlite3_stmt *stmt, struct ls_query_chunk *c)
 
 /* Chunks with ids lo..hi. */
 static int
-chunk_window(sqlite3_stmt *stmt, int64_t lo, int64_t hi, ls_query_chunk_fn *fn, void *arg)
+chunk_window(sqlite3_stmt *stmt, int32_t day, int64_t lo, int64_t hi, ls_query_chunk_fn *fn,
+	void *arg)
 {
-	struct ls_query_chunk c;
+	struct ls_query_chunk c = { .day = day };
 	int rc = 0, step = SQLITE_DONE;
 
 	(void)sqlite3_bind_int64(stmt, 1, lo); /* parameters that are there */
@@ -75,7 +76,7 @@ ls_query_chunks(struct ls_query *q, int32_t day, ls_query_chunk_fn *fn, void *ar
 			"ON h.id = c.host_id WHERE c.id BETWEEN ?1 AND ?2 ORDER BY c.id",
 			&stmt);
 	for (lo = 1; rc == 0 && lo <= last; lo += LS_QUERY_WINDOW)
-		rc = chunk_window(stmt, lo, lo + LS_QUERY_WINDOW - 1, fn, arg);
+		rc = chunk_window(stmt, day, lo, lo + LS_QUERY_WINDOW - 1, fn, arg);
 	(void)sqlite3_finalize(stmt); /* only read with */
 	return rc;
 }
@@ -108,9 +109,9 @@ chunk_newest(void *arg, const struct ls_query_chunk *c)
 }
 
 static int
-chunk_newest_of(struct ls_query_day *d, const char *host, struct chunk_newest *n)
+chunk_newest_of(struct ls_query_day *d, int32_t day, const char *host, struct chunk_newest *n)
 {
-	struct ls_query_chunk c;
+	struct ls_query_chunk c = { .day = day };
 	sqlite3_stmt *stmt = NULL;
 	int step = SQLITE_DONE;
 	int rc = ls_db_prepare(ls_query_day_db(d),
@@ -148,7 +149,7 @@ ls_query_newest_chunks(
 	for (i = rc == 0 ? days->count : 0; i > 0 && rc == 0 && n.count == 0; i--) {
 		rc = ls_query_day_of(q, days->day[i - 1], &d);
 		if (rc == 0 && ls_query_day_version(d) >= 2)
-			rc = chunk_newest_of(d, host, &n);
+			rc = chunk_newest_of(d, days->day[i - 1], host, &n);
 	}
 	free(days);
 	return rc;

@@ -18,6 +18,7 @@
 
 /* A stored chunk; the body holds during the visit. */
 struct ls_query_chunk {
+	int32_t day; /* of its file */
 	int64_t id;
 	char host[LS_HOST_NAME_MAX_BYTES];
 	uint64_t dictionary;

@@ -82,6 +82,10 @@ golden explain 0 explain F-7Q2K
 golden explain_link 0 explain F-7Q2M
 golden explain_cleared 0 explain F-7PZZ
 golden hosts 0 hosts --job llama70b-run12
+golden host 0 hosts t1v-n-ab12-w-17
+golden series 0 series t1v-n-ab12-w-17
+golden series_json 0 series t1v-n-ab12-w-17 -o json --limit 2
+golden zoom 0 zoom t1v-n-ab12-w-17 --for 60
 golden steps 0 steps --job llama70b-run12
 golden steps_host 0 steps --job llama70b-run12 --host t1v-n-ab12-w-17
 golden export 0 export --job llama70b-run12
@@ -100,6 +104,13 @@ exits 5 '404' explain F-NONE
 exits 5 '404' status none
 exits 5 'no such job' findings --job none
 exits 5 '404' export --job none
+exits 5 '404' hosts none
+exits 5 '404' series none
+exits 5 '404' zoom none
+exits 2 'usage' zoom
+exits 2 '' zoom t1v-n-ab12-w-17 --for 121
+exits 0 'there are more' series t1v-n-ab12-w-17 --limit 2
+exits 0 '' export --job llama70b-run12 --counters
 exits 6 'within the time' findings --wait 100ms --kind hang
 exits 3 'no answer' status --server http://127.0.0.1:1 --timeout 2
 exits 0 '' findings --wait 5 --severity critical
@@ -137,10 +148,14 @@ golden bare_status 0 status
 golden bare_explain 0 explain F-BARE
 golden bare_hosts 0 hosts
 golden bare_steps 0 steps
+golden bare_host 0 hosts h
+exits 0 'no series' series h
 serve hostile
 golden hostile_status 0 status
 golden hostile_explain 0 explain F-HACK
 golden hostile_hosts 0 hosts
+golden hostile_host 0 hosts h
+golden hostile_series 0 series h
 run status
 run explain F-HACK --color always
 LC_ALL=C grep -q "$(printf '\033')\]" "$tmp/out"

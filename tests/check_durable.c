@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "proto/base/clock.h"
-#include "storage/query.h"
+#include "storage/query_chunk.h"
 #include "tests/harness.h"
 #include "tests/reports.h"
 
@@ -35,7 +35,7 @@ static char program[PATH_MAX];
 struct client {
 	struct ls_test_agent agent;
 	nng_socket socket;
-	uint64_t acked;
+	uint64_t acked, acked_chunks;
 	bool named;
 };
 
@@ -102,7 +102,7 @@ client_dial(struct client *c, int port)
 	ck_assert_int_eq(nng_dial(c->socket, url, NULL, 0), 0);
 }
 
-/* Sends items acked+1 .. acked+n. */
+/* Sends items acked+1 .. acked+n of both streams; chunk item 1 is the dictionary, 2 is a loss. */
 static void
 client_send(struct client *c, uint64_t n)
 {
@@ -113,6 +113,14 @@ client_send(struct client *c, uint64_t n)
 	for (i = 1; i <= n; i++)
 		ls_test_agent_steps(
 			&c->agent, c->acked + i, (c->acked + i - 1) * PER_ITEM, PER_ITEM);
+	for (i = c->acked_chunks + 1; i <= c->acked_chunks + n; i++) {
+		if (i == 1)
+			ls_test_agent_dictionary(&c->agent, i);
+		else if (i == 2)
+			ls_test_agent_lost(&c->agent, i, 17);
+		else
+			ls_test_agent_chunk(&c->agent, i, 1000000000 * i);
+	}
 	buf = ls_test_agent_pack(&c->agent, !c->named, &len);
 	ls_test_agent_clear(&c->agent);
 	ck_assert_int_eq(nng_send(c->socket, buf, len, 0), 0);
@@ -135,6 +143,9 @@ client_hear(struct client *c)
 	ck_assert_int_eq(ack.status, LS_ACK_OK);
 	ck_assert_uint_ge(ack.acked_seq, c->acked); /* never takes anything back */
 	c->acked = ack.acked_seq;
+	ck_assert_uint_ge(ack.acked_chunk_seq, c->acked_chunks);
+	c->acked_chunks = ack.acked_chunk_seq;
+	ck_assert_uint_eq(ack.need_dictionary_count, 0); /* known after every restart */
 	c->named = ack.need_count == 0;
 	return true;
 }
@@ -142,7 +153,9 @@ client_hear(struct client *c)
 /* --- what is on disk ---------------------------------------------------------------------------- */
 
 struct found {
-	uint64_t next[AGENTS + 1]; /* by worker id: the index expected */
+	uint64_t next[AGENTS + 1];    /* by worker id: the index expected */
+	uint64_t next_chunk[AGENTS];  /* by host: the chunk item expected */
+	uint64_t losses[AGENTS];
 };
 
 static int
@@ -161,12 +174,66 @@ see(void *arg, const struct ls_store_event *e)
 	return 0;
 }
 
+static int
+see_chunk(void *arg, const struct ls_query_chunk *chunk)
+{
+	struct found *f = arg;
+	int host = chunk->host[1] - '0';
+	uint64_t seq;
+
+	ck_assert_int_ge(host, 0);
+	ck_assert_int_lt(host, AGENTS);
+	ck_assert_uint_eq(chunk->len, sizeof(seq));
+	memcpy(&seq, chunk->body, sizeof(seq));
+	if (f->next_chunk[host] == 0)
+		f->next_chunk[host] = 3; /* after the dictionary and the loss */
+	ck_assert_uint_eq(seq, f->next_chunk[host]);
+	f->next_chunk[host]++;
+	return 0;
+}
+
+static int
+see_lost(void *arg, const struct ls_query_lost *lost)
+{
+	struct found *f = arg;
+
+	ck_assert_uint_eq(lost->samples, 17);
+	f->losses[lost->host[1] - '0']++;
+	return 0;
+}
+
+/* Every acknowledged chunk item is there once, in order, and what names it. */
+static void
+check_chunks(struct ls_query *q, const struct ls_days *days, const struct client *clients)
+{
+	struct ls_query_dictionary d;
+	struct found f = { .next = { 0 } };
+	size_t i;
+
+	for (i = 0; i < days->count; i++) {
+		ck_assert_int_eq(ls_query_chunks(q, days->day[i], see_chunk, &f), 0);
+		ck_assert_int_eq(ls_query_lost(q, days->day[i], see_lost, &f), 0);
+		if (f.next_chunk[0] > 3) {
+			ck_assert_int_eq(
+				ls_query_dictionary(q, days->day[i], ls_test_dictionary(), &d), 0);
+			ck_assert_uint_eq(d.count, LS_TEST_SERIES);
+			ls_query_dictionary_fini(&d);
+		}
+	}
+	for (i = 0; i < AGENTS; i++) {
+		ck_assert_uint_le(f.losses[i], 1);
+		ck_assert_uint_ge(f.losses[i], clients[i].acked_chunks >= 2);
+		if (clients[i].acked_chunks >= 3)
+			ck_assert_uint_gt(f.next_chunk[i], clients[i].acked_chunks);
+	}
+}
+
 /* Every acknowledged record is there once, in order. Worker ids follow the order of declaring. */
 static void
 check_disk(const struct client *clients)
 {
 	struct ls_days *days = malloc(sizeof(*days));
-	struct found f = { { 0 } };
+	struct found f = { .next = { 0 } };
 	struct ls_query *q = NULL;
 	char state[PATH_MAX];
 	size_t i;
@@ -178,6 +245,7 @@ check_disk(const struct client *clients)
 		ck_assert_int_eq(ls_query_events(q, days->day[i], 0, see, &f), 0);
 	for (i = 0; i < AGENTS; i++)
 		ck_assert_uint_ge(f.next[i + 1], clients[i].acked * PER_ITEM);
+	check_chunks(q, days, clients);
 	ls_query_close(q);
 	free(days);
 }
@@ -213,6 +281,7 @@ START_TEST(what_is_acknowledged_survives_kill_9)
 		check_disk(c);
 	}
 	ck_assert_uint_gt(c[0].acked, 20);
+	ck_assert_uint_gt(c[0].acked_chunks, 20);
 }
 END_TEST
 
@@ -241,6 +310,7 @@ START_TEST(sigterm_ends_with_everything_stored)
 	ck_assert_uint_lt(ls_clock_mono_ns() - begin_ns, 5000000000ull);
 	for (i = 0; i < AGENTS; i++) {
 		ck_assert_uint_eq(c[i].acked, 6);
+		ck_assert_uint_eq(c[i].acked_chunks, 6);
 		ck_assert_int_eq(nng_close(c[i].socket), 0);
 	}
 	check_disk(c);

@@ -85,7 +85,7 @@ START_TEST(live_and_replay_agree)
 		ls_test_core_round(&core, agents, RANKS, n, 2);
 	}
 	live = ls_test_core_findings(&core);
-	ck_assert_int_eq(ls_export_job(dir, "train", keep, &t), 0);
+	ck_assert_int_eq(ls_export_job(dir, "train", false, keep, &t), 0);
 	ck_assert_int_eq(
 		ls_replay_text(t.text, t.len, complain, NULL, &st, &result), 0);
 	ck_assert_uint_eq(st.records, RANKS * 300);
@@ -143,7 +143,7 @@ START_TEST(lines_are_as_documented)
 	ls_test_agent_gap(&agents[1], 2, 1, 5);
 	ls_test_agent_end(&agents[1], 3, LS_END_CRASHED);
 	(void)ls_test_core_send(&core, &agents[1], true);
-	ck_assert_int_eq(ls_export_job(dir, "train", keep, &t), 0);
+	ck_assert_int_eq(ls_export_job(dir, "train", false, keep, &t), 0);
 	ck_assert_msg(strstr(t.text, step) != NULL, "%s", t.text);
 	ck_assert_uint_eq(count(t.text, "{\"from\":1795219201.000000,\"job\":\"train\","
 					"\"to\":1795219201.099000,\"type\":\"job\",\"workers\":2}\n"),
@@ -194,7 +194,7 @@ START_TEST(an_unknown_job_is_said_to_be_so)
 {
 	struct text t = { 0 };
 
-	ck_assert_int_eq(ls_export_job(dir, "none", keep, &t), -LS_EUNKNOWN);
+	ck_assert_int_eq(ls_export_job(dir, "none", false, keep, &t), -LS_EUNKNOWN);
 	ck_assert_uint_eq(t.len, 0);
 }
 END_TEST
@@ -241,11 +241,11 @@ START_TEST(the_reader_gives_the_same_in_pieces)
 	struct ls_reader *r = reader_open(&t);
 
 	fill();
-	ls_reader_export(r, "train", on_piece, &t);
+	ls_reader_read(r, LS_READER_EXPORT, "train", on_piece, &t);
 	ck_assert_int_eq(ls_loop_run(t.loop), 0);
 	ck_assert(t.done);
 	ck_assert_int_eq(t.rc, 0);
-	ck_assert_int_eq(ls_export_job(dir, "train", keep, &direct), 0);
+	ck_assert_int_eq(ls_export_job(dir, "train", false, keep, &direct), 0);
 	ck_assert_uint_eq(t.len, direct.len);
 	ck_assert_mem_eq(t.text, direct.text, t.len);
 	ck_assert_uint_gt(t.pieces, LS_EXPORT_PIECES);
@@ -262,12 +262,12 @@ START_TEST(a_receiver_may_stop_and_another_begin)
 	struct ls_reader *r = reader_open(&t);
 
 	fill();
-	ls_reader_export(r, "train", on_piece, &t);
+	ls_reader_read(r, LS_READER_EXPORT, "train", on_piece, &t);
 	ck_assert_int_eq(ls_loop_run(t.loop), 0);
 	ck_assert_int_eq(t.rc, -ECANCELED);
 	ck_assert_uint_eq(t.pieces, 2);
 	next.loop = t.loop;
-	ls_reader_export(r, "none", on_piece, &next);
+	ls_reader_read(r, LS_READER_EXPORT, "none", on_piece, &next);
 	ck_assert_int_eq(ls_loop_run(t.loop), 0);
 	ck_assert_int_eq(next.rc, -LS_EUNKNOWN);
 	ls_reader_stop(r);
@@ -285,7 +285,7 @@ START_TEST(stopping_ends_every_export_once)
 	fill();
 	for (i = 0; i < LS_EXPORTS_MAX + 3; i++) {
 		t[i].loop = t[0].loop;
-		ls_reader_export(r, "train", on_piece, &t[i]);
+		ls_reader_read(r, LS_READER_EXPORT, "train", on_piece, &t[i]);
 		busy += t[i].done && t[i].rc == -LS_EBUSY;
 	}
 	ck_assert_uint_ge(busy, 1);

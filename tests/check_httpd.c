@@ -507,6 +507,101 @@ START_TEST(open_addresses_need_insecure)
 }
 END_TEST
 
+/* A POST of a body; more: other headers. */
+static int
+post(const char *path, const char *more, const char *body)
+{
+	char text[2048];
+
+	(void)snprintf(text, sizeof(text),
+		"POST %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+		"%sContent-Length: %zu\r\n\r\n%s",
+		path, more, strlen(body), body);
+	return rig_ask_raw(text);
+}
+
+#define ZOOM_PATH "/api/v1/hosts/t1v-n-ab12-w-17/zoom"
+#define JSON_TYPE "Content-Type: application/json\r\n"
+
+START_TEST(a_write_is_taken_from_this_machine_only)
+{
+	ck_assert_int_eq(post(ZOOM_PATH, JSON_TYPE, "{\"seconds\":60}"), 200);
+	ck_assert(rig_has("\"zoom_until_at\""));
+	ck_assert_int_eq(rig_backend.last.kind, LS_ASK_ZOOM);
+	ck_assert_uint_eq(rig_backend.last.seconds, 60);
+	ck_assert_str_eq(rig_backend.last.host, "t1v-n-ab12-w-17");
+	ck_assert_int_eq(post(ZOOM_PATH, JSON_TYPE "Origin: http://localhost\r\n", "{}"), 200);
+	ck_assert_uint_eq(rig_backend.last.seconds, 120);
+	/* What a page from elsewhere can make a browser send. */
+	ck_assert_int_eq(post(ZOOM_PATH, JSON_TYPE "Origin: http://evil.example\r\n", "{}"), 403);
+	ck_assert_int_eq(post(ZOOM_PATH, JSON_TYPE "Origin: null\r\n", "{}"), 403);
+	ck_assert_int_eq(post(ZOOM_PATH, "Content-Type: text/plain\r\n", "{}"), 415);
+	ck_assert_int_eq(post(ZOOM_PATH, "", "{}"), 415);
+	ck_assert_int_eq(post("/api/v1/hosts/nobody/zoom", JSON_TYPE, "{}"), 404);
+}
+END_TEST
+
+START_TEST(a_bad_body_is_refused)
+{
+	static const char *const bad[] = {"", "x", "[]", "{\"seconds\":0}",
+		"{\"seconds\":121}", "{\"seconds\":\"60\"}", "{\"seconds\":1.5}",
+		"{\"seconds\":60,\"more\":1}", "{\"seconds\":60}{"};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		ck_assert_msg(post(ZOOM_PATH, JSON_TYPE, bad[i]) == 400, "%s", bad[i]);
+		ck_assert(rig_has("application/problem+json"));
+	}
+	ck_assert_int_eq(post(ZOOM_PATH "?x=1", JSON_TYPE, "{}"), 400);
+}
+END_TEST
+
+START_TEST(each_resource_has_its_methods)
+{
+	ck_assert_int_eq(rig_ask("GET", ZOOM_PATH, ""), 405);
+	ck_assert(rig_has("\r\nAllow: POST\r\n"));
+	ck_assert_int_eq(post("/api/v1/jobs", JSON_TYPE, "{}"), 405);
+	ck_assert(rig_has("\r\nAllow: GET, HEAD\r\n"));
+	ck_assert_int_eq(post("/", JSON_TYPE, "{}"), 405);
+}
+END_TEST
+
+START_TEST(series_come_in_pages)
+{
+	ck_assert_int_eq(
+		rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17/series?limit=3", ""), 200);
+	ck_assert(rig_has("\"next_cursor\":\"after-3\""));
+	ck_assert_int_eq(rig_ask("GET",
+				 "/api/v1/hosts/t1v-n-ab12-w-17/series?limit=3&cursor=after-3",
+				 ""),
+		200);
+	ck_assert(rig_has("tpu.runtime.queue_depth"));
+	ck_assert(!rig_has("host.cpu.busy"));
+	ck_assert(rig_has("\"next_cursor\":null"));
+	ck_assert_int_eq(
+		rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17/series?cursor=after-5", ""), 400);
+	ck_assert_int_eq(
+		rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17/series?cursor=after-x", ""), 400);
+	ck_assert_int_eq(rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17/series?step=1", ""), 400);
+	ck_assert_int_eq(rig_ask("GET", "/api/v1/hosts/nobody/series", ""), 404);
+	ck_assert_int_eq(rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17", ""), 200);
+	ck_assert(rig_has("\"schema_version\":1"));
+	ck_assert_int_eq(rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17?limit=1", ""), 400);
+}
+END_TEST
+
+START_TEST(an_export_may_have_all_counters)
+{
+	ck_assert_int_eq(
+		rig_ask("GET", "/api/v1/jobs/llama70b-run12/export?counters=all", ""), 200);
+	ck_assert(rig_backend.last.counters);
+	ck_assert_int_eq(
+		rig_ask("GET", "/api/v1/jobs/llama70b-run12/export?counters=hot", ""), 200);
+	ck_assert(!rig_backend.last.counters);
+	ck_assert_int_eq(
+		rig_ask("GET", "/api/v1/jobs/llama70b-run12/export?counters=some", ""), 400);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -517,6 +612,11 @@ suite(void)
 	tcase_set_timeout(t, 30);
 	tcase_set_timeout(own, 30);
 	tcase_add_test(t, every_route_answers);
+	tcase_add_test(t, a_write_is_taken_from_this_machine_only);
+	tcase_add_test(t, a_bad_body_is_refused);
+	tcase_add_test(t, each_resource_has_its_methods);
+	tcase_add_test(t, series_come_in_pages);
+	tcase_add_test(t, an_export_may_have_all_counters);
 	tcase_add_test(t, every_asset_answers);
 	tcase_add_test(t, lists_are_wrapped_and_objects_versioned);
 	tcase_add_test(t, errors_are_problems);

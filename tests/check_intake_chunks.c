@@ -324,6 +324,9 @@ START_TEST(a_zoomed_host_is_told_and_its_values_are_live)
 	json_decref(series);
 	core.now_ns += 61000000000ull;
 	ls_intake_advance(core.intake, core.now_ns);
+	ck_assert_int_eq(ls_fleet_series(core.fleet, "h0", now_us, &series), 0);
+	ck_assert_uint_eq(json_array_size(series), 0); /* forgotten at the end */
+	json_decref(series);
 	ls_test_agent_zoomed(&a, T0);
 	ck_assert_uint_eq(send(&a)->zoom_ns, 0);
 	ck_assert_uint_eq(stats().drops[LS_INTAKE_UNASKED], 2);

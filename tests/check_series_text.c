@@ -43,7 +43,7 @@ END_TEST
 
 START_TEST(values_stay_data)
 {
-	same("a{x=\"q\\\"b\\\\n\\n}\"}", "a", "{\"x\":\"q\\\"b\\\\n\\\\x0a}\"}");
+	same("a{x=\"q\\\"b\\\\n\\n}\"}", "a", "{\"x\":\"q\\\"b\\\\n\\n}\"}");
 	same("a{x=\"\xff\x1b[2J\"}", "a", "{\"x\":\"\\\\xff\\\\x1b[2J\"}");
 }
 END_TEST

@@ -29,6 +29,16 @@ core_now(void *arg)
 	return c->now_ns;
 }
 
+static void
+core_on_zoom(void *arg, const struct ls_store_zoom *event, int64_t t_us)
+{
+	struct ls_test_core *c = arg;
+
+	ls_outbox_zoom(c->outbox, event, t_us);
+	if (event->event == LS_ZOOM_END)
+		ls_fleet_forget_values(c->fleet, event->host);
+}
+
 void
 ls_test_core_open(struct ls_test_core *c, const char *dir)
 {
@@ -46,7 +56,7 @@ ls_test_core_open(struct ls_test_core *c, const char *dir)
 	ck_assert(c->outbox != NULL && c->sessions != NULL && c->rings != NULL);
 	c->dictionaries = ls_dictionaries_new(64, LS_DICTIONARIES_MAX_BYTES);
 	c->fleet = ls_fleet_new(64);
-	c->zoom = ls_zoom_new(ls_outbox_zoom, c->outbox);
+	c->zoom = ls_zoom_new(core_on_zoom, c);
 	ck_assert(c->dictionaries != NULL && c->fleet != NULL && c->zoom != NULL);
 	sink = ls_outbox_sink(c->outbox);
 	c->engine = ls_engine_new(&sink);

@@ -32,6 +32,25 @@ fake_pick(json_t *array, const char *id)
 	return found;
 }
 
+/* The one host of the fixtures. */
+static json_t *
+fake_host(const struct fake_backend *b, const struct ls_ask *q)
+{
+	json_t *host = fake_load(b, "host");
+	const char *name = json_string_value(json_object_get(host, "host"));
+	bool known = name && strcmp(name, q->host) == 0;
+
+	if (known && q->kind == LS_ASK_HOST)
+		return host;
+	json_decref(host);
+	if (!known)
+		return NULL;
+	if (q->kind == LS_ASK_SERIES)
+		return fake_load(b, "series");
+	return json_pack("{s:s, s:s}", "host", q->host, "zoom_until_at",
+		"2026-11-20T14:04:11.000Z");
+}
+
 static json_t *
 fake_body(const struct fake_backend *b, const struct ls_ask *q)
 {
@@ -43,6 +62,8 @@ fake_body(const struct fake_backend *b, const struct ls_ask *q)
 		return fake_load(b, "findings");
 	if (q->kind == LS_ASK_FINDING)
 		return fake_pick(fake_load(b, "findings"), q->id);
+	if (q->kind == LS_ASK_HOST || q->kind == LS_ASK_SERIES || q->kind == LS_ASK_ZOOM)
+		return fake_host(b, q);
 	job = fake_pick(fake_load(b, "jobs"), q->job);
 	if (!job || q->kind == LS_ASK_JOB)
 		return job;
@@ -84,13 +105,14 @@ fake_backend_let_go(struct fake_backend *b)
 }
 
 static void
-fake_export(void *arg, const char *job, ls_export_piece *piece, void *piece_arg)
+fake_export(void *arg, const struct ls_ask *q, ls_export_piece *piece, void *piece_arg)
 {
 	struct fake_backend *b = arg;
-	json_t *known = fake_pick(fake_load(b, "jobs"), job);
+	json_t *known = fake_pick(fake_load(b, "jobs"), q->job);
 	char path[512], line[4096];
 	FILE *f = NULL;
 
+	b->last = *q;
 	if (!known) {
 		(void)piece(piece_arg, -LS_EUNKNOWN, NULL, 0);
 		return;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "proto/base/clock.h"
+#include "proto/chunk.h"
 #include "tests/harness.h"
 
 void
@@ -201,6 +202,28 @@ ls_test_agent_chunk(struct ls_test_agent *a, uint64_t seq, uint64_t t_mono_ns)
 	item.t_last_mono_ns = t_mono_ns + 1000000000;
 	item.body = body;
 	item.body_len = sizeof(body);
+	reports_add_chunk(a, &item);
+}
+
+/* Row 0: 1.5, absent, 2^53; row 1: 2.5, NaN, absent. */
+void
+ls_test_agent_encoded(struct ls_test_agent *a, uint64_t seq, uint64_t t_mono_ns)
+{
+	struct ls_wire_chunk_item item = { .seq = seq, .kind = LS_WIRE_CHUNK, .rows = 2 };
+	struct ls_chunk_codec *codec = ls_chunk_codec_new(LS_TEST_SERIES, 2);
+	uint64_t t[2] = { t_mono_ns, t_mono_ns + 1000000000 };
+	double value[2 * LS_TEST_SERIES] = { 1.5, 2.5, 0, NAN, 9007199254740992.0, 0 };
+	bool present[2 * LS_TEST_SERIES] = { true, true, false, true, true, false };
+	const struct ls_chunk_table table = { 2, LS_TEST_SERIES, 2, t, value, present };
+	uint8_t body[1024];
+
+	ck_assert_ptr_nonnull(codec);
+	ck_assert_int_eq(ls_chunk_encode(codec, &table, body, sizeof(body), &item.body_len), 0);
+	ls_chunk_codec_free(codec);
+	item.hash = ls_test_dictionary();
+	item.t_first_mono_ns = t[0];
+	item.t_last_mono_ns = t[1];
+	item.body = body;
 	reports_add_chunk(a, &item);
 }
 

@@ -50,6 +50,8 @@ void ls_test_agent_hot(struct ls_test_agent *a, uint64_t t_mono_ns, double value
  */
 void ls_test_agent_dictionary(struct ls_test_agent *a, uint64_t seq);
 void ls_test_agent_chunk(struct ls_test_agent *a, uint64_t seq, uint64_t t_mono_ns);
+/* The same with a body that decodes: 1.5, absent, 2^53; a second later 2.5, NaN, absent. */
+void ls_test_agent_encoded(struct ls_test_agent *a, uint64_t seq, uint64_t t_mono_ns);
 void ls_test_agent_lost(struct ls_test_agent *a, uint64_t seq, uint64_t samples);
 
 /* The series of that dictionary, their values, and its hash. */

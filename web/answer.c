@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool
@@ -151,6 +152,36 @@ answer_steps(const struct ls_request *q, const json_t *all, json_t **ret_answer)
 	return answer_list(items, NULL, ret_answer);
 }
 
+/* All series in one order; the cursor is how many of them were shown. */
+static int
+answer_series(const struct ls_request *q, const json_t *all, json_t **ret_answer)
+{
+	size_t size = json_array_size(all), start = 0, i;
+	char last[24];
+	json_t *items;
+
+	if (q->cursor[0] != '\0') {
+		char *end = NULL;
+
+		errno = 0;
+		start = (size_t)strtoul(q->cursor, &end, 10);
+		if (q->cursor[0] < '0' || q->cursor[0] > '9' || *end != '\0' || errno != 0 ||
+			start > size)
+			return -LS_ERANGE;
+	}
+	items = json_array();
+	if (!items)
+		return -ENOMEM;
+	for (i = start; i < size && i - start < q->ask.limit; i++) {
+		if (json_array_append(items, json_array_get(all, i)) != 0) {
+			json_decref(items);
+			return -ENOMEM;
+		}
+	}
+	(void)snprintf(last, sizeof(last), "%zu", i);
+	return answer_list(items, i < size ? last : NULL, ret_answer);
+}
+
 static int
 answer_object(json_t *body, json_t **ret_answer)
 {
@@ -177,9 +208,12 @@ ls_api_answer(const struct ls_request *q, json_t *body, json_t **ret_answer)
 		return answer_findings(q, body, ret_answer);
 	case LS_ANSWER_STEPS:
 		return answer_steps(q, body, ret_answer);
+	case LS_ANSWER_SERIES:
+		return answer_series(q, body, ret_answer);
 	case LS_ANSWER_LIST:
 		return answer_list(json_incref(body), NULL, ret_answer);
 	case LS_ANSWER_OBJECT:
+	case LS_ANSWER_WRITE:
 	case LS_ANSWER_EXPORT:
 	case LS_ANSWER_ASSET:
 	case LS_ANSWER_METRICS:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "web/api.h"
+#include "proto/base/json.h"
 #include "proto/base/text.h"
 #include "web/query.h"
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LS_ZOOM_MAX_S ((unsigned)(LS_ZOOM_MAX_NS / 1000000000u))
 #define LS_GRID_ROWS_DEFAULT 64
 #define LS_GRID_COLS_DEFAULT 240
 
@@ -200,6 +202,19 @@ param_kind(const char *v, int64_t now_us, struct ls_request *q)
 }
 
 static int
+param_counters(const char *v, int64_t now_us, struct ls_request *q)
+{
+	static const char *const words[] = {"hot", "all"};
+	size_t i = 0;
+	int rc = api_word(v, words, sizeof(words) / sizeof(words[0]), &i);
+
+	(void)now_us;
+	if (rc == 0)
+		q->ask.counters = i == 1;
+	return rc;
+}
+
+static int
 param_cursor(const char *v, int64_t now_us, struct ls_request *q)
 {
 	static const char prefix[] = "after-";
@@ -251,7 +266,7 @@ ls_api_failure(int rc, struct ls_problem *ret_problem)
 {
 	if (rc == -LS_EUNKNOWN)
 		ls_api_problem(ret_problem, 404, "not-found", "No such thing",
-			"no job or finding of that name is known here");
+			"no job, host or finding of that name is known here");
 	else if (rc == -LS_ERANGE)
 		ls_api_problem(ret_problem, 400, "bad-range", "Bad range",
 			"nothing can be in the range asked for");
@@ -293,7 +308,7 @@ api_bad_parameter(struct ls_problem *p, const char *name, const char *what)
 
 /* --- routes ----------------------------------------------------------------------- */
 
-/* Matches one path; fills job or id from the segments in braces. */
+/* Matches one path; fills job, host or id from the segments in braces. */
 static int
 api_match(const char *pattern, const char *path, struct ls_ask *ask)
 {
@@ -301,12 +316,19 @@ api_match(const char *pattern, const char *path, struct ls_ask *ask)
 		size_t want = strcspn(pattern, "/"), have = strcspn(path, "/");
 
 		if (pattern[0] == '{') {
-			bool job = strncmp(pattern, "{job}", want) == 0;
-			int rc = have == 0 ? -LS_EUNKNOWN
-					   : ls_query_decode(path, have,
-						     job ? sizeof(ask->job)
-							 : sizeof(ask->id),
-						     job ? ask->job : ask->id);
+			size_t size = sizeof(ask->id);
+			char *to = ask->id;
+			int rc;
+
+			if (strncmp(pattern, "{job}", want) == 0) {
+				size = sizeof(ask->job);
+				to = ask->job;
+			} else if (strncmp(pattern, "{host}", want) == 0) {
+				size = sizeof(ask->host);
+				to = ask->host;
+			}
+			rc = have == 0 ? -LS_EUNKNOWN
+				       : ls_query_decode(path, have, size, to);
 
 			if (rc != 0)
 				return rc;
@@ -337,7 +359,7 @@ api_route(const char *path, struct ls_request *q, struct ls_problem *p)
 		}
 		if (rc != -LS_EUNKNOWN)
 			bad = rc;
-		q->ask.job[0] = q->ask.id[0] = '\0';
+		q->ask.job[0] = q->ask.host[0] = q->ask.id[0] = '\0';
 	}
 	if (bad == -LS_EPARSE) {
 		ls_api_problem(
@@ -388,6 +410,7 @@ ls_api_parse(const char *path, const char *query, int64_t now_us,
 	q->to_us = INT64_MAX;
 	q->ask.to_step = UINT64_MAX;
 	q->ask.limit = LS_PAGE_DEFAULT;
+	q->ask.seconds = LS_ZOOM_MAX_S;
 	q->ask.rows = LS_GRID_ROWS_DEFAULT;
 	q->ask.cols = LS_GRID_COLS_DEFAULT;
 	rc = api_route(path, q, ret_problem);
@@ -409,4 +432,43 @@ ls_api_parse(const char *path, const char *query, int64_t now_us,
 		return -LS_ERANGE;
 	}
 	return 0;
+}
+
+/* --- bodies of writes ------------------------------------------------------------- */
+
+static int
+api_body_member(const char *key, const json_t *v, struct ls_request *q, struct ls_problem *p)
+{
+	json_int_t seconds = json_integer_value(v);
+
+	if (q->ask.kind != LS_ASK_ZOOM || strcmp(key, "seconds") != 0)
+		return api_bad_parameter(p, key, "is not a member of this body");
+	if (!json_is_integer(v) || seconds < 1 || seconds > LS_ZOOM_MAX_S)
+		return api_bad_parameter(p, key, "must be a whole number from 1 to 120");
+	q->ask.seconds = (unsigned)seconds;
+	return 0;
+}
+
+int
+ls_api_body(const char *text, size_t len, struct ls_request *q, struct ls_problem *ret_problem)
+{
+	char why[120];
+	json_t *body = NULL, *v;
+	const char *key;
+	int rc = ls_json_parse(text, len, &body, why, sizeof(why));
+
+	if (rc != 0 || !json_is_object(body)) {
+		ls_api_problem(ret_problem, 400, "bad-body", "Bad body",
+			"the body must be a JSON object%s%s", rc != 0 ? ": " : "",
+			rc != 0 ? why : "");
+		json_decref(body);
+		return -LS_EPARSE;
+	}
+	json_object_foreach (body, key, v) {
+		rc = api_body_member(key, v, q, ret_problem);
+		if (rc != 0)
+			break;
+	}
+	json_decref(body);
+	return rc;
 }

@@ -32,6 +32,8 @@ enum ls_answer {
 	LS_ANSWER_OBJECT,   /* the backend's object */
 	LS_ANSWER_STEPS,    /* a list cut to a range of time */
 	LS_ANSWER_FINDINGS, /* a list filtered and paged */
+	LS_ANSWER_SERIES,   /* a list paged by place */
+	LS_ANSWER_WRITE,    /* the backend's object, after a body was taken */
 	LS_ANSWER_EXPORT,
 	LS_ANSWER_ASSET,
 	LS_ANSWER_METRICS,
@@ -63,7 +65,8 @@ struct ls_request {
 	int64_t from_us, to_us; /* INT64_MIN, INT64_MAX: not limited */
 	char status[LS_QUERY_NAME_MAX_BYTES], severity[LS_QUERY_NAME_MAX_BYTES];
 	char kind[LS_QUERY_NAME_MAX_BYTES];
-	char cursor[LS_QUERY_NAME_MAX_BYTES]; /* id of the last finding shown; "": none */
+	char cursor[LS_QUERY_NAME_MAX_BYTES]; /* id of the last finding, or number of the
+						 last series shown; "": none */
 };
 
 struct ls_problem {
@@ -86,6 +89,13 @@ const char *ls_api_param(enum ls_param param);
  */
 int ls_api_parse(const char *path, const char *query, int64_t now_us,
 	struct ls_request *ret_request, struct ls_problem *ret_problem) LS_MUSTCHECK;
+
+/*
+ * Takes the body of a write: a JSON object of the members that the route knows ("seconds"
+ * of ZOOM; may be left out). -LS_EPARSE, -LS_ERANGE: 400, in ret_problem.
+ */
+int ls_api_body(const char *text, size_t len, struct ls_request *q,
+	struct ls_problem *ret_problem) LS_MUSTCHECK;
 
 /* The problem that an error code of the backend means (404, 400, 503 or 500). */
 void ls_api_failure(int rc, struct ls_problem *ret_problem);

@@ -28,7 +28,10 @@ enum ls_ask_kind {
 	LS_ASK_STEPS,    /* array */
 	LS_ASK_GRID,     /* object */
 	LS_ASK_FINDINGS, /* array of all, in order of opening; filtered and paged by web */
-	LS_ASK_FINDING   /* object */
+	LS_ASK_FINDING,  /* object */
+	LS_ASK_HOST,     /* object */
+	LS_ASK_SERIES,   /* array of all; paged by web */
+	LS_ASK_ZOOM      /* a write: begins a zoom; object */
 };
 
 struct ls_ask {
@@ -40,6 +43,8 @@ struct ls_ask {
 	size_t limit;
 	unsigned metric;                   /* enum ls_grid_metric */
 	size_t rows, cols;
+	unsigned seconds;                  /* ZOOM: for so long */
+	bool counters;                     /* export: of chunks, too */
 };
 
 /* Called exactly once; body is a borrowed reference, NULL if rc != 0. */
@@ -56,8 +61,8 @@ struct ls_backend {
 	void *arg;
 	void (*ask)(void *arg, const struct ls_ask *q, ls_ask_reply *reply,
 		void *reply_arg);
-	/* Replay lines of a job, read from storage; pieces come on the loop thread. */
-	void (*export_job)(void *arg, const char *job, ls_export_piece *piece,
+	/* Replay lines of q->job, read from storage; pieces come on the loop thread. */
+	void (*export_job)(void *arg, const struct ls_ask *q, ls_export_piece *piece,
 		void *piece_arg);
 	/* Appends the collector's lines of /metrics (Prometheus text 0.0.4). */
 	void (*metrics)(void *arg, struct evbuffer *out);

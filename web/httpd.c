@@ -240,7 +240,7 @@ exchange_export(struct exchange *x)
 
 	if (evhttp_request_get_command(ls_reply_request(x->reply)) != EVHTTP_REQ_HEAD) {
 		x->h->backend.export_job(
-			x->h->backend.arg, x->request.ask.job, exchange_piece, x);
+			x->h->backend.arg, &x->request.ask, exchange_piece, x);
 		return;
 	}
 	empty = evbuffer_new(); /* HEAD: the headers, without reading the job */
@@ -264,6 +264,55 @@ exchange_ask(struct exchange *x)
 	x->h->backend.ask(x->h->backend.arg, &ask, exchange_answered, x);
 }
 
+/*
+ * A page from elsewhere could make a browser send a write here: it can forge neither the
+ * Origin nor, without our leave, the type of the body.
+ */
+static bool
+exchange_may_write(struct exchange *x, struct evhttp_request *req)
+{
+	struct evkeyvalq *headers = evhttp_request_get_input_headers(req);
+	const char *origin = evhttp_find_header(headers, "Origin");
+	const char *host = evhttp_find_header(headers, "Host");
+	const char *type = evhttp_find_header(headers, "Content-Type");
+	struct ls_problem p;
+
+	if (!x->h->loopback) {
+		ls_api_problem(&p, 403, "forbidden", "Forbidden",
+			"writes are taken on a loopback address only");
+	} else if (origin && (strncmp(origin, "http://", 7) != 0 || !host ||
+				     strcasecmp(origin + 7, host) != 0)) {
+		ls_api_problem(&p, 403, "forbidden", "Forbidden",
+			"writes are not taken from a page of another origin");
+	} else if (!type || strncasecmp(type, "application/json", 16) != 0) {
+		ls_api_problem(&p, 415, "bad-type", "Unsupported media type",
+			"the body must be application/json");
+	} else {
+		return true;
+	}
+	exchange_problem(x, &p);
+	return false;
+}
+
+static void
+exchange_write(struct exchange *x)
+{
+	struct evhttp_request *req = ls_reply_request(x->reply);
+	struct evbuffer *in = evhttp_request_get_input_buffer(req);
+	size_t len = evbuffer_get_length(in);
+	const char *text = len > 0 ? (const char *)evbuffer_pullup(in, -1) : "";
+	struct ls_problem p;
+
+	if (!exchange_may_write(x, req))
+		return;
+	if (!text)
+		exchange_failed(x, -ENOMEM);
+	else if (ls_api_body(text, len, &x->request, &p) != 0)
+		exchange_problem(x, &p);
+	else
+		exchange_ask(x);
+}
+
 static void
 exchange_run(struct exchange *x)
 {
@@ -272,7 +321,11 @@ exchange_run(struct exchange *x)
 	case LS_ANSWER_OBJECT:
 	case LS_ANSWER_STEPS:
 	case LS_ANSWER_FINDINGS:
+	case LS_ANSWER_SERIES:
 		exchange_ask(x);
+		break;
+	case LS_ANSWER_WRITE:
+		exchange_write(x);
 		break;
 	case LS_ANSWER_EXPORT:
 		exchange_export(x);
@@ -299,6 +352,17 @@ exchange_run(struct exchange *x)
 
 /* --- requests --------------------------------------------------------------------- */
 
+static void
+exchange_wrong_method(struct exchange *x, const char *allowed)
+{
+	struct ls_problem p;
+
+	ls_reply_header(x->reply, "Allow", allowed);
+	ls_api_problem(&p, 405, "method-not-allowed", "Method not allowed",
+		"only %s is served here", allowed);
+	exchange_problem(x, &p);
+}
+
 /* Refuses what needs no route. True if the request may go on. */
 static bool
 exchange_admit(struct exchange *x, struct evhttp_request *req)
@@ -310,10 +374,10 @@ exchange_admit(struct exchange *x, struct evhttp_request *req)
 		x->h->refused_count++;
 		ls_api_problem(&p, 421, "wrong-host", "Misdirected request",
 			"the Host header must be localhost, 127.0.0.1 or [::1]");
-	} else if (method != EVHTTP_REQ_GET && method != EVHTTP_REQ_HEAD) {
-		ls_reply_header(x->reply, "Allow", "GET, HEAD");
-		ls_api_problem(&p, 405, "method-not-allowed", "Method not allowed",
-			"only GET and HEAD are served");
+	} else if (method != EVHTTP_REQ_GET && method != EVHTTP_REQ_HEAD &&
+		   method != EVHTTP_REQ_POST) {
+		exchange_wrong_method(x, "GET, HEAD");
+		return false;
 	} else {
 		return true;
 	}
@@ -344,6 +408,7 @@ static void
 exchange_route(struct exchange *x, struct evhttp_request *req)
 {
 	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(req);
+	bool post = evhttp_request_get_command(req) == EVHTTP_REQ_POST, writes;
 	const char *path = evhttp_uri_get_path(uri);
 	int64_t now_us = ls_loop_wall(x->h->loop) / 1000;
 	struct ls_problem p;
@@ -354,7 +419,11 @@ exchange_route(struct exchange *x, struct evhttp_request *req)
 	rc = ls_api_parse(path, evhttp_uri_get_query(uri), now_us, &x->request, &p);
 	if (rc == 0 || p.parameter[0] != '\0')
 		x->route = x->request.route;
-	if (rc == 0)
+	writes = x->route < LS_ROUTE_COUNT &&
+		 ls_api_route(x->request.route)->answer == LS_ANSWER_WRITE;
+	if (post != writes)
+		exchange_wrong_method(x, writes ? "POST" : "GET, HEAD");
+	else if (rc == 0)
 		exchange_run(x);
 	else if (rc == -LS_EUNKNOWN && ls_asset_find(path))
 		exchange_asset(x, path);

@@ -103,3 +103,21 @@ ls_json_time(int64_t t_wall_us)
 	ls_text_time(text, t_wall_us);
 	return json_string(text);
 }
+
+json_t *
+ls_json_text(const char *s)
+{
+	json_t *v = json_string(s); /* takes valid UTF-8 only */
+	size_t len = strlen(s);
+	char *safe;
+
+	if (v != NULL || len > SIZE_MAX / 4 - 1)
+		return v;
+	safe = malloc(4 * len + 1);
+	if (safe == NULL)
+		return NULL;
+	(void)ls_text_escape(safe, 4 * len + 1, s, len);
+	v = json_string(safe);
+	free(safe);
+	return v;
+}

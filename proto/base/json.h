@@ -33,6 +33,9 @@ json_t *ls_json_number(double v, int digits);
 /* v as our documents write measured numbers: 6 significant digits, or null. New reference. */
 json_t *ls_json_real(double v);
 
+/* s as it is; with \xNN for what is no valid UTF-8. New reference. */
+json_t *ls_json_text(const char *s);
+
 /* A time as our documents write it: RFC 3339 UTC with ms, or null for 0. New reference. */
 json_t *ls_json_time(int64_t t_wall_us);
 

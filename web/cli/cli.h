@@ -38,8 +38,8 @@ struct ls_cli_options {
 	char fail_on[LS_CONF_VALUE_MAX_BYTES];
 	char agent[LS_CONF_VALUE_MAX_BYTES], steps_dir[LS_CONF_VALUE_MAX_BYTES];
 	int64_t limit;
-	uint64_t wait_ns, timeout_ns;
-	bool watch, exit_code;
+	uint64_t wait_ns, timeout_ns, for_ns;
+	bool watch, exit_code, counters;
 };
 
 struct ls_fetch;
@@ -70,6 +70,10 @@ struct ls_cli {
 int ls_cli_get(struct ls_cli *cli, const char *path, bool show,
 	json_t **ret_body) LS_MUSTCHECK;
 
+/* The same of a POST of a JSON body; *ret_body NULL with -o json, printed as it came. */
+int ls_cli_post(struct ls_cli *cli, const char *path, const char *json,
+	json_t **ret_body) LS_MUSTCHECK;
+
 struct ls_fetched;
 /* Says what the collector refused; returns the exit code for it. */
 int ls_cli_refused(struct ls_cli *cli, const struct ls_fetched *got);
@@ -92,6 +96,9 @@ int ls_cli_segment(char *path, size_t size, const char *text) LS_MUSTCHECK;
 /* "/api/v1/jobs/JOB" and rest. Returns an exit code, having said why. */
 int ls_cli_job_path(
 	const char *job, const char *rest, size_t size, char *ret_path) LS_MUSTCHECK;
+
+/* One host: who it is, how its agent fares. Returns the exit code. */
+int ls_cli_host(struct ls_cli *cli, const char *host);
 
 /* 0 for info, 1 warning, 2 critical, -1 for what is none. */
 int ls_cli_severity(const char *word);

@@ -95,6 +95,9 @@ ls_cmd_export(struct ls_cli *cli, int argc, char **argv)
 	(void)argv;
 	if (rc == 0)
 		rc = ls_cli_job_path(job, "/export", sizeof(path), path);
+	if (rc == 0 && cli->options.counters &&
+		ls_cli_query(path, sizeof(path), "counters", "all") != 0)
+		rc = LS_EXIT_USAGE;
 	if (rc != 0)
 		return rc;
 	if (named)

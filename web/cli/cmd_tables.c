@@ -50,10 +50,11 @@ ls_cmd_hosts(struct ls_cli *cli, int argc, char **argv)
 	json_t *body = NULL;
 	const json_t *items;
 	struct ls_table *table;
-	int rc = tables_get(cli, "/hosts", false, &body);
+	int rc;
 
-	(void)argc;
-	(void)argv;
+	if (argc == 1)
+		return ls_cli_host(cli, argv[0]);
+	rc = tables_get(cli, "/hosts", false, &body);
 	if (rc != 0 || !body)
 		return rc;
 	items = json_object_get(body, "items");

@@ -18,6 +18,7 @@ struct ls_fetch {
 	uint16_t port;
 	struct timeval timeout;
 	/* of the request that runs */
+	const char *body; /* NULL: GET */
 	FILE *stream;
 	struct ls_fetched got;
 	int rc;
@@ -147,13 +148,21 @@ fetch_send(struct ls_fetch *f, struct evhttp_connection *evcon, const char *path
 		evhttp_request_free(req);
 		return -ENOMEM;
 	}
+	if (f->body && (evhttp_add_header(headers, "Content-Type", "application/json") != 0 ||
+			       evbuffer_add(evhttp_request_get_output_buffer(req), f->body,
+				       strlen(f->body)) != 0)) {
+		evhttp_request_free(req);
+		return -ENOMEM;
+	}
 	/* From here on libevent owns the request, also when this fails. */
-	return evhttp_make_request(evcon, req, EVHTTP_REQ_GET, path) == 0 ? 0
-									  : -ENOTCONN;
+	return evhttp_make_request(evcon, req, f->body ? EVHTTP_REQ_POST : EVHTTP_REQ_GET,
+		       path) == 0
+		       ? 0
+		       : -ENOTCONN;
 }
 
-int
-ls_fetch_get(struct ls_fetch *f, const char *path, FILE *stream, struct ls_fetched *ret)
+static int
+fetch_run(struct ls_fetch *f, const char *path, FILE *stream, struct ls_fetched *ret)
 {
 	struct evhttp_connection *evcon;
 	int rc;
@@ -180,4 +189,22 @@ ls_fetch_get(struct ls_fetch *f, const char *path, FILE *stream, struct ls_fetch
 	}
 	*ret = f->got;
 	return 0;
+}
+
+int
+ls_fetch_get(struct ls_fetch *f, const char *path, FILE *stream, struct ls_fetched *ret)
+{
+	f->body = NULL;
+	return fetch_run(f, path, stream, ret);
+}
+
+int
+ls_fetch_post(struct ls_fetch *f, const char *path, const char *body, struct ls_fetched *ret)
+{
+	int rc;
+
+	f->body = body;
+	rc = fetch_run(f, path, NULL, ret);
+	f->body = NULL;
+	return rc;
 }

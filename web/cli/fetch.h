@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fetch - a small HTTP client: one GET after another, each waited for.
+ * fetch - a small HTTP client: one request after another, each waited for.
  *
  * Owner:   the only thread; has a loop of its own.
  * Units:   ns.
@@ -34,6 +34,10 @@ void ls_fetch_free(struct ls_fetch *f);
  * without limit, and ret->text is empty.
  */
 int ls_fetch_get(struct ls_fetch *f, const char *path, FILE *stream,
+	struct ls_fetched *ret) LS_MUSTCHECK;
+
+/* POSTs a JSON body to a path. */
+int ls_fetch_post(struct ls_fetch *f, const char *path, const char *body,
 	struct ls_fetched *ret) LS_MUSTCHECK;
 
 #endif

@@ -133,22 +133,19 @@ cli_unreachable(struct ls_cli *cli, int rc)
 	return LS_EXIT_UNREACHABLE;
 }
 
-int
-ls_cli_get(struct ls_cli *cli, const char *path, bool show, json_t **ret_body)
+/* What becomes of an answer; frees its text. */
+static int
+cli_take(struct ls_cli *cli, struct ls_fetched *got, bool show, json_t **ret_body)
 {
-	struct ls_fetched got = {0};
-	int rc = ls_fetch_get(cli->fetch, path, NULL, &got);
+	int rc = LS_EXIT_OK;
 
-	if (rc != 0)
-		return cli_unreachable(cli, rc);
-	rc = LS_EXIT_OK;
 	*ret_body = NULL;
-	if (got.status != 200) {
-		rc = ls_cli_refused(cli, &got);
+	if (got->status != 200) {
+		rc = ls_cli_refused(cli, got);
 	} else if (cli->json && show) {
-		(void)fwrite(got.text, 1, got.len, stdout);
+		(void)fwrite(got->text, 1, got->len, stdout);
 	} else {
-		*ret_body = json_loadb(got.text, got.len, 0, NULL);
+		*ret_body = json_loadb(got->text, got->len, 0, NULL);
 		if (!*ret_body) {
 			(void)fprintf(stderr,
 				"lockstep: the answer is no JSON; is %s a collector?\n",
@@ -156,8 +153,26 @@ ls_cli_get(struct ls_cli *cli, const char *path, bool show, json_t **ret_body)
 			rc = LS_EXIT_UNREACHABLE;
 		}
 	}
-	free(got.text);
+	free(got->text);
 	return rc;
+}
+
+int
+ls_cli_get(struct ls_cli *cli, const char *path, bool show, json_t **ret_body)
+{
+	struct ls_fetched got = {0};
+	int rc = ls_fetch_get(cli->fetch, path, NULL, &got);
+
+	return rc != 0 ? cli_unreachable(cli, rc) : cli_take(cli, &got, show, ret_body);
+}
+
+int
+ls_cli_post(struct ls_cli *cli, const char *path, const char *json, json_t **ret_body)
+{
+	struct ls_fetched got = {0};
+	int rc = ls_fetch_post(cli->fetch, path, json, &got);
+
+	return rc != 0 ? cli_unreachable(cli, rc) : cli_take(cli, &got, true, ret_body);
 }
 
 int

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lockstep hosts HOST, lockstep series and lockstep zoom: one host. */
+#include "config.h"
+#include "web/cli/cli.h"
+#include "web/cli/term.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* "/api/v1/hosts/HOST" and rest. */
+static int
+host_path(const char *host, const char *rest, size_t size, char *ret_path)
+{
+	size_t len;
+	int rc;
+
+	(void)snprintf(ret_path, size, "/api/v1/hosts/");
+	rc = ls_cli_segment(ret_path, size - strlen(rest), host);
+	len = strlen(ret_path);
+	if (rc == LS_EXIT_OK)
+		(void)snprintf(ret_path + len, size - len, "%s", rest);
+	return rc;
+}
+
+/* The host's monotonic clock against the collector's. */
+static void
+host_clock(struct ls_term *t, const json_t *h)
+{
+	char drift[40] = "?";
+	double v;
+
+	if (!ls_pick(h, "clock")) {
+		(void)printf("clock         not known yet\n");
+		return;
+	}
+	if (ls_pick_number(h, "clock.drift_ppm", &v))
+		(void)snprintf(drift, sizeof(drift), "%.3g", v);
+	(void)printf("clock         %s from the collector's, drift %s ppm, known to %s\n",
+		ls_term_seconds(t, h, "clock.offset_s", "?"), drift,
+		ls_term_seconds(t, h, "clock.uncertainty_s", "?"));
+}
+
+static void
+host_agent(struct ls_term *t, const json_t *h)
+{
+	double slowed = 1;
+
+	if (!ls_pick(h, "agent")) {
+		(void)printf("agent         has not reported since the collector started\n");
+		return;
+	}
+	(void)ls_pick_number(h, "agent.slowed_factor", &slowed);
+	(void)printf("agent         %s", ls_term_text(t, h, "agent.version", "?"));
+	if (slowed > 1)
+		(void)printf(", samples %.3g times less often to stay in its budget", slowed);
+	(void)printf("\nwaiting       %s items, %s of chunks\n",
+		ls_term_whole(t, h, "agent.waiting_items", "?"),
+		ls_term_whole(t, h, "agent.waiting_chunk_items", "?"));
+	(void)printf("lost          %s step records, %s values\n",
+		ls_term_whole(t, h, "agent.lost_records", "?"),
+		ls_term_whole(t, h, "agent.lost_samples", "?"));
+}
+
+static void
+host_identity(struct ls_term *t, const json_t *h)
+{
+	json_t *all = json_object_get(h, "identity");
+	struct ls_table *table;
+	const char *key;
+	json_t *field;
+
+	if (json_object_size(all) == 0) {
+		(void)printf("\nWho it is has not been said.\n");
+		return;
+	}
+	(void)printf("\n");
+	table = ls_table_new("FIELD|VALUE|KNOWN FROM");
+	json_object_foreach (all, key, field) {
+		ls_table_add(table, ls_term_safe(t, key, ""));
+		ls_table_add(table, ls_term_text(t, field, "value", "?"));
+		ls_table_add(table, ls_term_text(t, field, "source", "?"));
+	}
+	ls_table_print(table);
+}
+
+int
+ls_cli_host(struct ls_cli *cli, const char *host)
+{
+	struct ls_term *t = cli->term;
+	json_t *h = NULL;
+	char path[1024];
+	int rc = host_path(host, "", sizeof(path), path);
+
+	if (rc == LS_EXIT_OK)
+		rc = ls_cli_get(cli, path, true, &h);
+	if (rc != LS_EXIT_OK || !h)
+		return rc;
+	(void)printf("host          %s\n", ls_term_text(t, h, "host", "?"));
+	(void)printf("last seen     %s\n", ls_term_time(t, h, "last_seen_at", true));
+	host_agent(t, h);
+	host_clock(t, h);
+	if (ls_pick(h, "zoom_until_at"))
+		(void)printf("zoomed until  %s\n", ls_term_time(t, h, "zoom_until_at", true));
+	host_identity(t, h);
+	json_decref(h);
+	return LS_EXIT_OK;
+}
+
+/* --- series ----------------------------------------------------------------------- */
+
+/* name{label="value",...} as it was made of. */
+static const char *
+series_name(struct ls_term *t, const json_t *s)
+{
+	json_t *labels = json_object_get(s, "labels");
+	char text[LS_TERM_TEXT_MAX_BYTES / 4];
+	const char *name = ls_pick_text(s, "name"), *key, *between = "{";
+	size_t len;
+	json_t *v;
+
+	(void)snprintf(text, sizeof(text), "%s", name ? name : "?");
+	json_object_foreach (labels, key, v) {
+		const char *value = json_string_value(v);
+
+		len = strlen(text);
+		(void)snprintf(text + len, sizeof(text) - len, "%s%s=\"%s\"", between, key,
+			value ? value : "");
+		between = ",";
+	}
+	len = strlen(text);
+	if (between[0] == ',')
+		(void)snprintf(text + len, sizeof(text) - len, "}");
+	return ls_term_safe(t, text, "?");
+}
+
+static void
+series_row(struct ls_term *t, struct ls_table *table, const json_t *s)
+{
+	char value[40] = "not measured";
+	double v;
+
+	if (ls_pick_number(s, "value", &v))
+		(void)snprintf(value, sizeof(value), "%.15g", v);
+	ls_table_add(table, series_name(t, s));
+	ls_table_add(table, value);
+	ls_table_add(table, ls_term_text(t, s, "unit", ""));
+	ls_table_add(table, ls_term_time(t, s, "t", false));
+	ls_table_add(table, ls_term_text(t, s, "group", "?"));
+	ls_table_add(table, json_is_true(json_object_get(s, "live")) ? "live" : "stored");
+}
+
+int
+ls_cmd_series(struct ls_cli *cli, int argc, char **argv)
+{
+	json_t *body = NULL;
+	const json_t *items;
+	struct ls_table *table;
+	char path[1024], limit[24];
+	int rc = host_path(argv[0], "/series", sizeof(path), path);
+
+	(void)argc;
+	(void)snprintf(limit, sizeof(limit), "%" PRId64, cli->options.limit);
+	if (rc == LS_EXIT_OK && ls_cli_query(path, sizeof(path), "limit", limit) != 0)
+		rc = LS_EXIT_USAGE;
+	if (rc == LS_EXIT_OK)
+		rc = ls_cli_get(cli, path, true, &body);
+	if (rc != LS_EXIT_OK || !body)
+		return rc;
+	items = json_object_get(body, "items");
+	table = ls_table_new("SERIES|>VALUE|UNIT|TIME|GROUP|FROM");
+	for (size_t i = 0; i < json_array_size(items); i++)
+		series_row(cli->term, table, json_array_get(items, i));
+	ls_table_print(table);
+	if (json_array_size(items) == 0)
+		(void)fprintf(stderr, "lockstep: no series of this host is known yet\n");
+	else if (ls_pick_text(body, "next_cursor"))
+		(void)fprintf(stderr, "lockstep: there are more; see --limit\n");
+	json_decref(body);
+	return LS_EXIT_OK;
+}
+
+/* --- zoom ------------------------------------------------------------------------- */
+
+int
+ls_cmd_zoom(struct ls_cli *cli, int argc, char **argv)
+{
+	json_t *body = NULL;
+	char path[1024], json[64];
+	int rc = host_path(argv[0], "/zoom", sizeof(path), path);
+
+	(void)argc;
+	(void)snprintf(json, sizeof(json), "{\"seconds\":%" PRIu64 "}",
+		cli->options.for_ns / 1000000000u);
+	if (rc == LS_EXIT_OK)
+		rc = ls_cli_post(cli, path, json, &body);
+	if (rc != LS_EXIT_OK || !body)
+		return rc;
+	(void)printf("%s sends every series live until %s: lockstep series %s\n",
+		ls_term_text(cli->term, body, "host", "?"),
+		ls_term_time(cli->term, body, "zoom_until_at", true),
+		ls_term_quote(cli->term, argv[0]));
+	json_decref(body);
+	return LS_EXIT_OK;
+}
