@@ -9,6 +9,7 @@
 #include <string.h>
 #include "agent/about.h"
 #include "agent/budget.h"
+#include "agent/chunk_writer.h"
 #include "agent/http.h"
 #include "agent/sampler.h"
 #include "agent/sources.h"
@@ -33,11 +34,12 @@ struct agent {
 	struct ls_sampler sampler;
 	struct ls_spool *spool;
 	struct ls_sources *sources;
+	struct ls_chunk_writer *chunks;
 	struct ls_uplink *uplink;
 	struct ls_agent_http *http;      /* NULL: not served */
 	struct ls_budget budget;
 	uint64_t started_ns;
-	uint64_t told_records, told_lost, told_bad;
+	uint64_t told_records, told_lost, told_bad, told_lost_samples;
 	uint64_t drain_until_ns;  /* 0: not ending */
 };
 
@@ -48,8 +50,10 @@ agent_sample(void *arg)
 	uint64_t now = ls_loop_now(a->loop);
 	unsigned due = ls_sampler_due(&a->sampler, now);
 
-	if (due != 0)
+	if (due != 0) {
+		ls_chunk_writer_turn(a->chunks, now); /* first: a reading belongs to the minute it is in */
 		ls_sources_read(a->sources, due, now);
+	}
 	ls_loop_timer_start(a->sample_timer, ls_sampler_wait_ns(&a->sampler, now), 0);
 }
 
@@ -61,7 +65,25 @@ agent_fill(void *arg, struct ls_wire_report *r)
 	/* The rings once more, so that a step is told at the first beat after it. */
 	ls_sources_read(a->sources, 0, ls_loop_now(a->loop));
 	ls_sources_fill(a->sources, r);
+	r->lost_samples = ls_spool_get_stats(a->spool)->lost_samples +
+		ls_chunk_writer_get_stats(a->chunks)->lost_samples;
 	r->slowed = a->budget.factor;
+}
+
+static void
+agent_need_dictionary(void *arg, uint64_t hash)
+{
+	struct agent *a = arg;
+
+	ls_chunk_writer_need(a->chunks, hash);
+}
+
+static size_t
+agent_zoom(void *arg, struct ls_wire_zoomed *ret_zoomed)
+{
+	struct agent *a = arg;
+
+	return ls_chunk_writer_zoom(a->chunks, ret_zoomed);
 }
 
 /* --- budget ------------------------------------------------------------------------ */
@@ -216,13 +238,17 @@ agent_tell(void *arg)
 		ls_source_step_get_stats(ls_sources_steps(a->sources));
 	const struct ls_spool_stats *spool = ls_spool_get_stats(a->spool);
 	const struct ls_uplink_stats *up = ls_uplink_get_stats(a->uplink);
+	const struct ls_chunk_writer_stats *chunks = ls_chunk_writer_get_stats(a->chunks);
+	uint64_t lost_samples = spool->lost_samples + chunks->lost_samples;
 	uint64_t lost = steps->lost[LS_GAP_OVERRUN] + steps->lost[LS_GAP_INVALID] +
 		spool->dropped_records;
 	uint64_t bad = spool->refused_items + up->retries + up->rejects + up->bad_acks +
 		up->failures;
 
-	if (steps->records == a->told_records && lost == a->told_lost && bad == a->told_bad)
+	if (steps->records == a->told_records && lost == a->told_lost && bad == a->told_bad &&
+		lost_samples == a->told_lost_samples)
 		return;
+	a->told_lost_samples = lost_samples;
 	a->told_records = steps->records;
 	a->told_lost = lost;
 	a->told_bad = bad;
@@ -230,7 +256,7 @@ agent_tell(void *arg)
 		"records %llu, lost %llu (overwritten %llu, invalid %llu, spool full %llu); "
 		"items waiting %llu, refused %llu; spool %llu bytes; reports %llu, "
 		"acknowledged %llu, retried %llu, refused %llu, senseless %llu, "
-		"unanswered %llu; connections %llu",
+		"unanswered %llu; connections %llu; chunks %llu, waiting %llu, samples lost %llu",
 		(unsigned long long)steps->records, (unsigned long long)lost,
 		(unsigned long long)steps->lost[LS_GAP_OVERRUN],
 		(unsigned long long)steps->lost[LS_GAP_INVALID],
@@ -240,7 +266,11 @@ agent_tell(void *arg)
 		(unsigned long long)ls_spool_bytes(a->spool), (unsigned long long)up->reports,
 		(unsigned long long)up->acks, (unsigned long long)up->retries,
 		(unsigned long long)up->rejects, (unsigned long long)up->bad_acks,
-		(unsigned long long)up->failures, (unsigned long long)up->connects);
+		(unsigned long long)up->failures, (unsigned long long)up->connects,
+		(unsigned long long)chunks->chunks,
+		(unsigned long long)(ls_spool_chunks_next(a->spool) - 1 -
+			ls_spool_chunks_acked(a->spool)),
+		(unsigned long long)lost_samples);
 }
 
 /* --- signals ----------------------------------------------------------------------- */
@@ -270,6 +300,7 @@ agent_term(void *arg)
 	(void)ls_notify_send("STOPPING=1"); /* information only */
 	ls_loop_timer_stop(a->sample_timer);
 	ls_sources_read(a->sources, 0, now);
+	ls_chunk_writer_seal(a->chunks);
 	a->drain_until_ns = now + LS_DRAIN_NS;
 	ls_uplink_hurry(a->uplink);
 	ls_loop_timer_start(a->drain_timer, AGENT_DRAIN_LOOK_NS, AGENT_DRAIN_LOOK_NS);
@@ -318,6 +349,7 @@ agent_close(struct agent *a)
 {
 	ls_agent_http_free(a->http);
 	ls_uplink_free(a->uplink);
+	ls_chunk_writer_free(a->chunks);
 	ls_sources_close(a->sources);
 	ls_spool_close(a->spool);
 	ls_loop_timer_free(a->sample_timer);
@@ -345,10 +377,24 @@ agent_open_spool(struct agent *a, const uint8_t boot[LS_BOOT_ID_BYTES])
 }
 
 static int
+agent_open_chunks(struct agent *a, const uint8_t boot[LS_BOOT_ID_BYTES])
+{
+	int rc = ls_chunk_writer_new(a->config.state_dir, boot, a->spool,
+		ls_sources_series(a->sources), ls_loop_now(a->loop), &a->chunks);
+
+	if (rc != 0)
+		ls_log(LS_LOG_ERR, "agent", "cannot use %s/minute: %s", a->config.state_dir,
+			ls_err_text(rc));
+	return rc;
+}
+
+static int
 agent_open_uplink(struct agent *a, const uint8_t boot[LS_BOOT_ID_BYTES])
 {
 	struct ls_uplink_options o = { .url = a->config.collector, .host = a->config.host_name,
-		.beat_ns = a->config.beat_ns, .spool = a->spool, .arg = a, .fill = agent_fill };
+		.beat_ns = a->config.beat_ns, .spool = a->spool, .arg = a, .fill = agent_fill,
+		.backfill_bytes_per_s = a->config.backfill_bytes,
+		.need_dictionary = agent_need_dictionary, .zoom = agent_zoom };
 	int rc;
 
 	memcpy(o.kernel_boot_id, boot, sizeof(o.kernel_boot_id));
@@ -392,6 +438,8 @@ agent_open(struct agent *a)
 		rc = agent_open_spool(a, boot);
 	if (rc == 0)
 		rc = ls_sources_open(a->loop, &a->config, boot, a->spool, &a->sources);
+	if (rc == 0)
+		rc = agent_open_chunks(a, boot);
 	if (rc == 0)
 		rc = agent_open_uplink(a, boot);
 	if (rc == 0)

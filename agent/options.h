@@ -31,7 +31,7 @@ struct ls_agent_config {
 	char prom[LS_CONF_VALUE_MAX_BYTES];
 	char prom_map[LS_CONF_VALUE_MAX_BYTES];
 	uint64_t beat_ns, sample_interval_ns;
-	uint64_t spool_max_bytes;
+	uint64_t spool_max_bytes, backfill_bytes;
 	char http[LS_CONF_VALUE_MAX_BYTES], port_file[LS_CONF_VALUE_MAX_BYTES];
 	char budget_cpu_ratio[LS_CONF_VALUE_MAX_BYTES];
 	uint64_t budget_memory_bytes, budget_bytes;

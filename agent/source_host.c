@@ -2,12 +2,13 @@
 #include "config.h"
 #include "agent/source_host.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "agent/dirlist.h"
 #include "agent/procfile.h"
 #include "agent/procfs.h"
 #include "proto/base/clock.h"
@@ -211,21 +212,20 @@ static void
 host_list_disks(struct source_host *h)
 {
 	char path[LS_PATH_MAX_BYTES];
-	struct dirent *e;
-	DIR *dir;
+	const struct dirent64 *e;
+	struct ls_dirlist dir;
 
 	h->disks.count = 0;
 	if (ls_procfile_path(path, sizeof(path), h->sys_root, "block") != 0)
 		return;
-	dir = opendir(path);
-	if (dir == NULL)
+	if (ls_dirlist_open(&dir, path) != 0)
 		return;
-	while (h->disks.count < LS_DISKS_MAX && (e = readdir(dir)) != NULL) {
+	while (h->disks.count < LS_DISKS_MAX && (e = ls_dirlist_next(&dir)) != NULL) {
 		if (host_is_whole_disk(e->d_name))
 			memcpy(h->disks.name[h->disks.count++], e->d_name,
 				strlen(e->d_name) + 1);
 	}
-	(void)closedir(dir); /* only read from */
+	ls_dirlist_close(&dir);
 }
 
 static void

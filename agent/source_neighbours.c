@@ -2,13 +2,13 @@
 #include "config.h"
 #include "agent/source_neighbours.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "agent/dirlist.h"
 #include "agent/procfile.h"
 #include "agent/procfs.h"
 #include "proto/base/text.h"
@@ -69,13 +69,14 @@ neighbours_walk(struct source_neighbours *s, char *path, unsigned depth)
 {
 	char full[LS_PATH_MAX_BYTES];
 	size_t len = strlen(path), children = 0;
-	struct dirent *e;
-	DIR *dir = NULL;
+	const struct dirent64 *e;
+	struct ls_dirlist dir;
+	bool is_open;
 
-	if (depth < LS_CGROUP_DEPTH_MAX &&
-		ls_procfile_path(full, sizeof(full), s->root, path) == 0)
-		dir = opendir(full);
-	while (dir != NULL && (e = readdir(dir)) != NULL) {
+	is_open = depth < LS_CGROUP_DEPTH_MAX &&
+		ls_procfile_path(full, sizeof(full), s->root, path) == 0 &&
+		ls_dirlist_open(&dir, full) == 0;
+	while (is_open && (e = ls_dirlist_next(&dir)) != NULL) {
 		if (e->d_type != DT_DIR || e->d_name[0] == '.')
 			continue;
 		children++;
@@ -85,8 +86,8 @@ neighbours_walk(struct source_neighbours *s, char *path, unsigned depth)
 		neighbours_walk(s, path, depth + 1);
 		path[len] = '\0';
 	}
-	if (dir != NULL)
-		(void)closedir(dir); /* only read from */
+	if (is_open)
+		ls_dirlist_close(&dir);
 	if (children == 0 && len > 0)
 		neighbours_found(s, path);
 }

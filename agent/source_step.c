@@ -2,7 +2,6 @@
 #include "config.h"
 #include "agent/source_step.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "agent/dirlist.h"
 #include "proto/base/log.h"
 
 struct step_file {
@@ -146,7 +146,7 @@ step_add(struct ls_source_step *s, int fd, const char *name, const struct ls_rin
 }
 
 static void
-step_look_at(struct ls_source_step *s, int dir_fd, const struct dirent *e)
+step_look_at(struct ls_source_step *s, int dir_fd, const struct dirent64 *e)
 {
 	struct ls_ring_header h;
 	const char *text;
@@ -202,25 +202,23 @@ step_tell_ignored(struct ls_source_step *s)
 
 /* Finds new rings. False if the directory could not be read (it may come later). */
 static bool
-step_scan(struct ls_source_step *s, DIR *dir)
+step_scan(struct ls_source_step *s, struct ls_dirlist *dir)
 {
-	struct dirent *e;
+	const struct dirent64 *e;
 	unsigned looked = 0;
 
 	memset(s->stats.ignored, 0, sizeof(s->stats.ignored));
 	s->stats.example_why = NULL;
-	errno = 0;
-	while ((e = readdir(dir)) != NULL) {
+	while ((e = ls_dirlist_next(dir)) != NULL) {
 		if (!step_is_ring_name(e->d_name))
 			continue;
 		if (++looked > LS_STEPS_DIR_SCAN_MAX)
 			s->stats.ignored[LS_STEP_TOO_MANY]++;
 		else
-			step_look_at(s, dirfd(dir), e);
-		errno = 0;
+			step_look_at(s, dir->fd, e);
 	}
 	step_tell_ignored(s);
-	return errno == 0;
+	return !dir->failed;
 }
 
 /*
@@ -256,8 +254,8 @@ step_settle_cursors(struct ls_source_step *s, uint64_t now_mono_ns)
 void
 ls_source_step_read(struct ls_source_step *s, uint64_t now_mono_ns)
 {
-	DIR *dir = opendir(s->dir);
-	bool scanned = dir != NULL && step_scan(s, dir);
+	struct ls_dirlist dir;
+	bool is_open = ls_dirlist_open(&dir, s->dir) == 0, scanned = is_open && step_scan(s, &dir);
 	size_t i;
 
 	for (i = 0; i < s->count; i++)
@@ -271,12 +269,12 @@ ls_source_step_read(struct ls_source_step *s, uint64_t now_mono_ns)
 		if (r == NULL || r->state != LS_RING_STATE_DONE ||
 			!step_is_acked(s, r->worker.ring_id))
 			continue;
-		if (dir != NULL)
-			step_remove(s, dirfd(dir), &s->file[i - 1]);
+		if (is_open)
+			step_remove(s, dir.fd, &s->file[i - 1]);
 		step_close(s, i - 1);
 	}
-	if (dir != NULL)
-		(void)closedir(dir); /* only read from */
+	if (is_open)
+		ls_dirlist_close(&dir);
 }
 
 /* --- the rest ---------------------------------------------------------------------- */

@@ -48,6 +48,15 @@ ls_spool_write_record(int fd, const struct ls_spool_record *r, uint64_t offset)
 }
 
 int
+ls_spool_pwrite(int fd, const uint8_t *bytes, size_t len, uint64_t offset)
+{
+	struct iovec iov = { NULL, len };
+
+	memcpy(&iov.iov_base, &bytes, sizeof(bytes)); /* only read */
+	return spool_file_write(fd, &iov, 1, offset);
+}
+
+int
 ls_spool_write_header(int fd, const struct ls_spool_header *h)
 {
 	uint8_t head[LS_SPOOL_HEADER_BYTES];

@@ -8,12 +8,13 @@
 /* Offsets of agent/README.md, "The spool". */
 enum { HEAD_VERSION = 8, HEAD_BOOT = 16, HEAD_KERNEL = 32, HEAD_BASE = 48, HEAD_CRC = 60 };
 enum {
-	REC_CRC = 0, REC_PAYLOAD_CRC = 4, REC_LEN = 8, REC_TYPE = 12, REC_SEQ = 16, REC_FIRST = 24,
-	REC_COUNT = 32, REC_RING = 40
+	REC_CRC = 0, REC_PAYLOAD_CRC = 4, REC_LEN = 8, REC_TYPE = 12, REC_NAME = 13, REC_SEQ = 16,
+	REC_FIRST = 24, REC_COUNT = 32, REC_RING = 40, REC_HASH = 40, REC_LAST = 48
 };
 
 static const char spool_magic[8] = { 'L', 'S', 'S', 'P', 'O', 'O', 'L', '1' };
-#define SPOOL_VERSION 1u
+#define SPOOL_VERSION 2u
+#define SPOOL_VERSION_MIN 1u
 
 static void
 spool_put(uint8_t *p, uint64_t v, unsigned bytes)
@@ -57,10 +58,12 @@ int
 ls_spool_header_get(const uint8_t *bytes, size_t len, struct ls_spool_header *ret_header)
 {
 	if (len < LS_SPOOL_HEADER_BYTES || memcmp(bytes, spool_magic, sizeof(spool_magic)) != 0 ||
-		spool_get(bytes + HEAD_VERSION, 4) != SPOOL_VERSION)
+		spool_get(bytes + HEAD_VERSION, 4) < SPOOL_VERSION_MIN ||
+		spool_get(bytes + HEAD_VERSION, 4) > SPOOL_VERSION)
 		return -LS_EPARSE;
 	if (spool_get(bytes + HEAD_CRC, 4) != spool_crc(bytes, HEAD_CRC) ||
-		spool_get(bytes + HEAD_BASE, 8) == 0)
+		spool_get(bytes + HEAD_BASE, 8) == 0 ||
+		spool_get(bytes + HEAD_BASE, 8) > LS_SPOOL_SEQ_MAX)
 		return -LS_ECORRUPT;
 	memcpy(ret_header->boot, bytes + HEAD_BOOT, sizeof(ret_header->boot));
 	memcpy(ret_header->kernel_boot_id, bytes + HEAD_KERNEL,
@@ -79,7 +82,13 @@ ls_spool_record_put(uint8_t dst[LS_SPOOL_RECORD_BYTES], const struct ls_spool_re
 	spool_put(dst + REC_SEQ, r->seq, 8);
 	spool_put(dst + REC_FIRST, r->first_index, 8);
 	spool_put(dst + REC_COUNT, r->count, 8);
-	memcpy(dst + REC_RING, r->ring_id, sizeof(r->ring_id));
+	if (r->type < LS_SPOOL_DICTIONARY) {
+		memcpy(dst + REC_RING, r->ring_id, sizeof(r->ring_id));
+	} else {
+		dst[REC_NAME] = r->name_len;
+		spool_put(dst + REC_HASH, r->hash, 8);
+		spool_put(dst + REC_LAST, r->t_last, 8);
+	}
 	spool_put(dst + REC_CRC, spool_crc(dst + 4, LS_SPOOL_RECORD_BYTES - 4), 4);
 }
 
@@ -95,11 +104,20 @@ ls_spool_record_peek(const uint8_t bytes[LS_SPOOL_RECORD_BYTES], struct ls_spool
 	r.seq = spool_get(bytes + REC_SEQ, 8);
 	r.first_index = spool_get(bytes + REC_FIRST, 8);
 	r.count = spool_get(bytes + REC_COUNT, 8);
-	memcpy(r.ring_id, bytes + REC_RING, sizeof(r.ring_id));
-	if (r.len > LS_ITEM_MAX_BYTES || bytes[REC_TYPE] < LS_SPOOL_STEPS ||
-		bytes[REC_TYPE] > LS_SPOOL_FORGET || r.first_index > UINT64_MAX - r.count)
+	if (bytes[REC_TYPE] < LS_SPOOL_STEPS || bytes[REC_TYPE] > LS_SPOOL_KNOWN ||
+		r.seq > LS_SPOOL_SEQ_MAX || r.first_index > UINT64_MAX - r.count)
 		return -LS_ECORRUPT;
 	r.type = (enum ls_spool_type)bytes[REC_TYPE];
+	if (r.type < LS_SPOOL_DICTIONARY) {
+		memcpy(r.ring_id, bytes + REC_RING, sizeof(r.ring_id));
+	} else {
+		r.name_len = bytes[REC_NAME];
+		r.hash = spool_get(bytes + REC_HASH, 8);
+		r.t_last = spool_get(bytes + REC_LAST, 8);
+	}
+	if (r.len > (r.type < LS_SPOOL_DICTIONARY ? LS_ITEM_MAX_BYTES : LS_SPOOL_PAYLOAD_MAX_BYTES) ||
+		r.name_len >= LS_GROUP_NAME_MAX_BYTES || r.name_len > r.len)
+		return -LS_ECORRUPT;
 	*ret_record = r;
 	return 0;
 }

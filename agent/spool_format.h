@@ -5,7 +5,7 @@
  * Owner:   pure functions; the caller owns the buffers.
  * Units:   bytes. Little-endian.
  * Errors:  -LS_EPARSE, -LS_ECORRUPT.
- * Limits:  LS_ITEM_MAX_BYTES of payload.
+ * Limits:  LS_SPOOL_PAYLOAD_MAX_BYTES of payload.
  * Source:  agent/README.md, "The spool", with a byte example.
  */
 #ifndef LS_AGENT_SPOOL_FORMAT_H
@@ -17,6 +17,8 @@
 
 #define LS_SPOOL_HEADER_BYTES 64u
 #define LS_SPOOL_RECORD_BYTES 64u /* before the payload */
+#define LS_SPOOL_PAYLOAD_MAX_BYTES (LS_GROUP_NAME_MAX_BYTES + LS_CHUNK_ITEM_MAX_BYTES)
+#define LS_SPOOL_SEQ_MAX (UINT64_MAX / 2) /* more is no number but damage */
 
 struct ls_spool_header {
 	uint8_t boot[LS_BOOT_BYTES];
@@ -30,28 +32,46 @@ enum ls_spool_type {
 	LS_SPOOL_END = 3,
 	LS_SPOOL_ACK = 4,    /* seq: acknowledged up to here */
 	LS_SPOOL_RING = 5,   /* cursor of a ring: first_index is the next index, seq its End */
-	LS_SPOOL_FORGET = 6  /* the ring is no more */
+	LS_SPOOL_FORGET = 6, /* the ring is no more */
+	/* Stream two. Its items are numbered by their order; the payload is a group's name and the encoded
+	   ChunkItem without its number. */
+	LS_SPOOL_DICTIONARY = 7,
+	LS_SPOOL_CHUNK = 8,
+	LS_SPOOL_LOST = 9,
+	LS_SPOOL_CHUNK_ACK = 10, /* seq: acknowledged up to here; the first of a file: numbers go on from here */
+	LS_SPOOL_KNOWN = 11      /* hash: this dictionary was an item once */
 };
 
 struct ls_spool_record {
 	enum ls_spool_type type;
-	uint64_t seq, first_index, count;
+	uint8_t name_len;            /* stream two: bytes of the payload that are the group's name */
+	uint64_t seq;                /* of LOST: the reason */
+	uint64_t first_index, count; /* stream two: least time, samples */
 	uint8_t ring_id[LS_RING_ID_BYTES];
+	uint64_t hash, t_last;       /* stream two, in the place of the ring id */
 	const uint8_t *payload;
 	size_t len;
 };
 
-/* True for records that are numbered items. */
+/* True for the items of stream one. */
 static inline bool
 ls_spool_is_item(const struct ls_spool_record *r)
 {
 	return r->type == LS_SPOOL_STEPS || r->type == LS_SPOOL_GAP || r->type == LS_SPOOL_END;
 }
 
+/* True for the items of stream two. */
+static inline bool
+ls_spool_is_chunk_item(const struct ls_spool_record *r)
+{
+	return r->type == LS_SPOOL_DICTIONARY || r->type == LS_SPOOL_CHUNK ||
+		r->type == LS_SPOOL_LOST;
+}
+
 /* Writes the header of a file. */
 void ls_spool_header_put(uint8_t dst[LS_SPOOL_HEADER_BYTES], const struct ls_spool_header *h);
 
-/* Reads it; -LS_EPARSE cut short or no spool, -LS_ECORRUPT wrong checksum. */
+/* Reads it, also of version 1 (without stream two); -LS_EPARSE cut short or no spool, -LS_ECORRUPT. */
 int ls_spool_header_get(const uint8_t *bytes, size_t len, struct ls_spool_header *ret_header)
 	LS_MUSTCHECK;
 

@@ -7,10 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include "agent/exchange.h"
+#include "agent/pace.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/loop.h"
 #include "proto/base/text.h"
+
+#define UPLINK_SCRATCH_BYTES 65536u /* full lists of a report take 45 KiB; touched as far as used */
 
 static const char *const uplink_state_names[] = {
 #define LS_UPLINK_STATE(id, name) name,
@@ -38,6 +41,21 @@ struct ls_uplink {
 	struct ls_wire_worker workers[LS_WORKERS_PER_REPORT_MAX];
 	struct ls_wire_bytes items[LS_ITEMS_PER_REPORT_MAX];
 	uint8_t item_bytes[LS_REPORT_ITEMS_BYTES];
+	/* Stream two. */
+	uint64_t sent_chunk_seq;      /* the highest that may have been sent, ever */
+	struct ls_pace pace;
+	struct ls_wire_bytes chunk_items[LS_CHUNK_ITEMS_PER_REPORT_MAX];
+	uint8_t chunk_bytes[LS_SPOOL_CHUNKS_READ_BYTES];
+	/* What the collector asked for. */
+	uint64_t zoom_until_ns;
+	struct ls_wire_zoomed zoomed[LS_GROUPS_MAX];
+	bool identity_asked;
+	bool identity_known;
+	uint64_t identity_version;    /* that it knows */
+	bool report_identity;         /* in the report under way, of this version */
+	uint64_t report_identity_version;
+	struct ls_arena *scratch;
+	uint8_t report[LS_REPORT_MAX_BYTES]; /* touched as far as used */
 	unsigned slowed;              /* beats are this factor longer; 0, 1: not */
 	char refused[160];            /* why, if the last answer was a refusal; from outside */
 	struct ls_uplink_stats stats;
@@ -166,8 +184,73 @@ uplink_add_items(struct ls_uplink *u, struct ls_wire_report *r)
 		u->sent_seq = u->report_seq;
 }
 
+static uint64_t
+uplink_chunks_waiting(const struct ls_uplink *u)
+{
+	return ls_spool_chunks_next(u->options.spool) - 1 - ls_spool_chunks_acked(u->options.spool);
+}
+
+/* Chunk items, in what is left of the report and of the allowance. */
+static void
+uplink_add_chunks(struct ls_uplink *u, struct ls_wire_report *r)
+{
+	struct ls_spool *spool = u->options.spool;
+	uint64_t allowed = ls_pace_reckon(&u->pace, u->options.backfill_bytes_per_s,
+		ls_loop_now(u->loop), ls_spool_get_stats(spool)->pushed_chunk_bytes);
+	size_t i, used = 0, room;
+	int rc;
+
+	for (i = 0; i < r->item_count; i++)
+		used += r->items[i].len;
+	r->chunk_items = u->chunk_items;
+	r->waiting_chunk_items = uplink_chunks_waiting(u);
+	if (used >= LS_REPORT_ITEMS_BYTES || allowed == 0)
+		return;
+	room = LS_REPORT_ITEMS_BYTES - used;
+	if (room > allowed)
+		room = (size_t)allowed;
+	rc = ls_spool_read_chunks(spool, u->chunk_bytes, room, u->chunk_items, &r->chunk_item_count);
+	if (rc != 0) {
+		r->chunk_item_count = 0;
+		ls_log(LS_LOG_ERR, "uplink", "cannot read chunks of the spool (%s): reporting "
+			"without them", ls_err_text(rc));
+	}
+	r->waiting_chunk_items -= r->chunk_item_count;
+	for (i = 0; i < r->chunk_item_count; i++) {
+		ls_pace_spend(&u->pace, r->chunk_items[i].len);
+		u->stats.chunk_bytes += r->chunk_items[i].len;
+	}
+	u->stats.chunk_items += r->chunk_item_count;
+	if (ls_spool_chunks_acked(spool) + r->chunk_item_count > u->sent_chunk_seq)
+		u->sent_chunk_seq = ls_spool_chunks_acked(spool) + r->chunk_item_count;
+}
+
+/* What was asked for. */
+static void
+uplink_add_asked(struct ls_uplink *u, struct ls_wire_report *r)
+{
+	const struct ls_wire_identity *identity;
+	uint64_t version = 0;
+	size_t count = 0;
+
+	if (u->options.zoom != NULL && ls_uplink_is_zoomed(u)) {
+		r->zoomed = u->zoomed;
+		r->zoomed_count = u->options.zoom(u->options.arg, u->zoomed);
+	}
+	u->report_identity = false;
+	if (u->options.identity == NULL)
+		return;
+	identity = u->options.identity(u->options.arg, &count, &version);
+	if (u->identity_known && u->identity_version == version && !u->identity_asked)
+		return;
+	memcpy(&r->identity, &identity, sizeof(r->identity)); /* only read */
+	r->identity_count = count;
+	r->has_identity = u->report_identity = true;
+	u->report_identity_version = version;
+}
+
 static int
-uplink_pack(struct ls_uplink *u, uint8_t **ret_buf, size_t *ret_len)
+uplink_pack(struct ls_uplink *u, size_t *ret_len)
 {
 	struct ls_wire_report r = { .has_last = u->has_last, .last = u->last };
 
@@ -177,26 +260,26 @@ uplink_pack(struct ls_uplink *u, uint8_t **ret_buf, size_t *ret_len)
 	(void)snprintf(r.agent_version, sizeof(r.agent_version), "%s", PACKAGE_VERSION);
 	u->options.fill(u->options.arg, &r);
 	uplink_add_workers(u, &r);
+	uplink_add_asked(u, &r);
 	uplink_add_items(u, &r);
+	uplink_add_chunks(u, &r);
 	r.t_send_mono_ns = u->t_send_ns = ls_clock_mono_ns(); /* as late as can be: it is t1 */
-	return ls_wire_report_pack(&r, ret_buf, ret_len);
+	return ls_wire_report_pack_to(&r, u->scratch, u->report, sizeof(u->report), ret_len);
 }
 
 static void
 uplink_report(struct ls_uplink *u)
 {
 	uint64_t now = ls_loop_now(u->loop);
-	uint8_t *buf = NULL;
-	size_t len;
-	int rc = uplink_pack(u, &buf, &len);
+	size_t len = 0;
+	int rc = uplink_pack(u, &len);
 
 	/* Beats keep their phase; those that were missed are not made up for. */
 	if (u->next_beat_ns + ls_uplink_beat_ns(u) <= now)
 		u->next_beat_ns = now;
 	u->next_beat_ns += ls_uplink_beat_ns(u);
 	if (rc == 0)
-		rc = ls_exchange_send(u->exchange, buf, len);
-	free(buf);
+		rc = ls_exchange_send(u->exchange, u->report, len);
 	if (rc != 0) {
 		ls_log(LS_LOG_WARN, "uplink", "report not sent (%s): again at the next beat",
 			ls_err_text(rc));
@@ -228,11 +311,39 @@ uplink_check_ack(const struct ls_uplink *u, const struct ls_wire_ack *a, uint64_
 	if (memcmp(a->boot, ls_spool_boot(u->options.spool), LS_BOOT_BYTES) != 0 &&
 		!(a->status == LS_ACK_REJECT && memcmp(a->boot, none, LS_BOOT_BYTES) == 0))
 		return "for another agent";
-	if (a->acked_seq > u->sent_seq)
+	if (a->acked_seq > u->sent_seq || a->acked_chunk_seq > u->sent_chunk_seq)
 		return "acknowledges what was never sent";
 	if (t4 < u->t_send_ns)
 		return "came before its report";
 	return NULL;
+}
+
+/* What is on the collector's disk is done with, whatever else the answer says. */
+static void
+uplink_take_stored(struct ls_uplink *u, const struct ls_wire_ack *a)
+{
+	ls_spool_ack(u->options.spool, a->acked_seq);
+	ls_spool_ack_chunks(u->options.spool, a->acked_chunk_seq);
+}
+
+static void
+uplink_take_asked(struct ls_uplink *u, const struct ls_wire_ack *a)
+{
+	size_t i;
+
+	for (i = 0; i < a->need_dictionary_count && u->options.need_dictionary != NULL; i++)
+		u->options.need_dictionary(u->options.arg, a->need_dictionary[i]);
+	if (a->zoom_ns > 0) {
+		u->stats.zooms++;
+		u->zoom_until_ns = ls_loop_now(u->loop) +
+			(a->zoom_ns < LS_ZOOM_MAX_NS ? a->zoom_ns : LS_ZOOM_MAX_NS);
+	}
+	if (u->report_identity && a->status == LS_ACK_OK) {
+		u->identity_known = true;
+		u->identity_version = u->report_identity_version;
+		u->identity_asked = false;
+	}
+	u->identity_asked = u->identity_asked || a->need_identity;
 }
 
 static void
@@ -254,7 +365,8 @@ uplink_take_ack(struct ls_uplink *u, const struct ls_wire_ack *a, uint64_t t4)
 	}
 	for (i = 0; i < a->need_count; i++)
 		uplink_forget(u, a->need[i]);
-	ls_spool_ack(u->options.spool, a->acked_seq);
+	uplink_take_stored(u, a);
+	uplink_take_asked(u, a);
 }
 
 static void
@@ -273,6 +385,8 @@ uplink_answered(struct ls_uplink *u, const uint8_t *bytes, size_t len, uint64_t 
 	}
 	if (a.status == LS_ACK_REJECT) {
 		u->stats.rejects++;
+		if (memcmp(a.boot, ls_spool_boot(u->options.spool), LS_BOOT_BYTES) == 0)
+			uplink_take_stored(u, &a);
 		(void)snprintf(u->refused, sizeof(u->refused), "%s", a.reason);
 		(void)ls_text_escape(reason, sizeof(reason), a.reason, strlen(a.reason));
 		ls_log(LS_LOG_ERR, "uplink", "collector refuses our reports: %s", reason);
@@ -305,6 +419,8 @@ uplink_connected(struct ls_uplink *u)
 	u->stats.connects++;
 	ls_log(LS_LOG_INFO, "uplink", "connected to %s", u->url);
 	u->next_beat_ns = now;
+	ls_pace_start(&u->pace, now,
+		ls_spool_get_stats(u->options.spool)->pushed_chunk_bytes);
 	if (u->hold_until_ns > now)
 		uplink_set_state(u, LS_UPLINK_STATE_HOLD, u->hold_until_ns);
 	else
@@ -379,6 +495,9 @@ ls_uplink_new(struct ls_loop *loop, const struct ls_uplink_options *options,
 	u->options = *options;
 	/* What an earlier process of this spool sent is not known: it may be all of it. */
 	u->sent_seq = ls_spool_next(options->spool) - 1;
+	u->sent_chunk_seq = ls_spool_chunks_acked(options->spool) + LS_CHUNK_ITEMS_PER_REPORT_MAX;
+	if (u->sent_chunk_seq >= ls_spool_chunks_next(options->spool))
+		u->sent_chunk_seq = ls_spool_chunks_next(options->spool) - 1;
 	rc = ls_text_copy(u->host, sizeof(u->host), options->host);
 	if (rc == 0)
 		rc = ls_text_copy(u->url, sizeof(u->url), options->url);
@@ -386,7 +505,8 @@ ls_uplink_new(struct ls_loop *loop, const struct ls_uplink_options *options,
 		goto out;
 	rc = -ENOMEM;
 	u->timer = ls_loop_timer_new(loop, uplink_due, u);
-	if (u->timer == NULL)
+	u->scratch = ls_arena_new(UPLINK_SCRATCH_BYTES, LS_REPORT_MAX_BYTES);
+	if (u->timer == NULL || u->scratch == NULL)
 		goto out;
 	rc = ls_exchange_open(loop, u->url, &handler, &u->exchange);
 	if (rc != 0)
@@ -405,6 +525,7 @@ ls_uplink_free(struct ls_uplink *u)
 		return;
 	ls_exchange_close(u->exchange);
 	ls_loop_timer_free(u->timer);
+	ls_arena_free(u->scratch);
 	free(u);
 }
 
@@ -423,12 +544,19 @@ ls_uplink_hurry(struct ls_uplink *u)
 }
 
 bool
+ls_uplink_is_zoomed(const struct ls_uplink *u)
+{
+	return ls_loop_now(u->loop) < u->zoom_until_ns;
+}
+
+bool
 ls_uplink_is_settled(const struct ls_uplink *u)
 {
 	if (u->state == LS_UPLINK_STATE_DOWN)
 		return true;
 	return u->state != LS_UPLINK_STATE_AWAIT &&
-		ls_spool_acked(u->options.spool) + 1 == ls_spool_next(u->options.spool);
+		ls_spool_acked(u->options.spool) + 1 == ls_spool_next(u->options.spool) &&
+		(uplink_chunks_waiting(u) == 0 || u->pace.allowance_bytes <= 0);
 }
 
 enum ls_uplink_state

@@ -10,13 +10,15 @@
  *       +--- connection lost, from any state
  *
  * A report carries what the collector does not know yet: workers, items of the spool, and what is
- * true now: hot values, live slots. Items stay in the spool until an answer acknowledges them, so
- * nothing is lost with a report. With more to send, the next report follows the answer at once.
+ * true now: hot values, live slots, and all values while zoomed. Items stay in the spool until an answer
+ * acknowledges them, so nothing is lost with a report. Steps go first, and with more of them to send, the
+ * next report follows the answer at once. Chunk items fill what is left, at the pace of back-fill: as many
+ * bytes as were pushed since the connection came up, and backfill_bytes_per_s on top.
  *
  * Owner:   the agent loop thread. Not thread-safe.
  * Units:   ns, CLOCK_MONOTONIC.
  * Errors:  those of exchange.h.
- * Limits:  LS_ITEMS_PER_REPORT_MAX, LS_REPORT_ITEMS_BYTES, LS_ACK_TIMEOUT_NS, LS_BAD_ACK_HOLD_NS,
+ * Limits:  LS_ITEMS_PER_REPORT_MAX, LS_REPORT_ITEMS_BYTES, LS_REPORT_CHUNK_BYTES, LS_ACK_TIMEOUT_NS, LS_BAD_ACK_HOLD_NS,
  *          LS_REJECT_HOLD_NS; the beat stays within LS_BEAT_MIN_NS and LS_BEAT_MAX_NS.
  * Source:  proto/README.md, "Report and Ack".
  */
@@ -59,6 +61,15 @@ struct ls_uplink_options {
 	/* Fills in all workers known here, hot values, live slots, dropped_records; what it points to
 	   must hold until the next call. */
 	void (*fill)(void *arg, struct ls_wire_report *r);
+	uint64_t backfill_bytes_per_s;
+	/* The rest may be NULL. */
+	/* The collector asks for a dictionary of chunks. */
+	void (*need_dictionary)(void *arg, uint64_t hash);
+	/* The latest values of all groups, at most LS_GROUPS_MAX; they must hold until the next call. */
+	size_t (*zoom)(void *arg, struct ls_wire_zoomed *ret_zoomed);
+	/* Who this host is, and a number that changes with it; sent when new, changed or asked for. */
+	const struct ls_wire_identity *(*identity)(
+		void *arg, size_t *ret_count, uint64_t *ret_version);
 };
 
 /* Makes the uplink and begins to connect. -LS_ERANGE: the url is none. */
@@ -73,6 +84,9 @@ void ls_uplink_set_beat(struct ls_uplink *u, uint64_t beat_ns);
 
 /* Sends at the next chance, not at the next beat. */
 void ls_uplink_hurry(struct ls_uplink *u);
+
+/* True while the collector wants all values live. */
+bool ls_uplink_is_zoomed(const struct ls_uplink *u);
 
 /* True if nothing is under way and nothing can be sent now: for the end. */
 bool ls_uplink_is_settled(const struct ls_uplink *u);

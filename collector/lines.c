@@ -15,6 +15,7 @@ static const char *const lines_gap_reasons[LS_GAP_REASON_COUNT] = {
 	[LS_GAP_OVERRUN] = "overrun",
 	[LS_GAP_SPOOL_FULL] = "spool_full",
 	[LS_GAP_INVALID] = "invalid",
+	[LS_GAP_REBOOT] = "reboot",
 };
 
 static const char *const lines_end_hows[LS_END_HOW_COUNT] = {

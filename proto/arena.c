@@ -66,6 +66,21 @@ ls_arena_free(struct ls_arena *a)
 	free(a);
 }
 
+void
+ls_arena_reset(struct ls_arena *a)
+{
+	struct arena_chunk *c;
+
+	while (a->chunk->next != NULL) {
+		c = a->chunk;
+		a->chunk = c->next;
+		a->left += c->size;
+		free(c);
+	}
+	a->chunk->used = 0;
+	a->refused = false;
+}
+
 /* Puts a chunk with room for size in front; the rest of the old one is given up. */
 static bool
 arena_grow(struct ls_arena *a, size_t size)

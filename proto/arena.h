@@ -24,6 +24,9 @@ struct ls_arena *ls_arena_new(size_t first_bytes, size_t budget_bytes);
 /* Frees all that was taken from it; accepts NULL. */
 void ls_arena_free(struct ls_arena *a);
 
+/* Takes all back that was given out, as if it were new; keeps the first piece. */
+void ls_arena_reset(struct ls_arena *a);
+
 /* size bytes, aligned for any type, not cleared; NULL beyond the budget or out of memory. */
 void *ls_arena_take(struct ls_arena *a, size_t size);
 

@@ -105,6 +105,13 @@
 #define LS_SPOOL_COMPACT_BYTES (1024ull * 1024) /* an all-acknowledged spool is emptied from here */
 #define LS_SPOOL_RINGS_MAX (2 * LS_RINGS_MAX) /* cursors kept */
 #define LS_REPORT_ITEMS_BYTES 262144u         /* items a report, so that live values come on time */
+#define LS_REPORT_CHUNK_BYTES LS_CHUNK_ITEM_MAX_BYTES /* chunk items a report: any one of them, or a minute of most hosts */
+#define LS_SPOOL_DICTIONARIES_MAX 256u        /* remembered as sent; an older one is sent again, which is harmless */
+#define LS_BACKFILL_DEFAULT_BYTES 4096u       /* a second: 40 MB/s when 10,000 agents come back; a day in an hour */
+#define LS_BACKFILL_MIN_BYTES 256u
+#define LS_BACKFILL_MAX_BYTES (64u * 1024 * 1024)
+#define LS_MINUTE_MAX_BYTES (8u * 1024 * 1024) /* LS_SERIES_MAX series at 10 Hz take 5.3 MiB a minute */
+#define LS_LOSSES_MAX (LS_GROUPS_MAX + 1) /* losses told apart: by group, and those of all others */
 #define LS_RECONNECT_MIN_NS 250000000ull
 #define LS_RECONNECT_MAX_NS 5000000000ull
 #define LS_RESEND_NS 10000000000ull           /* REQ sends again after so long without an answer */

@@ -219,11 +219,11 @@ wire_pack_items(const struct ls_wire_bytes *items, size_t count, struct ls_arena
 }
 
 int
-ls_wire_report_pack(const struct ls_wire_report *r, uint8_t **ret_buf, size_t *ret_len)
+ls_wire_report_pack_to(const struct ls_wire_report *r, struct ls_arena *arena, uint8_t *buf,
+	size_t size, size_t *ret_len)
 {
 	Lockstep__Report m = LOCKSTEP__REPORT__INIT;
 	Lockstep__Stamps last = LOCKSTEP__STAMPS__INIT;
-	struct ls_arena *arena;
 	int rc;
 
 	if (r->worker_count > LS_WORKERS_PER_REPORT_MAX ||
@@ -231,9 +231,7 @@ ls_wire_report_pack(const struct ls_wire_report *r, uint8_t **ret_buf, size_t *r
 		r->live_count > LS_RINGS_MAX ||
 		r->chunk_item_count > LS_CHUNK_ITEMS_PER_REPORT_MAX)
 		return -LS_ELIMIT;
-	arena = ls_arena_new(WIRE_FIRST_BYTES, LS_REPORT_MAX_BYTES);
-	if (arena == NULL)
-		return -ENOMEM;
+	ls_arena_reset(arena);
 	m.version = LS_WIRE_VERSION;
 	m.host = ls_wire_text(r->host);
 	m.boot = ls_wire_view(r->boot, sizeof(r->boot));
@@ -266,10 +264,33 @@ ls_wire_report_pack(const struct ls_wire_report *r, uint8_t **ret_buf, size_t *r
 		rc = wire_pack_live(&m, r, arena);
 	if (rc == 0)
 		rc = ls_wire_series_pack(&m, r, arena);
+	if (rc != 0)
+		return rc;
+	if (protobuf_c_message_get_packed_size(&m.base) > size)
+		return -LS_ELIMIT;
+	*ret_len = protobuf_c_message_pack(&m.base, buf);
+	return 0;
+}
+
+int
+ls_wire_report_pack(const struct ls_wire_report *r, uint8_t **ret_buf, size_t *ret_len)
+{
+	struct ls_arena *arena = ls_arena_new(WIRE_FIRST_BYTES, LS_REPORT_MAX_BYTES);
+	uint8_t *buf = malloc(LS_REPORT_MAX_BYTES), *fit;
+	size_t len;
+	int rc = arena != NULL && buf != NULL ? 0 : -ENOMEM;
+
 	if (rc == 0)
-		rc = ls_wire_pack(&m.base, LS_REPORT_MAX_BYTES, ret_buf, ret_len);
+		rc = ls_wire_report_pack_to(r, arena, buf, LS_REPORT_MAX_BYTES, &len);
 	ls_arena_free(arena);
-	return rc;
+	if (rc != 0) {
+		free(buf);
+		return rc;
+	}
+	fit = realloc(buf, len);
+	*ret_buf = fit != NULL ? fit : buf;
+	*ret_len = len;
+	return 0;
 }
 
 /* --- report: unpack and check ------------------------------------------------------ */

@@ -17,6 +17,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "proto/arena.h"
 #include "proto/metrics.h"
 #include "proto/record.h"
 #include "proto/ring.h"
@@ -31,7 +32,7 @@ struct ls_wire_worker {
 };
 
 enum ls_wire_item_kind { LS_WIRE_STEPS, LS_WIRE_GAP, LS_WIRE_END };
-enum ls_wire_gap_reason { LS_GAP_UNKNOWN, LS_GAP_OVERRUN, LS_GAP_SPOOL_FULL, LS_GAP_INVALID, LS_GAP_REASON_COUNT };
+enum ls_wire_gap_reason { LS_GAP_UNKNOWN, LS_GAP_OVERRUN, LS_GAP_SPOOL_FULL, LS_GAP_INVALID, LS_GAP_REBOOT, LS_GAP_REASON_COUNT };
 enum ls_wire_end_how { LS_END_UNKNOWN, LS_END_ENDED, LS_END_CRASHED, LS_END_HOW_COUNT };
 
 /* One decoded item. `records` is owned by the item (ls_wire_item_clear). */
@@ -175,6 +176,12 @@ void ls_wire_chunk_item_clear(struct ls_wire_chunk_item *item);
 /* Packs an item; *ret_buf is malloc'ed. -LS_ELIMIT if it exceeds LS_ITEM_MAX_BYTES. */
 int ls_wire_item_pack(const struct ls_wire_item *item, uint8_t **ret_buf, size_t *ret_len)
 	LS_MUSTCHECK;
+/*
+ * As ls_wire_item_pack, into buf of size bytes and with scratch (reset before use) for what is needed
+ * meanwhile: nothing is allocated as long as scratch is large enough. -LS_ELIMIT does not fit.
+ */
+int ls_wire_item_pack_to(const struct ls_wire_item *item, struct ls_arena *scratch, uint8_t *buf,
+	size_t size, size_t *ret_len) LS_MUSTCHECK;
 int ls_wire_item_unpack(const uint8_t *buf, size_t len, struct ls_wire_item *ret_item,
 	const char **ret_why) LS_MUSTCHECK;
 /* Frees what unpack allocated; harmless on a zeroed item. */
@@ -183,6 +190,12 @@ void ls_wire_item_clear(struct ls_wire_item *item);
 /* Packs a report; *ret_buf is malloc'ed. -LS_ELIMIT if it exceeds LS_REPORT_MAX_BYTES. */
 int ls_wire_report_pack(const struct ls_wire_report *r, uint8_t **ret_buf, size_t *ret_len)
 	LS_MUSTCHECK;
+/*
+ * As ls_wire_report_pack, into buf of size bytes and with scratch (reset before use) for what is needed
+ * meanwhile: nothing is allocated as long as scratch is large enough. -LS_ELIMIT does not fit.
+ */
+int ls_wire_report_pack_to(const struct ls_wire_report *r, struct ls_arena *scratch, uint8_t *buf,
+	size_t size, size_t *ret_len) LS_MUSTCHECK;
 int ls_wire_report_unpack(const uint8_t *buf, size_t len, struct ls_wire_report *ret_report,
 	const char **ret_why) LS_MUSTCHECK;
 void ls_wire_report_clear(struct ls_wire_report *r);

@@ -12,6 +12,7 @@
 _Static_assert((int)LS_GAP_OVERRUN == (int)LOCKSTEP__GAP__REASON__OVERRUN, "wire value");
 _Static_assert((int)LS_GAP_SPOOL_FULL == (int)LOCKSTEP__GAP__REASON__SPOOL_FULL, "wire value");
 _Static_assert((int)LS_GAP_INVALID == (int)LOCKSTEP__GAP__REASON__INVALID, "wire value");
+_Static_assert((int)LS_GAP_REBOOT == (int)LOCKSTEP__GAP__REASON__REBOOT, "wire value");
 _Static_assert((int)LS_END_ENDED == (int)LOCKSTEP__END__HOW__ENDED, "wire value");
 _Static_assert((int)LS_END_CRASHED == (int)LOCKSTEP__END__HOW__CRASHED, "wire value");
 
@@ -200,14 +201,14 @@ item_pack_steps(Lockstep__Steps *m, const struct ls_wire_item *item, struct ls_a
 }
 
 int
-ls_wire_item_pack(const struct ls_wire_item *item, uint8_t **ret_buf, size_t *ret_len)
+ls_wire_item_pack_to(const struct ls_wire_item *item, struct ls_arena *scratch, uint8_t *buf,
+	size_t size, size_t *ret_len)
 {
 	ProtobufCBinaryData ring_id = ls_wire_view(item->ring_id, sizeof(item->ring_id));
 	Lockstep__Item m = LOCKSTEP__ITEM__INIT;
 	Lockstep__Steps steps = LOCKSTEP__STEPS__INIT;
 	Lockstep__Gap gap = LOCKSTEP__GAP__INIT;
 	Lockstep__End end = LOCKSTEP__END__INIT;
-	struct ls_arena *arena = NULL;
 	int rc = 0;
 
 	m.seq = item->seq;
@@ -215,10 +216,8 @@ ls_wire_item_pack(const struct ls_wire_item *item, uint8_t **ret_buf, size_t *re
 	case LS_WIRE_STEPS:
 		if (item->count == 0 || item->count > LS_RECORDS_PER_ITEM_MAX)
 			return -LS_ELIMIT;
-		arena = ls_arena_new(ITEM_SCRATCH_BYTES, LS_REPORT_MAX_BYTES);
-		if (arena == NULL)
-			return -ENOMEM;
-		rc = item_pack_steps(&steps, item, arena);
+		ls_arena_reset(scratch);
+		rc = item_pack_steps(&steps, item, scratch);
 		steps.ring_id = ring_id;
 		m.body_case = LOCKSTEP__ITEM__BODY_STEPS;
 		m.steps = &steps;
@@ -240,10 +239,33 @@ ls_wire_item_pack(const struct ls_wire_item *item, uint8_t **ret_buf, size_t *re
 		m.end = &end;
 		break;
 	}
+	if (rc != 0)
+		return rc;
+	if (protobuf_c_message_get_packed_size(&m.base) > size)
+		return -LS_ELIMIT;
+	*ret_len = protobuf_c_message_pack(&m.base, buf);
+	return 0;
+}
+
+int
+ls_wire_item_pack(const struct ls_wire_item *item, uint8_t **ret_buf, size_t *ret_len)
+{
+	struct ls_arena *scratch = ls_arena_new(ITEM_SCRATCH_BYTES, LS_REPORT_MAX_BYTES);
+	uint8_t *buf = malloc(LS_ITEM_MAX_BYTES), *fit;
+	size_t len;
+	int rc = scratch != NULL && buf != NULL ? 0 : -ENOMEM;
+
 	if (rc == 0)
-		rc = ls_wire_pack(&m.base, LS_ITEM_MAX_BYTES, ret_buf, ret_len);
-	ls_arena_free(arena);
-	return rc;
+		rc = ls_wire_item_pack_to(item, scratch, buf, LS_ITEM_MAX_BYTES, &len);
+	ls_arena_free(scratch);
+	if (rc != 0) {
+		free(buf);
+		return rc;
+	}
+	fit = realloc(buf, len > 0 ? len : 1);
+	*ret_buf = fit != NULL ? fit : buf;
+	*ret_len = len;
+	return 0;
 }
 
 /* --- unpack: columns to records, then check ---------------------------------------- */

@@ -222,20 +222,54 @@ START_TEST(spool_belongs_to_one_agent)
 }
 END_TEST
 
-START_TEST(spool_of_another_kernel_boot_begins_anew)
+/* Reads the first item of stream one. */
+static struct ls_wire_item
+first_item(struct ls_spool *s)
+{
+	struct ls_wire_item item;
+	const char *why;
+	size_t count;
+
+	ck_assert_int_eq(ls_spool_read(s, buf, sizeof(buf), items, 1, &count), 0);
+	ck_assert_uint_eq(count, 1);
+	ck_assert_int_eq(ls_wire_item_unpack(items[0].data, items[0].len, &item, &why), 0);
+	return item;
+}
+
+START_TEST(spool_of_another_kernel_boot_begins_anew_with_what_is_lost)
 {
 	const uint8_t other[16] = { 9 };
 	uint8_t boot[LS_BOOT_BYTES];
 	struct ls_spool *s = open_spool();
+	struct ls_wire_item gap;
 
 	memcpy(boot, ls_spool_boot(s), sizeof(boot));
-	ck_assert_int_eq(push_steps(s, 1, 0, 1), 0);
+	ck_assert_int_eq(push_steps(s, 1, 0, 5), 0);
+	ck_assert_int_eq(push_steps(s, 2, 0, 1), 0);
+	ck_assert_int_eq(push_end(s, 2, 1), 0);
+	ck_assert_int_eq(push_steps(s, 3, 7, 1), 0);
+	ls_spool_ack(s, 4);
+	ck_assert_int_eq(push_steps(s, 1, 5, 2), 0);
+	ck_assert_int_eq(push_steps(s, 1, 7, 4), 0);
 	ls_spool_close(s);
 	ck_assert_int_eq(ls_spool_open(dir, LS_SPOOL_MIN_BYTES, other, &s), 0);
 	ck_assert_mem_ne(ls_spool_boot(s), boot, sizeof(boot));
-	ck_assert_uint_eq(ls_spool_get_stats(s)->discarded_items, 1);
-	ck_assert_uint_eq(ls_spool_next(s), 1);
-	ck_assert_ptr_null(ls_spool_ring_at(s, 0));
+	ck_assert_uint_eq(ls_spool_get_stats(s)->discarded_items, 2);
+	ck_assert_uint_eq(ls_spool_get_stats(s)->dropped_records, 6);
+	ck_assert_uint_eq(ls_spool_next(s), 2);
+	gap = first_item(s);
+	ck_assert_int_eq((int)gap.kind, LS_WIRE_GAP);
+	ck_assert_int_eq((int)gap.reason, LS_GAP_REBOOT);
+	ck_assert_uint_eq(gap.ring_id[0], 1);
+	ck_assert_uint_eq(gap.first_index, 5);
+	ck_assert_uint_eq(gap.count, 6);
+	/* Workers without an acknowledged end are still known, so that they get one. */
+	ck_assert_uint_eq(cursor(s, 1), 11);
+	ck_assert_uint_eq(cursor(s, 3), 8);
+	ck_assert_uint_eq(cursor(s, 2), UINT64_MAX);
+	ls_spool_close(s);
+	ck_assert_int_eq(ls_spool_open(dir, LS_SPOOL_MIN_BYTES, other, &s), 0);
+	ck_assert_uint_eq(first_item(s).count, 6); /* it is on disk, too */
 	ls_spool_close(s);
 }
 END_TEST
@@ -474,31 +508,55 @@ START_TEST(spool_says_why_it_cannot_open)
 }
 END_TEST
 
+START_TEST(spool_of_version_1_is_read)
+{
+	struct ls_spool_header h;
+	struct ls_spool_record r;
+	size_t len;
+	char *golden = ls_test_read(ls_test_source("tests/golden/spool_v1.bin"), &len);
+
+	ck_assert_int_eq(ls_spool_header_get((uint8_t *)golden, len, &h), 0);
+	ck_assert_uint_eq(h.base, 17);
+	ck_assert_int_eq(ls_spool_record_get((uint8_t *)golden + LS_SPOOL_HEADER_BYTES,
+				 len - LS_SPOOL_HEADER_BYTES, &r), 0);
+	ck_assert_uint_eq(r.seq, 17);
+	ck_assert_uint_eq(r.len, 7);
+	ck_assert_int_eq((int)r.type, LS_SPOOL_STEPS);
+	free(golden);
+}
+END_TEST
+
 START_TEST(spool_format_is_pinned)
 {
 	struct ls_spool_header h = { .base = 17 }, back;
 	struct ls_spool_record r = { .type = LS_SPOOL_STEPS, .seq = 17, .first_index = 1000,
 		.count = 3, .payload = (const uint8_t *)"payload", .len = 7 }, rec;
-	uint8_t bytes[LS_SPOOL_HEADER_BYTES + LS_SPOOL_RECORD_BYTES + 7];
+	struct ls_spool_record c = { .type = LS_SPOOL_CHUNK, .name_len = 5, .first_index = 6000,
+		.count = 120, .hash = 0x0102030405060708, .t_last = 66000,
+		.payload = (const uint8_t *)"grouppayload", .len = 12 };
+	uint8_t bytes[LS_SPOOL_HEADER_BYTES + 2 * LS_SPOOL_RECORD_BYTES + 7 + 12], *at = bytes;
 	size_t len, i;
-	char *golden = ls_test_read(ls_test_source("tests/golden/spool_v1.bin"), &len);
+	char *golden = ls_test_read(ls_test_source("tests/golden/spool_v2.bin"), &len);
 
 	for (i = 0; i < 16; i++) {
 		h.boot[i] = (uint8_t)(0xb0 + i);
 		h.kernel_boot_id[i] = (uint8_t)(0xc0 + i);
 		r.ring_id[i] = (uint8_t)(0x10 + i);
 	}
-	ls_spool_header_put(bytes, &h);
-	ls_spool_record_put(bytes + LS_SPOOL_HEADER_BYTES, &r);
-	memcpy(bytes + LS_SPOOL_HEADER_BYTES + LS_SPOOL_RECORD_BYTES, r.payload, r.len);
+	ls_spool_header_put(at, &h);
+	ls_spool_record_put(at += LS_SPOOL_HEADER_BYTES, &r);
+	memcpy(at += LS_SPOOL_RECORD_BYTES, r.payload, r.len);
+	ls_spool_record_put(at += r.len, &c);
+	memcpy(at + LS_SPOOL_RECORD_BYTES, c.payload, c.len);
 	ck_assert_uint_eq(len, sizeof(bytes));
 	ck_assert_mem_eq(bytes, golden, len);
 	ck_assert_int_eq(ls_spool_header_get(bytes, len, &back), 0);
 	ck_assert_mem_eq(&back, &h, sizeof(h));
-	ck_assert_int_eq(ls_spool_record_get(bytes + LS_SPOOL_HEADER_BYTES,
-				 len - LS_SPOOL_HEADER_BYTES, &rec), 0);
-	ck_assert_uint_eq(rec.seq, 17);
-	ck_assert_uint_eq(rec.len, 7);
+	ck_assert_int_eq(ls_spool_record_get(at, len - (size_t)(at - bytes), &rec), 0);
+	ck_assert_uint_eq(rec.hash, c.hash);
+	ck_assert_uint_eq(rec.t_last, c.t_last);
+	ck_assert_uint_eq(rec.name_len, 5);
+	ck_assert_uint_eq(rec.len, 12);
 	free(golden);
 }
 END_TEST
@@ -517,7 +575,7 @@ suite(void)
 	tcase_add_test(t, spool_forgets_rings);
 	tcase_add_test(t, spool_refuses_too_many_rings);
 	tcase_add_test(t, spool_belongs_to_one_agent);
-	tcase_add_test(t, spool_of_another_kernel_boot_begins_anew);
+	tcase_add_test(t, spool_of_another_kernel_boot_begins_anew_with_what_is_lost);
 	tcase_add_test(t, spool_is_emptied_when_all_is_acknowledged);
 	tcase_add_test(t, spool_drops_the_oldest_as_gaps_when_full);
 	tcase_add_test(t, spool_full_of_gaps_refuses_until_acknowledged);
@@ -526,6 +584,7 @@ suite(void)
 	tcase_add_test(t, spool_survives_every_failing_write);
 	tcase_add_test(t, spool_keeps_the_old_file_when_a_rewrite_fails);
 	tcase_add_test(t, spool_says_why_it_cannot_open);
+	tcase_add_test(t, spool_of_version_1_is_read);
 	tcase_add_test(t, spool_format_is_pinned);
 	suite_add_tcase(s, t);
 	return s;
