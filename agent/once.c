@@ -10,6 +10,7 @@
 #include "proto/base/json.h"
 #include "proto/base/loop.h"
 
+#define ONCE_LOOK_NS 10000000ull
 #define ONCE_DIGITS 12 /* ns in a thousand seconds, and no noise of binary fractions */
 
 /* Every metric of a scope (or of all): value or null, and where it comes from. */
@@ -29,7 +30,7 @@ once_metrics(const struct ls_sample *sample, bool jobs_only)
 			sample != NULL && sample->present[m]
 				? ls_json_number(sample->value[m], ONCE_DIGITS)
 				: json_null(),
-			"unit", info->unit, "scope", job ? "job" : "host", "source",
+			"unit", info->unit, "scope", ls_metric_scope_name(info->scope), "source",
 			info->source);
 		if (json_object_set_new(all, info->name, one) != 0) {
 			json_decref(all);
@@ -98,6 +99,35 @@ once_object(const struct ls_agent_config *config, const struct ls_sources *s)
 		ls_identity_json(ls_place_identity(place)), "chips", ls_place_chips_json(place));
 }
 
+struct once_waiting {
+	struct ls_loop *loop;
+	const struct ls_sources *sources;
+	uint64_t until_ns;
+};
+
+static void
+once_is_settled(void *arg)
+{
+	const struct once_waiting *w = arg;
+
+	if (ls_sources_are_settled(w->sources) || ls_loop_now(w->loop) >= w->until_ns)
+		ls_loop_stop(w->loop);
+}
+
+/* Lets sources that ask over sockets have their first answers, for a while. */
+static void
+once_wait(struct ls_loop *loop, const struct ls_sources *s)
+{
+	struct once_waiting w = { loop, s, ls_loop_now(loop) + LS_TPU_ONCE_WAIT_NS };
+	struct ls_loop_timer *timer = ls_loop_timer_new(loop, once_is_settled, &w);
+
+	if (timer == NULL)
+		return;
+	ls_loop_timer_start(timer, 0, ONCE_LOOK_NS);
+	ls_ignore(ls_loop_run(loop)); /* what did not come is not measured */
+	ls_loop_timer_free(timer);
+}
+
 int
 ls_agent_once(const struct ls_agent_config *config, json_t **ret_object)
 {
@@ -113,6 +143,7 @@ ls_agent_once(const struct ls_agent_config *config, json_t **ret_object)
 		rc = ls_place_settle(ls_sources_place(s));
 	if (rc == 0) {
 		ls_sources_read(s, LS_CADENCE_FAST | LS_CADENCE_SLOW, ls_clock_mono_ns());
+		once_wait(loop, s);
 		object = once_object(config, s);
 		rc = object != NULL ? 0 : -ENOMEM;
 	}

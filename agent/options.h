@@ -30,6 +30,8 @@ struct ls_agent_config {
 	bool host_name_is_given; /* set by ls_agent_config_finish */
 	char prom[LS_CONF_VALUE_MAX_BYTES];
 	char prom_map[LS_CONF_VALUE_MAX_BYTES];
+	char tpu_address[LS_CONF_VALUE_MAX_BYTES];
+	char tpu_ports[LS_CONF_VALUE_MAX_BYTES];
 	uint64_t beat_ns, sample_interval_ns;
 	uint64_t spool_max_bytes, backfill_bytes;
 	char http[LS_CONF_VALUE_MAX_BYTES], port_file[LS_CONF_VALUE_MAX_BYTES];

@@ -14,6 +14,7 @@
 #include "agent/source_peers.h"
 #include "agent/source_prom.h"
 #include "agent/source_sensors.h"
+#include "agent/source_tpu.h"
 #include "agent/source_worker.h"
 #include "proto/base/log.h"
 #include "proto/base/text.h"
@@ -32,7 +33,7 @@ struct ls_sources {
 	struct ls_source list[LS_SOURCES_MAX];
 	bool optional[LS_SOURCES_MAX];         /* not read while lean */
 	bool lean;
-	const struct ls_source *host, *worker, *prom; /* in the list */
+	const struct ls_source *host, *worker, *prom, *tpu; /* in the list */
 	struct ls_source_step *step;
 	struct ls_spool *spool;
 	struct ls_place *place;
@@ -72,6 +73,21 @@ sources_add_optional(struct ls_sources *s, const struct ls_source *source)
 	s->optional[sources_add(s, source) - s->list] = true;
 }
 
+static int
+sources_make_tpu(
+	struct ls_sources *s, const struct ls_agent_config *config, struct ls_source *ret_source)
+{
+	int rc = ls_source_tpu_new(s->loop, s->series, config->tpu_address, config->tpu_ports,
+		getenv("TPU_RUNTIME_METRICS_PORTS"), ret_source);
+
+	if (rc == -LS_ERANGE)
+		ls_log(LS_LOG_ERR, "sources",
+			"cannot use --tpu-address %s with --tpu-ports %s (an IP address; ports as "
+			"8431,8432, or TPU_RUNTIME_METRICS_PORTS)",
+			config->tpu_address, config->tpu_ports);
+	return rc;
+}
+
 /* Makes all sources. One that writes its own groups gets s->series when it is made, and s->loop. */
 static int
 sources_make(struct ls_sources *s, const struct ls_agent_config *config)
@@ -95,6 +111,10 @@ sources_make(struct ls_sources *s, const struct ls_agent_config *config)
 	if (rc != 0)
 		return rc;
 	sources_add_optional(s, &one);
+	rc = sources_make_tpu(s, config, &one);
+	if (rc != 0)
+		return rc;
+	s->tpu = sources_add(s, &one);
 	rc = ls_source_sensors_new(config->sys_root, s->series, &one);
 	if (rc != 0)
 		return rc;
@@ -422,4 +442,10 @@ struct ls_place *
 ls_sources_place(const struct ls_sources *s)
 {
 	return s->place;
+}
+
+bool
+ls_sources_are_settled(const struct ls_sources *s)
+{
+	return ls_source_tpu_is_settled(s->tpu);
 }

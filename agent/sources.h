@@ -63,6 +63,9 @@ void ls_sources_set_slowed(struct ls_sources *s, unsigned factor);
  */
 struct ls_place *ls_sources_place(const struct ls_sources *s);
 
+/* True if no source waits for its first answers: for --once. */
+bool ls_sources_are_settled(const struct ls_sources *s);
+
 /* The rings. */
 const struct ls_source_step *ls_sources_steps(const struct ls_sources *s);
 

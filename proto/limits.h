@@ -176,6 +176,38 @@
 #define LS_OWNER_PASS_NS 60000000000ull       /* rest between two looks at all processes */
 #define LS_PLACE_SETTLE_NS 3000000000ull      /* rings wait so long for the metadata server; they hold minutes */
 
+/* --- agent: libtpu's metrics --- */
+#define LS_GRPC_MESSAGE_MAX_BYTES 262144u     /* an answer; the largest seen, 40 histograms, is below 64 KiB */
+#define LS_GRPC_REQUEST_MAX_BYTES 256u        /* a metric's name */
+#define LS_GRPC_HEADERS_MAX_BYTES 8192u       /* of one answer, names and values */
+#define LS_GRPC_TEXT_MAX_BYTES 128            /* of a status, for the log */
+#define LS_GRPC_CALLS_MAX 8                   /* under way at once on a connection */
+#define LS_GRPC_DEADLINE_NS 1000000000ull     /* of a call and of connecting: the source's readers use 1 s, too */
+#define LS_GRPC_HOLD_MIN_NS 1000000000ull     /* before connecting again: never faster than 1 s */
+#define LS_GRPC_HOLD_MAX_NS 10000000000ull    /* a job that starts is seen within 10 s */
+#define LS_GRPC_TIMEOUTS_MAX 3                /* calls in a row without an answer end a connection */
+#define LS_GRPC_UNSENT_MAX_BYTES 65536u       /* waiting for a peer that does not read: it is closed */
+#define LS_TPU_PORTS_MAX 8                    /* a process a chip, 8 chips a host */
+#define LS_TPU_METRICS_MAX 64u                /* names a port lists; 44 are known */
+#define LS_TPU_POINTS_MAX 256u                /* values one answer holds: collectives by kind and size */
+#define LS_TPU_LABELS_MAX 6u
+#define LS_TPU_LABEL_KEY_MAX_BYTES 32
+#define LS_TPU_LABEL_VALUE_MAX_BYTES 48
+#define LS_TPU_CORES_MAX 64u                  /* 8 chips of 2 TensorCores and 4 SparseCores are 48 */
+#define LS_TPU_HISTOGRAMS_MAX 128u            /* with a memory of the reading before: 2 KiB each */
+#define LS_TPU_BUCKET_SERIES_MAX 256u         /* so that buckets leave room to the other series */
+#define LS_TPU_UNKNOWN_SERIES_MAX 128u        /* likewise of metrics that are not known here */
+#define LS_TPU_STATUS_NS 1000000000ull        /* status and queues; nothing is polled faster than 1 s */
+#define LS_TPU_GAUGES_TICKS 5u                /* gauges every 5 s: they are means over seconds */
+#define LS_TPU_HISTOGRAMS_TICKS 10u           /* histograms every 10 s, as GKE's plugin does */
+#define LS_TPU_LIST_TICKS 60u                 /* the list of metrics, and those not found, once a minute */
+#define LS_TPU_FORGET_NS 600000000000ull      /* a series that is silent for 10 min leaves its group */
+#define LS_TPU_STALL_NS 10000000000ull        /* a core that stands still so long is looked at */
+#define LS_TPU_LOOKS_MAX 64u                  /* looks kept: a window of a minute at one a second */
+#define LS_TPU_STEPS_WINDOW_NS 60000000000ull /* over which inferred steps are averaged */
+#define LS_TPU_ONCE_WAIT_NS 3000000000ull     /* --once waits so long for asynchronous sources */
+#define LS_HISTOGRAM_BUCKETS_MAX 199u         /* facts of the source: 200 or more are refused */
+
 /* --- collector --- */
 #define LS_AGENTS_MAX 16384
 #define LS_JOBS_MAX 1024

@@ -21,6 +21,16 @@ ls_metric_info(unsigned metric)
 	return metric < LS_METRIC_COUNT ? &metrics_table[metric] : NULL;
 }
 
+const char *
+ls_metric_scope_name(enum ls_metric_scope scope)
+{
+	static const char *const names[] = { [LS_METRIC_SCOPE_HOST] = "host",
+		[LS_METRIC_SCOPE_JOB] = "job", [LS_METRIC_SCOPE_CHIP] = "chip",
+		[LS_METRIC_SCOPE_LINK] = "link" };
+
+	return names[scope];
+}
+
 int
 ls_metric_by_name(const char *name)
 {

@@ -40,6 +40,9 @@ struct ls_metric_info {
 /* The row of a metric; NULL if out of range. */
 const struct ls_metric_info *ls_metric_info(unsigned metric);
 
+/* A scope by its number: "host", "job", "chip", "link": the first word of its metrics' names. */
+const char *ls_metric_scope_name(enum ls_metric_scope scope);
+
 /* Metric by name, or -LS_EUNKNOWN. */
 int ls_metric_by_name(const char *name);
 
