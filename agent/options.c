@@ -88,6 +88,28 @@ options_place(struct ls_agent_config *c, char *text, size_t size)
 }
 
 static int
+options_step_log(struct ls_agent_config *c, char *text, size_t size)
+{
+	const char *rank = c->step_log_rank, *job = c->step_log_job;
+	size_t len = strlen(rank);
+
+	c->step_log_rank_value = -1;
+	if (len > 0 && (len > 9 || strspn(rank, "0123456789") != len ||
+			       strtol(rank, NULL, 10) >= LS_WORKERS_MAX)) {
+		(void)snprintf(text, size, "--step-log-rank %s: must be a number from 0 to %d", rank,
+			LS_WORKERS_MAX - 1);
+		return -LS_ERANGE;
+	}
+	if (len > 0)
+		c->step_log_rank_value = (int32_t)strtol(rank, NULL, 10);
+	if (job[0] != '\0' && !ls_text_is_name(job, strlen(job), LS_JOB_NAME_MAX_BYTES - 1)) {
+		(void)snprintf(text, size, "--step-log-job is not a usable name");
+		return -LS_ERANGE;
+	}
+	return 0;
+}
+
+static int
 options_budget(struct ls_agent_config *c, char *text, size_t size)
 {
 	const char *ratio = c->budget_cpu_ratio;
@@ -114,5 +136,7 @@ ls_agent_config_finish(struct ls_agent_config *c, char *text, size_t size)
 		rc = options_http(c, text, size);
 	if (rc == 0)
 		rc = options_place(c, text, size);
+	if (rc == 0)
+		rc = options_step_log(c, text, size);
 	return rc != 0 ? rc : options_budget(c, text, size);
 }

@@ -32,6 +32,10 @@ struct ls_agent_config {
 	char prom_map[LS_CONF_VALUE_MAX_BYTES];
 	char tpu_address[LS_CONF_VALUE_MAX_BYTES];
 	char tpu_ports[LS_CONF_VALUE_MAX_BYTES];
+	char step_log[LS_CONF_VALUE_MAX_BYTES];
+	char step_log_job[LS_CONF_VALUE_MAX_BYTES];
+	char step_log_rank[LS_CONF_VALUE_MAX_BYTES];
+	int32_t step_log_rank_value; /* set by ls_agent_config_finish; -1: not given */
 	uint64_t beat_ns, sample_interval_ns;
 	uint64_t spool_max_bytes, backfill_bytes;
 	char http[LS_CONF_VALUE_MAX_BYTES], port_file[LS_CONF_VALUE_MAX_BYTES];

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "agent/dirlist.h"
+#include "agent/inferred.h"
 #include "proto/base/log.h"
 
 struct step_file {
@@ -240,7 +241,7 @@ step_settle_cursors(struct ls_source_step *s, uint64_t now_mono_ns)
 			.t_mono_ns = now_mono_ns };
 
 		c = *ls_spool_ring_at(s->spool, i);
-		if (step_is_open(s, c.id))
+		if (ls_inferred_is(c.id) || step_is_open(s, c.id))
 			continue;
 		memcpy(end.ring_id, c.id, sizeof(end.ring_id));
 		end.count = c.next;

@@ -10,6 +10,7 @@
 #include "agent/sampler.h"
 #include "agent/source_host.h"
 #include "agent/source_hooks.h"
+#include "agent/source_log.h"
 #include "agent/source_neighbours.h"
 #include "agent/source_peers.h"
 #include "agent/source_prom.h"
@@ -34,6 +35,7 @@ struct ls_sources {
 	bool optional[LS_SOURCES_MAX];         /* not read while lean */
 	bool lean;
 	const struct ls_source *host, *worker, *prom, *tpu; /* in the list */
+	const struct ls_source *log;           /* likewise; NULL: none is configured */
 	struct ls_source_step *step;
 	struct ls_spool *spool;
 	struct ls_place *place;
@@ -88,6 +90,40 @@ sources_make_tpu(
 	return rc;
 }
 
+/* The log of a job without marks, if one is named. */
+static int
+sources_make_log(struct ls_sources *s, const struct ls_agent_config *config)
+{
+	const struct ls_source_log_options o = { .path = config->step_log,
+		.job = config->step_log_job, .rank = config->step_log_rank_value,
+		.spool = s->spool, .steps = s->step };
+	struct ls_source one;
+	int rc;
+
+	if (config->step_log[0] == '\0')
+		return 0;
+	rc = ls_source_log_new(&o, &one);
+	if (rc == 0)
+		s->log = sources_add(s, &one);
+	return rc;
+}
+
+/* Tells the log's source what is known of this host. */
+static void
+sources_log_who(struct ls_sources *s, uint64_t now_mono_ns)
+{
+	const struct ls_identity *id = ls_place_identity(s->place);
+	const char *job = ls_identity_get(id, "job"), *slice = ls_identity_get(id, "slice");
+	const char *rank = ls_identity_get(id, "global_worker"), *chips = ls_identity_get(id, "chips");
+
+	if (rank == NULL)
+		rank = ls_identity_get(id, "worker");
+	if (s->log != NULL && ls_place_is_settled(s->place, now_mono_ns))
+		ls_source_log_who(s->log, job != NULL ? job : "", slice != NULL ? slice : "",
+			rank != NULL ? (int32_t)strtol(rank, NULL, 10) : -1,
+			chips != NULL ? (int32_t)strtol(chips, NULL, 10) : 0);
+}
+
 /* Makes all sources. One that writes its own groups gets s->series when it is made, and s->loop. */
 static int
 sources_make(struct ls_sources *s, const struct ls_agent_config *config)
@@ -127,7 +163,7 @@ sources_make(struct ls_sources *s, const struct ls_agent_config *config)
 	if (rc != 0)
 		return rc;
 	s->prom = sources_add(s, &one);
-	return 0;
+	return sources_make_log(s, config);
 }
 
 int
@@ -321,7 +357,9 @@ ls_sources_read(struct ls_sources *s, unsigned due, uint64_t now_mono_ns)
 		sources_read_slow(s, now_mono_ns);
 	if (!(due & LS_CADENCE_FAST))
 		return;
-	ls_source_prom_stepped(s->prom, ls_source_step_get_stats(s->step)->records);
+	sources_log_who(s, now_mono_ns);
+	ls_source_prom_stepped(s->prom, ls_source_step_get_stats(s->step)->records +
+		(s->log != NULL ? ls_source_log_get_stats(s->log)->records : 0));
 	sources_read_each(s, LS_CADENCE_FAST, now_mono_ns, &s->sample);
 	ls_sample_group_read(&s->fast_group, &s->sample, s->is_slow, false, now_mono_ns);
 	sources_worker_rows(s, now_mono_ns);
@@ -338,6 +376,8 @@ sources_lost(const struct ls_sources *s)
 
 	for (i = 0; i < LS_GAP_REASON_COUNT; i++)
 		lost += steps->lost[i];
+	if (s->log != NULL)
+		lost += ls_source_log_get_stats(s->log)->lost;
 	return lost;
 }
 
@@ -375,6 +415,8 @@ ls_sources_fill(struct ls_sources *s, struct ls_wire_report *r)
 		memcpy(s->hot[hot].ring_id, ring->worker.ring_id, LS_RING_ID_BYTES);
 		s->hot[hot++].of_ring = true;
 	}
+	if (s->log != NULL && ls_source_log_worker(s->log) != NULL && i < LS_RINGS_MAX)
+		s->workers[i++] = *ls_source_log_worker(s->log);
 	r->workers = s->workers;
 	r->worker_count = i;
 	r->hot = s->hot;

@@ -137,6 +137,11 @@
 #define LS_EXCHANGE_NOTES_MAX 8               /* pipes, answered, failed: one of each at a time */
 
 #define LS_HTTP_GET_HEADER_MAX_BYTES 16384    /* of an answer to the agent */
+#define LS_LOG_TAIL_LINE_MAX_BYTES 4096       /* a step's line has 250 */
+#define LS_LOG_TAIL_READ_MAX_BYTES 262144u    /* a reading: a job that logs 256 KiB a second is ill */
+#define LS_STEP_LOG_BACK_BYTES 1048576u       /* looked back after a restart: 4,000 lines of steps */
+#define LS_STEP_LOG_UNKNOWN_BYTES 10485760u   /* without a step's line: then the doctor says so */
+#define LS_STEP_LOG_PENDING_MAX 4096u         /* lines taken at a time */
 #define LS_PROM_LINE_MAX_BYTES 4096           /* of a page: a sample of the GKE device plugin has 400 */
 #define LS_PROM_NAME_MAX_BYTES 256
 #define LS_PROM_LABELS_MAX 32
