@@ -34,6 +34,16 @@ r = json.load(open(sys.argv[1]))
 sys.exit(0 if eval(sys.argv[2]) else 1)' "$dir/report.json" "$1"
 }
 
+# Until the last rank of the job that was started has its step ring (so all have forked, and signals are
+# handled), or 30 s.
+begun() { # RANKS
+	tries=0
+	until ls "$dir/steps/h$(($1 - 1))"/*.ring >/dev/null 2>&1 || [ $tries -ge 300 ]; do
+		sleep 0.1
+		tries=$((tries + 1))
+	done
+}
+
 small="--width 64 --batch 64 --steps-root $dir/steps --report $dir/report.json"
 export TMPDIR="$dir"
 
@@ -62,8 +72,10 @@ report '(lambda spread: spread("step_seconds") < spread("input_seconds") / 3)(la
 	max(x["after"][key] for x in r["ranks"]) / min(x["after"][key] for x in r["ranks"]))'
 result $? "step times do not betray it"
 
+rm -rf "$dir/steps"
 $program $small --ranks 2 --steps 0 --slow 1:pause:20@5 >"$dir/out" 2>"$dir/err" &
 pid=$!
+begun 2
 (sleep 2; kill -TERM $pid) &
 wait $pid
 status=$?
@@ -74,24 +86,27 @@ result $? "removes its cgroups at SIGTERM"
 report 'r["fault"]["pauses"] > 0'
 result $? "stopped the rank now and then"
 
+rm -rf "$dir/steps"
 $program $small --ranks 2 --steps 0 --slow 1:cpu_hog:1@5 >"$dir/out" 2>"$dir/err" &
 pid=$!
-sleep 1
+begun 2
 children() {
 	cat /proc/$pid/task/$pid/children 2>/dev/null
 }
 rank=$(for p in $(children); do
 	find "/proc/$p/fd" -lname "*/shard-1.bin" 2>/dev/null | grep -q . && echo "$p"
 done)
-[ -z "$rank" ] || kill -KILL $rank 2>/dev/null
+kill -KILL ${rank:-$pid} 2>/dev/null
 wait $pid
 [ $? -eq 1 ] && grep -q 'rank 1 (h1) was ended by signal 9' "$dir/err"
 result $? "a rank that dies ends the job with an error"
 [ "$(cgroups_left $pid)" -eq 0 ]
 result $? "removes its cgroups after an error"
 
+rm -rf "$dir/steps"
 $program $small --ranks 2 --steps 0 --slow 1:cpu_hog:1@5 >"$dir/out" 2>"$dir/err" &
 pid=$!
+begun 2
 sleep 1
 hogs=$(children)
 kill -KILL $pid
