@@ -5,6 +5,9 @@
 mark_python_ns        a phase mark in a tight loop, the least of several rounds
 mark_python_paced_ns  median of one phase mark when marks are 2 ms apart (cold caches)
 mark_python_step_ns   a whole step: begin, two phases, a barrier, work, end
+hook_gc_ns            both calls of gc.callbacks for one collection, in a step
+hook_compile_ns       one event of jax.monitoring that is the end of a compilation, in a step
+hook_passed_ns        one event that is none of ours
 """
 
 import os
@@ -58,6 +61,32 @@ def steps(rounds=9, count=3000):
     return best
 
 
+def least(call, rounds=9, count=5000):
+    """ns a call, within a step."""
+    best = float("inf")
+    for i in range(rounds):
+        with lockstep.step(i):
+            begin = time.perf_counter_ns()
+            for _ in range(count):
+                call()
+            best = min(best, (time.perf_counter_ns() - begin) / count)
+    return best
+
+
+def hooks():
+    """Prints what the hooks cost."""
+    hook = lockstep._marks.hooks  # pylint: disable=protected-access
+
+    def collection():
+        hook.on_gc("start", {})
+        hook.on_gc("stop", {})
+
+    print("hook_gc_ns %.0f ns" % least(collection))
+    print("hook_compile_ns %.0f ns" % least(lambda: hook.on_duration(
+        "/jax/core/compile/backend_compile_duration", 0.0, fun_name="jit(train_step)")))
+    print("hook_passed_ns %.0f ns" % least(lambda: hook.on_duration("/jax/other", 0.0, some="kw")))
+
+
 def main():
     """Prints the numbers."""
     with tempfile.TemporaryDirectory() as directory:
@@ -66,6 +95,7 @@ def main():
         print("mark_python_ns %.0f ns" % tight())
         print("mark_python_paced_ns %.0f ns" % paced())
         print("mark_python_step_ns %.0f ns" % steps())
+        hooks()
         lockstep.close()
 
 

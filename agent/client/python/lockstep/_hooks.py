@@ -24,6 +24,10 @@ _COMPILER = (1 << COMPILES | 1 << COMPILE_NS | 1 << CACHE_HITS | 1 << CACHE_MISS
              1 << CHECKPOINTS | 1 << CHECKPOINT_NS | 1 << UNNAMED)
 _COLLECTOR = 1 << GC_PAUSES | 1 << GC_NS | 1 << ERRORS
 
+_AT_GC_PAUSES = _ring.EVENTS_COUNTER + GC_PAUSES
+_AT_GC_NS = _ring.EVENTS_COUNTER + GC_NS
+_IN_RING_GC_PAUSES, _IN_RING_GC_NS = _ring.EVENTS + _AT_GC_PAUSES, _ring.EVENTS + _AT_GC_NS
+
 _PREFIX = "/jax/core/compile/"
 _COMPILE = {_PREFIX + "jaxpr_trace_duration": False,
             _PREFIX + "jaxpr_to_mlir_module_duration": False,
@@ -129,12 +133,17 @@ class Hooks:
         inner, inside = self.inner, 0
         while inner and inner[-1][0] > start:
             inside += inner.pop()[1]
-        inner.append((now, now - start))
-        if len(inner) > _INNER_MAX:
-            inner[:2] = [(inner[1][0], inner[0][1] + inner[1][1])]
+        self.cover(now, now - start)
         spent = max(now - start - inside, 0)
         self.marks.take_out(phase, spent, now)
         return spent
+
+    def cover(self, now, length):
+        """All of this is counted by now; of very many the oldest are taken for one."""
+        inner = self.inner
+        inner.append((now, length))
+        if len(inner) > _INNER_MAX:
+            inner[:2] = [(inner[1][0], inner[0][1] + inner[1][1])]
 
     # --- the hooks -------------------------------------------------------------
 
@@ -143,16 +152,27 @@ class Hooks:
         return self.marks.owner is None or self.marks.owner == get_ident()
 
     def on_gc(self, when, _info):
-        """gc.callbacks."""
+        """gc.callbacks. Young collections are many and short: no calls that can be spared."""
         try:
             now = monotonic_ns()
             if when == "start":
                 self.gc_since = now
                 return
-            since, self.gc_since = self.gc_since, 0
-            if since:
-                self.add(GC_PAUSES)
-                self.add(GC_NS, self.own(_ring.GC, since, now) if self.is_ours() else now - since)
+            spent = now - self.gc_since
+            if not self.gc_since:
+                return  # it had begun before we were there
+            self.gc_since = 0
+            block, marks = self.block, self.marks
+            block[_AT_GC_PAUSES] = pauses = block[_AT_GC_PAUSES] + 1
+            block[_AT_GC_NS] = total = block[_AT_GC_NS] + spent
+            words = marks.words
+            if words is not None:
+                words[_IN_RING_GC_PAUSES] = pauses
+                words[_IN_RING_GC_NS] = total
+            if marks.owner is None or marks.owner == get_ident():
+                self.cover(now, spent)  # nothing lies within a collection
+                if marks.counting:
+                    marks.take_out(_ring.GC, spent, now)
         except Exception:  # pylint: disable=broad-except
             self.failed()
 
