@@ -20,8 +20,8 @@ from ._identity import name_bytes
 # Counters of the block; places never change.
 (COMPILES, COMPILE_NS, CACHE_HITS, CACHE_MISSES, GC_PAUSES, GC_NS, CHECKPOINTS, CHECKPOINT_NS,
  UNNAMED, ERRORS) = range(10)
-_COMPILER = (1 << COMPILES | 1 << COMPILE_NS | 1 << CACHE_HITS | 1 << CACHE_MISSES |
-             1 << CHECKPOINTS | 1 << CHECKPOINT_NS | 1 << UNNAMED)
+_COMPILER = (1 << COMPILES | 1 << COMPILE_NS | 1 << CACHE_HITS | 1 << CACHE_MISSES | 1 << UNNAMED)
+_CHECKPOINTER = 1 << CHECKPOINTS | 1 << CHECKPOINT_NS
 _COLLECTOR = 1 << GC_PAUSES | 1 << GC_NS | 1 << ERRORS
 
 _AT_GC_PAUSES = _ring.EVENTS_COUNTER + GC_PAUSES
@@ -71,8 +71,7 @@ class Hooks:
 
     def install(self):
         """Once a process."""
-        self.marks.measured |= 1 << _ring.GC
-        self.set(_ring.EVENTS_MEASURED, self.block[_ring.EVENTS_MEASURED] | _COLLECTOR)
+        self.measures(_ring.GC, _COLLECTOR)
         gc.callbacks.append(self.on_gc)
 
     def look_for_jax(self):
@@ -85,8 +84,7 @@ class Hooks:
         try:
             monitoring.register_event_duration_secs_listener(self.on_duration)
             monitoring.register_event_listener(self.on_event)
-            self.set(_ring.EVENTS_MEASURED, self.block[_ring.EVENTS_MEASURED] | _COMPILER)
-            self.marks.measured |= 1 << _ring.COMPILE | 1 << _ring.CHECKPOINT
+            self.measures(_ring.COMPILE, _COMPILER)
         except Exception:  # pylint: disable=broad-except
             self.failed()  # a version that we do not know
         return True
@@ -99,6 +97,11 @@ class Hooks:
         words = self.marks.words
         if words is not None:
             words[_ring.EVENTS + at] = value
+
+    def measures(self, phase, counters):
+        """From now on these are seen whenever they happen: not seen means that they did not."""
+        self.marks.measured |= 1 << phase
+        self.set(_ring.EVENTS_MEASURED, self.block[_ring.EVENTS_MEASURED] | counters)
 
     def add(self, counter, amount=1):
         at = _ring.EVENTS_COUNTER + counter
@@ -193,6 +196,8 @@ class Hooks:
             elif not compiled:
                 return  # in another thread only what cannot lie in anything else counts
             if compiled is None:
+                # Only now do we know that this job's checkpoints are told to us.
+                self.measures(_ring.CHECKPOINT, _CHECKPOINTER)
                 self.add(CHECKPOINTS)
                 self.add(CHECKPOINT_NS, length)
                 return
