@@ -11,6 +11,7 @@
 #define CHUNK_HEAD_BYTES 6u /* version, zero, rows (2), columns (2) */
 #define CHUNK_SUM_BYTES 4u  /* CRC-32 of all before */
 
+_Static_assert(sizeof(bool) == 1, "flags: eight a word");
 _Static_assert(LS_CHUNK_ROWS_MAX <= UINT16_MAX && LS_SERIES_PER_GROUP_MAX <= UINT16_MAX, "head");
 
 struct ls_chunk_codec {
@@ -82,7 +83,8 @@ chunk_put_presence(struct ls_bits_out *o, const bool *now, const bool *before, s
 }
 
 static void
-chunk_put_column(struct ls_bits_out *o, struct ls_chunk_work *w, const struct ls_chunk_table *t, size_t column)
+chunk_put_column(struct ls_bits_out *o, struct ls_chunk_work *w, const struct ls_chunk_table *t,
+	size_t column)
 {
 	const double *value = t->value + column * t->stride;
 	const bool *present = t->present + column * t->stride;
@@ -121,7 +123,8 @@ chunk_is_encodable(const struct ls_chunk_codec *c, const struct ls_chunk_table *
 {
 	size_t i;
 
-	if (t->rows == 0 || t->rows > c->rows_max || t->columns > c->columns_max || t->stride < t->rows)
+	if (t->rows == 0 || t->rows > c->rows_max || t->columns > c->columns_max ||
+		t->stride < t->rows)
 		return false;
 	for (i = 1; i < t->rows; i++)
 		if (t->t_mono_ns[i] < t->t_mono_ns[i - 1])
@@ -184,7 +187,8 @@ chunk_get_presence(struct ls_bits_in *in, bool *now, const bool *before, size_t 
 }
 
 static bool
-chunk_get_column(struct ls_bits_in *in, struct ls_chunk_work *w, const struct ls_chunk_table *t, size_t column)
+chunk_get_column(struct ls_bits_in *in, struct ls_chunk_work *w, const struct ls_chunk_table *t,
+	size_t column)
 {
 	double *value = t->value + column * t->stride;
 	bool *present = t->present + column * t->stride;
@@ -230,7 +234,8 @@ chunk_get_table(const struct ls_chunk_table *t, struct ls_chunk_work *w, struct 
 }
 
 int
-ls_chunk_decode(struct ls_chunk_codec *c, const uint8_t *buf, size_t len, struct ls_chunk_table *ret_table)
+ls_chunk_decode(struct ls_chunk_codec *c, const uint8_t *buf, size_t len,
+	struct ls_chunk_table *ret_table)
 {
 	uint8_t sum[CHUNK_SUM_BYTES];
 	struct ls_bits_in in = { 0 };

@@ -25,11 +25,13 @@ struct ls_chunk_work {
 };
 
 /* Integers, at least one. */
-void ls_chunk_put_integers(struct ls_bits_out *o, struct ls_chunk_work *w, const uint64_t *v, size_t n);
+void ls_chunk_put_integers(struct ls_bits_out *o, struct ls_chunk_work *w, const uint64_t *v,
+	size_t n);
 bool ls_chunk_get_integers(struct ls_bits_in *in, uint64_t *v, size_t n);
 
 /* Doubles, at least one. */
-void ls_chunk_put_doubles(struct ls_bits_out *o, struct ls_chunk_work *w, const double *v, size_t n);
+void ls_chunk_put_doubles(struct ls_bits_out *o, struct ls_chunk_work *w, const double *v,
+	size_t n);
 bool ls_chunk_get_doubles(struct ls_bits_in *in, struct ls_chunk_work *w, double *v, size_t n);
 
 /* Yes and no for n rows, at least one, as runs. */

@@ -159,7 +159,8 @@ ls_chunk_put_doubles(struct ls_bits_out *o, struct ls_chunk_work *w, const doubl
 
 /* Puts odd values and those of integers into their places. */
 static bool
-double_get_odd(struct ls_bits_in *in, struct ls_chunk_work *w, double *v, size_t n, unsigned decimals)
+double_get_odd(struct ls_bits_in *in, struct ls_chunk_work *w, double *v, size_t n,
+	unsigned decimals)
 {
 	size_t i, integers = 0;
 

@@ -73,7 +73,9 @@ bench_make(struct bench_data *d)
 			double *v = bench_at(d, h, c), at = 1e9 * (double)(c + 1);
 
 			for (size_t i = 0; i < TICKS; i++) {
-				d->t_ns[h * TICKS + i] = (i * 1000 + (uint64_t)(4 * bench_uniform())) * 1000000;
+				uint64_t jitter = (uint64_t)(4 * bench_uniform());
+
+				d->t_ns[h * TICKS + i] = (i * 1000 + jitter) * 1000000;
 				at += c % 3 == 0 ? 4e7 * (1 + 0.05 * bench_normal())
 						 : floor(2 * bench_normal()) * 512;
 				v[i] = c % 3 == 2 ? round(5000 + 80 * bench_normal()) / 100 : floor(at);
@@ -184,7 +186,8 @@ bench_minute(const struct bench_data *d)
 	struct bench_sum best = { .encode_ns = UINT64_MAX };
 
 	for (int i = 0; i < ROUNDS * 10; i++) {
-		struct ls_chunk_table t = { 60, MINUTE_COLUMNS, TICKS, d->t_ns, bench_at(d, 0, 0), d->present };
+		struct ls_chunk_table t = { 60, MINUTE_COLUMNS, TICKS, d->t_ns,
+			bench_at(d, 0, 0), d->present };
 		struct bench_sum s = { 0 };
 
 		bench_one(codec, &t, &s);
