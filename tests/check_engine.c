@@ -72,6 +72,30 @@ START_TEST(missing_straggler_is_not_slow_communication)
 }
 END_TEST
 
+/* A log says how long a step took, not how much of it was waiting: that is not "slow". */
+START_TEST(worker_without_marks_among_others_is_not_blamed)
+{
+	struct fake_job *job = fake_job_new(4);
+
+	for (size_t i = 0; i < 300; i++) {
+		job->workers[1].slow = i >= 200 && _i == 1 ? 1.3 : 1; /* nor hides it who is */
+		fake_job_make(job);
+		job->workers[3].record.barrier_count = 0;
+		job->workers[3].record.phase_mask = 0;
+		memset(job->workers[3].record.phase_ns, 0, sizeof(job->workers[3].record.phase_ns));
+		fake_job_report(job);
+	}
+	if (_i == 0) {
+		ck_assert_uint_eq(job->event_count, 0);
+	} else {
+		ck_assert_uint_ge(job->event_count, 1);
+		for (size_t i = 0; i < job->event_count; i++)
+			ck_assert_str_eq(job->events[i].host, "h1");
+	}
+	fake_job_free(job);
+}
+END_TEST
+
 START_TEST(worker_that_lags_a_little_is_waited_for_again)
 {
 	struct fake_job *job = fake_job_new(2);
@@ -484,6 +508,7 @@ engine_suite(void)
 	tcase_add_loop_test(steps, step_closes_short_when_its_time_is_up, 0, 2);
 	tcase_add_test(steps, worker_that_stops_reporting_is_never_fast);
 	tcase_add_test(steps, missing_straggler_is_not_slow_communication);
+	tcase_add_loop_test(steps, worker_without_marks_among_others_is_not_blamed, 0, 2);
 	tcase_add_test(steps, worker_that_lags_a_little_is_waited_for_again);
 	tcase_add_loop_test(steps, worker_that_ended_is_not_waited_for, 0, 2);
 	tcase_add_test(steps, first_step_waits_for_the_whole_world);
