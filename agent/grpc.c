@@ -43,7 +43,7 @@ struct ls_grpc {
 	struct ls_grpc_options options;
 	struct sockaddr_storage peer;
 	int peer_len;
-	char authority[INET6_ADDRSTRLEN + 16];
+	char authority[INET6_ADDRSTRLEN + 16], timeout[32];
 	struct ls_loop_timer *timer;  /* of the state: end of HOLD, of connecting, of the next call */
 	struct ls_loop_timer *flush;  /* something is to be sent */
 	struct bufferevent *bev;
@@ -454,22 +454,15 @@ grpc_field(const char *name, const char *value)
 static int32_t
 grpc_submit(struct ls_grpc *g, const char *path)
 {
-	char timeout[32];
 	const nghttp2_data_provider body = { .read_callback = grpc_on_request };
-	nghttp2_nv fields[9];
-	size_t n = 0;
+	const nghttp2_nv fields[] = { grpc_field(":method", "POST"), grpc_field(":scheme", "http"),
+		grpc_field(":path", path), grpc_field(":authority", g->authority),
+		grpc_field("te", "trailers"), grpc_field("content-type", "application/grpc"),
+		grpc_field("user-agent", "lockstep-agent/" PACKAGE_VERSION),
+		grpc_field("grpc-timeout", g->timeout) };
 
-	(void)snprintf(timeout, sizeof(timeout), "%llum",
-		(unsigned long long)(g->options.deadline_ns / 1000000));
-	fields[n++] = grpc_field(":method", "POST");
-	fields[n++] = grpc_field(":scheme", "http");
-	fields[n++] = grpc_field(":path", path);
-	fields[n++] = grpc_field(":authority", g->authority);
-	fields[n++] = grpc_field("te", "trailers");
-	fields[n++] = grpc_field("content-type", "application/grpc");
-	fields[n++] = grpc_field("user-agent", "lockstep-agent/" PACKAGE_VERSION);
-	fields[n++] = grpc_field("grpc-timeout", timeout);
-	return nghttp2_submit_request(g->session, NULL, fields, n, &body, NULL);
+	return nghttp2_submit_request(g->session, NULL, fields, sizeof(fields) / sizeof(fields[0]),
+		&body, NULL);
 }
 
 int
@@ -537,6 +530,8 @@ ls_grpc_new(struct ls_loop *loop, const struct ls_grpc_options *options, struct 
 	g->loop = loop;
 	g->options = *options;
 	g->hold_ns = g->options.hold_min_ns;
+	(void)snprintf(g->timeout, sizeof(g->timeout), "%llum",
+		(unsigned long long)(options->deadline_ns / 1000000));
 	rc = grpc_peer(g, options->address, options->port);
 	if (rc != 0)
 		goto out;

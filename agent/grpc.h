@@ -65,6 +65,7 @@ struct ls_grpc_answer {
 	const char *text; /* why, escaped; "" if nothing was said */
 };
 
+/* Told how a call ended. */
 typedef void ls_grpc_done(void *arg, const struct ls_grpc_answer *answer);
 
 struct ls_grpc_options {
