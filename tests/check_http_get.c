@@ -49,10 +49,13 @@ done(void *arg, int rc, int status, const char *body, size_t len)
 	}
 }
 
+static const char *expect; /* a header that an answer must have, as "yes" */
+
 static int
 new_get(const char *url, uint64_t deadline_ns)
 {
-	const struct ls_http_get_options o = { .url = url, .header = "X-Asked-By",
+	const struct ls_http_get_options o = { .url = url, .expect = expect,
+		.expect_value = "yes", .header = "X-Asked-By",
 		.value = "lockstep", .body_max_bytes = BODY_MAX, .deadline_ns = deadline_ns,
 		.done = done };
 
@@ -125,6 +128,34 @@ answer_with(const char *text)
 	ck_assert_int_eq((int)send(fd, text, strlen(text), MSG_NOSIGNAL), (int)strlen(text));
 	(void)close(fd);
 }
+
+START_TEST(answer_without_the_expected_header_is_not_believed)
+{
+	char url[64];
+
+	ls_http_get_free(get);
+	get = NULL;
+	expect = "X-Real";
+	(void)snprintf(url, sizeof(url), "http://127.0.0.1:%u/", port);
+	ck_assert_int_eq(new_get(url, 5000000000ull), 0);
+	expect = NULL;
+	ck_assert_int_eq(ls_http_get_start(get, NULL), 0);
+	answer_with("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1");
+	pump_until(1);
+	ck_assert_int_eq(answer.rc, -LS_EUNKNOWN);
+	ck_assert_int_eq(answer.status, 0);
+	ck_assert_uint_eq(answer.len, 0);
+	ck_assert_int_eq(ls_http_get_start(get, NULL), 0);
+	answer_with("HTTP/1.1 200 OK\r\nx-real: no\r\nContent-Length: 1\r\n\r\n1");
+	pump_until(2);
+	ck_assert_int_eq(answer.rc, -LS_EUNKNOWN);
+	ck_assert_int_eq(ls_http_get_start(get, NULL), 0);
+	answer_with("HTTP/1.1 200 OK\r\nx-real: yes\r\nContent-Length: 1\r\n\r\n1");
+	pump_until(3);
+	ck_assert_int_eq(answer.rc, 0);
+	ck_assert_str_eq(answer.body, "1");
+}
+END_TEST
 
 START_TEST(gives_status_and_body)
 {
@@ -293,6 +324,7 @@ suite(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, gives_status_and_body);
+	tcase_add_test(t, answer_without_the_expected_header_is_not_believed);
 	tcase_add_test(t, chunks_are_put_together);
 	tcase_add_test(t, other_statuses_are_told);
 	tcase_add_test(t, nobody_there_is_absent);

@@ -41,6 +41,7 @@ setup(void)
 	enum ls_conf_action action;
 	int left;
 
+	memset(&config, 0, sizeof(config));
 	(void)snprintf(root, sizeof(root), "%s", ls_test_tmpdir());
 	ck_assert_int_eq(
 		ls_conf_load(&ls_agent_program, 1, argv, &config, &action, &left, err, sizeof(err)),
