@@ -165,7 +165,7 @@
 #define LS_CHIP_NODES_MAX 4                   /* PCI functions a chip; 7x has 2 */
 #define LS_PCI_SCAN_MAX 8192u                 /* entries of /sys/bus/pci/devices looked at */
 #define LS_NODES_SCAN_MAX 4096u               /* entries of /dev looked at for /dev/accelN */
-#define LS_OWNER_LINKS_PER_TURN 1024u         /* fds looked at in 10 s: 1.5 ms of CPU */
+#define LS_OWNER_LINKS_PER_TURN 1024u         /* fds looked at in 10 s: about 2 ms of CPU */
 #define LS_OWNER_LINKS_PER_PROCESS 8192u      /* fds of one process; devices are opened early */
 #define LS_COMMAND_MAX_BYTES 64               /* TASK_COMM_LEN is 16; 4 each when escaped */
 #define LS_CHIPS_RESCAN_NS 600000000000ull    /* chips do not come and go */
