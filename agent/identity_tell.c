@@ -73,17 +73,20 @@ tell_conflict(const struct ls_identity_offer *won, const struct ls_identity_offe
 		ls_identity_source_name((enum ls_identity_source)won->source), TELL_VALUE_BYTES,
 		won->value, ls_identity_source_name((enum ls_identity_source)other->source),
 		TELL_VALUE_BYTES, other->value);
-	if (option[0] != '\0')
+	if (won->source == LS_IDENTITY_FROM_CONFIG)
+		(void)snprintf(fix, sizeof(fix), "nothing to do if %s is meant to override", option);
+	else if (option[0] != '\0')
 		(void)snprintf(fix, sizeof(fix), "say which is right with %s, or correct %s", option,
 			ls_identity_source_name((enum ls_identity_source)won->source));
 	else
 		(void)snprintf(fix, sizeof(fix), "correct the one that is wrong: %s or %s",
 			ls_identity_source_name((enum ls_identity_source)won->source),
 			ls_identity_source_name((enum ls_identity_source)other->source));
-	ls_doctor_add(d, LS_DOCTOR_WARN, "identity", subject, why, fix);
+	ls_doctor_add(d, won->source == LS_IDENTITY_FROM_CONFIG ? LS_DOCTOR_NONE : LS_DOCTOR_WARN,
+		"identity", subject, why, fix);
 }
 
-/* The highest source against the next one that differs; configuration overrides on purpose. */
+/* The highest source against each that differs; an option overrides on purpose. */
 static void
 tell_conflicts(const struct ls_identity *id, struct ls_doctor *d)
 {

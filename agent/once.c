@@ -49,12 +49,21 @@ once_workers(const struct ls_sources *s)
 	size_t i;
 
 	for (i = 0; (r = ls_source_step_ring(steps, i)) != NULL; i++) {
-		const struct ls_worker_info *w = &r->worker.info;
+		const struct ls_place *place = ls_sources_place(s);
+		struct ls_worker_info info = r->worker.info;
+		const struct ls_worker_info *w = &info;
+		const char *slice_source = "ring";
+
+		ls_place_complete(place, r, &info);
+		if (strcmp(info.slice, r->worker.info.slice) != 0)
+			slice_source = ls_identity_source_of(ls_place_identity(place), "slice");
 
 		metrics = once_metrics(ls_sources_worker(s, r->worker.ring_id), true);
 		if (json_array_append_new(all,
-			    json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:b, s:o}", "job", w->job,
-				    "slice", w->slice, "role", w->role, "attempt", w->attempt,
+			    json_pack("{s:s, s:s, s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:o}",
+				    "job", w->job, "slice", w->slice, "slice_source",
+				    slice_source, "chips", (int)w->chips, "chips_source",
+				    w->chips == r->worker.info.chips ? "ring" : "process", "role", w->role, "attempt", w->attempt,
 				    "rank", w->rank, "world", w->world, "visible", r->pid > 0,
 				    "metrics", metrics)) != 0) {
 			json_decref(all);

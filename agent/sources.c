@@ -386,12 +386,26 @@ static void
 sources_name_worker(struct ls_sources *s, size_t i, const struct ls_step_ring *ring)
 {
 	struct ls_wire_worker *w = &s->workers[i];
-	bool same = memcmp(w->ring_id, ring->worker.ring_id, sizeof(w->ring_id)) == 0;
+	size_t k;
 
-	if (same && w->created_mono_ns == ring->worker.created_mono_ns)
+	/* Rings move towards the front when one before them is done with. */
+	for (k = i; k < LS_RINGS_MAX; k++) {
+		if (memcmp(s->workers[k].ring_id, ring->worker.ring_id, LS_RING_ID_BYTES) != 0 ||
+			s->workers[k].created_mono_ns != ring->worker.created_mono_ns)
+			continue;
+		if (k != i)
+			*w = s->workers[k];
 		return;
+	}
 	*w = ring->worker;
 	ls_place_complete(s->place, ring, &w->info);
+	if (strcmp(w->info.slice, ring->worker.info.slice) != 0)
+		ls_log(LS_LOG_INFO, "sources", "job %s rank %d: slice %s, from %s", w->info.job,
+			(int)w->info.rank, w->info.slice,
+			ls_identity_source_of(ls_place_identity(s->place), "slice"));
+	if (w->info.chips != ring->worker.info.chips)
+		ls_log(LS_LOG_INFO, "sources", "job %s rank %d: %d chips, from its open devices",
+			w->info.job, (int)w->info.rank, (int)w->info.chips);
 }
 
 void

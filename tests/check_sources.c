@@ -2,9 +2,11 @@
 #include "config.h"
 #include "agent/sources.h"
 
+#include <event2/event.h>
 #include <stdio.h>
 #include <string.h>
 #include "proto/base/loop.h"
+#include "tests/fake_metadata.h"
 #include "tests/harness.h"
 #include "tests/step_ring.h"
 #include "tests/tree.h"
@@ -194,6 +196,40 @@ START_TEST(lean_agents_read_what_they_cannot_do_without)
 }
 END_TEST
 
+START_TEST(workers_wait_for_who_this_host_is)
+{
+	struct fake_metadata server;
+	uint64_t now = ls_loop_now(loop);
+	int turns;
+
+	ls_sources_close(sources);
+	sources = NULL;
+	fake_metadata_open(&server, loop);
+	server.text[LS_METADATA_TPU_ENV] = "MEGASCALE_SLICE_ID: '1'\nMEGASCALE_NUM_SLICES: '2'\n";
+	(void)snprintf(
+		config.metadata_address, sizeof(config.metadata_address), "%s", server.address);
+	ck_assert_int_eq(ls_sources_open(loop, &config, kernel, spool, &sources), 0);
+	config.metadata_address[0] = '\0';
+	ls_sources_read(sources, LS_CADENCE_FAST | LS_CADENCE_SLOW, now);
+	ls_sources_fill(sources, &report);
+	ck_assert_uint_eq(report.worker_count, 0);
+	for (turns = 0; !ls_place_is_settled(ls_sources_place(sources), now); turns++)
+		ck_assert_int_eq(event_base_loop(ls_loop_base(loop), EVLOOP_ONCE), 0);
+	ck_assert_int_gt(turns, 0);
+	ls_sources_read(sources, LS_CADENCE_FAST | LS_CADENCE_SLOW, now);
+	ls_sources_fill(sources, &report);
+	ck_assert_uint_eq(report.worker_count, 1);
+	ck_assert_str_eq(report.workers[0].info.slice, "1");
+	server.text[LS_METADATA_TPU_ENV] = NULL;
+	ls_identity_metadata((struct ls_identity *)(uintptr_t)ls_place_identity(
+				     ls_sources_place(sources)),
+		LS_METADATA_TPU_ENV, NULL, 0);
+	ls_sources_fill(sources, &report);
+	ck_assert_str_eq(report.workers[0].info.slice, "1"); /* what was said of it stays */
+	fake_metadata_close(&server);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -207,6 +243,7 @@ suite(void)
 	tcase_add_test(t, every_measured_metric_is_in_one_group);
 	tcase_add_test(t, a_worker_is_a_group_while_it_is_measured);
 	tcase_add_test(t, lean_agents_read_what_they_cannot_do_without);
+	tcase_add_test(t, workers_wait_for_who_this_host_is);
 	suite_add_tcase(s, t);
 	return s;
 }
