@@ -36,6 +36,9 @@ struct agent {
 	struct ls_sources *sources;
 	struct ls_chunk_writer *chunks;
 	struct ls_uplink *uplink;
+	size_t identity_count;
+	uint64_t identity_version;
+	struct ls_wire_identity identity[LS_IDENTITY_FIELDS_MAX]; /* of this version */
 	struct ls_agent_http *http;      /* NULL: not served */
 	struct ls_budget budget;
 	uint64_t started_ns;
@@ -388,13 +391,30 @@ agent_open_chunks(struct agent *a, const uint8_t boot[LS_BOOT_ID_BYTES])
 	return rc;
 }
 
+static const struct ls_wire_identity *
+agent_identity(void *arg, size_t *ret_count, uint64_t *ret_version)
+{
+	struct agent *a = arg;
+	const struct ls_identity *id = ls_place_identity(ls_sources_place(a->sources));
+
+	/* Changes count from 1: what is known of the machine itself is the first. */
+	if (a->identity_version != ls_identity_changes(id)) {
+		a->identity_version = ls_identity_changes(id);
+		a->identity_count = ls_identity_fields(id, a->identity, LS_IDENTITY_FIELDS_MAX);
+	}
+	*ret_count = a->identity_count;
+	*ret_version = a->identity_version;
+	return a->identity;
+}
+
 static int
 agent_open_uplink(struct agent *a, const uint8_t boot[LS_BOOT_ID_BYTES])
 {
 	struct ls_uplink_options o = { .url = a->config.collector, .host = a->config.host_name,
 		.beat_ns = a->config.beat_ns, .spool = a->spool, .arg = a, .fill = agent_fill,
 		.backfill_bytes_per_s = a->config.backfill_bytes,
-		.need_dictionary = agent_need_dictionary, .zoom = agent_zoom };
+		.need_dictionary = agent_need_dictionary, .zoom = agent_zoom,
+		.identity = agent_identity };
 	int rc;
 
 	memcpy(o.kernel_boot_id, boot, sizeof(o.kernel_boot_id));
