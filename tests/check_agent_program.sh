@@ -5,7 +5,12 @@ set -u
 bin=${top_builddir:-.}
 tmp=$(mktemp -d)
 pids=
-trap 'for p in $pids; do kill "$p" 2>/dev/null; done; wait; rm -rf "$tmp"' EXIT
+finish() {
+	for pid in $pids; do kill "$pid" 2>/dev/null; done
+	wait
+	rm -rf "$tmp"
+}
+trap finish EXIT
 for v in $(env | sed -n 's/^\(LOCKSTEP_[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
 unset NO_COLOR TERM
 n=0
