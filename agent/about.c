@@ -198,6 +198,15 @@ ls_about_doctor_json(const struct ls_about_parts *p)
 	return NULL;
 }
 
+json_t *
+ls_about_identity(const struct ls_about_parts *p)
+{
+	const struct ls_place *place = ls_sources_place(p->sources);
+
+	return json_pack("{s:i, s:o, s:o}", "schema_version", 1, "identity",
+		ls_identity_json(ls_place_identity(place)), "chips", ls_place_chips_json(place));
+}
+
 bool
 ls_about_ready(const struct ls_about_parts *p, const char **ret_why)
 {

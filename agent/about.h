@@ -44,6 +44,9 @@ void ls_about_doctor(const struct ls_about_parts *p, struct ls_doctor *d);
 /* The doctor's object, with who says it; NULL when out of memory. */
 json_t *ls_about_doctor_json(const struct ls_about_parts *p);
 
+/* Who this host is and which chips it has, with the source of each field; NULL when out of memory. */
+json_t *ls_about_identity(const struct ls_about_parts *p);
+
 /* True if the agent does what it is there for: connected, or keeping what it measures. */
 bool ls_about_ready(const struct ls_about_parts *p, const char **ret_why);
 

@@ -194,6 +194,14 @@ agent_http_doctor(void *arg)
 	return ls_about_doctor_json(&p);
 }
 
+static json_t *
+agent_http_identity(void *arg)
+{
+	struct ls_about_parts p = agent_parts(arg);
+
+	return ls_about_identity(&p);
+}
+
 /* Without the file scripts that wait for it wait in vain; the agent works. */
 static void
 agent_http_bound(void *arg, int port)
@@ -217,7 +225,7 @@ agent_open_http(struct agent *a)
 	struct ls_agent_http_options o = { .port = a->config.http_port,
 		.backend = { .arg = a, .ready = agent_http_ready, .metrics = agent_http_metrics,
 			.series = agent_http_series, .doctor = agent_http_doctor,
-			.bound = agent_http_bound } };
+			.identity = agent_http_identity, .bound = agent_http_bound } };
 
 	if (a->config.http_address[0] == '\0')
 		return 0;

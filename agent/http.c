@@ -153,6 +153,12 @@ http_doctor(struct ls_agent_http *h, struct evhttp_request *req)
 	http_json(h, req, 200, "OK", h->options.backend.doctor(h->options.backend.arg));
 }
 
+static void
+http_identity(struct ls_agent_http *h, struct evhttp_request *req)
+{
+	http_json(h, req, 200, "OK", h->options.backend.identity(h->options.backend.arg));
+}
+
 static const struct {
 	const char *path;
 	void (*answer)(struct ls_agent_http *h, struct evhttp_request *req);
@@ -163,6 +169,7 @@ static const struct {
 	{ "/metrics", http_metrics },
 	{ "/api/v1/series", http_series },
 	{ "/api/v1/doctor", http_doctor },
+	{ "/api/v1/identity", http_identity },
 };
 
 static void
@@ -183,7 +190,7 @@ http_route(struct ls_agent_http *h, struct evhttp_request *req)
 		return;
 	}
 	http_problem(h, req, 404, "No such resource",
-		"there are /healthz /readyz /version /metrics /api/v1/doctor /api/v1/series");
+		"there are /healthz /readyz /version /metrics and /api/v1/ doctor, identity, series");
 }
 
 static void

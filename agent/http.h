@@ -31,7 +31,8 @@ struct ls_agent_http_backend {
 	bool (*ready)(void *arg, const char **ret_why);
 	void (*metrics)(void *arg, struct evbuffer *out);
 	void (*series)(void *arg, struct evbuffer *out);
-	json_t *(*doctor)(void *arg); /* new reference, or NULL */
+	json_t *(*doctor)(void *arg);   /* new reference, or NULL */
+	json_t *(*identity)(void *arg); /* the same */
 	void (*bound)(void *arg, int port); /* it is served now; may be NULL */
 };
 

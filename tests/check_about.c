@@ -177,6 +177,16 @@ START_TEST(doctor_asks_every_part)
 }
 END_TEST
 
+START_TEST(identity_is_told_with_its_sources)
+{
+	json_t *v = ls_about_identity(&parts);
+
+	ck_assert(json_is_object(json_object_get(v, "identity")));
+	ck_assert_ptr_nonnull(json_object_get(v, "chips"));
+	json_decref(v);
+}
+END_TEST
+
 START_TEST(ready_while_there_is_room)
 {
 	const char *why = NULL;
@@ -199,6 +209,7 @@ suite(void)
 	tcase_add_test(t, metrics_tell_what_the_parts_count);
 	tcase_add_test(t, series_are_listed_with_value_unit_and_age);
 	tcase_add_test(t, doctor_asks_every_part);
+	tcase_add_test(t, identity_is_told_with_its_sources);
 	tcase_add_test(t, ready_while_there_is_room);
 	suite_add_tcase(s, t);
 	return s;

@@ -61,7 +61,7 @@ static struct ls_agent_http_options
 rig_options(uint64_t timeout_ns)
 {
 	return (struct ls_agent_http_options){ .address = "127.0.0.1", .timeout_ns = timeout_ns,
-		.backend = { &ready, rig_ready, rig_metrics, rig_series, rig_doctor, rig_bound } };
+		.backend = { &ready, rig_ready, rig_metrics, rig_series, rig_doctor, rig_doctor, rig_bound } };
 }
 
 static void
@@ -173,7 +173,8 @@ START_TEST(every_route_answers)
 	ck_assert_int_eq(rig_ask("GET", "/api/v1/series"), 200);
 	ck_assert(has("application/json"));
 	ck_assert_int_eq(rig_ask("GET", "/api/v1/doctor"), 200);
-	ck_assert_uint_eq(ls_agent_http_requests(http), 6);
+	ck_assert_int_eq(rig_ask("GET", "/api/v1/identity"), 200);
+	ck_assert_uint_eq(ls_agent_http_requests(http), 7);
 	ck_assert_uint_eq(ls_agent_http_refused(http), 0);
 }
 END_TEST
