@@ -69,10 +69,13 @@ sources_add(struct ls_sources *s, const struct ls_source *source)
 }
 
 /* As sources_add; the agent does without it rather than exceed its budget. */
-static void
+static const struct ls_source *
 sources_add_optional(struct ls_sources *s, const struct ls_source *source)
 {
-	s->optional[sources_add(s, source) - s->list] = true;
+	const struct ls_source *added = sources_add(s, source);
+
+	s->optional[added - s->list] = true;
+	return added;
 }
 
 static int
@@ -142,11 +145,11 @@ sources_make(struct ls_sources *s, const struct ls_agent_config *config)
 	rc = ls_source_neighbours_new(config->proc_root, config->sys_root, s->series, &one);
 	if (rc != 0)
 		return rc;
-	sources_add_optional(s, &one);
+	(void)sources_add_optional(s, &one);
 	rc = ls_source_peers_new(s->series, &one);
 	if (rc != 0)
 		return rc;
-	sources_add_optional(s, &one);
+	(void)sources_add_optional(s, &one);
 	rc = sources_make_tpu(s, config, &one);
 	if (rc != 0)
 		return rc;
@@ -162,7 +165,7 @@ sources_make(struct ls_sources *s, const struct ls_agent_config *config)
 	rc = ls_source_prom_new(s->loop, s->series, config->prom, config->prom_map, &one);
 	if (rc != 0)
 		return rc;
-	s->prom = sources_add(s, &one);
+	s->prom = sources_add_optional(s, &one);
 	return sources_make_log(s, config);
 }
 
