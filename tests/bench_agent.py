@@ -4,10 +4,11 @@
 
 Each line is "name value unit"; BENCH_SECONDS is the length of the run (60).
 
-agent_cpu_ratio          lockstep-agent at 1 Hz, connected, a worker that marks a step a second
+agent_cpu_ratio          lockstep-agent at 1 Hz, connected, a worker that marks a step a second, and four
+                         chips of a libtpu that Debian's gRPC serves (fake_tpu.py; skipped without)
 agent_rss_bytes          its resident memory at the end
 agent_threads            its threads
-agent_series             series it has, and how many of them had a value at the end
+agent_series             series it has, of these of chips, and how many had a value at the end
 node_exporter_*          prometheus-node-exporter, scraped once a second
 collectd_*               collectd at an interval of a second, sending to a socket here
 ..._ratio_to_agent       their CPU time over that of the agent
@@ -17,6 +18,7 @@ machine_busy_ratio       all CPUs of the machine, so that one knows what else wa
 import json
 import os
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -114,13 +116,28 @@ def collectd():
     return p
 
 
+def libtpu():
+    """A gRPC server with four chips in a process of its own; options that lead the agent to it."""
+    python = next((p for p in (sys.executable, "/usr/bin/python3") if os.path.exists(p) and
+                   subprocess.call([p, "-c", "import grpc"], stderr=subprocess.DEVNULL) == 0), None)
+    if python is None:
+        lib.skip("agent_cpu_ratio with chips", "no python3-grpcio: the agent reads the host alone")
+        return ["--tpu-ports", ""]
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    lib.start(python, "-B", os.path.join(lib.TOP, "tests", "fake_tpu.py"), str(port))
+    time.sleep(2)
+    return ["--tpu-ports", str(port)]
+
+
 def main():
     """Runs all of them beside each other."""
     steps = os.path.join(lib.work, "steps")
     os.mkdir(steps)
     os.environ.update({"LOCKSTEP_STEPS_DIR": steps, "LOCKSTEP_JOB": "bench", "LOCKSTEP_RANK": "0",
                        "LOCKSTEP_WORLD": "1"})
-    ours, port = lib.agent(lib.collector(), steps)
+    ours, port = lib.agent(lib.collector(), steps, *libtpu())
     stop = threading.Event()
     threading.Thread(target=mark_steps, args=(stop,), daemon=True).start()
     others = [(n, p) for n, p in (("node_exporter", node_exporter()), ("collectd", collectd())) if p]
@@ -142,6 +159,7 @@ def main():
         lib.say(name + "_cpu_ratio_to_agent", "%.2f" % (used[name] / used["agent"]), "1")
     items = json.loads(lib.get(port, "/api/v1/series"))["items"]
     lib.say("agent_series", len(items), "1")
+    lib.say("agent_series_of_chips", sum(1 for i in items if i["group"].startswith("tpu.")), "1")
     lib.say("agent_series_measured", sum(1 for i in items if i["value"] is not None), "1")
     slowed = [line for line in lib.get(port, "/metrics").decode().splitlines()
               if line.startswith("lockstep_agent_slowed ")]
