@@ -25,6 +25,29 @@ fuzz_remove(const char *dir)
 		abort();
 }
 
+/* Stream two: it takes items and gives them back, those before with their numbers. */
+static void
+fuzz_chunks(struct ls_spool *s)
+{
+	static uint8_t buf[LS_SPOOL_CHUNKS_READ_BYTES];
+	struct ls_wire_chunk_item lost = { .kind = LS_WIRE_LOST, .samples = 1 };
+	struct ls_wire_bytes items[LS_CHUNK_ITEMS_PER_REPORT_MAX];
+	uint64_t next = ls_spool_chunks_next(s);
+	size_t count;
+
+	if (next <= ls_spool_chunks_acked(s) || ls_spool_push_chunk(s, &lost) != 0 ||
+		ls_spool_chunks_next(s) != next + 1)
+		abort();
+	while (ls_spool_chunks_acked(s) + 1 < ls_spool_chunks_next(s)) {
+		if (ls_spool_read_chunks(s, buf, SIZE_MAX, items, &count) != 0 || count == 0)
+			abort();
+		ls_spool_ack_chunks(s, ls_spool_chunks_acked(s) + count);
+	}
+	(void)ls_spool_chunk_newest(s, 7);
+	if (ls_spool_dictionary_is_waiting(s, 7))
+		abort();
+}
+
 /* A spool file of any bytes: it opens, takes an item and gives it back. */
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -58,6 +81,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (ls_spool_read(s, buf, sizeof(buf), items, LS_ITEMS_PER_REPORT_MAX, &count) != 0)
 		abort();
 	ls_spool_ack(s, ls_spool_next(s) - 1);
+	fuzz_chunks(s);
 	ls_spool_close(s);
 	fuzz_remove(dir);
 	return 0;
