@@ -32,6 +32,7 @@ int ls_dirlist_open(struct ls_dirlist *d, const char *path) LS_MUSTCHECK;
 /* The next entry, "." and ".." among them; it holds until the next call. NULL: no more. */
 const struct dirent64 *ls_dirlist_next(struct ls_dirlist *d);
 
+/* Closes it. */
 void ls_dirlist_close(struct ls_dirlist *d);
 
 #endif

@@ -65,6 +65,7 @@ typedef int ls_minute_each(void *arg, const struct ls_minute_record *r);
 int ls_minute_file_open(const char *dir, const uint8_t kernel_boot_id[16],
 	enum ls_minute_found *ret_found, bool *ret_damaged, struct ls_minute_file **ret_file)
 	LS_MUSTCHECK;
+/* Closes it; the rows stay. Accepts NULL. */
 void ls_minute_file_close(struct ls_minute_file *f);
 
 /* Append records; on failure the file ends where it did. */

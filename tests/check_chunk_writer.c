@@ -8,9 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
-#include "agent/minute_file.h"
 #include "proto/chunk.h"
 #include "tests/harness.h"
 
@@ -553,36 +551,6 @@ START_TEST(zoom_gives_the_latest_values_of_what_was_read)
 }
 END_TEST
 
-START_TEST(minute_format_is_pinned)
-{
-	const uint8_t kernel[16] = { 0xc0, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7, 0xc8, 0xc9, 0xca,
-		0xcb, 0xcc, 0xcd, 0xce, 0xcf };
-	const double value[3] = { 1.5, 0, -2 };
-	const bool present[3] = { true, false, true };
-	char path[300], *bytes, *golden;
-	struct ls_minute_file *f;
-	enum ls_minute_found found;
-	size_t len, golden_len;
-	bool damaged;
-
-	(void)snprintf(path, sizeof(path), "%s/own", dir);
-	ck_assert_int_eq(mkdir(path, 0700), 0);
-	ck_assert_int_eq(ls_minute_file_open(path, kernel, &found, &damaged, &f), 0);
-	ck_assert_int_eq((int)found, LS_MINUTE_EMPTY);
-	ck_assert_int_eq(ls_minute_file_group(f, 5, 0x0102030405060708, 3, "g"), 0);
-	ck_assert_int_eq(ls_minute_file_row(f, 5, 60 * S, value, present, 3), 0);
-	ck_assert_int_eq(ls_minute_file_sealed(f, 5), 0);
-	ls_minute_file_close(f);
-	(void)snprintf(path, sizeof(path), "%s/own/minute", dir);
-	bytes = ls_test_read(path, &len);
-	golden = ls_test_read(ls_test_source("tests/golden/minute_v1.bin"), &golden_len);
-	ck_assert_uint_eq(len, golden_len);
-	ck_assert_mem_eq(bytes, golden, len);
-	free(bytes);
-	free(golden);
-}
-END_TEST
-
 static Suite *
 suite(void)
 {
@@ -607,7 +575,6 @@ suite(void)
 	tcase_add_test(t, what_does_not_fit_into_a_chunk_becomes_several);
 	tcase_add_test(t, a_dictionary_is_sent_again_when_asked_for);
 	tcase_add_test(t, zoom_gives_the_latest_values_of_what_was_read);
-	tcase_add_test(t, minute_format_is_pinned);
 	suite_add_tcase(s, t);
 	return s;
 }
