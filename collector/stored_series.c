@@ -121,6 +121,8 @@ ls_stored_rows_visit(struct ls_stored_rows *r, const struct ls_query_chunk *chun
 struct stored_latest {
 	struct ls_stored_rows *rows;
 	json_t *all;
+	size_t count;
+	char group[LS_GROUPS_MAX][LS_GROUP_NAME_MAX_BYTES]; /* those that are there */
 };
 
 /* The last value that is there of each column. */
@@ -150,10 +152,19 @@ latest_chunk(void *arg, const struct ls_query_chunk *chunk)
 	struct stored_latest *l = arg;
 	struct ls_chunk_table table;
 	int rc = rows_decode(l->rows, chunk, &table);
+	size_t i;
 
-	if (rc == 0)
-		rc = latest_add(l, chunk, &table);
-	return rc == -ENOMEM ? rc : 0;
+	if (rc != 0)
+		return rc == -ENOMEM ? rc : 0;
+	/* A group that changed has several dictionaries: the newest counts. */
+	for (i = 0; i < l->count; i++) {
+		if (strcmp(l->group[i], l->rows->known.group) == 0)
+			return 0;
+	}
+	if (l->count == LS_GROUPS_MAX)
+		return 0;
+	memcpy(l->group[l->count++], l->rows->known.group, sizeof(l->group[0]));
+	return latest_add(l, chunk, &table);
 }
 
 int

@@ -164,49 +164,6 @@ store_attach(struct ls_store *s, sqlite3 *db, int32_t day)
 	return rc;
 }
 
-/* Runs one statement that copies rows of `old` since a time. */
-static int
-store_copy(sqlite3 *db, const char *sql, int64_t since_us)
-{
-	sqlite3_stmt *stmt = NULL;
-	int rc = ls_db_prepare(db, sql, &stmt);
-
-	if (rc == 0)
-		rc = ls_err_sqlite(sqlite3_bind_int64(stmt, 1, since_us));
-	if (rc == 0)
-		rc = ls_db_run(stmt);
-	(void)sqlite3_finalize(stmt); /* its error is known */
-	return rc;
-}
-
-/* What the new file begins with; `old` may be of a version before. */
-static int
-store_copy_ledger(sqlite3 *db, int64_t wall_us)
-{
-	int64_t since_us = wall_us - LS_LEDGER_KEEP_US, version;
-	int rc = ls_db_int(db, "PRAGMA old.user_version", &version);
-
-	if (rc == 0)
-		rc = store_copy(db,
-			"INSERT INTO ring_high SELECT ring_id, worker_id, high, t_us "
-			"FROM old.ring_high WHERE t_us >= ?1",
-			since_us);
-	if (rc == 0)
-		rc = store_copy(db,
-			version < 2 ? "INSERT INTO ledger (boot, host, seq, t_us) SELECT boot, host, "
-				      "seq, t_us FROM old.ledger WHERE t_us >= ?1"
-				    : "INSERT INTO ledger (boot, host, seq, t_us, chunk_seq) SELECT "
-				      "boot, host, seq, t_us, chunk_seq FROM old.ledger "
-				      "WHERE t_us >= ?1",
-			since_us);
-	if (rc != 0 || version < 2)
-		return rc;
-	return store_copy(db,
-		"INSERT INTO dictionary SELECT hash, t_us, family, series FROM old.dictionary "
-		"WHERE t_us >= ?1",
-		wall_us - LS_DICTIONARY_KEEP_US);
-}
-
 /* In one transaction: the tables and, in a new file, the ledger of `before` (0: none). */
 static int
 store_begin_day(struct ls_store *s, sqlite3 *db, int32_t before, int64_t wall_us)
@@ -219,7 +176,7 @@ store_begin_day(struct ls_store *s, sqlite3 *db, int32_t before, int64_t wall_us
 	if (rc == 0)
 		rc = ls_migrate(db, ls_migrations_of(LS_SCHEMA_TELEMETRY), &fresh);
 	if (rc == 0 && fresh && before > 0)
-		rc = store_copy_ledger(db, wall_us);
+		rc = ls_store_carry(db, wall_us);
 	if (rc == 0)
 		rc = ls_db_exec(db, "COMMIT");
 	store_rollback(db); /* does nothing after a commit */

@@ -91,4 +91,10 @@ void ls_insert_blob(sqlite3_stmt *stmt, int column, const void *data, size_t len
 int ls_insert_chunks(sqlite3_stmt *const *stmt, const struct ls_store_report *r, int64_t t_us)
 	LS_MUSTCHECK;
 
+/*
+ * Copies ledger, positions of rings and dictionaries, each as far back as it is kept, from the attached
+ * database `old`, which may be of a version before, into a new file.
+ */
+int ls_store_carry(sqlite3 *db, int64_t wall_us) LS_MUSTCHECK;
+
 #endif

@@ -12,6 +12,7 @@
 #include "collector/replay.h"
 #include "proto/base/json.h"
 #include "proto/base/log.h"
+#include "proto/chunk.h"
 #include "tests/core.h"
 #include "tests/harness.h"
 
@@ -101,6 +102,59 @@ START_TEST(the_latest_value_of_each_series_is_found)
 	json_decref(all);
 	all = latest("nobody");
 	ck_assert_uint_eq(json_array_size(all), 0);
+	json_decref(all);
+}
+END_TEST
+
+START_TEST(a_group_that_changed_is_shown_once)
+{
+	static const char *const series[] = { "old.count" };
+	const uint64_t hash = ls_wire_dictionary_hash("host.fast", series, 1);
+	struct ls_wire_chunk_item item = { .seq = 1, .kind = LS_WIRE_DICTIONARY, .hash = hash,
+		.group = "host.fast", .series_count = 1 };
+	const char *names[1];
+	uint8_t *buf = malloc(LS_CHUNK_ITEM_MAX_BYTES);
+	json_t *all;
+	size_t len = 0;
+
+	memcpy(names, series, sizeof(names));
+	item.series = names;
+	ck_assert_int_eq(ls_wire_chunk_item_pack(&item, buf, LS_CHUNK_ITEM_MAX_BYTES, &len), 0);
+	agent.chunk_items[0].data = buf;
+	agent.chunk_items[0].len = len;
+	agent.report.chunk_item_count = 1;
+	ck_assert_uint_eq(ls_test_core_send(&core, &agent, true)->acked_chunk_seq, 1);
+	{
+		struct ls_chunk_codec *codec = ls_chunk_codec_new(1, 1);
+		uint64_t t = T0;
+		double value = 7;
+		bool present = true;
+		const struct ls_chunk_table table = { 1, 1, 1, &t, &value, &present };
+		uint8_t body[256];
+
+		ck_assert_int_eq(ls_chunk_encode(codec, &table, body, sizeof(body), &len), 0);
+		ls_chunk_codec_free(codec);
+		item = (struct ls_wire_chunk_item){ .seq = 2, .kind = LS_WIRE_CHUNK, .hash = hash,
+			.rows = 1, .t_first_mono_ns = T0, .t_last_mono_ns = T0, .body = body,
+			.body_len = len };
+		buf = malloc(LS_CHUNK_ITEM_MAX_BYTES);
+		ck_assert_int_eq(
+			ls_wire_chunk_item_pack(&item, buf, LS_CHUNK_ITEM_MAX_BYTES, &len), 0);
+	}
+	agent.chunk_items[0].data = buf;
+	agent.chunk_items[0].len = len;
+	agent.report.chunk_item_count = 1;
+	ls_test_agent_dictionary(&agent, 3);
+	ck_assert_uint_eq(ls_test_core_send(&core, &agent, false)->acked_chunk_seq, 3);
+	all = latest("h0");
+	ck_assert_uint_eq(json_array_size(all), 1);
+	ck_assert_str_eq(
+		json_string_value(json_object_get(json_array_get(all, 0), "name")), "old.count");
+	json_decref(all);
+	ls_test_agent_encoded(&agent, 4, T0 + 1000000000);
+	ck_assert_uint_eq(ls_test_core_send(&core, &agent, false)->acked_chunk_seq, 4);
+	all = latest("h0");
+	ck_assert_uint_eq(json_array_size(all), LS_TEST_SERIES);
 	json_decref(all);
 }
 END_TEST
@@ -247,6 +301,7 @@ suite(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, the_latest_value_of_each_series_is_found);
+	tcase_add_test(t, a_group_that_changed_is_shown_once);
 	tcase_add_test(t, a_chunk_that_does_not_decode_is_left_out);
 	tcase_add_test(t, a_receiver_may_stop);
 	suite_add_tcase(s, t);
