@@ -359,10 +359,46 @@ ls_place_complete(
 		info->chips = chips;
 }
 
-void
-ls_place_devices(struct ls_place *p, const uint64_t *devices, size_t count)
+/* The device of a series of that metric; false if it is another one's. */
+static bool
+place_device(const char *text, uint64_t *ret_device)
 {
-	ls_identity_devices(p->identity, devices, count);
+	static const char label[] = "{device=\"";
+	const char *name = ls_metric_info(LS_METRIC_CHIP_HBM_TOTAL)->name;
+	size_t len = strlen(name), digits;
+
+	if (strncmp(text, name, len) != 0 ||
+		strncmp(text + len, label, sizeof(label) - 1) != 0)
+		return false;
+	text += len + sizeof(label) - 1;
+	digits = strspn(text, "0123456789");
+	if (digits == 0 || digits > 9 || text[digits] != '"')
+		return false;
+	*ret_device = strtoull(text, NULL, 10);
+	return true;
+}
+
+void
+ls_place_devices(struct ls_place *p, const struct ls_series_table *series)
+{
+	uint64_t device[LS_CHIPS_MAX * 2 + 1]; /* one more than is believed */
+	struct ls_series_group g;
+	size_t i, k, m, n = 0;
+
+	for (i = 0; i < LS_GROUPS_MAX; i++) {
+		if (!ls_series_look(series, i, &g))
+			continue;
+		for (k = 0; k < g.count && n < sizeof(device) / sizeof(device[0]); k++) {
+			if (!g.present[k] || !place_device(g.text[k], &device[n]))
+				continue;
+			for (m = 0; device[m] != device[n]; m++)
+				; /* ends at n: several ports may name one device */
+			n += m == n;
+		}
+	}
+	if (n == 0)
+		return;
+	ls_identity_devices(p->identity, device, n);
 	place_settle(p);
 }
 

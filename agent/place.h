@@ -18,6 +18,7 @@
 
 #include "agent/identity.h"
 #include "agent/options.h"
+#include "agent/series.h"
 #include "agent/source_step.h"
 
 struct ls_loop;
@@ -53,8 +54,11 @@ int ls_place_settle(struct ls_place *p) LS_MUSTCHECK;
 void ls_place_complete(
 	const struct ls_place *p, const struct ls_step_ring *ring, struct ls_worker_info *info);
 
-/* Device ids that libtpu reports. */
-void ls_place_devices(struct ls_place *p, const uint64_t *devices, size_t count);
+/*
+ * Takes the device ids from the series chip.hbm.total_bytes{device="N"}: libtpu has one a device. Those
+ * seen last stay when no job runs: chips do not move.
+ */
+void ls_place_devices(struct ls_place *p, const struct ls_series_table *series);
 
 /* Who this host is, and its chips. */
 const struct ls_identity *ls_place_identity(const struct ls_place *p);

@@ -353,8 +353,10 @@ ls_sources_read(struct ls_sources *s, unsigned due, uint64_t now_mono_ns)
 {
 	if (ls_place_is_settled(s->place, now_mono_ns))
 		ls_source_step_read(s->step, now_mono_ns);
-	if (due & LS_CADENCE_SLOW)
+	if (due & LS_CADENCE_SLOW) {
 		ls_place_read(s->place, s->step, now_mono_ns);
+		ls_place_devices(s->place, s->series);
+	}
 	sources_watch(s);
 	if (due & LS_CADENCE_SLOW)
 		sources_read_slow(s, now_mono_ns);

@@ -247,6 +247,43 @@ START_TEST(rings_are_a_source)
 }
 END_TEST
 
+START_TEST(device_ids_come_from_the_series_of_libtpu)
+{
+	static const char *const labels[] = { "device=\"13\"", "device=\"8\"", "device=\"12\"",
+		"device=\"9\"" };
+	struct ls_series_table *t = ls_series_new();
+	int group, again, handle, i;
+
+	ck_assert_ptr_nonnull(t);
+	set(config.metadata_address, server.address);
+	fake_metadata_v4_256(&server);
+	settle();
+	ls_place_devices(place, t); /* none yet */
+	ck_assert_ptr_null(ls_identity_get(ls_place_identity(place), "chip.0.device"));
+	group = ls_series_group(t, "tpu.8431");
+	again = ls_series_group(t, "tpu.8432");
+	ck_assert(group >= 0 && again >= 0);
+	for (i = 0; i < 4; i++) {
+		handle = ls_series_add_metric(
+			t, (size_t)group, LS_METRIC_CHIP_HBM_TOTAL, labels[i]);
+		ls_series_set(t, handle, 34e9);
+	}
+	handle = ls_series_add_metric(t, (size_t)again, LS_METRIC_CHIP_HBM_TOTAL, labels[0]);
+	ls_series_set(t, handle, 34e9); /* twice: one device */
+	handle = ls_series_add_metric(t, (size_t)again, LS_METRIC_CHIP_HBM_TOTAL, "device=\"7x\"");
+	ls_series_set(t, handle, 34e9);
+	handle = ls_series_add_metric(t, (size_t)again, LS_METRIC_CHIP_HBM_USED, "device=\"1\"");
+	ls_series_set(t, handle, 34e9);
+	ls_series_read(t, (size_t)group, 1000);
+	ls_series_read(t, (size_t)again, 1000);
+	ls_place_devices(place, t);
+	is("chip.0.device", "8", "tpu");
+	is("chip.3.device", "13", "tpu");
+	is("chip.3.coords", "1,3,0", "derived");
+	ls_series_free(t);
+}
+END_TEST
+
 START_TEST(settled_when_all_was_asked_or_time_is_over)
 {
 	uint64_t now = ls_loop_now(loop);
@@ -370,6 +407,7 @@ suite(void)
 	tcase_add_test(t, labels_file_is_read);
 	tcase_add_test(t, environments_are_read_only_if_allowed);
 	tcase_add_test(t, rings_are_a_source);
+	tcase_add_test(t, device_ids_come_from_the_series_of_libtpu);
 	tcase_add_test(t, settled_when_all_was_asked_or_time_is_over);
 	suite_add_tcase(s, t);
 	t = tcase_create("workers");
