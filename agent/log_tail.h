@@ -44,6 +44,7 @@ void ls_log_tail_free(struct ls_log_tail *t);
 /* Reads what is new. True if that was all there is for now. */
 bool ls_log_tail_read(struct ls_log_tail *t);
 
+/* Counters so far; borrowed. */
 const struct ls_log_tail_stats *ls_log_tail_get_stats(const struct ls_log_tail *t);
 
 #endif

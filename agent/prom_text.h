@@ -46,6 +46,7 @@ struct ls_prom_sample {
 	uint64_t line;           /* from 1 */
 };
 
+/* Told of each sample of a page, in their order. */
 typedef void ls_prom_each(void *arg, const struct ls_prom_sample *s);
 
 struct ls_prom_text {

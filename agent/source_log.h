@@ -52,6 +52,7 @@ void ls_source_log_who(const struct ls_source *source, const char *job, const ch
 /* The worker as it is reported; NULL until its first record. */
 const struct ls_wire_worker *ls_source_log_worker(const struct ls_source *source);
 
+/* Counters so far; borrowed. */
 const struct ls_source_log_stats *ls_source_log_get_stats(const struct ls_source *source);
 
 #endif

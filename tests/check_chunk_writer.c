@@ -13,11 +13,11 @@
 #include "tests/harness.h"
 
 #define S 1000000000ull
-#define START (1000 * S)
 #define VALUES 4000u
 
 static char dir[256];
 static uint8_t boot = 1;
+static uint64_t start; /* just after a minute of the first spool: the next seal is a minute away */
 static struct ls_spool *spool;
 static struct ls_series_table *table;
 static struct ls_chunk_writer *writer;
@@ -52,7 +52,7 @@ open_all(void)
 	fast_series[1] = ls_series_add(table, fast, "b", "x=\"1\"");
 	fast_series[2] = ls_series_add(table, fast, "c", "");
 	slow_series = ls_series_add(table, slow, "d", "");
-	ck_assert_int_eq(ls_chunk_writer_new(dir, kernel, spool, table, START, &writer), 0);
+	ck_assert_int_eq(ls_chunk_writer_new(dir, kernel, spool, table, start, &writer), 0);
 }
 
 /* The end of a process: nothing is written by it. */
@@ -71,7 +71,9 @@ setup(void)
 	memset(&out, 0, sizeof(out));
 	codec = ls_chunk_codec_new(LS_SERIES_PER_GROUP_MAX, LS_CHUNK_ROWS_MAX);
 	boot = 1;
+	start = 1000 * S;
 	open_all();
+	start = ls_chunk_writer_next_seal_ns(writer) + 1;
 }
 
 static void
@@ -169,11 +171,11 @@ START_TEST(rows_of_a_minute_become_a_chunk_of_each_group)
 {
 	uint64_t t;
 
-	for (t = START; ls_chunk_writer_get_stats(writer)->chunks == 0; t += S) {
+	for (t = start; ls_chunk_writer_get_stats(writer)->chunks == 0; t += S) {
 		read_fast(t);
-		if (t % (10 * S) == 0)
+		if ((t - start) % (10 * S) == 5 * S)
 			read_slow(t);
-		ck_assert_uint_le(t, START + LS_CHUNK_NS + S);
+		ck_assert_uint_le(t, start + LS_CHUNK_NS + S);
 	}
 	take_all();
 	ck_assert_uint_eq(out.dictionaries, 2); /* before the first chunk: the spool numbers them so */
@@ -183,7 +185,7 @@ START_TEST(rows_of_a_minute_become_a_chunk_of_each_group)
 	ck_assert_uint_eq(out.losses, 0);
 	ck_assert_uint_eq(ls_chunk_writer_get_stats(writer)->lost_samples, 0);
 	out.rows = out.chunk_rows[0]; /* of host.fast; c was never set */
-	assert_rows(START, out.rows);
+	assert_rows(start, out.rows);
 	ck_assert_uint_eq(out.samples, 2 * out.chunk_rows[0] + out.chunk_rows[1]);
 	memset(&out, 0, sizeof(out));
 	for (; out.chunks < 2; t += S) { /* the next is a whole minute, and needs no dictionary */
@@ -203,7 +205,7 @@ START_TEST(hosts_seal_at_different_seconds_of_the_minute)
 	size_t i, k, same = 0;
 
 	for (i = 0; i < 8; i++) {
-		for (t = START; ls_chunk_writer_get_stats(writer)->chunks == 0; t += S)
+		for (t = start; ls_chunk_writer_get_stats(writer)->chunks == 0; t += S)
 			read_fast(t);
 		sealed[i] = t;
 		kill_all();
@@ -225,7 +227,7 @@ START_TEST(a_full_chunk_is_sealed_at_once)
 	ls_chunk_writer_seal(writer);
 	for (i = 0; i < LS_CHUNK_ROWS_MAX + 5; i++) {
 		ls_series_set(table, fast_series[0], (double)i);
-		ls_series_read(table, fast, START + i);
+		ls_series_read(table, fast, start + i);
 	}
 	take_all();
 	ck_assert_uint_eq(out.chunks, 1);
@@ -242,11 +244,11 @@ START_TEST(a_changed_group_is_sealed_and_has_another_dictionary)
 {
 	struct ls_series_group view;
 
-	read_fast(START);
-	read_fast(START + S);
-	read_slow(START);
+	read_fast(start);
+	read_fast(start + S);
+	read_slow(start);
 	ck_assert_int_ge(ls_series_add(table, fast, "e", ""), 0);
-	read_fast(START + 2 * S);
+	read_fast(start + 2 * S);
 	take_all();
 	ck_assert_uint_eq(out.chunks, 1); /* the other group goes on */
 	ck_assert_uint_eq(out.chunk_rows[0], 2);
@@ -268,12 +270,12 @@ START_TEST(a_group_of_a_removed_one_s_index_begins_anew)
 {
 	int handle;
 
-	read_slow(START);
+	read_slow(start);
 	ls_series_group_remove(table, slow);
 	ck_assert_int_eq(ls_series_group(table, "other"), (int)slow);
 	handle = ls_series_add(table, slow, "x", "");
 	ls_series_set(table, handle, 5);
-	ls_series_read(table, slow, START + S);
+	ls_series_read(table, slow, start + S);
 	ls_chunk_writer_seal(writer);
 	take_all();
 	ck_assert_uint_eq(out.chunks, 2);
@@ -288,17 +290,17 @@ START_TEST(unsealed_rows_survive_kill_9)
 	size_t i;
 
 	for (i = 0; i < 5; i++)
-		read_fast(START + i * S);
+		read_fast(start + i * S);
 	kill_all();
 	open_all();
 	for (; i < 8; i++)
-		read_fast(START + i * S);
+		read_fast(start + i * S);
 	kill_all();
 	open_all();
 	take_all();
 	ck_assert_uint_eq(out.dictionaries, 1); /* the same series: the same hash */
 	ck_assert_uint_eq(out.losses, 0);
-	assert_rows(START, 8);
+	assert_rows(start, 8);
 }
 END_TEST
 
@@ -310,7 +312,7 @@ START_TEST(rows_that_are_in_the_spool_are_not_sealed_again)
 	FILE *f;
 
 	for (i = 0; i < 5; i++)
-		read_fast(START + i * S);
+		read_fast(start + i * S);
 	(void)snprintf(path, sizeof(path), "%s/minute", dir);
 	bytes = ls_test_read(path, &len);
 	ls_chunk_writer_seal(writer);
@@ -321,7 +323,7 @@ START_TEST(rows_that_are_in_the_spool_are_not_sealed_again)
 	free(bytes);
 	open_all();
 	take_all();
-	assert_rows(START, 5);
+	assert_rows(start, 5);
 }
 END_TEST
 
@@ -332,7 +334,7 @@ START_TEST(minute_file_cut_anywhere_gives_what_is_whole)
 	FILE *f;
 
 	for (i = 0; i < 4; i++)
-		read_fast(START + i * S);
+		read_fast(start + i * S);
 	kill_all();
 	(void)snprintf(path, sizeof(path), "%s/minute", dir);
 	bytes = ls_test_read(path, &len);
@@ -347,14 +349,14 @@ START_TEST(minute_file_cut_anywhere_gives_what_is_whole)
 		take_all();
 		ck_assert_uint_eq(out.losses, 0);
 		ck_assert_uint_ge(out.rows, before);
-		assert_rows(START, out.rows);
+		assert_rows(start, out.rows);
 		before = out.rows;
-		read_fast(START + 100 * S); /* it goes on */
+		read_fast(start + 100 * S); /* it goes on */
 		kill_all();
 		memset(&out, 0, sizeof(out));
 		open_all();
 		take_all();
-		assert_rows(START + 100 * S, 1);
+		assert_rows(start + 100 * S, 1);
 		if (cut < len)
 			kill_all();
 	}
@@ -370,7 +372,7 @@ START_TEST(damage_anywhere_loses_what_lies_behind_and_says_so)
 	FILE *f;
 
 	for (i = 0; i < 3; i++)
-		read_fast(START + i * S);
+		read_fast(start + i * S);
 	kill_all();
 	(void)snprintf(path, sizeof(path), "%s/minute", dir);
 	bytes = ls_test_read(path, &len);
@@ -386,7 +388,7 @@ START_TEST(damage_anywhere_loses_what_lies_behind_and_says_so)
 		memset(&out, 0, sizeof(out));
 		open_all();
 		take_all();
-		assert_rows(START, out.rows);
+		assert_rows(start, out.rows);
 		ck_assert_uint_lt(out.rows, 3);
 		ck_assert_uint_eq(out.losses, 1);
 		ck_assert_int_eq((int)out.reason, LS_LOST_DAMAGED);
@@ -401,7 +403,7 @@ START_TEST(another_kernel_boot_makes_rows_a_loss)
 	size_t i;
 
 	for (i = 0; i < 5; i++)
-		read_fast(START + i * S);
+		read_fast(start + i * S);
 	take_all();
 	kill_all();
 	boot = 2;
@@ -421,7 +423,7 @@ END_TEST
 START_TEST(a_full_disk_makes_rows_a_loss)
 {
 	struct rlimit old, small;
-	uint64_t limit, t = START;
+	uint64_t limit, t = start;
 
 	signal(SIGXFSZ, SIG_IGN);
 	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
@@ -449,9 +451,9 @@ END_TEST
 
 START_TEST(a_row_of_an_earlier_time_is_a_loss)
 {
-	read_fast(START + 5 * S);
-	read_fast(START);
-	read_fast(START + 5 * S); /* the same is fine */
+	read_fast(start + 5 * S);
+	read_fast(start);
+	read_fast(start + 5 * S); /* the same is fine */
 	ls_chunk_writer_seal(writer);
 	take_all();
 	ck_assert_uint_eq(out.rows, 2);
@@ -497,7 +499,7 @@ START_TEST(what_does_not_fit_into_a_chunk_becomes_several)
 			memcpy(&d, &v, sizeof(d));
 			ls_series_set(table, handle[i], d);
 		}
-		ls_series_read(table, g, START + r * S);
+		ls_series_read(table, g, start + r * S);
 	}
 	ck_assert(ls_series_look(table, g, &view));
 	ls_chunk_writer_seal(writer);
@@ -513,7 +515,7 @@ START_TEST(a_dictionary_is_sent_again_when_asked_for)
 {
 	uint64_t hash;
 
-	read_fast(START);
+	read_fast(start);
 	take_all();
 	ck_assert_uint_eq(out.dictionaries, 1);
 	hash = out.dictionary[0];
@@ -535,16 +537,16 @@ START_TEST(zoom_gives_the_latest_values_of_what_was_read)
 	struct ls_wire_zoomed z[LS_GROUPS_MAX];
 
 	ck_assert_uint_eq(ls_chunk_writer_zoom(writer, z), 0);
-	read_fast(START);
-	read_fast(START + S);
+	read_fast(start);
+	read_fast(start + S);
 	ck_assert_uint_eq(ls_chunk_writer_zoom(writer, z), 1);
 	take_all();
 	ck_assert_uint_eq(z[0].dictionary, out.dictionary[0]); /* which is on its way already */
-	ck_assert_uint_eq(z[0].t_mono_ns, START + S);
+	ck_assert_uint_eq(z[0].t_mono_ns, start + S);
 	ck_assert_uint_eq(z[0].count, 3);
-	ck_assert_double_eq(z[0].value[0], (double)(START + S) / (double)S);
+	ck_assert_double_eq(z[0].value[0], (double)(start + S) / (double)S);
 	ck_assert(isnan(z[0].value[1]) && isnan(z[0].value[2]));
-	read_slow(START);
+	read_slow(start);
 	ck_assert_uint_eq(ls_chunk_writer_zoom(writer, z), 2);
 	ck_assert_int_ge(ls_series_add(table, fast, "new", ""), 0); /* no reading of it yet */
 	ck_assert_uint_eq(ls_chunk_writer_zoom(writer, z), 1);
