@@ -72,7 +72,7 @@ ls_inferred_settle(struct ls_spool *spool, enum ls_step_source source,
 	size_t i;
 
 	for (i = 0; (c = ls_spool_ring_at(spool, i)) != NULL; i++) {
-		if (!ls_inferred_same(c->id, id) || c->end_seq != 0 ||
+		if (!ls_inferred_same(c->id, id) ||
 			(found && ls_inferred_attempt(c->id) < ls_inferred_attempt(newest.id)))
 			continue;
 		newest = *c;

@@ -32,9 +32,9 @@ bool ls_inferred_same(const uint8_t a[LS_RING_ID_BYTES], const uint8_t b[LS_RING
 uint32_t ls_inferred_attempt(const uint8_t id[LS_RING_ID_BYTES]);
 
 /*
- * Cursor of the newest attempt of this worker that is in the spool, or NULL. Other inferred workers of this
- * source that have no end get one: nobody will go on with them. Ended ones that are acknowledged are
- * forgotten.
+ * Cursor of the newest attempt of this worker that is in the spool, ended or not (then its id must not be used
+ * again), or NULL. Other inferred workers of this source that have no end get one: nobody will go on with
+ * them. Those that ended and are acknowledged are forgotten.
  */
 const struct ls_spool_ring *ls_inferred_settle(struct ls_spool *spool,
 	enum ls_step_source source, const uint8_t id[LS_RING_ID_BYTES], uint64_t now_mono_ns);

@@ -206,13 +206,14 @@ log_open(struct source_log *s, uint64_t now_mono_ns)
 		log_name_worker(s, 0, now_mono_ns);
 		c = ls_inferred_settle(s->spool, LS_STEP_LOG, s->worker.ring_id, now_mono_ns);
 	}
-	if (c != NULL) {
-		log_name_worker(s, ls_inferred_attempt(c->id), now_mono_ns);
+	if (c != NULL)
+		log_name_worker(s, ls_inferred_attempt(c->id) + (c->end_seq != 0), now_mono_ns);
+	if (c != NULL && c->end_seq == 0) {
 		s->next = c->next;
 		s->resuming = s->reported = true;
 	}
 	s->tail = ls_log_tail_new(
-		s->path, c != NULL ? LS_STEP_LOG_BACK_BYTES : 0, log_each, s);
+		s->path, s->resuming ? LS_STEP_LOG_BACK_BYTES : 0, log_each, s);
 	return s->tail != NULL ? 0 : -ENOMEM;
 }
 

@@ -15,6 +15,7 @@
 #include "agent/source_peers.h"
 #include "agent/source_prom.h"
 #include "agent/source_sensors.h"
+#include "agent/source_status.h"
 #include "agent/source_tpu.h"
 #include "agent/source_worker.h"
 #include "proto/base/log.h"
@@ -36,6 +37,7 @@ struct ls_sources {
 	bool lean;
 	const struct ls_source *host, *worker, *prom, *tpu; /* in the list */
 	const struct ls_source *log;           /* likewise; NULL: none is configured */
+	const struct ls_source *status;        /* likewise */
 	struct ls_source_step *step;
 	struct ls_spool *spool;
 	struct ls_place *place;
@@ -111,20 +113,41 @@ sources_make_log(struct ls_sources *s, const struct ls_agent_config *config)
 	return rc;
 }
 
-/* Tells the log's source what is known of this host. */
+/* Steps of a job without marks and without a log. */
+static int
+sources_make_status(struct ls_sources *s, const struct ls_agent_config *config)
+{
+	const struct ls_source_status_options o = {
+		.progress = ls_source_tpu_progress(s->tpu),
+		.spool = s->spool, .steps = s->step, .has_log = config->step_log[0] != '\0' };
+	struct ls_source one;
+	int rc = ls_source_status_new(&o, &one);
+
+	if (rc == 0)
+		s->status = sources_add(s, &one);
+	return rc;
+}
+
+/* Tells the sources of workers without a ring what is known of this host. */
 static void
-sources_log_who(struct ls_sources *s, uint64_t now_mono_ns)
+sources_tell_who(struct ls_sources *s, uint64_t now_mono_ns)
 {
 	const struct ls_identity *id = ls_place_identity(s->place);
 	const char *job = ls_identity_get(id, "job"), *slice = ls_identity_get(id, "slice");
 	const char *rank = ls_identity_get(id, "global_worker"), *chips = ls_identity_get(id, "chips");
+	int32_t rank_value, chips_value;
 
 	if (rank == NULL)
 		rank = ls_identity_get(id, "worker");
-	if (s->log != NULL && ls_place_is_settled(s->place, now_mono_ns))
-		ls_source_log_who(s->log, job != NULL ? job : "", slice != NULL ? slice : "",
-			rank != NULL ? (int32_t)strtol(rank, NULL, 10) : -1,
-			chips != NULL ? (int32_t)strtol(chips, NULL, 10) : 0);
+	job = job != NULL ? job : "";
+	slice = slice != NULL ? slice : "";
+	rank_value = rank != NULL ? (int32_t)strtol(rank, NULL, 10) : -1;
+	chips_value = chips != NULL ? (int32_t)strtol(chips, NULL, 10) : 0;
+	if (!ls_place_is_settled(s->place, now_mono_ns))
+		return;
+	if (s->log != NULL)
+		ls_source_log_who(s->log, job, slice, rank_value, chips_value);
+	ls_source_status_who(s->status, job, slice, rank_value, chips_value);
 }
 
 /* Makes all sources. One that writes its own groups gets s->series when it is made, and s->loop. */
@@ -166,7 +189,8 @@ sources_make(struct ls_sources *s, const struct ls_agent_config *config)
 	if (rc != 0)
 		return rc;
 	s->prom = sources_add_optional(s, &one);
-	return sources_make_log(s, config);
+	rc = sources_make_status(s, config);
+	return rc != 0 ? rc : sources_make_log(s, config);
 }
 
 int
@@ -362,8 +386,9 @@ ls_sources_read(struct ls_sources *s, unsigned due, uint64_t now_mono_ns)
 		sources_read_slow(s, now_mono_ns);
 	if (!(due & LS_CADENCE_FAST))
 		return;
-	sources_log_who(s, now_mono_ns);
+	sources_tell_who(s, now_mono_ns);
 	ls_source_prom_stepped(s->prom, ls_source_step_get_stats(s->step)->records +
+		ls_source_status_get_stats(s->status)->records +
 		(s->log != NULL ? ls_source_log_get_stats(s->log)->records : 0));
 	sources_read_each(s, LS_CADENCE_FAST, now_mono_ns, &s->sample);
 	ls_sample_group_read(&s->fast_group, &s->sample, s->is_slow, false, now_mono_ns);
@@ -381,6 +406,7 @@ sources_lost(const struct ls_sources *s)
 
 	for (i = 0; i < LS_GAP_REASON_COUNT; i++)
 		lost += steps->lost[i];
+	lost += ls_source_status_get_stats(s->status)->lost;
 	if (s->log != NULL)
 		lost += ls_source_log_get_stats(s->log)->lost;
 	return lost;
@@ -418,7 +444,8 @@ ls_sources_fill(struct ls_sources *s, struct ls_wire_report *r)
 {
 	const struct ls_step_ring *ring;
 	const struct ls_sample *sample;
-	size_t i, hot = 0, live = 0;
+	const struct ls_wire_worker *w;
+	size_t i, k, hot = 0, live = 0;
 
 	ls_sampler_hot(&s->sample, LS_METRIC_SCOPE_HOST, &s->hot[hot++]);
 	for (i = 0; (ring = ls_source_step_ring(s->step, i)) != NULL; i++) {
@@ -436,6 +463,8 @@ ls_sources_fill(struct ls_sources *s, struct ls_wire_report *r)
 	}
 	if (s->log != NULL && ls_source_log_worker(s->log) != NULL && i < LS_RINGS_MAX)
 		s->workers[i++] = *ls_source_log_worker(s->log);
+	for (k = 0; (w = ls_source_status_worker(s->status, k)) != NULL && i < LS_RINGS_MAX; k++)
+		s->workers[i++] = *w;
 	r->workers = s->workers;
 	r->worker_count = i;
 	r->hot = s->hot;

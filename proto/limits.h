@@ -210,6 +210,9 @@
 #define LS_TPU_STALL_NS 10000000000ull        /* a core that stands still so long is looked at */
 #define LS_TPU_LOOKS_MAX 64u                  /* looks kept: a window of a minute at one a second */
 #define LS_TPU_STEPS_WINDOW_NS 60000000000ull /* over which inferred steps are averaged */
+#define LS_STATUS_BEGIN_NS 10000000000ull     /* launches without marks before they are told as steps: a ring may still come */
+#define LS_STATUS_BEGIN_STEPS 3u              /* and so many launches: not one of initialisation alone */
+#define LS_STATUS_GONE_NS 60000000000ull      /* without any status: the job is gone, not only slow to answer */
 #define LS_TPU_ONCE_WAIT_NS 3000000000ull     /* --once waits so long for asynchronous sources */
 #define LS_HISTOGRAM_BUCKETS_MAX 199u         /* facts of the source: 200 or more are refused */
 

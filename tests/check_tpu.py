@@ -246,7 +246,11 @@ class Running(unittest.TestCase):
             if got:
                 return got
             time.sleep(0.1)
-        return self.fail("in %d s it did not become so; %s" % (seconds, self.doctor()))
+        try:
+            doctor = self.doctor()
+        except OSError as error:
+            doctor = error
+        return self.fail("in %d s it did not become so; %s" % (seconds, doctor))
 
     def test_steps_are_inferred_and_a_job_may_end_and_come_back(self):
         with socket.socket() as one:
@@ -284,6 +288,51 @@ class Running(unittest.TestCase):
                 status = agent.wait(10)
                 server.stop(None)
         self.assertEqual(status, 0)
+
+    def collector(self, state, path):
+        """JSON of the collector's HTTP."""
+        with open(os.path.join(state, "ports"), encoding="ascii") as f:
+            ports = dict(line.split("=") for line in f.read().split())
+        if path is None:
+            return ports["ingest"]
+        with urllib.request.urlopen("http://127.0.0.1:%s%s" % (ports["http"], path), timeout=5) as got:
+            return json.load(got)
+
+    def test_a_job_without_marks_is_shown_by_the_collector(self):
+        with socket.socket() as one:
+            one.bind(("127.0.0.1", 0))
+            self.http = one.getsockname()[1]
+        server, port = fake.serve(fake.plausible())
+        with tempfile.TemporaryDirectory() as state:
+            running = [subprocess.Popen(
+                [os.path.join(BUILD, "lockstep-collector"), "--listen", "tcp://127.0.0.1:0",
+                 "--http", "127.0.0.1:0", "--state-dir", os.path.join(state, "collector"),
+                 "--port-file", os.path.join(state, "ports")], stderr=subprocess.DEVNULL)]
+            try:
+                ingest = self.until(lambda: self.collector(state, None))
+                running.append(subprocess.Popen(
+                    [os.path.join(BUILD, "lockstep-agent"), "--host-name", "h", "--steps-dir", state,
+                     "--state-dir", os.path.join(state, "agent"), "--metadata-address", "off",
+                     "--http", "127.0.0.1:%d" % self.http, "--job", "plain", "--worker-id", "0",
+                     "--collector", "tcp://127.0.0.1:" + ingest, "--tpu-ports", str(port)],
+                    stderr=subprocess.DEVNULL))
+                job = self.until(lambda: [j for j in self.collector(state, "/api/v1/jobs")["items"]
+                                          if (j["step"] or 0) >= 2], 25)[0]
+                self.assertEqual(job["id"], "plain")
+                self.assertEqual(job["workers"], 1)
+                self.assertEqual(job["data_quality"]["step_source"], "runtime_status")
+                later = self.until(lambda: [j for j in self.collector(state, "/api/v1/jobs")["items"]
+                                            if j["step"] >= job["step"] + 4])[0]
+                self.assertGreater(later["steps_closed"], 0)
+                self.assertIn(("inferred steps", "ok"), [
+                    (c["subject"], c["status"]) for c in self.ask("/api/v1/doctor")["checks"]])
+            finally:
+                ends = []
+                for program in reversed(running):
+                    program.terminate()
+                    ends.append(program.wait(10))
+                server.stop(None)
+        self.assertEqual(ends, [0, 0])
 
 
 def frame(kind, flags, stream, body):
