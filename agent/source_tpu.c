@@ -15,6 +15,8 @@ struct source_tpu {
 	struct ls_tpu_series *series;
 	char address[INET6_ADDRSTRLEN];
 	bool from_environment;           /* the list of ports */
+	bool has_default_ports;  /* nobody named ports */
+	bool has_chips;
 	size_t count;
 	struct ls_tpu_port *port[LS_TPU_PORTS_MAX];
 	uint64_t tick;                   /* of the last reading: multiples of LS_TPU_STATUS_NS */
@@ -232,6 +234,9 @@ tpu_tell_port(const struct source_tpu *t, const struct ls_tpu_port *p, struct ls
 	case LS_TPU_PORT_STATE_ABSENT:
 		if (tpu_first(t) != NULL) /* one process holds all chips */
 			ls_doctor_add(d, LS_DOCTOR_NONE, "tpu", subject, why, "");
+		else if (t->has_default_ports && !t->has_chips) /* nobody said that there is a TPU */
+			ls_doctor_add(d, LS_DOCTOR_NONE, "tpu", subject,
+				"nothing listens, and this host has no TPU chips", "");
 		else
 			ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", subject,
 				"nothing listens: no TPU job runs in this network namespace, or its "
@@ -374,6 +379,7 @@ ls_source_tpu_new(struct ls_loop *loop, struct ls_series_table *table, const cha
 	t->loop = loop;
 	if (ls_text_copy(t->address, sizeof(t->address), address) != 0)
 		rc = -LS_ERANGE;
+	t->has_default_ports = strcmp(ports, LS_TPU_PORTS_AUTO) == 0 && environment == NULL;
 	t->from_environment = strcmp(ports, LS_TPU_PORTS_AUTO) == 0 && environment != NULL;
 	if (rc == 0 && t->from_environment)
 		rc = ls_source_tpu_ports(environment, list, &count);
@@ -390,6 +396,14 @@ ls_source_tpu_new(struct ls_loop *loop, struct ls_series_table *table, const cha
 	*ret_source = (struct ls_source){ .name = "tpu", .self = t, .probe = tpu_probe,
 		.list = tpu_list, .read = tpu_read, .tell = tpu_tell, .free = tpu_free };
 	return 0;
+}
+
+void
+ls_source_tpu_set_chips(const struct ls_source *source, bool has_chips)
+{
+	struct source_tpu *t = source->self;
+
+	t->has_chips = has_chips;
 }
 
 bool

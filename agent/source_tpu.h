@@ -37,6 +37,9 @@ int ls_source_tpu_ports(
 int ls_source_tpu_new(struct ls_loop *loop, struct ls_series_table *table, const char *address,
 	const char *ports, const char *environment, struct ls_source *ret_source) LS_MUSTCHECK;
 
+/* Whether this host has TPU chips (none until told): without, and without named ports, a closed port is no warning. */
+void ls_source_tpu_set_chips(const struct ls_source *source, bool has_chips);
+
 /* True if every port has shown what it is, and those that are up were read once. */
 bool ls_source_tpu_is_settled(const struct ls_source *source);
 

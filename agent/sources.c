@@ -177,6 +177,7 @@ sources_make(struct ls_sources *s, const struct ls_agent_config *config)
 	if (rc != 0)
 		return rc;
 	s->tpu = sources_add(s, &one);
+	ls_source_tpu_set_chips(s->tpu, ls_chips_count(ls_place_chips(s->place)) > 0);
 	rc = ls_source_sensors_new(config->sys_root, s->series, &one);
 	if (rc != 0)
 		return rc;

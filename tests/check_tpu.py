@@ -469,6 +469,42 @@ class Raw(unittest.TestCase):
                 self.assertIn("--tpu-ports", raised.exception.stderr)
 
 
+class Doctor(unittest.TestCase):
+    """What it says where no port is open."""
+
+    def tell(self, chip, *options):
+        """The doctor's lines on ports of a host with or without a chip."""
+        with socket.socket() as probe:
+            if not options and probe.connect_ex(("127.0.0.1", 8431)) == 0:
+                self.skipTest("something listens on port 8431")
+        with tempfile.TemporaryDirectory() as root:
+            function = os.path.join(root, "sys/bus/pci/devices", "0000:00:05.0")
+            os.makedirs(os.path.dirname(function))
+            if chip:
+                os.makedirs(function)
+                for name, value in (("vendor", "0x1ae0"), ("device", "0x0063"), ("class", "0x120000")):
+                    with open(os.path.join(function, name), "w", encoding="ascii") as f:
+                        f.write(value + "\n")
+            environment = {k: v for k, v in os.environ.items() if k != "TPU_RUNTIME_METRICS_PORTS"}
+            done = subprocess.run(
+                [os.path.join(BUILD, "lockstep-agent"), "--doctor", "--host-name", "h", "--steps-dir",
+                 root, "--state-dir", root, "--sys-root", os.path.join(root, "sys"),
+                 "--metadata-address", "off", *options],
+                capture_output=True, text=True, timeout=20, check=False, env=environment)
+        return [line for line in done.stdout.splitlines() if " tpu " in line]
+
+    def test_a_closed_port_is_no_warning_without_chips(self):
+        lines = self.tell(False)
+        self.assertEqual([line.split()[0] for line in lines], ["-"])
+        self.assertIn("no TPU chips", lines[0])
+
+    def test_a_closed_port_is_a_warning_with_chips(self):
+        self.assertEqual([line.split()[0] for line in self.tell(True)], ["WARN"])
+
+    def test_a_closed_port_that_was_named_is_a_warning(self):
+        self.assertEqual([line.split()[0] for line in self.tell(False, "--tpu-ports", "1")], ["WARN"])
+
+
 class Tap(unittest.TestResult):
     """Prints one TAP line a test."""
 
