@@ -54,6 +54,7 @@ void ls_source_status_who(const struct ls_source *source, const char *job, const
  */
 const struct ls_wire_worker *ls_source_status_worker(const struct ls_source *source, size_t i);
 
+/* Counters; borrowed. */
 const struct ls_source_status_stats *ls_source_status_get_stats(const struct ls_source *source);
 
 #endif
