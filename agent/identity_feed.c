@@ -294,7 +294,7 @@ feed_metadata(const struct feed *f, enum ls_metadata_item item, const char *text
 		break;
 	case LS_METADATA_ITEM_COUNT:
 	default:
-		LS_ASSERT(!"an item of metadata.def");
+		LS_ASSERT(item < LS_METADATA_ITEM_COUNT);
 	}
 }
 

@@ -34,8 +34,22 @@ def arguments():
     parser.add_argument("--odd-rank", type=int, default=-1, metavar="RANK",
                         help="this process cuts its batches to varying sizes ...")
     parser.add_argument("--odd-from", type=int, default=0, metavar="STEP", help="... from here on")
+    parser.add_argument("--truth", help="file that gets a line a step: its number, and how many ns "
+                        "this process was on a CPU or waited for one, as the kernel tells")
     parser.add_argument("--progress", help="file that is written with the number of each step")
     return parser.parse_args()
+
+
+def needed_ns():
+    """How long the threads of this process were on a CPU or waited for one so far."""
+    total = 0
+    for thread in os.listdir("/proc/self/task"):
+        try:
+            with open("/proc/self/task/%s/schedstat" % thread, encoding="ascii") as file:
+                total += sum(int(word) for word in file.read().split()[:2])
+        except OSError:
+            pass  # it has ended meanwhile
+    return total
 
 
 def batches(options):
@@ -139,11 +153,16 @@ def main():
     jax.distributed.initialize(options.coordinator, options.world, options.rank)
     trainer = Trainer(options)
     one_step = trainer.fused_step if options.fused else trainer.split_step
-    losses, begun = [], time.monotonic()
+    losses, begun, told = [], time.monotonic(), needed_ns()
 
     for i, (inputs, labels) in lockstep.loop(batches(options)):
         losses.append(float(one_step(inputs, labels)))
         lockstep.work(batch=options.batch)
+        if options.truth:
+            now = needed_ns()
+            with open(options.truth, "a", encoding="ascii") as file:
+                file.write("%d %d\n" % (i, max(0, now - told)))
+            told = now
         if options.progress:
             with open(options.progress, "w", encoding="ascii") as file:
                 file.write("%d\n" % i)

@@ -79,9 +79,10 @@ job_start() {
 	job=jax
 	port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 	rank_pids=()
+	rm -rf "$work/truth" && mkdir "$work/truth"
 	for ((r = 0; r < ranks; r++)); do
 		run_rank "$r" --coordinator "127.0.0.1:$port" --rank "$r" --world "$ranks" \
-			--progress "$work/progress-h$r" "$@"
+			--progress "$work/progress-h$r" --truth "$work/truth/h$r" "$@"
 		rank_pids[r]=$ret_pid
 	done
 	workload_pid=${rank_pids[0]}
