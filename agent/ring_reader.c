@@ -335,6 +335,7 @@ ls_ring_reader_new(int fd, const char *name, const struct ls_ring_header *header
 	memcpy(r->pub.worker.ring_id, header->id, sizeof(header->id));
 	r->pub.worker.info = header->worker;
 	r->pub.worker.created_mono_ns = header->created_mono_ns;
+	r->pub.worker.number = context->number;
 	r->pub.from = r->header.from;
 	r->pub.env = r->header.env;
 	if (r->spool != NULL)

@@ -73,6 +73,7 @@ struct ls_ring_context {
 	struct ls_spool *spool;
 	struct ls_ring_buffers *buf;
 	struct ls_step_stats *stats;
+	uint32_t number;        /* by which the worker is named live; never given twice */
 };
 
 struct ls_ring_reader;

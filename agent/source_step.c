@@ -26,6 +26,7 @@ struct ls_source_step {
 	struct ls_spool *spool;
 	size_t count;
 	struct step_file file[LS_RINGS_MAX];
+	uint32_t last_number;       /* of a worker; at a thousand rings a second it lasts for 49 days */
 	struct ls_step_stats stats;
 	uint64_t told;              /* number of files left alone, as it was logged last */
 	struct ls_ring_buffers buf;
@@ -131,7 +132,8 @@ static int
 step_add(struct ls_source_step *s, int fd, const char *name, const struct ls_ring_header *h,
 	const struct stat *st)
 {
-	const struct ls_ring_context context = { s->spool, &s->buf, &s->stats };
+	const struct ls_ring_context context = { s->spool, &s->buf, &s->stats,
+		++s->last_number };
 	struct step_file *f = &s->file[s->count];
 	int rc = ls_ring_reader_new(fd, name, h, &context, &f->reader);
 

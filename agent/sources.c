@@ -427,6 +427,7 @@ sources_name_worker(struct ls_sources *s, size_t i, const struct ls_step_ring *r
 			continue;
 		if (k != i)
 			*w = s->workers[k];
+		w->number = ring->worker.number; /* a file that was gone for a while has a new one */
 		return;
 	}
 	*w = ring->worker;
@@ -452,15 +453,14 @@ ls_sources_fill(struct ls_sources *s, struct ls_wire_report *r)
 	for (i = 0; (ring = ls_source_step_ring(s->step, i)) != NULL; i++) {
 		sources_name_worker(s, i, ring);
 		if (ring->has_live) {
-			memcpy(s->live[live].ring_id, ring->worker.ring_id, LS_RING_ID_BYTES);
+			s->live[live].worker = ring->worker.number;
 			s->live[live++].live = ring->live;
 		}
 		sample = ls_sources_worker(s, ring->worker.ring_id);
 		if (sample == NULL || sample->t_mono_ns == 0)
 			continue;
 		ls_sampler_hot(sample, LS_METRIC_SCOPE_JOB, &s->hot[hot]);
-		memcpy(s->hot[hot].ring_id, ring->worker.ring_id, LS_RING_ID_BYTES);
-		s->hot[hot++].of_ring = true;
+		s->hot[hot++].worker = ring->worker.number;
 	}
 	if (s->log != NULL && ls_source_log_worker(s->log) != NULL && i < LS_RINGS_MAX)
 		s->workers[i++] = *ls_source_log_worker(s->log);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "agent/exchange.h"
+#include "agent/known.h"
 #include "agent/pace.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
@@ -14,6 +15,9 @@
 #include "proto/base/text.h"
 
 #define UPLINK_SCRATCH_BYTES 65536u /* full lists of a report take 45 KiB; touched as far as used */
+
+/* One report introduces all workers: none is named by a number before it is. */
+_Static_assert(LS_WORKERS_PER_REPORT_MAX >= LS_RINGS_MAX, "workers of a report");
 
 static const char *const uplink_state_names[] = {
 #define LS_UPLINK_STATE(id, name) name,
@@ -35,8 +39,8 @@ struct ls_uplink {
 	uint64_t report_seq;          /* the highest in the report under way, 0: no items */
 	bool has_last;
 	struct ls_wire_stamps last;
-	size_t known_count;           /* workers the collector knows */
-	uint8_t known[LS_RINGS_MAX][LS_RING_ID_BYTES];
+	bool introduced;              /* the collector knows our kernel, by this connection */
+	struct ls_known known;        /* workers the collector knows */
 	size_t worker_count;          /* workers in the report under way */
 	struct ls_wire_worker workers[LS_WORKERS_PER_REPORT_MAX];
 	struct ls_wire_bytes items[LS_ITEMS_PER_REPORT_MAX];
@@ -106,59 +110,20 @@ uplink_hold(struct ls_uplink *u, uint64_t for_ns)
 
 /* --- the report -------------------------------------------------------------------- */
 
-static bool
-uplink_knows(const struct ls_uplink *u, const uint8_t id[LS_RING_ID_BYTES])
-{
-	size_t i;
-
-	for (i = 0; i < u->known_count; i++) {
-		if (memcmp(u->known[i], id, LS_RING_ID_BYTES) == 0)
-			return true;
-	}
-	return false;
-}
-
-static void
-uplink_forget(struct ls_uplink *u, const uint8_t id[LS_RING_ID_BYTES])
-{
-	size_t i;
-
-	for (i = 0; i < u->known_count; i++) {
-		if (memcmp(u->known[i], id, LS_RING_ID_BYTES) == 0) {
-			u->known_count--;
-			memmove(u->known[i], u->known[u->known_count], LS_RING_ID_BYTES);
-			return;
-		}
-	}
-}
-
-/* Drops from the known ones those that are no longer here, so that there is room for new ones. */
-static void
-uplink_prune_known(struct ls_uplink *u, const struct ls_wire_report *r)
-{
-	size_t i = u->known_count, k;
-
-	while (i-- > 0) {
-		for (k = 0; k < r->worker_count; k++) {
-			if (memcmp(u->known[i], r->workers[k].ring_id, LS_RING_ID_BYTES) == 0)
-				break;
-		}
-		if (k == r->worker_count)
-			uplink_forget(u, u->known[i]);
-	}
-}
-
-/* Keeps of all workers those that the collector does not know. */
+/*
+ * Keeps of all workers those that the collector does not know: all of them, since hot values and live
+ * slots name them by numbers that it may know from an earlier life of this agent.
+ */
 static void
 uplink_add_workers(struct ls_uplink *u, struct ls_wire_report *r)
 {
 	size_t i;
 
-	uplink_prune_known(u, r);
+	ls_known_prune(&u->known, r->workers, r->worker_count);
 	u->worker_count = 0;
 	for (i = 0; i < r->worker_count; i++) {
 		if (u->worker_count < LS_WORKERS_PER_REPORT_MAX &&
-			!uplink_knows(u, r->workers[i].ring_id))
+			!ls_known_has(&u->known, &r->workers[i]))
 			u->workers[u->worker_count++] = r->workers[i];
 	}
 	r->workers = u->workers;
@@ -256,6 +221,7 @@ uplink_pack(struct ls_uplink *u, size_t *ret_len)
 
 	memcpy(r.host, u->host, sizeof(r.host));
 	memcpy(r.boot, ls_spool_boot(u->options.spool), sizeof(r.boot));
+	r.has_kernel = !u->introduced;
 	memcpy(r.kernel_boot_id, u->options.kernel_boot_id, sizeof(r.kernel_boot_id));
 	(void)snprintf(r.agent_version, sizeof(r.agent_version), "%s", PACKAGE_VERSION);
 	u->options.fill(u->options.arg, &r);
@@ -358,13 +324,13 @@ uplink_take_ack(struct ls_uplink *u, const struct ls_wire_ack *a, uint64_t t4)
 	u->has_last = true;
 	if (a->beat_ns != 0)
 		ls_uplink_set_beat(u, a->beat_ns);
-	for (i = 0; i < u->worker_count && a->status == LS_ACK_OK; i++) {
-		if (u->known_count < LS_RINGS_MAX && !uplink_knows(u, u->workers[i].ring_id))
-			memcpy(u->known[u->known_count++], u->workers[i].ring_id,
-				LS_RING_ID_BYTES);
-	}
+	for (i = 0; i < u->worker_count && a->status == LS_ACK_OK; i++)
+		ls_known_add(&u->known, &u->workers[i]);
+	u->introduced = a->status == LS_ACK_OK; /* who is put off says again who he is */
 	for (i = 0; i < a->need_count; i++)
-		uplink_forget(u, a->need[i]);
+		ls_known_forget(&u->known, a->need[i]);
+	if (a->need_all_workers)
+		u->known.count = 0;
 	uplink_take_stored(u, a);
 	uplink_take_asked(u, a);
 }
@@ -380,11 +346,13 @@ uplink_answered(struct ls_uplink *u, const uint8_t *bytes, size_t len, uint64_t 
 	if (ls_wire_ack_unpack(bytes, len, &a, &why) == 0)
 		why = uplink_check_ack(u, &a, t4);
 	if (why != NULL) {
+		u->introduced = false;
 		uplink_bad_ack(u, why);
 		return;
 	}
 	if (a.status == LS_ACK_REJECT) {
 		u->stats.rejects++;
+		u->introduced = false;
 		if (memcmp(a.boot, ls_spool_boot(u->options.spool), LS_BOOT_BYTES) == 0)
 			uplink_take_stored(u, &a);
 		(void)snprintf(u->refused, sizeof(u->refused), "%s", a.reason);
@@ -417,6 +385,7 @@ uplink_connected(struct ls_uplink *u)
 	uint64_t now = ls_loop_now(u->loop);
 
 	u->stats.connects++;
+	u->introduced = false;
 	ls_log(LS_LOG_INFO, "uplink", "connected to %s", u->url);
 	u->next_beat_ns = now;
 	ls_pace_start(&u->pace, now,

@@ -208,7 +208,8 @@ ls_fleet_report(struct ls_fleet *t, const struct ls_wire_report *r, const struct
 	h->waiting_chunk_items = r->waiting_chunk_items;
 	h->dropped_records = r->dropped_records;
 	h->lost_samples = r->lost_samples;
-	memcpy(h->agent_version, r->agent_version, sizeof(h->agent_version));
+	if (r->has_kernel)
+		memcpy(h->agent_version, r->agent_version, sizeof(h->agent_version));
 	h->clock_known = ls_clock_map(clock, (int64_t)r->t_send_mono_ns, 0, &h->clock) == 0;
 	fleet_sum(t, h, true);
 	return 0;

@@ -152,12 +152,34 @@ intake_workers(struct ls_intake *in, struct ls_intake_held *h)
 	size_t i;
 
 	for (i = 0; i < h->report.worker_count; i++) {
-		if (intake_name_ring(in, &h->report.workers[i], h->now_us) != 0)
-			ls_intake_need_worker(in, h, h->report.workers[i].ring_id);
+		const struct ls_wire_worker *w = &h->report.workers[i];
+
+		/* First of all, so that the number means no ring of an agent before this one. */
+		ls_session_name_ring(h->session, w->number, w->ring_id);
+		if (intake_name_ring(in, w, h->now_us) != 0)
+			ls_intake_need_worker(in, h, w->ring_id);
 	}
 }
 
 /* --- values that are not numbered ------------------------------------------------------ */
+
+/* The ring that values name by its number; NULL: the agent is asked. */
+static struct ls_ring *
+intake_numbered(struct ls_intake *in, struct ls_intake_held *h, uint32_t number)
+{
+	const uint8_t *id = ls_session_ring(h->session, number);
+	struct ls_ring *ring = id != NULL ? ls_rings_find(in->p.rings, id) : NULL;
+
+	if (ring != NULL && ring->named)
+		return ring;
+	if (id != NULL) {
+		ls_intake_need_worker(in, h, id);
+	} else {
+		in->stats.drops[LS_INTAKE_NO_WORKER]++;
+		h->ack.need_all_workers = true;
+	}
+	return NULL;
+}
 
 static void
 intake_hot(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_hot *hot)
@@ -167,12 +189,10 @@ intake_hot(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_
 	struct ls_ring *ring = NULL;
 	struct ls_store_map map;
 
-	if (hot->of_ring) {
-		ring = ls_rings_find(in->p.rings, hot->ring_id);
-		if (ring == NULL || !ring->named) {
-			ls_intake_need_worker(in, h, hot->ring_id);
+	if (hot->worker != 0) {
+		ring = intake_numbered(in, h, hot->worker);
+		if (ring == NULL)
 			return;
-		}
 	} else if (ls_session_is_apart(h->session)) {
 		in->stats.drops[LS_INTAKE_APART]++;
 		return;
@@ -195,14 +215,12 @@ intake_hot(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_
 static void
 intake_live(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_live *live)
 {
-	struct ls_ring *ring = ls_rings_find(in->p.rings, live->ring_id);
+	struct ls_ring *ring = intake_numbered(in, h, live->worker);
 	struct ls_store_map map;
 	uint32_t handle;
 
-	if (ring == NULL || !ring->named) {
-		ls_intake_need_worker(in, h, live->ring_id);
+	if (ring == NULL)
 		return;
-	}
 	if (ls_clock_map(ls_session_clock(h->session), (int64_t)live->live.since_mono_ns,
 		    in->p.anchor_ns, &map) != 0)
 		return;
@@ -343,8 +361,12 @@ intake_begin(struct ls_intake *in, struct ls_intake_held *h, uint64_t t_receive_
 			return true;
 		rc = -ENOMEM;
 	}
-	in->stats.drops[rc == -LS_ELIMIT ? LS_INTAKE_AGENTS : LS_INTAKE_MEMORY]++;
-	ls_intake_refuse(h, LS_ACK_RETRY, rc == -LS_ELIMIT ? "too many agents" : "out of memory");
+	in->stats.drops[rc == -LS_ELIMIT ? LS_INTAKE_AGENTS
+			: rc == -LS_EUNKNOWN ? LS_INTAKE_NO_KERNEL : LS_INTAKE_MEMORY]++;
+	ls_intake_refuse(h, LS_ACK_RETRY, rc == -LS_ELIMIT ? "too many agents"
+		: rc == -LS_EUNKNOWN ? "who are you" : "out of memory");
+	if (rc == -LS_EUNKNOWN)
+		h->ack.retry_after_ns = LS_BEAT_MIN_NS; /* nothing is wrong: at once */
 	intake_answer(in, h);
 	return false;
 }

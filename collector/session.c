@@ -37,6 +37,12 @@ struct session_host {
 	struct ls_session *owner; /* NULL: nobody now */
 };
 
+/* What the agent calls one of its rings in hot values and live slots. */
+struct session_ring {
+	uint32_t number;
+	uint8_t id[LS_RING_ID_BYTES];
+};
+
 struct ls_session {
 	struct session_key key; /* first: the tree compares it */
 	struct ls_sessions *table;
@@ -51,6 +57,8 @@ struct ls_session {
 	struct session_stream stream[LS_STREAM_COUNT];
 	struct session_sent sent[2];
 	struct ls_clock clock;
+	size_t ring_count, ring_room; /* at most LS_RINGS_MAX, oldest first */
+	struct session_ring *rings;
 };
 
 TAILQ_HEAD(session_list, ls_session);
@@ -167,6 +175,7 @@ session_remove(struct ls_session *s)
 	TAILQ_REMOVE(&t->list, s, link);
 	t->stats.count[s->state]--;
 	t->count--;
+	free(s->rings);
 	free(s);
 }
 
@@ -295,6 +304,7 @@ session_begin(struct ls_session *s, const struct ls_wire_report *r, bool same_ke
 	ls_clock_init(&s->clock, same_kernel);
 	memset(s->sent, 0, sizeof(s->sent));
 	s->reports = 0;
+	s->ring_count = 0;
 	s->identified = false;
 	s->first_ns = now_ns;
 	session_set_state(s, LS_SESSION_HELLO);
@@ -306,18 +316,21 @@ ls_sessions_report(struct ls_sessions *t, const struct ls_wire_report *r, bool s
 {
 	struct session_key key;
 	struct ls_session *s;
-	bool is_new;
+	bool begins;
 	int rc = 0;
 
 	session_make_key(&key, r->boot, r->host);
 	s = session_find(t, &key);
-	is_new = s == NULL;
-	if (is_new)
+	begins = s == NULL || s->state == LS_SESSION_GONE ||
+		(r->has_kernel && memcmp(s->kernel_boot_id, r->kernel_boot_id,
+					  sizeof(s->kernel_boot_id)) != 0);
+	if (begins && !r->has_kernel)
+		return -LS_EUNKNOWN;
+	if (s == NULL)
 		rc = session_add(t, &key, LS_SESSION_HELLO, &s);
 	if (rc != 0)
 		return rc;
-	if (is_new || s->state == LS_SESSION_GONE ||
-		memcmp(s->kernel_boot_id, r->kernel_boot_id, sizeof(s->kernel_boot_id)) != 0)
+	if (begins)
 		session_begin(s, r, same_kernel, now_ns);
 	else if (s->state == LS_SESSION_STALE)
 		session_set_state(s, LS_SESSION_LIVE);
@@ -395,6 +408,61 @@ uint32_t
 ls_session_reports(const struct ls_session *s)
 {
 	return s->reports;
+}
+
+/* Takes entry i out. */
+static void
+session_forget_ring(struct ls_session *s, size_t i)
+{
+	s->ring_count--;
+	memmove(&s->rings[i], &s->rings[i + 1], (s->ring_count - i) * sizeof(s->rings[0]));
+}
+
+/* Room for one more: more memory, or the place of the oldest. */
+static bool
+session_room_ring(struct ls_session *s)
+{
+	size_t room = s->ring_room == 0 ? 2 : 2 * s->ring_room;
+	struct session_ring *more;
+
+	if (s->ring_count < s->ring_room)
+		return true;
+	more = room <= LS_RINGS_MAX ? realloc(s->rings, room * sizeof(*more)) : NULL;
+	if (more != NULL) {
+		s->rings = more;
+		s->ring_room = room;
+	} else if (s->ring_count > 0) {
+		session_forget_ring(s, 0);
+	}
+	return s->ring_count < s->ring_room;
+}
+
+void
+ls_session_name_ring(struct ls_session *s, uint32_t number, const uint8_t *ring_id)
+{
+	size_t i = s->ring_count;
+
+	while (i-- > 0) {
+		if (s->rings[i].number == number ||
+			memcmp(s->rings[i].id, ring_id, LS_RING_ID_BYTES) == 0)
+			session_forget_ring(s, i);
+	}
+	if (number == 0 || !session_room_ring(s))
+		return;
+	s->rings[s->ring_count].number = number;
+	memcpy(s->rings[s->ring_count++].id, ring_id, LS_RING_ID_BYTES);
+}
+
+const uint8_t *
+ls_session_ring(const struct ls_session *s, uint32_t number)
+{
+	size_t i;
+
+	for (i = 0; i < s->ring_count; i++) {
+		if (s->rings[i].number == number)
+			return s->rings[i].id;
+	}
+	return NULL;
 }
 
 bool

@@ -68,7 +68,8 @@ int ls_sessions_seed(struct ls_sessions *t, const uint8_t *boot, const char *hos
 
 /*
  * A report came: finds or makes its session. same_kernel: kernel_boot_id is our own. A session whose
- * kernel_boot_id changed begins with a new clock.
+ * kernel_boot_id changed begins with a new clock and knows no worker's number. -LS_EUNKNOWN: the report
+ * does not say its kernel_boot_id, but begins a session (nothing is changed).
  */
 int ls_sessions_report(struct ls_sessions *t, const struct ls_wire_report *r, bool same_kernel,
 	uint64_t now_ns, struct ls_session **ret_session) LS_MUSTCHECK;
@@ -94,6 +95,13 @@ void ls_session_ready(struct ls_session *s);
 
 /* Reports of this session since it was new here or its clock began anew. */
 uint32_t ls_session_reports(const struct ls_session *s);
+
+/*
+ * The ring that the agent calls by this number from now on; with no memory, the number is not known.
+ * The ring of a number; NULL: not known.
+ */
+void ls_session_name_ring(struct ls_session *s, uint32_t number, const uint8_t *ring_id);
+const uint8_t *ls_session_ring(const struct ls_session *s, uint32_t number);
 
 /* True for a second agent of a host name. */
 bool ls_session_is_apart(const struct ls_session *s);

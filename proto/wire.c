@@ -3,7 +3,6 @@
 #include "proto/wire.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "proto/base/text.h"
@@ -141,63 +140,8 @@ wire_pack_workers(
 		w[i].created_mono_ns = from->created_mono_ns;
 		w[i].step_source = (uint32_t)from->info.step_source;
 		w[i].step_confidence = from->info.step_confidence;
+		w[i].number = from->number;
 		m->workers[i] = &w[i];
-	}
-	return 0;
-}
-
-static int
-wire_pack_hot(Lockstep__Report *m, const struct ls_wire_report *r, struct ls_arena *arena)
-{
-	Lockstep__Hot *h = ls_arena_take_array(arena, r->hot_count, sizeof(*h));
-	size_t i, k;
-
-	m->hot = ls_arena_take_array(arena, r->hot_count, sizeof(*m->hot));
-	if (h == NULL || m->hot == NULL)
-		return -ENOMEM;
-	m->n_hot = r->hot_count;
-	for (i = 0; i < r->hot_count; i++) {
-		const struct ls_wire_hot *from = &r->hot[i];
-		size_t n = from->count;
-
-		LS_ASSERT(n <= LS_HOT_MAX);
-		lockstep__hot__init(&h[i]);
-		if (from->of_ring)
-			h[i].ring_id = ls_wire_view(from->ring_id, sizeof(from->ring_id));
-		h[i].t_mono_ns = from->t_mono_ns;
-		h[i].metric = ls_arena_take_array(arena, n, sizeof(*h[i].metric));
-		h[i].value = ls_arena_take_array(arena, n, sizeof(*h[i].value));
-		if (h[i].metric == NULL || h[i].value == NULL)
-			return -ENOMEM;
-		for (k = 0; k < n; k++) {
-			h[i].metric[k] = from->metric[k];
-			h[i].value[k] = from->value[k];
-		}
-		h[i].n_metric = h[i].n_value = n;
-		m->hot[i] = &h[i];
-	}
-	return 0;
-}
-
-static int
-wire_pack_live(Lockstep__Report *m, const struct ls_wire_report *r, struct ls_arena *arena)
-{
-	Lockstep__Live *v = ls_arena_take_array(arena, r->live_count, sizeof(*v));
-	size_t i;
-
-	m->live = ls_arena_take_array(arena, r->live_count, sizeof(*m->live));
-	if (v == NULL || m->live == NULL)
-		return -ENOMEM;
-	m->n_live = r->live_count;
-	for (i = 0; i < r->live_count; i++) {
-		const struct ls_wire_live *from = &r->live[i];
-
-		lockstep__live__init(&v[i]);
-		v[i].ring_id = ls_wire_view(from->ring_id, sizeof(from->ring_id));
-		v[i].step = from->live.step;
-		v[i].phase = from->live.phase;
-		v[i].since_mono_ns = from->live.since_mono_ns;
-		m->live[i] = &v[i];
 	}
 	return 0;
 }
@@ -218,6 +162,16 @@ wire_pack_items(const struct ls_wire_bytes *items, size_t count, struct ls_arena
 	return 0;
 }
 
+/* Differences are taken modulo 2^64: exact for any stamps, and what is too large is no time. */
+static void
+wire_pack_stamps(const struct ls_wire_report *r, Lockstep__Stamps *last)
+{
+	last->since_send_ns = r->t_send_mono_ns - r->last.t1;
+	last->collector_receive_ns = r->last.t2;
+	last->in_collector_ns = r->last.t3 - r->last.t2;
+	last->round_trip_ns = r->last.t4 - r->last.t1;
+}
+
 int
 ls_wire_report_pack_to(const struct ls_wire_report *r, struct ls_arena *arena, uint8_t *buf,
 	size_t size, size_t *ret_len)
@@ -235,18 +189,17 @@ ls_wire_report_pack_to(const struct ls_wire_report *r, struct ls_arena *arena, u
 	m.version = LS_WIRE_VERSION;
 	m.host = ls_wire_text(r->host);
 	m.boot = ls_wire_view(r->boot, sizeof(r->boot));
-	m.kernel_boot_id = ls_wire_view(r->kernel_boot_id, sizeof(r->kernel_boot_id));
+	if (r->has_kernel) {
+		m.kernel_boot_id = ls_wire_view(r->kernel_boot_id, sizeof(r->kernel_boot_id));
+		m.agent_version = ls_wire_text(r->agent_version);
+	}
 	m.t_send_mono_ns = r->t_send_mono_ns;
 	if (r->has_last) {
-		last.agent_send_ns = r->last.t1;
-		last.collector_receive_ns = r->last.t2;
-		last.collector_send_ns = r->last.t3;
-		last.agent_receive_ns = r->last.t4;
+		wire_pack_stamps(r, &last);
 		m.last = &last;
 	}
 	m.spooled_items = r->spooled_items;
 	m.dropped_records = r->dropped_records;
-	m.agent_version = ls_wire_text(r->agent_version);
 	m.n_items = r->item_count;
 	m.n_chunk_items = r->chunk_item_count;
 	m.waiting_chunk_items = r->waiting_chunk_items;
@@ -259,9 +212,7 @@ ls_wire_report_pack_to(const struct ls_wire_report *r, struct ls_arena *arena, u
 		rc = wire_pack_items(r->chunk_items, r->chunk_item_count, arena,
 			&m.chunk_items);
 	if (rc == 0)
-		rc = wire_pack_hot(&m, r, arena);
-	if (rc == 0)
-		rc = wire_pack_live(&m, r, arena);
+		rc = ls_wire_hot_pack(&m, r, arena);
 	if (rc == 0)
 		rc = ls_wire_series_pack(&m, r, arena);
 	if (rc != 0)
@@ -327,67 +278,31 @@ wire_check_worker(const Lockstep__Worker *m, struct ls_wire_worker *w, const cha
 		return ls_wire_fail(-LS_ERANGE, "confidence out of range", ret_why);
 	w->info.step_source = (enum ls_step_source)m->step_source;
 	w->info.step_confidence = m->step_confidence;
-	return 0;
-}
-
-static int
-wire_check_hot(const Lockstep__Hot *m, struct ls_wire_hot *h, const char **ret_why)
-{
-	size_t i;
-
-	h->of_ring = m->ring_id.len != 0;
-	if (h->of_ring && !ls_wire_copy_bytes(h->ring_id, sizeof(h->ring_id), &m->ring_id))
-		return ls_wire_fail(-LS_EPARSE, "ring id of values", ret_why);
-	if (m->n_metric != m->n_value)
-		return ls_wire_fail(-LS_EPARSE, "values without their metrics", ret_why);
-	if (m->n_metric > LS_HOT_MAX)
-		return ls_wire_fail(-LS_ELIMIT, "too many hot values", ret_why);
-	if (!ls_wire_time_ok(m->t_mono_ns))
-		return ls_wire_fail(-LS_ERANGE, "time of values", ret_why);
-	h->t_mono_ns = m->t_mono_ns;
-	for (i = 0; i < m->n_metric; i++) {
-		if (!isfinite(m->value[i]))
-			return ls_wire_fail(-LS_ERANGE, "value is not finite", ret_why);
-		if (m->metric[i] >= LS_METRIC_COUNT)
-			continue; /* added by a newer agent: none of ours */
-		h->metric[h->count] = (uint16_t)m->metric[i];
-		h->value[h->count++] = m->value[i];
-	}
-	return 0;
-}
-
-static int
-wire_check_live(const Lockstep__Live *m, struct ls_wire_live *v, const char **ret_why)
-{
-	if (!ls_wire_copy_bytes(v->ring_id, sizeof(v->ring_id), &m->ring_id))
-		return ls_wire_fail(-LS_EPARSE, "ring id of a live slot", ret_why);
-	if (m->phase > LS_PHASE_COUNT)
-		return ls_wire_fail(-LS_ERANGE, "unknown phase", ret_why);
-	if (!ls_wire_time_ok(m->since_mono_ns))
-		return ls_wire_fail(-LS_ERANGE, "time of a live slot", ret_why);
-	v->live.step = m->step;
-	v->live.phase = m->phase;
-	v->live.since_mono_ns = m->since_mono_ns;
+	w->number = m->number;
 	return 0;
 }
 
 static int
 wire_check_stamps(const Lockstep__Report *m, struct ls_wire_report *r, const char **ret_why)
 {
+	const Lockstep__Stamps *last = m->last;
+
 	r->t_send_mono_ns = m->t_send_mono_ns;
-	r->has_last = m->last != NULL;
-	if (r->has_last) {
-		r->last.t1 = m->last->agent_send_ns;
-		r->last.t2 = m->last->collector_receive_ns;
-		r->last.t3 = m->last->collector_send_ns;
-		r->last.t4 = m->last->agent_receive_ns;
-	}
-	if (!ls_wire_time_ok(r->t_send_mono_ns) || !ls_wire_time_ok(r->last.t1) ||
-		!ls_wire_time_ok(r->last.t2) || !ls_wire_time_ok(r->last.t3) ||
-		!ls_wire_time_ok(r->last.t4))
-		return ls_wire_fail(-LS_ERANGE, "time stamps of the report", ret_why);
-	if (r->has_last && (r->last.t4 < r->last.t1 || r->last.t3 < r->last.t2))
+	r->has_last = last != NULL;
+	if (!ls_wire_time_ok(r->t_send_mono_ns))
+		return ls_wire_fail(-LS_ERANGE, "time of the report", ret_why);
+	if (!r->has_last)
+		return 0;
+	if (!ls_wire_time_ok(last->round_trip_ns) || !ls_wire_time_ok(last->in_collector_ns))
 		return ls_wire_fail(-LS_ERANGE, "time stamps run backwards", ret_why);
+	r->last.t1 = r->t_send_mono_ns - last->since_send_ns;
+	r->last.t2 = last->collector_receive_ns;
+	if (!ls_wire_time_ok(r->last.t1) || !ls_wire_time_ok(r->last.t2))
+		return ls_wire_fail(-LS_ERANGE, "time stamps of the report", ret_why);
+	r->last.t3 = r->last.t2 + last->in_collector_ns;
+	r->last.t4 = r->last.t1 + last->round_trip_ns;
+	if (!ls_wire_time_ok(r->last.t3) || !ls_wire_time_ok(r->last.t4))
+		return ls_wire_fail(-LS_ERANGE, "time stamps of the report", ret_why);
 	return 0;
 }
 
@@ -402,8 +317,9 @@ wire_check_head(const Lockstep__Report *m, struct ls_wire_report *r, const char 
 		return ls_wire_fail(-LS_ERANGE, "agent version is not a name", ret_why);
 	if (!ls_wire_copy_bytes(r->boot, sizeof(r->boot), &m->boot))
 		return ls_wire_fail(-LS_EPARSE, "boot of the agent", ret_why);
-	if (!ls_wire_copy_bytes(r->kernel_boot_id, sizeof(r->kernel_boot_id),
-		    &m->kernel_boot_id))
+	r->has_kernel = m->kernel_boot_id.len > 0;
+	if (r->has_kernel && !ls_wire_copy_bytes(r->kernel_boot_id, sizeof(r->kernel_boot_id),
+				     &m->kernel_boot_id))
 		return ls_wire_fail(-LS_EPARSE, "boot id of the kernel", ret_why);
 	if (m->n_workers > LS_WORKERS_PER_REPORT_MAX)
 		return ls_wire_fail(-LS_ELIMIT, "too many workers", ret_why);
@@ -449,10 +365,8 @@ wire_check_lists(const Lockstep__Report *m, struct ls_wire_report *r, const char
 		memcpy(r->workers[i].info.host, r->host, sizeof(r->host));
 		rc = wire_check_worker(m->workers[i], &r->workers[i], ret_why);
 	}
-	for (i = 0; i < m->n_hot && rc == 0; i++)
-		rc = wire_check_hot(m->hot[i], &r->hot[i], ret_why);
-	for (i = 0; i < m->n_live && rc == 0; i++)
-		rc = wire_check_live(m->live[i], &r->live[i], ret_why);
+	if (rc == 0)
+		rc = ls_wire_hot_check(m, r, ret_why);
 	if (rc == 0)
 		rc = wire_check_items(m->items, m->n_items, LS_ITEM_MAX_BYTES, r->items, ret_why);
 	if (rc == 0)

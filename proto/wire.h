@@ -29,6 +29,7 @@ struct ls_wire_worker {
 	uint8_t ring_id[LS_RING_ID_BYTES];
 	struct ls_worker_info info; /* info.host comes from the report */
 	uint64_t created_mono_ns;
+	uint32_t number; /* by which hot values and live slots name it; 0: has none */
 };
 
 enum ls_wire_item_kind { LS_WIRE_STEPS, LS_WIRE_GAP, LS_WIRE_END };
@@ -87,16 +88,15 @@ struct ls_wire_identity {
 };
 
 struct ls_wire_hot {
-	uint8_t ring_id[LS_RING_ID_BYTES];
-	bool of_ring;                   /* false: values of the host */
+	uint32_t worker;                /* its number; 0: values of the host */
 	uint64_t t_mono_ns;
 	uint32_t count;
-	uint16_t metric[LS_HOT_MAX];
+	uint16_t metric[LS_HOT_MAX];    /* hot ones, ascending, none twice */
 	double value[LS_HOT_MAX];
 };
 
 struct ls_wire_live {
-	uint8_t ring_id[LS_RING_ID_BYTES];
+	uint32_t worker;                /* its number */
 	struct ls_ring_live live;
 };
 
@@ -113,6 +113,7 @@ struct ls_wire_bytes {
 struct ls_wire_report {
 	char host[LS_HOST_NAME_MAX_BYTES];
 	uint8_t boot[LS_BOOT_BYTES];
+	bool has_kernel;                /* kernel_boot_id and agent_version are said */
 	uint8_t kernel_boot_id[16];
 	uint64_t t_send_mono_ns;
 	bool has_last;
@@ -157,6 +158,7 @@ struct ls_wire_ack {
 	uint64_t need_dictionary[LS_GROUPS_MAX];
 	uint64_t zoom_ns;               /* 0: nothing is asked */
 	bool need_identity;
+	bool need_all_workers;          /* a number of a worker is not known */
 };
 
 /* Hash of a dictionary: FNV-1a 64 of group, NUL, and each series with a NUL behind it. */

@@ -39,6 +39,7 @@ ls_wire_ack_pack(const struct ls_wire_ack *a, uint8_t **ret_buf, size_t *ret_len
 	m.need_dictionary = dictionary;
 	m.zoom_ns = a->zoom_ns;
 	m.need_identity = a->need_identity;
+	m.need_all_workers = a->need_all_workers;
 	return ls_wire_pack(&m.base, LS_ACK_MAX_BYTES, ret_buf, ret_len);
 }
 
@@ -83,6 +84,7 @@ wire_check_ack(const Lockstep__Ack *m, struct ls_wire_ack *a, const char **ret_w
 		a->need_dictionary[i] = m->need_dictionary[i];
 	a->zoom_ns = m->zoom_ns;
 	a->need_identity = m->need_identity != 0;
+	a->need_all_workers = m->need_all_workers != 0;
 	return 0;
 }
 

@@ -50,6 +50,12 @@ int ls_wire_series_pack(Lockstep__Report *m, const struct ls_wire_report *r,
 int ls_wire_series_check(const Lockstep__Report *m, struct ls_wire_report *r,
 	struct ls_arena *arena, const char **ret_why) LS_MUSTCHECK;
 
+/* Hot values and live slots of a report (wire_hot.c); out of it: into lists that are there already. */
+int ls_wire_hot_pack(Lockstep__Report *m, const struct ls_wire_report *r, struct ls_arena *arena)
+	LS_MUSTCHECK;
+int ls_wire_hot_check(const Lockstep__Report *m, struct ls_wire_report *r, const char **ret_why)
+	LS_MUSTCHECK;
+
 /* True for a time that leaves room for later sums. */
 static inline bool
 ls_wire_time_ok(uint64_t t_ns)

@@ -23,33 +23,26 @@ _Static_assert((int)LS_END_CRASHED == (int)LOCKSTEP__END__HOW__CRASHED, "wire va
 static int
 item_pack_phases(Lockstep__Steps *m, const struct ls_wire_item *item, struct ls_arena *arena)
 {
-	Lockstep__PhaseColumn *col;
-	uint32_t any = 0;
+	uint64_t *at;
 	unsigned p;
 	size_t i;
 
 	for (i = 0; i < item->count; i++)
-		any |= item->records[i].phase_mask;
-	m->phases = ls_arena_take_array(arena, LS_PHASE_COUNT, sizeof(*m->phases));
-	col = ls_arena_take_array(arena, LS_PHASE_COUNT, sizeof(*col));
-	if (m->phases == NULL || col == NULL)
+		m->phase_mask |= item->records[i].phase_mask & ((1u << LS_PHASE_COUNT) - 1);
+	m->n_phase_ns_plus1 = (size_t)__builtin_popcount(m->phase_mask) * item->count;
+	at = ls_arena_take_array(arena, m->n_phase_ns_plus1, sizeof(*at));
+	m->phase_ns_plus1 = at;
+	if (at == NULL)
 		return -ENOMEM;
 	for (p = 0; p < LS_PHASE_COUNT; p++) {
-		if (!(any & 1u << p))
+		if (!(m->phase_mask & 1u << p))
 			continue;
-		lockstep__phase_column__init(col);
-		col->phase = p;
-		col->ns_plus1 = ls_arena_take_array(arena, item->count, sizeof(uint64_t));
-		if (col->ns_plus1 == NULL)
-			return -ENOMEM;
-		col->n_ns_plus1 = item->count;
-		for (i = 0; i < item->count; i++) {
+		for (i = 0; i < item->count; i++, at++) {
 			const struct ls_record *r = &item->records[i];
 
 			if (r->phase_mask & 1u << p)
-				col->ns_plus1[i] = r->phase_ns[p] + 1;
+				*at = r->phase_ns[p] + 1;
 		}
-		m->phases[m->n_phases++] = col++;
 	}
 	return 0;
 }
@@ -129,38 +122,31 @@ item_pack_work(Lockstep__Steps *m, const struct ls_wire_item *item, struct ls_ar
 static int
 item_pack_peers(Lockstep__Steps *m, const struct ls_wire_item *item, struct ls_arena *arena)
 {
-	Lockstep__PeerColumn *col;
-	size_t i, p, n = item->count, width = 0;
+	size_t i, p, n = item->count, width = 0, at;
 
 	for (i = 0; i < n; i++) {
 		if (item->records[i].peer_count > width)
 			width = item->records[i].peer_count;
 	}
-	m->peers = ls_arena_take_array(arena, width, sizeof(*m->peers));
-	col = ls_arena_take_array(arena, width, sizeof(*col));
-	if (m->peers == NULL || col == NULL)
+	m->peer_rank_plus1 = ls_arena_take_array(arena, width * n, sizeof(uint32_t));
+	m->peer_recv_wait_ns_plus1 = ls_arena_take_array(arena, width * n, sizeof(uint64_t));
+	m->peer_send_wait_ns_plus1 = ls_arena_take_array(arena, width * n, sizeof(uint64_t));
+	if (m->peer_rank_plus1 == NULL || m->peer_recv_wait_ns_plus1 == NULL ||
+		m->peer_send_wait_ns_plus1 == NULL)
 		return -ENOMEM;
-	m->n_peers = width;
-	for (p = 0; p < width; p++, col++) {
-		lockstep__peer_column__init(col);
-		col->rank_plus1 = ls_arena_take_array(arena, n, sizeof(uint32_t));
-		col->recv_wait_ns_plus1 = ls_arena_take_array(arena, n, sizeof(uint64_t));
-		col->send_wait_ns_plus1 = ls_arena_take_array(arena, n, sizeof(uint64_t));
-		if (col->rank_plus1 == NULL || col->recv_wait_ns_plus1 == NULL ||
-			col->send_wait_ns_plus1 == NULL)
-			return -ENOMEM;
-		col->n_rank_plus1 = n;
-		col->n_recv_wait_ns_plus1 = col->n_send_wait_ns_plus1 = n;
-		m->peers[p] = col;
+	m->n_peer_rank_plus1 = width * n;
+	m->n_peer_recv_wait_ns_plus1 = m->n_peer_send_wait_ns_plus1 = width * n;
+	for (p = 0; p < width; p++) {
 		for (i = 0; i < n; i++) {
 			const struct ls_record *r = &item->records[i];
 
+			at = p * n + i;
 			if (p >= r->peer_count)
 				continue;
-			col->rank_plus1[i] = r->peer[p].rank + 1;
+			m->peer_rank_plus1[at] = r->peer[p].rank + 1;
 			/* "not measured" is UINT64_MAX and becomes 0 */
-			col->recv_wait_ns_plus1[i] = r->peer[p].recv_wait_ns + 1;
-			col->send_wait_ns_plus1[i] = r->peer[p].send_wait_ns + 1;
+			m->peer_recv_wait_ns_plus1[at] = r->peer[p].recv_wait_ns + 1;
+			m->peer_send_wait_ns_plus1[at] = r->peer[p].send_wait_ns + 1;
 		}
 	}
 	return 0;
@@ -273,24 +259,22 @@ ls_wire_item_pack(const struct ls_wire_item *item, uint8_t **ret_buf, size_t *re
 static int
 item_read_phases(const Lockstep__Steps *m, struct ls_wire_item *item, const char **ret_why)
 {
-	uint32_t seen = 0;
-	size_t i, k;
+	const uint64_t *at = m->phase_ns_plus1;
+	unsigned p;
+	size_t i;
 
-	for (k = 0; k < m->n_phases; k++) {
-		const Lockstep__PhaseColumn *col = m->phases[k];
-
-		if (col->phase >= LS_PHASE_COUNT)
-			return ls_wire_fail(-LS_ERANGE, "unknown phase", ret_why);
-		if (seen & 1u << col->phase)
-			return ls_wire_fail(-LS_EPARSE, "a phase twice", ret_why);
-		if (col->n_ns_plus1 != item->count)
-			return ls_wire_fail(-LS_EPARSE, "length of a phase", ret_why);
-		seen |= 1u << col->phase;
-		for (i = 0; i < item->count; i++) {
-			if (col->ns_plus1[i] == 0)
+	if (m->phase_mask >> LS_PHASE_COUNT != 0)
+		return ls_wire_fail(-LS_ERANGE, "unknown phase", ret_why);
+	if (m->n_phase_ns_plus1 != (size_t)__builtin_popcount(m->phase_mask) * item->count)
+		return ls_wire_fail(-LS_EPARSE, "length of the phases", ret_why);
+	for (p = 0; p < LS_PHASE_COUNT; p++) {
+		if (!(m->phase_mask & 1u << p))
+			continue;
+		for (i = 0; i < item->count; i++, at++) {
+			if (*at == 0)
 				continue;
-			item->records[i].phase_mask |= 1u << col->phase;
-			item->records[i].phase_ns[col->phase] = col->ns_plus1[i] - 1;
+			item->records[i].phase_mask |= 1u << p;
+			item->records[i].phase_ns[p] = *at - 1;
 		}
 	}
 	return 0;
@@ -370,29 +354,25 @@ item_read_work(const Lockstep__Steps *m, struct ls_wire_item *item, const char *
 static int
 item_read_peers(const Lockstep__Steps *m, struct ls_wire_item *item, const char **ret_why)
 {
-	size_t i, k;
+	size_t n = m->n_peer_rank_plus1, at;
 
-	if (m->n_peers > LS_PEERS_MAX)
+	if (n > LS_PEERS_MAX * item->count)
 		return ls_wire_fail(-LS_ELIMIT, "too many peers", ret_why);
-	for (k = 0; k < m->n_peers; k++) {
-		const Lockstep__PeerColumn *col = m->peers[k];
+	if (n % item->count != 0 || m->n_peer_recv_wait_ns_plus1 != n ||
+		m->n_peer_send_wait_ns_plus1 != n)
+		return ls_wire_fail(-LS_EPARSE, "length of the peers", ret_why);
+	for (at = 0; at < n; at++) {
+		struct ls_record *r = &item->records[at % item->count];
+		struct ls_record_peer *peer = &r->peer[at / item->count];
 
-		if (col->n_rank_plus1 != item->count ||
-			col->n_recv_wait_ns_plus1 != item->count ||
-			col->n_send_wait_ns_plus1 != item->count)
-			return ls_wire_fail(-LS_EPARSE, "length of a peer", ret_why);
-		for (i = 0; i < item->count; i++) {
-			struct ls_record *r = &item->records[i];
-
-			if (col->rank_plus1[i] == 0)
-				continue;
-			if (r->peer_count != k)
-				return ls_wire_fail(-LS_EPARSE, "hole in peers", ret_why);
-			r->peer[k].rank = col->rank_plus1[i] - 1;
-			r->peer[k].recv_wait_ns = col->recv_wait_ns_plus1[i] - 1;
-			r->peer[k].send_wait_ns = col->send_wait_ns_plus1[i] - 1;
-			r->peer_count++;
-		}
+		if (m->peer_rank_plus1[at] == 0)
+			continue;
+		if (r->peer_count != at / item->count)
+			return ls_wire_fail(-LS_EPARSE, "hole in peers", ret_why);
+		peer->rank = m->peer_rank_plus1[at] - 1;
+		peer->recv_wait_ns = m->peer_recv_wait_ns_plus1[at] - 1;
+		peer->send_wait_ns = m->peer_send_wait_ns_plus1[at] - 1;
+		r->peer_count++;
 	}
 	return 0;
 }

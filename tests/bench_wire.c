@@ -179,12 +179,11 @@ bench_hot(const struct bench *b, uint64_t t, struct ls_wire_hot hot[2])
 	unsigned i;
 
 	memset(hot, 0, 2 * sizeof(*hot));
-	hot[1].of_ring = true;
-	hot[1].ring_id[0] = 1;
+	hot[1].worker = 1;
 	for (i = 0; i < LS_HOT_MAX; i++) {
 		struct ls_wire_hot *h = &hot[i >= 12];
 
-		h->t_mono_ns = t;
+		h->t_mono_ns = t - 400000000 - (uint64_t)(1e5 * bench_random()); /* beats have their own phase */
 		h->metric[h->count] = (uint16_t)i;
 		h->value[h->count++] = b->value[0][i];
 	}
@@ -208,7 +207,7 @@ bench_report(struct bench *b, uint64_t i, uint64_t t, uint64_t sums[5])
 	static struct ls_wire_bytes items[LS_ITEMS_PER_REPORT_MAX];
 	static struct ls_wire_bytes chunks[LS_CHUNK_ITEMS_PER_REPORT_MAX];
 	struct ls_wire_hot hot[2];
-	struct ls_wire_live live = { .ring_id = { 1 }, .live = { i, LS_PHASE_COMPUTE, t - 1000 } };
+	struct ls_wire_live live = { .worker = 1, .live = { i, LS_PHASE_COMPUTE, t - (uint64_t)(8e8 * bench_random()) } };
 	struct ls_wire_report r = { .host = "tpu-vm-0123", .boot = { 1 }, .kernel_boot_id = { 2 },
 		.t_send_mono_ns = t, .has_last = true, .agent_version = PACKAGE_VERSION,
 		.last = { t - S, t - S + 5000000, t - S + 80000000, t - S + 81000000 },

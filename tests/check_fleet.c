@@ -34,7 +34,7 @@ teardown(void)
 static struct ls_wire_report
 report(const char *host)
 {
-	struct ls_wire_report r = { .t_send_mono_ns = 1000000000, .slowed = 4, .lost_samples = 10,
+	struct ls_wire_report r = { .has_kernel = true, .t_send_mono_ns = 1000000000, .slowed = 4, .lost_samples = 10,
 		.waiting_chunk_items = 2, .spooled_items = 3, .dropped_records = 5 };
 
 	(void)snprintf(r.host, sizeof(r.host), "%s", host);

@@ -165,6 +165,65 @@ START_TEST(an_unknown_ring_asks_for_its_worker)
 }
 END_TEST
 
+/* Values of the worker that the agent calls by its number. */
+static const struct ls_wire_ack *
+send_hot_of(struct ls_test_agent *a, uint32_t number, bool with_worker)
+{
+	ls_test_agent_hot(a, 99000000000ull, 3.25);
+	a->hot.worker = number;
+	a->hot.metric[0] = LS_METRIC_JOB_CPU;
+	return ls_test_core_send(&core, a, with_worker);
+}
+
+START_TEST(an_unknown_number_asks_for_all_workers)
+{
+	const struct ls_wire_ack *ack;
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, true);
+	ack = send_hot_of(&a, 1, false);
+	ck_assert_int_eq(ack->status, LS_ACK_OK);
+	ck_assert(ack->need_all_workers);
+	ck_assert_uint_eq(stats().drops[LS_INTAKE_NO_WORKER], 1);
+	ck_assert(!send_hot_of(&a, 1, true)->need_all_workers);
+	ck_assert(!send_hot_of(&a, 1, false)->need_all_workers);
+	ck_assert_uint_eq(stats().counters, 2);
+	/* Started anew, the agent counts from elsewhere; the old number means nothing. */
+	a.worker.number = 2;
+	ck_assert(!send_hot_of(&a, 2, true)->need_all_workers);
+	ck_assert(send_hot_of(&a, 1, false)->need_all_workers);
+	ck_assert_uint_eq(stats().counters, 3);
+	/* A collector that is started anew knows the ring, but not its number. */
+	teardown();
+	ls_test_core_open(&core, dir);
+	ck_assert(send_hot_of(&a, 2, false)->need_all_workers);
+	ck_assert(!send_hot_of(&a, 2, true)->need_all_workers);
+	ck_assert_uint_eq(stats().counters, 1);
+}
+END_TEST
+
+START_TEST(who_begins_without_its_kernel_is_asked_for_it)
+{
+	const struct ls_wire_ack *ack;
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, true);
+	a.report.has_kernel = false;
+	ls_test_agent_steps(&a, 1, 0, 4);
+	ack = ls_test_core_send(&core, &a, true);
+	ck_assert_int_eq(ack->status, LS_ACK_RETRY);
+	ck_assert_uint_eq(ack->retry_after_ns, LS_BEAT_MIN_NS);
+	ck_assert_uint_eq(ack->acked_seq, 0);
+	ck_assert_uint_eq(stats().drops[LS_INTAKE_NO_KERNEL], 1);
+	a.report.has_kernel = true;
+	ls_test_agent_steps(&a, 1, 0, 4);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, true)->acked_seq, 1);
+	a.report.has_kernel = false;
+	ls_test_agent_steps(&a, 2, 4, 4);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, false)->acked_seq, 2);
+}
+END_TEST
+
 START_TEST(a_hole_is_refused)
 {
 	const struct ls_wire_ack *ack;
@@ -346,6 +405,8 @@ suite(void)
 	tcase_add_test(t, a_ring_read_again_under_new_numbers_is_not_stored_twice);
 	tcase_add_test(t, records_lost_without_a_word_become_a_gap);
 	tcase_add_test(t, an_unknown_ring_asks_for_its_worker);
+	tcase_add_test(t, an_unknown_number_asks_for_all_workers);
+	tcase_add_test(t, who_begins_without_its_kernel_is_asked_for_it);
 	tcase_add_test(t, a_hole_is_refused);
 	tcase_add_test(t, garbage_is_rejected_and_counted);
 	tcase_add_test(t, numbers_that_storage_cannot_hold_are_rejected);

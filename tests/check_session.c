@@ -29,7 +29,7 @@ teardown(void)
 static struct ls_wire_report
 report_of(const char *host, uint8_t boot)
 {
-	struct ls_wire_report r = { 0 };
+	struct ls_wire_report r = { .has_kernel = true };
 
 	(void)snprintf(r.host, sizeof(r.host), "%s", host);
 	memset(r.boot, boot, sizeof(r.boot));
@@ -221,6 +221,56 @@ START_TEST(a_rebooted_host_has_a_new_clock)
 }
 END_TEST
 
+START_TEST(a_session_begins_with_the_kernel_and_goes_on_without)
+{
+	struct ls_wire_report r = report_of("a", 1);
+	struct ls_session *s;
+
+	r.has_kernel = false;
+	ck_assert_int_eq(ls_sessions_report(table, &r, true, S, &s), -LS_EUNKNOWN);
+	ck_assert_uint_eq(stats().count[LS_SESSION_HELLO], 0);
+	s = meet("a", 1, S);
+	ck_assert_int_eq(ls_sessions_report(table, &r, true, 2 * S, &s), 0);
+	ck_assert_int_eq(ls_session_state(s), LS_SESSION_LIVE);
+	ck_assert_uint_eq(ls_session_reports(s), 2);
+	ls_sessions_sweep(table, 2 * S + LS_SESSION_STALE_NS);
+	ls_sessions_sweep(table, 2 * S + LS_SESSION_GONE_NS);
+	ck_assert_int_eq(ls_session_state(s), LS_SESSION_GONE);
+	ck_assert_int_eq(ls_sessions_report(table, &r, true, 3 * S + LS_SESSION_GONE_NS, &s),
+		-LS_EUNKNOWN);
+}
+END_TEST
+
+START_TEST(numbers_of_rings_hold_while_the_session_does)
+{
+	struct ls_wire_report r = report_of("a", 1);
+	struct ls_session *s = meet("a", 1, S);
+	uint8_t id[LS_RING_ID_BYTES] = { 7 }, other[LS_RING_ID_BYTES] = { 8 };
+	uint32_t i;
+
+	ck_assert_ptr_null(ls_session_ring(s, 1));
+	ls_session_name_ring(s, 1, id);
+	ck_assert_mem_eq(ls_session_ring(s, 1), id, sizeof(id));
+	ls_session_name_ring(s, 2, id); /* the agent began anew */
+	ck_assert_ptr_null(ls_session_ring(s, 1));
+	ls_session_name_ring(s, 2, other);
+	ck_assert_mem_eq(ls_session_ring(s, 2), other, sizeof(other));
+	ls_session_name_ring(s, 0, other); /* has none any more */
+	ck_assert_ptr_null(ls_session_ring(s, 2));
+	ck_assert_ptr_null(ls_session_ring(s, 0));
+	for (i = 1; i <= LS_RINGS_MAX + 1; i++) {
+		other[1] = (uint8_t)i;
+		ls_session_name_ring(s, i, other);
+	}
+	ck_assert_ptr_null(ls_session_ring(s, 1)); /* the oldest makes room */
+	ck_assert_uint_eq(ls_session_ring(s, 2)[1], 2);
+	ck_assert_uint_eq(ls_session_ring(s, LS_RINGS_MAX + 1)[1], LS_RINGS_MAX + 1);
+	r.kernel_boot_id[0] = 7; /* rebooted: other rings */
+	ck_assert_int_eq(ls_sessions_report(table, &r, false, 2 * S, &s), 0);
+	ck_assert_ptr_null(ls_session_ring(s, 2));
+}
+END_TEST
+
 START_TEST(only_our_own_stamps_count)
 {
 	struct ls_session *s = meet("a", 1, S);
@@ -372,6 +422,8 @@ suite(void)
 	tcase_add_test(t, storage_seeds_what_is_committed);
 	tcase_add_test(t, silence_makes_stale_then_gone);
 	tcase_add_test(t, a_rebooted_host_has_a_new_clock);
+	tcase_add_test(t, a_session_begins_with_the_kernel_and_goes_on_without);
+	tcase_add_test(t, numbers_of_rings_hold_while_the_session_does);
 	tcase_add_test(t, only_our_own_stamps_count);
 	tcase_add_test(t, a_second_agent_of_a_name_is_set_apart);
 	tcase_add_test(t, a_full_table_forgets_only_who_is_gone);

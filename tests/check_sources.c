@@ -66,8 +66,10 @@ START_TEST(visible_worker_is_measured_and_travels_hot)
 	ck_assert_uint_eq(report.worker_count, 1);
 	ck_assert_str_eq(report.workers[0].info.job, "job");
 	ck_assert_uint_eq(report.hot_count, 2);
-	ck_assert(!report.hot[0].of_ring);
-	ck_assert(report.hot[1].of_ring);
+	ck_assert_uint_eq(report.hot[0].worker, 0);
+	ck_assert_uint_ne(report.workers[0].number, 0);
+	ck_assert_uint_eq(report.hot[1].worker, report.workers[0].number);
+	ck_assert_uint_eq(report.live[0].worker, report.workers[0].number);
 	for (i = 0; i < report.hot[1].count; i++)
 		ck_assert_int_eq((int)ls_metric_info(report.hot[1].metric[i])->scope,
 			LS_METRIC_SCOPE_JOB);

@@ -16,7 +16,7 @@
 #define MS 1000000ull
 
 /* What the fake collector does with a report. */
-enum deed { ACK, SILENT, GARBAGE, WRONG_BOOT, BEYOND, REJECT, RETRY, NEED, SLOW_BEAT, VERSION_2 };
+enum deed { ACK, SILENT, GARBAGE, WRONG_BOOT, BEYOND, REJECT, RETRY, NEED, NEED_ALL, SLOW_BEAT, VERSION_2 };
 
 static char state[300], url[64];
 static const uint8_t kernel[16] = { 1 };
@@ -37,6 +37,7 @@ static struct {
 	atomic_uint reports;
 	atomic_uint workers_seen, items_seen, stamps_seen;
 	atomic_uint_fast64_t stored; /* highest number */
+	atomic_uint kernels_seen;
 	atomic_bool hole;
 } fake;
 
@@ -70,7 +71,8 @@ fake_answer(enum deed deed, const struct ls_wire_report *r, uint8_t **ret_buf)
 	struct ls_wire_ack a = { .t_receive_mono_ns = 100, .t_send_mono_ns = 200 };
 	size_t len = 0;
 
-	if (deed == ACK || deed == NEED || deed == SLOW_BEAT)
+	a.need_all_workers = deed == NEED_ALL;
+	if (deed == ACK || deed == NEED || deed == NEED_ALL || deed == SLOW_BEAT)
 		fake_store(r);
 	memcpy(a.boot, r->boot, sizeof(a.boot));
 	a.acked_seq = atomic_load(&fake.stored);
@@ -116,6 +118,7 @@ fake_run(void *arg)
 		ck_assert_int_eq(
 			ls_wire_report_unpack(nng_msg_body(msg), nng_msg_len(msg), &r, &why), 0);
 		nng_msg_free(msg);
+		atomic_fetch_add(&fake.kernels_seen, r.has_kernel);
 		len = fake_answer(
 			fake.deeds[n < fake.deed_count ? n : fake.deed_count - 1], &r, &buf);
 		ls_wire_report_clear(&r);
@@ -319,6 +322,25 @@ START_TEST(workers_are_sent_again_when_asked_for)
 }
 END_TEST
 
+START_TEST(all_workers_are_sent_again_when_a_number_is_not_known)
+{
+	fake_start((const enum deed[]){ ACK, NEED_ALL, ACK }, 3);
+	start_uplink();
+	ck_assert(run_until(three_acks, 5000 * MS));
+	ck_assert_uint_eq(atomic_load(&fake.workers_seen), 4);
+}
+END_TEST
+
+START_TEST(the_kernel_is_told_until_an_ok_and_after_a_refusal)
+{
+	fake_start((const enum deed[]){ RETRY, ACK, ACK, RETRY, ACK }, 5);
+	start_uplink();
+	ck_assert(run_until(three_acks, 5000 * MS));
+	ck_assert_uint_ge(atomic_load(&fake.reports), 5);
+	ck_assert_uint_eq(atomic_load(&fake.kernels_seen), 3); /* the first, second and fifth */
+}
+END_TEST
+
 START_TEST(backlog_goes_without_waiting_for_the_beat)
 {
 	uint64_t t0 = ls_clock_mono_ns();
@@ -440,6 +462,21 @@ START_TEST(collector_that_comes_back_gets_everything)
 }
 END_TEST
 
+START_TEST(the_kernel_is_told_again_on_a_new_connection)
+{
+	fake_start((const enum deed[]){ ACK }, 1);
+	start_uplink();
+	ck_assert(run_until(three_acks, 5000 * MS));
+	ck_assert_uint_eq(atomic_load(&fake.kernels_seen), 1);
+	fake_stop();
+	ck_assert(run_until(is_down, 5000 * MS));
+	push(2);
+	fake_start((const enum deed[]){ ACK }, 1);
+	ck_assert(run_until(all_acked, 10000 * MS));
+	ck_assert_uint_eq(atomic_load(&fake.kernels_seen), 2);
+}
+END_TEST
+
 START_TEST(dead_collector_costs_nothing)
 {
 	uint64_t cpu;
@@ -482,6 +519,8 @@ suite(void)
 	tcase_add_test(t, items_are_sent_until_acknowledged);
 	tcase_add_test(t, workers_are_sent_until_known_and_stamps_from_the_second_report_on);
 	tcase_add_test(t, workers_are_sent_again_when_asked_for);
+	tcase_add_test(t, all_workers_are_sent_again_when_a_number_is_not_known);
+	tcase_add_test(t, the_kernel_is_told_until_an_ok_and_after_a_refusal);
 	tcase_add_test(t, backlog_goes_without_waiting_for_the_beat);
 	tcase_add_test(t, collector_sets_the_beat_within_limits);
 	tcase_add_test(t, retry_waits_and_keeps_the_items);
@@ -492,6 +531,7 @@ suite(void)
 	tcase_add_test(t, an_unknown_version_is_no_answer);
 	tcase_add_test(t, silent_collector_blocks_nothing);
 	tcase_add_test(t, collector_that_comes_back_gets_everything);
+	tcase_add_test(t, the_kernel_is_told_again_on_a_new_connection);
 	tcase_add_test(t, dead_collector_costs_nothing);
 	tcase_add_test(t, senseless_addresses_are_refused);
 	suite_add_tcase(s, t);

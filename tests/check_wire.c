@@ -155,7 +155,6 @@ START_TEST(item_with_impossible_contents_is_refused)
 {
 	int64_t one[] = { 1, 1 };
 	uint64_t duration[] = { 5, 5 }, ns_plus1[] = { 1, 1 };
-	Lockstep__PhaseColumn phase = LOCKSTEP__PHASE_COLUMN__INIT, *phases[] = { &phase, &phase };
 	Lockstep__Steps steps = LOCKSTEP__STEPS__INIT;
 	Lockstep__Item m = LOCKSTEP__ITEM__INIT;
 
@@ -178,19 +177,19 @@ START_TEST(item_with_impossible_contents_is_refused)
 	steps.first_index = UINT64_MAX;
 	ck_assert_int_eq(unpack_raw(&m), -LS_ERANGE);
 	steps.first_index = 0;
-	steps.phases = phases;
-	steps.n_phases = 1;
-	phase.ns_plus1 = ns_plus1;
-	phase.n_ns_plus1 = 1;
-	ck_assert_int_eq(unpack_raw(&m), -LS_EPARSE); /* a short phase */
-	phase.n_ns_plus1 = 2;
+	steps.phase_ns_plus1 = ns_plus1;
+	steps.n_phase_ns_plus1 = 2;
+	ck_assert_int_eq(unpack_raw(&m), -LS_EPARSE); /* times of no phase */
+	steps.phase_mask = 1;
 	ck_assert_int_eq(unpack_raw(&m), 0);
-	steps.n_phases = 2;
-	ck_assert_int_eq(unpack_raw(&m), -LS_EPARSE); /* the same phase twice */
-	steps.n_phases = 1;
-	phase.phase = LS_PHASE_COUNT;
+	steps.n_phase_ns_plus1 = 1;
+	ck_assert_int_eq(unpack_raw(&m), -LS_EPARSE); /* a short column */
+	steps.n_phase_ns_plus1 = 2;
+	steps.phase_mask = 3;
+	ck_assert_int_eq(unpack_raw(&m), -LS_EPARSE); /* a column is missing */
+	steps.phase_mask = 1u << LS_PHASE_COUNT;
 	ck_assert_int_eq(unpack_raw(&m), -LS_ERANGE);
-	phase.phase = 0;
+	steps.phase_mask = 1;
 	ns_plus1[1] = UINT64_MAX;
 	ck_assert_int_eq(unpack_raw(&m), -LS_ERANGE); /* longer than the step */
 }
@@ -199,14 +198,14 @@ END_TEST
 START_TEST(item_with_impossible_columns_is_refused)
 {
 	int64_t one[] = { 1 }, enter[] = { INT64_MAX };
-	uint64_t duration[] = { 5 }, inside[] = { UINT64_MAX }, wait[] = { 1 };
-	uint32_t kind[] = { 1 }, rank[] = { 5 };
+	uint64_t duration[] = { 5 }, inside[] = { UINT64_MAX };
+	uint64_t wait[LS_PEERS_MAX + 1] = { 1, 1 };
+	uint32_t kind[] = { 1 }, rank[LS_PEERS_MAX + 1] = { 5 };
 	double value[] = { -1 };
 	Lockstep__BarrierColumn barrier = LOCKSTEP__BARRIER_COLUMN__INIT,
 				empty = LOCKSTEP__BARRIER_COLUMN__INIT,
 				*barriers[5] = { &barrier, &barrier, &barrier, &barrier, &barrier };
 	Lockstep__WorkColumn work = LOCKSTEP__WORK_COLUMN__INIT, *works[] = { &work };
-	Lockstep__PeerColumn peer = LOCKSTEP__PEER_COLUMN__INIT, *peers[] = { &peer };
 	Lockstep__Steps steps = LOCKSTEP__STEPS__INIT;
 	Lockstep__Item m = LOCKSTEP__ITEM__INIT;
 	uint32_t none[] = { 0 };
@@ -252,14 +251,24 @@ START_TEST(item_with_impossible_columns_is_refused)
 	work.work = 99; /* a newer agent's */
 	ck_assert_int_eq(unpack_raw(&m), 0);
 	steps.n_work = 0;
-	steps.peers = peers;
-	steps.n_peers = 1;
-	peer.rank_plus1 = rank;
-	peer.n_rank_plus1 = 1;
+	steps.peer_rank_plus1 = rank;
+	steps.n_peer_rank_plus1 = 1;
 	ck_assert_int_eq(unpack_raw(&m), -LS_EPARSE);
-	peer.recv_wait_ns_plus1 = peer.send_wait_ns_plus1 = wait;
-	peer.n_recv_wait_ns_plus1 = peer.n_send_wait_ns_plus1 = 1;
+	steps.peer_recv_wait_ns_plus1 = steps.peer_send_wait_ns_plus1 = wait;
+	steps.n_peer_recv_wait_ns_plus1 = 1;
+	ck_assert_int_eq(unpack_raw(&m), -LS_EPARSE);
+	steps.n_peer_send_wait_ns_plus1 = 1;
 	ck_assert_int_eq(unpack_raw(&m), 0);
+	steps.n_peer_rank_plus1 = LS_PEERS_MAX + 1;
+	ck_assert_int_eq(unpack_raw(&m), -LS_ELIMIT);
+	steps.n_peer_rank_plus1 = 2;
+	steps.n_peer_recv_wait_ns_plus1 = steps.n_peer_send_wait_ns_plus1 = 2;
+	ck_assert_int_eq(unpack_raw(&m), 0); /* the second is not there */
+	rank[0] = 0;
+	rank[1] = 5;
+	ck_assert_int_eq(unpack_raw(&m), -LS_EPARSE); /* a second without a first */
+	steps.n_peer_rank_plus1 = 1;
+	steps.n_peer_recv_wait_ns_plus1 = steps.n_peer_send_wait_ns_plus1 = 1;
 	rank[0] = UINT32_MAX;
 	ck_assert_int_eq(unpack_raw(&m), -LS_ERANGE);
 }
@@ -341,6 +350,15 @@ START_TEST(report_with_impossible_contents_is_refused)
 	r.last.t4 = r.last.t1 - 1;
 	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
 	r = good;
+	r.last.t3 = r.last.t2 - 1;
+	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
+	r = good;
+	r.last.t1 = r.last.t4 = UINT64_MAX;
+	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
+	r = good;
+	r.last.t4 = LS_WIRE_TIME_MAX_NS + 1;
+	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
+	r = good;
 	r.workers = &w;
 	w.info.rank = 8; /* of 8 */
 	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
@@ -363,10 +381,16 @@ START_TEST(report_with_impossible_contents_is_refused)
 	hot.value[1] = NAN;
 	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
 	hot.value[1] = 1;
-	hot.metric[1] = UINT16_MAX; /* a newer agent's */
-	ck_assert_int_eq(unpack_report(&r), 0);
+	hot.t_mono_ns = UINT64_MAX;
+	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
 	r = good;
 	r.live = &live;
+	live.live.since_mono_ns = UINT64_MAX;
+	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
+	live = *good.live;
+	live.worker = 0;
+	ck_assert_int_eq(unpack_report(&r), -LS_EPARSE);
+	live = *good.live;
 	live.live.phase = LS_PHASE_COUNT + 1;
 	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
 	r = good;
@@ -530,7 +554,7 @@ START_TEST(report_with_full_lists_is_read)
 		hot[i] = (struct ls_wire_hot){ 0 };
 	for (i = 0; i < LS_RINGS_MAX; i++) {
 		w[i] = (struct ls_wire_worker){ .info = { .job = "j" } };
-		live[i] = (struct ls_wire_live){ 0 };
+		live[i] = (struct ls_wire_live){ .worker = 1 };
 		z[i] = (struct ls_wire_zoomed){ .count = 1, .value = &one };
 	}
 	for (i = 0; i < LS_IDENTITY_FIELDS_MAX; i++)

@@ -33,6 +33,8 @@ ls_test_agent_init(struct ls_test_agent *a, int32_t rank, bool same_kernel)
 	a->report.identity = a->identity;
 	a->report.hot = &a->hot;
 	a->report.workers = &a->worker;
+	a->report.has_kernel = true;
+	a->worker.number = 1;
 	a->report.t_send_mono_ns = 1000000000;
 	(void)snprintf(a->report.agent_version, sizeof(a->report.agent_version), "test");
 }
@@ -143,7 +145,7 @@ ls_test_agent_end(struct ls_test_agent *a, uint64_t seq, enum ls_wire_end_how ho
 void
 ls_test_agent_hot(struct ls_test_agent *a, uint64_t t_mono_ns, double value)
 {
-	a->hot.of_ring = false;
+	a->hot.worker = 0;
 	a->hot.t_mono_ns = t_mono_ns;
 	a->hot.count = 1;
 	a->hot.metric[0] = LS_METRIC_HOST_CPU_BUSY;

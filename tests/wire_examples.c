@@ -95,24 +95,22 @@ wire_example_report(void)
 {
 	static struct ls_wire_worker worker = { .info = { .job = "llm-7b", .slice = "slice-0",
 		.host = "tpu-vm-3", .role = "stage-1", .attempt = 2, .rank = 3, .world = 8,
-		.chips = 4 }, .created_mono_ns = 4000000000000 };
+		.chips = 4 }, .created_mono_ns = 4000000000000, .number = 1 };
 	static struct ls_wire_hot hot[2] = {
 		{ .t_mono_ns = 5000000000000, .count = 2,
 			.metric = { LS_METRIC_HOST_CPU_BUSY, LS_METRIC_HOST_NET_TX },
 			.value = { 1234.5, 1e12 } },
-		{ .of_ring = true, .t_mono_ns = 5000000000001, .count = 1,
+		{ .worker = 1, .t_mono_ns = 4999900000001, .count = 1,
 			.metric = { LS_METRIC_JOB_CPU }, .value = { 77.25 } },
 	};
-	static struct ls_wire_live live = { .live = { 42, LS_PHASE_SYNC_WAIT, 5000000100000 } };
+	static struct ls_wire_live live = { .worker = 1, .live = { 42, LS_PHASE_SYNC_WAIT, 5000000100000 } };
 	struct ls_wire_report r = { .host = "tpu-vm-3", .t_send_mono_ns = 5000001000000,
 		.has_last = true, .last = { 4999000000000, 70000, 71000, 4999000500000 },
 		.worker_count = 1, .workers = &worker, .hot_count = 2, .hot = hot,
 		.live_count = 1, .live = &live, .spooled_items = 5, .dropped_records = 97,
-		.agent_version = "0.1.0" };
+		.has_kernel = true, .agent_version = "0.1.0" };
 
 	example_bytes(worker.ring_id, sizeof(worker.ring_id), 0x10);
-	example_bytes(hot[1].ring_id, sizeof(hot[1].ring_id), 0x10);
-	example_bytes(live.ring_id, sizeof(live.ring_id), 0x10);
 	example_bytes(r.boot, sizeof(r.boot), 0xb0);
 	example_bytes(r.kernel_boot_id, sizeof(r.kernel_boot_id), 0xc0);
 	return r;
@@ -195,5 +193,6 @@ wire_example_ack_series(void)
 	a.need_dictionary[1] = 1;
 	a.zoom_ns = 60000000000;
 	a.need_identity = true;
+	a.need_all_workers = true;
 	return a;
 }
