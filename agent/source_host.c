@@ -361,6 +361,12 @@ host_tell_files(const struct source_host *h, struct ls_doctor *d)
 			continue;
 		(void)snprintf(subject, sizeof(subject), "%.40s/%s", h->proc_root,
 			host_files[i].path);
+		if (readable > 0 && host_files[i].parse == host_parse_runqueue) {
+			ls_doctor_add(d, LS_DOCTOR_NONE, "host", subject,
+				"this kernel sums up no run queue waits (CONFIG_SCHEDSTATS); those of "
+				"the workers' threads are measured without it", "");
+			continue;
+		}
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "host", subject,
 			"mount the host's /proc and name it with --proc-root",
 			"cannot be read (%s): its counters are not measured",

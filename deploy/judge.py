@@ -11,7 +11,7 @@ finding of warning or above counts. Without --host nobody was slowed.
 On a shared machine a CPU may become slow without our doing, and a finding that says so is right. With
 --truth DIR (what lockstep-workload --truth wrote: the kernel's own account of every rank and step)
 a finding of another rank is set aside as `machine` if that rank really needed more time on a CPU or
-waiting for one, by at least MACHINE_SHARE of the delay that the finding claims, since its onset.
+waiting for one, by at least MACHINE_SHARE of the delay that the finding claims, in the steps that it saw.
 Exit status: 0 right, 1 wrong, 3 no finding of warning or above yet, 2 input not understood.
 """
 import argparse
@@ -65,10 +65,12 @@ def growth(steps, first, last):
 def machine(finding, truth):
     """What the kernel's account says of a finding; None if it does not bear it out."""
     host = finding["subject"].get("host")
-    first, last = (finding.get("onset") or {}).get("step"), finding.get("last_step")
+    first = (finding.get("onset") or {}).get("step")
+    seen = (finding.get("persistence") or {}).get("steps_seen")  # that it was slow in, not since
     claimed = (finding.get("impact") or {}).get("blame_s")
-    if host not in truth or None in (first, last, claimed):
+    if host not in truth or None in (first, seen, claimed):
         return None
+    last = first + seen - 1
     own = growth(truth[host], first, last)
     peers = [g for g in (growth(s, first, last) for h, s in truth.items() if h != host) if g]
     if not own or not peers:

@@ -30,7 +30,7 @@ BLOCKS = int(os.environ.get("BENCH_BLOCKS", "12"))
 STRETCH = float(os.environ.get("BENCH_STRETCH_SECONDS", "2"))
 SETTLE = 0.5
 RESAMPLES = 10000
-HEADER, SLOT, SLOTS = 4096, 320, 4096  # proto/README.md, "Step ring"
+HEADER_BYTES_AT, SLOT, SLOTS = 12, 320, 4096  # proto/README.md, "Step ring"
 
 
 def ring_of(directory):
@@ -48,8 +48,9 @@ def periods(path, begin_ns, end_ns):
     with open(path, "rb") as f:
         ring = f.read()
     begins = []
+    header, = struct.unpack_from("<I", ring, HEADER_BYTES_AT)
     for i in range(SLOTS):
-        at = HEADER + i * SLOT
+        at = header + i * SLOT
         index, _, t_begin = struct.unpack_from("<QQQ", ring, at)
         if index != 0 and begin_ns <= t_begin < end_ns:
             begins.append((index, t_begin))

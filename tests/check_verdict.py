@@ -14,20 +14,21 @@ STEPS = 400
 CHANGE = 300
 
 
-def finding(host, ident="F-1", first=CHANGE, claimed=0.010, at="10:00:02"):
+def finding(host, ident="F-1", first=CHANGE, claimed=0.010, at="10:00:02", seen=STEPS - CHANGE):
     return {"id": ident, "kind": "straggler", "severity": "warning", "title": "t", "last_step": STEPS - 1,
             "subject": {"host": host, "rank": int(host[1:]), "scope": "host"}, "slice": {"id": "0"},
             "onset": {"step": first, "at": "2026-01-01T10:00:00Z"}, "hypotheses": [],
-            "first_detected_at": "2026-01-01T%sZ" % at, "impact": {"blame_s": claimed, "chips_lost": 1}}
+            "first_detected_at": "2026-01-01T%sZ" % at, "impact": {"blame_s": claimed, "chips_lost": 1},
+            "persistence": {"steps_seen": seen}}
 
 
-def judge(findings, *options, slowed=None, by_s=0.0, text=None):
-    """Exit status and verdict; the truth tells that host `slowed` needs by_s more from CHANGE on."""
+def judge(findings, *options, slowed=None, by_s=0.0, until=STEPS, text=None):
+    """Exit status and verdict; the truth tells that host `slowed` needs by_s more from CHANGE to `until`."""
     with tempfile.TemporaryDirectory() as truth:
         for host in ("h0", "h1", "h2"):
             with open(os.path.join(truth, host), "w", encoding="ascii") as f:
                 for step in range(STEPS):
-                    own = 0.040 + (by_s if host == slowed and step >= CHANGE else 0)
+                    own = 0.040 + (by_s if host == slowed and CHANGE <= step < until else 0)
                     f.write("%d %d\n" % (step, own * 1e9))
                 f.write("%d 12" % STEPS)  # a line that is being written
         done = subprocess.run(
@@ -48,6 +49,11 @@ def cases():
         status == NONE and verdict["machine"][0]["host"] == "h2"
     yield "not if it was slowed by much less than the finding claims", \
         judge([finding("h2")], *expect, slowed="h2", by_s=0.004)[0] == WRONG
+    short = {"slowed": "h2", "by_s": 0.010, "until": CHANGE + 20}
+    yield "what was slow for a while is held against that while", \
+        judge([finding("h2", seen=20)], *expect, **short)[0] == NONE
+    yield "and not against all that it should have been", \
+        judge([finding("h2")], *expect, **short)[0] == WRONG
     yield "not if the machine slowed another one", \
         judge([finding("h2")], *expect, slowed="h0", by_s=0.020)[0] == WRONG
     status, verdict = judge([finding("h2"), finding("h1", "F-2", at="10:00:09")], *expect,
