@@ -210,20 +210,45 @@ ls_http_get_start(struct ls_http_get *g, const char *path)
 /* --- life -------------------------------------------------------------------------- */
 
 static int
+http_get_parse_uri(const char *url, struct evhttp_uri **ret_uri)
+{
+	struct evhttp_uri *uri = evhttp_uri_parse(url);
+	const char *scheme, *host;
+
+	if (uri == NULL)
+		return -LS_EPARSE;
+	scheme = evhttp_uri_get_scheme(uri);
+	host = evhttp_uri_get_host(uri);
+	if (scheme == NULL || strcmp(scheme, "http") != 0 || host == NULL || host[0] == '\0' ||
+		strlen(host) > 255 || evhttp_uri_get_userinfo(uri) != NULL ||
+		evhttp_uri_get_port(uri) == 0 || evhttp_uri_get_port(uri) > USHRT_MAX) {
+		evhttp_uri_free(uri);
+		return -LS_EPARSE;
+	}
+	*ret_uri = uri;
+	return 0;
+}
+
+int
+ls_http_get_check(const char *url)
+{
+	struct evhttp_uri *uri = NULL;
+	int rc = http_get_parse_uri(url, &uri);
+
+	if (rc == 0)
+		evhttp_uri_free(uri);
+	return rc;
+}
+
+static int
 http_get_parse_url(struct ls_http_get *g)
 {
-	const char *scheme, *host, *path, *query;
+	const char *path, *query;
 	size_t size;
+	int rc = http_get_parse_uri(g->o.url, &g->uri);
 
-	g->uri = evhttp_uri_parse(g->o.url);
-	if (g->uri == NULL)
-		return -LS_EPARSE;
-	scheme = evhttp_uri_get_scheme(g->uri);
-	host = evhttp_uri_get_host(g->uri);
-	if (scheme == NULL || strcmp(scheme, "http") != 0 || host == NULL || host[0] == '\0' ||
-		strlen(host) > 255 || evhttp_uri_get_userinfo(g->uri) != NULL ||
-		evhttp_uri_get_port(g->uri) == 0 || evhttp_uri_get_port(g->uri) > USHRT_MAX)
-		return -LS_EPARSE;
+	if (rc != 0)
+		return rc;
 	path = evhttp_uri_get_path(g->uri);
 	query = evhttp_uri_get_query(g->uri);
 	if (path == NULL || path[0] == '\0')

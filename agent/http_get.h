@@ -40,6 +40,9 @@ struct ls_http_get_options {
 	void *arg;
 };
 
+/* Whether a getter can be made for this URL: 0, -LS_EPARSE, -ENOMEM. */
+int ls_http_get_check(const char *url) LS_MUSTCHECK;
+
 /* Checks the URL and makes the getter; nothing is sent yet. -LS_EPARSE, -ENOMEM. */
 int ls_http_get_new(struct ls_loop *loop, const struct ls_http_get_options *options,
 	struct ls_http_get **ret_get) LS_MUSTCHECK;

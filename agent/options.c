@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 #include "agent/place.h"
+#include "agent/source_prom.h"
+#include "agent/source_tpu.h"
 #include "proto/base/http.h"
 #include "proto/base/text.h"
 
@@ -49,6 +51,23 @@ options_host_name(struct ls_agent_config *c, char *text, size_t size)
 		return 0;
 	(void)snprintf(text, size, "--host-name is not a usable name");
 	return -LS_ERANGE;
+}
+
+/* The collector may have a name: it is resolved when it is dialled, without blocking. */
+static int
+options_collector(const struct ls_agent_config *c, char *text, size_t size)
+{
+	static const char scheme[] = "tcp://";
+	char host[LS_CONF_VALUE_MAX_BYTES];
+	uint16_t port = 0;
+
+	if (strncmp(c->collector, scheme, strlen(scheme)) == 0 &&
+		ls_http_split(c->collector + strlen(scheme), host, sizeof(host), &port) == 0 &&
+		port != 0 && host[strcspn(host, "/ @")] == '\0')
+		return 0;
+	(void)snprintf(text, size, "--collector %s: is not of the form tcp://HOST:PORT",
+		c->collector);
+	return -LS_EPARSE;
 }
 
 static int
@@ -133,10 +152,17 @@ ls_agent_config_finish(struct ls_agent_config *c, char *text, size_t size)
 	int rc = options_host_name(c, text, size);
 
 	if (rc == 0)
+		rc = options_collector(c, text, size);
+	if (rc == 0)
 		rc = options_http(c, text, size);
 	if (rc == 0)
 		rc = options_place(c, text, size);
 	if (rc == 0)
 		rc = options_step_log(c, text, size);
+	if (rc == 0)
+		rc = ls_source_tpu_check(c->tpu_address, c->tpu_ports,
+			getenv(LS_TPU_PORTS_VARIABLE), text, size);
+	if (rc == 0)
+		rc = ls_source_prom_check(c->prom, c->prom_map, text, size);
 	return rc != 0 ? rc : options_budget(c, text, size);
 }

@@ -41,9 +41,19 @@ place_metadata_problem(const char *address)
 	       "stall the agent)";
 }
 
+static bool
+place_is_name(const char *name, size_t size)
+{
+	return name[0] == '\0' || ls_text_is_name(name, strlen(name), size - 1);
+}
+
 const char *
 ls_place_check(const struct ls_agent_config *config)
 {
+	if (!place_is_name(config->job, LS_JOB_NAME_MAX_BYTES))
+		return "--job is not a usable name";
+	if (!place_is_name(config->slice, LS_SLICE_NAME_MAX_BYTES))
+		return "--slice is not a usable name";
 	if (!ls_identity_is_valid(LS_IDENTITY_WORKER, config->worker_id))
 		return "--worker-id is not a number";
 	if (!ls_identity_is_valid(LS_IDENTITY_TOPOLOGY, config->topology))

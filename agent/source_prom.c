@@ -12,6 +12,8 @@
 #include "proto/base/loop.h"
 #include "proto/base/text.h"
 
+#define PROM_SHOWN_MAX_BYTES 200 /* of a page that is refused, in the message */
+
 struct source_prom;
 
 struct prom_entry {
@@ -204,16 +206,13 @@ prom_has_page(const struct source_prom *s, const char *name)
 	return false;
 }
 
-/* One NAME=URL of len bytes. */
+/* Takes one NAME=URL of len bytes as the next entry; it does not count yet. */
 static int
-prom_add(struct source_prom *s, struct ls_series_table *table, const char *text, size_t len)
+prom_parse_one(struct source_prom *s, const char *text, size_t len)
 {
 	struct prom_entry *e = &s->entry[s->count];
 	const char *equals = memchr(text, '=', len);
 	size_t name_len = equals != NULL ? (size_t)(equals - text) : 0;
-	struct ls_http_get_options o = { .body_max_bytes = LS_PROM_PAGE_MAX_BYTES,
-		.deadline_ns = LS_PROM_DEADLINE_NS, .done = prom_done, .arg = e };
-	int rc;
 
 	if (s->count == LS_PROM_PAGES_MAX)
 		return -LS_ELIMIT;
@@ -221,38 +220,70 @@ prom_add(struct source_prom *s, struct ls_series_table *table, const char *text,
 		return -LS_EPARSE;
 	memcpy(e->name, text, name_len);
 	memcpy(e->url, equals + 1, len - name_len - 1);
-	if (prom_has_page(s, e->name))
-		return -LS_EDUPLICATE;
-	e->source = s;
-	o.url = e->url;
-	rc = ls_http_get_new(s->loop, &o, &e->get);
-	if (rc != 0)
-		return rc;
-	e->page = ls_prom_page_new(table, s->map, e->name);
-	s->count++; /* from here on it is freed with the others */
-	return e->page != NULL ? 0 : -ENOMEM;
+	return prom_has_page(s, e->name) ? -LS_EDUPLICATE : ls_http_get_check(e->url);
 }
 
+/* Takes names and URLs; why says what is wrong with them. */
 static int
-prom_add_all(struct source_prom *s, struct ls_series_table *table, const char *pages)
+prom_parse(struct source_prom *s, const char *pages, char *ret_why, size_t why_bytes)
 {
-	char safe[LS_CONF_VALUE_MAX_BYTES];
+	char safe[PROM_SHOWN_MAX_BYTES];
 	size_t len;
-	int rc = 0;
+	int rc;
 
-	while (*pages != '\0' && rc == 0) {
+	while (*pages != '\0') {
 		len = strcspn(pages, ",");
-		rc = prom_add(s, table, pages, len);
+		rc = prom_parse_one(s, pages, len);
 		if (rc != 0) {
 			(void)ls_text_escape(safe, sizeof(safe), pages, len);
-			ls_log(LS_LOG_ERR, "prom",
+			(void)snprintf(ret_why, why_bytes,
 				"--prom: %s: %s (NAME=URL, separated by commas; names of a-z, 0-9, - "
 				"and _, at most %d; URLs http://HOST:PORT/PATH)",
 				safe, ls_err_text(rc), LS_PROM_PAGES_MAX);
+			return rc;
 		}
+		s->count++;
 		pages += len + (pages[len] == ',');
 	}
+	return 0;
+}
+
+/* Reads both options into an empty source. */
+static int
+prom_take_options(struct source_prom *s, const char *pages, const char *map, char *ret_why,
+	size_t why_bytes)
+{
+	char why[128];
+	int rc = ls_prom_map_new(map, &s->map, why, sizeof(why));
+
+	if (rc == 0)
+		return prom_parse(s, pages, ret_why, why_bytes);
+	(void)snprintf(ret_why, why_bytes, "--prom-map %s: %s", map, why);
 	return rc;
+}
+
+static int
+prom_open_pages(struct source_prom *s, struct ls_series_table *table)
+{
+	struct ls_http_get_options o = { .body_max_bytes = LS_PROM_PAGE_MAX_BYTES,
+		.deadline_ns = LS_PROM_DEADLINE_NS, .done = prom_done };
+	size_t i;
+	int rc;
+
+	for (i = 0; i < s->count; i++) {
+		struct prom_entry *e = &s->entry[i];
+
+		e->source = s;
+		o.url = e->url;
+		o.arg = e;
+		rc = ls_http_get_new(s->loop, &o, &e->get);
+		if (rc != 0)
+			return rc;
+		e->page = ls_prom_page_new(table, s->map, e->name);
+		if (e->page == NULL)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 static int
@@ -284,21 +315,34 @@ prom_free(void *self)
 }
 
 int
+ls_source_prom_check(const char *pages, const char *map, char *ret_why, size_t why_bytes)
+{
+	struct source_prom *s = calloc(1, sizeof(*s));
+	int rc = s != NULL ? prom_take_options(s, pages, map, ret_why, why_bytes) : -ENOMEM;
+
+	if (s == NULL)
+		(void)snprintf(ret_why, why_bytes, "%s", ls_err_text(rc));
+	else
+		prom_free(s);
+	return rc;
+}
+
+int
 ls_source_prom_new(struct ls_loop *loop, struct ls_series_table *table, const char *pages,
 	const char *map, struct ls_source *ret_source)
 {
 	struct source_prom *s = calloc(1, sizeof(*s));
-	char why[128];
+	char why[LS_LOG_LINE_MAX_BYTES];
 	int rc;
 
 	if (s == NULL)
 		return -ENOMEM;
 	s->loop = loop;
-	rc = ls_prom_map_new(map, &s->map, why, sizeof(why));
+	rc = prom_take_options(s, pages, map, why, sizeof(why));
 	if (rc != 0)
-		ls_log(LS_LOG_ERR, "prom", "--prom-map %s: %s", map, why);
+		ls_log(LS_LOG_ERR, "prom", "%s", why);
 	else
-		rc = prom_add_all(s, table, pages);
+		rc = prom_open_pages(s, table);
 	if (rc != 0) {
 		prom_free(s);
 		return rc;

@@ -27,6 +27,10 @@ struct ls_loop;
 int ls_source_prom_new(struct ls_loop *loop, struct ls_series_table *table, const char *pages,
 	const char *map, struct ls_source *ret_source) LS_MUSTCHECK;
 
+/* Checks both options without making anything of them; on failure ret_why says which and what. */
+int ls_source_prom_check(const char *pages, const char *map, char *ret_why, size_t why_bytes)
+	LS_MUSTCHECK;
+
 /* Says how many steps the jobs of this host have made so far: a page may be still while nothing steps. */
 void ls_source_prom_stepped(const struct ls_source *source, uint64_t steps);
 

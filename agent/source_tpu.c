@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "proto/base/http.h"
 #include "proto/base/log.h"
 #include "proto/base/loop.h"
 #include "proto/base/text.h"
@@ -365,13 +366,48 @@ tpu_open_ports(struct source_tpu *t, const uint16_t *ports, size_t count)
 	return 0;
 }
 
+/* The ports that are meant: by option, else by environment, else the usual one. */
+static int
+tpu_choose_ports(const char *ports, const char *environment, uint16_t ret_list[LS_TPU_PORTS_MAX],
+	size_t *ret_count)
+{
+	if (strcmp(ports, LS_TPU_PORTS_AUTO) != 0)
+		return ls_source_tpu_ports(ports, ret_list, ret_count);
+	if (environment != NULL)
+		return ls_source_tpu_ports(environment, ret_list, ret_count);
+	ret_list[0] = LS_TPU_PORT_DEFAULT;
+	*ret_count = 1;
+	return 0;
+}
+
+int
+ls_source_tpu_check(const char *address, const char *ports, const char *environment, char *ret_why,
+	size_t why_bytes)
+{
+	uint16_t list[LS_TPU_PORTS_MAX];
+	size_t count;
+	bool is_option = strcmp(ports, LS_TPU_PORTS_AUTO) != 0;
+
+	if (tpu_choose_ports(ports, environment, list, &count) != 0) {
+		(void)snprintf(ret_why, why_bytes,
+			"%s %s: must be ports like 8431,8432, each once, at most %d",
+			is_option ? "--tpu-ports" : LS_TPU_PORTS_VARIABLE,
+			is_option ? ports : environment, LS_TPU_PORTS_MAX);
+		return -LS_ERANGE;
+	}
+	if (ls_http_is_loopback(address) >= 0)
+		return 0;
+	(void)snprintf(ret_why, why_bytes, "--tpu-address %s: is not a numeric address", address);
+	return -LS_ERANGE;
+}
+
 int
 ls_source_tpu_new(struct ls_loop *loop, struct ls_series_table *table, const char *address,
 	const char *ports, const char *environment, struct ls_source *ret_source)
 {
-	uint16_t list[LS_TPU_PORTS_MAX] = { LS_TPU_PORT_DEFAULT };
+	uint16_t list[LS_TPU_PORTS_MAX];
 	struct source_tpu *t = calloc(1, sizeof(*t));
-	size_t count = 1;
+	size_t count = 0;
 	int rc = 0;
 
 	if (t == NULL)
@@ -381,10 +417,8 @@ ls_source_tpu_new(struct ls_loop *loop, struct ls_series_table *table, const cha
 		rc = -LS_ERANGE;
 	t->has_default_ports = strcmp(ports, LS_TPU_PORTS_AUTO) == 0 && environment == NULL;
 	t->from_environment = strcmp(ports, LS_TPU_PORTS_AUTO) == 0 && environment != NULL;
-	if (rc == 0 && t->from_environment)
-		rc = ls_source_tpu_ports(environment, list, &count);
-	else if (rc == 0 && strcmp(ports, LS_TPU_PORTS_AUTO) != 0)
-		rc = ls_source_tpu_ports(ports, list, &count);
+	if (rc == 0)
+		rc = tpu_choose_ports(ports, environment, list, &count);
 	if (rc == 0 && count > 0)
 		rc = ls_tpu_series_new(table, &t->series);
 	if (rc == 0)

@@ -84,15 +84,8 @@ static int
 sources_make_tpu(
 	struct ls_sources *s, const struct ls_agent_config *config, struct ls_source *ret_source)
 {
-	int rc = ls_source_tpu_new(s->loop, s->series, config->tpu_address, config->tpu_ports,
-		getenv("TPU_RUNTIME_METRICS_PORTS"), ret_source);
-
-	if (rc == -LS_ERANGE)
-		ls_log(LS_LOG_ERR, "sources",
-			"cannot use --tpu-address %s with --tpu-ports %s (an IP address; ports as "
-			"8431,8432, or TPU_RUNTIME_METRICS_PORTS)",
-			config->tpu_address, config->tpu_ports);
-	return rc;
+	return ls_source_tpu_new(s->loop, s->series, config->tpu_address, config->tpu_ports,
+		getenv(LS_TPU_PORTS_VARIABLE), ret_source);
 }
 
 /* The log of a job without marks, if one is named. */

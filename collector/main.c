@@ -38,12 +38,12 @@ main(int argc, char **argv)
 
 	if (ls_conf_load(&ls_collector_program, argc, argv, &config, &action, &left, err,
 		    sizeof(err)) != 0 ||
-		(action == LS_CONF_RUN &&
+		(action != LS_CONF_EXIT &&
 			ls_collector_config_finish(&config, err, sizeof(err)) != 0)) {
 		(void)fprintf(stderr, "lockstep-collector: %s\n", err);
 		return EXIT_USAGE;
 	}
-	if (action == LS_CONF_EXIT)
+	if (action != LS_CONF_RUN)
 		return EXIT_SUCCESS;
 	if (config.check_db)
 		return main_check_db(config.state_dir);

@@ -93,6 +93,50 @@ said 2 'numeric address' "$bin/lockstep-agent" --http host:1
 said 2 'ratio of one core' "$bin/lockstep-agent" --budget-cpu-ratio much
 said 2 'ratio of one core' "$bin/lockstep-agent" --budget-cpu-ratio nan
 
+# What a start would refuse, --check-config refuses: with the same words and status, and without a start.
+refused() { # PROGRAM PATTERN OPTION...
+	program=$1
+	pattern=$2
+	shift 2
+	said 2 "$pattern" "$bin/lockstep-$program" --check-config "$@"
+	before=$(cat "$tmp/err")
+	run "$bin/lockstep-$program" --state-dir "$tmp/none" --steps-dir "$tmp/none" "$@"
+	[ $rc -eq 2 ] && [ "$before" = "$(cat "$tmp/err")" ] && [ ! -e "$tmp/none" ]
+	result $? 'and so does a start'
+}
+accepted() { # COMMAND...: nothing to say
+	run "$@"
+	[ $rc -eq 0 ] && ! [ -s "$tmp/out" ] && ! [ -s "$tmp/err" ]
+	result $? "accepted: $(echo "$*" | sed "s|$bin/||")"
+}
+accepted "$bin/lockstep-agent" --check-config
+refused agent '--tpu-ports 8431,0: must be ports' --tpu-ports 8431,0
+refused agent '--tpu-ports 8431,8431: must be ports' --tpu-ports 8431,8431
+refused agent '--tpu-address tpu.example: is not a numeric' --tpu-address tpu.example
+refused agent '--prom: x=ftp://h/: malformed' --prom x=ftp://h/
+refused agent '--prom: a=http://h/: already present' --prom a=http://h/,a=http://h/
+refused agent '--prom-map /nonexistent: ' --prom-map /nonexistent
+refused agent '--collector 127.0.0.1:7117: is not of the form tcp' --collector 127.0.0.1:7117
+refused agent '--collector tcp://host: is not of the form' --collector tcp://host
+refused agent '--worker-id is not a number' --worker-id first
+refused agent '--topology is none' --topology 4by4
+refused agent '--job is not a usable name' --job "$(printf 'a\tb')"
+refused agent '--metadata-address is neither' --metadata-address metadata
+refused agent '--step-log-rank -1: must be a number' --step-log-rank=-1
+refused agent '--budget-cpu-ratio much: must be' --budget-cpu-ratio much
+refused agent '--http nowhere: is not of the form' --http nowhere
+refused agent '--http 0.0.0.0:1: others can reach' --http 0.0.0.0:1
+refused agent 'budget-memory' --budget-memory lots
+said 2 'TPU_RUNTIME_METRICS_PORTS 8431;8432: must be' \
+	env 'TPU_RUNTIME_METRICS_PORTS=8431;8432' "$bin/lockstep-agent" --check-config
+accepted env 'TPU_RUNTIME_METRICS_PORTS=' "$bin/lockstep-agent" --check-config
+accepted "$bin/lockstep-collector" --check-config
+said 2 '--listen 127.0.0.1:1: is not of the form' "$bin/lockstep-collector" --check-config \
+	--listen 127.0.0.1:1
+said 2 '--http 0.0.0.0:1: others can' "$bin/lockstep-collector" --check-config --http 0.0.0.0:1
+accepted "$bin/lockstep" --check-config
+said 2 '--server must be' "$bin/lockstep" --check-config --server nowhere
+
 # An agent reads its sources itself where none runs; the collector's port is there.
 said 0 'OK    uplink .* can be connected to' "$bin/lockstep-agent" --doctor --steps-dir "$tmp/steps" \
 	--state-dir "$tmp/a" --collector "tcp://127.0.0.1:$ingest"

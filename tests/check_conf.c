@@ -471,8 +471,10 @@ END_TEST
 START_TEST(check_config_says_nothing_when_good)
 {
 	ck_assert_str_eq(PRINTED("--check-config"), "");
-	ck_assert_int_eq(action, LS_CONF_EXIT);
+	ck_assert_int_eq(action, LS_CONF_CHECK);
 	ck_assert_int_eq(LOAD("--check-config", "--rank=101"), -LS_ERANGE);
+	ck_assert_ptr_nonnull(strstr(PRINTED("--check-config", "--print-config"), "rank = 0"));
+	ck_assert_int_eq(action, LS_CONF_CHECK); /* what it printed may still be wrong */
 }
 END_TEST
 

@@ -313,6 +313,9 @@ START_TEST(other_urls_are_refused)
 	get = NULL;
 	for (i = 0; i < sizeof(urls) / sizeof(urls[0]); i++)
 		ck_assert_msg(new_get(urls[i], 1) == -LS_EPARSE, "%s", urls[i]);
+	for (i = 0; i < sizeof(urls) / sizeof(urls[0]); i++)
+		ck_assert_msg(ls_http_get_check(urls[i]) == -LS_EPARSE, "%s", urls[i]);
+	ck_assert_int_eq(ls_http_get_check("http://h:1/"), 0);
 }
 END_TEST
 

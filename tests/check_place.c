@@ -386,6 +386,12 @@ START_TEST(options_that_make_no_sense_are_told)
 	set(config.topology, "4by4");
 	ck_assert_ptr_nonnull(strstr(ls_place_check(&config), "--topology"));
 	set(config.topology, "");
+	set(config.job, "a\nb");
+	ck_assert_ptr_nonnull(strstr(ls_place_check(&config), "--job"));
+	set(config.job, "a b");
+	set(config.slice, "\x1b[1m");
+	ck_assert_ptr_nonnull(strstr(ls_place_check(&config), "--slice"));
+	set(config.slice, "");
 	set(config.metadata_address, "metadata.google.internal");
 	ck_assert_ptr_nonnull(strstr(ls_place_check(&config), "--metadata-address"));
 	set(config.metadata_address, "127.0.0.1:80");

@@ -466,7 +466,9 @@ class Raw(unittest.TestCase):
             with self.subTest(ports=ports, address=address):
                 with self.assertRaises(subprocess.CalledProcessError) as raised:
                     once(ports, address)
-                self.assertIn("--tpu-ports", raised.exception.stderr)
+                self.assertEqual(raised.exception.returncode, 2)
+                self.assertIn("--tpu-address localhost" if address == "localhost" else
+                              "--tpu-ports " + ports, raised.exception.stderr)
 
 
 class Doctor(unittest.TestCase):

@@ -591,7 +591,7 @@ ls_conf_load(const struct ls_conf_program *p, int argc, char **argv, void *into,
 		return rc;
 	if (args.print)
 		conf_print(p, into);
-	*ret_action = args.print || args.check ? LS_CONF_EXIT : LS_CONF_RUN;
+	*ret_action = args.check ? LS_CONF_CHECK : args.print ? LS_CONF_EXIT : LS_CONF_RUN;
 	*ret_argc = kept;
 	return 0;
 }

@@ -60,8 +60,9 @@ struct ls_conf_program {
 };
 
 enum ls_conf_action {
-	LS_CONF_RUN,  /* go on */
-	LS_CONF_EXIT  /* --help, --version, --check-config, --print-config were served; exit 0 */
+	LS_CONF_RUN,   /* go on */
+	LS_CONF_CHECK, /* --check-config: check what the table cannot, as a start would; exit 0 or 2 */
+	LS_CONF_EXIT   /* --help, --version, --print-config were served; exit 0 */
 };
 
 /*

@@ -521,6 +521,8 @@ main(int argc, char **argv)
 		fprintf(stderr, "lockstep-workload: %s\n", err);
 		return 2;
 	}
+	if (action == LS_CONF_CHECK)
+		return 0;
 	rc = main_prepare(&j);
 	if (rc != 0) {
 		ls_log(LS_LOG_ERR, "workload", "cannot start: %s", ls_err_text(rc));

@@ -280,6 +280,27 @@ cli_needs_collector(const struct cli_command *command)
 }
 
 static int
+cli_open_fetch(struct ls_cli *cli)
+{
+	int rc = ls_fetch_new(cli->options.server, cli->options.timeout_ns, &cli->fetch);
+
+	if (rc != 0)
+		(void)fprintf(stderr, "lockstep: --server must be http://HOST:PORT, not %s\n",
+			ls_term_safe(cli->term, cli->options.server, ""));
+	return rc;
+}
+
+/* --check-config: the options alone are looked at. */
+static int
+cli_check(struct ls_cli *cli)
+{
+	cli->term = ls_term_new(cli->options.color);
+	if (!cli->term)
+		return LS_EXIT_UNREACHABLE;
+	return cli_open_fetch(cli) == 0 ? LS_EXIT_OK : LS_EXIT_USAGE;
+}
+
+static int
 cli_run(struct ls_cli *cli, const struct cli_command *command, int argc, char **argv)
 {
 	int rc;
@@ -293,16 +314,8 @@ cli_run(struct ls_cli *cli, const struct cli_command *command, int argc, char **
 	cli->term = ls_term_new(cli->options.color);
 	if (!cli->term)
 		return LS_EXIT_UNREACHABLE;
-	if (cli_needs_collector(command)) {
-		rc = ls_fetch_new(
-			cli->options.server, cli->options.timeout_ns, &cli->fetch);
-		if (rc != 0) {
-			(void)fprintf(stderr,
-				"lockstep: --server must be http://HOST:PORT, not %s\n",
-				ls_term_safe(cli->term, cli->options.server, ""));
-			return LS_EXIT_USAGE;
-		}
-	}
+	if (cli_needs_collector(command) && cli_open_fetch(cli) != 0)
+		return LS_EXIT_USAGE;
 	rc = command->run(cli, argc, argv);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		(void)fprintf(stderr, "lockstep: stdout: %s\n", strerror(errno));
@@ -331,6 +344,10 @@ main(int argc, char **argv)
 	}
 	if (action == LS_CONF_EXIT)
 		return LS_EXIT_OK;
+	if (action == LS_CONF_CHECK) {
+		rc = cli_check(&cli);
+		goto out;
+	}
 	if (left < 2) {
 		(void)fprintf(
 			stderr, "lockstep: a command is missing; see lockstep help\n");
@@ -340,6 +357,7 @@ main(int argc, char **argv)
 	if (!command)
 		return LS_EXIT_USAGE;
 	rc = cli_run(&cli, command, left - 2, argv + 2);
+out:
 	ls_fetch_free(cli.fetch);
 	ls_term_free(cli.term);
 	return rc;
