@@ -14,21 +14,6 @@ ls_counters_fini(struct ls_counters *c)
 	memset(c, 0, sizeof(*c));
 }
 
-int
-ls_counters_hot_index(unsigned metric)
-{
-	int index = 0;
-
-	for (unsigned m = 0; m < LS_METRIC_COUNT; m++) {
-		if (!ls_metric_info(m)->hot)
-			continue;
-		if (m == metric)
-			return index;
-		index++;
-	}
-	return -1;
-}
-
 /* Sample i, 0 = oldest. */
 static const struct ls_counter_sample *
 counters_at(const struct ls_counters *c, size_t i)
@@ -69,7 +54,7 @@ ls_counters_put(struct ls_counters *c, int64_t t_us, size_t count, const uint16_
 	if (c->count > 0 && t_us <= counters_at(c, c->count - 1)->t_us)
 		return -LS_ESTALE;
 	for (size_t i = 0; i < count; i++) {
-		int hot = ls_counters_hot_index(metric[i]);
+		int hot = ls_metric_hot_place(metric[i]);
 
 		if (hot < 0)
 			continue;
@@ -107,7 +92,7 @@ bool
 ls_counters_rate(const struct ls_counters *c, unsigned metric, int64_t from_us, int64_t to_us,
 	int64_t min_us, double *ret_rate)
 {
-	int hot = ls_counters_hot_index(metric);
+	int hot = ls_metric_hot_place(metric);
 	size_t first = counters_until(c, from_us), last = counters_until(c, to_us);
 	const struct ls_counter_sample *a, *b;
 
@@ -131,7 +116,7 @@ ls_counters_rate(const struct ls_counters *c, unsigned metric, int64_t from_us, 
 bool
 ls_counters_last(const struct ls_counters *c, unsigned metric, int64_t to_us, double *ret_value)
 {
-	int hot = ls_counters_hot_index(metric);
+	int hot = ls_metric_hot_place(metric);
 	size_t last = counters_until(c, to_us);
 
 	if (hot < 0 || last == 0 || (counters_at(c, last - 1)->mask & 1u << hot) == 0)

@@ -34,9 +34,6 @@ void ls_counters_fini(struct ls_counters *c);
 int ls_counters_put(struct ls_counters *c, int64_t t_us, size_t count, const uint16_t *metric,
 	const double *value) LS_MUSTCHECK;
 
-/* Position of a metric among the hot ones, or -1. */
-int ls_counters_hot_index(unsigned metric);
-
 /*
  * Mean rate of a counter between the last sample at or before from_us (else the first after it) and
  * the last at or before to_us. False if that takes less than min_us, it was not measured, or the

@@ -14,15 +14,6 @@ _Static_assert(LS_HOT_MAX <= 32, "bits of a mask");
 
 /* --- numbers for values -------------------------------------------------------------- */
 
-/* The next hot metric from m on; LS_METRIC_COUNT: there is none. */
-static unsigned
-hot_from(unsigned m)
-{
-	while (m < LS_METRIC_COUNT && !ls_metric_info(m)->hot)
-		m++;
-	return m;
-}
-
 /* In one second, how many of the units that values of a metric travel in. */
 static double
 hot_scale(unsigned metric)
@@ -51,7 +42,7 @@ static int
 hot_pack_one(Lockstep__Hot *m, const struct ls_wire_hot *from, uint64_t t_send_ns,
 	struct ls_arena *arena)
 {
-	unsigned metric = hot_from(0), bit = 0;
+	unsigned metric = ls_metric_hot(0), bit = 0;
 	size_t k = 0;
 	uint64_t n;
 
@@ -63,7 +54,7 @@ hot_pack_one(Lockstep__Hot *m, const struct ls_wire_hot *from, uint64_t t_send_n
 	m->odd = ls_arena_take_array(arena, from->count, sizeof(*m->odd));
 	if (m->value == NULL || m->odd == NULL)
 		return -ENOMEM;
-	for (; metric < LS_METRIC_COUNT && k < from->count; metric = hot_from(metric + 1), bit++) {
+	for (; metric < LS_METRIC_COUNT && k < from->count; metric = ls_metric_hot(++bit)) {
 		if (from->metric[k] != metric)
 			continue;
 		m->mask |= 1u << bit;
@@ -127,7 +118,7 @@ static int
 hot_check_one(const Lockstep__Hot *m, uint64_t t_send_ns, struct ls_wire_hot *h,
 	const char **ret_why)
 {
-	unsigned metric = hot_from(0), bit;
+	unsigned bit;
 	size_t whole = 0, odd = 0;
 
 	h->worker = m->worker;
@@ -136,7 +127,8 @@ hot_check_one(const Lockstep__Hot *m, uint64_t t_send_ns, struct ls_wire_hot *h,
 		return ls_wire_fail(-LS_ERANGE, "time of values", ret_why);
 	if ((m->odd_mask & ~m->mask) != 0)
 		return ls_wire_fail(-LS_EPARSE, "values that are not measured", ret_why);
-	for (bit = 0; bit < 32; bit++, metric = hot_from(metric + 1)) {
+	for (bit = 0; bit < 32; bit++) {
+		unsigned metric = ls_metric_hot(bit);
 		bool is_odd = m->odd_mask >> bit & 1;
 		double value;
 

@@ -104,27 +104,6 @@ START_TEST(oldest_samples_are_dropped)
 }
 END_TEST
 
-START_TEST(only_hot_metrics_have_a_place)
-{
-	bool taken[LS_HOT_MAX] = {false};
-	int hot = 0;
-
-	for (unsigned m = 0; m < LS_METRIC_COUNT; m++) {
-		int index = ls_counters_hot_index(m);
-
-		ck_assert_int_eq(index >= 0, ls_metric_info(m)->hot);
-		if (index < 0)
-			continue;
-		ck_assert_int_lt(index, LS_HOT_MAX);
-		ck_assert(!taken[index]);
-		taken[index] = true;
-		hot++;
-	}
-	ck_assert_int_gt(hot, 0);
-	ck_assert_int_eq(ls_counters_hot_index(LS_METRIC_COUNT), -1);
-}
-END_TEST
-
 static Suite *
 counters_suite(void)
 {
@@ -136,7 +115,6 @@ counters_suite(void)
 	tcase_add_test(tc, last_value_at_or_before);
 	tcase_add_test(tc, samples_that_are_not_newer_are_stale);
 	tcase_add_test(tc, oldest_samples_are_dropped);
-	tcase_add_test(tc, only_hot_metrics_have_a_place);
 	suite_add_tcase(s, tc);
 	return s;
 }

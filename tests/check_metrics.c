@@ -37,6 +37,25 @@ START_TEST(table_keeps_its_limits)
 }
 END_TEST
 
+START_TEST(hot_metrics_have_places_in_their_order)
+{
+	unsigned place = 0;
+
+	for (unsigned m = 0; m < LS_METRIC_COUNT; m++) {
+		if (!ls_metric_info(m)->hot) {
+			ck_assert_int_eq(ls_metric_hot_place(m), -1);
+			continue;
+		}
+		ck_assert_int_eq(ls_metric_hot_place(m), (int)place);
+		ck_assert_uint_eq(ls_metric_hot(place), m);
+		place++;
+	}
+	ck_assert_uint_gt(place, 0);
+	ck_assert_uint_eq(ls_metric_hot(place), LS_METRIC_COUNT);
+	ck_assert_int_eq(ls_metric_hot_place(LS_METRIC_COUNT), -1);
+}
+END_TEST
+
 START_TEST(table_is_complete)
 {
 	static const char *const scopes[] = { [LS_METRIC_SCOPE_HOST] = "host.",
@@ -68,6 +87,7 @@ main(void)
 	tcase_add_test(tc, every_metric_is_found_by_its_name);
 	tcase_add_test(tc, unknown_metrics_are_refused);
 	tcase_add_test(tc, table_keeps_its_limits);
+	tcase_add_test(tc, hot_metrics_have_places_in_their_order);
 	tcase_add_test(tc, table_is_complete);
 	suite_add_tcase(s, tc);
 	return ls_test_run(s);
