@@ -59,6 +59,7 @@ struct ls_step_stats {
 	char example[64];                         /* a file that is no ring, from outside */
 	const char *example_why;                  /* NULL: there was none */
 	uint64_t ended, crashed, removed;
+	uint64_t leftovers;                       /* unfinished rings removed */
 };
 
 /* Room for one reading at a time, shared by all rings. */

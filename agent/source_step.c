@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "agent/dirlist.h"
 #include "agent/inferred.h"
+#include "agent/leftovers.h"
 #include "proto/base/log.h"
 
 struct step_file {
@@ -28,6 +29,7 @@ struct ls_source_step {
 	struct step_file file[LS_RINGS_MAX];
 	uint32_t last_number;       /* of a worker; at a thousand rings a second it lasts for 49 days */
 	struct ls_step_stats stats;
+	struct ls_leftovers leftovers;
 	uint64_t told;              /* number of files left alone, as it was logged last */
 	struct ls_ring_buffers buf;
 };
@@ -205,7 +207,7 @@ step_tell_ignored(struct ls_source_step *s)
 
 /* Finds new rings. False if the directory could not be read (it may come later). */
 static bool
-step_scan(struct ls_source_step *s, struct ls_dirlist *dir)
+step_scan(struct ls_source_step *s, struct ls_dirlist *dir, uint64_t now_mono_ns)
 {
 	const struct dirent64 *e;
 	unsigned looked = 0;
@@ -213,6 +215,8 @@ step_scan(struct ls_source_step *s, struct ls_dirlist *dir)
 	memset(s->stats.ignored, 0, sizeof(s->stats.ignored));
 	s->stats.example_why = NULL;
 	while ((e = ls_dirlist_next(dir)) != NULL) {
+		if (ls_leftovers_is_name(e->d_name))
+			ls_leftovers_see(&s->leftovers, e, now_mono_ns);
 		if (!step_is_ring_name(e->d_name))
 			continue;
 		if (++looked > LS_STEPS_DIR_SCAN_MAX)
@@ -221,6 +225,10 @@ step_scan(struct ls_source_step *s, struct ls_dirlist *dir)
 			step_look_at(s, dir->fd, e);
 	}
 	step_tell_ignored(s);
+	if (!dir->failed && s->spool != NULL) {
+		ls_leftovers_settle(&s->leftovers, dir->fd, now_mono_ns);
+		s->stats.leftovers = s->leftovers.removed;
+	}
 	return !dir->failed;
 }
 
@@ -258,7 +266,7 @@ void
 ls_source_step_read(struct ls_source_step *s, uint64_t now_mono_ns)
 {
 	struct ls_dirlist dir;
-	bool is_open = ls_dirlist_open(&dir, s->dir) == 0, scanned = is_open && step_scan(s, &dir);
+	bool is_open = ls_dirlist_open(&dir, s->dir) == 0, scanned = is_open && step_scan(s, &dir, now_mono_ns);
 	size_t i;
 
 	for (i = 0; i < s->count; i++)

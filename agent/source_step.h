@@ -3,7 +3,8 @@
  * source_step - step rings of the workers on this host: records into the spool, live slots at hand.
  *
  * Looks into the steps directory, gives each ring a reader (ring_reader.h), and removes the file of a
- * dead worker when all of it is acknowledged. A file that is no ring is left alone and counted.
+ * dead worker when all of it is acknowledged, and rings that were never finished (leftovers.h). A file
+ * that is no ring is left alone and counted.
  *
  * Owner:   the agent loop thread. Not thread-safe.
  * Units:   ns, CLOCK_MONOTONIC.

@@ -100,6 +100,8 @@
 #define LS_TCP_PEER_SERIES_MAX 16u            /* of which so many become series: ring neighbours and storage */
 #define LS_TCP_DUMP_MAX_BYTES (4u * 1024 * 1024) /* of one answer of the kernel: 10,000 sockets */
 #define LS_STEPS_DIR_SCAN_MAX 1024u           /* directory entries looked at a scan */
+#define LS_LEFTOVER_AGE_NS 600000000000ull    /* unfinished rings go then: making one takes milliseconds */
+#define LS_LEFTOVERS_MAX 16u                  /* watched at a time; others wait */
 #define LS_STEPS_READ_MAX 8192u               /* records taken from one ring a turn */
 #define LS_STEPS_PER_ITEM 256u                /* of 310 bytes at most: always below LS_ITEM_MAX_BYTES */
 #define LS_SPOOL_COMPACT_BYTES (1024ull * 1024) /* an all-acknowledged spool is emptied from here */

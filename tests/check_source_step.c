@@ -112,6 +112,28 @@ put(uint64_t from, uint64_t to)
 		step_ring_put(&ring, from, from + 1);
 }
 
+START_TEST(unfinished_rings_go_and_are_counted)
+{
+	static const char name[] = "steps/7-000102030405060708090a0b0c0d0e0f.tmp";
+	struct ls_source_step *looker;
+	char path[600];
+
+	tree_write(root, name, "");
+	(void)snprintf(path, sizeof(path), "%s/%s", root, name);
+	ck_assert_int_eq(ls_source_step_new(dir, kernel, NULL, &looker), 0);
+	ls_source_step_read(looker, 1);
+	ls_source_step_read(looker, 1 + LS_LEFTOVER_AGE_NS);
+	ck_assert_int_eq(access(path, F_OK), 0); /* who only looks removes nothing */
+	ls_source_step_free(looker);
+	ls_source_step_read(step, 1);
+	ls_source_step_read(step, LS_LEFTOVER_AGE_NS);
+	ck_assert_int_eq(access(path, F_OK), 0);
+	ls_source_step_read(step, 1 + LS_LEFTOVER_AGE_NS);
+	ck_assert_int_ne(access(path, F_OK), 0);
+	ck_assert_uint_eq(ls_source_step_get_stats(step)->leftovers, 1);
+}
+END_TEST
+
 START_TEST(records_are_taken_over_once_and_in_order)
 {
 	step_ring_make(&ring, dir, "a.ring", 1, 16);
@@ -405,6 +427,7 @@ suite(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, records_are_taken_over_once_and_in_order);
+	tcase_add_test(t, unfinished_rings_go_and_are_counted);
 	tcase_add_test(t, overwritten_records_are_a_gap);
 	tcase_add_test(t, senseless_slots_are_a_gap_among_good_ones);
 	tcase_add_test(t, many_records_go_into_several_items);
