@@ -4,6 +4,8 @@
 
 mark_python_ns        a phase mark in a tight loop, the least of several rounds
 mark_python_paced_ns  median of one phase mark when marks are 2 ms apart (cold caches)
+mark_python_datagram_paced_ns  median of a record's bytes sent as a Unix datagram to a sleeping reader, as far apart
+mark_python_paced_ratio  the mark over the datagram
 mark_python_step_ns   a whole step: begin, two phases, a barrier, work, end
 hook_gc_ns            both calls of gc.callbacks for one collection, in a step
 hook_compile_ns       one event of jax.monitoring that is the end of a compilation, in a step
@@ -11,6 +13,7 @@ hook_passed_ns        one event that is none of ours
 """
 
 import os
+import socket
 import statistics
 import sys
 import tempfile
@@ -19,6 +22,8 @@ import time
 TOP = os.environ.get("top_srcdir", os.path.join(os.path.dirname(__file__), ".."))
 sys.path.insert(0, os.path.join(TOP, "agent", "client", "python"))
 import lockstep  # noqa: E402  pylint: disable=wrong-import-position
+
+RECORD_BYTES = 320  # a slot of the ring
 
 
 def tight(rounds=9, marks=20000):
@@ -42,6 +47,26 @@ def paced(marks=400):
             begin = time.perf_counter_ns()
             lockstep.phase("compute")
             times.append(time.perf_counter_ns() - begin)
+    return statistics.median(times)
+
+
+def datagrams(count=400):
+    """ns, median; the reader is a process, as the agent would be: a thread would share our lock."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    child = os.fork()
+    if child == 0:
+        ours.close()
+        while theirs.recv(512):
+            pass
+        os._exit(0)  # pylint: disable=protected-access
+    record, times = bytes(RECORD_BYTES), []
+    for _ in range(count):
+        time.sleep(0.002)
+        begin = time.perf_counter_ns()
+        ours.send(record)
+        times.append(time.perf_counter_ns() - begin)
+    ours.send(b"")
+    os.waitpid(child, 0)
     return statistics.median(times)
 
 
@@ -93,7 +118,10 @@ def main():
         if not lockstep.open(steps_dir=directory):
             sys.exit("bench_mark.py: no ring in " + directory)
         print("mark_python_ns %.0f ns" % tight())
-        print("mark_python_paced_ns %.0f ns" % paced())
+        mark, datagram = paced(), datagrams()
+        print("mark_python_paced_ns %.0f ns" % mark)
+        print("mark_python_datagram_paced_ns %.0f ns" % datagram)
+        print("mark_python_paced_ratio %.3f 1" % (mark / datagram))
         print("mark_python_step_ns %.0f ns" % steps())
         hooks()
         lockstep.close()

@@ -276,7 +276,7 @@ class Hooked(Case):
     def setUp(self):
         super().setUp()
         self.clock = Clock()
-        self.saved = [(module, module.monotonic_ns) for module in (_recorder, _hooks)]
+        self.saved = [(module, module.monotonic_ns) for module in (lockstep, _recorder, _hooks)]
         for module, _ in self.saved:
             module.monotonic_ns = self.clock
         self.marks = lockstep._marks = _recorder.Recorder()
@@ -681,7 +681,7 @@ class Life(Case):
         hooks.add_function("Trainer.update", 1)
         for i in set(range(10)) - {_hooks.CACHE_MISSES}:
             hooks.add(i, 100 + i)
-        ring.live(42, 3, 1_040_000_000)
+        ring.live(2, 42, 3, 1_040_000_000)
         ring.push(_recorder.record_of({
             "step": 41, "t_begin": 1.0005, "duration": 0.02,
             "phases": {"input_wait": 0.001, "compute": 0.012, "sync_wait": 0.0065,

@@ -27,8 +27,8 @@ _INPUT_WAIT, _SYNC_WAIT, OTHER = (
 BARRIERS_MAX, PEERS_MAX = 4, 4
 _RETRY_NS = 10_000_000_000
 _NOT_MEASURED = 0xFFFFFFFF
-_LIVE = _ring.LIVE
-_LIVE_PHASE, _LIVE_SINCE, _LIVE_AGAIN = _LIVE + 2, _LIVE + 3, _LIVE + 4
+LIVE = _ring.LIVE
+LIVE_PHASE, LIVE_SINCE, LIVE_AGAIN = LIVE + 2, LIVE + 3, LIVE + 4
 _U64 = 2**64 - 1
 _NO_REST = (0,) * (_ring.RECORD_WORDS - _ring.BARRIER)  # a record without barriers, work, peers
 _PACK_DOUBLE, _UNPACK_WORD = struct.Struct("<d").pack, struct.Struct("<Q").unpack
@@ -53,14 +53,15 @@ class Recorder:
     a compilation, a wait for a checkpoint) is taken out of it. So the phases of a step add up to it.
     """
 
-    __slots__ = ("ring", "words", "identity", "directory", "retry_ns", "silent", "owner", "hooked",
-                 "jax_hooked", "hooks", "counting", "in_step", "step", "begin_ns", "phase",
+    __slots__ = ("ring", "words", "sequence", "identity", "directory", "retry_ns", "silent",
+                 "owner", "hooked", "jax_hooked", "hooks", "counting", "in_step", "step", "begin_ns", "phase",
                  "since_ns", "before", "scopes", "times", "mask", "measured", "barriers", "work",
                  "peers")
 
     def __init__(self):
         self.ring = None
         self.words = None      # of the ring, for the mark itself
+        self.sequence = 0      # of the live slot
         self.identity = None
         self.directory = None
         self.retry_ns = 0
@@ -164,38 +165,28 @@ class Recorder:
         self.before = old
         self.phase = phase
         self.since_ns = now
-        ring, words = self.ring, self.words
-        ring.sequence = sequence = ring.sequence + 2
-        words[_LIVE] = sequence - 1
-        words[_LIVE_AGAIN] = sequence
-        words[_LIVE_PHASE] = phase
-        words[_LIVE_SINCE] = now
-        words[_LIVE] = sequence
+        words = self.words
+        self.sequence = sequence = self.sequence + 2
+        words[LIVE] = sequence - 1
+        words[LIVE_AGAIN] = sequence
+        words[LIVE_PHASE] = phase
+        words[LIVE_SINCE] = now
+        words[LIVE] = sequence
+
+    def live(self, step, phase, now):
+        """Writes the live slot alone."""
+        self.sequence += 2
+        self.ring.live(self.sequence, step, phase, now)
 
     def mark(self, phase):
         now = monotonic_ns()
         if self.in_step:
             if self.owner == get_ident():
-                # As switch(), without its call: a mark comes with cold caches, and each counts.
-                old = self.phase
-                spent = now - self.since_ns
-                if spent > 0:
-                    self.times[old] += spent
-                self.mask |= 1 << old
-                self.before = old
-                self.phase = phase
-                self.since_ns = now
-                words = self.words
-                self.ring.sequence = sequence = self.ring.sequence + 2
-                words[_LIVE] = sequence - 1
-                words[_LIVE_AGAIN] = sequence
-                words[_LIVE_PHASE] = phase
-                words[_LIVE_SINCE] = now
-                words[_LIVE] = sequence
+                self.switch(phase, now)
         elif self.ready(now):
             # Between steps nothing is recorded, but a hang in a checkpoint can be seen.
             self.before = _ring.BETWEEN_STEPS
-            self.ring.live(self.step, phase, now)
+            self.live(self.step, phase, now)
 
     def scope_enter(self):
         if self.owner == get_ident():
@@ -207,7 +198,7 @@ class Recorder:
             return
         before = self.scopes.pop() if self.scopes else OTHER
         if not self.in_step:
-            self.ring.live(self.step, _ring.BETWEEN_STEPS, monotonic_ns())
+            self.live(self.step, _ring.BETWEEN_STEPS, monotonic_ns())
         else:
             self.mark(before if before < _ring.PHASES else OTHER)
 
@@ -231,7 +222,7 @@ class Recorder:
         # Else: the wait for the input of this step belongs to it, and what lies between.
         self.before = OTHER
         self.in_step = True
-        self.ring.live(self.step, OTHER, now)
+        self.live(self.step, OTHER, now)
 
     def leave_barrier(self, now):
         if self.barriers and self.barriers[-1][2] is None:
@@ -256,7 +247,7 @@ class Recorder:
             self.end(now)
         else:
             self.in_step = self.counting = False
-            self.ring.live(self.step, _ring.BETWEEN_STEPS, now)
+            self.live(self.step, _ring.BETWEEN_STEPS, now)
 
     def sync_enter(self, kind):
         now = monotonic_ns()
@@ -284,7 +275,7 @@ class Recorder:
             self.switch(_INPUT_WAIT, now)
         else:
             self.start(_INPUT_WAIT, now)
-            self.ring.live(self.step, _INPUT_WAIT, now)
+            self.live(self.step, _INPUT_WAIT, now)
         return before if self.in_step else OTHER
 
     def input_exit(self, before):
@@ -294,7 +285,7 @@ class Recorder:
         if self.counting:
             self.switch(before, now)
         if not self.in_step:
-            self.ring.live(self.step, _ring.BETWEEN_STEPS, now)
+            self.live(self.step, _ring.BETWEEN_STEPS, now)
 
     def input_end(self):
         """No more input: what was waited for last belongs to no step."""

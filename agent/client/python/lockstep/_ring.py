@@ -60,6 +60,8 @@ def _header(identity, ring_id, slots, now, events):
 class Ring:
     """One open ring. The constructor raises OSError and then leaves nothing in the directory."""
 
+    __slots__ = ("words", "slots", "head", "_fd", "_map")
+
     def __init__(self, directory, identity, now, slots=SLOTS, events=b""):
         if sys.byteorder != "little":
             raise OSError(errno.ENOSYS, "the ring is little-endian and written in place")
@@ -86,12 +88,10 @@ class Ring:
         self.words = memoryview(self._map).cast("Q")
         self.slots = slots
         self.head = 0
-        self.sequence = 0
 
-    def live(self, step, phase, since):
-        """Writes the live slot. The twin of the sequence goes first, the sequence last."""
+    def live(self, sequence, step, phase, since):
+        """Writes the live slot; sequence: even, another each time. Its twin goes first, itself last."""
         words = self.words
-        self.sequence = sequence = self.sequence + 2
         words[LIVE] = sequence - 1
         words[LIVE + 4] = sequence
         words[LIVE + 1] = step
