@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fleet - all simulated agents, each with its TCP connection, on one loop.
+ *
+ * The states of a connection:
+ *
+ *   DOWN --timer--> CONNECTING --connected--> GREETING --REP--> READY --beat--> AWAIT --answer--> READY
+ *     ^                 |                        |                ^               |
+ *     |                 |                        |                +--timer-- HOLD <- RETRY, REJECT
+ *     +---- the connection fails or ends, from any of them: a new one after a random time ----
+ *
+ * Owner:   the loop thread.
+ * Units:   ns, CLOCK_MONOTONIC.
+ * Errors:  -LS_ERANGE an address that is none, -LS_ELIMIT more hosts than the process may have files,
+ *          -ENOMEM, -errno.
+ * Limits:  RLIMIT_NOFILE; SIM_PORTS_PER_SOURCE connections from one source address of 127.0.0.0/8.
+ */
+#ifndef LS_TESTS_SIM_FLEET_H
+#define LS_TESTS_SIM_FLEET_H
+
+#include "tests/sim/tally.h"
+
+struct ls_loop;
+struct sim_fleet;
+
+/* Makes all agents; they begin to connect within the time of jitter. */
+int sim_fleet_new(struct ls_loop *loop, const struct sim_options *o, const struct sim_slow *slow,
+	struct sim_fleet **ret_fleet) LS_MUSTCHECK;
+void sim_fleet_free(struct sim_fleet *f);
+
+/* Nothing new is measured from here on; what waits is sent, and the loop stopped when all is acknowledged. */
+void sim_fleet_drain(struct sim_fleet *f);
+
+/* Prints the final line, and writes the ledger if one is wanted; -errno. */
+int sim_fleet_finish(struct sim_fleet *f) LS_MUSTCHECK;
+
+/* True if all agents had an answer by their last connection. */
+bool sim_fleet_is_settled(const struct sim_fleet *f);
+
+#endif

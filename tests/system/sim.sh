@@ -1,0 +1,87 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# sim.sh [HOSTS]: simulated agents against a real collector, which is killed and started again on the
+# way. Everything is acknowledged, the slow rank is named, and what was acknowledged is stored once.
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+[ -x "$build/lockstep-sim" ] || die "$build/lockstep-sim is not there: build first (tests/run does)"
+hosts=${1:-200}
+slow=17
+
+# sim_start OPTION...: its lines go to $work/sim.jsonl; sets sim_pid.
+sim_start() {
+	run_behind "$work/sim.jsonl" "$build/lockstep-sim" --connect "tcp://127.0.0.1:$ingest_port" \
+		--hosts "$hosts" --report 1s --log-level err "$@"
+	sim_pid=$ret_pid
+}
+
+# sim_total EXPRESSION: of the total line (t) of the run before.
+sim_total() {
+	python3 -c '
+import json, sys
+lines = [json.loads(l) for l in open(sys.argv[1])]
+t = [l for l in lines if l["event"] == "total"][-1]
+storms = [l for l in lines if l["event"] == "reconnect"]
+print({k: t[k] for k in t if k != "event"}, storms)
+sys.exit(not eval(sys.argv[2]))' "$work/sim.jsonl" "$1"
+}
+
+ingest_port=0
+http_port=0
+collector_start
+sim_start --steps-per-second 10 --slow "$slow:0.2@20" --accelerate 10 --duration 10s --ledger "$work/ledger"
+wait "$sim_pid"
+result $? "$hosts agents run for 10 s"
+check "all of it is acknowledged" sim_total \
+	't["unacked_items"] == 0 and t["durable_samples"] > 0 and t["durable_step_records"] > 0 and
+	t["lost_samples"] == t["lost_step_records"] == t["rejects"] == t["bad_acks"] == t["timeouts"] == 0 and
+	t["connected"] == t["agents"]'
+lockstep findings -o json >"$work/findings"
+check "the slow rank is named, and no other" python3 -c '
+import json, sys
+found = json.load(open(sys.argv[1]))["findings"]
+ranks = [f["subject"]["rank"] for f in found if not f["kind"].startswith("self")]
+print(ranks)
+sys.exit(ranks != [int(sys.argv[2])])' "$work/findings" "$slow"
+check "hosts and job say that they are simulated" \
+	python3 -c 'import sys; sys.exit("sim-job" not in sys.argv[1])' "$(lockstep jobs -o json)"
+
+# A collector that is killed: agents come back and lose nothing.
+sim_start --steps-per-second 10 --accelerate 10 --job sim-killed --ledger "$work/ledger2"
+sleep 4
+program_end "$collector_pid" KILL
+sleep 1
+collector_start
+sleep 7
+program_end "$sim_pid" TERM
+result "$ret_status" "agents outlive a killed collector, and end well at SIGTERM"
+check "all are back in 5 s, and all of it is acknowledged" sim_total \
+	't["unacked_items"] == 0 and t["disconnects"] >= t["agents"] and len(storms) == 1 and
+	storms[0]["acked_p100_s"] <= 5 and t["lost_samples"] == t["lost_step_records"] == 0'
+
+# What was acknowledged is stored, once: the export has every record of the job up to the ledger's numbers.
+lockstep export --job sim-killed >"$work/export.jsonl" 2>"$work/export.log"
+check "every acknowledged record is stored exactly once" python3 -c '
+import collections, json, sys
+ledger = [json.loads(l) for l in open(sys.argv[1])]
+stored = collections.defaultdict(list)
+for line in open(sys.argv[2]):
+    r = json.loads(line)
+    if "t_begin" in r and "step" in r:
+        stored[r["host"]].append(r["step"])
+bad = [a["host"] for a in ledger if sorted(stored[a["host"]]) != list(range(a["records_acked"]))]
+print("%d hosts, %d records, %d wrong" % (len(ledger), sum(map(len, stored.values())), len(bad)))
+sys.exit(len(ledger) != int(sys.argv[3]) or bool(bad) or not stored)' \
+	"$work/ledger2" "$work/export.jsonl" "$hosts"
+
+# Usage.
+"$build/lockstep-sim" >"$work/out" 2>&1
+[ $? -eq 2 ] && grep -q -- --connect "$work/out"
+result $? "without an address: status 2 and a message"
+"$build/lockstep-sim" --connect tcp://127.0.0.1:1 --slow 5:x >"$work/out" 2>&1
+[ $? -eq 2 ] && grep -q -- --slow "$work/out"
+result $? "a fault that makes no sense: status 2 and a message"
+"$build/lockstep-sim" --connect "tcp://127.0.0.1:$http_port" --hosts 2 --storm --duration 3s >"$work/out" 2>&1
+[ $? -eq 1 ]
+result $? "no collector there: status 1"
+tap_end
