@@ -12,6 +12,7 @@ enum { JOB_INPUT = 8, JOB_H2D = 4, JOB_WORK = 930, JOB_HAND_OVER = 20, JOB_REST 
 #define JOB_NOISE 0.003       /* deviation of a worker's own work */
 #define JOB_TAIL 0.01         /* and what now and then comes on top */
 #define JOB_TAIL_SHARE 0.002
+#define JOB_HAND_OVER_NOISE 0.3 /* most of it that a barrier's opening takes longer */
 
 struct job_step {
 	uint64_t begin_ns, end_ns, opened_ns; /* opened: the barrier between all */
@@ -64,9 +65,11 @@ job_make(struct sim_job *job, uint64_t step, uint64_t begin_ns)
 {
 	struct job_step *s = &job->step[step % SIM_STEPS_KEPT];
 	uint64_t *slice = job_slices(job, step);
-	uint64_t last = 0;
+	uint64_t last = 0, hand_over = job_part(job, JOB_HAND_OVER);
 	uint32_t r, i;
 
+	hand_over += (uint64_t)(JOB_HAND_OVER_NOISE * sim_unit(sim_hash(job->seed, step, 0, 8)) *
+		(double)hand_over);
 	memset(slice, 0, job->slices * sizeof(*slice));
 	for (r = 0; r < job->hosts; r++) {
 		uint64_t *open = &slice[sim_job_slice(job, r)];
@@ -76,12 +79,12 @@ job_make(struct sim_job *job, uint64_t step, uint64_t begin_ns)
 			*open = enter;
 	}
 	for (i = 0; i < job->slices; i++) {
-		slice[i] += job_part(job, JOB_HAND_OVER);
+		slice[i] += hand_over;
 		if (slice[i] > last)
 			last = slice[i];
 	}
 	s->begin_ns = begin_ns;
-	s->opened_ns = job->slices > 1 ? last + job_part(job, JOB_HAND_OVER) : last;
+	s->opened_ns = job->slices > 1 ? last + hand_over : last;
 	s->end_ns = s->opened_ns + job_part(job, JOB_REST);
 }
 
