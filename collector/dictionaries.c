@@ -4,16 +4,16 @@
 #include "collector/dictionaries.h"
 
 #include <errno.h>
-#include <search.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include "proto/base/table.h"
 #include "proto/wire.h"
 
 struct dictionary_entry {
-	struct ls_dictionary d; /* first: the tree compares its hash */
+	struct ls_dictionary d; /* first, and in it the hash: the key */
 	TAILQ_ENTRY(dictionary_entry) link; /* least recently used first */
 };
 
@@ -21,19 +21,10 @@ TAILQ_HEAD(dictionary_list, dictionary_entry);
 
 struct ls_dictionaries {
 	size_t max, max_bytes;
-	void *by_hash; /* tsearch(3) */
+	struct ls_table by_hash;
 	struct dictionary_list list;
 	struct ls_dictionaries_stats stats;
 };
-
-static int
-dictionaries_compare(const void *a, const void *b)
-{
-	uint64_t x = ((const struct ls_dictionary *)a)->hash;
-	uint64_t y = ((const struct ls_dictionary *)b)->hash;
-
-	return (x > y) - (x < y);
-}
 
 struct ls_dictionaries *
 ls_dictionaries_new(size_t max, size_t max_bytes)
@@ -44,6 +35,7 @@ ls_dictionaries_new(size_t max, size_t max_bytes)
 		return NULL;
 	t->max = max;
 	t->max_bytes = max_bytes;
+	ls_table_init(&t->by_hash, sizeof(uint64_t));
 	TAILQ_INIT(&t->list);
 	return t;
 }
@@ -65,7 +57,7 @@ entry_free(struct dictionary_entry *e)
 static void
 dictionaries_remove(struct ls_dictionaries *t, struct dictionary_entry *e)
 {
-	(void)tdelete(&e->d, &t->by_hash, dictionaries_compare); /* it is in there */
+	ls_table_remove(&t->by_hash, e);
 	TAILQ_REMOVE(&t->list, e, link);
 	t->stats.count--;
 	t->stats.bytes -= dictionaries_bytes(&e->d);
@@ -79,6 +71,7 @@ ls_dictionaries_free(struct ls_dictionaries *t)
 		return;
 	while (!TAILQ_EMPTY(&t->list))
 		dictionaries_remove(t, TAILQ_FIRST(&t->list));
+	ls_table_fini(&t->by_hash);
 	free(t);
 }
 
@@ -145,7 +138,7 @@ ls_dictionaries_put(struct ls_dictionaries *t, uint64_t hash, const char *group,
 	e = entry_new(hash, group, series, count);
 	if (e == NULL)
 		return -ENOMEM;
-	if (tsearch(&e->d, &t->by_hash, dictionaries_compare) == NULL) {
+	if (ls_table_put(&t->by_hash, e) != 0) {
 		entry_free(e);
 		return -ENOMEM;
 	}
@@ -164,9 +157,7 @@ ls_dictionaries_put(struct ls_dictionaries *t, uint64_t hash, const char *group,
 struct ls_dictionary *
 ls_dictionaries_find(struct ls_dictionaries *t, uint64_t hash)
 {
-	const struct ls_dictionary key = { .hash = hash };
-	void *node = tfind(&key, &t->by_hash, dictionaries_compare);
-	struct dictionary_entry *e = node != NULL ? *(struct dictionary_entry **)node : NULL;
+	struct dictionary_entry *e = ls_table_find(&t->by_hash, &hash);
 
 	if (e == NULL)
 		return NULL;

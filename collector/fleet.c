@@ -5,13 +5,13 @@
 
 #include <errno.h>
 #include <math.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
 #include "collector/series_text.h"
 #include "proto/base/json.h"
+#include "proto/base/table.h"
 #include "proto/base/text.h"
 
 /* The latest values of one group. */
@@ -25,7 +25,7 @@ struct fleet_group {
 };
 
 struct fleet_host {
-	char name[LS_HOST_NAME_MAX_BYTES]; /* first: the tree compares it; zeroed beyond its end */
+	char name[LS_HOST_NAME_MAX_BYTES]; /* first: the key */
 	TAILQ_ENTRY(fleet_host) link;      /* least recently seen first */
 	int64_t first_us, seen_us, stored_us;
 	json_t *identity;                  /* {"key":{"value","source"},...} or NULL */
@@ -43,16 +43,10 @@ TAILQ_HEAD(fleet_list, fleet_host);
 
 struct ls_fleet {
 	size_t max;
-	void *by_name; /* tsearch(3) */
+	struct ls_table by_name;
 	struct fleet_list list;
 	struct ls_fleet_stats stats;
 };
-
-static int
-fleet_compare(const void *a, const void *b)
-{
-	return memcmp(a, b, LS_HOST_NAME_MAX_BYTES);
-}
 
 struct ls_fleet *
 ls_fleet_new(size_t max)
@@ -62,6 +56,7 @@ ls_fleet_new(size_t max)
 	if (t == NULL)
 		return NULL;
 	t->max = max;
+	ls_table_init(&t->by_name, LS_HOST_NAME_MAX_BYTES);
 	TAILQ_INIT(&t->list);
 	return t;
 }
@@ -95,7 +90,7 @@ static void
 fleet_remove(struct ls_fleet *t, struct fleet_host *h)
 {
 	fleet_sum(t, h, false);
-	(void)tdelete(h, &t->by_name, fleet_compare); /* it is in there */
+	ls_table_remove(&t->by_name, h);
 	TAILQ_REMOVE(&t->list, h, link);
 	t->stats.hosts--;
 	fleet_drop_values(h);
@@ -110,6 +105,7 @@ ls_fleet_free(struct ls_fleet *t)
 		return;
 	while (!TAILQ_EMPTY(&t->list))
 		fleet_remove(t, TAILQ_FIRST(&t->list));
+	ls_table_fini(&t->by_name);
 	free(t);
 }
 
@@ -117,12 +113,10 @@ static struct fleet_host *
 fleet_find(const struct ls_fleet *t, const char *host)
 {
 	char key[LS_HOST_NAME_MAX_BYTES] = "";
-	void *node;
 
 	if (ls_text_copy(key, sizeof(key), host) != 0)
 		return NULL;
-	node = tfind(key, &t->by_name, fleet_compare);
-	return node != NULL ? *(struct fleet_host **)node : NULL;
+	return ls_table_find(&t->by_name, key);
 }
 
 /* Finds or makes a host; the one silent for longest makes room. It is the last of the list then. */
@@ -147,7 +141,7 @@ fleet_get(struct ls_fleet *t, const char *host, struct fleet_host **ret_host)
 	if (h == NULL)
 		return -ENOMEM;
 	if (ls_text_copy(h->name, sizeof(h->name), host) != 0 ||
-		tsearch(h, &t->by_name, fleet_compare) == NULL) {
+		ls_table_put(&t->by_name, h) != 0) {
 		free(h);
 		return -ENOMEM;
 	}

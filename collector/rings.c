@@ -4,25 +4,19 @@
 #include "collector/rings.h"
 
 #include <errno.h>
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include "collector/engine.h"
+#include "proto/base/table.h"
 
 TAILQ_HEAD(rings_list, ls_ring);
 
 struct ls_rings {
 	size_t count, max;
 	uint64_t evicted;
-	void *by_id; /* tsearch(3): no input makes it slow */
+	struct ls_table by_id;
 	struct rings_list list;
 };
-
-static int
-rings_compare(const void *a, const void *b)
-{
-	return memcmp(a, b, LS_RING_ID_BYTES);
-}
 
 struct ls_rings *
 ls_rings_new(size_t max)
@@ -32,6 +26,7 @@ ls_rings_new(size_t max)
 	if (t == NULL)
 		return NULL;
 	t->max = max;
+	ls_table_init(&t->by_id, LS_RING_ID_BYTES);
 	TAILQ_INIT(&t->list);
 	return t;
 }
@@ -39,7 +34,7 @@ ls_rings_new(size_t max)
 static void
 rings_remove(struct ls_rings *t, struct ls_ring *r)
 {
-	(void)tdelete(r, &t->by_id, rings_compare); /* it is in there */
+	ls_table_remove(&t->by_id, r);
 	TAILQ_REMOVE(&t->list, r, link);
 	t->count--;
 	free(r);
@@ -52,14 +47,14 @@ ls_rings_free(struct ls_rings *t)
 		return;
 	while (!TAILQ_EMPTY(&t->list))
 		rings_remove(t, TAILQ_FIRST(&t->list));
+	ls_table_fini(&t->by_id);
 	free(t);
 }
 
 struct ls_ring *
 ls_rings_find(struct ls_rings *t, const uint8_t *id)
 {
-	void *node = tfind(id, &t->by_id, rings_compare);
-	struct ls_ring *r = node != NULL ? *(struct ls_ring **)node : NULL;
+	struct ls_ring *r = ls_table_find(&t->by_id, id);
 
 	if (r != NULL) {
 		TAILQ_REMOVE(&t->list, r, link);
@@ -83,7 +78,7 @@ ls_rings_get(struct ls_rings *t, const uint8_t *id, struct ls_ring **ret_ring)
 			return -ENOMEM;
 		memcpy(r->id, id, sizeof(r->id));
 		r->handle = LS_NO_WORKER;
-		if (tsearch(r, &t->by_id, rings_compare) == NULL) {
+		if (ls_table_put(&t->by_id, r) != 0) {
 			free(r);
 			return -ENOMEM;
 		}

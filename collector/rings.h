@@ -24,7 +24,7 @@ struct ls_rings;
 
 /* One ring. Plain data, its owner's to change, but for the key and the link. */
 struct ls_ring {
-	uint8_t id[LS_RING_ID_BYTES]; /* first: the tree compares it */
+	uint8_t id[LS_RING_ID_BYTES]; /* first: the key */
 	TAILQ_ENTRY(ls_ring) link;
 	int64_t worker_id;   /* row in storage; 0: none yet */
 	uint32_t handle;     /* the engine's, or LS_NO_WORKER */

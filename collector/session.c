@@ -4,13 +4,13 @@
 #include "collector/session.h"
 
 #include <errno.h>
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
 #include "proto/base/log.h"
+#include "proto/base/table.h"
 
-/* Key of the tree: host names are compared over their whole field, which is zeroed beyond the end. */
+/* Host names are compared over their whole field, which is zeroed beyond the end. */
 struct session_key {
 	char host[LS_HOST_NAME_MAX_BYTES];
 	uint8_t boot[LS_BOOT_BYTES];
@@ -32,7 +32,7 @@ struct session_stream {
 
 /* A host name, and the session whose it is: the first to be live under it. */
 struct session_host {
-	char name[LS_HOST_NAME_MAX_BYTES]; /* first: the tree compares it; zeroed beyond its end */
+	char name[LS_HOST_NAME_MAX_BYTES]; /* first: the key */
 	size_t sessions;
 	struct ls_session *owner; /* NULL: nobody now */
 };
@@ -44,7 +44,7 @@ struct session_ring {
 };
 
 struct ls_session {
-	struct session_key key; /* first: the tree compares it */
+	struct session_key key; /* first */
 	struct ls_sessions *table;
 	struct session_host *host;
 	TAILQ_ENTRY(ls_session) link; /* least recent first */
@@ -65,7 +65,7 @@ TAILQ_HEAD(session_list, ls_session);
 
 struct ls_sessions {
 	size_t count, max;
-	void *by_key, *by_host; /* tsearch(3): no input makes it slow */
+	struct ls_table by_key, by_host;
 	struct session_list list;
 	struct ls_session_stats stats;
 };
@@ -91,19 +91,6 @@ ls_session_state_name(unsigned state)
 	return state < LS_SESSION_STATE_COUNT ? session_names[state] : NULL;
 }
 
-/* Trees keep what was searched with: a pointer to a struct whose first member is the key. */
-static int
-session_compare(const void *a, const void *b)
-{
-	return memcmp(a, b, sizeof(struct session_key));
-}
-
-static int
-session_compare_host(const void *a, const void *b)
-{
-	return memcmp(a, b, LS_HOST_NAME_MAX_BYTES);
-}
-
 static void
 session_set_state(struct ls_session *s, enum ls_session_state to)
 {
@@ -125,6 +112,8 @@ ls_sessions_new(size_t max)
 	if (t == NULL)
 		return NULL;
 	t->max = max;
+	ls_table_init(&t->by_key, sizeof(struct session_key));
+	ls_table_init(&t->by_host, LS_HOST_NAME_MAX_BYTES);
 	TAILQ_INIT(&t->list);
 	return t;
 }
@@ -134,15 +123,14 @@ static int
 session_enter_host(struct ls_session *s)
 {
 	struct ls_sessions *t = s->table;
-	void *node = tfind(s->key.host, &t->by_host, session_compare_host);
-	struct session_host *h = node != NULL ? *(struct session_host **)node : NULL;
+	struct session_host *h = ls_table_find(&t->by_host, s->key.host);
 
 	if (h == NULL) {
 		h = calloc(1, sizeof(*h));
 		if (h == NULL)
 			return -ENOMEM;
 		memcpy(h->name, s->key.host, sizeof(h->name));
-		if (tsearch(h, &t->by_host, session_compare_host) == NULL) {
+		if (ls_table_put(&t->by_host, h) != 0) {
 			free(h);
 			return -ENOMEM;
 		}
@@ -161,7 +149,7 @@ session_leave_host(struct ls_session *s)
 		h->owner = NULL;
 	if (--h->sessions > 0)
 		return;
-	(void)tdelete(h, &s->table->by_host, session_compare_host); /* it is in there */
+	ls_table_remove(&s->table->by_host, h);
 	free(h);
 }
 
@@ -171,7 +159,7 @@ session_remove(struct ls_session *s)
 	struct ls_sessions *t = s->table;
 
 	session_leave_host(s);
-	(void)tdelete(s, &t->by_key, session_compare); /* it is in there */
+	ls_table_remove(&t->by_key, s);
 	TAILQ_REMOVE(&t->list, s, link);
 	t->stats.count[s->state]--;
 	t->count--;
@@ -186,6 +174,8 @@ ls_sessions_free(struct ls_sessions *t)
 		return;
 	while (!TAILQ_EMPTY(&t->list))
 		session_remove(TAILQ_FIRST(&t->list));
+	ls_table_fini(&t->by_key);
+	ls_table_fini(&t->by_host);
 	free(t);
 }
 
@@ -218,9 +208,7 @@ session_make_key(struct session_key *key, const uint8_t *boot, const char *host)
 static struct ls_session *
 session_find(struct ls_sessions *t, const struct session_key *key)
 {
-	void *node = tfind(key, &t->by_key, session_compare);
-
-	return node != NULL ? *(struct ls_session **)node : NULL;
+	return ls_table_find(&t->by_key, key);
 }
 
 static int
@@ -246,7 +234,7 @@ session_add(struct ls_sessions *t, const struct session_key *key, enum ls_sessio
 		free(s);
 		return -ENOMEM;
 	}
-	if (tsearch(s, &t->by_key, session_compare) == NULL) {
+	if (ls_table_put(&t->by_key, s) != 0) {
 		session_leave_host(s);
 		free(s);
 		return -ENOMEM;
