@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define ADVICE_COMMAND_MAX_BYTES 2048 /* the longest names, every byte quoted, fit: never cut */
+#define ADVICE_LINE_MAX_BYTES 256
 
 struct advice_out {
 	char *dst;
@@ -64,26 +65,47 @@ ls_advice_fill(char *dst, size_t size, const char *text, const struct ls_worker_
 	return o.len;
 }
 
+/* An object for each line of the text; the lines are parted before names come in. NULL: no memory. */
+static json_t *
+advice_commands(const char *text, const struct ls_worker_info *who)
+{
+	char line[ADVICE_LINE_MAX_BYTES], command[ADVICE_COMMAND_MAX_BYTES];
+	json_t *list = json_array();
+	size_t len;
+
+	while (list != NULL && *text != '\0') {
+		len = strcspn(text, "\n");
+		LS_ASSERT(len < sizeof(line)); /* of causes.def */
+		memcpy(line, text, len);
+		line[len] = '\0';
+		(void)ls_advice_fill(command, sizeof(command), line, who);
+		if (json_array_append_new(list, json_pack("{s:s}", "shell", command)) != 0) {
+			json_decref(list);
+			return NULL;
+		}
+		text += len + (text[len] == '\n');
+	}
+	return list;
+}
+
 json_t *
 ls_advice_render(const struct ls_finding *f)
 {
 	const struct ls_hypothesis *why = &f->diagnosis.hypotheses[0];
 	const struct ls_cause_info *info;
-	char command[ADVICE_COMMAND_MAX_BYTES];
 	double cost = 0, pays_s = 0;
 	bool known = f->chips > 0 && f->chips_lost > 0;
 
 	if (f->diagnosis.count == 0)
 		return json_array();
 	info = ls_cause_info(why->cause);
-	(void)ls_advice_fill(command, sizeof(command), info->command, &f->who);
 	if (info->restart) {
 		cost = (double)f->chips * LS_ADVICE_RESTART_S / 3600;
 		pays_s = known ? cost / f->chips_lost * 3600 : NAN;
 	}
-	return json_pack("[{s:i, s:s, s:s, s:b, s:[{s:s}], s:o, s:o, s:{s:o, s:o}, s:o, s:s, s:o}]",
+	return json_pack("[{s:i, s:s, s:s, s:b, s:o, s:o, s:o, s:{s:o, s:o}, s:o, s:s, s:o}]",
 		"n", 1, "title", info->action, "for", info->name, "reversible", 1, "commands",
-		"shell", command, "cost_chip_hours",
+		advice_commands(info->command, &f->who), "cost_chip_hours",
 		info->restart && f->chips <= 0 ? json_null() : ls_json_number(cost, 3),
 		"downtime_s", ls_json_number(info->restart ? LS_ADVICE_RESTART_S : 0, 3),
 		"predicted", "saving_chips",

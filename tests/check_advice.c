@@ -105,6 +105,12 @@ START_TEST(what_needs_no_restart_is_free)
 	ck_assert_double_eq(json_number_value(json_object_get(a, "cost_chip_hours")), 0);
 	ck_assert_double_eq(json_number_value(json_object_get(a, "break_even_s")), 0);
 	ck_assert(json_is_null(json_object_get(a, "caveat")));
+	ck_assert_uint_eq(json_array_size(json_object_get(a, "commands")), 2);
+	ck_assert_ptr_nonnull(strstr(
+		text_at(json_array_get(json_object_get(a, "commands"), 0), "shell"), "ps -eo"));
+	ck_assert_int_eq(strncmp(text_at(json_array_get(json_object_get(a, "commands"), 1),
+					 "shell"),
+				 "lockstep series h3 | grep host.neighbour ", 41), 0);
 	ck_assert_double_eq(json_number_value(json_object_get(
 		json_object_get(a, "predicted"), "saving_chips")), 2);
 	json_decref(actions);
