@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 #include "agent/spool_file.h"
+#include "proto/base/bytes.h"
 
 /* Offsets of agent/README.md, "The minute file". */
 enum { HEAD_VERSION = 8, HEAD_KERNEL = 16, HEAD_CRC = 60 };
@@ -35,32 +35,6 @@ struct ls_minute_file {
 
 /* --- bytes ------------------------------------------------------------------------- */
 
-static void
-minute_put(uint8_t *p, uint64_t v, unsigned bytes)
-{
-	unsigned i;
-
-	for (i = 0; i < bytes; i++)
-		p[i] = (uint8_t)(v >> 8 * i);
-}
-
-static uint64_t
-minute_get(const uint8_t *p, unsigned bytes)
-{
-	uint64_t v = 0;
-	unsigned i;
-
-	for (i = 0; i < bytes; i++)
-		v |= (uint64_t)p[i] << 8 * i;
-	return v;
-}
-
-static uint32_t
-minute_crc(const uint8_t *p, size_t len)
-{
-	return (uint32_t)crc32_z(0, p, len);
-}
-
 static size_t
 minute_count_bits(const uint8_t *bits, size_t len)
 {
@@ -79,7 +53,7 @@ minute_get_payload(struct ls_minute_record *r, const uint8_t *p, size_t len)
 	case LS_MINUTE_GROUP:
 		if (len < 5 || len > 4 + LS_GROUP_NAME_MAX_BYTES - 1)
 			return false;
-		r->columns = (size_t)minute_get(p, 4);
+		r->columns = (size_t)ls_bytes_get(p, 4);
 		r->name = (const char *)p + 4;
 		r->name_len = len - 4;
 		return r->columns > 0 && r->columns <= LS_SERIES_PER_GROUP_MAX;
@@ -107,21 +81,21 @@ ls_minute_record_get(const uint8_t *bytes, size_t len, struct ls_minute_record *
 	if (len < LS_MINUTE_RECORD_BYTES)
 		return -LS_EPARSE;
 	/* This part has its own checksum, so that a length can be believed before it is used. */
-	if (minute_get(bytes + REC_CRC, 4) !=
-		minute_crc(bytes + REC_PAYLOAD_CRC, LS_MINUTE_RECORD_BYTES - REC_PAYLOAD_CRC))
+	if (ls_bytes_get(bytes + REC_CRC, 4) !=
+		ls_bytes_crc(bytes + REC_PAYLOAD_CRC, LS_MINUTE_RECORD_BYTES - REC_PAYLOAD_CRC))
 		return -LS_ECORRUPT;
-	payload = (size_t)minute_get(bytes + REC_LEN, 4);
+	payload = (size_t)ls_bytes_get(bytes + REC_LEN, 4);
 	if (payload > LS_MINUTE_ROW_MAX_BYTES - LS_MINUTE_RECORD_BYTES ||
 		bytes[REC_TYPE] < LS_MINUTE_GROUP || bytes[REC_TYPE] > LS_MINUTE_SEALED)
 		return -LS_ECORRUPT;
 	if (payload > len - LS_MINUTE_RECORD_BYTES)
 		return -LS_EPARSE;
-	if (minute_get(bytes + REC_PAYLOAD_CRC, 4) !=
-		minute_crc(bytes + LS_MINUTE_RECORD_BYTES, payload))
+	if (ls_bytes_get(bytes + REC_PAYLOAD_CRC, 4) !=
+		ls_bytes_crc(bytes + LS_MINUTE_RECORD_BYTES, payload))
 		return -LS_ECORRUPT;
 	r.type = (enum ls_minute_type)bytes[REC_TYPE];
-	r.id = (uint32_t)minute_get(bytes + REC_ID, 4);
-	r.number = minute_get(bytes + REC_NUMBER, 8);
+	r.id = (uint32_t)ls_bytes_get(bytes + REC_ID, 4);
+	r.number = ls_bytes_get(bytes + REC_NUMBER, 8);
 	if (!minute_get_payload(&r, bytes + LS_MINUTE_RECORD_BYTES, payload))
 		return -LS_ECORRUPT;
 	*ret_record = r;
@@ -147,14 +121,14 @@ minute_append(struct ls_minute_file *f, enum ls_minute_type type, uint32_t id, u
 		return -errno;
 	f->torn = false;
 	memset(f->row, 0, LS_MINUTE_RECORD_BYTES);
-	minute_put(f->row + REC_LEN, payload, 4);
+	ls_bytes_put(f->row + REC_LEN, payload, 4);
 	f->row[REC_TYPE] = (uint8_t)type;
-	minute_put(f->row + REC_ID, id, 4);
-	minute_put(f->row + REC_NUMBER, number, 8);
-	minute_put(f->row + REC_PAYLOAD_CRC,
-		minute_crc(f->row + LS_MINUTE_RECORD_BYTES, payload), 4);
-	minute_put(f->row + REC_CRC,
-		minute_crc(f->row + REC_PAYLOAD_CRC, LS_MINUTE_RECORD_BYTES - REC_PAYLOAD_CRC), 4);
+	ls_bytes_put(f->row + REC_ID, id, 4);
+	ls_bytes_put(f->row + REC_NUMBER, number, 8);
+	ls_bytes_put(f->row + REC_PAYLOAD_CRC,
+		ls_bytes_crc(f->row + LS_MINUTE_RECORD_BYTES, payload), 4);
+	ls_bytes_put(f->row + REC_CRC,
+		ls_bytes_crc(f->row + REC_PAYLOAD_CRC, LS_MINUTE_RECORD_BYTES - REC_PAYLOAD_CRC), 4);
 	rc = ls_spool_pwrite(f->fd, f->row, len, f->end);
 	if (rc != 0) {
 		f->torn = ftruncate(f->fd, (off_t)f->end) != 0;
@@ -171,7 +145,7 @@ ls_minute_file_group(
 	size_t name_len = strlen(name);
 
 	LS_ASSERT(name_len > 0 && name_len < LS_GROUP_NAME_MAX_BYTES);
-	minute_put(f->row + LS_MINUTE_RECORD_BYTES, columns, 4);
+	ls_bytes_put(f->row + LS_MINUTE_RECORD_BYTES, columns, 4);
 	memcpy(f->row + LS_MINUTE_RECORD_BYTES + 4, name, name_len);
 	return minute_append(f, LS_MINUTE_GROUP, id, hash, 4 + name_len);
 }
@@ -192,7 +166,7 @@ ls_minute_file_row(struct ls_minute_file *f, uint32_t id, uint64_t t_mono_ns, co
 			continue;
 		bits[i / 8] = (uint8_t)(bits[i / 8] | 1u << i % 8);
 		memcpy(&v, &value[i], sizeof(v));
-		minute_put(values, v, 8);
+		ls_bytes_put(values, v, 8);
 		values += 8;
 	}
 	return minute_append(
@@ -252,9 +226,9 @@ ls_minute_file_clear(struct ls_minute_file *f)
 	int rc;
 
 	memcpy(head, minute_magic, sizeof(minute_magic));
-	minute_put(head + HEAD_VERSION, MINUTE_VERSION, 4);
+	ls_bytes_put(head + HEAD_VERSION, MINUTE_VERSION, 4);
 	memcpy(head + HEAD_KERNEL, f->kernel_boot_id, sizeof(f->kernel_boot_id));
-	minute_put(head + HEAD_CRC, minute_crc(head, HEAD_CRC), 4);
+	ls_bytes_put(head + HEAD_CRC, ls_bytes_crc(head, HEAD_CRC), 4);
 	if (ftruncate(f->fd, 0) != 0)
 		return -errno;
 	f->end = 0; /* until the header is there nothing is appended */
@@ -270,8 +244,8 @@ static int
 minute_check_header(const uint8_t head[LS_MINUTE_HEADER_BYTES], const uint8_t kernel_boot_id[16])
 {
 	if (memcmp(head, minute_magic, sizeof(minute_magic)) != 0 ||
-		minute_get(head + HEAD_VERSION, 4) != MINUTE_VERSION ||
-		minute_get(head + HEAD_CRC, 4) != minute_crc(head, HEAD_CRC))
+		ls_bytes_get(head + HEAD_VERSION, 4) != MINUTE_VERSION ||
+		ls_bytes_get(head + HEAD_CRC, 4) != ls_bytes_crc(head, HEAD_CRC))
 		return -LS_ECORRUPT;
 	return memcmp(head + HEAD_KERNEL, kernel_boot_id, 16) == 0 ? 0 : 1;
 }

@@ -3,6 +3,7 @@
 #include "proto/ring_events.h"
 
 #include <string.h>
+#include "proto/base/bytes.h"
 #include "proto/base/text.h"
 
 enum { AT_MEASURED = 0, AT_COUNTER = 8, AT_FUNCTION = 128, COUNTERS_ROOM = 15 };
@@ -16,17 +17,6 @@ _Static_assert(AT_FUNCTION + LS_RING_FUNCTIONS_MAX * FUNCTION_BYTES <= LS_RING_E
 	"functions fit");
 _Static_assert(LS_RING_EVENTS_OFFSET + LS_RING_EVENTS_BYTES <= LS_RING_HEADER_MAX_BYTES,
 	"the block is part of the header");
-
-static uint64_t
-events_u64(const uint8_t *p)
-{
-	uint64_t v = 0;
-	unsigned i;
-
-	for (i = 0; i < 8; i++)
-		v |= (uint64_t)p[i] << 8 * i;
-	return v;
-}
 
 enum ls_metric
 ls_ring_event_metric(enum ls_ring_event event, double *ret_unit)
@@ -53,8 +43,8 @@ events_function(const uint8_t *p, struct ls_ring_events *e)
 	struct ls_ring_function *f = &e->function[e->function_count];
 	size_t len = strnlen(name, LS_RING_FUNCTION_NAME_MAX_BYTES);
 
-	f->compiles = events_u64(p + FUNCTION_COMPILES);
-	f->ns = events_u64(p + FUNCTION_NS);
+	f->compiles = ls_bytes_get(p + FUNCTION_COMPILES, 8);
+	f->ns = ls_bytes_get(p + FUNCTION_NS, 8);
 	if (f->compiles == 0)
 		return false;
 	if (len == 0 || len == LS_RING_FUNCTION_NAME_MAX_BYTES ||
@@ -76,10 +66,10 @@ ls_ring_parse_events(const uint8_t *bytes, size_t len, struct ls_ring_events *re
 
 	if (len < LS_RING_EVENTS_BYTES)
 		return -LS_EPARSE;
-	measured = events_u64(bytes + AT_MEASURED);
+	measured = ls_bytes_get(bytes + AT_MEASURED, 8);
 	for (i = 0; i < LS_RING_EVENT_COUNT; i++) {
 		e.measured[i] = (measured >> i & 1) != 0;
-		e.counter[i] = e.measured[i] ? events_u64(bytes + AT_COUNTER + 8 * i) : 0;
+		e.counter[i] = e.measured[i] ? ls_bytes_get(bytes + AT_COUNTER + 8 * i, 8) : 0;
 	}
 	for (i = 0; i < LS_RING_FUNCTIONS_MAX; i++) {
 		if (events_function(bytes + AT_FUNCTION + (size_t)i * FUNCTION_BYTES, &e))
