@@ -57,7 +57,8 @@ ls_about_metrics(const struct ls_about_parts *p, struct evbuffer *out)
 {
 	static const char *const gaps[LS_GAP_REASON_COUNT] = { [LS_GAP_UNKNOWN] = "unknown",
 		[LS_GAP_OVERRUN] = "overwritten", [LS_GAP_SPOOL_FULL] = "spool_full",
-		[LS_GAP_INVALID] = "invalid" };
+		[LS_GAP_INVALID] = "invalid", [LS_GAP_REBOOT] = "reboot" };
+	_Static_assert(LS_GAP_REASON_COUNT == 5 && LS_STEP_IGNORED_COUNT == 6, "each has its word");
 	static const char *const ignored[LS_STEP_IGNORED_COUNT] = {
 		[LS_STEP_NOT_REGULAR] = "not_regular", [LS_STEP_NOT_A_RING] = "not_a_ring",
 		[LS_STEP_OTHER_BOOT] = "other_boot", [LS_STEP_DUPLICATE] = "duplicate",

@@ -152,7 +152,7 @@ doctor_print_check(const struct ls_doctor_check *c, bool color, FILE *out)
 		(void)fprintf(out, "\033[%sm%-4s\033[0m", doctor_words[c->status].paint, shown);
 	else
 		(void)fprintf(out, "%-4s", shown);
-	(void)fprintf(out, "  %-9s %-28s %s\n", source, subject, why);
+	(void)fprintf(out, "  %-10s %-28s %s\n", source, subject, why);
 	if (fix[0] != '\0')
 		(void)fprintf(out, "      fix: %s\n", fix);
 }

@@ -114,6 +114,9 @@ START_TEST(metrics_tell_what_the_parts_count)
 	ck_assert_ptr_nonnull(strstr(text, "\nlockstep_agent_uplink_reports_total 0\n"));
 	ck_assert_ptr_nonnull(
 		strstr(text, "\nlockstep_agent_step_records_lost_total{reason=\"overwritten\"} 0\n"));
+	ck_assert_ptr_nonnull(
+		strstr(text, "\nlockstep_agent_step_records_lost_total{reason=\"reboot\"} 0\n"));
+	ck_assert_ptr_null(strstr(text, "(null)"));
 	ck_assert_ptr_nonnull(strstr(text, "\nlockstep_agent_over_budget{reason=\"cpu\"} 0\n"));
 	free(text);
 }

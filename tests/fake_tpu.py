@@ -173,6 +173,10 @@ def plausible():
 
 
 if __name__ == "__main__":
+    try:
+        import grpc  # noqa: F401  pylint: disable=unused-import
+    except ImportError:
+        sys.exit("fake_tpu.py: no gRPC for %s (Debian: python3-grpcio, for /usr/bin/python3)" % sys.executable)
     SERVER, PORT = serve(plausible(), int(sys.argv[1]) if len(sys.argv) > 1 else 8431)
     print("listening on 127.0.0.1:%d" % PORT, flush=True)
     SERVER.wait_for_termination()

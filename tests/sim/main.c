@@ -122,6 +122,8 @@ main(int argc, char **argv)
 		(void)fprintf(stderr, "lockstep-sim: %s\n", err);
 		return EXIT_USAGE;
 	}
+	if (action == LS_CONF_CHECK)
+		return EXIT_SUCCESS;
 	if (ls_log_level_parse(options.log_level, &level) == 0)
 		ls_log_set_level(level);
 	return main_run(&options, &slow);
