@@ -110,7 +110,7 @@ START_TEST(what_needs_no_restart_is_free)
 		text_at(json_array_get(json_object_get(a, "commands"), 0), "shell"), "ps -eo"));
 	ck_assert_int_eq(strncmp(text_at(json_array_get(json_object_get(a, "commands"), 1),
 					 "shell"),
-				 "lockstep series h3 | grep host.neighbour ", 41), 0);
+				 "lockstep series h3 --limit 1000 | grep host.neighbour ", 54), 0);
 	ck_assert_double_eq(json_number_value(json_object_get(
 		json_object_get(a, "predicted"), "saving_chips")), 2);
 	json_decref(actions);
