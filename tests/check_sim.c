@@ -101,6 +101,26 @@ START_TEST(the_slow_worker_is_read_from_its_option)
 }
 END_TEST
 
+START_TEST(who_misbehaves_is_read_from_its_option)
+{
+	static const char *const bad[] = { "", "x", "clock", "clock:", "clock:0", "clock:x", "nothing:1",
+		"clock:1,clock:1", "clock:1,", "clock:10", "clock:5,twin:5", "clock:1;twin:1" };
+	struct sim_misbehave m;
+	size_t i;
+
+	ck_assert_int_eq(sim_misbehave_parse("none", 10, &m), 0);
+	for (i = 0; i < 10; i++)
+		ck_assert_int_eq(sim_misbehave_of(&m, (uint32_t)i), SIM_BEHAVES);
+	ck_assert_int_eq(sim_misbehave_parse("twin:2,clock:1", 10, &m), 0);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		ck_assert_msg(sim_misbehave_parse(bad[i], 10, &m) != 0, "%s", bad[i]);
+	ck_assert_int_eq(sim_misbehave_of(&m, 9), SIM_MISBEHAVES_CLOCK);
+	ck_assert_int_eq(sim_misbehave_of(&m, 8), SIM_MISBEHAVES_TWIN);
+	ck_assert_int_eq(sim_misbehave_of(&m, 7), SIM_MISBEHAVES_TWIN);
+	ck_assert_int_eq(sim_misbehave_of(&m, 6), SIM_BEHAVES);
+}
+END_TEST
+
 /* --- the job ---------------------------------------------------------------------------------------- */
 
 static struct sim_options
@@ -441,9 +461,10 @@ suite(void)
 	tcase_add_test(t, a_request_is_a_frame_with_its_id);
 	tcase_add_test(t, answers_come_in_any_pieces);
 	tcase_add_test(t, frames_that_make_no_sense_are_refused);
+	tcase_add_test(t, the_slow_worker_is_read_from_its_option);
+	tcase_add_test(t, who_misbehaves_is_read_from_its_option);
 	suite_add_tcase(s, t);
 	t = tcase_create("job");
-	tcase_add_test(t, the_slow_worker_is_read_from_its_option);
 	tcase_add_test(t, records_are_whole_and_the_slow_worker_makes_all_wait);
 	tcase_add_test(t, steps_follow_each_other_and_old_ones_are_forgotten);
 	suite_add_tcase(s, t);

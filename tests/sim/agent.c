@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "tests/sim/agent.h"
+#include "tests/sim/agent_state.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,16 +11,6 @@
 #define AGENT_NS_PER_S 1000000000ull
 #define AGENT_UPTIME_MIN_NS (3600ull * 25 * AGENT_NS_PER_S) /* --saturate goes back by 23 h */
 #define AGENT_UPTIME_SPREAD_NS (3600ull * 24 * 30 * AGENT_NS_PER_S)
-
-/* One encoded item, kept until it is acknowledged. */
-struct sim_item {
-	struct sim_item *next;
-	uint64_t seq;
-	uint32_t len;
-	uint32_t worth;     /* records or samples in it */
-	uint64_t end_index; /* of the ring: records below are done with once this is stored */
-	uint8_t data[];
-};
 
 void
 sim_agent_name(char name[LS_HOST_NAME_MAX_BYTES], uint32_t index)
@@ -44,11 +34,17 @@ sim_agent_init(struct sim_agent *a, const struct sim_plan *plan, uint32_t index)
 	uint64_t clock = plan->options->variants > 0 ? 0 : index;
 
 	memset(a, 0, sizeof(*a));
-	a->index = index;
+	a->index = a->name = index;
 	agent_fill_id(a->boot, plan->run, index, 0);
 	agent_fill_id(a->kernel, plan->run, index, 1);
 	agent_fill_id(a->ring, plan->run, index, 2);
 	a->offset_ns = AGENT_UPTIME_MIN_NS + sim_hash(seed, clock, 0, 4) % AGENT_UPTIME_SPREAD_NS;
+	a->data_offset_ns = a->offset_ns;
+	a->misbehaves = sim_misbehave_of(&plan->misbehave, index);
+	if (a->misbehaves == SIM_MISBEHAVES_CLOCK)
+		a->data_offset_ns += SIM_YEAR_NS;
+	if (a->misbehaves == SIM_MISBEHAVES_TWIN)
+		a->name--;
 	a->steps.next = a->chunks.next = 1;
 	a->dictionary[0] = a->dictionary[1] = true;
 	a->beat_ns = plan->options->beat_ns;
@@ -58,8 +54,8 @@ sim_agent_init(struct sim_agent *a, const struct sim_plan *plan, uint32_t index)
 
 /* --- streams ------------------------------------------------------------------------------------- */
 
-static int
-agent_push(struct sim_stream *s, const uint8_t *bytes, size_t len, uint64_t worth,
+int
+sim_agent_push(struct sim_stream *s, const uint8_t *bytes, size_t len, uint64_t worth,
 	uint64_t end_index)
 {
 	struct sim_item *item = malloc(sizeof(*item) + len);
@@ -113,239 +109,6 @@ bool
 sim_agent_waits(const struct sim_agent *a)
 {
 	return a->steps.first != NULL || a->chunks.first != NULL;
-}
-
-/* --- steps ----------------------------------------------------------------------------------------- */
-
-static int
-agent_push_item(struct sim_agent *a, struct sim_plan *plan, struct ls_wire_item *item)
-{
-	size_t len;
-	int rc;
-
-	item->seq = a->steps.next;
-	memcpy(item->ring_id, a->ring, sizeof(item->ring_id));
-	rc = ls_wire_item_pack_to(item, plan->scratch, plan->item, LS_ITEM_MAX_BYTES, &len);
-	return rc == 0 ? agent_push(&a->steps, plan->item, len,
-			     item->kind == LS_WIRE_STEPS ? item->count : 0,
-			     item->first_index + item->count) : rc;
-}
-
-/* Records from..to as one item, or as a gap to come if there is no place. */
-static int
-agent_take_steps(struct sim_agent *a, struct sim_plan *plan, uint64_t from, uint64_t to,
-	struct sim_counts *counts)
-{
-	struct ls_record records[LS_STEPS_PER_ITEM];
-	struct ls_wire_item item = { .kind = LS_WIRE_STEPS, .first_index = from, .records = records };
-	uint64_t i, first = sim_job_first(plan->job);
-
-	if (a->steps.count + 1 >= SIM_STEP_ITEMS_MAX || from < first) {
-		if (a->gap_count == 0)
-			a->gap_first = from;
-		a->gap_count += to - from;
-		counts->records_lost += to - from;
-		return 0;
-	}
-	if (a->gap_count > 0) {
-		struct ls_wire_item gap = { .kind = LS_WIRE_GAP, .first_index = a->gap_first,
-			.count = a->gap_count, .reason = LS_GAP_SPOOL_FULL };
-		int rc = agent_push_item(a, plan, &gap);
-
-		if (rc != 0)
-			return rc;
-		a->lost_records_told += a->gap_count;
-		a->gap_count = 0;
-	}
-	for (i = from; i < to; i++) {
-		int rc = sim_job_record(plan->job, a->index, i, a->offset_ns, &records[item.count++]);
-
-		if (rc != 0)
-			return rc;
-	}
-	counts->records_made += item.count;
-	return agent_push_item(a, plan, &item);
-}
-
-/* What is complete, an item for each second: agents read their rings so often. */
-static int
-agent_read_steps(struct sim_agent *a, struct sim_plan *plan, uint64_t now_ns,
-	struct sim_counts *counts)
-{
-	uint64_t complete = sim_job_advance(plan->job, now_ns), first = sim_job_first(plan->job);
-	int rc = 0;
-
-	if (a->next_record < first) { /* overtaken while we were stopped */
-		rc = agent_take_steps(a, plan, a->next_record, first, counts);
-		a->next_record = first;
-	}
-	while (a->next_record < complete && rc == 0) {
-		uint64_t to = a->next_record,
-			 until = sim_job_end_ns(plan->job, to) + AGENT_NS_PER_S;
-
-		while (to < complete && to - a->next_record < LS_STEPS_PER_ITEM &&
-			sim_job_end_ns(plan->job, to) < until)
-			to++;
-		rc = agent_take_steps(a, plan, a->next_record, to, counts);
-		a->next_record = to;
-	}
-	return rc;
-}
-
-/* --- minutes --------------------------------------------------------------------------------------- */
-
-static int
-agent_push_chunk(struct sim_agent *a, struct sim_plan *plan, struct ls_wire_chunk_item *item,
-	uint64_t samples)
-{
-	size_t len;
-	int rc;
-
-	item->seq = a->chunks.next;
-	rc = ls_wire_chunk_item_pack(item, plan->item, sizeof(plan->item), &len);
-	if (rc == 0)
-		rc = agent_push(&a->chunks, plan->item, len, samples, 0);
-	if (rc == 0)
-		a->pushed_chunk_bytes += len;
-	return rc;
-}
-
-static int
-agent_push_dictionary(struct sim_agent *a, struct sim_plan *plan, unsigned g)
-{
-	const struct sim_group *group = sim_shape_group(plan->shape, g);
-	struct ls_wire_chunk_item item = { .kind = LS_WIRE_DICTIONARY, .hash = group->hash,
-		.series_count = group->count, .series = group->series };
-	int rc;
-
-	(void)snprintf(item.group, sizeof(item.group), "%s", group->name);
-	rc = agent_push_chunk(a, plan, &item, 0);
-	if (rc == 0)
-		a->dictionary[g] = false;
-	return rc;
-}
-
-static int
-agent_push_lost(struct sim_agent *a, struct sim_plan *plan)
-{
-	struct ls_wire_chunk_item item = { .kind = LS_WIRE_LOST, .reason = LS_LOST_SPOOL_FULL,
-		.t_first_mono_ns = a->lost_from_ns, .t_last_mono_ns = a->lost_to_ns,
-		.samples = a->lost_samples };
-	int rc = agent_push_chunk(a, plan, &item, 0);
-
-	if (rc == 0) {
-		a->lost_samples_told += a->lost_samples;
-		a->lost_samples = 0;
-	}
-	return rc;
-}
-
-static uint32_t
-agent_slot(const struct sim_agent *a, const struct sim_plan *plan)
-{
-	return plan->options->variants > 0 ? a->index % SIM_SLOTS : a->index;
-}
-
-/* Where in the minute this agent's own begins: they are spread evenly. */
-static uint64_t
-agent_phase_ns(const struct sim_agent *a, const struct sim_plan *plan)
-{
-	uint64_t slots = plan->options->variants > 0 ? SIM_SLOTS : (uint64_t)plan->options->hosts;
-
-	if (plan->options->saturate)
-		return 0;
-	/* A stride that shares no factor with a power of ten: neighbours do not send together. */
-	return plan->minute_ns / slots * (agent_slot(a, plan) * 7919ull % slots);
-}
-
-static uint32_t
-agent_source(const struct sim_agent *a, const struct sim_plan *plan)
-{
-	uint32_t variants = (uint32_t)plan->options->variants;
-
-	if (variants == 0)
-		return a->index;
-	return plan->options->saturate ? a->index % variants
-		: agent_slot(a, plan) * variants + a->index / SIM_SLOTS % variants;
-}
-
-/* The minute that begins at begin_ns of our clock, one chunk a group. */
-static int
-agent_take_minute(struct sim_agent *a, struct sim_plan *plan, uint64_t begin_ns,
-	struct sim_counts *counts)
-{
-	unsigned g;
-	int rc = 0;
-
-	for (g = 0; g < SIM_GROUPS && rc == 0; g++) {
-		const struct sim_group *group = sim_shape_group(plan->shape, g);
-		struct ls_wire_chunk_item item = { .kind = LS_WIRE_CHUNK, .hash = group->hash,
-			.rows = SIM_ROWS };
-		struct sim_body body;
-
-		if (group->count == 0)
-			continue;
-		if (a->dictionary[g])
-			rc = agent_push_dictionary(a, plan, g);
-		if (rc == 0)
-			rc = sim_shape_minute(plan->shape, agent_source(a, plan), g, a->next_minute,
-				begin_ns + a->offset_ns, plan->minute_ns, &body);
-		if (rc != 0)
-			break;
-		item.body = body.data;
-		item.body_len = body.len;
-		item.t_first_mono_ns = body.t_first_ns;
-		item.t_last_mono_ns = body.t_last_ns;
-		rc = agent_push_chunk(a, plan, &item, group->count * SIM_ROWS);
-		counts->samples_made += group->count * SIM_ROWS;
-	}
-	return rc == -LS_ESTALE ? 0 : rc;
-}
-
-static int
-agent_read_minute(struct sim_agent *a, struct sim_plan *plan, uint64_t begin_ns,
-	struct sim_counts *counts)
-{
-	uint64_t samples = (uint64_t)plan->options->series * SIM_ROWS;
-	int rc = 0;
-
-	/* Room for a Lost, and for each group a dictionary and a chunk. */
-	if (a->chunks.count + 1 + 2 * SIM_GROUPS > SIM_CHUNK_ITEMS_MAX) {
-		if (a->lost_samples == 0)
-			a->lost_from_ns = begin_ns + a->offset_ns;
-		a->lost_to_ns = begin_ns + a->offset_ns + plan->minute_ns;
-		a->lost_samples += samples;
-		counts->samples_lost += samples;
-	} else {
-		if (a->lost_samples > 0)
-			rc = agent_push_lost(a, plan);
-		if (rc == 0)
-			rc = agent_take_minute(a, plan, begin_ns, counts);
-	}
-	a->next_minute++;
-	return rc;
-}
-
-int
-sim_agent_read(struct sim_agent *a, struct sim_plan *plan, uint64_t now_ns,
-	struct sim_counts *counts)
-{
-	uint64_t begin;
-	int rc = 0;
-
-	if (plan->draining)
-		return 0;
-	if (plan->job != NULL)
-		rc = agent_read_steps(a, plan, now_ns, counts);
-	if (plan->options->series == 0)
-		return rc;
-	begin = plan->data_start_ns + agent_phase_ns(a, plan) + a->next_minute * plan->minute_ns;
-	if (plan->options->saturate) /* one minute a report, as long as there are any */
-		return rc != 0 || a->chunks.count > 0 || begin + plan->minute_ns > now_ns
-			? rc : agent_read_minute(a, plan, begin, counts);
-	for (; rc == 0 && begin + plan->minute_ns <= now_ns; begin += plan->minute_ns)
-		rc = agent_read_minute(a, plan, begin, counts);
-	return rc;
 }
 
 /* --- the report -------------------------------------------------------------------------------------- */
@@ -481,7 +244,7 @@ sim_agent_report(struct sim_agent *a, struct sim_plan *plan, uint64_t now_ns, ui
 		.last = a->last, .slowed = 1, .dropped_records = a->lost_records_told + a->gap_count,
 		.lost_samples = a->lost_samples_told + a->lost_samples };
 
-	sim_agent_name(r.host, a->index);
+	sim_agent_name(r.host, a->name);
 	memcpy(r.boot, a->boot, sizeof(r.boot));
 	memcpy(r.kernel_boot_id, a->kernel, sizeof(r.kernel_boot_id));
 	(void)snprintf(r.agent_version, sizeof(r.agent_version), "sim %s", PACKAGE_VERSION);
@@ -537,6 +300,16 @@ agent_take_asked(struct sim_agent *a, const struct sim_plan *plan, const struct 
 		a->beat_ns = ack->beat_ns;
 }
 
+/* Forgets what was acknowledged: the next items have numbers that other ones had. */
+static void
+agent_jump_back(struct sim_agent *a)
+{
+	sim_agent_clear(a);
+	a->steps.next = 1;
+	a->steps.acked = a->steps.sent = 0;
+	a->misbehaves = SIM_BEHAVES; /* once */
+}
+
 static bool
 agent_is_foreign(const struct sim_agent *a, const struct ls_wire_ack *ack)
 {
@@ -590,6 +363,8 @@ sim_agent_answer(struct sim_agent *a, struct sim_plan *plan, const uint8_t *buf,
 	case LS_ACK_STATUS_COUNT:
 		break;
 	}
+	if (a->misbehaves == SIM_MISBEHAVES_BACKWARDS && a->steps.acked >= SIM_BACKWARDS_AFTER)
+		agent_jump_back(a);
 	ret_answer->verdict = SIM_ACK_OK;
 	ret_answer->stored = (a->report_steps > 0 || a->report_chunks > 0) &&
 		a->steps.acked >= a->report_steps && a->chunks.acked >= a->report_chunks;

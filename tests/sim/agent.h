@@ -21,6 +21,7 @@
 #include "proto/arena.h"
 #include "proto/wire.h"
 #include "tests/sim/job.h"
+#include "tests/sim/misbehave.h"
 #include "tests/sim/shape.h"
 #include "tests/sim/sim.h"
 
@@ -35,8 +36,10 @@ struct sim_plan {
 	uint64_t data_start_ns;      /* where the first minute begins: --saturate goes back */
 	uint64_t run;                /* tells this run's boots and rings from those of others */
 	uint32_t sources;
+	struct sim_misbehave misbehave;
 	bool draining;               /* nothing new is measured */
 	uint8_t item[LS_CHUNK_ITEM_MAX_BYTES];
+	uint8_t spoilt[LS_CHUNK_BODY_MAX_BYTES];
 	struct ls_wire_bytes steps[LS_ITEMS_PER_REPORT_MAX], chunks[LS_CHUNK_ITEMS_PER_REPORT_MAX];
 };
 
@@ -56,9 +59,11 @@ struct sim_counts {
 };
 
 struct sim_agent {
-	uint32_t index;
+	uint32_t index, name;          /* name: whose host name it has; its own, but for a twin */
+	enum sim_misbehaviour misbehaves;
 	uint8_t boot[LS_BOOT_BYTES], kernel[16], ring[LS_RING_ID_BYTES];
 	uint64_t offset_ns;            /* its clock is so much ahead of ours */
+	uint64_t data_offset_ns;       /* and that by which its data are told */
 	struct sim_stream steps, chunks;
 	uint64_t next_record;          /* of the ring; the number of the step, too */
 	uint64_t gap_first, gap_count; /* records that found no place */

@@ -2,13 +2,6 @@
 /*
  * fleet - all simulated agents, each with its TCP connection, on one loop.
  *
- * The states of a connection:
- *
- *   DOWN --timer--> CONNECTING --connected--> GREETING --REP--> READY --beat--> AWAIT --answer--> READY
- *     ^                 |                        |                ^               |
- *     |                 |                        |                +--timer-- HOLD <- RETRY, REJECT
- *     +---- the connection fails or ends, from any of them: a new one after a random time ----
- *
  * Owner:   the loop thread.
  * Units:   ns, CLOCK_MONOTONIC.
  * Errors:  -LS_ERANGE an address that is none, -LS_ELIMIT more hosts than the process may have files,
@@ -25,7 +18,7 @@ struct sim_fleet;
 
 /* Makes all agents; they begin to connect within the time of jitter. */
 int sim_fleet_new(struct ls_loop *loop, const struct sim_options *o, const struct sim_slow *slow,
-	struct sim_fleet **ret_fleet) LS_MUSTCHECK;
+	const struct sim_misbehave *misbehave, struct sim_fleet **ret_fleet) LS_MUSTCHECK;
 void sim_fleet_free(struct sim_fleet *f);
 
 /* Nothing new is measured from here on; what waits is sent, and the loop stopped when all is acknowledged. */

@@ -11,6 +11,7 @@ enum { JOB_INPUT = 8, JOB_H2D = 4, JOB_WORK = 930, JOB_HAND_OVER = 20, JOB_REST 
 
 #define JOB_NOISE 0.003       /* deviation of a worker's own work */
 #define JOB_TAIL 0.01         /* and what now and then comes on top */
+#define JOB_MESSAGE_NS 200000u /* at most this, to hand a message over */
 #define JOB_TAIL_SHARE 0.002
 #define JOB_HAND_OVER_NOISE 0.3 /* most of it that a barrier's opening takes longer */
 
@@ -133,6 +134,28 @@ sim_job_end_ns(const struct sim_job *job, uint64_t step)
 	return job->step[step % SIM_STEPS_KEPT].end_ns;
 }
 
+/* How long a worker waited for another one to come to the barrier, and for a message to be handed over. */
+static uint64_t
+job_waited(uint64_t enter_ns, uint64_t other_ns, uint64_t bits)
+{
+	return (other_ns > enter_ns ? other_ns - enter_ns : 0) + bits % JOB_MESSAGE_NS;
+}
+
+/* The neighbours in the ring of the slice: one hands over to us, we to the other. */
+static void
+job_peers(const struct sim_job *job, uint32_t rank, uint64_t step, uint64_t own_ns, struct ls_record *r)
+{
+	uint32_t prev = rank > 0 ? rank - 1 : rank, next = rank + 1 < job->hosts ? rank + 1 : rank;
+	uint64_t bits = sim_hash(job->seed, rank, step, 9);
+
+	if (prev != rank && sim_job_slice(job, prev) == sim_job_slice(job, rank))
+		r->peer[r->peer_count++] = (struct ls_record_peer){ prev,
+			job_waited(own_ns, job_own_ns(job, prev, step), bits), UINT64_MAX };
+	if (next != rank && sim_job_slice(job, next) == sim_job_slice(job, rank))
+		r->peer[r->peer_count++] = (struct ls_record_peer){ next, UINT64_MAX,
+			job_waited(own_ns, job_own_ns(job, next, step), bits >> 32) };
+}
+
 int
 sim_job_record(const struct sim_job *job, uint32_t rank, uint64_t step, uint64_t offset_ns,
 	struct ls_record *ret_record)
@@ -165,6 +188,7 @@ sim_job_record(const struct sim_job *job, uint32_t rank, uint64_t step, uint64_t
 	}
 	r.work_mask = 1u << LS_WORK_TOKENS;
 	r.work[LS_WORK_TOKENS] = 8192;
+	job_peers(job, rank, step, enter - s->begin_ns, &r);
 	*ret_record = r;
 	return 0;
 }

@@ -12,7 +12,7 @@ sim_ledger_line(FILE *out, const struct sim_agent *a)
 	char host[LS_HOST_NAME_MAX_BYTES], boot[2 * LS_BOOT_BYTES + 1], ring[2 * LS_RING_ID_BYTES + 1];
 	int n;
 
-	sim_agent_name(host, a->index);
+	sim_agent_name(host, a->name);
 	ls_text_hex(boot, a->boot, sizeof(a->boot));
 	ls_text_hex(ring, a->ring, sizeof(a->ring));
 	n = fprintf(out, "{\"simulated\":true,\"host\":\"%s\",\"boot\":\"%s\",\"acked_seq\":%" PRIu64

@@ -34,7 +34,13 @@ static const struct ls_conf_program main_program = {
 		   "Each agent has its own TCP connection and speaks as lockstep-agent does: it keeps what\n"
 		   "is not acknowledged and sends it again under the same numbers. Results are JSON, a line\n"
 		   "at a time; ack_ms is the time from sending a report with items until all of them are on\n"
-		   "the collector's disk.",
+		   "the collector's disk.\n"
+		   "\n"
+		   "--misbehave KIND:COUNT,... for tests of a collector:\n"
+#define SIM_MISBEHAVE(id, name, help) "  " name ": " help "\n"
+#include "tests/sim/misbehave.def"
+#undef SIM_MISBEHAVE
+		   ,
 	.usage = "lockstep-sim --connect ADDRESS [OPTION]...",
 	.options = main_options,
 	.option_count = sizeof(main_options) / sizeof(main_options[0]),
@@ -42,7 +48,8 @@ static const struct ls_conf_program main_program = {
 
 /* What the table alone cannot say. */
 static int
-main_check(const struct sim_options *o, struct sim_slow *ret_slow, char *err, size_t size)
+main_check(const struct sim_options *o, struct sim_slow *ret_slow, struct sim_misbehave *ret_misbehave,
+	char *err, size_t size)
 {
 	int rc = 0;
 
@@ -60,6 +67,10 @@ main_check(const struct sim_options *o, struct sim_slow *ret_slow, char *err, si
 		(void)snprintf(err, size, "--slow %s: none or RANK:FRACTION[@STEP] is wanted, with a RANK "
 			"below %lld", o->slow, (long long)o->hosts);
 		rc = -LS_ERANGE;
+	} else if (sim_misbehave_parse(o->misbehave, o->hosts, ret_misbehave) != 0) {
+		(void)snprintf(err, size, "--misbehave %s: none or KIND:COUNT,... is wanted, each kind once, "
+			"fewer in all than hosts", o->misbehave);
+		rc = -LS_ERANGE;
 	}
 	return rc;
 }
@@ -71,7 +82,8 @@ main_on_end(void *arg)
 }
 
 static int
-main_run(const struct sim_options *o, const struct sim_slow *slow)
+main_run(const struct sim_options *o, const struct sim_slow *slow,
+	const struct sim_misbehave *misbehave)
 {
 	struct ls_loop *loop = ls_loop_new();
 	struct ls_loop_timer *end = NULL;
@@ -81,7 +93,7 @@ main_run(const struct sim_options *o, const struct sim_slow *slow)
 
 	if (loop == NULL)
 		goto out;
-	rc = sim_fleet_new(loop, o, slow, &f);
+	rc = sim_fleet_new(loop, o, slow, misbehave, &f);
 	if (rc != 0)
 		goto out;
 	rc = ls_loop_signals(loop, main_on_end, NULL, f);
@@ -110,6 +122,7 @@ main(int argc, char **argv)
 {
 	struct sim_options options;
 	struct sim_slow slow;
+	struct sim_misbehave misbehave;
 	enum ls_conf_action action;
 	enum ls_log_level level;
 	char err[LS_LOG_LINE_MAX_BYTES];
@@ -118,7 +131,7 @@ main(int argc, char **argv)
 	rc = ls_conf_load(&main_program, argc, argv, &options, &action, &left, err, sizeof(err));
 	if (rc == 0 && action == LS_CONF_EXIT)
 		return EXIT_SUCCESS;
-	if (rc != 0 || main_check(&options, &slow, err, sizeof(err)) != 0) {
+	if (rc != 0 || main_check(&options, &slow, &misbehave, err, sizeof(err)) != 0) {
 		(void)fprintf(stderr, "lockstep-sim: %s\n", err);
 		return EXIT_USAGE;
 	}
@@ -126,5 +139,5 @@ main(int argc, char **argv)
 		return EXIT_SUCCESS;
 	if (ls_log_level_parse(options.log_level, &level) == 0)
 		ls_log_set_level(level);
-	return main_run(&options, &slow);
+	return main_run(&options, &slow, &misbehave);
 }

@@ -11,7 +11,7 @@
 #include "proto/metrics.h"
 
 enum shape_kind { COUNTER, WALK, LEVEL, NET };
-enum shape_chip_kind { CHIP_CONSTANT, CHIP_RATIO, CHIP_PLATEAU, CHIP_COUNT, CHIP_LEVEL, CHIP_SECONDS };
+enum shape_chip_kind { CHIP_CONSTANT, CHIP_RATIO, CHIP_PLATEAU, CHIP_SUM, CHIP_COUNT, CHIP_LEVEL, CHIP_SECONDS };
 
 static const struct shape_row {
 	const char *name;
@@ -113,6 +113,8 @@ shape_chip_next(const struct shape_chip *row, double value, uint64_t bits)
 	case CHIP_PLATEAU:
 		return value != 0 && u > 0.1 ? value
 			: row->a + 1048576 * floor(row->b * sim_normal(bits * 3));
+	case CHIP_SUM:
+		return value + floor(row->a * (1 + row->b / 100 * sim_normal(bits)));
 	case CHIP_COUNT:
 		return value + row->a + (u * row->b < 1);
 	case CHIP_LEVEL:

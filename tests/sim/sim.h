@@ -27,15 +27,20 @@
 #define SIM_PORTS_PER_SOURCE 20000u     /* connections from one address; Linux has 28,232 ports */
 #define SIM_SATURATE_BACK_NS (23ull * 3600 * 1000000000) /* --saturate back-fills from so long ago */
 #define SIM_DRAIN_NS 4000000000ull      /* at the end, to send what is pending */
+#define SIM_DRAIN_BEAT_NS LS_BEAT_MIN_NS /* then reports follow each other so closely */
 #define SIM_READ_BYTES (2u * LS_ACK_MAX_BYTES)
 #define SIM_LATENCY_BINS 100000u        /* of 100 us: latencies to 10 s are told apart */
 #define SIM_LATENCY_BIN_NS 100000ull
+#define SIM_TICK_NS 5000000ull          /* beats begin at multiples of this: 50 of 10,000 agents at once */
+#define SIM_YEAR_NS (365ull * 24 * 3600 * 1000000000)
+#define SIM_BACKWARDS_AFTER 5u          /* acknowledged items, then the numbers jump back */
 #define SIM_JITTER_MIN_NS 2000000000ull /* reconnects of few agents are spread over so long */
 #define SIM_CONNECTS_PER_S 5000u        /* and those of many over as long as this rate takes */
 
 struct sim_options {
 	char connect[LS_CONF_VALUE_MAX_BYTES];
 	char job[LS_CONF_VALUE_MAX_BYTES], slow[LS_CONF_VALUE_MAX_BYTES];
+	char misbehave[LS_CONF_VALUE_MAX_BYTES];
 	char ledger[LS_CONF_VALUE_MAX_BYTES], log_level[LS_CONF_VALUE_MAX_BYTES];
 	int64_t hosts, slices, chips, series, steps_per_s, accelerate, variants, seed;
 	uint64_t beat_ns, duration_ns, report_ns;
