@@ -73,6 +73,27 @@ print("%d hosts, %d records, %d wrong" % (len(ledger), sum(map(len, stored.value
 sys.exit(len(ledger) != int(sys.argv[3]) or bool(bad) or not stored)' \
 	"$work/ledger2" "$work/export.jsonl" "$hosts"
 
+# Some that lie: the collector lives, counts what it refused, and stores all of the others.
+sim_start --accelerate 10 --job sim-liars --ledger "$work/ledger3" --duration 12s \
+	--misbehave checksum:2,clock:2,dictionary:2,hash:2,twin:2,backwards:2
+wait "$sim_pid"
+result $? "agents that lie among $hosts run for 12 s"
+alive "$collector_pid"
+result $? "the collector lives"
+check "what is refused is counted" python3 -c '
+import sys, urllib.request
+lines = urllib.request.urlopen(sys.argv[1] + "/metrics", timeout=5).read().decode().splitlines()
+drops = [l for l in lines if "drops_total{" in l and not l.startswith("#") and float(l.split()[-1]) > 0]
+print(*drops, sep="\n")
+sys.exit(not any("bad_item" in l for l in drops))' "http://127.0.0.1:$http_port"
+check "the honest ones have all of theirs acknowledged" python3 -c '
+import json, sys
+honest = [json.loads(l) for l in open(sys.argv[1])][:-12]
+bad = [a["host"] for a in honest
+    if a["acked_seq"] + 1 != a["next_seq"] or a["acked_chunk_seq"] + 1 != a["next_chunk_seq"]]
+print(len(honest), "honest,", len(bad), "wrong")
+sys.exit(not honest or bool(bad))' "$work/ledger3"
+
 # Usage.
 "$build/lockstep-sim" >"$work/out" 2>&1
 [ $? -eq 2 ] && grep -q -- --connect "$work/out"
