@@ -267,7 +267,7 @@ pair_new(void)
 	ck_assert_ptr_nonnull(p);
 	p->options = options();
 	p->plan.options = &p->options;
-	p->plan.start_ns = p->plan.data_start_ns = 1000 * S;
+	p->plan.start_ns = 1000 * S;
 	p->plan.minute_ns = 60 * S;
 	p->plan.run = 5;
 	p->plan.scratch = ls_arena_new(65536, LS_REPORT_MAX_BYTES);
@@ -451,6 +451,37 @@ START_TEST(minutes_come_with_their_dictionaries_and_losses_are_told)
 }
 END_TEST
 
+START_TEST(saturation_fills_back_the_hours_before_one_minute_a_report)
+{
+	struct pair *p = pair_new();
+	struct ls_wire_chunk_item item = { 0 };
+	struct ls_wire_ack ack = { 0 };
+	uint64_t i, last = 0;
+	const char *why = "";
+	size_t k;
+
+	p->options.saturate = true;
+	p->plan.back_ns = SIM_SATURATE_BACK_NS; /* more than our clock has: the agent's has it */
+	for (i = 0; i < 20; i++) {
+		pair_report(p, 1001);
+		ck_assert_uint_eq(p->report.chunk_item_count, i == 0 ? 4 : 2);
+		for (k = 0; k < p->report.chunk_item_count; k++) {
+			ck_assert_int_eq(ls_wire_chunk_item_unpack(p->report.chunk_items[k].data,
+						 p->report.chunk_items[k].len, &item, &why), 0);
+			ck_assert(item.kind != LS_WIRE_CHUNK || item.t_last_mono_ns > last);
+			ck_assert_uint_lt(item.t_last_mono_ns, p->report.t_send_mono_ns);
+			ls_wire_chunk_item_clear(&item);
+		}
+		last += i > 0 ? 60 * S : p->agent.offset_ns - SIM_SATURATE_BACK_NS + 1000 * S;
+		ack.acked_seq += p->report.item_count;
+		ack.acked_chunk_seq += p->report.chunk_item_count;
+		ck_assert(pair_answer(p, 1001, ack).stored);
+	}
+	ck_assert_uint_eq(p->counts.samples_acked, 20 * 7200);
+	pair_free(p);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -475,6 +506,7 @@ suite(void)
 	t = tcase_create("agent");
 	tcase_add_test(t, what_is_not_acknowledged_is_sent_again_under_its_number);
 	tcase_add_test(t, it_does_what_answers_ask);
+	tcase_add_test(t, saturation_fills_back_the_hours_before_one_minute_a_report);
 	tcase_add_test(t, minutes_come_with_their_dictionaries_and_losses_are_told);
 	suite_add_tcase(s, t);
 	return s;

@@ -33,7 +33,7 @@ struct sim_plan {
 	struct ls_arena *scratch;
 	uint64_t start_ns;           /* of the simulation */
 	uint64_t minute_ns;          /* how long a minute of data lasts */
-	uint64_t data_start_ns;      /* where the first minute begins: --saturate goes back */
+	uint64_t back_ns;            /* the first minute begins so long before the start (--saturate) */
 	uint64_t run;                /* tells this run's boots and rings from those of others */
 	uint32_t sources;
 	struct sim_misbehave misbehave;

@@ -244,7 +244,7 @@ int
 sim_agent_read(struct sim_agent *a, struct sim_plan *plan, uint64_t now_ns,
 	struct sim_counts *counts)
 {
-	uint64_t begin;
+	uint64_t begin, elapsed = now_ns - plan->start_ns + plan->back_ns;
 	int rc = 0;
 
 	if (plan->draining)
@@ -253,11 +253,13 @@ sim_agent_read(struct sim_agent *a, struct sim_plan *plan, uint64_t now_ns,
 		rc = agent_read_steps(a, plan, now_ns, counts);
 	if (plan->options->series == 0)
 		return rc;
-	begin = plan->data_start_ns + agent_phase_ns(a, plan) + a->next_minute * plan->minute_ns;
-	if (plan->options->saturate) /* one minute a report, as long as there are any */
-		return rc != 0 || a->chunks.count > 0 || begin + plan->minute_ns > now_ns
-			? rc : agent_read_minute(a, plan, begin, counts);
-	for (; rc == 0 && begin + plan->minute_ns <= now_ns; begin += plan->minute_ns)
-		rc = agent_read_minute(a, plan, begin, counts);
+	/* From the first minute on; our clock may have begun later than that, the agent's has not. */
+	begin = agent_phase_ns(a, plan) + a->next_minute * plan->minute_ns;
+	while (rc == 0 && begin + plan->minute_ns <= elapsed) {
+		if (plan->options->saturate && a->chunks.count > 0)
+			break; /* one minute a report, as long as there are any */
+		rc = agent_read_minute(a, plan, plan->start_ns - plan->back_ns + begin, counts);
+		begin += plan->minute_ns;
+	}
 	return rc;
 }

@@ -86,7 +86,7 @@ fleet_make_plan(struct sim_fleet *f, const struct sim_slow *slow, uint64_t now)
 
 	f->plan.options = o;
 	f->plan.start_ns = now;
-	f->plan.data_start_ns = now - (o->saturate ? SIM_SATURATE_BACK_NS : 0);
+	f->plan.back_ns = o->saturate ? SIM_SATURATE_BACK_NS : 0;
 	f->plan.minute_ns = LS_CHUNK_NS / (uint64_t)o->accelerate;
 	f->plan.run = sim_hash((uint64_t)ls_clock_wall_ns(), (uint64_t)getpid(), now, 6);
 	f->plan.scratch = ls_arena_new(FLEET_SCRATCH_BYTES, LS_REPORT_MAX_BYTES);
