@@ -2,15 +2,13 @@
 #include "config.h"
 #include "agent/uplink.h"
 
-#include <nng/nng.h>
-#include <nng/protocol/reqrep0/rep.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "proto/base/clock.h"
 #include "proto/base/loop.h"
+#include "tests/fake_collector.h"
 #include "tests/harness.h"
 
 #define MS 1000000ull
@@ -21,20 +19,15 @@ enum deed { ACK, SILENT, GARBAGE, WRONG_BOOT, BEYOND, REJECT, RETRY, NEED, NEED_
 static char state[300], url[64];
 static const uint8_t kernel[16] = { 1 };
 static struct ls_loop *loop;
-static struct ls_loop_timer *watch;
 static struct ls_spool *spool;
 static struct ls_uplink *uplink;
 static struct ls_wire_worker workers[2];
 static struct ls_wire_hot hot = { .count = 1, .t_mono_ns = 5 };
 
-/* The fake collector: one thread, which alone touches what is not atomic until it is joined. */
+/* What the collector does and saw: its thread alone touches what is not atomic until it is stopped. */
 static struct {
-	nng_socket socket;
-	pthread_t thread;
-	atomic_bool running;
 	enum deed deeds[16]; /* one a report, the last for all that follow */
 	size_t deed_count;
-	atomic_uint reports;
 	atomic_uint workers_seen, items_seen, stamps_seen;
 	atomic_uint_fast64_t stored; /* highest number */
 	atomic_uint kernels_seen;
@@ -71,6 +64,7 @@ fake_answer(enum deed deed, const struct ls_wire_report *r, uint8_t **ret_buf)
 	struct ls_wire_ack a = { .t_receive_mono_ns = 100, .t_send_mono_ns = 200 };
 	size_t len = 0;
 
+	atomic_fetch_add(&fake.kernels_seen, r->has_kernel);
 	a.need_all_workers = deed == NEED_ALL;
 	if (deed == ACK || deed == NEED || deed == NEED_ALL || deed == SLOW_BEAT)
 		fake_store(r);
@@ -101,65 +95,18 @@ fake_answer(enum deed deed, const struct ls_wire_report *r, uint8_t **ret_buf)
 	return len;
 }
 
-static void *
-fake_run(void *arg)
+static size_t
+fake_answer_next(size_t n, const struct ls_wire_report *r, uint8_t **ret_buf)
 {
-	struct ls_wire_report r;
-	const char *why;
-	nng_msg *msg;
-
-	(void)arg;
-	while (atomic_load(&fake.running)) {
-		size_t n = atomic_load(&fake.reports), len;
-		uint8_t *buf = NULL;
-
-		if (nng_recvmsg(fake.socket, &msg, 0) != 0)
-			continue;
-		ck_assert_int_eq(
-			ls_wire_report_unpack(nng_msg_body(msg), nng_msg_len(msg), &r, &why), 0);
-		nng_msg_free(msg);
-		atomic_fetch_add(&fake.kernels_seen, r.has_kernel);
-		len = fake_answer(
-			fake.deeds[n < fake.deed_count ? n : fake.deed_count - 1], &r, &buf);
-		ls_wire_report_clear(&r);
-		atomic_fetch_add(&fake.reports, 1);
-		if (len > 0)
-			(void)nng_send(fake.socket, buf, len, 0); /* the agent may be gone */
-		free(buf);
-	}
-	return NULL;
+	return fake_answer(fake.deeds[n < fake.deed_count ? n : fake.deed_count - 1], r, ret_buf);
 }
 
 static void
 fake_start(const enum deed *deeds, size_t count)
 {
-	nng_listener listener;
-	int port;
-
 	memcpy(fake.deeds, deeds, count * sizeof(*deeds));
 	fake.deed_count = count;
-	ck_assert_int_eq(nng_rep0_open(&fake.socket), 0);
-	ck_assert_int_eq(nng_socket_set_ms(fake.socket, NNG_OPT_RECVTIMEO, 20), 0);
-	if (url[0] == '\0') {
-		ck_assert_int_eq(
-			nng_listen(fake.socket, "tcp://127.0.0.1:0", &listener, 0), 0);
-		ck_assert_int_eq(
-			nng_listener_get_int(listener, NNG_OPT_TCP_BOUND_PORT, &port), 0);
-		(void)snprintf(url, sizeof(url), "tcp://127.0.0.1:%d", port);
-	} else {
-		ck_assert_int_eq(nng_listen(fake.socket, url, NULL, 0), 0);
-	}
-	atomic_store(&fake.running, true);
-	ck_assert_int_eq(pthread_create(&fake.thread, NULL, fake_run, NULL), 0);
-}
-
-static void
-fake_stop(void)
-{
-	if (!atomic_exchange(&fake.running, false))
-		return;
-	ck_assert_int_eq(pthread_join(fake.thread, NULL), 0);
-	ck_assert_int_eq(nng_close(fake.socket), 0);
+	fake_collector_start(url, sizeof(url), fake_answer_next);
 }
 
 static void
@@ -170,30 +117,6 @@ fill(void *arg, struct ls_wire_report *r)
 	r->worker_count = 2;
 	r->hot = &hot;
 	r->hot_count = 1;
-}
-
-/* Runs the loop until done() or for so long; true if it was done. */
-static bool (*done)(void);
-static uint64_t until_ns;
-static bool was_done;
-
-static void
-look(void *arg)
-{
-	(void)arg;
-	was_done = done != NULL && done();
-	if (was_done || ls_clock_mono_ns() >= until_ns)
-		ls_loop_stop(loop);
-}
-
-static bool
-run_until(bool (*cond)(void), uint64_t for_ns)
-{
-	done = cond;
-	until_ns = ls_clock_mono_ns() + for_ns;
-	ls_loop_timer_start(watch, 0, 5 * MS);
-	ck_assert_int_eq(ls_loop_run(loop), 0);
-	return was_done;
 }
 
 static void
@@ -221,13 +144,13 @@ static void
 setup(void)
 {
 	memset(&fake, 0, sizeof(fake));
+	fake_collector_forget();
 	url[0] = '\0';
 	(void)snprintf(state, sizeof(state), "%s/state", ls_test_tmpdir());
 	ck_assert_int_eq(ls_spool_open(state, LS_SPOOL_DEFAULT_BYTES, kernel, &spool), 0);
 	workers[0] = (struct ls_wire_worker){ .ring_id = { 1 }, .info = { .job = "j" } };
 	workers[1] = (struct ls_wire_worker){ .ring_id = { 2 }, .info = { .job = "j" } };
 	loop = ls_loop_new();
-	watch = ls_loop_timer_new(loop, look, NULL);
 }
 
 static void
@@ -235,8 +158,7 @@ teardown(void)
 {
 	ls_uplink_free(uplink);
 	uplink = NULL;
-	fake_stop();
-	ls_loop_timer_free(watch);
+	fake_collector_stop();
 	ls_loop_free(loop);
 	ls_spool_close(spool);
 }
@@ -281,7 +203,7 @@ static bool
 is_waiting(void)
 {
 	return ls_uplink_get_state(uplink) == LS_UPLINK_STATE_AWAIT &&
-		atomic_load(&fake.reports) >= 1;
+		fake_collector_reports() >= 1;
 }
 
 static bool
@@ -295,7 +217,7 @@ START_TEST(items_are_sent_until_acknowledged)
 	fake_start((const enum deed[]){ ACK }, 1);
 	push(5);
 	start_uplink();
-	ck_assert(run_until(all_acked, 5000 * MS));
+	ck_assert(fake_collector_until(loop, all_acked, 5000 * MS));
 	ck_assert_uint_eq(ls_spool_acked(spool), 5);
 	ck_assert_uint_eq(atomic_load(&fake.items_seen), 5);
 	ck_assert(!atomic_load(&fake.hole));
@@ -307,7 +229,7 @@ START_TEST(workers_are_sent_until_known_and_stamps_from_the_second_report_on)
 {
 	fake_start((const enum deed[]){ ACK }, 1);
 	start_uplink();
-	ck_assert(run_until(three_acks, 5000 * MS));
+	ck_assert(fake_collector_until(loop, three_acks, 5000 * MS));
 	ck_assert_uint_eq(atomic_load(&fake.workers_seen), 2);
 	ck_assert_uint_ge(atomic_load(&fake.stamps_seen), 2);
 }
@@ -317,7 +239,7 @@ START_TEST(workers_are_sent_again_when_asked_for)
 {
 	fake_start((const enum deed[]){ ACK, NEED, ACK }, 3);
 	start_uplink();
-	ck_assert(run_until(three_acks, 5000 * MS));
+	ck_assert(fake_collector_until(loop, three_acks, 5000 * MS));
 	ck_assert_uint_eq(atomic_load(&fake.workers_seen), 3);
 }
 END_TEST
@@ -326,7 +248,7 @@ START_TEST(all_workers_are_sent_again_when_a_number_is_not_known)
 {
 	fake_start((const enum deed[]){ ACK, NEED_ALL, ACK }, 3);
 	start_uplink();
-	ck_assert(run_until(three_acks, 5000 * MS));
+	ck_assert(fake_collector_until(loop, three_acks, 5000 * MS));
 	ck_assert_uint_eq(atomic_load(&fake.workers_seen), 4);
 }
 END_TEST
@@ -335,8 +257,8 @@ START_TEST(the_kernel_is_told_until_an_ok_and_after_a_refusal)
 {
 	fake_start((const enum deed[]){ RETRY, ACK, ACK, RETRY, ACK }, 5);
 	start_uplink();
-	ck_assert(run_until(three_acks, 5000 * MS));
-	ck_assert_uint_ge(atomic_load(&fake.reports), 5);
+	ck_assert(fake_collector_until(loop, three_acks, 5000 * MS));
+	ck_assert_uint_ge(fake_collector_reports(), 5);
 	ck_assert_uint_eq(atomic_load(&fake.kernels_seen), 3); /* the first, second and fifth */
 }
 END_TEST
@@ -348,8 +270,8 @@ START_TEST(backlog_goes_without_waiting_for_the_beat)
 	fake_start((const enum deed[]){ ACK }, 1);
 	push(20 * LS_ITEMS_PER_REPORT_MAX);
 	start_uplink();
-	ck_assert(run_until(all_acked, 10000 * MS));
-	ck_assert_uint_eq(atomic_load(&fake.reports), 20);
+	ck_assert(fake_collector_until(loop, all_acked, 10000 * MS));
+	ck_assert_uint_eq(fake_collector_reports(), 20);
 	ck_assert_uint_lt(ls_clock_mono_ns() - t0, 20 * 100 * MS);
 }
 END_TEST
@@ -358,7 +280,7 @@ START_TEST(collector_sets_the_beat_within_limits)
 {
 	fake_start((const enum deed[]){ SLOW_BEAT }, 1);
 	start_uplink();
-	ck_assert(run_until(one_ack, 5000 * MS));
+	ck_assert(fake_collector_until(loop, one_ack, 5000 * MS));
 	ck_assert_uint_eq(ls_uplink_beat_ns(uplink), 400 * MS);
 	ls_uplink_set_beat(uplink, 1);
 	ck_assert_uint_eq(ls_uplink_beat_ns(uplink), LS_BEAT_MIN_NS);
@@ -372,10 +294,10 @@ START_TEST(retry_waits_and_keeps_the_items)
 	fake_start((const enum deed[]){ RETRY, ACK }, 2);
 	push(3);
 	start_uplink();
-	ck_assert(run_until(is_holding, 5000 * MS));
+	ck_assert(fake_collector_until(loop, is_holding, 5000 * MS));
 	ck_assert_uint_eq(stats()->retries, 1);
 	ck_assert_uint_eq(ls_spool_acked(spool), 0);
-	ck_assert(run_until(all_acked, 5000 * MS));
+	ck_assert(fake_collector_until(loop, all_acked, 5000 * MS));
 }
 END_TEST
 
@@ -384,10 +306,10 @@ START_TEST(reject_is_tried_again_slowly)
 	fake_start((const enum deed[]){ REJECT }, 1);
 	push(3);
 	start_uplink();
-	ck_assert(run_until(is_holding, 5000 * MS));
+	ck_assert(fake_collector_until(loop, is_holding, 5000 * MS));
 	ck_assert_uint_eq(stats()->rejects, 1);
-	(void)run_until(NULL, 400 * MS);
-	ck_assert_uint_eq(atomic_load(&fake.reports), 1);
+	(void)fake_collector_until(loop, NULL, 400 * MS);
+	ck_assert_uint_eq(fake_collector_reports(), 1);
 	ck_assert_uint_eq(ls_spool_acked(spool), 0);
 }
 END_TEST
@@ -400,10 +322,10 @@ assert_survives(enum deed bad)
 	fake_start(deeds, 2);
 	push(3);
 	start_uplink();
-	ck_assert(run_until(one_bad, 5000 * MS));
+	ck_assert(fake_collector_until(loop, one_bad, 5000 * MS));
 	ck_assert_uint_eq(ls_spool_acked(spool), 0);
 	ck_assert(is_holding());
-	ck_assert(run_until(all_acked, 5000 * MS));
+	ck_assert(fake_collector_until(loop, all_acked, 5000 * MS));
 	ck_assert_uint_eq(stats()->bad_acks, 1);
 }
 
@@ -436,8 +358,8 @@ START_TEST(silent_collector_blocks_nothing)
 	fake_start((const enum deed[]){ SILENT }, 1);
 	push(3);
 	start_uplink();
-	ck_assert(run_until(is_waiting, 5000 * MS));
-	ck_assert(!run_until(all_acked, 300 * MS)); /* the loop turns all the while */
+	ck_assert(fake_collector_until(loop, is_waiting, 5000 * MS));
+	ck_assert(!fake_collector_until(loop, all_acked, 300 * MS)); /* the loop turns all the while */
 	ck_assert(!ls_uplink_is_settled(uplink));
 	ck_assert_uint_eq(stats()->reports, 1);
 }
@@ -448,14 +370,14 @@ START_TEST(collector_that_comes_back_gets_everything)
 	fake_start((const enum deed[]){ SILENT }, 1);
 	push(3);
 	start_uplink();
-	ck_assert(run_until(is_waiting, 5000 * MS));
-	fake_stop();
-	ck_assert(run_until(is_down, 5000 * MS));
+	ck_assert(fake_collector_until(loop, is_waiting, 5000 * MS));
+	fake_collector_stop();
+	ck_assert(fake_collector_until(loop, is_down, 5000 * MS));
 	ck_assert(ls_uplink_is_settled(uplink));
 	push(2);
-	atomic_store(&fake.reports, 0);
+	fake_collector_forget();
 	fake_start((const enum deed[]){ ACK }, 1);
-	ck_assert(run_until(all_acked, 10000 * MS));
+	ck_assert(fake_collector_until(loop, all_acked, 10000 * MS));
 	ck_assert_uint_eq(ls_spool_acked(spool), 5);
 	ck_assert_uint_ge(stats()->connects, 2);
 	ck_assert(!atomic_load(&fake.hole));
@@ -466,13 +388,13 @@ START_TEST(the_kernel_is_told_again_on_a_new_connection)
 {
 	fake_start((const enum deed[]){ ACK }, 1);
 	start_uplink();
-	ck_assert(run_until(three_acks, 5000 * MS));
+	ck_assert(fake_collector_until(loop, three_acks, 5000 * MS));
 	ck_assert_uint_eq(atomic_load(&fake.kernels_seen), 1);
-	fake_stop();
-	ck_assert(run_until(is_down, 5000 * MS));
+	fake_collector_stop();
+	ck_assert(fake_collector_until(loop, is_down, 5000 * MS));
 	push(2);
 	fake_start((const enum deed[]){ ACK }, 1);
-	ck_assert(run_until(all_acked, 10000 * MS));
+	ck_assert(fake_collector_until(loop, all_acked, 10000 * MS));
 	ck_assert_uint_eq(atomic_load(&fake.kernels_seen), 2);
 }
 END_TEST
@@ -485,7 +407,7 @@ START_TEST(dead_collector_costs_nothing)
 	push(3);
 	start_uplink();
 	cpu = ls_clock_cpu_ns();
-	(void)run_until(NULL, 300 * MS);
+	(void)fake_collector_until(loop, NULL, 300 * MS);
 	ck_assert(is_down());
 	ck_assert_uint_eq(stats()->reports, 0);
 	ck_assert_uint_lt(ls_clock_cpu_ns() - cpu, 200 * MS);

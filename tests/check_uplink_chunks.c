@@ -2,15 +2,13 @@
 #include "config.h"
 #include "agent/uplink.h"
 
-#include <nng/nng.h>
-#include <nng/protocol/reqrep0/rep.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "proto/base/clock.h"
 #include "proto/base/loop.h"
+#include "tests/fake_collector.h"
 #include "tests/harness.h"
 
 #define MS 1000000ull
@@ -22,21 +20,17 @@ enum deed { ACK, REJECT_STORED, BEYOND, NEED_DICTIONARY, ZOOM, NEED_IDENTITY };
 static char url[64];
 static const uint8_t kernel[16] = { 1 };
 static struct ls_loop *loop;
-static struct ls_loop_timer *watch;
 static struct ls_spool *spool;
 static struct ls_uplink *uplink;
 static uint64_t needed_hash, identity_version;
 static const double zoom_values[2] = { 1, 2 };
 static const struct ls_wire_identity identity[1] = { { "slice", "s-1", "config" } };
 
-/* The fake collector: one thread. */
+/* What the collector does and saw. */
 static struct {
-	nng_socket socket;
-	pthread_t thread;
-	atomic_bool running;
 	enum deed deeds[8]; /* one a report, the last for all that follow */
 	size_t deed_count;
-	atomic_uint reports, zoomed, last_zoomed, identities;
+	atomic_uint zoomed, last_zoomed, identities;
 	atomic_uint_fast64_t stored, bytes, first_ns, last_ns;
 	atomic_bool hole;
 } fake;
@@ -64,16 +58,15 @@ fake_store(const struct ls_wire_report *r)
 	atomic_store(&fake.last_zoomed, (unsigned)r->zoomed_count);
 	atomic_fetch_add(&fake.identities, r->has_identity && r->identity_count == 1 &&
 				strcmp(r->identity[0].value, "s-1") == 0);
-	if (atomic_load(&fake.reports) == 0)
+	if (fake_collector_reports() == 0)
 		atomic_store(&fake.first_ns, ls_clock_mono_ns());
 	atomic_store(&fake.last_ns, ls_clock_mono_ns());
 }
 
-static void
-fake_answer(enum deed deed, const struct ls_wire_report *r)
+static size_t
+fake_answer(enum deed deed, const struct ls_wire_report *r, uint8_t **ret_buf)
 {
 	struct ls_wire_ack a = { .t_receive_mono_ns = 100, .t_send_mono_ns = 200 };
-	uint8_t *buf = NULL;
 	size_t len;
 
 	fake_store(r);
@@ -90,58 +83,22 @@ fake_answer(enum deed deed, const struct ls_wire_report *r)
 	if (deed == ZOOM)
 		a.zoom_ns = 350 * MS;
 	a.need_identity = deed == NEED_IDENTITY;
-	ck_assert_int_eq(ls_wire_ack_pack(&a, &buf, &len), 0);
-	atomic_fetch_add(&fake.reports, 1);
-	(void)nng_send(fake.socket, buf, len, 0); /* the agent may be gone */
-	free(buf);
+	ck_assert_int_eq(ls_wire_ack_pack(&a, ret_buf, &len), 0);
+	return len;
 }
 
-static void *
-fake_run(void *arg)
+static size_t
+fake_answer_next(size_t n, const struct ls_wire_report *r, uint8_t **ret_buf)
 {
-	struct ls_wire_report r;
-	const char *why;
-	nng_msg *msg;
-
-	(void)arg;
-	while (atomic_load(&fake.running)) {
-		size_t n = atomic_load(&fake.reports);
-
-		if (nng_recvmsg(fake.socket, &msg, 0) != 0)
-			continue;
-		ck_assert_int_eq(
-			ls_wire_report_unpack(nng_msg_body(msg), nng_msg_len(msg), &r, &why), 0);
-		nng_msg_free(msg);
-		fake_answer(fake.deeds[n < fake.deed_count ? n : fake.deed_count - 1], &r);
-		ls_wire_report_clear(&r);
-	}
-	return NULL;
+	return fake_answer(fake.deeds[n < fake.deed_count ? n : fake.deed_count - 1], r, ret_buf);
 }
 
 static void
 fake_start(const enum deed *deeds, size_t count)
 {
-	nng_listener listener;
-	int port;
-
 	memcpy(fake.deeds, deeds, count * sizeof(*deeds));
 	fake.deed_count = count;
-	ck_assert_int_eq(nng_rep0_open(&fake.socket), 0);
-	ck_assert_int_eq(nng_socket_set_ms(fake.socket, NNG_OPT_RECVTIMEO, 20), 0);
-	ck_assert_int_eq(nng_listen(fake.socket, "tcp://127.0.0.1:0", &listener, 0), 0);
-	ck_assert_int_eq(nng_listener_get_int(listener, NNG_OPT_TCP_BOUND_PORT, &port), 0);
-	(void)snprintf(url, sizeof(url), "tcp://127.0.0.1:%d", port);
-	atomic_store(&fake.running, true);
-	ck_assert_int_eq(pthread_create(&fake.thread, NULL, fake_run, NULL), 0);
-}
-
-static void
-fake_stop(void)
-{
-	if (!atomic_exchange(&fake.running, false))
-		return;
-	ck_assert_int_eq(pthread_join(fake.thread, NULL), 0);
-	ck_assert_int_eq(nng_close(fake.socket), 0);
+	fake_collector_start(url, sizeof(url), fake_answer_next);
 }
 
 /* --- what the uplink asks ---------------------------------------------------------- */
@@ -177,29 +134,6 @@ who(void *arg, size_t *ret_count, uint64_t *ret_version)
 	return identity;
 }
 
-static bool (*done)(void);
-static uint64_t until_ns;
-static bool was_done;
-
-static void
-look(void *arg)
-{
-	(void)arg;
-	was_done = done != NULL && done();
-	if (was_done || ls_clock_mono_ns() >= until_ns)
-		ls_loop_stop(loop);
-}
-
-static bool
-run_until(bool (*cond)(void), uint64_t for_ns)
-{
-	done = cond;
-	until_ns = ls_clock_mono_ns() + for_ns;
-	ls_loop_timer_start(watch, 0, 5 * MS);
-	ck_assert_int_eq(ls_loop_run(loop), 0);
-	return was_done;
-}
-
 static void
 start_uplink(uint64_t rate)
 {
@@ -228,12 +162,12 @@ setup(void)
 	char state[300];
 
 	memset(&fake, 0, sizeof(fake));
+	fake_collector_forget();
 	needed_hash = 0;
 	identity_version = 1;
 	(void)snprintf(state, sizeof(state), "%s/state", ls_test_tmpdir());
 	ck_assert_int_eq(ls_spool_open(state, LS_SPOOL_DEFAULT_BYTES, kernel, &spool), 0);
 	loop = ls_loop_new();
-	watch = ls_loop_timer_new(loop, look, NULL);
 }
 
 static void
@@ -241,8 +175,7 @@ teardown(void)
 {
 	ls_uplink_free(uplink);
 	uplink = NULL;
-	fake_stop();
-	ls_loop_timer_free(watch);
+	fake_collector_stop();
 	ls_loop_free(loop);
 	ls_spool_close(spool);
 }
@@ -294,7 +227,7 @@ START_TEST(chunks_are_sent_until_acknowledged)
 	fake_start((const enum deed[]){ ACK }, 1);
 	push(100);
 	start_uplink(LS_BACKFILL_MAX_BYTES);
-	ck_assert(run_until(all_acked, 10000 * MS));
+	ck_assert(fake_collector_until(loop, all_acked, 10000 * MS));
 	ck_assert_uint_eq(ls_spool_chunks_acked(spool), 100);
 	ck_assert(!atomic_load(&fake.hole));
 	ck_assert_uint_eq(ls_uplink_get_stats(uplink)->chunk_items, 100);
@@ -311,7 +244,7 @@ START_TEST(backfill_keeps_to_its_rate)
 	fake_start((const enum deed[]){ ACK }, 1);
 	push(500);
 	start_uplink(rate);
-	ck_assert(!run_until(all_acked, 1500 * MS));
+	ck_assert(!fake_collector_until(loop, all_acked, 1500 * MS));
 	ms = (atomic_load(&fake.last_ns) - atomic_load(&fake.first_ns)) / MS;
 	ck_assert_uint_gt(atomic_load(&fake.bytes), 0);
 	/* One item in advance, and time until the first report comes. */
@@ -324,7 +257,7 @@ START_TEST(what_a_refusing_collector_has_stored_is_done_with)
 	fake_start((const enum deed[]){ REJECT_STORED }, 1);
 	push(1);
 	start_uplink(LS_BACKFILL_MAX_BYTES);
-	ck_assert(run_until(one_reject, 5000 * MS));
+	ck_assert(fake_collector_until(loop, one_reject, 5000 * MS));
 	push(1);
 	ck_assert_uint_eq(ls_spool_chunks_acked(spool), atomic_load(&fake.stored));
 }
@@ -335,9 +268,9 @@ START_TEST(chunks_never_sent_cannot_be_acknowledged)
 	fake_start((const enum deed[]){ BEYOND, ACK }, 2);
 	push(200);
 	start_uplink(LS_BACKFILL_MAX_BYTES);
-	ck_assert(run_until(one_bad, 5000 * MS));
+	ck_assert(fake_collector_until(loop, one_bad, 5000 * MS));
 	ck_assert_uint_eq(ls_spool_chunks_acked(spool), 0);
-	ck_assert(run_until(all_acked, 10000 * MS));
+	ck_assert(fake_collector_until(loop, all_acked, 10000 * MS));
 }
 END_TEST
 
@@ -345,7 +278,7 @@ START_TEST(a_dictionary_asked_for_is_passed_on)
 {
 	fake_start((const enum deed[]){ ACK, NEED_DICTIONARY, ACK }, 3);
 	start_uplink(1);
-	ck_assert(run_until(five_acks, 5000 * MS));
+	ck_assert(fake_collector_until(loop, five_acks, 5000 * MS));
 	ck_assert_uint_eq(needed_hash, 42);
 }
 END_TEST
@@ -354,9 +287,9 @@ START_TEST(zoom_begins_when_asked_and_ends_by_itself)
 {
 	fake_start((const enum deed[]){ ACK, ZOOM, ACK }, 3);
 	start_uplink(1);
-	ck_assert(run_until(zoom_began, 5000 * MS));
+	ck_assert(fake_collector_until(loop, zoom_began, 5000 * MS));
 	ck_assert_uint_eq(atomic_load(&fake.zoomed), 0);
-	ck_assert(run_until(zoom_ended, 5000 * MS));
+	ck_assert(fake_collector_until(loop, zoom_ended, 5000 * MS));
 	ck_assert_uint_ge(atomic_load(&fake.zoomed), 1);
 	ck_assert_uint_le(atomic_load(&fake.zoomed), 5);
 	ck_assert_uint_eq(ls_uplink_get_stats(uplink)->zooms, 1);
@@ -367,13 +300,13 @@ START_TEST(identity_goes_once_and_when_asked_for_or_changed)
 {
 	fake_start((const enum deed[]){ ACK, ACK, ACK, ACK, ACK, NEED_IDENTITY, ACK }, 7);
 	start_uplink(1);
-	ck_assert(run_until(five_acks, 5000 * MS));
+	ck_assert(fake_collector_until(loop, five_acks, 5000 * MS));
 	ck_assert_uint_eq(atomic_load(&fake.identities), 1);
-	ck_assert(run_until(two_identities, 5000 * MS));
-	(void)run_until(NULL, 300 * MS);
+	ck_assert(fake_collector_until(loop, two_identities, 5000 * MS));
+	(void)fake_collector_until(loop, NULL, 300 * MS);
 	ck_assert_uint_eq(atomic_load(&fake.identities), 2);
 	identity_version = 2;
-	(void)run_until(NULL, 400 * MS);
+	(void)fake_collector_until(loop, NULL, 400 * MS);
 	ck_assert_uint_eq(atomic_load(&fake.identities), 3);
 }
 END_TEST
