@@ -9,10 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 #include "agent/inferred.h"
-#include "collector/view.h"
 #include "proto/base/log.h"
-#include "tests/core.h"
 #include "tests/harness.h"
+#include "tests/spooled.h"
 
 #define S 1000000000ull
 #define HOSTS 2
@@ -124,20 +123,10 @@ stats(void)
 	return ls_source_log_get_stats(&h->source);
 }
 
-/* The i-th item of the spool, decoded; to be cleared. */
 static struct ls_wire_item
 item(size_t i)
 {
-	static uint8_t buf[262144];
-	struct ls_wire_bytes items[64];
-	struct ls_wire_item one;
-	const char *why = "";
-	size_t count = 0;
-
-	ck_assert_int_eq(ls_spool_read(h->spool, buf, sizeof(buf), items, 64, &count), 0);
-	ck_assert_uint_lt(i, count);
-	ck_assert_int_eq(ls_wire_item_unpack(items[i].data, items[i].len, &one, &why), 0);
-	return one;
+	return spooled_item(h->spool, i);
 }
 
 static size_t
@@ -383,37 +372,11 @@ END_TEST
 
 /* --- two hosts, and the collector ------------------------------------------------------------- */
 
-/* What a host's spool holds, as a report to the collector. */
-static void
-report(struct ls_test_core *core, struct ls_test_agent *a, struct host *x)
-{
-	static uint8_t buf[262144];
-	struct ls_wire_bytes list[LS_TEST_ITEMS_MAX];
-	const struct ls_wire_worker *w = ls_source_log_worker(&x->source);
-	uint8_t *copy;
-	size_t i, count = 0;
-
-	if (w != NULL)
-		a->worker = *w;
-	ck_assert_int_eq(ls_spool_read(x->spool, buf, sizeof(buf), list, LS_TEST_ITEMS_MAX, &count), 0);
-	for (i = 0; i < count; i++) {
-		copy = malloc(list[i].len);
-		memcpy(copy, list[i].data, list[i].len);
-		a->items[i] = (struct ls_wire_bytes){ copy, list[i].len };
-	}
-	a->report.item_count = count;
-	a->report.t_send_mono_ns = now;
-	(void)ls_test_core_send(core, a, w != NULL);
-	if (core->ack.status == LS_ACK_OK)
-		ls_spool_ack(x->spool, core->ack.acked_seq);
-}
-
 START_TEST(two_hosts_show_progress_and_no_finding)
 {
 	char dir[PATH_MAX];
 	struct ls_test_core core = { 0 };
 	struct ls_test_agent agents[HOSTS];
-	json_t *findings, *jobs, *job;
 	unsigned i, step;
 
 	close_host(h);
@@ -432,23 +395,11 @@ START_TEST(two_hosts_show_progress_and_no_finding)
 		now += S / 5;
 		for (i = 0; i < HOSTS; i++) {
 			read_log(&hosts[i]);
-			core.now_ns = now;
-			report(&core, &agents[i], &hosts[i]);
+			spooled_report(hosts[i].spool, ls_source_log_worker(&hosts[i].source),
+				&core, &agents[i], now);
 		}
 	}
-	findings = ls_test_core_findings(&core);
-	ck_assert_uint_eq(json_array_size(findings), 0);
-	json_decref(findings);
-	ck_assert_int_eq(ls_view_jobs(core.engine, (int64_t)(now / 1000), &jobs), 0);
-	ck_assert_uint_eq(json_array_size(jobs), 1);
-	job = json_array_get(jobs, 0);
-	ck_assert_str_eq(json_string_value(json_object_get(job, "id")), "maxtext");
-	ck_assert_int_eq(json_integer_value(json_object_get(job, "workers")), HOSTS);
-	ck_assert_int_ge(json_integer_value(json_object_get(job, "step")), 390);
-	ck_assert_int_ge(json_integer_value(json_object_get(job, "steps_closed")), 390);
-	ck_assert_str_eq(json_string_value(json_object_get(json_object_get(job, "data_quality"),
-		"step_source")), "log");
-	json_decref(jobs);
+	spooled_one_job(&core, now, "maxtext", HOSTS, 390, "log");
 	ls_test_core_close(&core);
 }
 END_TEST

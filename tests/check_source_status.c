@@ -7,10 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "agent/inferred.h"
-#include "collector/view.h"
 #include "proto/base/log.h"
-#include "tests/core.h"
 #include "tests/harness.h"
+#include "tests/spooled.h"
 #include "tests/step_ring.h"
 #include "tests/tree.h"
 
@@ -141,20 +140,10 @@ items(void)
 	return (size_t)(ls_spool_next(h->spool) - 1 - ls_spool_acked(h->spool));
 }
 
-/* The i-th item of the spool, decoded; to be cleared. */
 static struct ls_wire_item
 item(size_t i)
 {
-	static uint8_t buf[262144];
-	struct ls_wire_bytes list[64];
-	struct ls_wire_item one;
-	const char *why = "";
-	size_t count = 0;
-
-	ck_assert_int_eq(ls_spool_read(h->spool, buf, sizeof(buf), list, 64, &count), 0);
-	ck_assert_uint_lt(i, count);
-	ck_assert_int_eq(ls_wire_item_unpack(list[i].data, list[i].len, &one, &why), 0);
-	return one;
+	return spooled_item(h->spool, i);
 }
 
 static struct ls_doctor_check
@@ -422,37 +411,11 @@ END_TEST
 
 /* --- two hosts, and the collector -------------------------------------------------- */
 
-/* What a host's spool holds, as a report to the collector. */
-static void
-report(struct ls_test_core *core, struct ls_test_agent *a, struct host *x)
-{
-	static uint8_t buf[262144];
-	struct ls_wire_bytes list[LS_TEST_ITEMS_MAX];
-	const struct ls_wire_worker *w = ls_source_status_worker(&x->source, 0);
-	uint8_t *copy;
-	size_t i, count = 0;
-
-	if (w != NULL)
-		a->worker = *w;
-	ck_assert_int_eq(ls_spool_read(x->spool, buf, sizeof(buf), list, LS_TEST_ITEMS_MAX, &count), 0);
-	for (i = 0; i < count; i++) {
-		copy = malloc(list[i].len);
-		memcpy(copy, list[i].data, list[i].len);
-		a->items[i] = (struct ls_wire_bytes){ copy, list[i].len };
-	}
-	a->report.item_count = count;
-	a->report.t_send_mono_ns = now;
-	(void)ls_test_core_send(core, a, w != NULL);
-	if (core->ack.status == LS_ACK_OK)
-		ls_spool_ack(x->spool, core->ack.acked_seq);
-}
-
 START_TEST(two_hosts_show_progress_and_no_finding)
 {
 	char dir[PATH_MAX];
 	struct ls_test_core core = { 0 };
 	struct ls_test_agent agents[HOSTS];
-	json_t *findings, *jobs, *job;
 	unsigned i, second;
 
 	(void)snprintf(dir, sizeof(dir), "%.4000s/collector", hosts[0].dir);
@@ -470,23 +433,11 @@ START_TEST(two_hosts_show_progress_and_no_finding)
 			if (i == 1 && second == 0)
 				continue;
 			look(&hosts[i], second % 5 == 4 && i == 1 ? 1 : 2 + (second % 5 == 0 && i == 1));
-			core.now_ns = now;
-			report(&core, &agents[i], &hosts[i]);
+			spooled_report(hosts[i].spool, ls_source_status_worker(&hosts[i].source, 0),
+				&core, &agents[i], now);
 		}
 	}
-	findings = ls_test_core_findings(&core);
-	ck_assert_uint_eq(json_array_size(findings), 0);
-	json_decref(findings);
-	ck_assert_int_eq(ls_view_jobs(core.engine, (int64_t)(now / 1000), &jobs), 0);
-	ck_assert_uint_eq(json_array_size(jobs), 1);
-	job = json_array_get(jobs, 0);
-	ck_assert_str_eq(json_string_value(json_object_get(job, "id")), "plain");
-	ck_assert_int_eq(json_integer_value(json_object_get(job, "workers")), HOSTS);
-	ck_assert_int_ge(json_integer_value(json_object_get(job, "step")), 760);
-	ck_assert_int_ge(json_integer_value(json_object_get(job, "steps_closed")), 760);
-	ck_assert_str_eq(json_string_value(json_object_get(json_object_get(job, "data_quality"),
-		"step_source")), "runtime_status");
-	json_decref(jobs);
+	spooled_one_job(&core, now, "plain", HOSTS, 760, "runtime_status");
 	ls_test_core_close(&core);
 }
 END_TEST
