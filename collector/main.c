@@ -6,6 +6,7 @@
 #include "collector/options.h"
 #include "collector/server.h"
 #include "proto/base/log.h"
+#include "storage/backup.h"
 #include "storage/store.h"
 
 enum { EXIT_USAGE = 2 };
@@ -17,11 +18,10 @@ main_say(void *arg, const char *line)
 	(void)puts(line); /* a closed stdout does not change the verdict */
 }
 
+/* What came of work on the files of dir, as an exit status. */
 static int
-main_check_db(const char *dir)
+main_verdict(const char *dir, int rc)
 {
-	int rc = ls_store_check(dir, main_say, NULL);
-
 	if (rc != 0)
 		(void)fprintf(stderr, "lockstep-collector: %s: %s\n", dir, ls_err_text(rc));
 	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -46,7 +46,9 @@ main(int argc, char **argv)
 	if (action != LS_CONF_RUN)
 		return EXIT_SUCCESS;
 	if (config.check_db)
-		return main_check_db(config.state_dir);
+		return main_verdict(config.state_dir, ls_store_check(config.state_dir, main_say, NULL));
+	if (config.backup[0] != '\0')
+		return main_verdict(config.backup, ls_backup(config.state_dir, config.backup, main_say, NULL));
 	if (ls_log_level_parse(config.log_level, &level) == 0)
 		ls_log_set_level(level);
 	return ls_server_run(&config, argc, argv) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
