@@ -112,6 +112,8 @@ unclean=()       # programs that ended otherwise than well
 collector_pid=
 workload_pid=
 agent_pids=()    # by rank
+daemons=$build   # where collector and agent are
+ready_seconds=20 # how long the collector may take to serve
 keep=            # a directory to keep instead of a temporary one
 ingest_port=0    # 0: any free one; known once the collector serves
 http_port=0
@@ -199,11 +201,11 @@ port_taken() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 # collector_start [OPTION]...: state in $work/state/collector; waits until it serves, and sets
 # ingest_port and http_port to the ports it has. Started again, it takes the same.
 collector_start() {
-	local deadline=$((SECONDS + 20)) _
+	local deadline=$((SECONDS + ready_seconds)) _
 	work_begin
 	mkdir -p "$work/state/collector"
 	rm -f "$work/ports"
-	run_behind "$work/collector.log" "$build/lockstep-collector" \
+	run_behind "$work/collector.log" "$daemons/lockstep-collector" \
 		--listen "tcp://127.0.0.1:$ingest_port" --http "127.0.0.1:$http_port" \
 		--state-dir "$work/state/collector" --port-file "$work/ports" "$@"
 	collector_pid=$ret_pid
@@ -212,7 +214,7 @@ collector_start() {
 			tail -n 5 "$work/collector.log" >&2
 			die "the collector ended at its start (its log is above)"
 		}
-		[ "$SECONDS" -lt "$deadline" ] || die "the collector is not ready after 20 s"
+		[ "$SECONDS" -lt "$deadline" ] || die "the collector is not ready after $ready_seconds s"
 		sleep 0.05
 	done
 	IFS='= ' read -r _ ingest_port _ http_port <"$work/ports"
@@ -223,7 +225,7 @@ agent_start() {
 	local rank=$1
 	shift
 	mkdir -p "$work/steps/h$rank" "$work/state/h$rank"
-	run_behind "$work/agent-h$rank.log" "$build/lockstep-agent" \
+	run_behind "$work/agent-h$rank.log" "$daemons/lockstep-agent" \
 		--collector "tcp://127.0.0.1:$ingest_port" --host-name "h$rank" \
 		--steps-dir "$work/steps/h$rank" --state-dir "$work/state/h$rank" \
 		--http 127.0.0.1:0 --port-file "$work/agent-h$rank.port" "$@"
