@@ -58,23 +58,11 @@ ls_chunk_codec_free(struct ls_chunk_codec *c)
 
 /* --- writing ----------------------------------------------------------------------- */
 
-static size_t
-chunk_count(const bool *flag, size_t n)
-{
-	size_t i, count = 0;
-
-	for (i = 0; i < n; i++)
-		count += flag[i];
-	return count;
-}
-
-/* Which rows are present: all, as in the column before, or told. */
+/* Which rows are present where some are not: as in the column before, or told. */
 static void
 chunk_put_presence(struct ls_bits_out *o, const bool *now, const bool *before, size_t rows)
 {
-	if (chunk_count(now, rows) == rows) {
-		ls_bits_put(o, 0, 1);
-	} else if (before != NULL && memcmp(now, before, rows * sizeof(*now)) == 0) {
+	if (before != NULL && memcmp(now, before, rows * sizeof(*now)) == 0) {
 		ls_bits_put(o, 1, 2);
 	} else {
 		ls_bits_put(o, 3, 2);
@@ -90,6 +78,11 @@ chunk_put_column(struct ls_bits_out *o, struct ls_chunk_work *w, const struct ls
 	const bool *present = t->present + column * t->stride;
 	size_t i, n = 0;
 
+	if (memchr(present, false, t->rows) == NULL) {
+		ls_bits_put(o, 0, 1);
+		ls_chunk_put_doubles(o, w, value, t->rows);
+		return;
+	}
 	chunk_put_presence(o, present, column > 0 ? present - t->stride : NULL, t->rows);
 	for (i = 0; i < t->rows; i++)
 		if (present[i])
@@ -171,13 +164,20 @@ chunk_get_u16(const uint8_t *p)
 	return (size_t)(p[0] | p[1] << 8);
 }
 
+static size_t
+chunk_count(const bool *flag, size_t n)
+{
+	size_t i, count = 0;
+
+	for (i = 0; i < n; i++)
+		count += flag[i];
+	return count;
+}
+
+/* Which rows are present, unless all are. */
 static bool
 chunk_get_presence(struct ls_bits_in *in, bool *now, const bool *before, size_t rows)
 {
-	if (ls_bits_get(in, 1) == 0) {
-		memset(now, true, rows * sizeof(*now));
-		return true;
-	}
 	if (ls_bits_get(in, 1) != 0)
 		return ls_chunk_get_flags(in, now, rows);
 	if (before == NULL)
@@ -194,11 +194,13 @@ chunk_get_column(struct ls_bits_in *in, struct ls_chunk_work *w, const struct ls
 	bool *present = t->present + column * t->stride;
 	size_t i, n;
 
+	if (ls_bits_get(in, 1) == 0) {
+		memset(present, true, t->rows * sizeof(*present));
+		return ls_chunk_get_doubles(in, w, value, t->rows);
+	}
 	if (!chunk_get_presence(in, present, column > 0 ? present - t->stride : NULL, t->rows))
 		return false;
 	n = chunk_count(present, t->rows);
-	if (n == t->rows)
-		return ls_chunk_get_doubles(in, w, value, n);
 	if (n > 0 && !ls_chunk_get_doubles(in, w, w->dense, n))
 		return false;
 	n = 0;
@@ -256,7 +258,7 @@ ls_chunk_decode(struct ls_chunk_codec *c, const uint8_t *buf, size_t len,
 	if (c->table.rows == 0 || buf[1] != 0)
 		return -LS_EPARSE;
 	in.p = buf + CHUNK_HEAD_BYTES;
-	in.end = buf + len - CHUNK_SUM_BYTES;
+	in.size = len - CHUNK_SUM_BYTES - CHUNK_HEAD_BYTES;
 	if (!chunk_get_table(&c->table, &c->work, &in))
 		return -LS_EPARSE;
 	*ret_table = c->table;

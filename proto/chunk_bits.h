@@ -9,7 +9,7 @@
  * Owner:   the caller.
  * Units:   bits.
  * Errors:  writing beyond the end sets full, reading beyond it gives zeros and is told by
- *          ls_bits_in_end: both are asked once, at the end.
+ *          ls_bits_in_over and ls_bits_in_end: all are asked later, once.
  * Limits:  the buffer.
  * Source:  R. F. Rice, "Some practical universal noiseless coding techniques", JPL 79-22, 1979.
  */
@@ -112,6 +112,10 @@ ls_bits_put_rice(struct ls_bits_out *o, uint64_t v, unsigned k)
 {
 	uint64_t q = v >> k;
 
+	if (q + 1 + k <= 56 && q < LS_RICE_LIMIT) {
+		ls_bits_put(o, ((v & ((1ull << k) - 1)) << 1 | 1) << q, (unsigned)q + 1 + k);
+		return;
+	}
 	if (q < LS_RICE_LIMIT) {
 		ls_bits_put(o, 1ull << q, (unsigned)q + 1);
 		ls_bits_put_low(o, v, k);
@@ -142,56 +146,54 @@ ls_bits_out_end(struct ls_bits_out *o)
 /* --- reading ----------------------------------------------------------------------- */
 
 struct ls_bits_in {
-	const uint8_t *p, *end;
-	uint64_t acc;    /* at least n bits that come next */
-	unsigned n;
-	size_t invented; /* bytes of zeros read beyond the end */
+	const uint8_t *p;
+	size_t size; /* bytes */
+	size_t at;   /* bits read */
 };
 
-/* Makes at least 56 bits ready. */
-static inline void
-ls_bits_fill(struct ls_bits_in *in)
-{
-	if (in->end - in->p >= 8) {
-		uint64_t le;
+#define LS_BITS_READY 57u /* what ls_bits_peek gives, at least */
 
-		memcpy(&le, in->p, sizeof(le));
-		in->acc |= le64toh(le) << in->n;
-		in->p += (63 - in->n) >> 3;
-		in->n |= 56;
-		return;
-	}
-	for (; in->n <= 56; in->n += 8) {
-		if (in->p == in->end)
-			in->invented++;
-		else
-			in->acc |= (uint64_t)*in->p++ << in->n;
-	}
+/* Likewise where fewer than eight bytes are left. */
+static inline uint64_t
+ls_bits_peek_end(const uint8_t *p, size_t size, size_t at)
+{
+	uint64_t v = 0;
+	size_t i = at >> 3;
+	unsigned n;
+
+	for (n = 0; i < size; i++, n += 8)
+		v |= (uint64_t)p[i] << n;
+	return v >> (at & 7);
 }
 
-/* Takes bits that are ready. */
+/* The bits that come next, LS_BITS_READY of them or more; zeros beyond the end. */
 static inline uint64_t
-ls_bits_take(struct ls_bits_in *in, unsigned bits)
+ls_bits_peek(const struct ls_bits_in *in)
 {
-	uint64_t v = in->acc & ((1ull << bits) - 1);
+	uint64_t le;
 
-	in->acc >>= bits;
-	in->n -= bits;
-	return v;
+	if (__builtin_expect((in->at >> 3) + sizeof(le) > in->size, 0))
+		return ls_bits_peek_end(in->p, in->size, in->at);
+	memcpy(&le, in->p + (in->at >> 3), sizeof(le));
+	return le64toh(le) >> (in->at & 7);
 }
 
 /* Up to 64 bits. */
 static inline uint64_t
 ls_bits_get(struct ls_bits_in *in, unsigned bits)
 {
-	uint64_t low = 0;
+	uint64_t low;
 
-	ls_bits_fill(in);
-	if (bits <= 32)
-		return ls_bits_take(in, bits);
-	low = ls_bits_take(in, 32);
-	ls_bits_fill(in);
-	return low | ls_bits_take(in, bits - 32) << 32;
+	if (bits <= 32) {
+		low = ls_bits_peek(in) & ((1ull << bits) - 1);
+		in->at += bits;
+		return low;
+	}
+	low = ls_bits_peek(in) & UINT32_MAX;
+	in->at += 32;
+	low |= (ls_bits_peek(in) & ((1ull << (bits - 32)) - 1)) << 32;
+	in->at += bits - 32;
+	return low;
 }
 
 /* A length beyond 64 bits is read as 64. */
@@ -210,36 +212,34 @@ ls_bits_get_number(struct ls_bits_in *in)
 static inline uint64_t
 ls_bits_get_rice(struct ls_bits_in *in, unsigned k)
 {
-	unsigned q;
+	uint64_t ready = ls_bits_peek(in), low;
+	unsigned q = (unsigned)__builtin_ctzll(ready | 1ull << LS_RICE_LIMIT);
 
-	ls_bits_fill(in);
-	q = (unsigned)__builtin_ctzll(in->acc | 1ull << LS_RICE_LIMIT);
 	if (q < LS_RICE_LIMIT) {
-		in->acc >>= q + 1;
-		in->n -= q + 1;
-		if (k <= 32) /* 20 + 32 bits were ready */
-			return (uint64_t)q << k | ls_bits_take(in, k);
-		return (uint64_t)q << k | ls_bits_get(in, k);
+		in->at += q + 1;
+		low = ready >> q >> 1;
+		if (k > LS_BITS_READY - LS_RICE_LIMIT)
+			return (uint64_t)q << k | ls_bits_get(in, k);
+		in->at += k;
+		return (uint64_t)q << k | (low & ((1ull << k) - 1));
 	}
-	(void)ls_bits_take(in, LS_RICE_LIMIT);
-	k = (unsigned)ls_bits_take(in, 6) + 1;
+	in->at += LS_RICE_LIMIT;
+	k = (unsigned)ls_bits_get(in, 6) + 1;
 	return ls_bits_get(in, k);
-}
-
-/* True if all bytes were read, none beyond, and what is left of the last one is zero. */
-static inline bool
-ls_bits_in_end(const struct ls_bits_in *in)
-{
-	size_t held = in->n >= in->invented * 8 ? in->n - in->invented * 8 : SIZE_MAX;
-
-	return in->p == in->end && held < 8 && in->acc == 0;
 }
 
 /* True if zeros beyond the end were used: what was read is not worth going on with. */
 static inline bool
 ls_bits_in_over(const struct ls_bits_in *in)
 {
-	return in->n < in->invented * 8;
+	return in->at > in->size * 8;
+}
+
+/* True if all bytes were read, none beyond, and what is left of the last one is zero. */
+static inline bool
+ls_bits_in_end(const struct ls_bits_in *in)
+{
+	return !ls_bits_in_over(in) && in->size * 8 - in->at < 8 && ls_bits_peek(in) == 0;
 }
 
 #endif

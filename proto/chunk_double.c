@@ -13,6 +13,7 @@
 #define DOUBLE_DECIMAL_BITS 3.32 /* log2(10) */
 #define DOUBLE_ODD_BITS 80.0    /* eight bytes, its place, and a disturbed neighbour */
 #define DOUBLE_EXACT 9007199254740992.0 /* 2^53: integers up to here are exact */
+#define DOUBLE_DISTINCT (1ull << 50)
 #define DOUBLE_INT64_LIMIT 9223372036854775808.0 /* 2^63 */
 
 static const double double_power[DOUBLE_DECIMALS_MAX + 1] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6,
@@ -50,7 +51,7 @@ double_from(uint64_t integer, unsigned decimals)
 }
 
 /* True if v is an integer divided by a power of ten, bit for bit. */
-static bool
+static inline bool
 double_to(double v, unsigned decimals, uint64_t *ret_integer)
 {
 	double scaled = v * double_power[decimals];
@@ -72,6 +73,20 @@ double_odd_max(size_t n)
 	return n / 8;
 }
 
+/*
+ * True if v, which is integer / 10^decimals, can be told with one decimal fewer. Below 2^50 no two
+ * integers give the same double, so it is the last digit that says it.
+ */
+static bool
+double_needs_fewer(double v, unsigned decimals, uint64_t integer)
+{
+	if (decimals == 0)
+		return false;
+	if (integer + DOUBLE_DISTINCT < 2 * DOUBLE_DISTINCT)
+		return (int64_t)integer % 10 == 0;
+	return double_to(v, decimals - 1, &integer);
+}
+
 /* Decimals that v needs; DOUBLE_AS_BITS if no number of them will do. */
 static unsigned
 double_needs(double v, unsigned guess)
@@ -79,7 +94,7 @@ double_needs(double v, unsigned guess)
 	uint64_t integer;
 	unsigned d;
 
-	if (double_to(v, guess, &integer) && (guess == 0 || !double_to(v, guess - 1, &integer)))
+	if (double_to(v, guess, &integer) && !double_needs_fewer(v, guess, integer))
 		return guess;
 	for (d = 0; d <= DOUBLE_DECIMALS_MAX; d++) {
 		if (double_to(v, d, &integer))
@@ -184,11 +199,30 @@ double_get_odd(struct ls_bits_in *in, struct ls_chunk_work *w, double *v, size_t
 	return true;
 }
 
+/* double_from for a column; without a question for each value, and two at a time. */
+static void
+double_from_all(double *v, const uint64_t *integer, size_t n, unsigned decimals)
+{
+	size_t i = 0;
+
+	if (decimals == 0)
+		for (; i + 2 <= n; i += 2) {
+			v[i] = double_from(integer[i], 0);
+			v[i + 1] = double_from(integer[i + 1], 0);
+		}
+	else if (decimals != DOUBLE_AS_BITS)
+		for (; i + 2 <= n; i += 2) {
+			v[i] = (double)(int64_t)integer[i] / double_power[decimals];
+			v[i + 1] = (double)(int64_t)integer[i + 1] / double_power[decimals];
+		}
+	for (; i < n; i++)
+		v[i] = double_from(integer[i], decimals);
+}
+
 bool
 ls_chunk_get_doubles(struct ls_bits_in *in, struct ls_chunk_work *w, double *v, size_t n)
 {
 	unsigned decimals = (unsigned)ls_bits_get(in, 5);
-	size_t i;
 
 	if (decimals > DOUBLE_DECIMALS_MAX && decimals != DOUBLE_AS_BITS)
 		return false;
@@ -196,7 +230,6 @@ ls_chunk_get_doubles(struct ls_bits_in *in, struct ls_chunk_work *w, double *v, 
 		return double_get_odd(in, w, v, n, decimals);
 	if (!ls_chunk_get_integers(in, w->integer, n))
 		return false;
-	for (i = 0; i < n; i++)
-		v[i] = double_from(w->integer[i], decimals);
+	double_from_all(v, w->integer, n, decimals);
 	return true;
 }
