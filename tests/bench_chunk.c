@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 #include "proto/base/clock.h"
+#include "tests/noisy40.h"
 
 /*
  * What chunks cost: bytes, and CPU time to write and to read them. Each line is "name value unit".
@@ -24,95 +24,8 @@
  * like ones are made, whose entropy is not known.
  */
 
-enum { COLUMNS = 40, HOSTS = 12, TICKS = 2000, ROUNDS = 5, MINUTE_COLUMNS = 120 };
-
-static const double bench_entropy_bytes = 1.55; /* of noisy40, a sample: each series modelled alone */
-
-struct bench_data {
-	uint64_t *t_ns;  /* [host][tick] */
-	double *value;   /* [host][column][tick] */
-	bool *present;
-	bool real;
-};
-
-static double *
-bench_at(const struct bench_data *d, size_t host, size_t column)
-{
-	return d->value + (host * COLUMNS + column) * TICKS;
-}
-
-/* --- data -------------------------------------------------------------------------- */
-
-static uint64_t bench_seed = 88172645463325252u;
-
-static double
-bench_uniform(void)
-{
-	bench_seed ^= bench_seed << 13;
-	bench_seed ^= bench_seed >> 7;
-	bench_seed ^= bench_seed << 17;
-	return (double)(bench_seed >> 11) / 9007199254740992.0;
-}
-
-static double
-bench_normal(void)
-{
-	double sum = 0;
-
-	for (int i = 0; i < 12; i++)
-		sum += bench_uniform();
-	return sum - 6;
-}
-
-/* Gauges of two decimals with noise, walks, and counters of bytes: a third of each. */
-static void
-bench_make(struct bench_data *d)
-{
-	for (size_t h = 0; h < HOSTS; h++)
-		for (size_t c = 0; c < COLUMNS; c++) {
-			double *v = bench_at(d, h, c), at = 1e9 * (double)(c + 1);
-
-			for (size_t i = 0; i < TICKS; i++) {
-				uint64_t jitter = (uint64_t)(4 * bench_uniform());
-
-				d->t_ns[h * TICKS + i] = (i * 1000 + jitter) * 1000000;
-				at += c % 3 == 0 ? 4e7 * (1 + 0.05 * bench_normal())
-						 : floor(2 * bench_normal()) * 512;
-				v[i] = c % 3 == 2 ? round(5000 + 80 * bench_normal()) / 100 : floor(at);
-			}
-		}
-}
-
-/* One line of the file; false at its end or when it is not what was promised. */
-static bool
-bench_line(struct bench_data *d, const char *line, size_t number)
-{
-	size_t h = number / TICKS, i = number % TICKS, c;
-	char *end;
-
-	if (number >= (size_t)HOSTS * TICKS || strtoul(line, &end, 10) != h || *end != ',')
-		return false;
-	d->t_ns[number] = strtoull(end + 1, &end, 10) * 1000000;
-	for (c = 0; c < COLUMNS && *end == ','; c++)
-		bench_at(d, h, c)[i] = strtod(end + 1, &end);
-	return c == COLUMNS;
-}
-
-static bool
-bench_read(struct bench_data *d, const char *path)
-{
-	gzFile f = gzopen(path, "rb");
-	char line[4096];
-	size_t n = 0;
-
-	if (f == NULL)
-		return false;
-	(void)gzgets(f, line, sizeof(line)); /* the head */
-	while (gzgets(f, line, sizeof(line)) != NULL && bench_line(d, line, n))
-		n++;
-	(void)gzclose(f); /* only read from */
-	return n == (size_t)HOSTS * TICKS;
-}
+enum { COLUMNS = NOISY40_COLUMNS, HOSTS = NOISY40_HOSTS, TICKS = NOISY40_TICKS };
+enum { ROUNDS = 5, MINUTE_COLUMNS = 120 };
 
 /* --- measuring --------------------------------------------------------------------- */
 
@@ -145,7 +58,7 @@ bench_one(struct ls_chunk_codec *codec, const struct ls_chunk_table *t, struct b
 }
 
 static struct bench_sum
-bench_all(const struct bench_data *d, size_t rows)
+bench_all(const struct noisy40 *d, size_t rows)
 {
 	struct ls_chunk_codec *codec = ls_chunk_codec_new(COLUMNS, rows);
 	struct bench_sum sum = { 0 };
@@ -153,7 +66,7 @@ bench_all(const struct bench_data *d, size_t rows)
 	for (size_t h = 0; h < HOSTS; h++)
 		for (size_t i = 0; i + rows <= TICKS; i += rows) {
 			struct ls_chunk_table t = { rows, COLUMNS, TICKS, d->t_ns + h * TICKS + i,
-				bench_at(d, h, 0) + i, d->present };
+				noisy40_at(d, h, 0) + i, d->present };
 
 			bench_one(codec, &t, &sum);
 		}
@@ -163,7 +76,7 @@ bench_all(const struct bench_data *d, size_t rows)
 
 /* Median of CPU times would hide little here: the least of some rounds. */
 static struct bench_sum
-bench_best(const struct bench_data *d, size_t rows)
+bench_best(const struct noisy40 *d, size_t rows)
 {
 	struct bench_sum best = bench_all(d, rows);
 
@@ -180,14 +93,14 @@ bench_best(const struct bench_data *d, size_t rows)
 
 /* Three hosts side by side: the chunk of a TPU host. */
 static void
-bench_minute(const struct bench_data *d)
+bench_minute(const struct noisy40 *d)
 {
 	struct ls_chunk_codec *codec = ls_chunk_codec_new(MINUTE_COLUMNS, 60);
 	struct bench_sum best = { .encode_ns = UINT64_MAX };
 
 	for (int i = 0; i < ROUNDS * 10; i++) {
 		struct ls_chunk_table t = { 60, MINUTE_COLUMNS, TICKS, d->t_ns,
-			bench_at(d, 0, 0), d->present };
+			noisy40_at(d, 0, 0), d->present };
 		struct bench_sum s = { 0 };
 
 		bench_one(codec, &t, &s);
@@ -199,29 +112,30 @@ bench_minute(const struct bench_data *d)
 }
 
 static void
-bench_irregular(const struct bench_data *d)
+bench_irregular(const struct noisy40 *d)
 {
 	struct ls_chunk_codec *codec = ls_chunk_codec_new(1, 60);
 	double value[60];
+	uint64_t seed = 88172645463325252u;
 	struct ls_chunk_table t = { 60, 1, 60, d->t_ns, value, d->present };
 	struct bench_sum sum = { 0 };
 
 	for (int i = 0; i < 60; i++)
-		value[i] = 50 + bench_normal();
+		value[i] = 50 + noisy40_normal(&seed);
 	bench_one(codec, &t, &sum);
 	printf("chunk_irregular_bytes_per_sample %.3f bytes\n", (double)sum.bytes / 60);
 	ls_chunk_codec_free(codec);
 }
 
 static void
-bench_size(const struct bench_data *d, size_t rows)
+bench_size(const struct noisy40 *d, size_t rows)
 {
 	struct bench_sum s = bench_best(d, rows);
 	double bytes = (double)s.bytes / (double)s.samples;
 
 	printf("chunk_bytes_per_sample_%zu %.3f bytes\n", rows, bytes);
-	if (d->real)
-		printf("chunk_entropy_ratio_%zu %.3f ratio\n", rows, bytes / bench_entropy_bytes);
+	if (d->recorded)
+		printf("chunk_entropy_ratio_%zu %.3f ratio\n", rows, bytes / NOISY40_ENTROPY_BYTES);
 	if (rows != 60)
 		return;
 	printf("chunk_encode_ns %.1f ns\n", (double)s.encode_ns / (double)s.samples);
@@ -231,27 +145,15 @@ bench_size(const struct bench_data *d, size_t rows)
 int
 main(void)
 {
-	size_t cells = (size_t)HOSTS * COLUMNS * TICKS;
-	struct bench_data d = { .t_ns = calloc((size_t)HOSTS * TICKS, sizeof(*d.t_ns)),
-		.value = calloc(cells, sizeof(*d.value)), .present = malloc(cells) };
-	const char *shared = getenv("LOCKSTEP_SHARED");
-	char path[LS_PATH_MAX_BYTES];
+	struct noisy40 d;
 
-	if (d.t_ns == NULL || d.value == NULL || d.present == NULL)
+	if (noisy40_open(&d) != 0)
 		return EXIT_FAILURE;
-	memset(d.present, true, cells);
-	(void)snprintf(path, sizeof(path), "%s/data/series/noisy40.csv.gz",
-		shared != NULL ? shared : "../shared");
-	d.real = bench_read(&d, path);
-	if (!d.real)
-		bench_make(&d);
-	printf("chunk_series_recorded %d bool\n", d.real);
+	printf("chunk_series_recorded %d bool\n", d.recorded);
 	bench_size(&d, 60);
 	bench_size(&d, 600);
 	bench_minute(&d);
 	bench_irregular(&d);
-	free(d.t_ns);
-	free(d.value);
-	free(d.present);
+	noisy40_close(&d);
 	return EXIT_SUCCESS;
 }

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -41,17 +42,24 @@ def say(name, value, unit):
     print("%s %s %s" % (name, value, unit), flush=True)
 
 
+def note(name, text):
+    """What one must know to read the lines of that name."""
+    print("%s # %s" % (name, text), flush=True)
+
+
 def skip(name, why):
     """A visible reason why a line is missing."""
     print("%s # SKIP %s" % (name, why), flush=True)
 
 
 def start(*command, **options):
-    """A program that is ended with us; its output goes into the work directory."""
-    with open(os.path.join(work, "log-%d" % len(_programs)), "wb") as log:
+    """A program that is ended with us; its output goes into the work directory, as .log tells."""
+    path = os.path.join(work, "log-%d" % len(_programs))
+    with open(path, "wb") as log:
         p = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                              env={k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_")},
                              **options)
+    p.log = path
     _programs.append(p)
     return p
 
@@ -70,12 +78,17 @@ def ports(path):
     raise SystemExit("no program wrote " + path)
 
 
+def collector_in(name, *options):
+    """Starts one with a state directory of this name; process, directory and ports."""
+    file, state = os.path.join(work, name + ".port"), os.path.join(work, name)
+    p = start(os.path.join(BUILD, "lockstep-collector"), "--listen", "tcp://127.0.0.1:0", "--http",
+              "127.0.0.1:0", "--state-dir", state, "--port-file", file, *options)
+    return p, state, ports(file)
+
+
 def collector():
     """Starts one; its ingest port."""
-    file = os.path.join(work, "collector.port")
-    start(os.path.join(BUILD, "lockstep-collector"), "--listen", "tcp://127.0.0.1:0", "--http",
-          "127.0.0.1:0", "--state-dir", os.path.join(work, "collector"), "--port-file", file)
-    return ports(file)["ingest"]
+    return collector_in("collector")[2]["ingest"]
 
 
 def agent(ingest, steps, *options):
@@ -111,6 +124,30 @@ def cpu_ns(pid):
         with open("/proc/%d/task/%s/schedstat" % (pid, tid), encoding="ascii") as f:
             total += int(f.read().split()[0])
     return total
+
+
+def process_cpu_ns(pid):
+    """CPU time of a process, threads that have ended too: its clock, as clock_getcpuclockid gives it."""
+    return time.clock_gettime_ns((~pid << 3) | 2)
+
+
+def stop(process):
+    """Ends a program of ours as a service manager does; a failure if it ends badly."""
+    process.terminate()
+    if process.wait(60) != 0:
+        raise SystemExit("%s: ended with status %d" % (process.args[0], process.returncode))
+
+
+def remove(path):
+    """What a program left, when no more is asked of it."""
+    shutil.rmtree(path)
+
+
+def free_port():
+    """A TCP port that nobody has now."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
 
 
 def rss_bytes(pid):
