@@ -158,15 +158,16 @@ static int
 export_extent(void *arg, const struct ls_store_event *e)
 {
 	struct export *x = arg;
-	const struct ls_store_item *row = &e->u.item;
+	const struct ls_store_steps *steps = &e->u.steps;
+	struct ls_store_item row = { 0 };
 
-	if (e->kind != LS_EVENT_ITEM || row->kind != LS_WIRE_STEPS ||
-		export_find(x, row->worker_id) == NULL)
+	if (e->kind != LS_EVENT_STEPS || export_find(x, steps->worker_id) == NULL)
 		return 0;
-	if (!x->any || row->t_lo_us < x->from_us)
-		x->from_us = row->t_lo_us;
-	if (!x->any || row->t_hi_us > x->to_us)
-		x->to_us = row->t_hi_us;
+	ls_feed_span(&row, steps);
+	if (!x->any || row.t_lo_us < x->from_us)
+		x->from_us = row.t_lo_us;
+	if (!x->any || row.t_hi_us > x->to_us)
+		x->to_us = row.t_hi_us;
 	x->any = true;
 	return 0;
 }
@@ -176,7 +177,7 @@ export_extent(void *arg, const struct ls_store_event *e)
 static int
 export_clock(struct export *x, const struct ls_store_event *e, struct export_worker *w)
 {
-	int64_t uncertainty_ns = e->u.item.map.uncertainty_ns;
+	int64_t uncertainty_ns = e->u.steps.uncertainty_ns;
 
 	if (w->clock_told && w->uncertainty_ns == uncertainty_ns)
 		return 0;
@@ -187,52 +188,36 @@ export_clock(struct export *x, const struct ls_store_event *e, struct export_wor
 }
 
 static int
-export_steps(struct export *x, const struct ls_store_event *e, struct export_worker *w)
+export_steps(struct export *x, const struct ls_store_event *e)
 {
-	const struct ls_store_item *row = &e->u.item;
-	const struct ls_worker_info *who = &w->w.info;
-	struct ls_wire_item item = { 0 };
-	struct ls_record r;
-	const char *why = NULL;
-	uint64_t i, skip;
-	int rc = ls_wire_item_unpack(row->data, row->len, &item, &why);
+	const struct ls_store_steps *steps = &e->u.steps;
+	struct export_worker *w = export_find(x, steps->worker_id);
+	uint32_t i;
+	int rc;
 
-	if (rc == -ENOMEM)
-		return rc;
-	if (rc != 0 || item.kind != LS_WIRE_STEPS || row->first_index < item.first_index) {
-		ls_log(LS_LOG_ERR, "export", "a stored block of %s does not decode; left out",
-			who->host);
-		rc = 0;
-		goto out;
-	}
+	if (w == NULL)
+		return 0;
 	rc = export_clock(x, e, w);
-	skip = row->first_index - item.first_index;
-	for (i = skip; i < item.count && i - skip < row->count && rc == 0; i++) {
-		ls_feed_record(&row->map, &item.records[i], &r);
+	for (i = 0; i < steps->count && rc == 0; i++) {
 		rc = export_room(x);
 		if (rc == 0)
-			ls_lines_step(&x->lines, who, &r, export_host, x);
+			ls_lines_step(&x->lines, &w->w.info, &steps->records[i], export_host, x);
 	}
-out:
-	ls_wire_item_clear(&item);
 	return rc;
 }
 
-static int
+static void
 export_item(struct export *x, const struct ls_store_event *e)
 {
 	const struct ls_store_item *row = &e->u.item;
 	struct export_worker *w = export_find(x, row->worker_id);
 
 	if (w == NULL)
-		return 0;
-	if (row->kind == LS_WIRE_STEPS)
-		return export_steps(x, e, w);
+		return;
 	if (row->kind == LS_WIRE_GAP)
 		ls_lines_gap(&x->lines, &w->w.info, e->t_us, row->count, row->reason);
 	else
 		ls_lines_end(&x->lines, &w->w.info, e->t_us, row->reason);
-	return 0;
 }
 
 static void
@@ -274,8 +259,11 @@ export_event(void *arg, const struct ls_store_event *e)
 	if (rc != 0)
 		return rc;
 	switch (e->kind) {
+	case LS_EVENT_STEPS:
+		return export_steps(x, e);
 	case LS_EVENT_ITEM:
-		return export_item(x, e);
+		export_item(x, e);
+		return 0;
 	case LS_EVENT_CLOSE:
 		if (strcmp(e->u.close.job, x->job) == 0)
 			ls_lines_close(&x->lines, &e->u.close, e->t_us);
@@ -302,7 +290,7 @@ export_pass(struct export *x, const struct ls_days *days, ls_query_event_fn *fn)
 		if (rc == -ECANCELED || rc == -ENOMEM)
 			return rc;
 		if (rc != 0)
-			ls_log(LS_LOG_ERR, "export", "the file of %d: %s; left out",
+			ls_log(LS_LOG_ERR, "export", "the file of %d: %s; leaving out what does not read",
 				(int)days->day[i], ls_err_text(rc));
 	}
 	return 0;

@@ -3,64 +3,39 @@
 
 #include "collector/feed.h"
 
-int64_t
-ls_feed_us(const struct ls_store_map *map, int64_t t_mono_ns)
-{
-	int64_t ns = ls_store_map_ns(map, t_mono_ns);
-
-	return (ns >= 0 ? ns + 500 : ns - 500) / 1000;
-}
-
 void
-ls_feed_record(
-	const struct ls_store_map *map, const struct ls_record *from, struct ls_record *ret_record)
+ls_feed_span(struct ls_store_item *row, const struct ls_store_steps *steps)
 {
-	size_t b;
+	uint32_t i;
 
-	*ret_record = *from;
-	ret_record->t_begin_ns = ls_feed_us(map, from->t_begin_ns) * 1000;
-	for (b = 0; b < from->barrier_count; b++) {
-		ret_record->barrier[b].enter_ns = ls_feed_us(map, from->barrier[b].enter_ns) * 1000;
-		ret_record->barrier[b].exit_ns = ls_feed_us(map, from->barrier[b].exit_ns) * 1000;
-	}
-}
-
-void
-ls_feed_span(struct ls_store_item *row, const struct ls_wire_item *item)
-{
-	uint64_t i;
-
-	for (i = row->first_index - item->first_index; i < item->count; i++) {
-		const struct ls_record *r = &item->records[i];
-		int64_t lo = ls_feed_us(&row->map, r->t_begin_ns);
+	for (i = 0; i < steps->count; i++) {
+		const struct ls_record *r = &steps->records[i];
+		int64_t lo = r->t_begin_ns / 1000;
 		int64_t hi = lo + (int64_t)(r->duration_ns / 1000);
-		bool first = i == row->first_index - item->first_index;
 
-		if (first || r->step < row->step_lo)
+		if (i == 0 || r->step < row->step_lo)
 			row->step_lo = r->step;
-		if (first || r->step > row->step_hi)
+		if (i == 0 || r->step > row->step_hi)
 			row->step_hi = r->step;
-		if (first || lo < row->t_lo_us)
+		if (i == 0 || lo < row->t_lo_us)
 			row->t_lo_us = lo;
-		if (first || hi > row->t_hi_us)
+		if (i == 0 || hi > row->t_hi_us)
 			row->t_hi_us = hi;
 	}
 }
 
 void
-ls_feed_steps(struct ls_engine *e, uint32_t worker, const struct ls_store_item *row,
-	const struct ls_wire_item *item, int64_t now_us)
+ls_feed_steps(
+	struct ls_engine *e, uint32_t worker, const struct ls_store_steps *steps, int64_t now_us)
 {
-	uint64_t i, skip = row->first_index - item->first_index;
-	struct ls_record r;
+	uint32_t i;
 
 	if (worker == LS_NO_WORKER)
 		return;
-	ls_engine_clock(e, worker, (double)row->map.uncertainty_ns * 1e-9);
-	for (i = skip; i < item->count && i - skip < row->count; i++) {
-		ls_feed_record(&row->map, &item->records[i], &r);
-		ls_ignore(ls_engine_record(e, worker, &r, now_us)); /* counted by the engine */
-	}
+	ls_engine_clock(e, worker, (double)steps->uncertainty_ns * 1e-9);
+	for (i = 0; i < steps->count; i++)
+		ls_ignore(ls_engine_record(
+			e, worker, &steps->records[i], now_us)); /* counted by the engine */
 }
 
 void

@@ -202,7 +202,7 @@ intake_hot(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_
 		return;
 	memcpy(row->host, h->report.host, sizeof(row->host));
 	row->worker_id = ring != NULL ? ring->worker_id : 0;
-	row->read_us = ls_feed_us(&map, (int64_t)hot->t_mono_ns);
+	row->read_us = ls_store_map_us(&map, (int64_t)hot->t_mono_ns);
 	row->count = hot->count;
 	memcpy(row->metric, hot->metric, sizeof(row->metric));
 	memcpy(row->value, hot->value, sizeof(row->value));
@@ -227,7 +227,7 @@ intake_live(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire
 	handle = ls_intake_handle(in, ring, h->now_us);
 	if (handle != LS_NO_WORKER)
 		ls_engine_live(in->p.engine, handle, &live->live,
-			ls_feed_us(&map, (int64_t)live->live.since_mono_ns), h->now_us);
+			ls_store_map_us(&map, (int64_t)live->live.since_mono_ns), h->now_us);
 }
 
 static void

@@ -93,8 +93,8 @@ chunks_chunk(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wir
 	if (ls_clock_map(ls_session_clock(h->session), (int64_t)item->t_first_mono_ns, in->p.anchor_ns,
 		    &row->map) != 0)
 		LS_ASSERT(false);
-	row->t_first_us = ls_feed_us(&row->map, (int64_t)item->t_first_mono_ns);
-	row->t_last_us = ls_feed_us(&row->map, (int64_t)item->t_last_mono_ns);
+	row->t_first_us = ls_store_map_us(&row->map, (int64_t)item->t_first_mono_ns);
+	row->t_last_us = ls_store_map_us(&row->map, (int64_t)item->t_last_mono_ns);
 	in->stats.chunks++;
 	in->stats.chunk_bytes += item->body_len;
 	return 0;
@@ -111,7 +111,7 @@ chunks_lost_us(struct ls_intake *in, struct ls_intake_held *h, const struct ls_w
 		ls_clock_map(ls_session_clock(h->session), (int64_t)t_mono_ns, in->p.anchor_ns,
 			&map) != 0)
 		return 0;
-	return ls_feed_us(&map, (int64_t)t_mono_ns);
+	return ls_store_map_us(&map, (int64_t)t_mono_ns);
 }
 
 static int
@@ -217,7 +217,7 @@ chunks_zoomed(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wi
 	if (ls_clock_map(ls_session_clock(h->session), (int64_t)z->t_mono_ns, in->p.anchor_ns, &map) != 0)
 		return; /* as other values: the next report has a clock */
 	if (ls_fleet_values(in->p.fleet, h->report.host, d, z,
-		    ls_feed_us(&map, (int64_t)z->t_mono_ns)) != 0)
+		    ls_store_map_us(&map, (int64_t)z->t_mono_ns)) != 0)
 		in->stats.drops[LS_INTAKE_BAD_VALUES]++;
 	else
 		in->stats.zoomed++;

@@ -22,26 +22,44 @@ intake_row(struct ls_intake_held *h, const struct ls_ring *ring, enum ls_wire_it
 	return row;
 }
 
-/* Feeds the records of a row that the engine has not had: after a failed commit they come again. */
-static void
-intake_feed(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
-	const struct ls_store_item *row, const struct ls_wire_item *item)
+/* How many of a row's records the engine has had: after a failed commit they come again. */
+static uint64_t
+intake_fed(struct ls_ring *ring, const struct ls_store_item *row)
 {
-	struct ls_store_item part = *row;
-	uint64_t end = row->first_index + row->count;
+	uint64_t end = row->first_index + row->count, fed = 0;
 
-	if (ring->fed > part.first_index)
-		part.first_index = ring->fed;
-	if (part.first_index >= end)
-		return;
-	part.count = end - part.first_index;
+	if (ring->fed >= end)
+		return row->count;
+	if (ring->fed > row->first_index)
+		fed = ring->fed - row->first_index;
 	ring->fed = end;
-	if (item != NULL)
-		ls_feed_steps(in->p.engine, ls_intake_handle(in, ring, h->now_us), &part, item,
-			h->now_us);
-	else
-		ls_feed_gap(in->p.engine, ls_intake_handle(in, ring, h->now_us), part.count,
-			h->now_us);
+	return fed;
+}
+
+static void
+intake_feed_gap(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
+	const struct ls_store_item *row)
+{
+	uint64_t fed = intake_fed(ring, row);
+
+	if (fed < row->count)
+		ls_feed_gap(in->p.engine, ls_intake_handle(in, ring, h->now_us),
+			row->count - fed, h->now_us);
+}
+
+static void
+intake_feed_steps(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
+	const struct ls_store_item *row, const struct ls_store_steps *all)
+{
+	uint64_t fed = intake_fed(ring, row);
+	struct ls_store_steps steps = *all;
+
+	if (fed == row->count)
+		return;
+	steps.first_index += fed;
+	steps.count -= (uint32_t)fed;
+	steps.records += fed;
+	ls_feed_steps(in->p.engine, ls_intake_handle(in, ring, h->now_us), &steps, h->now_us);
 }
 
 /* Records that no gap accounts for: the agent lost them without knowing. */
@@ -55,15 +73,18 @@ intake_lost(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring
 	row = intake_row(h, ring, LS_WIRE_GAP, from, count);
 	row->reason = LS_GAP_UNKNOWN;
 	in->stats.gaps++;
-	intake_feed(in, h, ring, row, NULL);
+	intake_feed_gap(in, h, ring, row);
 }
 
+/* The item's records become those of the collector's time line. */
 static void
 intake_steps(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
-	const struct ls_wire_item *item, const struct ls_wire_bytes *bytes)
+	struct ls_wire_item *item, const struct ls_wire_bytes *bytes)
 {
-	uint64_t end = item->first_index + item->count, first = item->first_index;
+	uint64_t end = item->first_index + item->count, first = item->first_index, i;
 	struct ls_store_item *row;
+	struct ls_store_steps steps;
+	struct ls_record *records;
 
 	if (ring->seen && first > ring->high)
 		intake_lost(in, h, ring, ring->high, first - ring->high);
@@ -85,8 +106,13 @@ intake_steps(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *rin
 		    in->p.anchor_ns, &row->map) != 0)
 		LS_ASSERT(false);
 	in->stats.records += row->count;
-	ls_feed_span(row, item);
-	intake_feed(in, h, ring, row, item);
+	records = item->records + (first - item->first_index);
+	for (i = 0; i < row->count; i++)
+		ls_store_record(&row->map, &records[i], &records[i]);
+	steps = (struct ls_store_steps){ ring->worker_id, first, (uint32_t)row->count,
+		row->map.uncertainty_ns, records };
+	ls_feed_span(row, &steps);
+	intake_feed_steps(in, h, ring, row, &steps);
 }
 
 static void
@@ -107,7 +133,7 @@ intake_gap(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
 	row = intake_row(h, ring, LS_WIRE_GAP, first, end - first);
 	row->reason = item->reason;
 	in->stats.gaps++;
-	intake_feed(in, h, ring, row, NULL);
+	intake_feed_gap(in, h, ring, row);
 }
 
 static void

@@ -97,8 +97,16 @@ line_time_ns(struct line_cursor *c, const json_t *v, const char *key)
 	return llround(line_seconds(c, v, key, LINE_TIME_MAX_S) * 1e6) * 1000;
 }
 
+/* Seconds to ns, rounded to whole microseconds: as records are stored. */
 static uint64_t
 line_span_ns(struct line_cursor *c, const json_t *v, const char *key)
+{
+	return (uint64_t)llround(line_seconds(c, v, key, LINE_SPAN_MAX_S) * 1e6) * 1000;
+}
+
+/* Seconds to whole ns. */
+static uint64_t
+line_whole_ns(struct line_cursor *c, const json_t *v, const char *key)
 {
 	return (uint64_t)llround(line_seconds(c, v, key, LINE_SPAN_MAX_S) * 1e9);
 }
@@ -354,7 +362,7 @@ line_clock(struct line_cursor *c, const json_t *o, struct ls_line *l)
 	line_name(c, o, "host", true, l->who.host, sizeof(l->who.host));
 	l->who.rank = (int32_t)line_integer(c, o, "rank", true, 0, LS_WORKERS_MAX - 1);
 	l->t_us = line_time_ns(c, json_object_get(o, "t"), "t") / 1000;
-	l->uncertainty_s = (double)line_span_ns(
+	l->uncertainty_s = (double)line_whole_ns(
 		c, json_object_get(o, "uncertainty"), "uncertainty") * 1e-9;
 }
 

@@ -71,7 +71,7 @@ restore_worker(void *arg, const struct ls_store_worker *w)
 }
 
 static int
-restore_ring(void *arg, const struct ls_query_ring *stored)
+restore_ring(void *arg, const struct ls_store_ring *stored)
 {
 	struct restore *r = arg;
 	struct ls_ring *ring;
@@ -87,7 +87,7 @@ restore_ring(void *arg, const struct ls_query_ring *stored)
 }
 
 static int
-restore_agent(void *arg, const struct ls_query_ledger *entry)
+restore_agent(void *arg, const struct ls_store_ledger *entry)
 {
 	struct restore *r = arg;
 	const uint64_t seq[LS_STREAM_COUNT] = {
@@ -185,46 +185,30 @@ restore_find(struct restore *r, int64_t worker_id, int64_t t_us)
 
 /* --- rows ---------------------------------------------------------------------------- */
 
-static int
+static void
 restore_steps(struct restore *r, const struct ls_store_event *e)
 {
-	const struct ls_store_item *row = &e->u.item;
-	struct ls_ring *ring = restore_find(r, row->worker_id, e->t_us);
-	struct ls_wire_item item = { 0 };
-	const char *why = NULL;
-	int rc;
+	const struct ls_store_steps *steps = &e->u.steps;
+	struct ls_ring *ring = restore_find(r, steps->worker_id, e->t_us);
 
 	if (ring == NULL)
-		return 0;
-	rc = ls_wire_item_unpack(row->data, row->len, &item, &why);
-	if (rc == -ENOMEM)
-		return rc;
-	if (rc != 0 || item.kind != LS_WIRE_STEPS || row->first_index < item.first_index) {
-		r->stats.bad++;
-	} else {
-		ls_feed_steps(r->p->engine, ring->handle, row, &item, e->t_us);
-		r->stats.records += row->count;
-	}
-	ls_wire_item_clear(&item);
-	return 0;
+		return;
+	ls_feed_steps(r->p->engine, ring->handle, steps, e->t_us);
+	r->stats.records += steps->count;
 }
 
-static int
+static void
 restore_item(struct restore *r, const struct ls_store_event *e)
 {
 	const struct ls_store_item *row = &e->u.item;
-	struct ls_ring *ring;
+	struct ls_ring *ring = restore_find(r, row->worker_id, e->t_us);
 
-	if (row->kind == LS_WIRE_STEPS)
-		return restore_steps(r, e);
-	ring = restore_find(r, row->worker_id, e->t_us);
 	if (ring == NULL)
-		return 0;
+		return;
 	if (row->kind == LS_WIRE_GAP)
 		ls_feed_gap(r->p->engine, ring->handle, row->count, e->t_us);
 	else
 		ls_feed_end(r->p->engine, ring->handle, row->reason == LS_END_CRASHED, e->t_us);
-	return 0;
 }
 
 static int
@@ -235,8 +219,12 @@ restore_event(void *arg, const struct ls_store_event *e)
 	struct ls_ring *ring = NULL;
 
 	switch (e->kind) {
+	case LS_EVENT_STEPS:
+		restore_steps(r, e);
+		return 0;
 	case LS_EVENT_ITEM:
-		return restore_item(r, e);
+		restore_item(r, e);
+		return 0;
 	case LS_EVENT_CLOSE:
 		/* A step that closed by itself when its last record came is no longer there. */
 		ls_ignore(ls_engine_close_step(r->p->engine, e->u.close.job, e->u.close.attempt,
@@ -259,7 +247,7 @@ static void
 restore_passed_over(struct restore *r, int32_t day, int rc)
 {
 	r->stats.bad++;
-	ls_log(LS_LOG_ERR, "restore", "the file of %d: %s; going on without the rest of it",
+	ls_log(LS_LOG_ERR, "restore", "the file of %d: %s; going on without what does not read",
 		(int)day, ls_err_text(rc));
 }
 

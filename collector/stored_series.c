@@ -103,7 +103,7 @@ ls_stored_rows_visit(struct ls_stored_rows *r, const struct ls_query_chunk *chun
 	if (rc != 0)
 		return rc == -ENOMEM ? rc : 0;
 	for (i = 0; i < table.rows && rc == 0; i++) {
-		row.t_us = ls_feed_us(&chunk->map, (int64_t)table.t_mono_ns[i]);
+		row.t_us = ls_store_map_us(&chunk->map, (int64_t)table.t_mono_ns[i]);
 		row.count = 0;
 		for (c = 0; c < table.columns; c++) {
 			if (!table.present[c * table.stride + i])
@@ -137,7 +137,7 @@ latest_add(struct stored_latest *l, const struct ls_query_chunk *chunk, const st
 			;
 		one = ls_fleet_series_json(l->rows->known.series[c], l->rows->known.group,
 			i > 0 ? t->value[c * t->stride + i - 1] : 0, i > 0,
-			i > 0 ? ls_feed_us(&chunk->map, (int64_t)t->t_mono_ns[i - 1])
+			i > 0 ? ls_store_map_us(&chunk->map, (int64_t)t->t_mono_ns[i - 1])
 			      : chunk->t_last_us,
 			false);
 		if (one == NULL || json_array_append_new(l->all, one) != 0)

@@ -269,7 +269,12 @@
 #define LS_DAYS_MAX 4096                      /* eleven years of day files */
 #define LS_LEDGER_KEEP_US (30ll * 24 * 3600 * 1000000) /* agents and rings silent for longer are new */
 #define LS_DICTIONARY_KEEP_US (2ll * 24 * 3600 * 1000000) /* not used for longer: asked for again */
-#define LS_CHUNK_SCAN_MAX 65536               /* chunks looked back through for the newest of a host */
+#define LS_JOURNAL_BODY_MAX_BYTES (64u * 1024 * 1024) /* of one row; a commit beyond it makes several */
+#define LS_UNIT_EVENTS_MAX 262144u            /* events, and records, of one unit or row: memory of a reader */
+#define LS_STEP_ROWS_RECORDS_MAX 16384u       /* records of one row: a step of 10,000 hosts in one or two */
+#define LS_SPAN_MAX_BYTES (512u * 1024 * 1024) /* so many records take 96 MiB, such items before them less */
+#define LS_WRITE_PACKED_MAX 64                /* units made, and nobody asked yet what came of them */
+#define LS_CHUNK_SPAN_US 660000000ll          /* the longest a chunk lasts, repacked ones too, and slack */
 #define LS_QUERY_WINDOW 4096                  /* rows of one read: a reader never pins the WAL */
 #define LS_RESTORE_MAX_RECORDS 2000000u       /* step records fed back at start; the newest */
 #define LS_EXPORT_PIECE_BYTES 65536

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "proto/base/clock.h"
+#include "proto/base/text.h"
 #include "proto/limits.h"
 
 /* Pages of 8 KiB: our rows are small, and few leaf pages change a commit. */
@@ -21,6 +22,7 @@ static const char db_write_pragmas[] = "PRAGMA page_size = 8192;"
 
 static const char db_all_pragmas[] = "PRAGMA trusted_schema = OFF;"
 				     "PRAGMA cell_size_check = ON;"
+				     "PRAGMA secure_delete = OFF;" /* Debian's default is to overwrite */
 				     "PRAGMA temp_store = MEMORY;";
 
 /* SQLite creates files with 0644; ours are of the service and its group. */
@@ -126,6 +128,25 @@ ls_db_int(sqlite3 *db, const char *sql, int64_t *ret_value)
 	if (rc == 0)
 		*ret_value = value;
 	return rc;
+}
+
+int
+ls_db_column_blob(sqlite3_stmt *stmt, int column, void *dst, size_t size)
+{
+	const void *data = sqlite3_column_blob(stmt, column);
+
+	if (data == NULL || (size_t)sqlite3_column_bytes(stmt, column) != size)
+		return -LS_ECORRUPT;
+	memcpy(dst, data, size);
+	return 0;
+}
+
+int
+ls_db_column_text(sqlite3_stmt *stmt, int column, char *dst, size_t size)
+{
+	const char *text = (const char *)sqlite3_column_text(stmt, column);
+
+	return text != NULL && ls_text_copy(dst, size, text) == 0 ? 0 : -LS_ECORRUPT;
 }
 
 static int

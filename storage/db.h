@@ -40,6 +40,10 @@ int ls_db_run(sqlite3_stmt *stmt) LS_MUSTCHECK;
 /* The first column of the first row as an integer; 0 if there is none or it is null. */
 int ls_db_int(sqlite3 *db, const char *sql, int64_t *ret_value) LS_MUSTCHECK;
 
+/* A column into a field; what does not fit was not written by us: -LS_ECORRUPT. */
+int ls_db_column_text(sqlite3_stmt *stmt, int column, char *dst, size_t size) LS_MUSTCHECK;
+int ls_db_column_blob(sqlite3_stmt *stmt, int column, void *dst, size_t size) LS_MUSTCHECK;
+
 /*
  * PRAGMA quick_check, given up as passed after limit_ns (0: no limit, and integrity_check instead).
  * -LS_ECORRUPT; text (may be NULL) then holds the first complaint.

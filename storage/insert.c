@@ -8,8 +8,6 @@
 #include <string.h>
 #include "storage/db.h"
 
-/* Values of one counters row, and how they are packed: u16 metric, f64 value. */
-#define INSERT_VALUE_BYTES 10
 #define INSERT_MISSING_MAX 1024 /* ranks listed of one closing; LS_CLOSE_MISSING_MAX of the engine */
 
 /* What is bound lives until the statement has run: no copies. A failed bind fails the step. */
@@ -119,30 +117,11 @@ ls_store_put_state(sqlite3_stmt *const *stmt, const struct ls_write *m)
 	case LS_WRITE_REPORT:
 	case LS_WRITE_CLOSE:
 	case LS_WRITE_ZOOM:
+	case LS_WRITE_PACK:
 	case LS_WRITE_KIND_COUNT:
 		break;
 	}
 	return -EINVAL;
-}
-
-static int
-insert_block(sqlite3_stmt *s, const struct ls_store_item *item, int64_t t_us, int64_t id)
-{
-	ls_insert_int(s, 1, id);
-	ls_insert_int(s, 2, item->worker_id);
-	ls_insert_int(s, 3, t_us);
-	ls_insert_int(s, 4, (int64_t)item->first_index);
-	ls_insert_int(s, 5, (int64_t)item->count);
-	ls_insert_int(s, 6, (int64_t)item->step_lo);
-	ls_insert_int(s, 7, (int64_t)item->step_hi);
-	ls_insert_int(s, 8, item->t_lo_us);
-	ls_insert_int(s, 9, item->t_hi_us);
-	ls_insert_int(s, 10, item->map.ref_mono_ns);
-	ls_insert_int(s, 11, item->map.offset_ns);
-	ls_insert_int(s, 12, item->map.drift_ppb);
-	ls_insert_int(s, 13, item->map.uncertainty_ns);
-	ls_insert_blob(s, 14, item->data, item->len);
-	return ls_db_run(s);
 }
 
 static int
@@ -165,65 +144,6 @@ insert_end(sqlite3_stmt *s, const struct ls_store_item *item, int64_t t_us, int6
 	ls_insert_int(s, 3, t_us);
 	ls_insert_int(s, 4, item->reason);
 	ls_insert_int(s, 5, (int64_t)item->count);
-	return ls_db_run(s);
-}
-
-static int
-insert_item(sqlite3_stmt *const *stmt, const struct ls_store_item *item, int64_t t_us,
-	int64_t id, uint64_t *records)
-{
-	sqlite3_stmt *s = stmt[LS_STORE_DAY_RING];
-	int rc = 0;
-
-	switch (item->kind) {
-	case LS_WIRE_STEPS:
-		rc = insert_block(stmt[LS_STORE_DAY_BLOCK], item, t_us, id);
-		*records += item->count;
-		break;
-	case LS_WIRE_GAP:
-		rc = insert_gap(stmt[LS_STORE_DAY_GAP], item, t_us, id);
-		break;
-	case LS_WIRE_END:
-		rc = insert_end(stmt[LS_STORE_DAY_END], item, t_us, id);
-		break;
-	}
-	if (rc != 0)
-		return rc;
-	ls_insert_blob(s, 1, item->ring_id, sizeof(item->ring_id));
-	ls_insert_int(s, 2, item->worker_id);
-	ls_insert_int(s, 3, (int64_t)item->high);
-	ls_insert_int(s, 4, t_us);
-	return ls_db_run(s);
-}
-
-static int
-insert_counters(
-	sqlite3_stmt *s, const struct ls_store_counters *c, int64_t t_us, int64_t id)
-{
-	uint8_t data[LS_HOT_MAX * INSERT_VALUE_BYTES];
-	size_t i;
-
-	if (c->count > LS_HOT_MAX)
-		return -LS_ELIMIT;
-	for (i = 0; i < c->count; i++) {
-		uint8_t *p = data + i * INSERT_VALUE_BYTES;
-		uint16_t metric = htole16(c->metric[i]);
-		uint64_t bits;
-
-		memcpy(&bits, &c->value[i], sizeof(bits));
-		bits = htole64(bits);
-		memcpy(p, &metric, sizeof(metric));
-		memcpy(p + sizeof(metric), &bits, sizeof(bits));
-	}
-	ls_insert_int(s, 1, id);
-	ls_insert_text(s, 2, c->host);
-	if (c->worker_id != 0)
-		ls_insert_int(s, 3, c->worker_id);
-	else
-		(void)sqlite3_bind_null(s, 3); /* cannot fail on a column that is there */
-	ls_insert_int(s, 4, t_us);
-	ls_insert_int(s, 5, c->read_us);
-	ls_insert_blob(s, 6, data, c->count * INSERT_VALUE_BYTES);
 	return ls_db_run(s);
 }
 
@@ -261,48 +181,189 @@ insert_zoom(sqlite3_stmt *s, const struct ls_store_zoom *z, int64_t t_us, int64_
 	return ls_db_run(s);
 }
 
-static int
-insert_report(sqlite3_stmt *const *stmt, const struct ls_store_report *r, int64_t t_us,
-	int64_t *next_id, uint64_t *records)
+/* --- the journal -------------------------------------------------------------------------- */
+
+static void
+insert_begin_row(struct ls_store_batch *b)
 {
-	sqlite3_stmt *s = stmt[LS_STORE_DAY_LEDGER];
+	ls_journal_reset(b->journal);
+	b->first_id = 0;
+	b->row_records = 0;
+}
+
+int
+ls_store_put_journal(struct ls_store_batch *b)
+{
+	sqlite3_stmt *s = b->stmt[LS_STORE_DAY_JOURNAL];
+	bool steps = b->row_records > 0;
+	int rc;
+
+	if (b->journal->count == 0)
+		return 0;
+	if (b->first_id == 0) /* only positions: the id is of no event */
+		b->first_id = b->last_id = b->next_id++;
+	rc = ls_journal_seal(b->journal);
+	if (rc != 0)
+		return rc;
+	ls_insert_int(s, 1, b->first_id);
+	ls_insert_int(s, 2, b->last_id);
+	ls_insert_int(s, 3, b->t_us);
+	ls_insert_int(s, 4, (int64_t)b->row_records);
+	ls_insert_int(s, 5, steps ? (int64_t)b->step_lo : 0);
+	ls_insert_int(s, 6, steps ? (int64_t)b->step_hi : -1);
+	ls_insert_blob(s, 7, b->journal->data, b->journal->len);
+	rc = ls_db_run(s);
+	insert_begin_row(b);
+	return rc;
+}
+
+/* An event of the row is stored under the id. */
+static void
+insert_count(struct ls_store_batch *b, int64_t id, int64_t t_us)
+{
+	if (b->first_id == 0) {
+		b->first_id = id;
+		b->t_us = t_us;
+	}
+	b->last_id = id;
+}
+
+static int
+insert_steps(struct ls_store_batch *b, const struct ls_store_item *item, int64_t t_us)
+{
+	int64_t id = b->next_id++;
+	int rc = -LS_ELIMIT;
+
+	if (b->row_records + item->count <= LS_UNIT_EVENTS_MAX)
+		rc = ls_journal_put_steps(b->journal, id, t_us, item);
+	if (rc == -LS_ELIMIT) {
+		rc = ls_store_put_journal(b);
+		if (rc == 0)
+			rc = ls_journal_put_steps(b->journal, id, t_us, item);
+	}
+	if (rc != 0)
+		return rc;
+	insert_count(b, id, t_us);
+	if (b->row_records == 0 || item->step_lo < b->step_lo)
+		b->step_lo = item->step_lo;
+	if (b->row_records == 0 || item->step_hi > b->step_hi)
+		b->step_hi = item->step_hi;
+	b->row_records += item->count;
+	b->records += item->count;
+	return 0;
+}
+
+static int
+insert_counters(struct ls_store_batch *b, const struct ls_store_counters *c, int64_t t_us)
+{
+	int64_t id = b->next_id++;
+	int rc = ls_journal_put_hot(b->journal, id, t_us, c);
+
+	if (rc == -LS_ELIMIT) {
+		rc = ls_store_put_journal(b);
+		if (rc == 0)
+			rc = ls_journal_put_hot(b->journal, id, t_us, c);
+	}
+	if (rc == 0)
+		insert_count(b, id, t_us);
+	return rc;
+}
+
+static int
+insert_position(struct ls_store_batch *b, const struct ls_store_ledger *agent,
+	const struct ls_store_ring *ring, int64_t t_us)
+{
+	int tries, rc = -LS_ELIMIT;
+
+	for (tries = 0; tries < 2 && rc == -LS_ELIMIT; tries++) {
+		if (tries > 0 && (rc = ls_store_put_journal(b)) != 0)
+			break;
+		rc = agent != NULL ? ls_journal_put_agent(b->journal, agent)
+				   : ls_journal_put_ring(b->journal, ring);
+	}
+	if (rc == 0 && b->first_id == 0)
+		b->t_us = t_us;
+	return rc;
+}
+
+static int
+insert_item(struct ls_store_batch *b, const struct ls_store_item *item, int64_t t_us)
+{
+	switch (item->kind) {
+	case LS_WIRE_STEPS:
+		return insert_steps(b, item, t_us);
+	case LS_WIRE_GAP:
+		return insert_gap(b->stmt[LS_STORE_DAY_GAP], item, t_us, b->next_id++);
+	case LS_WIRE_END:
+		return insert_end(b->stmt[LS_STORE_DAY_END], item, t_us, b->next_id++);
+	}
+	return -EINVAL;
+}
+
+/* Where a ring stands after items that follow each other: told by the last of them. */
+static int
+insert_high(struct ls_store_batch *b, const struct ls_store_item *items, size_t count, int64_t t_us,
+	struct ls_store_ring *ring)
+{
+	const struct ls_store_item *next = count > 1 ? &items[1] : NULL;
+	int rc;
+
+	ring->worker_id = items->worker_id;
+	ring->t_us = t_us;
+	memcpy(ring->ring_id, items->ring_id, sizeof(ring->ring_id));
+	if (items->high > ring->high)
+		ring->high = items->high;
+	if (next != NULL && memcmp(next->ring_id, ring->ring_id, sizeof(ring->ring_id)) == 0)
+		return 0;
+	rc = insert_position(b, NULL, ring, t_us);
+	ring->high = 0;
+	return rc;
+}
+
+static int
+insert_report(struct ls_store_batch *b, const struct ls_store_report *r, int64_t t_us)
+{
+	struct ls_store_ledger agent = {
+		.seq = r->last_seq, .chunk_seq = r->last_chunk_seq, .t_us = t_us
+	};
+	struct ls_store_ring ring = { .high = 0 };
 	size_t i;
 	int rc = 0;
 
 	for (i = 0; i < r->counters_count && rc == 0; i++)
-		rc = insert_counters(stmt[LS_STORE_DAY_COUNTERS], &r->counters[i], t_us,
-			(*next_id)++);
-	for (i = 0; i < r->item_count && rc == 0; i++)
-		rc = insert_item(stmt, &r->items[i], t_us, (*next_id)++, records);
+		rc = insert_counters(b, &r->counters[i], t_us);
+	for (i = 0; i < r->item_count && rc == 0; i++) {
+		rc = insert_item(b, &r->items[i], t_us);
+		if (rc == 0)
+			rc = insert_high(b, &r->items[i], r->item_count - i, t_us, &ring);
+	}
 	if (rc == 0)
-		rc = ls_insert_chunks(stmt, r, t_us);
+		rc = ls_insert_chunks(b->stmt, r, t_us);
 	if (rc != 0 || (r->last_seq == 0 && r->last_chunk_seq == 0))
 		return rc;
-	ls_insert_blob(s, 1, r->boot, sizeof(r->boot));
-	ls_insert_text(s, 2, r->host);
-	ls_insert_int(s, 3, (int64_t)r->last_seq);
-	ls_insert_int(s, 4, t_us);
-	ls_insert_int(s, 5, (int64_t)r->last_chunk_seq);
-	return ls_db_run(s);
+	memcpy(agent.boot, r->boot, sizeof(agent.boot));
+	memcpy(agent.host, r->host, sizeof(agent.host));
+	return insert_position(b, &agent, NULL, t_us);
 }
 
 int
-ls_store_put_day(sqlite3_stmt *const *stmt, const struct ls_write *m, int64_t *next_id,
-	uint64_t *records)
+ls_store_put_day(struct ls_store_batch *b, const struct ls_write *m)
 {
 	switch (m->kind) {
 	case LS_WRITE_REPORT:
-		return insert_report(stmt, &m->u.report, m->t_us, next_id, records);
+		return insert_report(b, &m->u.report, m->t_us);
 	case LS_WRITE_CLOSE:
 		return insert_close(
-			stmt[LS_STORE_DAY_CLOSE], &m->u.close, m->t_us, (*next_id)++);
+			b->stmt[LS_STORE_DAY_CLOSE], &m->u.close, m->t_us, b->next_id++);
 	case LS_WRITE_ZOOM:
-		return insert_zoom(stmt[LS_STORE_DAY_ZOOM], &m->u.zoom, m->t_us, (*next_id)++);
+		return insert_zoom(
+			b->stmt[LS_STORE_DAY_ZOOM], &m->u.zoom, m->t_us, b->next_id++);
 	case LS_WRITE_WORKER:
 	case LS_WRITE_FINDING:
 	case LS_WRITE_META:
 	case LS_WRITE_HOST:
 	case LS_WRITE_RETAIN:
+	case LS_WRITE_PACK:
 	case LS_WRITE_KIND_COUNT:
 		break;
 	}

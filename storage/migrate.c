@@ -19,11 +19,8 @@ static const struct ls_migration migrate_state[] = {
 };
 
 static const struct ls_migration migrate_telemetry[] = {
-	{ 1,
+	{ 3,
 #include "storage/schema_telemetry.h"
-	},
-	{ 2,
-#include "storage/schema_telemetry_2.h"
 	},
 };
 
@@ -63,6 +60,12 @@ migrate_version(sqlite3 *db, const struct ls_migrations *m, int64_t *ret_version
 	return 0;
 }
 
+static bool
+migrate_knows(const struct ls_migrations *m, int64_t version)
+{
+	return version >= m->steps[0].to && version <= m->steps[m->count - 1].to;
+}
+
 static int
 migrate_set(sqlite3 *db, const char *pragma, int64_t value)
 {
@@ -81,7 +84,7 @@ ls_migrate(sqlite3 *db, const struct ls_migrations *m, bool *ret_fresh)
 
 	if (rc != 0)
 		return rc;
-	if (version > m->steps[m->count - 1].to)
+	if (version != 0 && !migrate_knows(m, version))
 		return -LS_EVERSION;
 	if (ret_fresh != NULL)
 		*ret_fresh = version == 0;
@@ -103,7 +106,7 @@ ls_migrate_version(sqlite3 *db, const struct ls_migrations *m, int64_t *ret_vers
 	int64_t version;
 	int rc = migrate_version(db, m, &version);
 
-	if (rc == 0 && (version < 1 || version > m->steps[m->count - 1].to))
+	if (rc == 0 && !migrate_knows(m, version))
 		rc = -LS_EVERSION;
 	if (rc == 0)
 		*ret_version = version;

@@ -6,7 +6,7 @@
  *
  * Owner:   the thread of the connection.
  * Units:   versions from 1; 0 is an empty file.
- * Errors:  -LS_EVERSION newer than this program; -LS_ECORRUPT not a file of ours; those of SQLite.
+ * Errors:  -LS_EVERSION newer than this program, or older than it knows; -LS_ECORRUPT not a file of ours; those of SQLite.
  *          Nothing is changed then.
  * Limits:  none.
  */
@@ -27,7 +27,8 @@ struct ls_migration {
 	const char *sql;
 };
 
-/* A kind of file: its application_id and all steps in order, the first from an empty file. */
+/* A kind of file: its application_id and all steps in order, the first from an empty file. Versions below
+   that of the first step were never released. */
 struct ls_migrations {
 	int32_t application_id;
 	const struct ls_migration *steps;
@@ -44,7 +45,7 @@ const struct ls_migrations *ls_migrations_of(enum ls_schema schema);
 int ls_migrate(sqlite3 *db, const struct ls_migrations *m, bool *ret_fresh) LS_MUSTCHECK;
 
 /*
- * The version of a file that readers may take: from 1 to our last. -LS_EVERSION if it is newer or
+ * The version of a file that readers may take: from our first to our last. -LS_EVERSION if it is another or
  * empty. Files of closed days stay at the version that made them.
  */
 int ls_migrate_version(sqlite3 *db, const struct ls_migrations *m, int64_t *ret_version)

@@ -83,7 +83,7 @@ static int
 query_read_worker(sqlite3_stmt *stmt, struct ls_store_worker *w)
 {
 	struct ls_worker_info *info = &w->info;
-	int source, rc = ls_query_column_blob(stmt, 1, w->ring_id, sizeof(w->ring_id));
+	int source, rc = ls_db_column_blob(stmt, 1, w->ring_id, sizeof(w->ring_id));
 
 	w->id = sqlite3_column_int64(stmt, 0);
 	info->attempt = sqlite3_column_int(stmt, 3);
@@ -97,13 +97,13 @@ query_read_worker(sqlite3_stmt *stmt, struct ls_store_worker *w)
 		return -LS_ECORRUPT;
 	info->step_source = (enum ls_step_source)source;
 	if (rc == 0)
-		rc = ls_query_column_text(stmt, 2, info->job, sizeof(info->job));
+		rc = ls_db_column_text(stmt, 2, info->job, sizeof(info->job));
 	if (rc == 0)
-		rc = ls_query_column_text(stmt, 7, info->host, sizeof(info->host));
+		rc = ls_db_column_text(stmt, 7, info->host, sizeof(info->host));
 	if (rc == 0)
-		rc = ls_query_column_text(stmt, 8, info->slice, sizeof(info->slice));
+		rc = ls_db_column_text(stmt, 8, info->slice, sizeof(info->slice));
 	if (rc == 0)
-		rc = ls_query_column_text(stmt, 9, info->role, sizeof(info->role));
+		rc = ls_db_column_text(stmt, 9, info->role, sizeof(info->role));
 	return rc;
 }
 
@@ -169,7 +169,7 @@ ls_query_meta(struct ls_query *q, const char *key, void *ret_value, size_t size)
 	if (rc == 0) {
 		step = sqlite3_step(stmt);
 		if (step == SQLITE_ROW)
-			rc = ls_query_column_blob(stmt, 0, ret_value, size);
+			rc = ls_db_column_blob(stmt, 0, ret_value, size);
 		else if (step == SQLITE_DONE)
 			rc = -LS_EABSENT;
 	}

@@ -2,13 +2,13 @@
 /*
  * query - the read side of a state directory: connections of its own, read-only.
  *
- * Rows are read in windows, so that a reader never holds a snapshot for long. A day file that cannot
- * be read fails that call alone.
+ * Rows are read in windows, and events are given when their window is closed, so that a reader never holds
+ * a snapshot for long. A day file that cannot be read fails that call alone.
  *
  * Owner:   one thread at a time.
  * Units:   as in storage/rows.h.
  * Errors:  those of ls_err_sqlite and ls_migrate_check; -errno; what a visitor returns.
- * Limits:  LS_QUERY_WINDOW rows of a window.
+ * Limits:  LS_QUERY_WINDOW rows of a window; of events, a unit.
  */
 #ifndef LS_STORAGE_QUERY_H
 #define LS_STORAGE_QUERY_H
@@ -19,26 +19,11 @@
 
 struct ls_query;
 
-/* What a position of one agent's or one ring's stream is on disk. */
-struct ls_query_ledger {
-	uint8_t boot[LS_BOOT_BYTES];
-	char host[LS_HOST_NAME_MAX_BYTES];
-	uint64_t seq, chunk_seq;
-	int64_t t_us;
-};
-
-struct ls_query_ring {
-	uint8_t ring_id[LS_RING_ID_BYTES];
-	int64_t worker_id;
-	uint64_t high;
-	int64_t t_us;
-};
-
 /* Visitors: 0 goes on, anything else ends the visit and is returned by it. */
 typedef int ls_query_worker_fn(void *arg, const struct ls_store_worker *w);
 typedef int ls_query_finding_fn(void *arg, const char *id, const char *json, size_t len);
-typedef int ls_query_ledger_fn(void *arg, const struct ls_query_ledger *entry);
-typedef int ls_query_ring_fn(void *arg, const struct ls_query_ring *ring);
+typedef int ls_query_ledger_fn(void *arg, const struct ls_store_ledger *entry);
+typedef int ls_query_ring_fn(void *arg, const struct ls_store_ring *ring);
 typedef int ls_query_event_fn(void *arg, const struct ls_store_event *event);
 
 /* Opens state.db below dir for reading. */
@@ -61,17 +46,21 @@ int ls_query_meta(struct ls_query *q, const char *key, void *ret_value, size_t s
 /* All day files, ascending. */
 int ls_query_days(struct ls_query *q, struct ls_days *ret_days) LS_MUSTCHECK;
 
-/* Ledger and rings of the newest file, least recent first. */
+/* Ledger and rings of the newest file, its journal's too, least recent first. */
 int ls_query_ledgers(struct ls_query *q, ls_query_ledger_fn *fn, void *arg) LS_MUSTCHECK;
 int ls_query_rings(struct ls_query *q, ls_query_ring_fn *fn, void *arg) LS_MUSTCHECK;
 
 /*
- * The id from which on the day holds at most max_records step records, and how many those are.
+ * The id from which on the day holds about max_records step records at most, and how many those are. Within
+ * a commit or a unit they are taken to be spread evenly.
  */
 int ls_query_tail(struct ls_query *q, int32_t day, uint64_t max_records, int64_t *ret_from_id,
 	uint64_t *ret_records) LS_MUSTCHECK;
 
-/* Events of a day with id >= from_id, in the order in which they came. */
+/*
+ * Events of a day with id >= from_id, in the order in which they came. What cannot be read is passed over
+ * and logged; its error is returned after all the rest was given.
+ */
 int ls_query_events(struct ls_query *q, int32_t day, int64_t from_id, ls_query_event_fn *fn,
 	void *arg) LS_MUSTCHECK;
 

@@ -35,7 +35,7 @@ chunk_read(sqlite3_stmt *stmt, struct ls_query_chunk *c)
 	c->n = (uint32_t)sqlite3_column_int64(stmt, 9);
 	c->body = sqlite3_column_blob(stmt, 10);
 	c->len = (size_t)sqlite3_column_bytes(stmt, 10);
-	return ls_query_column_text(stmt, 1, c->host, sizeof(c->host));
+	return ls_db_column_text(stmt, 1, c->host, sizeof(c->host));
 }
 
 /* --- chunks ------------------------------------------------------------------------------- */
@@ -67,7 +67,7 @@ ls_query_chunks(struct ls_query *q, int32_t day, ls_query_chunk_fn *fn, void *ar
 	int64_t last = 0, lo;
 	int rc = ls_query_day_of(q, day, &d);
 
-	if (rc != 0 || ls_query_day_version(d) < 2)
+	if (rc != 0)
 		return rc;
 	rc = ls_db_int(ls_query_day_db(d), "SELECT max(id) FROM chunk", &last);
 	if (rc == 0)
@@ -81,7 +81,7 @@ ls_query_chunks(struct ls_query *q, int32_t day, ls_query_chunk_fn *fn, void *ar
 	return rc;
 }
 
-/* What was seen of one host, from the newest chunk back. */
+/* What was seen of one host, from the chunk that began last back. */
 struct chunk_newest {
 	int64_t keep_us, newest_us;
 	size_t count;
@@ -116,21 +116,18 @@ chunk_newest_of(struct ls_query_day *d, int32_t day, const char *host, struct ch
 	int step = SQLITE_DONE;
 	int rc = ls_db_prepare(ls_query_day_db(d),
 		"SELECT " QUERY_CHUNK_COLUMNS "FROM chunk c JOIN chunk_host h ON h.id = c.host_id "
-		"WHERE c.host_id = (SELECT id FROM chunk_host WHERE name = ?1) AND "
-		"c.id > (SELECT max(id) FROM chunk) - ?2 ORDER BY c.id DESC",
+		"WHERE c.host_id = (SELECT id FROM chunk_host WHERE name = ?1) "
+		"ORDER BY c.t_first_us DESC, c.id DESC",
 		&stmt);
 
 	if (rc == 0)
 		rc = ls_err_sqlite(sqlite3_bind_text(stmt, 1, host, -1, SQLITE_STATIC));
-	if (rc == 0)
-		rc = ls_err_sqlite(sqlite3_bind_int64(stmt, 2, LS_CHUNK_SCAN_MAX));
 	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
 		rc = chunk_read(stmt, &c);
 		if (rc == 0)
 			rc = chunk_newest(n, &c);
-		/* Arrival follows time but for what a spool sends late: a while more is enough. */
-		if (rc == 0 && c.t_last_us < n->newest_us - 2 * n->keep_us)
-			break;
+		if (rc == 0 && c.t_first_us < n->newest_us - n->keep_us - LS_CHUNK_SPAN_US)
+			break; /* what began before ended before */
 	}
 	(void)sqlite3_finalize(stmt); /* tells the same error again */
 	return rc != 0 ? rc : ls_err_sqlite(step);
@@ -148,7 +145,7 @@ ls_query_newest_chunks(
 
 	for (i = rc == 0 ? days->count : 0; i > 0 && rc == 0 && n.count == 0; i--) {
 		rc = ls_query_day_of(q, days->day[i - 1], &d);
-		if (rc == 0 && ls_query_day_version(d) >= 2)
+		if (rc == 0)
 			rc = chunk_newest_of(d, days->day[i - 1], host, &n);
 	}
 	free(days);
@@ -175,7 +172,7 @@ dictionary_read(sqlite3_stmt *stmt, struct ls_query_dictionary *d)
 
 	memset(d, 0, sizeof(*d));
 	d->hash = (uint64_t)sqlite3_column_int64(stmt, 0);
-	rc = ls_query_column_text(stmt, 1, d->group, sizeof(d->group));
+	rc = ls_db_column_text(stmt, 1, d->group, sizeof(d->group));
 	if (rc != 0)
 		return rc;
 	if (len == 0 || text == NULL || text[len - 1] != '\0')
@@ -197,11 +194,8 @@ static int
 dictionary_of(struct ls_query_day *day, uint64_t hash, struct ls_query_dictionary *ret)
 {
 	sqlite3_stmt *stmt = NULL;
-	int step = SQLITE_DONE, rc;
-
-	if (ls_query_day_version(day) < 2)
-		return -LS_EUNKNOWN;
-	rc = ls_db_prepare(ls_query_day_db(day),
+	int step = SQLITE_DONE;
+	int rc = ls_db_prepare(ls_query_day_db(day),
 		"SELECT hash, family, series FROM dictionary WHERE hash = ?1", &stmt);
 	if (rc == 0)
 		rc = ls_err_sqlite(sqlite3_bind_int64(stmt, 1, (int64_t)hash));
@@ -251,7 +245,7 @@ ls_query_dictionaries(struct ls_query *q, ls_query_dictionary_fn *fn, void *arg)
 	if (rc == 0 && days->count > 0)
 		rc = ls_query_day_of(q, days->day[days->count - 1], &d);
 	free(days);
-	if (rc != 0 || d == NULL || ls_query_day_version(d) < 2)
+	if (rc != 0 || d == NULL)
 		return rc;
 	rc = ls_db_prepare(ls_query_day_db(d),
 		"SELECT hash, family, series FROM dictionary ORDER BY t_us, hash", &stmt);
@@ -276,7 +270,7 @@ ls_query_lost(struct ls_query *q, int32_t day, ls_query_lost_fn *fn, void *arg)
 	int step = SQLITE_DONE;
 	int rc = ls_query_day_of(q, day, &d);
 
-	if (rc != 0 || ls_query_day_version(d) < 2)
+	if (rc != 0)
 		return rc;
 	rc = ls_db_prepare(ls_query_day_db(d),
 		"SELECT h.name, l.t_us, l.family, l.from_us, l.to_us, l.samples, l.reason "
@@ -289,9 +283,9 @@ ls_query_lost(struct ls_query *q, int32_t day, ls_query_lost_fn *fn, void *arg)
 		lost.to_us = sqlite3_column_int64(stmt, 4);
 		lost.samples = (uint64_t)sqlite3_column_int64(stmt, 5);
 		lost.reason = (unsigned)sqlite3_column_int(stmt, 6);
-		rc = ls_query_column_text(stmt, 0, lost.host, sizeof(lost.host));
+		rc = ls_db_column_text(stmt, 0, lost.host, sizeof(lost.host));
 		if (rc == 0)
-			rc = ls_query_column_text(stmt, 2, lost.group, sizeof(lost.group));
+			rc = ls_db_column_text(stmt, 2, lost.group, sizeof(lost.group));
 		if (rc == 0)
 			rc = fn(arg, &lost);
 	}

@@ -7,7 +7,7 @@
  * Owner:   one thread at a time.
  * Units:   as in storage/rows.h.
  * Errors:  as in storage/query.h.
- * Limits:  LS_QUERY_WINDOW rows of a window, LS_CHUNK_SCAN_MAX rows looked back, LS_GROUPS_MAX
+ * Limits:  LS_QUERY_WINDOW rows of a window, LS_GROUPS_MAX
  *          dictionaries of one host.
  * Source:  storage/README.md, "Chunks".
  */
@@ -59,8 +59,8 @@ typedef int ls_query_host_fn(void *arg, const char *host, const char *json, size
 int ls_query_chunks(struct ls_query *q, int32_t day, ls_query_chunk_fn *fn, void *arg) LS_MUSTCHECK;
 
 /*
- * The newest chunk of each dictionary of a host, newest first: of the newest day that has any, within
- * the last LS_CHUNK_SCAN_MAX chunks of all hosts there, and not older than the newest by more than keep_us.
+ * The newest chunk of each dictionary of a host, what began last first: of the newest day that has any, and
+ * not older than the first by more than keep_us.
  */
 int ls_query_newest_chunks(struct ls_query *q, const char *host, int64_t keep_us,
 	ls_query_chunk_fn *fn, void *arg) LS_MUSTCHECK;

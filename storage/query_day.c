@@ -8,44 +8,37 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
-#include "proto/base/text.h"
+#include "proto/base/log.h"
 #include "storage/db.h"
 #include "storage/migrate.h"
+#include "storage/positions.h"
+#include "storage/span.h"
 
-#define QUERY_VALUE_BYTES 10 /* u16 metric, f64 value: see schema_telemetry.sql */
-
-/* The tables that share one sequence of ids, each with the columns that its reader takes. */
-enum query_table {
-	QUERY_BLOCK,
-	QUERY_GAP,
-	QUERY_END,
-	QUERY_CLOSE,
-	QUERY_COUNTERS,
-	QUERY_ZOOM, /* from version 2 on */
-	QUERY_TABLES
-};
+/* The tables of small events; the first two columns are id and t_us. */
+enum query_table { QUERY_GAP, QUERY_END, QUERY_CLOSE, QUERY_ZOOM, QUERY_TABLES };
 
 static const char *const query_sql[QUERY_TABLES] = {
-	[QUERY_BLOCK] = "SELECT id, t_us, worker_id, first_index, n, step_lo, step_hi, t_lo_us, "
-			"t_hi_us, ref_mono_ns, offset_ns, drift_ppb, uncertainty_ns, item "
-			"FROM step_block WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
 	[QUERY_GAP] = "SELECT id, t_us, worker_id, first_index, n, reason "
 		      "FROM gap WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
 	[QUERY_END] = "SELECT id, t_us, worker_id, how, records "
 		      "FROM worker_end WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
 	[QUERY_CLOSE] = "SELECT id, t_us, job, attempt, step, expected, used, missing "
 			"FROM step_close WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
-	[QUERY_COUNTERS] = "SELECT id, t_us, host, worker_id, read_us, data "
-			   "FROM counters WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
 	[QUERY_ZOOM] = "SELECT id, t_us, host, job, event, cause, until_us "
 		       "FROM zoom WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
 };
 
+/* Rows of the journal from the one that holds ?1 on. */
+static const char query_journal_sql[] =
+	"SELECT id, last_id, body FROM journal WHERE id >= coalesce((SELECT id FROM journal "
+	"WHERE id <= ?1 ORDER BY id DESC LIMIT 1), ?1) ORDER BY id";
+
 struct ls_query_day {
 	sqlite3 *db;
-	int64_t version;
-	size_t tables;
 	sqlite3_stmt *stmt[QUERY_TABLES];
+	sqlite3_stmt *journal;
+	struct ls_span span;
+	int error; /* the first of what was passed over while events were read */
 };
 
 int
@@ -57,12 +50,15 @@ ls_query_day_open(const char *path, struct ls_query_day **ret_day)
 
 	if (d == NULL)
 		return -ENOMEM;
-	rc = ls_db_open(path, LS_DB_READ, &d->db);
+	rc = ls_span_init(&d->span);
 	if (rc == 0)
-		rc = ls_migrate_version(d->db, ls_migrations_of(LS_SCHEMA_TELEMETRY), &d->version);
-	d->tables = d->version < 2 ? QUERY_ZOOM : QUERY_TABLES;
-	for (i = 0; i < d->tables && rc == 0; i++)
+		rc = ls_db_open(path, LS_DB_READ, &d->db);
+	if (rc == 0)
+		rc = ls_migrate_check(d->db, ls_migrations_of(LS_SCHEMA_TELEMETRY));
+	for (i = 0; i < QUERY_TABLES && rc == 0; i++)
 		rc = ls_db_prepare(d->db, query_sql[i], &d->stmt[i]);
+	if (rc == 0)
+		rc = ls_db_prepare(d->db, query_journal_sql, &d->journal);
 	if (rc != 0) {
 		ls_query_day_close(d);
 		return rc;
@@ -80,6 +76,8 @@ ls_query_day_close(struct ls_query_day *d)
 		return;
 	for (i = 0; i < QUERY_TABLES; i++)
 		(void)sqlite3_finalize(d->stmt[i]); /* only read with */
+	(void)sqlite3_finalize(d->journal);         /* likewise */
+	ls_span_fini(&d->span);
 	ls_db_close(d->db);
 	free(d);
 }
@@ -90,86 +88,59 @@ ls_query_day_db(const struct ls_query_day *d)
 	return d->db;
 }
 
-int64_t
-ls_query_day_version(const struct ls_query_day *d)
-{
-	return d->version;
-}
-
-/* --- ledger and rings ---------------------------------------------------------------- */
-
-int
-ls_query_column_blob(sqlite3_stmt *stmt, int column, void *dst, size_t size)
-{
-	const void *data = sqlite3_column_blob(stmt, column);
-
-	if (data == NULL || (size_t)sqlite3_column_bytes(stmt, column) != size)
-		return -LS_ECORRUPT;
-	memcpy(dst, data, size);
-	return 0;
-}
-
-int
-ls_query_column_text(sqlite3_stmt *stmt, int column, char *dst, size_t size)
-{
-	const char *text = (const char *)sqlite3_column_text(stmt, column);
-
-	return text != NULL && ls_text_copy(dst, size, text) == 0 ? 0 : -LS_ECORRUPT;
-}
+/* --- positions ------------------------------------------------------------------------- */
 
 int
 ls_query_day_ledgers(struct ls_query_day *d, ls_query_ledger_fn *fn, void *arg)
 {
-	struct ls_query_ledger entry;
-	sqlite3_stmt *stmt = NULL;
-	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(d->db,
-		d->version < 2 ? "SELECT boot, host, seq, t_us, 0 FROM ledger ORDER BY t_us"
-			       : "SELECT boot, host, seq, t_us, chunk_seq FROM ledger ORDER BY t_us",
-		&stmt);
+	struct ls_positions p;
+	size_t i;
+	int rc;
 
-	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		rc = ls_query_column_blob(stmt, 0, entry.boot, sizeof(entry.boot));
-		if (rc == 0)
-			rc = ls_query_column_text(stmt, 1, entry.host, sizeof(entry.host));
-		entry.seq = (uint64_t)sqlite3_column_int64(stmt, 2);
-		entry.t_us = sqlite3_column_int64(stmt, 3);
-		entry.chunk_seq = (uint64_t)sqlite3_column_int64(stmt, 4);
-		if (rc == 0)
-			rc = fn(arg, &entry);
-	}
-	(void)sqlite3_finalize(stmt); /* tells the same error again */
-	return rc != 0 ? rc : ls_err_sqlite(step);
+	ls_positions_init(&p);
+	rc = ls_positions_load(&p, d->db, "main");
+	ls_positions_sort(&p);
+	for (i = 0; i < p.ledger_count && rc == 0; i++)
+		rc = fn(arg, &p.ledgers[i]);
+	ls_positions_fini(&p);
+	return rc;
 }
 
 int
 ls_query_day_rings(struct ls_query_day *d, ls_query_ring_fn *fn, void *arg)
 {
-	struct ls_query_ring ring;
-	sqlite3_stmt *stmt = NULL;
-	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(d->db,
-		"SELECT ring_id, worker_id, high, t_us FROM ring_high ORDER BY t_us", &stmt);
+	struct ls_positions p;
+	size_t i;
+	int rc;
 
-	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		rc = ls_query_column_blob(stmt, 0, ring.ring_id, sizeof(ring.ring_id));
-		ring.worker_id = sqlite3_column_int64(stmt, 1);
-		ring.high = (uint64_t)sqlite3_column_int64(stmt, 2);
-		ring.t_us = sqlite3_column_int64(stmt, 3);
-		if (rc == 0)
-			rc = fn(arg, &ring);
-	}
-	(void)sqlite3_finalize(stmt); /* tells the same error again */
-	return rc != 0 ? rc : ls_err_sqlite(step);
+	ls_positions_init(&p);
+	rc = ls_positions_load(&p, d->db, "main");
+	ls_positions_sort(&p);
+	for (i = 0; i < p.ring_count && rc == 0; i++)
+		rc = fn(arg, &p.rings[i]);
+	ls_positions_fini(&p);
+	return rc;
 }
 
 int
 ls_query_day_max_worker(struct ls_query_day *d, int64_t *ret_id)
 {
-	return ls_db_int(d->db, "SELECT max(worker_id) FROM ring_high", ret_id);
+	struct ls_positions p;
+	int64_t max = 0;
+	size_t i;
+	int rc;
+
+	ls_positions_init(&p);
+	rc = ls_positions_load(&p, d->db, "main");
+	for (i = 0; i < p.ring_count; i++)
+		max = p.rings[i].worker_id > max ? p.rings[i].worker_id : max;
+	ls_positions_fini(&p);
+	if (rc == 0)
+		*ret_id = max;
+	return rc;
 }
 
-/* --- rows in the order they came ------------------------------------------------------ */
+/* --- rows of the small tables ------------------------------------------------------------- */
 
 static uint64_t
 query_u64(sqlite3_stmt *stmt, int column)
@@ -177,215 +148,241 @@ query_u64(sqlite3_stmt *stmt, int column)
 	return (uint64_t)sqlite3_column_int64(stmt, column);
 }
 
+/* Adds what the statement stands on. */
 static int
-query_read_block(sqlite3_stmt *stmt, struct ls_store_event *e)
+query_add(struct ls_span *s, sqlite3_stmt *stmt, enum ls_store_event_kind kind, const void *what)
 {
-	struct ls_store_item *item = &e->u.item;
-
-	e->kind = LS_EVENT_ITEM;
-	item->kind = LS_WIRE_STEPS;
-	item->worker_id = sqlite3_column_int64(stmt, 2);
-	item->first_index = query_u64(stmt, 3);
-	item->count = query_u64(stmt, 4);
-	item->step_lo = query_u64(stmt, 5);
-	item->step_hi = query_u64(stmt, 6);
-	item->t_lo_us = sqlite3_column_int64(stmt, 7);
-	item->t_hi_us = sqlite3_column_int64(stmt, 8);
-	item->map.ref_mono_ns = sqlite3_column_int64(stmt, 9);
-	item->map.offset_ns = sqlite3_column_int64(stmt, 10);
-	item->map.drift_ppb = sqlite3_column_int64(stmt, 11);
-	item->map.uncertainty_ns = sqlite3_column_int64(stmt, 12);
-	item->data = sqlite3_column_blob(stmt, 13);
-	item->len = (size_t)sqlite3_column_bytes(stmt, 13);
-	return item->data != NULL ? 0 : -LS_ECORRUPT;
+	return ls_span_add(
+		s, kind, sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1), what);
 }
 
 static int
-query_read_gap(sqlite3_stmt *stmt, struct ls_store_event *e)
+query_read_gap(sqlite3_stmt *stmt, struct ls_span *s)
 {
-	struct ls_store_item *item = &e->u.item;
+	struct ls_store_item *item = ls_span_take(s, 1, sizeof(*item));
 
-	e->kind = LS_EVENT_ITEM;
+	if (item == NULL)
+		return ls_span_error(s);
 	item->kind = LS_WIRE_GAP;
 	item->worker_id = sqlite3_column_int64(stmt, 2);
 	item->first_index = query_u64(stmt, 3);
 	item->count = query_u64(stmt, 4);
 	item->reason = (unsigned)sqlite3_column_int(stmt, 5);
-	return item->reason < LS_GAP_REASON_COUNT ? 0 : -LS_ECORRUPT;
+	return item->reason < LS_GAP_REASON_COUNT ? query_add(s, stmt, LS_EVENT_ITEM, item)
+						  : -LS_ECORRUPT;
 }
 
 static int
-query_read_end(sqlite3_stmt *stmt, struct ls_store_event *e)
+query_read_end(sqlite3_stmt *stmt, struct ls_span *s)
 {
-	struct ls_store_item *item = &e->u.item;
+	struct ls_store_item *item = ls_span_take(s, 1, sizeof(*item));
 
-	e->kind = LS_EVENT_ITEM;
+	if (item == NULL)
+		return ls_span_error(s);
 	item->kind = LS_WIRE_END;
 	item->worker_id = sqlite3_column_int64(stmt, 2);
 	item->reason = (unsigned)sqlite3_column_int(stmt, 3);
 	item->count = query_u64(stmt, 4);
-	return item->reason < LS_END_HOW_COUNT ? 0 : -LS_ECORRUPT;
+	return item->reason < LS_END_HOW_COUNT ? query_add(s, stmt, LS_EVENT_ITEM, item)
+					       : -LS_ECORRUPT;
 }
 
-/* The list of missing ranks is the caller's to free. */
 static int
-query_read_close(sqlite3_stmt *stmt, struct ls_store_event *e)
+query_read_close(sqlite3_stmt *stmt, struct ls_span *s)
 {
-	struct ls_store_close *c = &e->u.close;
 	const uint8_t *data = sqlite3_column_blob(stmt, 7);
 	size_t i, n = (size_t)sqlite3_column_bytes(stmt, 7) / sizeof(uint32_t);
+	struct ls_store_close *c = ls_span_take(s, 1, sizeof(*c));
 	uint32_t rank;
+	int rc;
 
-	e->kind = LS_EVENT_CLOSE;
+	if (c == NULL)
+		return ls_span_error(s);
 	c->attempt = sqlite3_column_int(stmt, 3);
 	c->step = query_u64(stmt, 4);
 	c->expected = (uint32_t)sqlite3_column_int64(stmt, 5);
 	c->used = (uint32_t)sqlite3_column_int64(stmt, 6);
-	if (n > 0) {
-		c->missing = calloc(n, sizeof(*c->missing));
-		if (c->missing == NULL)
-			return -ENOMEM;
-	}
+	c->missing = ls_span_take(s, n, sizeof(*c->missing));
+	if (c->missing == NULL)
+		return ls_span_error(s);
 	c->missing_count = n;
 	for (i = 0; i < n; i++) {
 		memcpy(&rank, data + i * sizeof(rank), sizeof(rank));
 		c->missing[i] = (int32_t)le32toh(rank);
 	}
-	return ls_query_column_text(stmt, 2, c->job, sizeof(c->job));
+	rc = ls_db_column_text(stmt, 2, c->job, sizeof(c->job));
+	return rc == 0 ? query_add(s, stmt, LS_EVENT_CLOSE, c) : rc;
 }
 
 static int
-query_read_counters(sqlite3_stmt *stmt, struct ls_store_event *e)
+query_read_zoom(sqlite3_stmt *stmt, struct ls_span *s)
 {
-	struct ls_store_counters *c = &e->u.counters;
-	const uint8_t *data = sqlite3_column_blob(stmt, 5);
-	size_t i, n = (size_t)sqlite3_column_bytes(stmt, 5) / QUERY_VALUE_BYTES;
-	uint16_t metric;
-	uint64_t bits;
+	struct ls_store_zoom *z = ls_span_take(s, 1, sizeof(*z));
+	int event = sqlite3_column_int(stmt, 4), rc;
 
-	e->kind = LS_EVENT_COUNTERS;
-	c->worker_id = sqlite3_column_int64(stmt, 3); /* null: 0 */
-	c->read_us = sqlite3_column_int64(stmt, 4);
-	if (n > LS_HOT_MAX)
-		return -LS_ECORRUPT;
-	for (i = 0; i < n; i++) {
-		memcpy(&metric, data + i * QUERY_VALUE_BYTES, sizeof(metric));
-		memcpy(&bits, data + i * QUERY_VALUE_BYTES + sizeof(metric), sizeof(bits));
-		bits = le64toh(bits);
-		c->metric[i] = le16toh(metric);
-		memcpy(&c->value[i], &bits, sizeof(bits));
-		if (c->metric[i] >= LS_METRIC_COUNT)
-			return -LS_ECORRUPT;
-	}
-	c->count = n;
-	return ls_query_column_text(stmt, 2, c->host, sizeof(c->host));
-}
-
-static int
-query_read_zoom(sqlite3_stmt *stmt, struct ls_store_event *e)
-{
-	struct ls_store_zoom *z = &e->u.zoom;
-	int event = sqlite3_column_int(stmt, 4);
-	int rc = ls_query_column_text(stmt, 2, z->host, sizeof(z->host));
-
-	e->kind = LS_EVENT_ZOOM;
+	if (z == NULL)
+		return ls_span_error(s);
 	if (event < 0 || event >= LS_ZOOM_EVENT_COUNT)
 		return -LS_ECORRUPT;
 	z->event = (enum ls_zoom_event)event;
 	z->until_us = sqlite3_column_int64(stmt, 6);
+	rc = ls_db_column_text(stmt, 2, z->host, sizeof(z->host));
 	if (rc == 0)
-		rc = ls_query_column_text(stmt, 3, z->job, sizeof(z->job));
-	return rc == 0 ? ls_query_column_text(stmt, 5, z->cause, sizeof(z->cause)) : rc;
+		rc = ls_db_column_text(stmt, 3, z->job, sizeof(z->job));
+	if (rc == 0)
+		rc = ls_db_column_text(stmt, 5, z->cause, sizeof(z->cause));
+	return rc == 0 ? query_add(s, stmt, LS_EVENT_ZOOM, z) : rc;
 }
 
-static int (*const query_read[QUERY_TABLES])(sqlite3_stmt *, struct ls_store_event *) = {
-	[QUERY_BLOCK] = query_read_block,
+static int (*const query_read[QUERY_TABLES])(sqlite3_stmt *, struct ls_span *) = {
 	[QUERY_GAP] = query_read_gap,
 	[QUERY_END] = query_read_end,
 	[QUERY_CLOSE] = query_read_close,
-	[QUERY_COUNTERS] = query_read_counters,
 	[QUERY_ZOOM] = query_read_zoom,
 };
 
-/* Gives the row that a statement stands on to the visitor, and steps on. */
+/* What cannot be read must not hide the rest: 0, and the first error is kept. */
 static int
-query_give(sqlite3_stmt *stmt, size_t table, ls_query_event_fn *fn, void *arg, int64_t *ret_next)
+query_pass_over(struct ls_query_day *d, int64_t id, int rc)
 {
-	struct ls_store_event e;
-	int rc, step;
-
-	memset(&e, 0, sizeof(e));
-	e.id = sqlite3_column_int64(stmt, 0);
-	e.t_us = sqlite3_column_int64(stmt, 1);
-	rc = query_read[table](stmt, &e);
-	if (rc == 0)
-		rc = fn(arg, &e);
-	if (e.kind == LS_EVENT_CLOSE)
-		free(e.u.close.missing);
-	if (rc != 0)
+	if (rc != -LS_ECORRUPT && rc != -LS_EPARSE && rc != -LS_EVERSION)
 		return rc;
-	step = sqlite3_step(stmt);
-	*ret_next = step == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : INT64_MAX;
-	return ls_err_sqlite(step);
+	ls_log(LS_LOG_ERR, "storage", "what is stored from event %lld on: %s; passing over it",
+		(long long)id, ls_err_text(rc));
+	if (d->error == 0)
+		d->error = rc;
+	return 0;
 }
 
-/* Rows with ids lo..hi of all tables, merged. */
-static int
-query_window(struct ls_query_day *d, int64_t lo, int64_t hi, ls_query_event_fn *fn, void *arg)
-{
-	int64_t next[QUERY_TABLES];
-	size_t i, first;
-	int rc = 0, step;
+/* --- events in the order in which they came -------------------------------------------------- */
 
-	for (i = 0; i < d->tables && rc == 0; i++) {
-		(void)sqlite3_bind_int64(d->stmt[i], 1, lo); /* parameters that are there */
-		(void)sqlite3_bind_int64(d->stmt[i], 2, hi);
-		step = sqlite3_step(d->stmt[i]);
-		next[i] = step == SQLITE_ROW ? sqlite3_column_int64(d->stmt[i], 0) : INT64_MAX;
-		rc = ls_err_sqlite(step);
-	}
-	while (rc == 0) {
-		for (first = 0, i = 1; i < d->tables; i++) {
-			if (next[i] < next[first])
-				first = i;
+/* Small events with ids lo..hi. */
+static int
+query_load_rows(struct ls_query_day *d, int64_t lo, int64_t hi)
+{
+	size_t i;
+	int rc = 0, step = SQLITE_DONE;
+
+	for (i = 0; i < QUERY_TABLES && rc == 0; i++) {
+		sqlite3_stmt *stmt = d->stmt[i];
+
+		(void)sqlite3_bind_int64(stmt, 1, lo); /* parameters that are there */
+		(void)sqlite3_bind_int64(stmt, 2, hi);
+		while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
+			rc = query_read[i](stmt, &d->span);
+			if (rc != 0)
+				rc = query_pass_over(d, sqlite3_column_int64(stmt, 0), rc);
 		}
-		if (next[first] == INT64_MAX)
-			break;
-		rc = query_give(d->stmt[first], first, fn, arg, &next[first]);
+		(void)sqlite3_reset(stmt); /* tells the same error again */
+		if (rc == 0)
+			rc = ls_err_sqlite(step);
 	}
-	for (i = 0; i < d->tables; i++)
-		(void)sqlite3_reset(d->stmt[i]); /* lets the snapshot go */
 	return rc;
 }
 
+/*
+ * Events of the rows of the journal that begin in lo..*ret_hi or reach into it, until there are enough;
+ * *ret_hi becomes the id up to which all that the journal holds is there.
+ */
 static int
-query_last_id(struct ls_query_day *d, int64_t *ret_last)
+query_load_journal(struct ls_query_day *d, int64_t lo, int64_t *ret_hi)
 {
-	int64_t last = 0, zoom = 0;
-	int rc = ls_db_int(d->db,
-		"SELECT max((SELECT coalesce(max(id), 0) FROM step_block), "
-		"(SELECT coalesce(max(id), 0) FROM gap), "
-		"(SELECT coalesce(max(id), 0) FROM worker_end), "
-		"(SELECT coalesce(max(id), 0) FROM step_close), "
-		"(SELECT coalesce(max(id), 0) FROM counters))",
-		&last);
+	sqlite3_stmt *stmt = d->journal;
+	int64_t hi = *ret_hi, done = 0;
+	int rc = 0, step = SQLITE_DONE;
 
-	if (rc == 0 && d->version >= 2)
-		rc = ls_db_int(d->db, "SELECT max(id) FROM zoom", &zoom);
+	(void)sqlite3_bind_int64(stmt, 1, lo); /* a parameter that is there */
+	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
+		int64_t id = sqlite3_column_int64(stmt, 0), last = sqlite3_column_int64(stmt, 1);
+		const void *body = sqlite3_column_blob(stmt, 2);
+
+		if (last < lo)
+			continue; /* all before */
+		if (id > hi)
+			break;
+		if (d->span.count + d->span.records >= LS_QUERY_WINDOW) {
+			hi = done;
+			break;
+		}
+		rc = body == NULL ? -LS_ECORRUPT : ls_span_load_journal(&d->span, body,
+			(size_t)sqlite3_column_bytes(stmt, 2));
+		if (rc == 0 && d->span.bad > 0)
+			rc = -LS_EPARSE;
+		d->span.bad = 0;
+		if (rc != 0)
+			rc = query_pass_over(d, id, rc);
+		done = last;
+		if (done > hi)
+			hi = done;
+	}
+	(void)sqlite3_reset(stmt); /* tells the same error again */
 	if (rc == 0)
-		*ret_last = last > zoom ? last : zoom;
+		rc = ls_err_sqlite(step);
+	if (rc == 0)
+		*ret_hi = hi;
+	return rc;
+}
+
+/*
+ * Loads all events from lo on up to *ret_hi, which is chosen here: the end of what is stored together
+ * there, or of a window of small events. Wherever events are stored, they are added to the span here.
+ */
+static int
+query_load(struct ls_query_day *d, int64_t lo, int64_t *ret_hi)
+{
+	int64_t hi = lo + LS_QUERY_WINDOW - 1;
+	int rc = query_load_journal(d, lo, &hi);
+
+	if (rc == 0)
+		rc = query_load_rows(d, lo, hi);
+	if (rc == 0)
+		*ret_hi = hi;
+	return rc;
+}
+
+/* As query_load, all in one state of the file, sorted; the file is let go before anybody sees them. */
+static int
+query_load_window(struct ls_query_day *d, int64_t lo, int64_t *ret_hi)
+{
+	int rc = ls_db_exec(d->db, "BEGIN");
+
+	ls_span_reset(&d->span);
+	if (rc == 0)
+		rc = query_load(d, lo, ret_hi);
+	if (!sqlite3_get_autocommit(d->db))
+		(void)sqlite3_exec(d->db, "ROLLBACK", NULL, NULL, NULL); /* only read with */
+	if (rc == 0)
+		ls_span_sort(&d->span);
 	return rc;
 }
 
 int
 ls_query_day_events(struct ls_query_day *d, int64_t from_id, ls_query_event_fn *fn, void *arg)
 {
-	int64_t last, lo = from_id > 1 ? from_id : 1;
-	int rc = query_last_id(d, &last);
+	int64_t last = 0, hi = 0, lo = from_id > 1 ? from_id : 1;
+	int rc = ls_query_last_id(d->db, &last);
 
-	for (; rc == 0 && lo <= last; lo += LS_QUERY_WINDOW)
-		rc = query_window(d, lo, lo + LS_QUERY_WINDOW - 1, fn, arg);
-	return rc;
+	d->error = 0;
+	for (; rc == 0 && lo <= last; lo = hi + 1) {
+		rc = query_load_window(d, lo, &hi);
+		if (rc == 0)
+			rc = ls_span_give(&d->span, lo, last, fn, arg);
+	}
+	ls_span_reset(&d->span);
+	return rc == 0 ? d->error : rc;
+}
+
+int
+ls_query_last_id(sqlite3 *db, int64_t *ret_last)
+{
+	return ls_db_int(db,
+		"SELECT max(coalesce((SELECT last_id FROM journal ORDER BY id DESC LIMIT 1), 0), "
+		"coalesce((SELECT last_id FROM unit ORDER BY id DESC LIMIT 1), 0), "
+		"coalesce((SELECT max(id) FROM gap), 0), "
+		"coalesce((SELECT max(id) FROM worker_end), 0), "
+		"coalesce((SELECT max(id) FROM step_close), 0), "
+		"coalesce((SELECT max(id) FROM zoom), 0))",
+		ret_last);
 }
 
 int
@@ -396,13 +393,19 @@ ls_query_day_tail(
 	uint64_t records = 0;
 	int64_t from_id = 1;
 	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(d->db, "SELECT id, n FROM step_block ORDER BY id DESC", &stmt);
+	int rc = ls_db_prepare(d->db,
+		"SELECT id, last_id, records FROM journal UNION ALL "
+		"SELECT id, last_id, records FROM unit ORDER BY id DESC", &stmt);
 
 	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		uint64_t n = query_u64(stmt, 1);
+		int64_t id = sqlite3_column_int64(stmt, 0), last_id = sqlite3_column_int64(stmt, 1);
+		uint64_t n = query_u64(stmt, 2), left = max_records - records;
 
-		if (n > max_records - records) {
-			from_id = sqlite3_column_int64(stmt, 0) + 1;
+		if (n > left) {
+			/* As if records were spread evenly over ids: close enough for a bound. */
+			from_id = last_id + 1 - (int64_t)((double)(last_id - id + 1) *
+				((double)left / (double)n));
+			records += from_id <= last_id ? left : 0;
 			break;
 		}
 		records += n;

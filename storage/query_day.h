@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * query_day - reading one day's file: its ledger, and its rows merged into the order they came in.
+ * query_day - reading one day's file: its positions, and its events in the order in which they came.
  *
  * Owner:   one thread at a time; used by query only.
  * Units:   as in storage/rows.h.
  * Errors:  as in storage/query.h.
- * Limits:  LS_QUERY_WINDOW rows of a window.
+ * Limits:  a unit, or about LS_QUERY_WINDOW events of the journal, in memory at a time.
  */
 #ifndef LS_STORAGE_QUERY_DAY_H
 #define LS_STORAGE_QUERY_DAY_H
@@ -18,21 +18,19 @@ struct ls_query_day;
 /* The connection to a day's file of q; good until the next is asked for. */
 int ls_query_day_of(struct ls_query *q, int32_t day, struct ls_query_day **ret_day) LS_MUSTCHECK;
 
-/* Its database, and the version of its schema. */
+/* Its database. */
 sqlite3 *ls_query_day_db(const struct ls_query_day *d);
-int64_t ls_query_day_version(const struct ls_query_day *d);
 
 /* state.db of q. */
 sqlite3 *ls_query_state_db(const struct ls_query *q);
-
-/* A column into a field; what does not fit was not written by us: -LS_ECORRUPT. */
-int ls_query_column_text(sqlite3_stmt *stmt, int column, char *dst, size_t size) LS_MUSTCHECK;
-int ls_query_column_blob(sqlite3_stmt *stmt, int column, void *dst, size_t size) LS_MUSTCHECK;
 
 /* Opens a day's file for reading. */
 int ls_query_day_open(const char *path, struct ls_query_day **ret_day) LS_MUSTCHECK;
 /* Closes; accepts NULL. */
 void ls_query_day_close(struct ls_query_day *d);
+
+/* The greatest id of a day's events; 0 if there are none. */
+int ls_query_last_id(sqlite3 *db, int64_t *ret_last) LS_MUSTCHECK;
 
 /* As the functions of query.h without `_day`. */
 int ls_query_day_ledgers(struct ls_query_day *d, ls_query_ledger_fn *fn, void *arg) LS_MUSTCHECK;

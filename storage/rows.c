@@ -14,6 +14,49 @@ ls_store_map_ns(const struct ls_store_map *map, int64_t t_mono_ns)
 	return t_mono_ns + map->offset_ns + (int64_t)drift;
 }
 
+int64_t
+ls_store_map_us(const struct ls_store_map *map, int64_t t_mono_ns)
+{
+	int64_t ns = ls_store_map_ns(map, t_mono_ns);
+
+	return (ns >= 0 ? ns + 500 : ns - 500) / 1000;
+}
+
+/* A span, rounded to whole microseconds; not up to what would be too long. */
+static uint64_t
+rows_span_ns(uint64_t ns)
+{
+	uint64_t rounded = (ns + 500) / 1000 * 1000;
+
+	return rounded >= LS_PHASE_MAX_NS && ns < LS_PHASE_MAX_NS ? rounded - 1000 : rounded;
+}
+
+void
+ls_store_record(const struct ls_store_map *map, const struct ls_record *from,
+	struct ls_record *ret_record)
+{
+	struct ls_record *r = ret_record;
+	size_t i;
+
+	*r = *from;
+	r->t_begin_ns = ls_store_map_us(map, from->t_begin_ns) * 1000;
+	r->duration_ns = rows_span_ns(from->duration_ns);
+	for (i = 0; i < LS_PHASE_COUNT; i++)
+		r->phase_ns[i] = rows_span_ns(from->phase_ns[i]);
+	for (i = 0; i < r->barrier_count; i++) {
+		r->barrier[i].enter_ns = ls_store_map_us(map, r->barrier[i].enter_ns) * 1000;
+		r->barrier[i].exit_ns = ls_store_map_us(map, r->barrier[i].exit_ns) * 1000;
+	}
+	for (i = 0; i < r->peer_count; i++) {
+		struct ls_record_peer *p = &r->peer[i];
+
+		if (p->recv_wait_ns != UINT64_MAX) /* else not measured */
+			p->recv_wait_ns = rows_span_ns(p->recv_wait_ns);
+		if (p->send_wait_ns != UINT64_MAX)
+			p->send_wait_ns = rows_span_ns(p->send_wait_ns);
+	}
+}
+
 struct ls_write *
 ls_write_new(enum ls_write_kind kind, int64_t t_us)
 {
@@ -62,6 +105,45 @@ ls_write_new_close(const int32_t *missing, size_t count, int64_t t_us)
 	return m;
 }
 
+struct ls_write *
+ls_write_new_pack(size_t step_rows, size_t hot_rows, size_t ledgers, size_t rings)
+{
+	struct ls_write *m = ls_write_new(LS_WRITE_PACK, 0);
+	struct ls_store_pack *p;
+
+	if (m == NULL)
+		return NULL;
+	p = &m->u.pack;
+	p->step_rows = calloc(step_rows > 0 ? step_rows : 1, sizeof(*p->step_rows));
+	p->hot_rows = calloc(hot_rows > 0 ? hot_rows : 1, sizeof(*p->hot_rows));
+	p->ledgers = calloc(ledgers > 0 ? ledgers : 1, sizeof(*p->ledgers));
+	p->rings = calloc(rings > 0 ? rings : 1, sizeof(*p->rings));
+	if (p->step_rows == NULL || p->hot_rows == NULL || p->ledgers == NULL || p->rings == NULL) {
+		ls_write_free(m);
+		return NULL;
+	}
+	p->step_rows_count = step_rows;
+	p->hot_rows_count = hot_rows;
+	p->ledger_count = ledgers;
+	p->ring_count = rings;
+	return m;
+}
+
+static void
+write_free_pack(struct ls_store_pack *p)
+{
+	size_t i;
+
+	for (i = 0; i < p->step_rows_count; i++)
+		free(p->step_rows[i].body);
+	for (i = 0; i < p->hot_rows_count; i++)
+		free(p->hot_rows[i].body);
+	free(p->step_rows);
+	free(p->hot_rows);
+	free(p->ledgers);
+	free(p->rings);
+}
+
 static void
 write_free_report(struct ls_store_report *r)
 {
@@ -91,6 +173,9 @@ ls_write_free(struct ls_write *m)
 		break;
 	case LS_WRITE_FINDING:
 		free(m->u.finding.json);
+		break;
+	case LS_WRITE_PACK:
+		write_free_pack(&m->u.pack);
 		break;
 	case LS_WRITE_WORKER:
 	case LS_WRITE_META:

@@ -5,7 +5,7 @@
  * Owner:   plain data. A message for the writer (struct ls_write) belongs to whoever holds it.
  * Units:   _us microseconds since the Unix epoch on the collector's time line; _mono_ns the
  *          sender's CLOCK_MONOTONIC.
- * Errors:  constructors return NULL when out of memory; ls_store_map_ns never fails.
+ * Errors:  constructors return NULL when out of memory; the map's functions never fail.
  * Limits:  those of the wire for names, records and values.
  * Source:  storage/README.md, "Tables".
  */
@@ -31,6 +31,16 @@ struct ls_store_map {
 /* A sender's time on the collector's time line, ns since the epoch. */
 int64_t ls_store_map_ns(const struct ls_store_map *map, int64_t t_mono_ns);
 
+/* The same in microseconds, rounded. */
+int64_t ls_store_map_us(const struct ls_store_map *map, int64_t t_mono_ns);
+
+/*
+ * A sender's record as it is stored, judged and exported: on the collector's time line, and all of it,
+ * spans too, in whole microseconds. The two may be the same record.
+ */
+void ls_store_record(const struct ls_store_map *map, const struct ls_record *from,
+	struct ls_record *ret_record);
+
 struct ls_store_worker {
 	int64_t id;
 	int64_t first_us;
@@ -51,6 +61,31 @@ struct ls_store_item {
 	unsigned reason;             /* GAP: enum ls_wire_gap_reason; END: enum ls_wire_end_how */
 	const uint8_t *data;         /* STEPS: the encoded item */
 	size_t len;
+};
+
+/* Records of one worker as they are given out: consecutive, made by ls_store_record. */
+struct ls_store_steps {
+	int64_t worker_id;
+	uint64_t first_index;
+	uint32_t count;
+	int64_t uncertainty_ns;
+	const struct ls_record *records;
+};
+
+/* How far the two numbered streams of an agent are on disk. */
+struct ls_store_ledger {
+	uint8_t boot[LS_BOOT_BYTES];
+	char host[LS_HOST_NAME_MAX_BYTES];
+	uint64_t seq, chunk_seq;
+	int64_t t_us;
+};
+
+/* How far a ring is on disk. */
+struct ls_store_ring {
+	uint8_t ring_id[LS_RING_ID_BYTES];
+	int64_t worker_id;
+	uint64_t high;
+	int64_t t_us;
 };
 
 struct ls_store_counters {
@@ -139,6 +174,39 @@ struct ls_store_retain {
 	int64_t history_us; /* finding_event rows before this go */
 };
 
+/* A row of step_rows; job_id is that of state.db. */
+struct ls_store_step_rows {
+	int64_t id, last_id, job_id;
+	uint64_t records, step_lo, step_hi;
+	int64_t t_lo_us, t_hi_us;
+	uint8_t *body; /* freed with the message */
+	size_t len;
+};
+
+/* A row of hot_rows. */
+struct ls_store_hot_rows {
+	int64_t id, last_id;
+	uint64_t n;
+	uint8_t *body; /* freed with the message */
+	size_t len;
+};
+
+/*
+ * A unit, in place of all rows of the journal from from_id to last_id, of which there are journal_rows.
+ * Arrays are freed with the message.
+ */
+struct ls_store_pack {
+	int32_t day; /* of whose file this was made */
+	int64_t from_id, last_id;
+	uint64_t journal_rows, records;
+	int64_t t_us; /* of its first event */
+	size_t step_rows_count, hot_rows_count, ledger_count, ring_count;
+	struct ls_store_step_rows *step_rows;
+	struct ls_store_hot_rows *hot_rows;
+	struct ls_store_ledger *ledgers; /* positions that stood in those rows */
+	struct ls_store_ring *rings;
+};
+
 enum ls_write_kind {
 	LS_WRITE_WORKER,  /* to state.db */
 	LS_WRITE_FINDING,
@@ -148,6 +216,7 @@ enum ls_write_kind {
 	LS_WRITE_CLOSE,
 	LS_WRITE_ZOOM,
 	LS_WRITE_RETAIN,
+	LS_WRITE_PACK,    /* to the day's file, apart from the rest (see storage/writer.h) */
 	LS_WRITE_KIND_COUNT
 };
 
@@ -157,7 +226,7 @@ struct ls_write {
 	enum ls_write_kind kind;
 	uint64_t epoch;        /* REPORT: failures known to the sender (see storage/writer.h) */
 	int64_t t_us;          /* the engine's now */
-	int rc;                /* REPORT: how it ended */
+	int rc;                /* REPORT, PACK: how it ended */
 	union {
 		struct ls_store_worker worker;
 		struct ls_store_finding finding;
@@ -167,6 +236,7 @@ struct ls_write {
 		struct ls_store_close close;
 		struct ls_store_zoom zoom;
 		struct ls_store_retain retain;
+		struct ls_store_pack pack;
 	} u;
 };
 
@@ -179,17 +249,27 @@ struct ls_write *ls_write_new_report(size_t items, size_t counters, size_t chunk
 /* New CLOSE with a copy of the missing ranks. */
 struct ls_write *ls_write_new_close(const int32_t *missing, size_t count, int64_t t_us);
 
+/* New PACK with room for so many rows and positions, all zeroed; bodies are put in by the caller. */
+struct ls_write *ls_write_new_pack(size_t step_rows, size_t hot_rows, size_t ledgers, size_t rings);
+
 /* Frees a message and what it owns (not u.report.owner); accepts NULL. */
 void ls_write_free(struct ls_write *m);
 
 /* What a day's file holds, in the order in which it came. */
-enum ls_store_event_kind { LS_EVENT_ITEM, LS_EVENT_CLOSE, LS_EVENT_COUNTERS, LS_EVENT_ZOOM };
+enum ls_store_event_kind {
+	LS_EVENT_STEPS,
+	LS_EVENT_ITEM, /* a gap, an end */
+	LS_EVENT_CLOSE,
+	LS_EVENT_COUNTERS,
+	LS_EVENT_ZOOM
+};
 
 struct ls_store_event {
 	enum ls_store_event_kind kind;
 	int64_t id;
 	int64_t t_us;
 	union {
+		struct ls_store_steps steps;
 		struct ls_store_item item; /* without ring_id and high */
 		struct ls_store_close close;
 		struct ls_store_counters counters;

@@ -15,6 +15,7 @@
 #include "storage/days.h"
 #include "storage/db.h"
 #include "storage/migrate.h"
+#include "storage/query_day.h"
 #include "storage/retain.h"
 #include "storage/store_sql.h"
 
@@ -26,6 +27,7 @@ struct ls_store {
 	sqlite3_stmt *day_stmt[LS_STORE_DAY_COUNT];
 	int32_t day;           /* of day_db; 0: none open */
 	int64_t next_id;       /* in day_db */
+	struct ls_journal journal;
 	int wal_pages, state_wal_pages;
 	struct ls_store_stats stats;
 };
@@ -186,29 +188,11 @@ store_begin_day(struct ls_store *s, sqlite3 *db, int32_t before, int64_t wall_us
 }
 
 static int
-store_next_id(sqlite3 *db, int64_t *ret_next)
-{
-	int64_t last;
-	int rc = ls_db_int(db,
-		"SELECT max((SELECT coalesce(max(id), 0) FROM step_block), "
-		"(SELECT coalesce(max(id), 0) FROM gap), "
-		"(SELECT coalesce(max(id), 0) FROM worker_end), "
-		"(SELECT coalesce(max(id), 0) FROM step_close), "
-		"(SELECT coalesce(max(id), 0) FROM counters), "
-		"(SELECT coalesce(max(id), 0) FROM zoom))",
-		&last);
-
-	if (rc == 0)
-		*ret_next = last + 1;
-	return rc;
-}
-
-static int
 store_try_day(struct ls_store *s, int32_t day, int32_t before, int64_t wall_us)
 {
 	char path[PATH_MAX];
 	sqlite3 *db = NULL;
-	int64_t next_id = 1;
+	int64_t last_id = 0;
 	int rc = ls_days_path(path, s->dir, day);
 
 	if (rc == 0)
@@ -216,7 +200,7 @@ store_try_day(struct ls_store *s, int32_t day, int32_t before, int64_t wall_us)
 	if (rc == 0)
 		rc = store_begin_day(s, db, before, wall_us);
 	if (rc == 0)
-		rc = store_next_id(db, &next_id);
+		rc = ls_query_last_id(db, &last_id);
 	if (rc == 0)
 		rc = store_prepare(db, store_day_sql, s->day_stmt, LS_STORE_DAY_COUNT);
 	if (rc != 0) {
@@ -228,7 +212,7 @@ store_try_day(struct ls_store *s, int32_t day, int32_t before, int64_t wall_us)
 	s->wal_pages = 0;
 	s->day_db = db;
 	s->day = day;
-	s->next_id = next_id;
+	s->next_id = last_id + 1;
 	return 0;
 }
 
@@ -255,6 +239,17 @@ store_probe_day(struct ls_store *s, int32_t day, bool check)
 	return rc;
 }
 
+static void
+store_say_version(const struct ls_store *s, int32_t day)
+{
+	char path[PATH_MAX];
+
+	if (ls_days_path(path, s->dir, day) == 0)
+		ls_log(LS_LOG_ERR, "storage",
+			"%s was made by a newer lockstep, or by one before its first release: start the one "
+			"that made it, or move the file away", path);
+}
+
 /* The newest day file that can be used (0: none); damaged ones go aside, empty ones away. */
 static int
 store_newest_day(struct ls_store *s, int64_t wall_us, bool check, int32_t *ret_newest)
@@ -276,6 +271,8 @@ store_newest_day(struct ls_store *s, int64_t wall_us, bool check, int32_t *ret_n
 			*ret_newest = day;
 		} else if (rc == -ENODATA) {
 			rc = ls_days_remove(s->dir, day);
+		} else if (rc == -LS_EVERSION) {
+			store_say_version(s, day);
 		} else if (store_is_damage(rc)) {
 			s->stats.set_aside++;
 			rc = ls_days_set_aside(s->dir, day, wall_us);
@@ -384,6 +381,7 @@ ls_store_close(struct ls_store *s)
 	ls_db_close(s->state);
 	if (s->lock_fd >= 0)
 		(void)close(s->lock_fd); /* gives the lock back */
+	ls_journal_fini(&s->journal);
 	free(s->dir);
 	free(s);
 }
@@ -470,38 +468,74 @@ store_count_chunks(struct ls_store *s, const struct ls_write *m)
 	}
 }
 
+/* The messages of the day's kinds, in one transaction; *ret_batch says what was put. */
+static int
+store_put_day(struct ls_store *s, struct ls_write *const *batch, size_t count,
+	struct ls_store_batch *ret_batch)
+{
+	struct ls_store_batch b = { .stmt = s->day_stmt, .journal = &s->journal,
+		.next_id = s->next_id };
+	size_t i;
+	int rc = ls_db_exec(s->day_db, "BEGIN IMMEDIATE");
+
+	ls_journal_reset(&s->journal);
+	for (i = 0; i < count && rc == 0; i++) {
+		if (!store_is_of_state(batch[i]->kind))
+			rc = ls_store_put_day(&b, batch[i]);
+	}
+	if (rc == 0)
+		rc = ls_store_put_journal(&b);
+	if (rc == 0)
+		rc = ls_db_exec(s->day_db, "COMMIT");
+	store_rollback(s->day_db);
+	*ret_batch = b;
+	return rc;
+}
+
 static int
 store_commit_day(
 	struct ls_store *s, struct ls_write *const *batch, size_t count, int64_t wall_us)
 {
 	size_t i, n = store_count(batch, count, false);
-	uint64_t records = 0;
-	int64_t next_id;
+	struct ls_store_batch b = { 0 };
 	int rc;
 
 	if (n == 0)
 		return 0;
 	rc = store_turn_day(s, wall_us);
-	next_id = s->next_id;
 	if (rc == 0)
-		rc = ls_db_exec(s->day_db, "BEGIN IMMEDIATE");
-	for (i = 0; i < count && rc == 0; i++) {
-		if (!store_is_of_state(batch[i]->kind))
-			rc = ls_store_put_day(s->day_stmt, batch[i], &next_id, &records);
-	}
-	if (rc == 0)
-		rc = ls_db_exec(s->day_db, "COMMIT");
-	store_rollback(s->day_db);
+		rc = store_put_day(s, batch, count, &b);
 	store_mark(batch, count, false, rc);
 	if (rc == 0) {
-		s->stats.rows += (uint64_t)(next_id - s->next_id);
-		s->stats.records += records;
+		s->stats.rows += (uint64_t)(b.next_id - s->next_id);
+		s->stats.records += b.records;
 		for (i = 0; i < count; i++)
 			store_count_chunks(s, batch[i]);
-		s->next_id = next_id;
+		s->next_id = b.next_id;
 		store_checkpoint(s->day_db, s->wal_pages);
 	}
 	return rc;
+}
+
+int
+ls_store_pack(struct ls_store *s, const struct ls_store_pack *pack)
+{
+	int rc = s->day_db != NULL && pack->day == s->day ? 0 : -LS_ESTALE;
+
+	if (rc == 0)
+		rc = ls_db_exec(s->day_db, "BEGIN IMMEDIATE");
+	if (rc == 0)
+		rc = ls_store_put_pack(s->day_stmt, pack);
+	if (rc == 0)
+		rc = ls_db_exec(s->day_db, "COMMIT");
+	store_rollback(s->day_db);
+	if (rc != 0) {
+		s->stats.units_refused++;
+		return rc;
+	}
+	s->stats.units++;
+	store_checkpoint(s->day_db, s->wal_pages);
+	return 0;
 }
 
 static void

@@ -9,8 +9,8 @@
  *
  * Owner:   one thread at a time.
  * Units:   microseconds since the epoch; bytes.
- * Errors:  -LS_EBUSY another process has the directory; -LS_EVERSION made by a newer program;
- *          -errno; those of ls_err_sqlite.
+ * Errors:  -LS_EBUSY another process has the directory; -LS_EVERSION made by a newer program, or by an
+ *          unreleased one, which is logged; -errno; those of ls_err_sqlite.
  * Limits:  LS_WAL_CHECKPOINT_BYTES, LS_DB_CHECK_NS, LS_LEDGER_KEEP_US.
  * Source:  storage/README.md.
  */
@@ -25,9 +25,10 @@ struct ls_store;
 
 struct ls_store_stats {
 	uint64_t commits, failures;
-	uint64_t rows;            /* of all tables */
-	uint64_t records;         /* step records in step_block */
+	uint64_t rows;            /* events, and rows of all other tables */
+	uint64_t records;         /* step records */
 	uint64_t chunks, chunk_bytes; /* rows of chunk, and their bodies */
+	uint64_t units, units_refused; /* packed, and not: not there any more, or the disk refused */
 	uint64_t set_aside;       /* damaged files */
 	uint64_t removed_days;    /* by retention */
 	uint64_t bytes;           /* of all files, at the last retention or start */
@@ -48,6 +49,12 @@ void ls_store_close(struct ls_store *s);
  */
 int ls_store_commit(struct ls_store *s, struct ls_write *const *batch, size_t count,
 	int64_t wall_us) LS_MUSTCHECK;
+
+/*
+ * Puts a unit in place of rows of the journal, durably, in a transaction of its own. -LS_ESTALE: it is of
+ * another day's file, or exactly those rows are not there; like all errors it changes nothing.
+ */
+int ls_store_pack(struct ls_store *s, const struct ls_store_pack *pack) LS_MUSTCHECK;
 
 /* Counters so far. */
 void ls_store_stats(const struct ls_store *s, struct ls_store_stats *ret_stats);

@@ -11,6 +11,7 @@
 #define LS_STORAGE_STORE_SQL_H
 
 #include <sqlite3.h>
+#include "storage/journal.h"
 #include "storage/rows.h"
 
 #define LS_STORE_STATE_SQL(X) \
@@ -31,20 +32,17 @@
 		"ON CONFLICT (host) DO UPDATE SET last_us = ?2, json = ?3")
 
 #define LS_STORE_DAY_SQL(X) \
-	X(BLOCK, "INSERT INTO step_block (id, worker_id, t_us, first_index, n, step_lo, step_hi, " \
-		 "t_lo_us, t_hi_us, ref_mono_ns, offset_ns, drift_ppb, uncertainty_ns, item) " \
-		 "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)") \
+	X(JOURNAL, "INSERT INTO journal (id, last_id, t_us, records, step_lo, step_hi, body) " \
+		   "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)") \
 	X(GAP, "INSERT INTO gap (id, worker_id, t_us, first_index, n, reason) " \
 	       "VALUES (?1, ?2, ?3, ?4, ?5, ?6)") \
 	X(END, "INSERT INTO worker_end (id, worker_id, t_us, how, records) " \
 	       "VALUES (?1, ?2, ?3, ?4, ?5)") \
 	X(CLOSE, "INSERT INTO step_close (id, job, attempt, step, t_us, expected, used, missing) " \
 		 "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)") \
-	X(COUNTERS, "INSERT INTO counters (id, host, worker_id, t_us, read_us, data) " \
-		    "VALUES (?1, ?2, ?3, ?4, ?5, ?6)") \
 	X(LEDGER, "INSERT INTO ledger (boot, host, seq, t_us, chunk_seq) VALUES (?1, ?2, ?3, ?4, ?5) " \
 		  "ON CONFLICT DO UPDATE SET seq = max(seq, ?3), chunk_seq = max(chunk_seq, ?5), " \
-		  "t_us = ?4") \
+		  "t_us = max(t_us, ?4)") \
 	X(RING, "INSERT INTO ring_high (ring_id, worker_id, high, t_us) VALUES (?1, ?2, ?3, ?4) " \
 		"ON CONFLICT DO UPDATE SET worker_id = ?2, high = max(high, ?3), t_us = ?4") \
 	X(ZOOM, "INSERT INTO zoom (id, t_us, host, job, event, cause, until_us) " \
@@ -56,7 +54,14 @@
 	X(DICTIONARY, "INSERT INTO dictionary (hash, t_us, family, series) VALUES (?1, ?2, ?3, ?4) " \
 		      "ON CONFLICT DO UPDATE SET t_us = ?2") \
 	X(LOST, "INSERT INTO lost (host_id, t_us, family, from_us, to_us, samples, reason) VALUES " \
-		"((SELECT id FROM chunk_host WHERE name = ?1), ?2, ?3, ?4, ?5, ?6, ?7)")
+		"((SELECT id FROM chunk_host WHERE name = ?1), ?2, ?3, ?4, ?5, ?6, ?7)") \
+	X(UNIT, "INSERT INTO unit (id, last_id, t_us, records) VALUES (?1, ?2, ?3, ?4)") \
+	X(STEP_ROWS, "INSERT INTO step_rows (id, last_id, job_id, records, step_lo, step_hi, " \
+		     "t_lo_us, t_hi_us, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)") \
+	X(HOT_ROWS, "INSERT INTO hot_rows (id, last_id, n, body) VALUES (?1, ?2, ?3, ?4)") \
+	X(PACKED, "DELETE FROM journal WHERE id BETWEEN ?1 AND ?2") \
+	X(WHOLE, "SELECT count(*) FROM journal WHERE id BETWEEN ?1 AND ?2 HAVING min(id) = ?1 " \
+		 "AND max(last_id) = ?2")
 
 enum ls_store_state_sql {
 #define X(id, sql) LS_STORE_STATE_##id,
@@ -75,12 +80,32 @@ enum ls_store_day_sql {
 /* Puts one message of state.db's kinds into its tables, inside the caller's transaction. */
 int ls_store_put_state(sqlite3_stmt *const *stmt, const struct ls_write *m) LS_MUSTCHECK;
 
+/* A transaction on the day's file, as it is being made. */
+struct ls_store_batch {
+	sqlite3_stmt *const *stmt;
+	struct ls_journal *journal;
+	int64_t next_id;
+	uint64_t records; /* step records put */
+	/* Of the row of the journal that is being made. */
+	int64_t first_id, last_id, t_us; /* first_id 0: it has no event yet */
+	uint64_t row_records, step_lo, step_hi;
+};
+
+/* Puts one message of the day's kinds into its tables, inside the caller's transaction. */
+int ls_store_put_day(struct ls_store_batch *b, const struct ls_write *m) LS_MUSTCHECK;
+
+/* Makes a row of what stands in the journal's body; does nothing if that is nothing. */
+int ls_store_put_journal(struct ls_store_batch *b) LS_MUSTCHECK;
+
 /*
- * Puts one message of the day's kinds into its tables, inside the caller's transaction; ids are
- * taken from *next_id. *records grows by the step records put.
+ * Puts a unit in place of its rows of the journal, inside the caller's transaction. -LS_ESTALE: those are not
+ * all there, or not all that is there.
  */
-int ls_store_put_day(sqlite3_stmt *const *stmt, const struct ls_write *m, int64_t *next_id,
-	uint64_t *records) LS_MUSTCHECK;
+int ls_store_put_pack(sqlite3_stmt *const *stmt, const struct ls_store_pack *p) LS_MUSTCHECK;
+
+/* Puts a position into its table; the greatest stays. */
+int ls_insert_ledger(sqlite3_stmt *const *stmt, const struct ls_store_ledger *l) LS_MUSTCHECK;
+int ls_insert_ring(sqlite3_stmt *const *stmt, const struct ls_store_ring *r) LS_MUSTCHECK;
 
 /* Binding, shared by the two files of statements. What is bound lives until the statement has run. */
 void ls_insert_text(sqlite3_stmt *stmt, int column, const char *text);
@@ -92,8 +117,8 @@ int ls_insert_chunks(sqlite3_stmt *const *stmt, const struct ls_store_report *r,
 	LS_MUSTCHECK;
 
 /*
- * Copies ledger, positions of rings and dictionaries, each as far back as it is kept, from the attached
- * database `old`, which may be of a version before, into a new file.
+ * Copies positions (those of the journal too) and dictionaries, each as far back as it is kept, from the
+ * attached database `old` into a new file.
  */
 int ls_store_carry(sqlite3 *db, int64_t wall_us) LS_MUSTCHECK;
 

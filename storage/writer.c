@@ -20,7 +20,7 @@
 
 struct ls_writer {
 	/* Set before the thread starts. */
-	struct ls_queue *in, *done;
+	struct ls_queue *in, *done, *packed;
 	uint64_t interval_ns;
 	struct ls_store *store;
 	struct ls_store_stats first_stats;
@@ -35,6 +35,7 @@ struct ls_writer {
 	uint64_t epoch, dropped;
 	bool refused;             /* the last attempt failed */
 	struct ls_write_done *told; /* not yet pushed: the queue of done was full */
+	struct ls_write *packs, **packs_tail; /* waiting for their turn */
 };
 
 /* Rows a message makes, about. */
@@ -150,6 +151,29 @@ writer_commit(struct ls_writer *w, uint64_t now_ns, struct ls_write_done *done)
 	writer_tell(w, done);
 }
 
+/* Puts off a unit until nothing is due. */
+static void
+writer_add_pack(struct ls_writer *w, struct ls_write *m)
+{
+	m->next = NULL;
+	*w->packs_tail = m;
+	w->packs_tail = &m->next;
+}
+
+/* The next unit, applied (or refused, when closing), goes back to whoever packs. */
+static void
+writer_pack(struct ls_writer *w, bool closing)
+{
+	struct ls_write *m = w->packs;
+
+	w->packs = m->next;
+	if (w->packs == NULL)
+		w->packs_tail = &w->packs;
+	m->rc = closing ? -LS_ECLOSED : ls_store_pack(w->store, &m->u.pack);
+	if (ls_queue_push(w->packed, m) != 0)
+		ls_write_free(m); /* nobody asks; what is packed can be seen in the file */
+}
+
 static bool
 writer_is_due(const struct ls_writer *w, uint64_t now_ns, bool closing)
 {
@@ -167,6 +191,8 @@ writer_patience(const struct ls_writer *w, uint64_t now_ns)
 {
 	uint64_t due = w->first_ns + w->interval_ns;
 
+	if (w->packs != NULL)
+		return 0;
 	if (w->count == 0)
 		return WRITER_IDLE_NS;
 	if (due < w->not_before_ns)
@@ -187,16 +213,24 @@ writer_main(void *arg)
 		now_ns = ls_clock_mono_ns();
 		n = ls_queue_take_wait(w->in, items, WRITER_TAKE, writer_patience(w, now_ns));
 		now_ns = ls_clock_mono_ns();
-		for (i = 0; i < n; i++)
-			writer_add(w, items[i], now_ns);
+		for (i = 0; i < n; i++) {
+			struct ls_write *m = items[i];
+
+			if (m->kind == LS_WRITE_PACK)
+				writer_add_pack(w, m);
+			else
+				writer_add(w, m, now_ns);
+		}
 		closing = ls_queue_is_done(w->in);
 		if (writer_is_due(w, now_ns, closing)) {
 			struct ls_write_done *done = calloc(1, sizeof(*done));
 
 			if (done != NULL) /* else once more, in a moment */
 				writer_commit(w, now_ns, done);
+		} else if (w->packs != NULL) {
+			writer_pack(w, closing);
 		}
-	} while (!closing);
+	} while (!closing || w->packs != NULL);
 	return NULL;
 }
 
@@ -228,8 +262,10 @@ ls_writer_open(const struct ls_writer_options *options, struct ls_writer **ret_w
 	w->interval_ns = options->commit_interval_ns;
 	w->in = ls_queue_new(LS_WRITE_QUEUE_MAX);
 	w->done = ls_queue_new(LS_WRITE_DONE_MAX);
+	w->packed = ls_queue_new(LS_WRITE_PACKED_MAX);
+	w->packs_tail = &w->packs;
 	w->batch = calloc(WRITER_BATCH_MAX, sizeof(struct ls_write *));
-	if (w->in == NULL || w->done == NULL || w->batch == NULL)
+	if (w->in == NULL || w->done == NULL || w->packed == NULL || w->batch == NULL)
 		goto out;
 	rc = ls_store_open(options->dir, ls_clock_wall_ns() / 1000, &w->store);
 	if (rc != 0)
@@ -258,6 +294,12 @@ struct ls_queue *
 ls_writer_done(struct ls_writer *w)
 {
 	return w->done;
+}
+
+struct ls_queue *
+ls_writer_packed(struct ls_writer *w)
+{
+	return w->packed;
 }
 
 void
@@ -321,6 +363,7 @@ ls_writer_close(struct ls_writer *w)
 	ls_write_done_free(w->told);
 	ls_queue_free(w->in, writer_free_message);
 	ls_queue_free(w->done, writer_free_done);
+	ls_queue_free(w->packed, writer_free_message);
 	ls_store_close(w->store);
 	free(w->batch);
 	free(w);

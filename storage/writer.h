@@ -11,10 +11,16 @@
  * that hears of a failure takes back everything not told as stored, and nothing is left out in the
  * middle. Workers, findings and closings are kept and tried again (LS_WRITE_KEPT_MAX of them).
  *
- * Owner:   ls_writer_push, _count and the queue of done belong to one thread (the loop).
+ * A unit (LS_WRITE_PACK) is no part of a batch: it has a transaction of its own, after a commit that is
+ * due was made and told. Applied or refused, it comes back with its rc to whoever packs, who looks at the
+ * journal again.
+ *
+ * Owner:   ls_writer_push: any thread. _count and the queue of done belong to one (the loop), the queue of
+ *          packed units to one (the keeper).
  * Units:   ns for intervals.
  * Errors:  those of ls_store_open; -LS_ELIMIT full; -LS_ECLOSED.
- * Limits:  LS_WRITE_QUEUE_MAX messages waiting, LS_WRITE_DONE_MAX commits told and not yet taken.
+ * Limits:  LS_WRITE_QUEUE_MAX messages waiting, LS_WRITE_DONE_MAX commits told and not yet taken,
+ *          LS_WRITE_PACKED_MAX units likewise.
  * Source:  storage/README.md, "Durability".
  */
 #ifndef LS_STORAGE_WRITER_H
@@ -57,6 +63,9 @@ int ls_writer_push(struct ls_writer *w, struct ls_write *m) LS_MUSTCHECK;
 /* Queue of struct ls_write_done *, to be watched by the caller. Free each with ls_write_done_free. */
 struct ls_queue *ls_writer_done(struct ls_writer *w);
 void ls_write_done_free(struct ls_write_done *done);
+
+/* Queue of PACK messages (struct ls_write *) that came back; the taker frees them. */
+struct ls_queue *ls_writer_packed(struct ls_writer *w);
 
 /* Messages waiting. */
 size_t ls_writer_count(struct ls_writer *w);

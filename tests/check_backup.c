@@ -59,7 +59,7 @@ teardown(void)
 }
 
 static int
-count_records(void *arg, const struct ls_query_ring *ring)
+count_records(void *arg, const struct ls_store_ring *ring)
 {
 	uint64_t *high = arg;
 

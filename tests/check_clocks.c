@@ -189,9 +189,9 @@ START_TEST(times_are_rounded_to_microseconds)
 {
 	const struct ls_store_map map = { .offset_ns = 1000 };
 
-	ck_assert_int_eq(ls_feed_us(&map, 499), 1);
-	ck_assert_int_eq(ls_feed_us(&map, 500), 2);
-	ck_assert_int_eq(ls_feed_us(&map, -3000), -2);
+	ck_assert_int_eq(ls_store_map_us(&map, 499), 1);
+	ck_assert_int_eq(ls_store_map_us(&map, 500), 2);
+	ck_assert_int_eq(ls_store_map_us(&map, -3000), -2);
 }
 END_TEST
 

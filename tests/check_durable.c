@@ -162,11 +162,11 @@ static int
 see(void *arg, const struct ls_store_event *e)
 {
 	struct found *f = arg;
-	const struct ls_store_item *item = &e->u.item;
+	const struct ls_store_steps *item = &e->u.steps;
 
-	if (e->kind != LS_EVENT_ITEM)
+	ck_assert_int_ne(e->kind, LS_EVENT_ITEM); /* no gap, no end */
+	if (e->kind != LS_EVENT_STEPS)
 		return 0;
-	ck_assert_int_eq(item->kind, LS_WIRE_STEPS);
 	ck_assert_int_ge(item->worker_id, 1);
 	ck_assert_int_le(item->worker_id, AGENTS);
 	ck_assert_uint_eq(item->first_index, f->next[item->worker_id]);

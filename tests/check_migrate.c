@@ -101,6 +101,26 @@ START_TEST(a_newer_file_is_refused)
 }
 END_TEST
 
+START_TEST(a_file_older_than_the_first_step_is_refused)
+{
+	static const struct ls_migration later[] = { { 2, "CREATE TABLE b (x INTEGER)" } };
+	const struct ls_migrations from_two = { 77, later, 1 };
+	sqlite3 *db = open_db();
+	int64_t version = 0;
+
+	ck_assert_int_eq(migrate(db, &first, NULL), 0);
+	ck_assert_int_eq(migrate(db, &from_two, NULL), -LS_EVERSION);
+	ck_assert_int_eq(ls_migrate_version(db, &from_two, &version), -LS_EVERSION);
+	ck_assert_int_eq(number(db, "PRAGMA user_version"), 1);
+	ls_db_close(db);
+	path[0] = '\0';
+	db = open_db();
+	ck_assert_int_eq(migrate(db, &from_two, NULL), 0); /* an empty one is made */
+	ck_assert_int_eq(number(db, "PRAGMA user_version"), 2);
+	ls_db_close(db);
+}
+END_TEST
+
 START_TEST(a_file_of_another_program_is_refused)
 {
 	sqlite3 *db = open_db();
@@ -173,20 +193,17 @@ dump(const struct ls_migrations *migrations, char *text, size_t size)
 	return len;
 }
 
-/* Both kinds of file after so many steps of each. */
+/* A kind of file after so many steps. */
 static void
-compare(size_t state_steps, size_t telemetry_steps, const char *golden_file)
+compare(enum ls_schema schema, size_t steps, const char *golden_file)
 {
 	static char text[16384];
-	struct ls_migrations state = *ls_migrations_of(LS_SCHEMA_STATE);
-	struct ls_migrations telemetry = *ls_migrations_of(LS_SCHEMA_TELEMETRY);
+	struct ls_migrations m = *ls_migrations_of(schema);
 	size_t len, golden_len;
 	char *golden;
 
-	state.count = state_steps;
-	telemetry.count = telemetry_steps;
-	len = dump(&state, text, sizeof(text));
-	len += dump(&telemetry, text + len, sizeof(text) - len);
+	m.count = steps;
+	len = dump(&m, text, sizeof(text));
 	golden = ls_test_read(ls_test_source(golden_file), &golden_len);
 	/* A released schema is never edited: a change is a new version with its own golden file. */
 	ck_assert_str_eq(text, golden);
@@ -196,10 +213,12 @@ compare(size_t state_steps, size_t telemetry_steps, const char *golden_file)
 
 START_TEST(schemas_are_the_golden_ones)
 {
-	compare(1, 1, "tests/golden/schema_v1.txt");
-	compare(2, 1, "tests/golden/schema_v2.txt");
-	compare(ls_migrations_of(LS_SCHEMA_STATE)->count,
-		ls_migrations_of(LS_SCHEMA_TELEMETRY)->count, "tests/golden/schema_v3.txt");
+	compare(LS_SCHEMA_STATE, 1, "tests/golden/schema_state_v1.txt");
+	compare(LS_SCHEMA_STATE, 2, "tests/golden/schema_state_v2.txt");
+	compare(LS_SCHEMA_STATE, 3, "tests/golden/schema_state_v3.txt");
+	ck_assert_uint_eq(ls_migrations_of(LS_SCHEMA_STATE)->count, 3);
+	compare(LS_SCHEMA_TELEMETRY, 1, "tests/golden/schema_telemetry_v3.txt");
+	ck_assert_uint_eq(ls_migrations_of(LS_SCHEMA_TELEMETRY)->count, 1);
 }
 END_TEST
 
@@ -212,6 +231,7 @@ suite(void)
 	tcase_add_checked_fixture(t, setup, NULL);
 	tcase_add_test(t, goes_forward_step_by_step);
 	tcase_add_test(t, a_newer_file_is_refused);
+	tcase_add_test(t, a_file_older_than_the_first_step_is_refused);
 	tcase_add_test(t, a_file_of_another_program_is_refused);
 	tcase_add_test(t, a_failed_step_changes_nothing);
 	tcase_add_test(t, files_are_ours_alone);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "storage/db.h"
 #include "storage/store.h"
 #include "tests/harness.h"
 #include "tests/rowmake.h"
@@ -99,7 +100,7 @@ START_TEST(findings_come_in_order_of_opening)
 END_TEST
 
 static int
-see_ledger(void *arg, const struct ls_query_ledger *e)
+see_ledger(void *arg, const struct ls_store_ledger *e)
 {
 	uint64_t *sum = arg;
 
@@ -108,7 +109,7 @@ see_ledger(void *arg, const struct ls_query_ledger *e)
 }
 
 static int
-see_ring(void *arg, const struct ls_query_ring *r)
+see_ring(void *arg, const struct ls_store_ring *r)
 {
 	uint64_t *sum = arg;
 
@@ -154,7 +155,8 @@ struct seen {
 static int
 see_event(void *arg, const struct ls_store_event *e)
 {
-	static const char letters[] = { [LS_EVENT_ITEM] = 'i', [LS_EVENT_CLOSE] = 'c',
+	static const char letters[] = { [LS_EVENT_STEPS] = 's', [LS_EVENT_ITEM] = 'i',
+		[LS_EVENT_CLOSE] = 'c',
 		[LS_EVENT_COUNTERS] = 'v', [LS_EVENT_ZOOM] = 'z' };
 	struct seen *s = arg;
 	size_t len = strlen(s->order);
@@ -164,9 +166,10 @@ see_event(void *arg, const struct ls_store_event *e)
 	if (len + 1 < sizeof(s->order))
 		s->order[len] = letters[e->kind];
 	switch (e->kind) {
+	case LS_EVENT_STEPS:
+		s->records += e->u.steps.count;
+		break;
 	case LS_EVENT_ITEM:
-		if (e->u.item.kind == LS_WIRE_STEPS)
-			s->records += e->u.item.count;
 		if (e->u.item.kind == LS_WIRE_GAP)
 			ck_assert_uint_eq(e->u.item.count, 7);
 		if (e->u.item.kind == LS_WIRE_END)
@@ -196,7 +199,7 @@ START_TEST(events_come_in_the_order_in_which_they_came)
 	struct seen s = { 0 };
 
 	ck_assert_int_eq(ls_query_events(query, TODAY, 0, see_event, &s), 0);
-	ck_assert_str_eq(s.order, "icvii");
+	ck_assert_str_eq(s.order, "scvii");
 	memset(&s, 0, sizeof(s));
 	ck_assert_int_eq(ls_query_events(query, TODAY, 3, see_event, &s), 0);
 	ck_assert_str_eq(s.order, "vii");
@@ -231,6 +234,57 @@ START_TEST(windows_hide_nothing)
 		ls_test_write_free(batch[i]);
 	ck_assert_int_eq(ls_query_events(query, TODAY, 0, see_event, &s), 0);
 	ck_assert_uint_eq(s.records, 10 + n);
+}
+END_TEST
+
+/* Runs SQL on today's file. */
+static void
+change(const char *sql)
+{
+	char path[PATH_MAX];
+	sqlite3 *db = NULL;
+
+	ck_assert_int_eq(ls_days_path(path, dir, TODAY), 0);
+	ck_assert_int_eq(ls_db_open(path, LS_DB_WRITE, &db), 0);
+	ck_assert_int_eq(ls_db_exec(db, sql), 0);
+	ls_db_close(db);
+}
+
+START_TEST(what_does_not_read_is_passed_over)
+{
+	struct seen s = { 0 };
+
+	put(ls_test_report(0, 2, 10, 20, NOON));
+	change("UPDATE journal SET body = substr(body, 1, 30) WHERE id = 1");
+	ck_assert_int_eq(ls_query_events(query, TODAY, 0, see_event, &s), -LS_ECORRUPT);
+	ck_assert_str_eq(s.order, "cviis");
+	ck_assert_uint_eq(s.records, 20);
+	change("UPDATE gap SET reason = 1000");
+	memset(&s, 0, sizeof(s));
+	ck_assert_int_eq(ls_query_events(query, TODAY, 0, see_event, &s), -LS_ECORRUPT);
+	ck_assert_str_eq(s.order, "cvis");
+}
+END_TEST
+
+/* Begins in the middle of a row, and far from any row. */
+START_TEST(reading_begins_anywhere)
+{
+	struct ls_write *batch[3];
+	struct seen s = { 0 };
+	size_t i;
+
+	for (i = 0; i < 3; i++)
+		batch[i] = ls_test_report(0, i + 2, 10 + i, 1, NOON);
+	ck_assert_int_eq(ls_store_commit(store, batch, 3, NOON), 0);
+	for (i = 0; i < 3; i++)
+		ls_test_write_free(batch[i]);
+	ck_assert_int_eq(ls_query_events(query, TODAY, 7, see_event, &s), 0);
+	ck_assert_str_eq(s.order, "ss");
+	change("UPDATE step_close SET id = 1000000; INSERT INTO zoom VALUES (900000, 1, 'h', '', 0, 'c', 2)");
+	memset(&s, 0, sizeof(s));
+	ck_assert_int_eq(ls_query_events(query, TODAY, 900001, see_event, &s), 0);
+	ck_assert_str_eq(s.order, "c");
+	ck_assert_int_eq(s.last_id, 1000000);
 }
 END_TEST
 
@@ -275,6 +329,8 @@ suite(void)
 	tcase_add_test(t, events_come_in_the_order_in_which_they_came);
 	tcase_add_test(t, a_visitor_can_stop);
 	tcase_add_test(t, windows_hide_nothing);
+	tcase_add_test(t, what_does_not_read_is_passed_over);
+	tcase_add_test(t, reading_begins_anywhere);
 	tcase_add_test(t, the_tail_is_bounded);
 	tcase_add_test(t, a_missing_day_is_an_error);
 	suite_add_tcase(s, t);

@@ -15,6 +15,7 @@
 #include "proto/base/log.h"
 #include "proto/base/queue.h"
 #include "storage/days.h"
+#include "storage/db.h"
 #include "storage/store.h"
 #include "tests/faultvfs.h"
 #include "tests/harness.h"
@@ -70,7 +71,7 @@ START_TEST(all_kinds_of_rows_are_stored)
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT sum(n) FROM step_block"), 10);
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT n FROM gap"), 7);
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT how FROM worker_end"), LS_END_CRASHED);
-	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT length(data) FROM counters"), 20);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT n FROM counters"), 2);
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT length(missing) FROM step_close"), 8);
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT seq FROM ledger"), 3);
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT high FROM ring_high"), 107);
@@ -278,6 +279,205 @@ START_TEST(a_batch_is_all_or_nothing_whatever_write_fails)
 }
 END_TEST
 
+/* --- units ---------------------------------------------------------------------------------- */
+
+static uint8_t *
+body(const char *text, size_t *ret_len)
+{
+	*ret_len = strlen(text);
+	return (uint8_t *)strdup(text);
+}
+
+/* Three commits of rank 0 make three rows of the journal, ids 1 to 3. */
+static struct ls_store *
+store_with_journal(void)
+{
+	struct ls_store *s = store_open(NOON);
+	uint64_t i;
+
+	for (i = 0; i < 3; i++)
+		ck_assert_int_eq(commit(s, ls_test_report(0, i + 1, 10 * i, 10, NOON), NOON), 0);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT count(*) FROM journal"), 3);
+	return s;
+}
+
+/* A unit for the first two of them. */
+static struct ls_write *
+unit(void)
+{
+	struct ls_write *worker = ls_test_worker(0, NOON), *m = ls_write_new_pack(1, 1, 1, 1);
+	struct ls_write *report = ls_test_report(0, 2, 10, 10, NOON);
+	struct ls_store_pack *p = &m->u.pack;
+
+	ck_assert_ptr_nonnull(m);
+	p->day = TODAY;
+	p->from_id = 1;
+	p->last_id = 2;
+	p->journal_rows = 2;
+	p->records = 20;
+	p->t_us = NOON;
+	p->step_rows[0].id = 1;
+	p->step_rows[0].last_id = 2;
+	p->step_rows[0].records = 20;
+	p->step_rows[0].step_hi = 19;
+	p->step_rows[0].body = body("steps", &p->step_rows[0].len);
+	p->hot_rows[0].id = 1;
+	p->hot_rows[0].last_id = 1;
+	p->hot_rows[0].body = body("hot", &p->hot_rows[0].len);
+	memcpy(p->ledgers[0].boot, report->u.report.boot, sizeof(p->ledgers[0].boot));
+	memcpy(p->ledgers[0].host, report->u.report.host, sizeof(p->ledgers[0].host));
+	p->ledgers[0].seq = 2;
+	memcpy(p->rings[0].ring_id, worker->u.worker.ring_id, sizeof(p->rings[0].ring_id));
+	p->rings[0].worker_id = 1;
+	p->rings[0].high = 20;
+	ls_test_write_free(worker);
+	ls_test_write_free(report);
+	return m;
+}
+
+/* How much of a unit there is: 0 or 4 tables, and the rows of the journal beside. */
+static int64_t
+unit_parts(void)
+{
+	return ls_test_sql(dir, TODAY,
+		"SELECT (SELECT count(*) FROM unit) + (SELECT count(*) FROM step_rows WHERE body = "
+		"x'7374657073') + (SELECT count(*) FROM hot_rows) + (SELECT count(*) FROM main.ledger "
+		"WHERE seq = 2) + 10 * (SELECT count(*) FROM main.journal)");
+}
+
+START_TEST(a_unit_takes_the_place_of_its_rows)
+{
+	struct ls_store *s = store_with_journal();
+	struct ls_write *m = unit();
+	struct ls_store_stats st;
+
+	ck_assert_int_eq(unit_parts(), 30);
+	ck_assert_int_eq(ls_store_pack(s, &m->u.pack), 0);
+	ck_assert_int_eq(unit_parts(), 14);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT high FROM main.ring_high"), 20);
+	/* Tables and journal together say what is on disk. */
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT seq FROM ledger"), 3);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT high FROM ring_high"), 30);
+	/* The same once more finds no rows. */
+	ck_assert_int_eq(ls_store_pack(s, &m->u.pack), -LS_ESTALE);
+	ck_assert_int_eq(unit_parts(), 14);
+	ls_store_stats(s, &st);
+	ck_assert_uint_eq(st.units, 1);
+	ck_assert_uint_eq(st.units_refused, 1);
+	/* Ids go on, after a restart too, also when nothing but the unit is left. */
+	ls_store_close(s);
+	s = store_open(NOON);
+	ck_assert_int_eq(commit(s, ls_test_report(0, 4, 30, 1, NOON), NOON), 0);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT max(id) FROM journal"), 4);
+	/* And the new day's ledger has both. */
+	ck_assert_int_eq(commit(s, ls_test_close(1, NOON + DAY_US), NOON + DAY_US), 0);
+	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT seq FROM main.ledger"), 4);
+	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT high FROM main.ring_high"), 31);
+	ls_write_free(m);
+	ls_store_close(s);
+}
+END_TEST
+
+START_TEST(a_unit_that_does_not_fit_changes_nothing)
+{
+	struct ls_store *s = store_with_journal();
+	struct ls_write *m = unit();
+	struct ls_store_pack *p = &m->u.pack;
+
+	p->journal_rows = 3; /* not so many are there */
+	ck_assert_int_eq(ls_store_pack(s, p), -LS_ESTALE);
+	p->journal_rows = 1; /* one more is there than it holds */
+	ck_assert_int_eq(ls_store_pack(s, p), -LS_ESTALE);
+	p->journal_rows = 2;
+	p->last_id = 4; /* beyond the rows */
+	ck_assert_int_eq(ls_store_pack(s, p), -LS_ESTALE);
+	p->last_id = 2;
+	p->from_id = 0;
+	ck_assert_int_eq(ls_store_pack(s, p), -LS_ESTALE);
+	p->from_id = 1;
+	p->day = TODAY + 1;
+	ck_assert_int_eq(ls_store_pack(s, p), -LS_ESTALE);
+	p->day = TODAY;
+	ck_assert_int_eq(unit_parts(), 30);
+	ck_assert_int_eq(ls_store_pack(s, p), 0);
+	ck_assert_int_eq(unit_parts(), 14);
+	ls_write_free(m);
+	ls_store_close(s);
+}
+END_TEST
+
+START_TEST(a_unit_is_all_or_nothing_whatever_write_fails)
+{
+	static const int codes[] = { SQLITE_FULL, SQLITE_IOERR_WRITE };
+	bool through = false;
+	long n;
+
+	for (n = 1; !through; n++) {
+		struct ls_write *m = unit();
+		struct ls_store *s;
+		int rc;
+
+		ck_assert_int_lt(n, 200);
+		(void)snprintf(dir, sizeof(dir), "%s/state", ls_test_tmpdir());
+		s = store_with_journal();
+		ls_faultvfs_fail(n, codes[n % 2]);
+		rc = ls_store_pack(s, &m->u.pack);
+		through = !ls_faultvfs_hit();
+		ls_faultvfs_heal();
+		ck_assert_int_eq(unit_parts(), rc == 0 ? 14 : 30);
+		if (rc != 0) {
+			ck_assert(rc == -ENOSPC || rc == -EIO);
+			/* A batch of reports goes on; the same unit fits later. */
+			ck_assert_int_eq(commit(s, ls_test_report(0, 4, 30, 1, NOON), NOON), 0);
+			ck_assert_int_eq(ls_store_pack(s, &m->u.pack), 0);
+			ck_assert_int_eq(unit_parts(), 24);
+		}
+		ls_write_free(m);
+		ls_store_close(s);
+	}
+	ck_assert_int_gt(n, 2);
+}
+END_TEST
+
+START_TEST(a_damaged_row_of_the_journal_does_not_stop_the_day)
+{
+	struct ls_store *s = store_with_journal();
+	char path[PATH_MAX];
+	sqlite3 *db = NULL;
+
+	ck_assert_int_eq(ls_days_path(path, dir, TODAY), 0);
+	ck_assert_int_eq(ls_db_open(path, LS_DB_WRITE, &db), 0);
+	ck_assert_int_eq(ls_db_exec(db, "UPDATE journal SET body = x'00' WHERE id = 3"), 0);
+	ls_db_close(db);
+	ck_assert_int_eq(commit(s, ls_test_close(1, NOON + DAY_US), NOON + DAY_US), 0);
+	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT seq FROM main.ledger"), 2);
+	ls_store_close(s);
+}
+END_TEST
+
+START_TEST(a_commit_too_large_for_a_row_makes_several)
+{
+	enum { REPORTS = 600, RECORDS = 500 };
+	struct ls_store *s = store_open(NOON);
+	static struct ls_write *batch[REPORTS];
+	uint64_t i;
+
+	for (i = 0; i < REPORTS; i++)
+		batch[i] = ls_test_report(0, i + 1, i * RECORDS, RECORDS, NOON);
+	ck_assert_int_eq(ls_store_commit(s, batch, REPORTS, NOON), 0);
+	for (i = 0; i < REPORTS; i++)
+		ls_test_write_free(batch[i]);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT count(*) FROM journal"), 2);
+	ck_assert_int_le(ls_test_sql(dir, TODAY, "SELECT max(records) FROM journal"), LS_UNIT_EVENTS_MAX);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT sum(records) FROM journal"), REPORTS * RECORDS);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT count(*) FROM journal a JOIN journal b "
+						 "ON b.id = a.last_id + 1"), 1);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT sum(n) FROM step_block"), REPORTS * RECORDS);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT seq FROM ledger"), REPORTS);
+	ls_store_close(s);
+}
+END_TEST
+
 /* --- writer ------------------------------------------------------------------------------- */
 
 static struct ls_writer *
@@ -379,6 +579,37 @@ START_TEST(a_failure_refuses_all_that_is_under_way)
 }
 END_TEST
 
+/* A unit comes back with what came of it, and no report is refused for it. */
+START_TEST(units_come_back_and_fail_no_batch)
+{
+	struct ls_writer *w = writer_open();
+	struct ls_write *m = unit(), *back;
+	struct ls_write_done *d;
+	void *item = NULL;
+
+	m->u.pack.day = ls_days_of(ls_clock_wall_ns() / 1000);
+	push(w, m, 0); /* its rows are not there */
+	push(w, ls_test_report(0, 1, 0, 10, NOON), 0);
+	ck_assert_uint_eq(ls_queue_take_wait(ls_writer_packed(w), &item, 1, 10000000000ull), 1);
+	back = item;
+	ck_assert_ptr_eq(back, m);
+	ck_assert_int_eq(back->rc, -LS_ESTALE);
+	d = hear(w);
+	ck_assert_int_eq(d->rc, 0);
+	ck_assert_int_eq(d->reports->rc, 0);
+	done_free(d);
+	back->u.pack.last_id = 1;
+	back->u.pack.journal_rows = 1;
+	push(w, back, 0);
+	ck_assert_uint_eq(ls_queue_take_wait(ls_writer_packed(w), &item, 1, 10000000000ull), 1);
+	ck_assert_int_eq(m->rc, 0);
+	ck_assert_int_eq(ls_test_sql(dir, m->u.pack.day, "SELECT count(*) FROM main.journal"), 0);
+	/* At the end it is refused rather than waited for, and belongs to the writer again. */
+	push(w, m, 0);
+	ls_writer_close(w);
+}
+END_TEST
+
 START_TEST(stopping_commits_what_waits)
 {
 	const struct ls_writer_options options = { dir, 10000000000ull };
@@ -421,10 +652,16 @@ suite(void)
 	tcase_add_test(t, a_day_whose_maker_died_is_made_again);
 	tcase_add_test(t, retention_removes_files);
 	tcase_add_test(t, a_batch_is_all_or_nothing_whatever_write_fails);
+	tcase_add_test(t, a_unit_takes_the_place_of_its_rows);
+	tcase_add_test(t, a_unit_that_does_not_fit_changes_nothing);
+	tcase_add_test(t, a_unit_is_all_or_nothing_whatever_write_fails);
+	tcase_add_test(t, a_damaged_row_of_the_journal_does_not_stop_the_day);
+	tcase_add_test(t, a_commit_too_large_for_a_row_makes_several);
 	tcase_set_timeout(t, 30);
 	tcase_add_checked_fixture(w, setup, NULL);
 	tcase_add_test(w, reports_come_back_after_their_commit);
 	tcase_add_test(w, a_failure_refuses_all_that_is_under_way);
+	tcase_add_test(w, units_come_back_and_fail_no_batch);
 	tcase_add_test(w, stopping_commits_what_waits);
 	tcase_set_timeout(w, 30);
 	suite_add_tcase(s, t);

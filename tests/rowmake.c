@@ -4,11 +4,13 @@
 #include "tests/rowmake.h"
 
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "storage/days.h"
 #include "storage/db.h"
+#include "storage/positions.h"
 #include "tests/harness.h"
 #include "tests/reports.h"
 
@@ -140,6 +142,75 @@ ls_test_write_free(struct ls_write *m)
 	ls_write_free(m);
 }
 
+/* --- the journal as tables ----------------------------------------------------------------- */
+
+static void
+rowmake_exec(sqlite3 *db, const char *format, ...)
+{
+	va_list ap;
+	char *sql;
+
+	va_start(ap, format);
+	sql = sqlite3_vmprintf(format, ap);
+	va_end(ap);
+	ck_assert_ptr_nonnull(sql);
+	ck_assert_msg(ls_db_exec(db, sql) == 0, "%s: %s", sql, sqlite3_errmsg(db));
+	sqlite3_free(sql);
+}
+
+static int
+rowmake_entry(void *arg, const struct ls_journal_entry *e)
+{
+	const struct ls_store_item *i = &e->u.item;
+	const struct ls_store_counters *c = &e->u.counters;
+
+	if (e->kind == LS_JOURNAL_STEPS)
+		rowmake_exec(arg,
+			"INSERT INTO temp.step_block VALUES (%lld, %lld, %lld, %lld, %lld, %lld, %lld, "
+			"%lld, %lld)", e->id, i->worker_id, i->first_index, i->count, i->step_lo, i->step_hi,
+			i->t_lo_us, i->t_hi_us, i->map.uncertainty_ns);
+	else if (e->kind == LS_JOURNAL_HOT)
+		rowmake_exec(arg, "INSERT INTO temp.counters VALUES (%lld, %Q, %lld, %lld, %d)",
+			e->id, c->host, c->worker_id, c->read_us, (int)c->count);
+	return 0;
+}
+
+static void
+rowmake_positions(sqlite3 *db)
+{
+	struct ls_positions p;
+	size_t i;
+
+	ls_positions_init(&p);
+	ck_assert_int_eq(ls_positions_load(&p, db, "main"), 0);
+	ck_assert_uint_eq(p.bad, 0);
+	for (i = 0; i < p.ledger_count; i++)
+		rowmake_exec(db, "INSERT INTO temp.ledger VALUES (%Q, %lld, %lld)",
+			p.ledgers[i].host, p.ledgers[i].seq, p.ledgers[i].chunk_seq);
+	for (i = 0; i < p.ring_count; i++)
+		rowmake_exec(db, "INSERT INTO temp.ring_high VALUES (%lld, %lld)",
+			p.rings[i].worker_id, p.rings[i].high);
+	ls_positions_fini(&p);
+}
+
+static void
+rowmake_journal(sqlite3 *db)
+{
+	sqlite3_stmt *stmt = NULL;
+
+	rowmake_exec(db, "CREATE TEMP TABLE step_block (id, worker_id, first_index, n, step_lo, "
+			 "step_hi, t_lo_us, t_hi_us, uncertainty_ns);"
+			 "CREATE TEMP TABLE counters (id, host, worker_id, read_us, n);"
+			 "CREATE TEMP TABLE ledger (host, seq, chunk_seq);"
+			 "CREATE TEMP TABLE ring_high (worker_id, high)");
+	ck_assert_int_eq(ls_db_prepare(db, "SELECT body FROM main.journal ORDER BY id", &stmt), 0);
+	while (sqlite3_step(stmt) == SQLITE_ROW)
+		ck_assert_int_eq(ls_journal_read(sqlite3_column_blob(stmt, 0),
+			(size_t)sqlite3_column_bytes(stmt, 0), rowmake_entry, db), 0);
+	ck_assert_int_eq(sqlite3_finalize(stmt), SQLITE_OK);
+	rowmake_positions(db);
+}
+
 int64_t
 ls_test_sql(const char *dir, int32_t day, const char *sql)
 {
@@ -149,6 +220,8 @@ ls_test_sql(const char *dir, int32_t day, const char *sql)
 
 	ck_assert_int_eq(ls_days_path(path, dir, day), 0);
 	ck_assert_int_eq(ls_db_open(path, LS_DB_READ, &db), 0);
+	if (day > 0)
+		rowmake_journal(db);
 	ck_assert_msg(ls_db_int(db, sql, &v) == 0, "%s: %s", sql, sqlite3_errmsg(db));
 	ls_db_close(db);
 	return v;

@@ -32,7 +32,12 @@ struct ls_write *ls_test_finding(const char *id, const char *status, int64_t t_u
 /* Frees what ls_test_report holds, and the message. */
 void ls_test_write_free(struct ls_write *m);
 
-/* First column of the first row of a query on a day's file (state.db: day 0); fails if it cannot. */
+/*
+ * First column of the first row of a query on a day's file (state.db: day 0); fails if it cannot. What stands
+ * in the journal is seen as tables: step_block (id, worker_id, first_index, n, step_lo, step_hi, t_lo_us,
+ * t_hi_us, uncertainty_ns), counters (id, host, worker_id, read_us, n); brought in with their tables: ledger
+ * (host, seq, chunk_seq), ring_high (worker_id, high). The tables themselves are main.ledger, main.ring_high.
+ */
 int64_t ls_test_sql(const char *dir, int32_t day, const char *sql);
 
 #endif
