@@ -38,4 +38,13 @@ bool ls_chunk_get_doubles(struct ls_bits_in *in, struct ls_chunk_work *w, double
 void ls_chunk_put_flags(struct ls_bits_out *o, const bool *flag, size_t n);
 bool ls_chunk_get_flags(struct ls_bits_in *in, bool *flag, size_t n);
 
+/*
+ * The same step by step, for columns laid out otherwise: the decimals that suit these doubles; the integer
+ * of one, false if it has none; and back, bit for bit.
+ */
+unsigned ls_chunk_decimals(const double *v, size_t n);
+bool ls_chunk_decimals_are_known(unsigned decimals);
+bool ls_chunk_to_integer(double v, unsigned decimals, uint64_t *ret_integer);
+double ls_chunk_from_integer(uint64_t integer, unsigned decimals);
+
 #endif

@@ -233,3 +233,32 @@ ls_chunk_get_doubles(struct ls_bits_in *in, struct ls_chunk_work *w, double *v, 
 	double_from_all(v, w->integer, n, decimals);
 	return true;
 }
+
+/* --- for other columns ----------------------------------------------------------------- */
+
+unsigned
+ls_chunk_decimals(const double *v, size_t n)
+{
+	return double_decimals(v, n);
+}
+
+bool
+ls_chunk_decimals_are_known(unsigned decimals)
+{
+	return decimals <= DOUBLE_DECIMALS_MAX || decimals == DOUBLE_AS_BITS;
+}
+
+bool
+ls_chunk_to_integer(double v, unsigned decimals, uint64_t *ret_integer)
+{
+	if (decimals != DOUBLE_AS_BITS)
+		return double_to(v, decimals, ret_integer);
+	*ret_integer = double_order(double_bits(v));
+	return true;
+}
+
+double
+ls_chunk_from_integer(uint64_t integer, unsigned decimals)
+{
+	return double_from(integer, decimals);
+}

@@ -43,6 +43,12 @@ ls_clock_cpu_ns(void)
 	return (uint64_t)clock_read(CLOCK_PROCESS_CPUTIME_ID);
 }
 
+uint64_t
+ls_clock_thread_ns(void)
+{
+	return (uint64_t)clock_read(CLOCK_THREAD_CPUTIME_ID);
+}
+
 /* "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" to 16 bytes. */
 static int
 clock_parse_uuid(const char *s, uint8_t ret_id[LS_BOOT_ID_BYTES])

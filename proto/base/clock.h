@@ -24,6 +24,9 @@ int64_t ls_clock_wall_ns(void);
 /* CPU time used by this process so far (user and system), ns. */
 uint64_t ls_clock_cpu_ns(void);
 
+/* CPU time of the calling thread so far. */
+uint64_t ls_clock_thread_ns(void);
+
 /* The kernel's boot id (/proc/sys/kernel/random/boot_id) as 16 bytes; -errno or -LS_EPARSE. */
 int ls_clock_boot_id(const char *proc_root, uint8_t ret_id[LS_BOOT_ID_BYTES]);
 
