@@ -276,8 +276,8 @@
 #define LS_WRITE_PACKED_MAX 64                /* units made, and nobody asked yet what came of them */
 #define LS_CHUNK_SPAN_US 660000000ll          /* the longest a chunk lasts, repacked ones too, and slack */
 #define LS_QUERY_WINDOW 4096                  /* rows of one read: a reader never pins the WAL */
-#define LS_UNIT_EVENTS_MAX 262144u            /* packed together: 13 s of 10,000 workers on as many hosts */
-#define LS_STEP_ROWS_RECORDS_MAX 16384u       /* of one row: read in 5 ms; a step of the largest jobs fits */
+#define LS_KEEPER_TURN_NS 1000000000ull       /* nothing the keeper does is due sooner */
+#define LS_KEEPER_TURNS_MAX 4                 /* kinds of work: packing, roll-ups, repacking */
 #define LS_RESTORE_MAX_RECORDS 2000000u       /* step records fed back at start; the newest */
 #define LS_EXPORT_PIECE_BYTES 65536
 #define LS_EXPORT_PIECES 8                    /* on their way from reader to loop */

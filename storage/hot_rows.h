@@ -24,7 +24,10 @@ struct ls_hot_event {
 };
 
 struct ls_hot_codec;
+/* A codec with an empty table; NULL: out of memory. */
 struct ls_hot_codec *ls_hot_codec_new(void);
+
+/* Frees it; accepts NULL. */
 void ls_hot_codec_free(struct ls_hot_codec *c);
 
 /* Makes the table empty, keeps the memory. */

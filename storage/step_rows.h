@@ -32,7 +32,10 @@ struct ls_step_table {
 };
 
 struct ls_step_codec;
+/* A codec, with room for the largest table; NULL: out of memory. */
 struct ls_step_codec *ls_step_codec_new(void);
+
+/* Frees it; accepts NULL. */
 void ls_step_codec_free(struct ls_step_codec *c);
 
 /* Encodes a table of at most LS_STEP_ROWS_RECORDS_MAX records; *ret_body points into the codec. */
