@@ -7,6 +7,7 @@
 #include "collector/server.h"
 #include "proto/base/log.h"
 #include "storage/backup.h"
+#include "storage/repack.h"
 #include "storage/store.h"
 
 enum { EXIT_USAGE = 2 };
@@ -47,6 +48,8 @@ main(int argc, char **argv)
 		return EXIT_SUCCESS;
 	if (config.check_db)
 		return main_verdict(config.state_dir, ls_store_check(config.state_dir, main_say, NULL));
+	if (config.repack)
+		return main_verdict(config.state_dir, ls_repack_all(config.state_dir, main_say, NULL));
 	if (config.backup[0] != '\0')
 		return main_verdict(config.backup, ls_backup(config.state_dir, config.backup, main_say, NULL));
 	if (ls_log_level_parse(config.log_level, &level) == 0)

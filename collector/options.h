@@ -25,7 +25,7 @@ struct ls_collector_config {
 	char log_level[LS_CONF_VALUE_MAX_BYTES];
 	uint64_t commit_interval_ns, retain_age_ns, retain_bytes;
 	int64_t contexts;
-	bool insecure, check_db;
+	bool insecure, check_db, repack;
 	/* Filled in by ls_collector_config_finish, from http. */
 	char http_address[64];
 	uint16_t http_port;

@@ -6,9 +6,11 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -73,6 +75,26 @@ ls_days_mkdir(const char *dir)
 	if (mkdir(path, 0750) != 0 && errno != EEXIST)
 		return -errno;
 	return 0;
+}
+
+int
+ls_days_lock(const char *dir, int *ret_fd)
+{
+	char path[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s/lock", dir), fd, rc = 0;
+
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return -ENAMETOOLONG;
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+	if (fd < 0)
+		return -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+		rc = errno == EWOULDBLOCK ? -LS_EBUSY : -errno;
+	if (rc != 0)
+		(void)close(fd); /* not ours */
+	else
+		*ret_fd = fd;
+	return rc;
 }
 
 /* The day of a file name "YYYYMMDD.db", or 0. */

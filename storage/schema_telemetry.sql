@@ -187,3 +187,8 @@ CREATE TABLE rollup_done (
 	chunk_id INTEGER NOT NULL,
 	PRIMARY KEY (span_s, t_us)
 ) STRICT, WITHOUT ROWID;
+
+-- One row in a file whose chunks were merged after its day: how many they were before.
+CREATE TABLE repacked (
+	chunks INTEGER NOT NULL
+) STRICT;

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 #include "proto/base/log.h"
 #include "storage/days.h"
@@ -313,22 +312,6 @@ store_turn_day(struct ls_store *s, int64_t wall_us)
 
 /* --- life ------------------------------------------------------------------------- */
 
-static int
-store_lock(struct ls_store *s)
-{
-	char path[PATH_MAX];
-	int n = snprintf(path, sizeof(path), "%s/lock", s->dir);
-
-	if (n < 0 || (size_t)n >= sizeof(path))
-		return -ENAMETOOLONG;
-	s->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
-	if (s->lock_fd < 0)
-		return -errno;
-	if (flock(s->lock_fd, LOCK_EX | LOCK_NB) != 0)
-		return errno == EWOULDBLOCK ? -LS_EBUSY : -errno;
-	return 0;
-}
-
 static uint64_t
 store_bytes(const struct ls_store *s)
 {
@@ -356,7 +339,7 @@ ls_store_open(const char *dir, int64_t wall_us, struct ls_store **ret_store)
 	s->dir = strdup(dir);
 	rc = s->dir != NULL ? ls_days_mkdir(dir) : -ENOMEM;
 	if (rc == 0)
-		rc = store_lock(s);
+		rc = ls_days_lock(dir, &s->lock_fd);
 	if (rc == 0)
 		rc = store_open_state(s, wall_us);
 	if (rc == 0)
