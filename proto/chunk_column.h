@@ -34,6 +34,13 @@ void ls_chunk_put_doubles(struct ls_bits_out *o, struct ls_chunk_work *w, const 
 	size_t n);
 bool ls_chunk_get_doubles(struct ls_bits_in *in, struct ls_chunk_work *w, double *v, size_t n);
 
+/* Decimals at which all n values, at least one, are integers / 10^decimals, bit for bit; false if there are none. */
+bool ls_chunk_find_decimals(const double *v, size_t n, unsigned *ret_decimals);
+
+/* Values as integers of so many decimals; false if one is none. And back. */
+bool ls_chunk_to_integers(const double *v, size_t n, unsigned decimals, uint64_t *ret_integers);
+void ls_chunk_from_integers(const uint64_t *integers, size_t n, unsigned decimals, double *ret_values);
+
 /* Yes and no for n rows, at least one, as runs. */
 void ls_chunk_put_flags(struct ls_bits_out *o, const bool *flag, size_t n);
 bool ls_chunk_get_flags(struct ls_bits_in *in, bool *flag, size_t n);

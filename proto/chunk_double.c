@@ -262,3 +262,38 @@ ls_chunk_from_integer(uint64_t integer, unsigned decimals)
 {
 	return double_from(integer, decimals);
 }
+
+bool
+ls_chunk_find_decimals(const double *v, size_t n, unsigned *ret_decimals)
+{
+	unsigned decimals = 0, d;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		d = double_needs(v[i], decimals);
+		if (d == DOUBLE_AS_BITS)
+			return false;
+		decimals = d > decimals ? d : decimals;
+	}
+	*ret_decimals = decimals;
+	return true;
+}
+
+bool
+ls_chunk_to_integers(const double *v, size_t n, unsigned decimals, uint64_t *ret_integers)
+{
+	size_t i;
+
+	if (decimals > DOUBLE_DECIMALS_MAX)
+		return false;
+	for (i = 0; i < n; i++)
+		if (!double_to(v[i], decimals, &ret_integers[i]))
+			return false;
+	return true;
+}
+
+void
+ls_chunk_from_integers(const uint64_t *integers, size_t n, unsigned decimals, double *ret_values)
+{
+	double_from_all(ret_values, integers, n, decimals);
+}

@@ -9,7 +9,6 @@
 
 #define INTEGER_FOUR_K 11u /* up to here four residuals fit into LS_BITS_READY, as a rule */
 #define INTEGER_TWO_K 25u
-#define INTEGER_ONE_K (LS_BITS_READY - LS_RICE_LIMIT)
 
 /* The next residual in Rice(k), of bits that are ready. */
 static inline __attribute__((always_inline)) uint64_t
@@ -26,7 +25,7 @@ integer_cut(int64_t *ready, unsigned *used, unsigned k, uint64_t mask)
 }
 
 /*
- * `group` residuals in Rice(k); inlined for each size of a group. Bits that are not ready are taken for
+ * `group` residuals in Rice(k), two or four; inlined for both. Bits that are not ready are taken for
  * ones, so that no word is zero; who uses one of them comes out above the limit, as does who has
  * LS_RICE_LIMIT zeros. Then, seldom, they are read one by one.
  */
@@ -38,12 +37,11 @@ integer_get_group(struct ls_bits_in *in, uint64_t *u, unsigned group, unsigned k
 	unsigned used = group * (k + 1), i;
 
 	u[0] = integer_cut(&ready, &used, k, mask);
-	if (group > 1)
-		u[1] = integer_cut(&ready, &used, k, mask);
-	if (group > 2)
+	u[1] = integer_cut(&ready, &used, k, mask);
+	if (group > 2) {
 		u[2] = integer_cut(&ready, &used, k, mask);
-	if (group > 3)
 		u[3] = integer_cut(&ready, &used, k, mask);
+	}
 	if (__builtin_expect(used <= limit, 1)) {
 		in->at += used;
 		return;
@@ -61,25 +59,38 @@ integer_group_limit(unsigned group, unsigned k)
 	return most < LS_BITS_READY ? most : LS_BITS_READY;
 }
 
+/* The next residual in Rice(k), k <= LS_BITS_READY: a look for the zeros, one for the rest. */
+static inline __attribute__((always_inline)) uint64_t
+integer_get_wide(struct ls_bits_in *in, unsigned k, uint64_t mask)
+{
+	unsigned q = (unsigned)__builtin_ctzll(ls_bits_peek(in) | 1ull << LS_RICE_LIMIT);
+	uint64_t low;
+
+	if (__builtin_expect(q == LS_RICE_LIMIT, 0))
+		return ls_bits_get_rice(in, k);
+	in->at += q + 1;
+	low = ls_bits_peek(in) & mask;
+	in->at += k;
+	return ((uint64_t)q << k) + low;
+}
+
 /* n residuals, all in Rice(k). */
 static void
 integer_get_plain(struct ls_bits_in *in, uint64_t *u, size_t n, unsigned k)
 {
-	unsigned group = k <= INTEGER_FOUR_K ? 4 : k <= INTEGER_TWO_K ? 2 : 1;
-	unsigned limit = integer_group_limit(group, k);
-	uint64_t mask = k <= INTEGER_ONE_K ? (2ull << k) - 1 : 0;
+	unsigned group = k <= INTEGER_FOUR_K ? 4 : 2, limit = integer_group_limit(group, k);
 	struct ls_bits_in r = *in;
 	size_t i = 0;
 
-	if (group == 4)
+	if (k <= INTEGER_FOUR_K)
 		for (; i + 4 <= n; i += 4)
-			integer_get_group(&r, u + i, 4, k, limit, mask);
-	else if (group == 2)
+			integer_get_group(&r, u + i, 4, k, limit, (2ull << k) - 1);
+	else if (k <= INTEGER_TWO_K)
 		for (; i + 2 <= n; i += 2)
-			integer_get_group(&r, u + i, 2, k, limit, mask);
-	else if (k <= INTEGER_ONE_K)
+			integer_get_group(&r, u + i, 2, k, limit, (2ull << k) - 1);
+	else if (k <= LS_BITS_READY)
 		for (; i < n; i++)
-			integer_get_group(&r, u + i, 1, k, limit, mask);
+			u[i] = integer_get_wide(&r, k, (1ull << k) - 1);
 	for (; i < n; i++)
 		u[i] = ls_bits_get_rice(&r, k);
 	*in = r;

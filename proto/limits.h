@@ -279,6 +279,18 @@
 #define LS_KEEPER_TURN_NS 1000000000ull       /* nothing the keeper does is due sooner */
 #define LS_KEEPER_TURNS_MAX 4                 /* kinds of work: packing, roll-ups, repacking */
 #define LS_RESTORE_MAX_RECORDS 2000000u       /* step records fed back at start; the newest */
+#define LS_ROLLUP_ROWS_MAX 16384u             /* of one body: a column of them is 0.1 ms to read */
+#define LS_ROLLUP_MEMORY_MAX_BYTES (144u * 1024 * 1024) /* sums held: three minutes of 10,000 hosts x 120 series and some late ones */
+#define LS_ROLLUP_MINUTES_MAX 64u             /* open at once: now, and what spools send late */
+#define LS_ROLLUP_AFTER_US (180ll * 1000000)  /* from a minute's begin until it is written: agents seal and send until then */
+#define LS_ROLLUP_LATE_US (60ll * 1000000)    /* a late minute stays open so long, so that a spool makes few rows */
+#define LS_ROLLUP_AHEAD_US (600ll * 1000000)  /* later than their commit samples are not summed up */
+#define LS_ROLLUP_PUT_OFF_MAX 4096            /* chunks waiting for their dictionary */
+#define LS_ROLLER_CHUNKS_PER_TURN 2048        /* a second's worth of 10,000 hosts is 170 a group */
+#define LS_ROLLUP_NAMES_MAX 262144u           /* metrics and label sets of a file */
+#define LS_ROLLER_METRICS_PER_TURN 16         /* of an hour being made: 10,000 hosts take 10 ms each */
+#define LS_ROLLUP_NAME_DAYS 3                 /* files whose names a reader keeps */
+#define LS_ROLLUP_ID_MAX 4194304              /* of hosts and label sets of a file; more is damage */
 #define LS_EXPORT_PIECE_BYTES 65536
 #define LS_EXPORT_PIECES 8                    /* on their way from reader to loop */
 #define LS_EXPORTS_MAX 16                     /* waiting */

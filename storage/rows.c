@@ -177,6 +177,12 @@ ls_write_free(struct ls_write *m)
 	case LS_WRITE_PACK:
 		write_free_pack(&m->u.pack);
 		break;
+	case LS_WRITE_ROLLUP:
+		free(m->u.rollup.names);
+		free(m->u.rollup.bodies);
+		free(m->u.rollup.done);
+		free(m->u.rollup.data);
+		break;
 	case LS_WRITE_WORKER:
 	case LS_WRITE_META:
 	case LS_WRITE_ZOOM:

@@ -207,6 +207,35 @@ struct ls_store_pack {
 	struct ls_store_ring *rings;
 };
 
+/* A name with its id, of metrics or of labels; at its place in data, with a NUL behind it. */
+struct ls_store_rollup_name {
+	bool is_metric;
+	int64_t id;
+	size_t at;
+};
+
+/* A row of rollup, its body at its place in data. */
+struct ls_store_rollup_body {
+	int64_t metric_id, t_us;
+	uint32_t span_s, n;
+	size_t at, len;
+};
+
+/* A row of rollup_done: was `before` (0: not there), becomes `chunk_id` (0: goes). */
+struct ls_store_rollup_done {
+	int64_t span_s, t_us, before, chunk_id;
+};
+
+/* Roll-ups, durable together or not at all. Arrays and data are freed with the message. */
+struct ls_store_rollup {
+	int32_t day; /* of whose file this is, which may be a closed one */
+	size_t name_count, body_count, done_count, data_len;
+	struct ls_store_rollup_name *names;
+	struct ls_store_rollup_body *bodies;
+	struct ls_store_rollup_done *done;
+	uint8_t *data;
+};
+
 enum ls_write_kind {
 	LS_WRITE_WORKER,  /* to state.db */
 	LS_WRITE_FINDING,
@@ -217,6 +246,7 @@ enum ls_write_kind {
 	LS_WRITE_ZOOM,
 	LS_WRITE_RETAIN,
 	LS_WRITE_PACK,    /* to the day's file, apart from the rest (see storage/writer.h) */
+	LS_WRITE_ROLLUP,  /* likewise */
 	LS_WRITE_KIND_COUNT
 };
 
@@ -237,6 +267,7 @@ struct ls_write {
 		struct ls_store_zoom zoom;
 		struct ls_store_retain retain;
 		struct ls_store_pack pack;
+		struct ls_store_rollup rollup;
 	} u;
 };
 

@@ -521,6 +521,43 @@ ls_store_pack(struct ls_store *s, const struct ls_store_pack *pack)
 	return 0;
 }
 
+static int
+store_rollup_into(sqlite3 *db, const struct ls_store_rollup *rollup)
+{
+	int rc = ls_db_exec(db, "BEGIN IMMEDIATE");
+
+	if (rc == 0)
+		rc = ls_store_put_rollup(db, rollup);
+	if (rc == 0)
+		rc = ls_db_exec(db, "COMMIT");
+	store_rollback(db);
+	return rc;
+}
+
+int
+ls_store_rollup(struct ls_store *s, const struct ls_store_rollup *rollup)
+{
+	sqlite3 *db = NULL;
+	char path[PATH_MAX];
+	int rc;
+
+	if (s->day_db != NULL && rollup->day == s->day) {
+		rc = store_rollup_into(s->day_db, rollup);
+		if (rc == 0)
+			store_checkpoint(s->day_db, s->wal_pages);
+		return rc;
+	}
+	if (rollup->day <= 0 || ls_days_bytes(s->dir, rollup->day) == 0)
+		return -LS_ESTALE;
+	rc = ls_days_path(path, s->dir, rollup->day);
+	if (rc == 0)
+		rc = ls_db_open(path, LS_DB_WRITE, &db);
+	if (rc == 0)
+		rc = store_rollup_into(db, rollup);
+	ls_db_close(db); /* the last one to close empties the WAL */
+	return rc;
+}
+
 static void
 store_retain(struct ls_store *s, const struct ls_store_retain *rule)
 {

@@ -56,6 +56,13 @@ int ls_store_commit(struct ls_store *s, struct ls_write *const *batch, size_t co
  */
 int ls_store_pack(struct ls_store *s, const struct ls_store_pack *pack) LS_MUSTCHECK;
 
+/*
+ * Puts roll-ups into the file of their day, durably, in a transaction of its own; a closed day's file is
+ * opened for it. -LS_ESTALE: there is no such file, or rollup_done is not as the message has it; like all
+ * errors it changes nothing.
+ */
+int ls_store_rollup(struct ls_store *s, const struct ls_store_rollup *rollup) LS_MUSTCHECK;
+
 /* Counters so far. */
 void ls_store_stats(const struct ls_store *s, struct ls_store_stats *ret_stats);
 

@@ -103,6 +103,9 @@ int ls_store_put_journal(struct ls_store_batch *b) LS_MUSTCHECK;
  */
 int ls_store_put_pack(sqlite3_stmt *const *stmt, const struct ls_store_pack *p) LS_MUSTCHECK;
 
+/* Puts roll-ups into a day's file, inside the caller's transaction. -LS_ESTALE as in ls_store_rollup. */
+int ls_store_put_rollup(sqlite3 *db, const struct ls_store_rollup *r) LS_MUSTCHECK;
+
 /* Puts a position into its table; the greatest stays. */
 int ls_insert_ledger(sqlite3_stmt *const *stmt, const struct ls_store_ledger *l) LS_MUSTCHECK;
 int ls_insert_ring(sqlite3_stmt *const *stmt, const struct ls_store_ring *r) LS_MUSTCHECK;

@@ -151,7 +151,7 @@ writer_commit(struct ls_writer *w, uint64_t now_ns, struct ls_write_done *done)
 	writer_tell(w, done);
 }
 
-/* Puts off a unit until nothing is due. */
+/* Puts off a unit, or roll-ups, until nothing is due. */
 static void
 writer_add_pack(struct ls_writer *w, struct ls_write *m)
 {
@@ -160,7 +160,7 @@ writer_add_pack(struct ls_writer *w, struct ls_write *m)
 	w->packs_tail = &m->next;
 }
 
-/* The next unit, applied (or refused, when closing), goes back to whoever packs. */
+/* The next of them, applied (or refused, when closing), goes back to whoever packs. */
 static void
 writer_pack(struct ls_writer *w, bool closing)
 {
@@ -169,7 +169,11 @@ writer_pack(struct ls_writer *w, bool closing)
 	w->packs = m->next;
 	if (w->packs == NULL)
 		w->packs_tail = &w->packs;
-	m->rc = closing ? -LS_ECLOSED : ls_store_pack(w->store, &m->u.pack);
+	if (closing)
+		m->rc = -LS_ECLOSED;
+	else
+		m->rc = m->kind == LS_WRITE_PACK ? ls_store_pack(w->store, &m->u.pack) :
+						   ls_store_rollup(w->store, &m->u.rollup);
 	if (ls_queue_push(w->packed, m) != 0)
 		ls_write_free(m); /* nobody asks; what is packed can be seen in the file */
 }
@@ -216,7 +220,7 @@ writer_main(void *arg)
 		for (i = 0; i < n; i++) {
 			struct ls_write *m = items[i];
 
-			if (m->kind == LS_WRITE_PACK)
+			if (m->kind == LS_WRITE_PACK || m->kind == LS_WRITE_ROLLUP)
 				writer_add_pack(w, m);
 			else
 				writer_add(w, m, now_ns);

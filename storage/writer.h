@@ -64,7 +64,7 @@ int ls_writer_push(struct ls_writer *w, struct ls_write *m) LS_MUSTCHECK;
 struct ls_queue *ls_writer_done(struct ls_writer *w);
 void ls_write_done_free(struct ls_write_done *done);
 
-/* Queue of PACK messages (struct ls_write *) that came back; the taker frees them. */
+/* Queue of PACK and ROLLUP messages (struct ls_write *) that came back; the taker frees them. */
 struct ls_queue *ls_writer_packed(struct ls_writer *w);
 
 /* Messages waiting. */

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "storage/query_rollup.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "storage/db.h"
+#include "storage/query_day.h"
+
+/* Texts by id, and which of them the question at hand wants. */
+struct rollup_names {
+	size_t ids;   /* one more than the greatest */
+	char **name;
+	bool *wanted;
+};
+
+struct rollup_day {
+	int32_t day; /* 0: not in use */
+	uint64_t used;
+	struct rollup_names host, labels;
+};
+
+struct ls_rollup_reader {
+	struct ls_query *q;
+	struct ls_rollup_codec *codec;
+	uint64_t uses;
+	struct rollup_day day[LS_ROLLUP_NAME_DAYS];
+	struct ls_rollup_row *rows; /* those wanted of a body */
+};
+
+static void
+names_fini(struct rollup_names *n)
+{
+	size_t i;
+
+	for (i = 0; i < n->ids; i++)
+		free(n->name[i]);
+	free(n->name);
+	free(n->wanted);
+	memset(n, 0, sizeof(*n));
+}
+
+struct ls_rollup_reader *
+ls_rollup_reader_new(struct ls_query *q)
+{
+	struct ls_rollup_reader *r = calloc(1, sizeof(*r));
+
+	if (r == NULL)
+		return NULL;
+	r->q = q;
+	r->codec = ls_rollup_codec_new();
+	r->rows = malloc(LS_ROLLUP_ROWS_MAX * sizeof(*r->rows));
+	if (r->codec == NULL || r->rows == NULL) {
+		ls_rollup_reader_free(r);
+		return NULL;
+	}
+	return r;
+}
+
+void
+ls_rollup_reader_free(struct ls_rollup_reader *r)
+{
+	size_t i;
+
+	if (r == NULL)
+		return;
+	for (i = 0; i < LS_ROLLUP_NAME_DAYS; i++) {
+		names_fini(&r->day[i].host);
+		names_fini(&r->day[i].labels);
+	}
+	ls_rollup_codec_free(r->codec);
+	free(r->rows);
+	free(r);
+}
+
+/* --- names ------------------------------------------------------------------------- */
+
+static int
+names_put(struct rollup_names *n, int64_t id, const char *text)
+{
+	size_t ids = (size_t)id + 1, room;
+
+	if (id < 0 || id > LS_ROLLUP_ID_MAX || text == NULL)
+		return id < 0 || id > LS_ROLLUP_ID_MAX ? -LS_ECORRUPT : -ENOMEM;
+	if (ids > n->ids) {
+		char **name;
+		bool *wanted;
+
+		room = ids + ids / 2;
+		name = realloc(n->name, room * sizeof(*name));
+		if (name == NULL)
+			return -ENOMEM;
+		n->name = name;
+		wanted = realloc(n->wanted, room * sizeof(*wanted));
+		if (wanted == NULL)
+			return -ENOMEM;
+		n->wanted = wanted;
+		memset(n->name + n->ids, 0, (ids - n->ids) * sizeof(*name));
+		n->ids = ids;
+	}
+	if (n->name[id] != NULL)
+		return 0;
+	n->name[id] = strdup(text);
+	return n->name[id] != NULL ? 0 : -ENOMEM;
+}
+
+/* Reads the names that came since the last time. */
+static int
+names_load(struct rollup_names *n, sqlite3 *db, const char *sql)
+{
+	sqlite3_stmt *stmt = NULL;
+	int step = SQLITE_DONE;
+	int rc = ls_db_prepare(db, sql, &stmt);
+
+	if (rc == 0)
+		rc = ls_err_sqlite(sqlite3_bind_int64(stmt, 1, n->ids > 0 ? (int64_t)n->ids - 1 : -1));
+	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW)
+		rc = names_put(n, sqlite3_column_int64(stmt, 0),
+			(const char *)sqlite3_column_text(stmt, 1));
+	(void)sqlite3_finalize(stmt); /* tells the same error again */
+	return rc != 0 ? rc : ls_err_sqlite(step);
+}
+
+static void
+names_choose(struct rollup_names *n, bool (*choose)(void *, const char *), void *arg)
+{
+	size_t i;
+
+	for (i = 0; i < n->ids; i++)
+		n->wanted[i] = n->name[i] != NULL && (choose == NULL || choose(arg, n->name[i]));
+}
+
+/* The names of a day's file, brought up to date. */
+static int
+rollup_names_of(struct ls_rollup_reader *r, sqlite3 *db, int32_t day, struct rollup_day **ret_day)
+{
+	struct rollup_day *d = &r->day[0];
+	size_t i;
+	int rc;
+
+	for (i = 0; i < LS_ROLLUP_NAME_DAYS; i++) {
+		if (r->day[i].day == day) {
+			d = &r->day[i];
+			break;
+		}
+		if (r->day[i].used < d->used)
+			d = &r->day[i];
+	}
+	if (d->day != day) {
+		names_fini(&d->host);
+		names_fini(&d->labels);
+		d->day = day;
+	}
+	d->used = ++r->uses;
+	rc = names_load(&d->host, db, "SELECT id, name FROM chunk_host WHERE id > ?1");
+	if (rc == 0)
+		rc = names_load(&d->labels, db, "SELECT id, text FROM rollup_labels WHERE id > ?1");
+	if (rc != 0) { /* half of it would be taken for whole */
+		names_fini(&d->host);
+		names_fini(&d->labels);
+		d->day = 0;
+		return rc;
+	}
+	*ret_day = d;
+	return 0;
+}
+
+/* --- rows -------------------------------------------------------------------------- */
+
+static bool
+rollup_knows(const struct rollup_names *n, uint32_t id)
+{
+	return id < n->ids && n->wanted[id];
+}
+
+/* Of a body's rows those wanted. */
+static size_t
+rollup_filter(struct ls_rollup_reader *r, const struct rollup_day *d, const struct ls_rollup_row *rows,
+	size_t count)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < count; i++) {
+		r->rows[kept] = rows[i];
+		kept += rollup_knows(&d->host, rows[i].host_id) &&
+			rollup_knows(&d->labels, rows[i].labels_id);
+	}
+	return kept;
+}
+
+static int
+rollup_visit(struct ls_rollup_reader *r, const struct rollup_day *d, sqlite3_stmt *stmt,
+	const struct ls_rollup_wanted *wanted, ls_rollup_part_fn *fn, void *arg, uint64_t *bad)
+{
+	struct ls_rollup_part part = { .day = d->day, .span_s = wanted->span_s,
+		.host = (const char *const *)d->host.name, .labels = (const char *const *)d->labels.name,
+		.host_ids = d->host.ids, .labels_ids = d->labels.ids };
+	const struct ls_rollup_row *rows;
+	const uint8_t *body = sqlite3_column_blob(stmt, 1);
+	size_t count, len = (size_t)sqlite3_column_bytes(stmt, 1);
+
+	part.t_us = sqlite3_column_int64(stmt, 0);
+	if (body == NULL || ls_rollup_decode(r->codec, body, len, wanted->columns, &rows, &count) != 0) {
+		(*bad)++;
+		return 0;
+	}
+	part.rows = r->rows;
+	part.count = rollup_filter(r, d, rows, count);
+	return part.count > 0 ? fn(arg, &part) : 0;
+}
+
+static int
+rollup_read_day(struct ls_rollup_reader *r, int32_t day, const struct ls_rollup_wanted *w,
+	ls_rollup_part_fn *fn, void *arg, uint64_t *bad)
+{
+	struct ls_query_day *file;
+	struct rollup_day *names = NULL;
+	sqlite3_stmt *stmt = NULL;
+	int step = SQLITE_DONE;
+	int rc = ls_query_day_of(r->q, day, &file);
+
+	if (rc == 0)
+		rc = ls_db_prepare(ls_query_day_db(file),
+			"SELECT t_us, body FROM rollup WHERE metric_id = "
+			"(SELECT id FROM rollup_metric WHERE name = ?1) AND span_s = ?2 AND "
+			"t_us >= ?3 AND t_us < ?4 ORDER BY t_us, id",
+			&stmt);
+	if (rc == 0)
+		rc = ls_err_sqlite(sqlite3_bind_text(stmt, 1, w->metric, -1, SQLITE_STATIC));
+	if (rc == 0) {
+		(void)sqlite3_bind_int64(stmt, 2, w->span_s); /* parameters that are there */
+		(void)sqlite3_bind_int64(stmt, 3, w->from_us);
+		(void)sqlite3_bind_int64(stmt, 4, w->to_us);
+	}
+	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
+		if (names == NULL) { /* after the snapshot began: every id of its rows has its name */
+			rc = rollup_names_of(r, ls_query_day_db(file), day, &names);
+			if (rc != 0)
+				break;
+			names_choose(&names->host, w->host, w->arg);
+			names_choose(&names->labels, w->labels, w->arg);
+		}
+		rc = rollup_visit(r, names, stmt, w, fn, arg, bad);
+	}
+	(void)sqlite3_finalize(stmt); /* tells the same error again */
+	return rc != 0 ? rc : ls_err_sqlite(step);
+}
+
+int
+ls_rollup_read(struct ls_rollup_reader *r, const struct ls_rollup_wanted *wanted,
+	ls_rollup_part_fn *fn, void *arg, uint64_t *ret_bad)
+{
+	struct ls_days *days = malloc(sizeof(*days));
+	uint64_t bad = 0;
+	size_t i;
+	int rc = days != NULL ? ls_query_days(r->q, days) : -ENOMEM;
+
+	/* what was measured on a day is committed on that or a later one */
+	for (i = 0; rc == 0 && i < days->count; i++)
+		if (ls_days_begin_us(days->day[i]) + 24 * 3600 * 1000000ll > wanted->from_us - 60 * 1000000ll)
+			rc = rollup_read_day(r, days->day[i], wanted, fn, arg, &bad);
+	free(days);
+	*ret_bad = bad;
+	return rc;
+}

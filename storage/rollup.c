@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "storage/rollup.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+#include "proto/chunk_column.h"
+
+#define ROLLUP_VERSION 1u
+#define ROLLUP_BLOCK 1024u     /* rows coded together: labels differ in scale */
+#define ROLLUP_PLACE_BYTES 8u  /* of a column: length, CRC-32 */
+#define ROLLUP_TIDY_DECIMALS 9u
+#define ROLLUP_EXACT 9007199254740992.0 /* 2^53 */
+
+enum { COLUMN_LABELS, COLUMN_HOST, COLUMN_COUNT, COLUMN_MIN, COLUMN_MAX, COLUMN_SUM, COLUMNS };
+
+#define ROLLUP_HEAD_BYTES (4u + COLUMNS * ROLLUP_PLACE_BYTES + 4u)
+/* Doubles take 16 bytes a value at most, integers 12; a block some more for what it is. */
+#define ROLLUP_COLUMN_MAX (LS_ROLLUP_ROWS_MAX * 16u + LS_ROLLUP_ROWS_MAX / ROLLUP_BLOCK * 64u + 8u)
+#define ROLLUP_BODY_MAX (ROLLUP_HEAD_BYTES + COLUMNS * ROLLUP_COLUMN_MAX)
+
+_Static_assert(LS_ROLLUP_ROWS_MAX % ROLLUP_BLOCK == 0 && LS_ROLLUP_ROWS_MAX < 1u << 24, "head");
+
+struct ls_rollup_codec {
+	struct ls_chunk_work work;
+	uint64_t words[7][ROLLUP_BLOCK]; /* five for work, two for a block in and out */
+	double value[2][ROLLUP_BLOCK], dense[ROLLUP_BLOCK];
+	bool odd[ROLLUP_BLOCK];
+	struct ls_rollup_row rows[LS_ROLLUP_ROWS_MAX];
+	uint8_t trial[ROLLUP_BLOCK * 32]; /* a block coded one way, to see how long it is */
+	uint8_t body[ROLLUP_BODY_MAX];
+};
+
+struct ls_rollup_codec *
+ls_rollup_codec_new(void)
+{
+	struct ls_rollup_codec *c = calloc(1, sizeof(*c)); /* untouched pages cost nothing */
+
+	if (c == NULL)
+		return NULL;
+	c->work.integer = c->words[0];
+	c->work.multiple = c->words[1];
+	c->work.residual = c->words[2];
+	c->work.best = c->words[3];
+	c->work.sorted = c->words[4];
+	c->work.dense = c->dense;
+	c->work.odd = c->odd;
+	return c;
+}
+
+void
+ls_rollup_codec_free(struct ls_rollup_codec *c)
+{
+	free(c);
+}
+
+/* --- rows -------------------------------------------------------------------------- */
+
+static double
+rollup_clamp(double v)
+{
+	return v > DBL_MAX ? DBL_MAX : v < -DBL_MAX ? -DBL_MAX : v;
+}
+
+void
+ls_rollup_merge(struct ls_rollup_row *a, const struct ls_rollup_row *b)
+{
+	a->min = b->min < a->min ? b->min : a->min;
+	a->max = b->max > a->max ? b->max : a->max;
+	a->sum = rollup_clamp(a->sum + b->sum);
+	a->count = b->count > UINT32_MAX - a->count ? UINT32_MAX : a->count + b->count;
+}
+
+void
+ls_rollup_tidy(struct ls_rollup_row *row)
+{
+	static const double power[ROLLUP_TIDY_DECIMALS + 1] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6,
+		1e7, 1e8, 1e9 };
+	const double ends[2] = { row->min, row->max };
+	double greatest = fmax(fabs(row->min), fabs(row->max)), n = row->count, scaled, tidy;
+	unsigned decimals;
+
+	if (!ls_chunk_find_decimals(ends, 2, &decimals) || decimals == 0 ||
+		decimals > ROLLUP_TIDY_DECIMALS)
+		return;
+	scaled = row->sum * power[decimals];
+	if (!(fabs(scaled) < ROLLUP_EXACT))
+		return;
+	tidy = round(scaled) / power[decimals];
+	/* n additions of numbers whose sum is below n * greatest: Higham, Accuracy and Stability, 4.2 */
+	if (fabs(tidy - row->sum) <= n * n * greatest * (DBL_EPSILON / 2))
+		row->sum = tidy;
+}
+
+/* --- writing ----------------------------------------------------------------------- */
+
+static void
+rollup_put_u32(uint8_t *p, size_t v)
+{
+	p[0] = (uint8_t)v;
+	p[1] = (uint8_t)(v >> 8);
+	p[2] = (uint8_t)(v >> 16);
+	p[3] = (uint8_t)(v >> 24);
+}
+
+static bool
+rollup_is_row(const struct ls_rollup_row *r)
+{
+	return r->count > 0 && isfinite(r->min) && isfinite(r->max) && isfinite(r->sum);
+}
+
+static bool
+rollup_is_before(const struct ls_rollup_row *a, const struct ls_rollup_row *b)
+{
+	return a->labels_id != b->labels_id ? a->labels_id < b->labels_id : a->host_id < b->host_id;
+}
+
+static bool
+rollup_is_encodable(const struct ls_rollup_row *rows, size_t count)
+{
+	size_t i;
+
+	if (count == 0 || count > LS_ROLLUP_ROWS_MAX)
+		return false;
+	for (i = 0; i < count; i++)
+		if (!rollup_is_row(&rows[i]) || (i > 0 && !rollup_is_before(&rows[i - 1], &rows[i])))
+			return false;
+	return true;
+}
+
+static void
+rollup_put_integers(struct ls_rollup_codec *c, struct ls_bits_out *o, int column,
+	const struct ls_rollup_row *rows, size_t n)
+{
+	uint64_t *v = c->words[5];
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		v[i] = column == COLUMN_LABELS ? rows[i].labels_id : column == COLUMN_HOST ? rows[i].host_id : rows[i].count;
+	ls_chunk_put_integers(o, &c->work, v, n);
+}
+
+/* Bits written into trial. */
+static size_t
+rollup_trial_bits(const struct ls_rollup_codec *c, const struct ls_bits_out *o)
+{
+	return o->full ? SIZE_MAX : (size_t)(o->p - c->trial) * 8 + o->n;
+}
+
+/* The least: as they are, or how far below the greatest; which of the two is shorter is tried. */
+static void
+rollup_put_min(struct ls_rollup_codec *c, struct ls_bits_out *o, const double *min, const double *max,
+	size_t n)
+{
+	struct ls_bits_out alone = { c->trial, c->trial + sizeof(c->trial), 0, 0, false }, apart = alone;
+	unsigned decimals_min, decimals = 0;
+	size_t bits, i;
+
+	ls_chunk_put_doubles(&alone, &c->work, min, n);
+	bits = rollup_trial_bits(c, &alone);
+	if (ls_chunk_find_decimals(max, n, &decimals) && ls_chunk_find_decimals(min, n, &decimals_min)) {
+		decimals = decimals > decimals_min ? decimals : decimals_min;
+		if (ls_chunk_to_integers(max, n, decimals, c->words[5]) &&
+			ls_chunk_to_integers(min, n, decimals, c->words[6])) {
+			for (i = 0; i < n; i++)
+				c->words[6][i] = c->words[5][i] - c->words[6][i];
+			ls_bits_put(&apart, decimals, 5);
+			ls_chunk_put_integers(&apart, &c->work, c->words[6], n);
+			if (rollup_trial_bits(c, &apart) < bits) {
+				ls_bits_put(o, 1, 1);
+				ls_bits_put(o, decimals, 5);
+				ls_chunk_put_integers(o, &c->work, c->words[6], n);
+				return;
+			}
+		}
+	}
+	ls_bits_put(o, 0, 1);
+	ls_chunk_put_doubles(o, &c->work, min, n);
+}
+
+static void
+rollup_put_doubles(struct ls_rollup_codec *c, struct ls_bits_out *o, int column,
+	const struct ls_rollup_row *rows, size_t n)
+{
+	double *v = c->value[0], *max = c->value[1];
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		v[i] = column == COLUMN_MIN ? rows[i].min : column == COLUMN_MAX ? rows[i].max : rows[i].sum;
+		max[i] = rows[i].max;
+	}
+	if (column == COLUMN_MIN)
+		rollup_put_min(c, o, v, max, n);
+	else
+		ls_chunk_put_doubles(o, &c->work, v, n);
+}
+
+/* A column from o->p on. */
+static void
+rollup_put_column(struct ls_rollup_codec *c, struct ls_bits_out *o, int column,
+	const struct ls_rollup_row *rows, size_t count)
+{
+	size_t at, n;
+
+	for (at = 0; at < count; at += n) {
+		n = count - at < ROLLUP_BLOCK ? count - at : ROLLUP_BLOCK;
+		if (column <= COLUMN_COUNT)
+			rollup_put_integers(c, o, column, rows + at, n);
+		else
+			rollup_put_doubles(c, o, column, rows + at, n);
+	}
+	ls_bits_out_end(o);
+}
+
+int
+ls_rollup_encode(struct ls_rollup_codec *c, const struct ls_rollup_row *rows, size_t count,
+	const uint8_t **ret_body, size_t *ret_len)
+{
+	uint8_t *place = c->body + 4;
+	struct ls_bits_out o = { .p = c->body + ROLLUP_HEAD_BYTES, .end = c->body + sizeof(c->body) };
+	int column;
+
+	if (!rollup_is_encodable(rows, count))
+		return -LS_ERANGE;
+	for (column = 0; column < COLUMNS; column++, place += ROLLUP_PLACE_BYTES) {
+		uint8_t *begin = o.p;
+
+		rollup_put_column(c, &o, column, rows, count);
+		rollup_put_u32(place, (size_t)(o.p - begin));
+		rollup_put_u32(place + 4, crc32_z(0, begin, (size_t)(o.p - begin)));
+		o.acc = 0;
+		o.n = 0;
+	}
+	LS_ASSERT(!o.full); /* ROLLUP_COLUMN_MAX */
+	rollup_put_u32(c->body, count << 8 | ROLLUP_VERSION);
+	rollup_put_u32(place, crc32_z(0, c->body, (size_t)(place - c->body)));
+	*ret_body = c->body;
+	*ret_len = (size_t)(o.p - c->body);
+	return 0;
+}
+
+/* --- reading ----------------------------------------------------------------------- */
+
+static size_t
+rollup_get_u32(const uint8_t *p)
+{
+	return (size_t)p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 | (size_t)p[3] << 24;
+}
+
+struct rollup_column {
+	const uint8_t *p;
+	size_t len;
+	uint32_t sum;
+};
+
+/* Where the columns are; the head's sum, and that they fill the body. */
+static int
+rollup_get_head(const uint8_t *body, size_t len, struct rollup_column *column, size_t *ret_rows)
+{
+	size_t at = ROLLUP_HEAD_BYTES, rows;
+	int i;
+
+	if (len > 0 && body[0] != ROLLUP_VERSION)
+		return -LS_EVERSION;
+	if (len < ROLLUP_HEAD_BYTES)
+		return -LS_EPARSE;
+	if (crc32_z(0, body, ROLLUP_HEAD_BYTES - 4) != rollup_get_u32(body + ROLLUP_HEAD_BYTES - 4))
+		return -LS_ECORRUPT;
+	rows = rollup_get_u32(body) >> 8;
+	if (rows == 0)
+		return -LS_EPARSE;
+	if (rows > LS_ROLLUP_ROWS_MAX)
+		return -LS_ELIMIT;
+	for (i = 0; i < COLUMNS; i++) {
+		const uint8_t *place = body + 4 + (size_t)i * ROLLUP_PLACE_BYTES;
+
+		column[i].p = body + at;
+		column[i].len = rollup_get_u32(place);
+		column[i].sum = (uint32_t)rollup_get_u32(place + 4);
+		if (column[i].len > len - at)
+			return -LS_EPARSE;
+		at += column[i].len;
+	}
+	*ret_rows = rows;
+	return at == len ? 0 : -LS_EPARSE;
+}
+
+/* The stream of a column whose sum is right. */
+static int
+rollup_get_stream(const struct rollup_column *column, struct ls_bits_in *ret_in)
+{
+	if (crc32_z(0, column->p, column->len) != column->sum)
+		return -LS_ECORRUPT;
+	*ret_in = (struct ls_bits_in){ .p = column->p, .size = column->len };
+	return 0;
+}
+
+static bool
+rollup_get_integers(struct ls_rollup_codec *c, struct ls_bits_in *in, int column,
+	struct ls_rollup_row *rows, size_t n)
+{
+	uint64_t *v = c->words[5], all = 0;
+	size_t i;
+
+	if (!ls_chunk_get_integers(in, v, n) || ls_bits_in_over(in))
+		return false;
+	for (i = 0; i < n; i++) {
+		uint32_t *to = column == COLUMN_LABELS ? &rows[i].labels_id : column == COLUMN_HOST ? &rows[i].host_id : &rows[i].count;
+
+		*to = (uint32_t)v[i];
+		all |= v[i];
+	}
+	return all <= UINT32_MAX;
+}
+
+/* The least that are told by their distance to the greatest. */
+static bool
+rollup_get_apart(struct ls_rollup_codec *c, struct ls_bits_in *in, const struct ls_rollup_row *rows,
+	double *v, size_t n)
+{
+	unsigned decimals = (unsigned)ls_bits_get(in, 5);
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		c->value[1][i] = rows[i].max;
+	if (!ls_chunk_to_integers(c->value[1], n, decimals, c->words[5]) ||
+		!ls_chunk_get_integers(in, c->words[6], n))
+		return false;
+	for (i = 0; i < n; i++)
+		c->words[6][i] = c->words[5][i] - c->words[6][i];
+	ls_chunk_from_integers(c->words[6], n, decimals, v);
+	return true;
+}
+
+static bool
+rollup_get_doubles(struct ls_rollup_codec *c, struct ls_bits_in *in, int column,
+	struct ls_rollup_row *rows, size_t n)
+{
+	double *v = c->value[0];
+	bool finite = true;
+	size_t i;
+
+	if (column == COLUMN_MIN && ls_bits_get(in, 1) != 0) {
+		if (!rollup_get_apart(c, in, rows, v, n))
+			return false;
+	} else if (!ls_chunk_get_doubles(in, &c->work, v, n)) {
+		return false;
+	}
+	for (i = 0; i < n; i++) {
+		double *to = column == COLUMN_MIN ? &rows[i].min : column == COLUMN_MAX ? &rows[i].max : &rows[i].sum;
+
+		*to = v[i];
+		finite &= fabs(v[i]) <= DBL_MAX;
+	}
+	return finite && !ls_bits_in_over(in);
+}
+
+static int
+rollup_get_column(struct ls_rollup_codec *c, const struct rollup_column *columns, int column, size_t count)
+{
+	struct ls_bits_in in = { 0 };
+	size_t at, n;
+	int rc = rollup_get_stream(&columns[column], &in);
+	bool good = true;
+
+	for (at = 0; at < count && rc == 0 && good; at += n) {
+		n = count - at < ROLLUP_BLOCK ? count - at : ROLLUP_BLOCK;
+		if (column <= COLUMN_COUNT)
+			good = rollup_get_integers(c, &in, column, c->rows + at, n);
+		else
+			good = rollup_get_doubles(c, &in, column, c->rows + at, n);
+	}
+	if (rc != 0)
+		return rc;
+	return good && ls_bits_in_end(&in) ? 0 : -LS_EPARSE;
+}
+
+/* What no encoder writes: ids not in order, a count of 0 where counts were read. */
+static bool
+rollup_is_sane(const struct ls_rollup_row *rows, size_t count, unsigned columns)
+{
+	bool good = true;
+	size_t i;
+
+	for (i = 1; i < count; i++)
+		good &= rollup_is_before(&rows[i - 1], &rows[i]);
+	if (columns & LS_ROLLUP_COUNT)
+		for (i = 0; i < count; i++)
+			good &= rows[i].count > 0;
+	return good;
+}
+
+int
+ls_rollup_decode(struct ls_rollup_codec *c, const uint8_t *body, size_t len, unsigned columns,
+	const struct ls_rollup_row **ret_rows, size_t *ret_count)
+{
+	struct rollup_column column[COLUMNS];
+	size_t count = 0;
+	int rc = rollup_get_head(body, len, column, &count);
+
+	if (rc != 0)
+		return rc;
+	if (columns & LS_ROLLUP_MIN)
+		columns |= LS_ROLLUP_MAX;
+	memset(c->rows, 0, count * sizeof(c->rows[0]));
+	rc = rollup_get_column(c, column, COLUMN_LABELS, count);
+	if (rc == 0)
+		rc = rollup_get_column(c, column, COLUMN_HOST, count);
+	if (rc == 0 && columns & LS_ROLLUP_COUNT)
+		rc = rollup_get_column(c, column, COLUMN_COUNT, count);
+	if (rc == 0 && columns & LS_ROLLUP_MAX)
+		rc = rollup_get_column(c, column, COLUMN_MAX, count);
+	if (rc == 0 && columns & LS_ROLLUP_MIN)
+		rc = rollup_get_column(c, column, COLUMN_MIN, count);
+	if (rc == 0 && columns & LS_ROLLUP_SUM)
+		rc = rollup_get_column(c, column, COLUMN_SUM, count);
+	if (rc == 0 && !rollup_is_sane(c->rows, count, columns))
+		rc = -LS_EPARSE;
+	if (rc != 0)
+		return rc;
+	*ret_rows = c->rows;
+	*ret_count = count;
+	return 0;
+}
