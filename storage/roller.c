@@ -166,6 +166,7 @@ static int
 roller_start(struct ls_roller *r, sqlite3 *db)
 {
 	sqlite3_stmt *stmt = NULL;
+	int64_t repacked = 0;
 	int step = SQLITE_DONE, rc;
 
 	roller_forget(r);
@@ -183,6 +184,12 @@ roller_start(struct ls_roller *r, sqlite3 *db)
 	if (rc == 0)
 		rc = roller_load_names(r, db, false);
 	r->read_id = r->frontier;
+	if (rc == 0)
+		rc = ls_db_int(db, "SELECT count(*) FROM repacked", &repacked);
+	if (repacked != 0) { /* ids of chunks are others now: there is nothing to go on from */
+		r->read_id = INT64_MAX;
+		r->put_off_count = 0;
+	}
 	r->started = rc == 0;
 	return rc;
 }
