@@ -206,6 +206,8 @@ reader_spawn(struct ls_reader *r)
 	rc = pthread_create(&r->thread, NULL, reader_main, r);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL); /* worked a moment ago */
 	r->running = rc == 0;
+	if (r->running)
+		(void)pthread_setname_np(r->thread, "reader"); /* for people who look */
 	return -rc;
 }
 

@@ -124,6 +124,64 @@ START_TEST(take_wait_ends_at_its_time)
 }
 END_TEST
 
+START_TEST(take_many_takes_what_there_is_when_time_is_over)
+{
+	struct ls_queue *q = ls_queue_new(4);
+	uint64_t start = ls_clock_mono_ns();
+	void *got[4];
+
+	ck_assert_int_eq(ls_queue_push(q, &numbers[0]), 0);
+	ck_assert_int_eq(ls_queue_push(q, &numbers[1]), 0);
+	ck_assert_uint_eq(ls_queue_take_many(q, got, 4, 3, 5 * MS), 2);
+	ck_assert_uint_ge(ls_clock_mono_ns() - start, 5 * MS);
+	ck_assert_ptr_eq(got[1], &numbers[1]);
+	ls_queue_free(q, NULL);
+}
+END_TEST
+
+START_TEST(take_many_does_not_wait_if_there_are_enough)
+{
+	struct ls_queue *q = ls_queue_new(4);
+	void *got[4];
+
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(ls_queue_push(q, &numbers[i]), 0);
+	ck_assert_uint_eq(ls_queue_take_many(q, got, 2, 3, UINT64_MAX), 2);
+	ck_assert_int_eq(ls_queue_push(q, &numbers[4]), 0);
+	ls_queue_close(q);
+	ck_assert_uint_eq(ls_queue_take_many(q, got, 4, 4, UINT64_MAX), 3); /* none will follow */
+	ls_queue_free(q, NULL);
+}
+END_TEST
+
+static void *
+push_five(void *arg)
+{
+	for (int i = 0; i < 5; i++)
+		ck_assert_int_eq(ls_queue_push(arg, &numbers[i]), 0);
+	return NULL;
+}
+
+/* Whoever missed the one that makes enough would wait for ever. */
+START_TEST(take_many_is_woken_by_the_one_that_makes_enough)
+{
+	struct ls_queue *q = ls_queue_new(8);
+	void *got[8];
+
+	for (int i = 0; i < 200; i++) {
+		pthread_t thread;
+		size_t n;
+
+		ck_assert_int_eq(pthread_create(&thread, NULL, push_five, q), 0);
+		n = ls_queue_take_many(q, got, 8, 3, UINT64_MAX);
+		ck_assert_uint_ge(n, 3);
+		ck_assert_int_eq(pthread_join(thread, NULL), 0);
+		ck_assert_uint_eq(ls_queue_take_many(q, got, 8, 1, 0), 5 - n);
+	}
+	ls_queue_free(q, NULL);
+}
+END_TEST
+
 #define PRODUCERS 4
 #define EACH 5000
 
@@ -287,6 +345,9 @@ main(void)
 	tcase_add_test(tc, open_empty_queue_is_not_done);
 	tcase_add_test(tc, free_hands_over_what_is_left);
 	tcase_add_test(tc, take_wait_ends_at_its_time);
+	tcase_add_test(tc, take_many_takes_what_there_is_when_time_is_over);
+	tcase_add_test(tc, take_many_does_not_wait_if_there_are_enough);
+	tcase_add_test(tc, take_many_is_woken_by_the_one_that_makes_enough);
 	tcase_add_test(tc, many_producers_lose_nothing);
 	tcase_add_test(tc, watch_wakes_the_loop);
 	tcase_add_test(tc, watch_sees_what_came_before);

@@ -22,6 +22,7 @@ struct ls_queue {
 	size_t capacity;
 	size_t first;
 	size_t count;
+	size_t wanted; /* the consumer is woken when there are so many */
 	bool closed;
 	int wake_fd; /* eventfd for a consumer on a loop, or -1 */
 	struct event *event;
@@ -60,6 +61,7 @@ ls_queue_new(size_t capacity)
 	if (!q)
 		return NULL;
 	q->capacity = capacity;
+	q->wanted = 1;
 	q->wake_fd = -1;
 	q->items = calloc(capacity, sizeof(*q->items));
 	if (!q->items || queue_init_sync(q) != 0) {
@@ -108,7 +110,7 @@ ls_queue_push(struct ls_queue *q, void *item)
 		rc = -LS_ELIMIT;
 	} else {
 		q->items[(q->first + q->count) % q->capacity] = item;
-		if (q->count++ == 0)
+		if (++q->count == q->wanted)
 			queue_wake(q);
 	}
 	(void)pthread_mutex_unlock(&q->mutex);
@@ -141,6 +143,13 @@ ls_queue_take(struct ls_queue *q, void **items, size_t max)
 size_t
 ls_queue_take_wait(struct ls_queue *q, void **items, size_t max, uint64_t timeout_ns)
 {
+	return ls_queue_take_many(q, items, max, 1, timeout_ns);
+}
+
+size_t
+ls_queue_take_many(
+	struct ls_queue *q, void **items, size_t max, size_t at_least, uint64_t timeout_ns)
+{
 	uint64_t now = ls_clock_mono_ns();
 	/* A sum past the end of time would be a time long gone. */
 	uint64_t due = timeout_ns < INT64_MAX - now ? now + timeout_ns : INT64_MAX;
@@ -151,8 +160,10 @@ ls_queue_take_wait(struct ls_queue *q, void **items, size_t max, uint64_t timeou
 	size_t n;
 	int rc = 0;
 
+	LS_ASSERT(q->wake_fd < 0 && at_least > 0 && at_least <= q->capacity);
 	(void)pthread_mutex_lock(&q->mutex);
-	while (q->count == 0 && !q->closed && rc == 0)
+	q->wanted = at_least;
+	while (q->count < at_least && !q->closed && rc == 0)
 		rc = pthread_cond_timedwait(&q->filled, &q->mutex, &ts);
 	n = queue_take_locked(q, items, max);
 	(void)pthread_mutex_unlock(&q->mutex);

@@ -27,7 +27,7 @@ struct ls_queue *ls_queue_new(size_t capacity);
  */
 void ls_queue_free(struct ls_queue *q, void (*free_item)(void *item));
 
-/* Appends; wakes the consumer if the queue was empty. -LS_ELIMIT or -LS_ECLOSED: the caller keeps item. */
+/* Appends; wakes the consumer if the queue was empty, or has what it waits for. -LS_ELIMIT or -LS_ECLOSED: the caller keeps item. */
 int ls_queue_push(struct ls_queue *q, void *item) LS_MUSTCHECK;
 
 /* Takes up to max items into items without waiting; returns how many. */
@@ -35,6 +35,13 @@ size_t ls_queue_take(struct ls_queue *q, void **items, size_t max);
 
 /* As ls_queue_take, but waits up to timeout_ns for the first. For threads without a loop. */
 size_t ls_queue_take_wait(struct ls_queue *q, void **items, size_t max, uint64_t timeout_ns);
+
+/*
+ * As ls_queue_take_wait, but waits for at_least items: whoever pushes wakes the consumer once for all of
+ * them. When the time is over it takes what there is.
+ */
+size_t ls_queue_take_many(
+	struct ls_queue *q, void **items, size_t max, size_t at_least, uint64_t timeout_ns);
 
 /* Calls cb(arg) on the loop whenever the queue goes from empty to non-empty; cb takes until empty. */
 int ls_queue_watch(struct ls_queue *q, struct ls_loop *loop, void (*cb)(void *arg), void *arg)
