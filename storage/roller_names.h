@@ -29,6 +29,7 @@ struct ls_roller_names {
 	uint32_t last_metric, last_labels;
 };
 
+/* Frees all; it is empty then. */
 void ls_roller_names_fini(struct ls_roller_names *n);
 
 /* Puts in what a file holds. */

@@ -29,7 +29,9 @@ struct ls_rollup_column {
 
 struct ls_rollup_sums;
 
+/* Empty sums of at most so many bytes; NULL when out of memory. */
 struct ls_rollup_sums *ls_rollup_sums_new(size_t bytes_max);
+/* Frees; accepts NULL. */
 void ls_rollup_sums_free(struct ls_rollup_sums *s);
 
 /* Makes a layout known; *ret_layout is its number. Copies columns. */
