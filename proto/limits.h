@@ -267,6 +267,9 @@
 #define LS_DB_CHECK_NS 2000000000ull          /* at start: the rest of a large file is not checked */
 #define LS_WAL_CHECKPOINT_BYTES (8ll * 1024 * 1024)
 #define LS_DAYS_MAX 4096                      /* eleven years of day files */
+#define LS_REPACK_WAIT_US (3600ll * 1000000)   /* after the end of a day: what comes late to its file is there */
+#define LS_REPACK_RETRY_NS 600000000000ull    /* after one that failed: a full disk, a reader in its WAL */
+#define LS_REPACK_LOOK_NS 60000000000ull      /* between two looks for a day to repack */
 #define LS_LEDGER_KEEP_US (30ll * 24 * 3600 * 1000000) /* agents and rings silent for longer are new */
 #define LS_DICTIONARY_KEEP_US (2ll * 24 * 3600 * 1000000) /* not used for longer: asked for again */
 #define LS_JOURNAL_BODY_MAX_BYTES (64u * 1024 * 1024) /* of one row; a commit beyond it makes several */

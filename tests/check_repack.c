@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of storage/repack: the same values at the same microseconds, in fewer and larger chunks. */
+/* Tests of storage/repack and storage/repacker: the same values at the same microseconds, in fewer and larger chunks. */
 #include "config.h"
 
 #include "storage/repack.h"
+#include "storage/repacker.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -349,6 +350,68 @@ START_TEST(all_closed_days_are_repacked_once)
 }
 END_TEST
 
+START_TEST(the_repacker_waits_for_its_hour)
+{
+	const int64_t midnight_us = ls_days_begin_us(OPEN);
+	struct ls_store_map map = clock_of(0, 0);
+	struct ls_repacker *r = ls_repacker_new(dir);
+	struct ls_repacker_stats stats;
+	bool more = true;
+
+	ck_assert_ptr_nonnull(r);
+	chunk_table_make(60, 2);
+	put_table(0, 1, BOOT_NS, &map);
+	put(ls_test_report(0, 2, 10, 5, OPEN_NOON), OPEN_NOON);
+	ck_assert_int_eq(ls_repacker_step(r, midnight_us + LS_REPACK_WAIT_US - 1, 0, &more), 0);
+	ck_assert(!more);
+	/* It looks again after a while, not at once. */
+	ck_assert_int_eq(ls_repacker_step(r, midnight_us + LS_REPACK_WAIT_US, LS_REPACK_LOOK_NS - 1, &more), 0);
+	ls_repacker_stats(r, &stats);
+	ck_assert_uint_eq(stats.days, 0);
+	ck_assert_int_eq(ls_repacker_step(r, midnight_us + LS_REPACK_WAIT_US, LS_REPACK_LOOK_NS, &more), 0);
+	ck_assert(more);
+	ls_repacker_stats(r, &stats);
+	ck_assert_uint_eq(stats.days, 1);
+	ck_assert_uint_gt(stats.bytes_after, 0);
+	ck_assert_int_eq(ls_repacker_step(r, OPEN_NOON, LS_REPACK_LOOK_NS, &more), 0);
+	ck_assert(!more);
+	ls_repacker_free(r);
+}
+END_TEST
+
+START_TEST(the_repacker_tries_again_and_stops)
+{
+	struct ls_store_map map = clock_of(0, 0);
+	struct ls_repacker *r = ls_repacker_new(dir);
+	struct ls_repacker_stats stats;
+	char path[PATH_MAX], wal[PATH_MAX + 8];
+	bool more;
+	FILE *f;
+
+	ck_assert_ptr_nonnull(r);
+	chunk_table_make(60, 2);
+	put_table(0, 1, BOOT_NS, &map);
+	put(ls_test_report(0, 2, 10, 5, OPEN_NOON), OPEN_NOON);
+	ck_assert_int_eq(ls_days_path(path, dir, CLOSED), 0);
+	(void)snprintf(wal, sizeof(wal), "%s-wal", path);
+	f = fopen(wal, "w");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_eq(fputs("a reader's", f) >= 0, 1);
+	ck_assert_int_eq(fclose(f), 0);
+	ck_assert_int_eq(ls_repacker_step(r, OPEN_NOON, 0, &more), -LS_EBUSY);
+	ck_assert_int_eq(remove(wal), 0);
+	ck_assert_int_eq(ls_repacker_step(r, OPEN_NOON, LS_REPACK_RETRY_NS - 1, &more), 0);
+	ls_repacker_stats(r, &stats);
+	ck_assert_uint_eq(stats.days, 0);
+	ck_assert_uint_eq(stats.failures, 1);
+	ls_repacker_stop(r);
+	ck_assert_int_eq(ls_repacker_step(r, OPEN_NOON, LS_REPACK_RETRY_NS, &more), 0);
+	ls_repacker_stats(r, &stats);
+	ck_assert_uint_eq(stats.days, 0);
+	ls_repacker_free(r);
+}
+END_TEST
+
 static Suite *
 repack_suite(void)
 {
@@ -362,6 +425,8 @@ repack_suite(void)
 	tcase_add_test(tc, bodies_keep_their_maximum);
 	tcase_add_test(tc, what_must_not_be_repacked_stays);
 	tcase_add_test(tc, all_closed_days_are_repacked_once);
+	tcase_add_test(tc, the_repacker_waits_for_its_hour);
+	tcase_add_test(tc, the_repacker_tries_again_and_stops);
 	suite_add_tcase(s, tc);
 	return s;
 }
