@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <event2/buffer.h>
 #include <stdlib.h>
+#include <string.h>
 #include "collector/view.h"
 #include "proto/base/json.h"
 
@@ -67,6 +68,10 @@ backend_body(struct ls_backend_parts *p, const struct ls_ask *q, int64_t now_us,
 		return backend_zoom(p, q, now_us, ret_body);
 	case LS_ASK_SERIES:
 		break; /* by backend_series */
+	case LS_ASK_HISTORY:
+	case LS_ASK_FLEET:
+	case LS_ASK_STEP:
+		break; /* by backend_read */
 	}
 	return -LS_EUNKNOWN;
 }
@@ -124,7 +129,7 @@ backend_series(struct ls_backend_parts *p, const struct ls_ask *q, ls_ask_reply 
 	}
 	b->reply = reply;
 	b->reply_arg = reply_arg;
-	ls_reader_read(p->reader, LS_READER_SERIES, q->host, backend_series_piece, b);
+	ls_reader_read(p->reader, LS_READER_LATEST, q, backend_series_piece, b);
 }
 
 static void
@@ -148,8 +153,45 @@ backend_export(void *arg, const struct ls_ask *q, ls_export_piece *piece, void *
 {
 	struct ls_backend_parts *p = arg;
 
-	ls_reader_read(p->reader, q->counters ? LS_READER_EXPORT_COUNTERS : LS_READER_EXPORT, q->job,
-		piece, piece_arg);
+	ls_reader_read(p->reader, LS_READER_EXPORT, q, piece, piece_arg);
+}
+
+/* A step that the engine still holds, with lateness and blame. False: it does not. */
+static bool
+backend_step(struct ls_backend_parts *p, const struct ls_ask *q, ls_export_piece *piece, void *piece_arg)
+{
+	json_t *body = NULL;
+	char *text = NULL;
+	int rc = ls_view_step(p->engine, q->job, q->step, q->skip, q->limit, &body);
+
+	if (rc == -LS_EUNKNOWN)
+		return false;
+	if (rc == 0)
+		text = json_dumps(body, JSON_COMPACT | JSON_REAL_PRECISION(15));
+	if (text != NULL)
+		(void)piece(piece_arg, 0, text, strlen(text)); /* the end follows anyway */
+	(void)piece(piece_arg, text != NULL ? 0 : -ENOMEM, NULL, 0);
+	free(text);
+	json_decref(body);
+	return true;
+}
+
+static void
+backend_read(void *arg, const struct ls_ask *q, ls_export_piece *piece, void *piece_arg)
+{
+	struct ls_backend_parts *p = arg;
+
+	if (q->kind == LS_ASK_STEP && backend_step(p, q, piece, piece_arg))
+		return;
+	ls_reader_read(p->reader, LS_READER_ANSWER, q, piece, piece_arg);
+}
+
+static void
+backend_cancel(void *arg, void *piece_arg)
+{
+	struct ls_backend_parts *p = arg;
+
+	ls_reader_cancel(p->reader, piece_arg);
 }
 
 static void
@@ -177,6 +219,8 @@ ls_backend_of(struct ls_backend_parts *parts)
 		.arg = parts,
 		.ask = backend_ask,
 		.export_job = backend_export,
+		.read = backend_read,
+		.cancel = backend_cancel,
 		.metrics = backend_metrics,
 		.ready = backend_ready,
 	};

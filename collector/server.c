@@ -139,6 +139,7 @@ server_self(void *arg, struct ls_self *ret_self)
 	ls_dictionaries_stats(s->dictionaries, &ret_self->dictionaries);
 	ls_fleet_stats(s->fleet, &ret_self->fleet);
 	ls_zoom_stats(s->zoom, &ret_self->zoom);
+	ls_reader_stats(s->reader, &ret_self->reader);
 	ret_self->rings = ls_rings_count(s->rings);
 	ret_self->rings_evicted = ls_rings_evicted(s->rings);
 	ret_self->write_queue = ls_writer_count(s->writer);

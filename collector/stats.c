@@ -64,6 +64,25 @@ stats_select(double *v, size_t n, size_t k)
 }
 
 double
+ls_stats_quantile(double *v, size_t n, double q)
+{
+	double at, lower, upper;
+	size_t k;
+
+	if (n == 0)
+		return NAN;
+	at = q * (double)(n - 1);
+	k = (size_t)at;
+	lower = stats_select(v, n, k);
+	if (k + 1 >= n)
+		return lower;
+	upper = v[k + 1]; /* none behind k is less than it */
+	for (size_t i = k + 2; i < n; i++)
+		upper = v[i] < upper ? v[i] : upper;
+	return lower + (at - (double)k) * (upper - lower);
+}
+
+double
 ls_stats_median(double *v, size_t n)
 {
 	double upper, lower;

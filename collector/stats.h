@@ -27,6 +27,9 @@ double ls_stats_median(double *v, size_t n);
 /* The q-quantile (0..1, linear between neighbours) of a sorted array. */
 double ls_stats_quantile_sorted(const double *sorted, size_t n, double q);
 
+/* The same of v in any order, which is reordered; NaN of none. */
+double ls_stats_quantile(double *v, size_t n, double q);
+
 /*
  * What the median of the others needs to know of n values, n >= 2; v is reordered. Below, at and above
  * the middle: of an even number, two of them are the middle.

@@ -40,6 +40,13 @@ int ls_view_hosts(const struct ls_engine *e, const char *job, int64_t now_us,
 int ls_view_steps(const struct ls_engine *e, const char *job, const char *host,
 	const struct ls_view_range *range, json_t **ret_array) LS_MUSTCHECK;
 
+/*
+ * One closed step that is still held: the records of its workers by rank, `limit` of them from the
+ * skip-th on, as the object of web/README.md, "Stored step". -LS_EUNKNOWN: it is not held (any more).
+ */
+int ls_view_step(const struct ls_engine *e, const char *job, uint64_t step, size_t skip, size_t limit,
+	json_t **ret_step) LS_MUSTCHECK;
+
 /* Heatmap, hosts by steps: see web/README.md, "Grid". */
 int ls_view_grid(const struct ls_engine *e, const char *job, enum ls_grid_metric metric,
 	const struct ls_view_range *range, size_t rows, size_t cols, json_t **ret_grid)

@@ -281,6 +281,14 @@
 #define LS_QUERY_WINDOW 4096                  /* rows of one read: a reader never pins the WAL */
 #define LS_KEEPER_TURN_NS 1000000000ull       /* nothing the keeper does is due sooner */
 #define LS_KEEPER_TURNS_MAX 4                 /* kinds of work: packing, roll-ups, repacking */
+#define LS_QUERY_DAYS_OPEN 4                  /* files one reader keeps open; a visit needs two */
+#define LS_QUERY_NS 5000000000ull             /* a question that takes longer is cut off: below LS_HTTP_TIMEOUT_S */
+#define LS_QUERY_POINTS_MAX 11000u            /* buckets or values of a line: three hours of seconds */
+#define LS_QUERY_POINTS_DEFAULT 300u          /* what a screen shows, when nobody says how many */
+#define LS_QUERY_LINES_MAX 256u               /* series of one host that one name stands for */
+#define LS_QUERY_VALUES_MAX 262144u           /* numbers of one answer: 5 MB of text; the rest is on further pages */
+#define LS_QUERY_CELLS_MAX (4u * 1024 * 1024) /* series x buckets of a job in memory, 32 bytes each: 10,000 hosts x 4 chips x 100 */
+#define LS_QUERY_RAW_FLEET_US (10ll * 60 * 1000000) /* chunks of all hosts are read for so much, no more */
 #define LS_RESTORE_MAX_RECORDS 2000000u       /* step records fed back at start; the newest */
 #define LS_ROLLUP_ROWS_MAX 16384u             /* of one body: a column of them is 0.1 ms to read */
 #define LS_ROLLUP_MEMORY_MAX_BYTES (144u * 1024 * 1024) /* sums held: three minutes of 10,000 hosts x 120 series and some late ones */
@@ -296,7 +304,8 @@
 #define LS_ROLLUP_ID_MAX 4194304              /* of hosts and label sets of a file; more is damage */
 #define LS_EXPORT_PIECE_BYTES 65536
 #define LS_EXPORT_PIECES 8                    /* on their way from reader to loop */
-#define LS_EXPORTS_MAX 16                     /* waiting */
+#define LS_EXPORTS_MAX 16                     /* waiting, in each lane of the reader */
+#define LS_READER_SHORT 2                     /* threads for short questions: as many as there are cores */
 
 /* --- replay --- */
 #define LS_REPLAY_LINE_MAX_BYTES 65536

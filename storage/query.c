@@ -8,15 +8,30 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include "proto/base/clock.h"
 #include "storage/db.h"
 #include "storage/migrate.h"
 #include "storage/query_day.h"
 
+#define QUERY_STOP_OPS 20000 /* of SQLite's machine between two looks at the clock: below a ms */
+
+/* A day's file that is open. The file behind a name may change (repacked) or go (retention). */
+struct query_open {
+	struct ls_query_day *day; /* NULL: free */
+	int32_t number;
+	dev_t dev;
+	ino_t ino;
+	uint64_t used; /* when last; the least makes room */
+};
+
 struct ls_query {
 	char *dir;
 	sqlite3 *state;
-	struct ls_query_day *day; /* the day file read last, or NULL */
-	int32_t day_number;
+	struct query_open days[LS_QUERY_DAYS_OPEN];
+	uint64_t uses;
+	uint64_t deadline_mono_ns;
+	const atomic_bool *cancelled;
 };
 
 int
@@ -42,34 +57,145 @@ ls_query_open(const char *dir, struct ls_query **ret_query)
 	return 0;
 }
 
+static void
+query_forget(struct query_open *o)
+{
+	ls_query_day_close(o->day);
+	o->day = NULL;
+}
+
 void
 ls_query_close(struct ls_query *q)
 {
+	size_t i;
+
 	if (q == NULL)
 		return;
-	ls_query_day_close(q->day);
+	for (i = 0; i < LS_QUERY_DAYS_OPEN; i++)
+		query_forget(&q->days[i]);
 	ls_db_close(q->state);
 	free(q->dir);
 	free(q);
 }
 
+/* --- when to stop --------------------------------------------------------------------- */
+
+int
+ls_query_stopped(const struct ls_query *q)
+{
+	if (q->cancelled != NULL && atomic_load(q->cancelled))
+		return -ECANCELED;
+	return q->deadline_mono_ns != 0 && ls_clock_mono_ns() >= q->deadline_mono_ns ? -ETIMEDOUT : 0;
+}
+
+static int
+query_progress(void *arg)
+{
+	return ls_query_stopped(arg) != 0;
+}
+
+static void
+query_watch(struct ls_query *q, sqlite3 *db)
+{
+	bool watch = q->deadline_mono_ns != 0 || q->cancelled != NULL;
+
+	sqlite3_progress_handler(
+		db, watch ? QUERY_STOP_OPS : 0, watch ? query_progress : NULL, q);
+}
+
+void
+ls_query_stop_at(struct ls_query *q, uint64_t deadline_mono_ns, const atomic_bool *cancelled)
+{
+	size_t i;
+
+	q->deadline_mono_ns = deadline_mono_ns;
+	q->cancelled = cancelled;
+	query_watch(q, q->state);
+	for (i = 0; i < LS_QUERY_DAYS_OPEN; i++) {
+		if (q->days[i].day != NULL)
+			query_watch(q, ls_query_day_db(q->days[i].day));
+	}
+}
+
+/* --- days ----------------------------------------------------------------------------- */
+
+/* Somebody stands on a row of it. */
+static bool
+query_is_read(const struct query_open *o)
+{
+	sqlite3_stmt *stmt = NULL;
+
+	while ((stmt = sqlite3_next_stmt(ls_query_day_db(o->day), stmt)) != NULL) {
+		if (sqlite3_stmt_busy(stmt))
+			return true;
+	}
+	return false;
+}
+
+/* Room for another file: a free place, else the one used longest ago that nobody reads. */
+static struct query_open *
+query_room(struct ls_query *q)
+{
+	struct query_open *room = NULL;
+	size_t i;
+
+	for (i = 0; i < LS_QUERY_DAYS_OPEN; i++) {
+		struct query_open *o = &q->days[i];
+
+		if (o->day == NULL)
+			return o;
+		if ((room == NULL || o->used < room->used) && !query_is_read(o))
+			room = o;
+	}
+	if (room != NULL)
+		query_forget(room);
+	return room;
+}
+
+/* The place of a file that is open, if it still is the one of that name. */
+static struct query_open *
+query_place(struct ls_query *q, int32_t day, const struct stat *st)
+{
+	size_t i;
+
+	for (i = 0; i < LS_QUERY_DAYS_OPEN; i++) {
+		struct query_open *o = &q->days[i];
+
+		if (o->day == NULL || o->number != day)
+			continue;
+		if ((o->dev == st->st_dev && o->ino == st->st_ino) || query_is_read(o))
+			return o;
+		query_forget(o);
+	}
+	return query_room(q);
+}
+
 int
 ls_query_day_of(struct ls_query *q, int32_t day, struct ls_query_day **ret_day)
 {
+	struct query_open *o;
+	struct stat st;
 	char path[PATH_MAX];
-	int rc;
+	int rc = ls_days_path(path, q->dir, day);
 
-	if (q->day == NULL || q->day_number != day) {
-		ls_query_day_close(q->day);
-		q->day = NULL;
-		rc = ls_days_path(path, q->dir, day);
-		if (rc == 0)
-			rc = ls_query_day_open(path, &q->day);
+	if (rc == 0 && stat(path, &st) != 0)
+		rc = -errno;
+	if (rc != 0)
+		return rc;
+	o = query_place(q, day, &st);
+	if (o == NULL)
+		return -LS_ELIMIT;
+	o->used = ++q->uses;
+	if (o->day == NULL) {
+		rc = ls_query_day_open(path, &o->day);
 		if (rc != 0)
 			return rc;
-		q->day_number = day;
+		o->number = day;
+		o->dev = st.st_dev;
+		o->ino = st.st_ino;
+		query_watch(q, ls_query_day_db(o->day));
 	}
-	*ret_day = q->day;
+	*ret_day = o->day;
 	return 0;
 }
 
@@ -196,6 +322,12 @@ query_newest(struct ls_query *q, struct ls_query_day **ret_day)
 		rc = ls_query_day_of(q, days->day[days->count - 1], ret_day);
 	free(days);
 	return rc;
+}
+
+int
+ls_query_last_worker(struct ls_query *q, int64_t *ret_id)
+{
+	return ls_db_int(q->state, "SELECT max(id) FROM worker", ret_id);
 }
 
 int

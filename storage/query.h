@@ -8,12 +8,13 @@
  * Owner:   one thread at a time.
  * Units:   as in storage/rows.h.
  * Errors:  those of ls_err_sqlite and ls_migrate_check; -errno; what a visitor returns.
- * Limits:  LS_QUERY_WINDOW rows of a window; of events, a unit.
+ * Limits:  LS_QUERY_WINDOW rows of a window; of events, a unit; LS_QUERY_DAYS_OPEN day files open.
  */
 #ifndef LS_STORAGE_QUERY_H
 #define LS_STORAGE_QUERY_H
 
 #include <jansson.h>
+#include <stdatomic.h>
 #include "storage/days.h"
 #include "storage/rows.h"
 
@@ -30,9 +31,21 @@ typedef int ls_query_event_fn(void *arg, const struct ls_store_event *event);
 int ls_query_open(const char *dir, struct ls_query **ret_query) LS_MUSTCHECK;
 void ls_query_close(struct ls_query *q);
 
+/*
+ * From now on, what is read ends early once it is deadline_mono_ns (0: never) or *cancelled (may be
+ * NULL) is true: inside of SQLite, too. What a call returns then is any error: ask ls_query_stopped.
+ */
+void ls_query_stop_at(struct ls_query *q, uint64_t deadline_mono_ns, const atomic_bool *cancelled);
+
+/* 0; -ETIMEDOUT or -ECANCELED if it is time to stop. Long loops ask between rows. */
+int ls_query_stopped(const struct ls_query *q) LS_MUSTCHECK;
+
 /* Workers by id; job NULL: of all jobs. */
 int ls_query_workers(struct ls_query *q, const char *job, ls_query_worker_fn *fn, void *arg)
 	LS_MUSTCHECK;
+
+/* The id of the newest worker in state.db, 0 if there is none: it grows with every worker. */
+int ls_query_last_worker(struct ls_query *q, int64_t *ret_id) LS_MUSTCHECK;
 
 /* The highest worker id in use anywhere, 0 if none. */
 int ls_query_max_worker(struct ls_query *q, int64_t *ret_id) LS_MUSTCHECK;

@@ -15,7 +15,7 @@
 
 struct ls_query_day;
 
-/* The connection to a day's file of q; good until the next is asked for. */
+/* The connection to a day's file of q; good until LS_QUERY_DAYS_OPEN others were asked for. */
 int ls_query_day_of(struct ls_query *q, int32_t day, struct ls_query_day **ret_day) LS_MUSTCHECK;
 
 /* Its database. */

@@ -5,6 +5,7 @@
 #include "tests/harness.h"
 #include "web/metrics.h"
 #include "web/query.h"
+#include <errno.h>
 #include <event2/buffer.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,6 +107,56 @@ START_TEST(ranges_are_read)
 	ck_assert_int_eq(
 		parse("/api/v1/jobs/x/steps", "from=2026-11-20T14:02:11Z&to=1e3"),
 		-LS_EPARSE);
+}
+END_TEST
+
+START_TEST(stored_questions_are_whole)
+{
+	const struct ls_ask *ask = &api_request.ask;
+
+	ck_assert_int_eq(parse("/api/v1/hosts/h/series/chip.hbm.used_bytes%7Bchip=%220%22%7D",
+				 "from=-15m&step=raw&limit=7&cursor=after-14"),
+		0);
+	ck_assert_int_eq(api_request.route, LS_ROUTE_HISTORY);
+	ck_assert_int_eq(ask->kind, LS_ASK_HISTORY);
+	ck_assert_str_eq(ask->host, "h");
+	ck_assert_str_eq(ask->series, "chip.hbm.used_bytes{chip=\"0\"}");
+	ck_assert_int_eq(ask->to_us, 1000000000000000);
+	ck_assert_int_eq(ask->from_us, 1000000000000000 - 900 * 1000000ll);
+	ck_assert_int_eq(ask->step_s, 0);
+	ck_assert_uint_eq(ask->limit, 7);
+	ck_assert_uint_eq(ask->skip, 14);
+	ck_assert_int_eq(
+		parse("/api/v1/jobs/j/series", "metric=a.b&peers=band&agg=max&step=60&host=h"), 0);
+	ck_assert_int_eq(ask->kind, LS_ASK_FLEET);
+	ck_assert_str_eq(ask->series, "a.b");
+	ck_assert(ask->band);
+	ck_assert_int_eq(ask->agg, LS_ASK_MAX);
+	ck_assert_int_eq(ask->step_s, 60);
+	ck_assert_int_eq(ask->to_us - ask->from_us, 600 * 1000000ll);
+	ck_assert_int_eq(parse("/api/v1/hosts/h/series/a", NULL), 0);
+	ck_assert_int_eq(ask->to_us - ask->from_us, 3600 * 1000000ll);
+	ck_assert_int_eq(parse("/api/v1/jobs/j/series", "metric=a"), 0);
+	ck_assert_int_eq(ask->step_s, -1);
+	ck_assert(!ask->band);
+	ck_assert_int_eq(parse("/api/v1/jobs/j/steps/18", NULL), 0);
+	ck_assert_int_eq(ask->kind, LS_ASK_STEP);
+	ck_assert_uint_eq(ask->step, 18);
+	refuses("/api/v1/jobs/j/series", NULL, "metric");
+	refuses("/api/v1/jobs/j/series", "metric=", "metric");
+	refuses("/api/v1/jobs/j/series", "metric=a&step=raw", "step");
+	refuses("/api/v1/jobs/j/series", "metric=a&step=0", "step");
+	refuses("/api/v1/jobs/j/series", "metric=a&step=86401", "step");
+	refuses("/api/v1/jobs/j/series", "metric=a&agg=median", "agg");
+	refuses("/api/v1/jobs/j/series", "metric=a&peers=all", "peers");
+	refuses("/api/v1/jobs/j/series", "metric=a&cursor=after-x", "cursor");
+	refuses("/api/v1/jobs/j/series", "metric=a&from=1000000001", "from");
+	refuses("/api/v1/hosts/h/series/a", "agg=max", "agg");
+	refuses("/api/v1/hosts/h/series/a", "to=1&from=2", "from");
+	refuses("/api/v1/jobs/j/steps/3", "host=h", "host");
+	ck_assert_int_eq(parse("/api/v1/jobs/j/steps/-3", NULL), -LS_EPARSE);
+	ck_assert_int_eq(api_problem.status, 400);
+	ck_assert_int_eq(parse("/api/v1/jobs/j/steps/99999999999999999999", NULL), -LS_EPARSE);
 }
 END_TEST
 
@@ -251,6 +302,11 @@ START_TEST(problems_are_without_controls)
 	json_decref(v);
 	ls_api_failure(-LS_EBUSY, &api_problem);
 	ck_assert_int_eq(api_problem.status, 503);
+	ls_api_failure(-ETIMEDOUT, &api_problem);
+	ck_assert_int_eq(api_problem.status, 504);
+	ck_assert_ptr_nonnull(strstr(api_problem.detail, "cut off after 5 s"));
+	ls_api_failure(-LS_ELIMIT, &api_problem);
+	ck_assert_int_eq(api_problem.status, 400);
 	ls_api_failure(-LS_EDB, &api_problem);
 	ck_assert_int_eq(api_problem.status, 500);
 	ls_api_failure(-LS_EUNKNOWN, &api_problem);
@@ -377,6 +433,7 @@ suite(void)
 	tcase_add_test(t, other_paths_are_unknown);
 	tcase_add_test(t, bad_parameters_are_named);
 	tcase_add_test(t, ranges_are_read);
+	tcase_add_test(t, stored_questions_are_whole);
 	tcase_add_test(t, queries_have_limits);
 	tcase_add_test(t, encoding_and_decoding_are_inverse);
 	tcase_add_test(t, findings_are_filtered);

@@ -85,10 +85,25 @@ golden hosts 0 hosts --job llama70b-run12
 golden host 0 hosts t1v-n-ab12-w-17
 golden series 0 series t1v-n-ab12-w-17
 golden series_json 0 series t1v-n-ab12-w-17 -o json --limit 2
+LC_ALL=C
+export LC_ALL
+golden query_host 0 query host.psi.cpu_some_ratio --host t1v-n-ab12-w-17
+golden query_host_csv 0 query host.psi.cpu_some_ratio --host t1v-n-ab12-w-17 -o csv
+golden query_host_jsonl 0 query host.psi.cpu_some_ratio --host t1v-n-ab12-w-17 -o jsonl
+golden query_host_json 0 query host.psi.cpu_some_ratio --host t1v-n-ab12-w-17 -o json --from -1h --step 60
+golden query_job 0 query host.psi.cpu_some_ratio --job llama70b-run12 --agg mean
+golden query_job_csv 0 query host.psi.cpu_some_ratio --job llama70b-run12 -o csv
+LC_ALL=C.UTF-8 golden query_job_utf8 0 query host.psi.cpu_some_ratio --job llama70b-run12
+golden query_band 0 query host.psi.cpu_some_ratio --job llama70b-run12 --peers band --host t1v-n-ab12-w-17
+golden query_band_csv 0 query host.psi.cpu_some_ratio --job llama70b-run12 --peers band -o csv
+golden query_step 0 query --job llama70b-run12 --step 50259
+golden query_step_csv 0 query --job llama70b-run12 --step 50259 -o csv
 golden zoom 0 zoom t1v-n-ab12-w-17 --for 60
 golden steps 0 steps --job llama70b-run12
 golden steps_host 0 steps --job llama70b-run12 --host t1v-n-ab12-w-17
 golden export 0 export --job llama70b-run12
+golden export_csv 0 export --job llama70b-run12 -o csv
+golden export_csv_counters 0 export --job llama70b-run12 -o csv --counters
 exits 1 '' status --exit-code
 exits 1 '' status -o json --exit-code
 exits 0 '' findings --exit-code --kind link --fail-on critical
@@ -107,6 +122,17 @@ exits 5 '404' export --job none
 exits 5 '404' hosts none
 exits 5 '404' series none
 exits 5 '404' zoom none
+exits 5 '404' query x --host none
+exits 5 '404' query x --job none
+exits 5 '404' query --step 3 --job none
+exits 2 'usage' query --job llama70b-run12
+exits 2 "'from'" query x --host t1v-n-ab12-w-17 --from yesterday
+exits 2 "'step'" query x --host t1v-n-ab12-w-17 --step 0
+exits 2 "'step' must be a number" query x --job llama70b-run12 --step raw
+exits 2 "'agg'" query x --job llama70b-run12 --agg median
+exits 2 "'peers'" query x --host t1v-n-ab12-w-17 --peers band
+exits 2 'whole number' query --step x --job llama70b-run12
+exits 2 'for query and export' hosts -o csv
 exits 2 'usage' zoom
 exits 2 '' zoom t1v-n-ab12-w-17 --for 121
 exits 0 'there are more' series t1v-n-ab12-w-17 --limit 2
@@ -156,6 +182,8 @@ golden hostile_explain 0 explain F-HACK
 golden hostile_hosts 0 hosts
 golden hostile_host 0 hosts h
 golden hostile_series 0 series h
+golden hostile_query 0 query x --host h
+golden hostile_query_csv 0 query x --host h -o csv
 run status
 run explain F-HACK --color always
 LC_ALL=C grep -q "$(printf '\033')\]" "$tmp/out"

@@ -215,6 +215,15 @@ on_piece(void *arg, int rc, const char *text, size_t len)
 	return false;
 }
 
+static void
+read_export(struct ls_reader *r, const char *job, ls_reader_piece *piece, void *arg)
+{
+	struct ls_ask ask = { 0 };
+
+	(void)snprintf(ask.job, sizeof(ask.job), "%s", job);
+	ls_reader_read(r, LS_READER_EXPORT, &ask, piece, arg);
+}
+
 static struct ls_reader *
 reader_open(struct text *t)
 {
@@ -241,7 +250,7 @@ START_TEST(the_reader_gives_the_same_in_pieces)
 	struct ls_reader *r = reader_open(&t);
 
 	fill();
-	ls_reader_read(r, LS_READER_EXPORT, "train", on_piece, &t);
+	read_export(r, "train", on_piece, &t);
 	ck_assert_int_eq(ls_loop_run(t.loop), 0);
 	ck_assert(t.done);
 	ck_assert_int_eq(t.rc, 0);
@@ -262,14 +271,60 @@ START_TEST(a_receiver_may_stop_and_another_begin)
 	struct ls_reader *r = reader_open(&t);
 
 	fill();
-	ls_reader_read(r, LS_READER_EXPORT, "train", on_piece, &t);
+	read_export(r, "train", on_piece, &t);
 	ck_assert_int_eq(ls_loop_run(t.loop), 0);
 	ck_assert_int_eq(t.rc, -ECANCELED);
 	ck_assert_uint_eq(t.pieces, 2);
 	next.loop = t.loop;
-	ls_reader_read(r, LS_READER_EXPORT, "none", on_piece, &next);
+	read_export(r, "none", on_piece, &next);
 	ck_assert_int_eq(ls_loop_run(t.loop), 0);
 	ck_assert_int_eq(next.rc, -LS_EUNKNOWN);
+	ls_reader_stop(r);
+	ls_loop_free(t.loop);
+	free(t.text);
+}
+END_TEST
+
+START_TEST(a_question_does_not_wait_behind_an_export)
+{
+	struct text export = { 0 }, question = { 0 };
+	struct ls_reader *r = reader_open(&export);
+	struct ls_ask ask = { .kind = LS_ASK_HISTORY, .to_us = 1, .limit = 1, .series = "a", .host = "h" };
+
+	fill();
+	read_export(r, "train", on_piece, &export);
+	question.loop = export.loop;
+	/* The export has more pieces than go round, so it cannot end before the loop runs: the question can. */
+	ls_reader_read(r, LS_READER_ANSWER, &ask, on_piece, &question);
+	while (!question.done)
+		ck_assert_int_eq(ls_loop_run(export.loop), 0);
+	ck_assert_int_eq(question.rc, -LS_EUNKNOWN);
+	while (!export.done)
+		ck_assert_int_eq(ls_loop_run(export.loop), 0);
+	ck_assert_int_eq(export.rc, 0);
+	ls_reader_stop(r);
+	ls_loop_free(export.loop);
+	free(export.text);
+}
+END_TEST
+
+START_TEST(what_nobody_waits_for_ends)
+{
+	struct text t = { 0 };
+	struct ls_reader *r = reader_open(&t);
+	struct ls_reader_stats stats = { 0 };
+
+	fill();
+	read_export(r, "train", on_piece, &t);
+	ls_reader_cancel(r, &t);
+	ls_reader_cancel(r, &stats); /* of nobody */
+	ck_assert_int_eq(ls_loop_run(t.loop), 0);
+	ck_assert(t.done);
+	ck_assert_int_eq(t.rc, -ECANCELED);
+	ck_assert_uint_eq(t.pieces, 0);
+	ls_reader_stats(r, &stats);
+	ck_assert_uint_eq(stats.asked, 1);
+	ck_assert_uint_eq(stats.failed, 0);
 	ls_reader_stop(r);
 	ls_loop_free(t.loop);
 	free(t.text);
@@ -285,7 +340,7 @@ START_TEST(stopping_ends_every_export_once)
 	fill();
 	for (i = 0; i < LS_EXPORTS_MAX + 3; i++) {
 		t[i].loop = t[0].loop;
-		ls_reader_read(r, LS_READER_EXPORT, "train", on_piece, &t[i]);
+		read_export(r, "train", on_piece, &t[i]);
 		busy += t[i].done && t[i].rc == -LS_EBUSY;
 	}
 	ck_assert_uint_ge(busy, 1);
@@ -315,6 +370,8 @@ suite(void)
 	tcase_add_test(t, the_reader_gives_the_same_in_pieces);
 	tcase_add_test(t, a_receiver_may_stop_and_another_begin);
 	tcase_add_test(t, stopping_ends_every_export_once);
+	tcase_add_test(t, a_question_does_not_wait_behind_an_export);
+	tcase_add_test(t, what_nobody_waits_for_ends);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -589,6 +589,70 @@ START_TEST(series_come_in_pages)
 }
 END_TEST
 
+START_TEST(stored_answers_are_given_as_they_are_read)
+{
+	size_t len = 0;
+	char *want = ls_test_read(ls_test_source("tests/golden/web/run/history.json"), &len);
+	char headers[200], *etag, *end;
+
+	ck_assert_int_eq(rig_get("/api/v1/hosts/t1v-n-ab12-w-17/series/a.b?step=60"), 200);
+	ck_assert_str_eq(rig_body(), want);
+	ck_assert(rig_has("Content-Type: application/json"));
+	ck_assert_int_eq(rig_backend.last.step_s, 60);
+	etag = strcasestr(rig_answer, "ETag: ");
+	ck_assert_ptr_nonnull(etag);
+	end = strstr(etag, "\r\n");
+	(void)snprintf(headers, sizeof(headers), "If-None-Match: %.*s\r\n", (int)(end - etag - 6),
+		etag + 6);
+	ck_assert_int_eq(
+		rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17/series/a.b?step=60", headers), 304);
+	ck_assert_int_eq(rig_ask("HEAD", "/api/v1/hosts/t1v-n-ab12-w-17/series/a.b", ""), 200);
+	ck_assert_str_eq(rig_body(), "");
+	ck_assert_int_eq(rig_get("/api/v1/jobs/llama70b-run12/series?metric=a"), 200);
+	ck_assert_int_eq(rig_get("/api/v1/jobs/llama70b-run12/steps/50259"), 200);
+	ck_assert_int_eq(rig_get("/api/v1/jobs/none/steps/50259"), 404);
+	ck_assert_int_eq(rig_get("/api/v1/hosts/none/series/a.b"), 404);
+	rig_backend.read_rc = -ETIMEDOUT;
+	ck_assert_int_eq(rig_get("/api/v1/jobs/llama70b-run12/series?metric=a"), 504);
+	ck_assert(rig_has("/problems/query-timeout"));
+	rig_backend.read_rc = -LS_ELIMIT;
+	ck_assert_int_eq(rig_get("/api/v1/jobs/llama70b-run12/series?metric=a"), 400);
+	rig_backend.read_rc = -LS_EBUSY;
+	ck_assert_int_eq(rig_get("/api/v1/jobs/llama70b-run12/series?metric=a"), 503);
+	ck_assert_int_eq(rig_backend.cancelled, 0);
+	free(want);
+}
+END_TEST
+
+START_TEST(reading_stops_when_its_client_goes)
+{
+	char text[200];
+	int fd = rig_connect();
+
+	rig_backend.hold_read = true;
+	(void)snprintf(text, sizeof(text),
+		"GET /api/v1/jobs/llama70b-run12/series?metric=a HTTP/1.1\r\n"
+		"Host: 127.0.0.1:%d\r\n\r\n",
+		ls_httpd_port(rig_httpd));
+	rig_send(fd, text);
+	for (int i = 0; i < 1000 && !rig_backend.held_piece; i++) {
+		rig_pump();
+		(void)poll(NULL, 0, 1);
+	}
+	ck_assert_ptr_nonnull(rig_backend.held_piece);
+	ck_assert_int_eq(rig_backend.cancelled, 0);
+	(void)close(fd);
+	for (int i = 0; i < 1000 && rig_backend.cancelled == 0; i++) {
+		rig_pump();
+		(void)poll(NULL, 0, 1);
+	}
+	ck_assert_int_eq(rig_backend.cancelled, 1);
+	/* What comes all the same goes nowhere. */
+	ck_assert(!rig_backend.held_piece(rig_backend.reading, 0, "x", 1));
+	(void)rig_backend.held_piece(rig_backend.reading, -ECANCELED, NULL, 0);
+}
+END_TEST
+
 START_TEST(an_export_may_have_all_counters)
 {
 	ck_assert_int_eq(
@@ -616,6 +680,8 @@ suite(void)
 	tcase_add_test(t, a_bad_body_is_refused);
 	tcase_add_test(t, each_resource_has_its_methods);
 	tcase_add_test(t, series_come_in_pages);
+	tcase_add_test(t, stored_answers_are_given_as_they_are_read);
+	tcase_add_test(t, reading_stops_when_its_client_goes);
 	tcase_add_test(t, an_export_may_have_all_counters);
 	tcase_add_test(t, every_asset_answers);
 	tcase_add_test(t, lists_are_wrapped_and_objects_versioned);

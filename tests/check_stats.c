@@ -96,6 +96,12 @@ START_TEST(quantiles_lie_between_neighbours)
 	ck_assert_double_eq_tol(ls_stats_quantile_sorted(v, 5, 0.1), 14, 1e-12);
 	ck_assert_double_eq(ls_stats_quantile_sorted(v, 5, 1), 50);
 	ck_assert_double_eq(ls_stats_quantile_sorted(v, 1, 0.9), 10);
+	for (int i = 0; i <= 20; i++) {
+		double mixed[] = { 40, 10, 50, 30, 20 };
+
+		ck_assert_double_eq(ls_stats_quantile(mixed, 5, i / 20.0),
+			ls_stats_quantile_sorted(v, 5, i / 20.0));
+	}
 }
 END_TEST
 
@@ -106,6 +112,7 @@ START_TEST(empty_input_is_nan)
 	ck_assert_double_nan(ls_stats_median(none, 0));
 	ck_assert_double_nan(ls_stats_mad(none, 0, 1));
 	ck_assert_double_nan(ls_stats_quantile_sorted(none, 0, 0.5));
+	ck_assert_double_nan(ls_stats_quantile(none, 0, 0.5));
 }
 END_TEST
 

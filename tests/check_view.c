@@ -258,6 +258,37 @@ START_TEST(records_of_a_host)
 }
 END_TEST
 
+START_TEST(one_step_of_all_workers_by_rank)
+{
+	struct fake_job *job = story();
+	json_t *v = NULL, *items;
+
+	ck_assert_int_eq(ls_view_step(job->engine, "train", 161, 0, 3, &v), 0);
+	items = json_object_get(v, "items");
+	ck_assert_uint_eq(json_array_size(items), 3);
+	ck_assert_str_eq(text_at(v, "source"), "live");
+	ck_assert_str_eq(text_at(v, "next_cursor"), "after-3");
+	ck_assert_str_eq(text_at(json_array_get(items, 2), "host"), "h2");
+	ck_assert_double_eq(number_at(json_array_get(items, 2), "rank"), 2);
+	ck_assert_double_eq(number_at(json_array_get(items, 2), "step"), 161);
+	json_decref(v);
+	ck_assert_int_eq(ls_view_step(job->engine, "train", 161, 3, 1000, &v), 0);
+	items = json_object_get(v, "items");
+	ck_assert_str_eq(text_at(json_array_get(items, 1), "host"), "h4");
+	ck_assert_double_eq_tol(number_at(json_array_get(items, 1), "own_s"), 0.096, 0.002);
+	ck_assert(json_is_null(json_object_get(v, "next_cursor")));
+	json_decref(v);
+	ck_assert_int_eq(ls_view_step(job->engine, "train", 161, 5000, 10, &v), 0);
+	ck_assert_uint_eq(json_array_size(json_object_get(v, "items")), 0);
+	json_decref(v);
+	v = NULL;
+	ck_assert_int_eq(ls_view_step(job->engine, "train", 1000000, 0, 1, &v), -LS_EUNKNOWN);
+	ck_assert_int_eq(ls_view_step(job->engine, "x", 161, 0, 1, &v), -LS_EUNKNOWN);
+	ck_assert_ptr_null(v);
+	fake_job_free(job);
+}
+END_TEST
+
 START_TEST(grid_is_rows_by_columns_of_bytes)
 {
 	static const char *const keys[] = {"schema_version", "job", "metric", "unit", "encoding",
@@ -364,6 +395,7 @@ view_suite(void)
 	tcase_add_test(tc, hosts_are_ordered_by_blame);
 	tcase_add_test(tc, steps_are_the_newest_of_the_range_oldest_first);
 	tcase_add_test(tc, records_of_a_host);
+	tcase_add_test(tc, one_step_of_all_workers_by_rank);
 	tcase_add_test(tc, grid_is_rows_by_columns_of_bytes);
 	tcase_add_test(tc, grid_shows_what_was_asked);
 	tcase_add_test(tc, finding_by_id);

@@ -133,6 +133,52 @@ fake_export(void *arg, const struct ls_ask *q, ls_export_piece *piece, void *pie
 	(void)piece(piece_arg, b->cut_export ? -LS_EDB : 0, NULL, 0);
 }
 
+/* The text of a file, as the collector would have read it; of the one host and job there are. */
+static void
+fake_read(void *arg, const struct ls_ask *q, ls_export_piece *piece, void *piece_arg)
+{
+	static const char *const names[] = { "history", "fleet", "step" };
+	struct fake_backend *b = arg;
+	const char *name = q->kind == LS_ASK_FLEET && q->band
+				   ? "band"
+				   : names[q->kind - LS_ASK_HISTORY];
+	char path[512], text[4096];
+	json_t *known = q->kind == LS_ASK_HISTORY ? fake_load(b, "host")
+						  : fake_pick(fake_load(b, "jobs"), q->job);
+	const char *host = json_string_value(json_object_get(known, "host"));
+	FILE *f = NULL;
+	size_t n;
+
+	b->last = *q;
+	b->reading = piece_arg;
+	if (!known || (host && strcmp(host, q->host) != 0) || b->read_rc != 0) {
+		json_decref(known);
+		(void)piece(piece_arg, b->read_rc != 0 ? b->read_rc : -LS_EUNKNOWN, NULL, 0);
+		return;
+	}
+	json_decref(known);
+	if (b->hold_read) {
+		b->held_piece = piece;
+		return;
+	}
+	(void)snprintf(path, sizeof(path), "%s/%s.json", b->dir, name);
+	f = fopen(path, "re");
+	while (f && (n = fread(text, 1, sizeof(text), f)) > 0)
+		(void)piece(piece_arg, 0, text, n);
+	if (f)
+		(void)fclose(f);
+	(void)piece(piece_arg, f ? 0 : -LS_EUNKNOWN, NULL, 0);
+}
+
+static void
+fake_cancel(void *arg, void *piece_arg)
+{
+	struct fake_backend *b = arg;
+
+	if (piece_arg == b->reading)
+		b->cancelled++;
+}
+
 static void
 fake_metrics(void *arg, struct evbuffer *out)
 {
@@ -157,5 +203,5 @@ fake_backend_init(struct fake_backend *b, const char *dir, struct ls_backend *re
 {
 	memset(b, 0, sizeof(*b));
 	(void)snprintf(b->dir, sizeof(b->dir), "%s", dir);
-	*ret = (struct ls_backend){b, fake_ask, fake_export, fake_metrics, fake_ready};
+	*ret = (struct ls_backend){b, fake_ask, fake_export, fake_read, fake_cancel, fake_metrics, fake_ready};
 }

@@ -3,7 +3,7 @@
  * fake_backend - a backend for tests of the web folder: answers from the files of a
  * directory.
  *
- * jobs, hosts, steps, records, grid, findings (.json) and export.ndjson.
+ * jobs, hosts, steps, records, grid, findings, history, fleet, band, step (.json) and export.ndjson.
  *
  * Owner:   the loop thread.
  * Units:   as in web/README.md.
@@ -31,6 +31,11 @@ struct fake_backend {
 	const char *not_ready; /* NULL: ready */
 	struct ls_ask last;    /* what was asked last */
 	int stopped;	       /* exports that the reader ended */
+	int read_rc;	       /* of read: fail so */
+	bool hold_read;	       /* of read: give nothing until held_piece is called */
+	ls_export_piece *held_piece;
+	void *reading;	       /* whom read was asked for last */
+	int cancelled;
 	size_t held_count;
 	struct fake_held held[FAKE_BACKEND_HELD_MAX];
 };

@@ -13,6 +13,8 @@
 #include <string.h>
 
 #define LS_ZOOM_MAX_S ((unsigned)(LS_ZOOM_MAX_NS / 1000000000u))
+#define API_STEP_MAX_S 86400u
+#define API_RANGE_DEFAULT_US (3600ll * 1000000)
 #define LS_GRID_ROWS_DEFAULT 64
 #define LS_GRID_COLS_DEFAULT 240
 
@@ -161,12 +163,49 @@ param_metric(const char *v, int64_t now_us, struct ls_request *q)
 	   test holds it. */
 	static const char *const words[] = {"blame", "wait", "own"};
 	size_t i = 0;
+	int rc;
+
+	(void)now_us;
+	if (q->route == LS_ROUTE_FLEET)
+		return api_name(v, q->ask.series, sizeof(q->ask.series));
+	rc = api_word(v, words, sizeof(words) / sizeof(words[0]), &i);
+	if (rc == 0)
+		q->ask.metric = (unsigned)i;
+	return rc;
+}
+
+static int
+param_step(const char *v, int64_t now_us, struct ls_request *q)
+{
+	uint64_t step_s = 0;
+	int rc = strcmp(v, "raw") == 0 ? 0 : api_number(v, 1, API_STEP_MAX_S, &step_s);
+
+	(void)now_us;
+	if (rc == 0)
+		q->ask.step_s = (int64_t)step_s;
+	return rc;
+}
+
+static int
+param_agg(const char *v, int64_t now_us, struct ls_request *q)
+{
+	/* In the order of enum ls_ask_agg. */
+	static const char *const words[] = {"mean", "min", "max", "count"};
+	size_t i = 0;
 	int rc = api_word(v, words, sizeof(words) / sizeof(words[0]), &i);
 
 	(void)now_us;
 	if (rc == 0)
-		q->ask.metric = (unsigned)i;
+		q->ask.agg = (enum ls_ask_agg)i;
 	return rc;
+}
+
+static int
+param_peers(const char *v, int64_t now_us, struct ls_request *q)
+{
+	(void)now_us;
+	q->ask.band = true;
+	return strcmp(v, "band") == 0 ? 0 : -LS_EPARSE;
 }
 
 static int
@@ -270,6 +309,15 @@ ls_api_failure(int rc, struct ls_problem *ret_problem)
 	else if (rc == -LS_ERANGE)
 		ls_api_problem(ret_problem, 400, "bad-range", "Bad range",
 			"nothing can be in the range asked for");
+	else if (rc == -LS_ELIMIT)
+		ls_api_problem(ret_problem, 400, "too-much", "Too much is asked",
+			"more than one answer may hold: ask for a shorter range, a longer "
+			"step, or fewer series");
+	else if (rc == -ETIMEDOUT)
+		ls_api_problem(ret_problem, 504, "query-timeout", "Took too long",
+			"reading was cut off after %u s: ask for a shorter range, or for "
+			"fewer series",
+			(unsigned)(LS_QUERY_NS / 1000000000u));
 	else if (rc == -LS_EBUSY)
 		ls_api_problem(ret_problem, 503, "busy", "Busy",
 			"too much is asked at once; try again in a second");
@@ -326,6 +374,9 @@ api_match(const char *pattern, const char *path, struct ls_ask *ask)
 			} else if (strncmp(pattern, "{host}", want) == 0) {
 				size = sizeof(ask->host);
 				to = ask->host;
+			} else if (strncmp(pattern, "{metric}", want) == 0) {
+				size = sizeof(ask->series);
+				to = ask->series;
 			}
 			rc = have == 0 ? -LS_EUNKNOWN
 				       : ls_query_decode(path, have, size, to);
@@ -360,6 +411,7 @@ api_route(const char *path, struct ls_request *q, struct ls_problem *p)
 		if (rc != -LS_EUNKNOWN)
 			bad = rc;
 		q->ask.job[0] = q->ask.host[0] = q->ask.id[0] = '\0';
+		q->ask.series[0] = '\0';
 	}
 	if (bad == -LS_EPARSE) {
 		ls_api_problem(
@@ -395,6 +447,35 @@ api_parameter(const struct ls_query_pair *pair, int64_t now_us, unsigned *seen,
 	return api_bad_parameter(p, pair->name, "is not a parameter of this resource");
 }
 
+/* What a question to storage needs beside its parameters. */
+static int
+api_stored(int64_t now_us, struct ls_request *q, struct ls_problem *p)
+{
+	struct ls_ask *ask = &q->ask;
+	uint64_t skip = 0;
+
+	ask->to_us = q->to_us == INT64_MAX ? now_us : q->to_us;
+	ask->from_us = q->from_us != INT64_MIN      ? q->from_us
+		       : q->route == LS_ROUTE_FLEET ? ask->to_us - LS_QUERY_RAW_FLEET_US
+						    : ask->to_us - API_RANGE_DEFAULT_US;
+	if (ask->from_us > ask->to_us) {
+		(void)api_bad_parameter(p, "from", "is after 'to'");
+		return -LS_ERANGE;
+	}
+	if (q->cursor[0] != '\0' && api_number(q->cursor, 1, UINT32_MAX, &skip) != 0)
+		return api_bad_parameter(p, "cursor", "must be the next_cursor of the page before");
+	ask->skip = (size_t)skip;
+	if (q->route == LS_ROUTE_STEP && api_number(ask->id, 0, INT64_MAX, &ask->step) != 0) {
+		ls_api_problem(p, 400, "bad-path", "Bad path", "a step is a whole number");
+		return -LS_EPARSE;
+	}
+	if (q->route == LS_ROUTE_FLEET && ask->series[0] == '\0')
+		return api_bad_parameter(p, "metric", "is missing");
+	if (q->route == LS_ROUTE_FLEET && ask->step_s == 0)
+		return api_bad_parameter(p, "step", "must be a number of seconds here");
+	return 0;
+}
+
 int
 ls_api_parse(const char *path, const char *query, int64_t now_us,
 	struct ls_request *ret_request, struct ls_problem *ret_problem)
@@ -411,6 +492,7 @@ ls_api_parse(const char *path, const char *query, int64_t now_us,
 	q->ask.to_step = UINT64_MAX;
 	q->ask.limit = LS_PAGE_DEFAULT;
 	q->ask.seconds = LS_ZOOM_MAX_S;
+	q->ask.step_s = -1;
 	q->ask.rows = LS_GRID_ROWS_DEFAULT;
 	q->ask.cols = LS_GRID_COLS_DEFAULT;
 	rc = api_route(path, q, ret_problem);
@@ -431,7 +513,8 @@ ls_api_parse(const char *path, const char *query, int64_t now_us,
 		(void)api_bad_parameter(ret_problem, "from", "is after 'to'");
 		return -LS_ERANGE;
 	}
-	return 0;
+	return api_routes[q->route].answer == LS_ANSWER_STORED ? api_stored(now_us, q, ret_problem)
+							       : 0;
 }
 
 /* --- bodies of writes ------------------------------------------------------------- */

@@ -34,6 +34,7 @@ enum ls_answer {
 	LS_ANSWER_FINDINGS, /* a list filtered and paged */
 	LS_ANSWER_SERIES,   /* a list paged by place */
 	LS_ANSWER_WRITE,    /* the backend's object, after a body was taken */
+	LS_ANSWER_STORED,   /* the text that the backend read */
 	LS_ANSWER_EXPORT,
 	LS_ANSWER_ASSET,
 	LS_ANSWER_METRICS,
@@ -97,7 +98,7 @@ int ls_api_parse(const char *path, const char *query, int64_t now_us,
 int ls_api_body(const char *text, size_t len, struct ls_request *q,
 	struct ls_problem *ret_problem) LS_MUSTCHECK;
 
-/* The problem that an error code of the backend means (404, 400, 503 or 500). */
+/* The problem that an error code of the backend means (404, 400, 503, 504 or 500). */
 void ls_api_failure(int rc, struct ls_problem *ret_problem);
 
 /* Sets a problem with a printf-formatted detail. */

@@ -6,8 +6,8 @@
  * Owner:   the loop thread that runs evhttp; replies come on the same thread, at once
  *          (live data) or later (stored data, read by another thread).
  * Units:   as in collector/view.h.
- * Errors:  reply rc: 0, -LS_EUNKNOWN (404), -LS_ERANGE (400), -LS_EBUSY (503), else
- *          500.
+ * Errors:  reply rc: 0, -LS_EUNKNOWN (404), -LS_ERANGE and -LS_ELIMIT (400), -LS_EBUSY
+ *          (503), -ETIMEDOUT (504), else 500.
  * Limits:  LS_PAGE_MAX, LS_GRID_ROWS_MAX, LS_GRID_COLS_MAX.
  */
 #ifndef LS_WEB_BACKEND_H
@@ -31,8 +31,14 @@ enum ls_ask_kind {
 	LS_ASK_FINDING,  /* object */
 	LS_ASK_HOST,     /* object */
 	LS_ASK_SERIES,   /* array of all; paged by web */
-	LS_ASK_ZOOM      /* a write: begins a zoom; object */
+	LS_ASK_ZOOM,     /* a write: begins a zoom; object */
+	/* Of storage, by read(): the whole text of the answer. */
+	LS_ASK_HISTORY,  /* series of a host over a range of time */
+	LS_ASK_FLEET,    /* one metric of a job's hosts over a range of time */
+	LS_ASK_STEP      /* one step: the records of all workers */
 };
+
+enum ls_ask_agg { LS_ASK_MEAN, LS_ASK_MIN, LS_ASK_MAX, LS_ASK_COUNT };
 
 struct ls_ask {
 	enum ls_ask_kind kind;
@@ -45,6 +51,14 @@ struct ls_ask {
 	size_t rows, cols;
 	unsigned seconds;                  /* ZOOM: for so long */
 	bool counters;                     /* export: of chunks, too */
+	/* HISTORY, FLEET */
+	char series[LS_SERIES_TEXT_MAX_BYTES]; /* a name, or with labels: name{key="value"} */
+	int64_t from_us, to_us;            /* inclusive */
+	int64_t step_s;                    /* -1: chosen; 0: values as they are */
+	enum ls_ask_agg agg;               /* FLEET: what lines of many hosts show */
+	bool band;                         /* FLEET: p10, p50, p90 over hosts instead of lines */
+	uint64_t step;                     /* STEP */
+	size_t skip;                       /* FLEET, STEP: lines of the pages before */
 };
 
 /* Called exactly once; body is a borrowed reference, NULL if rc != 0. */
@@ -64,6 +78,16 @@ struct ls_backend {
 	/* Replay lines of q->job, read from storage; pieces come on the loop thread. */
 	void (*export_job)(void *arg, const struct ls_ask *q, ls_export_piece *piece,
 		void *piece_arg);
+	/*
+	 * The answer's JSON to a question of HISTORY and later; pieces come on the loop thread.
+	 */
+	void (*read)(void *arg, const struct ls_ask *q, ls_export_piece *piece,
+		void *piece_arg);
+	/*
+	 * Nobody waits any more for what export_job or read were asked with piece_arg: its last
+	 * call comes all the same, but soon.
+	 */
+	void (*cancel)(void *arg, void *piece_arg);
 	/* Appends the collector's lines of /metrics (Prometheus text 0.0.4). */
 	void (*metrics)(void *arg, struct evbuffer *out);
 	/* Ready to serve and to store? If not, *ret_why says what is wrong. */

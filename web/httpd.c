@@ -40,7 +40,8 @@ struct exchange {
 	struct ls_reply *reply;
 	struct ls_request request;
 	size_t route;	       /* LS_ROUTE_COUNT: none */
-	struct evbuffer *text; /* of /metrics, being gathered */
+	struct evbuffer *text; /* of /metrics or a stored answer, being gathered */
+	bool reading;	       /* the backend reads for it, and can be told to stop */
 };
 
 /* --- answers ---------------------------------------------------------------------- */
@@ -119,6 +120,24 @@ exchange_piece(void *arg, int rc, const char *text, size_t len)
 		ls_client_drop(x->client);
 	}
 	exchange_free(x);
+	return false;
+}
+
+/* Pieces of a stored answer: it is sent once it is whole, so that it has a status. */
+static bool
+exchange_part(void *arg, int rc, const char *text, size_t len)
+{
+	struct exchange *x = arg;
+
+	if (len > 0)
+		return ls_reply_wanted(x->reply) && evbuffer_add(x->text, text, len) == 0;
+	x->reading = false;
+	if (rc != 0) {
+		exchange_failed(x, rc);
+	} else {
+		ls_reply_bytes(x->reply, 200, "application/json", x->text);
+		exchange_free(x);
+	}
 	return false;
 }
 
@@ -239,6 +258,7 @@ exchange_export(struct exchange *x)
 	struct evbuffer *empty;
 
 	if (evhttp_request_get_command(ls_reply_request(x->reply)) != EVHTTP_REQ_HEAD) {
+		x->reading = true;
 		x->h->backend.export_job(
 			x->h->backend.arg, &x->request.ask, exchange_piece, x);
 		return;
@@ -251,6 +271,18 @@ exchange_export(struct exchange *x)
 	} else {
 		exchange_failed(x, -ENOMEM);
 	}
+}
+
+static void
+exchange_stored(struct exchange *x)
+{
+	x->text = evbuffer_new();
+	if (!x->text) {
+		exchange_failed(x, -ENOMEM);
+		return;
+	}
+	x->reading = true;
+	x->h->backend.read(x->h->backend.arg, &x->request.ask, exchange_part, x);
 }
 
 static void
@@ -326,6 +358,9 @@ exchange_run(struct exchange *x)
 		break;
 	case LS_ANSWER_WRITE:
 		exchange_write(x);
+		break;
+	case LS_ANSWER_STORED:
+		exchange_stored(x);
 		break;
 	case LS_ANSWER_EXPORT:
 		exchange_export(x);
@@ -467,20 +502,41 @@ httpd_answer_request(const void *answer)
 	return ls_reply_request(answer);
 }
 
+/* Nobody waits: what is read for it may stop. */
+static void
+httpd_cancel(const void *answer)
+{
+	struct exchange *x = ls_reply_owner(answer);
+
+	if (x->reading)
+		x->h->backend.cancel(x->h->backend.arg, x);
+}
+
 static void
 httpd_answer_detach(void *answer)
 {
+	httpd_cancel(answer);
 	ls_reply_detach(answer);
+}
+
+/* Reading for nobody is dear; nobody asks for a stored answer and then closes half of a connection. */
+static bool
+httpd_answer_is_gone(const void *answer)
+{
+	const struct exchange *x = ls_reply_owner(answer);
+
+	return x->reading && ls_api_route(x->request.route)->answer == LS_ANSWER_STORED;
 }
 
 static bool
 httpd_answer_expire(void *answer)
 {
+	httpd_cancel(answer);
 	return ls_reply_expire(answer);
 }
 
 static const struct ls_clients_answer httpd_answer = {
-	httpd_answer_request, httpd_answer_detach, httpd_answer_expire};
+	httpd_answer_request, httpd_answer_detach, httpd_answer_is_gone, httpd_answer_expire};
 
 static int
 httpd_bind(struct ls_httpd *h)

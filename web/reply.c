@@ -69,6 +69,12 @@ ls_reply_wanted(const struct ls_reply *r)
 	return r->req != NULL;
 }
 
+void *
+ls_reply_owner(const struct ls_reply *r)
+{
+	return r->arg;
+}
+
 struct evhttp_request *
 ls_reply_request(const struct ls_reply *r)
 {
@@ -107,6 +113,8 @@ reply_reason(int status)
 		return "Misdirected Request";
 	case 503:
 		return "Service Unavailable";
+	case 504:
+		return "Gateway Timeout";
 	default:
 		return "Internal Server Error";
 	}

@@ -52,6 +52,9 @@ bool ls_reply_expire(struct ls_reply *r);
 /* True while somebody waits for the answer. */
 bool ls_reply_wanted(const struct ls_reply *r);
 
+/* What ls_reply_new was given: whose reply it is. */
+void *ls_reply_owner(const struct ls_reply *r);
+
 /* The request, NULL once detached. */
 struct evhttp_request *ls_reply_request(const struct ls_reply *r);
 

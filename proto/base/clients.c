@@ -7,6 +7,7 @@
 #include <event2/event.h>
 #include <event2/http.h>
 #include <event2/listener.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,6 +150,17 @@ clients_reap(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
+/* Its end is closed, and whoever owes it an answer takes that for its leave. */
+static bool
+clients_is_gone(const struct ls_client *c)
+{
+	const struct ls_clients_answer *answer = c->all->options.answer;
+	struct pollfd p = {bufferevent_getfd(c->bev), POLLRDHUP, 0};
+
+	return c->answer && answer->is_gone && poll(&p, 1, 0) == 1 &&
+	       (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) && answer->is_gone(c->answer);
+}
+
 static void
 clients_tick(void *arg)
 {
@@ -158,6 +170,8 @@ clients_tick(void *arg)
 
 	LIST_FOREACH(c, &cs->list, link)
 	{
+		if (clients_is_gone(c))
+			c->doomed = true;
 		if (now - c->since_ns <= cs->options.timeout_ns)
 			continue;
 		if (c->answer && cs->options.answer->expire(c->answer))

@@ -31,6 +31,11 @@ struct ls_clients_answer {
 	struct evhttp_request *(*request)(const void *answer);
 	/* The connection went: what follows goes nowhere. */
 	void (*detach)(void *answer);
+	/*
+	 * The client will send nothing more: may it be gone? libevent does not look while it waits. NULL:
+	 * it may only have closed its half.
+	 */
+	bool (*is_gone)(const void *answer);
 	/* It took too long: answers so. False: only closing the connection can end it. */
 	bool (*expire)(void *answer);
 };

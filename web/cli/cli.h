@@ -36,6 +36,9 @@ struct ls_cli_options {
 	char status[LS_CONF_VALUE_MAX_BYTES], kind[LS_CONF_VALUE_MAX_BYTES];
 	char steps[LS_CONF_VALUE_MAX_BYTES], file[LS_CONF_VALUE_MAX_BYTES];
 	char fail_on[LS_CONF_VALUE_MAX_BYTES];
+	char from[LS_CONF_VALUE_MAX_BYTES], to[LS_CONF_VALUE_MAX_BYTES];
+	char step[LS_CONF_VALUE_MAX_BYTES], agg[LS_CONF_VALUE_MAX_BYTES];
+	char peers[LS_CONF_VALUE_MAX_BYTES];
 	char agent[LS_CONF_VALUE_MAX_BYTES], steps_dir[LS_CONF_VALUE_MAX_BYTES];
 	int64_t limit;
 	uint64_t wait_ns, timeout_ns, for_ns;
@@ -50,6 +53,7 @@ struct ls_cli {
 	struct ls_fetch *fetch; /* NULL for commands that need no collector */
 	struct ls_term *term;
 	bool json;
+	bool jsonl, csv; /* only of query and export */
 };
 
 /*
@@ -92,6 +96,10 @@ int ls_cli_job(struct ls_cli *cli, size_t size, char *ret_job) LS_MUSTCHECK;
  * Appends text to a path as one encoded segment. Returns an exit code, having said why.
  */
 int ls_cli_segment(char *path, size_t size, const char *text) LS_MUSTCHECK;
+
+/* "/api/v1/hosts/HOST" and rest. Returns an exit code, having said why. */
+int ls_cli_host_path(
+	const char *host, const char *rest, size_t size, char *ret_path) LS_MUSTCHECK;
 
 /* "/api/v1/jobs/JOB" and rest. Returns an exit code, having said why. */
 int ls_cli_job_path(

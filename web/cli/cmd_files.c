@@ -4,6 +4,7 @@
 #include "web/cli/cli.h"
 #include "collector/replay.h"
 #include "proto/base/json.h"
+#include "web/cli/export_csv.h"
 #include "web/cli/fetch.h"
 #include "web/cli/show.h"
 #include "web/cli/term.h"
@@ -82,6 +83,25 @@ files_export(struct ls_cli *cli, const char *path, FILE *out)
 	return rc;
 }
 
+/* The same, with each line made a row. */
+static int
+files_export_csv(struct ls_cli *cli, const char *path, FILE *out)
+{
+	FILE *rows = ls_export_csv_open(out, cli->options.counters);
+	int rc;
+
+	if (!rows) {
+		(void)fprintf(stderr, "lockstep: out of memory\n");
+		return LS_EXIT_UNREACHABLE;
+	}
+	rc = files_export(cli, path, rows);
+	if (fclose(rows) != 0 && rc == LS_EXIT_OK) {
+		(void)fprintf(stderr, "lockstep: writing: %s\n", strerror(errno));
+		rc = LS_EXIT_FOUND;
+	}
+	return rc;
+}
+
 int
 ls_cmd_export(struct ls_cli *cli, int argc, char **argv)
 {
@@ -107,7 +127,7 @@ ls_cmd_export(struct ls_cli *cli, int argc, char **argv)
 			ls_term_safe(cli->term, file, ""), strerror(errno));
 		return LS_EXIT_FOUND;
 	}
-	rc = files_export(cli, path, out);
+	rc = cli->csv ? files_export_csv(cli, path, out) : files_export(cli, path, out);
 	if (named && fclose(out) != 0 && rc == LS_EXIT_OK) {
 		(void)fprintf(stderr, "lockstep: %s: %s\n",
 			ls_term_safe(cli->term, file, ""), strerror(errno));

@@ -7,21 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "/api/v1/hosts/HOST" and rest. */
-static int
-host_path(const char *host, const char *rest, size_t size, char *ret_path)
-{
-	size_t len;
-	int rc;
-
-	(void)snprintf(ret_path, size, "/api/v1/hosts/");
-	rc = ls_cli_segment(ret_path, size - strlen(rest), host);
-	len = strlen(ret_path);
-	if (rc == LS_EXIT_OK)
-		(void)snprintf(ret_path + len, size - len, "%s", rest);
-	return rc;
-}
-
 /* The host's monotonic clock against the collector's. */
 static void
 host_clock(struct ls_term *t, const json_t *h)
@@ -89,7 +74,7 @@ ls_cli_host(struct ls_cli *cli, const char *host)
 	struct ls_term *t = cli->term;
 	json_t *h = NULL;
 	char path[1024];
-	int rc = host_path(host, "", sizeof(path), path);
+	int rc = ls_cli_host_path(host, "", sizeof(path), path);
 
 	if (rc == LS_EXIT_OK)
 		rc = ls_cli_get(cli, path, true, &h);
@@ -156,7 +141,7 @@ ls_cmd_series(struct ls_cli *cli, int argc, char **argv)
 	const json_t *items;
 	struct ls_table *table;
 	char path[1024], limit[24];
-	int rc = host_path(argv[0], "/series", sizeof(path), path);
+	int rc = ls_cli_host_path(argv[0], "/series", sizeof(path), path);
 
 	(void)argc;
 	(void)snprintf(limit, sizeof(limit), "%" PRId64, cli->options.limit);
@@ -186,7 +171,7 @@ ls_cmd_zoom(struct ls_cli *cli, int argc, char **argv)
 {
 	json_t *body = NULL;
 	char path[1024], json[64];
-	int rc = host_path(argv[0], "/zoom", sizeof(path), path);
+	int rc = ls_cli_host_path(argv[0], "/zoom", sizeof(path), path);
 
 	(void)argc;
 	(void)snprintf(json, sizeof(json), "{\"seconds\":%" PRIu64 "}",

@@ -234,6 +234,20 @@ ls_cli_job_path(const char *job, const char *rest, size_t size, char *ret_path)
 	return rc;
 }
 
+int
+ls_cli_host_path(const char *host, const char *rest, size_t size, char *ret_path)
+{
+	size_t len;
+	int rc;
+
+	(void)snprintf(ret_path, size, "/api/v1/hosts/");
+	rc = ls_cli_segment(ret_path, size - strlen(rest), host);
+	len = strlen(ret_path);
+	if (rc == LS_EXIT_OK)
+		(void)snprintf(ret_path + len, size - len, "%s", rest);
+	return rc;
+}
+
 /* --- start ------------------------------------------------------------------------ */
 
 /* -o and -f are short for --output and --file; what follows "--" is left alone. */
@@ -311,6 +325,14 @@ cli_run(struct ls_cli *cli, const struct cli_command *command, int argc, char **
 		return LS_EXIT_USAGE;
 	}
 	cli->json = strcmp(cli->options.output, "json") == 0;
+	cli->jsonl = strcmp(cli->options.output, "jsonl") == 0;
+	cli->csv = strcmp(cli->options.output, "csv") == 0;
+	if ((cli->jsonl || cli->csv) && command->run != ls_cmd_query &&
+		command->run != ls_cmd_export) {
+		(void)fprintf(stderr, "lockstep: -o %s is for query and export\n",
+			cli->options.output);
+		return LS_EXIT_USAGE;
+	}
 	cli->term = ls_term_new(cli->options.color);
 	if (!cli->term)
 		return LS_EXIT_UNREACHABLE;

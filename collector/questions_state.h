@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * questions_state - what the files of questions share: nobody else includes it.
+ *
+ * Owner:   one thread.
+ * Units:   as in collector/buckets.h.
+ * Errors:  as in collector/questions.h.
+ * Limits:  as in collector/questions.h.
+ */
+#ifndef LS_COLLECTOR_QUESTIONS_STATE_H
+#define LS_COLLECTOR_QUESTIONS_STATE_H
+
+#include <jansson.h>
+#include "collector/buckets.h"
+#include "collector/json_out.h"
+#include "storage/query_series.h"
+#include "web/backend.h"
+
+/* The workers of one job, and their hosts: kept until another job is asked for, or a worker comes. */
+struct ls_job_members {
+	char job[LS_JOB_NAME_MAX_BYTES]; /* "": none yet */
+	int64_t last_worker;
+	size_t count, capacity, host_count;
+	struct ls_store_worker *workers; /* by id */
+	const char **hosts;              /* by name, each once; into workers */
+};
+
+struct ls_questions {
+	char *dir;
+	struct ls_query *query; /* NULL: not open */
+	struct ls_query_series *series;
+	struct ls_job_members members;
+};
+
+/* Which series a text means: those of its name that have all its labels. */
+struct ls_selector {
+	char name[LS_SERIES_NAME_MAX_BYTES];
+	json_t *labels;
+};
+
+/* -LS_EPARSE: it is no such text. */
+int ls_selector_init(struct ls_selector *s, const char *text) LS_MUSTCHECK;
+void ls_selector_fini(struct ls_selector *s);
+
+/* As ls_query_wanted_fn; arg is a selector. */
+bool ls_selector_wants(void *arg, const char *group, const char *series);
+
+/* Members of a line: host, name, labels, group (NULL: none). */
+void ls_question_series_json(
+	const char *host, const char *group, const char *series, struct ls_json_out *o);
+
+/* The end of an answer: ,"next_cursor":... and the closing brace; next 0: none. */
+void ls_question_end_json(size_t next, struct ls_json_out *o);
+
+/* Brings q->members to a job. -LS_EUNKNOWN: no worker of it is stored. */
+int ls_question_members(struct ls_questions *q, const char *job) LS_MUSTCHECK;
+void ls_job_members_fini(struct ls_job_members *m);
+/* The worker of an id, or NULL; the place of a host, or host_count. */
+const struct ls_store_worker *ls_job_members_worker(const struct ls_job_members *m, int64_t id);
+size_t ls_job_members_host(const struct ls_job_members *m, const char *host);
+
+int ls_question_step(struct ls_questions *q, const struct ls_ask *ask, struct ls_json_out *o)
+	LS_MUSTCHECK;
+int ls_question_fleet(struct ls_questions *q, const struct ls_ask *ask, struct ls_json_out *o)
+	LS_MUSTCHECK;
+int ls_question_history(struct ls_questions *q, const struct ls_ask *ask, struct ls_json_out *o)
+	LS_MUSTCHECK;
+
+#endif

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/questions.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <limits.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "proto/chunk.h"
+#include "storage/days.h"
+#include "storage/store.h"
+
+/*
+ * What questions to storage take, from the question to the whole text of its answer, without HTTP. A
+ * store is filled through the real write side: LOCKSTEP_BENCH_HOSTS hosts (1,000) of 120 series in two groups,
+ * an hour of chunks of a minute, their bodies out of 64 made ones. Each line is "name value unit".
+ *
+ *   query_hosts, query_store_bytes
+ *   query_series_ms_p50, _p99         one series of one host, the hour, 240 buckets; hosts at random
+ *   query_series_raw_ms_p50, _p99     the same, its 3,600 values
+ *   query_minutes_ms_p50, _p99        one series of 1,000 hosts, a minute, from chunks
+ *   ..._ingest_ms_...                 the same while another thread commits ten times a second what so many
+ *                                     hosts send: their chunks
+ */
+
+enum { COLUMNS = 60, ROWS = 60, MINUTES = 60, BODIES = 64, BATCH = 500, ROUNDS = 300, FLEET_ROUNDS = 10 };
+
+#define S 1000000ll
+#define BEGIN_US (ls_days_begin_us(20261121) + 12 * 3600 * S)
+#define END_US (BEGIN_US + MINUTES * 60 * S)
+
+static const char *const bench_groups[2] = { "host.fast", "tpu.gauges" };
+
+struct bench {
+	size_t hosts;
+	char dir[PATH_MAX];
+	struct ls_store *store;
+	uint8_t *body[BODIES];
+	size_t body_len[BODIES];
+	uint64_t seed;
+	atomic_bool stop; /* the ingesting thread's */
+	uint64_t ingested;
+};
+
+static void
+bench_must(int rc, const char *what)
+{
+	if (rc == 0)
+		return;
+	(void)fprintf(stderr, "bench_query: %s: %s\n", what, ls_err_text(rc));
+	exit(1);
+}
+
+static double
+bench_uniform(struct bench *b)
+{
+	b->seed ^= b->seed << 13;
+	b->seed ^= b->seed >> 7;
+	b->seed ^= b->seed << 17;
+	return (double)(b->seed >> 11) / 9007199254740992.0;
+}
+
+/* --- filling --------------------------------------------------------------------------------- */
+
+/* A minute of 60 series: walks, gauges of two decimals, counters: a third of each. */
+static void
+bench_body(struct bench *b, size_t n)
+{
+	static double value[COLUMNS * ROWS];
+	static bool present[COLUMNS * ROWS];
+	static uint64_t t_ns[ROWS];
+	static uint8_t body[LS_CHUNK_BODY_MAX_BYTES];
+	const struct ls_chunk_table table = { ROWS, COLUMNS, ROWS, t_ns, value, present };
+	struct ls_chunk_codec *codec = ls_chunk_codec_new(COLUMNS, ROWS);
+
+	if (codec == NULL)
+		bench_must(-ENOMEM, "codec");
+	for (size_t c = 0; c < COLUMNS; c++) {
+		double at = 1e9 * bench_uniform(b);
+
+		for (size_t i = 0; i < ROWS; i++) {
+			double r = bench_uniform(b);
+
+			t_ns[i] = (100 + i) * 1000000000ull;
+			present[c * ROWS + i] = true;
+			at += c % 3 == 0 ? floor(4e7 * (1 + 0.1 * r)) : floor(8 * r - 4) * 512;
+			value[c * ROWS + i] = c % 3 == 2 ? round(5000 + 300 * r) / 100 : floor(at);
+		}
+	}
+	bench_must(ls_chunk_encode(codec, &table, body, sizeof(body), &b->body_len[n]), "encoding");
+	ls_chunk_codec_free(codec);
+	b->body[n] = malloc(b->body_len[n]);
+	if (b->body[n] == NULL)
+		bench_must(-ENOMEM, "bodies");
+	memcpy(b->body[n], body, b->body_len[n]);
+}
+
+static void
+bench_dictionary(struct ls_write *m, size_t group)
+{
+	struct ls_store_chunk *c = &m->u.report.chunks[m->u.report.chunk_count++];
+
+	c->kind = LS_WIRE_DICTIONARY;
+	c->hash = group + 1;
+	(void)snprintf(c->group, sizeof(c->group), "%s", bench_groups[group]);
+	c->series = calloc(COLUMNS, 64);
+	if (c->series == NULL)
+		bench_must(-ENOMEM, "dictionary");
+	for (size_t i = 0; i < COLUMNS; i++)
+		c->series_len += (size_t)snprintf(c->series + c->series_len, 64,
+					 group == 0 ? "host.bench.series%zu_total" : "chip.bench.series_ratio{core=\"%zu\"}", i) +
+				 1;
+}
+
+/* What a host's agent sends in a minute: a chunk a group. */
+static struct ls_write *
+bench_report(struct bench *b, size_t host, uint64_t minute, int64_t t_us, bool first)
+{
+	struct ls_write *m = ls_write_new_report(0, 0, 4, t_us);
+
+	if (m == NULL)
+		bench_must(-ENOMEM, "report");
+	(void)snprintf(m->u.report.host, sizeof(m->u.report.host), "host%05zu", host);
+	memcpy(m->u.report.boot, &host, sizeof(host));
+	m->u.report.last_chunk_seq = 2 * minute + 2;
+	for (size_t g = 0; g < 2; g++) {
+		size_t n = (host * 7 + minute * 2 + g) % BODIES;
+		struct ls_store_chunk *c;
+
+		if (first)
+			bench_dictionary(m, g);
+		c = &m->u.report.chunks[m->u.report.chunk_count++];
+		c->kind = LS_WIRE_CHUNK;
+		c->hash = g + 1;
+		c->n = ROWS;
+		c->t_first_us = t_us - 60 * S;
+		c->t_last_us = t_us - S;
+		c->map.offset_ns = (t_us - 160 * S) * 1000;
+		c->body = b->body[n];
+		c->body_len = b->body_len[n];
+	}
+	return m;
+}
+
+static void
+bench_commit(struct bench *b, struct ls_write **batch, size_t count, int64_t t_us)
+{
+	bench_must(ls_store_commit(b->store, batch, count, t_us), "commit");
+	for (size_t i = 0; i < count; i++)
+		ls_write_free(batch[i]);
+}
+
+static void
+bench_fill(struct bench *b)
+{
+	struct ls_write *batch[BATCH];
+	struct ls_write *w;
+	size_t n = 0;
+
+	for (size_t h = 0; h < b->hosts; h++) {
+		w = ls_write_new(LS_WRITE_WORKER, BEGIN_US);
+		if (w == NULL)
+			bench_must(-ENOMEM, "worker");
+		w->u.worker.id = (int64_t)h + 1;
+		memcpy(w->u.worker.ring_id, &w->u.worker.id, sizeof(w->u.worker.id));
+		(void)snprintf(w->u.worker.info.job, sizeof(w->u.worker.info.job), "bench");
+		(void)snprintf(w->u.worker.info.host, sizeof(w->u.worker.info.host), "host%05zu", h);
+		w->u.worker.info.rank = (int32_t)h;
+		batch[n++] = w;
+		if (n == BATCH || h + 1 == b->hosts) {
+			bench_commit(b, batch, n, BEGIN_US);
+			n = 0;
+		}
+	}
+	for (uint64_t minute = 0; minute < MINUTES; minute++) {
+		for (size_t h = 0; h < b->hosts; h++) {
+			/* Agents seal their chunks at moments of their own. */
+			int64_t t_us = BEGIN_US + (int64_t)minute * 60 * S +
+				       (int64_t)(h * 60 * S / b->hosts);
+
+			batch[n++] = bench_report(b, h, minute, t_us, minute == 0 && h == 0);
+			if (n == BATCH || h + 1 == b->hosts) {
+				bench_commit(b, batch, n, t_us);
+				n = 0;
+			}
+		}
+	}
+}
+
+/* --- ingest beside it ------------------------------------------------------------------------- */
+
+/* A tenth of a second's chunks of all hosts, each tenth of a second. */
+static void *
+bench_ingest(void *arg)
+{
+	struct bench *b = arg;
+	struct ls_write *batch[BATCH];
+	uint64_t next_ns = ls_clock_mono_ns(), host = 0, minute = MINUTES;
+	const struct timespec nap = { 0, 1000000 };
+	int64_t t_us = END_US;
+
+	while (!atomic_load(&b->stop)) {
+		size_t n = 0, want = b->hosts / 600 + 1;
+
+		if (ls_clock_mono_ns() < next_ns) {
+			(void)nanosleep(&nap, NULL); /* woken early: looks again */
+			continue;
+		}
+		for (; n < want && n < BATCH; n++) {
+			batch[n] = bench_report(b, host, minute, t_us, false);
+			host = (host + 1) % b->hosts;
+			minute += host == 0;
+		}
+		bench_commit(b, batch, n, t_us);
+		b->ingested += n;
+		t_us += S / 10;
+		next_ns += 100000000;
+	}
+	return NULL;
+}
+
+/* --- questions -------------------------------------------------------------------------------- */
+
+static bool
+bench_sink(void *arg, const char *text, size_t len)
+{
+	size_t *total = arg;
+
+	(void)text;
+	*total += len;
+	return true;
+}
+
+static int
+bench_compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void
+bench_ask(struct bench *b, struct ls_questions *q, const char *name, struct ls_ask *ask, size_t rounds)
+{
+	double ms[ROUNDS];
+	size_t len = 0;
+
+	for (size_t i = 0; i < rounds; i++) {
+		uint64_t start_ns;
+
+		if (ask->kind == LS_ASK_HISTORY)
+			(void)snprintf(ask->host, sizeof(ask->host), "host%05zu",
+				(size_t)(bench_uniform(b) * (double)b->hosts));
+		start_ns = ls_clock_mono_ns();
+		bench_must(ls_questions_answer(q, ask, NULL, bench_sink, &len), name);
+		ms[i] = (double)(ls_clock_mono_ns() - start_ns) / 1e6;
+	}
+	qsort(ms, rounds, sizeof(ms[0]), bench_compare);
+	(void)printf("%s_p50 %.2f ms\n%s_p99 %.2f ms\n%s_answer %zu bytes\n", name, ms[rounds / 2], name,
+		ms[rounds * 99 / 100], name, len / rounds);
+	(void)fflush(stdout);
+}
+
+static void
+bench_questions(struct bench *b, struct ls_questions *q, const char *beside)
+{
+	struct ls_ask ask = { .kind = LS_ASK_HISTORY, .from_us = BEGIN_US, .to_us = END_US - 1,
+		.step_s = -1, .limit = LS_PAGE_MAX, .job = "bench" };
+	char name[64];
+
+	(void)snprintf(ask.series, sizeof(ask.series), "chip.bench.series_ratio{core=\"41\"}");
+	(void)snprintf(name, sizeof(name), "query_series%s_ms", beside);
+	bench_ask(b, q, name, &ask, ROUNDS);
+	ask.step_s = 0;
+	(void)snprintf(name, sizeof(name), "query_series_raw%s_ms", beside);
+	bench_ask(b, q, name, &ask, ROUNDS);
+	ask.kind = LS_ASK_FLEET;
+	ask.host[0] = '\0';
+	ask.from_us = BEGIN_US + 30 * 60 * S;
+	ask.to_us = ask.from_us + 60 * S - 1;
+	ask.step_s = 60;
+	(void)snprintf(name, sizeof(name), "query_minutes%s_ms", beside);
+	bench_ask(b, q, name, &ask, FLEET_ROUNDS);
+}
+
+static int
+bench_remove(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)st;
+	(void)type;
+	(void)at;
+	return remove(path);
+}
+
+int
+main(void)
+{
+	const char *hosts = getenv("LOCKSTEP_BENCH_HOSTS");
+	struct bench *b = calloc(1, sizeof(*b));
+	struct ls_store_stats stats = { 0 };
+	struct ls_questions *q;
+	pthread_t thread;
+
+	if (b == NULL)
+		return 1;
+	ls_log_set_level(LS_LOG_ERR);
+	b->hosts = hosts != NULL ? strtoul(hosts, NULL, 10) : 1000;
+	if (b->hosts == 0 || b->hosts > LS_AGENTS_MAX)
+		b->hosts = 1000;
+	b->seed = 88172645463325252u;
+	(void)snprintf(b->dir, sizeof(b->dir), "%s/lockstep-bench-XXXXXX",
+		getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
+	if (mkdtemp(b->dir) == NULL)
+		bench_must(-errno, b->dir);
+	for (size_t i = 0; i < BODIES; i++)
+		bench_body(b, i);
+	bench_must(ls_store_open(b->dir, BEGIN_US, &b->store), "store");
+	bench_fill(b);
+	ls_store_stats(b->store, &stats);
+	(void)printf("query_hosts %zu hosts\nquery_store_bytes %llu bytes\n", b->hosts,
+		(unsigned long long)ls_days_bytes(b->dir, 20261121));
+	q = ls_questions_new(b->dir);
+	if (q == NULL)
+		bench_must(-ENOMEM, "questions");
+	bench_questions(b, q, "");
+	bench_must(-pthread_create(&thread, NULL, bench_ingest, b), "thread");
+	bench_questions(b, q, "_ingest");
+	atomic_store(&b->stop, true);
+	(void)pthread_join(thread, NULL); /* ours, and it ends */
+	(void)printf("query_ingested %llu reports\n", (unsigned long long)b->ingested);
+	ls_questions_free(q);
+	ls_store_close(b->store);
+	for (size_t i = 0; i < BODIES; i++)
+		free(b->body[i]);
+	(void)nftw(b->dir, bench_remove, 16, FTW_DEPTH | FTW_PHYS); /* what is left is seen */
+	free(b);
+	return 0;
+}
