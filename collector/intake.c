@@ -49,6 +49,12 @@ ls_intake_time_us(const struct ls_intake *in, uint64_t mono_ns)
 	return ((int64_t)mono_ns + in->p.anchor_ns) / 1000;
 }
 
+bool
+ls_intake_is_time(const struct ls_intake_held *h, int64_t t_us)
+{
+	return t_us <= h->now_us + LS_TIME_AHEAD_MAX_US && t_us >= h->now_us - LS_TIME_BEHIND_MAX_US;
+}
+
 /* --- answers ------------------------------------------------------------------------ */
 
 void
@@ -200,9 +206,13 @@ intake_hot(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_
 	if (hot->count == 0 || ls_clock_map(ls_session_clock(h->session),
 				       (int64_t)hot->t_mono_ns, in->p.anchor_ns, &map) != 0)
 		return;
+	row->read_us = ls_store_map_us(&map, (int64_t)hot->t_mono_ns);
+	if (!ls_intake_is_time(h, row->read_us)) {
+		in->stats.drops[LS_INTAKE_CLOCK]++;
+		return;
+	}
 	memcpy(row->host, h->report.host, sizeof(row->host));
 	row->worker_id = ring != NULL ? ring->worker_id : 0;
-	row->read_us = ls_store_map_us(&map, (int64_t)hot->t_mono_ns);
 	row->count = hot->count;
 	memcpy(row->metric, hot->metric, sizeof(row->metric));
 	memcpy(row->value, hot->value, sizeof(row->value));
@@ -218,16 +228,21 @@ intake_live(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire
 	struct ls_ring *ring = intake_numbered(in, h, live->worker);
 	struct ls_store_map map;
 	uint32_t handle;
+	int64_t since_us;
 
 	if (ring == NULL)
 		return;
 	if (ls_clock_map(ls_session_clock(h->session), (int64_t)live->live.since_mono_ns,
 		    in->p.anchor_ns, &map) != 0)
 		return;
+	since_us = ls_store_map_us(&map, (int64_t)live->live.since_mono_ns);
+	if (since_us > h->now_us + LS_TIME_AHEAD_MAX_US) { /* a phase may have begun long ago */
+		in->stats.drops[LS_INTAKE_CLOCK]++;
+		return;
+	}
 	handle = ls_intake_handle(in, ring, h->now_us);
 	if (handle != LS_NO_WORKER)
-		ls_engine_live(in->p.engine, handle, &live->live,
-			ls_store_map_us(&map, (int64_t)live->live.since_mono_ns), h->now_us);
+		ls_engine_live(in->p.engine, handle, &live->live, since_us, h->now_us);
 }
 
 static void
@@ -486,5 +501,9 @@ ls_intake_advance(struct ls_intake *in, uint64_t now_ns)
 void
 ls_intake_stats(const struct ls_intake *in, struct ls_intake_stats *ret_stats)
 {
+	struct ls_session_stats sessions;
+
+	ls_sessions_stats(in->p.sessions, &sessions);
 	*ret_stats = in->stats;
+	ret_stats->drops[LS_INTAKE_CHANGED] = sessions.changed;
 }

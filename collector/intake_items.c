@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 #include "collector/feed.h"
+#include "proto/base/log.h"
 
 static struct ls_store_item *
 intake_row(struct ls_intake_held *h, const struct ls_ring *ring, enum ls_wire_item_kind kind,
@@ -136,6 +137,32 @@ intake_gap(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
 	intake_feed_gap(in, h, ring, row);
 }
 
+/* Records of which one is of a time that cannot be are no truth: their place is a gap. */
+static void
+intake_check_times(struct ls_intake *in, struct ls_intake_held *h, struct ls_wire_item *item)
+{
+	struct ls_store_map map;
+	uint64_t i;
+
+	/* The clock was known when the first item was allowed. */
+	if (ls_clock_map(ls_session_clock(h->session), item->records[0].t_begin_ns, in->p.anchor_ns,
+		    &map) != 0)
+		LS_ASSERT(false);
+	for (i = 0; i < item->count; i++) {
+		if (!ls_intake_is_time(h, ls_store_map_us(&map, item->records[i].t_begin_ns)))
+			break;
+	}
+	if (i == item->count)
+		return;
+	in->stats.drops[LS_INTAKE_CLOCK] += item->count;
+	ls_log(LS_LOG_WARN, "intake",
+		"%s: step records of a time that cannot be (%lld s from now); a gap stands for them",
+		h->report.host,
+		(long long)((ls_store_map_us(&map, item->records[i].t_begin_ns) - h->now_us) / 1000000));
+	item->kind = LS_WIRE_GAP;
+	item->reason = LS_GAP_INVALID;
+}
+
 static void
 intake_end(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
 	const struct ls_wire_item *item)
@@ -185,6 +212,8 @@ intake_item(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire
 		ls_session_accept(h->session, LS_STREAM_STEPS, item.seq, print);
 		h->accepted[LS_STREAM_STEPS] = go_on = true;
 		in->stats.items++;
+		if (item.kind == LS_WIRE_STEPS && item.count > 0)
+			intake_check_times(in, h, &item);
 		if (item.kind == LS_WIRE_STEPS && item.count > 0)
 			intake_steps(in, h, ring, &item, bytes);
 		else if (item.kind == LS_WIRE_GAP)

@@ -47,6 +47,12 @@ void ls_intake_need_worker(struct ls_intake *in, struct ls_intake_held *h, const
  */
 uint32_t ls_intake_handle(struct ls_intake *in, struct ls_ring *ring, int64_t now_us);
 
+/*
+ * Whether data of this time can be: LS_TIME_AHEAD_MAX_US, LS_TIME_BEHIND_MAX_US. What cannot is no truth:
+ * neither stored nor judged.
+ */
+bool ls_intake_is_time(const struct ls_intake_held *h, int64_t t_us);
+
 /* Takes the items of a report, of each stream in order up to the first that cannot be taken. */
 void ls_intake_items(struct ls_intake *in, struct ls_intake_held *h);
 /* The same of the stream of chunks alone; they may be taken now. */

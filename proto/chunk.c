@@ -235,12 +235,20 @@ chunk_get_table(const struct ls_chunk_table *t, struct ls_chunk_work *w, struct 
 	return ls_bits_in_end(in);
 }
 
-int
-ls_chunk_decode(struct ls_chunk_codec *c, const uint8_t *buf, size_t len,
-	struct ls_chunk_table *ret_table)
+/* The sum is that of the bytes before it; buf is long enough. */
+static bool
+chunk_is_whole(const uint8_t *buf, size_t len)
 {
 	uint8_t sum[CHUNK_SUM_BYTES];
-	struct ls_bits_in in = { 0 };
+
+	chunk_put_sum(sum, chunk_sum(buf, len - CHUNK_SUM_BYTES));
+	return memcmp(sum, buf + len - CHUNK_SUM_BYTES, sizeof(sum)) == 0;
+}
+
+int
+ls_chunk_check(const uint8_t *buf, size_t len, size_t *ret_rows, size_t *ret_columns)
+{
+	size_t rows, columns;
 
 	if (len > LS_CHUNK_BODY_MAX_BYTES)
 		return -LS_ELIMIT;
@@ -248,15 +256,33 @@ ls_chunk_decode(struct ls_chunk_codec *c, const uint8_t *buf, size_t len,
 		return -LS_EVERSION; /* before the sum: it may be another one */
 	if (len < CHUNK_HEAD_BYTES + CHUNK_SUM_BYTES)
 		return -LS_EPARSE;
-	chunk_put_sum(sum, chunk_sum(buf, len - CHUNK_SUM_BYTES));
-	if (memcmp(sum, buf + len - CHUNK_SUM_BYTES, sizeof(sum)) != 0)
+	if (!chunk_is_whole(buf, len))
 		return -LS_ECORRUPT;
-	c->table.rows = c->table.stride = chunk_get_u16(buf + 2);
-	c->table.columns = chunk_get_u16(buf + 4);
-	if (c->table.rows > c->rows_max || c->table.columns > c->columns_max)
+	rows = chunk_get_u16(buf + 2);
+	columns = chunk_get_u16(buf + 4);
+	if (rows > LS_CHUNK_ROWS_MAX || columns > LS_SERIES_PER_GROUP_MAX)
 		return -LS_ELIMIT;
-	if (c->table.rows == 0 || buf[1] != 0)
+	if (rows == 0 || buf[1] != 0)
 		return -LS_EPARSE;
+	*ret_rows = rows;
+	*ret_columns = columns;
+	return 0;
+}
+
+int
+ls_chunk_decode(struct ls_chunk_codec *c, const uint8_t *buf, size_t len,
+	struct ls_chunk_table *ret_table)
+{
+	struct ls_bits_in in = { 0 };
+	size_t rows, columns;
+	int rc = ls_chunk_check(buf, len, &rows, &columns);
+
+	if (rc != 0)
+		return rc;
+	if (rows > c->rows_max || columns > c->columns_max)
+		return -LS_ELIMIT;
+	c->table.rows = c->table.stride = rows;
+	c->table.columns = columns;
 	in.p = buf + CHUNK_HEAD_BYTES;
 	in.size = len - CHUNK_SUM_BYTES - CHUNK_HEAD_BYTES;
 	if (!chunk_get_table(&c->table, &c->work, &in))

@@ -50,4 +50,10 @@ int ls_chunk_encode(struct ls_chunk_codec *c, const struct ls_chunk_table *table
 int ls_chunk_decode(struct ls_chunk_codec *c, const uint8_t *buf, size_t len,
 	struct ls_chunk_table *ret_table) LS_MUSTCHECK;
 
+/*
+ * Whether a body is whole, without decoding it: version, checksum, and what its header says. Errors as
+ * of ls_chunk_decode, for the largest codec.
+ */
+int ls_chunk_check(const uint8_t *buf, size_t len, size_t *ret_rows, size_t *ret_columns) LS_MUSTCHECK;
+
 #endif

@@ -258,6 +258,8 @@
 #define LS_CLOCK_WINDOW 16                    /* exchanges of which the fastest is kept */
 #define LS_CLOCK_WINDOWS 16                   /* kept ones that offset and drift are fitted to */
 #define LS_CLOCK_HELLO_MAX 3                  /* reports without stamps before times are guessed */
+#define LS_TIME_AHEAD_MAX_US 300000000ll      /* of data before our now: a clock is known to 1 s at worst */
+#define LS_TIME_BEHIND_MAX_US (40ll * 24 * 3600 * 1000000) /* a spool keeps less, and files go after 30 days */
 #define LS_INGEST_HELD_MAX_BYTES (256u * 1024 * 1024) /* reports waiting for their commit */
 #define LS_WRITE_RESERVE 4096                 /* places that reports leave to findings and closings */
 #define LS_WRITE_KEPT_MAX 20000               /* messages kept while the disk refuses */

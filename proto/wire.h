@@ -172,6 +172,8 @@ int ls_wire_chunk_item_pack(const struct ls_wire_chunk_item *item, uint8_t *buf,
 	size_t *ret_len) LS_MUSTCHECK;
 int ls_wire_chunk_item_unpack(const uint8_t *buf, size_t len, struct ls_wire_chunk_item *ret_item,
 	const char **ret_why) LS_MUSTCHECK;
+/* The number of an item that may not unpack: as far as fields can be told apart; 0: not there. */
+uint64_t ls_wire_chunk_item_number(const uint8_t *buf, size_t len);
 /* Frees what unpack allocated; harmless on a zeroed item. */
 void ls_wire_chunk_item_clear(struct ls_wire_chunk_item *item);
 

@@ -481,6 +481,20 @@ ls_wire_chunk_item_unpack(const uint8_t *buf, size_t len, struct ls_wire_chunk_i
 	return 0;
 }
 
+uint64_t
+ls_wire_chunk_item_number(const uint8_t *buf, size_t len)
+{
+	struct chunk_in in = { buf, len };
+	struct chunk_field f = { 0 };
+	uint64_t seq = 0;
+
+	while (in.left > 0 && chunk_get_field(&in, &f)) {
+		if (chunk_is(&f, 1, CHUNK_VARINT))
+			seq = f.value;
+	}
+	return seq;
+}
+
 void
 ls_wire_chunk_item_clear(struct ls_wire_chunk_item *item)
 {

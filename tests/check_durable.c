@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "proto/chunk.h"
 #include "proto/base/clock.h"
 #include "storage/query_chunk.h"
 #include "tests/harness.h"
@@ -178,13 +179,17 @@ static int
 see_chunk(void *arg, const struct ls_query_chunk *chunk)
 {
 	struct found *f = arg;
+	struct ls_chunk_codec *codec = ls_chunk_codec_new(LS_TEST_SERIES, 2);
+	struct ls_chunk_table table;
 	int host = chunk->host[1] - '0';
 	uint64_t seq;
 
 	ck_assert_int_ge(host, 0);
 	ck_assert_int_lt(host, AGENTS);
-	ck_assert_uint_eq(chunk->len, sizeof(seq));
-	memcpy(&seq, chunk->body, sizeof(seq));
+	ck_assert_ptr_nonnull(codec);
+	ck_assert_int_eq(ls_chunk_decode(codec, chunk->body, chunk->len, &table), 0);
+	seq = (uint64_t)table.value[0];
+	ls_chunk_codec_free(codec);
 	if (f->next_chunk[host] == 0)
 		f->next_chunk[host] = 3; /* after the dictionary and the loss */
 	ck_assert_uint_eq(seq, f->next_chunk[host]);

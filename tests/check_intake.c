@@ -145,6 +145,30 @@ START_TEST(records_lost_without_a_word_become_a_gap)
 }
 END_TEST
 
+START_TEST(records_of_a_time_that_cannot_be_are_a_gap)
+{
+	const uint64_t year = 365ull * 86400 * 10; /* steps of 100 ms */
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_steps(&a, 1, year, 3);
+	ls_test_agent_hot(&a, 99000000000ull + year * 100000000, 1);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, true)->acked_seq, 1);
+	ck_assert_uint_eq(stats().drops[LS_INTAKE_CLOCK], 3 + 1);
+	ck_assert_uint_eq(stats().records, 0);
+	ck_assert_uint_eq(stats().counters, 0);
+	ck_assert_int_eq(sql("SELECT coalesce(sum(records), 0) FROM journal"), 0);
+	ck_assert_int_eq(sql("SELECT n FROM gap"), 3);
+	ck_assert_int_eq(sql("SELECT reason FROM gap"), LS_GAP_INVALID);
+	/* As old as they are now, they are no better. */
+	core.now_ns += 2 * year * 100000000;
+	ls_test_agent_steps(&a, 2, year + 3, 4);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, false)->acked_seq, 2);
+	ck_assert_uint_eq(stats().drops[LS_INTAKE_CLOCK], 3 + 1 + 4);
+	ck_assert_int_eq(sql("SELECT sum(n) FROM gap"), 7);
+}
+END_TEST
+
 START_TEST(an_unknown_ring_asks_for_its_worker)
 {
 	const struct ls_wire_ack *ack;
@@ -404,6 +428,7 @@ suite(void)
 	tcase_add_test(t, what_comes_again_is_not_stored_again);
 	tcase_add_test(t, a_ring_read_again_under_new_numbers_is_not_stored_twice);
 	tcase_add_test(t, records_lost_without_a_word_become_a_gap);
+	tcase_add_test(t, records_of_a_time_that_cannot_be_are_a_gap);
 	tcase_add_test(t, an_unknown_ring_asks_for_its_worker);
 	tcase_add_test(t, an_unknown_number_asks_for_all_workers);
 	tcase_add_test(t, who_begins_without_its_kernel_is_asked_for_it);

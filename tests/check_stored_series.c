@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 #include "collector/replay.h"
 #include "proto/base/json.h"
 #include "proto/base/log.h"
@@ -161,11 +162,19 @@ END_TEST
 
 START_TEST(a_chunk_that_does_not_decode_is_left_out)
 {
+	static const uint8_t nothing[] = { 1, 0, 2, 0, LS_TEST_SERIES, 0, 0xff, 0xff, 0xff, 0xff };
+	uint32_t sum = (uint32_t)crc32_z(0, nothing, sizeof(nothing));
+	uint8_t body[sizeof(nothing) + 4];
 	json_t *all;
+	size_t i;
 
+	/* Its checksum is right, as is its header: what takes it in sees no more. */
+	memcpy(body, nothing, sizeof(nothing));
+	for (i = 0; i < 4; i++)
+		body[sizeof(nothing) + i] = (uint8_t)(sum >> (8 * i));
 	fill();
 	ls_log_set_level(LS_LOG_ERR);
-	ls_test_agent_chunk(&agent, 5, T0 + 4000000000); /* its body is eight bytes of nothing */
+	ls_test_agent_body(&agent, 5, T0 + 4000000000, T0 + 5000000000, body, sizeof(body));
 	ck_assert_uint_eq(ls_test_core_send(&core, &agent, false)->acked_chunk_seq, 5);
 	all = latest("h0");
 	ck_assert_uint_eq(json_array_size(all), 0); /* the newest of its group, and unreadable */

@@ -192,19 +192,47 @@ ls_test_agent_dictionary(struct ls_test_agent *a, uint64_t seq)
 	reports_add_chunk(a, &item);
 }
 
+size_t
+ls_test_body(uint64_t t_mono_ns, size_t columns, double value, uint8_t *body, size_t size)
+{
+	struct ls_chunk_codec *codec = ls_chunk_codec_new(LS_TEST_SERIES + 1, 2);
+	uint64_t t[2] = { t_mono_ns, t_mono_ns + 1000000000 };
+	double values[2 * (LS_TEST_SERIES + 1)];
+	bool present[2 * (LS_TEST_SERIES + 1)];
+	const struct ls_chunk_table table = { 2, columns, 2, t, values, present };
+	size_t i, len = 0;
+
+	for (i = 0; i < 2 * (LS_TEST_SERIES + 1); i++) {
+		values[i] = value;
+		present[i] = true;
+	}
+	ck_assert_ptr_nonnull(codec);
+	ck_assert_int_eq(ls_chunk_encode(codec, &table, body, size, &len), 0);
+	ls_chunk_codec_free(codec);
+	return len;
+}
+
+void
+ls_test_agent_body(struct ls_test_agent *a, uint64_t seq, uint64_t t_first_ns, uint64_t t_last_ns,
+	const uint8_t *body, size_t len)
+{
+	struct ls_wire_chunk_item item = { .seq = seq, .kind = LS_WIRE_CHUNK, .rows = 2 };
+
+	item.hash = ls_test_dictionary();
+	item.t_first_mono_ns = t_first_ns;
+	item.t_last_mono_ns = t_last_ns;
+	item.body = body;
+	item.body_len = len;
+	reports_add_chunk(a, &item);
+}
+
 void
 ls_test_agent_chunk(struct ls_test_agent *a, uint64_t seq, uint64_t t_mono_ns)
 {
-	struct ls_wire_chunk_item item = { .seq = seq, .kind = LS_WIRE_CHUNK, .rows = 2 };
-	uint8_t body[8];
+	uint8_t body[256];
+	size_t len = ls_test_body(t_mono_ns, LS_TEST_SERIES, (double)seq, body, sizeof(body));
 
-	memcpy(body, &seq, sizeof(body));
-	item.hash = ls_test_dictionary();
-	item.t_first_mono_ns = t_mono_ns;
-	item.t_last_mono_ns = t_mono_ns + 1000000000;
-	item.body = body;
-	item.body_len = sizeof(body);
-	reports_add_chunk(a, &item);
+	ls_test_agent_body(a, seq, t_mono_ns, t_mono_ns + 1000000000, body, len);
 }
 
 /* Row 0: 1.5, absent, 2^53; row 1: 2.5, NaN, absent. */

@@ -46,12 +46,17 @@ void ls_test_agent_hot(struct ls_test_agent *a, uint64_t t_mono_ns, double value
 
 /*
  * Adds item `seq` to the stream of chunks: the dictionary of group "host.fast", a chunk of it whose
- * body tells the number, or a loss of it.
+ * values are the number, or a loss of it.
  */
 void ls_test_agent_dictionary(struct ls_test_agent *a, uint64_t seq);
 void ls_test_agent_chunk(struct ls_test_agent *a, uint64_t seq, uint64_t t_mono_ns);
-/* The same with a body that decodes: 1.5, absent, 2^53; a second later 2.5, NaN, absent. */
+/* The same of other values: 1.5, absent, 2^53; a second later 2.5, NaN, absent. */
 void ls_test_agent_encoded(struct ls_test_agent *a, uint64_t seq, uint64_t t_mono_ns);
+/* The same with these times and any body. */
+void ls_test_agent_body(struct ls_test_agent *a, uint64_t seq, uint64_t t_first_ns, uint64_t t_last_ns,
+	const uint8_t *body, size_t len);
+/* A body of two rows a second apart, of so many columns (at most one more than the dictionary names). */
+size_t ls_test_body(uint64_t t_mono_ns, size_t columns, double value, uint8_t *body, size_t size);
 void ls_test_agent_lost(struct ls_test_agent *a, uint64_t seq, uint64_t samples);
 
 /* The series of that dictionary, their values, and its hash. */
