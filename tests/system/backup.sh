@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# backup.sh: --backup of a state directory that is in use, and a collector that starts on the copy: the same findings, every
+# record once, agents go on, and what they had acknowledged after the copy was made is a gap, not silence.
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+steps=900
+
+# ids: of all findings, one a line.
+ids() {
+	lockstep findings --status all -o json |
+		python3 -c 'import json, sys; print(*sorted(f["id"] for f in json.load(sys.stdin)["items"]), sep="\n")'
+}
+
+fresh 4
+workload_start --ranks 4 --steps "$steps" --slow 2:cpu_hog:1@150
+check "step 400 is reached" step_wait 400 180
+check "a directory in use is copied" \
+	"$build/lockstep-collector" --state-dir "$work/state/collector" --backup "$work/copy"
+ids >"$work/before"
+lockstep export --job "$job" 2>/dev/null | facts count >"$work/records"
+note "$(wc -l <"$work/before") findings, $(cat "$work/records") records when it was made"
+check "the copy is sound" "$build/lockstep-collector" --state-dir "$work/copy" --check-db
+check "step 500 is reached" step_wait 500 120
+program_end "$collector_pid" TERM
+result "$ret_status" "the collector ends well"
+mv "$work/state/collector" "$work/gone"
+mv "$work/copy" "$work/state/collector"
+collector_start
+ids >"$work/after"
+# What was found between the two lines above may be missing; nothing else may be there.
+check "the copy has the findings of its time" python3 -c '
+import sys
+before, after = (set(open(f).read().split()) for f in sys.argv[1:])
+print(sorted(before), sorted(after))
+sys.exit(not after <= before or not after)' "$work/before" "$work/after"
+workload_wait
+result "$ret_status" "the job ends well"
+check "each record is there once, or told to be lost" records_wait lost 4 "$steps"
+[ "$(facts gaps 0 <"$work/export.jsonl")" -gt 0 ]
+result $? "what was acknowledged after the copy was made is a gap"
+check "the agents go on: the last step is there" python3 -c '
+import json, sys
+last = {}
+for line in open(sys.argv[1]):
+    r = json.loads(line)
+    if "t_begin" in r:
+        last[r["rank"]] = max(last.get(r["rank"], 0), r["step"])
+print(last)
+sys.exit(set(last.values()) != {int(sys.argv[2]) - 1})' "$work/export.jsonl" "$steps"
+"$build/lockstep-collector" --state-dir "$work/gone" --backup "$work/gone" >"$work/out" 2>&1
+[ $? -eq 1 ] && [ -s "$work/out" ]
+result $? "a directory that is not empty is refused"
+tap_end

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a collector has stored, beside what it acknowledged to lockstep-sim.
+
+storage.py steps LEDGER           export lines on standard input: exit 0 if each acknowledged record (by its index
+                                  in the ring, which is its step) is there exactly once, and no other
+storage.py chunks LEDGER STATE    the day files below STATE: exit 0 if each acknowledged chunk is there exactly
+                                  once: all bodies differ, minute follows minute, and there are as many as
+                                  were acknowledged. The agents must all have been acknowledged everything.
+storage.py wait URL red|green S   exit 0 as soon as /readyz answers 503 (200), 1 after S seconds; prints the answer
+"""
+import collections
+import glob
+import hashlib
+import json
+import os
+import sqlite3
+import sys
+import time
+import urllib.error
+import urllib.request
+
+DICTIONARIES = 2  # of the host's series and of its chips', one item each
+
+
+def ledger_of(path):
+    with open(path) as f:
+        return [json.loads(line) for line in f]
+
+
+def steps(ledger):
+    stored = collections.defaultdict(collections.Counter)
+    for line in sys.stdin:
+        r = json.loads(line)
+        if "step" in r and "t_begin" in r:
+            stored[r["host"]][r["step"]] += 1
+    bad = 0
+    for a in ledger:
+        seen, acked = stored[a["host"]], set(range(a["records_acked"]))
+        missing, twice = acked - set(seen), [s for s in seen if seen[s] > 1]
+        strange = [s for s in seen if s >= a["records_made"]]
+        if missing or twice or strange:
+            bad += 1
+            print("%s: missing %s, twice %s, never made %s" % (
+                a["host"], sorted(missing)[:5], sorted(twice)[:5], strange[:5]))
+    count = sum(sum(c.values()) for c in stored.values())
+    print("%d hosts, %d records stored, %d acknowledged, %d hosts wrong" % (
+        len(ledger), count, sum(a["records_acked"] for a in ledger), bad))
+    return 1 if bad or not count else 0
+
+
+def chunks_of(state):
+    """(host, dictionary) to a list of (t_first_us, t_last_us, digest of the body)."""
+    found = collections.defaultdict(list)
+    for path in sorted(glob.glob(os.path.join(state, "telemetry", "*.db"))):
+        db = sqlite3.connect("file:%s?mode=ro" % path, uri=True)
+        for host, dictionary, first, last, body in db.execute(
+                "SELECT h.name, c.dictionary, c.t_first_us, c.t_last_us, c.body FROM chunk c "
+                "JOIN chunk_host h ON h.id = c.host_id"):
+            found[host, dictionary].append((first, last, hashlib.sha256(body).digest()))
+        db.close()
+    return found
+
+
+def wrong_of(rows):
+    """What is wrong with the chunks of one group of a host; None: nothing."""
+    rows = sorted(rows)
+    if len({r[2] for r in rows}) != len(rows):
+        return "a chunk twice"
+    spans = [r[1] - r[0] for r in rows]
+    for before, after in zip(rows, rows[1:]):
+        # Sixty rows span 59 of 60 parts of a minute; the next one begins where it ends.
+        if abs((after[0] - before[0]) - max(spans) * 60 / 59) > max(spans) / 20:
+            return "%d us from one to the next, of %d" % (after[0] - before[0], max(spans))
+    return None
+
+
+def chunks(ledger, state):
+    found = chunks_of(state)
+    counts = collections.Counter()
+    bad = 0
+    for (host, dictionary), rows in found.items():
+        counts[host] += len(rows)
+        wrong = wrong_of(rows)
+        if wrong:
+            bad += 1
+            print("%s, dictionary %x: %s" % (host, dictionary & (1 << 64) - 1, wrong))
+    for a in ledger:
+        acked = a["acked_chunk_seq"]
+        if acked + 1 != a["next_chunk_seq"] or counts[a["host"]] != max(acked - DICTIONARIES, 0):
+            bad += 1
+            print("%s: %d chunks stored, %d items acknowledged of %d" % (
+                a["host"], counts[a["host"]], acked, a["next_chunk_seq"] - 1))
+    print("%d hosts, %d chunks stored, %d items acknowledged, %d wrong" % (
+        len(ledger), sum(counts.values()), sum(a["acked_chunk_seq"] for a in ledger), bad))
+    return 1 if bad or not counts else 0
+
+
+def wait(url, colour, seconds):
+    wanted, deadline = {"red": 503, "green": 200}[colour], time.monotonic() + seconds
+    while True:
+        try:
+            with urllib.request.urlopen(url + "/readyz", timeout=5) as r:
+                status, text = r.status, r.read().decode()
+        except urllib.error.HTTPError as e:
+            status, text = e.code, e.read().decode()
+        except OSError as e:
+            status, text = 0, str(e)
+        if status == wanted or time.monotonic() > deadline:
+            print(status, text)
+            return 0 if status == wanted else 1
+        time.sleep(0.1)
+
+
+def main():
+    a = sys.argv[1:]
+    if a[:1] == ["steps"] and len(a) == 2:
+        return steps(ledger_of(a[1]))
+    if a[:1] == ["chunks"] and len(a) == 3:
+        return chunks(ledger_of(a[1]), a[2])
+    if a[:1] == ["wait"] and len(a) == 4 and a[2] in ("red", "green"):
+        return wait(a[1], a[2], float(a[3]))
+    print(__doc__, file=sys.stderr)
+    return 2
+
+
+sys.exit(main())
