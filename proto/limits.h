@@ -266,7 +266,7 @@
 #define LS_WRITE_DONE_MAX 1024                /* commits told but not yet heard */
 #define LS_WRITE_RETRY_NS 1000000000ull       /* between attempts while the disk refuses */
 #define LS_DB_BUSY_MS 2000                    /* only a reader at recovery holds a lock, briefly */
-#define LS_DB_CHECK_NS 2000000000ull          /* at start: the rest of a large file is not checked */
+#define LS_DB_CHECK_NS 200000000ull           /* at start, a file: the rest of a large one is not checked */
 #define LS_WAL_CHECKPOINT_BYTES (8ll * 1024 * 1024)
 #define LS_DAYS_MAX 4096                      /* eleven years of day files */
 #define LS_REPACK_WAIT_US (3600ll * 1000000)   /* after the end of a day: what comes late to its file is there */
@@ -291,7 +291,6 @@
 #define LS_QUERY_VALUES_MAX 262144u           /* numbers of one answer: 5 MB of text; the rest is on further pages */
 #define LS_QUERY_CELLS_MAX (4u * 1024 * 1024) /* series x buckets of a job in memory, 32 bytes each: 10,000 hosts x 4 chips x 100 */
 #define LS_QUERY_RAW_FLEET_US (10ll * 60 * 1000000) /* chunks of all hosts are read for so much, no more */
-#define LS_RESTORE_MAX_RECORDS 2000000u       /* step records fed back at start; the newest */
 #define LS_ROLLUP_ROWS_MAX 16384u             /* of one body: a column of them is 0.1 ms to read */
 #define LS_ROLLUP_MEMORY_MAX_BYTES (144u * 1024 * 1024) /* sums held: three minutes of 10,000 hosts x 120 series and some late ones */
 #define LS_ROLLUP_MINUTES_MAX 64u             /* open at once: now, and what spools send late */
@@ -304,6 +303,7 @@
 #define LS_ROLLER_METRICS_PER_TURN 16         /* of an hour being made: 10,000 hosts take 10 ms each */
 #define LS_ROLLUP_NAME_DAYS 3                 /* files whose names a reader keeps */
 #define LS_ROLLUP_ID_MAX 4194304              /* of hosts and label sets of a file; more is damage */
+#define LS_RESTORE_MAX_RECORDS 100000u        /* step records fed back at start, the newest: 7 us each with what is beside */
 #define LS_EXPORT_PIECE_BYTES 65536
 #define LS_EXPORT_PIECES 8                    /* on their way from reader to loop */
 #define LS_EXPORTS_MAX 16                     /* waiting, in each lane of the reader */

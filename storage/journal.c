@@ -3,6 +3,7 @@
 
 #include "storage/journal.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,8 +184,8 @@ ls_journal_put_hot(
 		uint64_t bits;
 
 		memcpy(&bits, &c->value[i], sizeof(bits));
-		ls_bytes_put(j->data + j->len, bits, sizeof(bits));
-		j->len += sizeof(bits);
+		bits = htole64(bits);
+		journal_bytes(j, &bits, sizeof(bits));
 	}
 	return 0;
 }
@@ -369,7 +370,8 @@ reader_hot(struct journal_reader *r, struct ls_journal_entry *e)
 	for (i = 0; i < c->count && !r->bad; i++)
 		c->metric[i] = (uint16_t)reader_below(r, LS_METRIC_COUNT - 1);
 	for (i = 0; i < c->count && (at = reader_bytes(r, sizeof(bits))) != NULL; i++) {
-		bits = ls_bytes_get(at, sizeof(bits));
+		memcpy(&bits, at, sizeof(bits));
+		bits = le64toh(bits);
 		memcpy(&c->value[i], &bits, sizeof(bits));
 	}
 }

@@ -38,6 +38,8 @@ struct ls_query_day {
 	sqlite3_stmt *stmt[QUERY_TABLES];
 	sqlite3_stmt *journal;
 	struct ls_span span;
+	struct ls_positions positions;
+	int64_t positions_version; /* of the file when they were read; 0: not read */
 	int error; /* the first of what was passed over while events were read */
 };
 
@@ -50,6 +52,7 @@ ls_query_day_open(const char *path, struct ls_query_day **ret_day)
 
 	if (d == NULL)
 		return -ENOMEM;
+	ls_positions_init(&d->positions);
 	rc = ls_span_init(&d->span);
 	if (rc == 0)
 		rc = ls_db_open(path, LS_DB_READ, &d->db);
@@ -78,6 +81,7 @@ ls_query_day_close(struct ls_query_day *d)
 		(void)sqlite3_finalize(d->stmt[i]); /* only read with */
 	(void)sqlite3_finalize(d->journal);         /* likewise */
 	ls_span_fini(&d->span);
+	ls_positions_fini(&d->positions);
 	ls_db_close(d->db);
 	free(d);
 }
@@ -90,51 +94,59 @@ ls_query_day_db(const struct ls_query_day *d)
 
 /* --- positions ------------------------------------------------------------------------- */
 
+/* Those of the file as it is now: read again only when somebody wrote to it. */
+static int
+query_load_positions(struct ls_query_day *d)
+{
+	int64_t version = 0;
+	int rc = ls_db_int(d->db, "PRAGMA data_version", &version);
+
+	if (rc != 0 || (d->positions_version == version && version != 0))
+		return rc;
+	ls_positions_fini(&d->positions);
+	ls_positions_init(&d->positions);
+	d->positions_version = 0;
+	rc = ls_positions_load(&d->positions, d->db, "main");
+	ls_positions_sort(&d->positions);
+	if (rc == 0)
+		d->positions_version = version;
+	return rc;
+}
+
 int
 ls_query_day_ledgers(struct ls_query_day *d, ls_query_ledger_fn *fn, void *arg)
 {
-	struct ls_positions p;
 	size_t i;
-	int rc;
+	int rc = query_load_positions(d);
 
-	ls_positions_init(&p);
-	rc = ls_positions_load(&p, d->db, "main");
-	ls_positions_sort(&p);
-	for (i = 0; i < p.ledger_count && rc == 0; i++)
-		rc = fn(arg, &p.ledgers[i]);
-	ls_positions_fini(&p);
+	for (i = 0; rc == 0 && i < d->positions.ledger_count; i++)
+		rc = fn(arg, &d->positions.ledgers[i]);
 	return rc;
 }
 
 int
 ls_query_day_rings(struct ls_query_day *d, ls_query_ring_fn *fn, void *arg)
 {
-	struct ls_positions p;
 	size_t i;
-	int rc;
+	int rc = query_load_positions(d);
 
-	ls_positions_init(&p);
-	rc = ls_positions_load(&p, d->db, "main");
-	ls_positions_sort(&p);
-	for (i = 0; i < p.ring_count && rc == 0; i++)
-		rc = fn(arg, &p.rings[i]);
-	ls_positions_fini(&p);
+	for (i = 0; rc == 0 && i < d->positions.ring_count; i++)
+		rc = fn(arg, &d->positions.rings[i]);
 	return rc;
 }
 
 int
 ls_query_day_max_worker(struct ls_query_day *d, int64_t *ret_id)
 {
-	struct ls_positions p;
 	int64_t max = 0;
 	size_t i;
-	int rc;
+	int rc = query_load_positions(d);
 
-	ls_positions_init(&p);
-	rc = ls_positions_load(&p, d->db, "main");
-	for (i = 0; i < p.ring_count; i++)
-		max = p.rings[i].worker_id > max ? p.rings[i].worker_id : max;
-	ls_positions_fini(&p);
+	for (i = 0; rc == 0 && i < d->positions.ring_count; i++) {
+		int64_t id = d->positions.rings[i].worker_id;
+
+		max = id > max ? id : max;
+	}
 	if (rc == 0)
 		*ret_id = max;
 	return rc;
