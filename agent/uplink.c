@@ -60,6 +60,7 @@ struct ls_uplink {
 	uint64_t report_identity_version;
 	struct ls_arena *scratch;
 	uint8_t report[LS_REPORT_MAX_BYTES]; /* touched as far as used */
+	uint64_t asked_beat_ns;       /* at least so long until the next answer; 0: not asked */
 	unsigned slowed;              /* beats are this factor longer; 0, 1: not */
 	char refused[160];            /* why, if the last answer was a refusal; from outside */
 	struct ls_uplink_stats stats;
@@ -322,8 +323,7 @@ uplink_take_ack(struct ls_uplink *u, const struct ls_wire_ack *a, uint64_t t4)
 	u->last.t3 = a->t_send_mono_ns;
 	u->last.t4 = t4;
 	u->has_last = true;
-	if (a->beat_ns != 0)
-		ls_uplink_set_beat(u, a->beat_ns);
+	u->asked_beat_ns = a->beat_ns != 0 ? uplink_within_beats(a->beat_ns) : 0;
 	for (i = 0; i < u->worker_count && a->status == LS_ACK_OK; i++)
 		ls_known_add(&u->known, &u->workers[i]);
 	u->introduced = a->status == LS_ACK_OK; /* who is put off says again who he is */
@@ -366,7 +366,7 @@ uplink_answered(struct ls_uplink *u, const uint8_t *bytes, size_t len, uint64_t 
 	if (a.status == LS_ACK_RETRY) {
 		u->stats.retries++;
 		uplink_hold(u, uplink_within_beats(
-			a.retry_after_ns != 0 ? a.retry_after_ns : u->options.beat_ns));
+			a.retry_after_ns != 0 ? a.retry_after_ns : ls_uplink_beat_ns(u)));
 		return;
 	}
 	u->stats.acks++;
@@ -537,7 +537,9 @@ ls_uplink_get_state(const struct ls_uplink *u)
 uint64_t
 ls_uplink_beat_ns(const struct ls_uplink *u)
 {
-	uint64_t beat = u->options.beat_ns, slowed = beat * u->slowed;
+	uint64_t beat = u->options.beat_ns > u->asked_beat_ns ? u->options.beat_ns
+							       : u->asked_beat_ns;
+	uint64_t slowed = beat * u->slowed;
 
 	if (u->slowed <= 1 || beat >= LS_BUDGET_BEAT_MAX_NS)
 		return beat;

@@ -79,7 +79,7 @@ int ls_uplink_new(struct ls_loop *loop, const struct ls_uplink_options *options,
 /* Gives up what is under way. Accepts NULL. */
 void ls_uplink_free(struct ls_uplink *u);
 
-/* Another beat, until the collector asks for one. */
+/* Another beat of our own; the collector may ask for a longer one, from answer to answer. */
 void ls_uplink_set_beat(struct ls_uplink *u, uint64_t beat_ns);
 
 /* Sends at the next chance, not at the next beat. */

@@ -32,8 +32,10 @@ ls_intake_new(const struct ls_intake_parts *parts)
 {
 	struct ls_intake *in = calloc(1, sizeof(*in));
 
-	if (in != NULL)
+	if (in != NULL) {
 		in->p = *parts;
+		ls_pressure_init(&in->pressure, parts->held_max);
+	}
 	return in;
 }
 
@@ -64,8 +66,6 @@ ls_intake_refuse(struct ls_intake_held *h, enum ls_wire_status status, const cha
 		return;
 	h->ack.status = status;
 	(void)snprintf(h->ack.reason, sizeof(h->ack.reason), "%s", reason);
-	if (status == LS_ACK_RETRY)
-		h->ack.retry_after_ns = LS_INTAKE_RETRY_NS;
 }
 
 static void
@@ -80,6 +80,9 @@ intake_answer(struct ls_intake *in, struct ls_intake_held *h)
 		h->ack.acked_chunk_seq = ls_session_committed(h->session, LS_STREAM_CHUNKS);
 		ls_session_sent(h->session, h->ack.t_receive_mono_ns, h->ack.t_send_mono_ns);
 	}
+	h->ack.beat_ns = ls_pressure_beat_ns(&in->pressure);
+	if (h->ack.status == LS_ACK_RETRY && h->ack.retry_after_ns == 0)
+		h->ack.retry_after_ns = ls_pressure_retry_ns(&in->pressure);
 	in->stats.acks += h->ack.status == LS_ACK_OK;
 	in->stats.retries += h->ack.status == LS_ACK_RETRY;
 	in->stats.rejects += h->ack.status == LS_ACK_REJECT;
@@ -285,6 +288,7 @@ intake_unhold(struct ls_intake *in, struct ls_intake_held *h)
 {
 	ls_session_release(h->session);
 	in->stats.held--;
+	in->waiting -= h->request != NULL;
 	in->stats.held_bytes -= h->len;
 }
 
@@ -306,10 +310,12 @@ intake_store(struct ls_intake *in, struct ls_intake_held *h)
 	m->epoch = in->epoch;
 	ls_session_hold(h->session);
 	in->stats.held++;
+	in->waiting += h->request != NULL;
 	in->stats.held_bytes += h->len;
 	rc = ls_writer_push(in->p.writer, m);
 	if (rc == 0) {
 		h->write = NULL;
+		ls_pressure_wait(&in->pressure, h->t_receive_ns);
 		return;
 	}
 	/* Items were allowed only with room to spare: only the end of the process is left. */
@@ -392,7 +398,7 @@ ls_intake_report(struct ls_intake *in, void *request, const uint8_t *data, size_
 {
 	struct ls_intake_held *h = calloc(1, sizeof(*h));
 	const struct ls_wire_ack busy = { .status = LS_ACK_RETRY,
-		.retry_after_ns = LS_INTAKE_RETRY_NS,
+		.retry_after_ns = ls_pressure_retry_ns(&in->pressure),
 		.t_receive_mono_ns = t_receive_mono_ns,
 		.t_send_mono_ns = t_receive_mono_ns };
 	const char *why = "not a report";
@@ -470,6 +476,8 @@ ls_intake_done(struct ls_intake *in, struct ls_write_done *done)
 			intake_answer(in, h);
 		intake_held_free(h);
 	}
+	ls_pressure_committed(&in->pressure, in->p.now(in->p.now_arg), done->commit_ns,
+		in->stats.held);
 	ls_write_done_free(done);
 }
 
@@ -488,10 +496,11 @@ intake_zoom(struct ls_intake *in, int64_t now_us)
 }
 
 void
-ls_intake_advance(struct ls_intake *in, uint64_t now_ns)
+ls_intake_advance(struct ls_intake *in, uint64_t now_ns, uint64_t cpu_ns)
 {
 	int64_t now_us = ls_intake_time_us(in, now_ns);
 
+	ls_pressure_turn(&in->pressure, now_ns, cpu_ns);
 	ls_sessions_sweep(in->p.sessions, now_ns);
 	ls_engine_advance(in->p.engine, now_us);
 	intake_zoom(in, now_us);
@@ -506,4 +515,5 @@ ls_intake_stats(const struct ls_intake *in, struct ls_intake_stats *ret_stats)
 	ls_sessions_stats(in->p.sessions, &sessions);
 	*ret_stats = in->stats;
 	ret_stats->drops[LS_INTAKE_CHANGED] = sessions.changed;
+	ls_pressure_stats(&in->pressure, &ret_stats->pressure);
 }

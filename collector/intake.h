@@ -14,7 +14,7 @@
  * Owner:   the loop thread.
  * Units:   ns of the collector's CLOCK_MONOTONIC; inside the engine microseconds since the epoch.
  * Errors:  counted by reason, and told to the agent in its ack.
- * Limits:  LS_INGEST_HELD_MAX_BYTES of reports waiting for their commit.
+ * Limits:  what waits for its commit: collector/pressure.h.
  * Source:  design sections 3.2 and 11.
  */
 #ifndef LS_COLLECTOR_INTAKE_H
@@ -27,6 +27,7 @@
 #include "collector/engine.h"
 #include "collector/fleet.h"
 #include "collector/outbox.h"
+#include "collector/pressure.h"
 #include "collector/rings.h"
 #include "collector/session.h"
 #include "collector/zoom.h"
@@ -61,6 +62,7 @@ struct ls_intake_parts {
 	/* Sends the answer to a request; called exactly once for each. Fills in nothing. */
 	void (*reply)(void *arg, void *request, const struct ls_wire_ack *ack);
 	void *reply_arg;
+	unsigned held_max;          /* reports that can wait for their commit at once */
 	uint64_t (*now)(void *arg); /* monotonic, for the stamp of sending */
 	void *now_arg;
 };
@@ -71,6 +73,7 @@ struct ls_intake_stats {
 	uint64_t zoomed; /* sets of live values taken */
 	uint64_t drops[LS_INTAKE_DROP_COUNT];
 	uint64_t held_bytes, held;
+	struct ls_pressure_stats pressure;
 };
 
 /* New intake; parts are copied. NULL when out of memory. */
@@ -87,8 +90,8 @@ void ls_intake_report(struct ls_intake *in, void *request, const uint8_t *data, 
 /* News from the writer: answers the reports; frees `done`. */
 void ls_intake_done(struct ls_intake *in, struct ls_write_done *done);
 
-/* Lets time pass in the engine, the sessions and the zoom. */
-void ls_intake_advance(struct ls_intake *in, uint64_t now_ns);
+/* Lets time pass in the engine, the sessions and the zoom; cpu_ns: of this thread so far. */
+void ls_intake_advance(struct ls_intake *in, uint64_t now_ns, uint64_t cpu_ns);
 
 /* Counters so far. */
 void ls_intake_stats(const struct ls_intake *in, struct ls_intake_stats *ret_stats);

@@ -229,12 +229,15 @@ intake_item(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire
 static bool
 intake_may_take(struct ls_intake *in, struct ls_intake_held *h, size_t count)
 {
+	struct ls_pressure_load load;
+
 	if (ls_session_state(h->session) == LS_SESSION_HELLO) {
 		in->stats.drops[LS_INTAKE_NO_CLOCK] += count;
 		return false; /* answered as usual: the next report brings the stamps */
 	}
-	if (in->stats.held_bytes + h->len > LS_INGEST_HELD_MAX_BYTES ||
-		ls_writer_count(in->p.writer) >= LS_WRITE_QUEUE_MAX - LS_WRITE_RESERVE) {
+	load = (struct ls_pressure_load){ in->waiting, in->stats.held_bytes + h->len,
+		ls_writer_count(in->p.writer) };
+	if (!ls_pressure_take(&in->pressure, &load)) {
 		in->stats.drops[LS_INTAKE_BUSY] += count;
 		ls_intake_refuse(h, LS_ACK_RETRY, "the disk is behind");
 		return false;

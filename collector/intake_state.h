@@ -13,11 +13,12 @@
 #include "collector/intake.h"
 
 #define LS_INTAKE_NUMBER_MAX (1ull << 62) /* of items and records: room for sums, and for SQLite */
-#define LS_INTAKE_RETRY_NS 1000000000ull /* asked of agents while the disk refuses */
 
 struct ls_intake {
 	struct ls_intake_parts p;
 	uint64_t epoch; /* failed commits known */
+	struct ls_pressure pressure;
+	uint64_t waiting; /* reports whose answer waits for their commit */
 	int64_t zoom_us; /* when it was decided last who is zoomed */
 	struct ls_intake_stats stats;
 };

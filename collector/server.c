@@ -165,7 +165,7 @@ server_on_advance(void *arg)
 {
 	struct ls_server *s = arg;
 
-	ls_intake_advance(s->intake, ls_loop_now(s->loop));
+	ls_intake_advance(s->intake, ls_loop_now(s->loop), ls_clock_thread_ns());
 }
 
 static void
@@ -355,6 +355,7 @@ server_make_intake(struct ls_server *s, int64_t next_worker_id)
 		.next_worker_id = next_worker_id,
 		.reply = server_reply,
 		.reply_arg = s,
+		.held_max = (unsigned)s->config.contexts,
 		.now = server_now,
 		.now_arg = s,
 	};

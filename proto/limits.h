@@ -232,7 +232,7 @@
 #define LS_FINDINGS_MAX 10000
 #define LS_INGEST_QUEUE_MAX 32768
 #define LS_WRITE_QUEUE_MAX 32768
-#define LS_REP_CONTEXTS 1024                  /* >= agents/beat x commit interval x 2 */
+#define LS_REP_CONTEXTS 4096                  /* 10,000/s pinned for 0.25 s, and more; 0.9 KB each, measured */
 #define LS_LISTEN_BACKLOG 4096
 #define LS_COMMIT_INTERVAL_NS 100000000ull    /* group commit */
 #define LS_COMMIT_MAX_RECORDS 20000
@@ -260,6 +260,16 @@
 #define LS_CLOCK_HELLO_MAX 3                  /* reports without stamps before times are guessed */
 #define LS_TIME_AHEAD_MAX_US 300000000ll      /* of data before our now: a clock is known to 1 s at worst */
 #define LS_TIME_BEHIND_MAX_US (40ll * 24 * 3600 * 1000000) /* a spool keeps less, and files go after 30 days */
+#define LS_PRESSURE_TURN_NS 1000000000ull     /* a beat: how often load is judged */
+#define LS_PRESSURE_HELD_SHARE 0.75           /* of the room for what waits; the rest answers "retry later" */
+#define LS_PRESSURE_COMMIT_NS 250000000ull    /* an ack is to take no longer, its commit alone least of all */
+#define LS_PRESSURE_LOOP_RATIO 0.85           /* of a core: beyond it, answers and pages queue up */
+#define LS_PRESSURE_CALM_RATIO 0.4            /* of that: below half, since beats twice as short double it */
+#define LS_PRESSURE_TURNS 3u                  /* in a row: one slow sync is no reason */
+#define LS_PRESSURE_FACTOR_MAX 4u             /* beats of 4 s: below half of LS_SESSION_STALE_NS */
+#define LS_PRESSURE_RISE_NS 5000000000ull     /* the longest beat, and a second to see what it did */
+#define LS_PRESSURE_CALM_NS 30000000000ull    /* until beats become shorter */
+#define LS_PRESSURE_CALM_MAX_NS 480000000000ull /* if they were shortened too early again and again */
 #define LS_INGEST_HELD_MAX_BYTES (256u * 1024 * 1024) /* reports waiting for their commit */
 #define LS_WRITE_RESERVE 4096                 /* places that reports leave to findings and closings */
 #define LS_WRITE_KEPT_MAX 20000               /* messages kept while the disk refuses */

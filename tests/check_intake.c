@@ -70,6 +70,26 @@ START_TEST(items_are_acknowledged_when_on_disk)
 }
 END_TEST
 
+START_TEST(a_busy_collector_asks_for_a_longer_beat)
+{
+	struct ls_test_agent a;
+	unsigned i;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_steps(&a, 1, 0, 1);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, true)->beat_ns, 0);
+	for (i = 0; i <= LS_PRESSURE_TURNS; i++) {
+		core.now_ns += LS_PRESSURE_TURN_NS;
+		core.cpu_ns += LS_PRESSURE_TURN_NS;
+		ls_intake_advance(core.intake, core.now_ns, core.cpu_ns);
+	}
+	ls_test_agent_steps(&a, 2, 1, 1);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, false)->beat_ns, 2 * LS_BEAT_DEFAULT_NS);
+	ck_assert_uint_eq(core.ack.acked_seq, 2); /* nothing is refused for that */
+	ck_assert_uint_eq(stats().pressure.factor, 2);
+}
+END_TEST
+
 START_TEST(times_are_mapped_with_the_anchor)
 {
 	struct ls_test_agent a;
@@ -424,6 +444,7 @@ suite(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_set_timeout(t, 30);
 	tcase_add_test(t, items_are_acknowledged_when_on_disk);
+	tcase_add_test(t, a_busy_collector_asks_for_a_longer_beat);
 	tcase_add_test(t, times_are_mapped_with_the_anchor);
 	tcase_add_test(t, what_comes_again_is_not_stored_again);
 	tcase_add_test(t, a_ring_read_again_under_new_numbers_is_not_stored_twice);

@@ -503,7 +503,7 @@ START_TEST(a_zoomed_host_is_told_and_its_values_are_live)
 	ck_assert_uint_eq(json_array_size(series), 0);
 	json_decref(series);
 	core.now_ns += 61000000000ull;
-	ls_intake_advance(core.intake, core.now_ns);
+	ls_intake_advance(core.intake, core.now_ns, 0);
 	ck_assert_int_eq(ls_fleet_series(core.fleet, "h0", now_us, &series), 0);
 	ck_assert_uint_eq(json_array_size(series), 0); /* forgotten at the end */
 	json_decref(series);

@@ -392,6 +392,7 @@ START_TEST(it_does_what_answers_ask)
 	ck_assert_uint_eq(p->report.worker_count, 1); /* who is put off says again who he is */
 	ck_assert(p->report.has_kernel && p->report.has_identity && p->report.has_last);
 	(void)pair_answer(p, 1004, (struct ls_wire_ack){ .status = LS_ACK_OK });
+	ck_assert_uint_eq(p->agent.beat_ns, S); /* asked for no longer */
 	pair_report(p, 1005);
 	ck_assert(!p->report.has_kernel && !p->report.has_identity && p->report.worker_count == 0);
 	(void)pair_answer(p, 1005, (struct ls_wire_ack){ .need_identity = true, .need_all_workers = true });

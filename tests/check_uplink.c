@@ -182,6 +182,12 @@ one_ack(void)
 }
 
 static bool
+two_acks(void)
+{
+	return stats()->acks >= 2;
+}
+
+static bool
 three_acks(void)
 {
 	return stats()->acks >= 3;
@@ -278,10 +284,15 @@ END_TEST
 
 START_TEST(collector_sets_the_beat_within_limits)
 {
-	fake_start((const enum deed[]){ SLOW_BEAT }, 1);
+	fake_start((const enum deed[]){ SLOW_BEAT, ACK }, 2);
 	start_uplink();
 	ck_assert(fake_collector_until(loop, one_ack, 5000 * MS));
 	ck_assert_uint_eq(ls_uplink_beat_ns(uplink), 400 * MS);
+	ls_uplink_set_beat(uplink, 800 * MS);
+	ck_assert_uint_eq(ls_uplink_beat_ns(uplink), 800 * MS); /* not asked to be faster */
+	ls_uplink_set_beat(uplink, 100 * MS);
+	ck_assert(fake_collector_until(loop, two_acks, 5000 * MS));
+	ck_assert_uint_eq(ls_uplink_beat_ns(uplink), 100 * MS); /* nothing is asked any more */
 	ls_uplink_set_beat(uplink, 1);
 	ck_assert_uint_eq(ls_uplink_beat_ns(uplink), LS_BEAT_MIN_NS);
 	ls_uplink_set_beat(uplink, UINT64_MAX);

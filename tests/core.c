@@ -84,6 +84,7 @@ ls_test_core_open(struct ls_test_core *c, const char *dir)
 	parts.reply_arg = c;
 	parts.now = core_now;
 	parts.now_arg = c;
+	parts.held_max = LS_REP_CONTEXTS;
 	ck_assert_int_eq(ls_clock_boot_id("/proc", parts.kernel_boot_id), 0);
 	c->intake = ls_intake_new(&parts);
 	ck_assert_ptr_nonnull(c->intake);
@@ -177,7 +178,7 @@ ls_test_core_round(struct ls_test_core *c, struct ls_test_agent *agents, size_t 
 		ls_test_agent_clear(&agents[k]);
 	}
 	c->now_ns += LS_TEST_STEP_NS;
-	ls_intake_advance(c->intake, c->now_ns);
+	ls_intake_advance(c->intake, c->now_ns, c->cpu_ns);
 }
 
 json_t *

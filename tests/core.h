@@ -26,6 +26,7 @@ struct ls_test_core {
 	struct ls_zoom *zoom;
 	struct ls_restore_stats restored;
 	uint64_t now_ns;              /* of the collector; set by the test */
+	uint64_t cpu_ns;              /* of the loop's thread; set by the test */
 	unsigned given, replies;
 	struct ls_wire_ack ack;       /* the last one */
 };

@@ -47,7 +47,7 @@ sim_agent_init(struct sim_agent *a, const struct sim_plan *plan, uint32_t index)
 		a->name--;
 	a->steps.next = a->chunks.next = 1;
 	a->dictionary[0] = a->dictionary[1] = true;
-	a->beat_ns = plan->options->beat_ns;
+	a->beat_ns = a->own_beat_ns = plan->options->beat_ns;
 	a->t_hot_ns = plan->start_ns;
 	sim_hot_init(plan->shape, &a->hot, sim_hash(seed, index, 0, 5));
 }
@@ -296,7 +296,9 @@ agent_take_asked(struct sim_agent *a, const struct sim_plan *plan, const struct 
 				a->dictionary[g] = true;
 		}
 	}
-	if (ack->beat_ns >= LS_BEAT_MIN_NS && ack->beat_ns <= LS_BEAT_MAX_NS)
+	/* At least as long as asked, until the next answer. */
+	a->beat_ns = a->own_beat_ns;
+	if (ack->beat_ns > a->beat_ns && ack->beat_ns <= LS_BEAT_MAX_NS)
 		a->beat_ns = ack->beat_ns;
 }
 

@@ -75,7 +75,7 @@ struct sim_agent {
 	bool introduced, worker_known, identity_known;
 	bool report_worker, report_identity; /* in the report under way */
 	uint64_t report_steps, report_chunks; /* highest numbers in it; 0: none */
-	uint64_t beat_ns, t_send_ns, t_hot_ns;
+	uint64_t own_beat_ns, beat_ns, t_send_ns, t_hot_ns;
 	bool has_last;
 	struct ls_wire_stamps last;
 	struct ls_pace pace;
