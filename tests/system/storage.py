@@ -4,9 +4,10 @@
 
 storage.py steps LEDGER           export lines on standard input: exit 0 if each acknowledged record (by its index
                                   in the ring, which is its step) is there exactly once, and no other
-storage.py chunks LEDGER STATE    the day files below STATE: exit 0 if each acknowledged chunk is there exactly
-                                  once: all bodies differ, minute follows minute, and there are as many as
-                                  were acknowledged. The agents must all have been acknowledged everything.
+storage.py chunks LEDGER STATE SIM
+                                  the day files below STATE, beside what the simulator printed last (SIM): exit 0 if
+                                  each acknowledged chunk is there exactly once, and each loss that was told. The
+                                  agents must all have been acknowledged everything.
 storage.py wait URL red|green S   exit 0 as soon as /readyz answers 503 (200), 1 after S seconds; prints the answer
 """
 import collections
@@ -49,17 +50,11 @@ def steps(ledger):
     return 1 if bad or not count else 0
 
 
-def chunks_of(state):
-    """(host, dictionary) to a list of (t_first_us, t_last_us, digest of the body)."""
-    found = collections.defaultdict(list)
+def rows_of(state, sql):
     for path in sorted(glob.glob(os.path.join(state, "telemetry", "*.db"))):
         db = sqlite3.connect("file:%s?mode=ro" % path, uri=True)
-        for host, dictionary, first, last, body in db.execute(
-                "SELECT h.name, c.dictionary, c.t_first_us, c.t_last_us, c.body FROM chunk c "
-                "JOIN chunk_host h ON h.id = c.host_id"):
-            found[host, dictionary].append((first, last, hashlib.sha256(body).digest()))
+        yield from db.execute(sql)
         db.close()
-    return found
 
 
 def wrong_of(rows):
@@ -67,33 +62,38 @@ def wrong_of(rows):
     rows = sorted(rows)
     if len({r[2] for r in rows}) != len(rows):
         return "a chunk twice"
-    spans = [r[1] - r[0] for r in rows]
     for before, after in zip(rows, rows[1:]):
-        # Sixty rows span 59 of 60 parts of a minute; the next one begins where it ends.
-        if abs((after[0] - before[0]) - max(spans) * 60 / 59) > max(spans) / 20:
-            return "%d us from one to the next, of %d" % (after[0] - before[0], max(spans))
+        if after[0] <= before[1]:
+            return "two chunks of one time: %d to %d, %d to %d" % (before[:2] + after[:2])
     return None
 
 
-def chunks(ledger, state):
-    found = chunks_of(state)
-    counts = collections.Counter()
-    bad = 0
+def chunks(ledger, state, total):
+    found, items, samples = collections.defaultdict(list), collections.Counter(), 0
+    bad = count = 0
+    for host, dictionary, first, last, body in rows_of(
+            state, "SELECT h.name, c.dictionary, c.t_first_us, c.t_last_us, c.body FROM chunk c "
+            "JOIN chunk_host h ON h.id = c.host_id"):
+        found[host, dictionary].append((first, last, hashlib.sha256(body).digest()))
+        items[host] += 1
+        count += 1
+    for host, lost in rows_of(state, "SELECT h.name, l.samples FROM lost l JOIN chunk_host h ON h.id = l.host_id"):
+        items[host] += 1
+        samples += lost
     for (host, dictionary), rows in found.items():
-        counts[host] += len(rows)
         wrong = wrong_of(rows)
         if wrong:
             bad += 1
             print("%s, dictionary %x: %s" % (host, dictionary & (1 << 64) - 1, wrong))
     for a in ledger:
-        acked = a["acked_chunk_seq"]
-        if acked + 1 != a["next_chunk_seq"] or counts[a["host"]] != max(acked - DICTIONARIES, 0):
+        if a["acked_chunk_seq"] + 1 != a["next_chunk_seq"] or (
+                items[a["host"]] and items[a["host"]] + DICTIONARIES != a["acked_chunk_seq"]):
             bad += 1
-            print("%s: %d chunks stored, %d items acknowledged of %d" % (
-                a["host"], counts[a["host"]], acked, a["next_chunk_seq"] - 1))
-    print("%d hosts, %d chunks stored, %d items acknowledged, %d wrong" % (
-        len(ledger), sum(counts.values()), sum(a["acked_chunk_seq"] for a in ledger), bad))
-    return 1 if bad or not counts else 0
+            print("%s: %d chunks and losses stored, %d items acknowledged of %d" % (
+                a["host"], items[a["host"]], a["acked_chunk_seq"], a["next_chunk_seq"] - 1))
+    print("%d hosts, %d chunks stored, %d acknowledged; %d samples told lost, %d acknowledged; %d wrong" % (
+        len(ledger), count, total["durable_chunks"], samples, total["lost_samples"], bad))
+    return 1 if bad or not count or count != total["durable_chunks"] or samples > total["lost_samples"] else 0
 
 
 def wait(url, colour, seconds):
@@ -116,8 +116,8 @@ def main():
     a = sys.argv[1:]
     if a[:1] == ["steps"] and len(a) == 2:
         return steps(ledger_of(a[1]))
-    if a[:1] == ["chunks"] and len(a) == 3:
-        return chunks(ledger_of(a[1]), a[2])
+    if a[:1] == ["chunks"] and len(a) == 4:
+        return chunks(ledger_of(a[1]), a[2], ledger_of(a[3])[-1])
     if a[:1] == ["wait"] and len(a) == 4 and a[2] in ("red", "green"):
         return wait(a[1], a[2], float(a[3]))
     print(__doc__, file=sys.stderr)
