@@ -29,6 +29,8 @@ static void
 questions_close(struct ls_questions *q)
 {
 	ls_query_series_free(q->series);
+	ls_rollup_reader_free(q->rollups);
+	q->rollups = NULL;
 	ls_query_close(q->query);
 	ls_job_members_fini(&q->members);
 	q->series = NULL;
@@ -53,6 +55,10 @@ questions_open(struct ls_questions *q)
 	if (rc == 0 && q->series == NULL) {
 		q->series = ls_query_series_new(q->query);
 		rc = q->series != NULL ? 0 : -ENOMEM;
+	}
+	if (rc == 0 && q->rollups == NULL) {
+		q->rollups = ls_rollup_reader_new(q->query);
+		rc = q->rollups != NULL ? 0 : -ENOMEM;
 	}
 	return rc;
 }

@@ -4,11 +4,17 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "collector/questions_state.h"
 #include "collector/series_text.h"
 #include "collector/stats.h"
+
+#define FLEET_NOWHERE SIZE_MAX /* of no host that is read */
+#define FLEET_MINUTE_US 60000000ll
+#define FLEET_HOUR_US 3600000000ll
 
 /* Series of the same text on all hosts asked for: cells of one bucket stand together, hosts in order. */
 struct fleet_slot {
@@ -26,6 +32,10 @@ struct fleet {
 	size_t slot_count;
 	struct fleet_slot *slots; /* LS_QUERY_LINES_MAX */
 	size_t host;              /* the one that is being read */
+	int32_t map_day;          /* of map; 0: none */
+	size_t map_count;
+	size_t *map;              /* the place of each host_id of that file in hosts, or FLEET_NOWHERE */
+	int64_t until_us;         /* end of the last minute that roll-ups gave; 0: none did */
 	const char *source;
 	uint64_t bad;
 };
@@ -40,6 +50,7 @@ fleet_fini(struct fleet *f)
 		free(f->slots[i].cell);
 	}
 	free(f->slots);
+	free(f->map);
 	ls_query_series_want(f->q->series, NULL, NULL); /* the selector goes */
 	ls_selector_fini(&f->selector);
 }
@@ -110,6 +121,123 @@ fleet_chunks(struct fleet *f)
 	}
 	f->bad = ls_query_series_bad(f->q->series) - bad;
 	return rc;
+}
+
+/* --- from roll-ups ---------------------------------------------------------------------------- */
+
+static size_t
+fleet_place(const struct fleet *f, const char *host)
+{
+	size_t i = ls_job_members_host(&f->q->members, host);
+	size_t first = (size_t)(f->hosts - f->q->members.hosts);
+
+	return i >= first && i - first < f->host_count ? i - first : FLEET_NOWHERE;
+}
+
+/* Brings the map to the file of a part. */
+static int
+fleet_map(struct fleet *f, const struct ls_rollup_part *p)
+{
+	size_t *map, i;
+
+	if (f->map_day == p->day && f->map_count >= p->host_ids)
+		return 0;
+	map = reallocarray(f->map, p->host_ids + 1, sizeof(*map));
+	if (map == NULL)
+		return -ENOMEM;
+	f->map = map;
+	f->map_day = p->day;
+	f->map_count = p->host_ids;
+	for (i = 0; i < p->host_ids; i++)
+		map[i] = p->host[i] != NULL ? fleet_place(f, p->host[i]) : FLEET_NOWHERE;
+	return 0;
+}
+
+/* The text of the metric's series with these labels; false: longer than any that was taken in. */
+static bool
+fleet_series(const struct fleet *f, const char *labels, char ret_series[LS_SERIES_TEXT_MAX_BYTES])
+{
+	bool bare = labels[0] == '\0';
+	int n = snprintf(ret_series, LS_SERIES_TEXT_MAX_BYTES, "%s%s%s%s", f->selector.name, bare ? "" : "{",
+		labels, bare ? "" : "}");
+
+	return n > 0 && n < LS_SERIES_TEXT_MAX_BYTES;
+}
+
+static bool
+fleet_wants_labels(void *arg, const char *labels)
+{
+	struct fleet *f = arg;
+	char series[LS_SERIES_TEXT_MAX_BYTES];
+
+	return fleet_series(f, labels, series) && ls_selector_wants(&f->selector, "", series);
+}
+
+static int
+fleet_labels_slot(struct fleet *f, const char *labels, struct fleet_slot **ret_slot)
+{
+	char series[LS_SERIES_TEXT_MAX_BYTES];
+
+	return fleet_series(f, labels, series) ? fleet_slot(f, series, ret_slot) : -LS_ECORRUPT;
+}
+
+static int
+fleet_part(void *arg, const struct ls_rollup_part *p)
+{
+	struct fleet *f = arg;
+	size_t b = (size_t)((p->t_us - f->range.begin_us) / f->range.step_us), i;
+	uint32_t labels = 0;
+	struct fleet_slot *slot = NULL;
+	int rc = ls_query_stopped(f->q->query);
+
+	if (b >= f->range.count) /* the reader gives nothing before the begin */
+		return -LS_ERANGE;
+	if (rc == 0)
+		rc = fleet_map(f, p);
+	if (p->t_us + (int64_t)p->span_s * 1000000 > f->until_us)
+		f->until_us = p->t_us + (int64_t)p->span_s * 1000000;
+	for (i = 0; i < p->count && rc == 0; i++) {
+		const struct ls_rollup_row *r = &p->rows[i];
+		size_t h = f->map[r->host_id];
+
+		if (h == FLEET_NOWHERE)
+			continue; /* of another job, which may have labels that this one has not */
+		if (slot == NULL || r->labels_id != labels)
+			rc = fleet_labels_slot(f, p->labels[r->labels_id], &slot);
+		labels = r->labels_id;
+		if (rc == 0)
+			ls_bucket_merge(&slot->cell[b * f->host_count + h],
+				&(struct ls_bucket){ r->min, r->max, r->sum, r->count });
+	}
+	return rc;
+}
+
+/* What is shown needs these columns, and is there at all where there is a count. */
+static unsigned
+fleet_columns(const struct fleet *f)
+{
+	static const unsigned columns[LS_AGG_KINDS] = { LS_ROLLUP_COUNT | LS_ROLLUP_SUM,
+		LS_ROLLUP_COUNT | LS_ROLLUP_MIN, LS_ROLLUP_COUNT | LS_ROLLUP_MAX, LS_ROLLUP_COUNT };
+
+	return f->ask->host[0] != '\0' ? LS_ROLLUP_COUNT | LS_ROLLUP_MIN | LS_ROLLUP_MAX | LS_ROLLUP_SUM
+				       : columns[f->ask->agg];
+}
+
+/* Hours where a step is one, as far as they are made; the rest from minutes. */
+static int
+fleet_rollups(struct fleet *f)
+{
+	const struct ls_rollup_wanted wanted = { .metric = f->selector.name,
+		.span_s = 60,
+		.hours = f->range.step_us % FLEET_HOUR_US == 0,
+		.from_us = f->range.from_us / FLEET_MINUTE_US * FLEET_MINUTE_US,
+		.to_us = f->range.to_us + 1,
+		.columns = fleet_columns(f),
+		.labels = fleet_wants_labels,
+		.arg = f };
+
+	f->source = "rollups";
+	return ls_rollup_read(f->q->rollups, &wanted, fleet_part, f, &f->bad);
 }
 
 /* --- the answer ------------------------------------------------------------------------------ */
@@ -252,6 +380,11 @@ fleet_json(const struct fleet *f, size_t from, size_t to, size_t next, struct ls
 	ls_json_out_whole(o, (int64_t)f->q->members.host_count);
 	ls_json_out_name(o, true, "left_out");
 	ls_json_out_whole(o, (int64_t)f->bad);
+	ls_json_out_name(o, true, "until");
+	if (f->until_us > 0)
+		ls_json_out_time(o, f->until_us);
+	else
+		ls_json_out_raw(o, "null");
 	ls_json_out_name(o, true, "peers");
 	if (f->ask->band) {
 		ls_json_out_raw(o, "{");
@@ -312,7 +445,8 @@ ls_question_fleet(struct ls_questions *q, const struct ls_ask *ask, struct ls_js
 {
 	struct fleet f = { .q = q, .ask = ask };
 	size_t from = 0, to = 0, next = 0;
-	int rc = ls_range_cut(ask->from_us, ask->to_us, ask->step_s, 1, &f.range);
+	int64_t min_step_s = ask->to_us - ask->from_us > LS_QUERY_RAW_FLEET_US ? 60 : 1;
+	int rc = ls_range_cut(ask->from_us, ask->to_us, ask->step_s, min_step_s, &f.range);
 
 	if (rc == 0)
 		rc = ls_selector_init(&f.selector, ask->series);
@@ -325,7 +459,7 @@ ls_question_fleet(struct ls_questions *q, const struct ls_ask *ask, struct ls_js
 		rc = f.slots != NULL ? 0 : -ENOMEM;
 	}
 	if (rc == 0)
-		rc = fleet_chunks(&f);
+		rc = f.range.step_us % FLEET_MINUTE_US == 0 ? fleet_rollups(&f) : fleet_chunks(&f);
 	if (rc == 0)
 		rc = fleet_json(&f, from, to, next, o);
 	fleet_fini(&f);

@@ -13,6 +13,7 @@
 #include <jansson.h>
 #include "collector/buckets.h"
 #include "collector/json_out.h"
+#include "storage/query_rollup.h"
 #include "storage/query_series.h"
 #include "web/backend.h"
 
@@ -29,6 +30,7 @@ struct ls_questions {
 	char *dir;
 	struct ls_query *query; /* NULL: not open */
 	struct ls_query_series *series;
+	struct ls_rollup_reader *rollups;
 	struct ls_job_members members;
 };
 

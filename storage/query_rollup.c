@@ -8,6 +8,7 @@
 #include <string.h>
 #include "storage/db.h"
 #include "storage/query_day.h"
+#include "storage/rollup_sum.h"
 
 /* Texts by id, and which of them the question at hand wants. */
 struct rollup_names {
@@ -194,7 +195,7 @@ static int
 rollup_visit(struct ls_rollup_reader *r, const struct rollup_day *d, sqlite3_stmt *stmt,
 	const struct ls_rollup_wanted *wanted, ls_rollup_part_fn *fn, void *arg, uint64_t *bad)
 {
-	struct ls_rollup_part part = { .day = d->day, .span_s = wanted->span_s,
+	struct ls_rollup_part part = { .day = d->day,
 		.host = (const char *const *)d->host.name, .labels = (const char *const *)d->labels.name,
 		.host_ids = d->host.ids, .labels_ids = d->labels.ids };
 	const struct ls_rollup_row *rows;
@@ -202,6 +203,7 @@ rollup_visit(struct ls_rollup_reader *r, const struct rollup_day *d, sqlite3_stm
 	size_t count, len = (size_t)sqlite3_column_bytes(stmt, 1);
 
 	part.t_us = sqlite3_column_int64(stmt, 0);
+	part.span_s = (uint32_t)sqlite3_column_int(stmt, 2);
 	if (body == NULL || ls_rollup_decode(r->codec, body, len, wanted->columns, &rows, &count) != 0) {
 		(*bad)++;
 		return 0;
@@ -209,6 +211,31 @@ rollup_visit(struct ls_rollup_reader *r, const struct rollup_day *d, sqlite3_stm
 	part.rows = r->rows;
 	part.count = rollup_filter(r, d, rows, count);
 	return part.count > 0 ? fn(arg, &part) : 0;
+}
+
+/*
+ * One statement, so one snapshot: an hour stands in rollup_done from the moment on in which its rows hold all
+ * of its minutes in that file, and late minutes come together with the hour's (storage/README.md, "Roll-ups").
+ */
+static const char rollup_sql[] =
+	"SELECT t_us, body, span_s FROM rollup WHERE metric_id = (SELECT id FROM rollup_metric WHERE name = ?1) "
+	"AND span_s = 3600 AND t_us >= ?5 AND t_us < ?6 "
+	"UNION ALL SELECT t_us, body, span_s FROM rollup r WHERE "
+	"metric_id = (SELECT id FROM rollup_metric WHERE name = ?1) AND span_s = ?2 AND t_us >= ?3 AND t_us < ?4 "
+	"AND NOT (t_us >= ?5 AND t_us < ?6 AND EXISTS (SELECT 1 FROM rollup_done d WHERE d.span_s = 3600 "
+	"AND d.t_us = r.t_us - r.t_us % 3600000000)) ORDER BY 1";
+
+/* The range, and the whole hours in it if they are wanted. */
+static void
+rollup_bind(sqlite3_stmt *stmt, const struct ls_rollup_wanted *w)
+{
+	int64_t from = w->from_us < 0 ? 0 : w->from_us, hour = LS_ROLLUP_HOUR_US;
+
+	(void)sqlite3_bind_int64(stmt, 2, w->span_s); /* parameters that are there */
+	(void)sqlite3_bind_int64(stmt, 3, from);
+	(void)sqlite3_bind_int64(stmt, 4, w->to_us);
+	(void)sqlite3_bind_int64(stmt, 5, w->hours ? from / hour * hour + (from % hour > 0 ? hour : 0) : 0);
+	(void)sqlite3_bind_int64(stmt, 6, w->hours ? w->to_us / hour * hour : 0);
 }
 
 static int
@@ -221,19 +248,14 @@ rollup_read_day(struct ls_rollup_reader *r, int32_t day, const struct ls_rollup_
 	int step = SQLITE_DONE;
 	int rc = ls_query_day_of(r->q, day, &file);
 
+	if (rc == -ENOENT)
+		return 0; /* retention was faster */
 	if (rc == 0)
-		rc = ls_db_prepare(ls_query_day_db(file),
-			"SELECT t_us, body FROM rollup WHERE metric_id = "
-			"(SELECT id FROM rollup_metric WHERE name = ?1) AND span_s = ?2 AND "
-			"t_us >= ?3 AND t_us < ?4 ORDER BY t_us, id",
-			&stmt);
+		rc = ls_db_prepare(ls_query_day_db(file), rollup_sql, &stmt);
 	if (rc == 0)
 		rc = ls_err_sqlite(sqlite3_bind_text(stmt, 1, w->metric, -1, SQLITE_STATIC));
-	if (rc == 0) {
-		(void)sqlite3_bind_int64(stmt, 2, w->span_s); /* parameters that are there */
-		(void)sqlite3_bind_int64(stmt, 3, w->from_us);
-		(void)sqlite3_bind_int64(stmt, 4, w->to_us);
-	}
+	if (rc == 0)
+		rollup_bind(stmt, w);
 	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
 		if (names == NULL) { /* after the snapshot began: every id of its rows has its name */
 			rc = rollup_names_of(r, ls_query_day_db(file), day, &names);

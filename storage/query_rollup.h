@@ -13,6 +13,7 @@
 #ifndef LS_STORAGE_QUERY_ROLLUP_H
 #define LS_STORAGE_QUERY_ROLLUP_H
 
+#include <stdbool.h>
 #include "storage/query.h"
 #include "storage/rollup.h"
 
@@ -22,6 +23,7 @@ struct ls_rollup_reader;
 struct ls_rollup_wanted {
 	const char *metric;
 	uint32_t span_s;         /* 60 or 3600 */
+	bool hours;              /* of 60: whole hours in the range that are made come as such, without their minutes */
 	int64_t from_us, to_us;  /* spans that begin in [from_us, to_us) */
 	unsigned columns;        /* LS_ROLLUP_COUNT, ...; others are 0 */
 	/* Hosts and label sets that are wanted; NULL: all. Asked once a name of a file. */

@@ -133,7 +133,7 @@ START_TEST(stored_questions_are_whole)
 	ck_assert(ask->band);
 	ck_assert_int_eq(ask->agg, LS_ASK_MAX);
 	ck_assert_int_eq(ask->step_s, 60);
-	ck_assert_int_eq(ask->to_us - ask->from_us, 600 * 1000000ll);
+	ck_assert_int_eq(ask->to_us - ask->from_us, 3600 * 1000000ll);
 	ck_assert_int_eq(parse("/api/v1/hosts/h/series/a", NULL), 0);
 	ck_assert_int_eq(ask->to_us - ask->from_us, 3600 * 1000000ll);
 	ck_assert_int_eq(parse("/api/v1/jobs/j/series", "metric=a"), 0);

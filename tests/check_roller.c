@@ -246,6 +246,51 @@ START_TEST(late_samples_make_rows_that_add_up)
 }
 END_TEST
 
+/* Of [from, to) with whole hours as such. */
+static struct total
+mixed(int64_t from_us, int64_t to_us)
+{
+	struct total t = { .min = INFINITY, .max = -INFINITY };
+	const struct ls_rollup_wanted w = { .metric = "chip.hbm_bytes", .span_s = 60, .hours = true,
+		.from_us = from_us, .to_us = to_us, .columns = LS_ROLLUP_ALL };
+	struct ls_rollup_reader *r = ls_rollup_reader_new(q);
+	uint64_t bad;
+
+	ck_assert_int_eq(ls_rollup_read(r, &w, add_part, &t, &bad), 0);
+	ls_rollup_reader_free(r);
+	return t;
+}
+
+START_TEST(whole_hours_stand_for_their_minutes_once_they_are_made)
+{
+	const int64_t hour = LS_ROLLUP_HOUR_US, minute = 60 * SECOND_US;
+	struct total t;
+
+	put_dictionary(7, NOON);
+	make_minute(1);
+	for (int i = 0; i < 4; i++)
+		put_chunk("a", 7, NOON + i * 30 * minute, NOON + (i * 30 + 1) * minute, true);
+	run(NOON + 94 * minute);
+	run(NOON + 96 * minute); /* four minutes; the first hour */
+	t = mixed(NOON, NOON + 2 * hour);
+	ck_assert_uint_eq(t.count, 4 * 120);
+	ck_assert_uint_eq(t.parts, 3);
+	ck_assert_double_eq(t.sum, total("chip.hbm_bytes", 60, 0, INT64_MAX, NULL).sum);
+	ck_assert_uint_eq(mixed(NOON + minute, NOON + 2 * hour).count, 3 * 120);
+	ck_assert_uint_eq(mixed(NOON, NOON + 45 * minute).parts, 2);
+	run(NOON + 3 * hour);
+	ck_assert_uint_eq(mixed(NOON, NOON + 2 * hour).parts, 2);
+	ck_assert_uint_eq(mixed(NOON, NOON + 2 * hour).count, 4 * 120);
+	ck_assert_uint_eq(mixed(NOON, NOON + 2 * hour - minute).parts, 3);
+	put_chunk("b", 7, NOON + 10 * minute, NOON + 3 * hour, true); /* late: a row of the minute and of its hour */
+	run(NOON + 3 * hour + minute);
+	run(NOON + 3 * hour + 3 * minute);
+	t = mixed(NOON, NOON + 2 * hour);
+	ck_assert_uint_eq(t.parts, 3);
+	ck_assert_uint_eq(t.count, 5 * 120);
+}
+END_TEST
+
 START_TEST(what_is_no_number_is_not_counted)
 {
 	struct total t;
@@ -445,6 +490,7 @@ suite(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, a_minute_is_written_when_it_is_three_minutes_old);
 	tcase_add_test(t, late_samples_make_rows_that_add_up);
+	tcase_add_test(t, whole_hours_stand_for_their_minutes_once_they_are_made);
 	tcase_add_test(t, what_is_no_number_is_not_counted);
 	tcase_add_test(t, bad_chunks_are_counted_and_the_rest_goes_on);
 	tcase_add_test(t, a_chunk_before_its_dictionary_is_put_off);

@@ -455,9 +455,7 @@ api_stored(int64_t now_us, struct ls_request *q, struct ls_problem *p)
 	uint64_t skip = 0;
 
 	ask->to_us = q->to_us == INT64_MAX ? now_us : q->to_us;
-	ask->from_us = q->from_us != INT64_MIN      ? q->from_us
-		       : q->route == LS_ROUTE_FLEET ? ask->to_us - LS_QUERY_RAW_FLEET_US
-						    : ask->to_us - API_RANGE_DEFAULT_US;
+	ask->from_us = q->from_us != INT64_MIN ? q->from_us : ask->to_us - API_RANGE_DEFAULT_US;
 	if (ask->from_us > ask->to_us) {
 		(void)api_bad_parameter(p, "from", "is after 'to'");
 		return -LS_ERANGE;
