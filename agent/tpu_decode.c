@@ -298,7 +298,7 @@ ls_tpu_decode_metric(const uint8_t *buf, size_t len,
 {
 	struct ls_tpu_answer a = { 0 };
 	struct ls_tpu_point p;
-	struct ls_arena *arena;
+	struct ls_arena *arena = NULL;
 	ProtobufCMessage *message;
 	const Tpu__Metric *metric;
 	const char *why;
@@ -306,8 +306,10 @@ ls_tpu_decode_metric(const uint8_t *buf, size_t len,
 	int rc = ls_wire_unpack(
 		&tpu__metric_response__descriptor, buf, len, &arena, &message, NULL);
 
-	if (rc != 0)
+	if (rc != 0) {
+		ls_arena_free(arena);
 		return rc;
+	}
 	metric = ((const Tpu__MetricResponse *)message)->metric;
 	for (i = 0; metric != NULL && i < metric->n_metrics; i++) {
 		if (a.points == LS_TPU_POINTS_MAX) {
@@ -349,15 +351,17 @@ ls_tpu_decode_list(const uint8_t *buf, size_t len, void (*each)(void *arg, const
 	void *arg, struct ls_tpu_answer *ret_answer)
 {
 	struct ls_tpu_answer a = { 0 };
-	struct ls_arena *arena;
+	struct ls_arena *arena = NULL;
 	ProtobufCMessage *message;
 	const Tpu__ListResponse *list;
 	size_t i;
 	int rc = ls_wire_unpack(
 		&tpu__list_response__descriptor, buf, len, &arena, &message, NULL);
 
-	if (rc != 0)
+	if (rc != 0) {
+		ls_arena_free(arena);
 		return rc;
+	}
 	list = (const Tpu__ListResponse *)message;
 	for (i = 0; i < list->n_supported_metric; i++) {
 		const char *name = list->supported_metric[i]->metric_name;
@@ -449,15 +453,17 @@ decode_insert_core(struct ls_tpu_status *st, const struct ls_tpu_core *c)
 int
 ls_tpu_decode_status(const uint8_t *buf, size_t len, struct ls_tpu_status *ret_status)
 {
-	struct ls_arena *arena;
+	struct ls_arena *arena = NULL;
 	ProtobufCMessage *message;
 	const Tpu__StatusResponse *r;
 	size_t i;
 	int rc = ls_wire_unpack(
 		&tpu__status_response__descriptor, buf, len, &arena, &message, NULL);
 
-	if (rc != 0)
+	if (rc != 0) {
+		ls_arena_free(arena);
 		return rc;
+	}
 	memset(ret_status, 0, sizeof(*ret_status));
 	r = (const Tpu__StatusResponse *)message;
 	if (r->host_name != NULL)

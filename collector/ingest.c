@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/rep.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -192,12 +193,30 @@ ingest_raise_backlog(int port)
 			"cannot raise the listen backlog; going on with nng's 128");
 }
 
+/*
+ * nng starts its threads with its first socket, and they do as the thread that opens it. Each exchange wakes
+ * them six times for a moment; as a batch they do not interrupt who wakes them, so that much is done at
+ * once. Where that is not allowed, all is as ever.
+ */
+static int
+ingest_open_socket(struct ls_ingest *g)
+{
+	const struct sched_param none = { 0 };
+	bool batch = sched_getscheduler(0) == SCHED_OTHER &&
+		sched_setscheduler(0, SCHED_BATCH, &none) == 0;
+	int rc = nng_rep0_open(&g->socket);
+
+	if (batch && sched_setscheduler(0, SCHED_OTHER, &none) != 0)
+		ls_log(LS_LOG_WARN, "ingest", "the loop stays a batch; going on, answers may take longer");
+	return rc;
+}
+
 static int
 ingest_listen(struct ls_ingest *g, const char *url)
 {
 	int rc;
 
-	rc = nng_rep0_open(&g->socket);
+	rc = ingest_open_socket(g);
 	if (rc != 0)
 		return rc;
 	g->is_open = true;

@@ -42,6 +42,16 @@ ls_intake_new(const struct ls_intake_parts *parts)
 void
 ls_intake_free(struct ls_intake *in)
 {
+	struct ls_intake_held *h;
+
+	if (in == NULL)
+		return;
+	while ((h = in->spare) != NULL) {
+		in->spare = h->next;
+		ls_arena_free(h->arena);
+		free(h);
+	}
+	ls_arena_free(in->scratch);
 	free(in);
 }
 
@@ -89,14 +99,40 @@ intake_answer(struct ls_intake *in, struct ls_intake_held *h)
 	in->p.reply(in->p.reply_arg, h->request, &h->ack);
 }
 
-static void
-intake_held_free(struct ls_intake_held *h)
+/* One that was used before, or a new one; NULL when out of memory. */
+static struct ls_intake_held *
+intake_held_new(struct ls_intake *in)
 {
+	struct ls_intake_held *h = in->spare;
+	struct ls_arena *arena;
+
 	if (h == NULL)
-		return;
-	ls_wire_report_clear(&h->report);
+		return calloc(1, sizeof(*h));
+	in->spare = h->next;
+	in->spare_count--;
+	arena = h->arena;
+	memset(h, 0, sizeof(*h));
+	h->arena = arena;
+	return h;
+}
+
+static void
+intake_held_free(struct ls_intake *in, struct ls_intake_held *h)
+{
 	ls_write_free(h->write);
-	free(h);
+	h->write = NULL;
+	if (h->len > LS_INTAKE_SPARE_BYTES) {
+		ls_arena_free(h->arena);
+		h->arena = NULL;
+	}
+	if (in->spare_count >= LS_INTAKE_SPARE_MAX) {
+		ls_arena_free(h->arena);
+		free(h);
+		return;
+	}
+	h->next = in->spare;
+	in->spare = h;
+	in->spare_count++;
 }
 
 /* --- workers ------------------------------------------------------------------------ */
@@ -326,7 +362,7 @@ intake_store(struct ls_intake *in, struct ls_intake_held *h)
 		ls_intake_refuse(h, LS_ACK_RETRY, "the disk is behind");
 		intake_answer(in, h);
 	}
-	intake_held_free(h);
+	intake_held_free(in, h);
 }
 
 /* Answers now, or leaves that to the commit. */
@@ -338,12 +374,13 @@ intake_settle(struct ls_intake *in, struct ls_intake_held *h)
 	if (!wait) {
 		intake_answer(in, h);
 		h->request = NULL;
-		ls_wire_report_clear(&h->report); /* without items, nothing points into it */
+		ls_arena_free(h->arena); /* without items, nothing points into it */
+		h->arena = NULL;
 	}
 	if (wait || h->write->u.report.counters_count > 0)
 		intake_store(in, h);
 	else
-		intake_held_free(h);
+		intake_held_free(in, h);
 }
 
 /* A report that cannot be read is answered where its sender can be told; enum ls_intake_drop. */
@@ -396,7 +433,7 @@ void
 ls_intake_report(struct ls_intake *in, void *request, const uint8_t *data, size_t len,
 	uint64_t t_receive_mono_ns)
 {
-	struct ls_intake_held *h = calloc(1, sizeof(*h));
+	struct ls_intake_held *h = intake_held_new(in);
 	const struct ls_wire_ack busy = { .status = LS_ACK_RETRY,
 		.retry_after_ns = ls_pressure_retry_ns(&in->pressure),
 		.t_receive_mono_ns = t_receive_mono_ns,
@@ -413,15 +450,15 @@ ls_intake_report(struct ls_intake *in, void *request, const uint8_t *data, size_
 	h->len = len;
 	h->t_receive_ns = t_receive_mono_ns;
 	h->now_us = ls_intake_time_us(in, in->p.now(in->p.now_arg));
-	rc = ls_wire_report_unpack(data, len, &h->report, &why);
+	rc = ls_wire_report_unpack_in(data, len, &h->arena, &h->report, &why);
 	if (rc != 0) {
 		intake_unreadable(in, h, rc, why);
-		intake_held_free(h);
+		intake_held_free(in, h);
 		return;
 	}
 	in->stats.reports++;
 	if (!intake_begin(in, h, t_receive_mono_ns)) {
-		intake_held_free(h);
+		intake_held_free(in, h);
 		return;
 	}
 	intake_clock(h);
@@ -474,7 +511,7 @@ ls_intake_done(struct ls_intake *in, struct ls_write_done *done)
 		intake_unhold(in, h);
 		if (h->request != NULL)
 			intake_answer(in, h);
-		intake_held_free(h);
+		intake_held_free(in, h);
 	}
 	ls_pressure_committed(&in->pressure, in->p.now(in->p.now_arg), done->commit_ns,
 		in->stats.held);

@@ -186,7 +186,7 @@ intake_item(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire
 	bool go_on = false;
 	int rc;
 
-	rc = ls_wire_item_unpack(bytes->data, bytes->len, &item, &why);
+	rc = ls_wire_item_unpack_in(bytes->data, bytes->len, &in->scratch, &item, &why);
 	if (rc == 0 && (item.seq == 0 || item.seq > LS_INTAKE_NUMBER_MAX ||
 			       item.first_index > LS_INTAKE_NUMBER_MAX ||
 			       item.count > LS_INTAKE_NUMBER_MAX)) {

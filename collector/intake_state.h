@@ -11,10 +11,14 @@
 #define LS_COLLECTOR_INTAKE_STATE_H
 
 #include "collector/intake.h"
+#include "proto/arena.h"
 
 #define LS_INTAKE_NUMBER_MAX (1ull << 62) /* of items and records: room for sums, and for SQLite */
 
 struct ls_intake {
+	struct ls_intake_held *spare; /* at most LS_INTAKE_SPARE_MAX */
+	size_t spare_count;
+	struct ls_arena *scratch;     /* of one item */
 	struct ls_intake_parts p;
 	uint64_t epoch; /* failed commits known */
 	struct ls_pressure pressure;
@@ -23,8 +27,10 @@ struct ls_intake {
 	struct ls_intake_stats stats;
 };
 
-/* A report on its way; kept with its message until the commit. */
+/* A report on its way; kept with its message until the commit, then for the next one. */
 struct ls_intake_held {
+	struct ls_intake_held *next; /* of those not in use */
+	struct ls_arena *arena;      /* of the report; kept for the next one if it is not large */
 	void *request;              /* NULL: answered */
 	struct ls_wire_report report;
 	struct ls_session *session; /* NULL: none */

@@ -81,6 +81,13 @@ ls_arena_reset(struct ls_arena *a)
 	a->refused = false;
 }
 
+void
+ls_arena_renew(struct ls_arena *a, size_t budget_bytes)
+{
+	ls_arena_reset(a);
+	a->left = budget_bytes;
+}
+
 /* Puts a chunk with room for size in front; the rest of the old one is given up. */
 static bool
 arena_grow(struct ls_arena *a, size_t size)

@@ -27,6 +27,9 @@ void ls_arena_free(struct ls_arena *a);
 /* Takes all back that was given out, as if it were new; keeps the first piece. */
 void ls_arena_reset(struct ls_arena *a);
 
+/* The same, and from now on with another budget, of which the first piece is not taken. */
+void ls_arena_renew(struct ls_arena *a, size_t budget_bytes);
+
 /* size bytes, aligned for any type, not cleared; NULL beyond the budget or out of memory. */
 void *ls_arena_take(struct ls_arena *a, size_t size);
 

@@ -260,6 +260,8 @@
 #define LS_CLOCK_HELLO_MAX 3                  /* reports without stamps before times are guessed */
 #define LS_TIME_AHEAD_MAX_US 300000000ll      /* of data before our now: a clock is known to 1 s at worst */
 #define LS_TIME_BEHIND_MAX_US (40ll * 24 * 3600 * 1000000) /* a spool keeps less, and files go after 30 days */
+#define LS_INTAKE_SPARE_MAX 2048u             /* reports' memory kept for the next ones: those of a commit, twice */
+#define LS_INTAKE_SPARE_BYTES 2048u           /* of longer reports none is kept */
 #define LS_PRESSURE_TURN_NS 1000000000ull     /* a beat: how often load is judged */
 #define LS_PRESSURE_HELD_SHARE 0.75           /* of the room for what waits; the rest answers "retry later" */
 #define LS_PRESSURE_COMMIT_NS 250000000ull    /* an ack is to take no longer, its commit alone least of all */

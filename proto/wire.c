@@ -34,24 +34,24 @@ wire_free(void *arena, void *piece)
 
 int
 ls_wire_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *buf, size_t len,
-	struct ls_arena **ret_arena, ProtobufCMessage **ret_message, const char **ret_why)
+	struct ls_arena **arena, ProtobufCMessage **ret_message, const char **ret_why)
 {
 	size_t budget = LS_WIRE_ARENA_BASE_BYTES + LS_WIRE_ARENA_FACTOR * len;
-	struct ls_arena *arena = ls_arena_new(WIRE_FIRST_BYTES + 2 * len, budget);
-	ProtobufCAllocator allocator = { wire_alloc, wire_free, arena };
+	ProtobufCAllocator allocator = { wire_alloc, wire_free, NULL };
 	ProtobufCMessage *m;
-	bool refused;
 
-	if (arena == NULL)
+	if (*arena == NULL)
+		*arena = ls_arena_new(WIRE_FIRST_BYTES + 2 * len, budget);
+	else
+		ls_arena_renew(*arena, budget);
+	if (*arena == NULL)
 		return ls_wire_fail(-ENOMEM, "out of memory", ret_why);
+	allocator.allocator_data = *arena;
 	m = protobuf_c_message_unpack(type, &allocator, len, buf);
-	if (m == NULL) {
-		refused = ls_arena_refused(arena);
-		ls_arena_free(arena);
-		return refused ? ls_wire_fail(-LS_ELIMIT, "needs too much memory", ret_why)
-			       : ls_wire_fail(-LS_EPARSE, "not a message", ret_why);
-	}
-	*ret_arena = arena;
+	if (m == NULL)
+		return ls_arena_refused(*arena)
+			? ls_wire_fail(-LS_ELIMIT, "needs too much memory", ret_why)
+			: ls_wire_fail(-LS_EPARSE, "not a message", ret_why);
 	*ret_message = m;
 	return 0;
 }
@@ -396,39 +396,45 @@ wire_take_lists(const Lockstep__Report *m, struct ls_wire_report *r, struct ls_a
 }
 
 int
-ls_wire_report_unpack(const uint8_t *buf, size_t len, struct ls_wire_report *ret_report,
-	const char **ret_why)
+ls_wire_report_unpack_in(const uint8_t *buf, size_t len, struct ls_arena **arena,
+	struct ls_wire_report *ret_report, const char **ret_why)
 {
 	struct ls_wire_report r = { 0 };
-	struct ls_arena *arena = NULL;
 	ProtobufCMessage *base;
 	const Lockstep__Report *m;
 	int rc;
 
 	if (len > LS_REPORT_MAX_BYTES)
 		return ls_wire_fail(-LS_ELIMIT, "report is too long", ret_why);
-	rc = ls_wire_unpack(&lockstep__report__descriptor, buf, len, &arena, &base, ret_why);
+	rc = ls_wire_unpack(&lockstep__report__descriptor, buf, len, arena, &base, ret_why);
 	if (rc != 0)
 		return rc;
 	m = (const Lockstep__Report *)base;
 	rc = wire_check_head(m, &r, ret_why);
 	if (rc != 0)
-		goto out;
-	rc = wire_take_lists(m, &r, arena);
-	if (rc != 0) {
-		rc = ls_wire_fail(rc, "no memory for the lists", ret_why);
-		goto out;
-	}
+		return rc;
+	rc = wire_take_lists(m, &r, *arena);
+	if (rc != 0)
+		return ls_wire_fail(rc, "no memory for the lists", ret_why);
 	rc = wire_check_lists(m, &r, ret_why);
 	if (rc == 0)
-		rc = ls_wire_series_check(m, &r, arena, ret_why);
-	if (rc != 0)
-		goto out;
-	r.arena = arena;
-	arena = NULL;
-	*ret_report = r;
-out:
-	ls_arena_free(arena);
+		rc = ls_wire_series_check(m, &r, *arena, ret_why);
+	if (rc == 0)
+		*ret_report = r;
+	return rc;
+}
+
+int
+ls_wire_report_unpack(const uint8_t *buf, size_t len, struct ls_wire_report *ret_report,
+	const char **ret_why)
+{
+	struct ls_arena *arena = NULL;
+	int rc = ls_wire_report_unpack_in(buf, len, &arena, ret_report, ret_why);
+
+	if (rc == 0)
+		ret_report->arena = arena;
+	else
+		ls_arena_free(arena);
 	return rc;
 }
 

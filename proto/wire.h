@@ -188,6 +188,12 @@ int ls_wire_item_pack_to(const struct ls_wire_item *item, struct ls_arena *scrat
 	size_t size, size_t *ret_len) LS_MUSTCHECK;
 int ls_wire_item_unpack(const uint8_t *buf, size_t len, struct ls_wire_item *ret_item,
 	const char **ret_why) LS_MUSTCHECK;
+/*
+ * As ls_wire_item_unpack, with *scratch for what is needed meanwhile: NULL at first, kept from item to item,
+ * the caller's to free.
+ */
+int ls_wire_item_unpack_in(const uint8_t *buf, size_t len, struct ls_arena **scratch,
+	struct ls_wire_item *ret_item, const char **ret_why) LS_MUSTCHECK;
 /* Frees what unpack allocated; harmless on a zeroed item. */
 void ls_wire_item_clear(struct ls_wire_item *item);
 
@@ -202,6 +208,12 @@ int ls_wire_report_pack_to(const struct ls_wire_report *r, struct ls_arena *scra
 	size_t size, size_t *ret_len) LS_MUSTCHECK;
 int ls_wire_report_unpack(const uint8_t *buf, size_t len, struct ls_wire_report *ret_report,
 	const char **ret_why) LS_MUSTCHECK;
+/*
+ * As ls_wire_report_unpack, into *arena: NULL at first, kept from report to report, the caller's to free.
+ * The report lives until it is used again.
+ */
+int ls_wire_report_unpack_in(const uint8_t *buf, size_t len, struct ls_arena **arena,
+	struct ls_wire_report *ret_report, const char **ret_why) LS_MUSTCHECK;
 void ls_wire_report_clear(struct ls_wire_report *r);
 
 /* Packs an ack; *ret_buf is malloc'ed. */

@@ -93,16 +93,15 @@ ls_wire_ack_unpack(const uint8_t *buf, size_t len, struct ls_wire_ack *ret_ack,
 	const char **ret_why)
 {
 	struct ls_wire_ack a = { 0 };
-	struct ls_arena *arena;
+	struct ls_arena *arena = NULL;
 	ProtobufCMessage *base;
 	int rc;
 
 	if (len > LS_ACK_MAX_BYTES)
 		return ls_wire_fail(-LS_ELIMIT, "ack is too long", ret_why);
 	rc = ls_wire_unpack(&lockstep__ack__descriptor, buf, len, &arena, &base, ret_why);
-	if (rc != 0)
-		return rc;
-	rc = wire_check_ack((const Lockstep__Ack *)base, &a, ret_why);
+	if (rc == 0)
+		rc = wire_check_ack((const Lockstep__Ack *)base, &a, ret_why);
 	ls_arena_free(arena);
 	if (rc == 0)
 		*ret_ack = a;

@@ -21,11 +21,11 @@
 int ls_wire_fail(int rc, const char *why, const char **ret_why);
 
 /*
- * Unpacks a message; it and the arena that holds it are given out. -LS_EPARSE, -LS_ELIMIT when it
- * would need more memory than its size justifies, -ENOMEM: nothing is held then.
+ * Unpacks a message into an arena: *arena, or a new one, if that is NULL; it is the caller's then, even if
+ * this fails. -LS_EPARSE, -LS_ELIMIT when it would need more memory than its size justifies, -ENOMEM.
  */
 int ls_wire_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *buf, size_t len,
-	struct ls_arena **ret_arena, ProtobufCMessage **ret_message, const char **ret_why)
+	struct ls_arena **arena, ProtobufCMessage **ret_message, const char **ret_why)
 	LS_MUSTCHECK;
 
 /* Packs a message into malloc'ed bytes; -LS_ELIMIT if it exceeds max_bytes. */

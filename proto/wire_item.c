@@ -475,27 +475,36 @@ item_check(const Lockstep__Item *m, struct ls_wire_item *item, const char **ret_
 }
 
 int
-ls_wire_item_unpack(const uint8_t *buf, size_t len, struct ls_wire_item *ret_item,
-	const char **ret_why)
+ls_wire_item_unpack_in(const uint8_t *buf, size_t len, struct ls_arena **scratch,
+	struct ls_wire_item *ret_item, const char **ret_why)
 {
 	struct ls_wire_item item = { 0 };
-	struct ls_arena *arena;
 	ProtobufCMessage *m;
 	int rc;
 
 	if (len > LS_ITEM_MAX_BYTES)
 		return ls_wire_fail(-LS_ELIMIT, "item is too long", ret_why);
-	rc = ls_wire_unpack(&lockstep__item__descriptor, buf, len, &arena, &m, ret_why);
+	rc = ls_wire_unpack(&lockstep__item__descriptor, buf, len, scratch, &m, ret_why);
 	if (rc != 0)
 		return rc;
 	rc = item_check((const Lockstep__Item *)m, &item, ret_why);
-	ls_arena_free(arena);
 	if (rc != 0) {
 		ls_wire_item_clear(&item);
 		return rc;
 	}
 	*ret_item = item;
 	return 0;
+}
+
+int
+ls_wire_item_unpack(const uint8_t *buf, size_t len, struct ls_wire_item *ret_item,
+	const char **ret_why)
+{
+	struct ls_arena *scratch = NULL;
+	int rc = ls_wire_item_unpack_in(buf, len, &scratch, ret_item, ret_why);
+
+	ls_arena_free(scratch);
+	return rc;
 }
 
 void

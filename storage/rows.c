@@ -3,6 +3,8 @@
 
 #include "storage/rows.h"
 
+#include <stdalign.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,23 +71,34 @@ ls_write_new(enum ls_write_kind kind, int64_t t_us)
 	return m;
 }
 
+/* A report with its rows, in one piece. */
+struct rows_report {
+	struct ls_write write; /* first */
+	alignas(max_align_t) unsigned char rows[];
+};
+
+_Static_assert(sizeof(struct ls_store_item) % alignof(struct ls_store_counters) == 0 &&
+	(sizeof(struct ls_store_item) + sizeof(struct ls_store_counters)) %
+		alignof(struct ls_store_chunk) == 0, "rows follow each other");
+
 struct ls_write *
 ls_write_new_report(size_t items, size_t counters, size_t chunks, int64_t t_us)
 {
-	struct ls_write *m = ls_write_new(LS_WRITE_REPORT, t_us);
+	/* Counts are of the wire: the sum does not overflow. */
+	size_t items_bytes = items * sizeof(struct ls_store_item);
+	size_t counters_bytes = counters * sizeof(struct ls_store_counters);
+	struct rows_report *m = calloc(1, sizeof(*m) + items_bytes + counters_bytes +
+		chunks * sizeof(struct ls_store_chunk));
 
 	if (m == NULL)
 		return NULL;
-	m->u.report.items = calloc(items > 0 ? items : 1, sizeof(*m->u.report.items));
-	m->u.report.counters =
-		calloc(counters > 0 ? counters : 1, sizeof(*m->u.report.counters));
-	m->u.report.chunks = calloc(chunks > 0 ? chunks : 1, sizeof(*m->u.report.chunks));
-	if (m->u.report.items == NULL || m->u.report.counters == NULL ||
-		m->u.report.chunks == NULL) {
-		ls_write_free(m);
-		return NULL;
-	}
-	return m;
+	m->write.kind = LS_WRITE_REPORT;
+	m->write.t_us = t_us;
+	m->write.u.report.items = (struct ls_store_item *)m->rows;
+	m->write.u.report.counters = (struct ls_store_counters *)(m->rows + items_bytes);
+	m->write.u.report.chunks =
+		(struct ls_store_chunk *)(m->rows + items_bytes + counters_bytes);
+	return &m->write;
 }
 
 struct ls_write *
@@ -151,9 +164,6 @@ write_free_report(struct ls_store_report *r)
 
 	for (i = 0; i < r->chunk_count; i++)
 		free(r->chunks[i].series);
-	free(r->items);
-	free(r->counters);
-	free(r->chunks);
 }
 
 void

@@ -129,7 +129,7 @@ struct ls_store_report {
 	uint64_t last_seq;       /* highest number accepted; 0: no numbered item */
 	uint64_t last_chunk_seq; /* likewise, of the stream of chunks */
 	size_t item_count, counters_count, chunk_count;
-	struct ls_store_item *items;         /* freed with the message */
+	struct ls_store_item *items;         /* in one piece with the message */
 	struct ls_store_counters *counters;  /* likewise */
 	struct ls_store_chunk *chunks;       /* likewise */
 	void *owner;                         /* the caller's: it holds what items[].data points to */

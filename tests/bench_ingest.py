@@ -11,6 +11,7 @@ ingest_rss_bytes_nN            resident memory at the end of that time; _peak: b
 ingest_reports_per_s_nN        reports sent
 ingest_ack_p50_ms_nN, _p99_    from sending a report with items until they are on disk
 ingest_chunks_per_s_nN         chunks acknowledged
+ingest_beat_factor_nN          1; more if the collector asked for a longer beat: then fewer reports came than asked for
 ingest_retries_nN              answers "retry later" and exchanges without an answer
 ingest_reconnect_s_nN          after kill -9 and a start on the same state: from the first connection until all
                                agents had an answer; _p99: until 99 % had
@@ -79,6 +80,13 @@ def wait_for(sim, what, seconds):
         raise SystemExit("lockstep-sim: ended, or not in time:\n" + f.read()[-2000:])
 
 
+def beat_factor(n):
+    """How much longer beats are than the usual one, as the collector tells."""
+    page = lib.get(lib.ports(os.path.join(lib.work, "port-%d" % n))["http"], "/metrics").decode()
+    return next(line.split()[1] for line in page.split("\n")
+                if line.startswith("lockstep_collector_beat_factor "))
+
+
 def start_collector(n, port):
     """On the state directory of this n; process, and seconds until it listens."""
     begin = time.monotonic()
@@ -113,6 +121,7 @@ def window(n, sim, pid, seconds, settle):
     lib.say("ingest_ack_p50_ms_n%d" % n, line["ack_ms"]["p50"], "ms")
     lib.say("ingest_ack_p99_ms_n%d" % n, line["ack_ms"]["p99"], "ms")
     lib.say("ingest_chunks_per_s_n%d" % n, "%.1f" % (line["durable_chunks"] / line["seconds"]), "1/s")
+    lib.say("ingest_beat_factor_n%d" % n, beat_factor(n), "times")
     lib.say("ingest_retries_n%d" % n, line["retries"] + line["timeouts"], "answers")
     lib.say("machine_busy_ratio_n%d" % n, "%.2f" % (busy[0] / max(busy[1], 1)), "ratio")
     return ratio, rss

@@ -6,6 +6,26 @@
 #include <string.h>
 #include "tests/harness.h"
 
+START_TEST(renewed_has_its_new_budget)
+{
+	struct ls_arena *a = ls_arena_new(64, 64);
+
+	ck_assert_ptr_nonnull(a);
+	ck_assert_ptr_nonnull(ls_arena_take(a, 64));
+	ck_assert_ptr_null(ls_arena_take(a, 128));
+	ls_arena_renew(a, 128);
+	ck_assert(!ls_arena_refused(a));
+	ck_assert_ptr_nonnull(ls_arena_take(a, 64)); /* the first piece, again */
+	ck_assert_ptr_nonnull(ls_arena_take(a, 128));
+	ck_assert_ptr_null(ls_arena_take(a, 16));
+	ls_arena_renew(a, 0);
+	ck_assert_ptr_nonnull(ls_arena_take(a, 64));
+	ck_assert_ptr_null(ls_arena_take(a, 16));
+	ck_assert(ls_arena_refused(a));
+	ls_arena_free(a);
+}
+END_TEST
+
 START_TEST(arena_gives_aligned_pieces_that_do_not_overlap)
 {
 	struct ls_arena *a = ls_arena_new(64, 65536);
@@ -70,6 +90,8 @@ suite(void)
 {
 	Suite *s = suite_create("arena");
 	TCase *t = tcase_create("arena");
+
+	tcase_add_test(t, renewed_has_its_new_budget);
 
 	tcase_add_test(t, arena_gives_aligned_pieces_that_do_not_overlap);
 	tcase_add_test(t, arena_refuses_beyond_its_budget_and_says_so);
