@@ -532,12 +532,31 @@ intake_zoom(struct ls_intake *in, int64_t now_us)
 	ls_zoom_turn(in->p.zoom, wants, count, now_us);
 }
 
+static void
+intake_pressure(struct ls_intake *in, uint64_t now_ns, uint64_t cpu_ns)
+{
+	struct ls_pressure_stats before, after;
+
+	ls_pressure_stats(&in->pressure, &before);
+	ls_pressure_turn(&in->pressure, now_ns, cpu_ns);
+	ls_pressure_stats(&in->pressure, &after);
+	if (after.factor > before.factor)
+		ls_log(LS_LOG_WARN, "intake",
+			"too much to do (a commit took %.3f s, the loop %.2f of a core%s): asking agents "
+			"for beats of %u s", (double)after.commit_ns * 1e-9, after.loop_ratio,
+			after.refusing ? ", items are refused" : "",
+			(unsigned)(ls_pressure_beat_ns(&in->pressure) / LS_BEAT_DEFAULT_NS));
+	else if (after.factor < before.factor)
+		ls_log(LS_LOG_INFO, "intake", "less to do: asking agents for beats of %u s",
+			after.factor);
+}
+
 void
 ls_intake_advance(struct ls_intake *in, uint64_t now_ns, uint64_t cpu_ns)
 {
 	int64_t now_us = ls_intake_time_us(in, now_ns);
 
-	ls_pressure_turn(&in->pressure, now_ns, cpu_ns);
+	intake_pressure(in, now_ns, cpu_ns);
 	ls_sessions_sweep(in->p.sessions, now_ns);
 	ls_engine_advance(in->p.engine, now_us);
 	intake_zoom(in, now_us);

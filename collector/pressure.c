@@ -71,7 +71,7 @@ static void
 pressure_high(struct ls_pressure *p, uint64_t now_ns)
 {
 	p->calm_since_ns = now_ns;
-	if ((++p->high_turns < LS_PRESSURE_TURNS && !p->refused) ||
+	if (++p->high_turns < LS_PRESSURE_TURNS ||
 		p->stats.factor >= LS_PRESSURE_FACTOR_MAX ||
 		(p->stats.factor > 1 && now_ns - p->changed_ns < LS_PRESSURE_RISE_NS))
 		return;

@@ -6,8 +6,8 @@
  * Two answers to two things. What waits for its commit beyond LS_PRESSURE_HELD_SHARE of the room makes
  * agents keep their items, until it has fallen to half of that: they have spools, we have not. And each
  * second it is seen whether the disk is slow (a commit of LS_PRESSURE_COMMIT_NS, or none for so long while
- * reports wait) or our loop is busy (LS_PRESSURE_LOOP_RATIO of its core) for LS_PRESSURE_TURNS, or items were
- * refused: then beats become twice as long, up to LS_PRESSURE_FACTOR_MAX times, no faster than agents follow. After
+ * reports wait), our loop busy (LS_PRESSURE_LOOP_RATIO of its core), or items were refused, for LS_PRESSURE_TURNS
+ * in a row: then beats become twice as long, up to LS_PRESSURE_FACTOR_MAX times, no faster than agents follow. After
  * LS_PRESSURE_CALM_NS well below the limits they become shorter again; who rises again at once has to be
  * calm for longer.
  *

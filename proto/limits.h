@@ -267,7 +267,7 @@
 #define LS_PRESSURE_COMMIT_NS 250000000ull    /* an ack is to take no longer, its commit alone least of all */
 #define LS_PRESSURE_LOOP_RATIO 0.85           /* of a core: beyond it, answers and pages queue up */
 #define LS_PRESSURE_CALM_RATIO 0.4            /* of that: below half, since beats twice as short double it */
-#define LS_PRESSURE_TURNS 3u                  /* in a row: one slow sync is no reason */
+#define LS_PRESSURE_TURNS 3u                  /* in a row: one slow sync or one burst is no reason */
 #define LS_PRESSURE_FACTOR_MAX 4u             /* beats of 4 s: below half of LS_SESSION_STALE_NS */
 #define LS_PRESSURE_RISE_NS 5000000000ull     /* the longest beat, and a second to see what it did */
 #define LS_PRESSURE_CALM_NS 30000000000ull    /* until beats become shorter */

@@ -184,12 +184,18 @@ START_TEST(items_are_taken_again_when_half_of_it_is_gone)
 }
 END_TEST
 
-START_TEST(a_refusal_makes_beats_longer_at_once)
+START_TEST(refusals_make_beats_longer)
 {
-	ck_assert(!take(HELD_MAX, 0, 0));
-	live(1, S / 100, 0.1);
+	unsigned i;
+
+	ck_assert(!take(HELD_MAX, 0, 0)); /* a burst */
+	live(LS_PRESSURE_TURNS, S / 100, 0.1);
+	ck_assert_uint_eq(stats().factor, 1);
+	for (i = 0; i < LS_PRESSURE_TURNS; i++) {
+		ck_assert(!take(HELD_MAX, 0, 0));
+		live(1, S / 100, 0.1);
+	}
 	ck_assert_uint_eq(stats().factor, 2);
-	live(1, S / 100, 0.1);
 	ck_assert_uint_eq(stats().rises, 1);
 }
 END_TEST
@@ -211,7 +217,7 @@ main(void)
 	tcase_add_test(tc, who_falls_too_early_has_to_be_calm_for_longer);
 	tcase_add_test(tc, what_waits_is_bounded_by_each_of_three);
 	tcase_add_test(tc, items_are_taken_again_when_half_of_it_is_gone);
-	tcase_add_test(tc, a_refusal_makes_beats_longer_at_once);
+	tcase_add_test(tc, refusals_make_beats_longer);
 	suite_add_tcase(s, tc);
 	return ls_test_run(s);
 }
