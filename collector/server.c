@@ -56,6 +56,7 @@ struct ls_server {
 	struct ls_backend_parts backend;
 	struct server_anchor anchor;
 	struct ls_self self;     /* what is summed up over time: of the writer */
+	char note[128];          /* of /readyz */
 };
 
 /* --- between the parts --------------------------------------------------------------------------- */
@@ -152,6 +153,12 @@ server_ready(void *arg, const char **ret_why)
 {
 	struct ls_server *s = arg;
 
+	if (s->self.done.rc == 0 && s->self.done.stats.aside > 0) {
+		(void)snprintf(s->note, sizeof(s->note),
+			"%llu damaged database files are set aside (*.damaged-* in --state-dir); the rest serves",
+			(unsigned long long)s->self.done.stats.aside);
+		*ret_why = s->note;
+	}
 	if (s->self.done.rc == 0)
 		return true;
 	*ret_why = ls_err_text(s->self.done.rc);

@@ -210,6 +210,35 @@ ls_days_set_aside(const char *dir, int32_t day, int64_t now_us)
 	return rc;
 }
 
+static unsigned
+days_count_aside(const char *path)
+{
+	struct dirent *entry;
+	DIR *d = opendir(path);
+	unsigned count = 0;
+
+	if (d == NULL)
+		return 0;
+	while ((entry = readdir(d)) != NULL) {
+		const char *mark = strstr(entry->d_name, ".db.damaged-");
+
+		count += mark != NULL && strchr(mark + strlen(".db.damaged-"), '-') == NULL;
+	}
+	(void)closedir(d); /* only read from */
+	return count;
+}
+
+unsigned
+ls_days_count_aside(const char *dir)
+{
+	char path[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s/telemetry", dir);
+
+	if (n < 0 || n > PATH_MAX - 64)
+		return 0;
+	return days_count_aside(dir) + days_count_aside(path);
+}
+
 int
 ls_days_remove(const char *dir, int32_t day)
 {

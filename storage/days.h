@@ -51,6 +51,9 @@ uint64_t ls_days_bytes(const char *dir, int32_t day);
 /* Renames a database and its WAL out of the way; logs it. now_us makes the name. */
 int ls_days_set_aside(const char *dir, int32_t day, int64_t now_us) LS_MUSTCHECK;
 
+/* How many databases lie aside, for a person to look at and remove. */
+unsigned ls_days_count_aside(const char *dir);
+
 /* Removes a day's file with its WAL. */
 int ls_days_remove(const char *dir, int32_t day) LS_MUSTCHECK;
 

@@ -90,6 +90,17 @@ store_is_damage(int rc)
 	return rc == -LS_ECORRUPT;
 }
 
+/* Out of the way with a damaged file (state.db: day 0): the rest goes on without it. */
+static int
+store_set_aside(struct ls_store *s, int32_t day, int64_t wall_us)
+{
+	int rc = ls_days_set_aside(s->dir, day, wall_us);
+
+	s->stats.set_aside++;
+	s->stats.aside = ls_days_count_aside(s->dir);
+	return rc;
+}
+
 /* --- state.db ------------------------------------------------------------------- */
 
 static int
@@ -130,8 +141,7 @@ store_open_state(struct ls_store *s, int64_t wall_us)
 	rc = store_try_state(s, path);
 	if (!store_is_damage(rc))
 		return rc;
-	s->stats.set_aside++;
-	rc = ls_days_set_aside(s->dir, 0, wall_us);
+	rc = store_set_aside(s, 0, wall_us);
 	return rc == 0 ? store_try_state(s, path) : rc;
 }
 
@@ -273,8 +283,7 @@ store_newest_day(struct ls_store *s, int64_t wall_us, bool check, int32_t *ret_n
 		} else if (rc == -LS_EVERSION) {
 			store_say_version(s, day);
 		} else if (store_is_damage(rc)) {
-			s->stats.set_aside++;
-			rc = ls_days_set_aside(s->dir, day, wall_us);
+			rc = store_set_aside(s, day, wall_us);
 		}
 	}
 	free(days);
@@ -349,6 +358,7 @@ ls_store_open(const char *dir, int64_t wall_us, struct ls_store **ret_store)
 		return rc;
 	}
 	s->stats.bytes = store_bytes(s);
+	s->stats.aside = ls_days_count_aside(s->dir);
 	*ret_store = s;
 	return 0;
 }
@@ -489,6 +499,13 @@ store_commit_day(
 	if (rc == 0)
 		rc = store_put_day(s, batch, count, &b);
 	store_mark(batch, count, false, rc);
+	if (store_is_damage(rc) && s->day_db != NULL) {
+		int32_t day = s->day;
+
+		/* Nothing of the batch is stored; the next attempt makes a new file. */
+		store_close_day(s);
+		ls_ignore(store_set_aside(s, day, wall_us)); /* else that attempt meets it again */
+	}
 	if (rc == 0) {
 		s->stats.rows += (uint64_t)(b.next_id - s->next_id);
 		s->stats.records += b.records;
@@ -558,8 +575,40 @@ ls_store_rollup(struct ls_store *s, const struct ls_store_rollup *rollup)
 	return rc;
 }
 
+/* Whether a closed day's file can be opened; what is wrong deeper in it, its readers meet. */
+static int
+store_look_at_day(const struct ls_store *s, int32_t day)
+{
+	char path[PATH_MAX];
+	sqlite3 *db = NULL;
+	int64_t tables;
+	int rc = ls_days_path(path, s->dir, day);
+
+	if (rc == 0)
+		rc = ls_db_open(path, LS_DB_READ, &db);
+	if (rc == 0)
+		rc = ls_db_int(db, "SELECT count(*) FROM sqlite_schema", &tables);
+	if (rc == 0 && tables == 0)
+		rc = -LS_ECORRUPT; /* it is not the newest: nobody is making it */
+	ls_db_close(db);
+	return rc;
+}
+
+/* Closed days that cannot be opened go aside, so that nobody meets them again. */
 static void
-store_retain(struct ls_store *s, const struct ls_store_retain *rule)
+store_sweep(struct ls_store *s, const struct ls_days *days, int64_t wall_us)
+{
+	size_t i;
+
+	for (i = 0; i < days->count; i++) {
+		if (days->day[i] != s->day && store_is_damage(store_look_at_day(s, days->day[i])))
+			ls_ignore(store_set_aside(s, days->day[i], wall_us)); /* else the next round */
+	}
+	s->stats.aside = ls_days_count_aside(s->dir);
+}
+
+static void
+store_retain(struct ls_store *s, const struct ls_store_retain *rule, int64_t wall_us)
 {
 	struct ls_days *days = malloc(sizeof(*days));
 	uint64_t *bytes = calloc(LS_DAYS_MAX, sizeof(*bytes));
@@ -574,6 +623,7 @@ store_retain(struct ls_store *s, const struct ls_store_retain *rule)
 			ls_err_text(rc));
 		goto out;
 	}
+	store_sweep(s, days, wall_us);
 	for (i = 0; i < days->count; i++)
 		bytes[i] = ls_days_bytes(s->dir, days->day[i]);
 	gone = ls_retain_count(days, bytes, ls_days_bytes(s->dir, 0), rule);
@@ -613,7 +663,7 @@ ls_store_commit(
 	s->stats.commits++;
 	for (i = 0; i < count; i++) {
 		if (batch[i]->kind == LS_WRITE_RETAIN)
-			store_retain(s, &batch[i]->u.retain);
+			store_retain(s, &batch[i]->u.retain, wall_us);
 	}
 	return 0;
 }

@@ -29,7 +29,8 @@ struct ls_store_stats {
 	uint64_t records;         /* step records */
 	uint64_t chunks, chunk_bytes; /* rows of chunk, and their bodies */
 	uint64_t units, units_refused; /* packed, and not: not there any more, or the disk refused */
-	uint64_t set_aside;       /* damaged files */
+	uint64_t set_aside;       /* damaged files, since the start */
+	uint64_t aside;           /* those there are now, at the last retention or when one was added */
 	uint64_t removed_days;    /* by retention */
 	uint64_t bytes;           /* of all files, at the last retention or start */
 };

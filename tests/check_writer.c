@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
@@ -173,6 +174,83 @@ START_TEST(a_damaged_day_is_set_aside)
 	ls_store_stats(s, &st);
 	ck_assert_uint_eq(st.set_aside, 1);
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT count(*) FROM ledger"), 0);
+	ls_store_close(s);
+}
+END_TEST
+
+/* Cuts a file to half of it, or makes all of it zeros. */
+static void
+damage(int32_t day, bool zeros)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int fd;
+
+	ck_assert_int_eq(ls_days_path(path, dir, day), 0);
+	ck_assert_int_eq(stat(path, &st), 0);
+	fd = open(path, O_RDWR);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(ftruncate(fd, zeros ? 0 : st.st_size / 2), 0);
+	if (zeros)
+		ck_assert_int_eq(ftruncate(fd, st.st_size), 0);
+	ck_assert_int_eq(close(fd), 0);
+}
+
+/* One retention that removes nothing. */
+static void
+sweep(struct ls_store *s, int64_t t_us)
+{
+	struct ls_write *m = ls_write_new(LS_WRITE_RETAIN, t_us);
+
+	ck_assert_ptr_nonnull(m);
+	ck_assert_int_eq(commit(s, m, t_us), 0);
+}
+
+START_TEST(a_closed_day_that_cannot_be_opened_is_set_aside_while_running)
+{
+	const int64_t tomorrow = NOON + 86400ll * 1000000;
+	struct ls_store *s = store_open(NOON);
+	struct ls_store_stats st;
+	struct ls_days days;
+
+	ck_assert_int_eq(commit(s, ls_test_report(0, 5, 0, 10, NOON), NOON), 0);
+	ck_assert_int_eq(commit(s, ls_test_report(0, 6, 10, 10, tomorrow), tomorrow), 0);
+	sweep(s, tomorrow);
+	ls_store_stats(s, &st);
+	ck_assert_uint_eq(st.aside, 0);
+	damage(TODAY, _i == 1);
+	sweep(s, tomorrow);
+	ls_store_stats(s, &st);
+	ck_assert_uint_eq(st.set_aside, 1);
+	ck_assert_uint_eq(st.aside, 1);
+	ck_assert_int_eq(ls_days_list(dir, &days), 0);
+	ck_assert_uint_eq(days.count, 1);
+	ck_assert_int_eq(commit(s, ls_test_report(0, 7, 20, 10, tomorrow), tomorrow), 0);
+	ls_store_close(s);
+	/* It lies there, and is told, after a restart too. */
+	s = store_open(tomorrow);
+	ls_store_stats(s, &st);
+	ck_assert_uint_eq(st.set_aside, 0);
+	ck_assert_uint_eq(st.aside, 1);
+	ls_store_close(s);
+}
+END_TEST
+
+START_TEST(the_open_day_is_set_aside_when_a_commit_meets_damage)
+{
+	struct ls_store *s = store_open(NOON);
+	struct ls_store_stats st;
+
+	ck_assert_int_eq(commit(s, ls_test_report(0, 5, 0, 10, NOON), NOON), 0);
+	ls_faultvfs_fail(1, SQLITE_CORRUPT);
+	ck_assert_int_eq(commit(s, ls_test_report(0, 6, 10, 10, NOON), NOON), -LS_ECORRUPT);
+	ls_faultvfs_heal();
+	ls_store_stats(s, &st);
+	ck_assert_uint_eq(st.set_aside, 1);
+	ck_assert_uint_eq(st.aside, 1);
+	ck_assert_int_eq(commit(s, ls_test_report(0, 6, 10, 10, NOON), NOON), 0);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT seq FROM ledger"), 6);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT count(*) FROM step_block"), 1);
 	ls_store_close(s);
 }
 END_TEST
@@ -541,20 +619,26 @@ START_TEST(reports_come_back_after_their_commit)
 }
 END_TEST
 
+/* A full disk, errors of writing and syncing, a file system that became read-only. */
+static const struct {
+	int code, rc;
+} refusals[] = { { SQLITE_FULL, -ENOSPC }, { SQLITE_IOERR_WRITE, -EIO }, { SQLITE_IOERR_FSYNC, -EIO },
+	{ SQLITE_READONLY, -EROFS } };
+
 START_TEST(a_failure_refuses_all_that_is_under_way)
 {
 	struct ls_writer *w = writer_open();
 	int32_t day = ls_days_of(ls_clock_wall_ns() / 1000);
 	struct ls_write_done *d;
 
-	ls_faultvfs_fail(1, SQLITE_FULL);
+	ls_faultvfs_fail(1, refusals[_i].code);
 	push(w, ls_test_report(0, 1, 0, 10, NOON), 0);
 	push(w, ls_test_close(1, NOON), 0);
 	d = hear(w);
-	ck_assert_int_eq(d->rc, -ENOSPC);
+	ck_assert_int_eq(d->rc, refusals[_i].rc);
 	ck_assert_uint_eq(d->epoch, 1);
 	ck_assert_ptr_nonnull(d->reports);
-	ck_assert_int_eq(d->reports->rc, -ENOSPC);
+	ck_assert_int_eq(d->reports->rc, refusals[_i].rc);
 	done_free(d);
 	ls_faultvfs_heal();
 	/* Sent before its sender knew: it would leave a hole. */
@@ -648,6 +732,8 @@ suite(void)
 	tcase_add_test(t, the_ledger_forgets_who_is_long_silent);
 	tcase_add_test(t, one_collector_a_directory);
 	tcase_add_test(t, a_damaged_day_is_set_aside);
+	tcase_add_loop_test(t, a_closed_day_that_cannot_be_opened_is_set_aside_while_running, 0, 2);
+	tcase_add_test(t, the_open_day_is_set_aside_when_a_commit_meets_damage);
 	tcase_add_test(t, a_damaged_state_is_set_aside);
 	tcase_add_test(t, a_day_whose_maker_died_is_made_again);
 	tcase_add_test(t, retention_removes_files);
@@ -660,7 +746,8 @@ suite(void)
 	tcase_set_timeout(t, 30);
 	tcase_add_checked_fixture(w, setup, NULL);
 	tcase_add_test(w, reports_come_back_after_their_commit);
-	tcase_add_test(w, a_failure_refuses_all_that_is_under_way);
+	tcase_add_loop_test(w, a_failure_refuses_all_that_is_under_way, 0,
+		(int)(sizeof(refusals) / sizeof(refusals[0])));
 	tcase_add_test(w, units_come_back_and_fail_no_batch);
 	tcase_add_test(w, stopping_commits_what_waits);
 	tcase_set_timeout(w, 30);

@@ -90,7 +90,7 @@ struct ls_backend {
 	void (*cancel)(void *arg, void *piece_arg);
 	/* Appends the collector's lines of /metrics (Prometheus text 0.0.4). */
 	void (*metrics)(void *arg, struct evbuffer *out);
-	/* Ready to serve and to store? If not, *ret_why says what is wrong. */
+	/* Ready to serve and to store? If not, *ret_why says what is wrong; if so, what is worth knowing, or nothing. */
 	bool (*ready)(void *arg, const char **ret_why);
 };
 

@@ -234,14 +234,14 @@ exchange_json(struct exchange *x, json_t *body)
 static void
 exchange_ready(struct exchange *x)
 {
-	const char *why = "not ready";
+	const char *why = NULL;
 	struct ls_problem p;
 
 	if (x->h->backend.ready(x->h->backend.arg, &why)) {
-		exchange_json(x, json_pack("{s:s}", "status", "ready"));
+		exchange_json(x, json_pack("{s:s,s:s*}", "status", "ready", "note", why));
 		return;
 	}
-	ls_api_problem(&p, 503, "not-ready", "Not ready", "%s", why);
+	ls_api_problem(&p, 503, "not-ready", "Not ready", "%s", why != NULL ? why : "not ready");
 	exchange_problem(x, &p);
 }
 
