@@ -618,12 +618,15 @@ store_retain(struct ls_store *s, const struct ls_store_retain *rule, int64_t wal
 	if (days == NULL || bytes == NULL)
 		goto out; /* the next round will */
 	rc = ls_days_list(s->dir, days);
+	if (rc == 0 || rc == -LS_ELIMIT) {
+		store_sweep(s, days, wall_us);
+		rc = ls_days_list(s->dir, days);
+	}
 	if (rc != 0 && rc != -LS_ELIMIT) {
 		ls_log(LS_LOG_WARN, "storage", "cannot list %s: %s; removing nothing", s->dir,
 			ls_err_text(rc));
 		goto out;
 	}
-	store_sweep(s, days, wall_us);
 	for (i = 0; i < days->count; i++)
 		bytes[i] = ls_days_bytes(s->dir, days->day[i]);
 	gone = ls_retain_count(days, bytes, ls_days_bytes(s->dir, 0), rule);
