@@ -17,6 +17,7 @@
 #include "collector/intake.h"
 #include "collector/reader.h"
 #include "collector/session.h"
+#include "collector/tidy.h"
 #include "storage/writer.h"
 
 struct evbuffer;
@@ -30,6 +31,7 @@ struct ls_self {
 	struct ls_fleet_stats fleet;
 	struct ls_zoom_stats zoom;
 	struct ls_reader_stats reader;
+	struct ls_tidy_stats tidy;
 	struct ls_write_done done;   /* the last news of the writer; without reports */
 	uint64_t rings, rings_evicted, write_queue, outbox_lost;
 	uint64_t commit_ns, wait_ns; /* sums */

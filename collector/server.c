@@ -41,6 +41,7 @@ struct ls_server {
 	char **argv;
 	struct ls_loop *loop;
 	struct ls_writer *writer;
+	struct ls_tidy *tidy;
 	struct ls_outbox *outbox;
 	struct ls_engine *engine;
 	struct ls_sessions *sessions;
@@ -141,6 +142,7 @@ server_self(void *arg, struct ls_self *ret_self)
 	ls_fleet_stats(s->fleet, &ret_self->fleet);
 	ls_zoom_stats(s->zoom, &ret_self->zoom);
 	ls_reader_stats(s->reader, &ret_self->reader);
+	ls_tidy_stats(s->tidy, &ret_self->tidy);
 	ret_self->rings = ls_rings_count(s->rings);
 	ret_self->rings_evicted = ls_rings_evicted(s->rings);
 	ret_self->write_queue = ls_writer_count(s->writer);
@@ -376,6 +378,16 @@ server_make_intake(struct ls_server *s, int64_t next_worker_id)
 }
 
 static int
+server_start_tidy(struct ls_server *s)
+{
+	int rc = ls_tidy_start(s->config.state_dir, s->writer, s->config.pack_interval_ns, &s->tidy);
+
+	if (rc != 0)
+		ls_log(LS_LOG_ERR, "server", "cannot start the keeper: %s", ls_err_text(rc));
+	return rc;
+}
+
+static int
 server_open_http(struct ls_server *s)
 {
 	struct ls_httpd_options options = {
@@ -476,6 +488,8 @@ server_start(struct ls_server *s)
 	if (rc == 0)
 		rc = server_make_intake(s, next_worker_id);
 	if (rc == 0)
+		rc = server_start_tidy(s);
+	if (rc == 0)
 		rc = server_open_ingest(s);
 	if (rc == 0)
 		rc = server_open_http(s);
@@ -501,6 +515,8 @@ static void
 server_drain(struct ls_server *s)
 {
 	ls_ingest_stop(s->ingest);
+	ls_tidy_stop(s->tidy); /* before the writer that it hands units to */
+	s->tidy = NULL;
 	ls_writer_stop(s->writer);
 	server_on_done(s);
 	s->grace = ls_loop_timer_new(s->loop, server_on_grace, s);
@@ -519,6 +535,7 @@ server_free(struct ls_server *s)
 	/* Requests are answered while there is something to answer with; nothing is left if we drained. */
 	if (s->ingest != NULL)
 		ls_ingest_stop(s->ingest);
+	ls_tidy_stop(s->tidy);
 	if (s->writer != NULL)
 		ls_writer_stop(s->writer);
 	if (s->intake != NULL)

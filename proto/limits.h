@@ -293,6 +293,7 @@
 #define LS_WRITE_PACKED_MAX 64                /* units made, and nobody asked yet what came of them */
 #define LS_CHUNK_SPAN_US 660000000ll          /* the longest a chunk lasts, repacked ones too, and slack */
 #define LS_QUERY_WINDOW 4096                  /* rows of one read: a reader never pins the WAL */
+#define LS_PACK_AGE_US 2000000                /* what is asked for most stays as it came */
 #define LS_KEEPER_TURN_NS 1000000000ull       /* nothing the keeper does is due sooner */
 #define LS_KEEPER_TURNS_MAX 4                 /* kinds of work: packing, roll-ups, repacking */
 #define LS_QUERY_DAYS_OPEN 4                  /* files one reader keeps open; a visit needs two */

@@ -13,6 +13,7 @@
 #include "storage/migrate.h"
 #include "storage/positions.h"
 #include "storage/span.h"
+#include "storage/unit_reader.h"
 
 /* The tables of small events; the first two columns are id and t_us. */
 enum query_table { QUERY_GAP, QUERY_END, QUERY_CLOSE, QUERY_ZOOM, QUERY_TABLES };
@@ -33,10 +34,21 @@ static const char query_journal_sql[] =
 	"SELECT id, last_id, body FROM journal WHERE id >= coalesce((SELECT id FROM journal "
 	"WHERE id <= ?1 ORDER BY id DESC LIMIT 1), ?1) ORDER BY id";
 
+/* Units from the one that holds ?1 on; and what is stored of one. */
+static const char query_unit_sql[] =
+	"SELECT id, last_id FROM unit WHERE id >= coalesce((SELECT id FROM unit "
+	"WHERE id <= ?1 ORDER BY id DESC LIMIT 1), ?1) ORDER BY id LIMIT 2";
+
+static const char *const query_rows_sql[LS_UNIT_TABLES] = {
+	[LS_UNIT_STEP_ROWS] = "SELECT id, body FROM step_rows WHERE id BETWEEN ?1 AND ?2",
+	[LS_UNIT_HOT_ROWS] = "SELECT id, body FROM hot_rows WHERE id BETWEEN ?1 AND ?2",
+};
+
 struct ls_query_day {
 	sqlite3 *db;
 	sqlite3_stmt *stmt[QUERY_TABLES];
-	sqlite3_stmt *journal;
+	sqlite3_stmt *journal, *unit, *rows[LS_UNIT_TABLES];
+	struct ls_unit_reader *reader; /* made at the first unit */
 	struct ls_span span;
 	struct ls_positions positions;
 	int64_t positions_version; /* of the file when they were read; 0: not read */
@@ -62,6 +74,10 @@ ls_query_day_open(const char *path, struct ls_query_day **ret_day)
 		rc = ls_db_prepare(d->db, query_sql[i], &d->stmt[i]);
 	if (rc == 0)
 		rc = ls_db_prepare(d->db, query_journal_sql, &d->journal);
+	if (rc == 0)
+		rc = ls_db_prepare(d->db, query_unit_sql, &d->unit);
+	for (i = 0; i < LS_UNIT_TABLES && rc == 0; i++)
+		rc = ls_db_prepare(d->db, query_rows_sql[i], &d->rows[i]);
 	if (rc != 0) {
 		ls_query_day_close(d);
 		return rc;
@@ -79,7 +95,11 @@ ls_query_day_close(struct ls_query_day *d)
 		return;
 	for (i = 0; i < QUERY_TABLES; i++)
 		(void)sqlite3_finalize(d->stmt[i]); /* only read with */
-	(void)sqlite3_finalize(d->journal);         /* likewise */
+	for (i = 0; i < LS_UNIT_TABLES; i++)
+		(void)sqlite3_finalize(d->rows[i]); /* likewise */
+	(void)sqlite3_finalize(d->journal);
+	(void)sqlite3_finalize(d->unit);
+	ls_unit_reader_free(d->reader);
 	ls_span_fini(&d->span);
 	ls_positions_fini(&d->positions);
 	ls_db_close(d->db);
@@ -335,6 +355,54 @@ query_load_journal(struct ls_query_day *d, int64_t lo, int64_t *ret_hi)
 	return rc;
 }
 
+/* Rows of the unit lo..hi from one of its tables. */
+static int
+query_load_unit_rows(struct ls_query_day *d, enum ls_unit_table table, int64_t lo, int64_t hi)
+{
+	sqlite3_stmt *stmt = d->rows[table];
+	int rc = 0, step = SQLITE_DONE;
+
+	(void)sqlite3_bind_int64(stmt, 1, lo); /* parameters that are there */
+	(void)sqlite3_bind_int64(stmt, 2, hi);
+	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
+		rc = ls_unit_reader_load(d->reader, table, sqlite3_column_blob(stmt, 1),
+			(size_t)sqlite3_column_bytes(stmt, 1), &d->span);
+		if (rc != 0)
+			rc = query_pass_over(d, sqlite3_column_int64(stmt, 0), rc);
+	}
+	(void)sqlite3_reset(stmt); /* tells the same error again */
+	return rc != 0 ? rc : ls_err_sqlite(step);
+}
+
+static int
+query_load_unit(struct ls_query_day *d, int64_t lo, int64_t hi)
+{
+	int table, rc = d->reader != NULL ? 0 : ls_unit_reader_new(&d->reader);
+
+	for (table = 0; table < LS_UNIT_TABLES && rc == 0; table++)
+		rc = query_load_unit_rows(d, (enum ls_unit_table)table, lo, hi);
+	return rc;
+}
+
+/* The first unit that ends at lo or behind it; INT64_MAX: there is none. */
+static int
+query_find_unit(struct ls_query_day *d, int64_t lo, int64_t *ret_id, int64_t *ret_last)
+{
+	sqlite3_stmt *stmt = d->unit;
+	int step;
+
+	*ret_id = *ret_last = INT64_MAX;
+	(void)sqlite3_bind_int64(stmt, 1, lo); /* a parameter that is there */
+	while ((step = sqlite3_step(stmt)) == SQLITE_ROW)
+		if (sqlite3_column_int64(stmt, 1) >= lo) {
+			*ret_id = sqlite3_column_int64(stmt, 0);
+			*ret_last = sqlite3_column_int64(stmt, 1);
+			break;
+		}
+	(void)sqlite3_reset(stmt); /* tells the same error again */
+	return ls_err_sqlite(step);
+}
+
 /*
  * Loads all events from lo on up to *ret_hi, which is chosen here: the end of what is stored together
  * there, or of a window of small events. Wherever events are stored, they are added to the span here.
@@ -342,9 +410,16 @@ query_load_journal(struct ls_query_day *d, int64_t lo, int64_t *ret_hi)
 static int
 query_load(struct ls_query_day *d, int64_t lo, int64_t *ret_hi)
 {
-	int64_t hi = lo + LS_QUERY_WINDOW - 1;
-	int rc = query_load_journal(d, lo, &hi);
+	int64_t hi = lo + LS_QUERY_WINDOW - 1, unit, last;
+	int rc = query_find_unit(d, lo, &unit, &last);
 
+	if (rc == 0 && unit <= lo) {
+		hi = last;
+		rc = query_load_unit(d, unit, last);
+	} else if (rc == 0) {
+		hi = hi < unit ? hi : unit - 1;
+		rc = query_load_journal(d, lo, &hi);
+	}
 	if (rc == 0)
 		rc = query_load_rows(d, lo, hi);
 	if (rc == 0)

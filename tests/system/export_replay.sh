@@ -4,11 +4,18 @@
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
+export LOCKSTEP_PACK_INTERVAL=1s # so that most of what is exported is packed
 fresh 4
 workload_start --ranks 4 --steps 900 --slow 1:cpu_hog:2@300
 workload_wait
 result "$ret_status" "the job ends well"
 check "every record is exported" records_wait once 4 900
+packed=$(python3 -c 'import sys, urllib.request
+for line in urllib.request.urlopen(sys.argv[1] + "/metrics", timeout=5).read().decode().splitlines():
+    if line.startswith("lockstep_collector_packed_units_total "):
+        print(line.split()[1])' "$LOCKSTEP_SERVER")
+[ "${packed:-0}" -gt 5 ]
+result $? "the journal was packed meanwhile: ${packed:-0} units"
 lockstep findings --status all -o json >"$work/live.json"
 lockstep replay "$work/export.jsonl" -o json >"$work/replay.json"
 result $? "the export replays"
