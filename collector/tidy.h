@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tidy - the keeper and what it is given to do: packing the journal into units.
+ * tidy - what is done behind the writer, by two threads of low priority: one packs the journal into units
+ * and makes roll-ups, the other repacks closed days, which takes long.
  *
- * Owner:   the loop thread; the work runs on the keeper's.
+ * Owner:   the loop thread; the work runs on the keepers'.
  * Units:   ns.
- * Errors:  those of ls_packer_new and ls_keeper_open.
+ * Errors:  -ENOMEM; those of ls_packer_new, ls_query_open and ls_keeper_open.
  * Limits:  those of storage/keeper.h and storage/packer.h.
- * Source:  storage/README.md, "Keeper" and "Units".
+ * Source:  storage/README.md, "Keeper", "Units", "Roll-ups" and "Repacking".
  */
 #ifndef LS_COLLECTOR_TIDY_H
 #define LS_COLLECTOR_TIDY_H
 
 #include "storage/keeper.h"
 #include "storage/packer.h"
+#include "storage/repacker.h"
+#include "storage/roller.h"
 #include "storage/writer.h"
 
 struct ls_tidy;
@@ -20,13 +23,16 @@ struct ls_tidy;
 struct ls_tidy_stats {
 	struct ls_keeper_stats keeper;
 	struct ls_packer_stats pack;
+	struct ls_roller_stats roll;
+	struct ls_repacker_stats repack;
+	uint64_t repack_cpu_ns;
 };
 
 /* Starts; the writer must outlive it. Units span about pack_interval_ns. */
 int ls_tidy_start(const char *dir, struct ls_writer *writer, uint64_t pack_interval_ns,
 	struct ls_tidy **ret_tidy) LS_MUSTCHECK;
 
-/* Ends after the turn that it is in; accepts NULL. */
+/* Ends after the turn that it is in, a repacking in the middle; accepts NULL. */
 void ls_tidy_stop(struct ls_tidy *t);
 
 /* Counters so far; zeros of NULL. */

@@ -282,6 +282,7 @@
 #define LS_WAL_CHECKPOINT_BYTES (8ll * 1024 * 1024)
 #define LS_DAYS_MAX 4096                      /* eleven years of day files */
 #define LS_REPACK_WAIT_US (3600ll * 1000000)   /* after the end of a day: what comes late to its file is there */
+#define LS_REPACK_FORCE_US (48ll * 3600 * 1000000) /* even if its roll-ups are not whole */
 #define LS_REPACK_RETRY_NS 600000000000ull    /* after one that failed: a full disk, a reader in its WAL */
 #define LS_REPACK_LOOK_NS 60000000000ull      /* between two looks for a day to repack */
 #define LS_LEDGER_KEEP_US (30ll * 24 * 3600 * 1000000) /* agents and rings silent for longer are new */

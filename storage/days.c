@@ -167,23 +167,31 @@ ls_days_list(const char *dir, struct ls_days *ret_days)
 	return rc;
 }
 
-uint64_t
-ls_days_bytes(const char *dir, int32_t day)
+/* Of a day's file with a suffix; 0 if it is not there. */
+static uint64_t
+days_size(const char *dir, int32_t day, const char *suffix)
 {
 	char path[PATH_MAX];
-	uint64_t bytes = 0;
 	struct stat st;
-	size_t i, len;
+	size_t len;
 
 	if (ls_days_path(path, dir, day) != 0)
 		return 0;
 	len = strlen(path);
-	for (i = 0; i < 2; i++) { /* the file and its WAL; the third is an index in memory */
-		(void)snprintf(path + len, sizeof(path) - len, "%s", days_suffixes[i]);
-		if (stat(path, &st) == 0)
-			bytes += (uint64_t)st.st_size;
-	}
-	return bytes;
+	(void)snprintf(path + len, sizeof(path) - len, "%s", suffix);
+	return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+uint64_t
+ls_days_wal_bytes(const char *dir, int32_t day)
+{
+	return days_size(dir, day, "-wal");
+}
+
+uint64_t
+ls_days_bytes(const char *dir, int32_t day)
+{
+	return days_size(dir, day, "") + ls_days_wal_bytes(dir, day);
 }
 
 int

@@ -48,6 +48,9 @@ int ls_days_list(const char *dir, struct ls_days *ret_days) LS_MUSTCHECK;
 /* Bytes of a database file with its WAL; 0 if it is not there. */
 uint64_t ls_days_bytes(const char *dir, int32_t day);
 
+/* Bytes of its WAL alone. */
+uint64_t ls_days_wal_bytes(const char *dir, int32_t day);
+
 /* Renames a database and its WAL out of the way; logs it. now_us makes the name. */
 int ls_days_set_aside(const char *dir, int32_t day, int64_t now_us) LS_MUSTCHECK;
 

@@ -400,7 +400,7 @@ repack_check_closed(const char *dir, int32_t day)
 {
 	struct ls_days *days = malloc(sizeof(*days));
 	int rc = days != NULL ? ls_days_list(dir, days) : -ENOMEM;
-	char path[PATH_MAX], wal[PATH_MAX + 8];
+	char path[PATH_MAX];
 	struct stat st;
 
 	if (rc == -LS_ELIMIT)
@@ -409,23 +409,20 @@ repack_check_closed(const char *dir, int32_t day)
 		rc = -LS_EBUSY;
 	if (rc == 0)
 		rc = ls_days_path(path, dir, day);
-	if (rc == 0) {
-		(void)snprintf(wal, sizeof(wal), "%s-wal", path);
-		if (stat(path, &st) != 0)
-			rc = -errno; /* else to attach it would make it */
-		else if (stat(wal, &st) == 0 && st.st_size > 0)
-			rc = -LS_EBUSY;
-	}
+	if (rc == 0 && stat(path, &st) != 0)
+		rc = -errno; /* else to attach it would make it */
+	if (rc == 0 && ls_days_wal_bytes(dir, day) > 0)
+		rc = -LS_EBUSY;
 	free(days);
 	return rc;
 }
 
 int
-ls_repack_is_done(const char *dir, int32_t day, bool *ret_done)
+ls_repack_look(const char *dir, int32_t day, enum ls_repack_state *ret_state)
 {
 	char path[PATH_MAX];
 	sqlite3 *db = NULL;
-	int64_t count = 0;
+	int64_t done = 0, left = 0;
 	int rc = ls_days_path(path, dir, day);
 
 	if (rc == 0)
@@ -433,9 +430,14 @@ ls_repack_is_done(const char *dir, int32_t day, bool *ret_done)
 	if (rc == 0)
 		rc = ls_migrate_check(db, ls_migrations_of(LS_SCHEMA_TELEMETRY));
 	if (rc == 0)
-		rc = ls_db_int(db, "SELECT count(*) FROM repacked", &count);
+		rc = ls_db_int(db, "SELECT count(*) FROM repacked", &done);
+	if (rc == 0) /* chunks behind the last one that is in wholly, and those put off */
+		rc = ls_db_int(db,
+			"SELECT (SELECT ifnull(max(id), 0) FROM chunk) > ifnull((SELECT chunk_id FROM rollup_done "
+			"WHERE span_s = 0 AND t_us = 0), 0) OR EXISTS (SELECT 1 FROM rollup_done WHERE span_s = -1)",
+			&left);
 	ls_db_close(db);
-	*ret_done = count > 0;
+	*ret_state = done > 0 ? LS_REPACK_DONE : left > 0 ? LS_REPACK_NOT_ROLLED_UP : LS_REPACK_TO_DO;
 	return rc;
 }
 
@@ -474,7 +476,7 @@ ls_repack_all(const char *dir, void (*say)(void *arg, const char *line), void *a
 	struct ls_days *days = malloc(sizeof(*days));
 	struct ls_repack_stats stats;
 	char line[256];
-	bool done;
+	enum ls_repack_state state;
 	size_t i;
 	int lock = -1, worst = 0;
 	int rc = days != NULL ? ls_days_lock(dir, &lock) : -ENOMEM;
@@ -484,10 +486,12 @@ ls_repack_all(const char *dir, void (*say)(void *arg, const char *line), void *a
 	if (rc == -LS_ELIMIT)
 		rc = 0; /* the newest are there */
 	for (i = 0; rc == 0 && i + 1 < days->count; i++) {
-		int one = ls_repack_is_done(dir, days->day[i], &done);
+		int one = ls_repack_look(dir, days->day[i], &state);
 
-		if (one == 0 && done)
+		if (one == 0 && state == LS_REPACK_DONE)
 			continue;
+		if (one == 0 && state == LS_REPACK_NOT_ROLLED_UP)
+			one = -LS_EBUSY;
 		if (one == 0)
 			one = ls_repack_day(dir, days->day[i], NULL, NULL, &stats);
 		if (one == 0)
@@ -497,7 +501,10 @@ ls_repack_all(const char *dir, void (*say)(void *arg, const char *line), void *a
 				(int)days->day[i], stats.chunks_before, stats.chunks_after,
 				stats.bytes_before, stats.bytes_after, stats.kept);
 		else
-			(void)snprintf(line, sizeof(line), "%d: %s", (int)days->day[i], ls_err_text(one));
+			(void)snprintf(line, sizeof(line), "%d: %s", (int)days->day[i],
+				state == LS_REPACK_NOT_ROLLED_UP
+					? "its last minutes are not rolled up: let a collector run for a while"
+					: ls_err_text(one));
 		say(arg, line);
 		worst = worst != 0 ? worst : one;
 	}

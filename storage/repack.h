@@ -29,16 +29,17 @@ struct ls_repack_stats {
 /* Asked now and then: true ends the work. NULL: it is never ended. */
 typedef bool ls_repack_stop_fn(void *arg);
 
-/* Whether a day's file was repacked already. */
-int ls_repack_is_done(const char *dir, int32_t day, bool *ret_done) LS_MUSTCHECK;
+/* Whether a day's file is to be repacked. Roll-ups know chunks by ids, and ids are new afterwards. */
+enum ls_repack_state { LS_REPACK_TO_DO, LS_REPACK_DONE, LS_REPACK_NOT_ROLLED_UP };
+int ls_repack_look(const char *dir, int32_t day, enum ls_repack_state *ret_state) LS_MUSTCHECK;
 
-/* Repacks the file of a day. */
+/* Repacks the file of a day, whatever ls_repack_look says. */
 int ls_repack_day(const char *dir, int32_t day, ls_repack_stop_fn *stop, void *arg,
 	struct ls_repack_stats *ret_stats) LS_MUSTCHECK;
 
 /*
  * Repacks all closed days that are not yet: those before the newest; a line each to `say`. -LS_EBUSY: a
- * collector uses the directory, which repacks by itself.
+ * collector uses the directory, which repacks by itself, or a day is not rolled up.
  */
 int ls_repack_all(const char *dir, void (*say)(void *arg, const char *line), void *arg) LS_MUSTCHECK;
 

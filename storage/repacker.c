@@ -58,7 +58,7 @@ static int
 repacker_next(struct ls_repacker *r, int64_t wall_us, int32_t *ret_day)
 {
 	struct ls_days *days = malloc(sizeof(*days));
-	bool done;
+	enum ls_repack_state state = LS_REPACK_DONE;
 	size_t i;
 	int rc = days != NULL ? ls_days_list(r->dir, days) : -ENOMEM;
 
@@ -67,13 +67,16 @@ repacker_next(struct ls_repacker *r, int64_t wall_us, int32_t *ret_day)
 		rc = 0; /* the newest are there */
 	for (i = 0; rc == 0 && i + 1 < days->count && *ret_day == 0; i++) {
 		int32_t day = days->day[i];
+		int64_t over_us = wall_us - ls_days_begin_us(day) - REPACKER_DAY_US;
 
 		if (day <= r->done)
 			continue;
-		if (ls_days_begin_us(day) + REPACKER_DAY_US + LS_REPACK_WAIT_US > wall_us)
+		if (over_us < LS_REPACK_WAIT_US)
 			break;
-		rc = ls_repack_is_done(r->dir, day, &done);
-		if (rc == 0 && !done)
+		rc = ls_repack_look(r->dir, day, &state);
+		if (rc == 0 && state == LS_REPACK_NOT_ROLLED_UP && over_us < LS_REPACK_FORCE_US)
+			break; /* the roller comes to it */
+		if (rc == 0 && state != LS_REPACK_DONE)
 			*ret_day = day;
 		else if (rc == 0 || rc == -LS_EVERSION || rc == -LS_ECORRUPT)
 			r->done = day; /* done, or not ours to touch */

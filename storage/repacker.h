@@ -2,13 +2,13 @@
 /*
  * repacker - the keeper's work of repacking: one closed day after the other, the oldest first.
  *
- * A day is left alone until it has been over for LS_REPACK_WAIT_US: till then the other work of the
- * keeper, and queries about the last hour, come to its file.
+ * A day is left alone until it has been over for LS_REPACK_WAIT_US and is rolled up to its end; if that never
+ * comes (a chunk whose names are lost), until LS_REPACK_FORCE_US.
  *
  * Owner:   turns run on one thread; stop and stats may be called from any.
  * Units:   in the names.
  * Errors:  those of ls_repack_day; a day that failed is tried again after LS_REPACK_RETRY_NS.
- * Limits:  LS_REPACK_WAIT_US, LS_REPACK_RETRY_NS.
+ * Limits:  LS_REPACK_WAIT_US, LS_REPACK_FORCE_US, LS_REPACK_RETRY_NS.
  * Source:  storage/README.md, "Repacking".
  */
 #ifndef LS_STORAGE_REPACKER_H

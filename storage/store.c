@@ -16,6 +16,7 @@
 #include "storage/migrate.h"
 #include "storage/query_day.h"
 #include "storage/retain.h"
+#include "storage/settle.h"
 #include "storage/store_sql.h"
 
 struct ls_store {
@@ -152,6 +153,7 @@ store_close_day(struct ls_store *s)
 {
 	store_finalize(s->day_stmt, LS_STORE_DAY_COUNT);
 	store_rollback(s->day_db);
+	ls_settle(s->day_db);
 	ls_db_close(s->day_db);
 	s->day_db = NULL;
 	s->day = 0;
@@ -357,6 +359,7 @@ ls_store_open(const char *dir, int64_t wall_us, struct ls_store **ret_store)
 		ls_store_close(s);
 		return rc;
 	}
+	ls_settle_days(dir, s->day);
 	s->stats.bytes = store_bytes(s);
 	s->stats.aside = ls_days_count_aside(s->dir);
 	*ret_store = s;
@@ -571,7 +574,9 @@ ls_store_rollup(struct ls_store *s, const struct ls_store_rollup *rollup)
 		rc = ls_db_open(path, LS_DB_WRITE, &db);
 	if (rc == 0)
 		rc = store_rollup_into(db, rollup);
-	ls_db_close(db); /* the last one to close empties the WAL */
+	if (db != NULL)
+		ls_settle(db);
+	ls_db_close(db);
 	return rc;
 }
 
@@ -617,6 +622,7 @@ store_retain(struct ls_store *s, const struct ls_store_retain *rule, int64_t wal
 
 	if (days == NULL || bytes == NULL)
 		goto out; /* the next round will */
+	ls_settle_days(s->dir, s->day);
 	rc = ls_days_list(s->dir, days);
 	if (rc == 0 || rc == -LS_ELIMIT) {
 		store_sweep(s, days, wall_us);

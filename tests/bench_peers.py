@@ -18,9 +18,12 @@ synced_requests_ratio_*      of requests one after the other: during how many th
 """
 
 import argparse
+import contextlib
+import datetime
 import json
 import os
 import re
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -83,10 +86,19 @@ class Lockstep:
         """Of its day after repacking, as if it had been yesterday's: the next day has begun."""
         days = os.path.join(self.state, "telemetry")
         (today,) = os.listdir(days)
-        closed = os.path.join(days, "20200101.db")
+        yesterday = datetime.datetime.strptime(today, "%Y%m%d.db") - datetime.timedelta(days=1)
+        closed = os.path.join(days, yesterday.strftime("%Y%m%d.db"))
         os.rename(os.path.join(days, today), closed)
         os.remove(self.state + ".port")  # else it seems to be ready at once
         process, _, _ = lib.collector_in(os.path.basename(self.state))
+        for _ in range(600):
+            with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % closed, uri=True)) as db:
+                if db.execute("SELECT max(id) <= (SELECT chunk_id FROM rollup_done WHERE span_s = 0) "
+                              "FROM chunk").fetchone()[0]:
+                    break
+            time.sleep(0.1)
+        else:
+            raise SystemExit("the collector does not roll the day up")
         lib.stop(process)
         subprocess.run([os.path.join(lib.BUILD, "lockstep-collector"), "--repack", "--state-dir", self.state],
                        check=True, stdout=subprocess.DEVNULL)

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "storage/days.h"
+#include "storage/db.h"
 #include "storage/query_chunk.h"
 #include "storage/store.h"
 #include "tests/chunk_table.h"
@@ -194,21 +195,37 @@ cells_fini(struct cells *all)
 	ls_chunk_codec_free(all->codec);
 }
 
+/* As the roller leaves a file: all its chunks are in roll-ups. */
+static void
+roll_up(void)
+{
+	char path[PATH_MAX];
+	sqlite3 *db;
+
+	ck_assert_int_eq(ls_days_path(path, dir, CLOSED), 0);
+	ck_assert_int_eq(ls_db_open(path, LS_DB_WRITE, &db), 0);
+	ck_assert_int_eq(ls_db_exec(db, "INSERT INTO rollup_done VALUES (0, 0, (SELECT max(id) FROM chunk))"), 0);
+	ls_db_close(db);
+}
+
 /* Begins the next day, so that the first is closed; then repacks it and compares. */
 static struct ls_repack_stats
 repack_and_compare(void)
 {
 	struct cells before, after;
 	struct ls_repack_stats stats;
-	bool done = true;
+	enum ls_repack_state state;
 
 	put(ls_test_report(0, 2, 10, 5, OPEN_NOON), OPEN_NOON);
 	before = stored();
-	ck_assert_int_eq(ls_repack_is_done(dir, CLOSED, &done), 0);
-	ck_assert(!done);
+	ck_assert_int_eq(ls_repack_look(dir, CLOSED, &state), 0);
+	ck_assert_int_eq(state, LS_REPACK_NOT_ROLLED_UP);
+	roll_up();
+	ck_assert_int_eq(ls_repack_look(dir, CLOSED, &state), 0);
+	ck_assert_int_eq(state, LS_REPACK_TO_DO);
 	ck_assert_int_eq(ls_repack_day(dir, CLOSED, NULL, NULL, &stats), 0);
-	ck_assert_int_eq(ls_repack_is_done(dir, CLOSED, &done), 0);
-	ck_assert(done);
+	ck_assert_int_eq(ls_repack_look(dir, CLOSED, &state), 0);
+	ck_assert_int_eq(state, LS_REPACK_DONE);
 	after = stored();
 	ck_assert_uint_eq(stats.chunks_before, before.chunks);
 	ck_assert_uint_eq(stats.chunks_after, after.chunks);
@@ -342,6 +359,9 @@ START_TEST(all_closed_days_are_repacked_once)
 	ck_assert_int_eq(ls_repack_all(dir, hear, line), -LS_EBUSY);
 	ls_store_close(store);
 	store = NULL;
+	ck_assert_int_eq(ls_repack_all(dir, hear, line), -LS_EBUSY);
+	ck_assert_ptr_nonnull(strstr(line, "not rolled up"));
+	roll_up();
 	ck_assert_int_eq(ls_repack_all(dir, hear, line), 0);
 	ck_assert_ptr_nonnull(strstr(line, "20261120: 2 chunks became 1"));
 	line[0] = '\0';
@@ -362,18 +382,21 @@ START_TEST(the_repacker_waits_for_its_hour)
 	chunk_table_make(60, 2);
 	put_table(0, 1, BOOT_NS, &map);
 	put(ls_test_report(0, 2, 10, 5, OPEN_NOON), OPEN_NOON);
-	ck_assert_int_eq(ls_repacker_step(r, midnight_us + LS_REPACK_WAIT_US - 1, 0, &more), 0);
+	ck_assert_int_eq(ls_repacker_step(r, midnight_us + LS_REPACK_FORCE_US - 1, 0, &more), 0);
+	ck_assert(!more); /* not rolled up */
+	roll_up();
+	ck_assert_int_eq(ls_repacker_step(r, midnight_us + LS_REPACK_WAIT_US - 1, LS_REPACK_LOOK_NS, &more), 0);
 	ck_assert(!more);
 	/* It looks again after a while, not at once. */
-	ck_assert_int_eq(ls_repacker_step(r, midnight_us + LS_REPACK_WAIT_US, LS_REPACK_LOOK_NS - 1, &more), 0);
+	ck_assert_int_eq(ls_repacker_step(r, midnight_us + LS_REPACK_WAIT_US, 2 * LS_REPACK_LOOK_NS - 1, &more), 0);
 	ls_repacker_stats(r, &stats);
 	ck_assert_uint_eq(stats.days, 0);
-	ck_assert_int_eq(ls_repacker_step(r, midnight_us + LS_REPACK_WAIT_US, LS_REPACK_LOOK_NS, &more), 0);
+	ck_assert_int_eq(ls_repacker_step(r, midnight_us + LS_REPACK_WAIT_US, 2 * LS_REPACK_LOOK_NS, &more), 0);
 	ck_assert(more);
 	ls_repacker_stats(r, &stats);
 	ck_assert_uint_eq(stats.days, 1);
 	ck_assert_uint_gt(stats.bytes_after, 0);
-	ck_assert_int_eq(ls_repacker_step(r, OPEN_NOON, LS_REPACK_LOOK_NS, &more), 0);
+	ck_assert_int_eq(ls_repacker_step(r, OPEN_NOON, 2 * LS_REPACK_LOOK_NS, &more), 0);
 	ck_assert(!more);
 	ls_repacker_free(r);
 }
@@ -392,6 +415,7 @@ START_TEST(the_repacker_tries_again_and_stops)
 	chunk_table_make(60, 2);
 	put_table(0, 1, BOOT_NS, &map);
 	put(ls_test_report(0, 2, 10, 5, OPEN_NOON), OPEN_NOON);
+	roll_up();
 	ck_assert_int_eq(ls_days_path(path, dir, CLOSED), 0);
 	(void)snprintf(wal, sizeof(wal), "%s-wal", path);
 	f = fopen(wal, "w");
