@@ -24,6 +24,7 @@ struct ls_json_out {
 	bool failed;
 };
 
+/* Frees its memory. */
 void ls_json_out_fini(struct ls_json_out *o);
 
 /* Text as it is; a string in quotes, escaped; NULL: null. */

@@ -61,10 +61,13 @@ void ls_job_members_fini(struct ls_job_members *m);
 const struct ls_store_worker *ls_job_members_worker(const struct ls_job_members *m, int64_t id);
 size_t ls_job_members_host(const struct ls_job_members *m, const char *host);
 
+/* One step of all workers. */
 int ls_question_step(struct ls_questions *q, const struct ls_ask *ask, struct ls_json_out *o)
 	LS_MUSTCHECK;
+/* One metric of all hosts of a job. */
 int ls_question_fleet(struct ls_questions *q, const struct ls_ask *ask, struct ls_json_out *o)
 	LS_MUSTCHECK;
+/* One series of one host. */
 int ls_question_history(struct ls_questions *q, const struct ls_ask *ask, struct ls_json_out *o)
 	LS_MUSTCHECK;
 

@@ -38,6 +38,7 @@ int ls_repacker_step(struct ls_repacker *r, int64_t wall_us, uint64_t now_ns, bo
 /* A turn that is under way ends soon, with nothing changed. */
 void ls_repacker_stop(struct ls_repacker *r);
 
+/* Counters so far; any thread. */
 void ls_repacker_stats(struct ls_repacker *r, struct ls_repacker_stats *ret_stats);
 
 #endif
