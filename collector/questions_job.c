@@ -98,6 +98,10 @@ ls_job_members_worker(const struct ls_job_members *m, int64_t id)
 {
 	struct ls_store_worker key = { .id = id };
 
+	/* Workers of a job that starts at once have numbers in a row. */
+	if (m->count > 0 && id >= m->workers[0].id && (uint64_t)(id - m->workers[0].id) < m->count &&
+		m->workers[id - m->workers[0].id].id == id)
+		return &m->workers[id - m->workers[0].id];
 	return bsearch(&key, m->workers, m->count, sizeof(key), members_compare_id);
 }
 

@@ -11,8 +11,13 @@
 
 struct step_row {
 	const struct ls_store_worker *worker;
-	int64_t id; /* of its event */
-	struct ls_record record;
+	int64_t id;
+	int32_t attempt, rank;
+	int64_t t_begin_ns;
+	uint64_t duration_ns;
+	double wait_s;
+	uint32_t phase_mask;
+	uint64_t phase_ns[LS_PHASE_COUNT];
 };
 
 struct step {
@@ -23,13 +28,29 @@ struct step {
 	uint64_t bad;
 };
 
+/* Time in barriers: their own, else the phase; NaN: neither was marked. As the engine counts it. */
+static double
+step_wait_s(const struct ls_record *r)
+{
+	double wait_s = 0;
+	unsigned b;
+
+	for (b = 0; b < r->barrier_count; b++)
+		wait_s += (double)(r->barrier[b].exit_ns - r->barrier[b].enter_ns) * 1e-9;
+	if (r->barrier_count > 0)
+		return wait_s;
+	return (r->phase_mask & 1u << LS_PHASE_SYNC_WAIT) != 0
+		       ? (double)r->phase_ns[LS_PHASE_SYNC_WAIT] * 1e-9
+		       : NAN;
+}
+
 static int
 step_record(void *arg, int64_t id, int64_t worker_id, const struct ls_record *record)
 {
 	struct step *s = arg;
 	const struct ls_store_worker *w = ls_job_members_worker(&s->q->members, worker_id);
 	size_t capacity = s->capacity > 0 ? 2 * s->capacity : 256;
-	struct step_row *grown;
+	struct step_row *grown, *row;
 
 	if (w == NULL)
 		return 0; /* of another job */
@@ -40,7 +61,10 @@ step_record(void *arg, int64_t id, int64_t worker_id, const struct ls_record *re
 		s->rows = grown;
 		s->capacity = capacity;
 	}
-	s->rows[s->count++] = (struct step_row){ .worker = w, .id = id, .record = *record };
+	row = &s->rows[s->count++];
+	*row = (struct step_row){ w, id, w->info.attempt, w->info.rank, record->t_begin_ns, record->duration_ns,
+		step_wait_s(record), record->phase_mask, { 0 } };
+	memcpy(row->phase_ns, record->phase_ns, sizeof(row->phase_ns));
 	return 0;
 }
 
@@ -50,10 +74,10 @@ step_compare(const void *a, const void *b)
 {
 	const struct step_row *x = a, *y = b;
 
-	if (x->worker->info.attempt != y->worker->info.attempt)
-		return x->worker->info.attempt > y->worker->info.attempt ? -1 : 1;
-	if (x->worker->info.rank != y->worker->info.rank)
-		return x->worker->info.rank < y->worker->info.rank ? -1 : 1;
+	if (x->attempt != y->attempt)
+		return x->attempt > y->attempt ? -1 : 1;
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
 	return (x->id < y->id) - (x->id > y->id);
 }
 
@@ -65,11 +89,9 @@ step_choose(struct step *s)
 
 	qsort(s->rows, s->count, sizeof(*s->rows), step_compare);
 	for (i = 0; i < s->count; i++) {
-		const struct ls_worker_info *w = &s->rows[i].worker->info;
-
-		if (w->attempt != s->rows[0].worker->info.attempt)
+		if (s->rows[i].attempt != s->rows[0].attempt)
 			break;
-		if (n == 0 || s->rows[n - 1].worker->info.rank != w->rank)
+		if (n == 0 || s->rows[n - 1].rank != s->rows[i].rank)
 			s->rows[n++] = s->rows[i];
 	}
 	s->count = n;
@@ -95,22 +117,6 @@ step_read(struct step *s)
 
 /* --- the answer ------------------------------------------------------------------------------ */
 
-/* Time in barriers: their own, else the phase; NaN: neither was marked. As the engine counts it. */
-static double
-step_wait_s(const struct ls_record *r)
-{
-	double wait_s = 0;
-	unsigned b;
-
-	for (b = 0; b < r->barrier_count; b++)
-		wait_s += (double)(r->barrier[b].exit_ns - r->barrier[b].enter_ns) * 1e-9;
-	if (r->barrier_count > 0)
-		return wait_s;
-	return (r->phase_mask & 1u << LS_PHASE_SYNC_WAIT) != 0
-		       ? (double)r->phase_ns[LS_PHASE_SYNC_WAIT] * 1e-9
-		       : NAN;
-}
-
 static void
 step_number(struct ls_json_out *o, const char *name, double v)
 {
@@ -119,23 +125,22 @@ step_number(struct ls_json_out *o, const char *name, double v)
 }
 
 static void
-step_row_json(const struct step_row *row, struct ls_json_out *o)
+step_row_json(const struct step_row *row, uint64_t step, struct ls_json_out *o)
 {
-	const struct ls_record *r = &row->record;
-	double duration_s = (double)r->duration_ns * 1e-9, wait_s = step_wait_s(r);
+	double duration_s = (double)row->duration_ns * 1e-9, wait_s = row->wait_s;
 	bool comma = false;
 	unsigned p;
 
 	ls_json_out_name(o, false, "step");
-	ls_json_out_whole(o, (int64_t)r->step);
+	ls_json_out_whole(o, (int64_t)step);
 	ls_json_out_name(o, true, "rank");
-	ls_json_out_whole(o, row->worker->info.rank);
+	ls_json_out_whole(o, row->rank);
 	ls_json_out_name(o, true, "host");
 	ls_json_out_string(o, row->worker->info.host);
 	ls_json_out_name(o, true, "slice");
 	ls_json_out_string(o, row->worker->info.slice);
 	ls_json_out_name(o, true, "at");
-	ls_json_out_time(o, r->t_begin_ns / 1000);
+	ls_json_out_time(o, row->t_begin_ns / 1000);
 	step_number(o, "duration_s", duration_s);
 	step_number(o, "own_s", duration_s - (isnan(wait_s) ? 0 : wait_s));
 	step_number(o, "wait_s", wait_s);
@@ -144,10 +149,10 @@ step_row_json(const struct step_row *row, struct ls_json_out *o)
 	ls_json_out_name(o, true, "phases");
 	ls_json_out_raw(o, "{");
 	for (p = 0; p < LS_PHASE_COUNT; p++) {
-		if ((r->phase_mask & 1u << p) == 0)
+		if ((row->phase_mask & 1u << p) == 0)
 			continue;
 		ls_json_out_name(o, comma, ls_phase_name(p));
-		ls_json_out_number(o, (double)(r->phase_ns[p] / 1000) / 1e6);
+		ls_json_out_number(o, (double)(row->phase_ns[p] / 1000) / 1e6);
 		comma = true;
 	}
 	ls_json_out_raw(o, "}");
@@ -165,7 +170,7 @@ step_json(const struct step *s, struct ls_json_out *o)
 	ls_json_out_name(o, true, "step");
 	ls_json_out_whole(o, (int64_t)s->ask->step);
 	ls_json_out_name(o, true, "attempt");
-	ls_json_out_whole(o, s->rows[0].worker->info.attempt);
+	ls_json_out_whole(o, s->rows[0].attempt);
 	ls_json_out_name(o, true, "workers");
 	ls_json_out_whole(o, (int64_t)s->count);
 	ls_json_out_name(o, true, "left_out");
@@ -174,7 +179,7 @@ step_json(const struct step *s, struct ls_json_out *o)
 	ls_json_out_raw(o, "[");
 	for (i = from; i < to; i++) {
 		ls_json_out_raw(o, i > from ? ",{" : "{");
-		step_row_json(&s->rows[i], o);
+		step_row_json(&s->rows[i], s->ask->step, o);
 		ls_json_out_raw(o, "}");
 	}
 	ls_json_out_raw(o, "]");

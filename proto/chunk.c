@@ -209,6 +209,24 @@ chunk_get_column(struct ls_bits_in *in, struct ls_chunk_work *w, const struct ls
 	return true;
 }
 
+/* A column that is not wanted: which rows are present is, since the next one may say "as before". */
+static bool
+chunk_skip_column(struct ls_bits_in *in, struct ls_chunk_work *w, const struct ls_chunk_table *t,
+	size_t column)
+{
+	bool *present = t->present + column * t->stride;
+	size_t n;
+
+	if (ls_bits_get(in, 1) == 0) {
+		memset(present, true, t->rows * sizeof(*present));
+		return ls_chunk_skip_doubles(in, w, t->rows);
+	}
+	if (!chunk_get_presence(in, present, column > 0 ? present - t->stride : NULL, t->rows))
+		return false;
+	n = chunk_count(present, t->rows);
+	return n == 0 || ls_chunk_skip_doubles(in, w, n);
+}
+
 static bool
 chunk_get_times(struct ls_bits_in *in, const struct ls_chunk_table *t)
 {
@@ -233,6 +251,24 @@ chunk_get_table(const struct ls_chunk_table *t, struct ls_chunk_work *w, struct 
 		if (!chunk_get_column(in, w, t, i) || ls_bits_in_over(in))
 			return false;
 	return ls_bits_in_end(in);
+}
+
+/* Up to the last column that is wanted. */
+static bool
+chunk_get_some(const struct ls_chunk_table *t, struct ls_chunk_work *w, struct ls_bits_in *in, const bool *wanted)
+{
+	size_t i, end = t->columns;
+
+	while (end > 0 && !wanted[end - 1])
+		end--;
+	if (!chunk_get_times(in, t))
+		return false;
+	for (i = 0; i < end; i++) {
+		if (!(wanted[i] ? chunk_get_column(in, w, t, i) : chunk_skip_column(in, w, t, i)) ||
+			ls_bits_in_over(in))
+			return false;
+	}
+	return !ls_bits_in_over(in);
 }
 
 /* The sum is that of the bytes before it; buf is long enough. */
@@ -269,8 +305,9 @@ ls_chunk_check(const uint8_t *buf, size_t len, size_t *ret_rows, size_t *ret_col
 	return 0;
 }
 
-int
-ls_chunk_decode(struct ls_chunk_codec *c, const uint8_t *buf, size_t len,
+/* wanted NULL: all of it. */
+static int
+chunk_decode(struct ls_chunk_codec *c, const uint8_t *buf, size_t len, const bool *wanted,
 	struct ls_chunk_table *ret_table)
 {
 	struct ls_bits_in in = { 0 };
@@ -285,8 +322,23 @@ ls_chunk_decode(struct ls_chunk_codec *c, const uint8_t *buf, size_t len,
 	c->table.columns = columns;
 	in.p = buf + CHUNK_HEAD_BYTES;
 	in.size = len - CHUNK_SUM_BYTES - CHUNK_HEAD_BYTES;
-	if (!chunk_get_table(&c->table, &c->work, &in))
+	if (!(wanted == NULL ? chunk_get_table(&c->table, &c->work, &in)
+			     : chunk_get_some(&c->table, &c->work, &in, wanted)))
 		return -LS_EPARSE;
 	*ret_table = c->table;
 	return 0;
+}
+
+int
+ls_chunk_decode(struct ls_chunk_codec *c, const uint8_t *buf, size_t len,
+	struct ls_chunk_table *ret_table)
+{
+	return chunk_decode(c, buf, len, NULL, ret_table);
+}
+
+int
+ls_chunk_decode_some(struct ls_chunk_codec *c, const uint8_t *buf, size_t len, const bool *wanted,
+	struct ls_chunk_table *ret_table)
+{
+	return chunk_decode(c, buf, len, wanted, ret_table);
 }

@@ -51,6 +51,13 @@ int ls_chunk_decode(struct ls_chunk_codec *c, const uint8_t *buf, size_t len,
 	struct ls_chunk_table *ret_table) LS_MUSTCHECK;
 
 /*
+ * As ls_chunk_decode, but only columns c with wanted[c], of LS_SERIES_PER_GROUP_MAX: the others hold nothing that
+ * means anything, and what stands behind the last one that is wanted is not looked at.
+ */
+int ls_chunk_decode_some(struct ls_chunk_codec *c, const uint8_t *buf, size_t len, const bool *wanted,
+	struct ls_chunk_table *ret_table) LS_MUSTCHECK;
+
+/*
  * Whether a body is whole, without decoding it: version, checksum, and what its header says. Errors as
  * of ls_chunk_decode, for the largest codec.
  */

@@ -29,10 +29,16 @@ void ls_chunk_put_integers(struct ls_bits_out *o, struct ls_chunk_work *w, const
 	size_t n);
 bool ls_chunk_get_integers(struct ls_bits_in *in, uint64_t *v, size_t n);
 
+/* Passes over n of them; what is in `work` (n) then means nothing. */
+bool ls_chunk_skip_integers(struct ls_bits_in *in, uint64_t *work, size_t n);
+
 /* Doubles, at least one. */
 void ls_chunk_put_doubles(struct ls_bits_out *o, struct ls_chunk_work *w, const double *v,
 	size_t n);
 bool ls_chunk_get_doubles(struct ls_bits_in *in, struct ls_chunk_work *w, double *v, size_t n);
+
+/* Passes over n of them. */
+bool ls_chunk_skip_doubles(struct ls_bits_in *in, struct ls_chunk_work *w, size_t n);
 
 /* Decimals at which all n values, at least one, are integers / 10^decimals, bit for bit; false if there are none. */
 bool ls_chunk_find_decimals(const double *v, size_t n, unsigned *ret_decimals);

@@ -234,6 +234,26 @@ ls_chunk_get_doubles(struct ls_bits_in *in, struct ls_chunk_work *w, double *v, 
 	return true;
 }
 
+bool
+ls_chunk_skip_doubles(struct ls_bits_in *in, struct ls_chunk_work *w, size_t n)
+{
+	unsigned decimals = (unsigned)ls_bits_get(in, 5);
+	size_t i, integers = n;
+
+	if (decimals > DOUBLE_DECIMALS_MAX && decimals != DOUBLE_AS_BITS)
+		return false;
+	if (decimals != DOUBLE_AS_BITS && ls_bits_get(in, 1) != 0) {
+		if (!ls_chunk_get_flags(in, w->odd, n))
+			return false;
+		for (i = 0; i < n; i++)
+			integers -= w->odd[i];
+		if (integers == 0)
+			return false;
+		in->at += 64 * (n - integers); /* is it beyond the end? asked later, as for all */
+	}
+	return ls_chunk_skip_integers(in, w->integer, integers);
+}
+
 /* --- for other columns ----------------------------------------------------------------- */
 
 unsigned

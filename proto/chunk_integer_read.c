@@ -191,13 +191,14 @@ integer_rebuild(uint64_t *v, size_t n, uint64_t step, unsigned predictor, uint64
 	}
 }
 
-/* What follows the step. */
-static bool
-integer_get_rest(struct ls_bits_in *in, uint64_t *v, size_t n, uint64_t step)
+/* What follows the step, as residuals, with what to make of them. */
+static inline __attribute__((always_inline)) bool
+integer_get_residuals(struct ls_bits_in *in, uint64_t *v, size_t n, unsigned *ret_predictor, uint64_t *ret_base)
 {
 	struct integer_code c = { 0 };
-	uint64_t base = 0;
 	unsigned p;
+
+	*ret_base = 0;
 
 	c.runs = ls_bits_get(in, 1) != 0;
 	c.k = (unsigned)ls_bits_get(in, 6);
@@ -205,19 +206,20 @@ integer_get_rest(struct ls_bits_in *in, uint64_t *v, size_t n, uint64_t step)
 		c.run_k = (unsigned)ls_bits_get(in, 6);
 	p = (unsigned)ls_bits_get(in, 2);
 	if (integer_predictors[p].has_base)
-		base = ls_bits_unfold(ls_bits_get_number(in)) << integer_base_shift(&c);
+		*ret_base = ls_bits_unfold(ls_bits_get_number(in)) << integer_base_shift(&c);
 	if (!c.runs)
 		integer_get_plain(in, v + 1, n - 1, c.k);
 	else if (!integer_get_runs(in, v + 1, n - 1, &c))
 		return false;
-	integer_rebuild(v, n, step, p, base);
+	*ret_predictor = p;
 	return true;
 }
 
 bool
 ls_chunk_get_integers(struct ls_bits_in *in, uint64_t *v, size_t n)
 {
-	uint64_t step = 1;
+	uint64_t step = 1, base = 0;
+	unsigned p = 0;
 	size_t i;
 
 	v[0] = ls_bits_unfold(ls_bits_get_number(in));
@@ -230,7 +232,24 @@ ls_chunk_get_integers(struct ls_bits_in *in, uint64_t *v, size_t n)
 	}
 	if (ls_bits_get(in, 1) != 0)
 		step = ls_bits_get_number(in);
-	return integer_get_rest(in, v, n, step);
+	if (!integer_get_residuals(in, v, n, &p, &base))
+		return false;
+	integer_rebuild(v, n, step, p, base);
+	return true;
+}
+
+bool
+ls_chunk_skip_integers(struct ls_bits_in *in, uint64_t *work, size_t n)
+{
+	uint64_t base = 0;
+	unsigned p = 0;
+
+	(void)ls_bits_get_number(in); /* the first value */
+	if (n == 1 || ls_bits_get(in, 1) != 0)
+		return true;
+	if (ls_bits_get(in, 1) != 0)
+		(void)ls_bits_get_number(in); /* the step */
+	return integer_get_residuals(in, work, n, &p, &base);
 }
 
 bool

@@ -49,6 +49,8 @@ struct ls_query_day {
 	sqlite3_stmt *stmt[QUERY_TABLES];
 	sqlite3_stmt *journal, *unit, *rows[LS_UNIT_TABLES];
 	struct ls_unit_reader *reader; /* made at the first unit */
+	sqlite3_stmt *kept[LS_QUERY_KEPT];
+	int64_t width, width_id; /* of step_rows up to this id */
 	struct ls_span span;
 	struct ls_positions positions;
 	int64_t positions_version; /* of the file when they were read; 0: not read */
@@ -100,6 +102,8 @@ ls_query_day_close(struct ls_query_day *d)
 	(void)sqlite3_finalize(d->journal);
 	(void)sqlite3_finalize(d->unit);
 	ls_unit_reader_free(d->reader);
+	for (i = 0; i < LS_QUERY_KEPT; i++)
+		(void)sqlite3_finalize(d->kept[i]); /* likewise */
 	ls_span_fini(&d->span);
 	ls_positions_fini(&d->positions);
 	ls_db_close(d->db);
@@ -110,6 +114,41 @@ sqlite3 *
 ls_query_day_db(const struct ls_query_day *d)
 {
 	return d->db;
+}
+
+int
+ls_query_day_kept(struct ls_query_day *d, enum ls_query_kept which, const char *sql, sqlite3_stmt **ret_stmt)
+{
+	int rc = d->kept[which] != NULL ? 0 : ls_db_prepare(d->db, sql, &d->kept[which]);
+
+	if (rc == 0)
+		*ret_stmt = d->kept[which];
+	return rc;
+}
+
+int
+ls_query_day_step_width(struct ls_query_day *d, int64_t *ret_width)
+{
+	/* Rows are put in by growing id, those of a unit at once. By id few pages are read; all, the index only. */
+	static const char *const sql[2] = { "SELECT max(step_hi - step_lo), max(id) FROM step_rows",
+		"SELECT max(step_hi - step_lo), max(id) FROM step_rows WHERE id > ?1" };
+	sqlite3_stmt *stmt = NULL;
+	int step = SQLITE_DONE;
+	int rc = ls_db_prepare(d->db, sql[d->width_id > 0], &stmt);
+
+	if (rc == 0 && d->width_id > 0)
+		rc = ls_err_sqlite(sqlite3_bind_int64(stmt, 1, d->width_id));
+	if (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW && sqlite3_column_type(stmt, 1) != SQLITE_NULL) {
+		if (sqlite3_column_int64(stmt, 0) > d->width)
+			d->width = sqlite3_column_int64(stmt, 0);
+		d->width_id = sqlite3_column_int64(stmt, 1);
+	}
+	(void)sqlite3_finalize(stmt); /* tells the same error again */
+	if (rc == 0)
+		rc = ls_err_sqlite(step);
+	if (rc == 0)
+		*ret_width = d->width;
+	return rc;
 }
 
 /* --- positions ------------------------------------------------------------------------- */

@@ -18,6 +18,19 @@ struct ls_query_day;
 /* The connection to a day's file of q; good until LS_QUERY_DAYS_OPEN others were asked for. */
 int ls_query_day_of(struct ls_query *q, int32_t day, struct ls_query_day **ret_day) LS_MUSTCHECK;
 
+/* Statements that a connection keeps, each of one text. */
+enum ls_query_kept { LS_QUERY_HOST_ID, LS_QUERY_HOST_CHUNKS, LS_QUERY_STEP_JOURNAL, LS_QUERY_STEP_ROWS, LS_QUERY_KEPT };
+
+/* Such a statement, prepared at its first use. Who uses it resets it, so that the snapshot goes. */
+int ls_query_day_kept(struct ls_query_day *d, enum ls_query_kept which, const char *sql, sqlite3_stmt **ret_stmt)
+	LS_MUSTCHECK;
+
+/*
+ * How many steps the widest row of step_rows spans, less one: every row with step N has its step_hi in
+ * [N, N + width]. The first use looks through the index, further ones at new rows.
+ */
+int ls_query_day_step_width(struct ls_query_day *d, int64_t *ret_width) LS_MUSTCHECK;
+
 /* Its database. */
 sqlite3 *ls_query_day_db(const struct ls_query_day *d);
 

@@ -15,6 +15,7 @@ struct rollup_names {
 	size_t ids;   /* one more than the greatest */
 	char **name;
 	bool *wanted;
+	bool all; /* of them are wanted */
 };
 
 struct rollup_day {
@@ -129,8 +130,11 @@ names_choose(struct rollup_names *n, bool (*choose)(void *, const char *), void 
 {
 	size_t i;
 
-	for (i = 0; i < n->ids; i++)
+	n->all = true;
+	for (i = 0; i < n->ids; i++) {
 		n->wanted[i] = n->name[i] != NULL && (choose == NULL || choose(arg, n->name[i]));
+		n->all = n->all && (n->wanted[i] || n->name[i] == NULL);
+	}
 }
 
 /* The names of a day's file, brought up to date. */
@@ -176,19 +180,43 @@ rollup_knows(const struct rollup_names *n, uint32_t id)
 	return id < n->ids && n->wanted[id];
 }
 
-/* Of a body's rows those wanted. */
+static bool
+rollup_wants(const struct rollup_day *d, const struct ls_rollup_row *row)
+{
+	return rollup_knows(&d->host, row->host_id) && rollup_knows(&d->labels, row->labels_id);
+}
+
+/* Of a body's rows those wanted: as a rule all. */
 static size_t
 rollup_filter(struct ls_rollup_reader *r, const struct rollup_day *d, const struct ls_rollup_row *rows,
-	size_t count)
+	size_t count, const struct ls_rollup_row **ret_rows)
 {
-	size_t i, kept = 0;
+	size_t i = 0, kept;
 
-	for (i = 0; i < count; i++) {
+	while (i < count && rollup_wants(d, &rows[i]))
+		i++;
+	*ret_rows = i < count ? r->rows : rows;
+	if (i == count)
+		return count;
+	memcpy(r->rows, rows, i * sizeof(*rows));
+	for (kept = i; i < count; i++) {
 		r->rows[kept] = rows[i];
-		kept += rollup_knows(&d->host, rows[i].host_id) &&
-			rollup_knows(&d->labels, rows[i].labels_id);
+		kept += rollup_wants(d, &rows[i]);
 	}
 	return kept;
+}
+
+static bool
+rollup_has_labels(const struct rollup_day *d, const struct ls_rollup_row *rows, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		if ((i == 0 || rows[i].labels_id != rows[i - 1].labels_id) &&
+			rollup_knows(&d->labels, rows[i].labels_id))
+			return true;
+	}
+	return false;
 }
 
 static int
@@ -204,12 +232,15 @@ rollup_visit(struct ls_rollup_reader *r, const struct rollup_day *d, sqlite3_stm
 
 	part.t_us = sqlite3_column_int64(stmt, 0);
 	part.span_s = (uint32_t)sqlite3_column_int(stmt, 2);
+	/* Bodies are ordered by labels: of many sets of labels, most bodies hold none that is wanted. */
+	if (body != NULL && !d->labels.all && ls_rollup_decode(r->codec, body, len, 0, &rows, &count) == 0 &&
+		!rollup_has_labels(d, rows, count))
+		return 0;
 	if (body == NULL || ls_rollup_decode(r->codec, body, len, wanted->columns, &rows, &count) != 0) {
 		(*bad)++;
 		return 0;
 	}
-	part.rows = r->rows;
-	part.count = rollup_filter(r, d, rows, count);
+	part.count = rollup_filter(r, d, rows, count, &part.rows);
 	return part.count > 0 ? fn(arg, &part) : 0;
 }
 

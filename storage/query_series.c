@@ -21,6 +21,7 @@ struct series_known {
 	int rc; /* 0, or why there is none */
 	size_t wanted_count;
 	uint16_t wanted[LS_SERIES_PER_GROUP_MAX];
+	bool is_wanted[LS_SERIES_PER_GROUP_MAX]; /* the same by column */
 	struct ls_query_dictionary dictionary;
 	uint64_t hash;
 };
@@ -115,6 +116,7 @@ series_room(struct ls_query_series *s)
 	s->known_next = (s->known_next + 1) % LS_GROUPS_MAX;
 	ls_query_dictionary_fini(&k->dictionary);
 	k->wanted_count = 0;
+	memset(k->is_wanted, 0, sizeof(k->is_wanted));
 	return k;
 }
 
@@ -139,7 +141,8 @@ series_dictionary(
 	k->hash = hash;
 	k->rc = ls_query_dictionary(s->query, day, hash, &k->dictionary);
 	for (i = 0; k->rc == 0 && i < k->dictionary.count; i++) {
-		if (s->wanted(s->wanted_arg, k->dictionary.group, k->dictionary.series[i]))
+		k->is_wanted[i] = s->wanted(s->wanted_arg, k->dictionary.group, k->dictionary.series[i]);
+		if (k->is_wanted[i])
 			k->wanted[k->wanted_count++] = (uint16_t)i;
 	}
 	*ret_known = k;
@@ -200,8 +203,8 @@ series_chunk(struct series_visit *v, const struct ls_query_chunk *c, sqlite3_stm
 		series_bad(s, c, k->rc);
 	if (k->rc != 0 || k->wanted_count == 0)
 		return 0; /* the pages of its body are never read */
-	rc = ls_chunk_decode(s->codec, sqlite3_column_blob(stmt, 8),
-		(size_t)sqlite3_column_bytes(stmt, 8), &t);
+	rc = ls_chunk_decode_some(s->codec, sqlite3_column_blob(stmt, 8),
+		(size_t)sqlite3_column_bytes(stmt, 8), k->is_wanted, &t);
 	/* The checksum was right; was its maker? */
 	if (rc == 0 && (t.columns != k->dictionary.count || t.rows == 0 ||
 			       t.t_mono_ns[t.rows - 1] > LS_WIRE_TIME_MAX_NS))
@@ -246,11 +249,11 @@ series_step(struct series_visit *v, int32_t day, sqlite3_stmt *stmt)
 
 /* The number of the host in a file; 0: it is not there. */
 static int
-series_host(sqlite3 *db, const char *host, int64_t *ret_id)
+series_host(struct ls_query_day *d, const char *host, int64_t *ret_id)
 {
 	sqlite3_stmt *stmt = NULL;
 	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(db, "SELECT id FROM chunk_host WHERE name = ?1", &stmt);
+	int rc = ls_query_day_kept(d, LS_QUERY_HOST_ID, "SELECT id FROM chunk_host WHERE name = ?1", &stmt);
 
 	*ret_id = 0;
 	if (rc == 0)
@@ -261,7 +264,7 @@ series_host(sqlite3 *db, const char *host, int64_t *ret_id)
 			*ret_id = sqlite3_column_int64(stmt, 0);
 		rc = ls_err_sqlite(step);
 	}
-	(void)sqlite3_finalize(stmt); /* tells the same error again */
+	(void)sqlite3_reset(stmt); /* tells the same error again */
 	return rc;
 }
 
@@ -276,11 +279,11 @@ series_day(struct series_visit *v, int32_t day)
 	if (rc == -ENOENT)
 		return 0; /* retention was faster */
 	if (rc == 0)
-		rc = series_host(ls_query_day_db(d), v->span->host, &host);
+		rc = series_host(d, v->span->host, &host);
 	if (rc != 0 || host == 0)
 		return rc;
 	v->any = true;
-	rc = ls_db_prepare(ls_query_day_db(d),
+	rc = ls_query_day_kept(d, LS_QUERY_HOST_CHUNKS,
 		"SELECT id, dictionary, t_first_us, t_last_us, ref_mono_ns, offset_ns, drift_ppb, "
 		"uncertainty_ns, body FROM chunk WHERE host_id = ?1 "
 		"AND t_first_us BETWEEN ?2 AND ?4 AND t_last_us >= ?3 ORDER BY t_first_us",
@@ -292,7 +295,7 @@ series_day(struct series_visit *v, int32_t day)
 		(void)sqlite3_bind_int64(stmt, 4, v->span->to_us);
 		rc = series_step(v, day, stmt);
 	}
-	(void)sqlite3_finalize(stmt); /* tells the same error again */
+	(void)sqlite3_reset(stmt); /* tells the same error again */
 	return rc;
 }
 

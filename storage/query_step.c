@@ -61,11 +61,11 @@ step_journal_body(struct step_visit *v, int64_t id, const uint8_t *body, size_t 
 
 /* What no unit holds yet. */
 static int
-step_journal(struct step_visit *v, sqlite3 *db)
+step_journal(struct step_visit *v, struct ls_query_day *d)
 {
 	sqlite3_stmt *stmt = NULL;
 	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(db,
+	int rc = ls_query_day_kept(d, LS_QUERY_STEP_JOURNAL,
 		"SELECT id, body FROM journal WHERE step_lo <= ?1 AND step_hi >= ?1 AND records > 0",
 		&stmt);
 
@@ -77,7 +77,7 @@ step_journal(struct step_visit *v, sqlite3 *db)
 			rc = step_journal_body(v, sqlite3_column_int64(stmt, 0),
 				sqlite3_column_blob(stmt, 1), (size_t)sqlite3_column_bytes(stmt, 1));
 	}
-	(void)sqlite3_finalize(stmt); /* tells the same error again */
+	(void)sqlite3_reset(stmt); /* tells the same error again */
 	return rc != 0 ? rc : ls_err_sqlite(step);
 }
 
@@ -110,21 +110,27 @@ step_packed_body(
 
 /* What units hold, found by job and step. */
 static int
-step_packed(struct step_visit *v, sqlite3 *db, int64_t job_id)
+step_packed(struct step_visit *v, struct ls_query_day *d, int64_t job_id)
 {
 	struct ls_step_codec *codec = ls_step_codec_new();
 	sqlite3_stmt *stmt = NULL;
+	int64_t width = 0, last;
 	int step = SQLITE_DONE;
 	int rc = codec != NULL ? 0 : -ENOMEM;
 
 	if (rc == 0)
-		rc = ls_db_prepare(db,
-			"SELECT id, body FROM step_rows WHERE job_id = ?1 AND step_hi >= ?2 "
+		rc = ls_query_day_step_width(d, &width);
+	if (rc == 0)
+		rc = ls_query_day_kept(d, LS_QUERY_STEP_ROWS,
+			"SELECT id, body FROM step_rows WHERE job_id = ?1 AND step_hi BETWEEN ?2 AND ?3 "
 			"AND step_lo <= ?2",
 			&stmt);
 	if (rc == 0) {
 		(void)sqlite3_bind_int64(stmt, 1, job_id); /* parameters that are there */
 		(void)sqlite3_bind_int64(stmt, 2, (int64_t)v->ask->step);
+		if (__builtin_add_overflow((int64_t)v->ask->step, width, &last))
+			last = INT64_MAX;
+		(void)sqlite3_bind_int64(stmt, 3, last);
 	}
 	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
 		rc = ls_query_stopped(v->query);
@@ -132,7 +138,7 @@ step_packed(struct step_visit *v, sqlite3 *db, int64_t job_id)
 			rc = step_packed_body(v, codec, sqlite3_column_int64(stmt, 0),
 				sqlite3_column_blob(stmt, 1), (size_t)sqlite3_column_bytes(stmt, 1));
 	}
-	(void)sqlite3_finalize(stmt); /* tells the same error again */
+	(void)sqlite3_reset(stmt); /* tells the same error again */
 	ls_step_codec_free(codec);
 	return rc != 0 ? rc : ls_err_sqlite(step);
 }
@@ -174,11 +180,14 @@ ls_query_step(struct ls_query *q, int32_t day, const struct ls_query_step_ask *a
 	rc = ls_span_init(&v.span);
 	if (rc == 0)
 		rc = step_job(q, ask->job, &job_id);
-	/* The journal first: what is packed in the meantime is found twice rather than not at all. */
+	/*
+	 * The journal first: what is packed in the meantime is found twice rather than not at all. Such a row
+	 * may be wider than all those before: its records were found in the journal.
+	 */
 	if (rc == 0)
-		rc = step_journal(&v, ls_query_day_db(d));
+		rc = step_journal(&v, d);
 	if (rc == 0)
-		rc = step_packed(&v, ls_query_day_db(d), job_id);
+		rc = step_packed(&v, d, job_id);
 	ls_span_fini(&v.span);
 	return rc;
 }

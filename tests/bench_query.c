@@ -16,22 +16,30 @@
 #include "proto/base/log.h"
 #include "proto/chunk.h"
 #include "storage/days.h"
+#include "storage/db.h"
+#include "storage/query.h"
+#include "storage/roller.h"
+#include "storage/step_rows.h"
 #include "storage/store.h"
 
 /*
  * What questions to storage take, from the question to the whole text of its answer, without HTTP. A
  * store is filled through the real write side: LOCKSTEP_BENCH_HOSTS hosts (1,000) of 120 series in two groups,
- * an hour of chunks of a minute, their bodies out of 64 made ones. Each line is "name value unit".
+ * an hour of chunks of a minute, their bodies out of 64 made ones, and rolled up; step records of ten minutes, a
+ * row a step as packing makes them. Each line is "name value unit"; _cpu_ms is the answering thread's own time.
  *
  *   query_hosts, query_store_bytes
  *   query_series_ms_p50, _p99         one series of one host, the hour, 240 buckets; hosts at random
  *   query_series_raw_ms_p50, _p99     the same, its 3,600 values
- *   query_minutes_ms_p50, _p99        one series of 1,000 hosts, a minute, from chunks
+ *   query_minutes_ms_p50, _p99        one series of 1,000 hosts, a minute in halves, from chunks
+ *   query_fleet_ms_p50, _p99          one series of all hosts, the hour in minutes, from roll-ups: their band
+ *   query_fleet_page_ms_p50, _p99     the same, all values of 1,000 hosts
+ *   query_step_ms_p50, _p99           one step of all workers (the first 1,000 are shown); steps at random
  *   ..._ingest_ms_...                 the same while another thread commits ten times a second what so many
  *                                     hosts send: their chunks
  */
 
-enum { COLUMNS = 60, ROWS = 60, MINUTES = 60, BODIES = 64, BATCH = 500, ROUNDS = 300, FLEET_ROUNDS = 10 };
+enum { COLUMNS = 60, ROWS = 60, MINUTES = 60, BODIES = 64, BATCH = 500, ROUNDS = 300, FLEET_ROUNDS = 30, STEPS = 600 };
 
 #define S 1000000ll
 #define BEGIN_US (ls_days_begin_us(20261121) + 12 * 3600 * S)
@@ -195,6 +203,96 @@ bench_fill(struct bench *b)
 	}
 }
 
+/* What the keeper does, at once. */
+static void
+bench_roll(struct bench *b)
+{
+	struct ls_query *q = NULL;
+	struct ls_roller *roller;
+	struct ls_write *m;
+	int64_t t_us = END_US;
+	bool more;
+
+	bench_must(ls_query_open(b->dir, &q), "roll-ups");
+	roller = ls_roller_new(q);
+	if (roller == NULL)
+		bench_must(-ENOMEM, "roll-ups");
+	for (; t_us <= END_US + 600 * S; t_us += more ? 0 : 60 * S) {
+		bench_must(ls_roller_turn(roller, t_us, &m, &more), "roll-ups");
+		if (m == NULL)
+			continue;
+		bench_must(ls_store_rollup(b->store, &m->u.rollup), "roll-ups");
+		ls_write_free(m);
+		ls_roller_told(roller, 0);
+		more = true;
+	}
+	ls_roller_free(roller);
+	ls_query_close(q);
+}
+
+/* A step of all workers: four phases and a barrier, all a little different. */
+static void
+bench_step(struct bench *b, struct ls_step_table *t, uint64_t step)
+{
+	int64_t at_us = BEGIN_US + (int64_t)step * S;
+
+	for (size_t i = 0; i < b->hosts; i++) {
+		struct ls_record *r = &t->records[i];
+		uint64_t compute_us = 700000 + (uint64_t)(20000 * bench_uniform(b));
+
+		memset(r, 0, sizeof(*r));
+		r->step = step;
+		r->t_begin_ns = (at_us + (int64_t)(300 * bench_uniform(b))) * 1000;
+		r->duration_ns = 980000000;
+		r->phase_ns[LS_PHASE_INPUT_WAIT] = (uint64_t)(3000 * bench_uniform(b)) * 1000;
+		r->phase_ns[LS_PHASE_SYNC_WAIT] = (960000 - compute_us) * 1000;
+		r->phase_mask = 1u << LS_PHASE_INPUT_WAIT | 1u << LS_PHASE_SYNC_WAIT;
+		r->barrier_count = 1;
+		r->barrier[0].enter_ns = r->t_begin_ns + (int64_t)compute_us * 1000;
+		r->barrier[0].exit_ns = (at_us + 960000) * 1000;
+		t->runs[i] = (struct ls_step_run){ (int64_t)(step * b->hosts + i + 1), at_us, (int64_t)i + 1, step,
+			1, 50000 };
+	}
+}
+
+/* Puts packed steps into the file, with the store closed. */
+static void
+bench_steps(struct bench *b)
+{
+	struct ls_step_table t = { b->hosts, b->hosts, calloc(b->hosts, sizeof(*t.runs)),
+		calloc(b->hosts, sizeof(*t.records)) };
+	struct ls_step_codec *codec = ls_step_codec_new();
+	sqlite3 *db = NULL;
+	sqlite3_stmt *stmt = NULL;
+	char path[PATH_MAX];
+
+	if (t.runs == NULL || t.records == NULL || codec == NULL)
+		bench_must(-ENOMEM, "steps");
+	bench_must(ls_days_path(path, b->dir, 20261121), "steps");
+	bench_must(ls_db_open(path, LS_DB_WRITE, &db), path);
+	bench_must(ls_db_prepare(db, "INSERT INTO step_rows VALUES (?1, ?2, 1, ?3, ?4, ?4, 0, 0, ?5)", &stmt), path);
+	bench_must(ls_db_exec(db, "BEGIN"), path);
+	for (uint64_t step = 0; step < STEPS; step++) {
+		const uint8_t *body = NULL;
+		size_t len = 0;
+
+		bench_step(b, &t, step);
+		bench_must(ls_step_rows_encode(codec, &t, &body, &len), "steps");
+		(void)sqlite3_bind_int64(stmt, 1, t.runs[0].id); /* parameters that are there */
+		(void)sqlite3_bind_int64(stmt, 2, t.runs[b->hosts - 1].id);
+		(void)sqlite3_bind_int64(stmt, 3, (int64_t)b->hosts);
+		(void)sqlite3_bind_int64(stmt, 4, (int64_t)step);
+		(void)sqlite3_bind_blob(stmt, 5, body, (int)len, SQLITE_STATIC);
+		bench_must(ls_db_run(stmt), "steps");
+	}
+	(void)sqlite3_finalize(stmt); /* its errors were told when it ran */
+	bench_must(ls_db_exec(db, "COMMIT"), path);
+	ls_db_close(db);
+	ls_step_codec_free(codec);
+	free(t.runs);
+	free(t.records);
+}
+
 /* --- ingest beside it ------------------------------------------------------------------------- */
 
 /* A tenth of a second's chunks of all hosts, each tenth of a second. */
@@ -239,6 +337,16 @@ bench_sink(void *arg, const char *text, size_t len)
 	return true;
 }
 
+/* What this thread computed. */
+static double
+bench_cpu_ms(void)
+{
+	struct timespec t = { 0 };
+
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* always there on Linux */
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
 static int
 bench_compare(const void *a, const void *b)
 {
@@ -250,7 +358,7 @@ bench_compare(const void *a, const void *b)
 static void
 bench_ask(struct bench *b, struct ls_questions *q, const char *name, struct ls_ask *ask, size_t rounds)
 {
-	double ms[ROUNDS];
+	double ms[ROUNDS], cpu_ms[ROUNDS];
 	size_t len = 0;
 
 	for (size_t i = 0; i < rounds; i++) {
@@ -259,13 +367,19 @@ bench_ask(struct bench *b, struct ls_questions *q, const char *name, struct ls_a
 		if (ask->kind == LS_ASK_HISTORY)
 			(void)snprintf(ask->host, sizeof(ask->host), "host%05zu",
 				(size_t)(bench_uniform(b) * (double)b->hosts));
+		if (ask->kind == LS_ASK_STEP)
+			ask->step = (uint64_t)(bench_uniform(b) * STEPS);
+		cpu_ms[i] = -bench_cpu_ms();
 		start_ns = ls_clock_mono_ns();
 		bench_must(ls_questions_answer(q, ask, NULL, bench_sink, &len), name);
 		ms[i] = (double)(ls_clock_mono_ns() - start_ns) / 1e6;
+		cpu_ms[i] += bench_cpu_ms();
 	}
 	qsort(ms, rounds, sizeof(ms[0]), bench_compare);
-	(void)printf("%s_p50 %.2f ms\n%s_p99 %.2f ms\n%s_answer %zu bytes\n", name, ms[rounds / 2], name,
-		ms[rounds * 99 / 100], name, len / rounds);
+	qsort(cpu_ms, rounds, sizeof(cpu_ms[0]), bench_compare);
+	(void)printf("%s_p50 %.2f ms\n%s_p99 %.2f ms\n%s_cpu_p50 %.2f ms\n%s_cpu_p99 %.2f ms\n%s_answer %zu bytes\n", name,
+		ms[rounds / 2], name, ms[rounds * 99 / 100], name, cpu_ms[rounds / 2], name,
+		cpu_ms[rounds * 99 / 100], name, len / rounds);
 	(void)fflush(stdout);
 }
 
@@ -286,9 +400,21 @@ bench_questions(struct bench *b, struct ls_questions *q, const char *beside)
 	ask.host[0] = '\0';
 	ask.from_us = BEGIN_US + 30 * 60 * S;
 	ask.to_us = ask.from_us + 60 * S - 1;
-	ask.step_s = 60;
+	ask.step_s = 30;
 	(void)snprintf(name, sizeof(name), "query_minutes%s_ms", beside);
 	bench_ask(b, q, name, &ask, FLEET_ROUNDS);
+	(void)snprintf(ask.series, sizeof(ask.series), "host.bench.series41_total");
+	ask.from_us = BEGIN_US;
+	ask.to_us = END_US - 1;
+	ask.step_s = 60;
+	(void)snprintf(name, sizeof(name), "query_fleet_page%s_ms", beside);
+	bench_ask(b, q, name, &ask, FLEET_ROUNDS);
+	ask.band = true;
+	(void)snprintf(name, sizeof(name), "query_fleet%s_ms", beside);
+	bench_ask(b, q, name, &ask, FLEET_ROUNDS);
+	ask.kind = LS_ASK_STEP;
+	(void)snprintf(name, sizeof(name), "query_step%s_ms", beside);
+	bench_ask(b, q, name, &ask, ROUNDS);
 }
 
 static int
@@ -324,6 +450,10 @@ main(void)
 		bench_body(b, i);
 	bench_must(ls_store_open(b->dir, BEGIN_US, &b->store), "store");
 	bench_fill(b);
+	bench_roll(b);
+	ls_store_close(b->store);
+	bench_steps(b);
+	bench_must(ls_store_open(b->dir, END_US, &b->store), "store");
 	ls_store_stats(b->store, &stats);
 	(void)printf("query_hosts %zu hosts\nquery_store_bytes %llu bytes\n", b->hosts,
 		(unsigned long long)ls_days_bytes(b->dir, 20261121));

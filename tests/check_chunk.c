@@ -166,6 +166,32 @@ END_TEST
 
 /* --- what it costs ----------------------------------------------------------------- */
 
+START_TEST(some_columns_are_as_in_the_whole)
+{
+	bool wanted[LS_SERIES_PER_GROUP_MAX] = { false };
+	struct ls_chunk_table t;
+	size_t len;
+
+	for (int round = 0; round < 500; round++) {
+		chunk_table_make_random();
+		for (size_t c = 0; c < LS_SERIES_PER_GROUP_MAX; c++)
+			wanted[c] = round % 8 != 0 && chunk_table_below((size_t)(round % 8)) == 0;
+		ck_assert_int_eq(ls_chunk_encode(codec, &chunk_table, buf, sizeof(buf), &len), 0);
+		ck_assert_int_eq(ls_chunk_decode_some(codec, buf, len, wanted, &t), 0);
+		ck_assert_uint_eq(t.rows, chunk_table.rows);
+		ck_assert_uint_eq(t.columns, chunk_table.columns);
+		ck_assert_mem_eq(t.t_mono_ns, chunk_table.t_mono_ns, t.rows * sizeof(*t.t_mono_ns));
+		for (size_t c = 0; c < t.columns; c++) {
+			if (!wanted[c])
+				continue;
+			ck_assert_mem_eq(t.present + c * t.stride, chunk_table.present + c * chunk_table.stride, t.rows);
+			ck_assert_mem_eq(t.value + c * t.stride, chunk_table.value + c * chunk_table.stride,
+				t.rows * sizeof(*t.value));
+		}
+	}
+}
+END_TEST
+
 START_TEST(columns_that_stand_still_cost_their_value_only)
 {
 	size_t one, all;
@@ -285,6 +311,7 @@ suite(void)
 	tcase_add_test(t, missing_values_come_back_as_missing);
 	tcase_add_test(t, times_come_back_and_may_stand_still);
 	tcase_add_test(t, any_table_comes_back);
+	tcase_add_test(t, some_columns_are_as_in_the_whole);
 	suite_add_tcase(s, t);
 	t = tcase_create("cost");
 	tcase_add_checked_fixture(t, setup, teardown);

@@ -374,6 +374,31 @@ START_TEST(a_step_is_the_same_once_it_is_packed)
 }
 END_TEST
 
+START_TEST(a_row_wider_than_those_before_is_found)
+{
+	struct ls_ask ask = { .kind = LS_ASK_STEP, .limit = 100, .job = "train", .step = 7 };
+	sqlite3 *db = NULL;
+	char path[PATH_MAX];
+	json_t *v;
+
+	put_steps();
+	pack_steps();
+	v = stored_answer(&ask); /* rows of ten steps at most, as it knows now */
+	json_decref(v);
+	ls_store_close(stored_store);
+	ck_assert_int_eq(ls_days_path(path, stored_dir, STORED_TODAY), 0);
+	ck_assert_int_eq(ls_db_open(path, LS_DB_WRITE, &db), 0);
+	ck_assert_int_eq(ls_db_exec(db, "UPDATE step_rows SET id = 100, last_id = 109, step_hi = 5000"), 0);
+	ls_db_close(db);
+	ck_assert_int_eq(ls_store_open(stored_dir, STORED_MIDNIGHT - 1800 * S, &stored_store), 0);
+	v = stored_answer(&ask);
+	ck_assert_int_eq(json_integer_value(json_object_get(v, "workers")), 3);
+	json_decref(v);
+	ask.step = 5001;
+	ck_assert_int_eq(stored_refused(&ask), -LS_EUNKNOWN);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -391,6 +416,7 @@ suite(void)
 	tcase_add_test(f, a_host_that_joins_is_seen);
 	tcase_add_test(f, a_stored_step_has_all_workers);
 	tcase_add_test(f, a_step_is_the_same_once_it_is_packed);
+	tcase_add_test(f, a_row_wider_than_those_before_is_found);
 	suite_add_tcase(s, f);
 	return s;
 }
