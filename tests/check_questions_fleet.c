@@ -334,6 +334,7 @@ pack_steps(void)
 	char path[PATH_MAX];
 	size_t len = 0;
 
+	memset(&r, 0, sizeof(r)); /* another test of this process may have used it */
 	ls_store_close(stored_store);
 	ck_assert_int_eq(ls_query_open(stored_dir, &q), 0);
 	ck_assert_int_eq(ls_query_events(q, STORED_TODAY, 0, see_steps, &r), 0);
