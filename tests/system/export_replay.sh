@@ -13,7 +13,7 @@ check "every record is exported" records_wait once 4 900
 packed=$(python3 -c 'import sys, urllib.request
 for line in urllib.request.urlopen(sys.argv[1] + "/metrics", timeout=5).read().decode().splitlines():
     if line.startswith("lockstep_collector_packed_units_total "):
-        print(line.split()[1])' "$LOCKSTEP_SERVER")
+        print(line.split()[1])' "http://127.0.0.1:$http_port")
 [ "${packed:-0}" -gt 5 ]
 result $? "the journal was packed meanwhile: ${packed:-0} units"
 lockstep findings --status all -o json >"$work/live.json"
