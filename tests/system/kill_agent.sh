@@ -21,7 +21,7 @@ workload_wait
 result "$ret_status" "the job ends well"
 check "each record is stored exactly once" records_wait once 4 "$steps"
 check "the job keeps its pace while agents are dead" \
-	facts pace "$from" <"$work/export.jsonl"
+	facts pace "$from" "$work/truth" h0 h3 <"$work/export.jsonl"
 check "no host is blamed" blames_no_host
 
 # A long absence: one of two workers makes more steps than its ring holds, unseen.
