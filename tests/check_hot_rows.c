@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 #include "proto/metrics.h"
 #include "tests/harness.h"
+#include "tests/seal.h"
 
 #define EVENTS 3000
 
@@ -245,16 +245,6 @@ decode(const uint8_t *body, size_t len)
 	return rc;
 }
 
-static void
-seal(uint8_t *body, size_t len)
-{
-	uint32_t sum = (uint32_t)crc32_z(0, body, len - 4);
-	size_t i;
-
-	for (i = 0; i < 4; i++)
-		body[len - 4 + i] = (uint8_t)(sum >> (8 * i));
-}
-
 START_TEST(damage_is_told)
 {
 	const uint8_t *body;
@@ -277,7 +267,7 @@ START_TEST(damage_is_told)
 			int rc;
 
 			copy[i] ^= (uint8_t)(1u << k);
-			seal(copy, len);
+			seal_body(copy, len);
 			rc = decode(copy, len);
 			ck_assert(rc == 0 || rc == -LS_EPARSE || rc == -LS_ELIMIT);
 			(void)ls_hot_rows_events(other, &n);
@@ -285,11 +275,11 @@ START_TEST(damage_is_told)
 			copy[i] ^= (uint8_t)(1u << k);
 		}
 	copy[5] = 1; /* 2^24 events */
-	seal(copy, len);
+	seal_body(copy, len);
 	ck_assert_int_eq(decode(copy, len), -LS_ELIMIT);
 	copy[5] = 0;
 	copy[2]++;
-	seal(copy, len);
+	seal_body(copy, len);
 	ck_assert_int_eq(decode(copy, len), -LS_EPARSE);
 }
 END_TEST

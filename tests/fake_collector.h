@@ -5,6 +5,8 @@
  *
  * Owner:   test programs; one at a time. The answer runs on its thread: what it shares is atomic.
  * Units:   ns.
+ * Errors:  a failure fails the test.
+ * Limits:  those of the wire.
  */
 #ifndef LS_TESTS_FAKE_COLLECTOR_H
 #define LS_TESTS_FAKE_COLLECTOR_H

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,28 +49,6 @@ fuzz_take(struct ls_spool *spool)
 	}
 }
 
-/* The file; after an 's' with its checksums made right, or little of what changes would be looked at. */
-static void
-fuzz_write(const char *path, const uint8_t *data, size_t size)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	uint8_t *sealed = NULL;
-
-	if (size > 0 && data[0] == 's') {
-		size--;
-		sealed = malloc(size + 1);
-		if (sealed == NULL)
-			abort();
-		memcpy(sealed, data + 1, size);
-		seal_file(sealed, size, LS_MINUTE_RECORD_BYTES);
-		data = sealed;
-	}
-	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
-		abort();
-	(void)close(fd);
-	free(sealed);
-}
-
 /* A minute file of any bytes: it is sealed or said to be lost, and goes on with rows. */
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -90,7 +67,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (table == NULL || mkdtemp(dir) == NULL)
 		abort();
 	(void)snprintf(path, sizeof(path), "%s/minute", dir);
-	fuzz_write(path, data, size);
+	seal_write(path, data, size, LS_MINUTE_RECORD_BYTES);
 	if (ls_spool_open(dir, LS_SPOOL_MIN_BYTES, kernel, &spool) != 0 ||
 		ls_chunk_writer_new(dir, kernel, spool, table, 1, &writer) != 0)
 		abort();

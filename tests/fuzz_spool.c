@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,28 +50,6 @@ fuzz_chunks(struct ls_spool *s)
 		abort();
 }
 
-/* The file; after an 's' with its checksums made right, or little of what changes would be looked at. */
-static void
-fuzz_write(const char *path, const uint8_t *data, size_t size)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	uint8_t *sealed = NULL;
-
-	if (size > 0 && data[0] == 's') {
-		size--;
-		sealed = malloc(size + 1);
-		if (sealed == NULL)
-			abort();
-		memcpy(sealed, data + 1, size);
-		seal_file(sealed, size, LS_SPOOL_RECORD_BYTES);
-		data = sealed;
-	}
-	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
-		abort();
-	(void)close(fd);
-	free(sealed);
-}
-
 /* A spool file of any bytes: it opens, takes an item and gives it back. */
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -92,7 +69,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (mkdtemp(dir) == NULL)
 		abort();
 	(void)snprintf(path, sizeof(path), "%s/spool", dir);
-	fuzz_write(path, data, size);
+	seal_write(path, data, size, LS_SPOOL_RECORD_BYTES);
 	if (ls_spool_open(dir, LS_SPOOL_MIN_BYTES, kernel, &s) != 0)
 		abort();
 	if (ls_spool_next(s) <= ls_spool_acked(s))

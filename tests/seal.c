@@ -2,6 +2,10 @@
 #include "config.h"
 #include "tests/seal.h"
 
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 enum { SEAL_HEADER_BYTES = 64, SEAL_HEADER_CRC = 60, SEAL_CRC = 0, SEAL_PAYLOAD_CRC = 4, SEAL_LEN = 8 };
@@ -37,4 +41,31 @@ seal_file(uint8_t *data, size_t size, size_t record_bytes)
 			return;
 		at += len;
 	}
+}
+
+void
+seal_write(const char *path, const uint8_t *data, size_t size, size_t record_bytes)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	uint8_t *sealed = NULL;
+
+	if (size > 0 && data[0] == 's') {
+		size--;
+		sealed = malloc(size + 1);
+		if (sealed == NULL)
+			abort();
+		memcpy(sealed, data + 1, size);
+		seal_file(sealed, size, record_bytes);
+		data = sealed;
+	}
+	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+		abort();
+	(void)close(fd);
+	free(sealed);
+}
+
+void
+seal_body(uint8_t *body, size_t len)
+{
+	seal_put(body + len - 4, body, len - 4);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * seal - makes the checksums of spool and minute files right, so that a fuzzer sees what stands behind them.
+ * seal - makes checksums right, so that a test or a fuzzer sees what stands behind them.
  *
- * Owner:   fuzz targets. A pure function.
+ * Owner:   test programs and fuzz targets.
  * Units:   bytes.
- * Errors:  none: bytes that do not look like records are left alone.
+ * Errors:  bytes that do not look like records are left alone; a file that cannot be written aborts.
  * Limits:  none of its own.
- * Source:  agent/README.md, "The spool" and "The minute file".
+ * Source:  agent/README.md, "The spool" and "The minute file"; storage/README.md, "Columns".
  */
 #ifndef LS_TESTS_SEAL_H
 #define LS_TESTS_SEAL_H
@@ -19,5 +19,11 @@
  * record_bytes: checksum of what follows of them, checksum of the payload, its length.
  */
 void seal_file(uint8_t *data, size_t size, size_t record_bytes);
+
+/* Writes an input of a fuzzer as such a file: after an 's' with its checksums made right. */
+void seal_write(const char *path, const uint8_t *data, size_t size, size_t record_bytes);
+
+/* Packed rows: their last four bytes are the checksum of all before. len is at least 4. */
+void seal_body(uint8_t *body, size_t len);
 
 #endif

@@ -5,6 +5,8 @@
  *
  * Owner:   test programs.
  * Units:   ns.
+ * Errors:  a failure fails the test.
+ * Limits:  those of agent/spool.h.
  */
 #ifndef LS_TESTS_SPOOLED_H
 #define LS_TESTS_SPOOLED_H

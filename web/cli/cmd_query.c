@@ -262,14 +262,7 @@ query_show_step(struct ls_cli *cli, const json_t *body)
 		ls_table_add(table, ls_term_whole(t, r, "rank", "-"));
 		ls_table_add(table, ls_term_text(t, r, "host", "?"));
 		ls_table_add(table, ls_term_text(t, r, "slice", "-"));
-		ls_table_add(table, ls_term_time(t, r, "at", false));
-		ls_table_add(table, ls_term_seconds(t, r, "duration_s", "-"));
-		ls_table_add(table, ls_term_seconds(t, r, "own_s", "-"));
-		ls_table_add(table, ls_term_seconds(t, r, "wait_s", "-"));
-		ls_table_add(table, ls_term_seconds(t, r, "lateness_s", "-"));
-		ls_table_add(table, ls_term_seconds(t, r, "blame_s", "-"));
-		ls_table_add(table, ls_term_seconds(t, r, "phases.input_wait", "-"));
-		ls_table_add(table, ls_term_seconds(t, r, "phases.compute", "-"));
+		ls_cli_record_cells(t, table, r);
 	}
 	ls_table_print(table);
 }

@@ -88,11 +88,9 @@ steps_row(struct ls_term *t, struct ls_table *table, const json_t *s)
 	ls_table_add(table, ls_term_text(t, s, "last.host", "unknown"));
 }
 
-static void
-records_row(struct ls_term *t, struct ls_table *table, const json_t *r)
+void
+ls_cli_record_cells(struct ls_term *t, struct ls_table *table, const json_t *r)
 {
-	ls_table_add(table, ls_term_whole(t, r, "step", "-"));
-	ls_table_add(table, ls_term_whole(t, r, "rank", "-"));
 	ls_table_add(table, ls_term_time(t, r, "at", false));
 	ls_table_add(table, ls_term_seconds(t, r, "duration_s", "-"));
 	ls_table_add(table, ls_term_seconds(t, r, "own_s", "-"));
@@ -101,6 +99,14 @@ records_row(struct ls_term *t, struct ls_table *table, const json_t *r)
 	ls_table_add(table, ls_term_seconds(t, r, "blame_s", "-"));
 	ls_table_add(table, ls_term_seconds(t, r, "phases.input_wait", "-"));
 	ls_table_add(table, ls_term_seconds(t, r, "phases.compute", "-"));
+}
+
+static void
+records_row(struct ls_term *t, struct ls_table *table, const json_t *r)
+{
+	ls_table_add(table, ls_term_whole(t, r, "step", "-"));
+	ls_table_add(table, ls_term_whole(t, r, "rank", "-"));
+	ls_cli_record_cells(t, table, r);
 }
 
 int
