@@ -12,7 +12,7 @@
 #define LS_COLLECTOR_BACKEND_H
 
 #include <stdint.h>
-#include "collector/engine.h"
+#include "collector/engine/engine.h"
 #include "collector/fleet.h"
 #include "collector/reader.h"
 #include "collector/self.h"

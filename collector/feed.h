@@ -14,7 +14,7 @@
 #define LS_COLLECTOR_FEED_H
 
 #include <stdint.h>
-#include "collector/engine.h"
+#include "collector/engine/engine.h"
 #include "storage/rows.h"
 
 /* Fills in steps and times that the records of a row span: steps->count of them, at least one. */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "collector/attention.h"
+#include "collector/engine/attention.h"
 #include "collector/feed.h"
 #include "collector/intake_state.h"
 #include "proto/base/log.h"

@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "collector/dictionaries.h"
-#include "collector/engine.h"
+#include "collector/engine/engine.h"
 #include "collector/fleet.h"
 #include "collector/outbox.h"
 #include "collector/pressure.h"

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "collector/engine.h"
+#include "collector/engine/engine.h"
 #include "storage/rows.h"
 
 struct ls_outbox;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include "collector/questions_state.h"
 #include "collector/series_text.h"
-#include "collector/stats.h"
+#include "collector/engine/stats.h"
 
 #define FLEET_NOWHERE SIZE_MAX /* of no host that is read */
 #define FLEET_MINUTE_US 60000000ll

@@ -15,7 +15,7 @@
 
 #include <jansson.h>
 #include <stdint.h>
-#include "collector/engine.h"
+#include "collector/engine/engine.h"
 
 struct ls_replay_stats {
 	uint64_t lines, records, counters, others, bad_lines, unknown_keys;

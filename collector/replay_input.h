@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "collector/index.h"
+#include "collector/engine/index.h"
 #include "collector/replay.h"
 #include "collector/replay_line.h"
 

@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 #include "collector/dictionaries.h"
-#include "collector/engine.h"
+#include "collector/engine/engine.h"
 #include "collector/fleet.h"
 #include "collector/outbox.h"
 #include "collector/rings.h"

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "collector/engine.h"
+#include "collector/engine/engine.h"
 #include "proto/base/table.h"
 
 TAILQ_HEAD(rings_list, ls_ring);

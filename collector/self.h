@@ -12,7 +12,7 @@
 #define LS_COLLECTOR_SELF_H
 
 #include <stdint.h>
-#include "collector/engine.h"
+#include "collector/engine/engine.h"
 #include "collector/ingest.h"
 #include "collector/intake.h"
 #include "collector/reader.h"

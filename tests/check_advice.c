@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "collector/advice.h"
+#include "collector/engine/advice.h"
 
 #include "tests/harness.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "web/api.h"
-#include "collector/view.h"
+#include "collector/engine/view.h"
 #include "tests/harness.h"
 #include "web/metrics.h"
 #include "web/query.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "collector/attention.h"
+#include "collector/engine/attention.h"
 
 #include <string.h>
 #include "tests/fake_job.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "collector/blame.h"
+#include "collector/engine/blame.h"
 
 #include "tests/harness.h"
 

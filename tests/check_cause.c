@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "collector/cause.h"
+#include "collector/engine/cause.h"
 
 #include "tests/harness.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "collector/counters.h"
+#include "collector/engine/counters.h"
 
 #include "proto/metrics.h"
 #include "tests/harness.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "collector/engine.h"
+#include "collector/engine/engine.h"
 #include "tests/fake_job.h"
 #include "tests/harness.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "collector/finding.h"
+#include "collector/engine/finding.h"
 
 #include "proto/base/json.h"
 #include "tests/harness.h"

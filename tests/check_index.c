@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "collector/index.h"
+#include "collector/engine/index.h"
 
 #include "tests/harness.h"
 

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
-#include "collector/engine.h"
+#include "collector/engine/engine.h"
 #include "collector/rings.h"
 #include "tests/harness.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "collector/steps.h"
+#include "collector/engine/steps.h"
 
 #include "tests/harness.h"
 

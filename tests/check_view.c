@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "collector/view.h"
+#include "collector/engine/view.h"
 
 #include "proto/base/json.h"
 #include "tests/fake_job.h"

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "collector/engine.h"
+#include "collector/engine/engine.h"
 
 #define FAKE_WORKERS_MAX 16384
 #define FAKE_EVENTS_MAX 64

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include "collector/view.h"
+#include "collector/engine/view.h"
 #include "tests/harness.h"
 
 #define SPOOLED_BYTES 262144u

@@ -13,7 +13,7 @@
 #define LS_COLLECTOR_VIEW_H
 
 #include <jansson.h>
-#include "collector/engine.h"
+#include "collector/engine/engine.h"
 
 enum ls_grid_metric { LS_GRID_BLAME, LS_GRID_WAIT, LS_GRID_OWN, LS_GRID_METRIC_COUNT };
 

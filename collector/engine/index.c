@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "collector/index.h"
+#include "collector/engine/index.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -35,7 +35,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "collector/blame.h"
+#include "collector/engine/blame.h"
 
 #define LS_DETECT_WARM 64        /* steps to learn a worker's baseline */
 #define LS_DETECT_SKIP 2         /* first steps of an attempt: compilation */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* view_steps - the part of view that shows closed steps: rows, records, heatmap. */
 #include "config.h"
-#include "collector/engine_state.h"
-#include "collector/view.h"
+#include "collector/engine/engine_state.h"
+#include "collector/engine/view.h"
 #include "proto/base/json.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "collector/counters.h"
+#include "collector/engine/counters.h"
 #include "proto/metrics.h"
 
 #include <errno.h>

@@ -14,7 +14,7 @@
 #define LS_COLLECTOR_ADVICE_H
 
 #include <jansson.h>
-#include "collector/finding.h"
+#include "collector/engine/finding.h"
 
 /* Restart of a job, until it is where it was: assumed, not measured; said so in the action. */
 #define LS_ADVICE_RESTART_S 600.0

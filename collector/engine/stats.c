@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "collector/stats.h"
+#include "collector/engine/stats.h"
 
 #include <math.h>
 #include <stdlib.h>

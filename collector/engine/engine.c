@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "collector/engine.h"
-#include "collector/engine_state.h"
+#include "collector/engine/engine.h"
+#include "collector/engine/engine_state.h"
 #include "proto/base/mem.h"
 
 #include <errno.h>

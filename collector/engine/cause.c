@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "collector/cause.h"
+#include "collector/engine/cause.h"
 #include "proto/base/err.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ ls_cause_info(enum ls_cause cause)
 	static const struct ls_cause_info table[] = {
 #define LS_CAUSE(id, name, title, action, command, restart) \
 	{name, title, action, command, restart},
-#include "collector/causes.def"
+#include "collector/engine/causes.def"
 #undef LS_CAUSE
 	};
 

@@ -24,7 +24,7 @@
 
 enum ls_cause {
 #define LS_CAUSE(id, name, title, action, command, restart) LS_CAUSE_##id,
-#include "collector/causes.def"
+#include "collector/engine/causes.def"
 #undef LS_CAUSE
 	LS_CAUSE_COUNT
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "collector/steps.h"
+#include "collector/engine/steps.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "collector/finding.h"
-#include "collector/advice.h"
-#include "collector/engine.h"
+#include "collector/engine/finding.h"
+#include "collector/engine/advice.h"
+#include "collector/engine/engine.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
 

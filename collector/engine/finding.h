@@ -16,8 +16,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include "collector/cause.h"
-#include "collector/detect.h"
+#include "collector/engine/cause.h"
+#include "collector/engine/detect.h"
 #include "proto/record.h"
 
 #define LS_FINDING_ID_BYTES 24

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "collector/attention.h"
+#include "collector/engine/attention.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include "collector/engine_state.h"
+#include "collector/engine/engine_state.h"
 
 #define ATTENTION_FINDINGS_MAX 64 /* open ones looked at, the newest: each costs a search */
 

@@ -11,7 +11,7 @@
 #ifndef LS_COLLECTOR_ATTENTION_H
 #define LS_COLLECTOR_ATTENTION_H
 
-#include "collector/engine.h"
+#include "collector/engine/engine.h"
 #include "collector/zoom.h"
 
 /* Fills wants, findings first; each host once. Returns how many. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "collector/finding.h"
+#include "collector/engine/finding.h"
 #include "proto/base/text.h"
 
 #include <math.h>

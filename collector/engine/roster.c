@@ -4,7 +4,7 @@
  * place when all are taken. (Interface: engine.h and engine_state.h.)
  */
 #include "config.h"
-#include "collector/engine_state.h"
+#include "collector/engine/engine_state.h"
 #include "proto/base/mem.h"
 #include "proto/base/text.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "collector/detect.h"
-#include "collector/stats.h"
+#include "collector/engine/detect.h"
+#include "collector/engine/stats.h"
 #include "proto/base/err.h"
 
 #include <errno.h>

@@ -11,13 +11,13 @@
 #ifndef LS_COLLECTOR_ENGINE_STATE_H
 #define LS_COLLECTOR_ENGINE_STATE_H
 
-#include "collector/blame.h"
-#include "collector/counters.h"
-#include "collector/detect.h"
-#include "collector/engine.h"
-#include "collector/finding.h"
-#include "collector/index.h"
-#include "collector/steps.h"
+#include "collector/engine/blame.h"
+#include "collector/engine/counters.h"
+#include "collector/engine/detect.h"
+#include "collector/engine/engine.h"
+#include "collector/engine/finding.h"
+#include "collector/engine/index.h"
+#include "collector/engine/steps.h"
 
 #define LS_ENGINE_RECENT_STEPS 100  /* "now" of the views: means over so many closed steps */
 #define LS_ENGINE_ABSENT_STEPS 8    /* closed steps missed in a row: no longer waited for */

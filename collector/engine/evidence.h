@@ -10,7 +10,7 @@
 #ifndef LS_COLLECTOR_EVIDENCE_H
 #define LS_COLLECTOR_EVIDENCE_H
 
-#include "collector/engine_state.h"
+#include "collector/engine/engine_state.h"
 
 struct ls_gathered {
 	struct ls_evidence rows[LS_EVIDENCE_MAX];

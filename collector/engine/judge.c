@@ -4,8 +4,8 @@
  * findings that open, change and clear. (Interface: engine_state.h.)
  */
 #include "config.h"
-#include "collector/engine_state.h"
-#include "collector/evidence.h"
+#include "collector/engine/engine_state.h"
+#include "collector/engine/evidence.h"
 #include "proto/base/mem.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "collector/evidence.h"
-#include "collector/stats.h"
+#include "collector/engine/evidence.h"
+#include "collector/engine/stats.h"
 
 #include <math.h>
 

@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "collector/blame.h"
+#include "collector/engine/blame.h"
 #include "proto/record.h"
 
 #define LS_STEPS_WAIT_US 2000000ll

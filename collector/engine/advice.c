@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "collector/advice.h"
+#include "collector/engine/advice.h"
 #include "proto/base/json.h"
 
 #include <math.h>
