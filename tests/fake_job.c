@@ -75,6 +75,26 @@ fake_on_closed(void *arg, const struct ls_engine_close *c)
 	job->missing_first = c->missing_count > 0 ? c->missing[0] : -1;
 }
 
+static void
+fake_on_hang(void *arg, const struct ls_engine_hang *seen)
+{
+	struct fake_job *job = arg;
+
+	job->hangs++;
+	job->hang = *seen;
+	for (size_t i = 0; i < seen->count && i < FAKE_RANKS_MAX; i++)
+		job->hang_ranks[i] = seen->ranks[i];
+	job->hang.ranks = job->hang_ranks;
+}
+
+void
+fake_job_live(struct fake_job *job, size_t worker, enum ls_phase phase, int64_t since_us)
+{
+	struct ls_ring_live live = {.step = job->step, .phase = (uint32_t)phase};
+
+	ls_engine_live(job->engine, job->workers[worker].handle, &live, since_us, job->now_us);
+}
+
 void
 fake_job_declare(struct fake_job *job)
 {
@@ -94,7 +114,8 @@ struct fake_job *
 fake_job_on(struct ls_engine *engine, const char *name, size_t count)
 {
 	struct fake_job *job = calloc(1, sizeof(*job));
-	struct ls_engine_sink sink = {job, fake_on_closed, fake_on_finding};
+	struct ls_engine_sink sink = {.arg = job, .closed = fake_on_closed,
+		.finding = fake_on_finding, .hang = fake_on_hang};
 
 	LS_ASSERT(job != NULL && count <= FAKE_WORKERS_MAX);
 	job->engine = engine != NULL ? engine : ls_engine_new(&sink);

@@ -18,6 +18,7 @@
 
 #define FAKE_WORKERS_MAX 16384
 #define FAKE_EVENTS_MAX 64
+#define FAKE_RANKS_MAX 64 /* of an observed standstill */
 #define FAKE_START_US 1700000000000000ll
 
 struct fake_worker {
@@ -55,6 +56,9 @@ struct fake_job {
 	size_t event_count;
 	uint64_t closed, used_last, missing_last, expected_last;
 	int32_t missing_first;
+	size_t hangs;         /* observed so far; the newest: */
+	struct ls_engine_hang hang;
+	int32_t hang_ranks[FAKE_RANKS_MAX];
 };
 
 /* A job of count workers on hosts h0, h1, ... with an engine of its own; 100 ms steps, 0.3 % noise. */
@@ -74,6 +78,9 @@ void fake_job_make(struct fake_job *job);
 
 /* Gives the newest records to the engine at job->now_us, and lets time pass. */
 void fake_job_report(struct fake_job *job);
+
+/* Tells the live slot of a worker at job->now_us: in the next step, in this phase since then. */
+void fake_job_live(struct fake_job *job, size_t worker, enum ls_phase phase, int64_t since_us);
 
 /* Makes and reports so many steps. */
 void fake_job_run(struct fake_job *job, size_t steps);

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "collector/engine/engine.h"
 #include "collector/engine/engine_state.h"
+#include "collector/engine/hang.h"
 #include "proto/base/mem.h"
 
 #include <errno.h>
@@ -319,6 +320,8 @@ ls_engine_advance(struct ls_engine *e, int64_t now_us)
 {
 	for (size_t i = 0; i < e->job_count; i++)
 		engine_close_ready(e, &e->jobs[i], now_us);
+	for (size_t i = 0; i < e->job_count; i++)
+		ls_hang_look(e, &e->jobs[i], now_us);
 	for (size_t i = 0; i < e->worker_count; i++) {
 		struct ls_engine_worker *w = &e->workers[i];
 
@@ -350,6 +353,19 @@ ls_engine_close_step(struct ls_engine *e, const char *job, int32_t attempt, uint
 		return -LS_EUNKNOWN;
 	while ((row = ls_steps_oldest(&j->steps)) != NULL && row->step <= step)
 		engine_close_oldest(e, j, now_us);
+	return 0;
+}
+
+int
+ls_engine_hang(struct ls_engine *e, const struct ls_engine_hang *seen)
+{
+	struct ls_job *j = ls_engine_find_job(e, seen->job);
+
+	if (j == NULL || j->attempt != seen->attempt)
+		return -LS_EUNKNOWN;
+	if (seen->since_us > seen->t_us || seen->count > LS_CLOSE_MISSING_MAX)
+		return -LS_ERANGE;
+	ls_hang_take(e, j, seen);
 	return 0;
 }
 

@@ -45,6 +45,28 @@ struct ls_engine_close {
 	size_t missing_count;
 };
 
+/* Why a job stands still, as far as live slots tell. */
+enum ls_hang_why {
+	LS_HANG_UNKNOWN,     /* nobody waits, or too many are not in the barrier */
+	LS_HANG_COLLECTIVE,  /* all are in the barrier */
+	LS_HANG_ABSENT,      /* those named are not in it */
+	LS_HANG_SILENT,      /* nor heard of */
+	LS_HANG_GONE         /* nor alive */
+};
+
+/* A job seen standing still; stored, since live slots are not. */
+struct ls_engine_hang {
+	const char *job;
+	int32_t attempt;
+	uint64_t step;        /* the least that is not over */
+	int64_t since_us;     /* newest mark of anybody */
+	int64_t t_us;         /* `now` of the observation */
+	uint32_t waiting;     /* workers in the barrier */
+	enum ls_hang_why why;
+	const int32_t *ranks; /* not in it, ascending, at most LS_CLOSE_MISSING_MAX; none unless why names them */
+	size_t count;
+};
+
 struct ls_engine_sink {
 	void *arg;
 	/* A step was closed and judged. NULL: not wanted. */
@@ -54,6 +76,8 @@ struct ls_engine_sink {
 	   numbers alone come at most once per LS_FINDING_UPDATE_STEPS steps. NULL: not wanted. */
 	void (*finding)(void *arg, const char *id, const char *event, int64_t t_us,
 		json_t *finding);
+	/* A job was seen standing still; at most every 10 s a job. NULL: not wanted. */
+	void (*hang)(void *arg, const struct ls_engine_hang *seen);
 };
 
 /* New engine; NULL when out of memory. `sink` is copied and may be NULL. */
@@ -117,6 +141,9 @@ int ls_engine_manual(struct ls_engine *e, const char *job, bool on) LS_MUSTCHECK
  */
 int ls_engine_close_step(struct ls_engine *e, const char *job, int32_t attempt, uint64_t step,
 	int64_t now_us) LS_MUSTCHECK;
+
+/* Replay of a stored observation of a standstill. -LS_EUNKNOWN: no such job or attempt; -LS_ERANGE. */
+int ls_engine_hang(struct ls_engine *e, const struct ls_engine_hang *seen) LS_MUSTCHECK;
 
 /*
  * Seeds a finding from storage (the JSON that the sink gave), before any record: keeps its id, onset,

@@ -61,6 +61,14 @@ struct ls_live_row {
 	double blame_s;             /* largest of its cells */
 };
 
+/* A standstill of a job. */
+struct ls_hang {
+	bool on;                    /* told, and steps have not been whole for a while since */
+	uint64_t step;
+	double lost_s;              /* told so far */
+	int64_t look_us;            /* when it was told, last */
+};
+
 struct ls_job {
 	char name[LS_JOB_NAME_MAX_BYTES];
 	int32_t attempt;
@@ -77,6 +85,7 @@ struct ls_job {
 	bool active_known;
 	struct ls_steps steps;
 	struct ls_detect detect;
+	struct ls_hang hang;
 	struct ls_blame_room room;
 	bool grouped;               /* room knows the roles of all workers */
 	struct ls_blame *residuals; /* capacity of them */
@@ -140,12 +149,19 @@ void ls_job_step_source(
 enum ls_job_place { LS_PLACE_HOST, LS_PLACE_SLICE };
 size_t ls_job_places(const struct ls_engine *e, const struct ls_job *j, enum ls_job_place kind);
 
+/* Workers of the job on the same host as this one, itself included. */
+size_t ls_job_neighbours(
+	const struct ls_engine *e, const struct ls_job *j, const struct ls_engine_worker *w);
+
 /* Frees what a job holds, but not the places of its workers. */
 void ls_job_fini(struct ls_job *j);
 
 /* Judges a row that was just taken out of j->steps and keeps it; then opens, updates and clears. */
 void ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t expected,
 	int64_t now_us);
+
+/* Does a detector of its workers or of the job still say what the finding says? */
+bool ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j, const struct ls_finding *f);
 
 /* Clears every open finding of a job (a new attempt began). */
 void ls_judge_clear_job(struct ls_engine *e, struct ls_job *j, int64_t now_us);

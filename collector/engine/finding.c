@@ -180,6 +180,12 @@ finding_render_title(const struct ls_finding *f)
 	const char *cause = ls_cause_info(f->diagnosis.count > 0
 		? f->diagnosis.hypotheses[0].cause : LS_CAUSE_UNEXPLAINED)->title;
 
+	if (f->kind == LS_KIND_HANG && f->scope == LS_SCOPE_JOB)
+		return json_sprintf("the job stands still in step %llu for %.3g s: %s",
+			(unsigned long long)f->onset_step, f->blame_s, cause);
+	if (f->kind == LS_KIND_HANG)
+		return json_sprintf("%s rank %d holds up step %llu for %.3g s: %s", f->who.host,
+			f->who.rank, (unsigned long long)f->onset_step, f->blame_s, cause);
 	if (f->scope == LS_SCOPE_JOB)
 		return json_sprintf("every step takes %.3g ms longer: %s", f->blame_s * 1e3,
 			cause);
@@ -198,7 +204,7 @@ finding_render_impact(const struct ls_finding *f)
 		ls_json_real(f->blame_s), "slowdown_ratio", ls_json_real(f->slowdown),
 		"chips_lost", known ? ls_json_real(f->chips_lost) : json_null(),
 		"chip_hours_lost_total", known ? ls_json_real(f->chip_hours) : json_null(),
-		"cost", "method", f->comm ? "collective_excess_v1"
+		"cost", "method", f->kind == LS_KIND_HANG ? "standstill_v1" : f->comm ? "collective_excess_v1"
 			: f->estimate == LS_MODE_LATENESS ? "lateness_v1" : "wait_residual_v1");
 }
 

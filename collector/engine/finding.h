@@ -29,7 +29,8 @@
 #define LS_FINDING_KINDS(X) \
 	X(LS_KIND_STRAGGLER, "straggler") \
 	X(LS_KIND_IMBALANCE, "imbalance") \
-	X(LS_KIND_LINK, "link")
+	X(LS_KIND_LINK, "link") \
+	X(LS_KIND_HANG, "hang")
 #define LS_FINDING_SCOPES(X) \
 	X(LS_SCOPE_HOST, "host") \
 	X(LS_SCOPE_RANK, "rank") \

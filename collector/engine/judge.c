@@ -6,7 +6,8 @@
 #include "config.h"
 #include "collector/engine/engine_state.h"
 #include "collector/engine/evidence.h"
-#include "proto/base/mem.h"
+#include "collector/engine/findings.h"
+#include "collector/engine/hang.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -110,122 +111,6 @@ judge_note_cells(const struct ls_job *j, struct ls_row *row)
 	return most;
 }
 
-static void
-judge_tell(struct ls_engine *e, struct ls_finding *f, const char *event, int64_t now_us)
-{
-	f->updated_us = now_us;
-	if (ls_finding_render(f) != 0)
-		return; /* out of memory: the next update tells */
-	if (e->sink.finding != NULL)
-		e->sink.finding(e->sink.arg, f->id, event, now_us, f->json);
-}
-
-static bool
-judge_id_taken(const struct ls_engine *e, const char *id)
-{
-	for (size_t i = 0; i < e->finding_count; i++)
-		if (strcmp(e->findings[i].id, id) == 0)
-			return true;
-	return false;
-}
-
-/* Room for one more finding: when all places are taken, the one cleared first is forgotten. */
-static int
-judge_make_room(struct ls_engine *e)
-{
-	size_t oldest = SIZE_MAX;
-
-	if (e->finding_count < LS_FINDINGS_MAX)
-		return ls_mem_grow((void **)&e->findings, e->finding_count,
-			&e->finding_capacity, sizeof(*e->findings));
-	for (size_t i = 0; i < e->finding_count; i++)
-		if (!ls_finding_is_open(&e->findings[i]) &&
-			(oldest == SIZE_MAX ||
-				e->findings[i].cleared_us < e->findings[oldest].cleared_us))
-			oldest = i;
-	if (oldest == SIZE_MAX)
-		return -LS_ELIMIT;
-	ls_finding_fini(&e->findings[oldest]);
-	e->finding_count--;
-	memmove(&e->findings[oldest], &e->findings[oldest + 1],
-		(e->finding_count - oldest) * sizeof(*e->findings));
-	e->stats.findings_dropped++;
-	return 0;
-}
-
-static int
-judge_make_id(const struct ls_engine *e, struct ls_finding *f)
-{
-	int rc;
-
-	for (unsigned more = 0;; more++) {
-		rc = ls_finding_make_id(f, more, f->id);
-		if (rc != 0 || !judge_id_taken(e, f->id))
-			return rc;
-	}
-}
-
-/* The newest finding about this subject, or NULL. */
-static struct ls_finding *
-judge_last_finding(const struct ls_engine *e, const struct ls_finding *subject)
-{
-	for (size_t i = e->finding_count; i > 0; i--)
-		if (ls_finding_same_subject(&e->findings[i - 1], subject))
-			return &e->findings[i - 1];
-	return NULL;
-}
-
-/* The one that is open, or NULL: only the newest can be. */
-static struct ls_finding *
-judge_open_finding(const struct ls_engine *e, const struct ls_finding *subject)
-{
-	struct ls_finding *f = judge_last_finding(e, subject);
-
-	return f != NULL && ls_finding_is_open(f) ? f : NULL;
-}
-
-/* Was this told before a restart? Then records that are fed again change nothing. */
-static bool
-judge_is_known(const struct ls_finding *f, int64_t now_us)
-{
-	return now_us / 1000 <= f->known_us / 1000; /* storage keeps milliseconds */
-}
-
-/* Appends a new finding for the subject, or takes up the cleared one of the last 24 h. */
-static struct ls_finding *
-judge_new_finding(struct ls_engine *e, struct ls_finding *last, const struct ls_finding *subject,
-	int64_t now_us)
-{
-	struct ls_finding f = *subject;
-
-	if (last != NULL && now_us - last->cleared_us < LS_FINDING_REOPEN_US) {
-		last->status = LS_FINDING_REOPENED;
-		last->reopened++;
-		last->cleared_us = 0;
-		return last;
-	}
-	f.occurrence = last == NULL ? 1 : last->occurrence + 1;
-	f.status = LS_FINDING_OPEN;
-	f.detected_us = now_us;
-	if (judge_make_id(e, &f) != 0 || judge_make_room(e) != 0) {
-		e->stats.findings_refused++;
-		return NULL;
-	}
-	e->findings[e->finding_count] = f;
-	return &e->findings[e->finding_count++];
-}
-
-/* Workers of the job on the same host as this one. */
-static size_t
-judge_neighbours(const struct ls_engine *e, const struct ls_job *j, const struct ls_engine_worker *w)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < j->count; i++)
-		n += e->workers[j->slots[i]].host == w->host;
-	return n;
-}
-
 /* Who a channel speaks of; slot SIZE_MAX = the job's communication. */
 static struct ls_finding
 judge_subject(const struct ls_engine *e, const struct ls_job *j, size_t slot,
@@ -244,7 +129,7 @@ judge_subject(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 		const struct ls_engine_worker *w = &e->workers[j->slots[slot]];
 
 		f.who = w->info;
-		f.scope = judge_neighbours(e, j, w) == 1 ? LS_SCOPE_HOST : LS_SCOPE_RANK;
+		f.scope = ls_job_neighbours(e, j, w) == 1 ? LS_SCOPE_HOST : LS_SCOPE_RANK;
 	}
 	return f;
 }
@@ -323,13 +208,13 @@ judge_open(struct ls_engine *e, struct ls_job *j, size_t slot, enum ls_detect_ki
 	const struct ls_detect_channel *ch, uint64_t step, int64_t now_us)
 {
 	struct ls_finding subject = judge_subject(e, j, slot, kind);
-	struct ls_finding *f = judge_last_finding(e, &subject);
+	struct ls_finding *f = ls_findings_last(e, &subject);
 	const char *event = "updated";
 
-	if (f != NULL && judge_is_known(f, now_us))
+	if (f != NULL && ls_findings_is_known(f, now_us))
 		return;
 	if (f == NULL || !ls_finding_is_open(f)) {
-		f = judge_new_finding(e, f, &subject, now_us);
+		f = ls_findings_take(e, f, &subject, now_us);
 		if (f == NULL)
 			return;
 		event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
@@ -345,7 +230,7 @@ judge_open(struct ls_engine *e, struct ls_job *j, size_t slot, enum ls_detect_ki
 	f->detector = kind;
 	f->estimate = j->detect.mode;
 	judge_refresh(e, j, f, slot, ch, step, now_us);
-	judge_tell(e, f, event, now_us);
+	ls_findings_tell(e, f, event, now_us);
 }
 
 static void
@@ -353,9 +238,9 @@ judge_update(struct ls_engine *e, struct ls_job *j, size_t slot, enum ls_detect_
 	const struct ls_detect_channel *ch, uint64_t step, int64_t now_us)
 {
 	struct ls_finding subject = judge_subject(e, j, slot, kind);
-	struct ls_finding *f = judge_open_finding(e, &subject);
+	struct ls_finding *f = ls_findings_open(e, &subject);
 
-	if (f == NULL || judge_is_known(f, now_us) || (step < f->last_step + LS_FINDING_UPDATE_STEPS &&
+	if (f == NULL || ls_findings_is_known(f, now_us) || (step < f->last_step + LS_FINDING_UPDATE_STEPS &&
 				 now_us - f->updated_us < LS_FINDING_UPDATE_US))
 		return;
 	if (kind > f->detector)
@@ -363,19 +248,7 @@ judge_update(struct ls_engine *e, struct ls_job *j, size_t slot, enum ls_detect_
 	if (kind != LS_DETECT_STALLS ? ch->c < LS_DETECT_FINDING : ch->ep.last_step != step)
 		return; /* on its way out: what is healthy must not dilute what was found */
 	judge_refresh(e, j, f, slot, ch, step, now_us);
-	judge_tell(e, f, "updated", now_us);
-}
-
-static void
-judge_clear(struct ls_engine *e, struct ls_finding *f, uint64_t step, int64_t now_us)
-{
-	if (judge_is_known(f, now_us))
-		return;
-	f->status = LS_FINDING_CLEARED;
-	f->cleared_us = now_us;
-	if (step > f->last_step)
-		f->last_step = step;
-	judge_tell(e, f, "cleared", now_us);
+	ls_findings_tell(e, f, "updated", now_us);
 }
 
 /* Levels before the step against levels after it, of the two channels of one subject. */
@@ -399,10 +272,10 @@ judge_channels(struct ls_engine *e, struct ls_job *j, size_t slot,
 	}
 	if (any_was && !any) {
 		struct ls_finding subject = judge_subject(e, j, slot, LS_DETECT_CHRONIC);
-		struct ls_finding *f = judge_open_finding(e, &subject);
+		struct ls_finding *f = ls_findings_open(e, &subject);
 
 		if (f != NULL)
-			judge_clear(e, f, step, now_us);
+			ls_findings_clear(e, f, step, now_us);
 	}
 }
 
@@ -412,7 +285,7 @@ ls_judge_clear_job(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	for (size_t i = 0; i < e->finding_count; i++)
 		if (ls_finding_is_open(&e->findings[i]) &&
 			strcmp(e->findings[i].who.job, j->name) == 0)
-			judge_clear(e, &e->findings[i], e->findings[i].last_step, now_us);
+			ls_findings_clear(e, &e->findings[i], e->findings[i].last_step, now_us);
 }
 
 static bool
@@ -424,10 +297,11 @@ judge_any_finding(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT])
 	return false;
 }
 
-/* Does a channel still say what the finding says? */
-static bool
-judge_is_held(const struct ls_engine *e, const struct ls_job *j, const struct ls_finding *f)
+bool
+ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j, const struct ls_finding *f)
 {
+	if (f->kind == LS_KIND_HANG && j->hang.on)
+		return true;
 	if (f->scope == LS_SCOPE_JOB)
 		return judge_any_finding(j->detect.comm);
 	for (size_t s = 0; s < j->count; s++) {
@@ -451,8 +325,8 @@ judge_orphans(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_
 	for (size_t i = 0; i < e->finding_count; i++)
 		if (ls_finding_is_open(&e->findings[i]) &&
 			strcmp(e->findings[i].who.job, j->name) == 0 &&
-			!judge_is_held(e, j, &e->findings[i]))
-			judge_clear(e, &e->findings[i], step, now_us);
+			!ls_judge_is_held(e, j, &e->findings[i]))
+			ls_findings_clear(e, &e->findings[i], step, now_us);
 }
 
 /* Was the channel a finding before this step? Remembered in one bit a channel. */
@@ -470,7 +344,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t
 	struct ls_live_row kept = {.row = *row, .expected = expected};
 	bool comm_was[LS_DETECT_KIND_COUNT], was[LS_DETECT_KIND_COUNT];
 	size_t n = row->cell_count < j->count ? row->cell_count : j->count;
-	bool judged = !judge_masked(row);
+	bool masked = judge_masked(row), hang, judged;
 
 	for (size_t i = n; i < j->count; i++)
 		j->residuals[i] = (struct ls_blame){NAN, NAN, NAN, NAN};
@@ -481,6 +355,8 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t
 	ls_blame_judge(&j->room, row->cells, n, j->residuals, &kept.totals);
 	if (row->reported < j->count || row->reported < (uint32_t)j->world)
 		kept.totals.collective_s = NAN; /* it may be a missing one that all waited for */
+	hang = !masked && ls_hang_is_row(j, &kept);
+	judged = !masked && !hang;
 	judge_was(j->detect.comm, comm_was);
 	for (size_t i = 0; i < j->count; i++) {
 		judge_was(j->detect.worker[i].channel, was);
@@ -493,6 +369,10 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t
 			j->residuals, j->count, &kept.totals);
 	kept.blame_s = judge_note_cells(j, &kept.row);
 	judge_keep(j, &kept);
+	if (hang)
+		ls_hang_judge_row(e, j, &kept, now_us);
+	else
+		ls_hang_relax(e, j, row->step, now_us);
 	if (!judged)
 		return;
 	for (size_t i = 0; i < j->count; i++) {

@@ -117,6 +117,17 @@ ls_job_places(const struct ls_engine *e, const struct ls_job *j, enum ls_job_pla
 	return places;
 }
 
+size_t
+ls_job_neighbours(
+	const struct ls_engine *e, const struct ls_job *j, const struct ls_engine_worker *w)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < j->count; i++)
+		n += e->workers[j->slots[i]].host == w->host;
+	return n;
+}
+
 /* The workers of the present attempt give up their places. */
 static void
 roster_release_workers(struct ls_engine *e, struct ls_job *j)
@@ -140,6 +151,7 @@ roster_reset_job(struct ls_job *j)
 		free(ls_job_row(j, i)->row.cells);
 	ls_steps_fini(&j->steps);
 	ls_detect_fini(&j->detect);
+	j->hang = (struct ls_hang){0};
 	ls_index_fini(&j->rank_index);
 	ls_index_fini(&j->role_index);
 	free(j->live);

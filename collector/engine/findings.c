@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/engine/findings.h"
+#include "proto/base/mem.h"
+
+#include <string.h>
+
+void
+ls_findings_tell(struct ls_engine *e, struct ls_finding *f, const char *event, int64_t now_us)
+{
+	f->updated_us = now_us;
+	if (ls_finding_render(f) != 0)
+		return; /* out of memory: the next update tells */
+	if (e->sink.finding != NULL)
+		e->sink.finding(e->sink.arg, f->id, event, now_us, f->json);
+}
+
+static bool
+findings_id_taken(const struct ls_engine *e, const char *id)
+{
+	for (size_t i = 0; i < e->finding_count; i++)
+		if (strcmp(e->findings[i].id, id) == 0)
+			return true;
+	return false;
+}
+
+/* Room for one more finding: when all places are taken, the one cleared first is forgotten. */
+static int
+findings_make_room(struct ls_engine *e)
+{
+	size_t oldest = SIZE_MAX;
+
+	if (e->finding_count < LS_FINDINGS_MAX)
+		return ls_mem_grow((void **)&e->findings, e->finding_count,
+			&e->finding_capacity, sizeof(*e->findings));
+	for (size_t i = 0; i < e->finding_count; i++)
+		if (!ls_finding_is_open(&e->findings[i]) &&
+			(oldest == SIZE_MAX ||
+				e->findings[i].cleared_us < e->findings[oldest].cleared_us))
+			oldest = i;
+	if (oldest == SIZE_MAX)
+		return -LS_ELIMIT;
+	ls_finding_fini(&e->findings[oldest]);
+	e->finding_count--;
+	memmove(&e->findings[oldest], &e->findings[oldest + 1],
+		(e->finding_count - oldest) * sizeof(*e->findings));
+	e->stats.findings_dropped++;
+	return 0;
+}
+
+static int
+findings_make_id(const struct ls_engine *e, struct ls_finding *f)
+{
+	int rc;
+
+	for (unsigned more = 0;; more++) {
+		rc = ls_finding_make_id(f, more, f->id);
+		if (rc != 0 || !findings_id_taken(e, f->id))
+			return rc;
+	}
+}
+
+struct ls_finding *
+ls_findings_last(const struct ls_engine *e, const struct ls_finding *subject)
+{
+	for (size_t i = e->finding_count; i > 0; i--)
+		if (ls_finding_same_subject(&e->findings[i - 1], subject))
+			return &e->findings[i - 1];
+	return NULL;
+}
+
+struct ls_finding *
+ls_findings_open(const struct ls_engine *e, const struct ls_finding *subject)
+{
+	struct ls_finding *f = ls_findings_last(e, subject);
+
+	return f != NULL && ls_finding_is_open(f) ? f : NULL;
+}
+
+bool
+ls_findings_is_known(const struct ls_finding *f, int64_t now_us)
+{
+	return now_us / 1000 <= f->known_us / 1000; /* storage keeps milliseconds */
+}
+
+struct ls_finding *
+ls_findings_take(struct ls_engine *e, struct ls_finding *last, const struct ls_finding *subject,
+	int64_t now_us)
+{
+	struct ls_finding f = *subject;
+
+	if (last != NULL && now_us - last->cleared_us < LS_FINDING_REOPEN_US) {
+		last->status = LS_FINDING_REOPENED;
+		last->reopened++;
+		last->cleared_us = 0;
+		return last;
+	}
+	f.occurrence = last == NULL ? 1 : last->occurrence + 1;
+	f.status = LS_FINDING_OPEN;
+	f.detected_us = now_us;
+	if (findings_make_id(e, &f) != 0 || findings_make_room(e) != 0) {
+		e->stats.findings_refused++;
+		return NULL;
+	}
+	e->findings[e->finding_count] = f;
+	return &e->findings[e->finding_count++];
+}
+
+void
+ls_findings_clear(struct ls_engine *e, struct ls_finding *f, uint64_t step, int64_t now_us)
+{
+	if (ls_findings_is_known(f, now_us))
+		return;
+	f->status = LS_FINDING_CLEARED;
+	f->cleared_us = now_us;
+	if (step > f->last_step)
+		f->last_step = step;
+	ls_findings_tell(e, f, "cleared", now_us);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * findings - the engine's list of findings: looked up by subject, opened, told and cleared.
+ *
+ * Owner:   the engine; parts that judge call it.
+ * Units:   microseconds since the epoch.
+ * Errors:  none; what has no room is counted (findings_refused, findings_dropped).
+ * Limits:  LS_FINDINGS_MAX; of more, the one cleared first is forgotten.
+ * Source:  design section 7: ids, occurrences, reopening within 24 h.
+ */
+#ifndef LS_COLLECTOR_FINDINGS_H
+#define LS_COLLECTOR_FINDINGS_H
+
+#include "collector/engine/engine_state.h"
+
+/* The newest finding about this subject, or NULL. */
+struct ls_finding *ls_findings_last(const struct ls_engine *e, const struct ls_finding *subject);
+
+/* The one that is open, or NULL: only the newest can be. */
+struct ls_finding *ls_findings_open(const struct ls_engine *e, const struct ls_finding *subject);
+
+/* Was this told before a restart? Then records that are fed again change nothing. */
+bool ls_findings_is_known(const struct ls_finding *f, int64_t now_us);
+
+/*
+ * Appends a new finding for the subject, or takes up `last`, cleared less than 24 h ago. NULL: no room.
+ * Its numbers are the caller's to fill in before it is told.
+ */
+struct ls_finding *ls_findings_take(struct ls_engine *e, struct ls_finding *last,
+	const struct ls_finding *subject, int64_t now_us);
+
+/* Renders it and tells the sink; `event` as in engine.h. */
+void ls_findings_tell(struct ls_engine *e, struct ls_finding *f, const char *event, int64_t now_us);
+
+/* It is over; step: the last one that showed it. */
+void ls_findings_clear(struct ls_engine *e, struct ls_finding *f, uint64_t step, int64_t now_us);
+
+#endif
