@@ -67,6 +67,8 @@
 #define LS_CHUNK_ROWS_MAX 600u                /* or so many rows: a minute at 10 Hz */
 #define LS_CHUNK_BODY_MAX_BYTES 131072u       /* 512 columns x 60 rows that do not compress would be cut */
 #define LS_CHUNK_ITEM_MAX_BYTES (LS_CHUNK_BODY_MAX_BYTES + 2048u) /* the largest dictionary: 132,184 */
+/* 489 bytes in a leaf and four overflow pages of 4 KiB, all of them full; 5 bytes of these are the record's head */
+#define LS_BODY_PART_BYTES (489 + 4 * 4092 - 5)
 #define LS_CHUNK_ITEMS_PER_REPORT_MAX 64
 #define LS_ZOOM_MAX_NS 120000000000ull        /* DESIGN 11: a zoom ends unless renewed */
 #define LS_SLOWED_MAX 3600u                   /* a reading an hour: slower is no measuring */

@@ -339,7 +339,7 @@ insert_report(struct ls_store_batch *b, const struct ls_store_report *r, int64_t
 			rc = insert_high(b, &r->items[i], r->item_count - i, t_us, &ring);
 	}
 	if (rc == 0)
-		rc = ls_insert_chunks(b->stmt, r, t_us);
+		rc = ls_insert_chunks(b, r, t_us);
 	if (rc != 0 || (r->last_seq == 0 && r->last_chunk_seq == 0))
 		return rc;
 	memcpy(agent.boot, r->boot, sizeof(agent.boot));

@@ -19,7 +19,7 @@ static const struct ls_migration migrate_state[] = {
 };
 
 static const struct ls_migration migrate_telemetry[] = {
-	{ 3,
+	{ 4,
 #include "storage/schema_telemetry.h"
 	},
 };

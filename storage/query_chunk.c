@@ -11,7 +11,7 @@
 
 #define QUERY_CHUNK_COLUMNS \
 	"c.id, h.name, c.dictionary, c.t_first_us, c.t_last_us, c.ref_mono_ns, c.offset_ns, " \
-	"c.drift_ppb, c.uncertainty_ns, c.n, c.body "
+	"c.drift_ppb, c.uncertainty_ns, c.n, c.at, c.len "
 
 /* Ends a visit: what stopped it, else what SQLite says. */
 static int
@@ -22,8 +22,10 @@ chunk_end(sqlite3_stmt *stmt, int rc, int step)
 }
 
 static int
-chunk_read(sqlite3_stmt *stmt, struct ls_query_chunk *c)
+chunk_read(struct ls_query_day *d, sqlite3_stmt *stmt, struct ls_query_chunk *c)
 {
+	int rc;
+
 	c->id = sqlite3_column_int64(stmt, 0);
 	c->dictionary = (uint64_t)sqlite3_column_int64(stmt, 2);
 	c->t_first_us = sqlite3_column_int64(stmt, 3);
@@ -33,17 +35,16 @@ chunk_read(sqlite3_stmt *stmt, struct ls_query_chunk *c)
 	c->map.drift_ppb = sqlite3_column_int64(stmt, 7);
 	c->map.uncertainty_ns = sqlite3_column_int64(stmt, 8);
 	c->n = (uint32_t)sqlite3_column_int64(stmt, 9);
-	c->body = sqlite3_column_blob(stmt, 10);
-	c->len = (size_t)sqlite3_column_bytes(stmt, 10);
-	return ls_db_column_text(stmt, 1, c->host, sizeof(c->host));
+	rc = ls_query_day_body(d, stmt, 10, &c->body, &c->len);
+	return rc != 0 ? rc : ls_db_column_text(stmt, 1, c->host, sizeof(c->host));
 }
 
 /* --- chunks ------------------------------------------------------------------------------- */
 
 /* Chunks with ids lo..hi. */
 static int
-chunk_window(sqlite3_stmt *stmt, int32_t day, int64_t lo, int64_t hi, ls_query_chunk_fn *fn,
-	void *arg)
+chunk_window(struct ls_query_day *d, sqlite3_stmt *stmt, int32_t day, int64_t lo, int64_t hi,
+	ls_query_chunk_fn *fn, void *arg)
 {
 	struct ls_query_chunk c = { .day = day };
 	int rc = 0, step = SQLITE_DONE;
@@ -51,10 +52,11 @@ chunk_window(sqlite3_stmt *stmt, int32_t day, int64_t lo, int64_t hi, ls_query_c
 	(void)sqlite3_bind_int64(stmt, 1, lo); /* parameters that are there */
 	(void)sqlite3_bind_int64(stmt, 2, hi);
 	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		rc = chunk_read(stmt, &c);
+		rc = chunk_read(d, stmt, &c);
 		if (rc == 0)
 			rc = fn(arg, &c);
 	}
+	ls_query_day_rest(d);
 	(void)sqlite3_reset(stmt); /* lets the snapshot go */
 	return rc != 0 ? rc : ls_err_sqlite(step);
 }
@@ -76,7 +78,7 @@ ls_query_chunks(struct ls_query *q, int32_t day, ls_query_chunk_fn *fn, void *ar
 			"ON h.id = c.host_id WHERE c.id BETWEEN ?1 AND ?2 ORDER BY c.id",
 			&stmt);
 	for (lo = 1; rc == 0 && lo <= last; lo += LS_QUERY_WINDOW)
-		rc = chunk_window(stmt, day, lo, lo + LS_QUERY_WINDOW - 1, fn, arg);
+		rc = chunk_window(d, stmt, day, lo, lo + LS_QUERY_WINDOW - 1, fn, arg);
 	(void)sqlite3_finalize(stmt); /* only read with */
 	return rc;
 }
@@ -123,12 +125,13 @@ chunk_newest_of(struct ls_query_day *d, int32_t day, const char *host, struct ch
 	if (rc == 0)
 		rc = ls_err_sqlite(sqlite3_bind_text(stmt, 1, host, -1, SQLITE_STATIC));
 	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		rc = chunk_read(stmt, &c);
+		rc = chunk_read(d, stmt, &c);
 		if (rc == 0)
 			rc = chunk_newest(n, &c);
 		if (rc == 0 && c.t_first_us < n->newest_us - n->keep_us - LS_CHUNK_SPAN_US)
 			break; /* what began before ended before */
 	}
+	ls_query_day_rest(d);
 	(void)sqlite3_finalize(stmt); /* tells the same error again */
 	return rc != 0 ? rc : ls_err_sqlite(step);
 }

@@ -25,7 +25,7 @@ struct ls_query_chunk {
 	int64_t t_first_us, t_last_us;
 	struct ls_store_map map;
 	uint32_t n;
-	const uint8_t *body;
+	const uint8_t *body; /* NULL: it does not read */
 	size_t len;
 };
 

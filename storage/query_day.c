@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "proto/base/log.h"
+#include "storage/bodies.h"
 #include "storage/db.h"
 #include "storage/migrate.h"
 #include "storage/positions.h"
@@ -50,6 +51,7 @@ struct ls_query_day {
 	sqlite3_stmt *journal, *unit, *rows[LS_UNIT_TABLES];
 	struct ls_unit_reader *reader; /* made at the first unit */
 	sqlite3_stmt *kept[LS_QUERY_KEPT];
+	struct ls_bodies_reader *bodies; /* made at the first body */
 	int64_t width, width_id; /* of step_rows up to this id */
 	struct ls_span span;
 	struct ls_positions positions;
@@ -104,6 +106,7 @@ ls_query_day_close(struct ls_query_day *d)
 	ls_unit_reader_free(d->reader);
 	for (i = 0; i < LS_QUERY_KEPT; i++)
 		(void)sqlite3_finalize(d->kept[i]); /* likewise */
+	ls_bodies_reader_free(d->bodies);
 	ls_span_fini(&d->span);
 	ls_positions_fini(&d->positions);
 	ls_db_close(d->db);
@@ -124,6 +127,28 @@ ls_query_day_kept(struct ls_query_day *d, enum ls_query_kept which, const char *
 	if (rc == 0)
 		*ret_stmt = d->kept[which];
 	return rc;
+}
+
+int
+ls_query_day_body(struct ls_query_day *d, sqlite3_stmt *stmt, int column, const uint8_t **ret_body,
+	size_t *ret_len)
+{
+	int64_t len = sqlite3_column_int64(stmt, column + 1);
+	int rc = d->bodies != NULL ? 0 : ls_bodies_reader_new(d->db, "main", &d->bodies);
+
+	*ret_body = NULL;
+	*ret_len = 0;
+	if (rc == 0)
+		rc = ls_bodies_read(d->bodies, sqlite3_column_int64(stmt, column), len, ret_body);
+	if (rc == 0)
+		*ret_len = (size_t)len;
+	return rc == -LS_ECORRUPT ? 0 : rc;
+}
+
+void
+ls_query_day_rest(struct ls_query_day *d)
+{
+	ls_bodies_rest(d->bodies);
 }
 
 int

@@ -34,6 +34,15 @@ int ls_query_day_step_width(struct ls_query_day *d, int64_t *ret_width) LS_MUSTC
 /* Its database. */
 sqlite3 *ls_query_day_db(const struct ls_query_day *d);
 
+/*
+ * The body of a chunk, whose place a statement of d has in two columns; *ret_body holds until the next use. If it
+ * does not read, it is NULL and 0 bytes long: who decodes it meets that as damage.
+ */
+int ls_query_day_body(struct ls_query_day *d, sqlite3_stmt *stmt, int column, const uint8_t **ret_body,
+	size_t *ret_len) LS_MUSTCHECK;
+/* After such reading, where a statement is reset: lets the snapshot go. */
+void ls_query_day_rest(struct ls_query_day *d);
+
 /* state.db of q. */
 sqlite3 *ls_query_state_db(const struct ls_query *q);
 

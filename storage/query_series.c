@@ -188,7 +188,7 @@ series_rows(struct series_visit *v, const struct ls_query_chunk *c, const struct
 }
 
 static int
-series_chunk(struct series_visit *v, const struct ls_query_chunk *c, sqlite3_stmt *stmt)
+series_chunk(struct series_visit *v, struct ls_query_day *d, struct ls_query_chunk *c, sqlite3_stmt *stmt)
 {
 	struct ls_query_series *s = v->s;
 	const struct series_known *k = NULL;
@@ -202,9 +202,11 @@ series_chunk(struct series_visit *v, const struct ls_query_chunk *c, sqlite3_stm
 	if (k->rc != 0)
 		series_bad(s, c, k->rc);
 	if (k->rc != 0 || k->wanted_count == 0)
-		return 0; /* the pages of its body are never read */
-	rc = ls_chunk_decode_some(s->codec, sqlite3_column_blob(stmt, 8),
-		(size_t)sqlite3_column_bytes(stmt, 8), k->is_wanted, &t);
+		return 0; /* its body is never read */
+	rc = ls_query_day_body(d, stmt, 8, &c->body, &c->len);
+	if (rc != 0)
+		return rc;
+	rc = ls_chunk_decode_some(s->codec, c->body, c->len, k->is_wanted, &t);
 	/* The checksum was right; was its maker? */
 	if (rc == 0 && (t.columns != k->dictionary.count || t.rows == 0 ||
 			       t.t_mono_ns[t.rows - 1] > LS_WIRE_TIME_MAX_NS))
@@ -225,7 +227,7 @@ series_chunk(struct series_visit *v, const struct ls_query_chunk *c, sqlite3_stm
 }
 
 static int
-series_step(struct series_visit *v, int32_t day, sqlite3_stmt *stmt)
+series_step(struct series_visit *v, struct ls_query_day *d, int32_t day, sqlite3_stmt *stmt)
 {
 	struct ls_query_chunk c = { .day = day };
 	int rc = 0, step = SQLITE_DONE;
@@ -242,7 +244,7 @@ series_step(struct series_visit *v, int32_t day, sqlite3_stmt *stmt)
 		c.map.uncertainty_ns = sqlite3_column_int64(stmt, 7);
 		rc = ls_query_stopped(v->s->query);
 		if (rc == 0)
-			rc = series_chunk(v, &c, stmt);
+			rc = series_chunk(v, d, &c, stmt);
 	}
 	return rc != 0 ? rc : ls_err_sqlite(step);
 }
@@ -285,7 +287,7 @@ series_day(struct series_visit *v, int32_t day)
 	v->any = true;
 	rc = ls_query_day_kept(d, LS_QUERY_HOST_CHUNKS,
 		"SELECT id, dictionary, t_first_us, t_last_us, ref_mono_ns, offset_ns, drift_ppb, "
-		"uncertainty_ns, body FROM chunk WHERE host_id = ?1 "
+		"uncertainty_ns, at, len FROM chunk WHERE host_id = ?1 "
 		"AND t_first_us BETWEEN ?2 AND ?4 AND t_last_us >= ?3 ORDER BY t_first_us",
 		&stmt);
 	if (rc == 0) {
@@ -293,7 +295,8 @@ series_day(struct series_visit *v, int32_t day)
 		(void)sqlite3_bind_int64(stmt, 2, v->span->from_us - LS_CHUNK_SPAN_US);
 		(void)sqlite3_bind_int64(stmt, 3, v->span->from_us);
 		(void)sqlite3_bind_int64(stmt, 4, v->span->to_us);
-		rc = series_step(v, day, stmt);
+		rc = series_step(v, d, day, stmt);
+		ls_query_day_rest(d);
 	}
 	(void)sqlite3_reset(stmt); /* tells the same error again */
 	return rc;

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "proto/chunk.h"
+#include "storage/bodies.h"
 #include "storage/days.h"
 #include "storage/db.h"
 #include "storage/migrate.h"
@@ -39,6 +40,8 @@ struct repack {
 	sqlite3_stmt *hosts, *dictionaries, *chunks, *insert;
 	struct ls_chunk_codec *decoder, *encoder;
 	uint8_t *body;   /* LS_CHUNK_BODY_MAX_BYTES */
+	struct ls_bodies *to;
+	struct ls_bodies_reader *from;
 	struct repack_rows rows;
 	int64_t host_id, dictionary;
 	ls_repack_stop_fn *stop;
@@ -61,15 +64,14 @@ static int
 repack_insert(struct repack *r, const struct repack_chunk *c)
 {
 	int column = 0;
+	int64_t at = 0;
+	int rc = ls_bodies_put(r->to, c->body, c->len, &at);
 	const int64_t numbers[] = { r->host_id, r->dictionary, c->t_us, c->t_first_us, c->t_last_us, c->n,
-		c->map.ref_mono_ns, c->map.offset_ns, c->map.drift_ppb, c->map.uncertainty_ns };
-	int rc = 0;
+		c->map.ref_mono_ns, c->map.offset_ns, c->map.drift_ppb, c->map.uncertainty_ns,
+		at, (int64_t)c->len };
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && rc == 0; i++)
 		rc = ls_err_sqlite(sqlite3_bind_int64(r->insert, ++column, numbers[i]));
-	if (rc == 0)
-		rc = ls_err_sqlite(sqlite3_bind_blob(
-			r->insert, ++column, c->body, (int)c->len, SQLITE_STATIC));
 	if (rc == 0)
 		rc = ls_db_run(r->insert);
 	if (rc != 0)
@@ -77,7 +79,9 @@ repack_insert(struct repack *r, const struct repack_chunk *c)
 	r->rows_out += (uint64_t)c->n;
 	if (++r->stats->chunks_after % REPACK_COMMIT_CHUNKS != 0)
 		return 0;
-	rc = ls_db_exec(r->db, "COMMIT");
+	rc = ls_bodies_flush(r->to);
+	if (rc == 0)
+		rc = ls_db_exec(r->db, "COMMIT");
 	return rc == 0 ? ls_db_exec(r->db, "BEGIN") : rc;
 }
 
@@ -122,8 +126,8 @@ repack_flush(struct repack *r)
 
 /* --- the chunks of a host --------------------------------------------------------------- */
 
-static void
-repack_read(sqlite3_stmt *stmt, struct repack_chunk *c)
+static int
+repack_read(struct repack *r, sqlite3_stmt *stmt, struct repack_chunk *c)
 {
 	c->t_us = sqlite3_column_int64(stmt, 0);
 	c->t_first_us = sqlite3_column_int64(stmt, 1);
@@ -133,8 +137,8 @@ repack_read(sqlite3_stmt *stmt, struct repack_chunk *c)
 	c->map.offset_ns = sqlite3_column_int64(stmt, 5);
 	c->map.drift_ppb = sqlite3_column_int64(stmt, 6);
 	c->map.uncertainty_ns = sqlite3_column_int64(stmt, 7);
-	c->body = sqlite3_column_blob(stmt, 8);
-	c->len = (size_t)sqlite3_column_bytes(stmt, 8);
+	c->len = (size_t)sqlite3_column_int64(stmt, 9);
+	return ls_bodies_read(r->from, sqlite3_column_int64(stmt, 8), sqlite3_column_int64(stmt, 9), &c->body);
 }
 
 /* A chunk that is kept as it was. */
@@ -228,9 +232,9 @@ static int
 repack_chunk(struct repack *r, sqlite3_stmt *stmt)
 {
 	struct repack_chunk c;
+	int rc = repack_read(r, stmt, &c);
 
-	repack_read(stmt, &c);
-	return repack_take(r, &c);
+	return rc == 0 ? repack_take(r, &c) : rc;
 }
 
 static int
@@ -277,15 +281,19 @@ repack_prepare(struct repack *r)
 	if (rc == 0)
 		rc = ls_db_prepare(r->db,
 			"SELECT t_us, t_first_us, t_last_us, n, ref_mono_ns, offset_ns, drift_ppb, "
-			"uncertainty_ns, body FROM old.chunk WHERE host_id = ?1 AND dictionary = ?2 "
+			"uncertainty_ns, at, len FROM old.chunk WHERE host_id = ?1 AND dictionary = ?2 "
 			"ORDER BY t_first_us, id",
 			&r->chunks);
 	if (rc == 0)
 		rc = ls_db_prepare(r->db,
 			"INSERT INTO main.chunk (host_id, dictionary, t_us, t_first_us, t_last_us, n, "
-			"ref_mono_ns, offset_ns, drift_ppb, uncertainty_ns, body) VALUES (?1, ?2, ?3, ?4, "
-			"?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+			"ref_mono_ns, offset_ns, drift_ppb, uncertainty_ns, at, len) VALUES (?1, ?2, ?3, ?4, "
+			"?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
 			&r->insert);
+	if (rc == 0)
+		rc = ls_bodies_open(r->db, &r->to);
+	if (rc == 0)
+		rc = ls_bodies_reader_new(r->db, "old", &r->from);
 	return rc;
 }
 
@@ -296,6 +304,8 @@ repack_fini(struct repack *r)
 	(void)sqlite3_finalize(r->dictionaries);
 	(void)sqlite3_finalize(r->chunks);
 	(void)sqlite3_finalize(r->insert);
+	ls_bodies_close(r->to);
+	ls_bodies_reader_free(r->from);
 	ls_db_close(r->db);
 	ls_chunk_codec_free(r->decoder);
 	ls_chunk_codec_free(r->encoder);
@@ -365,6 +375,8 @@ repack_fill(struct repack *r, const char *path)
 		r->stats->chunks_before);
 	if (rc == 0)
 		rc = ls_db_exec(r->db, stamp);
+	if (rc == 0)
+		rc = ls_bodies_flush(r->to);
 	return rc == 0 ? ls_db_exec(r->db, "COMMIT") : rc;
 }
 

@@ -320,12 +320,11 @@ struct roller_chunk {
 	uint32_t host_id;
 	uint64_t dictionary;
 	struct ls_store_map map;
-	const uint8_t *body;
-	size_t len;
+	sqlite3_stmt *row; /* which knows where its body is */
 };
 
 #define ROLLER_CHUNK_SQL \
-	"SELECT id, host_id, dictionary, t_us, ref_mono_ns, offset_ns, drift_ppb, uncertainty_ns, body FROM chunk "
+	"SELECT id, host_id, dictionary, t_us, ref_mono_ns, offset_ns, drift_ppb, uncertainty_ns, at, len FROM chunk "
 
 static void
 roller_read_chunk(sqlite3_stmt *stmt, struct roller_chunk *ret)
@@ -338,8 +337,7 @@ roller_read_chunk(sqlite3_stmt *stmt, struct roller_chunk *ret)
 	ret->map.offset_ns = sqlite3_column_int64(stmt, 5);
 	ret->map.drift_ppb = sqlite3_column_int64(stmt, 6);
 	ret->map.uncertainty_ns = sqlite3_column_int64(stmt, 7);
-	ret->body = sqlite3_column_blob(stmt, 8);
-	ret->len = (size_t)sqlite3_column_bytes(stmt, 8);
+	ret->row = stmt;
 }
 
 /* Rows of a chunk that lie in one minute. */
@@ -392,16 +390,19 @@ roller_is_in(const struct ls_roller *r, int64_t id, int64_t minute_us)
  * what ls_chunk_decode gives: never. `late`: it was put off, so that it is in no minute.
  */
 static int
-roller_sum_up(struct ls_roller *r, sqlite3 *db, const struct roller_chunk *c, bool late, int64_t now_us)
+roller_sum_up(struct ls_roller *r, struct ls_query_day *day, const struct roller_chunk *c, bool late, int64_t now_us)
 {
 	struct roller_piece piece[ROLLER_CHUNK_MINUTES];
 	struct roller_dictionary d = { 0 };
 	struct ls_chunk_table table = { 0 };
-	size_t i, n = 0;
-	int rc = roller_dictionary(r, db, c->dictionary, &d);
+	const uint8_t *body = NULL;
+	size_t i, len = 0, n = 0;
+	int rc = roller_dictionary(r, ls_query_day_db(day), c->dictionary, &d);
 
 	if (rc == 0)
-		rc = ls_chunk_decode(r->chunk_codec, c->body, c->len, &table);
+		rc = ls_query_day_body(day, c->row, 8, &body, &len);
+	if (rc == 0)
+		rc = ls_chunk_decode(r->chunk_codec, body, len, &table);
 	if (rc == -LS_ELIMIT)
 		return -LS_EPARSE;
 	if (rc == 0)
@@ -462,11 +463,11 @@ roller_is_put_off(const struct ls_roller *r, int64_t id)
 
 /* Reads chunks on; *ret_count are those read. */
 static int
-roller_read(struct ls_roller *r, sqlite3 *db, int64_t now_us, size_t *ret_count)
+roller_read(struct ls_roller *r, struct ls_query_day *day, int64_t now_us, size_t *ret_count)
 {
 	sqlite3_stmt *stmt = NULL;
 	struct roller_chunk c;
-	int step = SQLITE_DONE, rc = ls_db_prepare(db, ROLLER_CHUNK_SQL "WHERE id > ?1 ORDER BY id LIMIT ?2", &stmt);
+	int step = SQLITE_DONE, rc = ls_db_prepare(ls_query_day_db(day), ROLLER_CHUNK_SQL "WHERE id > ?1 ORDER BY id LIMIT ?2", &stmt);
 	size_t n = 0;
 
 	if (rc == 0) {
@@ -476,7 +477,7 @@ roller_read(struct ls_roller *r, sqlite3 *db, int64_t now_us, size_t *ret_count)
 	while (rc == 0 && !r->full && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
 		roller_read_chunk(stmt, &c);
 		if (!roller_is_put_off(r, c.id))
-			rc = roller_sum_up(r, db, &c, false, now_us);
+			rc = roller_sum_up(r, day, &c, false, now_us);
 		if (rc == -LS_ELIMIT) {
 			r->full = true;
 			rc = 0;
@@ -492,6 +493,7 @@ roller_read(struct ls_roller *r, sqlite3 *db, int64_t now_us, size_t *ret_count)
 		r->read_id = c.id;
 		n++;
 	}
+	ls_query_day_rest(day);
 	(void)sqlite3_finalize(stmt); /* tells the same error again */
 	*ret_count = n;
 	return rc != 0 ? rc : step == SQLITE_ROW ? 0 : ls_err_sqlite(step);
@@ -499,12 +501,12 @@ roller_read(struct ls_roller *r, sqlite3 *db, int64_t now_us, size_t *ret_count)
 
 /* Once more those that were put off; give_up: for the last time. */
 static int
-roller_retry(struct ls_roller *r, sqlite3 *db, int64_t now_us, bool give_up)
+roller_retry(struct ls_roller *r, struct ls_query_day *day, int64_t now_us, bool give_up)
 {
 	sqlite3_stmt *stmt = NULL;
 	struct roller_chunk c;
 	size_t i;
-	int rc = ls_db_prepare(db, ROLLER_CHUNK_SQL "WHERE id = ?1", &stmt);
+	int rc = ls_db_prepare(ls_query_day_db(day), ROLLER_CHUNK_SQL "WHERE id = ?1", &stmt);
 
 	for (i = 0; i < r->put_off_count && rc == 0; i++) {
 		int step;
@@ -515,7 +517,7 @@ roller_retry(struct ls_roller *r, sqlite3 *db, int64_t now_us, bool give_up)
 		step = sqlite3_step(stmt);
 		if (step == SQLITE_ROW) {
 			roller_read_chunk(stmt, &c);
-			rc = roller_sum_up(r, db, &c, true, now_us);
+			rc = roller_sum_up(r, day, &c, true, now_us);
 		} else {
 			rc = step == SQLITE_DONE ? -LS_EPARSE : ls_err_sqlite(step);
 		}
@@ -536,6 +538,7 @@ roller_retry(struct ls_roller *r, sqlite3 *db, int64_t now_us, bool give_up)
 		}
 		r->flush |= r->put_off[i].settled; /* all minutes it is in, in one message */
 	}
+	ls_query_day_rest(day);
 	(void)sqlite3_finalize(stmt); /* tells the same error again */
 	return rc;
 }
@@ -737,13 +740,13 @@ roller_turn_file(struct ls_roller *r, int32_t next, int64_t now_us, struct ls_wr
 	if (!r->started)
 		rc = roller_start(r, db);
 	if (rc == 0 && !r->full)
-		rc = roller_read(r, db, now_us, &n);
+		rc = roller_read(r, day, now_us, &n);
 	if (rc == 0 && next != 0 && n == 0 && !r->full && !r->in_flight && !r->whole_file) {
-		rc = roller_retry(r, db, now_us, true);
+		rc = roller_retry(r, day, now_us, true);
 		r->whole_file = !r->full;
 	} else if (rc == 0 && now_us >= r->retry_us && r->put_off_count > 0 && !r->full && !r->in_flight) {
 		r->retry_us = now_us + ROLLER_RETRY_US;
-		rc = roller_retry(r, db, now_us, false);
+		rc = roller_retry(r, day, now_us, false);
 	}
 	if (rc == 0 && !r->in_flight)
 		rc = roller_put(r, db, now_us, ret_message);

@@ -1,4 +1,4 @@
--- telemetry/YYYYMMDD.db, version 3 (those before it were never released): what was committed on one
+-- telemetry/YYYYMMDD.db, version 4 (those before it were never released): what was committed on one
 -- day (UTC). Times are microseconds since the Unix epoch on the collector's time line.
 --
 -- Events are what the engine met: step runs, hot counters, gap, worker_end, step_close, zoom. Their ids are
@@ -125,8 +125,15 @@ CREATE TABLE dictionary (
 	series BLOB NOT NULL
 ) STRICT;
 
--- One minute or less of one group of series of a host; in a repacked day, up to ten. `body` is what the
--- agent made (proto/README.md, "Chunk"), or in the same form. Ids are a sequence of their own, in order of
+-- The bodies of chunks, one behind the other without a gap: a row of bytes, cut into parts of 16,852, which
+-- fill their pages. Part N holds the bytes from (N - 1) * 16,852 on; behind the last body it is filled with zeros.
+CREATE TABLE body_part (
+	id    INTEGER PRIMARY KEY,
+	bytes BLOB NOT NULL
+) STRICT;
+
+-- One minute or less of one group of series of a host; in a repacked day, up to ten. The `len` bytes from `at` on
+-- are what the agent made (proto/README.md, "Chunk"), or in the same form. Ids are a sequence of their own, in order of
 -- arrival. A sender's monotonic ns m is m + offset_ns + (m - ref_mono_ns) * drift_ppb / 1e9 in ns since
 -- the epoch, +- uncertainty_ns.
 CREATE TABLE chunk (
@@ -141,7 +148,8 @@ CREATE TABLE chunk (
 	offset_ns      INTEGER NOT NULL,
 	drift_ppb      INTEGER NOT NULL,
 	uncertainty_ns INTEGER NOT NULL,
-	body           BLOB NOT NULL
+	at             INTEGER NOT NULL,
+	len            INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX chunk_by_host ON chunk (host_id, t_first_us);
 

@@ -28,6 +28,7 @@ struct ls_store {
 	int32_t day;           /* of day_db; 0: none open */
 	int64_t next_id;       /* in day_db */
 	struct ls_journal journal;
+	struct ls_bodies *bodies; /* of day_db */
 	int wal_pages, state_wal_pages;
 	struct ls_store_stats stats;
 };
@@ -152,6 +153,8 @@ static void
 store_close_day(struct ls_store *s)
 {
 	store_finalize(s->day_stmt, LS_STORE_DAY_COUNT);
+	ls_bodies_close(s->bodies);
+	s->bodies = NULL;
 	store_rollback(s->day_db);
 	ls_settle(s->day_db);
 	ls_db_close(s->day_db);
@@ -214,6 +217,8 @@ store_try_day(struct ls_store *s, int32_t day, int32_t before, int64_t wall_us)
 		rc = ls_query_last_id(db, &last_id);
 	if (rc == 0)
 		rc = store_prepare(db, store_day_sql, s->day_stmt, LS_STORE_DAY_COUNT);
+	if (rc == 0)
+		rc = ls_bodies_open(db, &s->bodies);
 	if (rc != 0) {
 		store_finalize(s->day_stmt, LS_STORE_DAY_COUNT);
 		ls_db_close(db);
@@ -470,7 +475,8 @@ store_put_day(struct ls_store *s, struct ls_write *const *batch, size_t count,
 	struct ls_store_batch *ret_batch)
 {
 	struct ls_store_batch b = { .stmt = s->day_stmt, .journal = &s->journal,
-		.next_id = s->next_id };
+		.bodies = s->bodies, .next_id = s->next_id };
+	int64_t end = ls_bodies_end(s->bodies);
 	size_t i;
 	int rc = ls_db_exec(s->day_db, "BEGIN IMMEDIATE");
 
@@ -482,7 +488,11 @@ store_put_day(struct ls_store *s, struct ls_write *const *batch, size_t count,
 	if (rc == 0)
 		rc = ls_store_put_journal(&b);
 	if (rc == 0)
+		rc = ls_bodies_flush(s->bodies);
+	if (rc == 0)
 		rc = ls_db_exec(s->day_db, "COMMIT");
+	if (rc != 0)
+		ls_bodies_back(s->bodies, end);
 	store_rollback(s->day_db);
 	*ret_batch = b;
 	return rc;

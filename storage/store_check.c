@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "storage/bodies.h"
 #include "storage/days.h"
 #include "storage/db.h"
 #include "storage/migrate.h"
@@ -26,6 +27,8 @@ store_check_file(const char *dir, int32_t day, void (*say)(void *arg, const char
 			ls_migrations_of(day > 0 ? LS_SCHEMA_TELEMETRY : LS_SCHEMA_STATE), &version);
 	if (rc == 0)
 		rc = ls_db_check(db, 0, why, sizeof(why));
+	if (rc == 0 && day > 0)
+		rc = ls_bodies_check(db, why, sizeof(why));
 	ls_db_close(db);
 	(void)snprintf(line, sizeof(line), "%s: %s", path,
 		rc == 0 ? "ok" : rc == -LS_ECORRUPT && why[0] != '\0' ? why : ls_err_text(rc));

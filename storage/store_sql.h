@@ -11,6 +11,7 @@
 #define LS_STORAGE_STORE_SQL_H
 
 #include <sqlite3.h>
+#include "storage/bodies.h"
 #include "storage/journal.h"
 #include "storage/rows.h"
 
@@ -49,8 +50,8 @@
 		"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)") \
 	X(CHUNK_HOST, "INSERT INTO chunk_host (name) VALUES (?1) ON CONFLICT DO NOTHING") \
 	X(CHUNK, "INSERT INTO chunk (host_id, dictionary, t_us, t_first_us, t_last_us, n, ref_mono_ns, " \
-		 "offset_ns, drift_ppb, uncertainty_ns, body) VALUES ((SELECT id FROM chunk_host " \
-		 "WHERE name = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)") \
+		 "offset_ns, drift_ppb, uncertainty_ns, at, len) VALUES ((SELECT id FROM chunk_host " \
+		 "WHERE name = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)") \
 	X(DICTIONARY, "INSERT INTO dictionary (hash, t_us, family, series) VALUES (?1, ?2, ?3, ?4) " \
 		      "ON CONFLICT DO UPDATE SET t_us = ?2") \
 	X(LOST, "INSERT INTO lost (host_id, t_us, family, from_us, to_us, samples, reason) VALUES " \
@@ -84,6 +85,7 @@ int ls_store_put_state(sqlite3_stmt *const *stmt, const struct ls_write *m) LS_M
 struct ls_store_batch {
 	sqlite3_stmt *const *stmt;
 	struct ls_journal *journal;
+	struct ls_bodies *bodies;
 	int64_t next_id;
 	uint64_t records; /* step records put */
 	/* Of the row of the journal that is being made. */
@@ -116,8 +118,7 @@ void ls_insert_int(sqlite3_stmt *stmt, int column, int64_t value);
 void ls_insert_blob(sqlite3_stmt *stmt, int column, const void *data, size_t len);
 
 /* Puts the rows of chunks of a report. */
-int ls_insert_chunks(sqlite3_stmt *const *stmt, const struct ls_store_report *r, int64_t t_us)
-	LS_MUSTCHECK;
+int ls_insert_chunks(struct ls_store_batch *b, const struct ls_store_report *r, int64_t t_us) LS_MUSTCHECK;
 
 /*
  * Copies positions (those of the journal too) and dictionaries, each as far back as it is kept, from the

@@ -57,6 +57,18 @@ def rows_of(state, sql):
         db.close()
 
 
+def bodies_of(state):
+    """Host, dictionary, first and last time and body of all chunks."""
+    for path in sorted(glob.glob(os.path.join(state, "telemetry", "*.db"))):
+        db = sqlite3.connect("file:%s?mode=ro" % path, uri=True)
+        parts = b"".join(b for (b,) in db.execute("SELECT bytes FROM body_part ORDER BY id"))
+        for host, dictionary, first, last, at, size in db.execute(
+                "SELECT h.name, c.dictionary, c.t_first_us, c.t_last_us, c.at, c.len FROM chunk c "
+                "JOIN chunk_host h ON h.id = c.host_id"):
+            yield host, dictionary, first, last, parts[at:at + size]
+        db.close()
+
+
 def wrong_of(rows):
     """What is wrong with the chunks of one group of a host; None: nothing."""
     rows = sorted(rows)
@@ -72,9 +84,7 @@ def wrong_of(rows):
 def chunks(ledger, state, total):
     found, items, samples = collections.defaultdict(list), collections.Counter(), 0
     bad = count = 0
-    for host, dictionary, first, last, body in rows_of(
-            state, "SELECT h.name, c.dictionary, c.t_first_us, c.t_last_us, c.body FROM chunk c "
-            "JOIN chunk_host h ON h.id = c.host_id"):
+    for host, dictionary, first, last, body in bodies_of(state):
         found[host, dictionary].append((first, last, hashlib.sha256(body).digest()))
         items[host] += 1
         count += 1
