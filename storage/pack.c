@@ -34,6 +34,7 @@ struct ls_pack {
 	void *arg;
 	struct ls_step_codec *steps;
 	struct ls_hot_codec *hot;
+	struct ls_arena *scratch; /* for decoding items */
 	struct ls_table jobs;
 	struct pack_job *job;          /* all of them */
 	struct ls_positions positions;
@@ -82,6 +83,7 @@ ls_pack_free(struct ls_pack *p)
 	ls_positions_fini(&p->positions);
 	ls_step_codec_free(p->steps);
 	ls_hot_codec_free(p->hot);
+	ls_arena_free(p->scratch);
 	free(p->rows);
 	free(p);
 }
@@ -292,7 +294,7 @@ pack_steps(struct ls_pack *p, const struct ls_journal_entry *e)
 {
 	const struct ls_store_item *row = &e->u.item;
 	struct ls_wire_item item = { 0 };
-	int rc = ls_wire_item_unpack(row->data, row->len, &item, NULL);
+	int rc = ls_wire_item_unpack_in(row->data, row->len, &p->scratch, &item, NULL);
 
 	if (rc == -ENOMEM)
 		return rc;

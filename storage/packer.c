@@ -20,6 +20,13 @@ static const char *const packer_sql[PACKER_DAY_STMTS] = {
 	[PACKER_NEWEST] = "SELECT t_us FROM journal ORDER BY id DESC LIMIT 1",
 };
 
+#define PACKER_JOBS 16384 /* workers whose job is remembered; ids are given one after the other */
+
+/* The job of a worker: it never changes. */
+struct packer_job {
+	int64_t worker, job; /* worker 0: none */
+};
+
 /* Rows of the journal that become a unit. */
 struct packer_span {
 	int64_t id, last_id, t_us, last_t_us;
@@ -36,7 +43,7 @@ struct ls_packer {
 	sqlite3_stmt *stmt[PACKER_DAY_STMTS], *job;
 	bool waiting;        /* a unit was handed on and its end not told */
 	int64_t damaged_id;  /* last of the rows that cannot be read: packing goes on behind them */
-	int64_t last_worker, last_job; /* most runs are of one job */
+	struct packer_job *jobs; /* PACKER_JOBS, at the worker's id modulo that */
 	struct ls_packer_stats stats;
 };
 
@@ -60,15 +67,20 @@ packer_job_of(void *arg, int64_t worker_id)
 {
 	struct ls_packer *p = arg;
 
-	if (worker_id == p->last_worker)
-		return p->last_job;
+	struct packer_job *known = &p->jobs[(uint64_t)worker_id % PACKER_JOBS];
+	int64_t job = 0;
+
+	if (known->worker == worker_id && worker_id != 0)
+		return known->job;
 	if (p->job == NULL)
 		return 0;
 	(void)sqlite3_bind_int64(p->job, 1, worker_id); /* a parameter that is there */
-	p->last_worker = worker_id;
-	p->last_job = sqlite3_step(p->job) == SQLITE_ROW ? sqlite3_column_int64(p->job, 0) : 0;
+	if (sqlite3_step(p->job) == SQLITE_ROW) {
+		job = sqlite3_column_int64(p->job, 0);
+		*known = (struct packer_job){ worker_id, job };
+	}
 	(void)sqlite3_reset(p->job); /* tells the same error again */
-	return p->last_job;
+	return job;
 }
 
 int
@@ -81,7 +93,8 @@ ls_packer_new(const struct ls_packer_options *options, struct ls_packer **ret_pa
 	p->options = *options;
 	p->dir = strdup(options->dir);
 	p->pack = ls_pack_new(packer_job_of, p);
-	if (p->dir == NULL || p->pack == NULL) {
+	p->jobs = calloc(PACKER_JOBS, sizeof(*p->jobs));
+	if (p->dir == NULL || p->pack == NULL || p->jobs == NULL) {
 		ls_packer_free(p);
 		return -ENOMEM;
 	}
@@ -98,6 +111,7 @@ ls_packer_free(struct ls_packer *p)
 	(void)sqlite3_finalize(p->job); /* only read with */
 	ls_db_close(p->state);
 	ls_pack_free(p->pack);
+	free(p->jobs);
 	free(p->dir);
 	free(p);
 }
@@ -245,7 +259,6 @@ packer_read(struct ls_packer *p, struct packer_span *span, size_t *ret_rows, int
 	int rc = 0;
 
 	ls_pack_reset(p->pack);
-	p->last_worker = 0;
 	span->last_id = span->id - 1;
 	for (rows = 0; rows < span->rows; rows++) {
 		rc = packer_read_row(p, span->last_id, ret_last_id);
