@@ -2,15 +2,18 @@
 /*
  * ingest - the nng side of the collector: requests in, replies out.
  *
- * One REP socket with many contexts. A context is pinned from the receipt of a request until its
- * reply is sent, which may be after a commit; when all are pinned, TCP holds the agents back. nng's
- * callbacks only stamp, check the size and push to a queue; the rest happens on the loop.
+ * Streams of nng with the frames of its REQ/REP put around by us (collector/frame.h): a report wakes one
+ * thread of nng, where a REP socket wakes them six times. A connection has one request at a time, from its
+ * receipt until its reply is sent, which may be after a commit; only then the next one is read, so TCP holds
+ * the agents back. nng's callbacks only receive, stamp, check the size and push to a queue; the rest happens
+ * on the loop. Whoever asks again without reading the reply, or sends what is no request, is closed.
  *
  * Owner:   the loop thread; nng's threads run the callbacks.
  * Units:   ns, CLOCK_MONOTONIC; bytes.
  * Errors:  those of ls_err_nng; -LS_EPARSE the address.
- * Limits:  LS_REPORT_MAX_BYTES a request (larger ones close the connection), the contexts given.
- * Source:  SP request/reply protocol, nng_rep(7). nng listens with a backlog of 128, so 10,000 agents
+ * Limits:  LS_REPORT_MAX_BYTES a request with its frame (larger ones close the connection), memory for it grows
+ *          with what has come; LS_CONNECTIONS_MAX; the contexts given: requests beyond wait unread.
+ * Source:  SP request/reply protocol, nng_stream(5). nng listens with a backlog of 128, so 10,000 agents
  *          that come back at once wait for SYN retries; listen(2) again on its socket is allowed.
  */
 #ifndef LS_COLLECTOR_INGEST_H
@@ -27,10 +30,10 @@ struct ls_loop;
 
 struct ls_ingest_options {
 	const char *url;     /* tcp://ADDRESS:PORT; port 0: any free one */
-	unsigned contexts;
+	unsigned contexts;   /* requests that may wait for their reply at once */
 };
 
-/* Connections that never became an agent's. */
+/* Connections that we closed, and why. */
 enum ls_ingest_refusal {
 #define LS_INGEST_REFUSAL(id, name, help) LS_INGEST_REFUSED_##id,
 #include "collector/ingest_refusals.def"
@@ -41,7 +44,7 @@ enum ls_ingest_refusal {
 struct ls_ingest_stats {
 	uint64_t requests, replies, bytes, send_errors;
 	uint64_t refused[LS_INGEST_REFUSED_COUNT];
-	unsigned busy; /* contexts waiting for their reply */
+	unsigned busy; /* requests waiting for their reply */
 };
 
 /*

@@ -41,7 +41,7 @@
 #define LS_RINGS_MAX 64     /* workers a host; TPU hosts run 1 to 8 */
 
 /* --- wire --- */
-#define LS_REPORT_MAX_BYTES (1024 * 1024)     /* NNG_OPT_RECVMAXSZ on both sides */
+#define LS_REPORT_MAX_BYTES (1024 * 1024)     /* what either side receives at most */
 #define LS_ACK_MAX_BYTES 65536
 #define LS_ITEM_MAX_BYTES 131072              /* one numbered item */
 #define LS_ITEMS_PER_REPORT_MAX 256
@@ -232,9 +232,9 @@
 #define LS_LIVE_STEPS 1024                    /* closed steps a job kept for page and heatmap */
 #define LS_LIVE_CELLS_MAX (1024u * 1024)      /* workers x steps kept a job, 104 bytes each */
 #define LS_FINDINGS_MAX 10000
-#define LS_INGEST_QUEUE_MAX 32768
+#define LS_CONNECTIONS_MAX 32768             /* of agents to the collector: twice LS_AGENTS_MAX, for those that come back */
 #define LS_WRITE_QUEUE_MAX 32768
-#define LS_REP_CONTEXTS 4096                  /* 10,000/s pinned for 0.25 s, and more; 0.9 KB each, measured */
+#define LS_REP_CONTEXTS 4096                  /* 10,000/s held for 0.25 s, and more */
 #define LS_LISTEN_BACKLOG 4096
 #define LS_COMMIT_INTERVAL_NS 100000000ull    /* group commit */
 #define LS_COMMIT_MAX_RECORDS 20000

@@ -98,7 +98,7 @@ dial(void)
 
 	(void)snprintf(url, sizeof(url), "tcp://127.0.0.1:%d", ls_ingest_port(ingest));
 	ck_assert_int_eq(nng_req0_open(&s), 0);
-	ck_assert_int_eq(nng_dial(s, url, NULL, 0), 0);
+	ck_assert_int_eq(nng_dial(s, url, NULL, NNG_FLAG_NONBLOCK), 0);
 	return s;
 }
 
@@ -106,10 +106,14 @@ static void
 ask(nng_socket s, const void *data, size_t len)
 {
 	nng_msg *msg;
+	int rc;
 
 	ck_assert_int_eq(nng_msg_alloc(&msg, 0), 0);
 	ck_assert_int_eq(nng_msg_append(msg, data, len), 0);
-	ck_assert_int_eq(nng_sendmsg(s, msg, 0), 0);
+	/* The loop greets, so it has to turn before anything can be sent. */
+	while ((rc = nng_sendmsg(s, msg, NNG_FLAG_NONBLOCK)) == NNG_EAGAIN)
+		turn();
+	ck_assert_int_eq(rc, 0);
 }
 
 /* The reply, with the loop turning meanwhile; NULL if none comes. */
@@ -317,6 +321,163 @@ START_TEST(strangers_do_no_harm)
 }
 END_TEST
 
+/* --- what nng would not send ------------------------------------------------------------------- */
+
+/* Greets over a plain socket, and reads the answer to it. */
+static int
+plain(void)
+{
+	static const uint8_t greeting[] = { 0, 'S', 'P', 0, 0, 0x30, 0, 0 };
+	uint8_t theirs[8];
+	int fd = stranger(), i;
+
+	ck_assert_int_eq(send(fd, greeting, sizeof(greeting), MSG_NOSIGNAL), sizeof(greeting));
+	for (i = 0; i < 1000 && recv(fd, theirs, sizeof(theirs), MSG_DONTWAIT | MSG_PEEK) < 8; i++)
+		turn();
+	ck_assert_int_eq(recv(fd, theirs, sizeof(theirs), MSG_DONTWAIT), 8);
+	ck_assert_mem_eq(theirs, "\0SP\0\0\x31\0\0", 8);
+	return fd;
+}
+
+/* A request of len times `fill`, with so many routing words before its own; returns its bytes. */
+static size_t
+frame(uint8_t *out, size_t hops, uint8_t fill, size_t len)
+{
+	size_t message = 4 * hops + 4 + len, i;
+
+	memset(out, 0, 8 + message);
+	for (i = 0; i < 8; i++)
+		out[i] = (uint8_t)((uint64_t)message >> (56 - 8 * i));
+	out[8 + 4 * hops] = 0x80;
+	memset(out + 8 + 4 * hops + 4, fill, len);
+	return 8 + message;
+}
+
+/* Reads exactly these bytes. */
+static void
+expect(int fd, const uint8_t *wanted, size_t len)
+{
+	uint8_t *got = malloc(len);
+	size_t have = 0;
+	int i;
+
+	for (i = 0; i < 2000 && have < len; i++) {
+		ssize_t n = recv(fd, got + have, len - have, MSG_DONTWAIT);
+
+		if (n > 0)
+			have += (size_t)n;
+		else
+			turn();
+	}
+	ck_assert_uint_eq(have, len);
+	ck_assert_mem_eq(got, wanted, len);
+	free(got);
+}
+
+START_TEST(requests_may_come_together_or_in_pieces)
+{
+	uint8_t buf[3000];
+	size_t first = frame(buf, 0, 'a', 5), second = frame(buf + first, 3, 'b', 2000), at;
+	int fd = plain(), i;
+
+	ck_assert_int_eq(send(fd, buf, first + second, MSG_NOSIGNAL), (ssize_t)(first + second));
+	expect(fd, buf, first + second); /* of one letter: reversed it is the same */
+	for (at = 0; at < first + second; at += 7) {
+		size_t n = first + second - at < 7 ? first + second - at : 7;
+
+		ck_assert_int_eq(send(fd, buf + at, n, MSG_NOSIGNAL), (ssize_t)n);
+		for (i = 0; i < 1 + (at < 70); i++)
+			turn();
+	}
+	expect(fd, buf, first + second);
+	ck_assert_uint_eq(stats().requests, 4);
+	ck_assert_uint_eq(stats().replies, 4);
+	ck_assert_int_eq(close(fd), 0);
+}
+END_TEST
+
+START_TEST(large_requests_and_replies_arrive_whole)
+{
+	size_t size = 300000, len, sent = 0;
+	uint8_t *buf = malloc(size);
+	int fd = plain();
+
+	len = frame(buf, 0, 'x', size - 12);
+	while (sent < len) {
+		ssize_t n = send(fd, buf + sent, len - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n > 0)
+			sent += (size_t)n;
+		turn();
+	}
+	expect(fd, buf, 4096); /* more than this the sockets may not hold at once */
+	ck_assert_uint_eq(stats().requests, 1);
+	ck_assert_uint_eq(stats().bytes, size - 12);
+	ck_assert_int_eq(close(fd), 0);
+	free(buf);
+	serves();
+}
+END_TEST
+
+/* True if the other side has closed, within a while. */
+static bool
+is_closed(int fd)
+{
+	uint8_t byte;
+	int i;
+
+	for (i = 0; i < 500; i++) {
+		ssize_t n = recv(fd, &byte, 1, MSG_DONTWAIT);
+
+		if (n == 0 || (n < 0 && errno != EAGAIN))
+			return true;
+		turn();
+	}
+	return false;
+}
+
+START_TEST(who_never_reads_is_closed)
+{
+	const struct timeval soon = { 0, 2000 };
+	size_t len = 60000;
+	uint8_t *buf = malloc(len + 12);
+	int fd = plain(), i;
+
+	len = frame(buf, 0, 'x', len);
+	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof(soon)), 0);
+	for (i = 0; i < 2000 && stats().send_errors == 0; i++) {
+		ls_ignore((int)send(fd, buf, len, MSG_NOSIGNAL));
+		turn();
+	}
+	ck_assert_uint_gt(stats().send_errors, 0);
+	ck_assert_int_eq(close(fd), 0);
+	free(buf);
+	serves();
+}
+END_TEST
+
+START_TEST(what_is_no_request_closes_its_connection)
+{
+	uint8_t buf[64];
+	size_t len = frame(buf, 8, 'x', 4); /* nine words: too far */
+	int fd = plain();
+
+	ck_assert_int_eq(send(fd, buf, len, MSG_NOSIGNAL), (ssize_t)len);
+	ck_assert(is_closed(fd));
+	ck_assert_uint_eq(stats().refused[LS_INGEST_REFUSED_FRAME], 1);
+	ck_assert_int_eq(close(fd), 0);
+	fd = plain();
+	memset(buf, 0, 8);
+	buf[5] = 0x10; /* one byte more than a report may have, with its frame */
+	buf[7] = 1;
+	ck_assert_int_eq(send(fd, buf, 8, MSG_NOSIGNAL), 8);
+	ck_assert(is_closed(fd));
+	ck_assert_uint_eq(stats().refused[LS_INGEST_REFUSED_FRAME], 2);
+	ck_assert_int_eq(close(fd), 0);
+	serves();
+}
+END_TEST
+
 START_TEST(refusals_have_names)
 {
 	ck_assert_str_eq(ls_ingest_refusal_name(LS_INGEST_REFUSED_PROTO), "proto");
@@ -389,6 +550,10 @@ suite(void)
 	tcase_add_test(t, closing_with_requests_held_is_clean);
 	tcase_add_test(t, an_oversized_report_never_arrives);
 	tcase_add_test(t, strangers_do_no_harm);
+	tcase_add_test(t, requests_may_come_together_or_in_pieces);
+	tcase_add_test(t, large_requests_and_replies_arrive_whole);
+	tcase_add_test(t, who_never_reads_is_closed);
+	tcase_add_test(t, what_is_no_request_closes_its_connection);
 	tcase_add_test(t, refusals_have_names);
 	tcase_add_test(t, a_wrong_protocol_is_refused);
 	tcase_add_test(t, the_backlog_is_raised);
