@@ -20,6 +20,7 @@ struct feed {
 	double late_s, own_s, wait_s; /* added for worker 1 */
 	double exit_s;                /* added to the exits of worker 2 */
 	double grown_s, comm_s;       /* added to the step, and to the collective */
+	double astray_s;              /* by so much arrivals seem earlier than they are */
 	double gap_s;                 /* worker 1 arrives so far behind all */
 	double spread;                /* deviation of the noise, ratio to the step */
 };
@@ -43,7 +44,8 @@ run(struct feed *f, size_t steps)
 		struct ls_blame r[WORKERS];
 		struct ls_blame_step totals = {.used = WORKERS,
 			.duration_s = STEP_S + f->grown_s + f->gap_s + noise(f),
-			.collective_s = 0.01 + f->comm_s + noise(f),
+			.collective_s = 0.01 + f->comm_s + f->astray_s + noise(f),
+			.wait_min_s = 0.01 + f->comm_s + noise(f),
 			.last = f->gap_s > 0 ? 1 : SIZE_MAX, .gap_s = f->gap_s};
 
 		for (size_t i = 0; i < WORKERS; i++)
@@ -237,6 +239,21 @@ START_TEST(longer_collectives_are_communication)
 }
 END_TEST
 
+/* Arrivals that seem early because clocks are not known yet: the waits do not bear them out. */
+START_TEST(clocks_that_settle_are_no_communication)
+{
+	feed.astray_s = -0.03;
+	run(&feed, 150);
+	feed.astray_s = 0;
+	run(&feed, 300);
+	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
+		ck_assert_int_eq(feed.d.comm[k].level, LS_LEVEL_QUIET);
+	feed.comm_s = feed.grown_s = 0.03; /* and what is communication is still found */
+	run(&feed, 60);
+	ck_assert_int_eq(feed.d.comm[LS_DETECT_CHRONIC].level, LS_LEVEL_FINDING);
+}
+END_TEST
+
 START_TEST(time_outs_are_stalls_of_communication)
 {
 	static const unsigned gaps[] = {11, 3, 19, 7, 17, 5};
@@ -332,6 +349,7 @@ detect_suite(void)
 	tcase_add_test(tc, stalls_count_against_a_rare_rate);
 	tcase_add_test(tc, stalls_equally_far_apart_are_checkpoints);
 	tcase_add_test(tc, longer_collectives_are_communication);
+	tcase_add_test(tc, clocks_that_settle_are_no_communication);
 	tcase_add_test(tc, time_outs_are_stalls_of_communication);
 	tcase_add_loop_test(tc, wait_is_used_where_arrivals_cannot_be_compared, 0, 2);
 	tcase_add_test(tc, absent_workers_are_not_judged);

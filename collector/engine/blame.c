@@ -133,7 +133,7 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 	double last = -INFINITY, second = -INFINITY;
 
 	*step = (struct ls_blame_step){.collective_s = NAN, .wait_min_s = NAN,
-		.wait_median_s = NAN, .last = SIZE_MAX};
+		.wait_median_s = NAN, .comm_s = NAN, .last = SIZE_MAX};
 	for (size_t i = 0; i < n; i++) {
 		const struct ls_cell *c = &cells[i];
 

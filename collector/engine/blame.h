@@ -53,6 +53,7 @@ struct ls_blame_step {
 	double duration_s;     /* median over workers */
 	double collective_s;   /* median exit - last arrival: time nobody can be blamed for by arrival */
 	double wait_min_s, wait_median_s;
+	double comm_s;         /* filled by detection: collective time beyond its baseline; NaN = not known */
 	size_t last;           /* slot of the last to arrive; SIZE_MAX = not known */
 	double gap_s;          /* last arrival - second last: what the last one alone costs */
 };

@@ -459,18 +459,15 @@ detect_stall(struct ls_detect *d, struct ls_detect_channel *ch, bool hit, double
 }
 
 static void
-detect_comm_chronic(struct ls_detect *d, double c_s, uint64_t step, int64_t t_us)
+detect_comm_chronic(struct ls_detect *d, double excess_s, uint64_t step, int64_t t_us)
 {
 	struct ls_detect_channel *ch = &d->comm[LS_DETECT_CHRONIC];
-	double z = (c_s - d->comm_base_s) /
-		fmax(d->comm_sigma_s, DETECT_COMM_SIGMA * d->step_s);
+	double z = excess_s / fmax(d->arrival.sigma_s, DETECT_COMM_SIGMA * d->step_s);
 
 	detect_accumulate(d, ch, ls_stats_clip(z, DETECT_CLIP) - DETECT_COMM_DRIFT,
 		DETECT_COMM_CAP, 0, step, t_us);
 	if (ch->c > 0)
-		ch->ep.excess_s += c_s - d->comm_base_s;
-	if (ch->c < LS_DETECT_SUSPECT / 2 && d->open == 0)
-		d->comm_base_s += ls_stats_clip(c_s - d->comm_base_s, 3 * d->comm_sigma_s) / 256;
+		ch->ep.excess_s += excess_s;
 	detect_relax(d, ch, LS_DETECT_SUSPECT, LS_DETECT_CLEAR_STEPS);
 	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= DETECT_COMM_FINDING &&
 		d->worst_s[0] < DETECT_COMM_YIELD * ch->ep.excess_s / (double)ch->ep.steps &&
@@ -480,30 +477,55 @@ detect_comm_chronic(struct ls_detect *d, double c_s, uint64_t step, int64_t t_us
 		detect_set_level(d, ch, LS_LEVEL_FINDING);
 }
 
-static void
-detect_comm(struct ls_detect *d, const struct ls_blame_step *t, uint64_t step, int64_t t_us)
+/* False while it is still learning. */
+static bool
+detect_comm_warm(const struct ls_detect *d, struct ls_detect_comm *c, double v_s)
 {
 	double copy[LS_DETECT_WARM];
 
+	if (c->warm_n == LS_DETECT_WARM)
+		return true;
+	c->warm[c->warm_n++] = v_s;
+	if (c->warm_n == LS_DETECT_WARM) {
+		memcpy(copy, c->warm, sizeof(copy));
+		c->base_s = ls_stats_median(copy, LS_DETECT_WARM);
+		memcpy(copy, c->warm, sizeof(copy));
+		c->sigma_s = fmax(LS_MAD_TO_SIGMA * ls_stats_mad(copy, LS_DETECT_WARM, c->base_s),
+			DETECT_SIGMA_FLOOR * d->step_s);
+	}
+	return false;
+}
+
+static void
+detect_comm_learn(struct ls_detect_comm *c, double v_s)
+{
+	c->base_s += ls_stats_clip(v_s - c->base_s, 3 * c->sigma_s) / 256;
+}
+
+static void
+detect_comm(struct ls_detect *d, struct ls_blame_step *t, uint64_t step, int64_t t_us)
+{
+	bool learned, waits = !isnan(t->wait_min_s);
+
 	if (isnan(t->collective_s))
 		return;
-	if (d->comm_warm_n < LS_DETECT_WARM) {
-		d->comm_warm[d->comm_warm_n++] = t->collective_s;
-		if (d->comm_warm_n < LS_DETECT_WARM)
-			return;
-		memcpy(copy, d->comm_warm, sizeof(copy));
-		d->comm_base_s = ls_stats_median(copy, LS_DETECT_WARM);
-		memcpy(copy, d->comm_warm, sizeof(copy));
-		d->comm_sigma_s = fmax(
-			LS_MAD_TO_SIGMA * ls_stats_mad(copy, LS_DETECT_WARM, d->comm_base_s),
-			DETECT_SIGMA_FLOOR * d->step_s);
+	learned = detect_comm_warm(d, &d->arrival, t->collective_s);
+	if (waits && !detect_comm_warm(d, &d->wait, t->wait_min_s))
+		learned = false;
+	if (!learned)
 		return;
+	t->comm_s = t->collective_s - d->arrival.base_s;
+	if (waits)
+		t->comm_s = fmin(t->comm_s, t->wait_min_s - d->wait.base_s);
+	detect_comm_chronic(d, t->comm_s, step, t_us);
+	if (d->comm[LS_DETECT_CHRONIC].c < LS_DETECT_SUSPECT / 2 && d->open == 0) {
+		detect_comm_learn(&d->arrival, t->collective_s);
+		if (waits)
+			detect_comm_learn(&d->wait, t->wait_min_s);
 	}
-	detect_comm_chronic(d, t->collective_s, step, t_us);
 	detect_stall(d, &d->comm[LS_DETECT_STALLS],
-		t->collective_s >= d->comm_base_s +
-			fmax(DETECT_COMM_STALL * d->step_s, DETECT_COMM_STALL_S),
-		t->collective_s - d->comm_base_s, step, t_us);
+		t->comm_s >= fmax(DETECT_COMM_STALL * d->step_s, DETECT_COMM_STALL_S),
+		t->comm_s, step, t_us);
 }
 
 /* Step times of late: the median of 64, and of 256 for "before it began". */
@@ -538,7 +560,7 @@ detect_sigma_floor(struct ls_detect *d)
 
 void
 ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
-	const struct ls_blame *residual, size_t n, const struct ls_blame_step *totals)
+	const struct ls_blame *residual, size_t n, struct ls_blame_step *totals)
 {
 	double floor_ratio;
 	bool was_ready = d->ready;

@@ -13,7 +13,8 @@
  *  stalls   a worker. Single steps in which it alone arrives 0.75 of a step behind all others, its
  *           own work explaining half of it, counted against a rate of 1 in 500 (Bernoulli CUSUM).
  *  comm     the job. Time in the collective after the last arrival, chronic and stalls (TCP
- *           time-outs): communication, nobody's own work.
+ *           time-outs): communication, nobody's own work. Arrivals of many hosts need their clocks;
+ *           the least wait of all does not: what it does not show, too, is not believed.
  *
  *      quiet --C >= SUSPECT--> suspect --C >= FINDING and evidence--> finding --C < CLEAR for a while--> quiet
  *
@@ -91,9 +92,11 @@ struct ls_detect {
 	double tau_sum, tau_count; /* variance of 32-step means over that of white noise, pooled */
 	double recent[64], slow[256]; /* step times, newest at (judged - 1) % size */
 	double step_s, before_s;   /* medians of recent and slow */
-	double comm_warm[LS_DETECT_WARM];
-	uint32_t comm_warm_n;
-	double comm_base_s, comm_sigma_s;
+	struct ls_detect_comm {        /* time in the collective after the last arrival: learned so far, */
+		double warm[LS_DETECT_WARM];
+		uint32_t warm_n;
+		double base_s, sigma_s; /* and then its baseline and noise */
+	} arrival, wait;               /* by arrivals; by the least wait, which no clock can lengthen */
 	struct ls_detect_channel comm[LS_DETECT_KIND_COUNT];
 	size_t open;               /* channels with a finding */
 	size_t worst[2];           /* suspected slots of the greatest mean excess; SIZE_MAX = none */
@@ -111,10 +114,11 @@ void ls_detect_reset_worker(struct ls_detect *d, size_t slot);
 
 /*
  * Takes one judged step: residual[n] and totals as of blame.h. clocks_ok: arrivals of different
- * hosts can be compared. Levels in d->worker[].channel[] and d->comm[] are then up to date.
+ * hosts can be compared. Levels in d->worker[].channel[] and d->comm[], and totals->comm_s, are
+ * then up to date.
  */
 void ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
-	const struct ls_blame *residual, size_t n, const struct ls_blame_step *totals);
+	const struct ls_blame *residual, size_t n, struct ls_blame_step *totals);
 
 /* Mean excess of an episode as a ratio of the step time now; 0 for an empty one. */
 double ls_detect_excess_ratio(const struct ls_detect *d, const struct ls_episode *ep);

@@ -159,7 +159,6 @@ evidence_totals(const struct evidence_window *w, size_t slot, const struct ls_de
 
 	for (size_t i = w->first; i < w->end; i++) {
 		const struct ls_live_row *r = ls_job_row(w->j, i);
-		const struct ls_detect *d = &w->j->detect;
 		const struct ls_cell *c = slot == SIZE_MAX ? NULL : ls_row_cell(r, slot);
 
 		sum += r->totals.duration_s;
@@ -168,8 +167,8 @@ evidence_totals(const struct evidence_window *w, size_t slot, const struct ls_de
 			/* signed: noise around the baseline must cancel */
 			excess += c->blame_s > 0 ? (double)c->blame_s : (double)c->under_s;
 			n++;
-		} else if (slot == SIZE_MAX && !isnan(r->totals.collective_s)) {
-			excess += r->totals.collective_s - d->comm_base_s;
+		} else if (slot == SIZE_MAX && !isnan(r->totals.comm_s)) {
+			excess += r->totals.comm_s;
 			n++;
 		}
 	}
