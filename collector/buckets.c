@@ -95,17 +95,8 @@ line_point(struct ls_line *l, int64_t t_us, double value)
 	return 0;
 }
 
-void
-ls_bucket_add(struct ls_bucket *b, double value)
-{
-	const struct ls_bucket one = { value, value, value, 1 };
-
-	if (isfinite(value))
-		ls_bucket_merge(b, &one);
-}
-
-void
-ls_bucket_merge(struct ls_bucket *to, const struct ls_bucket *from)
+static void
+bucket_merge(struct ls_bucket *to, const struct ls_bucket *from)
 {
 	if (from->count == 0)
 		return;
@@ -136,7 +127,7 @@ ls_line_merge(struct ls_line *l, const struct ls_range *range, int64_t t_us, con
 					  : (size_t)((t_us - range->begin_us) / range->step_us);
 
 	if (i < range->count)
-		ls_bucket_merge(&l->bucket[i], b);
+		bucket_merge(&l->bucket[i], b);
 }
 
 double

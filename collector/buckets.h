@@ -69,10 +69,6 @@ int ls_line_add(struct ls_line *l, const struct ls_range *range, int64_t t_us, d
 /* Adds what is summed up already, of a time in the range. */
 void ls_line_merge(struct ls_line *l, const struct ls_range *range, int64_t t_us, const struct ls_bucket *b);
 
-/* Adds one value, if it is a finite number; what is summed up already. */
-void ls_bucket_add(struct ls_bucket *b, double value);
-void ls_bucket_merge(struct ls_bucket *to, const struct ls_bucket *from);
-
 /* What of it; NaN if it was not measured. */
 double ls_bucket_value(const struct ls_bucket *b, enum ls_agg agg);
 

@@ -33,6 +33,10 @@ questions_close(struct ls_questions *q)
 	q->rollups = NULL;
 	ls_query_close(q->query);
 	ls_job_members_fini(&q->members);
+	free(q->places.place);
+	q->places = (struct ls_host_places){ 0 };
+	ls_step_answer_fini(&q->step);
+	ls_json_out_fini(&q->out);
 	q->series = NULL;
 	q->query = NULL;
 }
@@ -167,21 +171,24 @@ int
 ls_questions_answer(struct ls_questions *q, const struct ls_ask *ask, const atomic_bool *cancelled,
 	ls_export_sink *sink, void *arg)
 {
-	struct ls_json_out o = { 0 };
+	struct ls_json_out *o = &q->out;
 	int stopped = 0, rc = questions_open(q);
 
 	if (rc == 0) {
 		ls_query_stop_at(q->query, ls_clock_mono_ns() + LS_QUERY_NS, cancelled);
-		rc = questions_text(q, ask, &o);
+		rc = questions_text(q, ask, o);
 		stopped = rc != 0 ? ls_query_stopped(q->query) : 0;
 		ls_query_stop_at(q->query, 0, NULL);
 	}
 	if (stopped != 0)
 		rc = stopped; /* whatever it was that ended it */
 	if (rc == 0)
-		rc = ls_json_out_give(&o, sink, arg);
+		rc = ls_json_out_give(o, sink, arg);
 	if (!questions_is_ours(rc))
 		questions_close(q);
-	ls_json_out_fini(&o);
+	if (o->size > LS_ANSWER_KEPT_BYTES)
+		ls_json_out_fini(o);
+	o->len = 0;
+	o->failed = false;
 	return rc;
 }

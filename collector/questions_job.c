@@ -11,9 +11,13 @@
 void
 ls_job_members_fini(struct ls_job_members *m)
 {
+	uint64_t loads = m->loads;
+
 	free(m->workers);
 	free(m->hosts);
+	free(m->rank_place);
 	memset(m, 0, sizeof(*m));
+	m->loads = loads;
 }
 
 static int
@@ -59,6 +63,40 @@ members_hosts(struct ls_job_members *m)
 	return 0;
 }
 
+/* By latest attempt, then rank, then number. */
+static int
+members_compare_rank(const void *a, const void *b)
+{
+	const struct ls_store_worker *x = *(const struct ls_store_worker *const *)a;
+	const struct ls_store_worker *y = *(const struct ls_store_worker *const *)b;
+
+	if (x->info.attempt != y->info.attempt)
+		return x->info.attempt > y->info.attempt ? -1 : 1;
+	if (x->info.rank != y->info.rank)
+		return x->info.rank < y->info.rank ? -1 : 1;
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+static int
+members_ranks(struct ls_job_members *m)
+{
+	const struct ls_store_worker **by_rank = calloc(m->count + 1, sizeof(*by_rank));
+	size_t i;
+
+	m->rank_place = calloc(m->count + 1, sizeof(*m->rank_place));
+	if (by_rank == NULL || m->rank_place == NULL) {
+		free(by_rank);
+		return -ENOMEM;
+	}
+	for (i = 0; i < m->count; i++)
+		by_rank[i] = &m->workers[i];
+	qsort(by_rank, m->count, sizeof(*by_rank), members_compare_rank);
+	for (i = 0; i < m->count; i++)
+		m->rank_place[by_rank[i] - m->workers] = (uint32_t)i;
+	free(by_rank);
+	return 0;
+}
+
 int
 ls_question_members(struct ls_questions *q, const char *job)
 {
@@ -75,12 +113,15 @@ ls_question_members(struct ls_questions *q, const char *job)
 	if (rc == 0)
 		rc = members_hosts(m);
 	if (rc == 0)
+		rc = members_ranks(m);
+	if (rc == 0)
 		rc = ls_text_copy(m->job, sizeof(m->job), job);
 	if (rc != 0) {
 		ls_job_members_fini(m);
 		return rc;
 	}
 	m->last_worker = last;
+	m->loads++;
 	return 0;
 }
 

@@ -21,10 +21,31 @@
 struct ls_job_members {
 	char job[LS_JOB_NAME_MAX_BYTES]; /* "": none yet */
 	int64_t last_worker;
+	uint64_t loads; /* how often they were read */
 	size_t count, capacity, host_count;
 	struct ls_store_worker *workers; /* by id */
 	const char **hosts;              /* by name, each once; into workers */
+	uint32_t *rank_place;            /* of each worker, by latest attempt, then rank */
 };
+
+/* Where the hosts of a file's roll-ups stand among those of the job: kept from one question to the next. */
+struct ls_host_places {
+	uint64_t names; /* of ls_rollup_part; 0: none yet */
+	uint64_t loads; /* of ls_job_members */
+	size_t count;
+	uint32_t *place; /* by host_id; at least host_count: of none */
+};
+
+struct ls_step_row;
+
+/* The records of a step, and which of them are shown: by rank. */
+struct ls_step_answer {
+	struct ls_step_row *rows;
+	size_t rows_max;
+	uint32_t *chosen;
+};
+
+void ls_step_answer_fini(struct ls_step_answer *a);
 
 struct ls_questions {
 	char *dir;
@@ -32,6 +53,9 @@ struct ls_questions {
 	struct ls_query_series *series;
 	struct ls_rollup_reader *rollups;
 	struct ls_job_members members;
+	struct ls_host_places places;
+	struct ls_step_answer step;
+	struct ls_json_out out; /* of the answer: its memory is kept */
 };
 
 /* Which series a text means: those of its name that have all its labels. */

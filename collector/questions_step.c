@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include "collector/questions_state.h"
+#include "proto/base/mem.h"
 #include "storage/query_step.h"
 
-struct step_row {
+struct ls_step_row {
 	const struct ls_store_worker *worker;
 	int64_t id;
-	int32_t attempt, rank;
 	int64_t t_begin_ns;
 	uint64_t duration_ns;
 	double wait_s;
@@ -22,11 +22,20 @@ struct step_row {
 
 struct step {
 	struct ls_questions *q;
+	struct ls_step_answer *a; /* its memory, kept from one question to the next */
 	const struct ls_ask *ask;
-	size_t count, capacity;
-	struct step_row *rows;
+	size_t found; /* records */
+	size_t count; /* ranks, of which the place of their row stands in a->chosen */
 	uint64_t bad;
 };
+
+void
+ls_step_answer_fini(struct ls_step_answer *a)
+{
+	free(a->rows);
+	free(a->chosen);
+	memset(a, 0, sizeof(*a));
+}
 
 /* Time in barriers: their own, else the phase; NaN: neither was marked. As the engine counts it. */
 static double
@@ -49,52 +58,65 @@ step_record(void *arg, int64_t id, int64_t worker_id, const struct ls_record *re
 {
 	struct step *s = arg;
 	const struct ls_store_worker *w = ls_job_members_worker(&s->q->members, worker_id);
-	size_t capacity = s->capacity > 0 ? 2 * s->capacity : 256;
-	struct step_row *grown, *row;
+	struct ls_step_row *row;
+	int rc;
 
 	if (w == NULL)
 		return 0; /* of another job */
-	if (s->count == s->capacity) {
-		grown = reallocarray(s->rows, capacity, sizeof(*grown));
-		if (grown == NULL)
-			return -ENOMEM;
-		s->rows = grown;
-		s->capacity = capacity;
-	}
-	row = &s->rows[s->count++];
-	*row = (struct step_row){ w, id, w->info.attempt, w->info.rank, record->t_begin_ns, record->duration_ns,
-		step_wait_s(record), record->phase_mask, { 0 } };
+	rc = ls_mem_grow((void **)&s->a->rows, s->found, &s->a->rows_max, sizeof(*row));
+	if (rc != 0)
+		return rc;
+	row = &s->a->rows[s->found++];
+	*row = (struct ls_step_row){ .worker = w, .id = id, .t_begin_ns = record->t_begin_ns,
+		.duration_ns = record->duration_ns, .wait_s = step_wait_s(record), .phase_mask = record->phase_mask };
 	memcpy(row->phase_ns, record->phase_ns, sizeof(row->phase_ns));
 	return 0;
 }
 
-/* By attempt, rank, then what came last first. */
-static int
-step_compare(const void *a, const void *b)
+/* The newest row of each member, by its place in members.by_rank: one more than that of the row; 0: none. */
+static void
+step_newest(struct step *s)
 {
-	const struct step_row *x = a, *y = b;
+	const struct ls_job_members *m = &s->q->members;
+	uint32_t *newest = s->a->chosen;
+	size_t i;
 
-	if (x->attempt != y->attempt)
-		return x->attempt > y->attempt ? -1 : 1;
-	if (x->rank != y->rank)
-		return x->rank < y->rank ? -1 : 1;
-	return (x->id < y->id) - (x->id > y->id);
+	memset(newest, 0, m->count * sizeof(*newest));
+	for (i = 0; i < s->found; i++) {
+		uint32_t *at = &newest[m->rank_place[s->a->rows[i].worker - m->workers]];
+
+		if (*at == 0 || s->a->rows[*at - 1].id < s->a->rows[i].id)
+			*at = (uint32_t)i + 1;
+	}
 }
 
 /* Leaves the newest record of each rank of the latest attempt. */
-static void
+static int
 step_choose(struct step *s)
 {
+	const struct ls_step_row *row, *last = NULL;
+	uint32_t *chosen;
 	size_t i, n = 0;
 
-	qsort(s->rows, s->count, sizeof(*s->rows), step_compare);
-	for (i = 0; i < s->count; i++) {
-		if (s->rows[i].attempt != s->rows[0].attempt)
+	chosen = reallocarray(s->a->chosen, s->q->members.count, sizeof(*chosen));
+	if (chosen == NULL)
+		return -ENOMEM;
+	s->a->chosen = chosen;
+	step_newest(s);
+	for (i = 0; i < s->q->members.count; i++) {
+		if (chosen[i] == 0)
+			continue;
+		row = &s->a->rows[chosen[i] - 1];
+		if (last != NULL && row->worker->info.attempt != last->worker->info.attempt)
 			break;
-		if (n == 0 || s->rows[n - 1].rank != s->rows[i].rank)
-			s->rows[n++] = s->rows[i];
+		if (last == NULL || row->worker->info.rank != last->worker->info.rank)
+			chosen[n++] = chosen[i] - 1;
+		else if (row->id > last->id)
+			chosen[n - 1] = chosen[i] - 1;
+		last = &s->a->rows[chosen[n - 1]];
 	}
 	s->count = n;
+	return 0;
 }
 
 /* From the newest day back, to one day before the first that has any: a step may cross midnight. */
@@ -108,7 +130,7 @@ step_read(struct step *s)
 	size_t i;
 
 	for (i = rc == 0 ? days->count : 0; i > 0 && rc == 0 && !last; i--) {
-		last = s->count > 0;
+		last = s->found > 0;
 		rc = ls_query_step(s->q->query, days->day[i - 1], &ask, step_record, s, &s->bad);
 	}
 	free(days);
@@ -125,7 +147,7 @@ step_number(struct ls_json_out *o, const char *name, double v)
 }
 
 static void
-step_row_json(const struct step_row *row, uint64_t step, struct ls_json_out *o)
+step_row_json(const struct ls_step_row *row, uint64_t step, struct ls_json_out *o)
 {
 	double duration_s = (double)row->duration_ns * 1e-9, wait_s = row->wait_s;
 	bool comma = false;
@@ -134,7 +156,7 @@ step_row_json(const struct step_row *row, uint64_t step, struct ls_json_out *o)
 	ls_json_out_name(o, false, "step");
 	ls_json_out_whole(o, (int64_t)step);
 	ls_json_out_name(o, true, "rank");
-	ls_json_out_whole(o, row->rank);
+	ls_json_out_whole(o, row->worker->info.rank);
 	ls_json_out_name(o, true, "host");
 	ls_json_out_string(o, row->worker->info.host);
 	ls_json_out_name(o, true, "slice");
@@ -170,7 +192,7 @@ step_json(const struct step *s, struct ls_json_out *o)
 	ls_json_out_name(o, true, "step");
 	ls_json_out_whole(o, (int64_t)s->ask->step);
 	ls_json_out_name(o, true, "attempt");
-	ls_json_out_whole(o, s->rows[0].attempt);
+	ls_json_out_whole(o, s->a->rows[s->a->chosen[0]].worker->info.attempt);
 	ls_json_out_name(o, true, "workers");
 	ls_json_out_whole(o, (int64_t)s->count);
 	ls_json_out_name(o, true, "left_out");
@@ -179,7 +201,7 @@ step_json(const struct step *s, struct ls_json_out *o)
 	ls_json_out_raw(o, "[");
 	for (i = from; i < to; i++) {
 		ls_json_out_raw(o, i > from ? ",{" : "{");
-		step_row_json(&s->rows[i], s->ask->step, o);
+		step_row_json(&s->a->rows[s->a->chosen[i]], s->ask->step, o);
 		ls_json_out_raw(o, "}");
 	}
 	ls_json_out_raw(o, "]");
@@ -189,17 +211,16 @@ step_json(const struct step *s, struct ls_json_out *o)
 int
 ls_question_step(struct ls_questions *q, const struct ls_ask *ask, struct ls_json_out *o)
 {
-	struct step s = { .q = q, .ask = ask };
+	struct step s = { .q = q, .a = &q->step, .ask = ask };
 	int rc = ls_question_members(q, ask->job);
 
 	if (rc == 0)
 		rc = step_read(&s);
-	if (rc == 0 && s.count == 0)
+	if (rc == 0 && s.found == 0)
 		rc = -LS_EUNKNOWN;
-	if (rc == 0) {
-		step_choose(&s);
+	if (rc == 0)
+		rc = step_choose(&s);
+	if (rc == 0)
 		step_json(&s, o);
-	}
-	free(s.rows);
 	return rc;
 }

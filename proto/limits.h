@@ -305,6 +305,7 @@
 #define LS_QUERY_POINTS_DEFAULT 300u          /* what a screen shows, when nobody says how many */
 #define LS_QUERY_LINES_MAX 256u               /* series of one host that one name stands for */
 #define LS_QUERY_VALUES_MAX 262144u           /* numbers of one answer: 5 MB of text; the rest is on further pages */
+#define LS_ANSWER_KEPT_BYTES (1u << 20)       /* memory of an answer's text that a reader keeps for the next one */
 #define LS_QUERY_CELLS_MAX (4u * 1024 * 1024) /* series x buckets of a job in memory, 32 bytes each: 10,000 hosts x 4 chips x 100 */
 #define LS_QUERY_RAW_FLEET_US (10ll * 60 * 1000000) /* chunks of all hosts are read for so much, no more */
 #define LS_ROLLUP_ROWS_MAX 16384u             /* of one body: a column of them is 0.1 ms to read */

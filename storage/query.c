@@ -29,6 +29,7 @@ struct ls_query {
 	char *dir;
 	sqlite3 *state;
 	struct query_open days[LS_QUERY_DAYS_OPEN];
+	struct ls_step_codec *steps; /* NULL: not used yet */
 	uint64_t uses;
 	uint64_t deadline_mono_ns;
 	const atomic_bool *cancelled;
@@ -74,8 +75,20 @@ ls_query_close(struct ls_query *q)
 	for (i = 0; i < LS_QUERY_DAYS_OPEN; i++)
 		query_forget(&q->days[i]);
 	ls_db_close(q->state);
+	ls_step_codec_free(q->steps);
 	free(q->dir);
 	free(q);
+}
+
+int
+ls_query_step_codec(struct ls_query *q, struct ls_step_codec **ret_codec)
+{
+	if (q->steps == NULL)
+		q->steps = ls_step_codec_new();
+	if (q->steps == NULL)
+		return -ENOMEM;
+	*ret_codec = q->steps;
+	return 0;
 }
 
 /* --- when to stop --------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 
 #include <sqlite3.h>
 #include "storage/query.h"
+#include "storage/step_rows.h"
 
 struct ls_query_day;
 
@@ -45,6 +46,9 @@ void ls_query_day_rest(struct ls_query_day *d);
 
 /* state.db of q. */
 sqlite3 *ls_query_state_db(const struct ls_query *q);
+
+/* The codec of q's step rows, made at its first use and kept. */
+int ls_query_step_codec(struct ls_query *q, struct ls_step_codec **ret_codec) LS_MUSTCHECK;
 
 /* Opens a day's file for reading. */
 int ls_query_day_open(const char *path, struct ls_query_day **ret_day) LS_MUSTCHECK;

@@ -21,6 +21,7 @@ struct rollup_names {
 struct rollup_day {
 	int32_t day; /* 0: not in use */
 	uint64_t used;
+	uint64_t names; /* when they were first read, in uses of the reader */
 	struct rollup_names host, labels;
 };
 
@@ -29,7 +30,10 @@ struct ls_rollup_reader {
 	struct ls_rollup_codec *codec;
 	uint64_t uses;
 	struct rollup_day day[LS_ROLLUP_NAME_DAYS];
-	struct ls_rollup_row *rows; /* those wanted of a body */
+	/* Which rows of a body are wanted: of the names at hand, of bodies with such ids. */
+	uint64_t chosen, keys; /* keys 0: of none */
+	size_t row_count;
+	uint32_t row[LS_ROLLUP_ROWS_MAX];
 };
 
 static void
@@ -53,8 +57,7 @@ ls_rollup_reader_new(struct ls_query *q)
 		return NULL;
 	r->q = q;
 	r->codec = ls_rollup_codec_new();
-	r->rows = malloc(LS_ROLLUP_ROWS_MAX * sizeof(*r->rows));
-	if (r->codec == NULL || r->rows == NULL) {
+	if (r->codec == NULL) {
 		ls_rollup_reader_free(r);
 		return NULL;
 	}
@@ -73,7 +76,6 @@ ls_rollup_reader_free(struct ls_rollup_reader *r)
 		names_fini(&r->day[i].labels);
 	}
 	ls_rollup_codec_free(r->codec);
-	free(r->rows);
 	free(r);
 }
 
@@ -157,6 +159,7 @@ rollup_names_of(struct ls_rollup_reader *r, sqlite3 *db, int32_t day, struct rol
 		names_fini(&d->host);
 		names_fini(&d->labels);
 		d->day = day;
+		d->names = r->uses + 1;
 	}
 	d->used = ++r->uses;
 	rc = names_load(&d->host, db, "SELECT id, name FROM chunk_host WHERE id > ?1");
@@ -181,66 +184,60 @@ rollup_knows(const struct rollup_names *n, uint32_t id)
 }
 
 static bool
-rollup_wants(const struct rollup_day *d, const struct ls_rollup_row *row)
-{
-	return rollup_knows(&d->host, row->host_id) && rollup_knows(&d->labels, row->labels_id);
-}
-
-/* Of a body's rows those wanted: as a rule all. */
-static size_t
-rollup_filter(struct ls_rollup_reader *r, const struct rollup_day *d, const struct ls_rollup_row *rows,
-	size_t count, const struct ls_rollup_row **ret_rows)
-{
-	size_t i = 0, kept;
-
-	while (i < count && rollup_wants(d, &rows[i]))
-		i++;
-	*ret_rows = i < count ? r->rows : rows;
-	if (i == count)
-		return count;
-	memcpy(r->rows, rows, i * sizeof(*rows));
-	for (kept = i; i < count; i++) {
-		r->rows[kept] = rows[i];
-		kept += rollup_wants(d, &rows[i]);
-	}
-	return kept;
-}
-
-static bool
-rollup_has_labels(const struct rollup_day *d, const struct ls_rollup_row *rows, size_t count)
+rollup_has_labels(const struct rollup_day *d, const struct ls_rollup_columns *c)
 {
 	size_t i;
 
-	for (i = 0; i < count; i++) {
-		if ((i == 0 || rows[i].labels_id != rows[i - 1].labels_id) &&
-			rollup_knows(&d->labels, rows[i].labels_id))
+	for (i = 0; i < c->count; i++) {
+		if ((i == 0 || c->labels_id[i] != c->labels_id[i - 1]) &&
+			rollup_knows(&d->labels, c->labels_id[i]))
 			return true;
 	}
 	return false;
+}
+
+/* Of a body's rows those wanted: as a rule the same as of the body before. */
+static void
+rollup_choose(struct ls_rollup_reader *r, const struct rollup_day *d, const struct ls_rollup_columns *c)
+{
+	size_t i, kept = 0;
+
+	if (r->keys == c->keys)
+		return;
+	for (i = 0; i < c->count; i++) {
+		r->row[kept] = (uint32_t)i;
+		kept += rollup_knows(&d->host, c->host_id[i]) && rollup_knows(&d->labels, c->labels_id[i]);
+	}
+	r->row_count = kept;
+	r->keys = c->keys;
+	r->chosen++;
 }
 
 static int
 rollup_visit(struct ls_rollup_reader *r, const struct rollup_day *d, sqlite3_stmt *stmt,
 	const struct ls_rollup_wanted *wanted, ls_rollup_part_fn *fn, void *arg, uint64_t *bad)
 {
-	struct ls_rollup_part part = { .day = d->day,
+	struct ls_rollup_part part = { .day = d->day, .names = d->names,
 		.host = (const char *const *)d->host.name, .labels = (const char *const *)d->labels.name,
 		.host_ids = d->host.ids, .labels_ids = d->labels.ids };
-	const struct ls_rollup_row *rows;
 	const uint8_t *body = sqlite3_column_blob(stmt, 1);
-	size_t count, len = (size_t)sqlite3_column_bytes(stmt, 1);
+	size_t len = (size_t)sqlite3_column_bytes(stmt, 1);
 
 	part.t_us = sqlite3_column_int64(stmt, 0);
 	part.span_s = (uint32_t)sqlite3_column_int(stmt, 2);
 	/* Bodies are ordered by labels: of many sets of labels, most bodies hold none that is wanted. */
-	if (body != NULL && !d->labels.all && ls_rollup_decode(r->codec, body, len, 0, &rows, &count) == 0 &&
-		!rollup_has_labels(d, rows, count))
+	if (body != NULL && !d->labels.all &&
+		ls_rollup_decode_columns(r->codec, body, len, 0, &part.columns) == 0 &&
+		!rollup_has_labels(d, &part.columns))
 		return 0;
-	if (body == NULL || ls_rollup_decode(r->codec, body, len, wanted->columns, &rows, &count) != 0) {
+	if (body == NULL || ls_rollup_decode_columns(r->codec, body, len, wanted->columns, &part.columns) != 0) {
 		(*bad)++;
 		return 0;
 	}
-	part.count = rollup_filter(r, d, rows, count, &part.rows);
+	rollup_choose(r, d, &part.columns);
+	part.row = r->row;
+	part.count = r->row_count;
+	part.chosen = r->chosen;
 	return part.count > 0 ? fn(arg, &part) : 0;
 }
 
@@ -294,6 +291,7 @@ rollup_read_day(struct ls_rollup_reader *r, int32_t day, const struct ls_rollup_
 				break;
 			names_choose(&names->host, w->host, w->arg);
 			names_choose(&names->labels, w->labels, w->arg);
+			r->keys = 0; /* other names, or another question */
 		}
 		rc = rollup_visit(r, names, stmt, w, fn, arg, bad);
 	}

@@ -25,23 +25,30 @@ struct ls_rollup_wanted {
 	uint32_t span_s;         /* 60 or 3600 */
 	bool hours;              /* of 60: whole hours in the range that are made come as such, without their minutes */
 	int64_t from_us, to_us;  /* spans that begin in [from_us, to_us) */
-	unsigned columns;        /* LS_ROLLUP_COUNT, ...; others are 0 */
+	unsigned columns;        /* LS_ROLLUP_COUNT, ...; others are not to be read */
 	/* Hosts and label sets that are wanted; NULL: all. Asked once a name of a file. */
 	bool (*host)(void *arg, const char *name);
 	bool (*labels)(void *arg, const char *text);
 	void *arg;
 };
 
-/* Rows of one span, ordered by labels and host; they hold during the visit. Ids are of the day's file. */
+/*
+ * Rows of one span, ordered by labels and host; they hold during the visit. Ids are of the day's file. As a
+ * rule the next part is about the same series in the same order: what was made of their names holds as long
+ * as `chosen` is the same.
+ */
 struct ls_rollup_part {
 	int32_t day;
 	int64_t t_us;
 	uint32_t span_s;
-	const struct ls_rollup_row *rows;
+	struct ls_rollup_columns columns;
+	const uint32_t *row;       /* those of the columns' rows that are wanted, ascending */
 	size_t count;
+	uint64_t chosen;           /* never 0 */
 	const char *const *host;   /* names by host_id; NULL: not a name of this file */
 	const char *const *labels; /* texts by labels_id: what is between the braces, "" if none */
-	size_t host_ids, labels_ids; /* lengths of the two; the ids of all rows are below */
+	size_t host_ids, labels_ids; /* lengths of the two; the ids of all rows wanted are below */
+	uint64_t names;            /* as long as it is the same, ids mean the same names */
 };
 
 /* 0 goes on, anything else ends the visit and is returned by it. */

@@ -112,11 +112,11 @@ step_packed_body(
 static int
 step_packed(struct step_visit *v, struct ls_query_day *d, int64_t job_id)
 {
-	struct ls_step_codec *codec = ls_step_codec_new();
+	struct ls_step_codec *codec = NULL;
 	sqlite3_stmt *stmt = NULL;
 	int64_t width = 0, last;
 	int step = SQLITE_DONE;
-	int rc = codec != NULL ? 0 : -ENOMEM;
+	int rc = ls_query_step_codec(v->query, &codec);
 
 	if (rc == 0)
 		rc = ls_query_day_step_width(d, &width);
@@ -139,7 +139,6 @@ step_packed(struct step_visit *v, struct ls_query_day *d, int64_t job_id)
 				sqlite3_column_blob(stmt, 1), (size_t)sqlite3_column_bytes(stmt, 1));
 	}
 	(void)sqlite3_reset(stmt); /* tells the same error again */
-	ls_step_codec_free(codec);
 	return rc != 0 ? rc : ls_err_sqlite(step);
 }
 

@@ -31,7 +31,15 @@ struct ls_rollup_codec {
 	uint64_t words[7][ROLLUP_BLOCK]; /* five for work, two for a block in and out */
 	double value[2][ROLLUP_BLOCK], dense[ROLLUP_BLOCK];
 	bool odd[ROLLUP_BLOCK];
+	/* Of the last body that was read. */
+	uint32_t id[COLUMN_COUNT + 1][LS_ROLLUP_ROWS_MAX]; /* labels, hosts, counts */
+	double number[COLUMNS - COLUMN_MIN][LS_ROLLUP_ROWS_MAX];
 	struct ls_rollup_row rows[LS_ROLLUP_ROWS_MAX];
+	uint64_t keys;   /* how often ids were read; they are those of key */
+	size_t key_rows; /* 0: of none */
+	size_t key_len[COLUMN_COUNT];
+	uint32_t key_sum[COLUMN_COUNT];
+	uint8_t key[COLUMN_COUNT][ROLLUP_COLUMN_MAX];
 	uint8_t trial[ROLLUP_BLOCK * 32]; /* a block coded one way, to see how long it is */
 	uint8_t body[ROLLUP_BODY_MAX];
 };
@@ -301,8 +309,7 @@ rollup_get_stream(const struct rollup_column *column, struct ls_bits_in *ret_in)
 }
 
 static bool
-rollup_get_integers(struct ls_rollup_codec *c, struct ls_bits_in *in, int column,
-	struct ls_rollup_row *rows, size_t n)
+rollup_get_integers(struct ls_rollup_codec *c, struct ls_bits_in *in, uint32_t *to, size_t n)
 {
 	uint64_t *v = c->words[5], all = 0;
 	size_t i;
@@ -310,9 +317,7 @@ rollup_get_integers(struct ls_rollup_codec *c, struct ls_bits_in *in, int column
 	if (!ls_chunk_get_integers(in, v, n) || ls_bits_in_over(in))
 		return false;
 	for (i = 0; i < n; i++) {
-		uint32_t *to = column == COLUMN_LABELS ? &rows[i].labels_id : column == COLUMN_HOST ? &rows[i].host_id : &rows[i].count;
-
-		*to = (uint32_t)v[i];
+		to[i] = (uint32_t)v[i];
 		all |= v[i];
 	}
 	return all <= UINT32_MAX;
@@ -320,16 +325,12 @@ rollup_get_integers(struct ls_rollup_codec *c, struct ls_bits_in *in, int column
 
 /* The least that are told by their distance to the greatest. */
 static bool
-rollup_get_apart(struct ls_rollup_codec *c, struct ls_bits_in *in, const struct ls_rollup_row *rows,
-	double *v, size_t n)
+rollup_get_apart(struct ls_rollup_codec *c, struct ls_bits_in *in, const double *max, double *v, size_t n)
 {
 	unsigned decimals = (unsigned)ls_bits_get(in, 5);
 	size_t i;
 
-	for (i = 0; i < n; i++)
-		c->value[1][i] = rows[i].max;
-	if (!ls_chunk_to_integers(c->value[1], n, decimals, c->words[5]) ||
-		!ls_chunk_get_integers(in, c->words[6], n))
+	if (!ls_chunk_to_integers(max, n, decimals, c->words[5]) || !ls_chunk_get_integers(in, c->words[6], n))
 		return false;
 	for (i = 0; i < n; i++)
 		c->words[6][i] = c->words[5][i] - c->words[6][i];
@@ -338,25 +339,20 @@ rollup_get_apart(struct ls_rollup_codec *c, struct ls_bits_in *in, const struct 
 }
 
 static bool
-rollup_get_doubles(struct ls_rollup_codec *c, struct ls_bits_in *in, int column,
-	struct ls_rollup_row *rows, size_t n)
+rollup_get_doubles(struct ls_rollup_codec *c, struct ls_bits_in *in, int column, size_t at, size_t n)
 {
-	double *v = c->value[0];
+	double *v = c->number[column - COLUMN_MIN] + at;
 	bool finite = true;
 	size_t i;
 
 	if (column == COLUMN_MIN && ls_bits_get(in, 1) != 0) {
-		if (!rollup_get_apart(c, in, rows, v, n))
+		if (!rollup_get_apart(c, in, c->number[COLUMN_MAX - COLUMN_MIN] + at, v, n))
 			return false;
 	} else if (!ls_chunk_get_doubles(in, &c->work, v, n)) {
 		return false;
 	}
-	for (i = 0; i < n; i++) {
-		double *to = column == COLUMN_MIN ? &rows[i].min : column == COLUMN_MAX ? &rows[i].max : &rows[i].sum;
-
-		*to = v[i];
+	for (i = 0; i < n; i++)
 		finite &= fabs(v[i]) <= DBL_MAX;
-	}
 	return finite && !ls_bits_in_over(in);
 }
 
@@ -371,59 +367,130 @@ rollup_get_column(struct ls_rollup_codec *c, const struct rollup_column *columns
 	for (at = 0; at < count && rc == 0 && good; at += n) {
 		n = count - at < ROLLUP_BLOCK ? count - at : ROLLUP_BLOCK;
 		if (column <= COLUMN_COUNT)
-			good = rollup_get_integers(c, &in, column, c->rows + at, n);
+			good = rollup_get_integers(c, &in, c->id[column] + at, n);
 		else
-			good = rollup_get_doubles(c, &in, column, c->rows + at, n);
+			good = rollup_get_doubles(c, &in, column, at, n);
 	}
 	if (rc != 0)
 		return rc;
 	return good && ls_bits_in_end(&in) ? 0 : -LS_EPARSE;
 }
 
-/* What no encoder writes: ids not in order, a count of 0 where counts were read. */
+/* --- ids --------------------------------------------------------------------------- */
+
+/* True if the body's ids are, byte for byte, those that were read last. */
 static bool
-rollup_is_sane(const struct ls_rollup_row *rows, size_t count, unsigned columns)
+rollup_has_keys(const struct ls_rollup_codec *c, const struct rollup_column *column, size_t count)
 {
+	int i;
+
+	if (c->key_rows != count)
+		return false;
+	for (i = 0; i < COLUMN_COUNT; i++)
+		if (column[i].len != c->key_len[i] || column[i].sum != c->key_sum[i] ||
+			memcmp(column[i].p, c->key[i], column[i].len) != 0)
+			return false;
+	return true;
+}
+
+/* What no encoder writes: ids not in order. */
+static bool
+rollup_are_keys(const struct ls_rollup_codec *c, size_t count)
+{
+	const uint32_t *labels = c->id[COLUMN_LABELS], *host = c->id[COLUMN_HOST];
 	bool good = true;
 	size_t i;
 
 	for (i = 1; i < count; i++)
-		good &= rollup_is_before(&rows[i - 1], &rows[i]);
-	if (columns & LS_ROLLUP_COUNT)
-		for (i = 0; i < count; i++)
-			good &= rows[i].count > 0;
+		good &= labels[i - 1] < labels[i] || (labels[i - 1] == labels[i] && host[i - 1] < host[i]);
+	return good;
+}
+
+static int
+rollup_get_keys(struct ls_rollup_codec *c, const struct rollup_column *column, size_t count)
+{
+	int i, rc;
+
+	if (rollup_has_keys(c, column, count))
+		return 0;
+	c->key_rows = 0;
+	c->keys++;
+	rc = rollup_get_column(c, column, COLUMN_LABELS, count);
+	if (rc == 0)
+		rc = rollup_get_column(c, column, COLUMN_HOST, count);
+	if (rc == 0 && !rollup_are_keys(c, count))
+		rc = -LS_EPARSE;
+	for (i = 0; i < COLUMN_COUNT && rc == 0; i++) {
+		if (column[i].len > sizeof(c->key[i]))
+			return 0; /* longer than any encoder's: read each time */
+		memcpy(c->key[i], column[i].p, column[i].len);
+		c->key_len[i] = column[i].len;
+		c->key_sum[i] = column[i].sum;
+	}
+	c->key_rows = rc == 0 ? count : 0;
+	return rc;
+}
+
+/* --- bodies ------------------------------------------------------------------------ */
+
+static bool
+rollup_are_counts(const uint32_t *n, size_t count)
+{
+	bool good = true;
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		good &= n[i] > 0;
 	return good;
 }
 
 int
-ls_rollup_decode(struct ls_rollup_codec *c, const uint8_t *body, size_t len, unsigned columns,
-	const struct ls_rollup_row **ret_rows, size_t *ret_count)
+ls_rollup_decode_columns(struct ls_rollup_codec *c, const uint8_t *body, size_t len, unsigned columns,
+	struct ls_rollup_columns *ret_columns)
 {
 	struct rollup_column column[COLUMNS];
 	size_t count = 0;
 	int rc = rollup_get_head(body, len, column, &count);
 
-	if (rc != 0)
-		return rc;
 	if (columns & LS_ROLLUP_MIN)
 		columns |= LS_ROLLUP_MAX;
-	memset(c->rows, 0, count * sizeof(c->rows[0]));
-	rc = rollup_get_column(c, column, COLUMN_LABELS, count);
 	if (rc == 0)
-		rc = rollup_get_column(c, column, COLUMN_HOST, count);
+		rc = rollup_get_keys(c, column, count);
 	if (rc == 0 && columns & LS_ROLLUP_COUNT)
 		rc = rollup_get_column(c, column, COLUMN_COUNT, count);
+	if (rc == 0 && columns & LS_ROLLUP_COUNT && !rollup_are_counts(c->id[COLUMN_COUNT], count))
+		rc = -LS_EPARSE;
 	if (rc == 0 && columns & LS_ROLLUP_MAX)
 		rc = rollup_get_column(c, column, COLUMN_MAX, count);
 	if (rc == 0 && columns & LS_ROLLUP_MIN)
 		rc = rollup_get_column(c, column, COLUMN_MIN, count);
 	if (rc == 0 && columns & LS_ROLLUP_SUM)
 		rc = rollup_get_column(c, column, COLUMN_SUM, count);
-	if (rc == 0 && !rollup_is_sane(c->rows, count, columns))
-		rc = -LS_EPARSE;
 	if (rc != 0)
 		return rc;
+	*ret_columns = (struct ls_rollup_columns){ .count = count, .labels_id = c->id[COLUMN_LABELS],
+		.host_id = c->id[COLUMN_HOST], .n = c->id[COLUMN_COUNT], .min = c->number[0], .max = c->number[1],
+		.sum = c->number[2], .keys = c->keys };
+	return 0;
+}
+
+int
+ls_rollup_decode(struct ls_rollup_codec *c, const uint8_t *body, size_t len, unsigned columns,
+	const struct ls_rollup_row **ret_rows, size_t *ret_count)
+{
+	struct ls_rollup_columns v;
+	size_t i;
+	int rc = ls_rollup_decode_columns(c, body, len, columns, &v);
+
+	if (rc != 0)
+		return rc;
+	for (i = 0; i < v.count; i++)
+		c->rows[i] = (struct ls_rollup_row){ v.labels_id[i], v.host_id[i],
+			columns & LS_ROLLUP_COUNT ? v.n[i] : 0,
+			columns & LS_ROLLUP_MIN ? v.min[i] : 0,
+			columns & (LS_ROLLUP_MIN | LS_ROLLUP_MAX) ? v.max[i] : 0,
+			columns & LS_ROLLUP_SUM ? v.sum[i] : 0 };
 	*ret_rows = c->rows;
-	*ret_count = count;
+	*ret_count = v.count;
 	return 0;
 }

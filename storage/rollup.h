@@ -62,4 +62,17 @@ int ls_rollup_encode(struct ls_rollup_codec *c, const struct ls_rollup_row *rows
 int ls_rollup_decode(struct ls_rollup_codec *c, const uint8_t *body, size_t len, unsigned columns,
 	const struct ls_rollup_row **ret_rows, size_t *ret_count) LS_MUSTCHECK;
 
+/* Rows as columns: a question about all hosts reads few of them, and reads those in one go. */
+struct ls_rollup_columns {
+	size_t count;
+	const uint32_t *labels_id, *host_id;
+	const uint32_t *n;              /* of samples; it and the following hold only if they were asked for */
+	const double *min, *max, *sum;
+	uint64_t keys; /* as long as it is the same, so are the ids: as a rule from one minute to the next */
+};
+
+/* As ls_rollup_decode, of which ids are not read anew where a body has those of the one before. */
+int ls_rollup_decode_columns(struct ls_rollup_codec *c, const uint8_t *body, size_t len, unsigned columns,
+	struct ls_rollup_columns *ret_columns) LS_MUSTCHECK;
+
 #endif

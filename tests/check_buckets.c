@@ -147,6 +147,43 @@ START_TEST(strings_are_escaped)
 }
 END_TEST
 
+static void
+writes_as_printf(double v)
+{
+	struct ls_json_out o = { 0 };
+	char want[64];
+
+	(void)snprintf(want, sizeof(want), "%.15g|", v);
+	ls_json_out_number(&o, v);
+	ls_json_out_raw(&o, "|");
+	ck_assert_uint_eq(o.len, strlen(want));
+	ck_assert_msg(memcmp(o.text, want, o.len) == 0, "%.*s, not %s", (int)o.len, o.text, want);
+	ls_json_out_fini(&o);
+}
+
+START_TEST(numbers_are_written_as_printf_does)
+{
+	static const double ends[] = { 1e-6, 9e-6, 1e-5, 1.1e-5, 9.9e-5, 0.0001, 0.000101, 0.00012, 0.1, 0.5, 1e-7,
+		1.5e-6, 123456789.123456, 1234567890.12345, 999999999.999999, 1e9 + 0.5, 0.1 + 0.2, 1.0 / 3, 1e15 - 0.5,
+		1e15, 5e-324, 1.7976931348623157e308 };
+	uint64_t state = 11;
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		writes_as_printf(ends[i]);
+		writes_as_printf(-ends[i]);
+	}
+	for (size_t i = 0; i < 20000; i++) {
+		double v;
+
+		state = state * 6364136223846793005ull + 1442695040888963407ull;
+		v = (double)((int64_t)state >> (14 + i % 50)); /* of all lengths */
+		writes_as_printf(v / 1e6);
+		writes_as_printf(v / 100);
+		writes_as_printf(v / 1e7);
+	}
+}
+END_TEST
+
 struct pieces {
 	size_t count, len, most;
 };
@@ -202,6 +239,7 @@ suite(void)
 	tcase_add_test(t, lines_are_json);
 	tcase_add_test(t, points_are_put_in_order_and_bounded);
 	tcase_add_test(t, strings_are_escaped);
+	tcase_add_test(t, numbers_are_written_as_printf_does);
 	tcase_add_test(t, answers_are_given_in_pieces);
 	tcase_add_test(t, aggregates_are_those_of_the_http_side);
 	suite_add_tcase(s, t);

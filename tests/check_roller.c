@@ -162,14 +162,15 @@ add_part(void *arg, const struct ls_rollup_part *part)
 
 	t->parts++;
 	for (size_t i = 0; i < part->count; i++) {
-		const struct ls_rollup_row *r = &part->rows[i];
+		const struct ls_rollup_columns *c = &part->columns;
+		size_t at = part->row[i];
 
-		ck_assert_ptr_nonnull(part->host[r->host_id]);
-		ck_assert_ptr_nonnull(part->labels[r->labels_id]);
-		t->count += r->count;
-		t->sum += r->sum;
-		t->min = fmin(t->min, r->min);
-		t->max = fmax(t->max, r->max);
+		ck_assert_ptr_nonnull(part->host[c->host_id[at]]);
+		ck_assert_ptr_nonnull(part->labels[c->labels_id[at]]);
+		t->count += c->n[at];
+		t->sum += c->sum[at];
+		t->min = fmin(t->min, c->min[at]);
+		t->max = fmax(t->max, c->max[at]);
 	}
 	return 0;
 }

@@ -169,25 +169,41 @@ ls_text_crockford(char *dst, size_t n, uint64_t v)
 		dst[i] = digits[v & 31];
 }
 
+/* The last n digits of v and what follows them; where that ends. Answers hold thousands of times. */
+static char *
+text_put_digits(char *dst, int v, int n, char then)
+{
+	int i;
+
+	for (i = n; i > 0; i--, v /= 10)
+		dst[i - 1] = (char)('0' + v % 10);
+	dst[n] = then;
+	return dst + n + 1;
+}
+
 void
 ls_text_time(char *dst, int64_t t_wall_us)
 {
 	int64_t us = t_wall_us;
 	struct tm tm;
 	time_t seconds;
-	size_t len;
-	unsigned ms;
+	int ms;
 
 	if (us < TEXT_YEAR_0_US)
 		us = TEXT_YEAR_0_US;
 	if (us >= TEXT_YEAR_10000_US)
 		us = TEXT_YEAR_10000_US - 1;
 	seconds = us / TEXT_US - (us % TEXT_US < 0);
-	ms = (unsigned)((us - seconds * TEXT_US) / 1000);
+	ms = (int)((us - seconds * TEXT_US) / 1000);
 	(void)gmtime_r(&seconds, &tm); /* cannot fail: four-digit years */
-	(void)snprintf(dst, 32, "%04u", (unsigned)(tm.tm_year + 1900) % 10000);
-	len = 4 + strftime(dst + 4, 28, "-%m-%dT%H:%M:%S", &tm);
-	(void)snprintf(dst + len, 32 - len, ".%03uZ", ms % 1000);
+	dst = text_put_digits(dst, tm.tm_year + 1900, 4, '-');
+	dst = text_put_digits(dst, tm.tm_mon + 1, 2, '-');
+	dst = text_put_digits(dst, tm.tm_mday, 2, 'T');
+	dst = text_put_digits(dst, tm.tm_hour, 2, ':');
+	dst = text_put_digits(dst, tm.tm_min, 2, ':');
+	dst = text_put_digits(dst, tm.tm_sec, 2, '.');
+	dst = text_put_digits(dst, ms, 3, 'Z');
+	*dst = '\0';
 }
 
 /* Exactly n digits at *s, which moves on; false if there are fewer. */
