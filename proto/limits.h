@@ -332,6 +332,19 @@
 #define LS_REPLAY_MAX_RECORDS 4000000u        /* held in memory to be put in order: about 2 GiB */
 #define LS_REPLAY_ERRORS_SHOWN 20u
 
+/* --- operation traces (lockstep whatif) --- */
+#define LS_WHATIF_ROWS_MAX 8388608u           /* 12 steps of 1,250 dp x 8 stages x 32 microbatches; 0.7 GiB */
+#define LS_WHATIF_LINE_MAX_BYTES 1024         /* a row has about 80 */
+#define LS_WHATIF_COLUMNS_MAX 64              /* 8 are needed; profilers add some */
+#define LS_WHATIF_WORKERS_MAX 65536           /* dp x stages: six times our largest cluster */
+#define LS_WHATIF_STAGES_MAX 1024             /* the deepest pipelines have some tens */
+#define LS_WHATIF_WORLD_MAX 16777216          /* ranks, tensor-parallel ones included */
+#define LS_WHATIF_META_MAX_BYTES 65536
+#define LS_WHATIF_TIME_MAX_S 1e12             /* Unix seconds fit; a double still tells 0.1 ms */
+#define LS_WHATIF_DURATION_MAX_S 2592000.0    /* as LS_PHASE_MAX_NS: an operation of a month is a lie */
+#define LS_WHATIF_TOP_MAX 100                 /* workers replayed one by one */
+#define LS_WHATIF_BLOCK_LANES 128u            /* replayed at once: what is held then stays in the cache */
+
 /* --- web --- */
 #define LS_HTTP_HEADER_MAX_BYTES 16384
 #define LS_HTTP_BODY_MAX_BYTES 65536

@@ -40,7 +40,8 @@ struct ls_cli_options {
 	char step[LS_CONF_VALUE_MAX_BYTES], agg[LS_CONF_VALUE_MAX_BYTES];
 	char peers[LS_CONF_VALUE_MAX_BYTES];
 	char agent[LS_CONF_VALUE_MAX_BYTES], steps_dir[LS_CONF_VALUE_MAX_BYTES];
-	int64_t limit;
+	char meta[LS_CONF_VALUE_MAX_BYTES];
+	int64_t limit, top;
 	uint64_t wait_ns, timeout_ns, for_ns;
 	bool watch, exit_code, counters;
 };

@@ -289,7 +289,8 @@ cli_find(const char *name)
 static bool
 cli_needs_collector(const struct cli_command *command)
 {
-	return command->run != ls_cmd_replay && command->run != ls_cmd_version &&
+	return command->run != ls_cmd_replay &&
+	       command->run != ls_cmd_whatif && command->run != ls_cmd_version &&
 	       command->run != ls_cmd_help && command->run != ls_cmd_doctor;
 }
 

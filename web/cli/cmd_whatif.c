@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lockstep whatif: an operation trace replayed, without a collector. */
+#include "config.h"
+#include "web/cli/cli.h"
+#include "collector/whatif/whatif.h"
+#include "collector/whatif/whatif_csv.h"
+#include "collector/whatif/whatif_json.h"
+#include "collector/whatif/whatif_meta.h"
+#include "proto/base/json.h"
+#include "web/cli/term.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Says what is wrong with a file; content is the user's to mend, memory is not. */
+static int
+whatif_complain(
+	struct ls_cli *cli, const char *path, int rc, const struct ls_whatif_error *error)
+{
+	const char *file = ls_term_safe(cli->term, path, "");
+
+	if (rc != -LS_EPARSE)
+		(void)fprintf(stderr, "lockstep: %s: %s\n", file, ls_err_text(rc));
+	else if (error->line > 0)
+		(void)fprintf(stderr, "lockstep: %s: line %" PRIu64 ": %s\n", file,
+			error->line, ls_term_safe(cli->term, error->text, ""));
+	else
+		(void)fprintf(stderr, "lockstep: %s: %s\n", file,
+			ls_term_safe(cli->term, error->text, ""));
+	return rc == -ENOMEM ? LS_EXIT_FOUND : LS_EXIT_USAGE;
+}
+
+/* Both files, checked. Returns an exit code, having said why. */
+static int
+whatif_read(struct ls_cli *cli, const char *path, struct ls_whatif_meta *ret_meta,
+	struct ls_whatif_trace **ret_trace)
+{
+	struct ls_whatif_error error = {0};
+	struct ls_whatif_rows rows = {0};
+	int rc = ls_whatif_meta_read(cli->options.meta, ret_meta, &error);
+
+	if (rc != 0)
+		return whatif_complain(cli, cli->options.meta, rc, &error);
+	rc = ls_whatif_csv_read(path, ret_meta, &rows, &error);
+	if (rc == 0)
+		rc = ls_whatif_trace_new(rows.rows, rows.count, ret_meta->dp_size,
+			ret_meta->pp_size, ret_trace, &error);
+	free(rows.rows);
+	return rc == 0 ? LS_EXIT_OK : whatif_complain(cli, path, rc, &error);
+}
+
+/* --- in words --------------------------------------------------------------------- */
+
+static double
+whatif_number(const json_t *v, const char *path)
+{
+	double n = 0;
+
+	return ls_pick_number(v, path, &n) ? n : 0;
+}
+
+static void
+whatif_show_head(struct ls_term *t, const json_t *r)
+{
+	(void)printf("%s: %s workers (%s dp x %s stages), %s steps, %s operations\n",
+		ls_term_text(t, r, "trial", "operation trace"),
+		ls_term_whole(t, r, "workers", "?"), ls_term_whole(t, r, "dp", "?"),
+		ls_term_whole(t, r, "stages", "?"), ls_term_whole(t, r, "steps", "?"),
+		ls_term_whole(t, r, "operations", "?"));
+	(void)printf("  A step takes %.6g s; %.6g s without what hosts lose between "
+		     "operations (launch slowdown %.3f).\n",
+		whatif_number(r, "step_s"), whatif_number(r, "no_delay_s"),
+		whatif_number(r, "launch_slowdown"));
+	(void)printf("  With every operation ideal - as long as the mean of its kind, a "
+		     "transfer as the median -\n  it would take %.6g s: slowdown S %.3f, "
+		     "%.1f %% of the time is wasted.\n",
+		whatif_number(r, "ideal_s"), whatif_number(r, "S"),
+		100 * whatif_number(r, "waste_ratio"));
+}
+
+/* A share is told within 0 and 100 %; what goes beyond is told apart. */
+static void
+whatif_show_share(struct ls_term *t, const json_t *r, const char *who, const char *path,
+	const char *beyond)
+{
+	double share = 0, more = whatif_number(r, beyond);
+
+	(void)t;
+	if (!ls_pick_number(r, path, &share)) {
+		(void)printf("  %s: nothing was lost\n", who);
+		return;
+	}
+	(void)printf("  %s: %.1f %% of the waste goes away", who,
+		100 * (share < 0 ? 0 : share > 1 ? 1 : share));
+	if (more >= 0.005)
+		(void)printf("; exceeds ideal: %.1f %% more, since it is slower by design than "
+			     "the mean",
+			100 * more);
+	if (share < -0.005)
+		(void)printf("; the step gets longer by %.1f %% of it", -100 * share);
+	(void)printf("\n");
+}
+
+/* The members of an object of numbers, greatest first, at most `most`. */
+static void
+whatif_show_members(struct ls_term *t, const json_t *members, const char *head, size_t most)
+{
+	struct ls_table *table = ls_table_new(head);
+	const char *taken[LS_WHATIF_TOP_MAX], *key, *best;
+	char cell[32];
+	json_t *v;
+
+	for (size_t n = 0; n < most && n < json_object_size(members); n++) {
+		double best_s = 0;
+
+		best = NULL;
+		json_object_foreach((json_t *)members, key, v) {
+			bool seen = false;
+
+			for (size_t i = 0; i < n; i++)
+				seen = seen || strcmp(taken[i], key) == 0;
+			if (seen || (best && json_number_value(v) <= best_s))
+				continue;
+			best = key;
+			best_s = json_number_value(v);
+		}
+		taken[n] = best;
+		ls_table_add(table, ls_term_safe(t, best, ""));
+		(void)snprintf(cell, sizeof(cell), "%.4f", best_s);
+		ls_table_add(table, cell);
+	}
+	ls_table_print(table);
+}
+
+static void
+whatif_show_top(const json_t *top)
+{
+	struct ls_table *table =
+		ls_table_new(">RANK|>DP|>STAGE|>S_W|>ALONE|>STEP WITHOUT|>GAIN");
+	char cell[40];
+	double gain;
+
+	for (size_t i = 0; i < json_array_size(top); i++) {
+		const json_t *w = json_array_get(top, i);
+		static const char *const whole[] = {"rank", "dp", "stage"};
+
+		for (size_t c = 0; c < 3; c++) {
+			(void)snprintf(cell, sizeof(cell), "%.0f", whatif_number(w, whole[c]));
+			ls_table_add(table, cell);
+		}
+		(void)snprintf(cell, sizeof(cell), "%.4f", whatif_number(w, "S_w"));
+		ls_table_add(table, cell);
+		(void)snprintf(cell, sizeof(cell), "%.4f", whatif_number(w, "S_alone"));
+		ls_table_add(table, cell);
+		(void)snprintf(cell, sizeof(cell), "%.6g s", whatif_number(w, "without_s"));
+		ls_table_add(table, cell);
+		gain = 100 * whatif_number(w, "gain_ratio");
+		(void)snprintf(cell, sizeof(cell), "%.1f %%", fabs(gain) < 0.05 ? 0 : gain);
+		ls_table_add(table, cell);
+	}
+	ls_table_print(table);
+}
+
+static void
+whatif_show(struct ls_term *t, const json_t *r, size_t top)
+{
+	char who[64];
+
+	whatif_show_head(t, r);
+	(void)printf("\nMade ideal:\n");
+	(void)snprintf(who, sizeof(who), "the worst %.0f of %.0f workers (M_W)",
+		whatif_number(r, "worst_workers"), whatif_number(r, "workers"));
+	whatif_show_share(t, r, who, "M_W", "exceeds_ideal.M_W");
+	whatif_show_share(t, r, "the last stage (M_S)", "M_S", "exceeds_ideal.M_S");
+	(void)printf("\nWhat alone would slow an ideal job down, and by how much:\n");
+	whatif_show_members(t, json_object_get(r, "S_op"), "OPERATION|>S", top);
+	whatif_show_members(t, json_object_get(r, "S_stage"), "STAGE|>S", top);
+	whatif_show_members(t, json_object_get(r, "S_dp"), "DP|>S", top);
+	(void)printf("  stage %.0f is first in %.0f, dp %.0f in %.0f of %.0f steps\n",
+		whatif_number(r, "first_stage.stage"), whatif_number(r, "first_stage.steps"),
+		whatif_number(r, "first_dp.dp"), whatif_number(r, "first_dp.steps"),
+		whatif_number(r, "steps"));
+	(void)printf("\nWorkers, and what mending each one of them gains:\n");
+	whatif_show_top(json_object_get(r, "top"));
+	(void)printf("\nAgainst peers of the same stage (role median): S %.3f\n",
+		whatif_number(r, "role_median.S"));
+	whatif_show_top(json_object_get(json_object_get(r, "role_median"), "top"));
+}
+
+/* --- the command ------------------------------------------------------------------ */
+
+static int
+whatif_print(struct ls_cli *cli, json_t *result)
+{
+	char *text = NULL;
+
+	if (!result)
+		return LS_EXIT_FOUND;
+	if (!cli->json) {
+		whatif_show(cli->term, result, (size_t)cli->options.top);
+		return LS_EXIT_OK;
+	}
+	text = ls_json_canonical(result);
+	if (!text)
+		return LS_EXIT_FOUND;
+	(void)printf("%s\n", text);
+	free(text);
+	return LS_EXIT_OK;
+}
+
+static int
+whatif_answer(struct ls_cli *cli, const char *path, const struct ls_whatif_meta *meta,
+	const struct ls_whatif_trace *t)
+{
+	struct ls_whatif_result mean = {0}, role = {0};
+	struct ls_whatif_error error = {0};
+	struct ls_whatif *w = NULL;
+	json_t *result = NULL;
+	uint32_t top = (uint32_t)cli->options.top;
+	int rc = ls_whatif_new(t, &w, &error);
+
+	if (rc == 0)
+		rc = ls_whatif_ask(w, LS_WHATIF_ALL_MEAN, top, &mean);
+	if (rc == 0)
+		rc = ls_whatif_ask(w, LS_WHATIF_STAGE_MEDIAN, top, &role);
+	if (rc == 0) {
+		result = ls_whatif_json(meta->name, t, w, &mean, &role);
+		rc = result ? 0 : -ENOMEM;
+	}
+	if (rc == -LS_ERANGE)
+		rc = ls_whatif_bad(&error, 0, "its operations take no time");
+	rc = rc == 0 ? whatif_print(cli, result) : whatif_complain(cli, path, rc, &error);
+	json_decref(result);
+	ls_whatif_result_fini(&mean);
+	ls_whatif_result_fini(&role);
+	ls_whatif_free(w);
+	return rc;
+}
+
+int
+ls_cmd_whatif(struct ls_cli *cli, int argc, char **argv)
+{
+	struct ls_whatif_trace *t = NULL;
+	struct ls_whatif_meta meta;
+	int rc;
+
+	(void)argc;
+	if (cli->options.meta[0] == '\0') {
+		(void)fprintf(stderr,
+			"lockstep: whatif needs --meta FILE: lines like 'dp_size: 4', 'pp_size: 4'\n");
+		return LS_EXIT_USAGE;
+	}
+	rc = whatif_read(cli, argv[0], &meta, &t);
+	if (rc == LS_EXIT_OK)
+		rc = whatif_answer(cli, argv[0], &meta, t);
+	ls_whatif_trace_free(t);
+	return rc;
+}
