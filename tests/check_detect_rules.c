@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <math.h>
+#include "tests/detect_rules.h"
+#include "tests/detect_sum.h"
+#include "tests/harness.h"
+
+START_TEST(xprof_flags_both_directions)
+{
+	/* deviations from 0.20: median of them 0.01; 0.6745 x 0.06 / 0.01 = 4.05, x 0.05: 3.37 */
+	double ratio[] = { 0.19, 0.20, 0.21, 0.20, 0.14, 0.25, 0.19, 0.21, 0.26 };
+	double scratch[9];
+	bool flags[9];
+	size_t i;
+
+	ck_assert_uint_eq(rule_xprof(ratio, 9, scratch, flags), 2);
+	for (i = 0; i < 9; i++)
+		ck_assert(flags[i] == (i == 4 || i == 8));
+}
+END_TEST
+
+START_TEST(xprof_wants_three_hosts_and_has_a_least_spread)
+{
+	double two[] = { 0.1, 0.9 }, alike[] = { 0.2, 0.2, 0.2, 0.2051, 0.2053, NAN };
+	double scratch[6];
+	bool flags[6];
+
+	ck_assert_uint_eq(rule_xprof(two, 2, scratch, flags), 0);
+	/* the spread counts as 0.001: 0.6745 x 0.0051 / 0.001 = 3.44 */
+	ck_assert_uint_eq(rule_xprof(alike, 6, scratch, flags), 1);
+	ck_assert(flags[4] && !flags[3] && !flags[5]);
+}
+END_TEST
+
+START_TEST(nvrx_compares_with_the_fastest)
+{
+	double own[] = { 0.75, 1.0, 1.01, NAN };
+	bool flags[4];
+
+	ck_assert_uint_eq(rule_nvrx(own, 4, flags), 1);
+	ck_assert(!flags[0] && !flags[1] && flags[2] && !flags[3]);
+}
+END_TEST
+
+START_TEST(traceml_blames_who_waits_least)
+{
+	double wait[] = { 0.30, 0.31, 0.19, 0.29, NAN }, step[] = { 1, 1, 1, 1, NAN }, scratch[5];
+	size_t worker = 99;
+
+	/* the upper median of four is the third: 0.30 - 0.19 = 11 % */
+	ck_assert_int_eq(rule_traceml(wait, step, 5, 40, scratch, &worker), RULE_WARN);
+	ck_assert_uint_eq(worker, 2);
+	wait[2] = 0.09;
+	ck_assert_int_eq(rule_traceml(wait, step, 5, 40, scratch, &worker), RULE_CRITICAL);
+	ck_assert_int_eq(rule_traceml(wait, step, 5, 19, scratch, &worker), RULE_WARN);
+	wait[2] = 0.21;
+	ck_assert_int_eq(rule_traceml(wait, step, 5, 40, scratch, &worker), RULE_QUIET);
+}
+END_TEST
+
+START_TEST(bounds_are_those_of_the_poisson_tables)
+{
+	ck_assert_double_eq_tol(detect_poisson_bound(0), 2.995732, 1e-5);
+	ck_assert_double_eq_tol(detect_poisson_bound(1), 4.743865, 1e-5);
+	ck_assert_double_eq_tol(detect_poisson_bound(10), 16.962219, 1e-5);
+	ck_assert_double_eq_tol(detect_poisson_bound(1000), 1053.6, 0.1);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("detect_rules");
+	TCase *rules = tcase_create("rules"), *sums = tcase_create("sums");
+
+	tcase_add_test(rules, xprof_flags_both_directions);
+	tcase_add_test(rules, xprof_wants_three_hosts_and_has_a_least_spread);
+	tcase_add_test(rules, nvrx_compares_with_the_fastest);
+	tcase_add_test(rules, traceml_blames_who_waits_least);
+	tcase_add_test(sums, bounds_are_those_of_the_poisson_tables);
+	suite_add_tcase(s, rules);
+	suite_add_tcase(s, sums);
+	return ls_test_run(s);
+}
