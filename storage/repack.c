@@ -24,7 +24,12 @@
 /* Tables that are copied as they are; those that others name come first. */
 static const char *const repack_tables[] = { "journal", "unit", "step_rows", "hot_rows", "gap", "worker_end",
 	"step_close", "zoom", "ledger", "ring_high", "chunk_host", "dictionary", "lost", "rollup_metric",
-	"rollup_labels", "rollup", "rollup_done" };
+	"rollup_labels", "rollup_done" };
+
+/* Roll-ups lie by metric, as they are asked for; so the pages of their index are full, too. */
+static const char repack_rollups[] =
+	"INSERT INTO main.rollup (metric_id, span_s, t_us, n, body) SELECT metric_id, span_s, t_us, n, body "
+	"FROM old.rollup ORDER BY metric_id, span_s, t_us, id";
 
 /* Rows of one dictionary of one host, waiting to become a chunk. */
 struct repack_rows {
@@ -347,7 +352,7 @@ repack_tables_copy(struct repack *r)
 			repack_tables[i], repack_tables[i]);
 		rc = ls_db_exec(r->db, sql);
 	}
-	return rc;
+	return rc == 0 ? ls_db_exec(r->db, repack_rollups) : rc;
 }
 
 /* The new file is of no use until it is renamed, and is on disk before: no log, no waiting. */

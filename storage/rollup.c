@@ -12,6 +12,7 @@
 #include "proto/chunk_column.h"
 
 #define ROLLUP_VERSION 1u
+#define ROLLUP_VERSION_SHORT 2u /* of few rows: one sum, short lengths */
 #define ROLLUP_BLOCK 1024u     /* rows coded together: labels differ in scale */
 #define ROLLUP_PLACE_BYTES 8u  /* of a column: length, CRC-32 */
 #define ROLLUP_TIDY_DECIMALS 9u
@@ -20,11 +21,14 @@
 enum { COLUMN_LABELS, COLUMN_HOST, COLUMN_COUNT, COLUMN_MIN, COLUMN_MAX, COLUMN_SUM, COLUMNS };
 
 #define ROLLUP_HEAD_BYTES (4u + COLUMNS * ROLLUP_PLACE_BYTES + 4u)
+#define ROLLUP_SHORT_ROWS 255u /* all columns are summed to read one: 2 kB as a rule */
+#define ROLLUP_SHORT_HEAD_BYTES (2u + COLUMNS * 2u + 4u)
 /* Doubles take 16 bytes a value at most, integers 12; a block some more for what it is. */
 #define ROLLUP_COLUMN_MAX (LS_ROLLUP_ROWS_MAX * 16u + LS_ROLLUP_ROWS_MAX / ROLLUP_BLOCK * 64u + 8u)
 #define ROLLUP_BODY_MAX (ROLLUP_HEAD_BYTES + COLUMNS * ROLLUP_COLUMN_MAX)
 
 _Static_assert(LS_ROLLUP_ROWS_MAX % ROLLUP_BLOCK == 0 && LS_ROLLUP_ROWS_MAX < 1u << 24, "head");
+_Static_assert(ROLLUP_SHORT_ROWS * 16u + 64u + 8u <= UINT16_MAX && ROLLUP_SHORT_ROWS <= UINT8_MAX, "short head");
 
 struct ls_rollup_codec {
 	struct ls_chunk_work work;
@@ -225,28 +229,80 @@ rollup_put_column(struct ls_rollup_codec *c, struct ls_bits_out *o, int column,
 	ls_bits_out_end(o);
 }
 
-int
-ls_rollup_encode(struct ls_rollup_codec *c, const struct ls_rollup_row *rows, size_t count,
-	const uint8_t **ret_body, size_t *ret_len)
+/* Puts the columns behind a head of so many bytes; how long they are, and where they end. */
+static void
+rollup_put_columns(struct ls_rollup_codec *c, size_t head, const struct ls_rollup_row *rows, size_t count,
+	size_t len[COLUMNS], struct ls_bits_out *ret_out)
 {
-	uint8_t *place = c->body + 4;
-	struct ls_bits_out o = { .p = c->body + ROLLUP_HEAD_BYTES, .end = c->body + sizeof(c->body) };
+	struct ls_bits_out o = { .p = c->body + head, .end = c->body + sizeof(c->body) };
 	int column;
 
-	if (!rollup_is_encodable(rows, count))
-		return -LS_ERANGE;
-	for (column = 0; column < COLUMNS; column++, place += ROLLUP_PLACE_BYTES) {
-		uint8_t *begin = o.p;
+	for (column = 0; column < COLUMNS; column++) {
+		const uint8_t *begin = o.p;
 
 		rollup_put_column(c, &o, column, rows, count);
-		rollup_put_u32(place, (size_t)(o.p - begin));
-		rollup_put_u32(place + 4, crc32_z(0, begin, (size_t)(o.p - begin)));
+		len[column] = (size_t)(o.p - begin);
 		o.acc = 0;
 		o.n = 0;
 	}
 	LS_ASSERT(!o.full); /* ROLLUP_COLUMN_MAX */
-	rollup_put_u32(c->body, count << 8 | ROLLUP_VERSION);
-	rollup_put_u32(place, crc32_z(0, c->body, (size_t)(place - c->body)));
+	*ret_out = o;
+}
+
+static void
+rollup_put_head(uint8_t *body, size_t count, const size_t len[COLUMNS])
+{
+	uint8_t *place = body + 4;
+	const uint8_t *begin = body + ROLLUP_HEAD_BYTES;
+	int column;
+
+	for (column = 0; column < COLUMNS; column++, place += ROLLUP_PLACE_BYTES) {
+		rollup_put_u32(place, len[column]);
+		rollup_put_u32(place + 4, crc32_z(0, begin, len[column]));
+		begin += len[column];
+	}
+	rollup_put_u32(body, count << 8 | ROLLUP_VERSION);
+	rollup_put_u32(place, crc32_z(0, body, (size_t)(place - body)));
+}
+
+/* The sum of a short body: of all of it but the sum. */
+static uint32_t
+rollup_short_sum(const uint8_t *body, size_t len)
+{
+	uLong sum = crc32_z(0, body, ROLLUP_SHORT_HEAD_BYTES - 4);
+
+	return (uint32_t)crc32_z(sum, body + ROLLUP_SHORT_HEAD_BYTES, len - ROLLUP_SHORT_HEAD_BYTES);
+}
+
+static void
+rollup_put_short_head(uint8_t *body, size_t body_len, size_t count, const size_t len[COLUMNS])
+{
+	int column;
+
+	body[0] = ROLLUP_VERSION_SHORT;
+	body[1] = (uint8_t)count;
+	for (column = 0; column < COLUMNS; column++) {
+		body[2 + 2 * column] = (uint8_t)len[column];
+		body[3 + 2 * column] = (uint8_t)(len[column] >> 8);
+	}
+	rollup_put_u32(body + ROLLUP_SHORT_HEAD_BYTES - 4, rollup_short_sum(body, body_len));
+}
+
+int
+ls_rollup_encode(struct ls_rollup_codec *c, const struct ls_rollup_row *rows, size_t count,
+	const uint8_t **ret_body, size_t *ret_len)
+{
+	bool is_short = count <= ROLLUP_SHORT_ROWS;
+	size_t len[COLUMNS];
+	struct ls_bits_out o;
+
+	if (!rollup_is_encodable(rows, count))
+		return -LS_ERANGE;
+	rollup_put_columns(c, is_short ? ROLLUP_SHORT_HEAD_BYTES : ROLLUP_HEAD_BYTES, rows, count, len, &o);
+	if (is_short)
+		rollup_put_short_head(c->body, (size_t)(o.p - c->body), count, len);
+	else
+		rollup_put_head(c->body, count, len);
 	*ret_body = c->body;
 	*ret_len = (size_t)(o.p - c->body);
 	return 0;
@@ -264,7 +320,32 @@ struct rollup_column {
 	const uint8_t *p;
 	size_t len;
 	uint32_t sum;
+	bool is_checked; /* with the whole body */
 };
+
+static int
+rollup_get_short_head(const uint8_t *body, size_t len, struct rollup_column *column, size_t *ret_rows)
+{
+	size_t at = ROLLUP_SHORT_HEAD_BYTES;
+	int i;
+
+	if (len < ROLLUP_SHORT_HEAD_BYTES)
+		return -LS_EPARSE;
+	if (rollup_short_sum(body, len) != rollup_get_u32(body + ROLLUP_SHORT_HEAD_BYTES - 4))
+		return -LS_ECORRUPT;
+	if (body[1] == 0)
+		return -LS_EPARSE;
+	for (i = 0; i < COLUMNS; i++) {
+		column[i].p = body + at;
+		column[i].len = (size_t)body[2 + 2 * i] | (size_t)body[3 + 2 * i] << 8;
+		column[i].is_checked = true;
+		if (column[i].len > len - at)
+			return -LS_EPARSE;
+		at += column[i].len;
+	}
+	*ret_rows = body[1];
+	return at == len ? 0 : -LS_EPARSE;
+}
 
 /* Where the columns are; the head's sum, and that they fill the body. */
 static int
@@ -273,6 +354,8 @@ rollup_get_head(const uint8_t *body, size_t len, struct rollup_column *column, s
 	size_t at = ROLLUP_HEAD_BYTES, rows;
 	int i;
 
+	if (len > 0 && body[0] == ROLLUP_VERSION_SHORT)
+		return rollup_get_short_head(body, len, column, ret_rows);
 	if (len > 0 && body[0] != ROLLUP_VERSION)
 		return -LS_EVERSION;
 	if (len < ROLLUP_HEAD_BYTES)
@@ -302,7 +385,7 @@ rollup_get_head(const uint8_t *body, size_t len, struct rollup_column *column, s
 static int
 rollup_get_stream(const struct rollup_column *column, struct ls_bits_in *ret_in)
 {
-	if (crc32_z(0, column->p, column->len) != column->sum)
+	if (!column->is_checked && crc32_z(0, column->p, column->len) != column->sum)
 		return -LS_ECORRUPT;
 	*ret_in = (struct ls_bits_in){ .p = column->p, .size = column->len };
 	return 0;
@@ -448,7 +531,7 @@ int
 ls_rollup_decode_columns(struct ls_rollup_codec *c, const uint8_t *body, size_t len, unsigned columns,
 	struct ls_rollup_columns *ret_columns)
 {
-	struct rollup_column column[COLUMNS];
+	struct rollup_column column[COLUMNS] = { 0 };
 	size_t count = 0;
 	int rc = rollup_get_head(body, len, column, &count);
 

@@ -57,7 +57,8 @@ int ls_rollup_encode(struct ls_rollup_codec *c, const struct ls_rollup_row *rows
 
 /*
  * Decodes ids and the columns asked for (others are 0); *ret_rows points into the codec until its next
- * use. Damage in columns that are not read is not seen.
+ * use. Of more than 255 rows, damage in columns that are not read is
+ * not seen.
  */
 int ls_rollup_decode(struct ls_rollup_codec *c, const uint8_t *body, size_t len, unsigned columns,
 	const struct ls_rollup_row **ret_rows, size_t *ret_count) LS_MUSTCHECK;

@@ -6,10 +6,11 @@ Each line is "name value unit"; a figure is the median of --runs runs (5), each 
 that begins empty. What the figures mean, and what is fair about them: tests/PEERS.md.
 
 disk_bytes_per_sample_*      the 480 series of noisy40, 2,000 s of each: the day file of a collector as it
-                             arrives, less an empty one; ..._repacked: the same, once its day is over;
-                             VictoriaMetrics after its forced merge
+                             arrives, less an empty one; ..._rolled_up: the same when all its roll-ups are
+                             in; ..._repacked: that, once its day is over; VictoriaMetrics after its
+                             forced merge
 disk_chunk_bytes_per_sample  of that, the encoded chunks
-disk_ratio_entropy           lockstep's over the entropy of the series
+disk_ratio_entropy           lockstep's with its roll-ups over the entropy of the series
 disk_ratio_victoria          over that of VictoriaMetrics, data and index; ..._victoria_data: data alone
 durable_samples_per_core_s_* samples acknowledged over CPU seconds of the server process; lockstep: of
                              lockstep-sim, lockstep_noisy40: the series that the peers get
@@ -82,8 +83,8 @@ class Lockstep:
             raise SystemExit("the collector left " + " ".join(names))
         return tree_bytes(days), len(names)
 
-    def repacked_bytes(self):
-        """Of its day after repacking, as if it had been yesterday's: the next day has begun."""
+    def closed_bytes(self):
+        """Of its day with all roll-ups and after repacking, as if it had been yesterday's: the next has begun."""
         days = os.path.join(self.state, "telemetry")
         (today,) = os.listdir(days)
         yesterday = datetime.datetime.strptime(today, "%Y%m%d.db") - datetime.timedelta(days=1)
@@ -100,9 +101,10 @@ class Lockstep:
         else:
             raise SystemExit("the collector does not roll the day up")
         lib.stop(process)
+        rolled_up = os.path.getsize(closed)
         subprocess.run([os.path.join(lib.BUILD, "lockstep-collector"), "--repack", "--state-dir", self.state],
                        check=True, stdout=subprocess.DEVNULL)
-        return os.path.getsize(closed)
+        return rolled_up, os.path.getsize(closed)
 
     def watched(self):
         """Requests one after the other."""
@@ -219,9 +221,10 @@ def disk_lockstep(run, agents, suffix):
     server = Lockstep("disk%s-%d" % (suffix, run))
     values, _ = server.send(agents, 480 // agents, 2000)
     size, count = server.day_bytes()
-    repacked = server.repacked_bytes() if count == 1 else float("nan")  # not over midnight
+    rolled_up, repacked = server.closed_bytes() if count == 1 else (float("nan"),) * 2  # not over midnight
     lib.remove(server.state)
     return {"disk_bytes_per_sample_lockstep" + suffix: (size - empty * count / days) / values["feed_samples"],
+            "disk_bytes_per_sample_rolled_up" + suffix: (rolled_up - empty / days) / values["feed_samples"],
             "disk_bytes_per_sample_repacked" + suffix: (repacked - empty / days) / values["feed_samples"],
             "disk_chunk_bytes_per_sample" + suffix: values["feed_chunk_bytes_per_sample"]}
 
@@ -336,18 +339,21 @@ def disk(runs, entropy, peers):
     lib.note("disk_shape", "480 series x 2,000 samples in requests of 60 s; hosts of 40 series (12 of them), "
              "and the same as hosts of 120 (4, chunks of 60 series)")
     ours = tell(medians(runs, lambda run: disk_lockstep(run, 12, "")))
-    tell(medians(runs, lambda run: disk_lockstep(run, 4, "_120")))
-    arrived, repacked = (ours["disk_bytes_per_sample_" + name] for name in ("lockstep", "repacked"))
+    ours.update(tell(medians(runs, lambda run: disk_lockstep(run, 4, "_120"))))
     lib.say("disk_entropy_bytes_per_sample", "%.2f" % entropy, "bytes")
-    lib.say("disk_ratio_entropy", "%.3f" % (arrived / entropy), "1")
-    lib.say("disk_ratio_entropy_repacked", "%.3f" % (repacked / entropy), "1")
+    for suffix in ("", "_120"):
+        for name, what in (("", "rolled_up"), ("_repacked", "repacked")):
+            lib.say("disk_ratio_entropy" + name + suffix,
+                    "%.3f" % (ours["disk_bytes_per_sample_" + what + suffix] / entropy), "1")
     if Victoria not in peers:
         return
     theirs = tell(medians(runs, disk_victoria))
     for suffix in ("", "_data"):
-        for name, size in (("", arrived), ("_repacked", repacked)):
+        for name, what in (("", "rolled_up"), ("_repacked", "repacked"), ("_120", "rolled_up_120"),
+                           ("_repacked_120", "repacked_120")):
             lib.say("disk_ratio_victoria" + name + suffix,
-                    "%.3f" % (size / theirs["disk_bytes_per_sample_victoria" + suffix]), "1")
+                    "%.3f" % (ours["disk_bytes_per_sample_" + what] /
+                              theirs["disk_bytes_per_sample_victoria" + suffix]), "1")
 
 
 def durable(runs, scale, peers):

@@ -178,15 +178,18 @@ START_TEST(what_are_no_rows_is_refused)
 }
 END_TEST
 
+/* Of few rows (version 2), and of many. */
 START_TEST(damaged_bodies_are_refused)
 {
+	const size_t row_count = _i == 0 ? 40 : 300;
 	const struct ls_rollup_row *back;
 	const uint8_t *body;
 	uint8_t *copy;
 	size_t len, count, i;
 
-	make_rows(40, 20, 0);
-	ck_assert_int_eq(ls_rollup_encode(codec, rows, 40, &body, &len), 0);
+	make_rows(row_count, 20, 0);
+	ck_assert_int_eq(ls_rollup_encode(codec, rows, row_count, &body, &len), 0);
+	ck_assert_uint_eq(body[0], _i == 0 ? 2 : 1);
 	copy = malloc(len);
 	ck_assert_ptr_nonnull(copy);
 	for (i = 0; i < len * 8; i++) {
@@ -210,17 +213,17 @@ START_TEST(heads_that_lie_are_refused)
 {
 	const struct ls_rollup_row *back;
 	const uint8_t *body;
-	uint8_t copy[1024];
+	uint8_t copy[8192];
 	size_t len, count, i;
 
 	for (i = 0; i < 3; i++) {
 		uint32_t sum;
 
-		make_rows(2, 2, 0);
-		ck_assert_int_eq(ls_rollup_encode(codec, rows, 2, &body, &len), 0);
+		make_rows(256, 2, 0);
+		ck_assert_int_eq(ls_rollup_encode(codec, rows, 256, &body, &len), 0);
 		ck_assert_uint_lt(len, sizeof(copy));
 		memcpy(copy, body, len);
-		copy[i == 0 ? 3 : i == 1 ? 1 : 5] = i == 1 ? 0 : 0xff; /* too many rows; none; too long */
+		copy[i == 0 ? 3 : i == 1 ? 2 : 5] = i == 1 ? 0 : 0xff; /* too many rows; none; too long */
 		sum = (uint32_t)crc32_z(0, copy, 52);
 		for (size_t k = 0; k < 4; k++)
 			copy[52 + k] = (uint8_t)(sum >> 8 * k);
@@ -230,11 +233,35 @@ START_TEST(heads_that_lie_are_refused)
 }
 END_TEST
 
+START_TEST(short_heads_that_lie_are_refused)
+{
+	const struct ls_rollup_row *back;
+	const uint8_t *body;
+	uint8_t copy[1024];
+	size_t len, count, i;
+
+	for (i = 0; i < 4; i++) {
+		uint32_t sum;
+
+		make_rows(2, 2, 0);
+		ck_assert_int_eq(ls_rollup_encode(codec, rows, 2, &body, &len), 0);
+		ck_assert_uint_lt(len, sizeof(copy));
+		memcpy(copy, body, len);
+		copy[i < 2 ? 1 : i == 2 ? 3 : 12] = i == 0 ? 0 : 0xff; /* no row; too many; too long; longer than it is */
+		sum = (uint32_t)crc32_z(crc32_z(0, copy, 14), copy + 18, len - 18);
+		for (size_t k = 0; k < 4; k++)
+			copy[14 + k] = (uint8_t)(sum >> 8 * k);
+		ck_assert_int_eq(ls_rollup_decode(codec, copy, len, LS_ROLLUP_ALL, &back, &count), -LS_EPARSE);
+	}
+}
+END_TEST
+
 START_TEST(golden_example_is_written_as_ever)
 {
 	const uint8_t *body;
-	size_t len, want;
-	char *golden = ls_test_read(ls_test_source("tests/golden/rollup_v1.bin"), &want);
+	size_t len, want, count;
+	char *golden = ls_test_read(ls_test_source("tests/golden/rollup_v2.bin"), &want);
+	const struct ls_rollup_row *back;
 
 	rows[0] = (struct ls_rollup_row){ 1, 1, 60, 41.25, 58.5, 3000.75 };
 	rows[1] = (struct ls_rollup_row){ 1, 2, 60, 40, 57.75, 2950.5 };
@@ -242,6 +269,16 @@ START_TEST(golden_example_is_written_as_ever)
 	ck_assert_int_eq(ls_rollup_encode(codec, rows, 3, &body, &len), 0);
 	ck_assert_uint_eq(len, want);
 	ck_assert_mem_eq(body, golden, len);
+	free(golden);
+	/* The other head, which bodies of more than 255 rows have, stands for the same. */
+	golden = ls_test_read(ls_test_source("tests/golden/rollup_v1.bin"), &want);
+	ck_assert_int_eq(
+		ls_rollup_decode(codec, (const uint8_t *)golden, want, LS_ROLLUP_ALL, &back, &count), 0);
+	ck_assert_uint_eq(count, 3);
+	for (size_t i = 0; i < 3; i++)
+		ck_assert(back[i].labels_id == rows[i].labels_id && back[i].host_id == rows[i].host_id &&
+			back[i].count == rows[i].count &&
+			memcmp(&back[i].min, &rows[i].min, 3 * sizeof(double)) == 0);
 	free(golden);
 }
 END_TEST
@@ -446,8 +483,9 @@ suite(void)
 	tcase_add_test(t, only_the_columns_asked_for_are_read);
 	tcase_add_test(t, what_hosts_measure_costs_little);
 	tcase_add_test(t, what_are_no_rows_is_refused);
-	tcase_add_test(t, damaged_bodies_are_refused);
+	tcase_add_loop_test(t, damaged_bodies_are_refused, 0, 2);
 	tcase_add_test(t, heads_that_lie_are_refused);
+	tcase_add_test(t, short_heads_that_lie_are_refused);
 	tcase_add_test(t, golden_example_is_written_as_ever);
 	tcase_add_test(t, rows_of_one_series_add_up);
 	tcase_add_test(t, rounding_of_additions_is_taken_from_a_sum);
