@@ -329,7 +329,7 @@ run_deadline(struct run *r)
 	size_t k, i, among = r->is->faults > 3 ? r->is->faults : 3;
 	json_t *hosts = NULL;
 
-	if (ls_view_hosts(r->engine, "sim-job", r->now.end_us, &hosts) != 0)
+	if (ls_view_hosts(r->engine, r->is->world.job, r->now.end_us, &hosts) != 0)
 		return;
 	r->out->first = r->out->third = r->out->named = true;
 	for (k = 0; k < r->is->faults; k++) {

@@ -14,6 +14,7 @@
 #include "proto/base/loop.h"
 #include "proto/base/text.h"
 #include "tests/sim/fleet.h"
+#include "tests/sim/offline.h"
 
 enum { EXIT_USAGE = 2 };
 
@@ -40,8 +41,14 @@ static const struct ls_conf_program main_program = {
 #define SIM_MISBEHAVE(id, name, help) "  " name ": " help "\n"
 #include "tests/sim/misbehave.def"
 #undef SIM_MISBEHAVE
+		   "\n"
+		   "--offline FILE: a simulated job and the truth about it. --fault KIND:WHO:AMOUNT[@FROM-TO], WHO a rank,\n"
+		   "slice, rack, stage or shard, SLICE+SLICE, or \"all\"; p is AMOUNT, of the own work if nothing else is said:\n"
+#define SIM_FAULT(id, name, who, truth, scope, cause, help) "  " name " (" #who "): " help "\n"
+#include "tests/sim/world_faults.def"
+#undef SIM_FAULT
 		   ,
-	.usage = "lockstep-sim --connect ADDRESS [OPTION]...",
+	.usage = "lockstep-sim --connect ADDRESS [OPTION]...\n       lockstep-sim --offline FILE [OPTION]...",
 	.options = main_options,
 	.option_count = sizeof(main_options) / sizeof(main_options[0]),
 };
@@ -53,8 +60,8 @@ main_check(const struct sim_options *o, struct sim_slow *ret_slow, struct sim_mi
 {
 	int rc = 0;
 
-	if (strncmp(o->connect, "tcp://", strlen("tcp://")) != 0) {
-		(void)snprintf(err, size, "--connect: tcp://HOST:PORT is wanted");
+	if (*o->offline == '\0' && strncmp(o->connect, "tcp://", strlen("tcp://")) != 0) {
+		(void)snprintf(err, size, "--connect: tcp://HOST:PORT is wanted, or --offline FILE");
 		rc = -LS_ERANGE;
 	} else if (!ls_text_is_name(o->job, strlen(o->job), LS_JOB_NAME_MAX_BYTES - 1)) {
 		(void)snprintf(err, size, "--job is not a usable name");
@@ -72,7 +79,23 @@ main_check(const struct sim_options *o, struct sim_slow *ret_slow, struct sim_mi
 			"fewer in all than hosts", o->misbehave);
 		rc = -LS_ERANGE;
 	}
+	if (rc == 0 && *o->offline == '\0' && (*o->truth != '\0' || strcmp(o->fault, "none") != 0)) {
+		(void)snprintf(err, size, "--truth and --fault are for --offline; agents are slowed by --slow");
+		rc = -LS_ERANGE;
+	}
 	return rc;
+}
+
+/* A file instead of agents. */
+static int
+main_offline(const struct sim_offline *offline, const struct sim_options *o)
+{
+	char err[LS_LOG_LINE_MAX_BYTES];
+
+	if (sim_offline_write(offline, o->offline, o->truth, err, sizeof(err)) == 0)
+		return EXIT_SUCCESS;
+	(void)fprintf(stderr, "lockstep-sim: %s\n", err);
+	return EXIT_FAILURE;
 }
 
 static void
@@ -121,6 +144,7 @@ int
 main(int argc, char **argv)
 {
 	struct sim_options options;
+	struct sim_offline offline;
 	struct sim_slow slow;
 	struct sim_misbehave misbehave;
 	enum ls_conf_action action;
@@ -131,12 +155,18 @@ main(int argc, char **argv)
 	rc = ls_conf_load(&main_program, argc, argv, &options, &action, &left, err, sizeof(err));
 	if (rc == 0 && action == LS_CONF_EXIT)
 		return EXIT_SUCCESS;
-	if (rc != 0 || main_check(&options, &slow, &misbehave, err, sizeof(err)) != 0) {
+	if (rc == 0)
+		rc = main_check(&options, &slow, &misbehave, err, sizeof(err));
+	if (rc == 0 && *options.offline != '\0')
+		rc = sim_offline_options(&options, &offline, err, sizeof(err));
+	if (rc != 0) {
 		(void)fprintf(stderr, "lockstep-sim: %s\n", err);
 		return EXIT_USAGE;
 	}
 	if (action == LS_CONF_CHECK)
 		return EXIT_SUCCESS;
+	if (*options.offline != '\0')
+		return main_offline(&offline, &options);
 	if (ls_log_level_parse(options.log_level, &level) == 0)
 		ls_log_set_level(level);
 	return main_run(&options, &slow, &misbehave);

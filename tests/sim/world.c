@@ -31,7 +31,7 @@
 void
 sim_world_defaults(struct sim_world_options *ret_options)
 {
-	*ret_options = (struct sim_world_options){ .seed = 1, .hosts = 64, .slices = 1, .stages = 1,
+	*ret_options = (struct sim_world_options){ .job = "sim-job", .seed = 1, .hosts = 64, .slices = 1, .stages = 1,
 		.rack_hosts = 16, .shards = 16, .chips = 4, .step_s = 1, .noise = 0.003,
 		.noise_kind = SIM_NOISE_T4, .wander_steps = 2000, .exit_spread_s = 20e-6,
 		.roles = true };
@@ -192,7 +192,7 @@ sim_world_worker(const struct sim_world *w, uint32_t rank, struct ls_worker_info
 
 	*ret_info = (struct ls_worker_info){ .rank = (int32_t)rank, .world = (int32_t)w->o.hosts,
 		.chips = w->o.chips };
-	ls_ignore(snprintf(ret_info->job, sizeof(ret_info->job), "sim-job"));
+	ls_ignore(snprintf(ret_info->job, sizeof(ret_info->job), "%s", w->o.job));
 	ls_ignore(snprintf(ret_info->host, sizeof(ret_info->host), "sim%05u", rank + 1));
 	ls_ignore(snprintf(ret_info->slice, sizeof(ret_info->slice), "%u", p->slice));
 	if (w->o.roles && (w->o.stages > 1 || w->o.input_every > 0))

@@ -78,6 +78,7 @@ struct sim_fault_info {
 };
 
 struct sim_world_options {
+	char job[LS_JOB_NAME_MAX_BYTES];
 	uint64_t seed;
 	uint32_t hosts;
 	uint32_t slices;         /* contiguous ranks, as even as can be */
