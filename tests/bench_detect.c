@@ -58,7 +58,7 @@ main(int argc, char **argv)
 			plan.quick = true;
 		} else if (strcmp(argv[i], "--full") == 0) {
 			plan.quick = false;
-			plan.runs = 40;
+			plan.runs = 20;
 		} else if (strcmp(argv[i], "--table") == 0 && next != NULL) {
 			table = argv[++i];
 		} else if (strcmp(argv[i], "--runs") == 0 && bench_number(next, 10000, &v)) {

@@ -280,6 +280,39 @@ START_TEST(a_random_fault_comes_to_its_amount)
 }
 END_TEST
 
+START_TEST(replicas_do_not_wait_for_each_other)
+{
+	struct sim_world_options o = world_still(8);
+	struct sim_world *w;
+	struct sim_world_step s;
+	struct sim_truth t;
+	struct ls_record r;
+	uint32_t i;
+
+	o.replicas = o.peers = true;
+	w = world_with(&o, "chip:3:10%@0-");
+	sim_world_next(w, &s);
+	for (i = 0; i < 8; i++) {
+		double own = 0.04 + 0.76 * 0.3, load;
+
+		ck_assert(sim_world_record(w, i, &r));
+		ck_assert_int_eq(ls_record_check(&r, NULL), 0);
+		ck_assert_uint_eq(r.barrier_count, 0);
+		ck_assert_uint_eq(r.peer_count, 0);
+		ck_assert_uint_eq(r.phase_mask & 1u << LS_PHASE_SYNC_WAIT, 0);
+		load = r.work[LS_WORK_TOKENS] / 4096;
+		ck_assert(load > 0.5 && load < 1.5);
+		own = (own + 0.76 * 0.7 * load) * (i == 3 ? 1.1 : 1);
+		ck_assert_double_eq_tol((double)r.duration_ns * 1e-9, own, 1e-6);
+		if (i == 3) {
+			sim_world_truth(w, 0, &t);
+			ck_assert_double_eq_tol(t.cost_s, own - own / 1.1, 1e-6);
+		}
+	}
+	sim_world_free(w);
+}
+END_TEST
+
 START_TEST(waits_on_peers_tell_both_ends_of_a_slow_link)
 {
 	struct sim_world_options o = world_still(8);
@@ -488,6 +521,7 @@ main(void)
 	tcase_add_loop_test(faults, a_fault_costs_what_is_reckoned_by_hand, 0, (int)reckonings);
 	tcase_add_test(faults, of_two_equal_culprits_each_alone_costs_nothing);
 	tcase_add_loop_test(faults, a_random_fault_comes_to_its_amount, 0, (int)moves);
+	tcase_add_test(faults, replicas_do_not_wait_for_each_other);
 	tcase_add_test(faults, waits_on_peers_tell_both_ends_of_a_slow_link);
 	tcase_add_test(faults, counters_move_with_their_fault);
 	tcase_add_test(faults, a_hang_shows_who_is_still_at_work);

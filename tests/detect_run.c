@@ -29,6 +29,8 @@ struct run {
 	struct sim_world *world;
 	struct ls_engine *engine;
 	uint32_t *handle;
+	struct ls_record *record; /* of the step made last, by rank */
+	bool *sent, lies;
 	struct sim_world_step now;
 	struct run_opened opened[DETECT_FINDINGS_MAX];
 	size_t opened_count;
@@ -114,25 +116,36 @@ run_hang(struct run *r)
 	}
 }
 
+/* What the workers will have sent of the step. */
+static void
+run_fill(struct run *r)
+{
+	uint32_t i;
+
+	for (i = 0; i < r->is->world.hosts; i++)
+		r->sent[i] = sim_world_record(r->world, i, &r->record[i]);
+}
+
 static void
 run_feed(struct run *r)
 {
-	uint64_t began_ns = ls_clock_cpu_ns();
+	uint64_t began_ns;
 	uint32_t i;
 
+	for (i = 0; r->is->counters && i < r->is->world.hosts; i++)
+		run_counters(r, i);
+	began_ns = ls_clock_cpu_ns();
 	if (r->now.hang_s > 0)
 		run_hang(r);
 	for (i = 0; i < r->is->world.hosts; i++) {
-		struct ls_record record;
+		struct ls_record lie;
 
-		if (sim_world_lie(r->world, i, &record))
-			ls_ignore(ls_engine_record(r->engine, r->handle[i], &record,
+		if (r->lies && sim_world_lie(r->world, i, &lie))
+			ls_ignore(ls_engine_record(r->engine, r->handle[i], &lie,
 				r->now.end_us)); /* refused or not: a lie */
-		if (sim_world_record(r->world, i, &record))
-			ls_ignore(ls_engine_record(r->engine, r->handle[i], &record,
+		if (r->sent[i])
+			ls_ignore(ls_engine_record(r->engine, r->handle[i], &r->record[i],
 				r->now.end_us)); /* the lie may have taken its place */
-		if (r->is->counters)
-			run_counters(r, i);
 	}
 	ls_engine_advance(r->engine, r->now.end_us);
 	r->out->engine_ns += ls_clock_cpu_ns() - began_ns;
@@ -366,15 +379,14 @@ run_rules_step(struct run *r)
 	uint32_t i, n = r->is->world.hosts;
 
 	for (i = 0; i < n; i++) {
-		struct ls_record record;
 		double own, wait;
 
-		if (!sim_world_record(r->world, i, &record))
+		if (!r->sent[i])
 			continue;
 		sim_world_split(r->world, i, &own, &wait);
 		r->own[(size_t)i * DETECT_WINDOW + r->seen[i]] = (float)own;
 		r->wait[i] += wait;
-		r->step[i] += (double)record.duration_ns * 1e-9;
+		r->step[i] += (double)r->record[i].duration_ns * 1e-9;
 		r->seen[i]++;
 	}
 }
@@ -467,6 +479,8 @@ run_free(struct run *r)
 	ls_engine_free(r->engine);
 	sim_world_free(r->world);
 	free(r->handle);
+	free(r->record);
+	free(r->sent);
 	free(r->own);
 	free(r->wait);
 	free(r->seen);
@@ -484,6 +498,7 @@ run_steps(struct run *r)
 	for (i = 0; i < r->is->steps; i++) {
 		began_ns = ls_clock_cpu_ns();
 		sim_world_next(r->world, &r->now);
+		run_fill(r);
 		r->out->world_ns += ls_clock_cpu_ns() - began_ns;
 		run_feed(r);
 		if (r->is->faults > 0)
@@ -515,8 +530,13 @@ detect_run(const struct detect_run *run, struct detect_result *ret_result)
 	r->is = run;
 	r->out = ret_result;
 	r->handle = calloc(run->world.hosts, sizeof(*r->handle));
+	r->record = calloc(run->world.hosts, sizeof(*r->record));
+	r->sent = calloc(run->world.hosts, sizeof(*r->sent));
+	for (k = 0; k < run->faults; k++)
+		r->lies |= run->fault[k].kind == SIM_FAULT_LIES;
 	r->engine = ls_engine_new(&sink);
-	if (r->handle == NULL || r->engine == NULL || (run->rules && run_rules_room(r) != 0))
+	if (r->handle == NULL || r->record == NULL || r->sent == NULL || r->engine == NULL ||
+		 (run->rules && run_rules_room(r) != 0))
 		goto out;
 	rc = sim_world_new(&run->world, run->fault, run->faults, &r->world, NULL);
 	if (rc != 0)

@@ -54,7 +54,7 @@ struct detect_result {
 	size_t flags[DETECT_RULE_COUNT], flags_right[DETECT_RULE_COUNT];
 	bool rule_found[DETECT_RULE_COUNT][SIM_FAULTS_MAX];
 	uint64_t hosts_steps;    /* judged */
-	uint64_t engine_ns, world_ns;
+	uint64_t engine_ns, world_ns; /* CPU: records taken, closed, judged; steps and records made */
 };
 
 int detect_run(const struct detect_run *run, struct detect_result *ret_result) LS_MUSTCHECK;

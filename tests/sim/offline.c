@@ -113,6 +113,7 @@ sim_offline_options(const struct sim_options *o, struct sim_offline *ret_offline
 	w->roles = o->roles;
 	w->clockless = !o->barrier_times;
 	w->peers = o->peers;
+	w->replicas = o->replicas;
 	if (strpbrk(o->job, "\"\\") != NULL || ls_text_copy(w->job, sizeof(w->job), o->job) != 0) {
 		ls_ignore(snprintf(err, size, "--job: short, without quotes or backslashes, with --offline"));
 		return -LS_ERANGE;

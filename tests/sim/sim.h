@@ -48,7 +48,7 @@ struct sim_options {
 	int64_t steps, stages, input_every, rack_hosts, shards, wander_steps, burst_steps, checkpoint_steps;
 	int64_t eval_steps, compile_steps, lost_from;
 	uint64_t step_ns, clock_error_ns, exit_spread_ns;
-	bool roles, barrier_times, peers;
+	bool roles, barrier_times, peers, replicas;
 	char ledger[LS_CONF_VALUE_MAX_BYTES], log_level[LS_CONF_VALUE_MAX_BYTES];
 	int64_t hosts, slices, chips, series, steps_per_s, accelerate, variants, seed;
 	uint64_t beat_ns, duration_ns, report_ns;

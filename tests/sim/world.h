@@ -105,6 +105,7 @@ struct sim_world_options {
 	double exit_spread_s;    /* workers leave a barrier within so long of each other */
 	bool roles;              /* are stages and input hosts told? They are there all the same. */
 	bool peers;              /* do records tell waits on neighbours? */
+	bool replicas;           /* no barrier: each serves its own batches, which vary; slices and links are no matter */
 };
 
 struct sim_world_step {

@@ -12,7 +12,7 @@
 static uint64_t
 world_ns(double s)
 {
-	return s > 0 ? (uint64_t)llround(s * 1e9) : 0;
+	return s > 0 ? (uint64_t)(s * 1e9 + 0.5) : 0;
 }
 
 /* What a worker's clock is off at a time; it wanders to and fro at the given drift, within the known error. */
@@ -27,12 +27,13 @@ world_clock_off(const struct sim_world *w, uint32_t rank, double t_s)
 	return w->place[rank].clock_s + (way < err ? way : 2 * err - way) - 0.5 * err;
 }
 
+/* A time of the step on a clock that is off_s ahead. */
 static int64_t
-world_wall_ns(const struct sim_world *w, uint32_t rank, double s)
+world_wall_ns(const struct sim_world *w, double off_s, double s)
 {
-	double t_s = w->t_s + s;
+	double ns = (w->t_s + s + off_s) * 1e9;
 
-	return SIM_WORLD_START_US * 1000 + llround((t_s + world_clock_off(w, rank, w->t_s)) * 1e9);
+	return SIM_WORLD_START_US * 1000 + (int64_t)(ns < 0 ? ns - 0.5 : ns + 0.5);
 }
 
 static void
@@ -43,20 +44,20 @@ world_mark(struct ls_record *r, enum ls_phase phase, double s)
 }
 
 static void
-world_record_barriers(const struct sim_world *w, uint32_t rank, struct ls_record *r)
+world_record_barriers(const struct sim_world *w, uint32_t rank, double off_s, struct ls_record *r)
 {
 	double late = w->end_s[rank] - w->length_s;
 
 	r->barrier_count = 1;
 	r->barrier[0].kind = LS_BARRIER_ICI;
-	r->barrier[0].enter_ns = world_wall_ns(w, rank, w->begin_s[rank] + w->own_s[rank]);
-	r->barrier[0].exit_ns = world_wall_ns(w, rank, w->ici_exit_s[rank]);
+	r->barrier[0].enter_ns = world_wall_ns(w, off_s, w->begin_s[rank] + w->own_s[rank]);
+	r->barrier[0].exit_ns = world_wall_ns(w, off_s, w->ici_exit_s[rank]);
 	if (w->o.slices < 2)
 		return;
 	r->barrier_count = 2;
 	r->barrier[1].kind = LS_BARRIER_DCN;
 	r->barrier[1].enter_ns = r->barrier[0].exit_ns;
-	r->barrier[1].exit_ns = world_wall_ns(w, rank, w->dcn_exit_s + late);
+	r->barrier[1].exit_ns = world_wall_ns(w, off_s, w->dcn_exit_s + late);
 }
 
 /* A ring within the slice. Waits are on the one before; on the one behind only where the link is slow. */
@@ -91,16 +92,19 @@ world_fill(const struct sim_world *w, uint32_t rank, struct ls_record *r)
 {
 	const struct world_cell *c = &w->cell[rank];
 	double late = w->end_s[rank] - w->length_s, enter = w->begin_s[rank] + w->own_s[rank];
+	double off_s = world_clock_off(w, rank, w->t_s);
 	unsigned p;
 
 	*r = (struct ls_record){ .step = w->step - 1 };
-	r->t_begin_ns = world_wall_ns(w, rank, w->begin_s[rank]);
+	r->t_begin_ns = world_wall_ns(w, off_s, w->begin_s[rank]);
 	r->duration_ns = world_ns(w->end_s[rank] - w->begin_s[rank]);
 	for (p = 0; p < LS_PHASE_COUNT; p++)
 		if (c->phase_s[p] > 0)
 			world_mark(r, (enum ls_phase)p, (double)c->phase_s[p]);
-	world_mark(r, LS_PHASE_SYNC_WAIT, w->dcn_exit_s + late - enter);
-	world_mark(r, LS_PHASE_OTHER, w->length_s - w->dcn_exit_s);
+	if (!w->o.replicas) {
+		world_mark(r, LS_PHASE_SYNC_WAIT, w->dcn_exit_s + late - enter);
+		world_mark(r, LS_PHASE_OTHER, w->length_s - w->dcn_exit_s);
+	}
 	r->work_mask = 1u << LS_WORK_TOKENS;
 	r->work[LS_WORK_TOKENS] = WORLD_TOKENS * (double)c->work;
 	if (c->load > 1) {
@@ -108,9 +112,9 @@ world_fill(const struct sim_world *w, uint32_t rank, struct ls_record *r)
 		r->work[LS_WORK_EXPERT_LOAD_MAX] = WORLD_LOAD * (double)c->load;
 		r->work[LS_WORK_EXPERT_LOAD_MEAN] = WORLD_LOAD;
 	}
-	if (!w->o.clockless)
-		world_record_barriers(w, rank, r);
-	if (w->o.peers)
+	if (!w->o.clockless && !w->o.replicas)
+		world_record_barriers(w, rank, off_s, r);
+	if (w->o.peers && !w->o.replicas)
 		world_record_peers(w, rank, w->ici_exit_s[rank] - enter, r);
 }
 
