@@ -124,6 +124,7 @@ ls_clock_sample(struct ls_clock *c, const struct ls_wire_stamps *s)
 {
 	struct ls_clock_sample x;
 	int64_t there, back, trip;
+	bool better;
 
 	if (s->t1 > LS_WIRE_TIME_MAX_NS || s->t2 > LS_WIRE_TIME_MAX_NS ||
 		s->t3 > LS_WIRE_TIME_MAX_NS || s->t4 > LS_WIRE_TIME_MAX_NS || s->t4 < s->t1 ||
@@ -135,11 +136,12 @@ ls_clock_sample(struct ls_clock *c, const struct ls_wire_stamps *s)
 	x.t_mono_ns = (int64_t)(s->t1 + (s->t4 - s->t1) / 2);
 	x.offset_ns = there + (back - there) / 2;
 	x.error_ns = trip / 2;
-	if (c->in_window == 0 || x.error_ns < c->best.error_ns)
+	better = c->in_window == 0 || x.error_ns < c->best.error_ns;
+	if (better)
 		c->best = x;
 	c->in_window++;
 	c->guessed = false;
-	if (!c->same)
+	if (!c->same && better) /* else the points are those of the last fit */
 		clocks_fit(c);
 	if (c->in_window == LS_CLOCK_WINDOW)
 		clocks_keep(c);

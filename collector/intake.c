@@ -111,8 +111,9 @@ intake_held_new(struct ls_intake *in)
 	in->spare = h->next;
 	in->spare_count--;
 	arena = h->arena;
-	memset(h, 0, sizeof(*h));
+	memset(h, 0, offsetof(struct ls_intake_held, ack));
 	h->arena = arena;
+	ls_wire_ack_init(&h->ack);
 	return h;
 }
 
@@ -429,21 +430,29 @@ intake_begin(struct ls_intake *in, struct ls_intake_held *h, uint64_t t_receive_
 	return false;
 }
 
+/* Not even room to look at a report. */
+static void
+intake_no_memory(struct ls_intake *in, void *request, uint64_t t_receive_mono_ns)
+{
+	const struct ls_wire_ack busy = { .status = LS_ACK_RETRY,
+		.retry_after_ns = ls_pressure_retry_ns(&in->pressure),
+		.t_receive_mono_ns = t_receive_mono_ns,
+		.t_send_mono_ns = t_receive_mono_ns };
+
+	in->stats.drops[LS_INTAKE_MEMORY]++;
+	in->p.reply(in->p.reply_arg, request, &busy);
+}
+
 void
 ls_intake_report(struct ls_intake *in, void *request, const uint8_t *data, size_t len,
 	uint64_t t_receive_mono_ns)
 {
 	struct ls_intake_held *h = intake_held_new(in);
-	const struct ls_wire_ack busy = { .status = LS_ACK_RETRY,
-		.retry_after_ns = ls_pressure_retry_ns(&in->pressure),
-		.t_receive_mono_ns = t_receive_mono_ns,
-		.t_send_mono_ns = t_receive_mono_ns };
 	const char *why = "not a report";
 	int rc;
 
 	if (h == NULL) {
-		in->stats.drops[LS_INTAKE_MEMORY]++;
-		in->p.reply(in->p.reply_arg, request, &busy);
+		intake_no_memory(in, request, t_receive_mono_ns);
 		return;
 	}
 	h->request = request;

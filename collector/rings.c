@@ -16,6 +16,7 @@ struct ls_rings {
 	uint64_t evicted;
 	struct ls_table by_id;
 	struct rings_list list;
+	struct ls_ring *last; /* found last, or NULL: one report asks for one ring several times */
 };
 
 struct ls_rings *
@@ -34,6 +35,8 @@ ls_rings_new(size_t max)
 static void
 rings_remove(struct ls_rings *t, struct ls_ring *r)
 {
+	if (t->last == r)
+		t->last = NULL;
 	ls_table_remove(&t->by_id, r);
 	TAILQ_REMOVE(&t->list, r, link);
 	t->count--;
@@ -54,11 +57,15 @@ ls_rings_free(struct ls_rings *t)
 struct ls_ring *
 ls_rings_find(struct ls_rings *t, const uint8_t *id)
 {
-	struct ls_ring *r = ls_table_find(&t->by_id, id);
+	struct ls_ring *r = t->last;
 
+	if (r != NULL && memcmp(r->id, id, sizeof(r->id)) == 0)
+		return r;
+	r = ls_table_find(&t->by_id, id);
 	if (r != NULL) {
 		TAILQ_REMOVE(&t->list, r, link);
 		TAILQ_INSERT_TAIL(&t->list, r, link);
+		t->last = r;
 	}
 	return r;
 }
@@ -83,6 +90,7 @@ ls_rings_get(struct ls_rings *t, const uint8_t *id, struct ls_ring **ret_ring)
 			return -ENOMEM;
 		}
 		TAILQ_INSERT_TAIL(&t->list, r, link);
+		t->last = r; /* nobody else is the newest now */
 		t->count++;
 	}
 	*ret_ring = r;

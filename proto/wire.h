@@ -151,15 +151,17 @@ struct ls_wire_ack {
 	char reason[160];
 	uint64_t t_receive_mono_ns, t_send_mono_ns;
 	uint64_t beat_ns, retry_after_ns;
-	size_t need_count;
-	uint8_t need[LS_RINGS_MAX][LS_RING_ID_BYTES];
 	uint64_t acked_chunk_seq;
-	size_t need_dictionary_count;
-	uint64_t need_dictionary[LS_GROUPS_MAX];
 	uint64_t zoom_ns;               /* 0: nothing is asked */
 	bool need_identity;
 	bool need_all_workers;          /* a number of a worker is not known */
+	size_t need_count, need_dictionary_count;
+	uint8_t need[LS_RINGS_MAX][LS_RING_ID_BYTES];
+	uint64_t need_dictionary[LS_GROUPS_MAX];
 };
+
+/* An empty ack; the lists, of which it has nothing, stay as they were: most of its bytes are theirs. */
+void ls_wire_ack_init(struct ls_wire_ack *ack);
 
 /* Hash of a dictionary: FNV-1a 64 of group, NUL, and each series with a NUL behind it. */
 uint64_t ls_wire_dictionary_hash(const char *group, const char *const *series, size_t count);

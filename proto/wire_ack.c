@@ -3,12 +3,19 @@
 #include "proto/wire.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include "proto/lockstep.pb-c.h"
 #include "proto/wire_decode.h"
 
 _Static_assert((int)LS_ACK_RETRY == (int)LOCKSTEP__ACK__STATUS__RETRY, "wire value");
 _Static_assert((int)LS_ACK_REJECT == (int)LOCKSTEP__ACK__STATUS__REJECT, "wire value");
+
+void
+ls_wire_ack_init(struct ls_wire_ack *a)
+{
+	memset(a, 0, offsetof(struct ls_wire_ack, need));
+}
 
 int
 ls_wire_ack_pack(const struct ls_wire_ack *a, uint8_t **ret_buf, size_t *ret_len)
@@ -34,7 +41,7 @@ ls_wire_ack_pack(const struct ls_wire_ack *a, uint8_t **ret_buf, size_t *ret_len
 	m.n_need_workers = a->need_count;
 	m.need_workers = need;
 	m.acked_chunk_seq = a->acked_chunk_seq;
-	memcpy(dictionary, a->need_dictionary, sizeof(dictionary));
+	memcpy(dictionary, a->need_dictionary, a->need_dictionary_count * sizeof(dictionary[0]));
 	m.n_need_dictionary = a->need_dictionary_count;
 	m.need_dictionary = dictionary;
 	m.zoom_ns = a->zoom_ns;

@@ -93,6 +93,21 @@ ls_table_fini(struct ls_table *t)
 	t->size = t->count = 0;
 }
 
+/*
+ * The hash of a key without the zeros at its end: most of a name's field is zeros. Keys have one length, so
+ * no two of them become the same.
+ */
+static uint64_t
+table_hash(const struct ls_table *t, const void *key)
+{
+	const uint8_t *p = key;
+	size_t len = t->key_len;
+
+	while (len >= 8 && table_word(p + len - 8, 8) == 0)
+		len -= 8;
+	return ls_table_hash(t->secret, key, len);
+}
+
 /* Where an item with this key is, or the free place where it would be; the table is not empty. */
 static size_t
 table_at(const struct ls_table *t, uint64_t hash, const void *key)
@@ -134,13 +149,13 @@ ls_table_find(const struct ls_table *t, const void *key)
 {
 	if (t->count == 0)
 		return NULL;
-	return t->entries[table_at(t, ls_table_hash(t->secret, key, t->key_len), key)].item;
+	return t->entries[table_at(t, table_hash(t, key), key)].item;
 }
 
 int
 ls_table_put(struct ls_table *t, void *item)
 {
-	uint64_t hash = ls_table_hash(t->secret, item, t->key_len);
+	uint64_t hash = table_hash(t, item);
 	size_t at;
 	int rc;
 
@@ -162,7 +177,7 @@ ls_table_remove(struct ls_table *t, const void *item)
 	size_t mask = t->size - 1, hole, at;
 
 	LS_ASSERT(t->count > 0);
-	hole = table_at(t, ls_table_hash(t->secret, item, t->key_len), item);
+	hole = table_at(t, table_hash(t, item), item);
 	LS_ASSERT(t->entries[hole].item == item);
 	/* Close the gap: move back whoever could not be reached beyond it. */
 	for (at = (hole + 1) & mask; t->entries[at].item != NULL; at = (at + 1) & mask) {
