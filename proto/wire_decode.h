@@ -28,6 +28,13 @@ int ls_wire_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *buf, s
 	struct ls_arena **arena, ProtobufCMessage **ret_message, const char **ret_why)
 	LS_MUSTCHECK;
 
+/*
+ * As protobuf_c_message_unpack, into the arena, of a message as it usually is; NULL: it is not, or the arena
+ * has no room: protobuf-c has to say.
+ */
+ProtobufCMessage *ls_wire_unpack_usual(const ProtobufCMessageDescriptor *type, const uint8_t *buf, size_t len,
+	struct ls_arena *arena);
+
 /* Packs a message into malloc'ed bytes; -LS_ELIMIT if it exceeds max_bytes. */
 int ls_wire_pack(const ProtobufCMessage *m, size_t max_bytes, uint8_t **ret_buf, size_t *ret_len)
 	LS_MUSTCHECK;

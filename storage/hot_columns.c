@@ -133,23 +133,54 @@ hot_sort(struct ls_hot_codec *c)
 	return 0;
 }
 
+/* The first place of a metric in a shape, and the one behind its last; both 0: it is not there. */
+struct hot_span {
+	uint8_t begin, end;
+};
+
+/* Events have few shapes: each is searched once, not for each event. */
+static void
+hot_spans(struct ls_hot_codec *c, unsigned metric)
+{
+	struct hot_span *span = c->span.data;
+	size_t i, k;
+
+	for (i = 0; i < c->shape_count; i++) {
+		const struct hot_shape *s = &hot_shapes(c)[i];
+
+		span[i] = (struct hot_span){ 0, 0 };
+		for (k = 0; k < s->count; k++) { /* at most 31 */
+			if (hot_metrics(c)[s->metric + k] != metric)
+				continue;
+			if (span[i].end == 0)
+				span[i].begin = (uint8_t)k;
+			span[i].end = (uint8_t)(k + 1);
+		}
+	}
+}
+
 int
 hot_places(struct ls_hot_codec *c, unsigned metric, size_t *ret_n)
 {
 	const uint32_t *order = c->order.data;
+	const struct hot_span *span;
 	uint32_t key = HOT_NONE;
 	size_t i, k, n = 0;
 	int rc = hot_reserve(&c->place, c->value_count, sizeof(uint32_t));
 
 	if (rc == 0)
 		rc = hot_reserve(&c->first, c->value_count, sizeof(uint32_t));
+	if (rc == 0)
+		rc = hot_reserve(&c->span, c->shape_count, sizeof(*span));
 	if (rc != 0)
 		return rc;
+	hot_spans(c, metric);
+	span = c->span.data;
 	for (i = 0; i < c->event_count; i++) {
 		const struct ls_hot_event *e = &hot_events(c)[order[i]];
 		const struct hot_shape *s = &hot_shapes(c)[e->shape];
 
-		for (k = 0; k < s->count; k++) {
+		for (k = span[e->shape].begin; k < span[e->shape].end; k++) {
 			if (hot_metrics(c)[s->metric + k] != metric)
 				continue;
 			((uint32_t *)c->place.data)[n] = e->value + (uint32_t)k;

@@ -55,6 +55,7 @@ struct ls_hot_codec {
 	struct hot_array past;   /* of keys */
 	struct hot_array order;  /* events key by key */
 	struct hot_array begin;  /* where each key begins in it */
+	struct hot_array span;   /* where each shape has the metric of a column */
 	struct hot_array place;  /* of the values of a column */
 	struct hot_array first;  /* whether each is the first of its key */
 	struct hot_array odd;    /* whether it is kept as it is */

@@ -35,6 +35,7 @@ ls_hot_codec_free(struct ls_hot_codec *c)
 	free(c->past.data);
 	free(c->order.data);
 	free(c->begin.data);
+	free(c->span.data);
 	free(c->place.data);
 	free(c->first.data);
 	free(c->odd.data);

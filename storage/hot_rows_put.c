@@ -180,7 +180,8 @@ hot_put_metric(struct ls_hot_codec *c, struct ls_bits_out *o, unsigned metric)
 			best = follow;
 		}
 	}
-	(void)hot_try(c, n, (enum hot_follow)best, 1, &firsts);
+	if (best != HOT_FOLLOWS - 1) /* else it was tried last */
+		(void)hot_try(c, n, (enum hot_follow)best, 1, &firsts);
 	ls_bits_put(o, best, 2);
 	ls_column_put(o, hot_word(c, 3), firsts);
 	ls_column_put(o, hot_word(c, 1), n - firsts);
