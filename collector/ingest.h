@@ -12,7 +12,7 @@
  * Units:   ns, CLOCK_MONOTONIC; bytes.
  * Errors:  those of ls_err_nng; -LS_EPARSE the address.
  * Limits:  LS_REPORT_MAX_BYTES a request with its frame (larger ones close the connection), memory for it grows
- *          with what has come; LS_CONNECTIONS_MAX; the contexts given: requests beyond wait unread.
+ *          with what has come; LS_CONNECTIONS_MAX; the contexts given: requests beyond wait, not looked at.
  * Source:  SP request/reply protocol, nng_stream(5). nng listens with a backlog of 128, so 10,000 agents
  *          that come back at once wait for SYN retries; listen(2) again on its socket is allowed.
  */
