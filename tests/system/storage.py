@@ -58,13 +58,14 @@ def rows_of(state, sql):
 
 
 def bodies_of(state):
-    """Host, dictionary, first and last time and body of all chunks."""
+    """Host, dictionary, first and last time and body of all chunks; times are of the sender's own clock, +- 1 us."""
     for path in sorted(glob.glob(os.path.join(state, "telemetry", "*.db"))):
         db = sqlite3.connect("file:%s?mode=ro" % path, uri=True)
         parts = b"".join(b for (b,) in db.execute("SELECT bytes FROM body_part ORDER BY id"))
-        for host, dictionary, first, last, at, size in db.execute(
-                "SELECT h.name, c.dictionary, c.t_first_us, c.t_last_us, c.at, c.len FROM chunk c "
-                "JOIN chunk_host h ON h.id = c.host_id"):
+        for host, dictionary, first, last, ref, offset, drift, at, size in db.execute(
+                "SELECT h.name, c.dictionary, c.t_first_us, c.t_last_us, c.ref_mono_ns, c.offset_ns, c.drift_ppb, "
+                "c.at, c.len FROM chunk c JOIN chunk_host h ON h.id = c.host_id"):
+            first, last = (ref + (1000 * t - offset - ref) / (1 + drift / 1e9) for t in (first, last))
             yield host, dictionary, first, last, parts[at:at + size]
         db.close()
 
@@ -75,8 +76,9 @@ def wrong_of(rows):
     if len({r[2] for r in rows}) != len(rows):
         return "a chunk twice"
     for before, after in zip(rows, rows[1:]):
-        # By less than that two may overlap: after a restart a clock is known from one exchange, to half its time.
-        if after[0] - before[0] < (before[1] - before[0]) / 2:
+        # On our time line two may overlap: after a restart a clock is known from one exchange, to half its time.
+        # On the sender's a sample has one time, and chunks of a group follow each other.
+        if after[0] <= before[1] + 2000:
             return "two chunks of one time: %d to %d, %d to %d" % (before[:2] + after[:2])
     return None
 
