@@ -17,6 +17,7 @@
 #include "proto/chunk.h"
 #include "storage/days.h"
 #include "storage/db.h"
+#include "storage/packer.h"
 #include "storage/query.h"
 #include "storage/roller.h"
 #include "storage/step_rows.h"
@@ -25,21 +26,25 @@
 /*
  * What questions to storage take, from the question to the whole text of its answer, without HTTP. A
  * store is filled through the real write side: LOCKSTEP_BENCH_HOSTS hosts (1,000) of 120 series in two groups,
- * an hour of chunks of a minute, their bodies out of 64 made ones, and rolled up; step records of ten minutes, a
- * row a step as packing makes them. Each line is "name value unit"; _cpu_ms is the answering thread's own time.
+ * an hour of chunks of a minute, their bodies out of 64 made ones, rolled up and packed; step records of ten
+ * minutes, a row a step as packing makes them, in an order of arrival that is not that of ranks. Each line is
+ * "name value unit"; _cpu_ms is the answering thread's own time.
  *
  *   query_hosts, query_store_bytes
+ *   query_series_ms, query_fleet_ms, query_step_ms    p99, by the clock, of those below
  *   query_series_ms_p50, _p99         one series of one host, the hour, 240 buckets; hosts at random
  *   query_series_raw_ms_p50, _p99     the same, its 3,600 values
  *   query_minutes_ms_p50, _p99        one series of 1,000 hosts, a minute in halves, from chunks
  *   query_fleet_ms_p50, _p99          one series of all hosts, the hour in minutes, from roll-ups: their band
  *   query_fleet_page_ms_p50, _p99     the same, all values of 1,000 hosts
  *   query_step_ms_p50, _p99           one step of all workers (the first 1,000 are shown); steps at random
- *   ..._ingest_ms_...                 the same while another thread commits ten times a second what so many
- *                                     hosts send: their chunks
+ *   query_step_first_ms_p50, _p99     the same with the page of 100 that is shown if nobody says how many
+ *                                     All this while another thread commits ten times a second what so many
+ *                                     hosts send: a step record and 16 hot counters a second, chunks a minute.
+ *   ..._alone_ms_...                  the same with nobody writing
  */
 
-enum { COLUMNS = 60, ROWS = 60, MINUTES = 60, BODIES = 64, BATCH = 500, ROUNDS = 300, FLEET_ROUNDS = 30, STEPS = 600 };
+enum { COLUMNS = 60, ROWS = 60, MINUTES = 60, BODIES = 64, BATCH = 1024, ROUNDS = 300, FLEET_ROUNDS = 30, STEPS = 600 };
 
 #define S 1000000ll
 #define BEGIN_US (ls_days_begin_us(20261121) + 12 * 3600 * S)
@@ -55,7 +60,8 @@ struct bench {
 	size_t body_len[BODIES];
 	uint64_t seed;
 	atomic_bool stop; /* the ingesting thread's */
-	uint64_t ingested;
+	uint64_t ingested, steps;
+	struct ls_packer *packer;
 };
 
 static void
@@ -132,7 +138,7 @@ bench_dictionary(struct ls_write *m, size_t group)
 static struct ls_write *
 bench_report(struct bench *b, size_t host, uint64_t minute, int64_t t_us, bool first)
 {
-	struct ls_write *m = ls_write_new_report(0, 0, 4, t_us);
+	struct ls_write *m = ls_write_new_report(1, 1, 4, t_us);
 
 	if (m == NULL)
 		bench_must(-ENOMEM, "report");
@@ -230,6 +236,43 @@ bench_roll(struct bench *b)
 	ls_query_close(q);
 }
 
+static int
+bench_pack_push(void *arg, struct ls_write *m)
+{
+	struct bench *b = arg;
+
+	m->rc = ls_store_pack(b->store, &m->u.pack);
+	bench_must(m->rc, "packing");
+	ls_packer_told(b->packer, m);
+	ls_write_free(m);
+	return 0;
+}
+
+/* Likewise: the journal becomes units. */
+static void
+bench_pack(struct bench *b)
+{
+	const struct ls_packer_options options = { .dir = b->dir, .span_us = 60 * S, .events = LS_UNIT_EVENTS_MAX,
+		.push = bench_pack_push, .arg = b };
+	struct ls_packer_stats stats;
+	uint64_t units = UINT64_MAX;
+	bool more = false;
+
+	bench_must(ls_packer_new(&options, &b->packer), "packing");
+	for (ls_packer_stats(b->packer, &stats); stats.units != units; ls_packer_stats(b->packer, &stats)) {
+		units = stats.units;
+		bench_must(ls_packer_turn(b->packer, &more), "packing");
+	}
+	ls_packer_free(b->packer);
+}
+
+/* Who reports as the i-th: agents begin when they begin, and keep their turn. A prime goes through all. */
+static size_t
+bench_turn(const struct bench *b, size_t i)
+{
+	return i * 999983 % b->hosts;
+}
+
 /* A step of all workers: four phases and a barrier, all a little different. */
 static void
 bench_step(struct bench *b, struct ls_step_table *t, uint64_t step)
@@ -250,8 +293,8 @@ bench_step(struct bench *b, struct ls_step_table *t, uint64_t step)
 		r->barrier_count = 1;
 		r->barrier[0].enter_ns = r->t_begin_ns + (int64_t)compute_us * 1000;
 		r->barrier[0].exit_ns = (at_us + 960000) * 1000;
-		t->runs[i] = (struct ls_step_run){ (int64_t)(step * b->hosts + i + 1), at_us, (int64_t)i + 1, step,
-			1, 50000 };
+		t->runs[i] = (struct ls_step_run){ (int64_t)(step * b->hosts + i + 1), at_us,
+			(int64_t)bench_turn(b, i) + 1, step, 1, 50000 };
 	}
 }
 
@@ -295,32 +338,78 @@ bench_steps(struct bench *b)
 
 /* --- ingest beside it ------------------------------------------------------------------------- */
 
-/* A tenth of a second's chunks of all hosts, each tenth of a second. */
+/* What an agent sends each second. */
+static void
+bench_second(struct bench *b, struct ls_write *m, size_t host)
+{
+	struct ls_store_report *r = &m->u.report;
+	struct ls_store_item *item = &r->items[0];
+	struct ls_store_counters *c = &r->counters[0];
+	struct ls_record record = { .step = b->steps, .t_begin_ns = (int64_t)b->steps * 1000000000,
+		.duration_ns = 980000000, .barrier_count = 1 };
+	uint8_t *data = NULL;
+	const struct ls_wire_item wire = { .kind = LS_WIRE_STEPS, .seq = b->steps, .first_index = b->steps, .count = 1,
+		.records = &record };
+
+	record.barrier[0].enter_ns = record.t_begin_ns + 700000000 + (int64_t)host;
+	record.barrier[0].exit_ns = record.t_begin_ns + 960000000;
+	bench_must(ls_wire_item_pack(&wire, &data, &item->len), "item");
+	item->data = data;
+	r->owner = data;
+	r->item_count = r->counters_count = 1;
+	r->last_seq = b->steps;
+	item->kind = LS_WIRE_STEPS;
+	item->worker_id = (int64_t)host + 1;
+	memcpy(item->ring_id, &item->worker_id, sizeof(item->worker_id));
+	item->first_index = b->steps;
+	item->count = 1;
+	item->high = b->steps + 1;
+	item->step_lo = item->step_hi = b->steps;
+	item->t_lo_us = m->t_us - S;
+	item->t_hi_us = m->t_us;
+	memcpy(c->host, r->host, sizeof(c->host));
+	c->read_us = m->t_us;
+	c->count = LS_HOT_MAX;
+	for (size_t i = 0; i < LS_HOT_MAX; i++) {
+		c->metric[i] = (uint16_t)(3 * i);
+		c->value[i] = (double)host * 0.125 + (double)i;
+	}
+}
+
+/* Of the chunks of a minute those of its tenth of a second: the report has room for them anyway. */
+static struct ls_write *
+bench_beat(struct bench *b, size_t host, uint64_t beat, int64_t t_us)
+{
+	struct ls_write *m = bench_report(b, host, MINUTES + beat / 600, t_us, false);
+
+	bench_second(b, m, host);
+	if (host % 60 == beat / 10 % 60)
+		return m;
+	m->u.report.chunk_count = 0;
+	m->u.report.last_chunk_seq = 0;
+	return m;
+}
+
+/* A tenth of all hosts, each tenth of a second. */
 static void *
 bench_ingest(void *arg)
 {
 	struct bench *b = arg;
 	struct ls_write *batch[BATCH];
-	uint64_t next_ns = ls_clock_mono_ns(), host = 0, minute = MINUTES;
+	uint64_t next_ns = ls_clock_mono_ns(), beat;
 	const struct timespec nap = { 0, 1000000 };
 	int64_t t_us = END_US;
 
-	while (!atomic_load(&b->stop)) {
-		size_t n = 0, want = b->hosts / 600 + 1;
+	for (beat = 0; !atomic_load(&b->stop); beat++, t_us += S / 10, next_ns += 100000000) {
+		size_t n = 0;
 
-		if (ls_clock_mono_ns() < next_ns) {
+		while (ls_clock_mono_ns() < next_ns)
 			(void)nanosleep(&nap, NULL); /* woken early: looks again */
-			continue;
-		}
-		for (; n < want && n < BATCH; n++) {
-			batch[n] = bench_report(b, host, minute, t_us, false);
-			host = (host + 1) % b->hosts;
-			minute += host == 0;
-		}
+		b->steps = STEPS + beat / 10;
+		for (size_t host = beat % 10; host < b->hosts && n < BATCH; host += 10)
+			batch[n++] = bench_beat(b, host, beat, t_us);
 		bench_commit(b, batch, n, t_us);
 		b->ingested += n;
-		t_us += S / 10;
-		next_ns += 100000000;
 	}
 	return NULL;
 }
@@ -377,6 +466,8 @@ bench_ask(struct bench *b, struct ls_questions *q, const char *name, struct ls_a
 	}
 	qsort(ms, rounds, sizeof(ms[0]), bench_compare);
 	qsort(cpu_ms, rounds, sizeof(cpu_ms[0]), bench_compare);
+	if (strstr(name, "_alone") == NULL)
+		(void)printf("%s %.2f ms\n", name, ms[rounds * 99 / 100]);
 	(void)printf("%s_p50 %.2f ms\n%s_p99 %.2f ms\n%s_cpu_p50 %.2f ms\n%s_cpu_p99 %.2f ms\n%s_answer %zu bytes\n", name,
 		ms[rounds / 2], name, ms[rounds * 99 / 100], name, cpu_ms[rounds / 2], name,
 		cpu_ms[rounds * 99 / 100], name, len / rounds);
@@ -415,6 +506,9 @@ bench_questions(struct bench *b, struct ls_questions *q, const char *beside)
 	ask.kind = LS_ASK_STEP;
 	(void)snprintf(name, sizeof(name), "query_step%s_ms", beside);
 	bench_ask(b, q, name, &ask, ROUNDS);
+	ask.limit = LS_PAGE_DEFAULT;
+	(void)snprintf(name, sizeof(name), "query_step_first%s_ms", beside);
+	bench_ask(b, q, name, &ask, ROUNDS);
 }
 
 static int
@@ -451,6 +545,7 @@ main(void)
 	bench_must(ls_store_open(b->dir, BEGIN_US, &b->store), "store");
 	bench_fill(b);
 	bench_roll(b);
+	bench_pack(b);
 	ls_store_close(b->store);
 	bench_steps(b);
 	bench_must(ls_store_open(b->dir, END_US, &b->store), "store");
@@ -460,9 +555,9 @@ main(void)
 	q = ls_questions_new(b->dir);
 	if (q == NULL)
 		bench_must(-ENOMEM, "questions");
-	bench_questions(b, q, "");
+	bench_questions(b, q, "_alone");
 	bench_must(-pthread_create(&thread, NULL, bench_ingest, b), "thread");
-	bench_questions(b, q, "_ingest");
+	bench_questions(b, q, "");
 	atomic_store(&b->stop, true);
 	(void)pthread_join(thread, NULL); /* ours, and it ends */
 	(void)printf("query_ingested %llu reports\n", (unsigned long long)b->ingested);

@@ -300,6 +300,44 @@ START_TEST(a_stored_step_has_all_workers)
 }
 END_TEST
 
+/* A worker that took a rank over, or began the job anew, and the records 0 to 9 it reports. */
+static void
+put_successor(int32_t number, int32_t rank, int32_t attempt)
+{
+	struct ls_write *batch[] = { ls_test_worker(number, STORED_MIDNIGHT - 1800 * S),
+		ls_test_report(number, 1, 0, 10, STORED_MIDNIGHT - 1800 * S) };
+
+	batch[0]->u.worker.info.rank = rank;
+	batch[0]->u.worker.info.attempt = attempt;
+	ck_assert_int_eq(ls_store_commit(stored_store, batch, 2, STORED_MIDNIGHT - 1800 * S), 0);
+	ls_test_write_free(batch[0]);
+	ls_test_write_free(batch[1]);
+}
+
+START_TEST(of_a_step_done_again_the_newest_records_are_shown)
+{
+	struct ls_ask ask = { .kind = LS_ASK_STEP, .limit = 100, .job = "train", .step = 7 };
+	json_t *v;
+
+	put_steps();
+	put_successor(3, 1, 0);
+	v = stored_answer(&ask);
+	ck_assert_int_eq(json_integer_value(json_object_get(v, "workers")), 3);
+	ck_assert_str_eq(stored_text(stored_item(v, 0), "host"), "h0");
+	ck_assert_str_eq(stored_text(stored_item(v, 1), "host"), "h3");
+	ck_assert_str_eq(stored_text(stored_item(v, 2), "host"), "h2");
+	json_decref(v);
+	put_successor(4, 2, 1);
+	put_successor(5, 0, 1);
+	v = stored_answer(&ask);
+	ck_assert_int_eq(json_integer_value(json_object_get(v, "attempt")), 1);
+	ck_assert_int_eq(json_integer_value(json_object_get(v, "workers")), 2);
+	ck_assert_str_eq(stored_text(stored_item(v, 0), "host"), "h5");
+	ck_assert_int_eq(json_integer_value(json_object_get(stored_item(v, 1), "rank")), 2);
+	json_decref(v);
+}
+END_TEST
+
 struct runs {
 	struct ls_step_run run[8];
 	struct ls_record record[64];
@@ -416,6 +454,7 @@ suite(void)
 	tcase_add_test(f, what_a_fleet_does_not_have_is_said);
 	tcase_add_test(f, a_host_that_joins_is_seen);
 	tcase_add_test(f, a_stored_step_has_all_workers);
+	tcase_add_test(f, of_a_step_done_again_the_newest_records_are_shown);
 	tcase_add_test(f, a_step_is_the_same_once_it_is_packed);
 	tcase_add_test(f, a_row_wider_than_those_before_is_found);
 	suite_add_tcase(s, f);

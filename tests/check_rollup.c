@@ -134,6 +134,55 @@ START_TEST(only_the_columns_asked_for_are_read)
 }
 END_TEST
 
+/* Encodes n rows and decodes them as columns. */
+static struct ls_rollup_columns
+columns_of(size_t n, unsigned columns)
+{
+	struct ls_rollup_columns v = { 0 };
+	const uint8_t *body = NULL;
+	size_t len = 0;
+
+	ck_assert_int_eq(ls_rollup_encode(codec, rows, n, &body, &len), 0);
+	ck_assert_int_eq(ls_rollup_decode_columns(codec, body, len, columns, &v), 0);
+	ck_assert_uint_eq(v.count, n);
+	for (size_t i = 0; i < n; i++) {
+		ck_assert_uint_eq(v.labels_id[i], rows[i].labels_id);
+		ck_assert_uint_eq(v.host_id[i], rows[i].host_id);
+		if (columns & LS_ROLLUP_SUM)
+			ck_assert_double_eq(v.sum[i], rows[i].sum);
+	}
+	return v;
+}
+
+START_TEST(ids_of_the_body_before_are_known)
+{
+	struct ls_rollup_columns v;
+	const uint8_t *body = NULL;
+	uint8_t *copy;
+	uint64_t keys;
+	size_t len = 0;
+
+	make_rows(3000, 3000, 0);
+	keys = columns_of(3000, LS_ROLLUP_SUM).keys;
+	rows[17].sum += 1;
+	ck_assert_uint_eq(columns_of(3000, LS_ROLLUP_SUM).keys, keys);
+	ck_assert_uint_eq(columns_of(3000, 0).keys, keys);
+	ck_assert_uint_ne(columns_of(2999, LS_ROLLUP_SUM).keys, keys);
+	rows[2999].host_id++;
+	keys = columns_of(3000, LS_ROLLUP_SUM).keys;
+	/* Ids that are damaged are not those known, though the sum beside them is. */
+	ck_assert_int_eq(ls_rollup_encode(codec, rows, 3000, &body, &len), 0);
+	copy = malloc(len);
+	ck_assert_ptr_nonnull(copy);
+	memcpy(copy, body, len);
+	copy[56] ^= 1;
+	ck_assert_int_eq(ls_rollup_decode_columns(codec, copy, len, 0, &v), -LS_ECORRUPT);
+	ck_assert_int_eq(ls_rollup_decode_columns(codec, copy, len, 0, &v), -LS_ECORRUPT);
+	free(copy);
+	ck_assert_uint_ne(columns_of(3000, LS_ROLLUP_SUM).keys, keys);
+}
+END_TEST
+
 START_TEST(what_hosts_measure_costs_little)
 {
 	const size_t most[] = { 5, 16, 1 }; /* bytes a row; constants less than one */
@@ -481,6 +530,7 @@ suite(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_loop_test(t, every_row_comes_back_bit_for_bit, 0, 4);
 	tcase_add_test(t, only_the_columns_asked_for_are_read);
+	tcase_add_test(t, ids_of_the_body_before_are_known);
 	tcase_add_test(t, what_hosts_measure_costs_little);
 	tcase_add_test(t, what_are_no_rows_is_refused);
 	tcase_add_loop_test(t, damaged_bodies_are_refused, 0, 2);
