@@ -510,6 +510,60 @@ input_compare_events(const void *a, const void *b)
 	return c != 0 ? c : (x->tie > y->tie) - (x->tie < y->tie);
 }
 
+/* The rank of the one worker of an attempt on the host of this hash; -1: none, or several. */
+static int32_t
+input_rank_on_host(const struct ls_replay_input *in, const struct ls_index *hosts, uint32_t attempt,
+	uint32_t host)
+{
+	uint32_t hash = ls_index_hash_number((uint64_t)attempt << 32 | host), at;
+	int32_t rank = -1;
+	size_t walk = 0;
+
+	while ((at = ls_index_next(hosts, hash, &walk)) != LS_INDEX_NONE) {
+		if (in->workers[at].first != attempt ||
+			ls_index_hash_text(in->workers[at].who.host) != host)
+			continue;
+		if (rank >= 0)
+			return -1;
+		rank = in->workers[at].who.rank;
+	}
+	return rank;
+}
+
+/* Peers are named by host in a line (replay_line.h); those whose rank is not plain are left out. */
+static int
+input_resolve_peers(struct ls_replay_input *in)
+{
+	struct ls_index hosts = {0};
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < in->worker_count; i++) {
+		const struct ls_replay_worker *w = &in->workers[i];
+
+		if (w->who.rank >= 0 && w->who.host[0] != '\0')
+			rc = ls_index_put(&hosts, ls_index_hash_number((uint64_t)w->first << 32 |
+				ls_index_hash_text(w->who.host)), (uint32_t)i);
+	}
+	for (size_t i = 0; rc == 0 && i < in->event_count; i++) {
+		struct ls_record *r = in->events[i].kind == LS_LINE_STEP ? in->events[i].u.record : NULL;
+		uint8_t kept = 0;
+
+		for (uint8_t p = 0; r != NULL && p < r->peer_count; p++) {
+			int32_t rank = input_rank_on_host(in, &hosts,
+				in->workers[in->events[i].worker].first, r->peer[p].rank);
+
+			if (rank < 0)
+				continue;
+			r->peer[kept] = r->peer[p];
+			r->peer[kept++].rank = (uint32_t)rank;
+		}
+		if (r != NULL)
+			r->peer_count = kept;
+	}
+	ls_index_fini(&hosts);
+	return rc;
+}
+
 int
 ls_replay_input_arrange(struct ls_replay_input *in)
 {
@@ -517,6 +571,8 @@ ls_replay_input_arrange(struct ls_replay_input *in)
 
 	if (rc == 0)
 		rc = input_apply_closings(in);
+	if (rc == 0)
+		rc = input_resolve_peers(in);
 	if (rc == 0 && in->event_count > 1)
 		qsort(in->events, in->event_count, sizeof(*in->events), input_compare_events);
 	return rc;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/replay_line.h"
+#include "collector/engine/index.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
 
@@ -213,9 +214,21 @@ line_barriers(struct line_cursor *c, const json_t *o, struct ls_record *r)
 	r->barrier_count = (uint8_t)json_array_size(list);
 }
 
-/* Waits on peers are checked here; which host has which rank is not known from one line. */
+/* One wait on a peer; UINT64_MAX: not measured. */
+static uint64_t
+line_peer_wait(struct line_cursor *c, const json_t *peer, const char *key)
+{
+	const json_t *v = json_object_get(peer, key);
+
+	return v == NULL ? UINT64_MAX : line_span_ns(c, v, key);
+}
+
+/*
+ * Which host has which rank is not known from one line: the rank is a hash of the host's name until
+ * ls_replay_input_arrange finds it.
+ */
 static void
-line_peers(struct line_cursor *c, const json_t *o)
+line_peers(struct line_cursor *c, const json_t *o, struct ls_record *r)
 {
 	const char *key;
 	json_t *v;
@@ -225,15 +238,16 @@ line_peers(struct line_cursor *c, const json_t *o)
 	if (!json_is_object(o))
 		line_fail(c, "\"peers\" is not an object");
 	json_object_foreach((json_t *)o, key, v) {
-		const json_t *recv = json_object_get(v, "recv_wait");
-		const json_t *sent = json_object_get(v, "send_wait");
+		struct ls_record_peer peer = {ls_index_hash_text(key), UINT64_MAX, UINT64_MAX};
 
 		if (!json_is_object(v))
 			line_fail(c, "peer \"%s\" is not an object", key);
-		if (recv != NULL)
-			(void)line_seconds(c, recv, "recv_wait", LINE_SPAN_MAX_S);
-		if (sent != NULL)
-			(void)line_seconds(c, sent, "send_wait", LINE_SPAN_MAX_S);
+		peer.recv_wait_ns = line_peer_wait(c, v, "recv_wait");
+		peer.send_wait_ns = line_peer_wait(c, v, "send_wait");
+		if (r->peer_count == LS_PEERS_MAX)
+			line_fail(c, "more than %d peers", LS_PEERS_MAX);
+		else
+			r->peer[r->peer_count++] = peer;
 	}
 }
 
@@ -285,9 +299,9 @@ line_step(struct line_cursor *c, const json_t *o, struct ls_line *l)
 	line_phases(c, json_object_get(o, "phases"), l);
 	line_work(c, json_object_get(o, "work"), l);
 	line_barriers(c, o, &l->record);
-	line_peers(c, json_object_get(o, "peers"));
 	if (c->rc == 0 && ls_record_check(&l->record, &why) != 0)
 		line_fail(c, "impossible record: %s", why);
+	line_peers(c, json_object_get(o, "peers"), &l->record); /* whose ranks are none yet */
 }
 
 static void

@@ -60,7 +60,7 @@ START_TEST(late_arrival_is_positive_for_the_culprit)
 	ck_assert_double_eq_tol(residual[0].late_s, 0, 1e-9);
 	ck_assert_uint_eq(step.last, 4);
 	ck_assert_double_eq_tol(step.gap_s, 0.025, 1e-9);
-	ck_assert_double_eq_tol(step.collective_s, 0.015, 1e-9);
+	ck_assert_double_eq_tol(step.net.collective_s, 0.015, 1e-9);
 	ck_assert_double_eq_tol(step.wait_min_s, 0.015, 1e-6);
 	ck_assert_double_eq_tol(step.wait_median_s, 0.040, 1e-6);
 	ck_assert_double_eq_tol(step.duration_s, 0.1, 1e-6);
@@ -115,7 +115,7 @@ START_TEST(no_barriers_no_last_arriver)
 		cells[i].has_enter = cells[i].has_wait = i == 3;
 	judge(one_role, 1);
 	ck_assert_uint_eq(step.last, SIZE_MAX);
-	ck_assert_double_nan(step.collective_s);
+	ck_assert_double_nan(step.net.collective_s);
 	ck_assert_double_nan(residual[3].late_s); /* nobody to compare with */
 	for (size_t i = 0; i < WORKERS; i++)
 		cells[i].present = false;

@@ -44,8 +44,7 @@ run(struct feed *f, size_t steps)
 		struct ls_blame r[WORKERS];
 		struct ls_blame_step totals = {.used = WORKERS,
 			.duration_s = STEP_S + f->grown_s + f->gap_s + noise(f),
-			.collective_s = 0.01 + f->comm_s + f->astray_s + noise(f),
-			.wait_min_s = 0.01 + f->comm_s + noise(f),
+			.net = {0.01 + f->comm_s + f->astray_s + noise(f), 0.01 + f->comm_s + noise(f), NAN},
 			.last = f->gap_s > 0 ? 1 : SIZE_MAX, .gap_s = f->gap_s};
 
 		for (size_t i = 0; i < WORKERS; i++)
@@ -230,12 +229,12 @@ START_TEST(longer_collectives_are_communication)
 	run(&feed, 150);
 	feed.comm_s = feed.grown_s = 0.03;
 	run(&feed, 60);
-	ck_assert_int_eq(feed.d.comm[LS_DETECT_CHRONIC].level, LS_LEVEL_FINDING);
+	ck_assert_int_eq(feed.d.net[0].channel[LS_DETECT_CHRONIC].level, LS_LEVEL_FINDING);
 	for (size_t i = 0; i < WORKERS; i++)
 		ck_assert_int_eq(channel(i, LS_DETECT_CHRONIC)->level, LS_LEVEL_QUIET);
 	feed.comm_s = feed.grown_s = 0;
 	run(&feed, 150);
-	ck_assert_int_eq(feed.d.comm[LS_DETECT_CHRONIC].level, LS_LEVEL_QUIET);
+	ck_assert_int_eq(feed.d.net[0].channel[LS_DETECT_CHRONIC].level, LS_LEVEL_QUIET);
 }
 END_TEST
 
@@ -247,10 +246,10 @@ START_TEST(clocks_that_settle_are_no_communication)
 	feed.astray_s = 0;
 	run(&feed, 300);
 	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
-		ck_assert_int_eq(feed.d.comm[k].level, LS_LEVEL_QUIET);
+		ck_assert_int_eq(feed.d.net[0].channel[k].level, LS_LEVEL_QUIET);
 	feed.comm_s = feed.grown_s = 0.03; /* and what is communication is still found */
 	run(&feed, 60);
-	ck_assert_int_eq(feed.d.comm[LS_DETECT_CHRONIC].level, LS_LEVEL_FINDING);
+	ck_assert_int_eq(feed.d.net[0].channel[LS_DETECT_CHRONIC].level, LS_LEVEL_FINDING);
 }
 END_TEST
 
@@ -265,7 +264,7 @@ START_TEST(time_outs_are_stalls_of_communication)
 		feed.comm_s = 0;
 		run(&feed, gaps[i]);
 	}
-	ck_assert_int_eq(feed.d.comm[LS_DETECT_STALLS].level, LS_LEVEL_FINDING);
+	ck_assert_int_eq(feed.d.net[0].channel[LS_DETECT_STALLS].level, LS_LEVEL_FINDING);
 }
 END_TEST
 
@@ -288,13 +287,13 @@ START_TEST(absent_workers_are_not_judged)
 {
 	struct ls_blame r[WORKERS];
 	struct ls_blame_step totals = {
-		.used = 3, .duration_s = STEP_S, .collective_s = NAN, .last = SIZE_MAX};
+		.used = 3, .duration_s = STEP_S, .net = {NAN, NAN, NAN}, .last = SIZE_MAX};
 	struct ls_detect_channel before;
 
 	run(&feed, 150);
 	before = *channel(1, LS_DETECT_CHRONIC);
 	for (size_t i = 0; i < WORKERS; i++)
-		r[i] = i == 1 ? (struct ls_blame){NAN, NAN, NAN, NAN} : (struct ls_blame){0};
+		r[i] = i == 1 ? (struct ls_blame){NAN, NAN, NAN, NAN, NAN, 0} : (struct ls_blame){0};
 	for (int k = 0; k < 100; k++)
 		ls_detect_step(&feed.d, feed.step++, 0, true, r, WORKERS, &totals);
 	ck_assert_double_eq(channel(1, LS_DETECT_CHRONIC)->c, before.c);

@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #define ONSET_US 1700000000123000ll
@@ -186,6 +187,42 @@ START_TEST(finding_of_the_job_names_no_host)
 }
 END_TEST
 
+/* A link is one subject, from whichever end it is named, with one id; a slice is another. */
+START_TEST(links_and_slices_are_subjects)
+{
+	struct ls_finding a = sample(), b = sample(), g;
+	char id[LS_FINDING_ID_BYTES];
+
+	a.scope = b.scope = LS_SCOPE_LINK;
+	a.comm = true;
+	(void)snprintf(a.peer_host, sizeof(a.peer_host), "%s", "h4");
+	a.peer_rank = 4;
+	(void)snprintf(b.peer_host, sizeof(b.peer_host), "%s", a.who.host);
+	b.peer_rank = a.who.rank;
+	(void)snprintf(b.who.host, sizeof(b.who.host), "%s", "h4");
+	b.who.rank = 4;
+	ck_assert(ls_finding_same_subject(&a, &b));
+	ck_assert_int_eq(ls_finding_make_id(&a, 0, a.id), 0);
+	ck_assert_int_eq(ls_finding_make_id(&b, 0, id), 0);
+	ck_assert_str_eq(a.id, id);
+	ck_assert_int_eq(ls_finding_render(&a), 0);
+	ck_assert_int_eq(ls_finding_parse(a.json, &g), 0);
+	ck_assert(ls_finding_same_subject(&g, &b));
+	ck_assert(g.comm);
+	ls_finding_fini(&g);
+	ls_finding_fini(&a);
+	a.scope = LS_SCOPE_SLICE;
+	ck_assert(!ls_finding_same_subject(&a, &b));
+	ck_assert_int_eq(ls_finding_render(&a), 0);
+	ck_assert_int_eq(ls_finding_parse(a.json, &g), 0);
+	ck_assert(ls_finding_same_subject(&g, &a));
+	(void)snprintf(g.who.slice, sizeof(g.who.slice), "%s", "other");
+	ck_assert(!ls_finding_same_subject(&g, &a));
+	ls_finding_fini(&g);
+	ls_finding_fini(&a);
+}
+END_TEST
+
 START_TEST(parse_reads_back_what_render_wrote)
 {
 	struct ls_finding f = sample(), g;
@@ -283,6 +320,7 @@ finding_suite(void)
 	tcase_add_test(tc, reopened_is_open);
 	tcase_add_test(tc, json_says_what_is_known_and_null_for_the_rest);
 	tcase_add_test(tc, finding_of_the_job_names_no_host);
+	tcase_add_test(tc, links_and_slices_are_subjects);
 	tcase_add_test(tc, parse_reads_back_what_render_wrote);
 	tcase_add_test(tc, parsed_finding_keeps_what_is_not_known_anew);
 	tcase_add_loop_test(tc, parse_refuses_what_is_not_a_finding, 0, 13);

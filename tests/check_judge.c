@@ -225,6 +225,109 @@ START_TEST(slow_communication_is_the_jobs)
 }
 END_TEST
 
+static struct fake_job *
+sliced(size_t workers, size_t slices)
+{
+	struct fake_job *job = fake_job_on(NULL, "train", workers);
+
+	job->slices = slices;
+	fake_job_declare(job);
+	fake_job_run(job, 150);
+	ck_assert_uint_eq(job->event_count, 0);
+	return job;
+}
+
+/* The only finding: kind, scope, and the slice it names ("" = the one of its worker). */
+static void
+one_finding(const struct fake_job *job, const char *kind, const char *scope, const char *slice)
+{
+	json_t *f = fake_job_finding(job, 0);
+
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	ck_assert_str_eq(text_at(f, "kind", NULL), kind);
+	ck_assert_str_eq(text_at(f, "subject", "scope"), scope);
+	if (slice[0] != '\0')
+		ck_assert_str_eq(text_at(f, "subject", "slice"), slice);
+	json_decref(f);
+}
+
+/* A worker of a slice is found as any other; all of a slice are one finding; and its collective. */
+START_TEST(slices_are_told_from_their_workers)
+{
+	struct fake_job *job = sliced(16, _i % 2 == 0 ? 2 : 4);
+
+	switch (_i / 2) {
+	case 0:
+		job->workers[13].slow = 1.1;
+		fake_job_run(job, 60);
+		one_finding(job, "straggler", "host", _i % 2 == 0 ? "s1" : "s3");
+		break;
+	case 1:
+		for (size_t i = 0; i < 16; i++)
+			job->workers[i].slow = i * (_i % 2 == 0 ? 2u : 4u) / 16 == 1 ? 1.1 : 1;
+		fake_job_run(job, 100);
+		one_finding(job, "straggler", "slice", "s1");
+		break;
+	default:
+		job->slice_comm_s[1] = 0.03;
+		fake_job_run(job, 60);
+		one_finding(job, "link", "slice", "s1");
+		break;
+	}
+	for (size_t i = 0; i < 16; i++)
+		job->workers[i].slow = 1;
+	job->slice_comm_s[1] = 0;
+	fake_job_run(job, 300);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
+	fake_job_free(job);
+}
+END_TEST
+
+/* What joins the slices took longer: nobody's slice. */
+START_TEST(slow_joins_of_slices_are_the_jobs)
+{
+	struct fake_job *job = sliced(16, 2);
+
+	job->comm_s = 0.03;
+	fake_job_run(job, 60);
+	one_finding(job, "link", "job", "");
+	fake_job_free(job);
+}
+END_TEST
+
+/* Who waits to send as much longer as collectives take is one end of the link; two of them are none. */
+START_TEST(one_link_is_named_by_who_waits_to_send)
+{
+	struct fake_job *job = fake_job_new(8);
+	json_t *f;
+
+	for (size_t i = 0; i < 8; i++)
+		job->workers[i].send_s = 0.005;
+	fake_job_run(job, 150);
+	job->comm_s = 0.03;
+	job->workers[5].send_s = 0.03;
+	if (_i == 1)
+		job->workers[2].send_s = 0.03;
+	if (_i == 2)
+		job->workers[5].send_s = 0.01;
+	fake_job_run(job, 60);
+	one_finding(job, "link", _i == 0 ? "link" : "job", "");
+	f = fake_job_finding(job, 0);
+	if (_i == 0) {
+		ck_assert_str_eq(json_string_value(json_array_get(at(f, "subject", "hosts"), 0)), "h5");
+		ck_assert_str_eq(json_string_value(json_array_get(at(f, "subject", "hosts"), 1)), "h6");
+		ck_assert_int_eq(json_integer_value(json_array_get(at(f, "subject", "ranks"), 1)), 6);
+	}
+	json_decref(f);
+	job->comm_s = 0;
+	job->workers[5].send_s = job->workers[2].send_s = 0.005;
+	fake_job_run(job, 300);
+	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
+	fake_job_free(job);
+}
+END_TEST
+
 START_TEST(checkpoints_of_all_are_not_judged)
 {
 	struct fake_job *job = fake_job_new(8);
@@ -401,6 +504,9 @@ judge_suite(void)
 	tcase_add_test(who, roles_are_not_compared_with_each_other);
 	tcase_add_test(who, ranks_that_share_a_host_are_told_apart);
 	tcase_add_test(who, slow_communication_is_the_jobs);
+	tcase_add_loop_test(who, slices_are_told_from_their_workers, 0, 6);
+	tcase_add_test(who, slow_joins_of_slices_are_the_jobs);
+	tcase_add_loop_test(who, one_link_is_named_by_who_waits_to_send, 0, 3);
 	tcase_add_test(who, checkpoints_of_all_are_not_judged);
 	tcase_add_test(who, periodic_stalls_are_no_straggler);
 	tcase_add_test(who, stalls_at_random_are_found);

@@ -95,6 +95,12 @@ fake_job_live(struct fake_job *job, size_t worker, enum ls_phase phase, int64_t 
 	ls_engine_live(job->engine, job->workers[worker].handle, &live, since_us, job->now_us);
 }
 
+static size_t
+fake_slice(const struct fake_job *job, size_t worker)
+{
+	return job->slices > 1 ? worker * job->slices / job->count : 0;
+}
+
 void
 fake_job_declare(struct fake_job *job)
 {
@@ -105,6 +111,8 @@ fake_job_declare(struct fake_job *job)
 	for (size_t i = 0; i < job->count; i++) {
 		(void)snprintf(info.host, sizeof(info.host), "h%zu", i);
 		info.rank = (int32_t)i;
+		if (job->slices > 1)
+			(void)snprintf(info.slice, sizeof(info.slice), "s%zu", fake_slice(job, i));
 		LS_ASSERT(ls_engine_worker(job->engine, &info, job->now_us,
 				  &job->workers[i].handle) == 0);
 	}
@@ -179,12 +187,37 @@ fake_fill(const struct fake_job *job, struct fake_worker *w, int64_t begin_us, d
 		r->barrier[0].enter_ns = enter_us * 1000;
 		r->barrier[0].exit_ns = exit_us * 1000;
 	}
+	if (w->send_s > 0) {
+		r->peer_count = 1;
+		r->peer[0] = (struct ls_record_peer){(uint32_t)(((size_t)(w - job->workers) + 1) % job->count),
+			UINT64_MAX, (uint64_t)llround(w->send_s * 1e9)};
+	}
+}
+
+/* With slices, the barrier of the slice ends before that of all begins, for each worker on its own. */
+static void
+fake_split_barriers(struct fake_job *job, const double *own)
+{
+	double last[FAKE_SLICES_MAX] = {0};
+
+	LS_ASSERT(job->slices <= FAKE_SLICES_MAX);
+	for (size_t i = 0; i < job->count; i++)
+		last[fake_slice(job, i)] = fmax(last[fake_slice(job, i)], own[i]);
+	for (size_t i = 0; i < job->count; i++) {
+		struct ls_record *r = &job->workers[i].record;
+		size_t s = fake_slice(job, i);
+
+		r->barrier_count = 2;
+		r->barrier[1] = (struct ls_record_barrier){LS_BARRIER_DCN, 0, r->barrier[0].exit_ns};
+		r->barrier[0].exit_ns = r->barrier[1].enter_ns = r->t_begin_ns +
+			llround((last[s] + job->collective_s + job->slice_comm_s[s]) * 1e9);
+	}
 }
 
 void
 fake_job_make(struct fake_job *job)
 {
-	double last = 0, base = job->own_s * (job->checkpoint ? 10 : 1);
+	double last = 0, slowest = 0, base = job->own_s * (job->checkpoint ? 10 : 1);
 	double *own = calloc(job->count, sizeof(*own));
 	int64_t exit_us;
 
@@ -197,9 +230,15 @@ fake_job_make(struct fake_job *job)
 		w->once_s = 0;
 		last = fmax(last, own[i]);
 	}
-	exit_us = job->now_us + llround((last + job->collective_s + job->comm_s) * 1e6);
+	for (size_t s = 0; s < job->slices; s++)
+		slowest = fmax(slowest, job->slice_comm_s[s]);
+	if (job->slices > 1)
+		slowest += job->collective_s;
+	exit_us = job->now_us + llround((last + slowest + job->collective_s + job->comm_s) * 1e6);
 	for (size_t i = 0; i < job->count; i++)
 		fake_fill(job, &job->workers[i], job->now_us, own[i], exit_us);
+	if (job->slices > 1)
+		fake_split_barriers(job, own);
 	free(own);
 	job->checkpoint = false;
 	job->now_us = exit_us;

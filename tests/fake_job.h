@@ -18,12 +18,14 @@
 
 #define FAKE_WORKERS_MAX 16384
 #define FAKE_EVENTS_MAX 64
+#define FAKE_SLICES_MAX 4
 #define FAKE_RANKS_MAX 64 /* of an observed standstill */
 #define FAKE_START_US 1700000000000000ll
 
 struct fake_worker {
 	uint32_t handle;
 	double slow;      /* factor on its own work */
+	double send_s;    /* it waits for the next worker to take what it sends */
 	double once_s;    /* added to the next step's own work */
 	double input_s;   /* of the own work, spent waiting for input */
 	bool mute;        /* does not report */
@@ -46,6 +48,8 @@ struct fake_job {
 	uint64_t random;
 	double own_s, noise, collective_s; /* noise: ratio to own_s */
 	double comm_s;        /* added to every collective */
+	size_t slices;        /* 0 or 1: one; else a barrier in each, and one of all */
+	double slice_comm_s[FAKE_SLICES_MAX]; /* added to the first barrier of a slice */
 	bool tails;           /* noise of Student's t with 4 degrees of freedom, of the same spread */
 	bool clockless;       /* no barrier times, only sync_wait */
 	bool checkpoint;      /* the next step checkpoints, on all workers, ten times as long */

@@ -65,7 +65,7 @@ attention_peers(struct attention *a, const struct ls_job *j, size_t slot)
 		size_t s = (slot + i) % j->count;
 		const struct ls_engine_worker *w = &a->e->workers[j->slots[s]];
 
-		if (j->roles[s] != j->roles[slot] || w->state != LS_WORKER_REPORTING ||
+		if (j->roles.of[s] != j->roles.of[slot] || w->state != LS_WORKER_REPORTING ||
 			attention_is_suspect(j, s) || strcmp(w->info.host, host) == 0)
 			continue;
 		found += attention_add(a, w->info.host, j->name, "peer of %s", host);

@@ -20,7 +20,7 @@ ls_blame_reserve(struct ls_blame_room *room, size_t n)
 	if (a == NULL)
 		return -ENOMEM;
 	room->a = a;
-	index = realloc(room->index, (3 * n + 1) * sizeof(*index));
+	index = realloc(room->index, (5 * n + 2) * sizeof(*index));
 	if (index == NULL)
 		return -ENOMEM;
 	room->index = index;
@@ -28,7 +28,9 @@ ls_blame_reserve(struct ls_blame_room *room, size_t n)
 	room->c = a + 2 * n;
 	room->sorted = index + n;
 	room->start = index + 2 * n;
-	room->role_count = 0; /* to be grouped again */
+	room->by_slice = index + 3 * n + 1;
+	room->slice_start = index + 4 * n + 1;
+	room->role_count = room->slice_count = 0; /* to be grouped again */
 	room->capacity = n;
 	return 0;
 }
@@ -41,23 +43,38 @@ ls_blame_fini(struct ls_blame_room *room)
 	memset(room, 0, sizeof(*room));
 }
 
+/* Sorts slots 0..n-1 by group: those of g stand from start[g] on, ascending. */
+static void
+blame_sort(uint32_t *sorted, uint32_t *start, const uint32_t *group, uint32_t group_count, size_t n)
+{
+	memset(start, 0, (group_count + 1) * sizeof(*start));
+	for (size_t i = 0; i < n; i++)
+		start[group[i] + 1]++;
+	for (uint32_t g = 0; g < group_count; g++)
+		start[g + 1] += start[g];
+	for (size_t i = 0; i < n; i++)
+		sorted[start[group[i]]++] = (uint32_t)i;
+	for (uint32_t g = group_count; g > 0; g--) /* each moved on to where the next begins */
+		start[g] = start[g - 1];
+	start[0] = 0;
+}
+
 void
 ls_blame_group(struct ls_blame_room *room, const uint32_t *role, uint32_t role_count, size_t n)
 {
-	uint32_t *start = room->start;
-
 	LS_ASSERT(role_count <= n && n <= room->capacity);
-	memset(start, 0, (role_count + 1) * sizeof(*start));
-	for (size_t i = 0; i < n; i++)
-		start[role[i] + 1]++;
-	for (uint32_t r = 0; r < role_count; r++)
-		start[r + 1] += start[r];
-	for (size_t i = 0; i < n; i++)
-		room->sorted[start[role[i]]++] = (uint32_t)i;
-	for (uint32_t r = role_count; r > 0; r--) /* each moved on to where the next begins */
-		start[r] = start[r - 1];
-	start[0] = 0;
+	blame_sort(room->sorted, room->start, role, role_count, n);
 	room->role_count = role_count;
+}
+
+void
+ls_blame_group_slices(
+	struct ls_blame_room *room, const uint32_t *slice, uint32_t slice_count, size_t n)
+{
+	LS_ASSERT(slice_count <= n && n <= room->capacity);
+	room->slice_count = slice_count > 1 ? slice_count : 0;
+	if (room->slice_count > 0)
+		blame_sort(room->by_slice, room->slice_start, slice, slice_count, n);
 }
 
 /* Which number of a cell is compared. */
@@ -130,10 +147,10 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 	struct ls_blame_step *step)
 {
 	size_t used = 0, waits = 0, exits = 0;
-	double last = -INFINITY, second = -INFINITY;
+	double last = -INFINITY, second = -INFINITY, joined = -INFINITY, least = INFINITY;
 
-	*step = (struct ls_blame_step){.collective_s = NAN, .wait_min_s = NAN,
-		.wait_median_s = NAN, .comm_s = NAN, .last = SIZE_MAX};
+	*step = (struct ls_blame_step){.net = {NAN, NAN, NAN}, .wait_min_s = NAN,
+		.wait_median_s = NAN, .last = SIZE_MAX};
 	for (size_t i = 0; i < n; i++) {
 		const struct ls_cell *c = &cells[i];
 
@@ -148,6 +165,9 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 		if (!c->has_enter)
 			continue;
 		room->c[exits++] = (double)c->exit_us;
+		joined = fmax(joined, c->has_second ? (double)c->exit_us - (double)c->last_s * 1e6
+						    : (double)c->enter_us);
+		least = fmin(least, (double)c->last_s);
 		if ((double)c->enter_us > last) {
 			second = last;
 			last = (double)c->enter_us;
@@ -163,8 +183,46 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 		step->last = SIZE_MAX;
 		return;
 	}
-	step->collective_s = (ls_stats_median(room->c, exits) - last) * 1e-6;
+	step->net.collective_s = (ls_stats_median(room->c, exits) - joined) * 1e-6;
+	step->net.wait_min_s = least;
 	step->gap_s = (last - second) * 1e-6;
+}
+
+/* Of one slice, whose workers are listed in slots[0..m-1]. */
+static struct ls_blame_net
+blame_slice(struct ls_blame_room *room, const struct ls_cell *cells, size_t n, const uint32_t *slots, size_t m)
+{
+	struct ls_blame_net net = {NAN, NAN, NAN};
+	double last = -INFINITY, least = INFINITY;
+
+	for (size_t i = 0; i < m; i++) {
+		const struct ls_cell *c = slots[i] < n ? &cells[slots[i]] : NULL;
+		double first_us;
+
+		if (c == NULL || !c->present || !c->has_enter || !c->has_second)
+			return net;
+		first_us = (double)c->first_s * 1e6;
+		room->a[i] = (double)c->enter_us + first_us;
+		last = fmax(last, (double)c->enter_us);
+		least = fmin(least, (double)c->first_s);
+	}
+	if (m < 2)
+		return net;
+	net.collective_s = (ls_stats_median(room->a, m) - last) * 1e-6;
+	net.wait_min_s = least;
+	return net;
+}
+
+void
+ls_blame_slices(
+	struct ls_blame_room *room, const struct ls_cell *cells, size_t n, struct ls_blame_net *net)
+{
+	for (uint32_t s = 0; s < room->slice_count; s++) {
+		uint32_t from = room->slice_start[s];
+
+		net[s] = blame_slice(room, cells, n, &room->by_slice[from],
+			room->slice_start[s + 1] - from);
+	}
 }
 
 void
@@ -175,7 +233,8 @@ ls_blame_judge(struct ls_blame_room *room, const struct ls_cell *cells, size_t n
 
 	blame_step_totals(room, cells, n, ret_step);
 	for (size_t i = 0; i < n; i++)
-		residual[i] = (struct ls_blame){NAN, NAN, NAN, NAN};
+		residual[i] = (struct ls_blame){NAN, NAN, NAN, NAN,
+			cells[i].present ? (double)cells[i].send_s : NAN, cells[i].send_rank};
 	for (uint32_t r = 0; r < room->role_count; r++) {
 		size_t m = 0;
 

@@ -28,9 +28,14 @@
 struct ls_cell {
 	bool present;
 	bool has_enter;       /* it marked a barrier */
+	bool has_second;      /* and another one after it */
 	bool has_wait;        /* it marked a barrier or sync_wait */
 	int64_t begin_us;
 	int64_t enter_us, exit_us; /* first entry and last exit */
+	float first_s;        /* in the first barrier */
+	float last_s;         /* in the last one: exit_us - it is its entry */
+	float send_s;         /* longest wait for a peer to take what is sent to it; NaN = not measured */
+	uint32_t send_rank;   /* that peer */
 	float duration_s;
 	float wait_s;         /* in barriers */
 	float own_s;          /* duration - wait */
@@ -45,17 +50,27 @@ struct ls_cell {
 struct ls_blame {
 	double late_s, wait_s, own_s; /* against the others of its role; NaN = not known */
 	double exit_s;                /* exit against the others of its role */
+	double send_s;                /* its longest wait to send, not against anybody */
+	uint32_t send_rank;           /* to this peer */
+};
+
+/* What joins workers, in one step: the last barrier of all, or the first one of a slice. */
+struct ls_blame_net {
+	double collective_s;   /* median exit - last arrival: time nobody can be blamed for by arrival */
+	double wait_min_s;     /* least wait in the barrier; both NaN = not known */
+	double comm_s;         /* filled by detection: collective time beyond its baseline; NaN = not known */
 };
 
 /* The step as a whole. */
 struct ls_blame_step {
 	size_t used;           /* workers present */
 	double duration_s;     /* median over workers */
-	double collective_s;   /* median exit - last arrival: time nobody can be blamed for by arrival */
-	double wait_min_s, wait_median_s;
-	double comm_s;         /* filled by detection: collective time beyond its baseline; NaN = not known */
+	struct ls_blame_net net; /* of all workers */
+	double wait_min_s, wait_median_s; /* in all barriers */
 	size_t last;           /* slot of the last to arrive; SIZE_MAX = not known */
 	double gap_s;          /* last arrival - second last: what the last one alone costs */
+	struct ls_blame_net *slice; /* of each slice, while the step is judged; NULL later */
+	size_t slice_count;
 };
 
 /* Workers sorted by role, and room to judge them; one per job, kept from step to step. */
@@ -66,6 +81,9 @@ struct ls_blame_room {
 	uint32_t *start;       /* role_count + 1 */
 	uint32_t role_count;
 	size_t capacity;
+	uint32_t *by_slice;    /* slots by slice: those of s from slice_start[s] */
+	uint32_t *slice_start;
+	uint32_t slice_count;  /* 0 = one slice, or none named */
 };
 
 /* Makes room for n workers; -ENOMEM. */
@@ -74,6 +92,17 @@ void ls_blame_fini(struct ls_blame_room *room);
 
 /* Sorts the n workers by role; again after every change. role[] < role_count <= n <= capacity. */
 void ls_blame_group(struct ls_blame_room *room, const uint32_t *role, uint32_t role_count, size_t n);
+
+/* The same by slice, for ls_blame_slices; one slice is none. */
+void ls_blame_group_slices(
+	struct ls_blame_room *room, const uint32_t *slice, uint32_t slice_count, size_t n);
+
+/*
+ * Fills net[slice_count] with the first barriers of the slices, where steps have a second one that joins them.
+ * A slice that is not whole has NaN.
+ */
+void ls_blame_slices(
+	struct ls_blame_room *room, const struct ls_cell *cells, size_t n, struct ls_blame_net *net);
 
 /*
  * Judges one step: cells of the first n of the grouped workers. Workers of one role are compared; a

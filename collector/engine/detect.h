@@ -12,7 +12,7 @@
  *           only a hundred steps can tell from workers which share a core for a while.
  *  stalls   a worker. Single steps in which it alone arrives 0.75 of a step behind all others, its
  *           own work explaining half of it, counted against a rate of 1 in 500 (Bernoulli CUSUM).
- *  comm     the job. Time in the collective after the last arrival, chronic and stalls (TCP
+ *  comm     the job, and each slice. Time in the collective after the last arrival, chronic and stalls (TCP
  *           time-outs): communication, nobody's own work. Arrivals of many hosts need their clocks;
  *           the least wait of all does not: what it does not show, too, is not believed.
  *
@@ -37,6 +37,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "collector/engine/blame.h"
+#include "proto/limits.h"
 
 #define LS_DETECT_WARM 64        /* steps to learn a worker's baseline */
 #define LS_DETECT_SKIP 2         /* first steps of an attempt: compilation */
@@ -79,6 +80,29 @@ struct ls_detect_worker {
 	uint32_t block_n;
 	struct ls_detect_channel channel[LS_DETECT_KIND_COUNT];
 	uint8_t was;               /* channels that were findings before the step: for the judge */
+	bool in_slice;             /* what is found of it is told of its slice: the judge's */
+	struct {                   /* what it waits for peers to take what is sent */
+		uint32_t rank, steps;  /* steps 0: none */
+		double base_s, excess_s; /* mean when healthy; beyond it, summed while the job's net is suspected */
+	} send[LS_PEERS_MAX];
+};
+
+/* Time in a collective after the last arrival: learned so far, then its baseline and noise. */
+struct ls_detect_comm {
+	double warm[LS_DETECT_WARM];
+	uint32_t warm_n;
+	double base_s, sigma_s;
+};
+
+/* What joins workers: of the whole job, or of a slice. */
+struct ls_detect_net {
+	struct ls_detect_comm arrival; /* by arrivals */
+	struct ls_detect_comm wait;    /* by the least wait, which no clock can lengthen */
+	struct ls_detect_channel channel[LS_DETECT_KIND_COUNT];
+	bool was[LS_DETECT_KIND_COUNT]; /* findings before the step: for the judge */
+	bool linked;                   /* the finding names a link: */
+	size_t link_slot;              /* the one end, and the rank of the other */
+	uint32_t link_rank;
 };
 
 struct ls_detect {
@@ -92,12 +116,9 @@ struct ls_detect {
 	double tau_sum, tau_count; /* variance of 32-step means over that of white noise, pooled */
 	double recent[64], slow[256]; /* step times, newest at (judged - 1) % size */
 	double step_s, before_s;   /* medians of recent and slow */
-	struct ls_detect_comm {        /* time in the collective after the last arrival: learned so far, */
-		double warm[LS_DETECT_WARM];
-		uint32_t warm_n;
-		double base_s, sigma_s; /* and then its baseline and noise */
-	} arrival, wait;               /* by arrivals; by the least wait, which no clock can lengthen */
-	struct ls_detect_channel comm[LS_DETECT_KIND_COUNT];
+	struct ls_detect_net *net; /* what joins all, then each slice */
+	size_t net_count;
+	double send_comm_s;        /* what the first of them took longer while it was suspected */
 	size_t open;               /* channels with a finding */
 	size_t worst[2];           /* suspected slots of the greatest mean excess; SIZE_MAX = none */
 	double worst_s[2];         /* their mean excess */
@@ -109,13 +130,22 @@ void ls_detect_fini(struct ls_detect *d);
 /* Makes room for n workers, new ones quiet; -ENOMEM. */
 int ls_detect_reserve(struct ls_detect *d, size_t n) __attribute__((warn_unused_result));
 
+/* As many slices as there are names of; new ones are quiet. One slice is none. -ENOMEM. */
+int ls_detect_reserve_slices(struct ls_detect *d, size_t slices) __attribute__((warn_unused_result));
+
+/*
+ * Is it one link that makes collectives take longer? Whose worker waits to send as much longer, and nobody
+ * else does: its slot and the peer's rank.
+ */
+bool ls_detect_link(const struct ls_detect *d, size_t *ret_slot, uint32_t *ret_rank);
+
 /* Forgets all of one worker (it moved to another host). */
 void ls_detect_reset_worker(struct ls_detect *d, size_t slot);
 
 /*
  * Takes one judged step: residual[n] and totals as of blame.h. clocks_ok: arrivals of different
- * hosts can be compared. Levels in d->worker[].channel[] and d->comm[], and totals->comm_s, are
- * then up to date.
+ * hosts can be compared. Levels in d->worker[].channel[] and d->net[].channel[], and the comm_s
+ * of totals, are then up to date.
  */
 void ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 	const struct ls_blame *residual, size_t n, struct ls_blame_step *totals);

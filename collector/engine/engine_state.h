@@ -22,6 +22,8 @@
 #define LS_ENGINE_RECENT_STEPS 100  /* "now" of the views: means over so many closed steps */
 #define LS_ENGINE_ABSENT_STEPS 8    /* closed steps missed in a row: no longer waited for */
 #define LS_ENGINE_SILENT_US 10000000ll
+#define LS_JOB_GROUP_NAME_BYTES \
+	(LS_ROLE_NAME_MAX_BYTES > LS_SLICE_NAME_MAX_BYTES ? LS_ROLE_NAME_MAX_BYTES : LS_SLICE_NAME_MAX_BYTES)
 #define LS_FINDING_UPDATE_STEPS 64
 #define LS_FINDING_UPDATE_US 5000000ll
 
@@ -69,17 +71,23 @@ struct ls_hang {
 	int64_t look_us;            /* when it was told, last */
 };
 
+/* Workers of a job by a name that some of them share: their role, their slice. */
+struct ls_job_groups {
+	uint32_t *of;               /* number of the group by slot */
+	char (*names)[LS_JOB_GROUP_NAME_BYTES]; /* by number */
+	uint32_t count;
+	struct ls_index index;      /* by name */
+};
+
 struct ls_job {
 	char name[LS_JOB_NAME_MAX_BYTES];
 	int32_t attempt;
 	bool manual;                /* closes only by ls_engine_close_step */
 	int64_t first_us, last_us;
 	uint32_t *slots;            /* worker by slot */
-	uint32_t *roles;            /* role by slot */
+	struct ls_job_groups roles, slices;
 	size_t count, capacity;
-	char (*role_names)[LS_ROLE_NAME_MAX_BYTES];
-	uint32_t role_count;
-	struct ls_index rank_index, role_index; /* slots by rank, roles by name */
+	struct ls_index rank_index; /* slots by rank */
 	int32_t world;
 	uint32_t active;            /* workers waited for, if active_known */
 	bool active_known;
@@ -89,6 +97,7 @@ struct ls_job {
 	struct ls_blame_room room;
 	bool grouped;               /* room knows the roles of all workers */
 	struct ls_blame *residuals; /* capacity of them */
+	struct ls_blame_net *slice_nets; /* capacity of them: scratch */
 	struct ls_live_row *live;   /* ring of live_capacity */
 	size_t live_capacity, live_count, live_head;
 	uint64_t closed, shorted, late, gaps;
@@ -153,12 +162,28 @@ size_t ls_job_places(const struct ls_engine *e, const struct ls_job *j, enum ls_
 size_t ls_job_neighbours(
 	const struct ls_engine *e, const struct ls_job *j, const struct ls_engine_worker *w);
 
+/* The worker of this rank in the present attempt, or NULL. */
+struct ls_engine_worker *ls_job_rank(const struct ls_engine *e, const struct ls_job *j, int32_t rank);
+
 /* Frees what a job holds, but not the places of its workers. */
 void ls_job_fini(struct ls_job *j);
 
 /* Judges a row that was just taken out of j->steps and keeps it; then opens, updates and clears. */
 void ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t expected,
 	int64_t now_us);
+
+/* Whom a detector speaks of. */
+struct ls_suspect {
+	bool net;      /* what joins workers (detect.h), else a worker */
+	size_t at;     /* its number there, or its slot */
+};
+
+/* Its channels. */
+static inline const struct ls_detect_channel *
+ls_suspect_channels(const struct ls_job *j, struct ls_suspect s)
+{
+	return s.net ? j->detect.net[s.at].channel : j->detect.worker[s.at].channel;
+}
 
 /* Does a detector of its workers or of the job still say what the finding says? */
 bool ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j, const struct ls_finding *f);

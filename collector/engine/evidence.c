@@ -117,7 +117,7 @@ evidence_row(const struct ls_engine *e, const struct evidence_window *w,
 	struct ls_evidence *row)
 {
 	const struct ls_blame_room *room = &w->j->room;
-	uint32_t role = slot == SIZE_MAX ? 0 : w->j->roles[slot];
+	uint32_t role = slot == SIZE_MAX ? 0 : w->j->roles.of[slot];
 	size_t first = room->start[role];
 	size_t end = room->start[slot == SIZE_MAX ? room->role_count : role + 1];
 	size_t stride = (end - first + EVIDENCE_PEERS_MAX - 1) / EVIDENCE_PEERS_MAX;
@@ -149,49 +149,62 @@ evidence_row(const struct ls_engine *e, const struct evidence_window *w,
 		row->robust_z = (row->subject - row->p50) / spread;
 }
 
-/* Step time, share of steps in which the slot was last, and its mean excess over its baseline. */
-static void
-evidence_totals(const struct evidence_window *w, size_t slot, const struct ls_detect_channel *ch,
-	bool stalls, struct ls_gathered *g)
+/* Mean over the window of what the net took longer, or the worker came later, than its baseline. */
+static double
+evidence_gap(const struct evidence_window *w, struct ls_suspect who, const struct ls_detect_channel *ch)
 {
-	double sum = 0, excess = 0;
-	size_t rows = w->end - w->first, last = 0, n = 0;
+	double excess = 0;
+	size_t n = 0;
 
+	/* Rows do not keep what slices took, and of stalls only those count. */
+	if ((who.net && who.at > 0) || ch == &ls_suspect_channels(w->j, who)[LS_DETECT_STALLS])
+		return ch->ep.steps > 0 ? ch->ep.excess_s / (double)ch->ep.steps : 0;
 	for (size_t i = w->first; i < w->end; i++) {
 		const struct ls_live_row *r = ls_job_row(w->j, i);
-		const struct ls_cell *c = slot == SIZE_MAX ? NULL : ls_row_cell(r, slot);
+		const struct ls_cell *c = who.net ? NULL : ls_row_cell(r, who.at);
 
-		sum += r->totals.duration_s;
-		last += r->totals.last == slot;
 		if (c != NULL && !isnan(c->blame_s)) {
 			/* signed: noise around the baseline must cancel */
 			excess += c->blame_s > 0 ? (double)c->blame_s : (double)c->under_s;
 			n++;
-		} else if (slot == SIZE_MAX && !isnan(r->totals.comm_s)) {
-			excess += r->totals.comm_s;
+		} else if (who.net && !isnan(r->totals.net.comm_s)) {
+			excess += r->totals.net.comm_s;
 			n++;
 		}
 	}
+	return n == 0 ? 0 : fmax(excess / (double)n, 0);
+}
+
+/* Step time, share of steps in which the worker was last, and its mean excess over its baseline. */
+static void
+evidence_totals(const struct evidence_window *w, struct ls_suspect who,
+	const struct ls_detect_channel *ch, struct ls_gathered *g)
+{
+	size_t rows = w->end - w->first, last = 0;
+	double sum = 0;
+
+	for (size_t i = w->first; i < w->end; i++) {
+		const struct ls_live_row *r = ls_job_row(w->j, i);
+
+		sum += r->totals.duration_s;
+		last += !who.net && r->totals.last == who.at;
+	}
 	g->step_s = rows > 0 ? sum / (double)rows : w->j->detect.step_s;
-	g->slowest_ratio = slot == SIZE_MAX || rows == 0 ? NAN : (double)last / (double)rows;
-	g->gap_s = n == 0 ? 0 : fmax(excess / (double)n, 0);
-	if (stalls && ch->ep.steps > 0)
-		g->gap_s = ch->ep.excess_s / (double)ch->ep.steps;
-	g->blame_s = g->gap_s;
+	g->slowest_ratio = who.net || rows == 0 ? NAN : (double)last / (double)rows;
+	g->gap_s = evidence_gap(w, who, ch);
 	g->workers_used = w->end > 0 ? (uint32_t)ls_job_row(w->j, w->end - 1)->totals.used : 0;
 }
 
 void
-ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j, size_t slot,
+ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j, struct ls_suspect who,
 	const struct ls_detect_channel *ch, int64_t now_us, struct ls_gathered *g)
 {
 	struct evidence_window w = evidence_window(j, &ch->ep, now_us);
-	bool stalls = slot == SIZE_MAX ? ch == &j->detect.comm[LS_DETECT_STALLS]
-				       : ch == &j->detect.worker[slot].channel[LS_DETECT_STALLS];
+	size_t slot = who.net ? SIZE_MAX : who.at;
 	double scratch[EVIDENCE_PEERS_MAX];
 
 	*g = (struct ls_gathered){.clock_err_s = NAN};
-	evidence_totals(&w, slot, ch, stalls, g);
+	evidence_totals(&w, who, ch, g);
 	for (size_t i = 0; i < j->count; i++)
 		g->clock_err_s = fmax(g->clock_err_s, e->workers[j->slots[i]].clock_err_s);
 	for (size_t k = 0; k < sizeof(evidence_kinds) / sizeof(evidence_kinds[0]);

@@ -16,7 +16,6 @@ struct ls_gathered {
 	struct ls_evidence rows[LS_EVIDENCE_MAX];
 	size_t count;
 	double gap_s;          /* mean excess of the subject a step, all of it: what a cause must explain */
-	double blame_s;        /* what of it is charged as cost */
 	double step_s;         /* mean of the steps looked at: stalls count in it */
 	double slowest_ratio;  /* share of them in which the subject arrived last; NaN for the job */
 	uint32_t workers_used; /* in the newest step */
@@ -24,8 +23,8 @@ struct ls_gathered {
 	bool counters_ripe;    /* counters of the subject cover the episode long enough to judge by */
 };
 
-/* Gathers for the worker in `slot`, or for the job's communication (SIZE_MAX). */
-void ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j, size_t slot,
+/* Gathers for a suspect over the episode of one of its channels (or of one made up for a single step). */
+void ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j, struct ls_suspect who,
 	const struct ls_detect_channel *ch, int64_t now_us, struct ls_gathered *ret_gathered);
 
 #endif

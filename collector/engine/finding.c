@@ -62,31 +62,89 @@ ls_finding_severity(double slowdown)
 	return lost >= LS_SEVERITY_WARNING_RATIO ? LS_SEVERITY_WARNING : LS_SEVERITY_INFO;
 }
 
+/* Same worker on the same host? */
+static bool
+finding_same_end(const char *host_a, int32_t rank_a, const char *host_b, int32_t rank_b)
+{
+	return rank_a == rank_b && strcmp(host_a, host_b) == 0;
+}
+
 bool
 ls_finding_same_subject(const struct ls_finding *a, const struct ls_finding *b)
 {
-	if (strcmp(a->who.job, b->who.job) != 0)
+	const struct ls_worker_info *x = &a->who, *y = &b->who;
+	bool wide = a->scope >= LS_SCOPE_JOB || b->scope >= LS_SCOPE_JOB; /* else host or rank */
+
+	if (strcmp(x->job, y->job) != 0 || (wide && a->scope != b->scope))
 		return false;
-	if (a->scope == LS_SCOPE_JOB || b->scope == LS_SCOPE_JOB)
-		return a->scope == b->scope;
-	return strcmp(a->who.host, b->who.host) == 0 && a->who.rank == b->who.rank;
+	switch (a->scope) {
+	case LS_SCOPE_JOB:
+		return true;
+	case LS_SCOPE_SLICE:
+		return strcmp(x->slice, y->slice) == 0;
+	case LS_SCOPE_LINK:
+		return (finding_same_end(x->host, x->rank, y->host, y->rank) &&
+			       finding_same_end(a->peer_host, a->peer_rank, b->peer_host, b->peer_rank)) ||
+			(finding_same_end(x->host, x->rank, b->peer_host, b->peer_rank) &&
+				finding_same_end(a->peer_host, a->peer_rank, y->host, y->rank));
+	case LS_SCOPE_HOST:
+	case LS_SCOPE_RANK:
+	case LS_SCOPE_COUNT:
+	default:
+		return finding_same_end(x->host, x->rank, y->host, y->rank);
+	}
+}
+
+/* What an id is made of, besides job and occurrence; a link's ends in order of rank. */
+static int
+finding_subject_text(const struct ls_finding *f, char *dst, size_t size)
+{
+	bool swap = f->scope == LS_SCOPE_LINK && f->peer_rank < f->who.rank;
+	const char *first = swap ? f->peer_host : f->who.host;
+	int n;
+
+	switch (f->scope) {
+	case LS_SCOPE_JOB:
+		n = snprintf(dst, size, "%c%d", 0, -1);
+		break;
+	case LS_SCOPE_SLICE:
+		n = snprintf(dst, size, "%s%c%d", f->who.slice, 0, -1);
+		break;
+	case LS_SCOPE_LINK:
+		n = snprintf(dst, size, "%s%c%d%c%s%c%d", first, 0, swap ? f->peer_rank : f->who.rank,
+			0, swap ? f->who.host : f->peer_host, 0, swap ? f->who.rank : f->peer_rank);
+		break;
+	case LS_SCOPE_HOST:
+	case LS_SCOPE_RANK:
+	case LS_SCOPE_COUNT:
+	default:
+		n = snprintf(dst, size, "%s%c%d", first, 0, f->who.rank);
+		break;
+	}
+	return n < 0 || (size_t)n >= size ? -LS_ELIMIT : n;
 }
 
 int
 ls_finding_make_id(const struct ls_finding *f, unsigned more, char ret_id[LS_FINDING_ID_BYTES])
 {
-	char text[LS_JOB_NAME_MAX_BYTES + LS_HOST_NAME_MAX_BYTES + 64];
+	char text[LS_JOB_NAME_MAX_BYTES + 2 * LS_HOST_NAME_MAX_BYTES + 96];
 	uint8_t hash[SHA256_DIGEST_LENGTH];
 	uint64_t bits = 0;
-	size_t chars = 4 + more;
+	size_t chars = 4 + more, len;
 	int n;
 
-	n = snprintf(text, sizeof(text), "%s%c%s%c%s%c%d%c%u", f->who.job, 0,
-		ls_finding_scope_name(f->scope), 0, f->scope == LS_SCOPE_JOB ? "" : f->who.host, 0,
-		f->scope == LS_SCOPE_JOB ? -1 : f->who.rank, 0, f->occurrence);
+	n = snprintf(text, sizeof(text), "%s%c%s%c", f->who.job, 0, ls_finding_scope_name(f->scope), 0);
 	if (n < 0 || (size_t)n >= sizeof(text) || chars > 12)
 		return -LS_ELIMIT;
-	SHA256((const unsigned char *)text, (size_t)n, hash);
+	len = (size_t)n;
+	n = finding_subject_text(f, text + len, sizeof(text) - len);
+	if (n < 0)
+		return n;
+	len += (size_t)n;
+	n = snprintf(text + len, sizeof(text) - len, "%c%u", 0, f->occurrence);
+	if (n < 0 || (size_t)n >= sizeof(text) - len)
+		return -LS_ELIMIT;
+	SHA256((const unsigned char *)text, len + (size_t)n, hash);
 	for (int i = 0; i < 8; i++)
 		bits = bits << 8 | hash[i];
 	memcpy(ret_id, "F-", 2);
@@ -105,6 +163,11 @@ finding_render_subject(const struct ls_finding *f)
 {
 	if (f->scope == LS_SCOPE_JOB)
 		return json_pack("{s:s}", "scope", "job");
+	if (f->scope == LS_SCOPE_SLICE)
+		return json_pack("{s:s, s:s}", "scope", "slice", "slice", f->who.slice);
+	if (f->scope == LS_SCOPE_LINK)
+		return json_pack("{s:s, s:[s, s], s:[i, i], s:s}", "scope", "link", "hosts", f->who.host,
+			f->peer_host, "ranks", f->who.rank, f->peer_rank, "slice", f->who.slice);
 	return json_pack("{s:s, s:s, s:i, s:s, s:s}", "scope", ls_finding_scope_name(f->scope), "host",
 		f->who.host, "rank", f->who.rank, "slice", f->who.slice, "role", f->who.role);
 }
@@ -186,6 +249,12 @@ finding_render_title(const struct ls_finding *f)
 	if (f->kind == LS_KIND_HANG)
 		return json_sprintf("%s rank %d holds up step %llu for %.3g s: %s", f->who.host,
 			f->who.rank, (unsigned long long)f->onset_step, f->blame_s, cause);
+	if (f->scope == LS_SCOPE_SLICE)
+		return json_sprintf("slice %s delays every step by %.3g ms: %s", f->who.slice,
+			f->blame_s * 1e3, cause);
+	if (f->scope == LS_SCOPE_LINK)
+		return json_sprintf("the link between %s and %s delays every step by %.3g ms: %s",
+			f->who.host, f->peer_host, f->blame_s * 1e3, cause);
 	if (f->scope == LS_SCOPE_JOB)
 		return json_sprintf("every step takes %.3g ms longer: %s", f->blame_s * 1e3,
 			cause);
@@ -237,7 +306,8 @@ finding_render_head(const struct ls_finding *f)
 		finding_render_title(f), "job", "id", f->who.job, "chips",
 		finding_count(f->chips), "hosts", (int)f->hosts, "slice", "id", f->who.slice,
 		"subject", finding_render_subject(f), "pattern",
-		f->scope == LS_SCOPE_JOB ? "job_wide" : "single_worker", "role",
+		f->scope == LS_SCOPE_JOB ? "job_wide" : f->scope == LS_SCOPE_SLICE ? "slice_wide"
+			: f->scope == LS_SCOPE_LINK ? "single_link" : "single_worker", "role",
 		f->scope == LS_SCOPE_JOB ? "none" : "culprit");
 }
 

@@ -34,7 +34,9 @@
 #define LS_FINDING_SCOPES(X) \
 	X(LS_SCOPE_HOST, "host") \
 	X(LS_SCOPE_RANK, "rank") \
-	X(LS_SCOPE_JOB, "job")
+	X(LS_SCOPE_JOB, "job") \
+	X(LS_SCOPE_SLICE, "slice") \
+	X(LS_SCOPE_LINK, "link")
 #define LS_FINDING_STATUSES(X) \
 	X(LS_FINDING_OPEN, "open") \
 	X(LS_FINDING_CLEARED, "cleared") \
@@ -57,7 +59,9 @@ struct ls_finding {
 	enum ls_finding_scope scope;
 	enum ls_finding_status status;
 	enum ls_severity severity;
-	struct ls_worker_info who;       /* job always; the rest for scope host and rank */
+	struct ls_worker_info who;       /* job always; the slice for scope slice; all for host, rank and link */
+	char peer_host[LS_HOST_NAME_MAX_BYTES]; /* scope link: its other end */
+	int32_t peer_rank;
 	enum ls_detect_kind detector;
 	bool comm;                       /* from the job's communication channel */
 	enum ls_detect_mode estimate;
@@ -97,7 +101,7 @@ const char *ls_severity_name(unsigned severity);
 int ls_finding_make_id(const struct ls_finding *f, unsigned more,
 	char ret_id[LS_FINDING_ID_BYTES]) LS_MUSTCHECK;
 
-/* Same job and subject? (A worker stays the same whether it is alone on its host or not.) */
+/* Same job and subject? (A worker stays the same whether it is alone on its host or not; a link, from either end.) */
 bool ls_finding_same_subject(const struct ls_finding *a, const struct ls_finding *b);
 
 /* Is it open now (reopened counts)? */

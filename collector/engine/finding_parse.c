@@ -47,6 +47,23 @@ finding_get_text(const json_t *o, const char *key, char *dst, size_t size)
 	return ls_text_copy(dst, size, text) == 0 ? 0 : -LS_EPARSE;
 }
 
+/* The ends of a link. */
+static int
+finding_parse_link(const json_t *subject, struct ls_finding *f)
+{
+	const char *a, *b;
+	int rank_a, rank_b;
+
+	if (json_unpack((json_t *)(uintptr_t)subject, "{s:[s, s], s:[i, i]}", "hosts", &a, &b, "ranks",
+		    &rank_a, &rank_b) != 0 ||
+		ls_text_copy(f->who.host, sizeof(f->who.host), a) != 0 ||
+		ls_text_copy(f->peer_host, sizeof(f->peer_host), b) != 0)
+		return -LS_EPARSE;
+	f->who.rank = rank_a;
+	f->peer_rank = rank_b;
+	return 0;
+}
+
 static int
 finding_parse_names(const json_t *json, struct ls_finding *f)
 {
@@ -55,6 +72,7 @@ finding_parse_names(const json_t *json, struct ls_finding *f)
 	int scope = finding_get_enum(subject, "scope", ls_finding_scope_name);
 	int status = finding_get_enum(json, "status", ls_finding_status_name);
 	int severity = finding_get_enum(json, "severity", ls_severity_name);
+	const char *method;
 
 	if (kind < 0 || scope < 0 || status < 0 || severity < 0)
 		return -LS_EPARSE;
@@ -62,7 +80,8 @@ finding_parse_names(const json_t *json, struct ls_finding *f)
 	f->scope = (enum ls_finding_scope)scope;
 	f->status = (enum ls_finding_status)status;
 	f->severity = (enum ls_severity)severity;
-	f->comm = f->scope == LS_SCOPE_JOB;
+	method = json_string_value(json_object_get(json_object_get(json, "impact"), "method"));
+	f->comm = method != NULL && strcmp(method, "collective_excess_v1") == 0;
 	f->who.rank = (int32_t)json_integer_value(json_object_get(subject, "rank"));
 	if (finding_get_text(json, "id", f->id, sizeof(f->id)) != 0 || f->id[0] == '\0' ||
 		finding_get_text(json_object_get(json, "job"), "id", f->who.job,
@@ -73,7 +92,7 @@ finding_parse_names(const json_t *json, struct ls_finding *f)
 		finding_get_text(json_object_get(json, "slice"), "id", f->who.slice,
 			sizeof(f->who.slice)) != 0)
 		return -LS_EPARSE;
-	return 0;
+	return f->scope == LS_SCOPE_LINK ? finding_parse_link(subject, f) : 0;
 }
 
 int

@@ -139,16 +139,6 @@ hang_cause(enum ls_hang_why why)
 	return LS_CAUSE_UNEXPLAINED;
 }
 
-/* The worker of a rank; NULL if there is none. */
-static const struct ls_engine_worker *
-hang_worker(const struct ls_engine *e, const struct ls_job *j, int32_t rank)
-{
-	for (size_t i = 0; i < j->count; i++)
-		if (e->workers[j->slots[i]].info.rank == rank)
-			return &e->workers[j->slots[i]];
-	return NULL;
-}
-
 /* A finding about one worker, or about the job if it is not one. */
 static struct ls_finding
 hang_subject(const struct ls_engine *e, const struct ls_job *j, const struct ls_engine_worker *w)
@@ -237,7 +227,7 @@ void
 ls_hang_take(struct ls_engine *e, struct ls_job *j, const struct ls_engine_hang *seen)
 {
 	double still_s = (double)(seen->t_us - seen->since_us) * 1e-6;
-	const struct ls_engine_worker *w = seen->count == 1 ? hang_worker(e, j, seen->ranks[0]) : NULL;
+	const struct ls_engine_worker *w = seen->count == 1 ? ls_job_rank(e, j, seen->ranks[0]) : NULL;
 	struct ls_finding f = hang_subject(e, j, w);
 
 	f.evidence[0] = (struct ls_evidence){.metric = "standstill_s", .unit = "s",
@@ -339,7 +329,8 @@ ls_hang_judge_row(struct ls_engine *e, struct ls_job *j, const struct ls_live_ro
 	struct ls_gathered g;
 	struct ls_finding f = hang_subject(e, j, slot == SIZE_MAX ? NULL : &e->workers[j->slots[slot]]);
 
-	ls_evidence_gather(e, j, slot, &ch, now_us, &g);
+	ls_evidence_gather(e, j, (struct ls_suspect){slot == SIZE_MAX, slot == SIZE_MAX ? 0 : slot}, &ch,
+		now_us, &g);
 	memcpy(f.evidence, g.rows, sizeof(f.evidence));
 	f.evidence_count = g.count;
 	if (slot != SIZE_MAX)

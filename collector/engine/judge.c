@@ -15,6 +15,10 @@
 
 /* Arrivals are compared only where clocks are known to a tenth of a step. */
 #define JUDGE_CLOCK_RATIO 0.1
+/* A slice is slow if so many of its workers are, by at least so much of one's excess, and few others. */
+#define JUDGE_SLICE_INSIDE 0.6
+#define JUDGE_SLICE_LIKE 0.5
+#define JUDGE_SLICE_OUTSIDE 0.2
 
 static size_t
 judge_live_rows(size_t workers)
@@ -111,27 +115,111 @@ judge_note_cells(const struct ls_job *j, struct ls_row *row)
 	return most;
 }
 
-/* Who a channel speaks of; slot SIZE_MAX = the job's communication. */
+/* The ends of the link that a net's finding names. */
+static void
+judge_link_ends(const struct ls_engine *e, const struct ls_job *j, const struct ls_detect_net *net,
+	struct ls_finding *f)
+{
+	const struct ls_engine_worker *peer = ls_job_rank(e, j, (int32_t)net->link_rank);
+
+	LS_ASSERT(peer != NULL); /* was there when it was named, and workers stay as long as the attempt */
+	f->who = e->workers[j->slots[net->link_slot]].info;
+	f->peer_rank = peer->info.rank;
+	memcpy(f->peer_host, peer->info.host, sizeof(f->peer_host));
+}
+
+/* Of whom a detector speaks, as a finding with nothing but its subject. */
 static struct ls_finding
-judge_subject(const struct ls_engine *e, const struct ls_job *j, size_t slot,
+judge_subject(const struct ls_engine *e, const struct ls_job *j, struct ls_suspect who,
 	enum ls_detect_kind kind)
 {
 	struct ls_finding f = {.detector = kind, .estimate = j->detect.mode,
 		.slowest_ratio = NAN, .clock_err_s = NAN};
 
-	if (slot == SIZE_MAX) {
-		f.scope = LS_SCOPE_JOB;
+	if (who.net) {
+		const struct ls_detect_net *net = &j->detect.net[who.at];
+
 		f.kind = LS_KIND_LINK;
 		f.comm = true;
+		f.scope = who.at > 0 ? LS_SCOPE_SLICE : net->linked ? LS_SCOPE_LINK : LS_SCOPE_JOB;
+		if (net->linked)
+			judge_link_ends(e, j, net, &f);
+		else
+			ls_job_step_source(e, j, &f.who);
 		memcpy(f.who.job, j->name, sizeof(f.who.job));
-		ls_job_step_source(e, j, &f.who);
+		if (who.at > 0)
+			memcpy(f.who.slice, j->slices.names[who.at - 1], sizeof(f.who.slice));
 	} else {
-		const struct ls_engine_worker *w = &e->workers[j->slots[slot]];
+		const struct ls_engine_worker *w = &e->workers[j->slots[who.at]];
 
 		f.who = w->info;
-		f.scope = ls_job_neighbours(e, j, w) == 1 ? LS_SCOPE_HOST : LS_SCOPE_RANK;
+		f.scope = j->detect.worker[who.at].in_slice ? LS_SCOPE_SLICE
+			: ls_job_neighbours(e, j, w) == 1 ? LS_SCOPE_HOST : LS_SCOPE_RANK;
 	}
 	return f;
+}
+
+/* Mean excess of a suspected worker; 0 of any other. */
+static double
+judge_suspect_excess(const struct ls_detect_worker *w)
+{
+	double most = 0;
+
+	for (int k = LS_DETECT_CHRONIC; k <= LS_DETECT_FAINT; k++) {
+		const struct ls_detect_channel *ch = &w->channel[k];
+
+		if (ch->level != LS_LEVEL_QUIET && ch->ep.steps > 0)
+			most = fmax(most, ch->ep.excess_s / (double)ch->ep.steps);
+	}
+	return most;
+}
+
+/* Are most workers of its slice as late as this one, and few of the others? Then it is the slice. */
+static bool
+judge_is_slice(const struct ls_job *j, size_t slot)
+{
+	uint32_t slice = j->slices.of[slot];
+	double least = JUDGE_SLICE_LIKE * judge_suspect_excess(&j->detect.worker[slot]);
+	size_t members = 0, late = 0, others_late = 0;
+
+	if (j->slices.count < 2 || !(least > 0))
+		return false;
+	for (size_t i = 0; i < j->count; i++) {
+		bool is_late = judge_suspect_excess(&j->detect.worker[i]) >= least;
+
+		members += j->slices.of[i] == slice;
+		late += is_late && j->slices.of[i] == slice;
+		others_late += is_late && j->slices.of[i] != slice;
+	}
+	return late >= 2 && (double)late >= JUDGE_SLICE_INSIDE * (double)members &&
+		(double)others_late <= JUDGE_SLICE_OUTSIDE * (double)(j->count - members);
+}
+
+/* Is anything found of this slice's workers told of the slice? */
+static bool
+judge_slice_told(const struct ls_job *j, uint32_t slice)
+{
+	for (size_t i = 0; i < j->count; i++)
+		if (j->slices.of[i] == slice && j->detect.worker[i].in_slice)
+			return true;
+	return false;
+}
+
+/* Decides of whom a new finding is to speak. */
+static void
+judge_choose_subject(const struct ls_engine *e, struct ls_job *j, struct ls_suspect who)
+{
+	if (!who.net) {
+		j->detect.worker[who.at].in_slice = judge_slice_told(j, j->slices.of[who.at]) ||
+			judge_is_slice(j, who.at);
+	} else if (who.at == 0) {
+		struct ls_detect_net *net = &j->detect.net[0];
+		const struct ls_engine_worker *peer;
+
+		net->linked = ls_detect_link(&j->detect, &net->link_slot, &net->link_rank);
+		peer = net->linked ? ls_job_rank(e, j, (int32_t)net->link_rank) : NULL;
+		net->linked = peer != NULL && peer->slot != net->link_slot;
+	}
 }
 
 /* What it costs: blame a step, counterfactual, S, chips; earlier steps' cost is kept. */
@@ -162,12 +250,12 @@ judge_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding 
 
 /* Brings a finding up to date with its channel and the live window. */
 static void
-judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, size_t slot,
-	const struct ls_detect_channel *ch, uint64_t step, int64_t now_us)
+judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f,
+	struct ls_suspect who, const struct ls_detect_channel *ch, uint64_t step, int64_t now_us)
 {
 	struct ls_gathered g;
 
-	ls_evidence_gather(e, j, slot, ch, now_us, &g);
+	ls_evidence_gather(e, j, who, ch, now_us, &g);
 	f->last_step = step;
 	f->steps_seen = step >= f->onset_step ? step - f->onset_step + 1 : 0;
 	f->slowest_ratio = g.slowest_ratio;
@@ -176,10 +264,11 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 	f->workers_used = g.workers_used;
 	f->hosts = (uint32_t)ls_job_places(e, j, LS_PLACE_HOST);
 	f->clock_err_s = g.clock_err_s;
-	judge_cost(e, j, f, &ch->ep, g.blame_s, step);
+	judge_cost(e, j, f, &ch->ep, g.gap_s, step);
 	memcpy(f->evidence, g.rows, sizeof(f->evidence));
 	f->evidence_count = g.count;
-	if (slot == SIZE_MAX) {
+	if (who.net) {
+		f->kind = LS_KIND_LINK;
 		f->diagnosis = (struct ls_diagnosis){.count = 1};
 		f->diagnosis.hypotheses[0] =
 			(struct ls_hypothesis){LS_CAUSE_COMMUNICATION, 0.8, 1};
@@ -204,10 +293,11 @@ judge_uncertainty(enum ls_detect_kind kind, const struct ls_episode *ep)
 }
 
 static void
-judge_open(struct ls_engine *e, struct ls_job *j, size_t slot, enum ls_detect_kind kind,
-	const struct ls_detect_channel *ch, uint64_t step, int64_t now_us)
+judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, enum ls_detect_kind kind,
+	uint64_t step, int64_t now_us)
 {
-	struct ls_finding subject = judge_subject(e, j, slot, kind);
+	const struct ls_detect_channel *ch = &ls_suspect_channels(j, who)[kind];
+	struct ls_finding subject = judge_subject(e, j, who, kind);
 	struct ls_finding *f = ls_findings_last(e, &subject);
 	const char *event = "updated";
 
@@ -229,15 +319,16 @@ judge_open(struct ls_engine *e, struct ls_job *j, size_t slot, enum ls_detect_ki
 	}
 	f->detector = kind;
 	f->estimate = j->detect.mode;
-	judge_refresh(e, j, f, slot, ch, step, now_us);
+	judge_refresh(e, j, f, who, ch, step, now_us);
 	ls_findings_tell(e, f, event, now_us);
 }
 
 static void
-judge_update(struct ls_engine *e, struct ls_job *j, size_t slot, enum ls_detect_kind kind,
-	const struct ls_detect_channel *ch, uint64_t step, int64_t now_us)
+judge_update(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
+	enum ls_detect_kind kind, uint64_t step, int64_t now_us)
 {
-	struct ls_finding subject = judge_subject(e, j, slot, kind);
+	const struct ls_detect_channel *ch = &ls_suspect_channels(j, who)[kind];
+	struct ls_finding subject = judge_subject(e, j, who, kind);
 	struct ls_finding *f = ls_findings_open(e, &subject);
 
 	if (f == NULL || ls_findings_is_known(f, now_us) || (step < f->last_step + LS_FINDING_UPDATE_STEPS &&
@@ -247,36 +338,49 @@ judge_update(struct ls_engine *e, struct ls_job *j, size_t slot, enum ls_detect_
 		return; /* the earlier kind tells more and is still open */
 	if (kind != LS_DETECT_STALLS ? ch->c < LS_DETECT_FINDING : ch->ep.last_step != step)
 		return; /* on its way out: what is healthy must not dilute what was found */
-	judge_refresh(e, j, f, slot, ch, step, now_us);
+	judge_refresh(e, j, f, who, ch, step, now_us);
 	ls_findings_tell(e, f, "updated", now_us);
 }
 
-/* Levels before the step against levels after it, of the two channels of one subject. */
+/* Nothing is found of it any more. */
 static void
-judge_channels(struct ls_engine *e, struct ls_job *j, size_t slot,
-	const struct ls_detect_channel *channel, const bool was[LS_DETECT_KIND_COUNT],
-	uint64_t step, int64_t now_us)
+judge_end(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, uint64_t step, int64_t now_us)
 {
+	struct ls_finding subject = judge_subject(e, j, who, LS_DETECT_CHRONIC);
+	struct ls_finding *f = ls_findings_open(e, &subject);
+
+	if (who.net)
+		j->detect.net[who.at].linked = false;
+	else
+		j->detect.worker[who.at].in_slice = false;
+	if (f != NULL && !ls_judge_is_held(e, j, f))
+		ls_findings_clear(e, f, step, now_us);
+}
+
+/* Levels before the step against levels after it, of the channels of one suspect. */
+static void
+judge_channels(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
+	const bool was[LS_DETECT_KIND_COUNT], uint64_t step, int64_t now_us)
+{
+	const struct ls_detect_channel *channel = ls_suspect_channels(j, who);
 	bool any = false, any_was = false;
 
 	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++) {
-		bool is = channel[k].level == LS_LEVEL_FINDING;
-
-		if (is && !was[k])
-			judge_open(e, j, slot, (enum ls_detect_kind)k, &channel[k], step, now_us);
-		else if (is)
-			judge_update(e, j, slot, (enum ls_detect_kind)k, &channel[k], step,
-				now_us);
-		any |= is;
+		any |= channel[k].level == LS_LEVEL_FINDING;
 		any_was |= was[k];
 	}
-	if (any_was && !any) {
-		struct ls_finding subject = judge_subject(e, j, slot, LS_DETECT_CHRONIC);
-		struct ls_finding *f = ls_findings_open(e, &subject);
-
-		if (f != NULL)
-			ls_findings_clear(e, f, step, now_us);
+	if (any && !any_was)
+		judge_choose_subject(e, j, who);
+	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++) {
+		if (channel[k].level != LS_LEVEL_FINDING)
+			continue;
+		if (was[k])
+			judge_update(e, j, who, (enum ls_detect_kind)k, step, now_us);
+		else
+			judge_open(e, j, who, (enum ls_detect_kind)k, step, now_us);
 	}
+	if (any_was && !any)
+		judge_end(e, j, who, step, now_us);
 }
 
 void
@@ -297,20 +401,41 @@ judge_any_finding(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT])
 	return false;
 }
 
+/* Of a slice: what joins its workers, or so many of them. */
+static bool
+judge_slice_held(const struct ls_job *j, const char *name)
+{
+	for (uint32_t s = 0; s < j->slices.count; s++)
+		if (strcmp(j->slices.names[s], name) == 0)
+			return judge_slice_told(j, s) || (s + 1 < j->detect.net_count &&
+				judge_any_finding(j->detect.net[s + 1].channel));
+	return false;
+}
+
 bool
 ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j, const struct ls_finding *f)
 {
+	const struct ls_detect_net *all = &j->detect.net[0];
+	const struct ls_engine_worker *w;
+
 	if (f->kind == LS_KIND_HANG && j->hang.on)
 		return true;
-	if (f->scope == LS_SCOPE_JOB)
-		return judge_any_finding(j->detect.comm);
-	for (size_t s = 0; s < j->count; s++) {
-		const struct ls_worker_info *who = &e->workers[j->slots[s]].info;
-
-		if (who->rank == f->who.rank && strcmp(who->host, f->who.host) == 0)
-			return judge_any_finding(j->detect.worker[s].channel);
+	switch (f->scope) {
+	case LS_SCOPE_JOB:
+		return !all->linked && judge_any_finding(all->channel);
+	case LS_SCOPE_LINK:
+		return all->linked && judge_any_finding(all->channel);
+	case LS_SCOPE_SLICE:
+		return judge_slice_held(j, f->who.slice);
+	case LS_SCOPE_HOST:
+	case LS_SCOPE_RANK:
+	case LS_SCOPE_COUNT:
+	default:
+		w = ls_job_rank(e, j, f->who.rank);
+		return w != NULL && strcmp(w->info.host, f->who.host) == 0 &&
+			!j->detect.worker[w->slot].in_slice &&
+			judge_any_finding(j->detect.worker[w->slot].channel);
 	}
-	return false;
 }
 
 /*
@@ -337,27 +462,40 @@ judge_was(const struct ls_detect_channel *channel, bool was[LS_DETECT_KIND_COUNT
 		was[k] = channel[k].level == LS_LEVEL_FINDING;
 }
 
+/* Blame: residuals of all workers, and what joins them. */
+static void
+judge_blame(struct ls_job *j, const struct ls_row *row, struct ls_blame_step *totals)
+{
+	size_t n = row->cell_count < j->count ? row->cell_count : j->count;
+
+	for (size_t i = n; i < j->count; i++)
+		j->residuals[i] = (struct ls_blame){NAN, NAN, NAN, NAN, NAN, 0};
+	if (!j->grouped) {
+		ls_blame_group(&j->room, j->roles.of, j->roles.count, j->count);
+		ls_blame_group_slices(&j->room, j->slices.of, j->slices.count, j->count);
+		j->grouped = true;
+	}
+	ls_blame_judge(&j->room, row->cells, n, j->residuals, totals);
+	if (row->reported < j->count || row->reported < (uint32_t)j->world)
+		totals->net.collective_s = NAN; /* it may be a missing one that all waited for */
+	totals->slice = j->slice_nets;
+	totals->slice_count = j->room.slice_count;
+	ls_blame_slices(&j->room, row->cells, n, j->slice_nets);
+}
+
 void
 ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t expected,
 	int64_t now_us)
 {
 	struct ls_live_row kept = {.row = *row, .expected = expected};
-	bool comm_was[LS_DETECT_KIND_COUNT], was[LS_DETECT_KIND_COUNT];
-	size_t n = row->cell_count < j->count ? row->cell_count : j->count;
 	bool masked = judge_masked(row), hang, judged;
+	bool was[LS_DETECT_KIND_COUNT];
 
-	for (size_t i = n; i < j->count; i++)
-		j->residuals[i] = (struct ls_blame){NAN, NAN, NAN, NAN};
-	if (!j->grouped) {
-		ls_blame_group(&j->room, j->roles, j->role_count, j->count);
-		j->grouped = true;
-	}
-	ls_blame_judge(&j->room, row->cells, n, j->residuals, &kept.totals);
-	if (row->reported < j->count || row->reported < (uint32_t)j->world)
-		kept.totals.collective_s = NAN; /* it may be a missing one that all waited for */
+	judge_blame(j, row, &kept.totals);
 	hang = !masked && ls_hang_is_row(j, &kept);
 	judged = !masked && !hang;
-	judge_was(j->detect.comm, comm_was);
+	for (size_t i = 0; i < j->detect.net_count; i++)
+		judge_was(j->detect.net[i].channel, j->detect.net[i].was);
 	for (size_t i = 0; i < j->count; i++) {
 		judge_was(j->detect.worker[i].channel, was);
 		j->detect.worker[i].was = 0;
@@ -367,6 +505,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t
 	if (judged)
 		ls_detect_step(&j->detect, row->step, row->begin_us, judge_clocks_ok(e, j),
 			j->residuals, j->count, &kept.totals);
+	kept.totals.slice = NULL; /* of this step alone */
 	kept.blame_s = judge_note_cells(j, &kept.row);
 	judge_keep(j, &kept);
 	if (hang)
@@ -378,8 +517,10 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t
 	for (size_t i = 0; i < j->count; i++) {
 		for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
 			was[k] = (j->detect.worker[i].was & 1u << k) != 0;
-		judge_channels(e, j, i, j->detect.worker[i].channel, was, row->step, now_us);
+		judge_channels(e, j, (struct ls_suspect){.at = i}, was, row->step, now_us);
 	}
-	judge_channels(e, j, SIZE_MAX, j->detect.comm, comm_was, row->step, now_us);
+	for (size_t i = 0; i < j->detect.net_count; i++)
+		judge_channels(e, j, (struct ls_suspect){.net = true, .at = i}, j->detect.net[i].was,
+			row->step, now_us);
 	judge_orphans(e, j, row->step, now_us);
 }

@@ -145,6 +145,15 @@ roster_release_workers(struct ls_engine *e, struct ls_job *j)
 
 /* Drops what belongs to one attempt. */
 static void
+roster_free_groups(struct ls_job_groups *g)
+{
+	free(g->of);
+	free(g->names);
+	ls_index_fini(&g->index);
+	*g = (struct ls_job_groups){0};
+}
+
+static void
 roster_reset_job(struct ls_job *j)
 {
 	for (size_t i = 0; i < j->live_count; i++)
@@ -153,12 +162,13 @@ roster_reset_job(struct ls_job *j)
 	ls_detect_fini(&j->detect);
 	j->hang = (struct ls_hang){0};
 	ls_index_fini(&j->rank_index);
-	ls_index_fini(&j->role_index);
+	ls_index_fini(&j->roles.index);
+	ls_index_fini(&j->slices.index);
 	free(j->live);
 	j->live = NULL;
 	j->live_capacity = j->live_count = j->live_head = 0;
 	j->count = 0;
-	j->role_count = 0;
+	j->roles.count = j->slices.count = 0;
 	j->world = 0;
 	j->active_known = false;
 	j->grouped = false;
@@ -170,9 +180,10 @@ ls_job_fini(struct ls_job *j)
 	roster_reset_job(j);
 	ls_blame_fini(&j->room);
 	free(j->slots);
-	free(j->roles);
-	free(j->role_names);
+	roster_free_groups(&j->roles);
+	roster_free_groups(&j->slices);
 	free(j->residuals);
+	free(j->slice_nets);
 }
 
 static bool
@@ -290,14 +301,30 @@ ls_engine_host(struct ls_engine *e, const char *name, int64_t now_us, uint32_t *
 	return 0;
 }
 
+static int
+roster_widen_groups(struct ls_job_groups *g, size_t capacity)
+{
+	uint32_t *of = realloc(g->of, capacity * sizeof(*of));
+	char(*names)[LS_JOB_GROUP_NAME_BYTES];
+
+	if (of == NULL)
+		return -ENOMEM;
+	g->of = of;
+	names = realloc(g->names, capacity * sizeof(*names));
+	if (names == NULL)
+		return -ENOMEM;
+	g->names = names;
+	return 0;
+}
+
 /* Room for one more worker in the job's arrays by slot. */
 static int
 roster_reserve_slot(struct ls_job *j)
 {
 	size_t capacity = j->capacity == 0 ? 16 : j->capacity * 2;
-	uint32_t *slots, *roles;
+	uint32_t *slots;
 	struct ls_blame *residuals;
-	char(*names)[LS_ROLE_NAME_MAX_BYTES];
+	struct ls_blame_net *nets;
 
 	if (j->count < j->capacity)
 		return 0;
@@ -305,49 +332,47 @@ roster_reserve_slot(struct ls_job *j)
 	if (slots == NULL)
 		return -ENOMEM;
 	j->slots = slots;
-	roles = realloc(j->roles, capacity * sizeof(*roles));
-	if (roles == NULL)
+	nets = realloc(j->slice_nets, capacity * sizeof(*nets));
+	if (nets == NULL)
 		return -ENOMEM;
-	j->roles = roles;
+	j->slice_nets = nets;
 	residuals = realloc(j->residuals, capacity * sizeof(*residuals));
 	if (residuals == NULL)
 		return -ENOMEM;
 	j->residuals = residuals;
-	names = realloc(j->role_names, capacity * sizeof(*names));
-	if (names == NULL)
+	if (roster_widen_groups(&j->roles, capacity) != 0 ||
+		roster_widen_groups(&j->slices, capacity) != 0)
 		return -ENOMEM;
-	j->role_names = names;
 	if (ls_blame_reserve(&j->room, capacity) != 0)
 		return -ENOMEM;
 	j->capacity = capacity;
 	return 0;
 }
 
-/* The number of a role; there are never more of them than workers. */
+/* The number of a group; there are never more of them than workers. */
 static int
-roster_role(struct ls_job *j, const char *name, uint32_t *ret_role)
+roster_group(struct ls_job_groups *g, const char *name, uint32_t *ret_number)
 {
 	uint32_t hash = ls_index_hash_text(name), at;
 	size_t walk = 0;
 	int rc;
 
-	while ((at = ls_index_next(&j->role_index, hash, &walk)) != LS_INDEX_NONE) {
-		if (strcmp(j->role_names[at], name) == 0) {
-			*ret_role = at;
+	while ((at = ls_index_next(&g->index, hash, &walk)) != LS_INDEX_NONE) {
+		if (strcmp(g->names[at], name) == 0) {
+			*ret_number = at;
 			return 0;
 		}
 	}
-	rc = ls_index_put(&j->role_index, hash, j->role_count);
+	rc = ls_index_put(&g->index, hash, g->count);
 	if (rc != 0)
 		return rc;
-	memcpy(j->role_names[j->role_count], name, strlen(name) + 1);
-	*ret_role = j->role_count++;
+	memcpy(g->names[g->count], name, strlen(name) + 1);
+	*ret_number = g->count++;
 	return 0;
 }
 
-/* The worker of this rank in the present attempt, or NULL. */
-static struct ls_engine_worker *
-roster_rank(const struct ls_engine *e, const struct ls_job *j, int32_t rank)
+struct ls_engine_worker *
+ls_job_rank(const struct ls_engine *e, const struct ls_job *j, int32_t rank)
 {
 	uint32_t at;
 	size_t walk = 0;
@@ -386,7 +411,7 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 	int64_t now_us, struct ls_engine_worker **ret_worker)
 {
 	struct ls_engine_worker *w;
-	uint32_t host, role = 0, position, slot = (uint32_t)j->count;
+	uint32_t host, role = 0, slice = 0, position, slot = (uint32_t)j->count;
 	int rc = ls_engine_host(e, info->host, now_us, &host);
 
 	if (rc == 0)
@@ -394,7 +419,11 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 	if (rc == 0)
 		rc = ls_detect_reserve(&j->detect, j->count + 1);
 	if (rc == 0)
-		rc = roster_role(j, info->role, &role);
+		rc = roster_group(&j->roles, info->role, &role);
+	if (rc == 0)
+		rc = roster_group(&j->slices, info->slice, &slice);
+	if (rc == 0)
+		rc = ls_detect_reserve_slices(&j->detect, j->slices.count);
 	if (rc == 0)
 		rc = roster_worker_place(e, &position);
 	if (rc != 0)
@@ -412,7 +441,8 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 		return rc;
 	}
 	j->slots[slot] = position;
-	j->roles[slot] = role;
+	j->roles.of[slot] = role;
+	j->slices.of[slot] = slice;
 	j->count++;
 	j->active_known = false;
 	j->grouped = false;
@@ -468,7 +498,7 @@ static int
 roster_attempt(struct ls_engine *e, struct ls_job *j, int32_t rank, int32_t attempt,
 	int64_t now_us)
 {
-	const struct ls_engine_worker *w = roster_rank(e, j, rank);
+	const struct ls_engine_worker *w = ls_job_rank(e, j, rank);
 
 	if (attempt < 0 && j->attempt < 0)
 		attempt = 0;
@@ -499,7 +529,7 @@ ls_engine_worker(struct ls_engine *e, const struct ls_worker_info *info, int64_t
 		rc = roster_attempt(e, j, info->rank, info->attempt, now_us);
 	if (rc != 0)
 		return rc;
-	w = roster_rank(e, j, info->rank);
+	w = ls_job_rank(e, j, info->rank);
 	if (w == NULL) {
 		rc = roster_add(e, j, info, now_us, &w);
 	} else if (ls_worker_is_gone(w)) {

@@ -132,6 +132,21 @@ steps_us(int64_t ns)
 	return ns >= 0 ? (ns + 500) / 1000 : -((-ns + 500) / 1000);
 }
 
+/* To whom it waited longest to send. */
+static void
+steps_fill_send(struct ls_cell *c, const struct ls_record *r)
+{
+	c->send_s = NAN;
+	for (unsigned p = 0; p < r->peer_count; p++) {
+		float send_s = (float)((double)r->peer[p].send_wait_ns * 1e-9);
+
+		if (r->peer[p].send_wait_ns == UINT64_MAX || send_s <= c->send_s)
+			continue;
+		c->send_s = send_s; /* true of the first one: nothing is less than NaN */
+		c->send_rank = r->peer[p].rank;
+	}
+}
+
 static void
 steps_fill(struct ls_row *row, struct ls_cell *c, const struct ls_record *r)
 {
@@ -155,7 +170,11 @@ steps_fill(struct ls_row *row, struct ls_cell *c, const struct ls_record *r)
 
 		c->enter_us = steps_us(r->barrier[0].enter_ns);
 		c->exit_us = steps_us(last->exit_ns);
+		c->has_second = r->barrier_count > 1;
+		c->first_s = (float)((double)(steps_us(r->barrier[0].exit_ns) - c->enter_us) * 1e-6);
+		c->last_s = (float)((double)(c->exit_us - steps_us(last->enter_ns)) * 1e-6);
 	}
+	steps_fill_send(c, r);
 	c->work = steps_work_of(r);
 	c->late_s = c->blame_s = NAN;
 	for (unsigned p = 0; p < LS_PHASE_COUNT; p++)

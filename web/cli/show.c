@@ -105,6 +105,9 @@ show_title(struct ls_term *t, const json_t *f)
 	(void)printf("   %s", ls_term_text(t, f, "subject.scope", "subject unknown"));
 	if (ls_pick_text(f, "subject.host"))
 		(void)printf(" %s", ls_term_text(t, f, "subject.host", ""));
+	if (ls_pick_text(f, "subject.hosts.0"))
+		(void)printf(" %s to %s", ls_term_text(t, f, "subject.hosts.0", ""),
+			ls_term_text(t, f, "subject.hosts.1", "?"));
 	if (ls_pick(f, "subject.rank") && scope && strcmp(scope, "job") != 0)
 		(void)printf("  rank %s", ls_term_whole(t, f, "subject.rank", "?"));
 	if (ls_pick_text(f, "slice.id"))

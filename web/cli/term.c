@@ -62,7 +62,8 @@ ls_pick(const json_t *v, const char *path)
 		size_t len = strcspn(path, ".");
 
 		(void)snprintf(key, sizeof(key), "%.*s", (int)len, path);
-		v = json_object_get(v, key);
+		v = json_is_array(v) ? json_array_get(v, (size_t)strtoul(key, NULL, 10))
+				     : json_object_get(v, key);
 		path += len + (path[len] == '.' ? 1 : 0);
 	}
 	return json_is_null(v) ? NULL : v;

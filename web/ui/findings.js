@@ -59,6 +59,8 @@ function subject(f) {
 	const s = f.subject ?? {};
 	if (s.scope === "link" && Array.isArray(s.hosts))
 		return ["link ", name(s.hosts[0]), " to ", name(s.hosts[1])];
+	if (s.scope === "slice")
+		return ["slice ", name(s.slice)];
 	return [text.words(s.scope ?? "subject"), s.host ? [" ", name(s.host)] : "",
 		typeof s.rank === "number" && s.scope !== "job" ? `, rank ${s.rank}` : "",
 		f.slice?.id ? [", slice ", name(f.slice.id)] : ""];
