@@ -30,7 +30,7 @@ struct ls_term *ls_term_new(const char *color);
 void ls_term_free(struct ls_term *t);
 
 /*
- * What a path like "impact.chips_lost" leads to; NULL if it leads nowhere or to null.
+ * What a path like "impact.chips_lost" or "subject.hosts.0" leads to; NULL if nowhere, or to null.
  */
 const json_t *ls_pick(const json_t *v, const char *path);
 
