@@ -98,17 +98,18 @@ static void
 show_title(struct ls_term *t, const json_t *f)
 {
 	const char *scope = ls_pick_text(f, "subject.scope");
+	bool link = ls_pick_text(f, "subject.hosts.0") != NULL;
 
 	(void)printf("%s  %s  %s",
 		ls_term_paint(t, "bold", ls_term_text(t, f, "id", "?")),
 		ls_term_severity(t, f), ls_term_words(t, f, "kind", "kind unknown"));
 	(void)printf("   %s", ls_term_text(t, f, "subject.scope", "subject unknown"));
-	if (ls_pick_text(f, "subject.host"))
+	if (!link && ls_pick_text(f, "subject.host"))
 		(void)printf(" %s", ls_term_text(t, f, "subject.host", ""));
-	if (ls_pick_text(f, "subject.hosts.0"))
+	if (link)
 		(void)printf(" %s to %s", ls_term_text(t, f, "subject.hosts.0", ""),
 			ls_term_text(t, f, "subject.hosts.1", "?"));
-	if (ls_pick(f, "subject.rank") && scope && strcmp(scope, "job") != 0)
+	if (!link && ls_pick(f, "subject.rank") && scope && strcmp(scope, "job") != 0)
 		(void)printf("  rank %s", ls_term_whole(t, f, "subject.rank", "?"));
 	if (ls_pick_text(f, "slice.id"))
 		(void)printf("  (slice %s)", ls_term_text(t, f, "slice.id", ""));
