@@ -8,12 +8,43 @@
 
 #include "tests/harness.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NEAR 1e-9
+
+/* --- memory that ends ----------------------------------------------------------------------------- */
+
+/* The allocation that fails, counted down; 0: none does. */
+static size_t fail_at;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *p, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+
+void *
+__wrap_malloc(size_t size)
+{
+	return fail_at > 0 && --fail_at == 0 ? NULL : __real_malloc(size);
+}
+
+void *
+__wrap_calloc(size_t count, size_t size)
+{
+	return fail_at > 0 && --fail_at == 0 ? NULL : __real_calloc(count, size);
+}
+
+void *
+__wrap_realloc(void *p, size_t size)
+{
+	return fail_at > 0 && --fail_at == 0 ? NULL : __real_realloc(p, size);
+}
 
 /* --- traces by hand ------------------------------------------------------------------------------- */
 
@@ -491,6 +522,51 @@ START_TEST(meta_says_what_is_wrong)
 }
 END_TEST
 
+/* All of it with the n-th allocation failing. */
+static int
+torture(const char *text, size_t n)
+{
+	struct ls_whatif_meta m = {0};
+	struct ls_whatif_error error = {0};
+	struct ls_whatif_rows rows = {0};
+	struct ls_whatif_trace *t = NULL;
+	struct ls_whatif *w = NULL;
+	struct ls_whatif_result r = {0};
+	bool spent;
+	int rc;
+
+	fail_at = n;
+	rc = ls_whatif_meta_parse("dp_size: 2\npp_size: 1\n", 22, &m, &error);
+	if (rc == 0)
+		rc = ls_whatif_csv_parse(text, strlen(text), &m, &rows, &error);
+	if (rc == 0)
+		rc = ls_whatif_trace_new(rows.rows, rows.count, m.dp_size, m.pp_size, &t, &error);
+	if (rc == 0)
+		rc = ls_whatif_new(t, &w, &error);
+	if (rc == 0)
+		rc = ls_whatif_ask(w, LS_WHATIF_ALL_MEAN, 1, &r);
+	spent = fail_at == 0;
+	fail_at = 0; /* Check allocates, too */
+	ck_assert_int_eq(rc, spent ? -ENOMEM : 0);
+	ls_whatif_result_fini(&r);
+	ls_whatif_free(w);
+	ls_whatif_trace_free(t);
+	free(rows.rows);
+	return rc;
+}
+
+START_TEST(an_allocation_that_fails_is_an_error)
+{
+	size_t n = 1;
+
+	while (torture(HEAD "1,0,0,0,forward-compute,0,0,0,0,0,1\n1,1,1,0,forward-compute,0,0,0,0,0,2\n"
+				  "1,0,0,0,optimizer,0,0,0,0,2,1\n1,1,1,0,optimizer,0,0,0,0,2,1\n",
+		       n) != 0)
+		n++;
+	ck_assert_uint_gt(n, 40); /* there are so many of them at least */
+}
+END_TEST
+
 /* --- what is told --------------------------------------------------------------------------------- */
 
 START_TEST(json_holds_what_was_asked)
@@ -554,6 +630,7 @@ whatif_suite(void)
 	suite_add_tcase(s, hand);
 	suite_add_tcase(s, wrong);
 	suite_add_tcase(s, files);
+	tcase_add_test(files, an_allocation_that_fails_is_an_error);
 	tcase_add_test(told, json_holds_what_was_asked);
 	suite_add_tcase(s, told);
 	return s;
