@@ -45,6 +45,7 @@ struct ls_step_answer {
 	uint32_t *chosen;
 };
 
+/* Frees what it holds; it can be used again. */
 void ls_step_answer_fini(struct ls_step_answer *a);
 
 struct ls_questions {
