@@ -274,6 +274,10 @@ export_event(void *arg, const struct ls_store_event *e)
 	case LS_EVENT_ZOOM:
 		export_zoom(x, e);
 		return 0;
+	case LS_EVENT_HANG:
+		if (strcmp(e->u.hang.job, x->job) == 0)
+			ls_lines_hang(&x->lines, &e->u.hang, e->t_us);
+		return 0;
 	}
 	return 0;
 }

@@ -53,6 +53,17 @@ ls_feed_end(struct ls_engine *e, uint32_t worker, int crashed, int64_t now_us)
 }
 
 void
+ls_feed_hang(struct ls_engine *e, const struct ls_store_hang *row, int64_t now_us)
+{
+	const struct ls_engine_hang seen = { .job = row->job, .attempt = row->attempt,
+		.step = row->step, .since_us = row->since_us, .t_us = now_us,
+		.waiting = row->waiting, .why = row->why, .ranks = row->ranks,
+		.count = row->rank_count };
+
+	ls_ignore(ls_engine_hang(e, &seen)); /* of a job or an attempt of which nothing else was read */
+}
+
+void
 ls_feed_counters(struct ls_engine *e, const struct ls_store_counters *row, uint32_t worker)
 {
 	if (row->worker_id != 0 && worker == LS_NO_WORKER)

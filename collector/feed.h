@@ -29,6 +29,9 @@ void ls_feed_gap(struct ls_engine *e, uint32_t worker, uint64_t count, int64_t n
 /* The process came to its end. */
 void ls_feed_end(struct ls_engine *e, uint32_t worker, int crashed, int64_t now_us);
 
+/* A job was seen standing still. */
+void ls_feed_hang(struct ls_engine *e, const struct ls_store_hang *row, int64_t now_us);
+
 /* Feeds values: of the host if the row has no worker, else of `worker`. */
 void ls_feed_counters(struct ls_engine *e, const struct ls_store_counters *row, uint32_t worker);
 

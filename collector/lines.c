@@ -294,20 +294,45 @@ ls_lines_counters(struct ls_lines *l, const char *job, const struct ls_worker_in
 	lines_end_line(l, start);
 }
 
+static void
+lines_ranks(struct ls_lines *l, const char *key, const int32_t *ranks, size_t count)
+{
+	size_t i;
+
+	lines_add(l, ",\"%s\":[", key);
+	for (i = 0; i < count; i++)
+		lines_add(l, "%s%d", i > 0 ? "," : "", (int)ranks[i]);
+	lines_add(l, "]");
+}
+
 void
 ls_lines_close(struct ls_lines *l, const struct ls_store_close *c, int64_t t_us)
 {
-	size_t i, start = lines_begin(l);
+	size_t start = lines_begin(l);
 
 	lines_add(l, "{\"attempt\":%d,\"expected\":%lu", (int)c->attempt,
 		(unsigned long)c->expected);
 	lines_member(l, "job", c->job);
-	lines_add(l, ",\"missing\":[");
-	for (i = 0; i < c->missing_count; i++)
-		lines_add(l, "%s%d", i > 0 ? "," : "", (int)c->missing[i]);
-	lines_add(l, "],\"step\":%llu", (unsigned long long)c->step);
+	lines_ranks(l, "missing", c->missing, c->missing_count);
+	lines_add(l, ",\"step\":%llu", (unsigned long long)c->step);
 	lines_time(l, ",\"t\":", t_us);
 	lines_add(l, ",\"type\":\"close\",\"used\":%lu", (unsigned long)c->used);
+	lines_end_line(l, start);
+}
+
+void
+ls_lines_hang(struct ls_lines *l, const struct ls_store_hang *h, int64_t t_us)
+{
+	size_t start = lines_begin(l);
+
+	lines_add(l, "{\"attempt\":%d", (int)h->attempt);
+	lines_member(l, "job", h->job);
+	lines_ranks(l, "ranks", h->ranks, h->rank_count);
+	lines_time(l, ",\"since\":", h->since_us);
+	lines_add(l, ",\"step\":%llu", (unsigned long long)h->step);
+	lines_time(l, ",\"t\":", t_us);
+	lines_add(l, ",\"type\":\"hang\",\"waiting\":%lu", (unsigned long)h->waiting);
+	lines_member(l, "why", ls_hang_why_name(h->why));
 	lines_end_line(l, start);
 }
 

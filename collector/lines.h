@@ -39,6 +39,9 @@ void ls_lines_counters(struct ls_lines *l, const char *job, const struct ls_work
 /* A step was closed at t_us. */
 void ls_lines_close(struct ls_lines *l, const struct ls_store_close *c, int64_t t_us);
 
+/* A job was seen standing still at t_us. */
+void ls_lines_hang(struct ls_lines *l, const struct ls_store_hang *h, int64_t t_us);
+
 /* Records are lost; reason: enum ls_wire_gap_reason. */
 void ls_lines_gap(struct ls_lines *l, const struct ls_worker_info *who, int64_t t_us,
 	uint64_t count, unsigned reason);

@@ -150,6 +150,30 @@ ls_outbox_zoom(struct ls_outbox *o, const struct ls_store_zoom *event, int64_t t
 	outbox_put(o, m);
 }
 
+static void
+outbox_on_hang(void *arg, const struct ls_engine_hang *seen)
+{
+	struct ls_outbox *o = arg;
+	struct ls_store_hang *h;
+	struct ls_write *m;
+
+	if (o->muted)
+		return;
+	m = ls_write_new_hang(seen->ranks, seen->count, seen->t_us);
+	if (m == NULL || ls_text_copy(m->u.hang.job, sizeof(m->u.hang.job), seen->job) != 0) {
+		ls_write_free(m);
+		outbox_lose(o, "a standstill");
+		return;
+	}
+	h = &m->u.hang;
+	h->attempt = seen->attempt;
+	h->step = seen->step;
+	h->since_us = seen->since_us;
+	h->waiting = seen->waiting;
+	h->why = seen->why;
+	outbox_put(o, m);
+}
+
 struct ls_engine_sink
 ls_outbox_sink(struct ls_outbox *o)
 {
@@ -157,6 +181,7 @@ ls_outbox_sink(struct ls_outbox *o)
 		.arg = o,
 		.closed = outbox_on_closed,
 		.finding = outbox_on_finding,
+		.hang = outbox_on_hang,
 	};
 
 	return sink;
@@ -177,7 +202,8 @@ ls_outbox_flush(struct ls_outbox *o)
 		if (ls_writer_push(o->writer, m) == 0)
 			continue;
 		outbox_lose(o, m->kind == LS_WRITE_CLOSE ? "the closing of a step"
-			: m->kind == LS_WRITE_ZOOM ? "a zoom" : "a finding");
+			: m->kind == LS_WRITE_ZOOM ? "a zoom"
+			: m->kind == LS_WRITE_HANG ? "a standstill" : "a finding");
 		ls_write_free(m);
 	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * outbox - what the engine says (closings, findings), and zooms, on its way to the writer.
+ * outbox - what the engine says (closings, standstills, findings), and zooms, on its way to the writer.
  *
  * The engine speaks while it is fed. Its words are kept until the rows that caused them have been
  * handed to the writer, so that in storage the cause stands before the effect.

@@ -130,6 +130,19 @@ replay_feed_record(const struct replay_run *run, const struct ls_replay_event *e
 	return rc == -ENOMEM ? rc : 0; /* late and rejected ones are counted by the engine */
 }
 
+/* Of an attempt that is over: nothing stands still. */
+static void
+replay_feed_hang(const struct replay_run *run, const struct ls_replay_event *ev)
+{
+	const struct ls_worker_info *who = &run->in->workers[ev->worker].who;
+	const struct ls_replay_hang *h = ev->u.hang;
+	const struct ls_engine_hang seen = {.job = who->job, .attempt = who->attempt,
+		.step = ev->step, .since_us = h->since_us, .t_us = ev->t_us, .waiting = h->waiting,
+		.why = h->why, .ranks = h->ranks, .count = h->count};
+
+	ls_ignore(ls_engine_hang(run->engine, &seen));
+}
+
 static int
 replay_feed(struct replay_run *run, const struct ls_replay_event *ev)
 {
@@ -150,6 +163,9 @@ replay_feed(struct replay_run *run, const struct ls_replay_event *ev)
 	case LS_LINE_CLOSE: /* of an attempt that is over: nothing to close */
 		ls_ignore(ls_engine_close_step(
 			run->engine, who->job, who->attempt, ev->step, ev->t_us));
+		break;
+	case LS_LINE_HANG:
+		replay_feed_hang(run, ev);
 		break;
 	case LS_LINE_OTHER:
 		break;

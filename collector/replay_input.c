@@ -149,13 +149,13 @@ input_counters(struct ls_replay_event *ev, const struct ls_line *l)
 static int
 input_close(struct ls_replay_event *ev, const struct ls_line *l)
 {
-	size_t bytes = l->missing_count * sizeof(l->missing[0]);
+	size_t bytes = l->rank_count * sizeof(l->ranks[0]);
 	struct ls_replay_close *c = malloc(sizeof(*c) + bytes);
 
 	if (c == NULL)
 		return -ENOMEM;
-	c->missing_count = l->missing_count;
-	memcpy(c->missing, l->missing, bytes);
+	c->missing_count = l->rank_count;
+	memcpy(c->missing, l->ranks, bytes);
 	ev->u.close = c;
 	ev->step = l->step;
 	ev->t_us = l->t_us;
@@ -175,6 +175,25 @@ input_clock(struct ls_replay_event *ev, const struct ls_line *l)
 	return 0;
 }
 
+static int
+input_hang(struct ls_replay_event *ev, const struct ls_line *l)
+{
+	size_t bytes = l->rank_count * sizeof(l->ranks[0]);
+	struct ls_replay_hang *h = malloc(sizeof(*h) + bytes);
+
+	if (h == NULL)
+		return -ENOMEM;
+	h->since_us = l->since_us;
+	h->waiting = l->waiting;
+	h->why = l->why;
+	h->count = l->rank_count;
+	memcpy(h->ranks, l->ranks, bytes);
+	ev->u.hang = h;
+	ev->step = l->step;
+	ev->t_us = l->t_us;
+	return 0;
+}
+
 /* Copies what the line says into memory of the event. */
 static int
 input_payload(struct ls_replay_event *ev, const struct ls_line *l)
@@ -188,6 +207,8 @@ input_payload(struct ls_replay_event *ev, const struct ls_line *l)
 		return input_close(ev, l);
 	case LS_LINE_CLOCK:
 		return input_clock(ev, l);
+	case LS_LINE_HANG:
+		return input_hang(ev, l);
 	case LS_LINE_OTHER:
 		break;
 	}
@@ -203,7 +224,7 @@ input_add(struct ls_replay_input *in, const struct ls_line *l, uint64_t tie)
 
 	if (in->event_count == LS_REPLAY_MAX_RECORDS)
 		return -LS_ELIMIT;
-	if (l->kind == LS_LINE_CLOSE)
+	if (l->kind == LS_LINE_CLOSE || l->kind == LS_LINE_HANG)
 		who.rank = -1;
 	rc = input_worker(in, &who, &ev.worker);
 	if (rc == 0)
@@ -477,7 +498,10 @@ input_apply_closings(struct ls_replay_input *in)
 	return 0;
 }
 
-/* At one time clocks and counters come before the steps they speak of, and a closing after its records. */
+/*
+ * At one time clocks and counters come before the steps they speak of, and a closing after its records; a
+ * standstill is never seen in the moment of a closing, so it comes before one (ls_hang_look).
+ */
 static int
 input_rank(enum ls_line_kind kind)
 {
@@ -488,11 +512,13 @@ input_rank(enum ls_line_kind kind)
 		return 1;
 	case LS_LINE_STEP:
 		return 2;
+	case LS_LINE_HANG:
+		return 3;
 	case LS_LINE_CLOSE:
 	case LS_LINE_OTHER:
 		break;
 	}
-	return 3;
+	return 4;
 }
 
 static int

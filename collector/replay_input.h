@@ -19,7 +19,7 @@
 #include "collector/replay.h"
 #include "collector/replay_line.h"
 
-/* One worker of the file, held once; rank -1 stands for a host (its counters) or for closings. */
+/* One worker of the file, held once; rank -1 stands for a host (its counters), or for the job (closings, standstills). */
 struct ls_replay_worker {
 	struct ls_worker_info who;
 	uint32_t first;            /* after arranging: the first worker of the same attempt */
@@ -41,6 +41,14 @@ struct ls_replay_clock {
 	double uncertainty_s;
 };
 
+struct ls_replay_hang {
+	int64_t since_us;
+	uint32_t waiting;
+	enum ls_hang_why why;
+	size_t count;
+	int32_t ranks[];
+};
+
 /* One thing that happens. */
 struct ls_replay_event {
 	int64_t t_us;
@@ -54,6 +62,7 @@ struct ls_replay_event {
 		struct ls_replay_counters *counters;
 		struct ls_replay_close *close;
 		struct ls_replay_clock *clock;
+		struct ls_replay_hang *hang;
 	} u;
 };
 

@@ -340,28 +340,59 @@ line_counters(struct line_cursor *c, const json_t *o, struct ls_line *l)
 	}
 }
 
+/* A list of ranks, which need not be there. */
+static void
+line_ranks(struct line_cursor *c, const json_t *o, const char *key, struct ls_line *l)
+{
+	const json_t *list = json_object_get(o, key), *v;
+	size_t i;
+
+	if (list != NULL && !json_is_array(list))
+		line_fail(c, "\"%s\" is not a list", key);
+	json_array_foreach(list, i, v) {
+		if (!json_is_integer(v) || json_integer_value(v) < INT32_MIN ||
+			json_integer_value(v) > INT32_MAX || i >= LS_CLOSE_MISSING_MAX) {
+			line_fail(c, "\"%s\" is not a list of at most %d ranks", key,
+				LS_CLOSE_MISSING_MAX);
+			return;
+		}
+		l->ranks[l->rank_count++] = (int32_t)json_integer_value(v);
+	}
+}
+
 static void
 line_close(struct line_cursor *c, const json_t *o, struct ls_line *l)
 {
 	static const char *const known[] = {"type", "job", "attempt", "step", "t", "expected",
 		"used", "missing"};
-	const json_t *missing = json_object_get(o, "missing"), *v;
-	size_t i;
 
 	l->kind = LS_LINE_CLOSE;
 	line_keys(o, l, known, sizeof(known) / sizeof(known[0]));
 	l->step = (uint64_t)line_integer(c, o, "step", true, 0, INT64_MAX / 2);
 	l->t_us = line_time_ns(c, json_object_get(o, "t"), "t") / 1000;
-	if (missing != NULL && !json_is_array(missing))
-		line_fail(c, "\"missing\" is not a list");
-	json_array_foreach(missing, i, v) {
-		if (!json_is_integer(v) || i >= LS_CLOSE_MISSING_MAX) {
-			line_fail(c, "\"missing\" is not a list of at most %d ranks",
-				LS_CLOSE_MISSING_MAX);
-			return;
-		}
-		l->missing[l->missing_count++] = (int32_t)json_integer_value(v);
-	}
+	line_ranks(c, o, "missing", l);
+}
+
+static void
+line_hang(struct line_cursor *c, const json_t *o, struct ls_line *l)
+{
+	static const char *const known[] = {"type", "job", "attempt", "step", "since", "t",
+		"waiting", "why", "ranks"};
+	const char *text = json_string_value(json_object_get(o, "why"));
+	int why = text == NULL ? -LS_EUNKNOWN : ls_hang_why_by_name(text);
+
+	l->kind = LS_LINE_HANG;
+	line_keys(o, l, known, sizeof(known) / sizeof(known[0]));
+	l->step = (uint64_t)line_integer(c, o, "step", true, 0, INT64_MAX / 2);
+	l->since_us = line_time_ns(c, json_object_get(o, "since"), "since") / 1000;
+	l->t_us = line_time_ns(c, json_object_get(o, "t"), "t") / 1000;
+	l->waiting = (uint32_t)line_integer(c, o, "waiting", true, 0, LS_WORKERS_MAX);
+	line_ranks(c, o, "ranks", l);
+	if (why < 0)
+		line_fail(c, "\"why\" is not one we know");
+	if (l->since_us > l->t_us)
+		line_fail(c, "\"since\" is after \"t\"");
+	l->why = why < 0 ? LS_HANG_UNKNOWN : (enum ls_hang_why)why;
 }
 
 /* How well a worker's clock is known from t on; whole ns, as when it came in. */
@@ -407,6 +438,8 @@ ls_line_parse(const char *text, size_t len, struct ls_line *l, char *why)
 		line_close(&c, o, l);
 	else if (strcmp(type, "clock") == 0)
 		line_clock(&c, o, l);
+	else if (strcmp(type, "hang") == 0)
+		line_hang(&c, o, l);
 	else if (strcmp(type, "gap") == 0 || strcmp(type, "job") == 0 ||
 		strcmp(type, "zoom") == 0 || strcmp(type, "end") == 0 ||
 		strcmp(type, "lost") == 0)

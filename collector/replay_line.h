@@ -16,7 +16,14 @@
 #include "proto/metrics.h"
 #include "proto/record.h"
 
-enum ls_line_kind { LS_LINE_STEP, LS_LINE_COUNTERS, LS_LINE_CLOSE, LS_LINE_CLOCK, LS_LINE_OTHER };
+enum ls_line_kind {
+	LS_LINE_STEP,
+	LS_LINE_COUNTERS,
+	LS_LINE_CLOSE,
+	LS_LINE_CLOCK,
+	LS_LINE_HANG,
+	LS_LINE_OTHER
+};
 
 #define LS_LINE_WHY_BYTES 192
 
@@ -24,14 +31,17 @@ struct ls_line {
 	enum ls_line_kind kind;
 	struct ls_worker_info who;      /* counters: job, host, rank (-1: not given) */
 	struct ls_record record;        /* STEP: wall ns, whole microseconds */
-	int64_t t_us;                   /* COUNTERS, CLOSE, CLOCK */
+	int64_t t_us;                   /* COUNTERS, CLOSE, CLOCK, HANG */
 	double uncertainty_s;           /* CLOCK */
 	size_t count;                   /* COUNTERS: values */
 	uint16_t metric[LS_METRIC_COUNT];
 	double value[LS_METRIC_COUNT];
-	uint64_t step;                  /* CLOSE */
-	size_t missing_count;           /* CLOSE: ranks not judged */
-	int32_t missing[LS_CLOSE_MISSING_MAX];
+	uint64_t step;                  /* CLOSE, HANG */
+	int64_t since_us;               /* HANG: at most t_us */
+	uint32_t waiting;               /* HANG */
+	enum ls_hang_why why;           /* HANG */
+	size_t rank_count;              /* CLOSE: not judged; HANG: not in the barrier */
+	int32_t ranks[LS_CLOSE_MISSING_MAX];
 	char unknown[64];               /* first key we do not know; "" = none */
 };
 

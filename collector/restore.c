@@ -239,6 +239,9 @@ restore_event(void *arg, const struct ls_store_event *e)
 		return 0;
 	case LS_EVENT_ZOOM:
 		return 0; /* ended by itself while we were away */
+	case LS_EVENT_HANG:
+		ls_feed_hang(r->p->engine, &e->u.hang, e->t_us);
+		return 0;
 	}
 	return 0;
 }

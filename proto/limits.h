@@ -239,7 +239,7 @@
 #define LS_COMMIT_INTERVAL_NS 100000000ull    /* group commit */
 #define LS_COMMIT_MAX_RECORDS 20000
 #define LS_COUNTER_SAMPLES_KEPT 64            /* a minute of the hot series of a host: 9 KiB */
-#define LS_CLOSE_MISSING_MAX 1024             /* ranks listed of one closing */
+#define LS_CLOSE_MISSING_MAX 1024             /* ranks listed of one closing or standstill */
 
 #define LS_ZOOM_HOSTS_MAX 16u                 /* zoomed at once: 16 x 1,024 series is 16 kB/s a beat */
 #define LS_ZOOM_PEERS 2u                      /* hosts of the same role looked at beside a suspect */

@@ -36,6 +36,14 @@ static const char *const record_step_sources[LS_STEP_SOURCE_COUNT] = {
 	[LS_STEP_LOG] = "log",
 };
 
+static const char *const record_hang_whys[LS_HANG_WHY_COUNT] = {
+	[LS_HANG_UNKNOWN] = "unknown",
+	[LS_HANG_COLLECTIVE] = "collective",
+	[LS_HANG_ABSENT] = "absent",
+	[LS_HANG_SILENT] = "silent",
+	[LS_HANG_GONE] = "gone",
+};
+
 static int
 record_by_name(const char *const *names, int count, const char *name)
 {
@@ -69,6 +77,12 @@ ls_step_source_name(unsigned source)
 	return source < LS_STEP_SOURCE_COUNT ? record_step_sources[source] : NULL;
 }
 
+const char *
+ls_hang_why_name(unsigned why)
+{
+	return why < LS_HANG_WHY_COUNT ? record_hang_whys[why] : NULL;
+}
+
 int
 ls_phase_by_name(const char *name)
 {
@@ -91,6 +105,12 @@ int
 ls_step_source_by_name(const char *name)
 {
 	return record_by_name(record_step_sources, LS_STEP_SOURCE_COUNT, name);
+}
+
+int
+ls_hang_why_by_name(const char *name)
+{
+	return record_by_name(record_hang_whys, LS_HANG_WHY_COUNT, name);
 }
 
 /* What clocks and rounding may put between two readings that ought to agree. */

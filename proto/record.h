@@ -43,6 +43,16 @@ enum ls_step_source {
 	LS_STEP_SOURCE_COUNT
 };
 
+/* Why a job stands still, as far as live slots tell. Positions are stored values. */
+enum ls_hang_why {
+	LS_HANG_UNKNOWN,     /* nobody waits, or too many are not in the barrier */
+	LS_HANG_COLLECTIVE,  /* all are in the barrier */
+	LS_HANG_ABSENT,      /* those named are not in it */
+	LS_HANG_SILENT,      /* nor heard of */
+	LS_HANG_GONE,        /* nor alive */
+	LS_HANG_WHY_COUNT
+};
+
 struct ls_record_barrier {
 	uint8_t kind; /* enum ls_barrier */
 	int64_t enter_ns, exit_ns;
@@ -81,17 +91,19 @@ struct ls_worker_info {
 	double step_confidence;              /* 0 to 1; 0 = marked, or not said */
 };
 
-/* Name of a phase, barrier, kind of work or source of steps; NULL if out of range. */
+/* Name of a phase, barrier, kind of work, source of steps or reason of a standstill; NULL if out of range. */
 const char *ls_phase_name(unsigned phase);
 const char *ls_barrier_name(unsigned kind);
 const char *ls_work_name(unsigned kind);
 const char *ls_step_source_name(unsigned source);
+const char *ls_hang_why_name(unsigned why);
 
 /* Value for a name, or -LS_EUNKNOWN. */
 int ls_phase_by_name(const char *name);
 int ls_barrier_by_name(const char *name);
 int ls_work_by_name(const char *name);
 int ls_step_source_by_name(const char *name);
+int ls_hang_why_by_name(const char *name);
 
 /*
  * Checks what any source of records must hold: 0 <= times, duration and phases below

@@ -8,7 +8,7 @@
 #include <string.h>
 #include "storage/db.h"
 
-#define INSERT_MISSING_MAX 1024 /* ranks listed of one closing; LS_CLOSE_MISSING_MAX of the engine */
+#define INSERT_RANKS_MAX LS_CLOSE_MISSING_MAX /* ranks listed of one closing, or of one standstill */
 
 /* What is bound lives until the statement has run: no copies. A failed bind fails the step. */
 void
@@ -117,6 +117,7 @@ ls_store_put_state(sqlite3_stmt *const *stmt, const struct ls_write *m)
 	case LS_WRITE_REPORT:
 	case LS_WRITE_CLOSE:
 	case LS_WRITE_ZOOM:
+	case LS_WRITE_HANG:
 	case LS_WRITE_PACK:
 	case LS_WRITE_ROLLUP:
 	case LS_WRITE_KIND_COUNT:
@@ -148,16 +149,23 @@ insert_end(sqlite3_stmt *s, const struct ls_store_item *item, int64_t t_us, int6
 	return ls_db_run(s);
 }
 
+/* Binds a list of ranks, which `bytes` holds until the statement has run. */
+static void
+insert_ranks(sqlite3_stmt *s, int column, const int32_t *ranks, size_t count,
+	uint32_t bytes[INSERT_RANKS_MAX])
+{
+	size_t i, n = count < INSERT_RANKS_MAX ? count : INSERT_RANKS_MAX;
+
+	for (i = 0; i < n; i++)
+		bytes[i] = htole32((uint32_t)ranks[i]);
+	ls_insert_blob(s, column, bytes, n * sizeof(bytes[0]));
+}
+
 static int
 insert_close(sqlite3_stmt *s, const struct ls_store_close *c, int64_t t_us, int64_t id)
 {
-	uint32_t missing[INSERT_MISSING_MAX];
-	size_t i, n = c->missing_count;
+	uint32_t missing[INSERT_RANKS_MAX];
 
-	if (n > INSERT_MISSING_MAX)
-		n = INSERT_MISSING_MAX;
-	for (i = 0; i < n; i++)
-		missing[i] = htole32((uint32_t)c->missing[i]);
 	ls_insert_int(s, 1, id);
 	ls_insert_text(s, 2, c->job);
 	ls_insert_int(s, 3, c->attempt);
@@ -165,7 +173,7 @@ insert_close(sqlite3_stmt *s, const struct ls_store_close *c, int64_t t_us, int6
 	ls_insert_int(s, 5, t_us);
 	ls_insert_int(s, 6, c->expected);
 	ls_insert_int(s, 7, c->used);
-	ls_insert_blob(s, 8, missing, n * sizeof(missing[0]));
+	insert_ranks(s, 8, c->missing, c->missing_count, missing);
 	return ls_db_run(s);
 }
 
@@ -179,6 +187,23 @@ insert_zoom(sqlite3_stmt *s, const struct ls_store_zoom *z, int64_t t_us, int64_
 	ls_insert_int(s, 5, z->event);
 	ls_insert_text(s, 6, z->cause);
 	ls_insert_int(s, 7, z->until_us);
+	return ls_db_run(s);
+}
+
+static int
+insert_hang(sqlite3_stmt *s, const struct ls_store_hang *h, int64_t t_us, int64_t id)
+{
+	uint32_t ranks[INSERT_RANKS_MAX];
+
+	ls_insert_int(s, 1, id);
+	ls_insert_text(s, 2, h->job);
+	ls_insert_int(s, 3, h->attempt);
+	ls_insert_int(s, 4, (int64_t)h->step);
+	ls_insert_int(s, 5, h->since_us);
+	ls_insert_int(s, 6, t_us);
+	ls_insert_int(s, 7, h->waiting);
+	ls_insert_int(s, 8, h->why);
+	insert_ranks(s, 9, h->ranks, h->rank_count, ranks);
 	return ls_db_run(s);
 }
 
@@ -359,6 +384,9 @@ ls_store_put_day(struct ls_store_batch *b, const struct ls_write *m)
 	case LS_WRITE_ZOOM:
 		return insert_zoom(
 			b->stmt[LS_STORE_DAY_ZOOM], &m->u.zoom, m->t_us, b->next_id++);
+	case LS_WRITE_HANG:
+		return insert_hang(
+			b->stmt[LS_STORE_DAY_HANG], &m->u.hang, m->t_us, b->next_id++);
 	case LS_WRITE_WORKER:
 	case LS_WRITE_FINDING:
 	case LS_WRITE_META:

@@ -17,7 +17,7 @@
 #include "storage/unit_reader.h"
 
 /* The tables of small events; the first two columns are id and t_us. */
-enum query_table { QUERY_GAP, QUERY_END, QUERY_CLOSE, QUERY_ZOOM, QUERY_TABLES };
+enum query_table { QUERY_GAP, QUERY_END, QUERY_CLOSE, QUERY_ZOOM, QUERY_HANG, QUERY_TABLES };
 
 static const char *const query_sql[QUERY_TABLES] = {
 	[QUERY_GAP] = "SELECT id, t_us, worker_id, first_index, n, reason "
@@ -28,6 +28,8 @@ static const char *const query_sql[QUERY_TABLES] = {
 			"FROM step_close WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
 	[QUERY_ZOOM] = "SELECT id, t_us, host, job, event, cause, until_us "
 		       "FROM zoom WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
+	[QUERY_HANG] = "SELECT id, t_us, job, attempt, step, since_us, waiting, why, ranks "
+		       "FROM hang WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
 };
 
 /* Rows of the journal from the one that holds ?1 on. */
@@ -283,13 +285,33 @@ query_read_end(sqlite3_stmt *stmt, struct ls_span *s)
 					       : -LS_ECORRUPT;
 }
 
+/* A list of ranks, of which a writer puts in no more than so many. */
+static int
+query_ranks(sqlite3_stmt *stmt, int column, struct ls_span *s, size_t *ret_count, int32_t **ret_ranks)
+{
+	const uint8_t *data = sqlite3_column_blob(stmt, column);
+	size_t i, len = (size_t)sqlite3_column_bytes(stmt, column), n = len / sizeof(uint32_t);
+	uint32_t rank;
+	int32_t *ranks;
+
+	if (len % sizeof(rank) != 0 || n > LS_CLOSE_MISSING_MAX)
+		return -LS_ECORRUPT;
+	ranks = ls_span_take(s, n, sizeof(*ranks));
+	if (ranks == NULL)
+		return ls_span_error(s);
+	for (i = 0; i < n; i++) {
+		memcpy(&rank, data + i * sizeof(rank), sizeof(rank));
+		ranks[i] = (int32_t)le32toh(rank);
+	}
+	*ret_count = n;
+	*ret_ranks = ranks;
+	return 0;
+}
+
 static int
 query_read_close(sqlite3_stmt *stmt, struct ls_span *s)
 {
-	const uint8_t *data = sqlite3_column_blob(stmt, 7);
-	size_t i, n = (size_t)sqlite3_column_bytes(stmt, 7) / sizeof(uint32_t);
 	struct ls_store_close *c = ls_span_take(s, 1, sizeof(*c));
-	uint32_t rank;
 	int rc;
 
 	if (c == NULL)
@@ -298,15 +320,9 @@ query_read_close(sqlite3_stmt *stmt, struct ls_span *s)
 	c->step = query_u64(stmt, 4);
 	c->expected = (uint32_t)sqlite3_column_int64(stmt, 5);
 	c->used = (uint32_t)sqlite3_column_int64(stmt, 6);
-	c->missing = ls_span_take(s, n, sizeof(*c->missing));
-	if (c->missing == NULL)
-		return ls_span_error(s);
-	c->missing_count = n;
-	for (i = 0; i < n; i++) {
-		memcpy(&rank, data + i * sizeof(rank), sizeof(rank));
-		c->missing[i] = (int32_t)le32toh(rank);
-	}
-	rc = ls_db_column_text(stmt, 2, c->job, sizeof(c->job));
+	rc = query_ranks(stmt, 7, s, &c->missing_count, &c->missing);
+	if (rc == 0)
+		rc = ls_db_column_text(stmt, 2, c->job, sizeof(c->job));
 	return rc == 0 ? query_add(s, stmt, LS_EVENT_CLOSE, c) : rc;
 }
 
@@ -330,11 +346,35 @@ query_read_zoom(sqlite3_stmt *stmt, struct ls_span *s)
 	return rc == 0 ? query_add(s, stmt, LS_EVENT_ZOOM, z) : rc;
 }
 
+static int
+query_read_hang(sqlite3_stmt *stmt, struct ls_span *s)
+{
+	struct ls_store_hang *h = ls_span_take(s, 1, sizeof(*h));
+	int64_t waiting = sqlite3_column_int64(stmt, 6), why = sqlite3_column_int64(stmt, 7);
+	int rc;
+
+	if (h == NULL)
+		return ls_span_error(s);
+	h->attempt = sqlite3_column_int(stmt, 3);
+	h->step = query_u64(stmt, 4);
+	h->since_us = sqlite3_column_int64(stmt, 5);
+	if (why < 0 || why >= LS_HANG_WHY_COUNT || waiting < 0 || waiting > LS_WORKERS_MAX ||
+		h->since_us > sqlite3_column_int64(stmt, 1))
+		return -LS_ECORRUPT;
+	h->waiting = (uint32_t)waiting;
+	h->why = (enum ls_hang_why)why;
+	rc = query_ranks(stmt, 8, s, &h->rank_count, &h->ranks);
+	if (rc == 0)
+		rc = ls_db_column_text(stmt, 2, h->job, sizeof(h->job));
+	return rc == 0 ? query_add(s, stmt, LS_EVENT_HANG, h) : rc;
+}
+
 static int (*const query_read[QUERY_TABLES])(sqlite3_stmt *, struct ls_span *) = {
 	[QUERY_GAP] = query_read_gap,
 	[QUERY_END] = query_read_end,
 	[QUERY_CLOSE] = query_read_close,
 	[QUERY_ZOOM] = query_read_zoom,
+	[QUERY_HANG] = query_read_hang,
 };
 
 /* What cannot be read must not hide the rest: 0, and the first error is kept. */
@@ -532,7 +572,8 @@ ls_query_last_id(sqlite3 *db, int64_t *ret_last)
 		"coalesce((SELECT max(id) FROM gap), 0), "
 		"coalesce((SELECT max(id) FROM worker_end), 0), "
 		"coalesce((SELECT max(id) FROM step_close), 0), "
-		"coalesce((SELECT max(id) FROM zoom), 0))",
+		"coalesce((SELECT max(id) FROM zoom), 0), "
+		"coalesce((SELECT max(id) FROM hang), 0))",
 		ret_last);
 }
 

@@ -23,8 +23,8 @@
 
 /* Tables that are copied as they are; those that others name come first. */
 static const char *const repack_tables[] = { "journal", "unit", "step_rows", "hot_rows", "gap", "worker_end",
-	"step_close", "zoom", "ledger", "ring_high", "chunk_host", "dictionary", "lost", "rollup_metric",
-	"rollup_labels", "rollup_done" };
+	"step_close", "zoom", "hang", "ledger", "ring_high", "chunk_host", "dictionary", "lost",
+	"rollup_metric", "rollup_labels", "rollup_done" };
 
 /* Roll-ups lie by metric, as they are asked for; so the pages of their index are full, too. */
 static const char repack_rollups[] =

@@ -101,20 +101,49 @@ ls_write_new_report(size_t items, size_t counters, size_t chunks, int64_t t_us)
 	return &m->write;
 }
 
-struct ls_write *
-ls_write_new_close(const int32_t *missing, size_t count, int64_t t_us)
+/* A copy of ranks for a message of them, which is freed if there is no memory; NULL in *ret_copy: no ranks. */
+static struct ls_write *
+write_copy_ranks(struct ls_write *m, const int32_t *ranks, size_t count, int32_t **ret_copy)
 {
-	struct ls_write *m = ls_write_new(LS_WRITE_CLOSE, t_us);
+	int32_t *copy;
 
 	if (m == NULL || count == 0)
 		return m;
-	m->u.close.missing = malloc(count * sizeof(*missing));
-	if (m->u.close.missing == NULL) {
+	copy = reallocarray(NULL, count, sizeof(*copy));
+	if (copy == NULL) {
 		ls_write_free(m);
 		return NULL;
 	}
-	memcpy(m->u.close.missing, missing, count * sizeof(*missing));
-	m->u.close.missing_count = count;
+	memcpy(copy, ranks, count * sizeof(*copy));
+	*ret_copy = copy;
+	return m;
+}
+
+struct ls_write *
+ls_write_new_close(const int32_t *missing, size_t count, int64_t t_us)
+{
+	int32_t *copy = NULL;
+	struct ls_write *m =
+		write_copy_ranks(ls_write_new(LS_WRITE_CLOSE, t_us), missing, count, &copy);
+
+	if (m != NULL) {
+		m->u.close.missing = copy;
+		m->u.close.missing_count = count;
+	}
+	return m;
+}
+
+struct ls_write *
+ls_write_new_hang(const int32_t *ranks, size_t count, int64_t t_us)
+{
+	int32_t *copy = NULL;
+	struct ls_write *m =
+		write_copy_ranks(ls_write_new(LS_WRITE_HANG, t_us), ranks, count, &copy);
+
+	if (m != NULL) {
+		m->u.hang.ranks = copy;
+		m->u.hang.rank_count = count;
+	}
 	return m;
 }
 
@@ -180,6 +209,9 @@ ls_write_free(struct ls_write *m)
 		break;
 	case LS_WRITE_CLOSE:
 		free(m->u.close.missing);
+		break;
+	case LS_WRITE_HANG:
+		free(m->u.hang.ranks);
 		break;
 	case LS_WRITE_FINDING:
 		free(m->u.finding.json);

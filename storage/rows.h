@@ -106,6 +106,18 @@ struct ls_store_close {
 	int32_t *missing;
 };
 
+/* A job was seen standing still. */
+struct ls_store_hang {
+	char job[LS_JOB_NAME_MAX_BYTES];
+	int32_t attempt;
+	uint64_t step;
+	int64_t since_us;
+	uint32_t waiting;
+	enum ls_hang_why why;
+	size_t rank_count;       /* at most LS_CLOSE_MISSING_MAX */
+	int32_t *ranks;          /* freed with the message */
+};
+
 /* One accepted item of the stream of chunks, or a dictionary's first use of the day. */
 struct ls_store_chunk {
 	enum ls_wire_chunk_kind kind;
@@ -244,6 +256,7 @@ enum ls_write_kind {
 	LS_WRITE_REPORT,  /* to the day's file */
 	LS_WRITE_CLOSE,
 	LS_WRITE_ZOOM,
+	LS_WRITE_HANG,
 	LS_WRITE_RETAIN,
 	LS_WRITE_PACK,    /* to the day's file, apart from the rest (see storage/writer.h) */
 	LS_WRITE_ROLLUP,  /* likewise */
@@ -265,6 +278,7 @@ struct ls_write {
 		struct ls_store_report report;
 		struct ls_store_close close;
 		struct ls_store_zoom zoom;
+		struct ls_store_hang hang;
 		struct ls_store_retain retain;
 		struct ls_store_pack pack;
 		struct ls_store_rollup rollup;
@@ -280,6 +294,9 @@ struct ls_write *ls_write_new_report(size_t items, size_t counters, size_t chunk
 /* New CLOSE with a copy of the missing ranks. */
 struct ls_write *ls_write_new_close(const int32_t *missing, size_t count, int64_t t_us);
 
+/* New HANG with a copy of the ranks. */
+struct ls_write *ls_write_new_hang(const int32_t *ranks, size_t count, int64_t t_us);
+
 /* New PACK with room for so many rows and positions, all zeroed; bodies are put in by the caller. */
 struct ls_write *ls_write_new_pack(size_t step_rows, size_t hot_rows, size_t ledgers, size_t rings);
 
@@ -292,7 +309,8 @@ enum ls_store_event_kind {
 	LS_EVENT_ITEM, /* a gap, an end */
 	LS_EVENT_CLOSE,
 	LS_EVENT_COUNTERS,
-	LS_EVENT_ZOOM
+	LS_EVENT_ZOOM,
+	LS_EVENT_HANG
 };
 
 struct ls_store_event {
@@ -305,6 +323,7 @@ struct ls_store_event {
 		struct ls_store_close close;
 		struct ls_store_counters counters;
 		struct ls_store_zoom zoom;
+		struct ls_store_hang hang;
 	} u;
 };
 

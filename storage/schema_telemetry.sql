@@ -1,7 +1,7 @@
 -- telemetry/YYYYMMDD.db, version 4 (those before it were never released): what was committed on one
 -- day (UTC). Times are microseconds since the Unix epoch on the collector's time line.
 --
--- Events are what the engine met: step runs, hot counters, gap, worker_end, step_close, zoom. Their ids are
+-- Events are what the engine met: step runs, hot counters, gap, worker_end, step_close, zoom, hang. Their ids are
 -- one sequence, in the order in which it met them; merged by id they replay what happened.
 
 -- One commit's step records, hot counters and positions (storage/README.md, "Journal"). `id` and `last_id`
@@ -88,6 +88,21 @@ CREATE TABLE zoom (
 	event    INTEGER NOT NULL,
 	cause    TEXT NOT NULL,
 	until_us INTEGER NOT NULL
+) STRICT;
+
+-- A job was seen standing still, by live slots, which are not stored: since when, in which step, how many
+-- workers waited, why (0 not known, 1 all are in the collective, 2 those of `ranks` are not in it, 3 nor heard
+-- of, 4 nor alive). `ranks` is like `missing` above.
+CREATE TABLE hang (
+	id       INTEGER PRIMARY KEY,
+	job      TEXT NOT NULL,
+	attempt  INTEGER NOT NULL,
+	step     INTEGER NOT NULL,
+	since_us INTEGER NOT NULL,
+	t_us     INTEGER NOT NULL,
+	waiting  INTEGER NOT NULL,
+	why      INTEGER NOT NULL,
+	ranks    BLOB NOT NULL
 ) STRICT;
 
 -- What is on disk of each agent's numbered streams, but for what stands in the journal.

@@ -191,6 +191,9 @@ span_fill(const struct ls_span_event *from, struct ls_store_event *e)
 	case LS_EVENT_ZOOM:
 		e->u.zoom = *(const struct ls_store_zoom *)from->what;
 		break;
+	case LS_EVENT_HANG:
+		e->u.hang = *(const struct ls_store_hang *)from->what;
+		break;
 	}
 }
 

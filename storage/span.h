@@ -14,7 +14,7 @@
 
 #include "storage/query.h"
 
-/* `what` is a struct ls_store_steps, _item, _close, _counters or _zoom, as the kind says. */
+/* `what` is a struct ls_store_steps, _item, _close, _counters, _zoom or _hang, as the kind says. */
 struct ls_span_event {
 	int64_t id, t_us;
 	enum ls_store_event_kind kind;

@@ -392,7 +392,8 @@ ls_store_close(struct ls_store *s)
 static bool
 store_is_of_state(enum ls_write_kind kind)
 {
-	return kind != LS_WRITE_REPORT && kind != LS_WRITE_CLOSE && kind != LS_WRITE_ZOOM;
+	return kind != LS_WRITE_REPORT && kind != LS_WRITE_CLOSE && kind != LS_WRITE_ZOOM &&
+		kind != LS_WRITE_HANG;
 }
 
 /* After a commit: moves the WAL into the file when it has grown. Fails without harm: later again. */

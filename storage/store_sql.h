@@ -48,6 +48,8 @@
 		"ON CONFLICT DO UPDATE SET worker_id = ?2, high = max(high, ?3), t_us = ?4") \
 	X(ZOOM, "INSERT INTO zoom (id, t_us, host, job, event, cause, until_us) " \
 		"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)") \
+	X(HANG, "INSERT INTO hang (id, job, attempt, step, since_us, t_us, waiting, why, ranks) " \
+		"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)") \
 	X(CHUNK_HOST, "INSERT INTO chunk_host (name) VALUES (?1) ON CONFLICT DO NOTHING") \
 	X(CHUNK, "INSERT INTO chunk (host_id, dictionary, t_us, t_first_us, t_last_us, n, ref_mono_ns, " \
 		 "offset_ns, drift_ppb, uncertainty_ns, at, len) VALUES ((SELECT id FROM chunk_host " \

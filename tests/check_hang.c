@@ -286,6 +286,55 @@ START_TEST(a_stored_observation_gives_the_same_finding)
 }
 END_TEST
 
+/* Of steps that nobody told, or with a reason that nobody gave. */
+START_TEST(a_stored_observation_of_nothing_is_passed_over)
+{
+	struct fake_job *job = fake_job_new(WORKERS);
+	const int32_t rank = 5;
+	struct ls_engine_hang seen = {.job = job->name, .step = 3, .waiting = 7,
+		.why = LS_HANG_ABSENT, .ranks = &rank, .count = 1};
+
+	fake_job_run(job, 3);
+	seen.t_us = job->now_us;
+	seen.since_us = job->now_us - 12 * SECOND_US;
+	ck_assert_int_eq(ls_engine_hang(job->engine, &seen), 0);
+	ck_assert_uint_eq(job->event_count, 0);
+	fake_job_run(job, LEARN);
+	seen.t_us = job->now_us;
+	seen.why = LS_HANG_WHY_COUNT;
+	ck_assert_int_eq(ls_engine_hang(job->engine, &seen), -LS_ERANGE);
+	seen.why = LS_HANG_GONE;
+	seen.count = LS_CLOSE_MISSING_MAX + 1;
+	ck_assert_int_eq(ls_engine_hang(job->engine, &seen), -LS_ERANGE);
+	ck_assert_uint_eq(job->event_count, 0);
+	fake_job_free(job);
+}
+END_TEST
+
+/* Replay takes what was seen in the moment of a closing before the closing, so it must not be seen after it. */
+START_TEST(nothing_is_seen_in_the_moment_of_a_closing)
+{
+	struct fake_job *job = learned();
+	int64_t since_us = job->now_us;
+	uint64_t step = job->step;
+
+	fake_job_make(job);
+	for (size_t i = 0; i < WORKERS; i++)
+		if (i != 5)
+			ck_assert_int_eq(ls_engine_record(job->engine, job->workers[i].handle,
+				&job->workers[i].record, since_us), 0);
+	job->now_us = since_us + 12 * SECOND_US; /* and nobody looked meanwhile */
+	job->step = step;
+	all_wait(job, 5, LS_PHASE_COMPUTE, since_us);
+	ls_engine_advance(job->engine, job->now_us); /* closes it: overdue */
+	ck_assert_uint_eq(job->hangs, 0);
+	job->now_us += 200000;
+	ls_engine_advance(job->engine, job->now_us);
+	ck_assert_uint_eq(job->hangs, 1);
+	fake_job_free(job);
+}
+END_TEST
+
 static Suite *
 hang_suite(void)
 {
@@ -303,6 +352,8 @@ hang_suite(void)
 	tcase_add_loop_test(lasts, silence_with_a_reason_is_no_hang, 0, 2);
 	tcase_add_test(lasts, silence_of_all_is_no_hang);
 	tcase_add_test(lasts, a_stored_observation_gives_the_same_finding);
+	tcase_add_test(lasts, a_stored_observation_of_nothing_is_passed_over);
+	tcase_add_test(lasts, nothing_is_seen_in_the_moment_of_a_closing);
 	suite_add_tcase(s, after);
 	suite_add_tcase(s, lasts);
 	return s;

@@ -137,13 +137,14 @@ make_any(int64_t t_us)
 {
 	int32_t rank = (int32_t)random_below(WORKERS);
 
-	switch (random_below(12)) {
+	switch (random_below(13)) {
 	case 0: return ls_test_close(random_below(1000), t_us);
 	case 1: return make_zoom(t_us);
 	case 2: return ls_test_report_rest(rank, ++seq[rank], t_us);
 	case 3:
 	case 4:
 	case 5: return make_hot(rank, t_us);
+	case 6: return ls_test_hang(random_below(1000), t_us);
 	default: return make_report(rank, t_us);
 	}
 }
@@ -219,6 +220,10 @@ see(void *arg, const struct ls_store_event *e)
 		break;
 	case LS_EVENT_ZOOM:
 		note(s, &e->u.zoom, sizeof(e->u.zoom));
+		break;
+	case LS_EVENT_HANG:
+		note(s, &e->u.hang.step, sizeof(e->u.hang.step));
+		note(s, e->u.hang.ranks, e->u.hang.rank_count * sizeof(*e->u.hang.ranks));
 		break;
 	}
 	return 0;

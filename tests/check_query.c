@@ -157,7 +157,8 @@ see_event(void *arg, const struct ls_store_event *e)
 {
 	static const char letters[] = { [LS_EVENT_STEPS] = 's', [LS_EVENT_ITEM] = 'i',
 		[LS_EVENT_CLOSE] = 'c',
-		[LS_EVENT_COUNTERS] = 'v', [LS_EVENT_ZOOM] = 'z' };
+		[LS_EVENT_COUNTERS] = 'v', [LS_EVENT_ZOOM] = 'z',
+		[LS_EVENT_HANG] = 'h' };
 	struct seen *s = arg;
 	size_t len = strlen(s->order);
 
@@ -182,6 +183,18 @@ see_event(void *arg, const struct ls_store_event *e)
 		break;
 	case LS_EVENT_ZOOM:
 		ck_abort_msg("nobody was zoomed");
+		break;
+	case LS_EVENT_HANG:
+		ck_assert_str_eq(e->u.hang.job, "train");
+		ck_assert_int_eq(e->u.hang.attempt, 2);
+		ck_assert_uint_eq(e->u.hang.step, 5);
+		ck_assert_int_eq(e->t_us, NOON);
+		ck_assert_int_eq(e->u.hang.since_us, NOON - 11000000);
+		ck_assert_uint_eq(e->u.hang.waiting, 3);
+		ck_assert_int_eq(e->u.hang.why, LS_HANG_SILENT);
+		ck_assert_uint_eq(e->u.hang.rank_count, 2);
+		ck_assert_int_eq(e->u.hang.ranks[0], 1);
+		ck_assert_int_eq(e->u.hang.ranks[1], 70000);
 		break;
 	case LS_EVENT_COUNTERS:
 		ck_assert_str_eq(e->u.counters.host, "h1");
@@ -288,6 +301,48 @@ START_TEST(reading_begins_anywhere)
 }
 END_TEST
 
+START_TEST(standstills_are_events_like_the_others)
+{
+	struct seen s = { 0 };
+
+	put(ls_test_hang(5, NOON));
+	ck_assert_int_eq(ls_query_events(query, TODAY, 3, see_event, &s), 0);
+	ck_assert_str_eq(s.order, "viih");
+	/* It is the last event there is, so the next one's number is behind it. */
+	change("UPDATE hang SET id = 500000");
+	ls_store_close(store);
+	ck_assert_int_eq(ls_store_open(dir, NOON, &store), 0);
+	put(ls_test_close(4, NOON));
+	memset(&s, 0, sizeof(s));
+	ck_assert_int_eq(ls_query_events(query, TODAY, 6, see_event, &s), 0);
+	ck_assert_str_eq(s.order, "hc");
+	ck_assert_int_eq(s.last_id, 500001);
+}
+END_TEST
+
+/* What a file holds is believed no more than what the network brings. */
+START_TEST(an_impossible_standstill_is_passed_over)
+{
+	static const char *const changes[] = {
+		"UPDATE hang SET why = 5",
+		"UPDATE hang SET why = -1",
+		"UPDATE hang SET why = 4294967296",
+		"UPDATE hang SET waiting = -1",
+		"UPDATE hang SET waiting = 65537",
+		"UPDATE hang SET since_us = t_us + 1",
+		"UPDATE hang SET ranks = x'010000'",
+		"UPDATE hang SET ranks = zeroblob(4100)",
+		"UPDATE hang SET job = printf('%0300d', 7)",
+	};
+	struct seen s = { 0 };
+
+	put(ls_test_hang(5, NOON));
+	change(changes[_i]);
+	ck_assert_int_eq(ls_query_events(query, TODAY, 3, see_event, &s), -LS_ECORRUPT);
+	ck_assert_str_eq(s.order, "vii");
+}
+END_TEST
+
 START_TEST(the_tail_is_bounded)
 {
 	int64_t from = -1;
@@ -331,6 +386,8 @@ suite(void)
 	tcase_add_test(t, windows_hide_nothing);
 	tcase_add_test(t, what_does_not_read_is_passed_over);
 	tcase_add_test(t, reading_begins_anywhere);
+	tcase_add_test(t, standstills_are_events_like_the_others);
+	tcase_add_loop_test(t, an_impossible_standstill_is_passed_over, 0, 9);
 	tcase_add_test(t, the_tail_is_bounded);
 	tcase_add_test(t, a_missing_day_is_an_error);
 	suite_add_tcase(s, t);

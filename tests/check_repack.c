@@ -246,6 +246,8 @@ START_TEST(every_value_stays_at_its_time)
 
 	put(ls_test_worker(0, CLOSED_NOON), CLOSED_NOON);
 	put(ls_test_report(0, 1, 0, 10, CLOSED_NOON), CLOSED_NOON);
+	put(ls_test_close(4, CLOSED_NOON), CLOSED_NOON);
+	put(ls_test_hang(5, CLOSED_NOON), CLOSED_NOON);
 	for (host = 0; host < HOSTS; host++) {
 		for (d = 1; d <= DICTIONARIES; d++)
 			put_minutes(host, d);
@@ -257,6 +259,8 @@ START_TEST(every_value_stays_at_its_time)
 	ck_assert_uint_eq(stats.kept, 0);
 	ck_assert_int_eq(ls_test_sql(dir, CLOSED, "SELECT count(*) FROM journal"),
 		HOSTS * DICTIONARIES * MINUTES + 1);
+	ck_assert_int_eq(ls_test_sql(dir, CLOSED, "SELECT count(*) FROM step_close WHERE step = 4"), 1);
+	ck_assert_int_eq(ls_test_sql(dir, CLOSED, "SELECT count(*) FROM hang WHERE step = 5"), 1);
 }
 END_TEST
 

@@ -244,6 +244,56 @@ START_TEST(order_of_lines_is_nothing)
 }
 END_TEST
 
+/* 30 quiet steps with their closings, then a standstill, seen twice; the second time in the moment of a closing. */
+static void
+still_story(struct lines *l)
+{
+	struct fake_job *job = fake_job_on(NULL, "train", 4);
+	char text[1024];
+	double t;
+
+	for (size_t step = 0; step < 31; step++) {
+		fake_job_make(job);
+		for (size_t i = 0; i < 4; i++) {
+			(void)fake_job_line(job, i, text, sizeof(text));
+			add(l, text);
+		}
+		t = (double)job->now_us * 1e-6 + (step == 30 ? 25 : 0.5);
+		(void)snprintf(text, sizeof(text), "{\"type\":\"close\",\"job\":\"train\","
+			"\"step\":%zu,\"t\":%.6f}\n", step, t);
+		add(l, text);
+		if (step < 30)
+			continue;
+		for (int seen = 0; seen < 2; seen++) {
+			(void)snprintf(text, sizeof(text), "{\"type\":\"hang\",\"job\":\"train\","
+				"\"step\":30,\"since\":%.6f,\"t\":%.6f,\"waiting\":3,"
+				"\"why\":\"absent\",\"ranks\":[2]}\n", t - 25, t - (seen == 0 ? 10 : 0));
+			add(l, text);
+		}
+	}
+	fake_job_free(job);
+}
+
+START_TEST(a_standstill_is_replayed_in_its_place)
+{
+	struct lines l = {0};
+	char *one, *two;
+
+	still_story(&l);
+	one = replay_lines(&l);
+	ck_assert_uint_eq(stats.others, 33);
+	ck_assert_uint_eq(stats.bad_lines, 0);
+	ck_assert_ptr_nonnull(strstr(one, "\"kind\":\"hang\""));
+	ck_assert_ptr_nonnull(strstr(one, "\"host\":\"h2\""));
+	shuffle(&l);
+	two = replay_lines(&l);
+	ck_assert_str_eq(one, two);
+	free(one);
+	free(two);
+	drop(&l);
+}
+END_TEST
+
 START_TEST(gzip_and_plain_are_the_same)
 {
 	struct lines l = {0};
@@ -584,6 +634,7 @@ replay_suite(void)
 
 	tcase_add_test(runs, culprit_is_found);
 	tcase_add_test(runs, order_of_lines_is_nothing);
+	tcase_add_test(runs, a_standstill_is_replayed_in_its_place);
 	tcase_add_test(runs, gzip_and_plain_are_the_same);
 	tcase_add_loop_test(runs, damaged_gzip_is_told_and_the_rest_used, 0, 2);
 	tcase_add_test(runs, files_that_cannot_be_read);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define HANG "{\"type\":\"hang\",\"job\":\"j\",\"step\":1,"
 #define STEP \
 	"{\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"step\":1,\"t_begin\":1,\"duration\":1,"
 
@@ -64,6 +65,15 @@ static const struct {
 	{"{\"type\":\"close\",\"job\":\"j\",\"t\":1}", "\"step\" is missing"},
 	{"{\"type\":\"close\",\"job\":\"j\",\"step\":1,\"t\":1,\"missing\":7}", "\"missing\" is not a list"},
 	{"{\"type\":\"close\",\"job\":\"j\",\"step\":1,\"t\":1,\"missing\":[\"a\"]}", "\"missing\" is not a list"},
+	{"{\"type\":\"close\",\"job\":\"j\",\"step\":1,\"t\":1,\"missing\":[2147483648]}", "\"missing\" is not a list"},
+	{HANG "\"since\":1,\"t\":2,\"waiting\":1}", "\"why\" is not one we know"},
+	{HANG "\"since\":1,\"t\":2,\"waiting\":1,\"why\":3}", "\"why\" is not one we know"},
+	{HANG "\"since\":1,\"t\":2,\"waiting\":1,\"why\":\"bored\"}", "\"why\" is not one we know"},
+	{HANG "\"since\":3,\"t\":2,\"waiting\":1,\"why\":\"gone\"}", "\"since\" is after"},
+	{HANG "\"t\":2,\"waiting\":1,\"why\":\"gone\"}", "\"since\" is missing"},
+	{HANG "\"since\":1,\"t\":2,\"why\":\"gone\"}", "\"waiting\" is missing"},
+	{HANG "\"since\":1,\"t\":2,\"waiting\":65537,\"why\":\"gone\"}", "\"waiting\" is not a whole"},
+	{HANG "\"since\":1,\"t\":2,\"waiting\":1,\"why\":\"gone\",\"ranks\":{}}", "\"ranks\" is not a list"},
 };
 
 START_TEST(bad_line_says_what_is_wrong)
@@ -153,9 +163,32 @@ START_TEST(close_line)
 	ck_assert_int_eq(line.who.attempt, 1);
 	ck_assert_uint_eq(line.step, 5);
 	ck_assert_int_eq(line.t_us, 3000000);
-	ck_assert_uint_eq(line.missing_count, 2);
-	ck_assert_int_eq(line.missing[1], 3);
+	ck_assert_uint_eq(line.rank_count, 2);
+	ck_assert_int_eq(line.ranks[1], 3);
 	ck_assert_str_eq(line.unknown, "");
+}
+END_TEST
+
+START_TEST(hang_line)
+{
+	parse("{\"type\":\"hang\",\"job\":\"j\",\"attempt\":1,\"step\":5,\"since\":3,\"t\":14.5,"
+	      "\"waiting\":6,\"why\":\"silent\",\"ranks\":[1,3]}");
+	ck_assert_int_eq(line.kind, LS_LINE_HANG);
+	ck_assert_str_eq(line.who.job, "j");
+	ck_assert_int_eq(line.who.attempt, 1);
+	ck_assert_uint_eq(line.step, 5);
+	ck_assert_int_eq(line.since_us, 3000000);
+	ck_assert_int_eq(line.t_us, 14500000);
+	ck_assert_uint_eq(line.waiting, 6);
+	ck_assert_int_eq(line.why, LS_HANG_SILENT);
+	ck_assert_uint_eq(line.rank_count, 2);
+	ck_assert_int_eq(line.ranks[1], 3);
+	ck_assert_str_eq(line.unknown, "");
+	parse("{\"type\":\"hang\",\"job\":\"j\",\"step\":0,\"since\":3,\"t\":3,\"waiting\":0,"
+	      "\"why\":\"unknown\"}");
+	ck_assert_uint_eq(line.rank_count, 0);
+	ck_assert_int_eq(line.who.attempt, 0);
+	ck_assert_int_eq(line.why, LS_HANG_UNKNOWN);
 }
 END_TEST
 
@@ -207,6 +240,7 @@ replay_line_suite(void)
 	tcase_add_test(tc, barriers_of_a_step);
 	tcase_add_test(tc, counters_line);
 	tcase_add_test(tc, close_line);
+	tcase_add_test(tc, hang_line);
 	tcase_add_test(tc, clock_line);
 	tcase_add_loop_test(tc, lines_of_others, 0, 4);
 	tcase_add_test(tc, first_unknown_key_is_kept);

@@ -168,6 +168,48 @@ START_TEST(a_restart_changes_no_finding)
 }
 END_TEST
 
+/* 60 steps, rank 1 keeps the others waiting for so long, 40 more. */
+static char *
+hang_story(int before_restart, int after)
+{
+	uint64_t n, since_ns;
+
+	for (n = 0; n < 60; n++)
+		ls_test_core_round(&core, agents, RANKS, n, SIZE_MAX);
+	since_ns = core.now_ns;
+	ls_test_core_stand(&core, agents, RANKS, 60, 1, since_ns, before_restart);
+	if (after > 0) {
+		restart();
+		ls_test_core_stand(&core, agents, RANKS, 60, 1, since_ns, after);
+	}
+	for (; n < 100; n++)
+		ls_test_core_round(&core, agents, RANKS, n, SIZE_MAX);
+	ck_assert_int_eq(sql(1, "SELECT count(*) FROM hang"), 3); /* after 11, 21, 31 s */
+	return findings(&core);
+}
+
+START_TEST(a_restart_in_a_standstill_changes_nothing)
+{
+	struct ls_test_core whole;
+	char *with, *without;
+
+	with = hang_story(15, 20);
+	ck_assert_ptr_nonnull(strstr(with, "\"kind\":\"hang\""));
+	ck_assert_ptr_nonnull(strstr(with, "\"cause\":\"not_entered\""));
+	ck_assert_ptr_nonnull(strstr(with, "\"status\":\"cleared\""));
+	restart(); /* nothing is stored twice */
+	ck_assert_int_eq(sql(1, "SELECT count(*) FROM hang"), 3);
+	whole = core;
+	(void)snprintf(dir, sizeof(dir), "%s/state", ls_test_tmpdir());
+	ls_test_core_open(&core, dir);
+	without = hang_story(35, 0);
+	assert_same(with, without);
+	ls_test_core_close(&whole);
+	free(with);
+	free(without);
+}
+END_TEST
+
 START_TEST(positions_are_restored)
 {
 	const struct ls_wire_ack *ack;
@@ -217,6 +259,7 @@ suite(void)
 	tcase_add_test(t, an_empty_directory_restores_nothing);
 	tcase_add_test(t, detection_goes_on_where_it_was);
 	tcase_add_test(t, a_restart_changes_no_finding);
+	tcase_add_test(t, a_restart_in_a_standstill_changes_nothing);
 	tcase_add_test(t, positions_are_restored);
 	tcase_add_test(t, a_lost_state_keeps_the_numbers_of_workers);
 	suite_add_tcase(s, t);

@@ -67,6 +67,7 @@ START_TEST(all_kinds_of_rows_are_stored)
 	ck_assert_int_eq(commit(s, ls_test_report(0, 1, 0, 10, NOON), NOON), 0);
 	ck_assert_int_eq(commit(s, ls_test_report_rest(0, 3, NOON), NOON), 0);
 	ck_assert_int_eq(commit(s, ls_test_close(4, NOON), NOON), 0);
+	ck_assert_int_eq(commit(s, ls_test_hang(5, NOON), NOON), 0);
 	ck_assert_int_eq(commit(s, ls_test_finding("F-1", "open", NOON), NOON), 0);
 	ck_assert_int_eq(commit(s, ls_test_finding("F-1", "cleared", NOON), NOON), 0);
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT sum(n) FROM step_block"), 10);
@@ -74,6 +75,9 @@ START_TEST(all_kinds_of_rows_are_stored)
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT how FROM worker_end"), LS_END_CRASHED);
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT n FROM counters"), 2);
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT length(missing) FROM step_close"), 8);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT count(*) FROM hang WHERE job = 'train' AND "
+		"attempt = 2 AND step = 5 AND t_us - since_us = 11000000 AND waiting = 3 AND why = 3 "
+		"AND ranks = x'0100000070110100'"), 1);
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT seq FROM ledger"), 3);
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT high FROM ring_high"), 107);
 	ck_assert_int_eq(ls_test_sql(dir, 0, "SELECT count(*) FROM worker"), 1);

@@ -181,6 +181,24 @@ ls_test_core_round(struct ls_test_core *c, struct ls_test_agent *agents, size_t 
 	ls_intake_advance(c->intake, c->now_ns, c->cpu_ns);
 }
 
+void
+ls_test_core_stand(struct ls_test_core *c, struct ls_test_agent *agents, size_t ranks, uint64_t n,
+	size_t absent, uint64_t since_ns, int seconds)
+{
+	size_t k;
+	int s;
+
+	for (s = 0; s < seconds; s++) {
+		c->now_ns += 1000000000;
+		for (k = 0; k < ranks; k++) {
+			ls_test_agent_live(&agents[k], n,
+				k == absent ? LS_PHASE_COMPUTE : LS_PHASE_SYNC_WAIT, since_ns);
+			(void)ls_test_core_send(c, &agents[k], true);
+		}
+		ls_intake_advance(c->intake, c->now_ns, c->cpu_ns);
+	}
+}
+
 json_t *
 ls_test_core_findings(const struct ls_test_core *c)
 {

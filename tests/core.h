@@ -57,6 +57,13 @@ void ls_test_core_wait(struct ls_test_core *c);
 void ls_test_core_round(struct ls_test_core *c, struct ls_test_agent *agents, size_t ranks,
 	uint64_t n, size_t slow);
 
+/*
+ * All ranks but `absent` wait in the barrier of step n since since_ns, for so many seconds: a report each,
+ * every second. `absent` computes (SIZE_MAX: nobody does).
+ */
+void ls_test_core_stand(struct ls_test_core *c, struct ls_test_agent *agents, size_t ranks,
+	uint64_t n, size_t absent, uint64_t since_ns, int seconds);
+
 /* All findings; new reference. */
 json_t *ls_test_core_findings(const struct ls_test_core *c);
 

@@ -30,6 +30,7 @@ ls_test_agent_init(struct ls_test_agent *a, int32_t rank, bool same_kernel)
 	a->report.items = a->items;
 	a->report.chunk_items = a->chunk_items;
 	a->report.zoomed = &a->zoomed;
+	a->report.live = &a->live;
 	a->report.identity = a->identity;
 	a->report.hot = &a->hot;
 	a->report.workers = &a->worker;
@@ -57,6 +58,7 @@ ls_test_agent_clear(struct ls_test_agent *a)
 	a->report.chunk_item_count = 0;
 	a->report.hot_count = 0;
 	a->report.zoomed_count = 0;
+	a->report.live_count = 0;
 	a->report.has_identity = false;
 }
 
@@ -279,6 +281,14 @@ ls_test_agent_zoomed(struct ls_test_agent *a, uint64_t t_mono_ns)
 	a->zoomed.count = LS_TEST_SERIES;
 	a->zoomed.value = value;
 	a->report.zoomed_count = 1;
+}
+
+void
+ls_test_agent_live(struct ls_test_agent *a, uint64_t step, enum ls_phase phase, uint64_t since_mono_ns)
+{
+	a->live = (struct ls_wire_live){ .worker = a->worker.number,
+		.live = { .step = step, .phase = (uint32_t)phase, .since_mono_ns = since_mono_ns } };
+	a->report.live_count = 1;
 }
 
 void

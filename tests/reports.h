@@ -28,6 +28,7 @@ struct ls_test_agent {
 	struct ls_wire_bytes chunk_items[LS_TEST_ITEMS_MAX];
 	struct ls_wire_zoomed zoomed;
 	struct ls_wire_identity identity[2];
+	struct ls_wire_live live;
 };
 
 /* A fresh agent; same_kernel: of this machine's boot. Ring and boot are made of the rank. */
@@ -66,6 +67,9 @@ uint64_t ls_test_dictionary(void);
 
 /* Adds the values of that dictionary, live; value[1] is not measured. */
 void ls_test_agent_zoomed(struct ls_test_agent *a, uint64_t t_mono_ns);
+
+/* Adds where its worker is: in this phase of this step since then. */
+void ls_test_agent_live(struct ls_test_agent *a, uint64_t step, enum ls_phase phase, uint64_t since_mono_ns);
 
 /* Adds who the host is: its slice (from metadata), and `value` as its worker (from a ring). */
 void ls_test_agent_identity(struct ls_test_agent *a, const char *value);

@@ -119,6 +119,22 @@ ls_test_close(uint64_t step, int64_t t_us)
 }
 
 struct ls_write *
+ls_test_hang(uint64_t step, int64_t t_us)
+{
+	static const int32_t ranks[] = { 1, 70000 };
+	struct ls_write *m = ls_write_new_hang(ranks, 2, t_us);
+
+	ck_assert_ptr_nonnull(m);
+	(void)snprintf(m->u.hang.job, sizeof(m->u.hang.job), "train");
+	m->u.hang.attempt = 2;
+	m->u.hang.step = step;
+	m->u.hang.since_us = t_us - 11000000;
+	m->u.hang.waiting = 3;
+	m->u.hang.why = LS_HANG_SILENT;
+	return m;
+}
+
+struct ls_write *
 ls_test_finding(const char *id, const char *status, int64_t t_us)
 {
 	struct ls_write *m = ls_write_new(LS_WRITE_FINDING, t_us);

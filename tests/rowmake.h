@@ -26,6 +26,9 @@ struct ls_write *ls_test_report_rest(int32_t rank, uint64_t seq, int64_t t_us);
 /* The closing of a step of job "train": 1 of 3 used, ranks 1 and 70000 missing. */
 struct ls_write *ls_test_close(uint64_t step, int64_t t_us);
 
+/* Job "train", attempt 2, seen standing still since 11 s: ranks 1 and 70000 are silent, 3 wait. */
+struct ls_write *ls_test_hang(uint64_t step, int64_t t_us);
+
 /* A finding of job "train" with a small JSON object. */
 struct ls_write *ls_test_finding(const char *id, const char *status, int64_t t_us);
 

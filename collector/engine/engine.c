@@ -126,6 +126,7 @@ engine_close_oldest(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 			j->active_known = false;
 	}
 	j->closed++;
+	j->closed_us = now_us;
 	e->stats.steps_closed++;
 	if (row.reported < expected) {
 		j->shorted++;
@@ -363,7 +364,8 @@ ls_engine_hang(struct ls_engine *e, const struct ls_engine_hang *seen)
 
 	if (j == NULL || j->attempt != seen->attempt)
 		return -LS_EUNKNOWN;
-	if (seen->since_us > seen->t_us || seen->count > LS_CLOSE_MISSING_MAX)
+	if (seen->since_us > seen->t_us || seen->count > LS_CLOSE_MISSING_MAX ||
+		(unsigned)seen->why >= LS_HANG_WHY_COUNT)
 		return -LS_ERANGE;
 	ls_hang_take(e, j, seen);
 	return 0;

@@ -45,15 +45,6 @@ struct ls_engine_close {
 	size_t missing_count;
 };
 
-/* Why a job stands still, as far as live slots tell. */
-enum ls_hang_why {
-	LS_HANG_UNKNOWN,     /* nobody waits, or too many are not in the barrier */
-	LS_HANG_COLLECTIVE,  /* all are in the barrier */
-	LS_HANG_ABSENT,      /* those named are not in it */
-	LS_HANG_SILENT,      /* nor heard of */
-	LS_HANG_GONE         /* nor alive */
-};
-
 /* A job seen standing still; stored, since live slots are not. */
 struct ls_engine_hang {
 	const char *job;

@@ -84,6 +84,7 @@ struct ls_job {
 	int32_t attempt;
 	bool manual;                /* closes only by ls_engine_close_step */
 	int64_t first_us, last_us;
+	int64_t closed_us;          /* when a step was closed, last */
 	uint32_t *slots;            /* worker by slot */
 	struct ls_job_groups roles, slices;
 	size_t count, capacity;

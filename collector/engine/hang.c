@@ -134,6 +134,7 @@ hang_cause(enum ls_hang_why why)
 	case LS_HANG_COLLECTIVE:
 		return LS_CAUSE_COLLECTIVE_HANG;
 	case LS_HANG_UNKNOWN:
+	case LS_HANG_WHY_COUNT:
 		break;
 	}
 	return LS_CAUSE_UNEXPLAINED;
@@ -172,6 +173,15 @@ hang_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *
 	f->severity = LS_SEVERITY_CRITICAL;
 }
 
+/* What the next word of the same standstill adds to. */
+static void
+hang_note(struct ls_job *j, uint64_t step, double lost_s)
+{
+	j->hang.on = true;
+	j->hang.step = step;
+	j->hang.lost_s = lost_s;
+}
+
 /* Opens the finding or brings it up to date; its evidence and diagnosis are filled in by the caller's. */
 static void
 hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subject, uint64_t step,
@@ -181,8 +191,10 @@ hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subjec
 	bool same = j->hang.on && j->hang.step == step, was_open;
 	const char *event = "updated";
 
-	if (f != NULL && ls_findings_is_known(f, now_us))
+	if (f != NULL && ls_findings_is_known(f, now_us)) {
+		hang_note(j, step, lost_s); /* storage has told it: what follows adds to that */
 		return;
+	}
 	was_open = f != NULL && ls_finding_is_open(f);
 	if (!was_open) {
 		f = ls_findings_take(e, f, subject, now_us);
@@ -207,9 +219,7 @@ hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subjec
 	memcpy(f->evidence, subject->evidence, sizeof(f->evidence));
 	f->evidence_count = subject->evidence_count;
 	hang_cost(e, j, f, lost_s, same && was_open ? j->hang.lost_s : 0);
-	j->hang.on = true;
-	j->hang.step = step;
-	j->hang.lost_s = lost_s;
+	hang_note(j, step, lost_s);
 	ls_findings_tell(e, f, event, now_us);
 }
 
@@ -228,8 +238,12 @@ ls_hang_take(struct ls_engine *e, struct ls_job *j, const struct ls_engine_hang 
 {
 	double still_s = (double)(seen->t_us - seen->since_us) * 1e-6;
 	const struct ls_engine_worker *w = seen->count == 1 ? ls_job_rank(e, j, seen->ranks[0]) : NULL;
-	struct ls_finding f = hang_subject(e, j, w);
+	struct ls_finding f;
 
+	j->hang.look_us = seen->t_us;
+	if (j->detect.judged < HANG_JUDGED || !(j->detect.step_s > 0))
+		return; /* stored, but of steps that were not read: there is no median to measure it by */
+	f = hang_subject(e, j, w);
 	f.evidence[0] = (struct ls_evidence){.metric = "standstill_s", .unit = "s",
 		.signal = LS_SIGNAL_COLLECTIVE, .subject = still_s, .p10 = NAN,
 		.p50 = j->detect.step_s, .p90 = NAN, .peers = seen->waiting, .robust_z = NAN,
@@ -248,16 +262,18 @@ ls_hang_look(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 		.ranks = ranks};
 	double limit_s = fmax(HANG_MEDIANS * j->detect.step_s, HANG_QUIET_S);
 
-	/* Steps close: not looked at worker by worker. */
-	if (j->manual || j->count == 0 || now_us < j->hang.look_us + HANG_TELL_US ||
+	/*
+	 * Steps close: not looked at worker by worker. Nor in the moment of a closing: of events of one time
+	 * replay takes the standstill first.
+	 */
+	if (j->manual || now_us == j->closed_us || j->count == 0 || now_us < j->hang.look_us + HANG_TELL_US ||
 		(double)(now_us - j->last_us) * 1e-6 <= limit_s)
 		return;
 	c = hang_count(e, j, now_us);
 	if (!hang_stands_still(j, &c, now_us))
 		return;
-	j->hang.look_us = now_us;
 	seen.step = c.step;
-	seen.since_us = c.marked_us;
+	seen.since_us = c.marked_us > j->first_us ? c.marked_us : j->first_us; /* no mark is older */
 	seen.waiting = (uint32_t)c.place[HANG_WAITS];
 	seen.why = hang_absent(e, j, &c, now_us, ranks, &seen.count);
 	if (e->sink.hang != NULL)
@@ -303,7 +319,7 @@ ls_hang_is_row(struct ls_job *j, const struct ls_live_row *r)
 	double masked = 0;
 	size_t n = 0;
 
-	if (j->detect.judged < HANG_JUDGED ||
+	if (j->detect.judged < HANG_JUDGED || !(j->detect.step_s > 0) ||
 		!(r->totals.duration_s >= fmax(HANG_MEDIANS * j->detect.step_s, HANG_STEP_S)))
 		return false;
 	for (size_t i = 0; i < r->row.cell_count; i++) {

@@ -15,6 +15,9 @@ facts.py pace STEP TRUTH HOST...  export lines: step time of the 100 steps from 
                            and goes; exit 0 if they are not slower by half than the slower of the two, or
                            by half more than what these hosts, whose agents live, needed of their CPUs
                            grew by (TRUTH: what lockstep-workload --truth wrote)
+facts.py hang RANK STATUS   findings -o json: the hang in this status (open: also reopened): exit 0 if it is critical and
+                           names host h<RANK>, 4 if it names the job, 1 if it names another, 3 if there is none
+facts.py exact REPLAY      findings -o json, those that are open, against the same of a replay: every byte
 facts.py same REPLAY       findings -o json against the findings of a replay: id, subject, onset step
 """
 import collections
@@ -122,6 +125,37 @@ def same(path):
     return 0 if live and live == replayed else 1
 
 
+def hang(rank, status):
+    wanted = ("open", "reopened") if status == "open" else (status,)
+    found = [f for f in json.load(sys.stdin)["items"] if f["kind"] == "hang" and f["status"] in wanted]
+    if not found:
+        return 3
+    for f in found:
+        print("%s %s %s %s: %s, %s since step %s" %
+              (f["id"], f["severity"], f["subject"].get("scope"), f["subject"].get("host"),
+               f["hypotheses"][0]["cause"], f["status"], f["onset"]["step"]))
+    if any(f["severity"] != "critical" or f["subject"].get("host") not in (None, "h%d" % rank) for f in found):
+        return 1
+    return 0 if any(f["subject"].get("host") for f in found) else 4
+
+
+def exact(path):
+    def text(finding):
+        return json.dumps(finding, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    live = [f for f in json.load(sys.stdin)["items"]
+            if not f["kind"].startswith("self") and f["status"] in ("open", "reopened")]
+    with open(path, encoding="utf-8") as f:
+        replayed = {f["id"]: f for f in json.load(f)["findings"]}
+    differ = 0
+    for f in live:
+        other = replayed.get(f["id"], {})
+        differ += text(f) != text(other)
+        for key in sorted(k for k in set(f) | set(other) if f.get(k) != other.get(k)):
+            print("%s %s: live %.200s, replay %.200s" % (f["id"], key, text(f.get(key)), text(other.get(key))))
+    print("%d open findings, %d differ in a replay" % (len(live), differ))
+    return 0 if live and differ == 0 else 1
+
+
 def main():
     verb, numbers = sys.argv[1], sys.argv[2:]
     if verb == "spread":
@@ -131,6 +165,10 @@ def main():
         return 0
     if verb == "same":
         return same(numbers[0])
+    if verb == "exact":
+        return exact(numbers[0])
+    if verb == "hang":
+        return hang(int(numbers[0]), numbers[1])
     if verb == "pace":
         return pace(*numbers)
     numbers = [int(n) for n in numbers]

@@ -1,0 +1,107 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# hang.sh [STOPS]: one of four ranks is stopped in mid-run. While it stands, a hang must be told that names its
+# host; or the job, if it was stopped inside the collective. It clears when the rank goes on, and the replay
+# of the export says the same. Of a rank that is killed no other host is blamed.
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+stops=${1:-6}
+
+# rank_pid RANK: the process that has the ring of this rank mapped; sets ret_pid.
+rank_pid() {
+	local p
+	for p in $(pgrep -P "$workload_pid"); do
+		ret_pid=$p
+		! grep -q "/steps/h$1/" "/proc/$p/maps" 2>/dev/null || return 0
+	done
+	return 1
+}
+
+# is_stopped PID
+is_stopped() { [ "$(awk '/^State:/ { print $2 }' "/proc/$1/status" 2>/dev/null)" = T ]; }
+
+# hang_wait RANK STATUS SECONDS: until there is such a hang; sets said and ret_status as facts.py gives them.
+hang_wait() {
+	local deadline=$((SECONDS + $3))
+	while
+		said=$(lockstep findings --status all -o json | facts hang "$1" "$2")
+		ret_status=$?
+		[ "$ret_status" -eq 3 ] && [ "$SECONDS" -lt "$deadline" ]
+	do
+		sleep 0.3
+	done
+}
+
+# agree_wait FACT: until a replay of the export gives the findings there are (tests/system/facts.py). To the byte
+# while it stands; afterwards its evidence has counters, which came after they were read: replay has them earlier.
+agree_wait() {
+	local deadline=$((SECONDS + 15))
+	while
+		lockstep findings --status all -o json >"$work/live.json"
+		lockstep export --job "$job" >"$work/export.jsonl"
+		lockstep replay "$work/export.jsonl" -o json >"$work/replay.json" 2>"$work/replay.log"
+		said=$(facts "$1" "$work/replay.json" <"$work/live.json")
+		ret_status=$?
+		[ "$ret_status" -ne 0 ] && [ "$SECONDS" -lt "$deadline" ]
+	do
+		sleep 0.5
+	done
+	note "${said//$'\n'/$'\n'# }"
+	result "$ret_status" "live and replay agree ($1)"
+}
+
+# over_wait SECONDS: until no hang is open.
+over_wait() {
+	local deadline=$((SECONDS + $1))
+	while
+		hang_wait 2 open 0
+		[ "$ret_status" -ne 3 ] && [ "$SECONDS" -lt "$deadline" ]
+	do
+		sleep 0.3
+	done
+	[ "$ret_status" -eq 3 ]
+}
+
+fresh 4
+workload_start --ranks 4 --steps 0 --slow none
+check "the job runs" step_wait 300
+named=1
+for ((i = 1; i <= stops && named != 0; i++)); do
+	rank_pid 2 || die "rank 2 has no process"
+	kill -STOP "$ret_pid"
+	stopped=$ret_pid
+	hang_wait 2 open 20
+	still=$(is_stopped "$stopped" && echo yes)
+	named=$ret_status
+	note "stop $i: $said"
+	[ "$still" = yes ] && { [ "$named" -eq 0 ] || [ "$named" -eq 4 ]; }
+	result $? "stop $i: a critical hang is told while the rank is stopped, and blames no other host"
+	agree_wait exact
+	is_stopped "$stopped"
+	result $? "stop $i: the rank stood still all the while"
+	kill -CONT "$stopped"
+	over_wait 20
+	result $? "stop $i: it is over when the rank goes on"
+	sleep 0.$((RANDOM % 10))
+done
+result "$named" "the host of the stopped rank is named"
+
+program_end "$workload_pid" TERM
+result "$ret_status" "the job ends well"
+agree_wait same
+[ "$(grep -c '"type":"hang"' "$work/export.jsonl")" -ge 1 ]
+result $? "what was seen of live slots is in the export"
+
+fresh 4
+workload_start --ranks 4 --steps 0 --slow none
+check "the next job runs" step_wait 300
+rank_pid 1 || die "rank 1 has no process"
+kill -KILL "$ret_pid"
+sleep 15
+program_end "$workload_pid" TERM 2>/dev/null # it has ended by itself, and not well: that is wanted
+verdict=$(judged --hosts --host h1)
+ret_status=$?
+note "$verdict"
+[ "$ret_status" -eq 0 ] || [ "$ret_status" -eq 3 ]
+result $? "of a killed rank no other host is blamed"
+tap_end
