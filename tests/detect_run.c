@@ -184,6 +184,33 @@ run_hosts_concerned(const struct run *r, size_t k, const json_t *subject, bool a
 	return all ? 2 * hit > n : hit > 0 && n <= 2;
 }
 
+/* Is the rank that fault k names in this slice? */
+static bool
+run_slice_holds(const struct run *r, size_t k, const char *slice)
+{
+	struct ls_worker_info info;
+
+	sim_world_worker(r->world, r->is->fault[k].who, &info);
+	return strcmp(info.slice, slice) == 0;
+}
+
+/* Does the subject name a slice in which fault k is? */
+static bool
+run_slice_is(const struct run *r, size_t k, const json_t *subject)
+{
+	const char *slice = json_string_value(json_object_get(subject, "slice"));
+	struct ls_worker_info info;
+	uint32_t i;
+
+	for (i = 0; slice != NULL && i < r->is->world.hosts; i++) {
+		sim_world_worker(r->world, i, &info);
+		if (strcmp(info.slice, slice) == 0)
+			return sim_world_concerns(r->world, &r->is->fault[k], i) ||
+				(r->is->fault[k].kind == SIM_FAULT_ICI && run_slice_holds(r, k, slice));
+	}
+	return false;
+}
+
 /* Is the subject of a finding that of fault k? */
 static bool
 run_subject_is(const struct run *r, size_t k, const json_t *finding)
@@ -192,26 +219,25 @@ run_subject_is(const struct run *r, size_t k, const json_t *finding)
 	const char *scope = json_string_value(json_object_get(subject, "scope"));
 	const char *kind = json_string_value(json_object_get(finding, "kind"));
 	const struct sim_fault_info *info = sim_fault_info(r->is->fault[k].kind);
-	const char *slice = json_string_value(json_object_get(subject, "slice"));
-	char mine[16];
 
 	if (scope == NULL || kind == NULL)
 		return false;
 	if (info->truth == SIM_TRUTH_BENIGN && strcmp(kind, "periodic") != 0)
 		return false;
-	ls_ignore(snprintf(mine, sizeof(mine), "%u", r->is->fault[k].who));
 	switch (info->scope) {
 	case SIM_SCOPE_HOST:
 		return (strcmp(scope, "host") == 0 || strcmp(scope, "rank") == 0 || strcmp(scope, "chip") == 0) &&
 			run_hosts_concerned(r, k, subject, true);
 	case SIM_SCOPE_LINK:
 	case SIM_SCOPE_DCN:
-		if (strcmp(scope, "job") == 0)
+		if (strcmp(scope, "job") == 0 || (strcmp(scope, "slice") == 0 && run_slice_is(r, k, subject)))
 			return strcmp(kind, "link") == 0;
 		return strcmp(scope, "link") == 0 && run_hosts_concerned(r, k, subject, false);
 	case SIM_SCOPE_SLICE:
-		return strcmp(scope, "slice") == 0 && slice != NULL && strcmp(slice, mine) == 0;
+		return strcmp(scope, "slice") == 0 && run_slice_is(r, k, subject);
 	case SIM_SCOPE_GROUP:
+		if (info->truth == SIM_TRUTH_IMBALANCE && strcmp(scope, "job") == 0)
+			return strcmp(kind, "imbalance") == 0;
 		return strcmp(scope, "group") == 0 && run_hosts_concerned(r, k, subject, true);
 	case SIM_SCOPE_SHARD:
 		return strcmp(scope, "input_shard") == 0 ||
@@ -302,8 +328,9 @@ run_suspects(struct run *r)
 	for (k = 0; k < r->is->faults; k++) {
 		struct detect_event *ev = &r->out->event[k];
 
-		if (ev->suspect != DETECT_NEVER || !run_is_active(r->is, k, r->now.step))
-			continue;
+		if (ev->suspect != DETECT_NEVER || !run_is_active(r->is, k, r->now.step) ||
+			sim_fault_info(r->is->fault[k].kind)->scope != SIM_SCOPE_HOST)
+			continue; /* suspects are single workers */
 		if (want == NULL) {
 			want = calloc(RUN_WANTS_MAX, sizeof(*want));
 			LS_ASSERT(want != NULL);

@@ -3,7 +3,8 @@
  * detect_run - one simulated job through the engine, in this process, and what came of it against the truth.
  *
  * A finding is right if it is about a fault: it was opened after the fault began, its episode overlaps the fault, and its
- * subject is the fault's (a link: names one of its ends, two hosts at most, or is of kind link and about the job).
+ * subject is the fault's (a link: names one of its ends, two hosts at most, or is of kind link and about the job or a slice it is
+ * in; a stage: its hosts, or an imbalance of the job).
  * Every other finding is false, info too. A finding about a single host of a slow rack is false: wrong level.
  * What is benign may be found as `periodic`; it need not be.
  *

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include "proto/base/mem.h"
 
+#define SUM_COST_MIN 0.001 /* of a step: what costs less is not asked for */
+
 static void
 sum_note(struct detect_values *v, double x)
 {
@@ -30,7 +32,7 @@ sum_event(struct detect_sum *sum, const struct detect_run *run, const struct det
 	sum->causes_named += ev->cause_named;
 	sum->causes_right += ev->cause_right;
 	sum_note(&sum->finding, (double)ev->finding + 1);
-	if (ev->cost_s > 0 && !isnan(ev->cost_found_s))
+	if (ev->cost_s > SUM_COST_MIN * run->world.step_s && !isnan(ev->cost_found_s))
 		sum_note(&sum->cost_error, fabs(ev->cost_found_s - ev->cost_s) / ev->cost_s);
 }
 
