@@ -45,7 +45,7 @@ int
 main(int argc, char **argv)
 {
 	static const char *const names[] = { "contract", "grid", "levels", "null", "least" };
-	struct detect_plan plan = { .runs = 5, .quick = true };
+	struct detect_plan plan = { .runs = 4, .quick = true };
 	const char *table = NULL;
 	uint64_t began_ns;
 	double v;

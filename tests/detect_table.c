@@ -150,10 +150,11 @@ table_number(char text[16], double v, int digits)
 
 /* --- contract ------------------------------------------------------------------------------------- */
 
-enum table_condition { TABLE_PLAIN, TABLE_TWO, TABLE_ROLELESS, TABLE_LOST, TABLE_CONDITION_COUNT };
+enum table_condition { TABLE_PLAIN, TABLE_TWO, TABLE_ROLELESS, TABLE_LOST, TABLE_CLOCKS, TABLE_CLOCKLESS,
+	TABLE_CONDITION_COUNT };
 
 static const char *const table_conditions[] = { "one culprit, roles known", "two culprits", "no roles",
-	"5 % of agents lost" };
+	"5 % of agents lost", "steps of 100 ms, clocks known to 5 ms, drift 30 us/s", "no barrier times" };
 
 static void
 contract_row(struct detect_plan *plan, uint32_t hosts, double noise, double amount, uint64_t within,
@@ -170,6 +171,12 @@ contract_row(struct detect_plan *plan, uint32_t hosts, double noise, double amou
 		run.world.roles = condition != TABLE_ROLELESS;
 		run.world.lost = condition == TABLE_LOST ? 0.05 : 0;
 		run.world.lost_from = 100;
+		if (condition == TABLE_CLOCKS) {
+			run.world.step_s = 0.1;
+			run.world.clock_err_s = 0.005;
+			run.world.clock_drift = 30e-6;
+		}
+		run.world.clockless = condition == TABLE_CLOCKLESS;
 		for (k = 0; k < (condition == TABLE_TWO ? 2u : 1u); k++) {
 			table_fault(&run, SIM_FAULT_CHIP, amount);
 			run.fault[k].from = run.fault[0].from;
