@@ -150,7 +150,7 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 	double last = -INFINITY, second = -INFINITY, joined = -INFINITY, least = INFINITY;
 
 	*step = (struct ls_blame_step){.net = {NAN, NAN, NAN}, .wait_min_s = NAN,
-		.wait_median_s = NAN, .last = SIZE_MAX};
+		.wait_median_s = NAN, .last = SIZE_MAX, .costs = SIZE_MAX};
 	for (size_t i = 0; i < n; i++) {
 		const struct ls_cell *c = &cells[i];
 

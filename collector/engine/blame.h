@@ -69,6 +69,8 @@ struct ls_blame_step {
 	double wait_min_s, wait_median_s; /* in all barriers */
 	size_t last;           /* slot of the last to arrive; SIZE_MAX = not known */
 	double gap_s;          /* last arrival - second last: what the last one alone costs */
+	size_t costs;          /* filled by the judgement: whose lateness the step waits for; SIZE_MAX = not known */
+	double costs_s;        /* so long: until the next one of whom nothing is found */
 	struct ls_blame_net *slice; /* of each slice, while the step is judged; NULL later */
 	size_t slice_count;
 };

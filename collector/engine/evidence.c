@@ -175,6 +175,28 @@ evidence_gap(const struct evidence_window *w, struct ls_suspect who, const struc
 	return n == 0 ? 0 : fmax(excess / (double)n, 0);
 }
 
+/*
+ * Counterfactual: without its excess the step would have ended as soon as the next worker of whom nothing is found
+ * arrived, or this one itself. Where it was not the last, it cost nothing.
+ */
+static double
+evidence_cost(const struct evidence_window *w, struct ls_suspect who, const struct ls_detect_channel *ch,
+	double gap_s)
+{
+	double sum = 0;
+	size_t n = w->end - w->first;
+
+	if (who.net || n == 0 || ch == &ls_suspect_channels(w->j, who)[LS_DETECT_STALLS])
+		return gap_s;
+	for (size_t i = w->first; i < w->end; i++) {
+		const struct ls_live_row *r = ls_job_row(w->j, i);
+
+		if (r->totals.costs == who.at)
+			sum += fmin(r->totals.costs_s, gap_s);
+	}
+	return sum / (double)n;
+}
+
 /* Step time, share of steps in which the worker was last, and its mean excess over its baseline. */
 static void
 evidence_totals(const struct evidence_window *w, struct ls_suspect who,
@@ -192,6 +214,7 @@ evidence_totals(const struct evidence_window *w, struct ls_suspect who,
 	g->step_s = rows > 0 ? sum / (double)rows : w->j->detect.step_s;
 	g->slowest_ratio = who.net || rows == 0 ? NAN : (double)last / (double)rows;
 	g->gap_s = evidence_gap(w, who, ch);
+	g->cost_s = evidence_cost(w, who, ch, g->gap_s);
 	g->workers_used = w->end > 0 ? (uint32_t)ls_job_row(w->j, w->end - 1)->totals.used : 0;
 }
 

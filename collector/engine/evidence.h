@@ -16,6 +16,7 @@ struct ls_gathered {
 	struct ls_evidence rows[LS_EVIDENCE_MAX];
 	size_t count;
 	double gap_s;          /* mean excess of the subject a step, all of it: what a cause must explain */
+	double cost_s;         /* mean time a step would be shorter without it (its excess taken away) */
 	double step_s;         /* mean of the steps looked at: stalls count in it */
 	double slowest_ratio;  /* share of them in which the subject arrived last; NaN for the job */
 	uint32_t workers_used; /* in the newest step */

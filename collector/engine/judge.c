@@ -264,7 +264,7 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 	f->workers_used = g.workers_used;
 	f->hosts = (uint32_t)ls_job_places(e, j, LS_PLACE_HOST);
 	f->clock_err_s = g.clock_err_s;
-	judge_cost(e, j, f, &ch->ep, g.gap_s, step);
+	judge_cost(e, j, f, &ch->ep, g.cost_s, step);
 	memcpy(f->evidence, g.rows, sizeof(f->evidence));
 	f->evidence_count = g.count;
 	if (who.net) {
@@ -462,6 +462,45 @@ judge_was(const struct ls_detect_channel *channel, bool was[LS_DETECT_KIND_COUNT
 		was[k] = channel[k].level == LS_LEVEL_FINDING;
 }
 
+/* When a worker came, on a line where later is more; false: not known. */
+static bool
+judge_arrival(const struct ls_job *j, const struct ls_cell *c, double *ret_s)
+{
+	bool late = j->detect.mode == LS_MODE_LATENESS;
+
+	if (!c->present || (late ? !c->has_enter : !c->has_wait))
+		return false;
+	*ret_s = late ? (double)c->enter_us * 1e-6 : -(double)c->wait_s;
+	return true;
+}
+
+/* For whom the step waits, and how long: culprits that are found hide neither each other nor themselves. */
+static void
+judge_costs(const struct ls_job *j, const struct ls_row *row, struct ls_blame_step *totals)
+{
+	double last = -INFINITY, healthy = -INFINITY, second = -INFINITY, t;
+
+	for (size_t i = 0; i < row->cell_count && i < j->count; i++) {
+		if (!judge_arrival(j, &row->cells[i], &t))
+			continue;
+		if (t > last) {
+			second = last;
+			last = t;
+			totals->costs = i;
+		} else if (t > second) {
+			second = t;
+		}
+		if (!judge_any_finding(j->detect.worker[i].channel))
+			healthy = fmax(healthy, t);
+	}
+	if (!(second > -INFINITY)) {
+		totals->costs = SIZE_MAX;
+		return;
+	}
+	/* Nothing is found of the last itself: it alone is looked at. */
+	totals->costs_s = last - (healthy < last && healthy > -INFINITY ? healthy : second);
+}
+
 /* Blame: residuals of all workers, and what joins them. */
 static void
 judge_blame(struct ls_job *j, const struct ls_row *row, struct ls_blame_step *totals)
@@ -506,6 +545,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t
 		ls_detect_step(&j->detect, row->step, row->begin_us, judge_clocks_ok(e, j),
 			j->residuals, j->count, &kept.totals);
 	kept.totals.slice = NULL; /* of this step alone */
+	judge_costs(j, row, &kept.totals);
 	kept.blame_s = judge_note_cells(j, &kept.row);
 	judge_keep(j, &kept);
 	if (hang)
