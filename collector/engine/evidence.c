@@ -191,8 +191,10 @@ evidence_cost(const struct evidence_window *w, struct ls_suspect who, const stru
 	for (size_t i = w->first; i < w->end; i++) {
 		const struct ls_live_row *r = ls_job_row(w->j, i);
 
-		if (r->totals.costs == who.at)
-			sum += fmin(r->totals.costs_s, gap_s);
+		const struct ls_cell *c = ls_row_cell(r, who.at);
+
+		if (r->totals.costs == who.at && c != NULL && !isnan(c->blame_s))
+			sum += fmin(r->totals.costs_s, (double)c->blame_s);
 	}
 	return sum / (double)n;
 }
