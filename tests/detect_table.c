@@ -393,6 +393,7 @@ levels_job(struct detect_run *run, const struct levels_row *row, uint32_t hosts,
 {
 	table_job(run, hosts, 0.003, seed);
 	run->world.slices = 4;
+	run->world.rack_hosts = hosts / 16; /* four to a slice */
 	run->world.peers = true;
 	run->world.replicas = row->replicas;
 	table_fault(run, row->kind, row->amount);
