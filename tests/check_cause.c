@@ -20,7 +20,7 @@ row(enum ls_signal signal, double subject, double p50)
 static const struct ls_hypothesis *
 first(struct ls_evidence *rows, size_t n, bool ripe, struct ls_diagnosis *d)
 {
-	ls_cause_diagnose(rows, n, GAP_S, ripe, d);
+	ls_cause_diagnose(rows, n, GAP_S, ripe, false, d);
 	ck_assert_uint_ge(d->count, 1);
 	ck_assert_uint_le(d->count, LS_HYPOTHESES_MAX);
 	return &d->hypotheses[0];
@@ -150,6 +150,25 @@ START_TEST(wall_time_without_cpu_or_queue_is_stopped)
 }
 END_TEST
 
+/* Steadily so, and in its computation: no counter of the host sees a chip. */
+START_TEST(steady_computation_without_cpu_is_a_slow_chip)
+{
+	struct ls_evidence rows[] = {row(LS_SIGNAL_OWN, 0.020, 0.010), row(LS_SIGNAL_COMPUTE, 0.019, 0.009),
+		row(LS_SIGNAL_RUNQUEUE, 0.001, 0.001), row(LS_SIGNAL_CPU, 0.009, 0.009)};
+	struct ls_diagnosis d;
+
+	ls_cause_diagnose(rows, 4, GAP_S, true, true, &d);
+	ck_assert_int_eq(d.hypotheses[0].cause, LS_CAUSE_COMPUTE);
+	ck_assert_int_eq(rows[1].role, LS_EVIDENCE_SUPPORTS);
+	ck_assert_int_eq(first(rows, 4, true, &d)->cause, LS_CAUSE_STOPPED); /* in some steps only */
+	rows[1].subject = 0.011; /* elsewhere */
+	ls_cause_diagnose(rows, 4, GAP_S, true, true, &d);
+	ck_assert_int_eq(d.hypotheses[0].cause, LS_CAUSE_STOPPED);
+	ls_cause_diagnose(rows, 4, GAP_S, false, true, &d); /* no counters: who knows */
+	ck_assert_int_eq(d.hypotheses[0].cause, LS_CAUSE_UNEXPLAINED);
+}
+END_TEST
+
 START_TEST(best_explanations_come_first_and_unexplained_keeps_its_place)
 {
 	struct ls_evidence rows[] = {row(LS_SIGNAL_GC, 0.003, 0), row(LS_SIGNAL_INPUT, 0.009, 0),
@@ -193,6 +212,7 @@ cause_suite(void)
 	tcase_add_test(tc, nothing_known_is_unexplained);
 	tcase_add_test(tc, counters_that_are_not_ripe_do_not_judge);
 	tcase_add_test(tc, more_work_is_imbalance_and_not_slow_compute);
+	tcase_add_test(tc, steady_computation_without_cpu_is_a_slow_chip);
 	tcase_add_test(tc, wall_time_without_cpu_or_queue_is_stopped);
 	tcase_add_test(tc, best_explanations_come_first_and_unexplained_keeps_its_place);
 	tcase_add_test(tc, every_cause_has_words);

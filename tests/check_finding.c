@@ -36,7 +36,7 @@ sample(void)
 		.unit = "s", .subject = 0, .p10 = 0, .p50 = 0, .p90 = 0, .peers = 7,
 		.per_step_s = 1, .robust_z = 0};
 	f.evidence_count = 3;
-	ls_cause_diagnose(f.evidence, 3, 0.011, true, &f.diagnosis);
+	ls_cause_diagnose(f.evidence, 3, 0.011, true, true, &f.diagnosis);
 	return f;
 }
 

@@ -328,6 +328,35 @@ START_TEST(one_link_is_named_by_who_waits_to_send)
 }
 END_TEST
 
+/* What all share blames nobody, and is told once it lasts; its phase says why. */
+START_TEST(a_job_slower_as_a_whole_is_told)
+{
+	struct fake_job *job = fake_job_new(8);
+	json_t *f;
+
+	fake_job_run(job, 300);
+	if (_i == 0)
+		job->own_s *= 1.2;
+	for (size_t i = 0; i < 8; i++)
+		job->workers[i].input_s = _i == 1 ? 0.02 : 0;
+	fake_job_run(job, 150);
+	one_finding(job, "job_slow", "job", "");
+	f = fake_job_finding(job, 0);
+	ck_assert_str_eq(json_string_value(at(json_array_get(json_object_get(f, "hypotheses"), 0),
+		"cause", NULL)), _i == 0 ? "slow_compute" : "input_stall");
+	ck_assert_double_eq_tol(json_number_value(at(f, "onset", "step")), 300, 16);
+	ck_assert_double_eq_tol(json_number_value(at(f, "impact", "blame_s")), _i == 0 ? 0.016 : 0.02,
+		0.001);
+	json_decref(f);
+	job->own_s = 0.08;
+	for (size_t i = 0; i < 8; i++)
+		job->workers[i].input_s = 0;
+	fake_job_run(job, 150);
+	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
+	fake_job_free(job);
+}
+END_TEST
+
 START_TEST(checkpoints_of_all_are_not_judged)
 {
 	struct fake_job *job = fake_job_new(8);
@@ -507,6 +536,7 @@ judge_suite(void)
 	tcase_add_loop_test(who, slices_are_told_from_their_workers, 0, 6);
 	tcase_add_test(who, slow_joins_of_slices_are_the_jobs);
 	tcase_add_loop_test(who, one_link_is_named_by_who_waits_to_send, 0, 3);
+	tcase_add_loop_test(who, a_job_slower_as_a_whole_is_told, 0, 2);
 	tcase_add_test(who, checkpoints_of_all_are_not_judged);
 	tcase_add_test(who, periodic_stalls_are_no_straggler);
 	tcase_add_test(who, stalls_at_random_are_found);

@@ -174,11 +174,29 @@ cause_compute(struct ls_evidence *rows, size_t count, double gap_s, double imbal
 	return imbalance >= CAUSE_FLAT ? NAN : coverage;
 }
 
+/* Time that no counter of the host explains: of a process that stands still, or in the computation of a chip. */
+static void
+cause_flat(struct ls_diagnosis *d, struct ls_evidence *rows, size_t count, double gap_s, bool steady)
+{
+	struct ls_evidence *computes = cause_row(rows, count, LS_SIGNAL_COMPUTE);
+	double stopped = cause_stopped(rows, count, gap_s);
+	double chip = computes == NULL ? NAN : ls_cause_coverage(computes, gap_s);
+
+	if (!(stopped >= LS_CAUSE_COVERAGE))
+		return;
+	if (steady && chip >= LS_CAUSE_COVERAGE) {
+		computes->role = LS_EVIDENCE_SUPPORTS;
+		cause_add(d, LS_CAUSE_COMPUTE, fmin(chip, stopped));
+	} else {
+		cause_add(d, LS_CAUSE_STOPPED, stopped);
+	}
+}
+
 void
 ls_cause_diagnose(struct ls_evidence *rows, size_t count, double gap_s, bool counters_ripe,
-	struct ls_diagnosis *d)
+	bool steady, struct ls_diagnosis *d)
 {
-	double imbalance, compute, stopped, named = 0;
+	double imbalance, compute, named = 0;
 
 	*d = (struct ls_diagnosis){.ceiling = cause_ceiling(rows, count, gap_s)};
 	for (size_t i = 0; i < sizeof(cause_direct) / sizeof(cause_direct[0]); i++) {
@@ -195,10 +213,8 @@ ls_cause_diagnose(struct ls_evidence *rows, size_t count, double gap_s, bool cou
 	cause_add(d, LS_CAUSE_IMBALANCE, imbalance);
 	if (counters_ripe) {
 		compute = cause_compute(rows, count, gap_s, imbalance);
-		stopped = cause_stopped(rows, count, gap_s);
 		cause_add(d, LS_CAUSE_COMPUTE, compute);
-		if (stopped >= LS_CAUSE_COVERAGE)
-			cause_add(d, LS_CAUSE_STOPPED, stopped);
+		cause_flat(d, rows, count, gap_s, steady);
 	}
 	if (d->count > 0)
 		named = d->hypotheses[0].confidence;

@@ -72,10 +72,11 @@ struct ls_diagnosis {
 
 /*
  * Names the cause of a gap of gap_s seconds a step. Sets role and excludes of the rows.
- * counters_ripe: enough counter samples lie inside the episode to judge by them.
+ * counters_ripe: enough counter samples lie inside the episode to judge by them. steady: it is late in most
+ * steps, not in a few by much: a process that is stopped is not, a slow chip is.
  */
 void ls_cause_diagnose(struct ls_evidence *rows, size_t count, double gap_s, bool counters_ripe,
-	struct ls_diagnosis *ret_diagnosis);
+	bool steady, struct ls_diagnosis *ret_diagnosis);
 
 /* Share of the gap that a row explains: (subject - p50) * per_step_s / gap_s; NaN if not known. */
 double ls_cause_coverage(const struct ls_evidence *row, double gap_s);

@@ -17,6 +17,7 @@
 #include "collector/engine/engine.h"
 #include "collector/engine/finding.h"
 #include "collector/engine/index.h"
+#include "collector/engine/pulse.h"
 #include "collector/engine/steps.h"
 
 #define LS_ENGINE_RECENT_STEPS 100  /* "now" of the views: means over so many closed steps */
@@ -95,6 +96,7 @@ struct ls_job {
 	struct ls_steps steps;
 	struct ls_detect detect;
 	struct ls_hang hang;
+	struct ls_pulse pulse;
 	struct ls_blame_room room;
 	bool grouped;               /* room knows the roles of all workers */
 	struct ls_blame *residuals; /* capacity of them */

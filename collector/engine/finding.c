@@ -249,6 +249,10 @@ finding_render_title(const struct ls_finding *f)
 	if (f->kind == LS_KIND_HANG)
 		return json_sprintf("%s rank %d holds up step %llu for %.3g s: %s", f->who.host,
 			f->who.rank, (unsigned long long)f->onset_step, f->blame_s, cause);
+	if (f->kind == LS_KIND_JOB_SLOW)
+		return json_sprintf("all steps take %.3g ms longer than before: %s", f->blame_s * 1e3,
+			f->diagnosis.count == 0 || f->diagnosis.hypotheses[0].cause == LS_CAUSE_UNEXPLAINED
+				? "cause not visible" : cause);
 	if (f->scope == LS_SCOPE_SLICE)
 		return json_sprintf("slice %s delays every step by %.3g ms: %s", f->who.slice,
 			f->blame_s * 1e3, cause);
@@ -273,7 +277,8 @@ finding_render_impact(const struct ls_finding *f)
 		ls_json_real(f->blame_s), "slowdown_ratio", ls_json_real(f->slowdown),
 		"chips_lost", known ? ls_json_real(f->chips_lost) : json_null(),
 		"chip_hours_lost_total", known ? ls_json_real(f->chip_hours) : json_null(),
-		"cost", "method", f->kind == LS_KIND_HANG ? "standstill_v1" : f->comm ? "collective_excess_v1"
+		"cost", "method", f->kind == LS_KIND_HANG ? "standstill_v1" :
+			f->kind == LS_KIND_JOB_SLOW ? "step_time_v1" : f->comm ? "collective_excess_v1"
 			: f->estimate == LS_MODE_LATENESS ? "lateness_v1" : "wait_residual_v1");
 }
 

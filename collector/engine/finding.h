@@ -30,7 +30,8 @@
 	X(LS_KIND_STRAGGLER, "straggler") \
 	X(LS_KIND_IMBALANCE, "imbalance") \
 	X(LS_KIND_LINK, "link") \
-	X(LS_KIND_HANG, "hang")
+	X(LS_KIND_HANG, "hang") \
+	X(LS_KIND_JOB_SLOW, "job_slow")
 #define LS_FINDING_SCOPES(X) \
 	X(LS_SCOPE_HOST, "host") \
 	X(LS_SCOPE_RANK, "rank") \

@@ -350,7 +350,8 @@ ls_hang_judge_row(struct ls_engine *e, struct ls_job *j, const struct ls_live_ro
 	memcpy(f.evidence, g.rows, sizeof(f.evidence));
 	f.evidence_count = g.count;
 	if (slot != SIZE_MAX)
-		ls_cause_diagnose(f.evidence, f.evidence_count, lost_s, g.counters_ripe, &f.diagnosis);
+		ls_cause_diagnose(f.evidence, f.evidence_count, lost_s, g.counters_ripe, false,
+			&f.diagnosis);
 	if (slot == SIZE_MAX)
 		hang_diagnose(&f, late > 1 ? LS_CAUSE_UNEXPLAINED : LS_CAUSE_COLLECTIVE_HANG);
 	else if (f.diagnosis.hypotheses[0].cause == LS_CAUSE_UNEXPLAINED)

@@ -8,6 +8,7 @@
 #include "collector/engine/evidence.h"
 #include "collector/engine/findings.h"
 #include "collector/engine/hang.h"
+#include "collector/engine/judge_job.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -275,7 +276,7 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 		return;
 	}
 	ls_cause_diagnose(f->evidence, f->evidence_count, g.gap_s, g.counters_ripe,
-		&f->diagnosis);
+		f->detector != LS_DETECT_STALLS, &f->diagnosis);
 	f->kind = f->diagnosis.hypotheses[0].cause == LS_CAUSE_IMBALANCE ? LS_KIND_IMBALANCE
 									 : LS_KIND_STRAGGLER;
 }
@@ -422,7 +423,7 @@ ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j, const struct
 		return true;
 	switch (f->scope) {
 	case LS_SCOPE_JOB:
-		return !all->linked && judge_any_finding(all->channel);
+		return j->pulse.on || (!all->linked && judge_any_finding(all->channel));
 	case LS_SCOPE_LINK:
 		return all->linked && judge_any_finding(all->channel);
 	case LS_SCOPE_SLICE:
@@ -562,5 +563,6 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t
 	for (size_t i = 0; i < j->detect.net_count; i++)
 		judge_channels(e, j, (struct ls_suspect){.net = true, .at = i}, j->detect.net[i].was,
 			row->step, now_us);
+	ls_judge_job(e, j, &kept, now_us);
 	judge_orphans(e, j, row->step, now_us);
 }

@@ -161,6 +161,7 @@ roster_reset_job(struct ls_job *j)
 	ls_steps_fini(&j->steps);
 	ls_detect_fini(&j->detect);
 	j->hang = (struct ls_hang){0};
+	j->pulse = (struct ls_pulse){0};
 	ls_index_fini(&j->rank_index);
 	ls_index_fini(&j->roles.index);
 	ls_index_fini(&j->slices.index);

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/engine/judge_job.h"
+#include "collector/engine/findings.h"
+
+#include <math.h>
+#include <string.h>
+
+#define JUDGE_JOB_YIELD 0.5 /* a suspect of so much of the growth explains it */
+
+/* Phases whose growth names a cause, and under which name they stand in evidence. */
+static const struct {
+	enum ls_phase phase;
+	enum ls_signal signal;
+	enum ls_cause cause;
+	const char *metric;
+} judge_job_phases[] = {
+	{LS_PHASE_INPUT_WAIT, LS_SIGNAL_INPUT, LS_CAUSE_INPUT, "phase.input_wait_s"},
+	{LS_PHASE_H2D, LS_SIGNAL_H2D, LS_CAUSE_H2D, "phase.h2d_s"},
+	{LS_PHASE_DISPATCH, LS_SIGNAL_DISPATCH, LS_CAUSE_DISPATCH, "phase.dispatch_s"},
+	{LS_PHASE_COMPUTE, LS_SIGNAL_COMPUTE, LS_CAUSE_COMPUTE, "phase.compute_s"},
+	{LS_PHASE_GC, LS_SIGNAL_GC, LS_CAUSE_GC, "phase.gc_s"},
+	{LS_PHASE_SYNC_WAIT, LS_SIGNAL_WAIT, LS_CAUSE_COMMUNICATION, "phase.sync_wait_s"},
+};
+
+/* Each phase now beside what it was before, and the one that explains the growth. */
+static void
+judge_job_diagnose(const struct ls_pulse *p, struct ls_finding *f)
+{
+	double grown = p->now.step_s - p->base.step_s;
+	struct ls_hypothesis best = {LS_CAUSE_UNEXPLAINED, 0, 0};
+
+	f->evidence_count = 0;
+	for (size_t i = 0; i < sizeof(judge_job_phases) / sizeof(judge_job_phases[0]); i++) {
+		enum ls_phase phase = judge_job_phases[i].phase;
+		double more = p->now.phase_s[phase] - p->base.phase_s[phase];
+		struct ls_evidence *row = &f->evidence[f->evidence_count];
+
+		if (p->now.phase_s[phase] <= 0 && p->base.phase_s[phase] <= 0)
+			continue; /* nobody marks it */
+		*row = (struct ls_evidence){.signal = judge_job_phases[i].signal,
+			.metric = judge_job_phases[i].metric, .unit = "s",
+			.subject = p->now.phase_s[phase], .p10 = NAN, .p50 = p->base.phase_s[phase],
+			.p90 = NAN, .per_step_s = 1, .robust_z = NAN};
+		f->evidence_count++;
+		if (more < LS_CAUSE_COVERAGE * grown)
+			continue;
+		row->role = LS_EVIDENCE_SUPPORTS;
+		if (more / grown > best.coverage)
+			best = (struct ls_hypothesis){judge_job_phases[i].cause,
+				0.95 * fmin(more / grown, 1), more / grown};
+	}
+	f->diagnosis = (struct ls_diagnosis){.count = 1, .ceiling = 0.95};
+	if (best.cause == LS_CAUSE_UNEXPLAINED)
+		best = (struct ls_hypothesis){LS_CAUSE_UNEXPLAINED, 1, 1};
+	f->diagnosis.hypotheses[0] = best;
+}
+
+/* Brings its numbers up to date; what earlier steps cost is kept. */
+static void
+judge_job_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, uint64_t step)
+{
+	const struct ls_pulse *p = &j->pulse;
+
+	f->kind = LS_KIND_JOB_SLOW;
+	f->comm = false;
+	f->detector = LS_DETECT_CHRONIC;
+	f->last_step = step;
+	f->steps_seen = step - f->onset_step + 1;
+	f->step_s = p->now.step_s;
+	f->before_s = f->without_s = p->base.step_s;
+	f->blame_s = p->now.step_s - p->base.step_s;
+	f->slowdown = f->step_s / f->without_s;
+	f->chips = ls_job_chips(e, j);
+	f->chips_lost = f->chips * (1 - 1 / f->slowdown);
+	f->severity = ls_finding_severity(f->slowdown);
+	f->workers = (uint32_t)j->count;
+	f->workers_used = j->live_count > 0
+		? (uint32_t)ls_job_row(j, j->live_count - 1)->totals.used : 0;
+	f->hosts = (uint32_t)ls_job_places(e, j, LS_PLACE_HOST);
+	if (step > f->accounted_step) {
+		f->chip_hours += (double)(step - f->accounted_step) * f->blame_s * f->chips / 3600;
+		f->accounted_step = step;
+	}
+	judge_job_diagnose(p, f);
+}
+
+static struct ls_finding
+judge_job_subject(const struct ls_engine *e, const struct ls_job *j)
+{
+	struct ls_finding f = {.scope = LS_SCOPE_JOB, .kind = LS_KIND_JOB_SLOW,
+		.estimate = j->detect.mode, .slowest_ratio = NAN, .clock_err_s = NAN};
+
+	ls_job_step_source(e, j, &f.who);
+	memcpy(f.who.job, j->name, sizeof(f.who.job));
+	return f;
+}
+
+static void
+judge_job_open(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_us)
+{
+	struct ls_finding subject = judge_job_subject(e, j);
+	struct ls_finding *f = ls_findings_last(e, &subject);
+	const char *event;
+
+	if (f != NULL && (ls_finding_is_open(f) || ls_findings_is_known(f, now_us)))
+		return;
+	f = ls_findings_take(e, f, &subject, now_us);
+	if (f == NULL)
+		return;
+	event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
+	f->onset_step = j->pulse.since_step;
+	f->onset_us = j->pulse.since_us;
+	f->accounted_step = j->pulse.since_step > 0 ? j->pulse.since_step - 1 : 0;
+	f->born = false;
+	f->uncertainty_steps = LS_PULSE_BLOCK;
+	judge_job_refresh(e, j, f, step);
+	ls_findings_tell(e, f, event, now_us);
+}
+
+void
+ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *row, int64_t now_us)
+{
+	struct ls_pulse *p = &j->pulse;
+	struct ls_finding subject, *f;
+	bool was = p->on, explained = j->detect.open > 0;
+
+	if (p->blocks == LS_PULSE_WARM)
+		explained |= j->detect.worst_s[0] >
+			JUDGE_JOB_YIELD * fmax(row->totals.duration_s - p->base.step_s, 0) &&
+			j->detect.worst_s[0] > 0;
+	if (!ls_pulse_step(p, &row->row, row->totals.duration_s, explained))
+		return;
+	if (p->on && !was) {
+		judge_job_open(e, j, row->row.step, now_us);
+		return;
+	}
+	if (!was)
+		return;
+	subject = judge_job_subject(e, j);
+	f = ls_findings_open(e, &subject);
+	if (f == NULL || f->kind != LS_KIND_JOB_SLOW || ls_findings_is_known(f, now_us))
+		return;
+	if (!p->on) {
+		ls_findings_clear(e, f, row->row.step, now_us);
+	} else if (p->row == 0 && row->row.step >= f->last_step + LS_FINDING_UPDATE_STEPS) {
+		judge_job_refresh(e, j, f, row->row.step);
+		ls_findings_tell(e, f, "updated", now_us);
+	}
+}
