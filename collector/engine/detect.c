@@ -17,6 +17,7 @@
 #define DETECT_TAU_WEIGHT 8.0     /* with the weight of so many blocks */
 #define DETECT_TAU_BLOCK_MAX 12.0 /* one block says no more than this */
 #define DETECT_TAU_MEMORY 1024.0  /* blocks after which old ones fade */
+#define DETECT_SPREAD_STEPS 16.0  /* over which changes from step to step are averaged */
 #define DETECT_STAGGER 0.20       /* exits further apart than this are no common event */
 /* Workers slow from the first step: what their own work explains is not taken for their baseline. */
 #define DETECT_BORN_OWN 0.12
@@ -372,6 +373,43 @@ detect_sigma_floor(struct ls_detect *d)
 	return known == 0 ? LS_DETECT_SIGMA_FLOOR : ls_stats_median(d->scratch, known);
 }
 
+/* Residual of a worker beyond its baseline, ratio to the step time; NaN = not known. */
+static double
+detect_beyond(const struct ls_detect *d, size_t slot, const struct ls_blame *r)
+{
+	double residual_s = d->mode == LS_MODE_LATENESS ? r->late_s : r->wait_s;
+
+	return (residual_s - d->worker[slot].base_s) / d->step_s;
+}
+
+/*
+ * Follows how much residuals change from one step to the next, by the median worker: a culprit, or a slow slice,
+ * changes once; work that varies changes all the time.
+ */
+static void
+detect_spread(struct ls_detect *d, const struct ls_blame *residual, size_t n)
+{
+	size_t known = 0;
+	double now;
+
+	for (size_t i = 0; i < n; i++) {
+		struct ls_detect_worker *w = &d->worker[i];
+		double x = detect_beyond(d, i, &residual[i]);
+		bool had = w->has_last_x;
+
+		w->has_last_x = w->warm == LS_DETECT_WARM && !isnan(x);
+		if (!w->has_last_x)
+			continue;
+		if (had)
+			d->scratch[known++] = fabs(x - w->last_x);
+		w->last_x = x;
+	}
+	if (known < 3)
+		return;
+	now = LS_MAD_TO_SIGMA * ls_stats_median(d->scratch, known) / sqrt(2);
+	d->spread += (now - d->spread) / DETECT_SPREAD_STEPS;
+}
+
 void
 ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 	const struct ls_blame *residual, size_t n, struct ls_blame_step *totals)
@@ -387,7 +425,9 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 		return;
 	detect_worst(d);
 	ls_detect_nets(d, step, t_us, residual, n, totals);
-	floor_ratio = detect_sigma_floor(d);
+	if (d->ready)
+		detect_spread(d, residual, n);
+	floor_ratio = fmax(detect_sigma_floor(d), d->spread);
 	for (size_t i = 0; i < n; i++) {
 		struct ls_detect_worker *w = &d->worker[i];
 		bool stalled;

@@ -18,6 +18,9 @@
  *
  *      quiet --C >= SUSPECT--> suspect --C >= FINDING and evidence--> finding --C < CLEAR for a while--> quiet
  *
+ * Work that varies from step to step (sequence lengths, expert loads) makes a new culprit in each: then the changes
+ * of all workers' residuals tell how little one of them says.
+ *
  * The residual is lateness of arrival where the exits of the barrier are a common event, else (rings
  * that leave one after the other, clocks worse than the effect) the wait residual.
  *
@@ -76,6 +79,8 @@ struct ls_detect_worker {
 		warm_exit[LS_DETECT_WARM];
 	double base_s, base_own_s, base_wait_s; /* baselines; base_s of the residual in use */
 	double sigma;              /* noise of the residual, ratio to the step time */
+	double last_x;             /* residual of the step before beyond its baseline, likewise */
+	bool has_last_x;
 	double block_sum;
 	uint32_t block_n;
 	struct ls_detect_channel channel[LS_DETECT_KIND_COUNT];
@@ -116,6 +121,7 @@ struct ls_detect {
 	double tau_sum, tau_count; /* variance of 32-step means over that of white noise, pooled */
 	double recent[64], slow[256]; /* step times, newest at (judged - 1) % size */
 	double step_s, before_s;   /* medians of recent and slow */
+	double spread;             /* how much residuals of all change from step to step now, as a sigma */
 	struct ls_detect_net *net; /* what joins all, then each slice */
 	size_t net_count;
 	double send_comm_s;        /* what the first of them took longer while it was suspected */

@@ -249,7 +249,7 @@ finding_render_title(const struct ls_finding *f)
 	if (f->kind == LS_KIND_HANG)
 		return json_sprintf("%s rank %d holds up step %llu for %.3g s: %s", f->who.host,
 			f->who.rank, (unsigned long long)f->onset_step, f->blame_s, cause);
-	if (f->kind == LS_KIND_JOB_SLOW)
+	if (f->kind == LS_KIND_JOB_SLOW || (f->kind == LS_KIND_IMBALANCE && f->scope == LS_SCOPE_JOB))
 		return json_sprintf("all steps take %.3g ms longer than before: %s", f->blame_s * 1e3,
 			f->diagnosis.count == 0 || f->diagnosis.hypotheses[0].cause == LS_CAUSE_UNEXPLAINED
 				? "cause not visible" : cause);
@@ -278,7 +278,8 @@ finding_render_impact(const struct ls_finding *f)
 		"chips_lost", known ? ls_json_real(f->chips_lost) : json_null(),
 		"chip_hours_lost_total", known ? ls_json_real(f->chip_hours) : json_null(),
 		"cost", "method", f->kind == LS_KIND_HANG ? "standstill_v1" :
-			f->kind == LS_KIND_JOB_SLOW ? "step_time_v1" : f->comm ? "collective_excess_v1"
+			f->kind == LS_KIND_JOB_SLOW ||
+			(f->kind == LS_KIND_IMBALANCE && f->scope == LS_SCOPE_JOB) ? "step_time_v1" : f->comm ? "collective_excess_v1"
 			: f->estimate == LS_MODE_LATENESS ? "lateness_v1" : "wait_residual_v1");
 }
 

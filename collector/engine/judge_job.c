@@ -6,6 +6,9 @@
 #include <math.h>
 #include <string.h>
 
+#define JUDGE_JOB_ROWS 96
+#define JUDGE_JOB_CV 0.03          /* of the work done: below, it explains nothing */
+#define JUDGE_JOB_CORRELATION 0.8  /* with own work; two public traces have .81 to .91 without cause, and less than .03 */
 #define JUDGE_JOB_YIELD 0.5 /* a suspect of so much of the growth explains it */
 
 /* Phases whose growth names a cause, and under which name they stand in evidence. */
@@ -56,6 +59,49 @@ judge_job_diagnose(const struct ls_pulse *p, struct ls_finding *f)
 	f->diagnosis.hypotheses[0] = best;
 }
 
+/* Correlation of own work with the work done, over the newest steps, and how much the latter varies. */
+static double
+judge_job_work(const struct ls_job *j, double *ret_cv)
+{
+	double n = 0, sx = 0, sy = 0, sxx = 0, syy = 0, sxy = 0, vx, vy;
+	size_t rows = j->live_count < JUDGE_JOB_ROWS ? j->live_count : JUDGE_JOB_ROWS;
+	size_t stride = (j->count + LS_PULSE_WORKERS - 1) / LS_PULSE_WORKERS;
+
+	*ret_cv = 0;
+	for (size_t i = j->live_count - rows; i < j->live_count; i++) {
+		for (size_t s = 0; s < j->count; s += stride) {
+			const struct ls_cell *c = ls_row_cell(ls_job_row(j, i), s);
+			double x, y;
+
+			if (c == NULL || isnan(c->work))
+				continue;
+			x = (double)c->work;
+			y = (double)c->own_s;
+			n++;
+			sx += x;
+			sy += y;
+			sxx += x * x;
+			syy += y * y;
+			sxy += x * y;
+		}
+	}
+	vx = sxx - sx * sx / n;
+	vy = syy - sy * sy / n;
+	if (!(n > 1) || !(vx > 0) || !(vy > 0))
+		return 0;
+	*ret_cv = sqrt(vx / n) / (sx / n);
+	return (sxy - sx * sy / n) / sqrt(vx * vy);
+}
+
+/* Own work follows the work done, which differs: each step waits for whoever has most of it. */
+static bool
+judge_job_is_imbalance(const struct ls_job *j)
+{
+	double cv, r = judge_job_work(j, &cv);
+
+	return cv >= JUDGE_JOB_CV && r >= JUDGE_JOB_CORRELATION;
+}
+
 /* Brings its numbers up to date; what earlier steps cost is kept. */
 static void
 judge_job_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, uint64_t step)
@@ -83,6 +129,10 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_f
 		f->accounted_step = step;
 	}
 	judge_job_diagnose(p, f);
+	if (judge_job_is_imbalance(j)) {
+		f->kind = LS_KIND_IMBALANCE;
+		f->diagnosis.hypotheses[0] = (struct ls_hypothesis){LS_CAUSE_IMBALANCE, 0.9, 1};
+	}
 }
 
 static struct ls_finding
@@ -139,7 +189,7 @@ ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *ro
 		return;
 	subject = judge_job_subject(e, j);
 	f = ls_findings_open(e, &subject);
-	if (f == NULL || f->kind != LS_KIND_JOB_SLOW || ls_findings_is_known(f, now_us))
+	if (f == NULL || (f->kind != LS_KIND_JOB_SLOW && f->kind != LS_KIND_IMBALANCE) || ls_findings_is_known(f, now_us))
 		return;
 	if (!p->on) {
 		ls_findings_clear(e, f, row->row.step, now_us);
