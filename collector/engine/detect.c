@@ -22,6 +22,9 @@
 /* Workers slow from the first step: what their own work explains is not taken for their baseline. */
 #define DETECT_BORN_OWN 0.12
 #define DETECT_BORN_WAIT 0.10
+#define DETECT_BORN_LEAST 0.02     /* where many workers are alike, less is enough: */
+#define DETECT_BORN_SPREADS 8.0    /* so many deviations of their baselines, */
+#define DETECT_BORN_WORKERS 16u    /* of at least so many */
 #define DETECT_BORN_SHARE 4u      /* more than one in so many: a structure, not stragglers */
 /* Stalls. */
 #define DETECT_STALL_GAP 0.75
@@ -165,28 +168,46 @@ detect_finish_warm(struct ls_detect *d, struct ls_detect_worker *w)
 		LS_DETECT_SIGMA_FLOOR);
 }
 
-static bool
-detect_is_born_slow(const struct ls_detect *d, const struct ls_detect_worker *w)
+/* Ratio to the step time from which a worker's own baseline is suspicious; less than the fixed one if all are alike. */
+static double
+detect_born_ratio(struct ls_detect *d)
 {
-	return w->warm == LS_DETECT_WARM && w->base_own_s > DETECT_BORN_OWN * d->step_s &&
-		w->base_wait_s > DETECT_BORN_WAIT * d->step_s;
+	size_t known = 0;
+	double centre;
+
+	for (size_t i = 0; i < d->count; i++)
+		if (d->worker[i].warm == LS_DETECT_WARM)
+			d->scratch[known++] = d->worker[i].base_own_s;
+	if (known < DETECT_BORN_WORKERS)
+		return DETECT_BORN_OWN;
+	centre = ls_stats_median(d->scratch, known);
+	return fmin(DETECT_BORN_OWN, fmax(DETECT_BORN_LEAST, DETECT_BORN_SPREADS * LS_MAD_TO_SIGMA *
+		ls_stats_mad(d->scratch, known, centre) / d->step_s));
+}
+
+static bool
+detect_is_born_slow(const struct ls_detect *d, const struct ls_detect_worker *w, double ratio)
+{
+	return w->warm == LS_DETECT_WARM && w->base_own_s > ratio * d->step_s &&
+		w->base_wait_s > fmin(DETECT_BORN_WAIT, ratio) * d->step_s;
 }
 
 /* Takes what is theirs by their own work out of the baselines of workers slow from the start. */
 static void
 detect_born_slow(struct ls_detect *d)
 {
+	double ratio = detect_born_ratio(d);
 	size_t slow = 0;
 
 	for (size_t i = 0; i < d->count; i++)
-		slow += detect_is_born_slow(d, &d->worker[i]);
+		slow += detect_is_born_slow(d, &d->worker[i], ratio);
 	if (slow * DETECT_BORN_SHARE > d->count)
 		return;
 	for (size_t i = 0; i < d->count; i++) {
 		struct ls_detect_worker *w = &d->worker[i];
 		double born = fmin(w->base_own_s, w->base_wait_s);
 
-		if (!detect_is_born_slow(d, w))
+		if (!detect_is_born_slow(d, w, ratio))
 			continue;
 		w->base_s -= fmin(born, fmax(w->base_s, 0));
 		w->base_own_s -= born;

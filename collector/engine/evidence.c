@@ -177,12 +177,13 @@ evidence_gap(const struct evidence_window *w, struct ls_suspect who, const struc
 
 /*
  * Counterfactual: without its excess the step would have ended as soon as the next worker of whom nothing is found
- * arrived, or this one itself. Where it was not the last, it cost nothing.
+ * arrived, or this one itself. Where it was not the last, it cost nothing. Of a slice, any of its workers may be the last.
  */
 static double
 evidence_cost(const struct evidence_window *w, struct ls_suspect who, const struct ls_detect_channel *ch,
 	double gap_s)
 {
+	const struct ls_job *j = w->j;
 	double sum = 0;
 	size_t n = w->end - w->first;
 
@@ -191,9 +192,12 @@ evidence_cost(const struct evidence_window *w, struct ls_suspect who, const stru
 	for (size_t i = w->first; i < w->end; i++) {
 		const struct ls_live_row *r = ls_job_row(w->j, i);
 
-		const struct ls_cell *c = ls_row_cell(r, who.at);
+		size_t last = r->totals.costs;
+		const struct ls_cell *c = last < j->count ? ls_row_cell(r, last) : NULL;
+		bool same = last == who.at || (last < j->count && j->detect.worker[who.at].in_slice &&
+			j->slices.of[last] == j->slices.of[who.at]);
 
-		if (r->totals.costs == who.at && c != NULL && !isnan(c->blame_s))
+		if (same && c != NULL && !isnan(c->blame_s))
 			sum += fmin(r->totals.costs_s, (double)c->blame_s);
 	}
 	return sum / (double)n;
