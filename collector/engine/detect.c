@@ -17,6 +17,7 @@
 #define DETECT_TAU_WEIGHT 8.0     /* with the weight of so many blocks */
 #define DETECT_TAU_BLOCK_MAX 12.0 /* one block says no more than this */
 #define DETECT_TAU_MEMORY 1024.0  /* blocks after which old ones fade */
+#define DETECT_FLOOR_STEPS 8u      /* between two looks at the noise of all workers */
 #define DETECT_SPREAD_STEPS 16.0  /* over which changes from step to step are averaged */
 #define DETECT_STAGGER 0.20       /* exits further apart than this are no common event */
 /* Workers slow from the first step: what their own work explains is not taken for their baseline. */
@@ -44,6 +45,8 @@ static const struct detect_pace {
 void
 ls_detect_fini(struct ls_detect *d)
 {
+	for (size_t i = 0; i < d->count; i++)
+		free(d->worker[i].learning);
 	free(d->worker);
 	free(d->scratch);
 	free(d->net);
@@ -102,6 +105,7 @@ ls_detect_reset_worker(struct ls_detect *d, size_t slot)
 	LS_ASSERT(slot < d->count);
 	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
 		d->open -= d->worker[slot].channel[k].level == LS_LEVEL_FINDING;
+	free(d->worker[slot].learning);
 	memset(&d->worker[slot], 0, sizeof(d->worker[slot]));
 }
 
@@ -137,7 +141,8 @@ detect_choose_mode(struct ls_detect *d, bool clocks_ok)
 	bool enters = false;
 
 	for (size_t i = 0; i < d->count; i++) {
-		double off = detect_warm_median(d->worker[i].warm_exit, d->worker[i].warm);
+		const struct ls_detect_worker *w = &d->worker[i];
+		double off = w->learning == NULL ? NAN : detect_warm_median(w->learning->exit, w->warm);
 
 		if (isnan(off))
 			continue;
@@ -153,11 +158,11 @@ detect_choose_mode(struct ls_detect *d, bool clocks_ok)
 static void
 detect_finish_warm(struct ls_detect *d, struct ls_detect_worker *w)
 {
-	const float *used = d->mode == LS_MODE_LATENESS ? w->warm_late : w->warm_wait;
+	const float *used = d->mode == LS_MODE_LATENESS ? w->learning->late : w->learning->wait;
 
 	w->base_s = detect_warm_median(used, w->warm);
-	w->base_own_s = detect_warm_median(w->warm_own, w->warm);
-	w->base_wait_s = detect_warm_median(w->warm_wait, w->warm);
+	w->base_own_s = detect_warm_median(w->learning->own, w->warm);
+	w->base_wait_s = detect_warm_median(w->learning->wait, w->warm);
 	if (isnan(w->base_s))
 		w->base_s = 0; /* it has no barriers: its residuals stay NaN and count for nothing */
 	if (isnan(w->base_own_s))
@@ -166,6 +171,8 @@ detect_finish_warm(struct ls_detect *d, struct ls_detect_worker *w)
 		w->base_wait_s = 0;
 	w->sigma = fmax(detect_warm_sigma(used, w->warm, w->base_s) / d->step_s,
 		LS_DETECT_SIGMA_FLOOR);
+	free(w->learning);
+	w->learning = NULL;
 }
 
 /* Ratio to the step time from which a worker's own baseline is suspicious; less than the fixed one if all are alike. */
@@ -220,10 +227,14 @@ static bool
 detect_warm(struct ls_detect *d, struct ls_detect_worker *w, const struct ls_blame *r)
 {
 	if (w->warm < LS_DETECT_WARM) {
-		w->warm_late[w->warm] = (float)r->late_s;
-		w->warm_wait[w->warm] = (float)r->wait_s;
-		w->warm_own[w->warm] = (float)r->own_s;
-		w->warm_exit[w->warm] = (float)r->exit_s;
+		if (w->learning == NULL)
+			w->learning = calloc(1, sizeof(*w->learning));
+		if (w->learning == NULL)
+			return true; /* no memory: it learns from the next step on */
+		w->learning->late[w->warm] = (float)r->late_s;
+		w->learning->wait[w->warm] = (float)r->wait_s;
+		w->learning->own[w->warm] = (float)r->own_s;
+		w->learning->exit[w->warm] = (float)r->exit_s;
 		w->warm++;
 		if (w->warm == LS_DETECT_WARM && d->ready)
 			detect_finish_warm(d, w); /* it joined later than the others */
@@ -337,21 +348,37 @@ detect_shift(struct ls_detect *d, size_t slot, enum ls_detect_kind kind,
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
 }
 
-/* Both CUSUMs of a worker; its baseline follows only while nothing is suspected. */
+/* Channels that are findings, a bit each. */
+static uint8_t
+detect_found(const struct ls_detect_worker *w)
+{
+	unsigned found = 0;
+
+	for (unsigned k = 0; k < LS_DETECT_KIND_COUNT; k++)
+		found |= (unsigned)(w->channel[k].level == LS_LEVEL_FINDING) << k;
+	return (uint8_t)found;
+}
+
+/* Both CUSUMs of a worker, and how its residual changed; its baseline follows only while nothing is suspected. */
 static void
 detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r, double sigma_floor,
-	uint64_t step, int64_t t_us)
+	uint64_t step, int64_t t_us, size_t *changes)
 {
 	struct ls_detect_worker *w = &d->worker[slot];
 	struct ls_detect_channel *faint = &w->channel[LS_DETECT_FAINT];
 	double residual_s = d->mode == LS_MODE_LATENESS ? r->late_s : r->wait_s;
 	bool was = w->channel[LS_DETECT_CHRONIC].level == LS_LEVEL_FINDING;
 	double excess_s, x, z;
+	bool had = w->has_last_x;
 
-	if (isnan(residual_s))
+	w->has_last_x = !isnan(residual_s);
+	if (!w->has_last_x)
 		return;
 	excess_s = residual_s - w->base_s;
 	x = excess_s / d->step_s;
+	if (had)
+		d->scratch[(*changes)++] = fabs(x - w->last_x);
+	w->last_x = x;
 	z = ls_stats_clip(x / (fmax(w->sigma, sigma_floor) * detect_inflation(d)), LS_DETECT_CLIP);
 	detect_shift(d, slot, LS_DETECT_CHRONIC, r, z, excess_s, step, t_us);
 	detect_shift(d, slot, LS_DETECT_FAINT, r, z, excess_s, step, t_us);
@@ -394,41 +421,17 @@ detect_sigma_floor(struct ls_detect *d)
 	return known == 0 ? LS_DETECT_SIGMA_FLOOR : ls_stats_median(d->scratch, known);
 }
 
-/* Residual of a worker beyond its baseline, ratio to the step time; NaN = not known. */
-static double
-detect_beyond(const struct ls_detect *d, size_t slot, const struct ls_blame *r)
-{
-	double residual_s = d->mode == LS_MODE_LATENESS ? r->late_s : r->wait_s;
-
-	return (residual_s - d->worker[slot].base_s) / d->step_s;
-}
-
 /*
  * Follows how much residuals change from one step to the next, by the median worker: a culprit, or a slow slice,
- * changes once; work that varies changes all the time.
+ * changes once; work that varies changes all the time. scratch[0..n-1] are those changes.
  */
 static void
-detect_spread(struct ls_detect *d, const struct ls_blame *residual, size_t n)
+detect_spread(struct ls_detect *d, size_t n)
 {
-	size_t known = 0;
-	double now;
-
-	for (size_t i = 0; i < n; i++) {
-		struct ls_detect_worker *w = &d->worker[i];
-		double x = detect_beyond(d, i, &residual[i]);
-		bool had = w->has_last_x;
-
-		w->has_last_x = w->warm == LS_DETECT_WARM && !isnan(x);
-		if (!w->has_last_x)
-			continue;
-		if (had)
-			d->scratch[known++] = fabs(x - w->last_x);
-		w->last_x = x;
-	}
-	if (known < 3)
+	if (n < 3)
 		return;
-	now = LS_MAD_TO_SIGMA * ls_stats_median(d->scratch, known) / sqrt(2);
-	d->spread += (now - d->spread) / DETECT_SPREAD_STEPS;
+	d->spread += (LS_MAD_TO_SIGMA * ls_stats_median(d->scratch, n) / sqrt(2) - d->spread) /
+		DETECT_SPREAD_STEPS;
 }
 
 void
@@ -436,6 +439,7 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 	const struct ls_blame *residual, size_t n, struct ls_blame_step *totals)
 {
 	double floor_ratio;
+	size_t changes = 0;
 	bool was_ready = d->ready;
 
 	LS_ASSERT(n <= d->count);
@@ -446,13 +450,14 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 		return;
 	detect_worst(d);
 	ls_detect_nets(d, step, t_us, residual, n, totals);
-	if (d->ready)
-		detect_spread(d, residual, n);
-	floor_ratio = fmax(detect_sigma_floor(d), d->spread);
+	if (d->floor <= 0 || d->judged % DETECT_FLOOR_STEPS == 0)
+		d->floor = detect_sigma_floor(d);
+	floor_ratio = fmax(d->floor, d->spread);
 	for (size_t i = 0; i < n; i++) {
 		struct ls_detect_worker *w = &d->worker[i];
 		bool stalled;
 
+		w->was = w->found;
 		if (isnan(residual[i].own_s))
 			continue; /* not there, or nobody to compare with: never "fast" */
 		stalled = totals->last == i &&
@@ -462,8 +467,10 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 			ls_detect_stall(d, &w->channel[LS_DETECT_STALLS], stalled, totals->gap_s,
 				step, t_us);
 		if (!detect_warm(d, w, &residual[i]))
-			detect_shifts(d, i, &residual[i], floor_ratio, step, t_us);
+			detect_shifts(d, i, &residual[i], floor_ratio, step, t_us, &changes);
+		w->found = detect_found(w);
 	}
+	detect_spread(d, changes); /* for the next step */
 	if (!was_ready && d->judged >= LS_DETECT_WARM + LS_DETECT_SKIP) {
 		detect_choose_mode(d, clocks_ok);
 		for (size_t i = 0; i < n; i++)

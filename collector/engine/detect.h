@@ -73,10 +73,14 @@ struct ls_detect_channel {
 	struct ls_episode ep;
 };
 
+/* What a worker's first steps were like. */
+struct ls_detect_warm {
+	float late[LS_DETECT_WARM], wait[LS_DETECT_WARM], own[LS_DETECT_WARM], exit[LS_DETECT_WARM];
+};
+
 struct ls_detect_worker {
 	uint32_t warm;             /* steps learned so far, up to LS_DETECT_WARM */
-	float warm_late[LS_DETECT_WARM], warm_wait[LS_DETECT_WARM], warm_own[LS_DETECT_WARM],
-		warm_exit[LS_DETECT_WARM];
+	struct ls_detect_warm *learning; /* until its baselines are known: later steps need not walk over it */
 	double base_s, base_own_s, base_wait_s; /* baselines; base_s of the residual in use */
 	double sigma;              /* noise of the residual, ratio to the step time */
 	double last_x;             /* residual of the step before beyond its baseline, likewise */
@@ -84,7 +88,7 @@ struct ls_detect_worker {
 	double block_sum;
 	uint32_t block_n;
 	struct ls_detect_channel channel[LS_DETECT_KIND_COUNT];
-	uint8_t was;               /* channels that were findings before the step: for the judge */
+	uint8_t was, found;        /* channels that were findings before the step, and are: a bit each */
 	bool in_slice;             /* what is found of it is told of its slice: the judge's */
 	struct {                   /* what it waits for peers to take what is sent */
 		uint32_t rank, steps;  /* steps 0: none */
@@ -121,6 +125,7 @@ struct ls_detect {
 	double tau_sum, tau_count; /* variance of 32-step means over that of white noise, pooled */
 	double recent[64], slow[256]; /* step times, newest at (judged - 1) % size */
 	double step_s, before_s;   /* medians of recent and slow */
+	double floor;              /* nobody's noise counts for less; followed every few steps */
 	double spread;             /* how much residuals of all change from step to step now, as a sigma */
 	struct ls_detect_net *net; /* what joins all, then each slice */
 	size_t net_count;

@@ -491,8 +491,8 @@ judge_costs(const struct ls_job *j, const struct ls_row *row, struct ls_blame_st
 		} else if (t > second) {
 			second = t;
 		}
-		if (!judge_any_finding(j->detect.worker[i].channel))
-			healthy = fmax(healthy, t);
+		if (t > healthy && (j->detect.open == 0 || !judge_any_finding(j->detect.worker[i].channel)))
+			healthy = t;
 	}
 	if (!(second > -INFINITY)) {
 		totals->costs = SIZE_MAX;
@@ -536,12 +536,6 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t
 	judged = !masked && !hang;
 	for (size_t i = 0; i < j->detect.net_count; i++)
 		judge_was(j->detect.net[i].channel, j->detect.net[i].was);
-	for (size_t i = 0; i < j->count; i++) {
-		judge_was(j->detect.worker[i].channel, was);
-		j->detect.worker[i].was = 0;
-		for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
-			j->detect.worker[i].was |= (uint8_t)(was[k] << k);
-	}
 	if (judged)
 		ls_detect_step(&j->detect, row->step, row->begin_us, judge_clocks_ok(e, j),
 			j->residuals, j->count, &kept.totals);
@@ -556,8 +550,12 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t
 	if (!judged)
 		return;
 	for (size_t i = 0; i < j->count; i++) {
+		unsigned bits = j->detect.worker[i].was;
+
+		if ((bits | j->detect.worker[i].found) == 0)
+			continue; /* as most are */
 		for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
-			was[k] = (j->detect.worker[i].was & 1u << k) != 0;
+			was[k] = (bits & 1u << k) != 0;
 		judge_channels(e, j, (struct ls_suspect){.at = i}, was, row->step, now_us);
 	}
 	for (size_t i = 0; i < j->detect.net_count; i++)

@@ -26,9 +26,12 @@ static const struct {
 	{LS_PHASE_SYNC_WAIT, LS_SIGNAL_WAIT, LS_CAUSE_COMMUNICATION, "phase.sync_wait_s"},
 };
 
-/* Each phase now beside what it was before, and the one that explains the growth. */
+/*
+ * Each phase now beside what it was before, and the one that explains the growth. whole: nobody is missing, so it is
+ * not one of those that all wait for.
+ */
 static void
-judge_job_diagnose(const struct ls_pulse *p, struct ls_finding *f)
+judge_job_diagnose(const struct ls_pulse *p, bool whole, struct ls_finding *f)
 {
 	double grown = p->now.step_s - p->base.step_s;
 	struct ls_hypothesis best = {LS_CAUSE_UNEXPLAINED, 0, 0};
@@ -46,7 +49,7 @@ judge_job_diagnose(const struct ls_pulse *p, struct ls_finding *f)
 			.subject = p->now.phase_s[phase], .p10 = NAN, .p50 = p->base.phase_s[phase],
 			.p90 = NAN, .per_step_s = 1, .robust_z = NAN};
 		f->evidence_count++;
-		if (more < LS_CAUSE_COVERAGE * grown)
+		if (more < LS_CAUSE_COVERAGE * grown || (phase == LS_PHASE_SYNC_WAIT && !whole))
 			continue;
 		row->role = LS_EVIDENCE_SUPPORTS;
 		if (more / grown > best.coverage)
@@ -128,7 +131,7 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_f
 		f->chip_hours += (double)(step - f->accounted_step) * f->blame_s * f->chips / 3600;
 		f->accounted_step = step;
 	}
-	judge_job_diagnose(p, f);
+	judge_job_diagnose(p, f->workers_used == f->workers && f->workers >= (uint32_t)j->world, f);
 	if (judge_job_is_imbalance(j)) {
 		f->kind = LS_KIND_IMBALANCE;
 		f->diagnosis.hypotheses[0] = (struct ls_hypothesis){LS_CAUSE_IMBALANCE, 0.9, 1};
