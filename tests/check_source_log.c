@@ -372,7 +372,7 @@ END_TEST
 
 /* --- two hosts, and the collector ------------------------------------------------------------- */
 
-START_TEST(two_hosts_show_progress_and_no_finding)
+START_TEST(two_hosts_show_progress_and_blame_nobody)
 {
 	char dir[PATH_MAX];
 	struct ls_test_core core = { 0 };
@@ -422,7 +422,7 @@ suite(void)
 	tcase_add_test(t, who_it_is_must_be_known);
 	tcase_add_test(t, a_log_of_other_lines_is_said);
 	tcase_add_test(t, a_full_spool_makes_a_gap_later);
-	tcase_add_test(t, two_hosts_show_progress_and_no_finding);
+	tcase_add_test(t, two_hosts_show_progress_and_blame_nobody);
 	suite_add_tcase(s, t);
 	return s;
 }
