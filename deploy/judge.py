@@ -6,7 +6,8 @@ usage: lockstep findings --status all -o json |
            judge.py [--host H --rank N [--slice S]] [--step N] [--hosts] [--truth DIR]
 
 Prints one JSON object: the expected and the found culprit, and the finding's own times. The first
-finding of warning or above counts. Without --host nobody was slowed.
+finding of warning or above counts, but for those that a job became slower as a whole: they answer no question of who.
+Without --host nobody was slowed.
 
 On a shared machine a CPU may become slow without our doing, and a finding that says so is right. With
 --truth DIR (what lockstep-workload --truth wrote: the kernel's own account of every rank and step)
@@ -104,6 +105,7 @@ def main():
         findings = text["items"] if "items" in text else text["findings"]
         blaming = [f for f in findings
                    if f["severity"] in ("warning", "critical") and not f["kind"].startswith("self")
+                   and f["kind"] != "job_slow"
                    and (f["subject"].get("host") or not expected.hosts)]
         truth = read_truth(expected.truth) if expected.truth else {}
         aside = {f["id"]: machine(f, truth) for f in blaming if not matches(f)}

@@ -228,9 +228,9 @@
 #define LS_ROLES_MAX 4096
 #define LS_OPEN_STEPS_MAX 8192                /* unclosed steps a job; older ones are closed short */
 #define LS_OPEN_STEPS_MIN 256                 /* even with LS_WORKERS_MAX workers */
-#define LS_OPEN_CELLS_MAX (1024u * 1024)      /* unclosed steps x workers a job, 104 bytes each */
+#define LS_OPEN_CELLS_MAX (1024u * 1024)      /* unclosed steps x workers a job, 120 bytes each */
 #define LS_LIVE_STEPS 1024                    /* closed steps a job kept for page and heatmap */
-#define LS_LIVE_CELLS_MAX (1024u * 1024)      /* workers x steps kept a job, 104 bytes each */
+#define LS_LIVE_CELLS_MAX (1024u * 1024)      /* workers x steps kept a job, 120 bytes each */
 #define LS_FINDINGS_MAX 10000
 #define LS_CONNECTIONS_MAX 32768             /* of agents to the collector: twice LS_AGENTS_MAX, for those that come back */
 #define LS_WRITE_QUEUE_MAX 32768

@@ -357,6 +357,27 @@ START_TEST(a_job_slower_as_a_whole_is_told)
 }
 END_TEST
 
+/* Who is found to make all steps longer takes the place of "all steps are longer". */
+START_TEST(a_culprit_takes_the_place_of_a_slow_job)
+{
+	struct fake_job *job = fake_job_new(8);
+	json_t *f;
+
+	fake_job_run(job, 300);
+	job->own_s *= 1.2;
+	fake_job_run(job, 150);
+	one_finding(job, "job_slow", "job", "");
+	job->workers[3].slow = 1.3;
+	fake_job_run(job, 60);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 2);
+	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
+	f = fake_job_finding(job, 0); /* the job's, opened first */
+	ck_assert_str_eq(text_at(f, "status", NULL), "cleared");
+	json_decref(f);
+	fake_job_free(job);
+}
+END_TEST
+
 START_TEST(checkpoints_of_all_are_not_judged)
 {
 	struct fake_job *job = fake_job_new(8);
@@ -537,6 +558,7 @@ judge_suite(void)
 	tcase_add_test(who, slow_joins_of_slices_are_the_jobs);
 	tcase_add_loop_test(who, one_link_is_named_by_who_waits_to_send, 0, 3);
 	tcase_add_loop_test(who, a_job_slower_as_a_whole_is_told, 0, 2);
+	tcase_add_test(who, a_culprit_takes_the_place_of_a_slow_job);
 	tcase_add_test(who, checkpoints_of_all_are_not_judged);
 	tcase_add_test(who, periodic_stalls_are_no_straggler);
 	tcase_add_test(who, stalls_at_random_are_found);

@@ -63,6 +63,10 @@ def cases():
         judge([finding("h2"), finding("h1", "F-2", at="10:00:09")], *expect)[0] == WRONG
     yield "a finding about ourselves blames nobody", \
         judge([dict(finding("h2"), kind="self_down")])[0] == NONE
+    slow = dict(finding("h2", at="10:00:01"), kind="job_slow", subject={"scope": "job"})
+    yield "that the job became slower names nobody: it is waited for who", \
+        judge([slow], *expect)[0] == NONE and judge([slow])[0] == NONE
+    yield "nor does it stand before the one who is named", judge([slow, finding("h1", "F-2")], *expect)[0] == RIGHT
     yield "what is not findings is refused", judge([], text="[]")[0] == SENSELESS
 
 

@@ -12,6 +12,7 @@
  * Units:   steps, seconds; CPU time in ns.
  * Errors:  negative codes of sim_world_new; an engine out of memory ends the program.
  * Limits:  DETECT_FINDINGS_MAX findings are told apart, more are counted as false.
+ * Source:  what counts as right: facts of the published evaluations (event matching by entity and overlap).
  */
 #ifndef LS_TESTS_DETECT_RUN_H
 #define LS_TESTS_DETECT_RUN_H

@@ -171,13 +171,40 @@ judge_job_open(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now
 	ls_findings_tell(e, f, event, now_us);
 }
 
+/* The job's own finding of it, if it is open and can change. */
+static struct ls_finding *
+judge_job_finding(struct ls_engine *e, const struct ls_job *j, int64_t now_us)
+{
+	struct ls_finding subject = judge_job_subject(e, j), *f = ls_findings_open(e, &subject);
+
+	if (f == NULL || (f->kind != LS_KIND_JOB_SLOW && f->kind != LS_KIND_IMBALANCE) ||
+		ls_findings_is_known(f, now_us))
+		return NULL;
+	return f;
+}
+
+static void
+judge_job_end(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_us)
+{
+	struct ls_finding *f = judge_job_finding(e, j, now_us);
+
+	j->pulse.on = false;
+	j->pulse.row = 0;
+	if (f != NULL)
+		ls_findings_clear(e, f, step, now_us);
+}
+
 void
 ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *row, int64_t now_us)
 {
 	struct ls_pulse *p = &j->pulse;
-	struct ls_finding subject, *f;
+	struct ls_finding *f;
 	bool was = p->on, explained = j->detect.open > 0;
 
+	if (p->on && j->detect.open > 0) { /* somebody is found who explains it: that is told instead */
+		judge_job_end(e, j, row->row.step, now_us);
+		return;
+	}
 	if (p->blocks == LS_PULSE_WARM)
 		explained |= j->detect.worst_s[0] >
 			JUDGE_JOB_YIELD * fmax(row->totals.duration_s - p->base.step_s, 0) &&
@@ -190,13 +217,10 @@ ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *ro
 	}
 	if (!was)
 		return;
-	subject = judge_job_subject(e, j);
-	f = ls_findings_open(e, &subject);
-	if (f == NULL || (f->kind != LS_KIND_JOB_SLOW && f->kind != LS_KIND_IMBALANCE) || ls_findings_is_known(f, now_us))
-		return;
+	f = judge_job_finding(e, j, now_us);
 	if (!p->on) {
-		ls_findings_clear(e, f, row->row.step, now_us);
-	} else if (p->row == 0 && row->row.step >= f->last_step + LS_FINDING_UPDATE_STEPS) {
+		judge_job_end(e, j, row->row.step, now_us);
+	} else if (f != NULL && p->row == 0 && row->row.step >= f->last_step + LS_FINDING_UPDATE_STEPS) {
 		judge_job_refresh(e, j, f, row->row.step);
 		ls_findings_tell(e, f, "updated", now_us);
 	}

@@ -5,7 +5,8 @@
  * Owner:   the engine.
  * Units:   seconds; microseconds since the epoch.
  * Errors:  none.
- * Limits:  one finding a job: what joins its workers, or a standstill, goes before.
+ * Limits:  one finding a job: what joins its workers, or a standstill, goes before; so does a culprit.
+ * Source:  design section 7 (kind job_slow); pulse.h.
  */
 #ifndef LS_COLLECTOR_JUDGE_JOB_H
 #define LS_COLLECTOR_JUDGE_JOB_H

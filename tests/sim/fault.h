@@ -11,6 +11,7 @@
  * Units:   AMOUNT is a ratio, or percent with %.
  * Errors:  -LS_EPARSE, -LS_ERANGE, -LS_ELIMIT; why says what is wrong.
  * Limits:  SIM_FAULTS_MAX in a list, SIM_FAULT_TEXT_BYTES each.
+ * Source:  tests/sim/world_faults.def.
  */
 #ifndef LS_TESTS_SIM_FAULT_H
 #define LS_TESTS_SIM_FAULT_H

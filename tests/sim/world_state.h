@@ -7,6 +7,7 @@
  * Units:   seconds. Times within a step count from its common begin, t_s; t_s counts from SIM_WORLD_START_US.
  * Errors:  none here.
  * Limits:  those of world.h.
+ * Source:  tests/sim/world.h.
  */
 #ifndef LS_TESTS_SIM_WORLD_STATE_H
 #define LS_TESTS_SIM_WORLD_STATE_H
