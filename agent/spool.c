@@ -200,7 +200,8 @@ ls_spool_push(struct ls_spool *s, struct ls_wire_item *item)
 
 /*
  * Records of stream two may lie between; what does not fit into buf any more begins the next report. So
- * that it always gives something, the head is a record of stream one.
+ * that it always gives something, the head is a record of stream one; since the last acknowledgement many
+ * of stream two may have come before it.
  */
 int
 ls_spool_read(struct ls_spool *s, uint8_t *buf, size_t size, struct ls_wire_bytes *ret_items,
@@ -210,6 +211,7 @@ ls_spool_read(struct ls_spool *s, uint8_t *buf, size_t size, struct ls_wire_byte
 	size_t pos = 0, count = 0, len;
 	ssize_t n;
 
+	spool_skip_acked_steps(s);
 	len = s->end - s->head < size ? (size_t)(s->end - s->head) : size;
 	n = ls_spool_pread(s->fd, buf, len, s->head);
 	if (n < 0)

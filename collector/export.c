@@ -221,7 +221,7 @@ export_item(struct export *x, const struct ls_store_event *e)
 }
 
 static void
-export_counters(struct export *x, const struct ls_store_counters *c)
+export_counters(struct export *x, const struct ls_store_counters *c, int64_t t_us)
 {
 	const struct export_worker *w = NULL;
 
@@ -235,7 +235,7 @@ export_counters(struct export *x, const struct ls_store_counters *c)
 	if (c->read_us < x->from_us - EXPORT_MARGIN_US ||
 		c->read_us > x->to_us + EXPORT_MARGIN_US)
 		return;
-	ls_lines_counters(&x->lines, x->job, w != NULL ? &w->w.info : NULL, c);
+	ls_lines_counters(&x->lines, x->job, w != NULL ? &w->w.info : NULL, c, t_us);
 }
 
 static void
@@ -269,7 +269,7 @@ export_event(void *arg, const struct ls_store_event *e)
 			ls_lines_close(&x->lines, &e->u.close, e->t_us);
 		return 0;
 	case LS_EVENT_COUNTERS:
-		export_counters(x, &e->u.counters);
+		export_counters(x, &e->u.counters, e->t_us);
 		return 0;
 	case LS_EVENT_ZOOM:
 		export_zoom(x, e);

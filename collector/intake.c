@@ -67,6 +67,19 @@ ls_intake_is_time(const struct ls_intake_held *h, int64_t t_us)
 	return t_us <= h->now_us + LS_TIME_AHEAD_MAX_US && t_us >= h->now_us - LS_TIME_BEHIND_MAX_US;
 }
 
+/*
+ * Time of what the engine is told now. No two reports or turns have the same one, so that what storage
+ * keeps of them says in which order they came, also when the clock stands still between them.
+ */
+static int64_t
+intake_next_us(struct ls_intake *in, uint64_t now_ns)
+{
+	int64_t now_us = ls_intake_time_us(in, now_ns);
+
+	in->now_us = now_us > in->now_us ? now_us : in->now_us + 1;
+	return in->now_us;
+}
+
 /* --- answers ------------------------------------------------------------------------ */
 
 void
@@ -458,7 +471,7 @@ ls_intake_report(struct ls_intake *in, void *request, const uint8_t *data, size_
 	h->request = request;
 	h->len = len;
 	h->t_receive_ns = t_receive_mono_ns;
-	h->now_us = ls_intake_time_us(in, in->p.now(in->p.now_arg));
+	h->now_us = intake_next_us(in, in->p.now(in->p.now_arg));
 	rc = ls_wire_report_unpack_in(data, len, &h->arena, &h->report, &why);
 	if (rc != 0) {
 		intake_unreadable(in, h, rc, why);
@@ -472,8 +485,8 @@ ls_intake_report(struct ls_intake *in, void *request, const uint8_t *data, size_
 	}
 	intake_clock(h);
 	intake_workers(in, h);
+	intake_values(in, h); /* first: as replay has them, and a step that closes may use them */
 	ls_intake_items(in, h);
-	intake_values(in, h);
 	ls_intake_host(in, h);
 	intake_settle(in, h);
 	ls_outbox_flush(in->p.outbox);
@@ -563,7 +576,7 @@ intake_pressure(struct ls_intake *in, uint64_t now_ns, uint64_t cpu_ns)
 void
 ls_intake_advance(struct ls_intake *in, uint64_t now_ns, uint64_t cpu_ns)
 {
-	int64_t now_us = ls_intake_time_us(in, now_ns);
+	int64_t now_us = intake_next_us(in, now_ns);
 
 	intake_pressure(in, now_ns, cpu_ns);
 	ls_sessions_sweep(in->p.sessions, now_ns);

@@ -22,6 +22,7 @@ struct ls_intake {
 	struct ls_intake_parts p;
 	uint64_t epoch; /* failed commits known */
 	struct ls_pressure pressure;
+	int64_t now_us;  /* of the newest report or turn */
 	uint64_t waiting; /* reports whose answer waits for their commit */
 	int64_t zoom_us; /* when it was decided last who is zoomed */
 	struct ls_intake_stats stats;

@@ -259,7 +259,7 @@ ls_lines_step(struct ls_lines *l, const struct ls_worker_info *who, const struct
 
 void
 ls_lines_counters(struct ls_lines *l, const char *job, const struct ls_worker_info *who,
-	const struct ls_store_counters *c)
+	const struct ls_store_counters *c, int64_t t_us)
 {
 	size_t i, k, n = 0, start = lines_begin(l);
 	size_t order[LS_HOT_MAX];
@@ -283,6 +283,7 @@ ls_lines_counters(struct ls_lines *l, const char *job, const struct ls_worker_in
 	lines_member(l, "job", job);
 	if (who != NULL)
 		lines_add(l, ",\"rank\":%d", (int)who->rank);
+	lines_time(l, ",\"received\":", t_us);
 	lines_time(l, ",\"t\":", c->read_us);
 	lines_add(l, ",\"type\":\"counters\",\"values\":{");
 	for (i = 0; i < n; i++) {

@@ -32,9 +32,9 @@ typedef const char *ls_lines_host(void *arg, const struct ls_worker_info *of, ui
 void ls_lines_step(struct ls_lines *l, const struct ls_worker_info *who, const struct ls_record *r,
 	ls_lines_host *host, void *arg);
 
-/* who == NULL: the counters of the host; else of this worker. */
+/* Counters that came at t_us. who == NULL: those of the host; else of this worker. */
 void ls_lines_counters(struct ls_lines *l, const char *job, const struct ls_worker_info *who,
-	const struct ls_store_counters *c);
+	const struct ls_store_counters *c, int64_t t_us);
 
 /* A step was closed at t_us. */
 void ls_lines_close(struct ls_lines *l, const struct ls_store_close *c, int64_t t_us);

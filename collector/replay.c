@@ -98,7 +98,7 @@ replay_feed_scope(const struct replay_run *run, const struct ls_replay_event *ev
 	}
 	if (n > 0)
 		ls_ignore(ls_engine_counters(run->engine, run->in->workers[ev->worker].who.host,
-			worker, ev->t_us, n, metric, value));
+			worker, c->read_us, n, metric, value));
 }
 
 /* A rank's line holds its own counters; a host's line may hold those of its only worker, too. */

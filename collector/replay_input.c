@@ -141,6 +141,7 @@ input_counters(struct ls_replay_event *ev, const struct ls_line *l)
 		c->metric[c->count] = l->metric[i];
 		c->value[c->count++] = l->value[i];
 	}
+	c->read_us = l->read_us;
 	ev->u.counters = c;
 	ev->t_us = l->t_us;
 	return 0;

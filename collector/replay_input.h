@@ -27,6 +27,7 @@ struct ls_replay_worker {
 };
 
 struct ls_replay_counters {
+	int64_t read_us;
 	size_t count;
 	uint16_t metric[LS_HOT_MAX];
 	double value[LS_HOT_MAX];

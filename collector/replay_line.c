@@ -307,7 +307,9 @@ line_step(struct line_cursor *c, const json_t *o, struct ls_line *l)
 static void
 line_counters(struct line_cursor *c, const json_t *o, struct ls_line *l)
 {
-	static const char *const known[] = {"type", "job", "attempt", "host", "rank", "t", "values"};
+	static const char *const known[] = {"type", "job", "attempt", "host", "rank", "t", "received",
+		"values"};
+	const json_t *received = json_object_get(o, "received");
 	const json_t *values = json_object_get(o, "values");
 	const char *key;
 	json_t *v;
@@ -317,7 +319,8 @@ line_counters(struct line_cursor *c, const json_t *o, struct ls_line *l)
 	line_name(c, o, "host", true, l->who.host, sizeof(l->who.host));
 	l->who.rank = json_object_get(o, "rank") == NULL ? -1
 		: (int32_t)line_integer(c, o, "rank", true, 0, LS_WORKERS_MAX - 1);
-	l->t_us = line_time_ns(c, json_object_get(o, "t"), "t") / 1000;
+	l->read_us = line_time_ns(c, json_object_get(o, "t"), "t") / 1000;
+	l->t_us = received == NULL ? l->read_us : line_time_ns(c, received, "received") / 1000;
 	if (!json_is_object(values)) {
 		line_fail(c, "\"values\" is not an object");
 		return;

@@ -31,7 +31,8 @@ struct ls_line {
 	enum ls_line_kind kind;
 	struct ls_worker_info who;      /* counters: job, host, rank (-1: not given) */
 	struct ls_record record;        /* STEP: wall ns, whole microseconds */
-	int64_t t_us;                   /* COUNTERS, CLOSE, CLOCK, HANG */
+	int64_t t_us;                   /* COUNTERS (received), CLOSE, CLOCK, HANG */
+	int64_t read_us;                /* COUNTERS */
 	double uncertainty_s;           /* CLOCK */
 	size_t count;                   /* COUNTERS: values */
 	uint16_t metric[LS_METRIC_COUNT];

@@ -308,6 +308,25 @@ START_TEST(numbers_that_may_have_been_sent_are_kept)
 }
 END_TEST
 
+START_TEST(steps_are_read_past_many_chunks_that_came_before_them)
+{
+	static uint8_t buf[LS_REPORT_ITEMS_BYTES];
+	struct ls_wire_bytes steps[LS_ITEMS_PER_REPORT_MAX];
+	struct ls_spool *s = open_spool();
+	size_t count, bytes;
+	uint64_t t = 0;
+
+	for (bytes = 0; bytes <= sizeof(buf); bytes += BODY_BYTES)
+		ck_assert_int_eq(push_chunk(s, 1, ++t), 0);
+	ck_assert_int_eq(ls_spool_read(s, buf, sizeof(buf), steps, LS_ITEMS_PER_REPORT_MAX, &count), 0);
+	ck_assert_uint_eq(count, 0);
+	push_steps(s, 0);
+	ck_assert_int_eq(ls_spool_read(s, buf, sizeof(buf), steps, LS_ITEMS_PER_REPORT_MAX, &count), 0);
+	ck_assert_uint_eq(count, 1);
+	ls_spool_close(s);
+}
+END_TEST
+
 START_TEST(steps_drop_chunks_first)
 {
 	struct ls_spool *s = open_as(LS_SPOOL_MIN_BYTES, kernel[0]);
@@ -432,6 +451,7 @@ suite(void)
 	tcase_add_test(t, the_newest_chunk_of_a_dictionary_is_known_after_a_crash);
 	tcase_add_test(t, oldest_chunks_become_losses_that_do_not_grow_and_steps_stay);
 	tcase_add_test(t, numbers_that_may_have_been_sent_are_kept);
+	tcase_add_test(t, steps_are_read_past_many_chunks_that_came_before_them);
 	tcase_add_test(t, steps_drop_chunks_first);
 	tcase_add_test(t, a_chunk_drops_no_steps);
 	tcase_add_test(t, another_kernel_boot_and_damage_say_what_is_lost);
