@@ -19,7 +19,7 @@ result $? "the journal was packed meanwhile: ${packed:-0} units"
 lockstep findings --status all -o json >"$work/live.json"
 lockstep replay "$work/export.jsonl" -o json >"$work/replay.json"
 result $? "the export replays"
-check "live and replay agree" facts same "$work/replay.json" <"$work/live.json"
+check "live and replay agree" facts exact "$work/replay.json" <"$work/live.json"
 lockstep replay "$work/export.jsonl" -o json 2>/dev/null | cmp -s - "$work/replay.json"
 result $? "two replays give the same bytes"
 tap_end

@@ -17,8 +17,7 @@ facts.py pace STEP TRUTH HOST...  export lines: step time of the 100 steps from 
                            grew by (TRUTH: what lockstep-workload --truth wrote)
 facts.py hang RANK STATUS   findings -o json: the hang in this status (open: also reopened): exit 0 if it is critical and
                            names host h<RANK>, 4 if it names the job, 1 if it names another, 3 if there is none
-facts.py exact REPLAY      findings -o json, those that are open, against the same of a replay: every byte
-facts.py same REPLAY       findings -o json against the findings of a replay: id, subject, onset step
+facts.py exact REPLAY      findings -o json against the same of a replay: every byte
 """
 import collections
 import json
@@ -109,22 +108,6 @@ def pace(first, truth, *hosts):
     return 0 if slower < 1.5 * max(1, machine) else 1
 
 
-def same(path):
-    def keys(findings):
-        return sorted((f["id"], f["kind"], json.dumps(f["subject"], sort_keys=True),
-                       f["onset"]["step"]) for f in findings
-                      if not f["kind"].startswith("self"))
-    live = keys(json.load(sys.stdin)["items"])
-    with open(path, encoding="utf-8") as f:
-        replayed = keys(json.load(f)["findings"])
-    if not live:
-        print("nothing was found live: nothing to compare")
-    for name, found in (("live", live), ("replay", replayed)):
-        for k in found:
-            print("%-6s %s %s %s onset step %s" % ((name,) + k))
-    return 0 if live and live == replayed else 1
-
-
 def hang(rank, status):
     wanted = ("open", "reopened") if status == "open" else (status,)
     found = [f for f in json.load(sys.stdin)["items"] if f["kind"] == "hang" and f["status"] in wanted]
@@ -142,17 +125,21 @@ def hang(rank, status):
 def exact(path):
     def text(finding):
         return json.dumps(finding, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    live = [f for f in json.load(sys.stdin)["items"]
-            if not f["kind"].startswith("self") and f["status"] in ("open", "reopened")]
+
+    def told(findings):
+        return {f["id"]: f for f in findings if not f["kind"].startswith("self")}
+    live = told(json.load(sys.stdin)["items"])
     with open(path, encoding="utf-8") as f:
-        replayed = {f["id"]: f for f in json.load(f)["findings"]}
+        replayed = told(json.load(f)["findings"])
     differ = 0
-    for f in live:
-        other = replayed.get(f["id"], {})
-        differ += text(f) != text(other)
-        for key in sorted(k for k in set(f) | set(other) if f.get(k) != other.get(k)):
-            print("%s %s: live %.200s, replay %.200s" % (f["id"], key, text(f.get(key)), text(other.get(key))))
-    print("%d open findings, %d differ in a replay" % (len(live), differ))
+    for i in sorted(set(live) | set(replayed)):
+        one, other = live.get(i, {}), replayed.get(i, {})
+        f = one or other
+        print("%s %s %s onset step %s" % (i, f["kind"], text(f["subject"]), f["onset"]["step"]))
+        differ += text(one) != text(other)
+        for key in sorted(k for k in set(one) | set(other) if one.get(k) != other.get(k)):
+            print("%s %s: live %.200s, replay %.200s" % (i, key, text(one.get(key)), text(other.get(key))))
+    print("%d findings, %d differ in a replay" % (len(live), differ))
     return 0 if live and differ == 0 else 1
 
 
@@ -163,8 +150,6 @@ def main():
     if verb == "count":
         print(len(steps()))
         return 0
-    if verb == "same":
-        return same(numbers[0])
     if verb == "exact":
         return exact(numbers[0])
     if verb == "hang":

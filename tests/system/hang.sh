@@ -32,22 +32,21 @@ hang_wait() {
 	done
 }
 
-# agree_wait FACT: until a replay of the export gives the findings there are (tests/system/facts.py). To the byte
-# while it stands; afterwards its evidence has counters, which came after they were read: replay has them earlier.
+# agree_wait: until a replay of the export gives the findings there are, to the byte (tests/system/facts.py).
 agree_wait() {
 	local deadline=$((SECONDS + 15))
 	while
 		lockstep findings --status all -o json >"$work/live.json"
 		lockstep export --job "$job" >"$work/export.jsonl"
 		lockstep replay "$work/export.jsonl" -o json >"$work/replay.json" 2>"$work/replay.log"
-		said=$(facts "$1" "$work/replay.json" <"$work/live.json")
+		said=$(facts exact "$work/replay.json" <"$work/live.json")
 		ret_status=$?
 		[ "$ret_status" -ne 0 ] && [ "$SECONDS" -lt "$deadline" ]
 	do
 		sleep 0.5
 	done
 	note "${said//$'\n'/$'\n'# }"
-	result "$ret_status" "live and replay agree ($1)"
+	result "$ret_status" "live and replay agree"
 }
 
 # over_wait SECONDS: until no hang is open.
@@ -76,7 +75,7 @@ for ((i = 1; i <= stops && named != 0; i++)); do
 	note "stop $i: $said"
 	[ "$still" = yes ] && { [ "$named" -eq 0 ] || [ "$named" -eq 4 ]; }
 	result $? "stop $i: a critical hang is told while the rank is stopped, and blames no other host"
-	agree_wait exact
+	agree_wait
 	is_stopped "$stopped"
 	result $? "stop $i: the rank stood still all the while"
 	kill -CONT "$stopped"
@@ -88,7 +87,7 @@ result "$named" "the host of the stopped rank is named"
 
 program_end "$workload_pid" TERM
 result "$ret_status" "the job ends well"
-agree_wait same
+agree_wait
 [ "$(grep -c '"type":"hang"' "$work/export.jsonl")" -ge 1 ]
 result $? "what was seen of live slots is in the export"
 
