@@ -25,6 +25,7 @@ struct ls_agent_config {
 	char labels_file[LS_CONF_VALUE_MAX_BYTES];
 	bool read_environ;
 	char job[LS_CONF_VALUE_MAX_BYTES], slice[LS_CONF_VALUE_MAX_BYTES];
+	char rack[LS_CONF_VALUE_MAX_BYTES];
 	char worker_id[LS_CONF_VALUE_MAX_BYTES], topology[LS_CONF_VALUE_MAX_BYTES];
 	char accelerator_type[LS_CONF_VALUE_MAX_BYTES];
 	bool host_name_is_given; /* set by ls_agent_config_finish */

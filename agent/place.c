@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "agent/place.h"
+#include "agent/keyvalue.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,6 +55,8 @@ ls_place_check(const struct ls_agent_config *config)
 		return "--job is not a usable name";
 	if (!place_is_name(config->slice, LS_SLICE_NAME_MAX_BYTES))
 		return "--slice is not a usable name";
+	if (!place_is_name(config->rack, LS_PLACE_NAME_MAX_BYTES))
+		return "--rack is not a usable name";
 	if (!ls_identity_is_valid(LS_IDENTITY_WORKER, config->worker_id))
 		return "--worker-id is not a number";
 	if (!ls_identity_is_valid(LS_IDENTITY_TOPOLOGY, config->topology))
@@ -77,6 +80,7 @@ place_take_config(struct ls_place *p)
 		c->host_name);
 	place_set(p, LS_IDENTITY_JOB, c->job);
 	place_set(p, LS_IDENTITY_SLICE, c->slice);
+	place_set(p, LS_IDENTITY_RACK, c->rack);
 	place_set(p, LS_IDENTITY_WORKER, c->worker_id);
 	place_set(p, LS_IDENTITY_TOPOLOGY, c->topology);
 	place_set(p, LS_IDENTITY_ACCELERATOR, c->accelerator_type);
@@ -351,6 +355,38 @@ place_slice_counts(const struct ls_place *p)
 						     strcmp(slices, "1") != 0);
 }
 
+/* A cube of 4x4x4 chips is what one rack of torus-connected TPUs holds. */
+#define PLACE_CUBE "subslice.4x4x4"
+
+/* The job tells in its environment which shard of the input it reads. */
+static void
+place_take_shard(void *arg, const struct ls_keyvalue *kv)
+{
+	struct ls_worker_info *info = arg;
+
+	if (ls_keyvalue_is(kv, "LOCKSTEP_SHARD") &&
+		ls_text_is_name(kv->value, kv->value_len, sizeof(info->shard) - 1)) {
+		memcpy(info->shard, kv->value, kv->value_len);
+		info->shard[kv->value_len] = '\0';
+	}
+}
+
+/* What the worker shares with others, beside its slice. */
+static void
+place_complete_groups(
+	const struct ls_place *p, const struct ls_step_ring *ring, struct ls_worker_info *info)
+{
+	const char *rack = ls_identity_get(p->identity, "rack");
+
+	if (rack == NULL)
+		rack = ls_identity_get(p->identity, PLACE_CUBE);
+	if (rack != NULL && ls_text_is_name(rack, strlen(rack), sizeof(info->rack) - 1))
+		(void)snprintf(info->rack, sizeof(info->rack), "%s", rack);
+	if (ring->env != NULL)
+		ls_ignore((int)ls_keyvalue_environ(
+			ring->env, strlen(ring->env), '\n', place_take_shard, info)); /* others: not looked at */
+}
+
 void
 ls_place_complete(
 	const struct ls_place *p, const struct ls_step_ring *ring, struct ls_worker_info *info)
@@ -362,6 +398,7 @@ ls_place_complete(
 	if (info->slice[0] == '\0' && slice != NULL && place_slice_counts(p) &&
 		ls_text_is_name(slice, strlen(slice), sizeof(info->slice) - 1))
 		(void)snprintf(info->slice, sizeof(info->slice), "%s", slice);
+	place_complete_groups(p, ring, info);
 	if (info->chips != 0 || ring->pid <= 0 || ls_chips_count(p->chips) == 0)
 		return;
 	chips = ls_chips_owned_by(p->chips, ring->pid);

@@ -237,9 +237,13 @@ ls_lines_step(struct ls_lines *l, const struct ls_worker_info *who, const struct
 	lines_member(l, "job", who->job);
 	lines_peers(l, who, r, host, arg);
 	lines_phases(l, r);
+	if (who->rack[0] != '\0')
+		lines_member(l, "rack", who->rack);
 	lines_add(l, ",\"rank\":%d", (int)who->rank);
 	if (who->role[0] != '\0')
 		lines_member(l, "role", who->role);
+	if (who->shard[0] != '\0')
+		lines_member(l, "shard", who->shard);
 	if (who->slice[0] != '\0')
 		lines_member(l, "slice", who->slice);
 	lines_add(l, ",\"step\":%llu", (unsigned long long)r->step);

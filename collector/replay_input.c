@@ -74,6 +74,10 @@ input_merge_who(struct ls_worker_info *w, const struct ls_worker_info *more)
 		memcpy(w->slice, more->slice, sizeof(w->slice));
 	if (strcmp(more->role, w->role) > 0)
 		memcpy(w->role, more->role, sizeof(w->role));
+	if (strcmp(more->rack, w->rack) > 0)
+		memcpy(w->rack, more->rack, sizeof(w->rack));
+	if (strcmp(more->shard, w->shard) > 0)
+		memcpy(w->shard, more->shard, sizeof(w->shard));
 	if (more->world > w->world)
 		w->world = more->world;
 	if (more->chips > w->chips)

@@ -281,7 +281,8 @@ line_step(struct line_cursor *c, const json_t *o, struct ls_line *l)
 {
 	static const char *const known[] = {"type", "job", "attempt", "slice", "host", "rank",
 		"role", "step", "t_begin", "duration", "phases", "sync_enter", "sync_exit",
-		"barriers", "work", "chips", "peers", "world", "step_source", "step_confidence"};
+		"barriers", "work", "chips", "peers", "world", "step_source", "step_confidence",
+		"rack", "shard"};
 	const char *why = NULL;
 
 	l->kind = LS_LINE_STEP;
@@ -289,6 +290,8 @@ line_step(struct line_cursor *c, const json_t *o, struct ls_line *l)
 	line_name(c, o, "slice", false, l->who.slice, sizeof(l->who.slice));
 	line_name(c, o, "host", true, l->who.host, sizeof(l->who.host));
 	line_name(c, o, "role", false, l->who.role, sizeof(l->who.role));
+	line_name(c, o, "rack", false, l->who.rack, sizeof(l->who.rack));
+	line_name(c, o, "shard", false, l->who.shard, sizeof(l->who.shard));
 	l->who.rank = (int32_t)line_integer(c, o, "rank", true, 0, LS_WORKERS_MAX - 1);
 	l->who.chips = (int32_t)line_integer(c, o, "chips", false, 0, 65536);
 	l->who.world = (int32_t)line_integer(c, o, "world", false, 0, LS_WORKERS_MAX);

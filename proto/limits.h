@@ -12,6 +12,7 @@
 #define LS_HOST_NAME_MAX_BYTES 128
 #define LS_SLICE_NAME_MAX_BYTES 64
 #define LS_ROLE_NAME_MAX_BYTES 64
+#define LS_PLACE_NAME_MAX_BYTES 64 /* a rack, an input shard */
 
 /* --- log and configuration --- */
 #define LS_LOG_LINE_MAX_BYTES 1024
@@ -231,6 +232,7 @@
 #define LS_OPEN_CELLS_MAX (1024u * 1024)      /* unclosed steps x workers a job, 120 bytes each */
 #define LS_LIVE_STEPS 1024                    /* closed steps a job kept for page and heatmap */
 #define LS_LIVE_CELLS_MAX (1024u * 1024)      /* workers x steps kept a job, 120 bytes each */
+#define LS_FINDING_HOSTS_MAX 64               /* named in a finding about a group; it counts all of them */
 #define LS_FINDINGS_MAX 10000
 #define LS_CONNECTIONS_MAX 32768             /* of agents to the collector: twice LS_AGENTS_MAX, for those that come back */
 #define LS_WRITE_QUEUE_MAX 32768

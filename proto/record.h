@@ -82,7 +82,9 @@ struct ls_worker_info {
 	char job[LS_JOB_NAME_MAX_BYTES];
 	char slice[LS_SLICE_NAME_MAX_BYTES]; /* "" = the only one */
 	char host[LS_HOST_NAME_MAX_BYTES];
-	char role[LS_ROLE_NAME_MAX_BYTES];   /* "" = all the same */
+	char role[LS_ROLE_NAME_MAX_BYTES];   /* "" = all the same; up to its first '-': its pipeline stage */
+	char rack[LS_PLACE_NAME_MAX_BYTES];  /* rack, cube or block of its host; "" = not known */
+	char shard[LS_PLACE_NAME_MAX_BYTES]; /* of the input, that it reads; "" = not known */
 	int32_t attempt;                     /* from 0 */
 	int32_t rank;
 	int32_t world;                       /* 0 = not known */

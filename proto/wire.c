@@ -139,6 +139,8 @@ wire_pack_workers(
 		w[i].job = ls_wire_text(from->info.job);
 		w[i].slice = ls_wire_text(from->info.slice);
 		w[i].role = ls_wire_text(from->info.role);
+		w[i].rack = ls_wire_text(from->info.rack);
+		w[i].shard = ls_wire_text(from->info.shard);
 		w[i].attempt = from->info.attempt;
 		w[i].rank = from->info.rank;
 		w[i].world = from->info.world;
@@ -268,6 +270,10 @@ wire_check_worker(const Lockstep__Worker *m, struct ls_wire_worker *w, const cha
 		return ls_wire_fail(-LS_ERANGE, "slice is not a name", ret_why);
 	if (!ls_wire_name(w->info.role, sizeof(w->info.role), m->role, true))
 		return ls_wire_fail(-LS_ERANGE, "role is not a name", ret_why);
+	if (!ls_wire_name(w->info.rack, sizeof(w->info.rack), m->rack, true))
+		return ls_wire_fail(-LS_ERANGE, "rack is not a name", ret_why);
+	if (!ls_wire_name(w->info.shard, sizeof(w->info.shard), m->shard, true))
+		return ls_wire_fail(-LS_ERANGE, "input shard is not a name", ret_why);
 	if (m->attempt < 0)
 		return ls_wire_fail(-LS_ERANGE, "attempt is negative", ret_why);
 	if (m->rank < 0 || m->rank >= LS_WORKERS_MAX)

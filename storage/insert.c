@@ -61,6 +61,8 @@ insert_worker(sqlite3_stmt *const *stmt, const struct ls_store_worker *w)
 	ls_insert_int(s, 11, w->first_us);
 	ls_insert_int(s, 12, w->info.step_source);
 	insert_double(s, 13, w->info.step_confidence);
+	ls_insert_text(s, 14, w->info.rack);
+	ls_insert_text(s, 15, w->info.shard);
 	return ls_db_run(s);
 }
 

@@ -16,6 +16,9 @@ static const struct ls_migration migrate_state[] = {
 	{ 3,
 #include "storage/schema_state_3.h"
 	},
+	/* What a worker shares with others: the rack of its host, the shard of the input that it reads. */
+	{ 4, "ALTER TABLE worker ADD COLUMN rack TEXT NOT NULL DEFAULT '';"
+	     "ALTER TABLE worker ADD COLUMN shard TEXT NOT NULL DEFAULT '';" },
 };
 
 static const struct ls_migration migrate_telemetry[] = {

@@ -243,6 +243,10 @@ query_read_worker(sqlite3_stmt *stmt, struct ls_store_worker *w)
 		rc = ls_db_column_text(stmt, 8, info->slice, sizeof(info->slice));
 	if (rc == 0)
 		rc = ls_db_column_text(stmt, 9, info->role, sizeof(info->role));
+	if (rc == 0)
+		rc = ls_db_column_text(stmt, 13, info->rack, sizeof(info->rack));
+	if (rc == 0)
+		rc = ls_db_column_text(stmt, 14, info->shard, sizeof(info->shard));
 	return rc;
 }
 
@@ -262,7 +266,7 @@ ls_query_workers(struct ls_query *q, const char *job, ls_query_worker_fn *fn, vo
 	int step = SQLITE_DONE;
 	int rc = ls_db_prepare(q->state,
 		"SELECT w.id, w.ring_id, j.name, w.attempt, w.rank, w.world, w.chips, w.host, "
-		"w.slice, w.role, w.first_us, w.step_source, w.step_confidence FROM worker w JOIN job j ON j.id = w.job_id "
+		"w.slice, w.role, w.first_us, w.step_source, w.step_confidence, w.rack, w.shard FROM worker w JOIN job j ON j.id = w.job_id "
 		"WHERE ?1 IS NULL OR j.name = ?1 ORDER BY w.id",
 		&stmt);
 

@@ -18,9 +18,9 @@
 #define LS_STORE_STATE_SQL(X) \
 	X(JOB, "INSERT INTO job (name, first_us) VALUES (?1, ?2) ON CONFLICT DO NOTHING") \
 	X(WORKER, "INSERT INTO worker (id, ring_id, job_id, attempt, rank, world, chips, host, " \
-		  "slice, role, first_us, step_source, step_confidence) VALUES (?1, ?2, " \
+		  "slice, role, first_us, step_source, step_confidence, rack, shard) VALUES (?1, ?2, " \
 		  "(SELECT id FROM job WHERE name = ?3), ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, " \
-		  "?13) ON CONFLICT (ring_id) DO NOTHING") \
+		  "?13, ?14, ?15) ON CONFLICT (ring_id) DO NOTHING") \
 	X(FINDING, "INSERT INTO finding (id, job, kind, severity, status, opened_us, updated_us, " \
 		   "json) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7) ON CONFLICT (id) DO UPDATE " \
 		   "SET kind = ?3, severity = ?4, status = ?5, updated_us = ?6, json = ?7") \

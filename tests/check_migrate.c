@@ -216,7 +216,8 @@ START_TEST(schemas_are_the_golden_ones)
 	compare(LS_SCHEMA_STATE, 1, "tests/golden/schema_state_v1.txt");
 	compare(LS_SCHEMA_STATE, 2, "tests/golden/schema_state_v2.txt");
 	compare(LS_SCHEMA_STATE, 3, "tests/golden/schema_state_v3.txt");
-	ck_assert_uint_eq(ls_migrations_of(LS_SCHEMA_STATE)->count, 3);
+	compare(LS_SCHEMA_STATE, 4, "tests/golden/schema_state_v4.txt");
+	ck_assert_uint_eq(ls_migrations_of(LS_SCHEMA_STATE)->count, 4);
 	compare(LS_SCHEMA_TELEMETRY, 1, "tests/golden/schema_telemetry_v4.txt");
 	ck_assert_uint_eq(ls_migrations_of(LS_SCHEMA_TELEMETRY)->count, 1);
 }

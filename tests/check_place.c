@@ -329,6 +329,31 @@ START_TEST(workers_get_what_their_ring_does_not_say)
 }
 END_TEST
 
+START_TEST(racks_and_input_shards_are_told)
+{
+	struct ls_step_ring ring = { .from = no_from,
+		.env = "LOCKSTEP_JOB=a\nLOCKSTEP_SHARD=part-00007\nLOCKSTEP_SHARDS=9\n" };
+	struct ls_worker_info w = { .chips = 1 };
+
+	set(config.metadata_address, server.address);
+	server.text[LS_METADATA_LABELS] = "cloud.google.com/gke-tpu-slice-4x4x4-id=c17";
+	settle();
+	ls_place_complete(place, &ring, &w);
+	ck_assert_str_eq(w.rack, "c17"); /* its cube */
+	ck_assert_str_eq(w.shard, "part-00007");
+	ls_place_close(place);
+	set(config.rack, "b3-r2");
+	settle();
+	is("rack", "b3-r2", "config");
+	ring.env = "LOCKSTEP_SHARD=" /* one byte too long */
+		   "0123456789012345678901234567890123456789012345678901234567890123\n";
+	memset(&w, 0, sizeof(w));
+	ls_place_complete(place, &ring, &w);
+	ck_assert_str_eq(w.rack, "b3-r2");
+	ck_assert_str_eq(w.shard, "");
+}
+END_TEST
+
 START_TEST(single_slice_needs_no_name)
 {
 	struct ls_step_ring ring = { .from = no_from, .env = "" };
@@ -419,6 +444,7 @@ suite(void)
 	t = tcase_create("workers");
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, workers_get_what_their_ring_does_not_say);
+	tcase_add_test(t, racks_and_input_shards_are_told);
 	tcase_add_test(t, single_slice_needs_no_name);
 	suite_add_tcase(s, t);
 	t = tcase_create("shown");

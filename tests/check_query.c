@@ -61,6 +61,8 @@ see_worker(void *arg, const struct ls_store_worker *w)
 	ck_assert_int_eq(w->info.step_source,
 		w->info.rank % 2 == 1 ? LS_STEP_LOG : LS_STEP_MARKER);
 	ck_assert_double_eq(w->info.step_confidence, w->info.rank % 2 == 1 ? 0.5 : 0);
+	ck_assert_str_eq(w->info.rack, w->info.rank % 2 == 1 ? "r1" : "");
+	ck_assert_str_eq(w->info.shard, w->info.rank % 2 == 1 ? "" : "i0");
 	ck_assert_uint_eq(w->ring_id[0], (unsigned)(0x80 + w->info.rank));
 	*sum += w->id;
 	return 0;

@@ -365,6 +365,12 @@ START_TEST(report_with_impossible_contents_is_refused)
 	w.info.rank = -1;
 	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
 	w = *good.workers;
+	memcpy(w.info.rack, "r\n", 3);
+	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
+	w = *good.workers;
+	memcpy(w.info.shard, "\x7f", 2);
+	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
+	w = *good.workers;
 	w.info.step_source = LS_STEP_SOURCE_COUNT;
 	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
 	w.info.step_source = LS_STEP_LOG;

@@ -28,6 +28,10 @@ ls_test_worker(int32_t rank, int64_t t_us)
 	m->u.worker.info = a.worker.info;
 	m->u.worker.info.step_source = rank % 2 == 1 ? LS_STEP_LOG : LS_STEP_MARKER;
 	m->u.worker.info.step_confidence = rank % 2 == 1 ? 0.5 : 0;
+	if (rank % 2 == 1)
+		memcpy(m->u.worker.info.rack, "r1", 3);
+	else
+		memcpy(m->u.worker.info.shard, "i0", 3);
 	return m;
 }
 

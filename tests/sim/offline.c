@@ -195,6 +195,10 @@ sim_offline_line(const struct sim_world *w, const struct ls_worker_info *who, co
 			comma = ",";
 		}
 	offline_add(&t, r->work_mask != 0 ? "}" : "");
+	if (who->rack[0] != '\0')
+		offline_add(&t, ",\"rack\":\"%s\"", who->rack);
+	if (who->shard[0] != '\0')
+		offline_add(&t, ",\"shard\":\"%s\"", who->shard);
 	offline_peers(w, r, &t);
 	offline_add(&t, "}\n");
 	return t.len;

@@ -195,6 +195,10 @@ sim_world_worker(const struct sim_world *w, uint32_t rank, struct ls_worker_info
 	ls_ignore(snprintf(ret_info->job, sizeof(ret_info->job), "%s", w->o.job));
 	ls_ignore(snprintf(ret_info->host, sizeof(ret_info->host), "sim%05u", rank + 1));
 	ls_ignore(snprintf(ret_info->slice, sizeof(ret_info->slice), "%u", p->slice));
+	if (w->o.roles && w->o.rack_hosts < w->o.hosts)
+		ls_ignore(snprintf(ret_info->rack, sizeof(ret_info->rack), "r%u", p->rack));
+	if (w->o.roles && w->o.shards > 1)
+		ls_ignore(snprintf(ret_info->shard, sizeof(ret_info->shard), "i%u", rank % w->o.shards));
 	if (w->o.roles && (w->o.stages > 1 || w->o.input_every > 0))
 		ls_ignore(snprintf(ret_info->role, sizeof(ret_info->role), "stage%u%s", p->stage,
 			p->input ? "-input" : ""));

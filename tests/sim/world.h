@@ -103,7 +103,7 @@ struct sim_world_options {
 	double clock_drift;      /* s/s, part of it */
 	bool clockless;          /* no barrier times: durations alone */
 	double exit_spread_s;    /* workers leave a barrier within so long of each other */
-	bool roles;              /* are stages and input hosts told? They are there all the same. */
+	bool roles;              /* are stages, input hosts, racks and shards told? They are there all the same. */
 	bool peers;              /* do records tell waits on neighbours? */
 	bool replicas;           /* no barrier: each serves its own batches, which vary; slices and links are no matter */
 };
