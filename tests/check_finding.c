@@ -223,6 +223,47 @@ START_TEST(links_and_slices_are_subjects)
 }
 END_TEST
 
+/* A group is the same by what its workers share; its hosts come back from the JSON. */
+START_TEST(groups_are_told_by_what_is_shared)
+{
+	struct ls_finding a = sample(), b, g;
+	char id[LS_FINDING_ID_BYTES];
+	json_t *subject;
+
+	a.scope = LS_SCOPE_GROUP;
+	a.way = LS_WAY_RACK;
+	(void)snprintf(a.group, sizeof(a.group), "r7");
+	a.members = json_pack("[s, s]", "h1", "h2");
+	a.member_hosts = 2;
+	b = a;
+	b.who.rank++; /* another of its workers */
+	ck_assert(ls_finding_same_subject(&a, &b));
+	ck_assert_int_eq(ls_finding_make_id(&a, 0, a.id), 0);
+	ck_assert_int_eq(ls_finding_make_id(&b, 0, id), 0);
+	ck_assert_str_eq(a.id, id);
+	b.way = LS_WAY_STAGE;
+	ck_assert(!ls_finding_same_subject(&a, &b));
+	ck_assert_int_eq(ls_finding_make_id(&b, 0, id), 0);
+	ck_assert_str_ne(a.id, id);
+	ck_assert_int_eq(ls_finding_render(&a), 0);
+	subject = json_object_get(a.json, "subject");
+	ck_assert_str_eq(text_at(subject, "by"), "rack");
+	ck_assert_str_eq(text_at(subject, "name"), "r7");
+	ck_assert_int_eq(json_integer_value(json_object_get(subject, "host_count")), 2);
+	ck_assert_str_eq(text_at(a.json, "pattern"), "group_wide");
+	ck_assert_int_eq(ls_finding_parse(a.json, &g), 0);
+	ck_assert(ls_finding_same_subject(&g, &a));
+	ck_assert_uint_eq(json_array_size(g.members), 2);
+	ls_finding_fini(&g);
+	ck_assert_int_eq(json_object_set_new(subject, "by", json_string("moon")), 0);
+	ck_assert_int_eq(ls_finding_parse(a.json, &g), -LS_EPARSE);
+	ck_assert_int_eq(json_object_set_new(subject, "by", json_string("rack")), 0);
+	ck_assert_int_eq(json_object_set_new(subject, "host_count", json_integer(-1)), 0);
+	ck_assert_int_eq(ls_finding_parse(a.json, &g), -LS_EPARSE);
+	ls_finding_fini(&a);
+}
+END_TEST
+
 START_TEST(parse_reads_back_what_render_wrote)
 {
 	struct ls_finding f = sample(), g;
@@ -321,6 +362,7 @@ finding_suite(void)
 	tcase_add_test(tc, json_says_what_is_known_and_null_for_the_rest);
 	tcase_add_test(tc, finding_of_the_job_names_no_host);
 	tcase_add_test(tc, links_and_slices_are_subjects);
+	tcase_add_test(tc, groups_are_told_by_what_is_shared);
 	tcase_add_test(tc, parse_reads_back_what_render_wrote);
 	tcase_add_test(tc, parsed_finding_keeps_what_is_not_known_anew);
 	tcase_add_loop_test(tc, parse_refuses_what_is_not_a_finding, 0, 13);

@@ -109,7 +109,13 @@ fake_job_declare(struct fake_job *job)
 
 	(void)snprintf(info.job, sizeof(info.job), "%s", job->name);
 	for (size_t i = 0; i < job->count; i++) {
-		(void)snprintf(info.host, sizeof(info.host), "h%zu", i);
+		(void)snprintf(info.host, sizeof(info.host), "h%zu", job->on_host > 1 ? i / job->on_host : i);
+		if (job->in_rack > 0)
+			(void)snprintf(info.rack, sizeof(info.rack), "r%zu", i / job->in_rack);
+		if (job->shards > 0)
+			(void)snprintf(info.shard, sizeof(info.shard), "i%zu", i % job->shards);
+		if (job->stages > 0)
+			(void)snprintf(info.role, sizeof(info.role), "stage%zu", i % job->stages);
 		info.rank = (int32_t)i;
 		if (job->slices > 1)
 			(void)snprintf(info.slice, sizeof(info.slice), "s%zu", fake_slice(job, i));

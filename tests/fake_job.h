@@ -34,7 +34,7 @@ struct fake_worker {
 
 /* What the sink was told. */
 struct fake_event {
-	char id[24], event[16], scope[8], host[16];
+	char id[24], event[16], scope[16], host[16];
 	uint64_t step;
 	int64_t t_us;
 };
@@ -49,6 +49,10 @@ struct fake_job {
 	double own_s, noise, collective_s; /* noise: ratio to own_s */
 	double comm_s;        /* added to every collective */
 	size_t slices;        /* 0 or 1: one; else a barrier in each, and one of all */
+	size_t on_host;       /* workers of a host; 0: one */
+	size_t in_rack;       /* neighbours that share a rack; 0: none is told */
+	size_t shards;        /* input shards, dealt out in turn; 0: none is told */
+	size_t stages;        /* pipeline stages, dealt out in turn, as roles; 0: none is told */
 	double slice_comm_s[FAKE_SLICES_MAX]; /* added to the first barrier of a slice */
 	bool tails;           /* noise of Student's t with 4 degrees of freedom, of the same spread */
 	bool clockless;       /* no barrier times, only sync_wait */

@@ -17,7 +17,7 @@ answer_text_is(const json_t *object, const char *key, const char *want)
 	return want[0] == '\0' || (have && strcmp(have, want) == 0);
 }
 
-/* The subject is the host, or a link with the host at one end. */
+/* The subject is the host, a link with the host at one end, or a group that names it. */
 static bool
 answer_host_is(const json_t *finding, const char *want)
 {

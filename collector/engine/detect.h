@@ -89,7 +89,7 @@ struct ls_detect_worker {
 	uint32_t block_n;
 	struct ls_detect_channel channel[LS_DETECT_KIND_COUNT];
 	uint8_t was, found;        /* channels that were findings before the step, and are: a bit each */
-	bool in_slice;             /* what is found of it is told of its slice: the judge's */
+	uint8_t way;               /* enum ls_group_way: what is found of it is told of that: the judge's */
 	struct {                   /* what it waits for peers to take what is sent */
 		uint32_t rank, steps;  /* steps 0: none */
 		double base_s, excess_s; /* mean when healthy; beyond it, summed while the job's net is suspected */

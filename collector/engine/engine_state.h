@@ -16,6 +16,7 @@
 #include "collector/engine/detect.h"
 #include "collector/engine/engine.h"
 #include "collector/engine/finding.h"
+#include "collector/engine/group.h"
 #include "collector/engine/index.h"
 #include "collector/engine/pulse.h"
 #include "collector/engine/steps.h"
@@ -72,9 +73,9 @@ struct ls_hang {
 	int64_t look_us;            /* when it was told, last */
 };
 
-/* Workers of a job by a name that some of them share: their role, their slice. */
+/* Workers of a job by a name that some of them share: their role, slice, rack, input shard. */
 struct ls_job_groups {
-	uint32_t *of;               /* number of the group by slot */
+	uint32_t *of;               /* number of the group by slot; of racks and shards LS_GROUP_NO: not told */
 	char (*names)[LS_JOB_GROUP_NAME_BYTES]; /* by number */
 	uint32_t count;
 	struct ls_index index;      /* by name */
@@ -87,7 +88,7 @@ struct ls_job {
 	int64_t first_us, last_us;
 	int64_t closed_us;          /* when a step was closed, last */
 	uint32_t *slots;            /* worker by slot */
-	struct ls_job_groups roles, slices;
+	struct ls_job_groups roles, slices, racks, shards;
 	size_t count, capacity;
 	struct ls_index rank_index; /* slots by rank */
 	int32_t world;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/evidence.h"
+#include "collector/engine/judge_group.h"
 #include "collector/engine/stats.h"
 
 #include <math.h>
@@ -177,10 +178,10 @@ evidence_gap(const struct evidence_window *w, struct ls_suspect who, const struc
 
 /*
  * Counterfactual: without its excess the step would have ended as soon as the next worker of whom nothing is found
- * arrived, or this one itself. Where it was not the last, it cost nothing. Of a slice, any of its workers may be the last.
+ * arrived, or this one itself. Where it was not the last, it cost nothing. Of a group, any of its workers may be the last.
  */
 static double
-evidence_cost(const struct evidence_window *w, struct ls_suspect who, const struct ls_detect_channel *ch,
+evidence_cost(const struct ls_engine *e, const struct evidence_window *w, struct ls_suspect who, const struct ls_detect_channel *ch,
 	double gap_s)
 {
 	const struct ls_job *j = w->j;
@@ -194,8 +195,7 @@ evidence_cost(const struct evidence_window *w, struct ls_suspect who, const stru
 
 		size_t last = r->totals.costs;
 		const struct ls_cell *c = last < j->count ? ls_row_cell(r, last) : NULL;
-		bool same = last == who.at || (last < j->count && j->detect.worker[who.at].in_slice &&
-			j->slices.of[last] == j->slices.of[who.at]);
+		bool same = last == who.at || (last < j->count && ls_judge_group_holds(e, j, who.at, last));
 
 		if (same && c != NULL && !isnan(c->blame_s))
 			sum += fmin(r->totals.costs_s, (double)c->blame_s);
@@ -205,7 +205,7 @@ evidence_cost(const struct evidence_window *w, struct ls_suspect who, const stru
 
 /* Step time, share of steps in which the worker was last, and its mean excess over its baseline. */
 static void
-evidence_totals(const struct evidence_window *w, struct ls_suspect who,
+evidence_totals(const struct ls_engine *e, const struct evidence_window *w, struct ls_suspect who,
 	const struct ls_detect_channel *ch, struct ls_gathered *g)
 {
 	size_t rows = w->end - w->first, last = 0;
@@ -220,7 +220,7 @@ evidence_totals(const struct evidence_window *w, struct ls_suspect who,
 	g->step_s = rows > 0 ? sum / (double)rows : w->j->detect.step_s;
 	g->slowest_ratio = who.net || rows == 0 ? NAN : (double)last / (double)rows;
 	g->gap_s = evidence_gap(w, who, ch);
-	g->cost_s = evidence_cost(w, who, ch, g->gap_s);
+	g->cost_s = evidence_cost(e, w, who, ch, g->gap_s);
 	g->workers_used = w->end > 0 ? (uint32_t)ls_job_row(w->j, w->end - 1)->totals.used : 0;
 }
 
@@ -233,7 +233,7 @@ ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j, struct ls_
 	double scratch[EVIDENCE_PEERS_MAX];
 
 	*g = (struct ls_gathered){.clock_err_s = NAN};
-	evidence_totals(&w, who, ch, g);
+	evidence_totals(e, &w, who, ch, g);
 	for (size_t i = 0; i < j->count; i++)
 		g->clock_err_s = fmax(g->clock_err_s, e->workers[j->slots[i]].clock_err_s);
 	for (size_t k = 0; k < sizeof(evidence_kinds) / sizeof(evidence_kinds[0]);

@@ -82,6 +82,9 @@ ls_finding_same_subject(const struct ls_finding *a, const struct ls_finding *b)
 		return true;
 	case LS_SCOPE_SLICE:
 		return strcmp(x->slice, y->slice) == 0;
+	case LS_SCOPE_GROUP:
+	case LS_SCOPE_SHARD:
+		return a->way == b->way && strcmp(a->group, b->group) == 0;
 	case LS_SCOPE_LINK:
 		return (finding_same_end(x->host, x->rank, y->host, y->rank) &&
 			       finding_same_end(a->peer_host, a->peer_rank, b->peer_host, b->peer_rank)) ||
@@ -109,6 +112,10 @@ finding_subject_text(const struct ls_finding *f, char *dst, size_t size)
 		break;
 	case LS_SCOPE_SLICE:
 		n = snprintf(dst, size, "%s%c%d", f->who.slice, 0, -1);
+		break;
+	case LS_SCOPE_GROUP:
+	case LS_SCOPE_SHARD:
+		n = snprintf(dst, size, "%s%c%s%c%d", ls_group_way_name(f->way), 0, f->group, 0, -1);
 		break;
 	case LS_SCOPE_LINK:
 		n = snprintf(dst, size, "%s%c%d%c%s%c%d", first, 0, swap ? f->peer_rank : f->who.rank,
@@ -158,6 +165,12 @@ finding_count(int64_t n)
 	return n > 0 ? json_integer(n) : json_null();
 }
 
+static bool
+finding_is_group(const struct ls_finding *f)
+{
+	return f->scope == LS_SCOPE_GROUP || f->scope == LS_SCOPE_SHARD;
+}
+
 static json_t *
 finding_render_subject(const struct ls_finding *f)
 {
@@ -168,6 +181,10 @@ finding_render_subject(const struct ls_finding *f)
 	if (f->scope == LS_SCOPE_LINK)
 		return json_pack("{s:s, s:[s, s], s:[i, i], s:s}", "scope", "link", "hosts", f->who.host,
 			f->peer_host, "ranks", f->who.rank, f->peer_rank, "slice", f->who.slice);
+	if (finding_is_group(f))
+		return json_pack("{s:s, s:s, s:s, s:O, s:i}", "scope", ls_finding_scope_name(f->scope),
+			"by", ls_group_way_name(f->way), "name", f->group, "hosts", f->members,
+			"host_count", (int)f->member_hosts);
 	return json_pack("{s:s, s:s, s:i, s:s, s:s}", "scope", ls_finding_scope_name(f->scope), "host",
 		f->who.host, "rank", f->who.rank, "slice", f->who.slice, "role", f->who.role);
 }
@@ -256,6 +273,10 @@ finding_render_title(const struct ls_finding *f)
 	if (f->scope == LS_SCOPE_SLICE)
 		return json_sprintf("slice %s delays every step by %.3g ms: %s", f->who.slice,
 			f->blame_s * 1e3, cause);
+	if (finding_is_group(f))
+		return json_sprintf("%s %s of %u hosts delays every step by %.3g ms: %s",
+			f->scope == LS_SCOPE_SHARD ? "input shard" : ls_group_way_name(f->way), f->group,
+			f->member_hosts, f->blame_s * 1e3, cause);
 	if (f->scope == LS_SCOPE_LINK)
 		return json_sprintf("the link between %s and %s delays every step by %.3g ms: %s",
 			f->who.host, f->peer_host, f->blame_s * 1e3, cause);
@@ -313,6 +334,7 @@ finding_render_head(const struct ls_finding *f)
 		finding_count(f->chips), "hosts", (int)f->hosts, "slice", "id", f->who.slice,
 		"subject", finding_render_subject(f), "pattern",
 		f->scope == LS_SCOPE_JOB ? "job_wide" : f->scope == LS_SCOPE_SLICE ? "slice_wide"
+			: finding_is_group(f) ? "group_wide"
 			: f->scope == LS_SCOPE_LINK ? "single_link" : "single_worker", "role",
 		f->scope == LS_SCOPE_JOB ? "none" : "culprit");
 }
@@ -401,5 +423,6 @@ void
 ls_finding_fini(struct ls_finding *f)
 {
 	json_decref(f->json);
-	f->json = NULL;
+	json_decref(f->members);
+	f->json = f->members = NULL;
 }

@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include "collector/engine/cause.h"
 #include "collector/engine/detect.h"
+#include "collector/engine/group.h"
 #include "proto/record.h"
 
 #define LS_FINDING_ID_BYTES 24
@@ -37,7 +38,9 @@
 	X(LS_SCOPE_RANK, "rank") \
 	X(LS_SCOPE_JOB, "job") \
 	X(LS_SCOPE_SLICE, "slice") \
-	X(LS_SCOPE_LINK, "link")
+	X(LS_SCOPE_LINK, "link") \
+	X(LS_SCOPE_GROUP, "group") \
+	X(LS_SCOPE_SHARD, "input_shard")
 #define LS_FINDING_STATUSES(X) \
 	X(LS_FINDING_OPEN, "open") \
 	X(LS_FINDING_CLEARED, "cleared") \
@@ -63,6 +66,10 @@ struct ls_finding {
 	struct ls_worker_info who;       /* job always; the slice for scope slice; all for host, rank and link */
 	char peer_host[LS_HOST_NAME_MAX_BYTES]; /* scope link: its other end */
 	int32_t peer_rank;
+	enum ls_group_way way;           /* scope group and input_shard: what its workers share, */
+	char group[LS_PLACE_NAME_MAX_BYTES]; /* the name of it, */
+	json_t *members;                 /* their hosts, at most LS_FINDING_HOSTS_MAX of them, */
+	uint32_t member_hosts;           /* of so many; NULL and 0 for other scopes */
 	enum ls_detect_kind detector;
 	bool comm;                       /* from the job's communication channel */
 	enum ls_detect_mode estimate;
@@ -120,7 +127,7 @@ int ls_finding_render(struct ls_finding *f) LS_MUSTCHECK;
 /* Reads back what ls_finding_render wrote; keeps a reference to `json`. -LS_EPARSE. */
 int ls_finding_parse(const json_t *json, struct ls_finding *ret_finding) LS_MUSTCHECK;
 
-/* Drops the JSON. */
+/* Drops the JSON and the members. */
 void ls_finding_fini(struct ls_finding *f);
 
 #endif

@@ -64,6 +64,24 @@ finding_parse_link(const json_t *subject, struct ls_finding *f)
 	return 0;
 }
 
+/* What its workers share, and their hosts. */
+static int
+finding_parse_group(const json_t *subject, struct ls_finding *f)
+{
+	int way = finding_get_enum(subject, "by", ls_group_way_name);
+	json_t *hosts = json_object_get(subject, "hosts");
+	json_int_t count = json_integer_value(json_object_get(subject, "host_count"));
+
+	if (way <= LS_WAY_NONE || !json_is_array(hosts) || json_array_size(hosts) > LS_FINDING_HOSTS_MAX ||
+		count < 0 || count > LS_WORKERS_MAX ||
+		finding_get_text(subject, "name", f->group, sizeof(f->group)) != 0 || f->group[0] == '\0')
+		return -LS_EPARSE;
+	f->way = (enum ls_group_way)way;
+	f->member_hosts = (uint32_t)count;
+	f->members = json_incref(hosts);
+	return 0;
+}
+
 static int
 finding_parse_names(const json_t *json, struct ls_finding *f)
 {
@@ -92,6 +110,8 @@ finding_parse_names(const json_t *json, struct ls_finding *f)
 		finding_get_text(json_object_get(json, "slice"), "id", f->who.slice,
 			sizeof(f->who.slice)) != 0)
 		return -LS_EPARSE;
+	if (f->scope == LS_SCOPE_GROUP || f->scope == LS_SCOPE_SHARD)
+		return finding_parse_group(subject, f);
 	return f->scope == LS_SCOPE_LINK ? finding_parse_link(subject, f) : 0;
 }
 
@@ -107,7 +127,7 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	if (json_integer_value(json_object_get(json, "schema_version")) != 1 ||
 		finding_parse_names(json, &f) != 0 ||
 		!json_is_integer(json_object_get(onset, "step")))
-		return -LS_EPARSE;
+		goto bad;
 	f.onset_step = (uint64_t)json_integer_value(json_object_get(onset, "step"));
 	f.onset_us = finding_get_time(onset, "at");
 	f.born = json_string_value(json_object_get(onset, "type")) != NULL &&
@@ -134,6 +154,11 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	if (f.occurrence == 0)
 		f.occurrence = 1;
 	f.json = json_deep_copy(json);
+	if (f.json == NULL)
+		goto bad;
 	*ret_finding = f;
-	return f.json == NULL ? -LS_EPARSE : 0;
+	return 0;
+bad:
+	ls_finding_fini(&f);
+	return -LS_EPARSE;
 }

@@ -8,6 +8,7 @@
 #include "collector/engine/evidence.h"
 #include "collector/engine/findings.h"
 #include "collector/engine/hang.h"
+#include "collector/engine/judge_group.h"
 #include "collector/engine/judge_job.h"
 
 #include <math.h>
@@ -16,10 +17,6 @@
 
 /* Arrivals are compared only where clocks are known to a tenth of a step. */
 #define JUDGE_CLOCK_RATIO 0.1
-/* A slice is slow if so many of its workers are, by at least so much of one's excess, and few others. */
-#define JUDGE_SLICE_INSIDE 0.6
-#define JUDGE_SLICE_LIKE 0.5
-#define JUDGE_SLICE_OUTSIDE 0.2
 
 static size_t
 judge_live_rows(size_t workers)
@@ -151,68 +148,18 @@ judge_subject(const struct ls_engine *e, const struct ls_job *j, struct ls_suspe
 		if (who.at > 0)
 			memcpy(f.who.slice, j->slices.names[who.at - 1], sizeof(f.who.slice));
 	} else {
-		const struct ls_engine_worker *w = &e->workers[j->slots[who.at]];
-
-		f.who = w->info;
-		f.scope = j->detect.worker[who.at].in_slice ? LS_SCOPE_SLICE
-			: ls_job_neighbours(e, j, w) == 1 ? LS_SCOPE_HOST : LS_SCOPE_RANK;
+		f.who = e->workers[j->slots[who.at]].info;
+		ls_judge_group_subject(e, j, who.at, &f);
 	}
 	return f;
 }
 
-/* Mean excess of a suspected worker; 0 of any other. */
-static double
-judge_suspect_excess(const struct ls_detect_worker *w)
-{
-	double most = 0;
-
-	for (int k = LS_DETECT_CHRONIC; k <= LS_DETECT_FAINT; k++) {
-		const struct ls_detect_channel *ch = &w->channel[k];
-
-		if (ch->level != LS_LEVEL_QUIET && ch->ep.steps > 0)
-			most = fmax(most, ch->ep.excess_s / (double)ch->ep.steps);
-	}
-	return most;
-}
-
-/* Are most workers of its slice as late as this one, and few of the others? Then it is the slice. */
-static bool
-judge_is_slice(const struct ls_job *j, size_t slot)
-{
-	uint32_t slice = j->slices.of[slot];
-	double least = JUDGE_SLICE_LIKE * judge_suspect_excess(&j->detect.worker[slot]);
-	size_t members = 0, late = 0, others_late = 0;
-
-	if (j->slices.count < 2 || !(least > 0))
-		return false;
-	for (size_t i = 0; i < j->count; i++) {
-		bool is_late = judge_suspect_excess(&j->detect.worker[i]) >= least;
-
-		members += j->slices.of[i] == slice;
-		late += is_late && j->slices.of[i] == slice;
-		others_late += is_late && j->slices.of[i] != slice;
-	}
-	return late >= 2 && (double)late >= JUDGE_SLICE_INSIDE * (double)members &&
-		(double)others_late <= JUDGE_SLICE_OUTSIDE * (double)(j->count - members);
-}
-
-/* Is anything found of this slice's workers told of the slice? */
-static bool
-judge_slice_told(const struct ls_job *j, uint32_t slice)
-{
-	for (size_t i = 0; i < j->count; i++)
-		if (j->slices.of[i] == slice && j->detect.worker[i].in_slice)
-			return true;
-	return false;
-}
-
 /* Decides of whom a new finding is to speak. */
 static void
-judge_choose_subject(const struct ls_engine *e, struct ls_job *j, struct ls_suspect who)
+judge_choose_subject(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, uint64_t step, int64_t now_us)
 {
 	if (!who.net) {
-		j->detect.worker[who.at].in_slice = judge_slice_told(j, j->slices.of[who.at]) ||
-			judge_is_slice(j, who.at);
+		ls_judge_group_choose(e, j, who.at, step, now_us);
 	} else if (who.at == 0) {
 		struct ls_detect_net *net = &j->detect.net[0];
 		const struct ls_engine_worker *peer;
@@ -265,6 +212,8 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 	f->workers_used = g.workers_used;
 	f->hosts = (uint32_t)ls_job_places(e, j, LS_PLACE_HOST);
 	f->clock_err_s = g.clock_err_s;
+	if (!who.net)
+		ls_judge_group_members(e, j, who.at, f);
 	judge_cost(e, j, f, &ch->ep, g.cost_s, step);
 	memcpy(f->evidence, g.rows, sizeof(f->evidence));
 	f->evidence_count = g.count;
@@ -343,6 +292,17 @@ judge_update(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	ls_findings_tell(e, f, "updated", now_us);
 }
 
+/* What is found of a worker is told of its group from now on. */
+static void
+judge_reopen(struct ls_engine *e, struct ls_job *j, size_t slot, uint64_t step, int64_t now_us)
+{
+	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
+		if (j->detect.worker[slot].channel[k].level == LS_LEVEL_FINDING) {
+			judge_open(e, j, (struct ls_suspect){.at = slot}, (enum ls_detect_kind)k, step, now_us);
+			return;
+		}
+}
+
 /* Nothing is found of it any more. */
 static void
 judge_end(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, uint64_t step, int64_t now_us)
@@ -353,7 +313,7 @@ judge_end(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, uint64_t
 	if (who.net)
 		j->detect.net[who.at].linked = false;
 	else
-		j->detect.worker[who.at].in_slice = false;
+		j->detect.worker[who.at].way = LS_WAY_NONE;
 	if (f != NULL && !ls_judge_is_held(e, j, f))
 		ls_findings_clear(e, f, step, now_us);
 }
@@ -371,7 +331,7 @@ judge_channels(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 		any_was |= was[k];
 	}
 	if (any && !any_was)
-		judge_choose_subject(e, j, who);
+		judge_choose_subject(e, j, who, step, now_us);
 	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++) {
 		if (channel[k].level != LS_LEVEL_FINDING)
 			continue;
@@ -393,24 +353,15 @@ ls_judge_clear_job(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 			ls_findings_clear(e, &e->findings[i], e->findings[i].last_step, now_us);
 }
 
-static bool
-judge_any_finding(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT])
-{
-	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
-		if (channel[k].level == LS_LEVEL_FINDING)
-			return true;
-	return false;
-}
-
 /* Of a slice: what joins its workers, or so many of them. */
 static bool
-judge_slice_held(const struct ls_job *j, const char *name)
+judge_slice_held(const struct ls_engine *e, const struct ls_job *j, const struct ls_finding *f)
 {
 	for (uint32_t s = 0; s < j->slices.count; s++)
-		if (strcmp(j->slices.names[s], name) == 0)
-			return judge_slice_told(j, s) || (s + 1 < j->detect.net_count &&
-				judge_any_finding(j->detect.net[s + 1].channel));
-	return false;
+		if (strcmp(j->slices.names[s], f->who.slice) == 0 && s + 1 < j->detect.net_count &&
+			ls_judge_any_finding(j->detect.net[s + 1].channel))
+			return true;
+	return ls_judge_group_is_held(e, j, f);
 }
 
 bool
@@ -423,19 +374,23 @@ ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j, const struct
 		return true;
 	switch (f->scope) {
 	case LS_SCOPE_JOB:
-		return j->pulse.on || (!all->linked && judge_any_finding(all->channel));
+		return j->pulse.on || (!all->linked && ls_judge_any_finding(all->channel));
 	case LS_SCOPE_LINK:
-		return all->linked && judge_any_finding(all->channel);
+		return all->linked && ls_judge_any_finding(all->channel);
 	case LS_SCOPE_SLICE:
-		return judge_slice_held(j, f->who.slice);
+		return judge_slice_held(e, j, f);
+	case LS_SCOPE_GROUP:
+	case LS_SCOPE_SHARD:
+		return ls_judge_group_is_held(e, j, f);
 	case LS_SCOPE_HOST:
 	case LS_SCOPE_RANK:
 	case LS_SCOPE_COUNT:
 	default:
 		w = ls_job_rank(e, j, f->who.rank);
-		return w != NULL && strcmp(w->info.host, f->who.host) == 0 &&
-			!j->detect.worker[w->slot].in_slice &&
-			judge_any_finding(j->detect.worker[w->slot].channel);
+		return (w != NULL && strcmp(w->info.host, f->who.host) == 0 &&
+			       j->detect.worker[w->slot].way == LS_WAY_NONE &&
+			       ls_judge_any_finding(j->detect.worker[w->slot].channel)) ||
+			(f->scope == LS_SCOPE_HOST && ls_judge_group_is_held(e, j, f));
 	}
 }
 
@@ -491,7 +446,7 @@ judge_costs(const struct ls_job *j, const struct ls_row *row, struct ls_blame_st
 		} else if (t > second) {
 			second = t;
 		}
-		if (t > healthy && (j->detect.open == 0 || !judge_any_finding(j->detect.worker[i].channel)))
+		if (t > healthy && (j->detect.open == 0 || !ls_judge_any_finding(j->detect.worker[i].channel)))
 			healthy = t;
 	}
 	if (!(second > -INFINITY)) {
@@ -530,6 +485,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t
 	struct ls_live_row kept = {.row = *row, .expected = expected};
 	bool masked = judge_masked(row), hang, judged;
 	bool was[LS_DETECT_KIND_COUNT];
+	size_t regrouped;
 
 	judge_blame(j, row, &kept.totals);
 	hang = !masked && ls_hang_is_row(j, &kept);
@@ -561,6 +517,9 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t
 	for (size_t i = 0; i < j->detect.net_count; i++)
 		judge_channels(e, j, (struct ls_suspect){.net = true, .at = i}, j->detect.net[i].was,
 			row->step, now_us);
+	regrouped = ls_judge_regroup(e, j, row->step, now_us);
+	if (regrouped != SIZE_MAX)
+		judge_reopen(e, j, regrouped, row->step, now_us);
 	ls_judge_job(e, j, &kept, now_us);
 	judge_orphans(e, j, row->step, now_us);
 }

@@ -165,11 +165,13 @@ roster_reset_job(struct ls_job *j)
 	ls_index_fini(&j->rank_index);
 	ls_index_fini(&j->roles.index);
 	ls_index_fini(&j->slices.index);
+	ls_index_fini(&j->racks.index);
+	ls_index_fini(&j->shards.index);
 	free(j->live);
 	j->live = NULL;
 	j->live_capacity = j->live_count = j->live_head = 0;
 	j->count = 0;
-	j->roles.count = j->slices.count = 0;
+	j->roles.count = j->slices.count = j->racks.count = j->shards.count = 0;
 	j->world = 0;
 	j->active_known = false;
 	j->grouped = false;
@@ -183,6 +185,8 @@ ls_job_fini(struct ls_job *j)
 	free(j->slots);
 	roster_free_groups(&j->roles);
 	roster_free_groups(&j->slices);
+	roster_free_groups(&j->racks);
+	roster_free_groups(&j->shards);
 	free(j->residuals);
 	free(j->slice_nets);
 }
@@ -342,7 +346,9 @@ roster_reserve_slot(struct ls_job *j)
 		return -ENOMEM;
 	j->residuals = residuals;
 	if (roster_widen_groups(&j->roles, capacity) != 0 ||
-		roster_widen_groups(&j->slices, capacity) != 0)
+		roster_widen_groups(&j->slices, capacity) != 0 ||
+		roster_widen_groups(&j->racks, capacity) != 0 ||
+		roster_widen_groups(&j->shards, capacity) != 0)
 		return -ENOMEM;
 	if (ls_blame_reserve(&j->room, capacity) != 0)
 		return -ENOMEM;
@@ -370,6 +376,14 @@ roster_group(struct ls_job_groups *g, const char *name, uint32_t *ret_number)
 	memcpy(g->names[g->count], name, strlen(name) + 1);
 	*ret_number = g->count++;
 	return 0;
+}
+
+/* The same of a name that need not be told. */
+static int
+roster_place(struct ls_job_groups *g, const char *name, uint32_t *ret_number)
+{
+	*ret_number = LS_GROUP_NO;
+	return name[0] == '\0' ? 0 : roster_group(g, name, ret_number);
 }
 
 struct ls_engine_worker *
@@ -412,7 +426,7 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 	int64_t now_us, struct ls_engine_worker **ret_worker)
 {
 	struct ls_engine_worker *w;
-	uint32_t host, role = 0, slice = 0, position, slot = (uint32_t)j->count;
+	uint32_t host, role = 0, slice = 0, rack = 0, shard = 0, position, slot = (uint32_t)j->count;
 	int rc = ls_engine_host(e, info->host, now_us, &host);
 
 	if (rc == 0)
@@ -423,6 +437,10 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 		rc = roster_group(&j->roles, info->role, &role);
 	if (rc == 0)
 		rc = roster_group(&j->slices, info->slice, &slice);
+	if (rc == 0)
+		rc = roster_place(&j->racks, info->rack, &rack);
+	if (rc == 0)
+		rc = roster_place(&j->shards, info->shard, &shard);
 	if (rc == 0)
 		rc = ls_detect_reserve_slices(&j->detect, j->slices.count);
 	if (rc == 0)
@@ -444,6 +462,8 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 	j->slots[slot] = position;
 	j->roles.of[slot] = role;
 	j->slices.of[slot] = slice;
+	j->racks.of[slot] = rack;
+	j->shards.of[slot] = shard;
 	j->count++;
 	j->active_known = false;
 	j->grouped = false;
@@ -489,7 +509,9 @@ roster_info_ok(const struct ls_worker_info *i)
 	return roster_is_name(i->job, sizeof(i->job), true) &&
 		roster_is_name(i->host, sizeof(i->host), true) &&
 		roster_is_name(i->slice, sizeof(i->slice), false) &&
-		roster_is_name(i->role, sizeof(i->role), false) && i->rank >= 0 &&
+		roster_is_name(i->role, sizeof(i->role), false) &&
+		roster_is_name(i->rack, sizeof(i->rack), false) &&
+		roster_is_name(i->shard, sizeof(i->shard), false) && i->rank >= 0 &&
 		i->rank < (int32_t)LS_WORKERS_MAX && i->chips >= 0 && i->world >= 0 &&
 		i->world <= (int32_t)LS_WORKERS_MAX;
 }

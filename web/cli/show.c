@@ -98,7 +98,7 @@ static void
 show_title(struct ls_term *t, const json_t *f)
 {
 	const char *scope = ls_pick_text(f, "subject.scope");
-	bool link = ls_pick_text(f, "subject.hosts.0") != NULL;
+	bool link = scope && strcmp(scope, "link") == 0 && ls_pick_text(f, "subject.hosts.0") != NULL;
 
 	(void)printf("%s  %s  %s",
 		ls_term_paint(t, "bold", ls_term_text(t, f, "id", "?")),
@@ -106,6 +106,9 @@ show_title(struct ls_term *t, const json_t *f)
 	(void)printf("   %s", ls_term_text(t, f, "subject.scope", "subject unknown"));
 	if (!link && ls_pick_text(f, "subject.host"))
 		(void)printf(" %s", ls_term_text(t, f, "subject.host", ""));
+	if (ls_pick_text(f, "subject.name"))
+		(void)printf(" %s %s of %s hosts", ls_term_words(t, f, "subject.by", ""),
+			ls_term_text(t, f, "subject.name", ""), ls_term_whole(t, f, "subject.host_count", "?"));
 	if (link)
 		(void)printf(" %s to %s", ls_term_text(t, f, "subject.hosts.0", ""),
 			ls_term_text(t, f, "subject.hosts.1", "?"));

@@ -59,6 +59,10 @@ function subject(f) {
 	const s = f.subject ?? {};
 	if (s.scope === "link" && Array.isArray(s.hosts))
 		return ["link ", name(s.hosts[0]), " to ", name(s.hosts[1])];
+	if (typeof s.name === "string")
+		return [text.words(s.by ?? s.scope), " ", name(s.name), ` of ${text.whole(s.host_count)} hosts: `,
+			(s.hosts ?? []).slice(0, 8).map((h, i) => [i > 0 ? ", " : "", name(h)]).flat(),
+			s.host_count > 8 ? ", ..." : ""].flat();
 	if (s.scope === "slice")
 		return ["slice ", name(s.slice)];
 	return [text.words(s.scope ?? "subject"), s.host ? [" ", name(s.host)] : "",

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * judge_group - the part of the judge that decides whether what is found of a worker is told of it alone, or of
+ * what it shares with others: its host, rack, input shard or slice.
+ *
+ * Owner:   the engine's thread.
+ * Units:   microseconds since the epoch.
+ * Errors:  none.
+ * Limits:  LS_WORKERS_MAX workers; LS_FINDING_HOSTS_MAX hosts are named in a finding.
+ * Source:  group.h.
+ */
+#ifndef LS_COLLECTOR_JUDGE_GROUP_H
+#define LS_COLLECTOR_JUDGE_GROUP_H
+
+#include "collector/engine/engine_state.h"
+
+/* Workers of which something is found, told one by one, are looked at anew each so many steps. */
+#define LS_REGROUP_STEPS 8u
+
+/* Is anything found of a worker? */
+bool ls_judge_any_finding(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT]);
+
+/* Is what is found of worker `slot` told of a group that `other` is in, too? */
+bool ls_judge_group_holds(const struct ls_engine *e, const struct ls_job *j, size_t slot, size_t other);
+
+/*
+ * Something is found of worker `slot`: decides of whom that is told. If of a group, findings about its
+ * members are over: the group's takes their place.
+ */
+void ls_judge_group_choose(struct ls_engine *e, struct ls_job *j, size_t slot, uint64_t step, int64_t now_us);
+
+/*
+ * Of those that are told one by one, is the worst in a group by now? Its slot, of whose group is to be told
+ * then; SIZE_MAX: none.
+ */
+size_t ls_judge_regroup(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_us);
+
+/* Scope and subject of what is found of worker `slot`; f->who is the worker. */
+void ls_judge_group_subject(
+	const struct ls_engine *e, const struct ls_job *j, size_t slot, struct ls_finding *f);
+
+/* Fills in the hosts of a group's finding. */
+void ls_judge_group_members(
+	const struct ls_engine *e, const struct ls_job *j, size_t slot, struct ls_finding *f);
+
+/* Is anything found of a worker that is told of this group, slice or host? */
+bool ls_judge_group_is_held(const struct ls_engine *e, const struct ls_job *j, const struct ls_finding *f);
+
+#endif
