@@ -136,17 +136,22 @@ record_check_times(const struct ls_record *r)
 static const char *
 record_check_phases(const struct ls_record *r)
 {
-	uint64_t sum = 0;
+	uint64_t sum = 0, stray = 0;
+	uint32_t left;
 
 	if (r->phase_mask >> LS_PHASE_COUNT != 0)
 		return "unknown phase in phase_mask";
-	for (unsigned p = 0; p < LS_PHASE_COUNT; p++) {
-		if (r->phase_ns[p] >= LS_PHASE_MAX_NS)
+	for (left = r->phase_mask; left != 0; left &= left - 1) {
+		uint64_t ns = r->phase_ns[__builtin_ctz(left)];
+
+		if (ns >= LS_PHASE_MAX_NS)
 			return "a phase is too long";
-		if (r->phase_ns[p] != 0 && (r->phase_mask >> p & 1) == 0)
-			return "a phase has time but is not in phase_mask";
-		sum += r->phase_ns[p];
+		sum += ns;
 	}
+	for (left = ~r->phase_mask & ((1u << LS_PHASE_COUNT) - 1); left != 0; left &= left - 1)
+		stray |= r->phase_ns[__builtin_ctz(left)];
+	if (stray != 0)
+		return "a phase has time but is not in phase_mask";
 	if (sum > r->duration_ns + record_slack_ns(r))
 		return "phases add up to more than the duration";
 	return NULL;

@@ -43,7 +43,7 @@ steps_find(const struct ls_steps *s, uint64_t step)
 	return lo;
 }
 
-/* Room for n cells; new ones are empty. */
+/* Room for n cells; new ones are absent, and nothing else is said of them: ten thousand are much to write to. */
 static int
 steps_widen(struct ls_row *row, size_t n)
 {
@@ -54,7 +54,8 @@ steps_widen(struct ls_row *row, size_t n)
 	cells = realloc(row->cells, n * sizeof(*cells));
 	if (cells == NULL)
 		return -ENOMEM;
-	memset(&cells[row->cell_count], 0, (n - row->cell_count) * sizeof(*cells));
+	for (size_t i = row->cell_count; i < n; i++)
+		cells[i].present = false;
 	row->cells = cells;
 	row->cell_count = n;
 	return 0;
@@ -178,8 +179,12 @@ steps_fill(struct ls_row *row, struct ls_cell *c, const struct ls_record *r)
 	c->work = steps_work_of(r);
 	c->late_s = c->blame_s = NAN;
 	for (unsigned p = 0; p < LS_PHASE_COUNT; p++)
-		c->phase_s[p] = (r->phase_mask & 1u << p) != 0
-			? (float)((double)r->phase_ns[p] * 1e-9) : NAN;
+		c->phase_s[p] = NAN;
+	for (uint32_t left = r->phase_mask; left != 0; left &= left - 1) {
+		unsigned p = (unsigned)__builtin_ctz(left);
+
+		c->phase_s[p] = (float)((double)(int64_t)r->phase_ns[p] * 1e-9); /* checked: it fits */
+	}
 }
 
 int
