@@ -137,6 +137,61 @@ START_TEST(more_work_is_imbalance_and_not_slow_compute)
 }
 END_TEST
 
+/* Twice as much in its fullest expert, which no counter of the host sees. */
+START_TEST(a_fuller_expert_is_imbalance_and_not_slow_compute)
+{
+	struct ls_evidence rows[] = {row(LS_SIGNAL_LOAD, 2.4, 1.2), row(LS_SIGNAL_OWN, 0.020, 0.010),
+		row(LS_SIGNAL_COMPUTE, 0.019, 0.009), row(LS_SIGNAL_RUNQUEUE, 0.001, 0.001),
+		row(LS_SIGNAL_CPU, 0.009, 0.009), row(LS_SIGNAL_WORK, 512, 512)};
+	struct ls_diagnosis d;
+
+	rows[0].per_step_s = rows[5].per_step_s = 0;
+	ls_cause_diagnose(rows, 6, GAP_S, true, true, &d);
+	ck_assert_int_eq(d.hypotheses[0].cause, LS_CAUSE_IMBALANCE);
+	ck_assert_int_eq(rows[5].role, LS_EVIDENCE_EXCLUDES);
+	for (size_t i = 0; i < d.count; i++)
+		ck_assert_int_ne(d.hypotheses[i].cause, LS_CAUSE_COMPUTE);
+	rows[0].subject = 1.2;
+	ls_cause_diagnose(rows, 6, GAP_S, true, true, &d);
+	ck_assert_int_eq(d.hypotheses[0].cause, LS_CAUSE_COMPUTE);
+}
+END_TEST
+
+/* Why it launched late stands before that it did. */
+START_TEST(a_late_launch_is_explained_by_what_kept_it)
+{
+	static const struct {
+		enum ls_signal signal;
+		enum ls_cause cause;
+	} kept[] = {{LS_SIGNAL_RUNQUEUE, LS_CAUSE_CPU_CONTENTION}, {LS_SIGNAL_THROTTLED, LS_CAUSE_CPU_QUOTA}};
+	struct ls_evidence rows[] = {row(LS_SIGNAL_DISPATCH, 0.011, 0.001), row(kept[_i].signal, 0.009, 0),
+		row(LS_SIGNAL_CPU, 0.005, 0.005)};
+	struct ls_diagnosis d;
+
+	ck_assert_int_eq(first(rows, 3, true, &d)->cause, kept[_i].cause);
+	ck_assert_int_eq(d.hypotheses[1].cause, LS_CAUSE_DISPATCH);
+	rows[2].subject = 0.014; /* it did more itself */
+	ck_assert_int_eq(first(rows, 3, true, &d)->cause, LS_CAUSE_DISPATCH);
+	rows[2].subject = 0.005;
+	rows[1].subject = 0.004; /* kept it, but not for so long */
+	ck_assert_int_eq(first(rows, 3, true, &d)->cause, LS_CAUSE_DISPATCH);
+	rows[1].subject = 0.009; /* nor by counters that are not ripe */
+	ck_assert_int_eq(first(rows, 3, false, &d)->cause, LS_CAUSE_DISPATCH);
+}
+END_TEST
+
+START_TEST(a_slow_copy_is_no_standstill)
+{
+	struct ls_evidence rows[] = {row(LS_SIGNAL_OWN, 0.020, 0.010), row(LS_SIGNAL_H2D, 0.011, 0.001),
+		row(LS_SIGNAL_RUNQUEUE, 0.001, 0.001), row(LS_SIGNAL_CPU, 0.009, 0.009)};
+	struct ls_diagnosis d;
+
+	ck_assert_int_eq(first(rows, 4, true, &d)->cause, LS_CAUSE_H2D);
+	for (size_t i = 0; i < d.count; i++)
+		ck_assert_int_ne(d.hypotheses[i].cause, LS_CAUSE_STOPPED);
+}
+END_TEST
+
 START_TEST(wall_time_without_cpu_or_queue_is_stopped)
 {
 	struct ls_evidence rows[] = {row(LS_SIGNAL_OWN, 0.020, 0.010),
@@ -212,6 +267,9 @@ cause_suite(void)
 	tcase_add_test(tc, nothing_known_is_unexplained);
 	tcase_add_test(tc, counters_that_are_not_ripe_do_not_judge);
 	tcase_add_test(tc, more_work_is_imbalance_and_not_slow_compute);
+	tcase_add_test(tc, a_fuller_expert_is_imbalance_and_not_slow_compute);
+	tcase_add_loop_test(tc, a_late_launch_is_explained_by_what_kept_it, 0, 2);
+	tcase_add_test(tc, a_slow_copy_is_no_standstill);
 	tcase_add_test(tc, steady_computation_without_cpu_is_a_slow_chip);
 	tcase_add_test(tc, wall_time_without_cpu_or_queue_is_stopped);
 	tcase_add_test(tc, best_explanations_come_first_and_unexplained_keeps_its_place);

@@ -30,6 +30,7 @@ struct ls_cell {
 	bool has_enter;       /* it marked a barrier */
 	bool has_second;      /* and another one after it */
 	bool has_wait;        /* it marked a barrier or sync_wait */
+	float load;           /* greatest load of its experts, or parts of a table, to their mean; NaN = not given */
 	int64_t begin_us;
 	int64_t enter_us, exit_us; /* first entry and last exit */
 	float first_s;        /* in the first barrier */

@@ -52,9 +52,9 @@ static const struct {
 	{LS_SIGNAL_GC, LS_CAUSE_GC, false, true},
 	{LS_SIGNAL_INPUT, LS_CAUSE_INPUT, false, false},
 	{LS_SIGNAL_H2D, LS_CAUSE_H2D, false, false},
-	{LS_SIGNAL_DISPATCH, LS_CAUSE_DISPATCH, false, false},
 	{LS_SIGNAL_THROTTLED, LS_CAUSE_CPU_QUOTA, true, false},
 	{LS_SIGNAL_RUNQUEUE, LS_CAUSE_CPU_CONTENTION, true, false},
+	{LS_SIGNAL_DISPATCH, LS_CAUSE_DISPATCH, false, false},
 };
 
 static double
@@ -86,10 +86,31 @@ cause_ceiling(struct ls_evidence *rows, size_t count, double gap_s)
 	return best > 0 ? best : CAUSE_CONFIDENCE_MAX;
 }
 
-static void
-cause_add(struct ls_diagnosis *d, enum ls_cause cause, double coverage)
+/*
+ * Confidence that a late launch may have beside counters that say why it is late: its threads were kept from a CPU. Not
+ * where it used as much more CPU itself: then it did more, and that is what to look for.
+ */
+static double
+cause_launch_ceiling(struct ls_evidence *rows, size_t count, double gap_s)
 {
-	double confidence = fmin(cause_confidence(coverage), d->ceiling);
+	static const enum ls_signal kept[] = {LS_SIGNAL_THROTTLED, LS_SIGNAL_RUNQUEUE};
+	const struct ls_evidence *row = cause_row(rows, count, LS_SIGNAL_CPU);
+	double best = 0;
+
+	if (row != NULL && ls_cause_coverage(row, gap_s) >= LS_CAUSE_COVERAGE)
+		return CAUSE_CONFIDENCE_MAX;
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+		row = cause_row(rows, count, kept[i]);
+		if (row != NULL && ls_cause_coverage(row, gap_s) >= LS_CAUSE_COVERAGE)
+			best = fmax(best, cause_confidence(ls_cause_coverage(row, gap_s)));
+	}
+	return best > 0 ? best : CAUSE_CONFIDENCE_MAX;
+}
+
+static void
+cause_add(struct ls_diagnosis *d, enum ls_cause cause, double coverage, double most)
+{
+	double confidence = fmin(cause_confidence(coverage), fmin(d->ceiling, most));
 	size_t at = d->count;
 
 	if (isnan(coverage) || coverage < CAUSE_FLAT)
@@ -118,46 +139,54 @@ cause_mark(struct ls_evidence *row, double coverage, enum ls_cause cause)
 	}
 }
 
-/* More work than the peers, and the time it takes at the peers' speed. */
+/* More of something than the peers, and the time that takes at the peers' speed. */
+static double
+cause_more(struct ls_evidence *row, const struct ls_evidence *own, double gap_s)
+{
+	double coverage;
+
+	if (row == NULL)
+		return NAN;
+	if (isnan(row->subject) || isnan(row->p50) || !(row->p50 > 0) || own == NULL) {
+		cause_mark(row, NAN, LS_CAUSE_IMBALANCE);
+		return NAN;
+	}
+	coverage = own->p50 * (row->subject / row->p50 - 1) / gap_s;
+	cause_mark(row, coverage, LS_CAUSE_IMBALANCE);
+	return coverage;
+}
+
+/* More work in all, or more of it in one place: its fullest expert, its part of a table. */
 static double
 cause_imbalance(struct ls_evidence *rows, size_t count, double gap_s)
 {
-	struct ls_evidence *work = cause_row(rows, count, LS_SIGNAL_WORK);
 	const struct ls_evidence *own = cause_row(rows, count, LS_SIGNAL_OWN);
-	double coverage;
 
-	if (work == NULL)
-		return NAN;
-	if (isnan(work->subject) || isnan(work->p50) || !(work->p50 > 0) || own == NULL) {
-		cause_mark(work, NAN, LS_CAUSE_IMBALANCE);
-		return NAN;
-	}
-	coverage = own->p50 * (work->subject / work->p50 - 1) / gap_s;
-	cause_mark(work, coverage, LS_CAUSE_IMBALANCE);
-	return coverage;
+	return fmax(cause_more(cause_row(rows, count, LS_SIGNAL_WORK), own, gap_s),
+		cause_more(cause_row(rows, count, LS_SIGNAL_LOAD), own, gap_s));
 }
 
 /* What is left when wall time grew but neither CPU time nor any wait we can see did. */
 static double
 cause_stopped(struct ls_evidence *rows, size_t count, double gap_s)
 {
-	static const enum ls_signal flat[] = {LS_SIGNAL_RUNQUEUE, LS_SIGNAL_CPU};
+	static const struct {
+		enum ls_signal signal;
+		bool needed;
+	} flat[] = {{LS_SIGNAL_RUNQUEUE, true}, {LS_SIGNAL_CPU, true}, {LS_SIGNAL_THROTTLED, false},
+		{LS_SIGNAL_INPUT, false}, {LS_SIGNAL_H2D, false}};
 	const struct ls_evidence *own = cause_row(rows, count, LS_SIGNAL_OWN);
-	const struct ls_evidence *row;
 	double rest = own == NULL ? NAN : ls_cause_coverage(own, gap_s);
 
 	for (size_t i = 0; i < sizeof(flat) / sizeof(flat[0]); i++) {
-		row = cause_row(rows, count, flat[i]);
-		if (row == NULL || isnan(row->subject))
+		const struct ls_evidence *row = cause_row(rows, count, flat[i].signal);
+		bool known = row != NULL && !isnan(row->subject);
+
+		if (!known && flat[i].needed)
 			return NAN;
-		rest -= fmax(ls_cause_coverage(row, gap_s), 0);
+		if (known)
+			rest -= fmax(ls_cause_coverage(row, gap_s), 0);
 	}
-	row = cause_row(rows, count, LS_SIGNAL_THROTTLED);
-	if (row != NULL && !isnan(row->subject))
-		rest -= fmax(ls_cause_coverage(row, gap_s), 0);
-	row = cause_row(rows, count, LS_SIGNAL_INPUT);
-	if (row != NULL && !isnan(row->subject))
-		rest -= fmax(ls_cause_coverage(row, gap_s), 0);
 	return rest;
 }
 
@@ -176,19 +205,20 @@ cause_compute(struct ls_evidence *rows, size_t count, double gap_s, double imbal
 
 /* Time that no counter of the host explains: of a process that stands still, or in the computation of a chip. */
 static void
-cause_flat(struct ls_diagnosis *d, struct ls_evidence *rows, size_t count, double gap_s, bool steady)
+cause_flat(struct ls_diagnosis *d, struct ls_evidence *rows, size_t count, double gap_s, bool steady,
+	double imbalance)
 {
 	struct ls_evidence *computes = cause_row(rows, count, LS_SIGNAL_COMPUTE);
 	double stopped = cause_stopped(rows, count, gap_s);
 	double chip = computes == NULL ? NAN : ls_cause_coverage(computes, gap_s);
 
-	if (!(stopped >= LS_CAUSE_COVERAGE))
-		return;
+	if (!(stopped >= LS_CAUSE_COVERAGE) || imbalance >= CAUSE_FLAT)
+		return; /* else more to do explains it: on a chip, of which the host's counters know nothing */
 	if (steady && chip >= LS_CAUSE_COVERAGE) {
 		computes->role = LS_EVIDENCE_SUPPORTS;
-		cause_add(d, LS_CAUSE_COMPUTE, fmin(chip, stopped));
+		cause_add(d, LS_CAUSE_COMPUTE, fmin(chip, stopped), CAUSE_CONFIDENCE_MAX);
 	} else {
-		cause_add(d, LS_CAUSE_STOPPED, stopped);
+		cause_add(d, LS_CAUSE_STOPPED, stopped, CAUSE_CONFIDENCE_MAX);
 	}
 }
 
@@ -207,14 +237,16 @@ ls_cause_diagnose(struct ls_evidence *rows, size_t count, double gap_s, bool cou
 			continue;
 		coverage = ls_cause_coverage(row, gap_s);
 		cause_mark(row, coverage, cause_direct[i].cause);
-		cause_add(d, cause_direct[i].cause, coverage);
+		cause_add(d, cause_direct[i].cause, coverage,
+			cause_direct[i].cause == LS_CAUSE_DISPATCH && counters_ripe
+				? cause_launch_ceiling(rows, count, gap_s) : CAUSE_CONFIDENCE_MAX);
 	}
 	imbalance = cause_imbalance(rows, count, gap_s);
-	cause_add(d, LS_CAUSE_IMBALANCE, imbalance);
+	cause_add(d, LS_CAUSE_IMBALANCE, imbalance, CAUSE_CONFIDENCE_MAX);
 	if (counters_ripe) {
 		compute = cause_compute(rows, count, gap_s, imbalance);
-		cause_add(d, LS_CAUSE_COMPUTE, compute);
-		cause_flat(d, rows, count, gap_s, steady);
+		cause_add(d, LS_CAUSE_COMPUTE, compute, CAUSE_CONFIDENCE_MAX);
+		cause_flat(d, rows, count, gap_s, steady, imbalance);
 	}
 	if (d->count > 0)
 		named = d->hypotheses[0].confidence;

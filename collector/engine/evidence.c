@@ -2,6 +2,7 @@
 #include "config.h"
 #include "collector/engine/evidence.h"
 #include "collector/engine/judge_group.h"
+#include "collector/engine/span.h"
 #include "collector/engine/stats.h"
 
 #include <math.h>
@@ -10,6 +11,7 @@
 #define EVIDENCE_PEERS_MAX 256u /* of more, every k-th: enough for deciles, and it stays cheap */
 #define EVIDENCE_COUNTERS_US 60000000ll
 #define EVIDENCE_COUNTERS_MIN_US 1500000ll
+#define EVIDENCE_RAN 0.5 /* of the CPU time it used before: it cannot have stood still */
 
 /* One kind of row: where its number comes from. */
 static const struct evidence_kind {
@@ -30,31 +32,78 @@ static const struct evidence_kind {
 	{LS_SIGNAL_COMPILE, "phase.compile_s", "s", LS_PHASE_COMPILE, -1, true},
 	{LS_SIGNAL_GC, "phase.gc_s", "s", LS_PHASE_GC, -1, true},
 	{LS_SIGNAL_WORK, "work", "1", -1, -1, false},
+	{LS_SIGNAL_LOAD, "expert_load_ratio", "1", -1, -1, false},
 	{LS_SIGNAL_RUNQUEUE, "job.runqueue_wait_seconds_total", "s/s", -1, LS_METRIC_JOB_RUNQUEUE_WAIT, true},
 	{LS_SIGNAL_THROTTLED, "host.cpu.throttled_seconds_total", "s/s", -1, LS_METRIC_HOST_CPU_THROTTLED, true},
 	{LS_SIGNAL_CPU, "job.cpu_seconds_total", "s/s", -1, LS_METRIC_JOB_CPU, true},
 	{LS_SIGNAL_RETRANSMITS, "host.tcp.retransmits_total", "1/s", -1, LS_METRIC_HOST_TCP_RETRANSMITS, false},
 };
 
-/* The closed steps to look at: those of the episode, at most the newest EVIDENCE_ROWS_MAX. */
+/* The closed steps to look at: those of the episode in which it was there, at most the newest EVIDENCE_ROWS_MAX. */
 struct evidence_window {
 	const struct ls_job *j;
 	size_t first, end; /* rows [first, end) of the live window */
+	bool ended;
 	int64_t from_us, to_us;
 };
 
+/* Rows do not keep what slices took, and of stalls only those count: their episode's own sums are all there is. */
+static bool
+evidence_is_summed(const struct ls_job *j, struct ls_suspect who, const struct ls_detect_channel *ch)
+{
+	return (who.net && who.at > 0) || ch == &ls_suspect_channels(j, who)[LS_DETECT_STALLS];
+}
+
+/* What the net took longer in a row, or the worker came later, than its baseline; signed: noise around it must cancel. */
+static double
+evidence_excess(const struct ls_live_row *r, struct ls_suspect who)
+{
+	const struct ls_cell *c = who.net ? NULL : ls_row_cell(r, who.at);
+
+	if (who.net)
+		return r->totals.net.comm_s;
+	return c == NULL ? NAN : (double)(c->blame_s + c->under_s); /* NaN if not judged */
+}
+
+/* Leaves out what a detector took into the episode before it began and after it ended. */
+static void
+evidence_narrow(struct evidence_window *w, struct ls_suspect who, bool whole)
+{
+	double excess[EVIDENCE_ROWS_MAX], scratch[EVIDENCE_ROWS_MAX];
+	size_t n = w->end - w->first;
+	struct ls_span span;
+
+	for (size_t i = 0; i < n; i++)
+		excess[i] = evidence_excess(ls_job_row(w->j, w->first + i), who);
+	span = ls_span_find(excess, n, scratch);
+	w->end = w->first + span.end;
+	w->ended = span.ended;
+	if (whole)
+		w->first += span.first;
+}
+
 static struct evidence_window
-evidence_window(const struct ls_job *j, const struct ls_episode *ep, int64_t now_us)
+evidence_window(const struct ls_job *j, struct ls_suspect who, const struct ls_detect_channel *ch,
+	int64_t now_us)
 {
 	struct evidence_window w = {.j = j, .end = j->live_count, .to_us = now_us};
-	size_t least = w.end > EVIDENCE_ROWS_MAX ? w.end - EVIDENCE_ROWS_MAX : 0;
+	size_t least = w.end > EVIDENCE_ROWS_MAX ? w.end - EVIDENCE_ROWS_MAX : 0, begin;
+	int64_t from_us = ch->ep.start_us;
 
 	w.first = w.end;
-	while (w.first > least && ls_job_row(j, w.first - 1)->row.step >= ep->start_step)
+	while (w.first > least && ls_job_row(j, w.first - 1)->row.step >= ch->ep.start_step)
 		w.first--;
-	w.from_us = now_us - EVIDENCE_COUNTERS_US;
-	if (ep->start_us > w.from_us)
-		w.from_us = ep->start_us;
+	begin = w.first;
+	if (!evidence_is_summed(j, who, ch))
+		evidence_narrow(&w, who, w.first > least || w.first == 0 ||
+			ls_job_row(j, w.first - 1)->row.step < ch->ep.start_step);
+	if (w.ended && w.end > 0)
+		w.to_us = ls_job_row(j, w.end - 1)->row.end_us;
+	if (w.first > begin)
+		from_us = ls_job_row(j, w.first)->row.begin_us;
+	w.from_us = w.to_us - EVIDENCE_COUNTERS_US;
+	if (from_us > w.from_us)
+		w.from_us = from_us;
 	return w;
 }
 
@@ -63,16 +112,33 @@ evidence_cell(const struct evidence_kind *kind, const struct ls_cell *c)
 {
 	if (kind->phase >= 0)
 		return (double)c->phase_s[kind->phase];
-	if (kind->signal == LS_SIGNAL_LATENESS)
+	switch ((unsigned)kind->signal) {
+	case LS_SIGNAL_LATENESS:
 		return (double)c->late_s;
-	if (kind->signal == LS_SIGNAL_WAIT)
+	case LS_SIGNAL_WAIT:
 		return c->has_wait ? (double)c->wait_s : NAN;
-	return kind->signal == LS_SIGNAL_WORK ? (double)c->work : (double)c->own_s;
+	case LS_SIGNAL_WORK:
+		return (double)c->work;
+	case LS_SIGNAL_LOAD:
+		return (double)c->load;
+	default:
+		return (double)c->own_s;
+	}
 }
 
-/* Mean of one kind over the window for one worker; NaN if never measured. */
+/* Does it mark what it does? What it does not mark it then does not do. */
+static bool
+evidence_marks(const struct ls_cell *c)
+{
+	for (unsigned p = 0; p < LS_PHASE_COUNT; p++)
+		if (p != LS_PHASE_SYNC_WAIT && p != LS_PHASE_OTHER && !isnan(c->phase_s[p]))
+			return true;
+	return false;
+}
+
+/* Mean of one kind over the window for one worker; NaN if never measured. *marked: a phase was marked in some step. */
 static double
-evidence_mean(const struct evidence_window *w, const struct evidence_kind *kind, size_t slot)
+evidence_mean(const struct evidence_window *w, const struct evidence_kind *kind, size_t slot, bool *marked)
 {
 	double sum = 0, v;
 	size_t n = 0;
@@ -80,9 +146,13 @@ evidence_mean(const struct evidence_window *w, const struct evidence_kind *kind,
 	for (size_t i = w->first; i < w->end; i++) {
 		const struct ls_cell *c = ls_row_cell(ls_job_row(w->j, i), slot);
 
-		if (c == NULL || isnan(v = evidence_cell(kind, c)))
+		if (c == NULL)
 			continue;
-		sum += v;
+		v = evidence_cell(kind, c);
+		*marked |= !isnan(v);
+		if (isnan(v) && (kind->phase < 0 || !evidence_marks(c)))
+			continue;
+		sum += isnan(v) ? 0 : v;
 		n++;
 	}
 	return n == 0 ? NAN : sum / (double)n;
@@ -105,10 +175,10 @@ evidence_rate(const struct ls_engine *e, const struct evidence_window *w, unsign
 
 static double
 evidence_value(const struct ls_engine *e, const struct evidence_window *w,
-	const struct evidence_kind *kind, size_t slot)
+	const struct evidence_kind *kind, size_t slot, bool *marked)
 {
 	return kind->counter >= 0 ? evidence_rate(e, w, (unsigned)kind->counter, slot)
-				  : evidence_mean(w, kind, slot);
+				  : evidence_mean(w, kind, slot, marked);
 }
 
 /* Fills subject and peers of one row; slot SIZE_MAX: no subject, all are peers. */
@@ -122,6 +192,7 @@ evidence_row(const struct ls_engine *e, const struct evidence_window *w,
 	size_t first = room->start[role];
 	size_t end = room->start[slot == SIZE_MAX ? room->role_count : role + 1];
 	size_t stride = (end - first + EVIDENCE_PEERS_MAX - 1) / EVIDENCE_PEERS_MAX;
+	bool marked = kind->phase < 0;
 	double spread;
 	size_t n = 0;
 
@@ -130,13 +201,17 @@ evidence_row(const struct ls_engine *e, const struct evidence_window *w,
 		.robust_z = NAN};
 	row->per_step_s = !kind->seconds ? 0 : kind->counter >= 0 ? step_s : 1;
 	if (slot != SIZE_MAX)
-		row->subject = evidence_value(e, w, kind, slot);
+		row->subject = evidence_value(e, w, kind, slot, &marked);
 	for (size_t i = first; i < end; i += stride) {
 		double v = room->sorted[i] == slot ? NAN
-			: evidence_value(e, w, kind, room->sorted[i]);
+			: evidence_value(e, w, kind, room->sorted[i], &marked);
 
 		if (!isnan(v))
 			scratch[n++] = v;
+	}
+	if (!marked) { /* nobody does that */
+		row->subject = NAN;
+		n = 0;
 	}
 	row->peers = n;
 	if (n == 0)
@@ -154,24 +229,17 @@ evidence_row(const struct ls_engine *e, const struct evidence_window *w,
 static double
 evidence_gap(const struct evidence_window *w, struct ls_suspect who, const struct ls_detect_channel *ch)
 {
-	double excess = 0;
+	double excess = 0, v;
 	size_t n = 0;
 
-	/* Rows do not keep what slices took, and of stalls only those count. */
-	if ((who.net && who.at > 0) || ch == &ls_suspect_channels(w->j, who)[LS_DETECT_STALLS])
+	if (evidence_is_summed(w->j, who, ch))
 		return ch->ep.steps > 0 ? ch->ep.excess_s / (double)ch->ep.steps : 0;
 	for (size_t i = w->first; i < w->end; i++) {
-		const struct ls_live_row *r = ls_job_row(w->j, i);
-		const struct ls_cell *c = who.net ? NULL : ls_row_cell(r, who.at);
-
-		if (c != NULL && !isnan(c->blame_s)) {
-			/* signed: noise around the baseline must cancel */
-			excess += c->blame_s > 0 ? (double)c->blame_s : (double)c->under_s;
-			n++;
-		} else if (who.net && !isnan(r->totals.net.comm_s)) {
-			excess += r->totals.net.comm_s;
-			n++;
-		}
+		v = evidence_excess(ls_job_row(w->j, i), who);
+		if (isnan(v))
+			continue;
+		excess += v;
+		n++;
 	}
 	return n == 0 ? 0 : fmax(excess / (double)n, 0);
 }
@@ -221,6 +289,9 @@ evidence_totals(const struct ls_engine *e, const struct evidence_window *w, stru
 	g->slowest_ratio = who.net || rows == 0 ? NAN : (double)last / (double)rows;
 	g->gap_s = evidence_gap(w, who, ch);
 	g->cost_s = evidence_cost(e, w, who, ch, g->gap_s);
+	g->steps = rows;
+	g->ended = w->ended;
+	g->last_step = rows > 0 ? ls_job_row(w->j, w->end - 1)->row.step : 0;
 	g->workers_used = w->end > 0 ? (uint32_t)ls_job_row(w->j, w->end - 1)->totals.used : 0;
 }
 
@@ -228,7 +299,7 @@ void
 ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j, struct ls_suspect who,
 	const struct ls_detect_channel *ch, int64_t now_us, struct ls_gathered *g)
 {
-	struct evidence_window w = evidence_window(j, &ch->ep, now_us);
+	struct evidence_window w = evidence_window(j, who, ch, now_us);
 	size_t slot = who.net ? SIZE_MAX : who.at;
 	double scratch[EVIDENCE_PEERS_MAX];
 
@@ -244,11 +315,24 @@ ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j, struct ls_
 		evidence_row(e, &w, kind, slot, g->step_s, scratch, row);
 		if (slot == SIZE_MAX && row->peers == 0)
 			continue;
-		if (kind->phase >= 0 && isnan(row->subject) && row->peers == 0)
-			continue; /* a phase that nobody marks */
+		if ((kind->phase >= 0 || kind->signal == LS_SIGNAL_LOAD) && isnan(row->subject) &&
+			row->peers == 0)
+			continue; /* a phase that nobody marks, a load that nobody tells */
 		if (slot != SIZE_MAX && isnan(row->subject))
 			row->role = LS_EVIDENCE_NOT_MEASURED;
 		g->counters_ripe |= kind->counter >= 0 && !isnan(row->subject);
 		g->count++;
 	}
+}
+
+bool
+ls_evidence_ran(const struct ls_engine *e, const struct ls_job *j, size_t slot, int64_t from_us,
+	int64_t to_us)
+{
+	const struct ls_counters *c = &e->workers[j->slots[slot]].counters;
+	double then, before;
+
+	return ls_counters_rate(c, LS_METRIC_JOB_CPU, from_us, to_us, EVIDENCE_COUNTERS_MIN_US, &then) &&
+		ls_counters_rate(c, LS_METRIC_JOB_CPU, from_us - EVIDENCE_COUNTERS_US, from_us,
+			EVIDENCE_COUNTERS_MIN_US, &before) && then >= EVIDENCE_RAN * before;
 }

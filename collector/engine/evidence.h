@@ -6,6 +6,9 @@
  * Units:   seconds a step; counters as rates per second.
  * Errors:  none; what was not measured is NaN.
  * Limits:  256 closed steps, 256 peers (of more, every k-th); counters of the last minute.
+ *
+ * Looked at are the newest steps of the episode in which it was there (span.h). A phase that a worker did not mark in a
+ * step took no time there, if others were marked.
  */
 #ifndef LS_COLLECTOR_EVIDENCE_H
 #define LS_COLLECTOR_EVIDENCE_H
@@ -15,6 +18,9 @@
 struct ls_gathered {
 	struct ls_evidence rows[LS_EVIDENCE_MAX];
 	size_t count;
+	size_t steps;          /* looked at */
+	uint64_t last_step;    /* the newest of them */
+	bool ended;            /* of the episode, newer ones are surely none of it */
 	double gap_s;          /* mean excess of the subject a step, all of it: what a cause must explain */
 	double cost_s;         /* mean time a step would be shorter without it (its excess taken away) */
 	double step_s;         /* mean of the steps looked at: stalls count in it */
@@ -27,5 +33,9 @@ struct ls_gathered {
 /* Gathers for a suspect over the episode of one of its channels (or of one made up for a single step). */
 void ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j, struct ls_suspect who,
 	const struct ls_detect_channel *ch, int64_t now_us, struct ls_gathered *ret_gathered);
+
+/* Did its process use CPU from then to then, at least half as much a second as in the minute before? False: not known, too. */
+bool ls_evidence_ran(const struct ls_engine *e, const struct ls_job *j, size_t slot, int64_t from_us,
+	int64_t to_us);
 
 #endif

@@ -354,7 +354,9 @@ ls_hang_judge_row(struct ls_engine *e, struct ls_job *j, const struct ls_live_ro
 			&f.diagnosis);
 	if (slot == SIZE_MAX)
 		hang_diagnose(&f, late > 1 ? LS_CAUSE_UNEXPLAINED : LS_CAUSE_COLLECTIVE_HANG);
-	else if (f.diagnosis.hypotheses[0].cause == LS_CAUSE_UNEXPLAINED)
+	else if (f.diagnosis.hypotheses[0].cause == LS_CAUSE_UNEXPLAINED ||
+		(f.diagnosis.hypotheses[0].cause == LS_CAUSE_STOPPED &&
+			ls_evidence_ran(e, j, slot, r->row.begin_us, now_us)))
 		hang_diagnose(&f, LS_CAUSE_NOT_ENTERED);
 	hang_tell(e, j, &f, r->row.step, r->row.begin_us, lost_s, now_us);
 }

@@ -175,9 +175,10 @@ static void
 judge_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f,
 	const struct ls_episode *ep, double blame_s, uint64_t step)
 {
-	double grown = f->step_s - ep->before_s; /* NaN: not known */
+	double before_s = f->born ? NAN : ep->before_s; /* NaN: not known; of one slow from the start, too */
+	double grown = f->step_s - before_s;
 
-	f->before_s = ep->before_s;
+	f->before_s = before_s;
 	if (grown > 0 && blame_s > grown)
 		blame_s = grown; /* it cannot cost more than the job lost (design section 3.4) */
 	if (!(blame_s > 0))
@@ -214,7 +215,7 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 	f->clock_err_s = g.clock_err_s;
 	if (!who.net)
 		ls_judge_group_members(e, j, who.at, f);
-	judge_cost(e, j, f, &ch->ep, g.cost_s, step);
+	judge_cost(e, j, f, &ch->ep, g.cost_s, g.ended ? g.last_step : step);
 	memcpy(f->evidence, g.rows, sizeof(f->evidence));
 	f->evidence_count = g.count;
 	if (who.net) {

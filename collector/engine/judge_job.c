@@ -62,9 +62,9 @@ judge_job_diagnose(const struct ls_pulse *p, bool whole, struct ls_finding *f)
 	f->diagnosis.hypotheses[0] = best;
 }
 
-/* Correlation of own work with the work done, over the newest steps, and how much the latter varies. */
+/* Correlation of own work with the work done (or with the fullest expert's load), over the newest steps, and how much that varies. */
 static double
-judge_job_work(const struct ls_job *j, double *ret_cv)
+judge_job_work(const struct ls_job *j, bool load, double *ret_cv)
 {
 	double n = 0, sx = 0, sy = 0, sxx = 0, syy = 0, sxy = 0, vx, vy;
 	size_t rows = j->live_count < JUDGE_JOB_ROWS ? j->live_count : JUDGE_JOB_ROWS;
@@ -76,9 +76,9 @@ judge_job_work(const struct ls_job *j, double *ret_cv)
 			const struct ls_cell *c = ls_row_cell(ls_job_row(j, i), s);
 			double x, y;
 
-			if (c == NULL || isnan(c->work))
+			x = c == NULL ? NAN : (double)(load ? c->load : c->work);
+			if (isnan(x))
 				continue;
-			x = (double)c->work;
 			y = (double)c->own_s;
 			n++;
 			sx += x;
@@ -100,9 +100,13 @@ judge_job_work(const struct ls_job *j, double *ret_cv)
 static bool
 judge_job_is_imbalance(const struct ls_job *j)
 {
-	double cv, r = judge_job_work(j, &cv);
+	for (int load = 0; load < 2; load++) {
+		double cv, r = judge_job_work(j, load != 0, &cv);
 
-	return cv >= JUDGE_JOB_CV && r >= JUDGE_JOB_CORRELATION;
+		if (cv >= JUDGE_JOB_CV && r >= JUDGE_JOB_CORRELATION)
+			return true;
+	}
+	return false;
 }
 
 /* Brings its numbers up to date; what earlier steps cost is kept. */

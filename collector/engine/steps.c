@@ -109,6 +109,18 @@ steps_work_of(const struct ls_record *r)
 	return NAN;
 }
 
+/* How far the greatest load of its experts (or parts of a table) is above their mean. */
+static float
+steps_load_of(const struct ls_record *r)
+{
+	static const unsigned both = 1u << LS_WORK_EXPERT_LOAD_MAX | 1u << LS_WORK_EXPERT_LOAD_MEAN;
+	double mean = r->work[LS_WORK_EXPERT_LOAD_MEAN];
+
+	if ((r->work_mask & both) != both || !(mean > 0))
+		return NAN;
+	return (float)(r->work[LS_WORK_EXPERT_LOAD_MAX] / mean);
+}
+
 /* Time in barriers: the barriers' own, else the phase sync_wait. False: neither was marked. */
 static bool
 steps_wait_of(const struct ls_record *r, double *ret_wait_s)
@@ -177,6 +189,7 @@ steps_fill(struct ls_row *row, struct ls_cell *c, const struct ls_record *r)
 	}
 	steps_fill_send(c, r);
 	c->work = steps_work_of(r);
+	c->load = steps_load_of(r);
 	c->late_s = c->blame_s = NAN;
 	for (unsigned p = 0; p < LS_PHASE_COUNT; p++)
 		c->phase_s[p] = NAN;

@@ -151,6 +151,8 @@ sim_world_new(const struct sim_world_options *o, const struct sim_fault *faults,
 	while (rc == 0 && w->faults < count) {
 		w->fault[w->faults].is = faults[w->faults];
 		rc = world_fault_init(w, &w->fault[w->faults], &why);
+		w->loads |= faults[w->faults].kind == SIM_FAULT_EMBEDDING ||
+			faults[w->faults].kind == SIM_FAULT_MOE;
 		w->faults++;
 	}
 	if (rc == 0) {

@@ -107,7 +107,7 @@ world_fill(const struct sim_world *w, uint32_t rank, struct ls_record *r)
 	}
 	r->work_mask = 1u << LS_WORK_TOKENS;
 	r->work[LS_WORK_TOKENS] = WORLD_TOKENS * (double)c->work;
-	if (c->load > 1) {
+	if (w->loads) {
 		r->work_mask |= 1u << LS_WORK_EXPERT_LOAD_MAX | 1u << LS_WORK_EXPERT_LOAD_MEAN;
 		r->work[LS_WORK_EXPERT_LOAD_MAX] = WORLD_LOAD * (double)c->load;
 		r->work[LS_WORK_EXPERT_LOAD_MEAN] = WORLD_LOAD;

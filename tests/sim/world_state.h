@@ -75,6 +75,7 @@ struct sim_world {
 	struct world_slice *slice;
 	struct world_fault fault[SIM_FAULTS_MAX];
 	size_t faults;
+	bool loads;            /* a fault is of loads: the job has experts, and every record tells theirs */
 	struct world_burst burst[WORLD_BURSTS_MAX];
 	uint64_t step;         /* the next */
 	double t_s;            /* common begin of the step made last */

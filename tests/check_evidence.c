@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/engine/engine.h"
+#include "tests/fake_job.h"
+#include "tests/harness.h"
+
+#include <math.h>
+#include <string.h>
+
+#define WORKERS 8
+#define LEARN 150
+
+/* A job that has learned what is usual, with counters once a step. */
+struct watched {
+	struct fake_job *job;
+	double cpu_s[WORKERS], queue_s[WORKERS]; /* so far */
+	double cpu_step_s;                       /* each step of each worker */
+};
+
+static void
+watch(struct watched *w, size_t i)
+{
+	static const uint16_t metric[] = {LS_METRIC_JOB_CPU, LS_METRIC_JOB_RUNQUEUE_WAIT};
+	const double value[] = {w->cpu_s[i], w->queue_s[i]};
+	char host[16];
+
+	(void)snprintf(host, sizeof(host), "h%zu", i);
+	ck_assert_int_eq(ls_engine_counters(w->job->engine, host, w->job->workers[i].handle,
+		w->job->now_us, 2, metric, value), 0);
+}
+
+/* One step; mark (may be NULL) adds to the records of it. */
+static void
+step(struct watched *w, void (*mark)(struct watched *))
+{
+	fake_job_make(w->job);
+	if (mark != NULL)
+		mark(w);
+	fake_job_report(w->job);
+	for (size_t i = 0; i < WORKERS; i++) {
+		w->cpu_s[i] += w->cpu_step_s;
+		watch(w, i);
+	}
+}
+
+static struct watched
+learned(void)
+{
+	struct watched w = {.job = fake_job_new(WORKERS), .cpu_step_s = 0.05};
+
+	for (size_t i = 0; i < LEARN; i++)
+		step(&w, NULL);
+	return w;
+}
+
+static double
+impact(const json_t *f, const char *name)
+{
+	return json_number_value(json_object_get(json_object_get(f, "impact"), name));
+}
+
+static const char *
+cause_of(const json_t *f)
+{
+	return json_string_value(
+		json_object_get(json_array_get(json_object_get(f, "hypotheses"), 0), "cause"));
+}
+
+static void
+check_cause_is(const struct watched *w, const char *cause)
+{
+	json_t *f = fake_job_finding(w->job, 0);
+
+	ck_assert_ptr_nonnull(f);
+	ck_assert_str_eq(cause_of(f), cause);
+	json_decref(f);
+	fake_job_free(w->job);
+}
+
+/* Told 24 healthy steps after its end, when the detector is not yet sure of that. */
+START_TEST(steps_after_the_end_dilute_nothing)
+{
+	struct watched w = learned();
+	json_t *f;
+
+	w.job->workers[3].slow = 1.2;
+	for (size_t i = 0; i < 60; i++) {
+		w.cpu_s[3] += 0.016;
+		step(&w, NULL);
+	}
+	w.job->workers[3].slow = 1;
+	for (size_t i = 0; i < 24; i++)
+		step(&w, NULL);
+	f = fake_job_finding(w.job, 0);
+	ck_assert_int_ge(json_integer_value(json_object_get(f, "last_step")), LEARN + 62); /* after the end */
+	ck_assert_double_eq_tol(impact(f, "step_time_s") - impact(f, "step_time_without_s"), 0.016, 0.0005);
+	ck_assert_double_eq_tol(impact(f, "step_time_s"), 0.116, 0.001);
+	json_decref(f);
+	check_cause_is(&w, "slow_compute");
+}
+END_TEST
+
+/* What took it a stall longer was compiling, and it says so. */
+static void
+compiles(struct watched *w)
+{
+	struct ls_record *r = &w->job->workers[3].record;
+
+	if (r->phase_ns[LS_PHASE_COMPUTE] < 200000000)
+		return;
+	r->phase_mask |= 1u << LS_PHASE_COMPILE;
+	r->phase_ns[LS_PHASE_COMPILE] = 200000000;
+	r->phase_ns[LS_PHASE_COMPUTE] -= 200000000;
+	w->cpu_s[3] += 0.2;
+}
+
+/* Marked in the steps in which it happens, and by nobody else. */
+START_TEST(what_one_does_now_and_then_is_named)
+{
+	struct watched w = learned();
+
+	for (size_t i = 0; i < 300; i++) {
+		w.job->workers[3].once_s = fake_job_random(w.job) < 0.1 ? 0.2 : 0;
+		step(&w, compiles);
+	}
+	check_cause_is(&w, "recompilation");
+}
+END_TEST
+
+static void
+loads(struct watched *w)
+{
+	for (size_t i = 0; i < WORKERS; i++) {
+		struct ls_record *r = &w->job->workers[i].record;
+
+		r->work_mask |= 1u << LS_WORK_EXPERT_LOAD_MAX | 1u << LS_WORK_EXPERT_LOAD_MEAN;
+		r->work[LS_WORK_EXPERT_LOAD_MEAN] = 100;
+		r->work[LS_WORK_EXPERT_LOAD_MAX] = i == 3 && w->job->workers[3].slow > 1 ? 132 : 110;
+	}
+}
+
+START_TEST(a_fuller_expert_is_an_imbalance)
+{
+	struct watched w = learned();
+
+	w.job->workers[3].slow = 1.2;
+	for (size_t i = 0; i < 60; i++)
+		step(&w, loads);
+	check_cause_is(&w, "work_imbalance");
+}
+END_TEST
+
+/* The same without loads: a chip, since its time is in the computation and no counter of the host sees it. */
+START_TEST(equal_loads_are_none)
+{
+	struct watched w = learned();
+
+	w.job->workers[3].slow = 1.2;
+	for (size_t i = 0; i < 60; i++)
+		step(&w, NULL);
+	check_cause_is(&w, "slow_compute");
+}
+END_TEST
+
+/* One step of 30 s: it ran all the while, or did not. */
+START_TEST(who_runs_on_does_not_stand_still)
+{
+	struct watched w = learned();
+
+	w.job->workers[3].once_s = 30;
+	for (size_t i = 0; i < WORKERS; i++)
+		w.cpu_s[i] += _i == 0 ? 15 : 0.01; /* as much a second as ever, or next to nothing; the others wait likewise */
+	fake_job_make(w.job);
+	for (size_t i = 0; i < WORKERS; i++)
+		watch(&w, i);
+	fake_job_report(w.job);
+	check_cause_is(&w, _i == 0 ? "not_entered" : "process_stopped");
+}
+END_TEST
+
+static Suite *
+evidence_suite(void)
+{
+	Suite *s = suite_create("evidence");
+	TCase *tc = tcase_create("all");
+
+	tcase_add_test(tc, steps_after_the_end_dilute_nothing);
+	tcase_add_test(tc, what_one_does_now_and_then_is_named);
+	tcase_add_test(tc, a_fuller_expert_is_an_imbalance);
+	tcase_add_test(tc, equal_loads_are_none);
+	tcase_add_loop_test(tc, who_runs_on_does_not_stand_still, 0, 2);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+int
+main(void)
+{
+	return ls_test_run(evidence_suite());
+}
