@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/replay_input.h"
+#include "collector/engine/steps.h"
 #include "proto/base/mem.h"
 
 #include <errno.h>
@@ -474,11 +475,35 @@ input_list_closings(struct ls_replay_input *in, struct input_closing *list)
 	return n;
 }
 
+/* The closing that judged a record of this rank, or NULL. */
+static const struct input_closing *
+input_find_closing(const struct input_closing *list, size_t n, const struct input_closing *key, int32_t rank)
+{
+	const struct input_closing *hit = bsearch(key, list, n, sizeof(*list), input_compare_closings);
+
+	return hit != NULL && !input_was_missing(hit->close, rank) ? hit : NULL;
+}
+
+/* That of the step, else (of an asynchronous job) that of the window of time in which the record ends. */
+static const struct input_closing *
+input_closing_of(const struct input_closing *list, size_t n, uint32_t attempt, const struct ls_record *r, int32_t rank)
+{
+	struct input_closing key = {.attempt = attempt, .step = r->step};
+	const struct input_closing *hit = input_find_closing(list, n, &key, rank);
+
+	for (unsigned width = 0; hit == NULL && width <= LS_WINDOW_LOG2_MAX; width++) {
+		key.step = ls_window_at(ls_steps_end_us(r), width);
+		hit = input_find_closing(list, n, &key, rank);
+	}
+	return hit;
+}
+
 /* Ties each record of an attempt with closings to its closing. */
 static int
 input_apply_closings(struct ls_replay_input *in)
 {
-	struct input_closing *list = malloc((in->event_count + 1) * sizeof(*list)), key, *hit;
+	struct input_closing *list = malloc((in->event_count + 1) * sizeof(*list));
+	const struct input_closing *hit;
 	size_t n;
 
 	if (list == NULL)
@@ -490,9 +515,8 @@ input_apply_closings(struct ls_replay_input *in)
 
 		if (ev->kind != LS_LINE_STEP || !w->closings)
 			continue;
-		key = (struct input_closing){.attempt = w->first, .step = ev->step};
-		hit = bsearch(&key, list, n, sizeof(*list), input_compare_closings);
-		if (hit != NULL && !input_was_missing(hit->close, w->who.rank)) {
+		hit = input_closing_of(list, n, w->first, ev->u.record, w->who.rank);
+		if (hit != NULL) {
 			ev->t_us = hit->t_us;
 		} else {
 			free(ev->u.record);

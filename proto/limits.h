@@ -227,6 +227,7 @@
 #define LS_WORKERS_MAX 65536
 #define LS_SLICES_MAX 4096
 #define LS_ROLES_MAX 4096
+#define LS_STEP_END (1ull << 52)               /* steps beyond are not judged: none counts so far, and doubles are exact */
 #define LS_OPEN_STEPS_MAX 8192                /* unclosed steps a job; older ones are closed short */
 #define LS_OPEN_STEPS_MIN 256                 /* even with LS_WORKERS_MAX workers */
 #define LS_OPEN_CELLS_MAX (1024u * 1024)      /* unclosed steps x workers a job, 120 bytes each */

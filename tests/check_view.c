@@ -69,7 +69,7 @@ text_at(const json_t *o, const char *key)
 START_TEST(job_has_the_documented_shape)
 {
 	static const char *const keys[] = {"id", "state", "attempt", "slices", "hosts", "workers",
-		"workers_expected", "chips", "step", "steps_closed", "first_seen_at",
+		"asynchronous", "workers_expected", "chips", "step", "steps_closed", "first_seen_at",
 		"last_step_at", "step_time_s", "step_time_without_s", "slowdown_ratio",
 		"chips_lost", "findings", "phases", "data_quality", "top_finding", NULL};
 	static const char *const quality[] = {"workers_reporting", "late_records", "gaps",

@@ -32,7 +32,16 @@ struct ls_cell {
 	bool has_wait;        /* it marked a barrier or sync_wait */
 	float load;           /* greatest load of its experts, or parts of a table, to their mean; NaN = not given */
 	int64_t begin_us;
-	int64_t enter_us, exit_us; /* first entry and last exit */
+	union {
+		struct {
+			int64_t enter_us, exit_us; /* first entry and last exit */
+		};
+		struct {              /* of a window of time (replica.h): means over the records in it */
+			uint64_t own_step; /* the worker's own number of the first of them */
+			uint32_t steps;    /* so many */
+			float expected_s;  /* what its peers need for as much work; NaN = not known */
+		};
+	};
 	float first_s;        /* in the first barrier */
 	float last_s;         /* in the last one: exit_us - it is its entry */
 	float send_s;         /* longest wait for a peer to take what is sent to it; NaN = not measured */

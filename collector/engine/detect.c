@@ -173,6 +173,7 @@ detect_finish_warm(struct ls_detect *d, struct ls_detect_worker *w)
 		LS_DETECT_SIGMA_FLOOR);
 	free(w->learning);
 	w->learning = NULL;
+	w->fresh = true;
 }
 
 /* Ratio to the step time from which a worker's own baseline is suspicious; less than the fixed one if all are alike. */
@@ -199,7 +200,7 @@ detect_is_born_slow(const struct ls_detect *d, const struct ls_detect_worker *w,
 		w->base_wait_s > fmin(DETECT_BORN_WAIT, ratio) * d->step_s;
 }
 
-/* Takes what is theirs by their own work out of the baselines of workers slow from the start. */
+/* Takes what is theirs by their own work out of the baselines, just learned, of workers slow from the start. */
 static void
 detect_born_slow(struct ls_detect *d)
 {
@@ -208,13 +209,13 @@ detect_born_slow(struct ls_detect *d)
 
 	for (size_t i = 0; i < d->count; i++)
 		slow += detect_is_born_slow(d, &d->worker[i], ratio);
-	if (slow * DETECT_BORN_SHARE > d->count)
-		return;
 	for (size_t i = 0; i < d->count; i++) {
 		struct ls_detect_worker *w = &d->worker[i];
 		double born = fmin(w->base_own_s, w->base_wait_s);
+		bool fresh = w->fresh;
 
-		if (!detect_is_born_slow(d, w, ratio))
+		w->fresh = false;
+		if (!fresh || slow * DETECT_BORN_SHARE > d->count || !detect_is_born_slow(d, w, ratio))
 			continue;
 		w->base_s -= fmin(born, fmax(w->base_s, 0));
 		w->base_own_s -= born;
@@ -440,7 +441,7 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 {
 	double floor_ratio;
 	size_t changes = 0;
-	bool was_ready = d->ready;
+	bool was_ready = d->ready, late = false;
 
 	LS_ASSERT(n <= d->count);
 	if (!(totals->duration_s > 0))
@@ -468,6 +469,7 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 				step, t_us);
 		if (!detect_warm(d, w, &residual[i]))
 			detect_shifts(d, i, &residual[i], floor_ratio, step, t_us, &changes);
+		late |= w->fresh;
 		w->found = detect_found(w);
 	}
 	detect_spread(d, changes); /* for the next step */
@@ -476,6 +478,8 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 		for (size_t i = 0; i < n; i++)
 			if (d->worker[i].warm == LS_DETECT_WARM)
 				detect_finish_warm(d, &d->worker[i]);
-		detect_born_slow(d);
+		late = true;
 	}
+	if (late)
+		detect_born_slow(d);
 }

@@ -90,6 +90,7 @@ struct ls_detect_worker {
 	struct ls_detect_channel channel[LS_DETECT_KIND_COUNT];
 	uint8_t was, found;        /* channels that were findings before the step, and are: a bit each */
 	uint8_t way;               /* enum ls_group_way: what is found of it is told of that: the judge's */
+	bool fresh;                /* its baselines were learned in this step */
 	struct {                   /* what it waits for peers to take what is sent */
 		uint32_t rank, steps;  /* steps 0: none */
 		double base_s, excess_s; /* mean when healthy; beyond it, summed while the job's net is suspected */

@@ -52,11 +52,11 @@ ls_engine_free(struct ls_engine *e)
 
 /* Will this worker still report the step? Ended, absent and already further workers will not. */
 static bool
-engine_expects(const struct ls_engine_worker *w, uint64_t step)
+engine_expects(const struct ls_job *j, const struct ls_engine_worker *w, uint64_t step)
 {
 	if (ls_worker_is_gone(w) || w->missed >= LS_ENGINE_ABSENT_STEPS)
 		return false;
-	return !w->reported || w->last_step < step;
+	return !w->reported || (j->replica.on ? w->window <= step : w->last_step < step);
 }
 
 /* Can nobody add to this row any more? *ret_expected: workers that should be in it. */
@@ -72,7 +72,8 @@ engine_row_complete(const struct ls_engine *e, const struct ls_job *j, const str
 
 		if (i < row->cell_count && row->cells[i].present) {
 			expected++;
-		} else if (engine_expects(w, row->step)) {
+			complete &= !j->replica.on || !engine_expects(j, w, row->step);
+		} else if (engine_expects(j, w, row->step)) {
 			expected++;
 			complete = false;
 		}
@@ -116,6 +117,8 @@ engine_close_oldest(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 
 	(void)engine_row_complete(e, j, ls_steps_oldest(&j->steps), &expected);
 	ls_steps_take_oldest(&j->steps, &row);
+	if (j->replica.on)
+		ls_replica_close(e, j, &row);
 	for (size_t i = 0; i < j->count; i++) {
 		struct ls_engine_worker *w = &e->workers[j->slots[i]];
 
@@ -162,6 +165,8 @@ engine_close_full(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	struct ls_row *row;
 	uint32_t expected;
 
+	if (j->replica.on)
+		return; /* a window is never full */
 	while (!j->manual && (row = ls_steps_oldest(&j->steps)) != NULL &&
 		row->reported >= job_active(e, j) &&
 		engine_row_complete(e, j, row, &expected))
@@ -173,11 +178,12 @@ engine_close_ready(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 {
 	struct ls_row *row;
 	uint32_t expected;
+	int64_t patience_us = j->replica.on ? LS_REPLICA_WAIT_US : 0;
 
 	while (!j->manual && (row = ls_steps_oldest(&j->steps)) != NULL) {
 		if (!engine_row_complete(e, j, row, &expected) &&
 			!ls_steps_overdue(row, j->detect.judged > 0 ? j->detect.step_s : NAN,
-				now_us))
+				now_us - patience_us))
 			return;
 		engine_close_oldest(e, j, now_us);
 	}
@@ -188,7 +194,7 @@ static void
 engine_note_record(struct ls_job *j, struct ls_engine_worker *w, const struct ls_record *r,
 	bool fresh, int64_t now_us)
 {
-	if (!w->reported || r->step > w->last_step)
+	if (!w->reported || r->step > w->last_step || j->replica.on)
 		w->last_step = r->step;
 	w->reported = true;
 	w->seen_us = now_us;
@@ -201,6 +207,20 @@ engine_note_record(struct ls_job *j, struct ls_engine_worker *w, const struct ls
 	j->last_us = now_us;
 }
 
+static int
+engine_put(struct ls_job *j, struct ls_engine_worker *w, const struct ls_record *r, int64_t now_us)
+{
+	return j->replica.on ? ls_replica_put(j, w, r, now_us)
+			     : ls_steps_put(&j->steps, w->slot, j->count, r, now_us);
+}
+
+/* Is a record that comes too late so by a little? Its worker keeps up, and must not stay left out because it is the last. */
+static bool
+engine_keeps_up(const struct ls_job *j, const struct ls_record *r)
+{
+	return j->replica.on || j->steps.last_closed - r->step < LS_ENGINE_ABSENT_STEPS;
+}
+
 int
 ls_engine_record(struct ls_engine *e, uint32_t worker, const struct ls_record *r, int64_t now_us)
 {
@@ -209,24 +229,22 @@ ls_engine_record(struct ls_engine *e, uint32_t worker, const struct ls_record *r
 	const char *why;
 	int rc;
 
-	if (w == NULL || ls_record_check(r, &why) != 0) {
+	if (w == NULL || r->step >= LS_STEP_END || ls_record_check(r, &why) != 0) {
 		e->stats.rejected++;
 		return w == NULL ? -LS_EUNKNOWN : -LS_ERANGE;
 	}
 	j = &e->jobs[w->job];
-	rc = ls_steps_put(&j->steps, w->slot, j->count, r, now_us);
+	rc = engine_put(j, w, r, now_us);
 	while (rc == -LS_ELIMIT) {
 		engine_close_oldest(e, j, now_us);
-		rc = ls_steps_put(&j->steps, w->slot, j->count, r, now_us);
+		rc = engine_put(j, w, r, now_us);
 	}
 	if (rc == -LS_EDUPLICATE) {
 		e->stats.duplicates++;
 	} else if (rc == -LS_ESTALE) {
 		e->stats.late++;
 		j->late++;
-		/* by a little: it keeps up, and must not stay left out because it is the last */
-		engine_note_record(j, w, r,
-			j->steps.last_closed - r->step < LS_ENGINE_ABSENT_STEPS, now_us);
+		engine_note_record(j, w, r, engine_keeps_up(j, r), now_us);
 	} else if (rc == 0) {
 		e->stats.records++;
 		engine_note_record(j, w, r, true, now_us);

@@ -19,6 +19,7 @@
 #include "collector/engine/group.h"
 #include "collector/engine/index.h"
 #include "collector/engine/pulse.h"
+#include "collector/engine/replica.h"
 #include "collector/engine/steps.h"
 
 #define LS_ENGINE_RECENT_STEPS 100  /* "now" of the views: means over so many closed steps */
@@ -46,7 +47,9 @@ struct ls_engine_worker {
 	bool current;               /* belongs to its job's present attempt; else the place is free */
 	enum ls_worker_state state;
 	bool reported;
-	uint64_t last_step;         /* greatest step reported */
+	uint64_t last_step;         /* greatest step reported; of an asynchronous job, the newest */
+	uint64_t window;            /* of its newest record, in an asynchronous job; 0: none yet */
+	int64_t end_us;             /* and when that ended */
 	int64_t first_us, seen_us;
 	uint32_t missed;            /* closed steps without it, in a row */
 	uint64_t gaps;
@@ -98,6 +101,7 @@ struct ls_job {
 	struct ls_detect detect;
 	struct ls_hang hang;
 	struct ls_pulse pulse;
+	struct ls_replica replica;
 	struct ls_blame_room room;
 	bool grouped;               /* room knows the roles of all workers */
 	struct ls_blame *residuals; /* capacity of them */
@@ -136,6 +140,13 @@ ls_row_cell(const struct ls_live_row *r, size_t slot)
 {
 	return slot < r->row.cell_count && r->row.cells[slot].present ? &r->row.cells[slot]
 								      : NULL;
+}
+
+/* The number under which views show a row: of a window, the Unix second at which it begins. */
+static inline uint64_t
+ls_row_shown(const struct ls_row *row)
+{
+	return ls_window_is(row->step) ? ls_window_second(row->step) : row->step;
 }
 
 /* Job by name, or NULL. */

@@ -136,6 +136,15 @@ evidence_marks(const struct ls_cell *c)
 	return false;
 }
 
+/* Of a replica: at the usual load, so that replicas can be compared; NaN = nobody else was at its load. */
+static double
+evidence_scale(const struct ls_job *j, const struct evidence_kind *kind, const struct ls_cell *c)
+{
+	if (!j->replica.on || kind->signal == LS_SIGNAL_WORK || kind->signal == LS_SIGNAL_LOAD)
+		return 1;
+	return j->detect.step_s / (double)c->expected_s;
+}
+
 /* Mean of one kind over the window for one worker; NaN if never measured. *marked: a phase was marked in some step. */
 static double
 evidence_mean(const struct evidence_window *w, const struct evidence_kind *kind, size_t slot, bool *marked)
@@ -148,7 +157,7 @@ evidence_mean(const struct evidence_window *w, const struct evidence_kind *kind,
 
 		if (c == NULL)
 			continue;
-		v = evidence_cell(kind, c);
+		v = evidence_cell(kind, c) * evidence_scale(w->j, kind, c);
 		*marked |= !isnan(v);
 		if (isnan(v) && (kind->phase < 0 || !evidence_marks(c)))
 			continue;
@@ -271,6 +280,23 @@ evidence_cost(const struct ls_engine *e, const struct evidence_window *w, struct
 	return sum / (double)n;
 }
 
+/* A replica's mean step: nobody else waits for it. */
+static void
+evidence_replica(const struct evidence_window *w, struct ls_suspect who, struct ls_gathered *g)
+{
+	double sum = 0;
+	size_t n = 0;
+
+	for (size_t i = w->first; i < w->end; i++) {
+		const struct ls_cell *c = ls_row_cell(ls_job_row(w->j, i), who.at);
+
+		sum += c == NULL ? 0 : (double)c->own_s;
+		n += c != NULL;
+	}
+	if (n > 0)
+		g->step_s = sum / (double)n;
+}
+
 /* Step time, share of steps in which the worker was last, and its mean excess over its baseline. */
 static void
 evidence_totals(const struct ls_engine *e, const struct evidence_window *w, struct ls_suspect who,
@@ -292,6 +318,8 @@ evidence_totals(const struct ls_engine *e, const struct evidence_window *w, stru
 	g->steps = rows;
 	g->ended = w->ended;
 	g->last_step = rows > 0 ? ls_job_row(w->j, w->end - 1)->row.step : 0;
+	if (w->j->replica.on && !who.net)
+		evidence_replica(w, who, g); /* its own steps, not the job's */
 	g->workers_used = w->end > 0 ? (uint32_t)ls_job_row(w->j, w->end - 1)->totals.used : 0;
 }
 
@@ -313,11 +341,15 @@ ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j, struct ls_
 		struct ls_evidence *row = &g->rows[g->count];
 
 		evidence_row(e, &w, kind, slot, g->step_s, scratch, row);
+		if (j->replica.on && kind->signal == LS_SIGNAL_WORK)
+			row->signal = LS_SIGNAL_SERVED; /* more of it is no imbalance: nobody waits */
 		if (slot == SIZE_MAX && row->peers == 0)
 			continue;
 		if ((kind->phase >= 0 || kind->signal == LS_SIGNAL_LOAD) && isnan(row->subject) &&
 			row->peers == 0)
 			continue; /* a phase that nobody marks, a load that nobody tells */
+		if (j->replica.on && (kind->signal == LS_SIGNAL_LATENESS || kind->signal == LS_SIGNAL_WAIT))
+			continue; /* they wait for nobody */
 		if (slot != SIZE_MAX && isnan(row->subject))
 			row->role = LS_EVIDENCE_NOT_MEASURED;
 		g->counters_ripe |= kind->counter >= 0 && !isnan(row->subject);

@@ -283,25 +283,39 @@ finding_render_title(const struct ls_finding *f)
 	if (f->scope == LS_SCOPE_JOB)
 		return json_sprintf("every step takes %.3g ms longer: %s", f->blame_s * 1e3,
 			cause);
+	if (f->replica)
+		return json_sprintf("%s rank %d takes %.3g ms a step longer than its peers at equal load: %s",
+			f->who.host, f->who.rank, f->blame_s * 1e3, cause);
 	return json_sprintf("%s rank %d delays every step by %.3g ms: %s", f->who.host,
 		f->who.rank, f->blame_s * 1e3, cause);
 }
+
+/* Of a replica, which nobody waits for: its numbers are of its own steps, and it costs its share of the job alone. */
+#define FINDING_METHOD_REPLICA "load_residual_v1"
 
 static json_t *
 finding_render_impact(const struct ls_finding *f)
 {
 	bool known = f->chips > 0;
+	json_t *impact;
 
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:n, s:s}", "step_time_s",
+	impact = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:n, s:s}", "step_time_s",
 		ls_json_real(f->step_s), "step_time_without_s", ls_json_real(f->without_s),
 		"step_time_before_s", ls_json_real(f->before_s), "blame_s",
 		ls_json_real(f->blame_s), "slowdown_ratio", ls_json_real(f->slowdown),
 		"chips_lost", known ? ls_json_real(f->chips_lost) : json_null(),
 		"chip_hours_lost_total", known ? ls_json_real(f->chip_hours) : json_null(),
 		"cost", "method", f->kind == LS_KIND_HANG ? "standstill_v1" :
+			f->replica ? FINDING_METHOD_REPLICA :
 			f->kind == LS_KIND_JOB_SLOW ||
 			(f->kind == LS_KIND_IMBALANCE && f->scope == LS_SCOPE_JOB) ? "step_time_v1" : f->comm ? "collective_excess_v1"
 			: f->estimate == LS_MODE_LATENESS ? "lateness_v1" : "wait_residual_v1");
+	if (f->replica && impact != NULL &&
+		json_object_set_new(impact, "share_ratio", ls_json_number(f->share, 3)) != 0) {
+		json_decref(impact);
+		return NULL;
+	}
+	return impact;
 }
 
 static json_t *
@@ -311,7 +325,7 @@ finding_render_quality(const struct ls_finding *f)
 		(int)f->workers_used, "workers_expected", (int)f->workers, "clock_err_ms",
 		ls_json_real(f->clock_err_s * 1e3), "step_source",
 		ls_step_source_name(f->who.step_source), "estimate",
-		f->estimate == LS_MODE_LATENESS ? "lateness" : "wait", "missing",
+		f->replica ? "load" : f->estimate == LS_MODE_LATENESS ? "lateness" : "wait", "missing",
 		finding_render_missing(f));
 
 	if (f->who.step_source != LS_STEP_MARKER && quality != NULL &&

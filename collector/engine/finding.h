@@ -72,6 +72,8 @@ struct ls_finding {
 	uint32_t member_hosts;           /* of so many; NULL and 0 for other scopes */
 	enum ls_detect_kind detector;
 	bool comm;                       /* from the job's communication channel */
+	bool replica;                    /* of an asynchronous job: it costs its own share of it, */
+	double share;                    /* a ratio */
 	enum ls_detect_mode estimate;
 	uint32_t occurrence;             /* from 1 */
 	uint32_t reopened;               /* times */

@@ -100,6 +100,7 @@ finding_parse_names(const json_t *json, struct ls_finding *f)
 	f->severity = (enum ls_severity)severity;
 	method = json_string_value(json_object_get(json_object_get(json, "impact"), "method"));
 	f->comm = method != NULL && strcmp(method, "collective_excess_v1") == 0;
+	f->replica = method != NULL && strcmp(method, "load_residual_v1") == 0;
 	f->who.rank = (int32_t)json_integer_value(json_object_get(subject, "rank"));
 	if (finding_get_text(json, "id", f->id, sizeof(f->id)) != 0 || f->id[0] == '\0' ||
 		finding_get_text(json_object_get(json, "job"), "id", f->who.job,
@@ -148,6 +149,9 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	f.slowdown = finding_get_number(impact, "slowdown_ratio");
 	f.chips_lost = finding_get_number(impact, "chips_lost");
 	f.chip_hours = finding_get_number(impact, "chip_hours_lost_total");
+	f.share = finding_get_number(impact, "share_ratio");
+	if (!(f.share >= 0 && f.share <= 1))
+		f.share = 0;
 	if (isnan(f.chip_hours))
 		f.chip_hours = 0;
 	f.occurrence = (uint32_t)json_integer_value(json_object_get(from, "occurrence"));

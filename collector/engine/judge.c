@@ -159,7 +159,8 @@ static void
 judge_choose_subject(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, uint64_t step, int64_t now_us)
 {
 	if (!who.net) {
-		ls_judge_group_choose(e, j, who.at, step, now_us);
+		if (!j->replica.on)
+			ls_judge_group_choose(e, j, who.at, step, now_us);
 	} else if (who.at == 0) {
 		struct ls_detect_net *net = &j->detect.net[0];
 		const struct ls_engine_worker *peer;
@@ -215,7 +216,11 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 	f->clock_err_s = g.clock_err_s;
 	if (!who.net)
 		ls_judge_group_members(e, j, who.at, f);
-	judge_cost(e, j, f, &ch->ep, g.cost_s, g.ended ? g.last_step : step);
+	step = !g.ended ? step : j->replica.on ? ls_replica_step_in(j, who.at, g.last_step) : g.last_step;
+	if (j->replica.on)
+		ls_replica_cost(e, j, who.at, &g, f, step);
+	else
+		judge_cost(e, j, f, &ch->ep, g.cost_s, step);
 	memcpy(f->evidence, g.rows, sizeof(f->evidence));
 	f->evidence_count = g.count;
 	if (who.net) {
@@ -259,9 +264,10 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, enum ls
 		if (f == NULL)
 			return;
 		event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
-		f->onset_step = ch->ep.start_step;
+		f->onset_step = j->replica.on ? ls_replica_step_in(j, who.at, ch->ep.start_step)
+					      : ch->ep.start_step;
 		f->onset_us = ch->ep.start_us;
-		f->accounted_step = ch->ep.start_step > 0 ? ch->ep.start_step - 1 : 0;
+		f->accounted_step = f->onset_step > 0 ? f->onset_step - 1 : 0;
 		f->born = isnan(ch->ep.before_s) || ch->ep.start_step <=
 			LS_DETECT_SKIP + LS_DETECT_WARM;
 		f->uncertainty_steps = judge_uncertainty(kind, &ch->ep);
@@ -471,6 +477,10 @@ judge_blame(struct ls_job *j, const struct ls_row *row, struct ls_blame_step *to
 		ls_blame_group_slices(&j->room, j->slices.of, j->slices.count, j->count);
 		j->grouped = true;
 	}
+	if (j->replica.on) {
+		ls_replica_judge(j, row, totals);
+		return;
+	}
 	ls_blame_judge(&j->room, row->cells, n, j->residuals, totals);
 	if (row->reported < j->count || row->reported < (uint32_t)j->world)
 		totals->net.collective_s = NAN; /* it may be a missing one that all waited for */
@@ -489,8 +499,8 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t
 	size_t regrouped;
 
 	judge_blame(j, row, &kept.totals);
-	hang = !masked && ls_hang_is_row(j, &kept);
-	judged = !masked && !hang;
+	hang = !masked && !j->replica.on && ls_hang_is_row(j, &kept);
+	judged = !masked && !hang && (!j->replica.on || ls_replica_ready(j));
 	for (size_t i = 0; i < j->detect.net_count; i++)
 		judge_was(j->detect.net[i].channel, j->detect.net[i].was);
 	if (judged)
@@ -513,14 +523,19 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t
 			continue; /* as most are */
 		for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
 			was[k] = (bits & 1u << k) != 0;
-		judge_channels(e, j, (struct ls_suspect){.at = i}, was, row->step, now_us);
+		judge_channels(e, j, (struct ls_suspect){.at = i}, was,
+			j->replica.on ? ls_replica_step(j, i) : row->step, now_us);
 	}
 	for (size_t i = 0; i < j->detect.net_count; i++)
 		judge_channels(e, j, (struct ls_suspect){.net = true, .at = i}, j->detect.net[i].was,
 			row->step, now_us);
-	regrouped = ls_judge_regroup(e, j, row->step, now_us);
-	if (regrouped != SIZE_MAX)
-		judge_reopen(e, j, regrouped, row->step, now_us);
-	ls_judge_job(e, j, &kept, now_us);
-	judge_orphans(e, j, row->step, now_us);
+	if (!j->replica.on) {
+		regrouped = ls_judge_regroup(e, j, row->step, now_us);
+		if (regrouped != SIZE_MAX)
+			judge_reopen(e, j, regrouped, row->step, now_us);
+		ls_judge_job(e, j, &kept, now_us);
+	}
+	judge_orphans(e, j, j->replica.on ? 0 : row->step, now_us);
+	if (j->live_count > 0)
+		ls_replica_watch(e, j, &ls_job_row(j, j->live_count - 1)->row, now_us);
 }

@@ -160,6 +160,7 @@ roster_reset_job(struct ls_job *j)
 		free(ls_job_row(j, i)->row.cells);
 	ls_steps_fini(&j->steps);
 	ls_detect_fini(&j->detect);
+	ls_replica_fini(&j->replica);
 	j->hang = (struct ls_hang){0};
 	j->pulse = (struct ls_pulse){0};
 	ls_index_fini(&j->rank_index);
@@ -487,6 +488,8 @@ roster_return(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
 		if (rc != 0)
 			return rc;
 		ls_detect_reset_worker(&j->detect, w->slot);
+		if (w->slot < j->replica.capacity)
+			j->replica.worker[w->slot] = (struct ls_replica_worker){0};
 		w->host = index;
 		memcpy(w->info.host, host, strlen(host) + 1);
 	}
@@ -526,7 +529,7 @@ roster_attempt(struct ls_engine *e, struct ls_job *j, int32_t rank, int32_t atte
 	if (attempt < 0 && j->attempt < 0)
 		attempt = 0;
 	else if (attempt < 0)
-		attempt = j->attempt + (w != NULL && ls_worker_is_gone(w));
+		attempt = j->attempt + (w != NULL && ls_worker_is_gone(w) && !j->replica.on); /* alone */
 	if (attempt <= j->attempt)
 		return attempt == j->attempt ? 0 : -LS_ESTALE;
 	if (j->attempt >= 0) /* what storage told of the job is not of an attempt before */

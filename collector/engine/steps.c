@@ -200,24 +200,97 @@ steps_fill(struct ls_row *row, struct ls_cell *c, const struct ls_record *r)
 	}
 }
 
+/* The open row of a number, with room for n workers; made if there is none yet. */
+static int
+steps_row(struct ls_steps *s, uint64_t step, size_t n, int64_t now_us, struct ls_row **ret_row)
+{
+	size_t at = steps_find(s, step);
+	int rc;
+
+	if (s->any_closed && step <= s->last_closed)
+		return -LS_ESTALE;
+	if (at == s->count || s->rows[at].step != step) {
+		rc = steps_insert(s, at, step, n, now_us);
+		if (rc != 0)
+			return rc;
+	}
+	rc = steps_widen(&s->rows[at], n);
+	if (rc == 0)
+		*ret_row = &s->rows[at];
+	return rc;
+}
+
+int64_t
+ls_steps_end_us(const struct ls_record *r)
+{
+	return steps_us(r->t_begin_ns) + steps_us((int64_t)r->duration_ns);
+}
+
+/* Adds what one more record says; a phase that one of them marks counts as 0 in the others. */
+static void
+steps_add(struct ls_cell *to, const struct ls_cell *c)
+{
+	to->steps++;
+	to->duration_s += c->duration_s;
+	to->own_s += c->own_s;
+	to->wait_s += c->wait_s;
+	to->work += c->work; /* NaN of one is NaN of all */
+	to->load += c->load;
+	to->has_wait |= c->has_wait;
+	for (unsigned p = 0; p < LS_PHASE_COUNT; p++)
+		to->phase_s[p] = isnan(to->phase_s[p]) ? c->phase_s[p]
+			: to->phase_s[p] + (isnan(c->phase_s[p]) ? 0 : c->phase_s[p]);
+}
+
 int
-ls_steps_put(struct ls_steps *s, size_t slot, size_t n, const struct ls_record *r,
+ls_steps_fold(struct ls_steps *s, size_t slot, size_t n, uint64_t window, const struct ls_record *r,
 	int64_t now_us)
 {
-	size_t at = steps_find(s, r->step);
+	struct ls_cell one;
 	struct ls_row *row;
 	int rc;
 
 	LS_ASSERT(slot < n);
-	if (s->any_closed && r->step <= s->last_closed)
-		return -LS_ESTALE;
-	if (at == s->count || s->rows[at].step != r->step) {
-		rc = steps_insert(s, at, r->step, n, now_us);
-		if (rc != 0)
-			return rc;
+	rc = steps_row(s, window, n, now_us, &row);
+	if (rc != 0)
+		return rc;
+	steps_fill(row, &one, r);
+	one.has_enter = one.has_second = false;
+	if (row->cells[slot].present) {
+		steps_add(&row->cells[slot], &one);
+		return 0;
 	}
-	row = &s->rows[at];
-	rc = steps_widen(row, n);
+	one.own_step = r->step;
+	one.steps = 1;
+	one.expected_s = NAN;
+	row->cells[slot] = one;
+	row->reported++;
+	return 0;
+}
+
+void
+ls_steps_means(struct ls_cell *c)
+{
+	float n = (float)c->steps;
+
+	c->duration_s /= n;
+	c->own_s /= n;
+	c->wait_s /= n;
+	c->work /= n;
+	c->load /= n;
+	for (unsigned p = 0; p < LS_PHASE_COUNT; p++)
+		c->phase_s[p] /= n;
+}
+
+int
+ls_steps_put(struct ls_steps *s, size_t slot, size_t n, const struct ls_record *r,
+	int64_t now_us)
+{
+	struct ls_row *row;
+	int rc;
+
+	LS_ASSERT(slot < n);
+	rc = steps_row(s, r->step, n, now_us, &row);
 	if (rc != 0)
 		return rc;
 	if (row->cells[slot].present)

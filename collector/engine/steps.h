@@ -23,6 +23,41 @@
 
 #define LS_STEPS_WAIT_US 2000000ll
 
+/*
+ * Rows of asynchronous jobs are windows of time (replica.h). Their number is LS_WINDOW_FIRST + 16 * the Unix second
+ * at which the window begins + log2 of its seconds: above every step, below 2^53, ascending in time.
+ */
+#define LS_WINDOW_FIRST LS_STEP_END
+#define LS_WINDOW_LOG2_MAX 6u
+
+static inline bool
+ls_window_is(uint64_t step)
+{
+	return step >= LS_WINDOW_FIRST;
+}
+
+/* The window of 2^width_log2 seconds that holds t_us >= 0. */
+static inline uint64_t
+ls_window_at(int64_t t_us, unsigned width_log2)
+{
+	uint64_t second = (uint64_t)(t_us / 1000000) >> width_log2 << width_log2;
+
+	return LS_WINDOW_FIRST + (second << 4) + width_log2;
+}
+
+/* Unix second at which it begins, and how many it lasts. */
+static inline uint64_t
+ls_window_second(uint64_t window)
+{
+	return (window - LS_WINDOW_FIRST) >> 4;
+}
+
+static inline uint64_t
+ls_window_seconds(uint64_t window)
+{
+	return 1ull << (window & 15);
+}
+
 /* One global step while its records come in. */
 struct ls_row {
 	uint64_t step;
@@ -51,6 +86,17 @@ void ls_steps_fini(struct ls_steps *s);
  */
 int ls_steps_put(struct ls_steps *s, size_t slot, size_t n, const struct ls_record *r,
 	int64_t now_us) LS_MUSTCHECK;
+
+/*
+ * The same for a window of time: records of a worker add up in its cell, until ls_steps_means makes means of
+ * them. Never -LS_EDUPLICATE.
+ */
+int ls_steps_fold(struct ls_steps *s, size_t slot, size_t n, uint64_t window, const struct ls_record *r,
+	int64_t now_us) LS_MUSTCHECK;
+void ls_steps_means(struct ls_cell *c);
+
+/* When a record ends, in whole microseconds as rows count them. */
+int64_t ls_steps_end_us(const struct ls_record *r);
 
 /* The oldest open row, or NULL. */
 struct ls_row *ls_steps_oldest(struct ls_steps *s);

@@ -47,7 +47,7 @@ view_open(const struct ls_engine *e, const struct ls_job *j)
 		if (!ls_finding_is_open(f) || strcmp(f->who.job, j->name) != 0)
 			continue;
 		o.count[f->severity]++;
-		o.blame_s += f->blame_s;
+		o.blame_s += f->replica ? f->share * f->blame_s : f->blame_s;
 		if (o.top == NULL || f->blame_s > o.top->blame_s)
 			o.top = f;
 	}
@@ -135,13 +135,13 @@ view_job(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 	int32_t chips = ls_job_chips(e, j);
 	json_t *doc;
 
-	doc = json_pack("{s:s, s:s, s:i, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o}", "id",
-		j->name, "state", view_job_state(e, j), "attempt", (int)j->attempt, "slices",
+	doc = json_pack("{s:s, s:s, s:b, s:i, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o}", "id",
+		j->name, "state", view_job_state(e, j), "asynchronous", (int)j->replica.on, "attempt", (int)j->attempt, "slices",
 		(json_int_t)ls_job_places(e, j, LS_PLACE_SLICE), "hosts",
 		(json_int_t)ls_job_places(e, j, LS_PLACE_HOST), "workers", (json_int_t)j->count,
 		"workers_expected", j->world > 0 ? json_integer(j->world) : json_null(), "chips",
 		chips > 0 ? json_integer(chips) : json_null(), "step",
-		last == NULL ? json_null() : json_integer((json_int_t)last->row.step),
+		last == NULL ? json_null() : json_integer((json_int_t)ls_row_shown(&last->row)),
 		"steps_closed", (json_int_t)j->closed, "first_seen_at", ls_json_time(j->first_us),
 		"last_step_at", last == NULL ? json_null() : ls_json_time(last->row.end_us));
 	if (doc == NULL)

@@ -30,9 +30,9 @@ view_range(const struct ls_job *j, const struct ls_view_range *range, size_t *re
 {
 	size_t first = 0, end = j->live_count;
 
-	while (first < end && ls_job_row(j, first)->row.step < range->from)
+	while (first < end && ls_row_shown(&ls_job_row(j, first)->row) < range->from)
 		first++;
-	while (end > first && ls_job_row(j, end - 1)->row.step > range->to)
+	while (end > first && ls_row_shown(&ls_job_row(j, end - 1)->row) > range->to)
 		end--;
 	if (end - first > range->limit)
 		first = end - range->limit;
@@ -57,7 +57,7 @@ static json_t *
 view_row(const struct ls_engine *e, const struct ls_job *j, const struct ls_live_row *r)
 {
 	return json_pack("{s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o}", "step",
-		(json_int_t)r->row.step, "at", ls_json_time(r->row.begin_us), "duration_s",
+		(json_int_t)ls_row_shown(&r->row), "at", ls_json_time(r->row.begin_us), "duration_s",
 		ls_json_real(r->totals.duration_s), "workers", (json_int_t)r->totals.used,
 		"expected", (json_int_t)r->expected, "wait_min_s",
 		ls_json_real(r->totals.wait_min_s), "wait_median_s",
@@ -75,7 +75,7 @@ view_record(const struct ls_live_row *r, const struct ls_cell *c, int32_t rank)
 			ls_ignore(json_object_set_new(phases, ls_phase_name(p),
 				ls_json_real((double)c->phase_s[p])));
 	return json_pack("{s:I, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "step",
-		(json_int_t)r->row.step, "rank", (int)rank, "at", ls_json_time(c->begin_us),
+		(json_int_t)ls_row_shown(&r->row), "rank", (int)rank, "at", ls_json_time(c->begin_us),
 		"duration_s", ls_json_real((double)c->duration_s), "own_s",
 		ls_json_real((double)c->own_s), "wait_s",
 		c->has_wait ? ls_json_real((double)c->wait_s) : json_null(), "lateness_s",
@@ -155,7 +155,7 @@ static const struct ls_live_row *
 view_find_row(const struct ls_job *j, uint64_t step)
 {
 	for (size_t i = j->live_count; i > 0; i--)
-		if (ls_job_row(j, i - 1)->row.step == step)
+		if (ls_row_shown(&ls_job_row(j, i - 1)->row) == step)
 			return ls_job_row(j, i - 1);
 	return NULL;
 }
@@ -323,9 +323,9 @@ view_grid_render(const struct ls_engine *e, const struct view_grid *g)
 		"s", "encoding", "u8-b64", "min", ls_json_real(min), "max", ls_json_real(max),
 		"missing", VIEW_GRID_MISSING, "rows", view_grid_names(e, g), "cols",
 		(json_int_t)g->cols, "first_step",
-		some ? json_integer((json_int_t)ls_job_row(g->j, g->first)->row.step) : json_null(),
+		some ? json_integer((json_int_t)ls_row_shown(&ls_job_row(g->j, g->first)->row)) : json_null(),
 		"last_step",
-		some ? json_integer((json_int_t)ls_job_row(g->j, g->end - 1)->row.step)
+		some ? json_integer((json_int_t)ls_row_shown(&ls_job_row(g->j, g->end - 1)->row))
 		     : json_null(),
 		"steps_per_col", (json_int_t)g->per_col, "data", view_grid_encode(g, min, max));
 }
