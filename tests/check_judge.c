@@ -393,19 +393,6 @@ START_TEST(checkpoints_of_all_are_not_judged)
 }
 END_TEST
 
-START_TEST(periodic_stalls_are_no_straggler)
-{
-	struct fake_job *job = fake_job_new(8);
-
-	for (size_t i = 0; i < 1500; i++) {
-		job->workers[2].once_s = i % 50 == 49 ? 0.2 : 0;
-		fake_job_run(job, 1);
-	}
-	ck_assert_uint_eq(job->event_count, 0);
-	fake_job_free(job);
-}
-END_TEST
-
 START_TEST(stalls_at_random_are_found)
 {
 	struct fake_job *job = fake_job_new(8);
@@ -560,7 +547,6 @@ judge_suite(void)
 	tcase_add_loop_test(who, a_job_slower_as_a_whole_is_told, 0, 2);
 	tcase_add_test(who, a_culprit_takes_the_place_of_a_slow_job);
 	tcase_add_test(who, checkpoints_of_all_are_not_judged);
-	tcase_add_test(who, periodic_stalls_are_no_straggler);
 	tcase_add_test(who, stalls_at_random_are_found);
 	tcase_add_test(who, badly_known_clocks_are_not_used);
 	tcase_add_test(who, cause_is_named_by_what_grew);

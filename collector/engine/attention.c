@@ -51,7 +51,7 @@ attention_is_suspect(const struct ls_job *j, size_t slot)
 		if (j->detect.worker[slot].channel[k].level != LS_LEVEL_QUIET)
 			return true;
 	}
-	return false;
+	return slot < j->slow.count && j->slow.worker[slot].level != LS_LEVEL_QUIET;
 }
 
 /* The next workers of the same role that report and are not suspects themselves. */

@@ -51,7 +51,10 @@
 #define LS_DETECT_CLEAR_STEPS 30
 
 enum ls_detect_level { LS_LEVEL_QUIET, LS_LEVEL_SUSPECT, LS_LEVEL_FINDING };
-enum ls_detect_kind { LS_DETECT_CHRONIC, LS_DETECT_FAINT, LS_DETECT_STALLS, LS_DETECT_KIND_COUNT };
+enum ls_detect_kind {
+	LS_DETECT_CHRONIC, LS_DETECT_FAINT, LS_DETECT_STALLS, LS_DETECT_KIND_COUNT, /* channels */
+	LS_DETECT_DRIFT, LS_DETECT_PERIODIC, LS_DETECT_ROTATING /* of slow.h and rhythm.h: these have none */
+};
 enum ls_detect_mode { LS_MODE_LATENESS, LS_MODE_WAIT };
 
 /* What a detector has gathered since it left zero. */

@@ -20,6 +20,8 @@
 #include "collector/engine/index.h"
 #include "collector/engine/pulse.h"
 #include "collector/engine/replica.h"
+#include "collector/engine/rhythm.h"
+#include "collector/engine/slow.h"
 #include "collector/engine/steps.h"
 
 #define LS_ENGINE_RECENT_STEPS 100  /* "now" of the views: means over so many closed steps */
@@ -102,6 +104,8 @@ struct ls_job {
 	struct ls_hang hang;
 	struct ls_pulse pulse;
 	struct ls_replica replica;
+	struct ls_slow slow;
+	struct ls_rhythm rhythm;
 	struct ls_blame_room room;
 	bool grouped;               /* room knows the roles of all workers */
 	struct ls_blame *residuals; /* capacity of them */

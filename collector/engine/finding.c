@@ -254,6 +254,20 @@ finding_render_missing(const struct ls_finding *f)
 	return missing;
 }
 
+/* Single steps that wait for one worker. */
+static json_t *
+finding_render_rhythm(const struct ls_finding *f, const char *cause)
+{
+	if (f->scope == LS_SCOPE_JOB)
+		return json_sprintf("steps wait for one worker, another each time, %.3g ms on average: %s",
+			f->blame_s * 1e3, cause);
+	if (f->period_s > 0)
+		return json_sprintf("%s rank %d delays a step by %.3g ms each %.3g s: %s", f->who.host, f->who.rank,
+			f->blame_s * f->period_steps * 1e3, f->period_s, cause);
+	return json_sprintf("%s rank %d delays each %.0fth step by %.3g ms: %s", f->who.host, f->who.rank,
+		f->period_steps, f->blame_s * f->period_steps * 1e3, cause);
+}
+
 static json_t *
 finding_render_title(const struct ls_finding *f)
 {
@@ -266,6 +280,8 @@ finding_render_title(const struct ls_finding *f)
 	if (f->kind == LS_KIND_HANG)
 		return json_sprintf("%s rank %d holds up step %llu for %.3g s: %s", f->who.host,
 			f->who.rank, (unsigned long long)f->onset_step, f->blame_s, cause);
+	if (f->detector >= LS_DETECT_PERIODIC)
+		return finding_render_rhythm(f, cause);
 	if (f->kind == LS_KIND_JOB_SLOW || (f->kind == LS_KIND_IMBALANCE && f->scope == LS_SCOPE_JOB))
 		return json_sprintf("all steps take %.3g ms longer than before: %s", f->blame_s * 1e3,
 			f->diagnosis.count == 0 || f->diagnosis.hypotheses[0].cause == LS_CAUSE_UNEXPLAINED
@@ -307,6 +323,7 @@ finding_render_impact(const struct ls_finding *f)
 		"chip_hours_lost_total", known ? ls_json_real(f->chip_hours) : json_null(),
 		"cost", "method", f->kind == LS_KIND_HANG ? "standstill_v1" :
 			f->replica ? FINDING_METHOD_REPLICA :
+			f->detector >= LS_DETECT_PERIODIC ? "last_arrival_v1" :
 			f->kind == LS_KIND_JOB_SLOW ||
 			(f->kind == LS_KIND_IMBALANCE && f->scope == LS_SCOPE_JOB) ? "step_time_v1" : f->comm ? "collective_excess_v1"
 			: f->estimate == LS_MODE_LATENESS ? "lateness_v1" : "wait_residual_v1");
@@ -347,8 +364,8 @@ finding_render_head(const struct ls_finding *f)
 		finding_render_title(f), "job", "id", f->who.job, "chips",
 		finding_count(f->chips), "hosts", (int)f->hosts, "slice", "id", f->who.slice,
 		"subject", finding_render_subject(f), "pattern",
-		f->scope == LS_SCOPE_JOB ? "job_wide" : f->scope == LS_SCOPE_SLICE ? "slice_wide"
-			: finding_is_group(f) ? "group_wide"
+		f->detector == LS_DETECT_ROTATING ? "rotating" : f->scope == LS_SCOPE_JOB ? "job_wide"
+			: f->scope == LS_SCOPE_SLICE ? "slice_wide" : finding_is_group(f) ? "group_wide"
 			: f->scope == LS_SCOPE_LINK ? "single_link" : "single_worker", "role",
 		f->scope == LS_SCOPE_JOB ? "none" : "culprit");
 }
@@ -359,13 +376,13 @@ finding_render_course(const struct ls_finding *f)
 {
 	return json_pack("{s:{s:o, s:I, s:s, s:i}, s:o, s:o, s:o, s:I, s:{s:I, s:o, s:s, s:i, s:b}}",
 		"onset", "at", ls_json_time(f->onset_us), "step", (json_int_t)f->onset_step,
-		"type", f->born ? "from_the_start" : "step_change", "uncertainty_steps",
+		"type", f->born ? "from_the_start" : f->gradual ? "drift" : "step_change", "uncertainty_steps",
 		(int)f->uncertainty_steps, "first_detected_at", ls_json_time(f->detected_us),
 		"updated_at", ls_json_time(f->updated_us), "cleared_at",
 		ls_json_time(f->cleared_us), "last_step", (json_int_t)f->last_step,
 		"persistence", "steps_seen", (json_int_t)f->steps_seen, "slowest_ratio",
 		ls_json_number(f->slowest_ratio, 3), "duty",
-		f->detector == LS_DETECT_STALLS ? "intermittent" : "continuous", "reopened",
+		f->detector == LS_DETECT_STALLS || f->detector >= LS_DETECT_PERIODIC ? "intermittent" : "continuous", "reopened",
 		(int)f->reopened, "seen_before", f->reopened > 0 || f->occurrence > 1);
 }
 

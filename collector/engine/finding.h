@@ -32,7 +32,8 @@
 	X(LS_KIND_IMBALANCE, "imbalance") \
 	X(LS_KIND_LINK, "link") \
 	X(LS_KIND_HANG, "hang") \
-	X(LS_KIND_JOB_SLOW, "job_slow")
+	X(LS_KIND_JOB_SLOW, "job_slow") \
+	X(LS_KIND_PERIODIC, "periodic")
 #define LS_FINDING_SCOPES(X) \
 	X(LS_SCOPE_HOST, "host") \
 	X(LS_SCOPE_RANK, "rank") \
@@ -82,6 +83,8 @@ struct ls_finding {
 	int64_t onset_us, detected_us, updated_us, cleared_us;
 	int64_t known_us;                /* told before a restart: what was until then is in it */
 	bool born;                       /* there from the first judged step */
+	bool gradual;                    /* it came little by little */
+	double period_steps, period_s;   /* kind periodic; period_s 0: equal in steps, not in time */
 	uint32_t uncertainty_steps;
 	uint64_t steps_seen;
 	double slowest_ratio;            /* share of steps in which it arrived last; NaN unknown */

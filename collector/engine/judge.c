@@ -10,6 +10,7 @@
 #include "collector/engine/hang.h"
 #include "collector/engine/judge_group.h"
 #include "collector/engine/judge_job.h"
+#include "collector/engine/judge_slow.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -381,7 +382,7 @@ ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j, const struct
 		return true;
 	switch (f->scope) {
 	case LS_SCOPE_JOB:
-		return j->pulse.on || (!all->linked && ls_judge_any_finding(all->channel));
+		return j->pulse.on || j->rhythm.rotating.on || (!all->linked && ls_judge_any_finding(all->channel));
 	case LS_SCOPE_LINK:
 		return all->linked && ls_judge_any_finding(all->channel);
 	case LS_SCOPE_SLICE:
@@ -395,8 +396,9 @@ ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j, const struct
 	default:
 		w = ls_job_rank(e, j, f->who.rank);
 		return (w != NULL && strcmp(w->info.host, f->who.host) == 0 &&
-			       j->detect.worker[w->slot].way == LS_WAY_NONE &&
-			       ls_judge_any_finding(j->detect.worker[w->slot].channel)) ||
+			       ((j->detect.worker[w->slot].way == LS_WAY_NONE &&
+					ls_judge_any_finding(j->detect.worker[w->slot].channel)) ||
+				       ls_judge_slow_holds(j, w->slot))) ||
 			(f->scope == LS_SCOPE_HOST && ls_judge_group_is_held(e, j, f));
 	}
 }
@@ -533,6 +535,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t
 		regrouped = ls_judge_regroup(e, j, row->step, now_us);
 		if (regrouped != SIZE_MAX)
 			judge_reopen(e, j, regrouped, row->step, now_us);
+		ls_judge_slow(e, j, now_us);
 		ls_judge_job(e, j, &kept, now_us);
 	}
 	judge_orphans(e, j, j->replica.on ? 0 : row->step, now_us);

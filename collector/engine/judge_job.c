@@ -194,7 +194,7 @@ judge_job_end(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_
 
 	j->pulse.on = false;
 	j->pulse.row = 0;
-	if (f != NULL)
+	if (f != NULL && !ls_judge_is_held(e, j, f))
 		ls_findings_clear(e, f, step, now_us);
 }
 

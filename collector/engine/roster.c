@@ -163,6 +163,8 @@ roster_reset_job(struct ls_job *j)
 	ls_replica_fini(&j->replica);
 	j->hang = (struct ls_hang){0};
 	j->pulse = (struct ls_pulse){0};
+	ls_slow_fini(&j->slow);
+	ls_rhythm_fini(&j->rhythm);
 	ls_index_fini(&j->rank_index);
 	ls_index_fini(&j->roles.index);
 	ls_index_fini(&j->slices.index);
@@ -435,6 +437,8 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 	if (rc == 0)
 		rc = ls_detect_reserve(&j->detect, j->count + 1);
 	if (rc == 0)
+		rc = ls_slow_reserve(&j->slow, j->count + 1);
+	if (rc == 0)
 		rc = roster_group(&j->roles, info->role, &role);
 	if (rc == 0)
 		rc = roster_group(&j->slices, info->slice, &slice);
@@ -490,6 +494,8 @@ roster_return(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
 		ls_detect_reset_worker(&j->detect, w->slot);
 		if (w->slot < j->replica.capacity)
 			j->replica.worker[w->slot] = (struct ls_replica_worker){0};
+		ls_slow_reset_worker(&j->slow, w->slot);
+		ls_rhythm_reset_worker(&j->rhythm, w->slot);
 		w->host = index;
 		memcpy(w->info.host, host, strlen(host) + 1);
 	}
