@@ -23,17 +23,24 @@ struct feed {
 	double astray_s;              /* by so much arrivals seem earlier than they are */
 	double gap_s;                 /* worker 1 arrives so far behind all */
 	double spread;                /* deviation of the noise, ratio to the step */
+	double erratic_s;             /* mean of what worker 1 is late by, own work, exponential */
 };
+
+/* Evenly between 0 and 1. */
+static double
+even(struct feed *f)
+{
+	f->random = f->random * 6364136223846793005ull + 1442695040888963407ull;
+	return ((double)(f->random >> 11) + 0.5) * 0x1p-53;
+}
 
 static double
 noise(struct feed *f)
 {
 	double sum = -6;
 
-	for (int i = 0; i < 12; i++) { /* close to a Gaussian of deviation 1 */
-		f->random = f->random * 6364136223846793005ull + 1442695040888963407ull;
-		sum += (double)(f->random >> 11) * 0x1p-53;
-	}
+	for (int i = 0; i < 12; i++) /* close to a Gaussian of deviation 1 */
+		sum += even(f);
 	return sum * f->spread * STEP_S;
 }
 
@@ -42,17 +49,18 @@ run(struct feed *f, size_t steps)
 {
 	for (size_t k = 0; k < steps; k++) {
 		struct ls_blame r[WORKERS];
+		double late_s = f->erratic_s > 0 ? -f->erratic_s * log(even(f)) : 0;
 		struct ls_blame_step totals = {.used = WORKERS,
-			.duration_s = STEP_S + f->grown_s + f->gap_s + noise(f),
+			.duration_s = STEP_S + f->grown_s + f->gap_s + late_s + noise(f),
 			.net = {0.01 + f->comm_s + f->astray_s + noise(f), 0.01 + f->comm_s + noise(f), NAN},
 			.last = f->gap_s > 0 ? 1 : SIZE_MAX, .gap_s = f->gap_s};
 
 		for (size_t i = 0; i < WORKERS; i++)
 			r[i] = (struct ls_blame){.late_s = noise(f), .wait_s = noise(f),
 				.own_s = noise(f), .exit_s = i == 2 ? f->exit_s : 0};
-		r[1].late_s += f->late_s + f->gap_s;
-		r[1].own_s += f->own_s + f->gap_s;
-		r[1].wait_s += f->wait_s;
+		r[1].late_s += f->late_s + f->gap_s + late_s;
+		r[1].own_s += f->own_s + f->gap_s + late_s;
+		r[1].wait_s += f->wait_s + late_s;
 		ls_detect_step(&f->d, f->step, (int64_t)f->step * 100000, f->clocks_ok, r, WORKERS,
 			&totals);
 		f->step++;
@@ -167,6 +175,73 @@ START_TEST(lateness_without_evidence_is_only_suspected)
 	run(&feed, 200);
 	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_SUSPECT);
 	ck_assert_uint_eq(feed.d.open, 0);
+}
+END_TEST
+
+/* Steps from now on until worker 1 is found, at most so many; 0: it is not. */
+static uint64_t
+found_within(struct feed *f, uint64_t steps)
+{
+	for (uint64_t k = 1; k <= steps; k++) {
+		run(f, 1);
+		if (f->d.open > 0)
+			return k;
+	}
+	return 0;
+}
+
+/* Of a load of 3 to 15 % of the step, as two processes make that share a core. */
+static void
+pass(uint64_t seed, double of_step)
+{
+	feed = (struct feed){.random = seed, .clocks_ok = true, .spread = 0.003};
+	ck_assert_int_eq(ls_detect_reserve(&feed.d, WORKERS), 0);
+	run(&feed, 150);
+	feed.erratic_s = of_step * STEP_S;
+}
+
+START_TEST(load_that_passes_is_only_suspected)
+{
+	for (unsigned i = 0; i < 40; i++) {
+		ls_detect_fini(&feed.d);
+		pass(7 + i, 0.03 * (1 + i % 5));
+		ck_assert_uint_eq(found_within(&feed, 80), 0);
+		ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_SUSPECT);
+		feed.erratic_s = 0;
+		ck_assert_uint_eq(found_within(&feed, 200), 0); /* nor when it is over */
+		ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_QUIET);
+	}
+}
+END_TEST
+
+START_TEST(load_that_stays_is_found)
+{
+	for (unsigned i = 0; i < 40; i++) {
+		uint64_t steps;
+
+		ls_detect_fini(&feed.d);
+		pass(7 + i, 0.03 * (1 + i % 5));
+		steps = found_within(&feed, 2 * LS_DETECT_LASTS);
+		ck_assert_uint_ge(steps, LS_DETECT_LASTS - 10); /* noise may have begun it */
+		ck_assert_uint_gt(steps, 80);
+	}
+}
+END_TEST
+
+START_TEST(shift_that_is_steady_or_gross_need_not_wait)
+{
+	uint64_t steps;
+
+	run(&feed, 150);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.02 * STEP_S;
+	steps = found_within(&feed, 80);
+	ck_assert_uint_ge(steps, LS_DETECT_LASTS_STEADY - 5);
+	ck_assert_uint_le(steps, 2 * LS_DETECT_LASTS_STEADY);
+	ls_detect_fini(&feed.d);
+	pass(7, 0.6);
+	steps = found_within(&feed, 80);
+	ck_assert_uint_ge(steps, LS_DETECT_LASTS_STEADY - 5);
+	ck_assert_uint_le(steps, 2 * LS_DETECT_LASTS_STEADY);
 }
 END_TEST
 
@@ -344,6 +419,9 @@ detect_suite(void)
 	tcase_add_test(tc, nothing_is_found_while_baselines_are_learned);
 	tcase_add_test(tc, born_slow_is_not_taken_for_a_baseline);
 	tcase_add_test(tc, lateness_without_evidence_is_only_suspected);
+	tcase_add_test(tc, load_that_passes_is_only_suspected);
+	tcase_add_test(tc, load_that_stays_is_found);
+	tcase_add_test(tc, shift_that_is_steady_or_gross_need_not_wait);
 	tcase_add_test(tc, finding_clears_after_calm_steps);
 	tcase_add_test(tc, stalls_count_against_a_rare_rate);
 	tcase_add_test(tc, stalls_equally_far_apart_are_checkpoints);

@@ -19,6 +19,11 @@
 #define DETECT_TAU_MEMORY 1024.0  /* blocks after which old ones fade */
 #define DETECT_FLOOR_STEPS 8u      /* between two looks at the noise of all workers */
 #define DETECT_SPREAD_STEPS 16.0  /* over which changes from step to step are averaged */
+#define DETECT_STEADY 0.4         /* deviation over mean of an excess; of a passing load's it is 1 */
+#define DETECT_STEADY_LEAST 5u    /* steps that tell it */
+#define DETECT_GROSS 0.30         /* of the step: more than a passing load makes */
+#define DETECT_RECENT 16.0        /* latest steps, */
+#define DETECT_RECENT_SHARE 0.7   /* in which so much of the mean excess must be left */
 #define DETECT_STAGGER 0.20       /* exits further apart than this are no common event */
 /* Workers slow from the first step: what their own work explains is not taken for their baseline. */
 #define DETECT_BORN_OWN 0.12
@@ -36,10 +41,9 @@ static const struct detect_pace {
 	double drift;       /* taken off each step; half of the least shift, in sigmas */
 	double cap;         /* bounds the time to clear */
 	double floor;       /* an episode begins above it */
-	uint64_t min_steps; /* of an episode, before it is a finding */
 } detect_paces[] = {
-	[LS_DETECT_CHRONIC] = {0.55, LS_DETECT_CAP, 0, 20},
-	[LS_DETECT_FAINT] = {0.2, 36, 3, 100},
+	[LS_DETECT_CHRONIC] = {0.55, LS_DETECT_CAP, 0},
+	[LS_DETECT_FAINT] = {0.2, 36, 3},
 };
 
 void
@@ -326,24 +330,63 @@ detect_evidence(const struct ls_detect *d, size_t slot, const struct ls_episode 
 	return best >= DETECT_EVIDENCE * ep->excess_s / n;
 }
 
+/* Follows for how many steps up to this one the excess was steady; runs that scatter begin anew. */
+static void
+detect_steady(struct ls_detect_worker *w, double excess_s)
+{
+	double mean_s;
+
+	if (w->channel[LS_DETECT_CHRONIC].ep.steps <= 1)
+		w->steady_s = w->steady_sq = w->steady = 0;
+	w->steady++;
+	w->steady_s += excess_s;
+	w->steady_sq += excess_s * excess_s;
+	mean_s = w->steady_s / w->steady;
+	if (w->steady >= DETECT_STEADY_LEAST && w->steady_sq / w->steady - mean_s * mean_s >
+		DETECT_STEADY * DETECT_STEADY * mean_s * mean_s)
+		w->steady_s = w->steady_sq = w->steady = 0;
+}
+
+/*
+ * Has an episode lasted long enough for a finding, and does it still last? Noise may have begun it long before: what
+ * counts is how old its excess is on average, which of an even shift is half its length.
+ */
+static bool
+detect_lasts(const struct ls_detect *d, const struct ls_detect_worker *w, enum ls_detect_kind kind)
+{
+	const struct ls_episode *ep = &w->channel[kind].ep;
+
+	if (w->recent_s < DETECT_RECENT_SHARE * ep->excess_s / (double)ep->steps)
+		return false;
+	if (kind == LS_DETECT_CHRONIC && (w->steady >= LS_DETECT_LASTS_STEADY ||
+		ls_detect_excess_ratio(d, ep) >= DETECT_GROSS))
+		return ep->steps >= LS_DETECT_LASTS_STEADY;
+	return ep->steps >= LS_DETECT_LASTS && 2 * ep->age_s >= LS_DETECT_LASTS * ep->excess_s;
+}
+
 /* One step of one CUSUM of a worker: z in long-run sigmas, the residual's excess in seconds. */
 static void
 detect_shift(struct ls_detect *d, size_t slot, enum ls_detect_kind kind,
 	const struct ls_blame *r, double z, double excess_s, uint64_t step, int64_t t_us)
 {
-	const struct ls_detect_worker *w = &d->worker[slot];
+	struct ls_detect_worker *w = &d->worker[slot];
 	const struct detect_pace *pace = &detect_paces[kind];
-	struct ls_detect_channel *ch = &d->worker[slot].channel[kind];
+	struct ls_detect_channel *ch = &w->channel[kind];
 
-	ls_detect_accumulate(d, ch, z - pace->drift, pace->cap, pace->floor, step, t_us);
+	/* what waits for its steps has said enough: if it ends meanwhile, it is not found afterwards */
+	ls_detect_accumulate(d, ch, z - pace->drift,
+		ch->level == LS_LEVEL_FINDING ? pace->cap : LS_DETECT_FINDING, pace->floor, step, t_us);
 	if (ch->c > pace->floor) {
+		ch->ep.age_s += ch->ep.excess_s + excess_s;
 		ch->ep.excess_s += excess_s;
 		ch->ep.own_s += isnan(r->own_s) ? 0 : r->own_s - w->base_own_s;
 		ch->ep.wait_s += isnan(r->wait_s) ? 0 : r->wait_s - w->base_wait_s;
+		if (kind == LS_DETECT_CHRONIC)
+			detect_steady(w, excess_s);
 	}
 	ls_detect_relax(d, ch, LS_DETECT_SUSPECT, LS_DETECT_CLEAR_STEPS);
 	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_FINDING &&
-		ch->ep.steps >= pace->min_steps &&
+		detect_lasts(d, w, kind) &&
 		ls_detect_excess_ratio(d, &ch->ep) >= LS_DETECT_MIN_RATIO &&
 		detect_evidence(d, slot, &ch->ep))
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
@@ -380,6 +423,7 @@ detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r, double
 	if (had)
 		d->scratch[(*changes)++] = fabs(x - w->last_x);
 	w->last_x = x;
+	w->recent_s += (excess_s - w->recent_s) / DETECT_RECENT;
 	z = ls_stats_clip(x / (fmax(w->sigma, sigma_floor) * detect_inflation(d)), LS_DETECT_CLIP);
 	detect_shift(d, slot, LS_DETECT_CHRONIC, r, z, excess_s, step, t_us);
 	detect_shift(d, slot, LS_DETECT_FAINT, r, z, excess_s, step, t_us);

@@ -7,7 +7,8 @@
  *  chronic  a worker. Its residual, minus its own baseline, over the job's step time, goes into a
  *           clipped CUSUM in units of the residual's long-run noise (32-step block means, so that
  *           wandering loads on shared machines count as noise). A finding also needs evidence: own
- *           work, wait, or the job's step time must have grown with the residual.
+ *           work, wait, or the job's step time must have grown with the residual; and time
+ *           (LS_DETECT_LASTS), for suspects come early.
  *  faint    a worker. The same with a smaller allowance: shifts below the noise of one step, that
  *           only a hundred steps can tell from workers which share a core for a while.
  *  stalls   a worker. Single steps in which it alone arrives 0.75 of a step behind all others, its
@@ -49,6 +50,14 @@
 #define LS_DETECT_CAP 42.0       /* bounds the time to clear */
 #define LS_DETECT_CLEAR 2.0
 #define LS_DETECT_CLEAR_STEPS 30
+/*
+ * How long a shift lasts before it is a finding. Two processes that share a core look like a fault for 20 to 80 steps; only
+ * time tells them apart from one. But such delays scatter by as much as they are long, so a shift that is the
+ * same in each step need not wait; nor one of 0.3 of the step. Of two million exponential delays, 3 to 15 % of the
+ * step for 20 to 80 steps, 2.5e-5 were steady for 20 steps by chance, and 9e-6 as long as 0.3 of the step.
+ */
+#define LS_DETECT_LASTS 100u
+#define LS_DETECT_LASTS_STEADY 20u
 
 enum ls_detect_level { LS_LEVEL_QUIET, LS_LEVEL_SUSPECT, LS_LEVEL_FINDING };
 enum ls_detect_kind {
@@ -64,6 +73,7 @@ struct ls_episode {
 	uint64_t steps;            /* judged steps in it */
 	uint64_t hits;             /* stalls: steps that stalled */
 	double excess_s;           /* sum of residuals beyond the baseline */
+	double age_s;              /* the same, each times the steps since then */
 	double own_s, wait_s;      /* sums of the own-work and wait excess */
 	double before_s;           /* step time before it began; NaN = not known */
 	double gap_mean, gap_m2;   /* stalls: steps between hits (Welford) */
@@ -86,10 +96,13 @@ struct ls_detect_worker {
 	struct ls_detect_warm *learning; /* until its baselines are known: later steps need not walk over it */
 	double base_s, base_own_s, base_wait_s; /* baselines; base_s of the residual in use */
 	double sigma;              /* noise of the residual, ratio to the step time */
+	double recent_s;           /* mean excess over the latest steps */
 	double last_x;             /* residual of the step before beyond its baseline, likewise */
 	bool has_last_x;
 	double block_sum;
 	uint32_t block_n;
+	uint32_t steady;           /* latest steps of the chronic episode that were steady: alike, */
+	double steady_s, steady_sq; /* and the sums of their excess and of its square */
 	struct ls_detect_channel channel[LS_DETECT_KIND_COUNT];
 	uint8_t was, found;        /* channels that were findings before the step, and are: a bit each */
 	uint8_t way;               /* enum ls_group_way: what is found of it is told of that: the judge's */
