@@ -155,6 +155,7 @@ intake_check_times(struct ls_intake *in, struct ls_intake_held *h, struct ls_wir
 	if (i == item->count)
 		return;
 	in->stats.drops[LS_INTAKE_CLOCK] += item->count;
+	ls_engine_lie(in->p.engine, h->report.host, LS_LIE_TIME, item->count);
 	ls_log(LS_LOG_WARN, "intake",
 		"%s: step records of a time that cannot be (%lld s from now); a gap stands for them",
 		h->report.host,
@@ -195,6 +196,8 @@ intake_item(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire
 	}
 	if (rc != 0) {
 		in->stats.drops[LS_INTAKE_BAD_ITEM]++;
+		if (rc != -ENOMEM)
+			ls_engine_lie(in->p.engine, h->report.host, LS_LIE_ITEM, 1);
 		ls_intake_refuse(h, rc == -ENOMEM ? LS_ACK_RETRY : LS_ACK_REJECT, why);
 		ls_wire_item_clear(&item);
 		return false;
@@ -212,6 +215,8 @@ intake_item(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire
 		ls_session_accept(h->session, LS_STREAM_STEPS, item.seq, print);
 		h->accepted[LS_STREAM_STEPS] = go_on = true;
 		in->stats.items++;
+		if (item.kind == LS_WIRE_GAP && item.reason == LS_GAP_INVALID)
+			ls_engine_lie(in->p.engine, h->report.host, LS_LIE_RECORD, item.count);
 		if (item.kind == LS_WIRE_STEPS && item.count > 0)
 			intake_check_times(in, h, &item);
 		if (item.kind == LS_WIRE_STEPS && item.count > 0)

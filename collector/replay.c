@@ -18,6 +18,7 @@ struct replay_run {
 	struct ls_engine *engine;
 	uint32_t *handles;  /* of the engine, by worker of the input; LS_NO_WORKER: none */
 	bool *declared;     /* by first worker of an attempt */
+	int64_t *ended_us;  /* by worker; 0: its process has not ended */
 };
 
 static int
@@ -116,13 +117,19 @@ replay_feed_counters(const struct replay_run *run, const struct ls_replay_event 
 }
 
 static int
-replay_feed_record(const struct replay_run *run, const struct ls_replay_event *ev)
+replay_feed_record(struct replay_run *run, const struct ls_replay_event *ev)
 {
 	uint32_t handle = run->handles[ev->worker];
 	int rc;
 
 	if (handle == LS_NO_WORKER)
 		return 0;
+	if (run->ended_us[ev->worker] != 0 && ev->u.record->t_begin_ns / 1000 > run->ended_us[ev->worker]) {
+		run->ended_us[ev->worker] = 0; /* another process of the same attempt */
+		rc = replay_declare_worker(run, ev->worker, ev->t_us);
+		if (rc != 0)
+			return rc;
+	}
 	rc = ls_engine_record(run->engine, handle, ev->u.record, ev->t_us);
 	if (rc == -LS_EDUPLICATE)
 		ls_replay_input_bad(run->in, 0,
@@ -166,6 +173,10 @@ replay_feed(struct replay_run *run, const struct ls_replay_event *ev)
 		break;
 	case LS_LINE_HANG:
 		replay_feed_hang(run, ev);
+		break;
+	case LS_LINE_END:
+		run->ended_us[ev->worker] = ev->t_us;
+		ls_engine_end(run->engine, run->handles[ev->worker], ev->u.end->crashed, ev->t_us);
 		break;
 	case LS_LINE_OTHER:
 		break;
@@ -215,10 +226,11 @@ replay_run(struct ls_replay_input *in, json_t **ret_result)
 {
 	struct replay_run run = {.in = in, .engine = ls_engine_new(NULL),
 		.handles = malloc(in->worker_count * sizeof(uint32_t)),
-		.declared = calloc(in->worker_count, sizeof(bool))};
+		.declared = calloc(in->worker_count, sizeof(bool)),
+		.ended_us = calloc(in->worker_count, sizeof(int64_t))};
 	int rc = -ENOMEM;
 
-	if (run.engine != NULL && run.handles != NULL && run.declared != NULL)
+	if (run.engine != NULL && run.handles != NULL && run.declared != NULL && run.ended_us != NULL)
 		rc = ls_replay_input_arrange(in);
 	if (rc == 0)
 		rc = replay_feed_all(&run);
@@ -226,6 +238,7 @@ replay_run(struct ls_replay_input *in, json_t **ret_result)
 		rc = replay_result(run.engine, ret_result);
 	free(run.handles);
 	free(run.declared);
+	free(run.ended_us);
 	ls_engine_free(run.engine);
 	return rc;
 }

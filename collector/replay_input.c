@@ -182,6 +182,19 @@ input_clock(struct ls_replay_event *ev, const struct ls_line *l)
 }
 
 static int
+input_end(struct ls_replay_event *ev, const struct ls_line *l)
+{
+	struct ls_replay_end *end = malloc(sizeof(*end));
+
+	if (end == NULL)
+		return -ENOMEM;
+	end->crashed = l->crashed;
+	ev->u.end = end;
+	ev->t_us = l->t_us;
+	return 0;
+}
+
+static int
 input_hang(struct ls_replay_event *ev, const struct ls_line *l)
 {
 	size_t bytes = l->rank_count * sizeof(l->ranks[0]);
@@ -215,6 +228,8 @@ input_payload(struct ls_replay_event *ev, const struct ls_line *l)
 		return input_clock(ev, l);
 	case LS_LINE_HANG:
 		return input_hang(ev, l);
+	case LS_LINE_END:
+		return input_end(ev, l);
 	case LS_LINE_OTHER:
 		break;
 	}
@@ -529,7 +544,7 @@ input_apply_closings(struct ls_replay_input *in)
 
 /*
  * At one time clocks and counters come before the steps they speak of, and a closing after its records; a
- * standstill is never seen in the moment of a closing, so it comes before one (ls_hang_look).
+ * standstill is never seen in the moment of a closing, so it comes before one (ls_hang_look); an end comes last.
  */
 static int
 input_rank(enum ls_line_kind kind)
@@ -543,6 +558,8 @@ input_rank(enum ls_line_kind kind)
 		return 2;
 	case LS_LINE_HANG:
 		return 3;
+	case LS_LINE_END: /* what was still open closes with it, and its findings go last */
+		return 5;
 	case LS_LINE_CLOSE:
 	case LS_LINE_OTHER:
 		break;

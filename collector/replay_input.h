@@ -42,6 +42,10 @@ struct ls_replay_clock {
 	double uncertainty_s;
 };
 
+struct ls_replay_end {
+	bool crashed;
+};
+
 struct ls_replay_hang {
 	int64_t since_us;
 	uint32_t waiting;
@@ -64,6 +68,7 @@ struct ls_replay_event {
 		struct ls_replay_close *close;
 		struct ls_replay_clock *clock;
 		struct ls_replay_hang *hang;
+		struct ls_replay_end *end;
 	} u;
 };
 

@@ -417,6 +417,21 @@ line_clock(struct line_cursor *c, const json_t *o, struct ls_line *l)
 		c, json_object_get(o, "uncertainty"), "uncertainty") * 1e-9;
 }
 
+/* A worker's process came to its end. */
+static void
+line_end(struct line_cursor *c, const json_t *o, struct ls_line *l)
+{
+	static const char *const known[] = {"type", "job", "attempt", "host", "rank", "t", "how"};
+	const char *how = json_string_value(json_object_get(o, "how"));
+
+	l->kind = LS_LINE_END;
+	line_keys(o, l, known, sizeof(known) / sizeof(known[0]));
+	line_name(c, o, "host", true, l->who.host, sizeof(l->who.host));
+	l->who.rank = (int32_t)line_integer(c, o, "rank", true, 0, LS_WORKERS_MAX - 1);
+	l->t_us = line_time_ns(c, json_object_get(o, "t"), "t") / 1000;
+	l->crashed = how != NULL && strcmp(how, "crashed") == 0;
+}
+
 int
 ls_line_parse(const char *text, size_t len, struct ls_line *l, char *why)
 {
@@ -446,9 +461,10 @@ ls_line_parse(const char *text, size_t len, struct ls_line *l, char *why)
 		line_clock(&c, o, l);
 	else if (strcmp(type, "hang") == 0)
 		line_hang(&c, o, l);
+	else if (strcmp(type, "end") == 0)
+		line_end(&c, o, l);
 	else if (strcmp(type, "gap") == 0 || strcmp(type, "job") == 0 ||
-		strcmp(type, "zoom") == 0 || strcmp(type, "end") == 0 ||
-		strcmp(type, "lost") == 0)
+		strcmp(type, "zoom") == 0 || strcmp(type, "lost") == 0)
 		l->kind = LS_LINE_OTHER;
 	else
 		line_fail(&c, "unknown type \"%s\"", type);

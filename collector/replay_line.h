@@ -11,6 +11,7 @@
 #ifndef LS_COLLECTOR_REPLAY_LINE_H
 #define LS_COLLECTOR_REPLAY_LINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "proto/metrics.h"
@@ -22,6 +23,7 @@ enum ls_line_kind {
 	LS_LINE_CLOSE,
 	LS_LINE_CLOCK,
 	LS_LINE_HANG,
+	LS_LINE_END,
 	LS_LINE_OTHER
 };
 
@@ -31,7 +33,8 @@ struct ls_line {
 	enum ls_line_kind kind;
 	struct ls_worker_info who;      /* counters: job, host, rank (-1: not given) */
 	struct ls_record record;        /* STEP: wall ns, whole microseconds */
-	int64_t t_us;                   /* COUNTERS (received), CLOSE, CLOCK, HANG */
+	int64_t t_us;                   /* COUNTERS (received), CLOSE, CLOCK, HANG, END */
+	bool crashed;                   /* END */
 	int64_t read_us;                /* COUNTERS */
 	double uncertainty_s;           /* CLOCK */
 	size_t count;                   /* COUNTERS: values */

@@ -44,6 +44,16 @@ stats(void)
 	return st;
 }
 
+/* What was said that cannot be. */
+static uint64_t
+lies(enum ls_lie why)
+{
+	struct ls_engine_stats st;
+
+	ls_engine_stats(core.engine, &st);
+	return st.lies[why];
+}
+
 static int64_t
 sql(const char *text)
 {
@@ -186,6 +196,24 @@ START_TEST(records_of_a_time_that_cannot_be_are_a_gap)
 	ck_assert_uint_eq(ls_test_core_send(&core, &a, false)->acked_seq, 2);
 	ck_assert_uint_eq(stats().drops[LS_INTAKE_CLOCK], 3 + 1 + 4);
 	ck_assert_int_eq(sql("SELECT sum(n) FROM gap"), 7);
+	ck_assert_uint_eq(lies(LS_LIE_TIME), 7);
+}
+END_TEST
+
+/* What its agent could not believe of a worker is named here, too. */
+START_TEST(records_an_agent_refused_are_counted_as_lies)
+{
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_steps(&a, 1, 0, 4);
+	ls_test_agent_gap(&a, 2, 4, 5); /* overwritten: no lie */
+	ls_test_agent_gap_for(&a, 3, 9, 6, LS_GAP_INVALID);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, true)->acked_seq, 3);
+	ck_assert_uint_eq(lies(LS_LIE_RECORD), 6);
+	ls_test_agent_gap_for(&a, 3, 9, 6, LS_GAP_INVALID); /* again: counted once */
+	ls_ignore(ls_test_core_send(&core, &a, false)->status); /* had already */
+	ck_assert_uint_eq(lies(LS_LIE_RECORD), 6);
 }
 END_TEST
 
@@ -316,6 +344,7 @@ START_TEST(garbage_is_rejected_and_counted)
 	ck_assert_int_eq(core.ack.status, LS_ACK_REJECT);
 	ck_assert_uint_eq(core.ack.acked_seq, 1);
 	ck_assert_uint_eq(stats().drops[LS_INTAKE_BAD_ITEM], 1);
+	ck_assert_uint_eq(lies(LS_LIE_ITEM), 1);
 	a.report.item_count = 1;
 	ls_test_agent_clear(&a);
 }
@@ -450,6 +479,7 @@ suite(void)
 	tcase_add_test(t, a_ring_read_again_under_new_numbers_is_not_stored_twice);
 	tcase_add_test(t, records_lost_without_a_word_become_a_gap);
 	tcase_add_test(t, records_of_a_time_that_cannot_be_are_a_gap);
+	tcase_add_test(t, records_an_agent_refused_are_counted_as_lies);
 	tcase_add_test(t, an_unknown_ring_asks_for_its_worker);
 	tcase_add_test(t, an_unknown_number_asks_for_all_workers);
 	tcase_add_test(t, who_begins_without_its_kernel_is_asked_for_it);

@@ -110,6 +110,39 @@ START_TEST(severity_comes_from_cost)
 }
 END_TEST
 
+/* Nobody is left: what was found is over; who comes back begins anew. */
+START_TEST(findings_end_with_their_job)
+{
+	struct fake_job *job = fake_job_new(8);
+	json_t *f;
+
+	fake_job_run(job, 150);
+	job->workers[3].slow = 1.2;
+	fake_job_run(job, 60);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	for (size_t i = 0; i < 8; i++) {
+		f = fake_job_finding(job, 0);
+		ck_assert_str_eq(text_at(f, "status", NULL), "open");
+		json_decref(f);
+		ls_engine_end(job->engine, job->workers[i].handle, i == 3, job->now_us);
+	}
+	f = fake_job_finding(job, 0);
+	ck_assert_str_eq(text_at(f, "status", NULL), "cleared");
+	ck_assert_str_eq(text_at(f, "cleared_reason", NULL), "job_ended");
+	json_decref(f);
+	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
+	if (_i == 0)
+		job->workers[3].slow = 1;
+	fake_job_declare(job);
+	fake_job_run(job, 200);
+	f = fake_job_finding(job, 0);
+	ck_assert_str_eq(text_at(f, "status", NULL), _i == 0 ? "cleared" : "reopened");
+	ck_assert_int_eq(json_object_get(f, "cleared_reason") != NULL, _i == 0);
+	json_decref(f);
+	fake_job_free(job);
+}
+END_TEST
+
 START_TEST(two_culprits_are_both_found)
 {
 	struct fake_job *job = fake_job_new(12);
@@ -535,6 +568,7 @@ judge_suite(void)
 	tcase_add_loop_test(who, slightly_slower_worker_is_found, 0, 40);
 	tcase_add_loop_test(who, finding_says_when_it_began_and_how_it_was_seen, 0, 2);
 	tcase_add_loop_test(who, severity_comes_from_cost, 0, 2);
+	tcase_add_loop_test(who, findings_end_with_their_job, 0, 2);
 	tcase_add_loop_test(who, two_culprits_are_both_found, 0, 2);
 	tcase_add_test(who, worker_slow_from_the_first_step_is_found);
 	tcase_add_test(who, structure_blames_nobody);

@@ -204,9 +204,22 @@ START_TEST(clock_line)
 }
 END_TEST
 
+START_TEST(an_end_says_whose_and_when)
+{
+	parse("{\"type\":\"end\",\"job\":\"a\",\"attempt\":1,\"host\":\"h\",\"rank\":2,\"t\":3.5,\"how\":\"crashed\"}");
+	ck_assert_int_eq(line.kind, LS_LINE_END);
+	ck_assert_int_eq(line.who.rank, 2);
+	ck_assert_int_eq(line.who.attempt, 1);
+	ck_assert_int_eq(line.t_us, 3500000);
+	ck_assert(line.crashed);
+	parse("{\"type\":\"end\",\"job\":\"a\",\"host\":\"h\",\"rank\":2,\"t\":3,\"how\":\"ended\"}");
+	ck_assert(!line.crashed);
+}
+END_TEST
+
 START_TEST(lines_of_others)
 {
-	static const char *const types[] = {"gap", "job", "zoom", "end"};
+	static const char *const types[] = {"gap", "job", "zoom", "lost"};
 	char text[64];
 
 	(void)snprintf(text, sizeof(text), "{\"type\":\"%s\",\"x\":1}", types[_i]);
@@ -242,6 +255,7 @@ replay_line_suite(void)
 	tcase_add_test(tc, close_line);
 	tcase_add_test(tc, hang_line);
 	tcase_add_test(tc, clock_line);
+	tcase_add_test(tc, an_end_says_whose_and_when);
 	tcase_add_loop_test(tc, lines_of_others, 0, 4);
 	tcase_add_test(tc, first_unknown_key_is_kept);
 	suite_add_tcase(s, tc);

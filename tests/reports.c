@@ -126,11 +126,18 @@ ls_test_agent_steps(struct ls_test_agent *a, uint64_t seq, uint64_t first_index,
 void
 ls_test_agent_gap(struct ls_test_agent *a, uint64_t seq, uint64_t first_index, uint64_t count)
 {
+	ls_test_agent_gap_for(a, seq, first_index, count, LS_GAP_OVERRUN);
+}
+
+void
+ls_test_agent_gap_for(struct ls_test_agent *a, uint64_t seq, uint64_t first_index, uint64_t count,
+	enum ls_wire_gap_reason reason)
+{
 	struct ls_wire_item item = reports_item(a, seq, LS_WIRE_GAP);
 
 	item.first_index = first_index;
 	item.count = count;
-	item.reason = LS_GAP_OVERRUN;
+	item.reason = reason;
 	reports_add(a, &item);
 }
 

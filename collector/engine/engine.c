@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/engine.h"
+#include "collector/engine/detect_channel.h"
 #include "collector/engine/engine_state.h"
 #include "collector/engine/hang.h"
+#include "collector/engine/lies.h"
 #include "proto/base/mem.h"
 
 #include <errno.h>
@@ -231,6 +233,8 @@ ls_engine_record(struct ls_engine *e, uint32_t worker, const struct ls_record *r
 
 	if (w == NULL || r->step >= LS_STEP_END || ls_record_check(r, &why) != 0) {
 		e->stats.rejected++;
+		if (w != NULL)
+			ls_lies_add(e, w->host, LS_LIE_RECORD, 1);
 		return w == NULL ? -LS_EUNKNOWN : -LS_ERANGE;
 	}
 	j = &e->jobs[w->job];
@@ -241,9 +245,14 @@ ls_engine_record(struct ls_engine *e, uint32_t worker, const struct ls_record *r
 	}
 	if (rc == -LS_EDUPLICATE) {
 		e->stats.duplicates++;
+		ls_lies_add(e, w->host, j->replica.on ? LS_LIE_BACKWARDS : LS_LIE_REPEATED, 1);
 	} else if (rc == -LS_ESTALE) {
 		e->stats.late++;
 		j->late++;
+		if (!j->replica.on && w->reported && r->step < w->last_step)
+			ls_lies_add(e, w->host, LS_LIE_BACKWARDS, 1);
+		else if (!j->replica.on && w->reported && r->step == w->last_step)
+			ls_lies_add(e, w->host, LS_LIE_REPEATED, 1);
 		engine_note_record(j, w, r, engine_keeps_up(j, r), now_us);
 	} else if (rc == 0) {
 		e->stats.records++;
@@ -266,18 +275,44 @@ ls_engine_gap(struct ls_engine *e, uint32_t worker, uint64_t count, int64_t now_
 	e->jobs[w->job].gaps += count;
 }
 
+/* Nobody is left: what was found is over with it, and whoever comes back is another process. */
+static void
+engine_end_job(struct ls_engine *e, struct ls_job *j, int64_t now_us)
+{
+	ls_judge_clear_job(e, j, true, now_us);
+	for (uint32_t i = 0; i < j->count; i++) {
+		ls_detect_reset_worker(&j->detect, i);
+		ls_slow_reset_worker(&j->slow, i);
+		ls_rhythm_reset_worker(&j->rhythm, i);
+	}
+	for (size_t i = 0; i < j->detect.net_count; i++)
+		for (int k = 0; k < LS_DETECT_KIND_COUNT; k++) {
+			ls_detect_set_level(&j->detect, &j->detect.net[i].channel[k], LS_LEVEL_QUIET);
+			j->detect.net[i].channel[k] = (struct ls_detect_channel){0};
+		}
+	for (size_t i = 0; i < j->detect.net_count; i++)
+		j->detect.net[i].linked = false;
+	j->hang.on = j->pulse.on = false;
+	j->pulse.row = 0;
+}
+
 void
 ls_engine_end(struct ls_engine *e, uint32_t worker, int crashed, int64_t now_us)
 {
 	struct ls_engine_worker *w = ls_engine_find_worker(e, worker);
+	struct ls_job *j;
 
 	if (w == NULL)
 		return;
+	j = &e->jobs[w->job];
+	j->gone += !ls_worker_is_gone(w);
 	w->state = crashed ? LS_WORKER_CRASHED : LS_WORKER_ENDED;
 	w->seen_us = now_us;
 	w->has_live = false;
-	e->jobs[w->job].active_known = false;
-	engine_close_ready(e, &e->jobs[w->job], now_us);
+	j->active_known = false;
+	engine_close_ready(e, j, now_us);
+	if (j->gone == j->count)
+		engine_end_job(e, j, now_us);
 }
 
 void

@@ -99,7 +99,10 @@ int ls_engine_record(struct ls_engine *e, uint32_t worker, const struct ls_recor
 /* Records of a worker that are lost: it is not expected in those steps, and never counts as fast. */
 void ls_engine_gap(struct ls_engine *e, uint32_t worker, uint64_t count, int64_t now_us);
 
-/* A worker's process ended (crashed: without its clean end): it is no longer expected. */
+/*
+ * A worker's process ended (crashed: without its clean end): it is no longer expected. When all of the job have
+ * ended, its open findings are cleared, and say so.
+ */
 void ls_engine_end(struct ls_engine *e, uint32_t worker, int crashed, int64_t now_us);
 
 /* Where a worker is now (from its live slot); times of the engine's time line. */
@@ -116,6 +119,21 @@ void ls_engine_clock(struct ls_engine *e, uint32_t worker, double uncertainty_s)
  */
 int ls_engine_counters(struct ls_engine *e, const char *host, uint32_t worker, int64_t t_us,
 	size_t count, const uint16_t *metric, const double *value) LS_MUSTCHECK;
+
+/*
+ * What the host of a worker said cannot be; counted, and named in the data quality of its jobs. The engine itself
+ * sees to what it refuses.
+ */
+enum ls_lie {
+#define LS_LIE(id, name, help) LS_LIE_##id,
+#include "collector/engine/lies.def"
+#undef LS_LIE
+	LS_LIE_COUNT
+};
+void ls_engine_lie(struct ls_engine *e, const char *host, enum ls_lie why, uint64_t count);
+
+/* Name of a reason; NULL if out of range. */
+const char *ls_lie_name(unsigned why);
 
 /* Lets time pass: closes overdue steps, marks silent workers. Call at least every 200 ms. */
 void ls_engine_advance(struct ls_engine *e, int64_t now_us);
@@ -154,6 +172,7 @@ struct ls_engine_stats {
 	uint64_t jobs, workers, records, duplicates, late, rejected, gaps, steps_closed,
 		steps_short, duplicate_ranks, counters, counters_ignored, findings_open,
 		findings_total, findings_refused, findings_dropped;
+	uint64_t lies[LS_LIE_COUNT];
 };
 void ls_engine_stats(const struct ls_engine *e, struct ls_engine_stats *ret_stats);
 

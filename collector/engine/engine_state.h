@@ -38,6 +38,7 @@ struct ls_engine_host {
 	char name[LS_HOST_NAME_MAX_BYTES];
 	struct ls_counters counters;
 	int64_t seen_us;            /* when it was named or had counters, last */
+	uint64_t lies[LS_LIE_COUNT]; /* lies.h */
 };
 
 struct ls_engine_worker {
@@ -97,6 +98,7 @@ struct ls_job {
 	size_t count, capacity;
 	struct ls_index rank_index; /* slots by rank */
 	int32_t world;
+	uint32_t gone;              /* workers whose process has ended */
 	uint32_t active;            /* workers waited for, if active_known */
 	bool active_known;
 	struct ls_steps steps;
@@ -207,7 +209,7 @@ ls_suspect_channels(const struct ls_job *j, struct ls_suspect s)
 /* Does a detector of its workers or of the job still say what the finding says? */
 bool ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j, const struct ls_finding *f);
 
-/* Clears every open finding of a job (a new attempt began). */
-void ls_judge_clear_job(struct ls_engine *e, struct ls_job *j, int64_t now_us);
+/* Clears every open finding of a job: a new attempt began, or it ended. */
+void ls_judge_clear_job(struct ls_engine *e, struct ls_job *j, bool ended, int64_t now_us);
 
 #endif

@@ -442,9 +442,15 @@ ls_finding_render(struct ls_finding *f)
 {
 	bool parsed = f->json != NULL && f->diagnosis.count == 0;
 	json_t *doc = parsed ? finding_render_state(f) : finding_render_all(f);
+	bool ended = f->job_ended && !ls_finding_is_open(f);
 
 	if (doc == NULL)
 		return -ENOMEM;
+	ls_ignore(json_object_del(doc, "cleared_reason")); /* of an earlier time */
+	if (ended && json_object_set_new(doc, "cleared_reason", json_string("job_ended")) != 0) {
+		json_decref(doc);
+		return -ENOMEM;
+	}
 	json_decref(f->json);
 	f->json = doc;
 	return 0;

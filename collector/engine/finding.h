@@ -75,6 +75,7 @@ struct ls_finding {
 	bool comm;                       /* from the job's communication channel */
 	bool replica;                    /* of an asynchronous job: it costs its own share of it, */
 	double share;                    /* a ratio */
+	bool job_ended;                  /* cleared with its job */
 	enum ls_detect_mode estimate;
 	uint32_t occurrence;             /* from 1 */
 	uint32_t reopened;               /* times */

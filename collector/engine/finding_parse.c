@@ -138,6 +138,7 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	f.detected_us = finding_get_time(json, "first_detected_at");
 	f.updated_us = finding_get_time(json, "updated_at");
 	f.cleared_us = finding_get_time(json, "cleared_at");
+	f.job_ended = json_object_get(json, "cleared_reason") != NULL;
 	f.last_step = (uint64_t)json_integer_value(json_object_get(json, "last_step"));
 	f.accounted_step = f.last_step;
 	f.steps_seen = (uint64_t)json_integer_value(json_object_get(seen, "steps_seen"));

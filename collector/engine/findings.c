@@ -91,6 +91,7 @@ ls_findings_take(struct ls_engine *e, struct ls_finding *last, const struct ls_f
 
 	if (last != NULL && now_us - last->cleared_us < LS_FINDING_REOPEN_US) {
 		last->status = LS_FINDING_REOPENED;
+		last->job_ended = false;
 		last->reopened++;
 		last->cleared_us = 0;
 		return last;

@@ -353,12 +353,16 @@ judge_channels(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 }
 
 void
-ls_judge_clear_job(struct ls_engine *e, struct ls_job *j, int64_t now_us)
+ls_judge_clear_job(struct ls_engine *e, struct ls_job *j, bool ended, int64_t now_us)
 {
-	for (size_t i = 0; i < e->finding_count; i++)
-		if (ls_finding_is_open(&e->findings[i]) &&
-			strcmp(e->findings[i].who.job, j->name) == 0)
-			ls_findings_clear(e, &e->findings[i], e->findings[i].last_step, now_us);
+	for (size_t i = 0; i < e->finding_count; i++) {
+		struct ls_finding *f = &e->findings[i];
+
+		if (!ls_finding_is_open(f) || strcmp(f->who.job, j->name) != 0 || ls_findings_is_known(f, now_us))
+			continue;
+		f->job_ended = ended;
+		ls_findings_clear(e, f, f->last_step, now_us);
+	}
 }
 
 /* Of a slice: what joins its workers, or so many of them. */

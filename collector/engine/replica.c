@@ -157,7 +157,7 @@ replica_turn(struct ls_engine *e, struct ls_job *j, bool on, int64_t now_us)
 		j->replica.rows = 0; /* no memory: the next rows may say so again */
 		return;
 	}
-	ls_judge_clear_job(e, j, now_us);
+	ls_judge_clear_job(e, j, false, now_us);
 	ls_detect_fini(&j->detect);
 	j->detect = fresh;
 	j->pulse = (struct ls_pulse){0};
@@ -167,7 +167,9 @@ replica_turn(struct ls_engine *e, struct ls_job *j, bool on, int64_t now_us)
 	j->replica = r;
 	j->steps.any_closed = on; /* windows that begin from now on */
 	j->steps.last_closed = on ? ls_window_at(now_us < 0 ? 0 : now_us, r.width_log2) : 0;
-	for (size_t i = 0; i < j->count; i++) {
+	for (uint32_t i = 0; i < j->count; i++) {
+		ls_slow_reset_worker(&j->slow, i);
+		ls_rhythm_reset_worker(&j->rhythm, i);
 		e->workers[j->slots[i]].missed = 0;
 		e->workers[j->slots[i]].window = 0;
 	}

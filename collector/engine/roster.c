@@ -5,6 +5,7 @@
  */
 #include "config.h"
 #include "collector/engine/engine_state.h"
+#include "collector/engine/lies.h"
 #include "proto/base/mem.h"
 #include "proto/base/text.h"
 
@@ -176,6 +177,7 @@ roster_reset_job(struct ls_job *j)
 	j->count = 0;
 	j->roles.count = j->slices.count = j->racks.count = j->shards.count = 0;
 	j->world = 0;
+	j->gone = 0;
 	j->active_known = false;
 	j->grouped = false;
 }
@@ -217,7 +219,7 @@ roster_retire_job(struct ls_engine *e, int64_t now_us)
 	}
 	if (oldest == NULL)
 		return NULL;
-	ls_judge_clear_job(e, oldest, now_us);
+	ls_judge_clear_job(e, oldest, false, now_us);
 	roster_release_workers(e, oldest);
 	ls_index_remove(&e->job_index, ls_index_hash_text(oldest->name),
 		(uint32_t)(oldest - e->jobs));
@@ -500,6 +502,7 @@ roster_return(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
 		memcpy(w->info.host, host, strlen(host) + 1);
 	}
 	w->state = LS_WORKER_REPORTING;
+	j->gone--;
 	w->seen_us = now_us;
 	w->missed = 0;
 	j->active_known = false;
@@ -539,7 +542,7 @@ roster_attempt(struct ls_engine *e, struct ls_job *j, int32_t rank, int32_t atte
 	if (attempt <= j->attempt)
 		return attempt == j->attempt ? 0 : -LS_ESTALE;
 	if (j->attempt >= 0) /* what storage told of the job is not of an attempt before */
-		ls_judge_clear_job(e, j, now_us);
+		ls_judge_clear_job(e, j, false, now_us);
 	roster_release_workers(e, j);
 	roster_reset_job(j);
 	j->attempt = attempt;
@@ -554,8 +557,10 @@ ls_engine_worker(struct ls_engine *e, const struct ls_worker_info *info, int64_t
 	struct ls_job *j;
 	int rc;
 
-	if (!roster_info_ok(info))
+	if (!roster_info_ok(info)) {
+		ls_engine_lie(e, info->host, LS_LIE_WORKER, 1);
 		return -LS_ERANGE;
+	}
 	rc = roster_job(e, info->job, now_us, &j);
 	if (rc == 0)
 		rc = roster_attempt(e, j, info->rank, info->attempt, now_us);
@@ -568,6 +573,7 @@ ls_engine_worker(struct ls_engine *e, const struct ls_worker_info *info, int64_t
 		rc = roster_return(e, j, w, info->host, now_us);
 	} else if (strcmp(w->info.host, info->host) != 0) {
 		e->stats.duplicate_ranks++;
+		ls_engine_lie(e, info->host, LS_LIE_RANK, 1);
 		rc = -LS_EDUPLICATE;
 	}
 	if (rc != 0)

@@ -8,6 +8,7 @@
 
 /* At most 15 lines a job, so that a screen of a phone holds it. */
 #define LS_STATUS_FINDINGS 6
+#define STATUS_LIARS 3u
 
 static void
 status_head(struct ls_term *t, const json_t *job)
@@ -65,6 +66,33 @@ status_health(struct ls_term *t, const json_t *job)
 		ls_term_whole(t, job, "data_quality.short_steps", "?"));
 }
 
+/* Hosts that say what cannot be, and why: at most STATUS_LIARS of them. */
+static void
+status_liars(struct ls_term *t, const json_t *job)
+{
+	const json_t *hosts = ls_pick(job, "data_quality.not_believed.hosts"), *host;
+	const char *reason;
+	json_t *n;
+	size_t i;
+
+	json_array_foreach(hosts, i, host)
+	{
+		const char *between = ": ";
+
+		if (i == STATUS_LIARS) {
+			(void)printf("  data     and %zu hosts more\n", json_array_size(hosts) - i);
+			break;
+		}
+		(void)printf("  data     %s says what cannot be", ls_term_text(t, host, "host", "?"));
+		json_object_foreach(json_object_get(host, "reasons"), reason, n)
+		{
+			(void)printf("%s%s %.0f", between, ls_term_safe(t, reason, ""), json_number_value(n));
+			between = ", ";
+		}
+		(void)printf("\n");
+	}
+}
+
 /* One job with its open findings; *worst is raised to the worst severity seen. */
 static int
 status_job(struct ls_cli *cli, const json_t *job, int *worst)
@@ -86,6 +114,7 @@ status_job(struct ls_cli *cli, const json_t *job, int *worst)
 		ls_show_none(cli->term, job);
 	status_phases(cli->term, job);
 	status_health(cli->term, job);
+	status_liars(cli->term, job);
 	if (ls_pick_text(job, "top_finding"))
 		(void)printf("next: lockstep explain %s\n",
 			ls_term_text(cli->term, job, "top_finding", ""));
