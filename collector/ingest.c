@@ -12,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include "collector/frame.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/loop.h"
 #include "proto/base/queue.h"
+#include "proto/frame.h"
 #include "proto/limits.h"
 
 #define INGEST_TAKE 256               /* connections of one look into the queue */
@@ -302,7 +302,7 @@ ingest_begin(struct ls_ingest *g, struct ls_ingest_request *c)
 	}
 	c->doing = INGEST_GREETING;
 	nng_aio_set_timeout(c->rx, INGEST_GREETING_MS);
-	ls_frame_greet(c->reply);
+	ls_frame_greet(LS_FRAME_REP, c->reply);
 	ingest_send(c, c->reply, LS_FRAME_GREETING_BYTES);
 	ingest_receive(c);
 }
@@ -313,7 +313,7 @@ ingest_greeted(struct ls_ingest_request *c)
 	int rc = c->rc;
 
 	if (rc == 0) {
-		rc = ls_frame_check_greeting(c->buf);
+		rc = ls_frame_check_greeting(LS_FRAME_REQ, c->buf);
 		if (rc != 0) {
 			ingest_refuse(c, rc == -LS_EPARSE ? LS_INGEST_REFUSED_PROTO : LS_INGEST_REFUSED_REJECT);
 			return;

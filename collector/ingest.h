@@ -2,7 +2,7 @@
 /*
  * ingest - the nng side of the collector: requests in, replies out.
  *
- * Streams of nng with the frames of its REQ/REP put around by us (collector/frame.h): a report wakes one
+ * Streams of nng with the frames of its REQ/REP put around by us (proto/frame.h): a report wakes one
  * thread of nng, where a REP socket wakes them six times. A connection has one request at a time, from its
  * receipt until its reply is sent, which may be after a commit; only then the next one is read, so TCP holds
  * the agents back. nng's callbacks only receive, stamp, check the size and push to a queue; the rest happens
