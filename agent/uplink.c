@@ -59,7 +59,7 @@ struct ls_uplink {
 	bool report_identity;         /* in the report under way, of this version */
 	uint64_t report_identity_version;
 	struct ls_arena *scratch;
-	uint8_t report[LS_REPORT_MAX_BYTES]; /* touched as far as used */
+	uint8_t report[LS_REPORT_MAX_BYTES]; /* touched as far as used; lent to the exchange until it is over */
 	uint64_t asked_beat_ns;       /* at least so long until the next answer; 0: not asked */
 	unsigned slowed;              /* beats are this factor longer; 0, 1: not */
 	char refused[160];            /* why, if the last answer was a refusal; from outside */
@@ -77,8 +77,7 @@ uplink_set_state(struct ls_uplink *u, enum ls_uplink_state to, uint64_t until_ns
 		[LS_UPLINK_STATE_READY] = 1u << LS_UPLINK_STATE_AWAIT |
 			1u << LS_UPLINK_STATE_READY | 1u << LS_UPLINK_STATE_DOWN,
 		[LS_UPLINK_STATE_AWAIT] = 1u << LS_UPLINK_STATE_READY |
-			1u << LS_UPLINK_STATE_AWAIT | 1u << LS_UPLINK_STATE_HOLD |
-			1u << LS_UPLINK_STATE_DOWN,
+			1u << LS_UPLINK_STATE_HOLD | 1u << LS_UPLINK_STATE_DOWN,
 		[LS_UPLINK_STATE_HOLD] = 1u << LS_UPLINK_STATE_READY | 1u << LS_UPLINK_STATE_DOWN,
 	};
 	uint64_t now = ls_loop_now(u->loop);
@@ -409,8 +408,7 @@ uplink_event(void *arg, enum ls_exchange_event event, const uint8_t *bytes, size
 	case LS_EXCHANGE_DOWN:
 		ls_log(LS_LOG_WARN, "uplink", "no connection to %s: keeping what is not stored there",
 			u->url);
-		ls_exchange_cancel(u->exchange); /* a newer report follows, with newer stamps */
-		uplink_set_state(u, LS_UPLINK_STATE_DOWN, 0);
+		uplink_set_state(u, LS_UPLINK_STATE_DOWN, 0); /* a newer report follows, with newer stamps */
 		break;
 	case LS_EXCHANGE_ANSWER:
 		if (u->state == LS_UPLINK_STATE_AWAIT)
@@ -438,9 +436,7 @@ uplink_due(void *arg)
 		break;
 	case LS_UPLINK_STATE_AWAIT:
 		ls_log(LS_LOG_WARN, "uplink", "no answer: reporting anew");
-		ls_exchange_cancel(u->exchange); /* and again, should this one come too early */
-		uplink_set_state(
-			u, LS_UPLINK_STATE_AWAIT, ls_loop_now(u->loop) + LS_ACK_TIMEOUT_NS);
+		ls_exchange_cancel(u->exchange); /* this state ends with what it tells */
 		break;
 	case LS_UPLINK_STATE_DOWN:
 	case LS_UPLINK_STATE_COUNT:

@@ -117,10 +117,11 @@
 #define LS_BACKFILL_MAX_BYTES (64u * 1024 * 1024)
 #define LS_MINUTE_MAX_BYTES (8u * 1024 * 1024) /* LS_SERIES_MAX series at 10 Hz take 5.3 MiB a minute */
 #define LS_LOSSES_MAX (LS_GROUPS_MAX + 1) /* losses told apart: by group, and those of all others */
-#define LS_RECONNECT_MIN_NS 250000000ull
-#define LS_RECONNECT_MAX_NS 5000000000ull
-#define LS_RESEND_NS 10000000000ull           /* REQ sends again after so long without an answer */
-#define LS_ACK_TIMEOUT_NS 15000000000ull      /* and we give up and report anew */
+#define LS_RECONNECT_MIN_NS 250000000ull      /* a pause before connecting is between 0 and this, which doubles */
+#define LS_RECONNECT_MAX_NS 5000000000ull     /* up to this: 10,000 agents bring 4,000 connections a second */
+#define LS_EXCHANGE_PATIENCE_NS 10000000000ull /* to connect: four times TCP asks; to be greeted: as nng */
+#define LS_EXCHANGE_UNANSWERED_MAX 2u         /* requests, one after the other: nobody is there, whatever TCP thinks */
+#define LS_ACK_TIMEOUT_NS 15000000000ull      /* without an answer: we give up and report anew */
 #define LS_BAD_ACK_HOLD_NS 1000000000ull      /* pause after an answer that makes no sense */
 #define LS_REJECT_HOLD_NS 30000000000ull      /* and after a refusal */
 #define LS_DRAIN_NS 2000000000ull             /* time to send what is pending at SIGTERM */
@@ -139,7 +140,7 @@
 #define LS_AGENT_HTTP_RETRY_NS 60000000000ull /* an address that is taken is tried again */
 #define LS_AGENT_HTTP_HEADER_MAX_BYTES 4096
 #define LS_AGENT_HTTP_BODY_MAX_BYTES 1024     /* nothing takes one */
-#define LS_EXCHANGE_NOTES_MAX 8               /* pipes, answered, failed: one of each at a time */
+#define LS_EXCHANGE_NOTES_MAX 8               /* dialled, sent, came, cancelled: one of each at a time */
 
 #define LS_HTTP_GET_HEADER_MAX_BYTES 16384    /* of an answer to the agent */
 #define LS_LOG_TAIL_LINE_MAX_BYTES 4096       /* a step's line has 250 */

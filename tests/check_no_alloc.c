@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <event2/event.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include "agent/chunk_writer.h"
+#include "agent/exchange.h"
 #include "agent/sources.h"
 #include "agent/uplink.h"
 #include "proto/base/clock.h"
 #include "proto/base/loop.h"
+#include "proto/frame.h"
 #include "tests/harness.h"
 #include "tests/step_ring.h"
 #include "tests/tree.h"
@@ -225,17 +231,114 @@ START_TEST(a_full_spool_allocates_nothing)
 }
 END_TEST
 
+/* --- the exchange: its end is told, the collector is a socket of our own ------------ */
+
+#define BODY 4000 /* of a request */
+#define HEAD (LS_FRAME_LENGTH_BYTES + LS_FRAME_ID_BYTES)
+
+static unsigned ups, answers;
+static struct ls_exchange *exchange;
+
+static void
+on_event(void *arg, enum ls_exchange_event event, const uint8_t *bytes, size_t len, uint64_t t)
+{
+	(void)arg;
+	(void)bytes;
+	(void)t;
+	ups += event == LS_EXCHANGE_UP;
+	answers += event == LS_EXCHANGE_ANSWER && len == 100;
+}
+
+static int
+listen_here(char *url, size_t size)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(a);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	ck_assert_int_eq(listen(fd, 1), 0);
+	ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+	(void)snprintf(url, size, "tcp://127.0.0.1:%d", ntohs(a.sin_port));
+	return fd;
+}
+
+/* Turns the loop until *what is n; false if that takes too long. */
+static bool
+turn_until(const unsigned *what, unsigned n)
+{
+	uint64_t end = ls_clock_mono_ns() + 20 * S;
+
+	while (*what < n && ls_clock_mono_ns() < end)
+		ls_ignore(event_base_loop(ls_loop_base(loop), EVLOOP_NONBLOCK));
+	return *what >= n;
+}
+
+/* A request, and an answer of 100 bytes; true if it came. */
+static bool
+ask(int peer)
+{
+	static uint8_t body[BODY], got[HEAD + BODY], said[HEAD + 100];
+
+	if (ls_exchange_send(exchange, body, sizeof(body)) != 0 ||
+		recv(peer, got, sizeof(got), MSG_WAITALL) != sizeof(got))
+		return false;
+	ls_frame_put_length(said, sizeof(said) - LS_FRAME_LENGTH_BYTES);
+	memcpy(said + LS_FRAME_LENGTH_BYTES, got + LS_FRAME_LENGTH_BYTES, LS_FRAME_ID_BYTES);
+	return send(peer, said, sizeof(said), MSG_NOSIGNAL) == sizeof(said) &&
+		turn_until(&answers, answers + 1);
+}
+
+START_TEST(an_exchange_allocates_nothing)
+{
+	const struct ls_exchange_handler handler = { NULL, on_event };
+	uint8_t greeting[LS_FRAME_GREETING_BYTES];
+	unsigned long before = 0, after;
+	char url[64];
+	int listener, peer;
+	unsigned i;
+	bool done = true;
+
+	loop = ls_loop_new();
+	listener = listen_here(url, sizeof(url));
+	ck_assert_int_eq(ls_exchange_open(loop, url, &handler, &exchange), 0);
+	peer = accept(listener, NULL, NULL);
+	ck_assert_int_ge(peer, 0);
+	ls_frame_greet(LS_FRAME_REP, greeting);
+	ck_assert_int_eq(send(peer, greeting, sizeof(greeting), 0), sizeof(greeting));
+	ck_assert(turn_until(&ups, 1));
+	ck_assert_int_eq(recv(peer, greeting, sizeof(greeting), MSG_WAITALL), sizeof(greeting));
+	atomic_store(&counting, true);
+	for (i = 0; i < 200 && done; i++) {
+		if (i == 10) /* who does a thing for the first time may need memory */
+			before = count();
+		done = ask(peer);
+	}
+	after = count();
+	atomic_store(&counting, false);
+	ck_assert(done);
+	ck_assert_uint_eq(after - before, 0);
+	ls_exchange_close(exchange);
+	(void)close(peer);
+	(void)close(listener);
+	ls_loop_free(loop);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
 	Suite *s = suite_create("no_alloc");
-	TCase *t = tcase_create("no_alloc");
+	TCase *t = tcase_create("no_alloc"), *x = tcase_create("exchange");
 
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, nothing_is_allocated_after_start);
 	tcase_add_test(t, a_full_spool_allocates_nothing);
 	suite_add_tcase(s, t);
+	tcase_set_timeout(x, 60);
+	tcase_add_test(x, an_exchange_allocates_nothing);
+	suite_add_tcase(s, x);
 	return s;
 }
 
