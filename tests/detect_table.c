@@ -417,8 +417,6 @@ detect_table_levels(struct detect_plan *plan)
 		const struct levels_row *row = &levels_rows[i];
 		struct detect_sum sum = { 0 };
 
-		if (plan->quick && row->lasts > 1000)
-			continue;
 		for (h = 0; h < sizeof(hosts) / sizeof(hosts[0]); h++)
 			for (s = 0; s < (plan->quick ? 1 : plan->runs / 10 + 1); s++) {
 				struct detect_run run;

@@ -13,12 +13,13 @@
 #define RHYTHM_APART 4u         /* steps: closer ones of the same worker are one */
 /* Periods. */
 #define RHYTHM_LIKE 2.0         /* events of one kind differ by no more than this factor */
-#define RHYTHM_GAPS_MAX 7u
-#define RHYTHM_GAPS 4u          /* equal ones, of long periods: */
-#define RHYTHM_LONG 64.0        /* steps; shorter ones are equal by chance more often */
+#define RHYTHM_GAPS_MAX 7u      /* equal ones */
+#define RHYTHM_GAPS 4u          /* of long periods in steps: */
+#define RHYTHM_LONG 64.0        /* shorter ones are equal by chance more often */
 #define RHYTHM_SHORTEST 16.0
-#define RHYTHM_JITTER 0.05      /* of the period, */
-#define RHYTHM_JITTER_STEPS 1.5 /* or so many steps */
+#define RHYTHM_JITTER 0.01      /* of a period in steps: programs count well; */
+#define RHYTHM_JITTER_TIME 0.05 /* of one in time; */
+#define RHYTHM_JITTER_STEPS 1.5 /* at least so many steps */
 #define RHYTHM_COST 0.001       /* of the time: less is not worth a word */
 #define RHYTHM_OVER 2.5         /* periods without an event: it is over */
 #define RHYTHM_PHASE 0.8        /* a phase has it */
@@ -101,14 +102,14 @@ rhythm_alike(const struct ls_rhythm *r, const struct ls_rhythm_event *ret_events
 
 /* Are the distances equal? One may be twice as long: a step was lost, or somebody else was later still. */
 static bool
-rhythm_is_equal(const double *gap, size_t n, double jitter, double *ret_period)
+rhythm_is_equal(const double *gap, size_t n, double ratio, double least, double *ret_period)
 {
-	double copy[RHYTHM_GAPS_MAX], period;
+	double copy[RHYTHM_GAPS_MAX], period, jitter;
 	size_t twice = 0;
 
 	memcpy(copy, gap, n * sizeof(*gap));
 	period = ls_stats_median(copy, n);
-	jitter = fmax(jitter, RHYTHM_JITTER * period);
+	jitter = fmax(least, ratio * period);
 	for (size_t i = 0; i < n; i++) {
 		bool is_twice = fabs(gap[i] - 2 * period) <= jitter;
 
@@ -120,9 +121,9 @@ rhythm_is_equal(const double *gap, size_t n, double jitter, double *ret_period)
 	return twice <= 1;
 }
 
-/* The period of so many gaps between events, newest first, in steps or else in time. */
+/* The period of so many gaps between events, newest first. */
 static bool
-rhythm_period(const struct ls_rhythm_event *const *event, size_t gaps, double step_s, struct ls_rhythm_period *p)
+rhythm_gaps(const struct ls_rhythm_event *const *event, size_t gaps, double step_s, struct ls_rhythm_period *p)
 {
 	double steps[RHYTHM_GAPS_MAX], seconds[RHYTHM_GAPS_MAX], span_s, span;
 
@@ -132,14 +133,32 @@ rhythm_period(const struct ls_rhythm_event *const *event, size_t gaps, double st
 	}
 	span = (double)(event[0]->step - event[gaps]->step);
 	span_s = (double)(event[0]->t_us - event[gaps]->t_us) * 1e-6;
-	p->in_time = !rhythm_is_equal(steps, gaps, RHYTHM_JITTER_STEPS, &p->steps);
-	if (!p->in_time)
+	if (!p->in_time) {
+		if (!rhythm_is_equal(steps, gaps, RHYTHM_JITTER, RHYTHM_JITTER_STEPS, &p->steps))
+			return false;
 		p->seconds = p->steps * span_s / span;
-	else if (rhythm_is_equal(seconds, gaps, RHYTHM_JITTER_STEPS * step_s, &p->seconds))
+	} else {
+		if (!rhythm_is_equal(seconds, gaps, RHYTHM_JITTER_TIME, RHYTHM_JITTER_STEPS * step_s, &p->seconds) ||
+			!(span_s > 0))
+			return false;
 		p->steps = p->seconds * span / span_s;
-	else
-		return false;
+	}
 	return p->steps >= RHYTHM_SHORTEST;
+}
+
+/* The period of n events, newest first, in steps or in time; how many gaps it took. */
+static bool
+rhythm_period(const struct ls_rhythm_event *const *event, size_t n, bool in_time, double step_s,
+	struct ls_rhythm_period *p, size_t *ret_gaps)
+{
+	*ret_gaps = in_time ? RHYTHM_GAPS_MAX : RHYTHM_GAPS;
+	p->in_time = in_time;
+	if (n <= *ret_gaps || !rhythm_gaps(event, *ret_gaps, step_s, p))
+		return false;
+	if (p->steps >= RHYTHM_LONG || in_time)
+		return true;
+	*ret_gaps = RHYTHM_GAPS_MAX;
+	return n > RHYTHM_GAPS_MAX && rhythm_gaps(event, RHYTHM_GAPS_MAX, step_s, p);
 }
 
 /* Which phase most of some events was in: what the steps spent in it beyond the steps before. */
@@ -188,15 +207,10 @@ rhythm_periodic(struct ls_rhythm *r, double step_s)
 {
 	const struct ls_rhythm_event *event[RHYTHM_GAPS_MAX + 1];
 	struct ls_rhythm_period p = {.on = true, .slot = rhythm_event(r, 0)->slot}, *known;
-	size_t n = rhythm_alike(r, event), gaps = RHYTHM_GAPS;
+	size_t n = rhythm_alike(r, event), gaps;
 	double excess = 0;
-	bool is = n > gaps && rhythm_period(event, gaps, step_s, &p);
 
-	if (is && p.steps < RHYTHM_LONG) {
-		gaps = RHYTHM_GAPS_MAX;
-		is = n > gaps && rhythm_period(event, gaps, step_s, &p);
-	}
-	if (!is)
+	if (!rhythm_period(event, n, false, step_s, &p, &gaps) && !rhythm_period(event, n, true, step_s, &p, &gaps))
 		return;
 	for (size_t i = 0; i <= gaps; i++)
 		excess += (double)event[i]->excess_s;

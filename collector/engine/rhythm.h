@@ -13,9 +13,10 @@
  * Units:   seconds; microseconds since the epoch; steps.
  * Errors:  none; without memory there are no events.
  * Limits:  LS_RHYTHM_EVENTS newest events a job, LS_RHYTHM_PERIODS workers with a period at once.
- * Source:  equal distances: of events at random (exponential distances) one in 20,000 has its four before within 5 % of their
- *          median. Rotating: 24 events of recorded clean runs cost up to 2.9 % of the time by the lower bound, 2.1 % by the
- *          higher one (gaps of several workers on one machine).
+ * Source:  equal distances: of a million events at random (exponential distances of 20 to 300 steps on average) three at most
+ *          end a row that is equal in steps, none one that is equal in time (reckoned by these rules). Rotating: 24 events
+ *          of recorded clean runs cost up to 2.8 % of the time by the lower bound, 1.1 % by the higher one, with four
+ *          workers; 1.7 % with eight, which have no 24 by the higher one.
  */
 #ifndef LS_COLLECTOR_RHYTHM_H
 #define LS_COLLECTOR_RHYTHM_H
