@@ -150,7 +150,7 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 	double last = -INFINITY, second = -INFINITY, joined = -INFINITY, least = INFINITY;
 
 	*step = (struct ls_blame_step){.net = {NAN, NAN, NAN}, .wait_min_s = NAN,
-		.wait_median_s = NAN, .last = SIZE_MAX, .costs = SIZE_MAX};
+		.wait_median_s = NAN, .last = SIZE_MAX, .second = SIZE_MAX, .costs = SIZE_MAX};
 	for (size_t i = 0; i < n; i++) {
 		const struct ls_cell *c = &cells[i];
 
@@ -171,16 +171,18 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 		if ((double)c->enter_us > last) {
 			second = last;
 			last = (double)c->enter_us;
+			step->second = step->last;
 			step->last = i;
 		} else if ((double)c->enter_us > second) {
 			second = (double)c->enter_us;
+			step->second = i;
 		}
 	}
 	step->used = used;
 	step->duration_s = ls_stats_median(room->a, used);
 	step->wait_median_s = ls_stats_median(room->b, waits);
 	if (exits < 2) {
-		step->last = SIZE_MAX;
+		step->last = step->second = SIZE_MAX;
 		return;
 	}
 	step->net.collective_s = (ls_stats_median(room->c, exits) - joined) * 1e-6;

@@ -77,7 +77,8 @@ struct ls_blame_step {
 	double duration_s;     /* median over workers */
 	struct ls_blame_net net; /* of all workers */
 	double wait_min_s, wait_median_s; /* in all barriers */
-	size_t last;           /* slot of the last to arrive; SIZE_MAX = not known */
+	size_t last;           /* slot of the last to arrive; SIZE_MAX = not known, or not surely */
+	size_t second;         /* of the one before it; likewise */
 	double gap_s;          /* last arrival - second last: what the last one alone costs */
 	size_t costs;          /* filled by the judgement: whose lateness the step waits for; SIZE_MAX = not known */
 	double costs_s;        /* so long: until the next one of whom nothing is found */

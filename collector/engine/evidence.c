@@ -302,7 +302,7 @@ static void
 evidence_totals(const struct ls_engine *e, const struct evidence_window *w, struct ls_suspect who,
 	const struct ls_detect_channel *ch, struct ls_gathered *g)
 {
-	size_t rows = w->end - w->first, last = 0;
+	size_t rows = w->end - w->first, last = 0, known = 0;
 	double sum = 0;
 
 	for (size_t i = w->first; i < w->end; i++) {
@@ -310,9 +310,11 @@ evidence_totals(const struct ls_engine *e, const struct evidence_window *w, stru
 
 		sum += r->totals.duration_s;
 		last += !who.net && r->totals.last == who.at;
+		known += r->totals.last != SIZE_MAX;
 	}
 	g->step_s = rows > 0 ? sum / (double)rows : w->j->detect.step_s;
-	g->slowest_ratio = who.net || rows == 0 ? NAN : (double)last / (double)rows;
+	/* Who came last must be known of most steps. */
+	g->slowest_ratio = who.net || rows == 0 || 2 * known < rows ? NAN : (double)last / (double)rows;
 	g->gap_s = evidence_gap(w, who, ch);
 	g->cost_s = evidence_cost(e, w, who, ch, g->gap_s);
 	g->steps = rows;

@@ -16,8 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Arrivals are compared only where clocks are known to a tenth of a step. */
-#define JUDGE_CLOCK_RATIO 0.1
+/* Which of two came first is claimed beyond so many combined uncertainties of their clocks. */
+#define JUDGE_CLOCK_SURE 3.0
+/* and the least lateness that a finding speaks of, ratio to the step, must be beyond it. */
+#define JUDGE_CLOCK_LEAST 0.01
 
 static size_t
 judge_live_rows(size_t workers)
@@ -53,16 +55,44 @@ judge_keep(struct ls_job *j, const struct ls_live_row *kept)
 	j->live_head = (j->live_head + 1) % j->live_capacity;
 }
 
-static bool
-judge_clocks_ok(const struct ls_engine *e, const struct ls_job *j)
+/* What the clocks of two workers may differ by, surely; 0 where nobody told (one host, or replay). */
+static double
+judge_clock_sure(const struct ls_engine *e, const struct ls_job *j, size_t a, size_t b)
 {
-	for (size_t i = 0; i < j->count; i++) {
-		double err = e->workers[j->slots[i]].clock_err_s;
+	double x = e->workers[j->slots[a]].clock_err_s, y = e->workers[j->slots[b]].clock_err_s;
 
-		if (err > JUDGE_CLOCK_RATIO * j->detect.step_s) /* false for NaN: not told */
-			return false;
+	return JUDGE_CLOCK_SURE * hypot(isnan(x) ? 0 : x, isnan(y) ? 0 : y);
+}
+
+/*
+ * Can arrivals tell what is to be found? If not, the waits do: they need no clocks. Where arrivals are in use and a
+ * clock has become worse, the arrival of its host tells nothing.
+ */
+static bool
+judge_clocks_ok(const struct ls_engine *e, struct ls_job *j)
+{
+	double limit_s = JUDGE_CLOCK_LEAST * j->detect.step_s;
+	bool ok = true;
+
+	for (size_t i = 0; i < j->count; i++) {
+		double err_s = e->workers[j->slots[i]].clock_err_s;
+
+		if (!(JUDGE_CLOCK_SURE * M_SQRT2 * err_s > limit_s)) /* NaN: not told */
+			continue;
+		ok = false;
+		if (j->detect.ready)
+			j->residuals[i].late_s = NAN;
 	}
-	return true;
+	return ok;
+}
+
+/* Nobody is called the last who may have come before another. */
+static void
+judge_order(const struct ls_engine *e, const struct ls_job *j, struct ls_blame_step *totals)
+{
+	if (totals->last < j->count && totals->second < j->count &&
+		!(totals->gap_s > judge_clock_sure(e, j, totals->last, totals->second)))
+		totals->last = totals->second = SIZE_MAX;
 }
 
 /* Most workers checkpoint, evaluate or compile: a step unlike the others, not judged. */
@@ -505,6 +535,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t
 	size_t regrouped;
 
 	judge_blame(j, row, &kept.totals);
+	judge_order(e, j, &kept.totals);
 	hang = !masked && !j->replica.on && ls_hang_is_row(j, &kept);
 	judged = !masked && !hang && (!j->replica.on || ls_replica_ready(j));
 	for (size_t i = 0; i < j->detect.net_count; i++)

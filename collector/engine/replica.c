@@ -369,7 +369,7 @@ replica_totals(struct ls_job *j, const struct ls_row *row, struct ls_blame_step 
 	size_t n = 0;
 
 	*totals = (struct ls_blame_step){.net = {NAN, NAN, NAN}, .wait_min_s = NAN, .wait_median_s = NAN,
-		.last = SIZE_MAX, .costs = SIZE_MAX};
+		.last = SIZE_MAX, .second = SIZE_MAX, .costs = SIZE_MAX};
 	for (size_t i = 0; i < row->cell_count && i < j->count; i++)
 		if (row->cells[i].present)
 			j->room.a[n++] = (double)row->cells[i].own_s;

@@ -225,7 +225,7 @@ static struct view_means
 view_means(const struct ls_job *j, size_t slot)
 {
 	struct view_means m = {0};
-	size_t n = 0, inputs = 0, lates = 0, blames = 0, last = 0;
+	size_t n = 0, inputs = 0, lates = 0, blames = 0, last = 0, known = 0;
 
 	for (size_t i = view_recent(j); i < j->live_count; i++) {
 		const struct ls_live_row *r = ls_job_row(j, i);
@@ -235,6 +235,7 @@ view_means(const struct ls_job *j, size_t slot)
 			continue;
 		n++;
 		last += r->totals.last == slot;
+		known += r->totals.last != SIZE_MAX;
 		m.step_s += (double)c->duration_s;
 		m.own_s += (double)c->own_s;
 		m.wait_s += (double)c->wait_s;
@@ -254,7 +255,7 @@ view_means(const struct ls_job *j, size_t slot)
 	m.step_s = n == 0 ? NAN : m.step_s / (double)n;
 	m.own_s = n == 0 ? NAN : m.own_s / (double)n;
 	m.wait_s = n == 0 ? NAN : m.wait_s / (double)n;
-	m.slowest = n == 0 ? NAN : (double)last / (double)n;
+	m.slowest = n == 0 || 2 * known < n ? NAN : (double)last / (double)n;
 	m.input_s = inputs == 0 ? NAN : m.input_s / (double)inputs;
 	m.late_s = lates == 0 ? NAN : m.late_s / (double)lates;
 	m.blame_s = blames == 0 ? NAN : fmax(m.blame_s / (double)blames, 0);
