@@ -145,10 +145,10 @@ ls_judge_group_choose(struct ls_engine *e, struct ls_job *j, size_t slot, uint64
 {
 	struct ls_detect_worker *w = &j->detect.worker[slot];
 
-	w->way = judge_group_told(e, j, slot);
+	w->way = (uint8_t)judge_group_told(e, j, slot);
 	if (w->way != LS_WAY_NONE)
 		return;
-	w->way = judge_group_test(e, j, slot);
+	w->way = (uint8_t)judge_group_test(e, j, slot);
 	if (w->way != LS_WAY_NONE)
 		judge_group_take(e, j, slot, step, now_us);
 }
