@@ -179,6 +179,30 @@ START_TEST(who_runs_on_does_not_stand_still)
 }
 END_TEST
 
+/* Stalls each 30 steps or so, which stay away for 217 and come back: one thing, and its rate is that of all. */
+START_TEST(stalls_that_pause_keep_their_onset)
+{
+	static const uint64_t hit[] = {0, 20, 70, 95, 150, 165, 382, 402, 430, 440, 497};
+	struct fake_job *job = fake_job_new(8);
+	json_t *f;
+
+	fake_job_run(job, 100);
+	for (uint64_t i = 0, k = 0; i <= 500; i++) {
+		job->workers[6].once_s = hit[k] == i ? 0.2 : 0;
+		k += hit[k] == i && k < 10;
+		fake_job_run(job, 1);
+		if (i == 381)
+			ck_assert_uint_eq(fake_job_stats(job).findings_open, 0);
+	}
+	ck_assert_uint_eq(fake_job_told(job, "reopened"), 1);
+	f = fake_job_finding(job, 0);
+	ck_assert_int_eq(json_integer_value(json_object_get(json_object_get(f, "onset"), "step")), 100);
+	ck_assert_double_eq_tol(impact(f, "step_time_s") - impact(f, "step_time_without_s"), 0.2 * 9 / 497, 0.0003);
+	json_decref(f);
+	fake_job_free(job);
+}
+END_TEST
+
 static Suite *
 evidence_suite(void)
 {
@@ -189,6 +213,7 @@ evidence_suite(void)
 	tcase_add_test(tc, what_one_does_now_and_then_is_named);
 	tcase_add_test(tc, a_fuller_expert_is_an_imbalance);
 	tcase_add_test(tc, equal_loads_are_none);
+	tcase_add_test(tc, stalls_that_pause_keep_their_onset);
 	tcase_add_loop_test(tc, who_runs_on_does_not_stand_still, 0, 2);
 	suite_add_tcase(s, tc);
 	return s;

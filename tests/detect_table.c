@@ -347,6 +347,8 @@ detect_table_grid(struct detect_plan *plan)
 			detect_plan_note(plan, detect_ratio(noise_sum[n].right, noise_sum[n].findings), "grid_precision_ratio");
 			detect_plan_note(plan, detect_ratio(noise_sum[n].found, noise_sum[n].events), "grid_recall_ratio");
 			detect_plan_note(plan, detect_quantile(&noise_sum[n].cost_error, 0.5), "grid_cost_error_ratio");
+			detect_plan_note(plan, detect_ratio(noise_sum[n].causes_right, noise_sum[n].found),
+				"grid_cause_right_ratio");
 		}
 		detect_sum_fini(&noise_sum[n]);
 	}

@@ -3,6 +3,7 @@
 #include "collector/engine/evidence.h"
 #include "collector/engine/judge_group.h"
 #include "collector/engine/span.h"
+#include "collector/engine/stall.h"
 #include "collector/engine/stats.h"
 
 #include <math.h>
@@ -190,10 +191,13 @@ evidence_value(const struct ls_engine *e, const struct evidence_window *w,
 				  : evidence_mean(w, kind, slot, marked);
 }
 
-/* Fills subject and peers of one row; slot SIZE_MAX: no subject, all are peers. */
+/*
+ * Fills subject and peers of one row; slot SIZE_MAX: no subject, all are peers. counter_s: what a second a second of
+ * a counter is of a step.
+ */
 static void
 evidence_row(const struct ls_engine *e, const struct evidence_window *w,
-	const struct evidence_kind *kind, size_t slot, double step_s, double *scratch,
+	const struct evidence_kind *kind, size_t slot, double counter_s, double *scratch,
 	struct ls_evidence *row)
 {
 	const struct ls_blame_room *room = &w->j->room;
@@ -208,7 +212,7 @@ evidence_row(const struct ls_engine *e, const struct evidence_window *w,
 	*row = (struct ls_evidence){.signal = kind->signal, .metric = kind->metric,
 		.unit = kind->unit, .subject = NAN, .p10 = NAN, .p50 = NAN, .p90 = NAN,
 		.robust_z = NAN};
-	row->per_step_s = !kind->seconds ? 0 : kind->counter >= 0 ? step_s : 1;
+	row->per_step_s = !kind->seconds ? 0 : kind->counter >= 0 ? counter_s : 1;
 	if (slot != SIZE_MAX)
 		row->subject = evidence_value(e, w, kind, slot, &marked);
 	for (size_t i = first; i < end; i += stride) {
@@ -258,15 +262,14 @@ evidence_gap(const struct evidence_window *w, struct ls_suspect who, const struc
  * arrived, or this one itself. Where it was not the last, it cost nothing. Of a group, any of its workers may be the last.
  */
 static double
-evidence_cost(const struct ls_engine *e, const struct evidence_window *w, struct ls_suspect who, const struct ls_detect_channel *ch,
-	double gap_s)
+evidence_cost(const struct ls_engine *e, const struct evidence_window *w, struct ls_suspect who)
 {
 	const struct ls_job *j = w->j;
 	double sum = 0;
 	size_t n = w->end - w->first;
 
-	if (who.net || n == 0 || ch == &ls_suspect_channels(w->j, who)[LS_DETECT_STALLS])
-		return gap_s;
+	if (n == 0)
+		return 0;
 	for (size_t i = w->first; i < w->end; i++) {
 		const struct ls_live_row *r = ls_job_row(w->j, i);
 
@@ -297,6 +300,21 @@ evidence_replica(const struct evidence_window *w, struct ls_suspect who, struct 
 		g->step_s = sum / (double)n;
 }
 
+/*
+ * Stalls of a worker: what is seen of them in the window is what the rows of evidence there must explain; what they cost is
+ * by how often they came in all, and so the step time.
+ */
+static void
+evidence_rare(const struct ls_detect_channel *ch, struct ls_gathered *g)
+{
+	double seen_s = g->cost_s;
+
+	g->cost_s = ls_stall_cost(&ch->ep);
+	g->step_s += g->cost_s - seen_s;
+	if (seen_s > 0)
+		g->gap_s = seen_s;
+}
+
 /* Step time, share of steps in which the worker was last, and its mean excess over its baseline. */
 static void
 evidence_totals(const struct ls_engine *e, const struct evidence_window *w, struct ls_suspect who,
@@ -316,7 +334,9 @@ evidence_totals(const struct ls_engine *e, const struct evidence_window *w, stru
 	/* Who came last must be known of most steps. */
 	g->slowest_ratio = who.net || rows == 0 || 2 * known < rows ? NAN : (double)last / (double)rows;
 	g->gap_s = evidence_gap(w, who, ch);
-	g->cost_s = evidence_cost(e, w, who, ch, g->gap_s);
+	g->cost_s = who.net ? g->gap_s : evidence_cost(e, w, who);
+	if (ch == &ls_suspect_channels(w->j, who)[LS_DETECT_STALLS] && !who.net)
+		evidence_rare(ch, g);
 	g->steps = rows;
 	g->ended = w->ended;
 	g->last_step = rows > 0 ? ls_job_row(w->j, w->end - 1)->row.step : 0;
@@ -325,16 +345,38 @@ evidence_totals(const struct ls_engine *e, const struct evidence_window *w, stru
 	g->workers_used = w->end > 0 ? (uint32_t)ls_job_row(w->j, w->end - 1)->totals.used : 0;
 }
 
+/*
+ * Seconds a step of a second a second. Counters may know less time than the steps looked at, and more or less of
+ * what comes and goes was in it: then by the gap that was in their time.
+ */
+static double
+evidence_counter_s(const struct ls_engine *e, const struct evidence_window *w, struct ls_suspect who,
+	const struct ls_detect_channel *ch, const struct ls_gathered *g)
+{
+	struct evidence_window of = *w;
+	double sum = 0, gap_s;
+
+	while (of.first < of.end && ls_job_row(w->j, of.first)->row.begin_us < w->from_us)
+		of.first++;
+	if (of.first == w->first || of.first == of.end || who.net)
+		return g->step_s;
+	for (size_t i = of.first; i < of.end; i++)
+		sum += ls_job_row(w->j, i)->totals.duration_s;
+	gap_s = evidence_is_summed(w->j, who, ch) ? evidence_cost(e, &of, who) : evidence_gap(&of, who, ch);
+	return gap_s > 0 ? sum / (double)(of.end - of.first) * g->gap_s / gap_s : g->step_s;
+}
+
 void
 ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j, struct ls_suspect who,
 	const struct ls_detect_channel *ch, int64_t now_us, struct ls_gathered *g)
 {
 	struct evidence_window w = evidence_window(j, who, ch, now_us);
 	size_t slot = who.net ? SIZE_MAX : who.at;
-	double scratch[EVIDENCE_PEERS_MAX];
+	double scratch[EVIDENCE_PEERS_MAX], counter_s;
 
 	*g = (struct ls_gathered){.clock_err_s = NAN};
 	evidence_totals(e, &w, who, ch, g);
+	counter_s = evidence_counter_s(e, &w, who, ch, g);
 	for (size_t i = 0; i < j->count; i++)
 		g->clock_err_s = fmax(g->clock_err_s, e->workers[j->slots[i]].clock_err_s);
 	for (size_t k = 0; k < sizeof(evidence_kinds) / sizeof(evidence_kinds[0]);
@@ -342,7 +384,7 @@ ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j, struct ls_
 		const struct evidence_kind *kind = &evidence_kinds[k];
 		struct ls_evidence *row = &g->rows[g->count];
 
-		evidence_row(e, &w, kind, slot, g->step_s, scratch, row);
+		evidence_row(e, &w, kind, slot, counter_s, scratch, row);
 		if (j->replica.on && kind->signal == LS_SIGNAL_WORK)
 			row->signal = LS_SIGNAL_SERVED; /* more of it is no imbalance: nobody waits */
 		if (slot == SIZE_MAX && row->peers == 0)

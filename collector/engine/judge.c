@@ -11,6 +11,7 @@
 #include "collector/engine/judge_group.h"
 #include "collector/engine/judge_job.h"
 #include "collector/engine/judge_slow.h"
+#include "collector/engine/stall.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -245,6 +246,7 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 	f->workers_used = g.workers_used;
 	f->hosts = (uint32_t)ls_job_places(e, j, LS_PLACE_HOST);
 	f->clock_err_s = g.clock_err_s;
+	f->stalls = f->detector == LS_DETECT_STALLS ? ch->ep : (struct ls_episode){0};
 	if (!who.net)
 		ls_judge_group_members(e, j, who.at, f);
 	step = !g.ended ? step : j->replica.on ? ls_replica_step_in(j, who.at, g.last_step) : g.last_step;
@@ -252,6 +254,8 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 		ls_replica_cost(e, j, who.at, &g, f, step);
 	else
 		judge_cost(e, j, f, &ch->ep, g.cost_s, step);
+	if (!who.net && g.ended && f->counters_ripe)
+		return; /* it may be over, and counters of its time are forgotten: what was seen of it then stays */
 	memcpy(f->evidence, g.rows, sizeof(f->evidence));
 	f->evidence_count = g.count;
 	if (who.net) {
@@ -261,6 +265,7 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 			(struct ls_hypothesis){LS_CAUSE_COMMUNICATION, 0.8, 1};
 		return;
 	}
+	f->counters_ripe = g.counters_ripe;
 	ls_cause_diagnose(f->evidence, f->evidence_count, g.gap_s, g.counters_ripe,
 		f->detector != LS_DETECT_STALLS, &f->diagnosis);
 	f->kind = f->diagnosis.hypotheses[0].cause == LS_CAUSE_IMBALANCE ? LS_KIND_IMBALANCE
@@ -283,10 +288,12 @@ static void
 judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, enum ls_detect_kind kind,
 	uint64_t step, int64_t now_us)
 {
-	const struct ls_detect_channel *ch = &ls_suspect_channels(j, who)[kind];
+	struct ls_detect_channel *ch = who.net ? &j->detect.net[who.at].channel[kind]
+					       : &j->detect.worker[who.at].channel[kind];
 	struct ls_finding subject = judge_subject(e, j, who, kind);
 	struct ls_finding *f = ls_findings_last(e, &subject);
 	const char *event = "updated";
+	bool goes_on;
 
 	if (f != NULL && ls_findings_is_known(f, now_us))
 		return;
@@ -295,10 +302,15 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, enum ls
 		if (f == NULL)
 			return;
 		event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
+		goes_on = kind == LS_DETECT_STALLS && ls_stall_goes_on(&f->stalls, &ch->ep);
+		if (goes_on)
+			ls_stall_join(&f->stalls, &ch->ep); /* it was not over */
+		f->counters_ripe = false;
 		f->onset_step = j->replica.on ? ls_replica_step_in(j, who.at, ch->ep.start_step)
 					      : ch->ep.start_step;
 		f->onset_us = ch->ep.start_us;
-		f->accounted_step = f->onset_step > 0 ? f->onset_step - 1 : 0;
+		if (!goes_on)
+			f->accounted_step = f->onset_step > 0 ? f->onset_step - 1 : 0;
 		f->born = isnan(ch->ep.before_s) || ch->ep.start_step <=
 			LS_DETECT_SKIP + LS_DETECT_WARM;
 		f->uncertainty_steps = judge_uncertainty(kind, &ch->ep);
@@ -324,8 +336,10 @@ judge_update(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 		return;
 	if (kind > f->detector)
 		return; /* the earlier kind tells more and is still open */
-	if (kind != LS_DETECT_STALLS ? ch->c < LS_DETECT_FINDING : ch->ep.last_step != step)
-		return; /* on its way out: what is healthy must not dilute what was found */
+	/* On its way out: nothing new is there to see. Of a net, what is healthy would dilute what was summed. */
+	if (kind != LS_DETECT_STALLS ? ch->c < (who.net ? LS_DETECT_FINDING : LS_DETECT_FINDING / 2)
+				     : ch->ep.last_step != step)
+		return;
 	judge_refresh(e, j, f, who, ch, step, now_us);
 	ls_findings_tell(e, f, "updated", now_us);
 }

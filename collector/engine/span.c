@@ -7,7 +7,7 @@
 
 #define SPAN_RARE 20.0     /* medians that a step counts at most, in the mean size */
 #define SPAN_CLIP 2.0      /* mean sizes that it counts at most, in the search */
-#define SPAN_QUIETER 2.0   /* so much deeper than any fall before */
+#define SPAN_QUIETER 1.5   /* so much deeper than any fall before */
 #define SPAN_FALL 2.0      /* and so many mean sizes at least */
 #define SPAN_END 0.5       /* of the mean: less than that is none of it, at the end */
 #define SPAN_BEGIN 0.25    /* at the beginning; less, since what grows begins small */

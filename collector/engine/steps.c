@@ -114,11 +114,10 @@ static float
 steps_load_of(const struct ls_record *r)
 {
 	static const unsigned both = 1u << LS_WORK_EXPERT_LOAD_MAX | 1u << LS_WORK_EXPERT_LOAD_MEAN;
-	double mean = r->work[LS_WORK_EXPERT_LOAD_MEAN];
 
-	if ((r->work_mask & both) != both || !(mean > 0))
+	if ((r->work_mask & both) != both || !(r->work[LS_WORK_EXPERT_LOAD_MEAN] > 0))
 		return NAN;
-	return (float)(r->work[LS_WORK_EXPERT_LOAD_MAX] / mean);
+	return (float)(r->work[LS_WORK_EXPERT_LOAD_MAX] / r->work[LS_WORK_EXPERT_LOAD_MEAN]);
 }
 
 /* Time in barriers: the barriers' own, else the phase sync_wait. False: neither was marked. */
