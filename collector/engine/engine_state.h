@@ -22,6 +22,7 @@
 #include "collector/engine/replica.h"
 #include "collector/engine/rhythm.h"
 #include "collector/engine/slow.h"
+#include "collector/engine/stage.h"
 #include "collector/engine/steps.h"
 
 #define LS_ENGINE_RECENT_STEPS 100  /* "now" of the views: means over so many closed steps */
@@ -95,6 +96,8 @@ struct ls_job {
 	int64_t closed_us;          /* when a step was closed, last */
 	uint32_t *slots;            /* worker by slot */
 	struct ls_job_groups roles, slices, racks, shards;
+	struct ls_job_groups stages; /* what stands before the first '-' of roles */
+	struct ls_stages compare;    /* of them */
 	size_t count, capacity;
 	struct ls_index rank_index; /* slots by rank */
 	int32_t world;

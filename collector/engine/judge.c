@@ -12,6 +12,7 @@
 #include "collector/engine/judge_job.h"
 #include "collector/engine/judge_slow.h"
 #include "collector/engine/stall.h"
+#include "collector/engine/judge_stage.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -437,7 +438,7 @@ ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j, const struct
 		return judge_slice_held(e, j, f);
 	case LS_SCOPE_GROUP:
 	case LS_SCOPE_SHARD:
-		return ls_judge_group_is_held(e, j, f);
+		return f->way == LS_WAY_STAGE ? ls_judge_stage_is_held(j, f) : ls_judge_group_is_held(e, j, f);
 	case LS_SCOPE_HOST:
 	case LS_SCOPE_RANK:
 	case LS_SCOPE_COUNT:
@@ -525,6 +526,7 @@ judge_blame(struct ls_job *j, const struct ls_row *row, struct ls_blame_step *to
 	if (!j->grouped) {
 		ls_blame_group(&j->room, j->roles.of, j->roles.count, j->count);
 		ls_blame_group_slices(&j->room, j->slices.of, j->slices.count, j->count);
+		ls_ignore(ls_stages_group(&j->compare, &j->detect, j->stages.of, j->stages.count, j->count)); /* then none is compared */
 		j->grouped = true;
 	}
 	if (j->replica.on) {
@@ -554,9 +556,11 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t
 	judged = !masked && !hang && (!j->replica.on || ls_replica_ready(j));
 	for (size_t i = 0; i < j->detect.net_count; i++)
 		judge_was(j->detect.net[i].channel, j->detect.net[i].was);
-	if (judged)
+	if (judged) {
 		ls_detect_step(&j->detect, row->step, row->begin_us, judge_clocks_ok(e, j),
 			j->residuals, j->count, &kept.totals);
+		ls_judge_stages(e, j, row, now_us);
+	}
 	kept.totals.slice = NULL; /* of this step alone */
 	judge_costs(j, row, &kept.totals);
 	kept.blame_s = judge_note_cells(j, &kept.row);

@@ -227,20 +227,13 @@ judge_group_compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-void
-ls_judge_group_members(
-	const struct ls_engine *e, const struct ls_job *j, size_t slot, struct ls_finding *f)
+/* Names of the n hosts in room.index, once each. */
+static void
+judge_group_name_hosts(const struct ls_engine *e, const struct ls_job *j, size_t n, struct ls_finding *f)
 {
 	uint32_t *host = j->room.index;
-	json_t *names;
-	size_t n = 0;
+	json_t *names = json_array();
 
-	if (f->way == LS_WAY_NONE)
-		return;
-	names = json_array();
-	for (size_t i = 0; i < j->count; i++)
-		if (ls_judge_group_holds(e, j, slot, i))
-			host[n++] = e->workers[j->slots[i]].host;
 	if (n > 1)
 		qsort(host, n, sizeof(*host), judge_group_compare);
 	f->member_hosts = 0;
@@ -252,6 +245,32 @@ ls_judge_group_members(
 	}
 	json_decref(f->members);
 	f->members = names;
+}
+
+void
+ls_judge_group_members(
+	const struct ls_engine *e, const struct ls_job *j, size_t slot, struct ls_finding *f)
+{
+	size_t n = 0;
+
+	if (f->way == LS_WAY_NONE)
+		return;
+	for (size_t i = 0; i < j->count; i++)
+		if (ls_judge_group_holds(e, j, slot, i))
+			j->room.index[n++] = e->workers[j->slots[i]].host;
+	judge_group_name_hosts(e, j, n, f);
+}
+
+void
+ls_judge_hosts_of(const struct ls_engine *e, const struct ls_job *j, const uint32_t *of, uint32_t group,
+	struct ls_finding *f)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < j->count; i++)
+		if (of[i] == group)
+			j->room.index[n++] = e->workers[j->slots[i]].host;
+	judge_group_name_hosts(e, j, n, f);
 }
 
 bool

@@ -43,6 +43,10 @@ void ls_judge_group_subject(
 void ls_judge_group_members(
 	const struct ls_engine *e, const struct ls_job *j, size_t slot, struct ls_finding *f);
 
+/* Fills in the hosts of the workers whose group is this one; of[] by slot. */
+void ls_judge_hosts_of(const struct ls_engine *e, const struct ls_job *j, const uint32_t *of, uint32_t group,
+	struct ls_finding *f);
+
 /* Is anything found of a worker that is told of this group, slice or host? */
 bool ls_judge_group_is_held(const struct ls_engine *e, const struct ls_job *j, const struct ls_finding *f);
 

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,11 +172,13 @@ roster_reset_job(struct ls_job *j)
 	ls_index_fini(&j->slices.index);
 	ls_index_fini(&j->racks.index);
 	ls_index_fini(&j->shards.index);
+	ls_index_fini(&j->stages.index);
+	ls_stages_fini(&j->compare);
 	free(j->live);
 	j->live = NULL;
 	j->live_capacity = j->live_count = j->live_head = 0;
 	j->count = 0;
-	j->roles.count = j->slices.count = j->racks.count = j->shards.count = 0;
+	j->roles.count = j->slices.count = j->racks.count = j->shards.count = j->stages.count = 0;
 	j->world = 0;
 	j->gone = 0;
 	j->active_known = false;
@@ -192,6 +195,7 @@ ls_job_fini(struct ls_job *j)
 	roster_free_groups(&j->slices);
 	roster_free_groups(&j->racks);
 	roster_free_groups(&j->shards);
+	roster_free_groups(&j->stages);
 	free(j->residuals);
 	free(j->slice_nets);
 }
@@ -353,7 +357,8 @@ roster_reserve_slot(struct ls_job *j)
 	if (roster_widen_groups(&j->roles, capacity) != 0 ||
 		roster_widen_groups(&j->slices, capacity) != 0 ||
 		roster_widen_groups(&j->racks, capacity) != 0 ||
-		roster_widen_groups(&j->shards, capacity) != 0)
+		roster_widen_groups(&j->shards, capacity) != 0 ||
+		roster_widen_groups(&j->stages, capacity) != 0)
 		return -ENOMEM;
 	if (ls_blame_reserve(&j->room, capacity) != 0)
 		return -ENOMEM;
@@ -389,6 +394,16 @@ roster_place(struct ls_job_groups *g, const char *name, uint32_t *ret_number)
 {
 	*ret_number = LS_GROUP_NO;
 	return name[0] == '\0' ? 0 : roster_group(g, name, ret_number);
+}
+
+/* The same of the stage that a role belongs to. */
+static int
+roster_stage(struct ls_job_groups *g, const char *role, uint32_t *ret_number)
+{
+	char name[LS_JOB_GROUP_NAME_BYTES];
+
+	(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(role, "-"), role);
+	return roster_group(g, name, ret_number);
 }
 
 struct ls_engine_worker *
@@ -431,7 +446,8 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 	int64_t now_us, struct ls_engine_worker **ret_worker)
 {
 	struct ls_engine_worker *w;
-	uint32_t host, role = 0, slice = 0, rack = 0, shard = 0, position, slot = (uint32_t)j->count;
+	uint32_t host, role = 0, slice = 0, rack = 0, shard = 0, stage = 0, position,
+		slot = (uint32_t)j->count;
 	int rc = ls_engine_host(e, info->host, now_us, &host);
 
 	if (rc == 0)
@@ -448,6 +464,8 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 		rc = roster_place(&j->racks, info->rack, &rack);
 	if (rc == 0)
 		rc = roster_place(&j->shards, info->shard, &shard);
+	if (rc == 0)
+		rc = roster_stage(&j->stages, info->role, &stage);
 	if (rc == 0)
 		rc = ls_detect_reserve_slices(&j->detect, j->slices.count);
 	if (rc == 0)
@@ -471,6 +489,7 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 	j->slices.of[slot] = slice;
 	j->racks.of[slot] = rack;
 	j->shards.of[slot] = shard;
+	j->stages.of[slot] = stage;
 	j->count++;
 	j->active_known = false;
 	j->grouped = false;
