@@ -84,6 +84,7 @@ struct ls_blame_step {
 	double costs_s;        /* so long: until the next one of whom nothing is found */
 	struct ls_blame_net *slice; /* of each slice, while the step is judged; NULL later */
 	size_t slice_count;
+	const uint32_t *slice_of;     /* by slot, likewise */
 };
 
 /* Workers sorted by role, and room to judge them; one per job, kept from step to step. */

@@ -13,7 +13,8 @@
  *           only a hundred steps can tell from workers which share a core for a while.
  *  stalls   a worker. Single steps in which it alone arrives 0.75 of a step behind all others, its
  *           own work explaining half of it, counted against a rate of 1 in 500 (Bernoulli CUSUM).
- *  comm     the job, and each slice. Time in the collective after the last arrival, chronic and stalls (TCP
+ *  comm     the job, and each slice. Time in the collective after the last arrival, chronic, faint (means of blocks
+ *           of 16 steps: a link a little slower, packets lost in one step of five) and stalls (TCP
  *           time-outs): communication, nobody's own work. Arrivals of many hosts need their clocks;
  *           the least wait of all does not: what it does not show, too, is not believed.
  *
@@ -120,8 +121,22 @@ struct ls_detect_comm {
 	double base_s, sigma_s;
 };
 
+/* Means of blocks of steps: what is below the noise of one, or in a few of them only. */
+struct ls_detect_blocks {
+	uint32_t n;                    /* steps of the block so far, */
+	uint64_t first_step;           /* from here on, */
+	int64_t first_us;
+	double sum_s, most_s, time_s;  /* excess; the greatest; step times */
+	double base_s;                 /* mean of healthy blocks: of a skewed noise not what its median is */
+	double dev_sum;                /* squares of how healthy ones differ from it, */
+	double healthy;                /* so many of them, old ones fading */
+	double usual_s;                /* step time of them */
+	double time_sum;               /* of the episode: step times beyond the usual */
+};
+
 /* What joins workers: of the whole job, or of a slice. */
 struct ls_detect_net {
+	struct ls_detect_blocks blocks;
 	struct ls_detect_comm arrival; /* by arrivals */
 	struct ls_detect_comm wait;    /* by the least wait, which no clock can lengthen */
 	struct ls_detect_channel channel[LS_DETECT_KIND_COUNT];
@@ -129,6 +144,7 @@ struct ls_detect_net {
 	bool linked;                   /* the finding names a link: */
 	size_t link_slot;              /* the one end, and the rank of the other */
 	uint32_t link_rank;
+	double send_s;                 /* what it took longer while it was suspected */
 };
 
 struct ls_detect {
@@ -146,7 +162,6 @@ struct ls_detect {
 	double spread;             /* how much residuals of all change from step to step now, as a sigma */
 	struct ls_detect_net *net; /* what joins all, then each slice */
 	size_t net_count;
-	double send_comm_s;        /* what the first of them took longer while it was suspected */
 	size_t open;               /* channels with a finding */
 	size_t worst[2];           /* suspected slots of the greatest mean excess; SIZE_MAX = none */
 	double worst_s[2];         /* their mean excess */
@@ -162,10 +177,11 @@ int ls_detect_reserve(struct ls_detect *d, size_t n) __attribute__((warn_unused_
 int ls_detect_reserve_slices(struct ls_detect *d, size_t slices) __attribute__((warn_unused_result));
 
 /*
- * Is it one link that makes collectives take longer? Whose worker waits to send as much longer, and nobody
- * else does: its slot and the peer's rank.
+ * Is it one link that makes collectives of net `at` take longer (0: of the job; else of slice at - 1; slice_of[] by
+ * slot)? Whose worker waits to send as much longer, and nobody else of them does: its slot and the peer's rank.
  */
-bool ls_detect_link(const struct ls_detect *d, size_t *ret_slot, uint32_t *ret_rank);
+bool ls_detect_link(const struct ls_detect *d, size_t at, const uint32_t *slice_of, size_t *ret_slot,
+	uint32_t *ret_rank);
 
 /* Forgets all of one worker (it moved to another host). */
 void ls_detect_reset_worker(struct ls_detect *d, size_t slot);

@@ -172,7 +172,7 @@ judge_subject(const struct ls_engine *e, const struct ls_job *j, struct ls_suspe
 
 		f.kind = LS_KIND_LINK;
 		f.comm = true;
-		f.scope = who.at > 0 ? LS_SCOPE_SLICE : net->linked ? LS_SCOPE_LINK : LS_SCOPE_JOB;
+		f.scope = net->linked ? LS_SCOPE_LINK : who.at > 0 ? LS_SCOPE_SLICE : LS_SCOPE_JOB;
 		if (net->linked)
 			judge_link_ends(e, j, net, &f);
 		else
@@ -194,11 +194,11 @@ judge_choose_subject(struct ls_engine *e, struct ls_job *j, struct ls_suspect wh
 	if (!who.net) {
 		if (!j->replica.on)
 			ls_judge_group_choose(e, j, who.at, step, now_us);
-	} else if (who.at == 0) {
-		struct ls_detect_net *net = &j->detect.net[0];
+	} else {
+		struct ls_detect_net *net = &j->detect.net[who.at];
 		const struct ls_engine_worker *peer;
 
-		net->linked = ls_detect_link(&j->detect, &net->link_slot, &net->link_rank);
+		net->linked = ls_detect_link(&j->detect, who.at, j->slices.of, &net->link_slot, &net->link_rank);
 		peer = net->linked ? ls_job_rank(e, j, (int32_t)net->link_rank) : NULL;
 		net->linked = peer != NULL && peer->slot != net->link_slot;
 	}
@@ -416,9 +416,26 @@ judge_slice_held(const struct ls_engine *e, const struct ls_job *j, const struct
 {
 	for (uint32_t s = 0; s < j->slices.count; s++)
 		if (strcmp(j->slices.names[s], f->who.slice) == 0 && s + 1 < j->detect.net_count &&
+			!j->detect.net[s + 1].linked &&
 			ls_judge_any_finding(j->detect.net[s + 1].channel))
 			return true;
 	return ls_judge_group_is_held(e, j, f);
+}
+
+/* Of a link: any of the nets that name one. */
+static bool
+judge_link_held(const struct ls_engine *e, const struct ls_job *j, const struct ls_finding *f)
+{
+	for (size_t i = 0; i < j->detect.net_count; i++) {
+		struct ls_finding is = {.scope = LS_SCOPE_LINK};
+
+		if (!j->detect.net[i].linked || !ls_judge_any_finding(j->detect.net[i].channel))
+			continue;
+		judge_link_ends(e, j, &j->detect.net[i], &is);
+		if (ls_finding_same_subject(&is, f))
+			return true;
+	}
+	return false;
 }
 
 bool
@@ -433,7 +450,7 @@ ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j, const struct
 	case LS_SCOPE_JOB:
 		return j->pulse.on || j->rhythm.rotating.on || (!all->linked && ls_judge_any_finding(all->channel));
 	case LS_SCOPE_LINK:
-		return all->linked && ls_judge_any_finding(all->channel);
+		return judge_link_held(e, j, f);
 	case LS_SCOPE_SLICE:
 		return judge_slice_held(e, j, f);
 	case LS_SCOPE_GROUP:
@@ -538,6 +555,7 @@ judge_blame(struct ls_job *j, const struct ls_row *row, struct ls_blame_step *to
 		totals->net.collective_s = NAN; /* it may be a missing one that all waited for */
 	totals->slice = j->slice_nets;
 	totals->slice_count = j->room.slice_count;
+	totals->slice_of = j->slices.of;
 	ls_blame_slices(&j->room, row->cells, n, j->slice_nets);
 }
 
@@ -559,9 +577,11 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t
 	if (judged) {
 		ls_detect_step(&j->detect, row->step, row->begin_us, judge_clocks_ok(e, j),
 			j->residuals, j->count, &kept.totals);
-		ls_judge_stages(e, j, row, now_us);
+		if (!j->replica.on)
+			ls_judge_stages(e, j, row, now_us);
 	}
 	kept.totals.slice = NULL; /* of this step alone */
+	kept.totals.slice_of = NULL;
 	judge_costs(j, row, &kept.totals);
 	kept.blame_s = judge_note_cells(j, &kept.row);
 	judge_keep(j, &kept);

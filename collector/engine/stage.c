@@ -12,7 +12,6 @@
 #define STAGE_DRIFT 0.55       /* of the CUSUM: that of a worker's chronic channel */
 #define STAGE_INFLATION 1.75   /* long-run noise over that of one step, as supposed of workers at first */
 #define STAGE_STEPS 20u        /* of an episode, before it is a finding */
-#define STAGE_EVIDENCE 0.35    /* of the excess, by which the step time must have grown */
 #define STAGE_MOST 0.6         /* of its workers are late, by */
 #define STAGE_LIKE 0.5         /* so much of the stage's excess */
 #define STAGE_ADAPT 512.0      /* steps over which a healthy base follows */
@@ -168,10 +167,8 @@ stage_most(const struct ls_stage *st, const struct ls_cell *cells, size_t n, dou
 static bool
 stage_evidence(const struct ls_detect *d, const struct ls_episode *ep)
 {
-	double excess_s = ep->excess_s / (double)ep->steps;
-
 	return ep->steps >= STAGE_STEPS && ls_detect_excess_ratio(d, ep) >= LS_DETECT_MIN_RATIO &&
-		d->step_s - ep->before_s >= STAGE_EVIDENCE * excess_s; /* false for NaN: not known */
+		d->step_s - ep->before_s >= LS_DETECT_MIN_RATIO * d->step_s; /* false for NaN: not known */
 }
 
 static void
@@ -180,7 +177,8 @@ stage_step(struct ls_stage *st, struct ls_detect *d, double others, uint64_t ste
 {
 	struct ls_detect_channel *ch = &st->channel;
 	double usual_s = st->base_s * fmax(others, 1), excess_s = st->own_s - usual_s;
-	double sigma_s = STAGE_INFLATION * fmax(st->sigma_s, LS_DETECT_SIGMA_FLOOR * d->step_s);
+	double sigma_s = STAGE_INFLATION * fmax(st->sigma_s, /* work that varies tells little */
+		fmax(LS_DETECT_SIGMA_FLOOR, d->spread) * d->step_s);
 
 	ls_detect_accumulate(d, ch, ls_stats_clip(excess_s / sigma_s, LS_DETECT_CLIP) - STAGE_DRIFT,
 		LS_DETECT_CAP, 0, step, t_us);
