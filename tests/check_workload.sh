@@ -139,7 +139,19 @@ else
 	result $throttled "a quota throttles the rank"
 fi
 
-for bad in 9:cpu_hog:1 1:rust:1 1:pause:0 1:pause:5@x 1; do
+rm -rf "$dir/steps"
+$program $small --ranks 2 --steps 120 --slow 1:slow_input:2@30-60 >"$dir/out" 2>"$dir/err"
+result $? "runs with a fault that ends"
+report 'r["fault"]["step"] >= 30 and r["fault"]["step"] < 60 <= r["fault"]["end_step"] < 120'
+result $? "reports when it began and ended"
+report 'abs(r["ranks"][1]["after"]["steps"] - (r["fault"]["end_step"] - r["fault"]["step"])) <= 2'
+result $? "and what it did meanwhile"
+
+$program $small --ranks 2 --netns "no-such-$$-" >"$dir/out" 2>"$dir/err"
+[ $? -eq 2 ] && grep -q -- "--netns no-such-$$-: /run/netns/no-such-$$-0: " "$dir/err"
+result $? "refuses network namespaces that are not there"
+
+for bad in 9:cpu_hog:1 1:rust:1 1:pause:0 1:pause:5@x 1:pause:5@9-9 1:pause:5@3- 1; do
 	$program $small --ranks 2 --slow $bad >"$dir/out" 2>"$dir/err"
 	[ $? -eq 2 ] && grep -q -- "--slow $bad" "$dir/err"
 	result $? "refuses --slow $bad"

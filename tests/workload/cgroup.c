@@ -193,6 +193,8 @@ cgroup_quota(const struct cgroup_set *s, unsigned i, int percent)
 		return -ENOTSUP;
 	if (s->version == 2) {
 		cgroup_path(s, i, "cpu.max", path);
+		if (percent == CGROUP_NO_QUOTA)
+			return cgroup_put(path, "max");
 		(void)snprintf(text, sizeof(text), "%d %d", period_us / 100 * percent, period_us);
 		return cgroup_put(path, text);
 	}
@@ -202,6 +204,7 @@ cgroup_quota(const struct cgroup_set *s, unsigned i, int percent)
 	if (rc != 0)
 		return rc;
 	cgroup_path(s, i, "cpu.cfs_quota_us", path);
-	(void)snprintf(text, sizeof(text), "%d", period_us / 100 * percent);
+	(void)snprintf(text, sizeof(text), "%d",
+		percent == CGROUP_NO_QUOTA ? -1 : period_us / 100 * percent);
 	return cgroup_put(path, text);
 }

@@ -31,7 +31,9 @@ void cgroup_open(struct cgroup_set *s, unsigned count);
 /* Moves the calling process into cgroup i; 0 if there are none. */
 int cgroup_join(const struct cgroup_set *s, unsigned i) LS_MUSTCHECK;
 
-/* Limits cgroup i to so many percent of one CPU; -ENOTSUP without cgroups. */
+#define CGROUP_NO_QUOTA 0
+
+/* Limits cgroup i to so many percent of one CPU, or no longer; -ENOTSUP without cgroups. */
 int cgroup_quota(const struct cgroup_set *s, unsigned i, int percent) LS_MUSTCHECK;
 
 /* Removes them; the other processes of the job must be gone or on their way out. */

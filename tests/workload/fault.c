@@ -67,7 +67,7 @@ workload_fault_parse(const struct workload_options *o, struct workload_fault *re
 	unsigned err_size)
 {
 	const char *p = o->slow;
-	long long rank, amount, at = o->steps > 0 ? o->steps / 3 : 300;
+	long long rank, amount, at = o->steps > 0 ? o->steps / 3 : 300, until = LLONG_MAX;
 	int kind;
 
 	memset(ret, 0, sizeof(*ret));
@@ -75,7 +75,7 @@ workload_fault_parse(const struct workload_options *o, struct workload_fault *re
 		return 0;
 	if (!fault_number(&p, o->ranks - 1, ':', &rank) || *p != ':') {
 		(void)snprintf(err, err_size,
-			"--slow %s: wanted is none or RANK:KIND:AMOUNT[@STEP], RANK from 0 to %lld",
+			"--slow %s: wanted is none or RANK:KIND:AMOUNT[@FROM[-TO]], RANK from 0 to %lld",
 			o->slow, (long long)o->ranks - 1);
 		return -1;
 	}
@@ -94,8 +94,11 @@ workload_fault_parse(const struct workload_options *o, struct workload_fault *re
 	}
 	if (*p == '@') {
 		p++;
-		if (!fault_number(&p, LLONG_MAX, '\0', &at)) {
-			(void)snprintf(err, err_size, "--slow %s: STEP is to be a number", o->slow);
+		if (!fault_number(&p, LLONG_MAX, '-', &at) ||
+			(*p++ == '-' && !fault_number(&p, LLONG_MAX, '\0', &until)) || until <= at) {
+			(void)snprintf(err, err_size,
+				"--slow %s: FROM and TO are to be numbers of steps, TO the larger",
+				o->slow);
 			return -1;
 		}
 	}
@@ -103,6 +106,7 @@ workload_fault_parse(const struct workload_options *o, struct workload_fault *re
 	ret->rank = (int)rank;
 	ret->amount = (int)amount;
 	ret->at = (uint64_t)at;
+	ret->until = until == LLONG_MAX ? UINT64_MAX : (uint64_t)until;
 	return 0;
 }
 
@@ -182,6 +186,25 @@ fault_pause_turn(struct fault *f, uint64_t step, uint64_t now_ns)
 	return 0;
 }
 
+/* Takes away what slows the victim. */
+static int
+fault_lift(struct fault *f)
+{
+	unsigned i;
+
+	for (i = 0; i < f->hog_count; i++) {
+		(void)kill(f->hog[i], SIGKILL);
+		(void)waitpid(f->hog[i], NULL, 0);
+	}
+	f->hog_count = 0;
+	if (f->pause == PAUSE_STOPPED && f->victim > 0)
+		(void)kill(f->victim, SIGCONT);
+	f->pause = PAUSE_WAITS_FOR_STEP;
+	if (f->plan.kind == FAULT_CPU_QUOTA)
+		return cgroup_quota(f->cgroups, (unsigned)f->plan.rank, CGROUP_NO_QUOTA);
+	return 0;
+}
+
 int
 fault_turn(struct fault *f, struct workload_shared *shared, uint64_t now_ns,
 	uint64_t *ret_wait_ns)
@@ -190,7 +213,7 @@ fault_turn(struct fault *f, struct workload_shared *shared, uint64_t now_ns,
 	int rc;
 
 	*ret_wait_ns = UINT64_MAX;
-	if (f->plan.kind == FAULT_NONE || f->victim == 0)
+	if (f->plan.kind == FAULT_NONE || f->victim == 0 || f->over)
 		return 0;
 	step = atomic_load(&shared->rank[f->plan.rank].step);
 	if (!f->begun) {
@@ -205,8 +228,14 @@ fault_turn(struct fault *f, struct workload_shared *shared, uint64_t now_ns,
 		atomic_store(&shared->fault_on, true);
 		fault_plan_pause(f, step);
 	}
+	if (step >= f->plan.until) {
+		f->over = true;
+		f->over_step = step;
+		atomic_store(&shared->fault_on, false);
+		return fault_lift(f);
+	}
 	if (f->plan.kind != FAULT_PAUSE) {
-		*ret_wait_ns = UINT64_MAX;
+		*ret_wait_ns = f->plan.until == UINT64_MAX ? UINT64_MAX : FAULT_LOOK_NS;
 		return 0;
 	}
 	rc = fault_pause_turn(f, step, now_ns);
@@ -233,14 +262,7 @@ fault_reap(struct fault *f, pid_t child)
 void
 fault_end(struct fault *f)
 {
-	unsigned i;
-
-	for (i = 0; i < f->hog_count; i++) {
-		(void)kill(f->hog[i], SIGKILL);
-		(void)waitpid(f->hog[i], NULL, 0);
-	}
-	f->hog_count = 0;
-	if (f->pause == PAUSE_STOPPED && f->victim > 0)
-		(void)kill(f->victim, SIGCONT);
+	if (f->begun && !f->over)
+		ls_ignore(fault_lift(f)); /* the cgroup, and its quota, goes with the job */
 	f->victim = 0;
 }

@@ -21,8 +21,8 @@ struct fault {
 	const struct cgroup_set *cgroups;
 	pid_t victim;
 	int victim_cpu;
-	bool begun;
-	uint64_t begun_step;
+	bool begun, over;
+	uint64_t begun_step, over_step;
 	pid_t hog[WORKLOAD_HOGS_MAX];
 	unsigned hog_count;
 	/* pauses */
@@ -34,7 +34,8 @@ struct fault {
 };
 
 /*
- * Does what is due: begins the fault when the victim has come to its step, stops and continues it.
+ * Does what is due: begins the fault when the victim has come to its step, stops and continues it, and
+ * takes it away again at its end.
  * Returns how long until it wants to be called again (UINT64_MAX: never) in *ret_wait_ns.
  */
 int fault_turn(struct fault *f, struct workload_shared *shared, uint64_t now_ns,
@@ -43,7 +44,7 @@ int fault_turn(struct fault *f, struct workload_shared *shared, uint64_t now_ns,
 /* Forgets a hog that is dead and was reaped; false: `child` is none of ours. */
 bool fault_reap(struct fault *f, pid_t child);
 
-/* Ends the hogs and lets a stopped victim go on. */
+/* Ends the hogs and lets a stopped victim go on. Nothing begins after it. */
 void fault_end(struct fault *f);
 
 #endif

@@ -25,6 +25,7 @@
 #include "proto/base/log.h"
 #include "tests/workload/data.h"
 #include "tests/workload/fault.h"
+#include "tests/workload/netns.h"
 #include "tests/workload/rank.h"
 #include "tests/workload/report.h"
 
@@ -43,11 +44,15 @@ static const struct ls_conf_program main_program = {
 	.section = "workload",
 	.summary = "A real synchronous training job on CPUs, with one rank slowed by real means.\n"
 		   "\n"
-		   "--slow RANK:KIND:AMOUNT[@STEP], STEP by default after a third of the run:\n"
+		   "--slow RANK:KIND:AMOUNT[@FROM[-TO]]: from step FROM (after a third of the run) to\n"
+		   "step TO (to the end of the job):\n"
 		   "  cpu_hog:N       N busy processes on the rank's CPU, inside its own cgroup\n"
 		   "  cpu_quota:P     its cgroup gets P percent of one CPU\n"
 		   "  slow_input:M    its reader scans M MiB, past the page cache, for every batch\n"
 		   "  pause:MS        it is stopped for MS ms about every 50 steps\n"
+		   "\n"
+		   "--netns PREFIX: the namespaces are there already (ip netns add), each with an IPv4\n"
+		   "address that the others reach. Needs root.\n"
 		   "\n"
 		   "--truth DIR: DIR/hR gets a line a step: its number, and how many ns rank R was on a\n"
 		   "CPU or waited for one (/proc/self/schedstat): what the machine did, told by the kernel.",
@@ -181,16 +186,21 @@ main_finish(struct job *j)
 
 /* A directed ring of sockets over n members; out and in point to the first member's fds. */
 static int
-main_connect(struct rank_place *first, unsigned n, unsigned stride, size_t out, size_t in)
+main_connect(const char *netns, struct rank_place *first, unsigned n, unsigned stride, size_t out, size_t in)
 {
 	unsigned i;
 
 	for (i = 0; n > 1 && i < n; i++) {
 		char *from = (char *)(first + i * stride), *to = (char *)(first + (i + 1) % n * stride);
-		int fds[2];
+		int fds[2], rc = 0;
 
-		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
-			return -errno;
+		if (netns[0] != '\0')
+			rc = netns_connect(netns, ((struct rank_place *)from)->rank,
+				((struct rank_place *)to)->rank, fds);
+		else if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
+			rc = -errno;
+		if (rc != 0)
+			return rc;
 		memcpy(from + out, &fds[0], sizeof(int));
 		memcpy(to + in, &fds[1], sizeof(int));
 	}
@@ -210,10 +220,10 @@ main_place_ranks(struct job *j)
 			.slices = slices, .next_fd = -1, .prev_fd = -1, .leader_next_fd = -1,
 			.leader_prev_fd = -1 };
 	for (s = 0; s < slices && rc == 0; s++)
-		rc = main_connect(&j->place[s * size], size, 1,
+		rc = main_connect(j->options.netns, &j->place[s * size], size, 1,
 			offsetof(struct rank_place, next_fd), offsetof(struct rank_place, prev_fd));
 	if (rc == 0)
-		rc = main_connect(j->place, slices, size,
+		rc = main_connect(j->options.netns, j->place, slices, size,
 			offsetof(struct rank_place, leader_next_fd),
 			offsetof(struct rank_place, leader_prev_fd));
 	return rc;
@@ -256,6 +266,8 @@ main_be_rank(struct job *j, unsigned r, pid_t parent)
 	close(j->signal_fd);
 	main_close_sockets(j, (int)r);
 	rc = cgroup_join(&j->cgroups, r);
+	if (rc == 0 && j->options.netns[0] != '\0')
+		rc = netns_enter(j->options.netns, r);
 	if (rc == 0)
 		rc = rank_run(&j->options, &j->fault.plan, &j->place[r], j->shared);
 	if (rc != 0 && rc != -ECONNRESET && rc != -EPIPE)
@@ -503,6 +515,8 @@ main_check_options(struct job *j, char *err, unsigned err_size)
 			(long long)o->slices, (long long)o->ranks);
 		return -1;
 	}
+	if (o->netns[0] != '\0' && netns_check(o->netns, (unsigned)o->ranks, err, err_size) != 0)
+		return -1;
 	return workload_fault_parse(o, &j->fault.plan, err, err_size);
 }
 

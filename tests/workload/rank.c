@@ -192,6 +192,11 @@ rank_train(struct rank *r)
 		if (atomic_load(&r->shared->fault_on) && !atomic_load(&r->progress->has_fault_sums)) {
 			rank_snapshot(r, &r->progress->at_fault);
 			atomic_store(&r->progress->has_fault_sums, true);
+		} else if (atomic_load(&r->progress->has_fault_sums) &&
+			!atomic_load(&r->progress->has_over_sums) &&
+			!atomic_load(&r->shared->fault_on)) {
+			rank_snapshot(r, &r->progress->at_over);
+			atomic_store(&r->progress->has_over_sums, true);
 		}
 		rc = rank_step(r, step);
 		if (rc != 0)

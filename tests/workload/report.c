@@ -30,7 +30,7 @@ report_means(const struct workload_sums *a, const struct workload_sums *b)
 	return m;
 }
 
-/* Before the fault (all of the run, if there was none), or after it; false: no such part. */
+/* Before the fault (all of the run, if there was none), or after it began; false: no such part. */
 static bool
 report_part(const struct workload_progress *p, bool after, struct report_means *ret)
 {
@@ -39,7 +39,8 @@ report_part(const struct workload_progress *p, bool after, struct report_means *
 
 	if (after && !fault)
 		return false;
-	*ret = after ? report_means(&p->at_fault, &p->at_end)
+	*ret = after ? report_means(&p->at_fault,
+			       atomic_load(&p->has_over_sums) ? &p->at_over : &p->at_end)
 		     : report_means(&zero, fault ? &p->at_fault : &p->at_end);
 	return true;
 }
@@ -56,7 +57,7 @@ report_print_part(FILE *out, const struct workload_options *o, const struct faul
 			return;
 		if (i == 0)
 			fprintf(out, "\n%-7s %6s %8s %8s %8s %8s %8s %9s  (ms a step)\n",
-				after ? "after" : f->begun ? "before" : "rank", "steps", "step",
+				after ? f->over ? "during" : "after" : f->begun ? "before" : "rank", "steps", "step",
 				"input", "work", "wait", "cpu", "run queue");
 		fprintf(out, "%c h%-4lld %6llu %8.2f %8.2f %8.2f %8.2f %8.2f %9.2f\n",
 			f->begun && i == f->plan.rank ? '*' : ' ', (long long)i,
@@ -74,6 +75,8 @@ report_print(FILE *out, const struct workload_options *o, const struct fault *f,
 	if (f->begun)
 		fprintf(out, "fault began at step %llu on h%d\n", (unsigned long long)f->begun_step,
 			f->plan.rank);
+	if (f->over)
+		fprintf(out, "and ended at step %llu\n", (unsigned long long)f->over_step);
 	if (f->pauses > 0)
 		fprintf(out, "stopped %llu times for %d ms\n", (unsigned long long)f->pauses,
 			f->plan.amount);
@@ -105,9 +108,10 @@ report_fault_json(const struct fault *f)
 {
 	if (!f->begun)
 		return json_null();
-	return json_pack("{s:s, s:i, s:i, s:I, s:I}", "kind", workload_fault_name(f->plan.kind),
+	return json_pack("{s:s, s:i, s:i, s:I, s:o, s:I}", "kind", workload_fault_name(f->plan.kind),
 		"rank", f->plan.rank, "amount", f->plan.amount, "step",
-		(json_int_t)f->begun_step, "pauses", (json_int_t)f->pauses);
+		(json_int_t)f->begun_step, "end_step",
+		f->over ? json_integer((json_int_t)f->over_step) : json_null(), "pauses", (json_int_t)f->pauses);
 }
 
 int

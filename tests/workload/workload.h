@@ -25,6 +25,7 @@ struct workload_options {
 	char job[LS_CONF_VALUE_MAX_BYTES], slow[LS_CONF_VALUE_MAX_BYTES];
 	char steps_root[LS_CONF_VALUE_MAX_BYTES], data[LS_CONF_VALUE_MAX_BYTES];
 	char report[LS_CONF_VALUE_MAX_BYTES], truth[LS_CONF_VALUE_MAX_BYTES];
+	char netns[LS_CONF_VALUE_MAX_BYTES];
 	uint64_t start_delay_ns;
 };
 
@@ -35,6 +36,7 @@ struct workload_fault {
 	int rank;
 	int amount;      /* processes, percent of a CPU, MiB a step, or ms */
 	uint64_t at;     /* the step at which it begins */
+	uint64_t until;  /* and ends; UINT64_MAX: with the job */
 };
 
 /* Sums of one rank since its start. */
@@ -49,14 +51,16 @@ struct workload_sums {
 struct workload_progress {
 	_Atomic uint64_t step;            /* the step it is in */
 	_Atomic bool has_fault_sums;
+	_Atomic bool has_over_sums;
 	struct workload_sums at_fault;    /* when it saw the fault begin */
+	struct workload_sums at_over;     /* and when it saw it end, if it did before the job */
 	struct workload_sums at_end;      /* valid after a clean exit */
 	double loss_first, loss_last;     /* mean over ranks, of the first and the last ten steps */
 	int ring_rc;                      /* what lockstep_open said */
 };
 
 struct workload_shared {
-	_Atomic bool fault_on;            /* the parent sets it when the fault begins */
+	_Atomic bool fault_on;            /* the parent sets it when the fault begins, and clears it */
 	_Atomic uint64_t stop_after;      /* 0, or the step after which all ranks end */
 	struct workload_progress rank[WORKLOAD_RANKS_MAX];
 };
