@@ -112,6 +112,7 @@ unclean=()       # programs that ended otherwise than well
 collector_pid=
 workload_pid=
 agent_pids=()    # by rank
+agent_within=()  # words before the command of an agent, % for its rank: another namespace
 daemons=$build   # where collector and agent are
 ready_seconds=20 # how long the collector may take to serve
 keep=            # a directory to keep instead of a temporary one
@@ -225,7 +226,7 @@ agent_start() {
 	local rank=$1
 	shift
 	mkdir -p "$work/steps/h$rank" "$work/state/h$rank"
-	run_behind "$work/agent-h$rank.log" "$daemons/lockstep-agent" \
+	run_behind "$work/agent-h$rank.log" "${agent_within[@]//%/$rank}" "$daemons/lockstep-agent" \
 		--collector "tcp://127.0.0.1:$ingest_port" --host-name "h$rank" \
 		--steps-dir "$work/steps/h$rank" --state-dir "$work/state/h$rank" \
 		--http 127.0.0.1:0 --port-file "$work/agent-h$rank.port" "$@"

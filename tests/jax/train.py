@@ -8,7 +8,9 @@ that lockstep adds is the lines that say so.
 
 import argparse
 import os
+import tempfile
 import time
+import zlib
 
 import jax
 import jax.numpy as jnp
@@ -32,8 +34,14 @@ def arguments():
     parser.add_argument("--fused", action="store_true",
                         help="all-reduce inside the program of the gradients")
     parser.add_argument("--odd-rank", type=int, default=-1, metavar="RANK",
-                        help="this process cuts its batches to varying sizes ...")
+                        help="this process does as --odd-kind tells ...")
+    parser.add_argument("--odd-kind", choices=("compile", "input"), default="compile",
+                        help="cuts its batches to varying sizes, each a new program; or reads "
+                        "--odd-mib from a file, past the page cache, before every batch")
+    parser.add_argument("--odd-mib", type=int, default=24, metavar="MIB")
     parser.add_argument("--odd-from", type=int, default=0, metavar="STEP", help="... from here on")
+    parser.add_argument("--odd-to", type=int, default=1 << 62, metavar="STEP", help="... to here")
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--truth", help="file that gets a line a step: its number, and how many ns "
                         "this process was on a CPU or waited for one, as the kernel tells")
     parser.add_argument("--progress", help="file that is written with the number of each step")
@@ -52,14 +60,37 @@ def needed_ns():
     return total
 
 
+class SlowFile:
+    """A file of so many MiB that is read from the disk, whoever read it before."""
+
+    def __init__(self, mib):
+        self.file = tempfile.TemporaryFile()
+        for _ in range(mib):
+            self.file.write(os.urandom(1 << 20))
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        self.checksum = 0
+
+    def read(self):
+        """Reads all of it."""
+        os.posix_fadvise(self.file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        self.file.seek(0)
+        while block := self.file.read(1 << 18):
+            self.checksum = zlib.crc32(block, self.checksum)
+
+
 def batches(options):
     """The input pipeline: made-up examples of classes that can be told apart."""
-    rng = np.random.default_rng(options.rank)
+    rng = np.random.default_rng([options.seed, options.rank])
+    slow = SlowFile(options.odd_mib) if options.odd_kind == "input" else None
     centres = np.random.default_rng(1).normal(size=(CLASSES, FEATURES)).astype(np.float32)
     for i in range(options.steps):
         labels = rng.integers(CLASSES, size=options.batch)
         inputs = centres[labels] + rng.normal(size=(options.batch, FEATURES)).astype(np.float32)
-        if options.rank == options.odd_rank and i >= options.odd_from:
+        odd = options.rank == options.odd_rank and options.odd_from <= i < options.odd_to
+        if odd and slow:
+            slow.read()
+        elif odd:
             cut = options.batch - 1 - i % (options.batch // 2)  # every size is a new program
             inputs, labels = inputs[:cut], labels[:cut]
         yield inputs, labels
