@@ -23,16 +23,16 @@ wl_slices_hog     workload_run 900 rank_hog 3:cpu_hog:1 --slices 2
 wl_hang           workload_hang 900 2
 net_clean         net_run 800 none
 net_delay         net_run 800 link_delay --delay 0.003
-net_loss          net_run 800 link_loss --loss 0.01
-net_rate          net_run 800 link_rate 60mbit
+net_loss          net_run 800 link_loss --loss 0.02
+net_rate          net_run 800 link_rate 40mbit
 jax_clean         jax_run 600 none
 jax_cpu_hog       jax_run 600 rank_hog 1 hogs
 jax_compile       jax_run 600 recompilation 2 compile
 jax_slow_input    jax_run 600 slow_disk 3 input
-jax_fused_clean   jax_run 600 none -1 none --fused
-jax_fused_cpu_hog jax_run 600 rank_hog 1 hogs --fused
+jax_fused_clean   jax_run 300 none -1 none --fused
+jax_fused_cpu_hog jax_run 300 rank_hog 1 hogs --fused
 jaxnet_delay      jax_net_run 600 link_delay --delay 0.003
-jaxnet_loss       jax_net_run 600 link_loss --loss 0.02
+jaxnet_loss       jax_net_run 600 link_loss --loss 0.03
 jaxnet_rate       jax_net_run 600 link_rate 8mbit
 TEXT
 }
@@ -95,6 +95,10 @@ keep_run() {
 		note "the export: $(head -n 1 "$work/facts")"
 	fi
 	read -r records _ <"$work/facts"
+	if [ -n "$wire_pid" ]; then # only now: an agent sent its last records over it
+		program_end "$wire_pid" TERM
+		set -- "$1" "$2; wire: $(tail -n 1 "$work/wire.log")" "${@:3}"
+	fi
 	gzip -9n <"$work/export.jsonl" >"$out/.$run.gz" && mv "$out/.$run.gz" "$out/$run.jsonl.gz" ||
 		failed "cannot write $out/$run.jsonl.gz"
 	python3 - "$out/labels.jsonl" "$run" "$ranks" "$steps" "$@" <<'PYTHON' || failed "cannot write the label"
@@ -217,6 +221,7 @@ jax_run() {
 	case $kind in
 	compile | input)
 		from=$((steps / 3)) to=$((2 * steps / 3))
+		[ "$kind" = input ] || to=$((from + steps / 10)) # a compilation takes as long as ten steps
 		with=(--odd-rank "$odd" --odd-kind "$kind" --odd-from "$from" --odd-to "$to")
 		;;
 	esac
@@ -237,6 +242,7 @@ netns=ls$$-h          # and the number of the rank
 bridge=lsb$$
 subnet=198.18.$(($$ % 250 + 1)) # RFC 2544: for measurements, nobody's
 net_made=''
+wire_pid=''
 wired=1               # the rank whose link is slowed
 
 net_remove() {
@@ -300,7 +306,8 @@ net_make() {
 
 wire_bad() { kill -USR1 "$wire_pid"; }
 wire_good() { kill -USR2 "$wire_pid"; }
-rate_bad() { tc -n "$netns$wired" qdisc add dev eth0 root tbf rate "$rate" burst 64kb latency 300ms; }
+# (A bucket of one frame: a larger one lets the bursts of a ring through.)
+rate_bad() { tc -n "$netns$wired" qdisc add dev eth0 root tbf rate "$rate" burst 12kb latency 300ms; }
 rate_good() { tc -n "$netns$wired" qdisc del dev eth0 root; }
 
 # net_prepare CAUSE [RATE | WIRE_OPTION...]: the network, and what begins and ends the fault.
