@@ -158,6 +158,20 @@ START_TEST(nothing_is_found_while_baselines_are_learned)
 }
 END_TEST
 
+START_TEST(first_steps_weigh_no_more_than_others)
+{
+	feed.spread = 0.03;
+	feed.late_s = feed.own_s = feed.wait_s = 0.004; /* only while the job starts */
+	run(&feed, LS_DETECT_WARM + LS_DETECT_SKIP);
+	ck_assert_double_eq_tol(feed.d.worker[1].base_s, 0.004, 0.0012);
+	feed.late_s = feed.own_s = feed.wait_s = 0;
+	run(&feed, 3 * LS_DETECT_WARM);
+	ck_assert_double_eq_tol(feed.d.worker[1].base_s, 0.004 / 4, 0.0008);
+	ck_assert_double_eq_tol(feed.d.worker[1].base_own_s, 0.004 / 4, 0.0008);
+	ck_assert_double_eq_tol(feed.d.worker[1].base_wait_s, 0.004 / 4, 0.0008);
+}
+END_TEST
+
 START_TEST(born_slow_is_not_taken_for_a_baseline)
 {
 	feed.late_s = feed.own_s = feed.wait_s = 0.03;
@@ -242,6 +256,24 @@ START_TEST(shift_that_is_steady_or_gross_need_not_wait)
 	steps = found_within(&feed, 80);
 	ck_assert_uint_ge(steps, LS_DETECT_LASTS_STEADY - 5);
 	ck_assert_uint_le(steps, 2 * LS_DETECT_LASTS_STEADY);
+}
+END_TEST
+
+/* Held back in three steps of ten: its baseline must not follow that. */
+START_TEST(delays_that_come_and_go_are_found)
+{
+	uint64_t steps;
+
+	run(&feed, 150);
+	for (steps = 0; steps < 240 && feed.d.open == 0; steps++) {
+		bool held = even(&feed) < 0.3;
+
+		feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = held ? 0.25 * STEP_S : 0;
+		run(&feed, 1);
+	}
+	ck_assert_uint_lt(steps, 240);
+	ck_assert_double_lt(feed.d.worker[1].base_s, 0.01 * STEP_S);
+	ck_assert_uint_ge(channel(1, LS_DETECT_CHRONIC)->ep.start_step, 145);
 }
 END_TEST
 
@@ -417,11 +449,13 @@ detect_suite(void)
 	tcase_add_test(tc, chronic_lateness_is_suspected_then_found);
 	tcase_add_test(tc, shift_below_the_noise_of_a_step_is_found_by_patience);
 	tcase_add_test(tc, nothing_is_found_while_baselines_are_learned);
+	tcase_add_test(tc, first_steps_weigh_no_more_than_others);
 	tcase_add_test(tc, born_slow_is_not_taken_for_a_baseline);
 	tcase_add_test(tc, lateness_without_evidence_is_only_suspected);
 	tcase_add_test(tc, load_that_passes_is_only_suspected);
 	tcase_add_test(tc, load_that_stays_is_found);
 	tcase_add_test(tc, shift_that_is_steady_or_gross_need_not_wait);
+	tcase_add_test(tc, delays_that_come_and_go_are_found);
 	tcase_add_test(tc, finding_clears_after_calm_steps);
 	tcase_add_test(tc, stalls_count_against_a_rare_rate);
 	tcase_add_test(tc, stalls_equally_far_apart_are_checkpoints);

@@ -11,7 +11,7 @@
 
 /* Chronic channel. */
 #define DETECT_EVIDENCE 0.35      /* share of the excess that evidence must explain */
-#define DETECT_ADAPT 512.0        /* steps over which a healthy baseline follows */
+#define DETECT_LEARN_CLIP 2.0     /* sigmas: delays in three steps of ten do not move a baseline by much */
 #define DETECT_BLOCK 32u          /* steps of a block mean */
 #define DETECT_TAU_PRIOR 3.0      /* variance of block means over that of white noise, at first, */
 #define DETECT_TAU_WEIGHT 8.0     /* with the weight of so many blocks */
@@ -248,21 +248,25 @@ detect_warm(struct ls_detect *d, struct ls_detect_worker *w, const struct ls_bla
 	return false;
 }
 
-/* Baseline and noise follow a healthy worker slowly; they stand still while anything is suspected. */
+/*
+ * Baseline and noise follow a healthy worker slowly; they stand still while anything is suspected. A baseline is the mean
+ * of all steps so far until it has seen enough of them: the first ones, while a job starts, weigh no more than others.
+ */
 static void
 detect_learn(struct ls_detect *d, struct ls_detect_worker *w, const struct ls_blame *r,
 	double residual_s, double x)
 {
-	double limit = 0.3 * d->step_s;
+	double limit = fmin(0.3, DETECT_LEARN_CLIP * w->sigma) * d->step_s, steps;
 
-	w->base_s += ls_stats_clip(residual_s - w->base_s, limit) / DETECT_ADAPT;
+	w->learned += w->learned < LS_DETECT_ADAPT - LS_DETECT_WARM;
+	steps = LS_DETECT_WARM + w->learned;
+	w->base_s += ls_stats_clip(residual_s - w->base_s, limit) / steps;
 	if (!isnan(r->own_s))
-		w->base_own_s += ls_stats_clip(r->own_s - w->base_own_s, limit) / DETECT_ADAPT;
+		w->base_own_s += ls_stats_clip(r->own_s - w->base_own_s, limit) / steps;
 	if (!isnan(r->wait_s))
-		w->base_wait_s +=
-			ls_stats_clip(r->wait_s - w->base_wait_s, limit) / DETECT_ADAPT;
+		w->base_wait_s += ls_stats_clip(r->wait_s - w->base_wait_s, limit) / steps;
 	w->sigma += (LS_MEAN_ABS_TO_SIGMA * fmin(fabs(x), 4 * w->sigma) - w->sigma) /
-		DETECT_ADAPT;
+		LS_DETECT_ADAPT;
 	w->sigma = fmax(w->sigma, LS_DETECT_SIGMA_FLOOR);
 	w->block_sum += ls_stats_clip(x, 4 * w->sigma);
 	if (++w->block_n == DETECT_BLOCK) {

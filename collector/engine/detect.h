@@ -45,6 +45,7 @@
 #include "proto/limits.h"
 
 #define LS_DETECT_WARM 64        /* steps to learn a worker's baseline */
+#define LS_DETECT_ADAPT 512u     /* over so many it follows what is healthy */
 #define LS_DETECT_SKIP 2         /* first steps of an attempt: compilation */
 #define LS_DETECT_SUSPECT 8.0    /* C, nats */
 #define LS_DETECT_FINDING 28.0
@@ -94,6 +95,7 @@ struct ls_detect_warm {
 
 struct ls_detect_worker {
 	uint32_t warm;             /* steps learned so far, up to LS_DETECT_WARM */
+	uint32_t learned;          /* steps learned after these, up to LS_DETECT_ADAPT in all */
 	struct ls_detect_warm *learning; /* until its baselines are known: later steps need not walk over it */
 	double base_s, base_own_s, base_wait_s; /* baselines; base_s of the residual in use */
 	double sigma;              /* noise of the residual, ratio to the step time */
