@@ -156,6 +156,8 @@ START_TEST(shared_causes_are_one_finding)
 	static const char *const bys[] = {"rack", "input_shard"};
 	static const char *const names[] = {"r5", "i3"};
 	struct fake_job *job = placed();
+	const double late_s = 0.05 * 0.08;
+	double blame_s;
 	json_t *f;
 
 	for (size_t i = 0; i < 32; i++)
@@ -164,8 +166,10 @@ START_TEST(shared_causes_are_one_finding)
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
 	f = fake_job_finding(job, 0);
 	ck_assert_str_eq(text_in(f, "subject", "scope"), scopes[_i]);
-	ck_assert_double_eq_tol(json_number_value(json_object_get(json_object_get(f, "impact"), "blame_s")),
-		0.05 * 0.08, 0.001);
+	/* Steps are shorter without them by less than they are late: the last of so many others is late, too. */
+	blame_s = json_number_value(json_object_get(json_object_get(f, "impact"), "blame_s"));
+	ck_assert_double_gt(blame_s, 0.6 * late_s);
+	ck_assert_double_lt(blame_s, 1.1 * late_s);
 	if (_i < 2) {
 		ck_assert_str_eq(text_in(f, "subject", "by"), bys[_i]);
 		ck_assert_str_eq(text_in(f, "subject", "name"), names[_i]);
