@@ -22,6 +22,7 @@ struct feed {
 	double grown_s, comm_s;       /* added to the step, and to the collective */
 	double astray_s;              /* by so much arrivals seem earlier than they are */
 	double gap_s;                 /* worker 1 arrives so far behind all */
+	double step_s;
 	double spread;                /* deviation of the noise, ratio to the step */
 	double erratic_s;             /* mean of what worker 1 is late by, own work, exponential */
 };
@@ -41,7 +42,7 @@ noise(struct feed *f)
 
 	for (int i = 0; i < 12; i++) /* close to a Gaussian of deviation 1 */
 		sum += even(f);
-	return sum * f->spread * STEP_S;
+	return sum * f->spread * f->step_s;
 }
 
 static void
@@ -51,7 +52,7 @@ run(struct feed *f, size_t steps)
 		struct ls_blame r[WORKERS];
 		double late_s = f->erratic_s > 0 ? -f->erratic_s * log(even(f)) : 0;
 		struct ls_blame_step totals = {.used = WORKERS,
-			.duration_s = STEP_S + f->grown_s + f->gap_s + late_s + noise(f),
+			.duration_s = f->step_s + f->grown_s + f->gap_s + late_s + noise(f),
 			.net = {0.01 + f->comm_s + f->astray_s + noise(f), 0.01 + f->comm_s + noise(f), NAN},
 			.last = f->gap_s > 0 ? 1 : SIZE_MAX, .gap_s = f->gap_s};
 
@@ -72,7 +73,7 @@ static struct feed feed;
 static void
 setup(void)
 {
-	feed = (struct feed){.random = 42, .clocks_ok = true, .spread = 0.002};
+	feed = (struct feed){.random = 42, .clocks_ok = true, .step_s = STEP_S, .spread = 0.002};
 	ck_assert_int_eq(ls_detect_reserve(&feed.d, WORKERS), 0);
 }
 
@@ -124,6 +125,21 @@ START_TEST(chronic_lateness_is_suspected_then_found)
 	ck_assert_double_eq_tol(ls_detect_excess_ratio(&feed.d, &ch->ep), 0.03, 0.004);
 	ck_assert_double_eq_tol(ch->ep.before_s, STEP_S, 0.001);
 	ck_assert_int_eq(channel(0, LS_DETECT_CHRONIC)->level, LS_LEVEL_QUIET);
+}
+END_TEST
+
+/* Of steps of 1.5 ms, 3 % are less than the waking of a thread takes. */
+START_TEST(shift_shorter_than_a_wake_up_is_only_suspected)
+{
+	feed.step_s = 0.0015;
+	run(&feed, 150);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.8 * LS_DETECT_LEAST_S;
+	run(&feed, 300);
+	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_SUSPECT);
+	ck_assert_uint_eq(feed.d.open, 0);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 3 * LS_DETECT_LEAST_S;
+	run(&feed, 300);
+	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_FINDING);
 }
 END_TEST
 
@@ -208,7 +224,7 @@ found_within(struct feed *f, uint64_t steps)
 static void
 pass(uint64_t seed, double of_step)
 {
-	feed = (struct feed){.random = seed, .clocks_ok = true, .spread = 0.003};
+	feed = (struct feed){.random = seed, .clocks_ok = true, .step_s = STEP_S, .spread = 0.003};
 	ck_assert_int_eq(ls_detect_reserve(&feed.d, WORKERS), 0);
 	run(&feed, 150);
 	feed.erratic_s = of_step * STEP_S;
@@ -447,6 +463,7 @@ detect_suite(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, noise_stays_quiet);
 	tcase_add_test(tc, chronic_lateness_is_suspected_then_found);
+	tcase_add_test(tc, shift_shorter_than_a_wake_up_is_only_suspected);
 	tcase_add_test(tc, shift_below_the_noise_of_a_step_is_found_by_patience);
 	tcase_add_test(tc, nothing_is_found_while_baselines_are_learned);
 	tcase_add_test(tc, first_steps_weigh_no_more_than_others);

@@ -392,6 +392,7 @@ detect_shift(struct ls_detect *d, size_t slot, enum ls_detect_kind kind,
 	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_FINDING &&
 		detect_lasts(d, w, kind) &&
 		ls_detect_excess_ratio(d, &ch->ep) >= LS_DETECT_MIN_RATIO &&
+		ch->ep.excess_s >= LS_DETECT_LEAST_S * (double)ch->ep.steps &&
 		detect_evidence(d, slot, &ch->ep))
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
 }

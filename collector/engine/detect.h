@@ -52,6 +52,8 @@
 #define LS_DETECT_CAP 42.0       /* bounds the time to clear */
 #define LS_DETECT_CLEAR 2.0
 #define LS_DETECT_CLEAR_STEPS 30
+#define LS_DETECT_LEAST_S 50e-6  /* a step: by so much threads wake up earlier or later, which is nobody's fault */
+
 /*
  * How long a shift lasts before it is a finding. Two processes that share a core look like a fault for 20 to 80 steps; only
  * time tells them apart from one. But such delays scatter by as much as they are long, so a shift that is the

@@ -32,23 +32,6 @@ hang_wait() {
 	done
 }
 
-# agree_wait: until a replay of the export gives the findings there are, to the byte (tests/system/facts.py).
-agree_wait() {
-	local deadline=$((SECONDS + 15))
-	while
-		lockstep findings --status all -o json >"$work/live.json"
-		lockstep export --job "$job" >"$work/export.jsonl"
-		lockstep replay "$work/export.jsonl" -o json >"$work/replay.json" 2>"$work/replay.log"
-		said=$(facts exact "$work/replay.json" <"$work/live.json")
-		ret_status=$?
-		[ "$ret_status" -ne 0 ] && [ "$SECONDS" -lt "$deadline" ]
-	do
-		sleep 0.5
-	done
-	note "${said//$'\n'/$'\n'# }"
-	result "$ret_status" "live and replay agree"
-}
-
 # over_wait SECONDS: until no hang is open.
 over_wait() {
 	local deadline=$((SECONDS + $1))

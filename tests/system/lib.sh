@@ -133,6 +133,24 @@ finding_wait() {
 	done
 }
 
+# agree_wait: until a replay of an export gives the findings there are, to the byte (tests/system/facts.py); fails
+# after 15 s. What is compared is left in $work/live.json, export.jsonl and replay.json.
+agree_wait() {
+	local deadline=$((SECONDS + 15))
+	while
+		lockstep findings --status all -o json >"$work/live.json"
+		lockstep export --job "$job" >"$work/export.jsonl"
+		lockstep replay "$work/export.jsonl" -o json >"$work/replay.json" 2>"$work/replay.log"
+		said=$(facts exact "$work/replay.json" <"$work/live.json")
+		ret_status=$?
+		[ "$ret_status" -ne 0 ] && [ "$SECONDS" -lt "$deadline" ]
+	do
+		sleep 0.5
+	done
+	note "${said//$'\n'/$'\n'# }"
+	result "$ret_status" "live and replay agree"
+}
+
 # records_wait FACT...: until an export shows this fact (tests/system/facts.py); fails after 20 s. The last
 # export is left in $work/export.jsonl either way, and what the fact says of it is printed.
 records_wait() {
