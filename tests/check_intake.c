@@ -212,7 +212,7 @@ START_TEST(records_an_agent_refused_are_counted_as_lies)
 	ck_assert_uint_eq(ls_test_core_send(&core, &a, true)->acked_seq, 3);
 	ck_assert_uint_eq(lies(LS_LIE_RECORD), 6);
 	ls_test_agent_gap_for(&a, 3, 9, 6, LS_GAP_INVALID); /* again: counted once */
-	ls_ignore(ls_test_core_send(&core, &a, false)->status); /* had already */
+	ls_ignore((int)ls_test_core_send(&core, &a, false)->status); /* had already */
 	ck_assert_uint_eq(lies(LS_LIE_RECORD), 6);
 }
 END_TEST
