@@ -24,6 +24,7 @@ struct feed {
 	double gap_s;                 /* worker 1 arrives so far behind all */
 	double step_s;
 	double spread;                /* deviation of the noise, ratio to the step */
+	bool reversed;                /* workers came in the other order */
 	double erratic_s;             /* mean of what worker 1 is late by, own work, exponential */
 };
 
@@ -62,6 +63,14 @@ run(struct feed *f, size_t steps)
 		r[1].late_s += f->late_s + f->gap_s + late_s;
 		r[1].own_s += f->own_s + f->gap_s + late_s;
 		r[1].wait_s += f->wait_s + late_s;
+		for (size_t i = 0; f->reversed && i < WORKERS / 2; i++) {
+			struct ls_blame other = r[i];
+
+			r[i] = r[WORKERS - 1 - i];
+			r[WORKERS - 1 - i] = other;
+		}
+		if (f->reversed && totals.last != SIZE_MAX)
+			totals.last = WORKERS - 1 - totals.last;
 		ls_detect_step(&f->d, f->step, (int64_t)f->step * 100000, f->clocks_ok, r, WORKERS,
 			&totals);
 		f->step++;
@@ -160,6 +169,28 @@ START_TEST(shift_below_the_noise_of_a_step_is_found_by_patience)
 	run(&feed, 400);
 	ck_assert_int_eq(channel(1, LS_DETECT_FAINT)->level, LS_LEVEL_QUIET);
 	ck_assert_uint_eq(feed.d.open, 0);
+}
+END_TEST
+
+/* Replay knows workers in another order than they came in: it must find the same, to the last bit. */
+START_TEST(order_of_workers_does_not_matter)
+{
+	struct feed other = {.random = 42, .clocks_ok = true, .step_s = STEP_S, .spread = 0.002, .reversed = true};
+
+	ck_assert_int_eq(ls_detect_reserve(&other.d, WORKERS), 0);
+	for (int k = 0; k < 4; k++) {
+		feed.erratic_s = other.erratic_s = k % 2 * 0.1 * STEP_S;
+		run(&feed, 200);
+		run(&other, 200);
+		for (size_t i = 0; i < WORKERS; i++) {
+			const struct ls_detect_worker *a = &feed.d.worker[i], *b = &other.d.worker[WORKERS - 1 - i];
+
+			ck_assert_mem_eq(&a->base_s, &b->base_s, sizeof(a->base_s));
+			ck_assert_mem_eq(&a->sigma, &b->sigma, sizeof(a->sigma));
+			ck_assert_int_eq(a->channel[LS_DETECT_CHRONIC].level, b->channel[LS_DETECT_CHRONIC].level);
+		}
+	}
+	ls_detect_fini(&other.d);
 }
 END_TEST
 
@@ -465,6 +496,7 @@ detect_suite(void)
 	tcase_add_test(tc, chronic_lateness_is_suspected_then_found);
 	tcase_add_test(tc, shift_shorter_than_a_wake_up_is_only_suspected);
 	tcase_add_test(tc, shift_below_the_noise_of_a_step_is_found_by_patience);
+	tcase_add_test(tc, order_of_workers_does_not_matter);
 	tcase_add_test(tc, nothing_is_found_while_baselines_are_learned);
 	tcase_add_test(tc, first_steps_weigh_no_more_than_others);
 	tcase_add_test(tc, born_slow_is_not_taken_for_a_baseline);

@@ -272,10 +272,6 @@ detect_learn(struct ls_detect *d, struct ls_detect_worker *w, const struct ls_bl
 	if (++w->block_n == DETECT_BLOCK) {
 		double mean = w->block_sum / DETECT_BLOCK / w->sigma;
 
-		if (d->tau_count >= DETECT_TAU_MEMORY) {
-			d->tau_sum /= 2;
-			d->tau_count /= 2;
-		}
 		d->tau_sum += fmin(mean * mean * DETECT_BLOCK, DETECT_TAU_BLOCK_MAX);
 		d->tau_count++;
 		w->block_sum = 0;
@@ -408,10 +404,40 @@ detect_found(const struct ls_detect_worker *w)
 	return (uint8_t)found;
 }
 
+/* Median of the workers' long-run noise: nobody is judged by less. */
+static double
+detect_sigma_floor(struct ls_detect *d)
+{
+	size_t known = 0;
+
+	for (size_t i = 0; i < d->count; i++)
+		if (d->worker[i].warm == LS_DETECT_WARM)
+			d->scratch[known++] = d->worker[i].sigma;
+	return known == 0 ? LS_DETECT_SIGMA_FLOOR : ls_stats_median(d->scratch, known);
+}
+
+/* What all workers of a step are measured by, as it was before the step: their order must not matter. */
+struct detect_before {
+	double sigma_floor, inflation;
+	bool calm; /* nothing was found */
+};
+
+static struct detect_before
+detect_before(struct ls_detect *d)
+{
+	if (d->floor <= 0 || d->judged % DETECT_FLOOR_STEPS == 0)
+		d->floor = detect_sigma_floor(d);
+	if (d->tau_count >= DETECT_TAU_MEMORY) {
+		d->tau_sum /= 2;
+		d->tau_count /= 2;
+	}
+	return (struct detect_before){fmax(d->floor, d->spread), detect_inflation(d), d->open == 0};
+}
+
 /* Both CUSUMs of a worker, and how its residual changed; its baseline follows only while nothing is suspected. */
 static void
-detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r, double sigma_floor,
-	uint64_t step, int64_t t_us, size_t *changes)
+detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
+	const struct detect_before *before, uint64_t step, int64_t t_us, size_t *changes)
 {
 	struct ls_detect_worker *w = &d->worker[slot];
 	struct ls_detect_channel *faint = &w->channel[LS_DETECT_FAINT];
@@ -429,7 +455,7 @@ detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r, double
 		d->scratch[(*changes)++] = fabs(x - w->last_x);
 	w->last_x = x;
 	w->recent_s += (excess_s - w->recent_s) / DETECT_RECENT;
-	z = ls_stats_clip(x / (fmax(w->sigma, sigma_floor) * detect_inflation(d)), LS_DETECT_CLIP);
+	z = ls_stats_clip(x / (fmax(w->sigma, before->sigma_floor) * before->inflation), LS_DETECT_CLIP);
 	detect_shift(d, slot, LS_DETECT_CHRONIC, r, z, excess_s, step, t_us);
 	detect_shift(d, slot, LS_DETECT_FAINT, r, z, excess_s, step, t_us);
 	if (was && w->channel[LS_DETECT_CHRONIC].level == LS_LEVEL_QUIET) {
@@ -437,7 +463,7 @@ detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r, double
 		ls_detect_set_level(d, faint, LS_LEVEL_QUIET);
 		*faint = (struct ls_detect_channel){0};
 	}
-	if (w->channel[LS_DETECT_CHRONIC].c < LS_DETECT_SUSPECT && d->open == 0)
+	if (w->channel[LS_DETECT_CHRONIC].c < LS_DETECT_SUSPECT && before->calm)
 		detect_learn(d, w, r, residual_s, x);
 }
 
@@ -459,18 +485,6 @@ detect_step_time(struct ls_detect *d, double duration_s)
 	d->step_s = ls_stats_median(copy, n);
 }
 
-/* Median of the workers' long-run noise: nobody is judged by less. */
-static double
-detect_sigma_floor(struct ls_detect *d)
-{
-	size_t known = 0;
-
-	for (size_t i = 0; i < d->count; i++)
-		if (d->worker[i].warm == LS_DETECT_WARM)
-			d->scratch[known++] = d->worker[i].sigma;
-	return known == 0 ? LS_DETECT_SIGMA_FLOOR : ls_stats_median(d->scratch, known);
-}
-
 /*
  * Follows how much residuals change from one step to the next, by the median worker: a culprit, or a slow slice,
  * changes once; work that varies changes all the time. scratch[0..n-1] are those changes.
@@ -488,7 +502,7 @@ void
 ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 	const struct ls_blame *residual, size_t n, struct ls_blame_step *totals)
 {
-	double floor_ratio;
+	struct detect_before before;
 	size_t changes = 0;
 	bool was_ready = d->ready, late = false;
 
@@ -500,9 +514,7 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 		return;
 	detect_worst(d);
 	ls_detect_nets(d, step, t_us, residual, n, totals);
-	if (d->floor <= 0 || d->judged % DETECT_FLOOR_STEPS == 0)
-		d->floor = detect_sigma_floor(d);
-	floor_ratio = fmax(d->floor, d->spread);
+	before = detect_before(d);
 	for (size_t i = 0; i < n; i++) {
 		struct ls_detect_worker *w = &d->worker[i];
 		bool stalled;
@@ -517,7 +529,7 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 			ls_detect_stall(d, &w->channel[LS_DETECT_STALLS], stalled, totals->gap_s,
 				step, t_us);
 		if (!detect_warm(d, w, &residual[i]))
-			detect_shifts(d, i, &residual[i], floor_ratio, step, t_us, &changes);
+			detect_shifts(d, i, &residual[i], &before, step, t_us, &changes);
 		late |= w->fresh;
 		w->found = detect_found(w);
 	}
