@@ -342,7 +342,6 @@ evidence_totals(const struct ls_engine *e, const struct evidence_window *w, stru
 	g->last_step = rows > 0 ? ls_job_row(w->j, w->end - 1)->row.step : 0;
 	if (w->j->replica.on && !who.net)
 		evidence_replica(w, who, g); /* its own steps, not the job's */
-	g->workers_used = w->end > 0 ? (uint32_t)ls_job_row(w->j, w->end - 1)->totals.used : 0;
 }
 
 /*

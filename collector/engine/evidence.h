@@ -25,7 +25,6 @@ struct ls_gathered {
 	double cost_s;         /* mean time a step would be shorter without it (its excess taken away) */
 	double step_s;         /* mean of the steps looked at: stalls count in it */
 	double slowest_ratio;  /* share of them in which the subject arrived last; NaN for the job */
-	uint32_t workers_used; /* in the newest step */
 	double clock_err_s;    /* largest; NaN = not told */
 	bool counters_ripe;    /* counters of the subject cover the episode long enough to judge by */
 };

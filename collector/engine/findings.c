@@ -3,6 +3,7 @@
 #include "collector/engine/findings.h"
 #include "proto/base/mem.h"
 
+#include <math.h>
 #include <string.h>
 
 void
@@ -105,6 +106,60 @@ ls_findings_take(struct ls_engine *e, struct ls_finding *last, const struct ls_f
 	}
 	e->findings[e->finding_count] = f;
 	return &e->findings[e->finding_count++];
+}
+
+struct ls_finding
+ls_findings_of_job(const struct ls_engine *e, const struct ls_job *j)
+{
+	struct ls_finding f = {.scope = LS_SCOPE_JOB, .estimate = j->detect.mode, .slowest_ratio = NAN,
+		.clock_err_s = NAN};
+
+	ls_job_step_source(e, j, &f.who);
+	memcpy(f.who.job, j->name, sizeof(f.who.job));
+	return f;
+}
+
+void
+ls_findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us, uint32_t uncertainty_steps)
+{
+	f->onset_step = step;
+	f->onset_us = t_us;
+	f->accounted_step = step > 0 ? step - 1 : 0;
+	f->born = f->gradual = false;
+	f->uncertainty_steps = uncertainty_steps;
+}
+
+void
+ls_findings_present(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, uint64_t step)
+{
+	f->last_step = step;
+	f->steps_seen = step >= f->onset_step ? step - f->onset_step + 1 : 0;
+	f->workers = (uint32_t)j->count;
+	f->workers_used = j->live_count > 0 ? (uint32_t)ls_job_row(j, j->live_count - 1)->totals.used : 0;
+	f->hosts = (uint32_t)ls_job_places(e, j, LS_PLACE_HOST);
+}
+
+void
+ls_findings_account(struct ls_finding *f, double chips, uint64_t step)
+{
+	if (step <= f->accounted_step)
+		return;
+	f->chip_hours += (double)(step - f->accounted_step) * f->blame_s * chips / 3600;
+	f->accounted_step = step;
+}
+
+void
+ls_findings_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, double step_s,
+	double blame_s, uint64_t step)
+{
+	f->step_s = step_s;
+	f->blame_s = blame_s > 0 ? fmin(blame_s, 0.99 * step_s) : 0;
+	f->without_s = f->step_s - f->blame_s;
+	f->slowdown = f->step_s / f->without_s;
+	f->chips = ls_job_chips(e, j);
+	f->chips_lost = f->chips * (1 - 1 / f->slowdown);
+	f->severity = ls_finding_severity(f->slowdown);
+	ls_findings_account(f, f->chips, step);
 }
 
 void

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * findings - the engine's list of findings: looked up by subject, opened, told and cleared.
+ * findings - the engine's list of findings: looked up by subject, opened, brought up to date, told and cleared.
  *
  * Owner:   the engine; parts that judge call it.
- * Units:   microseconds since the epoch.
+ * Units:   microseconds since the epoch; seconds for what a step takes and costs.
  * Errors:  none; what has no room is counted (findings_refused, findings_dropped).
  * Limits:  LS_FINDINGS_MAX; of more, the one cleared first is forgotten.
  * Source:  design section 7: ids, occurrences, reopening within 24 h.
@@ -28,6 +28,25 @@ bool ls_findings_is_known(const struct ls_finding *f, int64_t now_us);
  */
 struct ls_finding *ls_findings_take(struct ls_engine *e, struct ls_finding *last,
 	const struct ls_finding *subject, int64_t now_us);
+
+/* A finding about the job as a whole, to look for one by or to take. */
+struct ls_finding ls_findings_of_job(const struct ls_engine *e, const struct ls_job *j);
+
+/* One that was just taken: since when, and within how many steps that is known; the next cost counts from there. */
+void ls_findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us, uint32_t uncertainty_steps);
+
+/* What it says of its job in the newest step that shows it. */
+void ls_findings_present(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, uint64_t step);
+
+/*
+ * A step takes step_s, and blame_s less without it (kept within 0 .. 0.99 step_s): slowdown, chips, severity; from the
+ * last step accounted up to this one that is added to what it has cost.
+ */
+void ls_findings_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, double step_s,
+	double blame_s, uint64_t step);
+
+/* The part of it that adds up: each step since the last one accounted cost so many chips f->blame_s. */
+void ls_findings_account(struct ls_finding *f, double chips, uint64_t step);
 
 /* Renders it and tells the sink; `event` as in engine.h. */
 void ls_findings_tell(struct ls_engine *e, struct ls_finding *f, const char *event, int64_t now_us);

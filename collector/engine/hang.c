@@ -201,10 +201,7 @@ hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subjec
 		if (f == NULL)
 			return;
 		event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
-		f->onset_step = step;
-		f->onset_us = since_us;
-		f->born = false;
-		f->uncertainty_steps = 0;
+		ls_findings_begin(f, step, since_us, 0);
 	}
 	f->kind = LS_KIND_HANG;
 	f->comm = false;

@@ -215,20 +215,7 @@ judge_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding 
 	f->before_s = before_s;
 	if (grown > 0 && blame_s > grown)
 		blame_s = grown; /* it cannot cost more than the job lost (design section 3.4) */
-	if (!(blame_s > 0))
-		blame_s = 0;
-	if (blame_s > 0.99 * f->step_s)
-		blame_s = 0.99 * f->step_s;
-	f->blame_s = blame_s;
-	f->without_s = f->step_s - blame_s;
-	f->slowdown = f->step_s / f->without_s;
-	f->chips = ls_job_chips(e, j);
-	f->chips_lost = f->chips * (1 - 1 / f->slowdown);
-	f->severity = ls_finding_severity(f->slowdown);
-	if (step > f->accounted_step) {
-		f->chip_hours += (double)(step - f->accounted_step) * blame_s * f->chips / 3600;
-		f->accounted_step = step;
-	}
+	ls_findings_cost(e, j, f, f->step_s, blame_s, step);
 }
 
 /* Brings a finding up to date with its channel and the live window. */
@@ -239,13 +226,9 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 	struct ls_gathered g;
 
 	ls_evidence_gather(e, j, who, ch, now_us, &g);
-	f->last_step = step;
-	f->steps_seen = step >= f->onset_step ? step - f->onset_step + 1 : 0;
+	ls_findings_present(e, j, f, step);
 	f->slowest_ratio = g.slowest_ratio;
 	f->step_s = g.step_s;
-	f->workers = (uint32_t)j->count;
-	f->workers_used = g.workers_used;
-	f->hosts = (uint32_t)ls_job_places(e, j, LS_PLACE_HOST);
 	f->clock_err_s = g.clock_err_s;
 	f->stalls = f->detector == LS_DETECT_STALLS ? ch->ep : (struct ls_episode){0};
 	if (!who.net)
@@ -294,6 +277,7 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, enum ls
 	struct ls_finding subject = judge_subject(e, j, who, kind);
 	struct ls_finding *f = ls_findings_last(e, &subject);
 	const char *event = "updated";
+	uint64_t accounted;
 	bool goes_on;
 
 	if (f != NULL && ls_findings_is_known(f, now_us))
@@ -307,14 +291,13 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, enum ls
 		if (goes_on)
 			ls_stall_join(&f->stalls, &ch->ep); /* it was not over */
 		f->counters_ripe = false;
-		f->onset_step = j->replica.on ? ls_replica_step_in(j, who.at, ch->ep.start_step)
-					      : ch->ep.start_step;
-		f->onset_us = ch->ep.start_us;
-		if (!goes_on)
-			f->accounted_step = f->onset_step > 0 ? f->onset_step - 1 : 0;
+		accounted = f->accounted_step;
+		ls_findings_begin(f, j->replica.on ? ls_replica_step_in(j, who.at, ch->ep.start_step)
+						   : ch->ep.start_step, ch->ep.start_us, judge_uncertainty(kind, &ch->ep));
+		if (goes_on)
+			f->accounted_step = accounted;
 		f->born = isnan(ch->ep.before_s) || ch->ep.start_step <=
 			LS_DETECT_SKIP + LS_DETECT_WARM;
-		f->uncertainty_steps = judge_uncertainty(kind, &ch->ep);
 	} else if (kind > f->detector) {
 		return; /* the earlier kind tells more and is still open */
 	}

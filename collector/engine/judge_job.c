@@ -118,23 +118,9 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_f
 	f->kind = LS_KIND_JOB_SLOW;
 	f->comm = false;
 	f->detector = LS_DETECT_CHRONIC;
-	f->last_step = step;
-	f->steps_seen = step - f->onset_step + 1;
-	f->step_s = p->now.step_s;
-	f->before_s = f->without_s = p->base.step_s;
-	f->blame_s = p->now.step_s - p->base.step_s;
-	f->slowdown = f->step_s / f->without_s;
-	f->chips = ls_job_chips(e, j);
-	f->chips_lost = f->chips * (1 - 1 / f->slowdown);
-	f->severity = ls_finding_severity(f->slowdown);
-	f->workers = (uint32_t)j->count;
-	f->workers_used = j->live_count > 0
-		? (uint32_t)ls_job_row(j, j->live_count - 1)->totals.used : 0;
-	f->hosts = (uint32_t)ls_job_places(e, j, LS_PLACE_HOST);
-	if (step > f->accounted_step) {
-		f->chip_hours += (double)(step - f->accounted_step) * f->blame_s * f->chips / 3600;
-		f->accounted_step = step;
-	}
+	f->before_s = p->base.step_s;
+	ls_findings_present(e, j, f, step);
+	ls_findings_cost(e, j, f, p->now.step_s, p->now.step_s - p->base.step_s, step);
 	judge_job_diagnose(p, f->workers_used == f->workers && f->workers >= (uint32_t)j->world, f);
 	if (judge_job_is_imbalance(j)) {
 		f->kind = LS_KIND_IMBALANCE;
@@ -145,11 +131,9 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_f
 static struct ls_finding
 judge_job_subject(const struct ls_engine *e, const struct ls_job *j)
 {
-	struct ls_finding f = {.scope = LS_SCOPE_JOB, .kind = LS_KIND_JOB_SLOW,
-		.estimate = j->detect.mode, .slowest_ratio = NAN, .clock_err_s = NAN};
+	struct ls_finding f = ls_findings_of_job(e, j);
 
-	ls_job_step_source(e, j, &f.who);
-	memcpy(f.who.job, j->name, sizeof(f.who.job));
+	f.kind = LS_KIND_JOB_SLOW;
 	return f;
 }
 
@@ -166,11 +150,7 @@ judge_job_open(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now
 	if (f == NULL)
 		return;
 	event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
-	f->onset_step = j->pulse.since_step;
-	f->onset_us = j->pulse.since_us;
-	f->accounted_step = j->pulse.since_step > 0 ? j->pulse.since_step - 1 : 0;
-	f->born = false;
-	f->uncertainty_steps = LS_PULSE_BLOCK;
+	ls_findings_begin(f, j->pulse.since_step, j->pulse.since_us, LS_PULSE_BLOCK);
 	judge_job_refresh(e, j, f, step);
 	ls_findings_tell(e, f, event, now_us);
 }

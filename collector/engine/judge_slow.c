@@ -21,17 +21,6 @@ judge_slow_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot
 	return f;
 }
 
-static struct ls_finding
-judge_slow_job(const struct ls_engine *e, const struct ls_job *j)
-{
-	struct ls_finding f = {.scope = LS_SCOPE_JOB, .estimate = j->detect.mode, .slowest_ratio = NAN,
-		.clock_err_s = NAN};
-
-	ls_job_step_source(e, j, &f.who);
-	memcpy(f.who.job, j->name, sizeof(f.who.job));
-	return f;
-}
-
 bool
 ls_judge_slow_holds(const struct ls_job *j, size_t slot)
 {
@@ -61,39 +50,14 @@ judge_slow_take(struct ls_engine *e, const struct ls_finding *subject, enum ls_d
 	return f;
 }
 
-/* Since when: for a finding that was opened just now. */
-static void
-judge_slow_onset(struct ls_finding *f, uint64_t step, int64_t t_us, uint32_t uncertainty_steps)
-{
-	f->onset_step = step;
-	f->onset_us = t_us;
-	f->accounted_step = step > 0 ? step - 1 : 0;
-	f->born = f->gradual = false;
-	f->uncertainty_steps = uncertainty_steps;
-}
-
 /* What the finding says of the job, and what blame_s a step costs; earlier steps' cost is kept. */
 static void
 judge_slow_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, double step_s,
 	double blame_s, uint64_t step)
 {
-	f->last_step = step;
-	f->steps_seen = step >= f->onset_step ? step - f->onset_step + 1 : 0;
-	f->workers = (uint32_t)j->count;
-	f->workers_used = (uint32_t)ls_job_row(j, j->live_count - 1)->totals.used;
-	f->hosts = (uint32_t)ls_job_places(e, j, LS_PLACE_HOST);
+	ls_findings_present(e, j, f, step);
 	f->before_s = NAN; /* over so long a time the step time changes for other reasons */
-	f->step_s = step_s;
-	f->blame_s = fmax(fmin(blame_s, 0.99 * step_s), 0);
-	f->without_s = f->step_s - f->blame_s;
-	f->slowdown = f->step_s / f->without_s;
-	f->chips = ls_job_chips(e, j);
-	f->chips_lost = f->chips * (1 - 1 / f->slowdown);
-	f->severity = ls_finding_severity(f->slowdown);
-	if (step > f->accounted_step) {
-		f->chip_hours += (double)(step - f->accounted_step) * f->blame_s * f->chips / 3600;
-		f->accounted_step = step;
-	}
+	ls_findings_cost(e, j, f, step_s, blame_s, step);
 }
 
 /* --- drift -------------------------------------------------------------------------------------------- */
@@ -170,7 +134,7 @@ judge_slow_drift(struct ls_engine *e, struct ls_job *j, size_t slot, int64_t now
 	if (strcmp(event, "updated") != 0) {
 		bool gradual = ls_slow_onset(&j->slow, slot, &step, &t_us);
 
-		judge_slow_onset(f, step, t_us, j->slow.block_steps * (gradual ? LS_SLOW_WINDOW : 1));
+		ls_findings_begin(f, step, t_us, j->slow.block_steps * (gradual ? LS_SLOW_WINDOW : 1));
 		f->gradual = gradual;
 	}
 	w->told = true;
@@ -351,7 +315,7 @@ judge_slow_period(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_period
 	if (f == NULL)
 		return;
 	if (strcmp(event, "updated") != 0)
-		judge_slow_onset(f, p->first_step, p->first_us, (uint32_t)fmin(p->steps, 1e6));
+		ls_findings_begin(f, p->first_step, p->first_us, (uint32_t)fmin(p->steps, 1e6));
 	p->told = true;
 	f->kind = LS_KIND_PERIODIC;
 	f->detector = LS_DETECT_PERIODIC;
@@ -389,7 +353,7 @@ judge_slow_rotating(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 {
 	struct ls_rhythm_rotating *r = &j->rhythm.rotating;
 	uint64_t step = ls_job_row(j, j->live_count - 1)->row.step;
-	struct ls_finding subject = judge_slow_job(e, j), *f;
+	struct ls_finding subject = ls_findings_of_job(e, j), *f;
 	const char *event;
 
 	if (!r->on) {
@@ -408,7 +372,7 @@ judge_slow_rotating(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	if (f == NULL)
 		return;
 	if (strcmp(event, "updated") != 0)
-		judge_slow_onset(f, r->first_step, r->first_us, (uint32_t)fmin(LS_RHYTHM_ROTATING / r->events_ratio, 1e6));
+		ls_findings_begin(f, r->first_step, r->first_us, (uint32_t)fmin(LS_RHYTHM_ROTATING / r->events_ratio, 1e6));
 	r->told = true;
 	f->kind = LS_KIND_JOB_SLOW;
 	f->detector = LS_DETECT_ROTATING;

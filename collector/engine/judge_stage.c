@@ -10,11 +10,11 @@
 static struct ls_finding
 judge_stage_subject(const struct ls_engine *e, const struct ls_job *j, size_t k)
 {
-	struct ls_finding f = {.scope = LS_SCOPE_GROUP, .way = LS_WAY_STAGE, .kind = LS_KIND_STRAGGLER,
-		.estimate = j->detect.mode, .slowest_ratio = NAN, .clock_err_s = NAN};
+	struct ls_finding f = ls_findings_of_job(e, j);
 
-	ls_job_step_source(e, j, &f.who);
-	memcpy(f.who.job, j->name, sizeof(f.who.job));
+	f.scope = LS_SCOPE_GROUP;
+	f.way = LS_WAY_STAGE;
+	f.kind = LS_KIND_STRAGGLER;
 	memcpy(f.group, j->stages.names[k], sizeof(f.group));
 	return f;
 }
@@ -46,27 +46,13 @@ judge_stage_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls
 {
 	const struct ls_stage *st = &j->compare.stage[k];
 	const struct ls_episode *ep = &st->channel.ep;
-	double excess_s = ep->excess_s / (double)ep->steps;
+	double step_s = j->detect.step_s;
 
 	f->detector = LS_DETECT_CHRONIC;
-	f->last_step = step;
-	f->steps_seen = step >= f->onset_step ? step - f->onset_step + 1 : 0;
-	f->step_s = j->detect.step_s;
 	f->before_s = ep->before_s;
+	ls_findings_present(e, j, f, step);
 	/* less than its excess where another stage was as slow before */
-	f->blame_s = fmin(fmin(excess_s, fmax(f->step_s - f->before_s, 0)), 0.99 * f->step_s);
-	f->without_s = f->step_s - f->blame_s;
-	f->slowdown = f->step_s / f->without_s;
-	f->chips = ls_job_chips(e, j);
-	f->chips_lost = f->chips * (1 - 1 / f->slowdown);
-	f->severity = ls_finding_severity(f->slowdown);
-	f->workers = (uint32_t)j->count;
-	f->workers_used = j->live_count > 0 ? (uint32_t)ls_job_row(j, j->live_count - 1)->totals.used : 0;
-	f->hosts = (uint32_t)ls_job_places(e, j, LS_PLACE_HOST);
-	if (step > f->accounted_step) {
-		f->chip_hours += (double)(step - f->accounted_step) * f->blame_s * f->chips / 3600;
-		f->accounted_step = step;
-	}
+	ls_findings_cost(e, j, f, step_s, fmin(ep->excess_s / (double)ep->steps, fmax(step_s - ep->before_s, 0)), step);
 	ls_judge_hosts_of(e, j, j->stages.of, (uint32_t)k, f);
 	judge_stage_diagnose(st, f);
 }
@@ -84,11 +70,7 @@ judge_stage_open(struct ls_engine *e, struct ls_job *j, size_t k, uint64_t step,
 	if (f == NULL)
 		return;
 	event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
-	f->onset_step = ep->start_step;
-	f->onset_us = ep->start_us;
-	f->accounted_step = ep->start_step > 0 ? ep->start_step - 1 : 0;
-	f->born = false;
-	f->uncertainty_steps = 7; /* as of a worker's chronic shift */
+	ls_findings_begin(f, ep->start_step, ep->start_us, 7); /* as surely as a worker's chronic shift */
 	judge_stage_refresh(e, j, f, k, step);
 	ls_findings_tell(e, f, event, now_us);
 }

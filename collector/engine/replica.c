@@ -3,7 +3,7 @@
 #include "collector/engine/replica.h"
 #include "collector/engine/engine_state.h"
 #include "collector/engine/evidence.h"
-#include "collector/engine/finding.h"
+#include "collector/engine/findings.h"
 #include "collector/engine/stats.h"
 
 #include <errno.h>
@@ -454,8 +454,5 @@ ls_replica_cost(const struct ls_engine *e, const struct ls_job *j, size_t slot, 
 	f->severity = ls_finding_severity(1 / (1 - f->share * lost));
 	if (f->severity == LS_SEVERITY_INFO && lost >= REPLICA_WARN_RATIO)
 		f->severity = LS_SEVERITY_WARNING;
-	if (step > f->accounted_step) {
-		f->chip_hours += (double)(step - f->accounted_step) * f->blame_s * own / 3600;
-		f->accounted_step = step;
-	}
+	ls_findings_account(f, own, step);
 }
