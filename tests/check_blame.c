@@ -156,6 +156,33 @@ START_TEST(room_grows)
 }
 END_TEST
 
+/* Six workers begin a step of 100 ms at these times, ms; are they apart, where clocks are known to 1 ms? */
+START_TEST(who_is_apart_waits_for_nobody)
+{
+	static const struct {
+		int64_t begin_ms[WORKERS];
+		bool apart;
+	} rows[] = {
+		{{0, 0, 0, 0, 0, 0}, false},
+		{{0, 50, 100, 150, 200, 250}, false},
+		{{0, 0, 0, 0, 0, 100000}, false},          /* one clock */
+		{{0, 0, 0, 0, 900, 800}, false},
+		{{0, 0, 0, 0, 0, 305}, false},
+		{{0, 400, 800, 1200, 1600, 2000}, true},
+		{{0, 0, 0, 700, 700, 700}, true},
+		{{0, 0, 0, 600, 600, 600}, false},         /* that far, but for what clocks may be off */
+	};
+
+	for (size_t i = 0; i < WORKERS; i++) {
+		cells[i].begin_us = 1700000000000000ll + rows[_i].begin_ms[i] * 1000;
+		cells[i].duration_s = 0.1f;
+	}
+	judge(one_role, 1);
+	ck_assert_int_eq(ls_blame_is_apart(&room, cells, WORKERS, &step, 0.001), rows[_i].apart);
+	ck_assert(!ls_blame_is_apart(&room, cells, WORKERS, &step, 1));
+}
+END_TEST
+
 static Suite *
 blame_suite(void)
 {
@@ -170,6 +197,7 @@ blame_suite(void)
 	tcase_add_test(tc, no_barriers_no_last_arriver);
 	tcase_add_test(tc, fewer_cells_than_workers);
 	tcase_add_test(tc, room_grows);
+	tcase_add_loop_test(tc, who_is_apart_waits_for_nobody, 0, 8);
 	suite_add_tcase(s, tc);
 	return s;
 }

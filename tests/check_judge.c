@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "collector/engine/engine.h"
+#include "collector/engine/view.h"
 #include "tests/fake_job.h"
 #include "tests/harness.h"
 
@@ -254,6 +255,37 @@ START_TEST(slow_communication_is_the_jobs)
 	ck_assert_str_eq(text_at(f, "subject", "scope"), "job");
 	ck_assert_ptr_null(at(f, "subject", "host"));
 	json_decref(f);
+	fake_job_free(job);
+}
+END_TEST
+
+static void
+shift(struct ls_record *r, int64_t earlier_ns)
+{
+	r->t_begin_ns -= earlier_ns;
+	r->barrier[0].enter_ns -= earlier_ns;
+	r->barrier[0].exit_ns -= earlier_ns;
+}
+
+/* Each makes steps at its own pace under the same numbers, and marks waits that are not for the others. */
+START_TEST(workers_that_do_not_wait_for_each_other_blame_nobody)
+{
+	struct fake_job *job = fake_job_new(4);
+	json_t *view = NULL;
+
+	for (size_t i = 0; i < job->count; i++)
+		ls_engine_clock(job->engine, job->workers[i].handle, 0.0001);
+	job->workers[2].slow = 1.2;
+	for (uint64_t step = 0; step < 300; step++) {
+		fake_job_make(job);
+		for (size_t i = 0; _i == 0 && i < job->count; i++)
+			shift(&job->workers[i].record, (int64_t)(i * step) * 10000000);
+		fake_job_report(job);
+	}
+	ck_assert_uint_eq(fake_job_told(job, "opened"), _i == 0 ? 0 : 1);
+	ck_assert_int_eq(ls_view_job(job->engine, "train", job->now_us, &view), 0);
+	ck_assert_int_eq(json_integer_value(at(view, "data_quality", "apart_steps")) > 250, _i == 0);
+	json_decref(view);
 	fake_job_free(job);
 }
 END_TEST
@@ -583,6 +615,7 @@ judge_suite(void)
 	tcase_add_test(who, checkpoints_of_all_are_not_judged);
 	tcase_add_test(who, stalls_at_random_are_found);
 	tcase_add_test(who, badly_known_clocks_are_not_used);
+	tcase_add_loop_test(who, workers_that_do_not_wait_for_each_other_blame_nobody, 0, 2);
 	tcase_add_test(who, cause_is_named_by_what_grew);
 	tcase_add_test(life, finding_is_reopened_within_a_day_and_new_after_it);
 	tcase_add_test(life, cost_is_what_the_steps_lost);

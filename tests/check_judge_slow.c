@@ -88,6 +88,30 @@ START_TEST(a_worker_that_drifts_is_found_and_cleared)
 }
 END_TEST
 
+/* What comes back as a step is not told as the drift it once was. */
+START_TEST(a_drift_comes_back_as_a_step)
+{
+	struct fake_job *job = fake_job_new(8);
+	json_t *f;
+
+	fake_job_run(job, 2000);
+	for (size_t i = 0; i < 6000; i++) {
+		job->workers[5].slow += 0.015 / 6000;
+		fake_job_run(job, 1);
+	}
+	job->workers[5].slow = 1;
+	fake_job_run(job, 4000);
+	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
+	job->workers[5].slow = 1.1;
+	fake_job_run(job, 200);
+	ck_assert_uint_eq(fake_job_told(job, "reopened"), 1);
+	f = fake_job_finding(job, 0);
+	ck_assert_str_eq(text_at(f, "onset", "type"), "step_change");
+	json_decref(f);
+	fake_job_free(job);
+}
+END_TEST
+
 START_TEST(a_drift_that_becomes_gross_stays_one_finding)
 {
 	struct fake_job *job = fake_job_new(8);
@@ -273,6 +297,7 @@ main(void)
 
 	tcase_add_loop_test(drift, a_worker_that_drifts_is_found_and_cleared, 0, 2);
 	tcase_add_test(drift, a_drift_that_becomes_gross_stays_one_finding);
+	tcase_add_test(drift, a_drift_comes_back_as_a_step);
 	tcase_add_loop_test(periodic, stalls_at_equal_distances_are_periodic, 0, 2);
 	tcase_add_loop_test(periodic, a_phase_names_the_cause_of_a_period, 0, 2);
 	tcase_add_loop_test(periodic, duties_of_one_worker_are_not_blamed, 0, 3);

@@ -73,7 +73,7 @@ START_TEST(job_has_the_documented_shape)
 		"last_step_at", "step_time_s", "step_time_without_s", "slowdown_ratio",
 		"chips_lost", "findings", "phases", "data_quality", "top_finding", NULL};
 	static const char *const quality[] = {"workers_reporting", "late_records", "gaps",
-		"short_steps", "lag_s", "clock_err_ms", "step_source",
+		"short_steps", "apart_steps", "lag_s", "clock_err_ms", "step_source",
 		"not_believed", NULL};
 	struct fake_job *job = story();
 	json_t *v = NULL;

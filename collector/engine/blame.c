@@ -148,6 +148,7 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 {
 	size_t used = 0, waits = 0, exits = 0;
 	double last = -INFINITY, second = -INFINITY, joined = -INFINITY, least = INFINITY;
+	int64_t begun_first_us = INT64_MAX, begun_last_us = INT64_MIN;
 
 	*step = (struct ls_blame_step){.net = {NAN, NAN, NAN}, .wait_min_s = NAN,
 		.wait_median_s = NAN, .last = SIZE_MAX, .second = SIZE_MAX, .costs = SIZE_MAX};
@@ -157,6 +158,8 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 		if (!c->present)
 			continue;
 		room->a[used++] = (double)c->duration_s;
+		begun_first_us = c->begin_us < begun_first_us ? c->begin_us : begun_first_us;
+		begun_last_us = c->begin_us > begun_last_us ? c->begin_us : begun_last_us;
 		if (c->has_wait) {
 			room->b[waits++] = (double)c->wait_s;
 			if (!((double)c->wait_s >= step->wait_min_s))
@@ -179,6 +182,7 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 		}
 	}
 	step->used = used;
+	step->spread_s = used == 0 ? 0 : (double)(begun_last_us - begun_first_us) * 1e-6;
 	step->duration_s = ls_stats_median(room->a, used);
 	step->wait_median_s = ls_stats_median(room->b, waits);
 	if (exits < 2) {
@@ -246,4 +250,22 @@ ls_blame_judge(struct ls_blame_room *room, const struct ls_cell *cells, size_t n
 		for (size_t f = 0; m >= 2 && f < sizeof(fields) / sizeof(fields[0]); f++)
 			blame_compare(cells, room->index, m, fields[f], room->a, residual);
 	}
+}
+
+bool
+ls_blame_is_apart(struct ls_blame_room *room, const struct ls_cell *cells, size_t n,
+	const struct ls_blame_step *step, double err_s)
+{
+	double limit_s = LS_BLAME_APART_STEPS * step->duration_s + LS_BLAME_CLOCK_SURE * M_SQRT2 * err_s, centre_us;
+	size_t used = 0, away = 0;
+
+	if (!(step->spread_s > limit_s)) /* as almost always */
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (cells[i].present)
+			room->a[used++] = (double)cells[i].begin_us;
+	centre_us = ls_stats_median(room->a, used);
+	for (size_t i = 0; i < n; i++)
+		away += cells[i].present && fabs((double)cells[i].begin_us - centre_us) * 1e-6 > limit_s;
+	return 2 * away >= used;
 }

@@ -24,6 +24,9 @@
 #include <stdint.h>
 #include "proto/record.h"
 
+#define LS_BLAME_APART_STEPS 3   /* so many steps from the others, a worker does not wait for them */
+#define LS_BLAME_CLOCK_SURE 3.0  /* combined uncertainties of two clocks, beyond which order is claimed (design section 3.3) */
+
 /* What one worker did in one step. */
 struct ls_cell {
 	bool present;
@@ -77,6 +80,7 @@ struct ls_blame_step {
 	double duration_s;     /* median over workers */
 	struct ls_blame_net net; /* of all workers */
 	double wait_min_s, wait_median_s; /* in all barriers */
+	double spread_s;       /* from the first that began it to the last */
 	size_t last;           /* slot of the last to arrive; SIZE_MAX = not known, or not surely */
 	size_t second;         /* of the one before it; likewise */
 	double gap_s;          /* last arrival - second last: what the last one alone costs */
@@ -124,5 +128,12 @@ void ls_blame_slices(
  */
 void ls_blame_judge(struct ls_blame_room *room, const struct ls_cell *cells, size_t n,
 	struct ls_blame *residual, struct ls_blame_step *ret_step);
+
+/*
+ * Are at least half of those present LS_BLAME_APART_STEPS away from when the step began (its median), surely, as clocks are known to
+ * err_s? Then they are each in a step of its own that has the same number, and no wait of one is about another.
+ */
+bool ls_blame_is_apart(struct ls_blame_room *room, const struct ls_cell *cells, size_t n,
+	const struct ls_blame_step *step, double err_s);
 
 #endif

@@ -117,7 +117,7 @@ struct ls_job {
 	struct ls_blame_net *slice_nets; /* capacity of them: scratch */
 	struct ls_live_row *live;   /* ring of live_capacity */
 	size_t live_capacity, live_count, live_head;
-	uint64_t closed, shorted, late, gaps;
+	uint64_t closed, shorted, apart, late, gaps;
 };
 
 struct ls_engine {

@@ -18,8 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Which of two came first is claimed beyond so many combined uncertainties of their clocks. */
-#define JUDGE_CLOCK_SURE 3.0
 /* and the least lateness that a finding speaks of, ratio to the step, must be beyond it. */
 #define JUDGE_CLOCK_LEAST 0.01
 
@@ -63,7 +61,7 @@ judge_clock_sure(const struct ls_engine *e, const struct ls_job *j, size_t a, si
 {
 	double x = e->workers[j->slots[a]].clock_err_s, y = e->workers[j->slots[b]].clock_err_s;
 
-	return JUDGE_CLOCK_SURE * hypot(isnan(x) ? 0 : x, isnan(y) ? 0 : y);
+	return LS_BLAME_CLOCK_SURE * hypot(isnan(x) ? 0 : x, isnan(y) ? 0 : y);
 }
 
 /*
@@ -79,7 +77,7 @@ judge_clocks_ok(const struct ls_engine *e, struct ls_job *j)
 	for (size_t i = 0; i < j->count; i++) {
 		double err_s = e->workers[j->slots[i]].clock_err_s;
 
-		if (!(JUDGE_CLOCK_SURE * M_SQRT2 * err_s > limit_s)) /* NaN: not told */
+		if (!(LS_BLAME_CLOCK_SURE * M_SQRT2 * err_s > limit_s)) /* NaN: not told */
 			continue;
 		ok = false;
 		if (j->detect.ready)
@@ -542,19 +540,41 @@ judge_blame(struct ls_job *j, const struct ls_row *row, struct ls_blame_step *to
 	ls_blame_slices(&j->room, row->cells, n, j->slice_nets);
 }
 
+/* Were its workers not in this step at one time? Told only if all clocks are known. */
+static bool
+judge_is_apart(const struct ls_engine *e, struct ls_job *j, const struct ls_row *row, const struct ls_blame_step *totals)
+{
+	size_t n = row->cell_count < j->count ? row->cell_count : j->count;
+	double err_s = 0;
+
+	if (j->replica.on || !(totals->spread_s > LS_BLAME_APART_STEPS * totals->duration_s)) /* as almost always */
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		double one_s = e->workers[j->slots[i]].clock_err_s;
+
+		if (row->cells[i].present && isnan(one_s))
+			return false;
+		if (row->cells[i].present && one_s > err_s)
+			err_s = one_s;
+	}
+	return ls_blame_is_apart(&j->room, row->cells, n, totals, err_s);
+}
+
 void
 ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t expected,
 	int64_t now_us)
 {
 	struct ls_live_row kept = {.row = *row, .expected = expected};
-	bool masked = judge_masked(row), hang, judged;
+	bool masked = judge_masked(row), hang, judged, apart;
 	bool was[LS_DETECT_KIND_COUNT];
 	size_t regrouped;
 
 	judge_blame(j, row, &kept.totals);
 	judge_order(e, j, &kept.totals);
+	apart = judge_is_apart(e, j, row, &kept.totals);
+	j->apart += apart;
 	hang = !masked && !j->replica.on && ls_hang_is_row(j, &kept);
-	judged = !masked && !hang && (!j->replica.on || ls_replica_ready(j));
+	judged = !masked && !hang && !apart && (!j->replica.on || ls_replica_ready(j));
 	for (size_t i = 0; i < j->detect.net_count; i++)
 		judge_was(j->detect.net[i].channel, j->detect.net[i].was);
 	if (judged) {

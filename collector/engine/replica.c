@@ -111,7 +111,7 @@ replica_row_is_apart(const struct ls_engine *e, struct ls_job *j, const struct l
 	if (in < j->count && in * REPLICA_SHORT <= j->count) /* who has ended counts: replay does not know */
 		return true;
 	/* order is claimed beyond three times what the two clocks may be off */
-	return in >= 2 && ((double)(begun_us - ended_us) * 1e-6 > 3 * M_SQRT2 * err_s ||
+	return in >= 2 && ((double)(begun_us - ended_us) * 1e-6 > LS_BLAME_CLOCK_SURE * M_SQRT2 * err_s ||
 		replica_differ(j, row));
 }
 

@@ -117,9 +117,9 @@ view_quality(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 		err = fmax(err, w->clock_err_s); /* NaN only if nobody told */
 	}
 	ls_job_step_source(e, j, &steps);
-	return json_pack("{s:i, s:I, s:I, s:I, s:o, s:o, s:s, s:o}", "workers_reporting", (int)reporting,
+	return json_pack("{s:i, s:I, s:I, s:I, s:I, s:o, s:o, s:s, s:o}", "workers_reporting", (int)reporting,
 		"late_records", (json_int_t)j->late, "gaps", (json_int_t)j->gaps,
-		"short_steps", (json_int_t)j->shorted, "lag_s",
+		"short_steps", (json_int_t)j->shorted, "apart_steps", (json_int_t)j->apart, "lag_s",
 		j->last_us == 0 ? json_null() : ls_json_real((double)(now_us - j->last_us) * 1e-6),
 		"clock_err_ms", ls_json_real(err * 1e3), "step_source",
 		ls_step_source_name(steps.step_source), "not_believed", ls_lies_render(e, j));

@@ -4,7 +4,7 @@
 # when the agent's state is; what a ring has overrun is a gap, and never a fast or a slow host.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
-steps=1500
+steps=1100
 
 # A short absence, and one that takes the spool with it.
 fresh 4

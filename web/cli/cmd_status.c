@@ -61,9 +61,13 @@ status_health(struct ls_term *t, const json_t *job)
 		ls_term_seconds(t, job, "data_quality.lag_s", "not measured"),
 		ls_term_value(
 			t, job, "data_quality.clock_err_ms", "ms", 0, "not measured"));
-	(void)printf(", %s records lost, %s steps closed short\n",
+	(void)printf(", %s records lost, %s steps closed short",
 		ls_term_whole(t, job, "data_quality.gaps", "?"),
 		ls_term_whole(t, job, "data_quality.short_steps", "?"));
+	if (json_integer_value(ls_pick(job, "data_quality.apart_steps")) > 0)
+		(void)printf(", %s without a common barrier",
+			ls_term_whole(t, job, "data_quality.apart_steps", "?"));
+	(void)putchar('\n');
 }
 
 /* Hosts that say what cannot be, and why: at most STATUS_LIARS of them. */

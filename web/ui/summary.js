@@ -50,6 +50,7 @@ function healthTile(job) {
 		typeof q.lag_s === "number" ? `lag ${text.seconds(q.lag_s)}` : null,
 		q.gaps ? `${q.gaps} records lost` : null,
 		q.not_believed?.hosts?.length ? `${q.not_believed.hosts.length} hosts say what cannot be` : null,
+		q.apart_steps ? `${q.apart_steps} steps without a common barrier` : null,
 		q.short_steps ? `${q.short_steps} steps closed short` : null,
 	].filter(Boolean).join(", ");
 	return tile("Reporting", [text.whole(q.workers_reporting ?? job.workers),
