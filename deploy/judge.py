@@ -133,4 +133,5 @@ def main():
     return 0 if result["right"] else 1
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

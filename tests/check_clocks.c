@@ -27,11 +27,7 @@ host_time(const struct host *h, double ours_ns)
 static double
 host_delay(struct host *h, double floor_ns, double scale_ns)
 {
-	double u;
-
-	h->seed = h->seed * 6364136223846793005u + 1442695040888963407u;
-	u = (double)(h->seed >> 11) / 9007199254740992.0;
-	return floor_ns + scale_ns * -log(1 - u);
+	return floor_ns + scale_ns * -log(1 - ls_test_random(&h->seed));
 }
 
 static void

@@ -7,36 +7,10 @@
 #include "tests/fake_job.h"
 #include "tests/harness.h"
 
-static struct fake_job *
-sliced(size_t workers, size_t slices)
-{
-	struct fake_job *job = fake_job_on(NULL, "train", workers);
-
-	job->slices = slices;
-	fake_job_declare(job);
-	fake_job_run(job, 150);
-	ck_assert_uint_eq(job->event_count, 0);
-	return job;
-}
-
-/* The only finding: kind, scope, and the slice it names ("": whichever). */
-static void
-one_finding(const struct fake_job *job, const char *kind, const char *scope, const char *slice)
-{
-	json_t *f = fake_job_finding(job, 0), *subject = json_object_get(f, "subject");
-
-	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
-	ck_assert_str_eq(json_string_value(json_object_get(f, "kind")), kind);
-	ck_assert_str_eq(json_string_value(json_object_get(subject, "scope")), scope);
-	if (slice[0] != '\0')
-		ck_assert_str_eq(json_string_value(json_object_get(subject, "slice")), slice);
-	json_decref(f);
-}
-
 /* Collectives 2 % of a step longer; a time-out in one step of five; once only, or as all work grows: no link. */
 START_TEST(faint_links_are_found_by_blocks_of_steps)
 {
-	struct fake_job *job = sliced(16, 2);
+	struct fake_job *job = fake_job_sliced(16, 2);
 	uint64_t last = 150 + 200;
 
 	for (; job->step < last; fake_job_run(job, 1)) {
@@ -46,7 +20,7 @@ START_TEST(faint_links_are_found_by_blocks_of_steps)
 			job->workers[3].slow = 1 + 0.0002 * (double)(job->step - 150); /* all wait for it */
 	}
 	if (_i < 2) {
-		one_finding(job, "link", _i == 0 ? "slice" : "job", _i == 0 ? "s1" : "");
+		fake_job_only(job, "link", _i == 0 ? "slice" : "job", _i == 0 ? "s1" : "");
 		job->slice_comm_s[1] = job->comm_s = 0;
 		fake_job_run(job, 200);
 		ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
@@ -66,7 +40,7 @@ END_TEST
 /* Of a slice's collectives, too, the link is named whose worker waits to send. */
 START_TEST(links_of_slices_are_named)
 {
-	struct fake_job *job = sliced(16, 2);
+	struct fake_job *job = fake_job_sliced(16, 2);
 	json_t *f;
 
 	for (size_t i = 0; i < 16; i++)
@@ -75,7 +49,7 @@ START_TEST(links_of_slices_are_named)
 	job->slice_comm_s[1] = 0.01;
 	job->workers[12].send_s = 0.015;
 	fake_job_run(job, 100);
-	one_finding(job, "link", "link", "");
+	fake_job_only(job, "link", "link", "");
 	f = fake_job_finding(job, 0);
 	ck_assert_str_eq(json_string_value(json_array_get(json_object_get(json_object_get(f, "subject"), "hosts"), 0)), "h12");
 	ck_assert_str_eq(json_string_value(json_array_get(json_object_get(json_object_get(f, "subject"), "hosts"), 1)), "h13");

@@ -4,6 +4,7 @@
 #include "collector/engine/engine.h"
 #include "tests/fake_job.h"
 #include "tests/harness.h"
+#include "tests/json_at.h"
 
 #include <math.h>
 #include <string.h>
@@ -60,20 +61,13 @@ impact(const json_t *f, const char *name)
 	return json_number_value(json_object_get(json_object_get(f, "impact"), name));
 }
 
-static const char *
-cause_of(const json_t *f)
-{
-	return json_string_value(
-		json_object_get(json_array_get(json_object_get(f, "hypotheses"), 0), "cause"));
-}
-
 static void
 check_cause_is(const struct watched *w, const char *cause)
 {
 	json_t *f = fake_job_finding(w->job, 0);
 
 	ck_assert_ptr_nonnull(f);
-	ck_assert_str_eq(cause_of(f), cause);
+	ck_assert_str_eq(ls_json_cause(f), cause);
 	json_decref(f);
 	fake_job_free(w->job);
 }

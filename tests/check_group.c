@@ -8,6 +8,7 @@
 #include <string.h>
 #include "tests/fake_job.h"
 #include "tests/harness.h"
+#include "tests/json_at.h"
 
 #define WORKERS 16
 
@@ -119,15 +120,6 @@ END_TEST
 
 /* --- in the engine -------------------------------------------------------------------------- */
 
-static const char *
-text_in(json_t *f, const char *a, const char *b)
-{
-	const char *s = json_string_value(json_object_get(json_object_get(f, a), b));
-
-	ck_assert_ptr_nonnull(s);
-	return s;
-}
-
 static struct fake_job *
 placed(void)
 {
@@ -165,14 +157,14 @@ START_TEST(shared_causes_are_one_finding)
 	fake_job_run(job, 120);
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(text_in(f, "subject", "scope"), scopes[_i]);
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "scope"), scopes[_i]);
 	/* Steps are shorter without them by less than they are late: the last of so many others is late, too. */
 	blame_s = json_number_value(json_object_get(json_object_get(f, "impact"), "blame_s"));
 	ck_assert_double_gt(blame_s, 0.6 * late_s);
 	ck_assert_double_lt(blame_s, 1.1 * late_s);
 	if (_i < 2) {
-		ck_assert_str_eq(text_in(f, "subject", "by"), bys[_i]);
-		ck_assert_str_eq(text_in(f, "subject", "name"), names[_i]);
+		ck_assert_str_eq(ls_json_text_at(f, "subject", "by"), bys[_i]);
+		ck_assert_str_eq(ls_json_text_at(f, "subject", "name"), names[_i]);
 		ck_assert_uint_eq(json_array_size(json_object_get(json_object_get(f, "subject"), "hosts")), 4);
 	}
 	json_decref(f);
@@ -199,7 +191,7 @@ START_TEST(findings_of_members_become_the_groups)
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 3);
 	ck_assert_uint_eq(fake_job_told(job, "cleared"), 2);
 	f = fake_job_finding(job, 2);
-	ck_assert_str_eq(text_in(f, "subject", "scope"), "group");
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "scope"), "group");
 	ck_assert_str_eq(json_string_value(json_object_get(f, "status")), "open");
 	json_decref(f);
 	fake_job_free(job);
@@ -219,8 +211,8 @@ START_TEST(slower_than_its_group_is_its_own)
 	fake_job_run(job, 60);
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 2);
 	f = fake_job_finding(job, 1);
-	ck_assert_str_eq(text_in(f, "subject", "scope"), "host");
-	ck_assert_str_eq(text_in(f, "subject", "host"), "h9");
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "scope"), "host");
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "host"), "h9");
 	json_decref(f);
 	fake_job_free(job);
 }
@@ -240,8 +232,8 @@ START_TEST(workers_of_one_host_are_the_host)
 	fake_job_run(job, 60);
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(text_in(f, "subject", "scope"), _i == 0 ? "host" : "rank");
-	ck_assert_str_eq(text_in(f, "subject", "host"), "h5");
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "scope"), _i == 0 ? "host" : "rank");
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "host"), "h5");
 	ck_assert_int_eq(json_integer_value(json_object_get(json_object_get(f, "subject"), "rank")), 10);
 	json_decref(f);
 	job->workers[10].slow = job->workers[11].slow = 1;

@@ -4,6 +4,7 @@
 #include "collector/engine/engine.h"
 #include "tests/fake_job.h"
 #include "tests/harness.h"
+#include "tests/json_at.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,21 +44,6 @@ stand_still(struct fake_job *job, int seconds, size_t but, enum ls_phase phase)
 	}
 }
 
-static const char *
-text_at(const json_t *f, const char *outer, const char *inner)
-{
-	const json_t *o = json_object_get(f, outer);
-
-	return json_string_value(inner == NULL ? o : json_object_get(o, inner));
-}
-
-static const char *
-cause_of(const json_t *f)
-{
-	return json_string_value(json_object_get(
-		json_array_get(json_object_get(f, "hypotheses"), 0), "cause"));
-}
-
 START_TEST(one_step_far_too_long_is_a_hang_of_who_was_late)
 {
 	struct fake_job *job = learned();
@@ -66,10 +52,10 @@ START_TEST(one_step_far_too_long_is_a_hang_of_who_was_late)
 	job->workers[3].once_s = 5;
 	fake_job_run(job, 1);
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(text_at(f, "kind", NULL), "hang");
-	ck_assert_str_eq(text_at(f, "severity", NULL), "critical");
-	ck_assert_str_eq(text_at(f, "subject", "host"), "h3");
-	ck_assert_str_eq(cause_of(f), "not_entered");
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "hang");
+	ck_assert_str_eq(ls_json_text_at(f, "severity", NULL), "critical");
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "host"), "h3");
+	ck_assert_str_eq(ls_json_cause(f), "not_entered");
 	ck_assert_int_eq(json_integer_value(json_object_get(
 		json_object_get(f, "onset"), "step")), LEARN);
 	ck_assert_double_eq_tol(json_number_value(json_object_get(
@@ -85,6 +71,34 @@ START_TEST(one_step_far_too_long_is_a_hang_of_who_was_late)
 }
 END_TEST
 
+/* Who is slow for long may also stand still: both are told, each with what it is. */
+START_TEST(a_straggler_that_hangs_is_two_findings)
+{
+	struct fake_job *job = learned();
+	json_t *f;
+
+	job->workers[3].slow = 1.1;
+	fake_job_run(job, 100);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	job->workers[3].once_s = 5;
+	fake_job_run(job, 1);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 2);
+	f = fake_job_finding(job, 1);
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "hang");
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "host"), "h3");
+	ck_assert_int_eq(json_integer_value(ls_json_at(f, "onset", "step")), LEARN + 100);
+	json_decref(f);
+	fake_job_run(job, 40);
+	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
+	f = fake_job_finding(job, 0);
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "straggler");
+	ck_assert_str_eq(ls_json_text_at(f, "status", NULL), "open");
+	ck_assert(json_number_value(ls_json_at(f, "impact", "blame_s")) < 0.02);
+	json_decref(f);
+	fake_job_free(job);
+}
+END_TEST
+
 START_TEST(a_collective_far_too_long_is_a_hang_of_the_job)
 {
 	struct fake_job *job = learned();
@@ -94,9 +108,9 @@ START_TEST(a_collective_far_too_long_is_a_hang_of_the_job)
 	fake_job_run(job, 1);
 	job->comm_s = 0;
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(text_at(f, "kind", NULL), "hang");
-	ck_assert_str_eq(text_at(f, "subject", "scope"), "job");
-	ck_assert_str_eq(cause_of(f), "collective_hang");
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "hang");
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "scope"), "job");
+	ck_assert_str_eq(ls_json_cause(f), "collective_hang");
 	json_decref(f);
 	fake_job_run(job, 100);
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
@@ -148,9 +162,9 @@ START_TEST(a_hang_is_seen_while_it_lasts)
 	ck_assert_uint_eq(job->hang.waiting, WORKERS - 1);
 	ck_assert_int_eq(job->hang.why, LS_HANG_ABSENT);
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(text_at(f, "kind", NULL), "hang");
-	ck_assert_str_eq(text_at(f, "subject", "host"), "h5");
-	ck_assert_str_eq(cause_of(f), "not_entered");
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "hang");
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "host"), "h5");
+	ck_assert_str_eq(ls_json_cause(f), "not_entered");
 	json_decref(f);
 	fake_job_free(job);
 }
@@ -200,8 +214,8 @@ START_TEST(who_is_missing_may_be_silent_or_gone)
 	ck_assert_uint_eq(job->hangs, 1);
 	ck_assert_int_eq(job->hang.why, rows[_i].why);
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(text_at(f, "subject", "host"), "h2");
-	ck_assert_str_eq(cause_of(f), rows[_i].cause);
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "host"), "h2");
+	ck_assert_str_eq(ls_json_cause(f), rows[_i].cause);
 	json_decref(f);
 	fake_job_free(job);
 }
@@ -216,8 +230,8 @@ START_TEST(all_in_the_collective_is_the_job)
 	ck_assert_uint_eq(job->hangs, 1);
 	ck_assert_uint_eq(job->hang.count, 0);
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(text_at(f, "subject", "scope"), "job");
-	ck_assert_str_eq(cause_of(f), "collective_hang");
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "scope"), "job");
+	ck_assert_str_eq(ls_json_cause(f), "collective_hang");
 	json_decref(f);
 	fake_job_free(job);
 }
@@ -343,6 +357,7 @@ hang_suite(void)
 	TCase *lasts = tcase_create("seen while it lasts");
 
 	tcase_add_test(after, one_step_far_too_long_is_a_hang_of_who_was_late);
+	tcase_add_test(after, a_straggler_that_hangs_is_two_findings);
 	tcase_add_test(after, a_collective_far_too_long_is_a_hang_of_the_job);
 	tcase_add_loop_test(after, what_is_no_hang, 0, 3);
 	tcase_add_test(lasts, a_hang_is_seen_while_it_lasts);

@@ -5,28 +5,13 @@
 #include "collector/engine/view.h"
 #include "tests/fake_job.h"
 #include "tests/harness.h"
+#include "tests/json_at.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define DAY_US (24ll * 3600 * 1000000)
-
-static const json_t *
-at(const json_t *o, const char *outer, const char *inner)
-{
-	o = json_object_get(o, outer);
-	return inner == NULL ? o : json_object_get(o, inner);
-}
-
-static const char *
-text_at(const json_t *o, const char *outer, const char *inner)
-{
-	const char *text = json_string_value(at(o, outer, inner));
-
-	ck_assert_msg(text != NULL, "no %s.%s", outer, inner == NULL ? "" : inner);
-	return text;
-}
 
 START_TEST(healthy_jobs_have_no_finding)
 {
@@ -79,14 +64,14 @@ START_TEST(finding_says_when_it_began_and_how_it_was_seen)
 	job->workers[3].slow = 1.1;
 	fake_job_run(job, 60);
 	f = fake_job_finding(job, 0);
-	ck_assert_double_eq_tol(json_number_value(at(f, "onset", "step")), 200, 5);
-	ck_assert_str_eq(text_at(f, "data_quality", "estimate"), _i == 1 ? "wait" : "lateness");
-	ck_assert_str_eq(text_at(f, "kind", NULL), "straggler");
-	ck_assert_str_eq(text_at(f, "severity", NULL), "warning");
-	ck_assert_double_eq_tol(json_number_value(at(f, "impact", "blame_s")), 0.008, 0.001);
-	ck_assert_double_eq_tol(json_number_value(at(f, "impact", "step_time_s")), 0.108, 0.002);
+	ck_assert_double_eq_tol(json_number_value(ls_json_at(f, "onset", "step")), 200, 5);
+	ck_assert_str_eq(ls_json_text_at(f, "data_quality", "estimate"), _i == 1 ? "wait" : "lateness");
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "straggler");
+	ck_assert_str_eq(ls_json_text_at(f, "severity", NULL), "warning");
+	ck_assert_double_eq_tol(json_number_value(ls_json_at(f, "impact", "blame_s")), 0.008, 0.001);
+	ck_assert_double_eq_tol(json_number_value(ls_json_at(f, "impact", "step_time_s")), 0.108, 0.002);
 	ck_assert_double_eq_tol(
-		json_number_value(at(f, "impact", "chips_lost")), 32 * 0.008 / 0.108, 0.3);
+		json_number_value(ls_json_at(f, "impact", "chips_lost")), 32 * 0.008 / 0.108, 0.3);
 	json_decref(f);
 	fake_job_free(job);
 }
@@ -105,7 +90,7 @@ START_TEST(severity_comes_from_cost)
 	job->workers[1].slow = rows[_i].slow;
 	fake_job_run(job, 60);
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(text_at(f, "severity", NULL), rows[_i].severity);
+	ck_assert_str_eq(ls_json_text_at(f, "severity", NULL), rows[_i].severity);
 	json_decref(f);
 	fake_job_free(job);
 }
@@ -123,13 +108,13 @@ START_TEST(findings_end_with_their_job)
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
 	for (size_t i = 0; i < 8; i++) {
 		f = fake_job_finding(job, 0);
-		ck_assert_str_eq(text_at(f, "status", NULL), "open");
+		ck_assert_str_eq(ls_json_text_at(f, "status", NULL), "open");
 		json_decref(f);
 		ls_engine_end(job->engine, job->workers[i].handle, i == 3, job->now_us);
 	}
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(text_at(f, "status", NULL), "cleared");
-	ck_assert_str_eq(text_at(f, "cleared_reason", NULL), "job_ended");
+	ck_assert_str_eq(ls_json_text_at(f, "status", NULL), "cleared");
+	ck_assert_str_eq(ls_json_text_at(f, "cleared_reason", NULL), "job_ended");
 	json_decref(f);
 	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
 	if (_i == 0)
@@ -137,7 +122,7 @@ START_TEST(findings_end_with_their_job)
 	fake_job_declare(job);
 	fake_job_run(job, 200);
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(text_at(f, "status", NULL), _i == 0 ? "cleared" : "reopened");
+	ck_assert_str_eq(ls_json_text_at(f, "status", NULL), _i == 0 ? "cleared" : "reopened");
 	ck_assert_int_eq(json_object_get(f, "cleared_reason") != NULL, _i == 0);
 	json_decref(f);
 	fake_job_free(job);
@@ -169,8 +154,8 @@ START_TEST(worker_slow_from_the_first_step_is_found)
 	fake_job_run(job, 200);
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(text_at(f, "subject", "host"), "h5");
-	ck_assert_str_eq(text_at(f, "onset", "type"), "from_the_start");
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "host"), "h5");
+	ck_assert_str_eq(ls_json_text_at(f, "onset", "type"), "from_the_start");
 	json_decref(f);
 	fake_job_free(job);
 }
@@ -230,12 +215,12 @@ START_TEST(ranks_that_share_a_host_are_told_apart)
 	job->workers[5].slow = 1.1;
 	fake_job_run(job, 60);
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(text_at(f, "subject", "scope"), "rank");
-	ck_assert_str_eq(text_at(f, "subject", "host"), "h2");
-	ck_assert_int_eq(json_integer_value(at(f, "subject", "rank")), 5);
-	ck_assert_int_eq(json_integer_value(at(f, "job", "hosts")), 4);
-	ck_assert(json_is_null(at(f, "job", "chips"))); /* nobody told */
-	ck_assert(json_is_null(at(f, "impact", "chips_lost")));
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "scope"), "rank");
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "host"), "h2");
+	ck_assert_int_eq(json_integer_value(ls_json_at(f, "subject", "rank")), 5);
+	ck_assert_int_eq(json_integer_value(ls_json_at(f, "job", "hosts")), 4);
+	ck_assert(json_is_null(ls_json_at(f, "job", "chips"))); /* nobody told */
+	ck_assert(json_is_null(ls_json_at(f, "impact", "chips_lost")));
 	json_decref(f);
 	fake_job_free(job);
 }
@@ -251,9 +236,9 @@ START_TEST(slow_communication_is_the_jobs)
 	fake_job_run(job, 120);
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(text_at(f, "kind", NULL), "link");
-	ck_assert_str_eq(text_at(f, "subject", "scope"), "job");
-	ck_assert_ptr_null(at(f, "subject", "host"));
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "link");
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "scope"), "job");
+	ck_assert_ptr_null(ls_json_at(f, "subject", "host"));
 	json_decref(f);
 	fake_job_free(job);
 }
@@ -284,59 +269,33 @@ START_TEST(workers_that_do_not_wait_for_each_other_blame_nobody)
 	}
 	ck_assert_uint_eq(fake_job_told(job, "opened"), _i == 0 ? 0 : 1);
 	ck_assert_int_eq(ls_view_job(job->engine, "train", job->now_us, &view), 0);
-	ck_assert_int_eq(json_integer_value(at(view, "data_quality", "apart_steps")) > 250, _i == 0);
+	ck_assert_int_eq(json_integer_value(ls_json_at(view, "data_quality", "apart_steps")) > 250, _i == 0);
 	json_decref(view);
 	fake_job_free(job);
 }
 END_TEST
 
-static struct fake_job *
-sliced(size_t workers, size_t slices)
-{
-	struct fake_job *job = fake_job_on(NULL, "train", workers);
-
-	job->slices = slices;
-	fake_job_declare(job);
-	fake_job_run(job, 150);
-	ck_assert_uint_eq(job->event_count, 0);
-	return job;
-}
-
-/* The only finding: kind, scope, and the slice it names ("" = the one of its worker). */
-static void
-one_finding(const struct fake_job *job, const char *kind, const char *scope, const char *slice)
-{
-	json_t *f = fake_job_finding(job, 0);
-
-	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
-	ck_assert_str_eq(text_at(f, "kind", NULL), kind);
-	ck_assert_str_eq(text_at(f, "subject", "scope"), scope);
-	if (slice[0] != '\0')
-		ck_assert_str_eq(text_at(f, "subject", "slice"), slice);
-	json_decref(f);
-}
-
 /* A worker of a slice is found as any other; all of a slice are one finding; and its collective. */
 START_TEST(slices_are_told_from_their_workers)
 {
-	struct fake_job *job = sliced(16, _i % 2 == 0 ? 2 : 4);
+	struct fake_job *job = fake_job_sliced(16, _i % 2 == 0 ? 2 : 4);
 
 	switch (_i / 2) {
 	case 0:
 		job->workers[13].slow = 1.1;
 		fake_job_run(job, 60);
-		one_finding(job, "straggler", "host", _i % 2 == 0 ? "s1" : "s3");
+		fake_job_only(job, "straggler", "host", _i % 2 == 0 ? "s1" : "s3");
 		break;
 	case 1:
 		for (size_t i = 0; i < 16; i++)
 			job->workers[i].slow = i * (_i % 2 == 0 ? 2u : 4u) / 16 == 1 ? 1.1 : 1;
 		fake_job_run(job, 100);
-		one_finding(job, "straggler", "slice", "s1");
+		fake_job_only(job, "straggler", "slice", "s1");
 		break;
 	default:
 		job->slice_comm_s[1] = 0.03;
 		fake_job_run(job, 60);
-		one_finding(job, "link", "slice", "s1");
+		fake_job_only(job, "link", "slice", "s1");
 		break;
 	}
 	for (size_t i = 0; i < 16; i++)
@@ -352,11 +311,11 @@ END_TEST
 /* What joins the slices took longer: nobody's slice. */
 START_TEST(slow_joins_of_slices_are_the_jobs)
 {
-	struct fake_job *job = sliced(16, 2);
+	struct fake_job *job = fake_job_sliced(16, 2);
 
 	job->comm_s = 0.03;
 	fake_job_run(job, 60);
-	one_finding(job, "link", "job", "");
+	fake_job_only(job, "link", "job", "");
 	fake_job_free(job);
 }
 END_TEST
@@ -377,12 +336,12 @@ START_TEST(one_link_is_named_by_who_waits_to_send)
 	if (_i == 2)
 		job->workers[5].send_s = 0.01;
 	fake_job_run(job, 60);
-	one_finding(job, "link", _i == 0 ? "link" : "job", "");
+	fake_job_only(job, "link", _i == 0 ? "link" : "job", "");
 	f = fake_job_finding(job, 0);
 	if (_i == 0) {
-		ck_assert_str_eq(json_string_value(json_array_get(at(f, "subject", "hosts"), 0)), "h5");
-		ck_assert_str_eq(json_string_value(json_array_get(at(f, "subject", "hosts"), 1)), "h6");
-		ck_assert_int_eq(json_integer_value(json_array_get(at(f, "subject", "ranks"), 1)), 6);
+		ck_assert_str_eq(json_string_value(json_array_get(ls_json_at(f, "subject", "hosts"), 0)), "h5");
+		ck_assert_str_eq(json_string_value(json_array_get(ls_json_at(f, "subject", "hosts"), 1)), "h6");
+		ck_assert_int_eq(json_integer_value(json_array_get(ls_json_at(f, "subject", "ranks"), 1)), 6);
 	}
 	json_decref(f);
 	job->comm_s = 0;
@@ -405,12 +364,12 @@ START_TEST(a_job_slower_as_a_whole_is_told)
 	for (size_t i = 0; i < 8; i++)
 		job->workers[i].input_s = _i == 1 ? 0.02 : 0;
 	fake_job_run(job, 150);
-	one_finding(job, "job_slow", "job", "");
+	fake_job_only(job, "job_slow", "job", "");
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(json_string_value(at(json_array_get(json_object_get(f, "hypotheses"), 0),
+	ck_assert_str_eq(json_string_value(ls_json_at(json_array_get(json_object_get(f, "hypotheses"), 0),
 		"cause", NULL)), _i == 0 ? "slow_compute" : "input_stall");
-	ck_assert_double_eq_tol(json_number_value(at(f, "onset", "step")), 300, 16);
-	ck_assert_double_eq_tol(json_number_value(at(f, "impact", "blame_s")), _i == 0 ? 0.016 : 0.02,
+	ck_assert_double_eq_tol(json_number_value(ls_json_at(f, "onset", "step")), 300, 16);
+	ck_assert_double_eq_tol(json_number_value(ls_json_at(f, "impact", "blame_s")), _i == 0 ? 0.016 : 0.02,
 		0.001);
 	json_decref(f);
 	job->own_s = 0.08;
@@ -431,13 +390,13 @@ START_TEST(a_culprit_takes_the_place_of_a_slow_job)
 	fake_job_run(job, 300);
 	job->own_s *= 1.2;
 	fake_job_run(job, 150);
-	one_finding(job, "job_slow", "job", "");
+	fake_job_only(job, "job_slow", "job", "");
 	job->workers[3].slow = 1.3;
 	fake_job_run(job, 60);
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 2);
 	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
 	f = fake_job_finding(job, 0); /* the job's, opened first */
-	ck_assert_str_eq(text_at(f, "status", NULL), "cleared");
+	ck_assert_str_eq(ls_json_text_at(f, "status", NULL), "cleared");
 	json_decref(f);
 	fake_job_free(job);
 }
@@ -470,8 +429,8 @@ START_TEST(stalls_at_random_are_found)
 	}
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(text_at(f, "subject", "host"), "h6");
-	ck_assert_str_eq(text_at(f, "persistence", "duty"), "intermittent");
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "host"), "h6");
+	ck_assert_str_eq(ls_json_text_at(f, "persistence", "duty"), "intermittent");
 	json_decref(f);
 	fake_job_free(job);
 }
@@ -488,7 +447,7 @@ START_TEST(badly_known_clocks_are_not_used)
 	job->workers[3].slow = 1.1;
 	fake_job_run(job, 60);
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(text_at(f, "data_quality", "estimate"), "wait");
+	ck_assert_str_eq(ls_json_text_at(f, "data_quality", "estimate"), "wait");
 	json_decref(f);
 	fake_job_free(job);
 }
@@ -507,7 +466,7 @@ START_TEST(cause_is_named_by_what_grew)
 	fake_job_run(job, 60);
 	f = fake_job_finding(job, 0);
 	why = json_array_get(json_object_get(f, "hypotheses"), 0);
-	ck_assert_str_eq(text_at(why, "cause", NULL), "input_stall");
+	ck_assert_str_eq(ls_json_text_at(why, "cause", NULL), "input_stall");
 	ck_assert_uint_gt(json_array_size(json_object_get(why, "because")), 0);
 	json_decref(f);
 	fake_job_free(job);
@@ -582,7 +541,7 @@ START_TEST(engine_needs_no_sink)
 	fake_job_run(job, 150);
 	slow_for(job, 3, 60, 0);
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(text_at(f, "subject", "host"), "h3");
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "host"), "h3");
 	json_decref(f);
 	ls_engine_free(NULL);
 	fake_job_free(job);

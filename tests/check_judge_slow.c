@@ -4,45 +4,11 @@
 #include "collector/engine/engine.h"
 #include "tests/fake_job.h"
 #include "tests/harness.h"
+#include "tests/json_at.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const json_t *
-at(const json_t *o, const char *outer, const char *inner)
-{
-	o = json_object_get(o, outer);
-	return inner == NULL ? o : json_object_get(o, inner);
-}
-
-static const char *
-text_at(const json_t *o, const char *outer, const char *inner)
-{
-	const char *text = json_string_value(at(o, outer, inner));
-
-	ck_assert_msg(text != NULL, "no %s.%s", outer, inner == NULL ? "" : inner);
-	return text;
-}
-
-static const char *
-cause_of(const json_t *f)
-{
-	return text_at(json_array_get(json_object_get(f, "hypotheses"), 0), "cause", NULL);
-}
-
-/* What an evidence row says of the subject; NaN: there is none of this metric. */
-static double
-evidence(const json_t *f, const char *metric)
-{
-	const json_t *rows = json_object_get(f, "evidence"), *row;
-	size_t i;
-
-	json_array_foreach(rows, i, row)
-		if (strcmp(text_at(row, "metric", NULL), metric) == 0)
-			return json_number_value(json_object_get(row, "subject"));
-	return NAN;
-}
 
 /* The next step takes a worker so much longer, told as a phase. */
 static void
@@ -58,27 +24,34 @@ hold(struct fake_job *job, size_t worker, double s, enum ls_phase phase)
 	fake_job_report(job);
 }
 
-/* 0.3 % of a step a minute: less than the detectors of single steps can tell from their own baseline. */
+/* 2,000 good steps, then worker 5 gets slower by 0.15 % of a step a minute. */
+static void
+drift(struct fake_job *job)
+{
+	fake_job_run(job, 2000);
+	for (size_t i = 0; i < 6000; i++) {
+		job->workers[5].slow += 0.015 / 6000;
+		fake_job_run(job, 1);
+	}
+}
+
+/* Less than the detectors of single steps can tell from their own baseline. */
 START_TEST(a_worker_that_drifts_is_found_and_cleared)
 {
 	struct fake_job *job = fake_job_new(8);
 	json_t *f;
 
 	job->clockless = _i == 1;
-	fake_job_run(job, 2000);
-	for (size_t i = 0; i < 6000; i++) {
-		job->workers[5].slow += 0.015 / 6000;
-		fake_job_run(job, 1);
-	}
+	drift(job);
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(text_at(f, "kind", NULL), "straggler");
-	ck_assert_str_eq(text_at(f, "subject", "host"), "h5");
-	ck_assert_str_eq(text_at(f, "onset", "type"), "drift");
-	ck_assert_str_eq(text_at(f, "persistence", "duty"), "continuous");
-	ck_assert_int_lt(json_integer_value(at(f, "onset", "step")), 5000);
-	ck_assert(json_number_value(at(f, "impact", "blame_s")) > 0.0002);
-	ck_assert(json_number_value(at(f, "impact", "blame_s")) < 0.0013);
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "straggler");
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "host"), "h5");
+	ck_assert_str_eq(ls_json_text_at(f, "onset", "type"), "drift");
+	ck_assert_str_eq(ls_json_text_at(f, "persistence", "duty"), "continuous");
+	ck_assert_int_lt(json_integer_value(ls_json_at(f, "onset", "step")), 5000);
+	ck_assert(json_number_value(ls_json_at(f, "impact", "blame_s")) > 0.0002);
+	ck_assert(json_number_value(ls_json_at(f, "impact", "blame_s")) < 0.0013);
 	json_decref(f);
 	job->workers[5].slow = 1;
 	fake_job_run(job, 4000);
@@ -94,11 +67,7 @@ START_TEST(a_drift_comes_back_as_a_step)
 	struct fake_job *job = fake_job_new(8);
 	json_t *f;
 
-	fake_job_run(job, 2000);
-	for (size_t i = 0; i < 6000; i++) {
-		job->workers[5].slow += 0.015 / 6000;
-		fake_job_run(job, 1);
-	}
+	drift(job);
 	job->workers[5].slow = 1;
 	fake_job_run(job, 4000);
 	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
@@ -106,7 +75,7 @@ START_TEST(a_drift_comes_back_as_a_step)
 	fake_job_run(job, 200);
 	ck_assert_uint_eq(fake_job_told(job, "reopened"), 1);
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(text_at(f, "onset", "type"), "step_change");
+	ck_assert_str_eq(ls_json_text_at(f, "onset", "type"), "step_change");
 	json_decref(f);
 	fake_job_free(job);
 }
@@ -117,17 +86,13 @@ START_TEST(a_drift_that_becomes_gross_stays_one_finding)
 	struct fake_job *job = fake_job_new(8);
 	json_t *f;
 
-	fake_job_run(job, 2000);
-	for (size_t i = 0; i < 6000; i++) {
-		job->workers[5].slow += 0.015 / 6000;
-		fake_job_run(job, 1);
-	}
+	drift(job);
 	job->workers[5].slow = 1.2;
 	fake_job_run(job, 300);
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(text_at(f, "kind", NULL), "straggler");
-	ck_assert_str_eq(text_at(f, "severity", NULL), "critical");
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "straggler");
+	ck_assert_str_eq(ls_json_text_at(f, "severity", NULL), "critical");
 	json_decref(f);
 	job->workers[5].slow = 1;
 	fake_job_run(job, 1000);
@@ -149,16 +114,16 @@ START_TEST(stalls_at_equal_distances_are_periodic)
 	}
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(text_at(f, "kind", NULL), "periodic");
-	ck_assert_str_eq(text_at(f, "severity", NULL), "warning");
-	ck_assert_str_eq(text_at(f, "subject", "host"), "h2");
-	ck_assert_str_eq(text_at(f, "persistence", "duty"), "intermittent");
-	ck_assert_str_eq(cause_of(f), "unexplained");
-	ck_assert(fabs(evidence(f, "period_steps") - 50) < 0.01);
-	ck_assert(fabs(evidence(f, "period_s") - 5.2) < 0.1);
-	ck_assert(fabs(evidence(f, "event_excess_s") - 0.2) < 0.005);
-	ck_assert(fabs(json_number_value(at(f, "impact", "blame_s")) - 0.004) < 0.0002);
-	ck_assert_ptr_nonnull(strstr(text_at(f, "title", NULL), "each 50th step"));
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "periodic");
+	ck_assert_str_eq(ls_json_text_at(f, "severity", NULL), "warning");
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "host"), "h2");
+	ck_assert_str_eq(ls_json_text_at(f, "persistence", "duty"), "intermittent");
+	ck_assert_str_eq(ls_json_cause(f), "unexplained");
+	ck_assert(fabs(ls_json_evidence(f, "period_steps") - 50) < 0.01);
+	ck_assert(fabs(ls_json_evidence(f, "period_s") - 5.2) < 0.1);
+	ck_assert(fabs(ls_json_evidence(f, "event_excess_s") - 0.2) < 0.005);
+	ck_assert(fabs(json_number_value(ls_json_at(f, "impact", "blame_s")) - 0.004) < 0.0002);
+	ck_assert_ptr_nonnull(strstr(ls_json_text_at(f, "title", NULL), "each 50th step"));
 	json_decref(f);
 	job->workers[2].once_s = 0;
 	fake_job_run(job, 130);
@@ -179,8 +144,8 @@ START_TEST(a_phase_names_the_cause_of_a_period)
 	}
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(text_at(f, "kind", NULL), "periodic");
-	ck_assert_str_eq(cause_of(f), _i == 0 ? "recompilation" : "input_stall");
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "periodic");
+	ck_assert_str_eq(ls_json_cause(f), _i == 0 ? "recompilation" : "input_stall");
 	json_decref(f);
 	fake_job_free(job);
 }
@@ -211,8 +176,8 @@ START_TEST(duties_of_one_worker_are_not_blamed)
 	} else {
 		ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
 		f = fake_job_finding(job, 0);
-		ck_assert_str_eq(text_at(f, "kind", NULL), "periodic");
-		ck_assert_str_eq(text_at(f, "severity", NULL), "info");
+		ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "periodic");
+		ck_assert_str_eq(ls_json_text_at(f, "severity", NULL), "info");
 		json_decref(f);
 	}
 	fake_job_free(job);
@@ -235,12 +200,12 @@ START_TEST(pauses_of_anybody_are_told_of_the_job)
 	}
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(text_at(f, "kind", NULL), "job_slow");
-	ck_assert_str_eq(text_at(f, "subject", "scope"), "job");
-	ck_assert_str_eq(text_at(f, "pattern", NULL), "rotating");
-	ck_assert_str_eq(cause_of(f), _i == 0 ? "garbage_collection" : "unexplained");
-	ck_assert(fabs(json_number_value(at(f, "impact", "blame_s")) - 0.005) < 0.0015);
-	ck_assert(fabs(evidence(f, "event_steps_ratio") - 0.25) < 0.1);
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "job_slow");
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "scope"), "job");
+	ck_assert_str_eq(ls_json_text_at(f, "pattern", NULL), "rotating");
+	ck_assert_str_eq(ls_json_cause(f), _i == 0 ? "garbage_collection" : "unexplained");
+	ck_assert(fabs(json_number_value(ls_json_at(f, "impact", "blame_s")) - 0.005) < 0.0015);
+	ck_assert(fabs(ls_json_evidence(f, "event_steps_ratio") - 0.25) < 0.1);
 	json_decref(f);
 	fake_job_run(job, 800);
 	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
@@ -259,7 +224,7 @@ START_TEST(what_was_told_is_read_back)
 		fake_job_run(job, 1);
 	}
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(text_at(f, "kind", NULL), "periodic");
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "periodic");
 	ck_assert_int_eq(ls_engine_seed_finding(other, f), 0);
 	json_decref(f);
 	ls_engine_free(other);

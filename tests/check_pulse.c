@@ -18,13 +18,6 @@ struct feed {
 	bool explained;
 };
 
-static double
-uniform(struct feed *f)
-{
-	f->random = f->random * 6364136223846793005ull + 1442695040888963407ull;
-	return (double)(f->random >> 11) * 0x1p-53;
-}
-
 static void
 run(struct feed *f, size_t steps)
 {
@@ -39,7 +32,7 @@ run(struct feed *f, size_t steps)
 			f->cells[i].phase_s[LS_PHASE_INPUT_WAIT] = (float)f->input_s;
 			f->cells[i].phase_s[LS_PHASE_COMPUTE] = (float)(STEP_S * (1 + f->slow));
 		}
-		t *= 1 + f->noise * (uniform(f) + uniform(f) + uniform(f) - 1.5) * 2;
+		t *= 1 + f->noise * (ls_test_random(&f->random) + ls_test_random(&f->random) + ls_test_random(&f->random) - 1.5) * 2;
 		(void)ls_pulse_step(&f->p, &row, t, f->explained);
 	}
 }

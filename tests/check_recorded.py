@@ -30,11 +30,11 @@ def finding(scope, hosts, onset, kind="straggler"):
     return {"kind": kind, "severity": "warning", "subject": subject, "onset": {"step": onset}}
 
 
-def right(cause, scope, culprits, *findings, steps=(300, 600)):
+def right(cause, scope, culprits, *findings, steps=(300, 600), truth=None):
     """Is this judged right?"""
     faults = [{"cause": cause, "scope": scope, "culprits": culprits, "from_step": steps[0],
                "to_step": steps[1]}] if cause else []
-    return not bench_recorded.judge({"faults": faults}, list(findings))[0]
+    return not bench_recorded.judge({"faults": faults}, list(findings), truth)[0]
 
 
 def main():
@@ -66,6 +66,16 @@ def main():
     result(right(None, None, None) and right(None, None, None, finding("job", [], 10)) and
            not right(None, None, None, finding("host", ["h0"], 10)),
            "without a fault no host may be named")
+
+    need = {"h%d" % i: {n: 0.12 if i == 1 and n >= 200 else 0.1 for n in range(600)} for i in range(4)}
+    slow = finding("host", ["h1"], 200)
+    slow.update(id="F-0000", impact={"blame_s": 0.02}, persistence={"steps_seen": 300})
+    result(right(None, None, None, slow, truth=need) and not right(None, None, None, slow),
+           "a host that the kernel says was slow may be named")
+    result(right(*hog, slow, truth=need) and not right("rank_hog", "rank", ["h2"], slow, truth=need),
+           "and answers a fault that begins while it is")
+    slow["impact"]["blame_s"] = 0.05
+    result(not right(None, None, None, slow, truth=need), "but not for much more than the kernel says")
 
     with tempfile.TemporaryDirectory() as directory:
         golden = os.path.join(TOP, "tests", "golden", "replay_small.jsonl")

@@ -6,6 +6,7 @@
 #include "collector/engine/view.h"
 #include "collector/replay.h"
 #include "tests/harness.h"
+#include "tests/json_at.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -76,13 +77,6 @@ on_finding(void *arg, const char *id, const char *event, int64_t t_us, json_t *f
 	((struct fleet *)arg)->opened += strcmp(event, "opened") == 0;
 }
 
-static double
-fleet_random(struct fleet *f)
-{
-	f->random = f->random * 6364136223846793005ull + 1442695040888963407ull;
-	return (double)(f->random >> 11) / 9007199254740992.0;
-}
-
 static void
 fleet_declare(struct fleet *f, size_t i)
 {
@@ -109,7 +103,7 @@ fleet_new(size_t count)
 		fleet_declare(f, i);
 		f->r[i].slow = f->r[i].more = 1;
 		f->r[i].step = 1000 * i; /* nobody counts like another */
-		f->r[i].begin_us = START_US + (int64_t)(fleet_random(f) * 1e6);
+		f->r[i].begin_us = START_US + (int64_t)(ls_test_random(&f->random) * 1e6);
 	}
 	return f;
 }
@@ -126,12 +120,12 @@ fleet_free(struct fleet *f)
 static struct ls_record
 fleet_make(struct fleet *f, struct replica *r)
 {
-	double load = r->more * (50 + 100 * fleet_random(f)), noise = 0;
+	double load = r->more * (50 + 100 * ls_test_random(&f->random)), noise = 0;
 	struct ls_record rec = {.step = r->step, .t_begin_ns = r->begin_us * 1000};
 	double s;
 
 	for (int i = 0; i < 12; i++)
-		noise += fleet_random(f) / 12 - 1.0 / 24;
+		noise += ls_test_random(&f->random) / 12 - 1.0 / 24;
 	s = (f->base_s + f->per_token_s * load + f->curve * load * load) * r->slow * (1 + 0.02 * noise);
 	if (f->in_step)
 		s = 0.2 + 0.001 * noise;
@@ -187,7 +181,7 @@ fleet_run(struct fleet *f, size_t seconds)
 			r->step++;
 			r->begin_us += (int64_t)rec.duration_ns / 1000;
 			if (!f->in_step) /* then it rests until there is more to do */
-				r->begin_us += (int64_t)(1e5 * fleet_random(f));
+				r->begin_us += (int64_t)(1e5 * ls_test_random(&f->random));
 		}
 		ls_engine_advance(f->engine, f->now_us);
 	}
@@ -218,12 +212,6 @@ fleet_finding(const struct fleet *f)
 	return one;
 }
 
-static const json_t *
-at(const json_t *o, const char *outer, const char *inner)
-{
-	return json_object_get(json_object_get(o, outer), inner);
-}
-
 START_TEST(slow_replica_is_found_at_equal_load)
 {
 	struct fleet *f = fleet_new(8);
@@ -242,14 +230,14 @@ START_TEST(slow_replica_is_found_at_equal_load)
 	ck_assert_uint_eq(f->opened, 1);
 	one = fleet_finding(f);
 	ck_assert_str_eq(json_string_value(json_object_get(one, "kind")), "straggler");
-	ck_assert_str_eq(json_string_value(at(one, "subject", "host")), "h5");
-	ck_assert_str_eq(json_string_value(at(one, "data_quality", "estimate")), "load");
-	ck_assert_str_eq(json_string_value(at(one, "impact", "method")), "load_residual_v1");
+	ck_assert_str_eq(json_string_value(ls_json_at(one, "subject", "host")), "h5");
+	ck_assert_str_eq(json_string_value(ls_json_at(one, "data_quality", "estimate")), "load");
+	ck_assert_str_eq(json_string_value(ls_json_at(one, "impact", "method")), "load_residual_v1");
 	/* its own steps, and its own share */
-	ck_assert_double_eq_tol((double)json_integer_value(at(one, "onset", "step")), (double)step, 30);
-	ck_assert_double_eq_tol(json_number_value(at(one, "impact", "slowdown_ratio")), 1.05, 0.01);
-	ck_assert_double_eq_tol(json_number_value(at(one, "impact", "chips_lost")), 4 * (1 - 1 / 1.05), 0.05);
-	ck_assert_double_eq_tol(json_number_value(at(one, "impact", "share_ratio")), 0.125, 1e-9);
+	ck_assert_double_eq_tol((double)json_integer_value(ls_json_at(one, "onset", "step")), (double)step, 30);
+	ck_assert_double_eq_tol(json_number_value(ls_json_at(one, "impact", "slowdown_ratio")), 1.05, 0.01);
+	ck_assert_double_eq_tol(json_number_value(ls_json_at(one, "impact", "chips_lost")), 4 * (1 - 1 / 1.05), 0.05);
+	ck_assert_double_eq_tol(json_number_value(ls_json_at(one, "impact", "share_ratio")), 0.125, 1e-9);
 	json_decref(one);
 	f->r[5].slow = 1;
 	fleet_run(f, 140);
@@ -270,7 +258,7 @@ START_TEST(slow_from_the_start_is_found)
 	fleet_run(f, 200);
 	ck_assert_uint_eq(f->opened, 1);
 	one = fleet_finding(f);
-	ck_assert_str_eq(json_string_value(at(one, "subject", "host")), "h3");
+	ck_assert_str_eq(json_string_value(ls_json_at(one, "subject", "host")), "h3");
 	json_decref(one);
 	fleet_free(f);
 }

@@ -19,13 +19,6 @@ struct feed {
 	size_t workers;
 };
 
-static double
-uniform(struct feed *f)
-{
-	f->random = f->random * 6364136223846793005ull + 1442695040888963407ull;
-	return (double)(f->random >> 11) * 0x1p-53;
-}
-
 static void
 run(struct feed *f, size_t steps)
 {
@@ -33,8 +26,8 @@ run(struct feed *f, size_t steps)
 		struct ls_rhythm_sample s = f->next;
 
 		if (!(s.event.excess_s > 0)) {
-			s.event.excess_s = (float)(-log(1 - uniform(f)) * USUAL_S);
-			s.event.slot = (uint32_t)(uniform(f) * (double)f->workers);
+			s.event.excess_s = (float)(-log(1 - ls_test_random(&f->random)) * USUAL_S);
+			s.event.slot = (uint32_t)(ls_test_random(&f->random) * (double)f->workers);
 			s.event.phase = LS_PHASE_COUNT;
 			s.own = true;
 		}
@@ -172,7 +165,7 @@ START_TEST(events_at_random_are_no_period)
 
 	f.random += (uint64_t)_i * 7919;
 	for (size_t k = 0; k < 20000; k++) {
-		if (uniform(&f) < 0.01)
+		if (ls_test_random(&f.random) < 0.01)
 			hold(&f, 3, 0.5, LS_PHASE_COUNT);
 		else
 			run(&f, 1);
@@ -224,8 +217,8 @@ START_TEST(pauses_of_anybody_rotate)
 	struct feed f = quiet(16);
 
 	for (size_t k = 0; k < 200; k++) {
-		if (uniform(&f) < 0.25)
-			hold(&f, (uint32_t)(uniform(&f) * 16), 0.2, _i == 0 ? LS_PHASE_GC : LS_PHASE_COMPUTE);
+		if (ls_test_random(&f.random) < 0.25)
+			hold(&f, (uint32_t)(ls_test_random(&f.random) * 16), 0.2, _i == 0 ? LS_PHASE_GC : LS_PHASE_COMPUTE);
 		else
 			run(&f, 1);
 	}
@@ -246,8 +239,8 @@ START_TEST(the_same_ones_do_not_rotate)
 	struct feed f = quiet(16);
 
 	for (size_t k = 0; k < 600; k++) {
-		if (uniform(&f) < 0.25)
-			hold(&f, uniform(&f) < 0.5 ? 3 : 4, 0.2, LS_PHASE_GC);
+		if (ls_test_random(&f.random) < 0.25)
+			hold(&f, ls_test_random(&f.random) < 0.5 ? 3 : 4, 0.2, LS_PHASE_GC);
 		else
 			run(&f, 1);
 		ck_assert(!f.r.rotating.on);
@@ -262,8 +255,8 @@ START_TEST(few_workers_rotate_only_with_a_cause)
 	struct feed f = quiet(4);
 
 	for (size_t k = 0; k < 400; k++) {
-		if (uniform(&f) < 0.25)
-			hold(&f, (uint32_t)(uniform(&f) * 4), 0.2, _i == 0 ? LS_PHASE_GC : LS_PHASE_COMPUTE);
+		if (ls_test_random(&f.random) < 0.25)
+			hold(&f, (uint32_t)(ls_test_random(&f.random) * 4), 0.2, _i == 0 ? LS_PHASE_GC : LS_PHASE_COMPUTE);
 		else
 			run(&f, 1);
 	}

@@ -7,78 +7,8 @@
 #include "proto/chunk.h"
 #include "tests/harness.h"
 #include "tests/sim/agent.h"
-#include "tests/sim/sp.h"
 
 #define S 1000000000ull
-
-/* --- SP ------------------------------------------------------------------------------------------- */
-
-START_TEST(greetings_are_those_of_req_and_rep)
-{
-	static const uint8_t req[] = { 0, 'S', 'P', 0, 0, 0x30, 0, 0 };
-	static const uint8_t rep[] = { 0, 'S', 'P', 0, 0, 0x31, 0, 0 };
-	static const uint8_t http[] = "HTTP/1.1 400";
-	uint8_t out[SIM_SP_GREETING_BYTES];
-	size_t i;
-
-	sim_sp_greet(out);
-	ck_assert_mem_eq(out, req, sizeof(req));
-	for (i = 0; i < sizeof(rep); i++)
-		ck_assert_int_eq(sim_sp_check_greeting(rep, i), -EAGAIN);
-	ck_assert_int_eq(sim_sp_check_greeting(rep, sizeof(rep)), 0);
-	ck_assert_int_eq(sim_sp_check_greeting(req, sizeof(req)), -LS_EPARSE);
-	ck_assert_int_eq(sim_sp_check_greeting(http, 1), -LS_EPARSE);
-}
-END_TEST
-
-START_TEST(a_request_is_a_frame_with_its_id)
-{
-	static const uint8_t wanted[] = { 0, 0, 0, 0, 0, 0, 0x01, 0x04, 0x80, 0, 0, 0x07 };
-	uint8_t out[SIM_SP_HEAD_BYTES];
-
-	sim_sp_head(out, 7, 256);
-	ck_assert_mem_eq(out, wanted, sizeof(wanted));
-}
-END_TEST
-
-START_TEST(answers_come_in_any_pieces)
-{
-	uint8_t bytes[2 * (SIM_SP_HEAD_BYTES + 5)] = { 0 };
-	struct sim_sp_answer answer;
-	size_t i, one = SIM_SP_HEAD_BYTES + 5;
-
-	sim_sp_head(bytes, 1, 5);
-	memcpy(bytes + SIM_SP_HEAD_BYTES, "first", 5);
-	sim_sp_head(bytes + one, 2, 5);
-	for (i = 0; i < one; i++)
-		ck_assert_int_eq(sim_sp_take(bytes, i, &answer), -EAGAIN);
-	ck_assert_int_eq(sim_sp_take(bytes, sizeof(bytes), &answer), 0);
-	ck_assert_uint_eq(answer.id, SIM_SP_ID | 1);
-	ck_assert_uint_eq(answer.used, one);
-	ck_assert_uint_eq(answer.len, 5);
-	ck_assert_mem_eq(answer.body, "first", 5);
-	ck_assert_int_eq(sim_sp_take(bytes + one, one, &answer), 0);
-	ck_assert_uint_eq(answer.id, SIM_SP_ID | 2);
-}
-END_TEST
-
-START_TEST(frames_that_make_no_sense_are_refused)
-{
-	uint8_t bytes[SIM_SP_HEAD_BYTES + 8] = { 0 };
-	struct sim_sp_answer answer;
-
-	bytes[7] = 3; /* shorter than an id */
-	ck_assert_int_eq(sim_sp_take(bytes, sizeof(bytes), &answer), -LS_EPARSE);
-	bytes[7] = 8; /* an id without its highest bit */
-	ck_assert_int_eq(sim_sp_take(bytes, sizeof(bytes), &answer), -LS_EPARSE);
-	sim_sp_head(bytes, 1, LS_ACK_MAX_BYTES);
-	ck_assert_int_eq(sim_sp_take(bytes, sizeof(bytes), &answer), -EAGAIN);
-	sim_sp_head(bytes, 1, LS_ACK_MAX_BYTES + 1);
-	ck_assert_int_eq(sim_sp_take(bytes, sizeof(bytes), &answer), -LS_ELIMIT);
-	memset(bytes, 0xff, 8);
-	ck_assert_int_eq(sim_sp_take(bytes, 8, &answer), -LS_ELIMIT);
-}
-END_TEST
 
 /* --- the fault -------------------------------------------------------------------------------------- */
 
@@ -487,12 +417,8 @@ static Suite *
 suite(void)
 {
 	Suite *s = suite_create("sim");
-	TCase *t = tcase_create("sp");
+	TCase *t = tcase_create("options");
 
-	tcase_add_test(t, greetings_are_those_of_req_and_rep);
-	tcase_add_test(t, a_request_is_a_frame_with_its_id);
-	tcase_add_test(t, answers_come_in_any_pieces);
-	tcase_add_test(t, frames_that_make_no_sense_are_refused);
 	tcase_add_test(t, the_slow_worker_is_read_from_its_option);
 	tcase_add_test(t, who_misbehaves_is_read_from_its_option);
 	suite_add_tcase(s, t);

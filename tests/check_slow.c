@@ -29,10 +29,8 @@ noise(struct feed *f)
 {
 	double sum = 0;
 
-	for (int i = 0; i < 4; i++) {
-		f->random = f->random * 6364136223846793005ull + 1442695040888963407ull;
-		sum += (double)(f->random >> 11) * 0x1p-53 - 0.5;
-	}
+	for (int i = 0; i < 4; i++)
+		sum += ls_test_random(&f->random) - 0.5;
 	return sum * sqrt(3) * f->noise * f->step_s;
 }
 

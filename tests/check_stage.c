@@ -24,13 +24,6 @@ struct feed {
 	size_t alone;       /* this worker takes twice as long; WORKERS: none */
 };
 
-static double
-uniform(struct feed *f)
-{
-	f->random = f->random * 6364136223846793005ull + 1442695040888963407ull;
-	return (double)(f->random >> 11) * 0x1p-53;
-}
-
 static void
 feed_init(struct feed *f)
 {
@@ -54,7 +47,7 @@ run(struct feed *f, size_t steps)
 		for (size_t i = 0; i < WORKERS; i++) {
 			size_t k = f->of[i];
 			double own = (0.8 - 0.02 * (double)k) * f->grown[k] * f->all +
-				0.003 * (uniform(f) + uniform(f) + uniform(f) - 1.5) * 2;
+				0.003 * (ls_test_random(&f->random) + ls_test_random(&f->random) + ls_test_random(&f->random) - 1.5) * 2;
 
 			if (i == f->alone)
 				own *= 2;

@@ -29,10 +29,9 @@ START_TEST(cost_is_right_on_average)
 		struct ls_episode ep = {.steps = 1, .hits = 1, .excess_s = SIZE_S};
 
 		while (ep.hits < (uint64_t)_i) {
-			random = random * 6364136223846793005ull + 1442695040888963407ull;
 			ep.last_step++;
 			ep.steps++;
-			if ((double)(random >> 11) * 0x1p-53 >= rate)
+			if (ls_test_random(&random) >= rate)
 				continue;
 			ep.hits++;
 			ep.excess_s += SIZE_S;

@@ -2,8 +2,11 @@
 #include "config.h"
 
 #include "tests/fake_job.h"
+#include "tests/json_at.h"
 
 #include "proto/base/json.h"
+
+#include <check.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -99,6 +102,18 @@ static size_t
 fake_slice(const struct fake_job *job, size_t worker)
 {
 	return job->slices > 1 ? worker * job->slices / job->count : 0;
+}
+
+struct fake_job *
+fake_job_sliced(size_t count, size_t slices)
+{
+	struct fake_job *job = fake_job_on(NULL, "train", count);
+
+	job->slices = slices;
+	fake_job_declare(job);
+	fake_job_run(job, 150);
+	ck_assert_uint_eq(job->event_count, 0);
+	return job;
 }
 
 void
@@ -319,6 +334,19 @@ fake_job_finding(const struct fake_job *job, size_t i)
 
 	json_decref(all);
 	return finding;
+}
+
+void
+fake_job_only(const struct fake_job *job, const char *kind, const char *scope, const char *slice)
+{
+	json_t *f = fake_job_finding(job, 0);
+
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), kind);
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "scope"), scope);
+	if (slice[0] != '\0')
+		ck_assert_str_eq(ls_json_text_at(f, "subject", "slice"), slice);
+	json_decref(f);
 }
 
 double

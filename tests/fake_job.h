@@ -5,7 +5,7 @@
  *
  * Owner:   test programs; one engine each.
  * Units:   seconds; microseconds since the epoch for times.
- * Errors:  none; an engine that refuses ends the program.
+ * Errors:  none; an engine that refuses ends the program, a finding that is another fails the test.
  * Limits:  FAKE_WORKERS_MAX workers, FAKE_EVENTS_MAX events kept.
  */
 #ifndef LS_TESTS_FAKE_JOB_H
@@ -75,6 +75,9 @@ struct fake_job *fake_job_new(size_t count);
 /* The same, no worker declared yet, on this engine (from then on the job's), or NULL: a new one. */
 struct fake_job *fake_job_on(struct ls_engine *engine, const char *name, size_t count);
 
+/* The same on an engine of its own, with so many slices, after 150 steps in which nothing was told. */
+struct fake_job *fake_job_sliced(size_t count, size_t slices);
+
 /* Declares all workers of the present attempt. */
 void fake_job_declare(struct fake_job *job);
 
@@ -101,6 +104,9 @@ char *fake_job_findings(const struct fake_job *job);
 
 /* Finding i of the engine as told last: new reference; NULL if there is none. */
 json_t *fake_job_finding(const struct fake_job *job, size_t i);
+
+/* Fails the test unless one finding was opened: of this kind and scope, in this slice ("": whichever). */
+void fake_job_only(const struct fake_job *job, const char *kind, const char *scope, const char *slice);
 
 /* What finding i has cost so far, chip-hours. */
 double fake_job_cost(const struct fake_job *job, size_t i);

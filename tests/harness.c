@@ -97,3 +97,10 @@ ls_test_read(const char *path, size_t *ret_len)
 	*ret_len = len;
 	return text;
 }
+
+double
+ls_test_random(uint64_t *state)
+{
+	*state = *state * 6364136223846793005ull + 1442695040888963407ull; /* Knuth's MMIX */
+	return ((double)(*state >> 11) + 0.5) * 0x1p-53;
+}

@@ -11,6 +11,7 @@
 #define LS_TESTS_HARNESS_H
 
 #include <check.h>
+#include <stdint.h>
 
 /* Runs the suite, prints TAP on stdout; 0 if all passed. main() of every check program returns it. */
 int ls_test_run(Suite *suite);
@@ -26,5 +27,8 @@ const char *ls_test_tmpdir(void);
 
 /* Reads a whole file; malloc'ed, NUL-terminated beyond *ret_len; fails the test if it cannot. */
 char *ls_test_read(const char *path, size_t *ret_len);
+
+/* The next number of a sequence, between 0 and 1 and neither of them: the same from the same state. */
+double ls_test_random(uint64_t *state);
 
 #endif

@@ -17,6 +17,9 @@
 #define DETECT_TAU_WEIGHT 8.0     /* with the weight of so many blocks */
 #define DETECT_TAU_BLOCK_MAX 12.0 /* one block says no more than this */
 #define DETECT_TAU_MEMORY 1024.0  /* blocks after which old ones fade */
+#define DETECT_WANDER_LEAST 4u     /* blocks that tell how loads wander, */
+#define DETECT_WANDER_WORKERS 3u  /* and workers */
+#define DETECT_WANDER_CLIP 20.0   /* sigmas: one step says no more than this */
 #define DETECT_FLOOR_STEPS 8u      /* between two looks at the noise of all workers */
 #define DETECT_SPREAD_STEPS 16.0  /* over which changes from step to step are averaged */
 #define DETECT_STEADY 0.4         /* deviation over mean of an excess; of a passing load's it is 1 */
@@ -279,6 +282,47 @@ detect_learn(struct ls_detect *d, struct ls_detect_worker *w, const struct ls_bl
 	}
 }
 
+/*
+ * How much loads wander now, found or not: what most workers' block means change by from one block to the next, in most
+ * of the latest blocks. One culprit changes but his own, and a fault of all but the blocks in which it begins and ends.
+ */
+static double
+detect_wander(const struct ls_detect *d)
+{
+	double copy[LS_DETECT_WANDER_BLOCKS];
+	uint32_t n = d->wander_n < LS_DETECT_WANDER_BLOCKS ? d->wander_n : LS_DETECT_WANDER_BLOCKS;
+
+	if (n < DETECT_WANDER_LEAST)
+		return 0;
+	memcpy(copy, d->wander, n * sizeof(*copy));
+	return ls_stats_median(copy, n);
+}
+
+/* A block of steps is over. */
+static void
+detect_wander_block(struct ls_detect *d)
+{
+	size_t known = 0;
+	double change;
+
+	for (size_t i = 0; i < d->count; i++) {
+		struct ls_detect_worker *w = &d->worker[i];
+		bool whole = 2 * w->wander_n > DETECT_BLOCK;
+		float mean = whole ? w->wander_sum / (float)w->wander_n : 0;
+
+		if (whole && w->has_wander_last)
+			d->scratch[known++] = fabs((double)(mean - w->wander_last));
+		w->has_wander_last = whole;
+		w->wander_last = mean;
+		w->wander_sum = 0;
+		w->wander_n = 0;
+	}
+	if (known < DETECT_WANDER_WORKERS)
+		return;
+	change = LS_MAD_TO_SIGMA * ls_stats_median(d->scratch, known);
+	d->wander[d->wander_n++ % LS_DETECT_WANDER_BLOCKS] = change * change * DETECT_BLOCK / 2;
+}
+
 /* Long-run noise over that of one step: 1 for white noise, more where loads wander. */
 static double
 detect_inflation(const struct ls_detect *d)
@@ -286,7 +330,7 @@ detect_inflation(const struct ls_detect *d)
 	double tau = (d->tau_sum + DETECT_TAU_PRIOR * DETECT_TAU_WEIGHT) /
 		(d->tau_count + DETECT_TAU_WEIGHT);
 
-	return sqrt(fmax(tau, 1));
+	return sqrt(fmax(fmax(tau, detect_wander(d)), 1));
 }
 
 /* The two suspected workers of the greatest mean excess, as of the step before. */
@@ -455,7 +499,10 @@ detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
 		d->scratch[(*changes)++] = fabs(x - w->last_x);
 	w->last_x = x;
 	w->recent_s += (excess_s - w->recent_s) / DETECT_RECENT;
-	z = ls_stats_clip(x / (fmax(w->sigma, before->sigma_floor) * before->inflation), LS_DETECT_CLIP);
+	z = x / fmax(w->sigma, before->sigma_floor);
+	w->wander_sum += (float)ls_stats_clip(z, DETECT_WANDER_CLIP);
+	w->wander_n++;
+	z = ls_stats_clip(z / before->inflation, LS_DETECT_CLIP);
 	detect_shift(d, slot, LS_DETECT_CHRONIC, r, z, excess_s, step, t_us);
 	detect_shift(d, slot, LS_DETECT_FAINT, r, z, excess_s, step, t_us);
 	if (was && w->channel[LS_DETECT_CHRONIC].level == LS_LEVEL_QUIET) {
@@ -534,6 +581,8 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 		w->found = detect_found(w);
 	}
 	detect_spread(d, changes); /* for the next step */
+	if (d->judged % DETECT_BLOCK == 0)
+		detect_wander_block(d);
 	if (!was_ready && d->judged >= LS_DETECT_WARM + LS_DETECT_SKIP) {
 		detect_choose_mode(d, clocks_ok);
 		for (size_t i = 0; i < n; i++)

@@ -20,6 +20,9 @@
  *
  *      quiet --C >= SUSPECT--> suspect --C >= FINDING and evidence--> finding --C < CLEAR for a while--> quiet
  *
+ * Loads that wander (two processes on one core, of which the other is faster today) are noise as long as most workers have them:
+ * what the median worker's block mean changes by, in most of the latest blocks, is learned whether anything is found or not.
+ *
  * Work that varies from step to step (sequence lengths, expert loads) makes a new culprit in each: then the changes
  * of all workers' residuals tell how little one of them says.
  *
@@ -46,6 +49,7 @@
 
 #define LS_DETECT_WARM 64        /* steps to learn a worker's baseline */
 #define LS_DETECT_ADAPT 512u     /* over so many it follows what is healthy */
+#define LS_DETECT_WANDER_BLOCKS 16u /* of 32 steps, that say how much loads wander now */
 #define LS_DETECT_SKIP 2         /* first steps of an attempt: compilation */
 #define LS_DETECT_SUSPECT 8.0    /* C, nats */
 #define LS_DETECT_FINDING 28.0
@@ -106,6 +110,9 @@ struct ls_detect_worker {
 	bool has_last_x;
 	double block_sum;
 	uint32_t block_n;
+	float wander_sum, wander_last; /* residuals of this block of steps; mean of the one before, in sigmas */
+	uint32_t wander_n;
+	bool has_wander_last;
 	uint32_t steady;           /* latest steps of the chronic episode that were steady: alike, */
 	double steady_s, steady_sq; /* and the sums of their excess and of its square */
 	struct ls_detect_channel channel[LS_DETECT_KIND_COUNT];
@@ -162,6 +169,8 @@ struct ls_detect {
 	double tau_sum, tau_count; /* variance of 32-step means over that of white noise, pooled */
 	double recent[64], slow[256]; /* step times, newest at (judged - 1) % size */
 	double step_s, before_s;   /* medians of recent and slow */
+	double wander[LS_DETECT_WANDER_BLOCKS]; /* variance of block means over that of white noise, by the median worker, */
+	uint32_t wander_n;         /* of the latest so many blocks */
 	double floor;              /* nobody's noise counts for less; followed every few steps */
 	double spread;             /* how much residuals of all change from step to step now, as a sigma */
 	struct ls_detect_net *net; /* what joins all, then each slice */

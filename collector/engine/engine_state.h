@@ -70,6 +70,7 @@ struct ls_live_row {
 	struct ls_blame_step totals;
 	uint32_t expected;
 	double blame_s;             /* largest of its cells */
+	bool hang;                  /* far too long, and told as that: of no other finding */
 };
 
 /* A standstill of a job. */

@@ -45,8 +45,18 @@ struct evidence_window {
 	const struct ls_job *j;
 	size_t first, end; /* rows [first, end) of the live window */
 	bool ended;
+	bool hang;         /* it is about the row that was one */
 	int64_t from_us, to_us;
 };
+
+/* A row of the window; NULL: it is another finding's. */
+static const struct ls_live_row *
+evidence_live(const struct evidence_window *w, size_t i)
+{
+	const struct ls_live_row *r = ls_job_row(w->j, i);
+
+	return r->hang && !w->hang ? NULL : r;
+}
 
 /* Rows do not keep what slices took, and of stalls only those count: their episode's own sums are all there is. */
 static bool
@@ -59,9 +69,9 @@ evidence_is_summed(const struct ls_job *j, struct ls_suspect who, const struct l
 static double
 evidence_excess(const struct ls_live_row *r, struct ls_suspect who)
 {
-	const struct ls_cell *c = who.net ? NULL : ls_row_cell(r, who.at);
+	const struct ls_cell *c = r == NULL || who.net ? NULL : ls_row_cell(r, who.at);
 
-	if (who.net)
+	if (r != NULL && who.net)
 		return r->totals.net.comm_s;
 	return c == NULL ? NAN : (double)(c->blame_s + c->under_s); /* NaN if not judged */
 }
@@ -75,7 +85,7 @@ evidence_narrow(struct evidence_window *w, struct ls_suspect who, bool whole)
 	struct ls_span span;
 
 	for (size_t i = 0; i < n; i++)
-		excess[i] = evidence_excess(ls_job_row(w->j, w->first + i), who);
+		excess[i] = evidence_excess(evidence_live(w, w->first + i), who);
 	span = ls_span_find(excess, n, scratch);
 	w->end = w->first + span.end;
 	w->ended = span.ended;
@@ -91,6 +101,7 @@ evidence_window(const struct ls_job *j, struct ls_suspect who, const struct ls_d
 	size_t least = w.end > EVIDENCE_ROWS_MAX ? w.end - EVIDENCE_ROWS_MAX : 0, begin;
 	int64_t from_us = ch->ep.start_us;
 
+	w.hang = w.end > 0 && ch->ep.start_step == ls_job_row(j, w.end - 1)->row.step;
 	w.first = w.end;
 	while (w.first > least && ls_job_row(j, w.first - 1)->row.step >= ch->ep.start_step)
 		w.first--;
@@ -154,7 +165,8 @@ evidence_mean(const struct evidence_window *w, const struct evidence_kind *kind,
 	size_t n = 0;
 
 	for (size_t i = w->first; i < w->end; i++) {
-		const struct ls_cell *c = ls_row_cell(ls_job_row(w->j, i), slot);
+		const struct ls_live_row *r = evidence_live(w, i);
+		const struct ls_cell *c = r == NULL ? NULL : ls_row_cell(r, slot);
 
 		if (c == NULL)
 			continue;
@@ -248,7 +260,7 @@ evidence_gap(const struct evidence_window *w, struct ls_suspect who, const struc
 	if (evidence_is_summed(w->j, who, ch))
 		return ch->ep.steps > 0 ? ch->ep.excess_s / (double)ch->ep.steps : 0;
 	for (size_t i = w->first; i < w->end; i++) {
-		v = evidence_excess(ls_job_row(w->j, i), who);
+		v = evidence_excess(evidence_live(w, i), who);
 		if (isnan(v))
 			continue;
 		excess += v;
@@ -266,21 +278,19 @@ evidence_cost(const struct ls_engine *e, const struct evidence_window *w, struct
 {
 	const struct ls_job *j = w->j;
 	double sum = 0;
-	size_t n = w->end - w->first;
+	size_t n = 0;
 
-	if (n == 0)
-		return 0;
 	for (size_t i = w->first; i < w->end; i++) {
-		const struct ls_live_row *r = ls_job_row(w->j, i);
-
-		size_t last = r->totals.costs;
+		const struct ls_live_row *r = evidence_live(w, i);
+		size_t last = r == NULL ? SIZE_MAX : r->totals.costs;
 		const struct ls_cell *c = last < j->count ? ls_row_cell(r, last) : NULL;
 		bool same = last == who.at || (last < j->count && ls_judge_group_holds(e, j, who.at, last));
 
+		n += r != NULL;
 		if (same && c != NULL && !isnan(c->blame_s))
 			sum += fmin(r->totals.costs_s, (double)c->blame_s);
 	}
-	return sum / (double)n;
+	return n == 0 ? 0 : sum / (double)n;
 }
 
 /* A replica's mean step: nobody else waits for it. */
@@ -320,12 +330,15 @@ static void
 evidence_totals(const struct ls_engine *e, const struct evidence_window *w, struct ls_suspect who,
 	const struct ls_detect_channel *ch, struct ls_gathered *g)
 {
-	size_t rows = w->end - w->first, last = 0, known = 0;
+	size_t rows = 0, last = 0, known = 0;
 	double sum = 0;
 
 	for (size_t i = w->first; i < w->end; i++) {
-		const struct ls_live_row *r = ls_job_row(w->j, i);
+		const struct ls_live_row *r = evidence_live(w, i);
 
+		if (r == NULL)
+			continue;
+		rows++;
 		sum += r->totals.duration_s;
 		last += !who.net && r->totals.last == who.at;
 		known += r->totals.last != SIZE_MAX;
@@ -339,7 +352,7 @@ evidence_totals(const struct ls_engine *e, const struct evidence_window *w, stru
 		evidence_rare(ch, g);
 	g->steps = rows;
 	g->ended = w->ended;
-	g->last_step = rows > 0 ? ls_job_row(w->j, w->end - 1)->row.step : 0;
+	g->last_step = w->end > w->first ? ls_job_row(w->j, w->end - 1)->row.step : 0;
 	if (w->j->replica.on && !who.net)
 		evidence_replica(w, who, g); /* its own steps, not the job's */
 }

@@ -75,7 +75,8 @@ ls_finding_same_subject(const struct ls_finding *a, const struct ls_finding *b)
 	const struct ls_worker_info *x = &a->who, *y = &b->who;
 	bool wide = a->scope >= LS_SCOPE_JOB || b->scope >= LS_SCOPE_JOB; /* else host or rank */
 
-	if (strcmp(x->job, y->job) != 0 || (wide && a->scope != b->scope))
+	if (strcmp(x->job, y->job) != 0 || (wide && a->scope != b->scope) ||
+		(a->kind == LS_KIND_HANG) != (b->kind == LS_KIND_HANG))
 		return false;
 	switch (a->scope) {
 	case LS_SCOPE_JOB:
@@ -148,7 +149,7 @@ ls_finding_make_id(const struct ls_finding *f, unsigned more, char ret_id[LS_FIN
 	if (n < 0)
 		return n;
 	len += (size_t)n;
-	n = snprintf(text + len, sizeof(text) - len, "%c%u", 0, f->occurrence);
+	n = snprintf(text + len, sizeof(text) - len, "%c%u%s", 0, f->occurrence, f->kind == LS_KIND_HANG ? " hang" : "");
 	if (n < 0 || (size_t)n >= sizeof(text) - len)
 		return -LS_ELIMIT;
 	SHA256((const unsigned char *)text, len + (size_t)n, hash);

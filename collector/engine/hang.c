@@ -144,7 +144,7 @@ hang_cause(enum ls_hang_why why)
 static struct ls_finding
 hang_subject(const struct ls_engine *e, const struct ls_job *j, const struct ls_engine_worker *w)
 {
-	struct ls_finding f = {.detector = LS_DETECT_STALLS, .estimate = j->detect.mode,
+	struct ls_finding f = {.kind = LS_KIND_HANG, .detector = LS_DETECT_STALLS, .estimate = j->detect.mode,
 		.slowest_ratio = NAN, .clock_err_s = NAN};
 
 	if (w == NULL) {
@@ -203,9 +203,7 @@ hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subjec
 		event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
 		ls_findings_begin(f, step, since_us, 0);
 	}
-	f->kind = LS_KIND_HANG;
-	f->comm = false;
-	f->detector = LS_DETECT_STALLS;
+	f->detector = LS_DETECT_STALLS; /* one from storage does not know */
 	f->estimate = j->detect.mode;
 	f->last_step = f->accounted_step = step;
 	f->steps_seen = 1;
@@ -363,12 +361,12 @@ ls_hang_relax(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_
 {
 	if (!j->hang.on || step < j->hang.step + HANG_CALM_STEPS)
 		return;
-	j->hang.on = false; /* what no other detector holds up is over: judge_orphans sees to it */
+	j->hang.on = false;
 	for (size_t i = 0; i < e->finding_count; i++) {
 		struct ls_finding *f = &e->findings[i];
 
 		if (ls_finding_is_open(f) && f->kind == LS_KIND_HANG &&
-			strcmp(f->who.job, j->name) == 0 && !ls_judge_is_held(e, j, f))
+			strcmp(f->who.job, j->name) == 0)
 			ls_findings_clear(e, f, f->last_step, now_us);
 	}
 }

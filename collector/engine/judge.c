@@ -8,18 +8,16 @@
 #include "collector/engine/evidence.h"
 #include "collector/engine/findings.h"
 #include "collector/engine/hang.h"
+#include "collector/engine/judge_clock.h"
 #include "collector/engine/judge_group.h"
 #include "collector/engine/judge_job.h"
 #include "collector/engine/judge_slow.h"
-#include "collector/engine/stall.h"
 #include "collector/engine/judge_stage.h"
+#include "collector/engine/stall.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* and the least lateness that a finding speaks of, ratio to the step, must be beyond it. */
-#define JUDGE_CLOCK_LEAST 0.01
 
 static size_t
 judge_live_rows(size_t workers)
@@ -53,46 +51,6 @@ judge_keep(struct ls_job *j, const struct ls_live_row *kept)
 		j->live_count++;
 	*slot = *kept;
 	j->live_head = (j->live_head + 1) % j->live_capacity;
-}
-
-/* What the clocks of two workers may differ by, surely; 0 where nobody told (one host, or replay). */
-static double
-judge_clock_sure(const struct ls_engine *e, const struct ls_job *j, size_t a, size_t b)
-{
-	double x = e->workers[j->slots[a]].clock_err_s, y = e->workers[j->slots[b]].clock_err_s;
-
-	return LS_BLAME_CLOCK_SURE * hypot(isnan(x) ? 0 : x, isnan(y) ? 0 : y);
-}
-
-/*
- * Can arrivals tell what is to be found? If not, the waits do: they need no clocks. Where arrivals are in use and a
- * clock has become worse, the arrival of its host tells nothing.
- */
-static bool
-judge_clocks_ok(const struct ls_engine *e, struct ls_job *j)
-{
-	double limit_s = JUDGE_CLOCK_LEAST * j->detect.step_s;
-	bool ok = true;
-
-	for (size_t i = 0; i < j->count; i++) {
-		double err_s = e->workers[j->slots[i]].clock_err_s;
-
-		if (!(LS_BLAME_CLOCK_SURE * M_SQRT2 * err_s > limit_s)) /* NaN: not told */
-			continue;
-		ok = false;
-		if (j->detect.ready)
-			j->residuals[i].late_s = NAN;
-	}
-	return ok;
-}
-
-/* Nobody is called the last who may have come before another. */
-static void
-judge_order(const struct ls_engine *e, const struct ls_job *j, struct ls_blame_step *totals)
-{
-	if (totals->last < j->count && totals->second < j->count &&
-		!(totals->gap_s > judge_clock_sure(e, j, totals->last, totals->second)))
-		totals->last = totals->second = SIZE_MAX;
 }
 
 /* Most workers checkpoint, evaluate or compile: a step unlike the others, not judged. */
@@ -425,8 +383,8 @@ ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j, const struct
 	const struct ls_detect_net *all = &j->detect.net[0];
 	const struct ls_engine_worker *w;
 
-	if (f->kind == LS_KIND_HANG && j->hang.on)
-		return true;
+	if (f->kind == LS_KIND_HANG)
+		return j->hang.on;
 	switch (f->scope) {
 	case LS_SCOPE_JOB:
 		return j->pulse.on || j->rhythm.rotating.on || (!all->linked && ls_judge_any_finding(all->channel));
@@ -540,26 +498,6 @@ judge_blame(struct ls_job *j, const struct ls_row *row, struct ls_blame_step *to
 	ls_blame_slices(&j->room, row->cells, n, j->slice_nets);
 }
 
-/* Were its workers not in this step at one time? Told only if all clocks are known. */
-static bool
-judge_is_apart(const struct ls_engine *e, struct ls_job *j, const struct ls_row *row, const struct ls_blame_step *totals)
-{
-	size_t n = row->cell_count < j->count ? row->cell_count : j->count;
-	double err_s = 0;
-
-	if (j->replica.on || !(totals->spread_s > LS_BLAME_APART_STEPS * totals->duration_s)) /* as almost always */
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		double one_s = e->workers[j->slots[i]].clock_err_s;
-
-		if (row->cells[i].present && isnan(one_s))
-			return false;
-		if (row->cells[i].present && one_s > err_s)
-			err_s = one_s;
-	}
-	return ls_blame_is_apart(&j->room, row->cells, n, totals, err_s);
-}
-
 void
 ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t expected,
 	int64_t now_us)
@@ -570,15 +508,15 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t
 	size_t regrouped;
 
 	judge_blame(j, row, &kept.totals);
-	judge_order(e, j, &kept.totals);
-	apart = judge_is_apart(e, j, row, &kept.totals);
+	ls_judge_order(e, j, &kept.totals);
+	apart = ls_judge_is_apart(e, j, row, &kept.totals);
 	j->apart += apart;
 	hang = !masked && !j->replica.on && ls_hang_is_row(j, &kept);
 	judged = !masked && !hang && !apart && (!j->replica.on || ls_replica_ready(j));
 	for (size_t i = 0; i < j->detect.net_count; i++)
 		judge_was(j->detect.net[i].channel, j->detect.net[i].was);
 	if (judged) {
-		ls_detect_step(&j->detect, row->step, row->begin_us, judge_clocks_ok(e, j),
+		ls_detect_step(&j->detect, row->step, row->begin_us, ls_judge_clocks_ok(e, j),
 			j->residuals, j->count, &kept.totals);
 		if (!j->replica.on)
 			ls_judge_stages(e, j, row, now_us);
@@ -587,6 +525,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t
 	kept.totals.slice_of = NULL;
 	judge_costs(j, row, &kept.totals);
 	kept.blame_s = judge_note_cells(j, &kept.row);
+	kept.hang = hang;
 	judge_keep(j, &kept);
 	if (hang)
 		ls_hang_judge_row(e, j, &kept, now_us);

@@ -16,23 +16,23 @@ wl_clean_1        workload_run 900 none
 wl_clean_2        workload_run 900 none --seed 2
 wl_cpu_hog        workload_run 900 rank_hog 1:cpu_hog:1
 wl_cpu_quota      workload_run 900 quota 0:cpu_quota:25
-wl_slow_input     workload_run 900 slow_disk 3:slow_input:12
-wl_pause          workload_run 900 sigstop 1:pause:80
+wl_slow_input     workload_run 900 slow_disk 3:slow_input:64
+wl_pause          workload_run 900 sigstop 1:pause:200
 wl_slices_clean   workload_run 900 none --slices 2
 wl_slices_hog     workload_run 900 rank_hog 3:cpu_hog:1 --slices 2
 wl_hang           workload_hang 900 2
 net_clean         net_run 800 none
 net_delay         net_run 800 link_delay --delay 0.003
-net_loss          net_run 800 link_loss --loss 0.02
+net_loss          net_run 800 link_loss --loss 0.06
 net_rate          net_run 800 link_rate 40mbit
 jax_clean         jax_run 600 none
 jax_cpu_hog       jax_run 600 rank_hog 1 hogs
 jax_compile       jax_run 600 recompilation 2 compile
-jax_slow_input    jax_run 600 slow_disk 3 input
+jax_slow_input    jax_run 600 slow_disk 3 input --odd-mib 96
 jax_fused_clean   jax_run 300 none -1 none --fused
 jax_fused_cpu_hog jax_run 300 rank_hog 1 hogs --fused
 jaxnet_delay      jax_net_run 600 link_delay --delay 0.003
-jaxnet_loss       jax_net_run 600 link_loss --loss 0.03
+jaxnet_loss       jax_net_run 600 link_loss --loss 0.06
 jaxnet_rate       jax_net_run 600 link_rate 8mbit
 TEXT
 }
@@ -101,12 +101,15 @@ keep_run() {
 	fi
 	gzip -9n <"$work/export.jsonl" >"$out/.$run.gz" && mv "$out/.$run.gz" "$out/$run.jsonl.gz" ||
 		failed "cannot write $out/$run.jsonl.gz"
-	python3 - "$out/labels.jsonl" "$run" "$ranks" "$steps" "$@" <<'PYTHON' || failed "cannot write the label"
+	PYTHONPATH=$top/deploy python3 - "$out/labels.jsonl" "$work/truth" "$run" "$ranks" "$steps" "$@" <<'PYTHON' || failed "cannot write the label"
 import json, os, sys
-path, run, hosts, steps, collective, note = sys.argv[1:7]
+import judge
+path, truth, run, hosts, steps, collective, note = sys.argv[1:8]
+with open(os.path.join(os.path.dirname(path), run + ".truth.json"), "w", encoding="ascii") as f:
+    json.dump(judge.read_truth(truth), f)
 faults = []
-if len(sys.argv) > 7:
-    cause, scope, culprit, begin, end, args = sys.argv[7:13]
+if len(sys.argv) > 8:
+    cause, scope, culprit, begin, end, args = sys.argv[8:14]
     faults = [{"cause": cause, "scope": scope, "culprits": [culprit], "from_step": int(begin),
                "to_step": int(end), "args": json.loads(args)}]
 lines = []

@@ -137,7 +137,7 @@ link_report(struct sim_link *l)
 	int rc = sim_agent_read(&l->agent, &f->plan, now, &f->sums.agents);
 
 	if (rc == 0)
-		rc = sim_agent_report(&l->agent, &f->plan, now, f->out + SIM_SP_HEAD_BYTES,
+		rc = sim_agent_report(&l->agent, &f->plan, now, f->out + SIM_LINK_HEAD_BYTES,
 			LS_REPORT_MAX_BYTES, &len, &f->sums.agents);
 	/* Beats keep their phase; those that were missed are not made up for. */
 	if (l->next_beat_ns + l->agent.beat_ns <= now)
@@ -148,12 +148,13 @@ link_report(struct sim_link *l)
 		link_set_state(l, LINK_READY, l->next_beat_ns);
 		return;
 	}
-	l->id = (l->id + 1) | SIM_SP_ID;
+	l->id = (l->id + 1) | LS_FRAME_ID;
 	l->t_send_ns = now;
 	l->has_items = l->agent.report_steps > 0 || l->agent.report_chunks > 0;
-	sim_sp_head(f->out, l->id, len);
+	ls_frame_put_length(f->out, LS_FRAME_ID_BYTES + len);
+	ls_frame_put_id(f->out + LS_FRAME_LENGTH_BYTES, l->id);
 	link_set_state(l, LINK_AWAIT, now + LS_ACK_TIMEOUT_NS);
-	if (link_write(l, f->out, SIM_SP_HEAD_BYTES + len) != 0) {
+	if (link_write(l, f->out, SIM_LINK_HEAD_BYTES + len) != 0) {
 		link_down(l, &f->sums.disconnects);
 		return;
 	}
@@ -191,16 +192,16 @@ link_next_ns(struct sim_link *l, const struct sim_answer *answer, uint64_t now)
 }
 
 static void
-link_answered(struct sim_link *l, const struct sim_sp_answer *frame)
+link_answered(struct sim_link *l, uint32_t id, const uint8_t *body, size_t len)
 {
 	struct sim_fleet *f = l->fleet;
 	uint64_t now = ls_clock_mono_ns();
 	struct sim_answer answer;
 	char why[2 * sizeof(answer.why)];
 
-	if (l->state != LINK_AWAIT || frame->id != l->id)
+	if (l->state != LINK_AWAIT || id != l->id)
 		return; /* of a request that was given up */
-	sim_agent_answer(&l->agent, &f->plan, frame->body, frame->len, now, &answer, &f->sums.agents);
+	sim_agent_answer(&l->agent, &f->plan, body, len, now, &answer, &f->sums.agents);
 	f->sums.acks += answer.verdict == SIM_ACK_OK;
 	f->sums.retries += answer.verdict == SIM_ACK_RETRY;
 	f->sums.rejects += answer.verdict == SIM_ACK_REJECT;
@@ -242,22 +243,26 @@ link_greeted(struct sim_link *l)
 static int
 link_take(struct sim_link *l, const uint8_t *buf, size_t len, size_t *ret_used)
 {
-	struct sim_sp_answer frame;
-	size_t used = 0;
+	const size_t head = LS_FRAME_LENGTH_BYTES, most = LS_ACK_MAX_BYTES + LS_FRAME_ID_BYTES;
+	size_t used = 0, frame;
+	uint32_t id;
 	int rc = 0;
 
 	if (l->state == LINK_GREETING) {
-		rc = sim_sp_check_greeting(buf, len);
+		rc = len < LS_FRAME_GREETING_BYTES ? -EAGAIN : ls_frame_check_greeting(LS_FRAME_REP, buf);
 		if (rc != 0)
 			return rc;
-		used = SIM_SP_GREETING_BYTES;
+		used = LS_FRAME_GREETING_BYTES;
 		link_greeted(l);
 	}
 	*ret_used = used;
-	while (l->fd >= 0 && (rc = sim_sp_take(buf + used, len - used, &frame)) == 0) {
-		used += frame.used;
-		*ret_used = used;
-		link_answered(l, &frame);
+	while (l->fd >= 0 && (rc = ls_frame_length(buf + used, len - used, most, &frame)) == 0 && frame <= len - used) {
+		rc = ls_frame_id(buf + used + head, frame - head, &id);
+		if (rc != 0)
+			return rc;
+		*ret_used = used + frame;
+		link_answered(l, id, buf + used + SIM_LINK_HEAD_BYTES, frame - SIM_LINK_HEAD_BYTES);
+		used += frame;
 	}
 	return rc;
 }
@@ -323,9 +328,9 @@ link_connect(struct sim_link *l)
 static void
 link_connected(struct sim_link *l)
 {
-	uint8_t greeting[SIM_SP_GREETING_BYTES];
+	uint8_t greeting[LS_FRAME_GREETING_BYTES];
 
-	sim_sp_greet(greeting);
+	ls_frame_greet(LS_FRAME_REQ, greeting);
 	if (sim_net_connected(l->fd) != 0 || link_write(l, greeting, sizeof(greeting)) != 0) {
 		link_down(l, &l->fleet->sums.connect_failures);
 		return;

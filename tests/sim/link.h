@@ -22,7 +22,9 @@
 #include "proto/base/loop.h"
 #include "tests/sim/fleet.h"
 #include "tests/sim/net.h"
-#include "tests/sim/sp.h"
+#include "proto/frame.h"
+
+#define SIM_LINK_HEAD_BYTES (LS_FRAME_LENGTH_BYTES + LS_FRAME_ID_BYTES)
 
 enum sim_link_state { LINK_DOWN, LINK_CONNECTING, LINK_GREETING, LINK_READY, LINK_AWAIT, LINK_HOLD, LINK_STATES };
 
@@ -54,7 +56,7 @@ struct sim_fleet {
 	uint64_t jitter_ns, random;
 	uint32_t count;            /* links that were made */
 	struct sim_link *links;
-	uint8_t out[SIM_SP_HEAD_BYTES + LS_REPORT_MAX_BYTES], in[SIM_READ_BYTES];
+	uint8_t out[SIM_LINK_HEAD_BYTES + LS_REPORT_MAX_BYTES], in[SIM_READ_BYTES];
 };
 
 /* A link that connects at due_ns. */

@@ -4,7 +4,7 @@
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 n=${1:-1}
-steps=${2:-2000}
+steps=${2:-1200}
 
 silent=0
 for ((i = 1; i <= n; i++)); do

@@ -5,12 +5,12 @@
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 kills=${1:-2}
-steps=$((kills * 400 + 500))
+steps=$((kills * 250 + 300))
 
 fresh 4
 workload_start --ranks 4 --steps "$steps" --slow none
 for ((i = 1; i <= kills; i++)); do
-	check "step $((i * 400)) is reached" step_wait $((i * 400 - 1))
+	check "step $((i * 250)) is reached" step_wait $((i * 250 - 1))
 	lockstep export --job "$job" 2>/dev/null | facts count >"$work/before"
 	program_end "$collector_pid" KILL
 	sleep 0.$((RANDOM % 10))
