@@ -16,7 +16,7 @@ ls_blame_reserve(struct ls_blame_room *room, size_t n)
 
 	if (n <= room->capacity)
 		return 0;
-	a = realloc(room->a, 3 * n * sizeof(*a));
+	a = realloc(room->a, 4 * n * sizeof(*a));
 	if (a == NULL)
 		return -ENOMEM;
 	room->a = a;
@@ -26,6 +26,7 @@ ls_blame_reserve(struct ls_blame_room *room, size_t n)
 	room->index = index;
 	room->b = a + n;
 	room->c = a + 2 * n;
+	room->d = a + 3 * n;
 	room->sorted = index + n;
 	room->start = index + 2 * n;
 	room->by_slice = index + 3 * n + 1;
@@ -77,69 +78,48 @@ ls_blame_group_slices(
 		blame_sort(room->by_slice, room->slice_start, slice, slice_count, n);
 }
 
-/* Which number of a cell is compared. */
-enum blame_field { BLAME_ENTER, BLAME_EXIT, BLAME_WAIT, BLAME_OWN };
-
-static bool
-blame_field_of(const struct ls_cell *c, enum blame_field f, double *ret_v)
-{
-	if (!c->present)
-		return false;
-	switch (f) {
-	case BLAME_ENTER:
-		*ret_v = (double)c->enter_us; /* below 2^53: exact */
-		return c->has_enter;
-	case BLAME_EXIT:
-		*ret_v = (double)c->exit_us;
-		return c->has_enter;
-	case BLAME_WAIT:
-		*ret_v = (double)c->wait_s;
-		return c->has_wait;
-	case BLAME_OWN:
-		*ret_v = (double)c->own_s;
-		return true;
-	}
-	return false;
-}
+/* What of a worker is compared: its numbers, NaN where there is none. */
+enum blame_field { BLAME_ENTER, BLAME_EXIT, BLAME_WAIT, BLAME_OWN, BLAME_FIELDS };
 
 static void
-blame_store(struct ls_blame *r, enum blame_field f, double excess)
+blame_fields_of(const struct ls_cell *c, bool exits, double ret_v[BLAME_FIELDS])
 {
-	switch (f) {
-	case BLAME_ENTER:
-		r->late_s = excess * 1e-6;
-		break;
-	case BLAME_EXIT:
-		r->exit_s = excess * 1e-6;
-		break;
-	case BLAME_WAIT:
-		r->wait_s = -excess;
-		break;
-	case BLAME_OWN:
-		r->own_s = excess;
-		break;
-	}
+	ret_v[BLAME_ENTER] = c->has_enter ? (double)c->enter_us : NAN; /* below 2^53: exact */
+	ret_v[BLAME_EXIT] = exits && c->has_enter ? (double)c->exit_us : NAN;
+	ret_v[BLAME_WAIT] = c->has_wait ? (double)c->wait_s : NAN;
+	ret_v[BLAME_OWN] = (double)c->own_s;
 }
 
-/* value - median of the others, for the workers listed in index[0..m-1]. */
+/* value - median of the others, for the workers listed in index[0..m-1]: every cell is read twice, not once a number. */
 static void
-blame_compare(const struct ls_cell *cells, const uint32_t *index, size_t m,
-	enum blame_field f, double *values, struct ls_blame *residual)
+blame_compare(struct ls_blame_room *room, const struct ls_cell *cells, const uint32_t *index, size_t m, bool exits,
+	struct ls_blame *residual)
 {
-	struct ls_stats_middle middle;
-	size_t known = 0;
-	double v;
+	double *const values[BLAME_FIELDS] = {room->a, room->b, room->c, room->d};
+	struct ls_stats_middle middle[BLAME_FIELDS];
+	size_t known[BLAME_FIELDS] = {0};
+	double v[BLAME_FIELDS];
 
-	for (size_t i = 0; i < m; i++)
-		if (blame_field_of(&cells[index[i]], f, &v))
-			values[known++] = v;
-	if (known < 2)
-		return;
-	ls_stats_middle(values, known, &middle);
-	for (size_t i = 0; i < m; i++)
-		if (blame_field_of(&cells[index[i]], f, &v))
-			blame_store(&residual[index[i]], f,
-				v - ls_stats_median_without(&middle, v));
+	for (size_t i = 0; i < m; i++) {
+		blame_fields_of(&cells[index[i]], exits, v);
+		for (size_t f = 0; f < BLAME_FIELDS; f++)
+			if (!isnan(v[f]))
+				values[f][known[f]++] = v[f];
+	}
+	for (size_t f = 0; f < BLAME_FIELDS; f++)
+		if (known[f] >= 2)
+			ls_stats_middle(values[f], known[f], &middle[f]);
+	for (size_t i = 0; i < m; i++) {
+		struct ls_blame *r = &residual[index[i]];
+
+		blame_fields_of(&cells[index[i]], exits, v);
+		for (size_t f = 0; f < BLAME_FIELDS; f++)
+			v[f] = known[f] < 2 ? NAN : v[f] - ls_stats_median_without(&middle[f], v[f]);
+		r->late_s = v[BLAME_ENTER] * 1e-6;
+		r->exit_s = v[BLAME_EXIT] * 1e-6;
+		r->wait_s = -v[BLAME_WAIT];
+		r->own_s = v[BLAME_OWN];
+	}
 }
 
 static void
@@ -232,11 +212,9 @@ ls_blame_slices(
 }
 
 void
-ls_blame_judge(struct ls_blame_room *room, const struct ls_cell *cells, size_t n,
+ls_blame_judge(struct ls_blame_room *room, const struct ls_cell *cells, size_t n, bool exits,
 	struct ls_blame *residual, struct ls_blame_step *ret_step)
 {
-	static const enum blame_field fields[] = {BLAME_ENTER, BLAME_EXIT, BLAME_WAIT, BLAME_OWN};
-
 	blame_step_totals(room, cells, n, ret_step);
 	for (size_t i = 0; i < n; i++)
 		residual[i] = (struct ls_blame){NAN, NAN, NAN, NAN,
@@ -247,8 +225,8 @@ ls_blame_judge(struct ls_blame_room *room, const struct ls_cell *cells, size_t n
 		for (size_t i = room->start[r]; i < room->start[r + 1]; i++)
 			if (room->sorted[i] < n && cells[room->sorted[i]].present)
 				room->index[m++] = room->sorted[i];
-		for (size_t f = 0; m >= 2 && f < sizeof(fields) / sizeof(fields[0]); f++)
-			blame_compare(cells, room->index, m, fields[f], room->a, residual);
+		if (m >= 2)
+			blame_compare(room, cells, room->index, m, exits, residual);
 	}
 }
 

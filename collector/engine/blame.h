@@ -93,7 +93,7 @@ struct ls_blame_step {
 
 /* Workers sorted by role, and room to judge them; one per job, kept from step to step. */
 struct ls_blame_room {
-	double *a, *b, *c;     /* scratch, capacity of each */
+	double *a, *b, *c, *d; /* scratch, capacity of each */
 	uint32_t *index;       /* scratch, capacity */
 	uint32_t *sorted;      /* slots by role: those of role r from start[r], ascending */
 	uint32_t *start;       /* role_count + 1 */
@@ -124,9 +124,9 @@ void ls_blame_slices(
 
 /*
  * Judges one step: cells of the first n of the grouped workers. Workers of one role are compared; a
- * role of fewer than two present has NaN residuals. Fills residual[n] and *ret_step.
+ * role of fewer than two present has NaN residuals, and exit_s is NaN unless exits are wanted. Fills residual[n] and *ret_step.
  */
-void ls_blame_judge(struct ls_blame_room *room, const struct ls_cell *cells, size_t n,
+void ls_blame_judge(struct ls_blame_room *room, const struct ls_cell *cells, size_t n, bool exits,
 	struct ls_blame *residual, struct ls_blame_step *ret_step);
 
 /*

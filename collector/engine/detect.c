@@ -34,7 +34,9 @@
 #define DETECT_BORN_LEAST 0.02     /* where many workers are alike, less is enough: */
 #define DETECT_BORN_SPREADS 8.0    /* so many deviations of their baselines, */
 #define DETECT_BORN_WORKERS 16u    /* of at least so many */
-#define DETECT_BORN_SHARE 4u      /* more than one in so many: a structure, not stragglers */
+#define DETECT_BORN_SHARE 4u      /* more than one in so many: a structure, not stragglers; */
+#define DETECT_BORN_MANY 4u       /* so many, */
+#define DETECT_BORN_MANY_SHARE 16u /* and at least one in so many: likewise, a stage of which nobody was told */
 /* Stalls. */
 #define DETECT_STALL_GAP 0.75
 #define DETECT_STALL_OWN 0.5
@@ -114,6 +116,14 @@ ls_detect_reset_worker(struct ls_detect *d, size_t slot)
 		d->open -= d->worker[slot].channel[k].level == LS_LEVEL_FINDING;
 	free(d->worker[slot].learning);
 	memset(&d->worker[slot], 0, sizeof(d->worker[slot]));
+	if (d->worst.slot[0] == slot) {
+		d->worst.slot[0] = d->worst.slot[1];
+		d->worst.mean_s[0] = d->worst.mean_s[1];
+	}
+	if (d->worst.slot[0] == d->worst.slot[1] || d->worst.slot[1] == slot) {
+		d->worst.slot[1] = SIZE_MAX; /* who is the next one is seen in the next step */
+		d->worst.mean_s[1] = 0;
+	}
 }
 
 static double
@@ -213,16 +223,19 @@ detect_born_slow(struct ls_detect *d)
 {
 	double ratio = detect_born_ratio(d);
 	size_t slow = 0;
+	bool structure;
 
 	for (size_t i = 0; i < d->count; i++)
 		slow += detect_is_born_slow(d, &d->worker[i], ratio);
+	structure = slow * DETECT_BORN_SHARE > d->count ||
+		(slow >= DETECT_BORN_MANY && slow * DETECT_BORN_MANY_SHARE >= d->count);
 	for (size_t i = 0; i < d->count; i++) {
 		struct ls_detect_worker *w = &d->worker[i];
 		double born = fmin(w->base_own_s, w->base_wait_s);
 		bool fresh = w->fresh;
 
 		w->fresh = false;
-		if (!fresh || slow * DETECT_BORN_SHARE > d->count || !detect_is_born_slow(d, w, ratio))
+		if (!fresh || structure || !detect_is_born_slow(d, w, ratio))
 			continue;
 		w->base_s -= fmin(born, fmax(w->base_s, 0));
 		w->base_own_s -= born;
@@ -333,28 +346,24 @@ detect_inflation(const struct ls_detect *d)
 	return sqrt(fmax(fmax(tau, detect_wander(d)), 1));
 }
 
-/* The two suspected workers of the greatest mean excess, as of the step before. */
+/* Keeps the two suspected workers of the greatest mean excess: this one after the others. */
 static void
-detect_worst(struct ls_detect *d)
+detect_worst(const struct ls_detect *d, size_t slot, struct ls_detect_worst *worst)
 {
-	d->worst[0] = d->worst[1] = SIZE_MAX;
-	d->worst_s[0] = d->worst_s[1] = 0;
-	for (size_t i = 0; i < d->count; i++) {
-		const struct ls_detect_channel *ch = &d->worker[i].channel[LS_DETECT_CHRONIC];
-		double mean_s;
+	const struct ls_detect_channel *ch = &d->worker[slot].channel[LS_DETECT_CHRONIC];
+	double mean_s;
 
-		if (ch->level == LS_LEVEL_QUIET || ch->ep.steps == 0)
-			continue;
-		mean_s = ch->ep.excess_s / (double)ch->ep.steps;
-		if (mean_s > d->worst_s[0]) {
-			d->worst[1] = d->worst[0];
-			d->worst_s[1] = d->worst_s[0];
-			d->worst[0] = i;
-			d->worst_s[0] = mean_s;
-		} else if (mean_s > d->worst_s[1]) {
-			d->worst[1] = i;
-			d->worst_s[1] = mean_s;
-		}
+	if (ch->level == LS_LEVEL_QUIET || ch->ep.steps == 0)
+		return;
+	mean_s = ch->ep.excess_s / (double)ch->ep.steps;
+	if (mean_s > worst->mean_s[0]) {
+		worst->slot[1] = worst->slot[0];
+		worst->mean_s[1] = worst->mean_s[0];
+		worst->slot[0] = slot;
+		worst->mean_s[0] = mean_s;
+	} else if (mean_s > worst->mean_s[1]) {
+		worst->slot[1] = slot;
+		worst->mean_s[1] = mean_s;
 	}
 }
 
@@ -363,7 +372,7 @@ static bool
 detect_evidence(const struct ls_detect *d, size_t slot, const struct ls_episode *ep)
 {
 	double n = (double)ep->steps, grown = 0, best;
-	double other_s = d->worst_s[d->worst[0] == slot];
+	double other_s = d->worst.mean_s[d->worst.slot[0] == slot];
 
 	/* The step time grew with it, and neither communication nor a worse worker explains that. */
 	if (!isnan(ep->before_s) && other_s < ep->excess_s / n &&
@@ -444,7 +453,8 @@ detect_found(const struct ls_detect_worker *w)
 	unsigned found = 0;
 
 	for (unsigned k = 0; k < LS_DETECT_KIND_COUNT; k++)
-		found |= (unsigned)(w->channel[k].level == LS_LEVEL_FINDING) << k;
+		if (k != LS_DETECT_STALLS || w->stalls)
+			found |= (unsigned)(w->channel[k].level == LS_LEVEL_FINDING) << k;
 	return (uint8_t)found;
 }
 
@@ -549,6 +559,7 @@ void
 ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 	const struct ls_blame *residual, size_t n, struct ls_blame_step *totals)
 {
+	struct ls_detect_worst worst = {{SIZE_MAX, SIZE_MAX}, {0, 0}};
 	struct detect_before before;
 	size_t changes = 0;
 	bool was_ready = d->ready, late = false;
@@ -559,7 +570,6 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 	detect_step_time(d, totals->duration_s);
 	if (d->judged <= LS_DETECT_SKIP)
 		return;
-	detect_worst(d);
 	ls_detect_nets(d, step, t_us, residual, n, totals);
 	before = detect_before(d);
 	for (size_t i = 0; i < n; i++) {
@@ -567,19 +577,27 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 		bool stalled;
 
 		w->was = w->found;
-		if (isnan(residual[i].own_s))
+		if (isnan(residual[i].own_s)) {
+			detect_worst(d, i, &worst);
 			continue; /* not there, or nobody to compare with: never "fast" */
+		}
 		stalled = totals->last == i &&
 			totals->gap_s >= DETECT_STALL_GAP * d->step_s &&
 			residual[i].own_s >= DETECT_STALL_OWN * totals->gap_s;
-		if (d->ready)
-			ls_detect_stall(d, &w->channel[LS_DETECT_STALLS], stalled, totals->gap_s,
-				step, t_us);
+		if (d->ready && (stalled || w->stalls)) {
+			ls_detect_stall(d, &w->channel[LS_DETECT_STALLS], stalled, totals->gap_s, step, t_us);
+			w->stalls = w->channel[LS_DETECT_STALLS].c > 0 ||
+				w->channel[LS_DETECT_STALLS].level != LS_LEVEL_QUIET;
+		}
 		if (!detect_warm(d, w, &residual[i]))
 			detect_shifts(d, i, &residual[i], &before, step, t_us, &changes);
 		late |= w->fresh;
 		w->found = detect_found(w);
+		detect_worst(d, i, &worst);
 	}
+	for (size_t i = n; i < d->count; i++)
+		detect_worst(d, i, &worst);
+	d->worst = worst; /* for the next step */
 	detect_spread(d, changes); /* for the next step */
 	if (d->judged % DETECT_BLOCK == 0)
 		detect_wander_block(d);

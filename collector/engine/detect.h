@@ -108,6 +108,10 @@ struct ls_detect_worker {
 	double recent_s;           /* mean excess over the latest steps */
 	double last_x;             /* residual of the step before beyond its baseline, likewise */
 	bool has_last_x;
+	uint8_t was, found;        /* channels that were findings before the step, and are: a bit each */
+	uint8_t way;               /* enum ls_group_way: what is found of it is told of that: the judge's */
+	bool fresh;                /* its baselines were learned in this step */
+	bool stalls;               /* there is something in that channel */
 	double block_sum;
 	uint32_t block_n;
 	float wander_sum, wander_last; /* residuals of this block of steps; mean of the one before, in sigmas */
@@ -116,9 +120,6 @@ struct ls_detect_worker {
 	uint32_t steady;           /* latest steps of the chronic episode that were steady: alike, */
 	double steady_s, steady_sq; /* and the sums of their excess and of its square */
 	struct ls_detect_channel channel[LS_DETECT_KIND_COUNT];
-	uint8_t was, found;        /* channels that were findings before the step, and are: a bit each */
-	uint8_t way;               /* enum ls_group_way: what is found of it is told of that: the judge's */
-	bool fresh;                /* its baselines were learned in this step */
 	struct {                   /* what it waits for peers to take what is sent */
 		uint32_t rank, steps;  /* steps 0: none */
 		double base_s, excess_s; /* mean when healthy; beyond it, summed while the job's net is suspected */
@@ -158,6 +159,12 @@ struct ls_detect_net {
 	double send_s;                 /* what it took longer while it was suspected */
 };
 
+/* Suspected workers of the greatest mean excess; SIZE_MAX = none. */
+struct ls_detect_worst {
+	size_t slot[2];
+	double mean_s[2];
+};
+
 struct ls_detect {
 	struct ls_detect_worker *worker;
 	double *scratch;           /* capacity of them */
@@ -176,8 +183,7 @@ struct ls_detect {
 	struct ls_detect_net *net; /* what joins all, then each slice */
 	size_t net_count;
 	size_t open;               /* channels with a finding */
-	size_t worst[2];           /* suspected slots of the greatest mean excess; SIZE_MAX = none */
-	double worst_s[2];         /* their mean excess */
+	struct ls_detect_worst worst; /* of the step before */
 };
 
 /* Frees what the detector holds; it can be used again from zero. */

@@ -44,7 +44,7 @@ ls_detect_accumulate(struct ls_detect *d, struct ls_detect_channel *ch, double a
 				.before_s = d->before_s};
 		ch->ep.last_step = step;
 		ch->ep.steps++;
-	} else if (ch->level != LS_LEVEL_FINDING) {
+	} else if (ch->level != LS_LEVEL_FINDING && ch->ep.steps != 0) { /* mostly there is none, and memory is slow */
 		ch->ep = (struct ls_episode){0};
 	}
 }

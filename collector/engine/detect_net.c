@@ -47,7 +47,7 @@ detect_comm_chronic(struct ls_detect *d, struct ls_detect_net *net, double exces
 		ch->ep.excess_s += excess_s;
 	ls_detect_relax(d, ch, LS_DETECT_SUSPECT, LS_DETECT_CLEAR_STEPS);
 	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_COMM_FINDING &&
-		d->worst_s[0] < DETECT_COMM_YIELD * ch->ep.excess_s / (double)ch->ep.steps &&
+		d->worst.mean_s[0] < DETECT_COMM_YIELD * ch->ep.excess_s / (double)ch->ep.steps &&
 		!(ch->ep.excess_s / (double)ch->ep.steps <
 			DETECT_COMM_SHARE * (d->step_s - ch->ep.before_s)) &&
 		ls_detect_excess_ratio(d, &ch->ep) >= LS_DETECT_MIN_RATIO)
@@ -117,7 +117,7 @@ detect_block_evidence(const struct ls_detect *d, const struct ls_detect_net *net
 	double excess_s = ep->excess_s / (double)ep->steps;
 	double grown_s = net->blocks.time_sum / (double)ep->steps;
 
-	return d->open == 0 && d->worst_s[0] < DETECT_COMM_YIELD * excess_s &&
+	return d->open == 0 && d->worst.mean_s[0] < DETECT_COMM_YIELD * excess_s &&
 		grown_s >= DETECT_COMM_GROWN * excess_s && excess_s >= DETECT_COMM_SHARE * grown_s &&
 		ls_detect_excess_ratio(d, ep) >= LS_DETECT_MIN_RATIO;
 }

@@ -190,9 +190,9 @@ ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *ro
 		return;
 	}
 	if (p->blocks == LS_PULSE_WARM)
-		explained |= j->detect.worst_s[0] >
+		explained |= j->detect.worst.mean_s[0] >
 			JUDGE_JOB_YIELD * fmax(row->totals.duration_s - p->base.step_s, 0) &&
-			j->detect.worst_s[0] > 0;
+			j->detect.worst.mean_s[0] > 0;
 	if (!ls_pulse_step(p, &row->row, row->totals.duration_s, explained))
 		return;
 	if (p->on && !was) {

@@ -12,7 +12,7 @@
 #define STAGE_DRIFT 0.55       /* of the CUSUM: that of a worker's chronic channel */
 #define STAGE_INFLATION 1.75   /* long-run noise over that of one step, as supposed of workers at first */
 #define STAGE_STEPS 20u        /* of an episode, before it is a finding */
-#define STAGE_MOST 0.6         /* of its workers are late, by */
+#define STAGE_MOST 0.6         /* of its workers are late, in so many of the steps, by */
 #define STAGE_LIKE 0.5         /* so much of the stage's excess */
 #define STAGE_ADAPT 512.0      /* steps over which a healthy base follows */
 #define STAGE_WORK 0.5         /* of the growth that the work done must have grown by, to explain it */
@@ -183,14 +183,17 @@ stage_step(struct ls_stage *st, struct ls_detect *d, double others, uint64_t ste
 	ls_detect_accumulate(d, ch, ls_stats_clip(excess_s / sigma_s, LS_DETECT_CLIP) - STAGE_DRIFT,
 		LS_DETECT_CAP, 0, step, t_us);
 	if (ch->c > 0) {
-		if (ch->ep.steps == 1)
+		if (ch->ep.steps == 1) {
 			st->work_sum = 0;
+			st->most_steps = 0;
+		}
+		st->most_steps += stage_most(st, cells, n, usual_s, excess_s);
 		ch->ep.excess_s += excess_s;
 		st->work_sum += isnan(st->work) || !(st->base_work > 0) ? 0 : st->work / st->base_work - 1;
 	}
 	ls_detect_relax(d, ch, LS_DETECT_SUSPECT, LS_DETECT_CLEAR_STEPS);
 	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_FINDING && stage_evidence(d, &ch->ep) &&
-		stage_most(st, cells, n, usual_s, excess_s))
+		(double)st->most_steps >= STAGE_MOST * (double)ch->ep.steps)
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
 	if (ch->c < LS_DETECT_SUSPECT && d->open == 0)
 		st->base_s += ls_stats_clip(st->own_s - st->base_s, 3 * sigma_s) / STAGE_ADAPT;

@@ -31,6 +31,7 @@ struct ls_stage {
 	double base_s, sigma_s;   /* own work, and its noise */
 	double base_work;         /* work done; NaN = not told */
 	double own_s, work;       /* in the newest step; NaN = not known */
+	uint64_t most_steps;      /* of the episode: most of its workers were late */
 	double work_sum;          /* of the episode: work done beyond the base, as a ratio */
 	struct ls_detect_channel channel;
 };
