@@ -31,6 +31,23 @@ START_TEST(a_steady_excess_is_cut_out_to_the_step)
 }
 END_TEST
 
+/* A little for long, then much; the same all the time; what grows; a few great ones at the end; too short to tell. */
+START_TEST(what_matters_begins_where_it_jumps)
+{
+	double x[STEPS];
+	size_t n = _i == 4 ? 75 : 150, main;
+
+	for (size_t i = 0; i < STEPS; i++)
+		x[i] = noise(i, 0.1) + (_i == 1 ? 1 : _i == 2 ? (double)i / 100 : _i == 3 ? 0.1 + (i > 145 ? 9 : 0)
+												  : i < 70 ? 0.2 : 1);
+	main = ls_span_main(x, n, scratch);
+	if (_i == 0)
+		ck_assert(main >= 68 && main <= 72);
+	else
+		ck_assert_uint_eq(main, 0);
+}
+END_TEST
+
 START_TEST(what_goes_on_has_no_end)
 {
 	double x[STEPS];
@@ -140,6 +157,7 @@ span_suite(void)
 	TCase *tc = tcase_create("all");
 
 	tcase_add_test(tc, a_steady_excess_is_cut_out_to_the_step);
+	tcase_add_loop_test(tc, what_matters_begins_where_it_jumps, 0, 5);
 	tcase_add_test(tc, what_goes_on_has_no_end);
 	tcase_add_test(tc, what_comes_and_goes_ends_only_when_it_stays_away);
 	tcase_add_test(tc, one_great_stall_does_not_outweigh_the_rest);

@@ -127,7 +127,7 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 	struct ls_blame_step *step)
 {
 	size_t used = 0, waits = 0, exits = 0;
-	double last = -INFINITY, second = -INFINITY, joined = -INFINITY, least = INFINITY;
+	double last = -INFINITY, second = -INFINITY, joined = -INFINITY, least = INFINITY, sum = 0;
 	int64_t begun_first_us = INT64_MAX, begun_last_us = INT64_MIN;
 
 	*step = (struct ls_blame_step){.net = {NAN, NAN, NAN}, .wait_min_s = NAN,
@@ -138,6 +138,7 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 		if (!c->present)
 			continue;
 		room->a[used++] = (double)c->duration_s;
+		sum += (double)c->duration_s;
 		begun_first_us = c->begin_us < begun_first_us ? c->begin_us : begun_first_us;
 		begun_last_us = c->begin_us > begun_last_us ? c->begin_us : begun_last_us;
 		if (c->has_wait) {
@@ -162,6 +163,7 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 		}
 	}
 	step->used = used;
+	step->mean_s = used == 0 ? NAN : sum / (double)used;
 	step->spread_s = used == 0 ? 0 : (double)(begun_last_us - begun_first_us) * 1e-6;
 	step->duration_s = ls_stats_median(room->a, used);
 	step->wait_median_s = ls_stats_median(room->b, waits);

@@ -78,6 +78,7 @@ struct ls_blame_net {
 struct ls_blame_step {
 	size_t used;           /* workers present */
 	double duration_s;     /* median over workers */
+	double mean_s;         /* mean over workers: the pace, also where they leave a barrier one after the other */
 	struct ls_blame_net net; /* of all workers */
 	double wait_min_s, wait_median_s; /* in all barriers */
 	double spread_s;       /* from the first that began it to the last */

@@ -356,6 +356,7 @@ detect_worst(const struct ls_detect *d, size_t slot, struct ls_detect_worst *wor
 	if (ch->level == LS_LEVEL_QUIET || ch->ep.steps == 0)
 		return;
 	mean_s = ch->ep.excess_s / (double)ch->ep.steps;
+	worst->own_s = fmax(worst->own_s, fmin(mean_s, ch->ep.own_s / (double)ch->ep.steps));
 	if (mean_s > worst->mean_s[0]) {
 		worst->slot[1] = worst->slot[0];
 		worst->mean_s[1] = worst->mean_s[0];
@@ -559,7 +560,7 @@ void
 ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 	const struct ls_blame *residual, size_t n, struct ls_blame_step *totals)
 {
-	struct ls_detect_worst worst = {{SIZE_MAX, SIZE_MAX}, {0, 0}};
+	struct ls_detect_worst worst = {.slot = {SIZE_MAX, SIZE_MAX}};
 	struct detect_before before;
 	size_t changes = 0;
 	bool was_ready = d->ready, late = false;

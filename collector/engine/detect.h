@@ -163,6 +163,7 @@ struct ls_detect_net {
 struct ls_detect_worst {
 	size_t slot[2];
 	double mean_s[2];
+	double own_s;              /* most of such an excess that one's own work explains */
 };
 
 struct ls_detect {

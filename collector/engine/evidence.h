@@ -33,6 +33,12 @@ struct ls_gathered {
 void ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j, struct ls_suspect who,
 	const struct ls_detect_channel *ch, int64_t now_us, struct ls_gathered *ret_gathered);
 
+/*
+ * A worker's episode that becomes a finding: if most of it began later than the episode did (span.h), its start is
+ * moved there.
+ */
+void ls_evidence_onset(const struct ls_job *j, size_t slot, struct ls_episode *ep);
+
 /* Did its process use CPU from then to then, at least half as much a second as in the minute before? False: not known, too. */
 bool ls_evidence_ran(const struct ls_engine *e, const struct ls_job *j, size_t slot, int64_t from_us,
 	int64_t to_us);

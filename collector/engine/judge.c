@@ -76,10 +76,11 @@ judge_masked(const struct ls_row *row)
 
 /* Writes the judgement into the cells: the residual in use, and what of it is blame. */
 static double
-judge_note_cells(const struct ls_job *j, struct ls_row *row)
+judge_note_cells(const struct ls_job *j, struct ls_row *row, double *ret_own_s)
 {
 	double most = 0;
 
+	*ret_own_s = 0;
 	for (size_t i = 0; i < row->cell_count && i < j->count; i++) {
 		const struct ls_detect_worker *w = &j->detect.worker[i];
 		struct ls_cell *c = &row->cells[i];
@@ -87,6 +88,8 @@ judge_note_cells(const struct ls_job *j, struct ls_row *row)
 		if (!c->present)
 			continue;
 		c->late_s = (float)j->residuals[i].late_s;
+		if (j->residuals[i].own_s > *ret_own_s)
+			*ret_own_s = j->residuals[i].own_s;
 		if (w->warm == LS_DETECT_WARM && j->detect.ready) {
 			double residual = j->detect.mode == LS_MODE_LATENESS
 				? j->residuals[i].late_s : j->residuals[i].wait_s;
@@ -246,6 +249,8 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, enum ls
 		goes_on = kind == LS_DETECT_STALLS && ls_stall_goes_on(&f->stalls, &ch->ep);
 		if (goes_on)
 			ls_stall_join(&f->stalls, &ch->ep); /* it was not over */
+		if (kind != LS_DETECT_STALLS && !who.net && !j->replica.on)
+			ls_evidence_onset(j, who.at, &ch->ep);
 		f->counters_ripe = false;
 		accounted = f->accounted_step;
 		ls_findings_begin(f, j->replica.on ? ls_replica_step_in(j, who.at, ch->ep.start_step)
@@ -504,6 +509,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t
 {
 	struct ls_live_row kept = {.row = *row, .expected = expected};
 	bool masked = judge_masked(row), hang, judged, apart;
+	double own_s;
 	bool was[LS_DETECT_KIND_COUNT];
 	size_t regrouped;
 
@@ -524,7 +530,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t
 	kept.totals.slice = NULL; /* of this step alone */
 	kept.totals.slice_of = NULL;
 	judge_costs(j, row, &kept.totals);
-	kept.blame_s = judge_note_cells(j, &kept.row);
+	kept.blame_s = judge_note_cells(j, &kept.row, &own_s);
 	kept.hang = hang;
 	judge_keep(j, &kept);
 	if (hang)
@@ -551,7 +557,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t
 		if (regrouped != SIZE_MAX)
 			judge_reopen(e, j, regrouped, row->step, now_us);
 		ls_judge_slow(e, j, now_us);
-		ls_judge_job(e, j, &kept, now_us);
+		ls_judge_job(e, j, &kept, own_s, now_us);
 	}
 	judge_orphans(e, j, j->replica.on ? 0 : row->step, now_us);
 	if (j->live_count > 0)

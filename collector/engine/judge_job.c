@@ -9,7 +9,6 @@
 #define JUDGE_JOB_ROWS 96
 #define JUDGE_JOB_CV 0.03          /* of the work done: below, it explains nothing */
 #define JUDGE_JOB_CORRELATION 0.8  /* with own work; two public traces have .81 to .91 without cause, and less than .03 */
-#define JUDGE_JOB_YIELD 0.5 /* a suspect of so much of the growth explains it */
 
 /* Phases whose growth names a cause, and under which name they stand in evidence. */
 static const struct {
@@ -33,20 +32,20 @@ static const struct {
 static void
 judge_job_diagnose(const struct ls_pulse *p, bool whole, struct ls_finding *f)
 {
-	double grown = p->now.step_s - p->base.step_s;
+	double grown = p->since.now.mean_s - p->base.mean_s;
 	struct ls_hypothesis best = {LS_CAUSE_UNEXPLAINED, 0, 0};
 
 	f->evidence_count = 0;
 	for (size_t i = 0; i < sizeof(judge_job_phases) / sizeof(judge_job_phases[0]); i++) {
 		enum ls_phase phase = judge_job_phases[i].phase;
-		double more = p->now.phase_s[phase] - p->base.phase_s[phase];
+		double more = p->since.now.phase_s[phase] - p->base.phase_s[phase];
 		struct ls_evidence *row = &f->evidence[f->evidence_count];
 
-		if (p->now.phase_s[phase] <= 0 && p->base.phase_s[phase] <= 0)
+		if (p->since.now.phase_s[phase] <= 0 && p->base.phase_s[phase] <= 0)
 			continue; /* nobody marks it */
 		*row = (struct ls_evidence){.signal = judge_job_phases[i].signal,
 			.metric = judge_job_phases[i].metric, .unit = "s",
-			.subject = p->now.phase_s[phase], .p10 = NAN, .p50 = p->base.phase_s[phase],
+			.subject = p->since.now.phase_s[phase], .p10 = NAN, .p50 = p->base.phase_s[phase],
 			.p90 = NAN, .per_step_s = 1, .robust_z = NAN};
 		f->evidence_count++;
 		if (more < LS_CAUSE_COVERAGE * grown || (phase == LS_PHASE_SYNC_WAIT && !whole))
@@ -118,9 +117,9 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_f
 	f->kind = LS_KIND_JOB_SLOW;
 	f->comm = false;
 	f->detector = LS_DETECT_CHRONIC;
-	f->before_s = p->base.step_s;
+	f->before_s = p->base.mean_s;
 	ls_findings_present(e, j, f, step);
-	ls_findings_cost(e, j, f, p->now.step_s, p->now.step_s - p->base.step_s, step);
+	ls_findings_cost(e, j, f, p->since.now.mean_s, p->since.now.mean_s - p->base.mean_s, step);
 	judge_job_diagnose(p, f->workers_used == f->workers && f->workers >= (uint32_t)j->world, f);
 	if (judge_job_is_imbalance(j)) {
 		f->kind = LS_KIND_IMBALANCE;
@@ -150,7 +149,7 @@ judge_job_open(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now
 	if (f == NULL)
 		return;
 	event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
-	ls_findings_begin(f, j->pulse.since_step, j->pulse.since_us, LS_PULSE_BLOCK);
+	ls_findings_begin(f, j->pulse.since.step, j->pulse.since.t_us, LS_PULSE_BLOCK);
 	judge_job_refresh(e, j, f, step);
 	ls_findings_tell(e, f, event, now_us);
 }
@@ -179,21 +178,18 @@ judge_job_end(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_
 }
 
 void
-ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *row, int64_t now_us)
+ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *row, double own_s, int64_t now_us)
 {
 	struct ls_pulse *p = &j->pulse;
 	struct ls_finding *f;
-	bool was = p->on, explained = j->detect.open > 0;
+	bool was = p->on;
 
 	if (p->on && j->detect.open > 0) { /* somebody is found who explains it: that is told instead */
 		judge_job_end(e, j, row->row.step, now_us);
 		return;
 	}
-	if (p->blocks == LS_PULSE_WARM)
-		explained |= j->detect.worst.mean_s[0] >
-			JUDGE_JOB_YIELD * fmax(row->totals.duration_s - p->base.step_s, 0) &&
-			j->detect.worst.mean_s[0] > 0;
-	if (!ls_pulse_step(p, &row->row, row->totals.duration_s, explained))
+	if (!ls_pulse_step(p, &row->row, &(struct ls_pulse_sample){row->totals.duration_s, row->totals.mean_s, own_s,
+		j->detect.open > 0, j->detect.worst.own_s}))
 		return;
 	if (p->on && !was) {
 		judge_job_open(e, j, row->row.step, now_us);

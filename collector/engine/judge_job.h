@@ -13,7 +13,7 @@
 
 #include "collector/engine/engine_state.h"
 
-/* Takes a judged step; opens, updates and clears. Again after all other findings of the step. */
-void ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *row, int64_t now_us);
+/* Takes a judged step, in which one worker had own_s more to do than the others; opens, updates and clears. After all other findings of it. */
+void ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *row, double own_s, int64_t now_us);
 
 #endif
