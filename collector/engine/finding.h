@@ -119,7 +119,8 @@ int ls_finding_make_id(const struct ls_finding *f, unsigned more,
 	char ret_id[LS_FINDING_ID_BYTES]) LS_MUSTCHECK;
 
 /*
- * Same job and subject, and both or neither a hang: who is slow for long may stand still, too. (A worker stays the same whether it is alone on its host or not; a link, from either end.)
+ * Same job and subject, and both or neither a hang: who is slow for long may stand still, too. (A worker stays the
+ * same whether it is alone on its host or not; a link, from either end.)
  */
 bool ls_finding_same_subject(const struct ls_finding *a, const struct ls_finding *b);
 

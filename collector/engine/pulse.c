@@ -14,6 +14,7 @@
 #define PULSE_MEAN_CLIP 4.0  /* the same, that one block says at most */
 #define PULSE_MEAN_DRIFT 0.75 /* taken off each block */
 #define PULSE_MEAN_FINDING 8.0
+#define PULSE_FREE_LEAST 0.1 /* of a step, whatever one worker has more to do */
 #define PULSE_BURST 2.0      /* medians: a step so long */
 #define PULSE_BURST_LEAST 0.05 /* of the step time, that those must add */
 #define PULSE_MEAN_WAIT 0.7  /* of the growth, that waits grow by */
@@ -199,7 +200,7 @@ ls_pulse_step(struct ls_pulse *p, const struct ls_row *row, const struct ls_puls
 		p->first_us = row->begin_us;
 	}
 	p->mean_times[p->n] = s->mean_s;
-	p->free_times[p->n] = s->mean_s - s->own_s;
+	p->free_times[p->n] = fmax(s->mean_s - s->own_s, PULSE_FREE_LEAST * s->mean_s);
 	p->times[p->n++] = s->duration_s;
 	p->spoilt |= s->found;
 	p->explained_s = fmax(p->explained_s, s->explained_s);

@@ -5,8 +5,8 @@
  * What all workers share shows in no residual: input that starves all, a slower network file system, a new
  * program. Six blocks in a row of which the median step takes longer by max(5 %, 1.25 of a step's own noise) are a finding, unless
  * something else explains them (a worker, a collective), or there is as much more work. So are means of blocks that grow by 10 % and more than
- * their noise (a CUSUM over six at least), if it is waits that grow, and half of it is of steps twice as long as usual: packets lost in one
- * step of ten hold up whoever waits for them, now this worker, now that. (A little more for minutes, of own work or waits, is what shared
+ * their noise (a CUSUM over six at least), if it is waits that grow, by nobody's own work, and 5 % of the step time is of steps twice as long as usual: packets
+ * that are lost hold up whoever waits for them, now this worker, now that. (A little more for minutes, of own work or waits, is what shared
  * machines do to all steps, in clean runs too.)
  *
  * Owner:   one job of the engine. Pure.
