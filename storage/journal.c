@@ -269,16 +269,19 @@ reader_u8(struct journal_reader *r)
 static uint64_t
 reader_number(struct journal_reader *r)
 {
+	const uint8_t *at = r->at;
 	uint64_t v = 0;
-	unsigned shift, byte;
 
-	for (shift = 0; shift < 64; shift += 7) {
-		byte = reader_u8(r);
+	for (unsigned shift = 0; shift < 64 && !r->bad && at < r->end; shift += 7) {
+		uint64_t byte = *at++;
+
 		if ((shift == 63 && byte > 1) || (shift > 0 && byte == 0))
 			break;
-		v |= (uint64_t)(byte & 0x7f) << shift;
-		if (byte < 0x80)
+		v |= (byte & 0x7f) << shift;
+		if (byte < 0x80) {
+			r->at = at;
 			return v;
+		}
 	}
 	r->bad = true;
 	return 0;

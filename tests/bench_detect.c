@@ -16,6 +16,7 @@
  *     bench_detect --full             all sizes and noises
  *     bench_detect --table contract   one of contract, grid, levels, null, least
  *     bench_detect --runs N           so many runs of each row; a tenth of 10,240 hosts
+ *     bench_detect --hosts N          rows of jobs of that size alone, where a table has several
  *     bench_detect --weeks W          the null table: so many simulated weeks of 10,000 hosts, steps of 10 s
  */
 
@@ -37,7 +38,7 @@ static int
 bench_usage(const char *word)
 {
 	(void)fprintf(stderr, "bench_detect: %s: wanted is [--quick | --full] [--table contract|grid|levels|null|least] "
-		"[--runs N] [--weeks W]\n", word);
+		"[--runs N] [--hosts N] [--weeks W]\n", word);
 	return EXIT_USAGE;
 }
 
@@ -63,6 +64,9 @@ main(int argc, char **argv)
 			table = argv[++i];
 		} else if (strcmp(argv[i], "--runs") == 0 && bench_number(next, 10000, &v)) {
 			plan.runs = (size_t)v;
+			i++;
+		} else if (strcmp(argv[i], "--hosts") == 0 && bench_number(next, 10240, &v)) {
+			plan.hosts = (uint32_t)v;
 			i++;
 		} else if (strcmp(argv[i], "--weeks") == 0 && bench_number(next, 520, &v)) {
 			plan.weeks = v;

@@ -60,6 +60,24 @@ START_TEST(a_suspect_comes_with_two_peers_before_a_finding_is_made)
 }
 END_TEST
 
+START_TEST(the_suspect_nearest_to_a_finding_comes_first)
+{
+	struct fake_job *job = fake_job_new(6);
+	size_t count = 0;
+
+	fake_job_run(job, 150);
+	job->workers[1].slow = 1.03;
+	job->workers[4].slow = 1.2;
+	for (size_t i = 0; i < 100 && place("h1", count) == SIZE_MAX; i++) {
+		fake_job_run(job, 1);
+		count = ls_attention(job->engine, wants, MAX);
+	}
+	ck_assert_str_eq(wants[place("h1", count)].cause, "suspect");
+	ck_assert_uint_eq(place("h4", count), 0);
+	fake_job_free(job);
+}
+END_TEST
+
 START_TEST(the_host_of_a_finding_comes_first_and_names_it)
 {
 	struct fake_job *job = fake_job_new(6);
@@ -86,6 +104,7 @@ suite(void)
 
 	tcase_add_test(t, nothing_is_wanted_where_all_is_well);
 	tcase_add_test(t, a_suspect_comes_with_two_peers_before_a_finding_is_made);
+	tcase_add_test(t, the_suspect_nearest_to_a_finding_comes_first);
 	tcase_add_test(t, the_host_of_a_finding_comes_first_and_names_it);
 	suite_add_tcase(s, t);
 	return s;

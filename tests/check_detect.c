@@ -18,6 +18,7 @@ struct feed {
 	uint64_t random, step;
 	bool clocks_ok;
 	double late_s, own_s, wait_s; /* added for worker 1 */
+	double other_s;               /* all three of worker 2 */
 	double exit_s;                /* added to the exits of worker 2 */
 	double grown_s, comm_s;       /* added to the step, and to the collective */
 	double astray_s;              /* by so much arrivals seem earlier than they are */
@@ -56,6 +57,9 @@ run(struct feed *f, size_t steps)
 		r[1].late_s += f->late_s + f->gap_s + late_s;
 		r[1].own_s += f->own_s + f->gap_s + late_s;
 		r[1].wait_s += f->wait_s + late_s;
+		r[2].late_s += f->other_s;
+		r[2].own_s += f->other_s;
+		r[2].wait_s += f->other_s;
 		if (f->wander_s > 0 && f->step % 40 == 0)
 			f->wandered_s = f->wander_s * (4 * ls_test_random(&f->random) - 2);
 		for (size_t i = 0; i < WORKERS / 2; i++) {
@@ -367,6 +371,79 @@ START_TEST(finding_clears_after_calm_steps)
 }
 END_TEST
 
+/* While one is found another moves, little by little. It may stay there afterwards, or go back: neither is a fault of its own. */
+START_TEST(who_moves_while_another_is_found_is_not_blamed)
+{
+	struct ls_detect_worker *w = &feed.d.worker[2];
+
+	run(&feed, 150);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.03;
+	run(&feed, 100);
+	ck_assert_uint_eq(feed.d.open, 1);
+	for (size_t i = 0; i < 3000; i++, feed.other_s += 1e-6) {
+		run(&feed, 1);
+		ck_assert_int_eq(w->found, 0);
+	}
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0;
+	feed.other_s = _i == 0 ? feed.other_s : 0;
+	for (size_t i = 0; i < 1000; i++) {
+		run(&feed, 1);
+		ck_assert_int_eq(w->found, 0);
+	}
+	ck_assert_uint_eq(feed.d.open, 0);
+	ck_assert_double_eq_tol(w->base_s, feed.other_s, 0.0003);
+	feed.other_s += 0.005; /* and now it is one */
+	feed.grown_s = 0.005;
+	run(&feed, 60);
+	ck_assert_int_eq(channel(2, LS_DETECT_CHRONIC)->level, LS_LEVEL_FINDING);
+}
+END_TEST
+
+/* Of many workers one or another is above the level by noise alone: they are not suspects. */
+START_TEST(among_many_more_is_needed_for_a_suspect)
+{
+	struct ls_detect_channel *ch = channel(1, LS_DETECT_FAINT);
+	double few, many;
+
+	run(&feed, 150);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.001;
+	while (ch->level == LS_LEVEL_QUIET)
+		run(&feed, 1);
+	few = ch->c;
+	teardown();
+	setup();
+	ck_assert_int_eq(ls_detect_reserve(&feed.d, 1000), 0);
+	run(&feed, 150);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.001;
+	while (channel(1, LS_DETECT_FAINT)->level == LS_LEVEL_QUIET)
+		run(&feed, 1);
+	many = channel(1, LS_DETECT_FAINT)->c;
+	ck_assert_double_le(few, LS_DETECT_SUSPECT + 3);
+	ck_assert_double_ge(many, log(1000) / 0.4);
+	ck_assert_double_le(ls_detect_nearness(&feed.d.worker[1]), 1);
+	ck_assert_double_ge(ls_detect_nearness(&feed.d.worker[1]), 0.5);
+	ck_assert_double_eq(ls_detect_nearness(&feed.d.worker[900]), 0);
+}
+END_TEST
+
+/* Four stalls in 200 steps, where nobody else ever stalls; three could be equally far apart. */
+START_TEST(stalls_of_one_say_more_where_nobody_stalls)
+{
+	static const unsigned gaps[] = {59, 44, 69, 39};
+
+	run(&feed, 600);
+	for (size_t i = 0; i < sizeof(gaps) / sizeof(gaps[0]); i++) {
+		ck_assert_int_ne(channel(1, LS_DETECT_STALLS)->level, LS_LEVEL_FINDING);
+		feed.gap_s = 0.1;
+		run(&feed, 1);
+		feed.gap_s = 0;
+		if (i + 1 < sizeof(gaps) / sizeof(gaps[0]))
+			run(&feed, gaps[i]);
+	}
+	ck_assert_int_eq(channel(1, LS_DETECT_STALLS)->level, LS_LEVEL_FINDING);
+}
+END_TEST
+
 START_TEST(stalls_count_against_a_rare_rate)
 {
 	struct ls_detect_channel *ch = channel(1, LS_DETECT_STALLS);
@@ -436,7 +513,7 @@ START_TEST(time_outs_are_stalls_of_communication)
 
 	run(&feed, 150);
 	for (size_t i = 0; i < sizeof(gaps) / sizeof(gaps[0]); i++) {
-		feed.comm_s = 0.6;
+		feed.comm_s = 0.2;
 		run(&feed, 1);
 		feed.comm_s = 0;
 		run(&feed, gaps[i]);
@@ -530,6 +607,9 @@ detect_suite(void)
 	tcase_add_test(tc, shift_that_is_steady_or_gross_need_not_wait);
 	tcase_add_test(tc, delays_that_come_and_go_are_found);
 	tcase_add_test(tc, finding_clears_after_calm_steps);
+	tcase_add_loop_test(tc, who_moves_while_another_is_found_is_not_blamed, 0, 2);
+	tcase_add_test(tc, among_many_more_is_needed_for_a_suspect);
+	tcase_add_test(tc, stalls_of_one_say_more_where_nobody_stalls);
 	tcase_add_test(tc, stalls_count_against_a_rare_rate);
 	tcase_add_test(tc, stalls_equally_far_apart_are_checkpoints);
 	tcase_add_test(tc, longer_collectives_are_communication);

@@ -121,6 +121,52 @@ START_TEST(median_is_that_of_the_sorted)
 }
 END_TEST
 
+/* What is selected of the n values, each time out of a copy, is what stands there in the sorted ones. */
+static void
+selection_is_right(const double *v, size_t n)
+{
+	static double copy[MANY], sorted[MANY];
+	struct ls_stats_middle middle;
+
+	memcpy(sorted, v, n * sizeof(*v));
+	ls_stats_sort(sorted, n);
+	for (int i = 0; i <= 20; i++) {
+		memcpy(copy, v, n * sizeof(*v));
+		ck_assert_double_eq(ls_stats_quantile(copy, n, i / 20.0), ls_stats_quantile_sorted(sorted, n, i / 20.0));
+	}
+	memcpy(copy, v, n * sizeof(*v));
+	ck_assert_double_eq(ls_stats_median(copy, n), (sorted[(n - 1) / 2] + sorted[n / 2]) / 2);
+	memcpy(copy, v, n * sizeof(*v));
+	ls_stats_middle(copy, n, &middle);
+	ck_assert_double_eq(middle.at, sorted[n / 2]);
+	ck_assert_double_eq(middle.below, sorted[n / 2 - 1]);
+	if (n % 2 != 0)
+		ck_assert_double_eq(middle.above, sorted[n / 2 + 1]);
+}
+
+START_TEST(of_many_the_same_is_selected)
+{
+	static const size_t sizes[] = { 399, 400, 401, 402, 999, 1000, MANY - 1, MANY };
+	static double v[MANY];
+	uint64_t state = 5;
+
+	for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)
+		for (unsigned kind = 0; kind < 8; kind++) {
+			size_t n = sizes[s];
+
+			fill(v, n, &state, kind == 0 ? 1 : kind == 1 ? 2 : kind == 2 ? 30 : 1u << 30);
+			if (kind == 3 || kind == 4)
+				ls_stats_sort(v, n);
+			for (size_t i = 0; i < n && kind > 3; i++)
+				v[i] = kind == 4 ? -v[i] : kind == 5 ? exp(v[i] / 4e7) : kind == 6 ? v[i] * (i % 64 == 0) : v[i];
+			selection_is_right(v, n);
+		}
+	for (size_t i = 0; i < MANY; i++)
+		v[i] = NAN; /* nobody may ask; it ends all the same */
+	ck_assert(isnan(ls_stats_median(v, MANY)));
+}
+END_TEST
+
 START_TEST(median_of_others_leaves_one_out)
 {
 	double v[SIZES], copy[SIZES], others[SIZES];
@@ -195,6 +241,7 @@ stats_suite(void)
 	tcase_add_test(tc, sort_is_ascending);
 	tcase_add_test(tc, median_is_that_of_the_sorted);
 	tcase_add_test(tc, a_spread_is_its_quantiles_one_by_one);
+	tcase_add_test(tc, of_many_the_same_is_selected);
 	tcase_add_test(tc, median_of_others_leaves_one_out);
 	tcase_add_test(tc, quantiles_lie_between_neighbours);
 	tcase_add_test(tc, empty_input_is_nan);

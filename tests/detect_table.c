@@ -148,6 +148,15 @@ table_number(char text[16], double v, int digits)
 	return text;
 }
 
+/* Are there rows of that size: of all, or of the one that is asked for, or of those for the quick form? */
+static bool
+table_wants(const struct detect_plan *plan, uint32_t hosts, bool quickly)
+{
+	if (plan->hosts != 0)
+		return plan->hosts == hosts;
+	return !plan->quick || quickly;
+}
+
 /* --- contract ------------------------------------------------------------------------------------- */
 
 enum table_condition { TABLE_PLAIN, TABLE_TWO, TABLE_ROLELESS, TABLE_LOST, TABLE_CLOCKS, TABLE_CLOCKLESS,
@@ -220,7 +229,7 @@ detect_table_contract(struct detect_plan *plan)
 		"found in time | steps to finding | precision | XProf | NVRx | TraceML |\n"
 		"|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
 	for (h = 0; h < sizeof(hosts) / sizeof(hosts[0]); h++) {
-		if (plan->quick && (hosts[h] == 16 || hosts[h] == 10240))
+		if (!table_wants(plan, hosts[h], hosts[h] != 16 && hosts[h] != 10240))
 			continue;
 		for (n = 0; n < (plan->quick ? 1 : 4); n++) {
 			contract_row(plan, hosts[h], noises[n], 0.03, 40, TABLE_PLAIN);
@@ -290,7 +299,7 @@ grid_cell(struct detect_plan *plan, enum sim_fault_kind kind, double amount, dou
 
 		if (grid_hosts[h] >= TABLE_HOSTS_MANY && noise != 0.003)
 			continue; /* the most costly ones once */
-		if (plan->quick && grid_hosts[h] != 64 && grid_hosts[h] != 256)
+		if (!table_wants(plan, grid_hosts[h], grid_hosts[h] == 64 || grid_hosts[h] == 256))
 			continue;
 		if (grid_hosts[h] >= TABLE_HOSTS_MANY)
 			runs = 1;
@@ -423,7 +432,7 @@ detect_table_levels(struct detect_plan *plan)
 			for (s = 0; s < (plan->quick ? 1 : plan->runs / 10 + 1); s++) {
 				struct detect_run run;
 
-				if (hosts[h] > 64 && (plan->quick || row->lasts > 1000))
+				if (!table_wants(plan, hosts[h], h == 0) || (hosts[h] > 64 && row->lasts > 1000))
 					continue;
 				levels_job(&run, row, hosts[h], 50000 + 100 * i + s);
 				table_run(&sum, &run);
@@ -537,9 +546,12 @@ detect_table_least(struct detect_plan *plan)
 
 	printf("\n### Least slowdown of which 95 %% of runs are named first within 80 steps\n\nSimulated; noise of t4.\n\n"
 		"| hosts | noise | own work | of the step |\n|---|---|---|---|\n");
-	for (h = 0; h < (plan->quick ? 1 : 3); h++)
+	for (h = 0; h < sizeof(hosts) / sizeof(hosts[0]); h++)
 		for (n = plan->quick ? 1 : 0; n < (plan->quick ? 2 : 4); n++) {
 			double ratio = 0;
+
+			if (!table_wants(plan, hosts[h], h == 0))
+				continue;
 
 			for (t = 0; t < sizeof(tried) / sizeof(tried[0]) && ratio < 0.95; t++) {
 				struct detect_sum sum = { 0 };

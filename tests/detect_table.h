@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define DETECT_LINES_MAX 64u
 
@@ -25,6 +26,7 @@ struct detect_line {
 struct detect_plan {
 	size_t runs;     /* of each row; of jobs of more than 4,096 hosts a tenth, two at least */
 	bool quick;      /* fewer sizes, noises and amounts */
+	uint32_t hosts;  /* jobs of that size alone; 0: all */
 	double weeks;    /* of 10,000 hosts for the long null row; 0: none */
 	struct detect_line line[DETECT_LINES_MAX]; /* results, filled by the tables */
 	size_t lines;

@@ -3,12 +3,14 @@
 
 #include "collector/engine/attention.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include "collector/engine/engine_state.h"
 
 #define ATTENTION_FINDINGS_MAX 64 /* open ones looked at, the newest: each costs a search */
+#define ATTENTION_SUSPECTS_MAX 64
 
 struct attention {
 	const struct ls_engine *e;
@@ -40,18 +42,15 @@ attention_add(struct attention *a, const char *host, const char *job, const char
 	return true;
 }
 
-static bool
-attention_is_suspect(const struct ls_job *j, size_t slot)
+double
+ls_attention_nearness(const struct ls_job *j, size_t slot)
 {
-	size_t k;
+	const struct ls_slow_worker *slow = slot < j->slow.count ? &j->slow.worker[slot] : NULL;
+	double near = slot < j->detect.count ? ls_detect_nearness(&j->detect.worker[slot]) : 0;
 
-	if (slot >= j->detect.count)
-		return false;
-	for (k = 0; k < LS_DETECT_KIND_COUNT; k++) {
-		if (j->detect.worker[slot].channel[k].level != LS_LEVEL_QUIET)
-			return true;
-	}
-	return slot < j->slow.count && j->slow.worker[slot].level != LS_LEVEL_QUIET;
+	if (slow != NULL && slow->level != LS_LEVEL_QUIET)
+		near = fmax(near, slow->level == LS_LEVEL_FINDING ? 1 : fmin((double)slow->drift / j->slow.limit, 1));
+	return near;
 }
 
 /* The next workers of the same role that report and are not suspects themselves. */
@@ -66,7 +65,7 @@ attention_peers(struct attention *a, const struct ls_job *j, size_t slot)
 		const struct ls_engine_worker *w = &a->e->workers[j->slots[s]];
 
 		if (j->roles.of[s] != j->roles.of[slot] || w->state != LS_WORKER_REPORTING ||
-			attention_is_suspect(j, s) || strcmp(w->info.host, host) == 0)
+			ls_attention_nearness(j, s) > 0 || strcmp(w->info.host, host) == 0)
 			continue;
 		found += attention_add(a, w->info.host, j->name, "peer of %s", host);
 	}
@@ -109,16 +108,50 @@ attention_findings(struct attention *a)
 	}
 }
 
-static void
-attention_suspects(struct attention *a, const struct ls_job *j)
-{
-	size_t s;
+struct attention_suspect {
+	const struct ls_job *job;
+	size_t slot;
+	double near;
+};
 
-	for (s = 0; s < j->count && a->count < a->max; s++) {
-		if (!attention_is_suspect(j, s))
-			continue;
-		if (attention_add(a, a->e->workers[j->slots[s]].info.host, j->name, "suspect"))
-			attention_peers(a, j, s);
+/* Adds a suspect to the nearest ones, of which list[0..n-1] are known, sorted; returns how many there are then. */
+static size_t
+attention_keep(struct attention_suspect *list, size_t n, struct attention_suspect one)
+{
+	size_t at = n;
+
+	while (at > 0 && list[at - 1].near < one.near)
+		at--;
+	if (at == ATTENTION_SUSPECTS_MAX)
+		return n;
+	n += n < ATTENTION_SUSPECTS_MAX;
+	memmove(&list[at + 1], &list[at], (n - 1 - at) * sizeof(*list));
+	list[at] = one;
+	return n;
+}
+
+/* Suspects of all jobs, the nearest to a finding first. */
+static void
+attention_suspects(struct attention *a)
+{
+	struct attention_suspect list[ATTENTION_SUSPECTS_MAX];
+	size_t n = 0, i, s;
+
+	for (i = 0; i < a->e->job_count; i++) {
+		const struct ls_job *j = &a->e->jobs[i];
+
+		for (s = 0; s < j->count; s++) {
+			double near = ls_attention_nearness(j, s);
+
+			if (near > 0)
+				n = attention_keep(list, n, (struct attention_suspect){j, s, near});
+		}
+	}
+	for (i = 0; i < n && a->count < a->max; i++) {
+		const struct ls_job *j = list[i].job;
+
+		if (attention_add(a, a->e->workers[j->slots[list[i].slot]].info.host, j->name, "suspect"))
+			attention_peers(a, j, list[i].slot);
 	}
 }
 
@@ -126,10 +159,8 @@ size_t
 ls_attention(const struct ls_engine *e, struct ls_zoom_want *wants, size_t max)
 {
 	struct attention a = { .e = e, .wants = wants, .max = max };
-	size_t i;
 
 	attention_findings(&a);
-	for (i = 0; i < e->job_count; i++)
-		attention_suspects(&a, &e->jobs[i]);
+	attention_suspects(&a);
 	return a.count;
 }

@@ -12,6 +12,7 @@
 /* Chronic channel. */
 #define DETECT_EVIDENCE 0.35      /* share of the excess that evidence must explain */
 #define DETECT_LEARN_CLIP 2.0     /* sigmas: delays in three steps of ten do not move a baseline by much */
+#define DETECT_SETTLES 32u        /* steps after the last finding, in which one sees who stays where it was moved to */
 #define DETECT_BLOCK 32u          /* steps of a block mean */
 #define DETECT_TAU_PRIOR 3.0      /* variance of block means over that of white noise, at first, */
 #define DETECT_TAU_WEIGHT 8.0     /* with the weight of so many blocks */
@@ -40,6 +41,9 @@
 /* Stalls. */
 #define DETECT_STALL_GAP 0.75
 #define DETECT_STALL_OWN 0.5
+#define DETECT_STALL_RARE 0.25      /* of the usual rate: they are not taken for rarer than that, */
+#define DETECT_STALL_MEMORY 1e6     /* and of so many steps of workers */
+#define DETECT_STALL_WORKERS 16.0   /* of more, somebody stalls by chance */
 
 /* How a worker's shift is waited for: quickly for a large one, patiently for a faint one. */
 static const struct detect_pace {
@@ -265,17 +269,26 @@ detect_warm(struct ls_detect *d, struct ls_detect_worker *w, const struct ls_bla
 }
 
 /*
- * Baseline and noise follow a healthy worker slowly; they stand still while anything is suspected. A baseline is the mean
- * of all steps so far until it has seen enough of them: the first ones, while a job starts, weigh no more than others.
+ * Baseline and noise follow a healthy worker slowly. A baseline is the mean of all steps so far until it has seen enough of
+ * them: the first ones, while a job starts, weigh no more than others. While something is found of others, it may be that
+ * which moves a worker: what it is moved by then is learned apart. When that is over, who stays there has a new baseline.
  */
 static void
 detect_learn(struct ls_detect *d, struct ls_detect_worker *w, const struct ls_blame *r,
-	double residual_s, double x)
+	double residual_s, double x, bool calm)
 {
 	double limit = fmin(0.3, DETECT_LEARN_CLIP * w->sigma) * d->step_s, steps;
 
+	if (!calm) {
+		w->shift_s += ls_stats_clip(residual_s - w->base_s - w->shift_s, limit) / (LS_DETECT_WARM + w->learned);
+		return;
+	}
 	w->learned += w->learned < LS_DETECT_ADAPT - LS_DETECT_WARM;
 	steps = LS_DETECT_WARM + w->learned;
+	if (w->shift_s != 0 && d->calm_steps >= DETECT_SETTLES) {
+		w->base_s += w->shift_s > 0 && w->recent_s > -w->shift_s / 2 ? w->shift_s : 0;
+		w->shift_s = 0;
+	}
 	w->base_s += ls_stats_clip(residual_s - w->base_s, limit) / steps;
 	if (!isnan(r->own_s))
 		w->base_own_s += ls_stats_clip(r->own_s - w->base_own_s, limit) / steps;
@@ -421,7 +434,7 @@ detect_lasts(const struct ls_detect *d, const struct ls_detect_worker *w, enum l
 /* One step of one CUSUM of a worker: z in long-run sigmas, the residual's excess in seconds. */
 static void
 detect_shift(struct ls_detect *d, size_t slot, enum ls_detect_kind kind,
-	const struct ls_blame *r, double z, double excess_s, uint64_t step, int64_t t_us)
+	const struct ls_blame *r, double z, double excess_s, double suspect, uint64_t step, int64_t t_us)
 {
 	struct ls_detect_worker *w = &d->worker[slot];
 	const struct detect_pace *pace = &detect_paces[kind];
@@ -438,7 +451,7 @@ detect_shift(struct ls_detect *d, size_t slot, enum ls_detect_kind kind,
 		if (kind == LS_DETECT_CHRONIC)
 			detect_steady(w, excess_s);
 	}
-	ls_detect_relax(d, ch, LS_DETECT_SUSPECT, LS_DETECT_CLEAR_STEPS);
+	ls_detect_relax(d, ch, suspect, LS_DETECT_CLEAR_STEPS);
 	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_FINDING &&
 		detect_lasts(d, w, kind) &&
 		ls_detect_excess_ratio(d, &ch->ep) >= LS_DETECT_MIN_RATIO &&
@@ -474,8 +487,19 @@ detect_sigma_floor(struct ls_detect *d)
 /* What all workers of a step are measured by, as it was before the step: their order must not matter. */
 struct detect_before {
 	double sigma_floor, inflation;
+	double suspect[LS_DETECT_STALLS]; /* C from which one is suspected, of either pace */
 	bool calm; /* nothing was found */
 };
+
+/*
+ * C from which a worker is suspected. Noise alone holds a CUSUM with drift k above h in a share exp(-2 k h) of the steps (Wald's
+ * identity, for the walk that stops at zero), so from here on it is less than one worker of the job.
+ */
+static double
+detect_suspect(const struct ls_detect *d, enum ls_detect_kind kind)
+{
+	return fmin(fmax(LS_DETECT_SUSPECT, log((double)d->count) / (2 * detect_paces[kind].drift)), LS_DETECT_FINDING);
+}
 
 static struct detect_before
 detect_before(struct ls_detect *d)
@@ -486,10 +510,15 @@ detect_before(struct ls_detect *d)
 		d->tau_sum /= 2;
 		d->tau_count /= 2;
 	}
-	return (struct detect_before){fmax(d->floor, d->spread), detect_inflation(d), d->open == 0};
+	return (struct detect_before){
+		.sigma_floor = fmax(d->floor, d->spread),
+		.inflation = detect_inflation(d),
+		.suspect = {detect_suspect(d, LS_DETECT_CHRONIC), detect_suspect(d, LS_DETECT_FAINT)},
+		.calm = d->open == 0,
+	};
 }
 
-/* Both CUSUMs of a worker, and how its residual changed; its baseline follows only while nothing is suspected. */
+/* Both CUSUMs of a worker, and how its residual changed; its baselines follow only while it is no suspect. */
 static void
 detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
 	const struct detect_before *before, uint64_t step, int64_t t_us, size_t *changes)
@@ -504,7 +533,7 @@ detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
 	w->has_last_x = !isnan(residual_s);
 	if (!w->has_last_x)
 		return;
-	excess_s = residual_s - w->base_s;
+	excess_s = residual_s - w->base_s - fmax(w->shift_s, 0);
 	x = excess_s / d->step_s;
 	if (had)
 		d->scratch[(*changes)++] = fabs(x - w->last_x);
@@ -514,15 +543,15 @@ detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
 	w->wander_sum += (float)ls_stats_clip(z, DETECT_WANDER_CLIP);
 	w->wander_n++;
 	z = ls_stats_clip(z / before->inflation, LS_DETECT_CLIP);
-	detect_shift(d, slot, LS_DETECT_CHRONIC, r, z, excess_s, step, t_us);
-	detect_shift(d, slot, LS_DETECT_FAINT, r, z, excess_s, step, t_us);
+	for (unsigned k = LS_DETECT_CHRONIC; k <= LS_DETECT_FAINT; k++)
+		detect_shift(d, slot, k, r, z, excess_s, before->suspect[k], step, t_us);
 	if (was && w->channel[LS_DETECT_CHRONIC].level == LS_LEVEL_QUIET) {
 		/* the quick one has seen the end: the patient one need not wait for it */
 		ls_detect_set_level(d, faint, LS_LEVEL_QUIET);
 		*faint = (struct ls_detect_channel){0};
 	}
-	if (w->channel[LS_DETECT_CHRONIC].c < LS_DETECT_SUSPECT && before->calm)
-		detect_learn(d, w, r, residual_s, x);
+	if (w->channel[LS_DETECT_CHRONIC].c < LS_DETECT_SUSPECT)
+		detect_learn(d, w, r, residual_s, x, before->calm);
 }
 
 /* Step times of late: the median of 64, and of 256 for "before it began". */
@@ -556,6 +585,29 @@ detect_spread(struct ls_detect *d, size_t n)
 		DETECT_SPREAD_STEPS;
 }
 
+/*
+ * One step of a worker that the others waited for by alone_s. Where others stall less than usual, its stalls say more; where there
+ * are thousands, more are needed.
+ */
+static void
+detect_stalls(struct ls_detect *d, struct ls_detect_worker *w, double alone_s, uint64_t step, int64_t t_us)
+{
+	struct ls_detect_channel *ch = &w->channel[LS_DETECT_STALLS];
+	struct ls_detect_stalls stalls = {DETECT_STALL_GAP * d->step_s, LS_DETECT_STALL_SAYS,
+		LS_DETECT_STALL_FINDING + log(fmax((double)d->count / DETECT_STALL_WORKERS, 1))};
+	double others;
+
+	if (alone_s >= stalls.least_s) {
+		others = (1 + fmax(d->stall_hits - (double)ch->ep.hits, 0)) / (1 / LS_DETECT_STALL_RATE + d->stall_steps);
+		stalls.says -= log(fmin(fmax(others / LS_DETECT_STALL_RATE, DETECT_STALL_RARE), 1));
+		d->stall_hits++;
+	} else if (!w->stalls) {
+		return;
+	}
+	ls_detect_stall(d, ch, &stalls, alone_s, step, t_us);
+	w->stalls = ch->c > 0 || ch->level != LS_LEVEL_QUIET;
+}
+
 void
 ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 	const struct ls_blame *residual, size_t n, struct ls_blame_step *totals)
@@ -575,21 +627,16 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 	before = detect_before(d);
 	for (size_t i = 0; i < n; i++) {
 		struct ls_detect_worker *w = &d->worker[i];
-		bool stalled;
+		double alone_s;
 
 		w->was = w->found;
 		if (isnan(residual[i].own_s)) {
 			detect_worst(d, i, &worst);
 			continue; /* not there, or nobody to compare with: never "fast" */
 		}
-		stalled = totals->last == i &&
-			totals->gap_s >= DETECT_STALL_GAP * d->step_s &&
-			residual[i].own_s >= DETECT_STALL_OWN * totals->gap_s;
-		if (d->ready && (stalled || w->stalls)) {
-			ls_detect_stall(d, &w->channel[LS_DETECT_STALLS], stalled, totals->gap_s, step, t_us);
-			w->stalls = w->channel[LS_DETECT_STALLS].c > 0 ||
-				w->channel[LS_DETECT_STALLS].level != LS_LEVEL_QUIET;
-		}
+		alone_s = totals->last == i && residual[i].own_s >= DETECT_STALL_OWN * totals->gap_s ? totals->gap_s : 0;
+		if (d->ready && (alone_s > 0 || w->stalls))
+			detect_stalls(d, w, alone_s, step, t_us);
 		if (!detect_warm(d, w, &residual[i]))
 			detect_shifts(d, i, &residual[i], &before, step, t_us, &changes);
 		late |= w->fresh;
@@ -599,6 +646,12 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 	for (size_t i = n; i < d->count; i++)
 		detect_worst(d, i, &worst);
 	d->worst = worst; /* for the next step */
+	d->calm_steps = d->open == 0 ? d->calm_steps + 1 : 0;
+	if (d->stall_steps >= DETECT_STALL_MEMORY) {
+		d->stall_steps /= 2;
+		d->stall_hits /= 2;
+	}
+	d->stall_steps += d->ready ? (double)totals->used : 0;
 	detect_spread(d, changes); /* for the next step */
 	if (d->judged % DETECT_BLOCK == 0)
 		detect_wander_block(d);

@@ -12,7 +12,8 @@
  *  faint    a worker. The same with a smaller allowance: shifts below the noise of one step, that
  *           only a hundred steps can tell from workers which share a core for a while.
  *  stalls   a worker. Single steps in which it alone arrives 0.75 of a step behind all others, its
- *           own work explaining half of it, counted against a rate of 1 in 500 (Bernoulli CUSUM).
+ *           own work explaining half of it, counted against a rate of 1 in 500 (Bernoulli CUSUM), or
+ *           what the other workers' is if that is less, down to a quarter; long ones count for more.
  *  comm     the job, and each slice. Time in the collective after the last arrival, chronic, faint (means of blocks
  *           of 16 steps: a link a little slower, packets lost in one step of five) and stalls (TCP
  *           time-outs): communication, nobody's own work. Arrivals of many hosts need their clocks;
@@ -51,7 +52,7 @@
 #define LS_DETECT_ADAPT 512u     /* over so many it follows what is healthy */
 #define LS_DETECT_WANDER_BLOCKS 16u /* of 32 steps, that say how much loads wander now */
 #define LS_DETECT_SKIP 2         /* first steps of an attempt: compilation */
-#define LS_DETECT_SUSPECT 8.0    /* C, nats */
+#define LS_DETECT_SUSPECT 8.0    /* C, nats; more where so many workers are there that noise alone has one above it */
 #define LS_DETECT_FINDING 28.0
 #define LS_DETECT_CAP 42.0       /* bounds the time to clear */
 #define LS_DETECT_CLEAR 2.0
@@ -104,6 +105,7 @@ struct ls_detect_worker {
 	uint32_t learned;          /* steps learned after these, up to LS_DETECT_ADAPT in all */
 	struct ls_detect_warm *learning; /* until its baselines are known: later steps need not walk over it */
 	double base_s, base_own_s, base_wait_s; /* baselines; base_s of the residual in use */
+	double shift_s;            /* of base_s, while something is found of others */
 	double sigma;              /* noise of the residual, ratio to the step time */
 	double recent_s;           /* mean excess over the latest steps */
 	double last_x;             /* residual of the step before beyond its baseline, likewise */
@@ -138,12 +140,12 @@ struct ls_detect_blocks {
 	uint32_t n;                    /* steps of the block so far, */
 	uint64_t first_step;           /* from here on, */
 	int64_t first_us;
-	double sum_s, most_s, time_s;  /* excess; the greatest; step times */
+	double sum_s, most_s, time_s, wait_s; /* excess; the greatest; step times; waits of the median worker */
 	double base_s;                 /* mean of healthy blocks: of a skewed noise not what its median is */
 	double dev_sum;                /* squares of how healthy ones differ from it, */
 	double healthy;                /* so many of them, old ones fading */
-	double usual_s;                /* step time of them */
-	double time_sum;               /* of the episode: step times beyond the usual */
+	double usual_s, usual_wait_s;  /* step time and wait of them */
+	double time_sum, wait_sum;     /* of the episode: step times and waits beyond the usual */
 };
 
 /* What joins workers: of the whole job, or of a slice. */
@@ -179,11 +181,13 @@ struct ls_detect {
 	double step_s, before_s;   /* medians of recent and slow */
 	double wander[LS_DETECT_WANDER_BLOCKS]; /* variance of block means over that of white noise, by the median worker, */
 	uint32_t wander_n;         /* of the latest so many blocks */
+	double stall_hits, stall_steps; /* stalls of workers, and steps times workers in which they could */
 	double floor;              /* nobody's noise counts for less; followed every few steps */
 	double spread;             /* how much residuals of all change from step to step now, as a sigma */
 	struct ls_detect_net *net; /* what joins all, then each slice */
 	size_t net_count;
 	size_t open;               /* channels with a finding */
+	uint64_t calm_steps;       /* since there was one */
 	struct ls_detect_worst worst; /* of the step before */
 };
 
@@ -213,6 +217,9 @@ void ls_detect_reset_worker(struct ls_detect *d, size_t slot);
  */
 void ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 	const struct ls_blame *residual, size_t n, struct ls_blame_step *totals);
+
+/* How near a worker is to a finding: of the C that makes one, in the channel that is nearest; 0 = quiet in all; 1 = found, or it wants only time. */
+double ls_detect_nearness(const struct ls_detect_worker *w);
 
 /* Mean excess of an episode as a ratio of the step time now; 0 for an empty one. */
 double ls_detect_excess_ratio(const struct ls_detect *d, const struct ls_episode *ep);

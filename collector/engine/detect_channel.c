@@ -4,10 +4,13 @@
 
 #include <math.h>
 
-/* Log likelihood ratios of 1 stall in 50 against 1 in 500 steps. */
-#define DETECT_STALL_HIT 2.3
+/*
+ * How long a stall is says something, too: of those that come by chance one in x^2 is x times as long as the shortest, of a fault's
+ * one in x.
+ */
+#define DETECT_STALL_LONG_MAX 2.3
 #define DETECT_STALL_MISS 0.018
-#define DETECT_STALL_FINDING 9.0
+#define DETECT_STALL_LEAST 4u    /* of fewer nobody knows whether they are periodic */
 #define DETECT_STALL_PERIODIC_CV 0.15
 #define DETECT_STALL_QUIET_STEPS 150u
 
@@ -17,6 +20,22 @@ ls_detect_excess_ratio(const struct ls_detect *d, const struct ls_episode *ep)
 	if (ep->steps == 0 || !(d->step_s > 0))
 		return 0;
 	return ep->excess_s / (double)ep->steps / d->step_s;
+}
+
+double
+ls_detect_nearness(const struct ls_detect_worker *w)
+{
+	double most = 0;
+
+	for (unsigned k = 0; k < LS_DETECT_KIND_COUNT; k++) {
+		const struct ls_detect_channel *ch = &w->channel[k];
+
+		if (ch->level == LS_LEVEL_FINDING)
+			return 1;
+		if (ch->level == LS_LEVEL_SUSPECT)
+			most = fmax(most, ch->c / (k == LS_DETECT_STALLS ? LS_DETECT_STALL_FINDING : LS_DETECT_FINDING));
+	}
+	return fmin(most, 1);
 }
 
 void
@@ -86,24 +105,32 @@ detect_periodic(const struct ls_episode *ep)
 {
 	double gaps = (double)ep->hits - 1;
 
-	if (gaps < 3 || ep->gap_mean < 2)
+	if (ep->gap_mean < 2)
 		return false;
 	return sqrt(ep->gap_m2 / gaps) < DETECT_STALL_PERIODIC_CV * ep->gap_mean;
 }
 
+/* What the length of a stall says. Short ones are not held against a fault: it may make these, too. */
+static double
+detect_stall_long(double times)
+{
+	return fmin(fmax(log(times) - M_LN2, 0), DETECT_STALL_LONG_MAX);
+}
+
 void
-ls_detect_stall(struct ls_detect *d, struct ls_detect_channel *ch, bool hit, double excess_s,
+ls_detect_stall(struct ls_detect *d, struct ls_detect_channel *ch, const struct ls_detect_stalls *stalls, double excess_s,
 	uint64_t step, int64_t t_us)
 {
 	uint64_t last = ch->ep.last_step;
 	uint32_t quiet;
+	bool hit = excess_s >= stalls->least_s;
 
 	if (!hit && ch->c == 0 && ch->level == LS_LEVEL_QUIET)
 		return;
-	ls_detect_accumulate(d, ch, hit ? DETECT_STALL_HIT : -DETECT_STALL_MISS, LS_DETECT_CAP,
-		0, step, t_us);
+	ls_detect_accumulate(d, ch, hit ? stalls->says + detect_stall_long(excess_s / stalls->least_s) : -DETECT_STALL_MISS,
+		LS_DETECT_CAP, 0, step, t_us);
 	if (ch->ep.steps == 0)
-		return ls_detect_relax(d, ch, DETECT_STALL_FINDING / 2, 0);
+		return ls_detect_relax(d, ch, stalls->finding / 2, 0);
 	ch->ep.last_step = last;
 	if (hit) {
 		detect_stall_hit(&ch->ep, step);
@@ -120,8 +147,8 @@ ls_detect_stall(struct ls_detect *d, struct ls_detect_channel *ch, bool hit, dou
 	}
 	if (ch->level == LS_LEVEL_FINDING)
 		return;
-	ls_detect_relax(d, ch, DETECT_STALL_FINDING / 2, 0);
-	if (ch->c >= DETECT_STALL_FINDING && !detect_periodic(&ch->ep) &&
+	ls_detect_relax(d, ch, stalls->finding / 2, 0);
+	if (ch->c >= stalls->finding && ch->ep.hits >= DETECT_STALL_LEAST && !detect_periodic(&ch->ep) &&
 		ch->level == LS_LEVEL_SUSPECT)
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
 }

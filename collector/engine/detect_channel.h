@@ -30,8 +30,17 @@ void ls_detect_accumulate(struct ls_detect *d, struct ls_detect_channel *ch, dou
 void ls_detect_relax(struct ls_detect *d, struct ls_detect_channel *ch, double suspect,
 	uint32_t calm_steps);
 
-/* One step of a Bernoulli CUSUM; last_step of the episode is that of the last hit. */
-void ls_detect_stall(struct ls_detect *d, struct ls_detect_channel *ch, bool hit, double excess_s,
+/* What stalls are, and how much they say: of 1 in 50 steps against LS_DETECT_STALL_RATE. */
+#define LS_DETECT_STALL_RATE (1.0 / 500)
+#define LS_DETECT_STALL_SAYS 2.3     /* log likelihood ratio of one, */
+#define LS_DETECT_STALL_FINDING 9.0  /* and of a finding */
+struct ls_detect_stalls {
+	double least_s;        /* so much longer is one */
+	double says, finding;
+};
+
+/* One step of a Bernoulli CUSUM, that took excess_s longer; last_step of the episode is that of the last stall. */
+void ls_detect_stall(struct ls_detect *d, struct ls_detect_channel *ch, const struct ls_detect_stalls *stalls, double excess_s,
 	uint64_t step, int64_t t_us);
 
 /* The nets of one step, and who waits to send; residual[n] of the workers. */

@@ -14,7 +14,7 @@
 #define DETECT_COMM_CAP 60.0
 #define DETECT_COMM_SIGMA 0.05    /* floor, ratio to the step time */
 #define DETECT_COMM_SHARE 0.6     /* of the step's growth; else everything got slower */
-#define DETECT_COMM_STALL 4.0     /* steps, and at least so many seconds: TCP waits 0.2 before it sends again */
+#define DETECT_COMM_STALL 0.75    /* steps, and at least so many seconds: TCP waits 0.2 before it sends again */
 #define DETECT_COMM_STALL_S 0.15
 #define DETECT_COMM_YIELD 0.5     /* a suspect of so much of the excess explains it: it is slow inside, too */
 /* Blocks of steps: three in a row of four deviations or more are a finding. */
@@ -93,9 +93,9 @@ detect_block_sigma(const struct ls_detect *d, const struct ls_detect_net *net)
 }
 
 static void
-detect_block_learn(struct ls_detect_blocks *b, double mean_s, double time_s, double sigma_s)
+detect_block_learn(struct ls_detect_blocks *b, double mean_s, double sigma_s)
 {
-	double dev = mean_s - b->base_s;
+	double dev = mean_s - b->base_s, memory;
 
 	if (b->healthy >= DETECT_COMM_BLOCK_MEMORY) {
 		b->healthy /= 2;
@@ -106,19 +106,21 @@ detect_block_learn(struct ls_detect_blocks *b, double mean_s, double time_s, dou
 	b->healthy++;
 	b->base_s += dev / b->healthy;
 	b->dev_sum += dev * dev * (b->healthy - 1) / b->healthy; /* Welford */
-	b->usual_s += (time_s - b->usual_s) / fmin(b->healthy, DETECT_COMM_BLOCK_LEAST);
+	memory = fmin(b->healthy, DETECT_COMM_BLOCK_LEAST);
+	b->usual_s += (b->time_s / DETECT_COMM_BLOCK - b->usual_s) / memory;
+	b->usual_wait_s += (b->wait_s / DETECT_COMM_BLOCK - b->usual_wait_s) / memory;
 }
 
-/* Steps became longer by about as much, and neither a worker nor anything else explains it. */
+/* Steps became longer by about as much, or would have if work had not become faster, and neither a worker nor anything else explains it. */
 static bool
 detect_block_evidence(const struct ls_detect *d, const struct ls_detect_net *net)
 {
 	const struct ls_episode *ep = &net->channel[LS_DETECT_FAINT].ep;
 	double excess_s = ep->excess_s / (double)ep->steps;
-	double grown_s = net->blocks.time_sum / (double)ep->steps;
+	double grown_s = net->blocks.time_sum / (double)ep->steps, waits_s = net->blocks.wait_sum / (double)ep->steps;
 
 	return d->open == 0 && d->worst.mean_s[0] < DETECT_COMM_YIELD * excess_s &&
-		grown_s >= DETECT_COMM_GROWN * excess_s && excess_s >= DETECT_COMM_SHARE * grown_s &&
+		fmax(grown_s, waits_s) >= DETECT_COMM_GROWN * excess_s && excess_s >= DETECT_COMM_SHARE * grown_s &&
 		ls_detect_excess_ratio(d, ep) >= LS_DETECT_MIN_RATIO;
 }
 
@@ -128,12 +130,12 @@ detect_comm_block(struct ls_detect *d, struct ls_detect_net *net)
 {
 	struct ls_detect_blocks *b = &net->blocks;
 	struct ls_detect_channel *ch = &net->channel[LS_DETECT_FAINT];
-	double mean_s = (b->sum_s - b->most_s) / (DETECT_COMM_BLOCK - 1), time_s = b->time_s / DETECT_COMM_BLOCK;
+	double mean_s = (b->sum_s - b->most_s) / (DETECT_COMM_BLOCK - 1);
 	double sigma_s = detect_block_sigma(d, net), z = (mean_s - b->base_s) / sigma_s;
 
 	if (b->healthy < DETECT_COMM_BLOCK_LEAST) {
 		if (d->open == 0)
-			detect_block_learn(b, mean_s, time_s, sigma_s);
+			detect_block_learn(b, mean_s, sigma_s);
 		return;
 	}
 	if (ch->level != LS_LEVEL_FINDING)
@@ -144,19 +146,20 @@ detect_comm_block(struct ls_detect *d, struct ls_detect_net *net)
 	ls_detect_accumulate(d, ch, DETECT_COMM_BLOCK_NATS * z, LS_DETECT_CAP, 0, b->first_step, b->first_us);
 	if (ch->c > 0) {
 		if (ch->ep.steps == 1)
-			b->time_sum = 0;
+			b->time_sum = b->wait_sum = 0;
 		ch->ep.excess_s += b->sum_s / DETECT_COMM_BLOCK - b->base_s;
-		b->time_sum += time_s - b->usual_s;
+		b->time_sum += b->time_s / DETECT_COMM_BLOCK - b->usual_s;
+		b->wait_sum += b->wait_s / DETECT_COMM_BLOCK - b->usual_wait_s;
 	}
 	ls_detect_relax(d, ch, LS_DETECT_SUSPECT, DETECT_COMM_BLOCK_CALM);
 	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_COMM_FINDING && detect_block_evidence(d, net))
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
-	if (ch->c < LS_DETECT_SUSPECT && d->open == 0)
-		detect_block_learn(b, mean_s, time_s, sigma_s);
+	if (ch->c <= 0 && d->open == 0) /* a few are known: they must not follow what begins */
+		detect_block_learn(b, mean_s, sigma_s);
 }
 
 static void
-detect_comm_faint(struct ls_detect *d, struct ls_detect_net *net, double excess_s, double duration_s,
+detect_comm_faint(struct ls_detect *d, struct ls_detect_net *net, double excess_s, const struct ls_blame_step *totals,
 	uint64_t step, int64_t t_us)
 {
 	struct ls_detect_blocks *b = &net->blocks;
@@ -164,11 +167,12 @@ detect_comm_faint(struct ls_detect *d, struct ls_detect_net *net, double excess_
 	if (b->n == 0) {
 		b->first_step = step;
 		b->first_us = t_us;
-		b->sum_s = b->time_s = 0;
+		b->sum_s = b->time_s = b->wait_s = 0;
 		b->most_s = -INFINITY;
 	}
 	b->sum_s += excess_s;
-	b->time_s += duration_s;
+	b->time_s += totals->duration_s;
+	b->wait_s += totals->wait_median_s;
 	b->most_s = fmax(b->most_s, excess_s);
 	if (++b->n < DETECT_COMM_BLOCK)
 		return;
@@ -177,7 +181,7 @@ detect_comm_faint(struct ls_detect *d, struct ls_detect_net *net, double excess_
 }
 
 static void
-detect_comm(struct ls_detect *d, struct ls_detect_net *net, struct ls_blame_net *t, double duration_s,
+detect_comm(struct ls_detect *d, struct ls_detect_net *net, struct ls_blame_net *t, const struct ls_blame_step *totals,
 	uint64_t step, int64_t t_us)
 {
 	bool learned;
@@ -189,15 +193,15 @@ detect_comm(struct ls_detect *d, struct ls_detect_net *net, struct ls_blame_net 
 		return;
 	t->comm_s = fmin(t->collective_s - net->arrival.base_s, t->wait_min_s - net->wait.base_s);
 	detect_comm_chronic(d, net, t->comm_s, step, t_us);
-	detect_comm_faint(d, net, t->comm_s, duration_s, step, t_us);
+	detect_comm_faint(d, net, t->comm_s, totals, step, t_us);
 	if (net->channel[LS_DETECT_CHRONIC].c < LS_DETECT_SUSPECT / 2 &&
 		net->channel[LS_DETECT_FAINT].c < LS_DETECT_SUSPECT / 2 && d->open == 0) {
 		detect_comm_learn(&net->arrival, t->collective_s);
 		detect_comm_learn(&net->wait, t->wait_min_s);
 	}
 	ls_detect_stall(d, &net->channel[LS_DETECT_STALLS],
-		t->comm_s >= fmax(DETECT_COMM_STALL * d->step_s, DETECT_COMM_STALL_S),
-		t->comm_s, step, t_us);
+		&(struct ls_detect_stalls){fmax(DETECT_COMM_STALL * d->step_s, DETECT_COMM_STALL_S), LS_DETECT_STALL_SAYS,
+			LS_DETECT_STALL_FINDING}, t->comm_s, step, t_us);
 }
 
 /* Is the net free of suspicion? */
@@ -248,10 +252,10 @@ ls_detect_nets(struct ls_detect *d, uint64_t step, int64_t t_us, const struct ls
 {
 	bool quiet;
 
-	detect_comm(d, &d->net[0], &totals->net, totals->duration_s, step, t_us);
+	detect_comm(d, &d->net[0], &totals->net, totals, step, t_us);
 	detect_net_sum(&d->net[0], &totals->net);
 	for (size_t s = 0; s < totals->slice_count && s + 1 < d->net_count; s++) {
-		detect_comm(d, &d->net[s + 1], &totals->slice[s], totals->duration_s, step, t_us);
+		detect_comm(d, &d->net[s + 1], &totals->slice[s], totals, step, t_us);
 		detect_net_sum(&d->net[s + 1], &totals->slice[s]);
 	}
 	quiet = detect_net_quiet(&d->net[0]);

@@ -46,7 +46,7 @@ judge_keep(struct ls_job *j, const struct ls_live_row *kept)
 	}
 	slot = &j->live[j->live_head];
 	if (j->live_count == j->live_capacity)
-		free(slot->row.cells);
+		ls_steps_give_back(&j->steps, slot->row.cells);
 	else
 		j->live_count++;
 	*slot = *kept;
@@ -276,6 +276,8 @@ judge_update(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	struct ls_finding subject = judge_subject(e, j, who, kind);
 	struct ls_finding *f = ls_findings_open(e, &subject);
 
+	if (f != NULL && kind == LS_DETECT_STALLS && f->detector == kind)
+		f->stalls = ch->ep; /* also of one that is not told of by itself: the next ones may go on from here */
 	if (f == NULL || ls_findings_is_known(f, now_us) || (step < f->last_step + LS_FINDING_UPDATE_STEPS &&
 				 now_us - f->updated_us < LS_FINDING_UPDATE_US))
 		return;

@@ -8,6 +8,9 @@
 #include <string.h>
 
 #define STATS_BINS 1024u /* of ten values each, where thousands are spread evenly */
+#define STATS_FEW 400u   /* values */
+#define STATS_SAMPLE 63u /* of more than these */
+#define STATS_MARGIN 4u  /* of the sample, beyond what is looked for */
 
 static int
 stats_compare(const void *a, const void *b)
@@ -33,9 +36,45 @@ stats_swap(double *a, double *b)
 	*b = t;
 }
 
-/* Hoare's selection with the median of three: afterwards v[k] is the k-th smallest. */
+/* Moves what is less than the pivot (or equal, too: with_equal) to the front; returns how many. Nothing is guessed: no branches. */
+static size_t
+stats_part(double *v, size_t n, double pivot, bool with_equal)
+{
+	size_t less = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		double x = v[i];
+
+		v[i] = v[less];
+		v[less] = x;
+		less += with_equal ? x <= pivot : x < pivot;
+	}
+	return less;
+}
+
+/* A value that is a little beyond the k-th smallest of many, seen from the nearer end, most likely. */
 static double
-stats_select(double *v, size_t n, size_t k)
+stats_pivot(const double *v, size_t n, size_t k)
+{
+	double sample[STATS_SAMPLE];
+	size_t at = k * STATS_SAMPLE / n;
+
+	for (size_t i = 0; i < STATS_SAMPLE; i++) {
+		double x = v[i * n / STATS_SAMPLE];
+		size_t j = i;
+
+		for (; j > 0 && sample[j - 1] > x; j--)
+			sample[j] = sample[j - 1];
+		sample[j] = x;
+	}
+	if (2 * k < n)
+		return sample[at + STATS_MARGIN < STATS_SAMPLE ? at + STATS_MARGIN : STATS_SAMPLE - 1];
+	return sample[at > STATS_MARGIN ? at - STATS_MARGIN : 0];
+}
+
+/* Hoare's selection with the median of three, of few values. */
+static double
+stats_select_few(double *v, size_t n, size_t k)
 {
 	size_t lo = 0, hi = n - 1;
 
@@ -65,6 +104,33 @@ stats_select(double *v, size_t n, size_t k)
 			lo = j + 1;
 	}
 	return v[k];
+}
+
+/*
+ * Afterwards v[k] is the k-th smallest, none before it is greater and none behind it is less. Many are narrowed down first, by pivots
+ * from samples (Floyd and Rivest, 1975): one and a half comparisons a value.
+ */
+static double
+stats_select(double *v, size_t n, size_t k)
+{
+	while (n > STATS_FEW) {
+		double pivot = stats_pivot(v, n, k);
+		size_t less = stats_part(v, n, pivot, false);
+
+		if (less == 0) {
+			less = stats_part(v, n, pivot, true);
+			if (k < less || less == 0) /* 0: it is no number; nobody may ask for that, but it ends */
+				return pivot;
+		}
+		if (k < less) {
+			n = less;
+		} else {
+			v += less;
+			k -= less;
+			n -= less;
+		}
+	}
+	return stats_select_few(v, n, k);
 }
 
 static inline double

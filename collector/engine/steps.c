@@ -13,6 +13,7 @@ ls_steps_fini(struct ls_steps *s)
 	for (size_t i = 0; i < s->count; i++)
 		free(s->rows[i].cells);
 	free(s->rows);
+	free(s->spare);
 	memset(s, 0, sizeof(*s));
 }
 
@@ -89,9 +90,13 @@ steps_insert(struct ls_steps *s, size_t at, uint64_t step, size_t n, int64_t now
 	rc = steps_reserve(s);
 	if (rc != 0)
 		return rc;
+	row.cells = s->spare;
+	s->spare = NULL;
 	rc = steps_widen(&row, n);
-	if (rc != 0)
+	if (rc != 0) {
+		free(row.cells);
 		return rc;
+	}
 	memmove(&s->rows[at + 1], &s->rows[at], (s->count - at) * sizeof(*s->rows));
 	s->rows[at] = row;
 	s->count++;
@@ -324,4 +329,11 @@ ls_steps_take_oldest(struct ls_steps *s, struct ls_row *ret_row)
 	s->last_closed = ret_row->step;
 	s->count--;
 	memmove(&s->rows[0], &s->rows[1], s->count * sizeof(*s->rows));
+}
+
+void
+ls_steps_give_back(struct ls_steps *s, struct ls_cell *cells)
+{
+	free(s->spare);
+	s->spare = cells;
 }

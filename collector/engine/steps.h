@@ -74,6 +74,7 @@ struct ls_steps {
 	size_t count, capacity;
 	bool any_closed;
 	uint64_t last_closed;
+	struct ls_cell *spare;  /* of a row that is over, for the next one; NULL: none */
 };
 
 /* Drops all rows; begins anew. */
@@ -104,8 +105,11 @@ struct ls_row *ls_steps_oldest(struct ls_steps *s);
 /* True if the row's time is up at now_us; median_step_s may be NaN. */
 bool ls_steps_overdue(const struct ls_row *row, double median_step_s, int64_t now_us);
 
-/* Takes the oldest row out; *ret_row and its cells (free) are the caller's from now on. */
+/* Takes the oldest row out; *ret_row and its cells are the caller's from now on: to free, or to give back. */
 void ls_steps_take_oldest(struct ls_steps *s, struct ls_row *ret_row);
+
+/* Gives back the cells of a row that is over: of thousands of workers they are much to ask the kernel for, each step. */
+void ls_steps_give_back(struct ls_steps *s, struct ls_cell *cells);
 
 /* Rows that may be open with n workers. */
 size_t ls_steps_capacity(size_t n);

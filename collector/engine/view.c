@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/view.h"
+#include "collector/engine/attention.h"
 #include "collector/engine/engine_state.h"
 #include "collector/engine/lies.h"
 #include "proto/base/json.h"
@@ -161,16 +162,18 @@ view_job(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 }
 
 struct view_sorted {
-	double key;
+	double near, key;
 	size_t index;
 };
 
-/* Greatest key first; equal ones as they were. */
+/* The nearest first, of them the greatest key; equal ones as they were. */
 static int
 view_compare(const void *a, const void *b)
 {
 	const struct view_sorted *x = a, *y = b;
 
+	if (x->near != y->near)
+		return x->near < y->near ? 1 : -1;
 	if (x->key != y->key)
 		return x->key < y->key ? 1 : -1;
 	return (x->index > y->index) - (x->index < y->index);
@@ -191,9 +194,7 @@ ls_view_jobs(const struct ls_engine *e, int64_t now_us, json_t **ret_array)
 		const struct ls_job *j = &e->jobs[i];
 		double step_s = view_step_s(j);
 
-		order[i].index = i;
-		order[i].key = step_s > 0
-			? view_open(e, j).blame_s / step_s * ls_job_chips(e, j) : -1;
+		order[i] = (struct view_sorted){0, step_s > 0 ? view_open(e, j).blame_s / step_s * ls_job_chips(e, j) : -1, i};
 	}
 	if (e->job_count > 1)
 		qsort(order, e->job_count, sizeof(*order), view_compare);
@@ -338,7 +339,7 @@ view_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot, int6
 	return doc;
 }
 
-/* Slots, most blamed first; *ret_order is malloc'ed. */
+/* Slots, those nearest to a finding first, of them the most blamed; *ret_order is malloc'ed. */
 static int
 view_order(const struct ls_job *j, struct view_sorted **ret_order)
 {
@@ -349,7 +350,7 @@ view_order(const struct ls_job *j, struct view_sorted **ret_order)
 	for (size_t s = 0; s < j->count; s++) {
 		double blame = view_means(j, s).blame_s;
 
-		order[s] = (struct view_sorted){isnan(blame) ? -1 : blame, s};
+		order[s] = (struct view_sorted){ls_attention_nearness(j, s), isnan(blame) ? -1 : blame, s};
 	}
 	if (j->count > 1)
 		qsort(order, j->count, sizeof(*order), view_compare);

@@ -32,7 +32,7 @@ int ls_view_jobs(const struct ls_engine *e, int64_t now_us, json_t **ret_array) 
 int ls_view_job(const struct ls_engine *e, const char *job, int64_t now_us, json_t **ret_job)
 	LS_MUSTCHECK;
 
-/* Array of the job's workers, most blamed first. */
+/* Array of the job's workers: those nearest to a finding first, of them, and of all others, the most blamed. */
 int ls_view_hosts(const struct ls_engine *e, const char *job, int64_t now_us,
 	json_t **ret_array) LS_MUSTCHECK;
 

@@ -48,7 +48,7 @@ export class Hosts {
 	constructor(view, redraw) {
 		this.view = view;
 		this.redraw = redraw;
-		this.sort = { key: "blame_s", down: true };
+		this.sort = { key: null, down: true }; // as they come: found ones and suspects first
 		this.all = false;
 		this.filter = "";
 	}
@@ -68,7 +68,8 @@ export class Hosts {
 			return [el("p", { class: "calm" }, "No data yet: no worker has reported.")];
 		const short = text.shortener(items.map((h) => h.host));
 		const match = items.filter((h) => String(h.host ?? "").toLowerCase().includes(this.filter.toLowerCase()));
-		match.sort(compare(this.sort.key, this.sort.down));
+		if (this.sort.key !== null)
+			match.sort(compare(this.sort.key, this.sort.down));
 		const most = Math.max(...items.map((h) => h.blame_s ?? 0));
 		const shown = this.all ? match : match.slice(0, SHOWN);
 		return [
@@ -79,7 +80,8 @@ export class Hosts {
 				onclick: () => { this.all = true; this.redraw(); } },
 			`Show ${match.length - shown.length} more`) : null,
 			match.length === 0 ? el("p", { class: "calm" }, "No worker has a name like that.") : null,
-			el("p", { class: "note" }, "Seconds a step, mean of the last 100 steps. Blame: what it makes the others wait."),
+			el("p", { class: "note" }, "Those found and suspected first, then by blame: what one makes the others wait. "
+				+ "Seconds a step, mean of the last 100 steps."),
 		];
 	}
 }
