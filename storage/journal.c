@@ -240,6 +240,7 @@ ls_journal_seal(struct ls_journal *j)
 struct journal_reader {
 	const uint8_t *at, *end;
 	bool bad;
+	bool positions; /* alone are wanted */
 	int64_t id, t_us;
 	char host[LS_HOST_NAME_MAX_BYTES];
 };
@@ -305,6 +306,7 @@ reader_change(struct journal_reader *r)
 	return v >> 1 ^ (0 - (v & 1));
 }
 
+/* Into dst, unless that is NULL. */
 static void
 reader_host(struct journal_reader *r, char *dst)
 {
@@ -321,7 +323,8 @@ reader_host(struct journal_reader *r, char *dst)
 		memcpy(r->host, at, len);
 	}
 	r->bad |= r->host[0] == '\0';
-	memcpy(dst, r->host, sizeof(r->host));
+	if (dst != NULL)
+		memcpy(dst, r->host, sizeof(r->host));
 }
 
 static void
@@ -414,6 +417,39 @@ static void (*const reader_kinds[LS_JOURNAL_KIND_COUNT])(
 	[LS_JOURNAL_RING] = reader_ring,
 };
 
+/* Goes on behind so many numbers, whatever they are. */
+static void
+reader_pass(struct journal_reader *r, size_t numbers)
+{
+	for (; numbers > 0; numbers--) {
+		while (r->at < r->end && *r->at >= 0x80)
+			r->at++;
+		(void)reader_u8(r);
+	}
+}
+
+/* Like reader_steps and reader_hot, for those who want positions alone: most of a journal is something else. */
+static void
+reader_pass_steps(struct journal_reader *r, struct ls_journal_entry *e)
+{
+	reader_id(r, e);
+	reader_pass(r, 11);
+	(void)reader_bytes(r, reader_below(r, LS_ITEM_MAX_BYTES));
+}
+
+static void
+reader_pass_hot(struct journal_reader *r, struct ls_journal_entry *e)
+{
+	size_t count;
+
+	reader_id(r, e);
+	reader_host(r, NULL);
+	reader_pass(r, 2);
+	count = reader_u8(r);
+	reader_pass(r, count);
+	(void)reader_bytes(r, count * sizeof(uint64_t));
+}
+
 static int
 reader_entry(struct journal_reader *r, struct ls_journal_entry *e)
 {
@@ -425,14 +461,20 @@ reader_entry(struct journal_reader *r, struct ls_journal_entry *e)
 	r->t_us = (int64_t)((uint64_t)r->t_us + reader_change(r));
 	e->t_us = r->t_us;
 	e->id = 0;
-	reader_kinds[kind](r, e);
+	if (r->positions && kind == LS_JOURNAL_STEPS)
+		reader_pass_steps(r, e);
+	else if (r->positions && kind == LS_JOURNAL_HOT)
+		reader_pass_hot(r, e);
+	else
+		reader_kinds[kind](r, e);
 	return r->bad ? -LS_EPARSE : 0;
 }
 
-int
-ls_journal_read(const uint8_t *body, size_t len, ls_journal_fn *fn, void *arg)
+/* Visits the entries of a body; if positions, of these alone. */
+static int
+journal_read(const uint8_t *body, size_t len, bool positions, ls_journal_fn *fn, void *arg)
 {
-	struct journal_reader r = { .bad = false };
+	struct journal_reader r = { .positions = positions };
 	struct ls_journal_entry e;
 	uint32_t i, count;
 	int rc = 0;
@@ -451,8 +493,20 @@ ls_journal_read(const uint8_t *body, size_t len, ls_journal_fn *fn, void *arg)
 	count = (uint32_t)ls_bytes_get(body + 8, 4);
 	for (i = 0; i < count && rc == 0; i++) {
 		rc = reader_entry(&r, &e);
-		if (rc == 0)
+		if (rc == 0 && !(positions && (e.kind == LS_JOURNAL_STEPS || e.kind == LS_JOURNAL_HOT)))
 			rc = fn(arg, &e);
 	}
 	return rc == 0 && r.at != r.end ? -LS_EPARSE : rc;
+}
+
+int
+ls_journal_read(const uint8_t *body, size_t len, ls_journal_fn *fn, void *arg)
+{
+	return journal_read(body, len, false, fn, arg);
+}
+
+int
+ls_journal_read_positions(const uint8_t *body, size_t len, ls_journal_fn *fn, void *arg)
+{
+	return journal_read(body, len, true, fn, arg);
 }

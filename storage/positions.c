@@ -133,17 +133,13 @@ ls_positions_put_ring(struct ls_positions *p, const struct ls_store_ring *ring)
 static int
 positions_entry(void *arg, const struct ls_journal_entry *e)
 {
-	if (e->kind == LS_JOURNAL_AGENT)
-		return ls_positions_put_ledger(arg, &e->u.agent);
-	if (e->kind == LS_JOURNAL_RING)
-		return ls_positions_put_ring(arg, &e->u.ring);
-	return 0;
+	return e->kind == LS_JOURNAL_AGENT ? ls_positions_put_ledger(arg, &e->u.agent) : ls_positions_put_ring(arg, &e->u.ring);
 }
 
 int
 ls_positions_put_journal(struct ls_positions *p, const uint8_t *body, size_t len)
 {
-	return ls_journal_read(body, len, positions_entry, p);
+	return ls_journal_read_positions(body, len, positions_entry, p);
 }
 
 /* --- a day's file ------------------------------------------------------------------------- */

@@ -146,6 +146,29 @@ START_TEST(what_is_put_is_read)
 }
 END_TEST
 
+START_TEST(positions_alone_are_the_same)
+{
+	struct seen all = { 0 }, s = { 0 };
+
+	fill();
+	ck_assert_int_eq(ls_journal_read(journal.data, journal.len, see, &all), 0);
+	ck_assert_int_eq(ls_journal_read_positions(journal.data, journal.len, see, &s), 0);
+	ck_assert_uint_eq(s.count, 2);
+	ck_assert_int_eq(s.entry[0].kind, LS_JOURNAL_AGENT);
+	ck_assert_str_eq(s.entry[0].u.agent.host, all.entry[3].u.agent.host);
+	ck_assert_mem_eq(s.entry[0].u.agent.boot, all.entry[3].u.agent.boot, sizeof(s.entry[0].u.agent.boot));
+	ck_assert_uint_eq(s.entry[0].u.agent.seq, all.entry[3].u.agent.seq);
+	ck_assert_uint_eq(s.entry[0].u.agent.chunk_seq, all.entry[3].u.agent.chunk_seq);
+	ck_assert_int_eq(s.entry[0].u.agent.t_us, all.entry[3].u.agent.t_us);
+	ck_assert_int_eq(s.entry[1].kind, LS_JOURNAL_RING);
+	ck_assert_mem_eq(s.entry[1].u.ring.ring_id, all.entry[4].u.ring.ring_id, sizeof(s.entry[1].u.ring.ring_id));
+	ck_assert_uint_eq(s.entry[1].u.ring.high, all.entry[4].u.ring.high);
+	ck_assert_int_eq(s.entry[1].u.ring.t_us, all.entry[4].u.ring.t_us);
+	journal.data[journal.len - 1] ^= 1;
+	ck_assert_int_eq(ls_journal_read_positions(journal.data, journal.len, see, &s), -LS_ECORRUPT);
+}
+END_TEST
+
 START_TEST(the_bytes_are_the_golden_ones)
 {
 	size_t len;
@@ -409,6 +432,7 @@ suite(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, what_is_put_is_read);
+	tcase_add_test(t, positions_alone_are_the_same);
 	tcase_add_test(t, the_bytes_are_the_golden_ones);
 	tcase_add_test(t, an_empty_body_and_one_made_again_are_right);
 	tcase_add_test(t, a_visitor_can_stop);

@@ -38,6 +38,28 @@ fuzz_copy(void *arg, const struct ls_journal_entry *e)
 	abort();
 }
 
+/* The same of positions alone. */
+static int
+fuzz_position(void *arg, const struct ls_journal_entry *e)
+{
+	return e->kind == LS_JOURNAL_AGENT || e->kind == LS_JOURNAL_RING ? fuzz_copy(arg, e) : 0;
+}
+
+/* Who asks for positions alone gets those that are there. */
+static void
+fuzz_positions(const uint8_t *body, size_t len)
+{
+	struct ls_journal a = { 0 }, b = { 0 };
+
+	fuzz_demand(ls_journal_read(body, len, fuzz_position, &a) == 0);
+	fuzz_demand(ls_journal_seal(&a) == 0);
+	fuzz_demand(ls_journal_read_positions(body, len, fuzz_copy, &b) == 0);
+	fuzz_demand(ls_journal_seal(&b) == 0);
+	fuzz_demand(a.len == b.len && memcmp(a.data, b.data, a.len) == 0);
+	ls_journal_fini(&a);
+	ls_journal_fini(&b);
+}
+
 static void
 fuzz_again(const uint8_t *body, size_t len)
 {
@@ -90,8 +112,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	rc = ls_span_load_journal(&span, body, size);
 	ls_span_sort(&span);
 	fuzz_demand(ls_span_give(&span, 0, INT64_MAX, fuzz_event, &last) == 0);
-	if (rc == 0)
+	if (rc == 0) {
 		fuzz_again(body, size);
+		fuzz_positions(body, size);
+	}
 	ls_span_fini(&span);
 	free(body);
 	return 0;
