@@ -13,6 +13,7 @@
 #define JOURNAL_CRC_FROM 8       /* the checksum covers all from here on */
 #define JOURNAL_FIXED_BYTES 1024 /* of an entry without its item: names, ids, 16 values at most */
 #define JOURNAL_FIRST_BYTES 65536
+#define JOURNAL_STEPS_NUMBERS 11 /* of an entry of steps, between its id and the length of its item */
 
 static const uint8_t journal_magic[3] = { 'L', 'S', 'J' };
 #define JOURNAL_VERSION 1
@@ -433,7 +434,7 @@ static void
 reader_pass_steps(struct journal_reader *r, struct ls_journal_entry *e)
 {
 	reader_id(r, e);
-	reader_pass(r, 11);
+	reader_pass(r, JOURNAL_STEPS_NUMBERS);
 	(void)reader_bytes(r, reader_below(r, LS_ITEM_MAX_BYTES));
 }
 

@@ -70,7 +70,7 @@ int ls_journal_seal(struct ls_journal *j) LS_MUSTCHECK;
 typedef int ls_journal_fn(void *arg, const struct ls_journal_entry *entry);
 int ls_journal_read(const uint8_t *body, size_t len, ls_journal_fn *fn, void *arg) LS_MUSTCHECK;
 
-/* The same of AGENT and RING entries alone, in half of the time: the others are stepped over, their values not looked at. */
+/* The same of AGENT and RING entries alone: the others are stepped over, their values not looked at. */
 int ls_journal_read_positions(const uint8_t *body, size_t len, ls_journal_fn *fn, void *arg) LS_MUSTCHECK;
 
 #endif

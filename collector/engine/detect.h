@@ -218,7 +218,10 @@ void ls_detect_reset_worker(struct ls_detect *d, size_t slot);
 void ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 	const struct ls_blame *residual, size_t n, struct ls_blame_step *totals);
 
-/* How near a worker is to a finding: of the C that makes one, in the channel that is nearest; 0 = quiet in all; 1 = found, or it wants only time. */
+/*
+ * How near a worker is to a finding: of the C that makes one (of stalls: in a job of few workers), in the channel that is nearest.
+ * 0 = quiet in all; 1 = found, or it wants only time.
+ */
 double ls_detect_nearness(const struct ls_detect_worker *w);
 
 /* Mean excess of an episode as a ratio of the step time now; 0 for an empty one. */

@@ -30,24 +30,16 @@ static double
 detect_warm_median(const float *v, uint32_t n)
 {
 	double copy[LS_DETECT_WARM];
-	size_t known = 0;
 
-	for (uint32_t i = 0; i < n; i++)
-		if (!isnan(v[i]))
-			copy[known++] = (double)v[i];
-	return known == 0 ? NAN : ls_stats_median(copy, known);
+	return ls_stats_median(copy, ls_stats_known(v, n, copy));
 }
 
 static double
 detect_warm_sigma(const float *v, uint32_t n, double centre)
 {
 	double copy[LS_DETECT_WARM];
-	size_t known = 0;
 
-	for (uint32_t i = 0; i < n; i++)
-		if (!isnan(v[i]))
-			copy[known++] = (double)v[i];
-	return known == 0 ? 0 : LS_MAD_TO_SIGMA * ls_stats_mad(copy, known, centre);
+	return LS_MAD_TO_SIGMA * ls_stats_mad(copy, ls_stats_known(v, n, copy), centre);
 }
 
 /* Which residual can be trusted: chosen when the first workers have learned their baselines. */

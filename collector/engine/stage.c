@@ -98,17 +98,6 @@ stage_measure(struct ls_stage *st, const struct ls_cell *cells, size_t n)
 	st->work = told > 0 ? work / (double)told : NAN;
 }
 
-static double
-stage_median(const float *v, double *copy)
-{
-	size_t known = 0;
-
-	for (size_t i = 0; i < LS_DETECT_WARM; i++)
-		if (!isnan(v[i]))
-			copy[known++] = (double)v[i];
-	return known == 0 ? NAN : ls_stats_median(copy, known);
-}
-
 /* False while it is still learning. */
 static bool
 stage_warm(struct ls_stage *st)
@@ -122,11 +111,9 @@ stage_warm(struct ls_stage *st)
 	st->warm_own[st->warm] = (float)st->own_s;
 	st->warm_work[st->warm++] = (float)st->work;
 	if (st->warm == LS_DETECT_WARM) {
-		st->base_work = stage_median(st->warm_work, copy);
-		st->base_s = stage_median(st->warm_own, copy);
-		for (size_t i = 0; i < LS_DETECT_WARM; i++)
-			copy[i] = (double)st->warm_own[i];
-		st->sigma_s = LS_MAD_TO_SIGMA * ls_stats_mad(copy, LS_DETECT_WARM, st->base_s);
+		st->base_work = ls_stats_median(copy, ls_stats_known(st->warm_work, LS_DETECT_WARM, copy));
+		st->base_s = ls_stats_median(copy, ls_stats_known(st->warm_own, LS_DETECT_WARM, copy));
+		st->sigma_s = LS_MAD_TO_SIGMA * ls_stats_mad(copy, ls_stats_known(st->warm_own, LS_DETECT_WARM, copy), st->base_s);
 	}
 	return false;
 }

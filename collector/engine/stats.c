@@ -291,6 +291,17 @@ ls_stats_spread(double *v, size_t n, double *work, const double *q, size_t quant
 	}
 }
 
+size_t
+ls_stats_known(const float *v, size_t n, double *copy)
+{
+	size_t known = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (!isnan(v[i]))
+			copy[known++] = (double)v[i];
+	return known;
+}
+
 double
 ls_stats_median(double *v, size_t n)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stats - order statistics on small arrays.
+ * stats - order statistics.
  *
  * Owner:   pure functions; arrays belong to the caller.
  * Units:   those of the input.
  * Errors:  none; empty input gives NaN.
- * Limits:  none; sorting takes O(n log n), all else O(n).
+ * Limits:  none; sorting takes O(n log n), all else O(n) on average.
+ * Source:  selection by sampled pivots: Floyd and Rivest, Communications of the ACM 18 (1975), "Expected time bounds for selection".
  */
 #ifndef LS_COLLECTOR_STATS_H
 #define LS_COLLECTOR_STATS_H
@@ -20,6 +21,9 @@
 
 /* Sorts v ascending. */
 void ls_stats_sort(double *v, size_t n);
+
+/* Copies what is a number; copy has room for n. Returns how many. */
+size_t ls_stats_known(const float *v, size_t n, double *copy);
 
 /* Median of v; v is reordered. */
 double ls_stats_median(double *v, size_t n);
