@@ -302,6 +302,22 @@ START_TEST(load_that_passes_is_only_suspected)
 }
 END_TEST
 
+/* Nor if a shift far below all that is told began long before it and goes on: then most of the episode is the load alone. */
+START_TEST(load_on_top_of_very_little_is_only_suspected)
+{
+	for (unsigned i = 0; i < 20; i++) {
+		ls_detect_fini(&feed.d);
+		pass(7 + i, 0);
+		feed.late_s = feed.own_s = feed.wait_s = 0.0012 * STEP_S;
+		run(&feed, 120);
+		feed.erratic_s = 0.13 * STEP_S;
+		ck_assert_uint_eq(found_within(&feed, 80), 0);
+		feed.erratic_s = 0;
+		ck_assert_uint_eq(found_within(&feed, 200), 0);
+	}
+}
+END_TEST
+
 START_TEST(load_that_stays_is_found)
 {
 	for (unsigned i = 0; i < 40; i++) {
@@ -603,6 +619,7 @@ detect_suite(void)
 	tcase_add_test(tc, born_slow_is_not_taken_for_a_baseline);
 	tcase_add_test(tc, lateness_without_evidence_is_only_suspected);
 	tcase_add_test(tc, load_that_passes_is_only_suspected);
+	tcase_add_test(tc, load_on_top_of_very_little_is_only_suspected);
 	tcase_add_test(tc, load_that_stays_is_found);
 	tcase_add_test(tc, shift_that_is_steady_or_gross_need_not_wait);
 	tcase_add_test(tc, delays_that_come_and_go_are_found);

@@ -7,7 +7,10 @@
 #include "tests/fake_job.h"
 #include "tests/harness.h"
 
-/* Collectives 2 % of a step longer, also where all work becomes as much faster; a time-out in one step of five; once only, or as all work grows: no link. */
+/*
+ * Collectives 2 % of a step longer, also where all work becomes 3 % faster; a time-out in one step of five. Once only, or as all
+ * work grows: no link.
+ */
 START_TEST(faint_links_are_found_by_blocks_of_steps)
 {
 	struct fake_job *job = fake_job_sliced(16, 2);

@@ -102,6 +102,34 @@ START_TEST(a_gross_fault_is_found_and_set_against_the_truth)
 }
 END_TEST
 
+START_TEST(a_drift_is_set_against_what_it_costs_now)
+{
+	struct detect_run run = run_of(16, SIM_FAULT_DRIFT, 0.05);
+	struct detect_result r;
+	double end;
+
+	run.fault[0].from = 400;
+	run.fault[0].to = run.steps = 3000;
+	end = 0.05 * 2600 / 3600 * run.world.step_s; /* if all of a step were computation and no other ever late */
+	ck_assert_int_eq(detect_run(&run, &r), 0);
+	ck_assert(r.event[0].drift);
+	ck_assert(r.event[0].cost_s > 0.5 * end && r.event[0].cost_s < end); /* on average, less than half of it */
+	ck_assert_double_eq_tol(r.event[0].cost_found_s, r.event[0].cost_s, 0.1 * end);
+}
+END_TEST
+
+START_TEST(where_nothing_tells_why_unexplained_is_right)
+{
+	struct detect_run run = run_of(16, SIM_FAULT_EVERY, 0.5);
+	struct detect_result r;
+
+	run.fault[0].to = run.steps = 1200;
+	ck_assert_int_eq(detect_run(&run, &r), 0);
+	ck_assert_uint_ne(r.event[0].finding, DETECT_NEVER);
+	ck_assert(r.event[0].cause_right && !r.event[0].cause_named);
+}
+END_TEST
+
 START_TEST(a_finding_about_another_is_false)
 {
 	/* the truth says that nothing is wrong with the whole job: whoever is blamed is blamed falsely */
@@ -143,6 +171,8 @@ main(void)
 	tcase_add_test(rules, traceml_blames_who_waits_least);
 	tcase_add_test(sums, bounds_are_those_of_the_poisson_tables);
 	tcase_add_test(runs, a_gross_fault_is_found_and_set_against_the_truth);
+	tcase_add_test(runs, a_drift_is_set_against_what_it_costs_now);
+	tcase_add_test(runs, where_nothing_tells_why_unexplained_is_right);
 	tcase_add_test(runs, a_finding_about_another_is_false);
 	tcase_add_test(runs, a_world_that_cannot_be_is_an_error);
 	suite_add_tcase(s, runs);

@@ -126,6 +126,23 @@ START_TEST(reopened_is_open)
 }
 END_TEST
 
+/* What is in a few steps only, and what costs nothing, does not delay every step. */
+START_TEST(title_says_how_often_and_whether_anybody_waits)
+{
+	struct ls_finding f = sample();
+
+	f.intermittent = true;
+	ck_assert_int_eq(ls_finding_render(&f), 0);
+	ck_assert_str_eq(text_at(f.json, "title"),
+		"h3 rank 3 delays some of the steps, by 10 ms a step on average: waits for its input");
+	f.blame_s = 0.0001;
+	ck_assert_int_eq(ls_finding_render(&f), 0);
+	ck_assert_str_eq(text_at(f.json, "title"),
+		"h3 rank 3 is slower than it should be, but nobody waits for it now: waits for its input");
+	json_decref(f.json);
+}
+END_TEST
+
 START_TEST(json_says_what_is_known_and_null_for_the_rest)
 {
 	struct ls_finding f = sample();
@@ -359,6 +376,7 @@ finding_suite(void)
 	tcase_add_test(tc, ids_differ_by_subject_and_occurrence);
 	tcase_add_test(tc, subjects_are_workers_or_the_job);
 	tcase_add_test(tc, reopened_is_open);
+	tcase_add_test(tc, title_says_how_often_and_whether_anybody_waits);
 	tcase_add_test(tc, json_says_what_is_known_and_null_for_the_rest);
 	tcase_add_test(tc, finding_of_the_job_names_no_host);
 	tcase_add_test(tc, links_and_slices_are_subjects);

@@ -437,6 +437,61 @@ START_TEST(stalls_at_random_are_found)
 }
 END_TEST
 
+/* Worker 6 stands still for 0.1 s in some of the steps. Returns for how long in all. */
+static double
+stall(struct fake_job *job, size_t steps, double rate)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < steps; i++) {
+		job->workers[6].once_s = fake_job_random(job) < rate ? 0.1 : 0;
+		sum += job->workers[6].once_s;
+		fake_job_run(job, 1);
+	}
+	return sum;
+}
+
+/* Stalls that are many are found by their mean first; when fewer come, the finding goes on, is told as what it is, and adds up. */
+START_TEST(stalls_that_become_rarer_stay_one_finding)
+{
+	struct fake_job *job = fake_job_new(8);
+	double sum, share;
+	json_t *f;
+
+	fake_job_run(job, 100);
+	sum = stall(job, 300, 0.25);
+	f = fake_job_finding(job, 0);
+	ck_assert_str_eq(ls_json_text_at(f, "persistence", "duty"), "intermittent");
+	json_decref(f);
+	sum += stall(job, 500, 0.04);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	ck_assert_uint_eq(fake_job_told(job, "cleared"), 0);
+	f = fake_job_finding(job, 0);
+	ck_assert_int_gt(json_integer_value(json_object_get(f, "last_step")), 800);
+	share = json_number_value(ls_json_at(f, "impact", "chip_hours_lost_total")) * 3600 / (double)job->count / job->chips / sum;
+	ck_assert(fabs(share - 1) < 0.06);
+	json_decref(f);
+	fake_job_free(job);
+}
+END_TEST
+
+/* The newest steps of what comes and goes tell less than all of them: what a step costs is taken from all. */
+START_TEST(what_comes_and_goes_is_averaged_over_all_of_it)
+{
+	struct fake_job *job = fake_job_new(8);
+	double sum;
+	json_t *f;
+
+	job->random += (uint64_t)_i;
+	fake_job_run(job, 100);
+	sum = stall(job, 1500, 0.2);
+	f = fake_job_finding(job, 0);
+	ck_assert(fabs(json_number_value(ls_json_at(f, "impact", "blame_s")) / (sum / 1500) - 1) < 0.08);
+	json_decref(f);
+	fake_job_free(job);
+}
+END_TEST
+
 START_TEST(badly_known_clocks_are_not_used)
 {
 	struct fake_job *job = fake_job_new(8);
@@ -574,6 +629,8 @@ judge_suite(void)
 	tcase_add_test(who, a_culprit_takes_the_place_of_a_slow_job);
 	tcase_add_test(who, checkpoints_of_all_are_not_judged);
 	tcase_add_test(who, stalls_at_random_are_found);
+	tcase_add_test(who, stalls_that_become_rarer_stay_one_finding);
+	tcase_add_loop_test(who, what_comes_and_goes_is_averaged_over_all_of_it, 0, 4);
 	tcase_add_test(who, badly_known_clocks_are_not_used);
 	tcase_add_loop_test(who, workers_that_do_not_wait_for_each_other_blame_nobody, 0, 2);
 	tcase_add_test(who, cause_is_named_by_what_grew);

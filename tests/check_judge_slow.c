@@ -35,6 +35,16 @@ drift(struct fake_job *job)
 	}
 }
 
+/* What a drift has cost, to half of its cost now in all its steps. */
+static double
+half_of_now(const struct fake_job *job, const json_t *f)
+{
+	double lost_s = json_number_value(ls_json_at(f, "impact", "chip_hours_lost_total")) * 3600 / (double)job->count / job->chips;
+	double steps = (double)(job->step - (uint64_t)json_integer_value(ls_json_at(f, "onset", "step")));
+
+	return lost_s / (json_number_value(ls_json_at(f, "impact", "blame_s")) * steps / 2);
+}
+
 /* Less than the detectors of single steps can tell from their own baseline. */
 START_TEST(a_worker_that_drifts_is_found_cleared_and_reopened)
 {
@@ -52,6 +62,7 @@ START_TEST(a_worker_that_drifts_is_found_cleared_and_reopened)
 	ck_assert_int_lt(json_integer_value(ls_json_at(f, "onset", "step")), 5000);
 	ck_assert(json_number_value(ls_json_at(f, "impact", "blame_s")) > 0.0002);
 	ck_assert(json_number_value(ls_json_at(f, "impact", "blame_s")) < 0.0013);
+	ck_assert(fabs(half_of_now(job, f) - 0.8) < 0.15); /* less than half: at first it was not the last to come */
 	json_decref(f);
 	job->workers[5].slow = 1;
 	fake_job_run(job, 4000);

@@ -233,6 +233,22 @@ START_TEST(pauses_of_anybody_rotate)
 }
 END_TEST
 
+/* Of very many workers the same six: three pairs that share a core at the same time. Another one each time would be more. */
+START_TEST(three_pairs_do_not_rotate)
+{
+	struct feed f = quiet(1024);
+
+	for (size_t k = 0; k < 600; k++) {
+		if (ls_test_random(&f.random) < 0.25)
+			hold(&f, (uint32_t)(ls_test_random(&f.random) * 6), 0.2, LS_PHASE_DISPATCH);
+		else
+			run(&f, 1);
+		ck_assert(!f.r.rotating.on);
+	}
+	ls_rhythm_fini(&f.r);
+}
+END_TEST
+
 /* One or two workers hold everybody up: they are to be named, or told elsewhere. */
 START_TEST(the_same_ones_do_not_rotate)
 {
@@ -294,6 +310,7 @@ main(void)
 	tcase_add_test(periodic, what_does_not_count_is_no_event);
 	tcase_add_test(periodic, a_worker_that_moved_begins_anew);
 	tcase_add_loop_test(rotating, pauses_of_anybody_rotate, 0, 2);
+	tcase_add_test(rotating, three_pairs_do_not_rotate);
 	tcase_add_test(rotating, the_same_ones_do_not_rotate);
 	tcase_add_loop_test(rotating, few_workers_rotate_only_with_a_cause, 0, 2);
 	tcase_add_test(rotating, noise_makes_neither);

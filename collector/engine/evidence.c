@@ -12,6 +12,7 @@
 #define EVIDENCE_PEERS_MAX 256u /* of more, every k-th: enough for deciles, and it stays cheap */
 #define EVIDENCE_COUNTERS_US 60000000ll
 #define EVIDENCE_COUNTERS_MIN_US 1500000ll
+#define EVIDENCE_STEADY 0.25 /* of the mean excess, in half of the steps; of an exponential one it is 0.69 */
 #define EVIDENCE_RAN 0.5 /* of the CPU time it used before: it cannot have stood still */
 
 /* One kind of row: where its number comes from. */
@@ -250,13 +251,17 @@ evidence_row(const struct ls_engine *e, const struct evidence_window *w,
 		row->robust_z = (row->subject - row->p50) / spread;
 }
 
-/* Mean over the window of what the net took longer, or the worker came later, than its baseline. */
+/*
+ * Mean over the window of what the net took longer, or the worker came later, than its baseline. *steady: and that is in
+ * most of its steps, not in a few of them.
+ */
 static double
-evidence_gap(const struct evidence_window *w, struct ls_suspect who, const struct ls_detect_channel *ch)
+evidence_gap(const struct evidence_window *w, struct ls_suspect who, const struct ls_detect_channel *ch, bool *steady)
 {
-	double excess = 0, v;
+	double all[EVIDENCE_ROWS_MAX], excess = 0, mean, v;
 	size_t n = 0;
 
+	*steady = ch != &ls_suspect_channels(w->j, who)[LS_DETECT_STALLS];
 	if (evidence_is_summed(w->j, who, ch))
 		return ch->ep.steps > 0 ? ch->ep.excess_s / (double)ch->ep.steps : 0;
 	for (size_t i = w->first; i < w->end; i++) {
@@ -264,9 +269,11 @@ evidence_gap(const struct evidence_window *w, struct ls_suspect who, const struc
 		if (isnan(v))
 			continue;
 		excess += v;
-		n++;
+		all[n++] = v;
 	}
-	return n == 0 ? 0 : fmax(excess / (double)n, 0);
+	mean = n == 0 ? 0 : fmax(excess / (double)n, 0);
+	*steady = who.net || n == 0 || ls_stats_median(all, n) >= EVIDENCE_STEADY * mean;
+	return mean;
 }
 
 /*
@@ -274,10 +281,10 @@ evidence_gap(const struct evidence_window *w, struct ls_suspect who, const struc
  * arrived, or this one itself. Where it was not the last, it cost nothing. Of a group, any of its workers may be the last.
  */
 static double
-evidence_cost(const struct ls_engine *e, const struct evidence_window *w, struct ls_suspect who)
+evidence_cost(const struct ls_engine *e, const struct evidence_window *w, struct ls_suspect who, double *ret_error_s)
 {
 	const struct ls_job *j = w->j;
-	double sum = 0;
+	double sum = 0, squares = 0, s;
 	size_t n = 0;
 
 	for (size_t i = w->first; i < w->end; i++) {
@@ -287,10 +294,29 @@ evidence_cost(const struct ls_engine *e, const struct evidence_window *w, struct
 		bool same = last == who.at || (last < j->count && ls_judge_group_holds(e, j, who.at, last));
 
 		n += r != NULL;
-		if (same && c != NULL && !isnan(c->blame_s))
-			sum += fmin(r->totals.costs_s, (double)c->blame_s);
+		if (!same || c == NULL || isnan(c->blame_s))
+			continue;
+		s = fmin(r->totals.costs_s, (double)c->blame_s);
+		sum += s;
+		squares += s * s;
 	}
+	*ret_error_s = n < 2 ? 0 : sqrt(fmax(squares - sum * sum / (double)n, 0) / ((double)n * (double)(n - 1)));
 	return n == 0 ? 0 : sum / (double)n;
+}
+
+double
+ls_evidence_cost_after(const struct ls_engine *e, const struct ls_job *j, struct ls_suspect who, uint64_t after,
+	uint64_t last)
+{
+	struct evidence_window w = {.j = j, .end = j->live_count};
+	double error_s;
+
+	while (w.end > 0 && ls_job_row(j, w.end - 1)->row.step > last)
+		w.end--;
+	w.first = w.end;
+	while (w.first > 0 && ls_job_row(j, w.first - 1)->row.step > after)
+		w.first--;
+	return w.first == 0 || w.first == w.end ? NAN : evidence_cost(e, &w, who, &error_s);
 }
 
 /* A replica's mean step: nobody else waits for it. */
@@ -321,6 +347,7 @@ evidence_rare(const struct ls_detect_channel *ch, struct ls_gathered *g)
 
 	g->cost_s = ls_stall_cost(&ch->ep);
 	g->step_s += g->cost_s - seen_s;
+	g->cost_error_s = 0; /* it is of all of them already */
 	if (seen_s > 0)
 		g->gap_s = seen_s;
 }
@@ -346,8 +373,8 @@ evidence_totals(const struct ls_engine *e, const struct evidence_window *w, stru
 	g->step_s = rows > 0 ? sum / (double)rows : w->j->detect.step_s;
 	/* Who came last must be known of most steps. */
 	g->slowest_ratio = who.net || rows == 0 || 2 * known < rows ? NAN : (double)last / (double)rows;
-	g->gap_s = evidence_gap(w, who, ch);
-	g->cost_s = who.net ? g->gap_s : evidence_cost(e, w, who);
+	g->gap_s = evidence_gap(w, who, ch, &g->steady);
+	g->cost_s = who.net ? g->gap_s : evidence_cost(e, w, who, &g->cost_error_s);
 	if (ch == &ls_suspect_channels(w->j, who)[LS_DETECT_STALLS] && !who.net)
 		evidence_rare(ch, g);
 	g->steps = rows;
@@ -366,7 +393,8 @@ evidence_counter_s(const struct ls_engine *e, const struct evidence_window *w, s
 	const struct ls_detect_channel *ch, const struct ls_gathered *g)
 {
 	struct evidence_window of = *w;
-	double sum = 0, gap_s;
+	double sum = 0, gap_s, error_s;
+	bool steady;
 
 	while (of.first < of.end && ls_job_row(w->j, of.first)->row.begin_us < w->from_us)
 		of.first++;
@@ -374,7 +402,7 @@ evidence_counter_s(const struct ls_engine *e, const struct evidence_window *w, s
 		return g->step_s;
 	for (size_t i = of.first; i < of.end; i++)
 		sum += ls_job_row(w->j, i)->totals.duration_s;
-	gap_s = evidence_is_summed(w->j, who, ch) ? evidence_cost(e, &of, who) : evidence_gap(&of, who, ch);
+	gap_s = evidence_is_summed(w->j, who, ch) ? evidence_cost(e, &of, who, &error_s) : evidence_gap(&of, who, ch, &steady);
 	return gap_s > 0 ? sum / (double)(of.end - of.first) * g->gap_s / gap_s : g->step_s;
 }
 

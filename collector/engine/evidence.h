@@ -23,6 +23,8 @@ struct ls_gathered {
 	bool ended;            /* of the episode, newer ones are surely none of it */
 	double gap_s;          /* mean excess of the subject a step, all of it: what a cause must explain */
 	double cost_s;         /* mean time a step would be shorter without it (its excess taken away) */
+	double cost_error_s;   /* standard error of that by how it scatters from step to step; 0 = not known */
+	bool steady;           /* most of its steps have that excess: no single stalls */
 	double step_s;         /* mean of the steps looked at: stalls count in it */
 	double slowest_ratio;  /* share of them in which the subject arrived last; NaN for the job */
 	double clock_err_s;    /* largest; NaN = not told */
@@ -32,6 +34,10 @@ struct ls_gathered {
 /* Gathers for a suspect over the episode of one of its channels (or of one made up for a single step). */
 void ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j, struct ls_suspect who,
 	const struct ls_detect_channel *ch, int64_t now_us, struct ls_gathered *ret_gathered);
+
+/* What each step after one up to another cost on average, as cost_s; NaN unless the live window has all of them. */
+double ls_evidence_cost_after(const struct ls_engine *e, const struct ls_job *j, struct ls_suspect who, uint64_t after,
+	uint64_t last);
 
 /*
  * A worker's episode that becomes a finding: if most of it began later than the episode did (span.h), its start is

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define FINDING_NOTHING 0.001 /* of the step: less than that it costs nothing to speak of */
 #define FINDING_NAME(id, name) name,
 
 const char *
@@ -303,6 +304,12 @@ finding_render_title(const struct ls_finding *f)
 	if (f->replica)
 		return json_sprintf("%s rank %d takes %.3g ms a step longer than its peers at equal load: %s",
 			f->who.host, f->who.rank, f->blame_s * 1e3, cause);
+	if (f->blame_s < FINDING_NOTHING * f->step_s)
+		return json_sprintf("%s rank %d is slower than it should be, but nobody waits for it now: %s", f->who.host,
+			f->who.rank, cause);
+	if (f->intermittent)
+		return json_sprintf("%s rank %d delays some of the steps, by %.3g ms a step on average: %s", f->who.host,
+			f->who.rank, f->blame_s * 1e3, cause);
 	return json_sprintf("%s rank %d delays every step by %.3g ms: %s", f->who.host,
 		f->who.rank, f->blame_s * 1e3, cause);
 }
@@ -383,7 +390,7 @@ finding_render_course(const struct ls_finding *f)
 		ls_json_time(f->cleared_us), "last_step", (json_int_t)f->last_step,
 		"persistence", "steps_seen", (json_int_t)f->steps_seen, "slowest_ratio",
 		ls_json_number(f->slowest_ratio, 3), "duty",
-		f->detector == LS_DETECT_STALLS || f->detector >= LS_DETECT_PERIODIC ? "intermittent" : "continuous", "reopened",
+		f->intermittent || f->detector >= LS_DETECT_PERIODIC ? "intermittent" : "continuous", "reopened",
 		(int)f->reopened, "seen_before", f->reopened > 0 || f->occurrence > 1);
 }
 

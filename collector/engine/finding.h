@@ -85,12 +85,14 @@ struct ls_finding {
 	int64_t known_us;                /* told before a restart: what was until then is in it */
 	bool born;                       /* there from the first judged step */
 	bool gradual;                    /* it came little by little */
+	bool intermittent;               /* single steps that stall: most of its steps are as usual */
 	double period_steps, period_s;   /* kind periodic; period_s 0: equal in steps, not in time */
 	uint32_t uncertainty_steps;
 	uint64_t steps_seen;
 	double slowest_ratio;            /* share of steps in which it arrived last; NaN unknown */
 
 	double step_s, without_s, before_s, blame_s, slowdown, chips_lost, chip_hours;
+	double cost_steps, cost_sum_s; /* accounted since it began, or since a restart: so many, and their blame */
 	int32_t chips;                   /* of the job; 0 = not known */
 	uint32_t workers, workers_used, hosts;
 	double clock_err_s;              /* NaN = not known */

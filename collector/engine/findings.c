@@ -125,7 +125,8 @@ ls_findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us, uint32_t un
 	f->onset_step = step;
 	f->onset_us = t_us;
 	f->accounted_step = step > 0 ? step - 1 : 0;
-	f->born = f->gradual = false;
+	f->cost_steps = f->cost_sum_s = 0;
+	f->born = f->gradual = f->intermittent = false;
 	f->uncertainty_steps = uncertainty_steps;
 }
 
@@ -140,11 +141,15 @@ ls_findings_present(const struct ls_engine *e, const struct ls_job *j, struct ls
 }
 
 void
-ls_findings_account(struct ls_finding *f, double chips, uint64_t step)
+ls_findings_account(struct ls_finding *f, double blame_s, double chips, uint64_t step)
 {
+	double steps = (double)(step - f->accounted_step);
+
 	if (step <= f->accounted_step)
 		return;
-	f->chip_hours += (double)(step - f->accounted_step) * f->blame_s * chips / 3600;
+	f->cost_steps += steps;
+	f->cost_sum_s += steps * blame_s;
+	f->chip_hours += steps * blame_s * chips / 3600;
 	f->accounted_step = step;
 }
 
@@ -159,7 +164,7 @@ ls_findings_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_fi
 	f->chips = ls_job_chips(e, j);
 	f->chips_lost = f->chips * (1 - 1 / f->slowdown);
 	f->severity = ls_finding_severity(f->slowdown);
-	ls_findings_account(f, f->chips, step);
+	ls_findings_account(f, f->blame_s, f->chips, step);
 }
 
 void

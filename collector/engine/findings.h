@@ -45,8 +45,8 @@ void ls_findings_present(const struct ls_engine *e, const struct ls_job *j, stru
 void ls_findings_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, double step_s,
 	double blame_s, uint64_t step);
 
-/* The part of it that adds up: each step since the last one accounted cost so many chips f->blame_s. */
-void ls_findings_account(struct ls_finding *f, double chips, uint64_t step);
+/* The part of it that adds up: each step since the last one accounted cost so many chips blame_s. */
+void ls_findings_account(struct ls_finding *f, double blame_s, double chips, uint64_t step);
 
 /* Renders it and tells the sink; `event` as in engine.h. */
 void ls_findings_tell(struct ls_engine *e, struct ls_finding *f, const char *event, int64_t now_us);

@@ -19,6 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define JUDGE_COST_LONG 2.0   /* times the steps looked at: ends of an episode, perhaps none of it, then weigh little */
+#define JUDGE_COST_CHANCE 3.0 /* standard errors */
+
 static size_t
 judge_live_rows(size_t workers)
 {
@@ -163,17 +166,29 @@ judge_choose_subject(struct ls_engine *e, struct ls_job *j, struct ls_suspect wh
 	}
 }
 
-/* What it costs: blame a step, counterfactual, S, chips; earlier steps' cost is kept. */
+/*
+ * What it costs: blame a step, counterfactual, S, chips; earlier steps' cost is kept. Of what comes and goes the newest steps
+ * tell less than all of them: where they differ by chance only, all of them count.
+ */
 static void
-judge_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f,
-	const struct ls_episode *ep, double blame_s, uint64_t step)
+judge_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, struct ls_suspect who,
+	const struct ls_episode *ep, const struct ls_gathered *g, uint64_t step)
 {
 	double before_s = f->born ? NAN : ep->before_s; /* NaN: not known; of one slow from the start, too */
-	double grown = f->step_s - before_s;
+	double after_s = who.net ? NAN : ls_evidence_cost_after(e, j, who, f->accounted_step, step);
+	double grown = g->step_s - before_s, blame_s = g->cost_s, mean_s;
 
 	f->before_s = before_s;
 	if (grown > 0 && blame_s > grown)
 		blame_s = grown; /* it cannot cost more than the job lost (design section 3.4) */
+	f->step_s = g->step_s;
+	if (g->cost_s > 0 && !isnan(after_s))
+		ls_findings_account(f, after_s * blame_s / g->cost_s, ls_job_chips(e, j), step);
+	mean_s = f->cost_steps >= JUDGE_COST_LONG * (double)g->steps ? f->cost_sum_s / f->cost_steps : NAN;
+	if (fabs(blame_s - mean_s) < JUDGE_COST_CHANCE * g->cost_error_s) {
+		f->step_s += mean_s - blame_s;
+		blame_s = mean_s;
+	}
 	ls_findings_cost(e, j, f, f->step_s, blame_s, step);
 }
 
@@ -187,7 +202,6 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 	ls_evidence_gather(e, j, who, ch, now_us, &g);
 	ls_findings_present(e, j, f, step);
 	f->slowest_ratio = g.slowest_ratio;
-	f->step_s = g.step_s;
 	f->clock_err_s = g.clock_err_s;
 	f->stalls = f->detector == LS_DETECT_STALLS ? ch->ep : (struct ls_episode){0};
 	if (!who.net)
@@ -196,7 +210,8 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 	if (j->replica.on)
 		ls_replica_cost(e, j, who.at, &g, f, step);
 	else
-		judge_cost(e, j, f, &ch->ep, g.cost_s, step);
+		judge_cost(e, j, f, who, &ch->ep, &g, step);
+	f->intermittent = !g.steady;
 	if (!who.net && g.ended && f->counters_ripe)
 		return; /* it may be over, and counters of its time are forgotten: what was seen of it then stays */
 	memcpy(f->evidence, g.rows, sizeof(f->evidence));
@@ -210,7 +225,7 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 	}
 	f->counters_ripe = g.counters_ripe;
 	ls_cause_diagnose(f->evidence, f->evidence_count, g.gap_s, g.counters_ripe,
-		f->detector != LS_DETECT_STALLS, &f->diagnosis);
+		g.steady, &f->diagnosis);
 	f->kind = f->diagnosis.hypotheses[0].cause == LS_CAUSE_IMBALANCE ? LS_KIND_IMBALANCE
 									 : LS_KIND_STRAGGLER;
 }
@@ -225,6 +240,14 @@ judge_uncertainty(enum ls_detect_kind kind, const struct ls_episode *ep)
 	if (kind == LS_DETECT_STALLS) /* between two of them */
 		return (uint32_t)fmin(fmax(ep->gap_mean, 1), 1e6);
 	return kind == LS_DETECT_FAINT ? 20 : 7;
+}
+
+/* Does an earlier kind, which tells more, still find what this finding is about? Of a group: of any of its members, perhaps. */
+static bool
+judge_is_told_by_other(const struct ls_job *j, struct ls_suspect who, const struct ls_finding *f, enum ls_detect_kind kind)
+{
+	return kind > f->detector && ((!who.net && j->detect.worker[who.at].way != LS_WAY_NONE) ||
+		ls_suspect_channels(j, who)[f->detector].level == LS_LEVEL_FINDING);
 }
 
 static void
@@ -259,8 +282,8 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, enum ls
 			f->accounted_step = accounted;
 		f->born = isnan(ch->ep.before_s) || ch->ep.start_step <=
 			LS_DETECT_SKIP + LS_DETECT_WARM;
-	} else if (kind > f->detector) {
-		return; /* the earlier kind tells more and is still open */
+	} else if (judge_is_told_by_other(j, who, f, kind)) {
+		return;
 	}
 	f->detector = kind;
 	f->estimate = j->detect.mode;
@@ -281,12 +304,14 @@ judge_update(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	if (f == NULL || ls_findings_is_known(f, now_us) || (step < f->last_step + LS_FINDING_UPDATE_STEPS &&
 				 now_us - f->updated_us < LS_FINDING_UPDATE_US))
 		return;
-	if (kind > f->detector)
-		return; /* the earlier kind tells more and is still open */
+	if (judge_is_told_by_other(j, who, f, kind))
+		return;
 	/* On its way out: nothing new is there to see. Of a net, what is healthy would dilute what was summed. */
 	if (kind != LS_DETECT_STALLS ? ch->c < (who.net ? LS_DETECT_FINDING : LS_DETECT_FINDING / 2)
 				     : ch->ep.last_step != step)
 		return;
+	if (kind > f->detector)
+		f->detector = kind; /* the other has ended */
 	judge_refresh(e, j, f, who, ch, step, now_us);
 	ls_findings_tell(e, f, "updated", now_us);
 }

@@ -100,7 +100,7 @@ judge_slow_drift_refresh(const struct ls_engine *e, const struct ls_job *j, stru
 			gap_s = g.rows[i].subject - g.rows[i].p50;
 	f->detector = LS_DETECT_DRIFT;
 	f->estimate = LS_MODE_WAIT;
-	f->comm = false;
+	f->comm = f->intermittent = false;
 	f->slowest_ratio = g.slowest_ratio;
 	f->clock_err_s = g.clock_err_s;
 	memcpy(f->evidence, g.rows, sizeof(f->evidence));
@@ -113,6 +113,7 @@ judge_slow_drift_refresh(const struct ls_engine *e, const struct ls_job *j, stru
 static void
 judge_slow_drift(struct ls_engine *e, struct ls_job *j, size_t slot, int64_t now_us)
 {
+	const struct ls_live_row *row = ls_job_row(j, j->live_count - 1);
 	struct ls_slow_worker *w = &j->slow.worker[slot];
 	struct ls_finding subject = judge_slow_worker(e, j, slot), *f;
 	const char *event;
@@ -123,7 +124,7 @@ judge_slow_drift(struct ls_engine *e, struct ls_job *j, size_t slot, int64_t now
 		w->told = false;
 		f = ls_findings_open(e, &subject);
 		if (f != NULL && f->detector == LS_DETECT_DRIFT && !ls_judge_is_held(e, j, f))
-			ls_findings_clear(e, f, ls_job_row(j, j->live_count - 1)->row.step, now_us);
+			ls_findings_clear(e, f, row->row.step, now_us);
 		return;
 	}
 	if (w->told && w->below > 0)
@@ -136,6 +137,8 @@ judge_slow_drift(struct ls_engine *e, struct ls_job *j, size_t slot, int64_t now
 
 		ls_findings_begin(f, step, t_us, j->slow.block_steps * (gradual ? LS_SLOW_WINDOW : 1));
 		f->gradual = gradual;
+		if (gradual) /* along a line from nothing: so far it has cost half of what it costs now */
+			f->accounted_step += (row->row.step - f->accounted_step) / 2;
 	}
 	w->told = true;
 	judge_slow_drift_refresh(e, j, f, slot, now_us);

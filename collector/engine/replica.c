@@ -444,6 +444,7 @@ ls_replica_cost(const struct ls_engine *e, const struct ls_job *j, size_t slot, 
 
 	f->replica = true;
 	f->before_s = NAN; /* it depends on the load */
+	f->step_s = g->step_s;
 	f->without_s = f->step_s / (1 + slower);
 	f->blame_s = f->step_s - f->without_s;
 	f->slowdown = 1 + slower;
@@ -454,5 +455,5 @@ ls_replica_cost(const struct ls_engine *e, const struct ls_job *j, size_t slot, 
 	f->severity = ls_finding_severity(1 / (1 - f->share * lost));
 	if (f->severity == LS_SEVERITY_INFO && lost >= REPLICA_WARN_RATIO)
 		f->severity = LS_SEVERITY_WARNING;
-	ls_findings_account(f, own, step);
+	ls_findings_account(f, f->blame_s, own, step);
 }

@@ -29,7 +29,8 @@
 #define RHYTHM_UNNAMED_WORKERS 8u
 #define RHYTHM_FEWEST_WORKERS 4u
 #define RHYTHM_MOST_EVENTS 6u   /* of one worker; of few workers, twice their share */
-#define RHYTHM_DIFFERENT 6u     /* workers; of few, three in four */
+#define RHYTHM_DIFFERENT 6u     /* workers; of few, three in four; */
+#define RHYTHM_UNNAMED_DIFFERENT 10u /* three pairs that share a core at the same time are no rotation */
 #define RHYTHM_SPAN 4096u       /* steps in which the events must be */
 
 void
@@ -252,11 +253,12 @@ rhythm_who(const struct ls_rhythm_event *const *event, size_t n, uint32_t *ret_w
 
 /* Is it another one each time, as far as so many workers can tell? */
 static bool
-rhythm_changes(uint32_t workers, uint32_t most, size_t of)
+rhythm_changes(uint32_t workers, uint32_t most, size_t of, bool named)
 {
 	double few = (double)of, events = LS_RHYTHM_ROTATING;
+	uint32_t different = named ? RHYTHM_DIFFERENT : RHYTHM_UNNAMED_DIFFERENT;
 
-	return of >= RHYTHM_FEWEST_WORKERS && workers >= fmin(RHYTHM_DIFFERENT, ceil(0.75 * few)) &&
+	return of >= RHYTHM_FEWEST_WORKERS && workers >= fmin(different, ceil(0.75 * few)) &&
 		most <= fmax(RHYTHM_MOST_EVENTS, 2 * events / few);
 }
 
@@ -306,7 +308,7 @@ rhythm_rotates(const struct ls_rhythm *r, const struct ls_rhythm_sample *s, bool
 		return false;
 	least = (named ? RHYTHM_NAMED_COST : RHYTHM_UNNAMED_COST) * s->step_s;
 	*ret_rotating = now;
-	return span <= RHYTHM_SPAN && rhythm_changes(now.workers, most, s->workers) && now.cost_s >= least;
+	return span <= RHYTHM_SPAN && rhythm_changes(now.workers, most, s->workers, named) && now.cost_s >= least;
 }
 
 /* What they cost since it is so, as far as the events are kept: more of them than it takes to tell say it more exactly. */
