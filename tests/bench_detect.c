@@ -17,6 +17,7 @@
  *     bench_detect --table contract   one of contract, grid, levels, null, least
  *     bench_detect --runs N           so many runs of each row; a tenth of 10,240 hosts
  *     bench_detect --hosts N          rows of jobs of that size alone, where a table has several
+ *     bench_detect --wrong            a line of JSON on stderr for each false finding and each fault that is missed
  *     bench_detect --weeks W          the null table: so many simulated weeks of 10,000 hosts, steps of 10 s
  */
 
@@ -38,7 +39,7 @@ static int
 bench_usage(const char *word)
 {
 	(void)fprintf(stderr, "bench_detect: %s: wanted is [--quick | --full] [--table contract|grid|levels|null|least] "
-		"[--runs N] [--hosts N] [--weeks W]\n", word);
+		"[--runs N] [--hosts N] [--weeks W] [--wrong]\n", word);
 	return EXIT_USAGE;
 }
 
@@ -57,6 +58,8 @@ main(int argc, char **argv)
 
 		if (strcmp(argv[i], "--quick") == 0) {
 			plan.quick = true;
+		} else if (strcmp(argv[i], "--wrong") == 0) {
+			plan.wrong = true;
 		} else if (strcmp(argv[i], "--full") == 0) {
 			plan.quick = false;
 			plan.runs = 20;

@@ -16,6 +16,7 @@
 #include "tests/detect_rules.h"
 
 #define RUN_WANTS_MAX 256
+#define RUN_NEWEST 100u /* steps of a drift that a finding's cost is about */
 
 /* When a finding was opened, by id. */
 struct run_opened {
@@ -32,6 +33,7 @@ struct run {
 	struct ls_record *record; /* of the step made last, by rank */
 	bool *sent, lies;
 	struct sim_world_step now;
+	struct sim_truth before[SIM_FAULTS_MAX]; /* RUN_NEWEST steps before the fault ends */
 	struct run_opened opened[DETECT_FINDINGS_MAX];
 	size_t opened_count;
 	/* of the window of the other tools' rules */
@@ -271,14 +273,46 @@ run_match(struct run *r, size_t k, const json_t *finding, uint64_t opened)
 	const json_t *without = json_object_get(impact, "step_time_without_s");
 	const char *cause = json_string_value(
 		json_object_get(json_array_get(json_object_get(finding, "hypotheses"), 0), "cause"));
+	const char *onset = json_string_value(json_object_get(json_object_get(finding, "onset"), "type"));
 
 	if (opened - f->from >= ev->finding)
 		return; /* found before */
 	ev->finding = opened - f->from;
 	ev->cost_found_s = json_is_number(with) && json_is_number(without)
 		? json_number_value(with) - json_number_value(without) : NAN;
+	ev->drift = onset != NULL && strcmp(onset, "drift") == 0;
 	ev->cause_named = cause != NULL && strcmp(cause, "unexplained") != 0;
-	ev->cause_right = ev->cause_named && strcmp(cause, sim_fault_info(f->kind)->cause) == 0;
+	ev->cause_right = strcmp(ev->cause_named ? cause : "", sim_fault_info(f->kind)->cause) == 0;
+}
+
+/* What a step of the fault cost, or of its newest ones only. */
+static double
+run_cost(const struct run *r, size_t k, const struct sim_truth *truth, bool newest)
+{
+	const struct sim_truth *before = &r->before[k];
+	double sum = truth->cost_s * (double)truth->steps, was = before->cost_s * (double)before->steps;
+
+	return newest && truth->steps > before->steps ? (sum - was) / (double)(truth->steps - before->steps) : truth->cost_s;
+}
+
+/* A finding that is false, or a fault of which none was. */
+static void
+run_wrong(const struct run *r, const json_t *finding, const struct sim_fault *missed)
+{
+	char *text;
+
+	if (!r->is->wrong)
+		return;
+	if (missed != NULL) {
+		(void)fprintf(stderr, "{\"seed\":%llu,\"hosts\":%u,\"missed\":\"%s:%u:%g@%llu-%llu\"}\n",
+			(unsigned long long)r->is->world.seed, r->is->world.hosts, sim_fault_info(missed->kind)->name,
+			missed->who, missed->amount, (unsigned long long)missed->from, (unsigned long long)missed->to);
+		return;
+	}
+	text = json_dumps(finding, JSON_COMPACT);
+	(void)fprintf(stderr, "{\"seed\":%llu,\"hosts\":%u,\"false\":%s}\n",
+		(unsigned long long)r->is->world.seed, r->is->world.hosts, text == NULL ? "null" : text);
+	free(text);
 }
 
 /* Sets every finding against the truth. */
@@ -306,6 +340,8 @@ run_judge(struct run *r)
 		r->out->findings++;
 		r->out->right += right;
 		r->out->early += !right && early;
+		if (!right)
+			run_wrong(r, f, NULL);
 	}
 	json_decref(all);
 	for (k = 0; k < r->is->faults; k++) {
@@ -313,8 +349,10 @@ run_judge(struct run *r)
 		struct sim_truth truth;
 
 		sim_world_truth(r->world, k, &truth);
-		ev->cost_s = truth.cost_s;
+		ev->cost_s = run_cost(r, k, &truth, ev->drift);
 		ev->counts = truth.info->truth != SIM_TRUTH_NONE && truth.info->truth != SIM_TRUTH_BENIGN;
+		if (ev->counts && ev->finding == DETECT_NEVER)
+			run_wrong(r, NULL, &r->is->fault[k]);
 	}
 }
 
@@ -528,6 +566,9 @@ run_steps(struct run *r)
 		run_fill(r);
 		r->out->world_ns += ls_clock_cpu_ns() - began_ns;
 		run_feed(r);
+		for (size_t k = 0; k < r->is->faults; k++)
+			if (r->now.step + RUN_NEWEST + 1 == r->is->fault[k].to)
+				sim_world_truth(r->world, k, &r->before[k]);
 		if (r->is->faults > 0)
 			run_suspects(r);
 		if (r->is->faults > 0 && r->now.step + 1 == r->is->fault[0].from + r->is->deadline)

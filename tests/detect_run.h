@@ -35,14 +35,16 @@ struct detect_run {
 	uint64_t deadline;       /* steps after fault 0 began, when it is asked who is first */
 	bool counters;           /* hot values, once a step */
 	bool rules;              /* the other tools', too */
+	bool wrong;              /* a line of JSON on stderr for each false finding and each fault that is missed */
 };
 
 /* What became of one fault. */
 struct detect_event {
 	bool counts;             /* something should be found */
 	uint64_t suspect, finding; /* steps from its begin until then; DETECT_NEVER */
-	bool cause_named, cause_right; /* of the finding */
-	double cost_s, cost_found_s; /* truth; as the finding says, NaN if it does not */
+	bool cause_named, cause_right; /* of the finding; unexplained is right where nothing tells why */
+	bool drift;              /* it says that the fault came little by little */
+	double cost_s, cost_found_s; /* truth (of a drift: now, at its end); as the finding says, NaN if it does not */
 };
 
 struct detect_result {

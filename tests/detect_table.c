@@ -119,10 +119,11 @@ table_fault(struct detect_run *run, enum sim_fault_kind kind, double amount)
 }
 
 static void
-table_run(struct detect_sum *sum, const struct detect_run *run)
+table_run(const struct detect_plan *plan, struct detect_sum *sum, struct detect_run *run)
 {
 	struct detect_result result;
 
+	run->wrong = plan->wrong;
 	LS_ASSERT(detect_run(run, &result) == 0);
 	detect_sum_add(sum, run, &result);
 }
@@ -193,7 +194,7 @@ contract_row(struct detect_plan *plan, uint32_t hosts, double noise, double amou
 		}
 		run.deadline = within;
 		run.steps = run.fault[0].from + within + 40;
-		table_run(&sum, &run);
+		table_run(plan, &sum, &run);
 	}
 	printf("| %u | %.1f %% | %s | %.0f %% in %llu | %zu | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", hosts,
 		100 * noise, table_conditions[condition], 100 * amount, (unsigned long long)within, sum.runs,
@@ -314,7 +315,7 @@ grid_cell(struct detect_plan *plan, enum sim_fault_kind kind, double amount, dou
 				run.fault[0].to = run.fault[0].from + TABLE_STALLS_LAST;
 				run.steps += TABLE_STALLS_LAST - TABLE_LASTS;
 			}
-			table_run(sum, &run);
+			table_run(plan, sum, &run);
 		}
 	}
 }
@@ -435,7 +436,7 @@ detect_table_levels(struct detect_plan *plan)
 				if (!table_wants(plan, hosts[h], h == 0) || (hosts[h] > 64 && row->lasts > 1000))
 					continue;
 				levels_job(&run, row, hosts[h], 50000 + 100 * i + s);
-				table_run(&sum, &run);
+				table_run(plan, &sum, &run);
 			}
 		table_row(row->name, &sum);
 		detect_sum_fini(&sum);
@@ -509,7 +510,7 @@ detect_table_null(struct detect_plan *plan)
 		table_job(&run, plan->quick ? 256 : 1024, 0.003, 70000 + (uint64_t)kind);
 		null_job(&run, (enum null_kind)kind);
 		run.steps = plan->quick ? 1000 : 20000;
-		table_run(&sum, &run);
+		table_run(plan, &sum, &run);
 		null_print(null_names[kind], &sum);
 		if (kind == NULL_ALL)
 			detect_plan_note(plan, (double)sum.findings, "null_false_findings");
@@ -527,7 +528,7 @@ detect_table_null(struct detect_plan *plan)
 		run.rules = false;
 		run.counters = false;
 		run.steps = (uint64_t)(plan->weeks * TABLE_WEEK_S / 10);
-		table_run(&sum, &run);
+		table_run(plan, &sum, &run);
 		(void)snprintf(name, sizeof(name), "%s; 10,000 hosts, %.3g weeks, steps of 10 s",
 			null_names[kind], plan->weeks);
 		null_print(name, &sum);
@@ -564,7 +565,7 @@ detect_table_least(struct detect_plan *plan)
 					run.rules = false;
 					run.counters = false;
 					run.steps = run.fault[0].from + TABLE_DEADLINE;
-					table_run(&sum, &run);
+					table_run(plan, &sum, &run);
 				}
 				ratio = detect_ratio(sum.named, sum.runs);
 				detect_sum_fini(&sum);

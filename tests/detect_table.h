@@ -27,6 +27,7 @@ struct detect_plan {
 	size_t runs;     /* of each row; of jobs of more than 4,096 hosts a tenth, two at least */
 	bool quick;      /* fewer sizes, noises and amounts */
 	uint32_t hosts;  /* jobs of that size alone; 0: all */
+	bool wrong;      /* a line of JSON on stderr for each false finding and each fault that is missed */
 	double weeks;    /* of 10,000 hosts for the long null row; 0: none */
 	struct detect_line line[DETECT_LINES_MAX]; /* results, filled by the tables */
 	size_t lines;
