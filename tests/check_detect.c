@@ -318,6 +318,40 @@ START_TEST(load_on_top_of_very_little_is_only_suspected)
 }
 END_TEST
 
+/* Nor some steps after its end, however small its mean has become by what began before it. */
+START_TEST(load_that_is_over_is_not_found)
+{
+	uint64_t over = 0;
+
+	for (unsigned i = 0; i < 400; i++) {
+		ls_detect_fini(&feed.d);
+		pass(7 + i, 0);
+		feed.late_s = feed.own_s = feed.wait_s = 0.001 * (1 + i % 8) * STEP_S;
+		run(&feed, 80);
+		feed.erratic_s = 0.01 * (2 + i % 5) * STEP_S;
+		if (found_within(&feed, 66) > 0)
+			continue;
+		feed.late_s = feed.own_s = feed.wait_s = feed.erratic_s = 0;
+		if (found_within(&feed, 10) > 0)
+			continue;
+		ck_assert_uint_eq(found_within(&feed, 200), 0);
+		over++;
+	}
+	ck_assert_uint_gt(over, 350);
+}
+END_TEST
+
+/* A load that has passed does not hide for good what is far less and stays. */
+START_TEST(what_stays_after_a_load_is_found)
+{
+	pass(7, 0.13);
+	ck_assert_uint_eq(found_within(&feed, 80), 0);
+	feed.erratic_s = 0;
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.02 * STEP_S;
+	ck_assert_uint_gt(found_within(&feed, 1000), 0);
+}
+END_TEST
+
 START_TEST(load_that_stays_is_found)
 {
 	for (unsigned i = 0; i < 40; i++) {
@@ -620,6 +654,8 @@ detect_suite(void)
 	tcase_add_test(tc, lateness_without_evidence_is_only_suspected);
 	tcase_add_test(tc, load_that_passes_is_only_suspected);
 	tcase_add_test(tc, load_on_top_of_very_little_is_only_suspected);
+	tcase_add_test(tc, load_that_is_over_is_not_found);
+	tcase_add_test(tc, what_stays_after_a_load_is_found);
 	tcase_add_test(tc, load_that_stays_is_found);
 	tcase_add_test(tc, shift_that_is_steady_or_gross_need_not_wait);
 	tcase_add_test(tc, delays_that_come_and_go_are_found);

@@ -18,8 +18,10 @@
 #define DETECT_STEADY_LEAST 5u    /* steps that tell it */
 #define DETECT_GROSS 0.30         /* of the step: more than a passing load makes */
 #define DETECT_RECENT 16.0        /* latest steps, */
-#define DETECT_RECENT_SHARE 0.7   /* in which so much of the mean excess must be left; */
-#define DETECT_PEAK_SHARE 0.4     /* and the mean is so much at least of what it ever was in so many steps */
+#define DETECT_RECENT_SHARE 0.7   /* in which so much of the mean excess must be left, */
+#define DETECT_PEAK_LEFT 0.6      /* and of the most there was in so many steps; */
+#define DETECT_PEAK_SHARE 0.4     /* the mean must be so much of that, too; */
+#define DETECT_PEAK_STEPS 128.0   /* which is forgotten over so many */
 /* Stalls. */
 #define DETECT_STALL_GAP 0.75
 #define DETECT_STALL_OWN 0.5
@@ -169,21 +171,22 @@ detect_steady(struct ls_detect_worker *w, double excess_s)
 
 /*
  * Has an episode lasted long enough for a finding, and does it still last? Noise may have begun it long before: what
- * counts is how old its excess is on average, which of an even shift is half its length. And it must be spread over it: a load that
- * passed becomes older, too.
+ * counts is how old its excess is on average, which of an even shift is half its length. And it must be spread over it and
+ * be there still: a load that passed becomes older, too, and noise before it makes the mean small.
  */
 static bool
 detect_lasts(const struct ls_detect *d, const struct ls_detect_worker *w, enum ls_detect_kind kind)
 {
 	const struct ls_episode *ep = &w->channel[kind].ep;
+	double mean_s = ep->excess_s / (double)ep->steps;
 
-	if (w->recent_s < DETECT_RECENT_SHARE * ep->excess_s / (double)ep->steps)
+	if (w->recent_s < fmax(DETECT_RECENT_SHARE * mean_s, DETECT_PEAK_LEFT * ep->peak_s))
 		return false;
 	if (kind == LS_DETECT_CHRONIC && (w->steady >= LS_DETECT_LASTS_STEADY ||
 		ls_detect_excess_ratio(d, ep) >= DETECT_GROSS))
 		return ep->steps >= LS_DETECT_LASTS_STEADY;
 	return ep->steps >= LS_DETECT_LASTS && 2 * ep->age_s >= LS_DETECT_LASTS * ep->excess_s &&
-		ep->excess_s >= DETECT_PEAK_SHARE * ep->peak_s * (double)ep->steps;
+		mean_s >= DETECT_PEAK_SHARE * ep->peak_s;
 }
 
 /* One step of one CUSUM of a worker: z in long-run sigmas, the residual's excess in seconds. */
@@ -201,7 +204,7 @@ detect_shift(struct ls_detect *d, size_t slot, enum ls_detect_kind kind,
 	if (ch->c > pace->floor) {
 		ch->ep.age_s += ch->ep.excess_s + excess_s;
 		ch->ep.excess_s += excess_s;
-		ch->ep.peak_s = fmax(ch->ep.peak_s, w->recent_s);
+		ch->ep.peak_s = fmax(ch->ep.peak_s * (1 - 1 / DETECT_PEAK_STEPS), w->recent_s);
 		ch->ep.own_s += isnan(r->own_s) ? 0 : r->own_s - w->base_own_s;
 		ch->ep.wait_s += isnan(r->wait_s) ? 0 : r->wait_s - w->base_wait_s;
 		if (kind == LS_DETECT_CHRONIC)
