@@ -7,7 +7,8 @@ usage: lockstep findings --status all -o json |
 
 Prints one JSON object: the expected and the found culprit, and the finding's own times. The first
 finding of warning or above counts, but for those that a job became slower as a whole: they answer no question of who.
-Without --host nobody was slowed.
+Without --host nobody was slowed. With --step its onset may be EARLY_STEPS too early, no more: what it was slow
+for before is not what was done to it, unless the kernel's account (below) bears that out and it was still so then.
 
 On a shared machine a CPU may become slow without our doing, and a finding that says so is right. With
 --truth DIR (what lockstep-workload --truth wrote: the kernel's own account of every rank and step)
@@ -22,6 +23,7 @@ import os
 import statistics
 import sys
 
+EARLY_STEPS = 50      # that an onset may be before what was done
 MACHINE_SHARE = 0.5   # of the claimed delay that the kernel's account must show
 BEFORE_STEPS = 200    # before the onset, that growth is measured from
 WARM_STEPS = 10       # at the start of a run, left out
@@ -41,6 +43,23 @@ def culprit(finding):
         "rank": subject.get("rank"),
         "slice": (finding.get("slice") or {}).get("id"),
     }
+
+
+def onset_of(finding):
+    """Its step, or None."""
+    return (finding.get("onset") or {}).get("step")
+
+
+def is_early(finding, step):
+    """Did what it tells begin well before this step?"""
+    onset = onset_of(finding)
+    return None not in (onset, step) and onset < step - EARLY_STEPS
+
+
+def was_there(finding, step):
+    """Did it begin before this step, and was it seen until then at least?"""
+    onset = onset_of(finding)
+    return onset is not None and onset < step <= onset + ((finding.get("persistence") or {}).get("steps_seen") or 0)
 
 
 def read_truth(directory):
@@ -66,7 +85,7 @@ def growth(steps, first, last):
 def machine(finding, truth):
     """What the kernel's account says of a finding; None if it does not bear it out."""
     host = finding["subject"].get("host")
-    first = (finding.get("onset") or {}).get("step")
+    first = onset_of(finding)
     seen = (finding.get("persistence") or {}).get("steps_seen")  # that it was slow in, not since
     claimed = (finding.get("impact") or {}).get("blame_s")
     if host not in truth or None in (first, seen, claimed):
@@ -98,7 +117,10 @@ def main():
 
     def matches(finding):
         found = culprit(finding)
-        return bool(wanted) and all(found[k] == v for k, v in wanted.items())
+        if not wanted or any(found[k] != v for k, v in wanted.items()):
+            return False
+        return not is_early(finding, expected.step) or \
+            (was_there(finding, expected.step) and machine(finding, truth) is not None)
 
     try:
         text = json.load(sys.stdin)
@@ -124,7 +146,7 @@ def main():
             found=culprit(first), id=first["id"], kind=first["kind"], severity=first["severity"],
             title=first["title"], cause=next((h["cause"] for h in first["hypotheses"]), None),
             right=matches(first),
-            onset_step=onset.get("step"),
+            onset_step=onset_of(first),
             delay_s=seconds_between(onset.get("at"), first.get("first_detected_at")),
             chips_lost=(first.get("impact") or {}).get("chips_lost"))
     print(json.dumps(result))

@@ -37,9 +37,10 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SHARED = os.environ.get("LOCKSTEP_SHARED") or os.path.join(TOP, "..", "shared")
 sys.path.insert(0, os.path.join(TOP, "deploy"))
 import judge as deploy_judge  # pylint: disable=wrong-import-position
+from judge import onset_of  # pylint: disable=wrong-import-position
 
 BUILD = os.environ.get("LOCKSTEP_BUILD") or os.environ.get("top_builddir") or "."
-EARLY_STEPS, LATE_STEPS = 50, 200  # that an onset may be off
+LATE_STEPS = 200  # that an onset may be late
 HEALTHY_STEPS = 50                 # that there must be before a fault
 NO_HOST = ("job", "all", "slice", "group", "self")
 LOUD = ("warning", "critical")
@@ -110,16 +111,11 @@ def hosts_of(finding):
     return subject.get("hosts") or [h for h in [subject.get("host")] if h]
 
 
-def onset_of(finding):
-    """Its step, or None."""
-    return (finding.get("onset") or {}).get("step")
-
-
 def answers(finding, fault):
     """Does it name what was done?"""
     onset, hosts, culprits = onset_of(finding), set(hosts_of(finding)), set(fault["culprits"])
     last = max(fault["to_step"], fault["from_step"] + LATE_STEPS)
-    if onset is None or not fault["from_step"] - EARLY_STEPS <= onset <= last:
+    if onset is None or deploy_judge.is_early(finding, fault["from_step"]) or onset > last:
         return False
     scope = finding["subject"].get("scope")
     if fault["scope"] == "link":
@@ -141,7 +137,7 @@ def judge(label, found, truth=None):
     machine = {id(f) for f in others if deploy_judge.machine(f, truth or {})}
     open_then = {(fault["cause"], fault["from_step"]) for fault in faults for f in others
                  if id(f) in machine and hosts_of(f) and set(hosts_of(f)) <= set(fault["culprits"]) and
-                 onset_of(f) < fault["from_step"] <= onset_of(f) + (f.get("persistence") or {}).get("steps_seen", 0)}
+                 deploy_judge.was_there(f, fault["from_step"])}
     wrong = ["%s of %s missed" % (fault["cause"], ", ".join(fault["culprits"]))
              for fault, each in zip(faults, answered)
              if (fault["cause"], fault["from_step"]) not in open_then and

@@ -22,13 +22,13 @@ def finding(host, ident="F-1", first=CHANGE, claimed=0.010, at="10:00:02", seen=
             "persistence": {"steps_seen": seen}}
 
 
-def judge(findings, *options, slowed=None, by_s=0.0, until=STEPS, text=None):
-    """Exit status and verdict; the truth tells that host `slowed` needs by_s more from CHANGE to `until`."""
+def judge(findings, *options, slowed=None, by_s=0.0, since=CHANGE, until=STEPS, text=None):
+    """Exit status and verdict; the truth tells that host `slowed` needs by_s more from `since` to `until`."""
     with tempfile.TemporaryDirectory() as truth:
         for host in ("h0", "h1", "h2"):
             with open(os.path.join(truth, host), "w", encoding="ascii") as f:
                 for step in range(STEPS):
-                    own = 0.040 + (by_s if host == slowed and CHANGE <= step < until else 0)
+                    own = 0.040 + (by_s if host == slowed and since <= step < until else 0)
                     f.write("%d %d\n" % (step, own * 1e9))
                 f.write("%d 12" % STEPS)  # a line that is being written
         done = subprocess.run(
@@ -36,6 +36,21 @@ def judge(findings, *options, slowed=None, by_s=0.0, until=STEPS, text=None):
             input=text if text is not None else json.dumps({"items": findings}),
             capture_output=True, text=True, check=False)
     return done.returncode, json.loads(done.stdout) if done.stdout else None
+
+
+def early_cases(expect):
+    early = CHANGE - 100
+    yield "an onset that is a little early is right", judge([finding("h1", first=CHANGE - 20)], *expect)[0] == RIGHT
+    yield "what it was slow for long before is wrong", \
+        judge([finding("h1", first=early, seen=150)], *expect)[0] == WRONG
+    machine = {"slowed": "h1", "by_s": 0.010, "since": early}
+    yield "unless the machine slowed it, and did so still", \
+        judge([finding("h1", first=early, seen=150)], *expect, **machine)[0] == RIGHT
+    gone = [finding("h1", first=early, seen=50)]
+    machine["until"] = early + 50
+    yield "if that was over, it is set aside, and the right one is waited for", \
+        judge(gone, *expect, **machine)[0] == NONE and \
+        judge([*gone, finding("h1", "F-2", at="10:00:09")], *expect, **machine)[0] == RIGHT
 
 
 def cases():
@@ -67,6 +82,7 @@ def cases():
     yield "that the job became slower names nobody: it is waited for who", \
         judge([slow], *expect)[0] == NONE and judge([slow])[0] == NONE
     yield "nor does it stand before the one who is named", judge([slow, finding("h1", "F-2")], *expect)[0] == RIGHT
+    yield from early_cases((*expect, "--step", str(CHANGE)))
     yield "what is not findings is refused", judge([], text="[]")[0] == SENSELESS
 
 
