@@ -177,6 +177,35 @@ START_TEST(shared_causes_are_one_finding)
 }
 END_TEST
 
+/* They become slower by 0.15 % of a step a minute, less than the detectors of single steps can tell from their own baseline. */
+START_TEST(a_group_that_drifts_is_one_finding)
+{
+	static const char *const scopes[] = {"group", "input_shard"};
+	struct fake_job *job = placed();
+	json_t *f;
+
+	fake_job_run(job, 2000);
+	for (size_t step = 0; step < 6000; step++) {
+		for (size_t i = 0; i < 32; i++)
+			job->workers[i].slow += is_hit(_i, i) ? 0.015 / 6000 : 0;
+		fake_job_run(job, 1);
+	}
+	fake_job_run(job, 2000);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	f = fake_job_finding(job, 0);
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "scope"), scopes[_i]);
+	ck_assert_str_eq(ls_json_text_at(f, "onset", "type"), "drift");
+	ck_assert_double_gt(json_number_value(ls_json_at(f, "impact", "blame_s")), 0.5 * 0.015 * 0.08);
+	json_decref(f);
+	for (size_t i = 0; i < 32; i++)
+		job->workers[i].slow = 1;
+	fake_job_run(job, 4000);
+	ck_assert_uint_eq(fake_job_told(job, "cleared"), fake_job_told(job, "opened"));
+	ck_assert_uint_eq(fake_job_told(job, "reopened"), 0);
+	fake_job_free(job);
+}
+END_TEST
+
 /* Two of a rack are two; a third and fourth make it the rack, which takes their place. */
 START_TEST(findings_of_members_become_the_groups)
 {
@@ -254,6 +283,7 @@ group_suite(void)
 	tcase_add_test(lift, groups_are_not_late_when_others_are_too);
 	tcase_add_test(lift, who_is_in_no_group_stays_alone);
 	tcase_add_loop_test(told, shared_causes_are_one_finding, 0, 3);
+	tcase_add_loop_test(told, a_group_that_drifts_is_one_finding, 0, 2);
 	tcase_add_test(told, findings_of_members_become_the_groups);
 	tcase_add_test(told, slower_than_its_group_is_its_own);
 	tcase_add_loop_test(told, workers_of_one_host_are_the_host, 0, 2);

@@ -78,6 +78,32 @@ START_TEST(a_worker_that_drifts_is_found_cleared_and_reopened)
 }
 END_TEST
 
+/* Two equal ones hide each other: without one of them nobody would wait less. */
+START_TEST(two_that_drift_cost_together_what_they_cost)
+{
+	struct fake_job *job = fake_job_new(8);
+	double blame_s = 0;
+	json_t *f;
+
+	fake_job_run(job, 2000);
+	for (size_t i = 0; i < 6000; i++) {
+		job->workers[2].slow = job->workers[5].slow += 0.015 / 6000;
+		fake_job_run(job, 1);
+	}
+	fake_job_run(job, 400);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 2);
+	for (size_t i = 0; i < 2; i++) {
+		f = fake_job_finding(job, i);
+		ck_assert_str_eq(ls_json_text_at(f, "onset", "type"), "drift");
+		blame_s += json_number_value(ls_json_at(f, "impact", "blame_s"));
+		json_decref(f);
+	}
+	ck_assert_double_gt(blame_s, 0.6 * 0.015 * 0.08);
+	ck_assert_double_lt(blame_s, 1.1 * 0.015 * 0.08);
+	fake_job_free(job);
+}
+END_TEST
+
 START_TEST(a_drift_that_becomes_gross_stays_one_finding)
 {
 	struct fake_job *job = fake_job_new(8);
@@ -258,6 +284,7 @@ main(void)
 	TCase *life = tcase_create("storage and attempts");
 
 	tcase_add_loop_test(drift, a_worker_that_drifts_is_found_cleared_and_reopened, 0, 2);
+	tcase_add_test(drift, two_that_drift_cost_together_what_they_cost);
 	tcase_add_test(drift, a_drift_that_becomes_gross_stays_one_finding);
 	tcase_add_loop_test(periodic, stalls_at_equal_distances_are_periodic, 0, 2);
 	tcase_add_loop_test(periodic, a_phase_names_the_cause_of_a_period, 0, 2);

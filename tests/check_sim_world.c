@@ -204,6 +204,7 @@ static const struct reckoned {
 	{ "hang:3:40@1-2", 40, 40 },
 	/* own work x 0.1 x hours: on average of the 100 steps 49.5 s */
 	{ "drift:3:10%@1-", 0.08 * 49.5 / 3600, 0.08 * 49.5 / 3600 },
+	{ "rack_drift:1:10%@1-", 0.08 * 49.5 / 3600, 0.08 * 49.5 / 3600 },
 	{ "every:3:50%@1-", 0.005, 0.005 },
 	{ "lies:3:0@1-", 0, 0 },
 };

@@ -285,6 +285,12 @@ run_match(struct run *r, size_t k, const json_t *finding, uint64_t opened)
 	ev->cause_right = strcmp(ev->cause_named ? cause : "", sim_fault_info(f->kind)->cause) == 0;
 }
 
+static bool
+run_is_drift(enum sim_fault_kind kind)
+{
+	return kind == SIM_FAULT_DRIFT || kind == SIM_FAULT_SLICE_DRIFT || kind == SIM_FAULT_RACK_DRIFT;
+}
+
 /* What a step of the fault cost, or of its newest ones only. */
 static double
 run_cost(const struct run *r, size_t k, const struct sim_truth *truth, bool newest)
@@ -349,7 +355,7 @@ run_judge(struct run *r)
 		struct sim_truth truth;
 
 		sim_world_truth(r->world, k, &truth);
-		ev->cost_s = run_cost(r, k, &truth, ev->drift);
+		ev->cost_s = run_cost(r, k, &truth, run_is_drift(r->is->fault[k].kind));
 		ev->counts = truth.info->truth != SIM_TRUTH_NONE && truth.info->truth != SIM_TRUTH_BENIGN;
 		if (ev->counts && ev->finding == DETECT_NEVER)
 			run_wrong(r, NULL, &r->is->fault[k]);

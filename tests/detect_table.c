@@ -398,6 +398,9 @@ static const struct levels_row levels_rows[] = {
 	{ "a serving replica, 5 %", SIM_FAULT_CHIP, 0.05, 1, TABLE_LASTS, .replicas = true },
 	{ "a serving replica, 20 %", SIM_FAULT_CHIP, 0.2, 1, TABLE_LASTS, .replicas = true },
 	{ "one lies (nothing to find)", SIM_FAULT_LIES, 0, 1, TABLE_LASTS, false },
+	{ "slice, drift, 5 % an hour", SIM_FAULT_SLICE_DRIFT, 0.05, 1, 3000, false },
+	{ "rack, drift, 5 % an hour", SIM_FAULT_RACK_DRIFT, 0.05, 1, 3000, false },
+	{ "rack, drift, 1 % an hour", SIM_FAULT_RACK_DRIFT, 0.01, 1, 9000, false },
 };
 
 static void

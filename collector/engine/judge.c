@@ -337,7 +337,7 @@ judge_end(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, uint64_t
 	if (who.net)
 		j->detect.net[who.at].linked = false;
 	else
-		j->detect.worker[who.at].way = LS_WAY_NONE;
+		ls_judge_group_leave(j, who.at);
 	if (f != NULL && !ls_judge_is_held(e, j, f))
 		ls_findings_clear(e, f, step, now_us);
 }
@@ -433,9 +433,8 @@ ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j, const struct
 	default:
 		w = ls_job_rank(e, j, f->who.rank);
 		return (w != NULL && strcmp(w->info.host, f->who.host) == 0 &&
-			       ((j->detect.worker[w->slot].way == LS_WAY_NONE &&
-					ls_judge_any_finding(j->detect.worker[w->slot].channel)) ||
-				       ls_judge_slow_holds(j, w->slot))) ||
+			       ((j->detect.worker[w->slot].way == LS_WAY_NONE && ls_judge_is_found(j, w->slot)) ||
+				       ls_rhythm_period_of(&j->rhythm, w->slot) != NULL)) ||
 			(f->scope == LS_SCOPE_HOST && ls_judge_group_is_held(e, j, f));
 	}
 }
@@ -492,7 +491,7 @@ judge_costs(const struct ls_job *j, const struct ls_row *row, struct ls_blame_st
 		} else if (t > second) {
 			second = t;
 		}
-		if (t > healthy && (j->detect.open == 0 || !ls_judge_any_finding(j->detect.worker[i].channel)))
+		if (t > healthy && (j->detect.open + j->slow.open == 0 || !ls_judge_is_found(j, i)))
 			healthy = t;
 	}
 	if (!(second > -INFINITY)) {

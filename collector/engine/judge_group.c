@@ -18,6 +18,18 @@ ls_judge_any_finding(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT
 	return false;
 }
 
+static bool
+judge_group_is_drift(const struct ls_job *j, size_t slot, enum ls_detect_level level)
+{
+	return slot < j->slow.count && j->slow.worker[slot].level >= level;
+}
+
+bool
+ls_judge_is_found(const struct ls_job *j, size_t slot)
+{
+	return ls_judge_any_finding(j->detect.worker[slot].channel) || judge_group_is_drift(j, slot, LS_LEVEL_FINDING);
+}
+
 /* The ways in which workers are parted here, in the order in which equals are told. */
 static const enum ls_group_way judge_group_ways[] = {
 	LS_WAY_SLICE, LS_WAY_RACK, LS_WAY_SHARD, LS_WAY_HOST};
@@ -53,10 +65,11 @@ ls_judge_group_holds(const struct ls_engine *e, const struct ls_job *j, size_t s
 	return group != LS_GROUP_NO && group == judge_group_of(e, j, way, other);
 }
 
-/* Mean excess of a suspected worker; 0 of any other; NaN of one that did not report. */
+/* Mean excess of a suspected worker, or its drift; 0 of any other; NaN of one that did not report. */
 static double
-judge_group_excess(const struct ls_detect_worker *w)
+judge_group_excess(const struct ls_job *j, size_t slot)
 {
+	const struct ls_detect_worker *w = &j->detect.worker[slot];
 	double most = 0;
 
 	if (!w->has_last_x)
@@ -67,6 +80,8 @@ judge_group_excess(const struct ls_detect_worker *w)
 		if (ch->level != LS_LEVEL_QUIET && ch->ep.steps > 0)
 			most = fmax(most, ch->ep.excess_s / (double)ch->ep.steps);
 	}
+	if (judge_group_is_drift(j, slot, LS_LEVEL_SUSPECT))
+		most = fmax(most, (double)j->slow.worker[slot].drift * j->detect.step_s);
 	return most;
 }
 
@@ -79,7 +94,7 @@ judge_group_test(const struct ls_engine *e, struct ls_job *j, size_t slot)
 	size_t parts = 0, found;
 
 	for (size_t i = 0; i < j->count; i++) {
-		j->room.a[i] = judge_group_excess(&j->detect.worker[i]);
+		j->room.a[i] = judge_group_excess(j, i);
 		j->room.index[i] = e->workers[j->slots[i]].host;
 	}
 	for (size_t k = 0; k < JUDGE_GROUP_WAYS; k++) {
@@ -99,14 +114,14 @@ judge_group_test(const struct ls_engine *e, struct ls_job *j, size_t slot)
 static enum ls_group_way
 judge_group_told(const struct ls_engine *e, const struct ls_job *j, size_t slot)
 {
-	double excess_s = judge_group_excess(&j->detect.worker[slot]);
+	double excess_s = judge_group_excess(j, slot);
 
 	for (size_t i = 0; i < j->count; i++) {
-		const struct ls_detect_worker *w = &j->detect.worker[i];
+		unsigned way = j->detect.worker[i].way;
 
-		if (i != slot && w->way != LS_WAY_NONE && ls_judge_group_holds(e, j, i, slot) &&
-			!(excess_s > JUDGE_GROUP_ABOVE * judge_group_excess(w)))
-			return (enum ls_group_way)w->way;
+		if (i != slot && way != LS_WAY_NONE && ls_judge_group_holds(e, j, i, slot) &&
+			!(excess_s > JUDGE_GROUP_ABOVE * judge_group_excess(j, i)))
+			return (enum ls_group_way)way;
 	}
 	return LS_WAY_NONE;
 }
@@ -129,7 +144,7 @@ judge_group_take(struct ls_engine *e, struct ls_job *j, size_t slot, uint64_t st
 		struct ls_detect_worker *w = &j->detect.worker[i];
 		struct ls_finding was, *f;
 
-		if (i == slot || w->way == j->detect.worker[slot].way || !ls_judge_any_finding(w->channel) ||
+		if (i == slot || w->way == j->detect.worker[slot].way || !ls_judge_is_found(j, i) ||
 			!ls_judge_group_holds(e, j, slot, i))
 			continue;
 		was = judge_group_whose(e, j, i);
@@ -153,6 +168,25 @@ ls_judge_group_choose(struct ls_engine *e, struct ls_job *j, size_t slot, uint64
 		judge_group_take(e, j, slot, step, now_us);
 }
 
+void
+ls_judge_group_leave(struct ls_job *j, size_t slot)
+{
+	if (!ls_judge_is_found(j, slot))
+		j->detect.worker[slot].way = LS_WAY_NONE;
+}
+
+bool
+ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j)
+{
+	size_t worst = SIZE_MAX;
+
+	for (size_t i = 0; i < j->slow.count; i++)
+		if (judge_group_is_drift(j, i, LS_LEVEL_SUSPECT) &&
+			(worst == SIZE_MAX || j->slow.worker[i].drift > j->slow.worker[worst].drift))
+			worst = i;
+	return worst != SIZE_MAX && judge_group_test(e, j, worst) != LS_WAY_NONE;
+}
+
 size_t
 ls_judge_regroup(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_us)
 {
@@ -164,9 +198,9 @@ ls_judge_regroup(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t n
 	for (size_t i = 0; i < j->count; i++) {
 		const struct ls_detect_worker *w = &j->detect.worker[i];
 
-		if (w->found == 0 || w->way != LS_WAY_NONE || !(judge_group_excess(w) > most))
+		if (w->found == 0 || w->way != LS_WAY_NONE || !(judge_group_excess(j, i) > most))
 			continue;
-		most = judge_group_excess(w);
+		most = judge_group_excess(j, i);
 		worst = i;
 	}
 	if (worst == SIZE_MAX || judge_group_test(e, j, worst) == LS_WAY_NONE)
@@ -279,7 +313,7 @@ ls_judge_group_is_held(const struct ls_engine *e, const struct ls_job *j, const 
 	for (size_t i = 0; i < j->count; i++) {
 		struct ls_finding is;
 
-		if (j->detect.worker[i].way == LS_WAY_NONE || !ls_judge_any_finding(j->detect.worker[i].channel))
+		if (j->detect.worker[i].way == LS_WAY_NONE || !ls_judge_is_found(j, i))
 			continue;
 		is = judge_group_whose(e, j, i);
 		memcpy(is.who.job, j->name, sizeof(is.who.job));

@@ -20,6 +20,9 @@
 /* Is anything found of a worker? */
 bool ls_judge_any_finding(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT]);
 
+/* Of a worker: by a channel, or does it drift (slow.h)? */
+bool ls_judge_is_found(const struct ls_job *j, size_t slot);
+
 /* Is what is found of worker `slot` told of a group that `other` is in, too? */
 bool ls_judge_group_holds(const struct ls_engine *e, const struct ls_job *j, size_t slot, size_t other);
 
@@ -28,6 +31,12 @@ bool ls_judge_group_holds(const struct ls_engine *e, const struct ls_job *j, siz
  * members are over: the group's takes their place.
  */
 void ls_judge_group_choose(struct ls_engine *e, struct ls_job *j, size_t slot, uint64_t step, int64_t now_us);
+
+/* What found something of worker `slot` does so no more. If nothing else does, it is in no group's finding any more. */
+void ls_judge_group_leave(struct ls_job *j, size_t slot);
+
+/* Is the worker that drifts most (slow.h; a suspect at least) one of a late group? */
+bool ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j);
 
 /*
  * Of those that are told one by one, is the worst in a group by now? Its slot, of whose group is to be told

@@ -3,6 +3,7 @@
 #include "collector/engine/judge_slow.h"
 #include "collector/engine/evidence.h"
 #include "collector/engine/findings.h"
+#include "collector/engine/judge_group.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,13 +20,6 @@ judge_slow_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot
 
 	f.scope = ls_job_neighbours(e, j, w) == 1 ? LS_SCOPE_HOST : LS_SCOPE_RANK;
 	return f;
-}
-
-bool
-ls_judge_slow_holds(const struct ls_job *j, size_t slot)
-{
-	return (slot < j->slow.count && j->slow.worker[slot].level == LS_LEVEL_FINDING) ||
-		ls_rhythm_period_of(&j->rhythm, slot) != NULL;
 }
 
 /*
@@ -63,11 +57,11 @@ judge_slow_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_fin
 /* --- drift -------------------------------------------------------------------------------------------- */
 
 /*
- * Counterfactual: without its drift the worker comes so much earlier; the step ends with the next one or with itself.
- * Where it is not the last it costs nothing.
+ * Counterfactual: without its drift the worker comes so much earlier; the step ends with the next one of whom nothing is found, or
+ * with itself. Where it is not the last it costs nothing. Of a group, any of its workers may be the last.
  */
 static double
-judge_slow_drift_cost(const struct ls_job *j, size_t slot, uint64_t since, double drift_s)
+judge_slow_drift_cost(const struct ls_engine *e, const struct ls_job *j, size_t slot, double drift_s)
 {
 	double sum = 0;
 	size_t n = 0;
@@ -75,10 +69,11 @@ judge_slow_drift_cost(const struct ls_job *j, size_t slot, uint64_t since, doubl
 	for (size_t i = j->live_count; i > 0 && n < LS_ENGINE_RECENT_STEPS; i--) {
 		const struct ls_live_row *r = ls_job_row(j, i - 1);
 
-		if (r->row.step < since)
+		if (r->row.step <= j->slow.worker[slot].seen_step)
 			break;
-		sum += r->totals.costs == slot ? fmin(r->totals.costs_s, drift_s) : 0;
 		n++;
+		if (r->totals.costs == slot || (r->totals.costs < j->count && ls_judge_group_holds(e, j, slot, r->totals.costs)))
+			sum += fmin(r->totals.costs_s, drift_s);
 	}
 	return n == 0 ? 0 : sum / (double)n;
 }
@@ -103,11 +98,33 @@ judge_slow_drift_refresh(const struct ls_engine *e, const struct ls_job *j, stru
 	f->comm = f->intermittent = false;
 	f->slowest_ratio = g.slowest_ratio;
 	f->clock_err_s = g.clock_err_s;
+	ls_judge_group_members(e, j, slot, f);
 	memcpy(f->evidence, g.rows, sizeof(f->evidence));
 	f->evidence_count = g.count;
 	ls_cause_diagnose(f->evidence, f->evidence_count, gap_s, g.counters_ripe, true, &f->diagnosis);
 	f->kind = f->diagnosis.hypotheses[0].cause == LS_CAUSE_IMBALANCE ? LS_KIND_IMBALANCE : LS_KIND_STRAGGLER;
-	judge_slow_cost(e, j, f, g.step_s, judge_slow_drift_cost(j, slot, w->since_step, drift_s), row->row.step);
+	judge_slow_cost(e, j, f, g.step_s, judge_slow_drift_cost(e, j, slot, drift_s), row->row.step);
+}
+
+/* Of whom the drift of a worker is told: of itself or of its group. */
+static struct ls_finding
+judge_slow_drift_subject(const struct ls_engine *e, const struct ls_job *j, size_t slot)
+{
+	struct ls_finding f = judge_slow_worker(e, j, slot);
+
+	ls_judge_group_subject(e, j, slot, &f);
+	return f;
+}
+
+/* Do the detectors of single steps find something of it, or of any that it is told together with? */
+static bool
+judge_slow_is_told_by_other(const struct ls_engine *e, const struct ls_job *j, size_t slot)
+{
+	bool other = j->detect.worker[slot].found != 0;
+
+	for (size_t i = 0; i < j->count && j->detect.open > 0 && !other; i++)
+		other = j->detect.worker[i].found != 0 && ls_judge_group_holds(e, j, slot, i);
+	return other;
 }
 
 static void
@@ -115,13 +132,22 @@ judge_slow_drift(struct ls_engine *e, struct ls_job *j, size_t slot, int64_t now
 {
 	const struct ls_live_row *row = ls_job_row(j, j->live_count - 1);
 	struct ls_slow_worker *w = &j->slow.worker[slot];
-	struct ls_finding subject = judge_slow_worker(e, j, slot), *f;
+	struct ls_finding subject, *f;
 	const char *event;
 	uint64_t step;
 	int64_t t_us;
 
+	if (w->level == LS_LEVEL_FINDING && w->seen_step == 0) { /* of the steps from now on it is known for whom of those found they wait */
+		w->seen_step = row->row.step;
+		return;
+	}
+	if (w->level == LS_LEVEL_FINDING && !w->told && j->detect.worker[slot].found == 0)
+		ls_judge_group_choose(e, j, slot, row->row.step, now_us);
+	subject = judge_slow_drift_subject(e, j, slot);
 	if (w->level != LS_LEVEL_FINDING) {
 		w->told = false;
+		w->seen_step = 0;
+		ls_judge_group_leave(j, slot);
 		f = ls_findings_open(e, &subject);
 		if (f != NULL && f->detector == LS_DETECT_DRIFT && !ls_judge_is_held(e, j, f))
 			ls_findings_clear(e, f, row->row.step, now_us);
@@ -129,9 +155,10 @@ judge_slow_drift(struct ls_engine *e, struct ls_job *j, size_t slot, int64_t now
 	}
 	if (w->told && w->below > 0)
 		return; /* on its way out: what is healthy must not dilute what was found */
-	f = judge_slow_take(e, &subject, LS_DETECT_DRIFT, j->detect.worker[slot].found != 0, now_us, &event);
-	if (f == NULL)
-		return;
+	w->told = true;
+	f = judge_slow_take(e, &subject, LS_DETECT_DRIFT, judge_slow_is_told_by_other(e, j, slot), now_us, &event);
+	if (f == NULL || (f->detector == LS_DETECT_DRIFT && strcmp(event, "updated") == 0 && f->last_step == row->row.step))
+		return; /* or told already, by another one of its group */
 	if (strcmp(event, "updated") != 0) {
 		bool gradual = ls_slow_onset(&j->slow, slot, &step, &t_us);
 
@@ -140,7 +167,6 @@ judge_slow_drift(struct ls_engine *e, struct ls_job *j, size_t slot, int64_t now
 		if (gradual) /* along a line from nothing: so far it has cost half of what it costs now */
 			f->accounted_step += (row->row.step - f->accounted_step) / 2;
 	}
-	w->told = true;
 	judge_slow_drift_refresh(e, j, f, slot, now_us);
 	ls_findings_tell(e, f, event, now_us);
 }
@@ -400,10 +426,12 @@ ls_judge_slow(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 		return; /* no memory for it */
 	row = ls_job_row(j, j->live_count - 1);
 	if (ls_slow_step(&j->slow, &j->detect, row->row.step, row->row.begin_us, j->residuals, j->count,
-		    row->totals.duration_s))
+		    row->totals.duration_s)) {
+		j->slow.grouped = j->slow.several && ls_judge_group_drifts(e, j);
 		for (size_t i = 0; i < j->count; i++)
-			if (j->slow.worker[i].level == LS_LEVEL_FINDING || j->slow.worker[i].told)
+			if (j->slow.worker[i].level == LS_LEVEL_FINDING || j->slow.worker[i].seen_step > 0)
 				judge_slow_drift(e, j, i, now_us);
+	}
 	sample = judge_slow_sample(j);
 	ls_rhythm_step(&j->rhythm, &sample);
 	for (size_t i = 0; i < LS_RHYTHM_PERIODS; i++)

@@ -17,7 +17,4 @@
 /* Takes the judged step that is the newest of the live window; opens, updates and clears. After the channels. */
 void ls_judge_slow(struct ls_engine *e, struct ls_job *j, int64_t now_us);
 
-/* Does anything here hold up a finding about this worker? */
-bool ls_judge_slow_holds(const struct ls_job *j, size_t slot);
-
 #endif

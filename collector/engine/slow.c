@@ -19,7 +19,7 @@
 #define SLOW_WANDER 64u       /* blocks over which it is averaged */
 #define SLOW_GRADUAL 16u      /* blocks from half of the limit to a finding; after a step a median takes half of its own */
 #define SLOW_GROWS 0.25       /* of the drift: the newer half of the blocks is above the older one by so much */
-#define SLOW_SHARE 16u        /* more than two, and than one in so many, at once: no single workers */
+#define SLOW_SHARE 16u        /* more than two, and than one in so many, at once: no single workers, or a group */
 
 void
 ls_slow_fini(struct ls_slow *s)
@@ -234,14 +234,13 @@ static void
 slow_judge(struct ls_slow *s)
 {
 	size_t n = slow_limit(s), found = 0;
-	bool several;
 
 	for (size_t i = 0; i < s->count; i++)
 		found += slow_is(s, &s->worker[i]);
-	several = found > 2 && found * SLOW_SHARE > n;
+	s->several = found > 2 && found * SLOW_SHARE > n;
 	for (size_t i = 0; i < s->count; i++) {
 		struct ls_slow_worker *w = &s->worker[i];
-		bool is = n >= SLOW_WORKERS && !several && slow_is(s, w);
+		bool is = n >= SLOW_WORKERS && (!s->several || s->grouped) && slow_is(s, w);
 
 		if (is)
 			slow_set_level(s, w, LS_LEVEL_FINDING);

@@ -7,7 +7,7 @@
  * and of its wait (durations: no clock can drift into them), of which the lesser counts, less what it was in the first
  * LS_SLOW_WINDOW blocks. The median of the newest LS_SLOW_WINDOW blocks is its drift. It is a finding when it is at least
  * LS_SLOW_LEAST of a step and so many times as much as the drifts of the others differ, and as blocks wander.
- * When many workers drift at once it is the structure of the job, and nobody is named.
+ * When many workers drift at once, and they are no group, it is the structure of the job, and nobody is named.
  *
  * Owner:   one job of the engine. Pure: time comes in, nothing goes out but the state.
  * Units:   ratios to the step time; microseconds since the epoch; steps.
@@ -46,7 +46,8 @@ struct ls_slow_worker {
 	uint8_t learned, known, at;     /* first blocks; newest ones, and where the next one goes */
 	uint8_t below;                  /* blocks in a row that are not high, up to two */
 	enum ls_detect_level level;
-	bool told;                      /* the judge's */
+	bool told;                      /* the judge's; and the newest step when it first saw that it is found, 0: it is not */
+	uint64_t seen_step;
 	float wander;                   /* mean square of the drift of blocks */
 	uint32_t blocks;                /* in it */
 	float drift;                    /* median of the newest blocks; NaN = not known */
@@ -70,6 +71,8 @@ struct ls_slow {
 	int64_t base_us;
 	double limit;                   /* of the last look: from here on it is a finding */
 	size_t open;                    /* findings */
+	bool several;                   /* so many drift that single workers would not be named */
+	bool grouped;                   /* the judge's: and they are most of a group, and few others */
 };
 
 /* Frees what it holds; it can be used again from zero. */

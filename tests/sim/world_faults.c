@@ -200,6 +200,8 @@ fault_worker(struct sim_world *w, struct world_fault *f, uint32_t rank, uint64_t
 		fault_add(w, f, rank, LS_PHASE_COMPILE, s);
 		break;
 	case SIM_FAULT_DRIFT:
+	case SIM_FAULT_SLICE_DRIFT:
+	case SIM_FAULT_RACK_DRIFT:
 		fault_add(w, f, rank, LS_PHASE_COMPUTE, more * (double)since * w->o.step_s / 3600);
 		break;
 	case SIM_FAULT_EVERY:
