@@ -82,15 +82,15 @@ def growth(steps, first, last):
     return mean, mean - (statistics.fmean(before) if len(before) >= WARM_STEPS else 0)
 
 
-def machine(finding, truth):
-    """What the kernel's account says of a finding; None if it does not bear it out."""
+def machine(finding, truth, until=None):
+    """What the kernel's account says of a finding, of its steps before `until`; None if it does not bear it out."""
     host = finding["subject"].get("host")
     first = onset_of(finding)
     seen = (finding.get("persistence") or {}).get("steps_seen")  # that it was slow in, not since
     claimed = (finding.get("impact") or {}).get("blame_s")
     if host not in truth or None in (first, seen, claimed):
         return None
-    last = first + seen - 1
+    last = (first + seen if until is None else min(first + seen, until)) - 1
     own = growth(truth[host], first, last)
     peers = [g for g in (growth(s, first, last) for h, s in truth.items() if h != host) if g]
     if not own or not peers:
@@ -120,7 +120,7 @@ def main():
         if not wanted or any(found[k] != v for k, v in wanted.items()):
             return False
         return not is_early(finding, expected.step) or \
-            (was_there(finding, expected.step) and machine(finding, truth) is not None)
+            (was_there(finding, expected.step) and machine(finding, truth, expected.step) is not None)
 
     try:
         text = json.load(sys.stdin)

@@ -136,7 +136,7 @@ def judge(label, found, truth=None):
     others = [f for f in found if id(f) not in used]
     machine = {id(f) for f in others if deploy_judge.machine(f, truth or {})}
     open_then = {(fault["cause"], fault["from_step"]) for fault in faults for f in others
-                 if id(f) in machine and hosts_of(f) and set(hosts_of(f)) <= set(fault["culprits"]) and
+                 if deploy_judge.machine(f, truth or {}, fault["from_step"]) and hosts_of(f) and set(hosts_of(f)) <= set(fault["culprits"]) and
                  deploy_judge.was_there(f, fault["from_step"])}
     wrong = ["%s of %s missed" % (fault["cause"], ", ".join(fault["culprits"]))
              for fault, each in zip(faults, answered)

@@ -344,6 +344,7 @@ END_TEST
 /* A load that has passed does not hide for good what is far less and stays. */
 START_TEST(what_stays_after_a_load_is_found)
 {
+	ls_detect_fini(&feed.d);
 	pass(7, 0.13);
 	ck_assert_uint_eq(found_within(&feed, 80), 0);
 	feed.erratic_s = 0;

@@ -206,6 +206,34 @@ START_TEST(a_group_that_drifts_is_one_finding)
 }
 END_TEST
 
+/* A host that drifts more than the rack does not hide it, nor the rack the host. */
+START_TEST(a_group_and_a_host_that_drift_are_two_findings)
+{
+	struct fake_job *job = placed();
+	size_t groups = 0, hosts = 0;
+
+	fake_job_run(job, 2000);
+	for (size_t step = 0; step < 8000; step++) {
+		for (size_t i = 20; i < 24 && step < 6000; i++)
+			job->workers[i].slow += 0.0085 / 6000;
+		job->workers[9].slow += step < 6000 ? 0.018 / 6000 : 0;
+		fake_job_run(job, 1);
+	}
+	for (size_t i = 0; i < fake_job_told(job, "opened"); i++) {
+		json_t *f = fake_job_finding(job, i);
+
+		if (strcmp(ls_json_text_at(f, "status", NULL), "open") == 0) {
+			groups += strcmp(ls_json_text_at(f, "subject", "scope"), "group") == 0;
+			hosts += strcmp(ls_json_text_at(f, "subject", "scope"), "host") == 0;
+		}
+		json_decref(f);
+	}
+	ck_assert_uint_eq(groups, 1);
+	ck_assert_uint_eq(hosts, 1);
+	fake_job_free(job);
+}
+END_TEST
+
 /* Two of a rack are two; a third and fourth make it the rack, which takes their place. */
 START_TEST(findings_of_members_become_the_groups)
 {
@@ -247,6 +275,31 @@ START_TEST(slower_than_its_group_is_its_own)
 }
 END_TEST
 
+/* A rank that was found first becomes its host, in the same finding, which stays. */
+START_TEST(a_rank_becomes_its_host)
+{
+	struct fake_job *job = fake_job_on(NULL, "train", 16);
+	json_t *f;
+
+	job->on_host = 2;
+	fake_job_declare(job);
+	fake_job_run(job, 150);
+	job->workers[10].slow = 1.08;
+	fake_job_run(job, 60);
+	job->workers[11].slow = 1.08;
+	fake_job_run(job, 300);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	ck_assert_uint_eq(fake_job_told(job, "cleared"), 0);
+	f = fake_job_finding(job, 0);
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "scope"), "host");
+	json_decref(f);
+	job->workers[10].slow = job->workers[11].slow = 1;
+	fake_job_run(job, 200);
+	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
+	fake_job_free(job);
+}
+END_TEST
+
 /* Most workers of a host: the host, of which its first rank is named. One of them: the rank. */
 START_TEST(workers_of_one_host_are_the_host)
 {
@@ -284,6 +337,8 @@ group_suite(void)
 	tcase_add_test(lift, who_is_in_no_group_stays_alone);
 	tcase_add_loop_test(told, shared_causes_are_one_finding, 0, 3);
 	tcase_add_loop_test(told, a_group_that_drifts_is_one_finding, 0, 2);
+	tcase_add_test(told, a_group_and_a_host_that_drift_are_two_findings);
+	tcase_add_test(told, a_rank_becomes_its_host);
 	tcase_add_test(told, findings_of_members_become_the_groups);
 	tcase_add_test(told, slower_than_its_group_is_its_own);
 	tcase_add_loop_test(told, workers_of_one_host_are_the_host, 0, 2);

@@ -46,6 +46,8 @@ def early_cases(expect):
     machine = {"slowed": "h1", "by_s": 0.010, "since": early}
     yield "unless the machine slowed it, and did so still", \
         judge([finding("h1", first=early, seen=150)], *expect, **machine)[0] == RIGHT
+    yield "that it was slowed later says nothing of before", \
+        judge([finding("h1", first=early, seen=200)], *expect, slowed="h1", by_s=0.010)[0] != RIGHT
     gone = [finding("h1", first=early, seen=50)]
     machine["until"] = early + 50
     yield "if that was over, it is set aside, and the right one is waited for", \

@@ -123,6 +123,7 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	const json_t *seen = json_object_get(json, "persistence");
 	const json_t *impact = json_object_get(json, "impact");
 	const json_t *from = json_object_get(json, "provenance");
+	const char *type = json_string_value(json_object_get(onset, "type"));
 	struct ls_finding f = {.slowest_ratio = NAN, .clock_err_s = NAN};
 
 	if (json_integer_value(json_object_get(json, "schema_version")) != 1 ||
@@ -131,8 +132,8 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 		goto bad;
 	f.onset_step = (uint64_t)json_integer_value(json_object_get(onset, "step"));
 	f.onset_us = finding_get_time(onset, "at");
-	f.born = json_string_value(json_object_get(onset, "type")) != NULL &&
-		strcmp(json_string_value(json_object_get(onset, "type")), "from_the_start") == 0;
+	f.born = type != NULL && strcmp(type, "from_the_start") == 0;
+	f.gradual = type != NULL && strcmp(type, "drift") == 0;
 	f.uncertainty_steps =
 		(uint32_t)json_integer_value(json_object_get(onset, "uncertainty_steps"));
 	f.detected_us = finding_get_time(json, "first_detected_at");

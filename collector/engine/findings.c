@@ -95,6 +95,7 @@ ls_findings_take(struct ls_engine *e, struct ls_finding *last, const struct ls_f
 		last->job_ended = false;
 		last->reopened++;
 		last->cleared_us = 0;
+		last->scope = subject->scope; /* a rank's may be its host's now */
 		return last;
 	}
 	f.occurrence = last == NULL ? 1 : last->occurrence + 1;

@@ -212,6 +212,7 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 	else
 		judge_cost(e, j, f, who, &ch->ep, &g, step);
 	f->intermittent = !g.steady;
+	f->comm = who.net;
 	if (!who.net && g.ended && f->counters_ripe)
 		return; /* it may be over, and counters of its time are forgotten: what was seen of it then stays */
 	memcpy(f->evidence, g.rows, sizeof(f->evidence));

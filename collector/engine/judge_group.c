@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define JUDGE_GROUP_DRIFTS 4u /* groups, and single ones that drift more than they, that are looked at */
 #define JUDGE_GROUP_ABOVE 2.0 /* times a member's excess: slow for itself, beside what they share */
 
 bool
@@ -136,35 +137,46 @@ judge_group_whose(const struct ls_engine *e, const struct ls_job *j, size_t slot
 	return f;
 }
 
+/* What is found of a worker is told in another way from now on; what was told before is over. */
+static void
+judge_group_move(struct ls_engine *e, struct ls_job *j, size_t slot, enum ls_group_way way, uint64_t step, int64_t now_us)
+{
+	struct ls_finding was = judge_group_whose(e, j, slot), is, *f;
+
+	if (j->detect.worker[slot].way == way)
+		return;
+	j->detect.worker[slot].way = (uint8_t)way;
+	is = judge_group_whose(e, j, slot);
+	f = ls_findings_open(e, &was);
+	if (f == NULL || ls_judge_is_held(e, j, f))
+		return;
+	if (ls_finding_same_subject(&was, &is))
+		f->scope = is.scope; /* the host that a rank stands for */
+	else
+		ls_findings_clear(e, f, step, now_us);
+}
+
 /* What is found of the workers of this one's group is told of the group from now on. */
 static void
 judge_group_take(struct ls_engine *e, struct ls_job *j, size_t slot, uint64_t step, int64_t now_us)
 {
-	for (size_t i = 0; i < j->count; i++) {
-		struct ls_detect_worker *w = &j->detect.worker[i];
-		struct ls_finding was, *f;
+	enum ls_group_way way = (enum ls_group_way)j->detect.worker[slot].way;
 
-		if (i == slot || w->way == j->detect.worker[slot].way || !ls_judge_is_found(j, i) ||
-			!ls_judge_group_holds(e, j, slot, i))
-			continue;
-		was = judge_group_whose(e, j, i);
-		w->way = j->detect.worker[slot].way;
-		f = ls_findings_open(e, &was);
-		if (f != NULL && !ls_judge_is_held(e, j, f))
-			ls_findings_clear(e, f, step, now_us);
-	}
+	for (size_t i = 0; i < j->count; i++)
+		if (i != slot && j->detect.worker[i].way != way && ls_judge_is_found(j, i) && ls_judge_group_holds(e, j, slot, i))
+			judge_group_move(e, j, i, way, step, now_us);
 }
 
 void
 ls_judge_group_choose(struct ls_engine *e, struct ls_job *j, size_t slot, uint64_t step, int64_t now_us)
 {
-	struct ls_detect_worker *w = &j->detect.worker[slot];
+	enum ls_group_way way = judge_group_told(e, j, slot);
+	bool told = way != LS_WAY_NONE;
 
-	w->way = (uint8_t)judge_group_told(e, j, slot);
-	if (w->way != LS_WAY_NONE)
-		return;
-	w->way = (uint8_t)judge_group_test(e, j, slot);
-	if (w->way != LS_WAY_NONE)
+	if (!told)
+		way = judge_group_test(e, j, slot);
+	judge_group_move(e, j, slot, way, step, now_us);
+	if (!told && way != LS_WAY_NONE)
 		judge_group_take(e, j, slot, step, now_us);
 }
 
@@ -175,16 +187,44 @@ ls_judge_group_leave(struct ls_job *j, size_t slot)
 		j->detect.worker[slot].way = LS_WAY_NONE;
 }
 
-bool
-ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j)
+/* The worker that drifts most, of those in no group that is known to, and by less than this; SIZE_MAX: none. */
+static size_t
+judge_group_drifts_most(const struct ls_job *j, double less_s)
 {
 	size_t worst = SIZE_MAX;
+	double most = 0;
+
+	for (size_t i = 0; i < j->count; i++) {
+		double s = judge_group_is_drift(j, i, LS_LEVEL_SUSPECT) && !j->slow.worker[i].grouped ? judge_group_excess(j, i) : 0;
+
+		if (s > most && s < less_s) { /* false for NaN */
+			most = s;
+			worst = i;
+		}
+	}
+	return worst;
+}
+
+void
+ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j)
+{
+	double less_s = INFINITY;
 
 	for (size_t i = 0; i < j->slow.count; i++)
-		if (judge_group_is_drift(j, i, LS_LEVEL_SUSPECT) &&
-			(worst == SIZE_MAX || j->slow.worker[i].drift > j->slow.worker[worst].drift))
-			worst = i;
-	return worst != SIZE_MAX && judge_group_test(e, j, worst) != LS_WAY_NONE;
+		j->slow.worker[i].grouped = false;
+	for (unsigned tries = 0; tries < JUDGE_GROUP_DRIFTS && j->slow.several; tries++) {
+		size_t worst = judge_group_drifts_most(j, less_s);
+		unsigned way;
+		uint32_t group;
+
+		if (worst == SIZE_MAX)
+			return;
+		way = judge_group_test(e, j, worst);
+		group = judge_group_of(e, j, way, worst);
+		less_s = way == LS_WAY_NONE ? LS_GROUP_LIKE * judge_group_excess(j, worst) : less_s;
+		for (size_t i = 0; i < j->slow.count && group != LS_GROUP_NO; i++)
+			j->slow.worker[i].grouped |= judge_group_of(e, j, way, i) == group;
+	}
 }
 
 size_t
@@ -205,14 +245,7 @@ ls_judge_regroup(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t n
 	}
 	if (worst == SIZE_MAX || judge_group_test(e, j, worst) == LS_WAY_NONE)
 		return SIZE_MAX;
-	{
-		struct ls_finding was = judge_group_whose(e, j, worst), *f;
-
-		ls_judge_group_choose(e, j, worst, step, now_us);
-		f = ls_findings_open(e, &was);
-		if (f != NULL && !ls_judge_is_held(e, j, f))
-			ls_findings_clear(e, f, step, now_us);
-	}
+	ls_judge_group_choose(e, j, worst, step, now_us);
 	return worst;
 }
 

@@ -35,8 +35,8 @@ void ls_judge_group_choose(struct ls_engine *e, struct ls_job *j, size_t slot, u
 /* What found something of worker `slot` does so no more. If nothing else does, it is in no group's finding any more. */
 void ls_judge_group_leave(struct ls_job *j, size_t slot);
 
-/* Is the worker that drifts most (slow.h; a suspect at least) one of a late group? */
-bool ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j);
+/* Where several drift (slow.h; suspects at least): marks those that are in a late group. */
+void ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j);
 
 /*
  * Of those that are told one by one, is the worst in a group by now? Its slot, of whose group is to be told

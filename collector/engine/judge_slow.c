@@ -110,20 +110,24 @@ judge_slow_drift_refresh(const struct ls_engine *e, const struct ls_job *j, stru
 static struct ls_finding
 judge_slow_drift_subject(const struct ls_engine *e, const struct ls_job *j, size_t slot)
 {
-	struct ls_finding f = judge_slow_worker(e, j, slot);
+	struct ls_finding f = {.who = e->workers[j->slots[slot]].info, .estimate = j->detect.mode, .slowest_ratio = NAN,
+		.clock_err_s = NAN};
 
 	ls_judge_group_subject(e, j, slot, &f);
 	return f;
 }
 
-/* Do the detectors of single steps find something of it, or of any that it is told together with? */
+/* Do the detectors of single steps find something of any that it is told together with, or of the net of its slice? */
 static bool
 judge_slow_is_told_by_other(const struct ls_engine *e, const struct ls_job *j, size_t slot)
 {
-	bool other = j->detect.worker[slot].found != 0;
+	unsigned way = j->detect.worker[slot].way;
+	const struct ls_detect_net *net = way == LS_WAY_SLICE && j->slices.of[slot] + 1 < j->detect.net_count
+		? &j->detect.net[j->slices.of[slot] + 1] : NULL;
+	bool other = net != NULL && !net->linked && ls_judge_any_finding(net->channel);
 
 	for (size_t i = 0; i < j->count && j->detect.open > 0 && !other; i++)
-		other = j->detect.worker[i].found != 0 && ls_judge_group_holds(e, j, slot, i);
+		other = j->detect.worker[i].found != 0 && j->detect.worker[i].way == way && ls_judge_group_holds(e, j, slot, i);
 	return other;
 }
 
@@ -141,7 +145,9 @@ judge_slow_drift(struct ls_engine *e, struct ls_job *j, size_t slot, int64_t now
 		w->seen_step = row->row.step;
 		return;
 	}
-	if (w->level == LS_LEVEL_FINDING && !w->told && j->detect.worker[slot].found == 0)
+	if (w->level == LS_LEVEL_FINDING && !j->detect.worker[slot].has_last_x)
+		return; /* it does not report: there is nothing to tell from */
+	if (w->level == LS_LEVEL_FINDING && !w->told)
 		ls_judge_group_choose(e, j, slot, row->row.step, now_us);
 	subject = judge_slow_drift_subject(e, j, slot);
 	if (w->level != LS_LEVEL_FINDING) {
@@ -156,9 +162,12 @@ judge_slow_drift(struct ls_engine *e, struct ls_job *j, size_t slot, int64_t now
 	if (w->told && w->below > 0)
 		return; /* on its way out: what is healthy must not dilute what was found */
 	w->told = true;
+	f = ls_findings_open(e, &subject);
+	if (f != NULL && f->detector == LS_DETECT_DRIFT && f->last_step == row->row.step)
+		return; /* another one of its group has told it */
 	f = judge_slow_take(e, &subject, LS_DETECT_DRIFT, judge_slow_is_told_by_other(e, j, slot), now_us, &event);
-	if (f == NULL || (f->detector == LS_DETECT_DRIFT && strcmp(event, "updated") == 0 && f->last_step == row->row.step))
-		return; /* or told already, by another one of its group */
+	if (f == NULL)
+		return;
 	if (strcmp(event, "updated") != 0) {
 		bool gradual = ls_slow_onset(&j->slow, slot, &step, &t_us);
 
@@ -427,7 +436,7 @@ ls_judge_slow(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	row = ls_job_row(j, j->live_count - 1);
 	if (ls_slow_step(&j->slow, &j->detect, row->row.step, row->row.begin_us, j->residuals, j->count,
 		    row->totals.duration_s)) {
-		j->slow.grouped = j->slow.several && ls_judge_group_drifts(e, j);
+		ls_judge_group_drifts(e, j);
 		for (size_t i = 0; i < j->count; i++)
 			if (j->slow.worker[i].level == LS_LEVEL_FINDING || j->slow.worker[i].seen_step > 0)
 				judge_slow_drift(e, j, i, now_us);

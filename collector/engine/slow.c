@@ -230,17 +230,27 @@ slow_is(const struct ls_slow *s, const struct ls_slow_worker *w)
 	return high >= SLOW_HIGH_BLOCKS;
 }
 
+static bool
+slow_are_many(size_t found, size_t of)
+{
+	return found > 2 && found * SLOW_SHARE > of;
+}
+
 static void
 slow_judge(struct ls_slow *s)
 {
-	size_t n = slow_limit(s), found = 0;
+	size_t n = slow_limit(s), found = 0, alone = 0;
 
-	for (size_t i = 0; i < s->count; i++)
-		found += slow_is(s, &s->worker[i]);
-	s->several = found > 2 && found * SLOW_SHARE > n;
+	for (size_t i = 0; i < s->count; i++) {
+		bool is = slow_is(s, &s->worker[i]);
+
+		found += is;
+		alone += is && !s->worker[i].grouped;
+	}
+	s->several = slow_are_many(found, n);
 	for (size_t i = 0; i < s->count; i++) {
 		struct ls_slow_worker *w = &s->worker[i];
-		bool is = n >= SLOW_WORKERS && (!s->several || s->grouped) && slow_is(s, w);
+		bool is = n >= SLOW_WORKERS && (w->grouped || !slow_are_many(alone, n)) && slow_is(s, w);
 
 		if (is)
 			slow_set_level(s, w, LS_LEVEL_FINDING);

@@ -12,7 +12,7 @@
  * Owner:   one job of the engine. Pure: time comes in, nothing goes out but the state.
  * Units:   ratios to the step time; microseconds since the epoch; steps.
  * Errors:  -ENOMEM.
- * Limits:  LS_WORKERS_MAX workers, 160 bytes each.
+ * Limits:  LS_WORKERS_MAX workers, 200 bytes each.
  * Source:  noise of a block: bench_detect --table null. Recorded clean runs of 4 and 8 real workers on one machine: blocks
  *          wander by 1.3 to 3.1 % (deviation), medians of eight of them by up to 4.7 %, so by 2.4 deviations.
  */
@@ -46,8 +46,9 @@ struct ls_slow_worker {
 	uint8_t learned, known, at;     /* first blocks; newest ones, and where the next one goes */
 	uint8_t below;                  /* blocks in a row that are not high, up to two */
 	enum ls_detect_level level;
-	bool told;                      /* the judge's; and the newest step when it first saw that it is found, 0: it is not */
-	uint64_t seen_step;
+	bool told;                      /* the judge's */
+	bool grouped;                   /* the judge's: one of a group of which most drift */
+	uint64_t seen_step;             /* the judge's: the newest step when it was first seen to be found; 0 = it is not */
 	float wander;                   /* mean square of the drift of blocks */
 	uint32_t blocks;                /* in it */
 	float drift;                    /* median of the newest blocks; NaN = not known */
@@ -72,7 +73,6 @@ struct ls_slow {
 	double limit;                   /* of the last look: from here on it is a finding */
 	size_t open;                    /* findings */
 	bool several;                   /* so many drift that single workers would not be named */
-	bool grouped;                   /* the judge's: and they are most of a group, and few others */
 };
 
 /* Frees what it holds; it can be used again from zero. */
