@@ -210,7 +210,7 @@ ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j)
 {
 	double less_s = INFINITY;
 
-	for (size_t i = 0; i < j->slow.count; i++)
+	for (size_t i = 0; i < j->count; i++)
 		j->slow.worker[i].grouped = false;
 	for (unsigned tries = 0; tries < JUDGE_GROUP_DRIFTS && j->slow.several; tries++) {
 		size_t worst = judge_group_drifts_most(j, less_s);
@@ -222,7 +222,7 @@ ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j)
 		way = judge_group_test(e, j, worst);
 		group = judge_group_of(e, j, way, worst);
 		less_s = way == LS_WAY_NONE ? LS_GROUP_LIKE * judge_group_excess(j, worst) : less_s;
-		for (size_t i = 0; i < j->slow.count && group != LS_GROUP_NO; i++)
+		for (size_t i = 0; i < j->count && group != LS_GROUP_NO; i++)
 			j->slow.worker[i].grouped |= judge_group_of(e, j, way, i) == group;
 	}
 }
