@@ -275,15 +275,24 @@ START_TEST(slower_than_its_group_is_its_own)
 }
 END_TEST
 
-/* A rank that was found first becomes its host, in the same finding, which stays. */
-START_TEST(a_rank_becomes_its_host)
+/* Two ranks on each host. */
+static struct fake_job *
+paired(void)
 {
 	struct fake_job *job = fake_job_on(NULL, "train", 16);
-	json_t *f;
 
 	job->on_host = 2;
 	fake_job_declare(job);
 	fake_job_run(job, 150);
+	return job;
+}
+
+/* A rank that was found first becomes its host, in the same finding, which stays. */
+START_TEST(a_rank_becomes_its_host)
+{
+	struct fake_job *job = paired();
+	json_t *f;
+
 	job->workers[10].slow = 1.08;
 	fake_job_run(job, 60);
 	job->workers[11].slow = 1.08;
@@ -303,12 +312,9 @@ END_TEST
 /* Most workers of a host: the host, of which its first rank is named. One of them: the rank. */
 START_TEST(workers_of_one_host_are_the_host)
 {
-	struct fake_job *job = fake_job_on(NULL, "train", 16);
+	struct fake_job *job = paired();
 	json_t *f;
 
-	job->on_host = 2;
-	fake_job_declare(job);
-	fake_job_run(job, 150);
 	job->workers[10].slow = 1.08;
 	job->workers[11].slow = _i == 0 ? 1.08 : 1;
 	fake_job_run(job, 60);
