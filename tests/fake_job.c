@@ -54,7 +54,7 @@ fake_on_finding(void *arg, const char *id, const char *event, int64_t t_us, json
 	const char *host = json_string_value(json_object_get(subject, "host"));
 	struct fake_event *ev = &job->events[job->event_count];
 
-	ck_assert_uint_lt(job->event_count, FAKE_EVENTS_MAX);
+	LS_ASSERT(job->event_count < FAKE_EVENTS_MAX);
 	job->event_count++;
 	(void)snprintf(ev->id, sizeof(ev->id), "%s", id);
 	(void)snprintf(ev->event, sizeof(ev->event), "%s", event);
