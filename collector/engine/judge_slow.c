@@ -15,11 +15,8 @@
 static struct ls_finding
 judge_slow_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot)
 {
-	const struct ls_engine_worker *w = &e->workers[j->slots[slot]];
-	struct ls_finding f = {.who = w->info, .estimate = j->detect.mode, .slowest_ratio = NAN, .clock_err_s = NAN};
-
-	f.scope = ls_job_neighbours(e, j, w) == 1 ? LS_SCOPE_HOST : LS_SCOPE_RANK;
-	return f;
+	return (struct ls_finding){.who = e->workers[j->slots[slot]].info, .estimate = j->detect.mode, .slowest_ratio = NAN,
+		.clock_err_s = NAN};
 }
 
 /*
@@ -110,8 +107,7 @@ judge_slow_drift_refresh(const struct ls_engine *e, const struct ls_job *j, stru
 static struct ls_finding
 judge_slow_drift_subject(const struct ls_engine *e, const struct ls_job *j, size_t slot)
 {
-	struct ls_finding f = {.who = e->workers[j->slots[slot]].info, .estimate = j->detect.mode, .slowest_ratio = NAN,
-		.clock_err_s = NAN};
+	struct ls_finding f = judge_slow_worker(e, j, slot);
 
 	ls_judge_group_subject(e, j, slot, &f);
 	return f;
@@ -339,6 +335,7 @@ judge_slow_period(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_period
 	double blame_s = p->excess_s / p->steps;
 	const char *event;
 
+	subject.scope = ls_job_neighbours(e, j, &e->workers[j->slots[p->slot]]) == 1 ? LS_SCOPE_HOST : LS_SCOPE_RANK;
 	if (!p->on) {
 		p->told = false;
 		f = ls_findings_open(e, &subject);
