@@ -222,16 +222,18 @@ intake_workers(struct ls_intake *in, struct ls_intake_held *h)
 
 /* --- values that are not numbered ------------------------------------------------------ */
 
-/* The ring that values name by its number; NULL: the agent is asked. */
+/* The ring that values name by its number; NULL: the agent is asked, or another host's speaks for it. */
 static struct ls_ring *
 intake_numbered(struct ls_intake *in, struct ls_intake_held *h, uint32_t number)
 {
 	const uint8_t *id = ls_session_ring(h->session, number);
 	struct ls_ring *ring = id != NULL ? ls_rings_find(in->p.rings, id) : NULL;
 
-	if (ring != NULL && ring->named)
-		return ring;
-	if (id != NULL) {
+	if (ring != NULL && ring->named) {
+		if (ls_ring_claim(ring, h->report.host, h->now_us))
+			return ring;
+		in->stats.drops[LS_INTAKE_OTHER_HOST]++;
+	} else if (id != NULL) {
 		ls_intake_need_worker(in, h, id);
 	} else {
 		in->stats.drops[LS_INTAKE_NO_WORKER]++;

@@ -174,6 +174,37 @@ intake_end(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
 	in->stats.ends++;
 	ls_feed_end(in->p.engine, ls_intake_handle(in, ring, h->now_us),
 		item->how == LS_END_CRASHED, h->now_us);
+	ls_ring_release(ring);
+}
+
+/* What an agent says of its ring. */
+static void
+intake_take(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring, struct ls_wire_item *item,
+	const struct ls_wire_bytes *bytes)
+{
+	if (item->kind == LS_WIRE_GAP && item->reason == LS_GAP_INVALID)
+		ls_engine_lie(in->p.engine, h->report.host, LS_LIE_RECORD, item->count);
+	if (item->kind == LS_WIRE_STEPS && item->count > 0)
+		intake_check_times(in, h, item);
+	if (item->kind == LS_WIRE_STEPS && item->count > 0)
+		intake_steps(in, h, ring, item, bytes);
+	else if (item->kind == LS_WIRE_GAP)
+		intake_gap(in, h, ring, item);
+	else if (item->kind == LS_WIRE_END)
+		intake_end(in, h, ring, item);
+}
+
+/* What it says of a ring for which another host's agent speaks. */
+static void
+intake_pass_over(struct ls_intake *in, struct ls_intake_held *h, const struct ls_ring *ring,
+	const struct ls_wire_item *item)
+{
+	uint64_t count = item->kind == LS_WIRE_END ? 1 : item->count;
+
+	in->stats.drops[LS_INTAKE_OTHER_HOST] += count;
+	ls_engine_lie(in->p.engine, h->report.host, LS_LIE_RING, count);
+	ls_log(LS_LOG_WARN, "intake", "%s: %llu records of a ring of %s (%s rank %d) are passed over: a copy?",
+		h->report.host, (unsigned long long)count, ring->host, ring->info.job, (int)ring->info.rank);
 }
 
 /* Takes one item; false: neither it nor those after it. */
@@ -215,16 +246,10 @@ intake_item(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire
 		ls_session_accept(h->session, LS_STREAM_STEPS, item.seq, print);
 		h->accepted[LS_STREAM_STEPS] = go_on = true;
 		in->stats.items++;
-		if (item.kind == LS_WIRE_GAP && item.reason == LS_GAP_INVALID)
-			ls_engine_lie(in->p.engine, h->report.host, LS_LIE_RECORD, item.count);
-		if (item.kind == LS_WIRE_STEPS && item.count > 0)
-			intake_check_times(in, h, &item);
-		if (item.kind == LS_WIRE_STEPS && item.count > 0)
-			intake_steps(in, h, ring, &item, bytes);
-		else if (item.kind == LS_WIRE_GAP)
-			intake_gap(in, h, ring, &item);
-		else if (item.kind == LS_WIRE_END)
-			intake_end(in, h, ring, &item);
+		if (ls_ring_claim(ring, h->report.host, h->now_us))
+			intake_take(in, h, ring, &item, bytes);
+		else
+			intake_pass_over(in, h, ring, &item);
 	}
 	ls_wire_item_clear(&item);
 	return go_on;

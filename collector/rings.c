@@ -4,6 +4,7 @@
 #include "collector/rings.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "collector/engine/engine.h"
@@ -18,6 +19,24 @@ struct ls_rings {
 	struct rings_list list;
 	struct ls_ring *last; /* found last, or NULL: one report asks for one ring several times */
 };
+
+bool
+ls_ring_claim(struct ls_ring *r, const char *host, int64_t now_us)
+{
+	if (strcmp(r->host, host) != 0) {
+		if (r->host[0] != '\0' && now_us - r->host_us <= LS_RING_SILENT_US)
+			return false;
+		(void)snprintf(r->host, sizeof(r->host), "%s", host);
+	}
+	r->host_us = now_us;
+	return true;
+}
+
+void
+ls_ring_release(struct ls_ring *r)
+{
+	r->host[0] = '\0';
+}
 
 struct ls_rings *
 ls_rings_new(size_t max)

@@ -5,10 +5,13 @@
  * A ring's records are numbered by its writer. Each index is stored once, whatever agent, boot or
  * number brings it: below `high` all is accepted, below `committed` all is on disk.
  *
+ * A ring is one host's: of the first whose agent speaks for it, until the ring has ended or nobody has
+ * spoken for LS_RING_SILENT_US. A copy that lies under another host takes no record's place.
+ *
  * Owner:   the loop thread. Pure.
- * Units:   record indices from 0.
+ * Units:   record indices from 0; us, the collector's clock.
  * Errors:  -ENOMEM.
- * Limits:  the maximum given; when full, the ring silent for longest makes room.
+ * Limits:  the maximum given; when full, the ring silent for longest makes room. LS_RING_SILENT_US.
  */
 #ifndef LS_COLLECTOR_RINGS_H
 #define LS_COLLECTOR_RINGS_H
@@ -32,8 +35,15 @@ struct ls_ring {
 	bool seen;           /* high is known: from storage, or from records */
 	uint64_t high, committed;
 	uint64_t fed;        /* the engine had all below; never goes back */
+	char host[LS_HOST_NAME_MAX_BYTES]; /* whose agent speaks for it; "": nobody's yet */
+	int64_t host_us;                   /* when it did last */
 	struct ls_worker_info info;
 };
+
+/* May this host's agent speak for the ring now? If so, it has. */
+bool ls_ring_claim(struct ls_ring *r, const char *host, int64_t now_us);
+/* The ring has ended: whoever comes next may speak for it. */
+void ls_ring_release(struct ls_ring *r);
 
 /* New map of at most max rings; NULL when out of memory. */
 struct ls_rings *ls_rings_new(size_t max);

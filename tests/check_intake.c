@@ -156,6 +156,70 @@ START_TEST(a_ring_read_again_under_new_numbers_is_not_stored_twice)
 }
 END_TEST
 
+/* h1's agent with a copy of the ring of a. */
+static void
+copy_of(struct ls_test_agent *copy, const struct ls_test_agent *a)
+{
+	ls_test_agent_init(copy, 1, true);
+	copy->worker = a->worker;
+	memcpy(copy->ring_id, a->ring_id, sizeof(copy->ring_id));
+}
+
+START_TEST(a_copy_of_a_ring_on_another_host_takes_no_places)
+{
+	struct ls_test_agent a, copy;
+
+	ls_test_agent_init(&a, 0, true);
+	copy_of(&copy, &a);
+	ls_test_agent_steps(&a, 1, 0, 5);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, true)->acked_seq, 1);
+	ls_test_agent_steps(&copy, 1, 0, 6);
+	ls_test_agent_gap_for(&copy, 2, 6, 4, LS_GAP_INVALID);
+	ls_test_agent_end(&copy, 3, LS_END_CRASHED);
+	ck_assert_uint_eq(ls_test_core_send(&core, &copy, true)->acked_seq, 3);
+	ls_test_agent_steps(&a, 2, 5, 9);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, false)->acked_seq, 2);
+	ck_assert_int_eq(sql("SELECT sum(n) FROM step_block"), 14);
+	ck_assert_int_eq(sql("SELECT count(*) FROM gap"), 0);
+	ck_assert_int_eq(sql("SELECT count(*) FROM worker_end"), 0);
+	ck_assert_uint_eq(stats().drops[LS_INTAKE_OTHER_HOST], 11);
+	ck_assert_uint_eq(stats().drops[LS_INTAKE_STORED], 0);
+	ck_assert_uint_eq(lies(LS_LIE_RING), 11);
+	ck_assert_uint_eq(lies(LS_LIE_RECORD), 0);
+}
+END_TEST
+
+START_TEST(values_of_a_copied_ring_are_passed_over)
+{
+	struct ls_test_agent a, copy;
+
+	ls_test_agent_init(&a, 0, true);
+	copy_of(&copy, &a);
+	ls_test_agent_steps(&a, 1, 0, 5);
+	(void)ls_test_core_send(&core, &a, true);
+	ls_test_agent_live(&copy, 9, LS_PHASE_INPUT_WAIT, ls_clock_mono_ns());
+	ck_assert_uint_eq(ls_test_core_send(&core, &copy, true)->need_count, 0);
+	ck_assert_uint_eq(stats().drops[LS_INTAKE_OTHER_HOST], 1);
+	ck_assert_uint_eq(stats().drops[LS_INTAKE_NO_WORKER], 0);
+}
+END_TEST
+
+START_TEST(the_end_of_a_ring_gives_it_free)
+{
+	struct ls_test_agent a, copy;
+
+	ls_test_agent_init(&a, 0, true);
+	copy_of(&copy, &a);
+	ls_test_agent_steps(&copy, 1, 0, 5);
+	ls_test_agent_end(&copy, 2, LS_END_CRASHED);
+	(void)ls_test_core_send(&core, &copy, true);
+	ls_test_agent_steps(&a, 1, 0, 9);
+	(void)ls_test_core_send(&core, &a, true);
+	ck_assert_int_eq(sql("SELECT sum(n) FROM step_block"), 9);
+	ck_assert_uint_eq(stats().drops[LS_INTAKE_OTHER_HOST], 0);
+}
+END_TEST
+
 START_TEST(records_lost_without_a_word_become_a_gap)
 {
 	struct ls_test_agent a;
@@ -477,6 +541,9 @@ suite(void)
 	tcase_add_test(t, times_are_mapped_with_the_anchor);
 	tcase_add_test(t, what_comes_again_is_not_stored_again);
 	tcase_add_test(t, a_ring_read_again_under_new_numbers_is_not_stored_twice);
+	tcase_add_test(t, a_copy_of_a_ring_on_another_host_takes_no_places);
+	tcase_add_test(t, values_of_a_copied_ring_are_passed_over);
+	tcase_add_test(t, the_end_of_a_ring_gives_it_free);
 	tcase_add_test(t, records_lost_without_a_word_become_a_gap);
 	tcase_add_test(t, records_of_a_time_that_cannot_be_are_a_gap);
 	tcase_add_test(t, records_an_agent_refused_are_counted_as_lies);

@@ -382,6 +382,25 @@ START_TEST(the_ring_silent_for_longest_makes_room)
 }
 END_TEST
 
+START_TEST(a_ring_is_one_hosts_until_it_ends_or_nobody_speaks)
+{
+	struct ls_ring r = { .host = "" };
+	int64_t now_us = 1000;
+
+	ck_assert(ls_ring_claim(&r, "h1", now_us));
+	ck_assert(!ls_ring_claim(&r, "h0", now_us));
+	now_us += LS_RING_SILENT_US;
+	ck_assert(!ls_ring_claim(&r, "h0", now_us));
+	ck_assert(ls_ring_claim(&r, "h1", now_us));
+	ck_assert(!ls_ring_claim(&r, "h0", now_us + LS_RING_SILENT_US));
+	now_us += LS_RING_SILENT_US + 1;
+	ck_assert(ls_ring_claim(&r, "h0", now_us)); /* its host was renamed */
+	ck_assert(!ls_ring_claim(&r, "h1", now_us));
+	ls_ring_release(&r);
+	ck_assert(ls_ring_claim(&r, "h1", now_us));
+}
+END_TEST
+
 START_TEST(rings_roll_back_to_the_disk)
 {
 	struct ls_rings *t = ls_rings_new(2);
@@ -430,6 +449,7 @@ suite(void)
 	tcase_add_test(t, states_have_names);
 	tcase_add_test(r, rings_are_found_again);
 	tcase_add_test(r, the_ring_silent_for_longest_makes_room);
+	tcase_add_test(r, a_ring_is_one_hosts_until_it_ends_or_nobody_speaks);
 	tcase_add_test(r, rings_roll_back_to_the_disk);
 	suite_add_tcase(s, t);
 	suite_add_tcase(s, r);

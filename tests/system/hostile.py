@@ -4,7 +4,8 @@
 
 hostile.py port PORT       what strangers send to the ingest port
 hostile.py http PORT       what strangers send to the HTTP port
-hostile.py rings DIR [REAL] files that are no rings, or lie; REAL: a ring to damage copies of
+hostile.py rings DIR [REAL OTHER] files that are no rings, or lie; REAL: a ring to damage copies of, one of
+                           which goes to the directory OTHER, as of one ring a directory has only one file read
 """
 import os
 import random
@@ -68,9 +69,9 @@ def http(number):
     send(number, "an unknown parameter", b"GET /api/v1/jobs?no=such HTTP/1.0\r\n\r\n")
 
 
-def rings(directory, real=None):
-    def put(name, data):
-        with open(os.path.join(directory, name), "wb") as f:
+def rings(directory, real=None, other=None):
+    def put(name, data, into=directory):
+        with open(os.path.join(into, name), "wb") as f:
             f.write(data)
     put("empty.ring", b"")
     put("random.ring", RANDOM.randbytes(50000))
@@ -89,7 +90,7 @@ def rings(directory, real=None):
         put("flipped.ring", bytes(flipped))
         ahead = bytearray(data)
         ahead[3136:3144] = struct.pack("<Q", (1 << 64) - 1)
-        put("ahead.ring", bytes(ahead))
+        put("ahead.ring", bytes(ahead), other)
     os.mkdir(os.path.join(directory, "directory.ring"))
     os.mkfifo(os.path.join(directory, "fifo.ring"))
     os.symlink("/dev/zero", os.path.join(directory, "zero.ring"))

@@ -6,14 +6,23 @@
 . "$(dirname "$0")/lib.sh"
 steps=1200
 
-# metric_sum NAME...: sum of these families on the collector's /metrics, over all labels.
+# metric_sum NAME...: sum of these on the collector's /metrics: families over all labels, or NAME{labels}.
 metric_sum() {
 	python3 -c '
 import sys, urllib.request
 text = urllib.request.urlopen(sys.argv[1] + "/metrics", timeout=5).read().decode()
 print(int(sum(float(l.rsplit(" ", 1)[1]) for l in text.splitlines()
-    if not l.startswith("#") and l.split("{")[0].split(" ")[0] in sys.argv[2:])))' \
+    if not l.startswith("#") and {l.rsplit(" ", 1)[0], l.split("{")[0]} & set(sys.argv[2:]))))' \
 		"http://127.0.0.1:$http_port" "$@"
+}
+
+# drop_wait REASON: until the collector has dropped something for this reason; fails after 20 s.
+drop_wait() {
+	local deadline=$((SECONDS + 20))
+	until [ "$(metric_sum "lockstep_collector_drops_total{reason=\"$1\"}")" -gt 0 ]; do
+		[ "$SECONDS" -lt "$deadline" ] || return 1
+		sleep 0.2
+	done
 }
 
 rss_mib() { awk '/^VmRSS/ { print int($2 / 1024) }' "/proc/$1/status"; }
@@ -23,9 +32,13 @@ echo precious >"$work/steps/precious"
 workload_start --ranks 4 --steps "$steps" --slow none
 check "the job runs" step_wait 100
 
-# The step directory of h0.
+# The step directory of h0. It has copies of a ring of h1, whose agent is late: h0 is first with its records.
 real=$(find "$work/steps/h1" -type f | head -n 1)
-check "garbage in a steps directory" "$top/tests/system/hostile.py" rings "$work/steps/h0" "$real"
+kill -STOP "${agent_pids[1]}"
+sleep 2
+check "garbage in a steps directory" "$top/tests/system/hostile.py" rings "$work/steps/h0" "$real" "$work/steps/h2"
+check "a copy of another host's ring is passed over" drop_wait other_host
+kill -CONT "${agent_pids[1]}"
 # The ports.
 check "garbage on the ingest port" "$top/tests/system/hostile.py" port "$ingest_port"
 check "garbage on the HTTP port" "$top/tests/system/hostile.py" http "$http_port"
