@@ -4,8 +4,8 @@
 
 hostile.py port PORT       what strangers send to the ingest port
 hostile.py http PORT       what strangers send to the HTTP port
-hostile.py rings DIR [REAL OTHER] files that are no rings, or lie; REAL: a ring to damage copies of, one of
-                           which goes to the directory OTHER, as of one ring a directory has only one file read
+hostile.py rings DIR OTHER [REAL]  files that are no rings, or lie; REAL: a ring to damage copies of, one of which
+                           goes to the directory OTHER: of one ring in a directory only one file is read
 """
 import os
 import random
@@ -69,7 +69,7 @@ def http(number):
     send(number, "an unknown parameter", b"GET /api/v1/jobs?no=such HTTP/1.0\r\n\r\n")
 
 
-def rings(directory, real=None, other=None):
+def rings(directory, other, real=None):
     def put(name, data, into=directory):
         with open(os.path.join(into, name), "wb") as f:
             f.write(data)

@@ -36,7 +36,7 @@ check "the job runs" step_wait 100
 real=$(find "$work/steps/h1" -type f | head -n 1)
 kill -STOP "${agent_pids[1]}"
 sleep 2
-check "garbage in a steps directory" "$top/tests/system/hostile.py" rings "$work/steps/h0" "$real" "$work/steps/h2"
+check "garbage in a steps directory" "$top/tests/system/hostile.py" rings "$work/steps/h0" "$work/steps/h2" "$real"
 check "a copy of another host's ring is passed over" drop_wait other_host
 kill -CONT "${agent_pids[1]}"
 # The ports.

@@ -86,7 +86,7 @@ workload_start --ranks 2 --steps 0 --slow 1:cpu_hog:1@100
 end=$((SECONDS + seconds))
 check "the job runs" step_wait 100
 check "garbage in a steps directory" quietly \
-	"$top/tests/system/hostile.py" rings "$work/steps/h0" "$(find "$work/steps/h1" -type f | head -n 1)"
+	"$top/tests/system/hostile.py" rings "$work/steps/h0" "$work/steps/h0" "$(find "$work/steps/h1" -type f | head -n 1)"
 check "garbage on the ingest port" quietly "$top/tests/system/hostile.py" port "$ingest_port"
 check "garbage on the HTTP port" quietly "$top/tests/system/hostile.py" http "$http_port"
 program_end "${agent_pids[1]}" TERM
