@@ -139,6 +139,11 @@ START_TEST(title_says_how_often_and_whether_anybody_waits)
 	ck_assert_int_eq(ls_finding_render(&f), 0);
 	ck_assert_str_eq(text_at(f.json, "title"),
 		"h3 rank 3 is slower than it should be, but nobody waits for it now: waits for its input");
+	f.scope = LS_SCOPE_SLICE;
+	(void)snprintf(f.who.slice, sizeof(f.who.slice), "b");
+	ck_assert_int_eq(ls_finding_render(&f), 0);
+	ck_assert_str_eq(text_at(f.json, "title"),
+		"slice b is slower than it should be, but nobody waits for it now: waits for its input");
 	json_decref(f.json);
 }
 END_TEST

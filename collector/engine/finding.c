@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define FINDING_NAME_BYTES (2 * LS_HOST_NAME_MAX_BYTES + 64)
 #define FINDING_NOTHING 0.001 /* of the step: less than that it costs nothing to speak of */
 #define FINDING_NAME(id, name) name,
 
@@ -270,11 +271,27 @@ finding_render_rhythm(const struct ls_finding *f, const char *cause)
 		f->period_steps, f->blame_s * f->period_steps * 1e3, cause);
 }
 
+/* Of whom it is, as a title begins. */
+static void
+finding_name(const struct ls_finding *f, char *name, size_t size)
+{
+	if (f->scope == LS_SCOPE_SLICE)
+		(void)snprintf(name, size, "slice %s", f->who.slice);
+	else if (finding_is_group(f))
+		(void)snprintf(name, size, "%s %s of %u hosts", f->scope == LS_SCOPE_SHARD ? "input shard"
+			: ls_group_way_name(f->way), f->group, f->member_hosts);
+	else if (f->scope == LS_SCOPE_LINK)
+		(void)snprintf(name, size, "the link between %s and %s", f->who.host, f->peer_host);
+	else
+		(void)snprintf(name, size, "%s rank %d", f->who.host, (int)f->who.rank);
+}
+
 static json_t *
 finding_render_title(const struct ls_finding *f)
 {
 	const char *cause = ls_cause_info(f->diagnosis.count > 0
 		? f->diagnosis.hypotheses[0].cause : LS_CAUSE_UNEXPLAINED)->title;
+	char name[FINDING_NAME_BYTES];
 
 	if (f->kind == LS_KIND_HANG && f->scope == LS_SCOPE_JOB)
 		return json_sprintf("the job stands still in step %llu for %.3g s: %s",
@@ -288,30 +305,19 @@ finding_render_title(const struct ls_finding *f)
 		return json_sprintf("all steps take %.3g ms longer than before: %s", f->blame_s * 1e3,
 			f->diagnosis.count == 0 || f->diagnosis.hypotheses[0].cause == LS_CAUSE_UNEXPLAINED
 				? "cause not visible" : cause);
-	if (f->scope == LS_SCOPE_SLICE)
-		return json_sprintf("slice %s delays every step by %.3g ms: %s", f->who.slice,
-			f->blame_s * 1e3, cause);
-	if (finding_is_group(f))
-		return json_sprintf("%s %s of %u hosts delays every step by %.3g ms: %s",
-			f->scope == LS_SCOPE_SHARD ? "input shard" : ls_group_way_name(f->way), f->group,
-			f->member_hosts, f->blame_s * 1e3, cause);
-	if (f->scope == LS_SCOPE_LINK)
-		return json_sprintf("the link between %s and %s delays every step by %.3g ms: %s",
-			f->who.host, f->peer_host, f->blame_s * 1e3, cause);
 	if (f->scope == LS_SCOPE_JOB)
 		return json_sprintf("every step takes %.3g ms longer: %s", f->blame_s * 1e3,
 			cause);
 	if (f->replica)
 		return json_sprintf("%s rank %d takes %.3g ms a step longer than its peers at equal load: %s",
 			f->who.host, f->who.rank, f->blame_s * 1e3, cause);
+	finding_name(f, name, sizeof(name));
 	if (f->blame_s < FINDING_NOTHING * f->step_s)
-		return json_sprintf("%s rank %d is slower than it should be, but nobody waits for it now: %s", f->who.host,
-			f->who.rank, cause);
+		return json_sprintf("%s is slower than it should be, but nobody waits for it now: %s", name, cause);
 	if (f->intermittent)
-		return json_sprintf("%s rank %d delays some of the steps, by %.3g ms a step on average: %s", f->who.host,
-			f->who.rank, f->blame_s * 1e3, cause);
-	return json_sprintf("%s rank %d delays every step by %.3g ms: %s", f->who.host,
-		f->who.rank, f->blame_s * 1e3, cause);
+		return json_sprintf("%s delays some of the steps, by %.3g ms a step on average: %s", name, f->blame_s * 1e3,
+			cause);
+	return json_sprintf("%s delays every step by %.3g ms: %s", name, f->blame_s * 1e3, cause);
 }
 
 /* Of a replica, which nobody waits for: its numbers are of its own steps, and it costs its share of the job alone. */
