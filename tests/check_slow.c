@@ -121,6 +121,30 @@ START_TEST(the_level_of_the_start_is_kept_and_its_return_is_seen)
 }
 END_TEST
 
+START_TEST(where_half_of_the_workers_drift_they_are_seen)
+{
+	struct feed *f = feed_new(WORKERS);
+
+	run(f, 400);
+	for (size_t k = 0; k < 3600; k += 16) { /* a slice of two: each half is as far from the other's median */
+		run(f, 16);
+		for (size_t i = 0; i < WORKERS; i++)
+			f->own[i] = f->wait[i] += (i < WORKERS / 2 ? 0.03 : -0.03) * 16 / 3600;
+	}
+	ck_assert(f->s.parted);
+	ck_assert(f->s.several);
+	ck_assert_double_le(f->s.limit, 0.015);
+	ck_assert_double_le(f->s.heap, -0.02);
+	for (size_t i = 0; i < WORKERS; i++) /* of no group that the judge knows, nobody is named */
+		ck_assert_int_eq(f->s.worker[i].level, i < WORKERS / 2 ? LS_LEVEL_SUSPECT : LS_LEVEL_QUIET);
+	for (size_t i = 0; i < WORKERS / 2; i++)
+		f->s.worker[i].grouped = true;
+	run(f, 32);
+	ck_assert_uint_eq(f->s.open, WORKERS / 2);
+	feed_free(f);
+}
+END_TEST
+
 START_TEST(a_small_step_is_no_drift)
 {
 	struct feed *f = feed_new(WORKERS);

@@ -373,42 +373,45 @@ struct levels_row {
 	uint64_t from;   /* 0: from the start; 1: as ever */
 	uint64_t lasts;
 	bool replicas;
+	uint32_t slices;
 };
 
 static const struct levels_row levels_rows[] = {
-	{ "born slow, 5 %", SIM_FAULT_CHIP, 0.05, 0, 400, false },
-	{ "drift, 5 % an hour", SIM_FAULT_DRIFT, 0.05, 1, 3000, false },
-	{ "drift, 1 % an hour", SIM_FAULT_DRIFT, 0.01, 1, 9000, false },
-	{ "every 100 steps, 50 % of a step", SIM_FAULT_EVERY, 0.5, 1, 1000, false },
-	{ "its checkpoints each 200 steps, 3 steps (benign)", SIM_FAULT_SAVES, 3, 1, 1000, false },
-	{ "hang, 40 steps", SIM_FAULT_HANG, 40, 1, 1, false },
-	{ "ICI link, 2 %", SIM_FAULT_ICI, 0.02, 1, TABLE_LASTS, false },
-	{ "ICI link, 10 %", SIM_FAULT_ICI, 0.1, 1, TABLE_LASTS, false },
-	{ "between slices, delay, 10 %", SIM_FAULT_DCN, 0.1, 1, TABLE_LASTS, false },
-	{ "between slices, loss, 5 %", SIM_FAULT_LOSS, 0.05, 1, TABLE_LASTS, false },
-	{ "slice, 5 %", SIM_FAULT_SLICE, 0.05, 1, TABLE_LASTS, false },
-	{ "rack, 5 %", SIM_FAULT_RACK, 0.05, 1, TABLE_LASTS, false },
-	{ "input shard, 5 %", SIM_FAULT_SHARD, 0.05, 1, TABLE_LASTS, false },
-	{ "stage, 10 %", SIM_FAULT_STAGE, 0.1, 1, TABLE_LASTS, false },
-	{ "sequence lengths, rotating, 10 %", SIM_FAULT_SEQUENCE, 0.1, 1, TABLE_LASTS, false },
-	{ "expert loads, rotating, 10 %", SIM_FAULT_MOE, 0.1, 1, TABLE_LASTS, false },
-	{ "garbage collection, random host, 5 %", SIM_FAULT_GC, 0.05, 1, TABLE_LASTS, false },
-	{ "all wait for input, 20 %", SIM_FAULT_STARVED, 0.2, 1, TABLE_LASTS, false },
-	{ "all slower, 10 %", SIM_FAULT_SLOWER, 0.1, 1, TABLE_LASTS, false },
-	{ "a serving replica, 5 %", SIM_FAULT_CHIP, 0.05, 1, TABLE_LASTS, .replicas = true },
-	{ "a serving replica, 20 %", SIM_FAULT_CHIP, 0.2, 1, TABLE_LASTS, .replicas = true },
-	{ "one lies (nothing to find)", SIM_FAULT_LIES, 0, 1, TABLE_LASTS, false },
-	{ "slice, drift, 5 % an hour", SIM_FAULT_SLICE_DRIFT, 0.05, 1, 3000, false },
-	{ "rack, drift, 5 % an hour", SIM_FAULT_RACK_DRIFT, 0.05, 1, 3000, false },
-	{ "rack, drift, 1 % an hour", SIM_FAULT_RACK_DRIFT, 0.01, 1, 9000, false },
+	{ "born slow, 5 %", SIM_FAULT_CHIP, 0.05, 0, 400, false, 4 },
+	{ "drift, 5 % an hour", SIM_FAULT_DRIFT, 0.05, 1, 3000, false, 4 },
+	{ "drift, 1 % an hour", SIM_FAULT_DRIFT, 0.01, 1, 9000, false, 4 },
+	{ "every 100 steps, 50 % of a step", SIM_FAULT_EVERY, 0.5, 1, 1000, false, 4 },
+	{ "its checkpoints each 200 steps, 3 steps (benign)", SIM_FAULT_SAVES, 3, 1, 1000, false, 4 },
+	{ "hang, 40 steps", SIM_FAULT_HANG, 40, 1, 1, false, 4 },
+	{ "ICI link, 2 %", SIM_FAULT_ICI, 0.02, 1, TABLE_LASTS, false, 4 },
+	{ "ICI link, 10 %", SIM_FAULT_ICI, 0.1, 1, TABLE_LASTS, false, 4 },
+	{ "between slices, delay, 10 %", SIM_FAULT_DCN, 0.1, 1, TABLE_LASTS, false, 4 },
+	{ "between slices, loss, 5 %", SIM_FAULT_LOSS, 0.05, 1, TABLE_LASTS, false, 4 },
+	{ "slice, 5 %", SIM_FAULT_SLICE, 0.05, 1, TABLE_LASTS, false, 4 },
+	{ "rack, 5 %", SIM_FAULT_RACK, 0.05, 1, TABLE_LASTS, false, 4 },
+	{ "input shard, 5 %", SIM_FAULT_SHARD, 0.05, 1, TABLE_LASTS, false, 4 },
+	{ "stage, 10 %", SIM_FAULT_STAGE, 0.1, 1, TABLE_LASTS, false, 4 },
+	{ "sequence lengths, rotating, 10 %", SIM_FAULT_SEQUENCE, 0.1, 1, TABLE_LASTS, false, 4 },
+	{ "expert loads, rotating, 10 %", SIM_FAULT_MOE, 0.1, 1, TABLE_LASTS, false, 4 },
+	{ "garbage collection, random host, 5 %", SIM_FAULT_GC, 0.05, 1, TABLE_LASTS, false, 4 },
+	{ "all wait for input, 20 %", SIM_FAULT_STARVED, 0.2, 1, TABLE_LASTS, false, 4 },
+	{ "all slower, 10 %", SIM_FAULT_SLOWER, 0.1, 1, TABLE_LASTS, false, 4 },
+	{ "a serving replica, 5 %", SIM_FAULT_CHIP, 0.05, 1, TABLE_LASTS, true, 4 },
+	{ "a serving replica, 20 %", SIM_FAULT_CHIP, 0.2, 1, TABLE_LASTS, true, 4 },
+	{ "one lies (nothing to find)", SIM_FAULT_LIES, 0, 1, TABLE_LASTS, false, 4 },
+	{ "slice, drift, 5 % an hour", SIM_FAULT_SLICE_DRIFT, 0.05, 1, 3000, false, 4 },
+	{ "rack, drift, 5 % an hour", SIM_FAULT_RACK_DRIFT, 0.05, 1, 3000, false, 4 },
+	{ "rack, drift, 1 % an hour", SIM_FAULT_RACK_DRIFT, 0.01, 1, 9000, false, 4 },
+	{ "one slice of two, 5 %", SIM_FAULT_SLICE, 0.05, 1, TABLE_LASTS, false, 2 },
+	{ "one slice of two, drift, 5 % an hour", SIM_FAULT_SLICE_DRIFT, 0.05, 1, 3000, false, 2 },
 };
 
 static void
 levels_job(struct detect_run *run, const struct levels_row *row, uint32_t hosts, uint64_t seed)
 {
 	table_job(run, hosts, 0.003, seed);
-	run->world.slices = 4;
-	run->world.rack_hosts = hosts / 16; /* four to a slice */
+	run->world.slices = row->slices;
+	run->world.rack_hosts = hosts / 16;
 	run->world.peers = true;
 	run->world.replicas = row->replicas;
 	table_fault(run, row->kind, row->amount);
@@ -425,7 +428,7 @@ detect_table_levels(struct detect_plan *plan)
 	size_t i, h, s;
 
 	printf("\n### What is no single host, or comes and goes\n\n"
-		"Simulated; four slices, noise of t4, 0.3 %%; 64 to 1,024 hosts, where a fault lasts longer than 1,000 steps 64. Rates in %%. A host blamed instead of its slice, rack or "
+		"Simulated; four slices, if nothing else is said, of four racks each, noise of t4, 0.3 %%; 64 to 1,024 hosts, where a fault lasts longer than 1,000 steps 64. Rates in %%. A host blamed instead of its slice, rack or "
 		"job is a false finding.\n\n");
 	table_head("fault");
 	for (i = 0; i < sizeof(levels_rows) / sizeof(levels_rows[0]); i++) {

@@ -14,6 +14,8 @@
 #define SLOW_DEVIATIONS 5.0
 #define SLOW_FEW 4.0          /* of n workers, 1 + so many / n times as much: few say less about the others */
 #define SLOW_WORKERS 4u
+#define SLOW_PARTED 5.0       /* times as far from each other as those of the lower half differ: they lie in two heaps */
+#define SLOW_PARTED_WORKERS 8u
 #define SLOW_HIGH 0.5         /* of the limit: a block is high; a finding ends below */
 #define SLOW_HIGH_BLOCKS 6u   /* of the newest must be, and below that the way has been gradual */
 #define SLOW_WANDER 64u       /* blocks over which it is averaged */
@@ -152,7 +154,7 @@ slow_keep(struct ls_slow *s, struct ls_slow_worker *w, double v)
 	double least = fmax(s->limit, LS_SLOW_LEAST) * SLOW_HIGH;
 
 	w->blocks += w->blocks < SLOW_WANDER;
-	w->wander += ((float)(v * v) - w->wander) / (float)w->blocks;
+	w->wander += ((float)((v - s->heap) * (v - s->heap)) - w->wander) / (float)w->blocks;
 	w->block[w->at] = (float)v;
 	w->at = (uint8_t)((w->at + 1) % LS_SLOW_WINDOW);
 	w->known = (uint8_t)(w->known + (w->known < LS_SLOW_WINDOW));
@@ -194,11 +196,31 @@ slow_block(struct ls_slow *s, const struct ls_detect_worker *found, size_t slot,
 			slow_excess(w, w->wait_ref_s, w->base_wait_s, step_s)) / step_s);
 }
 
+/*
+ * How much the n drifts in scratch differ. Where half of the workers drift, of two slices one say, they lie in two heaps as far
+ * below the middle as above it: then it is how much those below differ, and heap is where they lie. *ret_centre: the middle.
+ */
+static double
+slow_spread(struct ls_slow *s, size_t n, double *ret_centre)
+{
+	double lower, apart;
+
+	ls_stats_sort(s->scratch, n);
+	*ret_centre = ls_stats_quantile_sorted(s->scratch, n, 0.5);
+	s->heap = ls_stats_quantile_sorted(s->scratch, n / 2, 0.5);
+	lower = 0.5 * (ls_stats_quantile_sorted(s->scratch, n / 2, 0.75) - ls_stats_quantile_sorted(s->scratch, n / 2, 0.25));
+	apart = ls_stats_mad(s->scratch, n, *ret_centre);
+	s->parted = n >= SLOW_PARTED_WORKERS && apart > SLOW_PARTED * lower;
+	if (!s->parted)
+		s->heap = 0;
+	return LS_MAD_TO_SIGMA * (s->parted ? lower : apart);
+}
+
 /* From where on a drift is more than workers differ and blocks wander; how many are known. */
 static size_t
 slow_limit(struct ls_slow *s)
 {
-	size_t n = 0;
+	size_t n = 0, m = 0;
 	double centre, spread, wander;
 
 	for (size_t i = 0; i < s->count; i++)
@@ -206,13 +228,11 @@ slow_limit(struct ls_slow *s)
 			s->scratch[n++] = (double)s->worker[i].drift;
 	if (n == 0)
 		return 0;
-	centre = ls_stats_median(s->scratch, n);
-	spread = LS_MAD_TO_SIGMA * ls_stats_mad(s->scratch, n, centre);
-	n = 0;
+	spread = slow_spread(s, n, &centre);
 	for (size_t i = 0; i < s->count; i++)
-		if (!isnan(s->worker[i].drift))
-			s->scratch[n++] = (double)s->worker[i].wander;
-	wander = sqrt(ls_stats_median(s->scratch, n));
+		if (s->parted ? (double)s->worker[i].drift <= centre : !isnan(s->worker[i].drift))
+			s->scratch[m++] = (double)s->worker[i].wander;
+	wander = sqrt(ls_stats_median(s->scratch, m));
 	s->limit = fmax(LS_SLOW_LEAST, SLOW_DEVIATIONS * (1 + SLOW_FEW / (double)n) * fmax(spread, wander));
 	return n;
 }

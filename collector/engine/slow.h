@@ -49,7 +49,7 @@ struct ls_slow_worker {
 	bool told;                      /* the judge's */
 	bool grouped;                   /* the judge's: one of a group of which most drift */
 	uint64_t seen_step;             /* the judge's: the newest step when it was first seen to be found; 0 = it is not */
-	float wander;                   /* mean square of the drift of blocks */
+	float wander;                   /* mean square of the drift of blocks, less heap */
 	uint32_t blocks;                /* in it */
 	float drift;                    /* median of the newest blocks; NaN = not known */
 	uint32_t high;                  /* blocks since it began to be high */
@@ -71,6 +71,8 @@ struct ls_slow {
 	uint64_t base_step;             /* first step that counts */
 	int64_t base_us;
 	double limit;                   /* of the last look: from here on it is a finding */
+	bool parted;                    /* workers lie in two heaps */
+	double heap;                    /* the median drift of the lower one; 0: there is one */
 	size_t open;                    /* findings */
 	bool several;                   /* so many drift that single workers would not be named */
 };
