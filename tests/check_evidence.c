@@ -197,6 +197,54 @@ START_TEST(stalls_that_pause_keep_their_onset)
 }
 END_TEST
 
+/* A step is one program: a worker's own work is inside the collective, and its counters alone tell. */
+enum program { KEPT, ALL_KEPT, TWO_KEPT, KEPT_BEFORE, NOT_ONE_PROGRAM };
+
+static void
+program_step(struct watched *w, enum program way, bool slow)
+{
+	for (size_t i = 0; i < WORKERS; i++)
+		w->queue_s[i] += 0.01;
+	if (slow || way == KEPT_BEFORE)
+		w->queue_s[3] += 0.05;
+	if (slow && way == TWO_KEPT)
+		w->queue_s[5] += 0.04;
+	for (size_t i = 0; i < WORKERS && slow && way == ALL_KEPT; i++)
+		w->queue_s[i] += i == 3 ? 0 : 0.05;
+	w->job->comm_s = slow ? 0.04 : 0;
+	step(w, NULL);
+}
+
+START_TEST(who_is_kept_from_a_cpu_inside_one_program_is_named)
+{
+	struct watched w = {.job = fake_job_new(WORKERS), .cpu_step_s = 0.05};
+	enum program way = (enum program)_i;
+	json_t *f;
+
+	w.job->own_s = way == NOT_ONE_PROGRAM ? 0.09 : 0.01;
+	w.job->collective_s = 0.1 - w.job->own_s;
+	for (size_t i = 0; i < LEARN; i++)
+		program_step(&w, way, false);
+	for (size_t i = 0; i < 100; i++)
+		program_step(&w, way, true);
+	f = fake_job_finding(w.job, way == KEPT ? fake_job_told(w.job, "opened") - 1 : 0);
+	ck_assert_ptr_nonnull(f);
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), way == KEPT ? "straggler" : "link");
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "scope"), way == KEPT ? "host" : "job");
+	if (way == KEPT) {
+		ck_assert_str_eq(ls_json_text_at(f, "subject", "host"), "h3");
+		ck_assert_str_eq(ls_json_cause(f), "host_cpu_contention");
+	}
+	ck_assert_double_eq_tol(impact(f, "blame_s"), 0.04, 0.004);
+	json_decref(f);
+	ck_assert_uint_eq(fake_job_told(w.job, "opened") - fake_job_told(w.job, "cleared"), 1);
+	for (size_t i = 0; i < 200; i++)
+		program_step(&w, way, false);
+	ck_assert_uint_eq(fake_job_told(w.job, "opened"), fake_job_told(w.job, "cleared"));
+	fake_job_free(w.job);
+}
+END_TEST
+
 static Suite *
 evidence_suite(void)
 {
@@ -208,6 +256,7 @@ evidence_suite(void)
 	tcase_add_test(tc, a_fuller_expert_is_an_imbalance);
 	tcase_add_test(tc, equal_loads_are_none);
 	tcase_add_test(tc, stalls_that_pause_keep_their_onset);
+	tcase_add_loop_test(tc, who_is_kept_from_a_cpu_inside_one_program_is_named, 0, NOT_ONE_PROGRAM + 1);
 	tcase_add_loop_test(tc, who_runs_on_does_not_stand_still, 0, 2);
 	suite_add_tcase(s, tc);
 	return s;

@@ -149,6 +149,9 @@ struct ls_detect_blocks {
 	double time_sum, wait_sum;     /* of the episode: step times and waits beyond the usual */
 };
 
+/* Of whom a net's finding speaks: of all that it joins, of a link, or of a host that makes them all wait inside the collective. */
+enum ls_net_names { LS_NET_ALL, LS_NET_LINK, LS_NET_HOST };
+
 /* What joins workers: of the whole job, or of a slice. */
 struct ls_detect_net {
 	struct ls_detect_blocks blocks;
@@ -156,9 +159,9 @@ struct ls_detect_net {
 	struct ls_detect_comm wait;    /* by the least wait, which no clock can lengthen */
 	struct ls_detect_channel channel[LS_DETECT_KIND_COUNT];
 	bool was[LS_DETECT_KIND_COUNT]; /* findings before the step: for the judge */
-	bool linked;                   /* the finding names a link: */
-	size_t link_slot;              /* the one end, and the rank of the other */
-	uint32_t link_rank;
+	enum ls_net_names names;       /* of whom the finding speaks: */
+	size_t slot;                   /* the host, or the one end of the link, */
+	uint32_t link_rank;            /* and the rank of the other */
 	double send_s;                 /* what it took longer while it was suspected */
 };
 

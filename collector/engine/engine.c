@@ -291,7 +291,7 @@ engine_end_job(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 			j->detect.net[i].channel[k] = (struct ls_detect_channel){0};
 		}
 	for (size_t i = 0; i < j->detect.net_count; i++)
-		j->detect.net[i].linked = false;
+		j->detect.net[i].names = LS_NET_ALL;
 	j->hang.on = j->pulse.on = false;
 	j->pulse.row = 0;
 }

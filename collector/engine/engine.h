@@ -27,7 +27,7 @@
 #include "proto/ring.h"
 
 /* Changes when the same inputs give other findings; each finding names it. */
-#define LS_ENGINE_VERSION "9"
+#define LS_ENGINE_VERSION "10"
 #define LS_NO_WORKER UINT32_MAX
 
 struct ls_engine;

@@ -210,6 +210,15 @@ ls_suspect_channels(const struct ls_job *j, struct ls_suspect s)
 	return s.net ? j->detect.net[s.at].channel : j->detect.worker[s.at].channel;
 }
 
+/* The worker of whom what is found of it is told; SIZE_MAX: what joins them. */
+static inline size_t
+ls_suspect_slot(const struct ls_job *j, struct ls_suspect s)
+{
+	const struct ls_detect_net *net = s.net ? &j->detect.net[s.at] : NULL;
+
+	return net == NULL ? s.at : net->names == LS_NET_HOST ? net->slot : SIZE_MAX;
+}
+
 /* Does a detector of its workers or of the job still say what the finding says? */
 bool ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j, const struct ls_finding *f);
 

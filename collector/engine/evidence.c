@@ -13,6 +13,9 @@
 #define EVIDENCE_COUNTERS_US 60000000ll
 #define EVIDENCE_COUNTERS_MIN_US 1500000ll
 #define EVIDENCE_STEADY 0.25 /* of the mean excess, in half of the steps; of an exponential one it is 0.69 */
+#define EVIDENCE_KEPT 0.7    /* of what the net takes longer: so much longer than before one worker must be kept from a CPU, */
+#define EVIDENCE_KEPT_WORKERS 3u
+#define EVIDENCE_ALONE 0.25  /* and any other at most so much of that */
 #define EVIDENCE_RAN 0.5 /* of the CPU time it used before: it cannot have stood still */
 
 /* One kind of row: where its number comes from. */
@@ -182,16 +185,15 @@ evidence_mean(const struct evidence_window *w, const struct evidence_kind *kind,
 }
 
 static double
-evidence_rate(const struct ls_engine *e, const struct evidence_window *w, unsigned metric,
-	size_t slot)
+evidence_rate(const struct ls_engine *e, const struct ls_job *j, unsigned metric, size_t slot, int64_t from_us, int64_t to_us)
 {
-	const struct ls_engine_worker *worker = &e->workers[w->j->slots[slot]];
+	const struct ls_engine_worker *worker = &e->workers[j->slots[slot]];
 	const struct ls_counters *of_host = &e->hosts[worker->host].counters;
 	const struct ls_counters *c =
 		ls_metric_info(metric)->scope == LS_METRIC_SCOPE_JOB ? &worker->counters : of_host;
 	double rate;
 
-	if (!ls_counters_rate(c, metric, w->from_us, w->to_us, EVIDENCE_COUNTERS_MIN_US, &rate))
+	if (!ls_counters_rate(c, metric, from_us, to_us, EVIDENCE_COUNTERS_MIN_US, &rate))
 		return NAN;
 	return rate;
 }
@@ -200,7 +202,7 @@ static double
 evidence_value(const struct ls_engine *e, const struct evidence_window *w,
 	const struct evidence_kind *kind, size_t slot, bool *marked)
 {
-	return kind->counter >= 0 ? evidence_rate(e, w, (unsigned)kind->counter, slot)
+	return kind->counter >= 0 ? evidence_rate(e, w->j, (unsigned)kind->counter, slot, w->from_us, w->to_us)
 				  : evidence_mean(w, kind, slot, marked);
 }
 
@@ -433,7 +435,7 @@ ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j, struct ls_
 	const struct ls_detect_channel *ch, int64_t now_us, struct ls_gathered *g)
 {
 	struct evidence_window w = evidence_window(j, who, ch, now_us);
-	size_t slot = who.net ? SIZE_MAX : who.at;
+	size_t slot = ls_suspect_slot(j, who);
 	double scratch[EVIDENCE_PEERS_MAX], counter_s;
 
 	*g = (struct ls_gathered){.clock_err_s = NAN};
@@ -461,6 +463,46 @@ ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j, struct ls_
 		g->counters_ripe |= kind->counter >= 0 && !isnan(row->subject);
 		g->count++;
 	}
+}
+
+/* The worker that alone is kept from a CPU, by this counter, so much more a second than before the episode; SIZE_MAX: none. */
+static size_t
+evidence_kept(const struct ls_engine *e, const struct evidence_window *w, const struct ls_episode *ep, unsigned metric,
+	double least)
+{
+	double *more = w->j->room.a, best = -INFINITY, second = -INFINITY, centre;
+	size_t n = 0, slot = SIZE_MAX;
+
+	for (size_t i = 0; i < w->j->count; i++) {
+		double v = evidence_rate(e, w->j, metric, i, w->from_us, w->to_us) -
+			evidence_rate(e, w->j, metric, i, ep->start_us - EVIDENCE_COUNTERS_US, ep->start_us);
+
+		if (isnan(v))
+			continue;
+		more[n++] = v;
+		second = fmax(second, fmin(v, best));
+		slot = v > best ? i : slot;
+		best = fmax(best, v);
+	}
+	if (n < EVIDENCE_KEPT_WORKERS)
+		return SIZE_MAX;
+	centre = ls_stats_median(more, n);
+	return best - centre >= least && second - centre <= EVIDENCE_ALONE * (best - centre) ? slot : SIZE_MAX;
+}
+
+size_t
+ls_evidence_net_host(const struct ls_engine *e, const struct ls_job *j, struct ls_suspect who,
+	const struct ls_detect_channel *ch, int64_t now_us)
+{
+	static const enum ls_metric kept[] = {LS_METRIC_JOB_RUNQUEUE_WAIT, LS_METRIC_HOST_CPU_THROTTLED};
+	struct evidence_window w = evidence_window(j, who, ch, now_us);
+	size_t slot = SIZE_MAX;
+	struct ls_gathered g;
+
+	evidence_totals(e, &w, who, ch, &g);
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]) && slot == SIZE_MAX && g.gap_s > 0; i++)
+		slot = evidence_kept(e, &w, &ch->ep, kept[i], EVIDENCE_KEPT * g.gap_s / g.step_s);
+	return slot;
 }
 
 bool

@@ -45,6 +45,14 @@ double ls_evidence_cost_after(const struct ls_engine *e, const struct ls_job *j,
  */
 void ls_evidence_onset(const struct ls_job *j, size_t slot, struct ls_episode *ep);
 
+/*
+ * Whose counters explain what the net takes longer: of a step that is one program, own work is inside the collective, and a
+ * worker that is kept from a CPU shows there alone. It must be kept longer than before the episode, alone, and by as much.
+ * SIZE_MAX: nobody's, or not known. Scratch of the job's room is used.
+ */
+size_t ls_evidence_net_host(const struct ls_engine *e, const struct ls_job *j, struct ls_suspect who,
+	const struct ls_detect_channel *ch, int64_t now_us);
+
 /* Did its process use CPU from then to then, at least half as much a second as in the minute before? False: not known, too. */
 bool ls_evidence_ran(const struct ls_engine *e, const struct ls_job *j, size_t slot, int64_t from_us,
 	int64_t to_us);

@@ -11,6 +11,7 @@
 #include "collector/engine/judge_clock.h"
 #include "collector/engine/judge_group.h"
 #include "collector/engine/judge_job.h"
+#include "collector/engine/judge_net.h"
 #include "collector/engine/judge_slow.h"
 #include "collector/engine/judge_stage.h"
 #include "collector/engine/stall.h"
@@ -108,44 +109,22 @@ judge_note_cells(const struct ls_job *j, struct ls_row *row, double *ret_own_s)
 	return most;
 }
 
-/* The ends of the link that a net's finding names. */
-static void
-judge_link_ends(const struct ls_engine *e, const struct ls_job *j, const struct ls_detect_net *net,
-	struct ls_finding *f)
-{
-	const struct ls_engine_worker *peer = ls_job_rank(e, j, (int32_t)net->link_rank);
-
-	LS_ASSERT(peer != NULL); /* was there when it was named, and workers stay as long as the attempt */
-	f->who = e->workers[j->slots[net->link_slot]].info;
-	f->peer_rank = peer->info.rank;
-	memcpy(f->peer_host, peer->info.host, sizeof(f->peer_host));
-}
-
 /* Of whom a detector speaks, as a finding with nothing but its subject. */
 static struct ls_finding
 judge_subject(const struct ls_engine *e, const struct ls_job *j, struct ls_suspect who,
 	enum ls_detect_kind kind)
 {
-	struct ls_finding f = {.detector = kind, .estimate = j->detect.mode,
-		.slowest_ratio = NAN, .clock_err_s = NAN};
+	struct ls_finding f = {.kind = LS_KIND_STRAGGLER};
 
 	if (who.net) {
-		const struct ls_detect_net *net = &j->detect.net[who.at];
-
-		f.kind = LS_KIND_LINK;
-		f.comm = true;
-		f.scope = net->linked ? LS_SCOPE_LINK : who.at > 0 ? LS_SCOPE_SLICE : LS_SCOPE_JOB;
-		if (net->linked)
-			judge_link_ends(e, j, net, &f);
-		else
-			ls_job_step_source(e, j, &f.who);
-		memcpy(f.who.job, j->name, sizeof(f.who.job));
-		if (who.at > 0)
-			memcpy(f.who.slice, j->slices.names[who.at - 1], sizeof(f.who.slice));
+		f = ls_judge_net_subject(e, j, who.at);
 	} else {
 		f.who = e->workers[j->slots[who.at]].info;
 		ls_judge_group_subject(e, j, who.at, &f);
 	}
+	f.detector = kind;
+	f.estimate = j->detect.mode;
+	f.slowest_ratio = f.clock_err_s = NAN;
 	return f;
 }
 
@@ -153,17 +132,10 @@ judge_subject(const struct ls_engine *e, const struct ls_job *j, struct ls_suspe
 static void
 judge_choose_subject(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, uint64_t step, int64_t now_us)
 {
-	if (!who.net) {
-		if (!j->replica.on)
-			ls_judge_group_choose(e, j, who.at, step, now_us);
-	} else {
-		struct ls_detect_net *net = &j->detect.net[who.at];
-		const struct ls_engine_worker *peer;
-
-		net->linked = ls_detect_link(&j->detect, who.at, j->slices.of, &net->link_slot, &net->link_rank);
-		peer = net->linked ? ls_job_rank(e, j, (int32_t)net->link_rank) : NULL;
-		net->linked = peer != NULL && peer->slot != net->link_slot;
-	}
+	if (who.net)
+		ls_judge_net_choose(e, j, who.at, now_us);
+	else if (!j->replica.on)
+		ls_judge_group_choose(e, j, who.at, step, now_us);
 }
 
 /*
@@ -177,9 +149,10 @@ judge_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding 
 	double before_s = f->born ? NAN : ep->before_s; /* NaN: not known; of one slow from the start, too */
 	double after_s = who.net ? NAN : ls_evidence_cost_after(e, j, who, f->accounted_step, step);
 	double grown = g->step_s - before_s, blame_s = g->cost_s, mean_s;
+	bool hidden = !who.net || who.at > 0; /* others may come as late; what joins all, all wait for, though they may be faster meanwhile */
 
 	f->before_s = before_s;
-	if (grown > 0 && blame_s > grown)
+	if (hidden && grown > 0 && blame_s > grown)
 		blame_s = grown; /* it cannot cost more than the job lost (design section 3.4) */
 	f->step_s = g->step_s;
 	if (g->cost_s > 0 && !isnan(after_s))
@@ -197,6 +170,7 @@ static void
 judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f,
 	struct ls_suspect who, const struct ls_detect_channel *ch, uint64_t step, int64_t now_us)
 {
+	bool worker = ls_suspect_slot(j, who) != SIZE_MAX;
 	struct ls_gathered g;
 
 	ls_evidence_gather(e, j, who, ch, now_us, &g);
@@ -213,11 +187,11 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 		judge_cost(e, j, f, who, &ch->ep, &g, step);
 	f->intermittent = !g.steady;
 	f->comm = who.net;
-	if (!who.net && g.ended && f->counters_ripe)
+	if (worker && g.ended && f->counters_ripe)
 		return; /* it may be over, and counters of its time are forgotten: what was seen of it then stays */
 	memcpy(f->evidence, g.rows, sizeof(f->evidence));
 	f->evidence_count = g.count;
-	if (who.net) {
+	if (!worker) {
 		f->kind = LS_KIND_LINK;
 		f->diagnosis = (struct ls_diagnosis){.count = 1};
 		f->diagnosis.hypotheses[0] =
@@ -263,7 +237,7 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, enum ls
 	uint64_t accounted;
 	bool goes_on;
 
-	if (f != NULL && ls_findings_is_known(f, now_us))
+	if ((f != NULL && ls_findings_is_known(f, now_us)) || (!who.net && ls_judge_net_tells(j, who.at)))
 		return;
 	if (f == NULL || !ls_finding_is_open(f)) {
 		f = ls_findings_take(e, f, &subject, now_us);
@@ -305,7 +279,7 @@ judge_update(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	if (f == NULL || ls_findings_is_known(f, now_us) || (step < f->last_step + LS_FINDING_UPDATE_STEPS &&
 				 now_us - f->updated_us < LS_FINDING_UPDATE_US))
 		return;
-	if (judge_is_told_by_other(j, who, f, kind))
+	if (judge_is_told_by_other(j, who, f, kind) || (!who.net && ls_judge_net_tells(j, who.at)))
 		return;
 	/* On its way out: nothing new is there to see. Of a net, what is healthy would dilute what was summed. */
 	if (kind != LS_DETECT_STALLS ? ch->c < (who.net ? LS_DETECT_FINDING : LS_DETECT_FINDING / 2)
@@ -336,11 +310,27 @@ judge_end(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, uint64_t
 	struct ls_finding *f = ls_findings_open(e, &subject);
 
 	if (who.net)
-		j->detect.net[who.at].linked = false;
+		j->detect.net[who.at].names = LS_NET_ALL;
 	else
 		ls_judge_group_leave(j, who.at);
 	if (f != NULL && !ls_judge_is_held(e, j, f))
 		ls_findings_clear(e, f, step, now_us);
+}
+
+/* What was told of all that a net joins is told of the host whose counters explain it, as soon as they do. */
+static void
+judge_rename(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, uint64_t step, int64_t now_us)
+{
+	struct ls_finding was = judge_subject(e, j, who, LS_DETECT_CHRONIC), *f = ls_findings_open(e, &was);
+
+	if (j->detect.net[who.at].names != LS_NET_ALL || f == NULL || step < f->last_step + LS_FINDING_UPDATE_STEPS ||
+		!ls_judge_net_rename(e, j, who.at, now_us))
+		return;
+	if (!ls_judge_is_held(e, j, f))
+		ls_findings_clear(e, f, step, now_us);
+	for (int k = LS_DETECT_KIND_COUNT - 1; k >= 0; k--)
+		if (ls_suspect_channels(j, who)[k].level == LS_LEVEL_FINDING)
+			judge_open(e, j, who, (enum ls_detect_kind)k, step, now_us);
 }
 
 /* Levels before the step against levels after it, of the channels of one suspect. */
@@ -357,6 +347,8 @@ judge_channels(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	}
 	if (any && !any_was)
 		judge_choose_subject(e, j, who, step, now_us);
+	else if (any && who.net)
+		judge_rename(e, j, who, step, now_us);
 	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++) {
 		if (channel[k].level != LS_LEVEL_FINDING)
 			continue;
@@ -382,49 +374,22 @@ ls_judge_clear_job(struct ls_engine *e, struct ls_job *j, bool ended, int64_t no
 	}
 }
 
-/* Of a slice: what joins its workers, or so many of them. */
-static bool
-judge_slice_held(const struct ls_engine *e, const struct ls_job *j, const struct ls_finding *f)
-{
-	for (uint32_t s = 0; s < j->slices.count; s++)
-		if (strcmp(j->slices.names[s], f->who.slice) == 0 && s + 1 < j->detect.net_count &&
-			!j->detect.net[s + 1].linked &&
-			ls_judge_any_finding(j->detect.net[s + 1].channel))
-			return true;
-	return ls_judge_group_is_held(e, j, f);
-}
-
-/* Of a link: any of the nets that name one. */
-static bool
-judge_link_held(const struct ls_engine *e, const struct ls_job *j, const struct ls_finding *f)
-{
-	for (size_t i = 0; i < j->detect.net_count; i++) {
-		struct ls_finding is = {.scope = LS_SCOPE_LINK};
-
-		if (!j->detect.net[i].linked || !ls_judge_any_finding(j->detect.net[i].channel))
-			continue;
-		judge_link_ends(e, j, &j->detect.net[i], &is);
-		if (ls_finding_same_subject(&is, f))
-			return true;
-	}
-	return false;
-}
-
 bool
 ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j, const struct ls_finding *f)
 {
-	const struct ls_detect_net *all = &j->detect.net[0];
 	const struct ls_engine_worker *w;
 
 	if (f->kind == LS_KIND_HANG)
 		return j->hang.on;
+	if (ls_judge_net_holds(e, j, f))
+		return true;
 	switch (f->scope) {
 	case LS_SCOPE_JOB:
-		return j->pulse.on || j->rhythm.rotating.on || (!all->linked && ls_judge_any_finding(all->channel));
+		return j->pulse.on || j->rhythm.rotating.on;
 	case LS_SCOPE_LINK:
-		return judge_link_held(e, j, f);
+		return false;
 	case LS_SCOPE_SLICE:
-		return judge_slice_held(e, j, f);
+		return ls_judge_group_is_held(e, j, f);
 	case LS_SCOPE_GROUP:
 	case LS_SCOPE_SHARD:
 		return f->way == LS_WAY_STAGE ? ls_judge_stage_is_held(j, f) : ls_judge_group_is_held(e, j, f);

@@ -120,7 +120,7 @@ judge_slow_is_told_by_other(const struct ls_engine *e, const struct ls_job *j, s
 	unsigned way = j->detect.worker[slot].way;
 	const struct ls_detect_net *net = way == LS_WAY_SLICE && j->slices.of[slot] + 1 < j->detect.net_count
 		? &j->detect.net[j->slices.of[slot] + 1] : NULL;
-	bool other = net != NULL && !net->linked && ls_judge_any_finding(net->channel);
+	bool other = net != NULL && net->names == LS_NET_ALL && ls_judge_any_finding(net->channel);
 
 	for (size_t i = 0; i < j->count && j->detect.open > 0 && !other; i++)
 		other = j->detect.worker[i].found != 0 && j->detect.worker[i].way == way && ls_judge_group_holds(e, j, slot, i);
@@ -379,7 +379,7 @@ judge_slow_job_is_told(const struct ls_job *j)
 	bool told = j->pulse.on || j->hang.on;
 
 	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
-		told |= !all->linked && all->channel[k].level == LS_LEVEL_FINDING;
+		told |= all->names == LS_NET_ALL && all->channel[k].level == LS_LEVEL_FINDING;
 	return told;
 }
 
