@@ -222,7 +222,7 @@ intake_workers(struct ls_intake *in, struct ls_intake_held *h)
 
 /* --- values that are not numbered ------------------------------------------------------ */
 
-/* The ring that values name by its number; NULL: the agent is asked, or another host's speaks for it. */
+/* The ring that values name by its number; NULL: the agent is asked, or it is another host's. */
 static struct ls_ring *
 intake_numbered(struct ls_intake *in, struct ls_intake_held *h, uint32_t number)
 {
@@ -230,7 +230,7 @@ intake_numbered(struct ls_intake *in, struct ls_intake_held *h, uint32_t number)
 	struct ls_ring *ring = id != NULL ? ls_rings_find(in->p.rings, id) : NULL;
 
 	if (ring != NULL && ring->named) {
-		if (ls_ring_claim(ring, h->report.host, h->now_us))
+		if (ls_ring_hears(ring, h->report.host, h->now_us))
 			return ring;
 		in->stats.drops[LS_INTAKE_OTHER_HOST]++;
 	} else if (id != NULL) {

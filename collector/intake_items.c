@@ -174,7 +174,7 @@ intake_end(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
 	in->stats.ends++;
 	ls_feed_end(in->p.engine, ls_intake_handle(in, ring, h->now_us),
 		item->how == LS_END_CRASHED, h->now_us);
-	ls_ring_release(ring);
+	ring->ended = true;
 }
 
 /* What an agent says of its ring. */
@@ -194,7 +194,7 @@ intake_take(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring
 		intake_end(in, h, ring, item);
 }
 
-/* What it says of a ring for which another host's agent speaks. */
+/* What it says of a ring that is another host's. */
 static void
 intake_pass_over(struct ls_intake *in, struct ls_intake_held *h, const struct ls_ring *ring,
 	const struct ls_wire_item *item)
@@ -204,7 +204,7 @@ intake_pass_over(struct ls_intake *in, struct ls_intake_held *h, const struct ls
 	in->stats.drops[LS_INTAKE_OTHER_HOST] += count;
 	ls_engine_lie(in->p.engine, h->report.host, LS_LIE_RING, count);
 	ls_log(LS_LOG_WARN, "intake", "%s: %llu records of a ring of %s (%s rank %d) are passed over: a copy?",
-		h->report.host, (unsigned long long)count, ring->host, ring->info.job, (int)ring->info.rank);
+		h->report.host, (unsigned long long)count, ring->info.host, ring->info.job, (int)ring->info.rank);
 }
 
 /* Takes one item; false: neither it nor those after it. */
@@ -246,7 +246,7 @@ intake_item(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire
 		ls_session_accept(h->session, LS_STREAM_STEPS, item.seq, print);
 		h->accepted[LS_STREAM_STEPS] = go_on = true;
 		in->stats.items++;
-		if (ls_ring_claim(ring, h->report.host, h->now_us))
+		if (ls_ring_hears(ring, h->report.host, h->now_us))
 			intake_take(in, h, ring, &item, bytes);
 		else
 			intake_pass_over(in, h, ring, &item);

@@ -4,7 +4,6 @@
 #include "collector/rings.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "collector/engine/engine.h"
@@ -21,21 +20,13 @@ struct ls_rings {
 };
 
 bool
-ls_ring_claim(struct ls_ring *r, const char *host, int64_t now_us)
+ls_ring_hears(struct ls_ring *r, const char *host, int64_t now_us)
 {
-	if (strcmp(r->host, host) != 0) {
-		if (r->host[0] != '\0' && now_us - r->host_us <= LS_RING_SILENT_US)
-			return false;
-		(void)snprintf(r->host, sizeof(r->host), "%s", host);
-	}
-	r->host_us = now_us;
-	return true;
-}
+	bool own = strcmp(r->info.host, host) == 0;
 
-void
-ls_ring_release(struct ls_ring *r)
-{
-	r->host[0] = '\0';
+	if (own || r->heard_us == 0) /* after a start its own may be on its way */
+		r->heard_us = now_us;
+	return own || r->ended || now_us - r->heard_us > LS_RING_SILENT_US;
 }
 
 struct ls_rings *

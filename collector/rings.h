@@ -5,8 +5,8 @@
  * A ring's records are numbered by its writer. Each index is stored once, whatever agent, boot or
  * number brings it: below `high` all is accepted, below `committed` all is on disk.
  *
- * A ring is one host's: of the first whose agent speaks for it, until the ring has ended or nobody has
- * spoken for LS_RING_SILENT_US. A copy that lies under another host takes no record's place.
+ * A ring is of the host whose agent named it first. What another's says of it, which has a copy, takes no record's place, until
+ * the ring has ended or its own host was not heard of for LS_RING_SILENT_US (it was renamed, say).
  *
  * Owner:   the loop thread. Pure.
  * Units:   record indices from 0; us, the collector's clock.
@@ -35,15 +35,13 @@ struct ls_ring {
 	bool seen;           /* high is known: from storage, or from records */
 	uint64_t high, committed;
 	uint64_t fed;        /* the engine had all below; never goes back */
-	char host[LS_HOST_NAME_MAX_BYTES]; /* whose agent speaks for it; "": nobody's yet */
-	int64_t host_us;                   /* when it did last */
-	struct ls_worker_info info;
+	bool ended;
+	int64_t heard_us;    /* when its host spoke of it last; 0: not since the start */
+	struct ls_worker_info info; /* host: the one it is of */
 };
 
-/* May this host's agent speak for the ring now? If so, it has. */
-bool ls_ring_claim(struct ls_ring *r, const char *host, int64_t now_us);
-/* The ring has ended: whoever comes next may speak for it. */
-void ls_ring_release(struct ls_ring *r);
+/* May this host's agent speak of a named ring now? Notes when its own does. */
+bool ls_ring_hears(struct ls_ring *r, const char *host, int64_t now_us);
 
 /* New map of at most max rings; NULL when out of memory. */
 struct ls_rings *ls_rings_new(size_t max);

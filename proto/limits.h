@@ -258,7 +258,7 @@
 
 /* --- sessions and storage of the collector --- */
 #define LS_RING_MAP_MAX LS_WORKERS_MAX        /* rings whose records are numbered here */
-#define LS_RING_SILENT_US 60000000ll          /* until another host's agent may speak for a ring: it was renamed */
+#define LS_RING_SILENT_US 120000000ll         /* as LS_SESSION_GONE_NS: until another host's agent may speak of a ring */
 #define LS_SESSION_STALE_NS 10000000000ull    /* ten beats: no longer live */
 #define LS_SESSION_GONE_NS 120000000000ull
 #define LS_SESSION_SEEN_ITEMS 32              /* fingerprints of accepted items, to tell changed ones */

@@ -384,20 +384,20 @@ END_TEST
 
 START_TEST(a_ring_is_one_hosts_until_it_ends_or_nobody_speaks)
 {
-	struct ls_ring r = { .host = "" };
+	struct ls_ring r = { .info = { .host = "h1" } };
 	int64_t now_us = 1000;
 
-	ck_assert(ls_ring_claim(&r, "h1", now_us));
-	ck_assert(!ls_ring_claim(&r, "h0", now_us));
+	ck_assert(!ls_ring_hears(&r, "h0", now_us)); /* its own may be on its way */
 	now_us += LS_RING_SILENT_US;
-	ck_assert(!ls_ring_claim(&r, "h0", now_us));
-	ck_assert(ls_ring_claim(&r, "h1", now_us));
-	ck_assert(!ls_ring_claim(&r, "h0", now_us + LS_RING_SILENT_US));
+	ck_assert(!ls_ring_hears(&r, "h0", now_us));
+	ck_assert(ls_ring_hears(&r, "h1", now_us));
+	ck_assert(!ls_ring_hears(&r, "h0", now_us + LS_RING_SILENT_US));
 	now_us += LS_RING_SILENT_US + 1;
-	ck_assert(ls_ring_claim(&r, "h0", now_us)); /* its host was renamed */
-	ck_assert(!ls_ring_claim(&r, "h1", now_us));
-	ls_ring_release(&r);
-	ck_assert(ls_ring_claim(&r, "h1", now_us));
+	ck_assert(ls_ring_hears(&r, "h0", now_us)); /* its host was renamed */
+	ck_assert(ls_ring_hears(&r, "h1", now_us)); /* or not */
+	ck_assert(!ls_ring_hears(&r, "h0", now_us));
+	r.ended = true;
+	ck_assert(ls_ring_hears(&r, "h0", now_us));
 }
 END_TEST
 

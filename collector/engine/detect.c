@@ -99,6 +99,9 @@ ls_detect_reserve_slices(struct ls_detect *d, size_t slices)
 void
 ls_detect_reset_worker(struct ls_detect *d, size_t slot)
 {
+	for (size_t i = 0; i < d->net_count; i++)
+		if (d->net[i].names == LS_NET_HOST && d->net[i].slot == slot)
+			d->net[i].names = LS_NET_ALL;
 	LS_ASSERT(slot < d->count);
 	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
 		d->open -= d->worker[slot].channel[k].level == LS_LEVEL_FINDING;

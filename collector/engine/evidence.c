@@ -15,6 +15,7 @@
 #define EVIDENCE_STEADY 0.25 /* of the mean excess, in half of the steps; of an exponential one it is 0.69 */
 #define EVIDENCE_KEPT 0.7    /* of what the net takes longer: so much longer than before one worker must be kept from a CPU, */
 #define EVIDENCE_KEPT_WORKERS 3u
+#define EVIDENCE_KEPT_US 3000000ll /* for so long, at least: not one burst */
 #define EVIDENCE_ALONE 0.25  /* and any other at most so much of that */
 #define EVIDENCE_RAN 0.5 /* of the CPU time it used before: it cannot have stood still */
 
@@ -465,29 +466,37 @@ ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j, struct ls_
 	}
 }
 
-/* The worker that alone is kept from a CPU, by this counter, so much more a second than before the episode; SIZE_MAX: none. */
+/*
+ * The worker that alone is kept from a CPU, by this counter, so much more a second than before the episode, of those that the
+ * net joins; SIZE_MAX: none. Workers of one host have one value of what is the host's.
+ */
 static size_t
-evidence_kept(const struct ls_engine *e, const struct evidence_window *w, const struct ls_episode *ep, unsigned metric,
-	double least)
+evidence_kept(const struct ls_engine *e, const struct evidence_window *w, size_t at, const struct ls_episode *ep,
+	unsigned metric, double least)
 {
-	double *more = w->j->room.a, best = -INFINITY, second = -INFINITY, centre;
-	size_t n = 0, slot = SIZE_MAX;
+	const struct ls_job *j = w->j;
+	const bool of_host = ls_metric_info(metric)->scope != LS_METRIC_SCOPE_JOB;
+	double *more = j->room.a, second = -INFINITY, most, centre;
+	size_t n = 0, best = SIZE_MAX;
 
-	for (size_t i = 0; i < w->j->count; i++) {
-		double v = evidence_rate(e, w->j, metric, i, w->from_us, w->to_us) -
-			evidence_rate(e, w->j, metric, i, ep->start_us - EVIDENCE_COUNTERS_US, ep->start_us);
-
-		if (isnan(v))
-			continue;
-		more[n++] = v;
-		second = fmax(second, fmin(v, best));
-		slot = v > best ? i : slot;
-		best = fmax(best, v);
+	for (size_t i = 0; i < j->count; i++) {
+		more[i] = at > 0 && j->slices.of[i] + 1 != at ? NAN
+			: evidence_rate(e, j, metric, i, w->from_us, w->to_us) -
+				evidence_rate(e, j, metric, i, ep->start_us - EVIDENCE_COUNTERS_US, ep->start_us);
+		if (!isnan(more[i]) && (best == SIZE_MAX || more[i] > more[best]))
+			best = i;
 	}
-	if (n < EVIDENCE_KEPT_WORKERS)
-		return SIZE_MAX;
+	for (size_t i = 0; i < j->count && best != SIZE_MAX; i++)
+		if (i != best && !(of_host && e->workers[j->slots[i]].host == e->workers[j->slots[best]].host))
+			second = fmax(second, more[i]); /* a NaN is not taken */
+	most = best == SIZE_MAX ? NAN : more[best];
+	for (size_t i = 0; i < j->count; i++)
+		if (!isnan(more[i]))
+			more[n++] = more[i];
 	centre = ls_stats_median(more, n);
-	return best - centre >= least && second - centre <= EVIDENCE_ALONE * (best - centre) ? slot : SIZE_MAX;
+	if (n < EVIDENCE_KEPT_WORKERS || most - centre < least || second - centre > EVIDENCE_ALONE * (most - centre))
+		return SIZE_MAX;
+	return best;
 }
 
 size_t
@@ -500,8 +509,10 @@ ls_evidence_net_host(const struct ls_engine *e, const struct ls_job *j, struct l
 	struct ls_gathered g;
 
 	evidence_totals(e, &w, who, ch, &g);
-	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]) && slot == SIZE_MAX && g.gap_s > 0; i++)
-		slot = evidence_kept(e, &w, &ch->ep, kept[i], EVIDENCE_KEPT * g.gap_s / g.step_s);
+	if (w.to_us - w.from_us < EVIDENCE_KEPT_US || !(g.gap_s > 0))
+		return SIZE_MAX;
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]) && slot == SIZE_MAX; i++)
+		slot = evidence_kept(e, &w, who.at, &ch->ep, kept[i], EVIDENCE_KEPT * g.gap_s / g.step_s);
 	return slot;
 }
 

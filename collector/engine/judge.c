@@ -291,13 +291,13 @@ judge_update(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	ls_findings_tell(e, f, "updated", now_us);
 }
 
-/* What is found of a worker is told of its group from now on. */
+/* What is found of a worker is told of its group, or what a net is found for of somebody else, from now on. */
 static void
-judge_reopen(struct ls_engine *e, struct ls_job *j, size_t slot, uint64_t step, int64_t now_us)
+judge_reopen(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, uint64_t step, int64_t now_us)
 {
 	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
-		if (j->detect.worker[slot].channel[k].level == LS_LEVEL_FINDING) {
-			judge_open(e, j, (struct ls_suspect){.at = slot}, (enum ls_detect_kind)k, step, now_us);
+		if (ls_suspect_channels(j, who)[k].level == LS_LEVEL_FINDING) {
+			judge_open(e, j, who, (enum ls_detect_kind)k, step, now_us);
 			return;
 		}
 }
@@ -317,20 +317,25 @@ judge_end(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, uint64_t
 		ls_findings_clear(e, f, step, now_us);
 }
 
-/* What was told of all that a net joins is told of the host whose counters explain it, as soon as they do. */
+/*
+ * What was told of all that a net joins is told of the host whose counters explain it, as soon as they do; and of all again if
+ * that host's finding is gone.
+ */
 static void
-judge_rename(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, uint64_t step, int64_t now_us)
+judge_rename(struct ls_engine *e, struct ls_job *j, size_t at, uint64_t step, int64_t now_us)
 {
-	struct ls_finding was = judge_subject(e, j, who, LS_DETECT_CHRONIC), *f = ls_findings_open(e, &was);
+	const struct ls_suspect who = {.net = true, .at = at};
+	struct ls_finding was, *f;
 
-	if (j->detect.net[who.at].names != LS_NET_ALL || f == NULL || step < f->last_step + LS_FINDING_UPDATE_STEPS ||
-		!ls_judge_net_rename(e, j, who.at, now_us))
+	if (j->detect.net[at].names != LS_NET_ALL || j->detect.judged % LS_FINDING_UPDATE_STEPS != 0)
 		return;
-	if (!ls_judge_is_held(e, j, f))
+	was = judge_subject(e, j, who, LS_DETECT_CHRONIC);
+	f = ls_findings_open(e, &was);
+	if (!ls_judge_net_rename(e, j, at, now_us) && f != NULL)
+		return;
+	if (f != NULL && !ls_judge_is_held(e, j, f))
 		ls_findings_clear(e, f, step, now_us);
-	for (int k = LS_DETECT_KIND_COUNT - 1; k >= 0; k--)
-		if (ls_suspect_channels(j, who)[k].level == LS_LEVEL_FINDING)
-			judge_open(e, j, who, (enum ls_detect_kind)k, step, now_us);
+	judge_reopen(e, j, who, step, now_us);
 }
 
 /* Levels before the step against levels after it, of the channels of one suspect. */
@@ -348,7 +353,7 @@ judge_channels(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	if (any && !any_was)
 		judge_choose_subject(e, j, who, step, now_us);
 	else if (any && who.net)
-		judge_rename(e, j, who, step, now_us);
+		judge_rename(e, j, who.at, step, now_us);
 	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++) {
 		if (channel[k].level != LS_LEVEL_FINDING)
 			continue;
@@ -547,7 +552,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t
 	if (!j->replica.on) {
 		regrouped = ls_judge_regroup(e, j, row->step, now_us);
 		if (regrouped != SIZE_MAX)
-			judge_reopen(e, j, regrouped, row->step, now_us);
+			judge_reopen(e, j, (struct ls_suspect){.at = regrouped}, row->step, now_us);
 		ls_judge_slow(e, j, now_us);
 		ls_judge_job(e, j, &kept, own_s, now_us);
 	}

@@ -22,26 +22,37 @@ judge_net_ends(const struct ls_engine *e, const struct ls_job *j, const struct l
 	memcpy(f->peer_host, peer->info.host, sizeof(f->peer_host));
 }
 
-struct ls_finding
-ls_judge_net_subject(const struct ls_engine *e, const struct ls_job *j, size_t at)
+/* What tells it from others: scope and names. */
+static struct ls_finding
+judge_net_whom(const struct ls_engine *e, const struct ls_job *j, size_t at)
 {
 	const struct ls_detect_net *net = &j->detect.net[at];
 	struct ls_finding f = {.kind = LS_KIND_LINK, .comm = true};
 
 	if (net->names == LS_NET_HOST) {
+		const struct ls_engine_worker *w = &e->workers[j->slots[net->slot]];
+
 		f.kind = LS_KIND_STRAGGLER;
-		f.who = e->workers[j->slots[net->slot]].info;
-		ls_judge_group_subject(e, j, net->slot, &f);
+		f.who = w->info;
+		f.scope = ls_job_neighbours(e, j, w) == 1 ? LS_SCOPE_HOST : LS_SCOPE_RANK;
 		return f;
 	}
 	f.scope = net->names == LS_NET_LINK ? LS_SCOPE_LINK : at > 0 ? LS_SCOPE_SLICE : LS_SCOPE_JOB;
 	if (net->names == LS_NET_LINK)
 		judge_net_ends(e, j, net, &f);
-	else
-		ls_job_step_source(e, j, &f.who);
 	memcpy(f.who.job, j->name, sizeof(f.who.job));
 	if (at > 0)
 		memcpy(f.who.slice, j->slices.names[at - 1], sizeof(f.who.slice));
+	return f;
+}
+
+struct ls_finding
+ls_judge_net_subject(const struct ls_engine *e, const struct ls_job *j, size_t at)
+{
+	struct ls_finding f = judge_net_whom(e, j, at);
+
+	if (f.scope == LS_SCOPE_JOB || f.scope == LS_SCOPE_SLICE)
+		ls_job_step_source(e, j, &f.who);
 	return f;
 }
 
@@ -83,19 +94,21 @@ ls_judge_net_tells(const struct ls_job *j, size_t slot)
 	for (size_t i = 0; i < j->detect.net_count; i++)
 		if (j->detect.net[i].names == LS_NET_HOST && j->detect.net[i].slot == slot &&
 			ls_judge_any_finding(j->detect.net[i].channel))
-			return true;
+			return j->detect.worker[slot].way == LS_WAY_NONE;
 	return false;
 }
 
 bool
 ls_judge_net_holds(const struct ls_engine *e, const struct ls_job *j, const struct ls_finding *f)
 {
+	bool one = f->scope == LS_SCOPE_HOST || f->scope == LS_SCOPE_RANK;
+
 	for (size_t i = 0; i < j->detect.net_count; i++) {
 		struct ls_finding is;
 
-		if (!ls_judge_any_finding(j->detect.net[i].channel))
+		if (!ls_judge_any_finding(j->detect.net[i].channel) || one != (j->detect.net[i].names == LS_NET_HOST))
 			continue;
-		is = ls_judge_net_subject(e, j, i);
+		is = judge_net_whom(e, j, i);
 		if (ls_finding_same_subject(&is, f))
 			return true;
 	}

@@ -9,6 +9,7 @@
  * Units:   microseconds since the epoch.
  * Errors:  none.
  * Limits:  a net's finding speaks of one subject; it is chosen when it opens, and a host also later, when its counters are there.
+ *          They are kept for a minute, and must tell of the time before: steps of more than three seconds are too long for that.
  * Source:  recorded JAX jobs of one program (tests/record/README.md, jax_fused_*).
  */
 #ifndef LS_COLLECTOR_JUDGE_NET_H
@@ -22,10 +23,10 @@ struct ls_finding ls_judge_net_subject(const struct ls_engine *e, const struct l
 /* Chooses it, when the first channel of the net becomes a finding. */
 void ls_judge_net_choose(const struct ls_engine *e, struct ls_job *j, size_t at, int64_t now_us);
 
-/* One that speaks of all: does it speak of a host now? Asked as long as the finding is open. */
+/* One that speaks of all: does it speak of a host now? Asked now and then as long as the net is found. */
 bool ls_judge_net_rename(const struct ls_engine *e, struct ls_job *j, size_t at, int64_t now_us);
 
-/* Is this worker the host of which a net's finding speaks? */
+/* Is this worker the host of which a net's finding speaks, and told of by itself? */
 bool ls_judge_net_tells(const struct ls_job *j, size_t slot);
 
 /* Does a net still say what the finding says? */

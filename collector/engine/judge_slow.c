@@ -4,6 +4,7 @@
 #include "collector/engine/evidence.h"
 #include "collector/engine/findings.h"
 #include "collector/engine/judge_group.h"
+#include "collector/engine/judge_net.h"
 
 #include <math.h>
 #include <string.h>
@@ -113,14 +114,14 @@ judge_slow_drift_subject(const struct ls_engine *e, const struct ls_job *j, size
 	return f;
 }
 
-/* Do the detectors of single steps find something of any that it is told together with, or of the net of its slice? */
+/* Do the detectors of single steps find something of any that it is told together with, or of a net: of its slice, or told as it? */
 static bool
 judge_slow_is_told_by_other(const struct ls_engine *e, const struct ls_job *j, size_t slot)
 {
 	unsigned way = j->detect.worker[slot].way;
 	const struct ls_detect_net *net = way == LS_WAY_SLICE && j->slices.of[slot] + 1 < j->detect.net_count
 		? &j->detect.net[j->slices.of[slot] + 1] : NULL;
-	bool other = net != NULL && net->names == LS_NET_ALL && ls_judge_any_finding(net->channel);
+	bool other = ls_judge_net_tells(j, slot) || (net != NULL && net->names == LS_NET_ALL && ls_judge_any_finding(net->channel));
 
 	for (size_t i = 0; i < j->count && j->detect.open > 0 && !other; i++)
 		other = j->detect.worker[i].found != 0 && j->detect.worker[i].way == way && ls_judge_group_holds(e, j, slot, i);
@@ -346,7 +347,7 @@ judge_slow_period(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_period
 	if (p->last_step != row->row.step)
 		return; /* nothing new */
 	f = judge_slow_take(e, &subject, LS_DETECT_PERIODIC, j->detect.worker[p->slot].found != 0 ||
-		j->slow.worker[p->slot].level == LS_LEVEL_FINDING, now_us, &event);
+		j->slow.worker[p->slot].level == LS_LEVEL_FINDING || ls_judge_net_tells(j, p->slot), now_us, &event);
 	if (f == NULL)
 		return;
 	if (strcmp(event, "updated") != 0)

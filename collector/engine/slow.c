@@ -14,8 +14,8 @@
 #define SLOW_DEVIATIONS 5.0
 #define SLOW_FEW 4.0          /* of n workers, 1 + so many / n times as much: few say less about the others */
 #define SLOW_WORKERS 4u
-#define SLOW_PARTED 5.0       /* times as far from each other as those of the lower half differ: they lie in two heaps */
-#define SLOW_PARTED_WORKERS 8u
+#define SLOW_PARTED 5.0       /* times as far from each other as those of either half differ: they lie in two heaps */
+#define SLOW_PARTED_WORKERS 16u /* of fewer they do so by chance: of 16 in one block of a thousand */
 #define SLOW_HIGH 0.5         /* of the limit: a block is high; a finding ends below */
 #define SLOW_HIGH_BLOCKS 6u   /* of the newest must be, and below that the way has been gradual */
 #define SLOW_WANDER 64u       /* blocks over which it is averaged */
@@ -196,24 +196,31 @@ slow_block(struct ls_slow *s, const struct ls_detect_worker *found, size_t slot,
 			slow_excess(w, w->wait_ref_s, w->base_wait_s, step_s)) / step_s);
 }
 
+/* Half of the distance between the quartiles: of a Gaussian, its median absolute deviation. */
+static double
+slow_half_width(const double *sorted, size_t n)
+{
+	return 0.5 * (ls_stats_quantile_sorted(sorted, n, 0.75) - ls_stats_quantile_sorted(sorted, n, 0.25));
+}
+
 /*
  * How much the n drifts in scratch differ. Where half of the workers drift, of two slices one say, they lie in two heaps as far
- * below the middle as above it: then it is how much those below differ, and heap is where they lie. *ret_centre: the middle.
+ * below the middle as above it: then it is how much those of one differ, and heap is where the lower one lies. *ret_centre: the middle.
  */
 static double
 slow_spread(struct ls_slow *s, size_t n, double *ret_centre)
 {
-	double lower, apart;
+	double wide, apart;
 
 	ls_stats_sort(s->scratch, n);
 	*ret_centre = ls_stats_quantile_sorted(s->scratch, n, 0.5);
 	s->heap = ls_stats_quantile_sorted(s->scratch, n / 2, 0.5);
-	lower = 0.5 * (ls_stats_quantile_sorted(s->scratch, n / 2, 0.75) - ls_stats_quantile_sorted(s->scratch, n / 2, 0.25));
+	wide = fmax(slow_half_width(s->scratch, n / 2), slow_half_width(s->scratch + (n + 1) / 2, n / 2));
 	apart = ls_stats_mad(s->scratch, n, *ret_centre);
-	s->parted = n >= SLOW_PARTED_WORKERS && apart > SLOW_PARTED * lower;
+	s->parted = n >= SLOW_PARTED_WORKERS && apart > SLOW_PARTED * wide;
 	if (!s->parted)
 		s->heap = 0;
-	return LS_MAD_TO_SIGMA * (s->parted ? lower : apart);
+	return LS_MAD_TO_SIGMA * (s->parted ? wide : apart);
 }
 
 /* From where on a drift is more than workers differ and blocks wander; how many are known. */
