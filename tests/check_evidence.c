@@ -15,7 +15,7 @@
 /* A job that has learned what is usual, with counters once a step. */
 struct watched {
 	struct fake_job *job;
-	double cpu_s[WORKERS], queue_s[WORKERS]; /* so far */
+	double cpu_s[WORKERS], queue_s[WORKERS], held_s[WORKERS]; /* so far; held: the host's */
 	double cpu_step_s;                       /* each step of each worker */
 };
 
@@ -29,6 +29,8 @@ watch(struct watched *w, size_t i)
 	(void)snprintf(host, sizeof(host), "h%zu", i);
 	ck_assert_int_eq(ls_engine_counters(w->job->engine, host, w->job->workers[i].handle,
 		w->job->now_us, 2, metric, value), 0);
+	ck_assert_int_eq(ls_engine_counters(w->job->engine, host, LS_NO_WORKER, w->job->now_us, 1,
+		&(uint16_t){LS_METRIC_HOST_CPU_THROTTLED}, &w->held_s[i]), 0);
 }
 
 /* One step; mark (may be NULL) adds to the records of it. */
@@ -198,46 +200,57 @@ START_TEST(stalls_that_pause_keep_their_onset)
 END_TEST
 
 /* A step is one program: a worker's own work is inside the collective, and its counters alone tell. */
-enum program { KEPT, ALL_KEPT, TWO_KEPT, KEPT_BEFORE, NOT_ONE_PROGRAM };
+enum program { KEPT, HELD_BACK, ALL_KEPT, TWO_KEPT, KEPT_BEFORE, NOT_ONE_PROGRAM, OF_ANOTHER_SLICE };
 
 static void
 program_step(struct watched *w, enum program way, bool slow)
 {
+	struct fake_job *job = w->job;
+	double more_s = slow ? 0.04 : 0;
+
 	for (size_t i = 0; i < WORKERS; i++)
-		w->queue_s[i] += 0.01;
-	if (slow || way == KEPT_BEFORE)
+		w->queue_s[i] += slow && way == ALL_KEPT && i != 3 ? 0.06 : 0.01;
+	if (slow && way == HELD_BACK)
+		w->held_s[3] += 0.05;
+	else if (slow || way == KEPT_BEFORE)
 		w->queue_s[3] += 0.05;
 	if (slow && way == TWO_KEPT)
 		w->queue_s[5] += 0.04;
-	for (size_t i = 0; i < WORKERS && slow && way == ALL_KEPT; i++)
-		w->queue_s[i] += i == 3 ? 0 : 0.05;
-	w->job->comm_s = slow ? 0.04 : 0;
+	if (way == OF_ANOTHER_SLICE) {
+		job->slice_comm_s[0] = 0.2;
+		job->slice_comm_s[1] = 0.2 + more_s;
+	} else {
+		job->comm_s = more_s;
+	}
 	step(w, NULL);
 }
 
 START_TEST(who_is_kept_from_a_cpu_inside_one_program_is_named)
 {
-	struct watched w = {.job = fake_job_new(WORKERS), .cpu_step_s = 0.05};
+	struct watched w = {.job = fake_job_on(NULL, "train", WORKERS), .cpu_step_s = 0.05};
 	enum program way = (enum program)_i;
+	bool named = way == KEPT || way == HELD_BACK;
 	json_t *f;
 
 	w.job->own_s = way == NOT_ONE_PROGRAM ? 0.09 : 0.01;
-	w.job->collective_s = 0.1 - w.job->own_s;
+	w.job->collective_s = way == OF_ANOTHER_SLICE ? 0.01 : 0.1 - w.job->own_s;
+	w.job->slices = way == OF_ANOTHER_SLICE ? 2 : 0; /* h3 is of the first, the second is slow */
+	fake_job_declare(w.job);
 	for (size_t i = 0; i < LEARN; i++)
 		program_step(&w, way, false);
-	for (size_t i = 0; i < 100; i++)
+	for (size_t i = 0; i < 200; i++)
 		program_step(&w, way, true);
-	f = fake_job_finding(w.job, way == KEPT ? fake_job_told(w.job, "opened") - 1 : 0);
+	ck_assert_uint_eq(fake_job_told(w.job, "opened") - fake_job_told(w.job, "cleared"), 1);
+	f = fake_job_finding(w.job, fake_job_told(w.job, "cleared"));
 	ck_assert_ptr_nonnull(f);
-	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), way == KEPT ? "straggler" : "link");
-	ck_assert_str_eq(ls_json_text_at(f, "subject", "scope"), way == KEPT ? "host" : "job");
-	if (way == KEPT) {
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), named ? "straggler" : "link");
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "scope"), named ? "host" : way == OF_ANOTHER_SLICE ? "slice" : "job");
+	if (named) {
 		ck_assert_str_eq(ls_json_text_at(f, "subject", "host"), "h3");
-		ck_assert_str_eq(ls_json_cause(f), "host_cpu_contention");
+		ck_assert_str_eq(ls_json_cause(f), way == KEPT ? "host_cpu_contention" : "cpu_quota");
 	}
 	ck_assert_double_eq_tol(impact(f, "blame_s"), 0.04, 0.004);
 	json_decref(f);
-	ck_assert_uint_eq(fake_job_told(w.job, "opened") - fake_job_told(w.job, "cleared"), 1);
 	for (size_t i = 0; i < 200; i++)
 		program_step(&w, way, false);
 	ck_assert_uint_eq(fake_job_told(w.job, "opened"), fake_job_told(w.job, "cleared"));
@@ -256,7 +269,7 @@ evidence_suite(void)
 	tcase_add_test(tc, a_fuller_expert_is_an_imbalance);
 	tcase_add_test(tc, equal_loads_are_none);
 	tcase_add_test(tc, stalls_that_pause_keep_their_onset);
-	tcase_add_loop_test(tc, who_is_kept_from_a_cpu_inside_one_program_is_named, 0, NOT_ONE_PROGRAM + 1);
+	tcase_add_loop_test(tc, who_is_kept_from_a_cpu_inside_one_program_is_named, 0, OF_ANOTHER_SLICE + 1);
 	tcase_add_loop_test(tc, who_runs_on_does_not_stand_still, 0, 2);
 	suite_add_tcase(s, tc);
 	return s;

@@ -121,6 +121,21 @@ START_TEST(the_level_of_the_start_is_kept_and_its_return_is_seen)
 }
 END_TEST
 
+START_TEST(workers_that_differ_lie_in_one_heap)
+{
+	struct feed *f = feed_new(WORKERS);
+
+	run(f, 400);
+	for (size_t k = 0; k < 300; k++) {
+		run(f, 32);
+		ck_assert(!f->s.parted);
+		for (size_t i = 0; i < WORKERS; i++) /* each goes its own way */
+			f->own[i] = f->wait[i] += 0.002 * (ls_test_random(&f->random) - 0.5);
+	}
+	feed_free(f);
+}
+END_TEST
+
 START_TEST(where_half_of_the_workers_drift_they_are_seen)
 {
 	struct feed *f = feed_new(WORKERS);
