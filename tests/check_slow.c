@@ -352,6 +352,8 @@ main(void)
 
 	tcase_add_test(finds, a_drift_of_a_percent_an_hour_is_found);
 	tcase_add_test(finds, the_level_of_the_start_is_kept_and_its_return_is_seen);
+	tcase_add_test(finds, workers_that_differ_lie_in_one_heap);
+	tcase_add_test(finds, where_half_of_the_workers_drift_they_are_seen);
 	tcase_add_test(finds, a_small_step_is_no_drift);
 	tcase_add_test(not, work_and_wait_must_both_grow);
 	tcase_add_loop_test(not, healthy_workers_stay_quiet, 0, 4);

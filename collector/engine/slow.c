@@ -274,10 +274,10 @@ slow_judge(struct ls_slow *s)
 		found += is;
 		alone += is && !s->worker[i].grouped;
 	}
-	s->several = slow_are_many(found, n);
+	s->several = slow_are_many(found, n) || (s->parted && found > 0);
 	for (size_t i = 0; i < s->count; i++) {
 		struct ls_slow_worker *w = &s->worker[i];
-		bool is = n >= SLOW_WORKERS && (w->grouped || !slow_are_many(alone, n)) && slow_is(s, w);
+		bool is = n >= SLOW_WORKERS && (w->grouped || !(s->parted || slow_are_many(alone, n))) && slow_is(s, w);
 
 		if (is)
 			slow_set_level(s, w, LS_LEVEL_FINDING);
