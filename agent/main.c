@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "agent/agent.h"
-#include "agent/doctor.h"
+#include "agent/collect/doctor.h"
 #include "proto/base/log.h"
 
 enum { EXIT_USAGE = 2 };

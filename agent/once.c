@@ -4,7 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
-#include "agent/checks.h"
+#include "agent/face/checks.h"
 #include "agent/sources.h"
 #include "proto/base/clock.h"
 #include "proto/base/json.h"

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "agent/place.h"
-#include "agent/source_prom.h"
-#include "agent/source_tpu.h"
+#include "agent/identity/place.h"
+#include "agent/pages/source_prom.h"
+#include "agent/tpu/source_tpu.h"
 #include "proto/base/http.h"
 #include "proto/base/text.h"
 

@@ -16,11 +16,11 @@
 #define LS_AGENT_SOURCES_H
 
 #include "agent/options.h"
-#include "agent/place.h"
-#include "agent/series.h"
-#include "agent/source.h"
-#include "agent/source_step.h"
-#include "agent/spool.h"
+#include "agent/identity/place.h"
+#include "agent/collect/series.h"
+#include "agent/collect/source.h"
+#include "agent/steps/source_step.h"
+#include "agent/spool/spool.h"
 
 struct ls_loop;
 struct ls_sources;

@@ -7,7 +7,7 @@
 #include <event2/buffer.h>
 #include <stdlib.h>
 #include <string.h>
-#include "collector/engine/view.h"
+#include "collector/engine/finding/view.h"
 #include "proto/base/json.h"
 
 static int

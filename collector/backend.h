@@ -4,20 +4,20 @@
  * through the reader.
  *
  * Owner:   the loop thread.
- * Units:   as in web/backend.h.
- * Errors:  as in web/backend.h.
- * Limits:  as in web/backend.h.
+ * Units:   as in web/api/backend.h.
+ * Errors:  as in web/api/backend.h.
+ * Limits:  as in web/api/backend.h.
  */
 #ifndef LS_COLLECTOR_BACKEND_H
 #define LS_COLLECTOR_BACKEND_H
 
 #include <stdint.h>
 #include "collector/engine/engine.h"
-#include "collector/fleet.h"
-#include "collector/reader.h"
+#include "collector/ingest/fleet.h"
+#include "collector/answer/reader.h"
 #include "collector/self.h"
-#include "collector/zoom.h"
-#include "web/backend.h"
+#include "collector/ingest/zoom.h"
+#include "web/api/backend.h"
 
 /* What answers are made from; lives as long as the HTTP side. */
 struct ls_backend_parts {
@@ -27,7 +27,7 @@ struct ls_backend_parts {
 	struct ls_reader *reader;
 	int64_t (*now_us)(void *arg);                   /* the engine's now */
 	void (*self)(void *arg, struct ls_self *ret_self);
-	bool (*ready)(void *arg, const char **ret_why); /* as in web/backend.h */
+	bool (*ready)(void *arg, const char **ret_why); /* as in web/api/backend.h */
 	void *arg;                                      /* of these three */
 };
 

@@ -6,9 +6,9 @@
 #include "collector/options.h"
 #include "collector/server.h"
 #include "proto/base/log.h"
-#include "storage/backup.h"
-#include "storage/repack.h"
-#include "storage/store.h"
+#include "storage/db/backup.h"
+#include "storage/tidy/repack.h"
+#include "storage/write/store.h"
 
 enum { EXIT_USAGE = 2 };
 

@@ -13,12 +13,12 @@
 
 #include <stdint.h>
 #include "collector/engine/engine.h"
-#include "collector/ingest.h"
-#include "collector/intake.h"
-#include "collector/reader.h"
-#include "collector/session.h"
+#include "collector/ingest/ingest.h"
+#include "collector/ingest/intake.h"
+#include "collector/answer/reader.h"
+#include "collector/ingest/session.h"
 #include "collector/tidy.h"
-#include "storage/writer.h"
+#include "storage/write/writer.h"
 
 struct evbuffer;
 

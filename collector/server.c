@@ -9,19 +9,19 @@
 #include <string.h>
 #include <unistd.h>
 #include "collector/backend.h"
-#include "collector/ingest.h"
-#include "collector/intake.h"
-#include "collector/reader.h"
-#include "collector/restore.h"
+#include "collector/ingest/ingest.h"
+#include "collector/ingest/intake.h"
+#include "collector/answer/reader.h"
+#include "collector/history/restore.h"
 #include "proto/base/clock.h"
 #include "proto/base/http.h"
 #include "proto/base/log.h"
 #include "proto/base/loop.h"
 #include "proto/base/notify.h"
 #include "proto/base/queue.h"
-#include "storage/query.h"
-#include "storage/retain.h"
-#include "web/httpd.h"
+#include "storage/read/query.h"
+#include "storage/db/retain.h"
+#include "web/http/httpd.h"
 
 #define SERVER_ADVANCE_NS 100000000ull
 #define SERVER_RETAIN_NS 3600000000000ull

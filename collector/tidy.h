@@ -6,17 +6,17 @@
  * Owner:   the loop thread; the work runs on the keepers'.
  * Units:   ns.
  * Errors:  -ENOMEM; those of ls_packer_new, ls_query_open and ls_keeper_open.
- * Limits:  those of storage/keeper.h and storage/packer.h.
+ * Limits:  those of storage/tidy/keeper.h and storage/tidy/packer.h.
  * Source:  storage/README.md, "Keeper", "Units", "Roll-ups" and "Repacking".
  */
 #ifndef LS_COLLECTOR_TIDY_H
 #define LS_COLLECTOR_TIDY_H
 
-#include "storage/keeper.h"
-#include "storage/packer.h"
-#include "storage/repacker.h"
-#include "storage/roller.h"
-#include "storage/writer.h"
+#include "storage/tidy/keeper.h"
+#include "storage/tidy/packer.h"
+#include "storage/tidy/repacker.h"
+#include "storage/tidy/roller.h"
+#include "storage/write/writer.h"
 
 struct ls_tidy;
 

@@ -28,7 +28,7 @@
 #define LS_CLIENT_IDENTITY_H
 
 #include "agent/client/lockstep.h"
-#include "proto/ring.h"
+#include "proto/ring/ring.h"
 
 struct ls_client_identity {
 	struct ls_worker_info worker;

@@ -20,7 +20,7 @@
  * Units:   seconds where a double is taken, else as named; inside the ring ns, CLOCK_MONOTONIC.
  * Errors:  lockstep_open returns 0 or a negative errno, for information: marks are safe either way.
  * Limits:  4 barriers, 6 kinds of work and 4 peers a step; more are ignored.
- * Source:  ring layout: proto/ring.h.
+ * Source:  ring layout: proto/ring/ring.h.
  */
 #ifndef LOCKSTEP_H
 #define LOCKSTEP_H

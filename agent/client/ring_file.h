@@ -10,7 +10,7 @@
  * Units:   ns, CLOCK_MONOTONIC unless said.
  * Errors:  0 or -errno.
  * Limits:  LS_RING_SLOTS slots.
- * Source:  layout: proto/ring.h.
+ * Source:  layout: proto/ring/ring.h.
  */
 #ifndef LS_CLIENT_RING_FILE_H
 #define LS_CLIENT_RING_FILE_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/engine.h"
-#include "collector/engine/detect_channel.h"
+#include "collector/engine/detect/detect_channel.h"
 #include "collector/engine/engine_state.h"
-#include "collector/engine/hang.h"
-#include "collector/engine/lies.h"
+#include "collector/engine/detect/hang.h"
+#include "collector/engine/join/lies.h"
 #include "proto/base/mem.h"
 
 #include <errno.h>

@@ -23,8 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "proto/metrics.h"
-#include "proto/record.h"
-#include "proto/ring.h"
+#include "proto/ring/record.h"
+#include "proto/ring/ring.h"
 
 /* Changes when the same inputs give other findings; each finding names it. */
 #define LS_ENGINE_VERSION "10"
@@ -126,7 +126,7 @@ int ls_engine_counters(struct ls_engine *e, const char *host, uint32_t worker, i
  */
 enum ls_lie {
 #define LS_LIE(id, name, help) LS_LIE_##id,
-#include "collector/engine/lies.def"
+#include "collector/engine/join/lies.def"
 #undef LS_LIE
 	LS_LIE_COUNT
 };

@@ -11,19 +11,19 @@
 #ifndef LS_COLLECTOR_ENGINE_STATE_H
 #define LS_COLLECTOR_ENGINE_STATE_H
 
-#include "collector/engine/blame.h"
-#include "collector/engine/counters.h"
-#include "collector/engine/detect.h"
+#include "collector/engine/residual/blame.h"
+#include "collector/engine/join/counters.h"
+#include "collector/engine/detect/detect.h"
 #include "collector/engine/engine.h"
-#include "collector/engine/finding.h"
-#include "collector/engine/group.h"
-#include "collector/engine/index.h"
-#include "collector/engine/pulse.h"
-#include "collector/engine/replica.h"
-#include "collector/engine/rhythm.h"
-#include "collector/engine/slow.h"
-#include "collector/engine/stage.h"
-#include "collector/engine/steps.h"
+#include "collector/engine/finding/finding.h"
+#include "collector/engine/attribute/group.h"
+#include "collector/engine/join/index.h"
+#include "collector/engine/detect/pulse.h"
+#include "collector/engine/residual/replica.h"
+#include "collector/engine/detect/rhythm.h"
+#include "collector/engine/detect/slow.h"
+#include "collector/engine/detect/stage.h"
+#include "collector/engine/join/steps.h"
 
 #define LS_ENGINE_RECENT_STEPS 100  /* "now" of the views: means over so many closed steps */
 #define LS_ENGINE_ABSENT_STEPS 8    /* closed steps missed in a row: no longer waited for */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/whatif/whatif.h"
-#include "collector/engine/stats.h"
+#include "collector/engine/residual/stats.h"
 
 #include <errno.h>
 #include <math.h>

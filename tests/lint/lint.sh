@@ -4,7 +4,7 @@
 # Banned calls and undocumented public prototypes fail; long files and functions are only told.
 set -eu
 cd "${1:-.}"
-out=$(find agent collector proto storage tests web -name '*.[ch]' \
+out=$(find agent collector proto storage tests web deploy -name '*.[ch]' \
 	! -name '*.pb-c.[ch]' ! -name ui_assets.c -type f | LC_ALL=C sort |
 	xargs awk -f tests/lint/lint.awk)
 [ -z "$out" ] || printf '%s\n' "$out"

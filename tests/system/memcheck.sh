@@ -68,7 +68,7 @@ for python in python3 /usr/bin/python3 ''; do
 done
 if [ -n "$python" ]; then
 	port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-	run_behind "$work/fake_tpu.log" "$python" -B "$top/tests/fake_tpu.py" "$port"
+	run_behind "$work/fake_tpu.log" "$python" -B "$top/tests/support/fake_tpu.py" "$port"
 	tpu_pid=$ret_pid
 	tpu=(--tpu-ports "$port")
 else

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lockstep doctor: the agent's checks; without an agent those that can be made without it. */
 #include "config.h"
-#include "agent/checks.h"
-#include "agent/doctor.h"
-#include "agent/source_step.h"
+#include "agent/face/checks.h"
+#include "agent/collect/doctor.h"
+#include "agent/steps/source_step.h"
 #include "web/cli/cli.h"
 #include "web/cli/fetch.h"
 #include "web/cli/term.h"

@@ -2,7 +2,7 @@
 /* lockstep replay and lockstep export. */
 #include "config.h"
 #include "web/cli/cli.h"
-#include "collector/replay.h"
+#include "collector/history/replay.h"
 #include "proto/base/json.h"
 #include "web/cli/export_csv.h"
 #include "web/cli/fetch.h"

@@ -3,7 +3,7 @@
 #include "config.h"
 #include "web/cli/cli.h"
 #include "proto/base/text.h"
-#include "proto/record.h"
+#include "proto/ring/record.h"
 #include "web/cli/csv.h"
 #include "web/cli/term.h"
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 #include "config.h"
 #include "web/cli/export_csv.h"
 #include "proto/limits.h"
-#include "proto/record.h"
+#include "proto/ring/record.h"
 #include "web/cli/csv.h"
 #include <jansson.h>
 #include <math.h>

@@ -4,7 +4,7 @@
 #include "proto/base/text.h"
 #include "web/cli/fetch.h"
 #include "web/cli/term.h"
-#include "web/query.h"
+#include "web/api/query.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

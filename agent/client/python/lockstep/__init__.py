@@ -26,7 +26,7 @@ checkpoints phase "checkpoint": taken out of the phase in which they happened. J
 begin of the first step after the job has imported it; lockstep never imports it.
 
 Units: seconds where an argument is a time; inside the ring ns of CLOCK_MONOTONIC.
-Limits: 4 barriers and 4 peers a step; more are ignored. Source: proto/ring.h.
+Limits: 4 barriers and 4 peers a step; more are ignored. Source: proto/ring/ring.h.
 """
 
 from _thread import get_ident

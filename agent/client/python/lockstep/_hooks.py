@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happens to a training process besides its marks: compilations, collections, checkpoints.
 
-Hooks count here, for the whole process, in the events block of the ring (proto/ring.h), and give the
+Hooks count here, for the whole process, in the events block of the ring (proto/ring/ring.h), and give the
 time to the step being made. They never raise: what fails in a hook is counted as an error.
 
 JAX is never imported by us. jax.monitoring is looked for whenever a step begins, until it is there.

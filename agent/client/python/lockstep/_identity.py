@@ -6,7 +6,7 @@ The rules are those of the C library (agent/client/identity.h); a test holds the
 
 import os
 
-# Sources of a field: enum ls_ring_from in proto/ring.h.
+# Sources of a field: enum ls_ring_from in proto/ring/ring.h.
 NONE, API, LOCKSTEP, JOBSET, MEGASCALE, TPU, TORCH, SLURM, DEFAULT = range(9)
 
 FIELDS = ("job", "attempt", "rank", "world", "role", "slice", "chips", "host")

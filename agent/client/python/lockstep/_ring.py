@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The writing side of a step ring: one file, created whole, mapped, and locked for life.
 
-Layout: proto/ring.h. All times are ns of CLOCK_MONOTONIC unless said.
+Layout: proto/ring/ring.h. All times are ns of CLOCK_MONOTONIC unless said.
 """
 
 import errno

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "agent/face/checks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timex.h>
+#include <unistd.h>
+
+#define CHECKS_SPOOL_FULL_RATIO 0.8
+#define CHECKS_FAR_NS 50000000ull /* half of it is the uncertainty of a clock: 25 ms hide a straggler */
+
+void
+ls_checks_state_dir(const char *state_dir, struct ls_doctor *d)
+{
+	char fix[sizeof(d->check[0].fix)];
+
+	(void)snprintf(fix, sizeof(fix),
+		"install -d -m 0750 -o lockstep-agent %.100s, or give --state-dir", state_dir);
+	if (access(state_dir, W_OK | X_OK) == 0)
+		ls_doctor_add(d, LS_DOCTOR_OK, "spool", state_dir, "can be written to", "");
+	else if (errno == EACCES)
+		ls_doctor_add(d, LS_DOCTOR_NONE, "spool", state_dir,
+			"not for this user; the agent's own may differ", "");
+	else
+		ls_doctor_add(d, LS_DOCTOR_FAIL, "spool", state_dir, strerror(errno), fix);
+}
+
+static void
+checks_lost(const struct ls_spool_stats *s, struct ls_doctor *d)
+{
+	if (s->dropped_records > 0)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "spool", "lost records",
+			"a larger --spool-max-bytes, or a collector that is reached",
+			"%llu step records became gaps because it was full",
+			(unsigned long long)s->dropped_records);
+	if (s->refused_items > 0)
+		ls_doctor_addf(d, LS_DOCTOR_FAIL, "spool", "refused items",
+			"room on the disk of --state-dir (df), and a larger --spool-max-bytes",
+			"%llu could not be kept: full, or the disk refused",
+			(unsigned long long)s->refused_items);
+	if (s->discarded_items > 0)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "spool", "discarded items", "",
+			"%llu of before the machine started, or behind damage, could not be sent",
+			(unsigned long long)s->discarded_items);
+}
+
+void
+ls_checks_spool(const struct ls_spool *spool, const char *state_dir, uint64_t max_bytes,
+	struct ls_doctor *d)
+{
+	uint64_t bytes = ls_spool_bytes(spool);
+	uint64_t waiting = ls_spool_next(spool) - 1 - ls_spool_acked(spool);
+	char path[LS_PATH_MAX_BYTES], fix[sizeof(d->check[0].fix)];
+	struct stat st;
+	bool full = (double)bytes > CHECKS_SPOOL_FULL_RATIO * (double)max_bytes;
+
+	ls_doctor_addf(d, full ? LS_DOCTOR_WARN : LS_DOCTOR_OK, "spool", state_dir,
+		full ? "reach the collector, or a larger --spool-max-bytes: the oldest is dropped "
+		       "next"
+		     : "",
+		"%llu items wait, %llu of %llu KiB used", (unsigned long long)waiting,
+		(unsigned long long)(bytes / 1024), (unsigned long long)(max_bytes / 1024));
+	checks_lost(ls_spool_get_stats(spool), d);
+	(void)snprintf(path, sizeof(path), "%s/spool.damaged", state_dir);
+	if (stat(path, &st) != 0)
+		return;
+	(void)snprintf(fix, sizeof(fix), "look for the disk's errors in dmesg; then rm %.150s", path);
+	ls_doctor_addf(d, LS_DOCTOR_WARN, "spool", "spool.damaged", fix,
+		"a damaged spool of %llu KiB was set aside", (unsigned long long)st.st_size / 1024);
+}
+
+void
+ls_checks_uplink(const struct ls_uplink *uplink, struct ls_doctor *d)
+{
+	const struct ls_uplink_stats *s = ls_uplink_get_stats(uplink);
+	struct ls_uplink_told t;
+
+	ls_uplink_tell(uplink, &t);
+	if (ls_uplink_get_state(uplink) == LS_UPLINK_STATE_DOWN)
+		ls_doctor_add(d, LS_DOCTOR_FAIL, "uplink", t.url,
+			s->connects > 0 ? "the connection was lost: what is measured is kept here"
+					: "no connection since the start: what is measured is kept "
+					  "here",
+			"start lockstep-collector there, let this host reach that port, or give "
+			"--collector tcp://HOST:PORT");
+	else if (t.refused[0] != '\0')
+		ls_doctor_addf(d, LS_DOCTOR_FAIL, "uplink", t.url,
+			"use agent and collector of the same version",
+			"the collector refuses our reports: %s", t.refused);
+	else if (!t.has_exchange)
+		ls_doctor_add(d, LS_DOCTOR_WARN, "uplink", t.url, "connected, not answered yet",
+			"if this stays: is a lockstep-collector behind that port? (its default is "
+			"7117)");
+	else if (t.round_trip_ns > CHECKS_FAR_NS)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "uplink", t.url,
+			"a collector in the same region",
+			"connected, but %.1f ms away: clocks cannot be aligned well",
+			(double)t.round_trip_ns / 1e6);
+	else
+		ls_doctor_addf(d, LS_DOCTOR_OK, "uplink", t.url, "",
+			"connected, %.1f ms away, %llu reports acknowledged",
+			(double)t.round_trip_ns / 1e6, (unsigned long long)s->acks);
+}
+
+/* Connects and closes. NULL if that worked, else why not. */
+static const char *
+checks_connect(const struct addrinfo *to)
+{
+	struct pollfd p = { .events = POLLOUT };
+	int fd = socket(to->ai_family, to->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), err = 0;
+	socklen_t len = sizeof(err);
+
+	if (fd < 0)
+		return strerror(errno);
+	p.fd = fd;
+	if (connect(fd, to->ai_addr, to->ai_addrlen) != 0)
+		err = errno;
+	if (err == EINPROGRESS) {
+		if (poll(&p, 1, (int)(LS_DOCTOR_CONNECT_NS / 1000000)) != 1)
+			err = ETIMEDOUT;
+		else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) != 0)
+			err = errno;
+	}
+	(void)close(fd); /* nothing was written */
+	return err != 0 ? strerror(err) : NULL;
+}
+
+void
+ls_checks_reach(const char *url, struct ls_doctor *d)
+{
+	static const char scheme[] = "tcp://";
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	const char *why = NULL, *colon = strrchr(url, ':');
+	struct addrinfo *found = NULL, *a;
+	char host[256];
+	int rc;
+
+	if (strncmp(url, scheme, strlen(scheme)) != 0 || colon < url + strlen(scheme) ||
+		snprintf(host, sizeof(host), "%.*s", (int)(colon - url) - (int)strlen(scheme),
+			url + strlen(scheme)) >= (int)sizeof(host)) {
+		ls_doctor_add(d, LS_DOCTOR_FAIL, "uplink", url, "is no address of a collector",
+			"--collector tcp://HOST:PORT");
+		return;
+	}
+	if (host[0] == '[' && host[strlen(host) - 1] == ']') {
+		host[strlen(host) - 1] = '\0';
+		memmove(host, host + 1, strlen(host));
+	}
+	rc = getaddrinfo(host, colon + 1, &hints, &found);
+	if (rc != 0)
+		why = gai_strerror(rc);
+	for (a = found; a != NULL; a = a->ai_next) {
+		why = checks_connect(a);
+		if (why == NULL)
+			break;
+	}
+	if (why == NULL)
+		ls_doctor_add(d, LS_DOCTOR_OK, "uplink", url, "can be connected to", "");
+	else
+		ls_doctor_add(d, LS_DOCTOR_FAIL, "uplink", url, why,
+			"start lockstep-collector there, let this host reach that port, or give "
+			"--collector tcp://HOST:PORT");
+	if (found != NULL)
+		freeaddrinfo(found);
+}
+
+void
+ls_checks_clock(struct ls_doctor *d)
+{
+	struct timex t = { .modes = 0 };
+	int state = adjtimex(&t);
+
+	if (state < 0)
+		ls_doctor_addf(d, LS_DOCTOR_NONE, "clock", "wall clock", "",
+			"cannot be asked here (%s)", strerror(errno));
+	else if (state == TIME_ERROR || (t.status & STA_UNSYNC))
+		ls_doctor_add(d, LS_DOCTOR_WARN, "clock", "wall clock",
+			"not synchronised: times shown may be wrong; steps are aligned without it",
+			"systemctl enable --now systemd-timesyncd (or chrony)");
+	else
+		ls_doctor_addf(d, LS_DOCTOR_OK, "clock", "wall clock", "",
+			"synchronised, error at most %.1f ms", (double)t.maxerror / 1e3);
+}
+
+void
+ls_checks_budget(const struct ls_budget *b, struct ls_doctor *d)
+{
+	if (b->windows == 0) {
+		ls_doctor_add(d, LS_DOCTOR_NONE, "budget", "own use",
+			"not measured yet: the first window is under way", "");
+		return;
+	}
+	if (b->factor > 1)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "budget", "sampling",
+			"fewer sources, a longer --sample-interval, or a larger --budget-cpu-ratio",
+			"slowed by %u to stay in the budget", b->factor);
+	if (b->over & 1u << LS_BUDGET_CPU)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "budget", "cpu",
+			"see which source is dear: lockstep_agent_* in /metrics",
+			"%.5f of a core, %.5f allowed", b->cpu_ratio, b->limits.cpu_ratio);
+	if (b->over & 1u << LS_BUDGET_MEMORY || b->lean)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "budget", "memory",
+			"a larger --budget-memory, if so many workers or series are meant",
+			"%llu KiB, %llu allowed: optional work is given up",
+			(unsigned long long)b->rss_bytes / 1024,
+			(unsigned long long)b->limits.memory_bytes / 1024);
+	if (b->over & 1u << LS_BUDGET_BYTES)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "budget", "bytes",
+			"a larger --budget-bytes, if so many steps are marked on purpose",
+			"%llu KiB sent in the last minute, %llu allowed",
+			(unsigned long long)b->bytes_per_minute / 1024,
+			(unsigned long long)b->limits.bytes_per_minute / 1024);
+	if (b->over == 0)
+		ls_doctor_addf(d, LS_DOCTOR_OK, "budget", "own use", "",
+			"%.5f of a core, %llu KiB resident, %llu bytes a minute", b->cpu_ratio,
+			(unsigned long long)b->rss_bytes / 1024,
+			(unsigned long long)b->bytes_per_minute);
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "agent/identity/identity_state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "agent/identity/torus.h"
+
+/* --- chips and devices ------------------------------------------------------------- */
+
+/* Offers chip.<i>.<what>; nothing for an empty value. */
+static void
+derive_chip(struct ls_identity *id, size_t chip, const char *what,
+	enum ls_identity_source source, const char *value)
+{
+	char key[LS_IDENTITY_KEY_MAX_BYTES];
+
+	if (value[0] == '\0')
+		return;
+	(void)snprintf(key, sizeof(key), "chip.%zu.%s", chip, what);
+	ls_identity_offer(id, key, source, 0, value);
+}
+
+static void
+derive_chip_of_pci(struct ls_identity *id, size_t i, const struct ls_chip *chip)
+{
+	char text[LS_IDENTITY_VALUE_MAX_BYTES] = "";
+	size_t n, used = 0;
+
+	derive_chip(id, i, "pci", LS_IDENTITY_FROM_SYSFS, chip->pci);
+	for (n = 0; n < chip->node_count; n++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
+			n > 0 ? "," : "", chip->node[n].path); /* 4 x 32 bytes fit */
+	derive_chip(id, i, "node", LS_IDENTITY_FROM_SYSFS, text);
+	if (chip->numa_node < 0)
+		return;
+	(void)snprintf(text, sizeof(text), "%d", chip->numa_node);
+	derive_chip(id, i, "numa", LS_IDENTITY_FROM_SYSFS, text);
+}
+
+void
+ls_identity_chips(struct ls_identity *id, const struct ls_chips *chips)
+{
+	const struct ls_chip *chip;
+	char text[24];
+	size_t i;
+
+	ls_identity_forget(id, LS_IDENTITY_FROM_SYSFS, 0);
+	id->chip_count = ls_chips_count(chips);
+	for (i = 0; (chip = ls_chips_get(chips, i)) != NULL; i++) {
+		derive_chip_of_pci(id, i, chip);
+		/* An id that is not known is a name, too; of chips of two kinds, none is the host's. */
+		ls_identity_offer(id, ls_identity_key(LS_IDENTITY_GENERATION),
+			LS_IDENTITY_FROM_SYSFS, 0, chip->name);
+	}
+	if (i == 0)
+		return; /* none seen is not the same as none there: /sys may be another one's */
+	(void)snprintf(text, sizeof(text), "%zu", i);
+	ls_identity_offer(
+		id, ls_identity_key(LS_IDENTITY_CHIPS), LS_IDENTITY_FROM_SYSFS, 0, text);
+}
+
+static int
+derive_compare_device(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+void
+ls_identity_devices(struct ls_identity *id, const uint64_t *devices, size_t count)
+{
+	id->device_count = 0;
+	if (count == 0 || count > sizeof(id->device) / sizeof(id->device[0]))
+		return;
+	memcpy(id->device, devices, count * sizeof(*devices));
+	id->device_count = count;
+	qsort(id->device, count, sizeof(id->device[0]), derive_compare_device);
+}
+
+/* --- the place in the torus -------------------------------------------------------- */
+
+/* The torus of the slice, as far as the fields say; false if there is no topology. */
+static bool
+derive_torus(const struct ls_identity *id, struct ls_torus *ret_torus)
+{
+	const char *topology = ls_identity_get(id, "topology"), *wrap = ls_identity_get(id, "wrap");
+
+	if (topology == NULL || ls_torus_parse(topology, ret_torus) != 0)
+		return false;
+	if (wrap != NULL)
+		ls_ignore(ls_torus_parse_wrap(wrap, ret_torus)); /* checked when it came in */
+	return true;
+}
+
+static void
+derive_links(struct ls_identity *id, size_t chip, const struct ls_torus *t,
+	const uint32_t at[LS_TORUS_AXES])
+{
+	uint64_t device[LS_TORUS_NEIGHBOURS_MAX];
+	size_t n = ls_torus_neighbours(t, at, device), i, used = 0;
+	char text[LS_IDENTITY_VALUE_MAX_BYTES] = "";
+
+	for (i = 0; i < n; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%llu",
+			i > 0 ? "," : "", (unsigned long long)device[i]); /* 6 x 21 bytes fit */
+	derive_chip(id, chip, "links", LS_IDENTITY_FROM_DERIVED, text);
+}
+
+/* Coordinates, if the devices are the block of a host. */
+static void
+derive_coordinates(struct ls_identity *id)
+{
+	const char *bounds = ls_identity_get(id, "chips_per_host_bounds");
+	uint32_t block[LS_TORUS_AXES], at[LS_CHIPS_MAX][LS_TORUS_AXES];
+	struct ls_torus t;
+	char text[64];
+	size_t i;
+
+	if (bounds == NULL || id->device_count > LS_CHIPS_MAX || !derive_torus(id, &t) ||
+		ls_torus_parse_bounds(bounds, block) != 0 ||
+		ls_torus_place_host(&t, block, id->device, id->device_count, at) != 0)
+		return;
+	for (i = 0; i < id->device_count; i++) {
+		(void)snprintf(text, sizeof(text), "%u,%u,%u", (unsigned)at[i][0],
+			(unsigned)at[i][1], (unsigned)at[i][2]);
+		derive_chip(id, i, "coords", LS_IDENTITY_FROM_DERIVED, text);
+		derive_links(id, i, &t, at[i]);
+	}
+}
+
+/* Devices libtpu counts in a chip of this host's generation; 0: not known. */
+static size_t
+derive_devices_per_chip(const struct ls_identity *id)
+{
+	const char *name = ls_identity_get(id, "generation");
+	int g = name != NULL ? ls_generation_by_name(name) : -LS_EUNKNOWN;
+
+	return g >= 0 ? ls_generation_info((enum ls_generation)g)->devices_per_chip : 0;
+}
+
+/* Gives the devices to the chips, both in order; only where their numbers fit each other. */
+static void
+derive_devices(struct ls_identity *id)
+{
+	size_t each = derive_devices_per_chip(id), i, k;
+	char text[LS_IDENTITY_VALUE_MAX_BYTES];
+
+	if (each == 0 || id->device_count == 0 || id->device_count % each != 0 ||
+		(id->chip_count != 0 && id->chip_count * each != id->device_count))
+		return;
+	for (i = 0; i < id->device_count / each; i++) {
+		size_t used = 0;
+
+		for (k = 0; k < each; k++)
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%llu",
+				k > 0 ? "," : "",
+				(unsigned long long)id->device[i * each + k]);
+		derive_chip(id, i, "device", LS_IDENTITY_FROM_TPU, text);
+	}
+	/* How devices that are half a chip are numbered is not known. */
+	if (each == 1)
+		derive_coordinates(id);
+}
+
+/* --- what follows from fields ------------------------------------------------------ */
+
+static void
+derive_number(struct ls_identity *id, enum ls_identity_field field, uint64_t value)
+{
+	char text[24];
+
+	if (value > INT32_MAX)
+		return;
+	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	ls_identity_offer(id, ls_identity_key(field), LS_IDENTITY_FROM_DERIVED, 0, text);
+}
+
+static void
+derive_volume(struct ls_identity *id, enum ls_identity_field of, enum ls_identity_field into)
+{
+	const char *text = ls_identity_get(id, ls_identity_key(of));
+	uint32_t bounds[LS_TORUS_AXES];
+
+	if (text != NULL && ls_torus_parse_bounds(text, bounds) == 0)
+		derive_number(id, into, ls_torus_volume(bounds));
+}
+
+static void
+derive_generation(struct ls_identity *id)
+{
+	const char *type = ls_identity_get(id, "accelerator_type");
+	int g = type != NULL ? ls_generation_by_name(type) : -LS_EUNKNOWN;
+
+	if (g >= 0)
+		ls_identity_offer(id, ls_identity_key(LS_IDENTITY_GENERATION),
+			LS_IDENTITY_FROM_DERIVED, 0,
+			ls_generation_info((enum ls_generation)g)->name);
+}
+
+/* Which axes wrap, where nobody said so. */
+static void
+derive_wrap(struct ls_identity *id)
+{
+	const char *name = ls_identity_get(id, "generation");
+	int g = name != NULL ? ls_generation_by_name(name) : -LS_EUNKNOWN;
+	struct ls_torus t;
+	char text[32];
+
+	if (g < 0 || ls_identity_get(id, "wrap") != NULL || !derive_torus(id, &t))
+		return;
+	ls_torus_wrap_by_rule(&t, (enum ls_generation)g);
+	if (!t.wrap_known)
+		return;
+	(void)snprintf(text, sizeof(text), "%s,%s,%s", t.wrap[0] ? "true" : "false",
+		t.wrap[1] ? "true" : "false", t.wrap[2] ? "true" : "false");
+	ls_identity_offer(
+		id, ls_identity_key(LS_IDENTITY_WRAP), LS_IDENTITY_FROM_DERIVED, 0, text);
+}
+
+/* A field that is a number; false if it is not known, or a name. */
+static bool
+derive_get_number(const struct ls_identity *id, const char *key, uint64_t *ret_value)
+{
+	const char *text = ls_identity_get(id, key);
+	size_t len = text != NULL ? strlen(text) : 0;
+
+	if (len == 0 || len > 10 || strspn(text, "0123456789") != len)
+		return false;
+	*ret_value = strtoull(text, NULL, 10);
+	return true;
+}
+
+/* The number among all slices; a job that says nothing of slices has one. */
+static void
+derive_global_worker(struct ls_identity *id)
+{
+	uint64_t worker, workers = 0, slice = 0, slices = 1;
+	bool several;
+
+	if (!derive_get_number(id, "worker", &worker))
+		return;
+	several = derive_get_number(id, "slices", &slices) && slices > 1;
+	if (several && (!derive_get_number(id, "slice", &slice) ||
+			       !derive_get_number(id, "workers", &workers)))
+		return;
+	derive_number(id, LS_IDENTITY_GLOBAL_WORKER,
+		ls_torus_global_worker(worker, workers, several ? slice : 0));
+}
+
+void
+ls_identity_derive(struct ls_identity *id)
+{
+	ls_identity_forget(id, LS_IDENTITY_FROM_DERIVED, 0);
+	ls_identity_forget(id, LS_IDENTITY_FROM_TPU, 0);
+	derive_generation(id);
+	derive_volume(id, LS_IDENTITY_HOST_BOUNDS, LS_IDENTITY_WORKERS);
+	derive_volume(id, LS_IDENTITY_CHIP_BOUNDS, LS_IDENTITY_CHIPS);
+	derive_global_worker(id);
+	derive_wrap(id);
+	derive_devices(id);
+}

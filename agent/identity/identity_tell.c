@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "agent/identity/identity_state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define TELL_VALUE_BYTES 64 /* of a value in a sentence */
+
+/* The offers of other sources that differ from the one that won. */
+static json_t *
+tell_others(const struct ls_identity *id, const struct ls_identity_offer *won)
+{
+	json_t *others = json_array();
+	size_t i;
+
+	for (i = 0; i < id->count; i++) {
+		const struct ls_identity_offer *o = &id->offer[i];
+
+		if (o->several || strcmp(o->key, won->key) != 0 ||
+			strcmp(o->value, won->value) == 0)
+			continue;
+		if (json_array_append_new(others,
+			    json_pack("{s:s, s:s}", "value", o->value, "source",
+				    ls_identity_source_name(
+					    (enum ls_identity_source)o->source))) != 0) {
+			json_decref(others);
+			return NULL;
+		}
+	}
+	return others;
+}
+
+json_t *
+ls_identity_json(const struct ls_identity *id)
+{
+	const char *keys[LS_IDENTITY_FIELDS_MAX];
+	size_t n = ls_identity_keys(id, keys), i;
+	json_t *all = json_object();
+
+	for (i = 0; i < n; i++) {
+		const struct ls_identity_offer *o = ls_identity_winner(id, keys[i]);
+		json_t *others = tell_others(id, o), *one;
+
+		one = json_pack("{s:s, s:s}", "value", o->value, "source",
+			ls_identity_source_name((enum ls_identity_source)o->source));
+		if (json_array_size(others) > 0) {
+			if (json_object_set(one, "others", others) != 0) {
+				json_decref(one);
+				one = NULL;
+			}
+		}
+		json_decref(others);
+		if (json_object_set_new(all, o->key, one) != 0) {
+			json_decref(all);
+			return NULL;
+		}
+	}
+	return all;
+}
+
+/* --- the doctor -------------------------------------------------------------------- */
+
+static void
+tell_conflict(const struct ls_identity_offer *won, const struct ls_identity_offer *other,
+	struct ls_doctor *d)
+{
+	const char *option = ls_identity_option(ls_identity_field_of(won->key));
+	char subject[64], why[256], fix[256];
+
+	(void)snprintf(subject, sizeof(subject), "conflict: %s", won->key);
+	(void)snprintf(why, sizeof(why), "%s says \"%.*s\", %s says \"%.*s\"; the first is used",
+		ls_identity_source_name((enum ls_identity_source)won->source), TELL_VALUE_BYTES,
+		won->value, ls_identity_source_name((enum ls_identity_source)other->source),
+		TELL_VALUE_BYTES, other->value);
+	if (won->source == LS_IDENTITY_FROM_CONFIG)
+		(void)snprintf(fix, sizeof(fix), "nothing to do if %s is meant to override", option);
+	else if (option[0] != '\0')
+		(void)snprintf(fix, sizeof(fix), "say which is right with %s, or correct %s", option,
+			ls_identity_source_name((enum ls_identity_source)won->source));
+	else
+		(void)snprintf(fix, sizeof(fix), "correct the one that is wrong: %s or %s",
+			ls_identity_source_name((enum ls_identity_source)won->source),
+			ls_identity_source_name((enum ls_identity_source)other->source));
+	ls_doctor_add(d, won->source == LS_IDENTITY_FROM_CONFIG ? LS_DOCTOR_NONE : LS_DOCTOR_WARN,
+		"identity", subject, why, fix);
+}
+
+/* The highest source against each that differs; an option overrides on purpose. */
+static void
+tell_conflicts(const struct ls_identity *id, struct ls_doctor *d)
+{
+	size_t i;
+
+	for (i = 0; i < id->count; i++) {
+		const struct ls_identity_offer *o = &id->offer[i];
+		const struct ls_identity_offer *won = ls_identity_winner(id, o->key);
+
+		if (!o->several && won != NULL && won != o && o->source != LS_IDENTITY_FROM_MACHINE &&
+			strcmp(won->value, o->value) != 0)
+			tell_conflict(won, o, d);
+	}
+}
+
+static void
+tell_several(const struct ls_identity *id, struct ls_doctor *d)
+{
+	char subject[64], why[256];
+	size_t i;
+
+	for (i = 0; i < id->count; i++) {
+		const struct ls_identity_offer *o = &id->offer[i];
+
+		if (!o->several)
+			continue;
+		(void)snprintf(subject, sizeof(subject), "several: %s", o->key);
+		(void)snprintf(why, sizeof(why),
+			"%s says \"%.*s\" and something else: not a property of this host",
+			ls_identity_source_name((enum ls_identity_source)o->source),
+			TELL_VALUE_BYTES, o->value);
+		ls_doctor_add(d, LS_DOCTOR_NONE, "identity", subject, why,
+			"nothing to do if several jobs run here");
+	}
+}
+
+static void
+tell_refused(const struct ls_identity *id, struct ls_doctor *d)
+{
+	char subject[64], why[256], fix[256];
+	size_t i;
+
+	for (i = 0; i < id->refused_count; i++) {
+		const struct ls_identity_offer *o = &id->refused[i];
+		const char *source = ls_identity_source_name((enum ls_identity_source)o->source);
+
+		(void)snprintf(subject, sizeof(subject), "not valid: %s", o->key);
+		(void)snprintf(why, sizeof(why), "%s gives \"%.*s\", which is none", source,
+			TELL_VALUE_BYTES, o->value);
+		(void)snprintf(fix, sizeof(fix), "correct it in %s", source);
+		ls_doctor_add(d, LS_DOCTOR_WARN, "identity", subject, why, fix);
+	}
+	if (id->left_out > 0) {
+		(void)snprintf(why, sizeof(why), "%llu values found no room",
+			(unsigned long long)id->left_out);
+		ls_doctor_add(d, LS_DOCTOR_WARN, "identity", "limit", why,
+			"the sources say more than a host can be: look at them");
+	}
+}
+
+/* What in a job's environment keeps libtpu's metrics or the slice's facts from being seen. */
+static void
+tell_hints(const struct ls_identity *id, struct ls_doctor *d)
+{
+	const char *ports = ls_identity_get(id, "metrics_ports");
+	const char *addresses = ls_identity_get(id, "process_addresses");
+	const char *skip = ls_identity_get(id, "skip_mds_query");
+	char why[256];
+
+	if (ports != NULL && ports[0] == '\0')
+		ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", "TPU_RUNTIME_METRICS_PORTS",
+			"it is empty in the job: libtpu opens no metrics port",
+			"unset it in the job, or set TPU_RUNTIME_METRICS_PORTS=8431 (one port a "
+			"chip: 8431,8432,...)");
+	if (addresses != NULL && strcmp(addresses, "local") == 0)
+		ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", "TPU_PROCESS_ADDRESSES",
+			"it is \"local\" in the job: libtpu may open no metrics port",
+			"unset TPU_PROCESS_ADDRESSES in the job");
+	if (skip != NULL && strcmp(skip, "false") != 0 && strcmp(skip, "0") != 0 &&
+		ls_identity_get(id, "worker") == NULL) {
+		(void)snprintf(why, sizeof(why),
+			"it is \"%.*s\" in the job, and nobody says which worker this is",
+			TELL_VALUE_BYTES, skip);
+		ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", "TPU_SKIP_MDS_QUERY", why,
+			"set TPU_WORKER_ID and TPU_WORKER_HOSTNAMES in the job, or --worker-id");
+	}
+}
+
+static void
+tell_devices(const struct ls_identity *id, struct ls_doctor *d)
+{
+	char why[256];
+
+	if (id->device_count == 0)
+		return;
+	(void)snprintf(why, sizeof(why), "libtpu reports %zu devices, PCI shows %zu chips",
+		id->device_count, id->chip_count);
+	if (ls_identity_get(id, "chip.0.device") == NULL)
+		ls_doctor_add(d, LS_DOCTOR_WARN, "identity", "devices", why,
+			"they cannot be joined: another container may hold some of the chips, or "
+			"the generation is not known");
+	else if (ls_identity_get(id, "chip.0.coords") == NULL)
+		ls_doctor_add(d, LS_DOCTOR_NONE, "identity", "coordinates",
+			"the device ids do not form the block of this host in the topology",
+			"give --topology if it is missing or wrong");
+	else
+		ls_doctor_add(d, LS_DOCTOR_OK, "identity", "coordinates", why, "");
+}
+
+void
+ls_identity_tell(const struct ls_identity *id, struct ls_doctor *d)
+{
+	tell_conflicts(id, d);
+	tell_several(id, d);
+	tell_refused(id, d);
+	tell_hints(id, d);
+	tell_devices(id, d);
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "agent/spool/spool.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+#include "agent/spool/spool_file.h"
+#include "agent/spool/spool_state.h"
+#include "proto/base/log.h"
+
+/* --- cursors ----------------------------------------------------------------------- */
+
+static size_t
+spool_ring_index(const struct ls_spool *s, const uint8_t id[LS_RING_ID_BYTES])
+{
+	size_t i;
+
+	for (i = 0; i < s->ring_count; i++) {
+		if (memcmp(s->ring[i].id, id, LS_RING_ID_BYTES) == 0)
+			break;
+	}
+	return i;
+}
+
+static struct ls_spool_ring *
+spool_ring(struct ls_spool *s, const uint8_t id[LS_RING_ID_BYTES])
+{
+	size_t i = spool_ring_index(s, id);
+
+	return i < s->ring_count ? &s->ring[i] : NULL;
+}
+
+void
+ls_spool_ring_remove(struct ls_spool *s, const uint8_t id[LS_RING_ID_BYTES])
+{
+	struct ls_spool_ring *r = spool_ring(s, id);
+
+	if (r != NULL)
+		*r = s->ring[--s->ring_count];
+}
+
+bool
+ls_spool_ring_move(struct ls_spool *s, const struct ls_spool_record *rec)
+{
+	struct ls_spool_ring *r = spool_ring(s, rec->ring_id);
+	uint64_t next = 0;
+
+	if (r == NULL) {
+		if (s->ring_count == LS_SPOOL_RINGS_MAX)
+			return false;
+		r = &s->ring[s->ring_count++];
+		memset(r, 0, sizeof(*r));
+		memcpy(r->id, rec->ring_id, sizeof(r->id));
+	}
+	switch (rec->type) {
+	case LS_SPOOL_STEPS:
+	case LS_SPOOL_GAP:
+		next = rec->first_index + rec->count;
+		break;
+	case LS_SPOOL_RING:
+		next = rec->first_index;
+		r->end_seq = rec->seq;
+		break;
+	case LS_SPOOL_END:
+		r->end_seq = rec->seq;
+		break;
+	case LS_SPOOL_ACK:
+	case LS_SPOOL_FORGET:
+	case LS_SPOOL_DICTIONARY:
+	case LS_SPOOL_CHUNK:
+	case LS_SPOOL_LOST:
+	case LS_SPOOL_CHUNK_ACK:
+	case LS_SPOOL_KNOWN:
+		break;
+	}
+	if (next > r->next)
+		r->next = next;
+	return true;
+}
+
+/* --- bytes ------------------------------------------------------------------------- */
+
+int
+ls_spool_append(struct ls_spool *s, const struct ls_spool_record *r)
+{
+	int rc;
+
+	if (s->torn && ftruncate(s->fd, (off_t)s->end) != 0)
+		return -errno;
+	s->torn = false;
+	rc = ls_spool_write_record(s->fd, r, s->end);
+	if (rc != 0) {
+		s->torn = ftruncate(s->fd, (off_t)s->end) != 0;
+		return rc;
+	}
+	s->end += LS_SPOOL_RECORD_BYTES + r->len;
+	return 0;
+}
+
+int
+ls_spool_walk(struct ls_spool *s, uint64_t offset, uint64_t limit,
+	int (*each)(void *arg, const struct ls_spool_record *r), void *arg, uint64_t *ret_end)
+{
+	struct ls_spool_record r;
+	size_t pos, len;
+	ssize_t n;
+	int rc = 0;
+
+	*ret_end = offset;
+	while (rc == 0 && offset < limit) {
+		len = limit - offset < sizeof(s->buf) ? (size_t)(limit - offset) : sizeof(s->buf);
+		n = ls_spool_pread(s->fd, s->buf, len, offset);
+		if (n < 0)
+			return (int)n;
+		len = (size_t)n;
+		for (pos = 0; rc == 0; pos += LS_SPOOL_RECORD_BYTES + r.len) {
+			rc = ls_spool_record_get(s->buf + pos, len - pos, &r);
+			if (rc == 0)
+				rc = each(arg, &r);
+			if (rc != 0)
+				break;
+		}
+		*ret_end = offset += pos;
+		if (rc == -LS_EPARSE && pos > 0)
+			rc = 0; /* go on with what follows the last whole one */
+	}
+	return rc == -LS_EPARSE ? 0 : rc;
+}
+
+static void
+spool_skip_acked_steps(struct ls_spool *s)
+{
+	uint8_t head[LS_SPOOL_RECORD_BYTES];
+	struct ls_spool_record r;
+
+	while (s->head < s->end) {
+		if (ls_spool_pread(s->fd, head, sizeof(head), s->head) != sizeof(head) ||
+			ls_spool_record_peek(head, &r) != 0)
+			return; /* reading the items will say so */
+		if (ls_spool_is_item(&r) && r.seq > s->acked)
+			return;
+		if (ls_spool_is_item(&r))
+			s->live_bytes -= LS_SPOOL_RECORD_BYTES + r.len;
+		s->head += LS_SPOOL_RECORD_BYTES + r.len;
+	}
+}
+
+void
+ls_spool_skip_acked(struct ls_spool *s)
+{
+	spool_skip_acked_steps(s);
+	ls_spool_chunk_skip_acked(s);
+}
+
+int
+ls_spool_note_ack(struct ls_spool *s, const struct ls_spool_record *ack)
+{
+	s->full = false;
+	ls_spool_skip_acked(s);
+	if (s->acked + 1 == s->next && s->chunk_acked + 1 == s->chunk_next &&
+		s->end > LS_SPOOL_COMPACT_BYTES)
+		return ls_spool_rewrite(s, 0, 0);
+	return ls_spool_append(s, ack);
+}
+
+/* --- use --------------------------------------------------------------------------- */
+
+int
+ls_spool_push(struct ls_spool *s, struct ls_wire_item *item)
+{
+	static const enum ls_spool_type types[] = { [LS_WIRE_STEPS] = LS_SPOOL_STEPS,
+		[LS_WIRE_GAP] = LS_SPOOL_GAP, [LS_WIRE_END] = LS_SPOOL_END };
+	struct ls_spool_record r = { .type = types[item->kind], .seq = s->next,
+		.first_index = item->first_index, .count = item->count, .payload = s->item };
+	int rc;
+
+	memcpy(r.ring_id, item->ring_id, sizeof(r.ring_id));
+	if (spool_ring(s, item->ring_id) == NULL && s->ring_count == LS_SPOOL_RINGS_MAX) {
+		s->stats.refused_items++;
+		return -LS_ELIMIT;
+	}
+	item->seq = s->next;
+	/* A rewrite needs neither the item nor scratch for steps. */
+	rc = ls_wire_item_pack_to(item, s->scratch, s->item, LS_ITEM_MAX_BYTES, &r.len);
+	if (rc == 0)
+		rc = ls_spool_make_room(s, LS_SPOOL_RECORD_BYTES + r.len, false);
+	if (rc == 0)
+		rc = ls_spool_append(s, &r);
+	if (rc != 0) {
+		s->stats.refused_items++;
+		return rc;
+	}
+	(void)ls_spool_ring_move(s, &r); /* room was checked above */
+	s->live_bytes += LS_SPOOL_RECORD_BYTES + r.len;
+	s->next++;
+	s->stats.pushed_items++;
+	return 0;
+}
+
+/*
+ * Records of stream two may lie between; what does not fit into buf any more begins the next report. So
+ * that it always gives something, the head is a record of stream one; since the last acknowledgement many
+ * of stream two may have come before it.
+ */
+int
+ls_spool_read(struct ls_spool *s, uint8_t *buf, size_t size, struct ls_wire_bytes *ret_items,
+	size_t max, size_t *ret_count)
+{
+	struct ls_spool_record r;
+	size_t pos = 0, count = 0, len;
+	ssize_t n;
+
+	spool_skip_acked_steps(s);
+	len = s->end - s->head < size ? (size_t)(s->end - s->head) : size;
+	n = ls_spool_pread(s->fd, buf, len, s->head);
+	if (n < 0)
+		return (int)n;
+	len = (size_t)n;
+	while (count < max && pos < len) {
+		int rc = ls_spool_record_get(buf + pos, len - pos, &r);
+
+		if (rc == -LS_EPARSE && count > 0)
+			break; /* the next report begins with it */
+		if (rc != 0)
+			return -LS_ECORRUPT;
+		pos += LS_SPOOL_RECORD_BYTES + r.len;
+		if (!ls_spool_is_item(&r) || r.seq <= s->acked)
+			continue;
+		ret_items[count].data = r.payload;
+		ret_items[count++].len = r.len;
+	}
+	*ret_count = count;
+	return 0;
+}
+
+void
+ls_spool_ack(struct ls_spool *s, uint64_t seq)
+{
+	struct ls_spool_record r = { .type = LS_SPOOL_ACK, .seq = seq };
+	int rc;
+
+	if (seq <= s->acked || seq >= s->next)
+		return;
+	s->acked = seq;
+	rc = ls_spool_note_ack(s, &r);
+	if (rc != 0)
+		ls_log(LS_LOG_WARN, "spool",
+			"acknowledgement not noted (%s): sent again after a restart",
+			ls_err_text(rc));
+}
+
+const struct ls_spool_ring *
+ls_spool_ring_find(const struct ls_spool *s, const uint8_t id[LS_RING_ID_BYTES])
+{
+	return ls_spool_ring_at(s, spool_ring_index(s, id));
+}
+
+const struct ls_spool_ring *
+ls_spool_ring_at(const struct ls_spool *s, size_t i)
+{
+	return i < s->ring_count ? &s->ring[i] : NULL;
+}
+
+void
+ls_spool_ring_forget(struct ls_spool *s, const uint8_t id[LS_RING_ID_BYTES])
+{
+	struct ls_spool_record r = { .type = LS_SPOOL_FORGET };
+
+	if (spool_ring(s, id) == NULL)
+		return;
+	memcpy(r.ring_id, id, sizeof(r.ring_id));
+	/* Where the disk refuses it is forgotten again after a restart. */
+	if (ls_spool_append(s, &r) == 0)
+		ls_spool_ring_remove(s, id);
+}
+
+const uint8_t *
+ls_spool_boot(const struct ls_spool *s)
+{
+	return s->header.boot;
+}
+
+uint64_t
+ls_spool_acked(const struct ls_spool *s)
+{
+	return s->acked;
+}
+
+uint64_t
+ls_spool_next(const struct ls_spool *s)
+{
+	return s->next;
+}
+
+uint64_t
+ls_spool_bytes(const struct ls_spool *s)
+{
+	return s->end;
+}
+
+const struct ls_spool_stats *
+ls_spool_get_stats(const struct ls_spool *s)
+{
+	return &s->stats;
+}

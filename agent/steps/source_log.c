@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "agent/steps/source_log.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "agent/steps/inferred.h"
+#include "agent/steps/log_tail.h"
+#include "agent/steps/step_line.h"
+#include "proto/base/log.h"
+#include "proto/base/text.h"
+
+struct source_log {
+	struct ls_log_tail *tail;
+	char path[LS_PATH_MAX_BYTES];
+	struct ls_spool *spool;
+	const struct ls_source_step *steps;
+	struct ls_worker_info who;     /* rank -1, job "": not known yet */
+	bool job_given, rank_given;
+	bool resuming;                 /* the end of the file was not reached yet */
+	bool reported;                 /* worker is good */
+	struct ls_wire_worker worker;
+	uint64_t next;                 /* step, or LS_INFERRED_NONE */
+	uint64_t now_mono_ns;          /* of the reading under way */
+	uint64_t said_bytes;           /* read when the last line of a step came */
+	struct ls_source_log_stats stats;
+	size_t pending;
+	struct ls_step_line line[LS_STEP_LOG_PENDING_MAX];
+	struct ls_record record[LS_STEPS_PER_ITEM];
+};
+
+/* --- records ----------------------------------------------------------------------- */
+
+/* Is there a ring of this worker? Then its marks say more than the log. */
+static bool
+log_is_marked(const struct source_log *s)
+{
+	const struct ls_step_ring *r;
+	size_t i;
+
+	for (i = 0; s->steps != NULL && (r = ls_source_step_ring(s->steps, i)) != NULL; i++) {
+		if (r->worker.info.rank == s->who.rank &&
+			strcmp(r->worker.info.job, s->who.job) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void
+log_make_record(const struct source_log *s, const struct ls_step_line *l, uint64_t end_ns,
+	struct ls_record *r)
+{
+	double seconds = (double)l->duration_ns * 1e-9;
+
+	*r = (struct ls_record){ .step = l->step, .duration_ns = l->duration_ns };
+	r->t_begin_ns = end_ns > l->duration_ns ? (int64_t)(end_ns - l->duration_ns) : 0;
+	if (!isnan(l->tokens_rate) && s->who.chips > 0) {
+		r->work_mask = 1u << LS_WORK_TOKENS;
+		r->work[LS_WORK_TOKENS] = l->tokens_rate * seconds * s->who.chips;
+	}
+}
+
+static void
+log_push(struct source_log *s, size_t count)
+{
+	uint64_t before = s->stats.records;
+	int rc = ls_inferred_push(s->spool, s->worker.ring_id, s->record, count, &s->next,
+		&s->stats.records, &s->stats.lost);
+
+	if (rc == 0)
+		return;
+	s->stats.refused += count - (s->stats.records - before);
+	ls_log(LS_LOG_WARN, "log", "spool refused records (%s): they become a gap",
+		ls_err_text(rc));
+}
+
+/* Pushes the lines from `from` on, laid end to end so that the last one ends now. */
+static void
+log_push_lines(struct source_log *s, size_t from, uint64_t now_mono_ns)
+{
+	uint64_t end_ns = now_mono_ns, later = 0;
+	size_t i, n = 0;
+
+	for (i = from; i < s->pending; i++)
+		later += s->line[i].duration_ns; /* 4,096 x 30 days fit */
+	for (i = from; i < s->pending; i++) {
+		later -= s->line[i].duration_ns;
+		end_ns = now_mono_ns > later ? now_mono_ns - later : 0;
+		log_make_record(s, &s->line[i], end_ns, &s->record[n++]);
+		if (n == LS_STEPS_PER_ITEM || i + 1 == s->pending) {
+			log_push(s, n);
+			n = 0;
+		}
+	}
+}
+
+/* Makes the worker that is reported: the attempt of this number. */
+static void
+log_name_worker(struct source_log *s, uint32_t attempt, uint64_t now_mono_ns)
+{
+	char name[LS_PATH_MAX_BYTES + LS_JOB_NAME_MAX_BYTES + 32];
+
+	(void)snprintf(name, sizeof(name), "%s\n%s\n%d", s->path, s->who.job, (int)s->who.rank);
+	memset(&s->worker, 0, sizeof(s->worker));
+	s->worker.info = s->who;
+	s->worker.info.attempt = (int32_t)attempt;
+	s->worker.created_mono_ns = now_mono_ns;
+	ls_inferred_id(s->spool, LS_STEP_LOG, name, attempt, s->worker.ring_id);
+}
+
+static void
+log_begin_attempt(struct source_log *s, uint64_t now_mono_ns)
+{
+	int rc = 0;
+
+	if (s->next == LS_INFERRED_NONE)
+		return;
+	rc = ls_inferred_end(s->spool, s->worker.ring_id, s->next, now_mono_ns);
+	if (rc != 0)
+		ls_log(LS_LOG_WARN, "log", "spool refused the end of an attempt (%s): it has none",
+			ls_err_text(rc));
+	s->stats.attempts++;
+	s->next = LS_INFERRED_NONE;
+	log_name_worker(s, (uint32_t)s->worker.info.attempt + 1, now_mono_ns);
+}
+
+/* Takes over what is pending. */
+static void
+log_flush(struct source_log *s, uint64_t now_mono_ns)
+{
+	size_t from = 0;
+
+	if (s->pending == 0)
+		return;
+	if (log_is_marked(s)) {
+		s->stats.marked += s->pending;
+	} else {
+		if (s->next != LS_INFERRED_NONE && s->line[s->pending - 1].step + 1 < s->next)
+			log_begin_attempt(s, now_mono_ns);
+		while (from < s->pending && s->next != LS_INFERRED_NONE &&
+			s->line[from].step < s->next)
+			from++; /* after a restart: they were taken before it */
+		log_push_lines(s, from, now_mono_ns);
+		s->reported = s->next != LS_INFERRED_NONE;
+	}
+	s->pending = 0;
+}
+
+/* --- lines ------------------------------------------------------------------------- */
+
+/*
+ * A line of a step. Within a reading steps rise; one that does not ends what came before it: an attempt, or,
+ * when going on after a restart, lines that are older than the attempt.
+ */
+static void
+log_take(struct source_log *s, const struct ls_step_line *l, uint64_t now_mono_ns)
+{
+	const struct ls_step_line *last = s->pending > 0 ? &s->line[s->pending - 1] : NULL;
+
+	if (last != NULL && l->step <= last->step) {
+		if (s->resuming)
+			s->pending = 0;
+		else
+			log_flush(s, now_mono_ns);
+	}
+	if (s->pending == LS_STEP_LOG_PENDING_MAX) {
+		if (s->resuming) { /* the oldest goes, and is a gap */
+			memmove(&s->line[0], &s->line[1], (s->pending - 1) * sizeof(s->line[0]));
+			s->pending--;
+		} else {
+			log_flush(s, now_mono_ns);
+		}
+	}
+	/* In one reading after another: a step that is not above those taken over is another attempt. */
+	if (!s->resuming && s->pending == 0 && s->next != LS_INFERRED_NONE && l->step < s->next &&
+		!log_is_marked(s))
+		log_begin_attempt(s, now_mono_ns);
+	s->line[s->pending++] = *l;
+}
+
+static void
+log_each(void *arg, const char *text, size_t len)
+{
+	struct source_log *s = arg;
+	struct ls_step_line l;
+
+	if (!ls_step_line_parse(text, len, &l))
+		return;
+	s->stats.lines++;
+	s->said_bytes = ls_log_tail_get_stats(s->tail)->bytes;
+	if (s->spool != NULL)
+		log_take(s, &l, s->now_mono_ns);
+}
+
+/* When it is known who this is: where was it? */
+static int
+log_open(struct source_log *s, uint64_t now_mono_ns)
+{
+	const struct ls_spool_ring *c = NULL;
+
+	s->next = LS_INFERRED_NONE;
+	if (s->spool != NULL) {
+		log_name_worker(s, 0, now_mono_ns);
+		c = ls_inferred_settle(s->spool, LS_STEP_LOG, s->worker.ring_id, now_mono_ns);
+	}
+	if (c != NULL)
+		log_name_worker(s, ls_inferred_attempt(c->id) + (c->end_seq != 0), now_mono_ns);
+	if (c != NULL && c->end_seq == 0) {
+		s->next = c->next;
+		s->resuming = s->reported = true;
+	}
+	s->tail = ls_log_tail_new(
+		s->path, s->resuming ? LS_STEP_LOG_BACK_BYTES : 0, log_each, s);
+	return s->tail != NULL ? 0 : -ENOMEM;
+}
+
+/* --- the source -------------------------------------------------------------------- */
+
+static int
+log_probe(void *self)
+{
+	(void)self;
+	return 0; /* the file may come */
+}
+
+static void
+log_list(const void *self, void (*each)(void *arg, enum ls_metric m), void *arg)
+{
+	(void)self;
+	(void)each;
+	(void)arg; /* steps are no metrics */
+}
+
+static void
+log_read(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *into)
+{
+	struct source_log *s = self;
+
+	(void)into;
+	if (!(due & LS_CADENCE_FAST) || s->who.job[0] == '\0' || s->who.rank < 0)
+		return;
+	if (s->tail == NULL && log_open(s, now_mono_ns) != 0)
+		return; /* next time */
+	s->now_mono_ns = now_mono_ns;
+	if (!ls_log_tail_read(s->tail) && s->resuming)
+		return; /* the end is not reached: what is pending may still be old */
+	log_flush(s, now_mono_ns);
+	s->resuming = false;
+}
+
+static void
+log_tell(const void *self, struct ls_doctor *d)
+{
+	const struct source_log *s = self;
+	const struct ls_log_tail_stats *t = s->tail != NULL ? ls_log_tail_get_stats(s->tail) : NULL;
+	char why[256], subject[64];
+	uint64_t silent = t != NULL ? t->bytes - s->said_bytes : 0;
+
+	(void)snprintf(subject, sizeof(subject), "%.63s", s->path);
+	if (t == NULL) {
+		(void)snprintf(why, sizeof(why), "not read: %s is not known",
+			s->who.job[0] == '\0' ? "the job" : "the rank");
+		ls_doctor_add(d, LS_DOCTOR_WARN, "log", subject, why,
+			"give --step-log-job and --step-log-rank");
+	} else if (!t->open) {
+		(void)snprintf(why, sizeof(why), "cannot be read: %s", t->error == -LS_ERANGE
+			? "not a regular file" : ls_err_text(t->error));
+		ls_doctor_add(d, LS_DOCTOR_FAIL, "log", subject, why,
+			"check --step-log, and that the agent may read the file");
+	} else if (silent >= LS_STEP_LOG_UNKNOWN_BYTES) {
+		(void)snprintf(why, sizeof(why), "no step line seen in %llu MB",
+			(unsigned long long)(silent / 1000000));
+		ls_doctor_add(d, LS_DOCTOR_WARN, "log", subject, why,
+			"only MaxText's \"completed step:\" lines are known; use marks in the job");
+	} else if (s->stats.marked > 0 && log_is_marked(s)) {
+		ls_doctor_add(d, LS_DOCTOR_OK, "log", subject, "not used: the job sends marks", "");
+	} else {
+		(void)snprintf(why, sizeof(why), "%llu steps taken, %llu missing",
+			(unsigned long long)s->stats.records, (unsigned long long)s->stats.lost);
+		ls_doctor_add(d, LS_DOCTOR_OK, "log", subject, why, "");
+	}
+}
+
+static void
+log_free(void *self)
+{
+	struct source_log *s = self;
+
+	ls_log_tail_free(s->tail);
+	free(s);
+}
+
+int
+ls_source_log_new(const struct ls_source_log_options *options, struct ls_source *ret_source)
+{
+	struct source_log *s = calloc(1, sizeof(*s));
+
+	if (s == NULL)
+		return -ENOMEM;
+	if (ls_text_copy(s->path, sizeof(s->path), options->path) != 0 ||
+		ls_text_copy(s->who.job, sizeof(s->who.job), options->job) != 0) {
+		free(s);
+		return -ENOMEM;
+	}
+	s->spool = options->spool;
+	s->steps = options->steps;
+	s->who.rank = options->rank;
+	s->who.step_source = LS_STEP_LOG;
+	s->who.step_confidence = LS_STEP_LOG_CONFIDENCE;
+	s->job_given = options->job[0] != '\0';
+	s->rank_given = options->rank >= 0;
+	s->next = LS_INFERRED_NONE;
+	*ret_source = (struct ls_source){ "log", s, log_probe, log_list, log_read, log_tell,
+		log_free };
+	return 0;
+}
+
+void
+ls_source_log_who(const struct ls_source *source, const char *job, const char *slice, int32_t rank,
+	int32_t chips)
+{
+	struct source_log *s = source->self;
+
+	if (chips > 0 && s->who.chips == 0)
+		s->who.chips = s->worker.info.chips = chips;
+	if (s->tail != NULL)
+		return; /* it is known already, and has a ring id */
+	if (!s->job_given && !ls_text_is_name(job, strlen(job), sizeof(s->who.job) - 1))
+		return;
+	if (!s->job_given)
+		ls_ignore(ls_text_copy(s->who.job, sizeof(s->who.job), job)); /* it fits */
+	if (!s->rank_given)
+		s->who.rank = rank;
+	if (slice[0] != '\0')
+		ls_ignore(ls_text_copy(s->who.slice, sizeof(s->who.slice), slice)); /* else none */
+}
+
+const struct ls_wire_worker *
+ls_source_log_worker(const struct ls_source *source)
+{
+	const struct source_log *s = source->self;
+
+	return s->reported ? &s->worker : NULL;
+}
+
+const struct ls_source_log_stats *
+ls_source_log_get_stats(const struct ls_source *source)
+{
+	const struct source_log *s = source->self;
+
+	return &s->stats;
+}

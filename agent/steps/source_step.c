@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "agent/steps/source_step.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "agent/collect/dirlist.h"
+#include "agent/steps/inferred.h"
+#include "agent/steps/leftovers.h"
+#include "proto/base/log.h"
+
+struct step_file {
+	struct ls_ring_reader *reader;
+	dev_t dev;
+	ino_t ino;
+	char name[NAME_MAX + 1];
+};
+
+struct ls_source_step {
+	char dir[LS_PATH_MAX_BYTES];
+	uint8_t kernel_boot_id[16];
+	struct ls_spool *spool;
+	size_t count;
+	struct step_file file[LS_RINGS_MAX];
+	uint32_t last_number;       /* of a worker; at a thousand rings a second it lasts for 49 days */
+	struct ls_step_stats stats;
+	struct ls_leftovers leftovers;
+	uint64_t told;              /* number of files left alone, as it was logged last */
+	struct ls_ring_buffers buf;
+};
+
+static void
+step_close(struct ls_source_step *s, size_t i)
+{
+	ls_ring_reader_free(s->file[i].reader);
+	s->file[i] = s->file[--s->count];
+}
+
+/* True if all of the ring, its End included, is acknowledged. */
+static bool
+step_is_acked(const struct ls_source_step *s, const uint8_t id[LS_RING_ID_BYTES])
+{
+	const struct ls_spool_ring *c = ls_spool_ring_find(s->spool, id);
+
+	return c != NULL && c->end_seq != 0 && c->end_seq <= ls_spool_acked(s->spool);
+}
+
+/* Removes the file of a ring that is done with, if the name still means this file. */
+static void
+step_remove(struct ls_source_step *s, int dir_fd, const struct step_file *f)
+{
+	struct stat st;
+
+	if (fstatat(dir_fd, f->name, &st, AT_SYMLINK_NOFOLLOW) != 0 || st.st_dev != f->dev ||
+		st.st_ino != f->ino)
+		return;
+	if (unlinkat(dir_fd, f->name, 0) == 0)
+		s->stats.removed++;
+	else
+		ls_log(LS_LOG_WARN, "step", "cannot remove finished ring %s (%s): left there",
+			f->name, strerror(errno));
+}
+
+/* --- the directory ----------------------------------------------------------------- */
+
+static bool
+step_is_ring_name(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 5 && strcmp(name + len - 5, ".ring") == 0 && name[0] != '.';
+}
+
+/* True if the entry is a file that is open here. */
+static bool
+step_is_known(const struct ls_source_step *s, const char *name, ino_t ino)
+{
+	size_t i;
+
+	for (i = 0; i < s->count; i++) {
+		if (s->file[i].ino == ino && strcmp(s->file[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+step_is_open(const struct ls_source_step *s, const uint8_t id[LS_RING_ID_BYTES])
+{
+	size_t i;
+
+	for (i = 0; i < s->count; i++) {
+		if (memcmp(ls_source_step_ring(s, i)->worker.ring_id, id, LS_RING_ID_BYTES) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whether the file can be a ring of ours: 0, or 1 + enum ls_step_ignored. */
+static unsigned
+step_check_file(struct ls_source_step *s, int fd, struct ls_ring_header *h, struct stat *st,
+	const char **ret_why)
+{
+	static const uint8_t no_boot_id[sizeof(h->boot_id)];
+
+	*ret_why = "shorter than it says";
+	if (fstat(fd, st) != 0 || !S_ISREG(st->st_mode))
+		return 1 + LS_STEP_NOT_REGULAR;
+	if (!ls_ring_pread(fd, s->buf.page, sizeof(s->buf.page), 0) ||
+		ls_ring_parse_header(s->buf.page, sizeof(s->buf.page), h, ret_why) != 0 ||
+		(uint64_t)st->st_size < h->header_bytes + (uint64_t)h->slots * h->slot_bytes ||
+		h->created_mono_ns > LS_WIRE_TIME_MAX_NS)
+		return 1 + LS_STEP_NOT_A_RING;
+	/* A writer that could not read the boot id leaves zeros: it is taken for one of this boot. */
+	if (memcmp(h->boot_id, no_boot_id, sizeof(h->boot_id)) != 0 &&
+		memcmp(h->boot_id, s->kernel_boot_id, sizeof(h->boot_id)) != 0)
+		return 1 + LS_STEP_OTHER_BOOT;
+	if (step_is_open(s, h->id))
+		return 1 + LS_STEP_DUPLICATE;
+	if (s->spool != NULL && step_is_acked(s, h->id))
+		return 1 + LS_STEP_FINISHED;
+	if (s->count == LS_RINGS_MAX)
+		return 1 + LS_STEP_TOO_MANY;
+	return 0;
+}
+
+/* Puts an open file among the rings. */
+static int
+step_add(struct ls_source_step *s, int fd, const char *name, const struct ls_ring_header *h,
+	const struct stat *st)
+{
+	const struct ls_ring_context context = { s->spool, &s->buf, &s->stats,
+		++s->last_number };
+	struct step_file *f = &s->file[s->count];
+	int rc = ls_ring_reader_new(fd, name, h, &context, &f->reader);
+
+	if (rc != 0)
+		return rc;
+	f->dev = st->st_dev;
+	f->ino = st->st_ino;
+	(void)snprintf(f->name, sizeof(f->name), "%s", name);
+	s->count++;
+	ls_log(LS_LOG_INFO, "step", "worker: job %s rank %d of %d", h->worker.job,
+		(int)h->worker.rank, (int)h->worker.world);
+	return 0;
+}
+
+static void
+step_look_at(struct ls_source_step *s, int dir_fd, const struct dirent64 *e)
+{
+	struct ls_ring_header h;
+	const char *text;
+	struct stat st;
+	unsigned why;
+	int fd;
+
+	if (step_is_known(s, e->d_name, e->d_ino))
+		return;
+	if (e->d_type != DT_REG && e->d_type != DT_UNKNOWN) {
+		s->stats.ignored[LS_STEP_NOT_REGULAR]++;
+		return;
+	}
+	fd = openat(dir_fd, e->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0) {
+		s->stats.ignored[LS_STEP_NOT_REGULAR]++;
+		return;
+	}
+	why = step_check_file(s, fd, &h, &st, &text);
+	if (why == 0 && step_add(s, fd, e->d_name, &h, &st) == 0)
+		return;
+	if (why != 0)
+		s->stats.ignored[why - 1]++;
+	if (why == 1 + LS_STEP_NOT_A_RING) {
+		(void)snprintf(s->stats.example, sizeof(s->stats.example), "%.63s", e->d_name);
+		s->stats.example_why = text;
+	}
+	(void)close(fd); /* only read from */
+}
+
+/* Tells once when the number of files that are left alone changes. */
+static void
+step_tell_ignored(struct ls_source_step *s)
+{
+	const uint64_t *n = s->stats.ignored;
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < LS_STEP_IGNORED_COUNT; i++)
+		sum += n[i];
+	if (sum != s->told && sum > 0)
+		ls_log(LS_LOG_WARN, "step",
+			"%llu files left alone: %llu not regular, %llu no rings, %llu of another "
+			"boot, %llu duplicates, %llu too many, %llu finished",
+			(unsigned long long)sum, (unsigned long long)n[LS_STEP_NOT_REGULAR],
+			(unsigned long long)n[LS_STEP_NOT_A_RING],
+			(unsigned long long)n[LS_STEP_OTHER_BOOT],
+			(unsigned long long)n[LS_STEP_DUPLICATE],
+			(unsigned long long)n[LS_STEP_TOO_MANY],
+			(unsigned long long)n[LS_STEP_FINISHED]);
+	s->told = sum;
+}
+
+/* Finds new rings. False if the directory could not be read (it may come later). */
+static bool
+step_scan(struct ls_source_step *s, struct ls_dirlist *dir, uint64_t now_mono_ns)
+{
+	const struct dirent64 *e;
+	unsigned looked = 0;
+
+	memset(s->stats.ignored, 0, sizeof(s->stats.ignored));
+	s->stats.example_why = NULL;
+	while ((e = ls_dirlist_next(dir)) != NULL) {
+		if (ls_leftovers_is_name(e->d_name))
+			ls_leftovers_see(&s->leftovers, e, now_mono_ns);
+		if (!step_is_ring_name(e->d_name))
+			continue;
+		if (++looked > LS_STEPS_DIR_SCAN_MAX)
+			s->stats.ignored[LS_STEP_TOO_MANY]++;
+		else
+			step_look_at(s, dir->fd, e);
+	}
+	step_tell_ignored(s);
+	if (!dir->failed && s->spool != NULL) {
+		ls_leftovers_settle(&s->leftovers, dir->fd, now_mono_ns);
+		s->stats.leftovers = s->leftovers.removed;
+	}
+	return !dir->failed;
+}
+
+/*
+ * Cursors of rings that are not there any more: a ring whose end is acknowledged is forgotten; one
+ * that went away with its end unseen gets an End, so that its worker is not waited for.
+ */
+static void
+step_settle_cursors(struct ls_source_step *s, uint64_t now_mono_ns)
+{
+	struct ls_spool_ring c;
+	size_t i = 0;
+
+	if (s->stats.ignored[LS_STEP_FINISHED] > 0 || s->stats.ignored[LS_STEP_TOO_MANY] > 0)
+		return; /* the ring may be one of those */
+	while (ls_spool_ring_at(s->spool, i) != NULL)
+		i++;
+	while (i-- > 0) { /* downwards: the last takes the place of a forgotten one */
+		struct ls_wire_item end = { .kind = LS_WIRE_END, .how = LS_END_UNKNOWN,
+			.t_mono_ns = now_mono_ns };
+
+		c = *ls_spool_ring_at(s->spool, i);
+		if (ls_inferred_is(c.id) || step_is_open(s, c.id))
+			continue;
+		memcpy(end.ring_id, c.id, sizeof(end.ring_id));
+		end.count = c.next;
+		if (step_is_acked(s, c.id))
+			ls_spool_ring_forget(s->spool, c.id);
+		else if (c.end_seq == 0 && ls_spool_push(s->spool, &end) == 0)
+			s->stats.crashed++; /* refused: at the next scan */
+	}
+}
+
+void
+ls_source_step_read(struct ls_source_step *s, uint64_t now_mono_ns)
+{
+	struct ls_dirlist dir;
+	bool is_open = ls_dirlist_open(&dir, s->dir) == 0, scanned = is_open && step_scan(s, &dir, now_mono_ns);
+	size_t i;
+
+	for (i = 0; i < s->count; i++)
+		ls_ring_reader_read(s->file[i].reader, now_mono_ns);
+	/* Before removing: a ring whose file turns out to stay keeps its cursor, or it came again. */
+	if (scanned && s->spool != NULL)
+		step_settle_cursors(s, now_mono_ns);
+	for (i = s->count; i > 0 && s->spool != NULL; i--) {
+		const struct ls_step_ring *r = ls_source_step_ring(s, i - 1);
+
+		if (r == NULL || r->state != LS_RING_STATE_DONE ||
+			!step_is_acked(s, r->worker.ring_id))
+			continue;
+		if (is_open)
+			step_remove(s, dir.fd, &s->file[i - 1]);
+		step_close(s, i - 1);
+	}
+	if (is_open)
+		ls_dirlist_close(&dir);
+}
+
+/* --- the rest ---------------------------------------------------------------------- */
+
+int
+ls_source_step_new(const char *dir, const uint8_t kernel_boot_id[16], struct ls_spool *spool,
+	struct ls_source_step **ret_source)
+{
+	struct ls_source_step *s;
+
+	if (strlen(dir) >= LS_PATH_MAX_BYTES)
+		return -LS_ELIMIT;
+	s = calloc(1, sizeof(*s));
+	if (s == NULL)
+		return -ENOMEM;
+	memcpy(s->dir, dir, strlen(dir) + 1);
+	memcpy(s->kernel_boot_id, kernel_boot_id, sizeof(s->kernel_boot_id));
+	s->spool = spool;
+	*ret_source = s;
+	return 0;
+}
+
+void
+ls_source_step_free(struct ls_source_step *s)
+{
+	if (s == NULL)
+		return;
+	while (s->count > 0)
+		step_close(s, s->count - 1);
+	free(s);
+}
+
+size_t
+ls_source_step_count(const struct ls_source_step *s)
+{
+	return s->count;
+}
+
+const struct ls_step_ring *
+ls_source_step_ring(const struct ls_source_step *s, size_t i)
+{
+	return i < s->count ? ls_ring_reader_ring(s->file[i].reader) : NULL;
+}
+
+int
+ls_source_step_events(const struct ls_source_step *s, size_t i, struct ls_ring_events *ret_events)
+{
+	return i < s->count ? ls_ring_reader_events(s->file[i].reader, ret_events) : -LS_EABSENT;
+}
+
+const struct ls_step_stats *
+ls_source_step_get_stats(const struct ls_source_step *s)
+{
+	return &s->stats;
+}
+
+/* --- what there is to say ---------------------------------------------------------- */
+
+static void
+step_fix_dir(char *fix, size_t size, const char *dir)
+{
+	(void)snprintf(fix, size,
+		"systemd-tmpfiles --create lockstep-agent.conf; or, as the agent's user: "
+		"mkdir -p %.60s && chmod 1777 %.60s",
+		dir, dir);
+}
+
+void
+ls_source_step_tell_dir(const char *dir, struct ls_doctor *d)
+{
+	char fix[sizeof(d->check[0].fix)];
+	struct stat st;
+
+	step_fix_dir(fix, sizeof(fix), dir);
+	if (stat(dir, &st) != 0)
+		ls_doctor_addf(d, LS_DOCTOR_FAIL, "steps", dir, fix,
+			"%s: training processes cannot tell their steps", strerror(errno));
+	else if (!S_ISDIR(st.st_mode))
+		ls_doctor_add(d, LS_DOCTOR_FAIL, "steps", dir, "is no directory", fix);
+	else if (!(st.st_mode & S_IWUSR) || !(st.st_mode & S_IXUSR))
+		ls_doctor_addf(d, LS_DOCTOR_FAIL, "steps", dir, fix,
+			"mode %04o: training processes cannot make their rings",
+			(unsigned)st.st_mode & 07777u);
+	else if (!(st.st_mode & S_IWOTH) || !(st.st_mode & S_IXOTH))
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", dir, fix,
+			"mode %04o: only training processes of uid %u can make their rings",
+			(unsigned)st.st_mode & 07777u, (unsigned)st.st_uid);
+	else if (!(st.st_mode & S_ISVTX))
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", dir, fix,
+			"mode %04o without the sticky bit: anybody can remove the rings of others",
+			(unsigned)st.st_mode & 07777u);
+	else
+		ls_doctor_addf(d, LS_DOCTOR_OK, "steps", dir, "", "mode %04o, of uid %u",
+			(unsigned)st.st_mode & 07777u, (unsigned)st.st_uid);
+}
+
+/* Rings of workers whose process this one cannot see. */
+static size_t
+step_unseen(const struct ls_source_step *s)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < s->count; i++) {
+		const struct ls_step_ring *r = ls_source_step_ring(s, i);
+
+		n += r->state == LS_RING_STATE_LIVE && r->pid == 0;
+	}
+	return n;
+}
+
+static void
+step_tell_files(const struct ls_source_step *s, struct ls_doctor *d)
+{
+	const uint64_t *n = s->stats.ignored;
+
+	if (s->stats.example_why != NULL)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", s->stats.example,
+			"use the client library of this version in the training program, or "
+			"remove the file",
+			"%llu files are no rings of ours; this one: %s",
+			(unsigned long long)n[LS_STEP_NOT_A_RING], s->stats.example_why);
+	if (n[LS_STEP_FINISHED] > 0)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "finished rings",
+			"make the agent's user the owner of the directory (tmpfiles.d does)",
+			"%llu cannot be removed", (unsigned long long)n[LS_STEP_FINISHED]);
+	if (n[LS_STEP_TOO_MANY] > 0)
+		ls_doctor_addf(d, LS_DOCTOR_FAIL, "steps", "too many rings",
+			"remove what is not needed from the directory",
+			"%llu rings are not read: there is room for %u",
+			(unsigned long long)n[LS_STEP_TOO_MANY], (unsigned)LS_RINGS_MAX);
+	if (n[LS_STEP_OTHER_BOOT] > 0)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "old rings",
+			"put the directory on a tmpfs (/run), or remove the files",
+			"%llu are of before the machine started",
+			(unsigned long long)n[LS_STEP_OTHER_BOOT]);
+}
+
+static void
+step_tell_rings(const struct ls_source_step *s, struct ls_doctor *d)
+{
+	size_t unseen = step_unseen(s);
+	const uint64_t *lost = s->stats.lost;
+
+	if (s->count == 0)
+		ls_doctor_add(d, LS_DOCTOR_NONE, "steps", "rings",
+			"no training process marks its steps here",
+			"in the training program: import lockstep, then with lockstep.step(i): "
+			"around each step; or link liblockstep (agent/client/README.md)");
+	else
+		ls_doctor_addf(d, LS_DOCTOR_OK, "steps", "rings", "",
+			"%zu workers, %llu step records taken over", s->count,
+			(unsigned long long)s->stats.records);
+	if (unseen > 0)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "processes of rings",
+			"hostPID: true in the DaemonSet; with containers: --pid=host",
+			"%zu workers are of another pid namespace or have ended: their threads "
+			"are not measured",
+			unseen);
+	if (lost[LS_GAP_OVERRUN] > 0)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "overwritten records",
+			"a shorter --sample-interval, or fewer marks",
+			"%llu were overwritten before they were read",
+			(unsigned long long)lost[LS_GAP_OVERRUN]);
+}
+
+void
+ls_source_step_tell(const struct ls_source_step *s, struct ls_doctor *d)
+{
+	ls_source_step_tell_dir(s->dir, d);
+	step_tell_rings(s, d);
+	step_tell_files(s, d);
+}

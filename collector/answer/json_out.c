@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/answer/json_out.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "proto/base/json.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+#define OUT_WHOLE_MAX 1e15 /* below it a double that is whole has no digit too many */
+#define OUT_MILLION 1e6
+
+void
+ls_json_out_fini(struct ls_json_out *o)
+{
+	free(o->text);
+	memset(o, 0, sizeof(*o));
+}
+
+/* Room for len more bytes; false: there is none, now or before. */
+static bool
+out_grow(struct ls_json_out *o, size_t len)
+{
+	size_t size = o->size > 0 ? o->size : 4096;
+	char *grown;
+
+	if (o->failed || len > SIZE_MAX / 4 - o->len) {
+		o->failed = true;
+		return false;
+	}
+	while (size < o->len + len)
+		size *= 2;
+	grown = realloc(o->text, size);
+	if (grown == NULL) {
+		o->failed = true;
+		return false;
+	}
+	o->text = grown;
+	o->size = size;
+	return true;
+}
+
+static inline void
+out_add(struct ls_json_out *o, const char *text, size_t len)
+{
+	if (len > o->size - o->len && !out_grow(o, len))
+		return;
+	memcpy(o->text + o->len, text, len);
+	o->len += len;
+}
+
+void
+ls_json_out_raw(struct ls_json_out *o, const char *text)
+{
+	out_add(o, text, strlen(text));
+}
+
+/* Bytes of a string in which every one stands for itself, as in all names that are sane; else 0. */
+static size_t
+out_plain(const char *s)
+{
+	size_t len;
+
+	for (len = 0; s[len] != '\0'; len++)
+		if (s[len] < ' ' || s[len] > '~' || s[len] == '"' || s[len] == '\\')
+			return 0;
+	return len;
+}
+
+static void
+out_quoted(struct ls_json_out *o, const char *s, size_t len)
+{
+	out_add(o, "\"", 1);
+	out_add(o, s, len);
+	out_add(o, "\"", 1);
+}
+
+static void
+out_escaped(struct ls_json_out *o, const char *s)
+{
+	json_t *v = s != NULL ? ls_json_text(s) : json_null();
+	char *text = v != NULL ? json_dumps(v, JSON_ENCODE_ANY) : NULL;
+
+	if (text != NULL)
+		ls_json_out_raw(o, text);
+	else
+		o->failed = true;
+	free(text);
+	json_decref(v);
+}
+
+void
+ls_json_out_string(struct ls_json_out *o, const char *s)
+{
+	size_t len = s != NULL ? out_plain(s) : 0;
+
+	if (len > 0)
+		out_quoted(o, s, len);
+	else
+		out_escaped(o, s);
+}
+
+void
+ls_json_out_whole(struct ls_json_out *o, int64_t v)
+{
+	char text[24], *p = text + sizeof(text);
+	uint64_t left = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+
+	do {
+		*--p = (char)('0' + left % 10);
+		left /= 10;
+	} while (left > 0);
+	if (v < 0)
+		*--p = '-';
+	out_add(o, p, (size_t)(text + sizeof(text) - p));
+}
+
+/* Millionths as "%.15g" writes them; 0 < v < 10^15. */
+static void
+out_millionths(struct ls_json_out *o, uint64_t v)
+{
+	char text[32], *end = text + sizeof(text), *p = end;
+	unsigned digits = 0;
+
+	if (v < 100) { /* below 0.0001 there is an exponent */
+		*--p = v < 10 ? '6' : '5';
+		p = memcpy(p - 3, "e-0", 3);
+		if (v >= 10 && v % 10 > 0) {
+			*--p = (char)('0' + v % 10);
+			*--p = '.';
+		}
+		*--p = (char)('0' + (v < 10 ? v : v / 10));
+		out_add(o, p, (size_t)(end - p));
+		return;
+	}
+	for (; digits < 6 && v % 10 == 0; digits++)
+		v /= 10;
+	for (; digits < 6; digits++, v /= 10)
+		*--p = (char)('0' + v % 10);
+	if (p < end)
+		*--p = '.';
+	do {
+		*--p = (char)('0' + v % 10);
+		v /= 10;
+	} while (v > 0);
+	out_add(o, p, (size_t)(end - p));
+}
+
+/* Most numbers of answers have few decimals: they are millionths, and the C library's way to digits is long. */
+static bool
+out_decimal(struct ls_json_out *o, double v)
+{
+	double scaled = fabs(v) * OUT_MILLION;
+	uint64_t millionths;
+
+	if (!(scaled < OUT_WHOLE_MAX))
+		return false;
+	millionths = (uint64_t)(scaled + 0.5);
+	if (millionths == 0 || (double)millionths / OUT_MILLION != fabs(v))
+		return false;
+	if (v < 0)
+		out_add(o, "-", 1);
+	out_millionths(o, millionths);
+	return true;
+}
+
+void
+ls_json_out_number(struct ls_json_out *o, double v)
+{
+	char text[40];
+	int n;
+
+	if (!isfinite(v)) {
+		out_add(o, "null", 4);
+	} else if (fabs(v) < OUT_WHOLE_MAX && v == trunc(v)) {
+		ls_json_out_whole(o, (int64_t)v);
+	} else if (!out_decimal(o, v)) {
+		n = snprintf(text, sizeof(text), "%.15g", v);
+		out_add(o, text, n > 0 ? (size_t)n : 0);
+	}
+}
+
+void
+ls_json_out_time(struct ls_json_out *o, int64_t t_us)
+{
+	char text[32];
+
+	if (t_us == 0) {
+		ls_json_out_raw(o, "null");
+		return;
+	}
+	ls_text_time(text, t_us);
+	out_quoted(o, text, strlen(text));
+}
+
+void
+ls_json_out_name(struct ls_json_out *o, bool comma, const char *name)
+{
+	ls_json_out_raw(o, comma ? ",\"" : "\"");
+	ls_json_out_raw(o, name);
+	ls_json_out_raw(o, "\":");
+}
+
+int
+ls_json_out_give(const struct ls_json_out *o, ls_export_sink *sink, void *arg)
+{
+	size_t at, piece;
+
+	if (o->failed)
+		return -ENOMEM;
+	for (at = 0; at < o->len; at += piece) {
+		piece = o->len - at < LS_EXPORT_PIECE_BYTES ? o->len - at : LS_EXPORT_PIECE_BYTES;
+		if (!sink(arg, o->text + at, piece))
+			return -ECANCELED;
+	}
+	return 0;
+}

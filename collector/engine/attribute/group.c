@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/engine/attribute/group.h"
+
+#include <math.h>
+
+const char *
+ls_group_way_name(unsigned way)
+{
+#define GROUP_WAY_NAME(id, name) name,
+	static const char *const names[] = {LS_GROUP_WAYS(GROUP_WAY_NAME)};
+#undef GROUP_WAY_NAME
+
+	return way < LS_WAY_COUNT ? names[way] : NULL;
+}
+
+bool
+ls_group_count(const double *excess_s, size_t n, size_t who, const struct ls_group_part *part,
+	struct ls_group_count *ret_count)
+{
+	struct ls_group_count c = {0};
+	uint32_t group = part->of[who];
+	double least = LS_GROUP_LIKE * excess_s[who];
+
+	if (group == LS_GROUP_NO || !(least > 0)) /* NaN, too */
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		bool inside = part->of[i] == group, late = excess_s[i] >= least;
+
+		if (isnan(excess_s[i]))
+			continue;
+		c.members += inside;
+		c.others += !inside;
+		c.late += inside && late;
+		c.others_late += !inside && late;
+	}
+	*ret_count = c;
+	return true;
+}
+
+bool
+ls_group_is_late(const struct ls_group_count *c, uint32_t least)
+{
+	return c->others > 0 && c->late >= least && (double)c->late >= LS_GROUP_INSIDE * (double)c->members &&
+		(double)c->others_late <= LS_GROUP_OUTSIDE * (double)c->others;
+}
+
+size_t
+ls_group_find(const double *excess_s, size_t n, size_t who, const struct ls_group_part *part, size_t parts)
+{
+	struct ls_group_count c, best = {0};
+	size_t found = parts;
+
+	for (size_t p = 0; p < parts; p++) {
+		if (!ls_group_count(excess_s, n, who, &part[p], &c) || !ls_group_is_late(&c, part[p].least))
+			continue;
+		if (c.late > best.late || (c.late == best.late && c.members < best.members)) {
+			best = c;
+			found = p;
+		}
+	}
+	return found;
+}

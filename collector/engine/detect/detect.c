@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/engine/detect/detect_base.h"
+#include "collector/engine/detect/detect_channel.h"
+#include "collector/engine/residual/stats.h"
+#include "proto/base/err.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Chronic channel. */
+#define DETECT_EVIDENCE 0.35      /* share of the excess that evidence must explain */
+#define DETECT_FLOOR_STEPS 8u      /* between two looks at the noise of all workers */
+#define DETECT_SPREAD_STEPS 16.0  /* over which changes from step to step are averaged */
+#define DETECT_STEADY 0.4         /* deviation over mean of an excess; of a passing load's it is 1 */
+#define DETECT_STEADY_LEAST 5u    /* steps that tell it */
+#define DETECT_GROSS 0.30         /* of the step: more than a passing load makes */
+#define DETECT_RECENT 16.0        /* latest steps, */
+#define DETECT_RECENT_SHARE 0.7   /* in which so much of the mean excess must be left, */
+#define DETECT_PEAK_LEFT 0.6      /* and of the most there was in so many steps; */
+#define DETECT_PEAK_SHARE 0.4     /* the mean must be so much of that, too; */
+#define DETECT_PEAK_STEPS 128.0   /* which is forgotten over so many */
+/* Stalls. */
+#define DETECT_STALL_GAP 0.75
+#define DETECT_STALL_OWN 0.5
+#define DETECT_STALL_RARE 0.25      /* of the usual rate: they are not taken for rarer than that, */
+#define DETECT_STALL_MEMORY 1e6     /* and of so many steps of workers */
+#define DETECT_STALL_WORKERS 16.0   /* of more, somebody stalls by chance */
+
+/* How a worker's shift is waited for: quickly for a large one, patiently for a faint one. */
+static const struct detect_pace {
+	double drift;       /* taken off each step; half of the least shift, in sigmas */
+	double cap;         /* bounds the time to clear */
+	double floor;       /* an episode begins above it */
+} detect_paces[] = {
+	[LS_DETECT_CHRONIC] = {0.55, LS_DETECT_CAP, 0},
+	[LS_DETECT_FAINT] = {0.2, 36, 3},
+};
+
+void
+ls_detect_fini(struct ls_detect *d)
+{
+	for (size_t i = 0; i < d->count; i++)
+		free(d->worker[i].learning);
+	free(d->worker);
+	free(d->scratch);
+	free(d->net);
+	memset(d, 0, sizeof(*d));
+}
+
+int
+ls_detect_reserve(struct ls_detect *d, size_t n)
+{
+	struct ls_detect_worker *w;
+	double *scratch;
+	size_t capacity = d->capacity == 0 ? 8 : d->capacity;
+
+	if (n > d->capacity) {
+		while (capacity < n)
+			capacity *= 2;
+		w = realloc(d->worker, capacity * sizeof(*w));
+		if (w == NULL)
+			return -ENOMEM;
+		d->worker = w;
+		scratch = realloc(d->scratch, capacity * sizeof(*scratch));
+		if (scratch == NULL)
+			return -ENOMEM;
+		d->scratch = scratch;
+		d->capacity = capacity;
+	}
+	if (ls_detect_reserve_slices(d, 1) != 0)
+		return -ENOMEM;
+	if (n > d->count) {
+		memset(&d->worker[d->count], 0, (n - d->count) * sizeof(*d->worker));
+		d->count = n;
+	}
+	return 0;
+}
+
+int
+ls_detect_reserve_slices(struct ls_detect *d, size_t slices)
+{
+	size_t n = 1 + (slices > 1 ? slices : 0);
+	struct ls_detect_net *net;
+
+	if (n <= d->net_count)
+		return 0;
+	net = realloc(d->net, n * sizeof(*net));
+	if (net == NULL)
+		return -ENOMEM;
+	memset(&net[d->net_count], 0, (n - d->net_count) * sizeof(*net));
+	d->net = net;
+	d->net_count = n;
+	return 0;
+}
+
+void
+ls_detect_reset_worker(struct ls_detect *d, size_t slot)
+{
+	for (size_t i = 0; i < d->net_count; i++)
+		if (d->net[i].names == LS_NET_HOST && d->net[i].slot == slot)
+			d->net[i].names = LS_NET_ALL;
+	LS_ASSERT(slot < d->count);
+	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
+		d->open -= d->worker[slot].channel[k].level == LS_LEVEL_FINDING;
+	free(d->worker[slot].learning);
+	memset(&d->worker[slot], 0, sizeof(d->worker[slot]));
+	if (d->worst.slot[0] == slot) {
+		d->worst.slot[0] = d->worst.slot[1];
+		d->worst.mean_s[0] = d->worst.mean_s[1];
+	}
+	if (d->worst.slot[0] == d->worst.slot[1] || d->worst.slot[1] == slot) {
+		d->worst.slot[1] = SIZE_MAX; /* who is the next one is seen in the next step */
+		d->worst.mean_s[1] = 0;
+	}
+}
+
+/* Keeps the two suspected workers of the greatest mean excess: this one after the others. */
+static void
+detect_worst(const struct ls_detect *d, size_t slot, struct ls_detect_worst *worst)
+{
+	const struct ls_detect_channel *ch = &d->worker[slot].channel[LS_DETECT_CHRONIC];
+	double mean_s;
+
+	if (ch->level == LS_LEVEL_QUIET || ch->ep.steps == 0)
+		return;
+	mean_s = ch->ep.excess_s / (double)ch->ep.steps;
+	worst->own_s = fmax(worst->own_s, fmin(mean_s, ch->ep.own_s / (double)ch->ep.steps));
+	if (mean_s > worst->mean_s[0]) {
+		worst->slot[1] = worst->slot[0];
+		worst->mean_s[1] = worst->mean_s[0];
+		worst->slot[0] = slot;
+		worst->mean_s[0] = mean_s;
+	} else if (mean_s > worst->mean_s[1]) {
+		worst->slot[1] = slot;
+		worst->mean_s[1] = mean_s;
+	}
+}
+
+/* Does something besides the residual itself say that this worker holds the others up? */
+static bool
+detect_evidence(const struct ls_detect *d, size_t slot, const struct ls_episode *ep)
+{
+	double n = (double)ep->steps, grown = 0, best;
+	double other_s = d->worst.mean_s[d->worst.slot[0] == slot];
+
+	/* The step time grew with it, and neither communication nor a worse worker explains that. */
+	if (!isnan(ep->before_s) && other_s < ep->excess_s / n &&
+		d->net[0].channel[LS_DETECT_CHRONIC].c < LS_DETECT_COMM_FINDING / 2)
+		grown = fmin(d->step_s - ep->before_s, ep->excess_s / n);
+	/* Its own work grew and it waits less than before (in wait mode that is the residual itself). */
+	best = fmax(grown, fmin(ep->own_s, ep->wait_s) / n);
+	return best >= DETECT_EVIDENCE * ep->excess_s / n;
+}
+
+/* Follows for how many steps up to this one the excess was steady; runs that scatter begin anew. */
+static void
+detect_steady(struct ls_detect_worker *w, double excess_s)
+{
+	double mean_s;
+
+	if (w->channel[LS_DETECT_CHRONIC].ep.steps <= 1)
+		w->steady_s = w->steady_sq = w->steady = 0;
+	w->steady++;
+	w->steady_s += excess_s;
+	w->steady_sq += excess_s * excess_s;
+	mean_s = w->steady_s / w->steady;
+	if (w->steady >= DETECT_STEADY_LEAST && w->steady_sq / w->steady - mean_s * mean_s >
+		DETECT_STEADY * DETECT_STEADY * mean_s * mean_s)
+		w->steady_s = w->steady_sq = w->steady = 0;
+}
+
+/*
+ * Has an episode lasted long enough for a finding, and does it still last? Noise may have begun it long before: what
+ * counts is how old its excess is on average, which of an even shift is half its length. And it must be spread over it and
+ * be there still: a load that passed becomes older, too, and noise before it makes the mean small.
+ */
+static bool
+detect_lasts(const struct ls_detect *d, const struct ls_detect_worker *w, enum ls_detect_kind kind)
+{
+	const struct ls_episode *ep = &w->channel[kind].ep;
+	double mean_s = ep->excess_s / (double)ep->steps;
+
+	if (w->recent_s < fmax(DETECT_RECENT_SHARE * mean_s, DETECT_PEAK_LEFT * ep->peak_s))
+		return false;
+	if (kind == LS_DETECT_CHRONIC && (w->steady >= LS_DETECT_LASTS_STEADY ||
+		ls_detect_excess_ratio(d, ep) >= DETECT_GROSS))
+		return ep->steps >= LS_DETECT_LASTS_STEADY;
+	return ep->steps >= LS_DETECT_LASTS && 2 * ep->age_s >= LS_DETECT_LASTS * ep->excess_s &&
+		mean_s >= DETECT_PEAK_SHARE * ep->peak_s;
+}
+
+/* One step of one CUSUM of a worker: z in long-run sigmas, the residual's excess in seconds. */
+static void
+detect_shift(struct ls_detect *d, size_t slot, enum ls_detect_kind kind,
+	const struct ls_blame *r, double z, double excess_s, double suspect, uint64_t step, int64_t t_us)
+{
+	struct ls_detect_worker *w = &d->worker[slot];
+	const struct detect_pace *pace = &detect_paces[kind];
+	struct ls_detect_channel *ch = &w->channel[kind];
+
+	/* what waits for its steps has said enough: if it ends meanwhile, it is not found afterwards */
+	ls_detect_accumulate(d, ch, z - pace->drift,
+		ch->level == LS_LEVEL_FINDING ? pace->cap : LS_DETECT_FINDING, pace->floor, step, t_us);
+	if (ch->c > pace->floor) {
+		ch->ep.age_s += ch->ep.excess_s + excess_s;
+		ch->ep.excess_s += excess_s;
+		ch->ep.peak_s = fmax(ch->ep.peak_s * (1 - 1 / DETECT_PEAK_STEPS), w->recent_s);
+		ch->ep.own_s += isnan(r->own_s) ? 0 : r->own_s - w->base_own_s;
+		ch->ep.wait_s += isnan(r->wait_s) ? 0 : r->wait_s - w->base_wait_s;
+		if (kind == LS_DETECT_CHRONIC)
+			detect_steady(w, excess_s);
+	}
+	ls_detect_relax(d, ch, suspect, LS_DETECT_CLEAR_STEPS);
+	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_FINDING &&
+		detect_lasts(d, w, kind) &&
+		ls_detect_excess_ratio(d, &ch->ep) >= LS_DETECT_MIN_RATIO &&
+		ch->ep.excess_s >= LS_DETECT_LEAST_S * (double)ch->ep.steps &&
+		detect_evidence(d, slot, &ch->ep))
+		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
+}
+
+/* Channels that are findings, a bit each. */
+static uint8_t
+detect_found(const struct ls_detect_worker *w)
+{
+	unsigned found = 0;
+
+	for (unsigned k = 0; k < LS_DETECT_KIND_COUNT; k++)
+		if (k != LS_DETECT_STALLS || w->stalls)
+			found |= (unsigned)(w->channel[k].level == LS_LEVEL_FINDING) << k;
+	return (uint8_t)found;
+}
+
+/* Median of the workers' long-run noise: nobody is judged by less. */
+static double
+detect_sigma_floor(struct ls_detect *d)
+{
+	size_t known = 0;
+
+	for (size_t i = 0; i < d->count; i++)
+		if (d->worker[i].warm == LS_DETECT_WARM)
+			d->scratch[known++] = d->worker[i].sigma;
+	return known == 0 ? LS_DETECT_SIGMA_FLOOR : ls_stats_median(d->scratch, known);
+}
+
+/* What all workers of a step are measured by, as it was before the step: their order must not matter. */
+struct detect_before {
+	double sigma_floor, inflation;
+	double suspect[LS_DETECT_STALLS]; /* C from which one is suspected, of either pace */
+	bool calm; /* nothing was found */
+};
+
+/*
+ * C from which a worker is suspected. Noise alone holds a CUSUM with drift k above h in a share exp(-2 k h) of the steps (Wald's
+ * identity, for the walk that stops at zero), so from here on it is less than one worker of the job.
+ */
+static double
+detect_suspect(const struct ls_detect *d, enum ls_detect_kind kind)
+{
+	return fmin(fmax(LS_DETECT_SUSPECT, log((double)d->count) / (2 * detect_paces[kind].drift)), LS_DETECT_FINDING);
+}
+
+static struct detect_before
+detect_before(struct ls_detect *d)
+{
+	if (d->floor <= 0 || d->judged % DETECT_FLOOR_STEPS == 0)
+		d->floor = detect_sigma_floor(d);
+	return (struct detect_before){
+		.sigma_floor = fmax(d->floor, d->spread),
+		.inflation = ls_detect_base_inflation(d),
+		.suspect = {detect_suspect(d, LS_DETECT_CHRONIC), detect_suspect(d, LS_DETECT_FAINT)},
+		.calm = d->open == 0,
+	};
+}
+
+/* Both CUSUMs of a worker, and how its residual changed; its baselines follow only while it is no suspect. */
+static void
+detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
+	const struct detect_before *before, uint64_t step, int64_t t_us, size_t *changes)
+{
+	struct ls_detect_worker *w = &d->worker[slot];
+	struct ls_detect_channel *faint = &w->channel[LS_DETECT_FAINT];
+	double residual_s = d->mode == LS_MODE_LATENESS ? r->late_s : r->wait_s;
+	bool was = w->channel[LS_DETECT_CHRONIC].level == LS_LEVEL_FINDING;
+	double excess_s, x, z;
+	bool had = w->has_last_x;
+
+	w->has_last_x = !isnan(residual_s);
+	if (!w->has_last_x)
+		return;
+	excess_s = residual_s - w->base_s - fmax(w->shift_s, 0);
+	x = excess_s / d->step_s;
+	if (had)
+		d->scratch[(*changes)++] = fabs(x - w->last_x);
+	w->last_x = x;
+	w->recent_s += (excess_s - w->recent_s) / DETECT_RECENT;
+	z = x / fmax(w->sigma, before->sigma_floor);
+	ls_detect_base_wander(w, z);
+	z = ls_stats_clip(z / before->inflation, LS_DETECT_CLIP);
+	for (unsigned k = LS_DETECT_CHRONIC; k <= LS_DETECT_FAINT; k++)
+		detect_shift(d, slot, k, r, z, excess_s, before->suspect[k], step, t_us);
+	if (was && w->channel[LS_DETECT_CHRONIC].level == LS_LEVEL_QUIET) {
+		/* the quick one has seen the end: the patient one need not wait for it */
+		ls_detect_set_level(d, faint, LS_LEVEL_QUIET);
+		*faint = (struct ls_detect_channel){0};
+	}
+	if (w->channel[LS_DETECT_CHRONIC].c < LS_DETECT_SUSPECT)
+		ls_detect_base_learn(d, w, r, residual_s, x, before->calm);
+}
+
+/* Step times of late: the median of 64, and of 256 for "before it began". */
+static void
+detect_step_time(struct ls_detect *d, double duration_s)
+{
+	double copy[256];
+	size_t n = d->judged < 64 ? (size_t)d->judged : 64;
+	size_t m = d->judged < 256 ? (size_t)d->judged : 256;
+
+	memcpy(copy, d->slow, m * sizeof(*copy));
+	d->before_s = m >= 32 ? ls_stats_median(copy, m) : NAN;
+	d->recent[d->judged % 64] = duration_s;
+	d->slow[d->judged % 256] = duration_s;
+	d->judged++;
+	n = n < 64 ? n + 1 : 64;
+	memcpy(copy, d->recent, n * sizeof(*copy));
+	d->step_s = ls_stats_median(copy, n);
+}
+
+/*
+ * Follows how much residuals change from one step to the next, by the median worker: a culprit, or a slow slice,
+ * changes once; work that varies changes all the time. scratch[0..n-1] are those changes.
+ */
+static void
+detect_spread(struct ls_detect *d, size_t n)
+{
+	if (n < 3)
+		return;
+	d->spread += (LS_MAD_TO_SIGMA * ls_stats_median(d->scratch, n) / sqrt(2) - d->spread) /
+		DETECT_SPREAD_STEPS;
+}
+
+/*
+ * One step of a worker that the others waited for by alone_s. Where others stall less than usual, its stalls say more; where there
+ * are thousands, more are needed.
+ */
+static void
+detect_stalls(struct ls_detect *d, struct ls_detect_worker *w, double alone_s, uint64_t step, int64_t t_us)
+{
+	struct ls_detect_channel *ch = &w->channel[LS_DETECT_STALLS];
+	struct ls_detect_stalls stalls = {DETECT_STALL_GAP * d->step_s, LS_DETECT_STALL_SAYS,
+		LS_DETECT_STALL_FINDING + log(fmax((double)d->count / DETECT_STALL_WORKERS, 1))};
+	double others;
+
+	if (alone_s >= stalls.least_s) {
+		others = (1 + fmax(d->stall_hits - (double)ch->ep.hits, 0)) / (1 / LS_DETECT_STALL_RATE + d->stall_steps);
+		stalls.says -= log(fmin(fmax(others / LS_DETECT_STALL_RATE, DETECT_STALL_RARE), 1));
+		d->stall_hits++;
+	} else if (!w->stalls) {
+		return;
+	}
+	ls_detect_stall(d, ch, &stalls, alone_s, step, t_us);
+	w->stalls = ch->c > 0 || ch->level != LS_LEVEL_QUIET;
+}
+
+void
+ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
+	const struct ls_blame *residual, size_t n, struct ls_blame_step *totals)
+{
+	struct ls_detect_worst worst = {.slot = {SIZE_MAX, SIZE_MAX}};
+	struct detect_before before;
+	size_t changes = 0;
+	bool late = false;
+
+	LS_ASSERT(n <= d->count);
+	if (!(totals->duration_s > 0))
+		return;
+	detect_step_time(d, totals->duration_s);
+	if (d->judged <= LS_DETECT_SKIP)
+		return;
+	ls_detect_nets(d, step, t_us, residual, n, totals);
+	before = detect_before(d);
+	for (size_t i = 0; i < n; i++) {
+		struct ls_detect_worker *w = &d->worker[i];
+		double alone_s;
+
+		w->was = w->found;
+		if (isnan(residual[i].own_s)) {
+			detect_worst(d, i, &worst);
+			continue; /* not there, or nobody to compare with: never "fast" */
+		}
+		alone_s = totals->last == i && residual[i].own_s >= DETECT_STALL_OWN * totals->gap_s ? totals->gap_s : 0;
+		if (d->ready && (alone_s > 0 || w->stalls))
+			detect_stalls(d, w, alone_s, step, t_us);
+		if (!ls_detect_base_warm(d, w, &residual[i]))
+			detect_shifts(d, i, &residual[i], &before, step, t_us, &changes);
+		late |= w->fresh;
+		w->found = detect_found(w);
+		detect_worst(d, i, &worst);
+	}
+	for (size_t i = n; i < d->count; i++)
+		detect_worst(d, i, &worst);
+	d->worst = worst; /* for the next step */
+	d->calm_steps = d->open == 0 ? d->calm_steps + 1 : 0;
+	if (d->stall_steps >= DETECT_STALL_MEMORY) {
+		d->stall_steps /= 2;
+		d->stall_hits /= 2;
+	}
+	d->stall_steps += d->ready ? (double)totals->used : 0;
+	detect_spread(d, changes); /* for the next step */
+	ls_detect_base_step(d, n, clocks_ok, late);
+}

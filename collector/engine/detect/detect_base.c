@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/engine/detect/detect_base.h"
+#include "collector/engine/detect/detect_channel.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DETECT_LEARN_CLIP 2.0     /* sigmas: delays in three steps of ten do not move a baseline by much */
+#define DETECT_SETTLES 32u        /* steps after the last finding, in which one sees who stays where it was moved to */
+#define DETECT_TAU_PRIOR 3.0      /* variance of block means over that of white noise, at first, */
+#define DETECT_TAU_WEIGHT 8.0     /* with the weight of so many blocks */
+#define DETECT_TAU_BLOCK_MAX 12.0 /* one block says no more than this */
+#define DETECT_TAU_MEMORY 1024.0  /* blocks after which old ones fade */
+#define DETECT_WANDER_LEAST 4u     /* blocks that tell how loads wander, */
+#define DETECT_WANDER_WORKERS 3u  /* and workers */
+#define DETECT_STAGGER 0.20       /* exits further apart than this are no common event */
+/* Workers slow from the first step: what their own work explains is not taken for their baseline. */
+#define DETECT_BORN_OWN 0.12
+#define DETECT_BORN_WAIT 0.10
+#define DETECT_BORN_LEAST 0.02     /* where many workers are alike, less is enough: */
+#define DETECT_BORN_SPREADS 8.0    /* so many deviations of their baselines, */
+#define DETECT_BORN_WORKERS 16u    /* of at least so many */
+#define DETECT_BORN_SHARE 4u      /* more than one in so many: a structure, not stragglers; */
+#define DETECT_BORN_MANY 4u       /* so many, */
+#define DETECT_BORN_MANY_SHARE 16u /* and at least one in so many: likewise, a stage of which nobody was told */
+
+static double
+detect_warm_median(const float *v, uint32_t n)
+{
+	double copy[LS_DETECT_WARM];
+
+	return ls_stats_median(copy, ls_stats_known(v, n, copy));
+}
+
+static double
+detect_warm_sigma(const float *v, uint32_t n, double centre)
+{
+	double copy[LS_DETECT_WARM];
+
+	return LS_MAD_TO_SIGMA * ls_stats_mad(copy, ls_stats_known(v, n, copy), centre);
+}
+
+/* Which residual can be trusted: chosen when the first workers have learned their baselines. */
+static void
+detect_choose_mode(struct ls_detect *d, bool clocks_ok)
+{
+	double stagger = 0;
+	bool enters = false;
+
+	for (size_t i = 0; i < d->count; i++) {
+		const struct ls_detect_worker *w = &d->worker[i];
+		double off = w->learning == NULL ? NAN : detect_warm_median(w->learning->exit, w->warm);
+
+		if (isnan(off))
+			continue;
+		enters = true;
+		stagger = fmax(stagger, fabs(off) / d->step_s);
+	}
+	d->stagger = stagger;
+	d->mode = enters && clocks_ok && stagger <= DETECT_STAGGER ? LS_MODE_LATENESS
+								   : LS_MODE_WAIT;
+	d->ready = true;
+}
+
+static void
+detect_finish_warm(struct ls_detect *d, struct ls_detect_worker *w)
+{
+	const float *used = d->mode == LS_MODE_LATENESS ? w->learning->late : w->learning->wait;
+
+	w->base_s = detect_warm_median(used, w->warm);
+	w->base_own_s = detect_warm_median(w->learning->own, w->warm);
+	w->base_wait_s = detect_warm_median(w->learning->wait, w->warm);
+	if (isnan(w->base_s))
+		w->base_s = 0; /* it has no barriers: its residuals stay NaN and count for nothing */
+	if (isnan(w->base_own_s))
+		w->base_own_s = 0;
+	if (isnan(w->base_wait_s))
+		w->base_wait_s = 0;
+	w->sigma = fmax(detect_warm_sigma(used, w->warm, w->base_s) / d->step_s,
+		LS_DETECT_SIGMA_FLOOR);
+	free(w->learning);
+	w->learning = NULL;
+	w->fresh = true;
+}
+
+/* Ratio to the step time from which a worker's own baseline is suspicious; less than the fixed one if all are alike. */
+static double
+detect_born_ratio(struct ls_detect *d)
+{
+	size_t known = 0;
+	double centre;
+
+	for (size_t i = 0; i < d->count; i++)
+		if (d->worker[i].warm == LS_DETECT_WARM)
+			d->scratch[known++] = d->worker[i].base_own_s;
+	if (known < DETECT_BORN_WORKERS)
+		return DETECT_BORN_OWN;
+	centre = ls_stats_median(d->scratch, known);
+	return fmin(DETECT_BORN_OWN, fmax(DETECT_BORN_LEAST, DETECT_BORN_SPREADS * LS_MAD_TO_SIGMA *
+		ls_stats_mad(d->scratch, known, centre) / d->step_s));
+}
+
+static bool
+detect_is_born_slow(const struct ls_detect *d, const struct ls_detect_worker *w, double ratio)
+{
+	return w->warm == LS_DETECT_WARM && w->base_own_s > ratio * d->step_s &&
+		w->base_wait_s > fmin(DETECT_BORN_WAIT, ratio) * d->step_s;
+}
+
+/* Takes what is theirs by their own work out of the baselines, just learned, of workers slow from the start. */
+static void
+detect_born_slow(struct ls_detect *d)
+{
+	double ratio = detect_born_ratio(d);
+	size_t slow = 0;
+	bool structure;
+
+	for (size_t i = 0; i < d->count; i++)
+		slow += detect_is_born_slow(d, &d->worker[i], ratio);
+	structure = slow * DETECT_BORN_SHARE > d->count ||
+		(slow >= DETECT_BORN_MANY && slow * DETECT_BORN_MANY_SHARE >= d->count);
+	for (size_t i = 0; i < d->count; i++) {
+		struct ls_detect_worker *w = &d->worker[i];
+		double born = fmin(w->base_own_s, w->base_wait_s);
+		bool fresh = w->fresh;
+
+		w->fresh = false;
+		if (!fresh || structure || !detect_is_born_slow(d, w, ratio))
+			continue;
+		w->base_s -= fmin(born, fmax(w->base_s, 0));
+		w->base_own_s -= born;
+		w->base_wait_s -= born;
+	}
+}
+
+bool
+ls_detect_base_warm(struct ls_detect *d, struct ls_detect_worker *w, const struct ls_blame *r)
+{
+	if (w->warm < LS_DETECT_WARM) {
+		if (w->learning == NULL)
+			w->learning = calloc(1, sizeof(*w->learning));
+		if (w->learning == NULL)
+			return true; /* no memory: it learns from the next step on */
+		w->learning->late[w->warm] = (float)r->late_s;
+		w->learning->wait[w->warm] = (float)r->wait_s;
+		w->learning->own[w->warm] = (float)r->own_s;
+		w->learning->exit[w->warm] = (float)r->exit_s;
+		w->warm++;
+		if (w->warm == LS_DETECT_WARM && d->ready)
+			detect_finish_warm(d, w); /* it joined later than the others */
+		return true;
+	}
+	return false;
+}
+
+void
+ls_detect_base_learn(struct ls_detect *d, struct ls_detect_worker *w, const struct ls_blame *r,
+	double residual_s, double x, bool calm)
+{
+	double limit = fmin(0.3, DETECT_LEARN_CLIP * w->sigma) * d->step_s, steps;
+
+	if (!calm) {
+		w->shift_s += ls_stats_clip(residual_s - w->base_s - w->shift_s, limit) / (LS_DETECT_WARM + w->learned);
+		return;
+	}
+	w->learned += w->learned < LS_DETECT_ADAPT - LS_DETECT_WARM;
+	steps = LS_DETECT_WARM + w->learned;
+	if (w->shift_s != 0 && d->calm_steps >= DETECT_SETTLES) {
+		w->base_s += w->shift_s > 0 && w->recent_s > -w->shift_s / 2 ? w->shift_s : 0;
+		w->shift_s = 0;
+	}
+	w->base_s += ls_stats_clip(residual_s - w->base_s, limit) / steps;
+	if (!isnan(r->own_s))
+		w->base_own_s += ls_stats_clip(r->own_s - w->base_own_s, limit) / steps;
+	if (!isnan(r->wait_s))
+		w->base_wait_s += ls_stats_clip(r->wait_s - w->base_wait_s, limit) / steps;
+	w->sigma += (LS_MEAN_ABS_TO_SIGMA * fmin(fabs(x), 4 * w->sigma) - w->sigma) /
+		LS_DETECT_ADAPT;
+	w->sigma = fmax(w->sigma, LS_DETECT_SIGMA_FLOOR);
+	w->block_sum += ls_stats_clip(x, 4 * w->sigma);
+	if (++w->block_n == LS_DETECT_BASE_BLOCK) {
+		double mean = w->block_sum / LS_DETECT_BASE_BLOCK / w->sigma;
+
+		d->tau_sum += fmin(mean * mean * LS_DETECT_BASE_BLOCK, DETECT_TAU_BLOCK_MAX);
+		d->tau_count++;
+		w->block_sum = 0;
+		w->block_n = 0;
+	}
+}
+
+/*
+ * How much loads wander now, found or not: what most workers' block means change by from one block to the next, in most
+ * of the latest blocks. One culprit changes but his own, and a fault of all but the blocks in which it begins and ends.
+ */
+static double
+detect_wander(const struct ls_detect *d)
+{
+	double copy[LS_DETECT_WANDER_BLOCKS];
+	uint32_t n = d->wander_n < LS_DETECT_WANDER_BLOCKS ? d->wander_n : LS_DETECT_WANDER_BLOCKS;
+
+	if (n < DETECT_WANDER_LEAST)
+		return 0;
+	memcpy(copy, d->wander, n * sizeof(*copy));
+	return ls_stats_median(copy, n);
+}
+
+/* A block of steps is over. */
+static void
+detect_wander_block(struct ls_detect *d)
+{
+	size_t known = 0;
+	double change;
+
+	for (size_t i = 0; i < d->count; i++) {
+		struct ls_detect_worker *w = &d->worker[i];
+		bool whole = 2 * w->wander_n > LS_DETECT_BASE_BLOCK;
+		float mean = whole ? w->wander_sum / (float)w->wander_n : 0;
+
+		if (whole && w->has_wander_last)
+			d->scratch[known++] = fabs((double)(mean - w->wander_last));
+		w->has_wander_last = whole;
+		w->wander_last = mean;
+		w->wander_sum = 0;
+		w->wander_n = 0;
+	}
+	if (known < DETECT_WANDER_WORKERS)
+		return;
+	change = LS_MAD_TO_SIGMA * ls_stats_median(d->scratch, known);
+	d->wander[d->wander_n++ % LS_DETECT_WANDER_BLOCKS] = change * change * LS_DETECT_BASE_BLOCK / 2;
+}
+
+double
+ls_detect_base_inflation(struct ls_detect *d)
+{
+	double tau;
+
+	if (d->tau_count >= DETECT_TAU_MEMORY) {
+		d->tau_sum /= 2;
+		d->tau_count /= 2;
+	}
+	tau = (d->tau_sum + DETECT_TAU_PRIOR * DETECT_TAU_WEIGHT) /
+		(d->tau_count + DETECT_TAU_WEIGHT);
+
+	return sqrt(fmax(fmax(tau, detect_wander(d)), 1));
+}
+
+void
+ls_detect_base_step(struct ls_detect *d, size_t n, bool clocks_ok, bool fresh)
+{
+	if (d->judged % LS_DETECT_BASE_BLOCK == 0)
+		detect_wander_block(d);
+	if (!d->ready && d->judged >= LS_DETECT_WARM + LS_DETECT_SKIP) {
+		detect_choose_mode(d, clocks_ok);
+		for (size_t i = 0; i < n; i++)
+			if (d->worker[i].warm == LS_DETECT_WARM)
+				detect_finish_warm(d, &d->worker[i]);
+		fresh = true;
+	}
+	if (fresh)
+		detect_born_slow(d);
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/engine/detect/hang.h"
+#include "collector/engine/attribute/evidence.h"
+#include "collector/engine/finding/findings.h"
+#include "collector/engine/residual/stats.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HANG_MEDIANS 10.0
+#define HANG_QUIET_S 10.0          /* while it lasts */
+#define HANG_STEP_S 2.0            /* one closed step */
+#define HANG_FRESH_US 5000000ll    /* live slots older than this say nothing */
+#define HANG_MASK_US 900000000ll   /* checkpoints, evaluations and compilations may take so long */
+#define HANG_TELL_US 10000000ll    /* between two observations of one hang */
+#define HANG_JUDGED 8u             /* steps before which a median is none */
+#define HANG_OWN 0.5               /* own work of so much of the step holds the others up */
+#define HANG_SHARE 4u              /* more than one worker in so many: the job, not workers */
+#define HANG_CALM_STEPS 30u
+
+/* What its newest live slot says of a worker. */
+enum hang_place { HANG_UNKNOWN, HANG_BETWEEN, HANG_WAITS, HANG_MASKED, HANG_WORKS };
+
+/* What the live slots of a job say together. */
+struct hang_count {
+	size_t expected;    /* workers of the attempt, those that are gone too */
+	size_t place[HANG_WORKS + 1];
+	int64_t marked_us;  /* newest mark of anybody */
+	uint64_t step;      /* least step of those in one */
+};
+
+static enum hang_place
+hang_place_of(const struct ls_engine_worker *w, int64_t now_us)
+{
+	if (ls_worker_is_gone(w) || !w->has_live || now_us - w->seen_us > HANG_FRESH_US)
+		return HANG_UNKNOWN;
+	switch (w->live.phase) {
+	case LS_PHASE_COUNT:
+		return HANG_BETWEEN;
+	case LS_PHASE_SYNC_WAIT:
+	case LS_PHASE_COLLECTIVE:
+		return HANG_WAITS;
+	case LS_PHASE_CHECKPOINT:
+	case LS_PHASE_EVAL:
+	case LS_PHASE_COMPILE:
+		return HANG_MASKED;
+	default:
+		return HANG_WORKS;
+	}
+}
+
+static struct hang_count
+hang_count(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
+{
+	struct hang_count c = {.expected = j->count, .marked_us = INT64_MIN, .step = UINT64_MAX};
+
+	for (size_t i = 0; i < j->count; i++) {
+		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
+		enum hang_place place = hang_place_of(w, now_us);
+
+		c.place[place]++;
+		if (w->has_live && w->live_since_us > c.marked_us)
+			c.marked_us = w->live_since_us;
+		if (place >= HANG_WAITS && w->live.step < c.step)
+			c.step = w->live.step;
+	}
+	return c;
+}
+
+static bool
+hang_stands_still(const struct ls_job *j, const struct hang_count *c, int64_t now_us)
+{
+	double limit_s = fmax(HANG_MEDIANS * j->detect.step_s, HANG_QUIET_S);
+	size_t fresh = c->expected - c->place[HANG_UNKNOWN];
+
+	if (j->detect.judged < HANG_JUDGED || fresh == 0 || 2 * fresh < c->expected ||
+		2 * (c->place[HANG_WAITS] + c->place[HANG_WORKS]) < fresh)
+		return false;
+	if (c->place[HANG_MASKED] > 0 && now_us - c->marked_us < HANG_MASK_US)
+		return false;
+	return (double)(now_us - c->marked_us) * 1e-6 > limit_s;
+}
+
+static int
+hang_compare(const void *a, const void *b)
+{
+	int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Who is not in the barrier while others are; none if nobody waits, or too many are not. */
+static enum ls_hang_why
+hang_absent(const struct ls_engine *e, const struct ls_job *j, const struct hang_count *c,
+	int64_t now_us, int32_t ranks[LS_CLOSE_MISSING_MAX], size_t *ret_count)
+{
+	size_t absent = c->expected - c->place[HANG_WAITS], n = 0;
+	enum ls_hang_why why = LS_HANG_COLLECTIVE;
+
+	*ret_count = 0;
+	if (c->place[HANG_WAITS] == 0)
+		return LS_HANG_UNKNOWN;
+	if (absent == 0)
+		return LS_HANG_COLLECTIVE;
+	if (absent > 1 && absent * HANG_SHARE > c->expected)
+		return LS_HANG_UNKNOWN;
+	for (size_t i = 0; i < j->count && n < LS_CLOSE_MISSING_MAX; i++) {
+		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
+
+		if (hang_place_of(w, now_us) == HANG_WAITS)
+			continue;
+		why = ls_worker_is_gone(w) ? LS_HANG_GONE
+			: hang_place_of(w, now_us) == HANG_UNKNOWN ? LS_HANG_SILENT
+								   : LS_HANG_ABSENT;
+		ranks[n++] = w->info.rank;
+	}
+	qsort(ranks, n, sizeof(*ranks), hang_compare);
+	*ret_count = n;
+	return why;
+}
+
+static enum ls_cause
+hang_cause(enum ls_hang_why why)
+{
+	switch (why) {
+	case LS_HANG_ABSENT:
+		return LS_CAUSE_NOT_ENTERED;
+	case LS_HANG_SILENT:
+		return LS_CAUSE_HOST_SILENT;
+	case LS_HANG_GONE:
+		return LS_CAUSE_PROCESS_GONE;
+	case LS_HANG_COLLECTIVE:
+		return LS_CAUSE_COLLECTIVE_HANG;
+	case LS_HANG_UNKNOWN:
+	case LS_HANG_WHY_COUNT:
+		break;
+	}
+	return LS_CAUSE_UNEXPLAINED;
+}
+
+/* A finding about one worker, or about the job if it is not one. */
+static struct ls_finding
+hang_subject(const struct ls_engine *e, const struct ls_job *j, const struct ls_engine_worker *w)
+{
+	struct ls_finding f = {.kind = LS_KIND_HANG, .detector = LS_DETECT_STALLS, .estimate = j->detect.mode,
+		.slowest_ratio = NAN, .clock_err_s = NAN};
+
+	if (w == NULL) {
+		f.scope = LS_SCOPE_JOB;
+		memcpy(f.who.job, j->name, sizeof(f.who.job));
+		ls_job_step_source(e, j, &f.who);
+	} else {
+		f.who = w->info;
+		f.scope = ls_job_neighbours(e, j, w) == 1 ? LS_SCOPE_HOST : LS_SCOPE_RANK;
+	}
+	return f;
+}
+
+/* Costs: the whole standstill, once; a longer one takes the place of what was told of it before. */
+static void
+hang_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, double lost_s,
+	double told_s)
+{
+	f->before_s = f->without_s = j->detect.step_s;
+	f->blame_s = lost_s;
+	f->step_s = f->without_s + lost_s;
+	f->slowdown = f->step_s / f->without_s;
+	f->chips = ls_job_chips(e, j);
+	f->chips_lost = f->chips * (1 - 1 / f->slowdown);
+	f->chip_hours += (lost_s - told_s) * f->chips / 3600;
+	f->severity = LS_SEVERITY_CRITICAL;
+}
+
+/* What the next word of the same standstill adds to. */
+static void
+hang_note(struct ls_job *j, uint64_t step, double lost_s)
+{
+	j->hang.on = true;
+	j->hang.step = step;
+	j->hang.lost_s = lost_s;
+}
+
+/* Opens the finding or brings it up to date; its evidence and diagnosis are filled in by the caller's. */
+static void
+hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subject, uint64_t step,
+	int64_t since_us, double lost_s, int64_t now_us)
+{
+	struct ls_finding *f = ls_findings_last(e, subject);
+	bool same = j->hang.on && j->hang.step == step, was_open;
+	const char *event = "updated";
+
+	if (f != NULL && ls_findings_is_known(f, now_us)) {
+		hang_note(j, step, lost_s); /* storage has told it: what follows adds to that */
+		return;
+	}
+	was_open = f != NULL && ls_finding_is_open(f);
+	if (!was_open) {
+		f = ls_findings_take(e, f, subject, now_us);
+		if (f == NULL)
+			return;
+		event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
+		ls_findings_begin(f, step, since_us, 0);
+	}
+	f->detector = LS_DETECT_STALLS; /* one from storage does not know */
+	f->estimate = j->detect.mode;
+	f->last_step = f->accounted_step = step;
+	f->steps_seen = 1;
+	f->slowest_ratio = NAN;
+	f->workers = f->workers_used = (uint32_t)j->count;
+	f->hosts = (uint32_t)ls_job_places(e, j, LS_PLACE_HOST);
+	f->diagnosis = subject->diagnosis;
+	memcpy(f->evidence, subject->evidence, sizeof(f->evidence));
+	f->evidence_count = subject->evidence_count;
+	hang_cost(e, j, f, lost_s, same && was_open ? j->hang.lost_s : 0);
+	hang_note(j, step, lost_s);
+	ls_findings_tell(e, f, event, now_us);
+}
+
+/* What a cause other than the measured ones says of itself. */
+static void
+hang_diagnose(struct ls_finding *f, enum ls_cause cause)
+{
+	double sure = cause == LS_CAUSE_UNEXPLAINED ? 1 : 0.9;
+
+	f->diagnosis = (struct ls_diagnosis){.count = 1, .ceiling = sure};
+	f->diagnosis.hypotheses[0] = (struct ls_hypothesis){cause, sure, 1};
+}
+
+void
+ls_hang_take(struct ls_engine *e, struct ls_job *j, const struct ls_engine_hang *seen)
+{
+	double still_s = (double)(seen->t_us - seen->since_us) * 1e-6;
+	const struct ls_engine_worker *w = seen->count == 1 ? ls_job_rank(e, j, seen->ranks[0]) : NULL;
+	struct ls_finding f;
+
+	j->hang.look_us = seen->t_us;
+	if (j->detect.judged < HANG_JUDGED || !(j->detect.step_s > 0))
+		return; /* stored, but of steps that were not read: there is no median to measure it by */
+	f = hang_subject(e, j, w);
+	f.evidence[0] = (struct ls_evidence){.metric = "standstill_s", .unit = "s",
+		.signal = LS_SIGNAL_COLLECTIVE, .subject = still_s, .p10 = NAN,
+		.p50 = j->detect.step_s, .p90 = NAN, .peers = seen->waiting, .robust_z = NAN,
+		.role = LS_EVIDENCE_SUPPORTS};
+	f.evidence_count = 1;
+	hang_diagnose(&f, hang_cause(seen->why));
+	hang_tell(e, j, &f, seen->step, seen->since_us, still_s, seen->t_us);
+}
+
+void
+ls_hang_look(struct ls_engine *e, struct ls_job *j, int64_t now_us)
+{
+	struct hang_count c;
+	int32_t ranks[LS_CLOSE_MISSING_MAX];
+	struct ls_engine_hang seen = {.job = j->name, .attempt = j->attempt, .t_us = now_us,
+		.ranks = ranks};
+	double limit_s = fmax(HANG_MEDIANS * j->detect.step_s, HANG_QUIET_S);
+
+	/*
+	 * Steps close: not looked at worker by worker. Nor in the moment of a closing: of events of one time
+	 * replay takes the standstill first.
+	 */
+	if (j->manual || now_us == j->closed_us || j->count == 0 || now_us < j->hang.look_us + HANG_TELL_US ||
+		(double)(now_us - j->last_us) * 1e-6 <= limit_s)
+		return;
+	c = hang_count(e, j, now_us);
+	if (!hang_stands_still(j, &c, now_us))
+		return;
+	seen.step = c.step;
+	seen.since_us = c.marked_us > j->first_us ? c.marked_us : j->first_us; /* no mark is older */
+	seen.waiting = (uint32_t)c.place[HANG_WAITS];
+	seen.why = hang_absent(e, j, &c, now_us, ranks, &seen.count);
+	if (e->sink.hang != NULL)
+		e->sink.hang(e->sink.arg, &seen);
+	ls_hang_take(e, j, &seen);
+}
+
+/* Its own work, without what is known to take long. */
+static double
+hang_own(const struct ls_cell *c)
+{
+	static const enum ls_phase masked[] = {LS_PHASE_CHECKPOINT, LS_PHASE_EVAL, LS_PHASE_COMPILE};
+	double own = (double)c->own_s;
+
+	for (size_t p = 0; p < sizeof(masked) / sizeof(masked[0]); p++)
+		if (!isnan(c->phase_s[masked[p]]))
+			own -= (double)c->phase_s[masked[p]];
+	return own;
+}
+
+/* The one whose own work held the others up; SIZE_MAX: nobody, or (*ret_late > 1) several. */
+static size_t
+hang_row_culprit(const struct ls_live_row *r, size_t *ret_late)
+{
+	size_t slot = SIZE_MAX;
+
+	*ret_late = 0;
+	for (size_t i = 0; i < r->row.cell_count; i++) {
+		const struct ls_cell *c = ls_row_cell(r, i);
+
+		if (c != NULL && hang_own(c) >= HANG_OWN * r->totals.duration_s) {
+			slot = i;
+			++*ret_late;
+		}
+	}
+	return *ret_late == 1 ? slot : SIZE_MAX;
+}
+
+bool
+ls_hang_is_row(struct ls_job *j, const struct ls_live_row *r)
+{
+	double *own = j->room.a;
+	double masked = 0;
+	size_t n = 0;
+
+	if (j->detect.judged < HANG_JUDGED || !(j->detect.step_s > 0) ||
+		!(r->totals.duration_s >= fmax(HANG_MEDIANS * j->detect.step_s, HANG_STEP_S)))
+		return false;
+	for (size_t i = 0; i < r->row.cell_count; i++) {
+		const struct ls_cell *c = ls_row_cell(r, i);
+
+		if (c == NULL || n == j->room.capacity)
+			continue;
+		own[n++] = (double)c->own_s;
+		masked = fmax(masked, (double)c->own_s - hang_own(c));
+	}
+	/* What most do themselves is no hang, nor what one does that is known to take long. */
+	return n >= 2 && masked < HANG_OWN * r->totals.duration_s &&
+		ls_stats_median(own, n) < HANG_OWN * r->totals.duration_s;
+}
+
+void
+ls_hang_judge_row(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *r, int64_t now_us)
+{
+	double normal_s = j->detect.step_s, lost_s = r->totals.duration_s - normal_s;
+	struct ls_detect_channel ch = {.ep = {.start_step = r->row.step, .last_step = r->row.step,
+		.start_us = r->row.begin_us, .steps = 1, .excess_s = lost_s, .before_s = normal_s}};
+	size_t late, slot = hang_row_culprit(r, &late);
+	struct ls_gathered g;
+	struct ls_finding f = hang_subject(e, j, slot == SIZE_MAX ? NULL : &e->workers[j->slots[slot]]);
+
+	ls_evidence_gather(e, j, (struct ls_suspect){slot == SIZE_MAX, slot == SIZE_MAX ? 0 : slot}, &ch,
+		now_us, &g);
+	memcpy(f.evidence, g.rows, sizeof(f.evidence));
+	f.evidence_count = g.count;
+	if (slot != SIZE_MAX)
+		ls_cause_diagnose(f.evidence, f.evidence_count, lost_s, g.counters_ripe, false,
+			&f.diagnosis);
+	if (slot == SIZE_MAX)
+		hang_diagnose(&f, late > 1 ? LS_CAUSE_UNEXPLAINED : LS_CAUSE_COLLECTIVE_HANG);
+	else if (f.diagnosis.hypotheses[0].cause == LS_CAUSE_UNEXPLAINED ||
+		(f.diagnosis.hypotheses[0].cause == LS_CAUSE_STOPPED &&
+			ls_evidence_ran(e, j, slot, r->row.begin_us, now_us)))
+		hang_diagnose(&f, LS_CAUSE_NOT_ENTERED);
+	hang_tell(e, j, &f, r->row.step, r->row.begin_us, lost_s, now_us);
+}
+
+void
+ls_hang_relax(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_us)
+{
+	if (!j->hang.on || step < j->hang.step + HANG_CALM_STEPS)
+		return;
+	j->hang.on = false;
+	for (size_t i = 0; i < e->finding_count; i++) {
+		struct ls_finding *f = &e->findings[i];
+
+		if (ls_finding_is_open(f) && f->kind == LS_KIND_HANG &&
+			strcmp(f->who.job, j->name) == 0)
+			ls_findings_clear(e, f, f->last_step, now_us);
+	}
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/engine/detect/stage.h"
+#include "collector/engine/detect/detect_channel.h"
+#include "collector/engine/residual/stats.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STAGE_DRIFT 0.55       /* of the CUSUM: that of a worker's chronic channel */
+#define STAGE_INFLATION 1.75   /* long-run noise over that of one step, as supposed of workers at first */
+#define STAGE_STEPS 20u        /* of an episode, before it is a finding */
+#define STAGE_MOST 0.6         /* of its workers are late, in so many of the steps, by */
+#define STAGE_LIKE 0.5         /* so much of the stage's excess */
+#define STAGE_ADAPT 512.0      /* steps over which a healthy base follows */
+#define STAGE_WORK 0.5         /* of the growth that the work done must have grown by, to explain it */
+
+void
+ls_stages_fini(struct ls_stages *s)
+{
+	free(s->stage);
+	*s = (struct ls_stages){0};
+}
+
+/* Nothing is compared any more. */
+static void
+stages_drop(struct ls_stages *s, struct ls_detect *d)
+{
+	for (size_t k = 0; k < s->count; k++)
+		ls_detect_set_level(d, &s->stage[k].channel, LS_LEVEL_QUIET);
+	ls_stages_fini(s);
+}
+
+/* Lists the workers that are looked at; of many, each so-many-th. total[] and seen[] are zero. */
+static void
+stages_choose(struct ls_stages *s, const uint32_t *of, size_t n, uint32_t *total, uint32_t *seen)
+{
+	for (size_t i = 0; i < n; i++)
+		total[of[i]]++;
+	for (size_t k = 0; k < s->count; k++)
+		s->stage[k].workers = 0;
+	for (size_t i = 0; i < n; i++) {
+		struct ls_stage *st = &s->stage[of[i]];
+		uint32_t stride = (total[of[i]] + LS_STAGE_WORKERS - 1) / LS_STAGE_WORKERS;
+
+		if (seen[of[i]]++ % stride == 0)
+			st->worker[st->workers++] = (uint32_t)i;
+	}
+}
+
+int
+ls_stages_group(struct ls_stages *s, struct ls_detect *d, const uint32_t *of, size_t count, size_t n)
+{
+	struct ls_stage *stage;
+	uint32_t *counts;
+
+	if (count < 2 || count > LS_STAGES_MAX) {
+		stages_drop(s, d);
+		return 0;
+	}
+	counts = calloc(2 * count, sizeof(*counts));
+	stage = counts == NULL ? NULL : realloc(s->stage, count * sizeof(*stage));
+	if (stage == NULL) {
+		free(counts);
+		stages_drop(s, d);
+		return -ENOMEM;
+	}
+	s->stage = stage;
+	if (count > s->count)
+		memset(&stage[s->count], 0, (count - s->count) * sizeof(*stage));
+	s->count = count;
+	stages_choose(s, of, n, counts, counts + count);
+	free(counts);
+	return 0;
+}
+
+/* Own work of the stage in a step, and the work it did. */
+static void
+stage_measure(struct ls_stage *st, const struct ls_cell *cells, size_t n)
+{
+	double own[LS_STAGE_WORKERS], work = 0;
+	size_t known = 0, told = 0;
+
+	for (size_t i = 0; i < st->workers; i++) {
+		const struct ls_cell *c = st->worker[i] < n ? &cells[st->worker[i]] : NULL;
+
+		if (c == NULL || !c->present)
+			continue;
+		own[known++] = (double)c->own_s;
+		if (!isnan(c->work)) {
+			work += (double)c->work;
+			told++;
+		}
+	}
+	st->own_s = known >= LS_STAGE_LEAST ? ls_stats_median(own, known) : NAN;
+	st->work = told > 0 ? work / (double)told : NAN;
+}
+
+/* False while it is still learning. */
+static bool
+stage_warm(struct ls_stage *st)
+{
+	double copy[LS_DETECT_WARM];
+
+	if (st->warm == LS_DETECT_WARM)
+		return true;
+	if (isnan(st->own_s))
+		return false;
+	st->warm_own[st->warm] = (float)st->own_s;
+	st->warm_work[st->warm++] = (float)st->work;
+	if (st->warm == LS_DETECT_WARM) {
+		st->base_work = ls_stats_median(copy, ls_stats_known(st->warm_work, LS_DETECT_WARM, copy));
+		st->base_s = ls_stats_median(copy, ls_stats_known(st->warm_own, LS_DETECT_WARM, copy));
+		st->sigma_s = LS_MAD_TO_SIGMA * ls_stats_mad(copy, ls_stats_known(st->warm_own, LS_DETECT_WARM, copy), st->base_s);
+	}
+	return false;
+}
+
+/* What the other stages take now, against before: the median of them; NaN: none is known. */
+static double
+stage_others(const struct ls_stages *s, size_t self)
+{
+	double ratio[LS_STAGES_MAX];
+	size_t known = 0;
+
+	for (size_t k = 0; k < s->count; k++) {
+		const struct ls_stage *st = &s->stage[k];
+
+		if (k != self && st->warm == LS_DETECT_WARM && !isnan(st->own_s) && st->base_s > 0)
+			ratio[known++] = st->own_s / st->base_s;
+	}
+	return known == 0 ? NAN : ls_stats_median(ratio, known);
+}
+
+/* Are most of its workers late, or a few by much? */
+static bool
+stage_most(const struct ls_stage *st, const struct ls_cell *cells, size_t n, double usual_s, double excess_s)
+{
+	size_t known = 0, late = 0;
+
+	for (size_t i = 0; i < st->workers; i++) {
+		const struct ls_cell *c = st->worker[i] < n ? &cells[st->worker[i]] : NULL;
+
+		if (c == NULL || !c->present)
+			continue;
+		known++;
+		late += (double)c->own_s - usual_s >= STAGE_LIKE * excess_s;
+	}
+	return known > 0 && (double)late >= STAGE_MOST * (double)known;
+}
+
+static bool
+stage_evidence(const struct ls_detect *d, const struct ls_episode *ep)
+{
+	return ep->steps >= STAGE_STEPS && ls_detect_excess_ratio(d, ep) >= LS_DETECT_MIN_RATIO &&
+		d->step_s - ep->before_s >= LS_DETECT_MIN_RATIO * d->step_s; /* false for NaN: not known */
+}
+
+static void
+stage_step(struct ls_stage *st, struct ls_detect *d, double others, uint64_t step, int64_t t_us,
+	const struct ls_cell *cells, size_t n)
+{
+	struct ls_detect_channel *ch = &st->channel;
+	double usual_s = st->base_s * fmax(others, 1), excess_s = st->own_s - usual_s;
+	double sigma_s = STAGE_INFLATION * fmax(st->sigma_s, /* work that varies tells little */
+		fmax(LS_DETECT_SIGMA_FLOOR, d->spread) * d->step_s);
+
+	ls_detect_accumulate(d, ch, ls_stats_clip(excess_s / sigma_s, LS_DETECT_CLIP) - STAGE_DRIFT,
+		LS_DETECT_CAP, 0, step, t_us);
+	if (ch->c > 0) {
+		if (ch->ep.steps == 1) {
+			st->work_sum = 0;
+			st->most_steps = 0;
+		}
+		st->most_steps += stage_most(st, cells, n, usual_s, excess_s);
+		ch->ep.excess_s += excess_s;
+		st->work_sum += isnan(st->work) || !(st->base_work > 0) ? 0 : st->work / st->base_work - 1;
+	}
+	ls_detect_relax(d, ch, LS_DETECT_SUSPECT, LS_DETECT_CLEAR_STEPS);
+	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_FINDING && stage_evidence(d, &ch->ep) &&
+		(double)st->most_steps >= STAGE_MOST * (double)ch->ep.steps)
+		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
+	if (ch->c < LS_DETECT_SUSPECT && d->open == 0)
+		st->base_s += ls_stats_clip(st->own_s - st->base_s, 3 * sigma_s) / STAGE_ADAPT;
+}
+
+void
+ls_stages_step(struct ls_stages *s, struct ls_detect *d, uint64_t step, int64_t t_us,
+	const struct ls_cell *cells, size_t n)
+{
+	if (d->judged <= LS_DETECT_SKIP || !(d->step_s > 0))
+		return;
+	for (size_t k = 0; k < s->count; k++)
+		stage_measure(&s->stage[k], cells, n);
+	for (size_t k = 0; k < s->count; k++) {
+		struct ls_stage *st = &s->stage[k];
+		double others;
+
+		if (!stage_warm(st) || isnan(st->own_s))
+			continue;
+		others = stage_others(s, k);
+		if (!isnan(others))
+			stage_step(st, d, others, step, t_us, cells, n);
+	}
+}
+
+bool
+ls_stage_is_imbalance(const struct ls_stage *st)
+{
+	double grown = st->channel.ep.excess_s / st->base_s;
+
+	return st->channel.ep.steps > 0 && st->work_sum > 0 && st->work_sum >= STAGE_WORK * grown;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/engine/finding/finding.h"
+#include "proto/base/text.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Value of the enum whose names name_of gives; -LS_EPARSE. */
+static int
+finding_get_enum(const json_t *o, const char *key, const char *(*name_of)(unsigned))
+{
+	const char *text = json_string_value(json_object_get(o, key));
+
+	for (unsigned i = 0; text != NULL && name_of(i) != NULL; i++)
+		if (strcmp(text, name_of(i)) == 0)
+			return (int)i;
+	return -LS_EPARSE;
+}
+
+static double
+finding_get_number(const json_t *o, const char *key)
+{
+	const json_t *v = json_object_get(o, key);
+
+	return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+static int64_t
+finding_get_time(const json_t *o, const char *key)
+{
+	const char *text = json_string_value(json_object_get(o, key));
+	int64_t t_us;
+
+	if (text == NULL || ls_text_parse_time(text, 0, &t_us) != 0)
+		return 0;
+	return t_us;
+}
+
+static int
+finding_get_text(const json_t *o, const char *key, char *dst, size_t size)
+{
+	const char *text = json_string_value(json_object_get(o, key));
+
+	if (text == NULL)
+		return 0; /* stays empty */
+	return ls_text_copy(dst, size, text) == 0 ? 0 : -LS_EPARSE;
+}
+
+/* The ends of a link. */
+static int
+finding_parse_link(const json_t *subject, struct ls_finding *f)
+{
+	const char *a, *b;
+	int rank_a, rank_b;
+
+	if (json_unpack((json_t *)(uintptr_t)subject, "{s:[s, s], s:[i, i]}", "hosts", &a, &b, "ranks",
+		    &rank_a, &rank_b) != 0 ||
+		ls_text_copy(f->who.host, sizeof(f->who.host), a) != 0 ||
+		ls_text_copy(f->peer_host, sizeof(f->peer_host), b) != 0)
+		return -LS_EPARSE;
+	f->who.rank = rank_a;
+	f->peer_rank = rank_b;
+	return 0;
+}
+
+/* What its workers share, and their hosts. */
+static int
+finding_parse_group(const json_t *subject, struct ls_finding *f)
+{
+	int way = finding_get_enum(subject, "by", ls_group_way_name);
+	json_t *hosts = json_object_get(subject, "hosts");
+	json_int_t count = json_integer_value(json_object_get(subject, "host_count"));
+
+	if (way <= LS_WAY_NONE || !json_is_array(hosts) || json_array_size(hosts) > LS_FINDING_HOSTS_MAX ||
+		count < 0 || count > LS_WORKERS_MAX ||
+		finding_get_text(subject, "name", f->group, sizeof(f->group)) != 0 || f->group[0] == '\0')
+		return -LS_EPARSE;
+	f->way = (enum ls_group_way)way;
+	f->member_hosts = (uint32_t)count;
+	f->members = json_incref(hosts);
+	return 0;
+}
+
+static int
+finding_parse_names(const json_t *json, struct ls_finding *f)
+{
+	const json_t *subject = json_object_get(json, "subject");
+	int kind = finding_get_enum(json, "kind", ls_finding_kind_name);
+	int scope = finding_get_enum(subject, "scope", ls_finding_scope_name);
+	int status = finding_get_enum(json, "status", ls_finding_status_name);
+	int severity = finding_get_enum(json, "severity", ls_severity_name);
+	const char *method;
+
+	if (kind < 0 || scope < 0 || status < 0 || severity < 0)
+		return -LS_EPARSE;
+	f->kind = (enum ls_finding_kind)kind;
+	f->scope = (enum ls_finding_scope)scope;
+	f->status = (enum ls_finding_status)status;
+	f->severity = (enum ls_severity)severity;
+	method = json_string_value(json_object_get(json_object_get(json, "impact"), "method"));
+	f->comm = method != NULL && strcmp(method, "collective_excess_v1") == 0;
+	f->replica = method != NULL && strcmp(method, "load_residual_v1") == 0;
+	f->who.rank = (int32_t)json_integer_value(json_object_get(subject, "rank"));
+	if (finding_get_text(json, "id", f->id, sizeof(f->id)) != 0 || f->id[0] == '\0' ||
+		finding_get_text(json_object_get(json, "job"), "id", f->who.job,
+			sizeof(f->who.job)) != 0 ||
+		f->who.job[0] == '\0' ||
+		finding_get_text(subject, "host", f->who.host, sizeof(f->who.host)) != 0 ||
+		finding_get_text(subject, "role", f->who.role, sizeof(f->who.role)) != 0 ||
+		finding_get_text(json_object_get(json, "slice"), "id", f->who.slice,
+			sizeof(f->who.slice)) != 0)
+		return -LS_EPARSE;
+	if (f->scope == LS_SCOPE_GROUP || f->scope == LS_SCOPE_SHARD)
+		return finding_parse_group(subject, f);
+	return f->scope == LS_SCOPE_LINK ? finding_parse_link(subject, f) : 0;
+}
+
+int
+ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
+{
+	const json_t *onset = json_object_get(json, "onset");
+	const json_t *seen = json_object_get(json, "persistence");
+	const json_t *impact = json_object_get(json, "impact");
+	const json_t *from = json_object_get(json, "provenance");
+	const char *type = json_string_value(json_object_get(onset, "type"));
+	struct ls_finding f = {.slowest_ratio = NAN, .clock_err_s = NAN};
+
+	if (json_integer_value(json_object_get(json, "schema_version")) != 1 ||
+		finding_parse_names(json, &f) != 0 ||
+		!json_is_integer(json_object_get(onset, "step")))
+		goto bad;
+	f.onset_step = (uint64_t)json_integer_value(json_object_get(onset, "step"));
+	f.onset_us = finding_get_time(onset, "at");
+	f.born = type != NULL && strcmp(type, "from_the_start") == 0;
+	f.gradual = type != NULL && strcmp(type, "drift") == 0;
+	f.uncertainty_steps =
+		(uint32_t)json_integer_value(json_object_get(onset, "uncertainty_steps"));
+	f.detected_us = finding_get_time(json, "first_detected_at");
+	f.updated_us = finding_get_time(json, "updated_at");
+	f.cleared_us = finding_get_time(json, "cleared_at");
+	f.job_ended = json_object_get(json, "cleared_reason") != NULL;
+	f.last_step = (uint64_t)json_integer_value(json_object_get(json, "last_step"));
+	f.accounted_step = f.last_step;
+	f.steps_seen = (uint64_t)json_integer_value(json_object_get(seen, "steps_seen"));
+	f.reopened = (uint32_t)json_integer_value(json_object_get(seen, "reopened"));
+	f.step_s = finding_get_number(impact, "step_time_s");
+	f.without_s = finding_get_number(impact, "step_time_without_s");
+	f.before_s = finding_get_number(impact, "step_time_before_s");
+	f.blame_s = finding_get_number(impact, "blame_s");
+	f.slowdown = finding_get_number(impact, "slowdown_ratio");
+	f.chips_lost = finding_get_number(impact, "chips_lost");
+	f.chip_hours = finding_get_number(impact, "chip_hours_lost_total");
+	f.share = finding_get_number(impact, "share_ratio");
+	if (!(f.share >= 0 && f.share <= 1))
+		f.share = 0;
+	if (isnan(f.chip_hours))
+		f.chip_hours = 0;
+	f.occurrence = (uint32_t)json_integer_value(json_object_get(from, "occurrence"));
+	if (f.occurrence == 0)
+		f.occurrence = 1;
+	f.json = json_deep_copy(json);
+	if (f.json == NULL)
+		goto bad;
+	*ret_finding = f;
+	return 0;
+bad:
+	ls_finding_fini(&f);
+	return -LS_EPARSE;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/engine/finding/findings.h"
+#include "proto/base/mem.h"
+
+#include <math.h>
+#include <string.h>
+
+void
+ls_findings_tell(struct ls_engine *e, struct ls_finding *f, const char *event, int64_t now_us)
+{
+	f->updated_us = now_us;
+	if (ls_finding_render(f) != 0)
+		return; /* out of memory: the next update tells */
+	if (e->sink.finding != NULL)
+		e->sink.finding(e->sink.arg, f->id, event, now_us, f->json);
+}
+
+static bool
+findings_id_taken(const struct ls_engine *e, const char *id)
+{
+	for (size_t i = 0; i < e->finding_count; i++)
+		if (strcmp(e->findings[i].id, id) == 0)
+			return true;
+	return false;
+}
+
+/* Room for one more finding: when all places are taken, the one cleared first is forgotten. */
+static int
+findings_make_room(struct ls_engine *e)
+{
+	size_t oldest = SIZE_MAX;
+
+	if (e->finding_count < LS_FINDINGS_MAX)
+		return ls_mem_grow((void **)&e->findings, e->finding_count,
+			&e->finding_capacity, sizeof(*e->findings));
+	for (size_t i = 0; i < e->finding_count; i++)
+		if (!ls_finding_is_open(&e->findings[i]) &&
+			(oldest == SIZE_MAX ||
+				e->findings[i].cleared_us < e->findings[oldest].cleared_us))
+			oldest = i;
+	if (oldest == SIZE_MAX)
+		return -LS_ELIMIT;
+	ls_finding_fini(&e->findings[oldest]);
+	e->finding_count--;
+	memmove(&e->findings[oldest], &e->findings[oldest + 1],
+		(e->finding_count - oldest) * sizeof(*e->findings));
+	e->stats.findings_dropped++;
+	return 0;
+}
+
+static int
+findings_make_id(const struct ls_engine *e, struct ls_finding *f)
+{
+	int rc;
+
+	for (unsigned more = 0;; more++) {
+		rc = ls_finding_make_id(f, more, f->id);
+		if (rc != 0 || !findings_id_taken(e, f->id))
+			return rc;
+	}
+}
+
+struct ls_finding *
+ls_findings_last(const struct ls_engine *e, const struct ls_finding *subject)
+{
+	for (size_t i = e->finding_count; i > 0; i--)
+		if (ls_finding_same_subject(&e->findings[i - 1], subject))
+			return &e->findings[i - 1];
+	return NULL;
+}
+
+struct ls_finding *
+ls_findings_open(const struct ls_engine *e, const struct ls_finding *subject)
+{
+	struct ls_finding *f = ls_findings_last(e, subject);
+
+	return f != NULL && ls_finding_is_open(f) ? f : NULL;
+}
+
+bool
+ls_findings_is_known(const struct ls_finding *f, int64_t now_us)
+{
+	return now_us / 1000 <= f->known_us / 1000; /* storage keeps milliseconds */
+}
+
+struct ls_finding *
+ls_findings_take(struct ls_engine *e, struct ls_finding *last, const struct ls_finding *subject,
+	int64_t now_us)
+{
+	struct ls_finding f = *subject;
+
+	if (last != NULL && now_us - last->cleared_us < LS_FINDING_REOPEN_US) {
+		last->status = LS_FINDING_REOPENED;
+		last->job_ended = false;
+		last->reopened++;
+		last->cleared_us = 0;
+		last->scope = subject->scope; /* a rank's may be its host's now */
+		return last;
+	}
+	f.occurrence = last == NULL ? 1 : last->occurrence + 1;
+	f.status = LS_FINDING_OPEN;
+	f.detected_us = now_us;
+	if (findings_make_id(e, &f) != 0 || findings_make_room(e) != 0) {
+		e->stats.findings_refused++;
+		return NULL;
+	}
+	e->findings[e->finding_count] = f;
+	return &e->findings[e->finding_count++];
+}
+
+struct ls_finding
+ls_findings_of_job(const struct ls_engine *e, const struct ls_job *j)
+{
+	struct ls_finding f = {.scope = LS_SCOPE_JOB, .estimate = j->detect.mode, .slowest_ratio = NAN,
+		.clock_err_s = NAN};
+
+	ls_job_step_source(e, j, &f.who);
+	memcpy(f.who.job, j->name, sizeof(f.who.job));
+	return f;
+}
+
+void
+ls_findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us, uint32_t uncertainty_steps)
+{
+	f->onset_step = step;
+	f->onset_us = t_us;
+	f->accounted_step = step > 0 ? step - 1 : 0;
+	f->cost_steps = f->cost_sum_s = 0;
+	f->born = f->gradual = f->intermittent = false;
+	f->uncertainty_steps = uncertainty_steps;
+}
+
+void
+ls_findings_present(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, uint64_t step)
+{
+	f->last_step = step;
+	f->steps_seen = step >= f->onset_step ? step - f->onset_step + 1 : 0;
+	f->workers = (uint32_t)j->count;
+	f->workers_used = j->live_count > 0 ? (uint32_t)ls_job_row(j, j->live_count - 1)->totals.used : 0;
+	f->hosts = (uint32_t)ls_job_places(e, j, LS_PLACE_HOST);
+}
+
+void
+ls_findings_account(struct ls_finding *f, double blame_s, double chips, uint64_t step)
+{
+	double steps = (double)(step - f->accounted_step);
+
+	if (step <= f->accounted_step)
+		return;
+	f->cost_steps += steps;
+	f->cost_sum_s += steps * blame_s;
+	f->chip_hours += steps * blame_s * chips / 3600;
+	f->accounted_step = step;
+}
+
+void
+ls_findings_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, double step_s,
+	double blame_s, uint64_t step)
+{
+	f->step_s = step_s;
+	f->blame_s = blame_s > 0 ? fmin(blame_s, 0.99 * step_s) : 0;
+	f->without_s = f->step_s - f->blame_s;
+	f->slowdown = f->step_s / f->without_s;
+	f->chips = ls_job_chips(e, j);
+	f->chips_lost = f->chips * (1 - 1 / f->slowdown);
+	f->severity = ls_finding_severity(f->slowdown);
+	ls_findings_account(f, f->blame_s, f->chips, step);
+}
+
+void
+ls_findings_clear(struct ls_engine *e, struct ls_finding *f, uint64_t step, int64_t now_us)
+{
+	if (ls_findings_is_known(f, now_us))
+		return;
+	f->status = LS_FINDING_CLEARED;
+	f->cleared_us = now_us;
+	if (step > f->last_step)
+		f->last_step = step;
+	ls_findings_tell(e, f, "cleared", now_us);
+}

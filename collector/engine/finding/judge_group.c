@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/engine/finding/judge_group.h"
+#include "collector/engine/finding/findings.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define JUDGE_GROUP_DRIFTS 4u /* groups, and single ones that drift more than they, that are looked at */
+#define JUDGE_GROUP_ABOVE 2.0 /* times a member's excess: slow for itself, beside what they share */
+
+bool
+ls_judge_any_finding(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT])
+{
+	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
+		if (channel[k].level == LS_LEVEL_FINDING)
+			return true;
+	return false;
+}
+
+static bool
+judge_group_is_drift(const struct ls_job *j, size_t slot, enum ls_detect_level level)
+{
+	return slot < j->slow.count && j->slow.worker[slot].level >= level;
+}
+
+bool
+ls_judge_is_found(const struct ls_job *j, size_t slot)
+{
+	return ls_judge_any_finding(j->detect.worker[slot].channel) || judge_group_is_drift(j, slot, LS_LEVEL_FINDING);
+}
+
+/* The ways in which workers are parted here, in the order in which equals are told. */
+static const enum ls_group_way judge_group_ways[] = {
+	LS_WAY_SLICE, LS_WAY_RACK, LS_WAY_SHARD, LS_WAY_HOST};
+#define JUDGE_GROUP_WAYS (sizeof(judge_group_ways) / sizeof(judge_group_ways[0]))
+
+/* The groups of a way that has names; NULL: it has none, or parts nothing. */
+static const struct ls_job_groups *
+judge_groups(const struct ls_job *j, unsigned way)
+{
+	if (way == LS_WAY_RACK)
+		return &j->racks;
+	if (way == LS_WAY_SHARD)
+		return &j->shards;
+	return way == LS_WAY_SLICE && j->slices.count > 1 ? &j->slices : NULL;
+}
+
+static uint32_t
+judge_group_of(const struct ls_engine *e, const struct ls_job *j, unsigned way, size_t slot)
+{
+	const struct ls_job_groups *g = judge_groups(j, way);
+
+	if (way == LS_WAY_HOST)
+		return e->workers[j->slots[slot]].host;
+	return g == NULL ? LS_GROUP_NO : g->of[slot];
+}
+
+bool
+ls_judge_group_holds(const struct ls_engine *e, const struct ls_job *j, size_t slot, size_t other)
+{
+	unsigned way = j->detect.worker[slot].way;
+	uint32_t group = judge_group_of(e, j, way, slot);
+
+	return group != LS_GROUP_NO && group == judge_group_of(e, j, way, other);
+}
+
+/* Mean excess of a suspected worker, or its drift; 0 of any other; NaN of one that did not report. */
+static double
+judge_group_excess(const struct ls_job *j, size_t slot)
+{
+	const struct ls_detect_worker *w = &j->detect.worker[slot];
+	double most = 0;
+
+	if (!w->has_last_x)
+		return NAN;
+	for (int k = LS_DETECT_CHRONIC; k <= LS_DETECT_FAINT; k++) {
+		const struct ls_detect_channel *ch = &w->channel[k];
+
+		if (ch->level != LS_LEVEL_QUIET && ch->ep.steps > 0)
+			most = fmax(most, ch->ep.excess_s / (double)ch->ep.steps);
+	}
+	if (judge_group_is_drift(j, slot, LS_LEVEL_SUSPECT))
+		most = fmax(most, (double)j->slow.worker[slot].drift * j->detect.step_s);
+	return most;
+}
+
+/* By which way the worker is one of a late group; NONE. Scratch of the job's room is used. */
+static enum ls_group_way
+judge_group_test(const struct ls_engine *e, struct ls_job *j, size_t slot)
+{
+	struct ls_group_part part[JUDGE_GROUP_WAYS];
+	enum ls_group_way way[JUDGE_GROUP_WAYS];
+	size_t parts = 0, found;
+
+	for (size_t i = 0; i < j->count; i++) {
+		j->room.a[i] = judge_group_excess(j, i);
+		j->room.index[i] = e->workers[j->slots[i]].host;
+	}
+	for (size_t k = 0; k < JUDGE_GROUP_WAYS; k++) {
+		const struct ls_job_groups *g = judge_groups(j, judge_group_ways[k]);
+		bool host = judge_group_ways[k] == LS_WAY_HOST;
+
+		if (g == NULL && !host)
+			continue;
+		way[parts] = judge_group_ways[k];
+		part[parts++] = (struct ls_group_part){host ? j->room.index : g->of, host ? 2 : LS_GROUP_LEAST};
+	}
+	found = ls_group_find(j->room.a, j->count, slot, part, parts);
+	return found < parts ? way[found] : LS_WAY_NONE;
+}
+
+/* The way by which something is told already of a group that the worker is in, and not much slower than. */
+static enum ls_group_way
+judge_group_told(const struct ls_engine *e, const struct ls_job *j, size_t slot)
+{
+	double excess_s = judge_group_excess(j, slot);
+
+	for (size_t i = 0; i < j->count; i++) {
+		unsigned way = j->detect.worker[i].way;
+
+		if (i != slot && way != LS_WAY_NONE && ls_judge_group_holds(e, j, i, slot) &&
+			!(excess_s > JUDGE_GROUP_ABOVE * judge_group_excess(j, i)))
+			return (enum ls_group_way)way;
+	}
+	return LS_WAY_NONE;
+}
+
+/* Of whom is what is found of the worker told? */
+static struct ls_finding
+judge_group_whose(const struct ls_engine *e, const struct ls_job *j, size_t slot)
+{
+	struct ls_finding f = {.who = e->workers[j->slots[slot]].info};
+
+	ls_judge_group_subject(e, j, slot, &f);
+	return f;
+}
+
+/* What is found of a worker is told in another way from now on; what was told before is over. */
+static void
+judge_group_move(struct ls_engine *e, struct ls_job *j, size_t slot, enum ls_group_way way, uint64_t step, int64_t now_us)
+{
+	struct ls_finding was = judge_group_whose(e, j, slot), is, *f;
+
+	if (j->detect.worker[slot].way == way)
+		return;
+	j->detect.worker[slot].way = (uint8_t)way;
+	is = judge_group_whose(e, j, slot);
+	f = ls_findings_open(e, &was);
+	if (f == NULL || ls_judge_is_held(e, j, f))
+		return;
+	if (ls_finding_same_subject(&was, &is))
+		f->scope = is.scope; /* the host that a rank stands for */
+	else
+		ls_findings_clear(e, f, step, now_us);
+}
+
+/* What is found of the workers of this one's group is told of the group from now on. */
+static void
+judge_group_take(struct ls_engine *e, struct ls_job *j, size_t slot, uint64_t step, int64_t now_us)
+{
+	enum ls_group_way way = (enum ls_group_way)j->detect.worker[slot].way;
+
+	for (size_t i = 0; i < j->count; i++)
+		if (i != slot && j->detect.worker[i].way != way && ls_judge_is_found(j, i) && ls_judge_group_holds(e, j, slot, i))
+			judge_group_move(e, j, i, way, step, now_us);
+}
+
+void
+ls_judge_group_choose(struct ls_engine *e, struct ls_job *j, size_t slot, uint64_t step, int64_t now_us)
+{
+	enum ls_group_way way = judge_group_told(e, j, slot);
+	bool told = way != LS_WAY_NONE;
+
+	if (!told)
+		way = judge_group_test(e, j, slot);
+	judge_group_move(e, j, slot, way, step, now_us);
+	if (!told && way != LS_WAY_NONE)
+		judge_group_take(e, j, slot, step, now_us);
+}
+
+void
+ls_judge_group_leave(struct ls_job *j, size_t slot)
+{
+	if (!ls_judge_is_found(j, slot))
+		j->detect.worker[slot].way = LS_WAY_NONE;
+}
+
+/* The worker that drifts most, of those in no group that is known to, and by less than this; SIZE_MAX: none. */
+static size_t
+judge_group_drifts_most(const struct ls_job *j, double less_s)
+{
+	size_t worst = SIZE_MAX;
+	double most = 0;
+
+	for (size_t i = 0; i < j->count; i++) {
+		double s = judge_group_is_drift(j, i, LS_LEVEL_SUSPECT) && !j->slow.worker[i].grouped ? judge_group_excess(j, i) : 0;
+
+		if (s > most && s < less_s) { /* false for NaN */
+			most = s;
+			worst = i;
+		}
+	}
+	return worst;
+}
+
+void
+ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j)
+{
+	double less_s = INFINITY;
+
+	for (size_t i = 0; i < j->count; i++)
+		j->slow.worker[i].grouped = false;
+	for (unsigned tries = 0; tries < JUDGE_GROUP_DRIFTS && j->slow.several; tries++) {
+		size_t worst = judge_group_drifts_most(j, less_s);
+		unsigned way;
+		uint32_t group;
+
+		if (worst == SIZE_MAX)
+			return;
+		way = judge_group_test(e, j, worst);
+		group = judge_group_of(e, j, way, worst);
+		less_s = way == LS_WAY_NONE ? LS_GROUP_LIKE * judge_group_excess(j, worst) : less_s;
+		for (size_t i = 0; i < j->count && group != LS_GROUP_NO; i++)
+			j->slow.worker[i].grouped |= judge_group_of(e, j, way, i) == group;
+	}
+}
+
+size_t
+ls_judge_regroup(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_us)
+{
+	size_t worst = SIZE_MAX;
+	double most = 0;
+
+	if (j->detect.open == 0 || j->detect.judged % LS_REGROUP_STEPS != 0)
+		return SIZE_MAX;
+	for (size_t i = 0; i < j->count; i++) {
+		const struct ls_detect_worker *w = &j->detect.worker[i];
+
+		if (w->found == 0 || w->way != LS_WAY_NONE || !(judge_group_excess(j, i) > most))
+			continue;
+		most = judge_group_excess(j, i);
+		worst = i;
+	}
+	if (worst == SIZE_MAX || judge_group_test(e, j, worst) == LS_WAY_NONE)
+		return SIZE_MAX;
+	ls_judge_group_choose(e, j, worst, step, now_us);
+	return worst;
+}
+
+/* The first worker of the host: it stands for all of them. */
+static const struct ls_engine_worker *
+judge_group_first(const struct ls_engine *e, const struct ls_job *j, size_t slot)
+{
+	const struct ls_engine_worker *first = &e->workers[j->slots[slot]];
+
+	for (size_t i = 0; i < j->count; i++) {
+		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
+
+		if (w->host == first->host && w->info.rank < first->info.rank)
+			first = w;
+	}
+	return first;
+}
+
+void
+ls_judge_group_subject(
+	const struct ls_engine *e, const struct ls_job *j, size_t slot, struct ls_finding *f)
+{
+	unsigned way = j->detect.worker[slot].way;
+	const struct ls_job_groups *groups = judge_groups(j, way);
+
+	if (way == LS_WAY_NONE) {
+		f->scope = ls_job_neighbours(e, j, &e->workers[j->slots[slot]]) == 1 ? LS_SCOPE_HOST
+										     : LS_SCOPE_RANK;
+	} else if (way == LS_WAY_HOST) {
+		f->scope = LS_SCOPE_HOST;
+		f->who = judge_group_first(e, j, slot)->info;
+	} else if (way == LS_WAY_SLICE) {
+		f->scope = LS_SCOPE_SLICE;
+	} else if (groups != NULL) {
+		f->scope = way == LS_WAY_SHARD ? LS_SCOPE_SHARD : LS_SCOPE_GROUP;
+		f->way = (enum ls_group_way)way;
+		memcpy(f->group, groups->names[groups->of[slot]], sizeof(f->group));
+	}
+}
+
+static int
+judge_group_compare(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Names of the n hosts in room.index, once each. */
+static void
+judge_group_name_hosts(const struct ls_engine *e, const struct ls_job *j, size_t n, struct ls_finding *f)
+{
+	uint32_t *host = j->room.index;
+	json_t *names = json_array();
+
+	if (n > 1)
+		qsort(host, n, sizeof(*host), judge_group_compare);
+	f->member_hosts = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (i > 0 && host[i] == host[i - 1])
+			continue;
+		if (f->member_hosts++ < LS_FINDING_HOSTS_MAX)
+			ls_ignore(json_array_append_new(names, json_string(e->hosts[host[i]].name)));
+	}
+	json_decref(f->members);
+	f->members = names;
+}
+
+void
+ls_judge_group_members(
+	const struct ls_engine *e, const struct ls_job *j, size_t slot, struct ls_finding *f)
+{
+	size_t n = 0;
+
+	if (f->way == LS_WAY_NONE)
+		return;
+	for (size_t i = 0; i < j->count; i++)
+		if (ls_judge_group_holds(e, j, slot, i))
+			j->room.index[n++] = e->workers[j->slots[i]].host;
+	judge_group_name_hosts(e, j, n, f);
+}
+
+void
+ls_judge_hosts_of(const struct ls_engine *e, const struct ls_job *j, const uint32_t *of, uint32_t group,
+	struct ls_finding *f)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < j->count; i++)
+		if (of[i] == group)
+			j->room.index[n++] = e->workers[j->slots[i]].host;
+	judge_group_name_hosts(e, j, n, f);
+}
+
+bool
+ls_judge_group_is_held(const struct ls_engine *e, const struct ls_job *j, const struct ls_finding *f)
+{
+	for (size_t i = 0; i < j->count; i++) {
+		struct ls_finding is;
+
+		if (j->detect.worker[i].way == LS_WAY_NONE || !ls_judge_is_found(j, i))
+			continue;
+		is = judge_group_whose(e, j, i);
+		memcpy(is.who.job, j->name, sizeof(is.who.job));
+		if (ls_finding_same_subject(&is, f) && is.scope == f->scope)
+			return true;
+	}
+	return false;
+}

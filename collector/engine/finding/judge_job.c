@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/engine/finding/judge_job.h"
+#include "collector/engine/finding/findings.h"
+
+#include <math.h>
+#include <string.h>
+
+#define JUDGE_JOB_ROWS 96
+#define JUDGE_JOB_CV 0.03          /* of the work done: below, it explains nothing */
+#define JUDGE_JOB_CORRELATION 0.8  /* with own work; two public traces have .81 to .91 without cause, and less than .03 */
+
+/* Phases whose growth names a cause, and under which name they stand in evidence. */
+static const struct {
+	enum ls_phase phase;
+	enum ls_signal signal;
+	enum ls_cause cause;
+	const char *metric;
+} judge_job_phases[] = {
+	{LS_PHASE_INPUT_WAIT, LS_SIGNAL_INPUT, LS_CAUSE_INPUT, "phase.input_wait_s"},
+	{LS_PHASE_H2D, LS_SIGNAL_H2D, LS_CAUSE_H2D, "phase.h2d_s"},
+	{LS_PHASE_DISPATCH, LS_SIGNAL_DISPATCH, LS_CAUSE_DISPATCH, "phase.dispatch_s"},
+	{LS_PHASE_COMPUTE, LS_SIGNAL_COMPUTE, LS_CAUSE_COMPUTE, "phase.compute_s"},
+	{LS_PHASE_GC, LS_SIGNAL_GC, LS_CAUSE_GC, "phase.gc_s"},
+	{LS_PHASE_SYNC_WAIT, LS_SIGNAL_WAIT, LS_CAUSE_COMMUNICATION, "phase.sync_wait_s"},
+};
+
+/*
+ * Each phase now beside what it was before, and the one that explains the growth. whole: nobody is missing, so it is
+ * not one of those that all wait for.
+ */
+static void
+judge_job_diagnose(const struct ls_pulse *p, bool whole, struct ls_finding *f)
+{
+	double grown = p->since.now.mean_s - p->base.mean_s;
+	struct ls_hypothesis best = {LS_CAUSE_UNEXPLAINED, 0, 0};
+
+	f->evidence_count = 0;
+	for (size_t i = 0; i < sizeof(judge_job_phases) / sizeof(judge_job_phases[0]); i++) {
+		enum ls_phase phase = judge_job_phases[i].phase;
+		double more = p->since.now.phase_s[phase] - p->base.phase_s[phase];
+		struct ls_evidence *row = &f->evidence[f->evidence_count];
+
+		if (p->since.now.phase_s[phase] <= 0 && p->base.phase_s[phase] <= 0)
+			continue; /* nobody marks it */
+		*row = (struct ls_evidence){.signal = judge_job_phases[i].signal,
+			.metric = judge_job_phases[i].metric, .unit = "s",
+			.subject = p->since.now.phase_s[phase], .p10 = NAN, .p50 = p->base.phase_s[phase],
+			.p90 = NAN, .per_step_s = 1, .robust_z = NAN};
+		f->evidence_count++;
+		if (more < LS_CAUSE_COVERAGE * grown || (phase == LS_PHASE_SYNC_WAIT && !whole))
+			continue;
+		row->role = LS_EVIDENCE_SUPPORTS;
+		if (more / grown > best.coverage)
+			best = (struct ls_hypothesis){judge_job_phases[i].cause,
+				0.95 * fmin(more / grown, 1), more / grown};
+	}
+	f->diagnosis = (struct ls_diagnosis){.count = 1, .ceiling = 0.95};
+	if (best.cause == LS_CAUSE_UNEXPLAINED)
+		best = (struct ls_hypothesis){LS_CAUSE_UNEXPLAINED, 1, 1};
+	f->diagnosis.hypotheses[0] = best;
+}
+
+/* Correlation of own work with the work done (or with the fullest expert's load), over the newest steps, and how much that varies. */
+static double
+judge_job_work(const struct ls_job *j, bool load, double *ret_cv)
+{
+	double n = 0, sx = 0, sy = 0, sxx = 0, syy = 0, sxy = 0, vx, vy;
+	size_t rows = j->live_count < JUDGE_JOB_ROWS ? j->live_count : JUDGE_JOB_ROWS;
+	size_t stride = (j->count + LS_PULSE_WORKERS - 1) / LS_PULSE_WORKERS;
+
+	*ret_cv = 0;
+	for (size_t i = j->live_count - rows; i < j->live_count; i++) {
+		for (size_t s = 0; s < j->count; s += stride) {
+			const struct ls_cell *c = ls_row_cell(ls_job_row(j, i), s);
+			double x, y;
+
+			x = c == NULL ? NAN : (double)(load ? c->load : c->work);
+			if (isnan(x))
+				continue;
+			y = (double)c->own_s;
+			n++;
+			sx += x;
+			sy += y;
+			sxx += x * x;
+			syy += y * y;
+			sxy += x * y;
+		}
+	}
+	vx = sxx - sx * sx / n;
+	vy = syy - sy * sy / n;
+	if (!(n > 1) || !(vx > 0) || !(vy > 0))
+		return 0;
+	*ret_cv = sqrt(vx / n) / (sx / n);
+	return (sxy - sx * sy / n) / sqrt(vx * vy);
+}
+
+/* Own work follows the work done, which differs: each step waits for whoever has most of it. */
+static bool
+judge_job_is_imbalance(const struct ls_job *j)
+{
+	for (int load = 0; load < 2; load++) {
+		double cv, r = judge_job_work(j, load != 0, &cv);
+
+		if (cv >= JUDGE_JOB_CV && r >= JUDGE_JOB_CORRELATION)
+			return true;
+	}
+	return false;
+}
+
+/* Brings its numbers up to date; what earlier steps cost is kept. */
+static void
+judge_job_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, uint64_t step)
+{
+	const struct ls_pulse *p = &j->pulse;
+
+	f->kind = LS_KIND_JOB_SLOW;
+	f->comm = false;
+	f->detector = LS_DETECT_CHRONIC;
+	f->before_s = p->base.mean_s;
+	ls_findings_present(e, j, f, step);
+	ls_findings_cost(e, j, f, p->since.now.mean_s, p->since.now.mean_s - p->base.mean_s, step);
+	judge_job_diagnose(p, f->workers_used == f->workers && f->workers >= (uint32_t)j->world, f);
+	if (judge_job_is_imbalance(j)) {
+		f->kind = LS_KIND_IMBALANCE;
+		f->diagnosis.hypotheses[0] = (struct ls_hypothesis){LS_CAUSE_IMBALANCE, 0.9, 1};
+	}
+}
+
+static struct ls_finding
+judge_job_subject(const struct ls_engine *e, const struct ls_job *j)
+{
+	struct ls_finding f = ls_findings_of_job(e, j);
+
+	f.kind = LS_KIND_JOB_SLOW;
+	return f;
+}
+
+static void
+judge_job_open(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_us)
+{
+	struct ls_finding subject = judge_job_subject(e, j);
+	struct ls_finding *f = ls_findings_last(e, &subject);
+	const char *event;
+
+	if (f != NULL && (ls_finding_is_open(f) || ls_findings_is_known(f, now_us)))
+		return;
+	f = ls_findings_take(e, f, &subject, now_us);
+	if (f == NULL)
+		return;
+	event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
+	ls_findings_begin(f, j->pulse.since.step, j->pulse.since.t_us, LS_PULSE_BLOCK);
+	judge_job_refresh(e, j, f, step);
+	ls_findings_tell(e, f, event, now_us);
+}
+
+/* The job's own finding of it, if it is open and can change. */
+static struct ls_finding *
+judge_job_finding(struct ls_engine *e, const struct ls_job *j, int64_t now_us)
+{
+	struct ls_finding subject = judge_job_subject(e, j), *f = ls_findings_open(e, &subject);
+
+	if (f == NULL || (f->kind != LS_KIND_JOB_SLOW && f->kind != LS_KIND_IMBALANCE) ||
+		ls_findings_is_known(f, now_us))
+		return NULL;
+	return f;
+}
+
+static void
+judge_job_end(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_us)
+{
+	struct ls_finding *f = judge_job_finding(e, j, now_us);
+
+	j->pulse.on = false;
+	j->pulse.row = 0;
+	if (f != NULL && !ls_judge_is_held(e, j, f))
+		ls_findings_clear(e, f, step, now_us);
+}
+
+void
+ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *row, double own_s, int64_t now_us)
+{
+	struct ls_pulse *p = &j->pulse;
+	struct ls_finding *f;
+	bool was = p->on;
+
+	if (p->on && j->detect.open > 0) { /* somebody is found who explains it: that is told instead */
+		judge_job_end(e, j, row->row.step, now_us);
+		return;
+	}
+	if (!ls_pulse_step(p, &row->row, &(struct ls_pulse_sample){row->totals.duration_s, row->totals.mean_s, own_s,
+		j->detect.open > 0, j->detect.worst.own_s}))
+		return;
+	if (p->on && !was) {
+		judge_job_open(e, j, row->row.step, now_us);
+		return;
+	}
+	if (!was)
+		return;
+	f = judge_job_finding(e, j, now_us);
+	if (!p->on) {
+		judge_job_end(e, j, row->row.step, now_us);
+	} else if (f != NULL && p->row == 0 && row->row.step >= f->last_step + LS_FINDING_UPDATE_STEPS) {
+		judge_job_refresh(e, j, f, row->row.step);
+		ls_findings_tell(e, f, "updated", now_us);
+	}
+}

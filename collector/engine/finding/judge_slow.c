@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/engine/finding/judge_slow.h"
+#include "collector/engine/attribute/evidence.h"
+#include "collector/engine/finding/findings.h"
+#include "collector/engine/finding/judge_group.h"
+#include "collector/engine/finding/judge_net.h"
+
+#include <math.h>
+#include <string.h>
+
+#define JUDGE_SLOW_OWN 0.5     /* so much of what the last comes later must be its own work's */
+#define JUDGE_SLOW_PHASE 0.8   /* so much of it in a phase names the cause */
+#define JUDGE_SLOW_OUTSIDE 0.5 /* so much of it in no phase at all: the loop's own duties */
+
+static struct ls_finding
+judge_slow_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot)
+{
+	return (struct ls_finding){.who = e->workers[j->slots[slot]].info, .estimate = j->detect.mode, .slowest_ratio = NAN,
+		.clock_err_s = NAN};
+}
+
+/*
+ * The finding about a subject, to be filled in and told: an open one, or a new one (*ret_event says which). NULL: another
+ * detector tells of the subject, or there is no room.
+ */
+static struct ls_finding *
+judge_slow_take(struct ls_engine *e, const struct ls_finding *subject, enum ls_detect_kind detector, bool other,
+	int64_t now_us, const char **ret_event)
+{
+	struct ls_finding *f = ls_findings_last(e, subject);
+
+	if (f != NULL && ls_findings_is_known(f, now_us))
+		return NULL;
+	if (f != NULL && ls_finding_is_open(f)) {
+		*ret_event = "updated";
+		return f->detector != detector && other ? NULL : f;
+	}
+	f = ls_findings_take(e, f, subject, now_us);
+	if (f != NULL)
+		*ret_event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
+	return f;
+}
+
+/* What the finding says of the job, and what blame_s a step costs; earlier steps' cost is kept. */
+static void
+judge_slow_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, double step_s,
+	double blame_s, uint64_t step)
+{
+	ls_findings_present(e, j, f, step);
+	f->before_s = NAN; /* over so long a time the step time changes for other reasons */
+	ls_findings_cost(e, j, f, step_s, blame_s, step);
+}
+
+/* --- drift -------------------------------------------------------------------------------------------- */
+
+/*
+ * Counterfactual: without its drift the worker comes so much earlier; the step ends with the next one of whom nothing is found, or
+ * with itself. Where it is not the last it costs nothing. Of a group, any of its workers may be the last.
+ */
+static double
+judge_slow_drift_cost(const struct ls_engine *e, const struct ls_job *j, size_t slot, double drift_s)
+{
+	double sum = 0;
+	size_t n = 0;
+
+	for (size_t i = j->live_count; i > 0 && n < LS_ENGINE_RECENT_STEPS; i--) {
+		const struct ls_live_row *r = ls_job_row(j, i - 1);
+
+		if (r->row.step <= j->slow.worker[slot].seen_step)
+			break;
+		n++;
+		if (r->totals.costs == slot || (r->totals.costs < j->count && ls_judge_group_holds(e, j, slot, r->totals.costs)))
+			sum += fmin(r->totals.costs_s, drift_s);
+	}
+	return n == 0 ? 0 : sum / (double)n;
+}
+
+static void
+judge_slow_drift_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, size_t slot,
+	int64_t now_us)
+{
+	const struct ls_slow_worker *w = &j->slow.worker[slot];
+	const struct ls_live_row *row = ls_job_row(j, j->live_count - 1);
+	double drift_s = (double)w->drift * j->detect.step_s, gap_s = drift_s;
+	struct ls_detect_channel ch = {.ep = {.start_step = w->since_step, .start_us = w->since_us,
+		.steps = 1, .excess_s = drift_s, .before_s = NAN}};
+	struct ls_gathered g;
+
+	ls_evidence_gather(e, j, (struct ls_suspect){.at = slot}, &ch, now_us, &g);
+	for (size_t i = 0; i < g.count; i++) /* it may have been unlike its peers before: all of that is to be explained */
+		if (g.rows[i].signal == LS_SIGNAL_OWN && g.rows[i].subject - g.rows[i].p50 > JUDGE_SLOW_OWN * drift_s)
+			gap_s = g.rows[i].subject - g.rows[i].p50;
+	f->detector = LS_DETECT_DRIFT;
+	f->estimate = LS_MODE_WAIT;
+	f->comm = f->intermittent = false;
+	f->slowest_ratio = g.slowest_ratio;
+	f->clock_err_s = g.clock_err_s;
+	ls_judge_group_members(e, j, slot, f);
+	memcpy(f->evidence, g.rows, sizeof(f->evidence));
+	f->evidence_count = g.count;
+	ls_cause_diagnose(f->evidence, f->evidence_count, gap_s, g.counters_ripe, true, &f->diagnosis);
+	f->kind = f->diagnosis.hypotheses[0].cause == LS_CAUSE_IMBALANCE ? LS_KIND_IMBALANCE : LS_KIND_STRAGGLER;
+	judge_slow_cost(e, j, f, g.step_s, judge_slow_drift_cost(e, j, slot, drift_s), row->row.step);
+}
+
+/* Of whom the drift of a worker is told: of itself or of its group. */
+static struct ls_finding
+judge_slow_drift_subject(const struct ls_engine *e, const struct ls_job *j, size_t slot)
+{
+	struct ls_finding f = judge_slow_worker(e, j, slot);
+
+	ls_judge_group_subject(e, j, slot, &f);
+	return f;
+}
+
+/* Do the detectors of single steps find something of any that it is told together with, or of a net: of its slice, or told as it? */
+static bool
+judge_slow_is_told_by_other(const struct ls_engine *e, const struct ls_job *j, size_t slot)
+{
+	unsigned way = j->detect.worker[slot].way;
+	const struct ls_detect_net *net = way == LS_WAY_SLICE && j->slices.of[slot] + 1 < j->detect.net_count
+		? &j->detect.net[j->slices.of[slot] + 1] : NULL;
+	bool other = ls_judge_net_tells(j, slot) || (net != NULL && net->names == LS_NET_ALL && ls_judge_any_finding(net->channel));
+
+	for (size_t i = 0; i < j->count && j->detect.open > 0 && !other; i++)
+		other = j->detect.worker[i].found != 0 && j->detect.worker[i].way == way && ls_judge_group_holds(e, j, slot, i);
+	return other;
+}
+
+static void
+judge_slow_drift(struct ls_engine *e, struct ls_job *j, size_t slot, int64_t now_us)
+{
+	const struct ls_live_row *row = ls_job_row(j, j->live_count - 1);
+	struct ls_slow_worker *w = &j->slow.worker[slot];
+	struct ls_finding subject, *f;
+	const char *event;
+	uint64_t step;
+	int64_t t_us;
+
+	if (w->level == LS_LEVEL_FINDING && w->seen_step == 0) { /* of the steps from now on it is known for whom of those found they wait */
+		w->seen_step = row->row.step;
+		return;
+	}
+	if (w->level == LS_LEVEL_FINDING && !j->detect.worker[slot].has_last_x)
+		return; /* it does not report: there is nothing to tell from */
+	if (w->level == LS_LEVEL_FINDING && !w->told)
+		ls_judge_group_choose(e, j, slot, row->row.step, now_us);
+	subject = judge_slow_drift_subject(e, j, slot);
+	if (w->level != LS_LEVEL_FINDING) {
+		w->told = false;
+		w->seen_step = 0;
+		ls_judge_group_leave(j, slot);
+		f = ls_findings_open(e, &subject);
+		if (f != NULL && f->detector == LS_DETECT_DRIFT && !ls_judge_is_held(e, j, f))
+			ls_findings_clear(e, f, row->row.step, now_us);
+		return;
+	}
+	if (w->told && w->below > 0)
+		return; /* on its way out: what is healthy must not dilute what was found */
+	w->told = true;
+	f = ls_findings_open(e, &subject);
+	if (f != NULL && f->detector == LS_DETECT_DRIFT && f->last_step == row->row.step)
+		return; /* another one of its group has told it */
+	f = judge_slow_take(e, &subject, LS_DETECT_DRIFT, judge_slow_is_told_by_other(e, j, slot), now_us, &event);
+	if (f == NULL)
+		return;
+	if (strcmp(event, "updated") != 0) {
+		bool gradual = ls_slow_onset(&j->slow, slot, &step, &t_us);
+
+		ls_findings_begin(f, step, t_us, j->slow.block_steps * (gradual ? LS_SLOW_WINDOW : 1));
+		f->gradual = gradual;
+		if (gradual) /* along a line from nothing: so far it has cost half of what it costs now */
+			f->accounted_step += (row->row.step - f->accounted_step) / 2;
+	}
+	judge_slow_drift_refresh(e, j, f, slot, now_us);
+	ls_findings_tell(e, f, event, now_us);
+}
+
+/* --- rhythm ------------------------------------------------------------------------------------------- */
+
+/* What is a worker's duty now and then, and no fault of it. */
+static double
+judge_slow_duty(const struct ls_cell *c)
+{
+	double sum = 0;
+
+	if (!isnan(c->phase_s[LS_PHASE_CHECKPOINT]))
+		sum += (double)c->phase_s[LS_PHASE_CHECKPOINT];
+	if (!isnan(c->phase_s[LS_PHASE_EVAL]))
+		sum += (double)c->phase_s[LS_PHASE_EVAL];
+	return sum;
+}
+
+/* Cell of a worker in the step that is `back` before the newest one; NULL if it is not there. */
+static const struct ls_cell *
+judge_slow_cell(const struct ls_job *j, size_t slot, size_t back)
+{
+	const struct ls_live_row *newest = ls_job_row(j, j->live_count - 1), *r;
+
+	if (back >= j->live_count)
+		return NULL;
+	r = ls_job_row(j, j->live_count - 1 - back);
+	return r->row.step + back == newest->row.step ? ls_row_cell(r, slot) : NULL;
+}
+
+/* From leaving the barrier of one step to entering that of the next, on its own clock; NaN: not marked. */
+static double
+judge_slow_turn(const struct ls_cell *before, const struct ls_cell *now)
+{
+	if (before == NULL || now == NULL || !before->has_enter || !now->has_enter)
+		return NAN;
+	return (double)(now->enter_us - before->exit_us) * 1e-6;
+}
+
+/* What of a worker's lateness in the newest step is its own doing, in it or at the end of the one before. */
+static double
+judge_slow_own(const struct ls_job *j, size_t slot)
+{
+	const struct ls_cell *now = judge_slow_cell(j, slot, 0), *before = judge_slow_cell(j, slot, 1),
+		*first = judge_slow_cell(j, slot, 2);
+	double own_s = j->residuals[slot].own_s - j->detect.worker[slot].base_own_s;
+	double turn_s = judge_slow_turn(before, now) - judge_slow_turn(first, before);
+
+	own_s = fmax(own_s, turn_s); /* a NaN is not taken */
+	own_s -= judge_slow_duty(now);
+	return before == NULL ? own_s : own_s - judge_slow_duty(before);
+}
+
+static double
+judge_slow_more(const struct ls_cell *now, const struct ls_cell *before, unsigned phase)
+{
+	double less = 0;
+
+	if (now == NULL || before == NULL || isnan(now->phase_s[phase]))
+		return 0;
+	if (!isnan(before->phase_s[phase]))
+		less = (double)before->phase_s[phase];
+	return (double)now->phase_s[phase] - less;
+}
+
+/* Which phase grew most, in the step or in the one before; or that it was none. */
+static void
+judge_slow_grown(const struct ls_job *j, size_t slot, struct ls_rhythm_event *ev)
+{
+	const struct ls_cell *now = judge_slow_cell(j, slot, 0), *before = judge_slow_cell(j, slot, 1),
+		*first = judge_slow_cell(j, slot, 2);
+	double most = 0, excess = (double)ev->excess_s;
+
+	ev->phase = LS_PHASE_COUNT;
+	if (before == NULL || first == NULL)
+		return; /* not known */
+	for (unsigned p = 0; p < LS_PHASE_COUNT; p++) {
+		double more = fmax(judge_slow_more(now, before, p), judge_slow_more(before, first, p));
+
+		if (p == LS_PHASE_SYNC_WAIT || p == LS_PHASE_COLLECTIVE || p == LS_PHASE_OTHER || more <= most)
+			continue;
+		ev->phase = (enum ls_phase)p;
+		most = more;
+	}
+	if (most < JUDGE_SLOW_OUTSIDE * excess) {
+		ev->phase = LS_PHASE_COUNT;
+		most = excess - most;
+	}
+	ev->phase_s = (float)fmin(most, excess);
+}
+
+/* The newest step as the rhythm sees it. */
+static struct ls_rhythm_sample
+judge_slow_sample(const struct ls_job *j)
+{
+	const struct ls_live_row *row = ls_job_row(j, j->live_count - 1);
+	size_t slot = row->totals.costs;
+	struct ls_rhythm_sample s = {.step_s = j->detect.step_s, .workers = row->totals.used,
+		.event = {.step = row->row.step, .t_us = row->row.begin_us, .slot = (uint32_t)slot,
+			.excess_s = NAN, .phase = LS_PHASE_COUNT}};
+
+	if (slot >= j->count || judge_slow_cell(j, slot, 0) == NULL)
+		return s;
+	s.event.excess_s = (float)row->totals.costs_s;
+	if (!j->detect.ready || j->detect.worker[slot].found != 0 || j->detect.worker[slot].warm < LS_DETECT_WARM ||
+		!ls_rhythm_is_event(&j->rhythm, row->totals.costs_s, s.step_s))
+		return s;
+	s.own = judge_slow_own(j, slot) >= JUDGE_SLOW_OWN * row->totals.costs_s; /* false for NaN */
+	judge_slow_grown(j, slot, &s.event);
+	return s;
+}
+
+/* Phases that name a cause when single steps are longer by them, and under which name they stand in evidence. */
+static const struct {
+	enum ls_phase phase;
+	enum ls_signal signal;
+	enum ls_cause cause;
+	const char *metric;
+} judge_slow_causes[] = {
+	{LS_PHASE_GC, LS_SIGNAL_GC, LS_CAUSE_GC, "phase.gc_s"},
+	{LS_PHASE_COMPILE, LS_SIGNAL_COMPILE, LS_CAUSE_COMPILE, "phase.compile_s"},
+	{LS_PHASE_INPUT_WAIT, LS_SIGNAL_INPUT, LS_CAUSE_INPUT, "phase.input_wait_s"},
+	{LS_PHASE_H2D, LS_SIGNAL_H2D, LS_CAUSE_H2D, "phase.h2d_s"},
+	{LS_PHASE_DISPATCH, LS_SIGNAL_DISPATCH, LS_CAUSE_DISPATCH, "phase.dispatch_s"},
+	{LS_PHASE_COMPUTE, LS_SIGNAL_COMPUTE, LS_CAUSE_UNEXPLAINED, "phase.compute_s"}, /* that it is work, not why */
+};
+
+static void
+judge_slow_row(struct ls_finding *f, const char *metric, const char *unit, double value)
+{
+	f->evidence[f->evidence_count++] = (struct ls_evidence){.signal = LS_SIGNAL_RHYTHM, .metric = metric,
+		.unit = unit, .subject = value, .p10 = NAN, .p50 = NAN, .p90 = NAN, .robust_z = NAN};
+}
+
+/* The phase that most of the events were in: its row, and the cause if it names one. excess_s: of an event. */
+static void
+judge_slow_diagnose(struct ls_finding *f, enum ls_phase phase, double ratio, double excess_s)
+{
+	struct ls_hypothesis why = {LS_CAUSE_UNEXPLAINED, 1, 1};
+
+	for (size_t i = 0; i < sizeof(judge_slow_causes) / sizeof(judge_slow_causes[0]); i++) {
+		if (judge_slow_causes[i].phase != phase)
+			continue;
+		judge_slow_row(f, judge_slow_causes[i].metric, "s", ratio * excess_s);
+		f->evidence[f->evidence_count - 1].signal = judge_slow_causes[i].signal;
+		if (ratio < JUDGE_SLOW_PHASE || judge_slow_causes[i].cause == LS_CAUSE_UNEXPLAINED)
+			break;
+		f->evidence[f->evidence_count - 1].role = LS_EVIDENCE_SUPPORTS;
+		why = (struct ls_hypothesis){judge_slow_causes[i].cause, 0.95 * fmin(ratio, 1), ratio};
+	}
+	f->diagnosis = (struct ls_diagnosis){.count = 1, .ceiling = 0.95};
+	f->diagnosis.hypotheses[0] = why;
+}
+
+static void
+judge_slow_period(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_period *p, int64_t now_us)
+{
+	const struct ls_live_row *row = ls_job_row(j, j->live_count - 1);
+	struct ls_finding subject = judge_slow_worker(e, j, p->slot), *f;
+	double blame_s = p->excess_s / p->steps;
+	const char *event;
+
+	subject.scope = ls_job_neighbours(e, j, &e->workers[j->slots[p->slot]]) == 1 ? LS_SCOPE_HOST : LS_SCOPE_RANK;
+	if (!p->on) {
+		p->told = false;
+		f = ls_findings_open(e, &subject);
+		if (f != NULL && f->detector == LS_DETECT_PERIODIC && !ls_judge_is_held(e, j, f))
+			ls_findings_clear(e, f, row->row.step, now_us);
+		return;
+	}
+	if (p->last_step != row->row.step)
+		return; /* nothing new */
+	f = judge_slow_take(e, &subject, LS_DETECT_PERIODIC, j->detect.worker[p->slot].found != 0 ||
+		j->slow.worker[p->slot].level == LS_LEVEL_FINDING || ls_judge_net_tells(j, p->slot), now_us, &event);
+	if (f == NULL)
+		return;
+	if (strcmp(event, "updated") != 0)
+		ls_findings_begin(f, p->first_step, p->first_us, (uint32_t)fmin(p->steps, 1e6));
+	p->told = true;
+	f->kind = LS_KIND_PERIODIC;
+	f->detector = LS_DETECT_PERIODIC;
+	f->comm = false;
+	f->period_steps = p->steps;
+	f->period_s = p->in_time ? p->seconds : 0;
+	f->slowest_ratio = 1 / p->steps;
+	f->evidence_count = 0;
+	judge_slow_row(f, "period_steps", "1", p->steps);
+	judge_slow_row(f, "period_s", "s", p->seconds);
+	judge_slow_row(f, "events", "1", (double)p->events);
+	judge_slow_row(f, "event_excess_s", "s", p->excess_s);
+	judge_slow_diagnose(f, p->phase, p->phase_ratio, p->excess_s);
+	judge_slow_cost(e, j, f, j->detect.step_s + blame_s, blame_s, row->row.step);
+	/* A rhythm of steps is made by the program, and what it does outside of all phases is a duty: nobody is to blame. */
+	if (!p->in_time && p->phase == LS_PHASE_COUNT && p->phase_ratio >= JUDGE_SLOW_OUTSIDE)
+		f->severity = LS_SEVERITY_INFO;
+	ls_findings_tell(e, f, event, now_us);
+}
+
+/* Does something else tell of the job as a whole? */
+static bool
+judge_slow_job_is_told(const struct ls_job *j)
+{
+	const struct ls_detect_net *all = &j->detect.net[0];
+	bool told = j->pulse.on || j->hang.on;
+
+	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
+		told |= all->names == LS_NET_ALL && all->channel[k].level == LS_LEVEL_FINDING;
+	return told;
+}
+
+static void
+judge_slow_rotating(struct ls_engine *e, struct ls_job *j, int64_t now_us)
+{
+	struct ls_rhythm_rotating *r = &j->rhythm.rotating;
+	uint64_t step = ls_job_row(j, j->live_count - 1)->row.step;
+	struct ls_finding subject = ls_findings_of_job(e, j), *f;
+	const char *event;
+
+	if (!r->on) {
+		r->told = false;
+		f = ls_findings_open(e, &subject);
+		if (f != NULL && f->detector == LS_DETECT_ROTATING && !ls_judge_is_held(e, j, f))
+			ls_findings_clear(e, f, step, now_us);
+		return;
+	}
+	if (r->last_step != step)
+		return;
+	f = ls_findings_open(e, &subject);
+	if (f != NULL && r->told && step < f->last_step + LS_FINDING_UPDATE_STEPS)
+		return;
+	f = judge_slow_take(e, &subject, LS_DETECT_ROTATING, judge_slow_job_is_told(j), now_us, &event);
+	if (f == NULL)
+		return;
+	if (strcmp(event, "updated") != 0)
+		ls_findings_begin(f, r->first_step, r->first_us, (uint32_t)fmin(LS_RHYTHM_ROTATING / r->events_ratio, 1e6));
+	r->told = true;
+	f->kind = LS_KIND_JOB_SLOW;
+	f->detector = LS_DETECT_ROTATING;
+	f->comm = false;
+	f->evidence_count = 0;
+	judge_slow_row(f, "event_steps_ratio", "1", r->events_ratio);
+	judge_slow_row(f, "event_workers", "1", (double)r->workers);
+	judge_slow_row(f, "event_most_one_worker_ratio", "1", r->most_ratio);
+	judge_slow_row(f, "event_excess_s", "s", r->cost_s / r->events_ratio);
+	judge_slow_diagnose(f, r->phase, r->phase_ratio, r->cost_s / r->events_ratio);
+	judge_slow_cost(e, j, f, j->detect.step_s + r->cost_s, r->cost_s, step);
+	ls_findings_tell(e, f, event, now_us);
+}
+
+void
+ls_judge_slow(struct ls_engine *e, struct ls_job *j, int64_t now_us)
+{
+	const struct ls_live_row *row;
+	struct ls_rhythm_sample sample;
+
+	if (j->live_count == 0)
+		return; /* no memory for it */
+	row = ls_job_row(j, j->live_count - 1);
+	if (ls_slow_step(&j->slow, &j->detect, row->row.step, row->row.begin_us, j->residuals, j->count,
+		    row->totals.duration_s)) {
+		ls_judge_group_drifts(e, j);
+		for (size_t i = 0; i < j->count; i++)
+			if (j->slow.worker[i].level == LS_LEVEL_FINDING || j->slow.worker[i].seen_step > 0)
+				judge_slow_drift(e, j, i, now_us);
+	}
+	sample = judge_slow_sample(j);
+	ls_rhythm_step(&j->rhythm, &sample);
+	for (size_t i = 0; i < LS_RHYTHM_PERIODS; i++)
+		if (j->rhythm.period[i].on || j->rhythm.period[i].told)
+			judge_slow_period(e, j, &j->rhythm.period[i], now_us);
+	if (j->rhythm.rotating.on || j->rhythm.rotating.told)
+		judge_slow_rotating(e, j, now_us);
+}

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/engine/finding/view.h"
+#include "collector/engine/finding/attention.h"
+#include "collector/engine/engine_state.h"
+#include "collector/engine/join/lies.h"
+#include "proto/base/json.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VIEW_COUNTERS_US 60000000ll
+
+/* Newest rows that "now" is made of: [*first, live_count). */
+static size_t
+view_recent(const struct ls_job *j)
+{
+	return j->live_count > LS_ENGINE_RECENT_STEPS ? j->live_count - LS_ENGINE_RECENT_STEPS : 0;
+}
+
+static double
+view_step_s(const struct ls_job *j)
+{
+	double sum = 0;
+	size_t first = view_recent(j);
+
+	for (size_t i = first; i < j->live_count; i++)
+		sum += ls_job_row(j, i)->totals.duration_s;
+	return j->live_count == first ? NAN : sum / (double)(j->live_count - first);
+}
+
+/* Open findings of the job: how many of each severity, what they cost together, the dearest. */
+struct view_open {
+	unsigned count[3];
+	double blame_s;
+	const struct ls_finding *top;
+};
+
+static struct view_open
+view_open(const struct ls_engine *e, const struct ls_job *j)
+{
+	struct view_open o = {0};
+
+	for (size_t i = 0; i < e->finding_count; i++) {
+		const struct ls_finding *f = &e->findings[i];
+
+		if (!ls_finding_is_open(f) || strcmp(f->who.job, j->name) != 0)
+			continue;
+		o.count[f->severity]++;
+		o.blame_s += f->replica ? f->share * f->blame_s : f->blame_s;
+		if (o.top == NULL || f->blame_s > o.top->blame_s)
+			o.top = f;
+	}
+	return o;
+}
+
+/* Shares of the step by phase, mean over workers and recent steps. */
+static json_t *
+view_phases(const struct ls_job *j)
+{
+	double sum[LS_PHASE_COUNT] = {0}, total = 0;
+	bool marked[LS_PHASE_COUNT] = {false};
+	json_t *phases = json_object();
+
+	for (size_t i = view_recent(j); i < j->live_count; i++) {
+		const struct ls_live_row *r = ls_job_row(j, i);
+
+		for (size_t s = 0; s < r->row.cell_count; s++) {
+			const struct ls_cell *c = ls_row_cell(r, s);
+
+			if (c == NULL)
+				continue;
+			total += (double)c->duration_s;
+			for (unsigned p = 0; p < LS_PHASE_COUNT; p++) {
+				if (isnan(c->phase_s[p]))
+					continue;
+				marked[p] = true;
+				sum[p] += (double)c->phase_s[p];
+			}
+		}
+	}
+	for (unsigned p = 0; p < LS_PHASE_COUNT && total > 0; p++)
+		if (marked[p])
+			ls_ignore(json_object_set_new(
+				phases, ls_phase_name(p), ls_json_number(sum[p] / total, 3)));
+	return phases;
+}
+
+static const char *
+view_job_state(const struct ls_engine *e, const struct ls_job *j)
+{
+	bool silent = false, ended = j->count > 0;
+
+	for (size_t i = 0; i < j->count; i++) {
+		enum ls_worker_state s = e->workers[j->slots[i]].state;
+
+		if (s == LS_WORKER_REPORTING)
+			return "running";
+		silent |= s == LS_WORKER_SILENT;
+		ended &= s == LS_WORKER_ENDED || s == LS_WORKER_CRASHED;
+	}
+	return ended && !silent ? "ended" : "silent";
+}
+
+static json_t *
+view_quality(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
+{
+	unsigned reporting = 0;
+	double err = NAN;
+	struct ls_worker_info steps;
+
+	for (size_t i = 0; i < j->count; i++) {
+		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
+
+		reporting += w->state == LS_WORKER_REPORTING;
+		err = fmax(err, w->clock_err_s); /* NaN only if nobody told */
+	}
+	ls_job_step_source(e, j, &steps);
+	return json_pack("{s:i, s:I, s:I, s:I, s:I, s:o, s:o, s:s, s:o}", "workers_reporting", (int)reporting,
+		"late_records", (json_int_t)j->late, "gaps", (json_int_t)j->gaps,
+		"short_steps", (json_int_t)j->shorted, "apart_steps", (json_int_t)j->apart, "lag_s",
+		j->last_us == 0 ? json_null() : ls_json_real((double)(now_us - j->last_us) * 1e-6),
+		"clock_err_ms", ls_json_real(err * 1e3), "step_source",
+		ls_step_source_name(steps.step_source), "not_believed", ls_lies_render(e, j));
+}
+
+static json_t *
+view_job(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
+{
+	const struct ls_live_row *last =
+		j->live_count == 0 ? NULL : ls_job_row(j, j->live_count - 1);
+	struct view_open open = view_open(e, j);
+	double step_s = view_step_s(j), without_s = fmax(step_s - open.blame_s, 0.01 * step_s);
+	double slowdown = step_s / without_s;
+	int32_t chips = ls_job_chips(e, j);
+	json_t *doc;
+
+	doc = json_pack("{s:s, s:s, s:b, s:i, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o}", "id",
+		j->name, "state", view_job_state(e, j), "asynchronous", (int)j->replica.on, "attempt", (int)j->attempt, "slices",
+		(json_int_t)ls_job_places(e, j, LS_PLACE_SLICE), "hosts",
+		(json_int_t)ls_job_places(e, j, LS_PLACE_HOST), "workers", (json_int_t)j->count,
+		"workers_expected", j->world > 0 ? json_integer(j->world) : json_null(), "chips",
+		chips > 0 ? json_integer(chips) : json_null(), "step",
+		last == NULL ? json_null() : json_integer((json_int_t)ls_row_shown(&last->row)),
+		"steps_closed", (json_int_t)j->closed, "first_seen_at", ls_json_time(j->first_us),
+		"last_step_at", last == NULL ? json_null() : ls_json_time(last->row.end_us));
+	if (doc == NULL)
+		return NULL;
+	ls_ignore(json_object_update_new(doc, json_pack(
+		"{s:o, s:o, s:o, s:o, s:{s:i, s:i, s:i}, s:o, s:o, s:o}", "step_time_s",
+		ls_json_real(step_s), "step_time_without_s", ls_json_real(without_s),
+		"slowdown_ratio", ls_json_real(slowdown), "chips_lost",
+		chips > 0 && !isnan(slowdown) ? ls_json_real(chips * (1 - 1 / slowdown))
+					      : json_null(),
+		"findings", "critical", (int)open.count[LS_SEVERITY_CRITICAL], "warning",
+		(int)open.count[LS_SEVERITY_WARNING], "info", (int)open.count[LS_SEVERITY_INFO],
+		"phases", view_phases(j), "data_quality", view_quality(e, j, now_us),
+		"top_finding", open.top == NULL ? json_null() : json_string(open.top->id))));
+	return doc;
+}
+
+struct view_sorted {
+	double near, key;
+	size_t index;
+};
+
+/* The nearest first, of them the greatest key; equal ones as they were. */
+static int
+view_compare(const void *a, const void *b)
+{
+	const struct view_sorted *x = a, *y = b;
+
+	if (x->near != y->near)
+		return x->near < y->near ? 1 : -1;
+	if (x->key != y->key)
+		return x->key < y->key ? 1 : -1;
+	return (x->index > y->index) - (x->index < y->index);
+}
+
+int
+ls_view_jobs(const struct ls_engine *e, int64_t now_us, json_t **ret_array)
+{
+	struct view_sorted *order = malloc((e->job_count + 1) * sizeof(*order));
+	json_t *array = json_array();
+
+	if (order == NULL || array == NULL) {
+		free(order);
+		json_decref(array);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < e->job_count; i++) {
+		const struct ls_job *j = &e->jobs[i];
+		double step_s = view_step_s(j);
+
+		order[i] = (struct view_sorted){0, step_s > 0 ? view_open(e, j).blame_s / step_s * ls_job_chips(e, j) : -1, i};
+	}
+	if (e->job_count > 1)
+		qsort(order, e->job_count, sizeof(*order), view_compare);
+	for (size_t i = 0; i < e->job_count; i++)
+		ls_ignore(json_array_append_new(
+			array, view_job(e, &e->jobs[order[i].index], now_us)));
+	free(order);
+	*ret_array = array;
+	return 0;
+}
+
+int
+ls_view_job(const struct ls_engine *e, const char *job, int64_t now_us, json_t **ret_job)
+{
+	const struct ls_job *j = ls_engine_find_job(e, job);
+
+	if (j == NULL)
+		return -LS_EUNKNOWN;
+	*ret_job = view_job(e, j, now_us);
+	return *ret_job == NULL ? -ENOMEM : 0;
+}
+
+/* Means of one worker over the recent steps. */
+struct view_means {
+	double step_s, own_s, wait_s, input_s, late_s, blame_s, slowest;
+};
+
+static struct view_means
+view_means(const struct ls_job *j, size_t slot)
+{
+	struct view_means m = {0};
+	size_t n = 0, inputs = 0, lates = 0, blames = 0, last = 0, known = 0;
+
+	for (size_t i = view_recent(j); i < j->live_count; i++) {
+		const struct ls_live_row *r = ls_job_row(j, i);
+		const struct ls_cell *c = ls_row_cell(r, slot);
+
+		if (c == NULL)
+			continue;
+		n++;
+		last += r->totals.last == slot;
+		known += r->totals.last != SIZE_MAX;
+		m.step_s += (double)c->duration_s;
+		m.own_s += (double)c->own_s;
+		m.wait_s += (double)c->wait_s;
+		if (!isnan(c->phase_s[LS_PHASE_INPUT_WAIT])) {
+			m.input_s += (double)c->phase_s[LS_PHASE_INPUT_WAIT];
+			inputs++;
+		}
+		if (!isnan(c->late_s)) {
+			m.late_s += (double)c->late_s;
+			lates++;
+		}
+		if (!isnan(c->blame_s)) {
+			m.blame_s += (double)(c->blame_s + c->under_s);
+			blames++;
+		}
+	}
+	m.step_s = n == 0 ? NAN : m.step_s / (double)n;
+	m.own_s = n == 0 ? NAN : m.own_s / (double)n;
+	m.wait_s = n == 0 ? NAN : m.wait_s / (double)n;
+	m.slowest = n == 0 || 2 * known < n ? NAN : (double)last / (double)n;
+	m.input_s = inputs == 0 ? NAN : m.input_s / (double)inputs;
+	m.late_s = lates == 0 ? NAN : m.late_s / (double)lates;
+	m.blame_s = blames == 0 ? NAN : fmax(m.blame_s / (double)blames, 0);
+	return m;
+}
+
+/* Counters of the last minute: rates of counters, values of gauges; what is not measured is absent. */
+static json_t *
+view_counters(const struct ls_engine *e, const struct ls_engine_worker *w, int64_t now_us)
+{
+	json_t *all = json_object();
+	double v;
+
+	for (unsigned m = 0; m < LS_METRIC_COUNT; m++) {
+		const struct ls_metric_info *info = ls_metric_info(m);
+		const struct ls_counters *c = info->scope == LS_METRIC_SCOPE_JOB
+			? &w->counters : &e->hosts[w->host].counters;
+		bool known = info->hot &&
+			(info->kind == LS_METRIC_KIND_COUNTER
+					? ls_counters_rate(c, m, now_us - VIEW_COUNTERS_US,
+						  now_us, 0, &v)
+					: ls_counters_last(c, m, now_us, &v));
+
+		if (known)
+			ls_ignore(json_object_set_new(all, info->name, ls_json_real(v)));
+	}
+	return all;
+}
+
+static json_t *
+view_live(const struct ls_engine_worker *w, int64_t now_us)
+{
+	const char *phase = ls_phase_name(w->live.phase);
+
+	if (!w->has_live)
+		return json_null();
+	return json_pack("{s:I, s:s, s:o}", "step", (json_int_t)w->live.step, "phase",
+		phase == NULL ? "between_steps" : phase, "since_s",
+		ls_json_real((double)(now_us - w->live_since_us) * 1e-6));
+}
+
+static const char *
+view_finding_of(const struct ls_engine *e, const struct ls_engine_worker *w)
+{
+	for (size_t i = e->finding_count; i > 0; i--) {
+		const struct ls_finding *f = &e->findings[i - 1];
+
+		if (ls_finding_is_open(f) && f->scope != LS_SCOPE_JOB &&
+			f->who.rank == w->info.rank && strcmp(f->who.job, w->info.job) == 0)
+			return f->id;
+	}
+	return NULL;
+}
+
+static json_t *
+view_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot, int64_t now_us)
+{
+	static const char *const states[] = {"reporting", "silent", "ended", "crashed"};
+	const struct ls_engine_worker *w = &e->workers[j->slots[slot]];
+	struct view_means m = view_means(j, slot);
+	const char *finding = view_finding_of(e, w);
+	json_t *doc;
+
+	doc = json_pack("{s:s, s:s, s:s, s:i, s:i, s:s, s:o, s:s?, s:o, s:o, s:o}", "host",
+		w->info.host, "slice", w->info.slice, "role", w->info.role, "rank",
+		(int)w->info.rank, "attempt", (int)j->attempt, "state", states[w->state], "step",
+		w->reported ? json_integer((json_int_t)w->last_step) : json_null(), "finding",
+		finding, "last_seen_at", ls_json_time(w->seen_us), "live", view_live(w, now_us),
+		"counters", view_counters(e, w, now_us));
+	if (doc == NULL)
+		return NULL;
+	ls_ignore(json_object_update_new(doc,
+		json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:s}", "step_time_s",
+			ls_json_real(m.step_s), "own_s", ls_json_real(m.own_s), "wait_s",
+			ls_json_real(m.wait_s), "input_wait_s", ls_json_real(m.input_s),
+			"lateness_s", ls_json_real(m.late_s), "blame_s", ls_json_real(m.blame_s),
+			"slowest_ratio", ls_json_number(m.slowest, 3), "gaps",
+			(json_int_t)w->gaps, "step_source",
+			ls_step_source_name(w->info.step_source))));
+	return doc;
+}
+
+/* Slots, those nearest to a finding first, of them the most blamed; *ret_order is malloc'ed. */
+static int
+view_order(const struct ls_job *j, struct view_sorted **ret_order)
+{
+	struct view_sorted *order = malloc((j->count + 1) * sizeof(*order));
+
+	if (order == NULL)
+		return -ENOMEM;
+	for (size_t s = 0; s < j->count; s++) {
+		double blame = view_means(j, s).blame_s;
+
+		order[s] = (struct view_sorted){ls_attention_nearness(j, s), isnan(blame) ? -1 : blame, s};
+	}
+	if (j->count > 1)
+		qsort(order, j->count, sizeof(*order), view_compare);
+	*ret_order = order;
+	return 0;
+}
+
+int
+ls_view_hosts(const struct ls_engine *e, const char *job, int64_t now_us, json_t **ret_array)
+{
+	const struct ls_job *j = ls_engine_find_job(e, job);
+	struct view_sorted *order;
+	json_t *array;
+	int rc;
+
+	if (j == NULL)
+		return -LS_EUNKNOWN;
+	rc = view_order(j, &order);
+	if (rc != 0)
+		return rc;
+	array = json_array();
+	for (size_t i = 0; i < j->count; i++)
+		ls_ignore(json_array_append_new(
+			array, view_worker(e, j, order[i].index, now_us)));
+	free(order);
+	*ret_array = array;
+	return array == NULL ? -ENOMEM : 0;
+}
+
+int
+ls_view_finding(const struct ls_engine *e, const char *id, json_t **ret_finding)
+{
+	for (size_t i = 0; i < e->finding_count; i++) {
+		if (strcmp(e->findings[i].id, id) == 0) {
+			*ret_finding = json_incref(e->findings[i].json);
+			return 0;
+		}
+	}
+	return -LS_EUNKNOWN;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/engine/join/index.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define INDEX_FNV_BASIS 14695981039346656037ull
+#define INDEX_FNV_PRIME 1099511628211ull
+
+struct ls_index_entry {
+	uint32_t hash, position; /* LS_INDEX_NONE: free */
+};
+
+void
+ls_index_fini(struct ls_index *x)
+{
+	free(x->entries);
+	memset(x, 0, sizeof(*x));
+}
+
+/* Into the first free place from where its hash points; there is one. */
+static void
+index_place(struct ls_index *x, struct ls_index_entry e)
+{
+	size_t at = e.hash & (x->size - 1);
+
+	while (x->entries[at].position != LS_INDEX_NONE)
+		at = (at + 1) & (x->size - 1);
+	x->entries[at] = e;
+	x->count++;
+}
+
+static int
+index_grow(struct ls_index *x)
+{
+	struct ls_index grown = {.size = x->size == 0 ? 16 : 2 * x->size};
+
+	grown.entries = malloc(grown.size * sizeof(*grown.entries));
+	if (grown.entries == NULL)
+		return -ENOMEM;
+	memset(grown.entries, 0xff, grown.size * sizeof(*grown.entries)); /* all free */
+	for (size_t i = 0; i < x->size; i++)
+		if (x->entries[i].position != LS_INDEX_NONE)
+			index_place(&grown, x->entries[i]);
+	free(x->entries);
+	*x = grown;
+	return 0;
+}
+
+int
+ls_index_put(struct ls_index *x, uint32_t hash, uint32_t position)
+{
+	int rc;
+
+	LS_ASSERT(position != LS_INDEX_NONE);
+	if (2 * (x->count + 1) > x->size) {
+		rc = index_grow(x);
+		if (rc != 0)
+			return rc;
+	}
+	index_place(x, (struct ls_index_entry){hash, position});
+	return 0;
+}
+
+void
+ls_index_remove(struct ls_index *x, uint32_t hash, uint32_t position)
+{
+	size_t mask = x->size - 1, hole = hash & mask, at;
+
+	LS_ASSERT(x->size > 0);
+	while (x->entries[hole].position != position) {
+		LS_ASSERT(x->entries[hole].position != LS_INDEX_NONE);
+		hole = (hole + 1) & mask;
+	}
+	/* close the gap: move back whoever could not be reached beyond it */
+	for (at = (hole + 1) & mask; x->entries[at].position != LS_INDEX_NONE;
+		at = (at + 1) & mask) {
+		size_t home = x->entries[at].hash & mask;
+
+		if (((at - home) & mask) < ((at - hole) & mask))
+			continue; /* its home lies behind the hole */
+		x->entries[hole] = x->entries[at];
+		hole = at;
+	}
+	x->entries[hole].position = LS_INDEX_NONE;
+	x->count--;
+}
+
+uint32_t
+ls_index_next(const struct ls_index *x, uint32_t hash, size_t *walk)
+{
+	const struct ls_index_entry *e;
+
+	while (x->size > 0) {
+		e = &x->entries[(hash + *walk) & (x->size - 1)];
+		if (e->position == LS_INDEX_NONE)
+			break;
+		++*walk;
+		if (e->hash == hash)
+			return e->position;
+	}
+	return LS_INDEX_NONE;
+}
+
+uint32_t
+ls_index_hash_text(const char *text)
+{
+	uint64_t h = INDEX_FNV_BASIS;
+
+	for (; *text != '\0'; text++)
+		h = (h ^ (uint8_t)*text) * INDEX_FNV_PRIME;
+	return (uint32_t)(h ^ h >> 32);
+}
+
+uint32_t
+ls_index_hash_number(uint64_t number)
+{
+	uint64_t h = INDEX_FNV_BASIS;
+
+	for (int i = 0; i < 8; i++, number >>= 8)
+		h = (h ^ (number & 0xff)) * INDEX_FNV_PRIME;
+	return (uint32_t)(h ^ h >> 32);
+}

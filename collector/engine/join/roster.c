@@ -1,0 +1,604 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * roster - the part of the engine that knows jobs, hosts and workers: who is who, and who gives up its
+ * place when all are taken. (Interface: engine.h and engine_state.h.)
+ */
+#include "config.h"
+#include "collector/engine/engine_state.h"
+#include "collector/engine/join/lies.h"
+#include "proto/base/mem.h"
+#include "proto/base/text.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * A handle is the position of a worker and, above it, how often the position was given away: handles of
+ * workers that are no more stay unknown. The top bit stays 0, so LS_NO_WORKER is none.
+ */
+#define ROSTER_POSITION_BITS 16
+#define ROSTER_POSITION_MASK 0xffffu
+#define ROSTER_GENERATION_MASK 0x7fffu
+
+_Static_assert(LS_WORKERS_MAX <= ROSTER_POSITION_MASK + 1, "a position must fit its bits");
+
+bool
+ls_worker_is_gone(const struct ls_engine_worker *w)
+{
+	return w->state == LS_WORKER_ENDED || w->state == LS_WORKER_CRASHED;
+}
+
+struct ls_engine_worker *
+ls_engine_find_worker(const struct ls_engine *e, uint32_t handle)
+{
+	uint32_t position = handle & ROSTER_POSITION_MASK;
+
+	if (position >= e->worker_count || !e->workers[position].current ||
+		e->workers[position].generation != handle >> ROSTER_POSITION_BITS)
+		return NULL;
+	return &e->workers[position];
+}
+
+static uint32_t
+roster_handle(const struct ls_engine *e, const struct ls_engine_worker *w)
+{
+	return w->generation << ROSTER_POSITION_BITS | (uint32_t)(w - e->workers);
+}
+
+struct ls_job *
+ls_engine_find_job(const struct ls_engine *e, const char *name)
+{
+	uint32_t hash = ls_index_hash_text(name), at;
+	size_t walk = 0;
+
+	while ((at = ls_index_next(&e->job_index, hash, &walk)) != LS_INDEX_NONE)
+		if (strcmp(e->jobs[at].name, name) == 0)
+			return &e->jobs[at];
+	return NULL;
+}
+
+int32_t
+ls_job_chips(const struct ls_engine *e, const struct ls_job *j)
+{
+	int64_t chips = 0;
+
+	for (size_t i = 0; i < j->count; i++) {
+		int32_t c = e->workers[j->slots[i]].info.chips;
+
+		if (c <= 0)
+			return 0;
+		chips += c;
+	}
+	return chips > INT32_MAX ? INT32_MAX : (int32_t)chips;
+}
+
+void
+ls_job_step_source(
+	const struct ls_engine *e, const struct ls_job *j, struct ls_worker_info *ret_info)
+{
+	ret_info->step_source = LS_STEP_MARKER;
+	ret_info->step_confidence = 0;
+	for (size_t i = 0; i < j->count; i++) {
+		const struct ls_worker_info *w = &e->workers[j->slots[i]].info;
+
+		if (w->step_source == LS_STEP_MARKER || (ret_info->step_source != LS_STEP_MARKER &&
+				w->step_confidence >= ret_info->step_confidence))
+			continue;
+		ret_info->step_source = w->step_source;
+		ret_info->step_confidence = w->step_confidence;
+	}
+}
+
+static int
+roster_compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+size_t
+ls_job_places(const struct ls_engine *e, const struct ls_job *j, enum ls_job_place kind)
+{
+	const char **names = malloc((j->count + 1) * sizeof(*names));
+	size_t places = 0;
+
+	if (names == NULL)
+		return 0;
+	for (size_t i = 0; i < j->count; i++) {
+		const struct ls_worker_info *w = &e->workers[j->slots[i]].info;
+
+		names[i] = kind == LS_PLACE_HOST ? w->host : w->slice;
+	}
+	if (j->count > 1)
+		qsort(names, j->count, sizeof(*names), roster_compare_names);
+	for (size_t i = 0; i < j->count; i++)
+		places += i == 0 || strcmp(names[i - 1], names[i]) != 0;
+	free(names);
+	return places;
+}
+
+size_t
+ls_job_neighbours(
+	const struct ls_engine *e, const struct ls_job *j, const struct ls_engine_worker *w)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < j->count; i++)
+		n += e->workers[j->slots[i]].host == w->host;
+	return n;
+}
+
+/* The workers of the present attempt give up their places. */
+static void
+roster_release_workers(struct ls_engine *e, struct ls_job *j)
+{
+	for (size_t i = 0; i < j->count; i++) {
+		struct ls_engine_worker *w = &e->workers[j->slots[i]];
+
+		w->current = false;
+		w->generation = (w->generation + 1) & ROSTER_GENERATION_MASK;
+		w->slot = e->free_worker; /* the next free one */
+		e->free_worker = j->slots[i];
+		ls_counters_fini(&w->counters);
+	}
+}
+
+/* Drops what belongs to one attempt. */
+static void
+roster_free_groups(struct ls_job_groups *g)
+{
+	free(g->of);
+	free(g->names);
+	ls_index_fini(&g->index);
+	*g = (struct ls_job_groups){0};
+}
+
+static void
+roster_reset_job(struct ls_job *j)
+{
+	for (size_t i = 0; i < j->live_count; i++)
+		free(ls_job_row(j, i)->row.cells);
+	ls_steps_fini(&j->steps);
+	ls_detect_fini(&j->detect);
+	ls_replica_fini(&j->replica);
+	j->hang = (struct ls_hang){0};
+	j->pulse = (struct ls_pulse){0};
+	ls_slow_fini(&j->slow);
+	ls_rhythm_fini(&j->rhythm);
+	ls_index_fini(&j->rank_index);
+	ls_index_fini(&j->roles.index);
+	ls_index_fini(&j->slices.index);
+	ls_index_fini(&j->racks.index);
+	ls_index_fini(&j->shards.index);
+	ls_index_fini(&j->stages.index);
+	ls_stages_fini(&j->compare);
+	free(j->live);
+	j->live = NULL;
+	j->live_capacity = j->live_count = j->live_head = 0;
+	j->count = 0;
+	j->roles.count = j->slices.count = j->racks.count = j->shards.count = j->stages.count = 0;
+	j->world = 0;
+	j->gone = 0;
+	j->active_known = false;
+	j->grouped = false;
+}
+
+void
+ls_job_fini(struct ls_job *j)
+{
+	roster_reset_job(j);
+	ls_blame_fini(&j->room);
+	free(j->slots);
+	roster_free_groups(&j->roles);
+	roster_free_groups(&j->slices);
+	roster_free_groups(&j->racks);
+	roster_free_groups(&j->shards);
+	roster_free_groups(&j->stages);
+	free(j->residuals);
+	free(j->slice_nets);
+}
+
+static bool
+roster_job_is_quiet(const struct ls_engine *e, const struct ls_job *j)
+{
+	for (size_t i = 0; i < j->count; i++)
+		if (e->workers[j->slots[i]].state == LS_WORKER_REPORTING)
+			return false;
+	return true;
+}
+
+/* When all places are taken, the job that has been quiet for longest is forgotten. NULL: none is. */
+static struct ls_job *
+roster_retire_job(struct ls_engine *e, int64_t now_us)
+{
+	struct ls_job *oldest = NULL;
+
+	for (size_t i = 0; i < e->job_count; i++) {
+		struct ls_job *j = &e->jobs[i];
+
+		if ((oldest == NULL || j->last_us < oldest->last_us) && roster_job_is_quiet(e, j))
+			oldest = j;
+	}
+	if (oldest == NULL)
+		return NULL;
+	ls_judge_clear_job(e, oldest, false, now_us);
+	roster_release_workers(e, oldest);
+	ls_index_remove(&e->job_index, ls_index_hash_text(oldest->name),
+		(uint32_t)(oldest - e->jobs));
+	ls_job_fini(oldest);
+	return oldest;
+}
+
+static int
+roster_job(struct ls_engine *e, const char *name, int64_t now_us, struct ls_job **ret_job)
+{
+	struct ls_job *j = ls_engine_find_job(e, name);
+	bool fresh = e->job_count < LS_JOBS_MAX;
+	int rc;
+
+	if (j != NULL) {
+		*ret_job = j;
+		return 0;
+	}
+	j = fresh ? &e->jobs[e->job_count] : roster_retire_job(e, now_us);
+	if (j == NULL)
+		return -LS_ELIMIT;
+	*j = (struct ls_job){.attempt = -1, .first_us = now_us, .last_us = now_us};
+	rc = ls_text_copy(j->name, sizeof(j->name), name);
+	if (rc == 0)
+		rc = ls_index_put(&e->job_index, ls_index_hash_text(name),
+			(uint32_t)(j - e->jobs));
+	if (rc != 0)
+		return rc; /* only a fresh place can fail: the index has room for a retired one */
+	e->job_count += fresh;
+	e->stats.jobs++;
+	*ret_job = j;
+	return 0;
+}
+
+/* When all places are taken: the host without a worker that was heard of last the longest ago. */
+static uint32_t
+roster_retire_host(struct ls_engine *e)
+{
+	bool *used = calloc(e->host_count, sizeof(*used));
+	uint32_t oldest = LS_INDEX_NONE;
+
+	if (used == NULL)
+		return LS_INDEX_NONE;
+	for (size_t i = 0; i < e->worker_count; i++)
+		if (e->workers[i].current)
+			used[e->workers[i].host] = true;
+	for (uint32_t i = 0; i < e->host_count; i++)
+		if (!used[i] && (oldest == LS_INDEX_NONE ||
+					e->hosts[i].seen_us < e->hosts[oldest].seen_us))
+			oldest = i;
+	free(used);
+	if (oldest == LS_INDEX_NONE)
+		return LS_INDEX_NONE;
+	ls_index_remove(&e->host_index, ls_index_hash_text(e->hosts[oldest].name), oldest);
+	ls_counters_fini(&e->hosts[oldest].counters);
+	return oldest;
+}
+
+int
+ls_engine_host(struct ls_engine *e, const char *name, int64_t now_us, uint32_t *ret_host)
+{
+	uint32_t hash = ls_index_hash_text(name), at;
+	bool fresh = e->host_count < LS_AGENTS_MAX;
+	size_t walk = 0;
+	int rc;
+
+	while ((at = ls_index_next(&e->host_index, hash, &walk)) != LS_INDEX_NONE) {
+		if (strcmp(e->hosts[at].name, name) == 0) {
+			*ret_host = at;
+			return 0;
+		}
+	}
+	if (!ls_text_is_name(name, strlen(name), LS_HOST_NAME_MAX_BYTES - 1))
+		return -LS_ERANGE;
+	rc = ls_mem_grow((void **)&e->hosts, e->host_count, &e->host_capacity,
+		sizeof(*e->hosts));
+	if (rc != 0)
+		return rc;
+	at = fresh ? (uint32_t)e->host_count : roster_retire_host(e);
+	if (at == LS_INDEX_NONE)
+		return -LS_ELIMIT;
+	e->hosts[at] = (struct ls_engine_host){.seen_us = now_us};
+	memcpy(e->hosts[at].name, name, strlen(name) + 1);
+	rc = ls_index_put(&e->host_index, hash, at);
+	if (rc != 0)
+		return rc; /* as for jobs */
+	e->host_count += fresh;
+	*ret_host = at;
+	return 0;
+}
+
+static int
+roster_widen_groups(struct ls_job_groups *g, size_t capacity)
+{
+	uint32_t *of = realloc(g->of, capacity * sizeof(*of));
+	char(*names)[LS_JOB_GROUP_NAME_BYTES];
+
+	if (of == NULL)
+		return -ENOMEM;
+	g->of = of;
+	names = realloc(g->names, capacity * sizeof(*names));
+	if (names == NULL)
+		return -ENOMEM;
+	g->names = names;
+	return 0;
+}
+
+/* Room for one more worker in the job's arrays by slot. */
+static int
+roster_reserve_slot(struct ls_job *j)
+{
+	size_t capacity = j->capacity == 0 ? 16 : j->capacity * 2;
+	uint32_t *slots;
+	struct ls_blame *residuals;
+	struct ls_blame_net *nets;
+
+	if (j->count < j->capacity)
+		return 0;
+	slots = realloc(j->slots, capacity * sizeof(*slots));
+	if (slots == NULL)
+		return -ENOMEM;
+	j->slots = slots;
+	nets = realloc(j->slice_nets, capacity * sizeof(*nets));
+	if (nets == NULL)
+		return -ENOMEM;
+	j->slice_nets = nets;
+	residuals = realloc(j->residuals, capacity * sizeof(*residuals));
+	if (residuals == NULL)
+		return -ENOMEM;
+	j->residuals = residuals;
+	if (roster_widen_groups(&j->roles, capacity) != 0 ||
+		roster_widen_groups(&j->slices, capacity) != 0 ||
+		roster_widen_groups(&j->racks, capacity) != 0 ||
+		roster_widen_groups(&j->shards, capacity) != 0 ||
+		roster_widen_groups(&j->stages, capacity) != 0)
+		return -ENOMEM;
+	if (ls_blame_reserve(&j->room, capacity) != 0)
+		return -ENOMEM;
+	j->capacity = capacity;
+	return 0;
+}
+
+/* The number of a group; there are never more of them than workers. */
+static int
+roster_group(struct ls_job_groups *g, const char *name, uint32_t *ret_number)
+{
+	uint32_t hash = ls_index_hash_text(name), at;
+	size_t walk = 0;
+	int rc;
+
+	while ((at = ls_index_next(&g->index, hash, &walk)) != LS_INDEX_NONE) {
+		if (strcmp(g->names[at], name) == 0) {
+			*ret_number = at;
+			return 0;
+		}
+	}
+	rc = ls_index_put(&g->index, hash, g->count);
+	if (rc != 0)
+		return rc;
+	memcpy(g->names[g->count], name, strlen(name) + 1);
+	*ret_number = g->count++;
+	return 0;
+}
+
+/* The same of a name that need not be told. */
+static int
+roster_place(struct ls_job_groups *g, const char *name, uint32_t *ret_number)
+{
+	*ret_number = LS_GROUP_NO;
+	return name[0] == '\0' ? 0 : roster_group(g, name, ret_number);
+}
+
+/* The same of the stage that a role belongs to. */
+static int
+roster_stage(struct ls_job_groups *g, const char *role, uint32_t *ret_number)
+{
+	char name[LS_JOB_GROUP_NAME_BYTES];
+
+	(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(role, "-"), role);
+	return roster_group(g, name, ret_number);
+}
+
+struct ls_engine_worker *
+ls_job_rank(const struct ls_engine *e, const struct ls_job *j, int32_t rank)
+{
+	uint32_t at;
+	size_t walk = 0;
+
+	while ((at = ls_index_next(&j->rank_index, ls_index_hash_number((uint64_t)rank),
+			&walk)) != LS_INDEX_NONE)
+		if (e->workers[j->slots[at]].info.rank == rank)
+			return &e->workers[j->slots[at]];
+	return NULL;
+}
+
+/* A place for a worker: one given up, else a new one. */
+static int
+roster_worker_place(struct ls_engine *e, uint32_t *ret_position)
+{
+	int rc;
+
+	if (e->free_worker != LS_INDEX_NONE) {
+		*ret_position = e->free_worker;
+		e->free_worker = e->workers[e->free_worker].slot;
+		return 0;
+	}
+	if (e->worker_count == LS_WORKERS_MAX)
+		return -LS_ELIMIT;
+	rc = ls_mem_grow((void **)&e->workers, e->worker_count, &e->worker_capacity,
+		sizeof(*e->workers));
+	if (rc != 0)
+		return rc;
+	e->workers[e->worker_count].generation = 0;
+	*ret_position = (uint32_t)e->worker_count++;
+	return 0;
+}
+
+static int
+roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *info,
+	int64_t now_us, struct ls_engine_worker **ret_worker)
+{
+	struct ls_engine_worker *w;
+	uint32_t host, role = 0, slice = 0, rack = 0, shard = 0, stage = 0, position,
+		slot = (uint32_t)j->count;
+	int rc = ls_engine_host(e, info->host, now_us, &host);
+
+	if (rc == 0)
+		rc = roster_reserve_slot(j);
+	if (rc == 0)
+		rc = ls_detect_reserve(&j->detect, j->count + 1);
+	if (rc == 0)
+		rc = ls_slow_reserve(&j->slow, j->count + 1);
+	if (rc == 0)
+		rc = roster_group(&j->roles, info->role, &role);
+	if (rc == 0)
+		rc = roster_group(&j->slices, info->slice, &slice);
+	if (rc == 0)
+		rc = roster_place(&j->racks, info->rack, &rack);
+	if (rc == 0)
+		rc = roster_place(&j->shards, info->shard, &shard);
+	if (rc == 0)
+		rc = roster_stage(&j->stages, info->role, &stage);
+	if (rc == 0)
+		rc = ls_detect_reserve_slices(&j->detect, j->slices.count);
+	if (rc == 0)
+		rc = roster_worker_place(e, &position);
+	if (rc != 0)
+		return rc;
+	w = &e->workers[position];
+	*w = (struct ls_engine_worker){.info = *info, .generation = w->generation,
+		.job = (uint32_t)(j - e->jobs), .host = host, .slot = slot, .current = true,
+		.first_us = now_us, .seen_us = now_us, .clock_err_s = NAN};
+	w->info.attempt = j->attempt;
+	rc = ls_index_put(&j->rank_index, ls_index_hash_number((uint64_t)info->rank), slot);
+	if (rc != 0) {
+		w->current = false;
+		w->slot = e->free_worker;
+		e->free_worker = position;
+		return rc;
+	}
+	j->slots[slot] = position;
+	j->roles.of[slot] = role;
+	j->slices.of[slot] = slice;
+	j->racks.of[slot] = rack;
+	j->shards.of[slot] = shard;
+	j->stages.of[slot] = stage;
+	j->count++;
+	j->active_known = false;
+	j->grouped = false;
+	if (info->world > j->world)
+		j->world = info->world;
+	e->stats.workers++;
+	*ret_worker = w;
+	return 0;
+}
+
+/* A rank that ended is back, perhaps on another host: then its history is another's. */
+static int
+roster_return(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
+	const char *host, int64_t now_us)
+{
+	uint32_t index;
+	int rc;
+
+	if (strcmp(w->info.host, host) != 0) {
+		rc = ls_engine_host(e, host, now_us, &index);
+		if (rc != 0)
+			return rc;
+		ls_detect_reset_worker(&j->detect, w->slot);
+		if (w->slot < j->replica.capacity)
+			j->replica.worker[w->slot] = (struct ls_replica_worker){0};
+		ls_slow_reset_worker(&j->slow, w->slot);
+		ls_rhythm_reset_worker(&j->rhythm, w->slot);
+		w->host = index;
+		memcpy(w->info.host, host, strlen(host) + 1);
+	}
+	w->state = LS_WORKER_REPORTING;
+	j->gone--;
+	w->seen_us = now_us;
+	w->missed = 0;
+	j->active_known = false;
+	return 0;
+}
+
+static bool
+roster_is_name(const char *name, size_t size, bool needed)
+{
+	return name[0] == '\0' ? !needed : ls_text_is_name(name, strlen(name), size - 1);
+}
+
+static bool
+roster_info_ok(const struct ls_worker_info *i)
+{
+	return roster_is_name(i->job, sizeof(i->job), true) &&
+		roster_is_name(i->host, sizeof(i->host), true) &&
+		roster_is_name(i->slice, sizeof(i->slice), false) &&
+		roster_is_name(i->role, sizeof(i->role), false) &&
+		roster_is_name(i->rack, sizeof(i->rack), false) &&
+		roster_is_name(i->shard, sizeof(i->shard), false) && i->rank >= 0 &&
+		i->rank < (int32_t)LS_WORKERS_MAX && i->chips >= 0 && i->world >= 0 &&
+		i->world <= (int32_t)LS_WORKERS_MAX;
+}
+
+/* Makes `attempt` the present one; -1: a rank that ended and comes back begins the next. */
+static int
+roster_attempt(struct ls_engine *e, struct ls_job *j, int32_t rank, int32_t attempt,
+	int64_t now_us)
+{
+	const struct ls_engine_worker *w = ls_job_rank(e, j, rank);
+
+	if (attempt < 0 && j->attempt < 0)
+		attempt = 0;
+	else if (attempt < 0)
+		attempt = j->attempt + (w != NULL && ls_worker_is_gone(w) && !j->replica.on); /* alone */
+	if (attempt <= j->attempt)
+		return attempt == j->attempt ? 0 : -LS_ESTALE;
+	if (j->attempt >= 0) /* what storage told of the job is not of an attempt before */
+		ls_judge_clear_job(e, j, false, now_us);
+	roster_release_workers(e, j);
+	roster_reset_job(j);
+	j->attempt = attempt;
+	return 0;
+}
+
+int
+ls_engine_worker(struct ls_engine *e, const struct ls_worker_info *info, int64_t now_us,
+	uint32_t *ret_worker)
+{
+	struct ls_engine_worker *w;
+	struct ls_job *j;
+	int rc;
+
+	if (!roster_info_ok(info)) {
+		ls_engine_lie(e, info->host, LS_LIE_WORKER, 1);
+		return -LS_ERANGE;
+	}
+	rc = roster_job(e, info->job, now_us, &j);
+	if (rc == 0)
+		rc = roster_attempt(e, j, info->rank, info->attempt, now_us);
+	if (rc != 0)
+		return rc;
+	w = ls_job_rank(e, j, info->rank);
+	if (w == NULL) {
+		rc = roster_add(e, j, info, now_us, &w);
+	} else if (ls_worker_is_gone(w)) {
+		rc = roster_return(e, j, w, info->host, now_us);
+	} else if (strcmp(w->info.host, info->host) != 0) {
+		e->stats.duplicate_ranks++;
+		ls_engine_lie(e, info->host, LS_LIE_RANK, 1);
+		rc = -LS_EDUPLICATE;
+	}
+	if (rc != 0)
+		return rc;
+	w->info.step_source = info->step_source; /* a worker may come back with marks */
+	w->info.step_confidence = info->step_confidence;
+	*ret_worker = roster_handle(e, w);
+	return 0;
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/engine/join/steps.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void
+ls_steps_fini(struct ls_steps *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		free(s->rows[i].cells);
+	free(s->rows);
+	free(s->spare);
+	memset(s, 0, sizeof(*s));
+}
+
+size_t
+ls_steps_capacity(size_t n)
+{
+	size_t rows = n == 0 ? LS_OPEN_STEPS_MAX : LS_OPEN_CELLS_MAX / n;
+
+	if (rows > LS_OPEN_STEPS_MAX)
+		return LS_OPEN_STEPS_MAX;
+	return rows < LS_OPEN_STEPS_MIN ? LS_OPEN_STEPS_MIN : rows;
+}
+
+/* Position of the row of `step`, or where it belongs. */
+static size_t
+steps_find(const struct ls_steps *s, uint64_t step)
+{
+	size_t lo = 0, hi = s->count;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (s->rows[mid].step < step)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Room for n cells; new ones are absent, and nothing else is said of them: ten thousand are much to write to. */
+static int
+steps_widen(struct ls_row *row, size_t n)
+{
+	struct ls_cell *cells;
+
+	if (row->cell_count >= n)
+		return 0;
+	cells = realloc(row->cells, n * sizeof(*cells));
+	if (cells == NULL)
+		return -ENOMEM;
+	for (size_t i = row->cell_count; i < n; i++)
+		cells[i].present = false;
+	row->cells = cells;
+	row->cell_count = n;
+	return 0;
+}
+
+static int
+steps_reserve(struct ls_steps *s)
+{
+	size_t capacity = s->capacity == 0 ? 16 : s->capacity * 2;
+	struct ls_row *rows;
+
+	if (s->count < s->capacity)
+		return 0;
+	rows = realloc(s->rows, capacity * sizeof(*rows));
+	if (rows == NULL)
+		return -ENOMEM;
+	s->rows = rows;
+	s->capacity = capacity;
+	return 0;
+}
+
+static int
+steps_insert(struct ls_steps *s, size_t at, uint64_t step, size_t n, int64_t now_us)
+{
+	struct ls_row row = {.step = step, .first_seen_us = now_us, .begin_us = INT64_MAX,
+		.end_us = INT64_MIN};
+	int rc;
+
+	if (s->count >= ls_steps_capacity(n))
+		return -LS_ELIMIT;
+	rc = steps_reserve(s);
+	if (rc != 0)
+		return rc;
+	row.cells = s->spare;
+	s->spare = NULL;
+	rc = steps_widen(&row, n);
+	if (rc != 0) {
+		free(row.cells);
+		return rc;
+	}
+	memmove(&s->rows[at + 1], &s->rows[at], (s->count - at) * sizeof(*s->rows));
+	s->rows[at] = row;
+	s->count++;
+	return 0;
+}
+
+static float
+steps_work_of(const struct ls_record *r)
+{
+	static const enum ls_work order[] = {LS_WORK_TOKENS, LS_WORK_SUM_SQ_LEN, LS_WORK_BATCH};
+
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
+		if ((r->work_mask & 1u << order[i]) != 0)
+			return (float)r->work[order[i]];
+	return NAN;
+}
+
+/* How far the greatest load of its experts (or parts of a table) is above their mean. */
+static float
+steps_load_of(const struct ls_record *r)
+{
+	static const unsigned both = 1u << LS_WORK_EXPERT_LOAD_MAX | 1u << LS_WORK_EXPERT_LOAD_MEAN;
+
+	if ((r->work_mask & both) != both || !(r->work[LS_WORK_EXPERT_LOAD_MEAN] > 0))
+		return NAN;
+	return (float)(r->work[LS_WORK_EXPERT_LOAD_MAX] / r->work[LS_WORK_EXPERT_LOAD_MEAN]);
+}
+
+/* Time in barriers: the barriers' own, else the phase sync_wait. False: neither was marked. */
+static bool
+steps_wait_of(const struct ls_record *r, double *ret_wait_s)
+{
+	double wait = 0;
+
+	for (unsigned b = 0; b < r->barrier_count; b++)
+		wait += (double)(r->barrier[b].exit_ns - r->barrier[b].enter_ns) * 1e-9;
+	if (r->barrier_count == 0) {
+		if ((r->phase_mask & 1u << LS_PHASE_SYNC_WAIT) == 0)
+			return false;
+		wait = (double)r->phase_ns[LS_PHASE_SYNC_WAIT] * 1e-9;
+	}
+	*ret_wait_s = wait;
+	return true;
+}
+
+/* Microseconds from nanoseconds, rounded to nearest: live and replay round in the same way. */
+static int64_t
+steps_us(int64_t ns)
+{
+	return ns >= 0 ? (ns + 500) / 1000 : -((-ns + 500) / 1000);
+}
+
+/* To whom it waited longest to send. */
+static void
+steps_fill_send(struct ls_cell *c, const struct ls_record *r)
+{
+	c->send_s = NAN;
+	for (unsigned p = 0; p < r->peer_count; p++) {
+		float send_s = (float)((double)r->peer[p].send_wait_ns * 1e-9);
+
+		if (r->peer[p].send_wait_ns == UINT64_MAX || send_s <= c->send_s)
+			continue;
+		c->send_s = send_s; /* true of the first one: nothing is less than NaN */
+		c->send_rank = r->peer[p].rank;
+	}
+}
+
+static void
+steps_fill(struct ls_row *row, struct ls_cell *c, const struct ls_record *r)
+{
+	int64_t begin_us = steps_us(r->t_begin_ns);
+	int64_t end_us = begin_us + steps_us((int64_t)r->duration_ns);
+	double wait_s = 0;
+
+	if (begin_us < row->begin_us)
+		row->begin_us = begin_us;
+	if (end_us > row->end_us)
+		row->end_us = end_us;
+	*c = (struct ls_cell){.present = true};
+	c->begin_us = begin_us;
+	c->duration_s = (float)((double)(end_us - begin_us) * 1e-6);
+	c->has_wait = steps_wait_of(r, &wait_s);
+	c->wait_s = (float)wait_s;
+	c->own_s = c->duration_s - c->wait_s;
+	c->has_enter = r->barrier_count > 0;
+	if (c->has_enter) {
+		const struct ls_record_barrier *last = &r->barrier[r->barrier_count - 1];
+
+		c->enter_us = steps_us(r->barrier[0].enter_ns);
+		c->exit_us = steps_us(last->exit_ns);
+		c->has_second = r->barrier_count > 1;
+		c->first_s = (float)((double)(steps_us(r->barrier[0].exit_ns) - c->enter_us) * 1e-6);
+		c->last_s = (float)((double)(c->exit_us - steps_us(last->enter_ns)) * 1e-6);
+	}
+	steps_fill_send(c, r);
+	c->work = steps_work_of(r);
+	c->load = steps_load_of(r);
+	c->late_s = c->blame_s = NAN;
+	for (unsigned p = 0; p < LS_PHASE_COUNT; p++)
+		c->phase_s[p] = NAN;
+	for (uint32_t left = r->phase_mask; left != 0; left &= left - 1) {
+		unsigned p = (unsigned)__builtin_ctz(left);
+
+		c->phase_s[p] = (float)((double)(int64_t)r->phase_ns[p] * 1e-9); /* checked: it fits */
+	}
+}
+
+/* The open row of a number, with room for n workers; made if there is none yet. */
+static int
+steps_row(struct ls_steps *s, uint64_t step, size_t n, int64_t now_us, struct ls_row **ret_row)
+{
+	size_t at = steps_find(s, step);
+	int rc;
+
+	if (s->any_closed && step <= s->last_closed)
+		return -LS_ESTALE;
+	if (at == s->count || s->rows[at].step != step) {
+		rc = steps_insert(s, at, step, n, now_us);
+		if (rc != 0)
+			return rc;
+	}
+	rc = steps_widen(&s->rows[at], n);
+	if (rc == 0)
+		*ret_row = &s->rows[at];
+	return rc;
+}
+
+int64_t
+ls_steps_end_us(const struct ls_record *r)
+{
+	return steps_us(r->t_begin_ns) + steps_us((int64_t)r->duration_ns);
+}
+
+/* Adds what one more record says; a phase that one of them marks counts as 0 in the others. */
+static void
+steps_add(struct ls_cell *to, const struct ls_cell *c)
+{
+	to->steps++;
+	to->duration_s += c->duration_s;
+	to->own_s += c->own_s;
+	to->wait_s += c->wait_s;
+	to->work += c->work; /* NaN of one is NaN of all */
+	to->load += c->load;
+	to->has_wait |= c->has_wait;
+	for (unsigned p = 0; p < LS_PHASE_COUNT; p++)
+		to->phase_s[p] = isnan(to->phase_s[p]) ? c->phase_s[p]
+			: to->phase_s[p] + (isnan(c->phase_s[p]) ? 0 : c->phase_s[p]);
+}
+
+int
+ls_steps_fold(struct ls_steps *s, size_t slot, size_t n, uint64_t window, const struct ls_record *r,
+	int64_t now_us)
+{
+	struct ls_cell one;
+	struct ls_row *row;
+	int rc;
+
+	LS_ASSERT(slot < n);
+	rc = steps_row(s, window, n, now_us, &row);
+	if (rc != 0)
+		return rc;
+	steps_fill(row, &one, r);
+	one.has_enter = one.has_second = false;
+	if (row->cells[slot].present) {
+		steps_add(&row->cells[slot], &one);
+		return 0;
+	}
+	one.own_step = r->step;
+	one.steps = 1;
+	one.expected_s = NAN;
+	row->cells[slot] = one;
+	row->reported++;
+	return 0;
+}
+
+void
+ls_steps_means(struct ls_cell *c)
+{
+	float n = (float)c->steps;
+
+	c->duration_s /= n;
+	c->own_s /= n;
+	c->wait_s /= n;
+	c->work /= n;
+	c->load /= n;
+	for (unsigned p = 0; p < LS_PHASE_COUNT; p++)
+		c->phase_s[p] /= n;
+}
+
+int
+ls_steps_put(struct ls_steps *s, size_t slot, size_t n, const struct ls_record *r,
+	int64_t now_us)
+{
+	struct ls_row *row;
+	int rc;
+
+	LS_ASSERT(slot < n);
+	rc = steps_row(s, r->step, n, now_us, &row);
+	if (rc != 0)
+		return rc;
+	if (row->cells[slot].present)
+		return -LS_EDUPLICATE;
+	steps_fill(row, &row->cells[slot], r);
+	row->reported++;
+	return 0;
+}
+
+struct ls_row *
+ls_steps_oldest(struct ls_steps *s)
+{
+	return s->count == 0 ? NULL : &s->rows[0];
+}
+
+bool
+ls_steps_overdue(const struct ls_row *row, double median_step_s, int64_t now_us)
+{
+	int64_t wait_us = LS_STEPS_WAIT_US;
+
+	if (3e6 * median_step_s > (double)wait_us) /* false for NaN */
+		wait_us = (int64_t)(3e6 * median_step_s);
+	return now_us - row->first_seen_us >= wait_us;
+}
+
+void
+ls_steps_take_oldest(struct ls_steps *s, struct ls_row *ret_row)
+{
+	LS_ASSERT(s->count > 0);
+	*ret_row = s->rows[0];
+	s->any_closed = true;
+	s->last_closed = ret_row->step;
+	s->count--;
+	memmove(&s->rows[0], &s->rows[1], s->count * sizeof(*s->rows));
+}
+
+void
+ls_steps_give_back(struct ls_steps *s, struct ls_cell *cells)
+{
+	free(s->spare);
+	s->spare = cells;
+}

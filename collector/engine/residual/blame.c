@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/engine/residual/blame.h"
+#include "collector/engine/residual/stats.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int
+ls_blame_reserve(struct ls_blame_room *room, size_t n)
+{
+	double *a;
+	uint32_t *index;
+
+	if (n <= room->capacity)
+		return 0;
+	a = realloc(room->a, 4 * n * sizeof(*a));
+	if (a == NULL)
+		return -ENOMEM;
+	room->a = a;
+	index = realloc(room->index, (5 * n + 2) * sizeof(*index));
+	if (index == NULL)
+		return -ENOMEM;
+	room->index = index;
+	room->b = a + n;
+	room->c = a + 2 * n;
+	room->d = a + 3 * n;
+	room->sorted = index + n;
+	room->start = index + 2 * n;
+	room->by_slice = index + 3 * n + 1;
+	room->slice_start = index + 4 * n + 1;
+	room->role_count = room->slice_count = 0; /* to be grouped again */
+	room->capacity = n;
+	return 0;
+}
+
+void
+ls_blame_fini(struct ls_blame_room *room)
+{
+	free(room->a);
+	free(room->index);
+	memset(room, 0, sizeof(*room));
+}
+
+/* Sorts slots 0..n-1 by group: those of g stand from start[g] on, ascending. */
+static void
+blame_sort(uint32_t *sorted, uint32_t *start, const uint32_t *group, uint32_t group_count, size_t n)
+{
+	memset(start, 0, (group_count + 1) * sizeof(*start));
+	for (size_t i = 0; i < n; i++)
+		start[group[i] + 1]++;
+	for (uint32_t g = 0; g < group_count; g++)
+		start[g + 1] += start[g];
+	for (size_t i = 0; i < n; i++)
+		sorted[start[group[i]]++] = (uint32_t)i;
+	for (uint32_t g = group_count; g > 0; g--) /* each moved on to where the next begins */
+		start[g] = start[g - 1];
+	start[0] = 0;
+}
+
+void
+ls_blame_group(struct ls_blame_room *room, const uint32_t *role, uint32_t role_count, size_t n)
+{
+	LS_ASSERT(role_count <= n && n <= room->capacity);
+	blame_sort(room->sorted, room->start, role, role_count, n);
+	room->role_count = role_count;
+}
+
+void
+ls_blame_group_slices(
+	struct ls_blame_room *room, const uint32_t *slice, uint32_t slice_count, size_t n)
+{
+	LS_ASSERT(slice_count <= n && n <= room->capacity);
+	room->slice_count = slice_count > 1 ? slice_count : 0;
+	if (room->slice_count > 0)
+		blame_sort(room->by_slice, room->slice_start, slice, slice_count, n);
+}
+
+/* What of a worker is compared: its numbers, NaN where there is none. */
+enum blame_field { BLAME_ENTER, BLAME_EXIT, BLAME_WAIT, BLAME_OWN, BLAME_FIELDS };
+
+static void
+blame_fields_of(const struct ls_cell *c, bool exits, double ret_v[BLAME_FIELDS])
+{
+	ret_v[BLAME_ENTER] = c->has_enter ? (double)c->enter_us : NAN; /* below 2^53: exact */
+	ret_v[BLAME_EXIT] = exits && c->has_enter ? (double)c->exit_us : NAN;
+	ret_v[BLAME_WAIT] = c->has_wait ? (double)c->wait_s : NAN;
+	ret_v[BLAME_OWN] = (double)c->own_s;
+}
+
+/* value - median of the others, for the workers listed in index[0..m-1]: every cell is read twice, not once a number. */
+static void
+blame_compare(struct ls_blame_room *room, const struct ls_cell *cells, const uint32_t *index, size_t m, bool exits,
+	struct ls_blame *residual)
+{
+	double *const values[BLAME_FIELDS] = {room->a, room->b, room->c, room->d};
+	struct ls_stats_middle middle[BLAME_FIELDS];
+	size_t known[BLAME_FIELDS] = {0};
+	double v[BLAME_FIELDS];
+
+	for (size_t i = 0; i < m; i++) {
+		blame_fields_of(&cells[index[i]], exits, v);
+		for (size_t f = 0; f < BLAME_FIELDS; f++)
+			if (!isnan(v[f]))
+				values[f][known[f]++] = v[f];
+	}
+	for (size_t f = 0; f < BLAME_FIELDS; f++)
+		if (known[f] >= 2)
+			ls_stats_middle(values[f], known[f], &middle[f]);
+	for (size_t i = 0; i < m; i++) {
+		struct ls_blame *r = &residual[index[i]];
+
+		blame_fields_of(&cells[index[i]], exits, v);
+		for (size_t f = 0; f < BLAME_FIELDS; f++)
+			v[f] = known[f] < 2 ? NAN : v[f] - ls_stats_median_without(&middle[f], v[f]);
+		r->late_s = v[BLAME_ENTER] * 1e-6;
+		r->exit_s = v[BLAME_EXIT] * 1e-6;
+		r->wait_s = -v[BLAME_WAIT];
+		r->own_s = v[BLAME_OWN];
+	}
+}
+
+static void
+blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_t n,
+	struct ls_blame_step *step)
+{
+	size_t used = 0, waits = 0, exits = 0;
+	double last = -INFINITY, second = -INFINITY, joined = -INFINITY, least = INFINITY, sum = 0;
+	int64_t begun_first_us = INT64_MAX, begun_last_us = INT64_MIN;
+
+	*step = (struct ls_blame_step){.net = {NAN, NAN, NAN}, .wait_min_s = NAN,
+		.wait_median_s = NAN, .last = SIZE_MAX, .second = SIZE_MAX, .costs = SIZE_MAX};
+	for (size_t i = 0; i < n; i++) {
+		const struct ls_cell *c = &cells[i];
+
+		if (!c->present)
+			continue;
+		room->a[used++] = (double)c->duration_s;
+		sum += (double)c->duration_s;
+		begun_first_us = c->begin_us < begun_first_us ? c->begin_us : begun_first_us;
+		begun_last_us = c->begin_us > begun_last_us ? c->begin_us : begun_last_us;
+		if (c->has_wait) {
+			room->b[waits++] = (double)c->wait_s;
+			if (!((double)c->wait_s >= step->wait_min_s))
+				step->wait_min_s = (double)c->wait_s;
+		}
+		if (!c->has_enter)
+			continue;
+		room->c[exits++] = (double)c->exit_us;
+		joined = fmax(joined, c->has_second ? (double)c->exit_us - (double)c->last_s * 1e6
+						    : (double)c->enter_us);
+		least = fmin(least, (double)c->last_s);
+		if ((double)c->enter_us > last) {
+			second = last;
+			last = (double)c->enter_us;
+			step->second = step->last;
+			step->last = i;
+		} else if ((double)c->enter_us > second) {
+			second = (double)c->enter_us;
+			step->second = i;
+		}
+	}
+	step->used = used;
+	step->mean_s = used == 0 ? NAN : sum / (double)used;
+	step->spread_s = used == 0 ? 0 : (double)(begun_last_us - begun_first_us) * 1e-6;
+	step->duration_s = ls_stats_median(room->a, used);
+	step->wait_median_s = ls_stats_median(room->b, waits);
+	if (exits < 2) {
+		step->last = step->second = SIZE_MAX;
+		return;
+	}
+	step->net.collective_s = (ls_stats_median(room->c, exits) - joined) * 1e-6;
+	step->net.wait_min_s = least;
+	step->gap_s = (last - second) * 1e-6;
+}
+
+/* Of one slice, whose workers are listed in slots[0..m-1]. */
+static struct ls_blame_net
+blame_slice(struct ls_blame_room *room, const struct ls_cell *cells, size_t n, const uint32_t *slots, size_t m)
+{
+	struct ls_blame_net net = {NAN, NAN, NAN};
+	double last = -INFINITY, least = INFINITY;
+
+	for (size_t i = 0; i < m; i++) {
+		const struct ls_cell *c = slots[i] < n ? &cells[slots[i]] : NULL;
+		double first_us;
+
+		if (c == NULL || !c->present || !c->has_enter || !c->has_second)
+			return net;
+		first_us = (double)c->first_s * 1e6;
+		room->a[i] = (double)c->enter_us + first_us;
+		last = fmax(last, (double)c->enter_us);
+		least = fmin(least, (double)c->first_s);
+	}
+	if (m < 2)
+		return net;
+	net.collective_s = (ls_stats_median(room->a, m) - last) * 1e-6;
+	net.wait_min_s = least;
+	return net;
+}
+
+void
+ls_blame_slices(
+	struct ls_blame_room *room, const struct ls_cell *cells, size_t n, struct ls_blame_net *net)
+{
+	for (uint32_t s = 0; s < room->slice_count; s++) {
+		uint32_t from = room->slice_start[s];
+
+		net[s] = blame_slice(room, cells, n, &room->by_slice[from],
+			room->slice_start[s + 1] - from);
+	}
+}
+
+void
+ls_blame_judge(struct ls_blame_room *room, const struct ls_cell *cells, size_t n, bool exits,
+	struct ls_blame *residual, struct ls_blame_step *ret_step)
+{
+	blame_step_totals(room, cells, n, ret_step);
+	for (size_t i = 0; i < n; i++)
+		residual[i] = (struct ls_blame){NAN, NAN, NAN, NAN,
+			cells[i].present ? (double)cells[i].send_s : NAN, cells[i].send_rank};
+	for (uint32_t r = 0; r < room->role_count; r++) {
+		size_t m = 0;
+
+		for (size_t i = room->start[r]; i < room->start[r + 1]; i++)
+			if (room->sorted[i] < n && cells[room->sorted[i]].present)
+				room->index[m++] = room->sorted[i];
+		if (m >= 2)
+			blame_compare(room, cells, room->index, m, exits, residual);
+	}
+}
+
+bool
+ls_blame_is_apart(struct ls_blame_room *room, const struct ls_cell *cells, size_t n,
+	const struct ls_blame_step *step, double err_s)
+{
+	double limit_s = LS_BLAME_APART_STEPS * step->duration_s + LS_BLAME_CLOCK_SURE * M_SQRT2 * err_s, centre_us;
+	size_t used = 0, away = 0;
+
+	if (!(step->spread_s > limit_s)) /* as almost always */
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (cells[i].present)
+			room->a[used++] = (double)cells[i].begin_us;
+	centre_us = ls_stats_median(room->a, used);
+	for (size_t i = 0; i < n; i++)
+		away += cells[i].present && fabs((double)cells[i].begin_us - centre_us) * 1e-6 > limit_s;
+	return 2 * away >= used;
+}

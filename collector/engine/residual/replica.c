@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/engine/residual/replica.h"
+#include "collector/engine/engine_state.h"
+#include "collector/engine/attribute/evidence.h"
+#include "collector/engine/finding/findings.h"
+#include "collector/engine/residual/stats.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REPLICA_APART 0.05       /* steps of one number that differ by so much have not waited for each other */
+#define REPLICA_SHORT 2u         /* rows that hold at most one worker in so many */
+#define REPLICA_PEERS 3u         /* fewer at a load, or of a role, say nothing */
+#define REPLICA_LEARN 8u         /* windows between two looks at what loads take */
+#define REPLICA_HALVE 512u       /* windows after which old ones count for half */
+#define REPLICA_OCTAVE 4.0       /* bins */
+#define REPLICA_GAP 4u           /* bins that nobody was in, over which a line is drawn */
+#define REPLICA_WARN_RATIO 0.1   /* of its own speed: a warning, however many others there are */
+
+void
+ls_replica_fini(struct ls_replica *r)
+{
+	free(r->worker);
+	free(r->line);
+	*r = (struct ls_replica){0};
+}
+
+/* --- records into windows --------------------------------------------------------------------- */
+
+int
+ls_replica_put(struct ls_job *j, struct ls_engine_worker *w, const struct ls_record *r, int64_t now_us)
+{
+	int64_t end_us = ls_steps_end_us(r);
+	uint64_t window = ls_window_at(end_us, j->replica.width_log2);
+	int rc;
+
+	if (w->window != 0 && end_us <= w->end_us)
+		return -LS_EDUPLICATE;
+	rc = ls_steps_fold(&j->steps, w->slot, j->count, window, r, now_us);
+	if (rc == 0 || rc == -LS_ESTALE) {
+		w->window = window;
+		w->end_us = end_us;
+	}
+	return rc;
+}
+
+void
+ls_replica_close(const struct ls_engine *e, const struct ls_job *j, struct ls_row *row)
+{
+	for (size_t i = 0; i < row->cell_count && i < j->count; i++) {
+		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
+		struct ls_cell *c = &row->cells[i];
+
+		if (!c->present)
+			continue;
+		/* Replay is given whole ones. */
+		if (!j->manual && w->window <= row->step && !ls_worker_is_gone(w)) {
+			c->present = false;
+			row->reported--;
+		} else {
+			ls_steps_means(c);
+		}
+	}
+}
+
+/* --- what kind of job it is ------------------------------------------------------------------- */
+
+/* How far apart steps of one number are: those that hold a collective in common last equally long. */
+static bool
+replica_differ(struct ls_job *j, const struct ls_row *row)
+{
+	double *v = j->room.a, centre;
+	size_t n = 0;
+
+	for (size_t i = 0; i < row->cell_count && i < j->count; i++)
+		if (row->cells[i].present)
+			v[n++] = (double)row->cells[i].duration_s;
+	centre = ls_stats_median(v, n);
+	return LS_MAD_TO_SIGMA * ls_stats_mad(v, n, centre) >= REPLICA_APART * centre;
+}
+
+/* Does a row of one step number say that its workers do not wait for each other? */
+static bool
+replica_row_is_apart(const struct ls_engine *e, struct ls_job *j, const struct ls_row *row)
+{
+	int64_t begun_us = INT64_MIN, ended_us = INT64_MAX;
+	size_t in = 0;
+	double err_s = 0;
+
+	for (size_t i = 0; i < j->count; i++) {
+		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
+		const struct ls_cell *c = i < row->cell_count ? &row->cells[i] : NULL;
+		int64_t end_us;
+
+		if (c == NULL || !c->present)
+			continue;
+		if (c->has_wait || c->has_enter || w->info.step_source != LS_STEP_MARKER)
+			return false; /* as the first cell of most jobs says */
+		in++;
+		end_us = c->begin_us + (int64_t)((double)c->duration_s * 1e6);
+		begun_us = c->begin_us > begun_us ? c->begin_us : begun_us;
+		ended_us = end_us < ended_us ? end_us : ended_us;
+		if (w->clock_err_s > err_s)
+			err_s = w->clock_err_s;
+	}
+	if (j->count < 2 || in == 0)
+		return false;
+	if (in < j->count && in * REPLICA_SHORT <= j->count) /* who has ended counts: replay does not know */
+		return true;
+	/* order is claimed beyond three times what the two clocks may be off */
+	return in >= 2 && ((double)(begun_us - ended_us) * 1e-6 > LS_BLAME_CLOCK_SURE * M_SQRT2 * err_s ||
+		replica_differ(j, row));
+}
+
+/* Do most workers of a window wait for others after all? */
+static bool
+replica_row_waits(const struct ls_row *row)
+{
+	size_t in = 0, wait = 0;
+
+	for (size_t i = 0; i < row->cell_count; i++) {
+		in += row->cells[i].present;
+		wait += row->cells[i].present && row->cells[i].has_wait;
+	}
+	return 2 * wait > in;
+}
+
+static void
+replica_drop_rows(struct ls_job *j)
+{
+	for (size_t i = 0; i < j->live_count; i++)
+		free(ls_job_row(j, i)->row.cells);
+	j->live_count = j->live_head = 0;
+	ls_steps_fini(&j->steps);
+}
+
+/* Everything that was learned was of steps of another kind. */
+static void
+replica_turn(struct ls_engine *e, struct ls_job *j, bool on, int64_t now_us)
+{
+	struct ls_replica r = {.on = on, .turns = j->replica.turns + 1};
+	double step_s = j->detect.step_s;
+	struct ls_detect fresh = {0};
+
+	if (on)
+		r.worker = calloc(j->capacity, sizeof(*r.worker));
+	r.capacity = on ? j->capacity : 0;
+	while (step_s > (double)(1u << r.width_log2) && r.width_log2 < LS_WINDOW_LOG2_MAX)
+		r.width_log2++;
+	if ((on && r.worker == NULL) || ls_detect_reserve(&fresh, j->count) != 0 ||
+		ls_detect_reserve_slices(&fresh, j->slices.count) != 0) {
+		free(r.worker);
+		ls_detect_fini(&fresh);
+		j->replica.rows = 0; /* no memory: the next rows may say so again */
+		return;
+	}
+	ls_judge_clear_job(e, j, false, now_us);
+	ls_detect_fini(&j->detect);
+	j->detect = fresh;
+	j->pulse = (struct ls_pulse){0};
+	j->hang = (struct ls_hang){0};
+	replica_drop_rows(j);
+	ls_replica_fini(&j->replica);
+	j->replica = r;
+	j->steps.any_closed = on; /* windows that begin from now on */
+	j->steps.last_closed = on ? ls_window_at(now_us < 0 ? 0 : now_us, r.width_log2) : 0;
+	for (uint32_t i = 0; i < j->count; i++) {
+		ls_slow_reset_worker(&j->slow, i);
+		ls_rhythm_reset_worker(&j->rhythm, i);
+		e->workers[j->slots[i]].missed = 0;
+		e->workers[j->slots[i]].window = 0;
+	}
+	j->active_known = false;
+}
+
+void
+ls_replica_watch(struct ls_engine *e, struct ls_job *j, const struct ls_row *row, int64_t now_us)
+{
+	struct ls_replica *r = &j->replica;
+	bool other = r->on ? replica_row_waits(row) : replica_row_is_apart(e, j, row);
+
+	r->rows = other ? r->rows + 1 : 0;
+	if (r->rows >= LS_REPLICA_ROWS && r->turns < LS_REPLICA_TURNS)
+		replica_turn(e, j, !r->on, now_us);
+}
+
+/* --- what loads take -------------------------------------------------------------------------- */
+
+/* Bin of a load; -1: none, or beyond all bins. */
+static int
+replica_bin(const struct ls_replica *r, double load)
+{
+	double at;
+
+	if (!r->has_first || !(load > 0))
+		return -1;
+	at = floor(REPLICA_OCTAVE * log2(load)) - r->first_bin;
+	return at >= 0 && at < LS_REPLICA_BINS ? (int)at : -1;
+}
+
+/* Bins count from where the usual load is in the middle. */
+static void
+replica_place_bins(struct ls_job *j, const struct ls_row *row)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < row->cell_count && i < j->count; i++)
+		if (row->cells[i].present && row->cells[i].work > 0)
+			j->room.a[n++] = (double)row->cells[i].work;
+	if (n < REPLICA_PEERS)
+		return;
+	j->replica.first_bin = (int)floor(REPLICA_OCTAVE * log2(ls_stats_median(j->room.a, n))) -
+		LS_REPLICA_BINS / 2;
+	j->replica.has_first = true;
+}
+
+/* Room for the workers of now and a line a role; false: no memory, nobody is judged. */
+static bool
+replica_reserve(struct ls_job *j)
+{
+	struct ls_replica *r = &j->replica;
+	struct ls_replica_worker *worker;
+	struct ls_replica_line *line;
+
+	if (r->capacity < j->capacity) {
+		worker = realloc(r->worker, j->capacity * sizeof(*worker));
+		if (worker == NULL)
+			return false;
+		memset(&worker[r->capacity], 0, (j->capacity - r->capacity) * sizeof(*worker));
+		r->worker = worker;
+		r->capacity = j->capacity;
+	}
+	if (r->lines < j->roles.count) {
+		line = realloc(r->line, j->roles.count * sizeof(*line));
+		if (line == NULL)
+			return false;
+		for (size_t i = r->lines; i < j->roles.count; i++)
+			for (size_t b = 0; b < LS_REPLICA_BINS; b++)
+				line[i].load[b] = line[i].own_s[b] = NAN;
+		r->line = line;
+		r->lines = j->roles.count;
+	}
+	return true;
+}
+
+static void
+replica_learn(struct ls_job *j, const struct ls_row *row)
+{
+	struct ls_replica *r = &j->replica;
+	bool halve = ++r->windows % REPLICA_HALVE == 0;
+
+	for (size_t i = 0; i < row->cell_count && i < j->count; i++) {
+		const struct ls_cell *c = &row->cells[i];
+		int at = c->present ? replica_bin(r, (double)c->work) : -1;
+
+		if (at >= 0) {
+			r->worker[i].bin[at].n++;
+			r->worker[i].bin[at].load += c->work;
+			r->worker[i].bin[at].own_s += c->own_s;
+		}
+		for (size_t b = 0; halve && b < LS_REPLICA_BINS; b++) {
+			r->worker[i].bin[b].n /= 2;
+			r->worker[i].bin[b].load /= 2;
+			r->worker[i].bin[b].own_s /= 2;
+		}
+	}
+}
+
+/* What the lines say of a load; NaN: no peers were there. */
+static double
+replica_expect(const struct ls_replica *r, const struct ls_replica_line *l, double load)
+{
+	int bin = replica_bin(r, load);
+	int low = bin, high = bin;
+	double x, y, slope;
+
+	if (bin < 0)
+		return NAN;
+	while (low >= 0 && !(l->load[low] <= load))
+		low--;
+	while (high < LS_REPLICA_BINS && !(l->load[high] > load))
+		high++;
+	if (low < 0 || high >= LS_REPLICA_BINS) { /* at the rim: as far as its last bin goes */
+		int rim = low < 0 ? high : low, next = low < 0 ? rim + 1 : rim - 1;
+
+		if (rim != bin)
+			return NAN;
+		while (next >= 0 && next < LS_REPLICA_BINS && isnan(l->load[next]))
+			next += low < 0 ? 1 : -1;
+		if (next < 0 || next >= LS_REPLICA_BINS)
+			return (double)l->own_s[rim]; /* all have this load */
+		low = rim;
+		high = next;
+	} else if ((unsigned)(high - low) > REPLICA_GAP) {
+		return NAN;
+	}
+	x = (double)(l->load[high] - l->load[low]);
+	y = (double)(l->own_s[high] - l->own_s[low]);
+	slope = x != 0 ? y / x : 0;
+	return (double)l->own_s[low] + slope * (load - (double)l->load[low]);
+}
+
+/* First: medians over replicas of what each needed on average, bin by bin. */
+static void
+replica_line_begin(struct ls_job *j, const uint32_t *slots, size_t m, struct ls_replica_line *l)
+{
+	for (size_t b = 0; b < LS_REPLICA_BINS; b++) {
+		size_t n = 0;
+
+		for (size_t i = 0; i < m; i++) {
+			const struct ls_replica_bin *bin = &j->replica.worker[slots[i]].bin[b];
+
+			if (!(bin->n > 0.25f))
+				continue;
+			j->room.a[n] = (double)(bin->load / bin->n);
+			j->room.b[n++] = (double)(bin->own_s / bin->n);
+		}
+		l->load[b] = n < REPLICA_PEERS ? NAN : (float)ls_stats_median(j->room.a, n);
+		l->own_s[b] = n < REPLICA_PEERS ? NAN : (float)ls_stats_median(j->room.b, n);
+	}
+}
+
+/* Then: replicas had other loads within a bin; what is left of that goes along the line. */
+static void
+replica_line_mend(struct ls_job *j, const uint32_t *slots, size_t m, struct ls_replica_line *l)
+{
+	struct ls_replica_line was = *l;
+
+	for (size_t b = 0; b < LS_REPLICA_BINS; b++) {
+		size_t n = 0;
+
+		for (size_t i = 0; i < m && !isnan(was.load[b]); i++) {
+			const struct ls_replica_bin *bin = &j->replica.worker[slots[i]].bin[b];
+			double expected;
+
+			if (!(bin->n > 0.25f))
+				continue;
+			expected = replica_expect(&j->replica, &was, (double)(bin->load / bin->n));
+			if (!isnan(expected))
+				j->room.a[n++] = (double)(bin->own_s / bin->n) - expected;
+		}
+		if (n >= REPLICA_PEERS)
+			l->own_s[b] += (float)ls_stats_median(j->room.a, n);
+	}
+}
+
+static void
+replica_lines(struct ls_job *j)
+{
+	for (uint32_t role = 0; role < j->room.role_count; role++) {
+		const uint32_t *slots = &j->room.sorted[j->room.start[role]];
+		size_t m = j->room.start[role + 1] - j->room.start[role];
+
+		if (m < REPLICA_PEERS)
+			continue;
+		replica_line_begin(j, slots, m, &j->replica.line[role]);
+		replica_line_mend(j, slots, m, &j->replica.line[role]);
+	}
+}
+
+/* --- a window ---------------------------------------------------------------------------------- */
+
+static void
+replica_totals(struct ls_job *j, const struct ls_row *row, struct ls_blame_step *totals)
+{
+	size_t n = 0;
+
+	*totals = (struct ls_blame_step){.net = {NAN, NAN, NAN}, .wait_min_s = NAN, .wait_median_s = NAN,
+		.last = SIZE_MAX, .second = SIZE_MAX, .costs = SIZE_MAX};
+	for (size_t i = 0; i < row->cell_count && i < j->count; i++)
+		if (row->cells[i].present)
+			j->room.a[n++] = (double)row->cells[i].own_s;
+	totals->used = n;
+	totals->duration_s = ls_stats_median(j->room.a, n);
+}
+
+void
+ls_replica_judge(struct ls_job *j, const struct ls_row *row, struct ls_blame_step *totals)
+{
+	struct ls_replica *r = &j->replica;
+	double usual_s;
+
+	replica_totals(j, row, totals);
+	usual_s = j->detect.step_s > 0 ? j->detect.step_s : totals->duration_s;
+	for (size_t i = 0; i < j->count; i++)
+		j->residuals[i] = (struct ls_blame){NAN, NAN, NAN, NAN, NAN, 0};
+	if (!r->has_first)
+		replica_place_bins(j, row);
+	if (!r->has_first || !replica_reserve(j))
+		return;
+	for (size_t i = 0; i < row->cell_count && i < j->count; i++) {
+		struct ls_cell *c = &row->cells[i];
+
+		if (!c->present)
+			continue;
+		r->worker[i].step = c->own_step + c->steps - 1;
+		c->expected_s = (float)replica_expect(r, &r->line[j->roles.of[i]], (double)c->work);
+		if (c->expected_s > 0)
+			j->residuals[i].own_s = j->residuals[i].wait_s =
+				(double)(c->own_s / c->expected_s - 1) * usual_s;
+	}
+	replica_learn(j, row);
+	if (r->windows % REPLICA_LEARN == 0)
+		replica_lines(j);
+}
+
+bool
+ls_replica_ready(const struct ls_job *j)
+{
+	return j->replica.windows > REPLICA_LEARN;
+}
+
+/* --- of one replica ----------------------------------------------------------------------------- */
+
+uint64_t
+ls_replica_step(const struct ls_job *j, size_t slot)
+{
+	return slot < j->replica.capacity ? j->replica.worker[slot].step : 0;
+}
+
+uint64_t
+ls_replica_step_in(const struct ls_job *j, size_t slot, uint64_t window)
+{
+	for (size_t i = 0; i < j->live_count; i++) {
+		const struct ls_live_row *r = ls_job_row(j, i);
+		const struct ls_cell *c = ls_row_cell(r, slot);
+
+		if (r->row.step >= window && c != NULL)
+			return c->own_step;
+	}
+	return ls_replica_step(j, slot);
+}
+
+void
+ls_replica_cost(const struct ls_engine *e, const struct ls_job *j, size_t slot, const struct ls_gathered *g,
+	struct ls_finding *f, uint64_t step)
+{
+	int32_t own = e->workers[j->slots[slot]].info.chips;
+	double slower = j->detect.step_s > 0 ? g->gap_s / j->detect.step_s : 0;
+	double lost;
+
+	f->replica = true;
+	f->before_s = NAN; /* it depends on the load */
+	f->step_s = g->step_s;
+	f->without_s = f->step_s / (1 + slower);
+	f->blame_s = f->step_s - f->without_s;
+	f->slowdown = 1 + slower;
+	lost = 1 - 1 / f->slowdown;
+	f->chips = ls_job_chips(e, j);
+	f->share = f->chips > 0 ? (double)own / f->chips : 1 / (double)j->count;
+	f->chips_lost = own * lost;
+	f->severity = ls_finding_severity(1 / (1 - f->share * lost));
+	if (f->severity == LS_SEVERITY_INFO && lost >= REPLICA_WARN_RATIO)
+		f->severity = LS_SEVERITY_WARNING;
+	ls_findings_account(f, f->blame_s, own, step);
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/history/export.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "collector/ingest/feed.h"
+#include "collector/history/lines.h"
+#include "collector/history/stored_series.h"
+#include "proto/base/log.h"
+#include "proto/base/text.h"
+#include "storage/read/query.h"
+
+/* Counters of a host belong to the job from a little before its first record to after its last. */
+#define EXPORT_MARGIN_US 60000000ll
+
+/* A worker of the job, and what was said of its clock last. */
+struct export_worker {
+	struct ls_store_worker w; /* first: it is the key */
+	bool clock_told;
+	int64_t uncertainty_ns;
+};
+
+struct export {
+	struct ls_query *query;
+	const char *job;
+	ls_export_sink *sink;
+	void *arg;
+	struct ls_lines lines;
+	struct export_worker *workers; /* of the job, by id */
+	size_t count, capacity;
+	const struct export_worker **by_host, **by_rank; /* the same, in other orders */
+	int64_t from_us, to_us;          /* of its records */
+	bool any;
+	struct ls_stored_rows *rows;     /* NULL: without the series of chunks */
+};
+
+/* --- workers of the job --------------------------------------------------------------------- */
+
+static int
+export_worker(void *arg, const struct ls_store_worker *w)
+{
+	struct export *x = arg;
+	struct export_worker *grown;
+	size_t capacity = x->capacity > 0 ? 2 * x->capacity : 64;
+
+	if (x->count == x->capacity) {
+		grown = reallocarray(x->workers, capacity, sizeof(*grown));
+		if (grown == NULL)
+			return -ENOMEM;
+		x->workers = grown;
+		x->capacity = capacity;
+	}
+	x->workers[x->count++] = (struct export_worker){ .w = *w };
+	return 0;
+}
+
+static int
+export_compare(const void *a, const void *b)
+{
+	int64_t x = ((const struct ls_store_worker *)a)->id;
+	int64_t y = ((const struct ls_store_worker *)b)->id;
+
+	return (x > y) - (x < y);
+}
+
+static struct export_worker *
+export_find(const struct export *x, int64_t id)
+{
+	struct export_worker key = { .w.id = id };
+
+	return bsearch(&key, x->workers, x->count, sizeof(key), export_compare);
+}
+
+static int
+export_compare_host(const void *a, const void *b)
+{
+	const struct export_worker *const *x = a, *const *y = b;
+
+	return strcmp((*x)->w.info.host, (*y)->w.info.host);
+}
+
+static int
+export_compare_rank(const void *a, const void *b)
+{
+	const struct ls_worker_info *x = &(*(const struct export_worker *const *)a)->w.info;
+	const struct ls_worker_info *y = &(*(const struct export_worker *const *)b)->w.info;
+
+	if (x->attempt != y->attempt)
+		return x->attempt < y->attempt ? -1 : 1;
+	return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static int
+export_index(struct export *x)
+{
+	size_t i;
+
+	x->by_host = calloc(x->count, sizeof(*x->by_host));
+	x->by_rank = calloc(x->count, sizeof(*x->by_rank));
+	if (x->by_host == NULL || x->by_rank == NULL)
+		return -ENOMEM;
+	for (i = 0; i < x->count; i++)
+		x->by_host[i] = x->by_rank[i] = &x->workers[i];
+	qsort(x->by_host, x->count, sizeof(*x->by_host), export_compare_host);
+	qsort(x->by_rank, x->count, sizeof(*x->by_rank), export_compare_rank);
+	return 0;
+}
+
+/* The host of a rank of the same attempt. */
+static const char *
+export_host(void *arg, const struct ls_worker_info *of, uint32_t rank)
+{
+	const struct export *x = arg;
+	const struct export_worker key = {
+		.w.info = { .attempt = of->attempt, .rank = (int32_t)rank }
+	};
+	const struct export_worker *k = &key, **found;
+
+	found = bsearch(&k, x->by_rank, x->count, sizeof(k), export_compare_rank);
+	return found != NULL ? (*found)->w.info.host : NULL;
+}
+
+static bool
+export_has_host(const struct export *x, const char *host)
+{
+	struct export_worker key = { 0 };
+	const struct export_worker *k = &key;
+
+	if (ls_text_copy(key.w.info.host, sizeof(key.w.info.host), host) != 0)
+		return false;
+	return bsearch(&k, x->by_host, x->count, sizeof(k), export_compare_host) != NULL;
+}
+
+/* --- pieces --------------------------------------------------------------------------------- */
+
+static int
+export_flush(struct export *x)
+{
+	size_t len = x->lines.len;
+
+	x->lines.len = 0;
+	return len == 0 || x->sink(x->arg, x->lines.text, len) ? 0 : -ECANCELED;
+}
+
+/* Room for one more line of any kind. */
+static int
+export_room(struct export *x)
+{
+	return x->lines.size - x->lines.len < LS_REPLAY_LINE_MAX_BYTES ? export_flush(x) : 0;
+}
+
+/* --- first pass: when the job ran ----------------------------------------------------------- */
+
+static int
+export_extent(void *arg, const struct ls_store_event *e)
+{
+	struct export *x = arg;
+	const struct ls_store_steps *steps = &e->u.steps;
+	struct ls_store_item row = { 0 };
+
+	if (e->kind != LS_EVENT_STEPS || export_find(x, steps->worker_id) == NULL)
+		return 0;
+	ls_feed_span(&row, steps);
+	if (!x->any || row.t_lo_us < x->from_us)
+		x->from_us = row.t_lo_us;
+	if (!x->any || row.t_hi_us > x->to_us)
+		x->to_us = row.t_hi_us;
+	x->any = true;
+	return 0;
+}
+
+/* --- second pass: lines ---------------------------------------------------------------------- */
+
+static int
+export_clock(struct export *x, const struct ls_store_event *e, struct export_worker *w)
+{
+	int64_t uncertainty_ns = e->u.steps.uncertainty_ns;
+
+	if (w->clock_told && w->uncertainty_ns == uncertainty_ns)
+		return 0;
+	w->clock_told = true;
+	w->uncertainty_ns = uncertainty_ns;
+	ls_lines_clock(&x->lines, &w->w.info, e->t_us, uncertainty_ns);
+	return export_room(x);
+}
+
+static int
+export_steps(struct export *x, const struct ls_store_event *e)
+{
+	const struct ls_store_steps *steps = &e->u.steps;
+	struct export_worker *w = export_find(x, steps->worker_id);
+	uint32_t i;
+	int rc;
+
+	if (w == NULL)
+		return 0;
+	rc = export_clock(x, e, w);
+	for (i = 0; i < steps->count && rc == 0; i++) {
+		rc = export_room(x);
+		if (rc == 0)
+			ls_lines_step(&x->lines, &w->w.info, &steps->records[i], export_host, x);
+	}
+	return rc;
+}
+
+static void
+export_item(struct export *x, const struct ls_store_event *e)
+{
+	const struct ls_store_item *row = &e->u.item;
+	struct export_worker *w = export_find(x, row->worker_id);
+
+	if (w == NULL)
+		return;
+	if (row->kind == LS_WIRE_GAP)
+		ls_lines_gap(&x->lines, &w->w.info, e->t_us, row->count, row->reason);
+	else
+		ls_lines_end(&x->lines, &w->w.info, e->t_us, row->reason);
+}
+
+static void
+export_counters(struct export *x, const struct ls_store_counters *c, int64_t t_us)
+{
+	const struct export_worker *w = NULL;
+
+	if (c->worker_id != 0) {
+		w = export_find(x, c->worker_id);
+		if (w == NULL)
+			return;
+	} else if (!export_has_host(x, c->host)) {
+		return;
+	}
+	if (c->read_us < x->from_us - EXPORT_MARGIN_US ||
+		c->read_us > x->to_us + EXPORT_MARGIN_US)
+		return;
+	ls_lines_counters(&x->lines, x->job, w != NULL ? &w->w.info : NULL, c, t_us);
+}
+
+static void
+export_zoom(struct export *x, const struct ls_store_event *e)
+{
+	const struct ls_store_zoom *z = &e->u.zoom;
+
+	/* What a person asked for is of no job: it belongs to those that ran on the host then. */
+	if (z->job[0] != '\0' ? strcmp(z->job, x->job) == 0
+			      : export_has_host(x, z->host) && e->t_us >= x->from_us &&
+				    e->t_us <= x->to_us)
+		ls_lines_zoom(&x->lines, x->job, z, e->t_us);
+}
+
+static int
+export_event(void *arg, const struct ls_store_event *e)
+{
+	struct export *x = arg;
+	int rc = export_room(x);
+
+	if (rc != 0)
+		return rc;
+	switch (e->kind) {
+	case LS_EVENT_STEPS:
+		return export_steps(x, e);
+	case LS_EVENT_ITEM:
+		export_item(x, e);
+		return 0;
+	case LS_EVENT_CLOSE:
+		if (strcmp(e->u.close.job, x->job) == 0)
+			ls_lines_close(&x->lines, &e->u.close, e->t_us);
+		return 0;
+	case LS_EVENT_COUNTERS:
+		export_counters(x, &e->u.counters, e->t_us);
+		return 0;
+	case LS_EVENT_ZOOM:
+		export_zoom(x, e);
+		return 0;
+	case LS_EVENT_HANG:
+		if (strcmp(e->u.hang.job, x->job) == 0)
+			ls_lines_hang(&x->lines, &e->u.hang, e->t_us);
+		return 0;
+	}
+	return 0;
+}
+
+/* All days through fn. A file that cannot be read must not end the rest. */
+static int
+export_pass(struct export *x, const struct ls_days *days, ls_query_event_fn *fn)
+{
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < days->count; i++) {
+		rc = ls_query_events(x->query, days->day[i], 0, fn, x);
+		if (rc == -ECANCELED || rc == -ENOMEM)
+			return rc;
+		if (rc != 0)
+			ls_log(LS_LOG_ERR, "export", "the file of %d: %s; leaving out what does not read",
+				(int)days->day[i], ls_err_text(rc));
+	}
+	return 0;
+}
+
+/* --- third pass, if it is wanted: the series of chunks ---------------------------------------- */
+
+static bool
+export_is_during(const struct export *x, int64_t from_us, int64_t to_us)
+{
+	return to_us >= x->from_us - EXPORT_MARGIN_US && from_us <= x->to_us + EXPORT_MARGIN_US;
+}
+
+static int
+export_row(void *arg, const struct ls_stored_row *row)
+{
+	struct export *x = arg;
+	size_t done = 0;
+	int rc = 0;
+
+	if (!export_is_during(x, row->t_us, row->t_us))
+		return 0;
+	while (rc == 0 && done < row->count) {
+		rc = export_room(x);
+		if (rc == 0)
+			done += ls_lines_series(&x->lines, x->job, row->chunk->host, row->t_us,
+				row->series + done, row->value + done, row->count - done);
+	}
+	return rc;
+}
+
+static int
+export_chunk(void *arg, const struct ls_query_chunk *chunk)
+{
+	struct export *x = arg;
+
+	if (!export_is_during(x, chunk->t_first_us, chunk->t_last_us) ||
+		!export_has_host(x, chunk->host))
+		return 0;
+	return ls_stored_rows_visit(x->rows, chunk, export_row, x);
+}
+
+static int
+export_lost(void *arg, const struct ls_query_lost *lost)
+{
+	struct export *x = arg;
+	int64_t from_us = lost->from_us != 0 ? lost->from_us : lost->t_us;
+	int64_t to_us = lost->to_us != 0 ? lost->to_us : lost->t_us;
+	int rc = export_room(x);
+
+	if (rc == 0 && export_is_during(x, from_us, to_us) && export_has_host(x, lost->host))
+		ls_lines_lost(&x->lines, x->job, lost);
+	return rc;
+}
+
+/* As export_pass: a file that cannot be read must not end the rest. */
+static int
+export_series(struct export *x, const struct ls_days *days)
+{
+	size_t i;
+	int rc;
+
+	for (i = 0; i < days->count; i++) {
+		rc = ls_query_chunks(x->query, days->day[i], export_chunk, x);
+		if (rc == 0)
+			rc = ls_query_lost(x->query, days->day[i], export_lost, x);
+		if (rc == -ECANCELED || rc == -ENOMEM)
+			return rc;
+		if (rc != 0)
+			ls_log(LS_LOG_ERR, "export", "the chunks of %d: %s; left out",
+				(int)days->day[i], ls_err_text(rc));
+	}
+	return 0;
+}
+
+static int
+export_run(struct export *x)
+{
+	struct ls_days *days = malloc(sizeof(*days));
+	int rc = days != NULL ? ls_query_days(x->query, days) : -ENOMEM;
+
+	if (rc == 0)
+		rc = ls_query_workers(x->query, x->job, export_worker, x);
+	if (rc == 0 && x->count == 0)
+		rc = -LS_EUNKNOWN;
+	if (rc == 0)
+		rc = export_index(x);
+	if (rc == 0)
+		rc = export_pass(x, days, export_extent);
+	if (rc == 0 && x->any) {
+		ls_lines_job(&x->lines, x->job, x->count, x->from_us, x->to_us);
+		rc = export_pass(x, days, export_event);
+		if (rc == 0 && x->rows != NULL)
+			rc = export_series(x, days);
+	}
+	if (rc == 0)
+		rc = export_flush(x);
+	free(days);
+	return rc;
+}
+
+int
+ls_export_job(const char *dir, const char *job, bool counters, ls_export_sink *sink, void *arg)
+{
+	struct export x = { .job = job, .sink = sink, .arg = arg };
+	int rc;
+
+	x.lines.size = LS_EXPORT_PIECE_BYTES + LS_REPLAY_LINE_MAX_BYTES;
+	x.lines.text = malloc(x.lines.size);
+	if (x.lines.text == NULL)
+		return -ENOMEM;
+	rc = ls_query_open(dir, &x.query);
+	if (rc == 0 && counters) {
+		x.rows = ls_stored_rows_new(dir);
+		rc = x.rows != NULL ? 0 : -ENOMEM;
+	}
+	if (rc == 0)
+		rc = export_run(&x);
+	ls_stored_rows_free(x.rows);
+	ls_query_close(x.query);
+	free(x.by_host);
+	free(x.by_rank);
+	free(x.workers);
+	free(x.lines.text);
+	return rc;
+}

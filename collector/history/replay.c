@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/history/replay.h"
+#include "collector/history/replay_input.h"
+#include "proto/base/digest.h"
+#include "proto/base/json.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REPLAY_ADVANCE_US 100000ll   /* how often data time is let pass */
+#define REPLAY_FLUSH_US 3600000000ll /* at the end: longer than any step waits */
+
+/* Events on their way into an engine. */
+struct replay_run {
+	struct ls_replay_input *in;
+	struct ls_engine *engine;
+	uint32_t *handles;  /* of the engine, by worker of the input; LS_NO_WORKER: none */
+	bool *declared;     /* by first worker of an attempt */
+	int64_t *ended_us;  /* by worker; 0: its process has not ended */
+};
+
+static int
+replay_declare_worker(struct replay_run *run, uint32_t worker, int64_t now_us)
+{
+	const struct ls_replay_worker *w = &run->in->workers[worker];
+	uint32_t handle;
+	int rc;
+
+	run->handles[worker] = LS_NO_WORKER;
+	if (w->who.rank < 0)
+		return 0;
+	rc = ls_engine_worker(run->engine, &w->who, now_us, &handle);
+	if (rc == -LS_EDUPLICATE || rc == -LS_ESTALE) {
+		ls_replay_input_bad(run->in, 0,
+			rc == -LS_ESTALE ? "an attempt begins after a later one: it is left out"
+					 : "two hosts have one rank: the second is left out");
+		return 0;
+	}
+	if (rc == 0)
+		run->handles[worker] = handle;
+	if (rc == 0) /* the job is there */
+		ls_ignore(ls_engine_manual(run->engine, w->who.job, w->closings));
+	return rc;
+}
+
+/* Declares all workers of the attempt, in order of rank, when the first of them appears. */
+static int
+replay_declare(struct replay_run *run, uint32_t worker, int64_t now_us)
+{
+	uint32_t first = run->in->workers[worker].first;
+	int rc = 0;
+
+	if (run->declared[first])
+		return 0;
+	run->declared[first] = true;
+	for (uint32_t i = first; rc == 0 && i < run->in->worker_count &&
+		run->in->workers[i].first == first;
+		i++)
+		rc = replay_declare_worker(run, i, now_us);
+	return rc;
+}
+
+/* The only worker of this host in this attempt, or LS_NO_WORKER. */
+static uint32_t
+replay_sole_worker(const struct replay_run *run, uint32_t host)
+{
+	const struct ls_replay_worker *h = &run->in->workers[host], *w;
+	uint32_t found = LS_NO_WORKER;
+
+	for (uint32_t i = h->first;
+		i < run->in->worker_count && run->in->workers[i].first == h->first; i++) {
+		w = &run->in->workers[i];
+		if (run->handles[i] == LS_NO_WORKER || strcmp(w->who.host, h->who.host) != 0)
+			continue;
+		if (found != LS_NO_WORKER)
+			return LS_NO_WORKER;
+		found = run->handles[i];
+	}
+	return found;
+}
+
+/* Feeds those of the counters that are of the scope; what the engine does not take it counts. */
+static void
+replay_feed_scope(const struct replay_run *run, const struct ls_replay_event *ev,
+	enum ls_metric_scope scope, uint32_t worker)
+{
+	const struct ls_replay_counters *c = ev->u.counters;
+	uint16_t metric[LS_HOT_MAX];
+	double value[LS_HOT_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->count; i++) {
+		if (ls_metric_info(c->metric[i])->scope != scope)
+			continue;
+		metric[n] = c->metric[i];
+		value[n++] = c->value[i];
+	}
+	if (n > 0)
+		ls_ignore(ls_engine_counters(run->engine, run->in->workers[ev->worker].who.host,
+			worker, c->read_us, n, metric, value));
+}
+
+/* A rank's line holds its own counters; a host's line may hold those of its only worker, too. */
+static void
+replay_feed_counters(const struct replay_run *run, const struct ls_replay_event *ev)
+{
+	bool of_rank = run->in->workers[ev->worker].who.rank >= 0;
+	uint32_t worker = of_rank ? run->handles[ev->worker]
+				  : replay_sole_worker(run, ev->worker);
+
+	if (worker != LS_NO_WORKER)
+		replay_feed_scope(run, ev, LS_METRIC_SCOPE_JOB, worker);
+	if (!of_rank)
+		replay_feed_scope(run, ev, LS_METRIC_SCOPE_HOST, LS_NO_WORKER);
+}
+
+static int
+replay_feed_record(struct replay_run *run, const struct ls_replay_event *ev)
+{
+	uint32_t handle = run->handles[ev->worker];
+	int rc;
+
+	if (handle == LS_NO_WORKER)
+		return 0;
+	if (run->ended_us[ev->worker] != 0 && ev->u.record->t_begin_ns / 1000 > run->ended_us[ev->worker]) {
+		run->ended_us[ev->worker] = 0; /* another process of the same attempt */
+		rc = replay_declare_worker(run, ev->worker, ev->t_us);
+		if (rc != 0)
+			return rc;
+	}
+	rc = ls_engine_record(run->engine, handle, ev->u.record, ev->t_us);
+	if (rc == -LS_EDUPLICATE)
+		ls_replay_input_bad(run->in, 0,
+			"a step stands twice for one rank: the second is left out");
+	return rc == -ENOMEM ? rc : 0; /* late and rejected ones are counted by the engine */
+}
+
+/* Of an attempt that is over: nothing stands still. */
+static void
+replay_feed_hang(const struct replay_run *run, const struct ls_replay_event *ev)
+{
+	const struct ls_worker_info *who = &run->in->workers[ev->worker].who;
+	const struct ls_replay_hang *h = ev->u.hang;
+	const struct ls_engine_hang seen = {.job = who->job, .attempt = who->attempt,
+		.step = ev->step, .since_us = h->since_us, .t_us = ev->t_us, .waiting = h->waiting,
+		.why = h->why, .ranks = h->ranks, .count = h->count};
+
+	ls_ignore(ls_engine_hang(run->engine, &seen));
+}
+
+static int
+replay_feed(struct replay_run *run, const struct ls_replay_event *ev)
+{
+	const struct ls_worker_info *who = &run->in->workers[ev->worker].who;
+	int rc = replay_declare(run, ev->worker, ev->t_us);
+
+	if (rc != 0 || ev->u.any == NULL)
+		return rc;
+	switch (ev->kind) {
+	case LS_LINE_STEP:
+		return replay_feed_record(run, ev);
+	case LS_LINE_COUNTERS:
+		replay_feed_counters(run, ev);
+		break;
+	case LS_LINE_CLOCK:
+		ls_engine_clock(run->engine, run->handles[ev->worker], ev->u.clock->uncertainty_s);
+		break;
+	case LS_LINE_CLOSE: /* of an attempt that is over: nothing to close */
+		ls_ignore(ls_engine_close_step(
+			run->engine, who->job, who->attempt, ev->step, ev->t_us));
+		break;
+	case LS_LINE_HANG:
+		replay_feed_hang(run, ev);
+		break;
+	case LS_LINE_END:
+		run->ended_us[ev->worker] = ev->t_us;
+		ls_engine_end(run->engine, run->handles[ev->worker], ev->u.end->crashed, ev->t_us);
+		break;
+	case LS_LINE_OTHER:
+		break;
+	}
+	return 0;
+}
+
+static int
+replay_feed_all(struct replay_run *run)
+{
+	int64_t passed_us = INT64_MIN, now_us = 0;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < run->in->event_count; i++) {
+		now_us = run->in->events[i].t_us;
+		if (now_us >= passed_us) {
+			ls_engine_advance(run->engine, now_us);
+			passed_us = now_us + REPLAY_ADVANCE_US;
+		}
+		rc = replay_feed(run, &run->in->events[i]);
+	}
+	if (rc == 0)
+		ls_engine_advance(run->engine, now_us + REPLAY_FLUSH_US);
+	return rc;
+}
+
+static int
+replay_result(const struct ls_engine *e, json_t **ret_result)
+{
+	json_t *findings = ls_engine_findings(e), *result = NULL;
+	char digest[LS_DIGEST_BYTES];
+	int rc = findings == NULL ? -ENOMEM : ls_digest_json(findings, digest);
+
+	if (rc == 0)
+		result = json_pack("{s:i, s:O, s:s}", "schema_version", 1, "findings", findings,
+			"digest", digest);
+	json_decref(findings);
+	if (rc == 0 && result == NULL)
+		rc = -ENOMEM;
+	if (rc == 0)
+		*ret_result = result;
+	return rc;
+}
+
+static int
+replay_run(struct ls_replay_input *in, json_t **ret_result)
+{
+	struct replay_run run = {.in = in, .engine = ls_engine_new(NULL),
+		.handles = malloc(in->worker_count * sizeof(uint32_t)),
+		.declared = calloc(in->worker_count, sizeof(bool)),
+		.ended_us = calloc(in->worker_count, sizeof(int64_t))};
+	int rc = -ENOMEM;
+
+	if (run.engine != NULL && run.handles != NULL && run.declared != NULL && run.ended_us != NULL)
+		rc = ls_replay_input_arrange(in);
+	if (rc == 0)
+		rc = replay_feed_all(&run);
+	if (rc == 0)
+		rc = replay_result(run.engine, ret_result);
+	free(run.handles);
+	free(run.declared);
+	free(run.ended_us);
+	ls_engine_free(run.engine);
+	return rc;
+}
+
+/* Runs what was read and hands over the numbers. */
+static int
+replay_finish(struct ls_replay_input *in, int rc, struct ls_replay_stats *ret_stats,
+	json_t **ret_result)
+{
+	if (rc == 0 && in->event_count == 0)
+		rc = -LS_EPARSE;
+	if (rc == 0)
+		rc = replay_run(in, ret_result);
+	*ret_stats = in->stats;
+	ls_replay_input_fini(in);
+	return rc;
+}
+
+int
+ls_replay_file(const char *path, ls_replay_complain *complain, void *arg,
+	struct ls_replay_stats *ret_stats, json_t **ret_result)
+{
+	struct ls_replay_input in = {.complain = complain, .complain_arg = arg};
+	int rc = ls_replay_input_file(&in, path);
+
+	return replay_finish(&in, rc, ret_stats, ret_result);
+}
+
+int
+ls_replay_text(const char *text, size_t len, ls_replay_complain *complain, void *arg,
+	struct ls_replay_stats *ret_stats, json_t **ret_result)
+{
+	struct ls_replay_input in = {.complain = complain, .complain_arg = arg};
+	int rc = ls_replay_input_text(&in, text, len);
+
+	return replay_finish(&in, rc, ret_stats, ret_result);
+}

@@ -1,0 +1,649 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/ingest/ingest.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <nng/nng.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "proto/base/loop.h"
+#include "proto/base/queue.h"
+#include "proto/wire/frame.h"
+#include "proto/limits.h"
+
+#define INGEST_TAKE 256               /* connections of one look into the queue */
+#define INGEST_BUFFER_BYTES 2048      /* a report without chunks and its frame; larger ones take memory of their own */
+#define INGEST_REPLY_BYTES 512        /* an ack and its frame, as a rule */
+#define INGEST_GREETING_MS 10000      /* as nng's own transports */
+#define INGEST_ACCEPT_PAUSE_MS 100    /* when no descriptor or memory is left */
+
+/* What a connection is doing. */
+enum ingest_doing {
+	INGEST_NEW,       /* accepted, not ours yet */
+	INGEST_GREETING,  /* receiving the greeting */
+	INGEST_RECEIVING, /* receiving a request */
+	INGEST_WAITING,   /* has a request, and too many are held */
+	INGEST_HELD       /* waits for ls_ingest_reply */
+};
+
+/*
+ * One connection, which has one request at a time. While it receives it is nng's; else it is in the queue, or
+ * the loop's. The queue (and nng's own locks on the way back) order the changes of hands.
+ */
+struct ls_ingest_request {
+	struct ls_ingest *ingest;
+	struct ls_ingest_request *next, **back; /* of all */
+	struct ls_ingest_request *next_waiting;
+	nng_stream *stream;
+	nng_aio *rx, *tx;     /* tx has no callback: it costs no wake-up */
+	enum ingest_doing doing;
+	size_t sent_bytes;    /* of what tx sends or sent; 0: nothing so far */
+	int rc;               /* of the receipt; 0 or nng's */
+	uint8_t *buf;         /* what came: small, or memory of its own */
+	size_t size, filled;
+	size_t frame_bytes;   /* of the request in buf */
+	size_t route_bytes;
+	uint64_t t_receive_mono_ns;
+	uint8_t *big_reply;   /* one that does not fit into reply */
+	uint8_t reply[INGEST_REPLY_BYTES];
+	uint8_t small[INGEST_BUFFER_BYTES];
+};
+
+struct ls_ingest {
+	nng_stream_listener *listener;
+	nng_aio *accept;
+	bool pausing;         /* accept sleeps; touched by its callback only */
+	bool stopped;
+	int port;
+	unsigned held_max;
+	struct ls_ingest_request *all;
+	struct ls_ingest_request *waiting, **waiting_end; /* whole requests beyond held_max */
+	atomic_uint connections, out_of_memory;
+	struct ls_queue *queue;
+	ls_ingest_fn *fn;
+	void *arg;
+	struct ls_ingest_stats stats;
+};
+
+static const char *const ingest_refusals[] = {
+#define LS_INGEST_REFUSAL(id, name, help) name,
+#include "collector/ingest/ingest_refusals.def"
+#undef LS_INGEST_REFUSAL
+};
+
+const char *
+ls_ingest_refusal_name(unsigned refusal)
+{
+	return refusal < LS_INGEST_REFUSED_COUNT ? ingest_refusals[refusal] : NULL;
+}
+
+/* --- one connection --------------------------------------------------------------------- */
+
+/* How much more has to come before anybody looks at it; 0: nothing, or nothing that makes sense. */
+static size_t
+ingest_missing(struct ls_ingest_request *c)
+{
+	size_t wanted = LS_FRAME_GREETING_BYTES;
+
+	if (c->doing == INGEST_RECEIVING) {
+		int rc = ls_frame_length(c->buf, c->filled, LS_REPORT_MAX_BYTES, &wanted);
+
+		if (rc == -EAGAIN)
+			return LS_FRAME_LENGTH_BYTES - c->filled;
+		if (rc != 0) {
+			c->rc = NNG_EMSGSIZE;
+			return 0;
+		}
+		c->frame_bytes = wanted;
+	}
+	return c->filled < wanted ? wanted - c->filled : 0;
+}
+
+/*
+ * Room for what is missing, at least some of it: memory grows with what has come, not with what a length field
+ * claims. False: no memory.
+ */
+static bool
+ingest_make_room(struct ls_ingest_request *c, size_t missing)
+{
+	size_t size = c->filled + missing;
+	uint8_t *buf;
+
+	if (c->filled < c->size)
+		return true;
+	if (size > 2 * c->size)
+		size = 2 * c->size;
+	buf = realloc(c->buf != c->small ? c->buf : NULL, size);
+	if (buf == NULL)
+		return false;
+	if (c->buf == c->small)
+		memcpy(buf, c->small, c->filled);
+	c->buf = buf;
+	c->size = size;
+	return true;
+}
+
+/* Receives more; what comes, or the end, is told to ingest_on_receive. */
+static void
+ingest_receive(struct ls_ingest_request *c)
+{
+	nng_iov iov = { c->buf + c->filled, c->size - c->filled };
+
+	/* A greeting has an end of its own: a request that came with it would be left in the way. */
+	if (c->doing == INGEST_GREETING)
+		iov.iov_len = LS_FRAME_GREETING_BYTES - c->filled;
+	(void)nng_aio_set_iov(c->rx, 1, &iov); /* fails for many only */
+	nng_stream_recv(c->stream, c->rx);
+}
+
+/* On a thread of nng: something came. When all is there, or nothing more will be, the loop sees to it. */
+static void
+ingest_on_receive(void *arg)
+{
+	struct ls_ingest_request *c = arg;
+	size_t missing;
+
+	c->rc = nng_aio_result(c->rx);
+	if (c->rc == 0) {
+		c->filled += nng_aio_count(c->rx);
+		missing = ingest_missing(c);
+		if (missing > 0) {
+			if (ingest_make_room(c, missing)) {
+				ingest_receive(c);
+				return;
+			}
+			c->rc = NNG_ENOMEM;
+		}
+	}
+	c->t_receive_mono_ns = ls_clock_mono_ns();
+	/* It has room for every connection, so it is closed: nobody will look, and all are closed then. */
+	ls_ignore(ls_queue_push(c->ingest->queue, c));
+}
+
+/* No callback runs any more after this. */
+static void
+ingest_stop(struct ls_ingest_request *c)
+{
+	nng_stream_close(c->stream);
+	nng_aio_stop(c->rx); /* accepts NULL */
+	nng_aio_stop(c->tx);
+}
+
+static void
+ingest_free(struct ls_ingest_request *c)
+{
+	struct ls_ingest *g = c->ingest;
+
+	nng_aio_free(c->rx);
+	nng_aio_free(c->tx);
+	nng_stream_free(c->stream);
+	if (c->back != NULL) {
+		*c->back = c->next;
+		if (c->next != NULL)
+			c->next->back = c->back;
+	}
+	if (c->buf != c->small)
+		free(c->buf);
+	free(c->big_reply);
+	free(c);
+	atomic_fetch_sub_explicit(&g->connections, 1, memory_order_relaxed);
+}
+
+static void
+ingest_end(struct ls_ingest_request *c)
+{
+	ingest_stop(c);
+	ingest_free(c);
+}
+
+static void
+ingest_refuse(struct ls_ingest_request *c, enum ls_ingest_refusal refusal)
+{
+	c->ingest->stats.refused[refusal]++;
+	ingest_end(c);
+}
+
+/* May the next reply be written? Not if the last one did not go out whole. */
+static bool
+ingest_has_sent(struct ls_ingest_request *c)
+{
+	if (c->sent_bytes == 0)
+		return true;
+	/* Who asks again without having read the answer does not speak request/reply. */
+	nng_aio_cancel(c->tx);
+	nng_aio_wait(c->tx);
+	free(c->big_reply);
+	c->big_reply = NULL;
+	return nng_aio_result(c->tx) == 0 && nng_aio_count(c->tx) == c->sent_bytes;
+}
+
+/* Sends what lies in buf, which lives until the next sending. */
+static void
+ingest_send(struct ls_ingest_request *c, uint8_t *buf, size_t len)
+{
+	nng_iov iov = { buf, len };
+
+	(void)nng_aio_set_iov(c->tx, 1, &iov); /* fails for many only */
+	c->sent_bytes = len;
+	nng_stream_send(c->stream, c->tx);
+}
+
+/* --- on the loop ------------------------------------------------------------------------ */
+
+/* Gives a request on, or lets it wait. */
+static void
+ingest_give(struct ls_ingest *g, struct ls_ingest_request *c)
+{
+	size_t head = LS_FRAME_LENGTH_BYTES + c->route_bytes;
+
+	if (g->stats.busy >= g->held_max) {
+		c->doing = INGEST_WAITING;
+		c->next_waiting = NULL;
+		*g->waiting_end = c;
+		g->waiting_end = &c->next_waiting;
+		return;
+	}
+	c->doing = INGEST_HELD;
+	g->stats.requests++;
+	g->stats.bytes += c->frame_bytes - head;
+	g->stats.busy++;
+	g->fn(g->arg, c, c->buf + head, c->frame_bytes - head, c->t_receive_mono_ns);
+}
+
+/* A request is over: what came behind it moves to the front, and its memory goes. */
+static void
+ingest_next(struct ls_ingest_request *c)
+{
+	size_t rest = c->filled - c->frame_bytes;
+	uint8_t *old = c->buf;
+
+	if (old != c->small && rest < sizeof(c->small)) {
+		c->buf = c->small;
+		c->size = sizeof(c->small);
+	}
+	if (rest > 0)
+		memmove(c->buf, old + c->frame_bytes, rest);
+	if (old != c->buf)
+		free(old);
+	c->filled = rest;
+	c->frame_bytes = 0;
+	c->doing = INGEST_RECEIVING;
+	c->rc = 0;
+	if (rest == 0 || (ingest_missing(c) > 0 && c->filled < c->size)) {
+		ingest_receive(c);
+		return;
+	}
+	/* Another one is there (or one that is too long): its turn comes when the others had theirs. */
+	ls_ignore(ls_queue_push(c->ingest->queue, c)); /* closed: nobody will look */
+}
+
+static void
+ingest_begin(struct ls_ingest *g, struct ls_ingest_request *c)
+{
+	c->buf = c->small;
+	c->size = sizeof(c->small);
+	c->next = g->all;
+	c->back = &g->all;
+	if (c->next != NULL)
+		c->next->back = &c->next;
+	g->all = c;
+	if (nng_aio_alloc(&c->rx, ingest_on_receive, c) != 0 ||
+		nng_aio_alloc(&c->tx, NULL, NULL) != 0) {
+		ingest_refuse(c, LS_INGEST_REFUSED_OOM);
+		return;
+	}
+	c->doing = INGEST_GREETING;
+	nng_aio_set_timeout(c->rx, INGEST_GREETING_MS);
+	ls_frame_greet(LS_FRAME_REP, c->reply);
+	ingest_send(c, c->reply, LS_FRAME_GREETING_BYTES);
+	ingest_receive(c);
+}
+
+static void
+ingest_greeted(struct ls_ingest_request *c)
+{
+	int rc = c->rc;
+
+	if (rc == 0) {
+		rc = ls_frame_check_greeting(LS_FRAME_REQ, c->buf);
+		if (rc != 0) {
+			ingest_refuse(c, rc == -LS_EPARSE ? LS_INGEST_REFUSED_PROTO : LS_INGEST_REFUSED_REJECT);
+			return;
+		}
+		nng_aio_set_timeout(c->rx, NNG_DURATION_INFINITE);
+		c->frame_bytes = c->filled;
+		ingest_next(c);
+		return;
+	}
+	ingest_refuse(c, rc == NNG_ETIMEDOUT ? LS_INGEST_REFUSED_TIMEOUT
+		: rc == NNG_ENOMEM ? LS_INGEST_REFUSED_OOM : LS_INGEST_REFUSED_OTHER);
+}
+
+static void
+ingest_received(struct ls_ingest *g, struct ls_ingest_request *c)
+{
+	if (c->rc == 0 && ls_frame_route(c->buf + LS_FRAME_LENGTH_BYTES,
+				  c->frame_bytes - LS_FRAME_LENGTH_BYTES, &c->route_bytes) == 0)
+		ingest_give(g, c);
+	else if (c->rc == 0 || c->rc == NNG_EMSGSIZE)
+		ingest_refuse(c, LS_INGEST_REFUSED_FRAME);
+	else if (c->rc == NNG_ENOMEM)
+		ingest_refuse(c, LS_INGEST_REFUSED_OOM);
+	else
+		ingest_end(c); /* the agent has gone */
+}
+
+static void
+ingest_turn(struct ls_ingest *g, struct ls_ingest_request *c)
+{
+	switch (c->doing) {
+	case INGEST_NEW:
+		ingest_begin(g, c);
+		break;
+	case INGEST_GREETING:
+		ingest_greeted(c);
+		break;
+	case INGEST_RECEIVING:
+		ingest_received(g, c);
+		break;
+	case INGEST_WAITING:
+		ingest_give(g, c);
+		break;
+	case INGEST_HELD: /* not in the queue */
+		LS_ASSERT(false);
+	}
+}
+
+static void
+ingest_on_queue(void *arg)
+{
+	struct ls_ingest *g = arg;
+	void *items[INGEST_TAKE];
+	size_t i, n;
+
+	/* What is left after ls_ingest_stop is closed with the rest. */
+	while (!g->stopped && (n = ls_queue_take(g->queue, items, INGEST_TAKE)) > 0) {
+		for (i = 0; i < n; i++)
+			ingest_turn(g, items[i]);
+	}
+}
+
+/* One more request may be held: the one that waits longest comes by the queue, so that no reply leads to another. */
+static void
+ingest_wake_waiting(struct ls_ingest *g)
+{
+	struct ls_ingest_request *c = g->waiting;
+
+	if (c == NULL)
+		return;
+	g->waiting = c->next_waiting;
+	if (g->waiting == NULL)
+		g->waiting_end = &g->waiting;
+	ls_ignore(ls_queue_push(g->queue, c)); /* closed: nobody will look */
+}
+
+/* Where a reply of len bytes with its frame is put together; NULL: no memory. */
+static uint8_t *
+ingest_room_for_reply(struct ls_ingest_request *c, size_t len)
+{
+	if (len <= sizeof(c->reply))
+		return c->reply;
+	c->big_reply = malloc(len);
+	return c->big_reply;
+}
+
+void
+ls_ingest_reply(struct ls_ingest_request *c, const uint8_t *buf, size_t len)
+{
+	struct ls_ingest *g = c->ingest;
+	size_t head = LS_FRAME_LENGTH_BYTES + c->route_bytes;
+	uint8_t *out = NULL;
+
+	LS_ASSERT(c->doing == INGEST_HELD);
+	g->stats.busy--;
+	ingest_wake_waiting(g);
+	if (!ingest_has_sent(c)) {
+		g->stats.send_errors++;
+		ingest_end(c);
+		return;
+	}
+	if (buf != NULL)
+		out = ingest_room_for_reply(c, head + len);
+	if (out == NULL) {
+		g->stats.send_errors++; /* the request is given up */
+	} else {
+		ls_frame_put_length(out, c->route_bytes + len);
+		memcpy(out + LS_FRAME_LENGTH_BYTES, c->buf + LS_FRAME_LENGTH_BYTES, c->route_bytes);
+		memcpy(out + head, buf, len);
+		g->stats.replies++;
+		ingest_send(c, out, head + len);
+	}
+	ingest_next(c);
+}
+
+/* --- listening -------------------------------------------------------------------------- */
+
+/* A connection for the loop to take; on a thread of nng. */
+static void
+ingest_accepted(struct ls_ingest *g, nng_stream *stream)
+{
+	struct ls_ingest_request *c = NULL;
+
+	if (atomic_fetch_add_explicit(&g->connections, 1, memory_order_relaxed) < LS_CONNECTIONS_MAX)
+		c = calloc(1, sizeof(*c));
+	if (c != NULL) {
+		c->ingest = g;
+		c->stream = stream;
+		c->doing = INGEST_NEW;
+		if (ls_queue_push(g->queue, c) == 0)
+			return;
+	} else {
+		atomic_fetch_add_explicit(&g->out_of_memory, 1, memory_order_relaxed);
+	}
+	atomic_fetch_sub_explicit(&g->connections, 1, memory_order_relaxed);
+	nng_stream_free(stream);
+	free(c);
+}
+
+/* On a thread of nng: somebody came, or a pause is over. */
+static void
+ingest_on_accept(void *arg)
+{
+	struct ls_ingest *g = arg;
+	int rc = nng_aio_result(g->accept);
+
+	if (rc == NNG_ECLOSED || rc == NNG_ECANCELED)
+		return; /* closing */
+	if (g->pausing) {
+		g->pausing = false;
+	} else if (rc == 0) {
+		ingest_accepted(g, nng_aio_get_output(g->accept, 0));
+	} else if (rc == NNG_ENOMEM || rc == NNG_ENOFILES) {
+		atomic_fetch_add_explicit(&g->out_of_memory, 1, memory_order_relaxed);
+		g->pausing = true;
+		nng_sleep_aio(INGEST_ACCEPT_PAUSE_MS, g->accept);
+		return;
+	}
+	nng_stream_listener_accept(g->listener, g->accept);
+}
+
+static int
+ingest_port_of(const struct sockaddr_storage *a)
+{
+	if (a->ss_family == AF_INET)
+		return ntohs(((const struct sockaddr_in *)a)->sin_port);
+	if (a->ss_family == AF_INET6)
+		return ntohs(((const struct sockaddr_in6 *)a)->sin6_port);
+	return -1;
+}
+
+/* True if fd is a listening socket on our port. */
+static bool
+ingest_is_listener(int fd, int port)
+{
+	struct sockaddr_storage a;
+	socklen_t len = sizeof(int);
+	int yes = 0;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &yes, &len) != 0 || !yes)
+		return false;
+	len = sizeof(a);
+	return getsockname(fd, (struct sockaddr *)&a, &len) == 0 && ingest_port_of(&a) == port;
+}
+
+/* nng does not give its socket out: it is looked for among our descriptors. */
+static void
+ingest_raise_backlog(int port)
+{
+	DIR *d = opendir("/proc/self/fd");
+	struct dirent *entry;
+	bool raised = false;
+
+	while (d != NULL && (entry = readdir(d)) != NULL) {
+		int fd = (int)strtol(entry->d_name, NULL, 10);
+
+		if (entry->d_name[0] != '.' && ingest_is_listener(fd, port))
+			raised = listen(fd, LS_LISTEN_BACKLOG) == 0;
+	}
+	if (d != NULL)
+		(void)closedir(d); /* only read from */
+	if (!raised)
+		ls_log(LS_LOG_WARN, "ingest",
+			"cannot raise the listen backlog; going on with nng's 128");
+}
+
+/*
+ * nng starts its threads with its first object, and they do as the thread that makes it. Each report
+ * wakes them for a moment; as a batch they do not interrupt who wakes them, so that much is done at
+ * once. Where that is not allowed, all is as ever.
+ */
+static int
+ingest_make_listener(struct ls_ingest *g, const char *url)
+{
+	const struct sched_param none = { 0 };
+	bool batch = sched_getscheduler(0) == SCHED_OTHER &&
+		sched_setscheduler(0, SCHED_BATCH, &none) == 0;
+	int rc = nng_stream_listener_alloc(&g->listener, url);
+
+	if (batch && sched_setscheduler(0, SCHED_OTHER, &none) != 0)
+		ls_log(LS_LOG_WARN, "ingest", "the loop stays a batch; going on, answers may take longer");
+	return rc;
+}
+
+static int
+ingest_listen(struct ls_ingest *g, const char *url)
+{
+	int rc = ingest_make_listener(g, url);
+
+	if (rc == 0)
+		rc = nng_stream_listener_set_bool(g->listener, NNG_OPT_TCP_KEEPALIVE, true);
+	if (rc == 0)
+		rc = nng_stream_listener_set_bool(g->listener, NNG_OPT_TCP_NODELAY, true);
+	if (rc == 0)
+		rc = nng_aio_alloc(&g->accept, ingest_on_accept, g);
+	if (rc == 0)
+		rc = nng_stream_listener_listen(g->listener);
+	if (rc == 0)
+		rc = nng_stream_listener_get_int(g->listener, NNG_OPT_TCP_BOUND_PORT, &g->port);
+	if (rc == 0)
+		ingest_raise_backlog(g->port);
+	return rc;
+}
+
+int
+ls_ingest_open(struct ls_loop *loop, const struct ls_ingest_options *options, ls_ingest_fn *fn,
+	void *arg, struct ls_ingest **ret_ingest)
+{
+	struct ls_ingest *g = calloc(1, sizeof(*g));
+	int rc;
+
+	if (g == NULL)
+		return -ENOMEM;
+	g->fn = fn;
+	g->arg = arg;
+	g->held_max = options->contexts;
+	g->waiting_end = &g->waiting;
+	g->queue = ls_queue_new(LS_CONNECTIONS_MAX);
+	rc = g->queue != NULL ? ls_queue_watch(g->queue, loop, ingest_on_queue, g) : -ENOMEM;
+	if (rc == 0)
+		rc = ls_err_nng(ingest_listen(g, options->url));
+	if (rc != 0) {
+		ls_ingest_close(g);
+		return rc;
+	}
+	nng_stream_listener_accept(g->listener, g->accept);
+	*ret_ingest = g;
+	return 0;
+}
+
+void
+ls_ingest_stop(struct ls_ingest *g)
+{
+	g->stopped = true;
+	ls_queue_close(g->queue); /* what still arrives is dropped; its agent asks again */
+}
+
+/* Connections that nobody has looked at yet are in no list but the queue. */
+static void
+ingest_close_new(struct ls_ingest *g)
+{
+	void *items[INGEST_TAKE];
+	size_t i, n;
+
+	while ((n = ls_queue_take(g->queue, items, INGEST_TAKE)) > 0) {
+		for (i = 0; i < n; i++) {
+			struct ls_ingest_request *c = items[i];
+
+			if (c->doing == INGEST_NEW)
+				ingest_free(c);
+		}
+	}
+}
+
+void
+ls_ingest_close(struct ls_ingest *g)
+{
+	struct ls_ingest_request *c;
+
+	if (g == NULL)
+		return;
+	if (g->queue != NULL)
+		ls_ingest_stop(g);
+	if (g->listener != NULL)
+		nng_stream_listener_close(g->listener);
+	nng_aio_stop(g->accept);
+	/* Stop all, then free all: no callback meets what is gone. */
+	for (c = g->all; c != NULL; c = c->next)
+		ingest_stop(c);
+	if (g->queue != NULL)
+		ingest_close_new(g);
+	while (g->all != NULL)
+		ingest_free(g->all);
+	nng_aio_free(g->accept);
+	if (g->listener != NULL)
+		nng_stream_listener_free(g->listener);
+	ls_queue_free(g->queue, NULL);
+	free(g);
+}
+
+int
+ls_ingest_port(const struct ls_ingest *g)
+{
+	return g->port;
+}
+
+void
+ls_ingest_stats(const struct ls_ingest *g, struct ls_ingest_stats *ret_stats)
+{
+	*ret_stats = g->stats;
+	ret_stats->refused[LS_INGEST_REFUSED_OOM] +=
+		atomic_load_explicit(&g->out_of_memory, memory_order_relaxed);
+}

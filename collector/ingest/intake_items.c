@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/ingest/intake_state.h"
+
+#include <errno.h>
+#include <string.h>
+#include "collector/ingest/feed.h"
+#include "proto/base/log.h"
+
+static struct ls_store_item *
+intake_row(struct ls_intake_held *h, const struct ls_ring *ring, enum ls_wire_item_kind kind,
+	uint64_t first_index, uint64_t count)
+{
+	struct ls_store_item *row = &h->write->u.report.items[h->write->u.report.item_count++];
+
+	row->kind = kind;
+	row->worker_id = ring->worker_id;
+	memcpy(row->ring_id, ring->id, sizeof(row->ring_id));
+	row->first_index = first_index;
+	row->count = count;
+	row->high = ring->high;
+	return row;
+}
+
+/* How many of a row's records the engine has had: after a failed commit they come again. */
+static uint64_t
+intake_fed(struct ls_ring *ring, const struct ls_store_item *row)
+{
+	uint64_t end = row->first_index + row->count, fed = 0;
+
+	if (ring->fed >= end)
+		return row->count;
+	if (ring->fed > row->first_index)
+		fed = ring->fed - row->first_index;
+	ring->fed = end;
+	return fed;
+}
+
+static void
+intake_feed_gap(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
+	const struct ls_store_item *row)
+{
+	uint64_t fed = intake_fed(ring, row);
+
+	if (fed < row->count)
+		ls_feed_gap(in->p.engine, ls_intake_handle(in, ring, h->now_us),
+			row->count - fed, h->now_us);
+}
+
+static void
+intake_feed_steps(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
+	const struct ls_store_item *row, const struct ls_store_steps *all)
+{
+	uint64_t fed = intake_fed(ring, row);
+	struct ls_store_steps steps = *all;
+
+	if (fed == row->count)
+		return;
+	steps.first_index += fed;
+	steps.count -= (uint32_t)fed;
+	steps.records += fed;
+	ls_feed_steps(in->p.engine, ls_intake_handle(in, ring, h->now_us), &steps, h->now_us);
+}
+
+/* Records that no gap accounts for: the agent lost them without knowing. */
+static void
+intake_lost(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring, uint64_t from,
+	uint64_t count)
+{
+	struct ls_store_item *row;
+
+	ring->high = from + count;
+	row = intake_row(h, ring, LS_WIRE_GAP, from, count);
+	row->reason = LS_GAP_UNKNOWN;
+	in->stats.gaps++;
+	intake_feed_gap(in, h, ring, row);
+}
+
+/* The item's records become those of the collector's time line. */
+static void
+intake_steps(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
+	struct ls_wire_item *item, const struct ls_wire_bytes *bytes)
+{
+	uint64_t end = item->first_index + item->count, first = item->first_index, i;
+	struct ls_store_item *row;
+	struct ls_store_steps steps;
+	struct ls_record *records;
+
+	if (ring->seen && first > ring->high)
+		intake_lost(in, h, ring, ring->high, first - ring->high);
+	if (ring->seen && first < ring->high) {
+		uint64_t known = (ring->high < end ? ring->high : end) - first;
+
+		in->stats.drops[LS_INTAKE_STORED] += known;
+		first += known;
+	}
+	if (first == end)
+		return;
+	ring->seen = true;
+	ring->high = end;
+	row = intake_row(h, ring, LS_WIRE_STEPS, first, end - first);
+	row->data = bytes->data;
+	row->len = bytes->len;
+	/* The clock was known when the first item was allowed. */
+	if (ls_clock_map(ls_session_clock(h->session), item->records[0].t_begin_ns,
+		    in->p.anchor_ns, &row->map) != 0)
+		LS_ASSERT(false);
+	in->stats.records += row->count;
+	records = item->records + (first - item->first_index);
+	for (i = 0; i < row->count; i++)
+		ls_store_record(&row->map, &records[i], &records[i]);
+	steps = (struct ls_store_steps){ ring->worker_id, first, (uint32_t)row->count,
+		row->map.uncertainty_ns, records };
+	ls_feed_span(row, &steps);
+	intake_feed_steps(in, h, ring, row, &steps);
+}
+
+static void
+intake_gap(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
+	const struct ls_wire_item *item)
+{
+	uint64_t end = item->first_index + item->count, first = item->first_index;
+	struct ls_store_item *row;
+
+	if (ring->seen && first > ring->high)
+		intake_lost(in, h, ring, ring->high, first - ring->high);
+	if (ring->seen && first < ring->high)
+		first = ring->high < end ? ring->high : end;
+	if (first == end)
+		return;
+	ring->seen = true;
+	ring->high = end;
+	row = intake_row(h, ring, LS_WIRE_GAP, first, end - first);
+	row->reason = item->reason;
+	in->stats.gaps++;
+	intake_feed_gap(in, h, ring, row);
+}
+
+/* Records of which one is of a time that cannot be are no truth: their place is a gap. */
+static void
+intake_check_times(struct ls_intake *in, struct ls_intake_held *h, struct ls_wire_item *item)
+{
+	struct ls_store_map map;
+	uint64_t i;
+
+	/* The clock was known when the first item was allowed. */
+	if (ls_clock_map(ls_session_clock(h->session), item->records[0].t_begin_ns, in->p.anchor_ns,
+		    &map) != 0)
+		LS_ASSERT(false);
+	for (i = 0; i < item->count; i++) {
+		if (!ls_intake_is_time(h, ls_store_map_us(&map, item->records[i].t_begin_ns)))
+			break;
+	}
+	if (i == item->count)
+		return;
+	in->stats.drops[LS_INTAKE_CLOCK] += item->count;
+	ls_engine_lie(in->p.engine, h->report.host, LS_LIE_TIME, item->count);
+	ls_log(LS_LOG_WARN, "intake",
+		"%s: step records of a time that cannot be (%lld s from now); a gap stands for them",
+		h->report.host,
+		(long long)((ls_store_map_us(&map, item->records[i].t_begin_ns) - h->now_us) / 1000000));
+	item->kind = LS_WIRE_GAP;
+	item->reason = LS_GAP_INVALID;
+}
+
+static void
+intake_end(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
+	const struct ls_wire_item *item)
+{
+	struct ls_store_item *row = intake_row(h, ring, LS_WIRE_END, 0, item->count);
+
+	row->reason = item->how;
+	in->stats.ends++;
+	ls_feed_end(in->p.engine, ls_intake_handle(in, ring, h->now_us),
+		item->how == LS_END_CRASHED, h->now_us);
+	ring->ended = true;
+}
+
+/* What an agent says of its ring. */
+static void
+intake_take(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring, struct ls_wire_item *item,
+	const struct ls_wire_bytes *bytes)
+{
+	if (item->kind == LS_WIRE_GAP && item->reason == LS_GAP_INVALID)
+		ls_engine_lie(in->p.engine, h->report.host, LS_LIE_RECORD, item->count);
+	if (item->kind == LS_WIRE_STEPS && item->count > 0)
+		intake_check_times(in, h, item);
+	if (item->kind == LS_WIRE_STEPS && item->count > 0)
+		intake_steps(in, h, ring, item, bytes);
+	else if (item->kind == LS_WIRE_GAP)
+		intake_gap(in, h, ring, item);
+	else if (item->kind == LS_WIRE_END)
+		intake_end(in, h, ring, item);
+}
+
+/* What it says of a ring that is another host's. */
+static void
+intake_pass_over(struct ls_intake *in, struct ls_intake_held *h, const struct ls_ring *ring,
+	const struct ls_wire_item *item)
+{
+	uint64_t count = item->kind == LS_WIRE_END ? 1 : item->count;
+
+	in->stats.drops[LS_INTAKE_OTHER_HOST] += count;
+	ls_engine_lie(in->p.engine, h->report.host, LS_LIE_RING, count);
+	ls_log(LS_LOG_WARN, "intake", "%s: %llu records of a ring of %s (%s rank %d) are passed over: a copy?",
+		h->report.host, (unsigned long long)count, ring->info.host, ring->info.job, (int)ring->info.rank);
+}
+
+/* Takes one item; false: neither it nor those after it. */
+static bool
+intake_item(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_bytes *bytes)
+{
+	uint32_t print = ls_session_fingerprint(bytes->data, bytes->len);
+	struct ls_wire_item item = { 0 };
+	const char *why = "";
+	struct ls_ring *ring;
+	bool go_on = false;
+	int rc;
+
+	rc = ls_wire_item_unpack_in(bytes->data, bytes->len, &in->scratch, &item, &why);
+	if (rc == 0 && (item.seq == 0 || item.seq > LS_INTAKE_NUMBER_MAX ||
+			       item.first_index > LS_INTAKE_NUMBER_MAX ||
+			       item.count > LS_INTAKE_NUMBER_MAX)) {
+		rc = -LS_ERANGE;
+		why = "number of an item";
+	}
+	if (rc != 0) {
+		in->stats.drops[LS_INTAKE_BAD_ITEM]++;
+		if (rc != -ENOMEM)
+			ls_engine_lie(in->p.engine, h->report.host, LS_LIE_ITEM, 1);
+		ls_intake_refuse(h, rc == -ENOMEM ? LS_ACK_RETRY : LS_ACK_REJECT, why);
+		ls_wire_item_clear(&item);
+		return false;
+	}
+	rc = ls_session_check(h->session, LS_STREAM_STEPS, item.seq, print);
+	ring = rc == 0 ? ls_rings_find(in->p.rings, item.ring_id) : NULL;
+	if (rc == -LS_EDUPLICATE) {
+		go_on = true;
+	} else if (rc != 0) {
+		in->stats.drops[LS_INTAKE_HOLE]++;
+		ls_intake_refuse(h, LS_ACK_RETRY, "an item before these is missing");
+	} else if (ring == NULL || !ring->named) {
+		ls_intake_need_worker(in, h, item.ring_id);
+	} else {
+		ls_session_accept(h->session, LS_STREAM_STEPS, item.seq, print);
+		h->accepted[LS_STREAM_STEPS] = go_on = true;
+		in->stats.items++;
+		if (ls_ring_hears(ring, h->report.host, h->now_us))
+			intake_take(in, h, ring, &item, bytes);
+		else
+			intake_pass_over(in, h, ring, &item);
+	}
+	ls_wire_item_clear(&item);
+	return go_on;
+}
+
+/* May items be taken now? If not, the agent is told why, or waits for its clock. */
+static bool
+intake_may_take(struct ls_intake *in, struct ls_intake_held *h, size_t count)
+{
+	struct ls_pressure_load load;
+
+	if (ls_session_state(h->session) == LS_SESSION_HELLO) {
+		in->stats.drops[LS_INTAKE_NO_CLOCK] += count;
+		return false; /* answered as usual: the next report brings the stamps */
+	}
+	load = (struct ls_pressure_load){ in->waiting, in->stats.held_bytes + h->len,
+		ls_writer_count(in->p.writer) };
+	if (!ls_pressure_take(&in->pressure, &load)) {
+		in->stats.drops[LS_INTAKE_BUSY] += count;
+		ls_intake_refuse(h, LS_ACK_RETRY, "the disk is behind");
+		return false;
+	}
+	return true;
+}
+
+void
+ls_intake_items(struct ls_intake *in, struct ls_intake_held *h)
+{
+	size_t i, count = h->report.item_count + h->report.chunk_item_count;
+
+	if (count == 0 || !intake_may_take(in, h, count))
+		return;
+	for (i = 0; i < h->report.item_count; i++) {
+		if (!intake_item(in, h, &h->report.items[i]))
+			break;
+	}
+	ls_intake_chunks(in, h);
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/ingest/rings.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "collector/engine/engine.h"
+#include "proto/base/table.h"
+
+TAILQ_HEAD(rings_list, ls_ring);
+
+struct ls_rings {
+	size_t count, max;
+	uint64_t evicted;
+	struct ls_table by_id;
+	struct rings_list list;
+	struct ls_ring *last; /* found last, or NULL: one report asks for one ring several times */
+};
+
+bool
+ls_ring_hears(struct ls_ring *r, const char *host, int64_t now_us)
+{
+	bool own = strcmp(r->info.host, host) == 0;
+
+	if (own || r->heard_us == 0) /* after a start its own may be on its way */
+		r->heard_us = now_us;
+	return own || r->ended || now_us - r->heard_us > LS_RING_SILENT_US;
+}
+
+struct ls_rings *
+ls_rings_new(size_t max)
+{
+	struct ls_rings *t = calloc(1, sizeof(*t));
+
+	if (t == NULL)
+		return NULL;
+	t->max = max;
+	ls_table_init(&t->by_id, LS_RING_ID_BYTES);
+	TAILQ_INIT(&t->list);
+	return t;
+}
+
+static void
+rings_remove(struct ls_rings *t, struct ls_ring *r)
+{
+	if (t->last == r)
+		t->last = NULL;
+	ls_table_remove(&t->by_id, r);
+	TAILQ_REMOVE(&t->list, r, link);
+	t->count--;
+	free(r);
+}
+
+void
+ls_rings_free(struct ls_rings *t)
+{
+	if (t == NULL)
+		return;
+	while (!TAILQ_EMPTY(&t->list))
+		rings_remove(t, TAILQ_FIRST(&t->list));
+	ls_table_fini(&t->by_id);
+	free(t);
+}
+
+struct ls_ring *
+ls_rings_find(struct ls_rings *t, const uint8_t *id)
+{
+	struct ls_ring *r = t->last;
+
+	if (r != NULL && memcmp(r->id, id, sizeof(r->id)) == 0)
+		return r;
+	r = ls_table_find(&t->by_id, id);
+	if (r != NULL) {
+		TAILQ_REMOVE(&t->list, r, link);
+		TAILQ_INSERT_TAIL(&t->list, r, link);
+		t->last = r;
+	}
+	return r;
+}
+
+int
+ls_rings_get(struct ls_rings *t, const uint8_t *id, struct ls_ring **ret_ring)
+{
+	struct ls_ring *r = ls_rings_find(t, id);
+
+	if (r == NULL) {
+		if (t->count >= t->max) {
+			t->evicted++;
+			rings_remove(t, TAILQ_FIRST(&t->list));
+		}
+		r = calloc(1, sizeof(*r));
+		if (r == NULL)
+			return -ENOMEM;
+		memcpy(r->id, id, sizeof(r->id));
+		r->handle = LS_NO_WORKER;
+		if (ls_table_put(&t->by_id, r) != 0) {
+			free(r);
+			return -ENOMEM;
+		}
+		TAILQ_INSERT_TAIL(&t->list, r, link);
+		t->last = r; /* nobody else is the newest now */
+		t->count++;
+	}
+	*ret_ring = r;
+	return 0;
+}
+
+void
+ls_rings_rollback(struct ls_rings *t)
+{
+	struct ls_ring *r;
+
+	TAILQ_FOREACH (r, &t->list, link) {
+		r->high = r->committed;
+		if (r->committed == 0)
+			r->seen = false;
+	}
+}
+
+void
+ls_rings_each(struct ls_rings *t, void (*fn)(void *arg, struct ls_ring *ring), void *arg)
+{
+	struct ls_ring *r;
+
+	TAILQ_FOREACH (r, &t->list, link)
+		fn(arg, r);
+}
+
+size_t
+ls_rings_count(const struct ls_rings *t)
+{
+	return t->count;
+}
+
+uint64_t
+ls_rings_evicted(const struct ls_rings *t)
+{
+	return t->evicted;
+}

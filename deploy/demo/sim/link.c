@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "deploy/demo/sim/link.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "proto/base/text.h"
+
+#define LINK_CONNECT_NS 10000000000ull /* to connect, and to greet: as nng's */
+
+static void link_on_timer(evutil_socket_t fd, short what, void *arg);
+static void link_on_io(evutil_socket_t fd, short what, void *arg);
+
+/* --- states, timers, what is watched ------------------------------------------------------------- */
+
+/* The only place that changes the state, and with it the timer. */
+static void
+link_set_state(struct sim_link *l, enum sim_link_state to, uint64_t due_ns)
+{
+	static const unsigned moves[LINK_STATES] = {
+		[LINK_DOWN] = 1u << LINK_CONNECTING | 1u << LINK_DOWN,
+		[LINK_CONNECTING] = 1u << LINK_GREETING | 1u << LINK_DOWN,
+		[LINK_GREETING] = 1u << LINK_READY | 1u << LINK_HOLD | 1u << LINK_DOWN,
+		[LINK_READY] = 1u << LINK_AWAIT | 1u << LINK_READY | 1u << LINK_DOWN,
+		[LINK_AWAIT] = 1u << LINK_READY | 1u << LINK_HOLD | 1u << LINK_DOWN,
+		[LINK_HOLD] = 1u << LINK_READY | 1u << LINK_DOWN,
+	};
+	uint64_t now = ls_clock_mono_ns(), wait_us;
+	struct timeval tv;
+
+	/* Beats that are close together share a turn of the loop: that saves the waits between them. */
+	if (to == LINK_READY && due_ns > now)
+		due_ns += SIM_TICK_NS - due_ns % SIM_TICK_NS;
+	wait_us = due_ns > now ? (due_ns - now) / 1000 : 0;
+	tv.tv_sec = (time_t)(wait_us / 1000000);
+	tv.tv_usec = (suseconds_t)(wait_us % 1000000);
+	LS_ASSERT(moves[l->state] & 1u << to);
+	l->state = to;
+	if (event_add(&l->timer, &tv) != 0)
+		ls_log(LS_LOG_ERR, "sim", "no memory for a timer: this agent stands still");
+}
+
+static void
+link_watch(struct sim_link *l, short events)
+{
+	if (events == l->watched)
+		return;
+	if (l->watched != 0)
+		(void)event_del(&l->io);
+	l->watched = 0;
+	if (events == 0)
+		return;
+	if (event_assign(&l->io, ls_loop_base(l->fleet->loop), l->fd, (short)(events | EV_PERSIST),
+		    link_on_io, l) == 0 &&
+		event_add(&l->io, NULL) == 0)
+		l->watched = events;
+	else
+		ls_log(LS_LOG_ERR, "sim", "cannot watch a connection: this agent stands still");
+}
+
+/* Closes, and connects again after a random time. */
+static void
+link_down(struct sim_link *l, uint64_t *counter)
+{
+	struct sim_fleet *f = l->fleet;
+	uint64_t now = ls_clock_mono_ns();
+
+	(*counter)++;
+	f->sums.connected -= l->state >= LINK_READY;
+	link_watch(l, 0);
+	if (l->fd >= 0)
+		(void)close(l->fd);
+	l->fd = -1;
+	free(l->out);
+	free(l->in);
+	l->out = l->in = NULL;
+	l->out_len = l->in_len = 0;
+	if (l->settled)
+		sim_tally_lost(f->tally, now);
+	l->settled = false;
+	/* Back-off is short: a collector that comes back after minutes is to have all of us soon. */
+	link_set_state(l, LINK_DOWN, now + sim_fleet_random(f, f->jitter_ns << (l->failures > 0)));
+	l->failures++;
+}
+
+/* --- writing ------------------------------------------------------------------------------------- */
+
+/* Writes what it can; the rest is kept, and written when there is room. */
+static int
+link_write(struct sim_link *l, const uint8_t *buf, size_t len)
+{
+	ssize_t n = send(l->fd, buf, len, MSG_NOSIGNAL);
+	uint8_t *rest = NULL;
+
+	if (n < 0 && errno != EAGAIN && errno != EINTR)
+		return -errno;
+	if (n < 0)
+		n = 0;
+	if ((size_t)n < len) {
+		rest = malloc(len - (size_t)n);
+		if (rest == NULL)
+			return -ENOMEM;
+		memcpy(rest, buf + n, len - (size_t)n);
+	}
+	free(l->out);
+	l->out = rest;
+	l->out_len = len - (size_t)n;
+	link_watch(l, rest != NULL ? EV_READ | EV_WRITE : EV_READ);
+	return 0;
+}
+
+static int
+link_write_rest(struct sim_link *l)
+{
+	uint8_t *rest = l->out;
+	size_t len = l->out_len;
+	int rc;
+
+	l->out = NULL;
+	l->out_len = 0;
+	rc = link_write(l, rest, len);
+	free(rest);
+	return rc;
+}
+
+static void
+link_report(struct sim_link *l)
+{
+	struct sim_fleet *f = l->fleet;
+	uint64_t now = ls_clock_mono_ns();
+	size_t len = 0;
+	int rc = sim_agent_read(&l->agent, &f->plan, now, &f->sums.agents);
+
+	if (rc == 0)
+		rc = sim_agent_report(&l->agent, &f->plan, now, f->out + SIM_LINK_HEAD_BYTES,
+			LS_REPORT_MAX_BYTES, &len, &f->sums.agents);
+	/* Beats keep their phase; those that were missed are not made up for. */
+	if (l->next_beat_ns + l->agent.beat_ns <= now)
+		l->next_beat_ns = now;
+	l->next_beat_ns += l->agent.beat_ns;
+	if (rc != 0) {
+		ls_log(LS_LOG_ERR, "sim", "report not made (%s): again at the next beat", ls_err_text(rc));
+		link_set_state(l, LINK_READY, l->next_beat_ns);
+		return;
+	}
+	l->id = (l->id + 1) | LS_FRAME_ID;
+	l->t_send_ns = now;
+	l->has_items = l->agent.report_steps > 0 || l->agent.report_chunks > 0;
+	ls_frame_put_length(f->out, LS_FRAME_ID_BYTES + len);
+	ls_frame_put_id(f->out + LS_FRAME_LENGTH_BYTES, l->id);
+	link_set_state(l, LINK_AWAIT, now + LS_ACK_TIMEOUT_NS);
+	if (link_write(l, f->out, SIM_LINK_HEAD_BYTES + len) != 0) {
+		link_down(l, &f->sums.disconnects);
+		return;
+	}
+	f->sums.reports++;
+	f->sums.report_bytes += len;
+}
+
+/* --- reading --------------------------------------------------------------------------------------- */
+
+static void
+link_settle(struct sim_link *l, uint64_t now)
+{
+	struct sim_fleet *f = l->fleet;
+
+	if (l->settled)
+		return;
+	l->settled = true;
+	sim_tally_settled(f->tally, now);
+	if (sim_tally_storm_turn(f->tally, stdout) && f->options->storm)
+		ls_loop_stop(f->loop);
+}
+
+/* When the next report is sent after an answer. */
+static uint64_t
+link_next_ns(struct sim_link *l, const struct sim_answer *answer, uint64_t now)
+{
+	struct sim_fleet *f = l->fleet;
+
+	if (f->plan.draining)
+		return sim_agent_waits(&l->agent) ? now + (answer->more ? 0 : SIM_DRAIN_BEAT_NS)
+						  : l->next_beat_ns;
+	if (f->options->saturate || answer->more)
+		l->next_beat_ns = now;
+	return l->next_beat_ns;
+}
+
+static void
+link_answered(struct sim_link *l, uint32_t id, const uint8_t *body, size_t len)
+{
+	struct sim_fleet *f = l->fleet;
+	uint64_t now = ls_clock_mono_ns();
+	struct sim_answer answer;
+	char why[2 * sizeof(answer.why)];
+
+	if (l->state != LINK_AWAIT || id != l->id)
+		return; /* of a request that was given up */
+	sim_agent_answer(&l->agent, &f->plan, body, len, now, &answer, &f->sums.agents);
+	f->sums.acks += answer.verdict == SIM_ACK_OK;
+	f->sums.retries += answer.verdict == SIM_ACK_RETRY;
+	f->sums.rejects += answer.verdict == SIM_ACK_REJECT;
+	f->sums.bad_acks += answer.verdict == SIM_ACK_BAD;
+	if (answer.verdict != SIM_ACK_OK) {
+		(void)ls_text_escape(why, sizeof(why), answer.why, strlen(answer.why));
+		if (answer.verdict != SIM_ACK_RETRY)
+			ls_log(LS_LOG_WARN, "sim", "%s: %s; it waits", answer.verdict == SIM_ACK_BAD
+				? "an answer makes no sense" : "an agent is refused", why);
+		l->hold_until_ns = now + answer.hold_ns;
+		link_set_state(l, LINK_HOLD, l->hold_until_ns);
+		return;
+	}
+	if (answer.stored)
+		sim_tally_latency(f->tally, now - l->t_send_ns);
+	link_set_state(l, LINK_READY, link_next_ns(l, &answer, now));
+	link_settle(l, now);
+}
+
+static void
+link_greeted(struct sim_link *l)
+{
+	struct sim_fleet *f = l->fleet;
+	uint64_t now = ls_clock_mono_ns();
+
+	f->sums.connects++;
+	f->sums.connected++;
+	l->failures = 0;
+	sim_agent_connected(&l->agent, now);
+	sim_tally_up(f->tally, now);
+	l->next_beat_ns = now;
+	if (l->hold_until_ns > now)
+		link_set_state(l, LINK_HOLD, l->hold_until_ns);
+	else
+		link_set_state(l, LINK_READY, now);
+}
+
+/* Takes what is whole of buf; *ret_used says how much. */
+static int
+link_take(struct sim_link *l, const uint8_t *buf, size_t len, size_t *ret_used)
+{
+	const size_t head = LS_FRAME_LENGTH_BYTES, most = LS_ACK_MAX_BYTES + LS_FRAME_ID_BYTES;
+	size_t used = 0, frame;
+	uint32_t id;
+	int rc = 0;
+
+	if (l->state == LINK_GREETING) {
+		rc = len < LS_FRAME_GREETING_BYTES ? -EAGAIN : ls_frame_check_greeting(LS_FRAME_REP, buf);
+		if (rc != 0)
+			return rc;
+		used = LS_FRAME_GREETING_BYTES;
+		link_greeted(l);
+	}
+	*ret_used = used;
+	while (l->fd >= 0 && (rc = ls_frame_length(buf + used, len - used, most, &frame)) == 0 && frame <= len - used) {
+		rc = ls_frame_id(buf + used + head, frame - head, &id);
+		if (rc != 0)
+			return rc;
+		*ret_used = used + frame;
+		link_answered(l, id, buf + used + SIM_LINK_HEAD_BYTES, frame - SIM_LINK_HEAD_BYTES);
+		used += frame;
+	}
+	return rc;
+}
+
+static int
+link_keep(struct sim_link *l, const uint8_t *rest, size_t len)
+{
+	uint8_t *copy = NULL;
+
+	if (len > 0) {
+		copy = malloc(len);
+		if (copy == NULL)
+			return -ENOMEM;
+		memcpy(copy, rest, len);
+	}
+	free(l->in);
+	l->in = copy;
+	l->in_len = len;
+	return 0;
+}
+
+static int
+link_read(struct sim_link *l)
+{
+	struct sim_fleet *f = l->fleet;
+	size_t len = l->in_len, used = 0;
+	ssize_t n;
+	int rc;
+
+	if (len > 0)
+		memcpy(f->in, l->in, len);
+	n = recv(l->fd, f->in + len, sizeof(f->in) - len, 0);
+	if (n == 0)
+		return -ECONNRESET;
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	len += (size_t)n;
+	rc = link_take(l, f->in, len, &used);
+	if (rc != 0 && rc != -EAGAIN) {
+		f->sums.bad_frames++;
+		ls_log(LS_LOG_WARN, "sim", "this is no collector (%s): connecting anew", ls_err_text(rc));
+		return rc;
+	}
+	return len == used && l->in == NULL ? 0 : link_keep(l, f->in + used, len - used);
+}
+
+/* --- events -------------------------------------------------------------------------------------- */
+
+static void
+link_connect(struct sim_link *l)
+{
+	struct sim_fleet *f = l->fleet;
+
+	if (sim_net_connect(&f->address, l->agent.index, &l->fd) != 0) {
+		l->fd = -1;
+		link_down(l, &f->sums.connect_failures);
+		return;
+	}
+	link_watch(l, EV_WRITE);
+	link_set_state(l, LINK_CONNECTING, ls_clock_mono_ns() + LINK_CONNECT_NS);
+}
+
+static void
+link_connected(struct sim_link *l)
+{
+	uint8_t greeting[LS_FRAME_GREETING_BYTES];
+
+	ls_frame_greet(LS_FRAME_REQ, greeting);
+	if (sim_net_connected(l->fd) != 0 || link_write(l, greeting, sizeof(greeting)) != 0) {
+		link_down(l, &l->fleet->sums.connect_failures);
+		return;
+	}
+	link_set_state(l, LINK_GREETING, ls_clock_mono_ns() + LINK_CONNECT_NS);
+}
+
+static void
+link_on_io(evutil_socket_t fd, short what, void *arg)
+{
+	struct sim_link *l = arg;
+	int rc = 0;
+
+	(void)fd; /* it is l->fd */
+	if (l->state == LINK_CONNECTING) {
+		link_connected(l);
+		return;
+	}
+	if ((what & EV_WRITE) != 0 && l->out != NULL)
+		rc = link_write_rest(l);
+	if (rc == 0 && (what & EV_READ) != 0)
+		rc = link_read(l);
+	if (rc != 0)
+		link_down(l, l->state == LINK_GREETING ? &l->fleet->sums.connect_failures
+						       : &l->fleet->sums.disconnects);
+}
+
+static void
+link_on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct sim_link *l = arg;
+	struct sim_fleet *f = l->fleet;
+
+	(void)fd;
+	(void)what; /* EV_TIMEOUT */
+	switch (l->state) {
+	case LINK_DOWN:
+		link_connect(l);
+		break;
+	case LINK_CONNECTING:
+	case LINK_GREETING:
+		link_down(l, &f->sums.connect_failures);
+		break;
+	case LINK_READY:
+		if (!f->plan.draining || sim_agent_waits(&l->agent))
+			link_report(l);
+		break;
+	case LINK_AWAIT:
+		f->sums.timeouts++;
+		if (l->out != NULL) /* half of a frame is out: no other can follow */
+			link_down(l, &f->sums.disconnects);
+		else
+			link_set_state(l, LINK_READY, 0);
+		break;
+	case LINK_HOLD:
+		link_set_state(l, LINK_READY, 0);
+		break;
+	case LINK_STATES:
+		break;
+	}
+}
+
+/* --- life ------------------------------------------------------------------------------------------ */
+
+int
+sim_link_init(struct sim_link *l, struct sim_fleet *f, uint32_t index, uint64_t due_ns)
+{
+	l->fleet = f;
+	l->fd = -1;
+	sim_agent_init(&l->agent, &f->plan, index);
+	if (evtimer_assign(&l->timer, ls_loop_base(f->loop), link_on_timer, l) != 0)
+		return -ENOMEM;
+	link_set_state(l, LINK_DOWN, due_ns);
+	return 0;
+}
+
+void
+sim_link_fini(struct sim_link *l)
+{
+	if (event_initialized(&l->timer))
+		(void)event_del(&l->timer);
+	link_watch(l, 0);
+	if (l->fd >= 0)
+		(void)close(l->fd);
+	free(l->out);
+	free(l->in);
+	sim_agent_clear(&l->agent);
+}
+
+void
+sim_link_hurry(struct sim_link *l, uint64_t now_ns)
+{
+	if (l->state == LINK_READY)
+		link_set_state(l, LINK_READY, now_ns);
+}

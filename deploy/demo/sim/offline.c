@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "deploy/demo/sim/offline.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+#include "proto/base/json.h"
+#include "proto/base/text.h"
+#include "deploy/demo/sim/fault.h"
+
+#define OFFLINE_LINE_BYTES 8192u
+#define OFFLINE_COUNTERS_S 1.0
+
+/* Text that grows within a buffer; what does not fit is a mistake of ours. */
+struct offline_text {
+	char *at;
+	size_t len, size;
+};
+
+static void __attribute__((format(printf, 2, 3)))
+offline_add(struct offline_text *t, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(t->at + t->len, t->size - t->len, fmt, ap);
+	va_end(ap);
+	LS_ASSERT(n >= 0 && (size_t)n < t->size - t->len);
+	t->len += (size_t)n;
+}
+
+/* --- options -------------------------------------------------------------------------------------- */
+
+/* "0.003" or "0.3%"; no sign, no words. */
+static int
+offline_ratio(const char *name, const char *text, double *ret_ratio, char *err, size_t size)
+{
+	char *end = NULL;
+	double v = *text >= '0' && *text <= '9' ? strtod(text, &end) : -1;
+
+	if (end != NULL && *end == '%') {
+		v /= 100;
+		end++;
+	}
+	if (!(v >= 0) || !isfinite(v) || end == NULL || *end != '\0') {
+		ls_ignore(snprintf(err, size, "--%s: a ratio is wanted, as 0.003 or 0.3%%", name));
+		return -LS_EPARSE;
+	}
+	*ret_ratio = v;
+	return 0;
+}
+
+static int
+offline_ratios(const struct sim_options *o, struct sim_world_options *w, char *err, size_t size)
+{
+	const struct { const char *name, *text; double *value; } ratios[] = {
+		{ "noise", o->noise, &w->noise }, { "spread", o->spread, &w->spread },
+		{ "wander", o->wander, &w->wander }, { "missing", o->missing, &w->missing },
+		{ "lost", o->lost, &w->lost }, { "clock-drift", o->clock_drift, &w->clock_drift },
+	};
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; rc == 0 && i < sizeof(ratios) / sizeof(ratios[0]); i++)
+		rc = offline_ratio(ratios[i].name, ratios[i].text, ratios[i].value, err, size);
+	return rc;
+}
+
+int
+sim_offline_options(const struct sim_options *o, struct sim_offline *ret_offline, char *err, size_t size)
+{
+	struct sim_offline off = { .steps = (uint64_t)o->steps };
+	struct sim_world_options *w = &off.world;
+	struct sim_world *world = NULL;
+	char why[SIM_FAULT_WHY_BYTES];
+	const char *wrong = NULL;
+	double lines = (double)o->hosts * (double)o->steps * (1 + fmin((double)o->step_ns * 1e-9, 1));
+	int rc;
+
+	if (o->hosts > SIM_WORLD_HOSTS_MAX || lines > LS_REPLAY_MAX_RECORDS) {
+		ls_ignore(snprintf(err, size, "--hosts %lld --steps %lld: %u hosts, and %u records and counter lines are the most",
+			(long long)o->hosts, (long long)o->steps, SIM_WORLD_HOSTS_MAX, LS_REPLAY_MAX_RECORDS));
+		return -LS_ERANGE;
+	}
+	sim_world_defaults(w);
+	w->seed = (uint64_t)o->seed;
+	w->hosts = (uint32_t)o->hosts;
+	w->slices = (uint32_t)o->slices;
+	w->stages = (uint32_t)o->stages;
+	w->input_every = (uint32_t)o->input_every;
+	w->rack_hosts = (uint32_t)o->rack_hosts;
+	w->shards = (uint32_t)o->shards;
+	w->chips = (int32_t)o->chips;
+	w->step_s = (double)o->step_ns * 1e-9;
+	w->noise_kind = strcmp(o->noise_kind, "gauss") == 0 ? SIM_NOISE_GAUSS : SIM_NOISE_T4;
+	w->wander_steps = (uint32_t)o->wander_steps;
+	w->burst_steps = (uint32_t)o->burst_steps;
+	w->checkpoint_steps = (uint32_t)o->checkpoint_steps;
+	w->eval_steps = (uint32_t)o->eval_steps;
+	w->compile_steps = (uint32_t)o->compile_steps;
+	w->lost_from = (uint64_t)o->lost_from;
+	w->clock_err_s = (double)o->clock_error_ns * 1e-9;
+	w->exit_spread_s = fmin((double)o->exit_spread_ns * 1e-9, 0.01 * w->step_s);
+	w->roles = o->roles;
+	w->clockless = !o->barrier_times;
+	w->peers = o->peers;
+	w->replicas = o->replicas;
+	if (strpbrk(o->job, "\"\\") != NULL || ls_text_copy(w->job, sizeof(w->job), o->job) != 0) {
+		ls_ignore(snprintf(err, size, "--job: short, without quotes or backslashes, with --offline"));
+		return -LS_ERANGE;
+	}
+	rc = offline_ratios(o, w, err, size);
+	if (rc != 0)
+		return rc;
+	rc = sim_fault_parse_list(o->fault, off.fault, &off.faults, why);
+	if (rc != 0) {
+		ls_ignore(snprintf(err, size, "--fault %s", why));
+		return rc;
+	}
+	rc = sim_world_new(w, off.fault, off.faults, &world, &wrong);
+	sim_world_free(world);
+	if (rc != 0)
+		ls_ignore(snprintf(err, size, "out of range: %s", wrong));
+	else
+		*ret_offline = off;
+	return rc;
+}
+
+/* --- replay file ---------------------------------------------------------------------------------- */
+
+static void
+offline_peers(const struct sim_world *w, const struct ls_record *r, struct offline_text *t)
+{
+	unsigned i;
+
+	for (i = 0; i < r->peer_count; i++) {
+		const struct ls_record_peer *p = &r->peer[i];
+		struct ls_worker_info info;
+		bool recv = p->recv_wait_ns != UINT64_MAX;
+
+		sim_world_worker(w, p->rank, &info);
+		offline_add(t, "%s\"%s\":{\"%s\":%.9f}", i == 0 ? ",\"peers\":{" : ",", info.host,
+			recv ? "recv_wait" : "send_wait",
+			(double)(recv ? p->recv_wait_ns : p->send_wait_ns) * 1e-9);
+	}
+	if (r->peer_count > 0)
+		offline_add(t, "}");
+}
+
+static void
+offline_barriers(const struct ls_record *r, struct offline_text *t)
+{
+	unsigned i;
+
+	for (i = 0; i < r->barrier_count; i++)
+		offline_add(t, "%s{\"name\":\"%s\",\"enter\":%.6f,\"exit\":%.6f}", i == 0 ? ",\"barriers\":[" : ",",
+			ls_barrier_name(r->barrier[i].kind), (double)r->barrier[i].enter_ns * 1e-9,
+			(double)r->barrier[i].exit_ns * 1e-9);
+	if (r->barrier_count > 0)
+		offline_add(t, "]");
+}
+
+size_t
+sim_offline_line(const struct sim_world *w, const struct ls_worker_info *who, const struct ls_record *r,
+	char *text, size_t size)
+{
+	struct offline_text t = { text, 0, size };
+	unsigned i;
+	const char *comma = "";
+
+	offline_add(&t, "{\"job\":\"%s\",\"slice\":\"%s\",\"role\":\"%s\",\"host\":\"%s\",\"rank\":%d,\"world\":%d,"
+		"\"chips\":%d,\"step\":%" PRIu64 ",\"t_begin\":%.6f,\"duration\":%.9f,\"phases\":{",
+		who->job, who->slice, who->role, who->host, (int)who->rank, (int)who->world, (int)who->chips,
+		r->step, (double)r->t_begin_ns * 1e-9, (double)r->duration_ns * 1e-9);
+	for (i = 0; i < LS_PHASE_COUNT; i++)
+		if ((r->phase_mask & 1u << i) != 0) {
+			offline_add(&t, "%s\"%s\":%.9f", comma, ls_phase_name(i), (double)r->phase_ns[i] * 1e-9);
+			comma = ",";
+		}
+	offline_add(&t, "}");
+	offline_barriers(r, &t);
+	comma = ",\"work\":{";
+	for (i = 0; i < LS_WORK_COUNT; i++)
+		if ((r->work_mask & 1u << i) != 0) {
+			offline_add(&t, "%s\"%s\":%.9g", comma, ls_work_name(i), r->work[i]);
+			comma = ",";
+		}
+	offline_add(&t, r->work_mask != 0 ? "}" : "");
+	if (who->rack[0] != '\0')
+		offline_add(&t, ",\"rack\":\"%s\"", who->rack);
+	if (who->shard[0] != '\0')
+		offline_add(&t, ",\"shard\":\"%s\"", who->shard);
+	offline_peers(w, r, &t);
+	offline_add(&t, "}\n");
+	return t.len;
+}
+
+struct offline_out {
+	gzFile file;
+	char line[OFFLINE_LINE_BYTES];
+};
+
+static int
+offline_put(struct offline_out *out, size_t len)
+{
+	int code;
+
+	if (gzwrite(out->file, out->line, (unsigned)len) == (int)len)
+		return 0;
+	(void)gzerror(out->file, &code); /* the code alone is wanted */
+	return code == Z_ERRNO && errno != 0 ? -errno : -EIO;
+}
+
+static int
+offline_head(const struct sim_offline *off, struct offline_out *out)
+{
+	struct offline_text t = { out->line, 0, sizeof(out->line) };
+
+	offline_add(&t, "{\"type\":\"job\",\"job\":\"%s\",\"simulated\":true,\"from\":%.6f,\"workers\":%u,"
+		"\"seed\":%" PRIu64 "}\n", off->world.job, (double)SIM_WORLD_START_US * 1e-6, off->world.hosts,
+		off->world.seed);
+	return offline_put(out, t.len);
+}
+
+static int
+offline_clock(const struct sim_world *w, uint32_t rank, struct offline_out *out)
+{
+	struct offline_text t = { out->line, 0, sizeof(out->line) };
+	struct ls_worker_info who;
+
+	sim_world_worker(w, rank, &who);
+	offline_add(&t, "{\"type\":\"clock\",\"job\":\"%s\",\"attempt\":0,\"host\":\"%s\",\"rank\":%u,\"t\":%.6f,"
+		"\"uncertainty\":%.9f}\n", who.job, who.host, rank, (double)SIM_WORLD_START_US * 1e-6 + 1e-3,
+		sim_world_uncertainty(w, rank));
+	return offline_put(out, t.len);
+}
+
+static int
+offline_counters(const struct sim_world *w, uint32_t rank, int64_t t_us, struct offline_out *out)
+{
+	struct offline_text t = { out->line, 0, sizeof(out->line) };
+	uint16_t metric[LS_HOT_MAX];
+	double value[LS_HOT_MAX];
+	size_t i, n = sim_world_counters(w, rank, t_us, metric, value);
+	struct ls_worker_info who;
+
+	sim_world_worker(w, rank, &who);
+	offline_add(&t, "{\"type\":\"counters\",\"job\":\"%s\",\"host\":\"%s\",\"t\":%.6f,\"values\":{", who.job,
+		who.host, (double)t_us * 1e-6);
+	for (i = 0; i < n; i++)
+		offline_add(&t, "%s\"%s\":%.12g", i == 0 ? "" : ",", ls_metric_info(metric[i])->name, value[i]);
+	offline_add(&t, "}}\n");
+	return offline_put(out, t.len);
+}
+
+static int
+offline_record(const struct sim_world *w, uint32_t rank, const struct ls_record *r, struct offline_out *out)
+{
+	struct ls_worker_info who;
+
+	sim_world_worker(w, rank, &who);
+	return offline_put(out, sim_offline_line(w, &who, r, out->line, sizeof(out->line)));
+}
+
+static int
+offline_step(const struct sim_offline *off, struct sim_world *w, double *next_s, struct offline_out *out)
+{
+	struct sim_world_step s;
+	struct ls_record r;
+	bool counters;
+	uint32_t i;
+	int rc = 0;
+
+	sim_world_next(w, &s);
+	counters = (double)(s.end_us - SIM_WORLD_START_US) * 1e-6 >= *next_s;
+	if (counters)
+		*next_s = floor((double)(s.end_us - SIM_WORLD_START_US) * 1e-6) + OFFLINE_COUNTERS_S;
+	for (i = 0; rc == 0 && i < off->world.hosts; i++) {
+		if (sim_world_lie(w, i, &r))
+			rc = offline_record(w, i, &r, out);
+		if (rc == 0 && sim_world_record(w, i, &r))
+			rc = offline_record(w, i, &r, out);
+		if (rc == 0 && counters)
+			rc = offline_counters(w, i, s.end_us, out);
+	}
+	return rc;
+}
+
+static gzFile
+offline_open(const char *path)
+{
+	size_t len = strlen(path);
+	bool packed = len > 3 && strcmp(path + len - 3, ".gz") == 0;
+	gzFile file;
+	int fd;
+
+	if (strcmp(path, "-") != 0)
+		return gzopen(path, packed ? "wb6" : "wbT");
+	fd = dup(STDOUT_FILENO);
+	file = fd >= 0 ? gzdopen(fd, "wbT") : NULL;
+	if (file == NULL && fd >= 0)
+		ls_ignore(close(fd));
+	return file;
+}
+
+/* --- truth ---------------------------------------------------------------------------------------- */
+
+static json_t *
+offline_culprits(const struct sim_world *w, const struct sim_fault *f, uint32_t hosts)
+{
+	json_t *list = json_array();
+	uint32_t i;
+
+	for (i = 0; i < hosts; i++) {
+		struct ls_worker_info who;
+
+		if (!sim_world_concerns(w, f, i))
+			continue;
+		sim_world_worker(w, i, &who);
+		ls_ignore(json_array_append_new(list, json_string(who.host))); /* shows in the result */
+	}
+	return list;
+}
+
+/* As those who score runs know it: a rank, a link, or all (blame no host). */
+static const char *
+offline_scope(const struct sim_fault_info *info)
+{
+	if (info->scope == SIM_SCOPE_LINK || info->scope == SIM_SCOPE_DCN)
+		return "link";
+	return info->scope == SIM_SCOPE_HOST ? "rank" : "all";
+}
+
+static json_t *
+offline_fault(const struct sim_offline *off, const struct sim_world *w, size_t k)
+{
+	char text[SIM_FAULT_TEXT_BYTES];
+	struct sim_truth t;
+	uint64_t last;
+
+	sim_world_truth(w, k, &t);
+	sim_fault_print(&t.fault, text);
+	last = (t.fault.to < off->steps ? t.fault.to : off->steps) - 1;
+	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:I, s:I, s:{s:s}, s:o, s:o}", "cause", t.info->name, "kind",
+		sim_truth_name(t.info->truth), "scope", offline_scope(t.info), "level",
+		sim_scope_name(t.info->scope), "culprits", offline_culprits(w, &t.fault, off->world.hosts),
+		"from_step", (json_int_t)t.fault.from, "to_step", (json_int_t)last, "args", "fault", text,
+		"cost_s", ls_json_real(t.cost_s), "extra_s", ls_json_real(t.extra_s));
+}
+
+static json_t *
+offline_truth(const struct sim_offline *off, const struct sim_world *w, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *file = slash != NULL ? slash + 1 : path, *dot = strchr(file, '.');
+	int stem = (int)(dot != NULL ? (size_t)(dot - file) : strlen(file));
+	json_t *faults = json_array(), *benign = json_array();
+	size_t k;
+
+	for (k = 0; k < off->faults; k++) {
+		enum sim_truth_kind kind = sim_fault_info(off->fault[k].kind)->truth;
+		bool none = kind == SIM_TRUTH_NONE || kind == SIM_TRUTH_BENIGN || kind == SIM_TRUTH_PERIODIC;
+
+		if (off->fault[k].from < off->steps) /* else it never came to be */
+			ls_ignore(json_array_append_new(none ? benign : faults, offline_fault(off, w, k)));
+	}
+	return json_pack("{s:s%, s:s, s:I, s:I, s:s, s:s, s:b, s:I, s:o, s:o}", "run", file, (size_t)stem, "file",
+		file, "hosts", (json_int_t)off->world.hosts, "steps", (json_int_t)off->steps, "collective", "sim",
+		"note", off->faults == 0 ? "simulated; no fault" : "simulated", "simulated", 1, "seed",
+		(json_int_t)off->world.seed, "faults", faults, "benign", benign);
+}
+
+static int
+offline_write_truth(const struct sim_offline *off, const struct sim_world *w, const char *path, const char *truth)
+{
+	json_t *line = offline_truth(off, w, path);
+	char *text = line != NULL ? ls_json_canonical(line) : NULL;
+	FILE *f = NULL;
+	int rc = text == NULL ? -ENOMEM : 0;
+
+	if (rc == 0) {
+		f = fopen(truth, "we");
+		rc = f == NULL || fprintf(f, "%s\n", text) < 0 ? -errno : 0;
+	}
+	if (f != NULL && fclose(f) != 0 && rc == 0)
+		rc = -errno;
+	free(text);
+	json_decref(line);
+	return rc;
+}
+
+int
+sim_offline_write(const struct sim_offline *off, const char *path, const char *truth, char *err, size_t size)
+{
+	struct offline_out *out = calloc(1, sizeof(*out));
+	struct sim_world *w = NULL;
+	double next_s = 0;
+	uint64_t step;
+	uint32_t i;
+	int rc = -ENOMEM;
+
+	if (out == NULL)
+		goto out;
+	rc = sim_world_new(&off->world, off->fault, off->faults, &w, NULL);
+	if (rc != 0)
+		goto out;
+	errno = 0;
+	out->file = offline_open(path);
+	if (out->file == NULL)
+		rc = errno != 0 ? -errno : -ENOMEM;
+	if (rc == 0)
+		rc = offline_head(off, out);
+	for (i = 0; rc == 0 && i < off->world.hosts && off->world.clock_err_s > 0; i++)
+		rc = offline_clock(w, i, out);
+	for (step = 0; rc == 0 && step < off->steps; step++)
+		rc = offline_step(off, w, &next_s, out);
+	if (out->file != NULL && gzclose(out->file) != Z_OK && rc == 0)
+		rc = errno != 0 ? -errno : -EIO;
+	if (rc != 0)
+		ls_ignore(snprintf(err, size, "%s: %s", path, ls_err_text(rc)));
+	else if (*truth != '\0' && (rc = offline_write_truth(off, w, path, truth)) != 0)
+		ls_ignore(snprintf(err, size, "%s: %s", truth, ls_err_text(rc)));
+out:
+	if (out == NULL || w == NULL)
+		ls_ignore(snprintf(err, size, "%s", ls_err_text(rc)));
+	free(out);
+	sim_world_free(w);
+	return rc;
+}

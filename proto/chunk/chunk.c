@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "proto/chunk/chunk.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <zlib.h>
+#include "proto/chunk/chunk_column.h"
+
+#define CHUNK_VERSION 1u
+#define CHUNK_HEAD_BYTES 6u /* version, zero, rows (2), columns (2) */
+#define CHUNK_SUM_BYTES 4u  /* CRC-32 of all before */
+
+_Static_assert(sizeof(bool) == 1, "flags: eight a word");
+_Static_assert(LS_CHUNK_ROWS_MAX <= UINT16_MAX && LS_SERIES_PER_GROUP_MAX <= UINT16_MAX, "head");
+
+struct ls_chunk_codec {
+	size_t columns_max, rows_max;
+	struct ls_chunk_work work;
+	struct ls_chunk_table table; /* of the last decoding */
+	uint64_t words[];            /* all of the above points into it */
+};
+
+struct ls_chunk_codec *
+ls_chunk_codec_new(size_t columns_max, size_t rows_max)
+{
+	struct ls_chunk_codec *c;
+	size_t cells, words;
+
+	if (rows_max == 0 || rows_max > LS_CHUNK_ROWS_MAX || columns_max > LS_SERIES_PER_GROUP_MAX)
+		return NULL;
+	/* 6 columns of words for work, times, values; flags of 8 a word: odd ones, presence */
+	cells = columns_max * rows_max;
+	words = 7 * rows_max + cells + (rows_max + cells) / 8 + 2;
+	c = calloc(1, sizeof(*c) + words * sizeof(c->words[0])); /* untouched pages cost nothing */
+	if (c == NULL)
+		return NULL;
+	c->columns_max = columns_max;
+	c->rows_max = rows_max;
+	c->work.integer = c->words;
+	c->work.multiple = c->work.integer + rows_max;
+	c->work.residual = c->work.multiple + rows_max;
+	c->work.best = c->work.residual + rows_max;
+	c->work.sorted = c->work.best + rows_max;
+	c->work.dense = (double *)(c->work.sorted + rows_max);
+	c->table.t_mono_ns = (uint64_t *)(c->work.dense + rows_max);
+	c->table.value = (double *)(c->table.t_mono_ns + rows_max);
+	c->table.present = (bool *)(c->table.value + cells);
+	c->work.odd = c->table.present + cells;
+	return c;
+}
+
+void
+ls_chunk_codec_free(struct ls_chunk_codec *c)
+{
+	free(c);
+}
+
+/* --- writing ----------------------------------------------------------------------- */
+
+/* Which rows are present where some are not: as in the column before, or told. */
+static void
+chunk_put_presence(struct ls_bits_out *o, const bool *now, const bool *before, size_t rows)
+{
+	if (before != NULL && memcmp(now, before, rows * sizeof(*now)) == 0) {
+		ls_bits_put(o, 1, 2);
+	} else {
+		ls_bits_put(o, 3, 2);
+		ls_chunk_put_flags(o, now, rows);
+	}
+}
+
+static void
+chunk_put_column(struct ls_bits_out *o, struct ls_chunk_work *w, const struct ls_chunk_table *t,
+	size_t column)
+{
+	const double *value = t->value + column * t->stride;
+	const bool *present = t->present + column * t->stride;
+	size_t i, n = 0;
+
+	if (memchr(present, false, t->rows) == NULL) {
+		ls_bits_put(o, 0, 1);
+		ls_chunk_put_doubles(o, w, value, t->rows);
+		return;
+	}
+	chunk_put_presence(o, present, column > 0 ? present - t->stride : NULL, t->rows);
+	for (i = 0; i < t->rows; i++)
+		if (present[i])
+			w->dense[n++] = value[i];
+	if (n > 0)
+		ls_chunk_put_doubles(o, w, w->dense, n);
+}
+
+static void
+chunk_put_u16(uint8_t *p, size_t v)
+{
+	p[0] = (uint8_t)v;
+	p[1] = (uint8_t)(v >> 8);
+}
+
+static void
+chunk_put_sum(uint8_t *p, uint32_t sum)
+{
+	chunk_put_u16(p, sum & 0xffff);
+	chunk_put_u16(p + 2, sum >> 16);
+}
+
+static uint32_t
+chunk_sum(const uint8_t *buf, size_t len)
+{
+	return (uint32_t)crc32_z(0, buf, len);
+}
+
+static bool
+chunk_is_encodable(const struct ls_chunk_codec *c, const struct ls_chunk_table *t)
+{
+	size_t i;
+
+	if (t->rows == 0 || t->rows > c->rows_max || t->columns > c->columns_max ||
+		t->stride < t->rows)
+		return false;
+	for (i = 1; i < t->rows; i++)
+		if (t->t_mono_ns[i] < t->t_mono_ns[i - 1])
+			return false;
+	return true;
+}
+
+int
+ls_chunk_encode(struct ls_chunk_codec *c, const struct ls_chunk_table *table, uint8_t *buf,
+	size_t size, size_t *ret_len)
+{
+	struct ls_bits_out o = { 0 };
+	size_t i, len;
+
+	if (!chunk_is_encodable(c, table))
+		return -LS_ERANGE;
+	if (size > LS_CHUNK_BODY_MAX_BYTES)
+		size = LS_CHUNK_BODY_MAX_BYTES;
+	if (size < CHUNK_HEAD_BYTES + CHUNK_SUM_BYTES)
+		return -EMSGSIZE;
+	buf[0] = CHUNK_VERSION;
+	buf[1] = 0;
+	chunk_put_u16(buf + 2, table->rows);
+	chunk_put_u16(buf + 4, table->columns);
+	o.p = buf + CHUNK_HEAD_BYTES;
+	o.end = buf + size - CHUNK_SUM_BYTES;
+	ls_chunk_put_integers(&o, &c->work, table->t_mono_ns, table->rows);
+	for (i = 0; i < table->columns && !o.full; i++)
+		chunk_put_column(&o, &c->work, table, i);
+	ls_bits_out_end(&o);
+	if (o.full)
+		return -EMSGSIZE;
+	len = (size_t)(o.p - buf);
+	chunk_put_sum(o.p, chunk_sum(buf, len));
+	*ret_len = len + CHUNK_SUM_BYTES;
+	return 0;
+}
+
+/* --- reading ----------------------------------------------------------------------- */
+
+static size_t
+chunk_get_u16(const uint8_t *p)
+{
+	return (size_t)(p[0] | p[1] << 8);
+}
+
+static size_t
+chunk_count(const bool *flag, size_t n)
+{
+	size_t i, count = 0;
+
+	for (i = 0; i < n; i++)
+		count += flag[i];
+	return count;
+}
+
+/* Which rows are present, unless all are. */
+static bool
+chunk_get_presence(struct ls_bits_in *in, bool *now, const bool *before, size_t rows)
+{
+	if (ls_bits_get(in, 1) != 0)
+		return ls_chunk_get_flags(in, now, rows);
+	if (before == NULL)
+		return false;
+	memcpy(now, before, rows * sizeof(*now));
+	return true;
+}
+
+static bool
+chunk_get_column(struct ls_bits_in *in, struct ls_chunk_work *w, const struct ls_chunk_table *t,
+	size_t column)
+{
+	double *value = t->value + column * t->stride;
+	bool *present = t->present + column * t->stride;
+	size_t i, n;
+
+	if (ls_bits_get(in, 1) == 0) {
+		memset(present, true, t->rows * sizeof(*present));
+		return ls_chunk_get_doubles(in, w, value, t->rows);
+	}
+	if (!chunk_get_presence(in, present, column > 0 ? present - t->stride : NULL, t->rows))
+		return false;
+	n = chunk_count(present, t->rows);
+	if (n > 0 && !ls_chunk_get_doubles(in, w, w->dense, n))
+		return false;
+	n = 0;
+	for (i = 0; i < t->rows; i++)
+		value[i] = present[i] ? w->dense[n++] : 0;
+	return true;
+}
+
+/* A column that is not wanted: which rows are present is, since the next one may say "as before". */
+static bool
+chunk_skip_column(struct ls_bits_in *in, struct ls_chunk_work *w, const struct ls_chunk_table *t,
+	size_t column)
+{
+	bool *present = t->present + column * t->stride;
+	size_t n;
+
+	if (ls_bits_get(in, 1) == 0) {
+		memset(present, true, t->rows * sizeof(*present));
+		return ls_chunk_skip_doubles(in, w, t->rows);
+	}
+	if (!chunk_get_presence(in, present, column > 0 ? present - t->stride : NULL, t->rows))
+		return false;
+	n = chunk_count(present, t->rows);
+	return n == 0 || ls_chunk_skip_doubles(in, w, n);
+}
+
+static bool
+chunk_get_times(struct ls_bits_in *in, const struct ls_chunk_table *t)
+{
+	size_t i;
+
+	if (!ls_chunk_get_integers(in, t->t_mono_ns, t->rows))
+		return false;
+	for (i = 1; i < t->rows; i++)
+		if (t->t_mono_ns[i] < t->t_mono_ns[i - 1])
+			return false;
+	return true;
+}
+
+static bool
+chunk_get_table(const struct ls_chunk_table *t, struct ls_chunk_work *w, struct ls_bits_in *in)
+{
+	size_t i;
+
+	if (!chunk_get_times(in, t))
+		return false;
+	for (i = 0; i < t->columns; i++)
+		if (!chunk_get_column(in, w, t, i) || ls_bits_in_over(in))
+			return false;
+	return ls_bits_in_end(in);
+}
+
+/* Up to the last column that is wanted. */
+static bool
+chunk_get_some(const struct ls_chunk_table *t, struct ls_chunk_work *w, struct ls_bits_in *in, const bool *wanted)
+{
+	size_t i, end = t->columns;
+
+	while (end > 0 && !wanted[end - 1])
+		end--;
+	if (!chunk_get_times(in, t))
+		return false;
+	for (i = 0; i < end; i++) {
+		if (!(wanted[i] ? chunk_get_column(in, w, t, i) : chunk_skip_column(in, w, t, i)) ||
+			ls_bits_in_over(in))
+			return false;
+	}
+	return !ls_bits_in_over(in);
+}
+
+/* The sum is that of the bytes before it; buf is long enough. */
+static bool
+chunk_is_whole(const uint8_t *buf, size_t len)
+{
+	uint8_t sum[CHUNK_SUM_BYTES];
+
+	chunk_put_sum(sum, chunk_sum(buf, len - CHUNK_SUM_BYTES));
+	return memcmp(sum, buf + len - CHUNK_SUM_BYTES, sizeof(sum)) == 0;
+}
+
+int
+ls_chunk_check(const uint8_t *buf, size_t len, size_t *ret_rows, size_t *ret_columns)
+{
+	size_t rows, columns;
+
+	if (len > LS_CHUNK_BODY_MAX_BYTES)
+		return -LS_ELIMIT;
+	if (len > 0 && buf[0] != CHUNK_VERSION)
+		return -LS_EVERSION; /* before the sum: it may be another one */
+	if (len < CHUNK_HEAD_BYTES + CHUNK_SUM_BYTES)
+		return -LS_EPARSE;
+	if (!chunk_is_whole(buf, len))
+		return -LS_ECORRUPT;
+	rows = chunk_get_u16(buf + 2);
+	columns = chunk_get_u16(buf + 4);
+	if (rows > LS_CHUNK_ROWS_MAX || columns > LS_SERIES_PER_GROUP_MAX)
+		return -LS_ELIMIT;
+	if (rows == 0 || buf[1] != 0)
+		return -LS_EPARSE;
+	*ret_rows = rows;
+	*ret_columns = columns;
+	return 0;
+}
+
+/* wanted NULL: all of it. */
+static int
+chunk_decode(struct ls_chunk_codec *c, const uint8_t *buf, size_t len, const bool *wanted,
+	struct ls_chunk_table *ret_table)
+{
+	struct ls_bits_in in = { 0 };
+	size_t rows, columns;
+	int rc = ls_chunk_check(buf, len, &rows, &columns);
+
+	if (rc != 0)
+		return rc;
+	if (rows > c->rows_max || columns > c->columns_max)
+		return -LS_ELIMIT;
+	c->table.rows = c->table.stride = rows;
+	c->table.columns = columns;
+	in.p = buf + CHUNK_HEAD_BYTES;
+	in.size = len - CHUNK_SUM_BYTES - CHUNK_HEAD_BYTES;
+	if (!(wanted == NULL ? chunk_get_table(&c->table, &c->work, &in)
+			     : chunk_get_some(&c->table, &c->work, &in, wanted)))
+		return -LS_EPARSE;
+	*ret_table = c->table;
+	return 0;
+}
+
+int
+ls_chunk_decode(struct ls_chunk_codec *c, const uint8_t *buf, size_t len,
+	struct ls_chunk_table *ret_table)
+{
+	return chunk_decode(c, buf, len, NULL, ret_table);
+}
+
+int
+ls_chunk_decode_some(struct ls_chunk_codec *c, const uint8_t *buf, size_t len, const bool *wanted,
+	struct ls_chunk_table *ret_table)
+{
+	return chunk_decode(c, buf, len, wanted, ret_table);
+}

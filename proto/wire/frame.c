@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "proto/wire/frame.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { FRAME_LAST_WORD = 0x80 };
+
+void
+ls_frame_greet(enum ls_frame_side us, uint8_t *out)
+{
+	const uint8_t greeting[LS_FRAME_GREETING_BYTES] = { 0, 'S', 'P', 0, 0, (uint8_t)us, 0, 0 };
+
+	memcpy(out, greeting, sizeof(greeting));
+}
+
+int
+ls_frame_check_greeting(enum ls_frame_side them, const uint8_t *buf)
+{
+	static const uint8_t version[] = { 0, 'S', 'P', 0 };
+
+	if (memcmp(buf, version, sizeof(version)) != 0 || buf[6] != 0 || buf[7] != 0)
+		return -LS_EPARSE;
+	return buf[4] == 0 && buf[5] == them ? 0 : -LS_EUNKNOWN;
+}
+
+int
+ls_frame_length(const uint8_t *buf, size_t len, size_t max, size_t *ret_bytes)
+{
+	uint64_t message = 0;
+	unsigned i;
+
+	if (len < LS_FRAME_LENGTH_BYTES)
+		return -EAGAIN;
+	for (i = 0; i < LS_FRAME_LENGTH_BYTES; i++)
+		message = message << 8 | buf[i];
+	if (message > max)
+		return -LS_ELIMIT;
+	*ret_bytes = LS_FRAME_LENGTH_BYTES + (size_t)message;
+	return 0;
+}
+
+int
+ls_frame_route(const uint8_t *message, size_t len, size_t *ret_bytes)
+{
+	size_t at;
+
+	for (at = 0; at < LS_FRAME_ROUTE_MAX_BYTES && len - at >= LS_FRAME_ID_BYTES; at += LS_FRAME_ID_BYTES) {
+		if (message[at] & FRAME_LAST_WORD) {
+			*ret_bytes = at + LS_FRAME_ID_BYTES;
+			return 0;
+		}
+	}
+	return -LS_EPARSE;
+}
+
+int
+ls_frame_id(const uint8_t *message, size_t len, uint32_t *ret_id)
+{
+	uint32_t id = 0;
+	unsigned i;
+
+	if (len < LS_FRAME_ID_BYTES || (message[0] & FRAME_LAST_WORD) == 0)
+		return -LS_EPARSE;
+	for (i = 0; i < LS_FRAME_ID_BYTES; i++)
+		id = id << 8 | message[i];
+	*ret_id = id;
+	return 0;
+}
+
+void
+ls_frame_put_length(uint8_t *out, size_t len)
+{
+	unsigned i;
+
+	for (i = 0; i < LS_FRAME_LENGTH_BYTES; i++)
+		out[i] = (uint8_t)((uint64_t)len >> (56 - 8 * i));
+}
+
+void
+ls_frame_put_id(uint8_t *out, uint32_t id)
+{
+	unsigned i;
+
+	id |= LS_FRAME_ID;
+	for (i = 0; i < LS_FRAME_ID_BYTES; i++)
+		out[i] = (uint8_t)(id >> (24 - 8 * i));
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wire_decode - what the files of wire share: unpacking into an arena, and small checks.
+ *
+ * Owner:   pure functions on the caller's buffers.
+ * Units:   ns.
+ * Errors:  as in wire.h.
+ * Limits:  memory for decoding: LS_WIRE_ARENA_FACTOR times the input, and LS_WIRE_ARENA_BASE_BYTES.
+ */
+#ifndef LS_PROTO_WIRE_DECODE_H
+#define LS_PROTO_WIRE_DECODE_H
+
+#include <stdbool.h>
+#include <protobuf-c/protobuf-c.h>
+#include "proto/wire/arena.h"
+#include "proto/limits.h"
+#include "proto/lockstep.pb-c.h"
+#include "proto/wire/wire.h"
+
+/* Stores why (where asked for) and returns rc. */
+int ls_wire_fail(int rc, const char *why, const char **ret_why);
+
+/*
+ * Unpacks a message into an arena: *arena, or a new one, if that is NULL; it is the caller's then, even if
+ * this fails. -LS_EPARSE, -LS_ELIMIT when it would need more memory than its size justifies, -ENOMEM.
+ */
+int ls_wire_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *buf, size_t len,
+	struct ls_arena **arena, ProtobufCMessage **ret_message, const char **ret_why)
+	LS_MUSTCHECK;
+
+/*
+ * As protobuf_c_message_unpack, into the arena, of a message as it usually is; NULL: it is not, or the arena
+ * has no room: protobuf-c has to say.
+ */
+ProtobufCMessage *ls_wire_unpack_usual(const ProtobufCMessageDescriptor *type, const uint8_t *buf, size_t len,
+	struct ls_arena *arena);
+
+/* Packs a message into malloc'ed bytes; -LS_ELIMIT if it exceeds max_bytes. */
+int ls_wire_pack(const ProtobufCMessage *m, size_t max_bytes, uint8_t **ret_buf, size_t *ret_len)
+	LS_MUSTCHECK;
+
+/* Copies a field of exactly size bytes; false if it has another length. */
+bool ls_wire_copy_bytes(uint8_t *dst, size_t size, const ProtobufCBinaryData *src);
+
+/* A view of bytes for packing; protobuf-c only reads them. */
+ProtobufCBinaryData ls_wire_view(const uint8_t *bytes, size_t len);
+
+/* Likewise for a string. */
+char *ls_wire_text(const char *s);
+
+/* Copies a name of a message into its field of size bytes; false if it is none. */
+bool ls_wire_name(char *dst, size_t size, const char *src, bool may_be_empty);
+
+/* Zoomed values and identity of a report (wire_series.c): into a message, and out of it. */
+int ls_wire_series_pack(Lockstep__Report *m, const struct ls_wire_report *r,
+	struct ls_arena *arena) LS_MUSTCHECK;
+int ls_wire_series_check(const Lockstep__Report *m, struct ls_wire_report *r,
+	struct ls_arena *arena, const char **ret_why) LS_MUSTCHECK;
+
+/* Hot values and live slots of a report (wire_hot.c); out of it: into lists that are there already. */
+int ls_wire_hot_pack(Lockstep__Report *m, const struct ls_wire_report *r, struct ls_arena *arena)
+	LS_MUSTCHECK;
+int ls_wire_hot_check(const Lockstep__Report *m, struct ls_wire_report *r, const char **ret_why)
+	LS_MUSTCHECK;
+
+/* True for a time that leaves room for later sums. */
+static inline bool
+ls_wire_time_ok(uint64_t t_ns)
+{
+	return t_ns <= LS_WIRE_TIME_MAX_NS;
+}
+
+#endif

@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "storage/columns/rollup.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+#include "proto/chunk/chunk_column.h"
+
+#define ROLLUP_VERSION 1u
+#define ROLLUP_VERSION_SHORT 2u /* of few rows: one sum, short lengths */
+#define ROLLUP_BLOCK 1024u     /* rows coded together: labels differ in scale */
+#define ROLLUP_PLACE_BYTES 8u  /* of a column: length, CRC-32 */
+#define ROLLUP_TIDY_DECIMALS 9u
+#define ROLLUP_EXACT 9007199254740992.0 /* 2^53 */
+
+enum { COLUMN_LABELS, COLUMN_HOST, COLUMN_COUNT, COLUMN_MIN, COLUMN_MAX, COLUMN_SUM, COLUMNS };
+
+#define ROLLUP_HEAD_BYTES (4u + COLUMNS * ROLLUP_PLACE_BYTES + 4u)
+#define ROLLUP_SHORT_ROWS 255u /* all columns are summed to read one: 2 kB as a rule */
+#define ROLLUP_SHORT_HEAD_BYTES (2u + COLUMNS * 2u + 4u)
+/* Doubles take 16 bytes a value at most, integers 12; a block some more for what it is. */
+#define ROLLUP_COLUMN_MAX (LS_ROLLUP_ROWS_MAX * 16u + LS_ROLLUP_ROWS_MAX / ROLLUP_BLOCK * 64u + 8u)
+#define ROLLUP_BODY_MAX (ROLLUP_HEAD_BYTES + COLUMNS * ROLLUP_COLUMN_MAX)
+
+_Static_assert(LS_ROLLUP_ROWS_MAX % ROLLUP_BLOCK == 0 && LS_ROLLUP_ROWS_MAX < 1u << 24, "head");
+_Static_assert(ROLLUP_SHORT_ROWS * 16u + 64u + 8u <= UINT16_MAX && ROLLUP_SHORT_ROWS <= UINT8_MAX, "short head");
+
+struct ls_rollup_codec {
+	struct ls_chunk_work work;
+	uint64_t words[7][ROLLUP_BLOCK]; /* five for work, two for a block in and out */
+	double value[2][ROLLUP_BLOCK], dense[ROLLUP_BLOCK];
+	bool odd[ROLLUP_BLOCK];
+	/* Of the last body that was read. */
+	uint32_t id[COLUMN_COUNT + 1][LS_ROLLUP_ROWS_MAX]; /* labels, hosts, counts */
+	double number[COLUMNS - COLUMN_MIN][LS_ROLLUP_ROWS_MAX];
+	struct ls_rollup_row rows[LS_ROLLUP_ROWS_MAX];
+	uint64_t keys;   /* how often ids were read; they are those of key */
+	size_t key_rows; /* 0: of none */
+	size_t key_len[COLUMN_COUNT];
+	uint32_t key_sum[COLUMN_COUNT];
+	uint8_t key[COLUMN_COUNT][ROLLUP_COLUMN_MAX];
+	uint8_t trial[ROLLUP_BLOCK * 32]; /* a block coded one way, to see how long it is */
+	uint8_t body[ROLLUP_BODY_MAX];
+};
+
+struct ls_rollup_codec *
+ls_rollup_codec_new(void)
+{
+	struct ls_rollup_codec *c = calloc(1, sizeof(*c)); /* untouched pages cost nothing */
+
+	if (c == NULL)
+		return NULL;
+	c->work.integer = c->words[0];
+	c->work.multiple = c->words[1];
+	c->work.residual = c->words[2];
+	c->work.best = c->words[3];
+	c->work.sorted = c->words[4];
+	c->work.dense = c->dense;
+	c->work.odd = c->odd;
+	return c;
+}
+
+void
+ls_rollup_codec_free(struct ls_rollup_codec *c)
+{
+	free(c);
+}
+
+/* --- rows -------------------------------------------------------------------------- */
+
+static double
+rollup_clamp(double v)
+{
+	return v > DBL_MAX ? DBL_MAX : v < -DBL_MAX ? -DBL_MAX : v;
+}
+
+void
+ls_rollup_merge(struct ls_rollup_row *a, const struct ls_rollup_row *b)
+{
+	a->min = b->min < a->min ? b->min : a->min;
+	a->max = b->max > a->max ? b->max : a->max;
+	a->sum = rollup_clamp(a->sum + b->sum);
+	a->count = b->count > UINT32_MAX - a->count ? UINT32_MAX : a->count + b->count;
+}
+
+void
+ls_rollup_tidy(struct ls_rollup_row *row)
+{
+	static const double power[ROLLUP_TIDY_DECIMALS + 1] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6,
+		1e7, 1e8, 1e9 };
+	const double ends[2] = { row->min, row->max };
+	double greatest = fmax(fabs(row->min), fabs(row->max)), n = row->count, scaled, tidy;
+	unsigned decimals;
+
+	if (!ls_chunk_find_decimals(ends, 2, &decimals) || decimals == 0 ||
+		decimals > ROLLUP_TIDY_DECIMALS)
+		return;
+	scaled = row->sum * power[decimals];
+	if (!(fabs(scaled) < ROLLUP_EXACT))
+		return;
+	tidy = round(scaled) / power[decimals];
+	/* n additions of numbers whose sum is below n * greatest: Higham, Accuracy and Stability, 4.2 */
+	if (fabs(tidy - row->sum) <= n * n * greatest * (DBL_EPSILON / 2))
+		row->sum = tidy;
+}
+
+/* --- writing ----------------------------------------------------------------------- */
+
+static void
+rollup_put_u32(uint8_t *p, size_t v)
+{
+	p[0] = (uint8_t)v;
+	p[1] = (uint8_t)(v >> 8);
+	p[2] = (uint8_t)(v >> 16);
+	p[3] = (uint8_t)(v >> 24);
+}
+
+static bool
+rollup_is_row(const struct ls_rollup_row *r)
+{
+	return r->count > 0 && isfinite(r->min) && isfinite(r->max) && isfinite(r->sum);
+}
+
+static bool
+rollup_is_before(const struct ls_rollup_row *a, const struct ls_rollup_row *b)
+{
+	return a->labels_id != b->labels_id ? a->labels_id < b->labels_id : a->host_id < b->host_id;
+}
+
+static bool
+rollup_is_encodable(const struct ls_rollup_row *rows, size_t count)
+{
+	size_t i;
+
+	if (count == 0 || count > LS_ROLLUP_ROWS_MAX)
+		return false;
+	for (i = 0; i < count; i++)
+		if (!rollup_is_row(&rows[i]) || (i > 0 && !rollup_is_before(&rows[i - 1], &rows[i])))
+			return false;
+	return true;
+}
+
+static void
+rollup_put_integers(struct ls_rollup_codec *c, struct ls_bits_out *o, int column,
+	const struct ls_rollup_row *rows, size_t n)
+{
+	uint64_t *v = c->words[5];
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		v[i] = column == COLUMN_LABELS ? rows[i].labels_id : column == COLUMN_HOST ? rows[i].host_id : rows[i].count;
+	ls_chunk_put_integers(o, &c->work, v, n);
+}
+
+/* Bits written into trial. */
+static size_t
+rollup_trial_bits(const struct ls_rollup_codec *c, const struct ls_bits_out *o)
+{
+	return o->full ? SIZE_MAX : (size_t)(o->p - c->trial) * 8 + o->n;
+}
+
+/* The least: as they are, or how far below the greatest; which of the two is shorter is tried. */
+static void
+rollup_put_min(struct ls_rollup_codec *c, struct ls_bits_out *o, const double *min, const double *max,
+	size_t n)
+{
+	struct ls_bits_out alone = { c->trial, c->trial + sizeof(c->trial), 0, 0, false }, apart = alone;
+	unsigned decimals_min, decimals = 0;
+	size_t bits, i;
+
+	ls_chunk_put_doubles(&alone, &c->work, min, n);
+	bits = rollup_trial_bits(c, &alone);
+	if (ls_chunk_find_decimals(max, n, &decimals) && ls_chunk_find_decimals(min, n, &decimals_min)) {
+		decimals = decimals > decimals_min ? decimals : decimals_min;
+		if (ls_chunk_to_integers(max, n, decimals, c->words[5]) &&
+			ls_chunk_to_integers(min, n, decimals, c->words[6])) {
+			for (i = 0; i < n; i++)
+				c->words[6][i] = c->words[5][i] - c->words[6][i];
+			ls_bits_put(&apart, decimals, 5);
+			ls_chunk_put_integers(&apart, &c->work, c->words[6], n);
+			if (rollup_trial_bits(c, &apart) < bits) {
+				ls_bits_put(o, 1, 1);
+				ls_bits_put(o, decimals, 5);
+				ls_chunk_put_integers(o, &c->work, c->words[6], n);
+				return;
+			}
+		}
+	}
+	ls_bits_put(o, 0, 1);
+	ls_chunk_put_doubles(o, &c->work, min, n);
+}
+
+static void
+rollup_put_doubles(struct ls_rollup_codec *c, struct ls_bits_out *o, int column,
+	const struct ls_rollup_row *rows, size_t n)
+{
+	double *v = c->value[0], *max = c->value[1];
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		v[i] = column == COLUMN_MIN ? rows[i].min : column == COLUMN_MAX ? rows[i].max : rows[i].sum;
+		max[i] = rows[i].max;
+	}
+	if (column == COLUMN_MIN)
+		rollup_put_min(c, o, v, max, n);
+	else
+		ls_chunk_put_doubles(o, &c->work, v, n);
+}
+
+/* A column from o->p on. */
+static void
+rollup_put_column(struct ls_rollup_codec *c, struct ls_bits_out *o, int column,
+	const struct ls_rollup_row *rows, size_t count)
+{
+	size_t at, n;
+
+	for (at = 0; at < count; at += n) {
+		n = count - at < ROLLUP_BLOCK ? count - at : ROLLUP_BLOCK;
+		if (column <= COLUMN_COUNT)
+			rollup_put_integers(c, o, column, rows + at, n);
+		else
+			rollup_put_doubles(c, o, column, rows + at, n);
+	}
+	ls_bits_out_end(o);
+}
+
+/* Puts the columns behind a head of so many bytes; how long they are, and where they end. */
+static void
+rollup_put_columns(struct ls_rollup_codec *c, size_t head, const struct ls_rollup_row *rows, size_t count,
+	size_t len[COLUMNS], struct ls_bits_out *ret_out)
+{
+	struct ls_bits_out o = { .p = c->body + head, .end = c->body + sizeof(c->body) };
+	int column;
+
+	for (column = 0; column < COLUMNS; column++) {
+		const uint8_t *begin = o.p;
+
+		rollup_put_column(c, &o, column, rows, count);
+		len[column] = (size_t)(o.p - begin);
+		o.acc = 0;
+		o.n = 0;
+	}
+	LS_ASSERT(!o.full); /* ROLLUP_COLUMN_MAX */
+	*ret_out = o;
+}
+
+static void
+rollup_put_head(uint8_t *body, size_t count, const size_t len[COLUMNS])
+{
+	uint8_t *place = body + 4;
+	const uint8_t *begin = body + ROLLUP_HEAD_BYTES;
+	int column;
+
+	for (column = 0; column < COLUMNS; column++, place += ROLLUP_PLACE_BYTES) {
+		rollup_put_u32(place, len[column]);
+		rollup_put_u32(place + 4, crc32_z(0, begin, len[column]));
+		begin += len[column];
+	}
+	rollup_put_u32(body, count << 8 | ROLLUP_VERSION);
+	rollup_put_u32(place, crc32_z(0, body, (size_t)(place - body)));
+}
+
+/* The sum of a short body: of all of it but the sum. */
+static uint32_t
+rollup_short_sum(const uint8_t *body, size_t len)
+{
+	uLong sum = crc32_z(0, body, ROLLUP_SHORT_HEAD_BYTES - 4);
+
+	return (uint32_t)crc32_z(sum, body + ROLLUP_SHORT_HEAD_BYTES, len - ROLLUP_SHORT_HEAD_BYTES);
+}
+
+static void
+rollup_put_short_head(uint8_t *body, size_t body_len, size_t count, const size_t len[COLUMNS])
+{
+	int column;
+
+	body[0] = ROLLUP_VERSION_SHORT;
+	body[1] = (uint8_t)count;
+	for (column = 0; column < COLUMNS; column++) {
+		body[2 + 2 * column] = (uint8_t)len[column];
+		body[3 + 2 * column] = (uint8_t)(len[column] >> 8);
+	}
+	rollup_put_u32(body + ROLLUP_SHORT_HEAD_BYTES - 4, rollup_short_sum(body, body_len));
+}
+
+int
+ls_rollup_encode(struct ls_rollup_codec *c, const struct ls_rollup_row *rows, size_t count,
+	const uint8_t **ret_body, size_t *ret_len)
+{
+	bool is_short = count <= ROLLUP_SHORT_ROWS;
+	size_t len[COLUMNS];
+	struct ls_bits_out o;
+
+	if (!rollup_is_encodable(rows, count))
+		return -LS_ERANGE;
+	rollup_put_columns(c, is_short ? ROLLUP_SHORT_HEAD_BYTES : ROLLUP_HEAD_BYTES, rows, count, len, &o);
+	if (is_short)
+		rollup_put_short_head(c->body, (size_t)(o.p - c->body), count, len);
+	else
+		rollup_put_head(c->body, count, len);
+	*ret_body = c->body;
+	*ret_len = (size_t)(o.p - c->body);
+	return 0;
+}
+
+/* --- reading ----------------------------------------------------------------------- */
+
+static size_t
+rollup_get_u32(const uint8_t *p)
+{
+	return (size_t)p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 | (size_t)p[3] << 24;
+}
+
+struct rollup_column {
+	const uint8_t *p;
+	size_t len;
+	uint32_t sum;
+	bool is_checked; /* with the whole body */
+};
+
+static int
+rollup_get_short_head(const uint8_t *body, size_t len, struct rollup_column *column, size_t *ret_rows)
+{
+	size_t at = ROLLUP_SHORT_HEAD_BYTES;
+	int i;
+
+	if (len < ROLLUP_SHORT_HEAD_BYTES)
+		return -LS_EPARSE;
+	if (rollup_short_sum(body, len) != rollup_get_u32(body + ROLLUP_SHORT_HEAD_BYTES - 4))
+		return -LS_ECORRUPT;
+	if (body[1] == 0)
+		return -LS_EPARSE;
+	for (i = 0; i < COLUMNS; i++) {
+		column[i].p = body + at;
+		column[i].len = (size_t)body[2 + 2 * i] | (size_t)body[3 + 2 * i] << 8;
+		column[i].is_checked = true;
+		if (column[i].len > len - at)
+			return -LS_EPARSE;
+		at += column[i].len;
+	}
+	*ret_rows = body[1];
+	return at == len ? 0 : -LS_EPARSE;
+}
+
+/* Where the columns are; the head's sum, and that they fill the body. */
+static int
+rollup_get_head(const uint8_t *body, size_t len, struct rollup_column *column, size_t *ret_rows)
+{
+	size_t at = ROLLUP_HEAD_BYTES, rows;
+	int i;
+
+	if (len > 0 && body[0] == ROLLUP_VERSION_SHORT)
+		return rollup_get_short_head(body, len, column, ret_rows);
+	if (len > 0 && body[0] != ROLLUP_VERSION)
+		return -LS_EVERSION;
+	if (len < ROLLUP_HEAD_BYTES)
+		return -LS_EPARSE;
+	if (crc32_z(0, body, ROLLUP_HEAD_BYTES - 4) != rollup_get_u32(body + ROLLUP_HEAD_BYTES - 4))
+		return -LS_ECORRUPT;
+	rows = rollup_get_u32(body) >> 8;
+	if (rows == 0)
+		return -LS_EPARSE;
+	if (rows > LS_ROLLUP_ROWS_MAX)
+		return -LS_ELIMIT;
+	for (i = 0; i < COLUMNS; i++) {
+		const uint8_t *place = body + 4 + (size_t)i * ROLLUP_PLACE_BYTES;
+
+		column[i].p = body + at;
+		column[i].len = rollup_get_u32(place);
+		column[i].sum = (uint32_t)rollup_get_u32(place + 4);
+		if (column[i].len > len - at)
+			return -LS_EPARSE;
+		at += column[i].len;
+	}
+	*ret_rows = rows;
+	return at == len ? 0 : -LS_EPARSE;
+}
+
+/* The stream of a column whose sum is right. */
+static int
+rollup_get_stream(const struct rollup_column *column, struct ls_bits_in *ret_in)
+{
+	if (!column->is_checked && crc32_z(0, column->p, column->len) != column->sum)
+		return -LS_ECORRUPT;
+	*ret_in = (struct ls_bits_in){ .p = column->p, .size = column->len };
+	return 0;
+}
+
+static bool
+rollup_get_integers(struct ls_rollup_codec *c, struct ls_bits_in *in, uint32_t *to, size_t n)
+{
+	uint64_t *v = c->words[5], all = 0;
+	size_t i;
+
+	if (!ls_chunk_get_integers(in, v, n) || ls_bits_in_over(in))
+		return false;
+	for (i = 0; i < n; i++) {
+		to[i] = (uint32_t)v[i];
+		all |= v[i];
+	}
+	return all <= UINT32_MAX;
+}
+
+/* The least that are told by their distance to the greatest. */
+static bool
+rollup_get_apart(struct ls_rollup_codec *c, struct ls_bits_in *in, const double *max, double *v, size_t n)
+{
+	unsigned decimals = (unsigned)ls_bits_get(in, 5);
+	size_t i;
+
+	if (!ls_chunk_to_integers(max, n, decimals, c->words[5]) || !ls_chunk_get_integers(in, c->words[6], n))
+		return false;
+	for (i = 0; i < n; i++)
+		c->words[6][i] = c->words[5][i] - c->words[6][i];
+	ls_chunk_from_integers(c->words[6], n, decimals, v);
+	return true;
+}
+
+static bool
+rollup_get_doubles(struct ls_rollup_codec *c, struct ls_bits_in *in, int column, size_t at, size_t n)
+{
+	double *v = c->number[column - COLUMN_MIN] + at;
+	bool finite = true;
+	size_t i;
+
+	if (column == COLUMN_MIN && ls_bits_get(in, 1) != 0) {
+		if (!rollup_get_apart(c, in, c->number[COLUMN_MAX - COLUMN_MIN] + at, v, n))
+			return false;
+	} else if (!ls_chunk_get_doubles(in, &c->work, v, n)) {
+		return false;
+	}
+	for (i = 0; i < n; i++)
+		finite &= fabs(v[i]) <= DBL_MAX;
+	return finite && !ls_bits_in_over(in);
+}
+
+static int
+rollup_get_column(struct ls_rollup_codec *c, const struct rollup_column *columns, int column, size_t count)
+{
+	struct ls_bits_in in = { 0 };
+	size_t at, n;
+	int rc = rollup_get_stream(&columns[column], &in);
+	bool good = true;
+
+	for (at = 0; at < count && rc == 0 && good; at += n) {
+		n = count - at < ROLLUP_BLOCK ? count - at : ROLLUP_BLOCK;
+		if (column <= COLUMN_COUNT)
+			good = rollup_get_integers(c, &in, c->id[column] + at, n);
+		else
+			good = rollup_get_doubles(c, &in, column, at, n);
+	}
+	if (rc != 0)
+		return rc;
+	return good && ls_bits_in_end(&in) ? 0 : -LS_EPARSE;
+}
+
+/* --- ids --------------------------------------------------------------------------- */
+
+/* True if the body's ids are, byte for byte, those that were read last. */
+static bool
+rollup_has_keys(const struct ls_rollup_codec *c, const struct rollup_column *column, size_t count)
+{
+	int i;
+
+	if (c->key_rows != count)
+		return false;
+	for (i = 0; i < COLUMN_COUNT; i++)
+		if (column[i].len != c->key_len[i] || column[i].sum != c->key_sum[i] ||
+			memcmp(column[i].p, c->key[i], column[i].len) != 0)
+			return false;
+	return true;
+}
+
+/* What no encoder writes: ids not in order. */
+static bool
+rollup_are_keys(const struct ls_rollup_codec *c, size_t count)
+{
+	const uint32_t *labels = c->id[COLUMN_LABELS], *host = c->id[COLUMN_HOST];
+	bool good = true;
+	size_t i;
+
+	for (i = 1; i < count; i++)
+		good &= labels[i - 1] < labels[i] || (labels[i - 1] == labels[i] && host[i - 1] < host[i]);
+	return good;
+}
+
+static int
+rollup_get_keys(struct ls_rollup_codec *c, const struct rollup_column *column, size_t count)
+{
+	int i, rc;
+
+	if (rollup_has_keys(c, column, count))
+		return 0;
+	c->key_rows = 0;
+	c->keys++;
+	rc = rollup_get_column(c, column, COLUMN_LABELS, count);
+	if (rc == 0)
+		rc = rollup_get_column(c, column, COLUMN_HOST, count);
+	if (rc == 0 && !rollup_are_keys(c, count))
+		rc = -LS_EPARSE;
+	for (i = 0; i < COLUMN_COUNT && rc == 0; i++) {
+		if (column[i].len > sizeof(c->key[i]))
+			return 0; /* longer than any encoder's: read each time */
+		memcpy(c->key[i], column[i].p, column[i].len);
+		c->key_len[i] = column[i].len;
+		c->key_sum[i] = column[i].sum;
+	}
+	c->key_rows = rc == 0 ? count : 0;
+	return rc;
+}
+
+/* --- bodies ------------------------------------------------------------------------ */
+
+static bool
+rollup_are_counts(const uint32_t *n, size_t count)
+{
+	bool good = true;
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		good &= n[i] > 0;
+	return good;
+}
+
+int
+ls_rollup_decode_columns(struct ls_rollup_codec *c, const uint8_t *body, size_t len, unsigned columns,
+	struct ls_rollup_columns *ret_columns)
+{
+	struct rollup_column column[COLUMNS] = { 0 };
+	size_t count = 0;
+	int rc = rollup_get_head(body, len, column, &count);
+
+	if (columns & LS_ROLLUP_MIN)
+		columns |= LS_ROLLUP_MAX;
+	if (rc == 0)
+		rc = rollup_get_keys(c, column, count);
+	if (rc == 0 && columns & LS_ROLLUP_COUNT)
+		rc = rollup_get_column(c, column, COLUMN_COUNT, count);
+	if (rc == 0 && columns & LS_ROLLUP_COUNT && !rollup_are_counts(c->id[COLUMN_COUNT], count))
+		rc = -LS_EPARSE;
+	if (rc == 0 && columns & LS_ROLLUP_MAX)
+		rc = rollup_get_column(c, column, COLUMN_MAX, count);
+	if (rc == 0 && columns & LS_ROLLUP_MIN)
+		rc = rollup_get_column(c, column, COLUMN_MIN, count);
+	if (rc == 0 && columns & LS_ROLLUP_SUM)
+		rc = rollup_get_column(c, column, COLUMN_SUM, count);
+	if (rc != 0)
+		return rc;
+	*ret_columns = (struct ls_rollup_columns){ .count = count, .labels_id = c->id[COLUMN_LABELS],
+		.host_id = c->id[COLUMN_HOST], .n = c->id[COLUMN_COUNT], .min = c->number[0], .max = c->number[1],
+		.sum = c->number[2], .keys = c->keys };
+	return 0;
+}
+
+int
+ls_rollup_decode(struct ls_rollup_codec *c, const uint8_t *body, size_t len, unsigned columns,
+	const struct ls_rollup_row **ret_rows, size_t *ret_count)
+{
+	struct ls_rollup_columns v;
+	size_t i;
+	int rc = ls_rollup_decode_columns(c, body, len, columns, &v);
+
+	if (rc != 0)
+		return rc;
+	for (i = 0; i < v.count; i++)
+		c->rows[i] = (struct ls_rollup_row){ v.labels_id[i], v.host_id[i],
+			columns & LS_ROLLUP_COUNT ? v.n[i] : 0,
+			columns & LS_ROLLUP_MIN ? v.min[i] : 0,
+			columns & (LS_ROLLUP_MIN | LS_ROLLUP_MAX) ? v.max[i] : 0,
+			columns & LS_ROLLUP_SUM ? v.sum[i] : 0 };
+	*ret_rows = c->rows;
+	*ret_count = v.count;
+	return 0;
+}

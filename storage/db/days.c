@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "storage/db/days.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "proto/base/log.h"
+
+#define DAYS_MAX_US 253402300799000000ll /* the last second of 9999 */
+
+/* What SQLite keeps beside a database; "" is the database itself. */
+static const char *const days_suffixes[] = { "", "-wal", "-shm" };
+#define DAYS_SUFFIXES (sizeof(days_suffixes) / sizeof(days_suffixes[0]))
+
+int32_t
+ls_days_of(int64_t t_us)
+{
+	struct tm tm;
+	time_t t;
+
+	if (t_us < 0)
+		t_us = 0;
+	if (t_us > DAYS_MAX_US)
+		t_us = DAYS_MAX_US;
+	t = (time_t)(t_us / 1000000);
+	(void)gmtime_r(&t, &tm); /* cannot fail within these bounds */
+	return (tm.tm_year + 1900) * 10000 + (tm.tm_mon + 1) * 100 + tm.tm_mday;
+}
+
+int64_t
+ls_days_begin_us(int32_t day)
+{
+	struct tm tm = {
+		.tm_year = day / 10000 - 1900,
+		.tm_mon = day / 100 % 100 - 1,
+		.tm_mday = day % 100,
+	};
+
+	return (int64_t)timegm(&tm) * 1000000;
+}
+
+int
+ls_days_path(char *dst, const char *dir, int32_t day)
+{
+	int n;
+
+	if (day > 0)
+		n = snprintf(dst, PATH_MAX, "%s/telemetry/%08d.db", dir, (int)day);
+	else
+		n = snprintf(dst, PATH_MAX, "%s/state.db", dir);
+	/* What SQLite and we append must fit too. */
+	return n < 0 || n > PATH_MAX - 64 ? -ENAMETOOLONG : 0;
+}
+
+int
+ls_days_mkdir(const char *dir)
+{
+	char path[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s/telemetry", dir);
+
+	if (n < 0 || n > PATH_MAX - 64)
+		return -ENAMETOOLONG;
+	if (mkdir(dir, 0750) != 0 && errno != EEXIST)
+		return -errno;
+	if (mkdir(path, 0750) != 0 && errno != EEXIST)
+		return -errno;
+	return 0;
+}
+
+int
+ls_days_lock(const char *dir, int *ret_fd)
+{
+	char path[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s/lock", dir), fd, rc = 0;
+
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return -ENAMETOOLONG;
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+	if (fd < 0)
+		return -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+		rc = errno == EWOULDBLOCK ? -LS_EBUSY : -errno;
+	if (rc != 0)
+		(void)close(fd); /* not ours */
+	else
+		*ret_fd = fd;
+	return rc;
+}
+
+/* The day of a file name "YYYYMMDD.db", or 0. */
+static int32_t
+days_parse(const char *name)
+{
+	int32_t day = 0;
+	size_t i;
+
+	if (strlen(name) != 11 || strcmp(name + 8, ".db") != 0)
+		return 0;
+	for (i = 0; i < 8; i++) {
+		if (!isdigit((unsigned char)name[i]))
+			return 0;
+		day = day * 10 + (name[i] - '0');
+	}
+	return ls_days_of(ls_days_begin_us(day)) == day ? day : 0;
+}
+
+static int
+days_compare(const void *a, const void *b)
+{
+	int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Adds a day; when full, the oldest makes room. */
+static int
+days_add(struct ls_days *days, int32_t day)
+{
+	size_t i, oldest = 0;
+
+	if (days->count < LS_DAYS_MAX) {
+		days->day[days->count++] = day;
+		return 0;
+	}
+	for (i = 1; i < days->count; i++) {
+		if (days->day[i] < days->day[oldest])
+			oldest = i;
+	}
+	if (day > days->day[oldest])
+		days->day[oldest] = day;
+	return -LS_ELIMIT;
+}
+
+int
+ls_days_list(const char *dir, struct ls_days *ret_days)
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+	DIR *d;
+	int rc = 0;
+	int n = snprintf(path, sizeof(path), "%s/telemetry", dir);
+
+	if (n < 0 || n > PATH_MAX - 64)
+		return -ENAMETOOLONG;
+	d = opendir(path);
+	if (d == NULL)
+		return -errno;
+	ret_days->count = 0;
+	while ((entry = readdir(d)) != NULL) {
+		int32_t day = days_parse(entry->d_name);
+
+		if (day > 0 && days_add(ret_days, day) != 0)
+			rc = -LS_ELIMIT;
+	}
+	(void)closedir(d); /* only read from */
+	qsort(ret_days->day, ret_days->count, sizeof(ret_days->day[0]), days_compare);
+	return rc;
+}
+
+/* Of a day's file with a suffix; 0 if it is not there. */
+static uint64_t
+days_size(const char *dir, int32_t day, const char *suffix)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	size_t len;
+
+	if (ls_days_path(path, dir, day) != 0)
+		return 0;
+	len = strlen(path);
+	(void)snprintf(path + len, sizeof(path) - len, "%s", suffix);
+	return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+uint64_t
+ls_days_wal_bytes(const char *dir, int32_t day)
+{
+	return days_size(dir, day, "-wal");
+}
+
+uint64_t
+ls_days_bytes(const char *dir, int32_t day)
+{
+	return days_size(dir, day, "") + ls_days_wal_bytes(dir, day);
+}
+
+int
+ls_days_set_aside(const char *dir, int32_t day, int64_t now_us)
+{
+	char from[PATH_MAX], to[PATH_MAX + 32];
+	size_t i, len;
+	int rc = ls_days_path(from, dir, day);
+
+	if (rc != 0)
+		return rc;
+	len = strlen(from);
+	for (i = 0; i < DAYS_SUFFIXES; i++) {
+		from[len] = '\0';
+		(void)snprintf(to, sizeof(to), "%s.damaged-%lld%s", from,
+			(long long)(now_us / 1000000), days_suffixes[i]);
+		(void)snprintf(from + len, sizeof(from) - len, "%s", days_suffixes[i]);
+		if (rename(from, to) != 0 && errno != ENOENT && rc == 0)
+			rc = -errno;
+	}
+	from[len] = '\0';
+	ls_log(LS_LOG_ERR, "storage", "%s is damaged; set aside as %s.damaged-%lld, going on without",
+		from, from, (long long)(now_us / 1000000));
+	return rc;
+}
+
+static unsigned
+days_count_aside(const char *path)
+{
+	struct dirent *entry;
+	DIR *d = opendir(path);
+	unsigned count = 0;
+
+	if (d == NULL)
+		return 0;
+	while ((entry = readdir(d)) != NULL) {
+		const char *mark = strstr(entry->d_name, ".db.damaged-");
+
+		count += mark != NULL && strchr(mark + strlen(".db.damaged-"), '-') == NULL;
+	}
+	(void)closedir(d); /* only read from */
+	return count;
+}
+
+unsigned
+ls_days_count_aside(const char *dir)
+{
+	char path[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s/telemetry", dir);
+
+	if (n < 0 || n > PATH_MAX - 64)
+		return 0;
+	return days_count_aside(dir) + days_count_aside(path);
+}
+
+int
+ls_days_remove(const char *dir, int32_t day)
+{
+	char path[PATH_MAX];
+	size_t i, len;
+	int rc = ls_days_path(path, dir, day);
+
+	if (rc != 0)
+		return rc;
+	len = strlen(path);
+	for (i = 0; i < DAYS_SUFFIXES; i++) {
+		(void)snprintf(path + len, sizeof(path) - len, "%s", days_suffixes[i]);
+		if (unlink(path) != 0 && errno != ENOENT && rc == 0)
+			rc = -errno;
+	}
+	return rc;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "storage/db/db.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "proto/base/clock.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+/* Pages of 4 KiB: chunks waste least, and the index by host writes least (README, "What it costs"). */
+static const char db_write_pragmas[] = "PRAGMA page_size = 4096;"
+				       "PRAGMA journal_mode = WAL;"
+				       "PRAGMA synchronous = FULL;"
+				       "PRAGMA wal_autocheckpoint = 0;"
+				       "PRAGMA foreign_keys = ON;";
+
+static const char db_all_pragmas[] = "PRAGMA trusted_schema = OFF;"
+				     "PRAGMA cell_size_check = ON;"
+				     "PRAGMA secure_delete = OFF;" /* Debian's default is to overwrite */
+				     "PRAGMA temp_store = MEMORY;";
+
+/* SQLite creates files with 0644; ours are of the service and its group. */
+static int
+db_create(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+
+	if (fd < 0)
+		return -errno;
+	(void)close(fd); /* nothing was written */
+	return 0;
+}
+
+static int
+db_configure(sqlite3 *db, enum ls_db_mode mode)
+{
+	int rc = ls_err_sqlite(sqlite3_busy_timeout(db, LS_DB_BUSY_MS));
+
+	if (rc == 0)
+		rc = ls_err_sqlite(
+			sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)NULL));
+	if (rc == 0 && mode == LS_DB_READ)
+		rc = ls_err_sqlite(sqlite3_db_config(
+			db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int *)NULL));
+	if (rc == 0)
+		rc = ls_db_exec(db, db_all_pragmas);
+	if (rc == 0 && mode == LS_DB_WRITE)
+		rc = ls_db_exec(db, db_write_pragmas);
+	return rc;
+}
+
+int
+ls_db_open(const char *path, enum ls_db_mode mode, sqlite3 **ret_db)
+{
+	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+	sqlite3 *db = NULL;
+	int rc = 0;
+
+	flags |= mode == LS_DB_WRITE ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
+	if (mode == LS_DB_WRITE)
+		rc = db_create(path);
+	if (rc == 0)
+		rc = ls_err_sqlite(sqlite3_open_v2(path, &db, flags, NULL));
+	if (rc == 0)
+		rc = db_configure(db, mode);
+	if (rc != 0) {
+		(void)sqlite3_close(db); /* also half-open ones; no statements yet */
+		return rc;
+	}
+	*ret_db = db;
+	return 0;
+}
+
+void
+ls_db_close(sqlite3 *db)
+{
+	int rc = sqlite3_close(db);
+
+	LS_ASSERT(rc == SQLITE_OK); /* else a statement was not finalized */
+}
+
+int
+ls_db_exec(sqlite3 *db, const char *sql)
+{
+	return ls_err_sqlite(sqlite3_exec(db, sql, NULL, NULL, NULL));
+}
+
+int
+ls_db_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret_stmt)
+{
+	return ls_err_sqlite(
+		sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret_stmt, NULL));
+}
+
+int
+ls_db_run(sqlite3_stmt *stmt)
+{
+	int rc;
+
+	do {
+		rc = sqlite3_step(stmt);
+	} while (rc == SQLITE_ROW);
+	(void)sqlite3_reset(stmt); /* tells the same error again */
+	return ls_err_sqlite(rc);
+}
+
+int
+ls_db_int(sqlite3 *db, const char *sql, int64_t *ret_value)
+{
+	sqlite3_stmt *stmt = NULL;
+	int64_t value = 0;
+	int rc = ls_err_sqlite(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL));
+	int step;
+
+	if (rc != 0)
+		return rc;
+	step = sqlite3_step(stmt);
+	if (step == SQLITE_ROW)
+		value = sqlite3_column_int64(stmt, 0);
+	(void)sqlite3_finalize(stmt); /* tells the same error again */
+	rc = ls_err_sqlite(step);
+	if (rc == 0)
+		*ret_value = value;
+	return rc;
+}
+
+int
+ls_db_column_blob(sqlite3_stmt *stmt, int column, void *dst, size_t size)
+{
+	const void *data = sqlite3_column_blob(stmt, column);
+
+	if (data == NULL || (size_t)sqlite3_column_bytes(stmt, column) != size)
+		return -LS_ECORRUPT;
+	memcpy(dst, data, size);
+	return 0;
+}
+
+int
+ls_db_column_text(sqlite3_stmt *stmt, int column, char *dst, size_t size)
+{
+	const char *text = (const char *)sqlite3_column_text(stmt, column);
+
+	return text != NULL && ls_text_copy(dst, size, text) == 0 ? 0 : -LS_ECORRUPT;
+}
+
+static int
+db_past_deadline(void *arg)
+{
+	const uint64_t *deadline_ns = arg;
+
+	return ls_clock_mono_ns() >= *deadline_ns;
+}
+
+int
+ls_db_check(sqlite3 *db, uint64_t limit_ns, char *text, size_t size)
+{
+	uint64_t deadline_ns = ls_clock_mono_ns() + limit_ns;
+	const char *sql = limit_ns > 0 ? "PRAGMA quick_check(1)" : "PRAGMA integrity_check(1)";
+	sqlite3_stmt *stmt = NULL;
+	const char *answer;
+	int rc;
+
+	if (limit_ns > 0)
+		sqlite3_progress_handler(db, 1000, db_past_deadline, &deadline_ns);
+	rc = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(stmt);
+	answer = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0)
+				  : sqlite3_errmsg(db);
+	if (text != NULL)
+		(void)snprintf(text, size, "%s", answer != NULL ? answer : "no answer");
+	if (rc == SQLITE_ROW)
+		rc = answer != NULL && strcmp(answer, "ok") == 0 ? SQLITE_OK : SQLITE_CORRUPT;
+	(void)sqlite3_finalize(stmt); /* tells the same error again */
+	sqlite3_progress_handler(db, 0, NULL, NULL);
+	if ((rc & 0xff) == SQLITE_INTERRUPT)
+		return 0; /* the time was up before anything wrong was seen */
+	return ls_err_sqlite(rc);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "storage/db/rows.h"
+
+#include <stdalign.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+int64_t
+ls_store_map_ns(const struct ls_store_map *map, int64_t t_mono_ns)
+{
+	double drift = (double)(t_mono_ns - map->ref_mono_ns) * (double)map->drift_ppb / 1e9;
+
+	return t_mono_ns + map->offset_ns + (int64_t)drift;
+}
+
+int64_t
+ls_store_map_us(const struct ls_store_map *map, int64_t t_mono_ns)
+{
+	int64_t ns = ls_store_map_ns(map, t_mono_ns);
+
+	return (ns >= 0 ? ns + 500 : ns - 500) / 1000;
+}
+
+/* A span, rounded to whole microseconds; not up to what would be too long. */
+static uint64_t
+rows_span_ns(uint64_t ns)
+{
+	uint64_t rounded = (ns + 500) / 1000 * 1000;
+
+	return rounded >= LS_PHASE_MAX_NS && ns < LS_PHASE_MAX_NS ? rounded - 1000 : rounded;
+}
+
+void
+ls_store_record(const struct ls_store_map *map, const struct ls_record *from,
+	struct ls_record *ret_record)
+{
+	struct ls_record *r = ret_record;
+	size_t i;
+
+	*r = *from;
+	r->t_begin_ns = ls_store_map_us(map, from->t_begin_ns) * 1000;
+	r->duration_ns = rows_span_ns(from->duration_ns);
+	for (i = 0; i < LS_PHASE_COUNT; i++)
+		r->phase_ns[i] = rows_span_ns(from->phase_ns[i]);
+	for (i = 0; i < r->barrier_count; i++) {
+		r->barrier[i].enter_ns = ls_store_map_us(map, r->barrier[i].enter_ns) * 1000;
+		r->barrier[i].exit_ns = ls_store_map_us(map, r->barrier[i].exit_ns) * 1000;
+	}
+	for (i = 0; i < r->peer_count; i++) {
+		struct ls_record_peer *p = &r->peer[i];
+
+		if (p->recv_wait_ns != UINT64_MAX) /* else not measured */
+			p->recv_wait_ns = rows_span_ns(p->recv_wait_ns);
+		if (p->send_wait_ns != UINT64_MAX)
+			p->send_wait_ns = rows_span_ns(p->send_wait_ns);
+	}
+}
+
+struct ls_write *
+ls_write_new(enum ls_write_kind kind, int64_t t_us)
+{
+	struct ls_write *m = calloc(1, sizeof(*m));
+
+	if (m != NULL) {
+		m->kind = kind;
+		m->t_us = t_us;
+	}
+	return m;
+}
+
+/* A report with its rows, in one piece. */
+struct rows_report {
+	struct ls_write write; /* first */
+	alignas(max_align_t) unsigned char rows[];
+};
+
+_Static_assert(sizeof(struct ls_store_item) % alignof(struct ls_store_counters) == 0 &&
+	(sizeof(struct ls_store_item) + sizeof(struct ls_store_counters)) %
+		alignof(struct ls_store_chunk) == 0, "rows follow each other");
+
+struct ls_write *
+ls_write_new_report(size_t items, size_t counters, size_t chunks, int64_t t_us)
+{
+	/* Counts are of the wire: the sum does not overflow. */
+	size_t items_bytes = items * sizeof(struct ls_store_item);
+	size_t counters_bytes = counters * sizeof(struct ls_store_counters);
+	struct rows_report *m = calloc(1, sizeof(*m) + items_bytes + counters_bytes +
+		chunks * sizeof(struct ls_store_chunk));
+
+	if (m == NULL)
+		return NULL;
+	m->write.kind = LS_WRITE_REPORT;
+	m->write.t_us = t_us;
+	m->write.u.report.items = (struct ls_store_item *)m->rows;
+	m->write.u.report.counters = (struct ls_store_counters *)(m->rows + items_bytes);
+	m->write.u.report.chunks =
+		(struct ls_store_chunk *)(m->rows + items_bytes + counters_bytes);
+	return &m->write;
+}
+
+/* A copy of ranks for a message of them, which is freed if there is no memory; NULL in *ret_copy: no ranks. */
+static struct ls_write *
+write_copy_ranks(struct ls_write *m, const int32_t *ranks, size_t count, int32_t **ret_copy)
+{
+	int32_t *copy;
+
+	if (m == NULL || count == 0)
+		return m;
+	copy = reallocarray(NULL, count, sizeof(*copy));
+	if (copy == NULL) {
+		ls_write_free(m);
+		return NULL;
+	}
+	memcpy(copy, ranks, count * sizeof(*copy));
+	*ret_copy = copy;
+	return m;
+}
+
+struct ls_write *
+ls_write_new_close(const int32_t *missing, size_t count, int64_t t_us)
+{
+	int32_t *copy = NULL;
+	struct ls_write *m =
+		write_copy_ranks(ls_write_new(LS_WRITE_CLOSE, t_us), missing, count, &copy);
+
+	if (m != NULL) {
+		m->u.close.missing = copy;
+		m->u.close.missing_count = count;
+	}
+	return m;
+}
+
+struct ls_write *
+ls_write_new_hang(const int32_t *ranks, size_t count, int64_t t_us)
+{
+	int32_t *copy = NULL;
+	struct ls_write *m =
+		write_copy_ranks(ls_write_new(LS_WRITE_HANG, t_us), ranks, count, &copy);
+
+	if (m != NULL) {
+		m->u.hang.ranks = copy;
+		m->u.hang.rank_count = count;
+	}
+	return m;
+}
+
+struct ls_write *
+ls_write_new_pack(size_t step_rows, size_t hot_rows, size_t ledgers, size_t rings)
+{
+	struct ls_write *m = ls_write_new(LS_WRITE_PACK, 0);
+	struct ls_store_pack *p;
+
+	if (m == NULL)
+		return NULL;
+	p = &m->u.pack;
+	p->step_rows = calloc(step_rows > 0 ? step_rows : 1, sizeof(*p->step_rows));
+	p->hot_rows = calloc(hot_rows > 0 ? hot_rows : 1, sizeof(*p->hot_rows));
+	p->ledgers = calloc(ledgers > 0 ? ledgers : 1, sizeof(*p->ledgers));
+	p->rings = calloc(rings > 0 ? rings : 1, sizeof(*p->rings));
+	if (p->step_rows == NULL || p->hot_rows == NULL || p->ledgers == NULL || p->rings == NULL) {
+		ls_write_free(m);
+		return NULL;
+	}
+	p->step_rows_count = step_rows;
+	p->hot_rows_count = hot_rows;
+	p->ledger_count = ledgers;
+	p->ring_count = rings;
+	return m;
+}
+
+static void
+write_free_pack(struct ls_store_pack *p)
+{
+	size_t i;
+
+	for (i = 0; i < p->step_rows_count; i++)
+		free(p->step_rows[i].body);
+	for (i = 0; i < p->hot_rows_count; i++)
+		free(p->hot_rows[i].body);
+	free(p->step_rows);
+	free(p->hot_rows);
+	free(p->ledgers);
+	free(p->rings);
+}
+
+static void
+write_free_report(struct ls_store_report *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->chunk_count; i++)
+		free(r->chunks[i].series);
+}
+
+void
+ls_write_free(struct ls_write *m)
+{
+	if (m == NULL)
+		return;
+	switch (m->kind) {
+	case LS_WRITE_REPORT:
+		write_free_report(&m->u.report);
+		break;
+	case LS_WRITE_HOST:
+		free(m->u.host.json);
+		break;
+	case LS_WRITE_CLOSE:
+		free(m->u.close.missing);
+		break;
+	case LS_WRITE_HANG:
+		free(m->u.hang.ranks);
+		break;
+	case LS_WRITE_FINDING:
+		free(m->u.finding.json);
+		break;
+	case LS_WRITE_PACK:
+		write_free_pack(&m->u.pack);
+		break;
+	case LS_WRITE_ROLLUP:
+		free(m->u.rollup.names);
+		free(m->u.rollup.bodies);
+		free(m->u.rollup.done);
+		free(m->u.rollup.data);
+		break;
+	case LS_WRITE_WORKER:
+	case LS_WRITE_META:
+	case LS_WRITE_ZOOM:
+	case LS_WRITE_RETAIN:
+	case LS_WRITE_KIND_COUNT:
+		break;
+	}
+	free(m);
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "storage/read/query.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "proto/base/clock.h"
+#include "storage/db/db.h"
+#include "storage/db/migrate.h"
+#include "storage/read/query_day.h"
+
+#define QUERY_STOP_OPS 20000 /* of SQLite's machine between two looks at the clock: below a ms */
+
+/* A day's file that is open. The file behind a name may change (repacked) or go (retention). */
+struct query_open {
+	struct ls_query_day *day; /* NULL: free */
+	int32_t number;
+	dev_t dev;
+	ino_t ino;
+	uint64_t used; /* when last; the least makes room */
+};
+
+struct ls_query {
+	char *dir;
+	sqlite3 *state;
+	struct query_open days[LS_QUERY_DAYS_OPEN];
+	struct ls_step_codec *steps; /* NULL: not used yet */
+	uint64_t uses;
+	uint64_t deadline_mono_ns;
+	const atomic_bool *cancelled;
+};
+
+int
+ls_query_open(const char *dir, struct ls_query **ret_query)
+{
+	struct ls_query *q = calloc(1, sizeof(*q));
+	char path[PATH_MAX];
+	int rc;
+
+	if (q == NULL)
+		return -ENOMEM;
+	q->dir = strdup(dir);
+	rc = q->dir != NULL ? ls_days_path(path, dir, 0) : -ENOMEM;
+	if (rc == 0)
+		rc = ls_db_open(path, LS_DB_READ, &q->state);
+	if (rc == 0)
+		rc = ls_migrate_check(q->state, ls_migrations_of(LS_SCHEMA_STATE));
+	if (rc != 0) {
+		ls_query_close(q);
+		return rc;
+	}
+	*ret_query = q;
+	return 0;
+}
+
+static void
+query_forget(struct query_open *o)
+{
+	ls_query_day_close(o->day);
+	o->day = NULL;
+}
+
+void
+ls_query_close(struct ls_query *q)
+{
+	size_t i;
+
+	if (q == NULL)
+		return;
+	for (i = 0; i < LS_QUERY_DAYS_OPEN; i++)
+		query_forget(&q->days[i]);
+	ls_db_close(q->state);
+	ls_step_codec_free(q->steps);
+	free(q->dir);
+	free(q);
+}
+
+int
+ls_query_step_codec(struct ls_query *q, struct ls_step_codec **ret_codec)
+{
+	if (q->steps == NULL)
+		q->steps = ls_step_codec_new();
+	if (q->steps == NULL)
+		return -ENOMEM;
+	*ret_codec = q->steps;
+	return 0;
+}
+
+/* --- when to stop --------------------------------------------------------------------- */
+
+int
+ls_query_stopped(const struct ls_query *q)
+{
+	if (q->cancelled != NULL && atomic_load(q->cancelled))
+		return -ECANCELED;
+	return q->deadline_mono_ns != 0 && ls_clock_mono_ns() >= q->deadline_mono_ns ? -ETIMEDOUT : 0;
+}
+
+static int
+query_progress(void *arg)
+{
+	return ls_query_stopped(arg) != 0;
+}
+
+static void
+query_watch(struct ls_query *q, sqlite3 *db)
+{
+	bool watch = q->deadline_mono_ns != 0 || q->cancelled != NULL;
+
+	sqlite3_progress_handler(
+		db, watch ? QUERY_STOP_OPS : 0, watch ? query_progress : NULL, q);
+}
+
+void
+ls_query_stop_at(struct ls_query *q, uint64_t deadline_mono_ns, const atomic_bool *cancelled)
+{
+	size_t i;
+
+	q->deadline_mono_ns = deadline_mono_ns;
+	q->cancelled = cancelled;
+	query_watch(q, q->state);
+	for (i = 0; i < LS_QUERY_DAYS_OPEN; i++) {
+		if (q->days[i].day != NULL)
+			query_watch(q, ls_query_day_db(q->days[i].day));
+	}
+}
+
+/* --- days ----------------------------------------------------------------------------- */
+
+/* Somebody stands on a row of it. */
+static bool
+query_is_read(const struct query_open *o)
+{
+	sqlite3_stmt *stmt = NULL;
+
+	while ((stmt = sqlite3_next_stmt(ls_query_day_db(o->day), stmt)) != NULL) {
+		if (sqlite3_stmt_busy(stmt))
+			return true;
+	}
+	return false;
+}
+
+/* Room for another file: a free place, else the one used longest ago that nobody reads. */
+static struct query_open *
+query_room(struct ls_query *q)
+{
+	struct query_open *room = NULL;
+	size_t i;
+
+	for (i = 0; i < LS_QUERY_DAYS_OPEN; i++) {
+		struct query_open *o = &q->days[i];
+
+		if (o->day == NULL)
+			return o;
+		if ((room == NULL || o->used < room->used) && !query_is_read(o))
+			room = o;
+	}
+	if (room != NULL)
+		query_forget(room);
+	return room;
+}
+
+/* The place of a file that is open, if it still is the one of that name. */
+static struct query_open *
+query_place(struct ls_query *q, int32_t day, const struct stat *st)
+{
+	size_t i;
+
+	for (i = 0; i < LS_QUERY_DAYS_OPEN; i++) {
+		struct query_open *o = &q->days[i];
+
+		if (o->day == NULL || o->number != day)
+			continue;
+		if ((o->dev == st->st_dev && o->ino == st->st_ino) || query_is_read(o))
+			return o;
+		query_forget(o);
+	}
+	return query_room(q);
+}
+
+int
+ls_query_day_of(struct ls_query *q, int32_t day, struct ls_query_day **ret_day)
+{
+	struct query_open *o;
+	struct stat st;
+	char path[PATH_MAX];
+	int rc = ls_days_path(path, q->dir, day);
+
+	if (rc == 0 && stat(path, &st) != 0)
+		rc = -errno;
+	if (rc != 0)
+		return rc;
+	o = query_place(q, day, &st);
+	if (o == NULL)
+		return -LS_ELIMIT;
+	o->used = ++q->uses;
+	if (o->day == NULL) {
+		rc = ls_query_day_open(path, &o->day);
+		if (rc != 0)
+			return rc;
+		o->number = day;
+		o->dev = st.st_dev;
+		o->ino = st.st_ino;
+		query_watch(q, ls_query_day_db(o->day));
+	}
+	*ret_day = o->day;
+	return 0;
+}
+
+sqlite3 *
+ls_query_state_db(const struct ls_query *q)
+{
+	return q->state;
+}
+
+static int
+query_read_worker(sqlite3_stmt *stmt, struct ls_store_worker *w)
+{
+	struct ls_worker_info *info = &w->info;
+	int source, rc = ls_db_column_blob(stmt, 1, w->ring_id, sizeof(w->ring_id));
+
+	w->id = sqlite3_column_int64(stmt, 0);
+	info->attempt = sqlite3_column_int(stmt, 3);
+	info->rank = sqlite3_column_int(stmt, 4);
+	info->world = sqlite3_column_int(stmt, 5);
+	info->chips = sqlite3_column_int(stmt, 6);
+	w->first_us = sqlite3_column_int64(stmt, 10);
+	source = sqlite3_column_int(stmt, 11);
+	info->step_confidence = sqlite3_column_double(stmt, 12);
+	if (source < 0 || source >= LS_STEP_SOURCE_COUNT)
+		return -LS_ECORRUPT;
+	info->step_source = (enum ls_step_source)source;
+	if (rc == 0)
+		rc = ls_db_column_text(stmt, 2, info->job, sizeof(info->job));
+	if (rc == 0)
+		rc = ls_db_column_text(stmt, 7, info->host, sizeof(info->host));
+	if (rc == 0)
+		rc = ls_db_column_text(stmt, 8, info->slice, sizeof(info->slice));
+	if (rc == 0)
+		rc = ls_db_column_text(stmt, 9, info->role, sizeof(info->role));
+	if (rc == 0)
+		rc = ls_db_column_text(stmt, 13, info->rack, sizeof(info->rack));
+	if (rc == 0)
+		rc = ls_db_column_text(stmt, 14, info->shard, sizeof(info->shard));
+	return rc;
+}
+
+/* Ends a visit: what stopped it, else what SQLite says. */
+static int
+query_end(sqlite3_stmt *stmt, int rc, int step)
+{
+	(void)sqlite3_finalize(stmt); /* tells the same error again */
+	return rc != 0 ? rc : ls_err_sqlite(step);
+}
+
+int
+ls_query_workers(struct ls_query *q, const char *job, ls_query_worker_fn *fn, void *arg)
+{
+	struct ls_store_worker w;
+	sqlite3_stmt *stmt = NULL;
+	int step = SQLITE_DONE;
+	int rc = ls_db_prepare(q->state,
+		"SELECT w.id, w.ring_id, j.name, w.attempt, w.rank, w.world, w.chips, w.host, "
+		"w.slice, w.role, w.first_us, w.step_source, w.step_confidence, w.rack, w.shard FROM worker w JOIN job j ON j.id = w.job_id "
+		"WHERE ?1 IS NULL OR j.name = ?1 ORDER BY w.id",
+		&stmt);
+
+	if (rc == 0 && job != NULL)
+		rc = ls_err_sqlite(sqlite3_bind_text(stmt, 1, job, -1, SQLITE_STATIC));
+	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
+		memset(&w, 0, sizeof(w));
+		rc = query_read_worker(stmt, &w);
+		if (rc == 0)
+			rc = fn(arg, &w);
+	}
+	return query_end(stmt, rc, step);
+}
+
+int
+ls_query_findings(struct ls_query *q, ls_query_finding_fn *fn, void *arg)
+{
+	sqlite3_stmt *stmt = NULL;
+	int step = SQLITE_DONE;
+	int rc = ls_db_prepare(q->state, "SELECT id, json FROM finding ORDER BY n", &stmt);
+
+	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
+		const char *id = (const char *)sqlite3_column_text(stmt, 0);
+		const char *json = (const char *)sqlite3_column_text(stmt, 1);
+
+		if (id == NULL || json == NULL)
+			rc = -ENOMEM;
+		else
+			rc = fn(arg, id, json, (size_t)sqlite3_column_bytes(stmt, 1));
+	}
+	return query_end(stmt, rc, step);
+}
+
+int
+ls_query_meta(struct ls_query *q, const char *key, void *ret_value, size_t size)
+{
+	sqlite3_stmt *stmt = NULL;
+	int step = SQLITE_DONE;
+	int rc = ls_db_prepare(q->state, "SELECT value FROM meta WHERE key = ?1", &stmt);
+
+	if (rc == 0)
+		rc = ls_err_sqlite(sqlite3_bind_text(stmt, 1, key, -1, SQLITE_STATIC));
+	if (rc == 0) {
+		step = sqlite3_step(stmt);
+		if (step == SQLITE_ROW)
+			rc = ls_db_column_blob(stmt, 0, ret_value, size);
+		else if (step == SQLITE_DONE)
+			rc = -LS_EABSENT;
+	}
+	return query_end(stmt, rc, step);
+}
+
+int
+ls_query_days(struct ls_query *q, struct ls_days *ret_days)
+{
+	int rc = ls_days_list(q->dir, ret_days);
+
+	return rc == -LS_ELIMIT ? 0 : rc; /* the newest are there */
+}
+
+/* The newest day's file; NULL if there is none. */
+static int
+query_newest(struct ls_query *q, struct ls_query_day **ret_day)
+{
+	struct ls_days *days = malloc(sizeof(*days));
+	int rc = days != NULL ? ls_query_days(q, days) : -ENOMEM;
+
+	*ret_day = NULL;
+	if (rc == 0 && days->count > 0)
+		rc = ls_query_day_of(q, days->day[days->count - 1], ret_day);
+	free(days);
+	return rc;
+}
+
+int
+ls_query_last_worker(struct ls_query *q, int64_t *ret_id)
+{
+	return ls_db_int(q->state, "SELECT max(id) FROM worker", ret_id);
+}
+
+int
+ls_query_max_worker(struct ls_query *q, int64_t *ret_id)
+{
+	struct ls_query_day *day;
+	int64_t named = 0, used = 0;
+	int rc = ls_db_int(q->state, "SELECT max(id) FROM worker", &named);
+
+	if (rc == 0)
+		rc = query_newest(q, &day);
+	if (rc == 0 && day != NULL)
+		rc = ls_query_day_max_worker(day, &used);
+	if (rc == 0)
+		*ret_id = named > used ? named : used;
+	return rc;
+}
+
+int
+ls_query_ledgers(struct ls_query *q, ls_query_ledger_fn *fn, void *arg)
+{
+	struct ls_query_day *day;
+	int rc = query_newest(q, &day);
+
+	return rc == 0 && day != NULL ? ls_query_day_ledgers(day, fn, arg) : rc;
+}
+
+int
+ls_query_rings(struct ls_query *q, ls_query_ring_fn *fn, void *arg)
+{
+	struct ls_query_day *day;
+	int rc = query_newest(q, &day);
+
+	return rc == 0 && day != NULL ? ls_query_day_rings(day, fn, arg) : rc;
+}
+
+int
+ls_query_tail(struct ls_query *q, int32_t day, uint64_t max_records, int64_t *ret_from_id,
+	uint64_t *ret_records)
+{
+	struct ls_query_day *d;
+	int rc = ls_query_day_of(q, day, &d);
+
+	return rc == 0 ? ls_query_day_tail(d, max_records, ret_from_id, ret_records) : rc;
+}
+
+int
+ls_query_events(
+	struct ls_query *q, int32_t day, int64_t from_id, ls_query_event_fn *fn, void *arg)
+{
+	struct ls_query_day *d;
+	int rc = ls_query_day_of(q, day, &d);
+
+	return rc == 0 ? ls_query_day_events(d, from_id, fn, arg) : rc;
+}

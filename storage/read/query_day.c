@@ -1,0 +1,613 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "storage/read/query_day.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include "proto/base/log.h"
+#include "storage/db/bodies.h"
+#include "storage/db/db.h"
+#include "storage/db/migrate.h"
+#include "storage/columns/positions.h"
+#include "storage/read/span.h"
+#include "storage/read/unit_reader.h"
+
+/* The tables of small events; the first two columns are id and t_us. */
+enum query_table { QUERY_GAP, QUERY_END, QUERY_CLOSE, QUERY_ZOOM, QUERY_HANG, QUERY_TABLES };
+
+static const char *const query_sql[QUERY_TABLES] = {
+	[QUERY_GAP] = "SELECT id, t_us, worker_id, first_index, n, reason "
+		      "FROM gap WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
+	[QUERY_END] = "SELECT id, t_us, worker_id, how, records "
+		      "FROM worker_end WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
+	[QUERY_CLOSE] = "SELECT id, t_us, job, attempt, step, expected, used, missing "
+			"FROM step_close WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
+	[QUERY_ZOOM] = "SELECT id, t_us, host, job, event, cause, until_us "
+		       "FROM zoom WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
+	[QUERY_HANG] = "SELECT id, t_us, job, attempt, step, since_us, waiting, why, ranks "
+		       "FROM hang WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
+};
+
+/* Rows of the journal from the one that holds ?1 on. */
+static const char query_journal_sql[] =
+	"SELECT id, last_id, body FROM journal WHERE id >= coalesce((SELECT id FROM journal "
+	"WHERE id <= ?1 ORDER BY id DESC LIMIT 1), ?1) ORDER BY id";
+
+/* Units from the one that holds ?1 on; and what is stored of one. */
+static const char query_unit_sql[] =
+	"SELECT id, last_id FROM unit WHERE id >= coalesce((SELECT id FROM unit "
+	"WHERE id <= ?1 ORDER BY id DESC LIMIT 1), ?1) ORDER BY id LIMIT 2";
+
+static const char *const query_rows_sql[LS_UNIT_TABLES] = {
+	[LS_UNIT_STEP_ROWS] = "SELECT id, body FROM step_rows WHERE id BETWEEN ?1 AND ?2",
+	[LS_UNIT_HOT_ROWS] = "SELECT id, body FROM hot_rows WHERE id BETWEEN ?1 AND ?2",
+};
+
+struct ls_query_day {
+	sqlite3 *db;
+	sqlite3_stmt *stmt[QUERY_TABLES];
+	sqlite3_stmt *journal, *unit, *rows[LS_UNIT_TABLES];
+	struct ls_unit_reader *reader; /* made at the first unit */
+	sqlite3_stmt *kept[LS_QUERY_KEPT];
+	struct ls_bodies_reader *bodies; /* made at the first body */
+	int64_t width, width_id; /* of step_rows up to this id */
+	struct ls_span span;
+	struct ls_positions positions;
+	int64_t positions_version; /* of the file when they were read; 0: not read */
+	int error; /* the first of what was passed over while events were read */
+};
+
+int
+ls_query_day_open(const char *path, struct ls_query_day **ret_day)
+{
+	struct ls_query_day *d = calloc(1, sizeof(*d));
+	size_t i;
+	int rc;
+
+	if (d == NULL)
+		return -ENOMEM;
+	ls_positions_init(&d->positions);
+	rc = ls_span_init(&d->span);
+	if (rc == 0)
+		rc = ls_db_open(path, LS_DB_READ, &d->db);
+	if (rc == 0)
+		rc = ls_migrate_check(d->db, ls_migrations_of(LS_SCHEMA_TELEMETRY));
+	for (i = 0; i < QUERY_TABLES && rc == 0; i++)
+		rc = ls_db_prepare(d->db, query_sql[i], &d->stmt[i]);
+	if (rc == 0)
+		rc = ls_db_prepare(d->db, query_journal_sql, &d->journal);
+	if (rc == 0)
+		rc = ls_db_prepare(d->db, query_unit_sql, &d->unit);
+	for (i = 0; i < LS_UNIT_TABLES && rc == 0; i++)
+		rc = ls_db_prepare(d->db, query_rows_sql[i], &d->rows[i]);
+	if (rc != 0) {
+		ls_query_day_close(d);
+		return rc;
+	}
+	*ret_day = d;
+	return 0;
+}
+
+void
+ls_query_day_close(struct ls_query_day *d)
+{
+	size_t i;
+
+	if (d == NULL)
+		return;
+	for (i = 0; i < QUERY_TABLES; i++)
+		(void)sqlite3_finalize(d->stmt[i]); /* only read with */
+	for (i = 0; i < LS_UNIT_TABLES; i++)
+		(void)sqlite3_finalize(d->rows[i]); /* likewise */
+	(void)sqlite3_finalize(d->journal);
+	(void)sqlite3_finalize(d->unit);
+	ls_unit_reader_free(d->reader);
+	for (i = 0; i < LS_QUERY_KEPT; i++)
+		(void)sqlite3_finalize(d->kept[i]); /* likewise */
+	ls_bodies_reader_free(d->bodies);
+	ls_span_fini(&d->span);
+	ls_positions_fini(&d->positions);
+	ls_db_close(d->db);
+	free(d);
+}
+
+sqlite3 *
+ls_query_day_db(const struct ls_query_day *d)
+{
+	return d->db;
+}
+
+int
+ls_query_day_kept(struct ls_query_day *d, enum ls_query_kept which, const char *sql, sqlite3_stmt **ret_stmt)
+{
+	int rc = d->kept[which] != NULL ? 0 : ls_db_prepare(d->db, sql, &d->kept[which]);
+
+	if (rc == 0)
+		*ret_stmt = d->kept[which];
+	return rc;
+}
+
+int
+ls_query_day_body(struct ls_query_day *d, sqlite3_stmt *stmt, int column, const uint8_t **ret_body,
+	size_t *ret_len)
+{
+	int64_t len = sqlite3_column_int64(stmt, column + 1);
+	int rc = d->bodies != NULL ? 0 : ls_bodies_reader_new(d->db, "main", &d->bodies);
+
+	*ret_body = NULL;
+	*ret_len = 0;
+	if (rc == 0)
+		rc = ls_bodies_read(d->bodies, sqlite3_column_int64(stmt, column), len, ret_body);
+	if (rc == 0)
+		*ret_len = (size_t)len;
+	return rc == -LS_ECORRUPT ? 0 : rc;
+}
+
+void
+ls_query_day_rest(struct ls_query_day *d)
+{
+	ls_bodies_rest(d->bodies);
+}
+
+int
+ls_query_day_step_width(struct ls_query_day *d, int64_t *ret_width)
+{
+	/* Rows are put in by growing id, those of a unit at once. By id few pages are read; all, the index only. */
+	static const char *const sql[2] = { "SELECT max(step_hi - step_lo), max(id) FROM step_rows",
+		"SELECT max(step_hi - step_lo), max(id) FROM step_rows WHERE id > ?1" };
+	sqlite3_stmt *stmt = NULL;
+	int step = SQLITE_DONE;
+	int rc = ls_db_prepare(d->db, sql[d->width_id > 0], &stmt);
+
+	if (rc == 0 && d->width_id > 0)
+		rc = ls_err_sqlite(sqlite3_bind_int64(stmt, 1, d->width_id));
+	if (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW && sqlite3_column_type(stmt, 1) != SQLITE_NULL) {
+		if (sqlite3_column_int64(stmt, 0) > d->width)
+			d->width = sqlite3_column_int64(stmt, 0);
+		d->width_id = sqlite3_column_int64(stmt, 1);
+	}
+	(void)sqlite3_finalize(stmt); /* tells the same error again */
+	if (rc == 0)
+		rc = ls_err_sqlite(step);
+	if (rc == 0)
+		*ret_width = d->width;
+	return rc;
+}
+
+/* --- positions ------------------------------------------------------------------------- */
+
+/* Those of the file as it is now: read again only when somebody wrote to it. */
+static int
+query_load_positions(struct ls_query_day *d)
+{
+	int64_t version = 0;
+	int rc = ls_db_int(d->db, "PRAGMA data_version", &version);
+
+	if (rc != 0 || (d->positions_version == version && version != 0))
+		return rc;
+	ls_positions_fini(&d->positions);
+	ls_positions_init(&d->positions);
+	d->positions_version = 0;
+	rc = ls_positions_load(&d->positions, d->db, "main");
+	ls_positions_sort(&d->positions);
+	if (rc == 0)
+		d->positions_version = version;
+	return rc;
+}
+
+int
+ls_query_day_ledgers(struct ls_query_day *d, ls_query_ledger_fn *fn, void *arg)
+{
+	size_t i;
+	int rc = query_load_positions(d);
+
+	for (i = 0; rc == 0 && i < d->positions.ledger_count; i++)
+		rc = fn(arg, &d->positions.ledgers[i]);
+	return rc;
+}
+
+int
+ls_query_day_rings(struct ls_query_day *d, ls_query_ring_fn *fn, void *arg)
+{
+	size_t i;
+	int rc = query_load_positions(d);
+
+	for (i = 0; rc == 0 && i < d->positions.ring_count; i++)
+		rc = fn(arg, &d->positions.rings[i]);
+	return rc;
+}
+
+int
+ls_query_day_max_worker(struct ls_query_day *d, int64_t *ret_id)
+{
+	int64_t max = 0;
+	size_t i;
+	int rc = query_load_positions(d);
+
+	for (i = 0; rc == 0 && i < d->positions.ring_count; i++) {
+		int64_t id = d->positions.rings[i].worker_id;
+
+		max = id > max ? id : max;
+	}
+	if (rc == 0)
+		*ret_id = max;
+	return rc;
+}
+
+/* --- rows of the small tables ------------------------------------------------------------- */
+
+static uint64_t
+query_u64(sqlite3_stmt *stmt, int column)
+{
+	return (uint64_t)sqlite3_column_int64(stmt, column);
+}
+
+/* Adds what the statement stands on. */
+static int
+query_add(struct ls_span *s, sqlite3_stmt *stmt, enum ls_store_event_kind kind, const void *what)
+{
+	return ls_span_add(
+		s, kind, sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1), what);
+}
+
+static int
+query_read_gap(sqlite3_stmt *stmt, struct ls_span *s)
+{
+	struct ls_store_item *item = ls_span_take(s, 1, sizeof(*item));
+
+	if (item == NULL)
+		return ls_span_error(s);
+	item->kind = LS_WIRE_GAP;
+	item->worker_id = sqlite3_column_int64(stmt, 2);
+	item->first_index = query_u64(stmt, 3);
+	item->count = query_u64(stmt, 4);
+	item->reason = (unsigned)sqlite3_column_int(stmt, 5);
+	return item->reason < LS_GAP_REASON_COUNT ? query_add(s, stmt, LS_EVENT_ITEM, item)
+						  : -LS_ECORRUPT;
+}
+
+static int
+query_read_end(sqlite3_stmt *stmt, struct ls_span *s)
+{
+	struct ls_store_item *item = ls_span_take(s, 1, sizeof(*item));
+
+	if (item == NULL)
+		return ls_span_error(s);
+	item->kind = LS_WIRE_END;
+	item->worker_id = sqlite3_column_int64(stmt, 2);
+	item->reason = (unsigned)sqlite3_column_int(stmt, 3);
+	item->count = query_u64(stmt, 4);
+	return item->reason < LS_END_HOW_COUNT ? query_add(s, stmt, LS_EVENT_ITEM, item)
+					       : -LS_ECORRUPT;
+}
+
+/* A list of ranks, of which a writer puts in no more than so many. */
+static int
+query_ranks(sqlite3_stmt *stmt, int column, struct ls_span *s, size_t *ret_count, int32_t **ret_ranks)
+{
+	const uint8_t *data = sqlite3_column_blob(stmt, column);
+	size_t i, len = (size_t)sqlite3_column_bytes(stmt, column), n = len / sizeof(uint32_t);
+	uint32_t rank;
+	int32_t *ranks;
+
+	if (len % sizeof(rank) != 0 || n > LS_CLOSE_MISSING_MAX)
+		return -LS_ECORRUPT;
+	ranks = ls_span_take(s, n, sizeof(*ranks));
+	if (ranks == NULL)
+		return ls_span_error(s);
+	for (i = 0; i < n; i++) {
+		memcpy(&rank, data + i * sizeof(rank), sizeof(rank));
+		ranks[i] = (int32_t)le32toh(rank);
+	}
+	*ret_count = n;
+	*ret_ranks = ranks;
+	return 0;
+}
+
+static int
+query_read_close(sqlite3_stmt *stmt, struct ls_span *s)
+{
+	struct ls_store_close *c = ls_span_take(s, 1, sizeof(*c));
+	int rc;
+
+	if (c == NULL)
+		return ls_span_error(s);
+	c->attempt = sqlite3_column_int(stmt, 3);
+	c->step = query_u64(stmt, 4);
+	c->expected = (uint32_t)sqlite3_column_int64(stmt, 5);
+	c->used = (uint32_t)sqlite3_column_int64(stmt, 6);
+	rc = query_ranks(stmt, 7, s, &c->missing_count, &c->missing);
+	if (rc == 0)
+		rc = ls_db_column_text(stmt, 2, c->job, sizeof(c->job));
+	return rc == 0 ? query_add(s, stmt, LS_EVENT_CLOSE, c) : rc;
+}
+
+static int
+query_read_zoom(sqlite3_stmt *stmt, struct ls_span *s)
+{
+	struct ls_store_zoom *z = ls_span_take(s, 1, sizeof(*z));
+	int event = sqlite3_column_int(stmt, 4), rc;
+
+	if (z == NULL)
+		return ls_span_error(s);
+	if (event < 0 || event >= LS_ZOOM_EVENT_COUNT)
+		return -LS_ECORRUPT;
+	z->event = (enum ls_zoom_event)event;
+	z->until_us = sqlite3_column_int64(stmt, 6);
+	rc = ls_db_column_text(stmt, 2, z->host, sizeof(z->host));
+	if (rc == 0)
+		rc = ls_db_column_text(stmt, 3, z->job, sizeof(z->job));
+	if (rc == 0)
+		rc = ls_db_column_text(stmt, 5, z->cause, sizeof(z->cause));
+	return rc == 0 ? query_add(s, stmt, LS_EVENT_ZOOM, z) : rc;
+}
+
+static int
+query_read_hang(sqlite3_stmt *stmt, struct ls_span *s)
+{
+	struct ls_store_hang *h = ls_span_take(s, 1, sizeof(*h));
+	int64_t waiting = sqlite3_column_int64(stmt, 6), why = sqlite3_column_int64(stmt, 7);
+	int rc;
+
+	if (h == NULL)
+		return ls_span_error(s);
+	h->attempt = sqlite3_column_int(stmt, 3);
+	h->step = query_u64(stmt, 4);
+	h->since_us = sqlite3_column_int64(stmt, 5);
+	if (why < 0 || why >= LS_HANG_WHY_COUNT || waiting < 0 || waiting > LS_WORKERS_MAX ||
+		h->since_us > sqlite3_column_int64(stmt, 1))
+		return -LS_ECORRUPT;
+	h->waiting = (uint32_t)waiting;
+	h->why = (enum ls_hang_why)why;
+	rc = query_ranks(stmt, 8, s, &h->rank_count, &h->ranks);
+	if (rc == 0)
+		rc = ls_db_column_text(stmt, 2, h->job, sizeof(h->job));
+	return rc == 0 ? query_add(s, stmt, LS_EVENT_HANG, h) : rc;
+}
+
+static int (*const query_read[QUERY_TABLES])(sqlite3_stmt *, struct ls_span *) = {
+	[QUERY_GAP] = query_read_gap,
+	[QUERY_END] = query_read_end,
+	[QUERY_CLOSE] = query_read_close,
+	[QUERY_ZOOM] = query_read_zoom,
+	[QUERY_HANG] = query_read_hang,
+};
+
+/* What cannot be read must not hide the rest: 0, and the first error is kept. */
+static int
+query_pass_over(struct ls_query_day *d, int64_t id, int rc)
+{
+	if (rc != -LS_ECORRUPT && rc != -LS_EPARSE && rc != -LS_EVERSION)
+		return rc;
+	ls_log(LS_LOG_ERR, "storage", "what is stored from event %lld on: %s; passing over it",
+		(long long)id, ls_err_text(rc));
+	if (d->error == 0)
+		d->error = rc;
+	return 0;
+}
+
+/* --- events in the order in which they came -------------------------------------------------- */
+
+/* Small events with ids lo..hi. */
+static int
+query_load_rows(struct ls_query_day *d, int64_t lo, int64_t hi)
+{
+	size_t i;
+	int rc = 0, step = SQLITE_DONE;
+
+	for (i = 0; i < QUERY_TABLES && rc == 0; i++) {
+		sqlite3_stmt *stmt = d->stmt[i];
+
+		(void)sqlite3_bind_int64(stmt, 1, lo); /* parameters that are there */
+		(void)sqlite3_bind_int64(stmt, 2, hi);
+		while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
+			rc = query_read[i](stmt, &d->span);
+			if (rc != 0)
+				rc = query_pass_over(d, sqlite3_column_int64(stmt, 0), rc);
+		}
+		(void)sqlite3_reset(stmt); /* tells the same error again */
+		if (rc == 0)
+			rc = ls_err_sqlite(step);
+	}
+	return rc;
+}
+
+/*
+ * Events of the rows of the journal that begin in lo..*ret_hi or reach into it, until there are enough;
+ * *ret_hi becomes the id up to which all that the journal holds is there.
+ */
+static int
+query_load_journal(struct ls_query_day *d, int64_t lo, int64_t *ret_hi)
+{
+	sqlite3_stmt *stmt = d->journal;
+	int64_t hi = *ret_hi, done = 0;
+	int rc = 0, step = SQLITE_DONE;
+
+	(void)sqlite3_bind_int64(stmt, 1, lo); /* a parameter that is there */
+	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
+		int64_t id = sqlite3_column_int64(stmt, 0), last = sqlite3_column_int64(stmt, 1);
+		const void *body = sqlite3_column_blob(stmt, 2);
+
+		if (last < lo)
+			continue; /* all before */
+		if (id > hi)
+			break;
+		if (d->span.count + d->span.records >= LS_QUERY_WINDOW) {
+			hi = done;
+			break;
+		}
+		rc = body == NULL ? -LS_ECORRUPT : ls_span_load_journal(&d->span, body,
+			(size_t)sqlite3_column_bytes(stmt, 2));
+		if (rc == 0 && d->span.bad > 0)
+			rc = -LS_EPARSE;
+		d->span.bad = 0;
+		if (rc != 0)
+			rc = query_pass_over(d, id, rc);
+		done = last;
+		if (done > hi)
+			hi = done;
+	}
+	(void)sqlite3_reset(stmt); /* tells the same error again */
+	if (rc == 0)
+		rc = ls_err_sqlite(step);
+	if (rc == 0)
+		*ret_hi = hi;
+	return rc;
+}
+
+/* Rows of the unit lo..hi from one of its tables. */
+static int
+query_load_unit_rows(struct ls_query_day *d, enum ls_unit_table table, int64_t lo, int64_t hi)
+{
+	sqlite3_stmt *stmt = d->rows[table];
+	int rc = 0, step = SQLITE_DONE;
+
+	(void)sqlite3_bind_int64(stmt, 1, lo); /* parameters that are there */
+	(void)sqlite3_bind_int64(stmt, 2, hi);
+	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
+		rc = ls_unit_reader_load(d->reader, table, sqlite3_column_blob(stmt, 1),
+			(size_t)sqlite3_column_bytes(stmt, 1), &d->span);
+		if (rc != 0)
+			rc = query_pass_over(d, sqlite3_column_int64(stmt, 0), rc);
+	}
+	(void)sqlite3_reset(stmt); /* tells the same error again */
+	return rc != 0 ? rc : ls_err_sqlite(step);
+}
+
+static int
+query_load_unit(struct ls_query_day *d, int64_t lo, int64_t hi)
+{
+	int table, rc = d->reader != NULL ? 0 : ls_unit_reader_new(&d->reader);
+
+	for (table = 0; table < LS_UNIT_TABLES && rc == 0; table++)
+		rc = query_load_unit_rows(d, (enum ls_unit_table)table, lo, hi);
+	return rc;
+}
+
+/* The first unit that ends at lo or behind it; INT64_MAX: there is none. */
+static int
+query_find_unit(struct ls_query_day *d, int64_t lo, int64_t *ret_id, int64_t *ret_last)
+{
+	sqlite3_stmt *stmt = d->unit;
+	int step;
+
+	*ret_id = *ret_last = INT64_MAX;
+	(void)sqlite3_bind_int64(stmt, 1, lo); /* a parameter that is there */
+	while ((step = sqlite3_step(stmt)) == SQLITE_ROW)
+		if (sqlite3_column_int64(stmt, 1) >= lo) {
+			*ret_id = sqlite3_column_int64(stmt, 0);
+			*ret_last = sqlite3_column_int64(stmt, 1);
+			break;
+		}
+	(void)sqlite3_reset(stmt); /* tells the same error again */
+	return ls_err_sqlite(step);
+}
+
+/*
+ * Loads all events from lo on up to *ret_hi, which is chosen here: the end of what is stored together
+ * there, or of a window of small events. Wherever events are stored, they are added to the span here.
+ */
+static int
+query_load(struct ls_query_day *d, int64_t lo, int64_t *ret_hi)
+{
+	int64_t hi = lo + LS_QUERY_WINDOW - 1, unit, last;
+	int rc = query_find_unit(d, lo, &unit, &last);
+
+	if (rc == 0 && unit <= lo) {
+		hi = last;
+		rc = query_load_unit(d, unit, last);
+	} else if (rc == 0) {
+		hi = hi < unit ? hi : unit - 1;
+		rc = query_load_journal(d, lo, &hi);
+	}
+	if (rc == 0)
+		rc = query_load_rows(d, lo, hi);
+	if (rc == 0)
+		*ret_hi = hi;
+	return rc;
+}
+
+/* As query_load, all in one state of the file, sorted; the file is let go before anybody sees them. */
+static int
+query_load_window(struct ls_query_day *d, int64_t lo, int64_t *ret_hi)
+{
+	int rc = ls_db_exec(d->db, "BEGIN");
+
+	ls_span_reset(&d->span);
+	if (rc == 0)
+		rc = query_load(d, lo, ret_hi);
+	if (!sqlite3_get_autocommit(d->db))
+		(void)sqlite3_exec(d->db, "ROLLBACK", NULL, NULL, NULL); /* only read with */
+	if (rc == 0)
+		ls_span_sort(&d->span);
+	return rc;
+}
+
+int
+ls_query_day_events(struct ls_query_day *d, int64_t from_id, ls_query_event_fn *fn, void *arg)
+{
+	int64_t last = 0, hi = 0, lo = from_id > 1 ? from_id : 1;
+	int rc = ls_query_last_id(d->db, &last);
+
+	d->error = 0;
+	for (; rc == 0 && lo <= last; lo = hi + 1) {
+		rc = query_load_window(d, lo, &hi);
+		if (rc == 0)
+			rc = ls_span_give(&d->span, lo, last, fn, arg);
+	}
+	ls_span_reset(&d->span);
+	return rc == 0 ? d->error : rc;
+}
+
+int
+ls_query_last_id(sqlite3 *db, int64_t *ret_last)
+{
+	return ls_db_int(db,
+		"SELECT max(coalesce((SELECT last_id FROM journal ORDER BY id DESC LIMIT 1), 0), "
+		"coalesce((SELECT last_id FROM unit ORDER BY id DESC LIMIT 1), 0), "
+		"coalesce((SELECT max(id) FROM gap), 0), "
+		"coalesce((SELECT max(id) FROM worker_end), 0), "
+		"coalesce((SELECT max(id) FROM step_close), 0), "
+		"coalesce((SELECT max(id) FROM zoom), 0), "
+		"coalesce((SELECT max(id) FROM hang), 0))",
+		ret_last);
+}
+
+int
+ls_query_day_tail(
+	struct ls_query_day *d, uint64_t max_records, int64_t *ret_from_id, uint64_t *ret_records)
+{
+	sqlite3_stmt *stmt = NULL;
+	uint64_t records = 0;
+	int64_t from_id = 1;
+	int step = SQLITE_DONE;
+	int rc = ls_db_prepare(d->db,
+		"SELECT id, last_id, records FROM journal UNION ALL "
+		"SELECT id, last_id, records FROM unit ORDER BY id DESC", &stmt);
+
+	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
+		int64_t id = sqlite3_column_int64(stmt, 0), last_id = sqlite3_column_int64(stmt, 1);
+		uint64_t n = query_u64(stmt, 2), left = max_records - records;
+
+		if (n > left) {
+			/* As if records were spread evenly over ids: close enough for a bound. */
+			from_id = last_id + 1 - (int64_t)((double)(last_id - id + 1) *
+				((double)left / (double)n));
+			records += from_id <= last_id ? left : 0;
+			break;
+		}
+		records += n;
+	}
+	(void)sqlite3_finalize(stmt); /* tells the same error again */
+	if (rc == 0)
+		rc = ls_err_sqlite(step);
+	if (rc == 0) {
+		*ret_from_id = from_id;
+		*ret_records = records;
+	}
+	return rc;
+}

@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "storage/tidy/repack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "proto/chunk/chunk.h"
+#include "storage/db/bodies.h"
+#include "storage/db/days.h"
+#include "storage/db/db.h"
+#include "storage/db/migrate.h"
+#include "storage/db/rows.h"
+
+#define REPACK_COMMIT_CHUNKS 4096 /* merged ones a transaction */
+
+/* Tables that are copied as they are; those that others name come first. */
+static const char *const repack_tables[] = { "journal", "unit", "step_rows", "hot_rows", "gap", "worker_end",
+	"step_close", "zoom", "hang", "ledger", "ring_high", "chunk_host", "dictionary", "lost",
+	"rollup_metric", "rollup_labels", "rollup_done" };
+
+/* Roll-ups lie by metric, as they are asked for; so the pages of their index are full, too. */
+static const char repack_rollups[] =
+	"INSERT INTO main.rollup (metric_id, span_s, t_us, n, body) SELECT metric_id, span_s, t_us, n, body "
+	"FROM old.rollup ORDER BY metric_id, span_s, t_us, id";
+
+/* Rows of one dictionary of one host, waiting to become a chunk. */
+struct repack_rows {
+	size_t columns, rows;
+	uint64_t *t_ns;  /* LS_CHUNK_ROWS_MAX */
+	double *value;   /* of a column, LS_CHUNK_ROWS_MAX apart */
+	bool *present;
+	int64_t t_us, uncertainty_ns;
+};
+
+struct repack {
+	sqlite3 *db;     /* the new file; the old one is attached as `old` */
+	sqlite3_stmt *hosts, *dictionaries, *chunks, *insert;
+	struct ls_chunk_codec *decoder, *encoder;
+	uint8_t *body;   /* LS_CHUNK_BODY_MAX_BYTES */
+	struct ls_bodies *to;
+	struct ls_bodies_reader *from;
+	struct repack_rows rows;
+	int64_t host_id, dictionary;
+	ls_repack_stop_fn *stop;
+	void *stop_arg;
+	uint64_t rows_in, rows_out;
+	struct ls_repack_stats *stats;
+};
+
+/* --- a chunk of the new file ---------------------------------------------------------- */
+
+/* What is stored beside a body. */
+struct repack_chunk {
+	int64_t t_us, t_first_us, t_last_us, n;
+	struct ls_store_map map;
+	const uint8_t *body;
+	size_t len;
+};
+
+static int
+repack_insert(struct repack *r, const struct repack_chunk *c)
+{
+	int column = 0;
+	int64_t at = 0;
+	int rc = ls_bodies_put(r->to, c->body, c->len, &at);
+	const int64_t numbers[] = { r->host_id, r->dictionary, c->t_us, c->t_first_us, c->t_last_us, c->n,
+		c->map.ref_mono_ns, c->map.offset_ns, c->map.drift_ppb, c->map.uncertainty_ns,
+		at, (int64_t)c->len };
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && rc == 0; i++)
+		rc = ls_err_sqlite(sqlite3_bind_int64(r->insert, ++column, numbers[i]));
+	if (rc == 0)
+		rc = ls_db_run(r->insert);
+	if (rc != 0)
+		return rc;
+	r->rows_out += (uint64_t)c->n;
+	if (++r->stats->chunks_after % REPACK_COMMIT_CHUNKS != 0)
+		return 0;
+	rc = ls_bodies_flush(r->to);
+	if (rc == 0)
+		rc = ls_db_exec(r->db, "COMMIT");
+	return rc == 0 ? ls_db_exec(r->db, "BEGIN") : rc;
+}
+
+static int64_t
+repack_us(uint64_t t_ns)
+{
+	return (int64_t)((t_ns + 500) / 1000);
+}
+
+/* Encodes and inserts rows from `first` on; where they do not fit into a body, in two halves. */
+static int
+repack_put(struct repack *r, size_t first, size_t count)
+{
+	struct repack_rows *w = &r->rows;
+	const struct ls_chunk_table table = { .rows = count, .columns = w->columns,
+		.stride = LS_CHUNK_ROWS_MAX, .t_mono_ns = w->t_ns + first, .value = w->value + first,
+		.present = w->present + first };
+	struct repack_chunk c = { .t_us = w->t_us, .n = (int64_t)count, .body = r->body,
+		.map = { .uncertainty_ns = w->uncertainty_ns } };
+	int rc = ls_chunk_encode(r->encoder, &table, r->body, LS_CHUNK_BODY_MAX_BYTES, &c.len);
+
+	if (rc == -EMSGSIZE && count > 1) {
+		rc = repack_put(r, first, count / 2);
+		return rc == 0 ? repack_put(r, first + count / 2, count - count / 2) : rc;
+	}
+	if (rc != 0)
+		return rc;
+	c.t_first_us = repack_us(w->t_ns[first]);
+	c.t_last_us = repack_us(w->t_ns[first + count - 1]);
+	return repack_insert(r, &c);
+}
+
+static int
+repack_flush(struct repack *r)
+{
+	int rc = r->rows.rows > 0 ? repack_put(r, 0, r->rows.rows) : 0;
+
+	r->rows.rows = 0;
+	r->rows.uncertainty_ns = 0;
+	return rc;
+}
+
+/* --- the chunks of a host --------------------------------------------------------------- */
+
+static int
+repack_read(struct repack *r, sqlite3_stmt *stmt, struct repack_chunk *c)
+{
+	c->t_us = sqlite3_column_int64(stmt, 0);
+	c->t_first_us = sqlite3_column_int64(stmt, 1);
+	c->t_last_us = sqlite3_column_int64(stmt, 2);
+	c->n = sqlite3_column_int64(stmt, 3);
+	c->map.ref_mono_ns = sqlite3_column_int64(stmt, 4);
+	c->map.offset_ns = sqlite3_column_int64(stmt, 5);
+	c->map.drift_ppb = sqlite3_column_int64(stmt, 6);
+	c->map.uncertainty_ns = sqlite3_column_int64(stmt, 7);
+	c->len = (size_t)sqlite3_column_int64(stmt, 9);
+	return ls_bodies_read(r->from, sqlite3_column_int64(stmt, 8), sqlite3_column_int64(stmt, 9), &c->body);
+}
+
+/* A chunk that is kept as it was. */
+static int
+repack_keep(struct repack *r, const struct repack_chunk *c)
+{
+	int rc = repack_flush(r);
+
+	r->stats->kept++;
+	return rc == 0 ? repack_insert(r, c) : rc;
+}
+
+/* Whether all times of a table, on our time line, can stand behind those that wait. */
+static bool
+repack_follows(const struct repack_rows *w, const struct ls_chunk_table *t, const struct ls_store_map *map)
+{
+	int64_t last = w->rows > 0 ? (int64_t)w->t_ns[w->rows - 1] : 0;
+	size_t i;
+
+	for (i = 0; i < t->rows; i++) {
+		int64_t ns = ls_store_map_ns(map, (int64_t)t->t_mono_ns[i]);
+
+		if (ns < last)
+			return false;
+		last = ns;
+	}
+	return true;
+}
+
+static void
+repack_add(struct repack_rows *w, const struct ls_chunk_table *t, const struct repack_chunk *c)
+{
+	size_t i, k;
+
+	for (i = 0; i < t->rows; i++)
+		w->t_ns[w->rows + i] = (uint64_t)ls_store_map_ns(&c->map, (int64_t)t->t_mono_ns[i]);
+	for (k = 0; k < t->columns; k++) {
+		size_t to = k * LS_CHUNK_ROWS_MAX + w->rows, from = k * t->stride;
+
+		memcpy(w->value + to, t->value + from, t->rows * sizeof(*w->value));
+		memcpy(w->present + to, t->present + from, t->rows * sizeof(*w->present));
+	}
+	w->columns = t->columns;
+	w->rows += t->rows;
+	w->t_us = c->t_us;
+	if (c->map.uncertainty_ns > w->uncertainty_ns)
+		w->uncertainty_ns = c->map.uncertainty_ns;
+}
+
+static int
+repack_take(struct repack *r, const struct repack_chunk *c)
+{
+	struct repack_rows *w = &r->rows;
+	struct ls_chunk_table t;
+	int rc = ls_chunk_decode(r->decoder, c->body, c->len, &t);
+
+	r->stats->chunks_before++;
+	r->rows_in += (uint64_t)c->n;
+	if (rc == -ENOMEM)
+		return rc;
+	if (rc != 0 || t.rows != (uint64_t)c->n)
+		return repack_keep(r, c);
+	if (w->rows > 0 && (t.columns != w->columns || w->rows + t.rows > LS_CHUNK_ROWS_MAX ||
+				   !repack_follows(w, &t, &c->map))) {
+		rc = repack_flush(r);
+		if (rc != 0)
+			return rc;
+	}
+	if (w->rows == 0 && !repack_follows(w, &t, &c->map))
+		return repack_keep(r, c); /* a clock that falls within a chunk */
+	repack_add(w, &t, c);
+	return 0;
+}
+
+/* Steps through a statement with one number bound, or two; each row to fn. */
+static int
+repack_each(struct repack *r, sqlite3_stmt *stmt, const int64_t *bind, int count,
+	int (*fn)(struct repack *r, sqlite3_stmt *stmt))
+{
+	int i, step = SQLITE_DONE, rc = 0;
+
+	for (i = 0; i < count && rc == 0; i++)
+		rc = ls_err_sqlite(sqlite3_bind_int64(stmt, i + 1, bind[i]));
+	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW)
+		rc = fn(r, stmt);
+	(void)sqlite3_reset(stmt); /* tells the same error again */
+	return rc != 0 ? rc : ls_err_sqlite(step);
+}
+
+static int
+repack_chunk(struct repack *r, sqlite3_stmt *stmt)
+{
+	struct repack_chunk c;
+	int rc = repack_read(r, stmt, &c);
+
+	return rc == 0 ? repack_take(r, &c) : rc;
+}
+
+static int
+repack_dictionary(struct repack *r, sqlite3_stmt *stmt)
+{
+	const int64_t bind[] = { r->host_id, sqlite3_column_int64(stmt, 0) };
+	int rc;
+
+	r->dictionary = bind[1];
+	rc = repack_each(r, r->chunks, bind, 2, repack_chunk);
+	return rc == 0 ? repack_flush(r) : rc;
+}
+
+static int
+repack_host(struct repack *r, sqlite3_stmt *stmt)
+{
+	r->host_id = sqlite3_column_int64(stmt, 0);
+	if (r->stop != NULL && r->stop(r->stop_arg))
+		return -ECANCELED;
+	return repack_each(r, r->dictionaries, &r->host_id, 1, repack_dictionary);
+}
+
+/* --- the file -------------------------------------------------------------------------- */
+
+static int
+repack_prepare(struct repack *r)
+{
+	size_t cells = (size_t)LS_SERIES_PER_GROUP_MAX * LS_CHUNK_ROWS_MAX;
+	int rc = ls_db_prepare(r->db, "SELECT id FROM old.chunk_host ORDER BY id", &r->hosts);
+
+	r->decoder = ls_chunk_codec_new(LS_SERIES_PER_GROUP_MAX, LS_CHUNK_ROWS_MAX);
+	r->encoder = ls_chunk_codec_new(LS_SERIES_PER_GROUP_MAX, LS_CHUNK_ROWS_MAX);
+	r->body = malloc(LS_CHUNK_BODY_MAX_BYTES);
+	r->rows.t_ns = calloc(LS_CHUNK_ROWS_MAX, sizeof(*r->rows.t_ns));
+	r->rows.value = calloc(cells, sizeof(*r->rows.value));
+	r->rows.present = calloc(cells, sizeof(*r->rows.present));
+	if (r->decoder == NULL || r->encoder == NULL || r->body == NULL || r->rows.t_ns == NULL ||
+		r->rows.value == NULL || r->rows.present == NULL)
+		return -ENOMEM;
+	if (rc == 0)
+		rc = ls_db_prepare(r->db,
+			"SELECT DISTINCT dictionary FROM old.chunk WHERE host_id = ?1 ORDER BY dictionary",
+			&r->dictionaries);
+	if (rc == 0)
+		rc = ls_db_prepare(r->db,
+			"SELECT t_us, t_first_us, t_last_us, n, ref_mono_ns, offset_ns, drift_ppb, "
+			"uncertainty_ns, at, len FROM old.chunk WHERE host_id = ?1 AND dictionary = ?2 "
+			"ORDER BY t_first_us, id",
+			&r->chunks);
+	if (rc == 0)
+		rc = ls_db_prepare(r->db,
+			"INSERT INTO main.chunk (host_id, dictionary, t_us, t_first_us, t_last_us, n, "
+			"ref_mono_ns, offset_ns, drift_ppb, uncertainty_ns, at, len) VALUES (?1, ?2, ?3, ?4, "
+			"?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+			&r->insert);
+	if (rc == 0)
+		rc = ls_bodies_open(r->db, &r->to);
+	if (rc == 0)
+		rc = ls_bodies_reader_new(r->db, "old", &r->from);
+	return rc;
+}
+
+static void
+repack_fini(struct repack *r)
+{
+	(void)sqlite3_finalize(r->hosts); /* their errors are known */
+	(void)sqlite3_finalize(r->dictionaries);
+	(void)sqlite3_finalize(r->chunks);
+	(void)sqlite3_finalize(r->insert);
+	ls_bodies_close(r->to);
+	ls_bodies_reader_free(r->from);
+	ls_db_close(r->db);
+	ls_chunk_codec_free(r->decoder);
+	ls_chunk_codec_free(r->encoder);
+	free(r->body);
+	free(r->rows.t_ns);
+	free(r->rows.value);
+	free(r->rows.present);
+}
+
+static int
+repack_attach(struct repack *r, const char *path)
+{
+	sqlite3_stmt *stmt = NULL;
+	int64_t version;
+	int rc = ls_db_prepare(r->db, "ATTACH ?1 AS old", &stmt);
+
+	if (rc == 0)
+		rc = ls_err_sqlite(sqlite3_bind_text(stmt, 1, path, -1, SQLITE_STATIC));
+	if (rc == 0)
+		rc = ls_db_run(stmt);
+	(void)sqlite3_finalize(stmt); /* its error is known */
+	if (rc == 0)
+		rc = ls_db_int(r->db, "PRAGMA old.user_version", &version);
+	if (rc == 0 && version != ls_migrations_of(LS_SCHEMA_TELEMETRY)->steps[
+				ls_migrations_of(LS_SCHEMA_TELEMETRY)->count - 1].to)
+		rc = -LS_EVERSION;
+	return rc;
+}
+
+static int
+repack_tables_copy(struct repack *r)
+{
+	char sql[128];
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < sizeof(repack_tables) / sizeof(repack_tables[0]) && rc == 0; i++) {
+		(void)snprintf(sql, sizeof(sql), "INSERT INTO main.%s SELECT * FROM old.%s",
+			repack_tables[i], repack_tables[i]);
+		rc = ls_db_exec(r->db, sql);
+	}
+	return rc == 0 ? ls_db_exec(r->db, repack_rollups) : rc;
+}
+
+/* The new file is of no use until it is renamed, and is on disk before: no log, no waiting. */
+static int
+repack_fill(struct repack *r, const char *path)
+{
+	char stamp[64];
+	int rc = ls_db_exec(r->db, "PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF;");
+
+	if (rc == 0)
+		rc = ls_migrate(r->db, ls_migrations_of(LS_SCHEMA_TELEMETRY), NULL);
+	if (rc == 0)
+		rc = repack_attach(r, path);
+	if (rc == 0)
+		rc = repack_prepare(r);
+	if (rc == 0)
+		rc = ls_db_exec(r->db, "BEGIN");
+	if (rc == 0)
+		rc = repack_tables_copy(r);
+	if (rc == 0)
+		rc = repack_each(r, r->hosts, NULL, 0, repack_host);
+	if (rc == 0 && r->rows_in != r->rows_out)
+		rc = -LS_ECORRUPT; /* a chunk of no host, or of none that is named */
+	(void)snprintf(stamp, sizeof(stamp), "INSERT INTO repacked (chunks) VALUES (%" PRIu64 ")",
+		r->stats->chunks_before);
+	if (rc == 0)
+		rc = ls_db_exec(r->db, stamp);
+	if (rc == 0)
+		rc = ls_bodies_flush(r->to);
+	return rc == 0 ? ls_db_exec(r->db, "COMMIT") : rc;
+}
+
+static int
+repack_sync(const char *path, int flags)
+{
+	int fd = open(path, flags | O_CLOEXEC), rc = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (fsync(fd) != 0)
+		rc = -errno;
+	(void)close(fd); /* nothing was written through it */
+	return rc;
+}
+
+/* Puts the new file in the old one's place, durably. */
+static int
+repack_rename(const char *fresh, const char *path, const char *dir)
+{
+	char below[PATH_MAX];
+	int n = snprintf(below, sizeof(below), "%s/telemetry", dir);
+	int rc = n >= 0 && (size_t)n < sizeof(below) ? repack_sync(fresh, O_RDWR) : -ENAMETOOLONG;
+
+	if (rc == 0 && rename(fresh, path) != 0)
+		rc = -errno;
+	return rc == 0 ? repack_sync(below, O_RDONLY | O_DIRECTORY) : rc;
+}
+
+/* A day before the newest, and nothing in its WAL: that would be lost, or worse, be taken for the new file's. */
+static int
+repack_check_closed(const char *dir, int32_t day)
+{
+	struct ls_days *days = malloc(sizeof(*days));
+	int rc = days != NULL ? ls_days_list(dir, days) : -ENOMEM;
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (rc == -LS_ELIMIT)
+		rc = 0; /* the newest are there */
+	if (rc == 0 && days->count > 0 && day >= days->day[days->count - 1])
+		rc = -LS_EBUSY;
+	if (rc == 0)
+		rc = ls_days_path(path, dir, day);
+	if (rc == 0 && stat(path, &st) != 0)
+		rc = -errno; /* else to attach it would make it */
+	if (rc == 0 && ls_days_wal_bytes(dir, day) > 0)
+		rc = -LS_EBUSY;
+	free(days);
+	return rc;
+}
+
+int
+ls_repack_look(const char *dir, int32_t day, enum ls_repack_state *ret_state)
+{
+	char path[PATH_MAX];
+	sqlite3 *db = NULL;
+	int64_t done = 0, left = 0;
+	int rc = ls_days_path(path, dir, day);
+
+	if (rc == 0)
+		rc = ls_db_open(path, LS_DB_READ, &db);
+	if (rc == 0)
+		rc = ls_migrate_check(db, ls_migrations_of(LS_SCHEMA_TELEMETRY));
+	if (rc == 0)
+		rc = ls_db_int(db, "SELECT count(*) FROM repacked", &done);
+	if (rc == 0) /* chunks behind the last one that is in wholly, and those put off */
+		rc = ls_db_int(db,
+			"SELECT (SELECT ifnull(max(id), 0) FROM chunk) > ifnull((SELECT chunk_id FROM rollup_done "
+			"WHERE span_s = 0 AND t_us = 0), 0) OR EXISTS (SELECT 1 FROM rollup_done WHERE span_s = -1)",
+			&left);
+	ls_db_close(db);
+	*ret_state = done > 0 ? LS_REPACK_DONE : left > 0 ? LS_REPACK_NOT_ROLLED_UP : LS_REPACK_TO_DO;
+	return rc;
+}
+
+int
+ls_repack_day(const char *dir, int32_t day, ls_repack_stop_fn *stop, void *arg,
+	struct ls_repack_stats *ret_stats)
+{
+	struct repack r = { .stop = stop, .stop_arg = arg, .stats = ret_stats };
+	char path[PATH_MAX], fresh[PATH_MAX + 16];
+	int rc = ls_days_path(path, dir, day);
+
+	memset(ret_stats, 0, sizeof(*ret_stats));
+	if (rc == 0)
+		rc = repack_check_closed(dir, day);
+	if (rc != 0)
+		return rc;
+	(void)snprintf(fresh, sizeof(fresh), "%s.repack", path);
+	if (unlink(fresh) != 0 && errno != ENOENT)
+		return -errno; /* left by one that was killed */
+	ret_stats->bytes_before = ls_days_bytes(dir, day);
+	rc = ls_db_open(fresh, LS_DB_WRITE, &r.db);
+	if (rc == 0)
+		rc = repack_fill(&r, path);
+	repack_fini(&r);
+	if (rc == 0)
+		rc = repack_rename(fresh, path, dir);
+	if (rc != 0)
+		(void)unlink(fresh); /* the next try does it */
+	ret_stats->bytes_after = ls_days_bytes(dir, day);
+	return rc;
+}
+
+int
+ls_repack_all(const char *dir, void (*say)(void *arg, const char *line), void *arg)
+{
+	struct ls_days *days = malloc(sizeof(*days));
+	struct ls_repack_stats stats;
+	char line[256];
+	enum ls_repack_state state;
+	size_t i;
+	int lock = -1, worst = 0;
+	int rc = days != NULL ? ls_days_lock(dir, &lock) : -ENOMEM;
+
+	if (rc == 0)
+		rc = ls_days_list(dir, days);
+	if (rc == -LS_ELIMIT)
+		rc = 0; /* the newest are there */
+	for (i = 0; rc == 0 && i + 1 < days->count; i++) {
+		int one = ls_repack_look(dir, days->day[i], &state);
+
+		if (one == 0 && state == LS_REPACK_DONE)
+			continue;
+		if (one == 0 && state == LS_REPACK_NOT_ROLLED_UP)
+			one = -LS_EBUSY;
+		if (one == 0)
+			one = ls_repack_day(dir, days->day[i], NULL, NULL, &stats);
+		if (one == 0)
+			(void)snprintf(line, sizeof(line),
+				"%d: %" PRIu64 " chunks became %" PRIu64 ", %" PRIu64 " bytes %" PRIu64
+				"; %" PRIu64 " kept as they were",
+				(int)days->day[i], stats.chunks_before, stats.chunks_after,
+				stats.bytes_before, stats.bytes_after, stats.kept);
+		else
+			(void)snprintf(line, sizeof(line), "%d: %s", (int)days->day[i],
+				state == LS_REPACK_NOT_ROLLED_UP
+					? "its last minutes are not rolled up: let a collector run for a while"
+					: ls_err_text(one));
+		say(arg, line);
+		worst = worst != 0 ? worst : one;
+	}
+	if (lock >= 0)
+		(void)close(lock); /* gives it back */
+	free(days);
+	return rc != 0 ? rc : worst;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "storage/tidy/repacker.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "proto/limits.h"
+#include "storage/db/days.h"
+#include "storage/tidy/repack.h"
+
+#define REPACKER_DAY_US (24ll * 3600 * 1000000)
+
+struct ls_repacker {
+	char *dir;
+	uint64_t not_before_ns; /* after a failure; of the turns' thread */
+	int32_t done;           /* days up to this one are repacked; likewise */
+	_Atomic bool stop;
+	_Atomic uint64_t days, failures, bytes_before, bytes_after;
+};
+
+struct ls_repacker *
+ls_repacker_new(const char *dir)
+{
+	struct ls_repacker *r = calloc(1, sizeof(*r));
+
+	if (r == NULL)
+		return NULL;
+	r->dir = strdup(dir);
+	if (r->dir == NULL) {
+		free(r);
+		return NULL;
+	}
+	return r;
+}
+
+void
+ls_repacker_free(struct ls_repacker *r)
+{
+	if (r == NULL)
+		return;
+	free(r->dir);
+	free(r);
+}
+
+static bool
+repacker_is_stopped(void *arg)
+{
+	return ((struct ls_repacker *)arg)->stop;
+}
+
+/* The oldest day that is to be repacked now; 0: there is none. */
+static int
+repacker_next(struct ls_repacker *r, int64_t wall_us, int32_t *ret_day)
+{
+	struct ls_days *days = malloc(sizeof(*days));
+	enum ls_repack_state state = LS_REPACK_DONE;
+	size_t i;
+	int rc = days != NULL ? ls_days_list(r->dir, days) : -ENOMEM;
+
+	*ret_day = 0;
+	if (rc == -LS_ELIMIT)
+		rc = 0; /* the newest are there */
+	for (i = 0; rc == 0 && i + 1 < days->count && *ret_day == 0; i++) {
+		int32_t day = days->day[i];
+		int64_t over_us = wall_us - ls_days_begin_us(day) - REPACKER_DAY_US;
+
+		if (day <= r->done)
+			continue;
+		if (over_us < LS_REPACK_WAIT_US)
+			break;
+		rc = ls_repack_look(r->dir, day, &state);
+		if (rc == 0 && state == LS_REPACK_NOT_ROLLED_UP && over_us < LS_REPACK_FORCE_US)
+			break; /* the roller comes to it */
+		if (rc == 0 && state != LS_REPACK_DONE)
+			*ret_day = day;
+		else if (rc == 0 || rc == -LS_EVERSION || rc == -LS_ECORRUPT)
+			r->done = day; /* done, or not ours to touch */
+		if (rc == -LS_EVERSION || rc == -LS_ECORRUPT)
+			rc = 0;
+	}
+	free(days);
+	return rc;
+}
+
+static int
+repacker_day(struct ls_repacker *r, int32_t day)
+{
+	struct ls_repack_stats stats;
+	int rc = ls_repack_day(r->dir, day, repacker_is_stopped, r, &stats);
+
+	if (rc == 0 || rc == -LS_ECORRUPT)
+		r->done = day; /* a damaged one would stand in the way of the others */
+	if (rc != 0)
+		return rc;
+	r->days++;
+	r->bytes_before += stats.bytes_before;
+	r->bytes_after += stats.bytes_after;
+	ls_log(LS_LOG_INFO, "storage", "repacked the file of %d: %llu chunks became %llu, %llu bytes %llu", (int)day,
+		(unsigned long long)stats.chunks_before, (unsigned long long)stats.chunks_after,
+		(unsigned long long)stats.bytes_before, (unsigned long long)stats.bytes_after);
+	return 0;
+}
+
+int
+ls_repacker_step(struct ls_repacker *r, int64_t wall_us, uint64_t now_ns, bool *ret_more)
+{
+	int32_t day;
+	int rc;
+
+	*ret_more = false;
+	if (now_ns < r->not_before_ns || r->stop)
+		return 0;
+	rc = repacker_next(r, wall_us, &day);
+	if (rc == 0 && day != 0)
+		rc = repacker_day(r, day);
+	if (rc == -ECANCELED)
+		return 0; /* the end of the process */
+	if (rc != 0) {
+		r->failures++;
+		r->not_before_ns = now_ns + LS_REPACK_RETRY_NS;
+		return rc;
+	}
+	*ret_more = day != 0;
+	if (day == 0)
+		r->not_before_ns = now_ns + LS_REPACK_LOOK_NS;
+	return 0;
+}
+
+int
+ls_repacker_turn(void *arg, bool *ret_more)
+{
+	return ls_repacker_step(arg, (int64_t)(ls_clock_wall_ns() / 1000), ls_clock_mono_ns(), ret_more);
+}
+
+void
+ls_repacker_stop(struct ls_repacker *r)
+{
+	r->stop = true;
+}
+
+void
+ls_repacker_stats(struct ls_repacker *r, struct ls_repacker_stats *ret_stats)
+{
+	*ret_stats = (struct ls_repacker_stats){ r->days, r->failures, r->bytes_before, r->bytes_after };
+}

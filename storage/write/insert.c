@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "storage/write/store_sql.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+#include "storage/db/db.h"
+
+#define INSERT_RANKS_MAX LS_CLOSE_MISSING_MAX /* ranks listed of one closing, or of one standstill */
+
+/* What is bound lives until the statement has run: no copies. A failed bind fails the step. */
+void
+ls_insert_text(sqlite3_stmt *stmt, int column, const char *text)
+{
+	(void)sqlite3_bind_text(stmt, column, text, -1, SQLITE_STATIC);
+}
+
+void
+ls_insert_int(sqlite3_stmt *stmt, int column, int64_t value)
+{
+	(void)sqlite3_bind_int64(stmt, column, value);
+}
+
+static void
+insert_double(sqlite3_stmt *stmt, int column, double value)
+{
+	(void)sqlite3_bind_double(stmt, column, value);
+}
+
+/* Never null, also when empty: the columns are NOT NULL. */
+void
+ls_insert_blob(sqlite3_stmt *stmt, int column, const void *data, size_t len)
+{
+	(void)sqlite3_bind_blob(stmt, column, len > 0 ? data : "", (int)len, SQLITE_STATIC);
+}
+
+static int
+insert_worker(sqlite3_stmt *const *stmt, const struct ls_store_worker *w)
+{
+	sqlite3_stmt *s = stmt[LS_STORE_STATE_JOB];
+	int rc;
+
+	ls_insert_text(s, 1, w->info.job);
+	ls_insert_int(s, 2, w->first_us);
+	rc = ls_db_run(s);
+	if (rc != 0)
+		return rc;
+	s = stmt[LS_STORE_STATE_WORKER];
+	ls_insert_int(s, 1, w->id);
+	ls_insert_blob(s, 2, w->ring_id, sizeof(w->ring_id));
+	ls_insert_text(s, 3, w->info.job);
+	ls_insert_int(s, 4, w->info.attempt);
+	ls_insert_int(s, 5, w->info.rank);
+	ls_insert_int(s, 6, w->info.world);
+	ls_insert_int(s, 7, w->info.chips);
+	ls_insert_text(s, 8, w->info.host);
+	ls_insert_text(s, 9, w->info.slice);
+	ls_insert_text(s, 10, w->info.role);
+	ls_insert_int(s, 11, w->first_us);
+	ls_insert_int(s, 12, w->info.step_source);
+	insert_double(s, 13, w->info.step_confidence);
+	ls_insert_text(s, 14, w->info.rack);
+	ls_insert_text(s, 15, w->info.shard);
+	return ls_db_run(s);
+}
+
+static int
+insert_finding(sqlite3_stmt *const *stmt, const struct ls_store_finding *f, int64_t t_us)
+{
+	sqlite3_stmt *s = stmt[LS_STORE_STATE_FINDING];
+	int rc;
+
+	ls_insert_text(s, 1, f->id);
+	ls_insert_text(s, 2, f->job);
+	ls_insert_text(s, 3, f->kind);
+	ls_insert_text(s, 4, f->severity);
+	ls_insert_text(s, 5, f->status);
+	ls_insert_int(s, 6, t_us);
+	ls_insert_text(s, 7, f->json);
+	rc = ls_db_run(s);
+	if (rc != 0 || !f->history)
+		return rc;
+	s = stmt[LS_STORE_STATE_EVENT];
+	ls_insert_text(s, 1, f->id);
+	ls_insert_int(s, 2, t_us);
+	ls_insert_text(s, 3, f->event);
+	ls_insert_text(s, 4, f->severity);
+	ls_insert_text(s, 5, f->status);
+	return ls_db_run(s);
+}
+
+int
+ls_store_put_state(sqlite3_stmt *const *stmt, const struct ls_write *m)
+{
+	sqlite3_stmt *s;
+
+	switch (m->kind) {
+	case LS_WRITE_WORKER:
+		return insert_worker(stmt, &m->u.worker);
+	case LS_WRITE_FINDING:
+		return insert_finding(stmt, &m->u.finding, m->t_us);
+	case LS_WRITE_META:
+		s = stmt[LS_STORE_STATE_META];
+		ls_insert_text(s, 1, m->u.meta.key);
+		ls_insert_blob(s, 2, m->u.meta.value, m->u.meta.len);
+		return ls_db_run(s);
+	case LS_WRITE_HOST:
+		s = stmt[LS_STORE_STATE_HOST];
+		ls_insert_text(s, 1, m->u.host.host);
+		ls_insert_int(s, 2, m->t_us);
+		ls_insert_text(s, 3, m->u.host.json);
+		return ls_db_run(s);
+	case LS_WRITE_RETAIN:
+		s = stmt[LS_STORE_STATE_FORGET];
+		ls_insert_int(s, 1, m->u.retain.history_us);
+		return ls_db_run(s);
+	case LS_WRITE_REPORT:
+	case LS_WRITE_CLOSE:
+	case LS_WRITE_ZOOM:
+	case LS_WRITE_HANG:
+	case LS_WRITE_PACK:
+	case LS_WRITE_ROLLUP:
+	case LS_WRITE_KIND_COUNT:
+		break;
+	}
+	return -EINVAL;
+}
+
+static int
+insert_gap(sqlite3_stmt *s, const struct ls_store_item *item, int64_t t_us, int64_t id)
+{
+	ls_insert_int(s, 1, id);
+	ls_insert_int(s, 2, item->worker_id);
+	ls_insert_int(s, 3, t_us);
+	ls_insert_int(s, 4, (int64_t)item->first_index);
+	ls_insert_int(s, 5, (int64_t)item->count);
+	ls_insert_int(s, 6, item->reason);
+	return ls_db_run(s);
+}
+
+static int
+insert_end(sqlite3_stmt *s, const struct ls_store_item *item, int64_t t_us, int64_t id)
+{
+	ls_insert_int(s, 1, id);
+	ls_insert_int(s, 2, item->worker_id);
+	ls_insert_int(s, 3, t_us);
+	ls_insert_int(s, 4, item->reason);
+	ls_insert_int(s, 5, (int64_t)item->count);
+	return ls_db_run(s);
+}
+
+/* Binds a list of ranks, which `bytes` holds until the statement has run. */
+static void
+insert_ranks(sqlite3_stmt *s, int column, const int32_t *ranks, size_t count,
+	uint32_t bytes[INSERT_RANKS_MAX])
+{
+	size_t i, n = count < INSERT_RANKS_MAX ? count : INSERT_RANKS_MAX;
+
+	for (i = 0; i < n; i++)
+		bytes[i] = htole32((uint32_t)ranks[i]);
+	ls_insert_blob(s, column, bytes, n * sizeof(bytes[0]));
+}
+
+static int
+insert_close(sqlite3_stmt *s, const struct ls_store_close *c, int64_t t_us, int64_t id)
+{
+	uint32_t missing[INSERT_RANKS_MAX];
+
+	ls_insert_int(s, 1, id);
+	ls_insert_text(s, 2, c->job);
+	ls_insert_int(s, 3, c->attempt);
+	ls_insert_int(s, 4, (int64_t)c->step);
+	ls_insert_int(s, 5, t_us);
+	ls_insert_int(s, 6, c->expected);
+	ls_insert_int(s, 7, c->used);
+	insert_ranks(s, 8, c->missing, c->missing_count, missing);
+	return ls_db_run(s);
+}
+
+static int
+insert_zoom(sqlite3_stmt *s, const struct ls_store_zoom *z, int64_t t_us, int64_t id)
+{
+	ls_insert_int(s, 1, id);
+	ls_insert_int(s, 2, t_us);
+	ls_insert_text(s, 3, z->host);
+	ls_insert_text(s, 4, z->job);
+	ls_insert_int(s, 5, z->event);
+	ls_insert_text(s, 6, z->cause);
+	ls_insert_int(s, 7, z->until_us);
+	return ls_db_run(s);
+}
+
+static int
+insert_hang(sqlite3_stmt *s, const struct ls_store_hang *h, int64_t t_us, int64_t id)
+{
+	uint32_t ranks[INSERT_RANKS_MAX];
+
+	ls_insert_int(s, 1, id);
+	ls_insert_text(s, 2, h->job);
+	ls_insert_int(s, 3, h->attempt);
+	ls_insert_int(s, 4, (int64_t)h->step);
+	ls_insert_int(s, 5, h->since_us);
+	ls_insert_int(s, 6, t_us);
+	ls_insert_int(s, 7, h->waiting);
+	ls_insert_int(s, 8, h->why);
+	insert_ranks(s, 9, h->ranks, h->rank_count, ranks);
+	return ls_db_run(s);
+}
+
+/* --- the journal -------------------------------------------------------------------------- */
+
+static void
+insert_begin_row(struct ls_store_batch *b)
+{
+	ls_journal_reset(b->journal);
+	b->first_id = 0;
+	b->row_records = 0;
+}
+
+int
+ls_store_put_journal(struct ls_store_batch *b)
+{
+	sqlite3_stmt *s = b->stmt[LS_STORE_DAY_JOURNAL];
+	bool steps = b->row_records > 0;
+	int rc;
+
+	if (b->journal->count == 0)
+		return 0;
+	if (b->first_id == 0) /* only positions: the id is of no event */
+		b->first_id = b->last_id = b->next_id++;
+	rc = ls_journal_seal(b->journal);
+	if (rc != 0)
+		return rc;
+	ls_insert_int(s, 1, b->first_id);
+	ls_insert_int(s, 2, b->last_id);
+	ls_insert_int(s, 3, b->t_us);
+	ls_insert_int(s, 4, (int64_t)b->row_records);
+	ls_insert_int(s, 5, steps ? (int64_t)b->step_lo : 0);
+	ls_insert_int(s, 6, steps ? (int64_t)b->step_hi : -1);
+	ls_insert_blob(s, 7, b->journal->data, b->journal->len);
+	rc = ls_db_run(s);
+	insert_begin_row(b);
+	return rc;
+}
+
+/* An event of the row is stored under the id. */
+static void
+insert_count(struct ls_store_batch *b, int64_t id, int64_t t_us)
+{
+	if (b->first_id == 0) {
+		b->first_id = id;
+		b->t_us = t_us;
+	}
+	b->last_id = id;
+}
+
+static int
+insert_steps(struct ls_store_batch *b, const struct ls_store_item *item, int64_t t_us)
+{
+	int64_t id = b->next_id++;
+	int rc = -LS_ELIMIT;
+
+	if (b->row_records + item->count <= LS_UNIT_EVENTS_MAX)
+		rc = ls_journal_put_steps(b->journal, id, t_us, item);
+	if (rc == -LS_ELIMIT) {
+		rc = ls_store_put_journal(b);
+		if (rc == 0)
+			rc = ls_journal_put_steps(b->journal, id, t_us, item);
+	}
+	if (rc != 0)
+		return rc;
+	insert_count(b, id, t_us);
+	if (b->row_records == 0 || item->step_lo < b->step_lo)
+		b->step_lo = item->step_lo;
+	if (b->row_records == 0 || item->step_hi > b->step_hi)
+		b->step_hi = item->step_hi;
+	b->row_records += item->count;
+	b->records += item->count;
+	return 0;
+}
+
+static int
+insert_counters(struct ls_store_batch *b, const struct ls_store_counters *c, int64_t t_us)
+{
+	int64_t id = b->next_id++;
+	int rc = ls_journal_put_hot(b->journal, id, t_us, c);
+
+	if (rc == -LS_ELIMIT) {
+		rc = ls_store_put_journal(b);
+		if (rc == 0)
+			rc = ls_journal_put_hot(b->journal, id, t_us, c);
+	}
+	if (rc == 0)
+		insert_count(b, id, t_us);
+	return rc;
+}
+
+static int
+insert_position(struct ls_store_batch *b, const struct ls_store_ledger *agent,
+	const struct ls_store_ring *ring, int64_t t_us)
+{
+	int tries, rc = -LS_ELIMIT;
+
+	for (tries = 0; tries < 2 && rc == -LS_ELIMIT; tries++) {
+		if (tries > 0 && (rc = ls_store_put_journal(b)) != 0)
+			break;
+		rc = agent != NULL ? ls_journal_put_agent(b->journal, agent)
+				   : ls_journal_put_ring(b->journal, ring);
+	}
+	if (rc == 0 && b->first_id == 0)
+		b->t_us = t_us;
+	return rc;
+}
+
+static int
+insert_item(struct ls_store_batch *b, const struct ls_store_item *item, int64_t t_us)
+{
+	switch (item->kind) {
+	case LS_WIRE_STEPS:
+		return insert_steps(b, item, t_us);
+	case LS_WIRE_GAP:
+		return insert_gap(b->stmt[LS_STORE_DAY_GAP], item, t_us, b->next_id++);
+	case LS_WIRE_END:
+		return insert_end(b->stmt[LS_STORE_DAY_END], item, t_us, b->next_id++);
+	}
+	return -EINVAL;
+}
+
+/* Where a ring stands after items that follow each other: told by the last of them. */
+static int
+insert_high(struct ls_store_batch *b, const struct ls_store_item *items, size_t count, int64_t t_us,
+	struct ls_store_ring *ring)
+{
+	const struct ls_store_item *next = count > 1 ? &items[1] : NULL;
+	int rc;
+
+	ring->worker_id = items->worker_id;
+	ring->t_us = t_us;
+	memcpy(ring->ring_id, items->ring_id, sizeof(ring->ring_id));
+	if (items->high > ring->high)
+		ring->high = items->high;
+	if (next != NULL && memcmp(next->ring_id, ring->ring_id, sizeof(ring->ring_id)) == 0)
+		return 0;
+	rc = insert_position(b, NULL, ring, t_us);
+	ring->high = 0;
+	return rc;
+}
+
+static int
+insert_report(struct ls_store_batch *b, const struct ls_store_report *r, int64_t t_us)
+{
+	struct ls_store_ledger agent = {
+		.seq = r->last_seq, .chunk_seq = r->last_chunk_seq, .t_us = t_us
+	};
+	struct ls_store_ring ring = { .high = 0 };
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < r->counters_count && rc == 0; i++)
+		rc = insert_counters(b, &r->counters[i], t_us);
+	for (i = 0; i < r->item_count && rc == 0; i++) {
+		rc = insert_item(b, &r->items[i], t_us);
+		if (rc == 0)
+			rc = insert_high(b, &r->items[i], r->item_count - i, t_us, &ring);
+	}
+	if (rc == 0)
+		rc = ls_insert_chunks(b, r, t_us);
+	if (rc != 0 || (r->last_seq == 0 && r->last_chunk_seq == 0))
+		return rc;
+	memcpy(agent.boot, r->boot, sizeof(agent.boot));
+	memcpy(agent.host, r->host, sizeof(agent.host));
+	return insert_position(b, &agent, NULL, t_us);
+}
+
+int
+ls_store_put_day(struct ls_store_batch *b, const struct ls_write *m)
+{
+	switch (m->kind) {
+	case LS_WRITE_REPORT:
+		return insert_report(b, &m->u.report, m->t_us);
+	case LS_WRITE_CLOSE:
+		return insert_close(
+			b->stmt[LS_STORE_DAY_CLOSE], &m->u.close, m->t_us, b->next_id++);
+	case LS_WRITE_ZOOM:
+		return insert_zoom(
+			b->stmt[LS_STORE_DAY_ZOOM], &m->u.zoom, m->t_us, b->next_id++);
+	case LS_WRITE_HANG:
+		return insert_hang(
+			b->stmt[LS_STORE_DAY_HANG], &m->u.hang, m->t_us, b->next_id++);
+	case LS_WRITE_WORKER:
+	case LS_WRITE_FINDING:
+	case LS_WRITE_META:
+	case LS_WRITE_HOST:
+	case LS_WRITE_RETAIN:
+	case LS_WRITE_PACK:
+	case LS_WRITE_ROLLUP:
+	case LS_WRITE_KIND_COUNT:
+		break;
+	}
+	return -EINVAL;
+}

@@ -1,0 +1,695 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "storage/write/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "proto/base/log.h"
+#include "storage/db/days.h"
+#include "storage/db/db.h"
+#include "storage/db/migrate.h"
+#include "storage/read/query_day.h"
+#include "storage/db/retain.h"
+#include "storage/db/settle.h"
+#include "storage/write/store_sql.h"
+
+struct ls_store {
+	char *dir;
+	int lock_fd;
+	sqlite3 *state, *day_db;
+	sqlite3_stmt *state_stmt[LS_STORE_STATE_COUNT];
+	sqlite3_stmt *day_stmt[LS_STORE_DAY_COUNT];
+	int32_t day;           /* of day_db; 0: none open */
+	int64_t next_id;       /* in day_db */
+	struct ls_journal journal;
+	struct ls_bodies *bodies; /* of day_db */
+	int wal_pages, state_wal_pages;
+	struct ls_store_stats stats;
+};
+
+static const char *const store_state_sql[] = {
+#define X(id, sql) sql,
+	LS_STORE_STATE_SQL(X)
+#undef X
+};
+
+static const char *const store_day_sql[] = {
+#define X(id, sql) sql,
+	LS_STORE_DAY_SQL(X)
+#undef X
+};
+
+static int
+store_on_wal(void *arg, sqlite3 *db, const char *name, int pages)
+{
+	int *count = arg;
+
+	(void)db;
+	(void)name;
+	*count = pages;
+	return SQLITE_OK;
+}
+
+static void
+store_finalize(sqlite3_stmt **stmt, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		(void)sqlite3_finalize(stmt[i]); /* its errors were told when it ran */
+		stmt[i] = NULL;
+	}
+}
+
+static int
+store_prepare(sqlite3 *db, const char *const *sql, sqlite3_stmt **stmt, size_t count)
+{
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < count && rc == 0; i++)
+		rc = ls_db_prepare(db, sql[i], &stmt[i]);
+	return rc;
+}
+
+static void
+store_rollback(sqlite3 *db)
+{
+	if (db != NULL && !sqlite3_get_autocommit(db))
+		(void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL); /* or SQLite did it */
+}
+
+/* True for what a new file in its place would heal. */
+static bool
+store_is_damage(int rc)
+{
+	return rc == -LS_ECORRUPT;
+}
+
+/* Out of the way with a damaged file (state.db: day 0): the rest goes on without it. */
+static int
+store_set_aside(struct ls_store *s, int32_t day, int64_t wall_us)
+{
+	int rc = ls_days_set_aside(s->dir, day, wall_us);
+
+	s->stats.set_aside++;
+	s->stats.aside = ls_days_count_aside(s->dir);
+	return rc;
+}
+
+/* --- state.db ------------------------------------------------------------------- */
+
+static int
+store_try_state(struct ls_store *s, const char *path)
+{
+	sqlite3 *db = NULL;
+	int rc = ls_db_open(path, LS_DB_WRITE, &db);
+
+	if (rc == 0)
+		rc = ls_db_check(db, LS_DB_CHECK_NS, NULL, 0);
+	if (rc == 0)
+		rc = ls_db_exec(db, "BEGIN IMMEDIATE");
+	if (rc == 0)
+		rc = ls_migrate(db, ls_migrations_of(LS_SCHEMA_STATE), NULL);
+	if (rc == 0)
+		rc = ls_db_exec(db, "COMMIT");
+	if (rc == 0)
+		rc = store_prepare(db, store_state_sql, s->state_stmt, LS_STORE_STATE_COUNT);
+	if (rc != 0) {
+		store_finalize(s->state_stmt, LS_STORE_STATE_COUNT);
+		store_rollback(db);
+		ls_db_close(db);
+		return rc;
+	}
+	(void)sqlite3_wal_hook(db, store_on_wal, &s->state_wal_pages);
+	s->state = db;
+	return 0;
+}
+
+static int
+store_open_state(struct ls_store *s, int64_t wall_us)
+{
+	char path[PATH_MAX];
+	int rc = ls_days_path(path, s->dir, 0);
+
+	if (rc != 0)
+		return rc;
+	rc = store_try_state(s, path);
+	if (!store_is_damage(rc))
+		return rc;
+	rc = store_set_aside(s, 0, wall_us);
+	return rc == 0 ? store_try_state(s, path) : rc;
+}
+
+/* --- the day's file --------------------------------------------------------------- */
+
+static void
+store_close_day(struct ls_store *s)
+{
+	store_finalize(s->day_stmt, LS_STORE_DAY_COUNT);
+	ls_bodies_close(s->bodies);
+	s->bodies = NULL;
+	store_rollback(s->day_db);
+	ls_settle(s->day_db);
+	ls_db_close(s->day_db);
+	s->day_db = NULL;
+	s->day = 0;
+}
+
+/* Makes the file of an earlier day readable as `old`. */
+static int
+store_attach(struct ls_store *s, sqlite3 *db, int32_t day)
+{
+	char path[PATH_MAX];
+	sqlite3_stmt *stmt = NULL;
+	int rc = ls_days_path(path, s->dir, day);
+
+	if (rc == 0)
+		rc = ls_db_prepare(db, "ATTACH ?1 AS old", &stmt);
+	if (rc == 0)
+		rc = ls_err_sqlite(sqlite3_bind_text(stmt, 1, path, -1, SQLITE_STATIC));
+	if (rc == 0)
+		rc = ls_db_run(stmt);
+	(void)sqlite3_finalize(stmt); /* its error is known */
+	return rc;
+}
+
+/* In one transaction: the tables and, in a new file, the ledger of `before` (0: none). */
+static int
+store_begin_day(struct ls_store *s, sqlite3 *db, int32_t before, int64_t wall_us)
+{
+	bool fresh = false;
+	int rc = before > 0 ? store_attach(s, db, before) : 0;
+
+	if (rc == 0)
+		rc = ls_db_exec(db, "BEGIN IMMEDIATE");
+	if (rc == 0)
+		rc = ls_migrate(db, ls_migrations_of(LS_SCHEMA_TELEMETRY), &fresh);
+	if (rc == 0 && fresh && before > 0)
+		rc = ls_store_carry(db, wall_us);
+	if (rc == 0)
+		rc = ls_db_exec(db, "COMMIT");
+	store_rollback(db); /* does nothing after a commit */
+	if (rc == 0 && before > 0)
+		rc = ls_db_exec(db, "DETACH old");
+	return rc;
+}
+
+static int
+store_try_day(struct ls_store *s, int32_t day, int32_t before, int64_t wall_us)
+{
+	char path[PATH_MAX];
+	sqlite3 *db = NULL;
+	int64_t last_id = 0;
+	int rc = ls_days_path(path, s->dir, day);
+
+	if (rc == 0)
+		rc = ls_db_open(path, LS_DB_WRITE, &db);
+	if (rc == 0)
+		rc = store_begin_day(s, db, before, wall_us);
+	if (rc == 0)
+		rc = ls_query_last_id(db, &last_id);
+	if (rc == 0)
+		rc = store_prepare(db, store_day_sql, s->day_stmt, LS_STORE_DAY_COUNT);
+	if (rc == 0)
+		rc = ls_bodies_open(db, &s->bodies);
+	if (rc != 0) {
+		store_finalize(s->day_stmt, LS_STORE_DAY_COUNT);
+		ls_db_close(db);
+		return rc;
+	}
+	(void)sqlite3_wal_hook(db, store_on_wal, &s->wal_pages);
+	s->wal_pages = 0;
+	s->day_db = db;
+	s->day = day;
+	s->next_id = last_id + 1;
+	return 0;
+}
+
+/* What a day's file is: 0 sound, -ENODATA empty (its maker died), or why it cannot be used. */
+static int
+store_probe_day(struct ls_store *s, int32_t day, bool check)
+{
+	char path[PATH_MAX];
+	sqlite3 *db = NULL;
+	int64_t tables = 0, version;
+	int rc = ls_days_path(path, s->dir, day);
+
+	if (rc == 0)
+		rc = ls_db_open(path, LS_DB_WRITE, &db);
+	if (rc == 0)
+		rc = ls_db_int(db, "SELECT count(*) FROM sqlite_schema", &tables);
+	if (rc == 0 && tables == 0)
+		rc = -ENODATA;
+	if (rc == 0 && check)
+		rc = ls_db_check(db, LS_DB_CHECK_NS, NULL, 0);
+	if (rc == 0)
+		rc = ls_migrate_version(db, ls_migrations_of(LS_SCHEMA_TELEMETRY), &version);
+	ls_db_close(db);
+	return rc;
+}
+
+static void
+store_say_version(const struct ls_store *s, int32_t day)
+{
+	char path[PATH_MAX];
+
+	if (ls_days_path(path, s->dir, day) == 0)
+		ls_log(LS_LOG_ERR, "storage",
+			"%s was made by a newer lockstep, or by one before its first release: start the one "
+			"that made it, or move the file away", path);
+}
+
+/* The newest day file that can be used (0: none); damaged ones go aside, empty ones away. */
+static int
+store_newest_day(struct ls_store *s, int64_t wall_us, bool check, int32_t *ret_newest)
+{
+	struct ls_days *days = malloc(sizeof(*days));
+	int rc;
+
+	if (days == NULL)
+		return -ENOMEM;
+	rc = ls_days_list(s->dir, days);
+	if (rc == -LS_ELIMIT)
+		rc = 0; /* the newest are there */
+	*ret_newest = 0;
+	while (rc == 0 && days->count > 0 && *ret_newest == 0) {
+		int32_t day = days->day[--days->count];
+
+		rc = store_probe_day(s, day, check);
+		if (rc == 0) {
+			*ret_newest = day;
+		} else if (rc == -ENODATA) {
+			rc = ls_days_remove(s->dir, day);
+		} else if (rc == -LS_EVERSION) {
+			store_say_version(s, day);
+		} else if (store_is_damage(rc)) {
+			rc = store_set_aside(s, day, wall_us);
+		}
+	}
+	free(days);
+	return rc;
+}
+
+/* Opens the file that rows of `wall_us` go to. */
+static int
+store_open_day(struct ls_store *s, int64_t wall_us, bool check)
+{
+	int32_t day = ls_days_of(wall_us), newest;
+	int rc = store_newest_day(s, wall_us, check, &newest);
+
+	if (rc != 0)
+		return rc;
+	if (newest > day) {
+		ls_log(LS_LOG_WARN, "storage",
+			"the newest file is of %d and today is %d: is the clock right? writing to it",
+			(int)newest, (int)day);
+		day = newest;
+	}
+	return store_try_day(s, day, newest < day ? newest : 0, wall_us);
+}
+
+/* A new day: the old file is closed and left as it is. */
+static int
+store_turn_day(struct ls_store *s, int64_t wall_us)
+{
+	if (s->day_db != NULL && ls_days_of(wall_us) <= s->day)
+		return 0;
+	if (s->day_db != NULL)
+		store_close_day(s); /* its last connection: takes the WAL in */
+	return store_open_day(s, wall_us, false);
+}
+
+/* --- life ------------------------------------------------------------------------- */
+
+static uint64_t
+store_bytes(const struct ls_store *s)
+{
+	struct ls_days *days = malloc(sizeof(*days));
+	uint64_t bytes = ls_days_bytes(s->dir, 0);
+	size_t i;
+
+	if (days != NULL && ls_days_list(s->dir, days) == 0) {
+		for (i = 0; i < days->count; i++)
+			bytes += ls_days_bytes(s->dir, days->day[i]);
+	}
+	free(days);
+	return bytes;
+}
+
+int
+ls_store_open(const char *dir, int64_t wall_us, struct ls_store **ret_store)
+{
+	struct ls_store *s = calloc(1, sizeof(*s));
+	int rc;
+
+	if (s == NULL)
+		return -ENOMEM;
+	s->lock_fd = -1;
+	s->dir = strdup(dir);
+	rc = s->dir != NULL ? ls_days_mkdir(dir) : -ENOMEM;
+	if (rc == 0)
+		rc = ls_days_lock(dir, &s->lock_fd);
+	if (rc == 0)
+		rc = store_open_state(s, wall_us);
+	if (rc == 0)
+		rc = store_open_day(s, wall_us, true);
+	if (rc != 0) {
+		ls_store_close(s);
+		return rc;
+	}
+	ls_settle_days(dir, s->day);
+	s->stats.bytes = store_bytes(s);
+	s->stats.aside = ls_days_count_aside(s->dir);
+	*ret_store = s;
+	return 0;
+}
+
+void
+ls_store_close(struct ls_store *s)
+{
+	if (s == NULL)
+		return;
+	if (s->day_db != NULL)
+		store_close_day(s);
+	store_finalize(s->state_stmt, LS_STORE_STATE_COUNT);
+	ls_db_close(s->state);
+	if (s->lock_fd >= 0)
+		(void)close(s->lock_fd); /* gives the lock back */
+	ls_journal_fini(&s->journal);
+	free(s->dir);
+	free(s);
+}
+
+/* --- commit ----------------------------------------------------------------------- */
+
+static bool
+store_is_of_state(enum ls_write_kind kind)
+{
+	return kind != LS_WRITE_REPORT && kind != LS_WRITE_CLOSE && kind != LS_WRITE_ZOOM &&
+		kind != LS_WRITE_HANG;
+}
+
+/* After a commit: moves the WAL into the file when it has grown. Fails without harm: later again. */
+static void
+store_checkpoint(sqlite3 *db, int pages)
+{
+	int64_t page_bytes = 0;
+
+	if (ls_db_int(db, "PRAGMA page_size", &page_bytes) != 0)
+		return;
+	if (pages * page_bytes >= LS_WAL_CHECKPOINT_BYTES)
+		(void)sqlite3_wal_checkpoint_v2(
+			db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+}
+
+static void
+store_mark(struct ls_write *const *batch, size_t count, bool of_state, int rc)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		if (store_is_of_state(batch[i]->kind) == of_state)
+			batch[i]->rc = rc;
+	}
+}
+
+static size_t
+store_count(struct ls_write *const *batch, size_t count, bool of_state)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < count; i++)
+		n += store_is_of_state(batch[i]->kind) == of_state;
+	return n;
+}
+
+static int
+store_commit_state(struct ls_store *s, struct ls_write *const *batch, size_t count)
+{
+	size_t i, n = store_count(batch, count, true);
+	int rc = 0;
+
+	if (n == 0)
+		return 0;
+	rc = ls_db_exec(s->state, "BEGIN IMMEDIATE");
+	for (i = 0; i < count && rc == 0; i++) {
+		if (store_is_of_state(batch[i]->kind))
+			rc = ls_store_put_state(s->state_stmt, batch[i]);
+	}
+	if (rc == 0)
+		rc = ls_db_exec(s->state, "COMMIT");
+	store_rollback(s->state);
+	store_mark(batch, count, true, rc);
+	if (rc == 0) {
+		s->stats.rows += n;
+		store_checkpoint(s->state, s->state_wal_pages);
+	}
+	return rc;
+}
+
+static void
+store_count_chunks(struct ls_store *s, const struct ls_write *m)
+{
+	size_t i;
+
+	if (m->kind != LS_WRITE_REPORT)
+		return;
+	for (i = 0; i < m->u.report.chunk_count; i++) {
+		s->stats.rows++;
+		if (m->u.report.chunks[i].kind != LS_WIRE_CHUNK)
+			continue;
+		s->stats.chunks++;
+		s->stats.chunk_bytes += m->u.report.chunks[i].body_len;
+	}
+}
+
+/* The messages of the day's kinds, in one transaction; *ret_batch says what was put. */
+static int
+store_put_day(struct ls_store *s, struct ls_write *const *batch, size_t count,
+	struct ls_store_batch *ret_batch)
+{
+	struct ls_store_batch b = { .stmt = s->day_stmt, .journal = &s->journal,
+		.bodies = s->bodies, .next_id = s->next_id };
+	int64_t end = ls_bodies_end(s->bodies);
+	size_t i;
+	int rc = ls_db_exec(s->day_db, "BEGIN IMMEDIATE");
+
+	ls_journal_reset(&s->journal);
+	for (i = 0; i < count && rc == 0; i++) {
+		if (!store_is_of_state(batch[i]->kind))
+			rc = ls_store_put_day(&b, batch[i]);
+	}
+	if (rc == 0)
+		rc = ls_store_put_journal(&b);
+	if (rc == 0)
+		rc = ls_bodies_flush(s->bodies);
+	if (rc == 0)
+		rc = ls_db_exec(s->day_db, "COMMIT");
+	if (rc != 0)
+		ls_bodies_back(s->bodies, end);
+	store_rollback(s->day_db);
+	*ret_batch = b;
+	return rc;
+}
+
+static int
+store_commit_day(
+	struct ls_store *s, struct ls_write *const *batch, size_t count, int64_t wall_us)
+{
+	size_t i, n = store_count(batch, count, false);
+	struct ls_store_batch b = { 0 };
+	int rc;
+
+	if (n == 0)
+		return 0;
+	rc = store_turn_day(s, wall_us);
+	if (rc == 0)
+		rc = store_put_day(s, batch, count, &b);
+	store_mark(batch, count, false, rc);
+	if (store_is_damage(rc) && s->day_db != NULL) {
+		int32_t day = s->day;
+
+		/* Nothing of the batch is stored; the next attempt makes a new file. */
+		store_close_day(s);
+		ls_ignore(store_set_aside(s, day, wall_us)); /* else that attempt meets it again */
+	}
+	if (rc == 0) {
+		s->stats.rows += (uint64_t)(b.next_id - s->next_id);
+		s->stats.records += b.records;
+		for (i = 0; i < count; i++)
+			store_count_chunks(s, batch[i]);
+		s->next_id = b.next_id;
+		store_checkpoint(s->day_db, s->wal_pages);
+	}
+	return rc;
+}
+
+int
+ls_store_pack(struct ls_store *s, const struct ls_store_pack *pack)
+{
+	int rc = s->day_db != NULL && pack->day == s->day ? 0 : -LS_ESTALE;
+
+	if (rc == 0)
+		rc = ls_db_exec(s->day_db, "BEGIN IMMEDIATE");
+	if (rc == 0)
+		rc = ls_store_put_pack(s->day_stmt, pack);
+	if (rc == 0)
+		rc = ls_db_exec(s->day_db, "COMMIT");
+	store_rollback(s->day_db);
+	if (rc != 0) {
+		s->stats.units_refused++;
+		return rc;
+	}
+	s->stats.units++;
+	store_checkpoint(s->day_db, s->wal_pages);
+	return 0;
+}
+
+static int
+store_rollup_into(sqlite3 *db, const struct ls_store_rollup *rollup)
+{
+	int rc = ls_db_exec(db, "BEGIN IMMEDIATE");
+
+	if (rc == 0)
+		rc = ls_store_put_rollup(db, rollup);
+	if (rc == 0)
+		rc = ls_db_exec(db, "COMMIT");
+	store_rollback(db);
+	return rc;
+}
+
+int
+ls_store_rollup(struct ls_store *s, const struct ls_store_rollup *rollup)
+{
+	sqlite3 *db = NULL;
+	char path[PATH_MAX];
+	int rc;
+
+	if (s->day_db != NULL && rollup->day == s->day) {
+		rc = store_rollup_into(s->day_db, rollup);
+		if (rc == 0)
+			store_checkpoint(s->day_db, s->wal_pages);
+		return rc;
+	}
+	if (rollup->day <= 0 || ls_days_bytes(s->dir, rollup->day) == 0)
+		return -LS_ESTALE;
+	rc = ls_days_path(path, s->dir, rollup->day);
+	if (rc == 0)
+		rc = ls_db_open(path, LS_DB_WRITE, &db);
+	if (rc == 0)
+		rc = store_rollup_into(db, rollup);
+	if (db != NULL)
+		ls_settle(db);
+	ls_db_close(db);
+	return rc;
+}
+
+/* Whether a closed day's file can be opened; what is wrong deeper in it, its readers meet. */
+static int
+store_look_at_day(const struct ls_store *s, int32_t day)
+{
+	char path[PATH_MAX];
+	sqlite3 *db = NULL;
+	int64_t tables;
+	int rc = ls_days_path(path, s->dir, day);
+
+	if (rc == 0)
+		rc = ls_db_open(path, LS_DB_READ, &db);
+	if (rc == 0)
+		rc = ls_db_int(db, "SELECT count(*) FROM sqlite_schema", &tables);
+	if (rc == 0 && tables == 0)
+		rc = -LS_ECORRUPT; /* it is not the newest: nobody is making it */
+	ls_db_close(db);
+	return rc;
+}
+
+/* Closed days that cannot be opened go aside, so that nobody meets them again. */
+static void
+store_sweep(struct ls_store *s, const struct ls_days *days, int64_t wall_us)
+{
+	size_t i;
+
+	for (i = 0; i < days->count; i++) {
+		if (days->day[i] != s->day && store_is_damage(store_look_at_day(s, days->day[i])))
+			ls_ignore(store_set_aside(s, days->day[i], wall_us)); /* else the next round */
+	}
+	s->stats.aside = ls_days_count_aside(s->dir);
+}
+
+static void
+store_retain(struct ls_store *s, const struct ls_store_retain *rule, int64_t wall_us)
+{
+	struct ls_days *days = malloc(sizeof(*days));
+	uint64_t *bytes = calloc(LS_DAYS_MAX, sizeof(*bytes));
+	size_t i, gone;
+	int rc;
+
+	if (days == NULL || bytes == NULL)
+		goto out; /* the next round will */
+	ls_settle_days(s->dir, s->day);
+	rc = ls_days_list(s->dir, days);
+	if (rc == 0 || rc == -LS_ELIMIT) {
+		store_sweep(s, days, wall_us);
+		rc = ls_days_list(s->dir, days);
+	}
+	if (rc != 0 && rc != -LS_ELIMIT) {
+		ls_log(LS_LOG_WARN, "storage", "cannot list %s: %s; removing nothing", s->dir,
+			ls_err_text(rc));
+		goto out;
+	}
+	for (i = 0; i < days->count; i++)
+		bytes[i] = ls_days_bytes(s->dir, days->day[i]);
+	gone = ls_retain_count(days, bytes, ls_days_bytes(s->dir, 0), rule);
+	for (i = 0; i < gone && days->day[i] != s->day; i++) {
+		rc = ls_days_remove(s->dir, days->day[i]);
+		if (rc != 0) {
+			ls_log(LS_LOG_ERR, "storage", "cannot remove the file of %d: %s",
+				(int)days->day[i], ls_err_text(rc));
+			continue;
+		}
+		s->stats.removed_days++;
+		ls_log(LS_LOG_INFO, "storage", "removed the file of %d (%llu bytes)",
+			(int)days->day[i], (unsigned long long)bytes[i]);
+	}
+	s->stats.bytes = store_bytes(s);
+out:
+	free(days);
+	free(bytes);
+}
+
+int
+ls_store_commit(
+	struct ls_store *s, struct ls_write *const *batch, size_t count, int64_t wall_us)
+{
+	size_t i;
+	int rc;
+
+	for (i = 0; i < count; i++)
+		batch[i]->rc = -LS_EBUSY; /* not tried yet */
+	rc = store_commit_state(s, batch, count);
+	if (rc == 0)
+		rc = store_commit_day(s, batch, count, wall_us);
+	if (rc != 0) {
+		s->stats.failures++;
+		return rc;
+	}
+	s->stats.commits++;
+	for (i = 0; i < count; i++) {
+		if (batch[i]->kind == LS_WRITE_RETAIN)
+			store_retain(s, &batch[i]->u.retain, wall_us);
+	}
+	return 0;
+}
+
+void
+ls_store_stats(const struct ls_store *s, struct ls_store_stats *ret_stats)
+{
+	*ret_stats = s->stats;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include "proto/wire/wire.h"
+#include "proto/wire/wire_decode.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What our unpacking takes, protobuf-c takes too, and both have the same. */
+static void
+fuzz_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *data, size_t size)
+{
+	struct ls_arena *arena = ls_arena_new(65536, 65536 + LS_WIRE_ARENA_FACTOR * (size + 65536));
+	ProtobufCMessage *ours = arena != NULL ? ls_wire_unpack_usual(type, data, size, arena) : NULL, *theirs;
+	uint8_t *a, *b;
+	size_t len;
+
+	if (ours != NULL) {
+		theirs = protobuf_c_message_unpack(type, NULL, size, data);
+		if (theirs == NULL)
+			abort();
+		len = protobuf_c_message_get_packed_size(ours);
+		if (len != protobuf_c_message_get_packed_size(theirs))
+			abort();
+		a = malloc(len + 1);
+		b = malloc(len + 1);
+		if (a == NULL || b == NULL || protobuf_c_message_pack(ours, a) != len ||
+			protobuf_c_message_pack(theirs, b) != len || memcmp(a, b, len) != 0)
+			abort();
+		free(a);
+		free(b);
+		protobuf_c_message_free_unpacked(theirs, NULL);
+	}
+	ls_arena_free(arena);
+}
+
+/* An item that was read must survive being written and read again. */
+static void
+fuzz_item(const uint8_t *data, size_t size)
+{
+	struct ls_wire_item item, again;
+	const char *why;
+	uint8_t *buf;
+	size_t len;
+
+	if (ls_wire_item_unpack(data, size, &item, &why) != 0)
+		return;
+	if (ls_wire_item_pack(&item, &buf, &len) == 0) {
+		if (ls_wire_item_unpack(buf, len, &again, &why) != 0 ||
+			again.count != item.count ||
+			(item.records != NULL && memcmp(item.records, again.records,
+				item.count * sizeof(*item.records)) != 0))
+			abort();
+		ls_wire_item_clear(&again);
+		free(buf);
+	}
+	ls_wire_item_clear(&item);
+}
+
+static void
+fuzz_report(const uint8_t *data, size_t size)
+{
+	struct ls_wire_report report, again;
+	const char *why;
+	uint8_t *buf;
+	size_t len, i;
+
+	if (ls_wire_report_unpack(data, size, &report, &why) != 0)
+		return;
+	for (i = 0; i < report.item_count; i++)
+		fuzz_item(report.items[i].data, report.items[i].len);
+	if (ls_wire_report_pack(&report, &buf, &len) == 0) {
+		if (ls_wire_report_unpack(buf, len, &again, &why) != 0 ||
+			again.zoomed_count != report.zoomed_count ||
+			again.identity_count != report.identity_count)
+			abort();
+		ls_wire_report_clear(&again);
+		free(buf);
+	}
+	ls_wire_report_clear(&report);
+}
+
+static void
+fuzz_ack(const uint8_t *data, size_t size)
+{
+	struct ls_wire_ack ack;
+	const char *why;
+
+	if (ls_wire_ack_unpack(data, size, &ack, &why) == 0 &&
+		(ack.need_count > LS_RINGS_MAX || strlen(ack.reason) >= sizeof(ack.reason) ||
+			ack.need_dictionary_count > LS_GROUPS_MAX || ack.zoom_ns > LS_ZOOM_MAX_NS))
+		abort();
+}
+
+/* A slot that a ring's reader accepts must go over the wire unchanged. */
+static void
+fuzz_slot(const uint8_t *data, size_t size)
+{
+	struct ls_record record;
+	struct ls_wire_item item = { .seq = 1, .kind = LS_WIRE_STEPS, .count = 1,
+		.records = &record }, again;
+	const char *why;
+	uint8_t *buf;
+	size_t len;
+
+	if (ls_ring_parse_slot(data, size, 0, &record, &why) != 0)
+		return;
+	if (ls_wire_item_pack(&item, &buf, &len) != 0 ||
+		ls_wire_item_unpack(buf, len, &again, &why) != 0 ||
+		again.records[0].step != record.step ||
+		again.records[0].t_begin_ns != record.t_begin_ns)
+		abort();
+	ls_wire_item_clear(&again);
+	free(buf);
+}
+
+/* The first byte says what the rest is. */
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size == 0)
+		return 0;
+	switch (data[0]) {
+	case 'i':
+		fuzz_unpack(&lockstep__item__descriptor, data + 1, size - 1);
+		fuzz_item(data + 1, size - 1);
+		break;
+	case 'r':
+		fuzz_unpack(&lockstep__report__descriptor, data + 1, size - 1);
+		fuzz_report(data + 1, size - 1);
+		break;
+	case 'a':
+		fuzz_unpack(&lockstep__ack__descriptor, data + 1, size - 1);
+		fuzz_ack(data + 1, size - 1);
+		break;
+	case 's':
+		fuzz_slot(data + 1, size - 1);
+		break;
+	default:
+		break;
+	}
+	return 0;
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "agent/face/http.h"
+
+#include <arpa/inet.h>
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "proto/base/clock.h"
+#include "proto/base/loop.h"
+#include "proto/limits.h"
+#include "tests/support/harness.h"
+
+static struct ls_loop *loop;
+static struct ls_agent_http *http;
+static bool ready;
+static int bound_port;
+static char answer[65536];
+
+static bool
+rig_ready(void *arg, const char **ret_why)
+{
+	(void)arg;
+	*ret_why = "no room";
+	return ready;
+}
+
+static void
+rig_metrics(void *arg, struct evbuffer *out)
+{
+	(void)arg;
+	(void)evbuffer_add_printf(out, "a 1\n");
+}
+
+static void
+rig_series(void *arg, struct evbuffer *out)
+{
+	(void)arg;
+	(void)evbuffer_add_printf(out, "{\"items\":[]}\n");
+}
+
+static json_t *
+rig_doctor(void *arg)
+{
+	return *(bool *)arg ? json_pack("{s:[]}", "checks") : NULL;
+}
+
+static void
+rig_bound(void *arg, int port)
+{
+	(void)arg;
+	bound_port = port;
+}
+
+static struct ls_agent_http_options
+rig_options(uint64_t timeout_ns)
+{
+	return (struct ls_agent_http_options){ .address = "127.0.0.1", .timeout_ns = timeout_ns,
+		.backend = { &ready, rig_ready, rig_metrics, rig_series, rig_doctor, rig_doctor, rig_bound } };
+}
+
+static void
+rig_start(uint64_t timeout_ns)
+{
+	struct ls_agent_http_options o = rig_options(timeout_ns);
+
+	ready = true;
+	loop = ls_loop_new();
+	ck_assert_int_eq(ls_agent_http_new(loop, &o, &http), 0);
+	ck_assert_int_gt(bound_port, 0);
+	ck_assert_int_eq(ls_agent_http_port(http), bound_port);
+}
+
+static void
+setup(void)
+{
+	rig_start(0);
+}
+
+static void
+teardown(void)
+{
+	ls_agent_http_free(http);
+	ls_agent_http_free(NULL);
+	ls_loop_free(loop);
+}
+
+static int
+rig_connect(void)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)bound_port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	(void)event_base_loop(ls_loop_base(loop), EVLOOP_NONBLOCK);
+	return fd;
+}
+
+static void
+rig_send(int fd, const char *text)
+{
+	ck_assert_int_eq(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+}
+
+/* Runs the server until the peer has closed or so long; true if it closed. */
+static bool
+rig_read(int fd, uint64_t for_ms)
+{
+	uint64_t end = ls_clock_mono_ns() + for_ms * 1000000;
+	size_t len = 0;
+
+	answer[0] = '\0';
+	while (ls_clock_mono_ns() < end) {
+		struct pollfd p = { fd, POLLIN, 0 };
+		ssize_t n;
+
+		(void)event_base_loop(ls_loop_base(loop), EVLOOP_NONBLOCK);
+		if (poll(&p, 1, 2) <= 0)
+			continue;
+		n = recv(fd, answer + len, sizeof(answer) - 1 - len, 0);
+		if (n <= 0)
+			return true;
+		len += (size_t)n;
+		answer[len] = '\0';
+	}
+	return false;
+}
+
+static int
+rig_raw(const char *text)
+{
+	int fd = rig_connect();
+
+	rig_send(fd, text);
+	ck_assert_msg(rig_read(fd, 5000), "no end of the answer to %.60s", text);
+	(void)close(fd);
+	return strlen(answer) > 12 ? (int)strtol(answer + 9, NULL, 10) : 0;
+}
+
+static int
+rig_ask(const char *method, const char *path)
+{
+	char text[8192];
+
+	(void)snprintf(text, sizeof(text),
+		"%s %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\n\r\n", method, path,
+		bound_port);
+	return rig_raw(text);
+}
+
+static bool
+has(const char *text)
+{
+	return strstr(answer, text) != NULL;
+}
+
+START_TEST(every_route_answers)
+{
+	ck_assert_int_eq(rig_ask("GET", "/healthz"), 200);
+	ck_assert(has("{\"status\":\"ok\"}"));
+	ck_assert_int_eq(rig_ask("GET", "/readyz"), 200);
+	ck_assert_int_eq(rig_ask("GET", "/version"), 200);
+	ck_assert(has("\"version\":\"" PACKAGE_VERSION "\""));
+	ck_assert_int_eq(rig_ask("GET", "/metrics"), 200);
+	ck_assert(has("text/plain; version=0.0.4"));
+	ck_assert(has("\r\n\r\na 1\n"));
+	ck_assert_int_eq(rig_ask("GET", "/api/v1/series"), 200);
+	ck_assert(has("application/json"));
+	ck_assert_int_eq(rig_ask("GET", "/api/v1/doctor"), 200);
+	ck_assert_int_eq(rig_ask("GET", "/api/v1/identity"), 200);
+	ck_assert_uint_eq(ls_agent_http_requests(http), 7);
+	ck_assert_uint_eq(ls_agent_http_refused(http), 0);
+}
+END_TEST
+
+START_TEST(readiness_is_a_status)
+{
+	ready = false;
+	ck_assert_int_eq(rig_ask("GET", "/readyz"), 503);
+	ck_assert(has("no room"));
+	ck_assert_int_eq(rig_ask("GET", "/healthz"), 200);
+	ck_assert_int_eq(rig_ask("GET", "/api/v1/doctor"), 500); /* no memory for it */
+}
+END_TEST
+
+START_TEST(errors_are_problems)
+{
+	ck_assert_int_eq(rig_ask("GET", "/nothing"), 404);
+	ck_assert(has("application/problem+json"));
+	ck_assert(has("\"instance\":\"/nothing\""));
+	ck_assert_int_eq(rig_ask("GET", "/metrics?x=1"), 400);
+	ck_assert(has("application/problem+json"));
+	ck_assert_int_eq(rig_ask("GET", "/healthz/"), 404);
+	ck_assert_int_eq(rig_ask("POST", "/healthz"), 405);
+	ck_assert(has("Allow: GET, HEAD"));
+	ck_assert_int_eq(rig_ask("GET", "/x/%0d%0aX:y"), 404);
+	ck_assert(!has("\r\nX:y"));
+	ck_assert_uint_eq(ls_agent_http_refused(http), ls_agent_http_requests(http));
+}
+END_TEST
+
+START_TEST(head_has_no_body)
+{
+	ck_assert_int_eq(rig_ask("HEAD", "/metrics"), 200);
+	ck_assert(has("Content-Length: 4"));
+	ck_assert_str_eq(strstr(answer, "\r\n\r\n"), "\r\n\r\n");
+}
+END_TEST
+
+START_TEST(host_of_elsewhere_is_refused)
+{
+	ck_assert_int_eq(rig_raw("GET /healthz HTTP/1.1\r\nHost: evil.example\r\n"
+				 "Connection: close\r\n\r\n"),
+		421);
+}
+END_TEST
+
+START_TEST(big_requests_are_refused)
+{
+	char text[2 * LS_AGENT_HTTP_HEADER_MAX_BYTES];
+	int n = snprintf(text, sizeof(text), "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ");
+
+	memset(text + n, 'x', sizeof(text) - (size_t)n);
+	(void)snprintf(text + sizeof(text) - 8, 8, "\r\n\r\n");
+	ck_assert_int_ne(rig_raw(text), 200);
+	ck_assert_int_eq(rig_raw("POST /healthz HTTP/1.1\r\nHost: localhost\r\n"
+				 "Content-Length: 100000\r\n\r\n"),
+		413);
+	ck_assert_int_eq(rig_ask("GET", "/healthz"), 200);
+}
+END_TEST
+
+START_TEST(garbage_is_harmless)
+{
+	static const char *const texts[] = { "\r\n\r\n\r\n", "GET\r\n\r\n", "\x16\x03\x01\x02\r\n\r\n",
+		"GET / HTTP/9.9\r\n\r\n", "GET /%zz?%=%&=& HTTP/1.1\r\nHost: localhost\r\n\r\n" };
+	size_t i;
+
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		int fd = rig_connect();
+
+		rig_send(fd, texts[i]);
+		(void)rig_read(fd, 50);
+		(void)close(fd);
+	}
+	ck_assert_int_eq(rig_ask("GET", "/healthz"), 200);
+}
+END_TEST
+
+/* A byte now and then keeps libevent's own time-out away, but not ours. */
+START_TEST(slow_clients_have_a_deadline)
+{
+	int fd;
+
+	rig_start(200000000);
+	fd = rig_connect();
+	rig_send(fd, "GET /hea");
+	ck_assert(rig_read(fd, 5000));
+	(void)close(fd);
+	teardown();
+}
+END_TEST
+
+START_TEST(connections_beyond_the_limit_wait)
+{
+	int fd[LS_AGENT_HTTP_CONNECTIONS_MAX], one;
+	size_t i;
+
+	for (i = 0; i < LS_AGENT_HTTP_CONNECTIONS_MAX; i++)
+		fd[i] = rig_connect();
+	one = rig_connect(); /* the kernel takes it, we do not */
+	rig_send(one, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+	ck_assert(!rig_read(one, 100));
+	for (i = 0; i < LS_AGENT_HTTP_CONNECTIONS_MAX; i++)
+		(void)close(fd[i]);
+	ck_assert(rig_read(one, 5000));
+	ck_assert(has("200 OK"));
+	(void)close(one);
+}
+END_TEST
+
+START_TEST(taken_address_is_no_failure)
+{
+	struct ls_agent_http_options o = rig_options(0);
+	struct ls_agent_http *second = NULL;
+
+	o.port = (uint16_t)bound_port;
+	ck_assert_int_eq(ls_agent_http_new(loop, &o, &second), 0);
+	ck_assert_int_eq(ls_agent_http_port(second), 0);
+	ck_assert_int_eq(rig_ask("GET", "/healthz"), 200);
+	ls_agent_http_free(second);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+	Suite *s = suite_create("agent_http");
+	TCase *t = tcase_create("agent_http"), *own = tcase_create("agent_http_own");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 30);
+	tcase_set_timeout(own, 30);
+	tcase_add_test(t, every_route_answers);
+	tcase_add_test(t, readiness_is_a_status);
+	tcase_add_test(t, errors_are_problems);
+	tcase_add_test(t, head_has_no_body);
+	tcase_add_test(t, host_of_elsewhere_is_refused);
+	tcase_add_test(t, big_requests_are_refused);
+	tcase_add_test(t, garbage_is_harmless);
+	tcase_add_test(own, slow_clients_have_a_deadline);
+	tcase_add_test(t, connections_beyond_the_limit_wait);
+	tcase_add_test(t, taken_address_is_no_failure);
+	suite_add_tcase(s, t);
+	suite_add_tcase(s, own);
+	return s;
+}
+
+int
+main(void)
+{
+	return ls_test_run(suite());
+}

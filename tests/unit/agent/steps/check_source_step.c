@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "agent/steps/source_step.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "tests/support/harness.h"
+#include "tests/support/step_ring.h"
+#include "tests/support/tree.h"
+
+static char root[256], dir[300], state[300];
+static const uint8_t kernel[16]; /* the rings of these tests have a boot id of zeros */
+static struct ls_spool *spool;
+static struct ls_source_step *step;
+static struct step_ring ring;
+static struct ls_wire_item got[600];
+static size_t got_count;
+
+static void
+open_all(void)
+{
+	ck_assert_int_eq(ls_spool_open(state, LS_SPOOL_DEFAULT_BYTES, kernel, &spool), 0);
+	ck_assert_int_eq(ls_source_step_new(dir, kernel, spool, &step), 0);
+}
+
+static void
+close_all(void)
+{
+	ls_source_step_free(step);
+	ls_spool_close(spool);
+	step = NULL;
+	spool = NULL;
+}
+
+static void
+setup(void)
+{
+	(void)snprintf(root, sizeof(root), "%s", ls_test_tmpdir());
+	(void)snprintf(dir, sizeof(dir), "%s/steps", root);
+	(void)snprintf(state, sizeof(state), "%s/state", root);
+	tree_write(root, "steps/readme", "not a ring\n");
+	memset(&ring, 0, sizeof(ring));
+	ring.fd = -1;
+	got_count = 0;
+	open_all();
+}
+
+static void
+teardown(void)
+{
+	size_t i;
+
+	for (i = 0; i < got_count; i++)
+		ls_wire_item_clear(&got[i]);
+	close_all();
+	step_ring_fini(&ring);
+}
+
+/* Takes what is in the spool, from the item after the last one taken, and acknowledges it. */
+static void
+take(void)
+{
+	static uint8_t buf[LS_REPORT_ITEMS_BYTES];
+	struct ls_wire_bytes items[LS_ITEMS_PER_REPORT_MAX];
+	const char *why;
+	size_t n, i;
+
+	do {
+		ck_assert_int_eq(ls_spool_read(spool, buf, sizeof(buf), items,
+					 LS_ITEMS_PER_REPORT_MAX, &n), 0);
+		for (i = 0; i < n; i++)
+			ck_assert_int_eq(ls_wire_item_unpack(items[i].data, items[i].len,
+						 &got[got_count++], &why), 0);
+		ls_spool_ack(spool, ls_spool_acked(spool) + n);
+	} while (n > 0);
+}
+
+/* The items follow each other without a hole from index first to index end. */
+static void
+assert_whole(uint64_t first, uint64_t end)
+{
+	size_t i;
+
+	for (i = 0; i < got_count; i++) {
+		if (got[i].kind == LS_WIRE_END)
+			continue;
+		ck_assert_uint_eq(got[i].first_index, first);
+		first += got[i].count;
+	}
+	ck_assert_uint_eq(first, end);
+}
+
+static uint64_t
+lost(enum ls_wire_gap_reason reason)
+{
+	return ls_source_step_get_stats(step)->lost[reason];
+}
+
+static uint64_t
+ignored(enum ls_step_ignored why)
+{
+	return ls_source_step_get_stats(step)->ignored[why];
+}
+
+static void
+put(uint64_t from, uint64_t to)
+{
+	for (; from < to; from++)
+		step_ring_put(&ring, from, from + 1);
+}
+
+START_TEST(unfinished_rings_go_and_are_counted)
+{
+	static const char name[] = "steps/7-000102030405060708090a0b0c0d0e0f.tmp";
+	struct ls_source_step *looker;
+	char path[600];
+
+	tree_write(root, name, "");
+	(void)snprintf(path, sizeof(path), "%s/%s", root, name);
+	ck_assert_int_eq(ls_source_step_new(dir, kernel, NULL, &looker), 0);
+	ls_source_step_read(looker, 1);
+	ls_source_step_read(looker, 1 + LS_LEFTOVER_AGE_NS);
+	ck_assert_int_eq(access(path, F_OK), 0); /* who only looks removes nothing */
+	ls_source_step_free(looker);
+	ls_source_step_read(step, 1);
+	ls_source_step_read(step, LS_LEFTOVER_AGE_NS);
+	ck_assert_int_eq(access(path, F_OK), 0);
+	ls_source_step_read(step, 1 + LS_LEFTOVER_AGE_NS);
+	ck_assert_int_ne(access(path, F_OK), 0);
+	ck_assert_uint_eq(ls_source_step_get_stats(step)->leftovers, 1);
+}
+END_TEST
+
+START_TEST(records_are_taken_over_once_and_in_order)
+{
+	step_ring_make(&ring, dir, "a.ring", 1, 16);
+	step_ring_lock(&ring);
+	put(0, 3);
+	ls_source_step_read(step, 1);
+	ck_assert_uint_eq(ls_source_step_count(step), 1);
+	ck_assert_int_eq(ls_source_step_ring(step, 0)->pid, ring.holder);
+	ck_assert_str_eq(ls_source_step_ring(step, 0)->worker.info.job, "job");
+	ls_source_step_read(step, 2);
+	put(3, 20); /* over the end of the ring */
+	ls_source_step_read(step, 3);
+	take();
+	assert_whole(0, 20);
+	ck_assert_uint_eq(ls_source_step_get_stats(step)->records + lost(LS_GAP_OVERRUN), 20);
+	ck_assert_uint_eq(got[0].records[2].step, 2);
+	ck_assert_uint_eq(got[0].records[2].duration_ns, 900);
+}
+END_TEST
+
+START_TEST(overwritten_records_are_a_gap)
+{
+	step_ring_make(&ring, dir, "a.ring", 1, 16);
+	step_ring_lock(&ring);
+	put(0, 100);
+	ls_source_step_read(step, 1);
+	take();
+	assert_whole(0, 100);
+	ck_assert_int_eq((int)got[0].kind, (int)LS_WIRE_GAP);
+	ck_assert_int_eq((int)got[0].reason, (int)LS_GAP_OVERRUN);
+	/* One more than the ring has overwritten: the writer may be in that slot. */
+	ck_assert_uint_eq(got[0].count, 85);
+	ck_assert_uint_eq(lost(LS_GAP_OVERRUN), 85);
+}
+END_TEST
+
+START_TEST(senseless_slots_are_a_gap_among_good_ones)
+{
+	step_ring_make(&ring, dir, "a.ring", 1, 64);
+	step_ring_lock(&ring);
+	put(0, 10);
+	step_ring_poke(&ring, LS_RING_HEADER_BYTES + 4 * LS_RING_SLOT_BYTES + 32, 255, 1);
+	step_ring_poke(&ring, LS_RING_HEADER_BYTES + 5 * LS_RING_SLOT_BYTES, 77, 8);
+	step_ring_poke(&ring, LS_RING_HEADER_BYTES + 9 * LS_RING_SLOT_BYTES + 24, UINT64_MAX, 8);
+	ls_source_step_read(step, 1);
+	take();
+	assert_whole(0, 10);
+	ck_assert_uint_eq(got_count, 4);
+	ck_assert_int_eq((int)got[1].reason, (int)LS_GAP_INVALID);
+	ck_assert_uint_eq(got[1].count, 2);
+	ck_assert_uint_eq(lost(LS_GAP_INVALID), 3);
+}
+END_TEST
+
+START_TEST(many_records_go_into_several_items)
+{
+	step_ring_make(&ring, dir, "a.ring", 1, 4096);
+	step_ring_lock(&ring);
+	put(0, 3000);
+	ls_source_step_read(step, 1);
+	take();
+	assert_whole(0, 3000);
+	ck_assert_uint_eq(ls_source_step_get_stats(step)->records, 3000);
+	ck_assert_uint_ge(got_count, 3000 / LS_STEPS_PER_ITEM);
+}
+END_TEST
+
+START_TEST(live_slot_is_at_hand)
+{
+	step_ring_make(&ring, dir, "a.ring", 1, 16);
+	step_ring_lock(&ring);
+	step_ring_poke(&ring, LS_RING_LIVE_OFFSET, 2, 8);
+	step_ring_poke(&ring, LS_RING_LIVE_OFFSET + 8, 77, 8);
+	step_ring_poke(&ring, LS_RING_LIVE_OFFSET + 16, LS_PHASE_COMPUTE, 4);
+	step_ring_poke(&ring, LS_RING_LIVE_OFFSET + 24, 5000, 8);
+	step_ring_poke(&ring, LS_RING_LIVE_OFFSET + 32, 2, 8);
+	ls_source_step_read(step, 1);
+	ck_assert(ls_source_step_ring(step, 0)->has_live);
+	ck_assert_uint_eq(ls_source_step_ring(step, 0)->live.step, 77);
+	step_ring_poke(&ring, LS_RING_LIVE_OFFSET, 3, 8); /* being written: the last one holds */
+	step_ring_poke(&ring, LS_RING_LIVE_OFFSET + 8, 78, 8);
+	ls_source_step_read(step, 2);
+	ck_assert_uint_eq(ls_source_step_ring(step, 0)->live.step, 77);
+	step_ring_unlock(&ring);
+	ls_source_step_read(step, 3);
+	ls_source_step_read(step, 4);
+	ck_assert(!ls_source_step_ring(step, 0)->has_live);
+}
+END_TEST
+
+/* Lets the worker die and reads until its End is in the spool. */
+static void
+let_die(void)
+{
+	step_ring_unlock(&ring);
+	ls_source_step_read(step, 8);
+	ck_assert_int_eq(ls_source_step_ring(step, 0)->state, LS_RING_STATE_LIVE);
+	ck_assert_int_eq(ls_source_step_ring(step, 0)->pid, 0);
+	ls_source_step_read(step, 9);
+	ck_assert_int_eq(ls_source_step_ring(step, 0)->state, LS_RING_STATE_DONE);
+}
+
+START_TEST(crashed_worker_gets_an_end_and_its_ring_goes_when_acknowledged)
+{
+	struct stat st;
+
+	step_ring_make(&ring, dir, "a.ring", 1, 16);
+	step_ring_lock(&ring);
+	put(0, 3);
+	ls_source_step_read(step, 1);
+	put(3, 5);
+	let_die();
+	ls_source_step_read(step, 10);
+	ck_assert_int_eq(stat(ring.path, &st), 0);
+	take();
+	assert_whole(0, 5);
+	ck_assert_int_eq((int)got[got_count - 1].kind, (int)LS_WIRE_END);
+	ck_assert_int_eq((int)got[got_count - 1].how, (int)LS_END_CRASHED);
+	ck_assert_uint_eq(got[got_count - 1].count, 5);
+	ck_assert_uint_eq(got[got_count - 1].t_mono_ns, 9);
+	ls_source_step_read(step, 11);
+	ck_assert_int_ne(stat(ring.path, &st), 0);
+	ck_assert_uint_eq(ls_source_step_count(step), 0);
+	ls_source_step_read(step, 12);
+	ck_assert_ptr_null(ls_spool_ring_at(spool, 0)); /* and its cursor with it */
+}
+END_TEST
+
+START_TEST(ended_worker_is_told_from_a_crashed_one)
+{
+	step_ring_make(&ring, dir, "a.ring", 1, 16);
+	step_ring_lock(&ring);
+	ls_source_step_read(step, 1);
+	step_ring_poke(&ring, 76, LS_RING_ENDED, 4);
+	let_die();
+	take();
+	ck_assert_uint_eq(got_count, 1);
+	ck_assert_int_eq((int)got[0].how, (int)LS_END_ENDED);
+}
+END_TEST
+
+START_TEST(reading_goes_on_at_the_cursor_after_a_restart)
+{
+	step_ring_make(&ring, dir, "a.ring", 1, 16);
+	step_ring_lock(&ring);
+	put(0, 3);
+	ls_source_step_read(step, 1);
+	close_all();
+	put(3, 6);
+	open_all();
+	ls_source_step_read(step, 2);
+	let_die();
+	close_all();
+	open_all();
+	ls_source_step_read(step, 10); /* no second End */
+	ls_source_step_read(step, 11);
+	take();
+	assert_whole(0, 6);
+	ck_assert_uint_eq(got_count, 3);
+	ls_source_step_read(step, 12);
+	ck_assert_uint_eq(ls_source_step_count(step), 0);
+}
+END_TEST
+
+START_TEST(ring_that_went_away_gets_an_end)
+{
+	step_ring_make(&ring, dir, "a.ring", 1, 16);
+	step_ring_lock(&ring);
+	put(0, 3);
+	ls_source_step_read(step, 1);
+	close_all();
+	ck_assert_int_eq(unlink(ring.path), 0);
+	open_all();
+	ls_source_step_read(step, 2);
+	take();
+	ck_assert_uint_eq(got_count, 2);
+	ck_assert_int_eq((int)got[1].kind, (int)LS_WIRE_END);
+	ck_assert_int_eq((int)got[1].how, (int)LS_END_UNKNOWN);
+	ck_assert_uint_eq(got[1].count, 3);
+}
+END_TEST
+
+START_TEST(what_is_no_ring_is_left_alone_and_counted)
+{
+	struct step_ring other;
+	char path[400];
+
+	step_ring_make(&ring, dir, "good.ring", 1, 16);
+	tree_write(dir, "text.ring", "hello");
+	(void)snprintf(path, sizeof(path), "%s/link.ring", dir);
+	ck_assert_int_eq(symlink(ring.path, path), 0);
+	(void)snprintf(path, sizeof(path), "%s/pipe.ring", dir);
+	ck_assert_int_eq(mkfifo(path, 0600), 0);
+	step_ring_make(&other, dir, "short.ring", 2, 16);
+	ck_assert_int_eq(ftruncate(other.fd, LS_RING_HEADER_BYTES), 0);
+	step_ring_fini(&other);
+	step_ring_make(&other, dir, "boot.ring", 3, 16);
+	step_ring_poke(&other, 40, 1, 1);
+	step_ring_fini(&other);
+	step_ring_make(&other, dir, "twin.ring", 1, 16);
+	step_ring_fini(&other);
+	ls_source_step_read(step, 1);
+	ck_assert_uint_eq(ls_source_step_count(step), 1);
+	ck_assert_uint_eq(ignored(LS_STEP_NOT_REGULAR), 2);
+	ck_assert_uint_eq(ignored(LS_STEP_NOT_A_RING), 2);
+	ck_assert_uint_eq(ignored(LS_STEP_OTHER_BOOT), 1);
+	ck_assert_uint_eq(ignored(LS_STEP_DUPLICATE), 1);
+}
+END_TEST
+
+START_TEST(too_many_rings_are_left_alone)
+{
+	struct step_ring many;
+	char name[32];
+	unsigned i;
+
+	for (i = 0; i <= LS_RINGS_MAX; i++) {
+		(void)snprintf(name, sizeof(name), "%u.ring", i);
+		step_ring_make(&many, dir, name, (uint8_t)i, 1);
+		step_ring_fini(&many);
+	}
+	ls_source_step_read(step, 1);
+	ck_assert_uint_eq(ls_source_step_count(step), LS_RINGS_MAX);
+	ck_assert_uint_eq(ignored(LS_STEP_TOO_MANY), 1);
+}
+END_TEST
+
+START_TEST(ring_that_lies_about_its_head_is_not_believed)
+{
+	step_ring_make(&ring, dir, "a.ring", 1, 16);
+	step_ring_lock(&ring);
+	put(0, 5);
+	ls_source_step_read(step, 1);
+	step_ring_poke(&ring, LS_RING_HEAD_OFFSET, UINT64_MAX - 5, 8); /* forward: a gap */
+	ls_source_step_read(step, 2);
+	take();
+	assert_whole(0, UINT64_MAX - 5);
+	step_ring_poke(&ring, LS_RING_HEAD_OFFSET, 3, 8); /* back: broken */
+	ls_source_step_read(step, 3);
+	let_die();
+	take();
+	ck_assert_int_eq((int)got[got_count - 1].how, (int)LS_END_UNKNOWN);
+}
+END_TEST
+
+START_TEST(ring_cut_short_while_it_is_read_does_no_harm)
+{
+	step_ring_make(&ring, dir, "a.ring", 1, 16);
+	step_ring_lock(&ring);
+	put(0, 5);
+	ck_assert_int_eq(ftruncate(ring.fd, LS_RING_HEADER_BYTES + 16 * LS_RING_SLOT_BYTES), 0);
+	ls_source_step_read(step, 1);
+	put(5, 9);
+	ck_assert_int_eq(ftruncate(ring.fd, LS_RING_HEADER_BYTES + 100), 0);
+	ls_source_step_read(step, 2);
+	ck_assert_int_eq(ftruncate(ring.fd, 10), 0);
+	ls_source_step_read(step, 3);
+	let_die();
+	take();
+	ck_assert_int_eq((int)got[got_count - 1].how, (int)LS_END_UNKNOWN);
+	ck_assert_uint_eq(got[got_count - 1].count, 5);
+}
+END_TEST
+
+START_TEST(directory_may_come_late)
+{
+	struct ls_source_step *late;
+	char missing[400];
+
+	(void)snprintf(missing, sizeof(missing), "%s/not-yet", root);
+	ck_assert_int_eq(ls_source_step_new(missing, kernel, NULL, &late), 0);
+	ls_source_step_read(late, 1);
+	ck_assert_uint_eq(ls_source_step_count(late), 0);
+	ck_assert_int_eq(mkdir(missing, 0755), 0);
+	step_ring_make(&ring, missing, "a.ring", 1, 16);
+	put(0, 3);
+	ls_source_step_read(late, 2);
+	ck_assert_uint_eq(ls_source_step_count(late), 1);
+	ck_assert_uint_eq(ls_source_step_get_stats(late)->records, 0); /* no spool: only looked at */
+	ck_assert_ptr_null(ls_source_step_ring(late, 1));
+	ls_source_step_free(late);
+	ls_source_step_free(NULL);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+	Suite *s = suite_create("source_step");
+	TCase *t = tcase_create("source_step");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, records_are_taken_over_once_and_in_order);
+	tcase_add_test(t, unfinished_rings_go_and_are_counted);
+	tcase_add_test(t, overwritten_records_are_a_gap);
+	tcase_add_test(t, senseless_slots_are_a_gap_among_good_ones);
+	tcase_add_test(t, many_records_go_into_several_items);
+	tcase_add_test(t, live_slot_is_at_hand);
+	tcase_add_test(t, crashed_worker_gets_an_end_and_its_ring_goes_when_acknowledged);
+	tcase_add_test(t, ended_worker_is_told_from_a_crashed_one);
+	tcase_add_test(t, reading_goes_on_at_the_cursor_after_a_restart);
+	tcase_add_test(t, ring_that_went_away_gets_an_end);
+	tcase_add_test(t, what_is_no_ring_is_left_alone_and_counted);
+	tcase_add_test(t, too_many_rings_are_left_alone);
+	tcase_add_test(t, ring_that_lies_about_its_head_is_not_believed);
+	tcase_add_test(t, ring_cut_short_while_it_is_read_does_no_harm);
+	tcase_add_test(t, directory_may_come_late);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int
+main(void)
+{
+	return ls_test_run(suite());
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "agent/tpu/grpc_reply.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "tests/support/harness.h"
+
+static struct ls_grpc_reply reply;
+static struct ls_grpc_answer answer;
+
+static void
+setup(void)
+{
+	ls_grpc_reply_init(&reply);
+}
+
+static void
+teardown(void)
+{
+	ls_grpc_reply_fini(&reply);
+}
+
+static int
+header(const char *name, const char *value)
+{
+	return ls_grpc_reply_header(&reply, name, strlen(name), value, strlen(value));
+}
+
+static void
+begin(void)
+{
+	ck_assert_int_eq(header(":status", "200"), 0);
+	ck_assert_int_eq(header("content-type", "application/grpc+proto"), 0);
+}
+
+static int
+data(const char *bytes, size_t len)
+{
+	return ls_grpc_reply_data(&reply, (const uint8_t *)bytes, len);
+}
+
+START_TEST(message_in_any_pieces_is_one_answer)
+{
+	static const char bytes[] = "\0\0\0\0\3abc";
+	size_t cut;
+
+	for (cut = 0; cut < sizeof(bytes); cut++) {
+		ls_grpc_reply_fini(&reply);
+		begin();
+		ck_assert_int_eq(data(bytes, cut), 0);
+		ck_assert_int_eq(data(bytes + cut, sizeof(bytes) - 1 - (cut < 8 ? cut : 8)), 0);
+		ck_assert_int_eq(header("grpc-status", "0"), 0);
+		ls_grpc_reply_finish(&reply, &answer);
+		ck_assert_int_eq(answer.rc, 0);
+		ck_assert_int_eq(answer.status, LS_GRPC_OK);
+		ck_assert_uint_eq(answer.len, 3);
+		ck_assert_mem_eq(answer.message, "abc", 3);
+		if (cut == 8)
+			break;
+	}
+}
+END_TEST
+
+START_TEST(empty_message_is_an_answer)
+{
+	begin();
+	ck_assert_int_eq(data("\0\0\0\0\0", 5), 0);
+	ck_assert_int_eq(header("grpc-status", "0"), 0);
+	ls_grpc_reply_finish(&reply, &answer);
+	ck_assert_int_eq(answer.rc, 0);
+	ck_assert_uint_eq(answer.len, 0);
+	ck_assert_ptr_nonnull(answer.message);
+}
+END_TEST
+
+START_TEST(status_with_its_text_made_safe)
+{
+	begin();
+	ck_assert_int_eq(header("grpc-status", "5"), 0);
+	ck_assert_int_eq(header("grpc-message", "no%20such%1b%zz%4"), 0);
+	ls_grpc_reply_finish(&reply, &answer);
+	ck_assert_int_eq(answer.rc, 0);
+	ck_assert_int_eq(answer.status, LS_GRPC_NOT_FOUND);
+	ck_assert_str_eq(answer.text, "no such\\x1b%zz%4");
+	ck_assert_ptr_null(answer.message);
+}
+END_TEST
+
+static void
+assert_finish(int rc, const char *text)
+{
+	ls_grpc_reply_finish(&reply, &answer);
+	ck_assert_int_eq(answer.rc, rc);
+	ck_assert_str_eq(answer.text, text);
+}
+
+START_TEST(answers_that_are_none)
+{
+	assert_finish(-LS_EPARSE, "answers HTTP/2, but not gRPC");
+	ck_assert_int_eq(header(":status", "200"), 0);
+	ck_assert_int_eq(header("content-type", "text/html"), 0);
+	assert_finish(-LS_EPARSE, "answers HTTP/2, but not gRPC");
+	begin();
+	assert_finish(-LS_EPARSE, "answer without a status");
+	ck_assert_int_eq(header("grpc-status", "0"), 0);
+	assert_finish(-LS_EPARSE, "answer is cut short");
+	ck_assert_int_eq(data("\0\0\0\0\3ab", 7), 0);
+	assert_finish(-LS_EPARSE, "answer is cut short");
+	ck_assert_int_eq(header("grpc-status", "1e1"), -LS_EPARSE);
+	ck_assert_int_eq(header("grpc-status", "0"), -LS_EPARSE);
+	assert_finish(-LS_EPARSE, "status that is no number");
+}
+END_TEST
+
+START_TEST(compressed_is_refused)
+{
+	begin();
+	ck_assert_int_eq(data("\1\0\0\0\1a", 6), -LS_EPARSE);
+	assert_finish(-LS_EPARSE, "answer is compressed, which was not asked for");
+}
+END_TEST
+
+START_TEST(second_message_is_refused)
+{
+	begin();
+	ck_assert_int_eq(data("\0\0\0\0\1a", 6), 0);
+	ck_assert_int_eq(data("\0", 1), -LS_EPARSE);
+	assert_finish(-LS_EPARSE, "more than one answer");
+}
+END_TEST
+
+START_TEST(lengths_are_bounded)
+{
+	static char long_value[LS_GRPC_HEADERS_MAX_BYTES + 1];
+	uint8_t prefix[LS_GRPC_PREFIX_BYTES];
+	char *message = calloc(1, LS_GRPC_MESSAGE_MAX_BYTES);
+
+	ck_assert_ptr_nonnull(message);
+	begin();
+	ck_assert_int_eq(data("\0\xff\xff\xff\xff", 5), -LS_ELIMIT);
+	ls_grpc_reply_fini(&reply);
+	ls_grpc_prefix(prefix, LS_GRPC_MESSAGE_MAX_BYTES + 1);
+	ck_assert_int_eq(data((const char *)prefix, sizeof(prefix)), -LS_ELIMIT);
+	ls_grpc_reply_fini(&reply);
+	ls_grpc_prefix(prefix, LS_GRPC_MESSAGE_MAX_BYTES);
+	ck_assert_int_eq(data((const char *)prefix, sizeof(prefix)), 0);
+	ck_assert_ptr_null(reply.message); /* what was announced costs nothing */
+	ck_assert_int_eq(data(message, LS_GRPC_MESSAGE_MAX_BYTES), 0);
+	ck_assert_int_eq(data(message, 1), -LS_EPARSE);
+	ls_grpc_reply_fini(&reply);
+	memset(long_value, 'x', sizeof(long_value) - 1);
+	ck_assert_int_eq(header("a", long_value), -LS_ELIMIT);
+	ls_grpc_reply_fini(&reply);
+	long_value[LS_GRPC_HEADERS_MAX_BYTES / 2] = '\0';
+	ck_assert_int_eq(header("a", long_value), 0);
+	ck_assert_int_eq(header("b", long_value), -LS_ELIMIT);
+	free(message);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+	Suite *s = suite_create("grpc_reply");
+	TCase *t = tcase_create("grpc_reply");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, message_in_any_pieces_is_one_answer);
+	tcase_add_test(t, empty_message_is_an_answer);
+	tcase_add_test(t, status_with_its_text_made_safe);
+	tcase_add_test(t, answers_that_are_none);
+	tcase_add_test(t, compressed_is_refused);
+	tcase_add_test(t, second_message_is_refused);
+	tcase_add_test(t, lengths_are_bounded);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int
+main(void)
+{
+	return ls_test_run(suite());
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/engine/engine.h"
+#include "tests/support/fake_job.h"
+#include "tests/support/harness.h"
+#include "tests/support/json_at.h"
+
+#include <math.h>
+#include <string.h>
+
+#define WORKERS 8
+#define LEARN 150
+
+/* A job that has learned what is usual, with counters once a step. */
+struct watched {
+	struct fake_job *job;
+	double cpu_s[WORKERS], queue_s[WORKERS], held_s[WORKERS]; /* so far; held: the host's */
+	double cpu_step_s;                       /* each step of each worker */
+};
+
+static void
+watch(struct watched *w, size_t i)
+{
+	static const uint16_t metric[] = {LS_METRIC_JOB_CPU, LS_METRIC_JOB_RUNQUEUE_WAIT};
+	const double value[] = {w->cpu_s[i], w->queue_s[i]};
+	char host[16];
+
+	(void)snprintf(host, sizeof(host), "h%zu", i);
+	ck_assert_int_eq(ls_engine_counters(w->job->engine, host, w->job->workers[i].handle,
+		w->job->now_us, 2, metric, value), 0);
+	ck_assert_int_eq(ls_engine_counters(w->job->engine, host, LS_NO_WORKER, w->job->now_us, 1,
+		&(uint16_t){LS_METRIC_HOST_CPU_THROTTLED}, &w->held_s[i]), 0);
+}
+
+/* One step; mark (may be NULL) adds to the records of it. */
+static void
+step(struct watched *w, void (*mark)(struct watched *))
+{
+	fake_job_make(w->job);
+	if (mark != NULL)
+		mark(w);
+	fake_job_report(w->job);
+	for (size_t i = 0; i < WORKERS; i++) {
+		w->cpu_s[i] += w->cpu_step_s;
+		watch(w, i);
+	}
+}
+
+static struct watched
+learned(void)
+{
+	struct watched w = {.job = fake_job_new(WORKERS), .cpu_step_s = 0.05};
+
+	for (size_t i = 0; i < LEARN; i++)
+		step(&w, NULL);
+	return w;
+}
+
+static double
+impact(const json_t *f, const char *name)
+{
+	return json_number_value(json_object_get(json_object_get(f, "impact"), name));
+}
+
+static void
+check_cause_is(const struct watched *w, const char *cause)
+{
+	json_t *f = fake_job_finding(w->job, 0);
+
+	ck_assert_ptr_nonnull(f);
+	ck_assert_str_eq(ls_json_cause(f), cause);
+	json_decref(f);
+	fake_job_free(w->job);
+}
+
+/* Told 24 healthy steps after its end, when the detector is not yet sure of that. */
+START_TEST(steps_after_the_end_dilute_nothing)
+{
+	struct watched w = learned();
+	json_t *f;
+
+	w.job->workers[3].slow = 1.2;
+	for (size_t i = 0; i < 60; i++) {
+		w.cpu_s[3] += 0.016;
+		step(&w, NULL);
+	}
+	w.job->workers[3].slow = 1;
+	for (size_t i = 0; i < 24; i++)
+		step(&w, NULL);
+	f = fake_job_finding(w.job, 0);
+	ck_assert_int_ge(json_integer_value(json_object_get(f, "last_step")), LEARN + 62); /* after the end */
+	ck_assert_double_eq_tol(impact(f, "step_time_s") - impact(f, "step_time_without_s"), 0.016, 0.0005);
+	ck_assert_double_eq_tol(impact(f, "step_time_s"), 0.116, 0.001);
+	json_decref(f);
+	check_cause_is(&w, "slow_compute");
+}
+END_TEST
+
+/* What took it a stall longer was compiling, and it says so. */
+static void
+compiles(struct watched *w)
+{
+	struct ls_record *r = &w->job->workers[3].record;
+
+	if (r->phase_ns[LS_PHASE_COMPUTE] < 200000000)
+		return;
+	r->phase_mask |= 1u << LS_PHASE_COMPILE;
+	r->phase_ns[LS_PHASE_COMPILE] = 200000000;
+	r->phase_ns[LS_PHASE_COMPUTE] -= 200000000;
+	w->cpu_s[3] += 0.2;
+}
+
+/* Marked in the steps in which it happens, and by nobody else. */
+START_TEST(what_one_does_now_and_then_is_named)
+{
+	struct watched w = learned();
+
+	for (size_t i = 0; i < 300; i++) {
+		w.job->workers[3].once_s = fake_job_random(w.job) < 0.1 ? 0.2 : 0;
+		step(&w, compiles);
+	}
+	check_cause_is(&w, "recompilation");
+}
+END_TEST
+
+static void
+loads(struct watched *w)
+{
+	for (size_t i = 0; i < WORKERS; i++) {
+		struct ls_record *r = &w->job->workers[i].record;
+
+		r->work_mask |= 1u << LS_WORK_EXPERT_LOAD_MAX | 1u << LS_WORK_EXPERT_LOAD_MEAN;
+		r->work[LS_WORK_EXPERT_LOAD_MEAN] = 100;
+		r->work[LS_WORK_EXPERT_LOAD_MAX] = i == 3 && w->job->workers[3].slow > 1 ? 132 : 110;
+	}
+}
+
+START_TEST(a_fuller_expert_is_an_imbalance)
+{
+	struct watched w = learned();
+
+	w.job->workers[3].slow = 1.2;
+	for (size_t i = 0; i < 60; i++)
+		step(&w, loads);
+	check_cause_is(&w, "work_imbalance");
+}
+END_TEST
+
+/* The same without loads: a chip, since its time is in the computation and no counter of the host sees it. */
+START_TEST(equal_loads_are_none)
+{
+	struct watched w = learned();
+
+	w.job->workers[3].slow = 1.2;
+	for (size_t i = 0; i < 60; i++)
+		step(&w, NULL);
+	check_cause_is(&w, "slow_compute");
+}
+END_TEST
+
+/* One step of 30 s: it ran all the while, or did not. */
+START_TEST(who_runs_on_does_not_stand_still)
+{
+	struct watched w = learned();
+
+	w.job->workers[3].once_s = 30;
+	for (size_t i = 0; i < WORKERS; i++)
+		w.cpu_s[i] += _i == 0 ? 15 : 0.01; /* as much a second as ever, or next to nothing; the others wait likewise */
+	fake_job_make(w.job);
+	for (size_t i = 0; i < WORKERS; i++)
+		watch(&w, i);
+	fake_job_report(w.job);
+	check_cause_is(&w, _i == 0 ? "not_entered" : "process_stopped");
+}
+END_TEST
+
+/* Stalls each 30 steps or so, which stay away for 217 and come back: one thing, and its rate is that of all. */
+START_TEST(stalls_that_pause_keep_their_onset)
+{
+	static const uint64_t hit[] = {0, 20, 70, 95, 150, 165, 382, 402, 430, 440, 497};
+	struct fake_job *job = fake_job_new(8);
+	json_t *f;
+
+	fake_job_run(job, 100);
+	for (uint64_t i = 0, k = 0; i <= 500; i++) {
+		job->workers[6].once_s = hit[k] == i ? 0.2 : 0;
+		k += hit[k] == i && k < 10;
+		fake_job_run(job, 1);
+		if (i == 381)
+			ck_assert_uint_eq(fake_job_stats(job).findings_open, 0);
+	}
+	ck_assert_uint_eq(fake_job_told(job, "reopened"), 1);
+	f = fake_job_finding(job, 0);
+	ck_assert_int_eq(json_integer_value(json_object_get(json_object_get(f, "onset"), "step")), 100);
+	ck_assert_double_eq_tol(impact(f, "step_time_s") - impact(f, "step_time_without_s"), 0.2 * 9 / 497, 0.0003);
+	json_decref(f);
+	fake_job_free(job);
+}
+END_TEST
+
+/* A step is one program: a worker's own work is inside the collective, and its counters alone tell. */
+enum program { KEPT, HELD_BACK, ALL_KEPT, TWO_KEPT, KEPT_BEFORE, NOT_ONE_PROGRAM, OF_ANOTHER_SLICE };
+
+static void
+program_step(struct watched *w, enum program way, bool slow)
+{
+	struct fake_job *job = w->job;
+	double more_s = slow ? 0.04 : 0;
+
+	for (size_t i = 0; i < WORKERS; i++)
+		w->queue_s[i] += slow && way == ALL_KEPT && i != 3 ? 0.06 : 0.01;
+	if (slow && way == HELD_BACK)
+		w->held_s[3] += 0.05;
+	else if (slow || way == KEPT_BEFORE)
+		w->queue_s[3] += 0.05;
+	if (slow && way == TWO_KEPT)
+		w->queue_s[5] += 0.04;
+	if (way == OF_ANOTHER_SLICE) {
+		job->slice_comm_s[0] = 0.2;
+		job->slice_comm_s[1] = 0.2 + more_s;
+	} else {
+		job->comm_s = more_s;
+	}
+	step(w, NULL);
+}
+
+START_TEST(who_is_kept_from_a_cpu_inside_one_program_is_named)
+{
+	struct watched w = {.job = fake_job_on(NULL, "train", WORKERS), .cpu_step_s = 0.05};
+	enum program way = (enum program)_i;
+	bool named = way == KEPT || way == HELD_BACK;
+	json_t *f;
+
+	w.job->own_s = way == NOT_ONE_PROGRAM ? 0.09 : 0.01;
+	w.job->collective_s = way == OF_ANOTHER_SLICE ? 0.01 : 0.1 - w.job->own_s;
+	w.job->slices = way == OF_ANOTHER_SLICE ? 2 : 0; /* h3 is of the first, the second is slow */
+	fake_job_declare(w.job);
+	for (size_t i = 0; i < LEARN; i++)
+		program_step(&w, way, false);
+	for (size_t i = 0; i < 200; i++)
+		program_step(&w, way, true);
+	ck_assert_uint_eq(fake_job_told(w.job, "opened") - fake_job_told(w.job, "cleared"), 1);
+	f = fake_job_finding(w.job, fake_job_told(w.job, "cleared"));
+	ck_assert_ptr_nonnull(f);
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), named ? "straggler" : "link");
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "scope"), named ? "host" : way == OF_ANOTHER_SLICE ? "slice" : "job");
+	if (named) {
+		ck_assert_str_eq(ls_json_text_at(f, "subject", "host"), "h3");
+		ck_assert_str_eq(ls_json_cause(f), way == KEPT ? "host_cpu_contention" : "cpu_quota");
+	}
+	ck_assert_double_eq_tol(impact(f, "blame_s"), 0.04, 0.004);
+	json_decref(f);
+	for (size_t i = 0; i < 200; i++)
+		program_step(&w, way, false);
+	ck_assert_uint_eq(fake_job_told(w.job, "opened"), fake_job_told(w.job, "cleared"));
+	fake_job_free(w.job);
+}
+END_TEST
+
+static Suite *
+evidence_suite(void)
+{
+	Suite *s = suite_create("evidence");
+	TCase *tc = tcase_create("all");
+
+	tcase_add_test(tc, steps_after_the_end_dilute_nothing);
+	tcase_add_test(tc, what_one_does_now_and_then_is_named);
+	tcase_add_test(tc, a_fuller_expert_is_an_imbalance);
+	tcase_add_test(tc, equal_loads_are_none);
+	tcase_add_test(tc, stalls_that_pause_keep_their_onset);
+	tcase_add_loop_test(tc, who_is_kept_from_a_cpu_inside_one_program_is_named, 0, OF_ANOTHER_SLICE + 1);
+	tcase_add_loop_test(tc, who_runs_on_does_not_stand_still, 0, 2);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+int
+main(void)
+{
+	return ls_test_run(evidence_suite());
+}

@@ -1,0 +1,684 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/engine/detect/detect.h"
+
+#include "tests/support/harness.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { WORKERS = 4 };
+
+#define STEP_S 0.1
+
+/* A detector and what is fed to it: residuals around zero with some noise, and what the test adds. */
+struct feed {
+	struct ls_detect d;
+	uint64_t random, step;
+	bool clocks_ok;
+	double late_s, own_s, wait_s; /* added for worker 1 */
+	double other_s;               /* all three of worker 2 */
+	double exit_s;                /* added to the exits of worker 2 */
+	double grown_s, comm_s;       /* added to the step, and to the collective */
+	double astray_s;              /* by so much arrivals seem earlier than they are */
+	double gap_s;                 /* worker 1 arrives so far behind all */
+	double step_s;
+	double spread;                /* deviation of the noise, ratio to the step */
+	bool reversed;                /* workers came in the other order */
+	double wander_s, wandered_s;  /* half of the workers need more or less by about so much, another amount each 40 steps */
+	double erratic_s;             /* mean of what worker 1 is late by, own work, exponential */
+};
+
+static double
+noise(struct feed *f)
+{
+	double sum = -6;
+
+	for (int i = 0; i < 12; i++) /* close to a Gaussian of deviation 1 */
+		sum += ls_test_random(&f->random);
+	return sum * f->spread * f->step_s;
+}
+
+static void
+run(struct feed *f, size_t steps)
+{
+	for (size_t k = 0; k < steps; k++) {
+		struct ls_blame r[WORKERS];
+		double late_s = f->erratic_s > 0 ? -f->erratic_s * log(ls_test_random(&f->random)) : 0;
+		struct ls_blame_step totals = {.used = WORKERS,
+			.duration_s = f->step_s + f->grown_s + f->gap_s + late_s + noise(f),
+			.net = {0.01 + f->comm_s + f->astray_s + noise(f), 0.01 + f->comm_s + noise(f), NAN},
+			.last = f->gap_s > 0 ? 1 : SIZE_MAX, .gap_s = f->gap_s};
+
+		for (size_t i = 0; i < WORKERS; i++)
+			r[i] = (struct ls_blame){.late_s = noise(f), .wait_s = noise(f),
+				.own_s = noise(f), .exit_s = i == 2 ? f->exit_s : 0};
+		r[1].late_s += f->late_s + f->gap_s + late_s;
+		r[1].own_s += f->own_s + f->gap_s + late_s;
+		r[1].wait_s += f->wait_s + late_s;
+		r[2].late_s += f->other_s;
+		r[2].own_s += f->other_s;
+		r[2].wait_s += f->other_s;
+		if (f->wander_s > 0 && f->step % 40 == 0)
+			f->wandered_s = f->wander_s * (4 * ls_test_random(&f->random) - 2);
+		for (size_t i = 0; i < WORKERS / 2; i++) {
+			r[2 * i].late_s += f->wandered_s / 2;
+			r[2 * i].own_s += f->wandered_s / 2;
+			r[2 * i].wait_s += f->wandered_s / 2;
+			r[2 * i + 1].late_s -= f->wandered_s / 2;
+			r[2 * i + 1].own_s -= f->wandered_s / 2;
+			r[2 * i + 1].wait_s -= f->wandered_s / 2;
+		}
+		for (size_t i = 0; f->reversed && i < WORKERS / 2; i++) {
+			struct ls_blame other = r[i];
+
+			r[i] = r[WORKERS - 1 - i];
+			r[WORKERS - 1 - i] = other;
+		}
+		if (f->reversed && totals.last != SIZE_MAX)
+			totals.last = WORKERS - 1 - totals.last;
+		ls_detect_step(&f->d, f->step, (int64_t)f->step * 100000, f->clocks_ok, r, WORKERS,
+			&totals);
+		f->step++;
+	}
+}
+
+static struct feed feed;
+
+static void
+setup(void)
+{
+	feed = (struct feed){.random = 42, .clocks_ok = true, .step_s = STEP_S, .spread = 0.002};
+	ck_assert_int_eq(ls_detect_reserve(&feed.d, WORKERS), 0);
+}
+
+static void
+teardown(void)
+{
+	ls_detect_fini(&feed.d);
+	ck_assert_ptr_null(feed.d.worker);
+}
+
+static struct ls_detect_channel *
+channel(size_t worker, enum ls_detect_kind kind)
+{
+	return &feed.d.worker[worker].channel[kind];
+}
+
+START_TEST(noise_stays_quiet)
+{
+	run(&feed, 4000);
+	for (size_t i = 0; i < WORKERS; i++)
+		for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
+			ck_assert_int_eq(channel(i, (enum ls_detect_kind)k)->level,
+				LS_LEVEL_QUIET);
+	ck_assert_uint_eq(feed.d.open, 0);
+	ck_assert_int_eq(feed.d.mode, LS_MODE_LATENESS);
+}
+END_TEST
+
+START_TEST(chronic_lateness_is_suspected_then_found)
+{
+	struct ls_detect_channel *ch = channel(1, LS_DETECT_CHRONIC);
+	uint64_t suspect_at = 0, found_at = 0;
+
+	run(&feed, 150);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.003;
+	while (found_at == 0 && feed.step < 300) {
+		run(&feed, 1);
+		if (ch->level == LS_LEVEL_SUSPECT && suspect_at == 0)
+			suspect_at = feed.step;
+		if (ch->level == LS_LEVEL_FINDING)
+			found_at = feed.step;
+	}
+	ck_assert_uint_gt(suspect_at, 150);
+	ck_assert_uint_gt(found_at, suspect_at);
+	ck_assert_uint_le(found_at, 190);
+	ck_assert_uint_eq(feed.d.open, 1);
+	ck_assert_double_ge(ch->c, LS_DETECT_FINDING);
+	ck_assert_double_eq_tol((double)ch->ep.start_step, 150, 6);
+	ck_assert_double_eq_tol(ls_detect_excess_ratio(&feed.d, &ch->ep), 0.03, 0.004);
+	ck_assert_double_eq_tol(ch->ep.before_s, STEP_S, 0.001);
+	ck_assert_int_eq(channel(0, LS_DETECT_CHRONIC)->level, LS_LEVEL_QUIET);
+}
+END_TEST
+
+/* Half of the workers share one CPU, half another, and the CPUs are not always equally fast. That is what is normal here. */
+START_TEST(loads_that_wander_are_noise)
+{
+	size_t opened = 0;
+
+	run(&feed, 150);
+	feed.wander_s = 0.01;
+	run(&feed, 600);
+	for (size_t k = 0; k < 3000; k++) {
+		run(&feed, 1);
+		opened += feed.d.open;
+	}
+	ck_assert_uint_eq(opened, 0);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.05;
+	run(&feed, 150);
+	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_FINDING);
+	ck_assert_uint_eq(feed.d.open - (channel(1, LS_DETECT_FAINT)->level == LS_LEVEL_FINDING), 1);
+}
+END_TEST
+
+/* Of steps of 1.5 ms, 3 % are less than the waking of a thread takes. */
+START_TEST(shift_shorter_than_a_wake_up_is_only_suspected)
+{
+	feed.step_s = 0.0015;
+	run(&feed, 150);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.8 * LS_DETECT_LEAST_S;
+	run(&feed, 300);
+	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_SUSPECT);
+	ck_assert_uint_eq(feed.d.open, 0);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 3 * LS_DETECT_LEAST_S;
+	run(&feed, 300);
+	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_FINDING);
+}
+END_TEST
+
+START_TEST(shift_below_the_noise_of_a_step_is_found_by_patience)
+{
+	feed.spread = 0.1;
+	run(&feed, 400);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.05 * STEP_S;
+	run(&feed, 90);
+	ck_assert_int_ne(channel(1, LS_DETECT_FAINT)->level, LS_LEVEL_FINDING);
+	run(&feed, 300);
+	ck_assert_int_ne(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_FINDING);
+	ck_assert_int_eq(channel(1, LS_DETECT_FAINT)->level, LS_LEVEL_FINDING);
+	ck_assert_uint_ge(channel(1, LS_DETECT_FAINT)->ep.start_step, 350);
+	ck_assert_uint_le(channel(1, LS_DETECT_FAINT)->ep.start_step, 450);
+	ck_assert_uint_eq(feed.d.open, 1);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0;
+	run(&feed, 400);
+	ck_assert_int_eq(channel(1, LS_DETECT_FAINT)->level, LS_LEVEL_QUIET);
+	ck_assert_uint_eq(feed.d.open, 0);
+}
+END_TEST
+
+/* Replay knows workers in another order than they came in: it must find the same, to the last bit. */
+START_TEST(order_of_workers_does_not_matter)
+{
+	struct feed other = {.random = 42, .clocks_ok = true, .step_s = STEP_S, .spread = 0.002, .reversed = true};
+
+	ck_assert_int_eq(ls_detect_reserve(&other.d, WORKERS), 0);
+	for (int k = 0; k < 4; k++) {
+		feed.erratic_s = other.erratic_s = k % 2 * 0.1 * STEP_S;
+		run(&feed, 200);
+		run(&other, 200);
+		for (size_t i = 0; i < WORKERS; i++) {
+			const struct ls_detect_worker *a = &feed.d.worker[i], *b = &other.d.worker[WORKERS - 1 - i];
+
+			ck_assert_mem_eq(&a->base_s, &b->base_s, sizeof(a->base_s));
+			ck_assert_mem_eq(&a->sigma, &b->sigma, sizeof(a->sigma));
+			ck_assert_int_eq(a->channel[LS_DETECT_CHRONIC].level, b->channel[LS_DETECT_CHRONIC].level);
+		}
+	}
+	ls_detect_fini(&other.d);
+}
+END_TEST
+
+START_TEST(nothing_is_found_while_baselines_are_learned)
+{
+	feed.late_s = feed.own_s = feed.wait_s = 0.005; /* from the start, below "born slow" */
+	run(&feed, LS_DETECT_WARM + LS_DETECT_SKIP);
+	ck_assert_double_eq(channel(1, LS_DETECT_CHRONIC)->c, 0);
+	run(&feed, 300);
+	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_QUIET);
+	ck_assert_double_eq_tol(feed.d.worker[1].base_s, 0.005, 0.0005);
+}
+END_TEST
+
+START_TEST(first_steps_weigh_no_more_than_others)
+{
+	feed.spread = 0.03;
+	feed.late_s = feed.own_s = feed.wait_s = 0.004; /* only while the job starts */
+	run(&feed, LS_DETECT_WARM + LS_DETECT_SKIP);
+	ck_assert_double_eq_tol(feed.d.worker[1].base_s, 0.004, 0.0012);
+	feed.late_s = feed.own_s = feed.wait_s = 0;
+	run(&feed, 3 * LS_DETECT_WARM);
+	ck_assert_double_eq_tol(feed.d.worker[1].base_s, 0.004 / 4, 0.0008);
+	ck_assert_double_eq_tol(feed.d.worker[1].base_own_s, 0.004 / 4, 0.0008);
+	ck_assert_double_eq_tol(feed.d.worker[1].base_wait_s, 0.004 / 4, 0.0008);
+}
+END_TEST
+
+START_TEST(born_slow_is_not_taken_for_a_baseline)
+{
+	feed.late_s = feed.own_s = feed.wait_s = 0.03;
+	run(&feed, LS_DETECT_WARM + LS_DETECT_SKIP);
+	ck_assert_double_lt(feed.d.worker[1].base_s, 0.005);
+	run(&feed, 40);
+	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_FINDING);
+}
+END_TEST
+
+START_TEST(lateness_without_evidence_is_only_suspected)
+{
+	run(&feed, 150);
+	feed.late_s = 0.01; /* no own work, no less waiting, no longer steps */
+	run(&feed, 200);
+	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_SUSPECT);
+	ck_assert_uint_eq(feed.d.open, 0);
+}
+END_TEST
+
+/* Steps from now on until worker 1 is found, at most so many; 0: it is not. */
+static uint64_t
+found_within(struct feed *f, uint64_t steps)
+{
+	for (uint64_t k = 1; k <= steps; k++) {
+		run(f, 1);
+		if (f->d.open > 0)
+			return k;
+	}
+	return 0;
+}
+
+/* Of a load of 3 to 15 % of the step, as two processes make that share a core. */
+static void
+pass(uint64_t seed, double of_step)
+{
+	feed = (struct feed){.random = seed, .clocks_ok = true, .step_s = STEP_S, .spread = 0.003};
+	ck_assert_int_eq(ls_detect_reserve(&feed.d, WORKERS), 0);
+	run(&feed, 150);
+	feed.erratic_s = of_step * STEP_S;
+}
+
+START_TEST(load_that_passes_is_only_suspected)
+{
+	for (unsigned i = 0; i < 40; i++) {
+		ls_detect_fini(&feed.d);
+		pass(7 + i, 0.03 * (1 + i % 5));
+		ck_assert_uint_eq(found_within(&feed, 80), 0);
+		ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_SUSPECT);
+		feed.erratic_s = 0;
+		ck_assert_uint_eq(found_within(&feed, 200), 0); /* nor when it is over */
+		ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_QUIET);
+	}
+}
+END_TEST
+
+/* Nor if a shift far below all that is told began long before it and goes on: then most of the episode is the load alone. */
+START_TEST(load_on_top_of_very_little_is_only_suspected)
+{
+	for (unsigned i = 0; i < 20; i++) {
+		ls_detect_fini(&feed.d);
+		pass(7 + i, 0);
+		feed.late_s = feed.own_s = feed.wait_s = 0.0012 * STEP_S;
+		run(&feed, 120);
+		feed.erratic_s = 0.13 * STEP_S;
+		ck_assert_uint_eq(found_within(&feed, 80), 0);
+		feed.erratic_s = 0;
+		ck_assert_uint_eq(found_within(&feed, 200), 0);
+	}
+}
+END_TEST
+
+/* Nor some steps after its end, however small its mean has become by what began before it. */
+START_TEST(load_that_is_over_is_not_found)
+{
+	uint64_t over = 0;
+
+	for (unsigned i = 0; i < 400; i++) {
+		ls_detect_fini(&feed.d);
+		pass(7 + i, 0);
+		feed.late_s = feed.own_s = feed.wait_s = 0.001 * (1 + i % 8) * STEP_S;
+		run(&feed, 80);
+		feed.erratic_s = 0.01 * (2 + i % 5) * STEP_S;
+		if (found_within(&feed, 66) > 0)
+			continue;
+		feed.late_s = feed.own_s = feed.wait_s = feed.erratic_s = 0;
+		if (found_within(&feed, 10) > 0)
+			continue;
+		ck_assert_uint_eq(found_within(&feed, 200), 0);
+		over++;
+	}
+	ck_assert_uint_gt(over, 350);
+}
+END_TEST
+
+/* A load that has passed does not hide for good what is far less and stays. */
+START_TEST(what_stays_after_a_load_is_found)
+{
+	ls_detect_fini(&feed.d);
+	pass(7, 0.13);
+	ck_assert_uint_eq(found_within(&feed, 80), 0);
+	feed.erratic_s = 0;
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.02 * STEP_S;
+	ck_assert_uint_gt(found_within(&feed, 1000), 0);
+}
+END_TEST
+
+START_TEST(load_that_stays_is_found)
+{
+	for (unsigned i = 0; i < 40; i++) {
+		uint64_t steps;
+
+		ls_detect_fini(&feed.d);
+		pass(7 + i, 0.03 * (1 + i % 5));
+		steps = found_within(&feed, 2 * LS_DETECT_LASTS);
+		ck_assert_uint_ge(steps, LS_DETECT_LASTS - 10); /* noise may have begun it */
+		ck_assert_uint_gt(steps, 80);
+	}
+}
+END_TEST
+
+START_TEST(shift_that_is_steady_or_gross_need_not_wait)
+{
+	uint64_t steps;
+
+	run(&feed, 150);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.02 * STEP_S;
+	steps = found_within(&feed, 80);
+	ck_assert_uint_ge(steps, LS_DETECT_LASTS_STEADY - 5);
+	ck_assert_uint_le(steps, 2 * LS_DETECT_LASTS_STEADY);
+	ls_detect_fini(&feed.d);
+	pass(7, 0.6);
+	steps = found_within(&feed, 80);
+	ck_assert_uint_ge(steps, LS_DETECT_LASTS_STEADY - 5);
+	ck_assert_uint_le(steps, 2 * LS_DETECT_LASTS_STEADY);
+}
+END_TEST
+
+/* Held back in three steps of ten: its baseline must not follow that. */
+START_TEST(delays_that_come_and_go_are_found)
+{
+	uint64_t steps;
+
+	run(&feed, 150);
+	for (steps = 0; steps < 240 && feed.d.open == 0; steps++) {
+		bool held = ls_test_random(&feed.random) < 0.3;
+
+		feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = held ? 0.25 * STEP_S : 0;
+		run(&feed, 1);
+	}
+	ck_assert_uint_lt(steps, 240);
+	ck_assert_double_lt(feed.d.worker[1].base_s, 0.01 * STEP_S);
+	ck_assert_uint_ge(channel(1, LS_DETECT_CHRONIC)->ep.start_step, 145);
+}
+END_TEST
+
+START_TEST(finding_clears_after_calm_steps)
+{
+	struct ls_detect_channel *ch = channel(1, LS_DETECT_CHRONIC);
+
+	run(&feed, 150);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.01;
+	run(&feed, 60);
+	ck_assert_int_eq(ch->level, LS_LEVEL_FINDING);
+	ck_assert_double_le(ch->c, LS_DETECT_CAP);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0;
+	run(&feed, LS_DETECT_CLEAR_STEPS);
+	ck_assert_int_eq(ch->level, LS_LEVEL_FINDING); /* not at once */
+	run(&feed, 100);
+	ck_assert_int_eq(ch->level, LS_LEVEL_QUIET);
+	ck_assert_uint_eq(feed.d.open, 0);
+	ck_assert_uint_eq(ch->ep.steps, 0);
+	ck_assert_double_eq(ls_detect_excess_ratio(&feed.d, &ch->ep), 0);
+}
+END_TEST
+
+/* While one is found another moves, little by little. It may stay there afterwards, or go back: neither is a fault of its own. */
+START_TEST(who_moves_while_another_is_found_is_not_blamed)
+{
+	struct ls_detect_worker *w = &feed.d.worker[2];
+
+	run(&feed, 150);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.03;
+	run(&feed, 100);
+	ck_assert_uint_eq(feed.d.open, 1);
+	for (size_t i = 0; i < 3000; i++, feed.other_s += 1e-6) {
+		run(&feed, 1);
+		ck_assert_int_eq(w->found, 0);
+	}
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0;
+	feed.other_s = _i == 0 ? feed.other_s : 0;
+	for (size_t i = 0; i < 1000; i++) {
+		run(&feed, 1);
+		ck_assert_int_eq(w->found, 0);
+	}
+	ck_assert_uint_eq(feed.d.open, 0);
+	ck_assert_double_eq_tol(w->base_s, feed.other_s, 0.0003);
+	feed.other_s += 0.005; /* and now it is one */
+	feed.grown_s = 0.005;
+	run(&feed, 60);
+	ck_assert_int_eq(channel(2, LS_DETECT_CHRONIC)->level, LS_LEVEL_FINDING);
+}
+END_TEST
+
+/* Of many workers one or another is above the level by noise alone: they are not suspects. */
+START_TEST(among_many_more_is_needed_for_a_suspect)
+{
+	struct ls_detect_channel *ch = channel(1, LS_DETECT_FAINT);
+	double few, many;
+
+	run(&feed, 150);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.001;
+	while (ch->level == LS_LEVEL_QUIET)
+		run(&feed, 1);
+	few = ch->c;
+	teardown();
+	setup();
+	ck_assert_int_eq(ls_detect_reserve(&feed.d, 1000), 0);
+	run(&feed, 150);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.001;
+	while (channel(1, LS_DETECT_FAINT)->level == LS_LEVEL_QUIET)
+		run(&feed, 1);
+	many = channel(1, LS_DETECT_FAINT)->c;
+	ck_assert_double_le(few, LS_DETECT_SUSPECT + 3);
+	ck_assert_double_ge(many, log(1000) / 0.4);
+	ck_assert_double_le(ls_detect_nearness(&feed.d.worker[1]), 1);
+	ck_assert_double_ge(ls_detect_nearness(&feed.d.worker[1]), 0.5);
+	ck_assert_double_eq(ls_detect_nearness(&feed.d.worker[900]), 0);
+}
+END_TEST
+
+/* Four stalls in 200 steps, where nobody else ever stalls; three could be equally far apart. */
+START_TEST(stalls_of_one_say_more_where_nobody_stalls)
+{
+	static const unsigned gaps[] = {59, 44, 69, 39};
+
+	run(&feed, 600);
+	for (size_t i = 0; i < sizeof(gaps) / sizeof(gaps[0]); i++) {
+		ck_assert_int_ne(channel(1, LS_DETECT_STALLS)->level, LS_LEVEL_FINDING);
+		feed.gap_s = 0.1;
+		run(&feed, 1);
+		feed.gap_s = 0;
+		if (i + 1 < sizeof(gaps) / sizeof(gaps[0]))
+			run(&feed, gaps[i]);
+	}
+	ck_assert_int_eq(channel(1, LS_DETECT_STALLS)->level, LS_LEVEL_FINDING);
+}
+END_TEST
+
+START_TEST(stalls_count_against_a_rare_rate)
+{
+	struct ls_detect_channel *ch = channel(1, LS_DETECT_STALLS);
+	static const unsigned gaps[] = {11, 3, 29, 7, 17, 5, 31, 13};
+
+	run(&feed, 100);
+	for (size_t i = 0; i < sizeof(gaps) / sizeof(gaps[0]); i++) {
+		feed.gap_s = 0.2;
+		run(&feed, 1);
+		feed.gap_s = 0;
+		if (i == 0)
+			ck_assert_int_ne(ch->level, LS_LEVEL_FINDING); /* one is chance */
+		run(&feed, gaps[i]);
+	}
+	ck_assert_int_eq(ch->level, LS_LEVEL_FINDING);
+	ck_assert_uint_eq(ch->ep.hits, 8);
+	run(&feed, 200);
+	ck_assert_int_eq(ch->level, LS_LEVEL_QUIET);
+}
+END_TEST
+
+START_TEST(stalls_equally_far_apart_are_checkpoints)
+{
+	run(&feed, 100);
+	for (int i = 0; i < 30; i++) {
+		feed.gap_s = 0.2;
+		run(&feed, 1);
+		feed.gap_s = 0;
+		run(&feed, 24);
+	}
+	ck_assert_int_ne(channel(1, LS_DETECT_STALLS)->level, LS_LEVEL_FINDING);
+}
+END_TEST
+
+START_TEST(longer_collectives_are_communication)
+{
+	run(&feed, 150);
+	feed.comm_s = feed.grown_s = 0.03;
+	run(&feed, 60);
+	ck_assert_int_eq(feed.d.net[0].channel[LS_DETECT_CHRONIC].level, LS_LEVEL_FINDING);
+	for (size_t i = 0; i < WORKERS; i++)
+		ck_assert_int_eq(channel(i, LS_DETECT_CHRONIC)->level, LS_LEVEL_QUIET);
+	feed.comm_s = feed.grown_s = 0;
+	run(&feed, 150);
+	ck_assert_int_eq(feed.d.net[0].channel[LS_DETECT_CHRONIC].level, LS_LEVEL_QUIET);
+}
+END_TEST
+
+/* Arrivals that seem early because clocks are not known yet: the waits do not bear them out. */
+START_TEST(clocks_that_settle_are_no_communication)
+{
+	feed.astray_s = -0.03;
+	run(&feed, 150);
+	feed.astray_s = 0;
+	run(&feed, 300);
+	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
+		ck_assert_int_eq(feed.d.net[0].channel[k].level, LS_LEVEL_QUIET);
+	feed.comm_s = feed.grown_s = 0.03; /* and what is communication is still found */
+	run(&feed, 60);
+	ck_assert_int_eq(feed.d.net[0].channel[LS_DETECT_CHRONIC].level, LS_LEVEL_FINDING);
+}
+END_TEST
+
+START_TEST(time_outs_are_stalls_of_communication)
+{
+	static const unsigned gaps[] = {11, 3, 19, 7, 17, 5};
+
+	run(&feed, 150);
+	for (size_t i = 0; i < sizeof(gaps) / sizeof(gaps[0]); i++) {
+		feed.comm_s = 0.2;
+		run(&feed, 1);
+		feed.comm_s = 0;
+		run(&feed, gaps[i]);
+	}
+	ck_assert_int_eq(feed.d.net[0].channel[LS_DETECT_STALLS].level, LS_LEVEL_FINDING);
+}
+END_TEST
+
+START_TEST(wait_is_used_where_arrivals_cannot_be_compared)
+{
+	feed.clocks_ok = _i != 0;
+	feed.exit_s = _i == 0 ? 0 : 0.03; /* exits that are no common event */
+	run(&feed, 150);
+	ck_assert_int_eq(feed.d.mode, LS_MODE_WAIT);
+	feed.late_s = 0.02;
+	run(&feed, 100);
+	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_QUIET);
+	feed.wait_s = feed.own_s = feed.grown_s = 0.02;
+	run(&feed, 60);
+	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_FINDING);
+}
+END_TEST
+
+START_TEST(absent_workers_are_not_judged)
+{
+	struct ls_blame r[WORKERS];
+	struct ls_blame_step totals = {
+		.used = 3, .duration_s = STEP_S, .net = {NAN, NAN, NAN}, .last = SIZE_MAX};
+	struct ls_detect_channel before;
+
+	run(&feed, 150);
+	before = *channel(1, LS_DETECT_CHRONIC);
+	for (size_t i = 0; i < WORKERS; i++)
+		r[i] = i == 1 ? (struct ls_blame){NAN, NAN, NAN, NAN, NAN, 0} : (struct ls_blame){0};
+	for (int k = 0; k < 100; k++)
+		ls_detect_step(&feed.d, feed.step++, 0, true, r, WORKERS, &totals);
+	ck_assert_double_eq(channel(1, LS_DETECT_CHRONIC)->c, before.c);
+	ck_assert_uint_eq(channel(1, LS_DETECT_CHRONIC)->ep.steps, before.ep.steps);
+	totals.duration_s = NAN; /* nobody there: no step */
+	ls_detect_step(&feed.d, feed.step, 0, true, r, WORKERS, &totals);
+	ck_assert_uint_eq(feed.d.judged, 250);
+}
+END_TEST
+
+START_TEST(reset_forgets_one_worker)
+{
+	run(&feed, 150);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.01;
+	run(&feed, 60);
+	ck_assert_uint_eq(feed.d.open, 1);
+	ls_detect_reset_worker(&feed.d, 1);
+	ck_assert_uint_eq(feed.d.open, 0);
+	ck_assert_uint_eq(feed.d.worker[1].warm, 0);
+	ck_assert_uint_eq(feed.d.worker[0].warm, LS_DETECT_WARM);
+	run(&feed, 100); /* it learns anew: what it is now is its baseline */
+	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_QUIET);
+}
+END_TEST
+
+START_TEST(workers_that_join_later_are_quiet_at_first)
+{
+	run(&feed, 100);
+	ck_assert_int_eq(ls_detect_reserve(&feed.d, 100), 0);
+	ck_assert_uint_eq(feed.d.count, 100);
+	ck_assert_uint_eq(feed.d.worker[99].warm, 0);
+	ck_assert_uint_eq(feed.d.worker[0].warm, LS_DETECT_WARM);
+	run(&feed, 100);
+	ck_assert_uint_eq(feed.d.open, 0);
+}
+END_TEST
+
+static Suite *
+detect_suite(void)
+{
+	Suite *s = suite_create("detect");
+	TCase *tc = tcase_create("all");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, noise_stays_quiet);
+	tcase_add_test(tc, chronic_lateness_is_suspected_then_found);
+	tcase_add_test(tc, loads_that_wander_are_noise);
+	tcase_add_test(tc, shift_shorter_than_a_wake_up_is_only_suspected);
+	tcase_add_test(tc, shift_below_the_noise_of_a_step_is_found_by_patience);
+	tcase_add_test(tc, order_of_workers_does_not_matter);
+	tcase_add_test(tc, nothing_is_found_while_baselines_are_learned);
+	tcase_add_test(tc, first_steps_weigh_no_more_than_others);
+	tcase_add_test(tc, born_slow_is_not_taken_for_a_baseline);
+	tcase_add_test(tc, lateness_without_evidence_is_only_suspected);
+	tcase_add_test(tc, load_that_passes_is_only_suspected);
+	tcase_add_test(tc, load_on_top_of_very_little_is_only_suspected);
+	tcase_add_test(tc, load_that_is_over_is_not_found);
+	tcase_add_test(tc, what_stays_after_a_load_is_found);
+	tcase_add_test(tc, load_that_stays_is_found);
+	tcase_add_test(tc, shift_that_is_steady_or_gross_need_not_wait);
+	tcase_add_test(tc, delays_that_come_and_go_are_found);
+	tcase_add_test(tc, finding_clears_after_calm_steps);
+	tcase_add_loop_test(tc, who_moves_while_another_is_found_is_not_blamed, 0, 2);
+	tcase_add_test(tc, among_many_more_is_needed_for_a_suspect);
+	tcase_add_test(tc, stalls_of_one_say_more_where_nobody_stalls);
+	tcase_add_test(tc, stalls_count_against_a_rare_rate);
+	tcase_add_test(tc, stalls_equally_far_apart_are_checkpoints);
+	tcase_add_test(tc, longer_collectives_are_communication);
+	tcase_add_test(tc, clocks_that_settle_are_no_communication);
+	tcase_add_test(tc, time_outs_are_stalls_of_communication);
+	tcase_add_loop_test(tc, wait_is_used_where_arrivals_cannot_be_compared, 0, 2);
+	tcase_add_test(tc, absent_workers_are_not_judged);
+	tcase_add_test(tc, reset_forgets_one_worker);
+	tcase_add_test(tc, workers_that_join_later_are_quiet_at_first);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+int
+main(void)
+{
+	return ls_test_run(detect_suite());
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/engine/detect/stage.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+#include "tests/support/fake_job.h"
+#include "tests/support/harness.h"
+
+#define WORKERS 24
+#define STAGES 4
+#define STEP_S 1.0
+
+/* Stages of six workers each, of which only own work and work done are made. */
+struct feed {
+	struct ls_stages s;
+	struct ls_detect d;
+	struct ls_cell cells[WORKERS];
+	uint32_t of[WORKERS];
+	uint64_t random, step;
+	double grown[STAGES], work[STAGES]; /* factors */
+	double all;
+	size_t alone;       /* this worker takes twice as long; WORKERS: none */
+	bool half;          /* every second worker of stage 0 takes 3 % longer */
+};
+
+static void
+feed_init(struct feed *f)
+{
+	memset(f, 0, sizeof(*f));
+	f->random = 11;
+	f->all = 1;
+	f->alone = WORKERS;
+	for (uint32_t i = 0; i < WORKERS; i++)
+		f->of[i] = i % STAGES;
+	for (size_t k = 0; k < STAGES; k++)
+		f->grown[k] = f->work[k] = 1;
+	ck_assert_int_eq(ls_stages_group(&f->s, &f->d, f->of, STAGES, WORKERS), 0);
+}
+
+static void
+run(struct feed *f, size_t steps)
+{
+	for (size_t n = 0; n < steps; n++) {
+		double longest = 0;
+
+		for (size_t i = 0; i < WORKERS; i++) {
+			size_t k = f->of[i];
+			double own = (0.8 - 0.02 * (double)k) * f->grown[k] * f->all +
+				0.003 * (ls_test_random(&f->random) + ls_test_random(&f->random) + ls_test_random(&f->random) - 1.5) * 2;
+
+			if (i == f->alone)
+				own *= 2;
+			if (f->half && k == 0 && i / STAGES % 2 == 0)
+				own *= 1.03;
+			f->cells[i] = (struct ls_cell){.present = true, .own_s = (float)own,
+				.work = (float)(f->work[k] * 100)};
+			longest = fmax(longest, own);
+		}
+		f->d.before_s = f->d.step_s;
+		f->d.step_s = longest + 0.2;
+		/* as if the step before it began were remembered, as ls_detect_step does */
+		for (size_t k = 0; k < f->s.count; k++)
+			if (f->s.stage[k].channel.ep.steps > 0)
+				f->d.before_s = f->s.stage[k].channel.ep.before_s;
+		f->d.judged++;
+		ls_stages_step(&f->s, &f->d, f->step, (int64_t)f->step * 1000000, f->cells, WORKERS);
+		f->step++;
+	}
+}
+
+/* Which stage is found; STAGES: none. Not two. */
+static size_t
+found(const struct feed *f)
+{
+	size_t which = STAGES;
+
+	for (size_t k = 0; k < STAGES; k++) {
+		if (f->s.stage[k].channel.level != LS_LEVEL_FINDING)
+			continue;
+		ck_assert_uint_eq(which, STAGES);
+		which = k;
+	}
+	return which;
+}
+
+START_TEST(stage_with_more_to_do_is_found)
+{
+	struct feed f;
+
+	feed_init(&f);
+	run(&f, 300);
+	ck_assert_uint_eq(found(&f), STAGES);
+	f.grown[1] = 1.06;
+	f.work[1] = _i == 0 ? 1.06 : 1;
+	run(&f, 60);
+	ck_assert_uint_eq(found(&f), 1);
+	ck_assert(ls_stage_is_imbalance(&f.s.stage[1]) == (_i == 0));
+	ck_assert_uint_eq(f.d.open, 1);
+	f.grown[1] = f.work[1] = 1;
+	run(&f, 100);
+	ck_assert_uint_eq(found(&f), STAGES);
+	ck_assert_uint_eq(f.d.open, 0);
+	ls_stages_fini(&f.s);
+}
+END_TEST
+
+/* All slower; one, or half, of a stage slower; a stage that still has time to spare. */
+START_TEST(what_is_no_stage)
+{
+	struct feed f;
+
+	feed_init(&f);
+	run(&f, 300);
+	f.all = _i == 0 ? 1.2 : 1;
+	f.alone = _i == 1 ? 5 : WORKERS;
+	f.half = _i == 3;
+	f.grown[3] = _i == 2 ? 1.06 : 1; /* to 0.784 of the first one's 0.8 */
+	for (size_t n = 0; n < 300; n++) {
+		run(&f, 1);
+		ck_assert_uint_eq(found(&f), STAGES);
+	}
+	ls_stages_fini(&f.s);
+}
+END_TEST
+
+/* One stage, too many, or workers that do not report: nothing is compared, and nothing stays open. */
+START_TEST(few_or_too_many_stages_are_not_compared)
+{
+	static uint32_t of[2 * LS_STAGES_MAX];
+	struct feed f;
+
+	feed_init(&f);
+	run(&f, 100);
+	f.grown[2] = 1.2;
+	run(&f, 60);
+	ck_assert_uint_eq(found(&f), 2);
+	for (uint32_t i = 0; i < 2 * LS_STAGES_MAX; i++)
+		of[i] = _i == 0 ? 0 : i / 2 + (i == 2 * LS_STAGES_MAX - 1);
+	ck_assert_int_eq(ls_stages_group(&f.s, &f.d, of, _i == 0 ? 1 : LS_STAGES_MAX + 1, 2 * LS_STAGES_MAX), 0);
+	ck_assert_uint_eq(f.s.count, 0);
+	ck_assert_uint_eq(f.d.open, 0);
+	run(&f, 10);
+	ls_stages_fini(&f.s);
+}
+END_TEST
+
+START_TEST(of_many_workers_some_are_looked_at)
+{
+	static uint32_t of[1001];
+	struct ls_detect d = {0};
+	struct ls_stages s = {0};
+
+	for (uint32_t i = 0; i < 1001; i++)
+		of[i] = i >= 900;
+	ck_assert_int_eq(ls_stages_group(&s, &d, of, 2, 1001), 0);
+	ck_assert_uint_eq(s.stage[0].workers, 60); /* each 15th of 900 */
+	ck_assert_uint_eq(s.stage[0].worker[59], 885);
+	ck_assert_uint_eq(s.stage[1].workers, 51);
+	ls_stages_fini(&s);
+}
+END_TEST
+
+/* In the engine: one finding, of the stage, with its hosts. */
+START_TEST(engine_tells_the_stage)
+{
+	struct fake_job *job = fake_job_on(NULL, "train", 32);
+	json_t *f, *subject;
+
+	job->stages = 4;
+	fake_job_declare(job);
+	fake_job_run(job, 200);
+	ck_assert_uint_eq(job->event_count, 0);
+	for (size_t i = 2; i < 32; i += 4)
+		job->workers[i].slow = 1.08;
+	fake_job_run(job, 120);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	f = fake_job_finding(job, 0);
+	subject = json_object_get(f, "subject");
+	ck_assert_str_eq(json_string_value(json_object_get(subject, "scope")), "group");
+	ck_assert_str_eq(json_string_value(json_object_get(subject, "by")), "stage");
+	ck_assert_str_eq(json_string_value(json_object_get(subject, "name")), "stage2");
+	ck_assert_int_eq(json_integer_value(json_object_get(subject, "host_count")), 8);
+	ck_assert_double_eq_tol(json_number_value(json_object_get(json_object_get(f, "impact"), "blame_s")),
+		0.08 * 0.08, 0.001);
+	json_decref(f);
+	for (size_t i = 2; i < 32; i += 4)
+		job->workers[i].slow = 1;
+	fake_job_run(job, 200);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
+	fake_job_free(job);
+}
+END_TEST
+
+static Suite *
+stage_suite(void)
+{
+	Suite *s = suite_create("stage");
+	TCase *tc = tcase_create("all");
+
+	tcase_add_loop_test(tc, stage_with_more_to_do_is_found, 0, 2);
+	tcase_add_loop_test(tc, what_is_no_stage, 0, 4);
+	tcase_add_loop_test(tc, few_or_too_many_stages_are_not_compared, 0, 2);
+	tcase_add_test(tc, of_many_workers_some_are_looked_at);
+	tcase_add_test(tc, engine_tells_the_stage);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+int
+main(void)
+{
+	return ls_test_run(stage_suite());
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/engine/engine.h"
+#include "tests/support/fake_job.h"
+#include "tests/support/harness.h"
+#include "tests/support/json_at.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The next step takes a worker so much longer, told as a phase. */
+static void
+hold(struct fake_job *job, size_t worker, double s, enum ls_phase phase)
+{
+	struct ls_record *r = &job->workers[worker].record;
+
+	job->workers[worker].once_s = s;
+	fake_job_make(job);
+	r->phase_ns[LS_PHASE_COMPUTE] -= (uint64_t)(s * 1e9);
+	r->phase_mask |= 1u << phase;
+	r->phase_ns[phase] += (uint64_t)(s * 1e9);
+	fake_job_report(job);
+}
+
+/* 2,000 good steps, then worker 5 gets slower by 0.15 % of a step a minute. */
+static void
+drift(struct fake_job *job)
+{
+	fake_job_run(job, 2000);
+	for (size_t i = 0; i < 6000; i++) {
+		job->workers[5].slow += 0.015 / 6000;
+		fake_job_run(job, 1);
+	}
+}
+
+/* What a drift has cost, to half of its cost now in all its steps. */
+static double
+half_of_now(const struct fake_job *job, const json_t *f)
+{
+	double lost_s = json_number_value(ls_json_at(f, "impact", "chip_hours_lost_total")) * 3600 / (double)job->count / job->chips;
+	double steps = (double)(job->step - (uint64_t)json_integer_value(ls_json_at(f, "onset", "step")));
+
+	return lost_s / (json_number_value(ls_json_at(f, "impact", "blame_s")) * steps / 2);
+}
+
+/* Less than the detectors of single steps can tell from their own baseline. */
+START_TEST(a_worker_that_drifts_is_found_cleared_and_reopened)
+{
+	struct fake_job *job = fake_job_new(8);
+	json_t *f;
+
+	job->clockless = _i == 1;
+	drift(job);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	f = fake_job_finding(job, 0);
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "straggler");
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "host"), "h5");
+	ck_assert_str_eq(ls_json_text_at(f, "onset", "type"), "drift");
+	ck_assert_str_eq(ls_json_text_at(f, "persistence", "duty"), "continuous");
+	ck_assert_int_lt(json_integer_value(ls_json_at(f, "onset", "step")), 5000);
+	ck_assert(json_number_value(ls_json_at(f, "impact", "blame_s")) > 0.0002);
+	ck_assert(json_number_value(ls_json_at(f, "impact", "blame_s")) < 0.0013);
+	ck_assert(fabs(half_of_now(job, f) - 0.8) < 0.15); /* less than half: at first it was not the last to come */
+	json_decref(f);
+	job->workers[5].slow = 1;
+	fake_job_run(job, 4000);
+	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
+	job->workers[5].slow = 1.1; /* comes back, but not as a drift */
+	fake_job_run(job, 200);
+	ck_assert_uint_eq(fake_job_told(job, "reopened"), 1);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	f = fake_job_finding(job, 0);
+	ck_assert_str_eq(ls_json_text_at(f, "onset", "type"), "step_change");
+	json_decref(f);
+	fake_job_free(job);
+}
+END_TEST
+
+/* Two equal ones hide each other: without one of them nobody would wait less. */
+START_TEST(two_that_drift_cost_together_what_they_cost)
+{
+	struct fake_job *job = fake_job_new(8);
+	double blame_s = 0;
+	json_t *f;
+
+	fake_job_run(job, 2000);
+	for (size_t i = 0; i < 6000; i++) {
+		job->workers[2].slow = job->workers[5].slow += 0.015 / 6000;
+		fake_job_run(job, 1);
+	}
+	fake_job_run(job, 400);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 2);
+	for (size_t i = 0; i < 2; i++) {
+		f = fake_job_finding(job, i);
+		ck_assert_str_eq(ls_json_text_at(f, "onset", "type"), "drift");
+		blame_s += json_number_value(ls_json_at(f, "impact", "blame_s"));
+		json_decref(f);
+	}
+	ck_assert_double_gt(blame_s, 0.6 * 0.015 * 0.08);
+	ck_assert_double_lt(blame_s, 1.1 * 0.015 * 0.08);
+	fake_job_free(job);
+}
+END_TEST
+
+START_TEST(a_drift_that_becomes_gross_stays_one_finding)
+{
+	struct fake_job *job = fake_job_new(8);
+	json_t *f;
+
+	drift(job);
+	job->workers[5].slow = 1.2;
+	fake_job_run(job, 300);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	f = fake_job_finding(job, 0);
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "straggler");
+	ck_assert_str_eq(ls_json_text_at(f, "severity", NULL), "critical");
+	json_decref(f);
+	job->workers[5].slow = 1;
+	fake_job_run(job, 1000);
+	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
+	ck_assert_uint_eq(fake_job_told(job, "reopened"), 0);
+	fake_job_free(job);
+}
+END_TEST
+
+START_TEST(stalls_at_equal_distances_are_periodic)
+{
+	struct fake_job *job = fake_job_new(8);
+	json_t *f;
+
+	job->clockless = _i == 1;
+	for (size_t i = 0; i < 1500; i++) {
+		job->workers[2].once_s = i % 50 == 49 ? 0.2 : 0;
+		fake_job_run(job, 1);
+	}
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	f = fake_job_finding(job, 0);
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "periodic");
+	ck_assert_str_eq(ls_json_text_at(f, "severity", NULL), "warning");
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "host"), "h2");
+	ck_assert_str_eq(ls_json_text_at(f, "persistence", "duty"), "intermittent");
+	ck_assert_str_eq(ls_json_cause(f), "unexplained");
+	ck_assert(fabs(ls_json_evidence(f, "period_steps") - 50) < 0.01);
+	ck_assert(fabs(ls_json_evidence(f, "period_s") - 5.2) < 0.1);
+	ck_assert(fabs(ls_json_evidence(f, "event_excess_s") - 0.2) < 0.005);
+	ck_assert(fabs(json_number_value(ls_json_at(f, "impact", "blame_s")) - 0.004) < 0.0002);
+	ck_assert_ptr_nonnull(strstr(ls_json_text_at(f, "title", NULL), "each 50th step"));
+	json_decref(f);
+	job->workers[2].once_s = 0;
+	fake_job_run(job, 130);
+	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
+	fake_job_free(job);
+}
+END_TEST
+
+START_TEST(a_phase_names_the_cause_of_a_period)
+{
+	struct fake_job *job = fake_job_new(8);
+	json_t *f;
+
+	fake_job_run(job, 100);
+	for (size_t k = 0; k < 8; k++) {
+		fake_job_run(job, 79);
+		hold(job, 6, 0.1, _i == 0 ? LS_PHASE_COMPILE : LS_PHASE_INPUT_WAIT);
+	}
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	f = fake_job_finding(job, 0);
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "periodic");
+	ck_assert_str_eq(ls_json_cause(f), _i == 0 ? "recompilation" : "input_stall");
+	json_decref(f);
+	fake_job_free(job);
+}
+END_TEST
+
+/* Duties: marked as such, nothing is said; at the end of a step, in no phase, it is for information. */
+START_TEST(duties_of_one_worker_are_not_blamed)
+{
+	struct fake_job *job = fake_job_new(8);
+	json_t *f;
+
+	fake_job_run(job, 100);
+	for (size_t k = 0; k < 10; k++) {
+		fake_job_run(job, 79);
+		if (_i == 2) { /* between its steps */
+			job->workers[0].once_s = 0.3;
+			fake_job_make(job);
+			job->workers[0].record.t_begin_ns += 300000000;
+			job->workers[0].record.duration_ns -= 300000000;
+			job->workers[0].record.phase_ns[LS_PHASE_COMPUTE] -= 300000000;
+			fake_job_report(job);
+		} else {
+			hold(job, 0, 0.3, _i == 0 ? LS_PHASE_CHECKPOINT : LS_PHASE_EVAL);
+		}
+	}
+	if (_i < 2) {
+		ck_assert_uint_eq(job->event_count, 0);
+	} else {
+		ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+		f = fake_job_finding(job, 0);
+		ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "periodic");
+		ck_assert_str_eq(ls_json_text_at(f, "severity", NULL), "info");
+		json_decref(f);
+	}
+	fake_job_free(job);
+}
+END_TEST
+
+START_TEST(pauses_of_anybody_are_told_of_the_job)
+{
+	struct fake_job *job = fake_job_new(16);
+	json_t *f;
+
+	fake_job_run(job, 150);
+	for (size_t k = 0; k < 300; k++) {
+		size_t who = (size_t)(fake_job_random(job) * 16);
+
+		if (fake_job_random(job) < 0.25)
+			hold(job, who, 0.02, _i == 0 ? LS_PHASE_GC : LS_PHASE_COMPUTE);
+		else
+			fake_job_run(job, 1);
+	}
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	f = fake_job_finding(job, 0);
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "job_slow");
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "scope"), "job");
+	ck_assert_str_eq(ls_json_text_at(f, "pattern", NULL), "rotating");
+	ck_assert_str_eq(ls_json_cause(f), _i == 0 ? "garbage_collection" : "unexplained");
+	ck_assert(fabs(json_number_value(ls_json_at(f, "impact", "blame_s")) - 0.005) < 0.0015);
+	ck_assert(fabs(ls_json_evidence(f, "event_steps_ratio") - 0.25) < 0.1);
+	json_decref(f);
+	fake_job_run(job, 800);
+	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
+	fake_job_free(job);
+}
+END_TEST
+
+START_TEST(what_was_told_is_read_back)
+{
+	struct fake_job *job = fake_job_new(8);
+	struct ls_engine *other = ls_engine_new(NULL);
+	json_t *f;
+
+	for (size_t i = 0; i < 600; i++) {
+		job->workers[2].once_s = i % 50 == 49 ? 0.2 : 0;
+		fake_job_run(job, 1);
+	}
+	f = fake_job_finding(job, 0);
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "periodic");
+	ck_assert_int_eq(ls_engine_seed_finding(other, f), 0);
+	json_decref(f);
+	ls_engine_free(other);
+	fake_job_free(job);
+}
+END_TEST
+
+START_TEST(a_new_attempt_begins_anew)
+{
+	struct fake_job *job = fake_job_new(8);
+
+	for (size_t i = 0; i < 600; i++) {
+		job->workers[2].once_s = i % 50 == 49 ? 0.2 : 0;
+		fake_job_run(job, 1);
+	}
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	job->attempt++;
+	job->step = 0;
+	fake_job_declare(job);
+	fake_job_run(job, 600);
+	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
+	ck_assert_uint_eq(fake_job_told(job, "reopened"), 0);
+	fake_job_free(job);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("judge_slow");
+	TCase *drift = tcase_create("drift: one finding of a worker, with its begin and end");
+	TCase *periodic = tcase_create("periodic: what comes at equal distances");
+	TCase *rotating = tcase_create("rotating: told of the job");
+	TCase *life = tcase_create("storage and attempts");
+
+	tcase_add_loop_test(drift, a_worker_that_drifts_is_found_cleared_and_reopened, 0, 2);
+	tcase_add_test(drift, two_that_drift_cost_together_what_they_cost);
+	tcase_add_test(drift, a_drift_that_becomes_gross_stays_one_finding);
+	tcase_add_loop_test(periodic, stalls_at_equal_distances_are_periodic, 0, 2);
+	tcase_add_loop_test(periodic, a_phase_names_the_cause_of_a_period, 0, 2);
+	tcase_add_loop_test(periodic, duties_of_one_worker_are_not_blamed, 0, 3);
+	tcase_add_loop_test(rotating, pauses_of_anybody_are_told_of_the_job, 0, 2);
+	tcase_add_test(life, what_was_told_is_read_back);
+	tcase_add_test(life, a_new_attempt_begins_anew);
+	suite_add_tcase(s, drift);
+	suite_add_tcase(s, periodic);
+	suite_add_tcase(s, rotating);
+	suite_add_tcase(s, life);
+	return ls_test_run(s);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/engine/finding/view.h"
+#include "tests/support/fake_job.h"
+#include "tests/support/harness.h"
+
+#include <stdio.h>
+
+/*
+ * Which of two hosts came first is claimed beyond three times the combined uncertainty of their clocks: sqrt(2) of one
+ * for two that are known alike.
+ */
+#define SURE (3 * 1.4142136)
+
+/* Of the newest step: who came last, or "". */
+static const char *
+last_of(const struct fake_job *job, char host[16])
+{
+	struct ls_view_range range = {0, UINT64_MAX, 1};
+	json_t *steps;
+	const json_t *last;
+
+	ck_assert_int_eq(ls_view_steps(job->engine, job->name, NULL, &range, &steps), 0);
+	last = json_object_get(json_array_get(steps, 0), "last");
+	host[0] = '\0';
+	if (!json_is_null(last))
+		(void)snprintf(host, 16, "%s", json_string_value(json_object_get(last, "host")));
+	json_decref(steps);
+	return host;
+}
+
+static void
+clocks(struct fake_job *job, double err_s)
+{
+	for (size_t i = 0; i < job->count; i++)
+		ls_engine_clock(job->engine, job->workers[i].handle, err_s);
+}
+
+/* One comes 20 ms after all others; the clocks are known to a little more, or less, than that allows. */
+START_TEST(last_is_who_is_surely_last)
+{
+	struct fake_job *job = fake_job_new(6);
+	double err_s = (_i == 0 ? 0.9 : 1.1) * 0.02 / SURE;
+	char host[16];
+
+	job->noise = 0;
+	clocks(job, err_s);
+	fake_job_run(job, 10);
+	job->workers[4].once_s = 0.02;
+	fake_job_run(job, 1);
+	ck_assert_str_eq(last_of(job, host), _i == 0 ? "h4" : "");
+	fake_job_run(job, 1); /* all at once */
+	ck_assert_str_eq(last_of(job, host), "");
+	fake_job_free(job);
+}
+END_TEST
+
+/* A clock that is known better does not make up for one that is not. */
+START_TEST(the_worse_of_two_clocks_counts)
+{
+	struct fake_job *job = fake_job_new(2);
+	char host[16];
+
+	job->noise = 0;
+	ls_engine_clock(job->engine, job->workers[_i].handle, 0.01);
+	ls_engine_clock(job->engine, job->workers[1 - _i].handle, 0);
+	job->workers[0].once_s = 0.025;
+	fake_job_run(job, 1);
+	ck_assert_str_eq(last_of(job, host), "");
+	job->workers[0].once_s = 0.035;
+	fake_job_run(job, 1);
+	ck_assert_str_eq(last_of(job, host), "h0");
+	fake_job_free(job);
+}
+END_TEST
+
+/* What a finding claims by arrival is beyond it; where that cannot be, waits find the same worker. */
+START_TEST(lateness_is_claimed_only_with_good_clocks)
+{
+	struct fake_job *job = fake_job_new(8);
+	json_t *f;
+
+	clocks(job, (_i == 0 ? 0.9 : 1.1) * 0.01 * 0.1 / SURE); /* 1 % of the step */
+	fake_job_run(job, 150);
+	job->workers[5].slow = 1.05;
+	fake_job_run(job, 80);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	f = fake_job_finding(job, 0);
+	ck_assert_str_eq(json_string_value(json_object_get(json_object_get(f, "subject"), "host")), "h5");
+	ck_assert_str_eq(json_string_value(json_object_get(json_object_get(f, "data_quality"), "estimate")),
+		_i == 0 ? "lateness" : "wait");
+	json_decref(f);
+	fake_job_free(job);
+}
+END_TEST
+
+/* A clock that gets worse later: what comes from that host is no lateness any more, and the others are judged. */
+START_TEST(a_clock_that_gets_worse_says_nothing)
+{
+	struct fake_job *job = fake_job_new(8);
+
+	clocks(job, 0.00001);
+	fake_job_run(job, 150);
+	ls_engine_clock(job->engine, job->workers[2].handle, 1);
+	job->workers[2].slow = 1.2;
+	fake_job_run(job, 60); /* in more of them the job as a whole would be found slower */
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 0);
+	job->workers[2].slow = 1;
+	job->workers[6].slow = 1.2;
+	fake_job_run(job, 100);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	ck_assert_str_eq(job->events[0].host, "h6");
+	fake_job_free(job);
+}
+END_TEST
+
+/* The share of steps in which somebody was last is not told of steps of which it is not known. */
+START_TEST(slowest_is_null_where_nobody_knows)
+{
+	struct fake_job *job = fake_job_new(4);
+	json_t *hosts;
+
+	clocks(job, 1);
+	fake_job_run(job, 50);
+	ck_assert_int_eq(ls_view_hosts(job->engine, job->name, job->now_us, &hosts), 0);
+	for (size_t i = 0; i < 4; i++)
+		ck_assert(json_is_null(json_object_get(json_array_get(hosts, i), "slowest_ratio")));
+	json_decref(hosts);
+	fake_job_free(job);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("order");
+	TCase *tc = tcase_create("order");
+
+	tcase_add_loop_test(tc, last_is_who_is_surely_last, 0, 2);
+	tcase_add_loop_test(tc, the_worse_of_two_clocks_counts, 0, 2);
+	tcase_add_loop_test(tc, lateness_is_claimed_only_with_good_clocks, 0, 2);
+	tcase_add_test(tc, a_clock_that_gets_worse_says_nothing);
+	tcase_add_test(tc, slowest_is_null_where_nobody_knows);
+	suite_add_tcase(s, tc);
+	return ls_test_run(s);
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/engine/engine.h"
+#include "tests/support/fake_job.h"
+#include "tests/support/harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+START_TEST(new_attempt_clears_and_begins_anew)
+{
+	struct fake_job *job = fake_job_new(8);
+	uint32_t old;
+
+	fake_job_run(job, 150);
+	job->workers[3].slow = 1.1;
+	fake_job_run(job, 60);
+	ck_assert_uint_eq(fake_job_stats(job).findings_open, 1);
+	old = job->workers[0].handle;
+	job->attempt = 1;
+	fake_job_declare(job);
+	ck_assert_uint_eq(fake_job_stats(job).findings_open, 0);
+	ck_assert_str_eq(job->events[job->event_count - 1].event, "cleared");
+	ck_assert_int_eq(ls_engine_record(job->engine, old, &job->workers[0].record, job->now_us),
+		-LS_EUNKNOWN);
+	job->step = 0; /* steps of another attempt are others */
+	job->workers[3].slow = 1;
+	fake_job_run(job, 150);
+	ck_assert_uint_eq(fake_job_stats(job).findings_open, 0);
+	job->workers[3].slow = 1.1;
+	fake_job_run(job, 60);
+	ck_assert_str_eq(job->events[job->event_count - 1].event, "reopened");
+	job->attempt = 0;
+	ck_assert_int_eq(ls_engine_worker(job->engine,
+				 &(struct ls_worker_info){.job = "train", .host = "h0"},
+				 job->now_us, &old), -LS_ESTALE);
+	fake_job_free(job);
+}
+END_TEST
+
+START_TEST(attempt_that_is_not_told_follows_from_returns)
+{
+	struct fake_job *job = fake_job_on(NULL, "train", 2);
+	uint32_t first;
+
+	job->attempt = -1;
+	fake_job_declare(job);
+	first = job->workers[0].handle;
+	fake_job_run(job, 5);
+	fake_job_declare(job); /* idempotent while they live */
+	ck_assert_uint_eq(job->workers[0].handle, first);
+	ls_engine_end(job->engine, job->workers[0].handle, 1, job->now_us);
+	ls_engine_end(job->engine, job->workers[1].handle, 1, job->now_us);
+	job->step = 0;
+	fake_job_declare(job);
+	ck_assert_uint_ne(job->workers[0].handle, first);
+	fake_job_run(job, 5); /* step 0 again: it is attempt 1 */
+	ck_assert_uint_eq(job->closed, 10);
+	fake_job_free(job);
+}
+END_TEST
+
+START_TEST(rank_on_two_live_hosts_is_refused)
+{
+	struct fake_job *job = fake_job_new(4);
+	struct ls_worker_info info = {.job = "train", .host = "other", .rank = 2};
+	uint32_t handle = 99;
+
+	fake_job_run(job, 5);
+	ck_assert_int_eq(
+		ls_engine_worker(job->engine, &info, job->now_us, &handle), -LS_EDUPLICATE);
+	ck_assert_uint_eq(handle, 99);
+	ck_assert_uint_eq(fake_job_stats(job).duplicate_ranks, 1);
+	ls_engine_end(job->engine, job->workers[2].handle, 1, job->now_us);
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), 0);
+	ck_assert_uint_eq(handle, job->workers[2].handle);
+	fake_job_run(job, 5);
+	ck_assert_uint_eq(job->used_last, 4);
+	fake_job_free(job);
+}
+END_TEST
+
+START_TEST(finding_of_a_rank_that_moved_is_cleared)
+{
+	struct fake_job *job = fake_job_new(4);
+	struct ls_worker_info info = {.job = "train", .host = "other", .rank = 2};
+
+	fake_job_run(job, 150);
+	job->workers[2].slow = 1.2;
+	fake_job_run(job, 60);
+	ck_assert_uint_eq(fake_job_stats(job).findings_open, 1);
+	ls_engine_end(job->engine, job->workers[2].handle, 0, job->now_us);
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us,
+				 &job->workers[2].handle), 0);
+	job->workers[2].slow = 1;
+	fake_job_run(job, 100);
+	ck_assert_uint_eq(fake_job_stats(job).findings_open, 0);
+	ck_assert_str_eq(job->events[job->event_count - 1].host, "h2");
+	fake_job_free(job);
+}
+END_TEST
+
+START_TEST(impossible_workers_are_refused)
+{
+	struct fake_job *job = fake_job_new(1);
+	struct ls_worker_info info = {.job = "train", .host = "h0"};
+	uint32_t handle;
+
+	info.rank = LS_WORKERS_MAX;
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, 0, &handle), -LS_ERANGE);
+	info.rank = -1;
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, 0, &handle), -LS_ERANGE);
+	info.rank = 0;
+	info.chips = -1;
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, 0, &handle), -LS_ERANGE);
+	info.chips = 0;
+	info.world = LS_WORKERS_MAX + 1;
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, 0, &handle), -LS_ERANGE);
+	info.world = 0;
+	memcpy(info.role, "a\nb", 4);
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, 0, &handle), -LS_ERANGE);
+	info.role[0] = '\0';
+	info.host[0] = '\0';
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, 0, &handle), -LS_ERANGE);
+	fake_job_free(job);
+}
+END_TEST
+
+START_TEST(quiet_jobs_make_room)
+{
+	struct fake_job *job = fake_job_on(NULL, "train", 1);
+	struct ls_worker_info info = {.host = "h0"};
+	uint32_t handle, first = LS_NO_WORKER;
+
+	for (int i = 0; i <= LS_JOBS_MAX; i++) {
+		(void)snprintf(info.job, sizeof(info.job), "job%d", i);
+		ck_assert_int_eq(
+			ls_engine_worker(job->engine, &info, FAKE_START_US + i, &handle),
+			i < LS_JOBS_MAX ? 0 : -LS_ELIMIT);
+		if (i == 0)
+			first = handle;
+	}
+	ls_engine_advance(job->engine, FAKE_START_US + 60000000); /* all silent */
+	ck_assert_int_eq(
+		ls_engine_worker(job->engine, &info, FAKE_START_US + 60000000, &handle), 0);
+	ck_assert_uint_ne(handle, first);
+	ck_assert_int_eq(ls_engine_manual(job->engine, "job0", true), -LS_EUNKNOWN);
+	ck_assert_int_eq(ls_engine_manual(job->engine, "job1", false), 0);
+	ck_assert_int_eq(ls_engine_manual(job->engine, info.job, false), 0);
+	fake_job_free(job);
+}
+END_TEST
+
+START_TEST(places_of_old_attempts_are_used_again)
+{
+	struct fake_job *job = fake_job_on(NULL, "train", 1000);
+
+	for (job->attempt = 0; job->attempt * 1000 <= LS_WORKERS_MAX + 1000; job->attempt++)
+		fake_job_declare(job);
+	ck_assert_uint_gt(fake_job_stats(job).workers, LS_WORKERS_MAX);
+	fake_job_run(job, 3);
+	ck_assert_uint_eq(job->closed, 3);
+	fake_job_free(job);
+}
+END_TEST
+
+START_TEST(too_many_workers_are_refused)
+{
+	struct fake_job *job = fake_job_on(NULL, "train", 1);
+	struct ls_worker_info info = {.host = "h"};
+	uint32_t handle;
+
+	for (int i = 0; i <= LS_WORKERS_MAX; i++) {
+		(void)snprintf(info.job, sizeof(info.job), "job%d", i / (LS_WORKERS_MAX / 4));
+		info.rank = i % (LS_WORKERS_MAX / 4);
+		ck_assert_int_eq(ls_engine_worker(job->engine, &info, FAKE_START_US, &handle),
+			i < LS_WORKERS_MAX ? 0 : -LS_ELIMIT);
+	}
+	fake_job_free(job);
+}
+END_TEST
+
+START_TEST(hosts_without_workers_make_room)
+{
+	struct fake_job *job = fake_job_new(2);
+	uint16_t metric = LS_METRIC_HOST_CPU_BUSY;
+	double value = 1;
+	char host[32];
+
+	for (int i = 0; i < LS_AGENTS_MAX + 10; i++) {
+		(void)snprintf(host, sizeof(host), "x%d", i);
+		ck_assert_int_eq(ls_engine_counters(job->engine, host, LS_NO_WORKER,
+					 FAKE_START_US + i, 1, &metric, &value), 0);
+	}
+	ck_assert_int_eq(ls_engine_counters(job->engine, "x0", LS_NO_WORKER, FAKE_START_US, 1,
+				 &metric, &value), 0); /* it was forgotten */
+	ck_assert_int_eq(ls_engine_counters(job->engine, "x16380", LS_NO_WORKER, FAKE_START_US, 1,
+				 &metric, &value), -LS_ESTALE);
+	fake_job_free(job);
+}
+END_TEST
+
+START_TEST(hosts_in_use_are_refused_beyond_the_limit)
+{
+	struct fake_job *job = fake_job_on(NULL, "train", LS_AGENTS_MAX);
+	uint16_t metric = LS_METRIC_HOST_CPU_BUSY;
+	double value = 1;
+
+	fake_job_declare(job);
+	ck_assert_int_eq(ls_engine_counters(job->engine, "one-more", LS_NO_WORKER, FAKE_START_US,
+				 1, &metric, &value), -LS_ELIMIT);
+	fake_job_free(job);
+}
+END_TEST
+
+static Suite *
+roster_suite(void)
+{
+	Suite *s = suite_create("roster");
+	TCase *attempts = tcase_create("attempts");
+	TCase *limits = tcase_create("limits");
+
+	tcase_add_test(attempts, new_attempt_clears_and_begins_anew);
+	tcase_add_test(attempts, attempt_that_is_not_told_follows_from_returns);
+	tcase_add_test(attempts, rank_on_two_live_hosts_is_refused);
+	tcase_add_test(attempts, finding_of_a_rank_that_moved_is_cleared);
+	tcase_add_test(attempts, impossible_workers_are_refused);
+	tcase_add_test(limits, quiet_jobs_make_room);
+	tcase_add_test(limits, places_of_old_attempts_are_used_again);
+	tcase_add_test(limits, too_many_workers_are_refused);
+	tcase_add_test(limits, hosts_without_workers_make_room);
+	tcase_add_test(limits, hosts_in_use_are_refused_beyond_the_limit);
+	tcase_set_timeout(limits, 60);
+	suite_add_tcase(s, attempts);
+	suite_add_tcase(s, limits);
+	return s;
+}
+
+int
+main(void)
+{
+	return ls_test_run(roster_suite());
+}

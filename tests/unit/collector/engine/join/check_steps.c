@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/engine/join/steps.h"
+
+#include "tests/support/harness.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static struct ls_record
+record_of(uint64_t step)
+{
+	return (struct ls_record){.step = step, .t_begin_ns = 1000000000ll + (int64_t)step * 100000000,
+		.duration_ns = 90000000};
+}
+
+static int
+put(struct ls_steps *s, size_t slot, size_t n, uint64_t step)
+{
+	struct ls_record r = record_of(step);
+
+	return ls_steps_put(s, slot, n, &r, 5000000);
+}
+
+START_TEST(records_of_a_step_are_joined)
+{
+	struct ls_steps s = {0};
+	struct ls_row row;
+
+	ck_assert_ptr_null(ls_steps_oldest(&s));
+	ck_assert_int_eq(put(&s, 0, 3, 7), 0);
+	ck_assert_int_eq(put(&s, 2, 3, 7), 0);
+	ck_assert_int_eq(put(&s, 1, 3, 6), 0); /* an older one, later */
+	ck_assert_uint_eq(ls_steps_oldest(&s)->step, 6);
+	ls_steps_take_oldest(&s, &row);
+	ck_assert_uint_eq(row.reported, 1);
+	ck_assert(row.cells[1].present && !row.cells[0].present);
+	free(row.cells);
+	ls_steps_take_oldest(&s, &row);
+	ck_assert_uint_eq(row.step, 7);
+	ck_assert_uint_eq(row.reported, 2);
+	ck_assert_int_eq(row.begin_us, 1700000);
+	ck_assert_int_eq(row.end_us, 1790000);
+	free(row.cells);
+	ls_steps_fini(&s);
+}
+END_TEST
+
+START_TEST(known_and_closed_steps_are_refused)
+{
+	struct ls_steps s = {0};
+	struct ls_row row;
+
+	ck_assert_int_eq(put(&s, 0, 2, 4), 0);
+	ck_assert_int_eq(put(&s, 0, 2, 4), -LS_EDUPLICATE);
+	ls_steps_take_oldest(&s, &row);
+	free(row.cells);
+	ck_assert_int_eq(put(&s, 1, 2, 4), -LS_ESTALE);
+	ck_assert_int_eq(put(&s, 1, 2, 3), -LS_ESTALE);
+	ck_assert_int_eq(put(&s, 1, 2, 5), 0);
+	ls_steps_fini(&s);
+	ck_assert_int_eq(put(&s, 1, 2, 3), 0); /* begins anew */
+	ls_steps_fini(&s);
+}
+END_TEST
+
+START_TEST(open_rows_are_limited)
+{
+	struct ls_steps s = {0};
+	size_t max = ls_steps_capacity(LS_OPEN_CELLS_MAX);
+
+	ck_assert_uint_eq(ls_steps_capacity(0), LS_OPEN_STEPS_MAX);
+	ck_assert_uint_eq(ls_steps_capacity(2), LS_OPEN_STEPS_MAX);
+	ck_assert_uint_eq(ls_steps_capacity(1024), 1024);
+	ck_assert_uint_eq(max, LS_OPEN_STEPS_MIN);
+	for (uint64_t step = 0; step < LS_OPEN_STEPS_MAX; step++)
+		ck_assert_int_eq(put(&s, 0, 2, step), 0);
+	ck_assert_int_eq(put(&s, 0, 2, LS_OPEN_STEPS_MAX), -LS_ELIMIT);
+	ck_assert_int_eq(put(&s, 1, 2, 5), 0); /* into an open one still */
+	ls_steps_fini(&s);
+}
+END_TEST
+
+START_TEST(workers_may_join_an_open_row)
+{
+	struct ls_steps s = {0};
+
+	ck_assert_int_eq(put(&s, 0, 1, 1), 0);
+	ck_assert_int_eq(put(&s, 40, 41, 1), 0);
+	ck_assert_uint_eq(ls_steps_oldest(&s)->cell_count, 41);
+	ck_assert(!ls_steps_oldest(&s)->cells[20].present);
+	ls_steps_fini(&s);
+}
+END_TEST
+
+START_TEST(time_is_up_after_two_seconds_or_three_medians)
+{
+	struct ls_row row = {.first_seen_us = 1000000};
+
+	ck_assert(!ls_steps_overdue(&row, NAN, 2999999));
+	ck_assert(ls_steps_overdue(&row, NAN, 3000000));
+	ck_assert(ls_steps_overdue(&row, 0.5, 3000000));
+	ck_assert(!ls_steps_overdue(&row, 10, 30999999));
+	ck_assert(ls_steps_overdue(&row, 10, 31000000));
+}
+END_TEST
+
+START_TEST(cell_holds_what_the_record_says)
+{
+	struct ls_steps s = {0};
+	struct ls_record r = record_of(0);
+	const struct ls_cell *c;
+
+	r.phase_ns[LS_PHASE_INPUT_WAIT] = 3000000;
+	r.phase_mask = 1u << LS_PHASE_INPUT_WAIT;
+	r.work[LS_WORK_BATCH] = 8;
+	r.work_mask = 1u << LS_WORK_BATCH;
+	r.barrier_count = 2;
+	r.barrier[0].enter_ns = r.t_begin_ns + 40000000;
+	r.barrier[0].exit_ns = r.t_begin_ns + 50000000;
+	r.barrier[1].enter_ns = r.t_begin_ns + 70000000;
+	r.barrier[1].exit_ns = r.t_begin_ns + 90000499; /* rounded to the nearest microsecond */
+	ck_assert_int_eq(ls_steps_put(&s, 0, 1, &r, 0), 0);
+	c = &ls_steps_oldest(&s)->cells[0];
+	ck_assert(c->has_enter && c->has_wait);
+	ck_assert_int_eq(c->enter_us, 1040000);
+	ck_assert_int_eq(c->exit_us, 1090000);
+	ck_assert_double_eq_tol((double)c->wait_s, 0.0300005, 1e-6);
+	ck_assert_double_eq_tol((double)c->own_s, 0.06, 1e-6);
+	ck_assert_double_eq_tol((double)c->phase_s[LS_PHASE_INPUT_WAIT], 0.003, 1e-9);
+	ck_assert_double_nan((double)c->phase_s[LS_PHASE_H2D]);
+	ck_assert_double_eq((double)c->work, 8);
+	ck_assert_double_nan((double)c->blame_s);
+	ls_steps_fini(&s);
+}
+END_TEST
+
+START_TEST(tokens_are_the_best_measure_of_work)
+{
+	struct ls_steps s = {0};
+	struct ls_record r = record_of(0);
+
+	r.work[LS_WORK_TOKENS] = 512;
+	r.work[LS_WORK_SUM_SQ_LEN] = 77;
+	r.work_mask = 1u << LS_WORK_TOKENS | 1u << LS_WORK_SUM_SQ_LEN;
+	ck_assert_int_eq(ls_steps_put(&s, 0, 1, &r, 0), 0);
+	ck_assert_double_eq((double)ls_steps_oldest(&s)->cells[0].work, 512);
+	ls_steps_fini(&s);
+}
+END_TEST
+
+START_TEST(without_barriers_sync_wait_counts)
+{
+	struct ls_steps s = {0};
+	struct ls_record r = record_of(0);
+	const struct ls_cell *c;
+
+	r.phase_ns[LS_PHASE_SYNC_WAIT] = 20000000;
+	r.phase_mask = 1u << LS_PHASE_SYNC_WAIT;
+	ck_assert_int_eq(ls_steps_put(&s, 0, 2, &r, 0), 0);
+	r.phase_mask = 0;
+	r.phase_ns[LS_PHASE_SYNC_WAIT] = 0;
+	ck_assert_int_eq(ls_steps_put(&s, 1, 2, &r, 0), 0);
+	c = ls_steps_oldest(&s)->cells;
+	ck_assert(!c[0].has_enter && c[0].has_wait);
+	ck_assert_double_eq_tol((double)c[0].own_s, 0.07, 1e-6);
+	ck_assert(!c[1].has_wait); /* an asynchronous job */
+	ls_steps_fini(&s);
+}
+END_TEST
+
+static Suite *
+steps_suite(void)
+{
+	Suite *s = suite_create("steps");
+	TCase *tc = tcase_create("all");
+
+	tcase_add_test(tc, records_of_a_step_are_joined);
+	tcase_add_test(tc, known_and_closed_steps_are_refused);
+	tcase_add_test(tc, open_rows_are_limited);
+	tcase_add_test(tc, workers_may_join_an_open_row);
+	tcase_add_test(tc, time_is_up_after_two_seconds_or_three_medians);
+	tcase_add_test(tc, cell_holds_what_the_record_says);
+	tcase_add_test(tc, tokens_are_the_best_measure_of_work);
+	tcase_add_test(tc, without_barriers_sync_wait_counts);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+int
+main(void)
+{
+	return ls_test_run(steps_suite());
+}

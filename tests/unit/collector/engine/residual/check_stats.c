@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/engine/residual/stats.h"
+
+#include "tests/support/harness.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIZES = 41, ROUNDS = 50 };
+
+/* Numbers of a fixed sequence, with many equal ones when few is small. */
+static void
+fill(double *v, size_t n, uint64_t *state, unsigned few)
+{
+	for (size_t i = 0; i < n; i++) {
+		*state = *state * 6364136223846793005ull + 1442695040888963407ull;
+		v[i] = (double)((*state >> 33) % few) - (double)few / 3;
+	}
+}
+
+/* Median by sorting: what all others are compared with. */
+static double
+plain_median(const double *v, size_t n)
+{
+	double copy[SIZES];
+
+	memcpy(copy, v, n * sizeof(*copy));
+	ls_stats_sort(copy, n);
+	return (copy[(n - 1) / 2] + copy[n / 2]) / 2;
+}
+
+START_TEST(sort_is_ascending)
+{
+	double v[] = {3, -1, 2, 2, -7, 0}, one = 5;
+
+	ls_stats_sort(v, 6);
+	for (size_t i = 1; i < 6; i++)
+		ck_assert_double_le(v[i - 1], v[i]);
+	ls_stats_sort(&one, 1);
+	ls_stats_sort(NULL, 0);
+	ck_assert_double_eq(one, 5);
+}
+END_TEST
+
+enum { MANY = 4000 };
+
+/* What a spread says must be what is told one by one. */
+static void
+spread_is_right(const double *v, size_t n)
+{
+	static const double q[] = { 0.1, 0.5, 0.9, 0, 1 };
+	static double copy[MANY], work[MANY];
+	struct ls_stats_spread spread;
+	double got[5], sum = 0, min = n > 0 ? v[0] : NAN, max = min;
+
+	for (size_t i = 0; i < n; i++) {
+		sum += v[i];
+		min = fmin(min, v[i]);
+		max = fmax(max, v[i]);
+	}
+	memcpy(copy, v, n * sizeof(*v));
+	ls_stats_spread(copy, n, work, q, 5, got, &spread);
+	memcpy(copy, v, n * sizeof(*v));
+	ls_stats_sort(copy, n);
+	for (size_t i = 0; i < 5; i++) {
+		double want = ls_stats_quantile(copy, n, q[i]);
+
+		ck_assert_mem_eq(&got[i], &want, sizeof(want));
+	}
+	if (n == 0) {
+		ck_assert(isnan(spread.min) && isnan(spread.max) && isnan(spread.mean));
+		return;
+	}
+	ck_assert_double_eq(spread.min, min);
+	ck_assert_double_eq(spread.max, max);
+	if (isfinite(sum))
+		ck_assert_double_le(fabs(spread.mean - sum / (double)n), 1e-9 * (fabs(min) + fabs(max)));
+}
+
+START_TEST(a_spread_is_its_quantiles_one_by_one)
+{
+	static const size_t sizes[] = { 0, 1, 2, 5, 255, 256, 257, 1023, MANY };
+	static double v[MANY];
+	uint64_t state = 23;
+
+	for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)
+		for (unsigned kind = 0; kind < 7; kind++) {
+			size_t n = sizes[s];
+
+			fill(v, n, &state, kind == 0 ? 1 : kind == 1 ? 3 : 1u << 30);
+			for (size_t i = 0; i < n && kind > 2; i++)
+				v[i] = kind == 3 ? exp(v[i] / 4e7) : kind == 4 ? v[i] * 1e-318 : v[i] * 1e-9;
+			if (n > 1 && kind == 5)
+				v[n / 2] = 1e300; /* all others are in one bin */
+			if (n > 1 && kind == 6) {
+				v[0] = 1.7e308;
+				v[1] = -1.7e308; /* their distance is beyond all doubles */
+			}
+			spread_is_right(v, n);
+		}
+}
+END_TEST
+
+START_TEST(median_is_that_of_the_sorted)
+{
+	double v[SIZES];
+	uint64_t state = 7;
+
+	for (size_t n = 1; n < SIZES; n++) {
+		for (size_t round = 0; round < ROUNDS; round++) {
+			double want;
+
+			fill(v, n, &state, round % 2 == 0 ? 5 : 100000);
+			want = plain_median(v, n);
+			ck_assert_double_eq(ls_stats_median(v, n), want);
+		}
+	}
+}
+END_TEST
+
+/* What is selected of the n values, each time out of a copy, is what stands there in the sorted ones. */
+static void
+selection_is_right(const double *v, size_t n)
+{
+	static double copy[MANY], sorted[MANY];
+	struct ls_stats_middle middle;
+
+	memcpy(sorted, v, n * sizeof(*v));
+	ls_stats_sort(sorted, n);
+	for (int i = 0; i <= 20; i++) {
+		memcpy(copy, v, n * sizeof(*v));
+		ck_assert_double_eq(ls_stats_quantile(copy, n, i / 20.0), ls_stats_quantile_sorted(sorted, n, i / 20.0));
+	}
+	memcpy(copy, v, n * sizeof(*v));
+	ck_assert_double_eq(ls_stats_median(copy, n), (sorted[(n - 1) / 2] + sorted[n / 2]) / 2);
+	memcpy(copy, v, n * sizeof(*v));
+	ls_stats_middle(copy, n, &middle);
+	ck_assert_double_eq(middle.at, sorted[n / 2]);
+	ck_assert_double_eq(middle.below, sorted[n / 2 - 1]);
+	if (n % 2 != 0)
+		ck_assert_double_eq(middle.above, sorted[n / 2 + 1]);
+}
+
+START_TEST(of_many_the_same_is_selected)
+{
+	static const size_t sizes[] = { 399, 400, 401, 402, 999, 1000, MANY - 1, MANY };
+	static double v[MANY];
+	uint64_t state = 5;
+
+	for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)
+		for (unsigned kind = 0; kind < 8; kind++) {
+			size_t n = sizes[s];
+
+			fill(v, n, &state, kind == 0 ? 1 : kind == 1 ? 2 : kind == 2 ? 30 : 1u << 30);
+			if (kind == 3 || kind == 4)
+				ls_stats_sort(v, n);
+			for (size_t i = 0; i < n && kind > 3; i++)
+				v[i] = kind == 4 ? -v[i] : kind == 5 ? exp(v[i] / 4e7) : kind == 6 ? v[i] * (i % 64 == 0) : v[i];
+			selection_is_right(v, n);
+		}
+	for (size_t i = 0; i < MANY; i++)
+		v[i] = NAN; /* nobody may ask; it ends all the same */
+	ck_assert(isnan(ls_stats_median(v, MANY)));
+}
+END_TEST
+
+START_TEST(median_of_others_leaves_one_out)
+{
+	double v[SIZES], copy[SIZES], others[SIZES];
+	struct ls_stats_middle middle;
+	uint64_t state = 11;
+
+	for (size_t n = 2; n < SIZES; n++) {
+		for (size_t round = 0; round < ROUNDS; round++) {
+			fill(v, n, &state, round % 2 == 0 ? 4 : 100000);
+			memcpy(copy, v, sizeof(v));
+			ls_stats_middle(copy, n, &middle);
+			for (size_t i = 0; i < n; i++) {
+				size_t m = 0;
+
+				for (size_t k = 0; k < n; k++)
+					if (k != i)
+						others[m++] = v[k];
+				ck_assert_double_eq(ls_stats_median_without(&middle, v[i]),
+					plain_median(others, m));
+			}
+		}
+	}
+}
+END_TEST
+
+START_TEST(quantiles_lie_between_neighbours)
+{
+	static const double v[] = {10, 20, 30, 40, 50};
+
+	ck_assert_double_eq(ls_stats_quantile_sorted(v, 5, 0), 10);
+	ck_assert_double_eq(ls_stats_quantile_sorted(v, 5, 0.5), 30);
+	ck_assert_double_eq_tol(ls_stats_quantile_sorted(v, 5, 0.1), 14, 1e-12);
+	ck_assert_double_eq(ls_stats_quantile_sorted(v, 5, 1), 50);
+	ck_assert_double_eq(ls_stats_quantile_sorted(v, 1, 0.9), 10);
+	for (int i = 0; i <= 20; i++) {
+		double mixed[] = { 40, 10, 50, 30, 20 };
+
+		ck_assert_double_eq(ls_stats_quantile(mixed, 5, i / 20.0),
+			ls_stats_quantile_sorted(v, 5, i / 20.0));
+	}
+}
+END_TEST
+
+START_TEST(empty_input_is_nan)
+{
+	double none[1] = {0};
+
+	ck_assert_double_nan(ls_stats_median(none, 0));
+	ck_assert_double_nan(ls_stats_mad(none, 0, 1));
+	ck_assert_double_nan(ls_stats_quantile_sorted(none, 0, 0.5));
+	ck_assert_double_nan(ls_stats_quantile(none, 0, 0.5));
+}
+END_TEST
+
+START_TEST(mad_and_clip)
+{
+	double v[] = {1, 5, 3, 100, 4};
+
+	ck_assert_double_eq(ls_stats_mad(v, 5, 4), 1);
+	ck_assert_double_eq(ls_stats_clip(5, 3), 3);
+	ck_assert_double_eq(ls_stats_clip(-5, 3), -3);
+	ck_assert_double_eq(ls_stats_clip(2, 3), 2);
+}
+END_TEST
+
+static Suite *
+stats_suite(void)
+{
+	Suite *s = suite_create("stats");
+	TCase *tc = tcase_create("all");
+
+	tcase_add_test(tc, sort_is_ascending);
+	tcase_add_test(tc, median_is_that_of_the_sorted);
+	tcase_add_test(tc, a_spread_is_its_quantiles_one_by_one);
+	tcase_add_test(tc, of_many_the_same_is_selected);
+	tcase_add_test(tc, median_of_others_leaves_one_out);
+	tcase_add_test(tc, quantiles_lie_between_neighbours);
+	tcase_add_test(tc, empty_input_is_nan);
+	tcase_add_test(tc, mad_and_clip);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+int
+main(void)
+{
+	return ls_test_run(stats_suite());
+}

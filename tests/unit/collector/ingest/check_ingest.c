@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/ingest/ingest.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <nng/nng.h>
+#include <nng/protocol/pubsub0/pub.h>
+#include <nng/protocol/reqrep0/req.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "proto/base/loop.h"
+#include "proto/limits.h"
+#include "tests/support/harness.h"
+
+#define TURN_NS 2000000ull
+
+static struct ls_loop *loop;
+static struct ls_ingest *ingest;
+static struct ls_loop_timer *timer;
+static struct ls_ingest_request *held[4];
+static size_t held_count;
+static bool hold;
+
+/* Replies with the request itself, reversed; or holds it. */
+static void
+on_request(void *arg, struct ls_ingest_request *request, const uint8_t *data, size_t len,
+	uint64_t t_receive_mono_ns)
+{
+	uint8_t *out = malloc(len > 0 ? len : 1);
+	size_t i;
+
+	(void)arg;
+	ck_assert_uint_gt(t_receive_mono_ns, 0);
+	if (hold) {
+		held[held_count++] = request;
+		free(out);
+		return;
+	}
+	for (i = 0; i < len; i++)
+		out[i] = data[len - 1 - i];
+	ls_ingest_reply(request, out, len);
+	free(out);
+}
+
+static void
+on_turn(void *arg)
+{
+	(void)arg;
+	ls_loop_stop(loop);
+}
+
+/* One short turn of the loop. */
+static void
+turn(void)
+{
+	ls_loop_timer_start(timer, TURN_NS, 0);
+	ck_assert_int_eq(ls_loop_run(loop), 0);
+}
+
+static void
+setup(void)
+{
+	const struct ls_ingest_options options = { .url = "tcp://127.0.0.1:0", .contexts = 4 };
+
+	ls_log_set_level(LS_LOG_ERR);
+	hold = false;
+	held_count = 0;
+	loop = ls_loop_new();
+	timer = ls_loop_timer_new(loop, on_turn, NULL);
+	ck_assert_int_eq(ls_ingest_open(loop, &options, on_request, NULL, &ingest), 0);
+	ck_assert_int_gt(ls_ingest_port(ingest), 0);
+}
+
+static void
+teardown(void)
+{
+	ls_ingest_close(ingest);
+	ls_loop_timer_free(timer);
+	ls_loop_free(loop);
+	nng_fini();
+}
+
+static nng_socket
+dial(void)
+{
+	nng_socket s;
+	char url[64];
+
+	(void)snprintf(url, sizeof(url), "tcp://127.0.0.1:%d", ls_ingest_port(ingest));
+	ck_assert_int_eq(nng_req0_open(&s), 0);
+	ck_assert_int_eq(nng_dial(s, url, NULL, NNG_FLAG_NONBLOCK), 0);
+	return s;
+}
+
+static void
+ask(nng_socket s, const void *data, size_t len)
+{
+	nng_msg *msg;
+	int rc;
+
+	ck_assert_int_eq(nng_msg_alloc(&msg, 0), 0);
+	ck_assert_int_eq(nng_msg_append(msg, data, len), 0);
+	/* The loop greets, so it has to turn before anything can be sent. */
+	while ((rc = nng_sendmsg(s, msg, NNG_FLAG_NONBLOCK)) == NNG_EAGAIN)
+		turn();
+	ck_assert_int_eq(rc, 0);
+}
+
+/* The reply, with the loop turning meanwhile; NULL if none comes. */
+static nng_msg *
+answer(nng_socket s)
+{
+	nng_msg *msg = NULL;
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		if (nng_recvmsg(s, &msg, NNG_FLAG_NONBLOCK) == 0)
+			return msg;
+		turn();
+	}
+	return NULL;
+}
+
+static void
+serves(void)
+{
+	nng_socket s = dial();
+	nng_msg *msg;
+
+	ask(s, "abc", 3);
+	msg = answer(s);
+	ck_assert_ptr_nonnull(msg);
+	ck_assert_uint_eq(nng_msg_len(msg), 3);
+	ck_assert_mem_eq(nng_msg_body(msg), "cba", 3);
+	nng_msg_free(msg);
+	ck_assert_int_eq(nng_close(s), 0);
+}
+
+static struct ls_ingest_stats
+stats(void)
+{
+	struct ls_ingest_stats st;
+
+	ls_ingest_stats(ingest, &st);
+	return st;
+}
+
+START_TEST(requests_are_answered)
+{
+	serves();
+	serves();
+	ck_assert_uint_eq(stats().requests, 2);
+	ck_assert_uint_eq(stats().replies, 2);
+	ck_assert_uint_eq(stats().bytes, 6);
+	ck_assert_uint_eq(stats().busy, 0);
+}
+END_TEST
+
+START_TEST(a_reply_may_come_later)
+{
+	nng_socket s = dial();
+	nng_msg *msg;
+
+	hold = true;
+	ask(s, "abc", 3);
+	while (held_count == 0)
+		turn();
+	ck_assert_uint_eq(stats().busy, 1);
+	ls_ingest_reply(held[0], (const uint8_t *)"later", 5);
+	msg = answer(s);
+	ck_assert_ptr_nonnull(msg);
+	ck_assert_mem_eq(nng_msg_body(msg), "later", 5);
+	nng_msg_free(msg);
+	ck_assert_int_eq(nng_close(s), 0);
+}
+END_TEST
+
+START_TEST(a_reply_to_who_has_gone_is_lost_quietly)
+{
+	nng_socket s = dial();
+
+	hold = true;
+	ask(s, "abc", 3);
+	while (held_count == 0)
+		turn();
+	ck_assert_int_eq(nng_close(s), 0);
+	turn();
+	ls_ingest_reply(held[0], (const uint8_t *)"late", 4);
+	hold = false;
+	serves();
+}
+END_TEST
+
+START_TEST(all_contexts_busy_holds_the_next_back)
+{
+	nng_socket s[6];
+	size_t i;
+
+	hold = true;
+	for (i = 0; i < 6; i++) {
+		s[i] = dial();
+		ask(s[i], "x", 1);
+	}
+	while (held_count < 4)
+		turn();
+	for (i = 0; i < 20; i++)
+		turn();
+	ck_assert_uint_eq(held_count, 4);
+	hold = false;
+	for (i = 0; i < 4; i++)
+		ls_ingest_reply(held[i], (const uint8_t *)"y", 1);
+	for (i = 0; i < 6; i++) {
+		nng_msg *msg = answer(s[i]);
+
+		ck_assert_ptr_nonnull(msg);
+		nng_msg_free(msg);
+		ck_assert_int_eq(nng_close(s[i]), 0);
+	}
+}
+END_TEST
+
+START_TEST(closing_with_requests_held_is_clean)
+{
+	nng_socket s = dial();
+
+	hold = true;
+	ask(s, "abc", 3);
+	while (held_count == 0)
+		turn();
+	ask(s, "def", 3); /* cancels the first, comes as another */
+	ls_ingest_stop(ingest);
+	turn();
+	ck_assert_int_eq(nng_close(s), 0);
+}
+END_TEST
+
+START_TEST(an_oversized_report_never_arrives)
+{
+	size_t len = LS_REPORT_MAX_BYTES + 1;
+	char *big = calloc(1, len);
+	nng_socket s = dial();
+	int i;
+
+	ask(s, big, len);
+	for (i = 0; i < 50; i++)
+		turn();
+	ck_assert_uint_eq(stats().requests, 0);
+	ck_assert_int_eq(nng_close(s), 0);
+	free(big);
+	serves();
+}
+END_TEST
+
+/* --- strangers -------------------------------------------------------------------------------- */
+
+static int
+stranger(void)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_ge(fd, 0);
+	a.sin_port = htons((uint16_t)ls_ingest_port(ingest));
+	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	return fd;
+}
+
+/* Sends bytes, lets the loop turn, and goes away, politely or not. */
+static void
+bother(const void *data, size_t len, bool reset)
+{
+	const struct linger hard = { 1, 0 };
+	int fd = stranger(), i;
+
+	ck_assert_int_eq(send(fd, data, len, MSG_NOSIGNAL), (ssize_t)len);
+	for (i = 0; i < 5; i++)
+		turn();
+	if (reset)
+		ck_assert_int_eq(
+			setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard)), 0);
+	ck_assert_int_eq(close(fd), 0);
+	turn();
+}
+
+START_TEST(strangers_do_no_harm)
+{
+	static const uint8_t half[] = { 0, 'S', 'P', 0 };
+	static const uint8_t wrong_version[] = { 0, 'S', 'P', 9, 0, 0x30, 0, 0 };
+	static const uint8_t publisher[] = { 0, 'S', 'P', 0, 0, 0x20, 0, 0 };
+	/* A REQ header, then a length of 4 GiB, then nothing. */
+	static const uint8_t claim[] = { 0, 'S', 'P', 0, 0, 0x30, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1 };
+	/* A REQ header, then a message too short for a request id. */
+	static const uint8_t no_id[] = { 0, 'S', 'P', 0, 0, 0x30, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 2 };
+	static const char http[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+	int k;
+
+	for (k = 0; k < 2; k++) {
+		bother("", 0, k);
+		bother(half, sizeof(half), k);
+		bother(wrong_version, sizeof(wrong_version), k);
+		bother(publisher, sizeof(publisher), k);
+		bother(claim, sizeof(claim), k);
+		bother(no_id, sizeof(no_id), k);
+		bother(http, sizeof(http) - 1, k);
+	}
+	ck_assert_uint_eq(stats().requests, 0);
+	ck_assert_uint_gt(stats().refused[LS_INGEST_REFUSED_PROTO], 0);
+	ck_assert_uint_gt(stats().refused[LS_INGEST_REFUSED_REJECT], 0);
+	serves();
+}
+END_TEST
+
+/* --- what nng would not send ------------------------------------------------------------------- */
+
+/* Greets over a plain socket, and reads the answer to it. */
+static int
+plain(void)
+{
+	static const uint8_t greeting[] = { 0, 'S', 'P', 0, 0, 0x30, 0, 0 };
+	uint8_t theirs[8];
+	int fd = stranger(), i;
+
+	ck_assert_int_eq(send(fd, greeting, sizeof(greeting), MSG_NOSIGNAL), sizeof(greeting));
+	for (i = 0; i < 1000 && recv(fd, theirs, sizeof(theirs), MSG_DONTWAIT | MSG_PEEK) < 8; i++)
+		turn();
+	ck_assert_int_eq(recv(fd, theirs, sizeof(theirs), MSG_DONTWAIT), 8);
+	ck_assert_mem_eq(theirs, "\0SP\0\0\x31\0\0", 8);
+	return fd;
+}
+
+/* A request of len times `fill`, with so many routing words before its own; returns its bytes. */
+static size_t
+frame(uint8_t *out, size_t hops, uint8_t fill, size_t len)
+{
+	size_t message = 4 * hops + 4 + len, i;
+
+	memset(out, 0, 8 + message);
+	for (i = 0; i < 8; i++)
+		out[i] = (uint8_t)((uint64_t)message >> (56 - 8 * i));
+	out[8 + 4 * hops] = 0x80;
+	memset(out + 8 + 4 * hops + 4, fill, len);
+	return 8 + message;
+}
+
+/* Reads exactly these bytes. */
+static void
+expect(int fd, const uint8_t *wanted, size_t len)
+{
+	uint8_t *got = malloc(len);
+	size_t have = 0;
+	int i;
+
+	for (i = 0; i < 2000 && have < len; i++) {
+		ssize_t n = recv(fd, got + have, len - have, MSG_DONTWAIT);
+
+		if (n > 0)
+			have += (size_t)n;
+		else
+			turn();
+	}
+	ck_assert_uint_eq(have, len);
+	ck_assert_mem_eq(got, wanted, len);
+	free(got);
+}
+
+START_TEST(requests_may_come_together_or_in_pieces)
+{
+	uint8_t buf[3000];
+	size_t first = frame(buf, 0, 'a', 5), second = frame(buf + first, 3, 'b', 2000), at;
+	int fd = plain(), i;
+
+	ck_assert_int_eq(send(fd, buf, first + second, MSG_NOSIGNAL), (ssize_t)(first + second));
+	expect(fd, buf, first + second); /* of one letter: reversed it is the same */
+	for (at = 0; at < first + second; at += 7) {
+		size_t n = first + second - at < 7 ? first + second - at : 7;
+
+		ck_assert_int_eq(send(fd, buf + at, n, MSG_NOSIGNAL), (ssize_t)n);
+		for (i = 0; i < 1 + (at < 70); i++)
+			turn();
+	}
+	expect(fd, buf, first + second);
+	ck_assert_uint_eq(stats().requests, 4);
+	ck_assert_uint_eq(stats().replies, 4);
+	ck_assert_int_eq(close(fd), 0);
+}
+END_TEST
+
+START_TEST(large_requests_and_replies_arrive_whole)
+{
+	size_t size = 300000, len, sent = 0;
+	uint8_t *buf = malloc(size);
+	int fd = plain();
+
+	len = frame(buf, 0, 'x', size - 12);
+	while (sent < len) {
+		ssize_t n = send(fd, buf + sent, len - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n > 0)
+			sent += (size_t)n;
+		turn();
+	}
+	expect(fd, buf, 4096); /* more than this the sockets may not hold at once */
+	ck_assert_uint_eq(stats().requests, 1);
+	ck_assert_uint_eq(stats().bytes, size - 12);
+	ck_assert_int_eq(close(fd), 0);
+	free(buf);
+	serves();
+}
+END_TEST
+
+/* True if the other side has closed, within a while. */
+static bool
+is_closed(int fd)
+{
+	uint8_t byte;
+	int i;
+
+	for (i = 0; i < 500; i++) {
+		ssize_t n = recv(fd, &byte, 1, MSG_DONTWAIT);
+
+		if (n == 0 || (n < 0 && errno != EAGAIN))
+			return true;
+		turn();
+	}
+	return false;
+}
+
+START_TEST(who_never_reads_is_closed)
+{
+	const struct timeval soon = { 0, 2000 };
+	size_t len = 60000;
+	uint8_t *buf = malloc(len + 12);
+	int fd = plain(), i;
+
+	len = frame(buf, 0, 'x', len);
+	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof(soon)), 0);
+	for (i = 0; i < 2000 && stats().send_errors == 0; i++) {
+		ls_ignore((int)send(fd, buf, len, MSG_NOSIGNAL));
+		turn();
+	}
+	ck_assert_uint_gt(stats().send_errors, 0);
+	ck_assert_int_eq(close(fd), 0);
+	free(buf);
+	serves();
+}
+END_TEST
+
+START_TEST(what_is_no_request_closes_its_connection)
+{
+	uint8_t buf[64];
+	size_t len = frame(buf, 8, 'x', 4); /* nine words: too far */
+	int fd = plain();
+
+	ck_assert_int_eq(send(fd, buf, len, MSG_NOSIGNAL), (ssize_t)len);
+	ck_assert(is_closed(fd));
+	ck_assert_uint_eq(stats().refused[LS_INGEST_REFUSED_FRAME], 1);
+	ck_assert_int_eq(close(fd), 0);
+	fd = plain();
+	memset(buf, 0, 8);
+	buf[5] = 0x10; /* one byte more than a report may have, with its frame */
+	buf[7] = 1;
+	ck_assert_int_eq(send(fd, buf, 8, MSG_NOSIGNAL), 8);
+	ck_assert(is_closed(fd));
+	ck_assert_uint_eq(stats().refused[LS_INGEST_REFUSED_FRAME], 2);
+	ck_assert_int_eq(close(fd), 0);
+	serves();
+}
+END_TEST
+
+START_TEST(refusals_have_names)
+{
+	ck_assert_str_eq(ls_ingest_refusal_name(LS_INGEST_REFUSED_PROTO), "proto");
+	ck_assert_ptr_null(ls_ingest_refusal_name(LS_INGEST_REFUSED_COUNT));
+}
+END_TEST
+
+START_TEST(a_wrong_protocol_is_refused)
+{
+	nng_socket s;
+	char url[64];
+	int i;
+
+	(void)snprintf(url, sizeof(url), "tcp://127.0.0.1:%d", ls_ingest_port(ingest));
+	ck_assert_int_eq(nng_pub0_open(&s), 0);
+	ck_assert_int_eq(nng_dial(s, url, NULL, NNG_FLAG_NONBLOCK), 0);
+	for (i = 0; i < 20; i++)
+		turn();
+	ck_assert_int_eq(nng_close(s), 0);
+	serves();
+}
+END_TEST
+
+START_TEST(the_backlog_is_raised)
+{
+	struct tcp_info info;
+	socklen_t len;
+	unsigned backlog = 0;
+	int fd, yes;
+
+	for (fd = 0; fd < 256; fd++) {
+		len = sizeof(yes);
+		if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &yes, &len) != 0 || !yes)
+			continue;
+		len = sizeof(info);
+		if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0)
+			backlog = info.tcpi_sacked; /* of a listening socket: its backlog */
+	}
+	ck_assert_uint_gt(backlog, 128);
+}
+END_TEST
+
+START_TEST(a_taken_port_is_an_error)
+{
+	struct ls_ingest_options options = { .contexts = 1 };
+	struct ls_ingest *other = NULL;
+	char url[64];
+
+	(void)snprintf(url, sizeof(url), "tcp://127.0.0.1:%d", ls_ingest_port(ingest));
+	options.url = url;
+	ck_assert_int_eq(ls_ingest_open(loop, &options, on_request, NULL, &other), -EADDRINUSE);
+	options.url = "nonsense";
+	ck_assert_int_ne(ls_ingest_open(loop, &options, on_request, NULL, &other), 0);
+	ck_assert_ptr_null(other);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+	Suite *s = suite_create("ingest");
+	TCase *t = tcase_create("ingest");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 30);
+	tcase_add_test(t, requests_are_answered);
+	tcase_add_test(t, a_reply_may_come_later);
+	tcase_add_test(t, a_reply_to_who_has_gone_is_lost_quietly);
+	tcase_add_test(t, all_contexts_busy_holds_the_next_back);
+	tcase_add_test(t, closing_with_requests_held_is_clean);
+	tcase_add_test(t, an_oversized_report_never_arrives);
+	tcase_add_test(t, strangers_do_no_harm);
+	tcase_add_test(t, requests_may_come_together_or_in_pieces);
+	tcase_add_test(t, large_requests_and_replies_arrive_whole);
+	tcase_add_test(t, who_never_reads_is_closed);
+	tcase_add_test(t, what_is_no_request_closes_its_connection);
+	tcase_add_test(t, refusals_have_names);
+	tcase_add_test(t, a_wrong_protocol_is_refused);
+	tcase_add_test(t, the_backlog_is_raised);
+	tcase_add_test(t, a_taken_port_is_an_error);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int
+main(void)
+{
+	return ls_test_run(suite());
+}

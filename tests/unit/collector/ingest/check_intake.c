@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/ingest/intake.h"
+
+#include <limits.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "storage/db/days.h"
+#include "tests/support/core.h"
+#include "tests/support/faultvfs.h"
+#include "tests/support/harness.h"
+#include "tests/support/rowmake.h"
+
+static char dir[PATH_MAX];
+static struct ls_test_core core;
+
+static void
+setup(void)
+{
+	ls_log_set_level(LS_LOG_ERR);
+	ls_faultvfs_install();
+	ls_faultvfs_heal();
+	(void)snprintf(dir, sizeof(dir), "%s/state", ls_test_tmpdir());
+	ls_test_core_open(&core, dir);
+}
+
+static void
+teardown(void)
+{
+	ls_test_core_close(&core);
+}
+
+static struct ls_intake_stats
+stats(void)
+{
+	struct ls_intake_stats st;
+
+	ls_intake_stats(core.intake, &st);
+	return st;
+}
+
+/* What was said that cannot be. */
+static uint64_t
+lies(enum ls_lie why)
+{
+	struct ls_engine_stats st;
+
+	ls_engine_stats(core.engine, &st);
+	return st.lies[why];
+}
+
+static int64_t
+sql(const char *text)
+{
+	return ls_test_sql(dir, ls_days_of(ls_clock_wall_ns() / 1000), text);
+}
+
+START_TEST(items_are_acknowledged_when_on_disk)
+{
+	const struct ls_wire_ack *ack;
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_steps(&a, 1, 0, 5);
+	ls_test_agent_steps(&a, 2, 5, 3);
+	ack = ls_test_core_send(&core, &a, true);
+	ck_assert_int_eq(ack->status, LS_ACK_OK);
+	ck_assert_uint_eq(ack->acked_seq, 2);
+	ck_assert_mem_eq(ack->boot, a.report.boot, sizeof(ack->boot));
+	ck_assert_int_eq(sql("SELECT sum(n) FROM step_block"), 8);
+	ck_assert_int_eq(sql("SELECT seq FROM ledger"), 2);
+	ck_assert_uint_eq(stats().records, 8);
+	ck_assert_uint_eq(stats().held, 0);
+	ck_assert_uint_eq(stats().held_bytes, 0);
+}
+END_TEST
+
+START_TEST(a_busy_collector_asks_for_a_longer_beat)
+{
+	struct ls_test_agent a;
+	unsigned i;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_steps(&a, 1, 0, 1);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, true)->beat_ns, 0);
+	for (i = 0; i <= LS_PRESSURE_TURNS; i++) {
+		core.now_ns += LS_PRESSURE_TURN_NS;
+		core.cpu_ns += LS_PRESSURE_TURN_NS;
+		ls_intake_advance(core.intake, core.now_ns, core.cpu_ns);
+	}
+	ls_test_agent_steps(&a, 2, 1, 1);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, false)->beat_ns, 2 * LS_BEAT_DEFAULT_NS);
+	ck_assert_uint_eq(core.ack.acked_seq, 2); /* nothing is refused for that */
+	ck_assert_uint_eq(stats().pressure.factor, 2);
+}
+END_TEST
+
+START_TEST(times_are_mapped_with_the_anchor)
+{
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_steps(&a, 1, 0, 2);
+	(void)ls_test_core_send(&core, &a, true);
+	ck_assert_int_eq(sql("SELECT t_lo_us FROM step_block"), LS_TEST_ANCHOR_NS / 1000 + 1000000);
+	ck_assert_int_eq(sql("SELECT t_hi_us FROM step_block"),
+		LS_TEST_ANCHOR_NS / 1000 + 1000000 + 2 * 100000 - 1000);
+	ck_assert_int_eq(sql("SELECT uncertainty_ns FROM step_block"), 0);
+}
+END_TEST
+
+START_TEST(what_comes_again_is_not_stored_again)
+{
+	const struct ls_wire_ack *ack;
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_steps(&a, 1, 0, 5);
+	(void)ls_test_core_send(&core, &a, true);
+	ls_test_agent_steps(&a, 1, 0, 5);
+	ls_test_agent_steps(&a, 2, 5, 5);
+	ack = ls_test_core_send(&core, &a, false);
+	ck_assert_uint_eq(ack->acked_seq, 2);
+	ls_test_agent_steps(&a, 1, 0, 5);
+	ack = ls_test_core_send(&core, &a, false);
+	ck_assert_uint_eq(ack->acked_seq, 2);
+	ck_assert_int_eq(ack->status, LS_ACK_OK);
+	ck_assert_int_eq(sql("SELECT sum(n) FROM step_block"), 10);
+	ck_assert_uint_eq(stats().items, 2);
+}
+END_TEST
+
+START_TEST(a_ring_read_again_under_new_numbers_is_not_stored_twice)
+{
+	struct ls_test_agent a;
+	const struct ls_wire_ack *ack;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_steps(&a, 1, 0, 10);
+	(void)ls_test_core_send(&core, &a, true);
+	memset(a.report.boot, 0x77, sizeof(a.report.boot)); /* a new spool */
+	ls_test_agent_steps(&a, 1, 0, 6);
+	ls_test_agent_steps(&a, 2, 6, 8);
+	ack = ls_test_core_send(&core, &a, false);
+	ck_assert_uint_eq(ack->acked_seq, 2);
+	ck_assert_int_eq(sql("SELECT sum(n) FROM step_block"), 14);
+	ck_assert_int_eq(sql("SELECT count(*) FROM step_block"), 2);
+	ck_assert_int_eq(sql("SELECT first_index FROM step_block WHERE n = 4"), 10);
+	ck_assert_int_eq(sql("SELECT step_lo FROM step_block WHERE n = 4"), 10);
+	ck_assert_uint_eq(stats().drops[LS_INTAKE_STORED], 10);
+}
+END_TEST
+
+/* h1's agent with a copy of the ring of a. */
+static void
+copy_of(struct ls_test_agent *copy, const struct ls_test_agent *a)
+{
+	ls_test_agent_init(copy, 1, true);
+	copy->worker = a->worker;
+	memcpy(copy->ring_id, a->ring_id, sizeof(copy->ring_id));
+}
+
+START_TEST(a_copy_of_a_ring_on_another_host_takes_no_places)
+{
+	struct ls_test_agent a, copy;
+
+	ls_test_agent_init(&a, 0, true);
+	copy_of(&copy, &a);
+	ls_test_agent_steps(&a, 1, 0, 5);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, true)->acked_seq, 1);
+	ls_test_agent_steps(&copy, 1, 0, 6);
+	ls_test_agent_gap_for(&copy, 2, 6, 4, LS_GAP_INVALID);
+	ls_test_agent_end(&copy, 3, LS_END_CRASHED);
+	ck_assert_uint_eq(ls_test_core_send(&core, &copy, true)->acked_seq, 3);
+	ls_test_agent_steps(&a, 2, 5, 9);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, false)->acked_seq, 2);
+	ck_assert_int_eq(sql("SELECT sum(n) FROM step_block"), 14);
+	ck_assert_int_eq(sql("SELECT count(*) FROM gap"), 0);
+	ck_assert_int_eq(sql("SELECT count(*) FROM worker_end"), 0);
+	ck_assert_uint_eq(stats().drops[LS_INTAKE_OTHER_HOST], 11);
+	ck_assert_uint_eq(stats().drops[LS_INTAKE_STORED], 0);
+	ck_assert_uint_eq(lies(LS_LIE_RING), 11);
+	ck_assert_uint_eq(lies(LS_LIE_RECORD), 0);
+}
+END_TEST
+
+START_TEST(values_of_a_copied_ring_are_passed_over)
+{
+	struct ls_test_agent a, copy;
+
+	ls_test_agent_init(&a, 0, true);
+	copy_of(&copy, &a);
+	ls_test_agent_steps(&a, 1, 0, 5);
+	(void)ls_test_core_send(&core, &a, true);
+	ls_test_agent_live(&copy, 9, LS_PHASE_INPUT_WAIT, ls_clock_mono_ns());
+	ck_assert_uint_eq(ls_test_core_send(&core, &copy, true)->need_count, 0);
+	ck_assert_uint_eq(stats().drops[LS_INTAKE_OTHER_HOST], 1);
+	ck_assert_uint_eq(stats().drops[LS_INTAKE_NO_WORKER], 0);
+}
+END_TEST
+
+START_TEST(the_end_of_a_ring_gives_it_free)
+{
+	struct ls_test_agent a, copy;
+
+	ls_test_agent_init(&a, 0, true);
+	copy_of(&copy, &a);
+	ls_test_agent_steps(&copy, 1, 0, 5);
+	ls_test_agent_end(&copy, 2, LS_END_CRASHED);
+	(void)ls_test_core_send(&core, &copy, true);
+	ls_test_agent_steps(&a, 1, 0, 9);
+	(void)ls_test_core_send(&core, &a, true);
+	ck_assert_int_eq(sql("SELECT sum(n) FROM step_block"), 9);
+	ck_assert_uint_eq(stats().drops[LS_INTAKE_OTHER_HOST], 0);
+}
+END_TEST
+
+START_TEST(records_lost_without_a_word_become_a_gap)
+{
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_steps(&a, 1, 0, 4);
+	ls_test_agent_steps(&a, 2, 9, 1);
+	ls_test_agent_gap(&a, 3, 10, 5);
+	ls_test_agent_steps(&a, 4, 15, 1);
+	ls_test_agent_end(&a, 5, LS_END_ENDED);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, true)->acked_seq, 5);
+	ck_assert_int_eq(sql("SELECT count(*) FROM gap"), 2);
+	ck_assert_int_eq(sql("SELECT n FROM gap WHERE reason = 0"), 5);
+	ck_assert_int_eq(sql("SELECT n FROM gap WHERE reason = 1"), 5);
+	ck_assert_int_eq(sql("SELECT how FROM worker_end"), LS_END_ENDED);
+	ck_assert_int_eq(sql("SELECT high FROM ring_high"), 16);
+}
+END_TEST
+
+START_TEST(records_of_a_time_that_cannot_be_are_a_gap)
+{
+	const uint64_t year = 365ull * 86400 * 10; /* steps of 100 ms */
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_steps(&a, 1, year, 3);
+	ls_test_agent_hot(&a, 99000000000ull + year * 100000000, 1);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, true)->acked_seq, 1);
+	ck_assert_uint_eq(stats().drops[LS_INTAKE_CLOCK], 3 + 1);
+	ck_assert_uint_eq(stats().records, 0);
+	ck_assert_uint_eq(stats().counters, 0);
+	ck_assert_int_eq(sql("SELECT coalesce(sum(records), 0) FROM journal"), 0);
+	ck_assert_int_eq(sql("SELECT n FROM gap"), 3);
+	ck_assert_int_eq(sql("SELECT reason FROM gap"), LS_GAP_INVALID);
+	/* As old as they are now, they are no better. */
+	core.now_ns += 2 * year * 100000000;
+	ls_test_agent_steps(&a, 2, year + 3, 4);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, false)->acked_seq, 2);
+	ck_assert_uint_eq(stats().drops[LS_INTAKE_CLOCK], 3 + 1 + 4);
+	ck_assert_int_eq(sql("SELECT sum(n) FROM gap"), 7);
+	ck_assert_uint_eq(lies(LS_LIE_TIME), 7);
+}
+END_TEST
+
+/* What its agent could not believe of a worker is named here, too. */
+START_TEST(records_an_agent_refused_are_counted_as_lies)
+{
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_steps(&a, 1, 0, 4);
+	ls_test_agent_gap(&a, 2, 4, 5); /* overwritten: no lie */
+	ls_test_agent_gap_for(&a, 3, 9, 6, LS_GAP_INVALID);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, true)->acked_seq, 3);
+	ck_assert_uint_eq(lies(LS_LIE_RECORD), 6);
+	ls_test_agent_gap_for(&a, 3, 9, 6, LS_GAP_INVALID); /* again: counted once */
+	ls_ignore((int)ls_test_core_send(&core, &a, false)->status); /* had already */
+	ck_assert_uint_eq(lies(LS_LIE_RECORD), 6);
+}
+END_TEST
+
+START_TEST(an_unknown_ring_asks_for_its_worker)
+{
+	const struct ls_wire_ack *ack;
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_steps(&a, 1, 0, 4);
+	ls_test_agent_steps(&a, 2, 4, 4);
+	ack = ls_test_core_send(&core, &a, false);
+	ck_assert_int_eq(ack->status, LS_ACK_OK);
+	ck_assert_uint_eq(ack->acked_seq, 0);
+	ck_assert_uint_eq(ack->need_count, 1);
+	ck_assert_mem_eq(ack->need[0], a.ring_id, sizeof(a.ring_id));
+	ls_test_agent_steps(&a, 1, 0, 4);
+	ack = ls_test_core_send(&core, &a, true);
+	ck_assert_uint_eq(ack->acked_seq, 1);
+	ck_assert_uint_eq(ack->need_count, 0);
+}
+END_TEST
+
+/* Values of the worker that the agent calls by its number. */
+static const struct ls_wire_ack *
+send_hot_of(struct ls_test_agent *a, uint32_t number, bool with_worker)
+{
+	ls_test_agent_hot(a, 99000000000ull, 3.25);
+	a->hot.worker = number;
+	a->hot.metric[0] = LS_METRIC_JOB_CPU;
+	return ls_test_core_send(&core, a, with_worker);
+}
+
+START_TEST(an_unknown_number_asks_for_all_workers)
+{
+	const struct ls_wire_ack *ack;
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, true);
+	ack = send_hot_of(&a, 1, false);
+	ck_assert_int_eq(ack->status, LS_ACK_OK);
+	ck_assert(ack->need_all_workers);
+	ck_assert_uint_eq(stats().drops[LS_INTAKE_NO_WORKER], 1);
+	ck_assert(!send_hot_of(&a, 1, true)->need_all_workers);
+	ck_assert(!send_hot_of(&a, 1, false)->need_all_workers);
+	ck_assert_uint_eq(stats().counters, 2);
+	/* Started anew, the agent counts from elsewhere; the old number means nothing. */
+	a.worker.number = 2;
+	ck_assert(!send_hot_of(&a, 2, true)->need_all_workers);
+	ck_assert(send_hot_of(&a, 1, false)->need_all_workers);
+	ck_assert_uint_eq(stats().counters, 3);
+	/* A collector that is started anew knows the ring, but not its number. */
+	teardown();
+	ls_test_core_open(&core, dir);
+	ck_assert(send_hot_of(&a, 2, false)->need_all_workers);
+	ck_assert(!send_hot_of(&a, 2, true)->need_all_workers);
+	ck_assert_uint_eq(stats().counters, 1);
+}
+END_TEST
+
+START_TEST(who_begins_without_its_kernel_is_asked_for_it)
+{
+	const struct ls_wire_ack *ack;
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, true);
+	a.report.has_kernel = false;
+	ls_test_agent_steps(&a, 1, 0, 4);
+	ack = ls_test_core_send(&core, &a, true);
+	ck_assert_int_eq(ack->status, LS_ACK_RETRY);
+	ck_assert_uint_eq(ack->retry_after_ns, LS_BEAT_MIN_NS);
+	ck_assert_uint_eq(ack->acked_seq, 0);
+	ck_assert_uint_eq(stats().drops[LS_INTAKE_NO_KERNEL], 1);
+	a.report.has_kernel = true;
+	ls_test_agent_steps(&a, 1, 0, 4);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, true)->acked_seq, 1);
+	a.report.has_kernel = false;
+	ls_test_agent_steps(&a, 2, 4, 4);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, false)->acked_seq, 2);
+}
+END_TEST
+
+START_TEST(a_hole_is_refused)
+{
+	const struct ls_wire_ack *ack;
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_steps(&a, 1, 0, 4);
+	(void)ls_test_core_send(&core, &a, true);
+	ls_test_agent_steps(&a, 3, 8, 4);
+	ack = ls_test_core_send(&core, &a, false);
+	ck_assert_int_eq(ack->status, LS_ACK_RETRY);
+	ck_assert_uint_eq(ack->acked_seq, 1);
+	ck_assert_uint_gt(ack->retry_after_ns, 0);
+	ck_assert_uint_eq(stats().drops[LS_INTAKE_HOLE], 1);
+}
+END_TEST
+
+START_TEST(garbage_is_rejected_and_counted)
+{
+	static const uint8_t garbage[] = "GET / HTTP/1.1\r\n\r\n";
+	uint8_t version[] = { 0x08, 0x63 }; /* version 99 and nothing else */
+	struct ls_test_agent a;
+
+	ls_test_core_give(&core, garbage, sizeof(garbage), true);
+	ck_assert_int_eq(core.ack.status, LS_ACK_REJECT);
+	ck_assert_str_ne(core.ack.reason, "");
+	ls_test_core_give(&core, garbage, 0, true);
+	ck_assert_int_eq(core.ack.status, LS_ACK_REJECT);
+	ls_test_core_give(&core, version, sizeof(version), true);
+	ck_assert_int_eq(core.ack.status, LS_ACK_REJECT);
+	ck_assert_uint_ge(stats().drops[LS_INTAKE_VERSION], 1);
+	ck_assert_uint_ge(stats().drops[LS_INTAKE_MALFORMED], 1);
+	/* A bad item does not take the good one before it along. */
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_steps(&a, 1, 0, 4);
+	a.items[1].data = garbage;
+	a.items[1].len = sizeof(garbage);
+	a.report.item_count = 2;
+	{
+		size_t len;
+		uint8_t *buf = ls_test_agent_pack(&a, true, &len);
+
+		ls_test_core_give(&core, buf, len, true);
+		free(buf);
+	}
+	ck_assert_int_eq(core.ack.status, LS_ACK_REJECT);
+	ck_assert_uint_eq(core.ack.acked_seq, 1);
+	ck_assert_uint_eq(stats().drops[LS_INTAKE_BAD_ITEM], 1);
+	ck_assert_uint_eq(lies(LS_LIE_ITEM), 1);
+	a.report.item_count = 1;
+	ls_test_agent_clear(&a);
+}
+END_TEST
+
+START_TEST(numbers_that_storage_cannot_hold_are_rejected)
+{
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_steps(&a, UINT64_MAX, 0, 1);
+	ck_assert_int_eq(ls_test_core_send(&core, &a, true)->status, LS_ACK_REJECT);
+	ls_test_agent_gap(&a, 1, 0, UINT64_MAX);
+	ck_assert_int_eq(ls_test_core_send(&core, &a, true)->status, LS_ACK_REJECT);
+	ck_assert_int_eq(sql("SELECT count(*) FROM gap"), 0);
+}
+END_TEST
+
+START_TEST(a_strange_clock_is_learned_first)
+{
+	const struct ls_wire_ack *ack;
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, false);
+	ls_test_agent_steps(&a, 1, 0, 4);
+	ack = ls_test_core_send(&core, &a, true);
+	ck_assert_int_eq(ack->status, LS_ACK_OK);
+	ck_assert_uint_eq(ack->acked_seq, 0); /* waits for the stamps */
+	a.report.has_last = true;
+	a.report.last.t1 = 1000000000;
+	a.report.last.t2 = ack->t_receive_mono_ns;
+	a.report.last.t3 = ack->t_send_mono_ns;
+	a.report.last.t4 = 1000200000;
+	core.now_ns += 1000000000;
+	ls_test_agent_steps(&a, 1, 0, 4);
+	ack = ls_test_core_send(&core, &a, false);
+	ck_assert_uint_eq(ack->acked_seq, 1);
+	/* t1 = 1 s there was 100 s here, give or take 0.1 ms. */
+	ck_assert_int_eq(sql("SELECT t_lo_us FROM step_block"),
+		LS_TEST_ANCHOR_NS / 1000 + 100000000 - 100);
+	ck_assert_int_ge(sql("SELECT uncertainty_ns FROM step_block"), 100000);
+	ck_assert_int_le(sql("SELECT uncertainty_ns FROM step_block"), 200000);
+}
+END_TEST
+
+START_TEST(without_stamps_the_clock_is_guessed_in_the_end)
+{
+	struct ls_test_agent a;
+	unsigned i;
+
+	ls_test_agent_init(&a, 0, false);
+	a.report.has_last = true; /* of another collector: not ours */
+	a.report.last.t4 = 1;
+	for (i = 0; i < LS_CLOCK_HELLO_MAX; i++) {
+		ls_test_agent_steps(&a, 1, 0, 4);
+		ck_assert_uint_eq(ls_test_core_send(&core, &a, true)->acked_seq, 0);
+	}
+	ls_test_agent_steps(&a, 1, 0, 4);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, true)->acked_seq, 1);
+	ck_assert_int_eq(sql("SELECT uncertainty_ns FROM step_block"), LS_CLOCK_GUESS_NS);
+}
+END_TEST
+
+START_TEST(counters_are_stored_without_waiting)
+{
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_hot(&a, 99000000000ull, 3.25);
+	ck_assert_int_eq(ls_test_core_send(&core, &a, true)->status, LS_ACK_OK);
+	teardown();
+	ck_assert_int_eq(sql("SELECT count(*) FROM counters"), 1);
+	ck_assert_int_eq(sql("SELECT read_us FROM counters"), LS_TEST_ANCHOR_NS / 1000 + 99000000);
+	ls_test_core_open(&core, dir);
+	ck_assert_uint_eq(core.restored.counters, 1);
+}
+END_TEST
+
+START_TEST(a_full_disk_acknowledges_nothing_and_heals)
+{
+	const struct ls_wire_ack *ack;
+	struct ls_engine_stats engine;
+	struct ls_test_agent a, b;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_init(&b, 1, true);
+	ls_test_agent_steps(&a, 1, 0, 4);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, true)->acked_seq, 1);
+	ls_faultvfs_fail(1, SQLITE_FULL);
+	ls_test_agent_steps(&a, 2, 4, 4);
+	ack = ls_test_core_send(&core, &a, false);
+	ck_assert_int_eq(ack->status, LS_ACK_RETRY);
+	ck_assert_uint_eq(ack->acked_seq, 1);
+	ck_assert_uint_gt(ack->retry_after_ns, 0);
+	ls_faultvfs_heal();
+	ls_test_agent_steps(&b, 1, 0, 2);
+	ck_assert_uint_eq(ls_test_core_send(&core, &b, true)->acked_seq, 1);
+	ls_test_agent_steps(&a, 2, 4, 4);
+	ls_test_agent_steps(&a, 3, 8, 1);
+	ack = ls_test_core_send(&core, &a, false);
+	ck_assert_int_eq(ack->status, LS_ACK_OK);
+	ck_assert_uint_eq(ack->acked_seq, 3);
+	ck_assert_int_eq(sql("SELECT sum(n) FROM step_block WHERE worker_id = 1"), 9);
+	ck_assert_int_eq(sql("SELECT count(*) FROM gap"), 0);
+	/* The engine had each record once; the other rank's came after their steps were closed. */
+	ls_engine_stats(core.engine, &engine);
+	ck_assert_uint_eq(engine.records, 9);
+	ck_assert_uint_eq(engine.late, 2);
+	ck_assert_uint_eq(engine.duplicates, 0);
+}
+END_TEST
+
+START_TEST(drops_have_names)
+{
+	ck_assert_str_eq(ls_intake_drop_name(LS_INTAKE_HOLE), "hole");
+	ck_assert_ptr_null(ls_intake_drop_name(LS_INTAKE_DROP_COUNT));
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+	Suite *s = suite_create("intake");
+	TCase *t = tcase_create("intake");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 30);
+	tcase_add_test(t, items_are_acknowledged_when_on_disk);
+	tcase_add_test(t, a_busy_collector_asks_for_a_longer_beat);
+	tcase_add_test(t, times_are_mapped_with_the_anchor);
+	tcase_add_test(t, what_comes_again_is_not_stored_again);
+	tcase_add_test(t, a_ring_read_again_under_new_numbers_is_not_stored_twice);
+	tcase_add_test(t, a_copy_of_a_ring_on_another_host_takes_no_places);
+	tcase_add_test(t, values_of_a_copied_ring_are_passed_over);
+	tcase_add_test(t, the_end_of_a_ring_gives_it_free);
+	tcase_add_test(t, records_lost_without_a_word_become_a_gap);
+	tcase_add_test(t, records_of_a_time_that_cannot_be_are_a_gap);
+	tcase_add_test(t, records_an_agent_refused_are_counted_as_lies);
+	tcase_add_test(t, an_unknown_ring_asks_for_its_worker);
+	tcase_add_test(t, an_unknown_number_asks_for_all_workers);
+	tcase_add_test(t, who_begins_without_its_kernel_is_asked_for_it);
+	tcase_add_test(t, a_hole_is_refused);
+	tcase_add_test(t, garbage_is_rejected_and_counted);
+	tcase_add_test(t, numbers_that_storage_cannot_hold_are_rejected);
+	tcase_add_test(t, a_strange_clock_is_learned_first);
+	tcase_add_test(t, without_stamps_the_clock_is_guessed_in_the_end);
+	tcase_add_test(t, counters_are_stored_without_waiting);
+	tcase_add_test(t, a_full_disk_acknowledges_nothing_and_heals);
+	tcase_add_test(t, drops_have_names);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int
+main(void)
+{
+	return ls_test_run(suite());
+}

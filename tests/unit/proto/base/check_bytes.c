@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "proto/base/bytes.h"
+
+#include <string.h>
+#include "tests/support/harness.h"
+
+START_TEST(the_least_byte_is_first_and_no_other_is_touched)
+{
+	static const uint8_t want[] = { 0xff, 0x08, 0x07, 0x06, 0x05, 0xff };
+	uint8_t b[6];
+
+	memset(b, 0xff, sizeof(b));
+	ls_bytes_put(b + 1, 0x0102030405060708, 4);
+	ck_assert_mem_eq(b, want, sizeof(want));
+	ck_assert_uint_eq(ls_bytes_get(b + 1, 4), 0x05060708);
+	ck_assert_uint_eq(ls_bytes_get(b + 1, 1), 8);
+}
+END_TEST
+
+START_TEST(every_length_comes_back)
+{
+	uint8_t b[8];
+	unsigned n;
+
+	for (n = 1; n <= 8; n++) {
+		uint64_t v = UINT64_MAX >> (64 - 8 * n);
+
+		ls_bytes_put(b, v, n);
+		ck_assert_uint_eq(ls_bytes_get(b, n), v);
+		ls_bytes_put(b, v - 0x5a, n);
+		ck_assert_uint_eq(ls_bytes_get(b, n), v - 0x5a);
+	}
+}
+END_TEST
+
+START_TEST(the_checksum_is_that_of_gzip)
+{
+	ck_assert_uint_eq(ls_bytes_crc((const uint8_t *)"123456789", 9), 0xcbf43926);
+	ck_assert_uint_eq(ls_bytes_crc(NULL, 0), 0);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+	Suite *s = suite_create("bytes");
+	TCase *t = tcase_create("bytes");
+
+	tcase_add_test(t, the_least_byte_is_first_and_no_other_is_touched);
+	tcase_add_test(t, every_length_comes_back);
+	tcase_add_test(t, the_checksum_is_that_of_gzip);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int
+main(void)
+{
+	return ls_test_run(suite());
+}

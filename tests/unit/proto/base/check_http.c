@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "proto/base/http.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "proto/base/expose.h"
+#include "proto/limits.h"
+#include "tests/support/harness.h"
+
+START_TEST(addresses_are_split)
+{
+	static const struct {
+		const char *text, *address;
+		uint16_t port;
+	} good[] = { { "127.0.0.1:7119", "127.0.0.1", 7119 }, { "[::1]:0", "::1", 0 },
+		{ "localhost:65535", "127.0.0.1", 65535 } };
+	static const char *const bad[] = { "", ":", ":1", "127.0.0.1", "127.0.0.1:", "a:65536",
+		"a:-1", "a:1x", "a: 1", "[]:1x" };
+	char address[16];
+	uint16_t port = 1;
+	size_t i;
+
+	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		ck_assert_int_eq(
+			ls_http_split(good[i].text, address, sizeof(address), &port), 0);
+		ck_assert_str_eq(address, good[i].address);
+		ck_assert_uint_eq(port, good[i].port);
+	}
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		ck_assert_msg(ls_http_split(bad[i], address, sizeof(address), &port) ==
+				      -LS_EPARSE, "%s", bad[i]);
+	ck_assert_int_eq(
+		ls_http_split("1234567890123456:1", address, sizeof(address), &port), -LS_EPARSE);
+}
+END_TEST
+
+START_TEST(loopback_is_known)
+{
+	ck_assert_int_eq(ls_http_is_loopback("127.9.9.9"), 1);
+	ck_assert_int_eq(ls_http_is_loopback("::1"), 1);
+	ck_assert_int_eq(ls_http_is_loopback("0.0.0.0"), 0);
+	ck_assert_int_eq(ls_http_is_loopback("::"), 0);
+	ck_assert_int_eq(ls_http_is_loopback("name"), -LS_EPARSE);
+}
+END_TEST
+
+START_TEST(port_files_are_whole)
+{
+	char path[300], *text, longest[LS_CONF_VALUE_MAX_BYTES + 16];
+	size_t len;
+
+	(void)snprintf(path, sizeof(path), "%s/port", ls_test_tmpdir());
+	ck_assert_int_eq(ls_http_write_ports(path, "http=1"), 0);
+	ck_assert_int_eq(ls_http_write_ports(path, "http=23"), 0);
+	text = ls_test_read(path, &len);
+	ck_assert_str_eq(text, "http=23\n");
+	free(text);
+	ck_assert_int_eq(ls_http_write_ports("/no/such/place", "x"), -ENOENT);
+	memset(longest, 'x', sizeof(longest));
+	longest[sizeof(longest) - 1] = '\0';
+	ck_assert_int_eq(ls_http_write_ports(longest, "x"), -ENAMETOOLONG);
+}
+END_TEST
+
+START_TEST(metrics_are_written_as_the_format_wants)
+{
+	struct evbuffer *out = evbuffer_new();
+
+	ls_expose_number(out, "a_total", "counter", "what it is", 3);
+	ls_expose_family(out, "b", "gauge", "other");
+	(void)evbuffer_add_printf(out, "b{");
+	ls_expose_label(out, "x", "a\"b\\c\nd", 1);
+	ls_expose_label(out, "y", "", 0);
+	(void)evbuffer_add_printf(out, "} 1\n");
+	(void)evbuffer_add(out, "", 1);
+	ck_assert_str_eq((const char *)evbuffer_pullup(out, -1),
+		"# HELP a_total what it is\n# TYPE a_total counter\na_total 3\n"
+		"# HELP b other\n# TYPE b gauge\nb{x=\"a\\\"b\\\\c\\nd\",y=\"\"} 1\n");
+	evbuffer_free(out);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+	Suite *s = suite_create("http");
+	TCase *t = tcase_create("http");
+
+	tcase_add_test(t, addresses_are_split);
+	tcase_add_test(t, loopback_is_known);
+	tcase_add_test(t, port_files_are_whole);
+	tcase_add_test(t, metrics_are_written_as_the_format_wants);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int
+main(void)
+{
+	return ls_test_run(suite());
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "proto/base/mem.h"
+
+#include "tests/support/harness.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+START_TEST(array_grows_by_doubling_and_keeps_its_items)
+{
+	size_t count = 0, capacity = 0;
+	int *items = NULL;
+
+	for (int i = 0; i < 100; i++) {
+		ck_assert_int_eq(ls_mem_grow((void **)&items, count, &capacity, sizeof(*items)), 0);
+		ck_assert_uint_gt(capacity, count);
+		items[count++] = i;
+	}
+	ck_assert_uint_eq(capacity, 128);
+	for (int i = 0; i < 100; i++)
+		ck_assert_int_eq(items[i], i);
+	free(items);
+}
+END_TEST
+
+START_TEST(size_that_cannot_be_is_refused_and_nothing_changes)
+{
+	size_t capacity = SIZE_MAX / 4;
+	int item = 7, *items = &item;
+
+	ck_assert_int_eq(ls_mem_grow((void **)&items, capacity, &capacity, sizeof(*items)), -ENOMEM);
+	ck_assert_uint_eq(capacity, SIZE_MAX / 4);
+	ck_assert_ptr_eq(items, &item);
+	ck_assert_int_eq(item, 7);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+	Suite *s = suite_create("mem");
+	TCase *tc = tcase_create("all");
+
+	tcase_add_test(tc, array_grows_by_doubling_and_keeps_its_items);
+	tcase_add_test(tc, size_that_cannot_be_is_refused_and_nothing_changes);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+int
+main(void)
+{
+	return ls_test_run(suite());
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "proto/base/text.h"
+
+#include "tests/support/harness.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+START_TEST(copy_fits_or_leaves_dst)
+{
+	char dst[4] = "old";
+
+	ck_assert_int_eq(ls_text_copy(dst, sizeof(dst), "four"), -LS_ELIMIT);
+	ck_assert_str_eq(dst, "old");
+	ck_assert_int_eq(ls_text_copy(dst, sizeof(dst), "new"), 0);
+	ck_assert_str_eq(dst, "new");
+	ck_assert_int_eq(ls_text_copy(dst, 0, ""), -LS_ELIMIT);
+	ck_assert_str_eq(dst, "new");
+}
+END_TEST
+
+static bool
+is_name(const char *s)
+{
+	return ls_text_is_name(s, strlen(s), 16);
+}
+
+START_TEST(name_is_utf8_of_1_to_max_bytes)
+{
+	ck_assert(is_name("worker-3"));
+	ck_assert(is_name("h\xc3\xb4te")); /* U+00F4 */
+	ck_assert(is_name("\xf0\x9f\x90\xa2")); /* U+1F422 */
+	ck_assert(is_name("\xed\x9f\xbf\xee\x80\x80")); /* around the surrogates */
+	ck_assert(!is_name(""));
+	ck_assert(is_name("0123456789abcdef"));
+	ck_assert(!is_name("0123456789abcdefg"));
+}
+END_TEST
+
+START_TEST(name_has_no_control_characters)
+{
+	ck_assert(!is_name("a\tb"));
+	ck_assert(!is_name("a\nb"));
+	ck_assert(!is_name("\x1b[31m"));
+	ck_assert(!is_name("a\x7f"));
+	ck_assert(!is_name("a\xc2\x9b")); /* C1: CSI */
+	ck_assert(!ls_text_is_name("a\0b", 3, 16));
+}
+END_TEST
+
+/* RFC 3629: what a decoder must refuse. */
+static const char *const malformed[] = {
+	"\x80", "\xbf", "\xc3", "\xc0\xaf", "\xc1\x81", "\xe0\x80\xaf", "\xe2\x82",
+	"\xed\xa0\x80", "\xed\xbf\xbf", "\xf0\x80\x80\xaf", "\xf0\x9f\x90", "\xf4\x90\x80\x80",
+	"\xf5\x80\x80\x80", "\xf8\x88\x80\x80\x80", "\xff", "\xfe", "\xc3(", "\xe2(\xa1",
+	"\xe2\x82(",
+};
+
+START_TEST(name_is_never_malformed_utf8)
+{
+	ck_assert(!is_name(malformed[_i]));
+}
+END_TEST
+
+START_TEST(escape_makes_malformed_utf8_plain)
+{
+	char dst[64];
+	size_t n = ls_text_escape(dst, sizeof(dst), malformed[_i], strlen(malformed[_i]));
+
+	ck_assert_uint_eq(n, strlen(dst));
+	ck_assert(memcmp(dst, "\\x", 2) == 0);
+	for (size_t i = 0; i < n; i++)
+		ck_assert(dst[i] >= ' ' && dst[i] <= '~');
+}
+END_TEST
+
+static const char *
+escaped(const char *s, size_t len)
+{
+	static char dst[128];
+
+	ck_assert_uint_eq(ls_text_escape(dst, sizeof(dst), s, len), strlen(dst));
+	return dst;
+}
+
+START_TEST(escape_shows_what_acts_on_a_terminal)
+{
+	ck_assert_str_eq(escaped("plain h\xc3\xb4te", 11), "plain h\xc3\xb4te");
+	ck_assert_str_eq(escaped("a\nb\0\x1b[0m\x7f", 9), "a\\x0ab\\x00\\x1b[0m\\x7f");
+	ck_assert_str_eq(escaped("\xc2\x9b", 2), "\\xc2\\x9b");
+	ck_assert_str_eq(escaped("\xe2\x80\xaegnp", 6), "\\xe2\\x80\\xaegnp");
+	ck_assert_str_eq(escaped("\xe2\x81\xa6", 3), "\\xe2\\x81\\xa6");
+	ck_assert_str_eq(escaped("\xe2\x80\x8f", 3), "\\xe2\\x80\\x8f");
+	ck_assert_str_eq(escaped("\xe2\x80\x90", 3), "\xe2\x80\x90"); /* a hyphen may stay */
+}
+END_TEST
+
+START_TEST(escape_cuts_between_characters)
+{
+	char dst[8];
+
+	ck_assert_uint_eq(ls_text_escape(dst, 4, "h\xc3\xb4te", 5), 3);
+	ck_assert_str_eq(dst, "h\xc3\xb4");
+	ck_assert_uint_eq(ls_text_escape(dst, 3, "h\xc3\xb4te", 5), 1);
+	ck_assert_str_eq(dst, "h");
+	ck_assert_uint_eq(ls_text_escape(dst, 5, "\n\n", 2), 4);
+	ck_assert_str_eq(dst, "\\x0a");
+	ck_assert_uint_eq(ls_text_escape(dst, 4, "\n", 1), 0);
+	ck_assert_str_eq(dst, "");
+	dst[0] = 'x';
+	ck_assert_uint_eq(ls_text_escape(dst, 0, "abc", 3), 0);
+	ck_assert_int_eq(dst[0], 'x');
+}
+END_TEST
+
+START_TEST(hex_and_back)
+{
+	const uint8_t bytes[] = {0x00, 0x7f, 0xab, 0xff};
+	uint8_t back[4] = {1, 2, 3, 4};
+	char hex[9];
+
+	ls_text_hex(hex, bytes, sizeof(bytes));
+	ck_assert_str_eq(hex, "007fabff");
+	ck_assert_int_eq(ls_text_unhex(back, sizeof(back), "007FabFF"), 0);
+	ck_assert_mem_eq(back, bytes, sizeof(back));
+}
+END_TEST
+
+START_TEST(unhex_refuses_and_leaves_dst)
+{
+	uint8_t back[2] = {1, 2};
+
+	ck_assert_int_eq(ls_text_unhex(back, 2, "007"), -LS_EPARSE);
+	ck_assert_int_eq(ls_text_unhex(back, 2, "007f0"), -LS_EPARSE);
+	ck_assert_int_eq(ls_text_unhex(back, 2, "00g0"), -LS_EPARSE);
+	ck_assert_int_eq(ls_text_unhex(back, 2, "00 0"), -LS_EPARSE);
+	ck_assert_int_eq(ls_text_unhex(back, 2, ""), -LS_EPARSE);
+	ck_assert(back[0] == 1 && back[1] == 2);
+}
+END_TEST
+
+START_TEST(crockford_writes_the_lowest_bits)
+{
+	char dst[14];
+
+	ls_text_crockford(dst, 4, 0);
+	ck_assert_str_eq(dst, "0000");
+	ls_text_crockford(dst, 4, 0xfffff);
+	ck_assert_str_eq(dst, "ZZZZ");
+	ls_text_crockford(dst, 2, 18u << 5 | 31); /* no I, L, O, U */
+	ck_assert_str_eq(dst, "JZ");
+	ls_text_crockford(dst, 1, 32 + 1);
+	ck_assert_str_eq(dst, "1");
+	ls_text_crockford(dst, 13, UINT64_MAX);
+	ck_assert_str_eq(dst, "FZZZZZZZZZZZZ");
+}
+END_TEST
+
+static const struct {
+	int64_t us;
+	const char *text;
+} times[] = {
+	{0, "1970-01-01T00:00:00.000Z"},
+	{1795180931320000, "2026-11-20T13:22:11.320Z"},
+	{951782400000000, "2000-02-29T00:00:00.000Z"},
+	{-1000, "1969-12-31T23:59:59.999Z"},
+	{-62167219200000000, "0000-01-01T00:00:00.000Z"},
+	{253402300799999000, "9999-12-31T23:59:59.999Z"},
+};
+
+START_TEST(time_and_back)
+{
+	char dst[32];
+	int64_t us = 7;
+
+	ls_text_time(dst, times[_i].us);
+	ck_assert_str_eq(dst, times[_i].text);
+	ck_assert_int_eq(ls_text_parse_time(dst, 0, &us), 0);
+	ck_assert_int_eq(us, times[_i].us);
+}
+END_TEST
+
+START_TEST(time_cuts_to_ms_and_to_four_digit_years)
+{
+	char dst[32];
+
+	ls_text_time(dst, 1999);
+	ck_assert_str_eq(dst, "1970-01-01T00:00:00.001Z");
+	ls_text_time(dst, -1);
+	ck_assert_str_eq(dst, "1969-12-31T23:59:59.999Z");
+	ls_text_time(dst, INT64_MIN);
+	ck_assert_str_eq(dst, "0000-01-01T00:00:00.000Z");
+	ls_text_time(dst, INT64_MAX);
+	ck_assert_str_eq(dst, "9999-12-31T23:59:59.999Z");
+}
+END_TEST
+
+static const struct {
+	const char *text;
+	int64_t us;
+} parsed[] = {
+	{"2026-11-20T13:22:11Z", 1795180931000000},
+	{"2026-11-20t13:22:11.5z", 1795180931500000},
+	{"2026-11-20 13:22:11.1234567Z", 1795180931123456},
+	{"2026-11-20T15:22:11+02:00", 1795180931000000},
+	{"2026-11-20T09:52:11-03:30", 1795180931000000},
+	{"2016-12-31T23:59:60Z", 1483228800000000},
+	{"0", 0},
+	{"1795180931", 1795180931000000},
+	{"1795180931.25", 1795180931250000},
+	{"1.0000019", 1000001},
+	{"-15m", 1000000000000000 - 900000000},
+	{"-90", 1000000000000000 - 90000000},
+	{"-1.5h", 1000000000000000 - 5400000000},
+	{"-0s", 1000000000000000},
+};
+
+START_TEST(parse_time_takes)
+{
+	int64_t us = 7;
+
+	ck_assert_int_eq(ls_text_parse_time(parsed[_i].text, 1000000000000000, &us), 0);
+	ck_assert_msg(us == parsed[_i].us, "%s: %" PRId64, parsed[_i].text, us);
+}
+END_TEST
+
+static const char *const not_times[] = {
+	"", " ", "x", "now", "-", "--5", "-5x", "15m", "+5", "1e9", "0x10", "1.", ".5", "1795180931 ",
+	"253402300800", "99999999999999999999", "2026-", "2026-11-20", "2026-11-20T",
+	"2026-11-20T13:22:11", "2026-11-20T13:22Z", "2026-13-20T13:22:11Z",
+	"2026-00-20T13:22:11Z", "2026-11-31T13:22:11Z", "2026-11-00T13:22:11Z",
+	"2026-02-29T00:00:00Z", "1900-02-29T00:00:00Z", "2026-11-20T24:00:00Z",
+	"2026-11-20T13:60:00Z", "2026-11-20T13:22:61Z", "2026-11-20T13:22:11.Z",
+	"2026-11-20T13:22:11+24:00", "2026-11-20T13:22:11+0200", "2026-11-20T13:22:11+02:60",
+	"2026-11-20T13:22:11Zx", "2026-1-20T13:22:11Z", "02026-11-20T13:22:11Z",
+};
+
+START_TEST(parse_time_refuses)
+{
+	int64_t us = 7;
+
+	ck_assert_msg(ls_text_parse_time(not_times[_i], 0, &us) == -LS_EPARSE, "'%s'",
+		not_times[_i]);
+	ck_assert_int_eq(us, 7);
+}
+END_TEST
+
+START_TEST(parse_time_relative_stays_in_range)
+{
+	int64_t us = 7;
+
+	ck_assert_int_eq(ls_text_parse_time("-1s", INT64_MIN, &us), -LS_EPARSE);
+	ck_assert_int_eq(us, 7);
+}
+END_TEST
+
+#define COUNT(a) (int)(sizeof(a) / sizeof((a)[0]))
+
+int
+main(void)
+{
+	Suite *s = suite_create("text");
+	TCase *tc = tcase_create("text");
+
+	tcase_add_test(tc, copy_fits_or_leaves_dst);
+	tcase_add_test(tc, name_is_utf8_of_1_to_max_bytes);
+	tcase_add_test(tc, name_has_no_control_characters);
+	tcase_add_loop_test(tc, name_is_never_malformed_utf8, 0, COUNT(malformed));
+	tcase_add_loop_test(tc, escape_makes_malformed_utf8_plain, 0, COUNT(malformed));
+	tcase_add_test(tc, escape_shows_what_acts_on_a_terminal);
+	tcase_add_test(tc, escape_cuts_between_characters);
+	tcase_add_test(tc, hex_and_back);
+	tcase_add_test(tc, unhex_refuses_and_leaves_dst);
+	tcase_add_test(tc, crockford_writes_the_lowest_bits);
+	tcase_add_loop_test(tc, time_and_back, 0, COUNT(times));
+	tcase_add_test(tc, time_cuts_to_ms_and_to_four_digit_years);
+	tcase_add_loop_test(tc, parse_time_takes, 0, COUNT(parsed));
+	tcase_add_loop_test(tc, parse_time_refuses, 0, COUNT(not_times));
+	tcase_add_test(tc, parse_time_relative_stays_in_range);
+	suite_add_tcase(s, tc);
+	return ls_test_run(s);
+}

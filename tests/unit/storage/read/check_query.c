@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "storage/read/query.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "storage/db/db.h"
+#include "storage/write/store.h"
+#include "tests/support/harness.h"
+#include "tests/support/rowmake.h"
+
+#define NOON (ls_days_begin_us(20261121) + 12ll * 3600 * 1000000)
+#define TODAY 20261121
+
+static char dir[PATH_MAX];
+static struct ls_store *store;
+static struct ls_query *query;
+
+static void
+put(struct ls_write *m)
+{
+	ck_assert_int_eq(ls_store_commit(store, &m, 1, NOON), 0);
+	ls_test_write_free(m);
+}
+
+static void
+setup(void)
+{
+	(void)snprintf(dir, sizeof(dir), "%s/state", ls_test_tmpdir());
+	ck_assert_int_eq(ls_store_open(dir, NOON, &store), 0);
+	put(ls_test_worker(0, NOON));
+	put(ls_test_worker(1, NOON + 1));
+	put(ls_test_report(0, 1, 0, 10, NOON + 2));
+	put(ls_test_close(4, NOON + 3));
+	put(ls_test_report_rest(1, 1, NOON + 4));
+	put(ls_test_finding("F-B", "open", NOON + 5));
+	put(ls_test_finding("F-A", "open", NOON + 6));
+	put(ls_test_finding("F-B", "cleared", NOON + 7));
+	ck_assert_int_eq(ls_query_open(dir, &query), 0);
+}
+
+static void
+teardown(void)
+{
+	ls_query_close(query);
+	ls_store_close(store);
+}
+
+static int
+see_worker(void *arg, const struct ls_store_worker *w)
+{
+	int64_t *sum = arg;
+
+	ck_assert_str_eq(w->info.job, "train");
+	ck_assert_int_eq(w->info.chips, 4);
+	ck_assert_int_eq(w->info.rank, w->id - 1);
+	ck_assert_int_eq(w->info.step_source,
+		w->info.rank % 2 == 1 ? LS_STEP_LOG : LS_STEP_MARKER);
+	ck_assert_double_eq(w->info.step_confidence, w->info.rank % 2 == 1 ? 0.5 : 0);
+	ck_assert_str_eq(w->info.rack, w->info.rank % 2 == 1 ? "r1" : "");
+	ck_assert_str_eq(w->info.shard, w->info.rank % 2 == 1 ? "" : "i0");
+	ck_assert_uint_eq(w->ring_id[0], (unsigned)(0x80 + w->info.rank));
+	*sum += w->id;
+	return 0;
+}
+
+START_TEST(workers_are_found_by_job)
+{
+	int64_t sum = 0, max = 0;
+
+	ck_assert_int_eq(ls_query_workers(query, NULL, see_worker, &sum), 0);
+	ck_assert_int_eq(ls_query_workers(query, "train", see_worker, &sum), 0);
+	ck_assert_int_eq(ls_query_workers(query, "other", see_worker, &sum), 0);
+	ck_assert_int_eq(sum, 6);
+	ck_assert_int_eq(ls_query_max_worker(query, &max), 0);
+	ck_assert_int_eq(max, 2);
+}
+END_TEST
+
+static int
+see_finding(void *arg, const char *id, const char *json, size_t len)
+{
+	char *text = arg;
+
+	ck_assert_uint_eq(strlen(json), len);
+	(void)snprintf(text + strlen(text), 200 - strlen(text), "%s %s\n", id, json);
+	return 0;
+}
+
+START_TEST(findings_come_in_order_of_opening)
+{
+	char text[200] = "";
+
+	ck_assert_int_eq(ls_query_findings(query, see_finding, text), 0);
+	ck_assert_str_eq(text, "F-B {\"id\":\"F-B\",\"status\":\"cleared\"}\n"
+			       "F-A {\"id\":\"F-A\",\"status\":\"open\"}\n");
+}
+END_TEST
+
+static int
+see_ledger(void *arg, const struct ls_store_ledger *e)
+{
+	uint64_t *sum = arg;
+
+	*sum += e->seq;
+	return 0;
+}
+
+static int
+see_ring(void *arg, const struct ls_store_ring *r)
+{
+	uint64_t *sum = arg;
+
+	ck_assert_int_ge(r->worker_id, 1);
+	*sum += r->high;
+	return 0;
+}
+
+START_TEST(the_ledger_is_read)
+{
+	uint64_t sum = 0;
+
+	ck_assert_int_eq(ls_query_ledgers(query, see_ledger, &sum), 0);
+	ck_assert_uint_eq(sum, 2);
+	sum = 0;
+	ck_assert_int_eq(ls_query_rings(query, see_ring, &sum), 0);
+	ck_assert_uint_eq(sum, 10 + 107);
+}
+END_TEST
+
+START_TEST(meta_is_read)
+{
+	struct ls_write *m = ls_write_new(LS_WRITE_META, 0);
+	uint32_t value = 0;
+
+	ck_assert_int_eq(ls_query_meta(query, "answer", &value, sizeof(value)), -LS_EABSENT);
+	(void)snprintf(m->u.meta.key, sizeof(m->u.meta.key), "answer");
+	m->u.meta.value[0] = 42;
+	m->u.meta.len = sizeof(value);
+	put(m);
+	ck_assert_int_eq(ls_query_meta(query, "answer", &value, sizeof(value)), 0);
+	ck_assert_uint_eq(value, 42);
+	ck_assert_int_eq(ls_query_meta(query, "answer", &value, 2), -LS_ECORRUPT);
+}
+END_TEST
+
+struct seen {
+	char order[64];
+	int64_t last_id;
+	uint64_t records;
+};
+
+static int
+see_event(void *arg, const struct ls_store_event *e)
+{
+	static const char letters[] = { [LS_EVENT_STEPS] = 's', [LS_EVENT_ITEM] = 'i',
+		[LS_EVENT_CLOSE] = 'c',
+		[LS_EVENT_COUNTERS] = 'v', [LS_EVENT_ZOOM] = 'z',
+		[LS_EVENT_HANG] = 'h' };
+	struct seen *s = arg;
+	size_t len = strlen(s->order);
+
+	ck_assert_int_gt(e->id, s->last_id);
+	s->last_id = e->id;
+	if (len + 1 < sizeof(s->order))
+		s->order[len] = letters[e->kind];
+	switch (e->kind) {
+	case LS_EVENT_STEPS:
+		s->records += e->u.steps.count;
+		break;
+	case LS_EVENT_ITEM:
+		if (e->u.item.kind == LS_WIRE_GAP)
+			ck_assert_uint_eq(e->u.item.count, 7);
+		if (e->u.item.kind == LS_WIRE_END)
+			ck_assert_uint_eq(e->u.item.reason, LS_END_CRASHED);
+		break;
+	case LS_EVENT_CLOSE:
+		ck_assert_uint_eq(e->u.close.step, 4);
+		ck_assert_uint_eq(e->u.close.missing_count, 2);
+		ck_assert_int_eq(e->u.close.missing[1], 70000);
+		break;
+	case LS_EVENT_ZOOM:
+		ck_abort_msg("nobody was zoomed");
+		break;
+	case LS_EVENT_HANG:
+		ck_assert_str_eq(e->u.hang.job, "train");
+		ck_assert_int_eq(e->u.hang.attempt, 2);
+		ck_assert_uint_eq(e->u.hang.step, 5);
+		ck_assert_int_eq(e->t_us, NOON);
+		ck_assert_int_eq(e->u.hang.since_us, NOON - 11000000);
+		ck_assert_uint_eq(e->u.hang.waiting, 3);
+		ck_assert_int_eq(e->u.hang.why, LS_HANG_SILENT);
+		ck_assert_uint_eq(e->u.hang.rank_count, 2);
+		ck_assert_int_eq(e->u.hang.ranks[0], 1);
+		ck_assert_int_eq(e->u.hang.ranks[1], 70000);
+		break;
+	case LS_EVENT_COUNTERS:
+		ck_assert_str_eq(e->u.counters.host, "h1");
+		ck_assert_uint_eq(e->u.counters.count, 2);
+		ck_assert_uint_eq(e->u.counters.metric[0], LS_METRIC_HOST_CPU_BUSY);
+		ck_assert_double_eq(e->u.counters.value[0], 12.5);
+		ck_assert_double_eq(e->u.counters.value[1], 1e-9);
+		break;
+	}
+	return 0;
+}
+
+START_TEST(events_come_in_the_order_in_which_they_came)
+{
+	struct seen s = { 0 };
+
+	ck_assert_int_eq(ls_query_events(query, TODAY, 0, see_event, &s), 0);
+	ck_assert_str_eq(s.order, "scvii");
+	memset(&s, 0, sizeof(s));
+	ck_assert_int_eq(ls_query_events(query, TODAY, 3, see_event, &s), 0);
+	ck_assert_str_eq(s.order, "vii");
+}
+END_TEST
+
+static int
+see_stop(void *arg, const struct ls_store_event *e)
+{
+	(void)arg;
+	(void)e;
+	return -ECANCELED;
+}
+
+START_TEST(a_visitor_can_stop)
+{
+	ck_assert_int_eq(ls_query_events(query, TODAY, 0, see_stop, NULL), -ECANCELED);
+}
+END_TEST
+
+START_TEST(windows_hide_nothing)
+{
+	struct ls_write *batch[3 * LS_QUERY_WINDOW / 2];
+	const size_t n = sizeof(batch) / sizeof(batch[0]);
+	struct seen s = { 0 };
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		batch[i] = ls_test_report(0, i + 2, 10 + i, 1, NOON);
+	ck_assert_int_eq(ls_store_commit(store, batch, n, NOON), 0);
+	for (i = 0; i < n; i++)
+		ls_test_write_free(batch[i]);
+	ck_assert_int_eq(ls_query_events(query, TODAY, 0, see_event, &s), 0);
+	ck_assert_uint_eq(s.records, 10 + n);
+}
+END_TEST
+
+/* Runs SQL on today's file. */
+static void
+change(const char *sql)
+{
+	char path[PATH_MAX];
+	sqlite3 *db = NULL;
+
+	ck_assert_int_eq(ls_days_path(path, dir, TODAY), 0);
+	ck_assert_int_eq(ls_db_open(path, LS_DB_WRITE, &db), 0);
+	ck_assert_int_eq(ls_db_exec(db, sql), 0);
+	ls_db_close(db);
+}
+
+START_TEST(what_does_not_read_is_passed_over)
+{
+	struct seen s = { 0 };
+
+	put(ls_test_report(0, 2, 10, 20, NOON));
+	change("UPDATE journal SET body = substr(body, 1, 30) WHERE id = 1");
+	ck_assert_int_eq(ls_query_events(query, TODAY, 0, see_event, &s), -LS_ECORRUPT);
+	ck_assert_str_eq(s.order, "cviis");
+	ck_assert_uint_eq(s.records, 20);
+	change("UPDATE gap SET reason = 1000");
+	memset(&s, 0, sizeof(s));
+	ck_assert_int_eq(ls_query_events(query, TODAY, 0, see_event, &s), -LS_ECORRUPT);
+	ck_assert_str_eq(s.order, "cvis");
+}
+END_TEST
+
+/* Begins in the middle of a row, and far from any row. */
+START_TEST(reading_begins_anywhere)
+{
+	struct ls_write *batch[3];
+	struct seen s = { 0 };
+	size_t i;
+
+	for (i = 0; i < 3; i++)
+		batch[i] = ls_test_report(0, i + 2, 10 + i, 1, NOON);
+	ck_assert_int_eq(ls_store_commit(store, batch, 3, NOON), 0);
+	for (i = 0; i < 3; i++)
+		ls_test_write_free(batch[i]);
+	ck_assert_int_eq(ls_query_events(query, TODAY, 7, see_event, &s), 0);
+	ck_assert_str_eq(s.order, "ss");
+	change("UPDATE step_close SET id = 1000000; INSERT INTO zoom VALUES (900000, 1, 'h', '', 0, 'c', 2)");
+	memset(&s, 0, sizeof(s));
+	ck_assert_int_eq(ls_query_events(query, TODAY, 900001, see_event, &s), 0);
+	ck_assert_str_eq(s.order, "c");
+	ck_assert_int_eq(s.last_id, 1000000);
+}
+END_TEST
+
+START_TEST(standstills_are_events_like_the_others)
+{
+	struct seen s = { 0 };
+
+	put(ls_test_hang(5, NOON));
+	ck_assert_int_eq(ls_query_events(query, TODAY, 3, see_event, &s), 0);
+	ck_assert_str_eq(s.order, "viih");
+	/* It is the last event there is, so the next one's number is behind it. */
+	change("UPDATE hang SET id = 500000");
+	ls_store_close(store);
+	ck_assert_int_eq(ls_store_open(dir, NOON, &store), 0);
+	put(ls_test_close(4, NOON));
+	memset(&s, 0, sizeof(s));
+	ck_assert_int_eq(ls_query_events(query, TODAY, 6, see_event, &s), 0);
+	ck_assert_str_eq(s.order, "hc");
+	ck_assert_int_eq(s.last_id, 500001);
+}
+END_TEST
+
+/* What a file holds is believed no more than what the network brings. */
+START_TEST(an_impossible_standstill_is_passed_over)
+{
+	static const char *const changes[] = {
+		"UPDATE hang SET why = 5",
+		"UPDATE hang SET why = -1",
+		"UPDATE hang SET why = 4294967296",
+		"UPDATE hang SET waiting = -1",
+		"UPDATE hang SET waiting = 65537",
+		"UPDATE hang SET since_us = t_us + 1",
+		"UPDATE hang SET ranks = x'010000'",
+		"UPDATE hang SET ranks = zeroblob(4100)",
+		"UPDATE hang SET job = printf('%0300d', 7)",
+	};
+	struct seen s = { 0 };
+
+	put(ls_test_hang(5, NOON));
+	change(changes[_i]);
+	ck_assert_int_eq(ls_query_events(query, TODAY, 3, see_event, &s), -LS_ECORRUPT);
+	ck_assert_str_eq(s.order, "vii");
+}
+END_TEST
+
+START_TEST(the_tail_is_bounded)
+{
+	int64_t from = -1;
+	uint64_t records = 0;
+
+	put(ls_test_report(0, 2, 10, 20, NOON));
+	ck_assert_int_eq(ls_query_tail(query, TODAY, 1000, &from, &records), 0);
+	ck_assert_int_eq(from, 1);
+	ck_assert_uint_eq(records, 30);
+	ck_assert_int_eq(ls_query_tail(query, TODAY, 29, &from, &records), 0);
+	ck_assert_int_eq(from, 2);
+	ck_assert_uint_eq(records, 20);
+	ck_assert_int_eq(ls_query_tail(query, TODAY, 0, &from, &records), 0);
+	ck_assert_uint_eq(records, 0);
+}
+END_TEST
+
+START_TEST(a_missing_day_is_an_error)
+{
+	struct seen s = { 0 };
+
+	ck_assert_int_ne(ls_query_events(query, 20200101, 0, see_event, &s), 0);
+	ck_assert_int_eq(ls_query_events(query, TODAY, 0, see_event, &s), 0);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+	Suite *s = suite_create("query");
+	TCase *t = tcase_create("query");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 30);
+	tcase_add_test(t, workers_are_found_by_job);
+	tcase_add_test(t, findings_come_in_order_of_opening);
+	tcase_add_test(t, the_ledger_is_read);
+	tcase_add_test(t, meta_is_read);
+	tcase_add_test(t, events_come_in_the_order_in_which_they_came);
+	tcase_add_test(t, a_visitor_can_stop);
+	tcase_add_test(t, windows_hide_nothing);
+	tcase_add_test(t, what_does_not_read_is_passed_over);
+	tcase_add_test(t, reading_begins_anywhere);
+	tcase_add_test(t, standstills_are_events_like_the_others);
+	tcase_add_loop_test(t, an_impossible_standstill_is_passed_over, 0, 9);
+	tcase_add_test(t, the_tail_is_bounded);
+	tcase_add_test(t, a_missing_day_is_an_error);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int
+main(void)
+{
+	return ls_test_run(suite());
+}

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "web/api/api.h"
+#include "collector/engine/finding/view.h"
+#include "tests/support/harness.h"
+#include "web/http/metrics.h"
+#include "web/api/query.h"
+#include <errno.h>
+#include <event2/buffer.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct ls_request api_request;
+static struct ls_problem api_problem;
+
+static int
+parse(const char *path, const char *query)
+{
+	return ls_api_parse(path, query, 1000000000000000, &api_request, &api_problem);
+}
+
+static void
+refuses(const char *path, const char *query, const char *parameter)
+{
+	ck_assert_int_ne(parse(path, query), 0);
+	ck_assert_int_eq(api_problem.status, 400);
+	ck_assert_str_eq(api_problem.parameter, parameter);
+	ck_assert_ptr_nonnull(strstr(api_problem.detail, parameter));
+}
+
+START_TEST(routes_find_their_question)
+{
+	ck_assert_int_eq(parse("/api/v1/jobs", NULL), 0);
+	ck_assert_int_eq(api_request.route, LS_ROUTE_JOBS);
+	ck_assert_int_eq(
+		parse("/api/v1/jobs/a%2Fb%20c+d/grid", "metric=wait&rows=3&cols=7"), 0);
+	ck_assert_int_eq(api_request.route, LS_ROUTE_GRID);
+	ck_assert_str_eq(api_request.ask.job, "a/b c+d");
+	ck_assert_uint_eq(api_request.ask.rows, 3);
+	ck_assert_uint_eq(api_request.ask.cols, 7);
+	ck_assert_str_eq(ls_grid_metric_name(api_request.ask.metric), "wait");
+	ck_assert_int_eq(parse("/api/v1/jobs/x/grid", "metric=own"), 0);
+	ck_assert_str_eq(ls_grid_metric_name(api_request.ask.metric), "own");
+	ck_assert_int_eq(parse("/api/v1/findings/F-7Q2K", ""), 0);
+	ck_assert_str_eq(api_request.ask.id, "F-7Q2K");
+	ck_assert_int_eq(parse("/metrics", NULL), 0);
+}
+END_TEST
+
+START_TEST(other_paths_are_unknown)
+{
+	static const char *const paths[] = {"/", "", "/api/v1", "/api/v1/jobs/",
+		"/api/v1/jobs//hosts", "/api/v1/jobs/a/b", "/api/v1/jobs/a/hosts/",
+		"/api/v1/jobsx", "/../etc/passwd",
+		"/api/v1/findings/F-0123456789012345678901234567890123456789"};
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		ck_assert_int_eq(parse(paths[i], NULL), -LS_EUNKNOWN);
+		ck_assert_int_eq(api_problem.status, 404);
+	}
+	ck_assert_int_eq(parse("/api/v1/jobs/a%zz", NULL), -LS_EPARSE);
+	ck_assert_int_eq(parse("/api/v1/jobs/a%00b", NULL), -LS_EPARSE);
+	ck_assert_int_eq(api_problem.status, 400);
+}
+END_TEST
+
+START_TEST(bad_parameters_are_named)
+{
+	refuses("/api/v1/jobs", "limit=3", "limit");
+	refuses("/api/v1/findings", "jobb=x", "jobb");
+	refuses("/api/v1/findings", "job=x&job=x", "job");
+	refuses("/api/v1/findings", "limit=0", "limit");
+	refuses("/api/v1/findings", "limit=1001", "limit");
+	refuses("/api/v1/findings", "limit=-1", "limit");
+	refuses("/api/v1/findings", "limit=99999999999999999999", "limit");
+	refuses("/api/v1/findings", "limit=1x", "limit");
+	refuses("/api/v1/findings", "limit=", "limit");
+	refuses("/api/v1/findings", "severity=bad", "severity");
+	refuses("/api/v1/findings", "status=opened", "status");
+	refuses("/api/v1/findings", "kind=a%20b", "kind");
+	refuses("/api/v1/findings", "cursor=zzz", "cursor");
+	refuses("/api/v1/findings", "job=a%0", "job");
+	refuses("/api/v1/jobs/x/steps", "steps=5", "steps");
+	refuses("/api/v1/jobs/x/steps", "steps=:", "steps");
+	refuses("/api/v1/jobs/x/steps", "steps=9:5", "steps");
+	refuses("/api/v1/jobs/x/steps", "steps=a:5", "steps");
+	refuses("/api/v1/jobs/x/steps", "from=yesterday", "from");
+	refuses("/api/v1/jobs/x/steps", "from=200&to=100", "from");
+	refuses("/api/v1/jobs/x/grid", "rows=257", "rows");
+	refuses("/api/v1/jobs/x/grid", "cols=1201", "cols");
+	refuses("/api/v1/jobs/x/grid", "metric=blam", "metric");
+}
+END_TEST
+
+START_TEST(ranges_are_read)
+{
+	ck_assert_int_eq(parse("/api/v1/jobs/x/steps", "steps=10:20"), 0);
+	ck_assert_uint_eq(api_request.ask.from_step, 10);
+	ck_assert_uint_eq(api_request.ask.to_step, 20);
+	ck_assert_int_eq(parse("/api/v1/jobs/x/steps", "steps=10:"), 0);
+	ck_assert_uint_eq(api_request.ask.to_step, UINT64_MAX);
+	ck_assert_int_eq(parse("/api/v1/jobs/x/steps", "steps=:0&limit=1000"), 0);
+	ck_assert_uint_eq(api_request.ask.to_step, 0);
+	ck_assert_int_eq(parse("/api/v1/jobs/x/steps", "from=-15m"), 0);
+	ck_assert_int_eq(api_request.from_us, 1000000000000000 - 900 * 1000000ll);
+	ck_assert_int_eq(
+		parse("/api/v1/jobs/x/steps", "from=2026-11-20T14:02:11Z&to=1e3"),
+		-LS_EPARSE);
+}
+END_TEST
+
+START_TEST(stored_questions_are_whole)
+{
+	const struct ls_ask *ask = &api_request.ask;
+
+	ck_assert_int_eq(parse("/api/v1/hosts/h/series/chip.hbm.used_bytes%7Bchip=%220%22%7D",
+				 "from=-15m&step=raw&limit=7&cursor=after-14"),
+		0);
+	ck_assert_int_eq(api_request.route, LS_ROUTE_HISTORY);
+	ck_assert_int_eq(ask->kind, LS_ASK_HISTORY);
+	ck_assert_str_eq(ask->host, "h");
+	ck_assert_str_eq(ask->series, "chip.hbm.used_bytes{chip=\"0\"}");
+	ck_assert_int_eq(ask->to_us, 1000000000000000);
+	ck_assert_int_eq(ask->from_us, 1000000000000000 - 900 * 1000000ll);
+	ck_assert_int_eq(ask->step_s, 0);
+	ck_assert_uint_eq(ask->limit, 7);
+	ck_assert_uint_eq(ask->skip, 14);
+	ck_assert_int_eq(
+		parse("/api/v1/jobs/j/series", "metric=a.b&peers=band&agg=max&step=60&host=h"), 0);
+	ck_assert_int_eq(ask->kind, LS_ASK_FLEET);
+	ck_assert_str_eq(ask->series, "a.b");
+	ck_assert(ask->band);
+	ck_assert_int_eq(ask->agg, LS_ASK_MAX);
+	ck_assert_int_eq(ask->step_s, 60);
+	ck_assert_int_eq(ask->to_us - ask->from_us, 3600 * 1000000ll);
+	ck_assert_int_eq(parse("/api/v1/hosts/h/series/a", NULL), 0);
+	ck_assert_int_eq(ask->to_us - ask->from_us, 3600 * 1000000ll);
+	ck_assert_int_eq(parse("/api/v1/jobs/j/series", "metric=a"), 0);
+	ck_assert_int_eq(ask->step_s, -1);
+	ck_assert(!ask->band);
+	ck_assert_int_eq(parse("/api/v1/jobs/j/steps/18", NULL), 0);
+	ck_assert_int_eq(ask->kind, LS_ASK_STEP);
+	ck_assert_uint_eq(ask->step, 18);
+	refuses("/api/v1/jobs/j/series", NULL, "metric");
+	refuses("/api/v1/jobs/j/series", "metric=", "metric");
+	refuses("/api/v1/jobs/j/series", "metric=a&step=raw", "step");
+	refuses("/api/v1/jobs/j/series", "metric=a&step=0", "step");
+	refuses("/api/v1/jobs/j/series", "metric=a&step=86401", "step");
+	refuses("/api/v1/jobs/j/series", "metric=a&agg=median", "agg");
+	refuses("/api/v1/jobs/j/series", "metric=a&peers=all", "peers");
+	refuses("/api/v1/jobs/j/series", "metric=a&cursor=after-x", "cursor");
+	refuses("/api/v1/jobs/j/series", "metric=a&from=1000000001", "from");
+	refuses("/api/v1/hosts/h/series/a", "agg=max", "agg");
+	refuses("/api/v1/hosts/h/series/a", "to=1&from=2", "from");
+	refuses("/api/v1/jobs/j/steps/3", "host=h", "host");
+	ck_assert_int_eq(parse("/api/v1/jobs/j/steps/-3", NULL), -LS_EPARSE);
+	ck_assert_int_eq(api_problem.status, 400);
+	ck_assert_int_eq(parse("/api/v1/jobs/j/steps/99999999999999999999", NULL), -LS_EPARSE);
+}
+END_TEST
+
+START_TEST(queries_have_limits)
+{
+	struct ls_query q;
+	char text[512] = "";
+
+	for (int i = 0; i <= LS_QUERY_PAIRS_MAX; i++)
+		(void)snprintf(
+			text + strlen(text), sizeof(text) - strlen(text), "a%d=1&", i);
+	ck_assert_int_eq(ls_query_parse(text, &q), -LS_ELIMIT);
+	memset(text, 'a', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	ck_assert_int_eq(ls_query_parse(text, &q), -LS_ELIMIT);
+	text[1] = '=';
+	ck_assert_int_eq(ls_query_parse(text, &q), -LS_ELIMIT);
+	ck_assert_int_eq(ls_query_parse("&&a=%41%2b+&b&=c&", &q), 0);
+	ck_assert_uint_eq(q.count, 3);
+	ck_assert_str_eq(q.pairs[0].value, "A++");
+	ck_assert_str_eq(q.pairs[1].name, "b");
+	ck_assert_str_eq(q.pairs[2].name, "");
+}
+END_TEST
+
+START_TEST(encoding_and_decoding_are_inverse)
+{
+	const char *odd = "a/b c?&=%+\"\n\xc3\xa4~";
+	char encoded[64], back[32];
+
+	ck_assert_int_eq(ls_query_encode(odd, sizeof(encoded), encoded), 0);
+	ck_assert_int_eq(
+		ls_query_decode(encoded, strlen(encoded), sizeof(back), back), 0);
+	ck_assert_str_eq(back, odd);
+	ck_assert_int_eq(ls_query_encode(odd, 8, encoded), -LS_ELIMIT);
+}
+END_TEST
+
+/* --- lists
+ * ---------------------------------------------------------------------------------- */
+
+static json_t *
+load(const char *name)
+{
+	char path[256];
+	json_t *v;
+
+	(void)snprintf(path, sizeof(path), "tests/golden/web/%s.json", name);
+	v = json_load_file(ls_test_source(path), 0, NULL);
+	ck_assert_ptr_nonnull(v);
+	return v;
+}
+
+static json_t *
+answer(const char *path, const char *query, const char *fixture)
+{
+	json_t *body = load(fixture), *v = NULL;
+
+	ck_assert_int_eq(parse(path, query), 0);
+	ck_assert_int_eq(ls_api_answer(&api_request, body, &v), 0);
+	json_decref(body);
+	return v;
+}
+
+static const char *
+id_at(const json_t *v, size_t i)
+{
+	return json_string_value(
+		json_object_get(json_array_get(json_object_get(v, "items"), i), "id"));
+}
+
+static size_t
+found(const char *query)
+{
+	json_t *v = answer("/api/v1/findings", query, "run/findings");
+	size_t n = json_array_size(json_object_get(v, "items"));
+
+	json_decref(v);
+	return n;
+}
+
+START_TEST(findings_are_filtered)
+{
+	ck_assert_uint_eq(found(NULL), 4);
+	ck_assert_uint_eq(found("status=open"), 3);
+	ck_assert_uint_eq(found("status=cleared"), 1);
+	ck_assert_uint_eq(found("severity=critical"), 2);
+	ck_assert_uint_eq(found("kind=link"), 1);
+	ck_assert_uint_eq(found("job=llama70b-run12&host=t1v-n-ab12-w-17"), 1);
+	ck_assert_uint_eq(found("host=t1v-n-ab12-w-49"), 1);
+	ck_assert_uint_eq(found("job=other"), 0);
+}
+END_TEST
+
+START_TEST(pages_are_newest_first_and_join_up)
+{
+	json_t *first = answer("/api/v1/findings", "limit=3", "run/findings");
+	const char *cursor = json_string_value(json_object_get(first, "next_cursor"));
+	json_t *second, *body = load("run/findings"), *none = NULL;
+	char query[64];
+
+	ck_assert_str_eq(id_at(first, 0), "F-7Q2M");
+	ck_assert_str_eq(id_at(first, 2), "F-7PZZ");
+	(void)snprintf(query, sizeof(query), "limit=3&cursor=%s", cursor);
+	second = answer("/api/v1/findings", query, "run/findings");
+	ck_assert_str_eq(id_at(second, 0), "F-7Q1A");
+	ck_assert(json_is_null(json_object_get(second, "next_cursor")));
+	ck_assert_int_eq(parse("/api/v1/findings", "cursor=after-F-NONE"), 0);
+	ck_assert_int_eq(ls_api_answer(&api_request, body, &none), -LS_ERANGE);
+	json_decref(first);
+	json_decref(second);
+	json_decref(body);
+}
+END_TEST
+
+START_TEST(steps_are_cut_by_time)
+{
+	json_t *v = answer("/api/v1/jobs/x/steps", "from=2026-11-20T15:39:00Z&limit=3",
+		"run/steps");
+	json_t *items = json_object_get(v, "items");
+
+	ck_assert_uint_eq(json_array_size(items), 3);
+	ck_assert_int_eq(
+		json_integer_value(json_object_get(json_array_get(items, 2), "step")),
+		50259);
+	json_decref(v);
+	v = answer("/api/v1/jobs/x/steps", "to=2026-11-20T00:00:00Z", "run/steps");
+	ck_assert_uint_eq(json_array_size(json_object_get(v, "items")), 0);
+	json_decref(v);
+}
+END_TEST
+
+START_TEST(problems_are_without_controls)
+{
+	json_t *v;
+
+	refuses("/api/v1/findings", "a%1b%5d=1", "a\x1b]");
+	v = ls_api_problem_json(&api_problem, "/x", "id");
+	ck_assert_ptr_nonnull(v);
+	ck_assert_ptr_null(
+		strchr(json_string_value(json_object_get(v, "detail")), '\x1b'));
+	ck_assert_ptr_nonnull(json_object_get(v, "errors"));
+	json_decref(v);
+	ls_api_failure(-LS_EBUSY, &api_problem);
+	ck_assert_int_eq(api_problem.status, 503);
+	ls_api_failure(-ETIMEDOUT, &api_problem);
+	ck_assert_int_eq(api_problem.status, 504);
+	ck_assert_ptr_nonnull(strstr(api_problem.detail, "cut off after 5 s"));
+	ls_api_failure(-LS_ELIMIT, &api_problem);
+	ck_assert_int_eq(api_problem.status, 400);
+	ls_api_failure(-LS_EDB, &api_problem);
+	ck_assert_int_eq(api_problem.status, 500);
+	ls_api_failure(-LS_EUNKNOWN, &api_problem);
+	ck_assert_int_eq(api_problem.status, 404);
+}
+END_TEST
+
+/* --- the description of the API
+ * ---------------------------------------------------------------- */
+
+/* The block of one path in openapi.yaml: from "  /path:" to the next of that depth. */
+static char *
+spec_block(const char *spec, const char *path)
+{
+	char head[128];
+	const char *start, *end;
+
+	(void)snprintf(head, sizeof(head), "\n  %s:\n", path);
+	start = strstr(spec, head);
+	if (!start)
+		return NULL;
+	start += strlen(head);
+	for (end = start; *end != '\0'; end = strchr(end, '\n') + 1) {
+		if (strncmp(end, "    ", 4) != 0)
+			break;
+	}
+	return strndup(start, (size_t)(end - start));
+}
+
+START_TEST(description_has_every_route_and_parameter)
+{
+	size_t len = 0;
+	char *spec = ls_test_read(ls_test_source("web/api/openapi.yaml"), &len);
+
+	for (unsigned r = 0; r < LS_ROUTE_COUNT; r++) {
+		const struct ls_route_info *route = ls_api_route((enum ls_route)r);
+		char *block = spec_block(spec, route->path);
+
+		ck_assert_msg(block != NULL, "not described: %s", route->path);
+		ck_assert_msg(strstr(block, route->summary) != NULL, "summary of %s",
+			route->path);
+		for (unsigned p = 0; p < LS_PARAM_COUNT; p++) {
+			char ref[64];
+			bool has, should = (route->params >> p) & 1;
+
+			(void)snprintf(
+				ref, sizeof(ref), "/parameters/%s\"", ls_api_param(p));
+			has = strstr(block, ref) != NULL;
+			ck_assert_msg(
+				has == should, "%s %s", route->path, ls_api_param(p));
+		}
+		free(block);
+	}
+	free(spec);
+}
+END_TEST
+
+START_TEST(description_has_nothing_else)
+{
+	size_t len = 0;
+	char *spec = ls_test_read(ls_test_source("web/api/openapi.yaml"), &len);
+	char *end = strstr(spec, "\ncomponents:");
+	size_t count = 0;
+
+	*end = '\0';
+	for (char *at = spec; (at = strstr(at, "\n  /")) != NULL; at++)
+		count++;
+	ck_assert_uint_eq(count, LS_ROUTE_COUNT);
+	free(spec);
+}
+END_TEST
+
+/* --- /metrics
+ * ------------------------------------------------------------------------------- */
+
+START_TEST(metrics_escape_what_is_hostile)
+{
+	struct evbuffer *out = evbuffer_new();
+	json_t *jobs = load("hostile/jobs"), *findings = load("hostile/findings");
+	char *text;
+
+	ls_metrics_jobs(out, jobs);
+	ls_metrics_findings(out, findings);
+	(void)evbuffer_add(out, "", 1);
+	text = (char *)evbuffer_pullup(out, -1);
+	ck_assert_ptr_nonnull(strstr(text, "lockstep_job_chips_lost{tpu_job=\"job "
+					   "\\\"x\\\"\\n</script>\"} 38.8\n"));
+	ck_assert_ptr_nonnull(strstr(text, "lockstep_finding_info{finding=\"F-HACK\""));
+	for (char *line = text; *line != '\0'; line = strchr(line, '\n') + 1)
+		ck_assert(strncmp(line, "lockstep_", 9) == 0 ||
+			  strncmp(line, "# ", 2) == 0);
+	json_decref(jobs);
+	json_decref(findings);
+	evbuffer_free(out);
+}
+END_TEST
+
+START_TEST(metrics_leave_out_what_is_not_known)
+{
+	struct evbuffer *out = evbuffer_new();
+	json_t *jobs = load("bare/jobs"), *findings = load("bare/findings");
+	char *text;
+
+	ls_metrics_jobs(out, jobs);
+	ls_metrics_findings(out, findings);
+	(void)evbuffer_add(out, "", 1);
+	text = (char *)evbuffer_pullup(out, -1);
+	ck_assert_ptr_null(strstr(text, "tpu_job=\"young\""));
+	ck_assert_ptr_nonnull(
+		strstr(text, "lockstep_finding_info{finding=\"F-BARE\",tpu_job=\"\""));
+	json_decref(jobs);
+	json_decref(findings);
+	evbuffer_free(out);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+	Suite *s = suite_create("api");
+	TCase *t = tcase_create("api");
+
+	tcase_add_test(t, routes_find_their_question);
+	tcase_add_test(t, other_paths_are_unknown);
+	tcase_add_test(t, bad_parameters_are_named);
+	tcase_add_test(t, ranges_are_read);
+	tcase_add_test(t, stored_questions_are_whole);
+	tcase_add_test(t, queries_have_limits);
+	tcase_add_test(t, encoding_and_decoding_are_inverse);
+	tcase_add_test(t, findings_are_filtered);
+	tcase_add_test(t, pages_are_newest_first_and_join_up);
+	tcase_add_test(t, steps_are_cut_by_time);
+	tcase_add_test(t, problems_are_without_controls);
+	tcase_add_test(t, description_has_every_route_and_parameter);
+	tcase_add_test(t, description_has_nothing_else);
+	tcase_add_test(t, metrics_escape_what_is_hostile);
+	tcase_add_test(t, metrics_leave_out_what_is_not_known);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int
+main(void)
+{
+	return ls_test_run(suite());
+}

@@ -1,0 +1,713 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "web/http/httpd.h"
+#include "proto/base/clock.h"
+#include "proto/base/loop.h"
+#include "tests/unit/web/http/fake_backend.h"
+#include "tests/support/harness.h"
+#include "web/http/assets.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define ANSWER_MAX (1024 * 1024)
+
+static struct ls_loop *rig_loop;
+static struct ls_httpd *rig_httpd;
+static struct fake_backend rig_backend;
+static char rig_answer[ANSWER_MAX];
+
+static void
+rig_start(unsigned timeout_s)
+{
+	struct ls_httpd_options options = {
+		.address = "127.0.0.1", .timeout_s = timeout_s};
+	struct ls_backend functions;
+
+	rig_loop = ls_loop_new();
+	fake_backend_init(
+		&rig_backend, ls_test_source("tests/golden/web/run"), &functions);
+	ck_assert_int_eq(ls_httpd_new(rig_loop, &options, &functions, &rig_httpd), 0);
+}
+
+static void
+rig_setup(void)
+{
+	rig_start(0);
+}
+
+static void
+rig_teardown(void)
+{
+	ls_httpd_free(rig_httpd);
+	fake_backend_let_go(&rig_backend);
+	ls_loop_free(rig_loop);
+}
+
+static void
+rig_pump(void)
+{
+	(void)event_base_loop(ls_loop_base(rig_loop), EVLOOP_NONBLOCK);
+}
+
+static int
+rig_connect(void)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET,
+		.sin_port = htons((uint16_t)ls_httpd_port(rig_httpd)),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	rig_pump();
+	return fd;
+}
+
+static void
+rig_send(int fd, const char *text)
+{
+	ck_assert_int_eq(
+		send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+}
+
+/* Runs the server until the peer has closed or `ms` have gone; true if it closed. */
+static bool
+rig_read(int fd, size_t *len, int ms)
+{
+	uint64_t end = ls_clock_mono_ns() + (uint64_t)ms * 1000000u;
+
+	while (ls_clock_mono_ns() < end) {
+		struct pollfd p = {fd, POLLIN, 0};
+		ssize_t n;
+
+		rig_pump();
+		if (poll(&p, 1, 2) <= 0)
+			continue;
+		n = recv(fd, rig_answer + *len, ANSWER_MAX - 1 - *len, 0);
+		if (n <= 0)
+			return true;
+		*len += (size_t)n;
+		rig_answer[*len] = '\0';
+	}
+	return false;
+}
+
+/* One exchange on one connection; the status. */
+static int
+rig_ask_raw(const char *text)
+{
+	int fd = rig_connect();
+	size_t len = 0;
+
+	rig_answer[0] = '\0';
+	rig_send(fd, text);
+	ck_assert_msg(rig_read(fd, &len, 5000), "no end of the answer to %.60s", text);
+	(void)close(fd);
+	rig_pump();
+	return len > 12 ? (int)strtol(rig_answer + 9, NULL, 10) : 0;
+}
+
+static int
+rig_ask(const char *method, const char *path, const char *headers)
+{
+	char text[8192];
+
+	(void)snprintf(text, sizeof(text),
+		"%s %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\n%s\r\n",
+		method, path, ls_httpd_port(rig_httpd), headers);
+	return rig_ask_raw(text);
+}
+
+static int
+rig_get(const char *path)
+{
+	return rig_ask("GET", path, "");
+}
+
+static bool
+rig_has(const char *text)
+{
+	return strcasestr(rig_answer, text) != NULL;
+}
+
+static const char *
+rig_body(void)
+{
+	const char *end = strstr(rig_answer, "\r\n\r\n");
+
+	ck_assert_ptr_nonnull(end);
+	return end + 4;
+}
+
+START_TEST(every_route_answers)
+{
+	static const char *const paths[] = {"/api/v1/jobs",
+		"/api/v1/jobs/llama70b-run12", "/api/v1/jobs/eval%20nightly%2F7b",
+		"/api/v1/jobs/llama70b-run12/hosts",
+		"/api/v1/jobs/llama70b-run12/steps?limit=1000",
+		"/api/v1/jobs/llama70b-run12/grid",
+		"/api/v1/jobs/llama70b-run12/export", "/api/v1/findings",
+		"/api/v1/findings/F-7Q2K", "/api/v1/openapi.yaml", "/metrics",
+		"/healthz", "/readyz", "/version", "/", "/index.html"};
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		ck_assert_msg(
+			rig_get(paths[i]) == 200, "%s: %.60s", paths[i], rig_answer);
+		ck_assert(rig_has(
+			"\r\nContent-Security-Policy: default-src 'none'; script-src "
+			"'self'; "
+			"style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+			"frame-ancestors 'none'; base-uri 'none'"));
+		ck_assert(rig_has("\r\nX-Content-Type-Options: nosniff\r\n"));
+		ck_assert(rig_has("\r\nReferrer-Policy: no-referrer\r\n"));
+		ck_assert(!rig_has("Access-Control"));
+	}
+}
+END_TEST
+
+START_TEST(every_asset_answers)
+{
+	for (size_t i = 0; i < ls_ui_asset_count; i++) {
+		ck_assert_int_eq(rig_get(ls_ui_assets[i].path), 200);
+		ck_assert(rig_has(ls_ui_assets[i].mime));
+		ck_assert_str_ne(rig_body(), "");
+		ck_assert_int_eq(rig_ask("GET", ls_ui_assets[i].path,
+					 "Accept-Encoding: gzip, br\r\n"),
+			200);
+		ck_assert(rig_has("\r\nContent-Encoding: gzip\r\n") ==
+			  (ls_ui_assets[i].gzip != NULL));
+	}
+}
+END_TEST
+
+START_TEST(lists_are_wrapped_and_objects_versioned)
+{
+	ck_assert_int_eq(rig_get("/api/v1/jobs"), 200);
+	ck_assert(strncmp(rig_body(), "{\"schema_version\":1,\"items\":[{", 30) == 0);
+	ck_assert_int_eq(rig_get("/api/v1/jobs/llama70b-run12"), 200);
+	ck_assert(strncmp(rig_body(), "{\"schema_version\":1,\"id\":", 25) == 0);
+	ck_assert(rig_has("\"step_time_s\":2.84,")); /* not 2.8399999999999999 */
+	ck_assert_int_eq(
+		rig_get("/api/v1/jobs/llama70b-run12/steps?steps=5:9&host=h&limit=3"),
+		200);
+	ck_assert_uint_eq(rig_backend.last.from_step, 5);
+	ck_assert_uint_eq(rig_backend.last.to_step, 9);
+	ck_assert_uint_eq(rig_backend.last.limit, 3);
+	ck_assert_str_eq(rig_backend.last.host, "h");
+}
+END_TEST
+
+START_TEST(errors_are_problems)
+{
+	ck_assert_int_eq(rig_get("/api/v1/findings?limt=3"), 400);
+	ck_assert(rig_has("\r\nContent-Type: application/problem+json\r\n"));
+	ck_assert(rig_has("\"errors\":[{\"parameter\":\"limt\"}]"));
+	ck_assert(rig_has("\"request_id\":\""));
+	ck_assert(rig_has("\"instance\":\"/api/v1/findings\""));
+	ck_assert_int_eq(rig_get("/api/v1/findings?cursor=after-F-NONE"), 400);
+	ck_assert(rig_has("\"parameter\":\"cursor\""));
+	ck_assert_int_eq(rig_get("/api/v1/jobs/none"), 404);
+	ck_assert_int_eq(rig_get("/nothing"), 404);
+	ck_assert(rig_has("application/problem+json"));
+	ck_assert_int_eq(rig_get("/api/v1/jobs/none/export"), 404);
+	rig_backend.not_ready = "the disk is full";
+	ck_assert_int_eq(rig_get("/readyz"), 503);
+	ck_assert(rig_has("the disk is full"));
+}
+END_TEST
+
+START_TEST(only_get_and_head_are_served)
+{
+	static const char *const methods[] = {
+		"POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"};
+
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+		ck_assert_int_eq(
+			rig_ask(methods[i], "/api/v1/jobs", "Content-Length: 0\r\n"),
+			405);
+		ck_assert(rig_has("\r\nAllow: GET, HEAD\r\n"));
+	}
+	ck_assert_int_ge(rig_ask("BREW", "/api/v1/jobs", ""), 400);
+}
+END_TEST
+
+START_TEST(head_has_headers_and_no_body)
+{
+	ck_assert_int_eq(rig_ask("HEAD", "/api/v1/jobs", ""), 200);
+	ck_assert(rig_has("\r\nETag: \""));
+	ck_assert(rig_has("\r\nContent-Length: "));
+	ck_assert(!rig_has("\r\nContent-Length: 0\r\n"));
+	ck_assert_str_eq(rig_body(), "");
+	ck_assert_int_eq(
+		rig_ask("HEAD", "/api/v1/jobs/llama70b-run12/export", ""), 200);
+	ck_assert_str_eq(rig_body(), "");
+	ck_assert_int_eq(rig_ask("HEAD", "/api/v1/jobs/none", ""), 404);
+	ck_assert_str_eq(rig_body(), "");
+}
+END_TEST
+
+START_TEST(unchanged_is_304)
+{
+	static const char *const paths[] = {"/api/v1/jobs", "/app.js", "/version"};
+	char header[128];
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		const char *etag;
+
+		ck_assert_int_eq(rig_get(paths[i]), 200);
+		etag = strstr(rig_answer, "ETag: ") + 6;
+		(void)snprintf(header, sizeof(header),
+			"If-None-Match: \"x\", W/%.*s\r\n", (int)strcspn(etag, "\r"),
+			etag);
+		ck_assert_int_eq(rig_ask("GET", paths[i], header), 304);
+		ck_assert_str_eq(rig_body(), "");
+		ck_assert_int_eq(
+			rig_ask("GET", paths[i], "If-None-Match: \"other\"\r\n"), 200);
+	}
+}
+END_TEST
+
+START_TEST(host_of_elsewhere_is_refused)
+{
+	ck_assert_int_eq(rig_ask_raw("GET / HTTP/1.1\r\nHost: "
+				     "evil.example\r\nConnection: close\r\n\r\n"),
+		421);
+	ck_assert_int_eq(
+		rig_ask_raw("GET / HTTP/1.1\r\nHost: "
+			    "localhost.evil.example:80\r\nConnection: close\r\n\r\n"),
+		421);
+	ck_assert_int_eq(rig_ask_raw("GET http://evil.example/ HTTP/1.1\r\nHost: "
+				     "localhost\r\nConnection: close\r\n\r\n"),
+		421);
+	ck_assert_int_eq(
+		rig_ask_raw("GET / HTTP/1.1\r\nConnection: close\r\n\r\n"), 421);
+	ck_assert_int_eq(rig_ask_raw("GET / HTTP/1.1\r\nHost: "
+				     "LocalHost:7118\r\nConnection: close\r\n\r\n"),
+		200);
+	ck_assert_int_eq(rig_ask_raw("GET / HTTP/1.1\r\nHost: "
+				     "[::1]:7118\r\nConnection: close\r\n\r\n"),
+		200);
+	ck_assert_int_eq(rig_get("/metrics"), 200);
+	ck_assert(rig_has("lockstep_http_requests_refused_total 4\n"));
+}
+END_TEST
+
+START_TEST(paths_never_reach_the_file_system)
+{
+	static const char *const paths[] = {"/../../etc/passwd",
+		"/%2e%2e/%2e%2e/etc/passwd", "/ui/../app.js", "//etc/passwd",
+		"/app.js/", "/./app.js", "/app.js%00", "/.git/config"};
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		ck_assert_msg(rig_get(paths[i]) != 200 ||
+				      strcmp(paths[i], "//etc/passwd") == 0,
+			"%s", paths[i]);
+	ck_assert(!rig_has("root:"));
+}
+END_TEST
+
+START_TEST(links_lead_to_the_page)
+{
+	ck_assert_int_eq(rig_get("/f/F-7Q2K"), 303);
+	ck_assert(rig_has("\r\nLocation: /#/f/F-7Q2K\r\n"));
+	ck_assert_int_eq(rig_get("/j/a%0d%0aSet-Cookie:x"), 303);
+	ck_assert(!rig_has("\r\nSet-Cookie"));
+}
+END_TEST
+
+START_TEST(big_requests_are_refused)
+{
+	char *text = malloc(200000);
+	size_t n;
+
+	n = (size_t)snprintf(text, 200000, "GET / HTTP/1.1\r\nHost: localhost\r\nX: ");
+	memset(text + n, 'x', 20000);
+	(void)snprintf(text + n + 20000, 8, "\r\n\r\n");
+	ck_assert_int_ne(rig_ask_raw(text), 200);
+	n = (size_t)snprintf(text, 200000,
+		"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n");
+	ck_assert_int_eq(rig_ask_raw(text), 413);
+	ck_assert_int_eq(rig_get("/healthz"), 200);
+	free(text);
+}
+END_TEST
+
+START_TEST(garbage_is_harmless)
+{
+	static const char *const texts[] = {"\r\n\r\n\r\n", "GET\r\n\r\n",
+		"\x16\x03\x01\x02\r\n\r\n", "GET / HTTP/9.9\r\n\r\n",
+		"GET /%zz?%=%&=& HTTP/1.1\r\nHost: localhost\r\n\r\n"};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		int fd = rig_connect();
+		size_t len = 0;
+
+		rig_send(fd, texts[i]);
+		(void)rig_read(fd, &len, 100);
+		(void)close(fd);
+	}
+	ck_assert_int_eq(rig_get("/healthz"), 200);
+}
+END_TEST
+
+START_TEST(export_is_a_stream)
+{
+	ck_assert_int_eq(rig_get("/api/v1/jobs/llama70b-run12/export"), 200);
+	ck_assert(rig_has("\r\nTransfer-Encoding: chunked\r\n"));
+	ck_assert(rig_has("\r\nContent-Type: application/x-ndjson\r\n"));
+	ck_assert(strcmp(rig_answer + strlen(rig_answer) - 5, "0\r\n\r\n") == 0);
+	rig_backend.cut_export = true;
+	(void)rig_get("/api/v1/jobs/llama70b-run12/export"); /* cut before or after the
+								headers went */
+	ck_assert(!rig_has("\r\n0\r\n\r\n"));
+	ck_assert_int_eq(rig_get("/healthz"), 200);
+}
+END_TEST
+
+START_TEST(late_answers_find_the_client)
+{
+	int fd = rig_connect();
+	size_t len = 0;
+
+	rig_backend.hold = true;
+	rig_send(fd, "GET /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nConnection: "
+		     "close\r\n\r\n");
+	ck_assert(!rig_read(fd, &len, 50));
+	ck_assert_uint_eq(rig_backend.held_count, 1);
+	fake_backend_let_go(&rig_backend);
+	ck_assert(rig_read(fd, &len, 5000));
+	ck_assert(rig_has("200 OK"));
+	(void)close(fd);
+}
+END_TEST
+
+START_TEST(late_answers_without_a_client_are_dropped)
+{
+	static const char *const paths[] = {
+		"/api/v1/jobs", "/metrics", "/api/v1/jobs/none"};
+	char text[256];
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		struct linger now = {1, 0};
+		int fd = rig_connect();
+		size_t len = 0;
+
+		rig_backend.hold = true;
+		(void)snprintf(text, sizeof(text),
+			"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\nGET /version "
+			"HTTP/1.1\r\nHost: localhost\r\n\r\n",
+			paths[i]);
+		rig_send(fd, text);
+		ck_assert(!rig_read(fd, &len, 30));
+		(void)setsockopt(
+			fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)); /* a reset */
+		(void)close(fd);
+		rig_pump();
+		fake_backend_let_go(&rig_backend);
+		rig_pump();
+		ck_assert_int_eq(rig_get("/healthz"), 200);
+	}
+}
+END_TEST
+
+START_TEST(pipelined_requests_are_answered_in_order)
+{
+	int fd = rig_connect();
+	size_t len = 0;
+	const char *first, *second;
+
+	rig_send(fd, "GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n"
+		     "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: "
+		     "close\r\n\r\n");
+	ck_assert(rig_read(fd, &len, 5000));
+	first = strstr(rig_answer, "\"version\"");
+	second = strstr(rig_answer, "\"status\":\"ok\"");
+	ck_assert(first && second && first < second);
+	(void)close(fd);
+}
+END_TEST
+
+START_TEST(answers_outlive_the_server)
+{
+	struct ls_httpd_options options = {.address = "127.0.0.1"};
+	struct ls_backend functions;
+	int fd = rig_connect();
+	size_t len = 0;
+
+	rig_backend.hold = true;
+	rig_send(fd, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+	ck_assert(!rig_read(fd, &len, 30));
+	ls_httpd_free(rig_httpd);
+	rig_httpd = NULL;
+	fake_backend_let_go(&rig_backend);
+	(void)close(fd);
+	fake_backend_init(
+		&rig_backend, ls_test_source("tests/golden/web/run"), &functions);
+	ck_assert_int_eq(ls_httpd_new(rig_loop, &options, &functions, &rig_httpd), 0);
+}
+END_TEST
+
+START_TEST(slow_clients_and_backends_have_a_deadline)
+{
+	int slow, fd;
+	size_t len = 0;
+
+	rig_start(1);
+	slow = rig_connect();
+	fd = rig_connect();
+	rig_backend.hold = true;
+	rig_send(fd, "GET /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nConnection: "
+		     "close\r\n\r\n");
+	/* A byte now and then keeps libevent's own timeout away, but not ours. */
+	for (const char *c = "GET / HTTP/1.1"; *c != '\0'; c++) {
+		char one[2] = {*c, '\0'};
+
+		if (send(slow, one, 1, MSG_NOSIGNAL) != 1)
+			break;
+		if (rig_read(slow, &len, 150))
+			break;
+	}
+	len = 0;
+	ck_assert(rig_read(slow, &len, 2000));
+	ck_assert_uint_eq(len, 0);
+	ck_assert(rig_read(fd, &len, 2000));
+	ck_assert(rig_has("503 Service Unavailable"));
+	ck_assert(rig_has("\r\nRetry-After: 1\r\n"));
+	(void)close(slow);
+	(void)close(fd);
+	rig_teardown();
+}
+END_TEST
+
+START_TEST(open_addresses_need_insecure)
+{
+	struct ls_httpd_options options = {.address = "0.0.0.0"};
+	struct ls_backend functions;
+	struct ls_httpd *h = NULL;
+
+	rig_start(0);
+	fake_backend_init(
+		&rig_backend, ls_test_source("tests/golden/web/run"), &functions);
+	ck_assert_int_eq(ls_httpd_new(rig_loop, &options, &functions, &h), -EPERM);
+	ck_assert_ptr_null(h);
+	options.insecure = true;
+	ck_assert_int_eq(ls_httpd_new(rig_loop, &options, &functions, &h), 0);
+	ls_httpd_free(h);
+	(void)snprintf(options.address, sizeof(options.address), "127.0.0.1");
+	options.port = (uint16_t)ls_httpd_port(rig_httpd);
+	ck_assert_int_eq(ls_httpd_new(rig_loop, &options, &functions, &h), -EADDRINUSE);
+	ls_httpd_free(NULL);
+	rig_teardown();
+}
+END_TEST
+
+/* A POST of a body; more: other headers. */
+static int
+post(const char *path, const char *more, const char *body)
+{
+	char text[2048];
+
+	(void)snprintf(text, sizeof(text),
+		"POST %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+		"%sContent-Length: %zu\r\n\r\n%s",
+		path, more, strlen(body), body);
+	return rig_ask_raw(text);
+}
+
+#define ZOOM_PATH "/api/v1/hosts/t1v-n-ab12-w-17/zoom"
+#define JSON_TYPE "Content-Type: application/json\r\n"
+
+START_TEST(a_write_is_taken_from_this_machine_only)
+{
+	ck_assert_int_eq(post(ZOOM_PATH, JSON_TYPE, "{\"seconds\":60}"), 200);
+	ck_assert(rig_has("\"zoom_until_at\""));
+	ck_assert_int_eq(rig_backend.last.kind, LS_ASK_ZOOM);
+	ck_assert_uint_eq(rig_backend.last.seconds, 60);
+	ck_assert_str_eq(rig_backend.last.host, "t1v-n-ab12-w-17");
+	ck_assert_int_eq(post(ZOOM_PATH, JSON_TYPE "Origin: http://localhost\r\n", "{}"), 200);
+	ck_assert_uint_eq(rig_backend.last.seconds, 120);
+	/* What a page from elsewhere can make a browser send. */
+	ck_assert_int_eq(post(ZOOM_PATH, JSON_TYPE "Origin: http://evil.example\r\n", "{}"), 403);
+	ck_assert_int_eq(post(ZOOM_PATH, JSON_TYPE "Origin: null\r\n", "{}"), 403);
+	ck_assert_int_eq(post(ZOOM_PATH, "Content-Type: text/plain\r\n", "{}"), 415);
+	ck_assert_int_eq(post(ZOOM_PATH, "", "{}"), 415);
+	ck_assert_int_eq(post("/api/v1/hosts/nobody/zoom", JSON_TYPE, "{}"), 404);
+}
+END_TEST
+
+START_TEST(a_bad_body_is_refused)
+{
+	static const char *const bad[] = {"", "x", "[]", "{\"seconds\":0}",
+		"{\"seconds\":121}", "{\"seconds\":\"60\"}", "{\"seconds\":1.5}",
+		"{\"seconds\":60,\"more\":1}", "{\"seconds\":60}{"};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		ck_assert_msg(post(ZOOM_PATH, JSON_TYPE, bad[i]) == 400, "%s", bad[i]);
+		ck_assert(rig_has("application/problem+json"));
+	}
+	ck_assert_int_eq(post(ZOOM_PATH "?x=1", JSON_TYPE, "{}"), 400);
+}
+END_TEST
+
+START_TEST(each_resource_has_its_methods)
+{
+	ck_assert_int_eq(rig_ask("GET", ZOOM_PATH, ""), 405);
+	ck_assert(rig_has("\r\nAllow: POST\r\n"));
+	ck_assert_int_eq(post("/api/v1/jobs", JSON_TYPE, "{}"), 405);
+	ck_assert(rig_has("\r\nAllow: GET, HEAD\r\n"));
+	ck_assert_int_eq(post("/", JSON_TYPE, "{}"), 405);
+}
+END_TEST
+
+START_TEST(series_come_in_pages)
+{
+	ck_assert_int_eq(
+		rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17/series?limit=3", ""), 200);
+	ck_assert(rig_has("\"next_cursor\":\"after-3\""));
+	ck_assert_int_eq(rig_ask("GET",
+				 "/api/v1/hosts/t1v-n-ab12-w-17/series?limit=3&cursor=after-3",
+				 ""),
+		200);
+	ck_assert(rig_has("tpu.runtime.queue_depth"));
+	ck_assert(!rig_has("host.cpu.busy"));
+	ck_assert(rig_has("\"next_cursor\":null"));
+	ck_assert_int_eq(
+		rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17/series?cursor=after-5", ""), 400);
+	ck_assert_int_eq(
+		rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17/series?cursor=after-x", ""), 400);
+	ck_assert_int_eq(rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17/series?step=1", ""), 400);
+	ck_assert_int_eq(rig_ask("GET", "/api/v1/hosts/nobody/series", ""), 404);
+	ck_assert_int_eq(rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17", ""), 200);
+	ck_assert(rig_has("\"schema_version\":1"));
+	ck_assert_int_eq(rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17?limit=1", ""), 400);
+}
+END_TEST
+
+START_TEST(stored_answers_are_given_as_they_are_read)
+{
+	size_t len = 0;
+	char *want = ls_test_read(ls_test_source("tests/golden/web/run/history.json"), &len);
+	char headers[200], *etag, *end;
+
+	ck_assert_int_eq(rig_get("/api/v1/hosts/t1v-n-ab12-w-17/series/a.b?step=60"), 200);
+	ck_assert_str_eq(rig_body(), want);
+	ck_assert(rig_has("Content-Type: application/json"));
+	ck_assert_int_eq(rig_backend.last.step_s, 60);
+	etag = strcasestr(rig_answer, "ETag: ");
+	ck_assert_ptr_nonnull(etag);
+	end = strstr(etag, "\r\n");
+	(void)snprintf(headers, sizeof(headers), "If-None-Match: %.*s\r\n", (int)(end - etag - 6),
+		etag + 6);
+	ck_assert_int_eq(
+		rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17/series/a.b?step=60", headers), 304);
+	ck_assert_int_eq(rig_ask("HEAD", "/api/v1/hosts/t1v-n-ab12-w-17/series/a.b", ""), 200);
+	ck_assert_str_eq(rig_body(), "");
+	ck_assert_int_eq(rig_get("/api/v1/jobs/llama70b-run12/series?metric=a"), 200);
+	ck_assert_int_eq(rig_get("/api/v1/jobs/llama70b-run12/steps/50259"), 200);
+	ck_assert_int_eq(rig_get("/api/v1/jobs/none/steps/50259"), 404);
+	ck_assert_int_eq(rig_get("/api/v1/hosts/none/series/a.b"), 404);
+	rig_backend.read_rc = -ETIMEDOUT;
+	ck_assert_int_eq(rig_get("/api/v1/jobs/llama70b-run12/series?metric=a"), 504);
+	ck_assert(rig_has("/problems/query-timeout"));
+	rig_backend.read_rc = -LS_ELIMIT;
+	ck_assert_int_eq(rig_get("/api/v1/jobs/llama70b-run12/series?metric=a"), 400);
+	rig_backend.read_rc = -LS_EBUSY;
+	ck_assert_int_eq(rig_get("/api/v1/jobs/llama70b-run12/series?metric=a"), 503);
+	ck_assert_int_eq(rig_backend.cancelled, 0);
+	free(want);
+}
+END_TEST
+
+START_TEST(reading_stops_when_its_client_goes)
+{
+	char text[200];
+	int fd = rig_connect();
+
+	rig_backend.hold_read = true;
+	(void)snprintf(text, sizeof(text),
+		"GET /api/v1/jobs/llama70b-run12/series?metric=a HTTP/1.1\r\n"
+		"Host: 127.0.0.1:%d\r\n\r\n",
+		ls_httpd_port(rig_httpd));
+	rig_send(fd, text);
+	for (int i = 0; i < 1000 && !rig_backend.held_piece; i++) {
+		rig_pump();
+		(void)poll(NULL, 0, 1);
+	}
+	ck_assert_ptr_nonnull(rig_backend.held_piece);
+	ck_assert_int_eq(rig_backend.cancelled, 0);
+	(void)close(fd);
+	for (int i = 0; i < 1000 && rig_backend.cancelled == 0; i++) {
+		rig_pump();
+		(void)poll(NULL, 0, 1);
+	}
+	ck_assert_int_eq(rig_backend.cancelled, 1);
+	/* What comes all the same goes nowhere. */
+	ck_assert(!rig_backend.held_piece(rig_backend.reading, 0, "x", 1));
+	(void)rig_backend.held_piece(rig_backend.reading, -ECANCELED, NULL, 0);
+}
+END_TEST
+
+START_TEST(an_export_may_have_all_counters)
+{
+	ck_assert_int_eq(
+		rig_ask("GET", "/api/v1/jobs/llama70b-run12/export?counters=all", ""), 200);
+	ck_assert(rig_backend.last.counters);
+	ck_assert_int_eq(
+		rig_ask("GET", "/api/v1/jobs/llama70b-run12/export?counters=hot", ""), 200);
+	ck_assert(!rig_backend.last.counters);
+	ck_assert_int_eq(
+		rig_ask("GET", "/api/v1/jobs/llama70b-run12/export?counters=some", ""), 400);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+	Suite *s = suite_create("httpd");
+	TCase *t = tcase_create("httpd"), *own = tcase_create("httpd_own");
+
+	tcase_add_checked_fixture(t, rig_setup, rig_teardown);
+	tcase_set_timeout(t, 30);
+	tcase_set_timeout(own, 30);
+	tcase_add_test(t, every_route_answers);
+	tcase_add_test(t, a_write_is_taken_from_this_machine_only);
+	tcase_add_test(t, a_bad_body_is_refused);
+	tcase_add_test(t, each_resource_has_its_methods);
+	tcase_add_test(t, series_come_in_pages);
+	tcase_add_test(t, stored_answers_are_given_as_they_are_read);
+	tcase_add_test(t, reading_stops_when_its_client_goes);
+	tcase_add_test(t, an_export_may_have_all_counters);
+	tcase_add_test(t, every_asset_answers);
+	tcase_add_test(t, lists_are_wrapped_and_objects_versioned);
+	tcase_add_test(t, errors_are_problems);
+	tcase_add_test(t, only_get_and_head_are_served);
+	tcase_add_test(t, head_has_headers_and_no_body);
+	tcase_add_test(t, unchanged_is_304);
+	tcase_add_test(t, host_of_elsewhere_is_refused);
+	tcase_add_test(t, paths_never_reach_the_file_system);
+	tcase_add_test(t, links_lead_to_the_page);
+	tcase_add_test(t, big_requests_are_refused);
+	tcase_add_test(t, garbage_is_harmless);
+	tcase_add_test(t, export_is_a_stream);
+	tcase_add_test(t, late_answers_find_the_client);
+	tcase_add_test(t, late_answers_without_a_client_are_dropped);
+	tcase_add_test(t, pipelined_requests_are_answered_in_order);
+	tcase_add_test(t, answers_outlive_the_server);
+	tcase_add_test(own, slow_clients_and_backends_have_a_deadline);
+	tcase_add_test(own, open_addresses_need_insecure);
+	suite_add_tcase(s, t);
+	suite_add_tcase(s, own);
+	return s;
+}
+
+int
+main(void)
+{
+	return ls_test_run(suite());
+}

@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "web/api/api.h"
+#include "proto/base/json.h"
+#include "proto/base/text.h"
+#include "web/api/query.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LS_ZOOM_MAX_S ((unsigned)(LS_ZOOM_MAX_NS / 1000000000u))
+#define API_STEP_MAX_S 86400u
+#define API_RANGE_DEFAULT_US (3600ll * 1000000)
+#define LS_GRID_ROWS_DEFAULT 64
+#define LS_GRID_COLS_DEFAULT 240
+
+#define LS_P(id) (1u << LS_PARAM_##id)
+static const struct ls_route_info api_routes[LS_ROUTE_COUNT] = {
+#define LS_ROUTE(id, method, path, answer, ask, params, summary)                       \
+	{#id, method, path, LS_ANSWER_##answer, LS_ASK_##ask, params, summary},
+#include "web/api/routes.def"
+#undef LS_ROUTE
+};
+#undef LS_P
+
+const struct ls_route_info *
+ls_api_route(enum ls_route route)
+{
+	LS_ASSERT(route < LS_ROUTE_COUNT);
+	return &api_routes[route];
+}
+
+/* --- values ----------------------------------------------------------------------- */
+
+static int
+api_number(const char *text, uint64_t min, uint64_t max, uint64_t *ret_value)
+{
+	char *end = NULL;
+	unsigned long long v;
+
+	if (text[0] < '0' || text[0] > '9')
+		return -LS_EPARSE; /* strtoull would take signs and blanks */
+	errno = 0;
+	v = strtoull(text, &end, 10);
+	if (*end != '\0')
+		return -LS_EPARSE;
+	if (errno == ERANGE || v < min || v > max)
+		return -LS_ERANGE;
+	*ret_value = v;
+	return 0;
+}
+
+static int
+api_size(const char *text, size_t max, size_t *ret_value)
+{
+	uint64_t v = 0;
+	int rc = api_number(text, 1, max, &v);
+
+	if (rc == 0)
+		*ret_value = (size_t)v;
+	return rc;
+}
+
+static int
+api_word(const char *text, const char *const *words, size_t count, size_t *ret_index)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(text, words[i]) == 0) {
+			*ret_index = i;
+			return 0;
+		}
+	}
+	return -LS_EPARSE;
+}
+
+static int
+api_name(const char *text, char *dst, size_t size)
+{
+	return text[0] == '\0' ? -LS_EPARSE : ls_text_copy(dst, size, text);
+}
+
+/* --- one parser a parameter (params.def) ------------------------------------------ */
+
+static int
+param_from(const char *v, int64_t now_us, struct ls_request *q)
+{
+	return ls_text_parse_time(v, now_us, &q->from_us);
+}
+
+static int
+param_to(const char *v, int64_t now_us, struct ls_request *q)
+{
+	return ls_text_parse_time(v, now_us, &q->to_us);
+}
+
+static int
+param_steps(const char *v, int64_t now_us, struct ls_request *q)
+{
+	char part[LS_QUERY_VALUE_MAX_BYTES];
+	const char *colon = strchr(v, ':');
+	int rc;
+
+	(void)now_us;
+	if (!colon || strcmp(v, ":") == 0)
+		return -LS_EPARSE;
+	(void)snprintf(part, sizeof(part), "%.*s", (int)(colon - v), v);
+	if (part[0] != '\0') {
+		rc = api_number(part, 0, UINT64_MAX, &q->ask.from_step);
+		if (rc != 0)
+			return rc;
+	}
+	if (colon[1] != '\0') {
+		rc = api_number(colon + 1, 0, UINT64_MAX, &q->ask.to_step);
+		if (rc != 0)
+			return rc;
+	}
+	return q->ask.from_step > q->ask.to_step ? -LS_ERANGE : 0;
+}
+
+static int
+param_host(const char *v, int64_t now_us, struct ls_request *q)
+{
+	(void)now_us;
+	return api_name(v, q->ask.host, sizeof(q->ask.host));
+}
+
+static int
+param_job(const char *v, int64_t now_us, struct ls_request *q)
+{
+	(void)now_us;
+	return api_name(v, q->ask.job, sizeof(q->ask.job));
+}
+
+static int
+param_limit(const char *v, int64_t now_us, struct ls_request *q)
+{
+	(void)now_us;
+	return api_size(v, LS_PAGE_MAX, &q->ask.limit);
+}
+
+static int
+param_rows(const char *v, int64_t now_us, struct ls_request *q)
+{
+	(void)now_us;
+	return api_size(v, LS_GRID_ROWS_MAX, &q->ask.rows);
+}
+
+static int
+param_cols(const char *v, int64_t now_us, struct ls_request *q)
+{
+	(void)now_us;
+	return api_size(v, LS_GRID_COLS_MAX, &q->ask.cols);
+}
+
+static int
+param_metric(const char *v, int64_t now_us, struct ls_request *q)
+{
+	/* In the order of enum ls_grid_metric, which the web folder does not see; a
+	   test holds it. */
+	static const char *const words[] = {"blame", "wait", "own"};
+	size_t i = 0;
+	int rc;
+
+	(void)now_us;
+	if (q->route == LS_ROUTE_FLEET)
+		return api_name(v, q->ask.series, sizeof(q->ask.series));
+	rc = api_word(v, words, sizeof(words) / sizeof(words[0]), &i);
+	if (rc == 0)
+		q->ask.metric = (unsigned)i;
+	return rc;
+}
+
+static int
+param_step(const char *v, int64_t now_us, struct ls_request *q)
+{
+	uint64_t step_s = 0;
+	int rc = strcmp(v, "raw") == 0 ? 0 : api_number(v, 1, API_STEP_MAX_S, &step_s);
+
+	(void)now_us;
+	if (rc == 0)
+		q->ask.step_s = (int64_t)step_s;
+	return rc;
+}
+
+static int
+param_agg(const char *v, int64_t now_us, struct ls_request *q)
+{
+	/* In the order of enum ls_ask_agg. */
+	static const char *const words[] = {"mean", "min", "max", "count"};
+	size_t i = 0;
+	int rc = api_word(v, words, sizeof(words) / sizeof(words[0]), &i);
+
+	(void)now_us;
+	if (rc == 0)
+		q->ask.agg = (enum ls_ask_agg)i;
+	return rc;
+}
+
+static int
+param_peers(const char *v, int64_t now_us, struct ls_request *q)
+{
+	(void)now_us;
+	q->ask.band = true;
+	return strcmp(v, "band") == 0 ? 0 : -LS_EPARSE;
+}
+
+static int
+param_status(const char *v, int64_t now_us, struct ls_request *q)
+{
+	static const char *const words[] = {"open", "acknowledged", "action_taken",
+		"verifying", "verified", "ineffective", "cleared", "muted", "reopened"};
+	size_t i = 0;
+	int rc = api_word(v, words, sizeof(words) / sizeof(words[0]), &i);
+
+	(void)now_us;
+	return rc != 0 ? rc : ls_text_copy(q->status, sizeof(q->status), words[i]);
+}
+
+static int
+param_severity(const char *v, int64_t now_us, struct ls_request *q)
+{
+	static const char *const words[] = {"critical", "warning", "info"};
+	size_t i = 0;
+	int rc = api_word(v, words, sizeof(words) / sizeof(words[0]), &i);
+
+	(void)now_us;
+	return rc != 0 ? rc : ls_text_copy(q->severity, sizeof(q->severity), words[i]);
+}
+
+static int
+param_kind(const char *v, int64_t now_us, struct ls_request *q)
+{
+	(void)now_us;
+	if (v[0] == '\0' || v[strspn(v, "abcdefghijklmnopqrstuvwxyz_")] != '\0')
+		return -LS_EPARSE;
+	return ls_text_copy(q->kind, sizeof(q->kind), v);
+}
+
+static int
+param_counters(const char *v, int64_t now_us, struct ls_request *q)
+{
+	static const char *const words[] = {"hot", "all"};
+	size_t i = 0;
+	int rc = api_word(v, words, sizeof(words) / sizeof(words[0]), &i);
+
+	(void)now_us;
+	if (rc == 0)
+		q->ask.counters = i == 1;
+	return rc;
+}
+
+static int
+param_cursor(const char *v, int64_t now_us, struct ls_request *q)
+{
+	static const char prefix[] = "after-";
+
+	(void)now_us;
+	if (strncmp(v, prefix, sizeof(prefix) - 1) != 0)
+		return -LS_EPARSE;
+	return api_name(v + sizeof(prefix) - 1, q->cursor, sizeof(q->cursor));
+}
+
+struct api_param {
+	const char *name;
+	int (*parse)(const char *v, int64_t now_us, struct ls_request *q);
+	const char *must;
+};
+
+static const struct api_param api_params[LS_PARAM_COUNT] = {
+#define LS_PARAM(id, name, parser, must) {name, param_##parser, must},
+#include "web/api/params.def"
+#undef LS_PARAM
+};
+
+const char *
+ls_api_param(enum ls_param param)
+{
+	LS_ASSERT(param < LS_PARAM_COUNT);
+	return api_params[param].name;
+}
+
+/* --- problems --------------------------------------------------------------------- */
+
+void
+ls_api_problem(struct ls_problem *ret_problem, int status, const char *type,
+	const char *title, const char *fmt, ...)
+{
+	va_list args;
+
+	memset(ret_problem, 0, sizeof(*ret_problem));
+	ret_problem->status = status;
+	ret_problem->type = type;
+	ret_problem->title = title;
+	va_start(args, fmt);
+	(void)vsnprintf(ret_problem->detail, sizeof(ret_problem->detail), fmt, args);
+	va_end(args);
+}
+
+void
+ls_api_failure(int rc, struct ls_problem *ret_problem)
+{
+	if (rc == -LS_EUNKNOWN)
+		ls_api_problem(ret_problem, 404, "not-found", "No such thing",
+			"no job, host or finding of that name is known here");
+	else if (rc == -LS_ERANGE)
+		ls_api_problem(ret_problem, 400, "bad-range", "Bad range",
+			"nothing can be in the range asked for");
+	else if (rc == -LS_ELIMIT)
+		ls_api_problem(ret_problem, 400, "too-much", "Too much is asked",
+			"more than one answer may hold: ask for a shorter range, a longer "
+			"step, or fewer series");
+	else if (rc == -ETIMEDOUT)
+		ls_api_problem(ret_problem, 504, "query-timeout", "Took too long",
+			"reading was cut off after %u s: ask for a shorter range, or for "
+			"fewer series",
+			(unsigned)(LS_QUERY_NS / 1000000000u));
+	else if (rc == -LS_EBUSY)
+		ls_api_problem(ret_problem, 503, "busy", "Busy",
+			"too much is asked at once; try again in a second");
+	else
+		ls_api_problem(ret_problem, 500, "internal", "Internal error", "%s",
+			ls_err_text(rc));
+}
+
+json_t *
+ls_api_problem_json(
+	const struct ls_problem *p, const char *instance, const char *request_id)
+{
+	char type[64], detail[2 * sizeof(p->detail)], name[4 * sizeof(p->parameter)];
+	json_t *v;
+
+	/* What we repeat came from outside: without controls, and valid UTF-8. */
+	(void)ls_text_escape(detail, sizeof(detail), p->detail, strlen(p->detail));
+	(void)ls_text_escape(name, sizeof(name), p->parameter, strlen(p->parameter));
+	(void)snprintf(type, sizeof(type), "/problems/%s", p->type);
+	v = json_pack("{s:s, s:s, s:i, s:s, s:s*, s:s}", "type", type, "title",
+		p->title, "status", p->status, "detail", detail, "instance", instance,
+		"request_id", request_id);
+	if (v && name[0] != '\0')
+		(void)json_object_set_new(
+			v, "errors", json_pack("[{s:s}]", "parameter", name));
+	return v;
+}
+
+static int
+api_bad_parameter(struct ls_problem *p, const char *name, const char *what)
+{
+	ls_api_problem(p, 400, "bad-parameter", "Bad parameter", "'%s' %s", name, what);
+	(void)snprintf(p->parameter, sizeof(p->parameter), "%s", name);
+	return -LS_EPARSE;
+}
+
+/* --- routes ----------------------------------------------------------------------- */
+
+/* Matches one path; fills job, host or id from the segments in braces. */
+static int
+api_match(const char *pattern, const char *path, struct ls_ask *ask)
+{
+	for (;;) {
+		size_t want = strcspn(pattern, "/"), have = strcspn(path, "/");
+
+		if (pattern[0] == '{') {
+			size_t size = sizeof(ask->id);
+			char *to = ask->id;
+			int rc;
+
+			if (strncmp(pattern, "{job}", want) == 0) {
+				size = sizeof(ask->job);
+				to = ask->job;
+			} else if (strncmp(pattern, "{host}", want) == 0) {
+				size = sizeof(ask->host);
+				to = ask->host;
+			} else if (strncmp(pattern, "{metric}", want) == 0) {
+				size = sizeof(ask->series);
+				to = ask->series;
+			}
+			rc = have == 0 ? -LS_EUNKNOWN
+				       : ls_query_decode(path, have, size, to);
+
+			if (rc != 0)
+				return rc;
+		} else if (want != have || strncmp(pattern, path, want) != 0) {
+			return -LS_EUNKNOWN;
+		}
+		pattern += want;
+		path += have;
+		if (*pattern == '\0' || *path == '\0')
+			return *pattern == *path ? 0 : -LS_EUNKNOWN;
+		pattern++;
+		path++;
+	}
+}
+
+static int
+api_route(const char *path, struct ls_request *q, struct ls_problem *p)
+{
+	int bad = 0;
+
+	for (size_t i = 0; i < LS_ROUTE_COUNT; i++) {
+		int rc = api_match(api_routes[i].path, path, &q->ask);
+
+		if (rc == 0) {
+			q->route = (enum ls_route)i;
+			q->ask.kind = api_routes[i].ask;
+			return 0;
+		}
+		if (rc != -LS_EUNKNOWN)
+			bad = rc;
+		q->ask.job[0] = q->ask.host[0] = q->ask.id[0] = '\0';
+		q->ask.series[0] = '\0';
+	}
+	if (bad == -LS_EPARSE) {
+		ls_api_problem(
+			p, 400, "bad-path", "Bad path", "the path holds a bad escape");
+		return bad;
+	}
+	/* A name that is too long names nothing we could know. */
+	ls_api_problem(p, 404, "not-found", "No such resource",
+		"see /api/v1/openapi.yaml for what there is");
+	return -LS_EUNKNOWN;
+}
+
+static int
+api_parameter(const struct ls_query_pair *pair, int64_t now_us, unsigned *seen,
+	struct ls_request *q, struct ls_problem *p)
+{
+	unsigned allowed = api_routes[q->route].params;
+	char must[160];
+
+	for (size_t i = 0; i < LS_PARAM_COUNT; i++) {
+		if (strcmp(pair->name, api_params[i].name) != 0)
+			continue;
+		if (!(allowed & (1u << i)))
+			break;
+		if (*seen & (1u << i))
+			return api_bad_parameter(p, pair->name, "is given twice");
+		*seen |= 1u << i;
+		if (api_params[i].parse(pair->value, now_us, q) == 0)
+			return 0;
+		(void)snprintf(must, sizeof(must), "must be %s", api_params[i].must);
+		return api_bad_parameter(p, pair->name, must);
+	}
+	return api_bad_parameter(p, pair->name, "is not a parameter of this resource");
+}
+
+/* What a question to storage needs beside its parameters. */
+static int
+api_stored(int64_t now_us, struct ls_request *q, struct ls_problem *p)
+{
+	struct ls_ask *ask = &q->ask;
+	uint64_t skip = 0;
+
+	ask->to_us = q->to_us == INT64_MAX ? now_us : q->to_us;
+	ask->from_us = q->from_us != INT64_MIN ? q->from_us : ask->to_us - API_RANGE_DEFAULT_US;
+	if (ask->from_us > ask->to_us) {
+		(void)api_bad_parameter(p, "from", "is after 'to'");
+		return -LS_ERANGE;
+	}
+	if (q->cursor[0] != '\0' && api_number(q->cursor, 1, UINT32_MAX, &skip) != 0)
+		return api_bad_parameter(p, "cursor", "must be the next_cursor of the page before");
+	ask->skip = (size_t)skip;
+	if (q->route == LS_ROUTE_STEP && api_number(ask->id, 0, INT64_MAX, &ask->step) != 0) {
+		ls_api_problem(p, 400, "bad-path", "Bad path", "a step is a whole number");
+		return -LS_EPARSE;
+	}
+	if (q->route == LS_ROUTE_FLEET && ask->series[0] == '\0')
+		return api_bad_parameter(p, "metric", "is missing");
+	if (q->route == LS_ROUTE_FLEET && ask->step_s == 0)
+		return api_bad_parameter(p, "step", "must be a number of seconds here");
+	return 0;
+}
+
+int
+ls_api_parse(const char *path, const char *query, int64_t now_us,
+	struct ls_request *ret_request, struct ls_problem *ret_problem)
+{
+	struct ls_request *q = ret_request;
+	struct ls_query pairs;
+	unsigned seen = 0;
+	int rc;
+
+	memset(q, 0, sizeof(*q));
+	memset(ret_problem, 0, sizeof(*ret_problem));
+	q->from_us = INT64_MIN;
+	q->to_us = INT64_MAX;
+	q->ask.to_step = UINT64_MAX;
+	q->ask.limit = LS_PAGE_DEFAULT;
+	q->ask.seconds = LS_ZOOM_MAX_S;
+	q->ask.step_s = -1;
+	q->ask.rows = LS_GRID_ROWS_DEFAULT;
+	q->ask.cols = LS_GRID_COLS_DEFAULT;
+	rc = api_route(path, q, ret_problem);
+	if (rc != 0)
+		return rc;
+	rc = ls_query_parse(query, &pairs);
+	if (rc != 0)
+		return api_bad_parameter(ret_problem, pairs.pairs[pairs.count].name,
+			rc == -LS_ELIMIT
+				? "is too long, or there are too many parameters"
+				: "holds a bad escape");
+	for (size_t i = 0; i < pairs.count; i++) {
+		rc = api_parameter(&pairs.pairs[i], now_us, &seen, q, ret_problem);
+		if (rc != 0)
+			return rc;
+	}
+	if (q->from_us > q->to_us) {
+		(void)api_bad_parameter(ret_problem, "from", "is after 'to'");
+		return -LS_ERANGE;
+	}
+	return api_routes[q->route].answer == LS_ANSWER_STORED ? api_stored(now_us, q, ret_problem)
+							       : 0;
+}
+
+/* --- bodies of writes ------------------------------------------------------------- */
+
+static int
+api_body_member(const char *key, const json_t *v, struct ls_request *q, struct ls_problem *p)
+{
+	json_int_t seconds = json_integer_value(v);
+
+	if (q->ask.kind != LS_ASK_ZOOM || strcmp(key, "seconds") != 0)
+		return api_bad_parameter(p, key, "is not a member of this body");
+	if (!json_is_integer(v) || seconds < 1 || seconds > LS_ZOOM_MAX_S)
+		return api_bad_parameter(p, key, "must be a whole number from 1 to 120");
+	q->ask.seconds = (unsigned)seconds;
+	return 0;
+}
+
+int
+ls_api_body(const char *text, size_t len, struct ls_request *q, struct ls_problem *ret_problem)
+{
+	char why[120];
+	json_t *body = NULL, *v;
+	const char *key;
+	int rc = ls_json_parse(text, len, &body, why, sizeof(why));
+
+	if (rc != 0 || !json_is_object(body)) {
+		ls_api_problem(ret_problem, 400, "bad-body", "Bad body",
+			"the body must be a JSON object%s%s", rc != 0 ? ": " : "",
+			rc != 0 ? why : "");
+		json_decref(body);
+		return -LS_EPARSE;
+	}
+	json_object_foreach (body, key, v) {
+		rc = api_body_member(key, v, q, ret_problem);
+		if (rc != 0)
+			break;
+	}
+	json_decref(body);
+	return rc;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * backend - what the HTTP side asks of the collector. The web folder knows nothing else
+ * of it.
+ *
+ * Owner:   the loop thread that runs evhttp; replies come on the same thread, at once
+ *          (live data) or later (stored data, read by another thread).
+ * Units:   as in collector/engine/finding/view.h.
+ * Errors:  reply rc: 0, -LS_EUNKNOWN (404), -LS_ERANGE and -LS_ELIMIT (400), -LS_EBUSY
+ *          (503), -ETIMEDOUT (504), else 500.
+ * Limits:  LS_PAGE_MAX, LS_GRID_ROWS_MAX, LS_GRID_COLS_MAX.
+ */
+#ifndef LS_WEB_BACKEND_H
+#define LS_WEB_BACKEND_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "proto/limits.h"
+
+struct evbuffer;
+
+enum ls_ask_kind {
+	LS_ASK_JOBS,     /* array */
+	LS_ASK_JOB,      /* object */
+	LS_ASK_HOSTS,    /* array */
+	LS_ASK_STEPS,    /* array */
+	LS_ASK_GRID,     /* object */
+	LS_ASK_FINDINGS, /* array of all, in order of opening; filtered and paged by web */
+	LS_ASK_FINDING,  /* object */
+	LS_ASK_HOST,     /* object */
+	LS_ASK_SERIES,   /* array of all; paged by web */
+	LS_ASK_ZOOM,     /* a write: begins a zoom; object */
+	/* Of storage, by read(): the whole text of the answer. */
+	LS_ASK_HISTORY,  /* series of a host over a range of time */
+	LS_ASK_FLEET,    /* one metric of a job's hosts over a range of time */
+	LS_ASK_STEP      /* one step: the records of all workers */
+};
+
+enum ls_ask_agg { LS_ASK_MEAN, LS_ASK_MIN, LS_ASK_MAX, LS_ASK_COUNT };
+
+struct ls_ask {
+	enum ls_ask_kind kind;
+	char job[LS_JOB_NAME_MAX_BYTES];
+	char host[LS_HOST_NAME_MAX_BYTES]; /* "" = all */
+	char id[32];                       /* finding */
+	uint64_t from_step, to_step;       /* inclusive */
+	size_t limit;
+	unsigned metric;                   /* enum ls_grid_metric */
+	size_t rows, cols;
+	unsigned seconds;                  /* ZOOM: for so long */
+	bool counters;                     /* export: of chunks, too */
+	/* HISTORY, FLEET */
+	char series[LS_SERIES_TEXT_MAX_BYTES]; /* a name, or with labels: name{key="value"} */
+	int64_t from_us, to_us;            /* inclusive */
+	int64_t step_s;                    /* -1: chosen; 0: values as they are */
+	enum ls_ask_agg agg;               /* FLEET: what lines of many hosts show */
+	bool band;                         /* FLEET: p10, p50, p90 over hosts instead of lines */
+	uint64_t step;                     /* STEP */
+	size_t skip;                       /* FLEET, STEP: lines of the pages before */
+};
+
+/* Called exactly once; body is a borrowed reference, NULL if rc != 0. */
+typedef void ls_ask_reply(void *arg, int rc, json_t *body);
+
+/*
+ * Called with each piece of an export and at last, exactly once, with len 0 and rc (0 =
+ * complete).
+ * False: no more pieces are wanted; the last call comes all the same.
+ */
+typedef bool ls_export_piece(void *arg, int rc, const char *text, size_t len);
+
+struct ls_backend {
+	void *arg;
+	void (*ask)(void *arg, const struct ls_ask *q, ls_ask_reply *reply,
+		void *reply_arg);
+	/* Replay lines of q->job, read from storage; pieces come on the loop thread. */
+	void (*export_job)(void *arg, const struct ls_ask *q, ls_export_piece *piece,
+		void *piece_arg);
+	/*
+	 * The answer's JSON to a question of HISTORY and later; pieces come on the loop thread.
+	 */
+	void (*read)(void *arg, const struct ls_ask *q, ls_export_piece *piece,
+		void *piece_arg);
+	/*
+	 * Nobody waits any more for what export_job or read were asked with piece_arg: its last
+	 * call comes all the same, but soon.
+	 */
+	void (*cancel)(void *arg, void *piece_arg);
+	/* Appends the collector's lines of /metrics (Prometheus text 0.0.4). */
+	void (*metrics)(void *arg, struct evbuffer *out);
+	/* Ready to serve and to store? If not, *ret_why says what is wrong; if so, what is worth knowing, or nothing. */
+	bool (*ready)(void *arg, const char **ret_why);
+};
+
+#endif
