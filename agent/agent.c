@@ -21,7 +21,8 @@
 #include "proto/base/loop.h"
 #include "proto/base/notify.h"
 
-#define AGENT_TELL_NS 60000000000ull  /* how often the counters are logged, if they changed */
+/* how often the counters are logged, if they changed */
+#define AGENT_TELL_NS 60000000000ull
 #define AGENT_DRAIN_LOOK_NS 20000000ull
 
 struct agent {
@@ -39,11 +40,11 @@ struct agent {
 	size_t identity_count;
 	uint64_t identity_version;
 	struct ls_wire_identity identity[LS_IDENTITY_FIELDS_MAX]; /* of this version */
-	struct ls_agent_http *http;      /* NULL: not served */
+	struct ls_agent_http *http; /* NULL: not served */
 	struct ls_budget budget;
 	uint64_t started_ns;
 	uint64_t told_records, told_lost, told_bad, told_lost_samples;
-	uint64_t drain_until_ns;  /* 0: not ending */
+	uint64_t drain_until_ns; /* 0: not ending */
 };
 
 static void
@@ -54,7 +55,8 @@ agent_sample(void *arg)
 	unsigned due = ls_sampler_due(&a->sampler, now);
 
 	if (due != 0) {
-		ls_chunk_writer_turn(a->chunks, now); /* first: a reading belongs to the minute it is in */
+		/* first: a reading belongs to the minute it is in */
+		ls_chunk_writer_turn(a->chunks, now);
 		ls_sources_read(a->sources, due, now);
 	}
 	ls_loop_timer_start(a->sample_timer, ls_sampler_wait_ns(&a->sampler, now), 0);
@@ -90,7 +92,7 @@ agent_zoom(void *arg, struct ls_wire_zoomed *ret_zoomed)
 	return a->budget.lean ? 0 : ls_chunk_writer_zoom(a->chunks, ret_zoomed);
 }
 
-/* --- budget ------------------------------------------------------------------------ */
+/* --- budget --------------------------------------------------------------- */
 
 static struct ls_budget_reading
 agent_use(const struct agent *a)
@@ -102,8 +104,8 @@ agent_use(const struct agent *a)
 		.cpu_ns = ls_clock_cpu_ns(),
 		.sent_bytes = ls_uplink_get_stats(a->uplink)->bytes,
 		.rss_bytes = host->present[LS_METRIC_AGENT_RSS]
-				     ? (uint64_t)host->value[LS_METRIC_AGENT_RSS]
-				     : 0,
+			? (uint64_t)host->value[LS_METRIC_AGENT_RSS]
+			: 0,
 	};
 }
 
@@ -111,7 +113,8 @@ agent_use(const struct agent *a)
 static void
 agent_pace(struct agent *a)
 {
-	ls_sampler_set_interval(&a->sampler, a->config.sample_interval_ns * a->budget.factor);
+	ls_sampler_set_interval(&a->sampler,
+		a->config.sample_interval_ns * a->budget.factor);
 	ls_uplink_set_slowed(a->uplink, a->budget.factor);
 	ls_sources_set_slowed(a->sources, a->budget.factor);
 	ls_sources_set_lean(a->sources, a->budget.lean);
@@ -129,7 +132,8 @@ agent_budget(void *arg)
 		return;
 	agent_pace(a);
 	if (b->lean && !was_lean)
-		(void)malloc_trim(0); /* whether it could or not: the next window tells */
+		(void)malloc_trim(
+			0); /* whether it could or not: the next window tells */
 	ls_log(b->over != 0 ? LS_LOG_WARN : LS_LOG_INFO, "budget",
 		"%s%s%s%s: %.5f of a core (%.5f), %llu KiB resident (%llu), %llu KiB a minute (%llu); "
 		"sampling slowed by %u%s",
@@ -144,7 +148,7 @@ agent_budget(void *arg)
 		b->lean ? ", optional work given up" : "");
 }
 
-/* --- HTTP -------------------------------------------------------------------------- */
+/* --- HTTP ----------------------------------------------------------------- */
 
 static struct ls_about_parts
 agent_parts(struct agent *a)
@@ -216,7 +220,8 @@ agent_http_bound(void *arg, int port)
 	(void)snprintf(line, sizeof(line), "http=%d", port);
 	rc = ls_http_write_ports(a->config.port_file, line);
 	if (rc != 0)
-		ls_log(LS_LOG_WARN, "agent", "cannot write --port-file %s (%s): going on without",
+		ls_log(LS_LOG_WARN, "agent",
+			"cannot write --port-file %s (%s): going on without",
 			a->config.port_file, ls_err_text(rc));
 }
 
@@ -224,9 +229,13 @@ static int
 agent_open_http(struct agent *a)
 {
 	struct ls_agent_http_options o = { .port = a->config.http_port,
-		.backend = { .arg = a, .ready = agent_http_ready, .metrics = agent_http_metrics,
-			.series = agent_http_series, .doctor = agent_http_doctor,
-			.identity = agent_http_identity, .bound = agent_http_bound } };
+		.backend = { .arg = a,
+			.ready = agent_http_ready,
+			.metrics = agent_http_metrics,
+			.series = agent_http_series,
+			.doctor = agent_http_doctor,
+			.identity = agent_http_identity,
+			.bound = agent_http_bound } };
 
 	if (a->config.http_address[0] == '\0')
 		return 0;
@@ -238,7 +247,8 @@ static void
 agent_watchdog(void *arg)
 {
 	(void)arg;
-	(void)ls_notify_send("WATCHDOG=1"); /* without it the manager restarts us: its decision */
+	/* without it the manager restarts us: its decision */
+	(void)ls_notify_send("WATCHDOG=1");
 }
 
 /* One line of counters, if anything happened since the last one. */
@@ -250,15 +260,16 @@ agent_tell(void *arg)
 		ls_source_step_get_stats(ls_sources_steps(a->sources));
 	const struct ls_spool_stats *spool = ls_spool_get_stats(a->spool);
 	const struct ls_uplink_stats *up = ls_uplink_get_stats(a->uplink);
-	const struct ls_chunk_writer_stats *chunks = ls_chunk_writer_get_stats(a->chunks);
+	const struct ls_chunk_writer_stats *chunks =
+		ls_chunk_writer_get_stats(a->chunks);
 	uint64_t lost_samples = spool->lost_samples + chunks->lost_samples;
 	uint64_t lost = steps->lost[LS_GAP_OVERRUN] + steps->lost[LS_GAP_INVALID] +
 		spool->dropped_records;
 	uint64_t bad = spool->refused_items + up->retries + up->rejects + up->bad_acks +
 		up->failures;
 
-	if (steps->records == a->told_records && lost == a->told_lost && bad == a->told_bad &&
-		lost_samples == a->told_lost_samples)
+	if (steps->records == a->told_records && lost == a->told_lost &&
+		bad == a->told_bad && lost_samples == a->told_lost_samples)
 		return;
 	a->told_lost_samples = lost_samples;
 	a->told_records = steps->records;
@@ -273,26 +284,28 @@ agent_tell(void *arg)
 		(unsigned long long)steps->lost[LS_GAP_OVERRUN],
 		(unsigned long long)steps->lost[LS_GAP_INVALID],
 		(unsigned long long)spool->dropped_records,
-		(unsigned long long)(ls_spool_next(a->spool) - 1 - ls_spool_acked(a->spool)),
+		(unsigned long long)(ls_spool_next(a->spool) - 1 -
+			ls_spool_acked(a->spool)),
 		(unsigned long long)spool->refused_items,
-		(unsigned long long)ls_spool_bytes(a->spool), (unsigned long long)up->reports,
-		(unsigned long long)up->acks, (unsigned long long)up->retries,
-		(unsigned long long)up->rejects, (unsigned long long)up->bad_acks,
-		(unsigned long long)up->failures, (unsigned long long)up->connects,
-		(unsigned long long)chunks->chunks,
+		(unsigned long long)ls_spool_bytes(a->spool),
+		(unsigned long long)up->reports, (unsigned long long)up->acks,
+		(unsigned long long)up->retries, (unsigned long long)up->rejects,
+		(unsigned long long)up->bad_acks, (unsigned long long)up->failures,
+		(unsigned long long)up->connects, (unsigned long long)chunks->chunks,
 		(unsigned long long)(ls_spool_chunks_next(a->spool) - 1 -
 			ls_spool_chunks_acked(a->spool)),
 		(unsigned long long)lost_samples);
 }
 
-/* --- signals ----------------------------------------------------------------------- */
+/* --- signals -------------------------------------------------------------- */
 
 static void
 agent_drain(void *arg)
 {
 	struct agent *a = arg;
 
-	if (ls_uplink_is_settled(a->uplink) || ls_loop_now(a->loop) >= a->drain_until_ns)
+	if (ls_uplink_is_settled(a->uplink) ||
+		ls_loop_now(a->loop) >= a->drain_until_ns)
 		ls_loop_stop(a->loop);
 	else
 		ls_uplink_hurry(a->uplink);
@@ -338,11 +351,13 @@ agent_hup(void *arg)
 
 	if (ls_conf_load(&ls_agent_program, a->argc, a->argv, &c, &action, &argc, err,
 		    sizeof(err)) != 0) {
-		ls_log(LS_LOG_WARN, "agent", "%s: keeping the configuration as it was", err);
+		ls_log(LS_LOG_WARN, "agent", "%s: keeping the configuration as it was",
+			err);
 		return;
 	}
 	if (ls_agent_config_finish(&c, err, sizeof(err)) != 0) {
-		ls_log(LS_LOG_WARN, "agent", "%s: keeping the configuration as it was", err);
+		ls_log(LS_LOG_WARN, "agent", "%s: keeping the configuration as it was",
+			err);
 		return;
 	}
 	agent_set_log_level(&c);
@@ -354,7 +369,7 @@ agent_hup(void *arg)
 		"configuration read again: beat, interval, budget, log level");
 }
 
-/* --- life -------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------- */
 
 static void
 agent_close(struct agent *a)
@@ -376,15 +391,16 @@ agent_close(struct agent *a)
 static int
 agent_open_spool(struct agent *a, const uint8_t boot[LS_BOOT_ID_BYTES])
 {
-	int rc = ls_spool_open(a->config.state_dir, a->config.spool_max_bytes, boot, &a->spool);
+	int rc = ls_spool_open(a->config.state_dir, a->config.spool_max_bytes, boot,
+		&a->spool);
 
 	if (rc == -LS_EBUSY)
 		ls_log(LS_LOG_ERR, "agent",
 			"another lockstep-agent uses %s: give this one its own --state-dir",
 			a->config.state_dir);
 	else if (rc != 0)
-		ls_log(LS_LOG_ERR, "agent", "cannot use --state-dir %s: %s", a->config.state_dir,
-			ls_err_text(rc));
+		ls_log(LS_LOG_ERR, "agent", "cannot use --state-dir %s: %s",
+			a->config.state_dir, ls_err_text(rc));
 	return rc;
 }
 
@@ -395,8 +411,8 @@ agent_open_chunks(struct agent *a, const uint8_t boot[LS_BOOT_ID_BYTES])
 		ls_sources_series(a->sources), ls_loop_now(a->loop), &a->chunks);
 
 	if (rc != 0)
-		ls_log(LS_LOG_ERR, "agent", "cannot use %s/minute: %s", a->config.state_dir,
-			ls_err_text(rc));
+		ls_log(LS_LOG_ERR, "agent", "cannot use %s/minute: %s",
+			a->config.state_dir, ls_err_text(rc));
 	return rc;
 }
 
@@ -409,7 +425,8 @@ agent_identity(void *arg, size_t *ret_count, uint64_t *ret_version)
 	/* Changes count from 1: what is known of the machine itself is the first. */
 	if (a->identity_version != ls_identity_changes(id)) {
 		a->identity_version = ls_identity_changes(id);
-		a->identity_count = ls_identity_fields(id, a->identity, LS_IDENTITY_FIELDS_MAX);
+		a->identity_count =
+			ls_identity_fields(id, a->identity, LS_IDENTITY_FIELDS_MAX);
 	}
 	*ret_count = a->identity_count;
 	*ret_version = a->identity_version;
@@ -419,17 +436,23 @@ agent_identity(void *arg, size_t *ret_count, uint64_t *ret_version)
 static int
 agent_open_uplink(struct agent *a, const uint8_t boot[LS_BOOT_ID_BYTES])
 {
-	struct ls_uplink_options o = { .url = a->config.collector, .host = a->config.host_name,
-		.beat_ns = a->config.beat_ns, .spool = a->spool, .arg = a, .fill = agent_fill,
+	struct ls_uplink_options o = { .url = a->config.collector,
+		.host = a->config.host_name,
+		.beat_ns = a->config.beat_ns,
+		.spool = a->spool,
+		.arg = a,
+		.fill = agent_fill,
 		.backfill_bytes_per_s = a->config.backfill_bytes,
-		.need_dictionary = agent_need_dictionary, .zoom = agent_zoom,
+		.need_dictionary = agent_need_dictionary,
+		.zoom = agent_zoom,
 		.identity = agent_identity };
 	int rc;
 
 	memcpy(o.kernel_boot_id, boot, sizeof(o.kernel_boot_id));
 	rc = ls_uplink_new(a->loop, &o, &a->uplink);
 	if (rc != 0)
-		ls_log(LS_LOG_ERR, "agent", "cannot use --collector %s: %s (tcp://host:port)",
+		ls_log(LS_LOG_ERR, "agent",
+			"cannot use --collector %s: %s (tcp://host:port)",
 			a->config.collector, ls_err_text(rc));
 	return rc;
 }
@@ -445,7 +468,8 @@ agent_open_loop(struct agent *a)
 	a->watchdog_timer = ls_loop_timer_new(a->loop, agent_watchdog, a);
 	a->drain_timer = ls_loop_timer_new(a->loop, agent_drain, a);
 	a->budget_timer = ls_loop_timer_new(a->loop, agent_budget, a);
-	if (a->budget_timer == NULL || a->sample_timer == NULL || a->tell_timer == NULL || a->watchdog_timer == NULL ||
+	if (a->budget_timer == NULL || a->sample_timer == NULL ||
+		a->tell_timer == NULL || a->watchdog_timer == NULL ||
 		a->drain_timer == NULL)
 		return -ENOMEM;
 	return ls_loop_signals(a->loop, agent_term, agent_hup, a);
@@ -493,8 +517,8 @@ ls_agent_run(const struct ls_agent_config *config, int argc, char **argv)
 	rc = agent_open(a);
 	if (rc != 0)
 		goto out;
-	ls_log(LS_LOG_INFO, "agent", "host %s, collector %s, rings in %s", config->host_name,
-		config->collector, config->steps_dir);
+	ls_log(LS_LOG_INFO, "agent", "host %s, collector %s, rings in %s",
+		config->host_name, config->collector, config->steps_dir);
 	a->started_ns = ls_loop_now(a->loop);
 	ls_sampler_init(&a->sampler, config->sample_interval_ns, a->started_ns);
 	agent_sample(a);
@@ -505,7 +529,8 @@ ls_agent_run(const struct ls_agent_config *config, int argc, char **argv)
 	ls_loop_timer_start(a->tell_timer, AGENT_TELL_NS, AGENT_TELL_NS);
 	if (watchdog_ns != 0)
 		ls_loop_timer_start(a->watchdog_timer, 0, watchdog_ns);
-	(void)ls_notify_send("READY=1"); /* without it the manager gives up: its decision */
+	/* without it the manager gives up: its decision */
+	(void)ls_notify_send("READY=1");
 	rc = ls_loop_run(a->loop);
 	agent_tell(a);
 out:

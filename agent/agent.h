@@ -18,23 +18,27 @@
 #include "agent/options.h"
 
 /*
- * Runs until SIGTERM or SIGINT, after which what is pending gets LS_DRAIN_NS to be sent. SIGHUP reads
- * the configuration of argc and argv again and takes over what may change. 0 after an orderly end.
+ * Runs until SIGTERM or SIGINT, after which what is pending gets LS_DRAIN_NS to be
+ * sent. SIGHUP reads the configuration of argc and argv again and takes over what may
+ * change. 0 after an orderly end.
  */
-int ls_agent_run(const struct ls_agent_config *config, int argc, char **argv) LS_MUSTCHECK;
+int ls_agent_run(const struct ls_agent_config *config, int argc,
+	char **argv) LS_MUSTCHECK;
 
 /*
- * Reads all sources once: what is measured here. An object with every metric, null where it is not
- * measured, and the workers found. Touches neither spool nor network.
+ * Reads all sources once: what is measured here. An object with every metric, null
+ * where it is not measured, and the workers found. Touches neither spool nor network.
  */
-int ls_agent_once(const struct ls_agent_config *config, json_t **ret_object) LS_MUSTCHECK;
+int ls_agent_once(const struct ls_agent_config *config,
+	json_t **ret_object) LS_MUSTCHECK;
 
 struct ls_doctor;
 
 /*
- * Reads all sources once and asks them and the rest what works here, for who has no running agent.
- * Touches no spool; connects to the collector for a moment.
+ * Reads all sources once and asks them and the rest what works here, for who has no
+ * running agent. Touches no spool; connects to the collector for a moment.
  */
-int ls_agent_doctor(const struct ls_agent_config *config, struct ls_doctor *ret_doctor) LS_MUSTCHECK;
+int ls_agent_doctor(const struct ls_agent_config *config,
+	struct ls_doctor *ret_doctor) LS_MUSTCHECK;
 
 #endif

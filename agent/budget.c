@@ -41,21 +41,24 @@ budget_shares(const struct ls_budget *b, double share[LS_BUDGET_WHAT_COUNT])
 	if (l->cpu_ratio > 0)
 		share[LS_BUDGET_CPU] = b->cpu_ratio / l->cpu_ratio;
 	if (l->memory_bytes > 0)
-		share[LS_BUDGET_MEMORY] = (double)b->rss_bytes / (double)l->memory_bytes;
+		share[LS_BUDGET_MEMORY] =
+			(double)b->rss_bytes / (double)l->memory_bytes;
 	if (l->bytes_per_minute > 0)
 		share[LS_BUDGET_BYTES] =
 			(double)b->bytes_per_minute / (double)l->bytes_per_minute;
 }
 
-/* The window that ends with this reading. Counters that went back count as nothing used. */
+/* The window that ends with this reading. Counters that went back count as nothing
+ * used. */
 static void
 budget_measure(struct ls_budget *b, const struct ls_budget_reading *now)
 {
 	double window_ns = (double)(now->t_mono_ns - b->last.t_mono_ns);
 	uint64_t sent = now->sent_bytes >= b->last.sent_bytes
-				? now->sent_bytes - b->last.sent_bytes
-				: 0;
-	uint64_t cpu_ns = now->cpu_ns >= b->last.cpu_ns ? now->cpu_ns - b->last.cpu_ns : 0;
+		? now->sent_bytes - b->last.sent_bytes
+		: 0;
+	uint64_t cpu_ns =
+		now->cpu_ns >= b->last.cpu_ns ? now->cpu_ns - b->last.cpu_ns : 0;
 	size_t i;
 
 	b->cpu_ratio = (double)cpu_ns / window_ns;
@@ -87,8 +90,9 @@ budget_slow(struct ls_budget *b)
 static void
 budget_pace(struct ls_budget *b, const double share[LS_BUDGET_WHAT_COUNT])
 {
-	double most = share[LS_BUDGET_CPU] > share[LS_BUDGET_BYTES] ? share[LS_BUDGET_CPU]
-								    : share[LS_BUDGET_BYTES];
+	double most = share[LS_BUDGET_CPU] > share[LS_BUDGET_BYTES]
+		? share[LS_BUDGET_CPU]
+		: share[LS_BUDGET_BYTES];
 
 	b->over_in_a_row = most > 1 ? b->over_in_a_row + 1 : 0;
 	b->calm = most <= LS_BUDGET_CALM_RATIO ? b->calm + 1 : 0;

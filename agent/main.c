@@ -19,7 +19,8 @@ main_once(const struct ls_agent_config *config)
 	int rc = ls_agent_once(config, &object), status = EXIT_FAILURE;
 
 	if (rc != 0) {
-		ls_log(LS_LOG_ERR, "agent", "cannot read the sources: %s", ls_err_text(rc));
+		ls_log(LS_LOG_ERR, "agent", "cannot read the sources: %s",
+			ls_err_text(rc));
 		return EXIT_FAILURE;
 	}
 	if (json_dumpf(object, stdout, JSON_INDENT(2)) == 0 && puts("") != EOF &&
@@ -34,12 +35,16 @@ static int
 main_doctor(const struct ls_agent_config *config)
 {
 	struct ls_doctor *d = malloc(sizeof(*d));
-	int rc = d != NULL ? ls_agent_doctor(config, d) : -ENOMEM, status = EXIT_FAILURE;
+	int rc = d != NULL ? ls_agent_doctor(config, d) : -ENOMEM,
+	    status = EXIT_FAILURE;
 
 	if (rc != 0) {
-		ls_log(LS_LOG_ERR, "agent", "cannot read the sources: %s", ls_err_text(rc));
+		ls_log(LS_LOG_ERR, "agent", "cannot read the sources: %s",
+			ls_err_text(rc));
 	} else {
-		ls_doctor_print(d, isatty(STDOUT_FILENO) == 1 && getenv("NO_COLOR") == NULL, stdout);
+		ls_doctor_print(d,
+			isatty(STDOUT_FILENO) == 1 && getenv("NO_COLOR") == NULL,
+			stdout);
 		if (fflush(stdout) == 0 && ls_doctor_count(d, LS_DOCTOR_FAIL) == 0)
 			status = EXIT_SUCCESS;
 	}
@@ -68,7 +73,8 @@ main(int argc, char **argv)
 	}
 	if (action == LS_CONF_CHECK)
 		return EXIT_SUCCESS;
-	(void)signal(SIGPIPE, SIG_IGN); /* a server that hangs up is told by the write */
+	/* a server that hangs up is told by the write */
+	(void)signal(SIGPIPE, SIG_IGN);
 	if (config.doctor)
 		return main_doctor(&config);
 	if (config.once)

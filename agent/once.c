@@ -30,8 +30,8 @@ once_metrics(const struct ls_sample *sample, bool jobs_only)
 			sample != NULL && sample->present[m]
 				? ls_json_number(sample->value[m], ONCE_DIGITS)
 				: json_null(),
-			"unit", info->unit, "scope", ls_metric_scope_name(info->scope), "source",
-			info->source);
+			"unit", info->unit, "scope", ls_metric_scope_name(info->scope),
+			"source", info->source);
 		if (json_object_set_new(all, info->name, one) != 0) {
 			json_decref(all);
 			return NULL;
@@ -56,15 +56,20 @@ once_workers(const struct ls_sources *s)
 
 		ls_place_complete(place, r, &info);
 		if (strcmp(info.slice, r->worker.info.slice) != 0)
-			slice_source = ls_identity_source_of(ls_place_identity(place), "slice");
+			slice_source = ls_identity_source_of(ls_place_identity(place),
+				"slice");
 
 		metrics = once_metrics(ls_sources_worker(s, r->worker.ring_id), true);
 		if (json_array_append_new(all,
-			    json_pack("{s:s, s:s, s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:o}",
+			    json_pack(
+				    "{s:s, s:s, s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:o}",
 				    "job", w->job, "slice", w->slice, "slice_source",
-				    slice_source, "chips", (int)w->chips, "chips_source",
-				    w->chips == r->worker.info.chips ? "ring" : "process", "role", w->role, "attempt", w->attempt,
-				    "rank", w->rank, "world", w->world, "visible", r->pid > 0,
+				    slice_source, "chips", (int)w->chips,
+				    "chips_source",
+				    w->chips == r->worker.info.chips ? "ring"
+								     : "process",
+				    "role", w->role, "attempt", w->attempt, "rank",
+				    w->rank, "world", w->world, "visible", r->pid > 0,
 				    "metrics", metrics)) != 0) {
 			json_decref(all);
 			return NULL;
@@ -86,8 +91,9 @@ once_series(const struct ls_series_table *t)
 			continue;
 		for (k = 0; k < g.count; k++) {
 			if (json_object_set_new(all, g.text[k],
-				    g.present[k] ? ls_json_number(g.value[k], ONCE_DIGITS)
-						 : json_null()) == 0)
+				    g.present[k]
+					    ? ls_json_number(g.value[k], ONCE_DIGITS)
+					    : json_null()) == 0)
 				continue;
 			json_decref(all);
 			return NULL;
@@ -102,10 +108,12 @@ once_object(const struct ls_agent_config *config, const struct ls_sources *s)
 {
 	const struct ls_place *place = ls_sources_place(s);
 
-	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o}", "schema_version", 1, "host",
-		config->host_name, "metrics", once_metrics(ls_sources_host(s), false), "workers",
-		once_workers(s), "series", once_series(ls_sources_series(s)), "identity",
-		ls_identity_json(ls_place_identity(place)), "chips", ls_place_chips_json(place));
+	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o}", "schema_version", 1,
+		"host", config->host_name, "metrics",
+		once_metrics(ls_sources_host(s), false), "workers", once_workers(s),
+		"series", once_series(ls_sources_series(s)), "identity",
+		ls_identity_json(ls_place_identity(place)), "chips",
+		ls_place_chips_json(place));
 }
 
 struct once_waiting {
@@ -151,7 +159,8 @@ ls_agent_once(const struct ls_agent_config *config, json_t **ret_object)
 	if (rc == 0)
 		rc = ls_place_settle(ls_sources_place(s));
 	if (rc == 0) {
-		ls_sources_read(s, LS_CADENCE_FAST | LS_CADENCE_SLOW, ls_clock_mono_ns());
+		ls_sources_read(s, LS_CADENCE_FAST | LS_CADENCE_SLOW,
+			ls_clock_mono_ns());
 		once_wait(loop, s);
 		object = once_object(config, s);
 		rc = object != NULL ? 0 : -ENOMEM;
@@ -169,7 +178,8 @@ once_stop(void *arg)
 	ls_loop_stop(arg);
 }
 
-/* Reads, gives those sources that ask others the time for their answers, and reads again. */
+/* Reads, gives those sources that ask others the time for their answers, and reads
+ * again. */
 static int
 once_look(struct ls_loop *loop, struct ls_sources *s)
 {
@@ -198,8 +208,8 @@ ls_agent_doctor(const struct ls_agent_config *config, struct ls_doctor *ret_doct
 	if (rc != 0) { /* the agent would not start */
 		ls_doctor_addf(ret_doctor, LS_DOCTOR_FAIL, "host", "boot id",
 			"mount the host's /proc and name it with --proc-root",
-			"no sys/kernel/random/boot_id below %.100s: %s", config->proc_root,
-			ls_err_text(rc));
+			"no sys/kernel/random/boot_id below %.100s: %s",
+			config->proc_root, ls_err_text(rc));
 		return 0;
 	}
 	loop = ls_loop_new();

@@ -16,7 +16,7 @@
 #define OPTIONS_CORES_MAX 1024.0 /* no budget is beyond */
 
 static const struct ls_conf_option options_table[] = {
-#define LS_AGENT_OPTION(field, name, type, dflt, min, max, unit, help, flags) \
+#define LS_AGENT_OPTION(field, name, type, dflt, min, max, unit, help, flags)        \
 	{ name, type, offsetof(struct ls_agent_config, field), dflt, (int64_t)(min), \
 		(int64_t)(max), unit, help, flags },
 #include "agent/options.def"
@@ -26,7 +26,8 @@ static const struct ls_conf_option options_table[] = {
 const struct ls_conf_program ls_agent_program = {
 	.name = "lockstep-agent",
 	.section = "agent",
-	.summary = "Streams step timings and host counters of this machine to the collector.",
+	.summary =
+		"Streams step timings and host counters of this machine to the collector.",
 	.usage = "lockstep-agent [OPTION]...",
 	.default_file = "/etc/lockstep/agent.conf",
 	.options = options_table,
@@ -41,19 +42,23 @@ options_host_name(struct ls_agent_config *c, char *text, size_t size)
 		if (gethostname(c->host_name, sizeof(c->host_name)) != 0) {
 			int rc = -errno;
 
-			(void)snprintf(text, size, "the machine does not tell its name: %s",
+			(void)snprintf(text, size,
+				"the machine does not tell its name: %s",
 				ls_err_text(rc));
 			return rc;
 		}
-		c->host_name[sizeof(c->host_name) - 1] = '\0'; /* a cut name has no end */
+		/* a cut name has no end */
+		c->host_name[sizeof(c->host_name) - 1] = '\0';
 	}
-	if (ls_text_is_name(c->host_name, strlen(c->host_name), LS_HOST_NAME_MAX_BYTES - 1))
+	if (ls_text_is_name(c->host_name, strlen(c->host_name),
+		    LS_HOST_NAME_MAX_BYTES - 1))
 		return 0;
 	(void)snprintf(text, size, "--host-name is not a usable name");
 	return -LS_ERANGE;
 }
 
-/* The collector may have a name: it is resolved when it is dialled, without blocking. */
+/* The collector may have a name: it is resolved when it is dialled, without blocking.
+ */
 static int
 options_collector(const struct ls_agent_config *c, char *text, size_t size)
 {
@@ -62,7 +67,8 @@ options_collector(const struct ls_agent_config *c, char *text, size_t size)
 	uint16_t port = 0;
 
 	if (strncmp(c->collector, scheme, strlen(scheme)) == 0 &&
-		ls_http_split(c->collector + strlen(scheme), host, sizeof(host), &port) == 0 &&
+		ls_http_split(c->collector + strlen(scheme), host, sizeof(host),
+			&port) == 0 &&
 		port != 0 && host[strcspn(host, "/ @")] == '\0')
 		return 0;
 	(void)snprintf(text, size, "--collector %s: is not of the form tcp://HOST:PORT",
@@ -78,14 +84,16 @@ options_http(struct ls_agent_config *c, char *text, size_t size)
 	c->http_address[0] = '\0';
 	if (c->http[0] == '\0')
 		return 0;
-	if (ls_http_split(c->http, c->http_address, sizeof(c->http_address), &c->http_port) != 0) {
-		(void)snprintf(text, size, "--http %s: is not of the form ADDRESS:PORT", c->http);
+	if (ls_http_split(c->http, c->http_address, sizeof(c->http_address),
+		    &c->http_port) != 0) {
+		(void)snprintf(text, size, "--http %s: is not of the form ADDRESS:PORT",
+			c->http);
 		return -LS_EPARSE;
 	}
 	loopback = ls_http_is_loopback(c->http_address);
 	if (loopback < 0)
-		(void)snprintf(text, size, "--http %s: \"%s\" is not a numeric address", c->http,
-			c->http_address);
+		(void)snprintf(text, size, "--http %s: \"%s\" is not a numeric address",
+			c->http, c->http_address);
 	if (loopback != 0 || c->insecure)
 		return loopback < 0 ? loopback : 0;
 	(void)snprintf(text, size,
@@ -113,15 +121,18 @@ options_step_log(struct ls_agent_config *c, char *text, size_t size)
 	size_t len = strlen(rank);
 
 	c->step_log_rank_value = -1;
-	if (len > 0 && (len > 9 || strspn(rank, "0123456789") != len ||
-			       strtol(rank, NULL, 10) >= LS_WORKERS_MAX)) {
-		(void)snprintf(text, size, "--step-log-rank %s: must be a number from 0 to %d", rank,
+	if (len > 0 &&
+		(len > 9 || strspn(rank, "0123456789") != len ||
+			strtol(rank, NULL, 10) >= LS_WORKERS_MAX)) {
+		(void)snprintf(text, size,
+			"--step-log-rank %s: must be a number from 0 to %d", rank,
 			LS_WORKERS_MAX - 1);
 		return -LS_ERANGE;
 	}
 	if (len > 0)
 		c->step_log_rank_value = (int32_t)strtol(rank, NULL, 10);
-	if (job[0] != '\0' && !ls_text_is_name(job, strlen(job), LS_JOB_NAME_MAX_BYTES - 1)) {
+	if (job[0] != '\0' &&
+		!ls_text_is_name(job, strlen(job), LS_JOB_NAME_MAX_BYTES - 1)) {
 		(void)snprintf(text, size, "--step-log-job is not a usable name");
 		return -LS_ERANGE;
 	}
@@ -133,11 +144,14 @@ options_budget(struct ls_agent_config *c, char *text, size_t size)
 {
 	const char *ratio = c->budget_cpu_ratio;
 	char *end = NULL;
-	double v = ratio[strspn(ratio, "0123456789.")] == '\0' ? strtod(ratio, &end) : -1;
+	double v =
+		ratio[strspn(ratio, "0123456789.")] == '\0' ? strtod(ratio, &end) : -1;
 
-	if (end == NULL || end == ratio || *end != '\0' || !(v >= 0 && v <= OPTIONS_CORES_MAX)) {
+	if (end == NULL || end == ratio || *end != '\0' ||
+		!(v >= 0 && v <= OPTIONS_CORES_MAX)) {
 		(void)snprintf(text, size,
-			"--budget-cpu-ratio %s: must be a ratio of one core, like 0.005", ratio);
+			"--budget-cpu-ratio %s: must be a ratio of one core, like 0.005",
+			ratio);
 		return -LS_ERANGE;
 	}
 	c->budget.cpu_ratio = v;

@@ -45,7 +45,7 @@ struct ls_agent_config {
 	char log_level[LS_CONF_VALUE_MAX_BYTES];
 	bool insecure, once, doctor;
 	/* made of the above by ls_agent_config_finish */
-	char http_address[64];          /* "": not served */
+	char http_address[64]; /* "": not served */
 	uint16_t http_port;
 	struct ls_budget_limits budget;
 };
@@ -54,10 +54,11 @@ struct ls_agent_config {
 extern const struct ls_conf_program ls_agent_program;
 
 /*
- * Puts the machine's own name where none was given, and checks what the table cannot. On failure text
- * holds one line that says what; the program exits 2. -LS_ERANGE, -LS_EPARSE, -EPERM (beyond loopback
- * without insecure), -errno.
+ * Puts the machine's own name where none was given, and checks what the table cannot.
+ * On failure text holds one line that says what; the program exits 2. -LS_ERANGE,
+ * -LS_EPARSE, -EPERM (beyond loopback without insecure), -errno.
  */
-int ls_agent_config_finish(struct ls_agent_config *c, char *text, size_t size) LS_MUSTCHECK;
+int ls_agent_config_finish(struct ls_agent_config *c, char *text,
+	size_t size) LS_MUSTCHECK;
 
 #endif

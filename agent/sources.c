@@ -33,16 +33,16 @@ struct ls_sources {
 	struct ls_series_table *series;
 	size_t count;
 	struct ls_source list[LS_SOURCES_MAX];
-	bool optional[LS_SOURCES_MAX];         /* not read while lean */
+	bool optional[LS_SOURCES_MAX]; /* not read while lean */
 	bool lean;
 	const struct ls_source *host, *worker, *prom, *tpu; /* in the list */
-	const struct ls_source *log;           /* likewise; NULL: none is configured */
-	const struct ls_source *status;        /* likewise */
+	const struct ls_source *log; /* likewise; NULL: none is configured */
+	const struct ls_source *status; /* likewise */
 	struct ls_source_step *step;
 	struct ls_spool *spool;
 	struct ls_place *place;
-	struct ls_sample sample;               /* of the host, all cadences */
-	struct ls_sample slow;                 /* what came by LS_CADENCE_SLOW */
+	struct ls_sample sample; /* of the host, all cadences */
+	struct ls_sample slow; /* what came by LS_CADENCE_SLOW */
 	bool is_slow[LS_METRIC_COUNT];
 	struct ls_sample_group fast_group, slow_group;
 	size_t worker_count;
@@ -53,7 +53,7 @@ struct ls_sources {
 	struct ls_wire_hot hot[LS_RINGS_MAX + 1];
 };
 
-/* --- the list of sources ----------------------------------------------------------- */
+/* --- the list of sources -------------------------------------------------- */
 
 /* Takes a source over: from here on it is probed, read and freed with the others. */
 static const struct ls_source *
@@ -81,11 +81,11 @@ sources_add_optional(struct ls_sources *s, const struct ls_source *source)
 }
 
 static int
-sources_make_tpu(
-	struct ls_sources *s, const struct ls_agent_config *config, struct ls_source *ret_source)
+sources_make_tpu(struct ls_sources *s, const struct ls_agent_config *config,
+	struct ls_source *ret_source)
 {
-	return ls_source_tpu_new(s->loop, s->series, config->tpu_address, config->tpu_ports,
-		getenv(LS_TPU_PORTS_VARIABLE), ret_source);
+	return ls_source_tpu_new(s->loop, s->series, config->tpu_address,
+		config->tpu_ports, getenv(LS_TPU_PORTS_VARIABLE), ret_source);
 }
 
 /* The log of a job without marks, if one is named. */
@@ -93,8 +93,10 @@ static int
 sources_make_log(struct ls_sources *s, const struct ls_agent_config *config)
 {
 	const struct ls_source_log_options o = { .path = config->step_log,
-		.job = config->step_log_job, .rank = config->step_log_rank_value,
-		.spool = s->spool, .steps = s->step };
+		.job = config->step_log_job,
+		.rank = config->step_log_rank_value,
+		.spool = s->spool,
+		.steps = s->step };
 	struct ls_source one;
 	int rc;
 
@@ -110,9 +112,11 @@ sources_make_log(struct ls_sources *s, const struct ls_agent_config *config)
 static int
 sources_make_status(struct ls_sources *s, const struct ls_agent_config *config)
 {
-	const struct ls_source_status_options o = {
-		.progress = ls_source_tpu_progress(s->tpu),
-		.spool = s->spool, .steps = s->step, .has_log = config->step_log[0] != '\0' };
+	const struct ls_source_status_options o = { .progress = ls_source_tpu_progress(
+							    s->tpu),
+		.spool = s->spool,
+		.steps = s->step,
+		.has_log = config->step_log[0] != '\0' };
 	struct ls_source one;
 	int rc = ls_source_status_new(&o, &one);
 
@@ -126,8 +130,10 @@ static void
 sources_tell_who(struct ls_sources *s, uint64_t now_mono_ns)
 {
 	const struct ls_identity *id = ls_place_identity(s->place);
-	const char *job = ls_identity_get(id, "job"), *slice = ls_identity_get(id, "slice");
-	const char *rank = ls_identity_get(id, "global_worker"), *chips = ls_identity_get(id, "chips");
+	const char *job = ls_identity_get(id, "job"),
+		   *slice = ls_identity_get(id, "slice");
+	const char *rank = ls_identity_get(id, "global_worker"),
+		   *chips = ls_identity_get(id, "chips");
 	int32_t rank_value, chips_value;
 
 	if (rank == NULL)
@@ -143,7 +149,8 @@ sources_tell_who(struct ls_sources *s, uint64_t now_mono_ns)
 	ls_source_status_who(s->status, job, slice, rank_value, chips_value);
 }
 
-/* Makes all sources. One that writes its own groups gets s->series when it is made, and s->loop. */
+/* Makes all sources. One that writes its own groups gets s->series when it is made, and s->loop.
+ */
 static int
 sources_make(struct ls_sources *s, const struct ls_agent_config *config)
 {
@@ -158,7 +165,8 @@ sources_make(struct ls_sources *s, const struct ls_agent_config *config)
 	if (rc != 0)
 		return rc;
 	s->worker = sources_add(s, &one);
-	rc = ls_source_neighbours_new(config->proc_root, config->sys_root, s->series, &one);
+	rc = ls_source_neighbours_new(config->proc_root, config->sys_root, s->series,
+		&one);
 	if (rc != 0)
 		return rc;
 	(void)sources_add_optional(s, &one);
@@ -179,7 +187,8 @@ sources_make(struct ls_sources *s, const struct ls_agent_config *config)
 	if (rc != 0)
 		return rc;
 	(void)sources_add(s, &one);
-	rc = ls_source_prom_new(s->loop, s->series, config->prom, config->prom_map, &one);
+	rc = ls_source_prom_new(s->loop, s->series, config->prom, config->prom_map,
+		&one);
 	if (rc != 0)
 		return rc;
 	s->prom = sources_add_optional(s, &one);
@@ -204,7 +213,8 @@ ls_sources_open(struct ls_loop *loop, const struct ls_agent_config *config,
 	if (rc == 0)
 		rc = ls_place_open(loop, config, &s->place);
 	if (rc == 0)
-		rc = ls_source_step_new(config->steps_dir, kernel_boot_id, spool, &s->step);
+		rc = ls_source_step_new(config->steps_dir, kernel_boot_id, spool,
+			&s->step);
 	if (rc == 0)
 		rc = sources_make(s, config);
 	if (rc != 0) {
@@ -232,7 +242,7 @@ ls_sources_close(struct ls_sources *s)
 	free(s);
 }
 
-/* --- samples to groups ------------------------------------------------------------- */
+/* --- samples to groups ---------------------------------------------------- */
 
 static struct sources_worker *
 sources_worker_find(struct ls_sources *s, const uint8_t ring_id[LS_RING_ID_BYTES])
@@ -246,7 +256,8 @@ sources_worker_find(struct ls_sources *s, const uint8_t ring_id[LS_RING_ID_BYTES
 	return NULL;
 }
 
-/* "worker.RANK"; where another worker here has it (two jobs on one host), with its ring's first bytes. */
+/* "worker.RANK"; where another worker here has it (two jobs on one host), with its
+ * ring's first bytes. */
 static void
 sources_worker_name(const struct ls_sources *s, const struct ls_wire_worker *w,
 	char name[LS_GROUP_NAME_MAX_BYTES])
@@ -269,7 +280,8 @@ sources_worker_name(const struct ls_sources *s, const struct ls_wire_worker *w,
 static struct sources_worker *
 sources_worker_begin(struct ls_sources *s, const struct ls_wire_worker *w)
 {
-	char name[LS_GROUP_NAME_MAX_BYTES], labels[LS_SERIES_LABELS_MAX_BYTES] = "", rank[16];
+	char name[LS_GROUP_NAME_MAX_BYTES], labels[LS_SERIES_LABELS_MAX_BYTES] = "",
+					    rank[16];
 	struct sources_worker *g = &s->worker_group[s->worker_count++];
 
 	(void)snprintf(rank, sizeof(rank), "%d", (int)w->info.rank);
@@ -328,7 +340,8 @@ sources_watch(struct ls_sources *s)
 			continue;
 		memcpy(ids[n].ring_id, r->worker.ring_id, sizeof(ids[n].ring_id));
 		ids[n++].pid = r->pid;
-		/* The one before as long as it lives: a change costs the counters a reading. */
+		/* The one before as long as it lives: a change costs the counters a
+		 * reading. */
 		if (net_pid == 0 || r->pid == s->net_pid)
 			net_pid = r->pid;
 	}
@@ -338,8 +351,8 @@ sources_watch(struct ls_sources *s)
 }
 
 static void
-sources_read_each(
-	struct ls_sources *s, unsigned due, uint64_t now_mono_ns, struct ls_sample *into)
+sources_read_each(struct ls_sources *s, unsigned due, uint64_t now_mono_ns,
+	struct ls_sample *into)
 {
 	size_t i;
 
@@ -349,7 +362,8 @@ sources_read_each(
 	}
 }
 
-/* What is slow to read comes into a sample of its own, so that each value is in one group. */
+/* What is slow to read comes into a sample of its own, so that each value is in one
+ * group. */
 static void
 sources_read_slow(struct ls_sources *s, uint64_t now_mono_ns)
 {
@@ -381,21 +395,25 @@ ls_sources_read(struct ls_sources *s, unsigned due, uint64_t now_mono_ns)
 	if (!(due & LS_CADENCE_FAST))
 		return;
 	sources_tell_who(s, now_mono_ns);
-	ls_source_prom_stepped(s->prom, ls_source_step_get_stats(s->step)->records +
-		ls_source_status_get_stats(s->status)->records +
-		(s->log != NULL ? ls_source_log_get_stats(s->log)->records : 0));
+	ls_source_prom_stepped(s->prom,
+		ls_source_step_get_stats(s->step)->records +
+			ls_source_status_get_stats(s->status)->records +
+			(s->log != NULL ? ls_source_log_get_stats(s->log)->records
+					: 0));
 	sources_read_each(s, LS_CADENCE_FAST, now_mono_ns, &s->sample);
-	ls_sample_group_read(&s->fast_group, &s->sample, s->is_slow, false, now_mono_ns);
+	ls_sample_group_read(&s->fast_group, &s->sample, s->is_slow, false,
+		now_mono_ns);
 	sources_worker_rows(s, now_mono_ns);
 }
 
-/* --- what travels in every beat ---------------------------------------------------- */
+/* --- what travels in every beat ------------------------------------------- */
 
 static uint64_t
 sources_lost(const struct ls_sources *s)
 {
 	const struct ls_step_stats *steps = ls_source_step_get_stats(s->step);
-	uint64_t lost = s->spool != NULL ? ls_spool_get_stats(s->spool)->dropped_records : 0;
+	uint64_t lost =
+		s->spool != NULL ? ls_spool_get_stats(s->spool)->dropped_records : 0;
 	size_t i;
 
 	for (i = 0; i < LS_GAP_REASON_COUNT; i++)
@@ -415,23 +433,26 @@ sources_name_worker(struct ls_sources *s, size_t i, const struct ls_step_ring *r
 
 	/* Rings move towards the front when one before them is done with. */
 	for (k = i; k < LS_RINGS_MAX; k++) {
-		if (memcmp(s->workers[k].ring_id, ring->worker.ring_id, LS_RING_ID_BYTES) != 0 ||
+		if (memcmp(s->workers[k].ring_id, ring->worker.ring_id,
+			    LS_RING_ID_BYTES) != 0 ||
 			s->workers[k].created_mono_ns != ring->worker.created_mono_ns)
 			continue;
 		if (k != i)
 			*w = s->workers[k];
-		w->number = ring->worker.number; /* a file that was gone for a while has a new one */
+		/* a file that was gone for a while has a new one */
+		w->number = ring->worker.number;
 		return;
 	}
 	*w = ring->worker;
 	ls_place_complete(s->place, ring, &w->info);
 	if (strcmp(w->info.slice, ring->worker.info.slice) != 0)
-		ls_log(LS_LOG_INFO, "sources", "job %s rank %d: slice %s, from %s", w->info.job,
-			(int)w->info.rank, w->info.slice,
+		ls_log(LS_LOG_INFO, "sources", "job %s rank %d: slice %s, from %s",
+			w->info.job, (int)w->info.rank, w->info.slice,
 			ls_identity_source_of(ls_place_identity(s->place), "slice"));
 	if (w->info.chips != ring->worker.info.chips)
-		ls_log(LS_LOG_INFO, "sources", "job %s rank %d: %d chips, from its open devices",
-			w->info.job, (int)w->info.rank, (int)w->info.chips);
+		ls_log(LS_LOG_INFO, "sources",
+			"job %s rank %d: %d chips, from its open devices", w->info.job,
+			(int)w->info.rank, (int)w->info.chips);
 }
 
 void
@@ -457,7 +478,9 @@ ls_sources_fill(struct ls_sources *s, struct ls_wire_report *r)
 	}
 	if (s->log != NULL && ls_source_log_worker(s->log) != NULL && i < LS_RINGS_MAX)
 		s->workers[i++] = *ls_source_log_worker(s->log);
-	for (k = 0; (w = ls_source_status_worker(s->status, k)) != NULL && i < LS_RINGS_MAX; k++)
+	for (k = 0;
+		(w = ls_source_status_worker(s->status, k)) != NULL && i < LS_RINGS_MAX;
+		k++)
 		s->workers[i++] = *w;
 	r->workers = s->workers;
 	r->worker_count = i;

@@ -2,10 +2,11 @@
 /*
  * sources - all sources of this host together, and what of them travels in every beat.
  *
- * Finds the workers by their rings, points the counters at their processes and cgroups, and the TCP
- * counters at the network namespace of one of them. Samples become groups of the series table:
- * "host.fast", "host.slow", and "worker.RANK" with labels job and rank while that worker is measured.
- * A source of labelled series is one line in sources_make(), and writes its own groups.
+ * Finds the workers by their rings, points the counters at their processes and cgroups,
+ * and the TCP counters at the network namespace of one of them. Samples become groups
+ * of the series table: "host.fast", "host.slow", and "worker.RANK" with labels job and
+ * rank while that worker is measured. A source of labelled series is one line in
+ * sources_make(), and writes its own groups.
  *
  * Owner:   the agent loop thread. Not thread-safe.
  * Units:   as in source.h.
@@ -34,16 +35,19 @@ int ls_sources_open(struct ls_loop *loop, const struct ls_agent_config *config,
 /* Closes them; accepts NULL. */
 void ls_sources_close(struct ls_sources *s);
 
-/* Takes over new step records, then reads the counters that are due (enum ls_cadence, or'ed; or 0). */
+/* Takes over new step records, then reads the counters that are due (enum ls_cadence,
+ * or'ed; or 0). */
 void ls_sources_read(struct ls_sources *s, unsigned due, uint64_t now_mono_ns);
 
-/* Fills in workers, hot values, live slots and lost records; they hold until the next call. */
+/* Fills in workers, hot values, live slots and lost records; they hold until the next
+ * call. */
 void ls_sources_fill(struct ls_sources *s, struct ls_wire_report *r);
 
-/* The last reading of the host, and of a worker (NULL: its process is not visible here). */
+/* The last reading of the host, and of a worker (NULL: its process is not visible
+ * here). */
 const struct ls_sample *ls_sources_host(const struct ls_sources *s);
-const struct ls_sample *ls_sources_worker(
-	const struct ls_sources *s, const uint8_t ring_id[LS_RING_ID_BYTES]);
+const struct ls_sample *ls_sources_worker(const struct ls_sources *s,
+	const uint8_t ring_id[LS_RING_ID_BYTES]);
 
 /* All series of this host; lives as long as the sources. */
 struct ls_series_table *ls_sources_series(const struct ls_sources *s);
@@ -58,8 +62,8 @@ void ls_sources_set_lean(struct ls_sources *s, bool lean);
 void ls_sources_set_slowed(struct ls_sources *s, unsigned factor);
 
 /*
- * Who this host is. Until that is settled rings are not read (they keep their records), so that it can
- * say of a worker what its ring does not.
+ * Who this host is. Until that is settled rings are not read (they keep their records),
+ * so that it can say of a worker what its ring does not.
  */
 struct ls_place *ls_sources_place(const struct ls_sources *s);
 

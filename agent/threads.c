@@ -8,13 +8,15 @@
 /*
  * How many CPUs nng believes in.
  *
- * nng 1.5.2 starts threads by the number of CPUs that sysconf(3) tells (one for time-outs each, two
- * for tasks each up to 16) and has no setting for it; an affinity mask does not help, because glibc
- * 2.36 counts what is online. The agent has one connection and one exchange at a time, so one CPU's
- * worth of threads is enough. A function of the program wins over libc's for shared libraries
- * too; this one is for lockstep-agent alone, and changes nothing but that one number.
+ * nng 1.5.2 starts threads by the number of CPUs that sysconf(3) tells (one for
+ * time-outs each, two for tasks each up to 16) and has no setting for it; an affinity
+ * mask does not help, because glibc 2.36 counts what is online. The agent has one
+ * connection and one exchange at a time, so one CPU's worth of threads is enough. A
+ * function of the program wins over libc's for shared libraries too; this one is for
+ * lockstep-agent alone, and changes nothing but that one number.
  *
- * Source: ld.so(8), symbols of the executable come first; measured: agent/README.md, "Threads".
+ * Source: ld.so(8), symbols of the executable come first; measured: agent/README.md,
+ *         "Threads".
  */
 enum { THREADS_CPUS = 1 };
 
@@ -23,7 +25,8 @@ long sysconf(int name); /* unistd.h's own attributes are not wanted on a definit
 long
 sysconf(int name)
 {
-	void *found = dlsym(RTLD_NEXT, "sysconf"); /* each time: asked a few times at start, no more */
+	/* each time: asked a few times at start, no more */
+	void *found = dlsym(RTLD_NEXT, "sysconf");
 	long (*libc_sysconf)(int);
 	long value;
 

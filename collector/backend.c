@@ -11,33 +11,35 @@
 #include "proto/base/json.h"
 
 static int
-backend_grid(const struct ls_engine *e, const struct ls_ask *q, const struct ls_view_range *range,
-	json_t **ret_body)
+backend_grid(const struct ls_engine *e, const struct ls_ask *q,
+	const struct ls_view_range *range, json_t **ret_body)
 {
 	if (q->metric >= LS_GRID_METRIC_COUNT)
 		return -LS_ERANGE;
-	return ls_view_grid(
-		e, q->job, (enum ls_grid_metric)q->metric, range, q->rows, q->cols, ret_body);
+	return ls_view_grid(e, q->job, (enum ls_grid_metric)q->metric, range, q->rows,
+		q->cols, ret_body);
 }
 
 static int
-backend_zoom(
-	struct ls_backend_parts *p, const struct ls_ask *q, int64_t now_us, json_t **ret_body)
+backend_zoom(struct ls_backend_parts *p, const struct ls_ask *q, int64_t now_us,
+	json_t **ret_body)
 {
 	int64_t until_us = 0;
 	int rc = ls_fleet_has(p->fleet, q->host) ? 0 : -LS_EUNKNOWN;
 
 	if (rc == 0)
-		rc = ls_zoom_ask(p->zoom, q->host, (int64_t)q->seconds * 1000000, now_us, &until_us);
+		rc = ls_zoom_ask(p->zoom, q->host, (int64_t)q->seconds * 1000000,
+			now_us, &until_us);
 	if (rc != 0)
 		return rc;
-	*ret_body = json_pack("{s:o, s:o}", "host", ls_json_text(q->host), "zoom_until_at",
-		ls_json_time(until_us));
+	*ret_body = json_pack("{s:o, s:o}", "host", ls_json_text(q->host),
+		"zoom_until_at", ls_json_time(until_us));
 	return *ret_body != NULL ? 0 : -ENOMEM;
 }
 
 static int
-backend_body(struct ls_backend_parts *p, const struct ls_ask *q, int64_t now_us, json_t **ret_body)
+backend_body(struct ls_backend_parts *p, const struct ls_ask *q, int64_t now_us,
+	json_t **ret_body)
 {
 	const struct ls_engine *e = p->engine;
 	const struct ls_view_range range = {
@@ -52,8 +54,8 @@ backend_body(struct ls_backend_parts *p, const struct ls_ask *q, int64_t now_us,
 	case LS_ASK_HOSTS:
 		return ls_view_hosts(e, q->job, now_us, ret_body);
 	case LS_ASK_STEPS:
-		return ls_view_steps(
-			e, q->job, q->host[0] != '\0' ? q->host : NULL, &range, ret_body);
+		return ls_view_steps(e, q->job, q->host[0] != '\0' ? q->host : NULL,
+			&range, ret_body);
 	case LS_ASK_GRID:
 		return backend_grid(e, q, &range, ret_body);
 	case LS_ASK_FINDINGS:
@@ -94,7 +96,8 @@ backend_series_piece(void *arg, int rc, const char *text, size_t len)
 		return evbuffer_add(b->text, text, len) == 0;
 	size = evbuffer_get_length(b->text);
 	if (rc == 0) {
-		body = json_loadb((const char *)evbuffer_pullup(b->text, -1), size, 0, NULL);
+		body = json_loadb((const char *)evbuffer_pullup(b->text, -1), size, 0,
+			NULL);
 		rc = body != NULL ? 0 : -ENOMEM; /* it is our own text */
 	}
 	b->reply(b->reply_arg, rc, body);
@@ -149,7 +152,8 @@ backend_ask(void *arg, const struct ls_ask *q, ls_ask_reply *reply, void *reply_
 }
 
 static void
-backend_export(void *arg, const struct ls_ask *q, ls_export_piece *piece, void *piece_arg)
+backend_export(void *arg, const struct ls_ask *q, ls_export_piece *piece,
+	void *piece_arg)
 {
 	struct ls_backend_parts *p = arg;
 
@@ -158,7 +162,8 @@ backend_export(void *arg, const struct ls_ask *q, ls_export_piece *piece, void *
 
 /* A step that the engine still holds, with lateness and blame. False: it does not. */
 static bool
-backend_step(struct ls_backend_parts *p, const struct ls_ask *q, ls_export_piece *piece, void *piece_arg)
+backend_step(struct ls_backend_parts *p, const struct ls_ask *q, ls_export_piece *piece,
+	void *piece_arg)
 {
 	json_t *body = NULL;
 	char *text = NULL;
@@ -169,7 +174,8 @@ backend_step(struct ls_backend_parts *p, const struct ls_ask *q, ls_export_piece
 	if (rc == 0)
 		text = json_dumps(body, JSON_COMPACT | JSON_REAL_PRECISION(15));
 	if (text != NULL)
-		(void)piece(piece_arg, 0, text, strlen(text)); /* the end follows anyway */
+		(void)piece(piece_arg, 0, text,
+			strlen(text)); /* the end follows anyway */
 	(void)piece(piece_arg, text != NULL ? 0 : -ENOMEM, NULL, 0);
 	free(text);
 	json_decref(body);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * backend - what the HTTP side asks, answered: live questions from the engine at once, stored ones
- * through the reader.
+ * backend - what the HTTP side asks, answered: live questions from the engine at once,
+ * stored ones through the reader.
  *
  * Owner:   the loop thread.
  * Units:   as in web/api/backend.h.
@@ -25,10 +25,10 @@ struct ls_backend_parts {
 	const struct ls_fleet *fleet;
 	struct ls_zoom *zoom;
 	struct ls_reader *reader;
-	int64_t (*now_us)(void *arg);                   /* the engine's now */
+	int64_t (*now_us)(void *arg); /* the engine's now */
 	void (*self)(void *arg, struct ls_self *ret_self);
 	bool (*ready)(void *arg, const char **ret_why); /* as in web/api/backend.h */
-	void *arg;                                      /* of these three */
+	void *arg; /* of these three */
 };
 
 /* The interface over the parts, which stay the caller's. */

@@ -24,7 +24,8 @@ static int
 main_verdict(const char *dir, int rc)
 {
 	if (rc != 0)
-		(void)fprintf(stderr, "lockstep-collector: %s: %s\n", dir, ls_err_text(rc));
+		(void)fprintf(stderr, "lockstep-collector: %s: %s\n", dir,
+			ls_err_text(rc));
 	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
@@ -37,8 +38,8 @@ main(int argc, char **argv)
 	char err[LS_LOG_LINE_MAX_BYTES];
 	int left;
 
-	if (ls_conf_load(&ls_collector_program, argc, argv, &config, &action, &left, err,
-		    sizeof(err)) != 0 ||
+	if (ls_conf_load(&ls_collector_program, argc, argv, &config, &action, &left,
+		    err, sizeof(err)) != 0 ||
 		(action != LS_CONF_EXIT &&
 			ls_collector_config_finish(&config, err, sizeof(err)) != 0)) {
 		(void)fprintf(stderr, "lockstep-collector: %s\n", err);
@@ -47,11 +48,14 @@ main(int argc, char **argv)
 	if (action != LS_CONF_RUN)
 		return EXIT_SUCCESS;
 	if (config.check_db)
-		return main_verdict(config.state_dir, ls_store_check(config.state_dir, main_say, NULL));
+		return main_verdict(config.state_dir,
+			ls_store_check(config.state_dir, main_say, NULL));
 	if (config.repack)
-		return main_verdict(config.state_dir, ls_repack_all(config.state_dir, main_say, NULL));
+		return main_verdict(config.state_dir,
+			ls_repack_all(config.state_dir, main_say, NULL));
 	if (config.backup[0] != '\0')
-		return main_verdict(config.backup, ls_backup(config.state_dir, config.backup, main_say, NULL));
+		return main_verdict(config.backup,
+			ls_backup(config.state_dir, config.backup, main_say, NULL));
 	if (ls_log_level_parse(config.log_level, &level) == 0)
 		ls_log_set_level(level);
 	return ls_server_run(&config, argc, argv) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

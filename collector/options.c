@@ -10,8 +10,9 @@
 #include "proto/base/http.h"
 
 static const struct ls_conf_option options_table[] = {
-#define LS_COLLECTOR_OPTION(field, name, type, dflt, min, max, unit, help, flags) \
-	{ name, type, offsetof(struct ls_collector_config, field), dflt, min, max, unit, help, flags },
+#define LS_COLLECTOR_OPTION(field, name, type, dflt, min, max, unit, help, flags)  \
+	{ name, type, offsetof(struct ls_collector_config, field), dflt, min, max, \
+		unit, help, flags },
 #include "collector/options.def"
 #undef LS_COLLECTOR_OPTION
 };
@@ -19,7 +20,8 @@ static const struct ls_conf_option options_table[] = {
 const struct ls_conf_program ls_collector_program = {
 	.name = "lockstep-collector",
 	.section = "collector",
-	.summary = "Takes the reports of lockstep agents, finds what slows a job down, and serves it.",
+	.summary =
+		"Takes the reports of lockstep agents, finds what slows a job down, and serves it.",
 	.usage = "lockstep-collector [OPTION]...",
 	.default_file = "/etc/lockstep/collector.conf",
 	.options = options_table,
@@ -27,14 +29,14 @@ const struct ls_conf_program ls_collector_program = {
 };
 
 static int
-options_check_address(const char *option, const char *value, const char *address, bool insecure,
-	char *text, size_t size)
+options_check_address(const char *option, const char *value, const char *address,
+	bool insecure, char *text, size_t size)
 {
 	int loopback = ls_http_is_loopback(address);
 
 	if (loopback < 0) {
-		(void)snprintf(text, size, "--%s %s: \"%s\" is not a numeric address", option,
-			value, address);
+		(void)snprintf(text, size, "--%s %s: \"%s\" is not a numeric address",
+			option, value, address);
 		return loopback;
 	}
 	if (!loopback && !insecure) {
@@ -56,18 +58,23 @@ ls_collector_config_finish(struct ls_collector_config *c, char *text, size_t siz
 	int rc;
 
 	if (strncmp(c->listen, scheme, strlen(scheme)) != 0 ||
-		ls_http_split(c->listen + strlen(scheme), address, sizeof(address), &port) != 0) {
-		(void)snprintf(text, size, "--listen %s: is not of the form tcp://ADDRESS:PORT",
+		ls_http_split(c->listen + strlen(scheme), address, sizeof(address),
+			&port) != 0) {
+		(void)snprintf(text, size,
+			"--listen %s: is not of the form tcp://ADDRESS:PORT",
 			c->listen);
 		return -LS_EPARSE;
 	}
-	rc = options_check_address("listen", c->listen, address, c->insecure, text, size);
+	rc = options_check_address("listen", c->listen, address, c->insecure, text,
+		size);
 	if (rc != 0)
 		return rc;
-	if (ls_http_split(c->http, c->http_address, sizeof(c->http_address), &c->http_port) != 0) {
-		(void)snprintf(text, size, "--http %s: is not of the form ADDRESS:PORT", c->http);
+	if (ls_http_split(c->http, c->http_address, sizeof(c->http_address),
+		    &c->http_port) != 0) {
+		(void)snprintf(text, size, "--http %s: is not of the form ADDRESS:PORT",
+			c->http);
 		return -LS_EPARSE;
 	}
-	return options_check_address(
-		"http", c->http, c->http_address, c->insecure, text, size);
+	return options_check_address("http", c->http, c->http_address, c->insecure,
+		text, size);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options - the configuration of lockstep-collector, and what can be said of it without starting.
+ * options - the configuration of lockstep-collector, and what can be said of it without
+ * starting.
  *
  * Owner:   plain data.
  * Units:   in the names.
@@ -35,9 +36,10 @@ struct ls_collector_config {
 extern const struct ls_conf_program ls_collector_program;
 
 /*
- * Takes addresses apart. -LS_EPARSE: not an address; -EPERM: others could reach it, and `insecure` is
- * not set. text then says so, for a person.
+ * Takes addresses apart. -LS_EPARSE: not an address; -EPERM: others could reach it, and
+ * `insecure` is not set. text then says so, for a person.
  */
-int ls_collector_config_finish(struct ls_collector_config *c, char *text, size_t size) LS_MUSTCHECK;
+int ls_collector_config_finish(struct ls_collector_config *c, char *text,
+	size_t size) LS_MUSTCHECK;
 
 #endif

@@ -10,12 +10,14 @@
 static void
 self_family(struct evbuffer *out, const char *name, const char *type, const char *help)
 {
-	(void)evbuffer_add_printf(out, "# HELP " SELF_PREFIX "%s %s\n# TYPE " SELF_PREFIX "%s %s\n",
-		name, help, name, type); /* lost when out of memory */
+	(void)evbuffer_add_printf(out,
+		"# HELP " SELF_PREFIX "%s %s\n# TYPE " SELF_PREFIX "%s %s\n", name,
+		help, name, type); /* lost when out of memory */
 }
 
 static void
-self_number(struct evbuffer *out, const char *name, const char *type, const char *help, double v)
+self_number(struct evbuffer *out, const char *name, const char *type, const char *help,
+	double v)
 {
 	self_family(out, name, type, help);
 	(void)evbuffer_add_printf(out, SELF_PREFIX "%s %.17g\n", name, v);
@@ -26,26 +28,32 @@ ls_self_metrics(const struct ls_self *s, struct evbuffer *out)
 {
 	unsigned i;
 
-#define LS_SELF(name, type, value, help) self_number(out, name, type, help, (double)(value));
+#define LS_SELF(name, type, value, help) \
+	self_number(out, name, type, help, (double)(value));
 #include "collector/self.def"
 #undef LS_SELF
 	self_family(out, "drops_total", "counter", "what was not taken, by reason");
 	for (i = 0; i < LS_INTAKE_DROP_COUNT; i++)
-		(void)evbuffer_add_printf(out, SELF_PREFIX "drops_total{reason=\"%s\"} %llu\n",
+		(void)evbuffer_add_printf(out,
+			SELF_PREFIX "drops_total{reason=\"%s\"} %llu\n",
 			ls_intake_drop_name(i), (unsigned long long)s->intake.drops[i]);
 	self_family(out, "not_believed_total", "counter",
 		"what hosts said that cannot be, by reason: left out of judgement");
 	for (i = 0; i < LS_LIE_COUNT; i++)
-		(void)evbuffer_add_printf(out, SELF_PREFIX "not_believed_total{reason=\"%s\"} %llu\n",
+		(void)evbuffer_add_printf(out,
+			SELF_PREFIX "not_believed_total{reason=\"%s\"} %llu\n",
 			ls_lie_name(i), (unsigned long long)s->engine.lies[i]);
 	self_family(out, "connections_refused_total", "counter",
 		"connections that never became an agent's, by reason");
 	for (i = 0; i < LS_INGEST_REFUSED_COUNT; i++)
 		(void)evbuffer_add_printf(out,
 			SELF_PREFIX "connections_refused_total{reason=\"%s\"} %llu\n",
-			ls_ingest_refusal_name(i), (unsigned long long)s->ingest.refused[i]);
+			ls_ingest_refusal_name(i),
+			(unsigned long long)s->ingest.refused[i]);
 	self_family(out, "sessions", "gauge", "agents by state");
 	for (i = 0; i < LS_SESSION_STATE_COUNT; i++)
-		(void)evbuffer_add_printf(out, SELF_PREFIX "sessions{state=\"%s\"} %llu\n",
-			ls_session_state_name(i), (unsigned long long)s->sessions.count[i]);
+		(void)evbuffer_add_printf(out,
+			SELF_PREFIX "sessions{state=\"%s\"} %llu\n",
+			ls_session_state_name(i),
+			(unsigned long long)s->sessions.count[i]);
 }

@@ -32,7 +32,7 @@ struct ls_self {
 	struct ls_zoom_stats zoom;
 	struct ls_reader_stats reader;
 	struct ls_tidy_stats tidy;
-	struct ls_write_done done;   /* the last news of the writer; without reports */
+	struct ls_write_done done; /* the last news of the writer; without reports */
 	uint64_t rings, rings_evicted, write_queue, outbox_lost;
 	uint64_t commit_ns, wait_ns; /* sums */
 	uint64_t cpu_ns;

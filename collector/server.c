@@ -25,7 +25,7 @@
 
 #define SERVER_ADVANCE_NS 100000000ull
 #define SERVER_RETAIN_NS 3600000000000ull
-#define SERVER_GRACE_NS 200000000ull  /* for the last acks to leave */
+#define SERVER_GRACE_NS 200000000ull /* for the last acks to leave */
 #define SERVER_ANCHOR_MAX_NS 1000000000ll
 #define SERVER_ANCHOR_KEY "clock_anchor"
 
@@ -56,11 +56,11 @@ struct ls_server {
 	struct ls_loop_timer *advance, *retain, *watchdog, *grace;
 	struct ls_backend_parts backend;
 	struct server_anchor anchor;
-	struct ls_self self;     /* what is summed up over time: of the writer */
-	char note[128];          /* of /readyz */
+	struct ls_self self; /* what is summed up over time: of the writer */
+	char note[128]; /* of /readyz */
 };
 
-/* --- between the parts --------------------------------------------------------------------------- */
+/* --- between the parts ---------------------------------------------------- */
 
 static uint64_t
 server_now(void *arg)
@@ -78,8 +78,8 @@ server_now_us(void *arg)
 }
 
 static void
-server_on_request(void *arg, struct ls_ingest_request *request, const uint8_t *data, size_t len,
-	uint64_t t_receive_mono_ns)
+server_on_request(void *arg, struct ls_ingest_request *request, const uint8_t *data,
+	size_t len, uint64_t t_receive_mono_ns)
 {
 	struct ls_server *s = arg;
 
@@ -167,7 +167,7 @@ server_ready(void *arg, const char **ret_why)
 	return false;
 }
 
-/* --- timers and signals -------------------------------------------------------------------------- */
+/* --- timers and signals --------------------------------------------------- */
 
 static void
 server_on_advance(void *arg)
@@ -186,7 +186,8 @@ server_on_retain(void *arg)
 
 	if (m == NULL)
 		return; /* the next round will */
-	m->u.retain = ls_retain_rule(s->config.retain_age_ns, s->config.retain_bytes, now_us);
+	m->u.retain =
+		ls_retain_rule(s->config.retain_age_ns, s->config.retain_bytes, now_us);
 	if (ls_writer_push(s->writer, m) != 0)
 		ls_write_free(m); /* likewise */
 }
@@ -218,9 +219,10 @@ server_on_hup(void *arg)
 	char err[LS_LOG_LINE_MAX_BYTES];
 	int left;
 
-	if (ls_conf_load(&ls_collector_program, s->argc, s->argv, &fresh, &action, &left, err,
-		    sizeof(err)) != 0) {
-		ls_log(LS_LOG_ERR, "server", "not reloaded, going on as before: %s", err);
+	if (ls_conf_load(&ls_collector_program, s->argc, s->argv, &fresh, &action,
+		    &left, err, sizeof(err)) != 0) {
+		ls_log(LS_LOG_ERR, "server", "not reloaded, going on as before: %s",
+			err);
 		return;
 	}
 	s->config.retain_age_ns = fresh.retain_age_ns;
@@ -231,11 +233,12 @@ server_on_hup(void *arg)
 	server_on_retain(s);
 }
 
-/* --- the time line -------------------------------------------------------------------------------- */
+/* --- the time line -------------------------------------------------------- */
 
 /*
- * Wall minus monotonic, fixed for this life. Of the same boot of the kernel the stored one is taken
- * again, so that a restart does not move the records after it; unless the wall clock was set since.
+ * Wall minus monotonic, fixed for this life. Of the same boot of the kernel the stored
+ * one is taken again, so that a restart does not move the records after it; unless the
+ * wall clock was set since.
  */
 static int
 server_anchor(struct ls_server *s)
@@ -247,7 +250,8 @@ server_anchor(struct ls_server *s)
 	int rc = ls_clock_boot_id("/proc", s->anchor.kernel_boot_id);
 
 	if (rc != 0) /* no host is then taken to share our clock, not even our own */
-		ls_log(LS_LOG_WARN, "server", "no boot id of the kernel (%s); mapping every clock",
+		ls_log(LS_LOG_WARN, "server",
+			"no boot id of the kernel (%s); mapping every clock",
 			ls_err_text(rc));
 	s->anchor.anchor_ns = ls_clock_wall_ns() - (int64_t)ls_clock_mono_ns();
 	rc = ls_query_open(s->config.state_dir, &q);
@@ -274,7 +278,7 @@ server_anchor(struct ls_server *s)
 	return rc;
 }
 
-/* --- start ---------------------------------------------------------------------------------------- */
+/* --- start ---------------------------------------------------------------- */
 
 static int
 server_open_storage(struct ls_server *s)
@@ -286,9 +290,11 @@ server_open_storage(struct ls_server *s)
 	int rc = ls_writer_open(&options, &s->writer);
 
 	if (rc != 0) {
-		ls_log(LS_LOG_ERR, "server", "cannot open --state-dir %s: %s", s->config.state_dir,
-			rc == -LS_EBUSY ? "another collector uses it" :
-			rc == -LS_EVERSION ? "made by another version" : ls_err_text(rc));
+		ls_log(LS_LOG_ERR, "server", "cannot open --state-dir %s: %s",
+			s->config.state_dir,
+			rc == -LS_EBUSY		     ? "another collector uses it"
+				: rc == -LS_EVERSION ? "made by another version"
+						     : ls_err_text(rc));
 		return rc;
 	}
 	ls_writer_stats(s->writer, &s->self.done.stats);
@@ -304,7 +310,8 @@ server_make_core(struct ls_server *s)
 	s->outbox = ls_outbox_new(s->writer);
 	s->sessions = ls_sessions_new(LS_AGENTS_MAX);
 	s->rings = ls_rings_new(LS_RING_MAP_MAX);
-	s->dictionaries = ls_dictionaries_new(LS_DICTIONARIES_MAX, LS_DICTIONARIES_MAX_BYTES);
+	s->dictionaries =
+		ls_dictionaries_new(LS_DICTIONARIES_MAX, LS_DICTIONARIES_MAX_BYTES);
 	s->fleet = ls_fleet_new(LS_AGENTS_MAX);
 	s->zoom = ls_zoom_new(server_on_zoom, s);
 	if (s->outbox == NULL || s->sessions == NULL || s->rings == NULL ||
@@ -333,7 +340,8 @@ server_restore(struct ls_server *s, int64_t *ret_next_worker_id)
 	int rc = ls_restore(&parts, &stats);
 
 	if (rc != 0) {
-		ls_log(LS_LOG_ERR, "server", "cannot restore from storage: %s", ls_err_text(rc));
+		ls_log(LS_LOG_ERR, "server", "cannot restore from storage: %s",
+			ls_err_text(rc));
 		return rc;
 	}
 	ls_log(LS_LOG_INFO, "server",
@@ -369,7 +377,8 @@ server_make_intake(struct ls_server *s, int64_t next_worker_id)
 		.now_arg = s,
 	};
 
-	memcpy(parts.kernel_boot_id, s->anchor.kernel_boot_id, sizeof(parts.kernel_boot_id));
+	memcpy(parts.kernel_boot_id, s->anchor.kernel_boot_id,
+		sizeof(parts.kernel_boot_id));
 	s->intake = ls_intake_new(&parts);
 	if (s->intake == NULL)
 		return -ENOMEM;
@@ -380,19 +389,20 @@ server_make_intake(struct ls_server *s, int64_t next_worker_id)
 static int
 server_start_tidy(struct ls_server *s)
 {
-	int rc = ls_tidy_start(s->config.state_dir, s->writer, s->config.pack_interval_ns, &s->tidy);
+	int rc = ls_tidy_start(s->config.state_dir, s->writer,
+		s->config.pack_interval_ns, &s->tidy);
 
 	if (rc != 0)
-		ls_log(LS_LOG_ERR, "server", "cannot start the keeper: %s", ls_err_text(rc));
+		ls_log(LS_LOG_ERR, "server", "cannot start the keeper: %s",
+			ls_err_text(rc));
 	return rc;
 }
 
 static int
 server_open_http(struct ls_server *s)
 {
-	struct ls_httpd_options options = {
-		.port = s->config.http_port, .insecure = s->config.insecure
-	};
+	struct ls_httpd_options options = { .port = s->config.http_port,
+		.insecure = s->config.insecure };
 	struct ls_backend backend;
 	int rc = ls_reader_start(s->loop, s->config.state_dir, &s->reader);
 
@@ -413,22 +423,21 @@ server_open_http(struct ls_server *s)
 	backend = ls_backend_of(&s->backend);
 	rc = ls_httpd_new(s->loop, &options, &backend, &s->httpd);
 	if (rc != 0)
-		ls_log(LS_LOG_ERR, "server", "cannot serve on --http %s: %s", s->config.http,
-			ls_err_text(rc));
+		ls_log(LS_LOG_ERR, "server", "cannot serve on --http %s: %s",
+			s->config.http, ls_err_text(rc));
 	return rc;
 }
 
 static int
 server_open_ingest(struct ls_server *s)
 {
-	const struct ls_ingest_options options = {
-		.url = s->config.listen, .contexts = (unsigned)s->config.contexts
-	};
+	const struct ls_ingest_options options = { .url = s->config.listen,
+		.contexts = (unsigned)s->config.contexts };
 	int rc = ls_ingest_open(s->loop, &options, server_on_request, s, &s->ingest);
 
 	if (rc != 0)
-		ls_log(LS_LOG_ERR, "server", "cannot listen on --listen %s: %s", s->config.listen,
-			ls_err_text(rc));
+		ls_log(LS_LOG_ERR, "server", "cannot listen on --listen %s: %s",
+			s->config.listen, ls_err_text(rc));
 	return rc;
 }
 
@@ -464,8 +473,8 @@ server_announce(struct ls_server *s)
 	(void)snprintf(line, sizeof(line), "ingest=%d http=%d", ingest, http);
 	rc = ls_http_write_ports(s->config.port_file, line);
 	if (rc != 0)
-		ls_log(LS_LOG_ERR, "server", "cannot write --port-file %s: %s", s->config.port_file,
-			ls_err_text(rc));
+		ls_log(LS_LOG_ERR, "server", "cannot write --port-file %s: %s",
+			s->config.port_file, ls_err_text(rc));
 	return rc;
 }
 
@@ -500,7 +509,7 @@ server_start(struct ls_server *s)
 	return rc;
 }
 
-/* --- end ------------------------------------------------------------------------------------------- */
+/* --- end ------------------------------------------------------------------ */
 
 static void
 server_on_grace(void *arg)
@@ -532,7 +541,8 @@ server_drain(struct ls_server *s)
 static void
 server_free(struct ls_server *s)
 {
-	/* Requests are answered while there is something to answer with; nothing is left if we drained. */
+	/* Requests are answered while there is something to answer with; nothing is
+	 * left if we drained. */
 	if (s->ingest != NULL)
 		ls_ingest_stop(s->ingest);
 	ls_tidy_stop(s->tidy);
@@ -541,7 +551,8 @@ server_free(struct ls_server *s)
 	if (s->intake != NULL)
 		server_on_done(s);
 	ls_httpd_free(s->httpd);
-	ls_reader_stop(s->reader); /* after it: ends the exports that httpd has forgotten */
+	/* after it: ends the exports that httpd has forgotten */
+	ls_reader_stop(s->reader);
 	ls_ingest_close(s->ingest);
 	ls_loop_timer_free(s->advance);
 	ls_loop_timer_free(s->retain);

@@ -21,7 +21,7 @@ struct ls_tidy {
 	struct ls_repacker *repacker; /* the slow keeper's */
 	/* The keeper's thread's. */
 	struct ls_packer *packer;
-	struct ls_query *query;       /* the roller's */
+	struct ls_query *query; /* the roller's */
 	struct ls_roller *roller;
 	struct ls_queue *told; /* the newest struct tidy_told, if nobody took it yet */
 	struct tidy_told last; /* the loop's */
@@ -35,7 +35,8 @@ tidy_push(void *arg, struct ls_write *m)
 	return ls_writer_push(t->writer, m);
 }
 
-/* What the writer did with what it was given: the next unit, the next roll-ups wait for it. */
+/* What the writer did with what it was given: the next unit, the next roll-ups wait for
+ * it. */
 static void
 tidy_hear(struct ls_tidy *t)
 {
@@ -86,10 +87,12 @@ tidy_roll(void *arg, bool *ret_more)
 	int rc;
 
 	tidy_hear(t);
-	rc = ls_roller_turn(t->roller, (int64_t)(ls_clock_wall_ns() / 1000), &m, ret_more);
+	rc = ls_roller_turn(t->roller, (int64_t)(ls_clock_wall_ns() / 1000), &m,
+		ret_more);
 	if (m != NULL && tidy_push(t, m) != 0) {
 		ls_write_free(m);
-		ls_roller_told(t->roller, -LS_ELIMIT); /* the writer is behind: it is made again */
+		/* the writer is behind: it is made again */
+		ls_roller_told(t->roller, -LS_ELIMIT);
 	}
 	tidy_tell(t); /* the last work of a round */
 	return rc;
@@ -101,10 +104,12 @@ tidy_keepers(struct ls_tidy *t)
 {
 	const struct ls_keeper_work quick[] = { { "packing the journal", tidy_pack, t },
 		{ "making roll-ups", tidy_roll, t } };
-	const struct ls_keeper_work slow[] = { { "repacking a day", ls_repacker_turn, t->repacker } };
+	const struct ls_keeper_work slow[] = { { "repacking a day", ls_repacker_turn,
+		t->repacker } };
 	int rc = ls_keeper_open(quick, sizeof(quick) / sizeof(quick[0]), &t->keeper);
 
-	return rc == 0 ? ls_keeper_open(slow, sizeof(slow) / sizeof(slow[0]), &t->slow) : rc;
+	return rc == 0 ? ls_keeper_open(slow, sizeof(slow) / sizeof(slow[0]), &t->slow)
+		       : rc;
 }
 
 int
@@ -132,7 +137,8 @@ ls_tidy_start(const char *dir, struct ls_writer *writer, uint64_t pack_interval_
 	if (rc == 0) {
 		t->roller = ls_roller_new(t->query);
 		t->repacker = ls_repacker_new(dir);
-		rc = t->roller != NULL && t->repacker != NULL ? tidy_keepers(t) : -ENOMEM;
+		rc = t->roller != NULL && t->repacker != NULL ? tidy_keepers(t)
+							      : -ENOMEM;
 	}
 	if (rc != 0) {
 		ls_tidy_stop(t);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tidy - what is done behind the writer, by two threads of low priority: one packs the journal into units
- * and makes roll-ups, the other repacks closed days, which takes long.
+ * tidy - what is done behind the writer, by two threads of low priority: one packs the
+ * journal into units and makes roll-ups, the other repacks closed days, which takes
+ * long.
  *
  * Owner:   the loop thread; the work runs on the keepers'.
  * Units:   ns.

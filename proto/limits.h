@@ -2,7 +2,8 @@
 /*
  * limits - every maximum of lockstep, with its reason.
  *
- * Units are in the names. What happens at a limit is said where it is used; it is always counted.
+ * Units are in the names. What happens at a limit is said where it is used; it is
+ * always counted.
  */
 #ifndef LS_PROTO_LIMITS_H
 #define LS_PROTO_LIMITS_H
@@ -14,7 +15,7 @@
 #define LS_ROLE_NAME_MAX_BYTES 64
 #define LS_PLACE_NAME_MAX_BYTES 64 /* a rack, an input shard */
 
-/* --- log and configuration --- */
+/* --- log and configuration ------------------------------------------------ */
 #define LS_LOG_LINE_MAX_BYTES 1024
 #define LS_LOG_BURST 10u
 #define LS_LOG_WINDOW_NS 10000000000ull
@@ -24,333 +25,507 @@
 #define LS_CONF_NAME_MAX_BYTES 64
 #define LS_JSON_DEPTH_MAX 32
 
-/* --- one step record --- */
-#define LS_PHASE_MAX_NS (30ull * 24 * 3600 * 1000000000) /* a phase of a month is a lie */
-#define LS_BARRIERS_MAX 4   /* DESIGN 11: a step holds up to four */
+/* --- one step record ------------------------------------------------------ */
+/* a phase of a month is a lie */
+#define LS_PHASE_MAX_NS (30ull * 24 * 3600 * 1000000000)
+#define LS_BARRIERS_MAX 4 /* DESIGN 11: a step holds up to four */
 #define LS_WORK_MAX 6
-#define LS_PEERS_MAX 4      /* neighbours of a ring, twice for two dimensions */
+#define LS_PEERS_MAX 4 /* neighbours of a ring, twice for two dimensions */
 
-/* --- step ring --- */
+/* --- step ring ------------------------------------------------------------ */
 #define LS_RING_SLOTS 4096u
 #define LS_RING_SLOTS_MAX 1048576u
 #define LS_RING_ENV_MAX_BYTES 2048
-#define LS_RING_HEADER_MAX_BYTES 65536  /* later versions add at the end */
+#define LS_RING_HEADER_MAX_BYTES 65536 /* later versions add at the end */
 #define LS_RING_SLOT_MAX_BYTES 4096
-#define LS_RING_FUNCTIONS_MAX 32         /* jitted functions a process: a training loop has a few */
+/* jitted functions a process: a training loop has a few */
+#define LS_RING_FUNCTIONS_MAX 32
 #define LS_RING_FUNCTION_NAME_MAX_BYTES 96
-#define LS_CHIPS_PER_WORKER_MAX 4096    /* a TPU host drives 1 to 8 */
-#define LS_RINGS_MAX 64     /* workers a host; TPU hosts run 1 to 8 */
+#define LS_CHIPS_PER_WORKER_MAX 4096 /* a TPU host drives 1 to 8 */
+#define LS_RINGS_MAX 64 /* workers a host; TPU hosts run 1 to 8 */
 
-/* --- wire --- */
-#define LS_REPORT_MAX_BYTES (1024 * 1024)     /* what either side receives at most */
+/* --- wire ----------------------------------------------------------------- */
+#define LS_REPORT_MAX_BYTES (1024 * 1024) /* what either side receives at most */
 #define LS_ACK_MAX_BYTES 65536
-#define LS_ITEM_MAX_BYTES 131072              /* one numbered item */
+#define LS_ITEM_MAX_BYTES 131072 /* one numbered item */
 #define LS_ITEMS_PER_REPORT_MAX 256
 #define LS_RECORDS_PER_ITEM_MAX 512
 #define LS_WORKERS_PER_REPORT_MAX LS_RINGS_MAX
-#define LS_WIRE_TIME_MAX_NS (1ull << 62)      /* 146 years of uptime: leaves room for sums */
-#define LS_WIRE_ARENA_FACTOR 16u              /* memory to decode a message, per byte of it */
-#define LS_WIRE_ARENA_BASE_BYTES 131072u      /* and for any: full lists of a report take 110 KiB */
-#define LS_HOT_MAX 16                         /* DESIGN 11: at most 16 hot series */
+/* 146 years of uptime: leaves room for sums */
+#define LS_WIRE_TIME_MAX_NS (1ull << 62)
+/* memory to decode a message, per byte of it */
+#define LS_WIRE_ARENA_FACTOR 16u
+/* and for any: full lists of a report take 110 KiB */
+#define LS_WIRE_ARENA_BASE_BYTES 131072u
+#define LS_HOT_MAX 16 /* DESIGN 11: at most 16 hot series */
 #define LS_BEAT_DEFAULT_NS 1000000000ull
 #define LS_BEAT_MIN_NS 100000000ull
 #define LS_BEAT_MAX_NS 60000000000ull
 
-/* --- series, chunks, identity --- */
-#define LS_SERIES_MAX 1024u                   /* series a host: 60 of the host, 8 chips x 60, links, peers */
-#define LS_GROUPS_MAX 64u                     /* groups a host: a source and cadence, or a worker */
+/* --- series, chunks, identity --------------------------------------------- */
+/* series a host: 60 of the host, 8 chips x 60, links, peers */
+#define LS_SERIES_MAX 1024u
+/* groups a host: a source and cadence, or a worker */
+#define LS_GROUPS_MAX 64u
 #define LS_SERIES_PER_GROUP_MAX 512u
 #define LS_GROUP_NAME_MAX_BYTES 64
-#define LS_SERIES_NAME_MAX_BYTES 96           /* the longest of libtpu has 80 */
+#define LS_SERIES_NAME_MAX_BYTES 96 /* the longest of libtpu has 80 */
 #define LS_SERIES_LABELS_MAX_BYTES 160
 #define LS_SERIES_TEXT_MAX_BYTES (LS_SERIES_NAME_MAX_BYTES + LS_SERIES_LABELS_MAX_BYTES)
-#define LS_CHUNK_NS 60000000000ull            /* a chunk is sealed after a minute */
-#define LS_CHUNK_ROWS_MAX 600u                /* or so many rows: a minute at 10 Hz */
-#define LS_CHUNK_BODY_MAX_BYTES 131072u       /* 512 columns x 60 rows that do not compress would be cut */
-#define LS_CHUNK_ITEM_MAX_BYTES (LS_CHUNK_BODY_MAX_BYTES + 2048u) /* the largest dictionary: 132,184 */
-/* 489 bytes in a leaf and four overflow pages of 4 KiB, all of them full; 5 bytes of these are the record's head */
+#define LS_CHUNK_NS 60000000000ull /* a chunk is sealed after a minute */
+#define LS_CHUNK_ROWS_MAX 600u /* or so many rows: a minute at 10 Hz */
+/* 512 columns x 60 rows that do not compress would be cut */
+#define LS_CHUNK_BODY_MAX_BYTES 131072u
+/* the largest dictionary: 132,184 */
+#define LS_CHUNK_ITEM_MAX_BYTES (LS_CHUNK_BODY_MAX_BYTES + 2048u)
+/* 489 bytes in a leaf and four overflow pages of 4 KiB, all of them full; 5 bytes of
+ * these are the record's head */
 #define LS_BODY_PART_BYTES (489 + 4 * 4092 - 5)
 #define LS_CHUNK_ITEMS_PER_REPORT_MAX 64
-#define LS_ZOOM_MAX_NS 120000000000ull        /* DESIGN 11: a zoom ends unless renewed */
-#define LS_SLOWED_MAX 3600u                   /* a reading an hour: slower is no measuring */
+/* DESIGN 11: a zoom ends unless renewed */
+#define LS_ZOOM_MAX_NS 120000000000ull
+/* a reading an hour: slower is no measuring */
+#define LS_SLOWED_MAX 3600u
 #define LS_IDENTITY_FIELDS_MAX 128u
 #define LS_IDENTITY_KEY_MAX_BYTES 48
-#define LS_IDENTITY_VALUE_MAX_BYTES 256       /* worker-network-endpoints are cut: only our own is kept */
+/* worker-network-endpoints are cut: only our own is kept */
+#define LS_IDENTITY_VALUE_MAX_BYTES 256
 #define LS_IDENTITY_SOURCE_MAX_BYTES 24
 
-/* --- agent --- */
+/* --- agent ---------------------------------------------------------------- */
 #define LS_SPOOL_DEFAULT_BYTES (64ull * 1024 * 1024)
 #define LS_SPOOL_MIN_BYTES (1024ull * 1024)
 #define LS_SPOOL_LARGEST_BYTES (16ull * 1024 * 1024 * 1024)
 #define LS_METRICS_MAX 512
-#define LS_SOURCES_MAX 16                     /* there is a line of code for each */
-#define LS_PROC_FILE_MAX_BYTES 262144         /* /proc/stat of a 1,000-CPU host is 120 kB */
-#define LS_THREADS_PER_WORKER_MAX 1024        /* schedstat is summed over at most so many */
-#define LS_SLOW_FACTOR 10u                    /* vmstat costs a third of all: read each tenth time */
+#define LS_SOURCES_MAX 16 /* there is a line of code for each */
+/* /proc/stat of a 1,000-CPU host is 120 kB */
+#define LS_PROC_FILE_MAX_BYTES 262144
+/* schedstat is summed over at most so many */
+#define LS_THREADS_PER_WORKER_MAX 1024
+/* vmstat costs a third of all: read each tenth time */
+#define LS_SLOW_FACTOR 10u
 #define LS_DISKS_MAX 64
-#define LS_DISK_NAME_MAX_BYTES 32             /* DISK_NAME_LEN of the kernel */
+#define LS_DISK_NAME_MAX_BYTES 32 /* DISK_NAME_LEN of the kernel */
 #define LS_PATH_MAX_BYTES 1024
-#define LS_CGROUPS_MAX 256u                   /* leaves read: each costs 12 us a reading */
-#define LS_CGROUP_DEPTH_MAX 6u                /* kubepods/burstable/pod/container is four */
-#define LS_CGROUP_PATH_MAX_BYTES 384          /* a container of Kubernetes has 170 */
-#define LS_CGROUPS_LIST_TURNS 6u              /* listed anew each sixth slow reading: a minute */
-#define LS_NEIGHBOURS_MAX 16u                 /* series; half of them are the top ones now */
-#define LS_NEIGHBOUR_MIN_S 0.01               /* less CPU between two readings is nobody's trouble */
-#define LS_NEIGHBOUR_QUIET 30u                /* readings that a series outlives its group's activity */
+/* leaves read: each costs 12 us a reading */
+#define LS_CGROUPS_MAX 256u
+/* kubepods/burstable/pod/container is four */
+#define LS_CGROUP_DEPTH_MAX 6u
+#define LS_CGROUP_PATH_MAX_BYTES 384 /* a container of Kubernetes has 170 */
+/* listed anew each sixth slow reading: a minute */
+#define LS_CGROUPS_LIST_TURNS 6u
+/* series; half of them are the top ones now */
+#define LS_NEIGHBOURS_MAX 16u
+/* less CPU between two readings is nobody's trouble */
+#define LS_NEIGHBOUR_MIN_S 0.01
+/* readings that a series outlives its group's activity */
+#define LS_NEIGHBOUR_QUIET 30u
 #define LS_THERMAL_ZONES_MAX 32u
-#define LS_CPUFREQ_MAX 64u                    /* CPUs whose clock is read, from 0: 15 us each */
-#define LS_TCP_PEERS_MAX 64u                  /* remote addresses told apart */
-#define LS_TCP_PEER_SERIES_MAX 16u            /* of which so many become series: ring neighbours and storage */
-#define LS_TCP_DUMP_MAX_BYTES (4u * 1024 * 1024) /* of one answer of the kernel: 10,000 sockets */
-#define LS_STEPS_DIR_SCAN_MAX 1024u           /* directory entries looked at a scan */
-#define LS_LEFTOVER_AGE_NS 600000000000ull    /* unfinished rings go then: making one takes milliseconds */
-#define LS_LEFTOVERS_MAX 16u                  /* watched at a time; others wait */
-#define LS_STEPS_READ_MAX 8192u               /* records taken from one ring a turn */
-#define LS_STEPS_PER_ITEM 256u                /* of 310 bytes at most: always below LS_ITEM_MAX_BYTES */
-#define LS_SPOOL_COMPACT_BYTES (1024ull * 1024) /* an all-acknowledged spool is emptied from here */
+/* CPUs whose clock is read, from 0: 15 us each */
+#define LS_CPUFREQ_MAX 64u
+#define LS_TCP_PEERS_MAX 64u /* remote addresses told apart */
+/* of which so many become series: ring neighbours and storage */
+#define LS_TCP_PEER_SERIES_MAX 16u
+/* of one answer of the kernel: 10,000 sockets */
+#define LS_TCP_DUMP_MAX_BYTES (4u * 1024 * 1024)
+#define LS_STEPS_DIR_SCAN_MAX 1024u /* directory entries looked at a scan */
+/* unfinished rings go then: making one takes milliseconds */
+#define LS_LEFTOVER_AGE_NS 600000000000ull
+#define LS_LEFTOVERS_MAX 16u /* watched at a time; others wait */
+#define LS_STEPS_READ_MAX 8192u /* records taken from one ring a turn */
+/* of 310 bytes at most: always below LS_ITEM_MAX_BYTES */
+#define LS_STEPS_PER_ITEM 256u
+/* an all-acknowledged spool is emptied from here */
+#define LS_SPOOL_COMPACT_BYTES (1024ull * 1024)
 #define LS_SPOOL_RINGS_MAX (2 * LS_RINGS_MAX) /* cursors kept */
-#define LS_REPORT_ITEMS_BYTES 262144u         /* items a report, so that live values come on time */
-#define LS_REPORT_CHUNK_BYTES LS_CHUNK_ITEM_MAX_BYTES /* chunk items a report: any one of them, or a minute of most hosts */
-#define LS_SPOOL_DICTIONARIES_MAX 256u        /* remembered as sent; an older one is sent again, which is harmless */
-#define LS_BACKFILL_DEFAULT_BYTES 4096u       /* a second: 40 MB/s when 10,000 agents come back; a day in an hour */
+/* items a report, so that live values come on time */
+#define LS_REPORT_ITEMS_BYTES 262144u
+/* chunk items a report: any one of them, or a minute of most hosts */
+#define LS_REPORT_CHUNK_BYTES LS_CHUNK_ITEM_MAX_BYTES
+/* remembered as sent; an older one is sent again, which is harmless */
+#define LS_SPOOL_DICTIONARIES_MAX 256u
+/* a second: 40 MB/s when 10,000 agents come back; a day in an hour */
+#define LS_BACKFILL_DEFAULT_BYTES 4096u
 #define LS_BACKFILL_MIN_BYTES 256u
 #define LS_BACKFILL_MAX_BYTES (64u * 1024 * 1024)
-#define LS_MINUTE_MAX_BYTES (8u * 1024 * 1024) /* LS_SERIES_MAX series at 10 Hz take 5.3 MiB a minute */
-#define LS_LOSSES_MAX (LS_GROUPS_MAX + 1) /* losses told apart: by group, and those of all others */
-#define LS_RECONNECT_MIN_NS 250000000ull      /* a pause before connecting is between 0 and this, which doubles */
-#define LS_RECONNECT_MAX_NS 5000000000ull     /* up to this: 10,000 agents bring 4,000 connections a second */
-#define LS_EXCHANGE_PATIENCE_NS 10000000000ull /* to connect: four times TCP asks; to be greeted: as nng */
-#define LS_EXCHANGE_UNANSWERED_MAX 2u         /* requests, one after the other: nobody is there, whatever TCP thinks */
-#define LS_ACK_TIMEOUT_NS 15000000000ull      /* without an answer: we give up and report anew */
-#define LS_BAD_ACK_HOLD_NS 1000000000ull      /* pause after an answer that makes no sense */
-#define LS_REJECT_HOLD_NS 30000000000ull      /* and after a refusal */
-#define LS_DRAIN_NS 2000000000ull             /* time to send what is pending at SIGTERM */
-#define LS_BUDGET_WINDOW_NS 10000000000ull    /* our own use is judged so often */
+/* LS_SERIES_MAX series at 10 Hz take 5.3 MiB a minute */
+#define LS_MINUTE_MAX_BYTES (8u * 1024 * 1024)
+/* losses told apart: by group, and those of all others */
+#define LS_LOSSES_MAX (LS_GROUPS_MAX + 1)
+/* a pause before connecting is between 0 and this, which doubles */
+#define LS_RECONNECT_MIN_NS 250000000ull
+/* up to this: 10,000 agents bring 4,000 connections a second */
+#define LS_RECONNECT_MAX_NS 5000000000ull
+/* to connect: four times TCP asks; to be greeted: as nng */
+#define LS_EXCHANGE_PATIENCE_NS 10000000000ull
+/* requests, one after the other: nobody is there, whatever TCP thinks */
+#define LS_EXCHANGE_UNANSWERED_MAX 2u
+/* without an answer: we give up and report anew */
+#define LS_ACK_TIMEOUT_NS 15000000000ull
+/* pause after an answer that makes no sense */
+#define LS_BAD_ACK_HOLD_NS 1000000000ull
+#define LS_REJECT_HOLD_NS 30000000000ull /* and after a refusal */
+/* time to send what is pending at SIGTERM */
+#define LS_DRAIN_NS 2000000000ull
+#define LS_BUDGET_WINDOW_NS 10000000000ull /* our own use is judged so often */
 #define LS_BUDGET_WINDOWS_A_MINUTE 6u
-#define LS_BUDGET_FACTOR_MAX 8u               /* sampling is never slowed more: findings need data */
-#define LS_BUDGET_CALM_RATIO 0.7              /* of the budget: below it there is room to go back */
-#define LS_BUDGET_FAR_RATIO 4.0               /* of the budget: one window is enough to slow down */
-#define LS_BUDGET_NEED_MIN 6u                 /* calm windows until a step back: a minute */
-#define LS_BUDGET_NEED_MAX 360u               /* and at most: an hour */
-#define LS_BUDGET_BEAT_MAX_NS 5000000000ull   /* beats are slowed to this: half of what makes us stale */
-#define LS_DOCTOR_LOOK_NS 2500000000ull       /* twice the pace of a source, for its first answers */
-#define LS_DOCTOR_CONNECT_NS 2000000000ull    /* a collector that does not answer by then is not reached */
-#define LS_AGENT_HTTP_CONNECTIONS_MAX 16      /* probes, a scrape, a person */
+/* sampling is never slowed more: findings need data */
+#define LS_BUDGET_FACTOR_MAX 8u
+/* of the budget: below it there is room to go back */
+#define LS_BUDGET_CALM_RATIO 0.7
+/* of the budget: one window is enough to slow down */
+#define LS_BUDGET_FAR_RATIO 4.0
+/* calm windows until a step back: a minute */
+#define LS_BUDGET_NEED_MIN 6u
+#define LS_BUDGET_NEED_MAX 360u /* and at most: an hour */
+/* beats are slowed to this: half of what makes us stale */
+#define LS_BUDGET_BEAT_MAX_NS 5000000000ull
+/* twice the pace of a source, for its first answers */
+#define LS_DOCTOR_LOOK_NS 2500000000ull
+/* a collector that does not answer by then is not reached */
+#define LS_DOCTOR_CONNECT_NS 2000000000ull
+#define LS_AGENT_HTTP_CONNECTIONS_MAX 16 /* probes, a scrape, a person */
 #define LS_AGENT_HTTP_TIMEOUT_NS 10000000000ull
-#define LS_AGENT_HTTP_RETRY_NS 60000000000ull /* an address that is taken is tried again */
+/* an address that is taken is tried again */
+#define LS_AGENT_HTTP_RETRY_NS 60000000000ull
 #define LS_AGENT_HTTP_HEADER_MAX_BYTES 4096
-#define LS_AGENT_HTTP_BODY_MAX_BYTES 1024     /* nothing takes one */
-#define LS_EXCHANGE_NOTES_MAX 8               /* dialled, sent, came, cancelled: one of each at a time */
+#define LS_AGENT_HTTP_BODY_MAX_BYTES 1024 /* nothing takes one */
+/* dialled, sent, came, cancelled: one of each at a time */
+#define LS_EXCHANGE_NOTES_MAX 8
 
-#define LS_HTTP_GET_HEADER_MAX_BYTES 16384    /* of an answer to the agent */
-#define LS_LOG_TAIL_LINE_MAX_BYTES 4096       /* a step's line has 250 */
-#define LS_LOG_TAIL_READ_MAX_BYTES 262144u    /* a reading: a job that logs 256 KiB a second is ill */
-#define LS_STEP_LOG_BACK_BYTES 1048576u       /* looked back after a restart: 4,000 lines of steps */
-#define LS_STEP_LOG_UNKNOWN_BYTES 10485760u   /* without a step's line: then the doctor says so */
-#define LS_STEP_LOG_PENDING_MAX 4096u         /* lines taken at a time */
-#define LS_PROM_LINE_MAX_BYTES 4096           /* of a page: a sample of the GKE device plugin has 400 */
+#define LS_HTTP_GET_HEADER_MAX_BYTES 16384 /* of an answer to the agent */
+#define LS_LOG_TAIL_LINE_MAX_BYTES 4096 /* a step's line has 250 */
+/* a reading: a job that logs 256 KiB a second is ill */
+#define LS_LOG_TAIL_READ_MAX_BYTES 262144u
+/* looked back after a restart: 4,000 lines of steps */
+#define LS_STEP_LOG_BACK_BYTES 1048576u
+/* without a step's line: then the doctor says so */
+#define LS_STEP_LOG_UNKNOWN_BYTES 10485760u
+#define LS_STEP_LOG_PENDING_MAX 4096u /* lines taken at a time */
+/* of a page: a sample of the GKE device plugin has 400 */
+#define LS_PROM_LINE_MAX_BYTES 4096
 #define LS_PROM_NAME_MAX_BYTES 256
 #define LS_PROM_LABELS_MAX 32
-#define LS_PROM_SAMPLES_MAX 20000u            /* node_exporter gives some 2,000 */
-#define LS_PROM_PAGE_MAX_BYTES 4194304u       /* so many of 200 bytes */
+#define LS_PROM_SAMPLES_MAX 20000u /* node_exporter gives some 2,000 */
+#define LS_PROM_PAGE_MAX_BYTES 4194304u /* so many of 200 bytes */
 #define LS_PROM_PAGES_MAX 8
-#define LS_PROM_RULES_MAX 128                 /* the built-in ones, and a hundred of a site's */
-#define LS_PROM_KEEP_MAX 4                    /* labels kept of a sample: a series has 160 bytes of them */
+/* the built-in ones, and a hundred of a site's */
+#define LS_PROM_RULES_MAX 128
+/* labels kept of a sample: a series has 160 bytes of them */
+#define LS_PROM_KEEP_MAX 4
 #define LS_PROM_KEEP_NAME_MAX_BYTES 48
 #define LS_PROM_MAP_MAX_BYTES 65536
-#define LS_PROM_SERIES_MAX 256u               /* taken of a page: 8 chips x 5, and some histograms */
-#define LS_PROM_CHIPS_MAX 64u                 /* told apart on a page; a host has 8 */
-#define LS_PROM_INTERVAL_NS 10000000000ull    /* the GKE device plugin measures every 10 s */
-#define LS_PROM_ABSENT_NS 60000000000ull      /* where nobody listens */
-#define LS_PROM_DEADLINE_NS 2000000000ull     /* of one page */
-#define LS_PROM_FROZEN_READINGS 30u           /* 5 min without a change, while the job steps */
-#define LS_PROM_GONE_READINGS 60u             /* 10 min without it: a series, or a page, is forgotten */
+/* taken of a page: 8 chips x 5, and some histograms */
+#define LS_PROM_SERIES_MAX 256u
+#define LS_PROM_CHIPS_MAX 64u /* told apart on a page; a host has 8 */
+/* the GKE device plugin measures every 10 s */
+#define LS_PROM_INTERVAL_NS 10000000000ull
+#define LS_PROM_ABSENT_NS 60000000000ull /* where nobody listens */
+#define LS_PROM_DEADLINE_NS 2000000000ull /* of one page */
+/* 5 min without a change, while the job steps */
+#define LS_PROM_FROZEN_READINGS 30u
+/* 10 min without it: a series, or a page, is forgotten */
+#define LS_PROM_GONE_READINGS 60u
 
-/* --- chips and identity of a host --- */
-#define LS_CHIPS_MAX 32                       /* chips a host; 8 is the most there is */
-#define LS_CHIP_NODES_MAX 4                   /* PCI functions a chip; 7x has 2 */
-#define LS_PCI_SCAN_MAX 8192u                 /* entries of /sys/bus/pci/devices looked at */
-#define LS_NODES_SCAN_MAX 4096u               /* entries of /dev looked at for /dev/accelN */
-#define LS_OWNER_LINKS_PER_TURN 1024u         /* fds looked at in 10 s: about 2 ms of CPU */
-#define LS_OWNER_LINKS_PER_PROCESS 8192u      /* fds of one process; devices are opened early */
-#define LS_COMMAND_MAX_BYTES 64               /* TASK_COMM_LEN is 16; 4 each when escaped */
-#define LS_CHIPS_RESCAN_NS 600000000000ull    /* chips do not come and go */
-#define LS_TORUS_SIDE_MAX 1024u               /* the longest side there is has 32 */
-#define LS_KEYVALUE_LABEL_MAX_BYTES 512       /* a label's value has 63 at most */
-#define LS_ENVIRON_MAX_BYTES 262144           /* environment of a job, with all services of a cluster */
+/* --- chips and identity of a host ----------------------------------------- */
+#define LS_CHIPS_MAX 32 /* chips a host; 8 is the most there is */
+#define LS_CHIP_NODES_MAX 4 /* PCI functions a chip; 7x has 2 */
+/* entries of /sys/bus/pci/devices looked at */
+#define LS_PCI_SCAN_MAX 8192u
+/* entries of /dev looked at for /dev/accelN */
+#define LS_NODES_SCAN_MAX 4096u
+/* fds looked at in 10 s: about 2 ms of CPU */
+#define LS_OWNER_LINKS_PER_TURN 1024u
+/* fds of one process; devices are opened early */
+#define LS_OWNER_LINKS_PER_PROCESS 8192u
+/* TASK_COMM_LEN is 16; 4 each when escaped */
+#define LS_COMMAND_MAX_BYTES 64
+#define LS_CHIPS_RESCAN_NS 600000000000ull /* chips do not come and go */
+#define LS_TORUS_SIDE_MAX 1024u /* the longest side there is has 32 */
+#define LS_KEYVALUE_LABEL_MAX_BYTES 512 /* a label's value has 63 at most */
+/* environment of a job, with all services of a cluster */
+#define LS_ENVIRON_MAX_BYTES 262144
 #define LS_LABELS_FILE_MAX_BYTES 65536
-#define LS_IDENTITY_OFFERS_MAX 256            /* values of fields, all sources together */
-#define LS_METADATA_BODY_MAX_BYTES 262144     /* endpoints of 2,304 hosts, 100 bytes each */
-#define LS_METADATA_DEADLINE_NS 1000000000ull /* a question; it is answered in the same machine */
-#define LS_METADATA_ROUND_NS 600000000000ull  /* all is asked again */
+/* values of fields, all sources together */
+#define LS_IDENTITY_OFFERS_MAX 256
+/* endpoints of 2,304 hosts, 100 bytes each */
+#define LS_METADATA_BODY_MAX_BYTES 262144
+/* a question; it is answered in the same machine */
+#define LS_METADATA_DEADLINE_NS 1000000000ull
+#define LS_METADATA_ROUND_NS 600000000000ull /* all is asked again */
 #define LS_METADATA_RETRY_MIN_NS 2000000000ull
-#define LS_OWNER_PASS_NS 60000000000ull       /* rest between two looks at all processes */
-#define LS_PLACE_SETTLE_NS 3000000000ull      /* rings wait so long for the metadata server; they hold minutes */
+/* rest between two looks at all processes */
+#define LS_OWNER_PASS_NS 60000000000ull
+/* rings wait so long for the metadata server; they hold minutes */
+#define LS_PLACE_SETTLE_NS 3000000000ull
 
-/* --- agent: libtpu's metrics --- */
-#define LS_GRPC_MESSAGE_MAX_BYTES 262144u     /* an answer; the largest seen, 40 histograms, is below 64 KiB */
-#define LS_GRPC_REQUEST_MAX_BYTES 256u        /* a metric's name */
-#define LS_GRPC_HEADERS_MAX_BYTES 8192u       /* of one answer, names and values */
-#define LS_GRPC_TEXT_MAX_BYTES 128            /* of a status, for the log */
-#define LS_GRPC_CALLS_MAX 8                   /* under way at once on a connection */
-#define LS_GRPC_DEADLINE_NS 1000000000ull     /* of a call and of connecting: the source's readers use 1 s, too */
-#define LS_GRPC_HOLD_MIN_NS 1000000000ull     /* before connecting again: never faster than 1 s */
-#define LS_GRPC_HOLD_MAX_NS 10000000000ull    /* a job that starts is seen within 10 s */
-#define LS_GRPC_TIMEOUTS_MAX 3                /* calls in a row without an answer end a connection */
-#define LS_GRPC_UNSENT_MAX_BYTES 65536u       /* waiting for a peer that does not read: it is closed */
-#define LS_TPU_PORTS_MAX 8                    /* a process a chip, 8 chips a host */
-#define LS_TPU_METRICS_MAX 64u                /* names a port lists; 44 are known */
-#define LS_TPU_POINTS_MAX 256u                /* values one answer holds: collectives by kind and size */
+/* --- agent: libtpu's metrics ---------------------------------------------- */
+/* an answer; the largest seen, 40 histograms, is below 64 KiB */
+#define LS_GRPC_MESSAGE_MAX_BYTES 262144u
+#define LS_GRPC_REQUEST_MAX_BYTES 256u /* a metric's name */
+#define LS_GRPC_HEADERS_MAX_BYTES 8192u /* of one answer, names and values */
+#define LS_GRPC_TEXT_MAX_BYTES 128 /* of a status, for the log */
+#define LS_GRPC_CALLS_MAX 8 /* under way at once on a connection */
+/* of a call and of connecting: the source's readers use 1 s, too */
+#define LS_GRPC_DEADLINE_NS 1000000000ull
+/* before connecting again: never faster than 1 s */
+#define LS_GRPC_HOLD_MIN_NS 1000000000ull
+/* a job that starts is seen within 10 s */
+#define LS_GRPC_HOLD_MAX_NS 10000000000ull
+/* calls in a row without an answer end a connection */
+#define LS_GRPC_TIMEOUTS_MAX 3
+/* waiting for a peer that does not read: it is closed */
+#define LS_GRPC_UNSENT_MAX_BYTES 65536u
+#define LS_TPU_PORTS_MAX 8 /* a process a chip, 8 chips a host */
+#define LS_TPU_METRICS_MAX 64u /* names a port lists; 44 are known */
+/* values one answer holds: collectives by kind and size */
+#define LS_TPU_POINTS_MAX 256u
 #define LS_TPU_LABELS_MAX 6u
 #define LS_TPU_LABEL_KEY_MAX_BYTES 32
 #define LS_TPU_LABEL_VALUE_MAX_BYTES 48
-#define LS_TPU_CORES_MAX 64u                  /* 8 chips of 2 TensorCores and 4 SparseCores are 48 */
-#define LS_TPU_HISTOGRAMS_MAX 128u            /* with a memory of the reading before: 2 KiB each */
-#define LS_TPU_BUCKET_SERIES_MAX 256u         /* so that buckets leave room to the other series */
-#define LS_TPU_UNKNOWN_SERIES_MAX 128u        /* likewise of metrics that are not known here */
-#define LS_TPU_STATUS_NS 1000000000ull        /* status and queues; nothing is polled faster than 1 s */
-#define LS_TPU_GAUGES_TICKS 5u                /* gauges every 5 s: they are means over seconds */
-#define LS_TPU_HISTOGRAMS_TICKS 10u           /* histograms every 10 s, as GKE's plugin does */
-#define LS_TPU_LIST_TICKS 60u                 /* the list of metrics, and those not found, once a minute */
-#define LS_TPU_FORGET_NS 600000000000ull      /* a series that is silent for 10 min leaves its group */
-#define LS_TPU_STALL_NS 10000000000ull        /* a core that stands still so long is looked at */
-#define LS_TPU_LOOKS_MAX 64u                  /* looks kept: a window of a minute at one a second */
-#define LS_TPU_STEPS_WINDOW_NS 60000000000ull /* over which inferred steps are averaged */
-#define LS_STATUS_BEGIN_NS 10000000000ull     /* launches without marks before they are told as steps: a ring may still come */
-#define LS_STATUS_BEGIN_STEPS 3u              /* and so many launches: not one of initialisation alone */
-#define LS_STATUS_GONE_NS 60000000000ull      /* without any status: the job is gone, not only slow to answer */
-#define LS_TPU_ONCE_WAIT_NS 3000000000ull     /* --once waits so long for asynchronous sources */
-#define LS_HISTOGRAM_BUCKETS_MAX 199u         /* facts of the source: 200 or more are refused */
+/* 8 chips of 2 TensorCores and 4 SparseCores are 48 */
+#define LS_TPU_CORES_MAX 64u
+/* with a memory of the reading before: 2 KiB each */
+#define LS_TPU_HISTOGRAMS_MAX 128u
+/* so that buckets leave room to the other series */
+#define LS_TPU_BUCKET_SERIES_MAX 256u
+/* likewise of metrics that are not known here */
+#define LS_TPU_UNKNOWN_SERIES_MAX 128u
+/* status and queues; nothing is polled faster than 1 s */
+#define LS_TPU_STATUS_NS 1000000000ull
+/* gauges every 5 s: they are means over seconds */
+#define LS_TPU_GAUGES_TICKS 5u
+/* histograms every 10 s, as GKE's plugin does */
+#define LS_TPU_HISTOGRAMS_TICKS 10u
+/* the list of metrics, and those not found, once a minute */
+#define LS_TPU_LIST_TICKS 60u
+/* a series that is silent for 10 min leaves its group */
+#define LS_TPU_FORGET_NS 600000000000ull
+/* a core that stands still so long is looked at */
+#define LS_TPU_STALL_NS 10000000000ull
+/* looks kept: a window of a minute at one a second */
+#define LS_TPU_LOOKS_MAX 64u
+/* over which inferred steps are averaged */
+#define LS_TPU_STEPS_WINDOW_NS 60000000000ull
+/* launches without marks before they are told as steps: a ring may still come */
+#define LS_STATUS_BEGIN_NS 10000000000ull
+/* and so many launches: not one of initialisation alone */
+#define LS_STATUS_BEGIN_STEPS 3u
+/* without any status: the job is gone, not only slow to answer */
+#define LS_STATUS_GONE_NS 60000000000ull
+/* --once waits so long for asynchronous sources */
+#define LS_TPU_ONCE_WAIT_NS 3000000000ull
+/* facts of the source: 200 or more are refused */
+#define LS_HISTOGRAM_BUCKETS_MAX 199u
 
-/* --- collector --- */
+/* --- collector ------------------------------------------------------------ */
 #define LS_AGENTS_MAX 16384
 #define LS_JOBS_MAX 1024
 #define LS_WORKERS_MAX 65536
 #define LS_SLICES_MAX 4096
 #define LS_ROLES_MAX 4096
-#define LS_STEP_END (1ull << 52)               /* steps beyond are not judged: none counts so far, and doubles are exact */
-#define LS_OPEN_STEPS_MAX 8192                /* unclosed steps a job; older ones are closed short */
-#define LS_OPEN_STEPS_MIN 256                 /* even with LS_WORKERS_MAX workers */
-#define LS_OPEN_CELLS_MAX (1024u * 1024)      /* unclosed steps x workers a job, 120 bytes each */
-#define LS_LIVE_STEPS 1024                    /* closed steps a job kept for page and heatmap */
-#define LS_LIVE_CELLS_MAX (1024u * 1024)      /* workers x steps kept a job, 120 bytes each */
-#define LS_FINDING_HOSTS_MAX 64               /* named in a finding about a group; it counts all of them */
+/* steps beyond are not judged: none counts so far, and doubles are exact */
+#define LS_STEP_END (1ull << 52)
+/* unclosed steps a job; older ones are closed short */
+#define LS_OPEN_STEPS_MAX 8192
+#define LS_OPEN_STEPS_MIN 256 /* even with LS_WORKERS_MAX workers */
+/* unclosed steps x workers a job, 120 bytes each */
+#define LS_OPEN_CELLS_MAX (1024u * 1024)
+/* closed steps a job kept for page and heatmap */
+#define LS_LIVE_STEPS 1024
+/* workers x steps kept a job, 120 bytes each */
+#define LS_LIVE_CELLS_MAX (1024u * 1024)
+/* named in a finding about a group; it counts all of them */
+#define LS_FINDING_HOSTS_MAX 64
 #define LS_FINDINGS_MAX 10000
-#define LS_CONNECTIONS_MAX 32768             /* of agents to the collector: twice LS_AGENTS_MAX, for those that come back */
+/* of agents to the collector: twice LS_AGENTS_MAX, for those that come back */
+#define LS_CONNECTIONS_MAX 32768
 #define LS_WRITE_QUEUE_MAX 32768
-#define LS_REP_CONTEXTS 4096                  /* 10,000/s held for 0.25 s, and more */
+#define LS_REP_CONTEXTS 4096 /* 10,000/s held for 0.25 s, and more */
 #define LS_LISTEN_BACKLOG 4096
-#define LS_COMMIT_INTERVAL_NS 100000000ull    /* group commit */
+#define LS_COMMIT_INTERVAL_NS 100000000ull /* group commit */
 #define LS_COMMIT_MAX_RECORDS 20000
-#define LS_COUNTER_SAMPLES_KEPT 64            /* a minute of the hot series of a host: 9 KiB */
-#define LS_CLOSE_MISSING_MAX 1024             /* ranks listed of one closing or standstill */
+/* a minute of the hot series of a host: 9 KiB */
+#define LS_COUNTER_SAMPLES_KEPT 64
+/* ranks listed of one closing or standstill */
+#define LS_CLOSE_MISSING_MAX 1024
 
-#define LS_ZOOM_HOSTS_MAX 16u                 /* zoomed at once: 16 x 1,024 series is 16 kB/s a beat */
-#define LS_ZOOM_PEERS 2u                      /* hosts of the same role looked at beside a suspect */
-#define LS_ZOOM_TOTAL_NS 600000000000ull      /* of one host, until it has rested */
+/* zoomed at once: 16 x 1,024 series is 16 kB/s a beat */
+#define LS_ZOOM_HOSTS_MAX 16u
+/* hosts of the same role looked at beside a suspect */
+#define LS_ZOOM_PEERS 2u
+#define LS_ZOOM_TOTAL_NS 600000000000ull /* of one host, until it has rested */
 #define LS_ZOOM_REST_NS 1800000000000ull
-#define LS_ZOOM_RESTING_MAX 256u              /* hosts whose use is remembered; the oldest make room */
-#define LS_ZOOM_TURN_US 1000000               /* how often it is decided who is zoomed */
-#define LS_ZOOM_LIVE_US 10000000              /* values older than this are not live */
-#define LS_DICTIONARIES_MAX 65536u            /* kept in memory; evicted ones are asked for again */
+/* hosts whose use is remembered; the oldest make room */
+#define LS_ZOOM_RESTING_MAX 256u
+/* how often it is decided who is zoomed */
+#define LS_ZOOM_TURN_US 1000000
+#define LS_ZOOM_LIVE_US 10000000 /* values older than this are not live */
+/* kept in memory; evicted ones are asked for again */
+#define LS_DICTIONARIES_MAX 65536u
 #define LS_DICTIONARIES_MAX_BYTES (128u * 1024 * 1024)
-#define LS_HOST_STORED_US (3600ll * 1000000)  /* last_us of a host is brought up to date so often */
+/* last_us of a host is brought up to date so often */
+#define LS_HOST_STORED_US (3600ll * 1000000)
 
-/* --- sessions and storage of the collector --- */
-#define LS_RING_MAP_MAX LS_WORKERS_MAX        /* rings whose records are numbered here */
-#define LS_RING_SILENT_US 120000000ll         /* as LS_SESSION_GONE_NS: until another host's agent may speak of a ring */
-#define LS_SESSION_STALE_NS 10000000000ull    /* ten beats: no longer live */
+/* --- sessions and storage of the collector -------------------------------- */
+/* rings whose records are numbered here */
+#define LS_RING_MAP_MAX LS_WORKERS_MAX
+/* as LS_SESSION_GONE_NS: until another host's agent may speak of a ring */
+#define LS_RING_SILENT_US 120000000ll
+#define LS_SESSION_STALE_NS 10000000000ull /* ten beats: no longer live */
 #define LS_SESSION_GONE_NS 120000000000ull
-#define LS_SESSION_SEEN_ITEMS 32              /* fingerprints of accepted items, to tell changed ones */
-#define LS_CLOCK_WINDOW 16                    /* exchanges of which the fastest is kept */
-#define LS_CLOCK_WINDOWS 16                   /* kept ones that offset and drift are fitted to */
-#define LS_CLOCK_HELLO_MAX 3                  /* reports without stamps before times are guessed */
-#define LS_TIME_AHEAD_MAX_US 300000000ll      /* of data before our now: a clock is known to 1 s at worst */
-#define LS_TIME_BEHIND_MAX_US (40ll * 24 * 3600 * 1000000) /* a spool keeps less, and files go after 30 days */
-#define LS_INTAKE_SPARE_MAX 2048u             /* reports' memory kept for the next ones: those of a commit, twice */
-#define LS_INTAKE_SPARE_BYTES 2048u           /* of longer reports none is kept */
-#define LS_PRESSURE_TURN_NS 1000000000ull     /* a beat: how often load is judged */
-#define LS_PRESSURE_HELD_SHARE 0.75           /* of the room for what waits; the rest answers "retry later" */
-#define LS_PRESSURE_COMMIT_NS 250000000ull    /* an ack is to take no longer, its commit alone least of all */
-#define LS_PRESSURE_LOOP_RATIO 0.85           /* of a core: beyond it, answers and pages queue up */
-#define LS_PRESSURE_CALM_RATIO 0.4            /* of that: below half, since beats twice as short double it */
-#define LS_PRESSURE_TURNS 3u                  /* in a row: one slow sync or one burst is no reason */
-#define LS_PRESSURE_FACTOR_MAX 4u             /* beats of 4 s: below half of LS_SESSION_STALE_NS */
-#define LS_PRESSURE_RISE_NS 5000000000ull     /* the longest beat, and a second to see what it did */
-#define LS_PRESSURE_CALM_NS 30000000000ull    /* until beats become shorter */
-#define LS_PRESSURE_CALM_MAX_NS 480000000000ull /* if they were shortened too early again and again */
-#define LS_INGEST_HELD_MAX_BYTES (256u * 1024 * 1024) /* reports waiting for their commit */
-#define LS_WRITE_RESERVE 4096                 /* places that reports leave to findings and closings */
-#define LS_WRITE_KEPT_MAX 20000               /* messages kept while the disk refuses */
-#define LS_WRITE_DONE_MAX 1024                /* commits told but not yet heard */
-#define LS_WRITE_RETRY_NS 1000000000ull       /* between attempts while the disk refuses */
-#define LS_DB_BUSY_MS 2000                    /* only a reader at recovery holds a lock, briefly */
-#define LS_DB_CHECK_NS 200000000ull           /* at start, a file: the rest of a large one is not checked */
+/* fingerprints of accepted items, to tell changed ones */
+#define LS_SESSION_SEEN_ITEMS 32
+/* exchanges of which the fastest is kept */
+#define LS_CLOCK_WINDOW 16
+/* kept ones that offset and drift are fitted to */
+#define LS_CLOCK_WINDOWS 16
+/* reports without stamps before times are guessed */
+#define LS_CLOCK_HELLO_MAX 3
+/* of data before our now: a clock is known to 1 s at worst */
+#define LS_TIME_AHEAD_MAX_US 300000000ll
+/* a spool keeps less, and files go after 30 days */
+#define LS_TIME_BEHIND_MAX_US (40ll * 24 * 3600 * 1000000)
+/* reports' memory kept for the next ones: those of a commit, twice */
+#define LS_INTAKE_SPARE_MAX 2048u
+#define LS_INTAKE_SPARE_BYTES 2048u /* of longer reports none is kept */
+#define LS_PRESSURE_TURN_NS 1000000000ull /* a beat: how often load is judged */
+/* of the room for what waits; the rest answers "retry later" */
+#define LS_PRESSURE_HELD_SHARE 0.75
+/* an ack is to take no longer, its commit alone least of all */
+#define LS_PRESSURE_COMMIT_NS 250000000ull
+/* of a core: beyond it, answers and pages queue up */
+#define LS_PRESSURE_LOOP_RATIO 0.85
+/* of that: below half, since beats twice as short double it */
+#define LS_PRESSURE_CALM_RATIO 0.4
+/* in a row: one slow sync or one burst is no reason */
+#define LS_PRESSURE_TURNS 3u
+/* beats of 4 s: below half of LS_SESSION_STALE_NS */
+#define LS_PRESSURE_FACTOR_MAX 4u
+/* the longest beat, and a second to see what it did */
+#define LS_PRESSURE_RISE_NS 5000000000ull
+#define LS_PRESSURE_CALM_NS 30000000000ull /* until beats become shorter */
+/* if they were shortened too early again and again */
+#define LS_PRESSURE_CALM_MAX_NS 480000000000ull
+/* reports waiting for their commit */
+#define LS_INGEST_HELD_MAX_BYTES (256u * 1024 * 1024)
+/* places that reports leave to findings and closings */
+#define LS_WRITE_RESERVE 4096
+#define LS_WRITE_KEPT_MAX 20000 /* messages kept while the disk refuses */
+#define LS_WRITE_DONE_MAX 1024 /* commits told but not yet heard */
+/* between attempts while the disk refuses */
+#define LS_WRITE_RETRY_NS 1000000000ull
+/* only a reader at recovery holds a lock, briefly */
+#define LS_DB_BUSY_MS 2000
+/* at start, a file: the rest of a large one is not checked */
+#define LS_DB_CHECK_NS 200000000ull
 #define LS_WAL_CHECKPOINT_BYTES (8ll * 1024 * 1024)
-#define LS_DAYS_MAX 4096                      /* eleven years of day files */
-#define LS_REPACK_WAIT_US (3600ll * 1000000)   /* after the end of a day: what comes late to its file is there */
-#define LS_REPACK_FORCE_US (48ll * 3600 * 1000000) /* even if its roll-ups are not whole */
-#define LS_REPACK_RETRY_NS 600000000000ull    /* after one that failed: a full disk, a reader in its WAL */
-#define LS_REPACK_LOOK_NS 60000000000ull      /* between two looks for a day to repack */
-#define LS_LEDGER_KEEP_US (30ll * 24 * 3600 * 1000000) /* agents and rings silent for longer are new */
-#define LS_DICTIONARY_KEEP_US (2ll * 24 * 3600 * 1000000) /* not used for longer: asked for again */
-#define LS_JOURNAL_BODY_MAX_BYTES (64u * 1024 * 1024) /* of one row; a commit beyond it makes several */
-#define LS_UNIT_EVENTS_MAX 262144u            /* events, and records, of one unit or row: memory of a reader */
-#define LS_STEP_ROWS_RECORDS_MAX 16384u       /* records of one row: a step of 10,000 hosts in one or two */
-#define LS_SPAN_MAX_BYTES (512u * 1024 * 1024) /* so many records take 96 MiB, such items before them less */
-#define LS_WRITE_PACKED_MAX 64                /* units made, and nobody asked yet what came of them */
-#define LS_CHUNK_SPAN_US 660000000ll          /* the longest a chunk lasts, repacked ones too, and slack */
-#define LS_QUERY_WINDOW 4096                  /* rows of one read: a reader never pins the WAL */
-#define LS_PACK_AGE_US 2000000                /* what is asked for most stays as it came */
-#define LS_KEEPER_TURN_NS 1000000000ull       /* nothing the keeper does is due sooner */
-#define LS_KEEPER_TURNS_MAX 4                 /* kinds of work: packing, roll-ups, repacking */
-#define LS_QUERY_DAYS_OPEN 4                  /* files one reader keeps open; a visit needs two */
-#define LS_QUERY_NS 5000000000ull             /* a question that takes longer is cut off: below LS_HTTP_TIMEOUT_S */
-#define LS_QUERY_POINTS_MAX 11000u            /* buckets or values of a line: three hours of seconds */
-#define LS_QUERY_POINTS_DEFAULT 300u          /* what a screen shows, when nobody says how many */
-#define LS_QUERY_LINES_MAX 256u               /* series of one host that one name stands for */
-#define LS_QUERY_VALUES_MAX 262144u           /* numbers of one answer: 5 MB of text; the rest is on further pages */
-#define LS_ANSWER_KEPT_BYTES (1u << 20)       /* memory of an answer's text that a reader keeps for the next one */
-#define LS_QUERY_CELLS_MAX (4u * 1024 * 1024) /* series x buckets of a job in memory, 32 bytes each: 10,000 hosts x 4 chips x 100 */
-#define LS_QUERY_RAW_FLEET_US (10ll * 60 * 1000000) /* chunks of all hosts are read for so much, no more */
-#define LS_ROLLUP_ROWS_MAX 16384u             /* of one body: a column of them is 0.1 ms to read */
-#define LS_ROLLUP_MEMORY_MAX_BYTES (144u * 1024 * 1024) /* sums held: three minutes of 10,000 hosts x 120 series and some late ones */
-#define LS_ROLLUP_MINUTES_MAX 64u             /* open at once: now, and what spools send late */
-#define LS_ROLLUP_AFTER_US (180ll * 1000000)  /* from a minute's begin until it is written: agents seal and send until then */
-#define LS_ROLLUP_LATE_US (60ll * 1000000)    /* a late minute stays open so long, so that a spool makes few rows */
-#define LS_ROLLUP_AHEAD_US (600ll * 1000000)  /* later than their commit samples are not summed up */
-#define LS_ROLLUP_PUT_OFF_MAX 4096            /* chunks waiting for their dictionary */
-#define LS_ROLLER_CHUNKS_PER_TURN 2048        /* a second's worth of 10,000 hosts is 170 a group */
-#define LS_ROLLUP_NAMES_MAX 262144u           /* metrics and label sets of a file */
-#define LS_ROLLER_METRICS_PER_TURN 16         /* of an hour being made: 10,000 hosts take 10 ms each */
-#define LS_ROLLUP_NAME_DAYS 3                 /* files whose names a reader keeps */
-#define LS_ROLLUP_ID_MAX 4194304              /* of hosts and label sets of a file; more is damage */
-#define LS_RESTORE_MAX_RECORDS 100000u        /* step records fed back at start, the newest: 7 us each with what is beside */
+#define LS_DAYS_MAX 4096 /* eleven years of day files */
+/* after the end of a day: what comes late to its file is there */
+#define LS_REPACK_WAIT_US (3600ll * 1000000)
+/* even if its roll-ups are not whole */
+#define LS_REPACK_FORCE_US (48ll * 3600 * 1000000)
+/* after one that failed: a full disk, a reader in its WAL */
+#define LS_REPACK_RETRY_NS 600000000000ull
+/* between two looks for a day to repack */
+#define LS_REPACK_LOOK_NS 60000000000ull
+/* agents and rings silent for longer are new */
+#define LS_LEDGER_KEEP_US (30ll * 24 * 3600 * 1000000)
+/* not used for longer: asked for again */
+#define LS_DICTIONARY_KEEP_US (2ll * 24 * 3600 * 1000000)
+/* of one row; a commit beyond it makes several */
+#define LS_JOURNAL_BODY_MAX_BYTES (64u * 1024 * 1024)
+/* events, and records, of one unit or row: memory of a reader */
+#define LS_UNIT_EVENTS_MAX 262144u
+/* records of one row: a step of 10,000 hosts in one or two */
+#define LS_STEP_ROWS_RECORDS_MAX 16384u
+/* so many records take 96 MiB, such items before them less */
+#define LS_SPAN_MAX_BYTES (512u * 1024 * 1024)
+/* units made, and nobody asked yet what came of them */
+#define LS_WRITE_PACKED_MAX 64
+/* the longest a chunk lasts, repacked ones too, and slack */
+#define LS_CHUNK_SPAN_US 660000000ll
+/* rows of one read: a reader never pins the WAL */
+#define LS_QUERY_WINDOW 4096
+/* what is asked for most stays as it came */
+#define LS_PACK_AGE_US 2000000
+/* nothing the keeper does is due sooner */
+#define LS_KEEPER_TURN_NS 1000000000ull
+/* kinds of work: packing, roll-ups, repacking */
+#define LS_KEEPER_TURNS_MAX 4
+/* files one reader keeps open; a visit needs two */
+#define LS_QUERY_DAYS_OPEN 4
+/* a question that takes longer is cut off: below LS_HTTP_TIMEOUT_S */
+#define LS_QUERY_NS 5000000000ull
+/* buckets or values of a line: three hours of seconds */
+#define LS_QUERY_POINTS_MAX 11000u
+/* what a screen shows, when nobody says how many */
+#define LS_QUERY_POINTS_DEFAULT 300u
+/* series of one host that one name stands for */
+#define LS_QUERY_LINES_MAX 256u
+/* numbers of one answer: 5 MB of text; the rest is on further pages */
+#define LS_QUERY_VALUES_MAX 262144u
+/* memory of an answer's text that a reader keeps for the next one */
+#define LS_ANSWER_KEPT_BYTES (1u << 20)
+/* series x buckets of a job in memory, 32 bytes each: 10,000 hosts x 4 chips x 100 */
+#define LS_QUERY_CELLS_MAX (4u * 1024 * 1024)
+/* chunks of all hosts are read for so much, no more */
+#define LS_QUERY_RAW_FLEET_US (10ll * 60 * 1000000)
+/* of one body: a column of them is 0.1 ms to read */
+#define LS_ROLLUP_ROWS_MAX 16384u
+/* sums held: three minutes of 10,000 hosts x 120 series and some late ones */
+#define LS_ROLLUP_MEMORY_MAX_BYTES (144u * 1024 * 1024)
+/* open at once: now, and what spools send late */
+#define LS_ROLLUP_MINUTES_MAX 64u
+/* from a minute's begin until it is written: agents seal and send until then */
+#define LS_ROLLUP_AFTER_US (180ll * 1000000)
+/* a late minute stays open so long, so that a spool makes few rows */
+#define LS_ROLLUP_LATE_US (60ll * 1000000)
+/* later than their commit samples are not summed up */
+#define LS_ROLLUP_AHEAD_US (600ll * 1000000)
+#define LS_ROLLUP_PUT_OFF_MAX 4096 /* chunks waiting for their dictionary */
+/* a second's worth of 10,000 hosts is 170 a group */
+#define LS_ROLLER_CHUNKS_PER_TURN 2048
+#define LS_ROLLUP_NAMES_MAX 262144u /* metrics and label sets of a file */
+/* of an hour being made: 10,000 hosts take 10 ms each */
+#define LS_ROLLER_METRICS_PER_TURN 16
+#define LS_ROLLUP_NAME_DAYS 3 /* files whose names a reader keeps */
+/* of hosts and label sets of a file; more is damage */
+#define LS_ROLLUP_ID_MAX 4194304
+/* step records fed back at start, the newest: 7 us each with what is beside */
+#define LS_RESTORE_MAX_RECORDS 100000u
 #define LS_EXPORT_PIECE_BYTES 65536
-#define LS_EXPORT_PIECES 8                    /* on their way from reader to loop */
-#define LS_EXPORTS_MAX 16                     /* waiting, in each lane of the reader */
-#define LS_READER_SHORT 2                     /* threads for short questions: as many as there are cores */
+#define LS_EXPORT_PIECES 8 /* on their way from reader to loop */
+#define LS_EXPORTS_MAX 16 /* waiting, in each lane of the reader */
+/* threads for short questions: as many as there are cores */
+#define LS_READER_SHORT 2
 
-/* --- replay --- */
+/* --- replay --------------------------------------------------------------- */
 #define LS_REPLAY_LINE_MAX_BYTES 65536
 #define LS_REPLAY_MAX_BYTES (4ull * 1024 * 1024 * 1024) /* of inflated input */
-#define LS_REPLAY_MAX_RECORDS 4000000u        /* held in memory to be put in order: about 2 GiB */
+/* held in memory to be put in order: about 2 GiB */
+#define LS_REPLAY_MAX_RECORDS 4000000u
 #define LS_REPLAY_ERRORS_SHOWN 20u
 
-/* --- operation traces (lockstep whatif) --- */
-#define LS_WHATIF_ROWS_MAX 8388608u           /* 12 steps of 1,250 dp x 8 stages x 32 microbatches; 0.7 GiB */
-#define LS_WHATIF_LINE_MAX_BYTES 1024         /* a row has about 80 */
-#define LS_WHATIF_COLUMNS_MAX 64              /* 8 are needed; profilers add some */
-#define LS_WHATIF_WORKERS_MAX 65536           /* dp x stages: six times our largest cluster */
-#define LS_WHATIF_STAGES_MAX 1024             /* the deepest pipelines have some tens */
-#define LS_WHATIF_WORLD_MAX 16777216          /* ranks, tensor-parallel ones included */
+/* --- operation traces (lockstep whatif) ----------------------------------- */
+/* 12 steps of 1,250 dp x 8 stages x 32 microbatches; 0.7 GiB */
+#define LS_WHATIF_ROWS_MAX 8388608u
+#define LS_WHATIF_LINE_MAX_BYTES 1024 /* a row has about 80 */
+#define LS_WHATIF_COLUMNS_MAX 64 /* 8 are needed; profilers add some */
+/* dp x stages: six times our largest cluster */
+#define LS_WHATIF_WORKERS_MAX 65536
+#define LS_WHATIF_STAGES_MAX 1024 /* the deepest pipelines have some tens */
+#define LS_WHATIF_WORLD_MAX 16777216 /* ranks, tensor-parallel ones included */
 #define LS_WHATIF_META_MAX_BYTES 65536
-#define LS_WHATIF_TIME_MAX_S 1e12             /* Unix seconds fit; a double still tells 0.1 ms */
-#define LS_WHATIF_DURATION_MAX_S 2592000.0    /* as LS_PHASE_MAX_NS: an operation of a month is a lie */
-#define LS_WHATIF_TOP_MAX 100                 /* workers replayed one by one */
-#define LS_WHATIF_BLOCK_LANES 128u            /* replayed at once: what is held then stays in the cache */
+/* Unix seconds fit; a double still tells 0.1 ms */
+#define LS_WHATIF_TIME_MAX_S 1e12
+/* as LS_PHASE_MAX_NS: an operation of a month is a lie */
+#define LS_WHATIF_DURATION_MAX_S 2592000.0
+#define LS_WHATIF_TOP_MAX 100 /* workers replayed one by one */
+/* replayed at once: what is held then stays in the cache */
+#define LS_WHATIF_BLOCK_LANES 128u
 
-/* --- web --- */
+/* --- web ------------------------------------------------------------------ */
 #define LS_HTTP_HEADER_MAX_BYTES 16384
 #define LS_HTTP_BODY_MAX_BYTES 65536
 #define LS_HTTP_TIMEOUT_S 30
@@ -359,11 +534,13 @@
 #define LS_PAGE_MAX 1000
 #define LS_GRID_COLS_MAX 1200
 #define LS_GRID_ROWS_MAX 256
-#define LS_QUERY_PAIRS_MAX 16                 /* parameters of one request */
+#define LS_QUERY_PAIRS_MAX 16 /* parameters of one request */
 #define LS_QUERY_NAME_MAX_BYTES 32
-#define LS_QUERY_VALUE_MAX_BYTES 256          /* the longest name is 128 */
-#define LS_HTTP_EXPORT_BEHIND_MAX_BYTES (64u * 1024 * 1024) /* a reader that slow is dropped */
-#define LS_METRICS_FINDINGS_MAX 50            /* lockstep_finding_info: labels stay bounded */
+#define LS_QUERY_VALUE_MAX_BYTES 256 /* the longest name is 128 */
+/* a reader that slow is dropped */
+#define LS_HTTP_EXPORT_BEHIND_MAX_BYTES (64u * 1024 * 1024)
+/* lockstep_finding_info: labels stay bounded */
+#define LS_METRICS_FINDINGS_MAX 50
 #define LS_CLI_BODY_MAX_BYTES (256u * 1024 * 1024)
 
 #endif

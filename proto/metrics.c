@@ -11,8 +11,9 @@
 #include <string.h>
 
 static const struct ls_metric_info metrics_table[LS_METRIC_COUNT] = {
-#define LS_METRIC(id, name, kind, scope, hot, unit, help, source) \
-	{name, LS_METRIC_KIND_##kind, LS_METRIC_SCOPE_##scope, hot, unit, help, source},
+#define LS_METRIC(id, name, kind, scope, hot, unit, help, source)                \
+	{ name, LS_METRIC_KIND_##kind, LS_METRIC_SCOPE_##scope, hot, unit, help, \
+		source },
 #include "proto/metrics.def"
 #undef LS_METRIC
 };
@@ -25,7 +26,8 @@ static const uint16_t metrics_hot[] = {
 #include "proto/metrics.def"
 #undef LS_METRIC
 };
-_Static_assert(sizeof(metrics_hot) / sizeof(metrics_hot[0]) <= LS_HOT_MAX, "too many hot metrics");
+_Static_assert(sizeof(metrics_hot) / sizeof(metrics_hot[0]) <= LS_HOT_MAX,
+	"too many hot metrics");
 
 enum metrics_place {
 #define LS_METRIC(id, name, kind, scope, hot, unit, help, source) \
@@ -35,7 +37,8 @@ enum metrics_place {
 };
 
 static const int8_t metrics_place[LS_METRIC_COUNT] = {
-#define LS_METRIC(id, name, kind, scope, hot, unit, help, source) (hot) ? METRICS_PLACE_##id : -1,
+#define LS_METRIC(id, name, kind, scope, hot, unit, help, source) \
+	(hot) ? METRICS_PLACE_##id : -1,
 #include "proto/metrics.def"
 #undef LS_METRIC
 };
@@ -44,7 +47,7 @@ unsigned
 ls_metric_hot(unsigned place)
 {
 	return place < sizeof(metrics_hot) / sizeof(metrics_hot[0]) ? metrics_hot[place]
-								  : LS_METRIC_COUNT;
+								    : LS_METRIC_COUNT;
 }
 
 int
@@ -63,7 +66,8 @@ const char *
 ls_metric_scope_name(enum ls_metric_scope scope)
 {
 	static const char *const names[] = { [LS_METRIC_SCOPE_HOST] = "host",
-		[LS_METRIC_SCOPE_JOB] = "job", [LS_METRIC_SCOPE_CHIP] = "chip",
+		[LS_METRIC_SCOPE_JOB] = "job",
+		[LS_METRIC_SCOPE_CHIP] = "chip",
 		[LS_METRIC_SCOPE_LINK] = "link" };
 
 	return names[scope];

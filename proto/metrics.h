@@ -24,7 +24,7 @@ enum ls_metric_scope {
 	LS_METRIC_SCOPE_HOST,
 	LS_METRIC_SCOPE_JOB,
 	LS_METRIC_SCOPE_CHIP, /* always with labels: which chip or core */
-	LS_METRIC_SCOPE_LINK  /* always with labels: which peer or link */
+	LS_METRIC_SCOPE_LINK /* always with labels: which peer or link */
 };
 
 struct ls_metric_info {
@@ -40,11 +40,13 @@ struct ls_metric_info {
 /* The row of a metric; NULL if out of range. */
 const struct ls_metric_info *ls_metric_info(unsigned metric);
 
-/* The hot metrics in their order: the one at a place, or LS_METRIC_COUNT; the place of one, or -1. */
+/* The hot metrics in their order: the one at a place, or LS_METRIC_COUNT; the place of
+ * one, or -1. */
 unsigned ls_metric_hot(unsigned place);
 int ls_metric_hot_place(unsigned metric);
 
-/* A scope by its number: "host", "job", "chip", "link": the first word of its metrics' names. */
+/* A scope by its number: "host", "job", "chip", "link": the first word of its metrics'
+ * names. */
 const char *ls_metric_scope_name(enum ls_metric_scope scope);
 
 /* Metric by name, or -LS_EUNKNOWN. */

@@ -12,22 +12,24 @@
 /* Positions in from[]: those of the ring's header. */
 enum { JOB, ATTEMPT, RANK, WORLD, ROLE, SLICE, CHIPS, HOST };
 
-/* What of the environment goes into the header, which everybody can read: names, never secrets. */
-static const char *const identity_env_names[] = {
-	"LOCKSTEP_JOB", "LOCKSTEP_ATTEMPT", "LOCKSTEP_RANK", "LOCKSTEP_WORLD", "LOCKSTEP_ROLE",
-	"LOCKSTEP_SLICE", "LOCKSTEP_CHIPS", "LOCKSTEP_HOST", "JOBSET_NAME",
-	"JOBSET_RESTART_ATTEMPT", "REPLICATED_JOB_NAME", "JOB_COMPLETION_INDEX",
-	"MEGASCALE_SLICE_ID", "MEGASCALE_NUM_SLICES", "TPU_WORKER_ID", "TPU_WORKER_HOSTNAMES",
+/* What of the environment goes into the header, which everybody can read: names, never
+ * secrets. */
+static const char *const identity_env_names[] = { "LOCKSTEP_JOB", "LOCKSTEP_ATTEMPT",
+	"LOCKSTEP_RANK", "LOCKSTEP_WORLD", "LOCKSTEP_ROLE", "LOCKSTEP_SLICE",
+	"LOCKSTEP_CHIPS", "LOCKSTEP_HOST", "JOBSET_NAME", "JOBSET_RESTART_ATTEMPT",
+	"REPLICATED_JOB_NAME", "JOB_COMPLETION_INDEX", "MEGASCALE_SLICE_ID",
+	"MEGASCALE_NUM_SLICES", "TPU_WORKER_ID", "TPU_WORKER_HOSTNAMES",
 	"TPU_ACCELERATOR_TYPE", "TPU_TOPOLOGY", "TPU_CHIPS_PER_HOST_BOUNDS",
 	"TPU_CHIPS_PER_PROCESS_BOUNDS", "TPU_HOST_BOUNDS", "TPU_PROCESS_BOUNDS",
 	"TPU_VISIBLE_CHIPS", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
-	"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "SLURM_JOB_ID", "SLURM_JOB_NAME",
-	"SLURM_PROCID", "SLURM_NTASKS", "SLURM_NODEID", "SLURM_RESTART_COUNT", "NODE_NAME",
-	"POD_NAME", "POD_NAMESPACE", "TPU_TOPOLOGY_WRAP", "TPU_RUNTIME_METRICS_PORTS",
-	"TPU_SKIP_MDS_QUERY", "TPU_PROCESS_ADDRESSES", "LOCKSTEP_SHARD"
-};
+	"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "SLURM_JOB_ID",
+	"SLURM_JOB_NAME", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_NODEID",
+	"SLURM_RESTART_COUNT", "NODE_NAME", "POD_NAME", "POD_NAMESPACE",
+	"TPU_TOPOLOGY_WRAP", "TPU_RUNTIME_METRICS_PORTS", "TPU_SKIP_MDS_QUERY",
+	"TPU_PROCESS_ADDRESSES", "LOCKSTEP_SHARD" };
 
-/* Bytes of the UTF-8 sequence at s, or 0 if it is none or a control character (RFC 3629). */
+/* Bytes of the UTF-8 sequence at s, or 0 if it is none or a control character (RFC
+ * 3629). */
 static size_t
 identity_utf8(const unsigned char *s)
 {
@@ -135,8 +137,8 @@ identity_count(const char *list)
 
 /* Takes the value if it is one and no source before gave any. */
 static void
-identity_offer_number(struct ls_client_identity *id, int32_t *field, int slot, int value,
-	enum ls_ring_from from)
+identity_offer_number(struct ls_client_identity *id, int32_t *field, int slot,
+	int value, enum ls_ring_from from)
 {
 	if (id->from[slot] != LS_RING_FROM_NONE || value < 0)
 		return;
@@ -161,16 +163,19 @@ identity_names(struct ls_client_identity *id, const struct lockstep_options *o)
 	char text[2 * LS_JOB_NAME_MAX_BYTES] = "";
 	const char *name = getenv("SLURM_JOB_NAME"), *number = getenv("SLURM_JOB_ID");
 
-#define NAME(field, slot, value, from) \
-	identity_offer_name(id, w->field, sizeof(w->field), slot, value, LS_RING_FROM_##from)
+#define NAME(field, slot, value, from)                                   \
+	identity_offer_name(id, w->field, sizeof(w->field), slot, value, \
+		LS_RING_FROM_##from)
 	NAME(job, JOB, o->job, API);
 	NAME(job, JOB, getenv("LOCKSTEP_JOB"), LOCKSTEP);
 	NAME(job, JOB, getenv("JOBSET_NAME"), JOBSET);
 	if (number != NULL) {
-		/* The number last, and never cut off: it is what makes the job unique. */
+		/* The number last, and never cut off: it is what makes the job unique.
+		 */
 		size_t used;
 
-		identity_copy(text, LS_JOB_NAME_MAX_BYTES / 2, name != NULL ? name : "slurm");
+		identity_copy(text, LS_JOB_NAME_MAX_BYTES / 2,
+			name != NULL ? name : "slurm");
 		used = strlen(text);
 		text[used] = '-';
 		identity_copy(text + used + 1, LS_JOB_NAME_MAX_BYTES / 2, number);
@@ -246,24 +251,28 @@ identity_numbers(struct ls_client_identity *id, const struct lockstep_options *o
 	NUMBER(world, WORLD, ENV("SLURM_NTASKS", LS_WORKERS_MAX), SLURM);
 	NUMBER(chips, CHIPS, o->chips <= LS_CHIPS_PER_WORKER_MAX ? o->chips : -1, API);
 	NUMBER(chips, CHIPS, ENV("LOCKSTEP_CHIPS", LS_CHIPS_PER_WORKER_MAX), LOCKSTEP);
-	NUMBER(chips, CHIPS, identity_bounds(getenv("TPU_CHIPS_PER_PROCESS_BOUNDS")), TPU);
+	NUMBER(chips, CHIPS, identity_bounds(getenv("TPU_CHIPS_PER_PROCESS_BOUNDS")),
+		TPU);
 	NUMBER(chips, CHIPS, identity_bounds(getenv("TPU_CHIPS_PER_HOST_BOUNDS")), TPU);
 #undef ENV
 #undef NUMBER
 	if (w->world > 0 && w->rank >= w->world) {
-		/* The two come from different places and disagree: keep the one that names us. */
+		/* The two come from different places and disagree: keep the one that
+		 * names us. */
 		w->world = 0;
 		id->from[WORLD] = LS_RING_FROM_NONE;
 	}
 }
 
-/* A value with a control character could pass for another variable: left out, as what is too long. */
+/* A value with a control character could pass for another variable: left out, as what
+ * is too long. */
 static void
 identity_env(struct ls_client_identity *id)
 {
 	size_t used = 0, i;
 
-	for (i = 0; i < sizeof(identity_env_names) / sizeof(identity_env_names[0]); i++) {
+	for (i = 0; i < sizeof(identity_env_names) / sizeof(identity_env_names[0]);
+		i++) {
 		const char *name = identity_env_names[i], *value = getenv(name), *p;
 		size_t name_len = strlen(name), value_len;
 		bool plain = true;
@@ -286,7 +295,8 @@ identity_env(struct ls_client_identity *id)
 }
 
 void
-ls_client_identity_resolve(const struct lockstep_options *options, struct ls_client_identity *ret)
+ls_client_identity_resolve(const struct lockstep_options *options,
+	struct ls_client_identity *ret)
 {
 	static const struct lockstep_options none = LOCKSTEP_OPTIONS_INIT;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * identity - who this training process is: options, then environment, with the source of each field.
+ * identity - who this training process is: options, then environment, with the source
+ * of each field.
  *
  * For each field the first source that gives a valid value wins:
  *
@@ -16,13 +17,16 @@
  *   chips:   product of TPU_CHIPS_PER_PROCESS_BOUNDS or of TPU_CHIPS_PER_HOST_BOUNDS; not known
  *   host:    gethostname(2)
  *
- * Owner:   pure but for getenv(3) and gethostname(2); called when a ring is opened, never in a mark.
+ * Owner:   pure but for getenv(3) and gethostname(2); called when a ring is opened,
+ *          never in a mark.
  * Units:   none.
- * Errors:  none: a value that is no number or out of range is passed over, a name is made valid.
+ * Errors:  none: a value that is no number or out of range is passed over, a name is
+ *          made valid.
  * Limits:  the sizes of struct ls_worker_info; LS_RING_ENV_MAX_BYTES of environment.
- * Source:  JAX's process index on TPU (jax/_src/clusters/cloud_tpu_cluster.py: id in slice + slice x
- *          processes of a slice); JobSet and Indexed Job variables (kubernetes.io, "Indexed Job");
- *          torchrun environment variables (pytorch.org, "torchrun"); sbatch(1) and srun(1).
+ * Source:  JAX's process index on TPU (jax/_src/clusters/cloud_tpu_cluster.py: id in
+ *          slice + slice x processes of a slice); JobSet and Indexed Job variables
+ *          (kubernetes.io, "Indexed Job"); torchrun environment variables (pytorch.org,
+ *          "torchrun"); sbatch(1) and srun(1).
  */
 #ifndef LS_CLIENT_IDENTITY_H
 #define LS_CLIENT_IDENTITY_H
@@ -32,11 +36,13 @@
 
 struct ls_client_identity {
 	struct ls_worker_info worker;
-	uint8_t from[8]; /* enum ls_ring_from of job, attempt, rank, world, role, slice, chips, host */
+	/* enum ls_ring_from of job, attempt, rank, world, role, slice, chips, host */
+	uint8_t from[8];
 	char env[LS_RING_ENV_MAX_BYTES]; /* whitelisted environment, "KEY=VALUE\n"... */
 };
 
 /* Fills *ret from the options (may be NULL) and the environment. */
-void ls_client_identity_resolve(const struct lockstep_options *options, struct ls_client_identity *ret);
+void ls_client_identity_resolve(const struct lockstep_options *options,
+	struct ls_client_identity *ret);
 
 #endif

@@ -13,9 +13,11 @@
 #include "agent/client/identity.h"
 #include "agent/client/ring_file.h"
 
-_Static_assert((int)LOCKSTEP_OTHER == (int)LS_PHASE_OTHER && LS_PHASE_OTHER + 1 == LS_PHASE_COUNT,
+_Static_assert((int)LOCKSTEP_OTHER == (int)LS_PHASE_OTHER &&
+		LS_PHASE_OTHER + 1 == LS_PHASE_COUNT,
 	"phases of lockstep.h are those of the ring");
-_Static_assert((int)LOCKSTEP_GC == (int)LS_PHASE_GC, "phases of lockstep.h are those of the ring");
+_Static_assert((int)LOCKSTEP_GC == (int)LS_PHASE_GC,
+	"phases of lockstep.h are those of the ring");
 _Static_assert((int)LOCKSTEP_BARRIER_OTHER == (int)LS_BARRIER_OTHER,
 	"barriers of lockstep.h are those of the ring");
 _Static_assert((int)LOCKSTEP_EXPERT_LOAD_MEAN == (int)LS_WORK_EXPERT_LOAD_MEAN,
@@ -26,8 +28,8 @@ _Static_assert((int)LOCKSTEP_EXPERT_LOAD_MEAN == (int)LS_WORK_EXPERT_LOAD_MEAN,
 #define CLIENT_NO_BARRIER UINT_MAX
 
 /*
- * The ring of this process. It is the one mutable static of the library, because marks take no
- * handle: training code calls them from many places.
+ * The ring of this process. It is the one mutable static of the library, because marks
+ * take no handle: training code calls them from many places.
  */
 static struct {
 	struct ls_ring_file ring;
@@ -35,19 +37,22 @@ static struct {
 	bool in_step;
 	unsigned phase;
 	unsigned open_barrier; /* index in slot.barrier, or CLIENT_NO_BARRIER */
-	uint64_t since_ns;     /* start of the phase */
+	uint64_t since_ns; /* start of the phase */
 	struct ls_ring_file_slot slot;
-	double recv_wait_s[LS_PEERS_MAX], send_wait_s[LS_PEERS_MAX]; /* negative: not measured */
+	/* negative: not measured */
+	double recv_wait_s[LS_PEERS_MAX], send_wait_s[LS_PEERS_MAX];
 	/* opening */
 	struct ls_client_identity identity;
 	char dir[PATH_MAX];
-	bool known;   /* identity and dir are set */
-	bool silent;  /* closed, or a forked child: only lockstep_open brings marks back */
+	bool known; /* identity and dir are set */
+	/* closed, or a forked child: only lockstep_open brings marks back */
+	bool silent;
 	bool handlers;
 	uint64_t retry_ns;
 } client;
 
-/* The vDSO's clock: no system call. The library stands alone, so it does not use proto/base. */
+/* The vDSO's clock: no system call. The library stands alone, so it does not use
+ * proto/base. */
 static uint64_t
 client_now(void)
 {
@@ -73,7 +78,8 @@ client_try_open(uint64_t now_ns)
 
 	if (!client.handlers) {
 		client.handlers = true;
-		if (pthread_atfork(NULL, NULL, client_forked) != 0 || atexit(lockstep_close) != 0) {
+		if (pthread_atfork(NULL, NULL, client_forked) != 0 ||
+			atexit(lockstep_close) != 0) {
 			client.silent = true;
 			return -ENOMEM;
 		}
@@ -181,8 +187,10 @@ client_end_step(uint64_t now_ns)
 	client_switch(LS_PHASE_COUNT, now_ns);
 	client.slot.duration_ns = now_ns - client.slot.t_begin_ns;
 	for (i = 0; i < client.slot.peer_count; i++) {
-		client.slot.peer[i].recv_wait_us = client_wait_us(client.recv_wait_s[i]);
-		client.slot.peer[i].send_wait_us = client_wait_us(client.send_wait_s[i]);
+		client.slot.peer[i].recv_wait_us =
+			client_wait_us(client.recv_wait_s[i]);
+		client.slot.peer[i].send_wait_us =
+			client_wait_us(client.send_wait_s[i]);
 	}
 	ls_ring_file_push(&client.ring, &client.slot);
 	client.in_step = false;
@@ -217,8 +225,10 @@ lockstep_phase(enum lockstep_phase phase)
 	if (client.in_step)
 		client_switch((unsigned)phase, now_ns);
 	else if (client_ready(now_ns))
-		/* Between steps nothing is recorded, but a hang in a checkpoint can be seen. */
-		ls_ring_file_live(&client.ring, client.slot.step, (unsigned)phase, now_ns);
+		/* Between steps nothing is recorded, but a hang in a checkpoint can be
+		 * seen. */
+		ls_ring_file_live(&client.ring, client.slot.step, (unsigned)phase,
+			now_ns);
 }
 
 void
@@ -257,7 +267,8 @@ lockstep_work(enum lockstep_work_kind kind, double amount)
 {
 	if (!client.in_step || (unsigned)kind >= LS_WORK_COUNT)
 		return;
-	if (!isfinite(amount) || amount < 0 || !isfinite(client.slot.work[kind] + amount))
+	if (!isfinite(amount) || amount < 0 ||
+		!isfinite(client.slot.work[kind] + amount))
 		return;
 	client.slot.work[kind] += amount;
 	client.slot.work_mask |= (uint8_t)(1u << kind);

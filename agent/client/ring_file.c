@@ -35,18 +35,24 @@ struct ring_file_header {
 	char host[LS_HOST_NAME_MAX_BYTES];
 };
 
-_Static_assert(offsetof(struct ring_file_header, created_mono_ns) == 56, "layout of ring.h");
+_Static_assert(offsetof(struct ring_file_header, created_mono_ns) == 56,
+	"layout of ring.h");
 _Static_assert(offsetof(struct ring_file_header, flags) == 76, "layout of ring.h");
 _Static_assert(offsetof(struct ring_file_header, job) == 104, "layout of ring.h");
 _Static_assert(offsetof(struct ring_file_header, host) == 360, "layout of ring.h");
-_Static_assert(sizeof(struct ring_file_header) <= LS_RING_ENV_OFFSET, "layout of ring.h");
-_Static_assert(sizeof(struct ls_ring_file_slot) == LS_RING_SLOT_BYTES, "layout of ring.h");
+_Static_assert(sizeof(struct ring_file_header) <= LS_RING_ENV_OFFSET,
+	"layout of ring.h");
+_Static_assert(sizeof(struct ls_ring_file_slot) == LS_RING_SLOT_BYTES,
+	"layout of ring.h");
 _Static_assert(offsetof(struct ls_ring_file_slot, barrier) == 136, "layout of ring.h");
 _Static_assert(offsetof(struct ls_ring_file_slot, peer) == 248, "layout of ring.h");
-_Static_assert(offsetof(struct ls_ring_file_slot, index_again) == 312, "layout of ring.h");
-_Static_assert(offsetof(struct ls_ring_file_live, sequence_again) == 32, "layout of ring.h");
+_Static_assert(offsetof(struct ls_ring_file_slot, index_again) == 312,
+	"layout of ring.h");
+_Static_assert(offsetof(struct ls_ring_file_live, sequence_again) == 32,
+	"layout of ring.h");
 
-#define RING_FILE_BYTES (LS_RING_HEADER_BYTES + (size_t)LS_RING_SLOTS * LS_RING_SLOT_BYTES)
+#define RING_FILE_BYTES \
+	(LS_RING_HEADER_BYTES + (size_t)LS_RING_SLOTS * LS_RING_SLOT_BYTES)
 #define RING_FILE_NAME_BYTES 64
 
 static struct ls_ring_file_live *
@@ -55,7 +61,8 @@ ring_file_live_slot(const struct ls_ring_file *f)
 	return (struct ls_ring_file_live *)(void *)(f->base + LS_RING_LIVE_OFFSET);
 }
 
-/* The kernel's boot id; zeros where it cannot be read (the agent then trusts its own). */
+/* The kernel's boot id; zeros where it cannot be read (the agent then trusts its own).
+ */
 static void
 ring_file_boot_id(uint8_t id[16])
 {
@@ -85,8 +92,8 @@ ring_file_boot_id(uint8_t id[16])
 }
 
 static void
-ring_file_fill(uint8_t *base, const struct ls_client_identity *id, const uint8_t *ring_id,
-	uint64_t now_ns)
+ring_file_fill(uint8_t *base, const struct ls_client_identity *id,
+	const uint8_t *ring_id, uint64_t now_ns)
 {
 	const struct ls_worker_info *w = &id->worker;
 	struct ring_file_header *h = (struct ring_file_header *)(void *)base;
@@ -118,7 +125,8 @@ ring_file_fill(uint8_t *base, const struct ls_client_identity *id, const uint8_t
 	live->since_ns = now_ns;
 }
 
-/* Allocates every block. Beyond RLIMIT_FSIZE the kernel would send SIGXFSZ: asked first. */
+/* Allocates every block. Beyond RLIMIT_FSIZE the kernel would send SIGXFSZ: asked
+ * first. */
 static int
 ring_file_allocate(int fd)
 {
@@ -132,12 +140,15 @@ ring_file_allocate(int fd)
 static int
 ring_file_lock(int fd)
 {
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1 };
+	struct flock lock = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1
+	};
 
 	return fcntl(fd, F_SETLK, &lock) == 0 ? 0 : -errno;
 }
 
-/* Names of the ring: "<pid>-<hex id>.ring", and the same with ".tmp" while it is made. */
+/* Names of the ring: "<pid>-<hex id>.ring", and the same with ".tmp" while it is made.
+ */
 static void
 ring_file_names(const uint8_t *id, char *name, char *tmp)
 {
@@ -151,8 +162,8 @@ ring_file_names(const uint8_t *id, char *name, char *tmp)
 }
 
 int
-ls_ring_file_open(struct ls_ring_file *f, const char *dir, const struct ls_client_identity *id,
-	uint64_t now_ns)
+ls_ring_file_open(struct ls_ring_file *f, const char *dir,
+	const struct ls_client_identity *id, uint64_t now_ns)
 {
 	char name[RING_FILE_NAME_BYTES], tmp[RING_FILE_NAME_BYTES];
 	uint8_t ring_id[LS_RING_ID_BYTES];
@@ -167,7 +178,8 @@ ls_ring_file_open(struct ls_ring_file *f, const char *dir, const struct ls_clien
 		goto out;
 	}
 	ring_file_names(ring_id, name, tmp);
-	fd = openat(dir_fd, tmp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = openat(dir_fd, tmp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		0600);
 	if (fd < 0) {
 		rc = -errno;
 		goto out;
@@ -176,8 +188,8 @@ ls_ring_file_open(struct ls_ring_file *f, const char *dir, const struct ls_clien
 	if (rc != 0)
 		goto out;
 	/* Populated: the first lap of the ring takes no page faults either. */
-	base = mmap(NULL, RING_FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
-		fd, 0);
+	base = mmap(NULL, RING_FILE_BYTES, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_POPULATE, fd, 0);
 	if (base == MAP_FAILED) {
 		rc = -errno;
 		goto out;
@@ -199,7 +211,8 @@ out:
 	if (base != MAP_FAILED)
 		(void)munmap(base, RING_FILE_BYTES);
 	if (fd >= 0) {
-		(void)unlinkat(dir_fd, tmp, 0); /* the failure to report is the first one */
+		/* the failure to report is the first one */
+		(void)unlinkat(dir_fd, tmp, 0);
 		close(fd);
 	}
 	close(dir_fd);
@@ -207,11 +220,13 @@ out:
 }
 
 /*
- * A reader copies the bytes of a slot upwards while we may write. So the last word of a slot is
- * written first and its first word last, both the same number: a copy in which they agree is whole.
+ * A reader copies the bytes of a slot upwards while we may write. So the last word of a
+ * slot is written first and its first word last, both the same number: a copy in which
+ * they agree is whole.
  */
 void
-ls_ring_file_live(struct ls_ring_file *f, uint64_t step, unsigned phase, uint64_t since_ns)
+ls_ring_file_live(struct ls_ring_file *f, uint64_t step, unsigned phase,
+	uint64_t since_ns)
 {
 	struct ls_ring_file_live *live = ring_file_live_slot(f);
 	uint64_t sequence = live->sequence_again + 2;
@@ -251,8 +266,8 @@ ls_ring_file_close(struct ls_ring_file *f)
 {
 	if (f->base == NULL)
 		return;
-	__atomic_store_n(&((struct ring_file_header *)(void *)f->base)->flags, LS_RING_ENDED,
-		__ATOMIC_RELEASE);
+	__atomic_store_n(&((struct ring_file_header *)(void *)f->base)->flags,
+		LS_RING_ENDED, __ATOMIC_RELEASE);
 	ls_ring_file_abandon(f);
 }
 

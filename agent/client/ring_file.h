@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ring_file - the writing side of a step ring: one file, created whole, mapped and locked for life.
+ * ring_file - the writing side of a step ring: one file, created whole, mapped and
+ * locked for life.
  *
- * The file is made under a temporary name and renamed when its header is complete, so that a reader
- * never sees half of one. All its blocks are allocated first: a full disk is an error here, not a
- * SIGBUS in the training loop.
+ * The file is made under a temporary name and renamed when its header is complete, so
+ * that a reader never sees half of one. All its blocks are allocated first: a full disk
+ * is an error here, not a SIGBUS in the training loop.
  *
- * Owner:   whoever opened it; not thread-safe. A forked child calls ls_ring_file_abandon.
+ * Owner:   whoever opened it; not thread-safe. A forked child calls
+ *          ls_ring_file_abandon.
  * Units:   ns, CLOCK_MONOTONIC unless said.
  * Errors:  0 or -errno.
  * Limits:  LS_RING_SLOTS slots.
@@ -51,12 +53,14 @@ struct ls_ring_file {
 	uint64_t head; /* records written */
 };
 
-/* Creates the ring in `dir`; on failure *f stays closed and nothing is left in the directory. */
-int ls_ring_file_open(struct ls_ring_file *f, const char *dir, const struct ls_client_identity *id,
-	uint64_t now_ns) LS_MUSTCHECK;
+/* Creates the ring in `dir`; on failure *f stays closed and nothing is left in the
+ * directory. */
+int ls_ring_file_open(struct ls_ring_file *f, const char *dir,
+	const struct ls_client_identity *id, uint64_t now_ns) LS_MUSTCHECK;
 
 /* Writes the live slot. */
-void ls_ring_file_live(struct ls_ring_file *f, uint64_t step, unsigned phase, uint64_t since_ns);
+void ls_ring_file_live(struct ls_ring_file *f, uint64_t step, unsigned phase,
+	uint64_t since_ns);
 
 /* Publishes one record; index and index_again of *slot are set here. */
 void ls_ring_file_push(struct ls_ring_file *f, struct ls_ring_file_slot *slot);
@@ -64,7 +68,8 @@ void ls_ring_file_push(struct ls_ring_file *f, struct ls_ring_file_slot *slot);
 /* Leaves the flag of a clean end and closes. Harmless when closed. */
 void ls_ring_file_close(struct ls_ring_file *f);
 
-/* Closes without a mark in the file, in a forked child: file and lock stay the parent's. */
+/* Closes without a mark in the file, in a forked child: file and lock stay the
+ * parent's. */
 void ls_ring_file_abandon(struct ls_ring_file *f);
 
 #endif

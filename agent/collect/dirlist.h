@@ -29,7 +29,8 @@ struct ls_dirlist {
 /* Opens a directory; only then it is to be closed. */
 int ls_dirlist_open(struct ls_dirlist *d, const char *path) LS_MUSTCHECK;
 
-/* The next entry, "." and ".." among them; it holds until the next call. NULL: no more. */
+/* The next entry, "." and ".." among them; it holds until the next call. NULL: no more.
+ */
 const struct dirent64 *ls_dirlist_next(struct ls_dirlist *d);
 
 /* Closes it. */

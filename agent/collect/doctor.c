@@ -7,7 +7,7 @@
 #include "proto/base/text.h"
 
 static const struct {
-	const char *word;  /* in JSON */
+	const char *word; /* in JSON */
 	const char *shown;
 	const char *paint; /* SGR of a terminal */
 } doctor_words[LS_DOCTOR_STATUS_COUNT] = {
@@ -58,7 +58,7 @@ ls_doctor_count(const struct ls_doctor *d, enum ls_doctor_status status)
 	return n;
 }
 
-/* --- JSON -------------------------------------------------------------------------- */
+/* --- JSON ----------------------------------------------------------------- */
 
 /* A text that may hold anything, as valid UTF-8 without controls. */
 static json_t *
@@ -73,9 +73,9 @@ doctor_text(const char *text)
 static json_t *
 doctor_check_json(const struct ls_doctor_check *c)
 {
-	return json_pack("{s:s, s:o, s:o, s:o, s:o}", "status", doctor_words[c->status].word,
-		"source", doctor_text(c->source), "subject", doctor_text(c->subject), "why",
-		doctor_text(c->why), "fix",
+	return json_pack("{s:s, s:o, s:o, s:o, s:o}", "status",
+		doctor_words[c->status].word, "source", doctor_text(c->source),
+		"subject", doctor_text(c->subject), "why", doctor_text(c->why), "fix",
 		c->fix[0] != '\0' ? doctor_text(c->fix) : json_null());
 }
 
@@ -91,14 +91,15 @@ ls_doctor_json(const struct ls_doctor *d)
 		ok = json_object_set_new(summary, doctor_words[status].word,
 			     json_integer((json_int_t)ls_doctor_count(d, status))) == 0;
 	for (i = 0; ok && i < d->count; i++)
-		ok = json_array_append_new(checks, doctor_check_json(&d->check[i])) == 0;
+		ok = json_array_append_new(checks, doctor_check_json(&d->check[i])) ==
+			0;
 	if (!ok) {
 		json_decref(checks);
 		json_decref(summary);
 		return NULL;
 	}
-	return json_pack("{s:i, s:o, s:o, s:I}", "schema_version", 1, "summary", summary, "checks",
-		checks, "left_out", (json_int_t)d->left_out);
+	return json_pack("{s:i, s:o, s:o, s:I}", "schema_version", 1, "summary",
+		summary, "checks", checks, "left_out", (json_int_t)d->left_out);
 }
 
 static const char *
@@ -124,18 +125,20 @@ ls_doctor_parse(const json_t *object, struct ls_doctor *ret_doctor)
 	for (i = 0; i < json_array_size(checks); i++) {
 		c = json_array_get(checks, i);
 		for (status = 0; status < LS_DOCTOR_STATUS_COUNT; status++) {
-			if (strcmp(doctor_pick(c, "status"), doctor_words[status].word) == 0)
+			if (strcmp(doctor_pick(c, "status"),
+				    doctor_words[status].word) == 0)
 				break;
 		}
 		if (status == LS_DOCTOR_STATUS_COUNT)
 			return -LS_EPARSE;
-		ls_doctor_add(d, status, doctor_pick(c, "source"), doctor_pick(c, "subject"),
-			doctor_pick(c, "why"), doctor_pick(c, "fix"));
+		ls_doctor_add(d, status, doctor_pick(c, "source"),
+			doctor_pick(c, "subject"), doctor_pick(c, "why"),
+			doctor_pick(c, "fix"));
 	}
 	return 0;
 }
 
-/* --- for people -------------------------------------------------------------------- */
+/* --- for people ----------------------------------------------------------- */
 
 static void
 doctor_print_check(const struct ls_doctor_check *c, bool color, FILE *out)
@@ -149,7 +152,8 @@ doctor_print_check(const struct ls_doctor_check *c, bool color, FILE *out)
 	(void)ls_text_escape(why, sizeof(why), c->why, strlen(c->why));
 	(void)ls_text_escape(fix, sizeof(fix), c->fix, strlen(c->fix));
 	if (color)
-		(void)fprintf(out, "\033[%sm%-4s\033[0m", doctor_words[c->status].paint, shown);
+		(void)fprintf(out, "\033[%sm%-4s\033[0m", doctor_words[c->status].paint,
+			shown);
 	else
 		(void)fprintf(out, "%-4s", shown);
 	(void)fprintf(out, "  %-10s %-28s %s\n", source, subject, why);

@@ -73,7 +73,8 @@ ls_procfile_read(struct ls_procfile *f, char *buf, size_t size, size_t *ret_len)
 }
 
 int
-ls_procfile_read_once(int dir_fd, const char *path, char *buf, size_t size, size_t *ret_len)
+ls_procfile_read_once(int dir_fd, const char *path, char *buf, size_t size,
+	size_t *ret_len)
 {
 	int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	int rc;

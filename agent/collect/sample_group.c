@@ -5,15 +5,16 @@
 #include "proto/base/text.h"
 
 void
-ls_sample_group_init(struct ls_sample_group *g, struct ls_series_table *table, const char *name,
-	const char *labels)
+ls_sample_group_init(struct ls_sample_group *g, struct ls_series_table *table,
+	const char *name, const char *labels)
 {
 	size_t m;
 
 	g->table = table;
 	g->group = ls_series_group(table, name);
 	g->labels[0] = '\0';
-	ls_ignore(ls_text_copy(g->labels, sizeof(g->labels), labels)); /* longer ones are none */
+	/* longer ones are none */
+	ls_ignore(ls_text_copy(g->labels, sizeof(g->labels), labels));
 	for (m = 0; m < LS_METRIC_COUNT; m++)
 		g->handle[m] = -1;
 }
@@ -42,8 +43,8 @@ ls_sample_group_read(struct ls_sample_group *g, const struct ls_sample *sample,
 			continue;
 		}
 		if (g->handle[m] < 0)
-			g->handle[m] = ls_series_add_metric(
-				g->table, (size_t)g->group, (enum ls_metric)m, g->labels);
+			g->handle[m] = ls_series_add_metric(g->table, (size_t)g->group,
+				(enum ls_metric)m, g->labels);
 		ls_series_set(g->table, g->handle[m], sample->value[m]);
 	}
 	ls_series_read(g->table, (size_t)g->group, now_mono_ns);

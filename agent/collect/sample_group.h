@@ -17,19 +17,21 @@
 
 struct ls_sample_group {
 	struct ls_series_table *table;
-	int group;                       /* negative: the table is full, or closed */
+	int group; /* negative: the table is full, or closed */
 	char labels[LS_SERIES_LABELS_MAX_BYTES];
-	int handle[LS_METRIC_COUNT];     /* negative: never measured, or no room */
+	int handle[LS_METRIC_COUNT]; /* negative: never measured, or no room */
 };
 
-/* Begins a group of this name; labels (as of ls_series_add) belong to all of its series. */
+/* Begins a group of this name; labels (as of ls_series_add) belong to all of its
+ * series. */
 void ls_sample_group_init(struct ls_sample_group *g, struct ls_series_table *table,
 	const char *name, const char *labels);
 
 /* Removes the group from the table. */
 void ls_sample_group_fini(struct ls_sample_group *g);
 
-/* One reading: the metrics of the sample, all or those that are wanted[metric] == want. */
+/* One reading: the metrics of the sample, all or those that are wanted[metric] == want.
+ */
 void ls_sample_group_read(struct ls_sample_group *g, const struct ls_sample *sample,
 	const bool *wanted, bool want, uint64_t now_mono_ns);
 

@@ -37,7 +37,8 @@ struct ls_series_table {
 	struct series_group group[LS_GROUPS_MAX];
 };
 
-_Static_assert(LS_GROUPS_MAX <= UINT8_MAX && LS_SERIES_MAX <= UINT16_MAX, "indices of slots");
+_Static_assert(LS_GROUPS_MAX <= UINT8_MAX && LS_SERIES_MAX <= UINT16_MAX,
+	"indices of slots");
 
 struct ls_series_table *
 ls_series_new(void)
@@ -77,11 +78,13 @@ ls_series_group(struct ls_series_table *t, const char *name)
 	}
 	t->group[free_one].used = true;
 	t->group[free_one].generation = ++t->changes;
-	ls_ignore(ls_text_copy(t->group[free_one].name, LS_GROUP_NAME_MAX_BYTES, name)); /* a name fits */
+	/* a name fits */
+	ls_ignore(ls_text_copy(t->group[free_one].name, LS_GROUP_NAME_MAX_BYTES, name));
 	return (int)free_one;
 }
 
-/* The group of an index that may come from a failed ls_series_group; NULL if there is none. */
+/* The group of an index that may come from a failed ls_series_group; NULL if there is
+ * none. */
 static struct series_group *
 series_group_at(struct ls_series_table *t, size_t group)
 {
@@ -121,11 +124,13 @@ series_is_name(const char *name)
 		strpbrk(name, "{}\"") == NULL;
 }
 
-/* key="value",... with keys of letters, digits, _ and dots, rising; no quote or brace in a value. */
+/* key="value",... with keys of letters, digits, _ and dots, rising; no quote or brace
+ * in a value. */
 static bool
 series_is_labels(const char *labels)
 {
-	static const char key_chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+	static const char key_chars[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
 	const char *before = "", *at = labels;
 	size_t before_len = 0, key_len, value_len, both;
 	int order;
@@ -157,7 +162,8 @@ series_is_labels(const char *labels)
 }
 
 int
-ls_series_add(struct ls_series_table *t, size_t group, const char *name, const char *labels)
+ls_series_add(struct ls_series_table *t, size_t group, const char *name,
+	const char *labels)
 {
 	char text[LS_SERIES_TEXT_MAX_BYTES];
 	struct series_group *g = series_group_at(t, group);
@@ -193,7 +199,8 @@ ls_series_add(struct ls_series_table *t, size_t group, const char *name, const c
 }
 
 int
-ls_series_add_metric(struct ls_series_table *t, size_t group, enum ls_metric metric, const char *labels)
+ls_series_add_metric(struct ls_series_table *t, size_t group, enum ls_metric metric,
+	const char *labels)
 {
 	return ls_series_add(t, group, ls_metric_info(metric)->name, labels);
 }
@@ -256,15 +263,21 @@ ls_series_read(struct ls_series_table *t, size_t group, uint64_t t_mono_ns)
 }
 
 bool
-ls_series_look(const struct ls_series_table *t, size_t group, struct ls_series_group *ret_group)
+ls_series_look(const struct ls_series_table *t, size_t group,
+	struct ls_series_group *ret_group)
 {
 	const struct series_group *g = group < LS_GROUPS_MAX ? &t->group[group] : NULL;
 
 	if (g == NULL || !g->used)
 		return false;
-	*ret_group = (struct ls_series_group){ .name = g->name, .generation = g->generation,
-		.t_mono_ns = g->t_mono_ns, .readings = g->readings, .count = g->count,
-		.text = g->text, .value = g->value, .present = g->present };
+	*ret_group = (struct ls_series_group){ .name = g->name,
+		.generation = g->generation,
+		.t_mono_ns = g->t_mono_ns,
+		.readings = g->readings,
+		.count = g->count,
+		.text = g->text,
+		.value = g->value,
+		.present = g->present };
 	return true;
 }
 
@@ -278,14 +291,17 @@ void
 ls_series_label(char *labels, size_t size, const char *key, const char *value)
 {
 	char safe[LS_SERIES_LABELS_MAX_BYTES];
-	size_t at = strlen(labels), i, frame = (at > 0) + strlen(key) + strlen("=\"\""), room;
+	size_t at = strlen(labels), i, frame = (at > 0) + strlen(key) + strlen("=\"\""),
+	       room;
 
 	if (at + frame >= size)
 		return; /* no room even for an empty value */
 	room = size - at - frame;
-	(void)ls_text_escape(safe, room < sizeof(safe) ? room : sizeof(safe), value, strlen(value));
+	(void)ls_text_escape(safe, room < sizeof(safe) ? room : sizeof(safe), value,
+		strlen(value));
 	for (i = 0; safe[i] != '\0'; i++)
 		if (safe[i] == '"' || safe[i] == '{' || safe[i] == '}')
 			safe[i] = '_'; /* so that no value can end its label */
-	(void)snprintf(labels + at, size - at, "%s%s=\"%s\"", at > 0 ? "," : "", key, safe);
+	(void)snprintf(labels + at, size - at, "%s%s=\"%s\"", at > 0 ? "," : "", key,
+		safe);
 }

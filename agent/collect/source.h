@@ -2,8 +2,9 @@
 /*
  * source - the one interface of a source of counters, and the sample it reads into.
  *
- * A source is probed once, lists the metrics it may give, and is read whenever the sampler says so.
- * What it cannot measure it leaves out of the sample: absent means "not measured", never 0.
+ * A source is probed once, lists the metrics it may give, and is read whenever the
+ * sampler says so. What it cannot measure it leaves out of the sample: absent means
+ * "not measured", never 0.
  *
  * Owner:   the agent loop thread. Not thread-safe.
  * Units:   base units of proto/metrics.def (s, bytes, 1); t_mono_ns is CLOCK_MONOTONIC.
@@ -31,7 +32,8 @@ struct ls_sample {
 /* How often a part of a source is wanted; a read is given a set of these. */
 enum ls_cadence {
 	LS_CADENCE_FAST = 1, /* every sample interval */
-	LS_CADENCE_SLOW = 2  /* every LS_SLOW_FACTOR sample intervals: dear or slow to change */
+	/* every LS_SLOW_FACTOR sample intervals: dear or slow to change */
+	LS_CADENCE_SLOW = 2
 };
 
 struct ls_source {
@@ -40,10 +42,14 @@ struct ls_source {
 	/* Looks what is here. 0, or -LS_EABSENT. */
 	int (*probe)(void *self);
 	/* Calls each(arg, metric) for every metric the source may give. */
-	void (*list)(const void *self, void (*each)(void *arg, enum ls_metric m), void *arg);
-	/* Reads what is due (enum ls_cadence, or'ed) into the sample; the rest of it stays. */
-	void (*read)(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *into);
-	/* Says what is measured here and what is not, why, and what to do. NULL: nothing to say. */
+	void (*list)(const void *self, void (*each)(void *arg, enum ls_metric m),
+		void *arg);
+	/* Reads what is due (enum ls_cadence, or'ed) into the sample; the rest of it
+	 * stays. */
+	void (*read)(void *self, unsigned due, uint64_t now_mono_ns,
+		struct ls_sample *into);
+	/* Says what is measured here and what is not, why, and what to do. NULL:
+	 * nothing to say. */
 	void (*tell)(const void *self, struct ls_doctor *d);
 	void (*free)(void *self);
 };

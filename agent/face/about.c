@@ -16,7 +16,7 @@
 #define ABOUT_PREFIX "lockstep_agent_"
 #define ABOUT_DIGITS 12 /* as agent/once.c */
 
-/* --- /metrics ---------------------------------------------------------------------- */
+/* --- /metrics ------------------------------------------------------------- */
 
 static void
 about_numbers(const struct ls_about_parts *p, struct evbuffer *out)
@@ -33,7 +33,7 @@ about_numbers(const struct ls_about_parts *p, struct evbuffer *out)
 	ls_expose_number(out, ABOUT_PREFIX name, type, help, (double)(value));
 #include "agent/face/about.def"
 #undef LS_ABOUT
-#define LS_UPLINK_STAT(field, help) \
+#define LS_UPLINK_STAT(field, help)                                                    \
 	ls_expose_number(out, ABOUT_PREFIX "uplink_" #field "_total", "counter", help, \
 		(double)up->field);
 #include "agent/uplink/uplink_stat.def"
@@ -41,36 +41,48 @@ about_numbers(const struct ls_about_parts *p, struct evbuffer *out)
 }
 
 static void
-about_reasons(struct evbuffer *out, const char *name, const char *type, const char *help,
-	const char *const *reasons, const uint64_t *values, size_t count)
+about_reasons(struct evbuffer *out, const char *name, const char *type,
+	const char *help, const char *const *reasons, const uint64_t *values,
+	size_t count)
 {
 	size_t i;
 
 	ls_expose_family(out, name, type, help);
 	for (i = 0; i < count; i++)
-		(void)evbuffer_add_printf(out, "%s{reason=\"%s\"} %llu\n", name, reasons[i],
+		(void)evbuffer_add_printf(out, "%s{reason=\"%s\"} %llu\n", name,
+			reasons[i],
 			(unsigned long long)values[i]); /* lost when out of memory */
 }
 
 void
 ls_about_metrics(const struct ls_about_parts *p, struct evbuffer *out)
 {
-	static const char *const gaps[LS_GAP_REASON_COUNT] = { [LS_GAP_UNKNOWN] = "unknown",
-		[LS_GAP_OVERRUN] = "overwritten", [LS_GAP_SPOOL_FULL] = "spool_full",
-		[LS_GAP_INVALID] = "invalid", [LS_GAP_REBOOT] = "reboot" };
-	_Static_assert(LS_GAP_REASON_COUNT == 5 && LS_STEP_IGNORED_COUNT == 6, "each has its word");
+	static const char *const gaps[LS_GAP_REASON_COUNT] = { [LS_GAP_UNKNOWN] =
+								       "unknown",
+		[LS_GAP_OVERRUN] = "overwritten",
+		[LS_GAP_SPOOL_FULL] = "spool_full",
+		[LS_GAP_INVALID] = "invalid",
+		[LS_GAP_REBOOT] = "reboot" };
+	_Static_assert(LS_GAP_REASON_COUNT == 5 && LS_STEP_IGNORED_COUNT == 6,
+		"each has its word");
 	static const char *const ignored[LS_STEP_IGNORED_COUNT] = {
-		[LS_STEP_NOT_REGULAR] = "not_regular", [LS_STEP_NOT_A_RING] = "not_a_ring",
-		[LS_STEP_OTHER_BOOT] = "other_boot", [LS_STEP_DUPLICATE] = "duplicate",
-		[LS_STEP_TOO_MANY] = "too_many", [LS_STEP_FINISHED] = "finished" };
+		[LS_STEP_NOT_REGULAR] = "not_regular",
+		[LS_STEP_NOT_A_RING] = "not_a_ring",
+		[LS_STEP_OTHER_BOOT] = "other_boot",
+		[LS_STEP_DUPLICATE] = "duplicate",
+		[LS_STEP_TOO_MANY] = "too_many",
+		[LS_STEP_FINISHED] = "finished"
+	};
 	const struct ls_step_stats *steps =
 		ls_source_step_get_stats(ls_sources_steps(p->sources));
 	uint64_t over[LS_BUDGET_WHAT_COUNT];
 	const char *what[LS_BUDGET_WHAT_COUNT];
 	unsigned i;
 
-	ls_expose_family(out, "lockstep_build_info", "gauge", "What runs here; always 1.");
-	(void)evbuffer_add_printf(out, "lockstep_build_info{version=\"%s\"} 1\n", PACKAGE_VERSION);
+	ls_expose_family(out, "lockstep_build_info", "gauge",
+		"What runs here; always 1.");
+	(void)evbuffer_add_printf(out, "lockstep_build_info{version=\"%s\"} 1\n",
+		PACKAGE_VERSION);
 	about_numbers(p, out);
 	about_reasons(out, ABOUT_PREFIX "step_records_lost_total", "counter",
 		"step records lost before they were in the spool", gaps, steps->lost,
@@ -87,7 +99,7 @@ ls_about_metrics(const struct ls_about_parts *p, struct evbuffer *out)
 		LS_BUDGET_WHAT_COUNT);
 }
 
-/* --- series ------------------------------------------------------------------------ */
+/* --- series --------------------------------------------------------------- */
 
 static int
 about_dump(const char *text, size_t len, void *arg)
@@ -102,8 +114,8 @@ about_one(struct evbuffer *out, bool *first, json_t *item)
 	(void)evbuffer_add(out, ",", *first ? 0 : 1); /* lost when out of memory */
 	*first = false;
 	if (item != NULL)
-		(void)json_dump_callback(
-			item, about_dump, out, JSON_COMPACT | JSON_REAL_PRECISION(15));
+		(void)json_dump_callback(item, about_dump, out,
+			JSON_COMPACT | JSON_REAL_PRECISION(15));
 	else
 		(void)evbuffer_add(out, "null", 4);
 	json_decref(item);
@@ -122,8 +134,8 @@ about_unit(const char *text)
 }
 
 static void
-about_group(const struct ls_about_parts *p, const struct ls_series_group *g, bool *first,
-	struct evbuffer *out)
+about_group(const struct ls_about_parts *p, const struct ls_series_group *g,
+	bool *first, struct evbuffer *out)
 {
 	double age_s = (double)(p->now_mono_ns - g->t_mono_ns) / 1e9;
 	char text[4 * LS_SERIES_TEXT_MAX_BYTES], group[4 * LS_GROUP_NAME_MAX_BYTES];
@@ -131,10 +143,11 @@ about_group(const struct ls_about_parts *p, const struct ls_series_group *g, boo
 
 	(void)ls_text_escape(group, sizeof(group), g->name, strlen(g->name));
 	for (i = 0; i < g->count; i++) {
-		(void)ls_text_escape(text, sizeof(text), g->text[i], strlen(g->text[i]));
+		(void)ls_text_escape(text, sizeof(text), g->text[i],
+			strlen(g->text[i]));
 		about_one(out, first,
-			json_pack("{s:s, s:s, s:o, s:s?, s:o}", "group", group, "text", text,
-				"value",
+			json_pack("{s:s, s:s, s:o, s:s?, s:o}", "group", group, "text",
+				text, "value",
 				g->present[i] && g->t_mono_ns != 0
 					? ls_json_number(g->value[i], ABOUT_DIGITS)
 					: json_null(),
@@ -161,7 +174,7 @@ ls_about_series(const struct ls_about_parts *p, struct evbuffer *out)
 	(void)evbuffer_add_printf(out, "]}\n");
 }
 
-/* --- doctor ------------------------------------------------------------------------ */
+/* --- doctor --------------------------------------------------------------- */
 
 void
 ls_about_doctor(const struct ls_about_parts *p, struct ls_doctor *d)
@@ -185,13 +198,16 @@ ls_about_doctor_json(const struct ls_about_parts *p)
 	ls_about_doctor(p, d);
 	object = ls_doctor_json(d);
 	free(d);
-	agent = json_pack("{s:s, s:s, s:o, s:o, s:o, s:i}", "host", p->config->host_name, "version",
-		PACKAGE_VERSION, "uptime_s",
-		ls_json_real((double)(p->now_mono_ns - p->started_mono_ns) / 1e9), "cpu_ratio",
-		p->budget->windows > 0 ? ls_json_real(p->budget->cpu_ratio) : json_null(),
+	agent = json_pack("{s:s, s:s, s:o, s:o, s:o, s:i}", "host",
+		p->config->host_name, "version", PACKAGE_VERSION, "uptime_s",
+		ls_json_real((double)(p->now_mono_ns - p->started_mono_ns) / 1e9),
+		"cpu_ratio",
+		p->budget->windows > 0 ? ls_json_real(p->budget->cpu_ratio)
+				       : json_null(),
 		"resident_bytes",
-		p->budget->rss_bytes > 0 ? json_integer((json_int_t)p->budget->rss_bytes)
-					 : json_null(),
+		p->budget->rss_bytes > 0
+			? json_integer((json_int_t)p->budget->rss_bytes)
+			: json_null(),
 		"slowed", (int)p->budget->factor);
 	if (object != NULL && json_object_set_new(object, "agent", agent) == 0)
 		return object;
@@ -205,7 +221,8 @@ ls_about_identity(const struct ls_about_parts *p)
 	const struct ls_place *place = ls_sources_place(p->sources);
 
 	return json_pack("{s:i, s:o, s:o}", "schema_version", 1, "identity",
-		ls_identity_json(ls_place_identity(place)), "chips", ls_place_chips_json(place));
+		ls_identity_json(ls_place_identity(place)), "chips",
+		ls_place_chips_json(place));
 }
 
 bool

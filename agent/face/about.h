@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * about - what the agent tells of itself and of what it measures now: metrics, series, doctor.
+ * about - what the agent tells of itself and of what it measures now: metrics, series,
+ * doctor.
  *
  * Owner:   the agent loop thread; reads the parts, changes nothing.
  * Units:   base units; ns, CLOCK_MONOTONIC.
  * Errors:  out of memory loses lines of text; NULL for JSON.
- * Limits:  those of the parts; series are written one by one, so that no large object is made.
+ * Limits:  those of the parts; series are written one by one, so that no large object
+ *          is made.
  */
 #ifndef LS_AGENT_ABOUT_H
 #define LS_AGENT_ABOUT_H
@@ -35,7 +37,8 @@ struct ls_about_parts {
 /* Appends /metrics. */
 void ls_about_metrics(const struct ls_about_parts *p, struct evbuffer *out);
 
-/* Appends all series now: {"schema_version":1,"items":[{group,text,value,unit,age_s}]}. */
+/* Appends all series now: {"schema_version":1,"items":[{group,text,value,unit,age_s}]}.
+ */
 void ls_about_series(const struct ls_about_parts *p, struct evbuffer *out);
 
 /* Asks every source and part. */
@@ -44,10 +47,12 @@ void ls_about_doctor(const struct ls_about_parts *p, struct ls_doctor *d);
 /* The doctor's object, with who says it; NULL when out of memory. */
 json_t *ls_about_doctor_json(const struct ls_about_parts *p);
 
-/* Who this host is and which chips it has, with the source of each field; NULL when out of memory. */
+/* Who this host is and which chips it has, with the source of each field; NULL when out
+ * of memory. */
 json_t *ls_about_identity(const struct ls_about_parts *p);
 
-/* True if the agent does what it is there for: connected, or keeping what it measures. */
+/* True if the agent does what it is there for: connected, or keeping what it measures.
+ */
 bool ls_about_ready(const struct ls_about_parts *p, const char **ret_why);
 
 #endif

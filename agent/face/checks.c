@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 #define CHECKS_SPOOL_FULL_RATIO 0.8
-#define CHECKS_FAR_NS 50000000ull /* half of it is the uncertainty of a clock: 25 ms hide a straggler */
+/* half of it is the uncertainty of a clock: 25 ms hide a straggler */
+#define CHECKS_FAR_NS 50000000ull
 
 void
 ls_checks_state_dir(const char *state_dir, struct ls_doctor *d)
@@ -22,14 +23,17 @@ ls_checks_state_dir(const char *state_dir, struct ls_doctor *d)
 	char fix[sizeof(d->check[0].fix)];
 
 	(void)snprintf(fix, sizeof(fix),
-		"install -d -m 0750 -o lockstep-agent %.100s, or give --state-dir", state_dir);
+		"install -d -m 0750 -o lockstep-agent %.100s, or give --state-dir",
+		state_dir);
 	if (access(state_dir, W_OK | X_OK) == 0)
-		ls_doctor_add(d, LS_DOCTOR_OK, "spool", state_dir, "can be written to", "");
+		ls_doctor_add(d, LS_DOCTOR_OK, "spool", state_dir, "can be written to",
+			"");
 	else if (errno == EACCES)
 		ls_doctor_add(d, LS_DOCTOR_NONE, "spool", state_dir,
 			"not for this user; the agent's own may differ", "");
 	else
-		ls_doctor_add(d, LS_DOCTOR_FAIL, "spool", state_dir, strerror(errno), fix);
+		ls_doctor_add(d, LS_DOCTOR_FAIL, "spool", state_dir, strerror(errno),
+			fix);
 }
 
 static void
@@ -66,14 +70,17 @@ ls_checks_spool(const struct ls_spool *spool, const char *state_dir, uint64_t ma
 		       "next"
 		     : "",
 		"%llu items wait, %llu of %llu KiB used", (unsigned long long)waiting,
-		(unsigned long long)(bytes / 1024), (unsigned long long)(max_bytes / 1024));
+		(unsigned long long)(bytes / 1024),
+		(unsigned long long)(max_bytes / 1024));
 	checks_lost(ls_spool_get_stats(spool), d);
 	(void)snprintf(path, sizeof(path), "%s/spool.damaged", state_dir);
 	if (stat(path, &st) != 0)
 		return;
-	(void)snprintf(fix, sizeof(fix), "look for the disk's errors in dmesg; then rm %.150s", path);
+	(void)snprintf(fix, sizeof(fix),
+		"look for the disk's errors in dmesg; then rm %.150s", path);
 	ls_doctor_addf(d, LS_DOCTOR_WARN, "spool", "spool.damaged", fix,
-		"a damaged spool of %llu KiB was set aside", (unsigned long long)st.st_size / 1024);
+		"a damaged spool of %llu KiB was set aside",
+		(unsigned long long)st.st_size / 1024);
 }
 
 void
@@ -85,9 +92,10 @@ ls_checks_uplink(const struct ls_uplink *uplink, struct ls_doctor *d)
 	ls_uplink_tell(uplink, &t);
 	if (ls_uplink_get_state(uplink) == LS_UPLINK_STATE_DOWN)
 		ls_doctor_add(d, LS_DOCTOR_FAIL, "uplink", t.url,
-			s->connects > 0 ? "the connection was lost: what is measured is kept here"
-					: "no connection since the start: what is measured is kept "
-					  "here",
+			s->connects > 0
+				? "the connection was lost: what is measured is kept here"
+				: "no connection since the start: what is measured is kept "
+				  "here",
 			"start lockstep-collector there, let this host reach that port, or give "
 			"--collector tcp://HOST:PORT");
 	else if (t.refused[0] != '\0')
@@ -95,7 +103,8 @@ ls_checks_uplink(const struct ls_uplink *uplink, struct ls_doctor *d)
 			"use agent and collector of the same version",
 			"the collector refuses our reports: %s", t.refused);
 	else if (!t.has_exchange)
-		ls_doctor_add(d, LS_DOCTOR_WARN, "uplink", t.url, "connected, not answered yet",
+		ls_doctor_add(d, LS_DOCTOR_WARN, "uplink", t.url,
+			"connected, not answered yet",
 			"if this stays: is a lockstep-collector behind that port? (its default is "
 			"7117)");
 	else if (t.round_trip_ns > CHECKS_FAR_NS)
@@ -114,7 +123,9 @@ static const char *
 checks_connect(const struct addrinfo *to)
 {
 	struct pollfd p = { .events = POLLOUT };
-	int fd = socket(to->ai_family, to->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), err = 0;
+	int fd = socket(to->ai_family, to->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
+		    0),
+	    err = 0;
 	socklen_t len = sizeof(err);
 
 	if (fd < 0)
@@ -143,10 +154,11 @@ ls_checks_reach(const char *url, struct ls_doctor *d)
 	int rc;
 
 	if (strncmp(url, scheme, strlen(scheme)) != 0 || colon < url + strlen(scheme) ||
-		snprintf(host, sizeof(host), "%.*s", (int)(colon - url) - (int)strlen(scheme),
+		snprintf(host, sizeof(host), "%.*s",
+			(int)(colon - url) - (int)strlen(scheme),
 			url + strlen(scheme)) >= (int)sizeof(host)) {
-		ls_doctor_add(d, LS_DOCTOR_FAIL, "uplink", url, "is no address of a collector",
-			"--collector tcp://HOST:PORT");
+		ls_doctor_add(d, LS_DOCTOR_FAIL, "uplink", url,
+			"is no address of a collector", "--collector tcp://HOST:PORT");
 		return;
 	}
 	if (host[0] == '[' && host[strlen(host) - 1] == ']') {
@@ -162,7 +174,8 @@ ls_checks_reach(const char *url, struct ls_doctor *d)
 			break;
 	}
 	if (why == NULL)
-		ls_doctor_add(d, LS_DOCTOR_OK, "uplink", url, "can be connected to", "");
+		ls_doctor_add(d, LS_DOCTOR_OK, "uplink", url, "can be connected to",
+			"");
 	else
 		ls_doctor_add(d, LS_DOCTOR_FAIL, "uplink", url, why,
 			"start lockstep-collector there, let this host reach that port, or give "
@@ -186,7 +199,8 @@ ls_checks_clock(struct ls_doctor *d)
 			"systemctl enable --now systemd-timesyncd (or chrony)");
 	else
 		ls_doctor_addf(d, LS_DOCTOR_OK, "clock", "wall clock", "",
-			"synchronised, error at most %.1f ms", (double)t.maxerror / 1e3);
+			"synchronised, error at most %.1f ms",
+			(double)t.maxerror / 1e3);
 }
 
 void
@@ -204,7 +218,8 @@ ls_checks_budget(const struct ls_budget *b, struct ls_doctor *d)
 	if (b->over & 1u << LS_BUDGET_CPU)
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "budget", "cpu",
 			"see which source is dear: lockstep_agent_* in /metrics",
-			"%.5f of a core, %.5f allowed", b->cpu_ratio, b->limits.cpu_ratio);
+			"%.5f of a core, %.5f allowed", b->cpu_ratio,
+			b->limits.cpu_ratio);
 	if (b->over & 1u << LS_BUDGET_MEMORY || b->lean)
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "budget", "memory",
 			"a larger --budget-memory, if so many workers or series are meant",
@@ -219,7 +234,7 @@ ls_checks_budget(const struct ls_budget *b, struct ls_doctor *d)
 			(unsigned long long)b->limits.bytes_per_minute / 1024);
 	if (b->over == 0)
 		ls_doctor_addf(d, LS_DOCTOR_OK, "budget", "own use", "",
-			"%.5f of a core, %llu KiB resident, %llu bytes a minute", b->cpu_ratio,
-			(unsigned long long)b->rss_bytes / 1024,
+			"%.5f of a core, %llu KiB resident, %llu bytes a minute",
+			b->cpu_ratio, (unsigned long long)b->rss_bytes / 1024,
 			(unsigned long long)b->bytes_per_minute);
 }

@@ -16,18 +16,19 @@
 #include "agent/uplink/uplink.h"
 
 /* The spool: room, what was lost, a damaged file set aside below state_dir. */
-void ls_checks_spool(const struct ls_spool *spool, const char *state_dir, uint64_t max_bytes,
-	struct ls_doctor *d);
+void ls_checks_spool(const struct ls_spool *spool, const char *state_dir,
+	uint64_t max_bytes, struct ls_doctor *d);
 
-/* Whether the spool could be made there at all, by an agent of this user that does not run yet. */
+/* Whether the spool could be made there at all, by an agent of this user that does not
+ * run yet. */
 void ls_checks_state_dir(const char *state_dir, struct ls_doctor *d);
 
 /* The collector: connected, refused, how far away. */
 void ls_checks_uplink(const struct ls_uplink *uplink, struct ls_doctor *d);
 
 /*
- * The collector, for who has no uplink: tries to connect, and closes again. Resolves the name and waits
- * up to LS_DOCTOR_CONNECT_NS, so never on a loop.
+ * The collector, for who has no uplink: tries to connect, and closes again. Resolves
+ * the name and waits up to LS_DOCTOR_CONNECT_NS, so never on a loop.
  */
 void ls_checks_reach(const char *url, struct ls_doctor *d);
 

@@ -28,11 +28,11 @@ struct ls_agent_http {
 	uint64_t requests, refused;
 };
 
-/* --- answers ----------------------------------------------------------------------- */
+/* --- answers -------------------------------------------------------------- */
 
 static void
-http_answer(struct ls_agent_http *h, struct evhttp_request *req, int status, const char *reason,
-	const char *mime, struct evbuffer *body)
+http_answer(struct ls_agent_http *h, struct evhttp_request *req, int status,
+	const char *reason, const char *mime, struct evbuffer *body)
 {
 	struct evkeyvalq *headers = evhttp_request_get_output_headers(req);
 	struct ls_client *c = ls_clients_find(h->clients, req);
@@ -60,17 +60,18 @@ http_dump(const char *text, size_t len, void *arg)
 
 /* Answers with JSON, taken over; NULL: there was no memory for it. */
 static void
-http_json(struct ls_agent_http *h, struct evhttp_request *req, int status, const char *reason,
-	json_t *body)
+http_json(struct ls_agent_http *h, struct evhttp_request *req, int status,
+	const char *reason, json_t *body)
 {
 	struct evbuffer *out = evbuffer_new();
 
 	if (out != NULL && body != NULL &&
-		json_dump_callback(body, http_dump, out, JSON_COMPACT | JSON_REAL_PRECISION(15)) ==
-			0 &&
+		json_dump_callback(body, http_dump, out,
+			JSON_COMPACT | JSON_REAL_PRECISION(15)) == 0 &&
 		evbuffer_add(out, "\n", 1) == 0)
 		http_answer(h, req, status, reason,
-			status >= 400 ? "application/problem+json" : "application/json", out);
+			status >= 400 ? "application/problem+json" : "application/json",
+			out);
 	else
 		evhttp_send_error(req, 500, NULL);
 	if (out != NULL)
@@ -79,8 +80,8 @@ http_json(struct ls_agent_http *h, struct evhttp_request *req, int status, const
 }
 
 static void
-http_problem(struct ls_agent_http *h, struct evhttp_request *req, int status, const char *title,
-	const char *detail)
+http_problem(struct ls_agent_http *h, struct evhttp_request *req, int status,
+	const char *title, const char *detail)
 {
 	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(req);
 	const char *path = uri != NULL ? evhttp_uri_get_path(uri) : NULL;
@@ -89,11 +90,11 @@ http_problem(struct ls_agent_http *h, struct evhttp_request *req, int status, co
 	(void)ls_text_escape(safe, sizeof(safe), path != NULL ? path : "",
 		path != NULL ? strlen(path) : 0);
 	http_json(h, req, status, title,
-		json_pack("{s:s, s:s, s:i, s:s, s:s}", "type", "about:blank", "title", title,
-			"status", status, "detail", detail, "instance", safe));
+		json_pack("{s:s, s:s, s:i, s:s, s:s}", "type", "about:blank", "title",
+			title, "status", status, "detail", detail, "instance", safe));
 }
 
-/* --- routes ------------------------------------------------------------------------ */
+/* --- routes --------------------------------------------------------------- */
 
 static void
 http_health(struct ls_agent_http *h, struct evhttp_request *req)
@@ -116,8 +117,8 @@ static void
 http_version(struct ls_agent_http *h, struct evhttp_request *req)
 {
 	http_json(h, req, 200, "OK",
-		json_pack("{s:i, s:s, s:s, s:s}", "schema_version", 1, "name", "lockstep-agent",
-			"version", PACKAGE_VERSION, "api", "v1"));
+		json_pack("{s:i, s:s, s:s, s:s}", "schema_version", 1, "name",
+			"lockstep-agent", "version", PACKAGE_VERSION, "api", "v1"));
 }
 
 static void
@@ -156,7 +157,8 @@ http_doctor(struct ls_agent_http *h, struct evhttp_request *req)
 static void
 http_identity(struct ls_agent_http *h, struct evhttp_request *req)
 {
-	http_json(h, req, 200, "OK", h->options.backend.identity(h->options.backend.arg));
+	http_json(h, req, 200, "OK",
+		h->options.backend.identity(h->options.backend.arg));
 }
 
 static const struct {
@@ -180,11 +182,13 @@ http_route(struct ls_agent_http *h, struct evhttp_request *req)
 	const char *query = uri != NULL ? evhttp_uri_get_query(uri) : NULL;
 	size_t i;
 
-	for (i = 0; path != NULL && i < sizeof(http_routes) / sizeof(http_routes[0]); i++) {
+	for (i = 0; path != NULL && i < sizeof(http_routes) / sizeof(http_routes[0]);
+		i++) {
 		if (strcmp(path, http_routes[i].path) != 0)
 			continue;
 		if (query != NULL && query[0] != '\0')
-			http_problem(h, req, 400, "Bad parameter", "nothing here takes parameters");
+			http_problem(h, req, 400, "Bad parameter",
+				"nothing here takes parameters");
 		else
 			http_routes[i].answer(h, req);
 		return;
@@ -203,27 +207,29 @@ http_request(struct evhttp_request *req, void *arg)
 		http_problem(h, req, 421, "Misdirected request",
 			"the Host header must be localhost, 127.0.0.1 or [::1]");
 	} else if (method != EVHTTP_REQ_GET && method != EVHTTP_REQ_HEAD) {
-		(void)evhttp_add_header(
-			evhttp_request_get_output_headers(req), "Allow", "GET, HEAD");
-		http_problem(h, req, 405, "Method not allowed", "only GET and HEAD are served");
+		(void)evhttp_add_header(evhttp_request_get_output_headers(req), "Allow",
+			"GET, HEAD");
+		http_problem(h, req, 405, "Method not allowed",
+			"only GET and HEAD are served");
 	} else {
 		http_route(h, req);
 	}
 }
 
-/* --- life -------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------- */
 
 static int
 http_bind(struct ls_agent_http *h)
 {
 	struct evconnlistener *listener = NULL;
-	int rc = ls_http_bind(h->http, h->options.address, h->options.port, &listener, &h->bound_port);
+	int rc = ls_http_bind(h->http, h->options.address, h->options.port, &listener,
+		&h->bound_port);
 
 	if (rc != 0)
 		return rc;
 	ls_clients_listener(h->clients, listener);
-	ls_log(LS_LOG_INFO, "http", "serving health, metrics and doctor at %s:%d", h->options.address,
-		h->bound_port);
+	ls_log(LS_LOG_INFO, "http", "serving health, metrics and doctor at %s:%d",
+		h->options.address, h->bound_port);
 	if (h->options.backend.bound != NULL)
 		h->options.backend.bound(h->options.backend.arg, h->bound_port);
 	return 0;
@@ -271,9 +277,10 @@ http_start(struct ls_agent_http *h)
 	rc = http_bind(h);
 	if (rc != 0) {
 		ls_log(LS_LOG_WARN, "http",
-			"cannot serve at %s:%u (%s): going on without, and trying again", h->options.address,
-			h->options.port, ls_err_text(rc));
-		ls_loop_timer_start(h->retry, LS_AGENT_HTTP_RETRY_NS, LS_AGENT_HTTP_RETRY_NS);
+			"cannot serve at %s:%u (%s): going on without, and trying again",
+			h->options.address, h->options.port, ls_err_text(rc));
+		ls_loop_timer_start(h->retry, LS_AGENT_HTTP_RETRY_NS,
+			LS_AGENT_HTTP_RETRY_NS);
 	}
 	return 0;
 }
@@ -306,7 +313,8 @@ ls_agent_http_free(struct ls_agent_http *h)
 		return;
 	ls_clients_stop(h->clients);
 	if (h->http != NULL)
-		evhttp_free(h->http); /* closes the connections, which leave the clients */
+		evhttp_free(
+			h->http); /* closes the connections, which leave the clients */
 	ls_clients_free(h->clients);
 	ls_loop_timer_free(h->retry);
 	free(h);

@@ -2,9 +2,10 @@
 /*
  * http - the agent's own HTTP: health, metrics, series, doctor, on the agent's loop.
  *
- * Only GET and HEAD, and every answer is given at once. On a loopback address the Host header must be
- * a loopback name (421 otherwise). An address that is taken, by another agent on this machine say, is
- * no reason to stop: it is said once and tried again every LS_AGENT_HTTP_RETRY_NS.
+ * Only GET and HEAD, and every answer is given at once. On a loopback address the Host
+ * header must be a loopback name (421 otherwise). An address that is taken, by another
+ * agent on this machine say, is no reason to stop: it is said once and tried again
+ * every LS_AGENT_HTTP_RETRY_NS.
  *
  * Owner:   the agent loop thread.
  * Units:   none.
@@ -31,15 +32,15 @@ struct ls_agent_http_backend {
 	bool (*ready)(void *arg, const char **ret_why);
 	void (*metrics)(void *arg, struct evbuffer *out);
 	void (*series)(void *arg, struct evbuffer *out);
-	json_t *(*doctor)(void *arg);   /* new reference, or NULL */
+	json_t *(*doctor)(void *arg); /* new reference, or NULL */
 	json_t *(*identity)(void *arg); /* the same */
 	void (*bound)(void *arg, int port); /* it is served now; may be NULL */
 };
 
 struct ls_agent_http_options {
-	char address[64];                     /* numeric */
-	uint16_t port;                        /* 0: any free one */
-	uint64_t timeout_ns;                  /* 0: LS_AGENT_HTTP_TIMEOUT_NS */
+	char address[64]; /* numeric */
+	uint16_t port; /* 0: any free one */
+	uint64_t timeout_ns; /* 0: LS_AGENT_HTTP_TIMEOUT_NS */
 	struct ls_agent_http_backend backend;
 };
 

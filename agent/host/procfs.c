@@ -21,7 +21,8 @@ procfs_span(const char *text, size_t len)
 	return s;
 }
 
-/* Takes the next line; false at the end. A last line without its newline may be cut: left out. */
+/* Takes the next line; false at the end. A last line without its newline may be cut:
+ * left out. */
 static bool
 procfs_line(struct span *text, struct span *ret_line)
 {
@@ -109,7 +110,8 @@ procfs_numbers(struct span *line, uint64_t *v, size_t max)
 	return n;
 }
 
-/* Lines "key value ..." (or "key: value ..."), of which the keys of a table are wanted. */
+/* Lines "key value ..." (or "key: value ..."), of which the keys of a table are wanted.
+ */
 static void
 procfs_keys(const char *text, size_t len, const struct procfs_key *keys, size_t count,
 	struct ls_sample *into)
@@ -136,7 +138,7 @@ procfs_keys(const char *text, size_t len, const struct procfs_key *keys, size_t 
 
 #define PROCFS_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* --- the host ---------------------------------------------------------------------- */
+/* --- the host ------------------------------------------------------------- */
 
 /* The line of all CPUs: user nice system idle iowait irq softirq steal ... */
 static void
@@ -237,7 +239,8 @@ ls_procfs_loadavg(const char *text, size_t len, struct ls_sample *into)
 void
 ls_procfs_runqueue(const char *text, size_t len, struct ls_sample *into)
 {
-	enum { WAIT_NS = 7, COUNT = 9 }; /* of the numbers after cpuN; versions 15 to 17 */
+	/* of the numbers after cpuN; versions 15 to 17 */
+	enum { WAIT_NS = 7, COUNT = 9 };
 	struct span all = procfs_span(text, len), line, word;
 	uint64_t v[COUNT];
 	double sum_ns = 0;
@@ -270,9 +273,19 @@ void
 ls_procfs_diskstats(const char *text, size_t len, const struct ls_procfs_disks *disks,
 	struct ls_sample *into)
 {
-	/* Fields after the name; a sector is 512 bytes whatever the disk (iostats.rst). */
-	enum { READS = 0, READ_SECTORS = 2, READ_MS = 3, WRITES = 4, WRITE_SECTORS = 6,
-		WRITE_MS = 7, IN_FLIGHT = 8, BUSY_MS = 9, COUNT };
+	/* Fields after the name; a sector is 512 bytes whatever the disk (iostats.rst).
+	 */
+	enum {
+		READS = 0,
+		READ_SECTORS = 2,
+		READ_MS = 3,
+		WRITES = 4,
+		WRITE_SECTORS = 6,
+		WRITE_MS = 7,
+		IN_FLIGHT = 8,
+		BUSY_MS = 9,
+		COUNT
+	};
 	struct span all = procfs_span(text, len), line, name;
 	double sum[COUNT] = { 0 };
 	uint64_t v[COUNT];
@@ -304,8 +317,17 @@ ls_procfs_diskstats(const char *text, size_t len, const struct ls_procfs_disks *
 void
 ls_procfs_net_dev(const char *text, size_t len, struct ls_sample *into)
 {
-	/* Fields after the colon: receive bytes packets errs drop ..., transmit from the ninth. */
-	enum { RX_BYTES = 0, RX_ERRS = 2, RX_DROP = 3, TX_BYTES = 8, TX_ERRS = 10, TX_DROP, COUNT };
+	/* Fields after the colon: receive bytes packets errs drop ..., transmit from
+	 * the ninth. */
+	enum {
+		RX_BYTES = 0,
+		RX_ERRS = 2,
+		RX_DROP = 3,
+		TX_BYTES = 8,
+		TX_ERRS = 10,
+		TX_DROP,
+		COUNT
+	};
 	struct span all = procfs_span(text, len), line, name;
 	double sum[COUNT] = { 0 };
 	uint64_t v[COUNT];
@@ -364,16 +386,17 @@ ls_procfs_snmp(const char *text, size_t len, struct ls_sample *into)
 }
 
 void
-ls_procfs_pressure(const char *text, size_t len, enum ls_metric some, enum ls_metric full,
-	struct ls_sample *into)
+ls_procfs_pressure(const char *text, size_t len, enum ls_metric some,
+	enum ls_metric full, struct ls_sample *into)
 {
 	struct span all = procfs_span(text, len), line, word;
 	enum ls_metric m;
 	uint64_t us;
 
 	while (procfs_line(&all, &line) && procfs_word(&line, &word)) {
-		m = procfs_is(word, "some") ? some
-			: procfs_is(word, "full") ? full : LS_METRIC_COUNT;
+		m = procfs_is(word, "some")	  ? some
+			: procfs_is(word, "full") ? full
+						  : LS_METRIC_COUNT;
 		while (m != LS_METRIC_COUNT && procfs_word(&line, &word)) {
 			if (!procfs_starts(word, "total="))
 				continue;
@@ -384,12 +407,13 @@ ls_procfs_pressure(const char *text, size_t len, enum ls_metric some, enum ls_me
 	}
 }
 
-/* --- a worker ---------------------------------------------------------------------- */
+/* --- a worker ------------------------------------------------------------- */
 
 void
 ls_procfs_pid_stat(const char *text, size_t len, struct ls_sample *into)
 {
-	/* The name may hold anything, so fields are counted from its last bracket: field 3 on. */
+	/* The name may hold anything, so fields are counted from its last bracket:
+	 * field 3 on. */
 	enum { AFTER_NAME = 3, MAJFLT = 12, NUM_THREADS = 20 };
 	const char *bracket = len > 0 ? memrchr(text, ')', len) : NULL;
 	struct span line = procfs_span(text, len), word;
@@ -399,7 +423,8 @@ ls_procfs_pid_stat(const char *text, size_t len, struct ls_sample *into)
 	if (bracket == NULL)
 		return;
 	line.p = bracket + 1;
-	for (field = AFTER_NAME; field <= NUM_THREADS && procfs_word(&line, &word); field++) {
+	for (field = AFTER_NAME; field <= NUM_THREADS && procfs_word(&line, &word);
+		field++) {
 		if (word.end == line.end || !procfs_u64(word, &v))
 			continue;
 		if (field == MAJFLT)
@@ -454,7 +479,7 @@ ls_procfs_switches(const char *text, size_t len, struct ls_procfs_thread *into)
 	return found == 3;
 }
 
-/* --- control groups ---------------------------------------------------------------- */
+/* --- control groups ------------------------------------------------------- */
 
 /* Copies a path; false if it is too long (it is then as good as not there). */
 static bool
@@ -488,7 +513,8 @@ procfs_list_has(struct span list, const char *s)
 }
 
 static void
-procfs_mount(bool *has, struct ls_procfs_cgroup_mount *m, struct span point, struct span root)
+procfs_mount(bool *has, struct ls_procfs_cgroup_mount *m, struct span point,
+	struct span root)
 {
 	if (!*has)
 		*has = procfs_path(m->point, point) && procfs_path(m->root, root);
@@ -501,7 +527,8 @@ ls_procfs_mountinfo(const char *text, size_t len, struct ls_procfs_cgroup_mounts
 	bool ok;
 
 	while (procfs_line(&all, &line)) {
-		/* id parent major:minor root point options [optional]... - type source super */
+		/* id parent major:minor root point options [optional]... - type source
+		 * super */
 		ok = procfs_word(&line, &word) && procfs_word(&line, &word) &&
 			procfs_word(&line, &word) && procfs_word(&line, &root) &&
 			procfs_word(&line, &point);
@@ -516,7 +543,8 @@ ls_procfs_mountinfo(const char *text, size_t len, struct ls_procfs_cgroup_mounts
 			if (procfs_list_has(super, "cpu"))
 				procfs_mount(&into->has_cpu, &into->cpu, point, root);
 			if (procfs_list_has(super, "cpuacct"))
-				procfs_mount(&into->has_cpuacct, &into->cpuacct, point, root);
+				procfs_mount(&into->has_cpuacct, &into->cpuacct, point,
+					root);
 		}
 	}
 }
@@ -543,9 +571,11 @@ ls_procfs_cgroup(const char *text, size_t len, struct ls_procfs_cgroup_paths *in
 			continue;
 		if (controllers.p == controllers.end && !procfs_path(into->v2, line))
 			into->v2[0] = '\0';
-		if (procfs_list_has(controllers, "cpu") && !procfs_path(into->cpu, line))
+		if (procfs_list_has(controllers, "cpu") &&
+			!procfs_path(into->cpu, line))
 			into->cpu[0] = '\0';
-		if (procfs_list_has(controllers, "cpuacct") && !procfs_path(into->cpuacct, line))
+		if (procfs_list_has(controllers, "cpuacct") &&
+			!procfs_path(into->cpuacct, line))
 			into->cpuacct[0] = '\0';
 	}
 }
@@ -554,9 +584,9 @@ void
 ls_procfs_cpu_stat(const char *text, size_t len, struct ls_sample *into)
 {
 	static const struct procfs_key keys[] = {
-		{ "usage_usec", LS_METRIC_HOST_CGROUP_CPU, 1e-6 },       /* v2 */
-		{ "throttled_usec", LS_METRIC_HOST_CPU_THROTTLED, 1e-6 },/* v2 */
-		{ "throttled_time", LS_METRIC_HOST_CPU_THROTTLED, 1e-9 },/* v1 */
+		{ "usage_usec", LS_METRIC_HOST_CGROUP_CPU, 1e-6 }, /* v2 */
+		{ "throttled_usec", LS_METRIC_HOST_CPU_THROTTLED, 1e-6 }, /* v2 */
+		{ "throttled_time", LS_METRIC_HOST_CPU_THROTTLED, 1e-9 }, /* v1 */
 		{ "nr_throttled", LS_METRIC_HOST_CPU_THROTTLED_PERIODS, 1 },
 	};
 

@@ -2,7 +2,8 @@
 /*
  * procfs - the texts of /proc and of cgroups, parsed. Pure functions on bytes.
  *
- * A text may be cut anywhere and hold anything: what cannot be read stays out of the sample.
+ * A text may be cut anywhere and hold anything: what cannot be read stays out of the
+ * sample.
  *
  * Owner:   pure functions; the caller owns the buffers.
  * Units:   base units of proto/metrics.def.
@@ -33,7 +34,8 @@ struct ls_procfs_thread {
 /* A mount of a control group hierarchy. */
 struct ls_procfs_cgroup_mount {
 	char point[LS_PATH_MAX_BYTES]; /* where it is mounted */
-	char root[LS_PATH_MAX_BYTES];  /* which part of the hierarchy is mounted there */
+	/* which part of the hierarchy is mounted there */
+	char root[LS_PATH_MAX_BYTES];
 };
 
 struct ls_procfs_cgroup_mounts {
@@ -47,7 +49,8 @@ struct ls_procfs_cgroup_paths {
 };
 
 /* /proc/stat; ticks_hz is sysconf(_SC_CLK_TCK). */
-void ls_procfs_stat(const char *text, size_t len, double ticks_hz, struct ls_sample *into);
+void ls_procfs_stat(const char *text, size_t len, double ticks_hz,
+	struct ls_sample *into);
 
 /* /proc/meminfo. */
 void ls_procfs_meminfo(const char *text, size_t len, struct ls_sample *into);
@@ -62,8 +65,8 @@ void ls_procfs_loadavg(const char *text, size_t len, struct ls_sample *into);
 void ls_procfs_runqueue(const char *text, size_t len, struct ls_sample *into);
 
 /* /proc/diskstats, summed over the disks given; nothing if none of them is found. */
-void ls_procfs_diskstats(const char *text, size_t len, const struct ls_procfs_disks *disks,
-	struct ls_sample *into);
+void ls_procfs_diskstats(const char *text, size_t len,
+	const struct ls_procfs_disks *disks, struct ls_sample *into);
 
 /* /proc/net/dev, summed over all devices but the loopback. */
 void ls_procfs_net_dev(const char *text, size_t len, struct ls_sample *into);
@@ -88,13 +91,17 @@ bool ls_procfs_schedstat(const char *text, size_t len, struct ls_procfs_thread *
 /* /proc/PID/task/TID/status: voluntary and involuntary. */
 bool ls_procfs_switches(const char *text, size_t len, struct ls_procfs_thread *into);
 
-/* /proc/self/mountinfo: where cgroup v2, v1 cpu and v1 cpuacct are mounted, the first of each. */
-void ls_procfs_mountinfo(const char *text, size_t len, struct ls_procfs_cgroup_mounts *into);
+/* /proc/self/mountinfo: where cgroup v2, v1 cpu and v1 cpuacct are mounted, the first
+ * of each. */
+void ls_procfs_mountinfo(const char *text, size_t len,
+	struct ls_procfs_cgroup_mounts *into);
 
 /* /proc/PID/cgroup. */
-void ls_procfs_cgroup(const char *text, size_t len, struct ls_procfs_cgroup_paths *into);
+void ls_procfs_cgroup(const char *text, size_t len,
+	struct ls_procfs_cgroup_paths *into);
 
-/* cpu.stat of v2: usage, throttled time and periods; of v1: throttled time and periods. */
+/* cpu.stat of v2: usage, throttled time and periods; of v1: throttled time and periods.
+ */
 void ls_procfs_cpu_stat(const char *text, size_t len, struct ls_sample *into);
 
 /* cpuacct.usage of v1. */

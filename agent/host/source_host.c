@@ -36,169 +36,174 @@ struct host_splice {
 	double total, offset;
 };
 
-static void host_parse_stat(
-	const struct source_host *h, const char *text, size_t len, struct ls_sample *into);
-static void host_parse_meminfo(
-	const struct source_host *h, const char *text, size_t len, struct ls_sample *into);
-static void host_parse_vmstat(
-	const struct source_host *h, const char *text, size_t len, struct ls_sample *into);
-static void host_parse_runqueue(
-	const struct source_host *h, const char *text, size_t len, struct ls_sample *into);
-static void host_parse_disks(
-	const struct source_host *h, const char *text, size_t len, struct ls_sample *into);
-static void host_parse_net(
-	const struct source_host *h, const char *text, size_t len, struct ls_sample *into);
-static void host_parse_load(
-	const struct source_host *h, const char *text, size_t len, struct ls_sample *into);
-static void host_parse_psi_cpu(
-	const struct source_host *h, const char *text, size_t len, struct ls_sample *into);
-static void host_parse_psi_io(
-	const struct source_host *h, const char *text, size_t len, struct ls_sample *into);
-static void host_parse_psi_memory(
-	const struct source_host *h, const char *text, size_t len, struct ls_sample *into);
-static void host_parse_own(
-	const struct source_host *h, const char *text, size_t len, struct ls_sample *into);
+static void host_parse_stat(const struct source_host *h, const char *text, size_t len,
+	struct ls_sample *into);
+static void host_parse_meminfo(const struct source_host *h, const char *text,
+	size_t len, struct ls_sample *into);
+static void host_parse_vmstat(const struct source_host *h, const char *text, size_t len,
+	struct ls_sample *into);
+static void host_parse_runqueue(const struct source_host *h, const char *text,
+	size_t len, struct ls_sample *into);
+static void host_parse_disks(const struct source_host *h, const char *text, size_t len,
+	struct ls_sample *into);
+static void host_parse_net(const struct source_host *h, const char *text, size_t len,
+	struct ls_sample *into);
+static void host_parse_load(const struct source_host *h, const char *text, size_t len,
+	struct ls_sample *into);
+static void host_parse_psi_cpu(const struct source_host *h, const char *text,
+	size_t len, struct ls_sample *into);
+static void host_parse_psi_io(const struct source_host *h, const char *text, size_t len,
+	struct ls_sample *into);
+static void host_parse_psi_memory(const struct source_host *h, const char *text,
+	size_t len, struct ls_sample *into);
+static void host_parse_own(const struct source_host *h, const char *text, size_t len,
+	struct ls_sample *into);
 
 #define M(id) LS_METRIC_##id
 static const struct host_file host_files[] = {
 	{ "stat", LS_CADENCE_FAST, host_parse_stat, 11,
-		{ M(HOST_CPU_BUSY), M(HOST_CPU_STEAL), M(HOST_CPU_USER), M(HOST_CPU_SYSTEM),
-			M(HOST_CPU_IDLE), M(HOST_CPU_IOWAIT), M(HOST_CPU_IRQ), M(HOST_CPU_COUNT),
-			M(HOST_CONTEXT_SWITCHES), M(HOST_PROCS_RUNNING), M(HOST_PROCS_BLOCKED) } },
+		{ M(HOST_CPU_BUSY), M(HOST_CPU_STEAL), M(HOST_CPU_USER),
+			M(HOST_CPU_SYSTEM), M(HOST_CPU_IDLE), M(HOST_CPU_IOWAIT),
+			M(HOST_CPU_IRQ), M(HOST_CPU_COUNT), M(HOST_CONTEXT_SWITCHES),
+			M(HOST_PROCS_RUNNING), M(HOST_PROCS_BLOCKED) } },
 	{ "meminfo", LS_CADENCE_FAST, host_parse_meminfo, 6,
-		{ M(HOST_MEM_AVAILABLE), M(HOST_MEM_TOTAL), M(HOST_MEM_FREE), M(HOST_MEM_CACHED),
-			M(HOST_MEM_DIRTY), M(HOST_SWAP_FREE) } },
+		{ M(HOST_MEM_AVAILABLE), M(HOST_MEM_TOTAL), M(HOST_MEM_FREE),
+			M(HOST_MEM_CACHED), M(HOST_MEM_DIRTY), M(HOST_SWAP_FREE) } },
 	{ "vmstat", LS_CADENCE_SLOW, host_parse_vmstat, 4,
 		{ M(HOST_MAJOR_FAULTS), M(HOST_PAGES_IN), M(HOST_PAGES_OUT),
 			M(HOST_OOM_KILLS) } },
-	{ "schedstat", LS_CADENCE_FAST, host_parse_runqueue, 1, { M(HOST_RUNQUEUE_WAIT) } },
+	{ "schedstat", LS_CADENCE_FAST, host_parse_runqueue, 1,
+		{ M(HOST_RUNQUEUE_WAIT) } },
 	{ "diskstats", LS_CADENCE_FAST, host_parse_disks, 8,
-		{ M(HOST_DISK_READ), M(HOST_DISK_WRITE), M(HOST_DISK_READS), M(HOST_DISK_WRITES),
-			M(HOST_DISK_BUSY), M(HOST_DISK_READ_TIME), M(HOST_DISK_WRITE_TIME),
-			M(HOST_DISK_IN_FLIGHT) } },
+		{ M(HOST_DISK_READ), M(HOST_DISK_WRITE), M(HOST_DISK_READS),
+			M(HOST_DISK_WRITES), M(HOST_DISK_BUSY), M(HOST_DISK_READ_TIME),
+			M(HOST_DISK_WRITE_TIME), M(HOST_DISK_IN_FLIGHT) } },
 	{ "net/dev", LS_CADENCE_FAST, host_parse_net, 5,
-		{ M(HOST_NET_RX), M(HOST_NET_TX), M(HOST_NET_RX_DROPS), M(HOST_NET_TX_DROPS),
-			M(HOST_NET_ERRORS) } },
+		{ M(HOST_NET_RX), M(HOST_NET_TX), M(HOST_NET_RX_DROPS),
+			M(HOST_NET_TX_DROPS), M(HOST_NET_ERRORS) } },
 	{ "loadavg", LS_CADENCE_FAST, host_parse_load, 1, { M(HOST_LOAD1) } },
 	{ "pressure/cpu", LS_CADENCE_FAST, host_parse_psi_cpu, 1, { M(HOST_PSI_CPU) } },
 	{ "pressure/io", LS_CADENCE_FAST, host_parse_psi_io, 2,
 		{ M(HOST_PSI_IO), M(HOST_PSI_IO_FULL) } },
 	{ "pressure/memory", LS_CADENCE_FAST, host_parse_psi_memory, 2,
 		{ M(HOST_PSI_MEMORY), M(HOST_PSI_MEMORY_FULL) } },
-	{ "self/statm", LS_CADENCE_FAST, host_parse_own, 2, { M(AGENT_CPU), M(AGENT_RSS) } },
+	{ "self/statm", LS_CADENCE_FAST, host_parse_own, 2,
+		{ M(AGENT_CPU), M(AGENT_RSS) } },
 };
 #define HOST_FILES (sizeof(host_files) / sizeof(host_files[0]))
 
-static const enum ls_metric host_tcp[] = { M(HOST_TCP_RETRANSMITS), M(HOST_TCP_SEGMENTS_OUT),
-	M(HOST_TCP_ESTABLISHED) };
+static const enum ls_metric host_tcp[] = { M(HOST_TCP_RETRANSMITS),
+	M(HOST_TCP_SEGMENTS_OUT), M(HOST_TCP_ESTABLISHED) };
 #define HOST_TCP (sizeof(host_tcp) / sizeof(host_tcp[0]))
 
 struct source_host {
 	char proc_root[LS_PATH_MAX_BYTES], sys_root[LS_PATH_MAX_BYTES];
 	double ticks_hz, page_bytes;
 	struct ls_procfile file[HOST_FILES];
-	int read_rc[HOST_FILES];          /* how the last reading of each went */
+	int read_rc[HOST_FILES]; /* how the last reading of each went */
 	struct ls_procfile own_snmp, job_snmp;
 	pid_t net_pid;
-	bool net_of_job;       /* the last reading was the job's */
-	bool net_changed;      /* the next one is of another process */
+	bool net_of_job; /* the last reading was the job's */
+	bool net_changed; /* the next one is of another process */
 	struct host_splice splice[2];
 	struct ls_procfs_disks disks;
 	char text[LS_PROC_FILE_MAX_BYTES];
 };
 
 static void
-host_parse_stat(
-	const struct source_host *h, const char *text, size_t len, struct ls_sample *into)
+host_parse_stat(const struct source_host *h, const char *text, size_t len,
+	struct ls_sample *into)
 {
 	ls_procfs_stat(text, len, h->ticks_hz, into);
 }
 
 static void
-host_parse_meminfo(
-	const struct source_host *h, const char *text, size_t len, struct ls_sample *into)
+host_parse_meminfo(const struct source_host *h, const char *text, size_t len,
+	struct ls_sample *into)
 {
 	(void)h;
 	ls_procfs_meminfo(text, len, into);
 }
 
 static void
-host_parse_vmstat(
-	const struct source_host *h, const char *text, size_t len, struct ls_sample *into)
+host_parse_vmstat(const struct source_host *h, const char *text, size_t len,
+	struct ls_sample *into)
 {
 	(void)h;
 	ls_procfs_vmstat(text, len, into);
 }
 
 static void
-host_parse_runqueue(
-	const struct source_host *h, const char *text, size_t len, struct ls_sample *into)
+host_parse_runqueue(const struct source_host *h, const char *text, size_t len,
+	struct ls_sample *into)
 {
 	(void)h;
 	ls_procfs_runqueue(text, len, into);
 }
 
 static void
-host_parse_disks(
-	const struct source_host *h, const char *text, size_t len, struct ls_sample *into)
+host_parse_disks(const struct source_host *h, const char *text, size_t len,
+	struct ls_sample *into)
 {
 	ls_procfs_diskstats(text, len, &h->disks, into);
 }
 
 static void
-host_parse_net(
-	const struct source_host *h, const char *text, size_t len, struct ls_sample *into)
+host_parse_net(const struct source_host *h, const char *text, size_t len,
+	struct ls_sample *into)
 {
 	(void)h;
 	ls_procfs_net_dev(text, len, into);
 }
 
 static void
-host_parse_load(
-	const struct source_host *h, const char *text, size_t len, struct ls_sample *into)
+host_parse_load(const struct source_host *h, const char *text, size_t len,
+	struct ls_sample *into)
 {
 	(void)h;
 	ls_procfs_loadavg(text, len, into);
 }
 
 static void
-host_parse_psi_cpu(
-	const struct source_host *h, const char *text, size_t len, struct ls_sample *into)
+host_parse_psi_cpu(const struct source_host *h, const char *text, size_t len,
+	struct ls_sample *into)
 {
 	(void)h;
 	ls_procfs_pressure(text, len, M(HOST_PSI_CPU), LS_METRIC_COUNT, into);
 }
 
 static void
-host_parse_psi_io(
-	const struct source_host *h, const char *text, size_t len, struct ls_sample *into)
+host_parse_psi_io(const struct source_host *h, const char *text, size_t len,
+	struct ls_sample *into)
 {
 	(void)h;
 	ls_procfs_pressure(text, len, M(HOST_PSI_IO), M(HOST_PSI_IO_FULL), into);
 }
 
 static void
-host_parse_psi_memory(
-	const struct source_host *h, const char *text, size_t len, struct ls_sample *into)
+host_parse_psi_memory(const struct source_host *h, const char *text, size_t len,
+	struct ls_sample *into)
 {
 	(void)h;
-	ls_procfs_pressure(text, len, M(HOST_PSI_MEMORY), M(HOST_PSI_MEMORY_FULL), into);
+	ls_procfs_pressure(text, len, M(HOST_PSI_MEMORY), M(HOST_PSI_MEMORY_FULL),
+		into);
 }
 
 static void
-host_parse_own(
-	const struct source_host *h, const char *text, size_t len, struct ls_sample *into)
+host_parse_own(const struct source_host *h, const char *text, size_t len,
+	struct ls_sample *into)
 {
 	ls_procfs_statm(text, len, h->page_bytes, M(AGENT_RSS), into);
 	ls_sample_set(into, M(AGENT_CPU), (double)ls_clock_cpu_ns() / 1e9);
 }
 
-/* Whole disks are the entries of /sys/block; what is stacked or made of memory counts twice. */
+/* Whole disks are the entries of /sys/block; what is stacked or made of memory counts
+ * twice. */
 static bool
 host_is_whole_disk(const char *name)
 {
-	static const char *const not_disks[] = { ".", "loop", "ram", "zram", "dm-", "md", "sr",
-		"fd", "nbd" };
+	static const char *const not_disks[] = { ".", "loop", "ram", "zram", "dm-",
+		"md", "sr", "fd", "nbd" };
 	size_t i;
 
 	for (i = 0; i < sizeof(not_disks) / sizeof(not_disks[0]); i++) {
@@ -241,7 +246,8 @@ host_read_file(struct source_host *h, size_t i, struct ls_sample *into)
 		f->parse(h, h->text, len, into);
 }
 
-/* Continues a counter: the first reading of a new source stands for the last of the old. */
+/* Continues a counter: the first reading of a new source stands for the last of the
+ * old. */
 static void
 host_splice(struct host_splice *s, bool changed, struct ls_sample *into)
 {
@@ -290,7 +296,8 @@ host_probe(void *self)
 
 	host_list_disks(h);
 	for (i = 0; i < HOST_FILES; i++) {
-		h->read_rc[i] = ls_procfile_read(&h->file[i], h->text, sizeof(h->text), &len);
+		h->read_rc[i] =
+			ls_procfile_read(&h->file[i], h->text, sizeof(h->text), &len);
 		if (h->read_rc[i] == 0)
 			rc = 0;
 	}
@@ -344,7 +351,7 @@ host_free(void *self)
 	free(h);
 }
 
-/* --- what there is to say ---------------------------------------------------------- */
+/* --- what there is to say ------------------------------------------------- */
 
 static void
 host_tell_files(const struct source_host *h, struct ls_doctor *d)
@@ -364,7 +371,8 @@ host_tell_files(const struct source_host *h, struct ls_doctor *d)
 		if (readable > 0 && host_files[i].parse == host_parse_runqueue) {
 			ls_doctor_add(d, LS_DOCTOR_NONE, "host", subject,
 				"this kernel sums up no run queue waits (CONFIG_SCHEDSTATS); those of "
-				"the workers' threads are measured without it", "");
+				"the workers' threads are measured without it",
+				"");
 			continue;
 		}
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "host", subject,
@@ -378,7 +386,8 @@ host_tell_files(const struct source_host *h, struct ls_doctor *d)
 			"nothing can be read below %.100s", h->proc_root);
 	else
 		ls_doctor_addf(d, LS_DOCTOR_OK, "host", "/proc", "",
-			"%zu of %zu files read below %.100s", readable, HOST_FILES, h->proc_root);
+			"%zu of %zu files read below %.100s", readable, HOST_FILES,
+			h->proc_root);
 	if (pressure > 0)
 		ls_doctor_addf(d, LS_DOCTOR_OK, "host", "/proc/pressure", "",
 			"%zu of 3 files read", pressure);
@@ -391,13 +400,14 @@ host_tell_files(const struct source_host *h, struct ls_doctor *d)
 	if (h->disks.count == 0)
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "host", "disks",
 			"mount the host's /sys and name it with --sys-root",
-			"no disk below %.100s/block: disk counters are not measured", h->sys_root);
+			"no disk below %.100s/block: disk counters are not measured",
+			h->sys_root);
 }
 
 /*
- * Whether our network devices are those of the host: a file below net/ has another inode in each
- * namespace, and unlike /proc/PID/ns/net anybody may ask for it. Only pid 1 of the host's own pid
- * namespace is the host's.
+ * Whether our network devices are those of the host: a file below net/ has another
+ * inode in each namespace, and unlike /proc/PID/ns/net anybody may ask for it. Only pid
+ * 1 of the host's own pid namespace is the host's.
  */
 static void
 host_tell_network(const struct source_host *h, struct ls_doctor *d)
@@ -422,7 +432,8 @@ host_tell_network(const struct source_host *h, struct ls_doctor *d)
 	if (stat(path, &own) != 0)
 		return;
 	if (first.st_ino == own.st_ino)
-		ls_doctor_add(d, LS_DOCTOR_OK, "host", "network namespace", "the host's", "");
+		ls_doctor_add(d, LS_DOCTOR_OK, "host", "network namespace",
+			"the host's", "");
 	else
 		ls_doctor_add(d, LS_DOCTOR_WARN, "host", "network namespace",
 			"not the host's: host.net.* counts this container's own devices",
@@ -437,7 +448,8 @@ host_tell(const void *self, struct ls_doctor *d)
 }
 
 int
-ls_source_host_new(const char *proc_root, const char *sys_root, struct ls_source *ret_source)
+ls_source_host_new(const char *proc_root, const char *sys_root,
+	struct ls_source *ret_source)
 {
 	struct source_host *h = calloc(1, sizeof(*h));
 	struct ls_source s = { "host", h, host_probe, host_list, host_read, host_tell,

@@ -19,26 +19,26 @@
 /* One leaf of the hierarchy. */
 struct neighbour {
 	char path[LS_CGROUP_PATH_MAX_BYTES]; /* below the root of the hierarchy */
-	bool seen;            /* by the listing under way */
-	bool read;            /* used_s is of a reading */
-	double used_s;        /* CPU seconds at the last reading */
-	double grown_s;       /* since the one before */
-	int handle;           /* of its series; -1: it has none */
-	unsigned quiet;       /* readings since it was last among the top */
+	bool seen; /* by the listing under way */
+	bool read; /* used_s is of a reading */
+	double used_s; /* CPU seconds at the last reading */
+	double grown_s; /* since the one before */
+	int handle; /* of its series; -1: it has none */
+	unsigned quiet; /* readings since it was last among the top */
 };
 
 struct source_neighbours {
 	char proc_root[LS_PATH_MAX_BYTES], root[LS_PATH_MAX_BYTES];
-	const char *file;     /* what is read of a group */
+	const char *file; /* what is read of a group */
 	struct ls_series_table *table;
 	int group;
-	unsigned turn;        /* slow readings so far */
+	unsigned turn; /* slow readings so far */
 	size_t count, left_out;
 	struct neighbour n[LS_CGROUPS_MAX];
 	char text[NEIGHBOURS_TEXT_BYTES];
 };
 
-/* --- which groups there are -------------------------------------------------------- */
+/* --- which groups there are ----------------------------------------------- */
 
 static void
 neighbours_found(struct source_neighbours *s, const char *path)
@@ -116,7 +116,7 @@ neighbours_list(struct source_neighbours *s)
 	}
 }
 
-/* --- what they used ---------------------------------------------------------------- */
+/* --- what they used ------------------------------------------------------- */
 
 static bool
 neighbours_parse(const struct source_neighbours *s, size_t len, double *ret_used_s)
@@ -138,8 +138,10 @@ neighbours_read_one(struct source_neighbours *s, struct neighbour *n)
 	double used = 0;
 	size_t len;
 
-	if (snprintf(path, sizeof(path), "%s%s/%s", s->root, n->path, s->file) >= (int)sizeof(path) ||
-		ls_procfile_read_once(AT_FDCWD, path, s->text, sizeof(s->text), &len) != 0 ||
+	if (snprintf(path, sizeof(path), "%s%s/%s", s->root, n->path, s->file) >=
+			(int)sizeof(path) ||
+		ls_procfile_read_once(AT_FDCWD, path, s->text, sizeof(s->text), &len) !=
+			0 ||
 		!neighbours_parse(s, len, &used)) {
 		n->read = false;
 		n->grown_s = 0;
@@ -152,22 +154,27 @@ neighbours_read_one(struct source_neighbours *s, struct neighbour *n)
 
 /* Name of the first process of a group; "" if there is none to be seen. */
 static void
-neighbours_comm(struct source_neighbours *s, const struct neighbour *n, char *ret_comm, size_t size)
+neighbours_comm(struct source_neighbours *s, const struct neighbour *n, char *ret_comm,
+	size_t size)
 {
 	char path[LS_PATH_MAX_BYTES];
 	size_t len;
 	long pid;
 
 	ret_comm[0] = '\0';
-	if (snprintf(path, sizeof(path), "%s%s/cgroup.procs", s->root, n->path) >= (int)sizeof(path) ||
-		ls_procfile_read_once(AT_FDCWD, path, s->text, sizeof(s->text) - 1, &len) != 0)
+	if (snprintf(path, sizeof(path), "%s%s/cgroup.procs", s->root, n->path) >=
+			(int)sizeof(path) ||
+		ls_procfile_read_once(AT_FDCWD, path, s->text, sizeof(s->text) - 1,
+			&len) != 0)
 		return;
 	s->text[len] = '\0';
 	pid = strtol(s->text, NULL, 10);
 	if (pid <= 0)
 		return;
-	if (snprintf(path, sizeof(path), "%s/%ld/comm", s->proc_root, pid) >= (int)sizeof(path) ||
-		ls_procfile_read_once(AT_FDCWD, path, s->text, sizeof(s->text) - 1, &len) != 0)
+	if (snprintf(path, sizeof(path), "%s/%ld/comm", s->proc_root, pid) >=
+			(int)sizeof(path) ||
+		ls_procfile_read_once(AT_FDCWD, path, s->text, sizeof(s->text) - 1,
+			&len) != 0)
 		return;
 	s->text[len] = '\0';
 	s->text[strcspn(s->text, "\n")] = '\0';
@@ -175,7 +182,7 @@ neighbours_comm(struct source_neighbours *s, const struct neighbour *n, char *re
 		ret_comm[0] = '\0'; /* longer than any name of the kernel: not one */
 }
 
-/* --- the top ones ------------------------------------------------------------------ */
+/* --- the top ones --------------------------------------------------------- */
 
 static void
 neighbours_add(struct source_neighbours *s, struct neighbour *n)
@@ -184,12 +191,14 @@ neighbours_add(struct source_neighbours *s, struct neighbour *n)
 	size_t len = strlen(n->path);
 
 	ls_series_label(labels, sizeof(labels), "cgroup",
-		n->path + (len > NEIGHBOURS_LABEL_BYTES ? len - NEIGHBOURS_LABEL_BYTES : 0));
+		n->path +
+			(len > NEIGHBOURS_LABEL_BYTES ? len - NEIGHBOURS_LABEL_BYTES
+						      : 0));
 	neighbours_comm(s, n, comm, sizeof(comm));
 	if (comm[0] != '\0')
 		ls_series_label(labels, sizeof(labels), "comm", comm);
-	n->handle = ls_series_add_metric(
-		s->table, (size_t)s->group, LS_METRIC_NEIGHBOUR_CPU, labels);
+	n->handle = ls_series_add_metric(s->table, (size_t)s->group,
+		LS_METRIC_NEIGHBOUR_CPU, labels);
 }
 
 /* How many groups used more than this one. */
@@ -228,7 +237,7 @@ neighbours_choose(struct source_neighbours *s)
 	}
 }
 
-/* --- the source -------------------------------------------------------------------- */
+/* --- the source ----------------------------------------------------------- */
 
 static int
 neighbours_probe(void *self)
@@ -236,17 +245,21 @@ neighbours_probe(void *self)
 	static const struct {
 		const char *dir, *file;
 	} places[] = { { "fs/cgroup/cpuacct", "cpuacct.usage" },
-		{ "fs/cgroup/cpu,cpuacct", "cpuacct.usage" }, { "fs/cgroup", "cpu.stat" } };
+		{ "fs/cgroup/cpu,cpuacct", "cpuacct.usage" },
+		{ "fs/cgroup", "cpu.stat" } };
 	struct source_neighbours *s = self;
 	char sys_root[LS_PATH_MAX_BYTES], path[LS_PATH_MAX_BYTES];
 	size_t i, len;
 
 	(void)snprintf(sys_root, sizeof(sys_root), "%s", s->root);
 	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		if (ls_procfile_path(s->root, sizeof(s->root), sys_root, places[i].dir) != 0 ||
-			ls_procfile_path(path, sizeof(path), s->root, places[i].file) != 0)
+		if (ls_procfile_path(s->root, sizeof(s->root), sys_root,
+			    places[i].dir) != 0 ||
+			ls_procfile_path(path, sizeof(path), s->root, places[i].file) !=
+				0)
 			continue;
-		if (ls_procfile_read_once(AT_FDCWD, path, s->text, sizeof(s->text), &len) == 0) {
+		if (ls_procfile_read_once(AT_FDCWD, path, s->text, sizeof(s->text),
+			    &len) == 0) {
 			s->file = places[i].file;
 			return 0;
 		}
@@ -255,8 +268,8 @@ neighbours_probe(void *self)
 }
 
 static void
-neighbours_list_metrics(
-	const void *self, void (*each)(void *arg, enum ls_metric m), void *arg)
+neighbours_list_metrics(const void *self, void (*each)(void *arg, enum ls_metric m),
+	void *arg)
 {
 	(void)self;
 	each(arg, LS_METRIC_NEIGHBOUR_CPU);
@@ -299,8 +312,8 @@ neighbours_tell(const void *self, struct ls_doctor *d)
 			"mount the host's /sys/fs/cgroup and point --sys-root to it");
 		return;
 	}
-	(void)snprintf(why, sizeof(why), "%zu groups with %s, %zu left out", s->count, s->file,
-		s->left_out);
+	(void)snprintf(why, sizeof(why), "%zu groups with %s, %zu left out", s->count,
+		s->file, s->left_out);
 	ls_doctor_add(d, s->left_out > 0 ? LS_DOCTOR_WARN : LS_DOCTOR_OK, "neighbours",
 		"control groups", why,
 		s->left_out > 0 ? "none: the groups listed first are watched" : "");
@@ -317,14 +330,16 @@ ls_source_neighbours_new(const char *proc_root, const char *sys_root,
 	struct ls_series_table *table, struct ls_source *ret_source)
 {
 	struct source_neighbours *s = calloc(1, sizeof(*s));
-	struct ls_source source = { "neighbours", s, neighbours_probe, neighbours_list_metrics,
-		neighbours_read, neighbours_tell, neighbours_free };
+	struct ls_source source = { "neighbours", s, neighbours_probe,
+		neighbours_list_metrics, neighbours_read, neighbours_tell,
+		neighbours_free };
 	int rc;
 
 	if (s == NULL)
 		return -ENOMEM;
 	(void)snprintf(s->proc_root, sizeof(s->proc_root), "%s", proc_root);
-	(void)snprintf(s->root, sizeof(s->root), "%s", sys_root); /* probe makes it the hierarchy's */
+	/* probe makes it the hierarchy's */
+	(void)snprintf(s->root, sizeof(s->root), "%s", sys_root);
 	s->table = table;
 	rc = ls_series_group(table, "host.neighbours");
 	if (rc < 0) {

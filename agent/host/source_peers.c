@@ -24,43 +24,47 @@ static const enum ls_metric peers_metric[] = { LS_METRIC_TCP_PEER_RETRANSMITS,
 struct peer {
 	struct ls_tcp_peer last; /* as the kernel told it */
 	uint64_t total[PEERS_COUNTERS];
-	unsigned gone;           /* readings since it was last seen */
+	unsigned gone; /* readings since it was last seen */
 	int handle[PEERS_METRICS];
 };
 
 struct source_peers {
 	struct ls_series_table *table;
-	int group, fd, error;    /* error: of the last dump; 0: it went well */
+	int group, fd, error; /* error: of the last dump; 0: it went well */
 	uint32_t seq;
-	uint64_t left_out;       /* connections of the last dump that found no room */
+	uint64_t left_out; /* connections of the last dump that found no room */
 	size_t count;
 	struct peer peer[LS_TCP_PEER_SERIES_MAX];
 	struct ls_tcp_diag dump;
 	uint8_t buf[PEERS_PIECE_BYTES];
 };
 
-/* --- the kernel's answer ----------------------------------------------------------- */
+/* --- the kernel's answer -------------------------------------------------- */
 
 static int
 peers_dump_family(struct source_peers *s, int family)
 {
 	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
-	size_t len = ls_tcp_diag_request(s->buf, sizeof(s->buf), family, ++s->seq), total = 0;
+	size_t len = ls_tcp_diag_request(s->buf, sizeof(s->buf), family, ++s->seq),
+	       total = 0;
 	bool done = false;
 	ssize_t n;
 	int rc = 0;
 
-	n = sendto(s->fd, s->buf, len, MSG_DONTWAIT, (struct sockaddr *)&kernel, sizeof(kernel));
+	n = sendto(s->fd, s->buf, len, MSG_DONTWAIT, (struct sockaddr *)&kernel,
+		sizeof(kernel));
 	if (n < 0)
 		return -errno;
-	/* The kernel makes each piece while it is asked for it: there is nothing to wait for. */
+	/* The kernel makes each piece while it is asked for it: there is nothing to
+	 * wait for. */
 	while (rc == 0 && !done) {
 		n = recv(s->fd, s->buf, sizeof(s->buf), MSG_DONTWAIT | MSG_TRUNC);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return -errno;
-		if ((size_t)n > sizeof(s->buf) || (total += (size_t)n) > LS_TCP_DUMP_MAX_BYTES)
+		if ((size_t)n > sizeof(s->buf) ||
+			(total += (size_t)n) > LS_TCP_DUMP_MAX_BYTES)
 			return -LS_ELIMIT;
 		rc = ls_tcp_diag_add(&s->dump, s->buf, (size_t)n, &done);
 	}
@@ -71,7 +75,8 @@ static void
 peers_close(struct source_peers *s)
 {
 	if (s->fd >= 0)
-		(void)close(s->fd); /* whatever is still in it belongs to a dump given up */
+		(void)close(
+			s->fd); /* whatever is still in it belongs to a dump given up */
 	s->fd = -1;
 }
 
@@ -94,7 +99,7 @@ peers_dump(struct source_peers *s)
 	return rc;
 }
 
-/* --- peers that have series ---------------------------------------------------------- */
+/* --- peers that have series ----------------------------------------------- */
 
 static uint64_t
 peers_traffic(const struct ls_tcp_peer *p)
@@ -109,7 +114,8 @@ peers_find(struct source_peers *s, const struct ls_tcp_peer *who)
 
 	for (i = 0; i < s->count; i++) {
 		if (s->peer[i].last.family == who->family &&
-			memcmp(s->peer[i].last.address, who->address, sizeof(who->address)) == 0)
+			memcmp(s->peer[i].last.address, who->address,
+				sizeof(who->address)) == 0)
 			return &s->peer[i];
 	}
 	return NULL;
@@ -157,8 +163,8 @@ peers_begin(struct source_peers *s, const struct ls_tcp_peer *who)
 	if (inet_ntop(who->family, who->address, name, sizeof(name)) != NULL)
 		ls_series_label(labels, sizeof(labels), "peer", name);
 	for (m = 0; m < PEERS_METRICS; m++)
-		p->handle[m] = ls_series_add_metric(
-			s->table, (size_t)s->group, peers_metric[m], labels);
+		p->handle[m] = ls_series_add_metric(s->table, (size_t)s->group,
+			peers_metric[m], labels);
 }
 
 static void
@@ -171,7 +177,9 @@ peers_update(struct peer *p, const struct ls_tcp_peer *now)
 	size_t i;
 
 	for (i = 0; i < PEERS_COUNTERS; i++)
-		p->total[i] += b[i] > a[i] ? b[i] - a[i] : 0; /* a sum that falls: a connection ended */
+		p->total[i] += b[i] > a[i]
+			? b[i] - a[i]
+			: 0; /* a sum that falls: a connection ended */
 	p->last = *now;
 	p->gone = 0;
 }
@@ -190,8 +198,10 @@ peers_publish(struct source_peers *s, const struct peer *p)
 	if (p->last.rtt_s > 0)
 		ls_series_set(s->table, p->handle[PEERS_COUNTERS], p->last.rtt_s);
 	if (p->last.min_rtt_s > 0)
-		ls_series_set(s->table, p->handle[PEERS_COUNTERS + 1], p->last.min_rtt_s);
-	ls_series_set(s->table, p->handle[PEERS_COUNTERS + 2], (double)p->last.connections);
+		ls_series_set(s->table, p->handle[PEERS_COUNTERS + 1],
+			p->last.min_rtt_s);
+	ls_series_set(s->table, p->handle[PEERS_COUNTERS + 2],
+		(double)p->last.connections);
 }
 
 /* The peer of the dump with most traffic that has no series yet; NULL if all have. */
@@ -203,14 +213,16 @@ peers_busiest_new(struct source_peers *s, const struct ls_tcp_diag *d)
 
 	for (i = 0; i < d->count; i++) {
 		if (peers_find(s, &d->peer[i]) == NULL &&
-			(best == NULL || peers_traffic(&d->peer[i]) > peers_traffic(best)))
+			(best == NULL ||
+				peers_traffic(&d->peer[i]) > peers_traffic(best)))
 			best = &d->peer[i];
 	}
 	return best;
 }
 
 void
-ls_source_peers_take(struct ls_source *source, const struct ls_tcp_diag *d, uint64_t now_mono_ns)
+ls_source_peers_take(struct ls_source *source, const struct ls_tcp_diag *d,
+	uint64_t now_mono_ns)
 {
 	struct source_peers *s = source->self;
 	const struct ls_tcp_peer *next;
@@ -236,7 +248,7 @@ ls_source_peers_take(struct ls_source *source, const struct ls_tcp_diag *d, uint
 	ls_series_read(s->table, (size_t)s->group, now_mono_ns);
 }
 
-/* --- the source -------------------------------------------------------------------- */
+/* --- the source ----------------------------------------------------------- */
 
 static int
 peers_probe(void *self)
@@ -278,13 +290,14 @@ peers_tell(const void *self, struct ls_doctor *d)
 	char why[128];
 
 	if (s->error != 0) {
-		ls_doctor_add(d, LS_DOCTOR_WARN, "peers", "sock_diag", ls_err_text(s->error),
-			"modprobe tcp_diag");
+		ls_doctor_add(d, LS_DOCTOR_WARN, "peers", "sock_diag",
+			ls_err_text(s->error), "modprobe tcp_diag");
 		return;
 	}
-	(void)snprintf(why, sizeof(why), "%zu remote hosts watched, %llu connections left out; "
-		"only those of this network namespace are seen", s->count,
-		(unsigned long long)s->left_out);
+	(void)snprintf(why, sizeof(why),
+		"%zu remote hosts watched, %llu connections left out; "
+		"only those of this network namespace are seen",
+		s->count, (unsigned long long)s->left_out);
 	ls_doctor_add(d, LS_DOCTOR_OK, "peers", "sock_diag", why, "");
 }
 
@@ -302,8 +315,8 @@ int
 ls_source_peers_new(struct ls_series_table *table, struct ls_source *ret_source)
 {
 	struct source_peers *s = calloc(1, sizeof(*s));
-	struct ls_source source = { "peers", s, peers_probe, peers_list, peers_read, peers_tell,
-		peers_free };
+	struct ls_source source = { "peers", s, peers_probe, peers_list, peers_read,
+		peers_tell, peers_free };
 	int rc;
 
 	if (s == NULL)

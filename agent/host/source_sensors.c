@@ -24,10 +24,11 @@ struct source_sensors {
 	int least, mean, most, throttles;
 };
 
-/* The text of sysfs file <dir><n>/<file>, its line end cut off; false if it cannot be read. */
+/* The text of sysfs file <dir><n>/<file>, its line end cut off; false if it cannot be
+ * read. */
 static bool
-sensors_text(const struct source_sensors *s, const char *dir, unsigned n, const char *file,
-	char *ret_text, size_t size)
+sensors_text(const struct source_sensors *s, const char *dir, unsigned n,
+	const char *file, char *ret_text, size_t size)
 {
 	char name[128], path[LS_PATH_MAX_BYTES];
 	size_t len;
@@ -42,8 +43,8 @@ sensors_text(const struct source_sensors *s, const char *dir, unsigned n, const 
 }
 
 static bool
-sensors_number(const struct source_sensors *s, const char *dir, unsigned n, const char *file,
-	double *ret_value)
+sensors_number(const struct source_sensors *s, const char *dir, unsigned n,
+	const char *file, double *ret_value)
 {
 	char text[64], *end;
 
@@ -56,7 +57,7 @@ sensors_number(const struct source_sensors *s, const char *dir, unsigned n, cons
 #define SENSORS_ZONE "class/thermal/thermal_zone"
 #define SENSORS_CPU "devices/system/cpu/cpu"
 
-/* --- temperature ------------------------------------------------------------------- */
+/* --- temperature ---------------------------------------------------------- */
 
 static void
 sensors_find_zones(struct source_sensors *s)
@@ -76,8 +77,8 @@ sensors_find_zones(struct source_sensors *s)
 		ls_series_label(labels, sizeof(labels), "type", type);
 		ls_series_label(labels, sizeof(labels), "zone", zone);
 		s->zone[s->zone_count].number = n;
-		s->zone[s->zone_count++].handle = ls_series_add_metric(
-			s->table, (size_t)s->group, LS_METRIC_HOST_TEMPERATURE, labels);
+		s->zone[s->zone_count++].handle = ls_series_add_metric(s->table,
+			(size_t)s->group, LS_METRIC_HOST_TEMPERATURE, labels);
 	}
 }
 
@@ -95,7 +96,7 @@ sensors_read_zones(struct source_sensors *s)
 	}
 }
 
-/* --- clock ------------------------------------------------------------------------- */
+/* --- clock ---------------------------------------------------------------- */
 
 static int
 sensors_add(struct source_sensors *s, enum ls_metric m, const char *stat)
@@ -114,7 +115,8 @@ sensors_read_frequency(struct source_sensors *s)
 	unsigned n, count = 0;
 
 	for (n = 0; n < s->cpu_count; n++) {
-		if (!sensors_number(s, SENSORS_CPU, n, "cpufreq/scaling_cur_freq", &khz))
+		if (!sensors_number(s, SENSORS_CPU, n, "cpufreq/scaling_cur_freq",
+			    &khz))
 			continue;
 		least = count == 0 || khz < least ? khz : least;
 		most = khz > most ? khz : most;
@@ -140,7 +142,8 @@ sensors_read_throttles(struct source_sensors *s)
 	unsigned n;
 
 	for (n = 0; n < s->cpu_count; n++) {
-		if (sensors_number(s, SENSORS_CPU, n, "thermal_throttle/core_throttle_count", &v)) {
+		if (sensors_number(s, SENSORS_CPU, n,
+			    "thermal_throttle/core_throttle_count", &v)) {
 			sum += v;
 			any = true;
 		}
@@ -151,7 +154,7 @@ sensors_read_throttles(struct source_sensors *s)
 		ls_series_unset(s->table, s->throttles);
 }
 
-/* --- the source -------------------------------------------------------------------- */
+/* --- the source ----------------------------------------------------------- */
 
 static int
 sensors_probe(void *self)
@@ -162,9 +165,10 @@ sensors_probe(void *self)
 
 	sensors_find_zones(s);
 	for (n = 0; n < LS_CPUFREQ_MAX; n++) {
-		bool frequency = sensors_number(s, SENSORS_CPU, n, "cpufreq/scaling_cur_freq", &v);
-		bool throttle = sensors_number(
-			s, SENSORS_CPU, n, "thermal_throttle/core_throttle_count", &v);
+		bool frequency = sensors_number(s, SENSORS_CPU, n,
+			"cpufreq/scaling_cur_freq", &v);
+		bool throttle = sensors_number(s, SENSORS_CPU, n,
+			"thermal_throttle/core_throttle_count", &v);
 
 		if (frequency || throttle)
 			s->cpu_count = n + 1;
@@ -217,8 +221,8 @@ sensors_tell(const void *self, struct ls_doctor *d)
 			"this machine shows neither (usual for a virtual machine)", "");
 		return;
 	}
-	(void)snprintf(why, sizeof(why), "%zu thermal zones, %zu CPUs%s%s", s->zone_count,
-		s->cpu_count, s->has_frequency ? ", clock" : "",
+	(void)snprintf(why, sizeof(why), "%zu thermal zones, %zu CPUs%s%s",
+		s->zone_count, s->cpu_count, s->has_frequency ? ", clock" : "",
 		s->has_throttle ? ", throttle counters" : "");
 	ls_doctor_add(d, LS_DOCTOR_OK, "sensors", "thermal, cpufreq", why, "");
 }
@@ -230,12 +234,12 @@ sensors_free(void *self)
 }
 
 int
-ls_source_sensors_new(
-	const char *sys_root, struct ls_series_table *table, struct ls_source *ret_source)
+ls_source_sensors_new(const char *sys_root, struct ls_series_table *table,
+	struct ls_source *ret_source)
 {
 	struct source_sensors *s = calloc(1, sizeof(*s));
-	struct ls_source source = { "sensors", s, sensors_probe, sensors_list, sensors_read,
-		sensors_tell, sensors_free };
+	struct ls_source source = { "sensors", s, sensors_probe, sensors_list,
+		sensors_read, sensors_tell, sensors_free };
 	int rc;
 
 	if (s == NULL)

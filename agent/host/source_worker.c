@@ -21,7 +21,8 @@ static const enum ls_metric worker_job_metrics[] = { LS_METRIC_JOB_CPU,
 
 static const enum ls_metric worker_group_metrics[] = { LS_METRIC_HOST_CPU_THROTTLED,
 	LS_METRIC_HOST_CGROUP_CPU, LS_METRIC_HOST_CPU_THROTTLED_PERIODS };
-#define WORKER_GROUP_METRICS (sizeof(worker_group_metrics) / sizeof(worker_group_metrics[0]))
+#define WORKER_GROUP_METRICS \
+	(sizeof(worker_group_metrics) / sizeof(worker_group_metrics[0]))
 
 struct worker_thread {
 	pid_t tid;
@@ -36,10 +37,10 @@ struct worker {
 	DIR *tasks;
 	uint32_t turn;
 	size_t thread_count;
-	struct worker_thread *threads;    /* LS_THREADS_PER_WORKER_MAX of them */
-	struct ls_procfs_thread ended;    /* what threads that ended had used */
+	struct worker_thread *threads; /* LS_THREADS_PER_WORKER_MAX of them */
+	struct ls_procfs_thread ended; /* what threads that ended had used */
 	struct ls_procfs_cgroup_paths paths;
-	bool group_read;                  /* group_last holds a reading of this group */
+	bool group_read; /* group_last holds a reading of this group */
 	double group_last[WORKER_GROUP_METRICS];
 };
 
@@ -54,7 +55,7 @@ struct source_worker {
 	char text[WORKER_TEXT_BYTES];
 };
 
-/* --- life of a worker -------------------------------------------------------------- */
+/* --- life of a worker ----------------------------------------------------- */
 
 static void
 worker_free(struct worker *w)
@@ -73,7 +74,8 @@ worker_free(struct worker *w)
 }
 
 static void
-worker_name_file(struct source_worker *s, struct ls_procfile *f, pid_t pid, const char *name)
+worker_name_file(struct source_worker *s, struct ls_procfile *f, pid_t pid,
+	const char *name)
 {
 	char path[64];
 
@@ -101,9 +103,10 @@ worker_new(struct source_worker *s, const struct ls_source_worker_id *id)
 	return w;
 }
 
-/* --- threads ----------------------------------------------------------------------- */
+/* --- threads -------------------------------------------------------------- */
 
-/* The entry of a thread; a new one where it is not known. NULL: too many. `hint` is where to look. */
+/* The entry of a thread; a new one where it is not known. NULL: too many. `hint` is
+ * where to look. */
 static struct worker_thread *
 worker_find_thread(struct worker *w, pid_t tid, size_t hint)
 {
@@ -134,17 +137,21 @@ worker_end_thread(struct worker *w, struct worker_thread *t)
 	memset(&t->used, 0, sizeof(t->used));
 }
 
-/* Reads one thread. Its switches are looked at only if it ran since: most threads sleep. */
+/* Reads one thread. Its switches are looked at only if it ran since: most threads
+ * sleep. */
 static bool
-worker_read_thread(struct source_worker *s, struct worker *w, const char *name, size_t hint)
+worker_read_thread(struct source_worker *s, struct worker *w, const char *name,
+	size_t hint)
 {
 	struct ls_procfs_thread now = { 0 };
 	char path[WORKER_TID_MAX_BYTES + sizeof("/schedstat")];
 	struct worker_thread *t;
 	size_t len;
 
-	(void)snprintf(path, sizeof(path), "%.*s/schedstat", WORKER_TID_MAX_BYTES, name);
-	if (ls_procfile_read_once(dirfd(w->tasks), path, s->text, sizeof(s->text), &len) != 0 ||
+	(void)snprintf(path, sizeof(path), "%.*s/schedstat", WORKER_TID_MAX_BYTES,
+		name);
+	if (ls_procfile_read_once(dirfd(w->tasks), path, s->text, sizeof(s->text),
+		    &len) != 0 ||
 		!ls_procfs_schedstat(s->text, len, &now))
 		return true; /* ended while we looked */
 	t = worker_find_thread(w, (pid_t)strtol(name, NULL, 10), hint);
@@ -158,8 +165,10 @@ worker_read_thread(struct source_worker *s, struct worker *w, const char *name, 
 	now.voluntary = t->used.voluntary;
 	now.involuntary = t->used.involuntary;
 	(void)snprintf(path, sizeof(path), "%.*s/status", WORKER_TID_MAX_BYTES, name);
-	if (ls_procfile_read_once(dirfd(w->tasks), path, s->text, sizeof(s->text), &len) == 0)
-		(void)ls_procfs_switches(s->text, len, &now); /* else they stay as they were */
+	if (ls_procfile_read_once(dirfd(w->tasks), path, s->text, sizeof(s->text),
+		    &len) == 0)
+		(void)ls_procfs_switches(s->text, len,
+			&now); /* else they stay as they were */
 	t->used = now;
 	return true;
 }
@@ -188,7 +197,8 @@ worker_sum_threads(struct worker *w)
 	if (kept == 0)
 		return;
 	ls_sample_set(&w->sample, LS_METRIC_JOB_CPU, (double)sum.run_ns / 1e9);
-	ls_sample_set(&w->sample, LS_METRIC_JOB_RUNQUEUE_WAIT, (double)sum.wait_ns / 1e9);
+	ls_sample_set(&w->sample, LS_METRIC_JOB_RUNQUEUE_WAIT,
+		(double)sum.wait_ns / 1e9);
 	ls_sample_set(&w->sample, LS_METRIC_JOB_VOLUNTARY, (double)sum.voluntary);
 	ls_sample_set(&w->sample, LS_METRIC_JOB_INVOLUNTARY, (double)sum.involuntary);
 }
@@ -201,7 +211,8 @@ worker_read_threads(struct source_worker *s, struct worker *w)
 	size_t hint = 0;
 
 	if (w->tasks == NULL) {
-		(void)snprintf(path, sizeof(path), "%s/%ld/task", s->proc_root, (long)w->id.pid);
+		(void)snprintf(path, sizeof(path), "%s/%ld/task", s->proc_root,
+			(long)w->id.pid);
 		w->tasks = opendir(path);
 		if (w->tasks == NULL)
 			return;
@@ -217,11 +228,11 @@ worker_read_threads(struct source_worker *s, struct worker *w)
 	worker_sum_threads(w);
 }
 
-/* --- cgroups ----------------------------------------------------------------------- */
+/* --- cgroups -------------------------------------------------------------- */
 
 /*
- * Where the files of a group are: mount point + (path - root of the mount) + name. Not visible where
- * the group lies outside what is mounted here.
+ * Where the files of a group are: mount point + (path - root of the mount) + name. Not
+ * visible where the group lies outside what is mounted here.
  */
 static bool
 worker_group_file(const struct source_worker *s, const struct ls_procfs_cgroup_mount *m,
@@ -259,12 +270,14 @@ worker_find_group(struct source_worker *s, struct worker *w)
 	w->cpu_stat.path[0] = w->cpuacct.path[0] = '\0';
 	w->group_read = false;
 	if (v1)
-		(void)worker_group_file(s, &m->cpu, w->paths.cpu, "cpu.stat", &w->cpu_stat);
+		(void)worker_group_file(s, &m->cpu, w->paths.cpu, "cpu.stat",
+			&w->cpu_stat);
 	else if (m->has_v2)
-		(void)worker_group_file(s, &m->v2, w->paths.v2, "cpu.stat", &w->cpu_stat);
+		(void)worker_group_file(s, &m->v2, w->paths.v2, "cpu.stat",
+			&w->cpu_stat);
 	if (acct)
-		(void)worker_group_file(
-			s, &m->cpuacct, w->paths.cpuacct, "cpuacct.usage", &w->cpuacct);
+		(void)worker_group_file(s, &m->cpuacct, w->paths.cpuacct,
+			"cpuacct.usage", &w->cpuacct);
 }
 
 static void
@@ -293,7 +306,8 @@ worker_group_counted(const struct source_worker *s, size_t me)
 	size_t i;
 
 	for (i = 0; i < me; i++) {
-		if (strcmp(s->workers[i]->cpu_stat.path, s->workers[me]->cpu_stat.path) == 0)
+		if (strcmp(s->workers[i]->cpu_stat.path,
+			    s->workers[me]->cpu_stat.path) == 0)
 			return true;
 	}
 	return false;
@@ -329,7 +343,7 @@ worker_sum_groups(struct source_worker *s, struct ls_sample *into)
 	}
 }
 
-/* --- the source -------------------------------------------------------------------- */
+/* --- the source ----------------------------------------------------------- */
 
 static void
 worker_read(struct source_worker *s, struct worker *w, uint64_t now_mono_ns)
@@ -342,7 +356,8 @@ worker_read(struct source_worker *s, struct worker *w, uint64_t now_mono_ns)
 	if (ls_procfile_read(&w->stat, s->text, sizeof(s->text), &len) == 0)
 		ls_procfs_pid_stat(s->text, len, &w->sample);
 	if (ls_procfile_read(&w->statm, s->text, sizeof(s->text), &len) == 0)
-		ls_procfs_statm(s->text, len, s->page_bytes, LS_METRIC_JOB_RSS, &w->sample);
+		ls_procfs_statm(s->text, len, s->page_bytes, LS_METRIC_JOB_RSS,
+			&w->sample);
 	worker_read_group(s, w);
 }
 
@@ -351,7 +366,8 @@ source_worker_probe(void *self)
 {
 	struct source_worker *s = self;
 	struct ls_procfile f;
-	char *text = malloc(LS_PROC_FILE_MAX_BYTES); /* hosts with many containers: many mounts */
+	/* hosts with many containers: many mounts */
+	char *text = malloc(LS_PROC_FILE_MAX_BYTES);
 	size_t len;
 	int rc;
 
@@ -368,7 +384,8 @@ source_worker_probe(void *self)
 }
 
 static void
-source_worker_list(const void *self, void (*each)(void *arg, enum ls_metric m), void *arg)
+source_worker_list(const void *self, void (*each)(void *arg, enum ls_metric m),
+	void *arg)
 {
 	size_t i;
 
@@ -380,7 +397,8 @@ source_worker_list(const void *self, void (*each)(void *arg, enum ls_metric m), 
 }
 
 static void
-source_worker_read(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *into)
+source_worker_read(void *self, unsigned due, uint64_t now_mono_ns,
+	struct ls_sample *into)
 {
 	struct source_worker *s = self;
 	size_t i;
@@ -405,7 +423,7 @@ source_worker_free(void *self)
 	free(s);
 }
 
-/* --- what there is to say ---------------------------------------------------------- */
+/* --- what there is to say ------------------------------------------------- */
 
 static void
 source_worker_tell(const void *self, struct ls_doctor *d)
@@ -426,7 +444,8 @@ source_worker_tell(const void *self, struct ls_doctor *d)
 		const struct worker *w = s->workers[i];
 		const bool *has = w->sample.present;
 
-		(void)snprintf(subject, sizeof(subject), "process %ld", (long)w->id.pid);
+		(void)snprintf(subject, sizeof(subject), "process %ld",
+			(long)w->id.pid);
 		if (w->sample.t_mono_ns == 0)
 			continue; /* not read yet */
 		if (!has[LS_METRIC_JOB_RUNQUEUE_WAIT])
@@ -436,24 +455,27 @@ source_worker_tell(const void *self, struct ls_doctor *d)
 				"its threads cannot be read (%zu known): run-queue wait is not "
 				"measured",
 				w->thread_count);
-		else if (!has[LS_METRIC_HOST_CGROUP_CPU] && !has[LS_METRIC_HOST_CPU_THROTTLED])
+		else if (!has[LS_METRIC_HOST_CGROUP_CPU] &&
+			!has[LS_METRIC_HOST_CPU_THROTTLED])
 			ls_doctor_add(d, LS_DOCTOR_WARN, "worker", subject,
 				"its cgroup is not visible here: throttling is not measured",
 				"mount the host's /sys and name it with --sys-root (in Kubernetes "
 				"a hostPath)");
 		else
 			ls_doctor_addf(d, LS_DOCTOR_OK, "worker", subject, "",
-				"%zu threads and its cgroup are measured", w->thread_count);
+				"%zu threads and its cgroup are measured",
+				w->thread_count);
 	}
 }
 
 int
-ls_source_worker_new(
-	const char *proc_root, const char *sys_root, struct ls_source *ret_source)
+ls_source_worker_new(const char *proc_root, const char *sys_root,
+	struct ls_source *ret_source)
 {
 	struct source_worker *s = calloc(1, sizeof(*s));
-	struct ls_source source = { "worker", s, source_worker_probe, source_worker_list,
-		source_worker_read, source_worker_tell, source_worker_free };
+	struct ls_source source = { "worker", s, source_worker_probe,
+		source_worker_list, source_worker_read, source_worker_tell,
+		source_worker_free };
 
 	if (s == NULL)
 		return -ENOMEM;
@@ -467,12 +489,13 @@ ls_source_worker_new(
 static bool
 worker_is(const struct ls_source_worker_id *a, const struct ls_source_worker_id *b)
 {
-	return a->pid == b->pid && memcmp(a->ring_id, b->ring_id, LS_RING_ID_BYTES) == 0;
+	return a->pid == b->pid &&
+		memcmp(a->ring_id, b->ring_id, LS_RING_ID_BYTES) == 0;
 }
 
 void
-ls_source_worker_watch(
-	const struct ls_source *source, const struct ls_source_worker_id *ids, size_t count)
+ls_source_worker_watch(const struct ls_source *source,
+	const struct ls_source_worker_id *ids, size_t count)
 {
 	struct source_worker *s = source->self;
 	struct worker *kept[LS_RINGS_MAX];
@@ -483,7 +506,8 @@ ls_source_worker_watch(
 		struct worker *w = NULL;
 
 		for (k = 0; k < s->count && w == NULL; k++) {
-			if (s->workers[k] == NULL || !worker_is(&s->workers[k]->id, &ids[i]))
+			if (s->workers[k] == NULL ||
+				!worker_is(&s->workers[k]->id, &ids[i]))
 				continue;
 			w = s->workers[k];
 			s->workers[k] = NULL;
@@ -491,7 +515,8 @@ ls_source_worker_watch(
 		if (w == NULL && ids[i].pid > 0)
 			w = worker_new(s, &ids[i]);
 		if (w != NULL)
-			kept[n++] = w; /* without memory it is not measured, and tried again */
+			kept[n++] =
+				w; /* without memory it is not measured, and tried again */
 	}
 	for (k = 0; k < s->count; k++)
 		worker_free(s->workers[k]);
@@ -500,7 +525,8 @@ ls_source_worker_watch(
 }
 
 const struct ls_sample *
-ls_source_worker_sample(const struct ls_source *source, const uint8_t ring_id[LS_RING_ID_BYTES])
+ls_source_worker_sample(const struct ls_source *source,
+	const uint8_t ring_id[LS_RING_ID_BYTES])
 {
 	const struct source_worker *s = source->self;
 	size_t i;

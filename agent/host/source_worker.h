@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * source_worker - the counters of the workers on this host: their threads, and their cgroups.
+ * source_worker - the counters of the workers on this host: their threads, and their
+ * cgroups.
  *
- * Counters of threads are summed over the threads, those that ended included, so the sums never
- * fall. Counters of cgroups (scope host) are summed over the different cgroups of the workers: their
- * total starts at the first value seen and then grows by what each cgroup grows.
+ * Counters of threads are summed over the threads, those that ended included, so the
+ * sums never fall. Counters of cgroups (scope host) are summed over the different
+ * cgroups of the workers: their total starts at the first value seen and then grows by
+ * what each cgroup grows.
  *
  * Owner:   the agent loop thread. Not thread-safe.
  * Units:   base units of proto/metrics.def.
  * Errors:  as in source.h.
- * Limits:  LS_RINGS_MAX workers; with more than LS_THREADS_PER_WORKER_MAX threads the sums over
- *          threads are not measured.
+ * Limits:  LS_RINGS_MAX workers; with more than LS_THREADS_PER_WORKER_MAX threads the
+ *          sums over threads are not measured.
  * Source:  kernel Documentation/scheduler/sched-stats.rst, admin-guide/cgroup-v2.rst,
  *          scheduler/sched-bwc.rst; proc(5).
  */
@@ -21,7 +23,8 @@
 #include "agent/collect/source.h"
 #include "proto/ring/ring.h"
 
-/* A live worker, and its process as this process sees it (never the pid in the ring's header). */
+/* A live worker, and its process as this process sees it (never the pid in the ring's
+ * header). */
 struct ls_source_worker_id {
 	uint8_t ring_id[LS_RING_ID_BYTES];
 	pid_t pid;
@@ -32,11 +35,12 @@ int ls_source_worker_new(const char *proc_root, const char *sys_root,
 	struct ls_source *ret_source) LS_MUSTCHECK;
 
 /* Says which workers are there now (at most LS_RINGS_MAX); others are forgotten. */
-void ls_source_worker_watch(
-	const struct ls_source *source, const struct ls_source_worker_id *ids, size_t count);
+void ls_source_worker_watch(const struct ls_source *source,
+	const struct ls_source_worker_id *ids, size_t count);
 
-/* The last reading of one worker (scope job, and its own cgroup); NULL if it is not watched. */
-const struct ls_sample *ls_source_worker_sample(
-	const struct ls_source *source, const uint8_t ring_id[LS_RING_ID_BYTES]);
+/* The last reading of one worker (scope job, and its own cgroup); NULL if it is not
+ * watched. */
+const struct ls_sample *ls_source_worker_sample(const struct ls_source *source,
+	const uint8_t ring_id[LS_RING_ID_BYTES]);
 
 #endif

@@ -19,9 +19,12 @@ ls_tcp_diag_request(uint8_t *buf, size_t size, int family, uint32_t seq)
 	struct {
 		struct nlmsghdr head;
 		struct inet_diag_req_v2 body;
-	} r = { .head = { .nlmsg_len = sizeof(r), .nlmsg_type = SOCK_DIAG_BY_FAMILY,
-			.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP, .nlmsg_seq = seq },
-		.body = { .sdiag_family = (uint8_t)family, .sdiag_protocol = IPPROTO_TCP,
+	} r = { .head = { .nlmsg_len = sizeof(r),
+			.nlmsg_type = SOCK_DIAG_BY_FAMILY,
+			.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
+			.nlmsg_seq = seq },
+		.body = { .sdiag_family = (uint8_t)family,
+			.sdiag_protocol = IPPROTO_TCP,
 			.idiag_ext = 1u << (INET_DIAG_INFO - 1),
 			.idiag_states = 1u << TCP_STATE_ESTABLISHED } };
 
@@ -34,7 +37,8 @@ ls_tcp_diag_request(uint8_t *buf, size_t size, int family, uint32_t seq)
 static bool
 tcp_diag_address(const struct inet_diag_msg *m, struct ls_tcp_peer *ret_peer)
 {
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff }, loopback[16] = { [15] = 1 };
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff },
+			     loopback[16] = { [15] = 1 };
 	const uint8_t *a = (const uint8_t *)m->id.idiag_dst;
 
 	memset(ret_peer, 0, sizeof(*ret_peer));
@@ -58,7 +62,8 @@ tcp_diag_find(struct ls_tcp_diag *d, const struct ls_tcp_peer *who)
 
 	for (i = 0; i < d->count; i++) {
 		if (d->peer[i].family == who->family &&
-			memcmp(d->peer[i].address, who->address, sizeof(who->address)) == 0)
+			memcmp(d->peer[i].address, who->address,
+				sizeof(who->address)) == 0)
 			return &d->peer[i];
 	}
 	if (d->count == LS_TCP_PEERS_MAX)
@@ -139,7 +144,8 @@ ls_tcp_diag_add(struct ls_tcp_diag *d, const uint8_t *buf, size_t len, bool *ret
 			return e.error < 0 ? e.error : -LS_EPARSE;
 		}
 		if (h.nlmsg_type == SOCK_DIAG_BY_FAMILY)
-			rc = tcp_diag_socket(d, buf + at + sizeof(h), h.nlmsg_len - sizeof(h));
+			rc = tcp_diag_socket(d, buf + at + sizeof(h),
+				h.nlmsg_len - sizeof(h));
 		at += NLMSG_ALIGN(h.nlmsg_len);
 	}
 	return rc;

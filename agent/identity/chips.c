@@ -13,12 +13,12 @@
 #include "agent/collect/procfile.h"
 #include "proto/base/text.h"
 
-#define CHIPS_GVNIC 0x0042u        /* Google's network card has the same vendor */
-#define CHIPS_TEXT_BYTES 64        /* a number of /sys */
+#define CHIPS_GVNIC 0x0042u /* Google's network card has the same vendor */
+#define CHIPS_TEXT_BYTES 64 /* a number of /sys */
 #define CHIPS_FUNCTIONS_MAX (LS_CHIPS_MAX * LS_CHIP_NODES_MAX)
 #define CHIPS_PCI_NAME_BYTES 24
 
-/* --- reading /sys ------------------------------------------------------------------ */
+/* --- reading /sys --------------------------------------------------------- */
 
 /* The number in a file of a PCI function; false if there is none. */
 static bool
@@ -31,7 +31,8 @@ chips_read_number(int dir_fd, const char *function, const char *file, long *ret_
 	(void)snprintf(path, sizeof(path), "%s/%s", function, file);
 	if (ls_procfile_read_once(dir_fd, path, text, sizeof(text), &len) != 0)
 		return false;
-	text[len] = '\0'; /* read_once leaves room: a text must be shorter than the buffer */
+	/* read_once leaves room: a text must be shorter than the buffer */
+	text[len] = '\0';
 	errno = 0;
 	v = strtol(text, &end, 0);
 	if (errno != 0 || end == text || (*end != '\n' && *end != '\0'))
@@ -40,7 +41,8 @@ chips_read_number(int dir_fd, const char *function, const char *file, long *ret_
 	return true;
 }
 
-/* "0000:00:05.0": only hexadecimal digits, colons, and one function digit at the end. */
+/* "0000:00:05.0": only hexadecimal digits, colons, and one function digit at the end.
+ */
 static bool
 chips_is_function(const char *name)
 {
@@ -79,15 +81,17 @@ chips_read_function(int dir_fd, const char *function, struct ls_chip *ret_chip)
 		subsystem = 0;
 	memset(ret_chip, 0, sizeof(*ret_chip));
 	ret_chip->device_id = (uint32_t)device;
-	ret_chip->generation = ls_generation_by_pci((uint32_t)device, (uint32_t)subsystem);
+	ret_chip->generation =
+		ls_generation_by_pci((uint32_t)device, (uint32_t)subsystem);
 	if (ret_chip->generation < 0 && !chips_may_be_chip(dir_fd, function))
 		return false;
 	if (ret_chip->generation >= 0)
 		(void)snprintf(ret_chip->name, sizeof(ret_chip->name), "%s",
-			ls_generation_info((enum ls_generation)ret_chip->generation)->name);
+			ls_generation_info((enum ls_generation)ret_chip->generation)
+				->name);
 	else
-		(void)snprintf(ret_chip->name, sizeof(ret_chip->name), "tpu-unknown(0x%04x)",
-			(unsigned)device);
+		(void)snprintf(ret_chip->name, sizeof(ret_chip->name),
+			"tpu-unknown(0x%04x)", (unsigned)device);
 	ret_chip->numa_node = -1;
 	if (chips_read_number(dir_fd, function, "numa_node", &node) && node >= 0 &&
 		node <= INT_MAX)
@@ -95,7 +99,7 @@ chips_read_function(int dir_fd, const char *function, struct ls_chip *ret_chip)
 	return true;
 }
 
-/* --- nodes ------------------------------------------------------------------------- */
+/* --- nodes ---------------------------------------------------------------- */
 
 /* The whole text as a number; false if it is none. */
 static bool
@@ -141,7 +145,8 @@ chips_add_node(struct ls_chips *c, struct ls_chip *chip, const char *path)
 
 /* The node of a function's IOMMU group. */
 static void
-chips_add_vfio(struct ls_chips *c, int dir_fd, const char *function, struct ls_chip *chip)
+chips_add_vfio(struct ls_chips *c, int dir_fd, const char *function,
+	struct ls_chip *chip)
 {
 	char path[CHIPS_PCI_NAME_BYTES + 32], target[LS_PATH_MAX_BYTES], node[32];
 	const char *base;
@@ -193,11 +198,12 @@ chips_list_accel(const struct ls_chips *c, unsigned index[CHIPS_FUNCTIONS_MAX])
 static bool
 chips_wants_accel(const struct ls_chip *chip)
 {
-	enum ls_generation_nodes nodes = chip->generation < 0 ?
-		LS_NODES_ANY :
-		ls_generation_info((enum ls_generation)chip->generation)->nodes;
+	enum ls_generation_nodes nodes = chip->generation < 0
+		? LS_NODES_ANY
+		: ls_generation_info((enum ls_generation)chip->generation)->nodes;
 
-	return nodes == LS_NODES_ACCEL || (nodes == LS_NODES_ANY && chip->node_count == 0);
+	return nodes == LS_NODES_ACCEL ||
+		(nodes == LS_NODES_ANY && chip->node_count == 0);
 }
 
 /* Gives the nodes /dev/accelN, which say nothing of PCI, to the chips in order. */
@@ -225,7 +231,7 @@ chips_add_accel(struct ls_chips *c)
 	c->accel_extra = have > used ? have - used : 0;
 }
 
-/* --- the search -------------------------------------------------------------------- */
+/* --- the search ----------------------------------------------------------- */
 
 static int
 chips_compare_name(const void *a, const void *b)
@@ -233,7 +239,8 @@ chips_compare_name(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-/* Adds a function to its slot's chip, which is the last one: functions come in order. */
+/* Adds a function to its slot's chip, which is the last one: functions come in order.
+ */
 static void
 chips_add_function(struct ls_chips *c, int dir_fd, const char *function)
 {
@@ -272,7 +279,8 @@ chips_keep_owners(struct ls_chips *c, const struct ls_chip *before, size_t count
 
 			for (k = 0; k < count; k++) {
 				for (m = 0; m < before[k].node_count; m++) {
-					const struct ls_chip_node *from = &before[k].node[m];
+					const struct ls_chip_node *from =
+						&before[k].node[m];
 
 					if (strcmp(from->path, to->path) != 0)
 						continue;
@@ -341,9 +349,10 @@ ls_chips_check_nodes(struct ls_chips *c)
 	}
 }
 
-/* --- owners ------------------------------------------------------------------------ */
+/* --- owners --------------------------------------------------------------- */
 
-/* The part of a link's target below /dev, or NULL. A container's /dev is called /dev, too. */
+/* The part of a link's target below /dev, or NULL. A container's /dev is called /dev,
+ * too. */
 static const char *
 chips_below_dev(const struct ls_chips *c, const char *target)
 {
@@ -356,7 +365,8 @@ chips_below_dev(const struct ls_chips *c, const char *target)
 	return NULL;
 }
 
-/* The node that a file descriptor is open on: its chip and place. False: none of a chip. */
+/* The node that a file descriptor is open on: its chip and place. False: none of a
+ * chip. */
 static bool
 chips_match(const struct ls_chips *c, int dir_fd, const char *fd, size_t *ret_chip,
 	size_t *ret_node)
@@ -524,7 +534,7 @@ ls_chips_owned_by(const struct ls_chips *c, pid_t pid)
 	return count;
 }
 
-/* --- life -------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------- */
 
 int
 ls_chips_new(const char *proc_root, const char *sys_root, const char *dev_root,
@@ -535,7 +545,8 @@ ls_chips_new(const char *proc_root, const char *sys_root, const char *dev_root,
 
 	if (c == NULL)
 		return -ENOMEM;
-	rc = ls_procfile_path(c->pci_dir, sizeof(c->pci_dir), sys_root, "bus/pci/devices");
+	rc = ls_procfile_path(c->pci_dir, sizeof(c->pci_dir), sys_root,
+		"bus/pci/devices");
 	if (rc == 0)
 		rc = ls_text_copy(c->proc_root, sizeof(c->proc_root), proc_root);
 	if (rc == 0)

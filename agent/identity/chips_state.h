@@ -16,16 +16,17 @@
 struct ls_chips {
 	char proc_root[LS_PATH_MAX_BYTES], dev_root[LS_PATH_MAX_BYTES];
 	char pci_dir[LS_PATH_MAX_BYTES];
-	int find_rc;                /* of the last search */
+	int find_rc; /* of the last search */
 	size_t count, left_out;
-	size_t accel_extra;         /* /dev/accelN that no chip explains */
+	size_t accel_extra; /* /dev/accelN that no chip explains */
 	struct ls_chip chip[LS_CHIPS_MAX];
-	DIR *processes, *fds;       /* where the search for owners stands */
+	DIR *processes, *fds; /* where the search for owners stands */
 	pid_t pid;
-	size_t links;               /* of this process */
+	size_t links; /* of this process */
 	struct ls_chip next[LS_CHIPS_MAX]; /* owners found in this pass */
-	pid_t last[LS_CHIPS_MAX][LS_CHIP_NODES_MAX]; /* who was counted last as a holder of it */
-	size_t seen, denied;        /* processes of this pass */
+	/* who was counted last as a holder of it */
+	pid_t last[LS_CHIPS_MAX][LS_CHIP_NODES_MAX];
+	size_t seen, denied; /* processes of this pass */
 	size_t passes, last_seen, last_denied;
 };
 

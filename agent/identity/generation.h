@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * generation - the generations of TPU, by PCI id and by the names that Google's tools give them.
+ * generation - the generations of TPU, by PCI id and by the names that Google's tools
+ * give them.
  *
  * Owner:   pure functions on a table (generation.def).
  * Units:   none.
  * Errors:  -LS_EUNKNOWN.
  * Limits:  none.
- * Source:  generation.def; names: accelerator types of Cloud TPU ("v5litepod-16"), GKE's node label
- *          cloud.google.com/gke-tpu-accelerator ("tpu-v5-lite-podslice"), tpu-env's TYPE ("V4").
+ * Source:  generation.def; names: accelerator types of Cloud TPU ("v5litepod-16"),
+ *          GKE's node label cloud.google.com/gke-tpu-accelerator
+ *          ("tpu-v5-lite-podslice"), tpu-env's TYPE ("V4").
  */
 #ifndef LS_AGENT_GENERATION_H
 #define LS_AGENT_GENERATION_H
@@ -18,7 +20,8 @@
 #define LS_PCI_VENDOR_GOOGLE 0x1ae0u
 
 enum ls_generation {
-#define LS_GENERATION(id, name, device, subsystem, devices, nodes, wrap) LS_GENERATION_##id,
+#define LS_GENERATION(id, name, device, subsystem, devices, nodes, wrap) \
+	LS_GENERATION_##id,
 #include "agent/identity/generation.def"
 #undef LS_GENERATION
 	LS_GENERATION_COUNT
@@ -30,7 +33,7 @@ enum ls_generation_wrap { LS_WRAP_UNKNOWN, LS_WRAP_ALL4, LS_WRAP_EACH16 };
 struct ls_generation_info {
 	const char *name;
 	uint32_t pci_device, pci_subsystem; /* subsystem 0: any */
-	unsigned devices_per_chip;          /* 0: not known */
+	unsigned devices_per_chip; /* 0: not known */
 	enum ls_generation_nodes nodes;
 	enum ls_generation_wrap wrap;
 };
@@ -41,7 +44,8 @@ const struct ls_generation_info *ls_generation_info(enum ls_generation g);
 /* The generation of a PCI function of Google's, or -LS_EUNKNOWN. */
 int ls_generation_by_pci(uint32_t device, uint32_t subsystem) LS_MUSTCHECK;
 
-/* The generation that an accelerator type, a node label or a TYPE names, or -LS_EUNKNOWN. */
+/* The generation that an accelerator type, a node label or a TYPE names, or
+ * -LS_EUNKNOWN. */
 int ls_generation_by_name(const char *text) LS_MUSTCHECK;
 
 #endif

@@ -32,7 +32,7 @@ static const char *const identity_sources[LS_IDENTITY_SOURCE_COUNT] = {
 #include "agent/identity/identity.def"
 };
 
-/* --- life and tables --------------------------------------------------------------- */
+/* --- life and tables ------------------------------------------------------ */
 
 struct ls_identity *
 ls_identity_new(void)
@@ -76,7 +76,7 @@ ls_identity_option(enum ls_identity_field field)
 	return field < LS_IDENTITY_FIELD_COUNT ? identity_fields[field].option : "";
 }
 
-/* --- values ------------------------------------------------------------------------ */
+/* --- values --------------------------------------------------------------- */
 
 static bool
 identity_number(const char *text, char *dst, size_t size)
@@ -108,8 +108,8 @@ identity_parse(enum identity_kind kind, const char *text, char *dst, size_t size
 		g = ls_generation_by_name(text);
 		if (g < 0)
 			return false;
-		(void)snprintf(
-			dst, size, "%s", ls_generation_info((enum ls_generation)g)->name);
+		(void)snprintf(dst, size, "%s",
+			ls_generation_info((enum ls_generation)g)->name);
 		return true;
 	case IDENTITY_TOPOLOGY:
 		(void)snprintf(dst, size, "%s", text);
@@ -157,11 +157,11 @@ ls_identity_is_valid(enum ls_identity_field field, const char *value)
 		identity_check(identity_fields[field].kind, value, strlen(value), kept);
 }
 
-/* --- offers ------------------------------------------------------------------------ */
+/* --- offers --------------------------------------------------------------- */
 
 static size_t
-identity_drop(struct ls_identity_offer *list, size_t count, enum ls_identity_source source,
-	unsigned tag)
+identity_drop(struct ls_identity_offer *list, size_t count,
+	enum ls_identity_source source, unsigned tag)
 {
 	size_t i, kept = 0;
 
@@ -183,8 +183,8 @@ ls_identity_forget(struct ls_identity *id, enum ls_identity_source source, unsig
 }
 
 void
-ls_identity_refuse(struct ls_identity *id, const char *key, enum ls_identity_source source,
-	unsigned tag, const char *text, size_t len)
+ls_identity_refuse(struct ls_identity *id, const char *key,
+	enum ls_identity_source source, unsigned tag, const char *text, size_t len)
 {
 	struct ls_identity_offer *r;
 
@@ -201,15 +201,16 @@ ls_identity_refuse(struct ls_identity *id, const char *key, enum ls_identity_sou
 }
 
 void
-ls_identity_offer(struct ls_identity *id, const char *key, enum ls_identity_source source,
-	unsigned tag, const char *value)
+ls_identity_offer(struct ls_identity *id, const char *key,
+	enum ls_identity_source source, unsigned tag, const char *value)
 {
 	struct ls_identity_offer *o;
 	size_t i;
 
 	for (i = 0; i < id->count; i++) {
 		o = &id->offer[i];
-		if (o->source == (uint8_t)source && o->tag == tag && strcmp(o->key, key) == 0) {
+		if (o->source == (uint8_t)source && o->tag == tag &&
+			strcmp(o->key, key) == 0) {
 			o->several = o->several || strcmp(o->value, value) != 0;
 			return;
 		}
@@ -235,7 +236,8 @@ ls_identity_take(struct ls_identity *id, enum ls_identity_field field,
 	if (identity_check(identity_fields[field].kind, text, len, value))
 		ls_identity_offer(id, identity_fields[field].key, source, tag, value);
 	else if (len > 0)
-		ls_identity_refuse(id, identity_fields[field].key, source, tag, text, len);
+		ls_identity_refuse(id, identity_fields[field].key, source, tag, text,
+			len);
 }
 
 void
@@ -244,10 +246,11 @@ ls_identity_set(struct ls_identity *id, enum ls_identity_field field,
 {
 	ls_identity_forget(id, source, (unsigned)field);
 	if (value[0] != '\0')
-		ls_identity_take(id, field, source, (unsigned)field, value, strlen(value));
+		ls_identity_take(id, field, source, (unsigned)field, value,
+			strlen(value));
 }
 
-/* --- results ----------------------------------------------------------------------- */
+/* --- results -------------------------------------------------------------- */
 
 const struct ls_identity_offer *
 ls_identity_winner(const struct ls_identity *id, const char *key)
@@ -308,7 +311,8 @@ ls_identity_keys(const struct ls_identity *id, const char **ret_keys)
 }
 
 size_t
-ls_identity_fields(const struct ls_identity *id, struct ls_wire_identity *ret, size_t max)
+ls_identity_fields(const struct ls_identity *id, struct ls_wire_identity *ret,
+	size_t max)
 {
 	const char *keys[LS_IDENTITY_FIELDS_MAX];
 	size_t n = ls_identity_keys(id, keys), i;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include "agent/identity/torus.h"
 
-/* --- chips and devices ------------------------------------------------------------- */
+/* --- chips and devices ---------------------------------------------------- */
 
 /* Offers chip.<i>.<what>; nothing for an empty value. */
 static void
@@ -50,15 +50,16 @@ ls_identity_chips(struct ls_identity *id, const struct ls_chips *chips)
 	id->chip_count = ls_chips_count(chips);
 	for (i = 0; (chip = ls_chips_get(chips, i)) != NULL; i++) {
 		derive_chip_of_pci(id, i, chip);
-		/* An id that is not known is a name, too; of chips of two kinds, none is the host's. */
+		/* An id that is not known is a name, too; of chips of two kinds, none
+		 * is the host's. */
 		ls_identity_offer(id, ls_identity_key(LS_IDENTITY_GENERATION),
 			LS_IDENTITY_FROM_SYSFS, 0, chip->name);
 	}
 	if (i == 0)
 		return; /* none seen is not the same as none there: /sys may be another one's */
 	(void)snprintf(text, sizeof(text), "%zu", i);
-	ls_identity_offer(
-		id, ls_identity_key(LS_IDENTITY_CHIPS), LS_IDENTITY_FROM_SYSFS, 0, text);
+	ls_identity_offer(id, ls_identity_key(LS_IDENTITY_CHIPS),
+		LS_IDENTITY_FROM_SYSFS, 0, text);
 }
 
 static int
@@ -80,18 +81,20 @@ ls_identity_devices(struct ls_identity *id, const uint64_t *devices, size_t coun
 	qsort(id->device, count, sizeof(id->device[0]), derive_compare_device);
 }
 
-/* --- the place in the torus -------------------------------------------------------- */
+/* --- the place in the torus ----------------------------------------------- */
 
 /* The torus of the slice, as far as the fields say; false if there is no topology. */
 static bool
 derive_torus(const struct ls_identity *id, struct ls_torus *ret_torus)
 {
-	const char *topology = ls_identity_get(id, "topology"), *wrap = ls_identity_get(id, "wrap");
+	const char *topology = ls_identity_get(id, "topology"),
+		   *wrap = ls_identity_get(id, "wrap");
 
 	if (topology == NULL || ls_torus_parse(topology, ret_torus) != 0)
 		return false;
 	if (wrap != NULL)
-		ls_ignore(ls_torus_parse_wrap(wrap, ret_torus)); /* checked when it came in */
+		ls_ignore(ls_torus_parse_wrap(wrap,
+			ret_torus)); /* checked when it came in */
 	return true;
 }
 
@@ -105,7 +108,8 @@ derive_links(struct ls_identity *id, size_t chip, const struct ls_torus *t,
 
 	for (i = 0; i < n; i++)
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%llu",
-			i > 0 ? "," : "", (unsigned long long)device[i]); /* 6 x 21 bytes fit */
+			/* 6 x 21 bytes fit */
+			i > 0 ? "," : "", (unsigned long long)device[i]);
 	derive_chip(id, chip, "links", LS_IDENTITY_FROM_DERIVED, text);
 }
 
@@ -119,8 +123,8 @@ derive_coordinates(struct ls_identity *id)
 	char text[64];
 	size_t i;
 
-	if (bounds == NULL || id->device_count > LS_CHIPS_MAX || !derive_torus(id, &t) ||
-		ls_torus_parse_bounds(bounds, block) != 0 ||
+	if (bounds == NULL || id->device_count > LS_CHIPS_MAX ||
+		!derive_torus(id, &t) || ls_torus_parse_bounds(bounds, block) != 0 ||
 		ls_torus_place_host(&t, block, id->device, id->device_count, at) != 0)
 		return;
 	for (i = 0; i < id->device_count; i++) {
@@ -141,7 +145,8 @@ derive_devices_per_chip(const struct ls_identity *id)
 	return g >= 0 ? ls_generation_info((enum ls_generation)g)->devices_per_chip : 0;
 }
 
-/* Gives the devices to the chips, both in order; only where their numbers fit each other. */
+/* Gives the devices to the chips, both in order; only where their numbers fit each
+ * other. */
 static void
 derive_devices(struct ls_identity *id)
 {
@@ -155,8 +160,8 @@ derive_devices(struct ls_identity *id)
 		size_t used = 0;
 
 		for (k = 0; k < each; k++)
-			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%llu",
-				k > 0 ? "," : "",
+			used += (size_t)snprintf(text + used, sizeof(text) - used,
+				"%s%llu", k > 0 ? "," : "",
 				(unsigned long long)id->device[i * each + k]);
 		derive_chip(id, i, "device", LS_IDENTITY_FROM_TPU, text);
 	}
@@ -165,7 +170,7 @@ derive_devices(struct ls_identity *id)
 		derive_coordinates(id);
 }
 
-/* --- what follows from fields ------------------------------------------------------ */
+/* --- what follows from fields --------------------------------------------- */
 
 static void
 derive_number(struct ls_identity *id, enum ls_identity_field field, uint64_t value)
@@ -175,11 +180,13 @@ derive_number(struct ls_identity *id, enum ls_identity_field field, uint64_t val
 	if (value > INT32_MAX)
 		return;
 	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
-	ls_identity_offer(id, ls_identity_key(field), LS_IDENTITY_FROM_DERIVED, 0, text);
+	ls_identity_offer(id, ls_identity_key(field), LS_IDENTITY_FROM_DERIVED, 0,
+		text);
 }
 
 static void
-derive_volume(struct ls_identity *id, enum ls_identity_field of, enum ls_identity_field into)
+derive_volume(struct ls_identity *id, enum ls_identity_field of,
+	enum ls_identity_field into)
 {
 	const char *text = ls_identity_get(id, ls_identity_key(of));
 	uint32_t bounds[LS_TORUS_AXES];
@@ -216,8 +223,8 @@ derive_wrap(struct ls_identity *id)
 		return;
 	(void)snprintf(text, sizeof(text), "%s,%s,%s", t.wrap[0] ? "true" : "false",
 		t.wrap[1] ? "true" : "false", t.wrap[2] ? "true" : "false");
-	ls_identity_offer(
-		id, ls_identity_key(LS_IDENTITY_WRAP), LS_IDENTITY_FROM_DERIVED, 0, text);
+	ls_identity_offer(id, ls_identity_key(LS_IDENTITY_WRAP),
+		LS_IDENTITY_FROM_DERIVED, 0, text);
 }
 
 /* A field that is a number; false if it is not known, or a name. */
@@ -243,8 +250,9 @@ derive_global_worker(struct ls_identity *id)
 	if (!derive_get_number(id, "worker", &worker))
 		return;
 	several = derive_get_number(id, "slices", &slices) && slices > 1;
-	if (several && (!derive_get_number(id, "slice", &slice) ||
-			       !derive_get_number(id, "workers", &workers)))
+	if (several &&
+		(!derive_get_number(id, "slice", &slice) ||
+			!derive_get_number(id, "workers", &workers)))
 		return;
 	derive_number(id, LS_IDENTITY_GLOBAL_WORKER,
 		ls_torus_global_worker(worker, workers, several ? slice : 0));

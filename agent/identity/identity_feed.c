@@ -53,7 +53,8 @@ feed_workers(const struct feed *f, const char *list, size_t len)
 	if (len == 0)
 		return;
 	(void)snprintf(text, sizeof(text), "%zu", feed_count(list, len));
-	ls_identity_take(f->id, LS_IDENTITY_WORKERS, f->source, f->tag, text, strlen(text));
+	ls_identity_take(f->id, LS_IDENTITY_WORKERS, f->source, f->tag, text,
+		strlen(text));
 }
 
 static void
@@ -62,7 +63,8 @@ feed_variable(void *arg, const struct ls_keyvalue *kv)
 	const struct feed *f = arg;
 	size_t i;
 
-	for (i = 0; i < sizeof(identity_variables) / sizeof(identity_variables[0]); i++) {
+	for (i = 0; i < sizeof(identity_variables) / sizeof(identity_variables[0]);
+		i++) {
 		enum ls_identity_field field = identity_variables[i].field;
 
 		if (!ls_keyvalue_is(kv, identity_variables[i].name))
@@ -73,12 +75,12 @@ feed_variable(void *arg, const struct ls_keyvalue *kv)
 		if (field == LS_IDENTITY_WORKERS)
 			feed_workers(f, kv->value, kv->value_len);
 		else
-			ls_identity_take(
-				f->id, field, f->source, f->tag, kv->value, kv->value_len);
+			ls_identity_take(f->id, field, f->source, f->tag, kv->value,
+				kv->value_len);
 	}
 }
 
-/* --- rings and environments -------------------------------------------------------- */
+/* --- rings and environments ----------------------------------------------- */
 
 static void
 feed_ring(const struct feed *f, const struct ls_identity_ring *r)
@@ -87,17 +89,18 @@ feed_ring(const struct feed *f, const struct ls_identity_ring *r)
 
 	if (r->from[FEED_FROM_JOB] != LS_RING_FROM_NONE &&
 		r->from[FEED_FROM_JOB] != LS_RING_FROM_DEFAULT)
-		ls_identity_take(
-			f->id, LS_IDENTITY_JOB, f->source, f->tag, w->job, strlen(w->job));
+		ls_identity_take(f->id, LS_IDENTITY_JOB, f->source, f->tag, w->job,
+			strlen(w->job));
 	if (r->from[FEED_FROM_SLICE] != LS_RING_FROM_NONE)
 		ls_identity_take(f->id, LS_IDENTITY_SLICE, f->source, f->tag, w->slice,
 			strlen(w->slice));
-	(void)ls_keyvalue_environ(r->env, strlen(r->env), '\n', feed_variable, (void *)f);
+	(void)ls_keyvalue_environ(r->env, strlen(r->env), '\n', feed_variable,
+		(void *)f);
 }
 
 void
-ls_identity_rings(
-	struct ls_identity *id, const struct ls_identity_ring *rings, size_t count)
+ls_identity_rings(struct ls_identity *id, const struct ls_identity_ring *rings,
+	size_t count)
 {
 	struct feed f = { id, LS_IDENTITY_FROM_RING, 0 };
 	size_t i;
@@ -113,7 +116,8 @@ ls_identity_environ_begin(struct ls_identity *id)
 	ls_identity_forget(id, LS_IDENTITY_FROM_ENVIRONMENT, 0);
 }
 
-/* Only names of these families; the rest of an environment is the job's own business. */
+/* Only names of these families; the rest of an environment is the job's own business.
+ */
 static void
 feed_environ(void *arg, const struct ls_keyvalue *kv)
 {
@@ -133,15 +137,16 @@ ls_identity_environ_add(struct ls_identity *id, const char *text, size_t len)
 {
 	struct feed f = { id, LS_IDENTITY_FROM_ENVIRONMENT, 0 };
 
-	(void)ls_keyvalue_environ(text, len, '\0', feed_environ, &f); /* others: not looked at */
+	/* others: not looked at */
+	(void)ls_keyvalue_environ(text, len, '\0', feed_environ, &f);
 }
 
-/* --- labels and sub-slices --------------------------------------------------------- */
+/* --- labels and sub-slices ------------------------------------------------ */
 
 /* Offers <what>.<topology> = id; false if the topology is none. */
 static bool
-feed_subslice(const struct feed *f, const char *what, const char *topology, size_t topology_len,
-	const char *value, size_t len)
+feed_subslice(const struct feed *f, const char *what, const char *topology,
+	size_t topology_len, const char *value, size_t len)
 {
 	char key[LS_IDENTITY_KEY_MAX_BYTES], text[LS_IDENTITY_VALUE_MAX_BYTES];
 	size_t i;
@@ -158,13 +163,15 @@ feed_subslice(const struct feed *f, const char *what, const char *topology, size
 	return true;
 }
 
-/* The labels gke-tpu-slice-4x4-id and gke-tpu-partition-4x4-id, whatever stands before a slash. */
+/* The labels gke-tpu-slice-4x4-id and gke-tpu-partition-4x4-id, whatever stands before
+ * a slash. */
 static void
 feed_subslice_label(const struct feed *f, const struct ls_keyvalue *kv)
 {
 	static const struct {
 		const char *begin, *what;
-	} kinds[] = { { "gke-tpu-slice-", "subslice" }, { "gke-tpu-partition-", "partition" } };
+	} kinds[] = { { "gke-tpu-slice-", "subslice" },
+		{ "gke-tpu-partition-", "partition" } };
 	const char *slash = memchr(kv->key, '/', kv->key_len);
 	const char *name = slash != NULL ? slash + 1 : kv->key;
 	size_t len = kv->key_len - (size_t)(name - kv->key), i;
@@ -174,8 +181,10 @@ feed_subslice_label(const struct feed *f, const struct ls_keyvalue *kv)
 
 		if (len > begin + 3 && memcmp(name, kinds[i].begin, begin) == 0 &&
 			memcmp(name + len - 3, "-id", 3) == 0)
-			(void)feed_subslice(f, kinds[i].what, name + begin, len - begin - 3,
-				kv->value, kv->value_len); /* of a topology, or of no interest */
+			(void)feed_subslice(f, kinds[i].what, name + begin,
+				len - begin - 3,
+				/* of a topology, or of no interest */
+				kv->value, kv->value_len);
 	}
 }
 
@@ -187,8 +196,8 @@ feed_label(void *arg, const struct ls_keyvalue *kv)
 
 	for (i = 0; i < sizeof(identity_labels) / sizeof(identity_labels[0]); i++) {
 		if (ls_keyvalue_is(kv, identity_labels[i].name))
-			ls_identity_take(f->id, identity_labels[i].field, f->source, f->tag,
-				kv->value, kv->value_len);
+			ls_identity_take(f->id, identity_labels[i].field, f->source,
+				f->tag, kv->value, kv->value_len);
 	}
 	feed_subslice_label(f, kv);
 }
@@ -217,17 +226,18 @@ feed_subslices(const struct feed *f, const char *text, size_t len)
 		json_decref(object);
 		return;
 	}
-	json_object_foreach (object, key, value) {
+	json_object_foreach(object, key, value)
+	{
 		if (!json_is_string(value) ||
-			!feed_subslice(f, "subslice", key, strlen(key), json_string_value(value),
-				json_string_length(value)))
-			ls_identity_refuse(
-				f->id, "subslice", f->source, f->tag, key, strlen(key));
+			!feed_subslice(f, "subslice", key, strlen(key),
+				json_string_value(value), json_string_length(value)))
+			ls_identity_refuse(f->id, "subslice", f->source, f->tag, key,
+				strlen(key));
 	}
 	json_decref(object);
 }
 
-/* --- the metadata server ----------------------------------------------------------- */
+/* --- the metadata server -------------------------------------------------- */
 
 /* How many hosts, and our own entry, at the place of our number. */
 static void
@@ -259,35 +269,42 @@ feed_zone(const struct feed *f, const char *text, size_t len)
 
 	while (at > 0 && text[at - 1] != '/')
 		at--;
-	ls_identity_take(f->id, LS_IDENTITY_ZONE, f->source, f->tag, text + at, len - at);
+	ls_identity_take(f->id, LS_IDENTITY_ZONE, f->source, f->tag, text + at,
+		len - at);
 }
 
 static void
-feed_metadata(const struct feed *f, enum ls_metadata_item item, const char *text, size_t len)
+feed_metadata(const struct feed *f, enum ls_metadata_item item, const char *text,
+	size_t len)
 {
 	switch (item) {
 	case LS_METADATA_ID:
-		ls_identity_take(f->id, LS_IDENTITY_INSTANCE_ID, f->source, f->tag, text, len);
+		ls_identity_take(f->id, LS_IDENTITY_INSTANCE_ID, f->source, f->tag,
+			text, len);
 		break;
 	case LS_METADATA_ZONE:
 		feed_zone(f, text, len);
 		break;
 	case LS_METADATA_WORKER:
-		ls_identity_take(f->id, LS_IDENTITY_WORKER, f->source, f->tag, text, len);
+		ls_identity_take(f->id, LS_IDENTITY_WORKER, f->source, f->tag, text,
+			len);
 		break;
 	case LS_METADATA_ENDPOINTS:
 		feed_endpoints(f, text, len);
 		break;
 	case LS_METADATA_ACCELERATOR:
-		ls_identity_take(f->id, LS_IDENTITY_ACCELERATOR, f->source, f->tag, text, len);
+		ls_identity_take(f->id, LS_IDENTITY_ACCELERATOR, f->source, f->tag,
+			text, len);
 		break;
 	case LS_METADATA_TPU_ENV:
 		if (ls_keyvalue_tpu_env(text, len, feed_variable, (void *)f) > 0)
-			ls_identity_refuse(f->id, "tpu-env", f->source, f->tag, text, len);
+			ls_identity_refuse(f->id, "tpu-env", f->source, f->tag, text,
+				len);
 		break;
 	case LS_METADATA_LABELS:
 		if (ls_keyvalue_labels(text, len, feed_label, (void *)f) > 0)
-			ls_identity_refuse(f->id, "kube-labels", f->source, f->tag, text, len);
+			ls_identity_refuse(f->id, "kube-labels", f->source, f->tag,
+				text, len);
 		break;
 	case LS_METADATA_SUBSLICES:
 		feed_subslices(f, text, len);
@@ -299,8 +316,8 @@ feed_metadata(const struct feed *f, enum ls_metadata_item item, const char *text
 }
 
 void
-ls_identity_metadata(
-	struct ls_identity *id, enum ls_metadata_item item, const char *text, size_t len)
+ls_identity_metadata(struct ls_identity *id, enum ls_metadata_item item,
+	const char *text, size_t len)
 {
 	struct feed f = { id, LS_IDENTITY_FROM_METADATA, item };
 
@@ -309,7 +326,8 @@ ls_identity_metadata(
 	else if (item == LS_METADATA_LABELS)
 		f.source = LS_IDENTITY_FROM_LABEL;
 	ls_identity_forget(id, f.source, f.tag);
-	while (text != NULL && len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
+	while (text != NULL && len > 0 &&
+		(text[len - 1] == '\n' || text[len - 1] == '\r'))
 		len--;
 	if (text != NULL && len > 0)
 		feed_metadata(&f, item, text, len);

@@ -16,8 +16,10 @@
 
 struct ls_identity_offer {
 	uint8_t source; /* enum ls_identity_source */
-	uint8_t tag;    /* which part of the source, so that it can be taken back alone */
-	bool several;   /* the parts of this source disagree: it says nothing of the host */
+	/* which part of the source, so that it can be taken back alone */
+	uint8_t tag;
+	/* the parts of this source disagree: it says nothing of the host */
+	bool several;
 	char key[LS_IDENTITY_KEY_MAX_BYTES];
 	char value[LS_IDENTITY_VALUE_MAX_BYTES];
 };
@@ -35,9 +37,11 @@ struct ls_identity {
 };
 
 /* The offer that wins, or NULL. */
-const struct ls_identity_offer *ls_identity_winner(const struct ls_identity *id, const char *key);
+const struct ls_identity_offer *ls_identity_winner(const struct ls_identity *id,
+	const char *key);
 
-/* Keys that are known, each once, in a fixed order: pointers into id; at most LS_IDENTITY_FIELDS_MAX. */
+/* Keys that are known, each once, in a fixed order: pointers into id; at most
+ * LS_IDENTITY_FIELDS_MAX. */
 size_t ls_identity_keys(const struct ls_identity *id, const char **ret_keys);
 
 /* Position of a key among the fields, or LS_IDENTITY_FIELD_COUNT. */
@@ -47,19 +51,21 @@ enum ls_identity_field ls_identity_field_of(const char *key);
 const char *ls_identity_option(enum ls_identity_field field);
 
 /* Takes back what a source (a part of it) offered. */
-void ls_identity_forget(struct ls_identity *id, enum ls_identity_source source, unsigned tag);
+void ls_identity_forget(struct ls_identity *id, enum ls_identity_source source,
+	unsigned tag);
 
 /* Offers a value that was made here: a number, a list of numbers. */
-void ls_identity_offer(struct ls_identity *id, const char *key, enum ls_identity_source source,
-	unsigned tag, const char *value);
+void ls_identity_offer(struct ls_identity *id, const char *key,
+	enum ls_identity_source source, unsigned tag, const char *value);
 
-/* Offers a value from outside: checked by the kind of the field, escaped; refused if it is none. */
+/* Offers a value from outside: checked by the kind of the field, escaped; refused if it
+ * is none. */
 void ls_identity_take(struct ls_identity *id, enum ls_identity_field field,
 	enum ls_identity_source source, unsigned tag, const char *text, size_t len);
 
 /* Notes a value that cannot be used. */
-void ls_identity_refuse(struct ls_identity *id, const char *key, enum ls_identity_source source,
-	unsigned tag, const char *text, size_t len);
+void ls_identity_refuse(struct ls_identity *id, const char *key,
+	enum ls_identity_source source, unsigned tag, const char *text, size_t len);
 
 /* Says what follows from the fields (identity_derive.c). */
 void ls_identity_derive(struct ls_identity *id);

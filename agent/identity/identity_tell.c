@@ -22,8 +22,8 @@ tell_others(const struct ls_identity *id, const struct ls_identity_offer *won)
 			continue;
 		if (json_array_append_new(others,
 			    json_pack("{s:s, s:s}", "value", o->value, "source",
-				    ls_identity_source_name(
-					    (enum ls_identity_source)o->source))) != 0) {
+				    ls_identity_source_name((
+					    enum ls_identity_source)o->source))) != 0) {
 			json_decref(others);
 			return NULL;
 		}
@@ -59,30 +59,38 @@ ls_identity_json(const struct ls_identity *id)
 	return all;
 }
 
-/* --- the doctor -------------------------------------------------------------------- */
+/* --- the doctor ----------------------------------------------------------- */
 
 static void
-tell_conflict(const struct ls_identity_offer *won, const struct ls_identity_offer *other,
-	struct ls_doctor *d)
+tell_conflict(const struct ls_identity_offer *won,
+	const struct ls_identity_offer *other, struct ls_doctor *d)
 {
 	const char *option = ls_identity_option(ls_identity_field_of(won->key));
 	char subject[64], why[256], fix[256];
 
 	(void)snprintf(subject, sizeof(subject), "conflict: %s", won->key);
-	(void)snprintf(why, sizeof(why), "%s says \"%.*s\", %s says \"%.*s\"; the first is used",
-		ls_identity_source_name((enum ls_identity_source)won->source), TELL_VALUE_BYTES,
-		won->value, ls_identity_source_name((enum ls_identity_source)other->source),
+	(void)snprintf(why, sizeof(why),
+		"%s says \"%.*s\", %s says \"%.*s\"; the first is used",
+		ls_identity_source_name((enum ls_identity_source)won->source),
+		TELL_VALUE_BYTES, won->value,
+		ls_identity_source_name((enum ls_identity_source)other->source),
 		TELL_VALUE_BYTES, other->value);
 	if (won->source == LS_IDENTITY_FROM_CONFIG)
-		(void)snprintf(fix, sizeof(fix), "nothing to do if %s is meant to override", option);
+		(void)snprintf(fix, sizeof(fix),
+			"nothing to do if %s is meant to override", option);
 	else if (option[0] != '\0')
-		(void)snprintf(fix, sizeof(fix), "say which is right with %s, or correct %s", option,
+		(void)snprintf(fix, sizeof(fix),
+			"say which is right with %s, or correct %s", option,
 			ls_identity_source_name((enum ls_identity_source)won->source));
 	else
-		(void)snprintf(fix, sizeof(fix), "correct the one that is wrong: %s or %s",
+		(void)snprintf(fix, sizeof(fix),
+			"correct the one that is wrong: %s or %s",
 			ls_identity_source_name((enum ls_identity_source)won->source),
-			ls_identity_source_name((enum ls_identity_source)other->source));
-	ls_doctor_add(d, won->source == LS_IDENTITY_FROM_CONFIG ? LS_DOCTOR_NONE : LS_DOCTOR_WARN,
+			ls_identity_source_name(
+				(enum ls_identity_source)other->source));
+	ls_doctor_add(d,
+		won->source == LS_IDENTITY_FROM_CONFIG ? LS_DOCTOR_NONE
+						       : LS_DOCTOR_WARN,
 		"identity", subject, why, fix);
 }
 
@@ -96,7 +104,8 @@ tell_conflicts(const struct ls_identity *id, struct ls_doctor *d)
 		const struct ls_identity_offer *o = &id->offer[i];
 		const struct ls_identity_offer *won = ls_identity_winner(id, o->key);
 
-		if (!o->several && won != NULL && won != o && o->source != LS_IDENTITY_FROM_MACHINE &&
+		if (!o->several && won != NULL && won != o &&
+			o->source != LS_IDENTITY_FROM_MACHINE &&
 			strcmp(won->value, o->value) != 0)
 			tell_conflict(won, o, d);
 	}
@@ -131,11 +140,12 @@ tell_refused(const struct ls_identity *id, struct ls_doctor *d)
 
 	for (i = 0; i < id->refused_count; i++) {
 		const struct ls_identity_offer *o = &id->refused[i];
-		const char *source = ls_identity_source_name((enum ls_identity_source)o->source);
+		const char *source =
+			ls_identity_source_name((enum ls_identity_source)o->source);
 
 		(void)snprintf(subject, sizeof(subject), "not valid: %s", o->key);
-		(void)snprintf(why, sizeof(why), "%s gives \"%.*s\", which is none", source,
-			TELL_VALUE_BYTES, o->value);
+		(void)snprintf(why, sizeof(why), "%s gives \"%.*s\", which is none",
+			source, TELL_VALUE_BYTES, o->value);
 		(void)snprintf(fix, sizeof(fix), "correct it in %s", source);
 		ls_doctor_add(d, LS_DOCTOR_WARN, "identity", subject, why, fix);
 	}
@@ -147,7 +157,8 @@ tell_refused(const struct ls_identity *id, struct ls_doctor *d)
 	}
 }
 
-/* What in a job's environment keeps libtpu's metrics or the slice's facts from being seen. */
+/* What in a job's environment keeps libtpu's metrics or the slice's facts from being
+ * seen. */
 static void
 tell_hints(const struct ls_identity *id, struct ls_doctor *d)
 {
@@ -182,8 +193,9 @@ tell_devices(const struct ls_identity *id, struct ls_doctor *d)
 
 	if (id->device_count == 0)
 		return;
-	(void)snprintf(why, sizeof(why), "libtpu reports %zu devices, PCI shows %zu chips",
-		id->device_count, id->chip_count);
+	(void)snprintf(why, sizeof(why),
+		"libtpu reports %zu devices, PCI shows %zu chips", id->device_count,
+		id->chip_count);
 	if (ls_identity_get(id, "chip.0.device") == NULL)
 		ls_doctor_add(d, LS_DOCTOR_WARN, "identity", "devices", why,
 			"they cannot be joined: another container may hold some of the chips, or "

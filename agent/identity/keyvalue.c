@@ -24,7 +24,8 @@ keyvalue_trim(const char **s, size_t *len)
 
 /* The piece of the text up to `end`; false at the end of the text. */
 static bool
-keyvalue_next(const char **text, size_t *len, char end, const char **ret_piece, size_t *ret_len)
+keyvalue_next(const char **text, size_t *len, char end, const char **ret_piece,
+	size_t *ret_len)
 {
 	const char *stop;
 
@@ -82,8 +83,8 @@ ls_keyvalue_tpu_env(const char *text, size_t len, ls_keyvalue_each *each, void *
 }
 
 size_t
-ls_keyvalue_environ(
-	const char *text, size_t len, char end, ls_keyvalue_each *each, void *arg)
+ls_keyvalue_environ(const char *text, size_t len, char end, ls_keyvalue_each *each,
+	void *arg)
 {
 	const char *piece;
 	size_t n, bad = 0;

@@ -29,16 +29,16 @@ struct ls_metadata {
 	struct ls_metadata_options options;
 	char address[METADATA_ADDRESS_BYTES];
 	struct ls_http_get *get;
-	struct ls_loop_timer *next;  /* question, or round */
-	unsigned item;               /* asked now or next */
-	unsigned failures;           /* in this round */
-	bool asked;                  /* a round is over */
-	const char *wrong;           /* in the last round; NULL: nothing */
+	struct ls_loop_timer *next; /* question, or round */
+	unsigned item; /* asked now or next */
+	unsigned failures; /* in this round */
+	bool asked; /* a round is over */
+	const char *wrong; /* in the last round; NULL: nothing */
 	uint64_t retry_ns;
 	struct ls_metadata_stats stats;
 };
 
-/* --- the address ------------------------------------------------------------------- */
+/* --- the address ---------------------------------------------------------- */
 
 /* "1.2.3.4" or "1.2.3.4:80", in whole. */
 bool
@@ -65,7 +65,7 @@ ls_metadata_address_is_valid(const char *address)
 	return port > 0 && port <= UINT16_MAX;
 }
 
-/* --- rounds ------------------------------------------------------------------------ */
+/* --- rounds --------------------------------------------------------------- */
 
 static void
 metadata_end_round(struct ls_metadata *m)
@@ -92,8 +92,9 @@ static void
 metadata_fail(struct ls_metadata *m, const char *why)
 {
 	if (m->wrong != why)
-		ls_log(LS_LOG_INFO, "metadata", "%s: %s; going on without, asking again later",
-			m->address, why);
+		ls_log(LS_LOG_INFO, "metadata",
+			"%s: %s; going on without, asking again later", m->address,
+			why);
 	m->wrong = why;
 	m->stats.failures++;
 	if (++m->failures >= METADATA_FAILURES_MAX || m->item == 0)
@@ -108,8 +109,9 @@ metadata_problem(int rc, int status)
 {
 	switch (rc) {
 	case 0:
-		return status == METADATA_OK || status == METADATA_ABSENT ?
-			NULL : "refuses (HTTP status other than 200 and 404)";
+		return status == METADATA_OK || status == METADATA_ABSENT
+			? NULL
+			: "refuses (HTTP status other than 200 and 404)";
 	case -LS_EABSENT:
 		return "nobody answers there";
 	case -ETIMEDOUT:
@@ -162,16 +164,21 @@ metadata_turn(void *arg)
 		metadata_fail(m, ls_err_text(rc));
 }
 
-/* --- life -------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------- */
 
 static int
 metadata_open(struct ls_metadata *m, struct ls_loop *loop)
 {
 	char url[METADATA_ADDRESS_BYTES + 16];
-	struct ls_http_get_options o = { .url = url, .header = METADATA_FLAVOR,
-		.value = METADATA_GOOGLE, .expect = METADATA_FLAVOR,
-		.expect_value = METADATA_GOOGLE, .body_max_bytes = LS_METADATA_BODY_MAX_BYTES,
-		.deadline_ns = m->options.deadline_ns, .done = metadata_answered, .arg = m };
+	struct ls_http_get_options o = { .url = url,
+		.header = METADATA_FLAVOR,
+		.value = METADATA_GOOGLE,
+		.expect = METADATA_FLAVOR,
+		.expect_value = METADATA_GOOGLE,
+		.body_max_bytes = LS_METADATA_BODY_MAX_BYTES,
+		.deadline_ns = m->options.deadline_ns,
+		.done = metadata_answered,
+		.arg = m };
 
 	(void)snprintf(url, sizeof(url), "http://%s/", m->address);
 	m->next = ls_loop_timer_new(loop, metadata_turn, m);
@@ -237,9 +244,13 @@ ls_metadata_tell(const struct ls_metadata *m, const char *why_not, struct ls_doc
 		return;
 	}
 	(void)snprintf(subject, sizeof(subject), "server %s", m->address);
-	(void)snprintf(why, sizeof(why), "%s; %llu answers, %llu not there, %llu failures",
-		m->wrong != NULL ? m->wrong : m->asked ? "answers" : "not asked yet",
-		(unsigned long long)m->stats.answers, (unsigned long long)m->stats.absent,
+	(void)snprintf(why, sizeof(why),
+		"%s; %llu answers, %llu not there, %llu failures",
+		m->wrong != NULL   ? m->wrong
+			: m->asked ? "answers"
+				   : "not asked yet",
+		(unsigned long long)m->stats.answers,
+		(unsigned long long)m->stats.absent,
 		(unsigned long long)m->stats.failures);
 	if (m->wrong == NULL)
 		ls_doctor_add(d, LS_DOCTOR_OK, "metadata", subject, why, "");

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * metadata - asks the metadata server of the cloud who this machine is, without ever blocking.
+ * metadata - asks the metadata server of the cloud who this machine is, without ever
+ * blocking.
  *
- * One question after the other: http://ADDRESS/computeMetadata/v1/instance/...
- * A server that does not answer "Metadata-Flavor: Google" is not believed. All is asked again every
- * LS_METADATA_ROUND_NS; after a failure sooner, at doubling intervals.
+ * One question after the other: http://ADDRESS/computeMetadata/v1/instance/... A server
+ * that does not answer "Metadata-Flavor: Google" is not believed. All is asked again
+ * every LS_METADATA_ROUND_NS; after a failure sooner, at doubling intervals.
  *
- * The address is a number (IPv4), never a name: looking a name up could stall the loop, and the server has
- * the same link-local number on every machine of Google's cloud.
+ * The address is a number (IPv4), never a name: looking a name up could stall the loop,
+ * and the server has the same link-local number on every machine of Google's cloud.
  *
  * Owner:   the agent loop thread. Not thread-safe.
  * Units:   ns; bytes.
- * Errors:  -LS_ERANGE no numeric address, -ENOMEM; failures of the network are told and retried.
+ * Errors:  -LS_ERANGE no numeric address, -ENOMEM; failures of the network are told and
+ *          retried.
  * Limits:  LS_METADATA_BODY_MAX_BYTES an answer, one deadline a question.
- * Source:  cloud.google.com, "About VM metadata" (Metadata-Flavor, 169.254.169.254); GCE_METADATA_IP is
- *          honoured as by jax (jax/_src/clusters/cloud_tpu_cluster.py).
+ * Source:  cloud.google.com, "About VM metadata" (Metadata-Flavor, 169.254.169.254);
+ *          GCE_METADATA_IP is honoured as by jax
+ *          (jax/_src/clusters/cloud_tpu_cluster.py).
  */
 #ifndef LS_AGENT_METADATA_H
 #define LS_AGENT_METADATA_H
@@ -38,12 +41,13 @@ enum ls_metadata_item {
 };
 
 struct ls_metadata_options {
-	const char *address;     /* "169.254.169.254", "127.0.0.1:8080" */
-	uint64_t deadline_ns;    /* of a question */
-	uint64_t retry_ns;       /* after a first failure */
+	const char *address; /* "169.254.169.254", "127.0.0.1:8080" */
+	uint64_t deadline_ns; /* of a question */
+	uint64_t retry_ns; /* after a first failure */
 	void *arg;
 	/* An answer; text NULL: the server has no such item. */
-	void (*answer)(void *arg, enum ls_metadata_item item, const char *text, size_t len);
+	void (*answer)(void *arg, enum ls_metadata_item item, const char *text,
+		size_t len);
 	/* A round is over: all was asked, or the server failed. */
 	void (*done)(void *arg);
 };
@@ -69,6 +73,7 @@ const struct ls_metadata_stats *ls_metadata_get_stats(const struct ls_metadata *
 bool ls_metadata_address_is_valid(const char *address);
 
 /* Says whether it answers. m NULL: it is not asked, for the reason given. */
-void ls_metadata_tell(const struct ls_metadata *m, const char *why_not, struct ls_doctor *d);
+void ls_metadata_tell(const struct ls_metadata *m, const char *why_not,
+	struct ls_doctor *d);
 
 #endif

@@ -23,20 +23,22 @@ struct ls_place {
 	struct ls_identity *identity;
 	struct ls_chips *chips;
 	struct ls_metadata *metadata;
-	const char *why_not;          /* the metadata server is not asked */
+	const char *why_not; /* the metadata server is not asked */
 	struct ls_loop_timer *look;
 	uint64_t opened_ns, next_find_ns, next_owners_ns;
 	struct ls_identity_ring rings[LS_RINGS_MAX];
-	char *text;                   /* LS_ENVIRON_MAX_BYTES: environments, the labels file */
+	/* LS_ENVIRON_MAX_BYTES: environments, the labels file */
+	char *text;
 };
 
-/* --- options ----------------------------------------------------------------------- */
+/* --- options -------------------------------------------------------------- */
 
 static const char *
 place_metadata_problem(const char *address)
 {
 	if (address[0] == '\0' || strcmp(address, PLACE_AUTO) == 0 ||
-		strcmp(address, PLACE_OFF) == 0 || ls_metadata_address_is_valid(address))
+		strcmp(address, PLACE_OFF) == 0 ||
+		ls_metadata_address_is_valid(address))
 		return NULL;
 	return "--metadata-address is neither auto nor off nor a numeric address (a name could "
 	       "stall the agent)";
@@ -76,7 +78,8 @@ place_take_config(struct ls_place *p)
 	const struct ls_agent_config *c = &p->config;
 
 	ls_identity_set(p->identity, LS_IDENTITY_HOST,
-		c->host_name_is_given ? LS_IDENTITY_FROM_CONFIG : LS_IDENTITY_FROM_MACHINE,
+		c->host_name_is_given ? LS_IDENTITY_FROM_CONFIG
+				      : LS_IDENTITY_FROM_MACHINE,
 		c->host_name);
 	place_set(p, LS_IDENTITY_JOB, c->job);
 	place_set(p, LS_IDENTITY_SLICE, c->slice);
@@ -86,7 +89,7 @@ place_take_config(struct ls_place *p)
 	place_set(p, LS_IDENTITY_ACCELERATOR, c->accelerator_type);
 }
 
-/* --- the metadata server ----------------------------------------------------------- */
+/* --- the metadata server -------------------------------------------------- */
 
 static void
 place_answer(void *arg, enum ls_metadata_item item, const char *text, size_t len)
@@ -112,7 +115,8 @@ place_done(void *arg)
 	place_settle(p);
 }
 
-/* True on a virtual machine of Google's, by its firmware: elsewhere the address is another one's. */
+/* True on a virtual machine of Google's, by its firmware: elsewhere the address is
+ * another one's. */
 static bool
 place_is_google(const struct ls_place *p)
 {
@@ -123,14 +127,16 @@ place_is_google(const struct ls_place *p)
 	return ls_procfile_path(path, sizeof(path), p->config.sys_root,
 		       "class/dmi/id/product_name") == 0 &&
 		ls_procfile_read_once(AT_FDCWD, path, text, sizeof(text), &len) == 0 &&
-		len >= sizeof(vendor) - 1 && memcmp(text, vendor, sizeof(vendor) - 1) == 0;
+		len >= sizeof(vendor) - 1 &&
+		memcmp(text, vendor, sizeof(vendor) - 1) == 0;
 }
 
 /* The address to ask, or NULL and why not. */
 static const char *
 place_metadata_address(struct ls_place *p)
 {
-	const char *given = p->config.metadata_address, *env = getenv("GCE_METADATA_IP");
+	const char *given = p->config.metadata_address,
+		   *env = getenv("GCE_METADATA_IP");
 
 	p->why_not = "not asked: --metadata-address is off";
 	if (given[0] == '\0' || strcmp(given, PLACE_OFF) == 0)
@@ -142,21 +148,24 @@ place_metadata_address(struct ls_place *p)
 		return ls_metadata_address_is_valid(env) ? env : NULL;
 	}
 	p->why_not = "not asked: neither a TPU chip nor Google's firmware is here";
-	return ls_chips_count(p->chips) > 0 || place_is_google(p) ? LS_METADATA_ADDRESS : NULL;
+	return ls_chips_count(p->chips) > 0 || place_is_google(p) ? LS_METADATA_ADDRESS
+								  : NULL;
 }
 
 static int
 place_open_metadata(struct ls_place *p)
 {
 	struct ls_metadata_options o = { .deadline_ns = LS_METADATA_DEADLINE_NS,
-		.retry_ns = LS_METADATA_RETRY_MIN_NS, .arg = p, .answer = place_answer,
+		.retry_ns = LS_METADATA_RETRY_MIN_NS,
+		.arg = p,
+		.answer = place_answer,
 		.done = place_done };
 
 	o.address = place_metadata_address(p);
 	return o.address != NULL ? ls_metadata_new(p->loop, &o, &p->metadata) : 0;
 }
 
-/* --- life -------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------- */
 
 static void
 place_find_chips(struct ls_place *p)
@@ -173,10 +182,11 @@ place_read_labels(struct ls_place *p)
 
 	if (p->config.labels_file[0] == '\0')
 		return;
-	rc = ls_procfile_read_once(
-		AT_FDCWD, p->config.labels_file, p->text, LS_LABELS_FILE_MAX_BYTES, &len);
+	rc = ls_procfile_read_once(AT_FDCWD, p->config.labels_file, p->text,
+		LS_LABELS_FILE_MAX_BYTES, &len);
 	if (rc != 0)
-		ls_log(LS_LOG_WARN, "place", "cannot read --labels-file %s (%s): going on without",
+		ls_log(LS_LOG_WARN, "place",
+			"cannot read --labels-file %s (%s): going on without",
 			p->config.labels_file, ls_err_text(rc));
 	ls_identity_labels(p->identity, rc == 0 ? p->text : NULL, len);
 }
@@ -196,7 +206,8 @@ ls_place_open(struct ls_loop *loop, const struct ls_agent_config *config,
 	p->identity = ls_identity_new();
 	p->text = malloc(LS_ENVIRON_MAX_BYTES);
 	if (p->identity != NULL && p->text != NULL)
-		rc = ls_chips_new(config->proc_root, config->sys_root, config->dev_root, &p->chips);
+		rc = ls_chips_new(config->proc_root, config->sys_root, config->dev_root,
+			&p->chips);
 	if (rc == 0) {
 		place_take_config(p);
 		place_find_chips(p);
@@ -226,7 +237,7 @@ ls_place_close(struct ls_place *p)
 	free(p);
 }
 
-/* --- reading ----------------------------------------------------------------------- */
+/* --- reading -------------------------------------------------------------- */
 
 static bool
 place_owner_before(const struct ls_chips *chips, size_t chip, size_t node, pid_t pid)
@@ -250,10 +261,13 @@ place_read_environ(struct ls_place *p, pid_t pid)
 	char path[LS_PATH_MAX_BYTES + 32];
 	size_t len;
 
-	(void)snprintf(path, sizeof(path), "%s/%ld/environ", p->config.proc_root, (long)pid);
-	if (ls_procfile_read_once(AT_FDCWD, path, p->text, LS_ENVIRON_MAX_BYTES, &len) == 0)
+	(void)snprintf(path, sizeof(path), "%s/%ld/environ", p->config.proc_root,
+		(long)pid);
+	if (ls_procfile_read_once(AT_FDCWD, path, p->text, LS_ENVIRON_MAX_BYTES,
+		    &len) == 0)
 		ls_identity_environ_add(p->identity, p->text, len);
-	explicit_bzero(p->text, LS_ENVIRON_MAX_BYTES); /* what was not wanted is not kept */
+	/* what was not wanted is not kept */
+	explicit_bzero(p->text, LS_ENVIRON_MAX_BYTES);
 }
 
 /* The environment of each process that holds a chip, only where the site allows it. */
@@ -282,7 +296,8 @@ place_read_rings(struct ls_place *p, const struct ls_source_step *steps)
 	const struct ls_step_ring *r;
 	size_t i, n = 0;
 
-	for (i = 0; (r = ls_source_step_ring(steps, i)) != NULL && n < LS_RINGS_MAX; i++) {
+	for (i = 0; (r = ls_source_step_ring(steps, i)) != NULL && n < LS_RINGS_MAX;
+		i++) {
 		if (r->state != LS_RING_STATE_LIVE)
 			continue;
 		p->rings[n].info = &r->worker.info;
@@ -293,7 +308,8 @@ place_read_rings(struct ls_place *p, const struct ls_source_step *steps)
 }
 
 void
-ls_place_read(struct ls_place *p, const struct ls_source_step *steps, uint64_t now_mono_ns)
+ls_place_read(struct ls_place *p, const struct ls_source_step *steps,
+	uint64_t now_mono_ns)
 {
 	if (now_mono_ns >= p->next_find_ns) {
 		place_find_chips(p);
@@ -343,16 +359,18 @@ ls_place_settle(struct ls_place *p)
 	return rc;
 }
 
-/* --- what others ask --------------------------------------------------------------- */
+/* --- what others ask ------------------------------------------------------ */
 
-/* Several slices, or one that an option names: only then a slice without name is not "the only one". */
+/* Several slices, or one that an option names: only then a slice without name is not
+ * "the only one". */
 static bool
 place_slice_counts(const struct ls_place *p)
 {
 	const char *slices = ls_identity_get(p->identity, "slices");
 
-	return p->config.slice[0] != '\0' || (slices != NULL && strcmp(slices, "0") != 0 &&
-						     strcmp(slices, "1") != 0);
+	return p->config.slice[0] != '\0' ||
+		(slices != NULL && strcmp(slices, "0") != 0 &&
+			strcmp(slices, "1") != 0);
 }
 
 /* A cube of 4x4x4 chips is what one rack of torus-connected TPUs holds. */
@@ -373,8 +391,8 @@ place_take_shard(void *arg, const struct ls_keyvalue *kv)
 
 /* What the worker shares with others, beside its slice. */
 static void
-place_complete_groups(
-	const struct ls_place *p, const struct ls_step_ring *ring, struct ls_worker_info *info)
+place_complete_groups(const struct ls_place *p, const struct ls_step_ring *ring,
+	struct ls_worker_info *info)
 {
 	const char *rack = ls_identity_get(p->identity, "rack");
 
@@ -383,18 +401,19 @@ place_complete_groups(
 	if (rack != NULL && ls_text_is_name(rack, strlen(rack), sizeof(info->rack) - 1))
 		(void)snprintf(info->rack, sizeof(info->rack), "%s", rack);
 	if (ring->env != NULL)
-		ls_ignore((int)ls_keyvalue_environ(
-			ring->env, strlen(ring->env), '\n', place_take_shard, info)); /* others: not looked at */
+		ls_ignore((int)ls_keyvalue_environ(ring->env, strlen(ring->env), '\n',
+			place_take_shard, info)); /* others: not looked at */
 }
 
 void
-ls_place_complete(
-	const struct ls_place *p, const struct ls_step_ring *ring, struct ls_worker_info *info)
+ls_place_complete(const struct ls_place *p, const struct ls_step_ring *ring,
+	struct ls_worker_info *info)
 {
 	const char *slice = ls_identity_get(p->identity, "slice");
 	int chips;
 
-	/* As much of a long name as is one: the escaped text has no characters that may be cut. */
+	/* As much of a long name as is one: the escaped text has no characters that may
+	 * be cut. */
 	if (info->slice[0] == '\0' && slice != NULL && place_slice_counts(p) &&
 		ls_text_is_name(slice, strlen(slice), sizeof(info->slice) - 1))
 		(void)snprintf(info->slice, sizeof(info->slice), "%s", slice);
@@ -435,7 +454,8 @@ ls_place_devices(struct ls_place *p, const struct ls_series_table *series)
 	for (i = 0; i < LS_GROUPS_MAX; i++) {
 		if (!ls_series_look(series, i, &g))
 			continue;
-		for (k = 0; k < g.count && n < sizeof(device) / sizeof(device[0]); k++) {
+		for (k = 0; k < g.count && n < sizeof(device) / sizeof(device[0]);
+			k++) {
 			if (!g.present[k] || !place_device(g.text[k], &device[n]))
 				continue;
 			for (m = 0; device[m] != device[n]; m++)
@@ -464,11 +484,12 @@ ls_place_chips(const struct ls_place *p)
 static json_t *
 place_node_json(const struct ls_chip_node *n)
 {
-	json_t *owner = n->owner > 0 ? json_pack("{s:i, s:s}", "pid", (int)n->owner, "command",
-					       n->command) :
-				       json_null();
+	json_t *owner = n->owner > 0
+		? json_pack("{s:i, s:s}", "pid", (int)n->owner, "command", n->command)
+		: json_null();
 
-	return json_pack("{s:s, s:b, s:o}", "path", n->path, "here", n->here, "owner", owner);
+	return json_pack("{s:s, s:b, s:o}", "path", n->path, "here", n->here, "owner",
+		owner);
 }
 
 json_t *
@@ -481,14 +502,15 @@ ls_place_chips_json(const struct ls_place *p)
 	for (i = 0; (c = ls_chips_get(p->chips, i)) != NULL; i++) {
 		nodes = json_array();
 		for (n = 0; n < c->node_count; n++)
-			ls_ignore(json_array_append_new(nodes, place_node_json(&c->node[n])));
+			ls_ignore(json_array_append_new(nodes,
+				place_node_json(&c->node[n])));
 		if (json_array_size(nodes) != c->node_count ||
 			json_array_append_new(all,
 				json_pack("{s:s, s:s, s:I, s:o, s:O}", "pci", c->pci,
 					"generation", c->name, "functions",
 					(json_int_t)c->functions, "numa_node",
-					c->numa_node >= 0 ? json_integer(c->numa_node) :
-							    json_null(),
+					c->numa_node >= 0 ? json_integer(c->numa_node)
+							  : json_null(),
 					"nodes", nodes)) != 0) {
 			json_decref(nodes);
 			json_decref(all);

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* Two or three numbers of 1 to LS_TORUS_SIDE_MAX with a character between; what is absent is 1. */
+/* Two or three numbers of 1 to LS_TORUS_SIDE_MAX with a character between; what is
+ * absent is 1. */
 static int
 torus_parse_sides(const char *text, char between, uint32_t ret_sides[LS_TORUS_AXES])
 {
@@ -89,8 +90,9 @@ ls_torus_wrap_by_rule(struct ls_torus *t, enum ls_generation g)
 	for (axis = 0; axis < LS_TORUS_AXES; axis++)
 		all = all && t->size[axis] >= 4;
 	for (axis = 0; axis < LS_TORUS_AXES; axis++)
-		t->wrap[axis] = rule == LS_WRAP_ALL4 ? all :
-						       rule == LS_WRAP_EACH16 && t->size[axis] == 16;
+		t->wrap[axis] = rule == LS_WRAP_ALL4
+			? all
+			: rule == LS_WRAP_EACH16 && t->size[axis] == 16;
 	t->wrap_known = rule != LS_WRAP_UNKNOWN;
 }
 
@@ -101,7 +103,8 @@ ls_torus_volume(const uint32_t bounds[LS_TORUS_AXES])
 }
 
 int
-ls_torus_place(const struct ls_torus *t, uint64_t device, uint32_t ret_at[LS_TORUS_AXES])
+ls_torus_place(const struct ls_torus *t, uint64_t device,
+	uint32_t ret_at[LS_TORUS_AXES])
 {
 	if (device >= ls_torus_volume(t->size))
 		return -LS_ERANGE;

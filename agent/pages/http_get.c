@@ -20,15 +20,15 @@ struct ls_http_get {
 	struct ls_loop *loop;
 	struct ls_http_get_options o;
 	struct evhttp_uri *uri;
-	struct evdns_base *dns;          /* only where a name is to be resolved */
-	struct evhttp_connection *conn;  /* NULL: nothing under way */
+	struct evdns_base *dns; /* only where a name is to be resolved */
+	struct evhttp_connection *conn; /* NULL: nothing under way */
 	struct ls_loop_timer *deadline, *tell;
-	char *path;                      /* of the URL, with its query */
+	char *path; /* of the URL, with its query */
 	struct evbuffer *body;
 	int rc, status;
 };
 
-/* --- the end of an exchange -------------------------------------------------------- */
+/* --- the end of an exchange ----------------------------------------------- */
 
 /* Outside of libevent's callbacks: only here may the connection go. */
 static void
@@ -47,7 +47,8 @@ http_get_tell(void *arg)
 	if (g->rc != 0 || body == NULL)
 		g->o.done(g->o.arg, g->rc, g->rc == 0 ? g->status : 0, "", 0);
 	else
-		g->o.done(g->o.arg, 0, g->status, (const char *)body, evbuffer_get_length(g->body));
+		g->o.done(g->o.arg, 0, g->status, (const char *)body,
+			evbuffer_get_length(g->body));
 	/* g may be gone */
 }
 
@@ -109,7 +110,8 @@ http_get_on_answer(struct evhttp_request *req, void *arg)
 {
 	struct ls_http_get *g = arg;
 
-	if (req == NULL || evhttp_request_get_response_code(req) < HTTP_GET_STATUS_LEAST) {
+	if (req == NULL ||
+		evhttp_request_get_response_code(req) < HTTP_GET_STATUS_LEAST) {
 		http_get_end(g, -LS_EABSENT); /* unless on_error knew better */
 		return;
 	}
@@ -118,17 +120,21 @@ http_get_on_answer(struct evhttp_request *req, void *arg)
 		http_get_end(g, -LS_EUNKNOWN);
 		return;
 	}
-	http_get_end(g, evbuffer_add_buffer(g->body, evhttp_request_get_input_buffer(req)) == 0
-			? 0 : -ENOMEM);
+	http_get_end(g,
+		evbuffer_add_buffer(g->body, evhttp_request_get_input_buffer(req)) == 0
+			? 0
+			: -ENOMEM);
 }
 
-/* --- asking ------------------------------------------------------------------------ */
+/* --- asking --------------------------------------------------------------- */
 
-/* "localhost" and addresses need nobody; anything else is asked for without blocking. */
+/* "localhost" and addresses need nobody; anything else is asked for without blocking.
+ */
 static bool
 http_get_needs_dns(const char *host)
 {
-	return strcmp(host, "localhost") != 0 && strspn(host, "0123456789.") != strlen(host) &&
+	return strcmp(host, "localhost") != 0 &&
+		strspn(host, "0123456789.") != strlen(host) &&
 		strchr(host, ':') == NULL;
 }
 
@@ -140,7 +146,8 @@ http_get_open(struct ls_http_get *g)
 
 	if (g->dns == NULL && http_get_needs_dns(host)) {
 		g->dns = evdns_base_new(ls_loop_base(g->loop),
-			EVDNS_BASE_INITIALIZE_NAMESERVERS | EVDNS_BASE_DISABLE_WHEN_INACTIVE);
+			EVDNS_BASE_INITIALIZE_NAMESERVERS |
+				EVDNS_BASE_DISABLE_WHEN_INACTIVE);
 		if (g->dns == NULL)
 			return -LS_EABSENT;
 	}
@@ -170,7 +177,8 @@ http_get_send(struct ls_http_get *g, const char *path)
 	if (port < 0)
 		(void)snprintf(host, sizeof(host), "%s", evhttp_uri_get_host(g->uri));
 	else
-		(void)snprintf(host, sizeof(host), "%s:%d", evhttp_uri_get_host(g->uri), port);
+		(void)snprintf(host, sizeof(host), "%s:%d", evhttp_uri_get_host(g->uri),
+			port);
 	if (evhttp_add_header(headers, "Host", host) != 0 ||
 		evhttp_add_header(headers, "Connection", "close") != 0 ||
 		(g->o.header != NULL &&
@@ -178,7 +186,8 @@ http_get_send(struct ls_http_get *g, const char *path)
 		evhttp_request_free(req);
 		return -LS_EPARSE;
 	}
-	/* Takes the request over, whatever comes of it. A connect that fails at once is told by tell. */
+	/* Takes the request over, whatever comes of it. A connect that fails at once is
+	 * told by tell. */
 	if (evhttp_make_request(g->conn, req, EVHTTP_REQ_GET, path) != 0)
 		http_get_end(g, -LS_EABSENT);
 	return 0;
@@ -191,7 +200,8 @@ ls_http_get_start(struct ls_http_get *g, const char *path)
 
 	if (g->conn != NULL)
 		return -LS_EBUSY;
-	(void)evbuffer_drain(g->body, evbuffer_get_length(g->body)); /* cannot fail: not frozen */
+	/* cannot fail: not frozen */
+	(void)evbuffer_drain(g->body, evbuffer_get_length(g->body));
 	g->rc = 0;
 	g->status = 0;
 	rc = http_get_open(g);
@@ -207,7 +217,7 @@ ls_http_get_start(struct ls_http_get *g, const char *path)
 	return 0;
 }
 
-/* --- life -------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------- */
 
 static int
 http_get_parse_uri(const char *url, struct evhttp_uri **ret_uri)
@@ -219,9 +229,10 @@ http_get_parse_uri(const char *url, struct evhttp_uri **ret_uri)
 		return -LS_EPARSE;
 	scheme = evhttp_uri_get_scheme(uri);
 	host = evhttp_uri_get_host(uri);
-	if (scheme == NULL || strcmp(scheme, "http") != 0 || host == NULL || host[0] == '\0' ||
-		strlen(host) > 255 || evhttp_uri_get_userinfo(uri) != NULL ||
-		evhttp_uri_get_port(uri) == 0 || evhttp_uri_get_port(uri) > USHRT_MAX) {
+	if (scheme == NULL || strcmp(scheme, "http") != 0 || host == NULL ||
+		host[0] == '\0' || strlen(host) > 255 ||
+		evhttp_uri_get_userinfo(uri) != NULL || evhttp_uri_get_port(uri) == 0 ||
+		evhttp_uri_get_port(uri) > USHRT_MAX) {
 		evhttp_uri_free(uri);
 		return -LS_EPARSE;
 	}

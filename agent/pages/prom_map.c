@@ -18,9 +18,10 @@ struct ls_prom_map {
 };
 
 /*
- * Names and units: the GKE device plugin's open source (ai-on-gke/tpu-device-plugin); utilisation and duty
- * are percents. Its grpc_tcp_* and bamm2_* counters add the total at each cycle: not taken, libtpu has
- * them. Orbax: names are the paths of its jax.monitoring events with _ for /; gbytes are 2^30 bytes.
+ * Names and units: the GKE device plugin's open source (ai-on-gke/tpu-device-plugin);
+ * utilisation and duty are percents. Its grpc_tcp_* and bamm2_* counters add the total
+ * at each cycle: not taken, libtpu has them. Orbax: names are the paths of its
+ * jax.monitoring events with _ for /; gbytes are 2^30 bytes.
  * Grain: the names its Prometheus export allows; ns.
  */
 static const char map_built_in[] =
@@ -45,7 +46,7 @@ static const char map_built_in[] =
 	"grain_python_dataset_source_read_time_ns job.input.source_read_seconds *1e-9\n"
 	"grain_python_data_sources_bytes_read job.input.read_bytes\n";
 
-/* --- rules ------------------------------------------------------------------------- */
+/* --- rules ---------------------------------------------------------------- */
 
 static bool
 map_is_name(const char *s, bool dots)
@@ -53,8 +54,8 @@ map_is_name(const char *s, bool dots)
 	size_t n;
 
 	for (n = 0; s[n] != '\0'; n++) {
-		if (!((s[n] >= 'a' && s[n] <= 'z') || (s[n] >= 'A' && s[n] <= 'Z') || s[n] == '_' ||
-			    s[n] == ':' || (dots && s[n] == '.') ||
+		if (!((s[n] >= 'a' && s[n] <= 'z') || (s[n] >= 'A' && s[n] <= 'Z') ||
+			    s[n] == '_' || s[n] == ':' || (dots && s[n] == '.') ||
 			    (n > 0 && s[n] >= '0' && s[n] <= '9')))
 			return false;
 	}
@@ -92,7 +93,8 @@ map_scale(struct ls_prom_rule *r, const char *word)
 
 	r->scale = strtod(word, &end);
 	return *word == '\0' || *end != '\0' || !isfinite(r->scale) || r->scale == 0
-		? "the scale is not a number" : NULL;
+		? "the scale is not a number"
+		: NULL;
 }
 
 /* One line; what is wrong with it, or NULL. */
@@ -121,7 +123,8 @@ map_line(struct ls_prom_map *m, char *line)
 	*r = (struct ls_prom_rule){ .scale = 1 };
 	memcpy(r->from, from, strlen(from) + 1);
 	if (strcmp(to, "-") != 0) {
-		if (!map_is_name(to, true) || strlen(to) >= sizeof(r->to) - MAP_SUFFIX_MAX_BYTES)
+		if (!map_is_name(to, true) ||
+			strlen(to) >= sizeof(r->to) - MAP_SUFFIX_MAX_BYTES)
 			return "the second word is not a name of ours";
 		memcpy(r->to, to, strlen(to) + 1);
 	}
@@ -169,7 +172,8 @@ map_file(struct ls_prom_map *m, const char *file, char *ret_why, size_t why_byte
 	if (rc != 0) {
 		(void)snprintf(ret_why, why_bytes, "%s", ls_err_text(rc));
 	} else if (len > LS_PROM_MAP_MAX_BYTES) {
-		(void)snprintf(ret_why, why_bytes, "more than %d bytes", LS_PROM_MAP_MAX_BYTES);
+		(void)snprintf(ret_why, why_bytes, "more than %d bytes",
+			LS_PROM_MAP_MAX_BYTES);
 		rc = -LS_ELIMIT;
 	} else if (strlen(text) != len) {
 		(void)snprintf(ret_why, why_bytes, "a byte of 0");
@@ -185,7 +189,8 @@ map_file(struct ls_prom_map *m, const char *file, char *ret_why, size_t why_byte
 }
 
 int
-ls_prom_map_new(const char *file, struct ls_prom_map **ret_map, char *ret_why, size_t why_bytes)
+ls_prom_map_new(const char *file, struct ls_prom_map **ret_map, char *ret_why,
+	size_t why_bytes)
 {
 	struct ls_prom_map *m = calloc(1, sizeof(*m));
 	char *built_in = malloc(sizeof(map_built_in));
@@ -201,7 +206,8 @@ ls_prom_map_new(const char *file, struct ls_prom_map **ret_map, char *ret_why, s
 		memcpy(built_in, map_built_in, sizeof(map_built_in));
 		if (map_text(m, built_in, &line) != NULL) {
 			(void)snprintf(ret_why, why_bytes,
-				"no room for the built-in rules: at most %d in all", LS_PROM_RULES_MAX);
+				"no room for the built-in rules: at most %d in all",
+				LS_PROM_RULES_MAX);
 			rc = -LS_ELIMIT;
 		}
 	}
@@ -226,7 +232,7 @@ ls_prom_map_rule(const struct ls_prom_map *m, size_t i)
 	return i < m->count ? &m->rule[i] : NULL;
 }
 
-/* --- taking ------------------------------------------------------------------------ */
+/* --- taking --------------------------------------------------------------- */
 
 /* What follows `from` in the name, if that makes it one of the family; else NULL. */
 static const char *
@@ -238,10 +244,12 @@ map_suffix(const struct ls_prom_rule *r, const struct ls_prom_sample *s)
 
 	if (strncmp(s->name, r->from, len) != 0)
 		return NULL;
-	if (suffix[0] == '\0' || (s->type == LS_PROM_COUNTER && strcmp(suffix, "_total") == 0))
+	if (suffix[0] == '\0' ||
+		(s->type == LS_PROM_COUNTER && strcmp(suffix, "_total") == 0))
 		return suffix;
-	if (spread && (strcmp(suffix, "_sum") == 0 || strcmp(suffix, "_count") == 0 ||
-			      strcmp(suffix, "_bucket") == 0))
+	if (spread &&
+		(strcmp(suffix, "_sum") == 0 || strcmp(suffix, "_count") == 0 ||
+			strcmp(suffix, "_bucket") == 0))
 		return suffix;
 	return NULL;
 }

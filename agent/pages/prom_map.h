@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prom_map - which samples of a Prometheus page are taken, and what they are called here.
+ * prom_map - which samples of a Prometheus page are taken, and what they are called
+ * here.
  *
- * A rule is a line: `FROM TO [*SCALE] [LABEL[:chip|:index]]...`. It takes samples of that name; of
- * histograms and summaries also FROM_sum, FROM_count and FROM_bucket, of counters FROM_total. SCALE makes
- * base units of the page's. Of its labels only those named are kept, and `le` and `quantile`. With :chip
- * or :index what is behind the last - of the value is the number of a chip, in the slice or on the host.
- * `FROM -` leaves a name out. A line of one * takes all else as it is, with all labels. # begins a comment.
+ * A rule is a line: `FROM TO [*SCALE] [LABEL[:chip|:index]]...`. It takes samples of
+ * that name; of histograms and summaries also FROM_sum, FROM_count and FROM_bucket, of
+ * counters FROM_total. SCALE makes base units of the page's. Of its labels only those
+ * named are kept, and `le` and `quantile`. With :chip or :index what is behind the last
+ * - of the value is the number of a chip, in the slice or on the host. `FROM -` leaves
+ * a name out. A line of one * takes all else as it is, with all labels. # begins a
+ * comment.
  *
  * Owner:   made once, then only read.
  * Units:   a rule gives base units.
@@ -41,14 +44,14 @@ struct ls_prom_taken {
 	const struct ls_prom_rule *rule; /* NULL: taken as it is, with all labels */
 	char name[LS_SERIES_NAME_MAX_BYTES];
 	double value;
-	double le_scale;                 /* of the bounds of buckets */
+	double le_scale; /* of the bounds of buckets */
 };
 
 struct ls_prom_map;
 
 /*
- * Reads the rules of a file ("": none); the built-in ones come behind them. ret_why (of why_bytes) says
- * what is wrong and where.
+ * Reads the rules of a file ("": none); the built-in ones come behind them. ret_why (of
+ * why_bytes) says what is wrong and where.
  */
 int ls_prom_map_new(const char *file, struct ls_prom_map **ret_map, char *ret_why,
 	size_t why_bytes) LS_MUSTCHECK;

@@ -9,23 +9,24 @@
 #include "proto/base/text.h"
 
 #define PAGE_EXPECTED_CHANGES 20.0
-#define PAGE_READINGS_LEAST 10u   /* of a series before its liveliness counts */
-#define PAGE_READINGS_HALVED 1024u /* then both are halved, so that the recent ones count */
+#define PAGE_READINGS_LEAST 10u /* of a series before its liveliness counts */
+/* then both are halved, so that the recent ones count */
+#define PAGE_READINGS_HALVED 1024u
 #define PAGE_LABELS_MAX (LS_PROM_LABELS_MAX + 2)
 
 struct page_series {
 	int handle;
-	bool seen;            /* on the page being taken */
+	bool seen; /* on the page being taken */
 	double last;
 	uint32_t readings, changes;
-	uint32_t missing;     /* readings in a row */
+	uint32_t missing; /* readings in a row */
 };
 
 /* A sample of the page that is taken, until the numbers of all chips are known. */
 struct page_sample {
 	struct ls_prom_taken taken;
 	enum ls_prom_id id;
-	uint64_t number;      /* of its chip */
+	uint64_t number; /* of its chip */
 	char labels[LS_SERIES_LABELS_MAX_BYTES]; /* without chip and index */
 };
 
@@ -39,9 +40,9 @@ struct ls_prom_page {
 	const struct ls_prom_map *map;
 	char name[LS_GROUP_NAME_MAX_BYTES];
 	enum ls_prom_state state;
-	int group;                 /* < 0: none now */
-	int stale;                 /* handle */
-	unsigned silent, failed;   /* readings in a row */
+	int group; /* < 0: none now */
+	int stale; /* handle */
+	unsigned silent, failed; /* readings in a row */
 	char why[160];
 	struct ls_prom_page_stats stats;
 	size_t count;
@@ -52,7 +53,7 @@ struct ls_prom_page {
 	struct ls_prom_text text;
 };
 
-/* --- numbers of chips -------------------------------------------------------------- */
+/* --- numbers of chips ----------------------------------------------------- */
 
 /* "INSTANCE-NUMBER", or NUMBER alone. */
 static bool
@@ -88,19 +89,21 @@ page_number_add(struct page_numbers *n, uint64_t number)
 		return true;
 	if (n->count == LS_PROM_CHIPS_MAX)
 		return false;
-	memmove(&n->number[at + 1], &n->number[at], (n->count - at) * sizeof(n->number[0]));
+	memmove(&n->number[at + 1], &n->number[at],
+		(n->count - at) * sizeof(n->number[0]));
 	n->number[at] = number;
 	n->count++;
 	return true;
 }
 
 /*
- * Both numbers of a chip, where they are known: the page names chips by one or the other, and the n-th of
- * one kind is taken for the n-th of the other if there are as many (tpu-info's and the plugin's samples).
+ * Both numbers of a chip, where they are known: the page names chips by one or the
+ * other, and the n-th of one kind is taken for the n-th of the other if there are as
+ * many (tpu-info's and the plugin's samples).
  */
 static void
-page_both_numbers(const struct ls_prom_page *p, const struct page_sample *s, bool *has_chip,
-	uint64_t *chip, bool *has_index, uint64_t *index)
+page_both_numbers(const struct ls_prom_page *p, const struct page_sample *s,
+	bool *has_chip, uint64_t *chip, bool *has_index, uint64_t *index)
 {
 	bool joined = p->chips.count == p->indices.count;
 	size_t at;
@@ -118,14 +121,15 @@ page_both_numbers(const struct ls_prom_page *p, const struct page_sample *s, boo
 	}
 }
 
-/* --- samples ----------------------------------------------------------------------- */
+/* --- samples -------------------------------------------------------------- */
 
 struct page_label {
 	const char *name, *value;
 };
 
 static void
-page_label_put(struct page_label *list, size_t *count, const char *name, const char *value)
+page_label_put(struct page_label *list, size_t *count, const char *name,
+	const char *value)
 {
 	size_t at = (*count)++;
 
@@ -167,7 +171,8 @@ page_bound(const char *value, double scale, char *ret_bound, size_t size)
 
 /* Puts a sample aside. False: the number of its chip makes no sense. */
 static bool
-page_stage(struct ls_prom_page *p, const struct ls_prom_sample *s, struct page_sample *to)
+page_stage(struct ls_prom_page *p, const struct ls_prom_sample *s,
+	struct page_sample *to)
 {
 	struct page_label list[PAGE_LABELS_MAX];
 	char bound[32];
@@ -184,7 +189,8 @@ page_stage(struct ls_prom_page *p, const struct ls_prom_sample *s, struct page_s
 		if (id != LS_PROM_ID_NONE) {
 			to->id = id;
 			if (!page_number(value, &to->number) ||
-				!page_number_add(id == LS_PROM_ID_CHIP ? &p->chips : &p->indices,
+				!page_number_add(id == LS_PROM_ID_CHIP ? &p->chips
+								       : &p->indices,
 					to->number))
 				return false;
 		} else if (strcmp(name, "le") == 0) {
@@ -195,7 +201,8 @@ page_stage(struct ls_prom_page *p, const struct ls_prom_sample *s, struct page_s
 		}
 	}
 	for (i = 0; i < count; i++)
-		ls_series_label(to->labels, sizeof(to->labels), list[i].name, list[i].value);
+		ls_series_label(to->labels, sizeof(to->labels), list[i].name,
+			list[i].value);
 	return true;
 }
 
@@ -223,7 +230,7 @@ page_see(void *arg, const struct ls_prom_sample *s)
 		p->stats.odd++;
 }
 
-/* --- series ------------------------------------------------------------------------ */
+/* --- series --------------------------------------------------------------- */
 
 static struct page_series *
 page_series_find(struct ls_prom_page *p, int handle)
@@ -240,9 +247,11 @@ page_series_find(struct ls_prom_page *p, int handle)
 	return &p->series[p->count++];
 }
 
-/* The labels of a sample, its chip's numbers among them; keys rising, as the others are. */
+/* The labels of a sample, its chip's numbers among them; keys rising, as the others
+ * are. */
 static void
-page_labels(const struct ls_prom_page *p, const struct page_sample *s, char *labels, size_t size)
+page_labels(const struct ls_prom_page *p, const struct page_sample *s, char *labels,
+	size_t size)
 {
 	bool has_chip = false, has_index = false;
 	uint64_t chip = 0, index = 0;
@@ -252,11 +261,13 @@ page_labels(const struct ls_prom_page *p, const struct page_sample *s, char *lab
 	if (s->id != LS_PROM_ID_NONE)
 		page_both_numbers(p, s, &has_chip, &chip, &has_index, &index);
 	if (has_chip) {
-		(void)snprintf(number, sizeof(number), "%llu", (unsigned long long)chip);
+		(void)snprintf(number, sizeof(number), "%llu",
+			(unsigned long long)chip);
 		ls_series_label(labels, size, "chip", number);
 	}
 	if (has_index) {
-		(void)snprintf(number, sizeof(number), "%llu", (unsigned long long)index);
+		(void)snprintf(number, sizeof(number), "%llu",
+			(unsigned long long)index);
 		ls_series_label(labels, size, "index", number);
 	}
 	if (s->labels[0] != '\0' && strlen(labels) + 1 + strlen(s->labels) < size)
@@ -346,7 +357,7 @@ page_expected(const struct ls_prom_page *p)
 	return sum * p->silent;
 }
 
-/* --- readings ---------------------------------------------------------------------- */
+/* --- readings ------------------------------------------------------------- */
 
 static void
 page_unset(struct ls_prom_page *p)
@@ -399,8 +410,8 @@ page_open_group(struct ls_prom_page *p)
 		return false;
 	}
 	ls_series_label(labels, sizeof(labels), "source", p->name);
-	p->stale = ls_series_add_metric(
-		p->table, (size_t)p->group, LS_METRIC_SOURCE_STALE, labels);
+	p->stale = ls_series_add_metric(p->table, (size_t)p->group,
+		LS_METRIC_SOURCE_STALE, labels);
 	return true;
 }
 
@@ -448,7 +459,8 @@ ls_prom_page_take(struct ls_prom_page *p, const char *text, size_t len, bool ste
 	else if (stepped)
 		p->silent++;
 	frozen = p->silent >= LS_PROM_FROZEN_READINGS &&
-		(p->state == LS_PROM_FROZEN || page_expected(p) >= PAGE_EXPECTED_CHANGES);
+		(p->state == LS_PROM_FROZEN ||
+			page_expected(p) >= PAGE_EXPECTED_CHANGES);
 	page_tell(p, frozen ? LS_PROM_FROZEN : LS_PROM_GOOD, now_mono_ns);
 	return 0;
 }
@@ -465,11 +477,11 @@ ls_prom_page_fail(struct ls_prom_page *p, const char *why, uint64_t now_mono_ns)
 		page_tell(p, LS_PROM_FAILED, now_mono_ns);
 }
 
-/* --- life -------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------- */
 
 struct ls_prom_page *
-ls_prom_page_new(
-	struct ls_series_table *table, const struct ls_prom_map *map, const char *name)
+ls_prom_page_new(struct ls_series_table *table, const struct ls_prom_map *map,
+	const char *name)
 {
 	struct ls_prom_page *p = calloc(1, sizeof(*p));
 

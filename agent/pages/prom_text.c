@@ -50,11 +50,12 @@ prom_name_len(const char *s, bool colons)
 	return n;
 }
 
-/* --- labels ------------------------------------------------------------------------ */
+/* --- labels --------------------------------------------------------------- */
 
 /*
- * The quoted value at *s, its escapes undone in place and ended with NUL; *s moves behind the closing
- * quote. Escapes only shorten, so what is written never passes what is read.
+ * The quoted value at *s, its escapes undone in place and ended with NUL; *s moves
+ * behind the closing quote. Escapes only shorten, so what is written never passes what
+ * is read.
  */
 static int
 prom_value(struct ls_prom_text *p, char **s, const char **ret_value)
@@ -66,7 +67,8 @@ prom_value(struct ls_prom_text *p, char **s, const char **ret_value)
 	*ret_value = to;
 	for (; *from != '"'; from++) {
 		if (*from == '\0')
-			return prom_fail(p, -LS_EPARSE, "a label value without its end");
+			return prom_fail(p, -LS_EPARSE,
+				"a label value without its end");
 		if (*from != '\\') {
 			*to++ = *from;
 			continue;
@@ -149,11 +151,12 @@ prom_labels(struct ls_prom_text *p, char **s, size_t *ret_count)
 	return 0;
 }
 
-/* --- numbers ----------------------------------------------------------------------- */
+/* --- numbers -------------------------------------------------------------- */
 
 /*
- * The number at *s, which moves behind it. strtod alone would take nan(...), hex, and a locale's comma,
- * were one ever set: only letters and signs of decimal numbers reach it.
+ * The number at *s, which moves behind it. strtod alone would take nan(...), hex, and a
+ * locale's comma, were one ever set: only letters and signs of decimal numbers reach
+ * it.
  */
 static int
 prom_number(struct ls_prom_text *p, char **s, double *ret_value)
@@ -207,14 +210,14 @@ prom_rest(struct ls_prom_text *p, char *s)
 	return rc;
 }
 
-/* --- lines ------------------------------------------------------------------------- */
+/* --- lines ---------------------------------------------------------------- */
 
 /* Is it of the family of the last TYPE line? */
 static bool
 prom_is_of_family(const struct ls_prom_text *p, const char *name)
 {
-	static const char *const suffix[] = { "", "_total", "_sum", "_count", "_bucket", "_created",
-		"_gsum", "_gcount", "_info" };
+	static const char *const suffix[] = { "", "_total", "_sum", "_count", "_bucket",
+		"_created", "_gsum", "_gcount", "_info" };
 	size_t i, len = strlen(p->family);
 
 	if (len == 0 || strncmp(name, p->family, len) != 0)
@@ -226,11 +229,14 @@ prom_is_of_family(const struct ls_prom_text *p, const char *name)
 	return false;
 }
 
-/* Told only when the whole line was good. An exemplar's labels use the places of the sample's. */
+/* Told only when the whole line was good. An exemplar's labels use the places of the
+ * sample's. */
 static int
 prom_sample(struct ls_prom_text *p, char *s)
 {
-	struct ls_prom_sample sample = { .name = s, .label = p->label, .line = p->line };
+	struct ls_prom_sample sample = {
+		.name = s, .label = p->label, .line = p->line
+	};
 	struct ls_prom_label kept[LS_PROM_LABELS_MAX];
 	size_t len = prom_name_len(s, true);
 	char *name_end = s + len;

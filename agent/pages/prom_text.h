@@ -2,17 +2,19 @@
 /*
  * prom_text - reads the text exposition format of Prometheus, piece by piece.
  *
- * Bytes go in as they come, samples come out line by line. Beside format 0.0.4 it takes what OpenMetrics
- * adds to lines: exemplars, time stamps with fractions, `# EOF`, `# UNIT`. The first line that makes no
- * sense ends the page: half a page would look like series that vanished.
+ * Bytes go in as they come, samples come out line by line. Beside format 0.0.4 it takes
+ * what OpenMetrics adds to lines: exemplars, time stamps with fractions, `# EOF`, `#
+ * UNIT`. The first line that makes no sense ends the page: half a page would look like
+ * series that vanished.
  *
  * Owner:   the caller's struct. Pure: no clock, nothing allocated.
  * Units:   as the page says.
  * Errors:  -LS_EPARSE, -LS_ELIMIT; `line` and `why` then say where and what.
- * Limits:  LS_PROM_LINE_MAX_BYTES a line (comments may be longer), LS_PROM_LABELS_MAX labels a sample,
- *          LS_PROM_NAME_MAX_BYTES a name, LS_PROM_SAMPLES_MAX samples a page.
- * Source:  prometheus.io, Instrumenting, "Exposition formats", text-based format 0.0.4; OpenMetrics 1.0
- *          (draft-ietf-opsawg-openmetrics), "Text format".
+ * Limits:  LS_PROM_LINE_MAX_BYTES a line (comments may be longer), LS_PROM_LABELS_MAX
+ *          labels a sample, LS_PROM_NAME_MAX_BYTES a name, LS_PROM_SAMPLES_MAX samples
+ *          a page.
+ * Source:  prometheus.io, Instrumenting, "Exposition formats", text-based format 0.0.4;
+ *          OpenMetrics 1.0 (draft-ietf-opsawg-openmetrics), "Text format".
  */
 #ifndef LS_AGENT_PROM_TEXT_H
 #define LS_AGENT_PROM_TEXT_H
@@ -29,7 +31,7 @@ enum ls_prom_type {
 	LS_PROM_GAUGE,
 	LS_PROM_HISTOGRAM,
 	LS_PROM_SUMMARY,
-	LS_PROM_OTHER    /* types of OpenMetrics: info, stateset, gaugehistogram */
+	LS_PROM_OTHER /* types of OpenMetrics: info, stateset, gaugehistogram */
 };
 
 struct ls_prom_label {
@@ -39,11 +41,12 @@ struct ls_prom_label {
 /* One sample; what it points to holds during the call. */
 struct ls_prom_sample {
 	const char *name;
-	enum ls_prom_type type;  /* of its family: also of name_sum, name_count, name_bucket, name_total */
+	/* of its family: also of name_sum, name_count, name_bucket, name_total */
+	enum ls_prom_type type;
 	size_t label_count;
 	const struct ls_prom_label *label;
-	double value;            /* NaN and infinities as they come */
-	uint64_t line;           /* from 1 */
+	double value; /* NaN and infinities as they come */
+	uint64_t line; /* from 1 */
 };
 
 /* Told of each sample of a page, in their order. */
@@ -52,11 +55,11 @@ typedef void ls_prom_each(void *arg, const struct ls_prom_sample *s);
 struct ls_prom_text {
 	ls_prom_each *each;
 	void *arg;
-	uint64_t line;           /* being read, from 1; after an error: the bad one */
-	const char *why;         /* after an error; static text */
+	uint64_t line; /* being read, from 1; after an error: the bad one */
+	const char *why; /* after an error; static text */
 	uint64_t samples;
 	int rc;
-	bool skipping, ended;    /* the rest of a long comment; behind # EOF */
+	bool skipping, ended; /* the rest of a long comment; behind # EOF */
 	enum ls_prom_type type;
 	size_t len;
 	char family[LS_PROM_NAME_MAX_BYTES]; /* of the last TYPE line */
@@ -67,8 +70,10 @@ struct ls_prom_text {
 /* Begins a page. */
 void ls_prom_text_init(struct ls_prom_text *p, ls_prom_each *each, void *arg);
 
-/* Takes the next bytes; each is told of every sample whose line is complete. The first error stays. */
-int ls_prom_text_feed(struct ls_prom_text *p, const char *bytes, size_t len) LS_MUSTCHECK;
+/* Takes the next bytes; each is told of every sample whose line is complete. The first
+ * error stays. */
+int ls_prom_text_feed(struct ls_prom_text *p, const char *bytes,
+	size_t len) LS_MUSTCHECK;
 
 /* The page ends here. A last line without its newline is still a line. */
 int ls_prom_text_end(struct ls_prom_text *p) LS_MUSTCHECK;

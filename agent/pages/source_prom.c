@@ -22,9 +22,9 @@ struct prom_entry {
 	char url[LS_CONF_VALUE_MAX_BYTES];
 	struct ls_http_get *get;
 	struct ls_prom_page *page;
-	uint64_t next_ns;       /* when it is asked for again */
-	uint64_t steps;         /* at its last reading */
-	bool asked, answered;   /* ever; at the last reading */
+	uint64_t next_ns; /* when it is asked for again */
+	uint64_t steps; /* at its last reading */
+	bool asked, answered; /* ever; at the last reading */
 };
 
 struct source_prom {
@@ -35,7 +35,7 @@ struct source_prom {
 	struct prom_entry entry[LS_PROM_PAGES_MAX];
 };
 
-/* --- readings ---------------------------------------------------------------------- */
+/* --- readings ------------------------------------------------------------- */
 
 /* One line when a page that was good is not any more, and when it is again. */
 static void
@@ -55,10 +55,12 @@ prom_log(const struct prom_entry *e, enum ls_prom_state before)
 	case LS_PROM_FROZEN:
 		ls_log(LS_LOG_WARN, "prom",
 			"%s: no value has changed in %u readings while the job stepped; taking "
-			"its values for not measured", e->name, ls_prom_page_silent(e->page));
+			"its values for not measured",
+			e->name, ls_prom_page_silent(e->page));
 		break;
 	case LS_PROM_FAILED:
-		ls_log(LS_LOG_WARN, "prom", "%s: %s; taking its values for not measured", e->name,
+		ls_log(LS_LOG_WARN, "prom",
+			"%s: %s; taking its values for not measured", e->name,
 			ls_prom_page_why(e->page));
 		break;
 	}
@@ -77,7 +79,8 @@ prom_why(int rc, int status, char *buf, size_t size)
 	else if (rc == -LS_ELIMIT)
 		(void)snprintf(buf, size, "more than %u bytes", LS_PROM_PAGE_MAX_BYTES);
 	else
-		(void)snprintf(buf, size, "the answer makes no sense (%s)", ls_err_text(rc));
+		(void)snprintf(buf, size, "the answer makes no sense (%s)",
+			ls_err_text(rc));
 	return buf;
 }
 
@@ -91,7 +94,7 @@ prom_done(void *arg, int rc, int status, const char *body, size_t len)
 
 	e->answered = rc == 0;
 	if (rc == 0 && status == 200) {
-		ls_ignore(ls_prom_page_take( /* the page keeps what is wrong with it */
+		ls_ignore(ls_prom_page_take(/* the page keeps what is wrong with it */
 			e->page, body, len, e->source->steps != e->steps, now));
 		e->steps = e->source->steps;
 	} else {
@@ -125,7 +128,7 @@ prom_read(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *into
 	}
 }
 
-/* --- the doctor -------------------------------------------------------------------- */
+/* --- the doctor ----------------------------------------------------------- */
 
 static void
 prom_tell_entry(const struct prom_entry *e, struct ls_doctor *d)
@@ -137,26 +140,31 @@ prom_tell_entry(const struct prom_entry *e, struct ls_doctor *d)
 	(void)snprintf(subject, sizeof(subject), "page %s", e->name);
 	switch (ls_prom_page_state(e->page)) {
 	case LS_PROM_GOOD:
-		(void)snprintf(why, sizeof(why), "%llu of %llu samples taken, %llu without room, "
-			"%llu with a chip that makes no sense", (unsigned long long)n->taken,
-			(unsigned long long)n->samples, (unsigned long long)n->refused,
-			(unsigned long long)n->odd);
-		ls_doctor_add(d, n->refused + n->odd > 0 ? LS_DOCTOR_WARN : LS_DOCTOR_OK, "prom",
-			subject, why, n->refused > 0 ? "take fewer names with --prom-map" : "");
+		(void)snprintf(why, sizeof(why),
+			"%llu of %llu samples taken, %llu without room, "
+			"%llu with a chip that makes no sense",
+			(unsigned long long)n->taken, (unsigned long long)n->samples,
+			(unsigned long long)n->refused, (unsigned long long)n->odd);
+		ls_doctor_add(d,
+			n->refused + n->odd > 0 ? LS_DOCTOR_WARN : LS_DOCTOR_OK, "prom",
+			subject, why,
+			n->refused > 0 ? "take fewer names with --prom-map" : "");
 		return;
 	case LS_PROM_FROZEN:
-		(void)snprintf(why, sizeof(why), "values frozen since %llu s, while the job steps",
-			(unsigned long long)(ls_prom_page_silent(e->page) * LS_PROM_INTERVAL_NS /
-				1000000000));
-		ls_doctor_add(d, LS_DOCTOR_WARN, "prom", subject, why, plugin
-			? "restart the tpu-device-plugin pod of this node (namespace kube-system)"
-			: "restart what serves this page");
+		(void)snprintf(why, sizeof(why),
+			"values frozen since %llu s, while the job steps",
+			(unsigned long long)(ls_prom_page_silent(e->page) *
+				LS_PROM_INTERVAL_NS / 1000000000));
+		ls_doctor_add(d, LS_DOCTOR_WARN, "prom", subject, why,
+			plugin ? "restart the tpu-device-plugin pod of this node (namespace kube-system)"
+			       : "restart what serves this page");
 		return;
 	case LS_PROM_FAILED:
-		(void)snprintf(why, sizeof(why), "%.100s: %.100s", e->url, ls_prom_page_why(e->page));
-		ls_doctor_add(d, LS_DOCTOR_FAIL, "prom", subject, why, plugin
-			? "look at the tpu-device-plugin pod of this node (namespace kube-system)"
-			: "look at what serves this page, or leave it out of --prom");
+		(void)snprintf(why, sizeof(why), "%.100s: %.100s", e->url,
+			ls_prom_page_why(e->page));
+		ls_doctor_add(d, LS_DOCTOR_FAIL, "prom", subject, why,
+			plugin ? "look at the tpu-device-plugin pod of this node (namespace kube-system)"
+			       : "look at what serves this page, or leave it out of --prom");
 		return;
 	case LS_PROM_ABSENT:
 		break;
@@ -164,13 +172,15 @@ prom_tell_entry(const struct prom_entry *e, struct ls_doctor *d)
 	if (!e->asked)
 		(void)snprintf(why, sizeof(why), "not asked for yet");
 	else if (e->answered && ls_prom_page_why(e->page)[0] == '\0')
-		(void)snprintf(why, sizeof(why), "%.100s answers, with none of the names of the map",
-			e->url);
+		(void)snprintf(why, sizeof(why),
+			"%.100s answers, with none of the names of the map", e->url);
 	else
-		(void)snprintf(why, sizeof(why), "%.100s: %.100s", e->url, ls_prom_page_why(e->page));
+		(void)snprintf(why, sizeof(why), "%.100s: %.100s", e->url,
+			ls_prom_page_why(e->page));
 	ls_doctor_add(d, LS_DOCTOR_NONE, "prom", subject, why,
 		strcmp(e->name, "orbax") == 0
-			? "to have it: ENABLE_ORBAX_PROMETHEUS_TELEMETRY=true in the job" : "");
+			? "to have it: ENABLE_ORBAX_PROMETHEUS_TELEMETRY=true in the job"
+			: "");
 }
 
 static void
@@ -183,7 +193,7 @@ prom_tell(const void *self, struct ls_doctor *d)
 		prom_tell_entry(&s->entry[i], d);
 }
 
-/* --- life -------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------- */
 
 static bool
 prom_is_page_name(const char *s, size_t len)
@@ -250,8 +260,8 @@ prom_parse(struct source_prom *s, const char *pages, char *ret_why, size_t why_b
 
 /* Reads both options into an empty source. */
 static int
-prom_take_options(struct source_prom *s, const char *pages, const char *map, char *ret_why,
-	size_t why_bytes)
+prom_take_options(struct source_prom *s, const char *pages, const char *map,
+	char *ret_why, size_t why_bytes)
 {
 	char why[128];
 	int rc = ls_prom_map_new(map, &s->map, why, sizeof(why));
@@ -266,7 +276,8 @@ static int
 prom_open_pages(struct source_prom *s, struct ls_series_table *table)
 {
 	struct ls_http_get_options o = { .body_max_bytes = LS_PROM_PAGE_MAX_BYTES,
-		.deadline_ns = LS_PROM_DEADLINE_NS, .done = prom_done };
+		.deadline_ns = LS_PROM_DEADLINE_NS,
+		.done = prom_done };
 	size_t i;
 	int rc;
 
@@ -315,10 +326,12 @@ prom_free(void *self)
 }
 
 int
-ls_source_prom_check(const char *pages, const char *map, char *ret_why, size_t why_bytes)
+ls_source_prom_check(const char *pages, const char *map, char *ret_why,
+	size_t why_bytes)
 {
 	struct source_prom *s = calloc(1, sizeof(*s));
-	int rc = s != NULL ? prom_take_options(s, pages, map, ret_why, why_bytes) : -ENOMEM;
+	int rc = s != NULL ? prom_take_options(s, pages, map, ret_why, why_bytes)
+			   : -ENOMEM;
 
 	if (s == NULL)
 		(void)snprintf(ret_why, why_bytes, "%s", ls_err_text(rc));
@@ -328,8 +341,8 @@ ls_source_prom_check(const char *pages, const char *map, char *ret_why, size_t w
 }
 
 int
-ls_source_prom_new(struct ls_loop *loop, struct ls_series_table *table, const char *pages,
-	const char *map, struct ls_source *ret_source)
+ls_source_prom_new(struct ls_loop *loop, struct ls_series_table *table,
+	const char *pages, const char *map, struct ls_source *ret_source)
 {
 	struct source_prom *s = calloc(1, sizeof(*s));
 	char why[LS_LOG_LINE_MAX_BYTES];
@@ -347,8 +360,8 @@ ls_source_prom_new(struct ls_loop *loop, struct ls_series_table *table, const ch
 		prom_free(s);
 		return rc;
 	}
-	*ret_source = (struct ls_source){ "prom", s, prom_probe, prom_list, prom_read, prom_tell,
-		prom_free };
+	*ret_source = (struct ls_source){ "prom", s, prom_probe, prom_list, prom_read,
+		prom_tell, prom_free };
 	return 0;
 }
 

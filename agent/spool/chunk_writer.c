@@ -14,12 +14,12 @@
 
 /* A group of the series table, by its index there; at opening, one of the file. */
 struct writer_group {
-	uint32_t generation;       /* 0: never read */
-	uint64_t hash;             /* of the dictionary of this generation */
+	uint32_t generation; /* 0: never read */
+	uint64_t hash; /* of the dictionary of this generation */
 	/* The chunk under way. */
 	bool open;
-	uint32_t id;               /* in the minute file, never used twice */
-	uint64_t offset;           /* its first record is not before */
+	uint32_t id; /* in the minute file, never used twice */
+	uint64_t offset; /* its first record is not before */
 	char name[LS_GROUP_NAME_MAX_BYTES];
 	size_t columns, rows;
 	uint64_t samples, t_first, t_last;
@@ -33,18 +33,19 @@ struct ls_chunk_writer {
 	uint64_t next_seal_ns;
 	uint32_t next_id;
 	struct writer_group group[LS_GROUPS_MAX];
-	struct ls_losses losses;   /* not told yet */
+	struct ls_losses losses; /* not told yet */
 	uint64_t told_refused;
 	struct ls_chunk_writer_stats stats;
 	/* The chunk being sealed: columns of as many rows as it has. */
-	uint64_t *t_mono_ns;       /* LS_CHUNK_ROWS_MAX */
-	double *value;             /* LS_SERIES_PER_GROUP_MAX * LS_CHUNK_ROWS_MAX: touched as far as used */
+	uint64_t *t_mono_ns; /* LS_CHUNK_ROWS_MAX */
+	/* LS_SERIES_PER_GROUP_MAX * LS_CHUNK_ROWS_MAX: touched as far as used */
+	double *value;
 	bool *present;
 	double zoom[LS_SERIES_MAX];
 	uint8_t body[LS_CHUNK_BODY_MAX_BYTES];
 };
 
-/* --- losses ------------------------------------------------------------------------ */
+/* --- losses --------------------------------------------------------------- */
 
 static enum ls_wire_lost_reason
 writer_reason(int rc)
@@ -63,11 +64,13 @@ writer_reason(int rc)
 }
 
 static void
-writer_lose(struct ls_chunk_writer *w, const char *group, enum ls_wire_lost_reason reason,
-	uint64_t t_from, uint64_t t_to, uint64_t samples)
+writer_lose(struct ls_chunk_writer *w, const char *group,
+	enum ls_wire_lost_reason reason, uint64_t t_from, uint64_t t_to,
+	uint64_t samples)
 {
-	struct ls_loss one = { .reason = reason, .t_from = t_from, .t_to = t_to,
-		.samples = samples };
+	struct ls_loss one = {
+		.reason = reason, .t_from = t_from, .t_to = t_to, .samples = samples
+	};
 
 	ls_ignore(ls_text_copy(one.group, sizeof(one.group), group)); /* names fit */
 	ls_losses_add(&w->losses, &one);
@@ -83,7 +86,8 @@ writer_tell_losses(struct ls_chunk_writer *w)
 	size_t i, left = 0;
 
 	if (refused != w->told_refused)
-		writer_lose(w, "", LS_LOST_SERIES_FULL, 0, 0, refused - w->told_refused);
+		writer_lose(w, "", LS_LOST_SERIES_FULL, 0, 0,
+			refused - w->told_refused);
 	w->told_refused = refused;
 	for (i = 0; i < w->losses.count; i++) {
 		item = ls_loss_item(&w->losses.loss[i]);
@@ -93,7 +97,7 @@ writer_tell_losses(struct ls_chunk_writer *w)
 	w->losses.count = left;
 }
 
-/* --- sealing ----------------------------------------------------------------------- */
+/* --- sealing -------------------------------------------------------------- */
 
 /* Rows of one group on their way from the file to columns. */
 struct writer_fill {
@@ -159,11 +163,15 @@ writer_count(const struct ls_chunk_table *t)
 
 /* Encodes and pushes; a table that is too long for one chunk becomes two. */
 static void
-writer_push(struct ls_chunk_writer *w, const struct writer_group *g, struct ls_chunk_table *t)
+writer_push(struct ls_chunk_writer *w, const struct writer_group *g,
+	struct ls_chunk_table *t)
 {
-	struct ls_wire_chunk_item item = { .kind = LS_WIRE_CHUNK, .hash = g->hash,
-		.rows = (uint32_t)t->rows, .t_first_mono_ns = t->t_mono_ns[0],
-		.t_last_mono_ns = t->t_mono_ns[t->rows - 1], .body = w->body };
+	struct ls_wire_chunk_item item = { .kind = LS_WIRE_CHUNK,
+		.hash = g->hash,
+		.rows = (uint32_t)t->rows,
+		.t_first_mono_ns = t->t_mono_ns[0],
+		.t_last_mono_ns = t->t_mono_ns[t->rows - 1],
+		.body = w->body };
 	struct ls_chunk_table half = *t;
 	int rc;
 
@@ -183,8 +191,9 @@ writer_push(struct ls_chunk_writer *w, const struct writer_group *g, struct ls_c
 	if (rc == 0)
 		rc = ls_spool_push_chunk(w->spool, &item);
 	if (rc != 0) {
-		ls_log(LS_LOG_WARN, "chunk", "%zu rows of %s not kept (%s): reported as lost",
-			t->rows, g->name, ls_err_text(rc));
+		ls_log(LS_LOG_WARN, "chunk",
+			"%zu rows of %s not kept (%s): reported as lost", t->rows,
+			g->name, ls_err_text(rc));
 		writer_lose(w, g->name, writer_reason(rc), item.t_first_mono_ns,
 			item.t_last_mono_ns, item.samples);
 		return;
@@ -193,11 +202,14 @@ writer_push(struct ls_chunk_writer *w, const struct writer_group *g, struct ls_c
 	w->stats.chunk_bytes += item.body_len;
 }
 
-/* Takes the rows of a group out of the file and into the spool, those later than after_ns. */
+/* Takes the rows of a group out of the file and into the spool, those later than
+ * after_ns. */
 static void
 writer_seal_group(struct ls_chunk_writer *w, struct writer_group *g, uint64_t after_ns)
 {
-	struct writer_fill fill = { .w = w, .g = g, .after_ns = after_ns, .stride = g->rows };
+	struct writer_fill fill = {
+		.w = w, .g = g, .after_ns = after_ns, .stride = g->rows
+	};
 	struct ls_chunk_table t;
 	uint64_t end;
 	int rc;
@@ -207,14 +219,18 @@ writer_seal_group(struct ls_chunk_writer *w, struct writer_group *g, uint64_t af
 		return;
 	rc = ls_minute_file_walk(w->file, g->offset, writer_fill_row, &fill, &end);
 	if (fill.rows > 0) {
-		t = (struct ls_chunk_table){ .rows = fill.rows, .columns = g->columns,
-			.stride = fill.stride, .t_mono_ns = w->t_mono_ns, .value = w->value,
+		t = (struct ls_chunk_table){ .rows = fill.rows,
+			.columns = g->columns,
+			.stride = fill.stride,
+			.t_mono_ns = w->t_mono_ns,
+			.value = w->value,
 			.present = w->present };
 		writer_push(w, g, &t);
 	}
 	if (rc != 0 && fill.samples < g->samples) {
-		ls_log(LS_LOG_WARN, "chunk", "rows of %s cannot be read (%s): reported as lost",
-			g->name, ls_err_text(rc));
+		ls_log(LS_LOG_WARN, "chunk",
+			"rows of %s cannot be read (%s): reported as lost", g->name,
+			ls_err_text(rc));
 		writer_lose(w, g->name, writer_reason(rc), g->t_first, g->t_last,
 			g->samples - fill.samples);
 	}
@@ -241,12 +257,15 @@ ls_chunk_writer_seal(struct ls_chunk_writer *w)
 	}
 	rc = ls_minute_file_clear(w->file);
 	if (rc != 0)
-		ls_log(LS_LOG_WARN, "chunk", "minute file not emptied (%s): tried again with the "
-			"next row", ls_err_text(rc));
+		ls_log(LS_LOG_WARN, "chunk",
+			"minute file not emptied (%s): tried again with the "
+			"next row",
+			ls_err_text(rc));
 	writer_tell_losses(w);
 }
 
-/* The first moment after now that is a whole minute of the monotonic clock, shifted by the boot. */
+/* The first moment after now that is a whole minute of the monotonic clock, shifted by
+ * the boot. */
 static uint64_t
 writer_next_seal(const struct ls_chunk_writer *w, uint64_t now_mono_ns)
 {
@@ -275,33 +294,39 @@ ls_chunk_writer_turn(struct ls_chunk_writer *w, uint64_t now_mono_ns)
 	w->next_seal_ns = writer_next_seal(w, now_mono_ns);
 }
 
-/* --- rows -------------------------------------------------------------------------- */
+/* --- rows ----------------------------------------------------------------- */
 
 static void
-writer_push_dictionary(struct ls_chunk_writer *w, const struct ls_series_group *view, uint64_t hash)
+writer_push_dictionary(struct ls_chunk_writer *w, const struct ls_series_group *view,
+	uint64_t hash)
 {
-	struct ls_wire_chunk_item item = { .kind = LS_WIRE_DICTIONARY, .hash = hash,
-		.series_count = view->count };
+	struct ls_wire_chunk_item item = {
+		.kind = LS_WIRE_DICTIONARY, .hash = hash, .series_count = view->count
+	};
 	int rc;
 
-	ls_ignore(ls_text_copy(item.group, sizeof(item.group), view->name)); /* names fit */
+	/* names fit */
+	ls_ignore(ls_text_copy(item.group, sizeof(item.group), view->name));
 	memcpy(&item.series, &view->text, sizeof(item.series)); /* only read */
 	rc = ls_spool_push_chunk(w->spool, &item);
 	if (rc != 0)
-		ls_log(LS_LOG_WARN, "chunk", "dictionary of %s not kept (%s): when it is asked for",
+		ls_log(LS_LOG_WARN, "chunk",
+			"dictionary of %s not kept (%s): when it is asked for",
 			view->name, ls_err_text(rc));
 }
 
 /* Begins a chunk of a group. */
 static int
-writer_begin(struct ls_chunk_writer *w, struct writer_group *g, const struct ls_series_group *view)
+writer_begin(struct ls_chunk_writer *w, struct writer_group *g,
+	const struct ls_series_group *view)
 {
 	uint64_t offset = ls_minute_file_end(w->file);
 	int rc;
 
 	if (!ls_spool_dictionary_is_known(w->spool, g->hash))
 		writer_push_dictionary(w, view, g->hash);
-	rc = ls_minute_file_group(w->file, w->next_id, g->hash, view->count, view->name);
+	rc = ls_minute_file_group(w->file, w->next_id, g->hash, view->count,
+		view->name);
 	if (rc != 0)
 		return rc;
 	g->open = true;
@@ -317,13 +342,14 @@ writer_begin(struct ls_chunk_writer *w, struct writer_group *g, const struct ls_
 }
 
 static int
-writer_row(struct ls_chunk_writer *w, struct writer_group *g, const struct ls_series_group *view,
-	uint64_t samples)
+writer_row(struct ls_chunk_writer *w, struct writer_group *g,
+	const struct ls_series_group *view, uint64_t samples)
 {
 	int rc = g->open ? 0 : writer_begin(w, g, view);
 
-	if (rc == 0 && (view->t_mono_ns < g->t_last || view->t_mono_ns == 0 ||
-		view->t_mono_ns > LS_WIRE_TIME_MAX_NS))
+	if (rc == 0 &&
+		(view->t_mono_ns < g->t_last || view->t_mono_ns == 0 ||
+			view->t_mono_ns > LS_WIRE_TIME_MAX_NS))
 		rc = -LS_ERANGE;
 	if (rc == 0)
 		rc = ls_minute_file_row(w->file, g->id, view->t_mono_ns, view->value,
@@ -358,17 +384,18 @@ writer_on_reading(void *arg, size_t index)
 	}
 	for (i = 0; i < view.count; i++)
 		samples += view.present[i];
-	if (ls_minute_file_end(w->file) > LS_MINUTE_MAX_BYTES - 2 * LS_MINUTE_ROW_MAX_BYTES)
+	if (ls_minute_file_end(w->file) >
+		LS_MINUTE_MAX_BYTES - 2 * LS_MINUTE_ROW_MAX_BYTES)
 		ls_chunk_writer_seal(w); /* early: there is no room for another row */
 	rc = writer_row(w, g, &view, samples);
 	if (rc != 0)
-		writer_lose(w, view.name, writer_reason(rc), view.t_mono_ns, view.t_mono_ns,
-			samples);
+		writer_lose(w, view.name, writer_reason(rc), view.t_mono_ns,
+			view.t_mono_ns, samples);
 	else if (g->rows == LS_CHUNK_ROWS_MAX)
 		writer_seal_alone(w, g);
 }
 
-/* --- what an earlier process left -------------------------------------------------- */
+/* --- what an earlier process left ----------------------------------------- */
 
 static struct writer_group *
 writer_find(struct ls_chunk_writer *w, uint32_t id)
@@ -393,8 +420,11 @@ writer_recover_group(struct ls_chunk_writer *w, const struct ls_minute_record *r
 	if (g == NULL || writer_find(w, r->id) != NULL ||
 		!ls_text_is_name(r->name, r->name_len, LS_GROUP_NAME_MAX_BYTES - 1))
 		return -LS_ECORRUPT;
-	*g = (struct writer_group){ .open = true, .id = r->id, .hash = r->number,
-		.columns = r->columns, .offset = LS_MINUTE_HEADER_BYTES };
+	*g = (struct writer_group){ .open = true,
+		.id = r->id,
+		.hash = r->number,
+		.columns = r->columns,
+		.offset = LS_MINUTE_HEADER_BYTES };
 	memcpy(g->name, r->name, r->name_len);
 	return 0;
 }
@@ -402,9 +432,12 @@ writer_recover_group(struct ls_chunk_writer *w, const struct ls_minute_record *r
 static int
 writer_recover_row(struct writer_group *g, const struct ls_minute_record *r)
 {
-	if (g == NULL || g->rows == LS_CHUNK_ROWS_MAX || r->bits_len != (g->columns + 7) / 8 ||
-		(g->columns % 8 != 0 && r->bits[r->bits_len - 1] >> g->columns % 8 != 0) ||
-		r->number < g->t_last || r->number == 0 || r->number > LS_WIRE_TIME_MAX_NS)
+	if (g == NULL || g->rows == LS_CHUNK_ROWS_MAX ||
+		r->bits_len != (g->columns + 7) / 8 ||
+		(g->columns % 8 != 0 &&
+			r->bits[r->bits_len - 1] >> g->columns % 8 != 0) ||
+		r->number < g->t_last || r->number == 0 ||
+		r->number > LS_WIRE_TIME_MAX_NS)
 		return -LS_ECORRUPT;
 	if (g->rows++ == 0)
 		g->t_first = r->number;
@@ -441,29 +474,34 @@ writer_take_over(struct ls_chunk_writer *w, enum ls_minute_found found, bool dam
 	size_t i;
 
 	if (found != LS_MINUTE_EMPTY &&
-		ls_minute_file_walk(w->file, LS_MINUTE_HEADER_BYTES, writer_recover, w, &end) != 0)
+		ls_minute_file_walk(w->file, LS_MINUTE_HEADER_BYTES, writer_recover, w,
+			&end) != 0)
 		damaged = true;
 	for (i = 0; i < LS_GROUPS_MAX; i++) {
 		g = &w->group[i];
 		if (g->open && found == LS_MINUTE_ROWS)
-			writer_seal_group(w, g, ls_spool_chunk_newest(w->spool, g->hash));
+			writer_seal_group(w, g,
+				ls_spool_chunk_newest(w->spool, g->hash));
 		else if (g->open)
 			writer_lose(w, g->name, LS_LOST_REBOOT, 0, 0, g->samples);
 	}
 	if (damaged) {
-		ls_log(LS_LOG_WARN, "chunk", "minute file is damaged: reporting a loss");
-		writer_lose(w, "", LS_LOST_DAMAGED, 0, 0, 0); /* nobody knows how much it was */
+		ls_log(LS_LOG_WARN, "chunk",
+			"minute file is damaged: reporting a loss");
+		/* nobody knows how much it was */
+		writer_lose(w, "", LS_LOST_DAMAGED, 0, 0, 0);
 	}
 	memset(w->group, 0, sizeof(w->group));
 	writer_tell_losses(w);
 	return ls_minute_file_clear(w->file);
 }
 
-/* --- the rest ---------------------------------------------------------------------- */
+/* --- the rest ------------------------------------------------------------- */
 
 int
-ls_chunk_writer_new(const char *dir, const uint8_t kernel_boot_id[16], struct ls_spool *spool,
-	struct ls_series_table *table, uint64_t now_mono_ns, struct ls_chunk_writer **ret_writer)
+ls_chunk_writer_new(const char *dir, const uint8_t kernel_boot_id[16],
+	struct ls_spool *spool, struct ls_series_table *table, uint64_t now_mono_ns,
+	struct ls_chunk_writer **ret_writer)
 {
 	const size_t cells = (size_t)LS_SERIES_PER_GROUP_MAX * LS_CHUNK_ROWS_MAX;
 	struct ls_chunk_writer *w = calloc(1, sizeof(*w));
@@ -479,8 +517,10 @@ ls_chunk_writer_new(const char *dir, const uint8_t kernel_boot_id[16], struct ls
 	w->t_mono_ns = malloc(LS_CHUNK_ROWS_MAX * sizeof(*w->t_mono_ns));
 	w->value = malloc(cells * sizeof(*w->value));
 	w->present = malloc(cells * sizeof(*w->present));
-	if (w->codec != NULL && w->t_mono_ns != NULL && w->value != NULL && w->present != NULL)
-		rc = ls_minute_file_open(dir, kernel_boot_id, &found, &damaged, &w->file);
+	if (w->codec != NULL && w->t_mono_ns != NULL && w->value != NULL &&
+		w->present != NULL)
+		rc = ls_minute_file_open(dir, kernel_boot_id, &found, &damaged,
+			&w->file);
 	if (rc == 0)
 		rc = writer_take_over(w, found, damaged);
 	if (rc != 0) {
@@ -532,13 +572,15 @@ ls_chunk_writer_zoom(struct ls_chunk_writer *w, struct ls_wire_zoomed *ret_zoome
 	size_t i, k, n = 0, used = 0;
 
 	for (i = 0; i < LS_GROUPS_MAX; i++) {
-		if (!ls_series_look(w->table, i, &view) || view.t_mono_ns == 0 || view.count == 0 ||
-			view.generation != w->group[i].generation ||
+		if (!ls_series_look(w->table, i, &view) || view.t_mono_ns == 0 ||
+			view.count == 0 || view.generation != w->group[i].generation ||
 			view.count > LS_SERIES_MAX - used)
 			continue;
-		ret_zoomed[n++] = (struct ls_wire_zoomed){ .dictionary = w->group[i].hash,
-			.t_mono_ns = view.t_mono_ns, .count = view.count,
-			.value = &w->zoom[used] };
+		ret_zoomed[n++] =
+			(struct ls_wire_zoomed){ .dictionary = w->group[i].hash,
+				.t_mono_ns = view.t_mono_ns,
+				.count = view.count,
+				.value = &w->zoom[used] };
 		for (k = 0; k < view.count; k++)
 			w->zoom[used++] = view.present[k] ? view.value[k] : (double)NAN;
 	}

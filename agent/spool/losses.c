@@ -20,14 +20,16 @@ ls_losses_add(struct ls_losses *l, const struct ls_loss *one)
 	size_t i;
 
 	for (i = 0; i < l->count && to == NULL; i++) {
-		if (l->loss[i].reason == one->reason && strcmp(l->loss[i].group, one->group) == 0)
+		if (l->loss[i].reason == one->reason &&
+			strcmp(l->loss[i].group, one->group) == 0)
 			to = &l->loss[i];
 	}
 	if (to == NULL && l->count < LS_LOSSES_MAX) {
 		l->loss[l->count++] = *one;
 		return;
 	}
-	if (to == NULL) { /* the last line stands for several: neither group nor reason any more */
+	/* the last line stands for several: neither group nor reason any more */
+	if (to == NULL) {
 		to = &l->loss[LS_LOSSES_MAX - 1];
 		to->group[0] = '\0';
 		if (to->reason != one->reason)
@@ -36,15 +38,19 @@ ls_losses_add(struct ls_losses *l, const struct ls_loss *one)
 	to->t_from = losses_earlier(to->t_from, one->t_from);
 	if (one->t_to > to->t_to)
 		to->t_to = one->t_to;
-	to->samples = one->samples > UINT64_MAX - to->samples ? UINT64_MAX
-							      : to->samples + one->samples;
+	to->samples = one->samples > UINT64_MAX - to->samples
+		? UINT64_MAX
+		: to->samples + one->samples;
 }
 
 struct ls_wire_chunk_item
 ls_loss_item(const struct ls_loss *one)
 {
-	struct ls_wire_chunk_item item = { .kind = LS_WIRE_LOST, .t_first_mono_ns = one->t_from,
-		.t_last_mono_ns = one->t_to, .samples = one->samples, .reason = one->reason };
+	struct ls_wire_chunk_item item = { .kind = LS_WIRE_LOST,
+		.t_first_mono_ns = one->t_from,
+		.t_last_mono_ns = one->t_to,
+		.samples = one->samples,
+		.reason = one->reason };
 
 	memcpy(item.group, one->group, sizeof(item.group));
 	return item;

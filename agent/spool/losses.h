@@ -4,7 +4,8 @@
  *
  * Owner:   the caller's struct.
  * Units:   ns, CLOCK_MONOTONIC.
- * Errors:  none: with too many groups the last line stands for several, without a group's name.
+ * Errors:  none: with too many groups the last line stands for several, without a
+ *          group's name.
  * Limits:  LS_LOSSES_MAX lines.
  */
 #ifndef LS_AGENT_LOSSES_H
@@ -15,8 +16,8 @@
 struct ls_loss {
 	char group[LS_GROUP_NAME_MAX_BYTES]; /* "": not known */
 	enum ls_wire_lost_reason reason;
-	uint64_t t_from, t_to;               /* 0: not known */
-	uint64_t samples;                    /* 0: nobody knows how many */
+	uint64_t t_from, t_to; /* 0: not known */
+	uint64_t samples; /* 0: nobody knows how many */
 };
 
 struct ls_losses {

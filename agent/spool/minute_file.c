@@ -15,7 +15,12 @@
 /* Offsets of agent/README.md, "The minute file". */
 enum { HEAD_VERSION = 8, HEAD_KERNEL = 16, HEAD_CRC = 60 };
 enum {
-	REC_CRC = 0, REC_PAYLOAD_CRC = 4, REC_LEN = 8, REC_TYPE = 12, REC_NUMBER = 16, REC_ID = 24
+	REC_CRC = 0,
+	REC_PAYLOAD_CRC = 4,
+	REC_LEN = 8,
+	REC_TYPE = 12,
+	REC_NUMBER = 16,
+	REC_ID = 24
 };
 
 static const char minute_magic[8] = { 'L', 'S', 'M', 'I', 'N', 'U', 'T', 'E' };
@@ -28,12 +33,12 @@ struct ls_minute_file {
 	int fd;
 	uint8_t kernel_boot_id[16];
 	uint64_t end;
-	bool torn;                             /* bytes beyond end must be cut first */
-	uint8_t row[LS_MINUTE_ROW_MAX_BYTES];  /* what is being appended */
+	bool torn; /* bytes beyond end must be cut first */
+	uint8_t row[LS_MINUTE_ROW_MAX_BYTES]; /* what is being appended */
 	uint8_t buf[MINUTE_BUF_BYTES];
 };
 
-/* --- bytes ------------------------------------------------------------------------- */
+/* --- bytes ---------------------------------------------------------------- */
 
 static size_t
 minute_count_bits(const uint8_t *bits, size_t len)
@@ -72,17 +77,19 @@ minute_get_payload(struct ls_minute_record *r, const uint8_t *p, size_t len)
 }
 
 int
-ls_minute_record_get(const uint8_t *bytes, size_t len, struct ls_minute_record *ret_record,
-	size_t *ret_len)
+ls_minute_record_get(const uint8_t *bytes, size_t len,
+	struct ls_minute_record *ret_record, size_t *ret_len)
 {
 	struct ls_minute_record r = { 0 };
 	size_t payload;
 
 	if (len < LS_MINUTE_RECORD_BYTES)
 		return -LS_EPARSE;
-	/* This part has its own checksum, so that a length can be believed before it is used. */
+	/* This part has its own checksum, so that a length can be believed before it is
+	 * used. */
 	if (ls_bytes_get(bytes + REC_CRC, 4) !=
-		ls_bytes_crc(bytes + REC_PAYLOAD_CRC, LS_MINUTE_RECORD_BYTES - REC_PAYLOAD_CRC))
+		ls_bytes_crc(bytes + REC_PAYLOAD_CRC,
+			LS_MINUTE_RECORD_BYTES - REC_PAYLOAD_CRC))
 		return -LS_ECORRUPT;
 	payload = (size_t)ls_bytes_get(bytes + REC_LEN, 4);
 	if (payload > LS_MINUTE_ROW_MAX_BYTES - LS_MINUTE_RECORD_BYTES ||
@@ -103,12 +110,12 @@ ls_minute_record_get(const uint8_t *bytes, size_t len, struct ls_minute_record *
 	return 0;
 }
 
-/* --- appending --------------------------------------------------------------------- */
+/* --- appending ------------------------------------------------------------ */
 
 /* Appends the record in f->row with so much payload. */
 static int
-minute_append(struct ls_minute_file *f, enum ls_minute_type type, uint32_t id, uint64_t number,
-	size_t payload)
+minute_append(struct ls_minute_file *f, enum ls_minute_type type, uint32_t id,
+	uint64_t number, size_t payload)
 {
 	size_t len = LS_MINUTE_RECORD_BYTES + payload;
 	int rc = f->end == 0 ? ls_minute_file_clear(f) : 0; /* no header yet */
@@ -128,7 +135,9 @@ minute_append(struct ls_minute_file *f, enum ls_minute_type type, uint32_t id, u
 	ls_bytes_put(f->row + REC_PAYLOAD_CRC,
 		ls_bytes_crc(f->row + LS_MINUTE_RECORD_BYTES, payload), 4);
 	ls_bytes_put(f->row + REC_CRC,
-		ls_bytes_crc(f->row + REC_PAYLOAD_CRC, LS_MINUTE_RECORD_BYTES - REC_PAYLOAD_CRC), 4);
+		ls_bytes_crc(f->row + REC_PAYLOAD_CRC,
+			LS_MINUTE_RECORD_BYTES - REC_PAYLOAD_CRC),
+		4);
 	rc = ls_spool_pwrite(f->fd, f->row, len, f->end);
 	if (rc != 0) {
 		f->torn = ftruncate(f->fd, (off_t)f->end) != 0;
@@ -139,8 +148,8 @@ minute_append(struct ls_minute_file *f, enum ls_minute_type type, uint32_t id, u
 }
 
 int
-ls_minute_file_group(
-	struct ls_minute_file *f, uint32_t id, uint64_t hash, size_t columns, const char *name)
+ls_minute_file_group(struct ls_minute_file *f, uint32_t id, uint64_t hash,
+	size_t columns, const char *name)
 {
 	size_t name_len = strlen(name);
 
@@ -151,8 +160,8 @@ ls_minute_file_group(
 }
 
 int
-ls_minute_file_row(struct ls_minute_file *f, uint32_t id, uint64_t t_mono_ns, const double *value,
-	const bool *present, size_t columns)
+ls_minute_file_row(struct ls_minute_file *f, uint32_t id, uint64_t t_mono_ns,
+	const double *value, const bool *present, size_t columns)
 {
 	size_t bits_len = (columns + 7) / 8, i;
 	uint8_t *bits = f->row + LS_MINUTE_RECORD_BYTES + 1, *values = bits + bits_len;
@@ -169,8 +178,8 @@ ls_minute_file_row(struct ls_minute_file *f, uint32_t id, uint64_t t_mono_ns, co
 		ls_bytes_put(values, v, 8);
 		values += 8;
 	}
-	return minute_append(
-		f, LS_MINUTE_ROW, id, t_mono_ns, (size_t)(values - bits) + 1);
+	return minute_append(f, LS_MINUTE_ROW, id, t_mono_ns,
+		(size_t)(values - bits) + 1);
 }
 
 int
@@ -179,11 +188,11 @@ ls_minute_file_sealed(struct ls_minute_file *f, uint32_t id)
 	return minute_append(f, LS_MINUTE_SEALED, id, 0, 0);
 }
 
-/* --- reading ----------------------------------------------------------------------- */
+/* --- reading -------------------------------------------------------------- */
 
 int
-ls_minute_file_walk(struct ls_minute_file *f, uint64_t offset, ls_minute_each *each, void *arg,
-	uint64_t *ret_end)
+ls_minute_file_walk(struct ls_minute_file *f, uint64_t offset, ls_minute_each *each,
+	void *arg, uint64_t *ret_end)
 {
 	struct ls_minute_record r;
 	size_t pos, len, one;
@@ -198,7 +207,8 @@ ls_minute_file_walk(struct ls_minute_file *f, uint64_t offset, ls_minute_each *e
 		if (n < 0)
 			return (int)n;
 		for (pos = 0; rc == 0; pos += one) {
-			rc = ls_minute_record_get(f->buf + pos, (size_t)n - pos, &r, &one);
+			rc = ls_minute_record_get(f->buf + pos, (size_t)n - pos, &r,
+				&one);
 			if (rc == 0)
 				rc = each(arg, &r);
 			if (rc != 0)
@@ -217,7 +227,7 @@ ls_minute_file_end(const struct ls_minute_file *f)
 	return f->end;
 }
 
-/* --- life -------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------- */
 
 int
 ls_minute_file_clear(struct ls_minute_file *f)
@@ -241,7 +251,8 @@ ls_minute_file_clear(struct ls_minute_file *f)
 
 /* 0: a header of this boot; 1: of another; -LS_ECORRUPT. */
 static int
-minute_check_header(const uint8_t head[LS_MINUTE_HEADER_BYTES], const uint8_t kernel_boot_id[16])
+minute_check_header(const uint8_t head[LS_MINUTE_HEADER_BYTES],
+	const uint8_t kernel_boot_id[16])
 {
 	if (memcmp(head, minute_magic, sizeof(minute_magic)) != 0 ||
 		ls_bytes_get(head + HEAD_VERSION, 4) != MINUTE_VERSION ||
@@ -270,7 +281,8 @@ minute_load(struct ls_minute_file *f, const char *dir, enum ls_minute_found *ret
 	n = ls_spool_pread(f->fd, head, sizeof(head), 0);
 	if (n < 0)
 		return (int)n;
-	rc = n == sizeof(head) ? minute_check_header(head, f->kernel_boot_id) : -LS_ECORRUPT;
+	rc = n == sizeof(head) ? minute_check_header(head, f->kernel_boot_id)
+			       : -LS_ECORRUPT;
 	if (rc < 0) {
 		*ret_damaged = n == sizeof(head); /* a shorter one never held a row */
 		return 0; /* begun anew by the first row */
@@ -283,7 +295,8 @@ minute_load(struct ls_minute_file *f, const char *dir, enum ls_minute_found *ret
 
 int
 ls_minute_file_open(const char *dir, const uint8_t kernel_boot_id[16],
-	enum ls_minute_found *ret_found, bool *ret_damaged, struct ls_minute_file **ret_file)
+	enum ls_minute_found *ret_found, bool *ret_damaged,
+	struct ls_minute_file **ret_file)
 {
 	struct ls_minute_file *f = calloc(1, sizeof(*f));
 	int rc;

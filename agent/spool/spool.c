@@ -9,7 +9,7 @@
 #include "agent/spool/spool_state.h"
 #include "proto/base/log.h"
 
-/* --- cursors ----------------------------------------------------------------------- */
+/* --- cursors -------------------------------------------------------------- */
 
 static size_t
 spool_ring_index(const struct ls_spool *s, const uint8_t id[LS_RING_ID_BYTES])
@@ -79,7 +79,7 @@ ls_spool_ring_move(struct ls_spool *s, const struct ls_spool_record *rec)
 	return true;
 }
 
-/* --- bytes ------------------------------------------------------------------------- */
+/* --- bytes ---------------------------------------------------------------- */
 
 int
 ls_spool_append(struct ls_spool *s, const struct ls_spool_record *r)
@@ -100,7 +100,8 @@ ls_spool_append(struct ls_spool *s, const struct ls_spool_record *r)
 
 int
 ls_spool_walk(struct ls_spool *s, uint64_t offset, uint64_t limit,
-	int (*each)(void *arg, const struct ls_spool_record *r), void *arg, uint64_t *ret_end)
+	int (*each)(void *arg, const struct ls_spool_record *r), void *arg,
+	uint64_t *ret_end)
 {
 	struct ls_spool_record r;
 	size_t pos, len;
@@ -109,7 +110,8 @@ ls_spool_walk(struct ls_spool *s, uint64_t offset, uint64_t limit,
 
 	*ret_end = offset;
 	while (rc == 0 && offset < limit) {
-		len = limit - offset < sizeof(s->buf) ? (size_t)(limit - offset) : sizeof(s->buf);
+		len = limit - offset < sizeof(s->buf) ? (size_t)(limit - offset)
+						      : sizeof(s->buf);
 		n = ls_spool_pread(s->fd, s->buf, len, offset);
 		if (n < 0)
 			return (int)n;
@@ -135,7 +137,8 @@ spool_skip_acked_steps(struct ls_spool *s)
 	struct ls_spool_record r;
 
 	while (s->head < s->end) {
-		if (ls_spool_pread(s->fd, head, sizeof(head), s->head) != sizeof(head) ||
+		if (ls_spool_pread(s->fd, head, sizeof(head), s->head) !=
+				sizeof(head) ||
 			ls_spool_record_peek(head, &r) != 0)
 			return; /* reading the items will say so */
 		if (ls_spool_is_item(&r) && r.seq > s->acked)
@@ -164,19 +167,24 @@ ls_spool_note_ack(struct ls_spool *s, const struct ls_spool_record *ack)
 	return ls_spool_append(s, ack);
 }
 
-/* --- use --------------------------------------------------------------------------- */
+/* --- use ------------------------------------------------------------------ */
 
 int
 ls_spool_push(struct ls_spool *s, struct ls_wire_item *item)
 {
 	static const enum ls_spool_type types[] = { [LS_WIRE_STEPS] = LS_SPOOL_STEPS,
-		[LS_WIRE_GAP] = LS_SPOOL_GAP, [LS_WIRE_END] = LS_SPOOL_END };
-	struct ls_spool_record r = { .type = types[item->kind], .seq = s->next,
-		.first_index = item->first_index, .count = item->count, .payload = s->item };
+		[LS_WIRE_GAP] = LS_SPOOL_GAP,
+		[LS_WIRE_END] = LS_SPOOL_END };
+	struct ls_spool_record r = { .type = types[item->kind],
+		.seq = s->next,
+		.first_index = item->first_index,
+		.count = item->count,
+		.payload = s->item };
 	int rc;
 
 	memcpy(r.ring_id, item->ring_id, sizeof(r.ring_id));
-	if (spool_ring(s, item->ring_id) == NULL && s->ring_count == LS_SPOOL_RINGS_MAX) {
+	if (spool_ring(s, item->ring_id) == NULL &&
+		s->ring_count == LS_SPOOL_RINGS_MAX) {
 		s->stats.refused_items++;
 		return -LS_ELIMIT;
 	}
@@ -199,13 +207,13 @@ ls_spool_push(struct ls_spool *s, struct ls_wire_item *item)
 }
 
 /*
- * Records of stream two may lie between; what does not fit into buf any more begins the next report. So
- * that it always gives something, the head is a record of stream one; since the last acknowledgement many
- * of stream two may have come before it.
+ * Records of stream two may lie between; what does not fit into buf any more begins the
+ * next report. So that it always gives something, the head is a record of stream one;
+ * since the last acknowledgement many of stream two may have come before it.
  */
 int
-ls_spool_read(struct ls_spool *s, uint8_t *buf, size_t size, struct ls_wire_bytes *ret_items,
-	size_t max, size_t *ret_count)
+ls_spool_read(struct ls_spool *s, uint8_t *buf, size_t size,
+	struct ls_wire_bytes *ret_items, size_t max, size_t *ret_count)
 {
 	struct ls_spool_record r;
 	size_t pos = 0, count = 0, len;

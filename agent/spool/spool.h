@@ -1,30 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spool - bounded, crash-safe queue of numbered items on local disk: two streams, and the cursors of rings.
+ * spool - bounded, crash-safe queue of numbered items on local disk: two streams, and
+ * the cursors of rings.
  *
- * Stream one holds steps, gaps and ends, stream two dictionaries, chunks and losses. What is pushed
- * stays until it is acknowledged, also over kill -9: the spool is a log of records, each with its
- * checksums, that is read again at start. A last record cut short is cut off (it was never sent); a
- * log damaged otherwise is set aside as spool.damaged, and numbering starts again with a new boot.
+ * Stream one holds steps, gaps and ends, stream two dictionaries, chunks and losses.
+ * What is pushed stays until it is acknowledged, also over kill -9: the spool is a log
+ * of records, each with its checksums, that is read again at start. A last record cut
+ * short is cut off (it was never sent); a log damaged otherwise is set aside as
+ * spool.damaged, and numbering starts again with a new boot.
  *
- * Numbers: in stream one an item has its number when it is pushed. In stream two it has it when it may
- * be sent: the first items that are not acknowledged, as many as one report takes (the window), keep
- * their numbers for good; those behind are only in order, so that losses can be merged.
+ * Numbers: in stream one an item has its number when it is pushed. In stream two it has
+ *          it when it may
+ * be sent: the first items that are not acknowledged, as many as one report takes (the
+ * window), keep their numbers for good; those behind are only in order, so that losses
+ * can be merged.
  *
- * Full: first the oldest chunks become losses: in the window each of the same number, behind it
- * one for each group. Then the oldest items of steps become gaps of the same numbers and records
- * (reason spool_full), until half of the room is free; when even that frees nothing, pushes are refused
- * and the rings keep what they can. A chunk never drops steps.
+ * Full: first the oldest chunks become losses: in the window each of the same number,
+ *       behind it
+ * one for each group. Then the oldest items of steps become gaps of the same numbers
+ * and records (reason spool_full), until half of the room is free; when even that frees
+ * nothing, pushes are refused and the rings keep what they can. A chunk never drops
+ * steps.
  *
- * Nothing is synced: what outlives the process is enough, because after the machine went down the
- * times in the items (CLOCK_MONOTONIC of that boot) could not be mapped any more. A spool of another
- * kernel boot gets a new boot and begins with gaps and losses that say what was in it (reason reboot).
+ * Nothing is synced: what outlives the process is enough, because after the machine
+ * went down the times in the items (CLOCK_MONOTONIC of that boot) could not be mapped
+ * any more. A spool of another kernel boot gets a new boot and begins with gaps and
+ * losses that say what was in it (reason reboot).
  *
  * Owner:   the agent loop thread. Not thread-safe. Nothing is allocated after opening.
  * Units:   bytes; times in ns, CLOCK_MONOTONIC.
- * Errors:  -errno of the disk, -LS_EBUSY another agent has it, -LS_ELIMIT, -ENOSPC full.
- * Limits:  max_bytes on disk for both (twice that for the moment of a rewrite), LS_SPOOL_RINGS_MAX
- *          cursors, LS_ITEM_MAX_BYTES and LS_CHUNK_ITEM_MAX_BYTES an item.
+ * Errors:  -errno of the disk, -LS_EBUSY another agent has it, -LS_ELIMIT, -ENOSPC
+ *          full.
+ * Limits:  max_bytes on disk for both (twice that for the moment of a rewrite),
+ *          LS_SPOOL_RINGS_MAX cursors, LS_ITEM_MAX_BYTES and LS_CHUNK_ITEM_MAX_BYTES an
+ *          item.
  * Source:  file format: agent/README.md, "The spool".
  */
 #ifndef LS_AGENT_SPOOL_H
@@ -40,24 +49,25 @@ struct ls_spool;
 /* How far a ring has been taken over into the spool. */
 struct ls_spool_ring {
 	uint8_t id[LS_RING_ID_BYTES];
-	uint64_t next;    /* index of the first record not taken over */
+	uint64_t next; /* index of the first record not taken over */
 	uint64_t end_seq; /* number of its End item; 0: none yet */
 };
 
 struct ls_spool_stats {
 	uint64_t pushed_items;
-	uint64_t dropped_records;   /* became gaps: the spool was full, or of another kernel boot */
-	uint64_t discarded_items;   /* of another kernel boot, or behind damage */
+	/* became gaps: the spool was full, or of another kernel boot */
+	uint64_t dropped_records;
+	uint64_t discarded_items; /* of another kernel boot, or behind damage */
 	uint64_t pushed_chunk_items, pushed_chunk_bytes;
-	uint64_t dropped_chunks;    /* became losses, likewise or behind damage */
-	uint64_t lost_samples;      /* with them */
-	uint64_t refused_items;     /* full, or the disk said no */
+	uint64_t dropped_chunks; /* became losses, likewise or behind damage */
+	uint64_t lost_samples; /* with them */
+	uint64_t refused_items; /* full, or the disk said no */
 	uint64_t rewrites;
 };
 
 /*
- * Opens the spool in directory dir (made if absent), of at most max_bytes. -LS_EBUSY: another process
- * has it; -errno: what the disk said.
+ * Opens the spool in directory dir (made if absent), of at most max_bytes. -LS_EBUSY:
+ * another process has it; -errno: what the disk said.
  */
 int ls_spool_open(const char *dir, uint64_t max_bytes, const uint8_t kernel_boot_id[16],
 	struct ls_spool **ret_spool) LS_MUSTCHECK;
@@ -66,39 +76,44 @@ int ls_spool_open(const char *dir, uint64_t max_bytes, const uint8_t kernel_boot
 void ls_spool_close(struct ls_spool *s);
 
 /*
- * Gives item the next number (item->seq), appends it, and moves the cursor of its ring. On failure
- * nothing has changed: -ENOSPC full, -LS_ELIMIT too long or too many rings, -ENOMEM, -errno.
+ * Gives item the next number (item->seq), appends it, and moves the cursor of its ring.
+ * On failure nothing has changed: -ENOSPC full, -LS_ELIMIT too long or too many rings,
+ * -ENOMEM, -errno.
  */
 int ls_spool_push(struct ls_spool *s, struct ls_wire_item *item) LS_MUSTCHECK;
 
 /*
- * Reads items that are not acknowledged, oldest first, into buf: as many as fit and at most max. The
- * items point into buf. *ret_count may be 0. -errno; -LS_ECORRUPT if the file was tampered with.
+ * Reads items that are not acknowledged, oldest first, into buf: as many as fit and at
+ * most max. The items point into buf. *ret_count may be 0. -errno; -LS_ECORRUPT if the
+ * file was tampered with.
  */
-int ls_spool_read(struct ls_spool *s, uint8_t *buf, size_t size, struct ls_wire_bytes *ret_items,
-	size_t max, size_t *ret_count) LS_MUSTCHECK;
+int ls_spool_read(struct ls_spool *s, uint8_t *buf, size_t size,
+	struct ls_wire_bytes *ret_items, size_t max, size_t *ret_count) LS_MUSTCHECK;
 
 /* Everything up to seq is safe elsewhere: forgotten here. Ignores what is not new. */
 void ls_spool_ack(struct ls_spool *s, uint64_t seq);
 
-/* --- stream two -------------------------------------------------------------------- */
+/* --- stream two ----------------------------------------------------------- */
 
 /*
- * Appends an item of stream two; its seq is not looked at. Its group and, of a chunk, samples say what is
- * lost should it be dropped. -ENOSPC full, -LS_ELIMIT too long, -errno: nothing has changed then.
+ * Appends an item of stream two; its seq is not looked at. Its group and, of a chunk,
+ * samples say what is lost should it be dropped. -ENOSPC full, -LS_ELIMIT too long,
+ * -errno: nothing has changed then.
  */
-int ls_spool_push_chunk(struct ls_spool *s, const struct ls_wire_chunk_item *item) LS_MUSTCHECK;
+int ls_spool_push_chunk(struct ls_spool *s,
+	const struct ls_wire_chunk_item *item) LS_MUSTCHECK;
 
 /* Room for any item that is read, or for a report of small ones. */
 #define LS_SPOOL_CHUNKS_READ_BYTES (LS_REPORT_CHUNK_BYTES + 4096u)
 
 /*
- * Reads items that are not acknowledged into buf of LS_SPOOL_CHUNKS_READ_BYTES: those of the window, at
- * most max_bytes of them but one in any case. The items point into buf. *ret_count may be 0. Errors
- * as of ls_spool_read.
+ * Reads items that are not acknowledged into buf of LS_SPOOL_CHUNKS_READ_BYTES: those
+ * of the window, at most max_bytes of them but one in any case. The items point into
+ * buf. *ret_count may be 0. Errors as of ls_spool_read.
  */
 int ls_spool_read_chunks(struct ls_spool *s, uint8_t *buf, size_t max_bytes,
-	struct ls_wire_bytes ret_items[LS_CHUNK_ITEMS_PER_REPORT_MAX], size_t *ret_count) LS_MUSTCHECK;
+	struct ls_wire_bytes ret_items[LS_CHUNK_ITEMS_PER_REPORT_MAX],
+	size_t *ret_count) LS_MUSTCHECK;
 
 /* As ls_spool_ack, for stream two. */
 void ls_spool_ack_chunks(struct ls_spool *s, uint64_t seq);
@@ -107,18 +122,20 @@ void ls_spool_ack_chunks(struct ls_spool *s, uint64_t seq);
 uint64_t ls_spool_chunks_acked(const struct ls_spool *s);
 uint64_t ls_spool_chunks_next(const struct ls_spool *s);
 
-/* Whether a dictionary was an item in this spool's life, and whether that is still to be acknowledged. */
+/* Whether a dictionary was an item in this spool's life, and whether that is still to
+ * be acknowledged. */
 bool ls_spool_dictionary_is_known(const struct ls_spool *s, uint64_t hash);
 bool ls_spool_dictionary_is_waiting(const struct ls_spool *s, uint64_t hash);
 
-/* Last time in the newest chunk of a dictionary that the log knew at opening or since; 0: none. */
+/* Last time in the newest chunk of a dictionary that the log knew at opening or since;
+ * 0: none. */
 uint64_t ls_spool_chunk_newest(const struct ls_spool *s, uint64_t hash);
 
-/* --- both -------------------------------------------------------------------------- */
+/* --- both ----------------------------------------------------------------- */
 
 /* The cursor of a ring, NULL if there is none. */
-const struct ls_spool_ring *ls_spool_ring_find(
-	const struct ls_spool *s, const uint8_t id[LS_RING_ID_BYTES]);
+const struct ls_spool_ring *ls_spool_ring_find(const struct ls_spool *s,
+	const uint8_t id[LS_RING_ID_BYTES]);
 
 /* The i-th cursor, NULL beyond the last. */
 const struct ls_spool_ring *ls_spool_ring_at(const struct ls_spool *s, size_t i);

@@ -8,12 +8,14 @@
 #include "proto/base/log.h"
 #include "proto/base/text.h"
 
-#define SPOOL_SEQ_BYTES 11u /* the number of an item: tag, and at most ten bytes of varint */
+/* the number of an item: tag, and at most ten bytes of varint */
+#define SPOOL_SEQ_BYTES 11u
 #define SPOOL_SEQ_TAG 0x08u /* field 1, varint: proto/lockstep.proto, ChunkItem.seq */
 
-_Static_assert(SPOOL_SEQ_BYTES <= LS_SPOOL_RECORD_BYTES, "a number fits before any payload");
+_Static_assert(SPOOL_SEQ_BYTES <= LS_SPOOL_RECORD_BYTES,
+	"a number fits before any payload");
 
-/* --- dictionaries ------------------------------------------------------------------ */
+/* --- dictionaries --------------------------------------------------------- */
 
 static struct ls_spool_known *
 spool_known(struct ls_spool *s, uint64_t hash)
@@ -34,7 +36,8 @@ ls_spool_know(struct ls_spool *s, uint64_t hash, bool waiting)
 
 	if (k == NULL && s->known_count < LS_SPOOL_DICTIONARIES_MAX)
 		k = &s->known[s->known_count++];
-	if (k == NULL) { /* the oldest is forgotten, and sent again if it is used again */
+	/* the oldest is forgotten, and sent again if it is used again */
+	if (k == NULL) {
 		k = &s->known[s->known_at];
 		s->known_at = (s->known_at + 1) % LS_SPOOL_DICTIONARIES_MAX;
 	}
@@ -75,7 +78,7 @@ ls_spool_dictionary_is_waiting(const struct ls_spool *s, uint64_t hash)
 	return false;
 }
 
-/* --- the newest chunks ------------------------------------------------------------- */
+/* --- the newest chunks ---------------------------------------------------- */
 
 static void
 spool_note_newest(struct ls_spool *s, uint64_t hash, uint64_t t_last)
@@ -116,15 +119,17 @@ ls_spool_chunk_note(struct ls_spool *s, const struct ls_spool_record *r)
 		spool_note_newest(s, r->hash, r->t_last);
 }
 
-/* --- losses ------------------------------------------------------------------------ */
+/* --- losses --------------------------------------------------------------- */
 
 struct ls_loss
 ls_spool_loss_of(const struct ls_spool_record *r, enum ls_wire_lost_reason reason)
 {
 	struct ls_loss one = { .reason = reason, .samples = r->count };
 
-	/* A name that is none and times that are none would be refused by the collector for ever. */
-	if (ls_text_is_name((const char *)r->payload, r->name_len, LS_GROUP_NAME_MAX_BYTES - 1))
+	/* A name that is none and times that are none would be refused by the collector
+	 * for ever. */
+	if (ls_text_is_name((const char *)r->payload, r->name_len,
+		    LS_GROUP_NAME_MAX_BYTES - 1))
 		memcpy(one.group, r->payload, r->name_len);
 	if (r->first_index <= r->t_last && r->t_last <= LS_WIRE_TIME_MAX_NS) {
 		one.t_from = r->first_index;
@@ -146,16 +151,22 @@ ls_spool_loss_record(const struct ls_loss *one, uint8_t *buf, size_t size,
 	rc = ls_wire_chunk_item_pack(&item, buf + name_len, size - name_len, &len);
 	if (rc != 0)
 		return rc;
-	*ret_record = (struct ls_spool_record){ .type = LS_SPOOL_LOST, .seq = (uint64_t)one->reason,
-		.name_len = (uint8_t)name_len, .first_index = one->t_from, .t_last = one->t_to,
-		.payload = buf, .len = name_len + len };
-	/* The sum of least time and samples must not overflow: see ls_spool_record_peek. */
-	ret_record->count = one->samples < UINT64_MAX - one->t_from ? one->samples
-								    : UINT64_MAX - one->t_from;
+	*ret_record = (struct ls_spool_record){ .type = LS_SPOOL_LOST,
+		.seq = (uint64_t)one->reason,
+		.name_len = (uint8_t)name_len,
+		.first_index = one->t_from,
+		.t_last = one->t_to,
+		.payload = buf,
+		.len = name_len + len };
+	/* The sum of least time and samples must not overflow: see
+	 * ls_spool_record_peek. */
+	ret_record->count = one->samples < UINT64_MAX - one->t_from
+		? one->samples
+		: UINT64_MAX - one->t_from;
 	return 0;
 }
 
-/* --- use --------------------------------------------------------------------------- */
+/* --- use ------------------------------------------------------------------ */
 
 void
 ls_spool_chunk_skip_acked(struct ls_spool *s)
@@ -164,7 +175,8 @@ ls_spool_chunk_skip_acked(struct ls_spool *s)
 	struct ls_spool_record r;
 
 	while (s->chunk_head < s->end) {
-		if (ls_spool_pread(s->fd, head, sizeof(head), s->chunk_head) != sizeof(head) ||
+		if (ls_spool_pread(s->fd, head, sizeof(head), s->chunk_head) !=
+				sizeof(head) ||
 			ls_spool_record_peek(head, &r) != 0)
 			return; /* reading the items will say so */
 		if (ls_spool_is_chunk_item(&r)) {
@@ -184,8 +196,10 @@ static int
 spool_chunk_record(struct ls_spool *s, const struct ls_wire_chunk_item *item,
 	struct ls_spool_record *ret_record)
 {
-	static const enum ls_spool_type types[] = { [LS_WIRE_DICTIONARY] = LS_SPOOL_DICTIONARY,
-		[LS_WIRE_CHUNK] = LS_SPOOL_CHUNK, [LS_WIRE_LOST] = LS_SPOOL_LOST };
+	static const enum ls_spool_type types[] = { [LS_WIRE_DICTIONARY] =
+							    LS_SPOOL_DICTIONARY,
+		[LS_WIRE_CHUNK] = LS_SPOOL_CHUNK,
+		[LS_WIRE_LOST] = LS_SPOOL_LOST };
 	struct ls_wire_chunk_item unnumbered = *item;
 	size_t name_len = strlen(item->group), len;
 	int rc;
@@ -196,8 +210,11 @@ spool_chunk_record(struct ls_spool *s, const struct ls_wire_chunk_item *item,
 		LS_CHUNK_ITEM_MAX_BYTES - SPOOL_SEQ_BYTES, &len);
 	if (rc != 0)
 		return -LS_ELIMIT;
-	*ret_record = (struct ls_spool_record){ .type = types[item->kind], .hash = item->hash,
-		.name_len = (uint8_t)name_len, .payload = s->item, .len = name_len + len };
+	*ret_record = (struct ls_spool_record){ .type = types[item->kind],
+		.hash = item->hash,
+		.name_len = (uint8_t)name_len,
+		.payload = s->item,
+		.len = name_len + len };
 	if (item->kind == LS_WIRE_DICTIONARY)
 		return 0;
 	ret_record->first_index = item->t_first_mono_ns;
@@ -228,7 +245,8 @@ ls_spool_push_chunk(struct ls_spool *s, const struct ls_wire_chunk_item *item)
 	return 0;
 }
 
-/* Puts the number before an encoded item, in the bytes of the record's head. Where it begins. */
+/* Puts the number before an encoded item, in the bytes of the record's head. Where it
+ * begins. */
 static uint8_t *
 spool_put_seq(uint8_t *item, uint64_t seq)
 {
@@ -257,7 +275,8 @@ spool_read_chunk(struct ls_spool *s, uint8_t *buf, size_t size, uint64_t offset)
 
 int
 ls_spool_read_chunks(struct ls_spool *s, uint8_t *buf, size_t max_bytes,
-	struct ls_wire_bytes ret_items[LS_CHUNK_ITEMS_PER_REPORT_MAX], size_t *ret_count)
+	struct ls_wire_bytes ret_items[LS_CHUNK_ITEMS_PER_REPORT_MAX],
+	size_t *ret_count)
 {
 	uint64_t offset = s->chunk_head, seq = s->chunk_head_seq;
 	size_t pos = 0, used = 0, count = 0, size;
@@ -274,16 +293,19 @@ ls_spool_read_chunks(struct ls_spool *s, uint8_t *buf, size_t max_bytes,
 		size = LS_SPOOL_RECORD_BYTES + r.len;
 		if (ls_spool_is_chunk_item(&r) && seq++ > s->chunk_acked) {
 			/* As the window of a rewrite counts: payloads. */
-			if (count > 0 && (used + r.len > max_bytes ||
-						 pos + size > LS_SPOOL_CHUNKS_READ_BYTES))
+			if (count > 0 &&
+				(used + r.len > max_bytes ||
+					pos + size > LS_SPOOL_CHUNKS_READ_BYTES))
 				break;
 			rc = spool_read_chunk(s, buf + pos, size, offset);
 			if (rc != 0)
 				return rc;
 			used += r.len;
-			ret_items[count].data = spool_put_seq(
-				buf + pos + LS_SPOOL_RECORD_BYTES + r.name_len, seq - 1);
-			ret_items[count].len = (size_t)(buf + pos + size - ret_items[count].data);
+			ret_items[count].data = spool_put_seq(buf + pos +
+					LS_SPOOL_RECORD_BYTES + r.name_len,
+				seq - 1);
+			ret_items[count].len =
+				(size_t)(buf + pos + size - ret_items[count].data);
 			count++;
 			pos += size;
 		}

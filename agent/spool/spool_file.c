@@ -25,7 +25,8 @@ spool_file_write(int fd, struct iovec *iov, int count, uint64_t offset)
 			return n < 0 ? -errno : -EIO;
 		done += (size_t)n;
 		for (i = 0; i < count; i++) {
-			size_t part = iov[i].iov_len < (size_t)n ? iov[i].iov_len : (size_t)n;
+			size_t part =
+				iov[i].iov_len < (size_t)n ? iov[i].iov_len : (size_t)n;
 
 			iov[i].iov_base = (uint8_t *)iov[i].iov_base + part;
 			iov[i].iov_len -= part;
@@ -43,7 +44,8 @@ ls_spool_write_record(int fd, const struct ls_spool_record *r, uint64_t offset)
 
 	ls_spool_record_put(head, r);
 	if (r->len > 0)
-		memcpy(&iov[1].iov_base, &r->payload, sizeof(r->payload)); /* only read */
+		memcpy(&iov[1].iov_base, &r->payload,
+			sizeof(r->payload)); /* only read */
 	return spool_file_write(fd, iov, r->len > 0 ? 2 : 1, offset);
 }
 

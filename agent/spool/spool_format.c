@@ -6,10 +6,25 @@
 #include "proto/base/bytes.h"
 
 /* Offsets of agent/README.md, "The spool". */
-enum { HEAD_VERSION = 8, HEAD_BOOT = 16, HEAD_KERNEL = 32, HEAD_BASE = 48, HEAD_CRC = 60 };
 enum {
-	REC_CRC = 0, REC_PAYLOAD_CRC = 4, REC_LEN = 8, REC_TYPE = 12, REC_NAME = 13, REC_SEQ = 16,
-	REC_FIRST = 24, REC_COUNT = 32, REC_RING = 40, REC_HASH = 40, REC_LAST = 48
+	HEAD_VERSION = 8,
+	HEAD_BOOT = 16,
+	HEAD_KERNEL = 32,
+	HEAD_BASE = 48,
+	HEAD_CRC = 60
+};
+enum {
+	REC_CRC = 0,
+	REC_PAYLOAD_CRC = 4,
+	REC_LEN = 8,
+	REC_TYPE = 12,
+	REC_NAME = 13,
+	REC_SEQ = 16,
+	REC_FIRST = 24,
+	REC_COUNT = 32,
+	REC_RING = 40,
+	REC_HASH = 40,
+	REC_LAST = 48
 };
 
 static const char spool_magic[8] = { 'L', 'S', 'S', 'P', 'O', 'O', 'L', '1' };
@@ -29,9 +44,11 @@ ls_spool_header_put(uint8_t dst[LS_SPOOL_HEADER_BYTES], const struct ls_spool_he
 }
 
 int
-ls_spool_header_get(const uint8_t *bytes, size_t len, struct ls_spool_header *ret_header)
+ls_spool_header_get(const uint8_t *bytes, size_t len,
+	struct ls_spool_header *ret_header)
 {
-	if (len < LS_SPOOL_HEADER_BYTES || memcmp(bytes, spool_magic, sizeof(spool_magic)) != 0 ||
+	if (len < LS_SPOOL_HEADER_BYTES ||
+		memcmp(bytes, spool_magic, sizeof(spool_magic)) != 0 ||
 		ls_bytes_get(bytes + HEAD_VERSION, 4) < SPOOL_VERSION_MIN ||
 		ls_bytes_get(bytes + HEAD_VERSION, 4) > SPOOL_VERSION)
 		return -LS_EPARSE;
@@ -63,16 +80,20 @@ ls_spool_record_put(uint8_t dst[LS_SPOOL_RECORD_BYTES], const struct ls_spool_re
 		ls_bytes_put(dst + REC_HASH, r->hash, 8);
 		ls_bytes_put(dst + REC_LAST, r->t_last, 8);
 	}
-	ls_bytes_put(dst + REC_CRC, ls_bytes_crc(dst + 4, LS_SPOOL_RECORD_BYTES - 4), 4);
+	ls_bytes_put(dst + REC_CRC, ls_bytes_crc(dst + 4, LS_SPOOL_RECORD_BYTES - 4),
+		4);
 }
 
 int
-ls_spool_record_peek(const uint8_t bytes[LS_SPOOL_RECORD_BYTES], struct ls_spool_record *ret_record)
+ls_spool_record_peek(const uint8_t bytes[LS_SPOOL_RECORD_BYTES],
+	struct ls_spool_record *ret_record)
 {
 	struct ls_spool_record r = { 0 };
 
-	/* This part has its own checksum, so that a length can be believed before it is used. */
-	if (ls_bytes_get(bytes + REC_CRC, 4) != ls_bytes_crc(bytes + 4, LS_SPOOL_RECORD_BYTES - 4))
+	/* This part has its own checksum, so that a length can be believed before it is
+	 * used. */
+	if (ls_bytes_get(bytes + REC_CRC, 4) !=
+		ls_bytes_crc(bytes + 4, LS_SPOOL_RECORD_BYTES - 4))
 		return -LS_ECORRUPT;
 	r.len = (size_t)ls_bytes_get(bytes + REC_LEN, 4);
 	r.seq = ls_bytes_get(bytes + REC_SEQ, 8);
@@ -89,7 +110,8 @@ ls_spool_record_peek(const uint8_t bytes[LS_SPOOL_RECORD_BYTES], struct ls_spool
 		r.hash = ls_bytes_get(bytes + REC_HASH, 8);
 		r.t_last = ls_bytes_get(bytes + REC_LAST, 8);
 	}
-	if (r.len > (r.type < LS_SPOOL_DICTIONARY ? LS_ITEM_MAX_BYTES : LS_SPOOL_PAYLOAD_MAX_BYTES) ||
+	if (r.len > (r.type < LS_SPOOL_DICTIONARY ? LS_ITEM_MAX_BYTES
+						  : LS_SPOOL_PAYLOAD_MAX_BYTES) ||
 		r.name_len >= LS_GROUP_NAME_MAX_BYTES || r.name_len > r.len)
 		return -LS_ECORRUPT;
 	*ret_record = r;
@@ -97,7 +119,8 @@ ls_spool_record_peek(const uint8_t bytes[LS_SPOOL_RECORD_BYTES], struct ls_spool
 }
 
 int
-ls_spool_record_get(const uint8_t *bytes, size_t len, struct ls_spool_record *ret_record)
+ls_spool_record_get(const uint8_t *bytes, size_t len,
+	struct ls_spool_record *ret_record)
 {
 	struct ls_spool_record r;
 
@@ -108,7 +131,9 @@ ls_spool_record_get(const uint8_t *bytes, size_t len, struct ls_spool_record *re
 	if (r.len > len - LS_SPOOL_RECORD_BYTES)
 		return -LS_EPARSE;
 	r.payload = bytes + LS_SPOOL_RECORD_BYTES;
-	if (r.len > 0 && ls_bytes_get(bytes + REC_PAYLOAD_CRC, 4) != ls_bytes_crc(r.payload, r.len))
+	if (r.len > 0 &&
+		ls_bytes_get(bytes + REC_PAYLOAD_CRC, 4) !=
+			ls_bytes_crc(r.payload, r.len))
 		return -LS_ECORRUPT;
 	*ret_record = r;
 	return 0;

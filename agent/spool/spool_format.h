@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spool_format - the bytes of the spool file: its header and its records. Pure functions.
+ * spool_format - the bytes of the spool file: its header and its records. Pure
+ * functions.
  *
  * Owner:   pure functions; the caller owns the buffers.
  * Units:   bytes. Little-endian.
@@ -30,25 +31,28 @@ enum ls_spool_type {
 	LS_SPOOL_STEPS = 1, /* items; the payload is the encoded Item */
 	LS_SPOOL_GAP = 2,
 	LS_SPOOL_END = 3,
-	LS_SPOOL_ACK = 4,    /* seq: acknowledged up to here */
-	LS_SPOOL_RING = 5,   /* cursor of a ring: first_index is the next index, seq its End */
+	LS_SPOOL_ACK = 4, /* seq: acknowledged up to here */
+	/* cursor of a ring: first_index is the next index, seq its End */
+	LS_SPOOL_RING = 5,
 	LS_SPOOL_FORGET = 6, /* the ring is no more */
 	/* Stream two. Its items are numbered by their order; the payload is a group's name and the encoded
 	   ChunkItem without its number. */
 	LS_SPOOL_DICTIONARY = 7,
 	LS_SPOOL_CHUNK = 8,
 	LS_SPOOL_LOST = 9,
-	LS_SPOOL_CHUNK_ACK = 10, /* seq: acknowledged up to here; the first of a file: numbers go on from here */
-	LS_SPOOL_KNOWN = 11      /* hash: this dictionary was an item once */
+	/* seq: acknowledged up to here; the first of a file: numbers go on from here */
+	LS_SPOOL_CHUNK_ACK = 10,
+	LS_SPOOL_KNOWN = 11 /* hash: this dictionary was an item once */
 };
 
 struct ls_spool_record {
 	enum ls_spool_type type;
-	uint8_t name_len;            /* stream two: bytes of the payload that are the group's name */
-	uint64_t seq;                /* of LOST: the reason */
+	/* stream two: bytes of the payload that are the group's name */
+	uint8_t name_len;
+	uint64_t seq; /* of LOST: the reason */
 	uint64_t first_index, count; /* stream two: least time, samples */
 	uint8_t ring_id[LS_RING_ID_BYTES];
-	uint64_t hash, t_last;       /* stream two, in the place of the ring id */
+	uint64_t hash, t_last; /* stream two, in the place of the ring id */
 	const uint8_t *payload;
 	size_t len;
 };
@@ -57,7 +61,8 @@ struct ls_spool_record {
 static inline bool
 ls_spool_is_item(const struct ls_spool_record *r)
 {
-	return r->type == LS_SPOOL_STEPS || r->type == LS_SPOOL_GAP || r->type == LS_SPOOL_END;
+	return r->type == LS_SPOOL_STEPS || r->type == LS_SPOOL_GAP ||
+		r->type == LS_SPOOL_END;
 }
 
 /* True for the items of stream two. */
@@ -69,24 +74,28 @@ ls_spool_is_chunk_item(const struct ls_spool_record *r)
 }
 
 /* Writes the header of a file. */
-void ls_spool_header_put(uint8_t dst[LS_SPOOL_HEADER_BYTES], const struct ls_spool_header *h);
+void ls_spool_header_put(uint8_t dst[LS_SPOOL_HEADER_BYTES],
+	const struct ls_spool_header *h);
 
-/* Reads it, also of version 1 (without stream two); -LS_EPARSE cut short or no spool, -LS_ECORRUPT. */
-int ls_spool_header_get(const uint8_t *bytes, size_t len, struct ls_spool_header *ret_header)
-	LS_MUSTCHECK;
+/* Reads it, also of version 1 (without stream two); -LS_EPARSE cut short or no spool,
+ * -LS_ECORRUPT. */
+int ls_spool_header_get(const uint8_t *bytes, size_t len,
+	struct ls_spool_header *ret_header) LS_MUSTCHECK;
 
 /* Writes what comes before the payload. */
-void ls_spool_record_put(uint8_t dst[LS_SPOOL_RECORD_BYTES], const struct ls_spool_record *r);
+void ls_spool_record_put(uint8_t dst[LS_SPOOL_RECORD_BYTES],
+	const struct ls_spool_record *r);
 
-/* Reads what comes before the payload, without the payload; -LS_ECORRUPT: not a record. */
+/* Reads what comes before the payload, without the payload; -LS_ECORRUPT: not a record.
+ */
 int ls_spool_record_peek(const uint8_t bytes[LS_SPOOL_RECORD_BYTES],
 	struct ls_spool_record *ret_record) LS_MUSTCHECK;
 
 /*
- * Reads the record at the beginning of bytes; its payload points into them. -LS_EPARSE: cut short,
- * there may be more to come; -LS_ECORRUPT: not a record.
+ * Reads the record at the beginning of bytes; its payload points into them. -LS_EPARSE:
+ * cut short, there may be more to come; -LS_ECORRUPT: not a record.
  */
-int ls_spool_record_get(const uint8_t *bytes, size_t len, struct ls_spool_record *ret_record)
-	LS_MUSTCHECK;
+int ls_spool_record_get(const uint8_t *bytes, size_t len,
+	struct ls_spool_record *ret_record) LS_MUSTCHECK;
 
 #endif

@@ -15,12 +15,18 @@
 #include "agent/spool/spool_state.h"
 #include "proto/base/log.h"
 
-#define SPOOL_SCRATCH_BYTES 131072u /* the columns of LS_STEPS_PER_ITEM records; touched as far as used */
+/* the columns of LS_STEPS_PER_ITEM records; touched as far as used */
+#define SPOOL_SCRATCH_BYTES 131072u
 
 /* What there is to go on with. */
-enum spool_start { SPOOL_GOES_ON, SPOOL_IS_NEW, SPOOL_IS_DAMAGED, SPOOL_IS_OF_ANOTHER_BOOT };
+enum spool_start {
+	SPOOL_GOES_ON,
+	SPOOL_IS_NEW,
+	SPOOL_IS_DAMAGED,
+	SPOOL_IS_OF_ANOTHER_BOOT
+};
 
-/* --- the log that is there --------------------------------------------------------- */
+/* --- the log that is there ------------------------------------------------ */
 
 /* The numbers of stream two go on from here, or are acknowledged up to here. */
 static int
@@ -79,7 +85,7 @@ spool_replay(void *arg, const struct ls_spool_record *r)
 	return -LS_ECORRUPT;
 }
 
-/* --- what is lost with it ---------------------------------------------------------- */
+/* --- what is lost with it ------------------------------------------------- */
 
 /* A walk over a log that cannot be gone on with. */
 struct spool_last_look {
@@ -131,14 +137,16 @@ spool_look(void *arg, const struct ls_spool_record *r)
 	if (++look->chunk_seq <= look->s->chunk_acked || r->type == LS_SPOOL_DICTIONARY)
 		return 0;
 	/* The clock of these times is gone with the boot; with damage it may be. */
-	one = ls_spool_loss_of(r, r->type == LS_SPOOL_LOST ? (enum ls_wire_lost_reason)r->seq
-							   : look->reason);
+	one = ls_spool_loss_of(r,
+		r->type == LS_SPOOL_LOST ? (enum ls_wire_lost_reason)r->seq
+					 : look->reason);
 	one.t_from = one.t_to = 0;
 	ls_losses_add(&look->legacy->losses, &one);
 	return 0;
 }
 
-/* Workers that did not come to an acknowledged end keep their cursor: so they get an End. */
+/* Workers that did not come to an acknowledged end keep their cursor: so they get an
+ * End. */
 static void
 spool_keep_unended(struct ls_spool *s)
 {
@@ -152,22 +160,28 @@ spool_keep_unended(struct ls_spool *s)
 	}
 }
 
-/* Starts with a new boot, and with what is to be said of the log before, if there was one. */
+/* Starts with a new boot, and with what is to be said of the log before, if there was
+ * one. */
 static int
 spool_fresh(struct ls_spool *s, const uint8_t kernel_boot_id[16], enum spool_start why)
 {
 	const struct ls_loss unknown = { .reason = LS_LOST_DAMAGED };
-	bool rebooted = why == SPOOL_IS_OF_ANOTHER_BOOT, is_damaged = why == SPOOL_IS_DAMAGED;
+	bool rebooted = why == SPOOL_IS_OF_ANOTHER_BOOT,
+	     is_damaged = why == SPOOL_IS_DAMAGED;
 	struct ls_spool_legacy *legacy = calloc(1, sizeof(*legacy));
-	struct spool_last_look look = { .s = s, .legacy = legacy, .with_gaps = rebooted,
+	struct spool_last_look look = { .s = s,
+		.legacy = legacy,
+		.with_gaps = rebooted,
 		.reason = rebooted ? LS_LOST_REBOOT : LS_LOST_DAMAGED };
 	uint64_t end = s->end;
 	int rc = legacy != NULL ? 0 : -ENOMEM;
 
-	if (rc == 0 && is_damaged) /* of what lies behind the damage nobody knows how much it was */
+	/* of what lies behind the damage nobody knows how much it was */
+	if (rc == 0 && is_damaged)
 		ls_losses_add(&legacy->losses, &unknown);
 	if (rc == 0 && s->fd >= 0 && s->end > LS_SPOOL_HEADER_BYTES)
-		rc = ls_spool_walk(s, LS_SPOOL_HEADER_BYTES, s->end, spool_look, &look, &end);
+		rc = ls_spool_walk(s, LS_SPOOL_HEADER_BYTES, s->end, spool_look, &look,
+			&end);
 	if (s->fd >= 0)
 		(void)close(s->fd); /* set aside or outlived */
 	s->fd = -1;
@@ -180,9 +194,11 @@ spool_fresh(struct ls_spool *s, const uint8_t kernel_boot_id[16], enum spool_sta
 	s->live_bytes = s->chunk_live_bytes = 0;
 	s->known_count = s->known_at = s->newest_at = 0;
 	memset(s->newest, 0, sizeof(s->newest));
-	memcpy(s->header.kernel_boot_id, kernel_boot_id, sizeof(s->header.kernel_boot_id));
-	if (rc == 0 && getrandom(s->header.boot, sizeof(s->header.boot), 0) !=
-		sizeof(s->header.boot))
+	memcpy(s->header.kernel_boot_id, kernel_boot_id,
+		sizeof(s->header.kernel_boot_id));
+	if (rc == 0 &&
+		getrandom(s->header.boot, sizeof(s->header.boot), 0) !=
+			sizeof(s->header.boot))
 		rc = -EIO;
 	if (rc == 0)
 		rc = ls_spool_write_fresh(s, legacy);
@@ -190,7 +206,7 @@ spool_fresh(struct ls_spool *s, const uint8_t kernel_boot_id[16], enum spool_sta
 	return rc;
 }
 
-/* --- opening ----------------------------------------------------------------------- */
+/* --- opening -------------------------------------------------------------- */
 
 static uint64_t
 spool_unacked(const struct ls_spool *s)
@@ -216,7 +232,8 @@ spool_read_log(struct ls_spool *s, uint64_t size)
 }
 
 static int
-spool_load(struct ls_spool *s, const uint8_t kernel_boot_id[16], enum spool_start *ret_start)
+spool_load(struct ls_spool *s, const uint8_t kernel_boot_id[16],
+	enum spool_start *ret_start)
 {
 	struct stat st;
 	int rc;
@@ -235,7 +252,9 @@ spool_load(struct ls_spool *s, const uint8_t kernel_boot_id[16], enum spool_star
 			"damaged after %llu bytes: set aside as spool.damaged, numbering anew",
 			(unsigned long long)s->end);
 		*ret_start = SPOOL_IS_DAMAGED;
-		return renameat(s->dir_fd, "spool", s->dir_fd, "spool.damaged") != 0 ? -errno : 0;
+		return renameat(s->dir_fd, "spool", s->dir_fd, "spool.damaged") != 0
+			? -errno
+			: 0;
 	}
 	if (rc != 0)
 		return rc;
@@ -262,7 +281,8 @@ spool_claim(struct ls_spool *s, const char *dir)
 	s->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->dir_fd < 0)
 		return -errno;
-	s->lock_fd = openat(s->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	s->lock_fd = openat(s->dir_fd, "lock",
+		O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (s->lock_fd < 0)
 		return -errno;
 	if (flock(s->lock_fd, LOCK_EX | LOCK_NB) != 0)

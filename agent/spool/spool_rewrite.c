@@ -12,9 +12,11 @@
 #include "proto/base/log.h"
 
 #define SPOOL_SMALL_BYTES 256u /* an encoded gap, or a loss with its group's name */
-#define SPOOL_GAP_BYTES 64u    /* an encoded gap is shorter; steps below that are not worth dropping */
+/* an encoded gap is shorter; steps below that are not worth dropping */
+#define SPOOL_GAP_BYTES 64u
 
-/* A rewrite under way: unacknowledged items are copied, the oldest as gaps or losses while too much. */
+/* A rewrite under way: unacknowledged items are copied, the oldest as gaps or losses
+ * while too much. */
 struct spool_rewrite {
 	struct ls_spool *s;
 	int fd;
@@ -23,9 +25,9 @@ struct spool_rewrite {
 	bool drop_dictionaries;
 	uint64_t dropped_records, dropped_chunks, lost_samples;
 	/* Stream two. */
-	uint64_t seq;            /* of the item before in the old file */
-	uint64_t window_bytes;   /* of items of the window so far */
-	uint64_t chunk_count;    /* items in the new file */
+	uint64_t seq; /* of the item before in the old file */
+	uint64_t window_bytes; /* of items of the window so far */
+	uint64_t chunk_count; /* items in the new file */
 	uint64_t live_bytes, chunk_live_bytes;
 	struct ls_losses losses;
 };
@@ -53,14 +55,17 @@ spool_saved(uint64_t *left, uint64_t bytes)
 	*left -= bytes < *left ? bytes : *left;
 }
 
-/* --- stream one -------------------------------------------------------------------- */
+/* --- stream one ----------------------------------------------------------- */
 
 static int
 spool_write_gap(struct spool_rewrite *w, const struct ls_wire_item *gap)
 {
 	uint8_t bytes[SPOOL_SMALL_BYTES];
-	struct ls_spool_record r = { .type = LS_SPOOL_GAP, .seq = gap->seq,
-		.first_index = gap->first_index, .count = gap->count, .payload = bytes };
+	struct ls_spool_record r = { .type = LS_SPOOL_GAP,
+		.seq = gap->seq,
+		.first_index = gap->first_index,
+		.count = gap->count,
+		.payload = bytes };
 	int rc;
 
 	memcpy(r.ring_id, gap->ring_id, sizeof(r.ring_id));
@@ -72,8 +77,10 @@ spool_write_gap(struct spool_rewrite *w, const struct ls_wire_item *gap)
 static int
 spool_copy_as_gap(struct spool_rewrite *w, const struct ls_spool_record *r)
 {
-	struct ls_wire_item gap = { .seq = r->seq, .kind = LS_WIRE_GAP,
-		.first_index = r->first_index, .count = r->count,
+	struct ls_wire_item gap = { .seq = r->seq,
+		.kind = LS_WIRE_GAP,
+		.first_index = r->first_index,
+		.count = r->count,
 		.reason = LS_GAP_SPOOL_FULL };
 
 	memcpy(gap.ring_id, r->ring_id, sizeof(gap.ring_id));
@@ -82,7 +89,7 @@ spool_copy_as_gap(struct spool_rewrite *w, const struct ls_spool_record *r)
 	return spool_write_gap(w, &gap);
 }
 
-/* --- stream two -------------------------------------------------------------------- */
+/* --- stream two ----------------------------------------------------------- */
 
 static int
 spool_write_loss(struct spool_rewrite *w, const struct ls_loss *one)
@@ -129,7 +136,8 @@ spool_copy_chunk(struct spool_rewrite *w, const struct ls_spool_record *r)
 		return 0;
 	}
 	if (drop || r->type == LS_SPOOL_LOST) {
-		one = ls_spool_loss_of(r, drop ? LS_LOST_SPOOL_FULL : (enum ls_wire_lost_reason)r->seq);
+		one = ls_spool_loss_of(r,
+			drop ? LS_LOST_SPOOL_FULL : (enum ls_wire_lost_reason)r->seq);
 		ls_losses_add(&w->losses, &one);
 		return 0;
 	}
@@ -143,7 +151,8 @@ spool_copy_step(void *arg, const struct ls_spool_record *r)
 
 	if (!ls_spool_is_item(r) || r->seq <= w->s->acked)
 		return 0;
-	if (w->drop_step_bytes > 0 && r->type == LS_SPOOL_STEPS && r->len > SPOOL_GAP_BYTES)
+	if (w->drop_step_bytes > 0 && r->type == LS_SPOOL_STEPS &&
+		r->len > SPOOL_GAP_BYTES)
 		return spool_copy_as_gap(w, r);
 	return spool_copy_record(w, r);
 }
@@ -151,7 +160,8 @@ spool_copy_step(void *arg, const struct ls_spool_record *r)
 static int
 spool_copy(void *arg, const struct ls_spool_record *r)
 {
-	return ls_spool_is_chunk_item(r) ? spool_copy_chunk(arg, r) : spool_copy_step(arg, r);
+	return ls_spool_is_chunk_item(r) ? spool_copy_chunk(arg, r)
+					 : spool_copy_step(arg, r);
 }
 
 /* All that is not acknowledged. Items of stream two before its head are. */
@@ -169,14 +179,15 @@ spool_copy_all(struct spool_rewrite *w)
 	return rc;
 }
 
-/* --- the new file ------------------------------------------------------------------ */
+/* --- the new file --------------------------------------------------------- */
 
 /* Writes header, cursors, and what is known of stream two. */
 static int
 spool_begin(struct spool_rewrite *w, const struct ls_spool_header *h)
 {
 	const struct ls_spool *s = w->s;
-	struct ls_spool_record ack = { .type = LS_SPOOL_CHUNK_ACK, .seq = s->chunk_acked };
+	struct ls_spool_record ack = { .type = LS_SPOOL_CHUNK_ACK,
+		.seq = s->chunk_acked };
 	size_t i;
 	int rc;
 
@@ -184,7 +195,8 @@ spool_begin(struct spool_rewrite *w, const struct ls_spool_header *h)
 	w->end = LS_SPOOL_HEADER_BYTES;
 	for (i = 0; i < s->ring_count && rc == 0; i++) {
 		struct ls_spool_record r = { .type = LS_SPOOL_RING,
-			.first_index = s->ring[i].next, .seq = s->ring[i].end_seq };
+			.first_index = s->ring[i].next,
+			.seq = s->ring[i].end_seq };
 
 		memcpy(r.ring_id, s->ring[i].id, sizeof(r.ring_id));
 		rc = spool_copy_record(w, &r);
@@ -192,7 +204,8 @@ spool_begin(struct spool_rewrite *w, const struct ls_spool_header *h)
 	if (rc == 0 && s->chunk_acked > 0)
 		rc = spool_copy_record(w, &ack);
 	for (i = 0; i < s->known_count && rc == 0; i++) {
-		struct ls_spool_record r = { .type = LS_SPOOL_KNOWN, .hash = s->known[i].hash };
+		struct ls_spool_record r = { .type = LS_SPOOL_KNOWN,
+			.hash = s->known[i].hash };
 
 		if (!s->known[i].waiting) /* or its item says so */
 			rc = spool_copy_record(w, &r);
@@ -239,7 +252,8 @@ spool_replace(struct spool_rewrite *w, const struct ls_spool_header *h, uint64_t
 }
 
 static int
-spool_write_legacy(struct spool_rewrite *w, struct ls_spool *s, const struct ls_spool_legacy *l)
+spool_write_legacy(struct spool_rewrite *w, struct ls_spool *s,
+	const struct ls_spool_legacy *l)
 {
 	struct ls_wire_item gap;
 	size_t i;
@@ -257,7 +271,8 @@ spool_write_legacy(struct spool_rewrite *w, struct ls_spool *s, const struct ls_
 }
 
 static int
-spool_write_anew(struct ls_spool *s, struct spool_rewrite *w, const struct ls_spool_legacy *legacy)
+spool_write_anew(struct ls_spool *s, struct spool_rewrite *w,
+	const struct ls_spool_legacy *legacy)
 {
 	struct ls_spool_header h = s->header;
 	uint64_t start;
@@ -266,8 +281,8 @@ spool_write_anew(struct ls_spool *s, struct spool_rewrite *w, const struct ls_sp
 	w->s = s;
 	w->seq = s->chunk_head_seq - 1;
 	h.base = s->acked + 1;
-	w->fd = openat(s->dir_fd, "spool.new", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-		0600);
+	w->fd = openat(s->dir_fd, "spool.new",
+		O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (w->fd < 0)
 		return -errno;
 	rc = spool_begin(w, &h);
@@ -288,7 +303,8 @@ spool_write_anew(struct ls_spool *s, struct spool_rewrite *w, const struct ls_sp
 }
 
 int
-ls_spool_rewrite(struct ls_spool *s, uint64_t drop_chunk_bytes, uint64_t drop_step_bytes)
+ls_spool_rewrite(struct ls_spool *s, uint64_t drop_chunk_bytes,
+	uint64_t drop_step_bytes)
 {
 	struct spool_rewrite w = { .drop_chunk_bytes = drop_chunk_bytes,
 		.drop_step_bytes = drop_step_bytes,
@@ -308,7 +324,7 @@ ls_spool_write_fresh(struct ls_spool *s, const struct ls_spool_legacy *legacy)
 	return rc;
 }
 
-/* --- room -------------------------------------------------------------------------- */
+/* --- room ----------------------------------------------------------------- */
 
 static void
 spool_tell_dropped(const struct ls_spool *s, const struct ls_spool_stats *before)
@@ -317,20 +333,23 @@ spool_tell_dropped(const struct ls_spool *s, const struct ls_spool_stats *before
 		s->stats.dropped_chunks != before->dropped_chunks)
 		ls_log(LS_LOG_WARN, "spool",
 			"full: %llu chunks and %llu step records dropped, which will be reported",
-			(unsigned long long)(s->stats.dropped_chunks - before->dropped_chunks),
-			(unsigned long long)(s->stats.dropped_records - before->dropped_records));
+			(unsigned long long)(s->stats.dropped_chunks -
+				before->dropped_chunks),
+			(unsigned long long)(s->stats.dropped_records -
+				before->dropped_records));
 }
 
 /*
- * Chunks go first. One that comes does not drop steps, and is refused where steps leave so little room
- * that every chunk would rewrite the file.
+ * Chunks go first. One that comes does not drop steps, and is refused where steps leave
+ * so little room that every chunk would rewrite the file.
  */
 int
 ls_spool_make_room(struct ls_spool *s, uint64_t size, bool is_chunk)
 {
 	uint64_t live = s->live_bytes + s->chunk_live_bytes, half = s->max_bytes / 2;
 	uint64_t excess = live + size > half ? live + size - half : 0;
-	uint64_t chunk_bytes = excess < s->chunk_live_bytes ? excess : s->chunk_live_bytes;
+	uint64_t chunk_bytes =
+		excess < s->chunk_live_bytes ? excess : s->chunk_live_bytes;
 	struct ls_spool_stats before = s->stats;
 	int rc;
 

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #define INFERRED_ATTEMPT_AT 12
-#define INFERRED_FNV_BASIS 0xcbf29ce484222325ull /* FNV-1a 64: draft-eastlake-fnv, section 5 */
+/* FNV-1a 64: draft-eastlake-fnv, section 5 */
+#define INFERRED_FNV_BASIS 0xcbf29ce484222325ull
 #define INFERRED_FNV_PRIME 0x100000001b3ull
 
 static const uint8_t inferred_magic[3] = { 'L', 'S', 'i' };
@@ -30,10 +31,11 @@ inferred_hash(uint64_t hash, const void *data, size_t len)
 }
 
 void
-ls_inferred_id(const struct ls_spool *spool, enum ls_step_source source, const char *name,
-	uint32_t attempt, uint8_t ret_id[LS_RING_ID_BYTES])
+ls_inferred_id(const struct ls_spool *spool, enum ls_step_source source,
+	const char *name, uint32_t attempt, uint8_t ret_id[LS_RING_ID_BYTES])
 {
-	uint64_t hash = inferred_hash(INFERRED_FNV_BASIS, ls_spool_boot(spool), LS_BOOT_BYTES);
+	uint64_t hash =
+		inferred_hash(INFERRED_FNV_BASIS, ls_spool_boot(spool), LS_BOOT_BYTES);
 	size_t i;
 
 	hash = inferred_hash(hash, name, strlen(name));
@@ -73,7 +75,9 @@ ls_inferred_settle(struct ls_spool *spool, enum ls_step_source source,
 
 	for (i = 0; (c = ls_spool_ring_at(spool, i)) != NULL; i++) {
 		if (!ls_inferred_same(c->id, id) ||
-			(found && ls_inferred_attempt(c->id) < ls_inferred_attempt(newest.id)))
+			(found &&
+				ls_inferred_attempt(c->id) <
+					ls_inferred_attempt(newest.id)))
 			continue;
 		newest = *c;
 		found = true;
@@ -81,11 +85,13 @@ ls_inferred_settle(struct ls_spool *spool, enum ls_step_source source,
 	while (i-- > 0) { /* downwards: the last takes the place of a forgotten one */
 		struct ls_spool_ring one = *ls_spool_ring_at(spool, i);
 
-		if (!ls_inferred_is(one.id) || one.id[sizeof(inferred_magic)] != (uint8_t)source ||
+		if (!ls_inferred_is(one.id) ||
+			one.id[sizeof(inferred_magic)] != (uint8_t)source ||
 			(found && memcmp(one.id, newest.id, sizeof(one.id)) == 0))
 			continue;
 		if (one.end_seq == 0)
-			ls_ignore(ls_inferred_end(spool, one.id, one.next, now_mono_ns)); /* next time */
+			ls_ignore(ls_inferred_end(spool, one.id, one.next,
+				now_mono_ns)); /* next time */
 		else if (one.end_seq <= ls_spool_acked(spool))
 			ls_spool_ring_forget(spool, one.id);
 	}
@@ -96,18 +102,22 @@ static int
 inferred_push_run(struct ls_spool *spool, const uint8_t id[LS_RING_ID_BYTES],
 	struct ls_record *records, size_t count)
 {
-	struct ls_wire_item steps = { .kind = LS_WIRE_STEPS, .first_index = records[0].step,
-		.count = count, .records = records };
+	struct ls_wire_item steps = { .kind = LS_WIRE_STEPS,
+		.first_index = records[0].step,
+		.count = count,
+		.records = records };
 
 	memcpy(steps.ring_id, id, sizeof(steps.ring_id));
 	return ls_spool_push(spool, &steps);
 }
 
 static int
-inferred_push_gap(struct ls_spool *spool, const uint8_t id[LS_RING_ID_BYTES], uint64_t first,
-	uint64_t count)
+inferred_push_gap(struct ls_spool *spool, const uint8_t id[LS_RING_ID_BYTES],
+	uint64_t first, uint64_t count)
 {
-	struct ls_wire_item gap = { .kind = LS_WIRE_GAP, .first_index = first, .count = count,
+	struct ls_wire_item gap = { .kind = LS_WIRE_GAP,
+		.first_index = first,
+		.count = count,
 		.reason = LS_GAP_UNKNOWN };
 
 	memcpy(gap.ring_id, id, sizeof(gap.ring_id));
@@ -116,8 +126,8 @@ inferred_push_gap(struct ls_spool *spool, const uint8_t id[LS_RING_ID_BYTES], ui
 
 int
 ls_inferred_push(struct ls_spool *spool, const uint8_t id[LS_RING_ID_BYTES],
-	struct ls_record *records, size_t count, uint64_t *io_next, uint64_t *io_records,
-	uint64_t *io_lost)
+	struct ls_record *records, size_t count, uint64_t *io_next,
+	uint64_t *io_records, uint64_t *io_lost)
 {
 	size_t i = 0, n;
 	int rc;
@@ -136,7 +146,9 @@ ls_inferred_push(struct ls_spool *spool, const uint8_t id[LS_RING_ID_BYTES],
 			*io_lost += step - *io_next;
 			*io_next = step;
 		}
-		for (n = 1; i + n < count && n < LS_STEPS_PER_ITEM && records[i + n].step == step + n; n++)
+		for (n = 1; i + n < count && n < LS_STEPS_PER_ITEM &&
+			records[i + n].step == step + n;
+			n++)
 			continue;
 		rc = inferred_push_run(spool, id, &records[i], n);
 		if (rc != 0)
@@ -149,10 +161,12 @@ ls_inferred_push(struct ls_spool *spool, const uint8_t id[LS_RING_ID_BYTES],
 }
 
 int
-ls_inferred_end(struct ls_spool *spool, const uint8_t id[LS_RING_ID_BYTES], uint64_t next,
-	uint64_t now_mono_ns)
+ls_inferred_end(struct ls_spool *spool, const uint8_t id[LS_RING_ID_BYTES],
+	uint64_t next, uint64_t now_mono_ns)
 {
-	struct ls_wire_item end = { .kind = LS_WIRE_END, .count = next, .how = LS_END_UNKNOWN,
+	struct ls_wire_item end = { .kind = LS_WIRE_END,
+		.count = next,
+		.how = LS_END_UNKNOWN,
 		.t_mono_ns = now_mono_ns };
 
 	memcpy(end.ring_id, id, sizeof(end.ring_id));

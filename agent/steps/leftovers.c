@@ -36,7 +36,8 @@ ls_leftovers_see(struct ls_leftovers *l, const struct dirent64 *e, uint64_t now_
 	if (i == LS_LEFTOVERS_MAX)
 		return;
 	if (i == l->count) {
-		if (ls_text_copy(l->file[i].name, sizeof(l->file[i].name), e->d_name) != 0)
+		if (ls_text_copy(l->file[i].name, sizeof(l->file[i].name), e->d_name) !=
+			0)
 			return; /* no name of ours */
 		l->file[i].since_ns = now_mono_ns;
 		l->count++;
@@ -48,7 +49,9 @@ ls_leftovers_see(struct ls_leftovers *l, const struct dirent64 *e, uint64_t now_
 static bool
 leftovers_is_locked(int dir_fd, const char *name)
 {
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1 };
+	struct flock lock = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1
+	};
 	int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	bool locked;
 
@@ -64,16 +67,18 @@ leftovers_remove(struct ls_leftovers *l, int dir_fd, const char *name)
 {
 	struct stat st;
 
-	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode) ||
-		leftovers_is_locked(dir_fd, name))
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+		!S_ISREG(st.st_mode) || leftovers_is_locked(dir_fd, name))
 		return;
 	if (unlinkat(dir_fd, name, 0) != 0) {
-		ls_log(LS_LOG_WARN, "step", "cannot remove unfinished ring %s (%s): left there",
-			name, strerror(errno));
+		ls_log(LS_LOG_WARN, "step",
+			"cannot remove unfinished ring %s (%s): left there", name,
+			strerror(errno));
 		return;
 	}
 	l->removed++;
-	ls_log(LS_LOG_INFO, "step", "removed %s: a ring that its process never finished", name);
+	ls_log(LS_LOG_INFO, "step",
+		"removed %s: a ring that its process never finished", name);
 }
 
 void

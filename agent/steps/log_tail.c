@@ -17,12 +17,12 @@ struct ls_log_tail {
 	uint64_t back_bytes;
 	ls_log_tail_each *each;
 	void *arg;
-	int fd;              /* -1: none */
+	int fd; /* -1: none */
 	dev_t dev;
 	ino_t ino;
-	uint64_t at;         /* next byte to read */
-	bool started;        /* the first file was opened */
-	bool skipping;       /* up to the next newline */
+	uint64_t at; /* next byte to read */
+	bool started; /* the first file was opened */
+	bool skipping; /* up to the next newline */
 	size_t len;
 	char line[LS_LOG_TAIL_LINE_MAX_BYTES];
 	struct ls_log_tail_stats stats;
@@ -62,7 +62,8 @@ tail_open(struct ls_log_tail *t)
 	t->stats.open = true;
 	if (!t->started && (uint64_t)st.st_size > t->back_bytes) {
 		t->at = (uint64_t)st.st_size - t->back_bytes;
-		/* Begins where a line does, if the byte before is its newline: so that one is read, too. */
+		/* Begins where a line does, if the byte before is its newline: so that
+		 * one is read, too. */
 		t->at--;
 		t->skipping = true;
 	}
@@ -115,7 +116,8 @@ tail_read_file(struct ls_log_tail *t, size_t *budget)
 	ssize_t n;
 
 	while (*budget > 0) {
-		n = pread(t->fd, bytes, *budget < sizeof(bytes) ? *budget : sizeof(bytes),
+		n = pread(t->fd, bytes,
+			*budget < sizeof(bytes) ? *budget : sizeof(bytes),
 			(off_t)t->at);
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -131,7 +133,8 @@ tail_read_file(struct ls_log_tail *t, size_t *budget)
 	return false;
 }
 
-/* At the end of the file: is it still the one? True: read on, there is another or it begins anew. */
+/* At the end of the file: is it still the one? True: read on, there is another or it
+ * begins anew. */
 static bool
 tail_turned(struct ls_log_tail *t)
 {
@@ -144,7 +147,8 @@ tail_turned(struct ls_log_tail *t)
 		t->skipping = false;
 		return mine.st_size > 0;
 	}
-	if (stat(t->path, &named) != 0 || (named.st_dev == t->dev && named.st_ino == t->ino))
+	if (stat(t->path, &named) != 0 ||
+		(named.st_dev == t->dev && named.st_ino == t->ino))
 		return false; /* moved away and no other yet: it may still be written to */
 	t->stats.rotated++;
 	tail_close(t);
@@ -166,9 +170,11 @@ ls_log_tail_read(struct ls_log_tail *t)
 }
 
 struct ls_log_tail *
-ls_log_tail_new(const char *path, uint64_t back_bytes, ls_log_tail_each *each, void *arg)
+ls_log_tail_new(const char *path, uint64_t back_bytes, ls_log_tail_each *each,
+	void *arg)
 {
-	struct ls_log_tail *t = strlen(path) < LS_PATH_MAX_BYTES ? calloc(1, sizeof(*t)) : NULL;
+	struct ls_log_tail *t =
+		strlen(path) < LS_PATH_MAX_BYTES ? calloc(1, sizeof(*t)) : NULL;
 
 	if (t == NULL)
 		return NULL;

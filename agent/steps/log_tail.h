@@ -2,9 +2,9 @@
 /*
  * log_tail - follows a growing file line by line, as tail -F does.
  *
- * A file that is moved away is read to its end, then the one that has its name now, from the start. One
- * that became shorter is read from its start. One that is not there may come. A line longer than the
- * maximum is cut: its start is told, the rest is not.
+ * A file that is moved away is read to its end, then the one that has its name now,
+ * from the start. One that became shorter is read from its start. One that is not there
+ * may come. A line longer than the maximum is cut: its start is told, the rest is not.
  *
  * Owner:   the agent loop thread. Not thread-safe.
  * Units:   bytes.
@@ -26,19 +26,21 @@ struct ls_log_tail;
 typedef void ls_log_tail_each(void *arg, const char *line, size_t len);
 
 struct ls_log_tail_stats {
-	uint64_t bytes, lines, cut;      /* read; cut: longer than the maximum */
+	uint64_t bytes, lines, cut; /* read; cut: longer than the maximum */
 	uint64_t rotated, truncated;
-	int error;                       /* of the last reading: 0, -errno; -LS_ERANGE no regular file */
+	/* of the last reading: 0, -errno; -LS_ERANGE no regular file */
+	int error;
 	bool open;
 };
 
 /*
- * Follows the file at path. The first one is read from back_bytes before its end (0: the end; from its
- * start if it is shorter; one that comes later, too), but the line that begins before that is not told. NULL when out of memory or if
- * the path is too long.
+ * Follows the file at path. The first one is read from back_bytes before its end (0:
+ * the end; from its start if it is shorter; one that comes later, too), but the line
+ * that begins before that is not told. NULL when out of memory or if the path is too
+ * long.
  */
-struct ls_log_tail *ls_log_tail_new(
-	const char *path, uint64_t back_bytes, ls_log_tail_each *each, void *arg);
+struct ls_log_tail *ls_log_tail_new(const char *path, uint64_t back_bytes,
+	ls_log_tail_each *each, void *arg);
 void ls_log_tail_free(struct ls_log_tail *t);
 
 /* Reads what is new. True if that was all there is for now. */

@@ -19,21 +19,22 @@ static const char *const ring_reader_state_names[] = {
 struct ls_ring_reader {
 	struct ls_step_ring pub;
 	struct ls_ring_header header;
-	struct ls_spool *spool;          /* these three are borrowed */
+	struct ls_spool *spool; /* these three are borrowed */
 	struct ls_ring_buffers *buf;
 	struct ls_step_stats *stats;
 	int fd;
 	char name[LS_PATH_MAX_BYTES];
-	bool lock_missing;  /* at the last reading */
-	bool broken;        /* no longer a ring that can be read */
-	bool ended;         /* the clean end was marked */
-	uint64_t next;      /* index of the first record not taken over */
+	bool lock_missing; /* at the last reading */
+	bool broken; /* no longer a ring that can be read */
+	bool ended; /* the clean end was marked */
+	uint64_t next; /* index of the first record not taken over */
 };
 
 static void
 ring_reader_set_state(struct ls_ring_reader *r, enum ls_ring_state to)
 {
-	static const enum ls_ring_state after[] = { [LS_RING_STATE_LIVE] = LS_RING_STATE_DEAD,
+	static const enum ls_ring_state after[] = { [LS_RING_STATE_LIVE] =
+							    LS_RING_STATE_DEAD,
 		[LS_RING_STATE_DEAD] = LS_RING_STATE_DONE,
 		[LS_RING_STATE_DONE] = LS_RING_STATE_COUNT };
 
@@ -48,7 +49,7 @@ ring_reader_set_state(struct ls_ring_reader *r, enum ls_ring_state to)
 	}
 }
 
-/* --- bytes ------------------------------------------------------------------------- */
+/* --- bytes ---------------------------------------------------------------- */
 
 bool
 ls_ring_pread(int fd, uint8_t *buf, size_t len, uint64_t offset)
@@ -76,7 +77,7 @@ ring_reader_head(const struct ls_ring_reader *r)
 	return v;
 }
 
-/* --- into the spool ---------------------------------------------------------------- */
+/* --- into the spool ------------------------------------------------------- */
 
 static bool
 ring_reader_push(struct ls_ring_reader *r, struct ls_wire_item *item)
@@ -87,16 +88,19 @@ ring_reader_push(struct ls_ring_reader *r, struct ls_wire_item *item)
 	rc = ls_spool_push(r->spool, item);
 	if (rc == 0)
 		return true;
-	ls_log(LS_LOG_WARN, "ring", "spool refused records (%s): they stay in their ring",
-		ls_err_text(rc));
+	ls_log(LS_LOG_WARN, "ring",
+		"spool refused records (%s): they stay in their ring", ls_err_text(rc));
 	return false;
 }
 
 static bool
-ring_reader_push_gap(struct ls_ring_reader *r, uint64_t count, enum ls_wire_gap_reason reason)
+ring_reader_push_gap(struct ls_ring_reader *r, uint64_t count,
+	enum ls_wire_gap_reason reason)
 {
-	struct ls_wire_item gap = { .kind = LS_WIRE_GAP, .first_index = r->next,
-		.count = count, .reason = reason };
+	struct ls_wire_item gap = { .kind = LS_WIRE_GAP,
+		.first_index = r->next,
+		.count = count,
+		.reason = reason };
 
 	if (!ring_reader_push(r, &gap))
 		return false;
@@ -108,8 +112,10 @@ ring_reader_push_gap(struct ls_ring_reader *r, uint64_t count, enum ls_wire_gap_
 static bool
 ring_reader_push_records(struct ls_ring_reader *r, size_t count)
 {
-	struct ls_wire_item steps = { .kind = LS_WIRE_STEPS, .first_index = r->next,
-		.count = count, .records = r->buf->records };
+	struct ls_wire_item steps = { .kind = LS_WIRE_STEPS,
+		.first_index = r->next,
+		.count = count,
+		.records = r->buf->records };
 
 	if (!ring_reader_push(r, &steps))
 		return false;
@@ -118,7 +124,8 @@ ring_reader_push_records(struct ls_ring_reader *r, size_t count)
 	return true;
 }
 
-/* Takes over n slots that are in r->buf->slots: runs of good records, runs of slots without sense. */
+/* Takes over n slots that are in r->buf->slots: runs of good records, runs of slots without sense.
+ */
 static bool
 ring_reader_take_slots(struct ls_ring_reader *r, uint64_t n)
 {
@@ -140,8 +147,8 @@ ring_reader_take_slots(struct ls_ring_reader *r, uint64_t n)
 		if (good > 0 && !ring_reader_push_records(r, good))
 			return false;
 		if (bad == 0)
-			ls_log(LS_LOG_WARN, "ring", "%s: record %llu is left out (%s)", r->name,
-				(unsigned long long)(first + i), why);
+			ls_log(LS_LOG_WARN, "ring", "%s: record %llu is left out (%s)",
+				r->name, (unsigned long long)(first + i), why);
 		good = 0;
 		bad++;
 	}
@@ -150,9 +157,11 @@ ring_reader_take_slots(struct ls_ring_reader *r, uint64_t n)
 	return good == 0 || ring_reader_push_records(r, good);
 }
 
-/* What the writer had overwritten, or may be writing, when its head was `head`, is lost. */
+/* What the writer had overwritten, or may be writing, when its head was `head`, is
+ * lost. */
 static bool
-ring_reader_skip_overwritten(struct ls_ring_reader *r, uint64_t head, uint64_t *ret_skipped)
+ring_reader_skip_overwritten(struct ls_ring_reader *r, uint64_t head,
+	uint64_t *ret_skipped)
 {
 	uint64_t slots = r->header.slots, lost;
 
@@ -164,12 +173,14 @@ ring_reader_skip_overwritten(struct ls_ring_reader *r, uint64_t head, uint64_t *
 	return ring_reader_push_gap(r, lost, LS_GAP_OVERRUN);
 }
 
-/* Takes over one run of slots that lie together in the file. False: no more this turn. */
+/* Takes over one run of slots that lie together in the file. False: no more this turn.
+ */
 static bool
 ring_reader_take_run(struct ls_ring_reader *r, uint64_t head, uint64_t *left)
 {
 	const uint64_t slots = r->header.slots, size = r->header.slot_bytes;
-	uint64_t n = head - r->next, at = r->next % slots, room = sizeof(r->buf->slots) / size, lost;
+	uint64_t n = head - r->next, at = r->next % slots,
+		 room = sizeof(r->buf->slots) / size, lost;
 
 	n = n < *left ? n : *left;
 	n = n < LS_STEPS_PER_ITEM ? n : LS_STEPS_PER_ITEM;
@@ -193,7 +204,8 @@ ring_reader_take_run(struct ls_ring_reader *r, uint64_t head, uint64_t *left)
 		return false;
 	if (lost >= n)
 		return true;
-	memmove(r->buf->slots, r->buf->slots + lost * size, (size_t)((n - lost) * size));
+	memmove(r->buf->slots, r->buf->slots + lost * size,
+		(size_t)((n - lost) * size));
 	return ring_reader_take_slots(r, n - lost);
 }
 
@@ -211,18 +223,22 @@ ring_reader_take(struct ls_ring_reader *r, uint64_t head)
 	}
 	if (!ring_reader_skip_overwritten(r, head, &lost))
 		return;
-	/* Less than left turns, since each takes at least one record or ends the loop. */
+	/* Less than left turns, since each takes at least one record or ends the loop.
+	 */
 	while (r->next < head && ring_reader_take_run(r, head, &left))
 		;
 }
 
-/* --- life of a ring ---------------------------------------------------------------- */
+/* --- life of a ring ------------------------------------------------------- */
 
-/* True while some process holds the writer's lock; then *ret_pid is its pid here, or 0. */
+/* True while some process holds the writer's lock; then *ret_pid is its pid here, or 0.
+ */
 static bool
 ring_reader_is_locked(const struct ls_ring_reader *r, pid_t *ret_pid)
 {
-	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1 };
+	struct flock l = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1
+	};
 
 	if (fcntl(r->fd, F_GETLK, &l) != 0 || l.l_type == F_UNLCK)
 		return false;
@@ -233,8 +249,9 @@ ring_reader_is_locked(const struct ls_ring_reader *r, pid_t *ret_pid)
 static void
 ring_reader_push_end(struct ls_ring_reader *r, uint64_t now_mono_ns)
 {
-	struct ls_wire_item end = { .kind = LS_WIRE_END, .count = r->next,
-		.t_mono_ns = now_mono_ns };
+	struct ls_wire_item end = {
+		.kind = LS_WIRE_END, .count = r->next, .t_mono_ns = now_mono_ns
+	};
 
 	end.how = r->broken ? LS_END_UNKNOWN : r->ended ? LS_END_ENDED : LS_END_CRASHED;
 	if (!ring_reader_push(r, &end))
@@ -243,8 +260,8 @@ ring_reader_push_end(struct ls_ring_reader *r, uint64_t now_mono_ns)
 		r->stats->ended++;
 	else
 		r->stats->crashed++;
-	ls_log(LS_LOG_INFO, "ring", "%s rank %d %s after %llu records", r->header.worker.job,
-		(int)r->header.worker.rank,
+	ls_log(LS_LOG_INFO, "ring", "%s rank %d %s after %llu records",
+		r->header.worker.job, (int)r->header.worker.rank,
 		end.how == LS_END_ENDED ? "ended" : "stopped without its clean end",
 		(unsigned long long)r->next);
 	ring_reader_set_state(r, LS_RING_STATE_DONE);
@@ -258,7 +275,8 @@ ring_reader_read_header(struct ls_ring_reader *r)
 	struct ls_ring_live live;
 
 	if (!ls_ring_pread(r->fd, r->buf->page, sizeof(r->buf->page), 0) ||
-		ls_ring_parse_header(r->buf->page, sizeof(r->buf->page), &h, NULL) != 0 ||
+		ls_ring_parse_header(r->buf->page, sizeof(r->buf->page), &h, NULL) !=
+			0 ||
 		memcmp(h.id, r->header.id, sizeof(h.id)) != 0 ||
 		h.slots != r->header.slots || h.slot_bytes != r->header.slot_bytes ||
 		h.header_bytes != r->header.header_bytes) {
@@ -283,7 +301,8 @@ ls_ring_reader_read(struct ls_ring_reader *r, uint64_t now_mono_ns)
 
 	if (r->pub.state == LS_RING_STATE_DONE)
 		return;
-	/* The lock first: with it gone, what is read after is all there will ever be. */
+	/* The lock first: with it gone, what is read after is all there will ever be.
+	 */
 	locked = ring_reader_is_locked(r, &r->pub.pid);
 	if (r->pub.state == LS_RING_STATE_LIVE && !locked) {
 		r->pub.pid = 0;
@@ -297,22 +316,25 @@ ls_ring_reader_read(struct ls_ring_reader *r, uint64_t now_mono_ns)
 		ring_reader_take(r, head);
 	if (r->broken && !was_broken) {
 		r->pub.has_live = false;
-		ls_log(LS_LOG_WARN, "ring", "%s is damaged: not read any more", r->name);
+		ls_log(LS_LOG_WARN, "ring", "%s is damaged: not read any more",
+			r->name);
 	}
 	if (r->pub.state == LS_RING_STATE_DEAD && r->spool != NULL &&
 		(r->broken || r->next == head))
 		ring_reader_push_end(r, now_mono_ns);
 }
 
-_Static_assert(LS_RING_EVENTS_BYTES <= LS_RING_HEADER_BYTES, "the block fits the shared page");
+_Static_assert(LS_RING_EVENTS_BYTES <= LS_RING_HEADER_BYTES,
+	"the block fits the shared page");
 
 int
 ls_ring_reader_events(const struct ls_ring_reader *r, struct ls_ring_events *ret_events)
 {
 	if (r->header.header_bytes < LS_RING_EVENTS_OFFSET + LS_RING_EVENTS_BYTES)
 		return -LS_EABSENT;
-	if (r->broken || !ls_ring_pread(r->fd, r->buf->page, LS_RING_EVENTS_BYTES,
-				 LS_RING_EVENTS_OFFSET))
+	if (r->broken ||
+		!ls_ring_pread(r->fd, r->buf->page, LS_RING_EVENTS_BYTES,
+			LS_RING_EVENTS_OFFSET))
 		return -EIO;
 	return ls_ring_parse_events(r->buf->page, LS_RING_EVENTS_BYTES, ret_events);
 }
@@ -342,7 +364,8 @@ ls_ring_reader_new(int fd, const char *name, const struct ls_ring_header *header
 		cursor = ls_spool_ring_find(r->spool, header->id);
 	if (cursor != NULL) {
 		r->next = cursor->next;
-		r->pub.state = cursor->end_seq != 0 ? LS_RING_STATE_DONE : LS_RING_STATE_LIVE;
+		r->pub.state =
+			cursor->end_seq != 0 ? LS_RING_STATE_DONE : LS_RING_STATE_LIVE;
 	}
 	*ret_reader = r;
 	return 0;

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ring_reader - one step ring: its records into the spool, its live slot, and whether it lives.
+ * ring_reader - one step ring: its records into the spool, its live slot, and whether
+ * it lives.
  *
  *            lock gone twice            all records and the End item are in the spool
  *     LIVE ------------------> DEAD ------------------> DONE
  *
- * Rings are read with pread, never mapped: a file that is hostile or cut short cannot hurt. Records
- * overwritten before they were read, and slots that make no sense, become gaps. A worker lives while
- * it holds the lock on its ring; that it ended is believed when the lock was missing at two readings.
+ * Rings are read with pread, never mapped: a file that is hostile or cut short cannot
+ * hurt. Records overwritten before they were read, and slots that make no sense, become
+ * gaps. A worker lives while it holds the lock on its ring; that it ended is believed
+ * when the lock was missing at two readings.
  *
  * Owner:   the agent loop thread. Not thread-safe.
  * Units:   ns, CLOCK_MONOTONIC.
  * Errors:  -ENOMEM. While reading, what the spool refuses stays in the ring.
  * Limits:  LS_STEPS_READ_MAX records a turn, LS_STEPS_PER_ITEM an item.
- * Source:  ring layout: proto/ring/ring.h. fcntl(2): F_GETLK gives the holder's pid as we see it.
+ * Source:  ring layout: proto/ring/ring.h. fcntl(2): F_GETLK gives the holder's pid as
+ *          we see it.
  */
 #ifndef LS_AGENT_RING_READER_H
 #define LS_AGENT_RING_READER_H
@@ -34,9 +37,10 @@ enum ls_ring_state {
 struct ls_step_ring {
 	enum ls_ring_state state;
 	struct ls_wire_worker worker;
-	const uint8_t *from;      /* of the header: 8 of enum ls_ring_from */
-	const char *env;          /* of the header: what of the job's environment it carries */
-	pid_t pid;                /* as this process sees it; 0: not visible here */
+	const uint8_t *from; /* of the header: 8 of enum ls_ring_from */
+	/* of the header: what of the job's environment it carries */
+	const char *env;
+	pid_t pid; /* as this process sees it; 0: not visible here */
 	bool has_live;
 	struct ls_ring_live live;
 };
@@ -44,22 +48,25 @@ struct ls_step_ring {
 /* Why a file of the directory is left alone. */
 enum ls_step_ignored {
 	LS_STEP_NOT_REGULAR, /* a link, a pipe, ... */
-	LS_STEP_NOT_A_RING,  /* too short, wrong magic or version, impossible sizes or values */
-	LS_STEP_OTHER_BOOT,  /* written before the machine started */
-	LS_STEP_DUPLICATE,   /* a ring with this id is open */
-	LS_STEP_TOO_MANY,    /* LS_RINGS_MAX are open, or too many entries to look at */
-	LS_STEP_FINISHED,    /* all of it is acknowledged, but it cannot be removed */
+	/* too short, wrong magic or version, impossible sizes or values */
+	LS_STEP_NOT_A_RING,
+	LS_STEP_OTHER_BOOT, /* written before the machine started */
+	LS_STEP_DUPLICATE, /* a ring with this id is open */
+	LS_STEP_TOO_MANY, /* LS_RINGS_MAX are open, or too many entries to look at */
+	LS_STEP_FINISHED, /* all of it is acknowledged, but it cannot be removed */
 	LS_STEP_IGNORED_COUNT
 };
 
 struct ls_step_stats {
-	uint64_t records;                         /* taken over */
-	uint64_t lost[LS_GAP_REASON_COUNT];       /* records lost, by reason */
-	uint64_t ignored[LS_STEP_IGNORED_COUNT];  /* files left alone at the last scan */
-	char example[64];                         /* a file that is no ring, from outside */
-	const char *example_why;                  /* NULL: there was none */
+	uint64_t records; /* taken over */
+	uint64_t lost[LS_GAP_REASON_COUNT]; /* records lost, by reason */
+	/* files left alone at the last scan */
+	uint64_t ignored[LS_STEP_IGNORED_COUNT];
+	/* a file that is no ring, from outside */
+	char example[64];
+	const char *example_why; /* NULL: there was none */
 	uint64_t ended, crashed, removed;
-	uint64_t leftovers;                       /* unfinished rings removed */
+	uint64_t leftovers; /* unfinished rings removed */
 };
 
 /* Room for one reading at a time, shared by all rings. */
@@ -69,22 +76,25 @@ struct ls_ring_buffers {
 	struct ls_record records[LS_STEPS_PER_ITEM];
 };
 
-/* What a reader borrows from whoever made it. spool NULL: records are not taken over. */
+/* What a reader borrows from whoever made it. spool NULL: records are not taken over.
+ */
 struct ls_ring_context {
 	struct ls_spool *spool;
 	struct ls_ring_buffers *buf;
 	struct ls_step_stats *stats;
-	uint32_t number;        /* by which the worker is named live; never given twice */
+	/* by which the worker is named live; never given twice */
+	uint32_t number;
 };
 
 struct ls_ring_reader;
 
 /*
- * New reader of an open file whose header was parsed; it goes on from the spool's cursor. Takes fd
- * over; on failure the caller keeps it. The name is for the log.
+ * New reader of an open file whose header was parsed; it goes on from the spool's
+ * cursor. Takes fd over; on failure the caller keeps it. The name is for the log.
  */
 int ls_ring_reader_new(int fd, const char *name, const struct ls_ring_header *header,
-	const struct ls_ring_context *context, struct ls_ring_reader **ret_reader) LS_MUSTCHECK;
+	const struct ls_ring_context *context,
+	struct ls_ring_reader **ret_reader) LS_MUSTCHECK;
 
 /* Closes the file, which stays. Accepts NULL. */
 void ls_ring_reader_free(struct ls_ring_reader *r);
@@ -95,9 +105,10 @@ void ls_ring_reader_read(struct ls_ring_reader *r, uint64_t now_mono_ns);
 /* What is known of the ring now. */
 const struct ls_step_ring *ls_ring_reader_ring(const struct ls_ring_reader *r);
 
-/* Reads its events block. -LS_EABSENT: its writer keeps none; -EIO: it cannot be read. */
-int ls_ring_reader_events(const struct ls_ring_reader *r, struct ls_ring_events *ret_events)
-	LS_MUSTCHECK;
+/* Reads its events block. -LS_EABSENT: its writer keeps none; -EIO: it cannot be read.
+ */
+int ls_ring_reader_events(const struct ls_ring_reader *r,
+	struct ls_ring_events *ret_events) LS_MUSTCHECK;
 
 /* Reads exactly len bytes at offset; false if there are not so many. */
 bool ls_ring_pread(int fd, uint8_t *buf, size_t len, uint64_t offset);

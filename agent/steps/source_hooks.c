@@ -34,7 +34,7 @@ struct source_hooks {
 	uint64_t errors, bad_names, jax; /* at the last reading, over all workers */
 };
 
-/* --- series of a worker ------------------------------------------------------------ */
+/* --- series of a worker --------------------------------------------------- */
 
 static void
 hooks_label(char *labels, const char *key, const char *value, size_t max)
@@ -47,8 +47,8 @@ hooks_label(char *labels, const char *key, const char *value, size_t max)
 
 /* Handle of a metric of a worker, of one function if there is a name. */
 static int
-hooks_series(const struct source_hooks *s, const struct ls_worker_info *w, enum ls_metric metric,
-	const char *function)
+hooks_series(const struct source_hooks *s, const struct ls_worker_info *w,
+	enum ls_metric metric, const char *function)
 {
 	char labels[LS_SERIES_LABELS_MAX_BYTES] = "", rank[16];
 	int rc;
@@ -85,7 +85,8 @@ hooks_find(struct source_hooks *s, const uint8_t ring_id[LS_RING_ID_BYTES])
 		if (memcmp(s->worker[i].ring_id, ring_id, LS_RING_ID_BYTES) == 0)
 			return &s->worker[i];
 	}
-	LS_ASSERT(s->count < LS_RINGS_MAX); /* the rings are no more, and the gone were forgotten */
+	/* the rings are no more, and the gone were forgotten */
+	LS_ASSERT(s->count < LS_RINGS_MAX);
 	w = &s->worker[s->count++];
 	memset(w, 0, sizeof(*w));
 	memcpy(w->ring_id, ring_id, LS_RING_ID_BYTES);
@@ -94,8 +95,9 @@ hooks_find(struct source_hooks *s, const uint8_t ring_id[LS_RING_ID_BYTES])
 }
 
 /*
- * Forgets the workers that were not seen. All series go and come anew: two rings of one rank (the one of
- * the attempt before is still there) share theirs, so none can be removed for one of them alone.
+ * Forgets the workers that were not seen. All series go and come anew: two rings of one
+ * rank (the one of the attempt before is still there) share theirs, so none can be
+ * removed for one of them alone.
  */
 static void
 hooks_forget(struct source_hooks *s)
@@ -116,17 +118,18 @@ hooks_forget(struct source_hooks *s)
 	s->group = ls_series_group(s->table, HOOKS_GROUP);
 }
 
-/* --- reading ----------------------------------------------------------------------- */
+/* --- reading -------------------------------------------------------------- */
 
 static void
-hooks_set_counters(struct source_hooks *s, struct hooks_worker *w, const struct ls_worker_info *info,
-	const struct ls_ring_events *e)
+hooks_set_counters(struct source_hooks *s, struct hooks_worker *w,
+	const struct ls_worker_info *info, const struct ls_ring_events *e)
 {
 	unsigned i;
 
 	for (i = 0; i < LS_RING_EVENT_COUNT; i++) {
 		double unit;
-		enum ls_metric metric = ls_ring_event_metric((enum ls_ring_event)i, &unit);
+		enum ls_metric metric =
+			ls_ring_event_metric((enum ls_ring_event)i, &unit);
 
 		if (!e->measured[i]) {
 			if (w->counter[i] >= 0)
@@ -141,8 +144,8 @@ hooks_set_counters(struct source_hooks *s, struct hooks_worker *w, const struct 
 
 /* The place of a function, in the order in which we met them; NULL: too many names. */
 static struct hooks_function *
-hooks_function(struct source_hooks *s, struct hooks_worker *w, const struct ls_worker_info *info,
-	const char *name)
+hooks_function(struct source_hooks *s, struct hooks_worker *w,
+	const struct ls_worker_info *info, const char *name)
 {
 	struct hooks_function *f;
 	size_t i;
@@ -156,25 +159,28 @@ hooks_function(struct source_hooks *s, struct hooks_worker *w, const struct ls_w
 	f = &w->function[w->function_count++];
 	(void)snprintf(f->name, sizeof(f->name), "%s", name);
 	f->compiles = hooks_series(s, info, LS_METRIC_JOB_FUNCTION_COMPILES, name);
-	f->seconds = hooks_series(s, info, LS_METRIC_JOB_FUNCTION_COMPILE_SECONDS, name);
+	f->seconds =
+		hooks_series(s, info, LS_METRIC_JOB_FUNCTION_COMPILE_SECONDS, name);
 	return f;
 }
 
 static void
-hooks_set_functions(struct source_hooks *s, struct hooks_worker *w, const struct ls_worker_info *info,
-	const struct ls_ring_events *e)
+hooks_set_functions(struct source_hooks *s, struct hooks_worker *w,
+	const struct ls_worker_info *info, const struct ls_ring_events *e)
 {
 	size_t i;
 
 	for (i = 0; i < e->function_count; i++) {
-		const struct hooks_function *f = hooks_function(s, w, info, e->function[i].name);
+		const struct hooks_function *f =
+			hooks_function(s, w, info, e->function[i].name);
 
 		if (f == NULL) {
 			s->bad_names++;
 			continue;
 		}
 		ls_series_set(s->table, f->compiles, (double)e->function[i].compiles);
-		ls_series_set(s->table, f->seconds, (double)e->function[i].ns / HOOKS_NS_PER_S);
+		ls_series_set(s->table, f->seconds,
+			(double)e->function[i].ns / HOOKS_NS_PER_S);
 	}
 	s->bad_names += e->bad_names;
 }
@@ -226,7 +232,7 @@ hooks_read(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *int
 		ls_series_read(s->table, (size_t)s->group, now_mono_ns);
 }
 
-/* --- the source -------------------------------------------------------------------- */
+/* --- the source ----------------------------------------------------------- */
 
 static int
 hooks_probe(void *self)
@@ -284,8 +290,8 @@ ls_source_hooks_new(struct ls_source_step *rings, struct ls_series_table *table,
 	struct ls_source *ret_source)
 {
 	struct source_hooks *s = calloc(1, sizeof(*s));
-	struct ls_source source = { "hooks", s, hooks_probe, hooks_list, hooks_read, hooks_tell,
-		hooks_free };
+	struct ls_source source = { "hooks", s, hooks_probe, hooks_list, hooks_read,
+		hooks_tell, hooks_free };
 	int rc;
 
 	if (s == NULL)

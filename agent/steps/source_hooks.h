@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * source_hooks - what the hooks of the client library counted in each worker: compilations by function,
- * collections of garbage, waits for checkpoints.
+ * source_hooks - what the hooks of the client library counted in each worker:
+ * compilations by function, collections of garbage, waits for checkpoints.
  *
- * Reads the events blocks of the rings (proto/ring/ring_events.h) at LS_CADENCE_SLOW, and writes the group
- * "job.hooks": series with labels job and rank, those of functions with label function, too.
+ * Reads the events blocks of the rings (proto/ring/ring_events.h) at LS_CADENCE_SLOW,
+ * and writes the group "job.hooks": series with labels job and rank, those of functions
+ * with label function, too.
  *
  * Owner:   the agent loop thread. Not thread-safe.
  * Units:   base units of proto/metrics.def.
  * Errors:  as in source.h.
- * Limits:  LS_RINGS_MAX workers of LS_RING_FUNCTIONS_MAX functions; what finds no room in the table is
- *          counted there. Names are cut to fit the labels: functions to 63 bytes, jobs to 47.
+ * Limits:  LS_RINGS_MAX workers of LS_RING_FUNCTIONS_MAX functions; what finds no room
+ *          in the table is counted there. Names are cut to fit the labels: functions to
+ *          63 bytes, jobs to 47.
  */
 #ifndef LS_AGENT_SOURCE_HOOKS_H
 #define LS_AGENT_SOURCE_HOOKS_H

@@ -18,21 +18,21 @@ struct source_log {
 	char path[LS_PATH_MAX_BYTES];
 	struct ls_spool *spool;
 	const struct ls_source_step *steps;
-	struct ls_worker_info who;     /* rank -1, job "": not known yet */
+	struct ls_worker_info who; /* rank -1, job "": not known yet */
 	bool job_given, rank_given;
-	bool resuming;                 /* the end of the file was not reached yet */
-	bool reported;                 /* worker is good */
+	bool resuming; /* the end of the file was not reached yet */
+	bool reported; /* worker is good */
 	struct ls_wire_worker worker;
-	uint64_t next;                 /* step, or LS_INFERRED_NONE */
-	uint64_t now_mono_ns;          /* of the reading under way */
-	uint64_t said_bytes;           /* read when the last line of a step came */
+	uint64_t next; /* step, or LS_INFERRED_NONE */
+	uint64_t now_mono_ns; /* of the reading under way */
+	uint64_t said_bytes; /* read when the last line of a step came */
 	struct ls_source_log_stats stats;
 	size_t pending;
 	struct ls_step_line line[LS_STEP_LOG_PENDING_MAX];
 	struct ls_record record[LS_STEPS_PER_ITEM];
 };
 
-/* --- records ----------------------------------------------------------------------- */
+/* --- records -------------------------------------------------------------- */
 
 /* Is there a ring of this worker? Then its marks say more than the log. */
 static bool
@@ -41,7 +41,8 @@ log_is_marked(const struct source_log *s)
 	const struct ls_step_ring *r;
 	size_t i;
 
-	for (i = 0; s->steps != NULL && (r = ls_source_step_ring(s->steps, i)) != NULL; i++) {
+	for (i = 0; s->steps != NULL && (r = ls_source_step_ring(s->steps, i)) != NULL;
+		i++) {
 		if (r->worker.info.rank == s->who.rank &&
 			strcmp(r->worker.info.job, s->who.job) == 0)
 			return true;
@@ -50,13 +51,14 @@ log_is_marked(const struct source_log *s)
 }
 
 static void
-log_make_record(const struct source_log *s, const struct ls_step_line *l, uint64_t end_ns,
-	struct ls_record *r)
+log_make_record(const struct source_log *s, const struct ls_step_line *l,
+	uint64_t end_ns, struct ls_record *r)
 {
 	double seconds = (double)l->duration_ns * 1e-9;
 
 	*r = (struct ls_record){ .step = l->step, .duration_ns = l->duration_ns };
-	r->t_begin_ns = end_ns > l->duration_ns ? (int64_t)(end_ns - l->duration_ns) : 0;
+	r->t_begin_ns =
+		end_ns > l->duration_ns ? (int64_t)(end_ns - l->duration_ns) : 0;
 	if (!isnan(l->tokens_rate) && s->who.chips > 0) {
 		r->work_mask = 1u << LS_WORK_TOKENS;
 		r->work[LS_WORK_TOKENS] = l->tokens_rate * seconds * s->who.chips;
@@ -67,8 +69,8 @@ static void
 log_push(struct source_log *s, size_t count)
 {
 	uint64_t before = s->stats.records;
-	int rc = ls_inferred_push(s->spool, s->worker.ring_id, s->record, count, &s->next,
-		&s->stats.records, &s->stats.lost);
+	int rc = ls_inferred_push(s->spool, s->worker.ring_id, s->record, count,
+		&s->next, &s->stats.records, &s->stats.lost);
 
 	if (rc == 0)
 		return;
@@ -103,7 +105,8 @@ log_name_worker(struct source_log *s, uint32_t attempt, uint64_t now_mono_ns)
 {
 	char name[LS_PATH_MAX_BYTES + LS_JOB_NAME_MAX_BYTES + 32];
 
-	(void)snprintf(name, sizeof(name), "%s\n%s\n%d", s->path, s->who.job, (int)s->who.rank);
+	(void)snprintf(name, sizeof(name), "%s\n%s\n%d", s->path, s->who.job,
+		(int)s->who.rank);
 	memset(&s->worker, 0, sizeof(s->worker));
 	s->worker.info = s->who;
 	s->worker.info.attempt = (int32_t)attempt;
@@ -120,7 +123,8 @@ log_begin_attempt(struct source_log *s, uint64_t now_mono_ns)
 		return;
 	rc = ls_inferred_end(s->spool, s->worker.ring_id, s->next, now_mono_ns);
 	if (rc != 0)
-		ls_log(LS_LOG_WARN, "log", "spool refused the end of an attempt (%s): it has none",
+		ls_log(LS_LOG_WARN, "log",
+			"spool refused the end of an attempt (%s): it has none",
 			ls_err_text(rc));
 	s->stats.attempts++;
 	s->next = LS_INFERRED_NONE;
@@ -138,7 +142,8 @@ log_flush(struct source_log *s, uint64_t now_mono_ns)
 	if (log_is_marked(s)) {
 		s->stats.marked += s->pending;
 	} else {
-		if (s->next != LS_INFERRED_NONE && s->line[s->pending - 1].step + 1 < s->next)
+		if (s->next != LS_INFERRED_NONE &&
+			s->line[s->pending - 1].step + 1 < s->next)
 			log_begin_attempt(s, now_mono_ns);
 		while (from < s->pending && s->next != LS_INFERRED_NONE &&
 			s->line[from].step < s->next)
@@ -149,16 +154,18 @@ log_flush(struct source_log *s, uint64_t now_mono_ns)
 	s->pending = 0;
 }
 
-/* --- lines ------------------------------------------------------------------------- */
+/* --- lines ---------------------------------------------------------------- */
 
 /*
- * A line of a step. Within a reading steps rise; one that does not ends what came before it: an attempt, or,
- * when going on after a restart, lines that are older than the attempt.
+ * A line of a step. Within a reading steps rise; one that does not ends what came
+ * before it: an attempt, or, when going on after a restart, lines that are older than
+ * the attempt.
  */
 static void
 log_take(struct source_log *s, const struct ls_step_line *l, uint64_t now_mono_ns)
 {
-	const struct ls_step_line *last = s->pending > 0 ? &s->line[s->pending - 1] : NULL;
+	const struct ls_step_line *last =
+		s->pending > 0 ? &s->line[s->pending - 1] : NULL;
 
 	if (last != NULL && l->step <= last->step) {
 		if (s->resuming)
@@ -168,15 +175,17 @@ log_take(struct source_log *s, const struct ls_step_line *l, uint64_t now_mono_n
 	}
 	if (s->pending == LS_STEP_LOG_PENDING_MAX) {
 		if (s->resuming) { /* the oldest goes, and is a gap */
-			memmove(&s->line[0], &s->line[1], (s->pending - 1) * sizeof(s->line[0]));
+			memmove(&s->line[0], &s->line[1],
+				(s->pending - 1) * sizeof(s->line[0]));
 			s->pending--;
 		} else {
 			log_flush(s, now_mono_ns);
 		}
 	}
-	/* In one reading after another: a step that is not above those taken over is another attempt. */
-	if (!s->resuming && s->pending == 0 && s->next != LS_INFERRED_NONE && l->step < s->next &&
-		!log_is_marked(s))
+	/* In one reading after another: a step that is not above those taken over is
+	 * another attempt. */
+	if (!s->resuming && s->pending == 0 && s->next != LS_INFERRED_NONE &&
+		l->step < s->next && !log_is_marked(s))
 		log_begin_attempt(s, now_mono_ns);
 	s->line[s->pending++] = *l;
 }
@@ -204,20 +213,22 @@ log_open(struct source_log *s, uint64_t now_mono_ns)
 	s->next = LS_INFERRED_NONE;
 	if (s->spool != NULL) {
 		log_name_worker(s, 0, now_mono_ns);
-		c = ls_inferred_settle(s->spool, LS_STEP_LOG, s->worker.ring_id, now_mono_ns);
+		c = ls_inferred_settle(s->spool, LS_STEP_LOG, s->worker.ring_id,
+			now_mono_ns);
 	}
 	if (c != NULL)
-		log_name_worker(s, ls_inferred_attempt(c->id) + (c->end_seq != 0), now_mono_ns);
+		log_name_worker(s, ls_inferred_attempt(c->id) + (c->end_seq != 0),
+			now_mono_ns);
 	if (c != NULL && c->end_seq == 0) {
 		s->next = c->next;
 		s->resuming = s->reported = true;
 	}
-	s->tail = ls_log_tail_new(
-		s->path, s->resuming ? LS_STEP_LOG_BACK_BYTES : 0, log_each, s);
+	s->tail = ls_log_tail_new(s->path, s->resuming ? LS_STEP_LOG_BACK_BYTES : 0,
+		log_each, s);
 	return s->tail != NULL ? 0 : -ENOMEM;
 }
 
-/* --- the source -------------------------------------------------------------------- */
+/* --- the source ----------------------------------------------------------- */
 
 static int
 log_probe(void *self)
@@ -255,7 +266,8 @@ static void
 log_tell(const void *self, struct ls_doctor *d)
 {
 	const struct source_log *s = self;
-	const struct ls_log_tail_stats *t = s->tail != NULL ? ls_log_tail_get_stats(s->tail) : NULL;
+	const struct ls_log_tail_stats *t =
+		s->tail != NULL ? ls_log_tail_get_stats(s->tail) : NULL;
 	char why[256], subject[64];
 	uint64_t silent = t != NULL ? t->bytes - s->said_bytes : 0;
 
@@ -266,8 +278,9 @@ log_tell(const void *self, struct ls_doctor *d)
 		ls_doctor_add(d, LS_DOCTOR_WARN, "log", subject, why,
 			"give --step-log-job and --step-log-rank");
 	} else if (!t->open) {
-		(void)snprintf(why, sizeof(why), "cannot be read: %s", t->error == -LS_ERANGE
-			? "not a regular file" : ls_err_text(t->error));
+		(void)snprintf(why, sizeof(why), "cannot be read: %s",
+			t->error == -LS_ERANGE ? "not a regular file"
+					       : ls_err_text(t->error));
 		ls_doctor_add(d, LS_DOCTOR_FAIL, "log", subject, why,
 			"check --step-log, and that the agent may read the file");
 	} else if (silent >= LS_STEP_LOG_UNKNOWN_BYTES) {
@@ -276,10 +289,12 @@ log_tell(const void *self, struct ls_doctor *d)
 		ls_doctor_add(d, LS_DOCTOR_WARN, "log", subject, why,
 			"only MaxText's \"completed step:\" lines are known; use marks in the job");
 	} else if (s->stats.marked > 0 && log_is_marked(s)) {
-		ls_doctor_add(d, LS_DOCTOR_OK, "log", subject, "not used: the job sends marks", "");
+		ls_doctor_add(d, LS_DOCTOR_OK, "log", subject,
+			"not used: the job sends marks", "");
 	} else {
 		(void)snprintf(why, sizeof(why), "%llu steps taken, %llu missing",
-			(unsigned long long)s->stats.records, (unsigned long long)s->stats.lost);
+			(unsigned long long)s->stats.records,
+			(unsigned long long)s->stats.lost);
 		ls_doctor_add(d, LS_DOCTOR_OK, "log", subject, why, "");
 	}
 }
@@ -294,7 +309,8 @@ log_free(void *self)
 }
 
 int
-ls_source_log_new(const struct ls_source_log_options *options, struct ls_source *ret_source)
+ls_source_log_new(const struct ls_source_log_options *options,
+	struct ls_source *ret_source)
 {
 	struct source_log *s = calloc(1, sizeof(*s));
 
@@ -313,14 +329,14 @@ ls_source_log_new(const struct ls_source_log_options *options, struct ls_source 
 	s->job_given = options->job[0] != '\0';
 	s->rank_given = options->rank >= 0;
 	s->next = LS_INFERRED_NONE;
-	*ret_source = (struct ls_source){ "log", s, log_probe, log_list, log_read, log_tell,
-		log_free };
+	*ret_source = (struct ls_source){ "log", s, log_probe, log_list, log_read,
+		log_tell, log_free };
 	return 0;
 }
 
 void
-ls_source_log_who(const struct ls_source *source, const char *job, const char *slice, int32_t rank,
-	int32_t chips)
+ls_source_log_who(const struct ls_source *source, const char *job, const char *slice,
+	int32_t rank, int32_t chips)
 {
 	struct source_log *s = source->self;
 
@@ -331,11 +347,13 @@ ls_source_log_who(const struct ls_source *source, const char *job, const char *s
 	if (!s->job_given && !ls_text_is_name(job, strlen(job), sizeof(s->who.job) - 1))
 		return;
 	if (!s->job_given)
-		ls_ignore(ls_text_copy(s->who.job, sizeof(s->who.job), job)); /* it fits */
+		ls_ignore(ls_text_copy(s->who.job, sizeof(s->who.job),
+			job)); /* it fits */
 	if (!s->rank_given)
 		s->who.rank = rank;
 	if (slice[0] != '\0')
-		ls_ignore(ls_text_copy(s->who.slice, sizeof(s->who.slice), slice)); /* else none */
+		ls_ignore(ls_text_copy(s->who.slice, sizeof(s->who.slice),
+			slice)); /* else none */
 }
 
 const struct ls_wire_worker *

@@ -12,21 +12,24 @@
 
 struct source_status {
 	struct ls_source_status_options o;
-	struct ls_worker_info who;      /* as told last */
+	struct ls_worker_info who; /* as told last */
 	bool going;
-	bool settled;                   /* what an agent before this one left in the spool has its End */
-	uint64_t t_first_ns;            /* of the first reading */
-	bool watching;                  /* launches are seen, and no marks: since */
+	/* what an agent before this one left in the spool has its End */
+	bool settled;
+	uint64_t t_first_ns; /* of the first reading */
+	bool watching; /* launches are seen, and no marks: since */
 	uint64_t t_watched_ns, watched_steps;
-	uint64_t counted, t_counted_ns; /* steps taken over of the progress, and the look of the last */
-	uint64_t number, next;          /* of the next step; of the first one that is not in the spool */
-	size_t worker_count;            /* newest first */
+	/* steps taken over of the progress, and the look of the last */
+	uint64_t counted, t_counted_ns;
+	/* of the next step; of the first one that is not in the spool */
+	uint64_t number, next;
+	size_t worker_count; /* newest first */
 	struct ls_wire_worker worker[2];
 	struct ls_source_status_stats stats;
 	struct ls_record record[LS_STEPS_PER_ITEM];
 };
 
-/* --- what there is ----------------------------------------------------------------- */
+/* --- what there is -------------------------------------------------------- */
 
 /* Does a job that sends marks run here? Then they say more than libtpu. */
 static bool
@@ -35,7 +38,9 @@ status_is_marked(const struct source_status *s)
 	const struct ls_step_ring *r;
 	size_t i;
 
-	for (i = 0; s->o.steps != NULL && (r = ls_source_step_ring(s->o.steps, i)) != NULL; i++) {
+	for (i = 0;
+		s->o.steps != NULL && (r = ls_source_step_ring(s->o.steps, i)) != NULL;
+		i++) {
 		if (r->state == LS_RING_STATE_LIVE)
 			return true;
 	}
@@ -63,8 +68,9 @@ status_t_look(const struct source_status *s)
 {
 	const struct ls_tpu_progress *p = s->o.progress;
 
-	return p->looks > 0 ? p->look[(p->next_look + LS_TPU_LOOKS_MAX - 1) % LS_TPU_LOOKS_MAX].t_ns
-			    : 0;
+	return p->looks > 0
+		? p->look[(p->next_look + LS_TPU_LOOKS_MAX - 1) % LS_TPU_LOOKS_MAX].t_ns
+		: 0;
 }
 
 static bool
@@ -88,10 +94,11 @@ status_is_another(const struct source_status *s)
 		s->who.rank != s->worker[0].info.rank;
 }
 
-/* --- the worker -------------------------------------------------------------------- */
+/* --- the worker ----------------------------------------------------------- */
 
 static void
-status_id(const struct source_status *s, uint32_t attempt, uint8_t ret_id[LS_RING_ID_BYTES])
+status_id(const struct source_status *s, uint32_t attempt,
+	uint8_t ret_id[LS_RING_ID_BYTES])
 {
 	char name[LS_JOB_NAME_MAX_BYTES + 16];
 
@@ -99,7 +106,8 @@ status_id(const struct source_status *s, uint32_t attempt, uint8_t ret_id[LS_RIN
 	ls_inferred_id(s->o.spool, LS_STEP_RUNTIME_STATUS, name, attempt, ret_id);
 }
 
-/* The newest of this worker in the spool, or NULL; all others of libtpu have their End then. */
+/* The newest of this worker in the spool, or NULL; all others of libtpu have their End
+ * then. */
 static const struct ls_spool_ring *
 status_settle(struct source_status *s, uint64_t now_mono_ns)
 {
@@ -119,15 +127,18 @@ status_end_leftover(struct source_status *s, uint64_t now_mono_ns)
 		ls_inferred_end(s->o.spool, c->id, c->next, now_mono_ns) == 0;
 }
 
-/* Workers that are not going are forgotten once their End is acknowledged, from the last on. */
+/* Workers that are not going are forgotten once their End is acknowledged, from the
+ * last on. */
 static void
 status_forget_ended(struct source_status *s)
 {
 	const struct ls_spool_ring *c;
 
 	while (s->worker_count > (s->going ? 1u : 0u)) {
-		c = ls_spool_ring_find(s->o.spool, s->worker[s->worker_count - 1].ring_id);
-		if (c != NULL && (c->end_seq == 0 || c->end_seq > ls_spool_acked(s->o.spool)))
+		c = ls_spool_ring_find(s->o.spool,
+			s->worker[s->worker_count - 1].ring_id);
+		if (c != NULL &&
+			(c->end_seq == 0 || c->end_seq > ls_spool_acked(s->o.spool)))
 			return;
 		s->worker_count--;
 	}
@@ -140,23 +151,30 @@ status_end(struct source_status *s, const char *why, uint64_t now_mono_ns)
 	int rc = 0;
 
 	if (s->next != LS_INFERRED_NONE) /* else nothing of it is in the spool */
-		rc = ls_inferred_end(s->o.spool, s->worker[0].ring_id, s->next, now_mono_ns);
+		rc = ls_inferred_end(s->o.spool, s->worker[0].ring_id, s->next,
+			now_mono_ns);
 	if (rc != 0) {
-		ls_log(LS_LOG_WARN, "status", "spool refused the end of %s rank %d (%s): trying again",
-			s->worker[0].info.job, (int)s->worker[0].info.rank, ls_err_text(rc));
+		ls_log(LS_LOG_WARN, "status",
+			"spool refused the end of %s rank %d (%s): trying again",
+			s->worker[0].info.job, (int)s->worker[0].info.rank,
+			ls_err_text(rc));
 		return false;
 	}
-	ls_log(LS_LOG_INFO, "status", "job %s rank %d: no more steps from libtpu's status: %s",
+	ls_log(LS_LOG_INFO, "status",
+		"job %s rank %d: no more steps from libtpu's status: %s",
 		s->worker[0].info.job, (int)s->worker[0].info.rank, why);
 	s->going = s->watching = false;
 	return true;
 }
 
-/* Counts from this look on: as the worker that was going before a restart, else as a new one. */
+/* Counts from this look on: as the worker that was going before a restart, else as a
+ * new one. */
 static void
-status_begin(struct source_status *s, const struct ls_tpu_steps *steps, uint64_t now_mono_ns)
+status_begin(struct source_status *s, const struct ls_tpu_steps *steps,
+	uint64_t now_mono_ns)
 {
-	/* Never an id that was used before; newer ones are higher, for as long as the spool's boot. */
+	/* Never an id that was used before; newer ones are higher, for as long as the
+	 * spool's boot. */
 	uint32_t turn = (uint32_t)(now_mono_ns / 1000000000u);
 	const struct ls_spool_ring *c = status_settle(s, now_mono_ns);
 
@@ -183,7 +201,8 @@ status_begin(struct source_status *s, const struct ls_tpu_steps *steps, uint64_t
 		s->who.job, (int)s->who.rank, steps->confidence);
 }
 
-/* Launches must go on for a while without marks: a job that sends some may still be on its way to them. */
+/* Launches must go on for a while without marks: a job that sends some may still be on
+ * its way to them. */
 static void
 status_watch(struct source_status *s, uint64_t now_mono_ns)
 {
@@ -203,13 +222,15 @@ status_watch(struct source_status *s, uint64_t now_mono_ns)
 		status_begin(s, &steps, now_mono_ns);
 }
 
-/* --- records ----------------------------------------------------------------------- */
+/* --- records -------------------------------------------------------------- */
 
-/* Steps since the look before share the time since then; of very many only the last are told one by one. */
+/* Steps since the look before share the time since then; of very many only the last are
+ * told one by one. */
 static void
 status_take(struct source_status *s)
 {
-	uint64_t t = status_t_look(s), n = s->o.progress->steps - s->counted, each, told;
+	uint64_t t = status_t_look(s), n = s->o.progress->steps - s->counted, each,
+		 told;
 	uint64_t before = s->stats.records, i;
 	int rc;
 
@@ -221,7 +242,8 @@ status_take(struct source_status *s)
 		s->record[i] = (struct ls_record){
 			.step = s->number + (n - told) + i,
 			.t_begin_ns = (int64_t)(t - (told - i) * each),
-			.duration_ns = each < LS_PHASE_MAX_NS ? each : LS_PHASE_MAX_NS - 1,
+			.duration_ns =
+				each < LS_PHASE_MAX_NS ? each : LS_PHASE_MAX_NS - 1,
 		};
 	s->counted += n;
 	s->t_counted_ns = t;
@@ -235,7 +257,7 @@ status_take(struct source_status *s)
 		ls_err_text(rc));
 }
 
-/* --- the source -------------------------------------------------------------------- */
+/* --- the source ----------------------------------------------------------- */
 
 static int
 status_probe(void *self)
@@ -288,7 +310,8 @@ status_read(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *in
 	else
 		status_watch(s, now_mono_ns);
 	if (!s->settled && !s->watching && status_is_known(s) &&
-		(s->o.has_log || status_is_marked(s) || now_mono_ns - s->t_first_ns > LS_STATUS_GONE_NS))
+		(s->o.has_log || status_is_marked(s) ||
+			now_mono_ns - s->t_first_ns > LS_STATUS_GONE_NS))
 		status_end_leftover(s, now_mono_ns);
 }
 
@@ -317,7 +340,8 @@ status_tell(const void *self, struct ls_doctor *d)
 			"job %s rank %d: %llu steps taken, %llu missing, confidence %.2f; nobody is "
 			"blamed by them, marks in the job say more",
 			s->worker[0].info.job, (int)s->worker[0].info.rank,
-			(unsigned long long)s->stats.records, (unsigned long long)s->stats.lost,
+			(unsigned long long)s->stats.records,
+			(unsigned long long)s->stats.lost,
 			s->worker[0].info.step_confidence);
 	}
 }
@@ -329,8 +353,8 @@ status_free(void *self)
 }
 
 int
-ls_source_status_new(
-	const struct ls_source_status_options *options, struct ls_source *ret_source)
+ls_source_status_new(const struct ls_source_status_options *options,
+	struct ls_source *ret_source)
 {
 	struct source_status *s = calloc(1, sizeof(*s));
 
@@ -338,8 +362,12 @@ ls_source_status_new(
 		return -ENOMEM;
 	s->o = *options;
 	s->who.rank = -1;
-	*ret_source = (struct ls_source){ .name = "status", .self = s, .probe = status_probe,
-		.list = status_list, .read = status_read, .tell = status_tell,
+	*ret_source = (struct ls_source){ .name = "status",
+		.self = s,
+		.probe = status_probe,
+		.list = status_list,
+		.read = status_read,
+		.tell = status_tell,
 		.free = status_free };
 	return 0;
 }
@@ -357,7 +385,8 @@ ls_source_status_who(const struct ls_source *source, const char *job, const char
 	if (ls_text_is_name(job, strlen(job), sizeof(w->job) - 1))
 		ls_ignore(ls_text_copy(w->job, sizeof(w->job), job)); /* it fits */
 	if (ls_text_is_name(slice, strlen(slice), sizeof(w->slice) - 1))
-		ls_ignore(ls_text_copy(w->slice, sizeof(w->slice), slice)); /* likewise */
+		ls_ignore(
+			ls_text_copy(w->slice, sizeof(w->slice), slice)); /* likewise */
 }
 
 const struct ls_wire_worker *

@@ -27,10 +27,12 @@ struct ls_source_step {
 	struct ls_spool *spool;
 	size_t count;
 	struct step_file file[LS_RINGS_MAX];
-	uint32_t last_number;       /* of a worker; at a thousand rings a second it lasts for 49 days */
+	/* of a worker; at a thousand rings a second it lasts for 49 days */
+	uint32_t last_number;
 	struct ls_step_stats stats;
 	struct ls_leftovers leftovers;
-	uint64_t told;              /* number of files left alone, as it was logged last */
+	/* number of files left alone, as it was logged last */
+	uint64_t told;
 	struct ls_ring_buffers buf;
 };
 
@@ -56,17 +58,18 @@ step_remove(struct ls_source_step *s, int dir_fd, const struct step_file *f)
 {
 	struct stat st;
 
-	if (fstatat(dir_fd, f->name, &st, AT_SYMLINK_NOFOLLOW) != 0 || st.st_dev != f->dev ||
-		st.st_ino != f->ino)
+	if (fstatat(dir_fd, f->name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+		st.st_dev != f->dev || st.st_ino != f->ino)
 		return;
 	if (unlinkat(dir_fd, f->name, 0) == 0)
 		s->stats.removed++;
 	else
-		ls_log(LS_LOG_WARN, "step", "cannot remove finished ring %s (%s): left there",
-			f->name, strerror(errno));
+		ls_log(LS_LOG_WARN, "step",
+			"cannot remove finished ring %s (%s): left there", f->name,
+			strerror(errno));
 }
 
-/* --- the directory ----------------------------------------------------------------- */
+/* --- the directory -------------------------------------------------------- */
 
 static bool
 step_is_ring_name(const char *name)
@@ -95,7 +98,8 @@ step_is_open(const struct ls_source_step *s, const uint8_t id[LS_RING_ID_BYTES])
 	size_t i;
 
 	for (i = 0; i < s->count; i++) {
-		if (memcmp(ls_source_step_ring(s, i)->worker.ring_id, id, LS_RING_ID_BYTES) == 0)
+		if (memcmp(ls_source_step_ring(s, i)->worker.ring_id, id,
+			    LS_RING_ID_BYTES) == 0)
 			return true;
 	}
 	return false;
@@ -103,8 +107,8 @@ step_is_open(const struct ls_source_step *s, const uint8_t id[LS_RING_ID_BYTES])
 
 /* Whether the file can be a ring of ours: 0, or 1 + enum ls_step_ignored. */
 static unsigned
-step_check_file(struct ls_source_step *s, int fd, struct ls_ring_header *h, struct stat *st,
-	const char **ret_why)
+step_check_file(struct ls_source_step *s, int fd, struct ls_ring_header *h,
+	struct stat *st, const char **ret_why)
 {
 	static const uint8_t no_boot_id[sizeof(h->boot_id)];
 
@@ -112,11 +116,14 @@ step_check_file(struct ls_source_step *s, int fd, struct ls_ring_header *h, stru
 	if (fstat(fd, st) != 0 || !S_ISREG(st->st_mode))
 		return 1 + LS_STEP_NOT_REGULAR;
 	if (!ls_ring_pread(fd, s->buf.page, sizeof(s->buf.page), 0) ||
-		ls_ring_parse_header(s->buf.page, sizeof(s->buf.page), h, ret_why) != 0 ||
-		(uint64_t)st->st_size < h->header_bytes + (uint64_t)h->slots * h->slot_bytes ||
+		ls_ring_parse_header(s->buf.page, sizeof(s->buf.page), h, ret_why) !=
+			0 ||
+		(uint64_t)st->st_size <
+			h->header_bytes + (uint64_t)h->slots * h->slot_bytes ||
 		h->created_mono_ns > LS_WIRE_TIME_MAX_NS)
 		return 1 + LS_STEP_NOT_A_RING;
-	/* A writer that could not read the boot id leaves zeros: it is taken for one of this boot. */
+	/* A writer that could not read the boot id leaves zeros: it is taken for one of
+	 * this boot. */
 	if (memcmp(h->boot_id, no_boot_id, sizeof(h->boot_id)) != 0 &&
 		memcmp(h->boot_id, s->kernel_boot_id, sizeof(h->boot_id)) != 0)
 		return 1 + LS_STEP_OTHER_BOOT;
@@ -131,8 +138,8 @@ step_check_file(struct ls_source_step *s, int fd, struct ls_ring_header *h, stru
 
 /* Puts an open file among the rings. */
 static int
-step_add(struct ls_source_step *s, int fd, const char *name, const struct ls_ring_header *h,
-	const struct stat *st)
+step_add(struct ls_source_step *s, int fd, const char *name,
+	const struct ls_ring_header *h, const struct stat *st)
 {
 	const struct ls_ring_context context = { s->spool, &s->buf, &s->stats,
 		++s->last_number };
@@ -176,7 +183,8 @@ step_look_at(struct ls_source_step *s, int dir_fd, const struct dirent64 *e)
 	if (why != 0)
 		s->stats.ignored[why - 1]++;
 	if (why == 1 + LS_STEP_NOT_A_RING) {
-		(void)snprintf(s->stats.example, sizeof(s->stats.example), "%.63s", e->d_name);
+		(void)snprintf(s->stats.example, sizeof(s->stats.example), "%.63s",
+			e->d_name);
 		s->stats.example_why = text;
 	}
 	(void)close(fd); /* only read from */
@@ -196,7 +204,8 @@ step_tell_ignored(struct ls_source_step *s)
 		ls_log(LS_LOG_WARN, "step",
 			"%llu files left alone: %llu not regular, %llu no rings, %llu of another "
 			"boot, %llu duplicates, %llu too many, %llu finished",
-			(unsigned long long)sum, (unsigned long long)n[LS_STEP_NOT_REGULAR],
+			(unsigned long long)sum,
+			(unsigned long long)n[LS_STEP_NOT_REGULAR],
 			(unsigned long long)n[LS_STEP_NOT_A_RING],
 			(unsigned long long)n[LS_STEP_OTHER_BOOT],
 			(unsigned long long)n[LS_STEP_DUPLICATE],
@@ -233,8 +242,9 @@ step_scan(struct ls_source_step *s, struct ls_dirlist *dir, uint64_t now_mono_ns
 }
 
 /*
- * Cursors of rings that are not there any more: a ring whose end is acknowledged is forgotten; one
- * that went away with its end unseen gets an End, so that its worker is not waited for.
+ * Cursors of rings that are not there any more: a ring whose end is acknowledged is
+ * forgotten; one that went away with its end unseen gets an End, so that its worker is
+ * not waited for.
  */
 static void
 step_settle_cursors(struct ls_source_step *s, uint64_t now_mono_ns)
@@ -242,12 +252,14 @@ step_settle_cursors(struct ls_source_step *s, uint64_t now_mono_ns)
 	struct ls_spool_ring c;
 	size_t i = 0;
 
-	if (s->stats.ignored[LS_STEP_FINISHED] > 0 || s->stats.ignored[LS_STEP_TOO_MANY] > 0)
+	if (s->stats.ignored[LS_STEP_FINISHED] > 0 ||
+		s->stats.ignored[LS_STEP_TOO_MANY] > 0)
 		return; /* the ring may be one of those */
 	while (ls_spool_ring_at(s->spool, i) != NULL)
 		i++;
 	while (i-- > 0) { /* downwards: the last takes the place of a forgotten one */
-		struct ls_wire_item end = { .kind = LS_WIRE_END, .how = LS_END_UNKNOWN,
+		struct ls_wire_item end = { .kind = LS_WIRE_END,
+			.how = LS_END_UNKNOWN,
 			.t_mono_ns = now_mono_ns };
 
 		c = *ls_spool_ring_at(s->spool, i);
@@ -266,12 +278,14 @@ void
 ls_source_step_read(struct ls_source_step *s, uint64_t now_mono_ns)
 {
 	struct ls_dirlist dir;
-	bool is_open = ls_dirlist_open(&dir, s->dir) == 0, scanned = is_open && step_scan(s, &dir, now_mono_ns);
+	bool is_open = ls_dirlist_open(&dir, s->dir) == 0,
+	     scanned = is_open && step_scan(s, &dir, now_mono_ns);
 	size_t i;
 
 	for (i = 0; i < s->count; i++)
 		ls_ring_reader_read(s->file[i].reader, now_mono_ns);
-	/* Before removing: a ring whose file turns out to stay keeps its cursor, or it came again. */
+	/* Before removing: a ring whose file turns out to stay keeps its cursor, or it
+	 * came again. */
 	if (scanned && s->spool != NULL)
 		step_settle_cursors(s, now_mono_ns);
 	for (i = s->count; i > 0 && s->spool != NULL; i--) {
@@ -288,11 +302,11 @@ ls_source_step_read(struct ls_source_step *s, uint64_t now_mono_ns)
 		ls_dirlist_close(&dir);
 }
 
-/* --- the rest ---------------------------------------------------------------------- */
+/* --- the rest ------------------------------------------------------------- */
 
 int
-ls_source_step_new(const char *dir, const uint8_t kernel_boot_id[16], struct ls_spool *spool,
-	struct ls_source_step **ret_source)
+ls_source_step_new(const char *dir, const uint8_t kernel_boot_id[16],
+	struct ls_spool *spool, struct ls_source_step **ret_source)
 {
 	struct ls_source_step *s;
 
@@ -331,9 +345,11 @@ ls_source_step_ring(const struct ls_source_step *s, size_t i)
 }
 
 int
-ls_source_step_events(const struct ls_source_step *s, size_t i, struct ls_ring_events *ret_events)
+ls_source_step_events(const struct ls_source_step *s, size_t i,
+	struct ls_ring_events *ret_events)
 {
-	return i < s->count ? ls_ring_reader_events(s->file[i].reader, ret_events) : -LS_EABSENT;
+	return i < s->count ? ls_ring_reader_events(s->file[i].reader, ret_events)
+			    : -LS_EABSENT;
 }
 
 const struct ls_step_stats *
@@ -342,7 +358,7 @@ ls_source_step_get_stats(const struct ls_source_step *s)
 	return &s->stats;
 }
 
-/* --- what there is to say ---------------------------------------------------------- */
+/* --- what there is to say ------------------------------------------------- */
 
 static void
 step_fix_dir(char *fix, size_t size, const char *dir)
@@ -362,7 +378,8 @@ ls_source_step_tell_dir(const char *dir, struct ls_doctor *d)
 	step_fix_dir(fix, sizeof(fix), dir);
 	if (stat(dir, &st) != 0)
 		ls_doctor_addf(d, LS_DOCTOR_FAIL, "steps", dir, fix,
-			"%s: training processes cannot tell their steps", strerror(errno));
+			"%s: training processes cannot tell their steps",
+			strerror(errno));
 	else if (!S_ISDIR(st.st_mode))
 		ls_doctor_add(d, LS_DOCTOR_FAIL, "steps", dir, "is no directory", fix);
 	else if (!(st.st_mode & S_IWUSR) || !(st.st_mode & S_IXUSR))
@@ -378,8 +395,9 @@ ls_source_step_tell_dir(const char *dir, struct ls_doctor *d)
 			"mode %04o without the sticky bit: anybody can remove the rings of others",
 			(unsigned)st.st_mode & 07777u);
 	else
-		ls_doctor_addf(d, LS_DOCTOR_OK, "steps", dir, "", "mode %04o, of uid %u",
-			(unsigned)st.st_mode & 07777u, (unsigned)st.st_uid);
+		ls_doctor_addf(d, LS_DOCTOR_OK, "steps", dir, "",
+			"mode %04o, of uid %u", (unsigned)st.st_mode & 07777u,
+			(unsigned)st.st_uid);
 }
 
 /* Rings of workers whose process this one cannot see. */
@@ -406,16 +424,19 @@ step_tell_files(const struct ls_source_step *s, struct ls_doctor *d)
 			"use the client library of this version in the training program, or "
 			"remove the file",
 			"%llu files are no rings of ours; this one: %s",
-			(unsigned long long)n[LS_STEP_NOT_A_RING], s->stats.example_why);
+			(unsigned long long)n[LS_STEP_NOT_A_RING],
+			s->stats.example_why);
 	if (n[LS_STEP_FINISHED] > 0)
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "finished rings",
 			"make the agent's user the owner of the directory (tmpfiles.d does)",
-			"%llu cannot be removed", (unsigned long long)n[LS_STEP_FINISHED]);
+			"%llu cannot be removed",
+			(unsigned long long)n[LS_STEP_FINISHED]);
 	if (n[LS_STEP_TOO_MANY] > 0)
 		ls_doctor_addf(d, LS_DOCTOR_FAIL, "steps", "too many rings",
 			"remove what is not needed from the directory",
 			"%llu rings are not read: there is room for %u",
-			(unsigned long long)n[LS_STEP_TOO_MANY], (unsigned)LS_RINGS_MAX);
+			(unsigned long long)n[LS_STEP_TOO_MANY],
+			(unsigned)LS_RINGS_MAX);
 	if (n[LS_STEP_OTHER_BOOT] > 0)
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "old rings",
 			"put the directory on a tmpfs (/run), or remove the files",

@@ -34,7 +34,8 @@ line_digits(struct line_cursor *c, char text[LINE_NUMBER_MAX_BYTES])
 {
 	size_t n = 0, points = 0;
 
-	while (n < c->left && ((c->at[n] >= '0' && c->at[n] <= '9') || c->at[n] == '.')) {
+	while (n < c->left &&
+		((c->at[n] >= '0' && c->at[n] <= '9') || c->at[n] == '.')) {
 		points += c->at[n] == '.';
 		if (++n == LINE_NUMBER_MAX_BYTES)
 			return false;
@@ -73,7 +74,8 @@ line_values(struct line_cursor *c, struct ls_step_line *l)
 	if (!line_digits(c, text) || strchr(text, '.') != NULL || strlen(text) > 16)
 		return false;
 	l->step = strtoull(text, NULL, 10);
-	if (l->step >= LINE_STEP_MAX || !line_word(c, ", seconds: ") || !line_digits(c, text))
+	if (l->step >= LINE_STEP_MAX || !line_word(c, ", seconds: ") ||
+		!line_digits(c, text))
 		return false;
 	seconds = strtod(text, NULL);
 	if (!(seconds * 1e9 < (double)LS_PHASE_MAX_NS) ||
@@ -81,7 +83,8 @@ line_values(struct line_cursor *c, struct ls_step_line *l)
 		return false;
 	l->duration_ns = (uint64_t)llround(seconds * 1e9);
 	l->tokens_rate = NAN;
-	if (line_word(c, ", Tokens/s/device: ") && line_digits(c, text) && line_is_end(c))
+	if (line_word(c, ", Tokens/s/device: ") && line_digits(c, text) &&
+		line_is_end(c))
 		l->tokens_rate = strtod(text, NULL);
 	return true;
 }

@@ -4,13 +4,15 @@
  *
  *     completed step: N, seconds: S, TFLOP/s/device: X[, Tokens/s/device: Y][, ...]
  *
- * anywhere in a line, behind whatever the logger put before it. Nothing else is taken for a step.
+ * anywhere in a line, behind whatever the logger put before it. Nothing else is taken
+ * for a step.
  *
  * Owner:   pure functions.
  * Units:   seconds; tokens a second and device.
  * Errors:  none: a line is one, or it is not.
  * Limits:  steps below 2^53, durations below LS_PHASE_MAX_NS.
- * Source:  MaxText, metric_logger.py, log of training metrics (since 2023; without tokens until 2024).
+ * Source:  MaxText, metric_logger.py, log of training metrics (since 2023; without
+ *          tokens until 2024).
  */
 #ifndef LS_AGENT_STEP_LINE_H
 #define LS_AGENT_STEP_LINE_H

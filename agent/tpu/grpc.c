@@ -44,20 +44,21 @@ struct ls_grpc {
 	struct sockaddr_storage peer;
 	int peer_len;
 	char authority[INET6_ADDRSTRLEN + 16], timeout[32];
-	struct ls_loop_timer *timer;  /* of the state: end of HOLD, of connecting, of the next call */
-	struct ls_loop_timer *flush;  /* something is to be sent */
+	/* of the state: end of HOLD, of connecting, of the next call */
+	struct ls_loop_timer *timer;
+	struct ls_loop_timer *flush; /* something is to be sent */
 	struct bufferevent *bev;
 	nghttp2_session *session;
 	enum ls_grpc_state state;
-	uint64_t hold_ns;             /* of the next HOLD */
-	unsigned timeouts;            /* in a row */
+	uint64_t hold_ns; /* of the next HOLD */
+	unsigned timeouts; /* in a row */
 	int last_error;
 	char why[LS_GRPC_TEXT_MAX_BYTES];
 	struct grpc_call call[LS_GRPC_CALLS_MAX];
 	struct ls_grpc_stats stats;
 };
 
-/* --- states ------------------------------------------------------------------------ */
+/* --- states --------------------------------------------------------------- */
 
 static uint64_t
 grpc_first_due(const struct ls_grpc *g)
@@ -94,22 +95,24 @@ grpc_set_state(struct ls_grpc *g, enum ls_grpc_state to)
 {
 	static const unsigned moves[LS_GRPC_STATE_COUNT] = {
 		[LS_GRPC_STATE_HOLD] = 1u << LS_GRPC_STATE_CONNECTING,
-		[LS_GRPC_STATE_CONNECTING] = 1u << LS_GRPC_STATE_UP | 1u << LS_GRPC_STATE_HOLD,
-		[LS_GRPC_STATE_UP] = 1u << LS_GRPC_STATE_DRAINING | 1u << LS_GRPC_STATE_HOLD,
+		[LS_GRPC_STATE_CONNECTING] =
+			1u << LS_GRPC_STATE_UP | 1u << LS_GRPC_STATE_HOLD,
+		[LS_GRPC_STATE_UP] =
+			1u << LS_GRPC_STATE_DRAINING | 1u << LS_GRPC_STATE_HOLD,
 		[LS_GRPC_STATE_DRAINING] = 1u << LS_GRPC_STATE_HOLD,
 	};
 
 	LS_ASSERT(moves[g->state] & 1u << to);
 	ls_log(LS_LOG_DEBUG, "grpc", "%s: %s -> %s%s%s", g->authority,
-		grpc_state_names[g->state], grpc_state_names[to], g->why[0] != '\0' ? ": " : "",
-		g->why);
+		grpc_state_names[g->state], grpc_state_names[to],
+		g->why[0] != '\0' ? ": " : "", g->why);
 	g->state = to;
 	grpc_arm(g);
 	if (g->options.changed != NULL)
 		g->options.changed(g->options.arg, to);
 }
 
-/* --- ends of calls ----------------------------------------------------------------- */
+/* --- ends of calls -------------------------------------------------------- */
 
 /* Ends a call; its place is free before the callback runs, which may take it again. */
 static void
@@ -130,8 +133,10 @@ grpc_end(struct ls_grpc *g, struct grpc_call *c, struct ls_grpc_answer *a)
 		g->timeouts++;
 	} else if (a->rc == 0) {
 		g->timeouts = 0;
-		g->hold_ns = g->options.hold_min_ns; /* it works: the next end is no failure to start */
-		*(a->status == LS_GRPC_OK ? &g->stats.answers : &g->stats.statuses) += 1;
+		/* it works: the next end is no failure to start */
+		g->hold_ns = g->options.hold_min_ns;
+		*(a->status == LS_GRPC_OK ? &g->stats.answers : &g->stats.statuses) +=
+			1;
 	} else if (a->rc != -LS_ENET) {
 		g->stats.malformed++;
 	}
@@ -146,7 +151,8 @@ grpc_end_all(struct ls_grpc *g)
 	size_t i;
 
 	for (i = 0; i < LS_GRPC_CALLS_MAX; i++) {
-		a = (struct ls_grpc_answer){ .rc = -LS_ENET, .text = "the connection was lost" };
+		a = (struct ls_grpc_answer){ .rc = -LS_ENET,
+			.text = "the connection was lost" };
 		if (g->call[i].used)
 			grpc_end(g, &g->call[i], &a);
 	}
@@ -163,18 +169,20 @@ grpc_down(struct ls_grpc *g, int rc, const char *why)
 	g->last_error = rc;
 	g->timeouts = 0; /* the next connection has its own */
 	(void)snprintf(g->why, sizeof(g->why), "%s", why);
-	nghttp2_session_del(g->session); /* accepts NULL; calls no callback that knows a call */
+	/* accepts NULL; calls no callback that knows a call */
+	nghttp2_session_del(g->session);
 	g->session = NULL;
 	if (g->bev != NULL)
 		bufferevent_free(g->bev);
 	g->bev = NULL;
 	ls_loop_timer_stop(g->flush);
 	grpc_set_state(g, LS_GRPC_STATE_HOLD);
-	g->hold_ns = g->hold_ns > LS_GRPC_HOLD_MAX_NS / 2 ? LS_GRPC_HOLD_MAX_NS : 2 * g->hold_ns;
+	g->hold_ns = g->hold_ns > LS_GRPC_HOLD_MAX_NS / 2 ? LS_GRPC_HOLD_MAX_NS
+							  : 2 * g->hold_ns;
 	grpc_end_all(g);
 }
 
-/* --- nghttp2's callbacks ----------------------------------------------------------- */
+/* --- nghttp2's callbacks -------------------------------------------------- */
 
 static struct grpc_call *
 grpc_find(struct ls_grpc *g, int32_t stream)
@@ -189,29 +197,32 @@ grpc_find(struct ls_grpc *g, int32_t stream)
 }
 
 static int
-grpc_on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
-	size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags, void *arg)
+grpc_on_header(nghttp2_session *session, const nghttp2_frame *frame,
+	const uint8_t *name, size_t name_len, const uint8_t *value, size_t value_len,
+	uint8_t flags, void *arg)
 {
 	struct grpc_call *c = grpc_find(arg, frame->hd.stream_id);
 
 	(void)session;
 	(void)flags;
-	if (c != NULL && ls_grpc_reply_header(&c->reply, (const char *)name, name_len,
-				 (const char *)value, value_len) != 0)
+	if (c != NULL &&
+		ls_grpc_reply_header(&c->reply, (const char *)name, name_len,
+			(const char *)value, value_len) != 0)
 		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* resets the stream */
 	return 0;
 }
 
 static int
-grpc_on_data(nghttp2_session *session, uint8_t flags, int32_t stream, const uint8_t *data,
-	size_t len, void *arg)
+grpc_on_data(nghttp2_session *session, uint8_t flags, int32_t stream,
+	const uint8_t *data, size_t len, void *arg)
 {
 	struct grpc_call *c = grpc_find(arg, stream);
 
 	(void)flags;
-	if (c != NULL && c->reply.rc == 0 && ls_grpc_reply_data(&c->reply, data, len) != 0)
-		return nghttp2_submit_rst_stream(
-			session, NGHTTP2_FLAG_NONE, stream, NGHTTP2_CANCEL);
+	if (c != NULL && c->reply.rc == 0 &&
+		ls_grpc_reply_data(&c->reply, data, len) != 0)
+		return nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream,
+			NGHTTP2_CANCEL);
 	return 0;
 }
 
@@ -221,7 +232,8 @@ grpc_on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 	struct ls_grpc *g = arg;
 
 	(void)session;
-	if (frame->hd.type == NGHTTP2_SETTINGS && !(frame->hd.flags & NGHTTP2_FLAG_ACK) &&
+	if (frame->hd.type == NGHTTP2_SETTINGS &&
+		!(frame->hd.flags & NGHTTP2_FLAG_ACK) &&
 		g->state == LS_GRPC_STATE_CONNECTING) {
 		g->stats.connects++;
 		g->last_error = 0;
@@ -245,9 +257,11 @@ grpc_on_close(nghttp2_session *session, int32_t stream, uint32_t error, void *ar
 	if (c == NULL)
 		return 0;
 	ls_grpc_reply_finish(&c->reply, &a);
-	/* A server may reset after its trailers (RFC 9113, 8.1); without a status it is a loss. */
+	/* A server may reset after its trailers (RFC 9113, 8.1); without a status it is
+	 * a loss. */
 	if (error != NGHTTP2_NO_ERROR && c->reply.rc == 0 && c->reply.grpc_status < 0)
-		a = (struct ls_grpc_answer){ .rc = -LS_ENET, .text = "the call was reset" };
+		a = (struct ls_grpc_answer){ .rc = -LS_ENET,
+			.text = "the call was reset" };
 	grpc_end(g, c, &a);
 	return 0;
 }
@@ -288,9 +302,11 @@ grpc_session(struct ls_grpc *g)
 	if (rc != 0)
 		return -ENOMEM;
 	nghttp2_session_callbacks_set_on_header_callback(callbacks, grpc_on_header);
-	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, grpc_on_data);
+	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks,
+		grpc_on_data);
 	nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, grpc_on_frame);
-	nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, grpc_on_close);
+	nghttp2_session_callbacks_set_on_stream_close_callback(callbacks,
+		grpc_on_close);
 	rc = nghttp2_session_client_new(&g->session, callbacks, g);
 	nghttp2_session_callbacks_del(callbacks);
 	if (rc == 0)
@@ -299,7 +315,7 @@ grpc_session(struct ls_grpc *g)
 	return rc == 0 ? 0 : -ENOMEM;
 }
 
-/* --- bytes in and out -------------------------------------------------------------- */
+/* --- bytes in and out ----------------------------------------------------- */
 
 /* Sends what the session has to say, and notices its end. */
 static void
@@ -316,7 +332,8 @@ grpc_pump(struct ls_grpc *g)
 	}
 	if (n < 0)
 		grpc_down(g, -ENOMEM, nghttp2_strerror((int)n));
-	else if (evbuffer_get_length(bufferevent_get_output(g->bev)) > LS_GRPC_UNSENT_MAX_BYTES)
+	else if (evbuffer_get_length(bufferevent_get_output(g->bev)) >
+		LS_GRPC_UNSENT_MAX_BYTES)
 		grpc_down(g, -LS_ELIMIT, "the peer does not read");
 	else if (g->state == LS_GRPC_STATE_DRAINING && ls_grpc_pending(g) == 0)
 		grpc_down(g, -LS_ECLOSED, "the peer ended the connection");
@@ -347,12 +364,14 @@ grpc_on_read(struct bufferevent *bev, void *arg)
 	ssize_t n;
 
 	while (g->session != NULL && (len = evbuffer_get_contiguous_space(in)) > 0) {
-		n = nghttp2_session_mem_recv(g->session, evbuffer_pullup(in, (ev_ssize_t)len), len);
+		n = nghttp2_session_mem_recv(g->session,
+			evbuffer_pullup(in, (ev_ssize_t)len), len);
 		if (n < 0) {
 			grpc_down(g, -LS_EPARSE, nghttp2_strerror((int)n));
 			return;
 		}
-		ls_ignore(evbuffer_drain(in, (size_t)n)); /* fails for a frozen buffer only */
+		/* fails for a frozen buffer only */
+		ls_ignore(evbuffer_drain(in, (size_t)n));
 	}
 	if (g->session != NULL)
 		grpc_pump(g);
@@ -374,7 +393,8 @@ grpc_on_event(struct bufferevent *bev, short events, void *arg)
 		grpc_down(g, -LS_ECLOSED, "the peer closed the connection");
 	} else if (events & BEV_EVENT_ERROR) {
 		grpc_down(g, error != 0 ? -error : -LS_ENET,
-			error != 0 ? evutil_socket_error_to_string(error) : "connection failed");
+			error != 0 ? evutil_socket_error_to_string(error)
+				   : "connection failed");
 	}
 }
 
@@ -382,7 +402,8 @@ static void
 grpc_connect(struct ls_grpc *g)
 {
 	grpc_set_state(g, LS_GRPC_STATE_CONNECTING);
-	g->bev = bufferevent_socket_new(ls_loop_base(g->loop), -1, BEV_OPT_CLOSE_ON_FREE);
+	g->bev = bufferevent_socket_new(ls_loop_base(g->loop), -1,
+		BEV_OPT_CLOSE_ON_FREE);
 	if (g->bev == NULL) {
 		grpc_down(g, -ENOMEM, "out of memory");
 		return;
@@ -390,12 +411,12 @@ grpc_connect(struct ls_grpc *g)
 	bufferevent_setcb(g->bev, grpc_on_read, NULL, grpc_on_event, g);
 	bufferevent_setwatermark(g->bev, EV_READ, 0, GRPC_READ_MAX_BYTES);
 	if (bufferevent_enable(g->bev, EV_READ | EV_WRITE) != 0 ||
-		bufferevent_socket_connect(
-			g->bev, (struct sockaddr *)&g->peer, g->peer_len) != 0)
+		bufferevent_socket_connect(g->bev, (struct sockaddr *)&g->peer,
+			g->peer_len) != 0)
 		grpc_down(g, -LS_ENET, "cannot connect");
 }
 
-/* --- time -------------------------------------------------------------------------- */
+/* --- time ----------------------------------------------------------------- */
 
 static void
 grpc_overdue(struct ls_grpc *g)
@@ -409,9 +430,12 @@ grpc_overdue(struct ls_grpc *g)
 
 		if (!c->used || c->due_ns > now)
 			continue;
-		ls_ignore(nghttp2_submit_rst_stream(g->session, NGHTTP2_FLAG_NONE, c->stream,
-			NGHTTP2_CANCEL)); /* out of memory: the connection will say so */
-		a = (struct ls_grpc_answer){ .rc = -ETIMEDOUT, .text = "no answer in time" };
+		ls_ignore(nghttp2_submit_rst_stream(g->session, NGHTTP2_FLAG_NONE,
+			c->stream,
+			/* out of memory: the connection will say so */
+			NGHTTP2_CANCEL));
+		a = (struct ls_grpc_answer){ .rc = -ETIMEDOUT,
+			.text = "no answer in time" };
 		grpc_end(g, c, &a);
 	}
 	grpc_pump(g);
@@ -428,7 +452,8 @@ grpc_on_timer(void *arg)
 		break;
 	case LS_GRPC_STATE_CONNECTING:
 		grpc_down(g, -ETIMEDOUT,
-			g->session == NULL ? "no connection in time" : "connected, but says nothing");
+			g->session == NULL ? "no connection in time"
+					   : "connected, but says nothing");
 		break;
 	case LS_GRPC_STATE_UP:
 	case LS_GRPC_STATE_DRAINING:
@@ -439,14 +464,15 @@ grpc_on_timer(void *arg)
 	}
 }
 
-/* --- calls ------------------------------------------------------------------------- */
+/* --- calls ---------------------------------------------------------------- */
 
 static nghttp2_nv
 grpc_field(const char *name, const char *value)
 {
 	nghttp2_nv nv = { .namelen = strlen(name), .valuelen = strlen(value) };
 
-	memcpy(&nv.name, &name, sizeof(name)); /* its pointers are not const, their use is */
+	/* its pointers are not const, their use is */
+	memcpy(&nv.name, &name, sizeof(name));
 	memcpy(&nv.value, &value, sizeof(value));
 	return nv;
 }
@@ -455,14 +481,15 @@ static int32_t
 grpc_submit(struct ls_grpc *g, const char *path)
 {
 	const nghttp2_data_provider body = { .read_callback = grpc_on_request };
-	const nghttp2_nv fields[] = { grpc_field(":method", "POST"), grpc_field(":scheme", "http"),
-		grpc_field(":path", path), grpc_field(":authority", g->authority),
-		grpc_field("te", "trailers"), grpc_field("content-type", "application/grpc"),
+	const nghttp2_nv fields[] = { grpc_field(":method", "POST"),
+		grpc_field(":scheme", "http"), grpc_field(":path", path),
+		grpc_field(":authority", g->authority), grpc_field("te", "trailers"),
+		grpc_field("content-type", "application/grpc"),
 		grpc_field("user-agent", "lockstep-agent/" PACKAGE_VERSION),
 		grpc_field("grpc-timeout", g->timeout) };
 
-	return nghttp2_submit_request(g->session, NULL, fields, sizeof(fields) / sizeof(fields[0]),
-		&body, NULL);
+	return nghttp2_submit_request(g->session, NULL, fields,
+		sizeof(fields) / sizeof(fields[0]), &body, NULL);
 }
 
 int
@@ -479,7 +506,8 @@ ls_grpc_call(struct ls_grpc *g, const char *path, const uint8_t *request, size_t
 	if (g->state != LS_GRPC_STATE_UP || c == NULL)
 		return -LS_EBUSY;
 	c->stream = grpc_submit(g, path);
-	if (c->stream < 0) /* also when 2^30 streams were used: the next connection has new ones */
+	/* also when 2^30 streams were used: the next connection has new ones */
+	if (c->stream < 0)
 		return c->stream == NGHTTP2_ERR_NOMEM ? -ENOMEM : -LS_EBUSY;
 	c->used = true;
 	c->due_ns = ls_loop_now(g->loop) + g->options.deadline_ns;
@@ -491,11 +519,12 @@ ls_grpc_call(struct ls_grpc *g, const char *path, const uint8_t *request, size_t
 	c->request_sent = 0;
 	ls_grpc_reply_init(&c->reply);
 	g->stats.calls++;
-	ls_loop_timer_start(g->flush, 0, 0); /* not here: a failure would end calls from within */
+	/* not here: a failure would end calls from within */
+	ls_loop_timer_start(g->flush, 0, 0);
 	return 0;
 }
 
-/* --- life -------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------- */
 
 static int
 grpc_peer(struct ls_grpc *g, const char *address, uint16_t port)
@@ -507,12 +536,14 @@ grpc_peer(struct ls_grpc *g, const char *address, uint16_t port)
 		v4->sin_family = AF_INET;
 		v4->sin_port = htons(port);
 		g->peer_len = sizeof(*v4);
-		(void)snprintf(g->authority, sizeof(g->authority), "%s:%u", address, port);
+		(void)snprintf(g->authority, sizeof(g->authority), "%s:%u", address,
+			port);
 	} else if (inet_pton(AF_INET6, address, &v6->sin6_addr) == 1) {
 		v6->sin6_family = AF_INET6;
 		v6->sin6_port = htons(port);
 		g->peer_len = sizeof(*v6);
-		(void)snprintf(g->authority, sizeof(g->authority), "[%s]:%u", address, port);
+		(void)snprintf(g->authority, sizeof(g->authority), "[%s]:%u", address,
+			port);
 	} else {
 		return -LS_ERANGE;
 	}
@@ -520,7 +551,8 @@ grpc_peer(struct ls_grpc *g, const char *address, uint16_t port)
 }
 
 int
-ls_grpc_new(struct ls_loop *loop, const struct ls_grpc_options *options, struct ls_grpc **ret_grpc)
+ls_grpc_new(struct ls_loop *loop, const struct ls_grpc_options *options,
+	struct ls_grpc **ret_grpc)
 {
 	struct ls_grpc *g = calloc(1, sizeof(*g));
 	int rc;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * grpc - a client for unary gRPC calls over plain-text HTTP/2: one connection, several calls at once.
+ * grpc - a client for unary gRPC calls over plain-text HTTP/2: one connection, several
+ * calls at once.
  *
  *             time is over                    SETTINGS seen
  *      HOLD -------------> CONNECTING -----------------------> UP
@@ -9,18 +10,20 @@
  *       +--- lost, silent, malformed, from UP and DRAINING ---- DRAINING: no new calls;
  *                                                               when the last one has ended: HOLD
  *
- * HOLD lasts hold_min_ns, twice as long after each connection that answered nothing, LS_GRPC_HOLD_MAX_NS
- * at most. Nothing blocks and no thread is kept. An answer is one message that is not compressed, with the
- * status OK in its trailers; everything else is an error, and what breaks HTTP/2 ends the connection.
- * No name is resolved and no TLS is spoken: the peer is a number on this host or in this pod.
+ * HOLD lasts hold_min_ns, twice as long after each connection that answered nothing,
+ * LS_GRPC_HOLD_MAX_NS at most. Nothing blocks and no thread is kept. An answer is one
+ * message that is not compressed, with the status OK in its trailers; everything else
+ * is an error, and what breaks HTTP/2 ends the connection. No name is resolved and no
+ * TLS is spoken: the peer is a number on this host or in this pod.
  *
- * Owner:   the loop thread. Not thread-safe. Callbacks may call ls_grpc_call, not ls_grpc_free.
+ * Owner:   the loop thread. Not thread-safe. Callbacks may call ls_grpc_call, not
+ *          ls_grpc_free.
  * Units:   ns, CLOCK_MONOTONIC; bytes.
  * Errors:  see ls_grpc_done.
  * Limits:  LS_GRPC_CALLS_MAX, LS_GRPC_MESSAGE_MAX_BYTES, LS_GRPC_HEADERS_MAX_BYTES,
  *          LS_GRPC_UNSENT_MAX_BYTES, LS_GRPC_TIMEOUTS_MAX.
- * Source:  "gRPC over HTTP2" (PROTOCOL-HTTP2 of the grpc project); RFC 9113; status codes: "Status codes
- *          and their use in gRPC".
+ * Source:  "gRPC over HTTP2" (PROTOCOL-HTTP2 of the grpc project); RFC 9113; status
+ *          codes: "Status codes and their use in gRPC".
  */
 #ifndef LS_AGENT_GRPC_H
 #define LS_AGENT_GRPC_H
@@ -72,7 +75,8 @@ struct ls_grpc_options {
 	const char *address; /* IPv4 or IPv6, in figures */
 	uint16_t port;
 	uint64_t deadline_ns; /* of connecting, and of each call */
-	uint64_t hold_min_ns; /* between attempts to connect, at least; grows to LS_GRPC_HOLD_MAX_NS */
+	/* between attempts to connect, at least; grows to LS_GRPC_HOLD_MAX_NS */
+	uint64_t hold_min_ns;
 	void *arg;
 	/* The state has changed. May be NULL. */
 	void (*changed)(void *arg, enum ls_grpc_state state);
@@ -86,16 +90,18 @@ int ls_grpc_new(struct ls_loop *loop, const struct ls_grpc_options *options,
 void ls_grpc_free(struct ls_grpc *g);
 
 /*
- * Begins a call; done(arg, ...) follows exactly once, never from within this function. -LS_EBUSY: not up, or
- * LS_GRPC_CALLS_MAX calls are under way; -LS_ELIMIT: the request is too long; -ENOMEM. path is copied.
+ * Begins a call; done(arg, ...) follows exactly once, never from within this function.
+ * -LS_EBUSY: not up, or LS_GRPC_CALLS_MAX calls are under way; -LS_ELIMIT: the request
+ * is too long; -ENOMEM. path is copied.
  */
-int ls_grpc_call(struct ls_grpc *g, const char *path, const uint8_t *request, size_t len,
-	ls_grpc_done *done, void *arg) LS_MUSTCHECK;
+int ls_grpc_call(struct ls_grpc *g, const char *path, const uint8_t *request,
+	size_t len, ls_grpc_done *done, void *arg) LS_MUSTCHECK;
 
 /* The state now, and why it is no better ("" in UP). */
 enum ls_grpc_state ls_grpc_get_state(const struct ls_grpc *g);
 const char *ls_grpc_why(const struct ls_grpc *g);
-/* What the last attempt to connect said: 0 connected, -ECONNREFUSED, -ETIMEDOUT, -LS_EPARSE, ... */
+/* What the last attempt to connect said: 0 connected, -ECONNREFUSED, -ETIMEDOUT,
+ * -LS_EPARSE, ... */
 int ls_grpc_last_error(const struct ls_grpc *g);
 /* Calls under way. */
 size_t ls_grpc_pending(const struct ls_grpc *g);

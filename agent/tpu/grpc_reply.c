@@ -58,7 +58,8 @@ reply_text(struct ls_grpc_reply *r, const char *s, size_t len)
 	size_t i = 0, n = 0;
 
 	while (i < len && n < sizeof(plain)) {
-		int high = i + 2 < len && s[i] == '%' ? ls_text_hex_value(s[i + 1]) : -1;
+		int high =
+			i + 2 < len && s[i] == '%' ? ls_text_hex_value(s[i + 1]) : -1;
 		int low = high >= 0 ? ls_text_hex_value(s[i + 2]) : -1;
 
 		if (low >= 0) {
@@ -85,7 +86,8 @@ ls_grpc_reply_header(struct ls_grpc_reply *r, const char *name, size_t name_len,
 
 	if (r->rc != 0)
 		return r->rc;
-	if (name_len > LS_GRPC_HEADERS_MAX_BYTES || value_len > LS_GRPC_HEADERS_MAX_BYTES)
+	if (name_len > LS_GRPC_HEADERS_MAX_BYTES ||
+		value_len > LS_GRPC_HEADERS_MAX_BYTES)
 		return reply_fail(r, -LS_ELIMIT, "headers are too long");
 	r->header_bytes += name_len + value_len + 32; /* as HTTP/2 counts them */
 	if (r->header_bytes > LS_GRPC_HEADERS_MAX_BYTES)
@@ -109,7 +111,8 @@ static int
 reply_prefix(struct ls_grpc_reply *r)
 {
 	if (r->prefix[0] != 0)
-		return reply_fail(r, -LS_EPARSE, "answer is compressed, which was not asked for");
+		return reply_fail(r, -LS_EPARSE,
+			"answer is compressed, which was not asked for");
 	r->want = (size_t)r->prefix[1] << 24 | (size_t)r->prefix[2] << 16 |
 		(size_t)r->prefix[3] << 8 | r->prefix[4];
 	if (r->want > LS_GRPC_MESSAGE_MAX_BYTES)
@@ -158,7 +161,9 @@ ls_grpc_reply_data(struct ls_grpc_reply *r, const uint8_t *data, size_t len)
 void
 ls_grpc_reply_finish(const struct ls_grpc_reply *r, struct ls_grpc_answer *ret_answer)
 {
-	struct ls_grpc_answer a = { .rc = r->rc, .status = r->grpc_status, .text = r->text };
+	struct ls_grpc_answer a = {
+		.rc = r->rc, .status = r->grpc_status, .text = r->text
+	};
 
 	if (a.rc == 0 && (r->http_status != 200 || !r->is_grpc)) {
 		a.rc = -LS_EPARSE;
@@ -172,7 +177,8 @@ ls_grpc_reply_finish(const struct ls_grpc_reply *r, struct ls_grpc_answer *ret_a
 		a.text = "answer is cut short";
 	}
 	if (a.rc == 0 && r->grpc_status == LS_GRPC_OK) {
-		a.message = r->message != NULL ? r->message : r->prefix; /* never NULL */
+		/* never NULL */
+		a.message = r->message != NULL ? r->message : r->prefix;
 		a.len = r->len;
 	}
 	*ret_answer = a;

@@ -13,7 +13,8 @@ histogram_check_bounds(const struct ls_histogram *h)
 	size_t i;
 
 	for (i = 0; i + 1 < h->buckets; i++) {
-		if (!isfinite(h->bound[i]) || (i > 0 && !(h->bound[i] > h->bound[i - 1])))
+		if (!isfinite(h->bound[i]) ||
+			(i > 0 && !(h->bound[i] > h->bound[i - 1])))
 			return -LS_ERANGE;
 	}
 	return 0;
@@ -44,15 +45,16 @@ ls_histogram_check(const struct ls_histogram *h)
 static int
 histogram_size(struct ls_histogram *h, int64_t finite_buckets)
 {
-	if (finite_buckets < 0 || finite_buckets > (int64_t)LS_HISTOGRAM_BUCKETS_MAX - 2)
+	if (finite_buckets < 0 ||
+		finite_buckets > (int64_t)LS_HISTOGRAM_BUCKETS_MAX - 2)
 		return -LS_ERANGE;
 	h->buckets = (size_t)finite_buckets + 2;
 	return 0;
 }
 
 int
-ls_histogram_exponential(
-	struct ls_histogram *h, int64_t finite_buckets, double growth, double scale)
+ls_histogram_exponential(struct ls_histogram *h, int64_t finite_buckets, double growth,
+	double scale)
 {
 	size_t i;
 
@@ -64,7 +66,8 @@ ls_histogram_exponential(
 }
 
 int
-ls_histogram_linear(struct ls_histogram *h, int64_t finite_buckets, double width, double offset)
+ls_histogram_linear(struct ls_histogram *h, int64_t finite_buckets, double width,
+	double offset)
 {
 	size_t i;
 
@@ -107,8 +110,9 @@ ls_histogram_step(struct ls_histogram_memory *m, const struct ls_histogram *h,
 	uint64_t hash = histogram_hash(h);
 	double sum = h->mean * (double)h->total;
 	bool first = !m->started;
-	bool reset = !first && (m->buckets != h->buckets || m->bounds_hash != hash ||
-				       m->start_ns != h->start_ns || histogram_fell(m, h));
+	bool reset = !first &&
+		(m->buckets != h->buckets || m->bounds_hash != hash ||
+			m->start_ns != h->start_ns || histogram_fell(m, h));
 	struct ls_histogram_delta d = { .reset = reset };
 	size_t i;
 
@@ -134,7 +138,8 @@ ls_histogram_step(struct ls_histogram_memory *m, const struct ls_histogram *h,
 
 /* Where bucket i begins and ends; the open ones as said in the header. */
 static void
-histogram_edges(const struct ls_histogram *h, size_t i, double *ret_low, double *ret_high)
+histogram_edges(const struct ls_histogram *h, size_t i, double *ret_low,
+	double *ret_high)
 {
 	double low, high;
 
@@ -158,8 +163,8 @@ histogram_edges(const struct ls_histogram *h, size_t i, double *ret_low, double 
 }
 
 double
-ls_histogram_quantile(
-	const struct ls_histogram *h, const struct ls_histogram_delta *d, double q)
+ls_histogram_quantile(const struct ls_histogram *h, const struct ls_histogram_delta *d,
+	double q)
 {
 	double rank = q * (double)d->total, below = 0, low, high;
 	size_t i = 0;
@@ -169,10 +174,12 @@ ls_histogram_quantile(
 		below += (double)d->count[i];
 		i++;
 	}
-	while (d->count[i] == 0 && i > 0) /* rounding passed the last one that holds any */
+	/* rounding passed the last one that holds any */
+	while (d->count[i] == 0 && i > 0)
 		below -= (double)d->count[--i];
 	histogram_edges(h, i, &low, &high);
 	if (d->count[i] == 0)
 		return low;
-	return low + (high - low) * fmin(1, fmax(0, (rank - below) / (double)d->count[i]));
+	return low +
+		(high - low) * fmin(1, fmax(0, (rank - below) / (double)d->count[i]));
 }

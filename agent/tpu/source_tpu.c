@@ -15,21 +15,25 @@ struct source_tpu {
 	struct ls_loop *loop;
 	struct ls_tpu_series *series;
 	char address[INET6_ADDRSTRLEN];
-	bool from_environment;           /* the list of ports */
-	bool has_default_ports;  /* nobody named ports */
+	bool from_environment; /* the list of ports */
+	bool has_default_ports; /* nobody named ports */
 	bool has_chips;
 	size_t count;
 	struct ls_tpu_port *port[LS_TPU_PORTS_MAX];
-	uint64_t tick;                   /* of the last reading: multiples of LS_TPU_STATUS_NS */
-	bool live[LS_TPU_PORTS_MAX][LS_TPU_CADENCES]; /* the group may hold values of the port */
-	uint64_t status_begun_ns;        /* of the reading of the cores under way, or the last one */
+	/* of the last reading: multiples of LS_TPU_STATUS_NS */
+	uint64_t tick;
+	/* the group may hold values of the port */
+	bool live[LS_TPU_PORTS_MAX][LS_TPU_CADENCES];
+	/* of the reading of the cores under way, or the last one */
+	uint64_t status_begun_ns;
 	struct ls_tpu_progress progress;
 };
 
-/* --- ports ------------------------------------------------------------------------- */
+/* --- ports ---------------------------------------------------------------- */
 
 int
-ls_source_tpu_ports(const char *text, uint16_t ret_ports[LS_TPU_PORTS_MAX], size_t *ret_count)
+ls_source_tpu_ports(const char *text, uint16_t ret_ports[LS_TPU_PORTS_MAX],
+	size_t *ret_count)
 {
 	uint16_t ports[LS_TPU_PORTS_MAX];
 	size_t count = 0, i;
@@ -58,11 +62,11 @@ ls_source_tpu_ports(const char *text, uint16_t ret_ports[LS_TPU_PORTS_MAX], size
 	return 0;
 }
 
-/* --- what ports tell --------------------------------------------------------------- */
+/* --- what ports tell ------------------------------------------------------ */
 
 static void
-tpu_point(void *arg, uint16_t port, const char *name, const struct ls_tpu_metric *metric,
-	const struct ls_tpu_point *p)
+tpu_point(void *arg, uint16_t port, const char *name,
+	const struct ls_tpu_metric *metric, const struct ls_tpu_point *p)
 {
 	struct source_tpu *t = arg;
 
@@ -100,13 +104,14 @@ tpu_ended(void *arg, uint16_t port, enum ls_tpu_cadence cadence)
 	if (tpu_is_busy(t, cadence))
 		return;
 	if (cadence == LS_TPU_STATUS) {
-		ls_tpu_series_progress(t->series, &t->progress, t->status_begun_ns, now);
+		ls_tpu_series_progress(t->series, &t->progress, t->status_begun_ns,
+			now);
 		ls_tpu_series_end(t->series, 0, cadence, now);
 	}
 	ls_tpu_series_read(t->series, cadence, now);
 }
 
-/* --- rounds ------------------------------------------------------------------------ */
+/* --- rounds --------------------------------------------------------------- */
 
 /* The first port that is up: the one whose view of the node counts. */
 static const struct ls_tpu_port *
@@ -145,7 +150,8 @@ tpu_begin(struct source_tpu *t, enum ls_tpu_cadence cadence)
 			t->live[i][cadence] = true;
 		} else if (t->live[i][cadence] && !ls_tpu_port_is_busy(p, cadence) &&
 			ls_tpu_port_get_state(p) != LS_TPU_PORT_STATE_UP) {
-			t->live[i][cadence] = false; /* it answers no more: one row that says so */
+			/* it answers no more: one row that says so */
+			t->live[i][cadence] = false;
 			tpu_ended(t, ls_tpu_port_number(p), cadence);
 		}
 	}
@@ -190,11 +196,11 @@ tpu_read(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *into)
 	t->tick = tick;
 }
 
-/* --- what the source says of itself ------------------------------------------------ */
+/* --- what the source says of itself --------------------------------------- */
 
 static void
-tpu_tell_up(const struct source_tpu *t, const struct ls_tpu_port *p, const char *subject,
-	struct ls_doctor *d)
+tpu_tell_up(const struct source_tpu *t, const struct ls_tpu_port *p,
+	const char *subject, struct ls_doctor *d)
 {
 	const struct ls_grpc_stats *g = ls_tpu_port_grpc_stats(p);
 	const struct ls_tpu_port_stats *s = ls_tpu_port_get_stats(p);
@@ -220,12 +226,14 @@ tpu_tell_up(const struct source_tpu *t, const struct ls_tpu_port *p, const char 
 }
 
 static void
-tpu_tell_port(const struct source_tpu *t, const struct ls_tpu_port *p, struct ls_doctor *d)
+tpu_tell_port(const struct source_tpu *t, const struct ls_tpu_port *p,
+	struct ls_doctor *d)
 {
 	enum ls_tpu_port_state state = ls_tpu_port_get_state(p);
 	char subject[sizeof(d->check[0].subject)], why[sizeof(d->check[0].why)];
 
-	(void)snprintf(subject, sizeof(subject), "port %s:%u", t->address, ls_tpu_port_number(p));
+	(void)snprintf(subject, sizeof(subject), "port %s:%u", t->address,
+		ls_tpu_port_number(p));
 	(void)snprintf(why, sizeof(why), "%s: %s", ls_tpu_port_state_name(state),
 		ls_tpu_port_why(p));
 	switch (state) {
@@ -235,7 +243,8 @@ tpu_tell_port(const struct source_tpu *t, const struct ls_tpu_port *p, struct ls
 	case LS_TPU_PORT_STATE_ABSENT:
 		if (tpu_first(t) != NULL) /* one process holds all chips */
 			ls_doctor_add(d, LS_DOCTOR_NONE, "tpu", subject, why, "");
-		else if (t->has_default_ports && !t->has_chips) /* nobody said that there is a TPU */
+		else if (t->has_default_ports &&
+			!t->has_chips) /* nobody said that there is a TPU */
 			ls_doctor_add(d, LS_DOCTOR_NONE, "tpu", subject,
 				"nothing listens, and this host has no TPU chips", "");
 		else
@@ -274,14 +283,17 @@ tpu_tell_cores(const struct source_tpu *t, struct ls_doctor *d)
 
 		(void)snprintf(subject, sizeof(subject), "core %d", c->now.core_id);
 		if (c->now.error[0] != '\0') {
-			(void)snprintf(why, sizeof(why), "the runtime reports: %s", c->now.error);
+			(void)snprintf(why, sizeof(why), "the runtime reports: %s",
+				c->now.error);
 			ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", subject, why,
 				"read the log of the job on this host");
 		}
 		if (!c->stalled)
 			continue;
-		(void)snprintf(why, sizeof(why), "nothing on it has changed for %llu s, %u programs queued",
-			(unsigned long long)((c->t_seen_ns - c->t_moved_ns) / 1000000000ull),
+		(void)snprintf(why, sizeof(why),
+			"nothing on it has changed for %llu s, %u programs queued",
+			(unsigned long long)((c->t_seen_ns - c->t_moved_ns) /
+				1000000000ull),
 			c->now.queued);
 		ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", subject, why,
 			"look for the hosts that the others wait for: lockstep status");
@@ -302,7 +314,8 @@ tpu_tell(const void *self, struct ls_doctor *d)
 			"TPU_RUNTIME_METRICS_PORTS is empty: metrics of libtpu are switched off here",
 			"unset TPU_RUNTIME_METRICS_PORTS for the job and the agent");
 	else if (t->count == 0)
-		ls_doctor_add(d, LS_DOCTOR_NONE, "tpu", "ports", "switched off by --tpu-ports", "");
+		ls_doctor_add(d, LS_DOCTOR_NONE, "tpu", "ports",
+			"switched off by --tpu-ports", "");
 	for (i = 0; i < t->count; i++)
 		tpu_tell_port(t, t->port[i], d);
 	tpu_tell_cores(t, d);
@@ -314,7 +327,7 @@ tpu_tell(const void *self, struct ls_doctor *d)
 	}
 }
 
-/* --- life -------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------- */
 
 static int
 tpu_probe(void *self)
@@ -352,8 +365,12 @@ tpu_free(void *self)
 static int
 tpu_open_ports(struct source_tpu *t, const uint16_t *ports, size_t count)
 {
-	struct ls_tpu_port_options o = { .address = t->address, .arg = t, .point = tpu_point,
-		.status = tpu_status, .listed = tpu_listed, .ended = tpu_ended };
+	struct ls_tpu_port_options o = { .address = t->address,
+		.arg = t,
+		.point = tpu_point,
+		.status = tpu_status,
+		.listed = tpu_listed,
+		.ended = tpu_ended };
 	int rc;
 
 	while (t->count < count) {
@@ -368,8 +385,8 @@ tpu_open_ports(struct source_tpu *t, const uint16_t *ports, size_t count)
 
 /* The ports that are meant: by option, else by environment, else the usual one. */
 static int
-tpu_choose_ports(const char *ports, const char *environment, uint16_t ret_list[LS_TPU_PORTS_MAX],
-	size_t *ret_count)
+tpu_choose_ports(const char *ports, const char *environment,
+	uint16_t ret_list[LS_TPU_PORTS_MAX], size_t *ret_count)
 {
 	if (strcmp(ports, LS_TPU_PORTS_AUTO) != 0)
 		return ls_source_tpu_ports(ports, ret_list, ret_count);
@@ -381,8 +398,8 @@ tpu_choose_ports(const char *ports, const char *environment, uint16_t ret_list[L
 }
 
 int
-ls_source_tpu_check(const char *address, const char *ports, const char *environment, char *ret_why,
-	size_t why_bytes)
+ls_source_tpu_check(const char *address, const char *ports, const char *environment,
+	char *ret_why, size_t why_bytes)
 {
 	uint16_t list[LS_TPU_PORTS_MAX];
 	size_t count;
@@ -397,13 +414,15 @@ ls_source_tpu_check(const char *address, const char *ports, const char *environm
 	}
 	if (ls_http_is_loopback(address) >= 0)
 		return 0;
-	(void)snprintf(ret_why, why_bytes, "--tpu-address %s: is not a numeric address", address);
+	(void)snprintf(ret_why, why_bytes, "--tpu-address %s: is not a numeric address",
+		address);
 	return -LS_ERANGE;
 }
 
 int
-ls_source_tpu_new(struct ls_loop *loop, struct ls_series_table *table, const char *address,
-	const char *ports, const char *environment, struct ls_source *ret_source)
+ls_source_tpu_new(struct ls_loop *loop, struct ls_series_table *table,
+	const char *address, const char *ports, const char *environment,
+	struct ls_source *ret_source)
 {
 	uint16_t list[LS_TPU_PORTS_MAX];
 	struct source_tpu *t = calloc(1, sizeof(*t));
@@ -415,8 +434,10 @@ ls_source_tpu_new(struct ls_loop *loop, struct ls_series_table *table, const cha
 	t->loop = loop;
 	if (ls_text_copy(t->address, sizeof(t->address), address) != 0)
 		rc = -LS_ERANGE;
-	t->has_default_ports = strcmp(ports, LS_TPU_PORTS_AUTO) == 0 && environment == NULL;
-	t->from_environment = strcmp(ports, LS_TPU_PORTS_AUTO) == 0 && environment != NULL;
+	t->has_default_ports =
+		strcmp(ports, LS_TPU_PORTS_AUTO) == 0 && environment == NULL;
+	t->from_environment =
+		strcmp(ports, LS_TPU_PORTS_AUTO) == 0 && environment != NULL;
 	if (rc == 0)
 		rc = tpu_choose_ports(ports, environment, list, &count);
 	if (rc == 0 && count > 0)
@@ -427,8 +448,13 @@ ls_source_tpu_new(struct ls_loop *loop, struct ls_series_table *table, const cha
 		tpu_free(t);
 		return rc;
 	}
-	*ret_source = (struct ls_source){ .name = "tpu", .self = t, .probe = tpu_probe,
-		.list = tpu_list, .read = tpu_read, .tell = tpu_tell, .free = tpu_free };
+	*ret_source = (struct ls_source){ .name = "tpu",
+		.self = t,
+		.probe = tpu_probe,
+		.list = tpu_list,
+		.read = tpu_read,
+		.tell = tpu_tell,
+		.free = tpu_free };
 	return 0;
 }
 
@@ -452,7 +478,8 @@ ls_source_tpu_is_settled(const struct ls_source *source)
 		if (state == LS_TPU_PORT_STATE_CONNECTING)
 			return false;
 		if (state == LS_TPU_PORT_STATE_UP &&
-			(tpu_is_busy(t, LS_TPU_STATUS) || tpu_is_busy(t, LS_TPU_GAUGES) ||
+			(tpu_is_busy(t, LS_TPU_STATUS) ||
+				tpu_is_busy(t, LS_TPU_GAUGES) ||
 				tpu_is_busy(t, LS_TPU_HISTOGRAMS)))
 			return false;
 	}

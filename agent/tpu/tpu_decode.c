@@ -25,7 +25,7 @@ decode_hash(uint64_t hash, const void *bytes, size_t len)
 	return hash;
 }
 
-/* --- labels ------------------------------------------------------------------------ */
+/* --- labels --------------------------------------------------------------- */
 
 /* Keys of a device that readers have seen; after decode_key. */
 static bool
@@ -149,14 +149,17 @@ decode_attribute(struct ls_tpu_point *p, const Tpu__Attribute *a)
 		return NULL;
 	switch (a->value->attr_case) {
 	case TPU__VALUE__ATTR_STRING_ATTR:
-		return decode_text_label(p, a->key != NULL ? a->key : "", a->value->string_attr);
+		return decode_text_label(p, a->key != NULL ? a->key : "",
+			a->value->string_attr);
 	case TPU__VALUE__ATTR_BOOL_ATTR:
-		return decode_text_label(
-			p, a->key != NULL ? a->key : "", a->value->bool_attr ? "true" : "false");
+		return decode_text_label(p, a->key != NULL ? a->key : "",
+			a->value->bool_attr ? "true" : "false");
 	case TPU__VALUE__ATTR_INT_ATTR:
-		return decode_int_label(p, a->key != NULL ? a->key : "", a->value->int_attr);
+		return decode_int_label(p, a->key != NULL ? a->key : "",
+			a->value->int_attr);
 	case TPU__VALUE__ATTR_DOUBLE_ATTR:
-		return decode_double_label(p, a->key != NULL ? a->key : "", a->value->double_attr);
+		return decode_double_label(p, a->key != NULL ? a->key : "",
+			a->value->double_attr);
 	case TPU__VALUE__ATTR_KVLIST_ATTR:
 		for (i = 0; i < a->value->kvlist_attr->n_attributes && why == NULL; i++)
 			why = decode_leaf(p, a->value->kvlist_attr->attributes[i]->key,
@@ -169,7 +172,7 @@ decode_attribute(struct ls_tpu_point *p, const Tpu__Attribute *a)
 	return NULL;
 }
 
-/* --- values ------------------------------------------------------------------------ */
+/* --- values --------------------------------------------------------------- */
 
 static const char *
 decode_gauge(struct ls_tpu_point *p, const Tpu__Gauge *g)
@@ -201,7 +204,9 @@ decode_counter(struct ls_tpu_point *p, const Tpu__Counter *c)
 	switch (c->value_case) {
 	case TPU__COUNTER__VALUE_AS_DOUBLE:
 		p->value = c->as_double;
-		return isfinite(p->value) && p->value >= 0 ? NULL : "counter that is no number";
+		return isfinite(p->value) && p->value >= 0
+			? NULL
+			: "counter that is no number";
 	case TPU__COUNTER__VALUE_AS_INT:
 		p->value = (double)c->as_int;
 		return NULL;
@@ -222,8 +227,8 @@ decode_bounds(struct ls_histogram *h, const Tpu__BucketOptions *o)
 		return ls_histogram_exponential(h, o->exponential->num_finite_buckets,
 			o->exponential->growth_factor, o->exponential->scale);
 	case TPU__BUCKET_OPTIONS__OPTIONS_LINEAR:
-		return ls_histogram_linear(
-			h, o->linear->num_finite_buckets, o->linear->width, o->linear->offset);
+		return ls_histogram_linear(h, o->linear->num_finite_buckets,
+			o->linear->width, o->linear->offset);
 	case TPU__BUCKET_OPTIONS__OPTIONS_EXPLICIT:
 		if (o->explicit_->n_bounds >= LS_HISTOGRAM_BUCKETS_MAX)
 			return -LS_ERANGE;
@@ -239,7 +244,8 @@ decode_bounds(struct ls_histogram *h, const Tpu__BucketOptions *o)
 }
 
 static const char *
-decode_histogram(struct ls_tpu_point *p, const Tpu__Distribution *d, const Tpu__Timestamp *start)
+decode_histogram(struct ls_tpu_point *p, const Tpu__Distribution *d,
+	const Tpu__Timestamp *start)
 {
 	struct ls_histogram *h = &p->histogram;
 	size_t i;
@@ -259,8 +265,10 @@ decode_histogram(struct ls_tpu_point *p, const Tpu__Distribution *d, const Tpu__
 	h->min = d->min;
 	h->max = d->max;
 	if (start != NULL) /* an identity: wraps for what is no time */
-		h->start_ns = (uint64_t)start->seconds * 1000000000ull + (uint32_t)start->nanos;
-	return ls_histogram_check(h) == 0 ? NULL : "distribution that contradicts itself";
+		h->start_ns = (uint64_t)start->seconds * 1000000000ull +
+			(uint32_t)start->nanos;
+	return ls_histogram_check(h) == 0 ? NULL
+					  : "distribution that contradicts itself";
 }
 
 static const char *
@@ -303,8 +311,8 @@ ls_tpu_decode_metric(const uint8_t *buf, size_t len,
 	const Tpu__Metric *metric;
 	const char *why;
 	size_t i;
-	int rc = ls_wire_unpack(
-		&tpu__metric_response__descriptor, buf, len, &arena, &message, NULL);
+	int rc = ls_wire_unpack(&tpu__metric_response__descriptor, buf, len, &arena,
+		&message, NULL);
 
 	if (rc != 0) {
 		ls_arena_free(arena);
@@ -313,7 +321,8 @@ ls_tpu_decode_metric(const uint8_t *buf, size_t len,
 	metric = ((const Tpu__MetricResponse *)message)->metric;
 	for (i = 0; metric != NULL && i < metric->n_metrics; i++) {
 		if (a.points == LS_TPU_POINTS_MAX) {
-			decode_skip(&a, metric->n_metrics - i, "more values than there is room for");
+			decode_skip(&a, metric->n_metrics - i,
+				"more values than there is room for");
 			break;
 		}
 		memset(&p, 0, sizeof(p));
@@ -330,9 +339,10 @@ ls_tpu_decode_metric(const uint8_t *buf, size_t len,
 	return 0;
 }
 
-/* --- the list ---------------------------------------------------------------------- */
+/* --- the list ------------------------------------------------------------- */
 
-/* Printable ASCII without blanks, quotes and backslashes: it goes back into a request, and into names. */
+/* Printable ASCII without blanks, quotes and backslashes: it goes back into a request,
+ * and into names. */
 static bool
 decode_name_ok(const char *s)
 {
@@ -347,16 +357,17 @@ decode_name_ok(const char *s)
 }
 
 int
-ls_tpu_decode_list(const uint8_t *buf, size_t len, void (*each)(void *arg, const char *name),
-	void *arg, struct ls_tpu_answer *ret_answer)
+ls_tpu_decode_list(const uint8_t *buf, size_t len,
+	void (*each)(void *arg, const char *name), void *arg,
+	struct ls_tpu_answer *ret_answer)
 {
 	struct ls_tpu_answer a = { 0 };
 	struct ls_arena *arena = NULL;
 	ProtobufCMessage *message;
 	const Tpu__ListResponse *list;
 	size_t i;
-	int rc = ls_wire_unpack(
-		&tpu__list_response__descriptor, buf, len, &arena, &message, NULL);
+	int rc = ls_wire_unpack(&tpu__list_response__descriptor, buf, len, &arena,
+		&message, NULL);
 
 	if (rc != 0) {
 		ls_arena_free(arena);
@@ -371,7 +382,8 @@ ls_tpu_decode_list(const uint8_t *buf, size_t len, void (*each)(void *arg, const
 			continue;
 		}
 		if (a.points == LS_TPU_METRICS_MAX) {
-			decode_skip(&a, list->n_supported_metric - i, "more names than there is room for");
+			decode_skip(&a, list->n_supported_metric - i,
+				"more names than there is room for");
 			break;
 		}
 		a.points++;
@@ -382,7 +394,7 @@ ls_tpu_decode_list(const uint8_t *buf, size_t len, void (*each)(void *arg, const
 	return 0;
 }
 
-/* --- status ------------------------------------------------------------------------ */
+/* --- status --------------------------------------------------------------- */
 
 static void
 decode_sequencer(struct ls_tpu_core *c, const Tpu__Sequencer *q)
@@ -405,12 +417,15 @@ decode_core(struct ls_tpu_core *c, const Tpu__CoreState *s)
 	int64_t moves[2];
 	size_t i;
 
-	c->chip_id = s->core_id != NULL && s->core_id->has_chip_id ? s->core_id->chip_id : -1;
+	c->chip_id = s->core_id != NULL && s->core_id->has_chip_id ? s->core_id->chip_id
+								   : -1;
 	c->type = s->core_id != NULL && s->core_id->core_on_chip != NULL
-		? s->core_id->core_on_chip->type : 0;
+		? s->core_id->core_on_chip->type
+		: 0;
 	c->has_launch = s->has_launch_id;
 	c->launch_id = s->launch_id;
-	c->queued = (uint32_t)s->n_queued_program_info; /* below LS_GRPC_MESSAGE_MAX_BYTES */
+	/* below LS_GRPC_MESSAGE_MAX_BYTES */
+	c->queued = (uint32_t)s->n_queued_program_info;
 	c->motion = DECODE_HASH_START;
 	for (i = 0; i < s->n_sequencer_info; i++)
 		decode_sequencer(c, s->sequencer_info[i]);
@@ -457,8 +472,8 @@ ls_tpu_decode_status(const uint8_t *buf, size_t len, struct ls_tpu_status *ret_s
 	ProtobufCMessage *message;
 	const Tpu__StatusResponse *r;
 	size_t i;
-	int rc = ls_wire_unpack(
-		&tpu__status_response__descriptor, buf, len, &arena, &message, NULL);
+	int rc = ls_wire_unpack(&tpu__status_response__descriptor, buf, len, &arena,
+		&message, NULL);
 
 	if (rc != 0) {
 		ls_arena_free(arena);
@@ -467,8 +482,8 @@ ls_tpu_decode_status(const uint8_t *buf, size_t len, struct ls_tpu_status *ret_s
 	memset(ret_status, 0, sizeof(*ret_status));
 	r = (const Tpu__StatusResponse *)message;
 	if (r->host_name != NULL)
-		(void)ls_text_escape(ret_status->host, sizeof(ret_status->host), r->host_name,
-			strlen(r->host_name));
+		(void)ls_text_escape(ret_status->host, sizeof(ret_status->host),
+			r->host_name, strlen(r->host_name));
 	for (i = 0; i < r->n_core_states; i++) {
 		const Tpu__CoreEntry *e = r->core_states[i];
 		struct ls_tpu_core c = { .core_id = e->key };
@@ -484,11 +499,11 @@ ls_tpu_decode_status(const uint8_t *buf, size_t len, struct ls_tpu_status *ret_s
 	return 0;
 }
 
-/* --- requests ---------------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------- */
 
 int
-ls_tpu_encode_request(
-	const char *name, bool skip_aggregation, uint8_t *buf, size_t size, size_t *ret_len)
+ls_tpu_encode_request(const char *name, bool skip_aggregation, uint8_t *buf,
+	size_t size, size_t *ret_len)
 {
 	Tpu__MetricRequest m = TPU__METRIC_REQUEST__INIT;
 	char copy[LS_SERIES_NAME_MAX_BYTES]; /* protobuf-c's fields are not const */

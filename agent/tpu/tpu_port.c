@@ -24,8 +24,8 @@ struct port_metric {
 	char name[LS_SERIES_NAME_MAX_BYTES];
 	const struct ls_tpu_metric *known; /* NULL: not known here */
 	enum ls_tpu_cadence cadence;
-	bool off;      /* not measured, as it said, until the next list */
-	bool wanted;   /* of the round under way, not yet asked */
+	bool off; /* not measured, as it said, until the next list */
+	bool wanted; /* of the round under way, not yet asked */
 	size_t devices; /* of the answer under way */
 };
 
@@ -34,11 +34,12 @@ struct ls_tpu_port {
 	struct ls_grpc *grpc;
 	enum ls_tpu_port_state state;
 	char why[LS_GRPC_TEXT_MAX_BYTES];
-	bool listed;                    /* since the connection came up */
+	bool listed; /* since the connection came up */
 	bool listing, relist;
 	bool status_wanted, status_off;
 	bool alone;
-	size_t left[LS_TPU_CADENCES];   /* questions of the round that have no answer yet */
+	/* questions of the round that have no answer yet */
+	size_t left[LS_TPU_CADENCES];
 	size_t count;
 	struct port_metric metric[LS_TPU_METRICS_MAX];
 	size_t devices;
@@ -47,7 +48,7 @@ struct ls_tpu_port {
 
 static void port_next(struct ls_tpu_port *p);
 
-/* --- states ------------------------------------------------------------------------ */
+/* --- states --------------------------------------------------------------- */
 
 /* The only place that changes the state. */
 static void
@@ -63,10 +64,12 @@ port_set_state(struct ls_tpu_port *p, enum ls_tpu_port_state to, const char *why
 	if (!news)
 		return;
 	ls_log(to == LS_TPU_PORT_STATE_FAILING || to == LS_TPU_PORT_STATE_UNSUPPORTED
-			? LS_LOG_WARN : LS_LOG_INFO,
+			? LS_LOG_WARN
+			: LS_LOG_INFO,
 		"tpu", "port %u: %s%s%s%s", p->options.port, port_state_names[to],
 		why[0] != '\0' ? ": " : "", why,
-		to == LS_TPU_PORT_STATE_UP ? "" : "; trying again, going on without it");
+		to == LS_TPU_PORT_STATE_UP ? ""
+					   : "; trying again, going on without it");
 }
 
 /* The connection is no more: what was wanted is lost. */
@@ -90,8 +93,8 @@ port_drop(struct ls_tpu_port *p)
 		p->stats.failures += lost[i];
 		p->left[i] -= lost[i];
 		if (p->left[i] == 0)
-			p->options.ended(
-				p->options.arg, p->options.port, (enum ls_tpu_cadence)i);
+			p->options.ended(p->options.arg, p->options.port,
+				(enum ls_tpu_cadence)i);
 	}
 }
 
@@ -103,7 +106,8 @@ port_down(struct ls_tpu_port *p)
 	port_drop(p);
 	if (error == -ECONNREFUSED || error == -LS_ECLOSED)
 		port_set_state(p, LS_TPU_PORT_STATE_ABSENT,
-			error == -ECONNREFUSED ? "nothing listens" : "closed by the process");
+			error == -ECONNREFUSED ? "nothing listens"
+					       : "closed by the process");
 	else if (error == -LS_EPARSE && p->state != LS_TPU_PORT_STATE_UP)
 		port_set_state(p, LS_TPU_PORT_STATE_UNSUPPORTED, ls_grpc_why(p->grpc));
 	else
@@ -121,7 +125,7 @@ port_changed(void *arg, enum ls_grpc_state state)
 		ls_tpu_port_relist(p);
 }
 
-/* --- the list ---------------------------------------------------------------------- */
+/* --- the list ------------------------------------------------------------- */
 
 static void
 port_add_metric(void *arg, const char *name)
@@ -134,10 +138,12 @@ port_add_metric(void *arg, const char *name)
 		if (strcmp(p->metric[i].name, name) == 0)
 			return; /* told twice */
 	}
-	m = &p->metric[p->count++]; /* the decoder gives no more than there is room for */
+	/* the decoder gives no more than there is room for */
+	m = &p->metric[p->count++];
 	memset(m, 0, sizeof(*m));
 	m->port = p;
-	ls_ignore(ls_text_copy(m->name, sizeof(m->name), name)); /* the decoder checked its length */
+	/* the decoder checked its length */
+	ls_ignore(ls_text_copy(m->name, sizeof(m->name), name));
 	m->known = ls_tpu_metric_find(name);
 	m->cadence = m->known != NULL ? m->known->cadence : LS_TPU_HISTOGRAMS;
 }
@@ -151,7 +157,8 @@ port_list(struct ls_tpu_port *p, const uint8_t *message, size_t len)
 	p->status_off = false;
 	if (ls_tpu_decode_list(message, len, port_add_metric, p, &answer) != 0) {
 		p->stats.failures++;
-		port_set_state(p, LS_TPU_PORT_STATE_FAILING, "its list of metrics makes no sense");
+		port_set_state(p, LS_TPU_PORT_STATE_FAILING,
+			"its list of metrics makes no sense");
 		return;
 	}
 	p->stats.skipped += answer.skipped;
@@ -159,7 +166,8 @@ port_list(struct ls_tpu_port *p, const uint8_t *message, size_t len)
 		p->stats.absent++;
 	p->listed = true;
 	port_set_state(p, LS_TPU_PORT_STATE_UP,
-		p->count == 0 ? "it lists no metrics: the runtime is not initialised" : "");
+		p->count == 0 ? "it lists no metrics: the runtime is not initialised"
+			      : "");
 	p->options.listed(p->options.arg, p);
 }
 
@@ -195,7 +203,7 @@ ls_tpu_port_relist(struct ls_tpu_port *p)
 	port_next(p);
 }
 
-/* --- answers ----------------------------------------------------------------------- */
+/* --- answers -------------------------------------------------------------- */
 
 /* One question of a round has its answer. */
 static void
@@ -213,7 +221,8 @@ static bool
 port_says_absent(struct ls_tpu_port *p, const struct ls_grpc_answer *a)
 {
 	if (a->rc == 0 &&
-		(a->status == LS_GRPC_NOT_FOUND || a->status == LS_GRPC_UNIMPLEMENTED)) {
+		(a->status == LS_GRPC_NOT_FOUND ||
+			a->status == LS_GRPC_UNIMPLEMENTED)) {
 		p->stats.absent++;
 		return true;
 	}
@@ -227,8 +236,8 @@ port_point(void *arg, const struct ls_tpu_point *point)
 	struct port_metric *m = arg;
 
 	m->devices++;
-	m->port->options.point(
-		m->port->options.arg, m->port->options.port, m->name, m->known, point);
+	m->port->options.point(m->port->options.arg, m->port->options.port, m->name,
+		m->known, point);
 }
 
 static void
@@ -242,7 +251,8 @@ port_on_metric(void *arg, const struct ls_grpc_answer *a)
 		m->off = port_says_absent(p, a);
 	} else {
 		m->devices = 0;
-		if (ls_tpu_decode_metric(a->message, a->len, port_point, m, &answer) != 0) {
+		if (ls_tpu_decode_metric(a->message, a->len, port_point, m, &answer) !=
+			0) {
 			p->stats.failures++;
 		} else {
 			p->stats.skipped += answer.skipped;
@@ -275,7 +285,7 @@ port_on_status(void *arg, const struct ls_grpc_answer *a)
 	port_answered(p, LS_TPU_STATUS);
 }
 
-/* --- questions --------------------------------------------------------------------- */
+/* --- questions ------------------------------------------------------------ */
 
 static bool
 port_is_idle(const struct ls_tpu_port *p)
@@ -288,12 +298,13 @@ port_is_idle(const struct ls_tpu_port *p)
 }
 
 static int
-port_ask(struct ls_tpu_port *p, const char *path, const char *name, ls_grpc_done *done, void *arg)
+port_ask(struct ls_tpu_port *p, const char *path, const char *name, ls_grpc_done *done,
+	void *arg)
 {
 	uint8_t request[LS_GRPC_REQUEST_MAX_BYTES];
 	size_t len;
-	int rc = ls_tpu_encode_request(
-		name, name != NULL && p->alone, request, sizeof(request), &len);
+	int rc = ls_tpu_encode_request(name, name != NULL && p->alone, request,
+		sizeof(request), &len);
 
 	return rc != 0 ? rc : ls_grpc_call(p->grpc, path, request, len, done, arg);
 }
@@ -302,11 +313,12 @@ static void
 port_ask_list(struct ls_tpu_port *p)
 {
 	p->relist = false;
-	p->listing =
-		port_ask(p, PORT_SERVICE "ListSupportedMetrics", NULL, port_on_list, p) == 0;
+	p->listing = port_ask(p, PORT_SERVICE "ListSupportedMetrics", NULL,
+			     port_on_list, p) == 0;
 }
 
-/* Asks as much as the connection takes; what it does not take now comes with the next answer. */
+/* Asks as much as the connection takes; what it does not take now comes with the next
+ * answer. */
 static void
 port_next(struct ls_tpu_port *p)
 {
@@ -323,14 +335,14 @@ port_next(struct ls_tpu_port *p)
 		struct port_metric *m = &p->metric[i];
 
 		if (m->wanted)
-			m->wanted = port_ask(p, PORT_SERVICE "GetRuntimeMetric", m->name,
-					    port_on_metric, m) != 0;
+			m->wanted = port_ask(p, PORT_SERVICE "GetRuntimeMetric",
+					    m->name, port_on_metric, m) != 0;
 	}
 }
 
 bool
-ls_tpu_port_begin(
-	struct ls_tpu_port *p, enum ls_tpu_cadence cadence, bool with_metrics, bool alone)
+ls_tpu_port_begin(struct ls_tpu_port *p, enum ls_tpu_cadence cadence, bool with_metrics,
+	bool alone)
 {
 	size_t i;
 
@@ -353,21 +365,26 @@ ls_tpu_port_begin(
 	for (i = 0; i < p->count && with_metrics; i++) {
 		p->metric[i].wanted = p->metric[i].wanted ||
 			(p->metric[i].cadence == cadence && !p->metric[i].off);
-		p->left[cadence] += p->metric[i].cadence == cadence && p->metric[i].wanted;
+		p->left[cadence] +=
+			p->metric[i].cadence == cadence && p->metric[i].wanted;
 	}
 	port_next(p);
 	return p->left[cadence] > 0;
 }
 
-/* --- life -------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------- */
 
 int
 ls_tpu_port_new(struct ls_loop *loop, const struct ls_tpu_port_options *options,
 	struct ls_tpu_port **ret_port)
 {
 	struct ls_tpu_port *p = calloc(1, sizeof(*p));
-	struct ls_grpc_options o = { .address = options->address, .port = options->port,
-		.deadline_ns = LS_GRPC_DEADLINE_NS, .hold_min_ns = LS_GRPC_HOLD_MIN_NS, .arg = p, .changed = port_changed };
+	struct ls_grpc_options o = { .address = options->address,
+		.port = options->port,
+		.deadline_ns = LS_GRPC_DEADLINE_NS,
+		.hold_min_ns = LS_GRPC_HOLD_MIN_NS,
+		.arg = p,
+		.changed = port_changed };
 	int rc;
 
 	if (p == NULL)

@@ -11,9 +11,10 @@
  *          +---- every state but CONNECTING is left for every other -+-+
  *                when the next connection shows something else
  *
- * When connected, the port is asked for its list of metrics, then for each of these in rounds: a round is
- * all metrics of a cadence, and the status of the cores in LS_TPU_STATUS. A metric that is not found, and a
- * status that is not implemented, is not measured and not asked for again until the next list.
+ * When connected, the port is asked for its list of metrics, then for each of these in
+ * rounds: a round is all metrics of a cadence, and the status of the cores in
+ * LS_TPU_STATUS. A metric that is not found, and a status that is not implemented, is
+ * not measured and not asked for again until the next list.
  *
  * Owner:   the agent loop thread. Not thread-safe.
  * Units:   ns, CLOCK_MONOTONIC.
@@ -65,11 +66,12 @@ int ls_tpu_port_new(struct ls_loop *loop, const struct ls_tpu_port_options *opti
 void ls_tpu_port_free(struct ls_tpu_port *p);
 
 /*
- * Begins a round of a cadence; metrics only where with_metrics, of this process alone where alone. False,
- * and nothing happens: not up, or the round before is still under way (counted).
+ * Begins a round of a cadence; metrics only where with_metrics, of this process alone
+ * where alone. False, and nothing happens: not up, or the round before is still under
+ * way (counted).
  */
-bool ls_tpu_port_begin(
-	struct ls_tpu_port *p, enum ls_tpu_cadence cadence, bool with_metrics, bool alone);
+bool ls_tpu_port_begin(struct ls_tpu_port *p, enum ls_tpu_cadence cadence,
+	bool with_metrics, bool alone);
 
 /* Asks for the list again, as soon as nothing else is under way. */
 void ls_tpu_port_relist(struct ls_tpu_port *p);

@@ -4,11 +4,13 @@
 
 #include <string.h>
 
-#define PROGRESS_STILL_LOOKS 5u       /* so that two looks far apart are no standstill */
+/* so that two looks far apart are no standstill */
+#define PROGRESS_STILL_LOOKS 5u
 #define PROGRESS_LAUNCHES_MAX 1000000 /* between two looks: more is another numbering */
-#define PROGRESS_CERTAIN 2.0          /* launches at which the count is half believed */
+#define PROGRESS_CERTAIN 2.0 /* launches at which the count is half believed */
 
-/* The place of a core, made if it is new; NULL if there is no room (status holds no more, several may). */
+/* The place of a core, made if it is new; NULL if there is no room (status holds no
+ * more, several may). */
 static struct ls_tpu_progress_core *
 progress_core(struct ls_tpu_progress *p, int32_t id, bool *ret_is_new)
 {
@@ -27,9 +29,11 @@ progress_core(struct ls_tpu_progress *p, int32_t id, bool *ret_is_new)
 	return &p->core[i];
 }
 
-/* Launches between two looks at a core; a number that fell, or one that was not told, counts none. */
+/* Launches between two looks at a core; a number that fell, or one that was not told,
+ * counts none. */
 static uint32_t
-progress_launches(const struct ls_tpu_core *was, const struct ls_tpu_core *is, bool *ret_reset)
+progress_launches(const struct ls_tpu_core *was, const struct ls_tpu_core *is,
+	bool *ret_reset)
 {
 	int64_t diff = (int64_t)is->launch_id - was->launch_id;
 
@@ -43,7 +47,8 @@ progress_launches(const struct ls_tpu_core *was, const struct ls_tpu_core *is, b
 	return (uint32_t)diff;
 }
 
-/* The core whose launches count as steps: the first TensorCore, or the first one of all. */
+/* The core whose launches count as steps: the first TensorCore, or the first one of
+ * all. */
 static const struct ls_tpu_core *
 progress_reference(const struct ls_tpu_status *s)
 {
@@ -116,15 +121,16 @@ progress_take(struct ls_tpu_progress_core *c, const struct ls_tpu_core *is, bool
 
 /* True if a core of the same type moved while this one stood still. */
 static bool
-progress_others_move(
-	const struct ls_tpu_progress *p, const struct ls_tpu_progress_core *c, uint64_t now_ns)
+progress_others_move(const struct ls_tpu_progress *p,
+	const struct ls_tpu_progress_core *c, uint64_t now_ns)
 {
 	size_t i;
 
 	for (i = 0; i < p->count; i++) {
 		const struct ls_tpu_progress_core *o = &p->core[i];
 
-		if (o != c && o->now.type == c->now.type && o->t_moved_ns > c->t_moved_ns &&
+		if (o != c && o->now.type == c->now.type &&
+			o->t_moved_ns > c->t_moved_ns &&
 			now_ns - o->t_moved_ns < LS_TPU_STALL_NS)
 			return true;
 	}
@@ -146,17 +152,20 @@ progress_judge(struct ls_tpu_progress *p, uint64_t now_ns)
 	}
 }
 
-/* True if a port with a lower core has told it lately: then that one's launches count as steps. */
+/* True if a port with a lower core has told it lately: then that one's launches count
+ * as steps. */
 static bool
-progress_is_led(const struct ls_tpu_progress *p, const struct ls_tpu_status *s, uint64_t now_ns)
+progress_is_led(const struct ls_tpu_progress *p, const struct ls_tpu_status *s,
+	uint64_t now_ns)
 {
-	return s->count > 0 && p->count > 0 && p->core[0].now.core_id < s->core[0].core_id &&
+	return s->count > 0 && p->count > 0 &&
+		p->core[0].now.core_id < s->core[0].core_id &&
 		now_ns - p->core[0].t_seen_ns < LS_TPU_STALL_NS;
 }
 
 void
-ls_tpu_progress_feed(
-	struct ls_tpu_progress *p, const struct ls_tpu_status *status, uint64_t now_ns)
+ls_tpu_progress_feed(struct ls_tpu_progress *p, const struct ls_tpu_status *status,
+	uint64_t now_ns)
 {
 	const struct ls_tpu_core *reference =
 		progress_is_led(p, status, now_ns) ? NULL : progress_reference(status);
@@ -178,8 +187,8 @@ ls_tpu_progress_feed(
 }
 
 int
-ls_tpu_progress_steps(
-	const struct ls_tpu_progress *p, uint64_t now_ns, struct ls_tpu_steps *ret_steps)
+ls_tpu_progress_steps(const struct ls_tpu_progress *p, uint64_t now_ns,
+	struct ls_tpu_steps *ret_steps)
 {
 	size_t start = p->looks < LS_TPU_LOOKS_MAX ? 0 : p->next_look;
 	size_t i, looks = 0, dominant = 0, gaps = 0, resets = 0;

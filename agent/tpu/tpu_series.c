@@ -19,11 +19,14 @@ static const struct ls_tpu_metric series_metrics[] = {
 /* Sum, count and bucket of a distribution follow its quantiles in proto/metrics.def. */
 enum { SERIES_SUM = 1, SERIES_COUNT, SERIES_BUCKET };
 _Static_assert(LS_METRIC_CHIP_EXECUTION_SUM == LS_METRIC_CHIP_EXECUTION + SERIES_SUM &&
-		LS_METRIC_CHIP_EXECUTION_COUNT == LS_METRIC_CHIP_EXECUTION + SERIES_COUNT &&
-		LS_METRIC_CHIP_EXECUTION_BUCKET == LS_METRIC_CHIP_EXECUTION + SERIES_BUCKET,
+		LS_METRIC_CHIP_EXECUTION_COUNT ==
+			LS_METRIC_CHIP_EXECUTION + SERIES_COUNT &&
+		LS_METRIC_CHIP_EXECUTION_BUCKET ==
+			LS_METRIC_CHIP_EXECUTION + SERIES_BUCKET,
 	"order of rows");
 
-/* What belongs to a distribution beside the series of its count, which stands for it. */
+/* What belongs to a distribution beside the series of its count, which stands for it.
+ */
 struct tpu_histogram {
 	struct ls_histogram_memory memory;
 	int sum, quantile[SERIES_QUANTILES];
@@ -33,12 +36,12 @@ struct tpu_histogram {
 /* What is known of a handle of the table. */
 struct tpu_entry {
 	bool used;
-	bool is_part;   /* of a distribution: leaves with it */
+	bool is_part; /* of a distribution: leaves with it */
 	bool is_bucket, is_unknown;
 	uint8_t cadence;
 	uint16_t port;
-	bool fresh;        /* told in the round under way */
-	bool told;         /* and in the one before */
+	bool fresh; /* told in the round under way */
+	bool told; /* and in the one before */
 	uint64_t t_set_ns; /* when its round ended */
 	struct tpu_histogram *histogram;
 };
@@ -63,14 +66,16 @@ ls_tpu_metric_find(const char *name)
 	return NULL;
 }
 
-/* --- names and labels --------------------------------------------------------------- */
+/* --- names and labels ----------------------------------------------------- */
 
-/* The name of a part of a metric: 0 for itself, or SERIES_SUM, ... Cut names are refused by the table. */
+/* The name of a part of a metric: 0 for itself, or SERIES_SUM, ... Cut names are
+ * refused by the table. */
 static void
-series_name(char name[LS_SERIES_TEXT_MAX_BYTES], const char *of, const struct ls_tpu_metric *m,
-	unsigned part, bool is_counter)
+series_name(char name[LS_SERIES_TEXT_MAX_BYTES], const char *of,
+	const struct ls_tpu_metric *m, unsigned part, bool is_counter)
 {
-	static const char *const suffix[] = { "", ".sum_total", ".count_total", ".bucket_total" };
+	static const char *const suffix[] = { "", ".sum_total", ".count_total",
+		".bucket_total" };
 	char safe[LS_SERIES_NAME_MAX_BYTES];
 	size_t i;
 
@@ -80,13 +85,16 @@ series_name(char name[LS_SERIES_TEXT_MAX_BYTES], const char *of, const struct ls
 		return;
 	}
 	for (i = 0; i + 1 < sizeof(safe) && of[i] != '\0'; i++) {
-		char c = of[i] >= 'A' && of[i] <= 'Z' ? (char)(of[i] - 'A' + 'a') : of[i];
+		char c = of[i] >= 'A' && of[i] <= 'Z' ? (char)(of[i] - 'A' + 'a')
+						      : of[i];
 
-		safe[i] = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' ? c : '_';
+		safe[i] = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.'
+			? c
+			: '_';
 	}
 	safe[i] = '\0';
-	(void)snprintf(name, LS_SERIES_TEXT_MAX_BYTES, "chip.libtpu.%s%s%s", safe, suffix[part],
-		part == 0 && is_counter ? "_total" : "");
+	(void)snprintf(name, LS_SERIES_TEXT_MAX_BYTES, "chip.libtpu.%s%s%s", safe,
+		suffix[part], part == 0 && is_counter ? "_total" : "");
 }
 
 /* Labels whose values never end: each would be a series of its own. */
@@ -122,7 +130,7 @@ series_labels(char labels[LS_SERIES_LABELS_MAX_BYTES], const struct ls_tpu_point
 		ls_series_label(labels, LS_SERIES_LABELS_MAX_BYTES, key, value);
 }
 
-/* --- series ------------------------------------------------------------------------- */
+/* --- series --------------------------------------------------------------- */
 
 static void
 series_forget(struct ls_tpu_series *s, int handle)
@@ -137,8 +145,8 @@ series_forget(struct ls_tpu_series *s, int handle)
 
 /* A handle, with an entry of its own; -1: no room, or another port's. */
 static int
-series_have(struct ls_tpu_series *s, enum ls_tpu_cadence cadence, uint16_t port, const char *name,
-	const char *labels, bool is_unknown)
+series_have(struct ls_tpu_series *s, enum ls_tpu_cadence cadence, uint16_t port,
+	const char *name, const char *labels, bool is_unknown)
 {
 	struct tpu_entry *e;
 	int handle;
@@ -154,7 +162,9 @@ series_have(struct ls_tpu_series *s, enum ls_tpu_cadence cadence, uint16_t port,
 	}
 	e = &s->entry[handle];
 	if (!e->used) {
-		*e = (struct tpu_entry){ .used = true, .cadence = (uint8_t)cadence, .port = port,
+		*e = (struct tpu_entry){ .used = true,
+			.cadence = (uint8_t)cadence,
+			.port = port,
 			.is_unknown = is_unknown };
 		s->unknown += is_unknown;
 	}
@@ -176,10 +186,11 @@ series_set(struct ls_tpu_series *s, int handle, double value)
 	s->stats.points++;
 }
 
-/* --- distributions ------------------------------------------------------------------ */
+/* --- distributions -------------------------------------------------------- */
 
 static const double series_quantile[SERIES_QUANTILES] = { 0.5, 0.9, 0.99 };
-static const char *const series_quantile_name[SERIES_QUANTILES] = { "0.5", "0.9", "0.99" };
+static const char *const series_quantile_name[SERIES_QUANTILES] = { "0.5", "0.9",
+	"0.99" };
 
 /* What a distribution needs to be stored. */
 struct series_of {
@@ -193,8 +204,8 @@ struct series_of {
 };
 
 static int
-series_part(struct ls_tpu_series *s, const struct series_of *o, unsigned part, const char *key,
-	const char *value)
+series_part(struct ls_tpu_series *s, const struct series_of *o, unsigned part,
+	const char *key, const char *value)
 {
 	char name[LS_SERIES_TEXT_MAX_BYTES], labels[LS_SERIES_LABELS_MAX_BYTES];
 	int handle;
@@ -216,7 +227,8 @@ series_histogram(struct ls_tpu_series *s, int handle)
 
 	if (e->histogram != NULL)
 		return e->histogram;
-	if (s->histograms >= LS_TPU_HISTOGRAMS_MAX || (h = calloc(1, sizeof(*h))) == NULL) {
+	if (s->histograms >= LS_TPU_HISTOGRAMS_MAX ||
+		(h = calloc(1, sizeof(*h))) == NULL) {
 		s->stats.refused++;
 		return NULL;
 	}
@@ -261,7 +273,8 @@ series_drop_histogram(struct ls_tpu_series *s, int handle)
 }
 
 static void
-series_buckets(struct ls_tpu_series *s, const struct series_of *o, struct tpu_histogram *h)
+series_buckets(struct ls_tpu_series *s, const struct series_of *o,
+	struct tpu_histogram *h)
 {
 	const struct ls_histogram *in = &o->point->histogram;
 	char bound[32];
@@ -278,7 +291,8 @@ series_buckets(struct ls_tpu_series *s, const struct series_of *o, struct tpu_hi
 					in->bound[i] * o->factor);
 			else
 				(void)snprintf(bound, sizeof(bound), "+Inf");
-			h->bucket[i] = (int16_t)series_part(s, o, SERIES_BUCKET, "bucket", bound);
+			h->bucket[i] = (int16_t)series_part(s, o, SERIES_BUCKET,
+				"bucket", bound);
 			if (h->bucket[i] >= 0) {
 				s->entry[h->bucket[i]].is_bucket = true;
 				s->buckets++;
@@ -289,18 +303,19 @@ series_buckets(struct ls_tpu_series *s, const struct series_of *o, struct tpu_hi
 }
 
 static void
-series_quantiles(struct ls_tpu_series *s, const struct series_of *o, struct tpu_histogram *h,
-	const struct ls_histogram_delta *d)
+series_quantiles(struct ls_tpu_series *s, const struct series_of *o,
+	struct tpu_histogram *h, const struct ls_histogram_delta *d)
 {
 	size_t i;
 
 	for (i = 0; i < SERIES_QUANTILES; i++) {
 		if (h->quantile[i] < 0)
-			h->quantile[i] =
-				series_part(s, o, 0, "quantile", series_quantile_name[i]);
+			h->quantile[i] = series_part(s, o, 0, "quantile",
+				series_quantile_name[i]);
 		series_set(s, h->quantile[i],
-			o->factor * ls_histogram_quantile(
-					    &o->point->histogram, d, series_quantile[i]));
+			o->factor *
+				ls_histogram_quantile(&o->point->histogram, d,
+					series_quantile[i]));
 	}
 }
 
@@ -333,14 +348,17 @@ series_distribution(struct ls_tpu_series *s, const struct series_of *o)
 		series_quantiles(s, o, h, &delta);
 }
 
-/* --- values ------------------------------------------------------------------------- */
+/* --- values --------------------------------------------------------------- */
 
 void
 ls_tpu_series_point(struct ls_tpu_series *s, uint16_t port, const char *name,
 	const struct ls_tpu_metric *metric, const struct ls_tpu_point *p)
 {
 	char text[LS_SERIES_TEXT_MAX_BYTES], labels[LS_SERIES_LABELS_MAX_BYTES];
-	const struct series_of o = { .port = port, .name = name, .metric = metric, .point = p,
+	const struct series_of o = { .port = port,
+		.name = name,
+		.metric = metric,
+		.point = p,
 		.cadence = metric != NULL ? metric->cadence : LS_TPU_HISTOGRAMS,
 		.factor = metric != NULL ? metric->factor : 1,
 		.per_device = metric != NULL &&
@@ -360,12 +378,15 @@ ls_tpu_series_point(struct ls_tpu_series *s, uint16_t port, const char *name,
 		p->value * o.factor);
 }
 
-/* --- cores -------------------------------------------------------------------------- */
+/* --- cores ---------------------------------------------------------------- */
 
 static void
-series_core_value(struct ls_tpu_series *s, enum ls_metric m, const char *labels, double value)
+series_core_value(struct ls_tpu_series *s, enum ls_metric m, const char *labels,
+	double value)
 {
-	series_set(s, series_have(s, LS_TPU_STATUS, 0, ls_metric_info(m)->name, labels, false),
+	series_set(s,
+		series_have(s, LS_TPU_STATUS, 0, ls_metric_info(m)->name, labels,
+			false),
 		value);
 }
 
@@ -385,14 +406,19 @@ series_core(struct ls_tpu_series *s, const struct ls_tpu_progress_core *c)
 	series_core_value(s, LS_METRIC_CORE_STILL, labels,
 		(double)(c->t_seen_ns - c->t_moved_ns) / 1e9);
 	if (c->now.has_launch) {
-		series_core_value(s, LS_METRIC_CORE_LAUNCHES, labels, (double)c->launches);
-		series_core_value(s, LS_METRIC_CORE_LAUNCH_ID, labels, c->now.launch_id);
+		series_core_value(s, LS_METRIC_CORE_LAUNCHES, labels,
+			(double)c->launches);
+		series_core_value(s, LS_METRIC_CORE_LAUNCH_ID, labels,
+			c->now.launch_id);
 	}
 	if (c->now.program != 0) /* 48 bits: exact in a double */
-		series_core_value(s, LS_METRIC_CORE_PROGRAM, labels, (double)(c->now.program >> 16));
+		series_core_value(s, LS_METRIC_CORE_PROGRAM, labels,
+			(double)(c->now.program >> 16));
 	if (c->now.has_sequencer) {
-		series_core_value(s, LS_METRIC_CORE_RUN_ID, labels, (double)c->now.run_id);
-		series_core_value(s, LS_METRIC_CORE_TRACEMARK, labels, (double)c->now.tracemark);
+		series_core_value(s, LS_METRIC_CORE_RUN_ID, labels,
+			(double)c->now.run_id);
+		series_core_value(s, LS_METRIC_CORE_TRACEMARK, labels,
+			(double)c->now.tracemark);
 	}
 }
 
@@ -411,11 +437,12 @@ ls_tpu_series_progress(struct ls_tpu_series *s, const struct ls_tpu_progress *p,
 	if (ls_tpu_progress_steps(p, now_mono_ns, &steps) != 0)
 		return;
 	series_core_value(s, LS_METRIC_CHIP_STEPS, "", (double)steps.steps);
-	series_core_value(s, LS_METRIC_CHIP_STEP_SECONDS, "", (double)steps.step_ns / 1e9);
+	series_core_value(s, LS_METRIC_CHIP_STEP_SECONDS, "",
+		(double)steps.step_ns / 1e9);
 	series_core_value(s, LS_METRIC_CHIP_STEP_CONFIDENCE, "", steps.confidence);
 }
 
-/* --- rounds ------------------------------------------------------------------------- */
+/* --- rounds --------------------------------------------------------------- */
 
 void
 ls_tpu_series_end(struct ls_tpu_series *s, uint16_t port, enum ls_tpu_cadence cadence,
@@ -444,18 +471,19 @@ ls_tpu_series_end(struct ls_tpu_series *s, uint16_t port, enum ls_tpu_cadence ca
 }
 
 void
-ls_tpu_series_read(
-	struct ls_tpu_series *s, enum ls_tpu_cadence cadence, uint64_t now_mono_ns)
+ls_tpu_series_read(struct ls_tpu_series *s, enum ls_tpu_cadence cadence,
+	uint64_t now_mono_ns)
 {
 	ls_series_read(s->table, s->group[cadence], now_mono_ns);
 }
 
-/* --- life --------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------- */
 
 int
 ls_tpu_series_new(struct ls_series_table *table, struct ls_tpu_series **ret_series)
 {
-	static const char *const names[] = { "tpu.status", "tpu.gauges", "tpu.histograms" };
+	static const char *const names[] = { "tpu.status", "tpu.gauges",
+		"tpu.histograms" };
 	struct ls_tpu_series *s = calloc(1, sizeof(*s));
 	size_t i;
 	int rc;

@@ -16,7 +16,8 @@
 #include "proto/base/text.h"
 #include "proto/wire/frame.h"
 
-#define EXCHANGE_BUFFER_BYTES 1024 /* an ack and its frame, as a rule; larger ones take memory of their own */
+/* an ack and its frame, as a rule; larger ones take memory of their own */
+#define EXCHANGE_BUFFER_BYTES 1024
 #define EXCHANGE_HEAD_BYTES (LS_FRAME_LENGTH_BYTES + LS_FRAME_ID_BYTES)
 
 static const char *const exchange_state_names[] = {
@@ -31,8 +32,9 @@ struct exchange_note {
 };
 
 /*
- * What is received belongs to nng from exchange_receive to the note `came`, what is sent from exchange_transmit to the
- * note `sent`; else they are the loop's. The queue (and nng's own locks on the way back) order the changes of hands.
+ * What is received belongs to nng from exchange_receive to the note `came`, what is
+ * sent from exchange_transmit to the note `sent`; else they are the loop's. The queue
+ * (and nng's own locks on the way back) order the changes of hands.
  */
 struct ls_exchange {
 	struct ls_exchange_handler handler;
@@ -42,17 +44,18 @@ struct ls_exchange {
 	struct exchange_note dialled, came, sent, cancelled;
 	enum ls_exchange_state state;
 	uint64_t patience_ns;
-	uint64_t back_off_ns;          /* the next pause is not longer */
+	uint64_t back_off_ns; /* the next pause is not longer */
 	/* One connection; NULL while there is none. */
 	nng_stream_dialer *dialer;
 	nng_aio *dial, *rx, *tx;
 	nng_stream *stream;
-	atomic_bool closing;           /* no callback submits anything any more */
+	atomic_bool closing; /* no callback submits anything any more */
 	/* The request under way. */
 	bool busy;
-	uint32_t id;                   /* 0: given up */
+	uint32_t id; /* 0: given up */
 	uint32_t last_id;
-	unsigned unanswered;           /* requests on this connection since its last answer */
+	/* requests on this connection since its last answer */
+	unsigned unanswered;
 	/* What is sent: head, then body. */
 	bool sending;
 	int tx_rc;
@@ -60,17 +63,17 @@ struct ls_exchange {
 	size_t head_bytes, body_bytes, sent_bytes;
 	const uint8_t *body;
 	/* What is received: the greeting, or frames. */
-	bool received;                 /* loop: a whole one waits */
+	bool received; /* loop: a whole one waits */
 	bool greeted;
 	int rx_rc;
-	uint8_t *buf;                  /* small, or memory of its own */
+	uint8_t *buf; /* small, or memory of its own */
 	size_t size, filled;
-	size_t frame_bytes;            /* of the first one in buf */
+	size_t frame_bytes; /* of the first one in buf */
 	uint64_t t_receive_mono_ns;
 	uint8_t small[EXCHANGE_BUFFER_BYTES];
 };
 
-/* --- receiving and sending on: by the loop, then on nng's threads -------------------- */
+/* --- receiving and sending on: by the loop, then on nng's threads --------- */
 
 /* At most one note of each kind is in the queue, so it cannot be full. */
 static void
@@ -89,7 +92,8 @@ exchange_missing(struct ls_exchange *x, size_t *ret_missing)
 	int rc = 0;
 
 	if (x->greeted)
-		rc = ls_frame_length(x->buf, x->filled, LS_FRAME_ID_BYTES + LS_ACK_MAX_BYTES, &wanted);
+		rc = ls_frame_length(x->buf, x->filled,
+			LS_FRAME_ID_BYTES + LS_ACK_MAX_BYTES, &wanted);
 	if (rc == -EAGAIN)
 		wanted = LS_FRAME_LENGTH_BYTES;
 	else if (rc == 0)
@@ -100,7 +104,8 @@ exchange_missing(struct ls_exchange *x, size_t *ret_missing)
 	return 0;
 }
 
-/* Room for some of what is missing: memory grows with what has come, not with what a length claims. */
+/* Room for some of what is missing: memory grows with what has come, not with what a
+ * length claims. */
 static int
 exchange_make_room(struct ls_exchange *x, size_t missing)
 {
@@ -209,18 +214,23 @@ exchange_on_dialled(void *arg)
 		exchange_tell(x, &x->dialled);
 }
 
-/* --- a connection: on the loop from here on ------------------------------------------ */
+/* --- a connection: on the loop from here on ------------------------------- */
 
 /* The only place that changes the state, and with it the timer. */
 static void
 exchange_set_state(struct ls_exchange *x, enum ls_exchange_state to, uint64_t for_ns)
 {
 	static const unsigned moves[LS_EXCHANGE_STATE_COUNT] = {
-		[LS_EXCHANGE_STATE_PAUSE] = 1u << LS_EXCHANGE_STATE_DIAL | 1u << LS_EXCHANGE_STATE_PAUSE,
-		[LS_EXCHANGE_STATE_DIAL] = 1u << LS_EXCHANGE_STATE_GREET | 1u << LS_EXCHANGE_STATE_PAUSE,
-		[LS_EXCHANGE_STATE_GREET] = 1u << LS_EXCHANGE_STATE_UP | 1u << LS_EXCHANGE_STATE_PAUSE,
-		[LS_EXCHANGE_STATE_UP] = 1u << LS_EXCHANGE_STATE_REST | 1u << LS_EXCHANGE_STATE_PAUSE,
-		[LS_EXCHANGE_STATE_REST] = 1u << LS_EXCHANGE_STATE_UP | 1u << LS_EXCHANGE_STATE_PAUSE,
+		[LS_EXCHANGE_STATE_PAUSE] =
+			1u << LS_EXCHANGE_STATE_DIAL | 1u << LS_EXCHANGE_STATE_PAUSE,
+		[LS_EXCHANGE_STATE_DIAL] =
+			1u << LS_EXCHANGE_STATE_GREET | 1u << LS_EXCHANGE_STATE_PAUSE,
+		[LS_EXCHANGE_STATE_GREET] =
+			1u << LS_EXCHANGE_STATE_UP | 1u << LS_EXCHANGE_STATE_PAUSE,
+		[LS_EXCHANGE_STATE_UP] =
+			1u << LS_EXCHANGE_STATE_REST | 1u << LS_EXCHANGE_STATE_PAUSE,
+		[LS_EXCHANGE_STATE_REST] =
+			1u << LS_EXCHANGE_STATE_UP | 1u << LS_EXCHANGE_STATE_PAUSE,
 	};
 
 	LS_ASSERT(moves[x->state] & 1u << to);
@@ -233,19 +243,21 @@ exchange_set_state(struct ls_exchange *x, enum ls_exchange_state to, uint64_t fo
 		ls_loop_timer_start(x->timer, for_ns, 0);
 }
 
-/* Between 0 and base, which doubles: agents that lost one collector do not come back together. */
+/* Between 0 and base, which doubles: agents that lost one collector do not come back
+ * together. */
 static uint64_t
 exchange_back_off(struct ls_exchange *x)
 {
 	uint64_t us = x->back_off_ns / 1000;
 
-	x->back_off_ns = 2 * x->back_off_ns < LS_RECONNECT_MAX_NS ? 2 * x->back_off_ns : LS_RECONNECT_MAX_NS;
+	x->back_off_ns = 2 * x->back_off_ns < LS_RECONNECT_MAX_NS ? 2 * x->back_off_ns
+								  : LS_RECONNECT_MAX_NS;
 	return (nng_random() * us >> 32) * 1000;
 }
 
 /*
- * Ends the connection, in whatever state: once it is closed and its aios are stopped, no callback runs, and none comes.
- * What they told before is forgotten.
+ * Ends the connection, in whatever state: once it is closed and its aios are stopped,
+ * no callback runs, and none comes. What they told before is forgotten.
  */
 static void
 exchange_disconnect(struct ls_exchange *x)
@@ -280,7 +292,8 @@ exchange_disconnect(struct ls_exchange *x)
 		continue;
 }
 
-/* Makes what a connection needs and dials; nng's code. exchange_disconnect undoes it, whole or in part. */
+/* Makes what a connection needs and dials; nng's code. exchange_disconnect undoes it,
+ * whole or in part. */
 static int
 exchange_connect(struct ls_exchange *x)
 {
@@ -308,7 +321,8 @@ exchange_connect(struct ls_exchange *x)
 	return 0;
 }
 
-/* There is no connection any more, or none came about. why: what is wrong with the other side, or NULL. */
+/* There is no connection any more, or none came about. why: what is wrong with the
+ * other side, or NULL. */
 static void
 exchange_lost(struct ls_exchange *x, const char *why)
 {
@@ -334,16 +348,20 @@ exchange_due(void *arg)
 		if (exchange_connect(x) != 0) /* no memory: later, perhaps */
 			exchange_lost(x, NULL);
 	} else {
-		exchange_lost(x, x->state == LS_EXCHANGE_STATE_GREET ? "does not greet"
-			: x->state == LS_EXCHANGE_STATE_REST ? "does not take a request" : NULL);
+		exchange_lost(x,
+			x->state == LS_EXCHANGE_STATE_GREET ? "does not greet"
+				: x->state == LS_EXCHANGE_STATE_REST
+				? "does not take a request"
+				: NULL);
 	}
 }
 
-/* --- what was told ------------------------------------------------------------------- */
+/* --- what was told -------------------------------------------------------- */
 
 /* Begins to send head, which is there, and body. */
 static void
-exchange_begin_send(struct ls_exchange *x, size_t head_bytes, const uint8_t *body, size_t len)
+exchange_begin_send(struct ls_exchange *x, size_t head_bytes, const uint8_t *body,
+	size_t len)
 {
 	x->sending = true;
 	x->head_bytes = head_bytes;
@@ -367,7 +385,8 @@ exchange_dialled(struct ls_exchange *x)
 	exchange_receive(x);
 }
 
-/* The first one in buf is done with: what came behind it moves to the front, and memory goes. */
+/* The first one in buf is done with: what came behind it moves to the front, and memory
+ * goes. */
 static void
 exchange_next(struct ls_exchange *x)
 {
@@ -419,8 +438,9 @@ exchange_answered(struct ls_exchange *x)
 		x->busy = false;
 		x->unanswered = 0; /* it skips those before, if any */
 		x->back_off_ns = LS_RECONNECT_MIN_NS;
-		x->handler.event(x->handler.arg, LS_EXCHANGE_ANSWER, message + LS_FRAME_ID_BYTES,
-			len - LS_FRAME_ID_BYTES, x->t_receive_mono_ns);
+		x->handler.event(x->handler.arg, LS_EXCHANGE_ANSWER,
+			message + LS_FRAME_ID_BYTES, len - LS_FRAME_ID_BYTES,
+			x->t_receive_mono_ns);
 	} else {
 		x->unanswered--; /* of a request that was given up */
 	}
@@ -470,7 +490,9 @@ static void
 exchange_came(struct ls_exchange *x)
 {
 	if (x->rx_rc != 0) {
-		exchange_lost(x, x->rx_rc == -LS_ELIMIT ? "sends more than an answer has" : NULL);
+		exchange_lost(x,
+			x->rx_rc == -LS_ELIMIT ? "sends more than an answer has"
+					       : NULL);
 		return;
 	}
 	x->received = true;
@@ -497,7 +519,7 @@ exchange_drain(void *arg)
 	}
 }
 
-/* --- life ---------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------- */
 
 static int
 exchange_make(struct ls_exchange *x, struct ls_loop *loop, const char *url)

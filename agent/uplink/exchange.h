@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exchange - one request at a time to the collector: SP's request/reply on a TCP stream of nng.
+ * exchange - one request at a time to the collector: SP's request/reply on a TCP stream
+ * of nng.
  *
  *          time is over        connected           greeted        given up, not all sent
  *   PAUSE -------------> DIAL -----------> GREET -----------> UP --------------> REST
@@ -8,27 +9,33 @@
  *     |                   |                  |                |   all sent      |
  *     +-------------------+------------------+----------------+-----------------+ failed, late, lost, no sense
  *
- * We speak REQ ourselves because nng 1.5.2's REQ socket hangs for ever, in nng_close too, when a connection ends
- * between the head of a message and its body (fixed after it: "finish receive aio on TCP pipe close", 1636).
+ * We speak REQ ourselves because nng 1.5.2's REQ socket hangs for ever, in nng_close
+ * too, when a connection ends between the head of a message and its body (fixed after
+ * it: "finish receive aio on TCP pipe close", 1636).
  *
- * A connection and all that nng needs for it are made to dial, and stopped and freed together when it is over;
- * nothing of it is used again, so that nothing can come from it later. Names are resolved at each dial. nng's
- * threads only receive on, send on, and tell the loop through a queue.
+ * A connection and all that nng needs for it are made to dial, and stopped and freed
+ * together when it is over; nothing of it is used again, so that nothing can come from
+ * it later. Names are resolved at each dial. nng's threads only receive on, send on,
+ * and tell the loop through a queue.
  *
- * A request is sent once: what TCP took arrives, or the connection is lost. An answer that has another id than the
- * request under way (that one was given up) is dropped. A connection is given up when it brings what no
- * collector says, more answers than requests, or none to LS_EXCHANGE_UNANSWERED_MAX requests one after the other.
+ * A request is sent once: what TCP took arrives, or the connection is lost. An answer
+ * that has another id than the request under way (that one was given up) is dropped. A
+ * connection is given up when it brings what no collector says, more answers than
+ * requests, or none to LS_EXCHANGE_UNANSWERED_MAX requests one after the other.
  *
- * nng 1.5.2 starts one thread per CPU for time-outs and up to 16 for tasks, and has no setting for it:
- * they sleep, but a limit of tasks of the service must allow for them.
+ * nng 1.5.2 starts one thread per CPU for time-outs and up to 16 for tasks, and has no
+ * setting for it: they sleep, but a limit of tasks of the service must allow for them.
  *
  * Owner:   the agent loop thread. Not thread-safe.
  * Units:   t_receive_mono_ns is CLOCK_MONOTONIC, read when the answer arrived.
- * Errors:  -LS_ERANGE an address that is none, -LS_ELIMIT one that is too long, or a request; -LS_EBUSY a request is
- *          under way, -LS_ENET not connected, -ENOMEM, -errno.
- * Limits:  answers of LS_ACK_MAX_BYTES, requests of LS_REPORT_MAX_BYTES with their id; LS_EXCHANGE_PATIENCE_NS to
- *          be connected, as long to be greeted, and for the rest of a request that was given up; between attempts a pause of up to LS_RECONNECT_MIN_NS, then up
- *          to twice the last, LS_RECONNECT_MAX_NS at most; an answer begins anew.
+ * Errors:  -LS_ERANGE an address that is none, -LS_ELIMIT one that is too long, or a
+ *          request; -LS_EBUSY a request is under way, -LS_ENET not connected, -ENOMEM,
+ *          -errno.
+ * Limits:  answers of LS_ACK_MAX_BYTES, requests of LS_REPORT_MAX_BYTES with their id;
+ *          LS_EXCHANGE_PATIENCE_NS to be connected, as long to be greeted, and for the
+ *          rest of a request that was given up; between attempts a pause of up to
+ *          LS_RECONNECT_MIN_NS, then up to twice the last, LS_RECONNECT_MAX_NS at most;
+ *          an answer begins anew.
  * Source:  proto/wire/frame.h (SP); nng_stream(5), nng_aio_stop(3) of 1.5.2.
  */
 #ifndef LS_AGENT_EXCHANGE_H
@@ -50,32 +57,37 @@ enum ls_exchange_state {
 };
 
 enum ls_exchange_event {
-	LS_EXCHANGE_UP,     /* connected */
-	LS_EXCHANGE_DOWN,   /* no connection; it is tried again. FAILED follows if a request was under way */
+	LS_EXCHANGE_UP, /* connected */
+	/* no connection; it is tried again. FAILED follows if a request was under way
+	 */
+	LS_EXCHANGE_DOWN,
 	LS_EXCHANGE_ANSWER, /* of the request under way, which is over */
-	LS_EXCHANGE_FAILED  /* the request is over without an answer */
+	LS_EXCHANGE_FAILED /* the request is over without an answer */
 };
 
 struct ls_exchange_handler {
 	void *arg;
 	/* On the loop. bytes: of an answer, valid during the call. */
-	void (*event)(void *arg, enum ls_exchange_event event, const uint8_t *bytes, size_t len,
-		uint64_t t_receive_mono_ns);
+	void (*event)(void *arg, enum ls_exchange_event event, const uint8_t *bytes,
+		size_t len, uint64_t t_receive_mono_ns);
 };
 
 /* Begins to connect to url ("tcp://host:port") and returns at once. */
 int ls_exchange_open(struct ls_loop *loop, const char *url,
-	const struct ls_exchange_handler *handler, struct ls_exchange **ret_exchange)
-	LS_MUSTCHECK;
+	const struct ls_exchange_handler *handler,
+	struct ls_exchange **ret_exchange) LS_MUSTCHECK;
 
 /*
- * Sends a request; its end comes as an event. buf is borrowed until then, or until ls_exchange_close. Allocates nothing.
+ * Sends a request; its end comes as an event. buf is borrowed until then, or until
+ * ls_exchange_close. Allocates nothing.
  */
-int ls_exchange_send(struct ls_exchange *x, const uint8_t *buf, size_t len) LS_MUSTCHECK;
+int ls_exchange_send(struct ls_exchange *x, const uint8_t *buf,
+	size_t len) LS_MUSTCHECK;
 
 /*
- * Gives the request under way up; LS_EXCHANGE_FAILED follows, when all of it is sent: half a frame cannot be taken back.
- * A collector that does not take the rest in LS_EXCHANGE_PATIENCE_NS is left. Harmless when there is none.
+ * Gives the request under way up; LS_EXCHANGE_FAILED follows, when all of it is sent:
+ * half a frame cannot be taken back. A collector that does not take the rest in
+ * LS_EXCHANGE_PATIENCE_NS is left. Harmless when there is none.
  */
 void ls_exchange_cancel(struct ls_exchange *x);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * known - which workers the collector knows, and by which number: they need not be sent again.
+ * known - which workers the collector knows, and by which number: they need not be sent
+ * again.
  *
  * Owner:   the agent loop thread. Plain memory.
  * Units:   none.
@@ -37,6 +38,7 @@ void ls_known_add(struct ls_known *k, const struct ls_wire_worker *w);
 void ls_known_forget(struct ls_known *k, const uint8_t ring_id[LS_RING_ID_BYTES]);
 
 /* Forgets all but those of the list, so that there is room for new ones. */
-void ls_known_prune(struct ls_known *k, const struct ls_wire_worker *list, size_t count);
+void ls_known_prune(struct ls_known *k, const struct ls_wire_worker *list,
+	size_t count);
 
 #endif

@@ -16,7 +16,8 @@ uint64_t
 ls_pace_reckon(struct ls_pace *p, uint64_t rate_bytes_per_s, uint64_t now_mono_ns,
 	uint64_t pushed_bytes)
 {
-	uint64_t for_ns = now_mono_ns - p->t_mono_ns, bytes = pushed_bytes - p->pushed_bytes;
+	uint64_t for_ns = now_mono_ns - p->t_mono_ns,
+		 bytes = pushed_bytes - p->pushed_bytes;
 
 	if (for_ns > LS_BEAT_MAX_NS)
 		for_ns = LS_BEAT_MAX_NS;

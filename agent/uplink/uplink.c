@@ -14,7 +14,8 @@
 #include "proto/base/loop.h"
 #include "proto/base/text.h"
 
-#define UPLINK_SCRATCH_BYTES 65536u /* full lists of a report take 45 KiB; touched as far as used */
+/* full lists of a report take 45 KiB; touched as far as used */
+#define UPLINK_SCRATCH_BYTES 65536u
 
 /* One report introduces all workers: none is named by a number before it is. */
 _Static_assert(LS_WORKERS_PER_REPORT_MAX >= LS_RINGS_MAX, "workers of a report");
@@ -33,20 +34,23 @@ struct ls_uplink {
 	struct ls_loop_timer *timer;
 	enum ls_uplink_state state;
 	uint64_t next_beat_ns;
-	uint64_t hold_until_ns;       /* a refusal outlives the connection it came by */
-	uint64_t t_send_ns;           /* of the report under way */
-	uint64_t sent_seq;            /* the highest number that may have been sent, ever */
-	uint64_t report_seq;          /* the highest in the report under way, 0: no items */
+	uint64_t hold_until_ns; /* a refusal outlives the connection it came by */
+	uint64_t t_send_ns; /* of the report under way */
+	/* the highest number that may have been sent, ever */
+	uint64_t sent_seq;
+	/* the highest in the report under way, 0: no items */
+	uint64_t report_seq;
 	bool has_last;
 	struct ls_wire_stamps last;
-	bool introduced;              /* the collector knows our kernel, by this connection */
-	struct ls_known known;        /* workers the collector knows */
-	size_t worker_count;          /* workers in the report under way */
+	/* the collector knows our kernel, by this connection */
+	bool introduced;
+	struct ls_known known; /* workers the collector knows */
+	size_t worker_count; /* workers in the report under way */
 	struct ls_wire_worker workers[LS_WORKERS_PER_REPORT_MAX];
 	struct ls_wire_bytes items[LS_ITEMS_PER_REPORT_MAX];
 	uint8_t item_bytes[LS_REPORT_ITEMS_BYTES];
 	/* Stream two. */
-	uint64_t sent_chunk_seq;      /* the highest that may have been sent, ever */
+	uint64_t sent_chunk_seq; /* the highest that may have been sent, ever */
 	struct ls_pace pace;
 	struct ls_wire_bytes chunk_items[LS_CHUNK_ITEMS_PER_REPORT_MAX];
 	uint8_t chunk_bytes[LS_SPOOL_CHUNKS_READ_BYTES];
@@ -55,30 +59,35 @@ struct ls_uplink {
 	struct ls_wire_zoomed zoomed[LS_GROUPS_MAX];
 	bool identity_asked;
 	bool identity_known;
-	uint64_t identity_version;    /* that it knows */
-	bool report_identity;         /* in the report under way, of this version */
+	uint64_t identity_version; /* that it knows */
+	bool report_identity; /* in the report under way, of this version */
 	uint64_t report_identity_version;
 	struct ls_arena *scratch;
-	uint8_t report[LS_REPORT_MAX_BYTES]; /* touched as far as used; lent to the exchange until it is over */
-	uint64_t asked_beat_ns;       /* at least so long until the next answer; 0: not asked */
-	unsigned slowed;              /* beats are this factor longer; 0, 1: not */
-	char refused[160];            /* why, if the last answer was a refusal; from outside */
+	/* touched as far as used; lent to the exchange until it is over */
+	uint8_t report[LS_REPORT_MAX_BYTES];
+	/* at least so long until the next answer; 0: not asked */
+	uint64_t asked_beat_ns;
+	unsigned slowed; /* beats are this factor longer; 0, 1: not */
+	/* why, if the last answer was a refusal; from outside */
+	char refused[160];
 	struct ls_uplink_stats stats;
 };
 
-/* --- states ------------------------------------------------------------------------ */
+/* --- states --------------------------------------------------------------- */
 
 /* The only place that changes the state, and with it the timer. */
 static void
 uplink_set_state(struct ls_uplink *u, enum ls_uplink_state to, uint64_t until_ns)
 {
 	static const unsigned moves[LS_UPLINK_STATE_COUNT] = {
-		[LS_UPLINK_STATE_DOWN] = 1u << LS_UPLINK_STATE_READY | 1u << LS_UPLINK_STATE_HOLD,
+		[LS_UPLINK_STATE_DOWN] =
+			1u << LS_UPLINK_STATE_READY | 1u << LS_UPLINK_STATE_HOLD,
 		[LS_UPLINK_STATE_READY] = 1u << LS_UPLINK_STATE_AWAIT |
 			1u << LS_UPLINK_STATE_READY | 1u << LS_UPLINK_STATE_DOWN,
 		[LS_UPLINK_STATE_AWAIT] = 1u << LS_UPLINK_STATE_READY |
 			1u << LS_UPLINK_STATE_HOLD | 1u << LS_UPLINK_STATE_DOWN,
-		[LS_UPLINK_STATE_HOLD] = 1u << LS_UPLINK_STATE_READY | 1u << LS_UPLINK_STATE_DOWN,
+		[LS_UPLINK_STATE_HOLD] =
+			1u << LS_UPLINK_STATE_READY | 1u << LS_UPLINK_STATE_DOWN,
 	};
 	uint64_t now = ls_loop_now(u->loop);
 
@@ -108,11 +117,12 @@ uplink_hold(struct ls_uplink *u, uint64_t for_ns)
 	uplink_set_state(u, LS_UPLINK_STATE_HOLD, u->hold_until_ns);
 }
 
-/* --- the report -------------------------------------------------------------------- */
+/* --- the report ----------------------------------------------------------- */
 
 /*
- * Keeps of all workers those that the collector does not know: all of them, since hot values and live
- * slots name them by numbers that it may know from an earlier life of this agent.
+ * Keeps of all workers those that the collector does not know: all of them, since hot
+ * values and live slots name them by numbers that it may know from an earlier life of
+ * this agent.
  */
 static void
 uplink_add_workers(struct ls_uplink *u, struct ls_wire_report *r)
@@ -139,12 +149,14 @@ uplink_add_items(struct ls_uplink *u, struct ls_wire_report *r)
 
 	if (rc != 0) {
 		r->item_count = 0;
-		ls_log(LS_LOG_ERR, "uplink", "cannot read the spool (%s): reporting without items",
+		ls_log(LS_LOG_ERR, "uplink",
+			"cannot read the spool (%s): reporting without items",
 			ls_err_text(rc));
 	}
 	r->items = u->items;
 	u->report_seq = r->item_count > 0 ? ls_spool_acked(spool) + r->item_count : 0;
-	r->spooled_items = ls_spool_next(spool) - 1 - ls_spool_acked(spool) - r->item_count;
+	r->spooled_items =
+		ls_spool_next(spool) - 1 - ls_spool_acked(spool) - r->item_count;
 	if (u->report_seq > u->sent_seq)
 		u->sent_seq = u->report_seq;
 }
@@ -152,7 +164,8 @@ uplink_add_items(struct ls_uplink *u, struct ls_wire_report *r)
 static uint64_t
 uplink_chunks_waiting(const struct ls_uplink *u)
 {
-	return ls_spool_chunks_next(u->options.spool) - 1 - ls_spool_chunks_acked(u->options.spool);
+	return ls_spool_chunks_next(u->options.spool) - 1 -
+		ls_spool_chunks_acked(u->options.spool);
 }
 
 /* Chunk items, in what is left of the report and of the allowance. */
@@ -174,11 +187,14 @@ uplink_add_chunks(struct ls_uplink *u, struct ls_wire_report *r)
 	room = LS_REPORT_ITEMS_BYTES - used;
 	if (room > allowed)
 		room = (size_t)allowed;
-	rc = ls_spool_read_chunks(spool, u->chunk_bytes, room, u->chunk_items, &r->chunk_item_count);
+	rc = ls_spool_read_chunks(spool, u->chunk_bytes, room, u->chunk_items,
+		&r->chunk_item_count);
 	if (rc != 0) {
 		r->chunk_item_count = 0;
-		ls_log(LS_LOG_ERR, "uplink", "cannot read chunks of the spool (%s): reporting "
-			"without them", ls_err_text(rc));
+		ls_log(LS_LOG_ERR, "uplink",
+			"cannot read chunks of the spool (%s): reporting "
+			"without them",
+			ls_err_text(rc));
 	}
 	r->waiting_chunk_items -= r->chunk_item_count;
 	for (i = 0; i < r->chunk_item_count; i++) {
@@ -229,8 +245,10 @@ uplink_pack(struct ls_uplink *u, size_t *ret_len)
 	uplink_add_asked(u, &r);
 	uplink_add_items(u, &r);
 	uplink_add_chunks(u, &r);
-	r.t_send_mono_ns = u->t_send_ns = ls_clock_mono_ns(); /* as late as can be: it is t1 */
-	return ls_wire_report_pack_to(&r, u->scratch, u->report, sizeof(u->report), ret_len);
+	/* as late as can be: it is t1 */
+	r.t_send_mono_ns = u->t_send_ns = ls_clock_mono_ns();
+	return ls_wire_report_pack_to(&r, u->scratch, u->report, sizeof(u->report),
+		ret_len);
 }
 
 static void
@@ -247,7 +265,8 @@ uplink_report(struct ls_uplink *u)
 	if (rc == 0)
 		rc = ls_exchange_send(u->exchange, u->report, len);
 	if (rc != 0) {
-		ls_log(LS_LOG_WARN, "uplink", "report not sent (%s): again at the next beat",
+		ls_log(LS_LOG_WARN, "uplink",
+			"report not sent (%s): again at the next beat",
 			ls_err_text(rc));
 		uplink_set_state(u, LS_UPLINK_STATE_READY, u->next_beat_ns);
 		return;
@@ -257,13 +276,14 @@ uplink_report(struct ls_uplink *u)
 	uplink_set_state(u, LS_UPLINK_STATE_AWAIT, now + LS_ACK_TIMEOUT_NS);
 }
 
-/* --- the answer -------------------------------------------------------------------- */
+/* --- the answer ----------------------------------------------------------- */
 
 static void
 uplink_bad_ack(struct ls_uplink *u, const char *why)
 {
 	u->stats.bad_acks++;
-	ls_log(LS_LOG_WARN, "uplink", "answer makes no sense (%s): reporting again", why);
+	ls_log(LS_LOG_WARN, "uplink", "answer makes no sense (%s): reporting again",
+		why);
 	uplink_hold(u, LS_BAD_ACK_HOLD_NS);
 }
 
@@ -275,7 +295,8 @@ uplink_check_ack(const struct ls_uplink *u, const struct ls_wire_ack *a, uint64_
 
 	/* A report that could not be read has no boot to answer to. */
 	if (memcmp(a->boot, ls_spool_boot(u->options.spool), LS_BOOT_BYTES) != 0 &&
-		!(a->status == LS_ACK_REJECT && memcmp(a->boot, none, LS_BOOT_BYTES) == 0))
+		!(a->status == LS_ACK_REJECT &&
+			memcmp(a->boot, none, LS_BOOT_BYTES) == 0))
 		return "for another agent";
 	if (a->acked_seq > u->sent_seq || a->acked_chunk_seq > u->sent_chunk_seq)
 		return "acknowledges what was never sent";
@@ -297,7 +318,8 @@ uplink_take_asked(struct ls_uplink *u, const struct ls_wire_ack *a)
 {
 	size_t i;
 
-	for (i = 0; i < a->need_dictionary_count && u->options.need_dictionary != NULL; i++)
+	for (i = 0; i < a->need_dictionary_count && u->options.need_dictionary != NULL;
+		i++)
 		u->options.need_dictionary(u->options.arg, a->need_dictionary[i]);
 	if (a->zoom_ns > 0) {
 		u->stats.zooms++;
@@ -325,7 +347,8 @@ uplink_take_ack(struct ls_uplink *u, const struct ls_wire_ack *a, uint64_t t4)
 	u->asked_beat_ns = a->beat_ns != 0 ? uplink_within_beats(a->beat_ns) : 0;
 	for (i = 0; i < u->worker_count && a->status == LS_ACK_OK; i++)
 		ls_known_add(&u->known, &u->workers[i]);
-	u->introduced = a->status == LS_ACK_OK; /* who is put off says again who he is */
+	/* who is put off says again who he is */
+	u->introduced = a->status == LS_ACK_OK;
 	for (i = 0; i < a->need_count; i++)
 		ls_known_forget(&u->known, a->need[i]);
 	if (a->need_all_workers)
@@ -355,8 +378,10 @@ uplink_answered(struct ls_uplink *u, const uint8_t *bytes, size_t len, uint64_t 
 		if (memcmp(a.boot, ls_spool_boot(u->options.spool), LS_BOOT_BYTES) == 0)
 			uplink_take_stored(u, &a);
 		(void)snprintf(u->refused, sizeof(u->refused), "%s", a.reason);
-		(void)ls_text_escape(reason, sizeof(reason), a.reason, strlen(a.reason));
-		ls_log(LS_LOG_ERR, "uplink", "collector refuses our reports: %s", reason);
+		(void)ls_text_escape(reason, sizeof(reason), a.reason,
+			strlen(a.reason));
+		ls_log(LS_LOG_ERR, "uplink", "collector refuses our reports: %s",
+			reason);
 		uplink_hold(u, LS_REJECT_HOLD_NS);
 		return;
 	}
@@ -364,8 +389,10 @@ uplink_answered(struct ls_uplink *u, const uint8_t *bytes, size_t len, uint64_t 
 	uplink_take_ack(u, &a, t4);
 	if (a.status == LS_ACK_RETRY) {
 		u->stats.retries++;
-		uplink_hold(u, uplink_within_beats(
-			a.retry_after_ns != 0 ? a.retry_after_ns : ls_uplink_beat_ns(u)));
+		uplink_hold(u,
+			uplink_within_beats(a.retry_after_ns != 0
+					? a.retry_after_ns
+					: ls_uplink_beat_ns(u)));
 		return;
 	}
 	u->stats.acks++;
@@ -376,7 +403,7 @@ uplink_answered(struct ls_uplink *u, const uint8_t *bytes, size_t len, uint64_t 
 	uplink_set_state(u, LS_UPLINK_STATE_READY, u->next_beat_ns);
 }
 
-/* --- events ------------------------------------------------------------------------ */
+/* --- events --------------------------------------------------------------- */
 
 static void
 uplink_connected(struct ls_uplink *u)
@@ -406,9 +433,11 @@ uplink_event(void *arg, enum ls_exchange_event event, const uint8_t *bytes, size
 		uplink_connected(u);
 		break;
 	case LS_EXCHANGE_DOWN:
-		ls_log(LS_LOG_WARN, "uplink", "no connection to %s: keeping what is not stored there",
+		ls_log(LS_LOG_WARN, "uplink",
+			"no connection to %s: keeping what is not stored there",
 			u->url);
-		uplink_set_state(u, LS_UPLINK_STATE_DOWN, 0); /* a newer report follows, with newer stamps */
+		/* a newer report follows, with newer stamps */
+		uplink_set_state(u, LS_UPLINK_STATE_DOWN, 0);
 		break;
 	case LS_EXCHANGE_ANSWER:
 		if (u->state == LS_UPLINK_STATE_AWAIT)
@@ -436,7 +465,8 @@ uplink_due(void *arg)
 		break;
 	case LS_UPLINK_STATE_AWAIT:
 		ls_log(LS_LOG_WARN, "uplink", "no answer: reporting anew");
-		ls_exchange_cancel(u->exchange); /* this state ends with what it tells */
+		/* this state ends with what it tells */
+		ls_exchange_cancel(u->exchange);
 		break;
 	case LS_UPLINK_STATE_DOWN:
 	case LS_UPLINK_STATE_COUNT:
@@ -444,7 +474,7 @@ uplink_due(void *arg)
 	}
 }
 
-/* --- life -------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------- */
 
 int
 ls_uplink_new(struct ls_loop *loop, const struct ls_uplink_options *options,
@@ -458,9 +488,11 @@ ls_uplink_new(struct ls_loop *loop, const struct ls_uplink_options *options,
 		return -ENOMEM;
 	u->loop = loop;
 	u->options = *options;
-	/* What an earlier process of this spool sent is not known: it may be all of it. */
+	/* What an earlier process of this spool sent is not known: it may be all of it.
+	 */
 	u->sent_seq = ls_spool_next(options->spool) - 1;
-	u->sent_chunk_seq = ls_spool_chunks_acked(options->spool) + LS_CHUNK_ITEMS_PER_REPORT_MAX;
+	u->sent_chunk_seq =
+		ls_spool_chunks_acked(options->spool) + LS_CHUNK_ITEMS_PER_REPORT_MAX;
 	if (u->sent_chunk_seq >= ls_spool_chunks_next(options->spool))
 		u->sent_chunk_seq = ls_spool_chunks_next(options->spool) - 1;
 	rc = ls_text_copy(u->host, sizeof(u->host), options->host);
@@ -520,7 +552,8 @@ ls_uplink_is_settled(const struct ls_uplink *u)
 	if (u->state == LS_UPLINK_STATE_DOWN)
 		return true;
 	return u->state != LS_UPLINK_STATE_AWAIT &&
-		ls_spool_acked(u->options.spool) + 1 == ls_spool_next(u->options.spool) &&
+		ls_spool_acked(u->options.spool) + 1 ==
+		ls_spool_next(u->options.spool) &&
 		(uplink_chunks_waiting(u) == 0 || u->pace.allowance_bytes <= 0);
 }
 
@@ -534,7 +567,7 @@ uint64_t
 ls_uplink_beat_ns(const struct ls_uplink *u)
 {
 	uint64_t beat = u->options.beat_ns > u->asked_beat_ns ? u->options.beat_ns
-							       : u->asked_beat_ns;
+							      : u->asked_beat_ns;
 	uint64_t slowed = beat * u->slowed;
 
 	if (u->slowed <= 1 || beat >= LS_BUDGET_BEAT_MAX_NS)
@@ -557,7 +590,8 @@ ls_uplink_tell(const struct ls_uplink *u, struct ls_uplink_told *ret_told)
 	ret_told->has_exchange = u->has_last;
 	ret_told->round_trip_ns = 0;
 	if (u->has_last && u->last.t4 - u->last.t1 >= u->last.t3 - u->last.t2)
-		ret_told->round_trip_ns = u->last.t4 - u->last.t1 - (u->last.t3 - u->last.t2);
+		ret_told->round_trip_ns =
+			u->last.t4 - u->last.t1 - (u->last.t3 - u->last.t2);
 }
 
 const struct ls_uplink_stats *

@@ -9,17 +9,19 @@
  *       |                   +------- HOLD <-----+
  *       +--- connection lost, from any state
  *
- * A report carries what the collector does not know yet: workers, items of the spool, and what is
- * true now: hot values, live slots, and all values while zoomed. Items stay in the spool until an answer
- * acknowledges them, so nothing is lost with a report. Steps go first, and with more of them to send, the
- * next report follows the answer at once. Chunk items fill what is left, at the pace of back-fill: as many
- * bytes as were pushed since the connection came up, and backfill_bytes_per_s on top.
+ * A report carries what the collector does not know yet: workers, items of the spool,
+ * and what is true now: hot values, live slots, and all values while zoomed. Items stay
+ * in the spool until an answer acknowledges them, so nothing is lost with a report.
+ * Steps go first, and with more of them to send, the next report follows the answer at
+ * once. Chunk items fill what is left, at the pace of back-fill: as many bytes as were
+ * pushed since the connection came up, and backfill_bytes_per_s on top.
  *
  * Owner:   the agent loop thread. Not thread-safe.
  * Units:   ns, CLOCK_MONOTONIC.
  * Errors:  those of exchange.h.
- * Limits:  LS_ITEMS_PER_REPORT_MAX, LS_REPORT_ITEMS_BYTES, LS_REPORT_CHUNK_BYTES, LS_ACK_TIMEOUT_NS, LS_BAD_ACK_HOLD_NS,
- *          LS_REJECT_HOLD_NS; the beat stays within LS_BEAT_MIN_NS and LS_BEAT_MAX_NS.
+ * Limits:  LS_ITEMS_PER_REPORT_MAX, LS_REPORT_ITEMS_BYTES, LS_REPORT_CHUNK_BYTES,
+ *          LS_ACK_TIMEOUT_NS, LS_BAD_ACK_HOLD_NS, LS_REJECT_HOLD_NS; the beat stays
+ *          within LS_BEAT_MIN_NS and LS_BEAT_MAX_NS.
  * Source:  proto/README.md, "Report and Ack".
  */
 #ifndef LS_AGENT_UPLINK_H
@@ -44,19 +46,22 @@ struct ls_uplink_stats {
 #undef LS_UPLINK_STAT
 };
 
-/* What there is to tell; texts are borrowed, `refused` is from outside ("": not refused). */
+/* What there is to tell; texts are borrowed, `refused` is from outside ("": not
+ * refused). */
 struct ls_uplink_told {
 	const char *url, *refused;
 	bool held, has_exchange;
-	uint64_t round_trip_ns;         /* of the last exchange, without the time it waited there */
+	/* of the last exchange, without the time it waited there */
+	uint64_t round_trip_ns;
 };
 
 struct ls_uplink_options {
-	const char *url;                /* "tcp://host:port" */
-	const char *host;               /* name of this host; a name (ls_text_is_name) */
+	const char *url; /* "tcp://host:port" */
+	/* name of this host; a name (ls_text_is_name) */
+	const char *host;
 	uint8_t kernel_boot_id[16];
 	uint64_t beat_ns;
-	struct ls_spool *spool;         /* borrowed */
+	struct ls_spool *spool; /* borrowed */
 	void *arg;
 	/* Fills in all workers known here, hot values, live slots, dropped_records; what it points to
 	   must hold until the next call. */
@@ -65,11 +70,13 @@ struct ls_uplink_options {
 	/* The rest may be NULL. */
 	/* The collector asks for a dictionary of chunks. */
 	void (*need_dictionary)(void *arg, uint64_t hash);
-	/* The latest values of all groups, at most LS_GROUPS_MAX; they must hold until the next call. */
+	/* The latest values of all groups, at most LS_GROUPS_MAX; they must hold until
+	 * the next call. */
 	size_t (*zoom)(void *arg, struct ls_wire_zoomed *ret_zoomed);
-	/* Who this host is, and a number that changes with it; sent when new, changed or asked for. */
-	const struct ls_wire_identity *(*identity)(
-		void *arg, size_t *ret_count, uint64_t *ret_version);
+	/* Who this host is, and a number that changes with it; sent when new, changed
+	 * or asked for. */
+	const struct ls_wire_identity *(*identity)(void *arg, size_t *ret_count,
+		uint64_t *ret_version);
 };
 
 /* Makes the uplink and begins to connect. -LS_ERANGE: the url is none. */
@@ -79,7 +86,8 @@ int ls_uplink_new(struct ls_loop *loop, const struct ls_uplink_options *options,
 /* Gives up what is under way. Accepts NULL. */
 void ls_uplink_free(struct ls_uplink *u);
 
-/* Another beat of our own; the collector may ask for a longer one, from answer to answer. */
+/* Another beat of our own; the collector may ask for a longer one, from answer to
+ * answer. */
 void ls_uplink_set_beat(struct ls_uplink *u, uint64_t beat_ns);
 
 /* Sends at the next chance, not at the next beat. */

@@ -12,8 +12,8 @@
 #define BUCKET_S_US 1000000ll
 
 /* Steps that a clock's face knows. */
-static const int64_t bucket_steps_s[] = { 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200,
-	10800, 21600, 43200, 86400 };
+static const int64_t bucket_steps_s[] = { 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900,
+	1800, 3600, 7200, 10800, 21600, 43200, 86400 };
 #define BUCKET_STEPS (sizeof(bucket_steps_s) / sizeof(bucket_steps_s[0]))
 
 static const char *const agg_names[LS_AGG_KINDS] = { "mean", "min", "max", "count" };
@@ -121,10 +121,12 @@ ls_line_add(struct ls_line *l, const struct ls_range *range, int64_t t_us, doubl
 }
 
 void
-ls_line_merge(struct ls_line *l, const struct ls_range *range, int64_t t_us, const struct ls_bucket *b)
+ls_line_merge(struct ls_line *l, const struct ls_range *range, int64_t t_us,
+	const struct ls_bucket *b)
 {
-	size_t i = t_us < range->begin_us ? range->count
-					  : (size_t)((t_us - range->begin_us) / range->step_us);
+	size_t i = t_us < range->begin_us
+		? range->count
+		: (size_t)((t_us - range->begin_us) / range->step_us);
 
 	if (i < range->count)
 		bucket_merge(&l->bucket[i], b);
@@ -157,14 +159,16 @@ ls_line_sort(struct ls_line *l)
 
 	for (i = 1; i < l->point_count; i++) {
 		if (l->point[i].t_us < l->point[i - 1].t_us) {
-			qsort(l->point, l->point_count, sizeof(*l->point), point_compare);
+			qsort(l->point, l->point_count, sizeof(*l->point),
+				point_compare);
 			return;
 		}
 	}
 }
 
 static void
-line_points_json(const struct ls_line *l, const struct ls_range *range, struct ls_json_out *o)
+line_points_json(const struct ls_line *l, const struct ls_range *range,
+	struct ls_json_out *o)
 {
 	size_t i;
 
@@ -173,7 +177,8 @@ line_points_json(const struct ls_line *l, const struct ls_range *range, struct l
 	for (i = 0; i < l->point_count; i++) {
 		if (i > 0)
 			ls_json_out_raw(o, ",");
-		ls_json_out_number(o, (double)(l->point[i].t_us - range->begin_us) / 1e6);
+		ls_json_out_number(o,
+			(double)(l->point[i].t_us - range->begin_us) / 1e6);
 	}
 	ls_json_out_raw(o, "]");
 	ls_json_out_name(o, true, "value");
@@ -187,7 +192,8 @@ line_points_json(const struct ls_line *l, const struct ls_range *range, struct l
 }
 
 void
-ls_line_json(const struct ls_line *l, const struct ls_range *range, unsigned aggs, struct ls_json_out *o)
+ls_line_json(const struct ls_line *l, const struct ls_range *range, unsigned aggs,
+	struct ls_json_out *o)
 {
 	bool comma = false;
 	unsigned agg;
@@ -205,7 +211,8 @@ ls_line_json(const struct ls_line *l, const struct ls_range *range, unsigned agg
 		for (i = 0; i < range->count; i++) {
 			if (i > 0)
 				ls_json_out_raw(o, ",");
-			ls_json_out_number(o, ls_bucket_value(&l->bucket[i], (enum ls_agg)agg));
+			ls_json_out_number(o,
+				ls_bucket_value(&l->bucket[i], (enum ls_agg)agg));
 		}
 		ls_json_out_raw(o, "]");
 		comma = true;

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * buckets - values of a series over a range of time: as they are, or least, greatest, mean and number
- * a bucket, so that no peak is lost when there are more values than are asked for.
+ * buckets - values of a series over a range of time: as they are, or least, greatest,
+ * mean and number a bucket, so that no peak is lost when there are more values than are
+ * asked for.
  *
- * Buckets begin at whole multiples of their step since the epoch, so that neighbouring questions meet.
+ * Buckets begin at whole multiples of their step since the epoch, so that neighbouring
+ * questions meet.
  *
  * Owner:   pure; a line belongs to its caller.
  * Units:   microseconds since the epoch; values in the unit of the series.
- * Errors:  -ENOMEM; -LS_ELIMIT more values than LS_QUERY_POINTS_MAX; -LS_ERANGE a range that is none.
+ * Errors:  -ENOMEM; -LS_ELIMIT more values than LS_QUERY_POINTS_MAX; -LS_ERANGE a range
+ *          that is none.
  * Limits:  LS_QUERY_POINTS_MAX buckets or values of a line.
  */
 #ifndef LS_COLLECTOR_BUCKETS_H
@@ -23,9 +26,9 @@
 /* The time asked for, cut up. */
 struct ls_range {
 	int64_t from_us, to_us; /* inclusive, as asked */
-	int64_t step_us;        /* 0: values as they are */
-	int64_t begin_us;       /* of the first bucket: at or before from_us */
-	size_t count;           /* of buckets; 0: values as they are */
+	int64_t step_us; /* 0: values as they are */
+	int64_t begin_us; /* of the first bucket: at or before from_us */
+	size_t count; /* of buckets; 0: values as they are */
 };
 
 struct ls_bucket {
@@ -52,9 +55,9 @@ enum ls_agg { LS_AGG_MEAN, LS_AGG_MIN, LS_AGG_MAX, LS_AGG_COUNT, LS_AGG_KINDS };
 const char *ls_agg_name(unsigned agg);
 
 /*
- * Cuts [from_us, to_us] into buckets of step_s seconds (LS_STEP_RAW: none). LS_STEP_AUTO chooses: the
- * least step of a clock's face, at least min_step_s, that gives at most LS_QUERY_POINTS_DEFAULT.
- * -LS_ERANGE, -LS_ELIMIT: too many buckets.
+ * Cuts [from_us, to_us] into buckets of step_s seconds (LS_STEP_RAW: none).
+ * LS_STEP_AUTO chooses: the least step of a clock's face, at least min_step_s, that
+ * gives at most LS_QUERY_POINTS_DEFAULT. -LS_ERANGE, -LS_ELIMIT: too many buckets.
  */
 int ls_range_cut(int64_t from_us, int64_t to_us, int64_t step_s, int64_t min_step_s,
 	struct ls_range *ret_range) LS_MUSTCHECK;
@@ -63,11 +66,14 @@ int ls_range_cut(int64_t from_us, int64_t to_us, int64_t step_s, int64_t min_ste
 int ls_line_init(struct ls_line *l, const struct ls_range *range) LS_MUSTCHECK;
 void ls_line_fini(struct ls_line *l);
 
-/* Adds a value measured in the range; what is no finite number counts in no bucket, and is null as a point. */
-int ls_line_add(struct ls_line *l, const struct ls_range *range, int64_t t_us, double value) LS_MUSTCHECK;
+/* Adds a value measured in the range; what is no finite number counts in no bucket, and
+ * is null as a point. */
+int ls_line_add(struct ls_line *l, const struct ls_range *range, int64_t t_us,
+	double value) LS_MUSTCHECK;
 
 /* Adds what is summed up already, of a time in the range. */
-void ls_line_merge(struct ls_line *l, const struct ls_range *range, int64_t t_us, const struct ls_bucket *b);
+void ls_line_merge(struct ls_line *l, const struct ls_range *range, int64_t t_us,
+	const struct ls_bucket *b);
 
 /* What of it; NaN if it was not measured. */
 double ls_bucket_value(const struct ls_bucket *b, enum ls_agg agg);
@@ -75,7 +81,8 @@ double ls_bucket_value(const struct ls_bucket *b, enum ls_agg agg);
 /* Puts points in order of time: back-filled ones come late. */
 void ls_line_sort(struct ls_line *l);
 
-/* Members of an object: "mean":[...] for each agg whose bit is set; or "at_s" and "value" of points. */
+/* Members of an object: "mean":[...] for each agg whose bit is set; or "at_s" and
+ * "value" of points. */
 void ls_line_json(const struct ls_line *l, const struct ls_range *range, unsigned aggs,
 	struct ls_json_out *o);
 

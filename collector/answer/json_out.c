@@ -60,7 +60,8 @@ ls_json_out_raw(struct ls_json_out *o, const char *text)
 	out_add(o, text, strlen(text));
 }
 
-/* Bytes of a string in which every one stands for itself, as in all names that are sane; else 0. */
+/* Bytes of a string in which every one stands for itself, as in all names that are
+ * sane; else 0. */
 static size_t
 out_plain(const char *s)
 {
@@ -151,7 +152,8 @@ out_millionths(struct ls_json_out *o, uint64_t v)
 	out_add(o, p, (size_t)(end - p));
 }
 
-/* Most numbers of answers have few decimals: they are millionths, and the C library's way to digits is long. */
+/* Most numbers of answers have few decimals: they are millionths, and the C library's
+ * way to digits is long. */
 static bool
 out_decimal(struct ls_json_out *o, double v)
 {
@@ -214,7 +216,8 @@ ls_json_out_give(const struct ls_json_out *o, ls_export_sink *sink, void *arg)
 	if (o->failed)
 		return -ENOMEM;
 	for (at = 0; at < o->len; at += piece) {
-		piece = o->len - at < LS_EXPORT_PIECE_BYTES ? o->len - at : LS_EXPORT_PIECE_BYTES;
+		piece = o->len - at < LS_EXPORT_PIECE_BYTES ? o->len - at
+							    : LS_EXPORT_PIECE_BYTES;
 		if (!sink(arg, o->text + at, piece))
 			return -ECANCELED;
 	}

@@ -40,6 +40,7 @@ void ls_json_out_time(struct ls_json_out *o, int64_t t_us);
 void ls_json_out_name(struct ls_json_out *o, bool comma, const char *name);
 
 /* Gives all to a sink in pieces. -ENOMEM, -ECANCELED. */
-int ls_json_out_give(const struct ls_json_out *o, ls_export_sink *sink, void *arg) LS_MUSTCHECK;
+int ls_json_out_give(const struct ls_json_out *o, ls_export_sink *sink,
+	void *arg) LS_MUSTCHECK;
 
 #endif

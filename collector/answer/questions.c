@@ -67,7 +67,7 @@ questions_open(struct ls_questions *q)
 	return rc;
 }
 
-/* --- series ----------------------------------------------------------------------------- */
+/* --- series --------------------------------------------------------------- */
 
 int
 ls_selector_init(struct ls_selector *s, const char *text)
@@ -93,13 +93,15 @@ ls_selector_wants(void *arg, const char *group, const char *series)
 	bool wants = true;
 
 	(void)group;
-	if (strncmp(series, s->name, len) != 0 || (series[len] != '\0' && series[len] != '{'))
+	if (strncmp(series, s->name, len) != 0 ||
+		(series[len] != '\0' && series[len] != '{'))
 		return false;
 	if (json_object_size(s->labels) == 0)
 		return true;
 	if (ls_series_text_parse(series, name, &labels) != 0)
 		return false;
-	json_object_foreach (s->labels, key, v) {
+	json_object_foreach(s->labels, key, v)
+	{
 		if (!json_equal(v, json_object_get(labels, key)))
 			wants = false;
 	}
@@ -108,8 +110,8 @@ ls_selector_wants(void *arg, const char *group, const char *series)
 }
 
 void
-ls_question_series_json(
-	const char *host, const char *group, const char *series, struct ls_json_out *o)
+ls_question_series_json(const char *host, const char *group, const char *series,
+	struct ls_json_out *o)
 {
 	char name[LS_SERIES_NAME_MAX_BYTES];
 	json_t *labels = NULL;
@@ -145,7 +147,7 @@ ls_question_end_json(size_t next, struct ls_json_out *o)
 	}
 }
 
-/* --- one question ------------------------------------------------------------------------- */
+/* --- one question --------------------------------------------------------- */
 
 static int
 questions_text(struct ls_questions *q, const struct ls_ask *ask, struct ls_json_out *o)
@@ -164,12 +166,12 @@ static bool
 questions_is_ours(int rc)
 {
 	return rc == 0 || rc == -LS_EUNKNOWN || rc == -LS_ERANGE || rc == -LS_ELIMIT ||
-	       rc == -LS_EPARSE || rc == -ECANCELED || rc == -ETIMEDOUT;
+		rc == -LS_EPARSE || rc == -ECANCELED || rc == -ETIMEDOUT;
 }
 
 int
-ls_questions_answer(struct ls_questions *q, const struct ls_ask *ask, const atomic_bool *cancelled,
-	ls_export_sink *sink, void *arg)
+ls_questions_answer(struct ls_questions *q, const struct ls_ask *ask,
+	const atomic_bool *cancelled, ls_export_sink *sink, void *arg)
 {
 	struct ls_json_out *o = &q->out;
 	int stopped = 0, rc = questions_open(q);

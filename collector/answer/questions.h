@@ -6,9 +6,9 @@
  *
  * Owner:   one thread.
  * Units:   as in web/api/backend.h.
- * Errors:  -LS_EUNKNOWN no such job, host, series or step is stored; -LS_ERANGE, -LS_ELIMIT what is
- *          asked is no range, or too much; -ETIMEDOUT after LS_QUERY_NS; -ECANCELED; -ENOMEM; those of
- *          storage/read/query.h.
+ * Errors:  -LS_EUNKNOWN no such job, host, series or step is stored; -LS_ERANGE,
+ *          -LS_ELIMIT what is asked is no range, or too much; -ETIMEDOUT after
+ *          LS_QUERY_NS; -ECANCELED; -ENOMEM; those of storage/read/query.h.
  * Limits:  LS_QUERY_NS a question, LS_QUERY_VALUES_MAX numbers of an answer.
  * Source:  web/README.md, "Stored series", "Stored step".
  */
@@ -26,7 +26,7 @@ struct ls_questions *ls_questions_new(const char *dir);
 void ls_questions_free(struct ls_questions *q);
 
 /* Answers HISTORY, FLEET or STEP; ends early once *cancelled (may be NULL) is true. */
-int ls_questions_answer(struct ls_questions *q, const struct ls_ask *ask, const atomic_bool *cancelled,
-	ls_export_sink *sink, void *arg) LS_MUSTCHECK;
+int ls_questions_answer(struct ls_questions *q, const struct ls_ask *ask,
+	const atomic_bool *cancelled, ls_export_sink *sink, void *arg) LS_MUSTCHECK;
 
 #endif

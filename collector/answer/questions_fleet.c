@@ -17,14 +17,14 @@
 #define FLEET_HOUR_US 3600000000ll
 
 /*
- * Series of the same text on all hosts asked for. Cells of one bucket stand together, hosts in order; what
- * the answer does not need is NULL.
+ * Series of the same text on all hosts asked for. Cells of one bucket stand together,
+ * hosts in order; what the answer does not need is NULL.
  */
 struct fleet_slot {
 	char *series;
-	double *cells;             /* the memory of these four */
-	double *min, *max, *sum;   /* [bucket * hosts + host] */
-	uint64_t *count;           /* 0: nothing was measured */
+	double *cells; /* the memory of these four */
+	double *min, *max, *sum; /* [bucket * hosts + host] */
+	uint64_t *count; /* 0: nothing was measured */
 };
 
 /* Rows of a part that belong to one slot. */
@@ -38,18 +38,20 @@ struct fleet {
 	const struct ls_ask *ask;
 	struct ls_range range;
 	struct ls_selector selector;
-	unsigned columns;         /* LS_ROLLUP_COUNT, ...: what the answer needs */
+	unsigned columns; /* LS_ROLLUP_COUNT, ...: what the answer needs */
 	const char *const *hosts; /* those that are read, and how many */
 	size_t host_count;
 	size_t slot_count;
 	struct fleet_slot *slots; /* LS_QUERY_LINES_MAX */
-	size_t host;              /* the one that is being read */
-	/* Where the rows of a part go, as long as the next ones are of the same series. */
-	uint64_t chosen;          /* 0: none yet */
+	size_t host; /* the one that is being read */
+	/* Where the rows of a part go, as long as the next ones are of the same series.
+	 */
+	uint64_t chosen; /* 0: none yet */
 	size_t run_count;
-	struct fleet_run *runs;   /* LS_QUERY_LINES_MAX */
-	uint32_t *place;          /* LS_ROLLUP_ROWS_MAX: host, or FLEET_NOWHERE */
-	int64_t until_us;         /* end of the last minute that roll-ups gave; 0: none did */
+	struct fleet_run *runs; /* LS_QUERY_LINES_MAX */
+	uint32_t *place; /* LS_ROLLUP_ROWS_MAX: host, or FLEET_NOWHERE */
+	/* end of the last minute that roll-ups gave; 0: none did */
+	int64_t until_us;
 	const char *source;
 	uint64_t bad;
 };
@@ -87,7 +89,8 @@ fleet_slot_init(struct fleet *f, struct fleet_slot *s)
 	double *at;
 
 	_Static_assert(sizeof(*s->count) == sizeof(*s->cells), "one memory");
-	s->cells = calloc(n, (size_t)__builtin_popcount(f->columns) * sizeof(*s->cells));
+	s->cells =
+		calloc(n, (size_t)__builtin_popcount(f->columns) * sizeof(*s->cells));
 	if (s->cells == NULL)
 		return -ENOMEM;
 	s->count = (uint64_t *)s->cells; /* of calloc, and used as such only */
@@ -113,7 +116,8 @@ fleet_slot(struct fleet *f, const char *series, struct fleet_slot **ret_slot)
 		}
 	}
 	if (f->slot_count == LS_QUERY_LINES_MAX ||
-		(f->slot_count + 1) * f->range.count > LS_QUERY_CELLS_MAX / f->host_count)
+		(f->slot_count + 1) * f->range.count >
+			LS_QUERY_CELLS_MAX / f->host_count)
 		return -LS_ELIMIT;
 	s = &f->slots[f->slot_count];
 	s->series = strdup(series);
@@ -130,11 +134,13 @@ fleet_slot(struct fleet *f, const char *series, struct fleet_slot **ret_slot)
 static struct ls_bucket
 fleet_cell(const struct fleet_slot *s, size_t at)
 {
-	return (struct ls_bucket){ .min = s->min != NULL ? s->min[at] : 0, .max = s->max != NULL ? s->max[at] : 0,
-		.sum = s->sum != NULL ? s->sum[at] : 0, .count = s->count[at] };
+	return (struct ls_bucket){ .min = s->min != NULL ? s->min[at] : 0,
+		.max = s->max != NULL ? s->max[at] : 0,
+		.sum = s->sum != NULL ? s->sum[at] : 0,
+		.count = s->count[at] };
 }
 
-/* --- from chunks: for minutes, since each host has chunks of its own ----------------------------- */
+/* --- from chunks: for minutes, since each host has chunks of its own ------ */
 
 static void
 fleet_add(struct fleet_slot *s, size_t at, double v)
@@ -158,7 +164,8 @@ fleet_column(void *arg, const struct ls_query_column *c)
 	int rc = fleet_slot(f, c->series, &slot);
 
 	for (i = c->from; i < c->to && rc == 0; i++) {
-		size_t b = (size_t)((c->t_us[i] - f->range.begin_us) / f->range.step_us);
+		size_t b =
+			(size_t)((c->t_us[i] - f->range.begin_us) / f->range.step_us);
 
 		if (c->present[i] && isfinite(c->value[i]))
 			fleet_add(slot, b * f->host_count + f->host, c->value[i]);
@@ -187,9 +194,10 @@ fleet_chunks(struct fleet *f)
 	return rc;
 }
 
-/* --- from roll-ups ---------------------------------------------------------------------------- */
+/* --- from roll-ups -------------------------------------------------------- */
 
-/* Brings q's places of a file's hosts among those of the job to the file and job at hand. */
+/* Brings q's places of a file's hosts among those of the job to the file and job at
+ * hand. */
 static int
 fleet_places(struct ls_questions *q, const struct ls_rollup_part *p)
 {
@@ -197,25 +205,32 @@ fleet_places(struct ls_questions *q, const struct ls_rollup_part *p)
 	uint32_t *place;
 	size_t i;
 
-	if (places->names == p->names && places->loads == q->members.loads && places->count == p->host_ids)
+	if (places->names == p->names && places->loads == q->members.loads &&
+		places->count == p->host_ids)
 		return 0;
 	place = reallocarray(places->place, p->host_ids + 1, sizeof(*place));
 	if (place == NULL)
 		return -ENOMEM;
-	*places = (struct ls_host_places){ .names = p->names, .loads = q->members.loads, .count = p->host_ids,
+	*places = (struct ls_host_places){ .names = p->names,
+		.loads = q->members.loads,
+		.count = p->host_ids,
 		.place = place };
 	for (i = 0; i < p->host_ids; i++)
-		place[i] = p->host[i] != NULL ? (uint32_t)ls_job_members_host(&q->members, p->host[i]) : FLEET_NOWHERE;
+		place[i] = p->host[i] != NULL
+			? (uint32_t)ls_job_members_host(&q->members, p->host[i])
+			: FLEET_NOWHERE;
 	return 0;
 }
 
-/* The text of the metric's series with these labels; false: longer than any that was taken in. */
+/* The text of the metric's series with these labels; false: longer than any that was
+ * taken in. */
 static bool
-fleet_series(const struct fleet *f, const char *labels, char ret_series[LS_SERIES_TEXT_MAX_BYTES])
+fleet_series(const struct fleet *f, const char *labels,
+	char ret_series[LS_SERIES_TEXT_MAX_BYTES])
 {
 	bool bare = labels[0] == '\0';
-	int n = snprintf(ret_series, LS_SERIES_TEXT_MAX_BYTES, "%s%s%s%s", f->selector.name, bare ? "" : "{",
-		labels, bare ? "" : "}");
+	int n = snprintf(ret_series, LS_SERIES_TEXT_MAX_BYTES, "%s%s%s%s",
+		f->selector.name, bare ? "" : "{", labels, bare ? "" : "}");
 
 	return n > 0 && n < LS_SERIES_TEXT_MAX_BYTES;
 }
@@ -226,7 +241,8 @@ fleet_wants_labels(void *arg, const char *labels)
 	struct fleet *f = arg;
 	char series[LS_SERIES_TEXT_MAX_BYTES];
 
-	return fleet_series(f, labels, series) && ls_selector_wants(&f->selector, "", series);
+	return fleet_series(f, labels, series) &&
+		ls_selector_wants(&f->selector, "", series);
 }
 
 static int
@@ -234,7 +250,8 @@ fleet_labels_slot(struct fleet *f, const char *labels, struct fleet_slot **ret_s
 {
 	char series[LS_SERIES_TEXT_MAX_BYTES];
 
-	return fleet_series(f, labels, series) ? fleet_slot(f, series, ret_slot) : -LS_ECORRUPT;
+	return fleet_series(f, labels, series) ? fleet_slot(f, series, ret_slot)
+					       : -LS_ECORRUPT;
 }
 
 /* Where the rows of a part go: once for all minutes that are about the same series. */
@@ -258,7 +275,8 @@ fleet_runs(struct fleet *f, const struct ls_rollup_part *p)
 		if (run == NULL || p->columns.labels_id[at] != labels) {
 			labels = p->columns.labels_id[at];
 			run = &f->runs[f->run_count];
-			rc = fleet_labels_slot(f, p->labels[labels], &run->slot); /* one of LS_QUERY_LINES_MAX */
+			/* one of LS_QUERY_LINES_MAX */
+			rc = fleet_labels_slot(f, p->labels[labels], &run->slot);
 			run->from = i;
 			f->run_count++;
 		}
@@ -269,7 +287,8 @@ fleet_runs(struct fleet *f, const struct ls_rollup_part *p)
 }
 
 static void
-fleet_merge_sums(const struct fleet *f, const struct ls_rollup_part *p, const struct fleet_run *run, size_t base)
+fleet_merge_sums(const struct fleet *f, const struct ls_rollup_part *p,
+	const struct fleet_run *run, size_t base)
 {
 	const double *v = p->columns.sum;
 	double *sum = run->slot->sum + base;
@@ -282,22 +301,26 @@ fleet_merge_sums(const struct fleet *f, const struct ls_rollup_part *p, const st
 
 /* sign -1: the least, 1: the greatest. */
 static void
-fleet_merge_peaks(const struct fleet *f, const struct ls_rollup_part *p, const struct fleet_run *run, size_t base,
-	const double *v, double *peak, double sign)
+fleet_merge_peaks(const struct fleet *f, const struct ls_rollup_part *p,
+	const struct fleet_run *run, size_t base, const double *v, double *peak,
+	double sign)
 {
 	const uint64_t *count = run->slot->count + base;
 	size_t i, at;
 
 	for (i = run->from; i < run->to; i++) {
 		at = f->place[i];
-		if (at != FLEET_NOWHERE && (count[at] == 0 || v[p->row[i]] * sign > peak[base + at] * sign))
+		if (at != FLEET_NOWHERE &&
+			(count[at] == 0 ||
+				v[p->row[i]] * sign > peak[base + at] * sign))
 			peak[base + at] = v[p->row[i]];
 	}
 }
 
 /* The counts last: who has one has been there before. */
 static void
-fleet_merge_run(const struct fleet *f, const struct ls_rollup_part *p, const struct fleet_run *run, size_t base)
+fleet_merge_run(const struct fleet *f, const struct ls_rollup_part *p,
+	const struct fleet_run *run, size_t base)
 {
 	struct fleet_slot *s = run->slot;
 	uint64_t *count = s->count + base;
@@ -337,7 +360,8 @@ static unsigned
 fleet_columns(const struct ls_ask *ask)
 {
 	static const unsigned columns[LS_AGG_KINDS] = { LS_ROLLUP_COUNT | LS_ROLLUP_SUM,
-		LS_ROLLUP_COUNT | LS_ROLLUP_MIN, LS_ROLLUP_COUNT | LS_ROLLUP_MAX, LS_ROLLUP_COUNT };
+		LS_ROLLUP_COUNT | LS_ROLLUP_MIN, LS_ROLLUP_COUNT | LS_ROLLUP_MAX,
+		LS_ROLLUP_COUNT };
 
 	return ask->host[0] != '\0' ? LS_ROLLUP_ALL : columns[ask->agg];
 }
@@ -359,11 +383,11 @@ fleet_rollups(struct fleet *f)
 	return ls_rollup_read(f->q->rollups, &wanted, fleet_part, f, &f->bad);
 }
 
-/* --- the answer ------------------------------------------------------------------------------ */
+/* --- the answer ----------------------------------------------------------- */
 
 static void
-fleet_values_json(const struct fleet *f, const struct fleet_slot *s, size_t host, unsigned agg,
-	struct ls_json_out *o)
+fleet_values_json(const struct fleet *f, const struct fleet_slot *s, size_t host,
+	unsigned agg, struct ls_json_out *o)
 {
 	size_t b;
 
@@ -391,7 +415,8 @@ fleet_has(const struct fleet *f, const struct fleet_slot *s, size_t host)
 	return false;
 }
 
-/* The lines of one host: of a host that was asked for all four, else what was asked for. */
+/* The lines of one host: of a host that was asked for all four, else what was asked
+ * for. */
 static void
 fleet_host_json(const struct fleet *f, size_t host, bool *comma, struct ls_json_out *o)
 {
@@ -441,7 +466,16 @@ fleet_gather(const struct fleet *f, size_t bucket, double *ret_values)
 	return n;
 }
 
-enum { BAND_P10, BAND_P50, BAND_P90, BAND_MIN, BAND_MAX, BAND_MEAN, BAND_LINES, BAND_KINDS };
+enum {
+	BAND_P10,
+	BAND_P50,
+	BAND_P90,
+	BAND_MIN,
+	BAND_MAX,
+	BAND_MEAN,
+	BAND_LINES,
+	BAND_KINDS
+};
 
 static const double fleet_quantiles[BAND_P90 + 1] = { 0.1, 0.5, 0.9 };
 
@@ -461,7 +495,8 @@ fleet_band_bucket(double *v, size_t n, double ret_band[BAND_KINDS])
 static int
 fleet_band_json(const struct fleet *f, struct ls_json_out *o)
 {
-	static const char *const names[BAND_KINDS] = { "p10", "p50", "p90", "min", "max", "mean", "lines" };
+	static const char *const names[BAND_KINDS] = { "p10", "p50", "p90", "min",
+		"max", "mean", "lines" };
 	double(*band)[BAND_KINDS] = calloc(f->range.count, sizeof(*band));
 	double *values = calloc(f->host_count * f->slot_count + 1, 2 * sizeof(*values));
 	size_t b, k;
@@ -486,7 +521,8 @@ fleet_band_json(const struct fleet *f, struct ls_json_out *o)
 
 /* Lines of hosts [from, to) of those read. */
 static int
-fleet_json(const struct fleet *f, size_t from, size_t to, size_t next, struct ls_json_out *o)
+fleet_json(const struct fleet *f, size_t from, size_t to, size_t next,
+	struct ls_json_out *o)
 {
 	bool comma = false;
 	size_t h;
@@ -528,14 +564,16 @@ fleet_json(const struct fleet *f, size_t from, size_t to, size_t next, struct ls
 	return rc;
 }
 
-/* --- the question ---------------------------------------------------------------------------- */
+/* --- the question --------------------------------------------------------- */
 
-/* Which hosts are read: with a band all, else the one asked for, else a page of them. */
+/* Which hosts are read: with a band all, else the one asked for, else a page of them.
+ */
 static int
 fleet_choose(struct fleet *f, size_t *ret_from, size_t *ret_to, size_t *ret_next)
 {
 	const struct ls_job_members *m = &f->q->members;
-	size_t at = ls_job_members_host(m, f->ask->host), room = f->ask->limit, skip = f->ask->skip;
+	size_t at = ls_job_members_host(m, f->ask->host), room = f->ask->limit,
+	       skip = f->ask->skip;
 
 	*ret_next = 0;
 	if (f->ask->host[0] != '\0') {
@@ -567,12 +605,14 @@ fleet_choose(struct fleet *f, size_t *ret_from, size_t *ret_to, size_t *ret_next
 }
 
 int
-ls_question_fleet(struct ls_questions *q, const struct ls_ask *ask, struct ls_json_out *o)
+ls_question_fleet(struct ls_questions *q, const struct ls_ask *ask,
+	struct ls_json_out *o)
 {
 	struct fleet f = { .q = q, .ask = ask, .columns = fleet_columns(ask) };
 	size_t from = 0, to = 0, next = 0;
 	int64_t min_step_s = ask->to_us - ask->from_us > LS_QUERY_RAW_FLEET_US ? 60 : 1;
-	int rc = ls_range_cut(ask->from_us, ask->to_us, ask->step_s, min_step_s, &f.range);
+	int rc = ls_range_cut(ask->from_us, ask->to_us, ask->step_s, min_step_s,
+		&f.range);
 
 	if (rc == 0)
 		rc = ls_selector_init(&f.selector, ask->series);
@@ -583,7 +623,8 @@ ls_question_fleet(struct ls_questions *q, const struct ls_ask *ask, struct ls_js
 	if (rc == 0)
 		rc = fleet_init(&f);
 	if (rc == 0)
-		rc = f.range.step_us % FLEET_MINUTE_US == 0 ? fleet_rollups(&f) : fleet_chunks(&f);
+		rc = f.range.step_us % FLEET_MINUTE_US == 0 ? fleet_rollups(&f)
+							    : fleet_chunks(&f);
 	if (rc == 0)
 		rc = fleet_json(&f, from, to, next, o);
 	fleet_fini(&f);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* questions_history - the part of questions about series of one host over a range of time. */
+/* questions_history - the part of questions about series of one host over a range of
+ * time. */
 #include "config.h"
 
 #include <errno.h>
@@ -34,7 +35,8 @@ history_fini(struct history *h)
 
 /* The line of a series: one text in two groups is two lines. */
 static int
-history_find(struct history *h, const struct ls_query_column *c, struct ls_line **ret_line)
+history_find(struct history *h, const struct ls_query_column *c,
+	struct ls_line **ret_line)
 {
 	struct history_line *l;
 	size_t i;
@@ -42,7 +44,8 @@ history_find(struct history *h, const struct ls_query_column *c, struct ls_line 
 
 	for (i = 0; i < h->count; i++) {
 		l = &h->lines[i];
-		if (strcmp(l->series, c->series) == 0 && strcmp(l->group, c->group) == 0) {
+		if (strcmp(l->series, c->series) == 0 &&
+			strcmp(l->group, c->group) == 0) {
 			*ret_line = &l->line;
 			return 0;
 		}
@@ -91,11 +94,12 @@ history_compare(const void *a, const void *b)
 
 /* Lines from ask->skip on, as many as the answer takes. */
 static void
-history_json(struct history *h, const struct ls_ask *ask, const char *name, uint64_t bad,
-	struct ls_json_out *o)
+history_json(struct history *h, const struct ls_ask *ask, const char *name,
+	uint64_t bad, struct ls_json_out *o)
 {
 	size_t i, end = h->count, room = ask->limit;
-	size_t values = h->range.count > 0 ? LS_AGG_KINDS * h->range.count : 2 * LS_QUERY_POINTS_MAX;
+	size_t values = h->range.count > 0 ? LS_AGG_KINDS * h->range.count
+					   : 2 * LS_QUERY_POINTS_MAX;
 
 	if (room > LS_QUERY_VALUES_MAX / values)
 		room = LS_QUERY_VALUES_MAX / values;
@@ -115,7 +119,8 @@ history_json(struct history *h, const struct ls_ask *ask, const char *name, uint
 	ls_json_out_raw(o, "[");
 	for (i = ask->skip; i < end; i++) {
 		ls_json_out_raw(o, i > ask->skip ? ",{" : "{");
-		ls_question_series_json(ask->host, h->lines[i].group, h->lines[i].series, o);
+		ls_question_series_json(ask->host, h->lines[i].group,
+			h->lines[i].series, o);
 		ls_json_out_raw(o, ",");
 		ls_line_sort(&h->lines[i].line);
 		ls_line_json(&h->lines[i].line, &h->range, (1u << LS_AGG_KINDS) - 1, o);
@@ -126,7 +131,8 @@ history_json(struct history *h, const struct ls_ask *ask, const char *name, uint
 }
 
 int
-ls_question_history(struct ls_questions *q, const struct ls_ask *ask, struct ls_json_out *o)
+ls_question_history(struct ls_questions *q, const struct ls_ask *ask,
+	struct ls_json_out *o)
 {
 	const struct ls_query_span span = { ask->host, ask->from_us, ask->to_us };
 	struct ls_selector selector = { 0 };
@@ -146,7 +152,8 @@ ls_question_history(struct ls_questions *q, const struct ls_ask *ask, struct ls_
 	}
 	if (rc == 0) {
 		qsort(h.lines, h.count, sizeof(*h.lines), history_compare);
-		history_json(&h, ask, selector.name, ls_query_series_bad(q->series) - bad, o);
+		history_json(&h, ask, selector.name,
+			ls_query_series_bad(q->series) - bad, o);
 	}
 	history_fini(&h);
 	ls_query_series_want(q->series, NULL, NULL); /* the selector goes */

@@ -104,7 +104,9 @@ ls_question_members(struct ls_questions *q, const char *job)
 	int64_t last = 0;
 	int rc = ls_query_last_worker(q->query, &last);
 
-	if (rc != 0 || (m->job[0] != '\0' && m->last_worker == last && strcmp(m->job, job) == 0))
+	if (rc != 0 ||
+		(m->job[0] != '\0' && m->last_worker == last &&
+			strcmp(m->job, job) == 0))
 		return rc;
 	ls_job_members_fini(m);
 	rc = ls_query_workers(q->query, job, members_worker, m);
@@ -140,7 +142,8 @@ ls_job_members_worker(const struct ls_job_members *m, int64_t id)
 	struct ls_store_worker key = { .id = id };
 
 	/* Workers of a job that starts at once have numbers in a row. */
-	if (m->count > 0 && id >= m->workers[0].id && (uint64_t)(id - m->workers[0].id) < m->count &&
+	if (m->count > 0 && id >= m->workers[0].id &&
+		(uint64_t)(id - m->workers[0].id) < m->count &&
 		m->workers[id - m->workers[0].id].id == id)
 		return &m->workers[id - m->workers[0].id];
 	return bsearch(&key, m->workers, m->count, sizeof(key), members_compare_id);
@@ -149,8 +152,8 @@ ls_job_members_worker(const struct ls_job_members *m, int64_t id)
 size_t
 ls_job_members_host(const struct ls_job_members *m, const char *host)
 {
-	const char *const *found = bsearch(
-		&host, m->hosts, m->host_count, sizeof(*m->hosts), members_compare_host);
+	const char *const *found = bsearch(&host, m->hosts, m->host_count,
+		sizeof(*m->hosts), members_compare_host);
 
 	return found != NULL ? (size_t)(found - m->hosts) : m->host_count;
 }

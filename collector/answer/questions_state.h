@@ -17,18 +17,21 @@
 #include "storage/read/query_series.h"
 #include "web/api/backend.h"
 
-/* The workers of one job, and their hosts: kept until another job is asked for, or a worker comes. */
+/* The workers of one job, and their hosts: kept until another job is asked for, or a
+ * worker comes. */
 struct ls_job_members {
 	char job[LS_JOB_NAME_MAX_BYTES]; /* "": none yet */
 	int64_t last_worker;
 	uint64_t loads; /* how often they were read */
 	size_t count, capacity, host_count;
 	struct ls_store_worker *workers; /* by id */
-	const char **hosts;              /* by name, each once; into workers */
-	uint32_t *rank_place;            /* of each worker, by latest attempt, then rank */
+	const char **hosts; /* by name, each once; into workers */
+	/* of each worker, by latest attempt, then rank */
+	uint32_t *rank_place;
 };
 
-/* Where the hosts of a file's roll-ups stand among those of the job: kept from one question to the next. */
+/* Where the hosts of a file's roll-ups stand among those of the job: kept from one
+ * question to the next. */
 struct ls_host_places {
 	uint64_t names; /* of ls_rollup_part; 0: none yet */
 	uint64_t loads; /* of ls_job_members */
@@ -73,8 +76,8 @@ void ls_selector_fini(struct ls_selector *s);
 bool ls_selector_wants(void *arg, const char *group, const char *series);
 
 /* Members of a line: host, name, labels, group (NULL: none). */
-void ls_question_series_json(
-	const char *host, const char *group, const char *series, struct ls_json_out *o);
+void ls_question_series_json(const char *host, const char *group, const char *series,
+	struct ls_json_out *o);
 
 /* The end of an answer: ,"next_cursor":... and the closing brace; next 0: none. */
 void ls_question_end_json(size_t next, struct ls_json_out *o);
@@ -83,17 +86,18 @@ void ls_question_end_json(size_t next, struct ls_json_out *o);
 int ls_question_members(struct ls_questions *q, const char *job) LS_MUSTCHECK;
 void ls_job_members_fini(struct ls_job_members *m);
 /* The worker of an id, or NULL; the place of a host, or host_count. */
-const struct ls_store_worker *ls_job_members_worker(const struct ls_job_members *m, int64_t id);
+const struct ls_store_worker *ls_job_members_worker(const struct ls_job_members *m,
+	int64_t id);
 size_t ls_job_members_host(const struct ls_job_members *m, const char *host);
 
 /* One step of all workers. */
-int ls_question_step(struct ls_questions *q, const struct ls_ask *ask, struct ls_json_out *o)
-	LS_MUSTCHECK;
+int ls_question_step(struct ls_questions *q, const struct ls_ask *ask,
+	struct ls_json_out *o) LS_MUSTCHECK;
 /* One metric of all hosts of a job. */
-int ls_question_fleet(struct ls_questions *q, const struct ls_ask *ask, struct ls_json_out *o)
-	LS_MUSTCHECK;
+int ls_question_fleet(struct ls_questions *q, const struct ls_ask *ask,
+	struct ls_json_out *o) LS_MUSTCHECK;
 /* One series of one host. */
-int ls_question_history(struct ls_questions *q, const struct ls_ask *ask, struct ls_json_out *o)
-	LS_MUSTCHECK;
+int ls_question_history(struct ls_questions *q, const struct ls_ask *ask,
+	struct ls_json_out *o) LS_MUSTCHECK;
 
 #endif

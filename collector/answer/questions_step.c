@@ -37,7 +37,8 @@ ls_step_answer_fini(struct ls_step_answer *a)
 	memset(a, 0, sizeof(*a));
 }
 
-/* Time in barriers: their own, else the phase; NaN: neither was marked. As the engine counts it. */
+/* Time in barriers: their own, else the phase; NaN: neither was marked. As the engine
+ * counts it. */
 static double
 step_wait_s(const struct ls_record *r)
 {
@@ -45,19 +46,21 @@ step_wait_s(const struct ls_record *r)
 	unsigned b;
 
 	for (b = 0; b < r->barrier_count; b++)
-		wait_s += (double)(r->barrier[b].exit_ns - r->barrier[b].enter_ns) * 1e-9;
+		wait_s +=
+			(double)(r->barrier[b].exit_ns - r->barrier[b].enter_ns) * 1e-9;
 	if (r->barrier_count > 0)
 		return wait_s;
 	return (r->phase_mask & 1u << LS_PHASE_SYNC_WAIT) != 0
-		       ? (double)r->phase_ns[LS_PHASE_SYNC_WAIT] * 1e-9
-		       : NAN;
+		? (double)r->phase_ns[LS_PHASE_SYNC_WAIT] * 1e-9
+		: NAN;
 }
 
 static int
 step_record(void *arg, int64_t id, int64_t worker_id, const struct ls_record *record)
 {
 	struct step *s = arg;
-	const struct ls_store_worker *w = ls_job_members_worker(&s->q->members, worker_id);
+	const struct ls_store_worker *w =
+		ls_job_members_worker(&s->q->members, worker_id);
 	struct ls_step_row *row;
 	int rc;
 
@@ -67,13 +70,18 @@ step_record(void *arg, int64_t id, int64_t worker_id, const struct ls_record *re
 	if (rc != 0)
 		return rc;
 	row = &s->a->rows[s->found++];
-	*row = (struct ls_step_row){ .worker = w, .id = id, .t_begin_ns = record->t_begin_ns,
-		.duration_ns = record->duration_ns, .wait_s = step_wait_s(record), .phase_mask = record->phase_mask };
+	*row = (struct ls_step_row){ .worker = w,
+		.id = id,
+		.t_begin_ns = record->t_begin_ns,
+		.duration_ns = record->duration_ns,
+		.wait_s = step_wait_s(record),
+		.phase_mask = record->phase_mask };
 	memcpy(row->phase_ns, record->phase_ns, sizeof(row->phase_ns));
 	return 0;
 }
 
-/* The newest row of each member, by its place in members.by_rank: one more than that of the row; 0: none. */
+/* The newest row of each member, by its place in members.by_rank: one more than that of
+ * the row; 0: none. */
 static void
 step_newest(struct step *s)
 {
@@ -83,7 +91,8 @@ step_newest(struct step *s)
 
 	memset(newest, 0, m->count * sizeof(*newest));
 	for (i = 0; i < s->found; i++) {
-		uint32_t *at = &newest[m->rank_place[s->a->rows[i].worker - m->workers]];
+		uint32_t *at =
+			&newest[m->rank_place[s->a->rows[i].worker - m->workers]];
 
 		if (*at == 0 || s->a->rows[*at - 1].id < s->a->rows[i].id)
 			*at = (uint32_t)i + 1;
@@ -107,7 +116,8 @@ step_choose(struct step *s)
 		if (chosen[i] == 0)
 			continue;
 		row = &s->a->rows[chosen[i] - 1];
-		if (last != NULL && row->worker->info.attempt != last->worker->info.attempt)
+		if (last != NULL &&
+			row->worker->info.attempt != last->worker->info.attempt)
 			break;
 		if (last == NULL || row->worker->info.rank != last->worker->info.rank)
 			chosen[n++] = chosen[i] - 1;
@@ -119,7 +129,8 @@ step_choose(struct step *s)
 	return 0;
 }
 
-/* From the newest day back, to one day before the first that has any: a step may cross midnight. */
+/* From the newest day back, to one day before the first that has any: a step may cross
+ * midnight. */
 static int
 step_read(struct step *s)
 {
@@ -131,19 +142,21 @@ step_read(struct step *s)
 
 	for (i = rc == 0 ? days->count : 0; i > 0 && rc == 0 && !last; i--) {
 		last = s->found > 0;
-		rc = ls_query_step(s->q->query, days->day[i - 1], &ask, step_record, s, &s->bad);
+		rc = ls_query_step(s->q->query, days->day[i - 1], &ask, step_record, s,
+			&s->bad);
 	}
 	free(days);
 	return rc;
 }
 
-/* --- the answer ------------------------------------------------------------------------------ */
+/* --- the answer ----------------------------------------------------------- */
 
 static void
 step_number(struct ls_json_out *o, const char *name, double v)
 {
 	ls_json_out_name(o, true, name);
-	ls_json_out_number(o, isnan(v) ? v : round(v * 1e6) / 1e6); /* whole microseconds */
+	/* whole microseconds */
+	ls_json_out_number(o, isnan(v) ? v : round(v * 1e6) / 1e6);
 }
 
 static void
@@ -183,7 +196,8 @@ step_row_json(const struct ls_step_row *row, uint64_t step, struct ls_json_out *
 static void
 step_json(const struct step *s, struct ls_json_out *o)
 {
-	size_t i, from = s->ask->skip < s->count ? s->ask->skip : s->count, to = s->count;
+	size_t i, from = s->ask->skip < s->count ? s->ask->skip : s->count,
+		  to = s->count;
 
 	if (to - from > s->ask->limit)
 		to = from + s->ask->limit;
@@ -209,7 +223,8 @@ step_json(const struct step *s, struct ls_json_out *o)
 }
 
 int
-ls_question_step(struct ls_questions *q, const struct ls_ask *ask, struct ls_json_out *o)
+ls_question_step(struct ls_questions *q, const struct ls_ask *ask,
+	struct ls_json_out *o)
 {
 	struct step s = { .q = q, .a = &q->step, .ask = ask };
 	int rc = ls_question_members(q, ask->job);

@@ -17,16 +17,23 @@
 #define READER_TEXT_BYTES (LS_EXPORT_PIECE_BYTES + LS_REPLAY_LINE_MAX_BYTES)
 #define READER_WAIT_NS 1000000000ull
 
-enum reader_class { READER_LONG, READER_FLEET, READER_SHORT, READER_LANES = READER_SHORT + LS_READER_SHORT };
+enum reader_class {
+	READER_LONG,
+	READER_FLEET,
+	READER_SHORT,
+	READER_LANES = READER_SHORT + LS_READER_SHORT
+};
 
-/* One thing to read. Made and freed on the loop; the lane only reads what, ask and cancelled. */
+/* One thing to read. Made and freed on the loop; the lane only reads what, ask and
+ * cancelled. */
 struct reader_job {
 	enum ls_reader_what what;
 	struct ls_ask ask;
 	ls_reader_piece *piece;
 	void *arg;
-	bool unwanted;         /* the loop's: its receiver said stop */
-	atomic_bool cancelled; /* set by the loop, seen by the lane in the middle of a question */
+	bool unwanted; /* the loop's: its receiver said stop */
+	/* set by the loop, seen by the lane in the middle of a question */
+	atomic_bool cancelled;
 	struct reader_job *next; /* the loop's list of all */
 };
 
@@ -59,7 +66,7 @@ struct ls_reader {
 	struct reader_lane lane[READER_LANES];
 };
 
-/* --- a lane's thread ------------------------------------------------------------------------- */
+/* --- a lane's thread ------------------------------------------------------ */
 
 /* An empty piece; NULL when closed. Takes notice of what is not wanted any more. */
 static struct reader_piece *
@@ -112,7 +119,8 @@ reader_answer(struct reader_lane *l, struct reader_job *job)
 		l->questions = ls_questions_new(l->reader->dir);
 	if (l->questions == NULL)
 		return -ENOMEM;
-	return ls_questions_answer(l->questions, &job->ask, &job->cancelled, reader_sink, l);
+	return ls_questions_answer(l->questions, &job->ask, &job->cancelled,
+		reader_sink, l);
 }
 
 static int
@@ -124,7 +132,8 @@ reader_read(struct reader_lane *l, struct reader_job *job)
 		return -ECANCELED; /* while it waited */
 	switch (job->what) {
 	case LS_READER_EXPORT:
-		return ls_export_job(dir, job->ask.job, job->ask.counters, reader_sink, l);
+		return ls_export_job(dir, job->ask.job, job->ask.counters, reader_sink,
+			l);
 	case LS_READER_LATEST:
 		return ls_stored_series(dir, job->ask.host, reader_sink, l);
 	case LS_READER_ANSWER:
@@ -168,7 +177,7 @@ reader_main(void *arg)
 	return NULL;
 }
 
-/* --- the loop -------------------------------------------------------------------------------- */
+/* --- the loop ------------------------------------------------------------- */
 
 static void
 reader_count(struct ls_reader *r, int rc)
@@ -281,7 +290,7 @@ ls_reader_stats(const struct ls_reader *r, struct ls_reader_stats *ret_stats)
 	*ret_stats = r->stats;
 }
 
-/* --- life ------------------------------------------------------------------------------------ */
+/* --- life ----------------------------------------------------------------- */
 
 static int
 reader_spawn(struct reader_lane *l)
@@ -342,7 +351,8 @@ ls_reader_start(struct ls_loop *loop, const char *dir, struct ls_reader **ret_re
 	return 0;
 }
 
-/* Ends what the thread left: the running job, if its last piece never came, and the waiting. */
+/* Ends what the thread left: the running job, if its last piece never came, and the
+ * waiting. */
 static void
 reader_end_jobs(struct reader_lane *l)
 {
@@ -372,7 +382,8 @@ reader_stop_lane(struct reader_lane *l)
 	if (l->running) {
 		ls_queue_close(l->jobs);
 		ls_queue_close(l->empty);
-		(void)ls_queue_take(l->empty, items, LS_EXPORT_PIECES); /* none is to be filled */
+		/* none is to be filled */
+		(void)ls_queue_take(l->empty, items, LS_EXPORT_PIECES);
 		(void)pthread_join(l->thread, NULL); /* the thread is ours and ends */
 		reader_end_jobs(l);
 	}
@@ -391,7 +402,8 @@ ls_reader_stop(struct ls_reader *r)
 	if (r == NULL)
 		return;
 	for (job = r->all; job != NULL; job = job->next)
-		atomic_store(&job->cancelled, true); /* a question in the middle ends now */
+		atomic_store(&job->cancelled,
+			true); /* a question in the middle ends now */
 	for (i = 0; i < READER_LANES; i++)
 		reader_stop_lane(&r->lane[i]);
 	free(r->dir);

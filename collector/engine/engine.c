@@ -52,19 +52,21 @@ ls_engine_free(struct ls_engine *e)
 	free(e);
 }
 
-/* Will this worker still report the step? Ended, absent and already further workers will not. */
+/* Will this worker still report the step? Ended, absent and already further workers
+ * will not. */
 static bool
 engine_expects(const struct ls_job *j, const struct ls_engine_worker *w, uint64_t step)
 {
 	if (ls_worker_is_gone(w) || w->missed >= LS_ENGINE_ABSENT_STEPS)
 		return false;
-	return !w->reported || (j->replica.on ? w->window <= step : w->last_step < step);
+	return !w->reported ||
+		(j->replica.on ? w->window <= step : w->last_step < step);
 }
 
 /* Can nobody add to this row any more? *ret_expected: workers that should be in it. */
 static bool
-engine_row_complete(const struct ls_engine *e, const struct ls_job *j, const struct ls_row *row,
-	uint32_t *ret_expected)
+engine_row_complete(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_row *row, uint32_t *ret_expected)
 {
 	uint32_t expected = 0;
 	bool complete = true;
@@ -93,13 +95,17 @@ engine_compare_ranks(const void *a, const void *b)
 }
 
 static void
-engine_tell_closed(struct ls_engine *e, const struct ls_job *j, const struct ls_row *row,
-	uint32_t expected, int64_t now_us)
+engine_tell_closed(struct ls_engine *e, const struct ls_job *j,
+	const struct ls_row *row, uint32_t expected, int64_t now_us)
 {
 	int32_t missing[LS_CLOSE_MISSING_MAX];
-	struct ls_engine_close c = {.job = j->name, .attempt = j->attempt, .step = row->step,
-		.t_us = now_us, .expected = expected, .used = row->reported,
-		.missing = missing};
+	struct ls_engine_close c = { .job = j->name,
+		.attempt = j->attempt,
+		.step = row->step,
+		.t_us = now_us,
+		.expected = expected,
+		.used = row->reported,
+		.missing = missing };
 
 	if (e->sink.closed == NULL)
 		return;
@@ -151,15 +157,17 @@ job_active(const struct ls_engine *e, struct ls_job *j)
 	for (size_t i = 0; i < j->count; i++) {
 		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
 
-		j->active += !ls_worker_is_gone(w) && w->missed < LS_ENGINE_ABSENT_STEPS;
+		j->active +=
+			!ls_worker_is_gone(w) && w->missed < LS_ENGINE_ABSENT_STEPS;
 	}
 	j->active_known = true;
 	return j->active;
 }
 
 /*
- * Closes, oldest first, every row that is complete or overdue. It is called for every record, so a row
- * that has fewer records than workers is not looked at closely: ls_engine_advance does that.
+ * Closes, oldest first, every row that is complete or overdue. It is called for every
+ * record, so a row that has fewer records than workers is not looked at closely:
+ * ls_engine_advance does that.
  */
 static void
 engine_close_full(struct ls_engine *e, struct ls_job *j, int64_t now_us)
@@ -184,17 +192,19 @@ engine_close_ready(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 
 	while (!j->manual && (row = ls_steps_oldest(&j->steps)) != NULL) {
 		if (!engine_row_complete(e, j, row, &expected) &&
-			!ls_steps_overdue(row, j->detect.judged > 0 ? j->detect.step_s : NAN,
+			!ls_steps_overdue(row,
+				j->detect.judged > 0 ? j->detect.step_s : NAN,
 				now_us - patience_us))
 			return;
 		engine_close_oldest(e, j, now_us);
 	}
 }
 
-/* The worker was heard of by a record: it is there, and waited for again if it had been given up. */
+/* The worker was heard of by a record: it is there, and waited for again if it had been
+ * given up. */
 static void
-engine_note_record(struct ls_job *j, struct ls_engine_worker *w, const struct ls_record *r,
-	bool fresh, int64_t now_us)
+engine_note_record(struct ls_job *j, struct ls_engine_worker *w,
+	const struct ls_record *r, bool fresh, int64_t now_us)
 {
 	if (!w->reported || r->step > w->last_step || j->replica.on)
 		w->last_step = r->step;
@@ -210,13 +220,15 @@ engine_note_record(struct ls_job *j, struct ls_engine_worker *w, const struct ls
 }
 
 static int
-engine_put(struct ls_job *j, struct ls_engine_worker *w, const struct ls_record *r, int64_t now_us)
+engine_put(struct ls_job *j, struct ls_engine_worker *w, const struct ls_record *r,
+	int64_t now_us)
 {
 	return j->replica.on ? ls_replica_put(j, w, r, now_us)
 			     : ls_steps_put(&j->steps, w->slot, j->count, r, now_us);
 }
 
-/* Is a record that comes too late so by a little? Its worker keeps up, and must not stay left out because it is the last. */
+/* Is a record that comes too late so by a little? Its worker keeps up, and must not
+ * stay left out because it is the last. */
 static bool
 engine_keeps_up(const struct ls_job *j, const struct ls_record *r)
 {
@@ -224,7 +236,8 @@ engine_keeps_up(const struct ls_job *j, const struct ls_record *r)
 }
 
 int
-ls_engine_record(struct ls_engine *e, uint32_t worker, const struct ls_record *r, int64_t now_us)
+ls_engine_record(struct ls_engine *e, uint32_t worker, const struct ls_record *r,
+	int64_t now_us)
 {
 	struct ls_engine_worker *w = ls_engine_find_worker(e, worker);
 	struct ls_job *j;
@@ -245,7 +258,8 @@ ls_engine_record(struct ls_engine *e, uint32_t worker, const struct ls_record *r
 	}
 	if (rc == -LS_EDUPLICATE) {
 		e->stats.duplicates++;
-		ls_lies_add(e, w->host, j->replica.on ? LS_LIE_BACKWARDS : LS_LIE_REPEATED, 1);
+		ls_lies_add(e, w->host,
+			j->replica.on ? LS_LIE_BACKWARDS : LS_LIE_REPEATED, 1);
 	} else if (rc == -LS_ESTALE) {
 		e->stats.late++;
 		j->late++;
@@ -267,7 +281,8 @@ ls_engine_gap(struct ls_engine *e, uint32_t worker, uint64_t count, int64_t now_
 {
 	struct ls_engine_worker *w = ls_engine_find_worker(e, worker);
 
-	(void)now_us; /* a gap has no effect in time: the steps of it close without the worker */
+	/* a gap has no effect in time: the steps of it close without the worker */
+	(void)now_us;
 	e->stats.gaps += count;
 	if (w == NULL)
 		return;
@@ -275,7 +290,8 @@ ls_engine_gap(struct ls_engine *e, uint32_t worker, uint64_t count, int64_t now_
 	e->jobs[w->job].gaps += count;
 }
 
-/* Nobody is left: what was found is over with it, and whoever comes back is another process. */
+/* Nobody is left: what was found is over with it, and whoever comes back is another
+ * process. */
 static void
 engine_end_job(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 {
@@ -287,8 +303,9 @@ engine_end_job(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	}
 	for (size_t i = 0; i < j->detect.net_count; i++)
 		for (int k = 0; k < LS_DETECT_KIND_COUNT; k++) {
-			ls_detect_set_level(&j->detect, &j->detect.net[i].channel[k], LS_LEVEL_QUIET);
-			j->detect.net[i].channel[k] = (struct ls_detect_channel){0};
+			ls_detect_set_level(&j->detect, &j->detect.net[i].channel[k],
+				LS_LEVEL_QUIET);
+			j->detect.net[i].channel[k] = (struct ls_detect_channel){ 0 };
 		}
 	for (size_t i = 0; i < j->detect.net_count; i++)
 		j->detect.net[i].names = LS_NET_ALL;
@@ -397,8 +414,8 @@ ls_engine_manual(struct ls_engine *e, const char *job, bool on)
 }
 
 int
-ls_engine_close_step(struct ls_engine *e, const char *job, int32_t attempt, uint64_t step,
-	int64_t now_us)
+ls_engine_close_step(struct ls_engine *e, const char *job, int32_t attempt,
+	uint64_t step, int64_t now_us)
 {
 	struct ls_job *j = ls_engine_find_job(e, job);
 	struct ls_row *row;

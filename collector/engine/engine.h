@@ -4,14 +4,15 @@
  *
  *     record -> steps (join) -> blame -> detect -> cost -> cause -> finding
  *
- * No I/O, no clock, no globals: (state, input, now) -> (state, output). The same inputs in the same
- * order give byte-identical findings, live or in replay. Outputs go to the sink, during the call
- * that causes them.
+ * No I/O, no clock, no globals: (state, input, now) -> (state, output). The same inputs
+ * in the same order give byte-identical findings, live or in replay. Outputs go to the
+ * sink, during the call that causes them.
  *
  * Owner:   one thread.
- * Units:   times in microseconds since the Unix epoch on one time line (live: the collector's; in
- *          replay: that of the file); durations in records stay in ns.
- * Errors:  -LS_ELIMIT, -LS_ERANGE, -LS_EDUPLICATE, -LS_ESTALE, -LS_EUNKNOWN, -LS_EPARSE, -ENOMEM.
+ * Units:   times in microseconds since the Unix epoch on one time line (live: the
+ *          collector's; in replay: that of the file); durations in records stay in ns.
+ * Errors:  -LS_ELIMIT, -LS_ERANGE, -LS_EDUPLICATE, -LS_ESTALE, -LS_EUNKNOWN,
+ *          -LS_EPARSE, -ENOMEM.
  * Limits:  LS_JOBS_MAX, LS_WORKERS_MAX, LS_OPEN_STEPS_MAX, LS_FINDINGS_MAX.
  * Source:  the estimators and detectors name theirs in blame.h, detect.h and cause.h.
  */
@@ -32,15 +33,17 @@
 
 struct ls_engine;
 
-/* How a step was closed; stored, so that replay judges the same steps on the same records. */
+/* How a step was closed; stored, so that replay judges the same steps on the same
+ * records. */
 struct ls_engine_close {
 	const char *job;
 	int32_t attempt;
 	uint64_t step;
-	int64_t t_us;        /* `now` of the closing */
-	uint32_t expected;   /* workers of the attempt at that time */
-	uint32_t used;       /* records judged */
-	const int32_t *missing; /* ranks of the attempt that were not judged, ascending, at most
+	int64_t t_us; /* `now` of the closing */
+	uint32_t expected; /* workers of the attempt at that time */
+	uint32_t used; /* records judged */
+	const int32_t *
+		missing; /* ranks of the attempt that were not judged, ascending, at most
 	                           LS_CLOSE_MISSING_MAX; records of them come too late */
 	size_t missing_count;
 };
@@ -49,12 +52,14 @@ struct ls_engine_close {
 struct ls_engine_hang {
 	const char *job;
 	int32_t attempt;
-	uint64_t step;        /* the least that is not over */
-	int64_t since_us;     /* newest mark of anybody */
-	int64_t t_us;         /* `now` of the observation */
-	uint32_t waiting;     /* workers in the barrier */
+	uint64_t step; /* the least that is not over */
+	int64_t since_us; /* newest mark of anybody */
+	int64_t t_us; /* `now` of the observation */
+	uint32_t waiting; /* workers in the barrier */
 	enum ls_hang_why why;
-	const int32_t *ranks; /* not in it, ascending, at most LS_CLOSE_MISSING_MAX; none unless why names them */
+	/* not in it, ascending, at most LS_CLOSE_MISSING_MAX; none unless why names
+	 * them */
+	const int32_t *ranks;
 	size_t count;
 };
 
@@ -76,53 +81,58 @@ struct ls_engine *ls_engine_new(const struct ls_engine_sink *sink);
 void ls_engine_free(struct ls_engine *e);
 
 /*
- * Declares a worker (idempotent for the same job, attempt, rank and host) and returns its handle.
- * A ring of the same (job, attempt, rank) on another host, or a second live ring, replaces the
- * holder only if the holder has ended; else -LS_EDUPLICATE (counted: duplicate_rank).
- * attempt < 0: decided here (a rank that ended and comes back
- * begins the next attempt). When places run out, those of jobs and hosts that have been quiet for longest
- * are given away; -LS_ELIMIT when all are busy. -LS_ESTALE for an attempt that is over; -LS_ERANGE for
- * impossible names or numbers.
+ * Declares a worker (idempotent for the same job, attempt, rank and host) and returns
+ * its handle. A ring of the same (job, attempt, rank) on another host, or a second live
+ * ring, replaces the holder only if the holder has ended; else -LS_EDUPLICATE (counted:
+ * duplicate_rank). attempt < 0: decided here (a rank that ended and comes back begins
+ * the next attempt). When places run out, those of jobs and hosts that have been quiet
+ * for longest are given away; -LS_ELIMIT when all are busy. -LS_ESTALE for an attempt
+ * that is over; -LS_ERANGE for impossible names or numbers.
  */
-int ls_engine_worker(struct ls_engine *e, const struct ls_worker_info *info, int64_t now_us,
-	uint32_t *ret_worker) LS_MUSTCHECK;
+int ls_engine_worker(struct ls_engine *e, const struct ls_worker_info *info,
+	int64_t now_us, uint32_t *ret_worker) LS_MUSTCHECK;
 
 /*
- * One step record; its times are wall ns of the engine's time line. -LS_EDUPLICATE: this step of this
- * worker is known; -LS_ESTALE: the step is closed (kept by storage, marked late, not judged);
- * -LS_ERANGE: impossible values; -LS_EUNKNOWN: no worker of its job's present attempt (declare it
- * again). All are counted.
+ * One step record; its times are wall ns of the engine's time line. -LS_EDUPLICATE:
+ * this step of this worker is known; -LS_ESTALE: the step is closed (kept by storage,
+ * marked late, not judged); -LS_ERANGE: impossible values; -LS_EUNKNOWN: no worker of
+ * its job's present attempt (declare it again). All are counted.
  */
 int ls_engine_record(struct ls_engine *e, uint32_t worker, const struct ls_record *r,
 	int64_t now_us) LS_MUSTCHECK;
 
-/* Records of a worker that are lost: it is not expected in those steps, and never counts as fast. */
-void ls_engine_gap(struct ls_engine *e, uint32_t worker, uint64_t count, int64_t now_us);
+/* Records of a worker that are lost: it is not expected in those steps, and never
+ * counts as fast. */
+void ls_engine_gap(struct ls_engine *e, uint32_t worker, uint64_t count,
+	int64_t now_us);
 
 /*
- * A worker's process ended (crashed: without its clean end): it is no longer expected. When all of the job have
- * ended, its open findings are cleared, and say so.
+ * A worker's process ended (crashed: without its clean end): it is no longer expected.
+ * When all of the job have ended, its open findings are cleared, and say so.
  */
 void ls_engine_end(struct ls_engine *e, uint32_t worker, int crashed, int64_t now_us);
 
 /* Where a worker is now (from its live slot); times of the engine's time line. */
-void ls_engine_live(struct ls_engine *e, uint32_t worker, const struct ls_ring_live *live,
-	int64_t since_us, int64_t now_us);
+void ls_engine_live(struct ls_engine *e, uint32_t worker,
+	const struct ls_ring_live *live, int64_t since_us, int64_t now_us);
 
-/* How well the clock of a worker's host is known; arrivals are not compared beyond it. */
+/* How well the clock of a worker's host is known; arrivals are not compared beyond it.
+ */
 void ls_engine_clock(struct ls_engine *e, uint32_t worker, double uncertainty_s);
 
 /*
- * Current values of counters of a host: worker = LS_NO_WORKER for the host's own, else the worker's.
- * What is not taken is counted: -LS_ESTALE not newer than the last of the same host and worker,
- * -LS_EUNKNOWN no such worker, -LS_ERANGE no name of a host, -LS_ELIMIT.
+ * Current values of counters of a host: worker = LS_NO_WORKER for the host's own, else
+ * the worker's. What is not taken is counted: -LS_ESTALE not newer than the last of the
+ * same host and worker, -LS_EUNKNOWN no such worker, -LS_ERANGE no name of a host,
+ * -LS_ELIMIT.
  */
-int ls_engine_counters(struct ls_engine *e, const char *host, uint32_t worker, int64_t t_us,
-	size_t count, const uint16_t *metric, const double *value) LS_MUSTCHECK;
+int ls_engine_counters(struct ls_engine *e, const char *host, uint32_t worker,
+	int64_t t_us, size_t count, const uint16_t *metric,
+	const double *value) LS_MUSTCHECK;
 
 /*
- * What the host of a worker said cannot be; counted, and named in the data quality of its jobs. The engine itself
- * sees to what it refuses.
+ * What the host of a worker said cannot be; counted, and named in the data quality of
+ * its jobs. The engine itself sees to what it refuses.
  */
 enum ls_lie {
 #define LS_LIE(id, name, help) LS_LIE_##id,
@@ -130,40 +140,45 @@ enum ls_lie {
 #undef LS_LIE
 	LS_LIE_COUNT
 };
-void ls_engine_lie(struct ls_engine *e, const char *host, enum ls_lie why, uint64_t count);
+void ls_engine_lie(struct ls_engine *e, const char *host, enum ls_lie why,
+	uint64_t count);
 
 /* Name of a reason; NULL if out of range. */
 const char *ls_lie_name(unsigned why);
 
-/* Lets time pass: closes overdue steps, marks silent workers. Call at least every 200 ms. */
+/* Lets time pass: closes overdue steps, marks silent workers. Call at least every 200
+ * ms. */
 void ls_engine_advance(struct ls_engine *e, int64_t now_us);
 
 /*
- * While on, steps of the job close only by ls_engine_close_step: for restoring after a restart and
- * for replay of stored closings. -LS_EUNKNOWN: no such job.
+ * While on, steps of the job close only by ls_engine_close_step: for restoring after a
+ * restart and for replay of stored closings. -LS_EUNKNOWN: no such job.
  */
 int ls_engine_manual(struct ls_engine *e, const char *job, bool on) LS_MUSTCHECK;
 
 /*
- * Replay of a stored closing: closes the step (and any open one before it) now, judging what is
- * there. -LS_EUNKNOWN: no such job or attempt.
+ * Replay of a stored closing: closes the step (and any open one before it) now, judging
+ * what is there. -LS_EUNKNOWN: no such job or attempt.
  */
-int ls_engine_close_step(struct ls_engine *e, const char *job, int32_t attempt, uint64_t step,
-	int64_t now_us) LS_MUSTCHECK;
+int ls_engine_close_step(struct ls_engine *e, const char *job, int32_t attempt,
+	uint64_t step, int64_t now_us) LS_MUSTCHECK;
 
-/* Replay of a stored observation of a standstill. -LS_EUNKNOWN: no such job or attempt; -LS_ERANGE. */
+/* Replay of a stored observation of a standstill. -LS_EUNKNOWN: no such job or attempt;
+ * -LS_ERANGE. */
 int ls_engine_hang(struct ls_engine *e, const struct ls_engine_hang *seen) LS_MUSTCHECK;
 
 /*
- * Seeds a finding from storage (the JSON that the sink gave), before any record: keeps its id, onset,
- * cost so far and state. Records fed again from before its last update change nothing in it. In order of
- * opening. -LS_EPARSE if it is not one of ours, -LS_EDUPLICATE, -LS_ELIMIT.
+ * Seeds a finding from storage (the JSON that the sink gave), before any record: keeps
+ * its id, onset, cost so far and state. Records fed again from before its last update
+ * change nothing in it. In order of opening. -LS_EPARSE if it is not one of ours,
+ * -LS_EDUPLICATE, -LS_ELIMIT.
  */
 int ls_engine_seed_finding(struct ls_engine *e, const json_t *finding) LS_MUSTCHECK;
 
 /*
- * All findings in order of opening, cleared ones too; of more than LS_FINDINGS_MAX those cleared first
- * are forgotten (counted: findings_dropped). New reference to an array. NULL: out of memory.
+ * All findings in order of opening, cleared ones too; of more than LS_FINDINGS_MAX
+ * those cleared first are forgotten (counted: findings_dropped). New reference to an
+ * array. NULL: out of memory.
  */
 json_t *ls_engine_findings(const struct ls_engine *e);
 

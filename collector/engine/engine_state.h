@@ -6,7 +6,8 @@
  * Owner:   the engine's thread.
  * Units:   microseconds since the epoch; seconds in cells and residuals.
  * Errors:  none here.
- * Limits:  LS_JOBS_MAX, LS_WORKERS_MAX, LS_LIVE_STEPS rows, fewer for jobs of many workers.
+ * Limits:  LS_JOBS_MAX, LS_WORKERS_MAX, LS_LIVE_STEPS rows, fewer for jobs of many
+ *          workers.
  */
 #ifndef LS_COLLECTOR_ENGINE_STATE_H
 #define LS_COLLECTOR_ENGINE_STATE_H
@@ -25,85 +26,101 @@
 #include "collector/engine/detect/stage.h"
 #include "collector/engine/join/steps.h"
 
-#define LS_ENGINE_RECENT_STEPS 100  /* "now" of the views: means over so many closed steps */
-#define LS_ENGINE_ABSENT_STEPS 8    /* closed steps missed in a row: no longer waited for */
+/* "now" of the views: means over so many closed steps */
+#define LS_ENGINE_RECENT_STEPS 100
+/* closed steps missed in a row: no longer waited for */
+#define LS_ENGINE_ABSENT_STEPS 8
 #define LS_ENGINE_SILENT_US 10000000ll
-#define LS_JOB_GROUP_NAME_BYTES \
-	(LS_ROLE_NAME_MAX_BYTES > LS_SLICE_NAME_MAX_BYTES ? LS_ROLE_NAME_MAX_BYTES : LS_SLICE_NAME_MAX_BYTES)
+#define LS_JOB_GROUP_NAME_BYTES                                                    \
+	(LS_ROLE_NAME_MAX_BYTES > LS_SLICE_NAME_MAX_BYTES ? LS_ROLE_NAME_MAX_BYTES \
+							  : LS_SLICE_NAME_MAX_BYTES)
 #define LS_FINDING_UPDATE_STEPS 64
 #define LS_FINDING_UPDATE_US 5000000ll
 
-enum ls_worker_state { LS_WORKER_REPORTING, LS_WORKER_SILENT, LS_WORKER_ENDED, LS_WORKER_CRASHED };
+enum ls_worker_state {
+	LS_WORKER_REPORTING,
+	LS_WORKER_SILENT,
+	LS_WORKER_ENDED,
+	LS_WORKER_CRASHED
+};
 
 struct ls_engine_host {
 	char name[LS_HOST_NAME_MAX_BYTES];
 	struct ls_counters counters;
-	int64_t seen_us;            /* when it was named or had counters, last */
+	int64_t seen_us; /* when it was named or had counters, last */
 	uint64_t lies[LS_LIE_COUNT]; /* lies.h */
 };
 
 struct ls_engine_worker {
 	struct ls_worker_info info;
-	uint32_t job;               /* index of its job */
-	uint32_t host;              /* index of its host */
-	uint32_t slot;              /* in its attempt; of a free place: the next free one */
-	uint32_t generation;        /* how often the place was given to another */
-	bool current;               /* belongs to its job's present attempt; else the place is free */
+	uint32_t job; /* index of its job */
+	uint32_t host; /* index of its host */
+	/* in its attempt; of a free place: the next free one */
+	uint32_t slot;
+	uint32_t generation; /* how often the place was given to another */
+	/* belongs to its job's present attempt; else the place is free */
+	bool current;
 	enum ls_worker_state state;
 	bool reported;
-	uint64_t last_step;         /* greatest step reported; of an asynchronous job, the newest */
-	uint64_t window;            /* of its newest record, in an asynchronous job; 0: none yet */
-	int64_t end_us;             /* and when that ended */
+	/* greatest step reported; of an asynchronous job, the newest */
+	uint64_t last_step;
+	/* of its newest record, in an asynchronous job; 0: none yet */
+	uint64_t window;
+	int64_t end_us; /* and when that ended */
 	int64_t first_us, seen_us;
-	uint32_t missed;            /* closed steps without it, in a row */
+	uint32_t missed; /* closed steps without it, in a row */
 	uint64_t gaps;
 	struct ls_counters counters;
 	bool has_live;
 	struct ls_ring_live live;
 	int64_t live_since_us;
-	double clock_err_s;         /* NaN = not told */
+	double clock_err_s; /* NaN = not told */
 };
 
 /* A closed step, kept for views and evidence. */
 struct ls_live_row {
-	struct ls_row row;          /* owns its cells */
+	struct ls_row row; /* owns its cells */
 	struct ls_blame_step totals;
 	uint32_t expected;
-	double blame_s;             /* largest of its cells */
-	bool hang;                  /* far too long, and told as that: of no other finding */
+	double blame_s; /* largest of its cells */
+	/* far too long, and told as that: of no other finding */
+	bool hang;
 };
 
 /* A standstill of a job. */
 struct ls_hang {
-	bool on;                    /* told, and steps have not been whole for a while since */
+	/* told, and steps have not been whole for a while since */
+	bool on;
 	uint64_t step;
-	double lost_s;              /* told so far */
-	int64_t look_us;            /* when it was told, last */
+	double lost_s; /* told so far */
+	int64_t look_us; /* when it was told, last */
 };
 
-/* Workers of a job by a name that some of them share: their role, slice, rack, input shard. */
+/* Workers of a job by a name that some of them share: their role, slice, rack, input
+ * shard. */
 struct ls_job_groups {
-	uint32_t *of;               /* number of the group by slot; of racks and shards LS_GROUP_NO: not told */
+	/* number of the group by slot; of racks and shards LS_GROUP_NO: not told */
+	uint32_t *of;
 	char (*names)[LS_JOB_GROUP_NAME_BYTES]; /* by number */
 	uint32_t count;
-	struct ls_index index;      /* by name */
+	struct ls_index index; /* by name */
 };
 
 struct ls_job {
 	char name[LS_JOB_NAME_MAX_BYTES];
 	int32_t attempt;
-	bool manual;                /* closes only by ls_engine_close_step */
+	bool manual; /* closes only by ls_engine_close_step */
 	int64_t first_us, last_us;
-	int64_t closed_us;          /* when a step was closed, last */
-	uint32_t *slots;            /* worker by slot */
+	int64_t closed_us; /* when a step was closed, last */
+	uint32_t *slots; /* worker by slot */
 	struct ls_job_groups roles, slices, racks, shards;
 	struct ls_job_groups stages; /* what stands before the first '-' of roles */
-	struct ls_stages compare;    /* of them */
+	struct ls_stages compare; /* of them */
 	size_t count, capacity;
 	struct ls_index rank_index; /* slots by rank */
 	int32_t world;
-	uint32_t gone;              /* workers whose process has ended */
-	uint32_t active;            /* workers waited for, if active_known */
+	uint32_t gone; /* workers whose process has ended */
+	uint32_t active; /* workers waited for, if active_known */
 	bool active_known;
 	struct ls_steps steps;
 	struct ls_detect detect;
@@ -113,10 +130,10 @@ struct ls_job {
 	struct ls_slow slow;
 	struct ls_rhythm rhythm;
 	struct ls_blame_room room;
-	bool grouped;               /* room knows the roles of all workers */
+	bool grouped; /* room knows the roles of all workers */
 	struct ls_blame *residuals; /* capacity of them */
 	struct ls_blame_net *slice_nets; /* capacity of them: scratch */
-	struct ls_live_row *live;   /* ring of live_capacity */
+	struct ls_live_row *live; /* ring of live_capacity */
 	size_t live_capacity, live_count, live_head;
 	uint64_t closed, shorted, apart, late, gaps;
 };
@@ -128,7 +145,7 @@ struct ls_engine {
 	struct ls_index job_index, host_index;
 	struct ls_engine_worker *workers;
 	size_t worker_count, worker_capacity;
-	uint32_t free_worker;       /* first place given up; LS_INDEX_NONE = none */
+	uint32_t free_worker; /* first place given up; LS_INDEX_NONE = none */
 	struct ls_engine_host *hosts;
 	size_t host_count, host_capacity;
 	struct ls_finding *findings; /* in order of opening */
@@ -148,11 +165,13 @@ ls_job_row(const struct ls_job *j, size_t i)
 static inline const struct ls_cell *
 ls_row_cell(const struct ls_live_row *r, size_t slot)
 {
-	return slot < r->row.cell_count && r->row.cells[slot].present ? &r->row.cells[slot]
-								      : NULL;
+	return slot < r->row.cell_count && r->row.cells[slot].present
+		? &r->row.cells[slot]
+		: NULL;
 }
 
-/* The number under which views show a row: of a window, the Unix second at which it begins. */
+/* The number under which views show a row: of a window, the Unix second at which it
+ * begins. */
 static inline uint64_t
 ls_row_shown(const struct ls_row *row)
 {
@@ -163,11 +182,12 @@ ls_row_shown(const struct ls_row *row)
 struct ls_job *ls_engine_find_job(const struct ls_engine *e, const char *name);
 
 /* Worker by handle; NULL if it is none of its job's present attempt. */
-struct ls_engine_worker *ls_engine_find_worker(const struct ls_engine *e, uint32_t handle);
+struct ls_engine_worker *ls_engine_find_worker(const struct ls_engine *e,
+	uint32_t handle);
 
 /* Index of a host, made if new; -LS_ERANGE (no name), -LS_ELIMIT, -ENOMEM. */
-int ls_engine_host(struct ls_engine *e, const char *name, int64_t now_us, uint32_t *ret_host)
-	LS_MUSTCHECK;
+int ls_engine_host(struct ls_engine *e, const char *name, int64_t now_us,
+	uint32_t *ret_host) LS_MUSTCHECK;
 
 /* Has its process ended? */
 bool ls_worker_is_gone(const struct ls_engine_worker *w);
@@ -176,31 +196,34 @@ bool ls_worker_is_gone(const struct ls_engine_worker *w);
 int32_t ls_job_chips(const struct ls_engine *e, const struct ls_job *j);
 
 /* Where the job's steps come from: of its workers, the one that is surest the least. */
-void ls_job_step_source(
-	const struct ls_engine *e, const struct ls_job *j, struct ls_worker_info *ret_info);
+void ls_job_step_source(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_worker_info *ret_info);
 
 /* Hosts, or slices, of the job's present attempt. */
 enum ls_job_place { LS_PLACE_HOST, LS_PLACE_SLICE };
-size_t ls_job_places(const struct ls_engine *e, const struct ls_job *j, enum ls_job_place kind);
+size_t ls_job_places(const struct ls_engine *e, const struct ls_job *j,
+	enum ls_job_place kind);
 
 /* Workers of the job on the same host as this one, itself included. */
-size_t ls_job_neighbours(
-	const struct ls_engine *e, const struct ls_job *j, const struct ls_engine_worker *w);
+size_t ls_job_neighbours(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_engine_worker *w);
 
 /* The worker of this rank in the present attempt, or NULL. */
-struct ls_engine_worker *ls_job_rank(const struct ls_engine *e, const struct ls_job *j, int32_t rank);
+struct ls_engine_worker *ls_job_rank(const struct ls_engine *e, const struct ls_job *j,
+	int32_t rank);
 
 /* Frees what a job holds, but not the places of its workers. */
 void ls_job_fini(struct ls_job *j);
 
-/* Judges a row that was just taken out of j->steps and keeps it; then opens, updates and clears. */
-void ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t expected,
-	int64_t now_us);
+/* Judges a row that was just taken out of j->steps and keeps it; then opens, updates
+ * and clears. */
+void ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
+	uint32_t expected, int64_t now_us);
 
 /* Whom a detector speaks of. */
 struct ls_suspect {
-	bool net;      /* what joins workers (detect.h), else a worker */
-	size_t at;     /* its number there, or its slot */
+	bool net; /* what joins workers (detect.h), else a worker */
+	size_t at; /* its number there, or its slot */
 };
 
 /* Its channels. */
@@ -220,9 +243,11 @@ ls_suspect_slot(const struct ls_job *j, struct ls_suspect s)
 }
 
 /* Does a detector of its workers or of the job still say what the finding says? */
-bool ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j, const struct ls_finding *f);
+bool ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_finding *f);
 
 /* Clears every open finding of a job: a new attempt began, or it ended. */
-void ls_judge_clear_job(struct ls_engine *e, struct ls_job *j, bool ended, int64_t now_us);
+void ls_judge_clear_job(struct ls_engine *e, struct ls_job *j, bool ended,
+	int64_t now_us);
 
 #endif

@@ -13,7 +13,8 @@
 #include "proto/base/text.h"
 #include "storage/read/query.h"
 
-/* Counters of a host belong to the job from a little before its first record to after its last. */
+/* Counters of a host belong to the job from a little before its first record to after
+ * its last. */
 #define EXPORT_MARGIN_US 60000000ll
 
 /* A worker of the job, and what was said of its clock last. */
@@ -23,7 +24,8 @@ struct export_worker {
 	int64_t uncertainty_ns;
 };
 
-struct export {
+struct export
+{
 	struct ls_query *query;
 	const char *job;
 	ls_export_sink *sink;
@@ -32,12 +34,12 @@ struct export {
 	struct export_worker *workers; /* of the job, by id */
 	size_t count, capacity;
 	const struct export_worker **by_host, **by_rank; /* the same, in other orders */
-	int64_t from_us, to_us;          /* of its records */
+	int64_t from_us, to_us; /* of its records */
 	bool any;
-	struct ls_stored_rows *rows;     /* NULL: without the series of chunks */
+	struct ls_stored_rows *rows; /* NULL: without the series of chunks */
 };
 
-/* --- workers of the job --------------------------------------------------------------------- */
+/* --- workers of the job --------------------------------------------------- */
 
 static int
 export_worker(void *arg, const struct ls_store_worker *w)
@@ -85,8 +87,10 @@ export_compare_host(const void *a, const void *b)
 static int
 export_compare_rank(const void *a, const void *b)
 {
-	const struct ls_worker_info *x = &(*(const struct export_worker *const *)a)->w.info;
-	const struct ls_worker_info *y = &(*(const struct export_worker *const *)b)->w.info;
+	const struct ls_worker_info *x =
+		&(*(const struct export_worker *const *)a)->w.info;
+	const struct ls_worker_info *y =
+		&(*(const struct export_worker *const *)b)->w.info;
 
 	if (x->attempt != y->attempt)
 		return x->attempt < y->attempt ? -1 : 1;
@@ -114,9 +118,8 @@ static const char *
 export_host(void *arg, const struct ls_worker_info *of, uint32_t rank)
 {
 	const struct export *x = arg;
-	const struct export_worker key = {
-		.w.info = { .attempt = of->attempt, .rank = (int32_t)rank }
-	};
+	const struct export_worker key = { .w.info = { .attempt = of->attempt,
+						   .rank = (int32_t)rank } };
 	const struct export_worker *k = &key, **found;
 
 	found = bsearch(&k, x->by_rank, x->count, sizeof(k), export_compare_rank);
@@ -131,10 +134,11 @@ export_has_host(const struct export *x, const char *host)
 
 	if (ls_text_copy(key.w.info.host, sizeof(key.w.info.host), host) != 0)
 		return false;
-	return bsearch(&k, x->by_host, x->count, sizeof(k), export_compare_host) != NULL;
+	return bsearch(&k, x->by_host, x->count, sizeof(k), export_compare_host) !=
+		NULL;
 }
 
-/* --- pieces --------------------------------------------------------------------------------- */
+/* --- pieces --------------------------------------------------------------- */
 
 static int
 export_flush(struct export *x)
@@ -149,10 +153,11 @@ export_flush(struct export *x)
 static int
 export_room(struct export *x)
 {
-	return x->lines.size - x->lines.len < LS_REPLAY_LINE_MAX_BYTES ? export_flush(x) : 0;
+	return x->lines.size - x->lines.len < LS_REPLAY_LINE_MAX_BYTES ? export_flush(x)
+								       : 0;
 }
 
-/* --- first pass: when the job ran ----------------------------------------------------------- */
+/* --- first pass: when the job ran ----------------------------------------- */
 
 static int
 export_extent(void *arg, const struct ls_store_event *e)
@@ -172,7 +177,7 @@ export_extent(void *arg, const struct ls_store_event *e)
 	return 0;
 }
 
-/* --- second pass: lines ---------------------------------------------------------------------- */
+/* --- second pass: lines --------------------------------------------------- */
 
 static int
 export_clock(struct export *x, const struct ls_store_event *e, struct export_worker *w)
@@ -201,7 +206,8 @@ export_steps(struct export *x, const struct ls_store_event *e)
 	for (i = 0; i < steps->count && rc == 0; i++) {
 		rc = export_room(x);
 		if (rc == 0)
-			ls_lines_step(&x->lines, &w->w.info, &steps->records[i], export_host, x);
+			ls_lines_step(&x->lines, &w->w.info, &steps->records[i],
+				export_host, x);
 	}
 	return rc;
 }
@@ -243,10 +249,11 @@ export_zoom(struct export *x, const struct ls_store_event *e)
 {
 	const struct ls_store_zoom *z = &e->u.zoom;
 
-	/* What a person asked for is of no job: it belongs to those that ran on the host then. */
+	/* What a person asked for is of no job: it belongs to those that ran on the
+	 * host then. */
 	if (z->job[0] != '\0' ? strcmp(z->job, x->job) == 0
 			      : export_has_host(x, z->host) && e->t_us >= x->from_us &&
-				    e->t_us <= x->to_us)
+				e->t_us <= x->to_us)
 		ls_lines_zoom(&x->lines, x->job, z, e->t_us);
 }
 
@@ -294,18 +301,20 @@ export_pass(struct export *x, const struct ls_days *days, ls_query_event_fn *fn)
 		if (rc == -ECANCELED || rc == -ENOMEM)
 			return rc;
 		if (rc != 0)
-			ls_log(LS_LOG_ERR, "export", "the file of %d: %s; leaving out what does not read",
+			ls_log(LS_LOG_ERR, "export",
+				"the file of %d: %s; leaving out what does not read",
 				(int)days->day[i], ls_err_text(rc));
 	}
 	return 0;
 }
 
-/* --- third pass, if it is wanted: the series of chunks ---------------------------------------- */
+/* --- third pass, if it is wanted: the series of chunks -------------------- */
 
 static bool
 export_is_during(const struct export *x, int64_t from_us, int64_t to_us)
 {
-	return to_us >= x->from_us - EXPORT_MARGIN_US && from_us <= x->to_us + EXPORT_MARGIN_US;
+	return to_us >= x->from_us - EXPORT_MARGIN_US &&
+		from_us <= x->to_us + EXPORT_MARGIN_US;
 }
 
 static int
@@ -320,8 +329,9 @@ export_row(void *arg, const struct ls_stored_row *row)
 	while (rc == 0 && done < row->count) {
 		rc = export_room(x);
 		if (rc == 0)
-			done += ls_lines_series(&x->lines, x->job, row->chunk->host, row->t_us,
-				row->series + done, row->value + done, row->count - done);
+			done += ls_lines_series(&x->lines, x->job, row->chunk->host,
+				row->t_us, row->series + done, row->value + done,
+				row->count - done);
 	}
 	return rc;
 }
@@ -345,7 +355,8 @@ export_lost(void *arg, const struct ls_query_lost *lost)
 	int64_t to_us = lost->to_us != 0 ? lost->to_us : lost->t_us;
 	int rc = export_room(x);
 
-	if (rc == 0 && export_is_during(x, from_us, to_us) && export_has_host(x, lost->host))
+	if (rc == 0 && export_is_during(x, from_us, to_us) &&
+		export_has_host(x, lost->host))
 		ls_lines_lost(&x->lines, x->job, lost);
 	return rc;
 }
@@ -397,7 +408,8 @@ export_run(struct export *x)
 }
 
 int
-ls_export_job(const char *dir, const char *job, bool counters, ls_export_sink *sink, void *arg)
+ls_export_job(const char *dir, const char *job, bool counters, ls_export_sink *sink,
+	void *arg)
 {
 	struct export x = { .job = job, .sink = sink, .arg = arg };
 	int rc;

@@ -41,7 +41,8 @@ lines_add(struct ls_lines *l, const char *fmt, ...)
 		l->len += (size_t)n;
 }
 
-/* A JSON string; names hold no control characters (they were checked on the wire), but might. */
+/* A JSON string; names hold no control characters (they were checked on the wire), but
+ * might. */
 static void
 lines_string(struct ls_lines *l, const char *s)
 {
@@ -114,7 +115,7 @@ lines_begin(struct ls_lines *l)
 	return l->len;
 }
 
-/* --- a record: members in the order of their names ------------------------------------------ */
+/* --- a record: members in the order of their names ------------------------ */
 
 static void
 lines_barriers(struct ls_lines *l, const struct ls_record *r)
@@ -135,8 +136,8 @@ lines_barriers(struct ls_lines *l, const struct ls_record *r)
 }
 
 static void
-lines_peers(struct ls_lines *l, const struct ls_worker_info *who, const struct ls_record *r,
-	ls_lines_host *host, void *arg)
+lines_peers(struct ls_lines *l, const struct ls_worker_info *who,
+	const struct ls_record *r, ls_lines_host *host, void *arg)
 {
 	const char *names[LS_PEERS_MAX];
 	bool any = false;
@@ -147,12 +148,14 @@ lines_peers(struct ls_lines *l, const struct ls_worker_info *who, const struct l
 		const char *name = names[i] = host(arg, who, p->rank);
 		char rank[16];
 
-		/* Keys are hosts; of two peers on one host the second goes by its rank. */
+		/* Keys are hosts; of two peers on one host the second goes by its rank.
+		 */
 		for (size_t k = 0; k < i && name != NULL; k++)
 			if (names[k] != NULL && strcmp(names[k], name) == 0)
 				name = NULL;
 		if (name == NULL) {
-			(void)snprintf(rank, sizeof(rank), "rank%lu", (unsigned long)p->rank);
+			(void)snprintf(rank, sizeof(rank), "rank%lu",
+				(unsigned long)p->rank);
 			name = rank;
 		}
 		lines_add(l, any ? "," : ",\"peers\":{");
@@ -161,8 +164,9 @@ lines_peers(struct ls_lines *l, const struct ls_worker_info *who, const struct l
 		if (p->recv_wait_ns != UINT64_MAX)
 			lines_span(l, "\"recv_wait\":", p->recv_wait_ns);
 		if (p->send_wait_ns != UINT64_MAX)
-			lines_span(l, p->recv_wait_ns != UINT64_MAX ? ",\"send_wait\":"
-								   : "\"send_wait\":",
+			lines_span(l,
+				p->recv_wait_ns != UINT64_MAX ? ",\"send_wait\":"
+							      : "\"send_wait\":",
 				p->send_wait_ns);
 		lines_add(l, "}");
 		any = true;
@@ -196,7 +200,8 @@ lines_phases(struct ls_lines *l, const struct ls_record *r)
 	for (i = 0; i < n; i++) {
 		if (!(r->phase_mask & 1u << order[i]))
 			continue;
-		lines_add(l, "%s\"%s\"", any ? "," : ",\"phases\":{", ls_phase_name(order[i]));
+		lines_add(l, "%s\"%s\"", any ? "," : ",\"phases\":{",
+			ls_phase_name(order[i]));
 		lines_span(l, ":", r->phase_ns[order[i]]);
 		any = true;
 	}
@@ -214,7 +219,8 @@ lines_work(struct ls_lines *l, const struct ls_record *r)
 	for (i = 0; i < n; i++) {
 		if (!(r->work_mask & 1u << order[i]))
 			continue;
-		lines_add(l, "%s\"%s\":", any ? "," : ",\"work\":{", ls_work_name(order[i]));
+		lines_add(l, "%s\"%s\":", any ? "," : ",\"work\":{",
+			ls_work_name(order[i]));
 		lines_number(l, r->work[order[i]]);
 		any = true;
 	}
@@ -223,8 +229,8 @@ lines_work(struct ls_lines *l, const struct ls_record *r)
 }
 
 void
-ls_lines_step(struct ls_lines *l, const struct ls_worker_info *who, const struct ls_record *r,
-	ls_lines_host *host, void *arg)
+ls_lines_step(struct ls_lines *l, const struct ls_worker_info *who,
+	const struct ls_record *r, ls_lines_host *host, void *arg)
 {
 	size_t start = lines_begin(l);
 
@@ -259,7 +265,7 @@ ls_lines_step(struct ls_lines *l, const struct ls_worker_info *who, const struct
 	lines_end_line(l, start);
 }
 
-/* --- the other lines ------------------------------------------------------------------------ */
+/* --- the other lines ------------------------------------------------------ */
 
 void
 ls_lines_counters(struct ls_lines *l, const char *job, const struct ls_worker_info *who,
@@ -272,7 +278,8 @@ ls_lines_counters(struct ls_lines *l, const char *job, const struct ls_worker_in
 		const char *name = ls_metric_info(c->metric[i])->name;
 
 		for (k = n; k > 0; k--) {
-			if (strcmp(ls_metric_info(c->metric[order[k - 1]])->name, name) <= 0)
+			if (strcmp(ls_metric_info(c->metric[order[k - 1]])->name,
+				    name) <= 0)
 				break;
 			order[k] = order[k - 1];
 		}
@@ -342,8 +349,8 @@ ls_lines_hang(struct ls_lines *l, const struct ls_store_hang *h, int64_t t_us)
 }
 
 void
-ls_lines_gap(struct ls_lines *l, const struct ls_worker_info *who, int64_t t_us, uint64_t count,
-	unsigned reason)
+ls_lines_gap(struct ls_lines *l, const struct ls_worker_info *who, int64_t t_us,
+	uint64_t count, unsigned reason)
 {
 	size_t start = lines_begin(l);
 
@@ -359,7 +366,8 @@ ls_lines_gap(struct ls_lines *l, const struct ls_worker_info *who, int64_t t_us,
 }
 
 void
-ls_lines_end(struct ls_lines *l, const struct ls_worker_info *who, int64_t t_us, unsigned how)
+ls_lines_end(struct ls_lines *l, const struct ls_worker_info *who, int64_t t_us,
+	unsigned how)
 {
 	size_t start = lines_begin(l);
 
@@ -385,7 +393,8 @@ ls_lines_clock(struct ls_lines *l, const struct ls_worker_info *who, int64_t t_u
 	lines_add(l, ",\"rank\":%d", (int)who->rank);
 	lines_time(l, ",\"t\":", t_us);
 	lines_add(l, ",\"type\":\"clock\"");
-	lines_span(l, ",\"uncertainty\":", uncertainty_ns > 0 ? (uint64_t)uncertainty_ns : 0);
+	lines_span(l,
+		",\"uncertainty\":", uncertainty_ns > 0 ? (uint64_t)uncertainty_ns : 0);
 	lines_end_line(l, start);
 }
 
@@ -404,7 +413,8 @@ ls_lines_series(struct ls_lines *l, const char *job, const char *host, int64_t t
 	for (i = 0; i < count; i++) {
 		before = l->len;
 		/* The longest text, each byte of it escaped, and a number. */
-		if (before - start > LS_REPLAY_LINE_MAX_BYTES - 6 * LS_SERIES_TEXT_MAX_BYTES - 64)
+		if (before - start >
+			LS_REPLAY_LINE_MAX_BYTES - 6 * LS_SERIES_TEXT_MAX_BYTES - 64)
 			break;
 		if (!isfinite(value[i]))
 			continue;
@@ -439,7 +449,8 @@ ls_lines_lost(struct ls_lines *l, const char *job, const struct ls_query_lost *l
 	lines_member(l, "host", lost->host);
 	lines_member(l, "job", job);
 	lines_member(l, "reason",
-		reasons[lost->reason < LS_LOST_REASON_COUNT ? lost->reason : LS_LOST_UNKNOWN]);
+		reasons[lost->reason < LS_LOST_REASON_COUNT ? lost->reason
+							    : LS_LOST_UNKNOWN]);
 	lines_add(l, ",\"samples\":%llu", (unsigned long long)lost->samples);
 	lines_time(l, ",\"t\":", lost->t_us);
 	if (lost->to_us != 0)
@@ -449,7 +460,8 @@ ls_lines_lost(struct ls_lines *l, const char *job, const struct ls_query_lost *l
 }
 
 void
-ls_lines_zoom(struct ls_lines *l, const char *job, const struct ls_store_zoom *z, int64_t t_us)
+ls_lines_zoom(struct ls_lines *l, const char *job, const struct ls_store_zoom *z,
+	int64_t t_us)
 {
 	static const char *const events[LS_ZOOM_EVENT_COUNT] = {
 		[LS_ZOOM_BEGIN] = "begin",
@@ -470,8 +482,8 @@ ls_lines_zoom(struct ls_lines *l, const char *job, const struct ls_store_zoom *z
 }
 
 void
-ls_lines_job(
-	struct ls_lines *l, const char *job, size_t workers, int64_t from_us, int64_t to_us)
+ls_lines_job(struct ls_lines *l, const char *job, size_t workers, int64_t from_us,
+	int64_t to_us)
 {
 	size_t start = lines_begin(l);
 

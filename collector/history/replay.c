@@ -9,16 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REPLAY_ADVANCE_US 100000ll   /* how often data time is let pass */
+#define REPLAY_ADVANCE_US 100000ll /* how often data time is let pass */
 #define REPLAY_FLUSH_US 3600000000ll /* at the end: longer than any step waits */
 
 /* Events on their way into an engine. */
 struct replay_run {
 	struct ls_replay_input *in;
 	struct ls_engine *engine;
-	uint32_t *handles;  /* of the engine, by worker of the input; LS_NO_WORKER: none */
-	bool *declared;     /* by first worker of an attempt */
-	int64_t *ended_us;  /* by worker; 0: its process has not ended */
+	/* of the engine, by worker of the input; LS_NO_WORKER: none */
+	uint32_t *handles;
+	bool *declared; /* by first worker of an attempt */
+	int64_t *ended_us; /* by worker; 0: its process has not ended */
 };
 
 static int
@@ -34,8 +35,9 @@ replay_declare_worker(struct replay_run *run, uint32_t worker, int64_t now_us)
 	rc = ls_engine_worker(run->engine, &w->who, now_us, &handle);
 	if (rc == -LS_EDUPLICATE || rc == -LS_ESTALE) {
 		ls_replay_input_bad(run->in, 0,
-			rc == -LS_ESTALE ? "an attempt begins after a later one: it is left out"
-					 : "two hosts have one rank: the second is left out");
+			rc == -LS_ESTALE
+				? "an attempt begins after a later one: it is left out"
+				: "two hosts have one rank: the second is left out");
 		return 0;
 	}
 	if (rc == 0)
@@ -45,7 +47,8 @@ replay_declare_worker(struct replay_run *run, uint32_t worker, int64_t now_us)
 	return rc;
 }
 
-/* Declares all workers of the attempt, in order of rank, when the first of them appears. */
+/* Declares all workers of the attempt, in order of rank, when the first of them
+ * appears. */
 static int
 replay_declare(struct replay_run *run, uint32_t worker, int64_t now_us)
 {
@@ -70,9 +73,11 @@ replay_sole_worker(const struct replay_run *run, uint32_t host)
 	uint32_t found = LS_NO_WORKER;
 
 	for (uint32_t i = h->first;
-		i < run->in->worker_count && run->in->workers[i].first == h->first; i++) {
+		i < run->in->worker_count && run->in->workers[i].first == h->first;
+		i++) {
 		w = &run->in->workers[i];
-		if (run->handles[i] == LS_NO_WORKER || strcmp(w->who.host, h->who.host) != 0)
+		if (run->handles[i] == LS_NO_WORKER ||
+			strcmp(w->who.host, h->who.host) != 0)
 			continue;
 		if (found != LS_NO_WORKER)
 			return LS_NO_WORKER;
@@ -81,7 +86,8 @@ replay_sole_worker(const struct replay_run *run, uint32_t host)
 	return found;
 }
 
-/* Feeds those of the counters that are of the scope; what the engine does not take it counts. */
+/* Feeds those of the counters that are of the scope; what the engine does not take it
+ * counts. */
 static void
 replay_feed_scope(const struct replay_run *run, const struct ls_replay_event *ev,
 	enum ls_metric_scope scope, uint32_t worker)
@@ -98,11 +104,13 @@ replay_feed_scope(const struct replay_run *run, const struct ls_replay_event *ev
 		value[n++] = c->value[i];
 	}
 	if (n > 0)
-		ls_ignore(ls_engine_counters(run->engine, run->in->workers[ev->worker].who.host,
-			worker, c->read_us, n, metric, value));
+		ls_ignore(ls_engine_counters(run->engine,
+			run->in->workers[ev->worker].who.host, worker, c->read_us, n,
+			metric, value));
 }
 
-/* A rank's line holds its own counters; a host's line may hold those of its only worker, too. */
+/* A rank's line holds its own counters; a host's line may hold those of its only
+ * worker, too. */
 static void
 replay_feed_counters(const struct replay_run *run, const struct ls_replay_event *ev)
 {
@@ -124,7 +132,8 @@ replay_feed_record(struct replay_run *run, const struct ls_replay_event *ev)
 
 	if (handle == LS_NO_WORKER)
 		return 0;
-	if (run->ended_us[ev->worker] != 0 && ev->u.record->t_begin_ns / 1000 > run->ended_us[ev->worker]) {
+	if (run->ended_us[ev->worker] != 0 &&
+		ev->u.record->t_begin_ns / 1000 > run->ended_us[ev->worker]) {
 		run->ended_us[ev->worker] = 0; /* another process of the same attempt */
 		rc = replay_declare_worker(run, ev->worker, ev->t_us);
 		if (rc != 0)
@@ -134,7 +143,8 @@ replay_feed_record(struct replay_run *run, const struct ls_replay_event *ev)
 	if (rc == -LS_EDUPLICATE)
 		ls_replay_input_bad(run->in, 0,
 			"a step stands twice for one rank: the second is left out");
-	return rc == -ENOMEM ? rc : 0; /* late and rejected ones are counted by the engine */
+	/* late and rejected ones are counted by the engine */
+	return rc == -ENOMEM ? rc : 0;
 }
 
 /* Of an attempt that is over: nothing stands still. */
@@ -143,9 +153,15 @@ replay_feed_hang(const struct replay_run *run, const struct ls_replay_event *ev)
 {
 	const struct ls_worker_info *who = &run->in->workers[ev->worker].who;
 	const struct ls_replay_hang *h = ev->u.hang;
-	const struct ls_engine_hang seen = {.job = who->job, .attempt = who->attempt,
-		.step = ev->step, .since_us = h->since_us, .t_us = ev->t_us, .waiting = h->waiting,
-		.why = h->why, .ranks = h->ranks, .count = h->count};
+	const struct ls_engine_hang seen = { .job = who->job,
+		.attempt = who->attempt,
+		.step = ev->step,
+		.since_us = h->since_us,
+		.t_us = ev->t_us,
+		.waiting = h->waiting,
+		.why = h->why,
+		.ranks = h->ranks,
+		.count = h->count };
 
 	ls_ignore(ls_engine_hang(run->engine, &seen));
 }
@@ -165,18 +181,20 @@ replay_feed(struct replay_run *run, const struct ls_replay_event *ev)
 		replay_feed_counters(run, ev);
 		break;
 	case LS_LINE_CLOCK:
-		ls_engine_clock(run->engine, run->handles[ev->worker], ev->u.clock->uncertainty_s);
+		ls_engine_clock(run->engine, run->handles[ev->worker],
+			ev->u.clock->uncertainty_s);
 		break;
 	case LS_LINE_CLOSE: /* of an attempt that is over: nothing to close */
-		ls_ignore(ls_engine_close_step(
-			run->engine, who->job, who->attempt, ev->step, ev->t_us));
+		ls_ignore(ls_engine_close_step(run->engine, who->job, who->attempt,
+			ev->step, ev->t_us));
 		break;
 	case LS_LINE_HANG:
 		replay_feed_hang(run, ev);
 		break;
 	case LS_LINE_END:
 		run->ended_us[ev->worker] = ev->t_us;
-		ls_engine_end(run->engine, run->handles[ev->worker], ev->u.end->crashed, ev->t_us);
+		ls_engine_end(run->engine, run->handles[ev->worker], ev->u.end->crashed,
+			ev->t_us);
 		break;
 	case LS_LINE_OTHER:
 		break;
@@ -211,8 +229,8 @@ replay_result(const struct ls_engine *e, json_t **ret_result)
 	int rc = findings == NULL ? -ENOMEM : ls_digest_json(findings, digest);
 
 	if (rc == 0)
-		result = json_pack("{s:i, s:O, s:s}", "schema_version", 1, "findings", findings,
-			"digest", digest);
+		result = json_pack("{s:i, s:O, s:s}", "schema_version", 1, "findings",
+			findings, "digest", digest);
 	json_decref(findings);
 	if (rc == 0 && result == NULL)
 		rc = -ENOMEM;
@@ -224,13 +242,15 @@ replay_result(const struct ls_engine *e, json_t **ret_result)
 static int
 replay_run(struct ls_replay_input *in, json_t **ret_result)
 {
-	struct replay_run run = {.in = in, .engine = ls_engine_new(NULL),
+	struct replay_run run = { .in = in,
+		.engine = ls_engine_new(NULL),
 		.handles = malloc(in->worker_count * sizeof(uint32_t)),
 		.declared = calloc(in->worker_count, sizeof(bool)),
-		.ended_us = calloc(in->worker_count, sizeof(int64_t))};
+		.ended_us = calloc(in->worker_count, sizeof(int64_t)) };
 	int rc = -ENOMEM;
 
-	if (run.engine != NULL && run.handles != NULL && run.declared != NULL && run.ended_us != NULL)
+	if (run.engine != NULL && run.handles != NULL && run.declared != NULL &&
+		run.ended_us != NULL)
 		rc = ls_replay_input_arrange(in);
 	if (rc == 0)
 		rc = replay_feed_all(&run);
@@ -261,7 +281,7 @@ int
 ls_replay_file(const char *path, ls_replay_complain *complain, void *arg,
 	struct ls_replay_stats *ret_stats, json_t **ret_result)
 {
-	struct ls_replay_input in = {.complain = complain, .complain_arg = arg};
+	struct ls_replay_input in = { .complain = complain, .complain_arg = arg };
 	int rc = ls_replay_input_file(&in, path);
 
 	return replay_finish(&in, rc, ret_stats, ret_result);
@@ -271,7 +291,7 @@ int
 ls_replay_text(const char *text, size_t len, ls_replay_complain *complain, void *arg,
 	struct ls_replay_stats *ret_stats, json_t **ret_result)
 {
-	struct ls_replay_input in = {.complain = complain, .complain_arg = arg};
+	struct ls_replay_input in = { .complain = complain, .complain_arg = arg };
 	int rc = ls_replay_input_text(&in, text, len);
 
 	return replay_finish(&in, rc, ret_stats, ret_result);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replay - the engine on recorded JSON lines, plain or gzip, one object a line, in any order.
+ * replay - the engine on recorded JSON lines, plain or gzip, one object a line, in any
+ * order.
  *
  * Format: proto/README.md, "Replay file".
  *
  * Owner:   the caller's thread.
  * Units:   as in the file: Unix seconds and seconds; inside integer microseconds.
- * Errors:  -errno from the file, -LS_EPARSE when no line was good, -LS_ELIMIT; bad lines do not end
- *          the replay: each is reported with its number and counted.
+ * Errors:  -errno from the file, -LS_EPARSE when no line was good, -LS_ELIMIT; bad
+ *          lines do not end the replay: each is reported with its number and counted.
  * Limits:  LS_REPLAY_LINE_MAX_BYTES, LS_REPLAY_MAX_BYTES, LS_REPLAY_MAX_RECORDS.
  */
 #ifndef LS_COLLECTOR_REPLAY_H
@@ -31,8 +32,9 @@ typedef void ls_replay_complain(void *arg, const char *text);
 int ls_replay_file(const char *path, ls_replay_complain *complain, void *arg,
 	struct ls_replay_stats *ret_stats, json_t **ret_result) LS_MUSTCHECK;
 
-/* As ls_replay_file, on len bytes of text (not compressed). For tests and the fuzz target. */
-int ls_replay_text(const char *text, size_t len, ls_replay_complain *complain, void *arg,
-	struct ls_replay_stats *ret_stats, json_t **ret_result) LS_MUSTCHECK;
+/* As ls_replay_file, on len bytes of text (not compressed). For tests and the fuzz
+ * target. */
+int ls_replay_text(const char *text, size_t len, ls_replay_complain *complain,
+	void *arg, struct ls_replay_stats *ret_stats, json_t **ret_result) LS_MUSTCHECK;
 
 #endif

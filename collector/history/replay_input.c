@@ -18,7 +18,8 @@ input_say(struct ls_replay_input *in, uint64_t line, const char *what)
 	if (in->complain == NULL)
 		return;
 	if (line > 0)
-		(void)snprintf(text, sizeof(text), "line %llu: %s", (unsigned long long)line, what);
+		(void)snprintf(text, sizeof(text), "line %llu: %s",
+			(unsigned long long)line, what);
 	else
 		(void)snprintf(text, sizeof(text), "%s", what);
 	in->complain(in->complain_arg, text);
@@ -31,7 +32,8 @@ ls_replay_input_bad(struct ls_replay_input *in, uint64_t line, const char *why)
 	if (in->stats.bad_lines <= LS_REPLAY_ERRORS_SHOWN)
 		input_say(in, line, why);
 	else if (in->stats.bad_lines == LS_REPLAY_ERRORS_SHOWN + 1)
-		input_say(in, line, "more bad lines follow; only their number will be told");
+		input_say(in, line,
+			"more bad lines follow; only their number will be told");
 }
 
 void
@@ -44,7 +46,7 @@ ls_replay_input_fini(struct ls_replay_input *in)
 	ls_index_fini(&in->worker_index);
 }
 
-/* --- lines to events ---------------------------------------------------------------------- */
+/* --- lines to events ------------------------------------------------------ */
 
 static int
 input_compare_who(const struct ls_worker_info *a, const struct ls_worker_info *b)
@@ -61,13 +63,15 @@ input_compare_who(const struct ls_worker_info *a, const struct ls_worker_info *b
 static uint32_t
 input_hash_who(const struct ls_worker_info *w)
 {
-	uint64_t names = (uint64_t)ls_index_hash_text(w->job) << 32 | ls_index_hash_text(w->host);
+	uint64_t names = (uint64_t)ls_index_hash_text(w->job) << 32 |
+		ls_index_hash_text(w->host);
 	uint64_t numbers = (uint64_t)(uint32_t)w->attempt << 32 | (uint32_t)w->rank;
 
 	return ls_index_hash_number(names) ^ ls_index_hash_number(numbers);
 }
 
-/* Lines of one worker may tell different things of it; the greatest count, so their order is nothing. */
+/* Lines of one worker may tell different things of it; the greatest count, so their
+ * order is nothing. */
 static void
 input_merge_who(struct ls_worker_info *w, const struct ls_worker_info *more)
 {
@@ -91,7 +95,8 @@ input_merge_who(struct ls_worker_info *w, const struct ls_worker_info *more)
 
 /* The worker of this identity, made if new. */
 static int
-input_worker(struct ls_replay_input *in, const struct ls_worker_info *who, uint32_t *ret_index)
+input_worker(struct ls_replay_input *in, const struct ls_worker_info *who,
+	uint32_t *ret_index)
 {
 	uint32_t hash = input_hash_who(who), at;
 	size_t walk = 0;
@@ -112,7 +117,7 @@ input_worker(struct ls_replay_input *in, const struct ls_worker_info *who, uint3
 		rc = ls_index_put(&in->worker_index, hash, (uint32_t)in->worker_count);
 	if (rc != 0)
 		return rc;
-	in->workers[in->worker_count] = (struct ls_replay_worker){.who = *who};
+	in->workers[in->worker_count] = (struct ls_replay_worker){ .who = *who };
 	*ret_index = (uint32_t)in->worker_count++;
 	return 0;
 }
@@ -239,7 +244,7 @@ input_payload(struct ls_replay_event *ev, const struct ls_line *l)
 static int
 input_add(struct ls_replay_input *in, const struct ls_line *l, uint64_t tie)
 {
-	struct ls_replay_event ev = {.kind = l->kind, .tie = tie};
+	struct ls_replay_event ev = { .kind = l->kind, .tie = tie };
 	struct ls_worker_info who = l->who;
 	int rc;
 
@@ -249,8 +254,8 @@ input_add(struct ls_replay_input *in, const struct ls_line *l, uint64_t tie)
 		who.rank = -1;
 	rc = input_worker(in, &who, &ev.worker);
 	if (rc == 0)
-		rc = ls_mem_grow((void **)&in->events, in->event_count, &in->event_capacity,
-			sizeof(*in->events));
+		rc = ls_mem_grow((void **)&in->events, in->event_count,
+			&in->event_capacity, sizeof(*in->events));
 	if (rc == 0)
 		rc = input_payload(&ev, l);
 	if (rc == 0)
@@ -275,7 +280,9 @@ input_line(struct ls_replay_input *in, const char *text, size_t len)
 	char why[LS_LINE_WHY_BYTES];
 
 	in->stats.lines++;
-	while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r' || text[len - 1] == ' '))
+	while (len > 0 &&
+		(text[len - 1] == '\n' || text[len - 1] == '\r' ||
+			text[len - 1] == ' '))
 		len--;
 	if (len == 0)
 		return 0;
@@ -285,16 +292,19 @@ input_line(struct ls_replay_input *in, const char *text, size_t len)
 	}
 	if (line.unknown[0] != '\0' && in->stats.unknown_keys++ == 0) {
 		(void)snprintf(why, sizeof(why),
-			"unknown key \"%s\" is ignored, here and from now on", line.unknown);
+			"unknown key \"%s\" is ignored, here and from now on",
+			line.unknown);
 		input_say(in, in->stats.lines, why);
 	}
 	in->stats.records += line.kind == LS_LINE_STEP;
 	in->stats.counters += line.kind == LS_LINE_COUNTERS;
 	in->stats.others += line.kind != LS_LINE_STEP && line.kind != LS_LINE_COUNTERS;
-	return line.kind == LS_LINE_OTHER ? 0 : input_add(in, &line, input_hash_line(text, len));
+	return line.kind == LS_LINE_OTHER
+		? 0
+		: input_add(in, &line, input_hash_line(text, len));
 }
 
-/* --- text and files to lines -------------------------------------------------------------- */
+/* --- text and files to lines ---------------------------------------------- */
 
 static void
 input_too_long(struct ls_replay_input *in)
@@ -323,11 +333,12 @@ ls_replay_input_text(struct ls_replay_input *in, const char *text, size_t len)
 }
 
 /*
- * Reads one line into buf; *ret_len 0 at the end of the file. Too long ones are skipped whole. A NUL byte
- * ends a line early: what is before it is judged.
+ * Reads one line into buf; *ret_len 0 at the end of the file. Too long ones are skipped
+ * whole. A NUL byte ends a line early: what is before it is judged.
  */
 static int
-input_read_line(struct ls_replay_input *in, gzFile file, char *buf, size_t size, size_t *ret_len)
+input_read_line(struct ls_replay_input *in, gzFile file, char *buf, size_t size,
+	size_t *ret_len)
 {
 	size_t len;
 	int error;
@@ -337,7 +348,8 @@ input_read_line(struct ls_replay_input *in, gzFile file, char *buf, size_t size,
 			(void)gzerror(file, &error);
 			*ret_len = 0;
 			return error == Z_OK || error == Z_STREAM_END ? 0
-				: error == Z_ERRNO ? -errno : -LS_ECORRUPT;
+				: error == Z_ERRNO		      ? -errno
+								      : -LS_ECORRUPT;
 		}
 		len = strlen(buf);
 		if (len == 0) {
@@ -348,7 +360,8 @@ input_read_line(struct ls_replay_input *in, gzFile file, char *buf, size_t size,
 		if (buf[len - 1] == '\n' || len < size - 1 || gzeof(file))
 			break;
 		input_too_long(in);
-		while (len > 0 && buf[len - 1] != '\n' && gzgets(file, buf, (int)size) != NULL)
+		while (len > 0 && buf[len - 1] != '\n' &&
+			gzgets(file, buf, (int)size) != NULL)
 			len = strlen(buf);
 	}
 	*ret_len = len;
@@ -402,7 +415,7 @@ ls_replay_input_file(struct ls_replay_input *in, const char *path)
 	return rc;
 }
 
-/* --- events in order ---------------------------------------------------------------------- */
+/* --- events in order ------------------------------------------------------ */
 
 static int
 input_compare_workers(const void *a, const void *b)
@@ -412,7 +425,8 @@ input_compare_workers(const void *a, const void *b)
 	return input_compare_who(&x->who, &y->who);
 }
 
-/* Sorts workers by identity, renames them in the events and notes where each attempt begins. */
+/* Sorts workers by identity, renames them in the events and notes where each attempt
+ * begins. */
 static int
 input_sort_workers(struct ls_replay_input *in)
 {
@@ -426,7 +440,8 @@ input_sort_workers(struct ls_replay_input *in)
 		qsort(in->workers, in->worker_count, sizeof(*in->workers),
 			input_compare_workers);
 	for (size_t i = 0; i < in->worker_count; i++) {
-		struct ls_replay_worker *w = &in->workers[i], *before = i > 0 ? w - 1 : NULL;
+		struct ls_replay_worker *w = &in->workers[i],
+					*before = i > 0 ? w - 1 : NULL;
 		bool same = before != NULL && before->who.attempt == w->who.attempt &&
 			strcmp(before->who.job, w->who.job) == 0;
 
@@ -440,8 +455,9 @@ input_sort_workers(struct ls_replay_input *in)
 }
 
 /*
- * Stored closings: a step is judged at the time of its closing, on the records that were there. So its
- * records move to that time, and those that came too late leave; steps never closed leave, too.
+ * Stored closings: a step is judged at the time of its closing, on the records that
+ * were there. So its records move to that time, and those that came too late leave;
+ * steps never closed leave, too.
  */
 struct input_closing {
 	uint32_t attempt; /* first worker of it */
@@ -480,7 +496,8 @@ input_list_closings(struct ls_replay_input *in, struct input_closing *list)
 
 		if (ev->kind != LS_LINE_CLOSE)
 			continue;
-		list[n++] = (struct input_closing){attempt, ev->step, ev->t_us, ev->u.close};
+		list[n++] = (struct input_closing){ attempt, ev->step, ev->t_us,
+			ev->u.close };
 		in->workers[attempt].closings = true;
 	}
 	for (size_t i = 0; i < in->worker_count; i++)
@@ -492,18 +509,22 @@ input_list_closings(struct ls_replay_input *in, struct input_closing *list)
 
 /* The closing that judged a record of this rank, or NULL. */
 static const struct input_closing *
-input_find_closing(const struct input_closing *list, size_t n, const struct input_closing *key, int32_t rank)
+input_find_closing(const struct input_closing *list, size_t n,
+	const struct input_closing *key, int32_t rank)
 {
-	const struct input_closing *hit = bsearch(key, list, n, sizeof(*list), input_compare_closings);
+	const struct input_closing *hit =
+		bsearch(key, list, n, sizeof(*list), input_compare_closings);
 
 	return hit != NULL && !input_was_missing(hit->close, rank) ? hit : NULL;
 }
 
-/* That of the step, else (of an asynchronous job) that of the window of time in which the record ends. */
+/* That of the step, else (of an asynchronous job) that of the window of time in which
+ * the record ends. */
 static const struct input_closing *
-input_closing_of(const struct input_closing *list, size_t n, uint32_t attempt, const struct ls_record *r, int32_t rank)
+input_closing_of(const struct input_closing *list, size_t n, uint32_t attempt,
+	const struct ls_record *r, int32_t rank)
 {
-	struct input_closing key = {.attempt = attempt, .step = r->step};
+	struct input_closing key = { .attempt = attempt, .step = r->step };
 	const struct input_closing *hit = input_find_closing(list, n, &key, rank);
 
 	for (unsigned width = 0; hit == NULL && width <= LS_WINDOW_LOG2_MAX; width++) {
@@ -543,8 +564,9 @@ input_apply_closings(struct ls_replay_input *in)
 }
 
 /*
- * At one time clocks and counters come before the steps they speak of, and a closing after its records; a
- * standstill is never seen in the moment of a closing, so it comes before one (ls_hang_look); an end comes last.
+ * At one time clocks and counters come before the steps they speak of, and a closing
+ * after its records; a standstill is never seen in the moment of a closing, so it comes
+ * before one (ls_hang_look); an end comes last.
  */
 static int
 input_rank(enum ls_line_kind kind)
@@ -558,7 +580,8 @@ input_rank(enum ls_line_kind kind)
 		return 2;
 	case LS_LINE_HANG:
 		return 3;
-	case LS_LINE_END: /* what was still open closes with it, and its findings go last */
+	/* what was still open closes with it, and its findings go last */
+	case LS_LINE_END:
 		return 5;
 	case LS_LINE_CLOSE:
 	case LS_LINE_OTHER:
@@ -577,15 +600,17 @@ input_compare_events(const void *a, const void *b)
 		c = input_rank(x->kind) - input_rank(y->kind);
 	if (c == 0)
 		c = (x->step > y->step) - (x->step < y->step);
-	if (c == 0) /* workers are sorted by name and number, so their index says the same */
+	/* workers are sorted by name and number, so their index says the same */
+	if (c == 0)
 		c = (x->worker > y->worker) - (x->worker < y->worker);
 	return c != 0 ? c : (x->tie > y->tie) - (x->tie < y->tie);
 }
 
-/* The rank of the one worker of an attempt on the host of this hash; -1: none, or several. */
+/* The rank of the one worker of an attempt on the host of this hash; -1: none, or
+ * several. */
 static int32_t
-input_rank_on_host(const struct ls_replay_input *in, const struct ls_index *hosts, uint32_t attempt,
-	uint32_t host)
+input_rank_on_host(const struct ls_replay_input *in, const struct ls_index *hosts,
+	uint32_t attempt, uint32_t host)
 {
 	uint32_t hash = ls_index_hash_number((uint64_t)attempt << 32 | host), at;
 	int32_t rank = -1;
@@ -602,27 +627,33 @@ input_rank_on_host(const struct ls_replay_input *in, const struct ls_index *host
 	return rank;
 }
 
-/* Peers are named by host in a line (replay_line.h); those whose rank is not plain are left out. */
+/* Peers are named by host in a line (replay_line.h); those whose rank is not plain are
+ * left out. */
 static int
 input_resolve_peers(struct ls_replay_input *in)
 {
-	struct ls_index hosts = {0};
+	struct ls_index hosts = { 0 };
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < in->worker_count; i++) {
 		const struct ls_replay_worker *w = &in->workers[i];
 
 		if (w->who.rank >= 0 && w->who.host[0] != '\0')
-			rc = ls_index_put(&hosts, ls_index_hash_number((uint64_t)w->first << 32 |
-				ls_index_hash_text(w->who.host)), (uint32_t)i);
+			rc = ls_index_put(&hosts,
+				ls_index_hash_number((uint64_t)w->first << 32 |
+					ls_index_hash_text(w->who.host)),
+				(uint32_t)i);
 	}
 	for (size_t i = 0; rc == 0 && i < in->event_count; i++) {
-		struct ls_record *r = in->events[i].kind == LS_LINE_STEP ? in->events[i].u.record : NULL;
+		struct ls_record *r = in->events[i].kind == LS_LINE_STEP
+			? in->events[i].u.record
+			: NULL;
 		uint8_t kept = 0;
 
 		for (uint8_t p = 0; r != NULL && p < r->peer_count; p++) {
 			int32_t rank = input_rank_on_host(in, &hosts,
-				in->workers[in->events[i].worker].first, r->peer[p].rank);
+				in->workers[in->events[i].worker].first,
+				r->peer[p].rank);
 
 			if (rank < 0)
 				continue;
@@ -646,6 +677,7 @@ ls_replay_input_arrange(struct ls_replay_input *in)
 	if (rc == 0)
 		rc = input_resolve_peers(in);
 	if (rc == 0 && in->event_count > 1)
-		qsort(in->events, in->event_count, sizeof(*in->events), input_compare_events);
+		qsort(in->events, in->event_count, sizeof(*in->events),
+			input_compare_events);
 	return rc;
 }

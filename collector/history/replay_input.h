@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replay_input - a replay file as events in order: read, checked, closings applied, sorted by time.
+ * replay_input - a replay file as events in order: read, checked, closings applied,
+ * sorted by time.
  *
  * Owner:   the caller's thread.
  * Units:   microseconds since the epoch.
- * Errors:  -errno from the file, -LS_ELIMIT, -ENOMEM; bad lines are told, counted and left out.
+ * Errors:  -errno from the file, -LS_ELIMIT, -ENOMEM; bad lines are told, counted and
+ *          left out.
  * Limits:  LS_REPLAY_LINE_MAX_BYTES, LS_REPLAY_MAX_BYTES, LS_REPLAY_MAX_RECORDS,
  *          LS_REPLAY_ERRORS_SHOWN complaints about bad lines.
  * Source:  proto/README.md, "Replay file".
@@ -19,11 +21,14 @@
 #include "collector/history/replay.h"
 #include "collector/history/replay_line.h"
 
-/* One worker of the file, held once; rank -1 stands for a host (its counters), or for the job (closings, standstills). */
+/* One worker of the file, held once; rank -1 stands for a host (its counters), or for
+ * the job (closings, standstills). */
 struct ls_replay_worker {
 	struct ls_worker_info who;
-	uint32_t first;            /* after arranging: the first worker of the same attempt */
-	bool closings;             /* the attempt's steps close by closings of the file */
+	/* after arranging: the first worker of the same attempt */
+	uint32_t first;
+	/* the attempt's steps close by closings of the file */
+	bool closings;
 };
 
 struct ls_replay_counters {
@@ -58,10 +63,11 @@ struct ls_replay_hang {
 struct ls_replay_event {
 	int64_t t_us;
 	uint64_t step;
-	uint64_t tie;              /* hash of the line: orders what is otherwise equal */
-	uint32_t worker;           /* index */
+	/* hash of the line: orders what is otherwise equal */
+	uint64_t tie;
+	uint32_t worker; /* index */
 	enum ls_line_kind kind;
-	union {                    /* owned; NULL: left out by a closing */
+	union { /* owned; NULL: left out by a closing */
 		void *any;
 		struct ls_record *record;
 		struct ls_replay_counters *counters;
@@ -87,9 +93,11 @@ struct ls_replay_input {
 int ls_replay_input_file(struct ls_replay_input *in, const char *path) LS_MUSTCHECK;
 
 /* Reads len bytes of text, not compressed. */
-int ls_replay_input_text(struct ls_replay_input *in, const char *text, size_t len) LS_MUSTCHECK;
+int ls_replay_input_text(struct ls_replay_input *in, const char *text,
+	size_t len) LS_MUSTCHECK;
 
-/* Puts workers (by job, attempt, rank, host) and events in order, whatever order they were read in. */
+/* Puts workers (by job, attempt, rank, host) and events in order, whatever order they
+ * were read in. */
 int ls_replay_input_arrange(struct ls_replay_input *in) LS_MUSTCHECK;
 
 /* Tells and counts something bad; line 0: of no single line. */

@@ -33,8 +33,8 @@ line_fail(struct line_cursor *c, const char *fmt, ...)
 }
 
 static void
-line_name(struct line_cursor *c, const json_t *o, const char *key, bool needed, char *dst,
-	size_t size)
+line_name(struct line_cursor *c, const json_t *o, const char *key, bool needed,
+	char *dst, size_t size)
 {
 	const json_t *v = json_object_get(o, key);
 
@@ -45,7 +45,8 @@ line_name(struct line_cursor *c, const json_t *o, const char *key, bool needed, 
 		return;
 	}
 	if (!json_is_string(v) ||
-		!ls_text_is_name(json_string_value(v), json_string_length(v), size - 1)) {
+		!ls_text_is_name(json_string_value(v), json_string_length(v),
+			size - 1)) {
 		line_fail(c, "\"%s\" is not a name of 1 to %zu bytes", key, size - 1);
 		return;
 	}
@@ -53,8 +54,8 @@ line_name(struct line_cursor *c, const json_t *o, const char *key, bool needed, 
 }
 
 static int64_t
-line_integer(struct line_cursor *c, const json_t *o, const char *key, bool needed, int64_t dflt,
-	int64_t max)
+line_integer(struct line_cursor *c, const json_t *o, const char *key, bool needed,
+	int64_t dflt, int64_t max)
 {
 	const json_t *v = json_object_get(o, key);
 
@@ -63,8 +64,10 @@ line_integer(struct line_cursor *c, const json_t *o, const char *key, bool neede
 			line_fail(c, "\"%s\" is missing", key);
 		return dflt;
 	}
-	if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) > max) {
-		line_fail(c, "\"%s\" is not a whole number of 0 to %lld", key, (long long)max);
+	if (!json_is_integer(v) || json_integer_value(v) < 0 ||
+		json_integer_value(v) > max) {
+		line_fail(c, "\"%s\" is not a whole number of 0 to %lld", key,
+			(long long)max);
 		return dflt;
 	}
 	return json_integer_value(v);
@@ -77,7 +80,8 @@ line_seconds(struct line_cursor *c, const json_t *v, const char *key, double max
 	double x;
 
 	if (!json_is_number(v)) {
-		line_fail(c, v == NULL ? "\"%s\" is missing" : "\"%s\" is not a number", key);
+		line_fail(c, v == NULL ? "\"%s\" is missing" : "\"%s\" is not a number",
+			key);
 		return 0;
 	}
 	x = json_number_value(v);
@@ -126,7 +130,8 @@ line_keys(const json_t *o, struct ls_line *l, const char *const *known, size_t c
 	const char *key;
 	const json_t *v;
 
-	json_object_foreach((json_t *)o, key, v) {
+	json_object_foreach((json_t *)o, key, v)
+	{
 		size_t i = 0;
 
 		(void)v;
@@ -147,7 +152,8 @@ line_phases(struct line_cursor *c, const json_t *o, struct ls_line *l)
 		return;
 	if (!json_is_object(o))
 		line_fail(c, "\"phases\" is not an object");
-	json_object_foreach((json_t *)o, key, v) {
+	json_object_foreach((json_t *)o, key, v)
+	{
 		int phase = ls_phase_by_name(key);
 
 		if (phase < 0) {
@@ -169,7 +175,8 @@ line_work(struct line_cursor *c, const json_t *o, struct ls_line *l)
 		return;
 	if (!json_is_object(o))
 		line_fail(c, "\"work\" is not an object");
-	json_object_foreach((json_t *)o, key, v) {
+	json_object_foreach((json_t *)o, key, v)
+	{
 		int work = ls_work_by_name(key);
 
 		if (work < 0) {
@@ -198,18 +205,22 @@ line_barriers(struct line_cursor *c, const json_t *o, struct ls_record *r)
 		return;
 	}
 	if (!json_is_array(list) || json_array_size(list) > LS_BARRIERS_MAX) {
-		line_fail(c, "\"barriers\" is not a list of at most %d", LS_BARRIERS_MAX);
+		line_fail(c, "\"barriers\" is not a list of at most %d",
+			LS_BARRIERS_MAX);
 		return;
 	}
-	json_array_foreach(list, i, v) {
+	json_array_foreach(list, i, v)
+	{
 		const char *name = json_string_value(json_object_get(v, "name"));
 		int kind = name == NULL ? -LS_EUNKNOWN : ls_barrier_by_name(name);
 
 		if (kind < 0)
 			line_fail(c, "barrier %zu has no known name", i + 1);
 		r->barrier[i].kind = (uint8_t)(kind < 0 ? 0 : kind);
-		r->barrier[i].enter_ns = line_time_ns(c, json_object_get(v, "enter"), "enter");
-		r->barrier[i].exit_ns = line_time_ns(c, json_object_get(v, "exit"), "exit");
+		r->barrier[i].enter_ns =
+			line_time_ns(c, json_object_get(v, "enter"), "enter");
+		r->barrier[i].exit_ns =
+			line_time_ns(c, json_object_get(v, "exit"), "exit");
 	}
 	r->barrier_count = (uint8_t)json_array_size(list);
 }
@@ -224,8 +235,8 @@ line_peer_wait(struct line_cursor *c, const json_t *peer, const char *key)
 }
 
 /*
- * Which host has which rank is not known from one line: the rank is a hash of the host's name until
- * ls_replay_input_arrange finds it.
+ * Which host has which rank is not known from one line: the rank is a hash of the
+ * host's name until ls_replay_input_arrange finds it.
  */
 static void
 line_peers(struct line_cursor *c, const json_t *o, struct ls_record *r)
@@ -237,8 +248,10 @@ line_peers(struct line_cursor *c, const json_t *o, struct ls_record *r)
 		return;
 	if (!json_is_object(o))
 		line_fail(c, "\"peers\" is not an object");
-	json_object_foreach((json_t *)o, key, v) {
-		struct ls_record_peer peer = {ls_index_hash_text(key), UINT64_MAX, UINT64_MAX};
+	json_object_foreach((json_t *)o, key, v)
+	{
+		struct ls_record_peer peer = { ls_index_hash_text(key), UINT64_MAX,
+			UINT64_MAX };
 
 		if (!json_is_object(v))
 			line_fail(c, "peer \"%s\" is not an object", key);
@@ -261,7 +274,8 @@ line_step_source(struct line_cursor *c, const json_t *o, struct ls_line *l)
 
 	if (source != NULL)
 		value = json_is_string(source)
-			? ls_step_source_by_name(json_string_value(source)) : -LS_EUNKNOWN;
+			? ls_step_source_by_name(json_string_value(source))
+			: -LS_EUNKNOWN;
 	if (value < 0) {
 		line_fail(c, "\"step_source\" is not one we know");
 		return;
@@ -269,8 +283,9 @@ line_step_source(struct line_cursor *c, const json_t *o, struct ls_line *l)
 	l->who.step_source = (enum ls_step_source)value;
 	if (confidence == NULL)
 		return;
-	if (!json_is_number(confidence) || !(json_number_value(confidence) >= 0 &&
-						   json_number_value(confidence) <= 1))
+	if (!json_is_number(confidence) ||
+		!(json_number_value(confidence) >= 0 &&
+			json_number_value(confidence) <= 1))
 		line_fail(c, "\"step_confidence\" is not a number from 0 to 1");
 	else
 		l->who.step_confidence = json_number_value(confidence);
@@ -279,10 +294,10 @@ line_step_source(struct line_cursor *c, const json_t *o, struct ls_line *l)
 static void
 line_step(struct line_cursor *c, const json_t *o, struct ls_line *l)
 {
-	static const char *const known[] = {"type", "job", "attempt", "slice", "host", "rank",
-		"role", "step", "t_begin", "duration", "phases", "sync_enter", "sync_exit",
-		"barriers", "work", "chips", "peers", "world", "step_source", "step_confidence",
-		"rack", "shard"};
+	static const char *const known[] = { "type", "job", "attempt", "slice", "host",
+		"rank", "role", "step", "t_begin", "duration", "phases", "sync_enter",
+		"sync_exit", "barriers", "work", "chips", "peers", "world",
+		"step_source", "step_confidence", "rack", "shard" };
 	const char *why = NULL;
 
 	l->kind = LS_LINE_STEP;
@@ -297,21 +312,24 @@ line_step(struct line_cursor *c, const json_t *o, struct ls_line *l)
 	l->who.world = (int32_t)line_integer(c, o, "world", false, 0, LS_WORKERS_MAX);
 	line_step_source(c, o, l);
 	l->record.step = (uint64_t)line_integer(c, o, "step", true, 0, INT64_MAX / 2);
-	l->record.t_begin_ns = line_time_ns(c, json_object_get(o, "t_begin"), "t_begin");
-	l->record.duration_ns = line_span_ns(c, json_object_get(o, "duration"), "duration");
+	l->record.t_begin_ns =
+		line_time_ns(c, json_object_get(o, "t_begin"), "t_begin");
+	l->record.duration_ns =
+		line_span_ns(c, json_object_get(o, "duration"), "duration");
 	line_phases(c, json_object_get(o, "phases"), l);
 	line_work(c, json_object_get(o, "work"), l);
 	line_barriers(c, o, &l->record);
 	if (c->rc == 0 && ls_record_check(&l->record, &why) != 0)
 		line_fail(c, "impossible record: %s", why);
-	line_peers(c, json_object_get(o, "peers"), &l->record); /* whose ranks are none yet */
+	/* whose ranks are none yet */
+	line_peers(c, json_object_get(o, "peers"), &l->record);
 }
 
 static void
 line_counters(struct line_cursor *c, const json_t *o, struct ls_line *l)
 {
-	static const char *const known[] = {"type", "job", "attempt", "host", "rank", "t", "received",
-		"values"};
+	static const char *const known[] = { "type", "job", "attempt", "host", "rank",
+		"t", "received", "values" };
 	const json_t *received = json_object_get(o, "received");
 	const json_t *values = json_object_get(o, "values");
 	const char *key;
@@ -320,15 +338,18 @@ line_counters(struct line_cursor *c, const json_t *o, struct ls_line *l)
 	l->kind = LS_LINE_COUNTERS;
 	line_keys(o, l, known, sizeof(known) / sizeof(known[0]));
 	line_name(c, o, "host", true, l->who.host, sizeof(l->who.host));
-	l->who.rank = json_object_get(o, "rank") == NULL ? -1
+	l->who.rank = json_object_get(o, "rank") == NULL
+		? -1
 		: (int32_t)line_integer(c, o, "rank", true, 0, LS_WORKERS_MAX - 1);
 	l->read_us = line_time_ns(c, json_object_get(o, "t"), "t") / 1000;
-	l->t_us = received == NULL ? l->read_us : line_time_ns(c, received, "received") / 1000;
+	l->t_us = received == NULL ? l->read_us
+				   : line_time_ns(c, received, "received") / 1000;
 	if (!json_is_object(values)) {
 		line_fail(c, "\"values\" is not an object");
 		return;
 	}
-	json_object_foreach((json_t *)values, key, v) {
+	json_object_foreach((json_t *)values, key, v)
+	{
 		int metric = ls_metric_by_name(key);
 
 		if (metric < 0) {
@@ -355,9 +376,11 @@ line_ranks(struct line_cursor *c, const json_t *o, const char *key, struct ls_li
 
 	if (list != NULL && !json_is_array(list))
 		line_fail(c, "\"%s\" is not a list", key);
-	json_array_foreach(list, i, v) {
+	json_array_foreach(list, i, v)
+	{
 		if (!json_is_integer(v) || json_integer_value(v) < INT32_MIN ||
-			json_integer_value(v) > INT32_MAX || i >= LS_CLOSE_MISSING_MAX) {
+			json_integer_value(v) > INT32_MAX ||
+			i >= LS_CLOSE_MISSING_MAX) {
 			line_fail(c, "\"%s\" is not a list of at most %d ranks", key,
 				LS_CLOSE_MISSING_MAX);
 			return;
@@ -369,8 +392,8 @@ line_ranks(struct line_cursor *c, const json_t *o, const char *key, struct ls_li
 static void
 line_close(struct line_cursor *c, const json_t *o, struct ls_line *l)
 {
-	static const char *const known[] = {"type", "job", "attempt", "step", "t", "expected",
-		"used", "missing"};
+	static const char *const known[] = { "type", "job", "attempt", "step", "t",
+		"expected", "used", "missing" };
 
 	l->kind = LS_LINE_CLOSE;
 	line_keys(o, l, known, sizeof(known) / sizeof(known[0]));
@@ -382,8 +405,8 @@ line_close(struct line_cursor *c, const json_t *o, struct ls_line *l)
 static void
 line_hang(struct line_cursor *c, const json_t *o, struct ls_line *l)
 {
-	static const char *const known[] = {"type", "job", "attempt", "step", "since", "t",
-		"waiting", "why", "ranks"};
+	static const char *const known[] = { "type", "job", "attempt", "step", "since",
+		"t", "waiting", "why", "ranks" };
 	const char *text = json_string_value(json_object_get(o, "why"));
 	int why = text == NULL ? -LS_EUNKNOWN : ls_hang_why_by_name(text);
 
@@ -405,23 +428,25 @@ line_hang(struct line_cursor *c, const json_t *o, struct ls_line *l)
 static void
 line_clock(struct line_cursor *c, const json_t *o, struct ls_line *l)
 {
-	static const char *const known[] = {"type", "job", "attempt", "host", "rank", "t",
-		"uncertainty"};
+	static const char *const known[] = { "type", "job", "attempt", "host", "rank",
+		"t", "uncertainty" };
 
 	l->kind = LS_LINE_CLOCK;
 	line_keys(o, l, known, sizeof(known) / sizeof(known[0]));
 	line_name(c, o, "host", true, l->who.host, sizeof(l->who.host));
 	l->who.rank = (int32_t)line_integer(c, o, "rank", true, 0, LS_WORKERS_MAX - 1);
 	l->t_us = line_time_ns(c, json_object_get(o, "t"), "t") / 1000;
-	l->uncertainty_s = (double)line_whole_ns(
-		c, json_object_get(o, "uncertainty"), "uncertainty") * 1e-9;
+	l->uncertainty_s = (double)line_whole_ns(c, json_object_get(o, "uncertainty"),
+				   "uncertainty") *
+		1e-9;
 }
 
 /* A worker's process came to its end. */
 static void
 line_end(struct line_cursor *c, const json_t *o, struct ls_line *l)
 {
-	static const char *const known[] = {"type", "job", "attempt", "host", "rank", "t", "how"};
+	static const char *const known[] = { "type", "job", "attempt", "host", "rank",
+		"t", "how" };
 	const char *how = json_string_value(json_object_get(o, "how"));
 
 	l->kind = LS_LINE_END;
@@ -435,7 +460,7 @@ line_end(struct line_cursor *c, const json_t *o, struct ls_line *l)
 int
 ls_line_parse(const char *text, size_t len, struct ls_line *l, char *why)
 {
-	struct line_cursor c = {.why = why};
+	struct line_cursor c = { .why = why };
 	char error[LS_LINE_WHY_BYTES / 2];
 	const char *type;
 	json_t *o;
@@ -470,7 +495,8 @@ ls_line_parse(const char *text, size_t len, struct ls_line *l, char *why)
 		line_fail(&c, "unknown type \"%s\"", type);
 	if (l->kind != LS_LINE_OTHER) {
 		line_name(&c, o, "job", true, l->who.job, sizeof(l->who.job));
-		l->who.attempt = (int32_t)line_integer(&c, o, "attempt", false, 0, INT32_MAX);
+		l->who.attempt =
+			(int32_t)line_integer(&c, o, "attempt", false, 0, INT32_MAX);
 	}
 	json_decref(o);
 	return c.rc;

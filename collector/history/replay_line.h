@@ -31,25 +31,28 @@ enum ls_line_kind {
 
 struct ls_line {
 	enum ls_line_kind kind;
-	struct ls_worker_info who;      /* counters: job, host, rank (-1: not given) */
-	struct ls_record record;        /* STEP: wall ns, whole microseconds */
-	int64_t t_us;                   /* COUNTERS (received), CLOSE, CLOCK, HANG, END */
-	bool crashed;                   /* END */
-	int64_t read_us;                /* COUNTERS */
-	double uncertainty_s;           /* CLOCK */
-	size_t count;                   /* COUNTERS: values */
+	struct ls_worker_info who; /* counters: job, host, rank (-1: not given) */
+	struct ls_record record; /* STEP: wall ns, whole microseconds */
+	/* COUNTERS (received), CLOSE, CLOCK, HANG, END */
+	int64_t t_us;
+	bool crashed; /* END */
+	int64_t read_us; /* COUNTERS */
+	double uncertainty_s; /* CLOCK */
+	size_t count; /* COUNTERS: values */
 	uint16_t metric[LS_METRIC_COUNT];
 	double value[LS_METRIC_COUNT];
-	uint64_t step;                  /* CLOSE, HANG */
-	int64_t since_us;               /* HANG: at most t_us */
-	uint32_t waiting;               /* HANG */
-	enum ls_hang_why why;           /* HANG */
-	size_t rank_count;              /* CLOSE: not judged; HANG: not in the barrier */
+	uint64_t step; /* CLOSE, HANG */
+	int64_t since_us; /* HANG: at most t_us */
+	uint32_t waiting; /* HANG */
+	enum ls_hang_why why; /* HANG */
+	/* CLOSE: not judged; HANG: not in the barrier */
+	size_t rank_count;
 	int32_t ranks[LS_CLOSE_MISSING_MAX];
-	char unknown[64];               /* first key we do not know; "" = none */
+	char unknown[64]; /* first key we do not know; "" = none */
 };
 
 /* Parses one line of len bytes; why (LS_LINE_WHY_BYTES) is set on failure. */
-int ls_line_parse(const char *text, size_t len, struct ls_line *ret_line, char *why) LS_MUSTCHECK;
+int ls_line_parse(const char *text, size_t len, struct ls_line *ret_line,
+	char *why) LS_MUSTCHECK;
 
 #endif

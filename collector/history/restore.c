@@ -13,7 +13,8 @@
 
 #define RESTORE_DAY_US (24ll * 3600 * 1000000)
 
-/* Which ring a worker row is of. Rings are not added after this is made, so they stay. */
+/* Which ring a worker row is of. Rings are not added after this is made, so they stay.
+ */
 struct restore_worker {
 	int64_t id;
 	struct ls_ring *ring;
@@ -23,12 +24,12 @@ struct restore {
 	const struct ls_restore_parts *p;
 	struct ls_query *query;
 	struct ls_restore_stats stats;
-	json_t *stored;          /* findings as stored, by id */
+	json_t *stored; /* findings as stored, by id */
 	struct restore_worker *workers;
 	size_t worker_count;
 };
 
-/* --- findings, agents, rings ----------------------------------------------------------- */
+/* --- findings, agents, rings ---------------------------------------------- */
 
 static int
 restore_finding(void *arg, const char *id, const char *text, size_t len)
@@ -46,8 +47,9 @@ restore_finding(void *arg, const char *id, const char *text, size_t len)
 			rc = -ENOMEM;
 	} else if (rc != -ENOMEM) {
 		r->stats.bad++;
-		ls_log(LS_LOG_ERR, "restore", "finding %s in storage: %s; going on without it",
-			id, ls_err_text(rc));
+		ls_log(LS_LOG_ERR, "restore",
+			"finding %s in storage: %s; going on without it", id,
+			ls_err_text(rc));
 		rc = 0;
 	}
 	json_decref(finding);
@@ -97,7 +99,8 @@ restore_agent(void *arg, const struct ls_store_ledger *entry)
 
 	if (rc == 0)
 		r->stats.agents++;
-	/* Beyond the maximum the longest silent make room; so many live ones cannot be here yet. */
+	/* Beyond the maximum the longest silent make room; so many live ones cannot be
+	 * here yet. */
 	return rc == -LS_ELIMIT ? 0 : rc;
 }
 
@@ -106,8 +109,8 @@ restore_dictionary(void *arg, const struct ls_query_dictionary *stored)
 {
 	struct restore *r = arg;
 	struct ls_dictionary *d;
-	int rc = ls_dictionaries_put(r->p->dictionaries, stored->hash, stored->group, stored->series,
-		stored->count, &d);
+	int rc = ls_dictionaries_put(r->p->dictionaries, stored->hash, stored->group,
+		stored->series, stored->count, &d);
 
 	if (rc == 0)
 		r->stats.dictionaries++;
@@ -117,8 +120,8 @@ restore_dictionary(void *arg, const struct ls_query_dictionary *stored)
 }
 
 static int
-restore_host(void *arg, const char *host, const char *json, size_t len, int64_t first_us,
-	int64_t last_us)
+restore_host(void *arg, const char *host, const char *json, size_t len,
+	int64_t first_us, int64_t last_us)
 {
 	struct restore *r = arg;
 	int rc = ls_fleet_seed(r->p->fleet, host, json, len, first_us, last_us);
@@ -130,7 +133,7 @@ restore_host(void *arg, const char *host, const char *json, size_t len, int64_t 
 	return rc == -ENOMEM ? rc : 0;
 }
 
-/* --- workers by row id ------------------------------------------------------------------ */
+/* --- workers by row id ---------------------------------------------------- */
 
 static int
 restore_compare(const void *a, const void *b)
@@ -146,7 +149,8 @@ restore_list(void *arg, struct ls_ring *ring)
 {
 	struct restore *r = arg;
 
-	r->workers[r->worker_count++] = (struct restore_worker){ ring->worker_id, ring };
+	r->workers[r->worker_count++] =
+		(struct restore_worker){ ring->worker_id, ring };
 }
 
 static int
@@ -162,18 +166,20 @@ restore_index(struct restore *r)
 	return 0;
 }
 
-/* The ring of a worker, declared to the engine when first met; NULL: not known or not judged. */
+/* The ring of a worker, declared to the engine when first met; NULL: not known or not
+ * judged. */
 static struct ls_ring *
 restore_find(struct restore *r, int64_t worker_id, int64_t t_us)
 {
 	struct restore_worker key = { .id = worker_id };
-	struct restore_worker *w = bsearch(
-		&key, r->workers, r->worker_count, sizeof(*r->workers), restore_compare);
+	struct restore_worker *w = bsearch(&key, r->workers, r->worker_count,
+		sizeof(*r->workers), restore_compare);
 
 	if (w == NULL || !w->ring->named)
 		return NULL;
 	if (w->ring->handle == LS_NO_WORKER) {
-		if (ls_engine_worker(r->p->engine, &w->ring->info, t_us, &w->ring->handle) != 0) {
+		if (ls_engine_worker(r->p->engine, &w->ring->info, t_us,
+			    &w->ring->handle) != 0) {
 			w->ring->handle = LS_NO_WORKER;
 			return NULL;
 		}
@@ -183,7 +189,7 @@ restore_find(struct restore *r, int64_t worker_id, int64_t t_us)
 	return w->ring;
 }
 
-/* --- rows ---------------------------------------------------------------------------- */
+/* --- rows ----------------------------------------------------------------- */
 
 static void
 restore_steps(struct restore *r, const struct ls_store_event *e)
@@ -208,7 +214,8 @@ restore_item(struct restore *r, const struct ls_store_event *e)
 	if (row->kind == LS_WIRE_GAP)
 		ls_feed_gap(r->p->engine, ring->handle, row->count, e->t_us);
 	else
-		ls_feed_end(r->p->engine, ring->handle, row->reason == LS_END_CRASHED, e->t_us);
+		ls_feed_end(r->p->engine, ring->handle, row->reason == LS_END_CRASHED,
+			e->t_us);
 }
 
 static int
@@ -226,15 +233,17 @@ restore_event(void *arg, const struct ls_store_event *e)
 		restore_item(r, e);
 		return 0;
 	case LS_EVENT_CLOSE:
-		/* A step that closed by itself when its last record came is no longer there. */
-		ls_ignore(ls_engine_close_step(r->p->engine, e->u.close.job, e->u.close.attempt,
-			e->u.close.step, e->t_us));
+		/* A step that closed by itself when its last record came is no longer
+		 * there. */
+		ls_ignore(ls_engine_close_step(r->p->engine, e->u.close.job,
+			e->u.close.attempt, e->u.close.step, e->t_us));
 		r->stats.closes++;
 		return 0;
 	case LS_EVENT_COUNTERS:
 		if (c->worker_id != 0)
 			ring = restore_find(r, c->worker_id, e->t_us);
-		ls_feed_counters(r->p->engine, c, ring != NULL ? ring->handle : LS_NO_WORKER);
+		ls_feed_counters(r->p->engine, c,
+			ring != NULL ? ring->handle : LS_NO_WORKER);
 		r->stats.counters++;
 		return 0;
 	case LS_EVENT_ZOOM:
@@ -250,8 +259,9 @@ static void
 restore_passed_over(struct restore *r, int32_t day, int rc)
 {
 	r->stats.bad++;
-	ls_log(LS_LOG_ERR, "restore", "the file of %d: %s; going on without what does not read",
-		(int)day, ls_err_text(rc));
+	ls_log(LS_LOG_ERR, "restore",
+		"the file of %d: %s; going on without what does not read", (int)day,
+		ls_err_text(rc));
 }
 
 /* The newest days, back to yesterday, as far as the maximum of records goes. */
@@ -267,8 +277,10 @@ restore_days(struct restore *r)
 
 	if (rc != 0)
 		goto out;
-	for (first = days->count; first > 0 && days->day[first - 1] >= yesterday; first--) {
-		rc = ls_query_tail(r->query, days->day[first - 1], left, &from[first - 1], &n);
+	for (first = days->count; first > 0 && days->day[first - 1] >= yesterday;
+		first--) {
+		rc = ls_query_tail(r->query, days->day[first - 1], left,
+			&from[first - 1], &n);
 		if (rc != 0)
 			restore_passed_over(r, days->day[first - 1], rc);
 		left -= rc == 0 ? n : 0;
@@ -286,7 +298,7 @@ out:
 	return rc;
 }
 
-/* --- afterwards ------------------------------------------------------------------------ */
+/* --- afterwards ----------------------------------------------------------- */
 
 static void
 restore_automatic(void *arg, struct ls_ring *ring)
@@ -294,10 +306,12 @@ restore_automatic(void *arg, struct ls_ring *ring)
 	struct restore *r = arg;
 
 	if (ring->handle != LS_NO_WORKER)
-		ls_ignore(ls_engine_manual(r->p->engine, ring->info.job, false)); /* it is there */
+		ls_ignore(ls_engine_manual(r->p->engine, ring->info.job,
+			false)); /* it is there */
 }
 
-/* What the engine knows more than storage: said, but not on disk, when the last life ended. */
+/* What the engine knows more than storage: said, but not on disk, when the last life
+ * ended. */
 static int
 restore_catch_up(struct restore *r)
 {
@@ -306,12 +320,13 @@ restore_catch_up(struct restore *r)
 
 	if (findings == NULL)
 		return -ENOMEM;
-	json_array_foreach (findings, i, finding) {
+	json_array_foreach(findings, i, finding)
+	{
 		const char *id = json_string_value(json_object_get(finding, "id"));
 
 		if (id != NULL && !json_equal(finding, json_object_get(r->stored, id)))
-			ls_outbox_finding(r->p->outbox, id, "restored", r->p->now_us, finding,
-				json_object_get(r->stored, id) == NULL);
+			ls_outbox_finding(r->p->outbox, id, "restored", r->p->now_us,
+				finding, json_object_get(r->stored, id) == NULL);
 	}
 	json_decref(findings);
 	return 0;

@@ -12,9 +12,10 @@
 #include "proto/chunk/chunk.h"
 
 struct ls_stored_rows {
-	struct ls_query *query;         /* of its own: dictionaries are read between chunks */
+	/* of its own: dictionaries are read between chunks */
+	struct ls_query *query;
 	struct ls_chunk_codec *codec;
-	int32_t day;                    /* of `known` */
+	int32_t day; /* of `known` */
 	struct ls_query_dictionary known; /* the one used last */
 	const char *series[LS_SERIES_PER_GROUP_MAX];
 	double value[LS_SERIES_PER_GROUP_MAX];
@@ -80,13 +81,17 @@ rows_decode(struct ls_stored_rows *r, const struct ls_query_chunk *chunk,
 	if (rc == 0)
 		rc = ls_chunk_decode(r->codec, chunk->body, chunk->len, ret_table);
 	/* The checksum was right; was its maker? */
-	if (rc == 0 && (ret_table->rows == 0 || ret_table->columns != r->known.count ||
-			       ret_table->t_mono_ns[ret_table->rows - 1] > LS_WIRE_TIME_MAX_NS))
+	if (rc == 0 &&
+		(ret_table->rows == 0 || ret_table->columns != r->known.count ||
+			ret_table->t_mono_ns[ret_table->rows - 1] >
+				LS_WIRE_TIME_MAX_NS))
 		rc = -LS_ECORRUPT;
 	if (rc != 0 && rc != -ENOMEM) {
 		r->bad++;
-		ls_log(LS_LOG_WARN, "export", "chunk %lld of %s in the file of %d: %s; left out",
-			(long long)chunk->id, chunk->host, (int)chunk->day, ls_err_text(rc));
+		ls_log(LS_LOG_WARN, "export",
+			"chunk %lld of %s in the file of %d: %s; left out",
+			(long long)chunk->id, chunk->host, (int)chunk->day,
+			ls_err_text(rc));
 	}
 	return rc;
 }
@@ -95,7 +100,9 @@ int
 ls_stored_rows_visit(struct ls_stored_rows *r, const struct ls_query_chunk *chunk,
 	ls_stored_row_fn *fn, void *arg)
 {
-	struct ls_stored_row row = { .chunk = chunk, .series = r->series, .value = r->value };
+	struct ls_stored_row row = {
+		.chunk = chunk, .series = r->series, .value = r->value
+	};
 	struct ls_chunk_table table;
 	size_t i, c;
 	int rc = rows_decode(r, chunk, &table);
@@ -116,7 +123,7 @@ ls_stored_rows_visit(struct ls_stored_rows *r, const struct ls_query_chunk *chun
 	return rc;
 }
 
-/* --- the latest of each series ---------------------------------------------------------------- */
+/* --- the latest of each series -------------------------------------------- */
 
 struct stored_latest {
 	struct ls_stored_rows *rows;
@@ -127,7 +134,8 @@ struct stored_latest {
 
 /* The last value that is there of each column. */
 static int
-latest_add(struct stored_latest *l, const struct ls_query_chunk *chunk, const struct ls_chunk_table *t)
+latest_add(struct stored_latest *l, const struct ls_query_chunk *chunk,
+	const struct ls_chunk_table *t)
 {
 	size_t c, i;
 	json_t *one;
@@ -135,9 +143,11 @@ latest_add(struct stored_latest *l, const struct ls_query_chunk *chunk, const st
 	for (c = 0; c < t->columns; c++) {
 		for (i = t->rows; i > 0 && !t->present[c * t->stride + i - 1]; i--)
 			;
-		one = ls_fleet_series_json(l->rows->known.series[c], l->rows->known.group,
+		one = ls_fleet_series_json(l->rows->known.series[c],
+			l->rows->known.group,
 			i > 0 ? t->value[c * t->stride + i - 1] : 0, i > 0,
-			i > 0 ? ls_store_map_us(&chunk->map, (int64_t)t->t_mono_ns[i - 1])
+			i > 0 ? ls_store_map_us(&chunk->map,
+					(int64_t)t->t_mono_ns[i - 1])
 			      : chunk->t_last_us,
 			false);
 		if (one == NULL || json_array_append_new(l->all, one) != 0)
@@ -170,7 +180,8 @@ latest_chunk(void *arg, const struct ls_query_chunk *chunk)
 int
 ls_stored_series(const char *dir, const char *host, ls_export_sink *sink, void *arg)
 {
-	struct stored_latest l = { .rows = ls_stored_rows_new(dir), .all = json_array() };
+	struct stored_latest l = { .rows = ls_stored_rows_new(dir),
+		.all = json_array() };
 	struct ls_query *query = NULL;
 	char *text = NULL;
 	size_t len = 0, at, piece;
@@ -179,7 +190,8 @@ ls_stored_series(const char *dir, const char *host, ls_export_sink *sink, void *
 	if (l.rows != NULL && l.all != NULL)
 		rc = ls_query_open(dir, &query);
 	if (rc == 0)
-		rc = ls_query_newest_chunks(query, host, LS_STORED_SERIES_KEEP_US, latest_chunk, &l);
+		rc = ls_query_newest_chunks(query, host, LS_STORED_SERIES_KEEP_US,
+			latest_chunk, &l);
 	if (rc == 0) {
 		text = json_dumps(l.all, JSON_COMPACT);
 		rc = text != NULL ? 0 : -ENOMEM;
@@ -187,7 +199,8 @@ ls_stored_series(const char *dir, const char *host, ls_export_sink *sink, void *
 	if (rc == 0)
 		len = strlen(text);
 	for (at = 0; at < len && rc == 0; at += piece) {
-		piece = len - at < LS_EXPORT_PIECE_BYTES ? len - at : LS_EXPORT_PIECE_BYTES;
+		piece = len - at < LS_EXPORT_PIECE_BYTES ? len - at
+							 : LS_EXPORT_PIECE_BYTES;
 		rc = sink(arg, text + at, piece) ? 0 : -ECANCELED;
 	}
 	free(text);

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stored_series - the latest stored value of each series of a host, and its stored series as lines.
+ * stored_series - the latest stored value of each series of a host, and its stored
+ * series as lines.
  *
- * Bodies of chunks are decoded here and nowhere else in the collector. A chunk that does not decode,
- * or whose dictionary is not known, is left out and counted in the log.
+ * Bodies of chunks are decoded here and nowhere else in the collector. A chunk that
+ * does not decode, or whose dictionary is not known, is left out and counted in the
+ * log.
  *
  * Owner:   one thread (the reader).
  * Units:   as in storage/db/rows.h.
- * Errors:  -ENOMEM; -ECANCELED the sink wants no more; those of storage/read/query_chunk.h.
- * Limits:  one chunk in memory at a time; LS_STORED_SERIES_KEEP_US between a host's newest chunks.
+ * Errors:  -ENOMEM; -ECANCELED the sink wants no more; those of
+ *          storage/read/query_chunk.h.
+ * Limits:  one chunk in memory at a time; LS_STORED_SERIES_KEEP_US between a host's
+ *          newest chunks.
  * Source:  storage/README.md, "Chunks"; collector/README.md, "Export".
  */
 #ifndef LS_COLLECTOR_STORED_SERIES_H
@@ -19,14 +23,16 @@
 #include "collector/history/lines.h"
 #include "storage/read/query_chunk.h"
 
-/* Groups whose newest chunk is older than the host's newest by more are not shown: they ended. */
+/* Groups whose newest chunk is older than the host's newest by more are not shown: they
+ * ended. */
 #define LS_STORED_SERIES_KEEP_US 300000000ll
 
 /*
- * The latest value of each series of a host, as an array in the form of ls_fleet_series: as JSON text,
- * in pieces. Empty if nothing is stored.
+ * The latest value of each series of a host, as an array in the form of
+ * ls_fleet_series: as JSON text, in pieces. Empty if nothing is stored.
  */
-int ls_stored_series(const char *dir, const char *host, ls_export_sink *sink, void *arg) LS_MUSTCHECK;
+int ls_stored_series(const char *dir, const char *host, ls_export_sink *sink,
+	void *arg) LS_MUSTCHECK;
 
 /* What reads chunks as rows. */
 struct ls_stored_rows;

@@ -36,7 +36,8 @@ clocks_points(const struct ls_clock *c, struct ls_clock_sample *points)
 	return n;
 }
 
-/* Drops exchanges more than twice as slow as the fastest, in place: the lower envelope. */
+/* Drops exchanges more than twice as slow as the fastest, in place: the lower envelope.
+ */
 static size_t
 clocks_envelope(struct ls_clock_sample *points, size_t n, int64_t *ret_error)
 {
@@ -55,9 +56,11 @@ clocks_envelope(struct ls_clock_sample *points, size_t n, int64_t *ret_error)
 	return good;
 }
 
-/* Line through the points by least squares; times and offsets from those of the first point. */
+/* Line through the points by least squares; times and offsets from those of the first
+ * point. */
 static void
-clocks_fit_line(struct ls_clock *c, const struct ls_clock_sample *p, size_t n, int64_t error_ns)
+clocks_fit_line(struct ls_clock *c, const struct ls_clock_sample *p, size_t n,
+	int64_t error_ns)
 {
 	double st = 0, so = 0, stt = 0, sto = 0, drift = 0, mean_t, mean_o, worst = 0;
 	double span = (double)(p[n - 1].t_mono_ns - p[0].t_mono_ns);
@@ -112,7 +115,8 @@ static void
 clocks_keep(struct ls_clock *c)
 {
 	if (c->kept_count == LS_CLOCK_WINDOWS) {
-		memmove(c->kept, c->kept + 1, (LS_CLOCK_WINDOWS - 1) * sizeof(c->kept[0]));
+		memmove(c->kept, c->kept + 1,
+			(LS_CLOCK_WINDOWS - 1) * sizeof(c->kept[0]));
 		c->kept_count--;
 	}
 	c->kept[c->kept_count++] = c->best;
@@ -127,8 +131,8 @@ ls_clock_sample(struct ls_clock *c, const struct ls_wire_stamps *s)
 	bool better;
 
 	if (s->t1 > LS_WIRE_TIME_MAX_NS || s->t2 > LS_WIRE_TIME_MAX_NS ||
-		s->t3 > LS_WIRE_TIME_MAX_NS || s->t4 > LS_WIRE_TIME_MAX_NS || s->t4 < s->t1 ||
-		s->t3 < s->t2 || s->t4 - s->t1 < s->t3 - s->t2)
+		s->t3 > LS_WIRE_TIME_MAX_NS || s->t4 > LS_WIRE_TIME_MAX_NS ||
+		s->t4 < s->t1 || s->t3 < s->t2 || s->t4 - s->t1 < s->t3 - s->t2)
 		return -LS_ERANGE;
 	there = (int64_t)s->t2 - (int64_t)s->t1;
 	back = (int64_t)s->t3 - (int64_t)s->t4;

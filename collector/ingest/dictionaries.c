@@ -43,7 +43,8 @@ ls_dictionaries_new(size_t max, size_t max_bytes)
 static size_t
 dictionaries_bytes(const struct ls_dictionary *d)
 {
-	return sizeof(struct dictionary_entry) + d->text_len + d->count * sizeof(*d->series);
+	return sizeof(struct dictionary_entry) + d->text_len +
+		d->count * sizeof(*d->series);
 }
 
 static void
@@ -106,8 +107,8 @@ entry_new(uint64_t hash, const char *group, const char *const *series, size_t co
 }
 
 static bool
-dictionaries_same(const struct ls_dictionary *d, const char *group, const char *const *series,
-	size_t count)
+dictionaries_same(const struct ls_dictionary *d, const char *group,
+	const char *const *series, size_t count)
 {
 	size_t i;
 
@@ -171,12 +172,13 @@ ls_dictionaries_rollback(struct ls_dictionaries *t)
 {
 	struct dictionary_entry *e;
 
-	TAILQ_FOREACH (e, &t->list, link)
-		e->d.stored_day = 0;
+	TAILQ_FOREACH(e, &t->list, link)
+	e->d.stored_day = 0;
 }
 
 void
-ls_dictionaries_stats(const struct ls_dictionaries *t, struct ls_dictionaries_stats *ret_stats)
+ls_dictionaries_stats(const struct ls_dictionaries *t,
+	struct ls_dictionaries_stats *ret_stats)
 {
 	*ret_stats = t->stats;
 }

@@ -25,8 +25,8 @@ ls_feed_span(struct ls_store_item *row, const struct ls_store_steps *steps)
 }
 
 void
-ls_feed_steps(
-	struct ls_engine *e, uint32_t worker, const struct ls_store_steps *steps, int64_t now_us)
+ls_feed_steps(struct ls_engine *e, uint32_t worker, const struct ls_store_steps *steps,
+	int64_t now_us)
 {
 	uint32_t i;
 
@@ -34,8 +34,8 @@ ls_feed_steps(
 		return;
 	ls_engine_clock(e, worker, (double)steps->uncertainty_ns * 1e-9);
 	for (i = 0; i < steps->count; i++)
-		ls_ignore(ls_engine_record(
-			e, worker, &steps->records[i], now_us)); /* counted by the engine */
+		ls_ignore(ls_engine_record(e, worker, &steps->records[i],
+			now_us)); /* counted by the engine */
 }
 
 void
@@ -55,19 +55,28 @@ ls_feed_end(struct ls_engine *e, uint32_t worker, int crashed, int64_t now_us)
 void
 ls_feed_hang(struct ls_engine *e, const struct ls_store_hang *row, int64_t now_us)
 {
-	const struct ls_engine_hang seen = { .job = row->job, .attempt = row->attempt,
-		.step = row->step, .since_us = row->since_us, .t_us = now_us,
-		.waiting = row->waiting, .why = row->why, .ranks = row->ranks,
+	const struct ls_engine_hang seen = { .job = row->job,
+		.attempt = row->attempt,
+		.step = row->step,
+		.since_us = row->since_us,
+		.t_us = now_us,
+		.waiting = row->waiting,
+		.why = row->why,
+		.ranks = row->ranks,
 		.count = row->rank_count };
 
-	ls_ignore(ls_engine_hang(e, &seen)); /* of a job or an attempt of which nothing else was read */
+	/* of a job or an attempt of which nothing else was read */
+	ls_ignore(ls_engine_hang(e, &seen));
 }
 
 void
-ls_feed_counters(struct ls_engine *e, const struct ls_store_counters *row, uint32_t worker)
+ls_feed_counters(struct ls_engine *e, const struct ls_store_counters *row,
+	uint32_t worker)
 {
 	if (row->worker_id != 0 && worker == LS_NO_WORKER)
 		return;
-	ls_ignore(ls_engine_counters(e, row->host, row->worker_id != 0 ? worker : LS_NO_WORKER,
-		row->read_us, row->count, row->metric, row->value)); /* counted by the engine */
+	ls_ignore(ls_engine_counters(e, row->host,
+		row->worker_id != 0 ? worker : LS_NO_WORKER,
+		/* counted by the engine */
+		row->read_us, row->count, row->metric, row->value));
 }

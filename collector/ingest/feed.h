@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * feed - rows of storage into the engine: the same way when they come in and when they are restored.
+ * feed - rows of storage into the engine: the same way when they come in and when they
+ * are restored.
  *
- * Records are rounded to microseconds (ls_store_record) before the engine sees them: live, restored and
- * replayed ones are the same to the bit.
+ * Records are rounded to microseconds (ls_store_record) before the engine sees them:
+ * live, restored and replayed ones are the same to the bit.
  *
  * Owner:   the thread of the engine.
  * Units:   microseconds since the epoch.
@@ -17,12 +18,13 @@
 #include "collector/engine/engine.h"
 #include "storage/db/rows.h"
 
-/* Fills in steps and times that the records of a row span: steps->count of them, at least one. */
+/* Fills in steps and times that the records of a row span: steps->count of them, at
+ * least one. */
 void ls_feed_span(struct ls_store_item *row, const struct ls_store_steps *steps);
 
 /* Feeds records, as ls_store_record makes them. */
-void ls_feed_steps(struct ls_engine *e, uint32_t worker, const struct ls_store_steps *steps,
-	int64_t now_us);
+void ls_feed_steps(struct ls_engine *e, uint32_t worker,
+	const struct ls_store_steps *steps, int64_t now_us);
 
 /* Records are lost. */
 void ls_feed_gap(struct ls_engine *e, uint32_t worker, uint64_t count, int64_t now_us);
@@ -33,6 +35,7 @@ void ls_feed_end(struct ls_engine *e, uint32_t worker, int crashed, int64_t now_
 void ls_feed_hang(struct ls_engine *e, const struct ls_store_hang *row, int64_t now_us);
 
 /* Feeds values: of the host if the row has no worker, else of `worker`. */
-void ls_feed_counters(struct ls_engine *e, const struct ls_store_counters *row, uint32_t worker);
+void ls_feed_counters(struct ls_engine *e, const struct ls_store_counters *row,
+	uint32_t worker);
 
 #endif

@@ -21,21 +21,22 @@ struct fleet_group {
 	int64_t t_us;
 	size_t count;
 	double *value; /* NaN: not measured */
-	char *text;    /* the names, each with a NUL behind it */
+	char *text; /* the names, each with a NUL behind it */
 };
 
 struct fleet_host {
 	char name[LS_HOST_NAME_MAX_BYTES]; /* first: the key */
-	TAILQ_ENTRY(fleet_host) link;      /* least recently seen first */
+	TAILQ_ENTRY(fleet_host) link; /* least recently seen first */
 	int64_t first_us, seen_us, stored_us;
-	json_t *identity;                  /* {"key":{"value","source"},...} or NULL */
+	json_t *identity; /* {"key":{"value","source"},...} or NULL */
 	char agent_version[32];
 	uint32_t slowed;
 	uint64_t spooled_items, waiting_chunk_items, dropped_records, lost_samples;
-	bool reported;                     /* since this collector started */
+	bool reported; /* since this collector started */
 	bool clock_known;
 	struct ls_store_map clock;
-	struct fleet_group *group;         /* LS_GROUPS_MAX of them, or NULL: no live values */
+	/* LS_GROUPS_MAX of them, or NULL: no live values */
+	struct fleet_group *group;
 	size_t group_count, series;
 };
 
@@ -119,7 +120,8 @@ fleet_find(const struct ls_fleet *t, const char *host)
 	return ls_table_find(&t->by_name, key);
 }
 
-/* Finds or makes a host; the one silent for longest makes room. It is the last of the list then. */
+/* Finds or makes a host; the one silent for longest makes room. It is the last of the
+ * list then. */
 static int
 fleet_get(struct ls_fleet *t, const char *host, struct fleet_host **ret_host)
 {
@@ -157,11 +159,11 @@ ls_fleet_has(const struct ls_fleet *t, const char *host)
 	return fleet_find(t, host) != NULL;
 }
 
-/* --- how it fares, who it is -------------------------------------------------------------- */
+/* --- how it fares, who it is ---------------------------------------------- */
 
 int
-ls_fleet_seed(struct ls_fleet *t, const char *host, const char *json, size_t len, int64_t first_us,
-	int64_t last_us)
+ls_fleet_seed(struct ls_fleet *t, const char *host, const char *json, size_t len,
+	int64_t first_us, int64_t last_us)
 {
 	struct fleet_host *h;
 	json_t *identity = NULL;
@@ -184,8 +186,8 @@ ls_fleet_seed(struct ls_fleet *t, const char *host, const char *json, size_t len
 }
 
 int
-ls_fleet_report(struct ls_fleet *t, const struct ls_wire_report *r, const struct ls_clock *clock,
-	int64_t now_us)
+ls_fleet_report(struct ls_fleet *t, const struct ls_wire_report *r,
+	const struct ls_clock *clock, int64_t now_us)
 {
 	struct fleet_host *h;
 	int rc = fleet_get(t, r->host, &h);
@@ -204,7 +206,8 @@ ls_fleet_report(struct ls_fleet *t, const struct ls_wire_report *r, const struct
 	h->lost_samples = r->lost_samples;
 	if (r->has_kernel)
 		memcpy(h->agent_version, r->agent_version, sizeof(h->agent_version));
-	h->clock_known = ls_clock_map(clock, (int64_t)r->t_send_mono_ns, 0, &h->clock) == 0;
+	h->clock_known =
+		ls_clock_map(clock, (int64_t)r->t_send_mono_ns, 0, &h->clock) == 0;
 	fleet_sum(t, h, true);
 	return 0;
 }
@@ -221,8 +224,8 @@ fleet_identity(const struct ls_wire_report *r)
 		const struct ls_wire_identity *f = &r->identity[i];
 
 		(void)ls_text_escape(key, sizeof(key), f->key, strlen(f->key));
-		field = json_pack("{s:o, s:o}", "value", ls_json_text(f->value), "source",
-			ls_json_text(f->source));
+		field = json_pack("{s:o, s:o}", "value", ls_json_text(f->value),
+			"source", ls_json_text(f->source));
 		if (field == NULL || json_object_set_new(all, key, field) != 0) {
 			json_decref(all);
 			return NULL;
@@ -232,8 +235,8 @@ fleet_identity(const struct ls_wire_report *r)
 }
 
 int
-ls_fleet_identify(
-	struct ls_fleet *t, const struct ls_wire_report *r, int64_t now_us, bool *ret_store)
+ls_fleet_identify(struct ls_fleet *t, const struct ls_wire_report *r, int64_t now_us,
+	bool *ret_store)
 {
 	json_t *fresh = fleet_identity(r);
 	struct fleet_host *h;
@@ -261,7 +264,7 @@ ls_fleet_identity_text(const struct ls_fleet *t, const char *host)
 	return h != NULL && h->identity != NULL ? ls_json_canonical(h->identity) : NULL;
 }
 
-/* --- live values -------------------------------------------------------------------------- */
+/* --- live values ---------------------------------------------------------- */
 
 /* The place of a group; one of the same name gives way to its new dictionary. */
 static struct fleet_group *
@@ -290,7 +293,8 @@ fleet_rename(struct fleet_host *h, struct fleet_group *g, const struct ls_dictio
 	double *value = calloc(d->count > 0 ? d->count : 1, sizeof(*value));
 	char *text = malloc(d->text_len > 0 ? d->text_len : 1);
 
-	if (value == NULL || text == NULL || h->series - g->count + d->count > LS_SERIES_MAX) {
+	if (value == NULL || text == NULL ||
+		h->series - g->count + d->count > LS_SERIES_MAX) {
 		free(value);
 		free(text);
 		return value == NULL || text == NULL ? -ENOMEM : -LS_ELIMIT;
@@ -341,8 +345,8 @@ ls_fleet_forget_values(struct ls_fleet *t, const char *host)
 }
 
 json_t *
-ls_fleet_series_json(const char *text, const char *group, double value, bool measured, int64_t t_us,
-	bool live)
+ls_fleet_series_json(const char *text, const char *group, double value, bool measured,
+	int64_t t_us, bool live)
 {
 	char name[LS_SERIES_NAME_MAX_BYTES];
 	json_t *labels = NULL;
@@ -350,14 +354,16 @@ ls_fleet_series_json(const char *text, const char *group, double value, bool mea
 	bool ours = ls_series_text_parse(text, name, &labels) == 0;
 
 	return json_pack("{s:o, s:o, s:o, s:s?, s:o, s:o, s:b}", "name",
-		ls_json_text(ours ? name : text), "labels", ours ? labels : json_object(), "value",
+		ls_json_text(ours ? name : text), "labels",
+		ours ? labels : json_object(), "value",
 		measured ? ls_json_number(value, 15) : json_null(), "unit",
-		ours ? ls_series_text_unit(name) : NULL, "t", ls_json_time(t_us), "group",
-		ls_json_text(group), "live", live);
+		ours ? ls_series_text_unit(name) : NULL, "t", ls_json_time(t_us),
+		"group", ls_json_text(group), "live", live);
 }
 
 int
-ls_fleet_series(const struct ls_fleet *t, const char *host, int64_t now_us, json_t **ret_array)
+ls_fleet_series(const struct ls_fleet *t, const char *host, int64_t now_us,
+	json_t **ret_array)
 {
 	const struct fleet_host *h = fleet_find(t, host);
 	json_t *all;
@@ -382,7 +388,7 @@ ls_fleet_series(const struct ls_fleet *t, const char *host, int64_t now_us, json
 	return all != NULL ? 0 : -ENOMEM;
 }
 
-/* --- views -------------------------------------------------------------------------------- */
+/* --- views ---------------------------------------------------------------- */
 
 static json_t *
 fleet_clock(const struct fleet_host *h)
@@ -405,24 +411,26 @@ fleet_agent(const struct fleet_host *h)
 		ls_json_text(h->agent_version), "slowed_factor",
 		(json_int_t)(h->slowed > 1 ? h->slowed : 1), "waiting_items",
 		(json_int_t)h->spooled_items, "waiting_chunk_items",
-		(json_int_t)h->waiting_chunk_items, "lost_records", (json_int_t)h->dropped_records,
-		"lost_samples", (json_int_t)h->lost_samples);
+		(json_int_t)h->waiting_chunk_items, "lost_records",
+		(json_int_t)h->dropped_records, "lost_samples",
+		(json_int_t)h->lost_samples);
 }
 
 int
-ls_fleet_view(
-	const struct ls_fleet *t, const char *host, int64_t zoom_until_us, json_t **ret_host)
+ls_fleet_view(const struct ls_fleet *t, const char *host, int64_t zoom_until_us,
+	json_t **ret_host)
 {
 	const struct fleet_host *h = fleet_find(t, host);
 	json_t *doc;
 
 	if (h == NULL)
 		return -LS_EUNKNOWN;
-	doc = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:O?}", "host", ls_json_text(h->name), "first_seen_at",
-		ls_json_time(h->first_us), "last_seen_at", ls_json_time(h->seen_us), "agent",
-		fleet_agent(h), "clock", fleet_clock(h), "zoom_until_at",
-		zoom_until_us > 0 ? ls_json_time(zoom_until_us) : json_null(), "identity",
-		h->identity);
+	doc = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:O?}", "host",
+		ls_json_text(h->name), "first_seen_at", ls_json_time(h->first_us),
+		"last_seen_at", ls_json_time(h->seen_us), "agent", fleet_agent(h),
+		"clock", fleet_clock(h), "zoom_until_at",
+		zoom_until_us > 0 ? ls_json_time(zoom_until_us) : json_null(),
+		"identity", h->identity);
 	*ret_host = doc;
 	return doc != NULL ? 0 : -ENOMEM;
 }

@@ -19,40 +19,42 @@
 #include "proto/wire/frame.h"
 #include "proto/limits.h"
 
-#define INGEST_TAKE 256               /* connections of one look into the queue */
-#define INGEST_BUFFER_BYTES 2048      /* a report without chunks and its frame; larger ones take memory of their own */
-#define INGEST_REPLY_BYTES 512        /* an ack and its frame, as a rule */
-#define INGEST_GREETING_MS 10000      /* as nng's own transports */
-#define INGEST_ACCEPT_PAUSE_MS 100    /* when no descriptor or memory is left */
+#define INGEST_TAKE 256 /* connections of one look into the queue */
+/* a report without chunks and its frame; larger ones take memory of their own */
+#define INGEST_BUFFER_BYTES 2048
+#define INGEST_REPLY_BYTES 512 /* an ack and its frame, as a rule */
+#define INGEST_GREETING_MS 10000 /* as nng's own transports */
+#define INGEST_ACCEPT_PAUSE_MS 100 /* when no descriptor or memory is left */
 
 /* What a connection is doing. */
 enum ingest_doing {
-	INGEST_NEW,       /* accepted, not ours yet */
-	INGEST_GREETING,  /* receiving the greeting */
+	INGEST_NEW, /* accepted, not ours yet */
+	INGEST_GREETING, /* receiving the greeting */
 	INGEST_RECEIVING, /* receiving a request */
-	INGEST_WAITING,   /* has a request, and too many are held */
-	INGEST_HELD       /* waits for ls_ingest_reply */
+	INGEST_WAITING, /* has a request, and too many are held */
+	INGEST_HELD /* waits for ls_ingest_reply */
 };
 
 /*
- * One connection, which has one request at a time. While it receives it is nng's; else it is in the queue, or
- * the loop's. The queue (and nng's own locks on the way back) order the changes of hands.
+ * One connection, which has one request at a time. While it receives it is nng's; else
+ * it is in the queue, or the loop's. The queue (and nng's own locks on the way back)
+ * order the changes of hands.
  */
 struct ls_ingest_request {
 	struct ls_ingest *ingest;
 	struct ls_ingest_request *next, **back; /* of all */
 	struct ls_ingest_request *next_waiting;
 	nng_stream *stream;
-	nng_aio *rx, *tx;     /* tx has no callback: it costs no wake-up */
+	nng_aio *rx, *tx; /* tx has no callback: it costs no wake-up */
 	enum ingest_doing doing;
-	size_t sent_bytes;    /* of what tx sends or sent; 0: nothing so far */
-	int rc;               /* of the receipt; 0 or nng's */
-	uint8_t *buf;         /* what came: small, or memory of its own */
+	size_t sent_bytes; /* of what tx sends or sent; 0: nothing so far */
+	int rc; /* of the receipt; 0 or nng's */
+	uint8_t *buf; /* what came: small, or memory of its own */
 	size_t size, filled;
-	size_t frame_bytes;   /* of the request in buf */
+	size_t frame_bytes; /* of the request in buf */
 	size_t route_bytes;
 	uint64_t t_receive_mono_ns;
-	uint8_t *big_reply;   /* one that does not fit into reply */
+	uint8_t *big_reply; /* one that does not fit into reply */
 	uint8_t reply[INGEST_REPLY_BYTES];
 	uint8_t small[INGEST_BUFFER_BYTES];
 };
@@ -60,12 +62,13 @@ struct ls_ingest_request {
 struct ls_ingest {
 	nng_stream_listener *listener;
 	nng_aio *accept;
-	bool pausing;         /* accept sleeps; touched by its callback only */
+	bool pausing; /* accept sleeps; touched by its callback only */
 	bool stopped;
 	int port;
 	unsigned held_max;
 	struct ls_ingest_request *all;
-	struct ls_ingest_request *waiting, **waiting_end; /* whole requests beyond held_max */
+	/* whole requests beyond held_max */
+	struct ls_ingest_request *waiting, **waiting_end;
 	atomic_uint connections, out_of_memory;
 	struct ls_queue *queue;
 	ls_ingest_fn *fn;
@@ -85,16 +88,18 @@ ls_ingest_refusal_name(unsigned refusal)
 	return refusal < LS_INGEST_REFUSED_COUNT ? ingest_refusals[refusal] : NULL;
 }
 
-/* --- one connection --------------------------------------------------------------------- */
+/* --- one connection ------------------------------------------------------- */
 
-/* How much more has to come before anybody looks at it; 0: nothing, or nothing that makes sense. */
+/* How much more has to come before anybody looks at it; 0: nothing, or nothing that
+ * makes sense. */
 static size_t
 ingest_missing(struct ls_ingest_request *c)
 {
 	size_t wanted = LS_FRAME_GREETING_BYTES;
 
 	if (c->doing == INGEST_RECEIVING) {
-		int rc = ls_frame_length(c->buf, c->filled, LS_REPORT_MAX_BYTES, &wanted);
+		int rc = ls_frame_length(c->buf, c->filled, LS_REPORT_MAX_BYTES,
+			&wanted);
 
 		if (rc == -EAGAIN)
 			return LS_FRAME_LENGTH_BYTES - c->filled;
@@ -108,8 +113,8 @@ ingest_missing(struct ls_ingest_request *c)
 }
 
 /*
- * Room for what is missing, at least some of it: memory grows with what has come, not with what a length field
- * claims. False: no memory.
+ * Room for what is missing, at least some of it: memory grows with what has come, not
+ * with what a length field claims. False: no memory.
  */
 static bool
 ingest_make_room(struct ls_ingest_request *c, size_t missing)
@@ -137,14 +142,16 @@ ingest_receive(struct ls_ingest_request *c)
 {
 	nng_iov iov = { c->buf + c->filled, c->size - c->filled };
 
-	/* A greeting has an end of its own: a request that came with it would be left in the way. */
+	/* A greeting has an end of its own: a request that came with it would be left
+	 * in the way. */
 	if (c->doing == INGEST_GREETING)
 		iov.iov_len = LS_FRAME_GREETING_BYTES - c->filled;
 	(void)nng_aio_set_iov(c->rx, 1, &iov); /* fails for many only */
 	nng_stream_recv(c->stream, c->rx);
 }
 
-/* On a thread of nng: something came. When all is there, or nothing more will be, the loop sees to it. */
+/* On a thread of nng: something came. When all is there, or nothing more will be, the
+ * loop sees to it. */
 static void
 ingest_on_receive(void *arg)
 {
@@ -164,7 +171,8 @@ ingest_on_receive(void *arg)
 		}
 	}
 	c->t_receive_mono_ns = ls_clock_mono_ns();
-	/* It has room for every connection, so it is closed: nobody will look, and all are closed then. */
+	/* It has room for every connection, so it is closed: nobody will look, and all
+	 * are closed then. */
 	ls_ignore(ls_queue_push(c->ingest->queue, c));
 }
 
@@ -217,7 +225,8 @@ ingest_has_sent(struct ls_ingest_request *c)
 {
 	if (c->sent_bytes == 0)
 		return true;
-	/* Who asks again without having read the answer does not speak request/reply. */
+	/* Who asks again without having read the answer does not speak request/reply.
+	 */
 	nng_aio_cancel(c->tx);
 	nng_aio_wait(c->tx);
 	free(c->big_reply);
@@ -236,7 +245,7 @@ ingest_send(struct ls_ingest_request *c, uint8_t *buf, size_t len)
 	nng_stream_send(c->stream, c->tx);
 }
 
-/* --- on the loop ------------------------------------------------------------------------ */
+/* --- on the loop ---------------------------------------------------------- */
 
 /* Gives a request on, or lets it wait. */
 static void
@@ -281,7 +290,8 @@ ingest_next(struct ls_ingest_request *c)
 		ingest_receive(c);
 		return;
 	}
-	/* Another one is there (or one that is too long): its turn comes when the others had theirs. */
+	/* Another one is there (or one that is too long): its turn comes when the
+	 * others had theirs. */
 	ls_ignore(ls_queue_push(c->ingest->queue, c)); /* closed: nobody will look */
 }
 
@@ -315,7 +325,9 @@ ingest_greeted(struct ls_ingest_request *c)
 	if (rc == 0) {
 		rc = ls_frame_check_greeting(LS_FRAME_REQ, c->buf);
 		if (rc != 0) {
-			ingest_refuse(c, rc == -LS_EPARSE ? LS_INGEST_REFUSED_PROTO : LS_INGEST_REFUSED_REJECT);
+			ingest_refuse(c,
+				rc == -LS_EPARSE ? LS_INGEST_REFUSED_PROTO
+						 : LS_INGEST_REFUSED_REJECT);
 			return;
 		}
 		nng_aio_set_timeout(c->rx, NNG_DURATION_INFINITE);
@@ -323,15 +335,18 @@ ingest_greeted(struct ls_ingest_request *c)
 		ingest_next(c);
 		return;
 	}
-	ingest_refuse(c, rc == NNG_ETIMEDOUT ? LS_INGEST_REFUSED_TIMEOUT
-		: rc == NNG_ENOMEM ? LS_INGEST_REFUSED_OOM : LS_INGEST_REFUSED_OTHER);
+	ingest_refuse(c,
+		rc == NNG_ETIMEDOUT	   ? LS_INGEST_REFUSED_TIMEOUT
+			: rc == NNG_ENOMEM ? LS_INGEST_REFUSED_OOM
+					   : LS_INGEST_REFUSED_OTHER);
 }
 
 static void
 ingest_received(struct ls_ingest *g, struct ls_ingest_request *c)
 {
-	if (c->rc == 0 && ls_frame_route(c->buf + LS_FRAME_LENGTH_BYTES,
-				  c->frame_bytes - LS_FRAME_LENGTH_BYTES, &c->route_bytes) == 0)
+	if (c->rc == 0 &&
+		ls_frame_route(c->buf + LS_FRAME_LENGTH_BYTES,
+			c->frame_bytes - LS_FRAME_LENGTH_BYTES, &c->route_bytes) == 0)
 		ingest_give(g, c);
 	else if (c->rc == 0 || c->rc == NNG_EMSGSIZE)
 		ingest_refuse(c, LS_INGEST_REFUSED_FRAME);
@@ -376,7 +391,8 @@ ingest_on_queue(void *arg)
 	}
 }
 
-/* One more request may be held: the one that waits longest comes by the queue, so that no reply leads to another. */
+/* One more request may be held: the one that waits longest comes by the queue, so that
+ * no reply leads to another. */
 static void
 ingest_wake_waiting(struct ls_ingest *g)
 {
@@ -421,7 +437,8 @@ ls_ingest_reply(struct ls_ingest_request *c, const uint8_t *buf, size_t len)
 		g->stats.send_errors++; /* the request is given up */
 	} else {
 		ls_frame_put_length(out, c->route_bytes + len);
-		memcpy(out + LS_FRAME_LENGTH_BYTES, c->buf + LS_FRAME_LENGTH_BYTES, c->route_bytes);
+		memcpy(out + LS_FRAME_LENGTH_BYTES, c->buf + LS_FRAME_LENGTH_BYTES,
+			c->route_bytes);
 		memcpy(out + head, buf, len);
 		g->stats.replies++;
 		ingest_send(c, out, head + len);
@@ -429,7 +446,7 @@ ls_ingest_reply(struct ls_ingest_request *c, const uint8_t *buf, size_t len)
 	ingest_next(c);
 }
 
-/* --- listening -------------------------------------------------------------------------- */
+/* --- listening ------------------------------------------------------------ */
 
 /* A connection for the loop to take; on a thread of nng. */
 static void
@@ -437,7 +454,8 @@ ingest_accepted(struct ls_ingest *g, nng_stream *stream)
 {
 	struct ls_ingest_request *c = NULL;
 
-	if (atomic_fetch_add_explicit(&g->connections, 1, memory_order_relaxed) < LS_CONNECTIONS_MAX)
+	if (atomic_fetch_add_explicit(&g->connections, 1, memory_order_relaxed) <
+		LS_CONNECTIONS_MAX)
 		c = calloc(1, sizeof(*c));
 	if (c != NULL) {
 		c->ingest = g;
@@ -496,7 +514,8 @@ ingest_is_listener(int fd, int port)
 	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &yes, &len) != 0 || !yes)
 		return false;
 	len = sizeof(a);
-	return getsockname(fd, (struct sockaddr *)&a, &len) == 0 && ingest_port_of(&a) == port;
+	return getsockname(fd, (struct sockaddr *)&a, &len) == 0 &&
+		ingest_port_of(&a) == port;
 }
 
 /* nng does not give its socket out: it is looked for among our descriptors. */
@@ -521,9 +540,9 @@ ingest_raise_backlog(int port)
 }
 
 /*
- * nng starts its threads with its first object, and they do as the thread that makes it. Each report
- * wakes them for a moment; as a batch they do not interrupt who wakes them, so that much is done at
- * once. Where that is not allowed, all is as ever.
+ * nng starts its threads with its first object, and they do as the thread that makes
+ * it. Each report wakes them for a moment; as a batch they do not interrupt who wakes
+ * them, so that much is done at once. Where that is not allowed, all is as ever.
  */
 static int
 ingest_make_listener(struct ls_ingest *g, const char *url)
@@ -534,7 +553,8 @@ ingest_make_listener(struct ls_ingest *g, const char *url)
 	int rc = nng_stream_listener_alloc(&g->listener, url);
 
 	if (batch && sched_setscheduler(0, SCHED_OTHER, &none) != 0)
-		ls_log(LS_LOG_WARN, "ingest", "the loop stays a batch; going on, answers may take longer");
+		ls_log(LS_LOG_WARN, "ingest",
+			"the loop stays a batch; going on, answers may take longer");
 	return rc;
 }
 
@@ -544,23 +564,26 @@ ingest_listen(struct ls_ingest *g, const char *url)
 	int rc = ingest_make_listener(g, url);
 
 	if (rc == 0)
-		rc = nng_stream_listener_set_bool(g->listener, NNG_OPT_TCP_KEEPALIVE, true);
+		rc = nng_stream_listener_set_bool(g->listener, NNG_OPT_TCP_KEEPALIVE,
+			true);
 	if (rc == 0)
-		rc = nng_stream_listener_set_bool(g->listener, NNG_OPT_TCP_NODELAY, true);
+		rc = nng_stream_listener_set_bool(g->listener, NNG_OPT_TCP_NODELAY,
+			true);
 	if (rc == 0)
 		rc = nng_aio_alloc(&g->accept, ingest_on_accept, g);
 	if (rc == 0)
 		rc = nng_stream_listener_listen(g->listener);
 	if (rc == 0)
-		rc = nng_stream_listener_get_int(g->listener, NNG_OPT_TCP_BOUND_PORT, &g->port);
+		rc = nng_stream_listener_get_int(g->listener, NNG_OPT_TCP_BOUND_PORT,
+			&g->port);
 	if (rc == 0)
 		ingest_raise_backlog(g->port);
 	return rc;
 }
 
 int
-ls_ingest_open(struct ls_loop *loop, const struct ls_ingest_options *options, ls_ingest_fn *fn,
-	void *arg, struct ls_ingest **ret_ingest)
+ls_ingest_open(struct ls_loop *loop, const struct ls_ingest_options *options,
+	ls_ingest_fn *fn, void *arg, struct ls_ingest **ret_ingest)
 {
 	struct ls_ingest *g = calloc(1, sizeof(*g));
 	int rc;
@@ -572,7 +595,8 @@ ls_ingest_open(struct ls_loop *loop, const struct ls_ingest_options *options, ls
 	g->held_max = options->contexts;
 	g->waiting_end = &g->waiting;
 	g->queue = ls_queue_new(LS_CONNECTIONS_MAX);
-	rc = g->queue != NULL ? ls_queue_watch(g->queue, loop, ingest_on_queue, g) : -ENOMEM;
+	rc = g->queue != NULL ? ls_queue_watch(g->queue, loop, ingest_on_queue, g)
+			      : -ENOMEM;
 	if (rc == 0)
 		rc = ls_err_nng(ingest_listen(g, options->url));
 	if (rc != 0) {
@@ -588,7 +612,8 @@ void
 ls_ingest_stop(struct ls_ingest *g)
 {
 	g->stopped = true;
-	ls_queue_close(g->queue); /* what still arrives is dropped; its agent asks again */
+	/* what still arrives is dropped; its agent asks again */
+	ls_queue_close(g->queue);
 }
 
 /* Connections that nobody has looked at yet are in no list but the queue. */

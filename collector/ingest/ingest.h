@@ -2,19 +2,23 @@
 /*
  * ingest - the nng side of the collector: requests in, replies out.
  *
- * Streams of nng with the frames of its REQ/REP put around by us (proto/wire/frame.h): a report wakes one
- * thread of nng, where a REP socket wakes them six times. A connection has one request at a time, from its
- * receipt until its reply is sent, which may be after a commit; only then the next one is read, so TCP holds
- * the agents back. nng's callbacks only receive, stamp, check the size and push to a queue; the rest happens
- * on the loop. Whoever asks again without reading the reply, or sends what is no request, is closed.
+ * Streams of nng with the frames of its REQ/REP put around by us (proto/wire/frame.h):
+ * a report wakes one thread of nng, where a REP socket wakes them six times. A
+ * connection has one request at a time, from its receipt until its reply is sent, which
+ * may be after a commit; only then the next one is read, so TCP holds the agents back.
+ * nng's callbacks only receive, stamp, check the size and push to a queue; the rest
+ * happens on the loop. Whoever asks again without reading the reply, or sends what is
+ * no request, is closed.
  *
  * Owner:   the loop thread; nng's threads run the callbacks.
  * Units:   ns, CLOCK_MONOTONIC; bytes.
  * Errors:  those of ls_err_nng; -LS_EPARSE the address.
- * Limits:  LS_REPORT_MAX_BYTES a request with its frame (larger ones close the connection), memory for it grows
- *          with what has come; LS_CONNECTIONS_MAX; the contexts given: requests beyond wait, not looked at.
- * Source:  SP request/reply protocol, nng_stream(5). nng listens with a backlog of 128, so 10,000 agents
- *          that come back at once wait for SYN retries; listen(2) again on its socket is allowed.
+ * Limits:  LS_REPORT_MAX_BYTES a request with its frame (larger ones close the
+ *          connection), memory for it grows with what has come; LS_CONNECTIONS_MAX; the
+ *          contexts given: requests beyond wait, not looked at.
+ * Source:  SP request/reply protocol, nng_stream(5). nng listens with a backlog of 128,
+ *          so 10,000 agents that come back at once wait for SYN retries; listen(2)
+ *          again on its socket is allowed.
  */
 #ifndef LS_COLLECTOR_INGEST_H
 #define LS_COLLECTOR_INGEST_H
@@ -29,8 +33,8 @@ struct ls_ingest_request;
 struct ls_loop;
 
 struct ls_ingest_options {
-	const char *url;     /* tcp://ADDRESS:PORT; port 0: any free one */
-	unsigned contexts;   /* requests that may wait for their reply at once */
+	const char *url; /* tcp://ADDRESS:PORT; port 0: any free one */
+	unsigned contexts; /* requests that may wait for their reply at once */
 };
 
 /* Connections that we closed, and why. */
@@ -48,19 +52,19 @@ struct ls_ingest_stats {
 };
 
 /*
- * Called on the loop for each request. Exactly one ls_ingest_reply must follow, now or later; the
- * data lives until then.
+ * Called on the loop for each request. Exactly one ls_ingest_reply must follow, now or
+ * later; the data lives until then.
  */
-typedef void ls_ingest_fn(void *arg, struct ls_ingest_request *request, const uint8_t *data,
-	size_t len, uint64_t t_receive_mono_ns);
+typedef void ls_ingest_fn(void *arg, struct ls_ingest_request *request,
+	const uint8_t *data, size_t len, uint64_t t_receive_mono_ns);
 
 /* Listens and begins to receive. */
 int ls_ingest_open(struct ls_loop *loop, const struct ls_ingest_options *options,
 	ls_ingest_fn *fn, void *arg, struct ls_ingest **ret_ingest) LS_MUSTCHECK;
 
 /*
- * Sends the reply; loop thread only. buf NULL or not to be sent for want of memory: the request is
- * dropped, and the agent asks again.
+ * Sends the reply; loop thread only. buf NULL or not to be sent for want of memory: the
+ * request is dropped, and the agent asks again.
  */
 void ls_ingest_reply(struct ls_ingest_request *request, const uint8_t *buf, size_t len);
 

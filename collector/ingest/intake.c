@@ -64,12 +64,14 @@ ls_intake_time_us(const struct ls_intake *in, uint64_t mono_ns)
 bool
 ls_intake_is_time(const struct ls_intake_held *h, int64_t t_us)
 {
-	return t_us <= h->now_us + LS_TIME_AHEAD_MAX_US && t_us >= h->now_us - LS_TIME_BEHIND_MAX_US;
+	return t_us <= h->now_us + LS_TIME_AHEAD_MAX_US &&
+		t_us >= h->now_us - LS_TIME_BEHIND_MAX_US;
 }
 
 /*
- * Time of what the engine is told now. No two reports or turns have the same one, so that what storage
- * keeps of them says in which order they came, also when the clock stands still between them.
+ * Time of what the engine is told now. No two reports or turns have the same one, so
+ * that what storage keeps of them says in which order they came, also when the clock
+ * stands still between them.
  */
 static int64_t
 intake_next_us(struct ls_intake *in, uint64_t now_ns)
@@ -80,10 +82,11 @@ intake_next_us(struct ls_intake *in, uint64_t now_ns)
 	return in->now_us;
 }
 
-/* --- answers ------------------------------------------------------------------------ */
+/* --- answers -------------------------------------------------------------- */
 
 void
-ls_intake_refuse(struct ls_intake_held *h, enum ls_wire_status status, const char *reason)
+ls_intake_refuse(struct ls_intake_held *h, enum ls_wire_status status,
+	const char *reason)
 {
 	if (h->ack.status != LS_ACK_OK)
 		return;
@@ -97,11 +100,14 @@ intake_answer(struct ls_intake *in, struct ls_intake_held *h)
 	h->ack.t_receive_mono_ns = h->t_receive_ns;
 	h->ack.t_send_mono_ns = in->p.now(in->p.now_arg);
 	if (h->ack.t_send_mono_ns < h->t_receive_ns)
-		h->ack.t_send_mono_ns = h->t_receive_ns; /* a turn's clock is read at its start */
+		h->ack.t_send_mono_ns =
+			h->t_receive_ns; /* a turn's clock is read at its start */
 	if (h->session != NULL) {
 		h->ack.acked_seq = ls_session_committed(h->session, LS_STREAM_STEPS);
-		h->ack.acked_chunk_seq = ls_session_committed(h->session, LS_STREAM_CHUNKS);
-		ls_session_sent(h->session, h->ack.t_receive_mono_ns, h->ack.t_send_mono_ns);
+		h->ack.acked_chunk_seq =
+			ls_session_committed(h->session, LS_STREAM_CHUNKS);
+		ls_session_sent(h->session, h->ack.t_receive_mono_ns,
+			h->ack.t_send_mono_ns);
 	}
 	h->ack.beat_ns = ls_pressure_beat_ns(&in->pressure);
 	if (h->ack.status == LS_ACK_RETRY && h->ack.retry_after_ns == 0)
@@ -149,10 +155,11 @@ intake_held_free(struct ls_intake *in, struct ls_intake_held *h)
 	in->spare_count++;
 }
 
-/* --- workers ------------------------------------------------------------------------ */
+/* --- workers -------------------------------------------------------------- */
 
 void
-ls_intake_need_worker(struct ls_intake *in, struct ls_intake_held *h, const uint8_t *ring_id)
+ls_intake_need_worker(struct ls_intake *in, struct ls_intake_held *h,
+	const uint8_t *ring_id)
 {
 	size_t i;
 
@@ -169,7 +176,8 @@ uint32_t
 ls_intake_handle(struct ls_intake *in, struct ls_ring *ring, int64_t now_us)
 {
 	if (ring->handle == LS_NO_WORKER &&
-		ls_engine_worker(in->p.engine, &ring->info, now_us, &ring->handle) != 0) {
+		ls_engine_worker(in->p.engine, &ring->info, now_us, &ring->handle) !=
+			0) {
 		ring->handle = LS_NO_WORKER;
 		in->stats.drops[LS_INTAKE_ENGINE]++;
 	}
@@ -213,16 +221,18 @@ intake_workers(struct ls_intake *in, struct ls_intake_held *h)
 	for (i = 0; i < h->report.worker_count; i++) {
 		const struct ls_wire_worker *w = &h->report.workers[i];
 
-		/* First of all, so that the number means no ring of an agent before this one. */
+		/* First of all, so that the number means no ring of an agent before
+		 * this one. */
 		ls_session_name_ring(h->session, w->number, w->ring_id);
 		if (intake_name_ring(in, w, h->now_us) != 0)
 			ls_intake_need_worker(in, h, w->ring_id);
 	}
 }
 
-/* --- values that are not numbered ------------------------------------------------------ */
+/* --- values that are not numbered ----------------------------------------- */
 
-/* The ring that values name by its number; NULL: the agent is asked, or it is another host's. */
+/* The ring that values name by its number; NULL: the agent is asked, or it is another
+ * host's. */
 static struct ls_ring *
 intake_numbered(struct ls_intake *in, struct ls_intake_held *h, uint32_t number)
 {
@@ -243,7 +253,8 @@ intake_numbered(struct ls_intake *in, struct ls_intake_held *h, uint32_t number)
 }
 
 static void
-intake_hot(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_hot *hot)
+intake_hot(struct ls_intake *in, struct ls_intake_held *h,
+	const struct ls_wire_hot *hot)
 {
 	struct ls_store_report *rows = &h->write->u.report;
 	struct ls_store_counters *row = &rows->counters[rows->counters_count];
@@ -258,8 +269,9 @@ intake_hot(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_
 		in->stats.drops[LS_INTAKE_APART]++;
 		return;
 	}
-	if (hot->count == 0 || ls_clock_map(ls_session_clock(h->session),
-				       (int64_t)hot->t_mono_ns, in->p.anchor_ns, &map) != 0)
+	if (hot->count == 0 ||
+		ls_clock_map(ls_session_clock(h->session), (int64_t)hot->t_mono_ns,
+			in->p.anchor_ns, &map) != 0)
 		return;
 	row->read_us = ls_store_map_us(&map, (int64_t)hot->t_mono_ns);
 	if (!ls_intake_is_time(h, row->read_us)) {
@@ -278,7 +290,8 @@ intake_hot(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_
 }
 
 static void
-intake_live(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_live *live)
+intake_live(struct ls_intake *in, struct ls_intake_held *h,
+	const struct ls_wire_live *live)
 {
 	struct ls_ring *ring = intake_numbered(in, h, live->worker);
 	struct ls_store_map map;
@@ -287,11 +300,12 @@ intake_live(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire
 
 	if (ring == NULL)
 		return;
-	if (ls_clock_map(ls_session_clock(h->session), (int64_t)live->live.since_mono_ns,
-		    in->p.anchor_ns, &map) != 0)
+	if (ls_clock_map(ls_session_clock(h->session),
+		    (int64_t)live->live.since_mono_ns, in->p.anchor_ns, &map) != 0)
 		return;
 	since_us = ls_store_map_us(&map, (int64_t)live->live.since_mono_ns);
-	if (since_us > h->now_us + LS_TIME_AHEAD_MAX_US) { /* a phase may have begun long ago */
+	/* a phase may have begun long ago */
+	if (since_us > h->now_us + LS_TIME_AHEAD_MAX_US) {
 		in->stats.drops[LS_INTAKE_CLOCK]++;
 		return;
 	}
@@ -311,7 +325,7 @@ intake_values(struct ls_intake *in, struct ls_intake_held *h)
 		intake_live(in, h, &h->report.live[i]);
 }
 
-/* --- the report ------------------------------------------------------------------------ */
+/* --- the report ----------------------------------------------------------- */
 
 static void
 intake_clock(struct ls_intake_held *h)
@@ -319,9 +333,11 @@ intake_clock(struct ls_intake_held *h)
 	struct ls_clock *clock = ls_session_clock(h->session);
 	const struct ls_wire_stamps *last = &h->report.last;
 
-	/* Only stamps of our own: another collector's, or an older life's, mean another clock. */
+	/* Only stamps of our own: another collector's, or an older life's, mean another
+	 * clock. */
 	if (h->report.has_last && ls_session_has_sent(h->session, last->t2, last->t3))
-		ls_ignore(ls_clock_sample(clock, last)); /* impossible ones change nothing */
+		ls_ignore(ls_clock_sample(clock,
+			last)); /* impossible ones change nothing */
 	else if (ls_session_reports(h->session) > LS_CLOCK_HELLO_MAX)
 		ls_clock_guess(clock, h->report.t_send_mono_ns, h->t_receive_ns);
 	if (ls_clock_is_known(clock))
@@ -344,7 +360,8 @@ intake_unhold(struct ls_intake *in, struct ls_intake_held *h)
 	in->stats.held_bytes -= h->len;
 }
 
-/* The report's rows, complete, on their way; h is found again in the message that comes back. */
+/* The report's rows, complete, on their way; h is found again in the message that comes
+ * back. */
 static void
 intake_store(struct ls_intake *in, struct ls_intake_held *h)
 {
@@ -357,7 +374,8 @@ intake_store(struct ls_intake *in, struct ls_intake_held *h)
 	if (h->accepted[LS_STREAM_STEPS])
 		rows->last_seq = ls_session_accepted(h->session, LS_STREAM_STEPS);
 	if (h->accepted[LS_STREAM_CHUNKS])
-		rows->last_chunk_seq = ls_session_accepted(h->session, LS_STREAM_CHUNKS);
+		rows->last_chunk_seq =
+			ls_session_accepted(h->session, LS_STREAM_CHUNKS);
 	rows->owner = h;
 	m->epoch = in->epoch;
 	ls_session_hold(h->session);
@@ -370,7 +388,8 @@ intake_store(struct ls_intake *in, struct ls_intake_held *h)
 		ls_pressure_wait(&in->pressure, h->t_receive_ns);
 		return;
 	}
-	/* Items were allowed only with room to spare: only the end of the process is left. */
+	/* Items were allowed only with room to spare: only the end of the process is
+	 * left. */
 	LS_ASSERT(!intake_has_items(h) || rc == -LS_ECLOSED);
 	in->stats.drops[LS_INTAKE_BUSY] += rows->counters_count;
 	intake_unhold(in, h);
@@ -399,9 +418,11 @@ intake_settle(struct ls_intake *in, struct ls_intake_held *h)
 		intake_held_free(in, h);
 }
 
-/* A report that cannot be read is answered where its sender can be told; enum ls_intake_drop. */
+/* A report that cannot be read is answered where its sender can be told; enum
+ * ls_intake_drop. */
 static void
-intake_unreadable(struct ls_intake *in, struct ls_intake_held *h, int rc, const char *why)
+intake_unreadable(struct ls_intake *in, struct ls_intake_held *h, int rc,
+	const char *why)
 {
 	enum ls_intake_drop drop = LS_INTAKE_MALFORMED;
 
@@ -428,17 +449,21 @@ intake_begin(struct ls_intake *in, struct ls_intake_held *h, uint64_t t_receive_
 	memcpy(h->ack.boot, r->boot, sizeof(h->ack.boot));
 	rc = ls_sessions_report(in->p.sessions, r, same, t_receive_ns, &h->session);
 	if (rc == 0) {
-		/* A lost stretch before each item, a dictionary before each chunk at most. */
+		/* A lost stretch before each item, a dictionary before each chunk at
+		 * most. */
 		h->write = ls_write_new_report(2 * r->item_count, r->hot_count,
 			2 * r->chunk_item_count, h->now_us);
 		if (h->write != NULL)
 			return true;
 		rc = -ENOMEM;
 	}
-	in->stats.drops[rc == -LS_ELIMIT ? LS_INTAKE_AGENTS
-			: rc == -LS_EUNKNOWN ? LS_INTAKE_NO_KERNEL : LS_INTAKE_MEMORY]++;
-	ls_intake_refuse(h, LS_ACK_RETRY, rc == -LS_ELIMIT ? "too many agents"
-		: rc == -LS_EUNKNOWN ? "who are you" : "out of memory");
+	in->stats.drops[rc == -LS_ELIMIT     ? LS_INTAKE_AGENTS
+			: rc == -LS_EUNKNOWN ? LS_INTAKE_NO_KERNEL
+					     : LS_INTAKE_MEMORY]++;
+	ls_intake_refuse(h, LS_ACK_RETRY,
+		rc == -LS_ELIMIT	     ? "too many agents"
+			: rc == -LS_EUNKNOWN ? "who are you"
+					     : "out of memory");
 	if (rc == -LS_EUNKNOWN)
 		h->ack.retry_after_ns = LS_BEAT_MIN_NS; /* nothing is wrong: at once */
 	intake_answer(in, h);
@@ -487,17 +512,19 @@ ls_intake_report(struct ls_intake *in, void *request, const uint8_t *data, size_
 	}
 	intake_clock(h);
 	intake_workers(in, h);
-	intake_values(in, h); /* first: as replay has them, and a step that closes may use them */
+	/* first: as replay has them, and a step that closes may use them */
+	intake_values(in, h);
 	ls_intake_items(in, h);
 	ls_intake_host(in, h);
 	intake_settle(in, h);
 	ls_outbox_flush(in->p.outbox);
 }
 
-/* --- after the commit ------------------------------------------------------------------- */
+/* --- after the commit ----------------------------------------------------- */
 
 static void
-intake_committed(struct ls_intake *in, const struct ls_store_report *rows, struct ls_intake_held *h)
+intake_committed(struct ls_intake *in, const struct ls_store_report *rows,
+	struct ls_intake_held *h)
 {
 	struct ls_ring *ring;
 	size_t i;
@@ -516,7 +543,8 @@ ls_intake_done(struct ls_intake *in, struct ls_write_done *done)
 {
 	struct ls_write *m;
 
-	/* First what is on disk, then what is taken back: so the answers say the truth. */
+	/* First what is on disk, then what is taken back: so the answers say the truth.
+	 */
 	for (m = done->reports; m != NULL; m = m->next) {
 		if (m->rc == 0)
 			intake_committed(in, &m->u.report, m->u.report.owner);
@@ -567,12 +595,14 @@ intake_pressure(struct ls_intake *in, uint64_t now_ns, uint64_t cpu_ns)
 	if (after.factor > before.factor)
 		ls_log(LS_LOG_WARN, "intake",
 			"too much to do (a commit took %.3f s, the loop %.2f of a core%s): asking agents "
-			"for beats of %u s", (double)after.commit_ns * 1e-9, after.loop_ratio,
+			"for beats of %u s",
+			(double)after.commit_ns * 1e-9, after.loop_ratio,
 			after.refusing ? ", items are refused" : "",
-			(unsigned)(ls_pressure_beat_ns(&in->pressure) / LS_BEAT_DEFAULT_NS));
+			(unsigned)(ls_pressure_beat_ns(&in->pressure) /
+				LS_BEAT_DEFAULT_NS));
 	else if (after.factor < before.factor)
-		ls_log(LS_LOG_INFO, "intake", "less to do: asking agents for beats of %u s",
-			after.factor);
+		ls_log(LS_LOG_INFO, "intake",
+			"less to do: asking agents for beats of %u s", after.factor);
 }
 
 void

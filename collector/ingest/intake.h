@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * intake - the road of one report: checked, numbered, fed to the engine, given to the writer,
- * answered.
+ * intake - the road of one report: checked, numbered, fed to the engine, given to the
+ * writer, answered.
  *
  *     bytes -> wire -> session -> rings -> engine
  *                             |        \-> writer -> (commit) -> ack
  *                             +-> dictionaries, chunks -/
  *                             +-> fleet (identity, zoomed values), zoom
  *
- * The answer says what is on disk, never more. A report without new items is answered at once, one
- * with new items after its commit. Items are accepted in order up to the first that cannot be.
+ * The answer says what is on disk, never more. A report without new items is answered
+ * at once, one with new items after its commit. Items are accepted in order up to the
+ * first that cannot be.
  *
  * Owner:   the loop thread.
- * Units:   ns of the collector's CLOCK_MONOTONIC; inside the engine microseconds since the epoch.
+ * Units:   ns of the collector's CLOCK_MONOTONIC; inside the engine microseconds since
+ *          the epoch.
  * Errors:  counted by reason, and told to the agent in its ack.
  * Limits:  what waits for its commit: collector/ingest/pressure.h.
  * Source:  design sections 3.2 and 11.
@@ -57,19 +59,21 @@ struct ls_intake_parts {
 	struct ls_fleet *fleet;
 	struct ls_zoom *zoom;
 	uint8_t kernel_boot_id[16]; /* our own */
-	int64_t anchor_ns;          /* wall minus monotonic, fixed at start */
+	int64_t anchor_ns; /* wall minus monotonic, fixed at start */
 	int64_t next_worker_id;
-	/* Sends the answer to a request; called exactly once for each. Fills in nothing. */
+	/* Sends the answer to a request; called exactly once for each. Fills in
+	 * nothing. */
 	void (*reply)(void *arg, void *request, const struct ls_wire_ack *ack);
 	void *reply_arg;
-	unsigned held_max;          /* reports that can wait for their commit at once */
+	unsigned held_max; /* reports that can wait for their commit at once */
 	uint64_t (*now)(void *arg); /* monotonic, for the stamp of sending */
 	void *now_arg;
 };
 
 struct ls_intake_stats {
 	uint64_t reports, items, records, gaps, ends, counters, acks, retries, rejects;
-	uint64_t chunk_items, chunks, chunk_bytes, dictionaries, dictionaries_asked, lost, lost_samples;
+	uint64_t chunk_items, chunks, chunk_bytes, dictionaries, dictionaries_asked,
+		lost, lost_samples;
 	uint64_t zoomed; /* sets of live values taken */
 	uint64_t drops[LS_INTAKE_DROP_COUNT];
 	uint64_t held_bytes, held;
@@ -84,13 +88,14 @@ void ls_intake_free(struct ls_intake *in);
 int64_t ls_intake_time_us(const struct ls_intake *in, uint64_t mono_ns);
 
 /* Takes one request. */
-void ls_intake_report(struct ls_intake *in, void *request, const uint8_t *data, size_t len,
-	uint64_t t_receive_mono_ns);
+void ls_intake_report(struct ls_intake *in, void *request, const uint8_t *data,
+	size_t len, uint64_t t_receive_mono_ns);
 
 /* News from the writer: answers the reports; frees `done`. */
 void ls_intake_done(struct ls_intake *in, struct ls_write_done *done);
 
-/* Lets time pass in the engine, the sessions and the zoom; cpu_ns: of this thread so far. */
+/* Lets time pass in the engine, the sessions and the zoom; cpu_ns: of this thread so
+ * far. */
 void ls_intake_advance(struct ls_intake *in, uint64_t now_ns, uint64_t cpu_ns);
 
 /* Counters so far. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stream of chunks, zoomed values and identity of a report; interface in intake_state.h. */
+/* The stream of chunks, zoomed values and identity of a report; interface in
+ * intake_state.h. */
 #include "config.h"
 
 #include "collector/ingest/intake_state.h"
@@ -11,7 +12,8 @@
 #include "proto/chunk/chunk.h"
 #include "storage/db/days.h"
 
-/* Asks the agent for a dictionary; it comes as an item of its own, later in the stream. */
+/* Asks the agent for a dictionary; it comes as an item of its own, later in the stream.
+ */
 static void
 chunks_need_dictionary(struct ls_intake *in, struct ls_intake_held *h, uint64_t hash)
 {
@@ -60,11 +62,12 @@ chunks_store_dictionary(struct ls_intake_held *h, struct ls_dictionary *d)
 }
 
 static int
-chunks_dictionary(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_chunk_item *item)
+chunks_dictionary(struct ls_intake *in, struct ls_intake_held *h,
+	const struct ls_wire_chunk_item *item)
 {
 	struct ls_dictionary *d;
-	int rc = ls_dictionaries_put(
-		in->p.dictionaries, item->hash, item->group, item->series, item->series_count, &d);
+	int rc = ls_dictionaries_put(in->p.dictionaries, item->hash, item->group,
+		item->series, item->series_count, &d);
 
 	if (rc == 0)
 		rc = chunks_store_dictionary(h, d);
@@ -73,14 +76,16 @@ chunks_dictionary(struct ls_intake *in, struct ls_intake_held *h, const struct l
 }
 
 /*
- * What is no truth is not stored; that it is missing is: a loss, of `samples` values (0: not known how
- * many), of a time that is known or 0.
+ * What is no truth is not stored; that it is missing is: a loss, of `samples` values
+ * (0: not known how many), of a time that is known or 0.
  */
 static void
-chunks_set_apart(struct ls_intake *in, struct ls_intake_held *h, enum ls_intake_drop drop,
-	const struct ls_dictionary *d, const struct ls_store_chunk *chunk, enum ls_wire_lost_reason reason)
+chunks_set_apart(struct ls_intake *in, struct ls_intake_held *h,
+	enum ls_intake_drop drop, const struct ls_dictionary *d,
+	const struct ls_store_chunk *chunk, enum ls_wire_lost_reason reason)
 {
-	static struct ls_log_site site[LS_INTAKE_DROP_COUNT]; /* one kind of lie does not silence another */
+	/* one kind of lie does not silence another */
+	static struct ls_log_site site[LS_INTAKE_DROP_COUNT];
 	struct ls_store_chunk *row = chunks_row(h, LS_WIRE_LOST);
 
 	if (d != NULL)
@@ -90,11 +95,13 @@ chunks_set_apart(struct ls_intake *in, struct ls_intake_held *h, enum ls_intake_
 	row->samples = d != NULL ? (uint64_t)chunk->n * d->count : 0;
 	row->reason = reason;
 	in->stats.drops[drop]++;
-	ls_log_at(&site[drop], LS_LOG_WARN, "intake", "%s: an item is set apart (%s); a loss stands for it",
-		h->report.host, ls_intake_drop_name(drop));
+	ls_log_at(&site[drop], LS_LOG_WARN, "intake",
+		"%s: an item is set apart (%s); a loss stands for it", h->report.host,
+		ls_intake_drop_name(drop));
 }
 
-/* Whether a chunk is whole, and as wide as its dictionary; the drop if not, LS_INTAKE_DROP_COUNT if so. */
+/* Whether a chunk is whole, and as wide as its dictionary; the drop if not,
+ * LS_INTAKE_DROP_COUNT if so. */
 static enum ls_intake_drop
 chunks_judge(const struct ls_wire_chunk_item *item, const struct ls_dictionary *d)
 {
@@ -106,34 +113,40 @@ chunks_judge(const struct ls_wire_chunk_item *item, const struct ls_dictionary *
 	if (rc == -LS_EVERSION)
 		return LS_INTAKE_CHUNK_VERSION;
 	if (rc != 0 || rows != item->rows || (d != NULL && columns != d->count) ||
-		(int64_t)(item->t_last_mono_ns - item->t_first_mono_ns) / 1000 > LS_CHUNK_SPAN_US)
+		(int64_t)(item->t_last_mono_ns - item->t_first_mono_ns) / 1000 >
+			LS_CHUNK_SPAN_US)
 		return LS_INTAKE_CHUNK_SHAPE;
 	return LS_INTAKE_DROP_COUNT;
 }
 
 /* A chunk's times on our line; false: they cannot be, and are 0. */
 static bool
-chunks_times(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_chunk_item *item,
-	struct ls_store_chunk *row)
+chunks_times(struct ls_intake *in, struct ls_intake_held *h,
+	const struct ls_wire_chunk_item *item, struct ls_store_chunk *row)
 {
 	/* The clock was known when the first item was allowed. */
-	if (ls_clock_map(ls_session_clock(h->session), (int64_t)item->t_first_mono_ns, in->p.anchor_ns,
-		    &row->map) != 0)
+	if (ls_clock_map(ls_session_clock(h->session), (int64_t)item->t_first_mono_ns,
+		    in->p.anchor_ns, &row->map) != 0)
 		LS_ASSERT(false);
 	row->t_first_us = ls_store_map_us(&row->map, (int64_t)item->t_first_mono_ns);
 	row->t_last_us = ls_store_map_us(&row->map, (int64_t)item->t_last_mono_ns);
-	if (ls_intake_is_time(h, row->t_first_us) && ls_intake_is_time(h, row->t_last_us))
+	if (ls_intake_is_time(h, row->t_first_us) &&
+		ls_intake_is_time(h, row->t_last_us))
 		return true;
 	row->t_first_us = row->t_last_us = 0;
 	return false;
 }
 
 static int
-chunks_chunk(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_chunk_item *item)
+chunks_chunk(struct ls_intake *in, struct ls_intake_held *h,
+	const struct ls_wire_chunk_item *item)
 {
 	struct ls_dictionary *d = ls_dictionaries_find(in->p.dictionaries, item->hash);
-	struct ls_store_chunk row = { .kind = LS_WIRE_CHUNK, .hash = item->hash, .n = item->rows,
-		.body = item->body, .body_len = item->body_len };
+	struct ls_store_chunk row = { .kind = LS_WIRE_CHUNK,
+		.hash = item->hash,
+		.n = item->rows,
+		.body = item->body,
+		.body_len = item->body_len };
 	enum ls_intake_drop drop = chunks_judge(item, d);
 	bool timely = chunks_times(in, h, item, &row);
 	int rc = 0;
@@ -144,14 +157,15 @@ chunks_chunk(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wir
 	}
 	if (!timely || ls_session_is_apart(h->session)) {
 		/* Of two agents under one name, the first is the host. */
-		chunks_set_apart(in, h, timely ? LS_INTAKE_APART : LS_INTAKE_CLOCK, d, &row,
-			LS_LOST_UNKNOWN);
+		chunks_set_apart(in, h, timely ? LS_INTAKE_APART : LS_INTAKE_CLOCK, d,
+			&row, LS_LOST_UNKNOWN);
 		return 0;
 	}
 	if (d != NULL)
 		rc = chunks_store_dictionary(h, d);
 	else
-		chunks_need_dictionary(in, h, item->hash); /* stored all the same: it can be named later */
+		chunks_need_dictionary(in, h,
+			item->hash); /* stored all the same: it can be named later */
 	if (rc != 0)
 		return rc;
 	*chunks_row(h, LS_WIRE_CHUNK) = row;
@@ -160,24 +174,26 @@ chunks_chunk(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wir
 	return 0;
 }
 
-/* The time of a loss; before a reboot the clock was another: not known. Nor is one that cannot be. */
+/* The time of a loss; before a reboot the clock was another: not known. Nor is one that
+ * cannot be. */
 static int64_t
-chunks_lost_us(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_chunk_item *item,
-	uint64_t t_mono_ns)
+chunks_lost_us(struct ls_intake *in, struct ls_intake_held *h,
+	const struct ls_wire_chunk_item *item, uint64_t t_mono_ns)
 {
 	struct ls_store_map map;
 	int64_t t_us;
 
 	if (t_mono_ns == 0 || item->reason == LS_LOST_REBOOT ||
-		ls_clock_map(ls_session_clock(h->session), (int64_t)t_mono_ns, in->p.anchor_ns,
-			&map) != 0)
+		ls_clock_map(ls_session_clock(h->session), (int64_t)t_mono_ns,
+			in->p.anchor_ns, &map) != 0)
 		return 0;
 	t_us = ls_store_map_us(&map, (int64_t)t_mono_ns);
 	return ls_intake_is_time(h, t_us) ? t_us : 0;
 }
 
 static int
-chunks_lost(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_chunk_item *item)
+chunks_lost(struct ls_intake *in, struct ls_intake_held *h,
+	const struct ls_wire_chunk_item *item)
 {
 	struct ls_store_chunk *row = chunks_row(h, LS_WIRE_LOST);
 
@@ -193,7 +209,8 @@ chunks_lost(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire
 
 /* What an item is worth in rows. */
 static int
-chunks_take(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_chunk_item *item)
+chunks_take(struct ls_intake *in, struct ls_intake_held *h,
+	const struct ls_wire_chunk_item *item)
 {
 	switch (item->kind) {
 	case LS_WIRE_DICTIONARY:
@@ -207,14 +224,14 @@ chunks_take(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire
 }
 
 /*
- * What was understood and cannot be true never will be: its number is spent. What was not understood may
- * be of a newer agent, and waits there.
+ * What was understood and cannot be true never will be: its number is spent. What was
+ * not understood may be of a newer agent, and waits there.
  */
 static bool
 chunks_is_lie(int rc, uint64_t seq)
 {
-	return (rc == -LS_ECORRUPT || rc == -LS_ERANGE || rc == -LS_ELIMIT) && seq > 0 &&
-		seq <= LS_INTAKE_NUMBER_MAX;
+	return (rc == -LS_ECORRUPT || rc == -LS_ERANGE || rc == -LS_ELIMIT) &&
+		seq > 0 && seq <= LS_INTAKE_NUMBER_MAX;
 }
 
 static void
@@ -223,36 +240,44 @@ chunks_lie(struct ls_intake *in, struct ls_intake_held *h, int rc, const char *w
 	const struct ls_store_chunk nothing = { 0 };
 
 	ls_log(LS_LOG_DEBUG, "intake", "%s: refused: %s", h->report.host, why);
-	chunks_set_apart(in, h, rc == -LS_ECORRUPT ? LS_INTAKE_BAD_DICTIONARY : LS_INTAKE_BAD_ITEM, NULL,
-		&nothing, LS_LOST_DAMAGED);
+	chunks_set_apart(in, h,
+		rc == -LS_ECORRUPT ? LS_INTAKE_BAD_DICTIONARY : LS_INTAKE_BAD_ITEM,
+		NULL, &nothing, LS_LOST_DAMAGED);
 }
 
-/* Whether the item's number is next in its stream; false: it was had (*ret_go_on), or one is missing. */
+/* Whether the item's number is next in its stream; false: it was had (*ret_go_on), or
+ * one is missing. */
 static bool
-chunks_is_next(struct ls_intake *in, struct ls_intake_held *h, uint64_t seq, uint32_t print, bool *ret_go_on)
+chunks_is_next(struct ls_intake *in, struct ls_intake_held *h, uint64_t seq,
+	uint32_t print, bool *ret_go_on)
 {
 	int rc = ls_session_check(h->session, LS_STREAM_CHUNKS, seq, print);
 
 	*ret_go_on = rc != -LS_EBUSY;
 	if (rc == -LS_EBUSY) {
 		in->stats.drops[LS_INTAKE_HOLE]++;
-		ls_intake_refuse(h, LS_ACK_RETRY, "a chunk item before these is missing");
+		ls_intake_refuse(h, LS_ACK_RETRY,
+			"a chunk item before these is missing");
 	}
 	return rc == 0;
 }
 
 /* Takes one item; false: neither it nor those after it. */
 static bool
-chunks_item(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_bytes *bytes)
+chunks_item(struct ls_intake *in, struct ls_intake_held *h,
+	const struct ls_wire_bytes *bytes)
 {
 	uint32_t print = ls_session_fingerprint(bytes->data, bytes->len);
 	struct ls_wire_chunk_item item = { 0 };
 	const char *why = "";
 	bool go_on = false;
 	int rc = ls_wire_chunk_item_unpack(bytes->data, bytes->len, &item, &why);
-	uint64_t seq = rc == 0 ? item.seq : ls_wire_chunk_item_number(bytes->data, bytes->len);
+	uint64_t seq =
+		rc == 0 ? item.seq : ls_wire_chunk_item_number(bytes->data, bytes->len);
 
-	if (rc == 0 && (seq == 0 || seq > LS_INTAKE_NUMBER_MAX || item.samples > LS_INTAKE_NUMBER_MAX)) {
+	if (rc == 0 &&
+		(seq == 0 || seq > LS_INTAKE_NUMBER_MAX ||
+			item.samples > LS_INTAKE_NUMBER_MAX)) {
 		rc = -LS_ERANGE;
 		why = "number of a chunk item";
 	}
@@ -275,7 +300,8 @@ chunks_item(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire
 		go_on = false;
 		goto out;
 	}
-	/* A dictionary that is not what its hash says names nothing, but its number is spent. */
+	/* A dictionary that is not what its hash says names nothing, but its number is
+	 * spent. */
 	in->stats.drops[LS_INTAKE_BAD_DICTIONARY] += rc != 0;
 	ls_session_accept(h->session, LS_STREAM_CHUNKS, seq, print);
 	h->accepted[LS_STREAM_CHUNKS] = true;
@@ -296,12 +322,14 @@ ls_intake_chunks(struct ls_intake *in, struct ls_intake_held *h)
 	}
 }
 
-/* --- zoom ---------------------------------------------------------------------------------- */
+/* --- zoom ----------------------------------------------------------------- */
 
 static void
-chunks_zoomed(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_zoomed *z)
+chunks_zoomed(struct ls_intake *in, struct ls_intake_held *h,
+	const struct ls_wire_zoomed *z)
 {
-	struct ls_dictionary *d = ls_dictionaries_find(in->p.dictionaries, z->dictionary);
+	struct ls_dictionary *d =
+		ls_dictionaries_find(in->p.dictionaries, z->dictionary);
 	struct ls_store_map map;
 
 	if (d == NULL) {
@@ -309,7 +337,8 @@ chunks_zoomed(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wi
 		in->stats.drops[LS_INTAKE_NO_DICTIONARY]++;
 		return;
 	}
-	if (ls_clock_map(ls_session_clock(h->session), (int64_t)z->t_mono_ns, in->p.anchor_ns, &map) != 0)
+	if (ls_clock_map(ls_session_clock(h->session), (int64_t)z->t_mono_ns,
+		    in->p.anchor_ns, &map) != 0)
 		return; /* as other values: the next report has a clock */
 	if (ls_fleet_values(in->p.fleet, h->report.host, d, z,
 		    ls_store_map_us(&map, (int64_t)z->t_mono_ns)) != 0)
@@ -347,12 +376,14 @@ ls_intake_host(struct ls_intake *in, struct ls_intake_held *h)
 	int64_t until_us;
 	size_t i;
 
-	/* A second agent under one name may be another machine: it says nothing of the host. */
+	/* A second agent under one name may be another machine: it says nothing of the
+	 * host. */
 	if (ls_session_is_apart(h->session)) {
 		in->stats.drops[LS_INTAKE_APART] += r->zoomed_count + r->has_identity;
 		return;
 	}
-	if (ls_fleet_report(in->p.fleet, r, ls_session_clock(h->session), h->now_us) != 0) {
+	if (ls_fleet_report(in->p.fleet, r, ls_session_clock(h->session), h->now_us) !=
+		0) {
 		in->stats.drops[LS_INTAKE_MEMORY]++;
 		return;
 	}

@@ -9,10 +9,11 @@
 #include "proto/base/log.h"
 
 static struct ls_store_item *
-intake_row(struct ls_intake_held *h, const struct ls_ring *ring, enum ls_wire_item_kind kind,
-	uint64_t first_index, uint64_t count)
+intake_row(struct ls_intake_held *h, const struct ls_ring *ring,
+	enum ls_wire_item_kind kind, uint64_t first_index, uint64_t count)
 {
-	struct ls_store_item *row = &h->write->u.report.items[h->write->u.report.item_count++];
+	struct ls_store_item *row =
+		&h->write->u.report.items[h->write->u.report.item_count++];
 
 	row->kind = kind;
 	row->worker_id = ring->worker_id;
@@ -23,7 +24,8 @@ intake_row(struct ls_intake_held *h, const struct ls_ring *ring, enum ls_wire_it
 	return row;
 }
 
-/* How many of a row's records the engine has had: after a failed commit they come again. */
+/* How many of a row's records the engine has had: after a failed commit they come
+ * again. */
 static uint64_t
 intake_fed(struct ls_ring *ring, const struct ls_store_item *row)
 {
@@ -60,13 +62,14 @@ intake_feed_steps(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring
 	steps.first_index += fed;
 	steps.count -= (uint32_t)fed;
 	steps.records += fed;
-	ls_feed_steps(in->p.engine, ls_intake_handle(in, ring, h->now_us), &steps, h->now_us);
+	ls_feed_steps(in->p.engine, ls_intake_handle(in, ring, h->now_us), &steps,
+		h->now_us);
 }
 
 /* Records that no gap accounts for: the agent lost them without knowing. */
 static void
-intake_lost(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring, uint64_t from,
-	uint64_t count)
+intake_lost(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
+	uint64_t from, uint64_t count)
 {
 	struct ls_store_item *row;
 
@@ -137,19 +140,22 @@ intake_gap(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
 	intake_feed_gap(in, h, ring, row);
 }
 
-/* Records of which one is of a time that cannot be are no truth: their place is a gap. */
+/* Records of which one is of a time that cannot be are no truth: their place is a gap.
+ */
 static void
-intake_check_times(struct ls_intake *in, struct ls_intake_held *h, struct ls_wire_item *item)
+intake_check_times(struct ls_intake *in, struct ls_intake_held *h,
+	struct ls_wire_item *item)
 {
 	struct ls_store_map map;
 	uint64_t i;
 
 	/* The clock was known when the first item was allowed. */
-	if (ls_clock_map(ls_session_clock(h->session), item->records[0].t_begin_ns, in->p.anchor_ns,
-		    &map) != 0)
+	if (ls_clock_map(ls_session_clock(h->session), item->records[0].t_begin_ns,
+		    in->p.anchor_ns, &map) != 0)
 		LS_ASSERT(false);
 	for (i = 0; i < item->count; i++) {
-		if (!ls_intake_is_time(h, ls_store_map_us(&map, item->records[i].t_begin_ns)))
+		if (!ls_intake_is_time(h,
+			    ls_store_map_us(&map, item->records[i].t_begin_ns)))
 			break;
 	}
 	if (i == item->count)
@@ -159,7 +165,9 @@ intake_check_times(struct ls_intake *in, struct ls_intake_held *h, struct ls_wir
 	ls_log(LS_LOG_WARN, "intake",
 		"%s: step records of a time that cannot be (%lld s from now); a gap stands for them",
 		h->report.host,
-		(long long)((ls_store_map_us(&map, item->records[i].t_begin_ns) - h->now_us) / 1000000));
+		(long long)((ls_store_map_us(&map, item->records[i].t_begin_ns) -
+				    h->now_us) /
+			1000000));
 	item->kind = LS_WIRE_GAP;
 	item->reason = LS_GAP_INVALID;
 }
@@ -179,8 +187,8 @@ intake_end(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
 
 /* What an agent says of its ring. */
 static void
-intake_take(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring, struct ls_wire_item *item,
-	const struct ls_wire_bytes *bytes)
+intake_take(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
+	struct ls_wire_item *item, const struct ls_wire_bytes *bytes)
 {
 	if (item->kind == LS_WIRE_GAP && item->reason == LS_GAP_INVALID)
 		ls_engine_lie(in->p.engine, h->report.host, LS_LIE_RECORD, item->count);
@@ -196,20 +204,23 @@ intake_take(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring
 
 /* What it says of a ring that is another host's. */
 static void
-intake_pass_over(struct ls_intake *in, struct ls_intake_held *h, const struct ls_ring *ring,
-	const struct ls_wire_item *item)
+intake_pass_over(struct ls_intake *in, struct ls_intake_held *h,
+	const struct ls_ring *ring, const struct ls_wire_item *item)
 {
 	uint64_t count = item->kind == LS_WIRE_END ? 1 : item->count;
 
 	in->stats.drops[LS_INTAKE_OTHER_HOST] += count;
 	ls_engine_lie(in->p.engine, h->report.host, LS_LIE_RING, count);
-	ls_log(LS_LOG_WARN, "intake", "%s: %llu records of a ring of %s (%s rank %d) are passed over: a copy?",
-		h->report.host, (unsigned long long)count, ring->info.host, ring->info.job, (int)ring->info.rank);
+	ls_log(LS_LOG_WARN, "intake",
+		"%s: %llu records of a ring of %s (%s rank %d) are passed over: a copy?",
+		h->report.host, (unsigned long long)count, ring->info.host,
+		ring->info.job, (int)ring->info.rank);
 }
 
 /* Takes one item; false: neither it nor those after it. */
 static bool
-intake_item(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire_bytes *bytes)
+intake_item(struct ls_intake *in, struct ls_intake_held *h,
+	const struct ls_wire_bytes *bytes)
 {
 	uint32_t print = ls_session_fingerprint(bytes->data, bytes->len);
 	struct ls_wire_item item = { 0 };
@@ -219,9 +230,10 @@ intake_item(struct ls_intake *in, struct ls_intake_held *h, const struct ls_wire
 	int rc;
 
 	rc = ls_wire_item_unpack_in(bytes->data, bytes->len, &in->scratch, &item, &why);
-	if (rc == 0 && (item.seq == 0 || item.seq > LS_INTAKE_NUMBER_MAX ||
-			       item.first_index > LS_INTAKE_NUMBER_MAX ||
-			       item.count > LS_INTAKE_NUMBER_MAX)) {
+	if (rc == 0 &&
+		(item.seq == 0 || item.seq > LS_INTAKE_NUMBER_MAX ||
+			item.first_index > LS_INTAKE_NUMBER_MAX ||
+			item.count > LS_INTAKE_NUMBER_MAX)) {
 		rc = -LS_ERANGE;
 		why = "number of an item";
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * intake_state - what intake.c, intake_items.c and intake_chunks.c share: one report on its way.
+ * intake_state - what intake.c, intake_items.c and intake_chunks.c share: one report on
+ * its way.
  *
  * Owner:   the loop thread; of intake only.
  * Units:   as in intake.h.
@@ -13,30 +14,33 @@
 #include "collector/ingest/intake.h"
 #include "proto/wire/arena.h"
 
-#define LS_INTAKE_NUMBER_MAX (1ull << 62) /* of items and records: room for sums, and for SQLite */
+/* of items and records: room for sums, and for SQLite */
+#define LS_INTAKE_NUMBER_MAX (1ull << 62)
 
 struct ls_intake {
 	struct ls_intake_held *spare; /* at most LS_INTAKE_SPARE_MAX */
 	size_t spare_count;
-	struct ls_arena *scratch;     /* of one item */
+	struct ls_arena *scratch; /* of one item */
 	struct ls_intake_parts p;
 	uint64_t epoch; /* failed commits known */
 	struct ls_pressure pressure;
-	int64_t now_us;  /* of the newest report or turn */
+	int64_t now_us; /* of the newest report or turn */
 	uint64_t waiting; /* reports whose answer waits for their commit */
 	int64_t zoom_us; /* when it was decided last who is zoomed */
 	struct ls_intake_stats stats;
 };
 
-/* A report on its way; kept with its message until the commit, then for the next one. */
+/* A report on its way; kept with its message until the commit, then for the next one.
+ */
 struct ls_intake_held {
 	struct ls_intake_held *next; /* of those not in use */
-	struct ls_arena *arena;      /* of the report; kept for the next one if it is not large */
-	void *request;              /* NULL: answered */
+	/* of the report; kept for the next one if it is not large */
+	struct ls_arena *arena;
+	void *request; /* NULL: answered */
 	struct ls_wire_report report;
 	struct ls_session *session; /* NULL: none */
-	struct ls_write *write;     /* rows to store; NULL when handed over */
-	size_t len;                 /* of the request */
+	struct ls_write *write; /* rows to store; NULL when handed over */
+	size_t len; /* of the request */
 	uint64_t t_receive_ns;
 	int64_t now_us;
 	bool accepted[LS_STREAM_COUNT]; /* at least one item */
@@ -44,29 +48,33 @@ struct ls_intake_held {
 };
 
 /* Why an agent must wait or was refused; the first reason stands. */
-void ls_intake_refuse(struct ls_intake_held *h, enum ls_wire_status status, const char *reason);
+void ls_intake_refuse(struct ls_intake_held *h, enum ls_wire_status status,
+	const char *reason);
 
 /* Asks the agent for the worker of a ring. */
-void ls_intake_need_worker(struct ls_intake *in, struct ls_intake_held *h, const uint8_t *ring_id);
+void ls_intake_need_worker(struct ls_intake *in, struct ls_intake_held *h,
+	const uint8_t *ring_id);
 
 /*
- * The engine's handle of a ring, or LS_NO_WORKER; tried again while the engine refuses, since the
- * place may be freed.
+ * The engine's handle of a ring, or LS_NO_WORKER; tried again while the engine refuses,
+ * since the place may be freed.
  */
 uint32_t ls_intake_handle(struct ls_intake *in, struct ls_ring *ring, int64_t now_us);
 
 /*
- * Whether data of this time can be: LS_TIME_AHEAD_MAX_US, LS_TIME_BEHIND_MAX_US. What cannot is no truth:
- * neither stored nor judged.
+ * Whether data of this time can be: LS_TIME_AHEAD_MAX_US, LS_TIME_BEHIND_MAX_US. What
+ * cannot is no truth: neither stored nor judged.
  */
 bool ls_intake_is_time(const struct ls_intake_held *h, int64_t t_us);
 
-/* Takes the items of a report, of each stream in order up to the first that cannot be taken. */
+/* Takes the items of a report, of each stream in order up to the first that cannot be
+ * taken. */
 void ls_intake_items(struct ls_intake *in, struct ls_intake_held *h);
 /* The same of the stream of chunks alone; they may be taken now. */
 void ls_intake_chunks(struct ls_intake *in, struct ls_intake_held *h);
 
-/* What a report says of its host: how the agent fares, who it is, zoomed values; what is asked of it. */
+/* What a report says of its host: how the agent fares, who it is, zoomed values; what
+ * is asked of it. */
 void ls_intake_host(struct ls_intake *in, struct ls_intake_held *h);
 
 #endif

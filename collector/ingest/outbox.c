@@ -59,8 +59,8 @@ static void
 outbox_lose(struct ls_outbox *o, const char *what)
 {
 	o->lost++;
-	ls_log(LS_LOG_ERR, "outbox", "%s is not stored: no room; after a restart it is not known",
-		what);
+	ls_log(LS_LOG_ERR, "outbox",
+		"%s is not stored: no room; after a restart it is not known", what);
 }
 
 static void
@@ -79,7 +79,8 @@ outbox_on_closed(void *arg, const struct ls_engine_close *c)
 	if (o->muted)
 		return;
 	m = ls_write_new_close(c->missing, c->missing_count, c->t_us);
-	if (m == NULL || ls_text_copy(m->u.close.job, sizeof(m->u.close.job), c->job) != 0) {
+	if (m == NULL ||
+		ls_text_copy(m->u.close.job, sizeof(m->u.close.job), c->job) != 0) {
 		ls_write_free(m);
 		outbox_lose(o, "the closing of a step");
 		return;
@@ -91,7 +92,8 @@ outbox_on_closed(void *arg, const struct ls_engine_close *c)
 	outbox_put(o, m);
 }
 
-/* A text member for a column; "" if it is none or too long for one: the JSON has it all. */
+/* A text member for a column; "" if it is none or too long for one: the JSON has it
+ * all. */
 static void
 outbox_column(char *dst, size_t size, const json_t *finding, const char *key)
 {
@@ -129,7 +131,8 @@ ls_outbox_finding(struct ls_outbox *o, const char *id, const char *event, int64_
 }
 
 static void
-outbox_on_finding(void *arg, const char *id, const char *event, int64_t t_us, json_t *finding)
+outbox_on_finding(void *arg, const char *id, const char *event, int64_t t_us,
+	json_t *finding)
 {
 	struct ls_outbox *o = arg;
 
@@ -160,7 +163,8 @@ outbox_on_hang(void *arg, const struct ls_engine_hang *seen)
 	if (o->muted)
 		return;
 	m = ls_write_new_hang(seen->ranks, seen->count, seen->t_us);
-	if (m == NULL || ls_text_copy(m->u.hang.job, sizeof(m->u.hang.job), seen->job) != 0) {
+	if (m == NULL ||
+		ls_text_copy(m->u.hang.job, sizeof(m->u.hang.job), seen->job) != 0) {
 		ls_write_free(m);
 		outbox_lose(o, "a standstill");
 		return;
@@ -201,9 +205,11 @@ ls_outbox_flush(struct ls_outbox *o)
 	while ((m = outbox_take(o)) != NULL) {
 		if (ls_writer_push(o->writer, m) == 0)
 			continue;
-		outbox_lose(o, m->kind == LS_WRITE_CLOSE ? "the closing of a step"
-			: m->kind == LS_WRITE_ZOOM ? "a zoom"
-			: m->kind == LS_WRITE_HANG ? "a standstill" : "a finding");
+		outbox_lose(o,
+			m->kind == LS_WRITE_CLOSE	   ? "the closing of a step"
+				: m->kind == LS_WRITE_ZOOM ? "a zoom"
+				: m->kind == LS_WRITE_HANG ? "a standstill"
+							   : "a finding");
 		ls_write_free(m);
 	}
 }

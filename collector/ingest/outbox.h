@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * outbox - what the engine says (closings, standstills, findings), and zooms, on its way to the writer.
+ * outbox - what the engine says (closings, standstills, findings), and zooms, on its
+ * way to the writer.
  *
- * The engine speaks while it is fed. Its words are kept until the rows that caused them have been
- * handed to the writer, so that in storage the cause stands before the effect.
+ * The engine speaks while it is fed. Its words are kept until the rows that caused them
+ * have been handed to the writer, so that in storage the cause stands before the
+ * effect.
  *
  * Owner:   the loop thread.
  * Units:   microseconds since the epoch.
@@ -33,11 +35,12 @@ struct ls_engine_sink ls_outbox_sink(struct ls_outbox *o);
 void ls_outbox_mute(struct ls_outbox *o, bool muted);
 
 /* Puts one finding in, as if the engine had said it; history: also as an event. */
-void ls_outbox_finding(struct ls_outbox *o, const char *id, const char *event, int64_t t_us,
-	json_t *finding, bool history);
+void ls_outbox_finding(struct ls_outbox *o, const char *id, const char *event,
+	int64_t t_us, json_t *finding, bool history);
 
 /* Puts a zoom in. */
-void ls_outbox_zoom(struct ls_outbox *o, const struct ls_store_zoom *event, int64_t t_us);
+void ls_outbox_zoom(struct ls_outbox *o, const struct ls_store_zoom *event,
+	int64_t t_us);
 
 /* Hands all that is kept to the writer, in order. */
 void ls_outbox_flush(struct ls_outbox *o);

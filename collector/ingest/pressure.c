@@ -21,7 +21,8 @@ pressure_share(const struct ls_pressure *p, const struct ls_pressure_load *load)
 {
 	double held = (double)load->held / (double)p->held_max;
 	double bytes = (double)load->held_bytes / (double)LS_INGEST_HELD_MAX_BYTES;
-	double queue = (double)load->queue / (double)(LS_WRITE_QUEUE_MAX - LS_WRITE_RESERVE);
+	double queue =
+		(double)load->queue / (double)(LS_WRITE_QUEUE_MAX - LS_WRITE_RESERVE);
 	double most = held > bytes ? held : bytes;
 
 	return most > queue ? most : queue;
@@ -31,7 +32,8 @@ bool
 ls_pressure_take(struct ls_pressure *p, const struct ls_pressure_load *load)
 {
 	double share = pressure_share(p, load);
-	double limit = p->stats.refusing ? LS_PRESSURE_HELD_SHARE / 2 : LS_PRESSURE_HELD_SHARE;
+	double limit =
+		p->stats.refusing ? LS_PRESSURE_HELD_SHARE / 2 : LS_PRESSURE_HELD_SHARE;
 
 	p->stats.refusals += share >= limit && !p->stats.refusing;
 	p->stats.refusing = share >= limit;
@@ -47,7 +49,8 @@ ls_pressure_wait(struct ls_pressure *p, uint64_t now_ns)
 }
 
 void
-ls_pressure_committed(struct ls_pressure *p, uint64_t now_ns, uint64_t commit_ns, uint64_t left)
+ls_pressure_committed(struct ls_pressure *p, uint64_t now_ns, uint64_t commit_ns,
+	uint64_t left)
 {
 	p->waiting_since_ns = left > 0 ? now_ns : 0;
 	if (commit_ns > p->commit_ns)
@@ -103,9 +106,11 @@ ls_pressure_turn(struct ls_pressure *p, uint64_t now_ns, uint64_t cpu_ns)
 		return;
 	/* What came in this turn came after its clock was read. */
 	stall_ns = p->waiting_since_ns != 0 && now_ns > p->waiting_since_ns
-		? now_ns - p->waiting_since_ns : 0;
+		? now_ns - p->waiting_since_ns
+		: 0;
 	s->commit_ns = p->commit_ns > stall_ns ? p->commit_ns : stall_ns;
-	s->loop_ratio = p->turn_ns != 0 ? (double)(cpu_ns - p->cpu_ns) / (double)since_ns : 0;
+	s->loop_ratio =
+		p->turn_ns != 0 ? (double)(cpu_ns - p->cpu_ns) / (double)since_ns : 0;
 	if (p->refused || s->commit_ns >= LS_PRESSURE_COMMIT_NS ||
 		s->loop_ratio >= LS_PRESSURE_LOOP_RATIO) {
 		pressure_high(p, now_ns);

@@ -16,7 +16,8 @@ struct ls_rings {
 	uint64_t evicted;
 	struct ls_table by_id;
 	struct rings_list list;
-	struct ls_ring *last; /* found last, or NULL: one report asks for one ring several times */
+	/* found last, or NULL: one report asks for one ring several times */
+	struct ls_ring *last;
 };
 
 bool
@@ -112,7 +113,8 @@ ls_rings_rollback(struct ls_rings *t)
 {
 	struct ls_ring *r;
 
-	TAILQ_FOREACH (r, &t->list, link) {
+	TAILQ_FOREACH(r, &t->list, link)
+	{
 		r->high = r->committed;
 		if (r->committed == 0)
 			r->seen = false;
@@ -120,12 +122,13 @@ ls_rings_rollback(struct ls_rings *t)
 }
 
 void
-ls_rings_each(struct ls_rings *t, void (*fn)(void *arg, struct ls_ring *ring), void *arg)
+ls_rings_each(struct ls_rings *t, void (*fn)(void *arg, struct ls_ring *ring),
+	void *arg)
 {
 	struct ls_ring *r;
 
-	TAILQ_FOREACH (r, &t->list, link)
-		fn(arg, r);
+	TAILQ_FOREACH(r, &t->list, link)
+	fn(arg, r);
 }
 
 size_t

@@ -2,16 +2,19 @@
 /*
  * rings - which ring is which worker, and how much of each ring is stored.
  *
- * A ring's records are numbered by its writer. Each index is stored once, whatever agent, boot or
- * number brings it: below `high` all is accepted, below `committed` all is on disk.
+ * A ring's records are numbered by its writer. Each index is stored once, whatever
+ * agent, boot or number brings it: below `high` all is accepted, below `committed` all
+ * is on disk.
  *
- * A ring is of the host whose agent named it first. What another's says of it, which has a copy, takes no record's place, until
- * the ring has ended or its own host was not heard of for LS_RING_SILENT_US (it was renamed, say).
+ * A ring is of the host whose agent named it first. What another's says of it, which
+ * has a copy, takes no record's place, until the ring has ended or its own host was not
+ * heard of for LS_RING_SILENT_US (it was renamed, say).
  *
  * Owner:   the loop thread. Pure.
  * Units:   record indices from 0; us, the collector's clock.
  * Errors:  -ENOMEM.
- * Limits:  the maximum given; when full, the ring silent for longest makes room. LS_RING_SILENT_US.
+ * Limits:  the maximum given; when full, the ring silent for longest makes room.
+ *          LS_RING_SILENT_US.
  */
 #ifndef LS_COLLECTOR_RINGS_H
 #define LS_COLLECTOR_RINGS_H
@@ -29,14 +32,15 @@ struct ls_rings;
 struct ls_ring {
 	uint8_t id[LS_RING_ID_BYTES]; /* first: the key */
 	TAILQ_ENTRY(ls_ring) link;
-	int64_t worker_id;   /* row in storage; 0: none yet */
-	uint32_t handle;     /* the engine's, or LS_NO_WORKER */
-	bool named;          /* info is known */
-	bool seen;           /* high is known: from storage, or from records */
+	int64_t worker_id; /* row in storage; 0: none yet */
+	uint32_t handle; /* the engine's, or LS_NO_WORKER */
+	bool named; /* info is known */
+	bool seen; /* high is known: from storage, or from records */
 	uint64_t high, committed;
-	uint64_t fed;        /* the engine had all below; never goes back */
+	uint64_t fed; /* the engine had all below; never goes back */
 	bool ended;
-	int64_t heard_us;    /* when its host spoke of it last; 0: not since the start */
+	/* when its host spoke of it last; 0: not since the start */
+	int64_t heard_us;
 	struct ls_worker_info info; /* host: the one it is of */
 };
 
@@ -51,13 +55,15 @@ void ls_rings_free(struct ls_rings *t);
 struct ls_ring *ls_rings_find(struct ls_rings *t, const uint8_t *id);
 
 /* As ls_rings_find, or a new one. A pointer holds until the next ls_rings_get. */
-int ls_rings_get(struct ls_rings *t, const uint8_t *id, struct ls_ring **ret_ring) LS_MUSTCHECK;
+int ls_rings_get(struct ls_rings *t, const uint8_t *id,
+	struct ls_ring **ret_ring) LS_MUSTCHECK;
 
 /* Nothing accepted but not committed will be: forget it. */
 void ls_rings_rollback(struct ls_rings *t);
 
 /* Calls fn for each ring, least recent first; fn must not add rings. */
-void ls_rings_each(struct ls_rings *t, void (*fn)(void *arg, struct ls_ring *ring), void *arg);
+void ls_rings_each(struct ls_rings *t, void (*fn)(void *arg, struct ls_ring *ring),
+	void *arg);
 
 /* Rings known. */
 size_t ls_rings_count(const struct ls_rings *t);

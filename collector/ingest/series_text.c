@@ -9,7 +9,8 @@
 #include "proto/base/json.h"
 #include "proto/metrics.h"
 
-/* Units that the end of a name says; longer ends first where one is the end of another. */
+/* Units that the end of a name says; longer ends first where one is the end of another.
+ */
 static const struct {
 	const char *end, *unit;
 } series_units[] = {
@@ -26,7 +27,8 @@ static const struct {
 static size_t
 series_name_len(const char *text)
 {
-	return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:/-");
+	return strspn(text,
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:/-");
 }
 
 /* Reads a quoted value from *at (behind its first quote) into dst. */
@@ -61,7 +63,8 @@ series_label(const char **at, json_t *labels)
 	size_t len = series_name_len(*at);
 	int rc;
 
-	if (len == 0 || len >= sizeof(key) || (*at)[len] != '=' || (*at)[len + 1] != '"')
+	if (len == 0 || len >= sizeof(key) || (*at)[len] != '=' ||
+		(*at)[len + 1] != '"')
 		return -LS_EPARSE;
 	memcpy(key, *at, len);
 	key[len] = '\0';
@@ -126,7 +129,8 @@ ls_series_text_unit(const char *name)
 		len -= 6;
 	for (i = 0; i < sizeof(series_units) / sizeof(series_units[0]); i++) {
 		end = strlen(series_units[i].end);
-		if (len > end && strncmp(name + len - end, series_units[i].end, end) == 0)
+		if (len > end &&
+			strncmp(name + len - end, series_units[i].end, end) == 0)
 			return series_units[i].unit;
 	}
 	return NULL;

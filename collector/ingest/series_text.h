@@ -17,10 +17,12 @@
 #include "proto/limits.h"
 
 /*
- * Name into name[LS_SERIES_NAME_MAX_BYTES], labels as a JSON object of strings (new reference). In
- * values, a backslash makes the next character stand for itself, n for a line feed.
+ * Name into name[LS_SERIES_NAME_MAX_BYTES], labels as a JSON object of strings (new
+ * reference). In values, a backslash makes the next character stand for itself, n for a
+ * line feed.
  */
-int ls_series_text_parse(const char *text, char *ret_name, json_t **ret_labels) LS_MUSTCHECK;
+int ls_series_text_parse(const char *text, char *ret_name,
+	json_t **ret_labels) LS_MUSTCHECK;
 
 /* The unit of a series of this name; NULL: not known. */
 const char *ls_series_text_unit(const char *name);

@@ -10,7 +10,8 @@
 #include "proto/base/log.h"
 #include "proto/base/table.h"
 
-/* Host names are compared over their whole field, which is zeroed beyond the end; so they come last. */
+/* Host names are compared over their whole field, which is zeroed beyond the end; so
+ * they come last. */
 struct session_key {
 	uint8_t boot[LS_BOOT_BYTES];
 	char host[LS_HOST_NAME_MAX_BYTES];
@@ -24,12 +25,12 @@ struct session_sent {
 
 /* One numbered stream. */
 struct session_stream {
-	bool fresh;             /* no item was ever accepted here */
+	bool fresh; /* no item was ever accepted here */
 	uint32_t hole_tries;
 	uint64_t hole_seq;
 	uint64_t accepted, committed;
 	uint32_t seen[LS_SESSION_SEEN_ITEMS]; /* fingerprint of item n at n % size */
-	uint64_t seen_from;     /* items before this have no fingerprint */
+	uint64_t seen_from; /* items before this have no fingerprint */
 };
 
 /* A host name, and the session whose it is: the first to be live under it. */
@@ -51,7 +52,7 @@ struct ls_session {
 	struct session_host *host;
 	TAILQ_ENTRY(ls_session) link; /* least recent first */
 	enum ls_session_state state;
-	bool identified;        /* said who its host is, since it was new here */
+	bool identified; /* said who its host is, since it was new here */
 	uint8_t kernel_boot_id[16];
 	uint32_t reports;
 	uint32_t held;
@@ -99,8 +100,8 @@ session_set_state(struct ls_session *s, enum ls_session_state to)
 	if (s->state == to)
 		return;
 	LS_ASSERT(session_moves[s->state] & (1u << to));
-	ls_log(LS_LOG_DEBUG, "session", "%s: %s -> %s", s->key.host, session_names[s->state],
-		session_names[to]);
+	ls_log(LS_LOG_DEBUG, "session", "%s: %s -> %s", s->key.host,
+		session_names[s->state], session_names[to]);
 	s->table->stats.count[s->state]--;
 	s->table->stats.count[to]++;
 	s->state = to;
@@ -187,7 +188,8 @@ session_evict(struct ls_sessions *t)
 {
 	struct ls_session *s;
 
-	TAILQ_FOREACH (s, &t->list, link) {
+	TAILQ_FOREACH(s, &t->list, link)
+	{
 		if (s->state == LS_SESSION_GONE && s->held == 0) {
 			t->stats.evicted++;
 			session_remove(s);
@@ -214,8 +216,8 @@ session_find(struct ls_sessions *t, const struct session_key *key)
 }
 
 static int
-session_add(struct ls_sessions *t, const struct session_key *key, enum ls_session_state state,
-	struct ls_session **ret_session)
+session_add(struct ls_sessions *t, const struct session_key *key,
+	enum ls_session_state state, struct ls_session **ret_session)
 {
 	struct ls_session *s;
 	size_t i;
@@ -271,7 +273,8 @@ ls_sessions_seed(struct ls_sessions *t, const uint8_t *boot, const char *host,
 	return 0;
 }
 
-/* Who owns the host name: a session keeps it while it is live. Two that take turns are counted. */
+/* Who owns the host name: a session keeps it while it is live. Two that take turns are
+ * counted. */
 static void
 session_claim_host(struct ls_session *s)
 {
@@ -285,7 +288,8 @@ session_claim_host(struct ls_session *s)
 		s->table->stats.doubles++;
 }
 
-/* A report of a session that is new, was gone, or runs on another boot of its kernel. */
+/* A report of a session that is new, was gone, or runs on another boot of its kernel.
+ */
 static void
 session_begin(struct ls_session *s, const struct ls_wire_report *r, bool same_kernel,
 	uint64_t now_ns)
@@ -301,8 +305,8 @@ session_begin(struct ls_session *s, const struct ls_wire_report *r, bool same_ke
 }
 
 int
-ls_sessions_report(struct ls_sessions *t, const struct ls_wire_report *r, bool same_kernel,
-	uint64_t now_ns, struct ls_session **ret_session)
+ls_sessions_report(struct ls_sessions *t, const struct ls_wire_report *r,
+	bool same_kernel, uint64_t now_ns, struct ls_session **ret_session)
 {
 	struct session_key key;
 	struct ls_session *s;
@@ -312,8 +316,9 @@ ls_sessions_report(struct ls_sessions *t, const struct ls_wire_report *r, bool s
 	session_make_key(&key, r->boot, r->host);
 	s = session_find(t, &key);
 	begins = s == NULL || s->state == LS_SESSION_GONE ||
-		(r->has_kernel && memcmp(s->kernel_boot_id, r->kernel_boot_id,
-					  sizeof(s->kernel_boot_id)) != 0);
+		(r->has_kernel &&
+			memcmp(s->kernel_boot_id, r->kernel_boot_id,
+				sizeof(s->kernel_boot_id)) != 0);
 	if (begins && !r->has_kernel)
 		return -LS_EUNKNOWN;
 	if (s == NULL)
@@ -338,7 +343,8 @@ ls_sessions_sweep(struct ls_sessions *t, uint64_t now_ns)
 {
 	struct ls_session *s;
 
-	TAILQ_FOREACH (s, &t->list, link) {
+	TAILQ_FOREACH(s, &t->list, link)
+	{
 		uint64_t silent = now_ns > s->last_ns ? now_ns - s->last_ns : 0;
 
 		if (silent < LS_SESSION_STALE_NS)
@@ -357,12 +363,14 @@ ls_sessions_rollback(struct ls_sessions *t)
 	struct session_stream *x;
 	size_t i;
 
-	TAILQ_FOREACH (s, &t->list, link) {
+	TAILQ_FOREACH(s, &t->list, link)
+	{
 		for (i = 0; i < LS_STREAM_COUNT; i++) {
 			x = &s->stream[i];
 			x->accepted = x->committed;
 			if (x->committed == 0)
-				x->fresh = true; /* it may begin with any number, as before */
+				x->fresh =
+					true; /* it may begin with any number, as before */
 		}
 	}
 }
@@ -373,7 +381,7 @@ ls_sessions_stats(const struct ls_sessions *t, struct ls_session_stats *ret_stat
 	*ret_stats = t->stats;
 }
 
-/* --- one session -------------------------------------------------------------------- */
+/* --- one session ---------------------------------------------------------- */
 
 enum ls_session_state
 ls_session_state(const struct ls_session *s)
@@ -405,7 +413,8 @@ static void
 session_forget_ring(struct ls_session *s, size_t i)
 {
 	s->ring_count--;
-	memmove(&s->rings[i], &s->rings[i + 1], (s->ring_count - i) * sizeof(s->rings[0]));
+	memmove(&s->rings[i], &s->rings[i + 1],
+		(s->ring_count - i) * sizeof(s->rings[0]));
 }
 
 /* Room for one more: more memory, or the place of the oldest. */
@@ -474,15 +483,16 @@ ls_session_has_sent(const struct ls_session *s, uint64_t t2_ns, uint64_t t3_ns)
 	size_t i;
 
 	for (i = 0; i < 2; i++) {
-		if (t3_ns != 0 && s->sent[i].t2_ns == t2_ns && s->sent[i].t3_ns == t3_ns)
+		if (t3_ns != 0 && s->sent[i].t2_ns == t2_ns &&
+			s->sent[i].t3_ns == t3_ns)
 			return true;
 	}
 	return false;
 }
 
 int
-ls_session_check(
-	struct ls_session *s, enum ls_session_stream stream, uint64_t seq, uint32_t fingerprint)
+ls_session_check(struct ls_session *s, enum ls_session_stream stream, uint64_t seq,
+	uint32_t fingerprint)
 {
 	struct ls_session_stats *stats = &s->table->stats;
 	struct session_stream *x = &s->stream[stream];
@@ -509,8 +519,8 @@ ls_session_check(
 }
 
 void
-ls_session_accept(
-	struct ls_session *s, enum ls_session_stream stream, uint64_t seq, uint32_t fingerprint)
+ls_session_accept(struct ls_session *s, enum ls_session_stream stream, uint64_t seq,
+	uint32_t fingerprint)
 {
 	struct session_stream *x = &s->stream[stream];
 
@@ -588,7 +598,8 @@ ls_session_fingerprint(const uint8_t *data, size_t len)
 	uint64_t h = len, word;
 	size_t i;
 
-	/* Eight bytes at once. Each step can be undone, so that nothing is lost before the last line. */
+	/* Eight bytes at once. Each step can be undone, so that nothing is lost before
+	 * the last line. */
 	for (i = 0; i + sizeof(word) <= len; i += sizeof(word)) {
 		memcpy(&word, data + i, sizeof(word));
 		h = (h ^ word) * SESSION_PRINT_PRIME;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session - what the collector knows of each agent: its numbered stream, its clock, its state.
+ * session - what the collector knows of each agent: its numbered stream, its clock, its
+ * state.
  *
  *            report            clock known
  *     (new) --------> HELLO --------------> LIVE <-----------+
@@ -10,15 +11,16 @@
  *                      GONE <------------- STALE ------------+
  *                              silence
  *
- * An agent is (host, boot): boot is made with its spool. It has two streams, steps and chunks. Items of
- * each are numbered from 1; each number is accepted once, in order, and committed when it is on disk.
- * A second agent that reports under a
- * host name while the first is live is set apart: its rings count, its host counters do not.
+ * An agent is (host, boot): boot is made with its spool. It has two streams, steps and
+ * chunks. Items of each are numbered from 1; each number is accepted once, in order,
+ * and committed when it is on disk. A second agent that reports under a host name while
+ * the first is live is set apart: its rings count, its host counters do not.
  *
  * Owner:   the loop thread. Pure: now is given.
  * Units:   ns, the collector's CLOCK_MONOTONIC.
  * Errors:  -LS_ELIMIT; ls_session_check: -LS_EDUPLICATE, -LS_EBUSY.
- * Limits:  LS_AGENTS_MAX sessions; when full, one that is gone makes room, the longest silent first.
+ * Limits:  LS_AGENTS_MAX sessions; when full, one that is gone makes room, the longest
+ *          silent first.
  * Source:  design section 11, "Numbering".
  */
 #ifndef LS_COLLECTOR_SESSION_H
@@ -46,12 +48,12 @@ struct ls_sessions;
 
 struct ls_session_stats {
 	uint64_t count[LS_SESSION_STATE_COUNT]; /* sessions now */
-	uint64_t duplicates;    /* items sent again */
-	uint64_t changed;       /* items sent again with other bytes */
-	uint64_t holes;         /* items refused because one before is missing */
-	uint64_t skipped;       /* holes given up: the agent cannot fill them */
-	uint64_t doubles;       /* reports of a second agent of a host name */
-	uint64_t refused;       /* agents beyond LS_AGENTS_MAX */
+	uint64_t duplicates; /* items sent again */
+	uint64_t changed; /* items sent again with other bytes */
+	uint64_t holes; /* items refused because one before is missing */
+	uint64_t skipped; /* holes given up: the agent cannot fill them */
+	uint64_t doubles; /* reports of a second agent of a host name */
+	uint64_t refused; /* agents beyond LS_AGENTS_MAX */
 	uint64_t evicted;
 };
 
@@ -62,17 +64,20 @@ const char *ls_session_state_name(unsigned state);
 struct ls_sessions *ls_sessions_new(size_t max);
 void ls_sessions_free(struct ls_sessions *t);
 
-/* A session known from storage: gone, all up to seq of each stream committed (0: none yet). */
+/* A session known from storage: gone, all up to seq of each stream committed (0: none
+ * yet). */
 int ls_sessions_seed(struct ls_sessions *t, const uint8_t *boot, const char *host,
 	const uint64_t seq[LS_STREAM_COUNT]) LS_MUSTCHECK;
 
 /*
- * A report came: finds or makes its session. same_kernel: kernel_boot_id is our own. A session whose
- * kernel_boot_id changed begins with a new clock and knows no worker's number. -LS_EUNKNOWN: the report
- * does not say its kernel_boot_id, but begins a session (nothing is changed).
+ * A report came: finds or makes its session. same_kernel: kernel_boot_id is our own. A
+ * session whose kernel_boot_id changed begins with a new clock and knows no worker's
+ * number. -LS_EUNKNOWN: the report does not say its kernel_boot_id, but begins a
+ * session (nothing is changed).
  */
-int ls_sessions_report(struct ls_sessions *t, const struct ls_wire_report *r, bool same_kernel,
-	uint64_t now_ns, struct ls_session **ret_session) LS_MUSTCHECK;
+int ls_sessions_report(struct ls_sessions *t, const struct ls_wire_report *r,
+	bool same_kernel, uint64_t now_ns,
+	struct ls_session **ret_session) LS_MUSTCHECK;
 
 /* Time passes: live ones become stale, stale ones gone. */
 void ls_sessions_sweep(struct ls_sessions *t, uint64_t now_ns);
@@ -83,7 +88,7 @@ void ls_sessions_rollback(struct ls_sessions *t);
 /* Sessions by state, and counters so far. */
 void ls_sessions_stats(const struct ls_sessions *t, struct ls_session_stats *ret_stats);
 
-/* --- one session ----------------------------------------------------------------- */
+/* --- one session ---------------------------------------------------------- */
 
 /* Its state. */
 enum ls_session_state ls_session_state(const struct ls_session *s);
@@ -97,51 +102,58 @@ void ls_session_ready(struct ls_session *s);
 uint32_t ls_session_reports(const struct ls_session *s);
 
 /*
- * The ring that the agent calls by this number from now on; with no memory, the number is not known.
- * The ring of a number; NULL: not known.
+ * The ring that the agent calls by this number from now on; with no memory, the number
+ * is not known. The ring of a number; NULL: not known.
  */
-void ls_session_name_ring(struct ls_session *s, uint32_t number, const uint8_t *ring_id);
+void ls_session_name_ring(struct ls_session *s, uint32_t number,
+	const uint8_t *ring_id);
 const uint8_t *ls_session_ring(const struct ls_session *s, uint32_t number);
 
 /* True for a second agent of a host name. */
 bool ls_session_is_apart(const struct ls_session *s);
 
-/* The stamps of a reply that was sent; and whether stamps that come back are those of a reply. */
+/* The stamps of a reply that was sent; and whether stamps that come back are those of a
+ * reply. */
 void ls_session_sent(struct ls_session *s, uint64_t t2_ns, uint64_t t3_ns);
 bool ls_session_has_sent(const struct ls_session *s, uint64_t t2_ns, uint64_t t3_ns);
 
 /*
- * May item seq be accepted now? 0: yes. -LS_EDUPLICATE: it was (counted; also if its bytes changed,
- * by their fingerprint). -LS_EBUSY: one before it is missing (counted). An agent that comes back
- * with the same hole LS_SESSION_HOLE_TRIES times cannot fill it: then yes.
+ * May item seq be accepted now? 0: yes. -LS_EDUPLICATE: it was (counted; also if its
+ * bytes changed, by their fingerprint). -LS_EBUSY: one before it is missing (counted).
+ * An agent that comes back with the same hole LS_SESSION_HOLE_TRIES times cannot fill
+ * it: then yes.
  */
 #define LS_SESSION_HOLE_TRIES 3
 int ls_session_check(struct ls_session *s, enum ls_session_stream stream, uint64_t seq,
 	uint32_t fingerprint) LS_MUSTCHECK;
 
 /* Accepts the item that ls_session_check allowed. */
-void ls_session_accept(struct ls_session *s, enum ls_session_stream stream, uint64_t seq,
-	uint32_t fingerprint);
+void ls_session_accept(struct ls_session *s, enum ls_session_stream stream,
+	uint64_t seq, uint32_t fingerprint);
 
 /* All items up to this number are accepted. */
 uint64_t ls_session_accepted(const struct ls_session *s, enum ls_session_stream stream);
 /* All items up to this number are on disk. */
-uint64_t ls_session_committed(const struct ls_session *s, enum ls_session_stream stream);
+uint64_t ls_session_committed(const struct ls_session *s,
+	enum ls_session_stream stream);
 /* True if anything of either stream is accepted and not yet on disk. */
 bool ls_session_is_behind(const struct ls_session *s);
 
-/* A report of this session waits for its commit (it cannot be evicted), and is done with it. */
+/* A report of this session waits for its commit (it cannot be evicted), and is done
+ * with it. */
 void ls_session_hold(struct ls_session *s);
 void ls_session_release(struct ls_session *s);
 
 /* All items of a stream up to seq are on disk. */
-void ls_session_commit(struct ls_session *s, enum ls_session_stream stream, uint64_t seq);
+void ls_session_commit(struct ls_session *s, enum ls_session_stream stream,
+	uint64_t seq);
 
 /* Has it said who its host is, since it was new here? And: it has. */
 bool ls_session_is_identified(const struct ls_session *s);
 void ls_session_identified(struct ls_session *s);
 
-/* Fingerprint of an item's bytes (FNV-1a; it guards against mistakes, not against attack). */
+/* Fingerprint of an item's bytes (FNV-1a; it guards against mistakes, not against
+ * attack). */
 uint32_t ls_session_fingerprint(const uint8_t *data, size_t len);
 
 #endif

@@ -16,7 +16,7 @@
 struct zoom_place {
 	struct ls_zoom_want want; /* who and why; host "" = free */
 	int64_t begin_us, until_us;
-	int64_t used_us;          /* before begin_us, not yet forgotten */
+	int64_t used_us; /* before begin_us, not yet forgotten */
 };
 
 /* A host that was zoomed. */
@@ -63,7 +63,7 @@ zoom_find(struct ls_zoom *z, const char *host)
 	return NULL;
 }
 
-/* --- what was used ---------------------------------------------------------------------- */
+/* --- what was used -------------------------------------------------------- */
 
 static int64_t
 zoom_used(const struct ls_zoom *z, const char *host, int64_t now_us)
@@ -72,7 +72,9 @@ zoom_used(const struct ls_zoom *z, const char *host, int64_t now_us)
 
 	for (i = 0; i < LS_ZOOM_RESTING_MAX; i++) {
 		if (strcmp(z->rest[i].host, host) == 0)
-			return now_us - z->rest[i].end_us < ZOOM_REST_US ? z->rest[i].used_us : 0;
+			return now_us - z->rest[i].end_us < ZOOM_REST_US
+				? z->rest[i].used_us
+				: 0;
 	}
 	return 0;
 }
@@ -97,10 +99,11 @@ zoom_remember(struct ls_zoom *z, const char *host, int64_t used_us, int64_t now_
 	r->end_us = now_us;
 }
 
-/* --- begin, renew, end ------------------------------------------------------------------ */
+/* --- begin, renew, end ---------------------------------------------------- */
 
 static void
-zoom_tell(struct ls_zoom *z, const struct zoom_place *p, enum ls_zoom_event event, int64_t now_us)
+zoom_tell(struct ls_zoom *z, const struct zoom_place *p, enum ls_zoom_event event,
+	int64_t now_us)
 {
 	struct ls_store_zoom e = { .event = event, .until_us = p->until_us };
 
@@ -111,8 +114,8 @@ zoom_tell(struct ls_zoom *z, const struct zoom_place *p, enum ls_zoom_event even
 }
 
 static void
-zoom_begin(struct ls_zoom *z, struct zoom_place *p, const struct ls_zoom_want *want, int64_t used_us,
-	int64_t for_us, int64_t now_us)
+zoom_begin(struct ls_zoom *z, struct zoom_place *p, const struct ls_zoom_want *want,
+	int64_t used_us, int64_t for_us, int64_t now_us)
 {
 	p->want = *want;
 	p->begin_us = now_us;
@@ -133,7 +136,8 @@ zoom_end(struct ls_zoom *z, struct zoom_place *p, int64_t now_us)
 	memset(p, 0, sizeof(*p));
 }
 
-/* How long a host may still be zoomed without a person's word, at most one zoom's time. */
+/* How long a host may still be zoomed without a person's word, at most one zoom's time.
+ */
 static int64_t
 zoom_left(int64_t used_us)
 {
@@ -156,7 +160,8 @@ zoom_is_wanted(const char *host, const struct ls_zoom_want *wants, size_t count)
 
 /* Those whose time is over: renewed if they are still wanted, else ended. */
 static void
-zoom_expire(struct ls_zoom *z, const struct ls_zoom_want *wants, size_t count, int64_t now_us)
+zoom_expire(struct ls_zoom *z, const struct ls_zoom_want *wants, size_t count,
+	int64_t now_us)
 {
 	size_t i;
 
@@ -178,7 +183,8 @@ zoom_expire(struct ls_zoom *z, const struct ls_zoom_want *wants, size_t count, i
 }
 
 void
-ls_zoom_turn(struct ls_zoom *z, const struct ls_zoom_want *wants, size_t count, int64_t now_us)
+ls_zoom_turn(struct ls_zoom *z, const struct ls_zoom_want *wants, size_t count,
+	int64_t now_us)
 {
 	size_t i;
 
@@ -195,13 +201,14 @@ ls_zoom_turn(struct ls_zoom *z, const struct ls_zoom_want *wants, size_t count, 
 		if (p == NULL || zoom_left(used_us) <= 0)
 			z->stats.waiting++;
 		else
-			zoom_begin(z, p, &wants[i], used_us, zoom_left(used_us), now_us);
+			zoom_begin(z, p, &wants[i], used_us, zoom_left(used_us),
+				now_us);
 	}
 }
 
 int
-ls_zoom_ask(
-	struct ls_zoom *z, const char *host, int64_t for_us, int64_t now_us, int64_t *ret_until_us)
+ls_zoom_ask(struct ls_zoom *z, const char *host, int64_t for_us, int64_t now_us,
+	int64_t *ret_until_us)
 {
 	struct ls_zoom_want want = { .cause = "asked" };
 	struct zoom_place *p = zoom_find(z, host);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zoom - which hosts send every series live, and for how long: more is looked at only where something
- * is suspected.
+ * zoom - which hosts send every series live, and for how long: more is looked at only
+ * where something is suspected.
  *
  *     wanted, and a place free         at its end, still wanted, use below the total
  *   (none) ---------------> zoomed ------------------------------------------+
@@ -9,9 +9,9 @@
  *      +---------------------+  +--------------------- renewed <--------------+
  *        at its end otherwise
  *
- * A zoom lasts LS_ZOOM_MAX_NS and may be renewed while it is wanted, up to LS_ZOOM_TOTAL_NS of use; then
- * the host rests. Use is forgotten LS_ZOOM_REST_NS after the last end. A person may ask for any host,
- * rested or not.
+ * A zoom lasts LS_ZOOM_MAX_NS and may be renewed while it is wanted, up to
+ * LS_ZOOM_TOTAL_NS of use; then the host rests. Use is forgotten LS_ZOOM_REST_NS after
+ * the last end. A person may ask for any host, rested or not.
  *
  * Owner:   one thread. Pure: wants and now come in, events go out to the sink.
  * Units:   microseconds since the epoch.
@@ -37,8 +37,9 @@ struct ls_zoom_want {
 };
 
 struct ls_zoom_stats {
-	uint64_t begun, renewed, ended, asked, refused; /* refused: asked for by a person, no place */
-	uint64_t active;  /* now */
+	/* refused: asked for by a person, no place */
+	uint64_t begun, renewed, ended, asked, refused;
+	uint64_t active; /* now */
 	uint64_t waiting; /* wanted, and without a place or resting, at the last turn */
 };
 
@@ -50,7 +51,8 @@ struct ls_zoom *ls_zoom_new(ls_zoom_sink *sink, void *arg);
 void ls_zoom_free(struct ls_zoom *z);
 
 /* Decides at a time: what is wanted now, most weighty first. */
-void ls_zoom_turn(struct ls_zoom *z, const struct ls_zoom_want *wants, size_t count, int64_t now_us);
+void ls_zoom_turn(struct ls_zoom *z, const struct ls_zoom_want *wants, size_t count,
+	int64_t now_us);
 
 /* A person asks for a host: begins or renews for so long (at most LS_ZOOM_MAX_NS). */
 int ls_zoom_ask(struct ls_zoom *z, const char *host, int64_t for_us, int64_t now_us,

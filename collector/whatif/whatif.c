@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A transfer that ends so long before the last of its group began is a clock that is off: it took nothing. */
+/* A transfer that ends so long before the last of its group began is a clock that is
+ * off: it took nothing. */
 #define WHATIF_CLOCK_SLACK_S 0.010
 /* The share of workers that W is. */
 #define WHATIF_WORST_PERCENT 3u
@@ -19,7 +20,7 @@ static const struct {
 	const char *part;
 	enum whatif_mean reference;
 } whatif_types[] = {
-#define LS_OPTYPE(id, name, part, reference, waits) {part, WHATIF_##reference},
+#define LS_OPTYPE(id, name, part, reference, waits) { part, WHATIF_##reference },
 #include "collector/whatif/optypes.def"
 #undef LS_OPTYPE
 };
@@ -28,16 +29,16 @@ struct ls_whatif {
 	const struct ls_whatif_trace *t;
 	struct ls_whatif_graph *graph;
 	struct ls_whatif_replay *replay;
-	double *own_s;     /* op x lane_count + lane: what the operation itself took */
-	double *step_s;    /* by step: replayed with own times */
-	double *lane_s;    /* by lane: results of a plan apart */
-	double *ideal_s;   /* by operation */
-	double *pool;      /* times of one type, to take the median of */
-	uint8_t *own;      /* by operation, for plans */
-	uint8_t *mended;   /* by worker, for plans */
+	double *own_s; /* op x lane_count + lane: what the operation itself took */
+	double *step_s; /* by step: replayed with own times */
+	double *lane_s; /* by lane: results of a plan apart */
+	double *ideal_s; /* by operation */
+	double *pool; /* times of one type, to take the median of */
+	uint8_t *own; /* by operation, for plans */
+	uint8_t *mended; /* by worker, for plans */
 	uint32_t *steps_first; /* by dp or stage: in how many steps it was first */
-	double *first_s;   /* by step: the longest so far, and ... */
-	uint32_t *first;   /* ... whose it was */
+	double *first_s; /* by step: the longest so far, and ... */
+	uint32_t *first; /* ... whose it was */
 	double measured_s, replayed_s;
 };
 
@@ -67,11 +68,13 @@ whatif_mean(const double *v, size_t n)
 	return sum / (double)n;
 }
 
-/* --- what the trace says -------------------------------------------------------------------- */
+/* --- what the trace says -------------------------------------------------- */
 
-/* Transfers of one node in one step: the end of each less the begin of the last of them. */
+/* Transfers of one node in one step: the end of each less the begin of the last of
+ * them. */
 static void
-whatif_transfer(struct ls_whatif *w, const struct ls_whatif_node *node, size_t first, size_t lanes)
+whatif_transfer(struct ls_whatif *w, const struct ls_whatif_node *node, size_t first,
+	size_t lanes)
 {
 	const struct ls_whatif_trace *t = w->t;
 	const uint32_t *ops = w->graph->ops + node->first_op;
@@ -107,7 +110,8 @@ whatif_own_times(struct ls_whatif *w)
 			continue;
 		op = w->graph->ops[node->first_op];
 		if (!ls_whatif_is_transfer(t->ops[op].type)) {
-			memcpy(w->own_s + op * t->lane_count, t->duration_s + op * t->lane_count,
+			memcpy(w->own_s + op * t->lane_count,
+				t->duration_s + op * t->lane_count,
 				t->lane_count * sizeof(double));
 			continue;
 		}
@@ -131,8 +135,8 @@ whatif_measure(const struct ls_whatif_trace *t)
 			for (size_t i = at; i < at + t->dp_count; i++) {
 				begin = t->start_s[i] < begin ? t->start_s[i] : begin;
 				end = t->start_s[i] + t->duration_s[i] > end
-					      ? t->start_s[i] + t->duration_s[i]
-					      : end;
+					? t->start_s[i] + t->duration_s[i]
+					: end;
 			}
 		}
 		sum += end - begin;
@@ -157,9 +161,10 @@ whatif_allocate(struct ls_whatif *w)
 	w->steps_first = malloc(workers * sizeof(uint32_t));
 	w->first_s = malloc(t->step_count * sizeof(double));
 	w->first = malloc(t->step_count * sizeof(uint32_t));
-	if (w->own_s == NULL || w->pool == NULL || w->step_s == NULL || w->lane_s == NULL ||
-		w->ideal_s == NULL || w->own == NULL || w->mended == NULL ||
-		w->steps_first == NULL || w->first_s == NULL || w->first == NULL)
+	if (w->own_s == NULL || w->pool == NULL || w->step_s == NULL ||
+		w->lane_s == NULL || w->ideal_s == NULL || w->own == NULL ||
+		w->mended == NULL || w->steps_first == NULL || w->first_s == NULL ||
+		w->first == NULL)
 		return -ENOMEM;
 	return 0;
 }
@@ -168,7 +173,7 @@ whatif_allocate(struct ls_whatif *w)
 static double
 whatif_run(struct ls_whatif *w, const uint8_t *mended)
 {
-	struct ls_whatif_plan plan = {.own = w->own, .mended = mended};
+	struct ls_whatif_plan plan = { .own = w->own, .mended = mended };
 
 	ls_whatif_replay_run(w->replay, &plan, w->ideal_s, w->lane_s);
 	return whatif_mean(w->lane_s, w->t->step_count);
@@ -235,12 +240,12 @@ ls_whatif_replayed_s(const struct ls_whatif *w)
 	return w->replayed_s;
 }
 
-/* --- references ----------------------------------------------------------------------------- */
+/* --- references ----------------------------------------------------------- */
 
 /* The reference time of one type over stages first to last. */
 static double
-whatif_reference(struct ls_whatif *w, enum ls_whatif_optype type, uint32_t first, uint32_t last,
-	enum whatif_mean how)
+whatif_reference(struct ls_whatif *w, enum ls_whatif_optype type, uint32_t first,
+	uint32_t last, enum whatif_mean how)
 {
 	const struct ls_whatif_trace *t = w->t;
 	size_t n = 0;
@@ -249,17 +254,19 @@ whatif_reference(struct ls_whatif *w, enum ls_whatif_optype type, uint32_t first
 		size_t kind = (size_t)stage * LS_WHATIF_OPTYPES + type;
 		size_t cells = (t->base[kind + 1] - t->base[kind]) * t->lane_count;
 
-		memcpy(w->pool + n, w->own_s + t->base[kind] * t->lane_count, cells * sizeof(double));
+		memcpy(w->pool + n, w->own_s + t->base[kind] * t->lane_count,
+			cells * sizeof(double));
 		n += cells;
 	}
 	if (n == 0)
 		return 0;
-	return how == WHATIF_MEAN ? whatif_mean(w->pool, n) : ls_stats_median(w->pool, n);
+	return how == WHATIF_MEAN ? whatif_mean(w->pool, n)
+				  : ls_stats_median(w->pool, n);
 }
 
 static void
-whatif_set_ideal(struct ls_whatif *w, enum ls_whatif_optype type, uint32_t first, uint32_t last,
-	enum whatif_mean how)
+whatif_set_ideal(struct ls_whatif *w, enum ls_whatif_optype type, uint32_t first,
+	uint32_t last, enum whatif_mean how)
 {
 	const struct ls_whatif_trace *t = w->t;
 	double s = whatif_reference(w, type, first, last, how);
@@ -284,12 +291,12 @@ whatif_set_reference(struct ls_whatif *w, enum ls_whatif_reference reference)
 			continue;
 		}
 		for (uint32_t stage = 0; stage <= last; stage++)
-			whatif_set_ideal(
-				w, (enum ls_whatif_optype)type, stage, stage, WHATIF_MEDIAN);
+			whatif_set_ideal(w, (enum ls_whatif_optype)type, stage, stage,
+				WHATIF_MEDIAN);
 	}
 }
 
-/* --- questions ------------------------------------------------------------------------------ */
+/* --- questions ------------------------------------------------------------ */
 
 /* Steps in which this one costs more than those asked before. */
 static void
@@ -303,7 +310,8 @@ whatif_note_first(struct ls_whatif *w, uint32_t which, uint32_t step, double s)
 
 /* The one that is first in most steps. */
 static void
-whatif_find_first(struct ls_whatif *w, uint32_t count, uint32_t *ret_first, uint32_t *ret_steps)
+whatif_find_first(struct ls_whatif *w, uint32_t count, uint32_t *ret_first,
+	uint32_t *ret_steps)
 {
 	uint32_t best = 0;
 
@@ -353,15 +361,15 @@ whatif_ask_stages(struct ls_whatif *w, struct ls_whatif_result *result)
 		for (uint32_t step = 0; step < w->t->step_count; step++)
 			whatif_note_first(w, stage, step, w->lane_s[step]);
 	}
-	whatif_find_first(
-		w, w->t->stage_count, &result->first_stage, &result->first_stage_steps);
+	whatif_find_first(w, w->t->stage_count, &result->first_stage,
+		&result->first_stage_steps);
 }
 
 /* Replays each dp among ideal ones; adds up S over steps. */
 static void
 whatif_run_apart(struct ls_whatif *w, double ideal_s, double *ret_s)
 {
-	struct ls_whatif_plan plan = {.own = w->own, .apart = true};
+	struct ls_whatif_plan plan = { .own = w->own, .apart = true };
 	size_t dp_count = w->t->dp_count;
 
 	ls_whatif_replay_run(w->replay, &plan, w->ideal_s, w->lane_s);
@@ -382,8 +390,8 @@ whatif_ask_workers(struct ls_whatif *w, struct ls_whatif_result *result)
 	whatif_run_apart(w, result->ideal_s, result->s_dp);
 	for (uint32_t dp = 0; dp < t->dp_count; dp++) {
 		for (uint32_t step = 0; step < t->step_count; step++)
-			whatif_note_first(
-				w, dp, step, w->lane_s[(size_t)step * t->dp_count + dp]);
+			whatif_note_first(w, dp, step,
+				w->lane_s[(size_t)step * t->dp_count + dp]);
 	}
 	whatif_find_first(w, t->dp_count, &result->first_dp, &result->first_dp_steps);
 	for (uint32_t stage = 0; stage < t->stage_count; stage++) {
@@ -392,7 +400,8 @@ whatif_ask_workers(struct ls_whatif *w, struct ls_whatif_result *result)
 		whatif_only_stage(w, stage);
 		whatif_run_apart(w, result->ideal_s, result->s_alone + first);
 		for (size_t dp = 0; dp < t->dp_count; dp++)
-			result->s_worker[first + dp] = fmin(result->s_dp[dp], result->s_stage[stage]);
+			result->s_worker[first + dp] =
+				fmin(result->s_dp[dp], result->s_stage[stage]);
 	}
 }
 
@@ -420,15 +429,16 @@ whatif_ask_top(struct ls_whatif *w, const struct whatif_place *places, uint32_t 
 	for (uint32_t i = 0; i < top; i++) {
 		memset(w->mended, 0, (size_t)w->t->stage_count * w->t->dp_count);
 		w->mended[places[i].worker] = 1;
-		result->top[i] = (struct ls_whatif_top){.worker = places[i].worker,
-			.without_s = whatif_run(w, w->mended)};
+		result->top[i] = (struct ls_whatif_top){ .worker = places[i].worker,
+			.without_s = whatif_run(w, w->mended) };
 	}
 	result->top_count = top;
 }
 
 /* (T - T without) / (T - T*); not defined where nothing was lost. */
 static double
-whatif_share(const struct ls_whatif *w, const struct ls_whatif_result *result, double gained_s)
+whatif_share(const struct ls_whatif *w, const struct ls_whatif_result *result,
+	double gained_s)
 {
 	double lost_s = w->replayed_s - result->ideal_s;
 
@@ -451,7 +461,8 @@ whatif_ask_worst(struct ls_whatif *w, const struct whatif_place *places,
 	result->m_w = whatif_share(w, result, w->replayed_s - whatif_run(w, w->mended));
 	for (size_t i = 0; i < workers; i++)
 		w->mended[i] = !w->mended[i];
-	result->m_w_added = whatif_share(w, result, whatif_run(w, w->mended) - result->ideal_s);
+	result->m_w_added =
+		whatif_share(w, result, whatif_run(w, w->mended) - result->ideal_s);
 	for (uint32_t k = 0; k < w->t->op_count; k++)
 		w->own[k] = w->t->ops[k].stage != last;
 	result->m_s = whatif_share(w, result, w->replayed_s - whatif_run(w, NULL));
@@ -468,7 +479,8 @@ whatif_rank_workers(struct ls_whatif *w, uint32_t top, struct ls_whatif_result *
 	if (places == NULL)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < workers; i++)
-		places[i] = (struct whatif_place){result->s_worker[i], w->t->ranks[i], i};
+		places[i] =
+			(struct whatif_place){ result->s_worker[i], w->t->ranks[i], i };
 	qsort(places, workers, sizeof(*places), whatif_compare_places);
 	if (top > LS_WHATIF_TOP_MAX)
 		top = LS_WHATIF_TOP_MAX;
@@ -484,13 +496,14 @@ ls_whatif_ask(struct ls_whatif *w, enum ls_whatif_reference reference, uint32_t 
 {
 	const struct ls_whatif_trace *t = w->t;
 	size_t workers = (size_t)t->stage_count * t->dp_count;
-	struct ls_whatif_result r = {.s_dp = malloc(t->dp_count * sizeof(double)),
+	struct ls_whatif_result r = { .s_dp = malloc(t->dp_count * sizeof(double)),
 		.s_stage = malloc(t->stage_count * sizeof(double)),
 		.s_worker = malloc(workers * sizeof(double)),
-		.s_alone = malloc(workers * sizeof(double))};
+		.s_alone = malloc(workers * sizeof(double)) };
 	int rc = -ENOMEM;
 
-	if (r.s_dp != NULL && r.s_stage != NULL && r.s_worker != NULL && r.s_alone != NULL) {
+	if (r.s_dp != NULL && r.s_stage != NULL && r.s_worker != NULL &&
+		r.s_alone != NULL) {
 		whatif_set_reference(w, reference);
 		r.ideal_s = ls_whatif_replay_ideal(w->replay, w->ideal_s);
 		r.s = w->replayed_s / r.ideal_s;

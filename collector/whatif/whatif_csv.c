@@ -23,22 +23,22 @@ enum csv_column {
 	CSV_DURATION,
 	CSV_COLUMNS
 };
-static const char *const csv_names[CSV_COLUMNS] = {
-	"step", "rank", "dp_rank", "stage", "optype", "seq_id", "start_ts", "duration"};
+static const char *const csv_names[CSV_COLUMNS] = { "step", "rank", "dp_rank", "stage",
+	"optype", "seq_id", "start_ts", "duration" };
 
 struct csv_parser {
 	const struct ls_whatif_meta *meta;
 	struct ls_whatif_rows *rows;
 	struct ls_whatif_error *error;
 	uint64_t line;
-	size_t columns;           /* 0: the header has not been read */
-	size_t at[CSV_COLUMNS];   /* where each needed column stands */
+	size_t columns; /* 0: the header has not been read */
+	size_t at[CSV_COLUMNS]; /* where each needed column stands */
 	char *fields[LS_WHATIF_COLUMNS_MAX];
 	enum ls_whatif_optype type; /* of the row before: mostly the same again */
 	char buf[LS_WHATIF_LINE_MAX_BYTES];
 };
 
-/* --- one line ------------------------------------------------------------------------------- */
+/* --- one line ------------------------------------------------------------- */
 
 /* A field as it may be shown. */
 static const char *
@@ -53,11 +53,13 @@ csv_bad_field(struct csv_parser *p, enum csv_column column, const char *must)
 {
 	char safe[48];
 
-	return ls_whatif_bad(p->error, p->line, "%s is '%s': it must be %s", csv_names[column],
+	return ls_whatif_bad(p->error, p->line, "%s is '%s': it must be %s",
+		csv_names[column],
 		csv_safe(p->fields[p->at[column]], safe, sizeof(safe)), must);
 }
 
-/* Cuts the line in buf into fields. Returns their number; too many: LS_WHATIF_COLUMNS_MAX + 1. */
+/* Cuts the line in buf into fields. Returns their number; too many:
+ * LS_WHATIF_COLUMNS_MAX + 1. */
 static size_t
 csv_split(struct csv_parser *p)
 {
@@ -82,15 +84,16 @@ csv_header(struct csv_parser *p)
 	bool found;
 
 	if (n > LS_WHATIF_COLUMNS_MAX)
-		return ls_whatif_bad(p->error, p->line, "more than %d columns", LS_WHATIF_COLUMNS_MAX);
+		return ls_whatif_bad(p->error, p->line, "more than %d columns",
+			LS_WHATIF_COLUMNS_MAX);
 	for (unsigned c = 0; c < CSV_COLUMNS; c++) {
 		found = false;
 		for (size_t i = 0; i < n; i++) {
 			if (strcmp(p->fields[i], csv_names[c]) != 0)
 				continue;
 			if (found)
-				return ls_whatif_bad(
-					p->error, p->line, "two columns are named %s", csv_names[c]);
+				return ls_whatif_bad(p->error, p->line,
+					"two columns are named %s", csv_names[c]);
 			found = true;
 			p->at[c] = i;
 		}
@@ -106,7 +109,8 @@ csv_header(struct csv_parser *p)
 
 /* A whole number from min to max. */
 static int
-csv_whole(struct csv_parser *p, enum csv_column column, int64_t min, int64_t max, int64_t *ret)
+csv_whole(struct csv_parser *p, enum csv_column column, int64_t min, int64_t max,
+	int64_t *ret)
 {
 	const char *s = p->fields[p->at[column]], *digits = s[0] == '-' ? s + 1 : s;
 	size_t len = strspn(digits, "0123456789");
@@ -120,13 +124,15 @@ csv_whole(struct csv_parser *p, enum csv_column column, int64_t min, int64_t max
 			return 0;
 		}
 	}
-	(void)snprintf(must, sizeof(must), "a whole number from %" PRId64 " to %" PRId64, min, max);
+	(void)snprintf(must, sizeof(must),
+		"a whole number from %" PRId64 " to %" PRId64, min, max);
 	return csv_bad_field(p, column, must);
 }
 
 /* A number of seconds from min to max. strtod alone would take nan, inf and hex. */
 static int
-csv_seconds(struct csv_parser *p, enum csv_column column, double min, double max, double *ret)
+csv_seconds(struct csv_parser *p, enum csv_column column, double min, double max,
+	double *ret)
 {
 	const char *s = p->fields[p->at[column]];
 	char must[64], *end = NULL;
@@ -151,7 +157,8 @@ csv_type(struct csv_parser *p, struct ls_whatif_row *row)
 	if (strcmp(name, ls_whatif_type_name(p->type)) != 0) {
 		row->type = ls_whatif_type_find(name);
 		if (row->type == LS_WHATIF_OPTYPES)
-			return csv_bad_field(p, CSV_OPTYPE, "an operation that is known");
+			return csv_bad_field(p, CSV_OPTYPE,
+				"an operation that is known");
 		p->type = row->type;
 	}
 	row->type = p->type;
@@ -175,9 +182,11 @@ csv_row(struct csv_parser *p, struct ls_whatif_row *row)
 	if (rc == 0)
 		rc = csv_whole(p, CSV_SEQ_ID, 0, LS_WHATIF_ROWS_MAX, &seq);
 	if (rc == 0)
-		rc = csv_seconds(p, CSV_START_TS, -LS_WHATIF_TIME_MAX_S, LS_WHATIF_TIME_MAX_S, &row->start_s);
+		rc = csv_seconds(p, CSV_START_TS, -LS_WHATIF_TIME_MAX_S,
+			LS_WHATIF_TIME_MAX_S, &row->start_s);
 	if (rc == 0)
-		rc = csv_seconds(p, CSV_DURATION, 0, LS_WHATIF_DURATION_MAX_S, &row->duration_s);
+		rc = csv_seconds(p, CSV_DURATION, 0, LS_WHATIF_DURATION_MAX_S,
+			&row->duration_s);
 	row->dp = (uint32_t)dp;
 	row->stage = (uint32_t)stage;
 	row->seq = (uint32_t)seq;
@@ -189,7 +198,7 @@ csv_row(struct csv_parser *p, struct ls_whatif_row *row)
 static int
 csv_line(struct csv_parser *p)
 {
-	struct ls_whatif_row row = {0};
+	struct ls_whatif_row row = { 0 };
 	size_t n;
 	int rc;
 
@@ -198,26 +207,29 @@ csv_line(struct csv_parser *p)
 		return csv_header(p);
 	n = csv_split(p);
 	if (n != p->columns)
-		return ls_whatif_bad(p->error, p->line, "%s%zu fields, the header has %zu",
+		return ls_whatif_bad(p->error, p->line,
+			"%s%zu fields, the header has %zu",
 			n > LS_WHATIF_COLUMNS_MAX ? "more than " : "",
 			n > LS_WHATIF_COLUMNS_MAX ? n - 1 : n, p->columns);
 	if (p->rows->count == LS_WHATIF_ROWS_MAX)
-		return ls_whatif_bad(p->error, p->line, "more than %u rows", LS_WHATIF_ROWS_MAX);
+		return ls_whatif_bad(p->error, p->line, "more than %u rows",
+			LS_WHATIF_ROWS_MAX);
 	rc = csv_row(p, &row);
 	if (rc == 0)
-		rc = ls_mem_grow((void **)&p->rows->rows, p->rows->count, &p->rows->capacity,
-			sizeof(row));
+		rc = ls_mem_grow((void **)&p->rows->rows, p->rows->count,
+			&p->rows->capacity, sizeof(row));
 	if (rc == 0)
 		p->rows->rows[p->rows->count++] = row;
 	return rc;
 }
 
-/* --- all lines ------------------------------------------------------------------------------ */
+/* --- all lines ------------------------------------------------------------ */
 
 static int
 csv_too_long(struct csv_parser *p)
 {
-	return ls_whatif_bad(p->error, p->line + 1, "the line is longer than %d bytes, or holds a NUL",
+	return ls_whatif_bad(p->error, p->line + 1,
+		"the line is longer than %d bytes, or holds a NUL",
 		LS_WHATIF_LINE_MAX_BYTES - 2);
 }
 
@@ -282,7 +294,8 @@ csv_file(struct csv_parser *p, gzFile file)
 	while (rc == 0 && gzgets(file, p->buf, sizeof(p->buf)) != NULL) {
 		len = strlen(p->buf);
 		if (len == 0 || p->buf[len - 1] != '\n') {
-			(void)gzerror(file, &state); /* a line that is cut off is not looked at */
+			/* a line that is cut off is not looked at */
+			(void)gzerror(file, &state);
 			if (state != Z_OK && state != Z_STREAM_END)
 				return -LS_ECORRUPT;
 			if (!gzeof(file))

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * whatif_csv - the CSV of an operation trace, plain or gzip: its rows, checked one by one.
+ * whatif_csv - the CSV of an operation trace, plain or gzip: its rows, checked one by
+ * one.
  *
- * The first line names the columns, in any order; others than those needed are passed over. Fields have no
- * quotes.
+ * The first line names the columns, in any order; others than those needed are passed
+ * over. Fields have no quotes.
  *
  * Owner:   the caller.
  * Units:   seconds.
- * Errors:  -LS_EPARSE with line and text, -errno from the file, -LS_ECORRUPT for damaged gzip, -ENOMEM.
- * Limits:  LS_WHATIF_ROWS_MAX, LS_WHATIF_LINE_MAX_BYTES, LS_WHATIF_COLUMNS_MAX; dp and stage below the sizes.
+ * Errors:  -LS_EPARSE with line and text, -errno from the file, -LS_ECORRUPT for
+ *          damaged gzip, -ENOMEM.
+ * Limits:  LS_WHATIF_ROWS_MAX, LS_WHATIF_LINE_MAX_BYTES, LS_WHATIF_COLUMNS_MAX; dp and
+ *          stage below the sizes.
  * Source:  proto/README.md, "Operation trace".
  */
 #ifndef LS_COLLECTOR_WHATIF_WHATIF_CSV_H
@@ -23,12 +26,15 @@ struct ls_whatif_rows {
 	size_t count, capacity;
 };
 
-/* Parses len bytes of text. ret_rows begins empty; free its rows, whatever is returned. */
+/* Parses len bytes of text. ret_rows begins empty; free its rows, whatever is returned.
+ */
 int ls_whatif_csv_parse(const char *text, size_t len, const struct ls_whatif_meta *meta,
-	struct ls_whatif_rows *ret_rows, struct ls_whatif_error *ret_error) LS_MUSTCHECK;
+	struct ls_whatif_rows *ret_rows,
+	struct ls_whatif_error *ret_error) LS_MUSTCHECK;
 
 /* The same of a file, "-" for standard input. */
 int ls_whatif_csv_read(const char *path, const struct ls_whatif_meta *meta,
-	struct ls_whatif_rows *ret_rows, struct ls_whatif_error *ret_error) LS_MUSTCHECK;
+	struct ls_whatif_rows *ret_rows,
+	struct ls_whatif_error *ret_error) LS_MUSTCHECK;
 
 #endif

@@ -14,17 +14,20 @@ struct graph_maker {
 	const struct ls_whatif_trace *t;
 	const struct ls_whatif_wires *w;
 	struct ls_whatif_graph *g;
-	uint32_t *members;  /* operations, by node: next of the same node, or NONE */
-	uint32_t *waiting;  /* by node: for how many edges it still waits */
-	uint32_t *first_out; /* by operation: its first edge in out; one more at the end */
-	uint32_t *out;      /* edges, by the operation that they come from */
-	uint32_t *ready;    /* nodes that may run */
+	uint32_t *members; /* operations, by node: next of the same node, or NONE */
+	uint32_t *waiting; /* by node: for how many edges it still waits */
+	/* by operation: its first edge in out; one more at the end */
+	uint32_t *first_out;
+	uint32_t *out; /* edges, by the operation that they come from */
+	uint32_t *ready; /* nodes that may run */
 	uint32_t *free_slots;
 	uint32_t *last_use; /* by operation: position in nodes */
-	uint32_t *deps;     /* edges by the node that they go to: operations, with repeats */
+	/* edges by the node that they go to: operations, with repeats */
+	uint32_t *deps;
 	uint32_t *first_in; /* by node */
-	uint32_t *order;    /* nodes as they run */
-	uint32_t *mark;     /* by operation: the node that took it as a dep last, plus one */
+	uint32_t *order; /* nodes as they run */
+	/* by operation: the node that took it as a dep last, plus one */
+	uint32_t *mark;
 };
 
 #define GRAPH_NONE UINT32_MAX
@@ -56,10 +59,11 @@ graph_allocate(struct graph_maker *m)
 	g->deps = malloc((edges + n) * sizeof(uint32_t)); /* and those of the end */
 	g->ops = malloc(n * sizeof(uint32_t));
 	g->slots = malloc(n * sizeof(uint32_t));
-	if (m->members == NULL || m->waiting == NULL || m->first_out == NULL || m->out == NULL ||
-		m->ready == NULL || m->free_slots == NULL || m->last_use == NULL ||
-		m->deps == NULL || m->first_in == NULL || m->order == NULL || m->mark == NULL ||
-		g->nodes == NULL || g->deps == NULL || g->ops == NULL || g->slots == NULL)
+	if (m->members == NULL || m->waiting == NULL || m->first_out == NULL ||
+		m->out == NULL || m->ready == NULL || m->free_slots == NULL ||
+		m->last_use == NULL || m->deps == NULL || m->first_in == NULL ||
+		m->order == NULL || m->mark == NULL || g->nodes == NULL ||
+		g->deps == NULL || g->ops == NULL || g->slots == NULL)
 		return -ENOMEM;
 	return 0;
 }
@@ -80,7 +84,8 @@ graph_drop(struct graph_maker *m)
 	free(m->mark);
 }
 
-/* Sorts the edges twice by counting: by the operation they come from, by the node they go to. */
+/* Sorts the edges twice by counting: by the operation they come from, by the node they
+ * go to. */
 static void
 graph_sort_edges(struct graph_maker *m)
 {
@@ -96,11 +101,13 @@ graph_sort_edges(struct graph_maker *m)
 		m->first_out[k + 1] += m->first_out[k];
 		m->first_in[k + 1] += m->first_in[k];
 	}
-	for (size_t i = m->w->edge_count; i-- > 0;) { /* backwards: ends become begins */
+	/* backwards: ends become begins */
+	for (size_t i = m->w->edge_count; i-- > 0;) {
 		m->out[--m->first_out[e[i].from + 1]] = m->w->leader[e[i].to];
 		m->deps[--m->first_in[m->w->leader[e[i].to] + 1]] = e[i].from;
 	}
-	/* first_x[k + 1] is now where k begins, and that of k = n - 1 ends at the number of edges */
+	/* first_x[k + 1] is now where k begins, and that of k = n - 1 ends at the
+	 * number of edges */
 	memmove(m->first_out, m->first_out + 1, n * sizeof(uint32_t));
 	memmove(m->first_in, m->first_in + 1, n * sizeof(uint32_t));
 	m->first_out[n] = m->first_in[n] = (uint32_t)m->w->edge_count;
@@ -117,7 +124,8 @@ graph_list_members(struct graph_maker *m)
 
 		if (lead == k)
 			continue;
-		/* the leader is less than k and its own link is set last: keep the chain in `mark` */
+		/* the leader is less than k and its own link is set last: keep the
+		 * chain in `mark` */
 		next[k] = m->mark[lead] == 0 ? GRAPH_NONE : m->mark[lead] - 1;
 		m->mark[lead] = k + 1;
 	}
@@ -147,13 +155,16 @@ graph_say_circle(const struct graph_maker *m, struct ls_whatif_error *ret_error)
 	while (k + 1 < m->t->op_count && (!graph_leads(m, k) || m->waiting[k] == 0))
 		k++;
 	return ls_whatif_bad(ret_error, 0,
-		"by the order of computes in step %" PRId64 " of dp 0, operations wait for each other in a "
+		"by the order of computes in step %" PRId64
+		" of dp 0, operations wait for each other in a "
 		"circle: %s %" PRIu32 " of stage %" PRIu32 " never begins",
-		m->t->steps[0], ls_whatif_type_name(op[k].type), op[k].seq, op[k].stage);
+		m->t->steps[0], ls_whatif_type_name(op[k].type), op[k].seq,
+		op[k].stage);
 }
 
 /*
- * What was made ready last runs first, so that few ends are held at a time (Kahn's order, with a stack).
+ * What was made ready last runs first, so that few ends are held at a time (Kahn's
+ * order, with a stack).
  */
 static int
 graph_order(struct graph_maker *m, struct ls_whatif_error *ret_error)
@@ -178,7 +189,8 @@ graph_order(struct graph_maker *m, struct ls_whatif_error *ret_error)
 	return done == nodes ? 0 : graph_say_circle(m, ret_error);
 }
 
-/* Where the end of each operation is needed last; by those that nobody waits for, at the step's end. */
+/* Where the end of each operation is needed last; by those that nobody waits for, at
+ * the step's end. */
 static void
 graph_find_last_use(struct graph_maker *m)
 {
@@ -192,15 +204,19 @@ graph_find_last_use(struct graph_maker *m)
 	}
 }
 
-/* Adds one node: its deps once each, its operations, a slot for each; then slots nobody needs are free. */
+/* Adds one node: its deps once each, its operations, a slot for each; then slots nobody
+ * needs are free. */
 static void
-graph_add_node(struct graph_maker *m, uint32_t at, uint32_t *deps, uint32_t *ops, uint32_t *free_count)
+graph_add_node(struct graph_maker *m, uint32_t at, uint32_t *deps, uint32_t *ops,
+	uint32_t *free_count)
 {
 	struct ls_whatif_graph *g = m->g;
 	struct ls_whatif_node *n = &g->nodes[at];
 	uint32_t node = m->order[at];
 
-	*n = (struct ls_whatif_node){.first_dep = *deps, .first_op = *ops, .across = m->w->across[node]};
+	*n = (struct ls_whatif_node){
+		.first_dep = *deps, .first_op = *ops, .across = m->w->across[node]
+	};
 	for (uint32_t d = m->first_in[node]; d < m->first_in[node + 1]; d++) {
 		if (m->mark[m->deps[d]] == at + 1)
 			continue;
@@ -208,7 +224,8 @@ graph_add_node(struct graph_maker *m, uint32_t at, uint32_t *deps, uint32_t *ops
 		g->deps[(*deps)++] = g->slots[m->deps[d]];
 	}
 	for (uint32_t op = node; op != GRAPH_NONE; op = m->members[op]) {
-		g->slots[op] = *free_count > 0 ? m->free_slots[--*free_count] : g->slot_count++;
+		g->slots[op] = *free_count > 0 ? m->free_slots[--*free_count]
+					       : g->slot_count++;
 		g->ops[(*ops)++] = op;
 	}
 	for (uint32_t d = m->first_in[node]; d < m->first_in[node + 1]; d++) {
@@ -231,7 +248,9 @@ graph_lay_out(struct graph_maker *m)
 
 	for (uint32_t at = 0; at < end; at++)
 		graph_add_node(m, at, &deps, &ops, &free_count);
-	g->nodes[end] = (struct ls_whatif_node){.first_dep = deps, .first_op = ops, .across = true};
+	g->nodes[end] = (struct ls_whatif_node){
+		.first_dep = deps, .first_op = ops, .across = true
+	};
 	for (uint32_t k = 0; k < m->t->op_count; k++) {
 		if (m->first_out[k] == m->first_out[k + 1])
 			g->deps[deps++] = g->slots[k];
@@ -243,8 +262,8 @@ int
 ls_whatif_graph_new(const struct ls_whatif_trace *t, struct ls_whatif_graph **ret_graph,
 	struct ls_whatif_error *ret_error)
 {
-	struct ls_whatif_wires w = {0};
-	struct graph_maker m = {.t = t, .w = &w, .g = calloc(1, sizeof(*m.g))};
+	struct ls_whatif_wires w = { 0 };
+	struct graph_maker m = { .t = t, .w = &w, .g = calloc(1, sizeof(*m.g)) };
 	int rc = m.g == NULL ? -ENOMEM : ls_whatif_wires_init(&w, t, ret_error);
 
 	if (rc == 0)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * whatif_graph - what an operation waits for: the operations of one step as nodes in the order to replay.
+ * whatif_graph - what an operation waits for: the operations of one step as nodes in
+ * the order to replay.
  *
- * A node is one operation, or those that end together because they wait for each other: both ends of a
- * pipeline hop, the embedding's all-reduce of first and last stage, the clip of all stages. It begins
- * when all that its operations wait for have ended. If `across` is set, it begins in all dp at once.
+ * A node is one operation, or those that end together because they wait for each other:
+ * both ends of a pipeline hop, the embedding's all-reduce of first and last stage, the
+ * clip of all stages. It begins when all that its operations wait for have ended. If
+ * `across` is set, it begins in all dp at once.
  *
  *   forward, backward   wait for the one before them on their worker, and for their receive
  *   send                for the compute of its number, and the send before
@@ -18,9 +20,11 @@
  *
  * Owner:   the caller; not changed after it is made.
  * Units:   none.
- * Errors:  -LS_EPARSE for operations that have no other end, or wait in a circle; -ENOMEM.
+ * Errors:  -LS_EPARSE for operations that have no other end, or wait in a circle;
+ *          -ENOMEM.
  * Limits:  those of the trace.
- * Source:  OSDI'25, "Understanding Stragglers in Large Model Training Using What-if Analysis", section 3.
+ * Source:  OSDI'25, "Understanding Stragglers in Large Model Training Using What-if
+ *          Analysis", section 3.
  */
 #ifndef LS_COLLECTOR_WHATIF_WHATIF_GRAPH_H
 #define LS_COLLECTOR_WHATIF_WHATIF_GRAPH_H
@@ -30,24 +34,29 @@
 
 struct ls_whatif_node {
 	uint32_t first_dep, dep_count; /* in deps */
-	uint32_t first_op, op_count;   /* in ops */
-	bool across;                   /* waits for its twins in all dp */
+	uint32_t first_op, op_count; /* in ops */
+	bool across; /* waits for its twins in all dp */
 };
 
 struct ls_whatif_graph {
 	struct ls_whatif_node *nodes; /* in an order in which they can be replayed */
-	uint32_t node_count;          /* the last one is the step's end: it has no operation */
-	uint32_t *deps;               /* slots */
-	uint32_t *ops;                /* operations of the trace */
-	uint32_t *slots;              /* by operation: where its end is held while somebody waits for it */
+	/* the last one is the step's end: it has no operation */
+	uint32_t node_count;
+	uint32_t *deps; /* slots */
+	uint32_t *ops; /* operations of the trace */
+	/* by operation: where its end is held while somebody waits for it */
+	uint32_t *slots;
 	uint32_t slot_count;
 };
 
-/* True if an operation's own time is a transfer: its end less the begin of the last of its node. */
+/* True if an operation's own time is a transfer: its end less the begin of the last of
+ * its node. */
 bool ls_whatif_is_transfer(enum ls_whatif_optype type);
 
-/* Makes the graph of a trace, which is not needed any more afterwards. -LS_EPARSE, -ENOMEM. */
-int ls_whatif_graph_new(const struct ls_whatif_trace *t, struct ls_whatif_graph **ret_graph,
+/* Makes the graph of a trace, which is not needed any more afterwards. -LS_EPARSE,
+ * -ENOMEM. */
+int ls_whatif_graph_new(const struct ls_whatif_trace *t,
+	struct ls_whatif_graph **ret_graph,
 	struct ls_whatif_error *ret_error) LS_MUSTCHECK;
 
 /* Takes NULL, too. */

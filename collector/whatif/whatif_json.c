@@ -18,7 +18,8 @@ json_ratio(double v)
 static void
 json_set_number(json_t *o, const char *key, double v)
 {
-	ls_ignore(json_object_set_new(o, key, json_ratio(v))); /* checked at the end: ls_whatif_json */
+	/* checked at the end: ls_whatif_json */
+	ls_ignore(json_object_set_new(o, key, json_ratio(v)));
 }
 
 /* {"0":v[0],"1":v[1],...} */
@@ -66,7 +67,8 @@ json_by_op(const double *v)
 	for (unsigned i = 0; rc == 0 && i < LS_WHATIF_OPTYPES; i++) {
 		if (!isnan(v[i]))
 			rc = json_object_set_new(o,
-				ls_whatif_part_name((enum ls_whatif_optype)i), json_ratio(v[i]));
+				ls_whatif_part_name((enum ls_whatif_optype)i),
+				json_ratio(v[i]));
 	}
 	if (rc == 0)
 		return o;
@@ -113,15 +115,18 @@ static json_t *
 json_result(const struct ls_whatif_trace *t, const struct ls_whatif *w,
 	const struct ls_whatif_result *r)
 {
-	json_t *o = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "S_op", json_by_op(r->s_op), "S_dp",
-		json_by_number(r->s_dp, t->dp_count), "S_stage",
-		json_by_number(r->s_stage, t->stage_count), "S_w", json_by_rank(t, r->s_worker),
-		"S_alone", json_by_rank(t, r->s_alone), "top", json_top(t, w, r));
-	json_t *more = json_pack("{s:{s:o, s:o}, s:{s:I, s:I}, s:{s:I, s:I}, s:I}", "exceeds_ideal",
-		"M_W", json_ratio(json_beyond(r->m_w)), "M_S", json_ratio(json_beyond(r->m_s)),
-		"first_dp", "dp", (json_int_t)r->first_dp, "steps", (json_int_t)r->first_dp_steps,
+	json_t *o = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "S_op",
+		json_by_op(r->s_op), "S_dp", json_by_number(r->s_dp, t->dp_count),
+		"S_stage", json_by_number(r->s_stage, t->stage_count), "S_w",
+		json_by_rank(t, r->s_worker), "S_alone", json_by_rank(t, r->s_alone),
+		"top", json_top(t, w, r));
+	json_t *more = json_pack("{s:{s:o, s:o}, s:{s:I, s:I}, s:{s:I, s:I}, s:I}",
+		"exceeds_ideal", "M_W", json_ratio(json_beyond(r->m_w)), "M_S",
+		json_ratio(json_beyond(r->m_s)), "first_dp", "dp",
+		(json_int_t)r->first_dp, "steps", (json_int_t)r->first_dp_steps,
 		"first_stage", "stage", (json_int_t)r->first_stage, "steps",
-		(json_int_t)r->first_stage_steps, "worst_workers", (json_int_t)r->worst_count);
+		(json_int_t)r->first_stage_steps, "worst_workers",
+		(json_int_t)r->worst_count);
 
 	if (o == NULL || more == NULL || json_object_update(o, more) != 0) {
 		json_decref(o);
@@ -140,22 +145,26 @@ json_result(const struct ls_whatif_trace *t, const struct ls_whatif *w,
 }
 
 json_t *
-ls_whatif_json(const char *name, const struct ls_whatif_trace *t, const struct ls_whatif *w,
-	const struct ls_whatif_result *mean, const struct ls_whatif_result *role)
+ls_whatif_json(const char *name, const struct ls_whatif_trace *t,
+	const struct ls_whatif *w, const struct ls_whatif_result *mean,
+	const struct ls_whatif_result *role)
 {
 	json_t *o = json_result(t, w, mean), *by_role = json_result(t, w, role);
 	double measured = ls_whatif_measured_s(w), replayed = ls_whatif_replayed_s(w);
 	json_t *head = json_pack("{s:i, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}",
-		"schema_version", 1, "trial", name[0] != '\0' ? json_string(name) : json_null(),
-		"steps", (json_int_t)t->step_count, "dp", (json_int_t)t->dp_count, "stages",
+		"schema_version", 1, "trial",
+		name[0] != '\0' ? json_string(name) : json_null(), "steps",
+		(json_int_t)t->step_count, "dp", (json_int_t)t->dp_count, "stages",
 		(json_int_t)t->stage_count, "workers",
 		(json_int_t)((size_t)t->stage_count * t->dp_count), "operations",
-		(json_int_t)(t->op_count * t->lane_count), "step_s", json_ratio(measured),
-		"no_delay_s", json_ratio(replayed), "launch_slowdown",
-		json_ratio(measured / replayed));
+		(json_int_t)(t->op_count * t->lane_count), "step_s",
+		json_ratio(measured), "no_delay_s", json_ratio(replayed),
+		"launch_slowdown", json_ratio(measured / replayed));
 
-	if (o != NULL && by_role != NULL && head != NULL && json_object_update(o, head) == 0 &&
-		json_object_set(o, "role_median", by_role) == 0 && json_object_get(o, "S") != NULL) {
+	if (o != NULL && by_role != NULL && head != NULL &&
+		json_object_update(o, head) == 0 &&
+		json_object_set(o, "role_median", by_role) == 0 &&
+		json_object_get(o, "S") != NULL) {
 		json_decref(head);
 		json_decref(by_role);
 		return o;

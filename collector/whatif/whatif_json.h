@@ -14,8 +14,10 @@
 #include <jansson.h>
 #include "collector/whatif/whatif.h"
 
-/* The answers by both references. `name` is the trial's, or "". New reference, or NULL. */
-json_t *ls_whatif_json(const char *name, const struct ls_whatif_trace *t, const struct ls_whatif *w,
-	const struct ls_whatif_result *mean, const struct ls_whatif_result *role);
+/* The answers by both references. `name` is the trial's, or "". New reference, or NULL.
+ */
+json_t *ls_whatif_json(const char *name, const struct ls_whatif_trace *t,
+	const struct ls_whatif *w, const struct ls_whatif_result *mean,
+	const struct ls_whatif_result *role);
 
 #endif

@@ -17,12 +17,14 @@ static const struct {
 	size_t offset;
 	uint32_t max;
 } meta_sizes[] = {
-	{"dp_size", offsetof(struct ls_whatif_meta, dp_size), LS_WHATIF_WORKERS_MAX},
-	{"dsp_size", offsetof(struct ls_whatif_meta, dsp_size), LS_WHATIF_WORKERS_MAX},
-	{"pp_size", offsetof(struct ls_whatif_meta, pp_size), LS_WHATIF_STAGES_MAX},
-	{"tp_size", offsetof(struct ls_whatif_meta, tp_size), LS_WHATIF_WORKERS_MAX},
-	{"vpp_size", offsetof(struct ls_whatif_meta, vpp_size), LS_WHATIF_STAGES_MAX},
-	{"world_size", offsetof(struct ls_whatif_meta, world_size), LS_WHATIF_WORLD_MAX},
+	{ "dp_size", offsetof(struct ls_whatif_meta, dp_size), LS_WHATIF_WORKERS_MAX },
+	{ "dsp_size", offsetof(struct ls_whatif_meta, dsp_size),
+		LS_WHATIF_WORKERS_MAX },
+	{ "pp_size", offsetof(struct ls_whatif_meta, pp_size), LS_WHATIF_STAGES_MAX },
+	{ "tp_size", offsetof(struct ls_whatif_meta, tp_size), LS_WHATIF_WORKERS_MAX },
+	{ "vpp_size", offsetof(struct ls_whatif_meta, vpp_size), LS_WHATIF_STAGES_MAX },
+	{ "world_size", offsetof(struct ls_whatif_meta, world_size),
+		LS_WHATIF_WORLD_MAX },
 };
 #define META_SIZES (sizeof(meta_sizes) / sizeof(meta_sizes[0]))
 
@@ -70,7 +72,7 @@ meta_text(const struct meta_parser *p)
 	return (const char *)p->event.data.scalar.value;
 }
 
-/* --- values ------------------------------------------------------------------------------------- */
+/* --- values --------------------------------------------------------------- */
 
 /* Reads over a value, of however many levels (libyaml bounds them). */
 static int
@@ -85,9 +87,11 @@ meta_skip(struct meta_parser *p)
 			return rc;
 		if (p->event.type == YAML_ALIAS_EVENT)
 			return meta_bad(p, "aliases are not taken");
-		if (p->event.type == YAML_MAPPING_START_EVENT || p->event.type == YAML_SEQUENCE_START_EVENT)
+		if (p->event.type == YAML_MAPPING_START_EVENT ||
+			p->event.type == YAML_SEQUENCE_START_EVENT)
 			depth++;
-		if (p->event.type == YAML_MAPPING_END_EVENT || p->event.type == YAML_SEQUENCE_END_EVENT)
+		if (p->event.type == YAML_MAPPING_END_EVENT ||
+			p->event.type == YAML_SEQUENCE_END_EVENT)
 			depth--;
 		if (depth == 0)
 			return 0;
@@ -103,7 +107,8 @@ meta_take_size(struct meta_parser *p, size_t which)
 	int rc;
 
 	if (*field != 0)
-		return ls_whatif_bad(p->error, line, "%s is there twice", meta_sizes[which].name);
+		return ls_whatif_bad(p->error, line, "%s is there twice",
+			meta_sizes[which].name);
 	rc = meta_next(p);
 	if (rc != 0)
 		return rc;
@@ -116,21 +121,25 @@ meta_take_size(struct meta_parser *p, size_t which)
 			return 0;
 		}
 	}
-	return ls_whatif_bad(p->error, line, "%s must be a whole number from 1 to %" PRIu32,
-		meta_sizes[which].name, meta_sizes[which].max);
+	return ls_whatif_bad(p->error, line,
+		"%s must be a whole number from 1 to %" PRIu32, meta_sizes[which].name,
+		meta_sizes[which].max);
 }
 
 static int
 meta_take_name(struct meta_parser *p)
 {
-	int rc = p->name_given ? meta_bad(p, "trial_name is there twice") : meta_next(p);
+	int rc =
+		p->name_given ? meta_bad(p, "trial_name is there twice") : meta_next(p);
 
 	if (rc != 0)
 		return rc;
 	p->name_given = true;
 	if (p->event.type != YAML_SCALAR_EVENT ||
-		!ls_text_is_name(meta_text(p), p->event.data.scalar.length, sizeof(p->meta.name) - 1))
-		return meta_bad(p, "trial_name must be text of 1 to 127 bytes, without control characters");
+		!ls_text_is_name(meta_text(p), p->event.data.scalar.length,
+			sizeof(p->meta.name) - 1))
+		return meta_bad(p,
+			"trial_name must be text of 1 to 127 bytes, without control characters");
 	return ls_text_copy(p->meta.name, sizeof(p->meta.name), meta_text(p));
 }
 
@@ -151,7 +160,7 @@ meta_take(struct meta_parser *p)
 	return meta_skip(p);
 }
 
-/* --- the whole ---------------------------------------------------------------------------------- */
+/* --- the whole ------------------------------------------------------------ */
 
 static void
 meta_default(uint32_t *size)
@@ -167,23 +176,28 @@ meta_check(struct meta_parser *p)
 	uint64_t world;
 
 	if (m->dp_size == 0 || m->pp_size == 0)
-		return ls_whatif_bad(p->error, 0, "%s is missing", m->dp_size == 0 ? "dp_size" : "pp_size");
+		return ls_whatif_bad(p->error, 0, "%s is missing",
+			m->dp_size == 0 ? "dp_size" : "pp_size");
 	meta_default(&m->dsp_size);
 	meta_default(&m->tp_size);
 	meta_default(&m->vpp_size);
 	if (m->vpp_size != 1)
 		return ls_whatif_bad(p->error, 0,
-			"vpp_size is %" PRIu32 ": pipelines with several chunks a stage are not replayed",
+			"vpp_size is %" PRIu32
+			": pipelines with several chunks a stage are not replayed",
 			m->vpp_size);
 	if ((uint64_t)m->dp_size * m->pp_size > LS_WHATIF_WORKERS_MAX)
-		return ls_whatif_bad(p->error, 0, "dp_size x pp_size is above %u", LS_WHATIF_WORKERS_MAX);
+		return ls_whatif_bad(p->error, 0, "dp_size x pp_size is above %u",
+			LS_WHATIF_WORKERS_MAX);
 	world = (uint64_t)m->dp_size * m->pp_size * m->dsp_size; /* at most 2^32 */
 	if (world > LS_WHATIF_WORLD_MAX || world * m->tp_size > LS_WHATIF_WORLD_MAX)
-		return ls_whatif_bad(p->error, 0, "the sizes multiply to more than %u", LS_WHATIF_WORLD_MAX);
+		return ls_whatif_bad(p->error, 0, "the sizes multiply to more than %u",
+			LS_WHATIF_WORLD_MAX);
 	world *= m->tp_size;
 	if (m->world_size != 0 && m->world_size != world)
 		return ls_whatif_bad(p->error, 0,
-			"world_size is %" PRIu32 ", but dp_size x pp_size x tp_size x dsp_size is %" PRIu64,
+			"world_size is %" PRIu32
+			", but dp_size x pp_size x tp_size x dsp_size is %" PRIu64,
 			m->world_size, world);
 	return 0;
 }
@@ -196,7 +210,8 @@ meta_document(struct meta_parser *p)
 	if (rc == 0)
 		rc = meta_expect(p, YAML_DOCUMENT_START_EVENT, "it is empty");
 	if (rc == 0)
-		rc = meta_expect(p, YAML_MAPPING_START_EVENT, "it must be lines of NAME: NUMBER");
+		rc = meta_expect(p, YAML_MAPPING_START_EVENT,
+			"it must be lines of NAME: NUMBER");
 	if (rc == 0)
 		rc = meta_next(p);
 	while (rc == 0 && p->event.type != YAML_MAPPING_END_EVENT) {
@@ -215,11 +230,12 @@ int
 ls_whatif_meta_parse(const char *text, size_t len, struct ls_whatif_meta *ret_meta,
 	struct ls_whatif_error *ret_error)
 {
-	struct meta_parser p = {.error = ret_error};
+	struct meta_parser p = { .error = ret_error };
 	int rc;
 
 	if (len > LS_WHATIF_META_MAX_BYTES)
-		return ls_whatif_bad(ret_error, 0, "it is longer than %d bytes", LS_WHATIF_META_MAX_BYTES);
+		return ls_whatif_bad(ret_error, 0, "it is longer than %d bytes",
+			LS_WHATIF_META_MAX_BYTES);
 	if (yaml_parser_initialize(&p.yaml) != 1)
 		return -ENOMEM;
 	yaml_parser_set_input_string(&p.yaml, (const unsigned char *)text, len);

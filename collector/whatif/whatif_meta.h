@@ -2,8 +2,9 @@
 /*
  * whatif_meta - the YAML beside an operation trace: how many workers of which kind.
  *
- * A mapping of names to plain values; dp_size and pp_size must be there. Names that are not known are passed
- * over with whatever they hold. Aliases are refused: they can make little text large.
+ * A mapping of names to plain values; dp_size and pp_size must be there. Names that are
+ * not known are passed over with whatever they hold. Aliases are refused: they can make
+ * little text large.
  *
  * Owner:   the caller.
  * Units:   counts.

@@ -7,17 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Inner loops take so many lanes at once: a fixed number becomes vectors without -O3 (bench_whatif: 4 beats 2, 8, 16). */
+/* Inner loops take so many lanes at once: a fixed number becomes vectors without -O3
+ * (bench_whatif: 4 beats 2, 8, 16). */
 #define REPLAY_VECTOR 4u
 
 struct ls_whatif_replay {
 	const struct ls_whatif_trace *t;
 	const struct ls_whatif_graph *g;
 	const double *own_s;
-	size_t block;    /* lanes at a time: whole steps */
-	size_t width;    /* of a row of lanes, a multiple of REPLAY_VECTOR */
-	double *slots;   /* slot x 2 rows: the lanes, and beside them the ideal dp of each */
-	double *start;   /* 2 rows */
+	size_t block; /* lanes at a time: whole steps */
+	size_t width; /* of a row of lanes, a multiple of REPLAY_VECTOR */
+	/* slot x 2 rows: the lanes, and beside them the ideal dp of each */
+	double *slots;
+	double *start; /* 2 rows */
 	double *scratch; /* 1 row: times of an operation of mixed origin */
 };
 
@@ -26,7 +28,7 @@ struct replay_turn {
 	const struct ls_whatif_plan *plan;
 	const double *ideal_s;
 	size_t first, count; /* lanes */
-	bool pair;           /* the second row of each slot is used, too */
+	bool pair; /* the second row of each slot is used, too */
 };
 
 int
@@ -69,10 +71,11 @@ ls_whatif_replay_free(struct ls_whatif_replay *r)
 	free(r);
 }
 
-/* --- rows of lanes; n is rounded up to whole vectors: rows of ours have room for that ------- */
+/* --- rows of lanes; n is rounded up to whole vectors: rows of ours have room for that --- */
 
 static void
-replay_later(double *restrict to, const double *restrict a, const double *restrict b, size_t n)
+replay_later(double *restrict to, const double *restrict a, const double *restrict b,
+	size_t n)
 {
 	for (size_t i = 0; i < n; i += REPLAY_VECTOR) {
 		for (size_t j = 0; j < REPLAY_VECTOR; j++)
@@ -90,7 +93,8 @@ replay_push_back(double *restrict to, const double *restrict a, size_t n)
 }
 
 static void
-replay_add_constant(double *restrict to, const double *restrict start, double s, size_t n)
+replay_add_constant(double *restrict to, const double *restrict start, double s,
+	size_t n)
 {
 	for (size_t i = 0; i < n; i += REPLAY_VECTOR) {
 		for (size_t j = 0; j < REPLAY_VECTOR; j++)
@@ -100,7 +104,8 @@ replay_add_constant(double *restrict to, const double *restrict start, double s,
 
 /* own may be a row of the trace, which ends with its last lane: n is not rounded. */
 static void
-replay_add(double *restrict to, const double *restrict start, const double *restrict own, size_t n)
+replay_add(double *restrict to, const double *restrict start,
+	const double *restrict own, size_t n)
 {
 	size_t i = 0;
 
@@ -126,11 +131,13 @@ replay_across(double *to, const double *from, size_t n, size_t dp_count)
 	}
 }
 
-/* --- one node ------------------------------------------------------------------------------- */
+/* --- one node ------------------------------------------------------------- */
 
-/* When the node can begin, by lane: the latest of what it waits for. May be a slot itself. */
+/* When the node can begin, by lane: the latest of what it waits for. May be a slot
+ * itself. */
 static const double *
-replay_start(struct ls_whatif_replay *r, const struct ls_whatif_node *node, size_t row, size_t n)
+replay_start(struct ls_whatif_replay *r, const struct ls_whatif_node *node, size_t row,
+	size_t n)
 {
 	const uint32_t *deps = r->g->deps + node->first_dep;
 	const double *slots = r->slots + row * r->width;
@@ -142,13 +149,15 @@ replay_start(struct ls_whatif_replay *r, const struct ls_whatif_node *node, size
 	}
 	if (node->dep_count == 1)
 		return slots + deps[0] * 2 * r->width;
-	replay_later(start, slots + deps[0] * 2 * r->width, slots + deps[1] * 2 * r->width, n);
+	replay_later(start, slots + deps[0] * 2 * r->width,
+		slots + deps[1] * 2 * r->width, n);
 	for (uint32_t i = 2; i < node->dep_count; i++)
 		replay_push_back(start, slots + deps[i] * 2 * r->width, n);
 	return start;
 }
 
-/* Whether this operation takes its own times, and if a part of the workers does not, those of all. */
+/* Whether this operation takes its own times, and if a part of the workers does not,
+ * those of all. */
 static const double *
 replay_times(struct ls_whatif_replay *r, const struct replay_turn *turn, uint32_t k)
 {
@@ -212,17 +221,19 @@ replay_node(struct ls_whatif_replay *r, const struct replay_turn *turn,
 	return start;
 }
 
-/* --- all ------------------------------------------------------------------------------------ */
+/* --- all ------------------------------------------------------------------ */
 
 static void
-replay_block(struct ls_whatif_replay *r, const struct replay_turn *turn, double *ret_step_s)
+replay_block(struct ls_whatif_replay *r, const struct replay_turn *turn,
+	double *ret_step_s)
 {
 	const double *start = r->start;
 	size_t dp_count = r->t->dp_count;
 
 	for (uint32_t i = 0; i < r->g->node_count; i++)
 		start = replay_node(r, turn, &r->g->nodes[i]);
-	/* the last node is the step's end, the same in all dp unless they stand apart */
+	/* the last node is the step's end, the same in all dp unless they stand apart
+	 */
 	if (turn->plan->apart) {
 		memcpy(ret_step_s + turn->first, start, turn->count * sizeof(*start));
 		return;
@@ -235,8 +246,9 @@ void
 ls_whatif_replay_run(struct ls_whatif_replay *r, const struct ls_whatif_plan *plan,
 	const double *ideal_s, double *ret_step_s)
 {
-	struct replay_turn turn = {.plan = plan, .ideal_s = ideal_s,
-		.pair = plan->apart && r->t->dp_count > 1};
+	struct replay_turn turn = { .plan = plan,
+		.ideal_s = ideal_s,
+		.pair = plan->apart && r->t->dp_count > 1 };
 
 	for (; turn.first < r->t->lane_count; turn.first += turn.count) {
 		turn.count = r->t->lane_count - turn.first;
@@ -256,9 +268,13 @@ ls_whatif_replay_ideal(const struct ls_whatif_replay *r, const double *ideal_s)
 		const struct ls_whatif_node *node = &g->nodes[i];
 
 		end = 0;
-		for (uint32_t d = node->first_dep; d < node->first_dep + node->dep_count; d++)
-			end = d == node->first_dep || ends[g->deps[d]] > end ? ends[g->deps[d]] : end;
-		for (uint32_t o = node->first_op; o < node->first_op + node->op_count; o++)
+		for (uint32_t d = node->first_dep;
+			d < node->first_dep + node->dep_count; d++)
+			end = d == node->first_dep || ends[g->deps[d]] > end
+				? ends[g->deps[d]]
+				: end;
+		for (uint32_t o = node->first_op; o < node->first_op + node->op_count;
+			o++)
 			ends[g->slots[g->ops[o]]] = end + ideal_s[g->ops[o]];
 	}
 	return end;

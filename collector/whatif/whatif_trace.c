@@ -44,7 +44,7 @@ ls_whatif_bad(struct ls_whatif_error *error, uint64_t line, const char *format, 
 	return -LS_EPARSE;
 }
 
-/* --- steps ---------------------------------------------------------------------------------- */
+/* --- steps ---------------------------------------------------------------- */
 
 static int
 trace_compare_numbers(const void *a, const void *b)
@@ -54,9 +54,11 @@ trace_compare_numbers(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* All step numbers, each once, ascending. Rows mostly come step by step: repeats are left out first. */
+/* All step numbers, each once, ascending. Rows mostly come step by step: repeats are
+ * left out first. */
 static int
-trace_find_steps(struct ls_whatif_trace *t, const struct ls_whatif_row *rows, size_t row_count)
+trace_find_steps(struct ls_whatif_trace *t, const struct ls_whatif_row *rows,
+	size_t row_count)
 {
 	size_t n = 0, kept = 0;
 
@@ -84,17 +86,18 @@ trace_step(const struct ls_whatif_trace *t, int64_t number, uint32_t last)
 
 	if (t->steps[last] == number)
 		return last;
-	at = bsearch(&number, t->steps, t->step_count, sizeof(number), trace_compare_numbers);
+	at = bsearch(&number, t->steps, t->step_count, sizeof(number),
+		trace_compare_numbers);
 	LS_ASSERT(at != NULL);
 	return (uint32_t)(at - t->steps);
 }
 
-/* --- operations ----------------------------------------------------------------------------- */
+/* --- operations ----------------------------------------------------------- */
 
 /* How many operations of each stage and type the first step of dp 0 has. */
 static int
-trace_count_ops(const struct ls_whatif_trace *t, const struct ls_whatif_row *rows, size_t row_count,
-	uint32_t *count, struct ls_whatif_error *ret_error)
+trace_count_ops(const struct ls_whatif_trace *t, const struct ls_whatif_row *rows,
+	size_t row_count, uint32_t *count, struct ls_whatif_error *ret_error)
 {
 	const struct ls_whatif_row *r;
 	size_t kind;
@@ -112,15 +115,16 @@ trace_count_ops(const struct ls_whatif_trace *t, const struct ls_whatif_row *row
 			all += count[(size_t)stage * LS_WHATIF_OPTYPES + type];
 		if (all == 0)
 			return ls_whatif_bad(ret_error, 0,
-				"step %" PRId64 " has no operation of dp 0 in stage %" PRIu32,
+				"step %" PRId64
+				" has no operation of dp 0 in stage %" PRIu32,
 				t->steps[0], stage);
 	}
 	return 0;
 }
 
 static int
-trace_make_ops(struct ls_whatif_trace *t, const struct ls_whatif_row *rows, size_t row_count,
-	struct ls_whatif_error *ret_error)
+trace_make_ops(struct ls_whatif_trace *t, const struct ls_whatif_row *rows,
+	size_t row_count, struct ls_whatif_error *ret_error)
 {
 	size_t kinds = (size_t)t->stage_count * LS_WHATIF_OPTYPES;
 	uint32_t *count = calloc(kinds, sizeof(*count));
@@ -140,21 +144,23 @@ trace_make_ops(struct ls_whatif_trace *t, const struct ls_whatif_row *rows, size
 	for (size_t kind = 0; rc == 0 && kind < kinds; kind++) {
 		for (uint32_t k = t->base[kind]; k < t->base[kind + 1]; k++)
 			t->ops[k] = (struct ls_whatif_op){
-				.type = (enum ls_whatif_optype)(kind % LS_WHATIF_OPTYPES),
+				.type = (enum ls_whatif_optype)(kind %
+					LS_WHATIF_OPTYPES),
 				.stage = (uint32_t)(kind / LS_WHATIF_OPTYPES),
-				.seq = k - t->base[kind]};
+				.seq = k - t->base[kind]
+			};
 	}
 out:
 	free(count);
 	return rc;
 }
 
-/* --- times ---------------------------------------------------------------------------------- */
+/* --- times ---------------------------------------------------------------- */
 
 /* A worker has one rank; two workers have two. */
 static int
-trace_check_rank(struct ls_whatif_trace *t, uint8_t *known, const struct ls_whatif_row *r,
-	struct ls_whatif_error *ret_error)
+trace_check_rank(struct ls_whatif_trace *t, uint8_t *known,
+	const struct ls_whatif_row *r, struct ls_whatif_error *ret_error)
 {
 	size_t worker = (size_t)r->stage * t->dp_count + r->dp;
 
@@ -165,8 +171,8 @@ trace_check_rank(struct ls_whatif_trace *t, uint8_t *known, const struct ls_what
 	if (t->ranks[worker] == r->rank)
 		return 0;
 	return ls_whatif_bad(ret_error, r->line,
-		"dp %" PRIu32 " of stage %" PRIu32 " is rank %" PRId64 " here and rank %" PRId64
-		" before",
+		"dp %" PRIu32 " of stage %" PRIu32 " is rank %" PRId64
+		" here and rank %" PRId64 " before",
 		r->dp, r->stage, r->rank, t->ranks[worker]);
 }
 
@@ -183,7 +189,8 @@ trace_check_ranks(const struct ls_whatif_trace *t, struct ls_whatif_error *ret_e
 	qsort(sorted, n, sizeof(*sorted), trace_compare_numbers);
 	for (size_t i = 1; rc == 0 && i < n; i++) {
 		if (sorted[i] == sorted[i - 1])
-			rc = ls_whatif_bad(ret_error, 0, "two workers have rank %" PRId64, sorted[i]);
+			rc = ls_whatif_bad(ret_error, 0,
+				"two workers have rank %" PRId64, sorted[i]);
 	}
 	free(sorted);
 	return rc;
@@ -197,15 +204,16 @@ trace_put_row(struct ls_whatif_trace *t, const struct ls_whatif_row *r, uint32_t
 
 	if (r->seq >= t->base[kind + 1] - t->base[kind])
 		return ls_whatif_bad(ret_error, r->line,
-			"%s %" PRIu32 " of stage %" PRIu32
-			": step %" PRId64 " of dp 0 has only %" PRIu32 " of them (from 0)",
+			"%s %" PRIu32 " of stage %" PRIu32 ": step %" PRId64
+			" of dp 0 has only %" PRIu32 " of them (from 0)",
 			trace_names[r->type], r->seq, r->stage, t->steps[0],
 			t->base[kind + 1] - t->base[kind]);
-	at = (size_t)(t->base[kind] + r->seq) * t->lane_count + (size_t)step * t->dp_count + r->dp;
+	at = (size_t)(t->base[kind] + r->seq) * t->lane_count +
+		(size_t)step * t->dp_count + r->dp;
 	if (!isnan(t->start_s[at]))
 		return ls_whatif_bad(ret_error, r->line,
-			"step %" PRId64 ", dp %" PRIu32 ", stage %" PRIu32 ": %s %" PRIu32
-			" is there twice",
+			"step %" PRId64 ", dp %" PRIu32 ", stage %" PRIu32
+			": %s %" PRIu32 " is there twice",
 			r->step, r->dp, r->stage, trace_names[r->type], r->seq);
 	t->start_s[at] = r->start_s;
 	t->duration_s[at] = r->duration_s;
@@ -220,19 +228,19 @@ trace_say_missing(const struct ls_whatif_trace *t, struct ls_whatif_error *ret_e
 		for (size_t lane = 0; lane < t->lane_count; lane++) {
 			if (isnan(t->start_s[k * t->lane_count + lane]))
 				return ls_whatif_bad(ret_error, 0,
-					"step %" PRId64 ", dp %zu, stage %" PRIu32 ": %s %" PRIu32
-					" is missing",
-					t->steps[lane / t->dp_count], lane % t->dp_count,
-					t->ops[k].stage, trace_names[t->ops[k].type],
-					t->ops[k].seq);
+					"step %" PRId64 ", dp %zu, stage %" PRIu32
+					": %s %" PRIu32 " is missing",
+					t->steps[lane / t->dp_count],
+					lane % t->dp_count, t->ops[k].stage,
+					trace_names[t->ops[k].type], t->ops[k].seq);
 		}
 	}
 	return 0;
 }
 
 static int
-trace_fill(struct ls_whatif_trace *t, const struct ls_whatif_row *rows, size_t row_count,
-	uint8_t *known, struct ls_whatif_error *ret_error)
+trace_fill(struct ls_whatif_trace *t, const struct ls_whatif_row *rows,
+	size_t row_count, uint8_t *known, struct ls_whatif_error *ret_error)
 {
 	size_t cells = (size_t)t->op_count * t->lane_count;
 	uint32_t step = 0;
@@ -252,8 +260,8 @@ trace_fill(struct ls_whatif_trace *t, const struct ls_whatif_row *rows, size_t r
 }
 
 static int
-trace_make(struct ls_whatif_trace *t, const struct ls_whatif_row *rows, size_t row_count,
-	struct ls_whatif_error *ret_error)
+trace_make(struct ls_whatif_trace *t, const struct ls_whatif_row *rows,
+	size_t row_count, struct ls_whatif_error *ret_error)
 {
 	size_t workers = (size_t)t->stage_count * t->dp_count, cells;
 	uint8_t *known = NULL;
@@ -264,8 +272,10 @@ trace_make(struct ls_whatif_trace *t, const struct ls_whatif_row *rows, size_t r
 	if (rc != 0)
 		return rc;
 	t->lane_count = (size_t)t->step_count * t->dp_count;
-	/* No memory for what is not there: each row fills one cell, so many missing cells are an error. */
-	if (t->lane_count > SIZE_MAX / t->op_count || t->lane_count * t->op_count > 2 * row_count + workers)
+	/* No memory for what is not there: each row fills one cell, so many missing
+	 * cells are an error. */
+	if (t->lane_count > SIZE_MAX / t->op_count ||
+		t->lane_count * t->op_count > 2 * row_count + workers)
 		return ls_whatif_bad(ret_error, 0,
 			"%" PRIu32 " steps of %" PRIu32 " dp and %" PRIu32
 			" operations each need more rows than the %zu there are",
@@ -275,7 +285,8 @@ trace_make(struct ls_whatif_trace *t, const struct ls_whatif_row *rows, size_t r
 	t->duration_s = malloc(cells * sizeof(*t->duration_s));
 	t->ranks = calloc(workers, sizeof(*t->ranks));
 	known = calloc(workers, sizeof(*known));
-	if (t->start_s == NULL || t->duration_s == NULL || t->ranks == NULL || known == NULL)
+	if (t->start_s == NULL || t->duration_s == NULL || t->ranks == NULL ||
+		known == NULL)
 		rc = -ENOMEM;
 	else
 		rc = trace_fill(t, rows, row_count, known, ret_error);
@@ -284,8 +295,9 @@ trace_make(struct ls_whatif_trace *t, const struct ls_whatif_row *rows, size_t r
 }
 
 int
-ls_whatif_trace_new(const struct ls_whatif_row *rows, size_t row_count, uint32_t dp_count,
-	uint32_t stage_count, struct ls_whatif_trace **ret_trace, struct ls_whatif_error *ret_error)
+ls_whatif_trace_new(const struct ls_whatif_row *rows, size_t row_count,
+	uint32_t dp_count, uint32_t stage_count, struct ls_whatif_trace **ret_trace,
+	struct ls_whatif_error *ret_error)
 {
 	struct ls_whatif_trace *t;
 	int rc;

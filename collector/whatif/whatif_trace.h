@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * whatif_trace - rows of an operation trace put in order: operation by worker, times side by side.
+ * whatif_trace - rows of an operation trace put in order: operation by worker, times
+ * side by side.
  *
- * A job runs the same operations in every step and in every data-parallel rank ("dp"), so what differs is
- * only their times. An operation (type, stage, number) has one row of times, a lane for each step and dp. A
- * worker is one dp of one stage.
+ * A job runs the same operations in every step and in every data-parallel rank ("dp"),
+ * so what differs is only their times. An operation (type, stage, number) has one row
+ * of times, a lane for each step and dp. A worker is one dp of one stage.
  *
  * Owner:   the caller; filled once, then only read.
  * Units:   seconds.
- * Errors:  -LS_EPARSE for what is missing, twice or contradictory, -ENOMEM; the error says which line.
- * Limits:  LS_WHATIF_ROWS_MAX rows; dp_count and stage_count as the caller checked them.
+ * Errors:  -LS_EPARSE for what is missing, twice or contradictory, -ENOMEM; the error
+ *          says which line.
+ * Limits:  LS_WHATIF_ROWS_MAX rows; dp_count and stage_count as the caller checked
+ *          them.
  * Source:  proto/README.md, "Operation trace".
  */
 #ifndef LS_COLLECTOR_WHATIF_WHATIF_TRACE_H
@@ -47,16 +50,19 @@ struct ls_whatif_op {
 
 struct ls_whatif_trace {
 	uint32_t dp_count, stage_count, step_count, op_count;
-	size_t lane_count;        /* step_count x dp_count; lane = step x dp_count + dp */
-	int64_t *steps;           /* their numbers, ascending */
-	int64_t *ranks;           /* by worker: stage x dp_count + dp */
+	/* step_count x dp_count; lane = step x dp_count + dp */
+	size_t lane_count;
+	int64_t *steps; /* their numbers, ascending */
+	int64_t *ranks; /* by worker: stage x dp_count + dp */
 	struct ls_whatif_op *ops; /* by stage, type, number */
-	/* by stage x LS_WHATIF_OPTYPES + type: where its operations begin in ops; one more at the end */
+	/* by stage x LS_WHATIF_OPTYPES + type: where its operations begin in ops; one
+	 * more at the end */
 	uint32_t *base;
 	double *start_s, *duration_s; /* op x lane_count + lane */
 };
 
-/* The name of an operation type as files have it; and the type of a name, or LS_WHATIF_OPTYPES. */
+/* The name of an operation type as files have it; and the type of a name, or
+ * LS_WHATIF_OPTYPES. */
 const char *ls_whatif_type_name(enum ls_whatif_optype type);
 enum ls_whatif_optype ls_whatif_type_find(const char *name);
 
@@ -65,12 +71,12 @@ int ls_whatif_bad(struct ls_whatif_error *error, uint64_t line, const char *form
 	__attribute__((format(printf, 3, 4)));
 
 /*
- * Puts rows (any order; they stay the caller's) in order. The first step of dp 0 says which operations
- * there are; every other step and dp must have the same ones, once.
+ * Puts rows (any order; they stay the caller's) in order. The first step of dp 0 says
+ * which operations there are; every other step and dp must have the same ones, once.
  */
-int ls_whatif_trace_new(const struct ls_whatif_row *rows, size_t row_count, uint32_t dp_count,
-	uint32_t stage_count, struct ls_whatif_trace **ret_trace, struct ls_whatif_error *ret_error)
-	LS_MUSTCHECK;
+int ls_whatif_trace_new(const struct ls_whatif_row *rows, size_t row_count,
+	uint32_t dp_count, uint32_t stage_count, struct ls_whatif_trace **ret_trace,
+	struct ls_whatif_error *ret_error) LS_MUSTCHECK;
 void ls_whatif_trace_free(struct ls_whatif_trace *t);
 
 #endif

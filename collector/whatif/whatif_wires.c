@@ -17,10 +17,12 @@ static const enum wires_waits wires_waits[] = {
 #undef LS_OPTYPE
 };
 
-/* What comes after the last compute; the reduce-scatter moves before it if it overlaps. */
-static const enum ls_whatif_optype wires_tail[] = {LS_WHATIF_GC, LS_WHATIF_LAYERNORM_GRADS_ALL_REDUCE,
-	LS_WHATIF_EMBEDDING_GRADS_ALL_REDUCE, LS_WHATIF_GRADS_REDUCE_SCATTER,
-	LS_WHATIF_SEPARATE_GRADS_ALL_REDUCE, LS_WHATIF_OPTIMIZER_CLIP, LS_WHATIF_OPTIMIZER};
+/* What comes after the last compute; the reduce-scatter moves before it if it overlaps.
+ */
+static const enum ls_whatif_optype wires_tail[] = { LS_WHATIF_GC,
+	LS_WHATIF_LAYERNORM_GRADS_ALL_REDUCE, LS_WHATIF_EMBEDDING_GRADS_ALL_REDUCE,
+	LS_WHATIF_GRADS_REDUCE_SCATTER, LS_WHATIF_SEPARATE_GRADS_ALL_REDUCE,
+	LS_WHATIF_OPTIMIZER_CLIP, LS_WHATIF_OPTIMIZER };
 
 /* A compute and when it began. */
 struct wires_compute {
@@ -46,7 +48,8 @@ wires_count(const struct ls_whatif_trace *t, uint32_t stage, enum ls_whatif_opty
 
 /* The operation of this number, or WIRES_NO_OP. */
 static uint32_t
-wires_op(const struct ls_whatif_trace *t, uint32_t stage, enum ls_whatif_optype type, uint32_t seq)
+wires_op(const struct ls_whatif_trace *t, uint32_t stage, enum ls_whatif_optype type,
+	uint32_t seq)
 {
 	if (seq >= wires_count(t, stage, type))
 		return WIRES_NO_OP;
@@ -61,13 +64,14 @@ wires_edge(struct ls_whatif_wires *w, uint32_t from, uint32_t to)
 
 	if (from == WIRES_NO_OP || to == WIRES_NO_OP)
 		return 0;
-	rc = ls_mem_grow((void **)&w->edges, w->edge_count, &w->edge_capacity, sizeof(*w->edges));
+	rc = ls_mem_grow((void **)&w->edges, w->edge_count, &w->edge_capacity,
+		sizeof(*w->edges));
 	if (rc == 0)
-		w->edges[w->edge_count++] = (struct ls_whatif_edge){from, to};
+		w->edges[w->edge_count++] = (struct ls_whatif_edge){ from, to };
 	return rc;
 }
 
-/* --- computes ------------------------------------------------------------------------------- */
+/* --- computes ------------------------------------------------------------- */
 
 static int
 wires_compare_computes(const void *a, const void *b)
@@ -79,20 +83,24 @@ wires_compare_computes(const void *a, const void *b)
 	return (x->op > y->op) - (x->op < y->op);
 }
 
-/* One after the other, as they began in the first step of dp 0; *ret_last is the last. */
+/* One after the other, as they began in the first step of dp 0; *ret_last is the last.
+ */
 static int
-wires_chain_computes(struct ls_whatif_wires *w, const struct ls_whatif_trace *t, uint32_t stage,
-	uint32_t *ret_last)
+wires_chain_computes(struct ls_whatif_wires *w, const struct ls_whatif_trace *t,
+	uint32_t stage, uint32_t *ret_last)
 {
-	uint32_t first = t->base[(size_t)stage * LS_WHATIF_OPTYPES + LS_WHATIF_FORWARD_COMPUTE];
+	uint32_t first =
+		t->base[(size_t)stage * LS_WHATIF_OPTYPES + LS_WHATIF_FORWARD_COMPUTE];
 	uint32_t n = wires_count(t, stage, LS_WHATIF_FORWARD_COMPUTE) +
-		     wires_count(t, stage, LS_WHATIF_BACKWARD_COMPUTE); /* they stand side by side */
+		wires_count(t, stage,
+			LS_WHATIF_BACKWARD_COMPUTE); /* they stand side by side */
 	struct wires_compute *c = malloc((n + 1) * sizeof(*c));
 	int rc = c == NULL ? -ENOMEM : 0;
 
 	*ret_last = WIRES_NO_OP;
 	for (uint32_t i = 0; rc == 0 && i < n; i++)
-		c[i] = (struct wires_compute){t->start_s[(first + i) * t->lane_count], first + i};
+		c[i] = (struct wires_compute){ t->start_s[(first + i) * t->lane_count],
+			first + i };
 	if (rc == 0 && n > 0) {
 		qsort(c, n, sizeof(*c), wires_compare_computes);
 		*ret_last = c[n - 1].op;
@@ -103,7 +111,7 @@ wires_chain_computes(struct ls_whatif_wires *w, const struct ls_whatif_trace *t,
 	return rc;
 }
 
-/* --- hops of the pipeline ------------------------------------------------------------------- */
+/* --- hops of the pipeline ------------------------------------------------- */
 
 struct wires_hop {
 	enum ls_whatif_optype compute, send, recv;
@@ -111,8 +119,8 @@ struct wires_hop {
 
 /* A receive has room when the compute before has used what came before. */
 static int
-wires_receive(struct ls_whatif_wires *w, const struct ls_whatif_trace *t, uint32_t stage,
-	const struct wires_hop *hop, uint32_t seq)
+wires_receive(struct ls_whatif_wires *w, const struct ls_whatif_trace *t,
+	uint32_t stage, const struct wires_hop *hop, uint32_t seq)
 {
 	uint32_t recv = wires_op(t, stage, hop->recv, seq);
 	int rc = wires_edge(w, recv, wires_op(t, stage, hop->compute, seq));
@@ -136,8 +144,8 @@ wires_send(struct ls_whatif_wires *w, const struct ls_whatif_trace *t, uint32_t 
 
 /* Both ends of a hop end together: they wait for each other. */
 static int
-wires_hop(struct ls_whatif_wires *w, const struct ls_whatif_trace *t, uint32_t from, uint32_t to,
-	const struct wires_hop *hop)
+wires_hop(struct ls_whatif_wires *w, const struct ls_whatif_trace *t, uint32_t from,
+	uint32_t to, const struct wires_hop *hop)
 {
 	uint32_t n = wires_count(t, from, hop->compute);
 	int rc = 0;
@@ -154,42 +162,48 @@ wires_hop(struct ls_whatif_wires *w, const struct ls_whatif_trace *t, uint32_t f
 	return rc;
 }
 
-/* One direction between two stages: as many sends as receives as computes on both sides. */
+/* One direction between two stages: as many sends as receives as computes on both
+ * sides. */
 static int
 wires_check_hop(const struct ls_whatif_trace *t, uint32_t from, uint32_t to,
 	const struct wires_hop *hop, struct ls_whatif_error *ret_error)
 {
-	uint32_t n = wires_count(t, from, hop->compute), sends = wires_count(t, from, hop->send);
-	uint32_t recvs = wires_count(t, to, hop->recv), m = wires_count(t, to, hop->compute);
+	uint32_t n = wires_count(t, from, hop->compute),
+		 sends = wires_count(t, from, hop->send);
+	uint32_t recvs = wires_count(t, to, hop->recv),
+		 m = wires_count(t, to, hop->compute);
 
 	if (sends == n && recvs == n && m == n)
 		return 0;
 	return ls_whatif_bad(ret_error, 0,
-		"stage %" PRIu32 " has %" PRIu32 " %s and %" PRIu32 " %s, stage %" PRIu32 " %" PRIu32
-		" %s and %" PRIu32 " %s: they must be the same number",
-		from, n, ls_whatif_type_name(hop->compute), sends, ls_whatif_type_name(hop->send), to, recvs,
+		"stage %" PRIu32 " has %" PRIu32 " %s and %" PRIu32
+		" %s, stage %" PRIu32 " %" PRIu32 " %s and %" PRIu32
+		" %s: they must be the same number",
+		from, n, ls_whatif_type_name(hop->compute), sends,
+		ls_whatif_type_name(hop->send), to, recvs,
 		ls_whatif_type_name(hop->recv), m, ls_whatif_type_name(hop->compute));
 }
 
 /* At the ends of the pipeline nobody is there to send to or receive from. */
 static int
-wires_check_end(const struct ls_whatif_trace *t, uint32_t stage, enum ls_whatif_optype type,
-	struct ls_whatif_error *ret_error)
+wires_check_end(const struct ls_whatif_trace *t, uint32_t stage,
+	enum ls_whatif_optype type, struct ls_whatif_error *ret_error)
 {
 	if (wires_count(t, stage, type) == 0)
 		return 0;
-	return ls_whatif_bad(ret_error, 0, "stage %" PRIu32 " of %" PRIu32 " has %s, with no other end",
-		stage, t->stage_count, ls_whatif_type_name(type));
+	return ls_whatif_bad(ret_error, 0,
+		"stage %" PRIu32 " of %" PRIu32 " has %s, with no other end", stage,
+		t->stage_count, ls_whatif_type_name(type));
 }
 
 static int
 wires_pipeline(struct ls_whatif_wires *w, const struct ls_whatif_trace *t,
 	struct ls_whatif_error *ret_error)
 {
-	static const struct wires_hop forward = {LS_WHATIF_FORWARD_COMPUTE, LS_WHATIF_FORWARD_SEND,
-		LS_WHATIF_FORWARD_RECV};
-	static const struct wires_hop backward = {LS_WHATIF_BACKWARD_COMPUTE, LS_WHATIF_BACKWARD_SEND,
-		LS_WHATIF_BACKWARD_RECV};
+	static const struct wires_hop forward = { LS_WHATIF_FORWARD_COMPUTE,
+		LS_WHATIF_FORWARD_SEND, LS_WHATIF_FORWARD_RECV };
+	static const struct wires_hop backward = { LS_WHATIF_BACKWARD_COMPUTE,
+		LS_WHATIF_BACKWARD_SEND, LS_WHATIF_BACKWARD_RECV };
 	uint32_t last = t->stage_count - 1;
 	int rc = wires_check_end(t, 0, LS_WHATIF_FORWARD_RECV, ret_error);
 
@@ -211,7 +225,7 @@ wires_pipeline(struct ls_whatif_wires *w, const struct ls_whatif_trace *t,
 	return rc;
 }
 
-/* --- beginning and end of a step ------------------------------------------------------------ */
+/* --- beginning and end of a step ------------------------------------------ */
 
 /* Chains all operations of a type behind *last, which moves to the last of them. */
 static int
@@ -234,23 +248,30 @@ wires_head(struct ls_whatif_wires *w, const struct ls_whatif_trace *t, uint32_t 
 	uint32_t last = WIRES_NO_OP;
 	int rc = wires_chain(w, t, stage, LS_WHATIF_PARAMS_ALL_GATHER, &last);
 
-	return rc != 0 ? rc : wires_edge(w, last, wires_op(t, stage, LS_WHATIF_FORWARD_COMPUTE, 0));
+	return rc != 0
+		? rc
+		: wires_edge(w, last, wires_op(t, stage, LS_WHATIF_FORWARD_COMPUTE, 0));
 }
 
 /* Beside the computes: the reduce-scatter behind the last backward. */
 static int
-wires_overlapping(struct ls_whatif_wires *w, const struct ls_whatif_trace *t, uint32_t stage)
+wires_overlapping(struct ls_whatif_wires *w, const struct ls_whatif_trace *t,
+	uint32_t stage)
 {
 	uint32_t n = wires_count(t, stage, LS_WHATIF_BACKWARD_COMPUTE), last;
 	int rc;
 
-	last = n > 0 ? wires_op(t, stage, LS_WHATIF_BACKWARD_COMPUTE, n - 1) : WIRES_NO_OP;
+	last = n > 0 ? wires_op(t, stage, LS_WHATIF_BACKWARD_COMPUTE, n - 1)
+		     : WIRES_NO_OP;
 	rc = wires_chain(w, t, stage, LS_WHATIF_GRADS_REDUCE_SCATTER, &last);
 	/* the layernorm waits for it; without one, what comes next in the tail would */
 	if (rc == 0)
-		rc = wires_edge(w, last, wires_op(t, stage, LS_WHATIF_LAYERNORM_GRADS_ALL_REDUCE, 0));
-	return rc != 0 ? rc
-		       : wires_edge(w, last, wires_op(t, stage, LS_WHATIF_SEPARATE_GRADS_ALL_REDUCE, 0));
+		rc = wires_edge(w, last,
+			wires_op(t, stage, LS_WHATIF_LAYERNORM_GRADS_ALL_REDUCE, 0));
+	return rc != 0
+		? rc
+		: wires_edge(w, last,
+			  wires_op(t, stage, LS_WHATIF_SEPARATE_GRADS_ALL_REDUCE, 0));
 }
 
 static int
@@ -264,14 +285,15 @@ wires_stage(struct ls_whatif_wires *w, const struct ls_whatif_trace *t, uint32_t
 		rc = wires_head(w, t, stage);
 	if (rc == 0 && overlaps)
 		rc = wires_overlapping(w, t, stage);
-	for (size_t i = 0; rc == 0 && i < sizeof(wires_tail) / sizeof(wires_tail[0]); i++) {
+	for (size_t i = 0; rc == 0 && i < sizeof(wires_tail) / sizeof(wires_tail[0]);
+		i++) {
 		if (!overlaps || wires_tail[i] != LS_WHATIF_GRADS_REDUCE_SCATTER)
 			rc = wires_chain(w, t, stage, wires_tail[i], &last);
 	}
 	return rc;
 }
 
-/* --- across stages and dp ------------------------------------------------------------------- */
+/* --- across stages and dp ------------------------------------------------- */
 
 static void
 wires_join(struct ls_whatif_wires *w, const struct ls_whatif_trace *t)
@@ -288,7 +310,8 @@ wires_join(struct ls_whatif_wires *w, const struct ls_whatif_trace *t)
 
 			w->leader[k] = first != WIRES_NO_OP ? first : k;
 		}
-		for (uint32_t s = 0; waits == WIRES_ALL && s < op->stage && w->leader[k] == k; s++) {
+		for (uint32_t s = 0;
+			waits == WIRES_ALL && s < op->stage && w->leader[k] == k; s++) {
 			uint32_t twin = wires_op(t, s, op->type, op->seq);
 
 			w->leader[k] = twin != WIRES_NO_OP ? twin : k;
@@ -302,8 +325,9 @@ ls_whatif_wires_init(struct ls_whatif_wires *w, const struct ls_whatif_trace *t,
 {
 	int rc = 0;
 
-	*w = (struct ls_whatif_wires){.leader = malloc(t->op_count * sizeof(*w->leader)),
-		.across = calloc(t->op_count, sizeof(*w->across))};
+	*w = (struct ls_whatif_wires){ .leader =
+					       malloc(t->op_count * sizeof(*w->leader)),
+		.across = calloc(t->op_count, sizeof(*w->across)) };
 	if (w->leader == NULL || w->across == NULL)
 		rc = -ENOMEM;
 	for (uint32_t k = 0; rc == 0 && k < t->op_count; k++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * whatif_wires - who waits for whom among the operations of one step; used by whatif_graph only.
+ * whatif_wires - who waits for whom among the operations of one step; used by
+ * whatif_graph only.
  *
  * Owner:   the caller; pure.
  * Units:   none.
@@ -21,8 +22,9 @@ struct ls_whatif_edge {
 struct ls_whatif_wires {
 	struct ls_whatif_edge *edges;
 	size_t edge_count, edge_capacity;
-	uint32_t *leader; /* by operation: the least of those that end together with it */
-	bool *across;     /* by operation: it ends together with its twins in all dp */
+	/* by operation: the least of those that end together with it */
+	uint32_t *leader;
+	bool *across; /* by operation: it ends together with its twins in all dp */
 };
 
 /* Finds them all. Call _fini whatever is returned. -LS_EPARSE, -ENOMEM. */

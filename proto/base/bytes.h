@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bytes - numbers in files: little-endian on every machine, and the checksum of what is written.
+ * bytes - numbers in files: little-endian on every machine, and the checksum of what is
+ * written.
  *
  * Owner:   pure functions.
  * Units:   bytes.

@@ -18,8 +18,8 @@ struct ls_client {
 	struct ls_clients *all;
 	struct bufferevent *bev;
 	struct evhttp_connection *evcon; /* NULL until adopted */
-	void *answer;			 /* what it waits for, or NULL */
-	uint64_t since_ns;		 /* accepted, last asked or last answered */
+	void *answer; /* what it waits for, or NULL */
+	uint64_t since_ns; /* accepted, last asked or last answered */
 	bool doomed;
 };
 LIST_HEAD(client_list, ls_client);
@@ -155,10 +155,11 @@ static bool
 clients_is_gone(const struct ls_client *c)
 {
 	const struct ls_clients_answer *answer = c->all->options.answer;
-	struct pollfd p = {bufferevent_getfd(c->bev), POLLRDHUP, 0};
+	struct pollfd p = { bufferevent_getfd(c->bev), POLLRDHUP, 0 };
 
 	return c->answer && answer->is_gone && poll(&p, 1, 0) == 1 &&
-	       (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) && answer->is_gone(c->answer);
+		(p.revents & (POLLRDHUP | POLLHUP | POLLERR)) &&
+		answer->is_gone(c->answer);
 }
 
 static void

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * clients - who is connected to an evhttp server: how many, since when, waiting for what.
+ * clients - who is connected to an evhttp server: how many, since when, waiting for
+ * what.
  *
  * libevent's own timeouts are of silence, so one byte at a time would hold a connection
- * for ever. Here a client has a deadline for a whole request, and whoever answers has one
- * for the answer.
+ * for ever. Here a client has a deadline for a whole request, and whoever answers has
+ * one for the answer.
  *
  * Owner:   the loop thread.
  * Units:   ns, CLOCK_MONOTONIC.
@@ -32,11 +33,12 @@ struct ls_clients_answer {
 	/* The connection went: what follows goes nowhere. */
 	void (*detach)(void *answer);
 	/*
-	 * The client will send nothing more: may it be gone? libevent does not look while it waits. NULL:
-	 * it may only have closed its half.
+	 * The client will send nothing more: may it be gone? libevent does not look
+	 * while it waits. NULL: it may only have closed its half.
 	 */
 	bool (*is_gone)(const void *answer);
-	/* It took too long: answers so. False: only closing the connection can end it. */
+	/* It took too long: answers so. False: only closing the connection can end it.
+	 */
 	bool (*expire)(void *answer);
 };
 
@@ -45,7 +47,8 @@ struct ls_clients_options {
 	struct evhttp *http;
 	uint64_t timeout_ns, tick_ns; /* the deadline, and how often it is looked at */
 	size_t connections_max;
-	/* How to deal with answers; NULL: all are given at once. Must outlive the clients. */
+	/* How to deal with answers; NULL: all are given at once. Must outlive the
+	 * clients. */
 	const struct ls_clients_answer *answer;
 };
 
@@ -66,8 +69,8 @@ void ls_clients_free(struct ls_clients *cs);
 size_t ls_clients_count(const struct ls_clients *cs);
 
 /* The client that sent a request, or NULL. */
-struct ls_client *ls_clients_find(
-	const struct ls_clients *cs, struct evhttp_request *req);
+struct ls_client *ls_clients_find(const struct ls_clients *cs,
+	struct evhttp_request *req);
 
 /*
  * It waits for this answer, which is detached should the connection go; NULL: it was

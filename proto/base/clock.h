@@ -3,8 +3,8 @@
  * clock - the only caller of clock_gettime.
  *
  * Owner:   none; thread-safe.
- * Units:   ns. `mono` is CLOCK_MONOTONIC, `wall` is CLOCK_REALTIME since the Unix epoch.
- *          Never add, subtract or compare the two kinds.
+ * Units:   ns. `mono` is CLOCK_MONOTONIC, `wall` is CLOCK_REALTIME since the Unix
+ *          epoch. Never add, subtract or compare the two kinds.
  * Errors:  none.
  * Limits:  none.
  */
@@ -27,7 +27,8 @@ uint64_t ls_clock_cpu_ns(void);
 /* CPU time of the calling thread so far. */
 uint64_t ls_clock_thread_ns(void);
 
-/* The kernel's boot id (/proc/sys/kernel/random/boot_id) as 16 bytes; -errno or -LS_EPARSE. */
+/* The kernel's boot id (/proc/sys/kernel/random/boot_id) as 16 bytes; -errno or
+ * -LS_EPARSE. */
 int ls_clock_boot_id(const char *proc_root, uint8_t ret_id[LS_BOOT_ID_BYTES]);
 
 #endif

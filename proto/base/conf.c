@@ -32,13 +32,14 @@ struct conf_args {
 	bool help, version, check, print;
 };
 
-/* The options that every program has; they take part in the search for the nearest name. */
-static const char *const conf_builtins[] = {
-	"help", "version", "config", "check-config", "print-config"};
+/* The options that every program has; they take part in the search for the nearest
+ * name. */
+static const char *const conf_builtins[] = { "help", "version", "config",
+	"check-config", "print-config" };
 #define CONF_BUILTIN_COUNT (sizeof(conf_builtins) / sizeof(conf_builtins[0]))
 
 /* Sections of a shared file; those of other programs are passed over. */
-static const char *const conf_sections[] = {"agent", "collector", "lockstep"};
+static const char *const conf_sections[] = { "agent", "collector", "lockstep" };
 #define CONF_SECTION_COUNT (sizeof(conf_sections) / sizeof(conf_sections[0]))
 
 /* Puts the message, which may quote anything, into err_text; returns rc. */
@@ -59,14 +60,17 @@ conf_fail(struct conf_ctx *c, int rc, const char *fmt, ...)
 	return rc;
 }
 
-/* Name of an option as a file key (lower) or part of an environment variable (upper). */
+/* Name of an option as a file key (lower) or part of an environment variable (upper).
+ */
 static void
 conf_key(char dst[LS_CONF_NAME_MAX_BYTES], const char *name, bool upper)
 {
 	size_t i;
 
 	for (i = 0; name[i] != '\0' && i < LS_CONF_NAME_MAX_BYTES - 1; i++)
-		dst[i] = name[i] == '-' ? '_' : upper ? (char)toupper(name[i]) : name[i];
+		dst[i] = name[i] == '-' ? '_'
+			: upper		? (char)toupper(name[i])
+					: name[i];
 	dst[i] = '\0';
 }
 
@@ -108,9 +112,10 @@ conf_set(struct conf_ctx *c, const struct ls_conf_option *o, const char *where,
 	return rc == 0 ? 0 : conf_fail(c, rc, "%s: %s", where, why);
 }
 
-/* --- file ------------------------------------------------------------------------------------ */
+/* --- file ----------------------------------------------------------------- */
 
-/* One run of inih over a text. inih does not tell its handler the line, so the reader counts. */
+/* One run of inih over a text. inih does not tell its handler the line, so the reader
+ * counts. */
 struct conf_ini {
 	struct conf_ctx *c;
 	const char *name; /* of the file */
@@ -129,8 +134,9 @@ conf_ini_fail(struct conf_ini *ini, int line, int rc, const char *what)
 }
 
 /*
- * Hands inih the next line. Leading blanks are taken away: inih would read an indented key as more
- * of the value above. A line that does not fit would come out as two, so it ends the reading.
+ * Hands inih the next line. Leading blanks are taken away: inih would read an indented
+ * key as more of the value above. A line that does not fit would come out as two, so it
+ * ends the reading.
  */
 static char *
 conf_ini_read(char *dst, int size, void *arg)
@@ -163,11 +169,12 @@ conf_ini_read(char *dst, int size, void *arg)
 	return dst;
 }
 
-/* True if keys of the section are ours; -LS_EUNKNOWN has been noted if it is nobody's. */
+/* True if keys of the section are ours; -LS_EUNKNOWN has been noted if it is nobody's.
+ */
 static bool
 conf_ini_is_ours(struct conf_ini *ini, const char *section)
 {
-	const char *words[CONF_SECTION_COUNT + 1] = {ini->c->p->section};
+	const char *words[CONF_SECTION_COUNT + 1] = { ini->c->p->section };
 	char what[LS_CONF_VALUE_MAX_BYTES];
 	const char *near;
 
@@ -223,8 +230,8 @@ conf_ini_key(void *arg, const char *section, const char *name, const char *value
 		return 1;
 	}
 	ini->given[i] = true;
-	(void)snprintf(where, sizeof(where), "%.*s:%d: %s", LS_CONF_VALUE_MAX_BYTES, ini->name,
-		ini->line, name);
+	(void)snprintf(where, sizeof(where), "%.*s:%d: %s", LS_CONF_VALUE_MAX_BYTES,
+		ini->name, ini->line, name);
 	ini->rc = conf_set(ini->c, &p->options[i], where, value);
 	return 1;
 }
@@ -232,13 +239,14 @@ conf_ini_key(void *arg, const char *section, const char *name, const char *value
 static int
 conf_apply_text(struct conf_ctx *c, const char *name, const char *text, size_t len)
 {
-	struct conf_ini ini = {.c = c, .name = name, .text = text, .len = len};
+	struct conf_ini ini = { .c = c, .name = name, .text = text, .len = len };
 	int line;
 
 	if (len > LS_CONF_FILE_MAX_BYTES)
 		return conf_fail(c, -LS_ERANGE, "%s: longer than %d bytes", name,
 			LS_CONF_FILE_MAX_BYTES);
-	/* Its answer is the line of the first one that is neither key, section nor comment. */
+	/* Its answer is the line of the first one that is neither key, section nor
+	 * comment. */
 	line = ini_parse_stream(conf_ini_read, &ini, conf_ini_key, &ini);
 	if (line < 0)
 		return conf_fail(c, -ENOMEM, "%s: %s", name, ls_err_text(-ENOMEM));
@@ -253,7 +261,7 @@ int
 ls_conf_parse_file(const struct ls_conf_program *p, const char *name, const char *text,
 	size_t len, void *into, char *err_text, size_t err_size)
 {
-	struct conf_ctx c = {p, into, err_text, err_size};
+	struct conf_ctx c = { p, into, err_text, err_size };
 
 	LS_ASSERT(p->option_count <= LS_CONF_OPTIONS_MAX);
 	return conf_apply_text(&c, name, text, len);
@@ -292,7 +300,7 @@ out:
 	return rc;
 }
 
-/* --- defaults, environment, command line ----------------------------------------------------- */
+/* --- defaults, environment, command line ---------------------------------- */
 
 static void
 conf_apply_defaults(struct conf_ctx *c)
@@ -354,10 +362,10 @@ conf_args_builtin(const struct conf_word *w, struct conf_args *a)
 		const char *name;
 		bool *flag;
 	} flags[] = {
-		{"help", &a->help},
-		{"version", &a->version},
-		{"check-config", &a->check},
-		{"print-config", &a->print},
+		{ "help", &a->help },
+		{ "version", &a->version },
+		{ "check-config", &a->check },
+		{ "print-config", &a->print },
 	};
 
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
@@ -380,11 +388,13 @@ conf_args_unknown(struct conf_ctx *c, const struct conf_word *w)
 	(void)snprintf(name, sizeof(name), "%.*s", len, w->name);
 	if (w->name_len < sizeof(name))
 		near = conf_nearest_option(c->p, name, true);
-	return conf_fail(c, -LS_EUNKNOWN, "command line: unknown option --%s%s%s%s", name,
-		near ? "; did you mean --" : "", near ? near : "", near ? "?" : "");
+	return conf_fail(c, -LS_EUNKNOWN, "command line: unknown option --%s%s%s%s",
+		name, near ? "; did you mean --" : "", near ? near : "",
+		near ? "?" : "");
 }
 
-/* Takes the option `w`; its value may be the word `next`, which *ret_used then counts. */
+/* Takes the option `w`; its value may be the word `next`, which *ret_used then counts.
+ */
 static int
 conf_args_option(struct conf_ctx *c, const struct conf_word *w, const char *next,
 	struct conf_args *a, bool *ret_used)
@@ -398,7 +408,8 @@ conf_args_option(struct conf_ctx *c, const struct conf_word *w, const char *next
 	*ret_used = false;
 	if (i == p->option_count && negated) {
 		i = conf_find(p, w->name + 3, w->name_len - 3);
-		if (i < p->option_count && p->options[i].type == LS_CONF_BOOL && !w->value) {
+		if (i < p->option_count && p->options[i].type == LS_CONF_BOOL &&
+			!w->value) {
 			a->value[i] = "false";
 			return 0;
 		}
@@ -426,9 +437,10 @@ conf_args_option(struct conf_ctx *c, const struct conf_word *w, const char *next
 
 /* Splits "--name=value", "-h", "-V", "-o"; false for other short options. */
 static bool
-conf_args_split(const struct ls_conf_program *p, const char *arg, struct conf_word *ret_word)
+conf_args_split(const struct ls_conf_program *p, const char *arg,
+	struct conf_word *ret_word)
 {
-	struct conf_word w = {0};
+	struct conf_word w = { 0 };
 
 	if (arg[1] == '-') {
 		const char *equals = strchr(arg, '=');
@@ -450,9 +462,11 @@ conf_args_split(const struct ls_conf_program *p, const char *arg, struct conf_wo
 	return true;
 }
 
-/* Reads argv into *a; what is no option moves to the front of argv. Ends early at --help. */
+/* Reads argv into *a; what is no option moves to the front of argv. Ends early at
+ * --help. */
 static int
-conf_args_read(struct conf_ctx *c, int argc, char **argv, struct conf_args *a, int *ret_argc)
+conf_args_read(struct conf_ctx *c, int argc, char **argv, struct conf_args *a,
+	int *ret_argc)
 {
 	int kept = argc > 0 ? 1 : 0;
 	bool options = true;
@@ -469,14 +483,16 @@ conf_args_read(struct conf_ctx *c, int argc, char **argv, struct conf_args *a, i
 		if (!options || argv[i][0] != '-' || argv[i][1] == '\0') {
 			if (!c->p->allow_arguments)
 				return conf_fail(c, -LS_EUNKNOWN,
-					"command line: unexpected argument '%s'", argv[i]);
+					"command line: unexpected argument '%s'",
+					argv[i]);
 			argv[kept++] = argv[i];
 			continue;
 		}
 		if (!conf_args_split(c->p, argv[i], &w))
 			return conf_fail(c, -LS_EUNKNOWN,
 				"command line: unknown option %s", argv[i]);
-		rc = conf_args_option(c, &w, i + 1 < argc ? argv[i + 1] : NULL, a, &used);
+		rc = conf_args_option(c, &w, i + 1 < argc ? argv[i + 1] : NULL, a,
+			&used);
 		if (rc != 0 || a->help || a->version)
 			return rc;
 		i += used;
@@ -485,7 +501,7 @@ conf_args_read(struct conf_ctx *c, int argc, char **argv, struct conf_args *a, i
 	return 0;
 }
 
-/* --- what the built-in options print --------------------------------------------------------- */
+/* --- what the built-in options print -------------------------------------- */
 
 static void
 conf_help_line(const struct ls_conf_option *o, FILE *out)
@@ -499,7 +515,8 @@ conf_help_line(const struct ls_conf_option *o, FILE *out)
 	(void)fprintf(out, "        %s", o->help);
 	if (o->dflt && *o->dflt != '\0')
 		(void)fprintf(out, " (default %s)", o->dflt);
-	(void)fputs((o->flags & LS_CONF_RELOAD) != 0 ? " (SIGHUP reloads it)\n" : "\n", out);
+	(void)fputs((o->flags & LS_CONF_RELOAD) != 0 ? " (SIGHUP reloads it)\n" : "\n",
+		out);
 }
 
 void
@@ -524,18 +541,21 @@ ls_conf_help(const struct ls_conf_program *p, FILE *out)
 		"-) and an environment variable (LOCKSTEP_ and the name in capitals). The command\n"
 		"line wins over the environment, that over the file. Durations take ns, us, ms, s,\n"
 		"m, h, d; sizes take B, KiB, MiB, GiB.\n",
-		p->default_file ? " (default " : "", p->default_file ? p->default_file : "",
+		p->default_file ? " (default " : "",
+		p->default_file ? p->default_file : "",
 		p->default_file ? ", if there is one)" : "", p->section);
 }
 
 static void
 conf_print_version(const struct ls_conf_program *p)
 {
-	/* Of the headers: asking the libraries would load all of them into every program. */
+	/* Of the headers: asking the libraries would load all of them into every
+	 * program. */
 	(void)printf("%s %s\n"
 		     "built with libevent %s, nng %d.%d.%d, protobuf-c %s, SQLite %s\n",
 		p->name, PACKAGE_VERSION, LIBEVENT_VERSION, NNG_MAJOR_VERSION,
-		NNG_MINOR_VERSION, NNG_PATCH_VERSION, PROTOBUF_C_VERSION, SQLITE_VERSION);
+		NNG_MINOR_VERSION, NNG_PATCH_VERSION, PROTOBUF_C_VERSION,
+		SQLITE_VERSION);
 }
 
 /* As a configuration file, secrets as comments. */
@@ -551,7 +571,8 @@ conf_print(const struct ls_conf_program *p, const void *from)
 		conf_key(key, o->name, false);
 		ls_conf_value_get(o, from, value, sizeof(value));
 		if ((o->flags & LS_CONF_SECRET) != 0)
-			(void)printf("# %s is %s\n", key, *value ? "set (hidden)" : "not set");
+			(void)printf("# %s is %s\n", key,
+				*value ? "set (hidden)" : "not set");
 		else
 			(void)printf("%s = %s\n", key, value);
 	}
@@ -561,8 +582,8 @@ int
 ls_conf_load(const struct ls_conf_program *p, int argc, char **argv, void *into,
 	enum ls_conf_action *ret_action, int *ret_argc, char *err_text, size_t err_size)
 {
-	struct conf_ctx c = {p, into, err_text, err_size};
-	struct conf_args args = {0};
+	struct conf_ctx c = { p, into, err_text, err_size };
+	struct conf_args args = { 0 };
 	int rc, kept = 0;
 
 	LS_ASSERT(p->option_count <= LS_CONF_OPTIONS_MAX);
@@ -591,7 +612,9 @@ ls_conf_load(const struct ls_conf_program *p, int argc, char **argv, void *into,
 		return rc;
 	if (args.print)
 		conf_print(p, into);
-	*ret_action = args.check ? LS_CONF_CHECK : args.print ? LS_CONF_EXIT : LS_CONF_RUN;
+	*ret_action = args.check ? LS_CONF_CHECK
+		: args.print	 ? LS_CONF_EXIT
+				 : LS_CONF_RUN;
 	*ret_argc = kept;
 	return 0;
 }

@@ -15,23 +15,24 @@ struct conf_unit {
 	uint64_t factor;
 };
 
-/* Smallest first. A plain number counts in the unit that conf_parse_quantity is told. */
+/* Smallest first. A plain number counts in the unit that conf_parse_quantity is told.
+ */
 static const struct conf_unit conf_durations[] = {
-	{"ns", 1},
-	{"us", 1000},
-	{"ms", 1000000},
-	{"s", 1000000000},
-	{"m", 60 * 1000000000ull},
-	{"h", 3600 * 1000000000ull},
-	{"d", 86400 * 1000000000ull},
+	{ "ns", 1 },
+	{ "us", 1000 },
+	{ "ms", 1000000 },
+	{ "s", 1000000000 },
+	{ "m", 60 * 1000000000ull },
+	{ "h", 3600 * 1000000000ull },
+	{ "d", 86400 * 1000000000ull },
 };
 #define CONF_DURATION_COUNT (sizeof(conf_durations) / sizeof(conf_durations[0]))
 
 static const struct conf_unit conf_sizes[] = {
-	{"B", 1},
-	{"KiB", 1024},
-	{"MiB", 1024 * 1024},
-	{"GiB", 1024 * 1024 * 1024},
+	{ "B", 1 },
+	{ "KiB", 1024 },
+	{ "MiB", 1024 * 1024 },
+	{ "GiB", 1024 * 1024 * 1024 },
 };
 #define CONF_SIZE_COUNT (sizeof(conf_sizes) / sizeof(conf_sizes[0]))
 
@@ -75,8 +76,8 @@ conf_parse_quantity(const char *text, const struct conf_unit *units, size_t coun
 int
 ls_conf_parse_duration(const char *text, uint64_t *ret_ns)
 {
-	return conf_parse_quantity(
-		text, conf_durations, CONF_DURATION_COUNT, 1000000000, ret_ns);
+	return conf_parse_quantity(text, conf_durations, CONF_DURATION_COUNT,
+		1000000000, ret_ns);
 }
 
 int
@@ -88,7 +89,7 @@ ls_conf_parse_size(const char *text, uint64_t *ret_bytes)
 static int
 conf_parse_bool(const char *text, bool *ret_value)
 {
-	static const char *const words[] = {"false", "true", "no", "yes", "0", "1"};
+	static const char *const words[] = { "false", "true", "no", "yes", "0", "1" };
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		if (strcmp(words[i], text) == 0) {
@@ -136,8 +137,8 @@ conf_is_enum_word(const char *list, const char *word)
 
 /* In the greatest unit that divides it. */
 static void
-conf_format_quantity(
-	char *dst, size_t size, const struct conf_unit *units, size_t count, uint64_t v)
+conf_format_quantity(char *dst, size_t size, const struct conf_unit *units,
+	size_t count, uint64_t v)
 {
 	size_t u = count - 1;
 
@@ -152,10 +153,11 @@ static void
 conf_format_number(char *dst, size_t size, enum ls_conf_type type, int64_t v)
 {
 	if (type == LS_CONF_DURATION)
-		conf_format_quantity(
-			dst, size, conf_durations, CONF_DURATION_COUNT, (uint64_t)v);
+		conf_format_quantity(dst, size, conf_durations, CONF_DURATION_COUNT,
+			(uint64_t)v);
 	else if (type == LS_CONF_SIZE)
-		conf_format_quantity(dst, size, conf_sizes, CONF_SIZE_COUNT, (uint64_t)v);
+		conf_format_quantity(dst, size, conf_sizes, CONF_SIZE_COUNT,
+			(uint64_t)v);
 	else
 		(void)snprintf(dst, size, "%lld", (long long)v);
 }
@@ -182,16 +184,16 @@ conf_set_text(const struct ls_conf_option *o, const char *text, char *field, cha
 		return -LS_EPARSE;
 	}
 	if (ls_text_copy(field, LS_CONF_VALUE_MAX_BYTES, text) != 0) {
-		(void)snprintf(
-			why, why_size, "longer than %d bytes", LS_CONF_VALUE_MAX_BYTES - 1);
+		(void)snprintf(why, why_size, "longer than %d bytes",
+			LS_CONF_VALUE_MAX_BYTES - 1);
 		return -LS_ERANGE;
 	}
 	return 0;
 }
 
 static int
-conf_set_quantity(const struct ls_conf_option *o, const char *text, uint64_t *field, char *why,
-	size_t why_size)
+conf_set_quantity(const struct ls_conf_option *o, const char *text, uint64_t *field,
+	char *why, size_t why_size)
 {
 	bool size = o->type == LS_CONF_SIZE;
 	uint64_t v;
@@ -211,8 +213,8 @@ conf_set_quantity(const struct ls_conf_option *o, const char *text, uint64_t *fi
 }
 
 static int
-conf_set_int(const struct ls_conf_option *o, const char *text, int64_t *field, char *why,
-	size_t why_size)
+conf_set_int(const struct ls_conf_option *o, const char *text, int64_t *field,
+	char *why, size_t why_size)
 {
 	int64_t v;
 	int rc = conf_parse_int(text, &v);
@@ -239,8 +241,8 @@ conf_set_bool(const char *text, bool *field, char *why, size_t why_size)
 }
 
 int
-ls_conf_value_set(const struct ls_conf_option *o, const char *text, void *into, char *why,
-	size_t why_size)
+ls_conf_value_set(const struct ls_conf_option *o, const char *text, void *into,
+	char *why, size_t why_size)
 {
 	void *field = (char *)into + o->offset;
 
@@ -260,7 +262,8 @@ ls_conf_value_set(const struct ls_conf_option *o, const char *text, void *into, 
 }
 
 void
-ls_conf_value_get(const struct ls_conf_option *o, const void *from, char *dst, size_t size)
+ls_conf_value_get(const struct ls_conf_option *o, const void *from, char *dst,
+	size_t size)
 {
 	const void *field = (const char *)from + o->offset;
 	const char *text = field;

@@ -15,13 +15,14 @@
 #include "proto/base/conf.h"
 
 /*
- * Parses text by the option's type into its field of `into`. On failure the field is untouched and
- * `why` says what is wrong with the text.
+ * Parses text by the option's type into its field of `into`. On failure the field is
+ * untouched and `why` says what is wrong with the text.
  */
-int ls_conf_value_set(const struct ls_conf_option *o, const char *text, void *into, char *why,
-	size_t why_size) LS_MUSTCHECK;
+int ls_conf_value_set(const struct ls_conf_option *o, const char *text, void *into,
+	char *why, size_t why_size) LS_MUSTCHECK;
 
 /* Writes the option's field as text that ls_conf_value_set takes; cut to fit. */
-void ls_conf_value_get(const struct ls_conf_option *o, const void *from, char *dst, size_t size);
+void ls_conf_value_get(const struct ls_conf_option *o, const void *from, char *dst,
+	size_t size);
 
 #endif

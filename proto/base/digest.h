@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * digest - SHA-256 of a JSON value. A module of its own: it alone needs libcrypto, and the agent does not.
+ * digest - SHA-256 of a JSON value. A module of its own: it alone needs libcrypto, and
+ * the agent does not.
  *
  * Owner:   none; pure functions.
  * Units:   none.
@@ -13,7 +14,8 @@
 #include <jansson.h>
 #include "proto/base/err.h"
 
-/* "sha256:<hex>" of the canonical text (ls_json_canonical); dst needs LS_DIGEST_BYTES. */
+/* "sha256:<hex>" of the canonical text (ls_json_canonical); dst needs LS_DIGEST_BYTES.
+ */
 #define LS_DIGEST_BYTES 72
 int ls_digest_json(const json_t *v, char *dst) LS_MUSTCHECK;
 

@@ -32,34 +32,35 @@ ls_err_text(int rc)
 	return text ? text : "unknown error";
 }
 
-/* nng's portable codes, which are not errno values. What is missing here has no errno. */
+/* nng's portable codes, which are not errno values. What is missing here has no errno.
+ */
 static const struct {
 	int nng;
 	int sys;
 } err_nng_table[] = {
-	{NNG_EINTR, EINTR},
-	{NNG_ENOMEM, ENOMEM},
-	{NNG_EINVAL, EINVAL},
-	{NNG_EBUSY, EBUSY},
-	{NNG_ETIMEDOUT, ETIMEDOUT},
-	{NNG_ECONNREFUSED, ECONNREFUSED},
-	{NNG_ECLOSED, EBADF},
-	{NNG_EAGAIN, EAGAIN},
-	{NNG_ENOTSUP, ENOTSUP},
-	{NNG_EADDRINUSE, EADDRINUSE},
-	{NNG_ENOENT, ENOENT},
-	{NNG_EPROTO, EPROTO},
-	{NNG_EUNREACHABLE, EHOSTUNREACH},
-	{NNG_EADDRINVAL, EADDRNOTAVAIL},
-	{NNG_EPERM, EPERM},
-	{NNG_EMSGSIZE, EMSGSIZE},
-	{NNG_ECONNABORTED, ECONNABORTED},
-	{NNG_ECONNRESET, ECONNRESET},
-	{NNG_ECANCELED, ECANCELED},
-	{NNG_ENOFILES, EMFILE},
-	{NNG_ENOSPC, ENOSPC},
-	{NNG_EEXIST, EEXIST},
-	{NNG_ECONNSHUT, ESHUTDOWN},
+	{ NNG_EINTR, EINTR },
+	{ NNG_ENOMEM, ENOMEM },
+	{ NNG_EINVAL, EINVAL },
+	{ NNG_EBUSY, EBUSY },
+	{ NNG_ETIMEDOUT, ETIMEDOUT },
+	{ NNG_ECONNREFUSED, ECONNREFUSED },
+	{ NNG_ECLOSED, EBADF },
+	{ NNG_EAGAIN, EAGAIN },
+	{ NNG_ENOTSUP, ENOTSUP },
+	{ NNG_EADDRINUSE, EADDRINUSE },
+	{ NNG_ENOENT, ENOENT },
+	{ NNG_EPROTO, EPROTO },
+	{ NNG_EUNREACHABLE, EHOSTUNREACH },
+	{ NNG_EADDRINVAL, EADDRNOTAVAIL },
+	{ NNG_EPERM, EPERM },
+	{ NNG_EMSGSIZE, EMSGSIZE },
+	{ NNG_ECONNABORTED, ECONNABORTED },
+	{ NNG_ECONNRESET, ECONNRESET },
+	{ NNG_ECANCELED, ECANCELED },
+	{ NNG_ENOFILES, EMFILE },
+	{ NNG_ENOSPC, ENOSPC },
+	{ NNG_EEXIST, EEXIST },
+	{ NNG_ECONNSHUT, ESHUTDOWN },
 };
 
 int
@@ -115,6 +116,7 @@ ls_err_sqlite(int sqlite_rc)
 void
 ls_assert_failed(const char *expr, const char *file, int line)
 {
-	ls_log(LS_LOG_ERR, "assert", "%s:%d: %s does not hold; aborting", file, line, expr);
+	ls_log(LS_LOG_ERR, "assert", "%s:%d: %s does not hold; aborting", file, line,
+		expr);
 	abort();
 }

@@ -27,13 +27,15 @@ ls_ignore(int rc)
 	(void)rc;
 }
 
-/* Text of a code returned by a lockstep function (0, -errno or -LS_E...). Never NULL. */
+/* Text of a code returned by a lockstep function (0, -errno or -LS_E...). Never NULL.
+ */
 const char *ls_err_text(int rc);
 
 /* Maps an nng error (0 or positive) to 0, -errno or -LS_ENET. */
 int ls_err_nng(int nng_rc);
 
-/* Maps an SQLite result code to 0 (OK, ROW, DONE), -errno, -LS_EBUSY, -LS_ECORRUPT or -LS_EDB. */
+/* Maps an SQLite result code to 0 (OK, ROW, DONE), -errno, -LS_EBUSY, -LS_ECORRUPT or
+ * -LS_EDB. */
 int ls_err_sqlite(int sqlite_rc);
 
 /* Called by LS_ASSERT; logs and aborts. */
@@ -41,7 +43,6 @@ void ls_assert_failed(const char *expr, const char *file, int line)
 	__attribute__((noreturn));
 
 /* States a programming error; stays on in release. Never for input from outside. */
-#define LS_ASSERT(expr) \
-	((expr) ? (void)0 : ls_assert_failed(#expr, __FILE__, __LINE__))
+#define LS_ASSERT(expr) ((expr) ? (void)0 : ls_assert_failed(#expr, __FILE__, __LINE__))
 
 #endif

@@ -20,11 +20,11 @@ ls_expose_label(struct evbuffer *out, const char *name, const char *value, int f
 }
 
 void
-ls_expose_family(
-	struct evbuffer *out, const char *name, const char *type, const char *help)
+ls_expose_family(struct evbuffer *out, const char *name, const char *type,
+	const char *help)
 {
-	(void)evbuffer_add_printf(
-		out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+	(void)evbuffer_add_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name,
+		type);
 }
 
 void
@@ -32,5 +32,6 @@ ls_expose_number(struct evbuffer *out, const char *name, const char *type,
 	const char *help, double value)
 {
 	ls_expose_family(out, name, type, help);
-	(void)evbuffer_add_printf(out, "%s %.17g\n", name, value); /* lost without memory */
+	/* lost without memory */
+	(void)evbuffer_add_printf(out, "%s %.17g\n", name, value);
 }

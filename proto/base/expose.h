@@ -16,12 +16,12 @@ struct evbuffer;
 #define LS_EXPOSE_MIME "text/plain; version=0.0.4; charset=utf-8"
 
 /* Appends name="value" with the value escaped, after a comma if not first. */
-void ls_expose_label(
-	struct evbuffer *out, const char *name, const char *value, int first);
+void ls_expose_label(struct evbuffer *out, const char *name, const char *value,
+	int first);
 
 /* Appends # HELP and # TYPE. */
-void ls_expose_family(
-	struct evbuffer *out, const char *name, const char *type, const char *help);
+void ls_expose_family(struct evbuffer *out, const char *name, const char *type,
+	const char *help);
 
 /* Appends a family of one line without labels. */
 void ls_expose_number(struct evbuffer *out, const char *name, const char *type,

@@ -63,12 +63,13 @@ ls_http_bind(struct evhttp *http, const char *address, uint16_t port,
 	socket = evhttp_bind_socket_with_handle(http, address, port);
 	if (socket == NULL)
 		return errno != 0 ? -errno : -EADDRNOTAVAIL;
-	if (getsockname(evhttp_bound_socket_get_fd(socket), (struct sockaddr *)&bound, &len) != 0)
+	if (getsockname(evhttp_bound_socket_get_fd(socket), (struct sockaddr *)&bound,
+		    &len) != 0)
 		return -errno;
 	*ret_listener = evhttp_bound_socket_get_listener(socket);
 	*ret_port = ntohs(bound.ss_family == AF_INET6
-				? ((const struct sockaddr_in6 *)&bound)->sin6_port
-				: ((const struct sockaddr_in *)&bound)->sin_port);
+			? ((const struct sockaddr_in6 *)&bound)->sin6_port
+			: ((const struct sockaddr_in *)&bound)->sin_port);
 	return 0;
 }
 

@@ -19,9 +19,10 @@ struct evconnlistener;
 struct evhttp;
 struct evhttp_request;
 
-/* Splits "ADDRESS:PORT" or "[ADDRESS]:PORT"; the address numeric, or localhost. -LS_EPARSE. */
-int ls_http_split(const char *text, char *ret_address, size_t size, uint16_t *ret_port)
-	LS_MUSTCHECK;
+/* Splits "ADDRESS:PORT" or "[ADDRESS]:PORT"; the address numeric, or localhost.
+ * -LS_EPARSE. */
+int ls_http_split(const char *text, char *ret_address, size_t size,
+	uint16_t *ret_port) LS_MUSTCHECK;
 
 /* 1: loopback, 0: another address, -LS_EPARSE: no numeric address. */
 int ls_http_is_loopback(const char *address) LS_MUSTCHECK;
@@ -31,8 +32,8 @@ int ls_http_bind(struct evhttp *http, const char *address, uint16_t port,
 	struct evconnlistener **ret_listener, int *ret_port) LS_MUSTCHECK;
 
 /*
- * True if the name in the Host header, or in an absolute request target, is one of this machine: a
- * page from elsewhere that rebinds its own name to us says another.
+ * True if the name in the Host header, or in an absolute request target, is one of this
+ * machine: a page from elsewhere that rebinds its own name to us says another.
  */
 bool ls_http_host_is_local(struct evhttp_request *req);
 

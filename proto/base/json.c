@@ -17,8 +17,9 @@
 #define JSON_MEASURED_DIGITS 6
 
 /*
- * True if brackets nest deeper than max. jansson's own limit is 2048; ours is checked first, by
- * counting brackets outside strings, which for malformed text may count too many but never too few.
+ * True if brackets nest deeper than max. jansson's own limit is 2048; ours is checked
+ * first, by counting brackets outside strings, which for malformed text may count too
+ * many but never too few.
  */
 static bool
 json_too_deep(const char *text, size_t len, size_t max)
@@ -47,20 +48,23 @@ json_too_deep(const char *text, size_t len, size_t max)
 }
 
 int
-ls_json_parse(const char *text, size_t len, json_t **ret_v, char *err_text, size_t err_size)
+ls_json_parse(const char *text, size_t len, json_t **ret_v, char *err_text,
+	size_t err_size)
 {
 	json_error_t err;
 	json_t *v;
 
 	if (json_too_deep(text, len, LS_JSON_DEPTH_MAX)) {
-		(void)snprintf(err_text, err_size, "nested deeper than %d", LS_JSON_DEPTH_MAX);
+		(void)snprintf(err_text, err_size, "nested deeper than %d",
+			LS_JSON_DEPTH_MAX);
 		return -LS_ELIMIT;
 	}
 	v = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &err);
 	if (!v) {
 		/* jansson quotes the text it could not read. */
 		(void)ls_text_escape(err_text, err_size, err.text, strlen(err.text));
-		return json_error_code(&err) == json_error_out_of_memory ? -ENOMEM : -LS_EPARSE;
+		return json_error_code(&err) == json_error_out_of_memory ? -ENOMEM
+									 : -LS_EPARSE;
 	}
 	*ret_v = v;
 	return 0;
@@ -69,7 +73,8 @@ ls_json_parse(const char *text, size_t len, json_t **ret_v, char *err_text, size
 char *
 ls_json_canonical(const json_t *v)
 {
-	return json_dumps(v, JSON_SORT_KEYS | JSON_COMPACT | JSON_ENCODE_ANY |
+	return json_dumps(v,
+		JSON_SORT_KEYS | JSON_COMPACT | JSON_ENCODE_ANY |
 			JSON_REAL_PRECISION(JSON_DIGITS_MAX));
 }
 

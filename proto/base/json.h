@@ -15,28 +15,32 @@
 #include "proto/base/err.h"
 
 /*
- * Parses one JSON value of len bytes, which need no terminator: UTF-8, no duplicate keys, at most
- * LS_JSON_DEPTH_MAX deep. -LS_EPARSE, -LS_ELIMIT (too deep): err_text says what is wrong.
+ * Parses one JSON value of len bytes, which need no terminator: UTF-8, no duplicate
+ * keys, at most LS_JSON_DEPTH_MAX deep. -LS_EPARSE, -LS_ELIMIT (too deep): err_text
+ * says what is wrong.
  */
-int ls_json_parse(const char *text, size_t len, json_t **ret_v, char *err_text, size_t err_size)
-	LS_MUSTCHECK;
+int ls_json_parse(const char *text, size_t len, json_t **ret_v, char *err_text,
+	size_t err_size) LS_MUSTCHECK;
 
 /*
- * Canonical text: sorted keys, no spaces, reals with 15 significant digits (all that ls_json_number
- * makes). NULL when out of memory; the caller frees.
+ * Canonical text: sorted keys, no spaces, reals with 15 significant digits (all that
+ * ls_json_number makes). NULL when out of memory; the caller frees.
  */
 char *ls_json_canonical(const json_t *v);
 
-/* v rounded to `digits` (1 to 15) significant digits, or null if it is not finite. New reference. */
+/* v rounded to `digits` (1 to 15) significant digits, or null if it is not finite. New
+ * reference. */
 json_t *ls_json_number(double v, int digits);
 
-/* v as our documents write measured numbers: 6 significant digits, or null. New reference. */
+/* v as our documents write measured numbers: 6 significant digits, or null. New
+ * reference. */
 json_t *ls_json_real(double v);
 
 /* s as it is; with \xNN for what is no valid UTF-8. New reference. */
 json_t *ls_json_text(const char *s);
 
-/* A time as our documents write it: RFC 3339 UTC with ms, or null for 0. New reference. */
+/* A time as our documents write it: RFC 3339 UTC with ms, or null for 0. New reference.
+ */
 json_t *ls_json_time(int64_t t_wall_us);
 
 #endif

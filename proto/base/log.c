@@ -30,10 +30,10 @@ ls_log_level_parse(const char *name, enum ls_log_level *ret_level)
 		const char *name;
 		enum ls_log_level level;
 	} levels[] = {
-		{"err", LS_LOG_ERR},
-		{"warn", LS_LOG_WARN},
-		{"info", LS_LOG_INFO},
-		{"debug", LS_LOG_DEBUG},
+		{ "err", LS_LOG_ERR },
+		{ "warn", LS_LOG_WARN },
+		{ "info", LS_LOG_INFO },
+		{ "debug", LS_LOG_DEBUG },
 	};
 
 	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
@@ -46,9 +46,9 @@ ls_log_level_parse(const char *name, enum ls_log_level *ret_level)
 }
 
 /*
- * True if this call may print; *ret_suppressed is then what was held back since the last line.
- * Two threads may both open a window: a few lines more or less in a burst do not matter, and no
- * suppressed line goes uncounted.
+ * True if this call may print; *ret_suppressed is then what was held back since the
+ * last line. Two threads may both open a window: a few lines more or less in a burst do
+ * not matter, and no suppressed line goes uncounted.
  */
 static bool
 log_allow(struct ls_log_site *site, uint64_t now, uint32_t *ret_suppressed)
@@ -84,7 +84,8 @@ ls_log_at(struct ls_log_site *site, enum ls_log_level level, const char *module,
 	if (!log_allow(site, ls_clock_mono_ns(), &suppressed))
 		return;
 	if (suppressed > 0)
-		(void)snprintf(tail, sizeof(tail), " [%u more like this before]", suppressed);
+		(void)snprintf(tail, sizeof(tail), " [%u more like this before]",
+			suppressed);
 	tail_len = strlen(tail);
 
 	errno = saved_errno; /* for %m */
@@ -94,7 +95,8 @@ ls_log_at(struct ls_log_site *site, enum ls_log_level level, const char *module,
 	va_end(ap);
 
 	len = (size_t)snprintf(line, sizeof(line), "<%d>%.32s: ", (int)level, module);
-	len += ls_text_escape(line + len, sizeof(line) - len - tail_len - 1, text, strlen(text));
+	len += ls_text_escape(line + len, sizeof(line) - len - tail_len - 1, text,
+		strlen(text));
 	memcpy(line + len, tail, tail_len);
 	len += tail_len;
 	line[len++] = '\n';

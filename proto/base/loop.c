@@ -76,8 +76,9 @@ ls_loop_base(struct ls_loop *loop)
 }
 
 /*
- * The clock is read at the first question of a turn: not before the wait, where it would be old,
- * and not in turns that never ask. Outside ls_loop_run there are no turns: each question reads.
+ * The clock is read at the first question of a turn: not before the wait, where it
+ * would be old, and not in turns that never ask. Outside ls_loop_run there are no
+ * turns: each question reads.
  */
 static void
 loop_read_clock(struct ls_loop *loop)
@@ -148,8 +149,8 @@ loop_on_hup(evutil_socket_t sig, short what, void *arg)
 }
 
 static int
-loop_signal_add(
-	struct ls_loop *loop, int sig, event_callback_fn fn, struct event **ret_event)
+loop_signal_add(struct ls_loop *loop, int sig, event_callback_fn fn,
+	struct event **ret_event)
 {
 	struct event *ev = evsignal_new(loop->base, sig, fn, loop);
 
@@ -164,8 +165,8 @@ loop_signal_add(
 }
 
 int
-ls_loop_signals(
-	struct ls_loop *loop, void (*term)(void *arg), void (*hup)(void *arg), void *arg)
+ls_loop_signals(struct ls_loop *loop, void (*term)(void *arg), void (*hup)(void *arg),
+	void *arg)
 {
 	int rc = 0;
 

@@ -34,8 +34,8 @@ uint64_t ls_loop_now(struct ls_loop *loop);
 int64_t ls_loop_wall(struct ls_loop *loop);
 
 /*
- * Runs until ls_loop_stop (one before the run ends it at once), or until nothing is left that could
- * stop it. Returns 0 or -errno.
+ * Runs until ls_loop_stop (one before the run ends it at once), or until nothing is
+ * left that could stop it. Returns 0 or -errno.
  */
 int ls_loop_run(struct ls_loop *loop) LS_MUSTCHECK;
 
@@ -43,18 +43,20 @@ int ls_loop_run(struct ls_loop *loop) LS_MUSTCHECK;
 void ls_loop_stop(struct ls_loop *loop);
 
 /*
- * Calls term(arg) on the loop at SIGTERM or SIGINT and hup(arg) at SIGHUP (either may be NULL).
- * SIGPIPE is ignored from here on. Once per process.
+ * Calls term(arg) on the loop at SIGTERM or SIGINT and hup(arg) at SIGHUP (either may
+ * be NULL). SIGPIPE is ignored from here on. Once per process.
  */
-int ls_loop_signals(struct ls_loop *loop, void (*term)(void *arg), void (*hup)(void *arg),
-	void *arg) LS_MUSTCHECK;
+int ls_loop_signals(struct ls_loop *loop, void (*term)(void *arg),
+	void (*hup)(void *arg), void *arg) LS_MUSTCHECK;
 
 /* New timer, not armed; cb may stop or free it. NULL when out of memory. */
-struct ls_loop_timer *ls_loop_timer_new(
-	struct ls_loop *loop, void (*cb)(void *arg), void *arg);
+struct ls_loop_timer *ls_loop_timer_new(struct ls_loop *loop, void (*cb)(void *arg),
+	void *arg);
 
-/* (Re)arms the timer: fires once after delay_ns, then again every period_ns if that is not 0. */
-void ls_loop_timer_start(struct ls_loop_timer *t, uint64_t delay_ns, uint64_t period_ns);
+/* (Re)arms the timer: fires once after delay_ns, then again every period_ns if that is
+ * not 0. */
+void ls_loop_timer_start(struct ls_loop_timer *t, uint64_t delay_ns,
+	uint64_t period_ns);
 
 /* Disarms; harmless when not armed. */
 void ls_loop_timer_stop(struct ls_loop_timer *t);

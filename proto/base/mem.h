@@ -14,9 +14,11 @@
 #include "proto/base/err.h"
 
 /*
- * Makes room for one more item of item_bytes in *array, which holds count of *capacity; an empty one
- * begins with 16, others double. Items keep their place. -ENOMEM leaves all as it was.
+ * Makes room for one more item of item_bytes in *array, which holds count of *capacity;
+ * an empty one begins with 16, others double. Items keep their place. -ENOMEM leaves
+ * all as it was.
  */
-int ls_mem_grow(void **array, size_t count, size_t *capacity, size_t item_bytes) LS_MUSTCHECK;
+int ls_mem_grow(void **array, size_t count, size_t *capacity,
+	size_t item_bytes) LS_MUSTCHECK;
 
 #endif

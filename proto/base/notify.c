@@ -13,7 +13,7 @@ int
 ls_notify_send(const char *text)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
-	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	size_t len;
 	ssize_t sent;
 	int fd, rc = 0;
@@ -29,7 +29,8 @@ ls_notify_send(const char *text)
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	/* A full queue must not hold up the loop: the next message comes soon enough. */
+	/* A full queue must not hold up the loop: the next message comes soon enough.
+	 */
 	sent = sendto(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT,
 		(const struct sockaddr *)&to,
 		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));

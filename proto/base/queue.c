@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 struct ls_queue {
-	pthread_mutex_t mutex; /* guards all below but cb and cb_arg, which are set once */
+	/* guards all below but cb and cb_arg, which are set once */
+	pthread_mutex_t mutex;
 	pthread_cond_t filled;
 	void **items; /* ring */
 	size_t capacity;
@@ -147,8 +148,8 @@ ls_queue_take_wait(struct ls_queue *q, void **items, size_t max, uint64_t timeou
 }
 
 size_t
-ls_queue_take_many(
-	struct ls_queue *q, void **items, size_t max, size_t at_least, uint64_t timeout_ns)
+ls_queue_take_many(struct ls_queue *q, void **items, size_t max, size_t at_least,
+	uint64_t timeout_ns)
 {
 	uint64_t now = ls_clock_mono_ns();
 	/* A sum past the end of time would be a time long gone. */
@@ -182,7 +183,8 @@ queue_on_wake(evutil_socket_t fd, short what, void *arg)
 }
 
 int
-ls_queue_watch(struct ls_queue *q, struct ls_loop *loop, void (*cb)(void *arg), void *arg)
+ls_queue_watch(struct ls_queue *q, struct ls_loop *loop, void (*cb)(void *arg),
+	void *arg)
 {
 	struct event *ev;
 	int fd;

@@ -14,7 +14,7 @@ struct ls_table_entry {
 	void *item; /* NULL: free */
 };
 
-/* --- SipHash ------------------------------------------------------------------------- */
+/* --- SipHash -------------------------------------------------------------- */
 
 static uint64_t
 table_rotate(uint64_t x, unsigned bits)
@@ -74,14 +74,15 @@ ls_table_hash(const uint8_t secret[16], const void *data, size_t len)
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-/* --- the table ----------------------------------------------------------------------- */
+/* --- the table ------------------------------------------------------------ */
 
 void
 ls_table_init(struct ls_table *t, size_t key_len)
 {
 	memset(t, 0, sizeof(*t));
 	t->key_len = key_len;
-	/* Without random bytes it works as well, only not against those who mean harm. */
+	/* Without random bytes it works as well, only not against those who mean harm.
+	 */
 	ls_ignore((int)getrandom(t->secret, sizeof(t->secret), GRND_NONBLOCK));
 }
 
@@ -94,8 +95,8 @@ ls_table_fini(struct ls_table *t)
 }
 
 /*
- * The hash of a key without the zeros at its end: most of a name's field is zeros. Keys have one length, so
- * no two of them become the same.
+ * The hash of a key without the zeros at its end: most of a name's field is zeros. Keys
+ * have one length, so no two of them become the same.
  */
 static uint64_t
 table_hash(const struct ls_table *t, const void *key)
@@ -108,14 +109,16 @@ table_hash(const struct ls_table *t, const void *key)
 	return ls_table_hash(t->secret, key, len);
 }
 
-/* Where an item with this key is, or the free place where it would be; the table is not empty. */
+/* Where an item with this key is, or the free place where it would be; the table is not
+ * empty. */
 static size_t
 table_at(const struct ls_table *t, uint64_t hash, const void *key)
 {
 	size_t mask = t->size - 1, at = hash & mask;
 
 	while (t->entries[at].item != NULL) {
-		if (t->entries[at].hash == hash && memcmp(t->entries[at].item, key, t->key_len) == 0)
+		if (t->entries[at].hash == hash &&
+			memcmp(t->entries[at].item, key, t->key_len) == 0)
 			break;
 		at = (at + 1) & mask;
 	}
@@ -135,7 +138,8 @@ table_grow(struct ls_table *t)
 	for (i = 0; i < t->size; i++) {
 		if (t->entries[i].item == NULL)
 			continue;
-		for (at = t->entries[i].hash & (grown.size - 1); grown.entries[at].item != NULL;)
+		for (at = t->entries[i].hash & (grown.size - 1);
+			grown.entries[at].item != NULL;)
 			at = (at + 1) & (grown.size - 1);
 		grown.entries[at] = t->entries[i];
 	}
@@ -180,7 +184,8 @@ ls_table_remove(struct ls_table *t, const void *item)
 	hole = table_at(t, table_hash(t, item), item);
 	LS_ASSERT(t->entries[hole].item == item);
 	/* Close the gap: move back whoever could not be reached beyond it. */
-	for (at = (hole + 1) & mask; t->entries[at].item != NULL; at = (at + 1) & mask) {
+	for (at = (hole + 1) & mask; t->entries[at].item != NULL;
+		at = (at + 1) & mask) {
 		size_t home = t->entries[at].hash & mask;
 
 		if (((at - home) & mask) < ((at - hole) & mask))

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * table - a set of pointers to structs that begin with their key: found in constant time.
+ * table - a set of pointers to structs that begin with their key: found in constant
+ * time.
  *
- * Keys have one length; text in them is zeroed beyond its end. The hash is keyed with random bytes, so
- * that nobody outside can choose names that make it slow. Items belong to the caller; the order of a walk
- * over them is not defined, so the caller keeps a list of its own where it needs one.
+ * Keys have one length; text in them is zeroed beyond its end. The hash is keyed with
+ * random bytes, so that nobody outside can choose names that make it slow. Items belong
+ * to the caller; the order of a walk over them is not defined, so the caller keeps a
+ * list of its own where it needs one.
  *
  * Owner:   one thread at a time; zeroed is no table: ls_table_init.
  * Units:   none.
  * Errors:  -ENOMEM.
  * Limits:  the caller bounds what it puts in.
- * Source:  SipHash-2-4 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012).
+ * Source:  SipHash-2-4 (Aumasson and Bernstein, "SipHash: a fast short-input PRF",
+ *          2012).
  */
 #ifndef LS_PROTO_BASE_TABLE_H
 #define LS_PROTO_BASE_TABLE_H
@@ -21,7 +24,7 @@
 
 struct ls_table {
 	struct ls_table_entry *entries; /* open addressing, at most half full */
-	size_t size, count;             /* size is 0 or a power of two */
+	size_t size, count; /* size is 0 or a power of two */
 	size_t key_len;
 	uint8_t secret[16];
 };

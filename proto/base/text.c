@@ -25,13 +25,13 @@ ls_text_copy(char *dst, size_t size, const char *src)
 }
 
 /*
- * Length of the valid UTF-8 character at s (1 to 4), or 0: too short, overlong, a surrogate or
- * beyond U+10FFFF.
+ * Length of the valid UTF-8 character at s (1 to 4), or 0: too short, overlong, a
+ * surrogate or beyond U+10FFFF.
  */
 static size_t
 text_utf8(const char *s, size_t len, uint32_t *ret_char)
 {
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	const uint8_t *b = (const uint8_t *)s;
 	uint32_t c;
 	size_t n;
@@ -169,7 +169,8 @@ ls_text_crockford(char *dst, size_t n, uint64_t v)
 		dst[i] = digits[v & 31];
 }
 
-/* The last n digits of v and what follows them; where that ends. Answers hold thousands of times. */
+/* The last n digits of v and what follows them; where that ends. Answers hold thousands
+ * of times. */
 static char *
 text_put_digits(char *dst, int v, int n, char then)
 {
@@ -267,7 +268,7 @@ text_zone(const char **s, int *ret_seconds)
 static bool
 text_date_valid(int year, int month, int day)
 {
-	static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+	static const int days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
 	bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
 
 	return month >= 1 && month <= 12 && day >= 1 &&
@@ -278,7 +279,7 @@ text_date_valid(int year, int month, int day)
 static int
 text_parse_rfc3339(const char *s, int64_t *ret_us)
 {
-	struct tm tm = {0};
+	struct tm tm = { 0 };
 	int64_t fraction_us;
 	int year, month, zone_s;
 
@@ -287,11 +288,12 @@ text_parse_rfc3339(const char *s, int64_t *ret_us)
 		!text_digits(&s, 2, &tm.tm_mday) || !text_char(&s, "Tt ") ||
 		!text_digits(&s, 2, &tm.tm_hour) || !text_char(&s, ":") ||
 		!text_digits(&s, 2, &tm.tm_min) || !text_char(&s, ":") ||
-		!text_digits(&s, 2, &tm.tm_sec) || !text_fraction_us(&s, &fraction_us) ||
-		!text_zone(&s, &zone_s) || *s != '\0')
+		!text_digits(&s, 2, &tm.tm_sec) ||
+		!text_fraction_us(&s, &fraction_us) || !text_zone(&s, &zone_s) ||
+		*s != '\0')
 		return -LS_EPARSE;
-	if (!text_date_valid(year, month, tm.tm_mday) || tm.tm_hour > 23 || tm.tm_min > 59 ||
-		tm.tm_sec > 60)
+	if (!text_date_valid(year, month, tm.tm_mday) || tm.tm_hour > 23 ||
+		tm.tm_min > 59 || tm.tm_sec > 60)
 		return -LS_EPARSE;
 	tm.tm_year = year - 1900;
 	tm.tm_mon = month - 1;

@@ -15,16 +15,17 @@
 #include <stdint.h>
 #include "proto/base/err.h"
 
-/* Copies src (NUL-terminated) to dst; -LS_ELIMIT if it does not fit (dst is then untouched). */
+/* Copies src (NUL-terminated) to dst; -LS_ELIMIT if it does not fit (dst is then
+ * untouched). */
 int ls_text_copy(char *dst, size_t size, const char *src) LS_MUSTCHECK;
 
 /* True if s is valid UTF-8 (RFC 3629) without control characters, of 1 to max bytes. */
 bool ls_text_is_name(const char *s, size_t len, size_t max);
 
 /*
- * Writes s made safe for a terminal or log line: control bytes, DEL, C1 controls, bidirectional
- * overrides (U+202A-E, U+2066-9, U+200E/F) and invalid UTF-8 become \xNN; cut to fit, always
- * terminated. Returns the length written.
+ * Writes s made safe for a terminal or log line: control bytes, DEL, C1 controls,
+ * bidirectional overrides (U+202A-E, U+2066-9, U+200E/F) and invalid UTF-8 become \xNN;
+ * cut to fit, always terminated. Returns the length written.
  */
 size_t ls_text_escape(char *dst, size_t size, const char *s, size_t len);
 
@@ -37,16 +38,18 @@ int ls_text_hex_value(char c);
 /* len bytes from 2 * len hex digits; -LS_EPARSE. */
 int ls_text_unhex(uint8_t *dst, size_t len, const char *hex) LS_MUSTCHECK;
 
-/* The lowest 5 * n bits of v as n characters of Crockford's base 32, upper case; dst needs n + 1. */
+/* The lowest 5 * n bits of v as n characters of Crockford's base 32, upper case; dst
+ * needs n + 1. */
 void ls_text_crockford(char *dst, size_t n, uint64_t v);
 
 /*
- * RFC 3339 UTC with ms ("2026-11-20T14:02:11.320Z") from microseconds since the epoch, years 0000 to
- * 9999 (others become the nearest of these); dst needs 32.
+ * RFC 3339 UTC with ms ("2026-11-20T14:02:11.320Z") from microseconds since the epoch,
+ * years 0000 to 9999 (others become the nearest of these); dst needs 32.
  */
 void ls_text_time(char *dst, int64_t t_wall_us);
 
-/* RFC 3339, Unix seconds, or relative "-15m" (to now_us) to microseconds; -LS_EPARSE. */
+/* RFC 3339, Unix seconds, or relative "-15m" (to now_us) to microseconds; -LS_EPARSE.
+ */
 int ls_text_parse_time(const char *s, int64_t now_us, int64_t *ret_us) LS_MUSTCHECK;
 
 #endif

@@ -9,16 +9,17 @@
 
 #define CHUNK_VERSION 1u
 #define CHUNK_HEAD_BYTES 6u /* version, zero, rows (2), columns (2) */
-#define CHUNK_SUM_BYTES 4u  /* CRC-32 of all before */
+#define CHUNK_SUM_BYTES 4u /* CRC-32 of all before */
 
 _Static_assert(sizeof(bool) == 1, "flags: eight a word");
-_Static_assert(LS_CHUNK_ROWS_MAX <= UINT16_MAX && LS_SERIES_PER_GROUP_MAX <= UINT16_MAX, "head");
+_Static_assert(LS_CHUNK_ROWS_MAX <= UINT16_MAX && LS_SERIES_PER_GROUP_MAX <= UINT16_MAX,
+	"head");
 
 struct ls_chunk_codec {
 	size_t columns_max, rows_max;
 	struct ls_chunk_work work;
 	struct ls_chunk_table table; /* of the last decoding */
-	uint64_t words[];            /* all of the above points into it */
+	uint64_t words[]; /* all of the above points into it */
 };
 
 struct ls_chunk_codec *
@@ -27,12 +28,15 @@ ls_chunk_codec_new(size_t columns_max, size_t rows_max)
 	struct ls_chunk_codec *c;
 	size_t cells, words;
 
-	if (rows_max == 0 || rows_max > LS_CHUNK_ROWS_MAX || columns_max > LS_SERIES_PER_GROUP_MAX)
+	if (rows_max == 0 || rows_max > LS_CHUNK_ROWS_MAX ||
+		columns_max > LS_SERIES_PER_GROUP_MAX)
 		return NULL;
-	/* 6 columns of words for work, times, values; flags of 8 a word: odd ones, presence */
+	/* 6 columns of words for work, times, values; flags of 8 a word: odd ones,
+	 * presence */
 	cells = columns_max * rows_max;
 	words = 7 * rows_max + cells + (rows_max + cells) / 8 + 2;
-	c = calloc(1, sizeof(*c) + words * sizeof(c->words[0])); /* untouched pages cost nothing */
+	/* untouched pages cost nothing */
+	c = calloc(1, sizeof(*c) + words * sizeof(c->words[0]));
 	if (c == NULL)
 		return NULL;
 	c->columns_max = columns_max;
@@ -56,11 +60,12 @@ ls_chunk_codec_free(struct ls_chunk_codec *c)
 	free(c);
 }
 
-/* --- writing ----------------------------------------------------------------------- */
+/* --- writing -------------------------------------------------------------- */
 
 /* Which rows are present where some are not: as in the column before, or told. */
 static void
-chunk_put_presence(struct ls_bits_out *o, const bool *now, const bool *before, size_t rows)
+chunk_put_presence(struct ls_bits_out *o, const bool *now, const bool *before,
+	size_t rows)
 {
 	if (before != NULL && memcmp(now, before, rows * sizeof(*now)) == 0) {
 		ls_bits_put(o, 1, 2);
@@ -71,8 +76,8 @@ chunk_put_presence(struct ls_bits_out *o, const bool *now, const bool *before, s
 }
 
 static void
-chunk_put_column(struct ls_bits_out *o, struct ls_chunk_work *w, const struct ls_chunk_table *t,
-	size_t column)
+chunk_put_column(struct ls_bits_out *o, struct ls_chunk_work *w,
+	const struct ls_chunk_table *t, size_t column)
 {
 	const double *value = t->value + column * t->stride;
 	const bool *present = t->present + column * t->stride;
@@ -83,7 +88,8 @@ chunk_put_column(struct ls_bits_out *o, struct ls_chunk_work *w, const struct ls
 		ls_chunk_put_doubles(o, w, value, t->rows);
 		return;
 	}
-	chunk_put_presence(o, present, column > 0 ? present - t->stride : NULL, t->rows);
+	chunk_put_presence(o, present, column > 0 ? present - t->stride : NULL,
+		t->rows);
 	for (i = 0; i < t->rows; i++)
 		if (present[i])
 			w->dense[n++] = value[i];
@@ -126,8 +132,8 @@ chunk_is_encodable(const struct ls_chunk_codec *c, const struct ls_chunk_table *
 }
 
 int
-ls_chunk_encode(struct ls_chunk_codec *c, const struct ls_chunk_table *table, uint8_t *buf,
-	size_t size, size_t *ret_len)
+ls_chunk_encode(struct ls_chunk_codec *c, const struct ls_chunk_table *table,
+	uint8_t *buf, size_t size, size_t *ret_len)
 {
 	struct ls_bits_out o = { 0 };
 	size_t i, len;
@@ -156,7 +162,7 @@ ls_chunk_encode(struct ls_chunk_codec *c, const struct ls_chunk_table *table, ui
 	return 0;
 }
 
-/* --- reading ----------------------------------------------------------------------- */
+/* --- reading -------------------------------------------------------------- */
 
 static size_t
 chunk_get_u16(const uint8_t *p)
@@ -187,8 +193,8 @@ chunk_get_presence(struct ls_bits_in *in, bool *now, const bool *before, size_t 
 }
 
 static bool
-chunk_get_column(struct ls_bits_in *in, struct ls_chunk_work *w, const struct ls_chunk_table *t,
-	size_t column)
+chunk_get_column(struct ls_bits_in *in, struct ls_chunk_work *w,
+	const struct ls_chunk_table *t, size_t column)
 {
 	double *value = t->value + column * t->stride;
 	bool *present = t->present + column * t->stride;
@@ -198,7 +204,8 @@ chunk_get_column(struct ls_bits_in *in, struct ls_chunk_work *w, const struct ls
 		memset(present, true, t->rows * sizeof(*present));
 		return ls_chunk_get_doubles(in, w, value, t->rows);
 	}
-	if (!chunk_get_presence(in, present, column > 0 ? present - t->stride : NULL, t->rows))
+	if (!chunk_get_presence(in, present, column > 0 ? present - t->stride : NULL,
+		    t->rows))
 		return false;
 	n = chunk_count(present, t->rows);
 	if (n > 0 && !ls_chunk_get_doubles(in, w, w->dense, n))
@@ -209,10 +216,11 @@ chunk_get_column(struct ls_bits_in *in, struct ls_chunk_work *w, const struct ls
 	return true;
 }
 
-/* A column that is not wanted: which rows are present is, since the next one may say "as before". */
+/* A column that is not wanted: which rows are present is, since the next one may say
+ * "as before". */
 static bool
-chunk_skip_column(struct ls_bits_in *in, struct ls_chunk_work *w, const struct ls_chunk_table *t,
-	size_t column)
+chunk_skip_column(struct ls_bits_in *in, struct ls_chunk_work *w,
+	const struct ls_chunk_table *t, size_t column)
 {
 	bool *present = t->present + column * t->stride;
 	size_t n;
@@ -221,7 +229,8 @@ chunk_skip_column(struct ls_bits_in *in, struct ls_chunk_work *w, const struct l
 		memset(present, true, t->rows * sizeof(*present));
 		return ls_chunk_skip_doubles(in, w, t->rows);
 	}
-	if (!chunk_get_presence(in, present, column > 0 ? present - t->stride : NULL, t->rows))
+	if (!chunk_get_presence(in, present, column > 0 ? present - t->stride : NULL,
+		    t->rows))
 		return false;
 	n = chunk_count(present, t->rows);
 	return n == 0 || ls_chunk_skip_doubles(in, w, n);
@@ -241,7 +250,8 @@ chunk_get_times(struct ls_bits_in *in, const struct ls_chunk_table *t)
 }
 
 static bool
-chunk_get_table(const struct ls_chunk_table *t, struct ls_chunk_work *w, struct ls_bits_in *in)
+chunk_get_table(const struct ls_chunk_table *t, struct ls_chunk_work *w,
+	struct ls_bits_in *in)
 {
 	size_t i;
 
@@ -255,7 +265,8 @@ chunk_get_table(const struct ls_chunk_table *t, struct ls_chunk_work *w, struct 
 
 /* Up to the last column that is wanted. */
 static bool
-chunk_get_some(const struct ls_chunk_table *t, struct ls_chunk_work *w, struct ls_bits_in *in, const bool *wanted)
+chunk_get_some(const struct ls_chunk_table *t, struct ls_chunk_work *w,
+	struct ls_bits_in *in, const bool *wanted)
 {
 	size_t i, end = t->columns;
 
@@ -264,7 +275,8 @@ chunk_get_some(const struct ls_chunk_table *t, struct ls_chunk_work *w, struct l
 	if (!chunk_get_times(in, t))
 		return false;
 	for (i = 0; i < end; i++) {
-		if (!(wanted[i] ? chunk_get_column(in, w, t, i) : chunk_skip_column(in, w, t, i)) ||
+		if (!(wanted[i] ? chunk_get_column(in, w, t, i)
+				: chunk_skip_column(in, w, t, i)) ||
 			ls_bits_in_over(in))
 			return false;
 	}
@@ -307,8 +319,8 @@ ls_chunk_check(const uint8_t *buf, size_t len, size_t *ret_rows, size_t *ret_col
 
 /* wanted NULL: all of it. */
 static int
-chunk_decode(struct ls_chunk_codec *c, const uint8_t *buf, size_t len, const bool *wanted,
-	struct ls_chunk_table *ret_table)
+chunk_decode(struct ls_chunk_codec *c, const uint8_t *buf, size_t len,
+	const bool *wanted, struct ls_chunk_table *ret_table)
 {
 	struct ls_bits_in in = { 0 };
 	size_t rows, columns;
@@ -337,8 +349,8 @@ ls_chunk_decode(struct ls_chunk_codec *c, const uint8_t *buf, size_t len,
 }
 
 int
-ls_chunk_decode_some(struct ls_chunk_codec *c, const uint8_t *buf, size_t len, const bool *wanted,
-	struct ls_chunk_table *ret_table)
+ls_chunk_decode_some(struct ls_chunk_codec *c, const uint8_t *buf, size_t len,
+	const bool *wanted, struct ls_chunk_table *ret_table)
 {
 	return chunk_decode(c, buf, len, wanted, ret_table);
 }

@@ -2,16 +2,18 @@
 /*
  * chunk_bits - a stream of bits, and the two codes for numbers that chunks are made of.
  *
- * Bits fill each byte from the lowest one on. A number is its length in bits (7 bits) and its bits
- * without the leading one. Rice(k) is v >> k in unary (so many zeros, a one) and the k low bits;
- * from LS_RICE_LIMIT zeros on there is no one: the length less one (6 bits) and all bits follow.
+ * Bits fill each byte from the lowest one on. A number is its length in bits (7 bits)
+ * and its bits without the leading one. Rice(k) is v >> k in unary (so many zeros, a
+ * one) and the k low bits; from LS_RICE_LIMIT zeros on there is no one: the length less
+ * one (6 bits) and all bits follow.
  *
  * Owner:   the caller.
  * Units:   bits.
- * Errors:  writing beyond the end sets full, reading beyond it gives zeros and is told by
- *          ls_bits_in_over and ls_bits_in_end: all are asked later, once.
+ * Errors:  writing beyond the end sets full, reading beyond it gives zeros and is told
+ *          by ls_bits_in_over and ls_bits_in_end: all are asked later, once.
  * Limits:  the buffer.
- * Source:  R. F. Rice, "Some practical universal noiseless coding techniques", JPL 79-22, 1979.
+ * Source:  R. F. Rice, "Some practical universal noiseless coding techniques", JPL
+ *          79-22, 1979.
  */
 #ifndef LS_PROTO_CHUNK_BITS_H
 #define LS_PROTO_CHUNK_BITS_H
@@ -44,7 +46,7 @@ ls_bits_unfold(uint64_t v)
 	return v >> 1 ^ (0 - (v & 1));
 }
 
-/* --- writing ----------------------------------------------------------------------- */
+/* --- writing -------------------------------------------------------------- */
 
 struct ls_bits_out {
 	uint8_t *p, *end;
@@ -113,7 +115,8 @@ ls_bits_put_rice(struct ls_bits_out *o, uint64_t v, unsigned k)
 	uint64_t q = v >> k;
 
 	if (q + 1 + k <= 56 && q < LS_RICE_LIMIT) {
-		ls_bits_put(o, ((v & ((1ull << k) - 1)) << 1 | 1) << q, (unsigned)q + 1 + k);
+		ls_bits_put(o, ((v & ((1ull << k) - 1)) << 1 | 1) << q,
+			(unsigned)q + 1 + k);
 		return;
 	}
 	if (q < LS_RICE_LIMIT) {
@@ -143,12 +146,12 @@ ls_bits_out_end(struct ls_bits_out *o)
 		ls_bits_put(o, 0, 8 - o->n);
 }
 
-/* --- reading ----------------------------------------------------------------------- */
+/* --- reading -------------------------------------------------------------- */
 
 struct ls_bits_in {
 	const uint8_t *p;
 	size_t size; /* bytes */
-	size_t at;   /* bits read */
+	size_t at; /* bits read */
 };
 
 #define LS_BITS_READY 57u /* what ls_bits_peek gives, at least */
@@ -235,11 +238,13 @@ ls_bits_in_over(const struct ls_bits_in *in)
 	return in->at > in->size * 8;
 }
 
-/* True if all bytes were read, none beyond, and what is left of the last one is zero. */
+/* True if all bytes were read, none beyond, and what is left of the last one is zero.
+ */
 static inline bool
 ls_bits_in_end(const struct ls_bits_in *in)
 {
-	return !ls_bits_in_over(in) && in->size * 8 - in->at < 8 && ls_bits_peek(in) == 0;
+	return !ls_bits_in_over(in) && in->size * 8 - in->at < 8 &&
+		ls_bits_peek(in) == 0;
 }
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * chunk_column - one column of a chunk to bits and back: integers, and the doubles that become integers.
+ * chunk_column - one column of a chunk to bits and back: integers, and the doubles that
+ * become integers.
  *
  * Owner:   the codec; its work memory is passed in.
  * Units:   none; arithmetic on integers is modulo 2^64.
- * Errors:  reading gives false where there is no sense; that the stream is too short is asked later.
+ * Errors:  reading gives false where there is no sense; that the stream is too short is
+ *          asked later.
  * Limits:  rows_max of the work memory.
  * Source:  proto/README.md, "Chunk".
  */
@@ -15,45 +17,50 @@
 
 /* Work memory for columns of rows_max rows. */
 struct ls_chunk_work {
-	uint64_t *integer;  /* the values of a column as integers */
+	uint64_t *integer; /* the values of a column as integers */
 	uint64_t *multiple; /* their distances to the first one, in steps */
 	uint64_t *residual; /* what a predictor leaves of them */
-	uint64_t *best;     /* likewise, of the best predictor so far */
+	uint64_t *best; /* likewise, of the best predictor so far */
 	uint64_t *sorted;
-	double *dense;      /* the values that are present */
-	bool *odd;          /* those of them that are kept as they are, beside the integers */
+	double *dense; /* the values that are present */
+	/* those of them that are kept as they are, beside the integers */
+	bool *odd;
 };
 
 /* Integers, at least one. */
-void ls_chunk_put_integers(struct ls_bits_out *o, struct ls_chunk_work *w, const uint64_t *v,
-	size_t n);
+void ls_chunk_put_integers(struct ls_bits_out *o, struct ls_chunk_work *w,
+	const uint64_t *v, size_t n);
 bool ls_chunk_get_integers(struct ls_bits_in *in, uint64_t *v, size_t n);
 
 /* Passes over n of them; what is in `work` (n) then means nothing. */
 bool ls_chunk_skip_integers(struct ls_bits_in *in, uint64_t *work, size_t n);
 
 /* Doubles, at least one. */
-void ls_chunk_put_doubles(struct ls_bits_out *o, struct ls_chunk_work *w, const double *v,
+void ls_chunk_put_doubles(struct ls_bits_out *o, struct ls_chunk_work *w,
+	const double *v, size_t n);
+bool ls_chunk_get_doubles(struct ls_bits_in *in, struct ls_chunk_work *w, double *v,
 	size_t n);
-bool ls_chunk_get_doubles(struct ls_bits_in *in, struct ls_chunk_work *w, double *v, size_t n);
 
 /* Passes over n of them. */
 bool ls_chunk_skip_doubles(struct ls_bits_in *in, struct ls_chunk_work *w, size_t n);
 
-/* Decimals at which all n values, at least one, are integers / 10^decimals, bit for bit; false if there are none. */
+/* Decimals at which all n values, at least one, are integers / 10^decimals, bit for
+ * bit; false if there are none. */
 bool ls_chunk_find_decimals(const double *v, size_t n, unsigned *ret_decimals);
 
 /* Values as integers of so many decimals; false if one is none. And back. */
-bool ls_chunk_to_integers(const double *v, size_t n, unsigned decimals, uint64_t *ret_integers);
-void ls_chunk_from_integers(const uint64_t *integers, size_t n, unsigned decimals, double *ret_values);
+bool ls_chunk_to_integers(const double *v, size_t n, unsigned decimals,
+	uint64_t *ret_integers);
+void ls_chunk_from_integers(const uint64_t *integers, size_t n, unsigned decimals,
+	double *ret_values);
 
 /* Yes and no for n rows, at least one, as runs. */
 void ls_chunk_put_flags(struct ls_bits_out *o, const bool *flag, size_t n);
 bool ls_chunk_get_flags(struct ls_bits_in *in, bool *flag, size_t n);
 
 /*
- * The same step by step, for columns laid out otherwise: the decimals that suit these doubles; the integer
- * of one, false if it has none; and back, bit for bit.
+ * The same step by step, for columns laid out otherwise: the decimals that suit these
+ * doubles; the integer of one, false if it has none; and back, bit for bit.
  */
 unsigned ls_chunk_decimals(const double *v, size_t n);
 bool ls_chunk_decimals_are_known(unsigned decimals);

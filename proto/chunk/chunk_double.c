@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Doubles of a column as integers: decimals times a power of ten where that is exact, else their bits in
- * the order of their values. The few values of a column of decimals that are none are kept beside it.
+ * Doubles of a column as integers: decimals times a power of ten where that is exact,
+ * else their bits in the order of their values. The few values of a column of decimals
+ * that are none are kept beside it.
  */
 #include "config.h"
 #include "proto/chunk/chunk_column.h"
@@ -9,16 +10,16 @@
 #include <math.h>
 
 #define DOUBLE_DECIMALS_MAX 22u /* powers of ten up to here are exact */
-#define DOUBLE_AS_BITS 31u      /* in place of the decimals */
+#define DOUBLE_AS_BITS 31u /* in place of the decimals */
 #define DOUBLE_DECIMAL_BITS 3.32 /* log2(10) */
-#define DOUBLE_ODD_BITS 80.0    /* eight bytes, its place, and a disturbed neighbour */
+#define DOUBLE_ODD_BITS 80.0 /* eight bytes, its place, and a disturbed neighbour */
 #define DOUBLE_EXACT 9007199254740992.0 /* 2^53: integers up to here are exact */
 #define DOUBLE_DISTINCT (1ull << 50)
 #define DOUBLE_INT64_LIMIT 9223372036854775808.0 /* 2^63 */
 
-static const double double_power[DOUBLE_DECIMALS_MAX + 1] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6,
-	1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21,
-	1e22 };
+static const double double_power[DOUBLE_DECIMALS_MAX + 1] = { 1e0, 1e1, 1e2, 1e3, 1e4,
+	1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
+	1e19, 1e20, 1e21, 1e22 };
 
 static uint64_t
 double_bits(double v)
@@ -59,7 +60,8 @@ double_to(double v, unsigned decimals, uint64_t *ret_integer)
 
 	if (!(fabs(scaled) < (decimals == 0 ? DOUBLE_INT64_LIMIT : DOUBLE_EXACT)))
 		return false; /* NaN, too */
-	integer = (uint64_t)(int64_t)(decimals == 0 ? scaled : scaled + copysign(0.5, scaled));
+	integer = (uint64_t)(int64_t)(decimals == 0 ? scaled
+						    : scaled + copysign(0.5, scaled));
 	if (double_bits(double_from(integer, decimals)) != double_bits(v))
 		return false;
 	*ret_integer = integer;
@@ -74,8 +76,8 @@ double_odd_max(size_t n)
 }
 
 /*
- * True if v, which is integer / 10^decimals, can be told with one decimal fewer. Below 2^50 no two
- * integers give the same double, so it is the last digit that says it.
+ * True if v, which is integer / 10^decimals, can be told with one decimal fewer. Below
+ * 2^50 no two integers give the same double, so it is the last digit that says it.
  */
 static bool
 double_needs_fewer(double v, unsigned decimals, uint64_t integer)
@@ -105,7 +107,8 @@ double_needs(double v, unsigned guess)
 	return DOUBLE_AS_BITS;
 }
 
-/* The decimals of least cost: each makes all values longer, and leaves fewer of them odd. */
+/* The decimals of least cost: each makes all values longer, and leaves fewer of them
+ * odd. */
 static unsigned
 double_decimals(const double *v, size_t n)
 {
@@ -124,7 +127,8 @@ double_decimals(const double *v, size_t n)
 	}
 	for (d = 0; d <= DOUBLE_DECIMALS_MAX; d++) {
 		odd -= need[d];
-		cost = (double)n * d * DOUBLE_DECIMAL_BITS + (double)odd * DOUBLE_ODD_BITS;
+		cost = (double)n * d * DOUBLE_DECIMAL_BITS +
+			(double)odd * DOUBLE_ODD_BITS;
 		if (cost < least) {
 			least = cost;
 			choice = d;
@@ -135,8 +139,8 @@ double_decimals(const double *v, size_t n)
 
 /* The integers of v and, in w->odd, which values are none; false if too many are. */
 static bool
-double_to_integers(struct ls_chunk_work *w, const double *v, size_t n, unsigned decimals,
-	size_t *ret_integers)
+double_to_integers(struct ls_chunk_work *w, const double *v, size_t n,
+	unsigned decimals, size_t *ret_integers)
 {
 	size_t i, integers = 0;
 
@@ -149,12 +153,14 @@ double_to_integers(struct ls_chunk_work *w, const double *v, size_t n, unsigned 
 }
 
 void
-ls_chunk_put_doubles(struct ls_bits_out *o, struct ls_chunk_work *w, const double *v, size_t n)
+ls_chunk_put_doubles(struct ls_bits_out *o, struct ls_chunk_work *w, const double *v,
+	size_t n)
 {
 	unsigned decimals = double_decimals(v, n);
 	size_t i, integers = n;
 
-	if (decimals == DOUBLE_AS_BITS || !double_to_integers(w, v, n, decimals, &integers)) {
+	if (decimals == DOUBLE_AS_BITS ||
+		!double_to_integers(w, v, n, decimals, &integers)) {
 		for (i = 0; i < n; i++)
 			w->integer[i] = double_order(double_bits(v[i]));
 		ls_bits_put(o, DOUBLE_AS_BITS, 5);
@@ -213,14 +219,16 @@ double_from_all(double *v, const uint64_t *integer, size_t n, unsigned decimals)
 	else if (decimals != DOUBLE_AS_BITS)
 		for (; i + 2 <= n; i += 2) {
 			v[i] = (double)(int64_t)integer[i] / double_power[decimals];
-			v[i + 1] = (double)(int64_t)integer[i + 1] / double_power[decimals];
+			v[i + 1] = (double)(int64_t)integer[i + 1] /
+				double_power[decimals];
 		}
 	for (; i < n; i++)
 		v[i] = double_from(integer[i], decimals);
 }
 
 bool
-ls_chunk_get_doubles(struct ls_bits_in *in, struct ls_chunk_work *w, double *v, size_t n)
+ls_chunk_get_doubles(struct ls_bits_in *in, struct ls_chunk_work *w, double *v,
+	size_t n)
 {
 	unsigned decimals = (unsigned)ls_bits_get(in, 5);
 
@@ -249,12 +257,13 @@ ls_chunk_skip_doubles(struct ls_bits_in *in, struct ls_chunk_work *w, size_t n)
 			integers -= w->odd[i];
 		if (integers == 0)
 			return false;
-		in->at += 64 * (n - integers); /* is it beyond the end? asked later, as for all */
+		/* is it beyond the end? asked later, as for all */
+		in->at += 64 * (n - integers);
 	}
 	return ls_chunk_skip_integers(in, w->integer, integers);
 }
 
-/* --- for other columns ----------------------------------------------------------------- */
+/* --- for other columns ---------------------------------------------------- */
 
 unsigned
 ls_chunk_decimals(const double *v, size_t n)
@@ -300,7 +309,8 @@ ls_chunk_find_decimals(const double *v, size_t n, unsigned *ret_decimals)
 }
 
 bool
-ls_chunk_to_integers(const double *v, size_t n, unsigned decimals, uint64_t *ret_integers)
+ls_chunk_to_integers(const double *v, size_t n, unsigned decimals,
+	uint64_t *ret_integers)
 {
 	size_t i;
 
@@ -313,7 +323,8 @@ ls_chunk_to_integers(const double *v, size_t n, unsigned decimals, uint64_t *ret
 }
 
 void
-ls_chunk_from_integers(const uint64_t *integers, size_t n, unsigned decimals, double *ret_values)
+ls_chunk_from_integers(const uint64_t *integers, size_t n, unsigned decimals,
+	double *ret_values)
 {
 	double_from_all(ret_values, integers, n, decimals);
 }

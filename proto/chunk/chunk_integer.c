@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing integers of a column: the first one, the step all are apart by, what the best predictor
- * leaves of the rest, and that in Rice codes with the best k.
+ * Writing integers of a column: the first one, the step all are apart by, what the best
+ * predictor leaves of the rest, and that in Rice codes with the best k.
  */
 #include "config.h"
 #include "proto/chunk/chunk_integer.h"
@@ -24,7 +24,8 @@ integer_gcd(uint64_t a, uint64_t b)
 	return a;
 }
 
-/* Distances to the first value in units of their greatest common divisor, which is returned (0: none). */
+/* Distances to the first value in units of their greatest common divisor, which is
+ * returned (0: none). */
 static uint64_t
 integer_to_multiples(const uint64_t *v, size_t n, uint64_t *m)
 {
@@ -55,8 +56,8 @@ integer_pivot(const uint64_t *v, size_t n)
 }
 
 /*
- * The lower median of signed numbers, by selection without a jump that depends on a value: noise cannot
- * be foretold. What is in v and spare, both of n, is lost.
+ * The lower median of signed numbers, by selection without a jump that depends on a
+ * value: noise cannot be foretold. What is in v and spare, both of n, is lost.
  */
 static uint64_t
 integer_median(uint64_t *v, uint64_t *spare, size_t n)
@@ -91,7 +92,8 @@ integer_median(uint64_t *v, uint64_t *spare, size_t n)
 	return v[0];
 }
 
-/* The median of what a predictor of this order looks at: an outlier does not move it. */
+/* The median of what a predictor of this order looks at: an outlier does not move it.
+ */
 static uint64_t
 integer_base(struct ls_chunk_work *w, size_t n, unsigned order)
 {
@@ -107,8 +109,8 @@ integer_base(struct ls_chunk_work *w, size_t n, unsigned order)
 
 /* The next folded residual. Inlined where the predictor is known. */
 static inline __attribute__((always_inline)) uint64_t
-integer_residual(const uint64_t *m, size_t i, const struct integer_predictor *p, uint64_t base,
-	uint64_t *last)
+integer_residual(const uint64_t *m, size_t i, const struct integer_predictor *p,
+	uint64_t base, uint64_t *last)
 {
 	uint64_t s = p->order == 0 ? m[i] : m[i] - m[i - 1];
 	uint64_t u = ls_bits_fold(s - integer_guess(*last, base, p->halves));
@@ -117,10 +119,11 @@ integer_residual(const uint64_t *m, size_t i, const struct integer_predictor *p,
 	return u;
 }
 
-/* About the bits of n - 1 residuals, in eighths; anything above `least` if it is more than that. */
+/* About the bits of n - 1 residuals, in eighths; anything above `least` if it is more
+ * than that. */
 static inline __attribute__((always_inline)) uint64_t
-integer_eighths(const uint64_t *m, size_t n, const struct integer_predictor *p, uint64_t base,
-	uint64_t least)
+integer_eighths(const uint64_t *m, size_t n, const struct integer_predictor *p,
+	uint64_t base, uint64_t least)
 {
 	uint64_t last = p->order == 0 ? 0 : base, eighths = 0;
 	size_t i = 1, stop;
@@ -131,15 +134,16 @@ integer_eighths(const uint64_t *m, size_t n, const struct integer_predictor *p, 
 			unsigned zeros = (unsigned)__builtin_clzll(u | 1);
 
 			/* a logarithm, linear between the powers of two; none of 0 */
-			eighths += (u << zeros << 1 >> 61) + (8 * (64 - zeros) & (0 - (uint64_t)(u != 0)));
+			eighths += (u << zeros << 1 >> 61) +
+				(8 * (64 - zeros) & (0 - (uint64_t)(u != 0)));
 		}
 	}
 	return eighths;
 }
 
 static inline __attribute__((always_inline)) void
-integer_residuals_by(uint64_t *u, const uint64_t *m, size_t n, const struct integer_predictor *p,
-	uint64_t base)
+integer_residuals_by(uint64_t *u, const uint64_t *m, size_t n,
+	const struct integer_predictor *p, uint64_t base)
 {
 	uint64_t last = p->order == 0 ? 0 : base;
 	size_t i;
@@ -150,7 +154,8 @@ integer_residuals_by(uint64_t *u, const uint64_t *m, size_t n, const struct inte
 
 /* What a predictor costs, as integer_eighths has it. */
 static uint64_t
-integer_predictor_cost(const uint64_t *m, size_t n, unsigned predictor, uint64_t base, uint64_t least)
+integer_predictor_cost(const uint64_t *m, size_t n, unsigned predictor, uint64_t base,
+	uint64_t least)
 {
 	switch (predictor) {
 	case 0:
@@ -166,7 +171,8 @@ integer_predictor_cost(const uint64_t *m, size_t n, unsigned predictor, uint64_t
 
 /* Fills u with n - 1 folded residuals. */
 static void
-integer_residuals(uint64_t *u, const uint64_t *m, size_t n, unsigned predictor, uint64_t base)
+integer_residuals(uint64_t *u, const uint64_t *m, size_t n, unsigned predictor,
+	uint64_t base)
 {
 	switch (predictor) {
 	case 0:
@@ -241,7 +247,8 @@ integer_choose_k(const uint64_t *u, size_t n, uint64_t *ret_bits)
 	size_t i;
 
 	for (i = 0; i < n; i++) {
-		lengths += 64 - (uint64_t)__builtin_clzll(u[i] | 1) - (uint64_t)(u[i] == 0);
+		lengths += 64 - (uint64_t)__builtin_clzll(u[i] | 1) -
+			(uint64_t)(u[i] == 0);
 		max = u[i] > max ? u[i] : max;
 	}
 	k = n > 0 ? (unsigned)(lengths / n) : 0;
@@ -249,7 +256,8 @@ integer_choose_k(const uint64_t *u, size_t n, uint64_t *ret_bits)
 	bits = integer_rice_cost(u, n, k, max);
 	for (step = 0; step < 2; step++)
 		for (;;) {
-			unsigned next = step == 0 ? k - 1 : k + 1; /* -1 is beyond 63, too */
+			/* -1 is beyond 63, too */
+			unsigned next = step == 0 ? k - 1 : k + 1;
 
 			if (next > 63)
 				break;
@@ -263,9 +271,11 @@ integer_choose_k(const uint64_t *u, size_t n, uint64_t *ret_bits)
 	return k;
 }
 
-/* Splits residuals into runs of zeros and what ends them, less one; there may be one run more. */
+/* Splits residuals into runs of zeros and what ends them, less one; there may be one
+ * run more. */
 static size_t
-integer_split_runs(const uint64_t *u, size_t n, uint64_t *run, uint64_t *other, size_t *ret_others)
+integer_split_runs(const uint64_t *u, size_t n, uint64_t *run, uint64_t *other,
+	size_t *ret_others)
 {
 	size_t runs = 0, i;
 	uint64_t zeros = 0;
@@ -282,12 +292,14 @@ integer_split_runs(const uint64_t *u, size_t n, uint64_t *run, uint64_t *other, 
 	return runs;
 }
 
-/* Works on w->best, the residuals; leaves runs and others in w->sorted and w->residual. */
+/* Works on w->best, the residuals; leaves runs and others in w->sorted and w->residual.
+ */
 static struct integer_code
 integer_choose_code(struct ls_chunk_work *w, size_t n)
 {
 	uint64_t plain, run_bits, other_bits;
-	size_t others, runs = integer_split_runs(w->best, n, w->sorted, w->residual, &others);
+	size_t others,
+		runs = integer_split_runs(w->best, n, w->sorted, w->residual, &others);
 	struct integer_code c = { .runs = false };
 	unsigned k;
 
@@ -344,7 +356,8 @@ integer_put_rest(struct ls_bits_out *o, struct ls_chunk_work *w, size_t n)
 }
 
 void
-ls_chunk_put_integers(struct ls_bits_out *o, struct ls_chunk_work *w, const uint64_t *v, size_t n)
+ls_chunk_put_integers(struct ls_bits_out *o, struct ls_chunk_work *w, const uint64_t *v,
+	size_t n)
 {
 	uint64_t step = integer_to_multiples(v, n, w->multiple);
 

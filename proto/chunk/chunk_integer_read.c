@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading integers of a column: what everything that looks into stored series waits for. The stream is
- * kept in a local copy for a column, so that it lives in registers, and several residuals are cut from
- * one look at it, with one question for all whether that was right.
+ * Reading integers of a column: what everything that looks into stored series waits
+ * for. The stream is kept in a local copy for a column, so that it lives in registers,
+ * and several residuals are cut from one look at it, with one question for all whether
+ * that was right.
  */
 #include "config.h"
 #include "proto/chunk/chunk_integer.h"
 
-#define INTEGER_FOUR_K 11u /* up to here four residuals fit into LS_BITS_READY, as a rule */
+/* up to here four residuals fit into LS_BITS_READY, as a rule */
+#define INTEGER_FOUR_K 11u
 #define INTEGER_TWO_K 25u
 
 /* The next residual in Rice(k), of bits that are ready. */
@@ -25,13 +27,13 @@ integer_cut(int64_t *ready, unsigned *used, unsigned k, uint64_t mask)
 }
 
 /*
- * `group` residuals in Rice(k), two or four; inlined for both. Bits that are not ready are taken for
- * ones, so that no word is zero; who uses one of them comes out above the limit, as does who has
- * LS_RICE_LIMIT zeros. Then, seldom, they are read one by one.
+ * `group` residuals in Rice(k), two or four; inlined for both. Bits that are not ready
+ * are taken for ones, so that no word is zero; who uses one of them comes out above the
+ * limit, as does who has LS_RICE_LIMIT zeros. Then, seldom, they are read one by one.
  */
 static inline __attribute__((always_inline)) void
-integer_get_group(struct ls_bits_in *in, uint64_t *u, unsigned group, unsigned k, unsigned limit,
-	uint64_t mask)
+integer_get_group(struct ls_bits_in *in, uint64_t *u, unsigned group, unsigned k,
+	unsigned limit, uint64_t mask)
 {
 	int64_t ready = (int64_t)(ls_bits_peek(in) | ~0ull << LS_BITS_READY);
 	unsigned used = group * (k + 1), i;
@@ -59,11 +61,13 @@ integer_group_limit(unsigned group, unsigned k)
 	return most < LS_BITS_READY ? most : LS_BITS_READY;
 }
 
-/* The next residual in Rice(k), k <= LS_BITS_READY: a look for the zeros, one for the rest. */
+/* The next residual in Rice(k), k <= LS_BITS_READY: a look for the zeros, one for the
+ * rest. */
 static inline __attribute__((always_inline)) uint64_t
 integer_get_wide(struct ls_bits_in *in, unsigned k, uint64_t mask)
 {
-	unsigned q = (unsigned)__builtin_ctzll(ls_bits_peek(in) | 1ull << LS_RICE_LIMIT);
+	unsigned q =
+		(unsigned)__builtin_ctzll(ls_bits_peek(in) | 1ull << LS_RICE_LIMIT);
 	uint64_t low;
 
 	if (__builtin_expect(q == LS_RICE_LIMIT, 0))
@@ -78,7 +82,8 @@ integer_get_wide(struct ls_bits_in *in, unsigned k, uint64_t mask)
 static void
 integer_get_plain(struct ls_bits_in *in, uint64_t *u, size_t n, unsigned k)
 {
-	unsigned group = k <= INTEGER_FOUR_K ? 4 : 2, limit = integer_group_limit(group, k);
+	unsigned group = k <= INTEGER_FOUR_K ? 4 : 2,
+		 limit = integer_group_limit(group, k);
 	struct ls_bits_in r = *in;
 	size_t i = 0;
 
@@ -98,7 +103,8 @@ integer_get_plain(struct ls_bits_in *in, uint64_t *u, size_t n, unsigned k)
 
 /* n residuals: how many are zero and one that is not, in turn. */
 static bool
-integer_get_runs(struct ls_bits_in *in, uint64_t *u, size_t n, const struct integer_code *c)
+integer_get_runs(struct ls_bits_in *in, uint64_t *u, size_t n,
+	const struct integer_code *c)
 {
 	struct ls_bits_in r = *in;
 	uint64_t zeros = 0;
@@ -134,7 +140,8 @@ integer_unfold_all(uint64_t *v, size_t n, uint64_t add)
 		v[i] = ls_bits_unfold(v[i]) + add;
 }
 
-/* From unfolded residuals to s, where the guess leans on the one before; the first guess is base. */
+/* From unfolded residuals to s, where the guess leans on the one before; the first
+ * guess is base. */
 static inline __attribute__((always_inline)) void
 integer_unguess(uint64_t *v, size_t n, unsigned halves, uint64_t base)
 {
@@ -193,7 +200,8 @@ integer_rebuild(uint64_t *v, size_t n, uint64_t step, unsigned predictor, uint64
 
 /* What follows the step, as residuals, with what to make of them. */
 static inline __attribute__((always_inline)) bool
-integer_get_residuals(struct ls_bits_in *in, uint64_t *v, size_t n, unsigned *ret_predictor, uint64_t *ret_base)
+integer_get_residuals(struct ls_bits_in *in, uint64_t *v, size_t n,
+	unsigned *ret_predictor, uint64_t *ret_base)
 {
 	struct integer_code c = { 0 };
 	unsigned p;
@@ -206,7 +214,8 @@ integer_get_residuals(struct ls_bits_in *in, uint64_t *v, size_t n, unsigned *re
 		c.run_k = (unsigned)ls_bits_get(in, 6);
 	p = (unsigned)ls_bits_get(in, 2);
 	if (integer_predictors[p].has_base)
-		*ret_base = ls_bits_unfold(ls_bits_get_number(in)) << integer_base_shift(&c);
+		*ret_base = ls_bits_unfold(ls_bits_get_number(in))
+			<< integer_base_shift(&c);
 	if (!c.runs)
 		integer_get_plain(in, v + 1, n - 1, c.k);
 	else if (!integer_get_runs(in, v + 1, n - 1, &c))

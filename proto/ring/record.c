@@ -120,7 +120,8 @@ record_slack_ns(const struct ls_record *r)
 	return r->duration_ns / 100 + RECORD_SLACK_NS;
 }
 
-/* Each checker returns what is wrong, or NULL. This one first: it bounds the sums of the others. */
+/* Each checker returns what is wrong, or NULL. This one first: it bounds the sums of
+ * the others. */
 static const char *
 record_check_times(const struct ls_record *r)
 {
@@ -148,7 +149,8 @@ record_check_phases(const struct ls_record *r)
 			return "a phase is too long";
 		sum += ns;
 	}
-	for (left = ~r->phase_mask & ((1u << LS_PHASE_COUNT) - 1); left != 0; left &= left - 1)
+	for (left = ~r->phase_mask & ((1u << LS_PHASE_COUNT) - 1); left != 0;
+		left &= left - 1)
 		stray |= r->phase_ns[__builtin_ctz(left)];
 	if (stray != 0)
 		return "a phase has time but is not in phase_mask";
@@ -187,7 +189,8 @@ record_check_work(const struct ls_record *r)
 	if (r->work_mask >> LS_WORK_COUNT != 0)
 		return "unknown kind of work in work_mask";
 	for (unsigned w = 0; w < LS_WORK_COUNT; w++)
-		if ((r->work_mask >> w & 1) != 0 && !(isfinite(r->work[w]) && r->work[w] >= 0))
+		if ((r->work_mask >> w & 1) != 0 &&
+			!(isfinite(r->work[w]) && r->work[w] >= 0))
 			return "work is negative or not finite";
 	return NULL;
 }
@@ -198,7 +201,7 @@ record_check_peers(const struct ls_record *r)
 	if (r->peer_count > LS_PEERS_MAX)
 		return "too many peers";
 	for (unsigned p = 0; p < r->peer_count; p++) {
-		uint64_t waits[] = {r->peer[p].recv_wait_ns, r->peer[p].send_wait_ns};
+		uint64_t waits[] = { r->peer[p].recv_wait_ns, r->peer[p].send_wait_ns };
 
 		if (r->peer[p].rank >= LS_WORKERS_MAX)
 			return "a peer's rank is out of range";

@@ -8,25 +8,55 @@
 
 /* Offsets of the layout in ring.h. */
 enum {
-	AT_VERSION = 8, AT_HEADER_BYTES = 12, AT_SLOT_BYTES = 16, AT_SLOTS = 20, AT_ID = 24,
-	AT_BOOT_ID = 40, AT_CREATED_MONO = 56, AT_CREATED_WALL = 64, AT_PID = 72, AT_FLAGS = 76,
-	AT_ATTEMPT = 80, AT_RANK = 84, AT_WORLD = 88, AT_CHIPS = 92, AT_FROM = 96, AT_JOB = 104,
-	AT_SLICE = 232, AT_ROLE = 296, AT_HOST = 360
+	AT_VERSION = 8,
+	AT_HEADER_BYTES = 12,
+	AT_SLOT_BYTES = 16,
+	AT_SLOTS = 20,
+	AT_ID = 24,
+	AT_BOOT_ID = 40,
+	AT_CREATED_MONO = 56,
+	AT_CREATED_WALL = 64,
+	AT_PID = 72,
+	AT_FLAGS = 76,
+	AT_ATTEMPT = 80,
+	AT_RANK = 84,
+	AT_WORLD = 88,
+	AT_CHIPS = 92,
+	AT_FROM = 96,
+	AT_JOB = 104,
+	AT_SLICE = 232,
+	AT_ROLE = 296,
+	AT_HOST = 360
 };
 
 enum {
-	SLOT_INDEX = 0, SLOT_STEP = 8, SLOT_BEGIN = 16, SLOT_DURATION = 24, SLOT_BARRIERS = 32,
-	SLOT_WORK_MASK = 33, SLOT_PEERS = 34, SLOT_BARRIER_KIND = 36, SLOT_PHASE_MASK = 40,
-	SLOT_PHASE = 48, SLOT_BARRIER = 136, SLOT_WORK = 200, SLOT_PEER = 248, SLOT_INDEX_AGAIN = 312
+	SLOT_INDEX = 0,
+	SLOT_STEP = 8,
+	SLOT_BEGIN = 16,
+	SLOT_DURATION = 24,
+	SLOT_BARRIERS = 32,
+	SLOT_WORK_MASK = 33,
+	SLOT_PEERS = 34,
+	SLOT_BARRIER_KIND = 36,
+	SLOT_PHASE_MASK = 40,
+	SLOT_PHASE = 48,
+	SLOT_BARRIER = 136,
+	SLOT_WORK = 200,
+	SLOT_PEER = 248,
+	SLOT_INDEX_AGAIN = 312
 };
 
-_Static_assert(SLOT_PHASE + 8 * LS_PHASE_COUNT == SLOT_BARRIER, "phases fill their room");
-_Static_assert(SLOT_BARRIER + 16 * LS_BARRIERS_MAX == SLOT_WORK, "barriers fill their room");
+_Static_assert(SLOT_PHASE + 8 * LS_PHASE_COUNT == SLOT_BARRIER,
+	"phases fill their room");
+_Static_assert(SLOT_BARRIER + 16 * LS_BARRIERS_MAX == SLOT_WORK,
+	"barriers fill their room");
 _Static_assert(SLOT_WORK + 8 * LS_WORK_MAX == SLOT_PEER, "work fills its room");
-_Static_assert(SLOT_PEER + 16 * LS_PEERS_MAX == SLOT_INDEX_AGAIN, "peers fill their room");
+_Static_assert(SLOT_PEER + 16 * LS_PEERS_MAX == SLOT_INDEX_AGAIN,
+	"peers fill their room");
 _Static_assert(LS_WORK_COUNT <= LS_WORK_MAX, "every kind of work has its place");
 _Static_assert(AT_HOST + LS_HOST_NAME_MAX_BYTES <= LS_RING_ENV_OFFSET, "host fits");
-_Static_assert(LS_RING_ENV_OFFSET + LS_RING_ENV_MAX_BYTES <= LS_RING_LIVE_OFFSET, "env fits");
+_Static_assert(LS_RING_ENV_OFFSET + LS_RING_ENV_MAX_BYTES <= LS_RING_LIVE_OFFSET,
+	"env fits");
 
 static uint32_t
 ring_u32(const uint8_t *p)
@@ -88,8 +118,8 @@ ring_parse_sizes(const uint8_t *b, struct ls_ring_header *h, const char **ret_wh
 	if (h->header_bytes < LS_RING_HEADER_BYTES ||
 		h->header_bytes > LS_RING_HEADER_MAX_BYTES || h->header_bytes % 8 != 0)
 		return ring_fail(-LS_EPARSE, "impossible header size", ret_why);
-	if (h->slot_bytes < LS_RING_SLOT_BYTES || h->slot_bytes > LS_RING_SLOT_MAX_BYTES ||
-		h->slot_bytes % 8 != 0)
+	if (h->slot_bytes < LS_RING_SLOT_BYTES ||
+		h->slot_bytes > LS_RING_SLOT_MAX_BYTES || h->slot_bytes % 8 != 0)
 		return ring_fail(-LS_EPARSE, "impossible slot size", ret_why);
 	if (h->slots == 0 || h->slots > LS_RING_SLOTS_MAX)
 		return ring_fail(-LS_EPARSE, "impossible number of slots", ret_why);
@@ -125,8 +155,8 @@ ring_parse_worker(const uint8_t *b, struct ls_worker_info *w, const char **ret_w
 }
 
 int
-ls_ring_parse_header(const uint8_t *bytes, size_t len, struct ls_ring_header *ret_header,
-	const char **ret_why)
+ls_ring_parse_header(const uint8_t *bytes, size_t len,
+	struct ls_ring_header *ret_header, const char **ret_why)
 {
 	struct ls_ring_header h = { 0 };
 	size_t i;
@@ -155,7 +185,8 @@ ls_ring_parse_header(const uint8_t *bytes, size_t len, struct ls_ring_header *re
 	for (i = 0; i < sizeof(h.from); i++) {
 		uint8_t from = bytes[AT_FROM + i];
 
-		h.from[i] = from < LS_RING_FROM_COUNT ? from : (uint8_t)LS_RING_FROM_NONE;
+		h.from[i] =
+			from < LS_RING_FROM_COUNT ? from : (uint8_t)LS_RING_FROM_NONE;
 	}
 	memcpy(h.env, bytes + LS_RING_ENV_OFFSET, sizeof(h.env));
 	h.head = ring_u64(bytes + LS_RING_HEAD_OFFSET);
@@ -234,7 +265,8 @@ ls_ring_parse_slot(const uint8_t *bytes, size_t len, uint64_t index,
 	r.barrier_count = bytes[SLOT_BARRIERS];
 	r.peer_count = bytes[SLOT_PEERS];
 	if (r.barrier_count > LS_BARRIERS_MAX)
-		return ring_fail(-LS_ERANGE, "more barriers than a slot holds", ret_why);
+		return ring_fail(-LS_ERANGE, "more barriers than a slot holds",
+			ret_why);
 	if (r.peer_count > LS_PEERS_MAX)
 		return ring_fail(-LS_ERANGE, "more peers than a slot holds", ret_why);
 	ring_parse_phases(bytes, &r);

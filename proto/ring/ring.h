@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ring - layout of a step ring file, and the one door for its bytes on the reading side.
+ * ring - layout of a step ring file, and the one door for its bytes on the reading
+ * side.
  *
- * A training process writes one ring file; the agent reads it with pread. Little-endian. Layout
- * (also in proto/README.md with a byte example):
+ * A training process writes one ring file; the agent reads it with pread.
+ * Little-endian. Layout (also in proto/README.md with a byte example):
  *
  *   0     header page, LS_RING_HEADER_BYTES
  *         0  magic "LSRING01"   8 u32 version  12 u32 header_bytes  16 u32 slot_bytes  20 u32 slots
@@ -26,16 +27,16 @@
  *         200 f64 work[6]  248 {u32 rank, u32 recv_wait us, u32 send_wait us, u32 0} [4]
  *         312 u64 index again
  *
- * peers: UINT32_MAX us = not measured. The writer holds a POSIX write lock (fcntl) on byte 0.
- * "again" words are written first and their twins last: copied upwards while the writer is at work, a
- * slot in which the two agree is whole. The head grows after its record is complete.
- * A reader must accept larger header_bytes and slot_bytes of the same version: fields are added at
- * the end.
+ * peers: UINT32_MAX us = not measured. The writer holds a POSIX write lock (fcntl) on
+ * byte 0. "again" words are written first and their twins last: copied upwards while
+ * the writer is at work, a slot in which the two agree is whole. The head grows after
+ * its record is complete. A reader must accept larger header_bytes and slot_bytes of
+ * the same version: fields are added at the end.
  *
  * Owner:   pure functions on bytes; the caller owns the buffers.
  * Units:   ns of the host's CLOCK_MONOTONIC.
- * Errors:  -LS_EPARSE not a ring or impossible sizes, -LS_EVERSION, -LS_ESTALE slot overwritten,
- *          -LS_ERANGE impossible values (*ret_why says which).
+ * Errors:  -LS_EPARSE not a ring or impossible sizes, -LS_EVERSION, -LS_ESTALE slot
+ *          overwritten, -LS_ERANGE impossible values (*ret_why says which).
  * Limits:  LS_RING_SLOTS_MAX.
  */
 #ifndef LS_PROTO_RING_H
@@ -57,12 +58,12 @@
 
 enum ls_ring_from {
 	LS_RING_FROM_NONE,
-	LS_RING_FROM_API,       /* lockstep_open(&opts) */
-	LS_RING_FROM_LOCKSTEP,  /* LOCKSTEP_* */
+	LS_RING_FROM_API, /* lockstep_open(&opts) */
+	LS_RING_FROM_LOCKSTEP, /* LOCKSTEP_* */
 	LS_RING_FROM_JOBSET,
 	LS_RING_FROM_MEGASCALE,
-	LS_RING_FROM_TPU,       /* TPU_WORKER_ID */
-	LS_RING_FROM_TORCH,     /* RANK, WORLD_SIZE */
+	LS_RING_FROM_TPU, /* TPU_WORKER_ID */
+	LS_RING_FROM_TORCH, /* RANK, WORLD_SIZE */
 	LS_RING_FROM_SLURM,
 	LS_RING_FROM_DEFAULT,
 	LS_RING_FROM_COUNT
@@ -82,22 +83,23 @@ struct ls_ring_header {
 
 struct ls_ring_live {
 	uint64_t step;
-	uint32_t phase;     /* enum ls_phase; LS_PHASE_COUNT = between steps */
+	uint32_t phase; /* enum ls_phase; LS_PHASE_COUNT = between steps */
 	uint64_t since_mono_ns;
 };
 
 /* Reads and checks a header page of len bytes. */
-int ls_ring_parse_header(const uint8_t *bytes, size_t len, struct ls_ring_header *ret_header,
-	const char **ret_why) LS_MUSTCHECK;
+int ls_ring_parse_header(const uint8_t *bytes, size_t len,
+	struct ls_ring_header *ret_header, const char **ret_why) LS_MUSTCHECK;
 
 /*
- * Reads the live slot from a header page. -LS_ESTALE if it was read while the writer was in it (read
- * again at the next beat), -LS_ERANGE for an unknown phase.
+ * Reads the live slot from a header page. -LS_ESTALE if it was read while the writer
+ * was in it (read again at the next beat), -LS_ERANGE for an unknown phase.
  */
-int ls_ring_parse_live(const uint8_t *bytes, size_t len, struct ls_ring_live *ret_live)
-	LS_MUSTCHECK;
+int ls_ring_parse_live(const uint8_t *bytes, size_t len,
+	struct ls_ring_live *ret_live) LS_MUSTCHECK;
 
-/* Reads record `index` (from 0) from the bytes of its slot and checks it (ls_record_check). */
+/* Reads record `index` (from 0) from the bytes of its slot and checks it
+ * (ls_record_check). */
 int ls_ring_parse_slot(const uint8_t *bytes, size_t len, uint64_t index,
 	struct ls_record *ret_record, const char **ret_why) LS_MUSTCHECK;
 

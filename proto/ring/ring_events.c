@@ -11,9 +11,12 @@ enum { FUNCTION_COMPILES = 0, FUNCTION_NS = 8, FUNCTION_NAME = 16 };
 
 #define FUNCTION_BYTES (FUNCTION_NAME + LS_RING_FUNCTION_NAME_MAX_BYTES)
 
-_Static_assert((int)LS_RING_EVENT_COUNT <= (int)COUNTERS_ROOM, "every counter has its place");
-_Static_assert(AT_COUNTER + 8 * COUNTERS_ROOM == AT_FUNCTION, "counters fill their room");
-_Static_assert(AT_FUNCTION + LS_RING_FUNCTIONS_MAX * FUNCTION_BYTES <= LS_RING_EVENTS_BYTES,
+_Static_assert((int)LS_RING_EVENT_COUNT <= (int)COUNTERS_ROOM,
+	"every counter has its place");
+_Static_assert(AT_COUNTER + 8 * COUNTERS_ROOM == AT_FUNCTION,
+	"counters fill their room");
+_Static_assert(AT_FUNCTION + LS_RING_FUNCTIONS_MAX * FUNCTION_BYTES <=
+		LS_RING_EVENTS_BYTES,
 	"functions fit");
 _Static_assert(LS_RING_EVENTS_OFFSET + LS_RING_EVENTS_BYTES <= LS_RING_HEADER_MAX_BYTES,
 	"the block is part of the header");
@@ -58,7 +61,8 @@ events_function(const uint8_t *p, struct ls_ring_events *e)
 }
 
 int
-ls_ring_parse_events(const uint8_t *bytes, size_t len, struct ls_ring_events *ret_events)
+ls_ring_parse_events(const uint8_t *bytes, size_t len,
+	struct ls_ring_events *ret_events)
 {
 	struct ls_ring_events e = { 0 };
 	uint64_t measured;
@@ -69,10 +73,12 @@ ls_ring_parse_events(const uint8_t *bytes, size_t len, struct ls_ring_events *re
 	measured = ls_bytes_get(bytes + AT_MEASURED, 8);
 	for (i = 0; i < LS_RING_EVENT_COUNT; i++) {
 		e.measured[i] = (measured >> i & 1) != 0;
-		e.counter[i] = e.measured[i] ? ls_bytes_get(bytes + AT_COUNTER + 8 * i, 8) : 0;
+		e.counter[i] =
+			e.measured[i] ? ls_bytes_get(bytes + AT_COUNTER + 8 * i, 8) : 0;
 	}
 	for (i = 0; i < LS_RING_FUNCTIONS_MAX; i++) {
-		if (events_function(bytes + AT_FUNCTION + (size_t)i * FUNCTION_BYTES, &e))
+		if (events_function(bytes + AT_FUNCTION + (size_t)i * FUNCTION_BYTES,
+			    &e))
 			e.function_count++;
 	}
 	*ret_events = e;

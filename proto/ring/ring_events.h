@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ring_events - the events block of a step ring: what a runtime did beside the steps, by function.
+ * ring_events - the events block of a step ring: what a runtime did beside the steps,
+ * by function.
  *
- * A ring whose header_bytes reach to its end has the block; others have none. Little-endian. Layout, from
- * LS_RING_EVENTS_OFFSET of the file (byte example: proto/README.md):
+ * A ring whose header_bytes reach to its end has the block; others have none.
+ * Little-endian. Layout, from LS_RING_EVENTS_OFFSET of the file (byte example:
+ * proto/README.md):
  *
  *   0     u64 measured: bit i = counter i is kept (else it is 0 and means nothing)
  *   8     u64 counter[15]: ring_events.def; the rest is room for more
  *   128   functions[LS_RING_FUNCTIONS_MAX]: u64 compilations  u64 ns  char name[96], NUL-terminated UTF-8
  *   3712  0, to 4096
  *
- * Counters only grow, each by single stores of 8 bytes; a function's name is there before its first
- * compilation is counted. Two counters of one moment need not fit each other.
+ * Counters only grow, each by single stores of 8 bytes; a function's name is there
+ * before its first compilation is counted. Two counters of one moment need not fit each
+ * other.
  *
  * Owner:   pure functions on bytes.
  * Units:   counts; ns.
@@ -47,7 +50,7 @@ struct ls_ring_events {
 	bool measured[LS_RING_EVENT_COUNT];
 	uint64_t counter[LS_RING_EVENT_COUNT];
 	size_t function_count; /* those with a count and a name */
-	size_t bad_names;      /* with a count, and no name: left out */
+	size_t bad_names; /* with a count, and no name: left out */
 	struct ls_ring_function function[LS_RING_FUNCTIONS_MAX];
 };
 
@@ -55,7 +58,7 @@ struct ls_ring_events {
 enum ls_metric ls_ring_event_metric(enum ls_ring_event event, double *ret_unit);
 
 /* Reads a block of len bytes. */
-int ls_ring_parse_events(const uint8_t *bytes, size_t len, struct ls_ring_events *ret_events)
-	LS_MUSTCHECK;
+int ls_ring_parse_events(const uint8_t *bytes, size_t len,
+	struct ls_ring_events *ret_events) LS_MUSTCHECK;
 
 #endif

@@ -15,8 +15,8 @@ struct arena_chunk {
 
 struct ls_arena {
 	struct arena_chunk *chunk; /* newest first */
-	size_t left;               /* of the budget */
-	size_t grow;               /* size of the next chunk, at least */
+	size_t left; /* of the budget */
+	size_t grow; /* size of the next chunk, at least */
 	bool refused;
 };
 

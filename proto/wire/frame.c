@@ -11,7 +11,8 @@ enum { FRAME_LAST_WORD = 0x80 };
 void
 ls_frame_greet(enum ls_frame_side us, uint8_t *out)
 {
-	const uint8_t greeting[LS_FRAME_GREETING_BYTES] = { 0, 'S', 'P', 0, 0, (uint8_t)us, 0, 0 };
+	const uint8_t greeting[LS_FRAME_GREETING_BYTES] = { 0, 'S', 'P', 0, 0,
+		(uint8_t)us, 0, 0 };
 
 	memcpy(out, greeting, sizeof(greeting));
 }
@@ -47,7 +48,8 @@ ls_frame_route(const uint8_t *message, size_t len, size_t *ret_bytes)
 {
 	size_t at;
 
-	for (at = 0; at < LS_FRAME_ROUTE_MAX_BYTES && len - at >= LS_FRAME_ID_BYTES; at += LS_FRAME_ID_BYTES) {
+	for (at = 0; at < LS_FRAME_ROUTE_MAX_BYTES && len - at >= LS_FRAME_ID_BYTES;
+		at += LS_FRAME_ID_BYTES) {
 		if (message[at] & FRAME_LAST_WORD) {
 			*ret_bytes = at + LS_FRAME_ID_BYTES;
 			return 0;

@@ -63,7 +63,8 @@ ls_wire_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *buf, size_
 }
 
 int
-ls_wire_pack(const ProtobufCMessage *m, size_t max_bytes, uint8_t **ret_buf, size_t *ret_len)
+ls_wire_pack(const ProtobufCMessage *m, size_t max_bytes, uint8_t **ret_buf,
+	size_t *ret_len)
 {
 	size_t len = protobuf_c_message_get_packed_size(m);
 	uint8_t *buf;
@@ -92,7 +93,8 @@ ls_wire_view(const uint8_t *bytes, size_t len)
 {
 	ProtobufCBinaryData v = { len, NULL };
 
-	memcpy(&v.data, &bytes, sizeof(bytes)); /* its pointer is not const, its use is */
+	/* its pointer is not const, its use is */
+	memcpy(&v.data, &bytes, sizeof(bytes));
 	return v;
 }
 
@@ -118,11 +120,11 @@ ls_wire_name(char *dst, size_t size, const char *src, bool may_be_empty)
 	return true;
 }
 
-/* --- report: pack ------------------------------------------------------------------ */
+/* --- report: pack --------------------------------------------------------- */
 
 static int
-wire_pack_workers(
-	Lockstep__Report *m, const struct ls_wire_report *r, struct ls_arena *arena)
+wire_pack_workers(Lockstep__Report *m, const struct ls_wire_report *r,
+	struct ls_arena *arena)
 {
 	Lockstep__Worker *w = ls_arena_take_array(arena, r->worker_count, sizeof(*w));
 	size_t i;
@@ -170,7 +172,8 @@ wire_pack_items(const struct ls_wire_bytes *items, size_t count, struct ls_arena
 	return 0;
 }
 
-/* Differences are taken modulo 2^64: exact for any stamps, and what is too large is no time. */
+/* Differences are taken modulo 2^64: exact for any stamps, and what is too large is no
+ * time. */
 static void
 wire_pack_stamps(const struct ls_wire_report *r, Lockstep__Stamps *last)
 {
@@ -181,16 +184,16 @@ wire_pack_stamps(const struct ls_wire_report *r, Lockstep__Stamps *last)
 }
 
 int
-ls_wire_report_pack_to(const struct ls_wire_report *r, struct ls_arena *arena, uint8_t *buf,
-	size_t size, size_t *ret_len)
+ls_wire_report_pack_to(const struct ls_wire_report *r, struct ls_arena *arena,
+	uint8_t *buf, size_t size, size_t *ret_len)
 {
 	Lockstep__Report m = LOCKSTEP__REPORT__INIT;
 	Lockstep__Stamps last = LOCKSTEP__STAMPS__INIT;
 	int rc;
 
 	if (r->worker_count > LS_WORKERS_PER_REPORT_MAX ||
-		r->item_count > LS_ITEMS_PER_REPORT_MAX || r->hot_count > LS_RINGS_MAX + 1 ||
-		r->live_count > LS_RINGS_MAX ||
+		r->item_count > LS_ITEMS_PER_REPORT_MAX ||
+		r->hot_count > LS_RINGS_MAX + 1 || r->live_count > LS_RINGS_MAX ||
 		r->chunk_item_count > LS_CHUNK_ITEMS_PER_REPORT_MAX)
 		return -LS_ELIMIT;
 	ls_arena_reset(arena);
@@ -198,7 +201,8 @@ ls_wire_report_pack_to(const struct ls_wire_report *r, struct ls_arena *arena, u
 	m.host = ls_wire_text(r->host);
 	m.boot = ls_wire_view(r->boot, sizeof(r->boot));
 	if (r->has_kernel) {
-		m.kernel_boot_id = ls_wire_view(r->kernel_boot_id, sizeof(r->kernel_boot_id));
+		m.kernel_boot_id =
+			ls_wire_view(r->kernel_boot_id, sizeof(r->kernel_boot_id));
 		m.agent_version = ls_wire_text(r->agent_version);
 	}
 	m.t_send_mono_ns = r->t_send_mono_ns;
@@ -252,10 +256,11 @@ ls_wire_report_pack(const struct ls_wire_report *r, uint8_t **ret_buf, size_t *r
 	return 0;
 }
 
-/* --- report: unpack and check ------------------------------------------------------ */
+/* --- report: unpack and check --------------------------------------------- */
 
 static int
-wire_check_worker(const Lockstep__Worker *m, struct ls_wire_worker *w, const char **ret_why)
+wire_check_worker(const Lockstep__Worker *m, struct ls_wire_worker *w,
+	const char **ret_why)
 {
 	w->info.attempt = m->attempt;
 	w->info.rank = m->rank;
@@ -278,14 +283,16 @@ wire_check_worker(const Lockstep__Worker *m, struct ls_wire_worker *w, const cha
 		return ls_wire_fail(-LS_ERANGE, "attempt is negative", ret_why);
 	if (m->rank < 0 || m->rank >= LS_WORKERS_MAX)
 		return ls_wire_fail(-LS_ERANGE, "rank out of range", ret_why);
-	if (m->world < 0 || m->world > LS_WORKERS_MAX || (m->world > 0 && m->rank >= m->world))
+	if (m->world < 0 || m->world > LS_WORKERS_MAX ||
+		(m->world > 0 && m->rank >= m->world))
 		return ls_wire_fail(-LS_ERANGE, "world out of range", ret_why);
 	if (m->chips < 0 || m->chips > LS_CHIPS_PER_WORKER_MAX)
 		return ls_wire_fail(-LS_ERANGE, "chips out of range", ret_why);
 	if (!ls_wire_time_ok(m->created_mono_ns))
 		return ls_wire_fail(-LS_ERANGE, "time of a worker", ret_why);
 	if (m->step_source >= LS_STEP_SOURCE_COUNT)
-		return ls_wire_fail(-LS_ERANGE, "source of steps is not known", ret_why);
+		return ls_wire_fail(-LS_ERANGE, "source of steps is not known",
+			ret_why);
 	if (!(m->step_confidence >= 0 && m->step_confidence <= 1)) /* NaN, too */
 		return ls_wire_fail(-LS_ERANGE, "confidence out of range", ret_why);
 	w->info.step_source = (enum ls_step_source)m->step_source;
@@ -295,7 +302,8 @@ wire_check_worker(const Lockstep__Worker *m, struct ls_wire_worker *w, const cha
 }
 
 static int
-wire_check_stamps(const Lockstep__Report *m, struct ls_wire_report *r, const char **ret_why)
+wire_check_stamps(const Lockstep__Report *m, struct ls_wire_report *r,
+	const char **ret_why)
 {
 	const Lockstep__Stamps *last = m->last;
 
@@ -305,7 +313,8 @@ wire_check_stamps(const Lockstep__Report *m, struct ls_wire_report *r, const cha
 		return ls_wire_fail(-LS_ERANGE, "time of the report", ret_why);
 	if (!r->has_last)
 		return 0;
-	if (!ls_wire_time_ok(last->round_trip_ns) || !ls_wire_time_ok(last->in_collector_ns))
+	if (!ls_wire_time_ok(last->round_trip_ns) ||
+		!ls_wire_time_ok(last->in_collector_ns))
 		return ls_wire_fail(-LS_ERANGE, "time stamps run backwards", ret_why);
 	r->last.t1 = r->t_send_mono_ns - last->since_send_ns;
 	r->last.t2 = last->collector_receive_ns;
@@ -319,19 +328,23 @@ wire_check_stamps(const Lockstep__Report *m, struct ls_wire_report *r, const cha
 }
 
 static int
-wire_check_head(const Lockstep__Report *m, struct ls_wire_report *r, const char **ret_why)
+wire_check_head(const Lockstep__Report *m, struct ls_wire_report *r,
+	const char **ret_why)
 {
 	if (m->version != LS_WIRE_VERSION)
-		return ls_wire_fail(-LS_EVERSION, "unknown version of the report", ret_why);
+		return ls_wire_fail(-LS_EVERSION, "unknown version of the report",
+			ret_why);
 	if (!ls_wire_name(r->host, sizeof(r->host), m->host, false))
 		return ls_wire_fail(-LS_ERANGE, "host is not a name", ret_why);
-	if (!ls_wire_name(r->agent_version, sizeof(r->agent_version), m->agent_version, true))
+	if (!ls_wire_name(r->agent_version, sizeof(r->agent_version), m->agent_version,
+		    true))
 		return ls_wire_fail(-LS_ERANGE, "agent version is not a name", ret_why);
 	if (!ls_wire_copy_bytes(r->boot, sizeof(r->boot), &m->boot))
 		return ls_wire_fail(-LS_EPARSE, "boot of the agent", ret_why);
 	r->has_kernel = m->kernel_boot_id.len > 0;
-	if (r->has_kernel && !ls_wire_copy_bytes(r->kernel_boot_id, sizeof(r->kernel_boot_id),
-				     &m->kernel_boot_id))
+	if (r->has_kernel &&
+		!ls_wire_copy_bytes(r->kernel_boot_id, sizeof(r->kernel_boot_id),
+			&m->kernel_boot_id))
 		return ls_wire_fail(-LS_EPARSE, "boot id of the kernel", ret_why);
 	if (m->n_workers > LS_WORKERS_PER_REPORT_MAX)
 		return ls_wire_fail(-LS_ELIMIT, "too many workers", ret_why);
@@ -368,7 +381,8 @@ wire_check_items(const ProtobufCBinaryData *from, size_t count, size_t max_bytes
 }
 
 static int
-wire_check_lists(const Lockstep__Report *m, struct ls_wire_report *r, const char **ret_why)
+wire_check_lists(const Lockstep__Report *m, struct ls_wire_report *r,
+	const char **ret_why)
 {
 	size_t i;
 	int rc = 0;
@@ -380,7 +394,8 @@ wire_check_lists(const Lockstep__Report *m, struct ls_wire_report *r, const char
 	if (rc == 0)
 		rc = ls_wire_hot_check(m, r, ret_why);
 	if (rc == 0)
-		rc = wire_check_items(m->items, m->n_items, LS_ITEM_MAX_BYTES, r->items, ret_why);
+		rc = wire_check_items(m->items, m->n_items, LS_ITEM_MAX_BYTES, r->items,
+			ret_why);
 	if (rc == 0)
 		rc = wire_check_items(m->chunk_items, m->n_chunk_items,
 			LS_CHUNK_ITEM_MAX_BYTES, r->chunk_items, ret_why);
@@ -394,15 +409,17 @@ wire_check_lists(const Lockstep__Report *m, struct ls_wire_report *r, const char
 
 /* Room for the lists, whose counts wire_check_head has bounded. */
 static int
-wire_take_lists(const Lockstep__Report *m, struct ls_wire_report *r, struct ls_arena *arena)
+wire_take_lists(const Lockstep__Report *m, struct ls_wire_report *r,
+	struct ls_arena *arena)
 {
 	r->workers = ls_arena_take_array(arena, m->n_workers, sizeof(*r->workers));
 	r->hot = ls_arena_take_array(arena, m->n_hot, sizeof(*r->hot));
 	r->live = ls_arena_take_array(arena, m->n_live, sizeof(*r->live));
 	r->items = ls_arena_take_array(arena, m->n_items, sizeof(*r->items));
-	r->chunk_items = ls_arena_take_array(arena, m->n_chunk_items, sizeof(*r->chunk_items));
-	if (r->workers == NULL || r->hot == NULL || r->live == NULL || r->items == NULL ||
-		r->chunk_items == NULL)
+	r->chunk_items =
+		ls_arena_take_array(arena, m->n_chunk_items, sizeof(*r->chunk_items));
+	if (r->workers == NULL || r->hot == NULL || r->live == NULL ||
+		r->items == NULL || r->chunk_items == NULL)
 		return ls_arena_refused(arena) ? -LS_ELIMIT : -ENOMEM;
 	return 0;
 }
@@ -418,7 +435,8 @@ ls_wire_report_unpack_in(const uint8_t *buf, size_t len, struct ls_arena **arena
 
 	if (len > LS_REPORT_MAX_BYTES)
 		return ls_wire_fail(-LS_ELIMIT, "report is too long", ret_why);
-	rc = ls_wire_unpack(&lockstep__report__descriptor, buf, len, arena, &base, ret_why);
+	rc = ls_wire_unpack(&lockstep__report__descriptor, buf, len, arena, &base,
+		ret_why);
 	if (rc != 0)
 		return rc;
 	m = (const Lockstep__Report *)base;

@@ -41,7 +41,8 @@ ls_wire_ack_pack(const struct ls_wire_ack *a, uint8_t **ret_buf, size_t *ret_len
 	m.n_need_workers = a->need_count;
 	m.need_workers = need;
 	m.acked_chunk_seq = a->acked_chunk_seq;
-	memcpy(dictionary, a->need_dictionary, a->need_dictionary_count * sizeof(dictionary[0]));
+	memcpy(dictionary, a->need_dictionary,
+		a->need_dictionary_count * sizeof(dictionary[0]));
 	m.n_need_dictionary = a->need_dictionary_count;
 	m.need_dictionary = dictionary;
 	m.zoom_ns = a->zoom_ns;
@@ -56,7 +57,8 @@ wire_check_ack(const Lockstep__Ack *m, struct ls_wire_ack *a, const char **ret_w
 	size_t i, n;
 
 	if (m->version != LS_WIRE_VERSION)
-		return ls_wire_fail(-LS_EVERSION, "unknown version of the ack", ret_why);
+		return ls_wire_fail(-LS_EVERSION, "unknown version of the ack",
+			ret_why);
 	if (!ls_wire_copy_bytes(a->boot, sizeof(a->boot), &m->boot))
 		return ls_wire_fail(-LS_EPARSE, "boot in the ack", ret_why);
 	if ((unsigned)m->status >= LS_ACK_STATUS_COUNT)
@@ -64,14 +66,17 @@ wire_check_ack(const Lockstep__Ack *m, struct ls_wire_ack *a, const char **ret_w
 	if (m->n_need_workers > LS_RINGS_MAX)
 		return ls_wire_fail(-LS_ELIMIT, "too many workers asked for", ret_why);
 	if (m->n_need_dictionary > LS_GROUPS_MAX)
-		return ls_wire_fail(-LS_ELIMIT, "too many dictionaries asked for", ret_why);
+		return ls_wire_fail(-LS_ELIMIT, "too many dictionaries asked for",
+			ret_why);
 	if (m->zoom_ns > LS_ZOOM_MAX_NS)
 		return ls_wire_fail(-LS_ERANGE, "zoom is too long", ret_why);
-	if (!ls_wire_time_ok(m->t_receive_mono_ns) || !ls_wire_time_ok(m->t_send_mono_ns) ||
+	if (!ls_wire_time_ok(m->t_receive_mono_ns) ||
+		!ls_wire_time_ok(m->t_send_mono_ns) ||
 		m->t_send_mono_ns < m->t_receive_mono_ns)
 		return ls_wire_fail(-LS_ERANGE, "time stamps of the ack", ret_why);
 	for (i = 0; i < m->n_need_workers; i++) {
-		if (!ls_wire_copy_bytes(a->need[i], sizeof(a->need[i]), &m->need_workers[i]))
+		if (!ls_wire_copy_bytes(a->need[i], sizeof(a->need[i]),
+			    &m->need_workers[i]))
 			return ls_wire_fail(-LS_EPARSE, "ring id asked for", ret_why);
 	}
 	n = strlen(m->reason);
@@ -106,7 +111,8 @@ ls_wire_ack_unpack(const uint8_t *buf, size_t len, struct ls_wire_ack *ret_ack,
 
 	if (len > LS_ACK_MAX_BYTES)
 		return ls_wire_fail(-LS_ELIMIT, "ack is too long", ret_why);
-	rc = ls_wire_unpack(&lockstep__ack__descriptor, buf, len, &arena, &base, ret_why);
+	rc = ls_wire_unpack(&lockstep__ack__descriptor, buf, len, &arena, &base,
+		ret_why);
 	if (rc == 0)
 		rc = wire_check_ack((const Lockstep__Ack *)base, &a, ret_why);
 	ls_arena_free(arena);

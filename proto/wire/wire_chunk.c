@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Items of the stream of chunks, written and read by hand: writing may not allocate, and a body of
- * 100 KiB is not copied for reading. What is written is what protobuf-c would write; what is read,
- * protobuf-c reads alike (both tested).
+ * Items of the stream of chunks, written and read by hand: writing may not allocate,
+ * and a body of 100 KiB is not copied for reading. What is written is what protobuf-c
+ * would write; what is read, protobuf-c reads alike (both tested).
  *
- * Source: protobuf.dev, "Encoding": varints, tags (number << 3 | type), proto3 defaults absent.
+ * Source: protobuf.dev, "Encoding": varints, tags (number << 3 | type), proto3 defaults
+ *         absent.
  */
 #include "config.h"
 #include "proto/wire/wire.h"
@@ -16,11 +17,19 @@
 #include "proto/lockstep.pb-c.h"
 #include "proto/wire/wire_decode.h"
 
-_Static_assert((int)LS_LOST_SERIES_FULL == (int)LOCKSTEP__LOST__REASON__SERIES_FULL, "wire value");
-_Static_assert((int)LS_LOST_REBOOT == (int)LOCKSTEP__LOST__REASON__REBOOT, "wire value");
-_Static_assert((int)LS_LOST_DAMAGED == (int)LOCKSTEP__LOST__REASON__DAMAGED, "wire value");
+_Static_assert((int)LS_LOST_SERIES_FULL == (int)LOCKSTEP__LOST__REASON__SERIES_FULL,
+	"wire value");
+_Static_assert((int)LS_LOST_REBOOT == (int)LOCKSTEP__LOST__REASON__REBOOT,
+	"wire value");
+_Static_assert((int)LS_LOST_DAMAGED == (int)LOCKSTEP__LOST__REASON__DAMAGED,
+	"wire value");
 
-enum chunk_wire_type { CHUNK_VARINT = 0, CHUNK_FIXED64 = 1, CHUNK_BYTES = 2, CHUNK_FIXED32 = 5 };
+enum chunk_wire_type {
+	CHUNK_VARINT = 0,
+	CHUNK_FIXED64 = 1,
+	CHUNK_BYTES = 2,
+	CHUNK_FIXED32 = 5
+};
 
 uint64_t
 ls_wire_dictionary_hash(const char *group, const char *const *series, size_t count)
@@ -39,7 +48,7 @@ ls_wire_dictionary_hash(const char *group, const char *const *series, size_t cou
 	}
 }
 
-/* --- writing ----------------------------------------------------------------------- */
+/* --- writing -------------------------------------------------------------- */
 
 /* Counts what does not fit too, so that one pass without a buffer tells a size. */
 struct chunk_out {
@@ -134,12 +143,12 @@ chunk_put_body(struct chunk_out *o, const struct ls_wire_chunk_item *item)
 }
 
 int
-ls_wire_chunk_item_pack(
-	const struct ls_wire_chunk_item *item, uint8_t *buf, size_t size, size_t *ret_len)
+ls_wire_chunk_item_pack(const struct ls_wire_chunk_item *item, uint8_t *buf,
+	size_t size, size_t *ret_len)
 {
 	struct chunk_out body = { 0 };
-	struct chunk_out o = { buf, size < LS_CHUNK_ITEM_MAX_BYTES ? size : LS_CHUNK_ITEM_MAX_BYTES,
-		0 };
+	struct chunk_out o = { buf,
+		size < LS_CHUNK_ITEM_MAX_BYTES ? size : LS_CHUNK_ITEM_MAX_BYTES, 0 };
 
 	if (item->series_count > LS_SERIES_PER_GROUP_MAX)
 		return -EMSGSIZE;
@@ -154,7 +163,7 @@ ls_wire_chunk_item_pack(
 	return 0;
 }
 
-/* --- reading ----------------------------------------------------------------------- */
+/* --- reading -------------------------------------------------------------- */
 
 struct chunk_in {
 	const uint8_t *p;
@@ -207,7 +216,8 @@ chunk_get_fixed(struct chunk_in *in, size_t bytes, uint64_t *ret_v)
 	return true;
 }
 
-/* The next field; false if there is no sense in it. Groups (types 3, 4) were never in use. */
+/* The next field; false if there is no sense in it. Groups (types 3, 4) were never in
+ * use. */
 static bool
 chunk_get_field(struct chunk_in *in, struct chunk_field *f)
 {
@@ -245,7 +255,8 @@ chunk_is(const struct chunk_field *f, uint64_t number, enum chunk_wire_type type
 	return f->number == number && f->type == (unsigned)type;
 }
 
-/* A field that a newer peer added. A known number with a foreign type is none, and is refused. */
+/* A field that a newer peer added. A known number with a foreign type is none, and is
+ * refused. */
 static bool
 chunk_is_newer(const struct chunk_field *f, uint64_t last_known)
 {
@@ -256,19 +267,20 @@ static bool
 chunk_get_group(struct ls_wire_chunk_item *item, const struct chunk_in *bytes)
 {
 	if (bytes->left > 0 &&
-		!ls_text_is_name((const char *)bytes->p, bytes->left, sizeof(item->group) - 1))
+		!ls_text_is_name((const char *)bytes->p, bytes->left,
+			sizeof(item->group) - 1))
 		return false;
 	memcpy(item->group, bytes->p, bytes->left);
 	item->group[bytes->left] = '\0';
 	return true;
 }
 
-/* --- reading a dictionary ------------------------------------------------------------ */
+/* --- reading a dictionary ------------------------------------------------- */
 
 /* First pass: the group, the hash, and how much room the series take. */
 static int
-chunk_count_series(struct chunk_in in, struct ls_wire_chunk_item *item, size_t *ret_bytes,
-	const char **ret_why)
+chunk_count_series(struct chunk_in in, struct ls_wire_chunk_item *item,
+	size_t *ret_bytes, const char **ret_why)
 {
 	struct chunk_field f = { 0 };
 
@@ -279,13 +291,16 @@ chunk_count_series(struct chunk_in in, struct ls_wire_chunk_item *item, size_t *
 			item->hash = f.value;
 		} else if (chunk_is(&f, 2, CHUNK_BYTES)) {
 			if (!chunk_get_group(item, &f.bytes))
-				return ls_wire_fail(-LS_ERANGE, "group is not a name", ret_why);
+				return ls_wire_fail(-LS_ERANGE, "group is not a name",
+					ret_why);
 		} else if (chunk_is(&f, 3, CHUNK_BYTES)) {
 			if (++item->series_count > LS_SERIES_PER_GROUP_MAX)
-				return ls_wire_fail(-LS_ELIMIT, "too many series", ret_why);
+				return ls_wire_fail(-LS_ELIMIT, "too many series",
+					ret_why);
 			if (!ls_text_is_name((const char *)f.bytes.p, f.bytes.left,
 				    LS_SERIES_TEXT_MAX_BYTES - 1))
-				return ls_wire_fail(-LS_ERANGE, "series is not a name", ret_why);
+				return ls_wire_fail(-LS_ERANGE, "series is not a name",
+					ret_why);
 			*ret_bytes += f.bytes.left + 1;
 		} else if (!chunk_is_newer(&f, 3)) {
 			return ls_wire_fail(-LS_EPARSE, "type of a field", ret_why);
@@ -318,7 +333,8 @@ chunk_copy_series(struct chunk_in in, struct ls_wire_chunk_item *item, size_t by
 	return 0;
 }
 
-/* True if a series is there twice. Hashes are compared first: 512 series, 131,000 pairs. */
+/* True if a series is there twice. Hashes are compared first: 512 series, 131,000
+ * pairs. */
 static bool
 chunk_has_twin(const struct ls_wire_chunk_item *item)
 {
@@ -328,14 +344,16 @@ chunk_has_twin(const struct ls_wire_chunk_item *item)
 	for (i = 0; i < item->series_count; i++) {
 		hash[i] = ls_wire_dictionary_hash(item->series[i], NULL, 0);
 		for (k = 0; k < i; k++)
-			if (hash[k] == hash[i] && strcmp(item->series[k], item->series[i]) == 0)
+			if (hash[k] == hash[i] &&
+				strcmp(item->series[k], item->series[i]) == 0)
 				return true;
 	}
 	return false;
 }
 
 static int
-chunk_read_dictionary(struct chunk_in in, struct ls_wire_chunk_item *item, const char **ret_why)
+chunk_read_dictionary(struct chunk_in in, struct ls_wire_chunk_item *item,
+	const char **ret_why)
 {
 	size_t bytes = 0;
 	int rc = chunk_count_series(in, item, &bytes, ret_why);
@@ -349,17 +367,19 @@ chunk_read_dictionary(struct chunk_in in, struct ls_wire_chunk_item *item, const
 	rc = chunk_copy_series(in, item, bytes);
 	if (rc != 0)
 		return ls_wire_fail(rc, "out of memory", ret_why);
-	if (ls_wire_dictionary_hash(item->group, item->series, item->series_count) != item->hash)
+	if (ls_wire_dictionary_hash(item->group, item->series, item->series_count) !=
+		item->hash)
 		return ls_wire_fail(-LS_ECORRUPT, "hash of a dictionary", ret_why);
 	if (chunk_has_twin(item))
 		return ls_wire_fail(-LS_EPARSE, "a series twice", ret_why);
 	return 0;
 }
 
-/* --- reading the others -------------------------------------------------------------- */
+/* --- reading the others --------------------------------------------------- */
 
 static int
-chunk_read_chunk(struct chunk_in in, struct ls_wire_chunk_item *item, const char **ret_why)
+chunk_read_chunk(struct chunk_in in, struct ls_wire_chunk_item *item,
+	const char **ret_why)
 {
 	struct chunk_field f = { 0 };
 
@@ -374,7 +394,8 @@ chunk_read_chunk(struct chunk_in in, struct ls_wire_chunk_item *item, const char
 			item->t_last_mono_ns = f.value;
 		} else if (chunk_is(&f, 4, CHUNK_VARINT)) {
 			if (f.value > LS_CHUNK_ROWS_MAX)
-				return ls_wire_fail(-LS_ELIMIT, "rows of a chunk", ret_why);
+				return ls_wire_fail(-LS_ELIMIT, "rows of a chunk",
+					ret_why);
 			item->rows = (uint32_t)f.value;
 		} else if (chunk_is(&f, 5, CHUNK_BYTES)) {
 			item->body = f.bytes.p;
@@ -385,7 +406,8 @@ chunk_read_chunk(struct chunk_in in, struct ls_wire_chunk_item *item, const char
 	}
 	if (item->rows == 0)
 		return ls_wire_fail(-LS_ELIMIT, "chunk without rows", ret_why);
-	if (item->t_first_mono_ns > item->t_last_mono_ns || !ls_wire_time_ok(item->t_last_mono_ns))
+	if (item->t_first_mono_ns > item->t_last_mono_ns ||
+		!ls_wire_time_ok(item->t_last_mono_ns))
 		return ls_wire_fail(-LS_ERANGE, "times of a chunk", ret_why);
 	if (item->body_len == 0 || item->body_len > LS_CHUNK_BODY_MAX_BYTES)
 		return ls_wire_fail(-LS_ELIMIT, "size of a chunk", ret_why);
@@ -393,7 +415,8 @@ chunk_read_chunk(struct chunk_in in, struct ls_wire_chunk_item *item, const char
 }
 
 static int
-chunk_read_lost(struct chunk_in in, struct ls_wire_chunk_item *item, const char **ret_why)
+chunk_read_lost(struct chunk_in in, struct ls_wire_chunk_item *item,
+	const char **ret_why)
 {
 	struct chunk_field f = { 0 };
 
@@ -402,7 +425,8 @@ chunk_read_lost(struct chunk_in in, struct ls_wire_chunk_item *item, const char 
 			return ls_wire_fail(-LS_EPARSE, "not a loss", ret_why);
 		if (chunk_is(&f, 1, CHUNK_BYTES)) {
 			if (!chunk_get_group(item, &f.bytes))
-				return ls_wire_fail(-LS_ERANGE, "group is not a name", ret_why);
+				return ls_wire_fail(-LS_ERANGE, "group is not a name",
+					ret_why);
 		} else if (chunk_is(&f, 2, CHUNK_VARINT)) {
 			item->t_first_mono_ns = f.value;
 		} else if (chunk_is(&f, 3, CHUNK_VARINT)) {
@@ -418,14 +442,17 @@ chunk_read_lost(struct chunk_in in, struct ls_wire_chunk_item *item, const char 
 			return ls_wire_fail(-LS_EPARSE, "type of a field", ret_why);
 		}
 	}
-	if (!ls_wire_time_ok(item->t_first_mono_ns) || !ls_wire_time_ok(item->t_last_mono_ns) ||
-		(item->t_last_mono_ns != 0 && item->t_first_mono_ns > item->t_last_mono_ns))
+	if (!ls_wire_time_ok(item->t_first_mono_ns) ||
+		!ls_wire_time_ok(item->t_last_mono_ns) ||
+		(item->t_last_mono_ns != 0 &&
+			item->t_first_mono_ns > item->t_last_mono_ns))
 		return ls_wire_fail(-LS_ERANGE, "times of a loss", ret_why);
 	return 0;
 }
 
 static int
-chunk_read_item(struct chunk_in in, struct ls_wire_chunk_item *item, const char **ret_why)
+chunk_read_item(struct chunk_in in, struct ls_wire_chunk_item *item,
+	const char **ret_why)
 {
 	struct chunk_in body = { NULL, 0 };
 	struct chunk_field f = { 0 };
@@ -438,7 +465,8 @@ chunk_read_item(struct chunk_in in, struct ls_wire_chunk_item *item, const char 
 			item->seq = f.value;
 		} else if (f.number >= 2 && f.number <= 4 && f.type == CHUNK_BYTES) {
 			if (kind != 0)
-				return ls_wire_fail(-LS_EPARSE, "item of two kinds", ret_why);
+				return ls_wire_fail(-LS_EPARSE, "item of two kinds",
+					ret_why);
 			kind = f.number;
 			body = f.bytes;
 		} else if (!chunk_is_newer(&f, 4)) {
@@ -463,8 +491,8 @@ chunk_read_item(struct chunk_in in, struct ls_wire_chunk_item *item, const char 
 }
 
 int
-ls_wire_chunk_item_unpack(const uint8_t *buf, size_t len, struct ls_wire_chunk_item *ret_item,
-	const char **ret_why)
+ls_wire_chunk_item_unpack(const uint8_t *buf, size_t len,
+	struct ls_wire_chunk_item *ret_item, const char **ret_why)
 {
 	struct ls_wire_chunk_item item = { 0 };
 	struct chunk_in in = { buf, len };

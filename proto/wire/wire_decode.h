@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wire_decode - what the files of wire share: unpacking into an arena, and small checks.
+ * wire_decode - what the files of wire share: unpacking into an arena, and small
+ * checks.
  *
  * Owner:   pure functions on the caller's buffers.
  * Units:   ns.
  * Errors:  as in wire.h.
- * Limits:  memory for decoding: LS_WIRE_ARENA_FACTOR times the input, and LS_WIRE_ARENA_BASE_BYTES.
+ * Limits:  memory for decoding: LS_WIRE_ARENA_FACTOR times the input, and
+ *          LS_WIRE_ARENA_BASE_BYTES.
  */
 #ifndef LS_PROTO_WIRE_DECODE_H
 #define LS_PROTO_WIRE_DECODE_H
@@ -21,23 +23,24 @@
 int ls_wire_fail(int rc, const char *why, const char **ret_why);
 
 /*
- * Unpacks a message into an arena: *arena, or a new one, if that is NULL; it is the caller's then, even if
- * this fails. -LS_EPARSE, -LS_ELIMIT when it would need more memory than its size justifies, -ENOMEM.
+ * Unpacks a message into an arena: *arena, or a new one, if that is NULL; it is the
+ * caller's then, even if this fails. -LS_EPARSE, -LS_ELIMIT when it would need more
+ * memory than its size justifies, -ENOMEM.
  */
-int ls_wire_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *buf, size_t len,
-	struct ls_arena **arena, ProtobufCMessage **ret_message, const char **ret_why)
-	LS_MUSTCHECK;
+int ls_wire_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *buf,
+	size_t len, struct ls_arena **arena, ProtobufCMessage **ret_message,
+	const char **ret_why) LS_MUSTCHECK;
 
 /*
- * As protobuf_c_message_unpack, into the arena, of a message as it usually is; NULL: it is not, or the arena
- * has no room: protobuf-c has to say.
+ * As protobuf_c_message_unpack, into the arena, of a message as it usually is; NULL: it
+ * is not, or the arena has no room: protobuf-c has to say.
  */
-ProtobufCMessage *ls_wire_unpack_usual(const ProtobufCMessageDescriptor *type, const uint8_t *buf, size_t len,
-	struct ls_arena *arena);
+ProtobufCMessage *ls_wire_unpack_usual(const ProtobufCMessageDescriptor *type,
+	const uint8_t *buf, size_t len, struct ls_arena *arena);
 
 /* Packs a message into malloc'ed bytes; -LS_ELIMIT if it exceeds max_bytes. */
-int ls_wire_pack(const ProtobufCMessage *m, size_t max_bytes, uint8_t **ret_buf, size_t *ret_len)
-	LS_MUSTCHECK;
+int ls_wire_pack(const ProtobufCMessage *m, size_t max_bytes, uint8_t **ret_buf,
+	size_t *ret_len) LS_MUSTCHECK;
 
 /* Copies a field of exactly size bytes; false if it has another length. */
 bool ls_wire_copy_bytes(uint8_t *dst, size_t size, const ProtobufCBinaryData *src);
@@ -51,17 +54,19 @@ char *ls_wire_text(const char *s);
 /* Copies a name of a message into its field of size bytes; false if it is none. */
 bool ls_wire_name(char *dst, size_t size, const char *src, bool may_be_empty);
 
-/* Zoomed values and identity of a report (wire_series.c): into a message, and out of it. */
+/* Zoomed values and identity of a report (wire_series.c): into a message, and out of
+ * it. */
 int ls_wire_series_pack(Lockstep__Report *m, const struct ls_wire_report *r,
 	struct ls_arena *arena) LS_MUSTCHECK;
 int ls_wire_series_check(const Lockstep__Report *m, struct ls_wire_report *r,
 	struct ls_arena *arena, const char **ret_why) LS_MUSTCHECK;
 
-/* Hot values and live slots of a report (wire_hot.c); out of it: into lists that are there already. */
-int ls_wire_hot_pack(Lockstep__Report *m, const struct ls_wire_report *r, struct ls_arena *arena)
-	LS_MUSTCHECK;
-int ls_wire_hot_check(const Lockstep__Report *m, struct ls_wire_report *r, const char **ret_why)
-	LS_MUSTCHECK;
+/* Hot values and live slots of a report (wire_hot.c); out of it: into lists that are
+ * there already. */
+int ls_wire_hot_pack(Lockstep__Report *m, const struct ls_wire_report *r,
+	struct ls_arena *arena) LS_MUSTCHECK;
+int ls_wire_hot_check(const Lockstep__Report *m, struct ls_wire_report *r,
+	const char **ret_why) LS_MUSTCHECK;
 
 /* True for a time that leaves room for later sums. */
 static inline bool

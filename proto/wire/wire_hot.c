@@ -12,7 +12,7 @@ _Static_assert(LS_HOT_MAX <= 32, "bits of a mask");
 
 #define HOT_WHOLE_MAX (1ull << 53) /* every whole number up to it is a double */
 
-/* --- numbers for values -------------------------------------------------------------- */
+/* --- numbers for values --------------------------------------------------- */
 
 /* In one second, how many of the units that values of a metric travel in. */
 static double
@@ -20,10 +20,12 @@ hot_scale(unsigned metric)
 {
 	const char *unit = ls_metric_info(metric)->unit;
 
-	return unit[0] == 's' && unit[1] == '\0' ? 1e6 : 1; /* asked for each value: no call */
+	/* asked for each value: no call */
+	return unit[0] == 's' && unit[1] == '\0' ? 1e6 : 1;
 }
 
-/* The whole number that a value travels as; false: it has none, and travels as a double. */
+/* The whole number that a value travels as; false: it has none, and travels as a
+ * double. */
 static bool
 hot_whole(unsigned metric, double value, uint64_t *ret_number)
 {
@@ -38,7 +40,7 @@ hot_whole(unsigned metric, double value, uint64_t *ret_number)
 	return true;
 }
 
-/* --- pack ---------------------------------------------------------------------------- */
+/* --- pack ----------------------------------------------------------------- */
 
 static int
 hot_pack_one(Lockstep__Hot *m, const struct ls_wire_hot *from, uint64_t t_send_ns,
@@ -56,7 +58,8 @@ hot_pack_one(Lockstep__Hot *m, const struct ls_wire_hot *from, uint64_t t_send_n
 	m->odd = ls_arena_take_array(arena, from->count, sizeof(*m->odd));
 	if (m->value == NULL || m->odd == NULL)
 		return -ENOMEM;
-	for (; metric < LS_METRIC_COUNT && k < from->count; metric = ls_metric_hot(++bit)) {
+	for (; metric < LS_METRIC_COUNT && k < from->count;
+		metric = ls_metric_hot(++bit)) {
 		if (from->metric[k] != metric)
 			continue;
 		m->mask |= 1u << bit;
@@ -72,7 +75,8 @@ hot_pack_one(Lockstep__Hot *m, const struct ls_wire_hot *from, uint64_t t_send_n
 }
 
 static int
-hot_pack_live(Lockstep__Report *m, const struct ls_wire_report *r, struct ls_arena *arena)
+hot_pack_live(Lockstep__Report *m, const struct ls_wire_report *r,
+	struct ls_arena *arena)
 {
 	Lockstep__Live *v = ls_arena_take_array(arena, r->live_count, sizeof(*v));
 	size_t i;
@@ -95,7 +99,8 @@ hot_pack_live(Lockstep__Report *m, const struct ls_wire_report *r, struct ls_are
 }
 
 int
-ls_wire_hot_pack(Lockstep__Report *m, const struct ls_wire_report *r, struct ls_arena *arena)
+ls_wire_hot_pack(Lockstep__Report *m, const struct ls_wire_report *r,
+	struct ls_arena *arena)
 {
 	Lockstep__Hot *h = ls_arena_take_array(arena, r->hot_count, sizeof(*h));
 	size_t i;
@@ -114,7 +119,7 @@ ls_wire_hot_pack(Lockstep__Report *m, const struct ls_wire_report *r, struct ls_
 	return hot_pack_live(m, r, arena);
 }
 
-/* --- unpack and check ---------------------------------------------------------------- */
+/* --- unpack and check ----------------------------------------------------- */
 
 static int
 hot_check_one(const Lockstep__Hot *m, uint64_t t_send_ns, struct ls_wire_hot *h,
@@ -129,16 +134,19 @@ hot_check_one(const Lockstep__Hot *m, uint64_t t_send_ns, struct ls_wire_hot *h,
 	if (!ls_wire_time_ok(h->t_mono_ns))
 		return ls_wire_fail(-LS_ERANGE, "time of values", ret_why);
 	if ((m->odd_mask & ~m->mask) != 0)
-		return ls_wire_fail(-LS_EPARSE, "values that are not measured", ret_why);
+		return ls_wire_fail(-LS_EPARSE, "values that are not measured",
+			ret_why);
 	for (left = m->mask; left != 0; left &= left - 1) {
 		unsigned metric = ls_metric_hot(bit = (unsigned)__builtin_ctz(left));
 		bool is_odd = m->odd_mask >> bit & 1;
 		double value;
 
 		if (is_odd ? odd >= m->n_odd : whole >= m->n_value)
-			return ls_wire_fail(-LS_EPARSE, "metrics without their values", ret_why);
+			return ls_wire_fail(-LS_EPARSE, "metrics without their values",
+				ret_why);
 		value = is_odd ? m->odd[odd++] : (double)m->value[whole++];
-		if (!isfinite(value) || (!is_odd && m->value[whole - 1] > HOT_WHOLE_MAX))
+		if (!isfinite(value) ||
+			(!is_odd && m->value[whole - 1] > HOT_WHOLE_MAX))
 			return ls_wire_fail(-LS_ERANGE, "value out of range", ret_why);
 		if (metric >= LS_METRIC_COUNT)
 			continue; /* added by a newer agent: none of ours */
@@ -146,7 +154,8 @@ hot_check_one(const Lockstep__Hot *m, uint64_t t_send_ns, struct ls_wire_hot *h,
 		h->value[h->count++] = is_odd ? value : value / hot_scale(metric);
 	}
 	if (odd != m->n_odd || whole != m->n_value)
-		return ls_wire_fail(-LS_EPARSE, "values without their metrics", ret_why);
+		return ls_wire_fail(-LS_EPARSE, "values without their metrics",
+			ret_why);
 	return 0;
 }
 
@@ -168,7 +177,8 @@ hot_check_live(const Lockstep__Live *m, uint64_t t_send_ns, struct ls_wire_live 
 }
 
 int
-ls_wire_hot_check(const Lockstep__Report *m, struct ls_wire_report *r, const char **ret_why)
+ls_wire_hot_check(const Lockstep__Report *m, struct ls_wire_report *r,
+	const char **ret_why)
 {
 	size_t i;
 	int rc = 0;
@@ -176,6 +186,7 @@ ls_wire_hot_check(const Lockstep__Report *m, struct ls_wire_report *r, const cha
 	for (i = 0; i < m->n_hot && rc == 0; i++)
 		rc = hot_check_one(m->hot[i], r->t_send_mono_ns, &r->hot[i], ret_why);
 	for (i = 0; i < m->n_live && rc == 0; i++)
-		rc = hot_check_live(m->live[i], r->t_send_mono_ns, &r->live[i], ret_why);
+		rc = hot_check_live(m->live[i], r->t_send_mono_ns, &r->live[i],
+			ret_why);
 	return rc;
 }

@@ -9,26 +9,31 @@
 #include "proto/lockstep.pb-c.h"
 #include "proto/wire/wire_decode.h"
 
-_Static_assert((int)LS_GAP_OVERRUN == (int)LOCKSTEP__GAP__REASON__OVERRUN, "wire value");
-_Static_assert((int)LS_GAP_SPOOL_FULL == (int)LOCKSTEP__GAP__REASON__SPOOL_FULL, "wire value");
-_Static_assert((int)LS_GAP_INVALID == (int)LOCKSTEP__GAP__REASON__INVALID, "wire value");
+_Static_assert((int)LS_GAP_OVERRUN == (int)LOCKSTEP__GAP__REASON__OVERRUN,
+	"wire value");
+_Static_assert((int)LS_GAP_SPOOL_FULL == (int)LOCKSTEP__GAP__REASON__SPOOL_FULL,
+	"wire value");
+_Static_assert((int)LS_GAP_INVALID == (int)LOCKSTEP__GAP__REASON__INVALID,
+	"wire value");
 _Static_assert((int)LS_GAP_REBOOT == (int)LOCKSTEP__GAP__REASON__REBOOT, "wire value");
 _Static_assert((int)LS_END_ENDED == (int)LOCKSTEP__END__HOW__ENDED, "wire value");
 _Static_assert((int)LS_END_CRASHED == (int)LOCKSTEP__END__HOW__CRASHED, "wire value");
 
 #define ITEM_SCRATCH_BYTES 8192u /* first piece: the columns of about twenty records */
 
-/* --- pack: records to columns ------------------------------------------------------ */
+/* --- pack: records to columns --------------------------------------------- */
 
 static int
-item_pack_phases(Lockstep__Steps *m, const struct ls_wire_item *item, struct ls_arena *arena)
+item_pack_phases(Lockstep__Steps *m, const struct ls_wire_item *item,
+	struct ls_arena *arena)
 {
 	uint64_t *at;
 	unsigned p;
 	size_t i;
 
 	for (i = 0; i < item->count; i++)
-		m->phase_mask |= item->records[i].phase_mask & ((1u << LS_PHASE_COUNT) - 1);
+		m->phase_mask |=
+			item->records[i].phase_mask & ((1u << LS_PHASE_COUNT) - 1);
 	m->n_phase_ns_plus1 = (size_t)__builtin_popcount(m->phase_mask) * item->count;
 	at = ls_arena_take_array(arena, m->n_phase_ns_plus1, sizeof(*at));
 	m->phase_ns_plus1 = at;
@@ -48,8 +53,8 @@ item_pack_phases(Lockstep__Steps *m, const struct ls_wire_item *item, struct ls_
 }
 
 static int
-item_pack_barriers(
-	Lockstep__Steps *m, const struct ls_wire_item *item, struct ls_arena *arena)
+item_pack_barriers(Lockstep__Steps *m, const struct ls_wire_item *item,
+	struct ls_arena *arena)
 {
 	Lockstep__BarrierColumn *col;
 	size_t i, b, n = item->count, width = 0;
@@ -68,7 +73,8 @@ item_pack_barriers(
 		col->kind_plus1 = ls_arena_take_array(arena, n, sizeof(uint32_t));
 		col->enter_ns = ls_arena_take_array(arena, n, sizeof(int64_t));
 		col->inside_ns = ls_arena_take_array(arena, n, sizeof(uint64_t));
-		if (col->kind_plus1 == NULL || col->enter_ns == NULL || col->inside_ns == NULL)
+		if (col->kind_plus1 == NULL || col->enter_ns == NULL ||
+			col->inside_ns == NULL)
 			return -ENOMEM;
 		col->n_kind_plus1 = col->n_enter_ns = col->n_inside_ns = n;
 		m->barriers[b] = col;
@@ -88,7 +94,8 @@ item_pack_barriers(
 }
 
 static int
-item_pack_work(Lockstep__Steps *m, const struct ls_wire_item *item, struct ls_arena *arena)
+item_pack_work(Lockstep__Steps *m, const struct ls_wire_item *item,
+	struct ls_arena *arena)
 {
 	Lockstep__WorkColumn *col;
 	unsigned w, any = 0;
@@ -112,7 +119,8 @@ item_pack_work(Lockstep__Steps *m, const struct ls_wire_item *item, struct ls_ar
 		for (i = 0; i < item->count; i++) {
 			const struct ls_record *r = &item->records[i];
 
-			col->value[i] = r->work_mask & 1u << w ? r->work[w] : (double)NAN;
+			col->value[i] =
+				r->work_mask & 1u << w ? r->work[w] : (double)NAN;
 		}
 		m->work[m->n_work++] = col++;
 	}
@@ -120,7 +128,8 @@ item_pack_work(Lockstep__Steps *m, const struct ls_wire_item *item, struct ls_ar
 }
 
 static int
-item_pack_peers(Lockstep__Steps *m, const struct ls_wire_item *item, struct ls_arena *arena)
+item_pack_peers(Lockstep__Steps *m, const struct ls_wire_item *item,
+	struct ls_arena *arena)
 {
 	size_t i, p, n = item->count, width = 0, at;
 
@@ -129,8 +138,10 @@ item_pack_peers(Lockstep__Steps *m, const struct ls_wire_item *item, struct ls_a
 			width = item->records[i].peer_count;
 	}
 	m->peer_rank_plus1 = ls_arena_take_array(arena, width * n, sizeof(uint32_t));
-	m->peer_recv_wait_ns_plus1 = ls_arena_take_array(arena, width * n, sizeof(uint64_t));
-	m->peer_send_wait_ns_plus1 = ls_arena_take_array(arena, width * n, sizeof(uint64_t));
+	m->peer_recv_wait_ns_plus1 =
+		ls_arena_take_array(arena, width * n, sizeof(uint64_t));
+	m->peer_send_wait_ns_plus1 =
+		ls_arena_take_array(arena, width * n, sizeof(uint64_t));
 	if (m->peer_rank_plus1 == NULL || m->peer_recv_wait_ns_plus1 == NULL ||
 		m->peer_send_wait_ns_plus1 == NULL)
 		return -ENOMEM;
@@ -153,7 +164,8 @@ item_pack_peers(Lockstep__Steps *m, const struct ls_wire_item *item, struct ls_a
 }
 
 static int
-item_pack_steps(Lockstep__Steps *m, const struct ls_wire_item *item, struct ls_arena *arena)
+item_pack_steps(Lockstep__Steps *m, const struct ls_wire_item *item,
+	struct ls_arena *arena)
 {
 	uint64_t step = 0, begin = 0;
 	size_t i, n = item->count;
@@ -187,10 +199,11 @@ item_pack_steps(Lockstep__Steps *m, const struct ls_wire_item *item, struct ls_a
 }
 
 int
-ls_wire_item_pack_to(const struct ls_wire_item *item, struct ls_arena *scratch, uint8_t *buf,
-	size_t size, size_t *ret_len)
+ls_wire_item_pack_to(const struct ls_wire_item *item, struct ls_arena *scratch,
+	uint8_t *buf, size_t size, size_t *ret_len)
 {
-	ProtobufCBinaryData ring_id = ls_wire_view(item->ring_id, sizeof(item->ring_id));
+	ProtobufCBinaryData ring_id =
+		ls_wire_view(item->ring_id, sizeof(item->ring_id));
 	Lockstep__Item m = LOCKSTEP__ITEM__INIT;
 	Lockstep__Steps steps = LOCKSTEP__STEPS__INIT;
 	Lockstep__Gap gap = LOCKSTEP__GAP__INIT;
@@ -236,7 +249,8 @@ ls_wire_item_pack_to(const struct ls_wire_item *item, struct ls_arena *scratch, 
 int
 ls_wire_item_pack(const struct ls_wire_item *item, uint8_t **ret_buf, size_t *ret_len)
 {
-	struct ls_arena *scratch = ls_arena_new(ITEM_SCRATCH_BYTES, LS_REPORT_MAX_BYTES);
+	struct ls_arena *scratch =
+		ls_arena_new(ITEM_SCRATCH_BYTES, LS_REPORT_MAX_BYTES);
 	uint8_t *buf = malloc(LS_ITEM_MAX_BYTES), *fit;
 	size_t len;
 	int rc = scratch != NULL && buf != NULL ? 0 : -ENOMEM;
@@ -254,10 +268,11 @@ ls_wire_item_pack(const struct ls_wire_item *item, uint8_t **ret_buf, size_t *re
 	return 0;
 }
 
-/* --- unpack: columns to records, then check ---------------------------------------- */
+/* --- unpack: columns to records, then check ------------------------------- */
 
 static int
-item_read_phases(const Lockstep__Steps *m, struct ls_wire_item *item, const char **ret_why)
+item_read_phases(const Lockstep__Steps *m, struct ls_wire_item *item,
+	const char **ret_why)
 {
 	const uint64_t *at = m->phase_ns_plus1;
 	unsigned p;
@@ -265,7 +280,8 @@ item_read_phases(const Lockstep__Steps *m, struct ls_wire_item *item, const char
 
 	if (m->phase_mask >> LS_PHASE_COUNT != 0)
 		return ls_wire_fail(-LS_ERANGE, "unknown phase", ret_why);
-	if (m->n_phase_ns_plus1 != (size_t)__builtin_popcount(m->phase_mask) * item->count)
+	if (m->n_phase_ns_plus1 !=
+		(size_t)__builtin_popcount(m->phase_mask) * item->count)
 		return ls_wire_fail(-LS_EPARSE, "length of the phases", ret_why);
 	for (p = 0; p < LS_PHASE_COUNT; p++) {
 		if (!(m->phase_mask & 1u << p))
@@ -280,7 +296,8 @@ item_read_phases(const Lockstep__Steps *m, struct ls_wire_item *item, const char
 	return 0;
 }
 
-/* Enter and exit of one barrier, modulo 2^64: exact where ls_record_check finds nothing wrong. */
+/* Enter and exit of one barrier, modulo 2^64: exact where ls_record_check finds nothing
+ * wrong. */
 static int
 item_read_barrier(struct ls_record *r, uint32_t kind_plus1, int64_t enter_ns,
 	uint64_t inside_ns, const char **ret_why)
@@ -298,7 +315,8 @@ item_read_barrier(struct ls_record *r, uint32_t kind_plus1, int64_t enter_ns,
 }
 
 static int
-item_read_barriers(const Lockstep__Steps *m, struct ls_wire_item *item, const char **ret_why)
+item_read_barriers(const Lockstep__Steps *m, struct ls_wire_item *item,
+	const char **ret_why)
 {
 	size_t i, k;
 	int rc;
@@ -308,14 +326,16 @@ item_read_barriers(const Lockstep__Steps *m, struct ls_wire_item *item, const ch
 	for (k = 0; k < m->n_barriers; k++) {
 		const Lockstep__BarrierColumn *col = m->barriers[k];
 
-		if (col->n_kind_plus1 != item->count || col->n_enter_ns != item->count ||
+		if (col->n_kind_plus1 != item->count ||
+			col->n_enter_ns != item->count ||
 			col->n_inside_ns != item->count)
 			return ls_wire_fail(-LS_EPARSE, "length of a barrier", ret_why);
 		for (i = 0; i < item->count; i++) {
 			if (col->kind_plus1[i] == 0)
 				continue;
 			if (item->records[i].barrier_count != k)
-				return ls_wire_fail(-LS_EPARSE, "hole in barriers", ret_why);
+				return ls_wire_fail(-LS_EPARSE, "hole in barriers",
+					ret_why);
 			rc = item_read_barrier(&item->records[i], col->kind_plus1[i],
 				col->enter_ns[i], col->inside_ns[i], ret_why);
 			if (rc != 0)
@@ -326,7 +346,8 @@ item_read_barriers(const Lockstep__Steps *m, struct ls_wire_item *item, const ch
 }
 
 static int
-item_read_work(const Lockstep__Steps *m, struct ls_wire_item *item, const char **ret_why)
+item_read_work(const Lockstep__Steps *m, struct ls_wire_item *item,
+	const char **ret_why)
 {
 	unsigned seen = 0;
 	size_t i, k;
@@ -337,7 +358,8 @@ item_read_work(const Lockstep__Steps *m, struct ls_wire_item *item, const char *
 		if (col->work >= LS_WORK_COUNT)
 			continue; /* a kind added by a newer agent: none of ours */
 		if (seen & 1u << col->work)
-			return ls_wire_fail(-LS_EPARSE, "a kind of work twice", ret_why);
+			return ls_wire_fail(-LS_EPARSE, "a kind of work twice",
+				ret_why);
 		if (col->n_value != item->count)
 			return ls_wire_fail(-LS_EPARSE, "length of work", ret_why);
 		seen |= 1u << col->work;
@@ -352,7 +374,8 @@ item_read_work(const Lockstep__Steps *m, struct ls_wire_item *item, const char *
 }
 
 static int
-item_read_peers(const Lockstep__Steps *m, struct ls_wire_item *item, const char **ret_why)
+item_read_peers(const Lockstep__Steps *m, struct ls_wire_item *item,
+	const char **ret_why)
 {
 	size_t n = m->n_peer_rank_plus1, at;
 
@@ -378,7 +401,8 @@ item_read_peers(const Lockstep__Steps *m, struct ls_wire_item *item, const char 
 }
 
 static int
-item_read_steps(const Lockstep__Steps *m, struct ls_wire_item *item, const char **ret_why)
+item_read_steps(const Lockstep__Steps *m, struct ls_wire_item *item,
+	const char **ret_why)
 {
 	uint64_t step = 0, begin = 0;
 	size_t i;
@@ -404,7 +428,8 @@ item_read_steps(const Lockstep__Steps *m, struct ls_wire_item *item, const char 
 }
 
 static int
-item_check_steps(const Lockstep__Steps *m, struct ls_wire_item *item, const char **ret_why)
+item_check_steps(const Lockstep__Steps *m, struct ls_wire_item *item,
+	const char **ret_why)
 {
 	if (!ls_wire_copy_bytes(item->ring_id, sizeof(item->ring_id), &m->ring_id))
 		return ls_wire_fail(-LS_EPARSE, "ring id of steps", ret_why);
@@ -484,7 +509,8 @@ ls_wire_item_unpack_in(const uint8_t *buf, size_t len, struct ls_arena **scratch
 
 	if (len > LS_ITEM_MAX_BYTES)
 		return ls_wire_fail(-LS_ELIMIT, "item is too long", ret_why);
-	rc = ls_wire_unpack(&lockstep__item__descriptor, buf, len, scratch, &m, ret_why);
+	rc = ls_wire_unpack(&lockstep__item__descriptor, buf, len, scratch, &m,
+		ret_why);
 	if (rc != 0)
 		return rc;
 	rc = item_check((const Lockstep__Item *)m, &item, ret_why);

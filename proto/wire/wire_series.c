@@ -7,11 +7,11 @@
 #include "proto/base/text.h"
 #include "proto/wire/wire_decode.h"
 
-/* --- zoomed values ----------------------------------------------------------------- */
+/* --- zoomed values -------------------------------------------------------- */
 
 static int
-series_pack_zoomed(
-	Lockstep__Report *m, const struct ls_wire_report *r, struct ls_arena *arena)
+series_pack_zoomed(Lockstep__Report *m, const struct ls_wire_report *r,
+	struct ls_arena *arena)
 {
 	Lockstep__Zoomed *z = ls_arena_take_array(arena, r->zoomed_count, sizeof(*z));
 	size_t i;
@@ -29,14 +29,16 @@ series_pack_zoomed(
 		z[i].dictionary = from->dictionary;
 		z[i].t_mono_ns = from->t_mono_ns;
 		z[i].n_value = from->count;
-		memcpy(&z[i].value, &from->value, sizeof(from->value)); /* only read from */
+		/* only read from */
+		memcpy(&z[i].value, &from->value, sizeof(from->value));
 		m->zoomed[i] = &z[i];
 	}
 	return 0;
 }
 
 static int
-series_check_zoomed(const Lockstep__Report *m, struct ls_wire_report *r, const char **ret_why)
+series_check_zoomed(const Lockstep__Report *m, struct ls_wire_report *r,
+	const char **ret_why)
 {
 	size_t i;
 
@@ -44,9 +46,11 @@ series_check_zoomed(const Lockstep__Report *m, struct ls_wire_report *r, const c
 		const Lockstep__Zoomed *z = m->zoomed[i];
 
 		if (z->n_value == 0 || z->n_value > LS_SERIES_PER_GROUP_MAX)
-			return ls_wire_fail(-LS_ELIMIT, "number of zoomed values", ret_why);
+			return ls_wire_fail(-LS_ELIMIT, "number of zoomed values",
+				ret_why);
 		if (!ls_wire_time_ok(z->t_mono_ns))
-			return ls_wire_fail(-LS_ERANGE, "time of zoomed values", ret_why);
+			return ls_wire_fail(-LS_ERANGE, "time of zoomed values",
+				ret_why);
 		r->zoomed[i].dictionary = z->dictionary;
 		r->zoomed[i].t_mono_ns = z->t_mono_ns;
 		r->zoomed[i].count = z->n_value;
@@ -56,7 +60,7 @@ series_check_zoomed(const Lockstep__Report *m, struct ls_wire_report *r, const c
 	return 0;
 }
 
-/* --- identity ---------------------------------------------------------------------- */
+/* --- identity ------------------------------------------------------------- */
 
 /* A value comes from outside: one that would be refused is sent escaped. */
 static char *
@@ -74,8 +78,8 @@ series_identity_value(const struct ls_wire_identity *from, struct ls_arena *aren
 }
 
 static int
-series_pack_identity(
-	Lockstep__Report *m, const struct ls_wire_report *r, struct ls_arena *arena)
+series_pack_identity(Lockstep__Report *m, const struct ls_wire_report *r,
+	struct ls_arena *arena)
 {
 	Lockstep__Identity__Field *f;
 	size_t i;
@@ -87,8 +91,8 @@ series_pack_identity(
 	if (f == NULL || m->identity == NULL)
 		return -ENOMEM;
 	lockstep__identity__init(m->identity);
-	m->identity->field =
-		ls_arena_take_array(arena, r->identity_count, sizeof(*m->identity->field));
+	m->identity->field = ls_arena_take_array(arena, r->identity_count,
+		sizeof(*m->identity->field));
 	if (m->identity->field == NULL)
 		return -ENOMEM;
 	m->identity->n_field = r->identity_count;
@@ -105,7 +109,8 @@ series_pack_identity(
 }
 
 static int
-series_check_identity(const Lockstep__Identity *m, struct ls_wire_report *r, const char **ret_why)
+series_check_identity(const Lockstep__Identity *m, struct ls_wire_report *r,
+	const char **ret_why)
 {
 	size_t i;
 
@@ -116,23 +121,26 @@ series_check_identity(const Lockstep__Identity *m, struct ls_wire_report *r, con
 		if (!ls_wire_name(to->key, sizeof(to->key), f->key, false))
 			return ls_wire_fail(-LS_ERANGE, "key of an identity", ret_why);
 		if (!ls_wire_name(to->value, sizeof(to->value), f->value, true))
-			return ls_wire_fail(-LS_ERANGE, "value of an identity", ret_why);
+			return ls_wire_fail(-LS_ERANGE, "value of an identity",
+				ret_why);
 		if (!ls_wire_name(to->source, sizeof(to->source), f->source, true))
-			return ls_wire_fail(-LS_ERANGE, "source of an identity", ret_why);
+			return ls_wire_fail(-LS_ERANGE, "source of an identity",
+				ret_why);
 	}
 	r->identity_count = m->n_field;
 	return 0;
 }
 
-/* --- both -------------------------------------------------------------------------- */
+/* --- both ----------------------------------------------------------------- */
 
 int
-ls_wire_series_pack(
-	Lockstep__Report *m, const struct ls_wire_report *r, struct ls_arena *arena)
+ls_wire_series_pack(Lockstep__Report *m, const struct ls_wire_report *r,
+	struct ls_arena *arena)
 {
 	int rc;
 
-	if (r->zoomed_count > LS_GROUPS_MAX || r->identity_count > LS_IDENTITY_FIELDS_MAX)
+	if (r->zoomed_count > LS_GROUPS_MAX ||
+		r->identity_count > LS_IDENTITY_FIELDS_MAX)
 		return -LS_ELIMIT;
 	rc = series_pack_zoomed(m, r, arena);
 	if (rc == 0)
@@ -150,7 +158,8 @@ ls_wire_series_check(const Lockstep__Report *m, struct ls_wire_report *r,
 	if (m->n_zoomed > LS_GROUPS_MAX)
 		return ls_wire_fail(-LS_ELIMIT, "too many zoomed groups", ret_why);
 	if (fields > LS_IDENTITY_FIELDS_MAX)
-		return ls_wire_fail(-LS_ELIMIT, "too many fields of an identity", ret_why);
+		return ls_wire_fail(-LS_ELIMIT, "too many fields of an identity",
+			ret_why);
 	r->has_identity = m->identity != NULL;
 	r->zoomed = ls_arena_take_array(arena, m->n_zoomed, sizeof(*r->zoomed));
 	r->identity = ls_arena_take_array(arena, fields, sizeof(*r->identity));

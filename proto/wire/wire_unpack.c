@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unpacking of messages as they usually are. protobuf-c finds each field by a search, and goes over a message
- * twice with a note of each field: that was a third of what the collector's loop executed. Here, what is not
- * usual is left to it: unknown fields, a field twice, lists that are not packed, foreign wire types, errors.
+ * Unpacking of messages as they usually are. protobuf-c finds each field by a search,
+ * and goes over a message twice with a note of each field: that was a third of what the
+ * collector's loop executed. Here, what is not usual is left to it: unknown fields, a
+ * field twice, lists that are not packed, foreign wire types, errors.
  */
 #include "config.h"
 #include "proto/wire/wire_decode.h"
@@ -32,7 +33,8 @@ unpack_varint(struct unpack_in *in, uint64_t *ret_value)
 		*ret_value = *in->p++;
 		return true;
 	}
-	for (shift = 0; shift < 7 * UNPACK_VARINT_MAX_BYTES && in->p < in->end; shift += 7) {
+	for (shift = 0; shift < 7 * UNPACK_VARINT_MAX_BYTES && in->p < in->end;
+		shift += 7) {
 		uint8_t byte = *in->p++;
 
 		v |= (uint64_t)(byte & 0x7f) << shift;
@@ -74,7 +76,8 @@ unpack_bytes(struct unpack_in *in, struct unpack_in *ret_bytes)
 	return true;
 }
 
-/* The field of a tag, if it is a known one of this message: numbers are given without holes. */
+/* The field of a tag, if it is a known one of this message: numbers are given without
+ * holes. */
 static const ProtobufCFieldDescriptor *
 unpack_field(const ProtobufCMessageDescriptor *type, uint32_t tag)
 {
@@ -85,7 +88,8 @@ unpack_field(const ProtobufCMessageDescriptor *type, uint32_t tag)
 	return &type->fields[id - 1];
 }
 
-/* How values of a type lie in a message (bytes; 0: a type that is not usual here) and on the wire. */
+/* How values of a type lie in a message (bytes; 0: a type that is not usual here) and
+ * on the wire. */
 struct unpack_kind {
 	uint8_t size, wire;
 };
@@ -106,9 +110,12 @@ static const struct unpack_kind unpack_kinds[] = {
 	[PROTOBUF_C_TYPE_MESSAGE] = { sizeof(ProtobufCMessage *), UNPACK_LENGTH },
 };
 
-_Static_assert(sizeof(unpack_kinds) / sizeof(unpack_kinds[0]) == PROTOBUF_C_TYPE_MESSAGE + 1, "all types");
+_Static_assert(sizeof(unpack_kinds) / sizeof(unpack_kinds[0]) ==
+		PROTOBUF_C_TYPE_MESSAGE + 1,
+	"all types");
 
-/* Stores a varint as its type has it: protobuf-c takes the low 32 bits of what is to have 32. */
+/* Stores a varint as its type has it: protobuf-c takes the low 32 bits of what is to
+ * have 32. */
 static void
 unpack_store(ProtobufCType type, uint64_t v, uint8_t *dst)
 {
@@ -129,12 +136,13 @@ unpack_store(ProtobufCType type, uint64_t v, uint8_t *dst)
 		memcpy(dst, &v, sizeof(v));
 }
 
-static ProtobufCMessage *unpack_message(const ProtobufCMessageDescriptor *type, struct unpack_in in,
-	struct ls_arena *arena);
+static ProtobufCMessage *unpack_message(const ProtobufCMessageDescriptor *type,
+	struct unpack_in in, struct ls_arena *arena);
 
 /* A string, bytes or a message. */
 static bool
-unpack_piece(const ProtobufCFieldDescriptor *f, struct unpack_in bytes, struct ls_arena *arena, void *dst)
+unpack_piece(const ProtobufCFieldDescriptor *f, struct unpack_in bytes,
+	struct ls_arena *arena, void *dst)
 {
 	size_t len = (size_t)(bytes.end - bytes.p);
 	ProtobufCBinaryData data = { len, NULL };
@@ -160,7 +168,8 @@ unpack_piece(const ProtobufCFieldDescriptor *f, struct unpack_in bytes, struct l
 	return true;
 }
 
-/* Numbers of a packed list, as many as there is room for in `list`; false: they do not end with the bytes. */
+/* Numbers of a packed list, as many as there is room for in `list`; false: they do not
+ * end with the bytes. */
 static bool
 unpack_numbers(ProtobufCType type, struct unpack_in in, uint8_t *list)
 {
@@ -186,7 +195,8 @@ unpack_numbers(ProtobufCType type, struct unpack_in in, uint8_t *list)
 
 /* A packed list; its count tells that it was there, so an empty one is not usual. */
 static bool
-unpack_packed(const ProtobufCFieldDescriptor *f, struct unpack_in in, struct ls_arena *arena, uint8_t *m)
+unpack_packed(const ProtobufCFieldDescriptor *f, struct unpack_in in,
+	struct ls_arena *arena, uint8_t *m)
 {
 	size_t len = (size_t)(in.end - in.p), n = 0, i;
 	const uint8_t *p;
@@ -203,10 +213,12 @@ unpack_packed(const ProtobufCFieldDescriptor *f, struct unpack_in in, struct ls_
 	}
 	if (n == 0)
 		return false;
-	list = ls_arena_take(arena, n * unpack_kinds[f->type].size); /* n <= len: no overflow */
+	/* n <= len: no overflow */
+	list = ls_arena_take(arena, n * unpack_kinds[f->type].size);
 	if (list == NULL)
 		return false;
-	if (unpack_kinds[f->type].wire == UNPACK_VARINT && !unpack_numbers(f->type, in, list))
+	if (unpack_kinds[f->type].wire == UNPACK_VARINT &&
+		!unpack_numbers(f->type, in, list))
 		return false;
 	for (i = 0; unpack_kinds[f->type].wire == UNPACK_FIXED64 && i < n; i++) {
 		v = ls_bytes_get(in.p + i * sizeof(v), sizeof(v));
@@ -234,7 +246,8 @@ unpack_single(const ProtobufCFieldDescriptor *f, unsigned wire, struct unpack_in
 		memcpy(m + f->quantifier_offset, &f->id, sizeof(f->id));
 	} else if (f->label == PROTOBUF_C_LABEL_REQUIRED) {
 		return false;
-	} else if (f->label == PROTOBUF_C_LABEL_OPTIONAL && f->type != PROTOBUF_C_TYPE_MESSAGE &&
+	} else if (f->label == PROTOBUF_C_LABEL_OPTIONAL &&
+		f->type != PROTOBUF_C_TYPE_MESSAGE &&
 		f->type != PROTOBUF_C_TYPE_STRING) {
 		return false; /* with a flag of its own: none of our fields */
 	}
@@ -259,9 +272,11 @@ unpack_single(const ProtobufCFieldDescriptor *f, unsigned wire, struct unpack_in
 
 /* Room for n elements of a list that is not packed, behind its count, which stays 0. */
 static bool
-unpack_make_list(const ProtobufCFieldDescriptor *f, size_t n, struct ls_arena *arena, uint8_t *m)
+unpack_make_list(const ProtobufCFieldDescriptor *f, size_t n, struct ls_arena *arena,
+	uint8_t *m)
 {
-	void *list = ls_arena_take(arena, n * unpack_kinds[f->type].size); /* n: fewer than the message has bytes */
+	/* n: fewer than the message has bytes */
+	void *list = ls_arena_take(arena, n * unpack_kinds[f->type].size);
 
 	if (list == NULL)
 		return false;
@@ -292,7 +307,8 @@ unpack_element(const ProtobufCFieldDescriptor *f, uint32_t tag, struct unpack_in
 			return false;
 	}
 	memcpy(&list, m + f->offset, sizeof(list));
-	if (!unpack_bytes(in, &bytes) || !unpack_piece(f, bytes, arena, list + n * unpack_kinds[f->type].size))
+	if (!unpack_bytes(in, &bytes) ||
+		!unpack_piece(f, bytes, arena, list + n * unpack_kinds[f->type].size))
 		return false;
 	n++;
 	memcpy(m + f->quantifier_offset, &n, sizeof(n));
@@ -315,7 +331,8 @@ unpack_list(const ProtobufCFieldDescriptor *f, uint32_t tag, struct unpack_in *i
 }
 
 static ProtobufCMessage *
-unpack_message(const ProtobufCMessageDescriptor *type, struct unpack_in in, struct ls_arena *arena)
+unpack_message(const ProtobufCMessageDescriptor *type, struct unpack_in in,
+	struct ls_arena *arena)
 {
 	ProtobufCMessage *m;
 	uint32_t seen = 0, tag, last = 0;
@@ -327,12 +344,15 @@ unpack_message(const ProtobufCMessageDescriptor *type, struct unpack_in in, stru
 		return NULL;
 	type->message_init(m);
 	while (in.p < in.end) {
-		const ProtobufCFieldDescriptor *f = unpack_field(type, tag = unpack_tag(&in));
+		const ProtobufCFieldDescriptor *f =
+			unpack_field(type, tag = unpack_tag(&in));
 		bool ok;
 
 		/* A field comes once; a list that is not packed, in one go. */
-		if (f == NULL || ((seen & 1u << f->id) != 0 && (tag != last || f->label != PROTOBUF_C_LABEL_REPEATED ||
-			unpack_kinds[f->type].wire != UNPACK_LENGTH)))
+		if (f == NULL ||
+			((seen & 1u << f->id) != 0 &&
+				(tag != last || f->label != PROTOBUF_C_LABEL_REPEATED ||
+					unpack_kinds[f->type].wire != UNPACK_LENGTH)))
 			return NULL;
 		seen |= 1u << f->id;
 		last = tag;
@@ -346,8 +366,8 @@ unpack_message(const ProtobufCMessageDescriptor *type, struct unpack_in in, stru
 }
 
 ProtobufCMessage *
-ls_wire_unpack_usual(const ProtobufCMessageDescriptor *type, const uint8_t *buf, size_t len,
-	struct ls_arena *arena)
+ls_wire_unpack_usual(const ProtobufCMessageDescriptor *type, const uint8_t *buf,
+	size_t len, struct ls_arena *arena)
 {
 	return unpack_message(type, (struct unpack_in){ buf, buf + len }, arena);
 }

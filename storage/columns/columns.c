@@ -20,7 +20,8 @@ struct column_k {
 	uint64_t mean;
 };
 
-/* Best for two-sided noise: about log2(0.69 mean), measured on the tables of bench_rows. */
+/* Best for two-sided noise: about log2(0.69 mean), measured on the tables of
+ * bench_rows. */
 static inline unsigned
 column_k(const struct column_k *s)
 {
@@ -41,10 +42,12 @@ column_k_add(struct column_k *s, uint64_t u)
 static struct column_k
 column_k_from(unsigned k)
 {
-	return (struct column_k){ .mean = k == 0 ? 0 : 1ull << (k < 55 ? k + COLUMN_MEAN_BITS : 60) };
+	return (struct column_k){
+		.mean = k == 0 ? 0 : 1ull << (k < 55 ? k + COLUMN_MEAN_BITS : 60)
+	};
 }
 
-/* --- writing ----------------------------------------------------------------------- */
+/* --- writing -------------------------------------------------------------- */
 
 static inline void
 column_put(struct ls_bits_out *o, struct column_k *s, uint64_t u)
@@ -112,7 +115,7 @@ ls_column_put(struct ls_bits_out *o, const uint64_t *u, size_t n)
 		column_put(o, &s, u[i]);
 }
 
-/* --- reading ----------------------------------------------------------------------- */
+/* --- reading -------------------------------------------------------------- */
 
 static inline uint64_t
 column_get(struct ls_bits_in *in, struct column_k *s)
@@ -167,7 +170,7 @@ ls_column_get(struct ls_bits_in *in, uint64_t *u, size_t n)
 	return !ls_bits_in_over(in);
 }
 
-/* --- bodies ------------------------------------------------------------------------ */
+/* --- bodies --------------------------------------------------------------- */
 
 int
 ls_body_reserve(struct ls_body *b, size_t bytes)
@@ -221,6 +224,7 @@ ls_body_open(const uint8_t *body, size_t len, uint8_t version, size_t head_bytes
 	len -= BODY_SUM_BYTES;
 	if ((uint32_t)crc32_z(0, body, len) != ls_body_get_u32(body + len))
 		return -LS_ECORRUPT;
-	*ret_bits = (struct ls_bits_in){ .p = body + head_bytes, .size = len - head_bytes };
+	*ret_bits =
+		(struct ls_bits_in){ .p = body + head_bytes, .size = len - head_bytes };
 	return 0;
 }

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * columns - what predictions leave of a column of numbers, as bits; shared by step_rows and hot_rows.
+ * columns - what predictions leave of a column of numbers, as bits; shared by step_rows
+ * and hot_rows.
  *
- * Residuals are folded (ls_bits_fold) and written in Rice codes whose k follows the mean of those
- * before: nothing but the first k is told. A column of zeros takes two bits; one of mostly zeros is
- * runs of zeros and what ends them.
+ * Residuals are folded (ls_bits_fold) and written in Rice codes whose k follows the
+ * mean of those before: nothing but the first k is told. A column of zeros takes two
+ * bits; one of mostly zeros is runs of zeros and what ends them.
  *
  * Owner:   the caller.
  * Units:   none; arithmetic is modulo 2^64.
- * Errors:  writing sets `full` of the stream; reading gives false where there is no sense.
+ * Errors:  writing sets `full` of the stream; reading gives false where there is no
+ *          sense.
  * Limits:  the caller's.
- * Source:  storage/README.md, "Columns". Adaptive k: M. J. Weinberger et al., "The LOCO-I Lossless
- *          Image Compression Algorithm", IEEE Trans. Image Processing 9 (8), 2000, section III.
+ * Source:  storage/README.md, "Columns". Adaptive k: M. J. Weinberger et al., "The
+ *          LOCO-I Lossless Image Compression Algorithm", IEEE Trans. Image Processing 9
+ *          (8), 2000, section III.
  */
 #ifndef LS_STORAGE_COLUMNS_H
 #define LS_STORAGE_COLUMNS_H
@@ -38,7 +41,8 @@ void ls_body_fini(struct ls_body *b);
 /* Begins the bits behind a head of so many bytes. */
 struct ls_bits_out ls_body_bits(struct ls_body *b, size_t head_bytes);
 
-/* Ends them and adds the checksum; false: the buffer is too small, begin again with a larger one. */
+/* Ends them and adds the checksum; false: the buffer is too small, begin again with a
+ * larger one. */
 bool ls_body_seal(struct ls_body *b, struct ls_bits_out *o) LS_MUSTCHECK;
 
 /*

@@ -30,9 +30,11 @@ hot_past_start(struct ls_hot_codec *c)
 	return rc;
 }
 
-/* Agents report in turn: who came after the last one comes again, or one that is new. */
+/* Agents report in turn: who came after the last one comes again, or one that is new.
+ */
 static bool
-hot_code_key(struct ls_hot_codec *c, struct hot_cursor *at, bool reading, uint32_t *key, uint64_t *u)
+hot_code_key(struct ls_hot_codec *c, struct hot_cursor *at, bool reading, uint32_t *key,
+	uint64_t *u)
 {
 	struct hot_past *past = c->past.data;
 	uint64_t guess = at->keys, k = *key;
@@ -55,7 +57,8 @@ static uint64_t
 hot_guess_read(const struct hot_cursor *at, const struct hot_past *p, int64_t t_us)
 {
 	if (at->read_by_key && p->any)
-		return (uint64_t)p->read_us + (p->has_stride ? p->stride : at->read_stride);
+		return (uint64_t)p->read_us +
+			(p->has_stride ? p->stride : at->read_stride);
 	if (p->any)
 		return (uint64_t)t_us + (uint64_t)p->read_us - (uint64_t)p->t_us;
 	return (uint64_t)t_us + at->delay;
@@ -65,7 +68,8 @@ static void
 hot_note_read(struct hot_cursor *at, struct hot_past *p, const struct ls_hot_event *e)
 {
 	if (p->any) {
-		p->stride = at->read_stride = (uint64_t)e->read_us - (uint64_t)p->read_us;
+		p->stride = at->read_stride =
+			(uint64_t)e->read_us - (uint64_t)p->read_us;
 		p->has_stride = true;
 	}
 	p->any = true;
@@ -75,8 +79,8 @@ hot_note_read(struct hot_cursor *at, struct hot_past *p, const struct ls_hot_eve
 }
 
 bool
-hot_code_event(struct ls_hot_codec *c, struct hot_cursor *at, bool reading, struct ls_hot_event *e,
-	uint64_t *u)
+hot_code_event(struct ls_hot_codec *c, struct hot_cursor *at, bool reading,
+	struct ls_hot_event *e, uint64_t *u)
 {
 	struct hot_past *p;
 	uint64_t v;
@@ -105,7 +109,7 @@ hot_code_event(struct ls_hot_codec *c, struct hot_cursor *at, bool reading, stru
 	return true;
 }
 
-/* --- values ------------------------------------------------------------------------------ */
+/* --- values --------------------------------------------------------------- */
 
 int
 hot_sort(struct ls_hot_codec *c)
@@ -133,7 +137,8 @@ hot_sort(struct ls_hot_codec *c)
 	return 0;
 }
 
-/* The first place of a metric in a shape, and the one behind its last; both 0: it is not there. */
+/* The first place of a metric in a shape, and the one behind its last; both 0: it is
+ * not there. */
 struct hot_span {
 	uint8_t begin, end;
 };

@@ -2,8 +2,9 @@
 /*
  * hot_columns - the table behind hot_rows, and what both directions share.
  *
- * A key is a host, or a worker on it; a shape is a list of metrics. Both are numbered in order of first
- * appearance. Values are coded a metric at a time, key by key, so that each follows its own past.
+ * A key is a host, or a worker on it; a shape is a list of metrics. Both are numbered
+ * in order of first appearance. Values are coded a metric at a time, key by key, so
+ * that each follows its own past.
  *
  * Owner:   hot_rows only.
  * Units:   as in storage/db/rows.h.
@@ -19,7 +20,8 @@
 #include "storage/columns/hot_rows.h"
 
 #define HOT_VERSION 1u
-#define HOT_HEAD_BYTES 18u /* version, zero, events (4), keys (4), shapes (4), values (4) */
+/* version, zero, events (4), keys (4), shapes (4), values (4) */
+#define HOT_HEAD_BYTES 18u
 #define HOT_NONE UINT32_MAX
 
 /* An array that grows. */
@@ -47,18 +49,19 @@ struct hot_past {
 };
 
 struct ls_hot_codec {
-	size_t event_count, value_count, key_count, shape_count, name_bytes, metric_count;
+	size_t event_count, value_count, key_count, shape_count, name_bytes,
+		metric_count;
 	struct hot_array events, values, keys, names, shapes, metrics;
-	struct hot_array hash;   /* of keys: key + 1; 0: free */
-	size_t hash_size;        /* a power of two */
+	struct hot_array hash; /* of keys: key + 1; 0: free */
+	size_t hash_size; /* a power of two */
 	/* Coding. */
-	struct hot_array past;   /* of keys */
-	struct hot_array order;  /* events key by key */
-	struct hot_array begin;  /* where each key begins in it */
-	struct hot_array span;   /* where each shape has the metric of a column */
-	struct hot_array place;  /* of the values of a column */
-	struct hot_array first;  /* whether each is the first of its key */
-	struct hot_array odd;    /* whether it is kept as it is */
+	struct hot_array past; /* of keys */
+	struct hot_array order; /* events key by key */
+	struct hot_array begin; /* where each key begins in it */
+	struct hot_array span; /* where each shape has the metric of a column */
+	struct hot_array place; /* of the values of a column */
+	struct hot_array first; /* whether each is the first of its key */
+	struct hot_array odd; /* whether it is kept as it is */
 	struct hot_array word[4]; /* numbers of columns */
 	struct ls_body body;
 };
@@ -109,27 +112,37 @@ hot_word(const struct ls_hot_codec *c, unsigned i)
 }
 
 /* Adds a key, a shape. */
-int hot_add_key(struct ls_hot_codec *c, const char *host, size_t len, int64_t worker_id) LS_MUSTCHECK;
-int hot_add_shape(struct ls_hot_codec *c, const uint16_t *metric, size_t count) LS_MUSTCHECK;
+int hot_add_key(struct ls_hot_codec *c, const char *host, size_t len,
+	int64_t worker_id) LS_MUSTCHECK;
+int hot_add_shape(struct ls_hot_codec *c, const uint16_t *metric,
+	size_t count) LS_MUSTCHECK;
 
-/* --- events ------------------------------------------------------------------------------ */
+/* --- events --------------------------------------------------------------- */
 
-enum hot_event_column { HOT_KEY, HOT_ID, HOT_TIME, HOT_READ, HOT_SHAPE, HOT_EVENT_COLUMNS };
+enum hot_event_column {
+	HOT_KEY,
+	HOT_ID,
+	HOT_TIME,
+	HOT_READ,
+	HOT_SHAPE,
+	HOT_EVENT_COLUMNS
+};
 
 /* What is known of all events so far. */
 struct hot_cursor {
 	int64_t id, t_us;
 	uint64_t stride, delay, read_stride;
-	uint32_t key, keys;    /* the last one; those met */
-	uint32_t shape[2];     /* of the last event of a host, and of a worker */
-	bool read_by_key;      /* times of reading follow those of the key, not of arrival */
+	uint32_t key, keys; /* the last one; those met */
+	uint32_t shape[2]; /* of the last event of a host, and of a worker */
+	/* times of reading follow those of the key, not of arrival */
+	bool read_by_key;
 };
 
 struct hot_cursor hot_cursor_start(bool read_by_key);
 
 /*
- * One event between its fields and its residuals; false (reading): its key or shape is none. Its values
- * are counted by the caller.
+ * One event between its fields and its residuals; false (reading): its key or shape is
+ * none. Its values are counted by the caller.
  */
 bool hot_code_event(struct ls_hot_codec *c, struct hot_cursor *at, bool reading,
 	struct ls_hot_event *e, uint64_t *u) LS_MUSTCHECK;
@@ -137,12 +150,13 @@ bool hot_code_event(struct ls_hot_codec *c, struct hot_cursor *at, bool reading,
 /* Makes room for what is known of keys, and forgets it. */
 int hot_past_start(struct ls_hot_codec *c) LS_MUSTCHECK;
 
-/* --- values ------------------------------------------------------------------------------ */
+/* --- values --------------------------------------------------------------- */
 
 /* Puts the events into `order`, key by key. */
 int hot_sort(struct ls_hot_codec *c) LS_MUSTCHECK;
 
-/* Places of the values of a metric, key by key, into `place`, and which are a key's first. */
+/* Places of the values of a metric, key by key, into `place`, and which are a key's
+ * first. */
 int hot_places(struct ls_hot_codec *c, unsigned metric, size_t *ret_n) LS_MUSTCHECK;
 
 /* How a value follows the one before of its key. */
@@ -159,8 +173,11 @@ hot_guess(const struct hot_value_past *p, enum hot_follow follow, bool first)
 {
 	if (first)
 		return p->first;
-	return p->last + (follow == HOT_LEVEL ? 0 :
-		follow == HOT_RATE ? p->step : (uint64_t)((int64_t)p->step >> 1));
+	return p->last +
+		(follow == HOT_LEVEL ? 0
+				: follow == HOT_RATE
+				? p->step
+				: (uint64_t)((int64_t)p->step >> 1));
 }
 
 static inline void

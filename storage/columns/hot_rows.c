@@ -10,7 +10,8 @@
 #include "storage/columns/hot_columns.h"
 
 #define HOT_HASH_START 1024u
-#define HOT_SHAPES_SOUGHT 256u /* agents of one version have two; beyond that a shape is told again */
+/* agents of one version have two; beyond that a shape is told again */
+#define HOT_SHAPES_SOUGHT 256u
 
 struct ls_hot_codec *
 ls_hot_codec_new(void)
@@ -72,7 +73,7 @@ hot_reserve(struct hot_array *a, size_t n, size_t element_bytes)
 	return 0;
 }
 
-/* --- keys and shapes ----------------------------------------------------------------- */
+/* --- keys and shapes ------------------------------------------------------ */
 
 /* FNV-1a over the name, the worker mixed in. */
 static uint64_t
@@ -95,7 +96,8 @@ hot_find(const struct ls_hot_codec *c, const char *host, int64_t worker_id)
 	for (; hash[i] != 0; i = (i + 1) & (c->hash_size - 1)) {
 		const struct hot_key *k = &hot_keys(c)[hash[i] - 1];
 
-		if (k->worker_id == worker_id && strcmp(hot_names(c) + k->name, host) == 0)
+		if (k->worker_id == worker_id &&
+			strcmp(hot_names(c) + k->name, host) == 0)
 			break;
 	}
 	return &hash[i];
@@ -132,7 +134,8 @@ hot_add_key(struct ls_hot_codec *c, const char *host, size_t len, int64_t worker
 		rc = hot_reserve(&c->names, c->name_bytes + len + 1, 1);
 	if (rc != 0)
 		return rc;
-	hot_keys(c)[c->key_count++] = (struct hot_key){ (uint32_t)c->name_bytes, worker_id };
+	hot_keys(c)[c->key_count++] =
+		(struct hot_key){ (uint32_t)c->name_bytes, worker_id };
 	memcpy(hot_names(c) + c->name_bytes, host, len);
 	hot_names(c)[c->name_bytes + len] = '\0';
 	c->name_bytes += len + 1;
@@ -140,7 +143,8 @@ hot_add_key(struct ls_hot_codec *c, const char *host, size_t len, int64_t worker
 }
 
 static int
-hot_key_of(struct ls_hot_codec *c, const char *host, int64_t worker_id, uint32_t *ret_key)
+hot_key_of(struct ls_hot_codec *c, const char *host, int64_t worker_id,
+	uint32_t *ret_key)
 {
 	int rc = hot_grow_hash(c);
 	uint32_t *place;
@@ -149,7 +153,8 @@ hot_key_of(struct ls_hot_codec *c, const char *host, int64_t worker_id, uint32_t
 		return rc;
 	place = hot_find(c, host, worker_id);
 	if (*place == 0) {
-		rc = hot_add_key(c, host, strnlen(host, LS_HOST_NAME_MAX_BYTES - 1), worker_id);
+		rc = hot_add_key(c, host, strnlen(host, LS_HOST_NAME_MAX_BYTES - 1),
+			worker_id);
 		if (rc != 0)
 			return rc;
 		*place = (uint32_t)c->key_count;
@@ -170,13 +175,15 @@ hot_add_shape(struct ls_hot_codec *c, const uint16_t *metric, size_t count)
 	hot_shapes(c)[c->shape_count++] =
 		(struct hot_shape){ (uint32_t)c->metric_count, (uint16_t)count };
 	if (count > 0)
-		memcpy(hot_metrics(c) + c->metric_count, metric, count * sizeof(*metric));
+		memcpy(hot_metrics(c) + c->metric_count, metric,
+			count * sizeof(*metric));
 	c->metric_count += count;
 	return 0;
 }
 
 static int
-hot_shape_of(struct ls_hot_codec *c, const uint16_t *metric, size_t count, uint32_t *ret_shape)
+hot_shape_of(struct ls_hot_codec *c, const uint16_t *metric, size_t count,
+	uint32_t *ret_shape)
 {
 	size_t i;
 	int rc;
@@ -185,7 +192,9 @@ hot_shape_of(struct ls_hot_codec *c, const uint16_t *metric, size_t count, uint3
 		const struct hot_shape *s = &hot_shapes(c)[i];
 
 		if (s->count == count &&
-			(count == 0 || memcmp(hot_metrics(c) + s->metric, metric, count * sizeof(*metric)) == 0)) {
+			(count == 0 ||
+				memcmp(hot_metrics(c) + s->metric, metric,
+					count * sizeof(*metric)) == 0)) {
 			*ret_shape = (uint32_t)i;
 			return 0;
 		}
@@ -196,10 +205,11 @@ hot_shape_of(struct ls_hot_codec *c, const uint16_t *metric, size_t count, uint3
 	return rc;
 }
 
-/* --- events ------------------------------------------------------------------------------ */
+/* --- events --------------------------------------------------------------- */
 
 static bool
-hot_is_sound(const struct ls_hot_codec *c, int64_t id, const struct ls_store_counters *counters)
+hot_is_sound(const struct ls_hot_codec *c, int64_t id,
+	const struct ls_store_counters *counters)
 {
 	size_t i;
 
@@ -216,7 +226,9 @@ int
 ls_hot_rows_add(struct ls_hot_codec *c, int64_t id, int64_t t_us,
 	const struct ls_store_counters *counters)
 {
-	struct ls_hot_event e = { .id = id, .t_us = t_us, .read_us = counters->read_us,
+	struct ls_hot_event e = { .id = id,
+		.t_us = t_us,
+		.read_us = counters->read_us,
 		.value = (uint32_t)c->value_count };
 	int rc;
 
@@ -226,14 +238,16 @@ ls_hot_rows_add(struct ls_hot_codec *c, int64_t id, int64_t t_us,
 		return -LS_ELIMIT;
 	rc = hot_reserve(&c->events, c->event_count + 1, sizeof(e));
 	if (rc == 0)
-		rc = hot_reserve(&c->values, c->value_count + LS_HOT_MAX, sizeof(double));
+		rc = hot_reserve(&c->values, c->value_count + LS_HOT_MAX,
+			sizeof(double));
 	if (rc == 0)
 		rc = hot_key_of(c, counters->host, counters->worker_id, &e.key);
 	if (rc == 0)
 		rc = hot_shape_of(c, counters->metric, counters->count, &e.shape);
 	if (rc != 0)
 		return rc;
-	memcpy(hot_values(c) + c->value_count, counters->value, counters->count * sizeof(double));
+	memcpy(hot_values(c) + c->value_count, counters->value,
+		counters->count * sizeof(double));
 	hot_events(c)[c->event_count++] = e;
 	c->value_count += counters->count;
 	return 0;
@@ -247,7 +261,8 @@ ls_hot_rows_events(const struct ls_hot_codec *c, size_t *ret_count)
 }
 
 void
-ls_hot_rows_get(const struct ls_hot_codec *c, size_t i, struct ls_store_counters *ret_counters)
+ls_hot_rows_get(const struct ls_hot_codec *c, size_t i,
+	struct ls_store_counters *ret_counters)
 {
 	const struct ls_hot_event *e = &hot_events(c)[i];
 	const struct hot_key *k = &hot_keys(c)[e->key];
@@ -261,6 +276,8 @@ ls_hot_rows_get(const struct ls_hot_codec *c, size_t i, struct ls_store_counters
 	ret_counters->count = s->count;
 	if (s->count == 0)
 		return;
-	memcpy(ret_counters->metric, hot_metrics(c) + s->metric, s->count * sizeof(uint16_t));
-	memcpy(ret_counters->value, hot_values(c) + e->value, s->count * sizeof(double));
+	memcpy(ret_counters->metric, hot_metrics(c) + s->metric,
+		s->count * sizeof(uint16_t));
+	memcpy(ret_counters->value, hot_values(c) + e->value,
+		s->count * sizeof(double));
 }

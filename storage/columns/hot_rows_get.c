@@ -8,7 +8,7 @@
 
 #define HOT_KEY_BITS 14u /* that a key takes at least */
 
-/* --- keys and shapes ------------------------------------------------------------------- */
+/* --- keys and shapes ------------------------------------------------------ */
 
 static int
 hot_get_names(struct ls_hot_codec *c, struct ls_bits_in *in, size_t keys)
@@ -83,7 +83,7 @@ hot_get_shapes(struct ls_hot_codec *c, struct ls_bits_in *in, size_t shapes)
 	return rc;
 }
 
-/* --- events ------------------------------------------------------------------------------ */
+/* --- events --------------------------------------------------------------- */
 
 static int
 hot_get_events(struct ls_hot_codec *c, struct ls_bits_in *in, size_t events)
@@ -112,7 +112,7 @@ hot_get_events(struct ls_hot_codec *c, struct ls_bits_in *in, size_t events)
 	return at.keys == c->key_count ? 0 : -LS_EPARSE;
 }
 
-/* --- values ------------------------------------------------------------------------------ */
+/* --- values --------------------------------------------------------------- */
 
 /* Takes values that are no integers; `first` and places of the others move together. */
 static bool
@@ -146,7 +146,8 @@ hot_get_odd(struct ls_hot_codec *c, struct ls_bits_in *in, size_t *n)
 static int
 hot_get_metric(struct ls_hot_codec *c, struct ls_bits_in *in, unsigned *metric)
 {
-	unsigned m = (unsigned)ls_bits_get(in, 16), decimals = (unsigned)ls_bits_get(in, 5), follow;
+	unsigned m = (unsigned)ls_bits_get(in, 16),
+		 decimals = (unsigned)ls_bits_get(in, 5), follow;
 	uint64_t *u_first = hot_word(c, 0), *u = hot_word(c, 1);
 	struct hot_value_past past = { 0 };
 	const bool *first;
@@ -174,7 +175,8 @@ hot_get_metric(struct ls_hot_codec *c, struct ls_bits_in *in, unsigned *metric)
 		uint64_t v = hot_guess(&past, (enum hot_follow)follow, first[i]) + r;
 
 		hot_note(&past, first[i], v);
-		hot_values(c)[((const uint32_t *)c->place.data)[i]] = ls_chunk_from_integer(v, decimals);
+		hot_values(c)[((const uint32_t *)c->place.data)[i]] =
+			ls_chunk_from_integer(v, decimals);
 	}
 	return 0;
 }
@@ -198,14 +200,16 @@ hot_get_values(struct ls_hot_codec *c, struct ls_bits_in *in)
 	return rc;
 }
 
-/* --- the table --------------------------------------------------------------------------- */
+/* --- the table ------------------------------------------------------------ */
 
 static int
 hot_get(struct ls_hot_codec *c, struct ls_bits_in *in, const uint8_t *head)
 {
 	size_t events = ls_body_get_u32(head + 2), keys = ls_body_get_u32(head + 6);
-	size_t shapes = ls_body_get_u32(head + 10), values = ls_body_get_u32(head + 14), i;
-	size_t words = values > HOT_EVENT_COLUMNS * events ? values : HOT_EVENT_COLUMNS * events;
+	size_t shapes = ls_body_get_u32(head + 10), values = ls_body_get_u32(head + 14),
+	       i;
+	size_t words = values > HOT_EVENT_COLUMNS * events ? values
+							   : HOT_EVENT_COLUMNS * events;
 	int rc = 0;
 
 	if (events > LS_UNIT_EVENTS_MAX)

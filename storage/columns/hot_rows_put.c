@@ -9,7 +9,7 @@
 #define HOT_BODY_START_BYTES 65536u
 #define HOT_BODY_MAX_BYTES (512u * 1024 * 1024) /* beyond 16 escapes an event */
 
-/* --- keys and shapes ------------------------------------------------------------------- */
+/* --- keys and shapes ------------------------------------------------------ */
 
 /* Names as what they share with the one before, and the rest; workers after them. */
 static void
@@ -41,7 +41,8 @@ hot_put_keys(const struct ls_hot_codec *c, struct ls_bits_out *o)
 	ls_column_put(o, u, workers);
 }
 
-_Static_assert(LS_HOST_NAME_MAX_BYTES <= 128 && LS_HOT_MAX < 32, "7 bits of names, 5 of counts");
+_Static_assert(LS_HOST_NAME_MAX_BYTES <= 128 && LS_HOT_MAX < 32,
+	"7 bits of names, 5 of counts");
 _Static_assert(LS_METRIC_COUNT <= 65536, "16 bits of metrics");
 
 static void
@@ -58,9 +59,10 @@ hot_put_shapes(const struct ls_hot_codec *c, struct ls_bits_out *o)
 	}
 }
 
-/* --- events ------------------------------------------------------------------------------ */
+/* --- events --------------------------------------------------------------- */
 
-/* Residuals of all columns into word 0, one behind the other; about the bits of times of reading. */
+/* Residuals of all columns into word 0, one behind the other; about the bits of times
+ * of reading. */
 static int
 hot_scan(struct ls_hot_codec *c, bool read_by_key, uint64_t *ret_bits)
 {
@@ -99,9 +101,10 @@ hot_put_events(struct ls_hot_codec *c, struct ls_bits_out *o)
 	return rc;
 }
 
-/* --- values ------------------------------------------------------------------------------ */
+/* --- values --------------------------------------------------------------- */
 
-/* Integers of the values into word 0, and whether each is a first; those that are none go out at once. */
+/* Integers of the values into word 0, and whether each is a first; those that are none
+ * go out at once. */
 static size_t
 hot_put_odd(struct ls_hot_codec *c, struct ls_bits_out *o, size_t n, unsigned decimals)
 {
@@ -111,7 +114,8 @@ hot_put_odd(struct ls_hot_codec *c, struct ls_bits_out *o, size_t n, unsigned de
 	size_t i, count = 0;
 
 	for (i = 0; i < n; i++)
-		odd[i] = !ls_chunk_to_integer(hot_values(c)[place[i]], decimals, &integer[i]);
+		odd[i] = !ls_chunk_to_integer(hot_values(c)[place[i]], decimals,
+			&integer[i]);
 	ls_column_put(o, odd, n);
 	for (i = 0; i < n; i++) {
 		if (odd[i]) {
@@ -130,9 +134,11 @@ hot_put_odd(struct ls_hot_codec *c, struct ls_bits_out *o, size_t n, unsigned de
 	return count;
 }
 
-/* Residuals of the integers into word `to`, firsts apart in word 3; about the bits of the others. */
+/* Residuals of the integers into word `to`, firsts apart in word 3; about the bits of
+ * the others. */
 static uint64_t
-hot_try(const struct ls_hot_codec *c, size_t n, enum hot_follow follow, unsigned to, size_t *ret_firsts)
+hot_try(const struct ls_hot_codec *c, size_t n, enum hot_follow follow, unsigned to,
+	size_t *ret_firsts)
 {
 	const uint64_t *integer = hot_word(c, 0);
 	uint64_t *u = hot_word(c, to), *u_first = hot_word(c, 3), bits = 0;
@@ -141,7 +147,8 @@ hot_try(const struct ls_hot_codec *c, size_t n, enum hot_follow follow, unsigned
 	size_t i, firsts = 0;
 
 	for (i = 0; i < n; i++) {
-		uint64_t r = ls_bits_fold(integer[i] - hot_guess(&past, follow, first[i]));
+		uint64_t r =
+			ls_bits_fold(integer[i] - hot_guess(&past, follow, first[i]));
 
 		if (first[i]) {
 			u_first[firsts++] = r;
@@ -207,7 +214,7 @@ hot_put_values(struct ls_hot_codec *c, struct ls_bits_out *o)
 	return rc;
 }
 
-/* --- the table --------------------------------------------------------------------------- */
+/* --- the table ------------------------------------------------------------ */
 
 static int
 hot_put(struct ls_hot_codec *c)
@@ -237,7 +244,8 @@ ls_hot_rows_encode(struct ls_hot_codec *c, const uint8_t **ret_body, size_t *ret
 {
 	size_t words = HOT_EVENT_COLUMNS * c->event_count;
 	size_t bytes = HOT_BODY_START_BYTES + 4 * c->value_count + 8 * c->event_count +
-		c->name_bytes, i;
+		c->name_bytes,
+	       i;
 	int rc = 0;
 
 	if (c->event_count == 0)

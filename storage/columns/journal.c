@@ -10,18 +10,21 @@
 #include "proto/base/bytes.h"
 
 #define JOURNAL_HEADER_BYTES 16
-#define JOURNAL_CRC_FROM 8       /* the checksum covers all from here on */
-#define JOURNAL_FIXED_BYTES 1024 /* of an entry without its item: names, ids, 16 values at most */
+#define JOURNAL_CRC_FROM 8 /* the checksum covers all from here on */
+/* of an entry without its item: names, ids, 16 values at most */
+#define JOURNAL_FIXED_BYTES 1024
 #define JOURNAL_FIRST_BYTES 65536
-#define JOURNAL_STEPS_NUMBERS 11 /* of an entry of steps, between its id and the length of its item */
+/* of an entry of steps, between its id and the length of its item */
+#define JOURNAL_STEPS_NUMBERS 11
 
 static const uint8_t journal_magic[3] = { 'L', 'S', 'J' };
 #define JOURNAL_VERSION 1
 
-_Static_assert(LS_HOT_MAX * (3 + 8) + LS_HOST_NAME_MAX_BYTES + 10 * 16 <= JOURNAL_FIXED_BYTES,
+_Static_assert(LS_HOT_MAX *(3 + 8) + LS_HOST_NAME_MAX_BYTES + 10 * 16 <=
+		JOURNAL_FIXED_BYTES,
 	"an entry fits");
 
-/* --- writing ------------------------------------------------------------------------------ */
+/* --- writing -------------------------------------------------------------- */
 
 void
 ls_journal_reset(struct ls_journal *j)
@@ -40,7 +43,8 @@ ls_journal_fini(struct ls_journal *j)
 	memset(j, 0, sizeof(*j));
 }
 
-/* Room for an entry with so many bytes of an item; in an empty body, for the header too. */
+/* Room for an entry with so many bytes of an item; in an empty body, for the header
+ * too. */
 static int
 journal_room(struct ls_journal *j, size_t item_bytes)
 {
@@ -130,11 +134,13 @@ journal_id(struct ls_journal *j, int64_t id)
 }
 
 int
-ls_journal_put_steps(
-	struct ls_journal *j, int64_t id, int64_t t_us, const struct ls_store_item *item)
+ls_journal_put_steps(struct ls_journal *j, int64_t id, int64_t t_us,
+	const struct ls_store_item *item)
 {
 	int rc = id >= j->id && item->worker_id >= 0 && item->count > 0 &&
-			item->count <= LS_RECORDS_PER_ITEM_MAX ? 0 : -EINVAL;
+			item->count <= LS_RECORDS_PER_ITEM_MAX
+		? 0
+		: -EINVAL;
 
 	if (rc == 0)
 		rc = journal_room(j, item->len);
@@ -159,13 +165,15 @@ ls_journal_put_steps(
 }
 
 int
-ls_journal_put_hot(
-	struct ls_journal *j, int64_t id, int64_t t_us, const struct ls_store_counters *counters)
+ls_journal_put_hot(struct ls_journal *j, int64_t id, int64_t t_us,
+	const struct ls_store_counters *counters)
 {
 	const struct ls_store_counters *c = counters;
 	size_t i;
-	int rc = id >= j->id && c->worker_id >= 0 && c->count <= LS_HOT_MAX && c->host[0] != '\0'
-		? 0 : -EINVAL;
+	int rc = id >= j->id && c->worker_id >= 0 && c->count <= LS_HOT_MAX &&
+			c->host[0] != '\0'
+		? 0
+		: -EINVAL;
 
 	for (i = 0; i < c->count && rc == 0; i++)
 		rc = c->metric[i] < LS_METRIC_COUNT ? 0 : -EINVAL;
@@ -236,7 +244,7 @@ ls_journal_seal(struct ls_journal *j)
 	return 0;
 }
 
-/* --- reading ------------------------------------------------------------------------------ */
+/* --- reading -------------------------------------------------------------- */
 
 struct journal_reader {
 	const uint8_t *at, *end;
@@ -410,8 +418,8 @@ reader_ring(struct journal_reader *r, struct ls_journal_entry *e)
 	e->u.ring.t_us = e->t_us;
 }
 
-static void (*const reader_kinds[LS_JOURNAL_KIND_COUNT])(
-	struct journal_reader *, struct ls_journal_entry *) = {
+static void (*const reader_kinds[LS_JOURNAL_KIND_COUNT])(struct journal_reader *,
+	struct ls_journal_entry *) = {
 	[LS_JOURNAL_STEPS] = reader_steps,
 	[LS_JOURNAL_HOT] = reader_hot,
 	[LS_JOURNAL_AGENT] = reader_agent,
@@ -429,7 +437,8 @@ reader_pass(struct journal_reader *r, size_t numbers)
 	}
 }
 
-/* Like reader_steps and reader_hot, for those who want positions alone: most of a journal is something else. */
+/* Like reader_steps and reader_hot, for those who want positions alone: most of a
+ * journal is something else. */
 static void
 reader_pass_steps(struct journal_reader *r, struct ls_journal_entry *e)
 {
@@ -473,7 +482,8 @@ reader_entry(struct journal_reader *r, struct ls_journal_entry *e)
 
 /* Visits the entries of a body; if positions, of these alone. */
 static int
-journal_read(const uint8_t *body, size_t len, bool positions, ls_journal_fn *fn, void *arg)
+journal_read(const uint8_t *body, size_t len, bool positions, ls_journal_fn *fn,
+	void *arg)
 {
 	struct journal_reader r = { .positions = positions };
 	struct ls_journal_entry e;
@@ -494,7 +504,10 @@ journal_read(const uint8_t *body, size_t len, bool positions, ls_journal_fn *fn,
 	count = (uint32_t)ls_bytes_get(body + 8, 4);
 	for (i = 0; i < count && rc == 0; i++) {
 		rc = reader_entry(&r, &e);
-		if (rc == 0 && !(positions && (e.kind == LS_JOURNAL_STEPS || e.kind == LS_JOURNAL_HOT)))
+		if (rc == 0 &&
+			!(positions &&
+				(e.kind == LS_JOURNAL_STEPS ||
+					e.kind == LS_JOURNAL_HOT)))
 			rc = fn(arg, &e);
 	}
 	return rc == 0 && r.at != r.end ? -LS_EPARSE : rc;

@@ -14,9 +14,10 @@
 /* Keys: boot and host, which come first in an agent's; the id of a ring. */
 #define POSITIONS_LEDGER_KEY offsetof(struct ls_store_ledger, seq)
 _Static_assert(offsetof(struct ls_store_ledger, boot) == 0 &&
-	offsetof(struct ls_store_ledger, host) == LS_BOOT_BYTES &&
-	POSITIONS_LEDGER_KEY == LS_BOOT_BYTES + LS_HOST_NAME_MAX_BYTES &&
-	offsetof(struct ls_store_ring, ring_id) == 0, "keys are without holes");
+		offsetof(struct ls_store_ledger, host) == LS_BOOT_BYTES &&
+		POSITIONS_LEDGER_KEY == LS_BOOT_BYTES + LS_HOST_NAME_MAX_BYTES &&
+		offsetof(struct ls_store_ring, ring_id) == 0,
+	"keys are without holes");
 
 void
 ls_positions_init(struct ls_positions *p)
@@ -47,7 +48,8 @@ struct positions_array {
 static int
 positions_room(const struct positions_array *a)
 {
-	size_t grown = *a->capacity > 0 ? 2 * *a->capacity : 64, key_len = a->table->key_len, i;
+	size_t grown = *a->capacity > 0 ? 2 * *a->capacity : 64,
+	       key_len = a->table->key_len, i;
 	void *items;
 	int rc = 0;
 
@@ -93,8 +95,8 @@ ls_positions_put_ledger(struct ls_positions *p, const struct ls_store_ledger *le
 	struct ls_store_ledger key = *ledger, *l;
 	size_t len = strnlen(key.host, sizeof(key.host));
 	void *items = p->ledgers;
-	const struct positions_array array = { &items, &p->ledger_count, &p->ledger_capacity,
-		sizeof(key), &p->ledger_table };
+	const struct positions_array array = { &items, &p->ledger_count,
+		&p->ledger_capacity, sizeof(key), &p->ledger_table };
 	int rc;
 
 	memset(key.host + len, 0, sizeof(key.host) - len);
@@ -115,8 +117,8 @@ ls_positions_put_ring(struct ls_positions *p, const struct ls_store_ring *ring)
 {
 	struct ls_store_ring *r = ls_table_find(&p->ring_table, ring);
 	void *items = p->rings;
-	const struct positions_array array = { &items, &p->ring_count, &p->ring_capacity,
-		sizeof(*ring), &p->ring_table };
+	const struct positions_array array = { &items, &p->ring_count,
+		&p->ring_capacity, sizeof(*ring), &p->ring_table };
 	int rc;
 
 	if (r == NULL) {
@@ -133,7 +135,8 @@ ls_positions_put_ring(struct ls_positions *p, const struct ls_store_ring *ring)
 static int
 positions_entry(void *arg, const struct ls_journal_entry *e)
 {
-	return e->kind == LS_JOURNAL_AGENT ? ls_positions_put_ledger(arg, &e->u.agent) : ls_positions_put_ring(arg, &e->u.ring);
+	return e->kind == LS_JOURNAL_AGENT ? ls_positions_put_ledger(arg, &e->u.agent)
+					   : ls_positions_put_ring(arg, &e->u.ring);
 }
 
 int
@@ -142,7 +145,7 @@ ls_positions_put_journal(struct ls_positions *p, const uint8_t *body, size_t len
 	return ls_journal_read_positions(body, len, positions_entry, p);
 }
 
-/* --- a day's file ------------------------------------------------------------------------- */
+/* --- a day's file --------------------------------------------------------- */
 
 static int
 positions_row_ledger(struct ls_positions *p, sqlite3_stmt *stmt)
@@ -175,12 +178,14 @@ positions_row_journal(struct ls_positions *p, sqlite3_stmt *stmt)
 {
 	const uint8_t *body = sqlite3_column_blob(stmt, 1);
 	int rc = body == NULL ? -LS_ECORRUPT
-			      : ls_positions_put_journal(p, body, (size_t)sqlite3_column_bytes(stmt, 1));
+			      : ls_positions_put_journal(p, body,
+					(size_t)sqlite3_column_bytes(stmt, 1));
 
 	if (rc == 0 || rc == -ENOMEM)
 		return rc;
 	p->bad++;
-	ls_log(LS_LOG_ERR, "storage", "row %lld of the journal: %s; going on without its positions",
+	ls_log(LS_LOG_ERR, "storage",
+		"row %lld of the journal: %s; going on without its positions",
 		(long long)sqlite3_column_int64(stmt, 0), ls_err_text(rc));
 	return 0;
 }
@@ -194,7 +199,8 @@ ls_positions_load(struct ls_positions *p, sqlite3 *db, const char *schema)
 	} tables[] = {
 		{ "boot, host, seq, chunk_seq, t_us", "ledger", positions_row_ledger },
 		{ "ring_id, worker_id, high, t_us", "ring_high", positions_row_ring },
-		{ "id, body", "journal", positions_row_journal }, /* rowid tables come by id */
+		/* rowid tables come by id */
+		{ "id, body", "journal", positions_row_journal },
 	};
 	char sql[128];
 	size_t i;
@@ -204,8 +210,8 @@ ls_positions_load(struct ls_positions *p, sqlite3 *db, const char *schema)
 		sqlite3_stmt *stmt = NULL;
 		int step = SQLITE_DONE;
 
-		(void)snprintf(sql, sizeof(sql), "SELECT %s FROM %s.%s", tables[i].columns, schema,
-			tables[i].table); /* words of ours */
+		(void)snprintf(sql, sizeof(sql), "SELECT %s FROM %s.%s",
+			tables[i].columns, schema, tables[i].table); /* words of ours */
 		rc = ls_db_prepare(db, sql, &stmt);
 		while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW)
 			rc = tables[i].row(p, stmt);
@@ -236,9 +242,11 @@ void
 ls_positions_sort(struct ls_positions *p)
 {
 	if (p->ledger_count > 0)
-		qsort(p->ledgers, p->ledger_count, sizeof(*p->ledgers), positions_compare_ledger);
+		qsort(p->ledgers, p->ledger_count, sizeof(*p->ledgers),
+			positions_compare_ledger);
 	if (p->ring_count > 0)
-		qsort(p->rings, p->ring_count, sizeof(*p->rings), positions_compare_ring);
+		qsort(p->rings, p->ring_count, sizeof(*p->rings),
+			positions_compare_ring);
 	ls_table_fini(&p->ledger_table);
 	ls_table_fini(&p->ring_table);
 }

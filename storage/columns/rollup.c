@@ -13,22 +13,35 @@
 
 #define ROLLUP_VERSION 1u
 #define ROLLUP_VERSION_SHORT 2u /* of few rows: one sum, short lengths */
-#define ROLLUP_BLOCK 1024u     /* rows coded together: labels differ in scale */
-#define ROLLUP_PLACE_BYTES 8u  /* of a column: length, CRC-32 */
+#define ROLLUP_BLOCK 1024u /* rows coded together: labels differ in scale */
+#define ROLLUP_PLACE_BYTES 8u /* of a column: length, CRC-32 */
 #define ROLLUP_TIDY_DECIMALS 9u
 #define ROLLUP_EXACT 9007199254740992.0 /* 2^53 */
 
-enum { COLUMN_LABELS, COLUMN_HOST, COLUMN_COUNT, COLUMN_MIN, COLUMN_MAX, COLUMN_SUM, COLUMNS };
+enum {
+	COLUMN_LABELS,
+	COLUMN_HOST,
+	COLUMN_COUNT,
+	COLUMN_MIN,
+	COLUMN_MAX,
+	COLUMN_SUM,
+	COLUMNS
+};
 
 #define ROLLUP_HEAD_BYTES (4u + COLUMNS * ROLLUP_PLACE_BYTES + 4u)
 #define ROLLUP_SHORT_ROWS 255u /* all columns are summed to read one: 2 kB as a rule */
 #define ROLLUP_SHORT_HEAD_BYTES (2u + COLUMNS * 2u + 4u)
-/* Doubles take 16 bytes a value at most, integers 12; a block some more for what it is. */
-#define ROLLUP_COLUMN_MAX (LS_ROLLUP_ROWS_MAX * 16u + LS_ROLLUP_ROWS_MAX / ROLLUP_BLOCK * 64u + 8u)
+/* Doubles take 16 bytes a value at most, integers 12; a block some more for what it is.
+ */
+#define ROLLUP_COLUMN_MAX \
+	(LS_ROLLUP_ROWS_MAX * 16u + LS_ROLLUP_ROWS_MAX / ROLLUP_BLOCK * 64u + 8u)
 #define ROLLUP_BODY_MAX (ROLLUP_HEAD_BYTES + COLUMNS * ROLLUP_COLUMN_MAX)
 
-_Static_assert(LS_ROLLUP_ROWS_MAX % ROLLUP_BLOCK == 0 && LS_ROLLUP_ROWS_MAX < 1u << 24, "head");
-_Static_assert(ROLLUP_SHORT_ROWS * 16u + 64u + 8u <= UINT16_MAX && ROLLUP_SHORT_ROWS <= UINT8_MAX, "short head");
+_Static_assert(LS_ROLLUP_ROWS_MAX % ROLLUP_BLOCK == 0 && LS_ROLLUP_ROWS_MAX < 1u << 24,
+	"head");
+_Static_assert(ROLLUP_SHORT_ROWS * 16u + 64u + 8u <= UINT16_MAX &&
+		ROLLUP_SHORT_ROWS <= UINT8_MAX,
+	"short head");
 
 struct ls_rollup_codec {
 	struct ls_chunk_work work;
@@ -39,19 +52,21 @@ struct ls_rollup_codec {
 	uint32_t id[COLUMN_COUNT + 1][LS_ROLLUP_ROWS_MAX]; /* labels, hosts, counts */
 	double number[COLUMNS - COLUMN_MIN][LS_ROLLUP_ROWS_MAX];
 	struct ls_rollup_row rows[LS_ROLLUP_ROWS_MAX];
-	uint64_t keys;   /* how often ids were read; they are those of key */
+	uint64_t keys; /* how often ids were read; they are those of key */
 	size_t key_rows; /* 0: of none */
 	size_t key_len[COLUMN_COUNT];
 	uint32_t key_sum[COLUMN_COUNT];
 	uint8_t key[COLUMN_COUNT][ROLLUP_COLUMN_MAX];
-	uint8_t trial[ROLLUP_BLOCK * 32]; /* a block coded one way, to see how long it is */
+	/* a block coded one way, to see how long it is */
+	uint8_t trial[ROLLUP_BLOCK * 32];
 	uint8_t body[ROLLUP_BODY_MAX];
 };
 
 struct ls_rollup_codec *
 ls_rollup_codec_new(void)
 {
-	struct ls_rollup_codec *c = calloc(1, sizeof(*c)); /* untouched pages cost nothing */
+	/* untouched pages cost nothing */
+	struct ls_rollup_codec *c = calloc(1, sizeof(*c));
 
 	if (c == NULL)
 		return NULL;
@@ -71,7 +86,7 @@ ls_rollup_codec_free(struct ls_rollup_codec *c)
 	free(c);
 }
 
-/* --- rows -------------------------------------------------------------------------- */
+/* --- rows ----------------------------------------------------------------- */
 
 static double
 rollup_clamp(double v)
@@ -91,10 +106,11 @@ ls_rollup_merge(struct ls_rollup_row *a, const struct ls_rollup_row *b)
 void
 ls_rollup_tidy(struct ls_rollup_row *row)
 {
-	static const double power[ROLLUP_TIDY_DECIMALS + 1] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6,
-		1e7, 1e8, 1e9 };
+	static const double power[ROLLUP_TIDY_DECIMALS + 1] = { 1e0, 1e1, 1e2, 1e3, 1e4,
+		1e5, 1e6, 1e7, 1e8, 1e9 };
 	const double ends[2] = { row->min, row->max };
-	double greatest = fmax(fabs(row->min), fabs(row->max)), n = row->count, scaled, tidy;
+	double greatest = fmax(fabs(row->min), fabs(row->max)), n = row->count, scaled,
+	       tidy;
 	unsigned decimals;
 
 	if (!ls_chunk_find_decimals(ends, 2, &decimals) || decimals == 0 ||
@@ -104,12 +120,13 @@ ls_rollup_tidy(struct ls_rollup_row *row)
 	if (!(fabs(scaled) < ROLLUP_EXACT))
 		return;
 	tidy = round(scaled) / power[decimals];
-	/* n additions of numbers whose sum is below n * greatest: Higham, Accuracy and Stability, 4.2 */
+	/* n additions of numbers whose sum is below n * greatest: Higham, Accuracy and
+	 * Stability, 4.2 */
 	if (fabs(tidy - row->sum) <= n * n * greatest * (DBL_EPSILON / 2))
 		row->sum = tidy;
 }
 
-/* --- writing ----------------------------------------------------------------------- */
+/* --- writing -------------------------------------------------------------- */
 
 static void
 rollup_put_u32(uint8_t *p, size_t v)
@@ -129,7 +146,8 @@ rollup_is_row(const struct ls_rollup_row *r)
 static bool
 rollup_is_before(const struct ls_rollup_row *a, const struct ls_rollup_row *b)
 {
-	return a->labels_id != b->labels_id ? a->labels_id < b->labels_id : a->host_id < b->host_id;
+	return a->labels_id != b->labels_id ? a->labels_id < b->labels_id
+					    : a->host_id < b->host_id;
 }
 
 static bool
@@ -140,7 +158,8 @@ rollup_is_encodable(const struct ls_rollup_row *rows, size_t count)
 	if (count == 0 || count > LS_ROLLUP_ROWS_MAX)
 		return false;
 	for (i = 0; i < count; i++)
-		if (!rollup_is_row(&rows[i]) || (i > 0 && !rollup_is_before(&rows[i - 1], &rows[i])))
+		if (!rollup_is_row(&rows[i]) ||
+			(i > 0 && !rollup_is_before(&rows[i - 1], &rows[i])))
 			return false;
 	return true;
 }
@@ -153,7 +172,9 @@ rollup_put_integers(struct ls_rollup_codec *c, struct ls_bits_out *o, int column
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		v[i] = column == COLUMN_LABELS ? rows[i].labels_id : column == COLUMN_HOST ? rows[i].host_id : rows[i].count;
+		v[i] = column == COLUMN_LABELS	? rows[i].labels_id
+			: column == COLUMN_HOST ? rows[i].host_id
+						: rows[i].count;
 	ls_chunk_put_integers(o, &c->work, v, n);
 }
 
@@ -164,18 +185,22 @@ rollup_trial_bits(const struct ls_rollup_codec *c, const struct ls_bits_out *o)
 	return o->full ? SIZE_MAX : (size_t)(o->p - c->trial) * 8 + o->n;
 }
 
-/* The least: as they are, or how far below the greatest; which of the two is shorter is tried. */
+/* The least: as they are, or how far below the greatest; which of the two is shorter is
+ * tried. */
 static void
-rollup_put_min(struct ls_rollup_codec *c, struct ls_bits_out *o, const double *min, const double *max,
-	size_t n)
+rollup_put_min(struct ls_rollup_codec *c, struct ls_bits_out *o, const double *min,
+	const double *max, size_t n)
 {
-	struct ls_bits_out alone = { c->trial, c->trial + sizeof(c->trial), 0, 0, false }, apart = alone;
+	struct ls_bits_out alone = { c->trial, c->trial + sizeof(c->trial), 0, 0,
+		false },
+			   apart = alone;
 	unsigned decimals_min, decimals = 0;
 	size_t bits, i;
 
 	ls_chunk_put_doubles(&alone, &c->work, min, n);
 	bits = rollup_trial_bits(c, &alone);
-	if (ls_chunk_find_decimals(max, n, &decimals) && ls_chunk_find_decimals(min, n, &decimals_min)) {
+	if (ls_chunk_find_decimals(max, n, &decimals) &&
+		ls_chunk_find_decimals(min, n, &decimals_min)) {
 		decimals = decimals > decimals_min ? decimals : decimals_min;
 		if (ls_chunk_to_integers(max, n, decimals, c->words[5]) &&
 			ls_chunk_to_integers(min, n, decimals, c->words[6])) {
@@ -203,7 +228,9 @@ rollup_put_doubles(struct ls_rollup_codec *c, struct ls_bits_out *o, int column,
 	size_t i;
 
 	for (i = 0; i < n; i++) {
-		v[i] = column == COLUMN_MIN ? rows[i].min : column == COLUMN_MAX ? rows[i].max : rows[i].sum;
+		v[i] = column == COLUMN_MIN    ? rows[i].min
+			: column == COLUMN_MAX ? rows[i].max
+					       : rows[i].sum;
 		max[i] = rows[i].max;
 	}
 	if (column == COLUMN_MIN)
@@ -229,12 +256,15 @@ rollup_put_column(struct ls_rollup_codec *c, struct ls_bits_out *o, int column,
 	ls_bits_out_end(o);
 }
 
-/* Puts the columns behind a head of so many bytes; how long they are, and where they end. */
+/* Puts the columns behind a head of so many bytes; how long they are, and where they
+ * end. */
 static void
-rollup_put_columns(struct ls_rollup_codec *c, size_t head, const struct ls_rollup_row *rows, size_t count,
-	size_t len[COLUMNS], struct ls_bits_out *ret_out)
+rollup_put_columns(struct ls_rollup_codec *c, size_t head,
+	const struct ls_rollup_row *rows, size_t count, size_t len[COLUMNS],
+	struct ls_bits_out *ret_out)
 {
-	struct ls_bits_out o = { .p = c->body + head, .end = c->body + sizeof(c->body) };
+	struct ls_bits_out o = { .p = c->body + head,
+		.end = c->body + sizeof(c->body) };
 	int column;
 
 	for (column = 0; column < COLUMNS; column++) {
@@ -271,11 +301,13 @@ rollup_short_sum(const uint8_t *body, size_t len)
 {
 	uLong sum = crc32_z(0, body, ROLLUP_SHORT_HEAD_BYTES - 4);
 
-	return (uint32_t)crc32_z(sum, body + ROLLUP_SHORT_HEAD_BYTES, len - ROLLUP_SHORT_HEAD_BYTES);
+	return (uint32_t)crc32_z(sum, body + ROLLUP_SHORT_HEAD_BYTES,
+		len - ROLLUP_SHORT_HEAD_BYTES);
 }
 
 static void
-rollup_put_short_head(uint8_t *body, size_t body_len, size_t count, const size_t len[COLUMNS])
+rollup_put_short_head(uint8_t *body, size_t body_len, size_t count,
+	const size_t len[COLUMNS])
 {
 	int column;
 
@@ -285,12 +317,13 @@ rollup_put_short_head(uint8_t *body, size_t body_len, size_t count, const size_t
 		body[2 + 2 * column] = (uint8_t)len[column];
 		body[3 + 2 * column] = (uint8_t)(len[column] >> 8);
 	}
-	rollup_put_u32(body + ROLLUP_SHORT_HEAD_BYTES - 4, rollup_short_sum(body, body_len));
+	rollup_put_u32(body + ROLLUP_SHORT_HEAD_BYTES - 4,
+		rollup_short_sum(body, body_len));
 }
 
 int
-ls_rollup_encode(struct ls_rollup_codec *c, const struct ls_rollup_row *rows, size_t count,
-	const uint8_t **ret_body, size_t *ret_len)
+ls_rollup_encode(struct ls_rollup_codec *c, const struct ls_rollup_row *rows,
+	size_t count, const uint8_t **ret_body, size_t *ret_len)
 {
 	bool is_short = count <= ROLLUP_SHORT_ROWS;
 	size_t len[COLUMNS];
@@ -298,7 +331,8 @@ ls_rollup_encode(struct ls_rollup_codec *c, const struct ls_rollup_row *rows, si
 
 	if (!rollup_is_encodable(rows, count))
 		return -LS_ERANGE;
-	rollup_put_columns(c, is_short ? ROLLUP_SHORT_HEAD_BYTES : ROLLUP_HEAD_BYTES, rows, count, len, &o);
+	rollup_put_columns(c, is_short ? ROLLUP_SHORT_HEAD_BYTES : ROLLUP_HEAD_BYTES,
+		rows, count, len, &o);
 	if (is_short)
 		rollup_put_short_head(c->body, (size_t)(o.p - c->body), count, len);
 	else
@@ -308,12 +342,13 @@ ls_rollup_encode(struct ls_rollup_codec *c, const struct ls_rollup_row *rows, si
 	return 0;
 }
 
-/* --- reading ----------------------------------------------------------------------- */
+/* --- reading -------------------------------------------------------------- */
 
 static size_t
 rollup_get_u32(const uint8_t *p)
 {
-	return (size_t)p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 | (size_t)p[3] << 24;
+	return (size_t)p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 |
+		(size_t)p[3] << 24;
 }
 
 struct rollup_column {
@@ -324,14 +359,16 @@ struct rollup_column {
 };
 
 static int
-rollup_get_short_head(const uint8_t *body, size_t len, struct rollup_column *column, size_t *ret_rows)
+rollup_get_short_head(const uint8_t *body, size_t len, struct rollup_column *column,
+	size_t *ret_rows)
 {
 	size_t at = ROLLUP_SHORT_HEAD_BYTES;
 	int i;
 
 	if (len < ROLLUP_SHORT_HEAD_BYTES)
 		return -LS_EPARSE;
-	if (rollup_short_sum(body, len) != rollup_get_u32(body + ROLLUP_SHORT_HEAD_BYTES - 4))
+	if (rollup_short_sum(body, len) !=
+		rollup_get_u32(body + ROLLUP_SHORT_HEAD_BYTES - 4))
 		return -LS_ECORRUPT;
 	if (body[1] == 0)
 		return -LS_EPARSE;
@@ -349,7 +386,8 @@ rollup_get_short_head(const uint8_t *body, size_t len, struct rollup_column *col
 
 /* Where the columns are; the head's sum, and that they fill the body. */
 static int
-rollup_get_head(const uint8_t *body, size_t len, struct rollup_column *column, size_t *ret_rows)
+rollup_get_head(const uint8_t *body, size_t len, struct rollup_column *column,
+	size_t *ret_rows)
 {
 	size_t at = ROLLUP_HEAD_BYTES, rows;
 	int i;
@@ -360,7 +398,8 @@ rollup_get_head(const uint8_t *body, size_t len, struct rollup_column *column, s
 		return -LS_EVERSION;
 	if (len < ROLLUP_HEAD_BYTES)
 		return -LS_EPARSE;
-	if (crc32_z(0, body, ROLLUP_HEAD_BYTES - 4) != rollup_get_u32(body + ROLLUP_HEAD_BYTES - 4))
+	if (crc32_z(0, body, ROLLUP_HEAD_BYTES - 4) !=
+		rollup_get_u32(body + ROLLUP_HEAD_BYTES - 4))
 		return -LS_ECORRUPT;
 	rows = rollup_get_u32(body) >> 8;
 	if (rows == 0)
@@ -392,7 +431,8 @@ rollup_get_stream(const struct rollup_column *column, struct ls_bits_in *ret_in)
 }
 
 static bool
-rollup_get_integers(struct ls_rollup_codec *c, struct ls_bits_in *in, uint32_t *to, size_t n)
+rollup_get_integers(struct ls_rollup_codec *c, struct ls_bits_in *in, uint32_t *to,
+	size_t n)
 {
 	uint64_t *v = c->words[5], all = 0;
 	size_t i;
@@ -408,12 +448,14 @@ rollup_get_integers(struct ls_rollup_codec *c, struct ls_bits_in *in, uint32_t *
 
 /* The least that are told by their distance to the greatest. */
 static bool
-rollup_get_apart(struct ls_rollup_codec *c, struct ls_bits_in *in, const double *max, double *v, size_t n)
+rollup_get_apart(struct ls_rollup_codec *c, struct ls_bits_in *in, const double *max,
+	double *v, size_t n)
 {
 	unsigned decimals = (unsigned)ls_bits_get(in, 5);
 	size_t i;
 
-	if (!ls_chunk_to_integers(max, n, decimals, c->words[5]) || !ls_chunk_get_integers(in, c->words[6], n))
+	if (!ls_chunk_to_integers(max, n, decimals, c->words[5]) ||
+		!ls_chunk_get_integers(in, c->words[6], n))
 		return false;
 	for (i = 0; i < n; i++)
 		c->words[6][i] = c->words[5][i] - c->words[6][i];
@@ -422,14 +464,16 @@ rollup_get_apart(struct ls_rollup_codec *c, struct ls_bits_in *in, const double 
 }
 
 static bool
-rollup_get_doubles(struct ls_rollup_codec *c, struct ls_bits_in *in, int column, size_t at, size_t n)
+rollup_get_doubles(struct ls_rollup_codec *c, struct ls_bits_in *in, int column,
+	size_t at, size_t n)
 {
 	double *v = c->number[column - COLUMN_MIN] + at;
 	bool finite = true;
 	size_t i;
 
 	if (column == COLUMN_MIN && ls_bits_get(in, 1) != 0) {
-		if (!rollup_get_apart(c, in, c->number[COLUMN_MAX - COLUMN_MIN] + at, v, n))
+		if (!rollup_get_apart(c, in, c->number[COLUMN_MAX - COLUMN_MIN] + at, v,
+			    n))
 			return false;
 	} else if (!ls_chunk_get_doubles(in, &c->work, v, n)) {
 		return false;
@@ -440,7 +484,8 @@ rollup_get_doubles(struct ls_rollup_codec *c, struct ls_bits_in *in, int column,
 }
 
 static int
-rollup_get_column(struct ls_rollup_codec *c, const struct rollup_column *columns, int column, size_t count)
+rollup_get_column(struct ls_rollup_codec *c, const struct rollup_column *columns,
+	int column, size_t count)
 {
 	struct ls_bits_in in = { 0 };
 	size_t at, n;
@@ -459,11 +504,12 @@ rollup_get_column(struct ls_rollup_codec *c, const struct rollup_column *columns
 	return good && ls_bits_in_end(&in) ? 0 : -LS_EPARSE;
 }
 
-/* --- ids --------------------------------------------------------------------------- */
+/* --- ids ------------------------------------------------------------------ */
 
 /* True if the body's ids are, byte for byte, those that were read last. */
 static bool
-rollup_has_keys(const struct ls_rollup_codec *c, const struct rollup_column *column, size_t count)
+rollup_has_keys(const struct ls_rollup_codec *c, const struct rollup_column *column,
+	size_t count)
 {
 	int i;
 
@@ -485,12 +531,14 @@ rollup_are_keys(const struct ls_rollup_codec *c, size_t count)
 	size_t i;
 
 	for (i = 1; i < count; i++)
-		good &= labels[i - 1] < labels[i] || (labels[i - 1] == labels[i] && host[i - 1] < host[i]);
+		good &= labels[i - 1] < labels[i] ||
+			(labels[i - 1] == labels[i] && host[i - 1] < host[i]);
 	return good;
 }
 
 static int
-rollup_get_keys(struct ls_rollup_codec *c, const struct rollup_column *column, size_t count)
+rollup_get_keys(struct ls_rollup_codec *c, const struct rollup_column *column,
+	size_t count)
 {
 	int i, rc;
 
@@ -514,7 +562,7 @@ rollup_get_keys(struct ls_rollup_codec *c, const struct rollup_column *column, s
 	return rc;
 }
 
-/* --- bodies ------------------------------------------------------------------------ */
+/* --- bodies --------------------------------------------------------------- */
 
 static bool
 rollup_are_counts(const uint32_t *n, size_t count)
@@ -528,8 +576,8 @@ rollup_are_counts(const uint32_t *n, size_t count)
 }
 
 int
-ls_rollup_decode_columns(struct ls_rollup_codec *c, const uint8_t *body, size_t len, unsigned columns,
-	struct ls_rollup_columns *ret_columns)
+ls_rollup_decode_columns(struct ls_rollup_codec *c, const uint8_t *body, size_t len,
+	unsigned columns, struct ls_rollup_columns *ret_columns)
 {
 	struct rollup_column column[COLUMNS] = { 0 };
 	size_t count = 0;
@@ -541,7 +589,8 @@ ls_rollup_decode_columns(struct ls_rollup_codec *c, const uint8_t *body, size_t 
 		rc = rollup_get_keys(c, column, count);
 	if (rc == 0 && columns & LS_ROLLUP_COUNT)
 		rc = rollup_get_column(c, column, COLUMN_COUNT, count);
-	if (rc == 0 && columns & LS_ROLLUP_COUNT && !rollup_are_counts(c->id[COLUMN_COUNT], count))
+	if (rc == 0 && columns & LS_ROLLUP_COUNT &&
+		!rollup_are_counts(c->id[COLUMN_COUNT], count))
 		rc = -LS_EPARSE;
 	if (rc == 0 && columns & LS_ROLLUP_MAX)
 		rc = rollup_get_column(c, column, COLUMN_MAX, count);
@@ -551,15 +600,20 @@ ls_rollup_decode_columns(struct ls_rollup_codec *c, const uint8_t *body, size_t 
 		rc = rollup_get_column(c, column, COLUMN_SUM, count);
 	if (rc != 0)
 		return rc;
-	*ret_columns = (struct ls_rollup_columns){ .count = count, .labels_id = c->id[COLUMN_LABELS],
-		.host_id = c->id[COLUMN_HOST], .n = c->id[COLUMN_COUNT], .min = c->number[0], .max = c->number[1],
-		.sum = c->number[2], .keys = c->keys };
+	*ret_columns = (struct ls_rollup_columns){ .count = count,
+		.labels_id = c->id[COLUMN_LABELS],
+		.host_id = c->id[COLUMN_HOST],
+		.n = c->id[COLUMN_COUNT],
+		.min = c->number[0],
+		.max = c->number[1],
+		.sum = c->number[2],
+		.keys = c->keys };
 	return 0;
 }
 
 int
-ls_rollup_decode(struct ls_rollup_codec *c, const uint8_t *body, size_t len, unsigned columns,
-	const struct ls_rollup_row **ret_rows, size_t *ret_count)
+ls_rollup_decode(struct ls_rollup_codec *c, const uint8_t *body, size_t len,
+	unsigned columns, const struct ls_rollup_row **ret_rows, size_t *ret_count)
 {
 	struct ls_rollup_columns v;
 	size_t i;

@@ -13,12 +13,14 @@
 struct sums_block {
 	uint32_t layout, host_id;
 	size_t columns;
-	double place[]; /* min[columns], max[columns], sum[columns], uint32_t count[columns] */
+	/* min[columns], max[columns], sum[columns], uint32_t count[columns] */
+	double place[];
 };
 
 struct sums_minute {
 	int64_t t_us, opened_us, first_id;
-	struct sums_block **slot; /* by hash, open addressing; slots is a power of two */
+	/* by hash, open addressing; slots is a power of two */
+	struct sums_block **slot;
 	size_t slots, blocks;
 };
 
@@ -56,7 +58,8 @@ ls_rollup_sums_new(size_t bytes_max)
 static size_t
 sums_block_bytes(size_t columns)
 {
-	return sizeof(struct sums_block) + columns * (3 * sizeof(double) + sizeof(uint32_t));
+	return sizeof(struct sums_block) +
+		columns * (3 * sizeof(double) + sizeof(uint32_t));
 }
 
 static uint32_t *
@@ -116,13 +119,14 @@ sums_used(struct ls_rollup_sums *s, size_t bytes)
 }
 
 int
-ls_rollup_sums_layout(struct ls_rollup_sums *s, const struct ls_rollup_column *columns, size_t count,
-	uint32_t *ret_layout)
+ls_rollup_sums_layout(struct ls_rollup_sums *s, const struct ls_rollup_column *columns,
+	size_t count, uint32_t *ret_layout)
 {
 	struct sums_layout *l;
 	size_t room = s->layout_room == 0 ? 64 : s->layout_room * 2;
 
-	if (s->layout_count == LS_DICTIONARIES_MAX || s->bytes + count * sizeof(*columns) > s->bytes_max)
+	if (s->layout_count == LS_DICTIONARIES_MAX ||
+		s->bytes + count * sizeof(*columns) > s->bytes_max)
 		return -LS_ELIMIT;
 	if (s->layout_count == s->layout_room) {
 		l = realloc(s->layout, room * sizeof(*l));
@@ -143,7 +147,7 @@ ls_rollup_sums_layout(struct ls_rollup_sums *s, const struct ls_rollup_column *c
 	return 0;
 }
 
-/* --- minutes and blocks ------------------------------------------------------------ */
+/* --- minutes and blocks --------------------------------------------------- */
 
 /* Where a minute is or would be. */
 static size_t
@@ -170,7 +174,8 @@ sums_slot(struct sums_block **slot, size_t slots, uint32_t layout, uint32_t host
 {
 	size_t i = sums_hash(layout, host_id) & (slots - 1);
 
-	while (slot[i] != NULL && (slot[i]->layout != layout || slot[i]->host_id != host_id))
+	while (slot[i] != NULL &&
+		(slot[i]->layout != layout || slot[i]->host_id != host_id))
 		i = (i + 1) & (slots - 1);
 	return &slot[i];
 }
@@ -188,7 +193,8 @@ sums_grow(struct ls_rollup_sums *s, struct sums_minute *m)
 		return -ENOMEM;
 	for (i = 0; i < m->slots; i++)
 		if (m->slot[i] != NULL)
-			*sums_slot(slot, slots, m->slot[i]->layout, m->slot[i]->host_id) = m->slot[i];
+			*sums_slot(slot, slots, m->slot[i]->layout,
+				m->slot[i]->host_id) = m->slot[i];
 	s->bytes -= m->slots * sizeof(struct sums_block *);
 	sums_used(s, slots * sizeof(struct sums_block *));
 	free(m->slot);
@@ -198,8 +204,8 @@ sums_grow(struct ls_rollup_sums *s, struct sums_minute *m)
 }
 
 static int
-sums_new_block(struct ls_rollup_sums *s, struct sums_minute *m, uint32_t layout, uint32_t host_id,
-	struct sums_block **ret_block)
+sums_new_block(struct ls_rollup_sums *s, struct sums_minute *m, uint32_t layout,
+	uint32_t host_id, struct sums_block **ret_block)
 {
 	size_t columns = s->layout[layout].count, bytes = sums_block_bytes(columns), i;
 	struct sums_block *b;
@@ -227,8 +233,8 @@ sums_new_block(struct ls_rollup_sums *s, struct sums_minute *m, uint32_t layout,
 }
 
 int
-ls_rollup_sums_open(struct ls_rollup_sums *s, int64_t minute_us, uint32_t layout, uint32_t host_id,
-	int64_t chunk_id, int64_t now_us)
+ls_rollup_sums_open(struct ls_rollup_sums *s, int64_t minute_us, uint32_t layout,
+	uint32_t host_id, int64_t chunk_id, int64_t now_us)
 {
 	size_t i = sums_find_minute(s, minute_us);
 	struct sums_minute *m = &s->minute[i];
@@ -240,7 +246,9 @@ ls_rollup_sums_open(struct ls_rollup_sums *s, int64_t minute_us, uint32_t layout
 		if (s->minute_count == LS_ROLLUP_MINUTES_MAX)
 			return -LS_ELIMIT;
 		memmove(m + 1, m, (s->minute_count - i) * sizeof(*m));
-		*m = (struct sums_minute){ .t_us = minute_us, .opened_us = now_us, .first_id = INT64_MAX };
+		*m = (struct sums_minute){
+			.t_us = minute_us, .opened_us = now_us, .first_id = INT64_MAX
+		};
 		s->minute_count++;
 	}
 	if (m->slots > 0)
@@ -258,14 +266,15 @@ ls_rollup_sums_open(struct ls_rollup_sums *s, int64_t minute_us, uint32_t layout
 	return 0;
 }
 
-/* --- samples ----------------------------------------------------------------------- */
+/* --- samples -------------------------------------------------------------- */
 
 struct sums_found {
 	double min, max, sum;
 	uint32_t count;
 };
 
-/* All n present and finite; two at a time, since an addition waits for the one before. */
+/* All n present and finite; two at a time, since an addition waits for the one before.
+ */
 static bool
 sums_of_plain(const double *v, size_t n, struct sums_found *ret)
 {
@@ -291,7 +300,8 @@ sums_of_plain(const double *v, size_t n, struct sums_found *ret)
 	ret->max = max1 > max0 ? max1 : max0;
 	ret->sum = sum0 + sum1;
 	ret->count = (uint32_t)n;
-	return isfinite(ret->sum); /* not so with any NaN or infinity; and when it is too great */
+	/* not so with any NaN or infinity; and when it is too great */
+	return isfinite(ret->sum);
 }
 
 static void
@@ -311,37 +321,43 @@ sums_of_some(const double *v, const bool *present, size_t n, struct sums_found *
 }
 
 size_t
-ls_rollup_sums_add(struct ls_rollup_sums *s, const struct ls_chunk_table *table, size_t first, size_t count)
+ls_rollup_sums_add(struct ls_rollup_sums *s, const struct ls_chunk_table *table,
+	size_t first, size_t count)
 {
 	struct sums_block *b = s->open;
 	const struct sums_layout *l = &s->layout[b->layout];
 	uint32_t *counts = sums_counts(b);
 	size_t c, total = 0;
 
-	LS_ASSERT(table->columns == b->columns && count > 0 && first + count <= table->rows);
+	LS_ASSERT(table->columns == b->columns && count > 0 &&
+		first + count <= table->rows);
 	for (c = 0; c < b->columns; c++) {
 		const double *v = table->value + c * table->stride + first;
 		const bool *present = table->present + c * table->stride + first;
 		struct sums_found f;
-		double *min = &b->place[c], *max = min + b->columns, *sum = max + b->columns;
+		double *min = &b->place[c], *max = min + b->columns,
+		       *sum = max + b->columns;
 
 		if (l->columns[c].metric_id == 0)
 			continue;
-		if (memchr(present, false, count) != NULL || !sums_of_plain(v, count, &f))
+		if (memchr(present, false, count) != NULL ||
+			!sums_of_plain(v, count, &f))
 			sums_of_some(v, present, count, &f);
 		*min = f.min < *min ? f.min : *min;
 		*max = f.max > *max ? f.max : *max;
 		*sum = fmin(fmax(*sum + f.sum, -DBL_MAX), DBL_MAX);
-		counts[c] = f.count > UINT32_MAX - counts[c] ? UINT32_MAX : counts[c] + f.count;
+		counts[c] = f.count > UINT32_MAX - counts[c] ? UINT32_MAX
+							     : counts[c] + f.count;
 		total += f.count;
 	}
 	return total;
 }
 
-/* --- taking out -------------------------------------------------------------------- */
+/* --- taking out ----------------------------------------------------------- */
 
 bool
-ls_rollup_sums_minute(const struct ls_rollup_sums *s, size_t i, struct ls_rollup_minute *ret_minute)
+ls_rollup_sums_minute(const struct ls_rollup_sums *s, size_t i,
+	struct ls_rollup_minute *ret_minute)
 {
 	if (i >= s->minute_count)
 		return false;
@@ -367,7 +383,8 @@ ls_rollup_sums_most(const struct ls_rollup_sums *s)
 static int
 sums_compare_blocks(const void *x, const void *y)
 {
-	const struct sums_block *a = *(struct sums_block *const *)x, *b = *(struct sums_block *const *)y;
+	const struct sums_block *a = *(struct sums_block *const *)x,
+				*b = *(struct sums_block *const *)y;
 
 	if (a->layout != b->layout)
 		return a->layout < b->layout ? -1 : 1;
@@ -419,7 +436,8 @@ sums_order(struct ls_rollup_row *rows, size_t n)
 }
 
 static int
-sums_give(struct ls_rollup_sums *s, uint32_t metric_id, size_t n, ls_rollup_rows_fn *fn, void *arg)
+sums_give(struct ls_rollup_sums *s, uint32_t metric_id, size_t n, ls_rollup_rows_fn *fn,
+	void *arg)
 {
 	size_t i;
 
@@ -431,7 +449,8 @@ sums_give(struct ls_rollup_sums *s, uint32_t metric_id, size_t n, ls_rollup_rows
 	return fn(arg, metric_id, s->rows, n);
 }
 
-/* Blocks of a minute by layout and host, and where each layout's begin; the columns of those layouts in turn. */
+/* Blocks of a minute by layout and host, and where each layout's begin; the columns of
+ * those layouts in turn. */
 struct sums_plan {
 	struct sums_block **block;
 	size_t blocks, turns, layouts;
@@ -448,7 +467,8 @@ sums_plan_fini(struct sums_plan *p)
 }
 
 static int
-sums_plan_init(struct sums_plan *p, const struct ls_rollup_sums *s, const struct sums_minute *m)
+sums_plan_init(struct sums_plan *p, const struct ls_rollup_sums *s,
+	const struct sums_minute *m)
 {
 	size_t i, k, l, columns = 0;
 
@@ -474,14 +494,16 @@ sums_plan_init(struct sums_plan *p, const struct ls_rollup_sums *s, const struct
 	for (l = 0; l < p->layouts; l++)
 		for (k = 0; p->from[l] < p->from[l + 1] && k < s->layout[l].count; k++)
 			if (s->layout[l].columns[k].metric_id != 0)
-				p->turn[p->turns++] = (struct sums_turn){ s->layout[l].columns[k],
-					(uint32_t)l, (uint32_t)k };
+				p->turn[p->turns++] =
+					(struct sums_turn){ s->layout[l].columns[k],
+						(uint32_t)l, (uint32_t)k };
 	qsort(p->turn, p->turns, sizeof(*p->turn), sums_compare_turns);
 	return 0;
 }
 
 static int
-sums_take_by(struct ls_rollup_sums *s, const struct sums_plan *p, ls_rollup_rows_fn *fn, void *arg)
+sums_take_by(struct ls_rollup_sums *s, const struct sums_plan *p, ls_rollup_rows_fn *fn,
+	void *arg)
 {
 	size_t t, i, n = 0;
 	int rc = 0;
@@ -489,22 +511,26 @@ sums_take_by(struct ls_rollup_sums *s, const struct sums_plan *p, ls_rollup_rows
 	for (t = 0; t < p->turns && rc == 0; t++) {
 		const struct sums_turn *turn = &p->turn[t];
 
-		for (i = p->from[turn->layout]; i < p->from[turn->layout + 1] && rc == 0; i++) {
+		for (i = p->from[turn->layout];
+			i < p->from[turn->layout + 1] && rc == 0; i++) {
 			struct sums_block *b = p->block[i];
 			const double *at = b->place + turn->index;
 			uint32_t count = sums_counts(b)[turn->index];
 
 			if (count == 0)
 				continue;
-			s->rows[n++] = (struct ls_rollup_row){ turn->column.labels_id, b->host_id, count,
-				at[0], at[b->columns], at[2 * b->columns] };
+			s->rows[n++] = (struct ls_rollup_row){ turn->column.labels_id,
+				b->host_id, count, at[0], at[b->columns],
+				at[2 * b->columns] };
 			if (n < LS_ROLLUP_ROWS_MAX)
 				continue;
 			rc = sums_give(s, turn->column.metric_id, n, fn, arg);
 			n = 0;
 		}
-		if (rc == 0 && (t + 1 == p->turns ||
-				p->turn[t + 1].column.metric_id != turn->column.metric_id)) {
+		if (rc == 0 &&
+			(t + 1 == p->turns ||
+				p->turn[t + 1].column.metric_id !=
+					turn->column.metric_id)) {
 			rc = sums_give(s, turn->column.metric_id, n, fn, arg);
 			n = 0;
 		}
@@ -513,7 +539,8 @@ sums_take_by(struct ls_rollup_sums *s, const struct sums_plan *p, ls_rollup_rows
 }
 
 int
-ls_rollup_sums_take(struct ls_rollup_sums *s, int64_t minute_us, ls_rollup_rows_fn *fn, void *arg)
+ls_rollup_sums_take(struct ls_rollup_sums *s, int64_t minute_us, ls_rollup_rows_fn *fn,
+	void *arg)
 {
 	size_t i = sums_find_minute(s, minute_us);
 	struct sums_plan plan = { 0 };

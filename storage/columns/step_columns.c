@@ -27,7 +27,8 @@ step_index_again(struct step_index *x)
 static uint16_t
 step_index_worker(struct step_index *x, int64_t id, bool *ret_fresh)
 {
-	size_t i = (size_t)((uint64_t)id * 0x9e3779b97f4a7c15u >> 49); /* 15 bits: STEP_HASH places */
+	/* 15 bits: STEP_HASH places */
+	size_t i = (size_t)((uint64_t)id * 0x9e3779b97f4a7c15u >> 49);
 	struct step_worker *w;
 
 	*ret_fresh = false;
@@ -54,7 +55,8 @@ step_index_step(struct step_index *x, uint64_t step)
 	return x->recent_step[i];
 }
 
-/* Agents report in turn, in about the same order: who came after the last one comes again. */
+/* Agents report in turn, in about the same order: who came after the last one comes
+ * again. */
 static uint64_t
 step_guess_worker(const struct step_index *x)
 {
@@ -97,8 +99,8 @@ step_run_begin(struct step_index *x, bool reading, struct ls_step_run *run, uint
 }
 
 void
-step_run_record(struct step_index *x, bool reading, uint16_t worker, bool first, uint64_t *step,
-	uint64_t *u_step, uint64_t *shape, uint64_t *u_shape)
+step_run_record(struct step_index *x, bool reading, uint16_t worker, bool first,
+	uint64_t *step, uint64_t *u_step, uint64_t *shape, uint64_t *u_shape)
 {
 	struct step_worker *w = &x->worker[worker];
 	bool known = w->has_end; /* of steps, here: it has had a record */

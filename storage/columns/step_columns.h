@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * step_columns - what both directions of step_rows share: columns, their order, what is predicted.
+ * step_columns - what both directions of step_rows share: columns, their order, what is
+ * predicted.
  *
- * A value is predicted as its base (what the fields before it suggest) plus what values of the column
- * lately had beyond their bases: of all records, of this worker, or of this step; or as what this step's
- * values lately were, without a base. The writer tries them, the column says which.
+ * A value is predicted as its base (what the fields before it suggest) plus what values
+ * of the column lately had beyond their bases: of all records, of this worker, or of
+ * this step; or as what this step's values lately were, without a base. The writer
+ * tries them, the column says which.
  *
  * Owner:   step_rows only.
  * Units:   whole microseconds, as integers modulo 2^64.
@@ -21,12 +23,15 @@
 
 #define STEP_VERSION 1u
 #define STEP_HEAD_BYTES 10u /* version, zero, runs (4), records (4) */
-#define STEP_RECENT 1024u   /* steps told apart at a time; a power of two */
-#define STEP_HASH 32768u    /* places for workers: twice LS_STEP_ROWS_RECORDS_MAX; a power of two */
+#define STEP_RECENT 1024u /* steps told apart at a time; a power of two */
+/* places for workers: twice LS_STEP_ROWS_RECORDS_MAX; a power of two */
+#define STEP_HASH 32768u
 #define STEP_US_MAX (INT64_MAX / 1000)
-#define STEP_WORK_EXACT 9007199254740992.0 /* 2^53: doubles below it are exact integers */
+/* 2^53: doubles below it are exact integers */
+#define STEP_WORK_EXACT 9007199254740992.0
 
-/* Columns of records, in order: each may use what those before it hold of the same record. */
+/* Columns of records, in order: each may use what those before it hold of the same
+ * record. */
 enum step_column {
 	STEP_BEGIN,
 	STEP_PHASE, /* sync_wait's comes after the barriers */
@@ -41,15 +46,21 @@ enum step_column {
 	STEP_COLUMNS = STEP_SEND + LS_PEERS_MAX
 };
 
-enum step_mode { STEP_BY_COLUMN, STEP_BY_WORKER, STEP_BY_STEP, STEP_BY_TIME, STEP_MODES };
+enum step_mode {
+	STEP_BY_COLUMN,
+	STEP_BY_WORKER,
+	STEP_BY_STEP,
+	STEP_BY_TIME,
+	STEP_MODES
+};
 
 /* What is known of a column so far. */
 struct step_predictor {
 	enum step_mode mode;
 	bool any;
-	uint64_t column;  /* mean of value - base */
-	uint64_t *value;  /* of each worker or step */
-	uint8_t *count;   /* values behind that, up to a few; 0: none */
+	uint64_t column; /* mean of value - base */
+	uint64_t *value; /* of each worker or step */
+	uint8_t *count; /* values behind that, up to a few; 0: none */
 };
 
 /* Where a record belongs: both from 0, in order of appearance. */
@@ -60,41 +71,44 @@ struct step_place {
 /* What is known of a worker from its runs so far. */
 struct step_worker {
 	int64_t id, uncertainty_ns;
-	uint64_t index;  /* what its next record should have */
+	uint64_t index; /* what its next record should have */
 	uint64_t step, stride, shape;
 	uint64_t end_us; /* of its last record, if has_end */
-	uint16_t next;   /* the worker whose run followed its last one */
-	bool has_next, has_end; /* has_end: it has had a record; once for steps, once for times */
+	uint16_t next; /* the worker whose run followed its last one */
+	/* has_end: it has had a record; once for steps, once for times */
+	bool has_next, has_end;
 };
 
-/* Workers and steps as they are met, and the last run: both directions go through them alike. */
+/* Workers and steps as they are met, and the last run: both directions go through them
+ * alike. */
 struct step_index {
 	size_t worker_count, step_count;
 	struct step_worker *worker;
-	uint16_t *hash;           /* worker + 1; 0: free */
+	uint16_t *hash; /* worker + 1; 0: free */
 	uint64_t recent[STEP_RECENT];
 	uint16_t recent_step[STEP_RECENT];
 	bool recent_known[STEP_RECENT];
-	struct ls_step_run run;   /* the last one; zero before the first */
+	struct ls_step_run run; /* the last one; zero before the first */
 	uint64_t id_stride, run_step, shape;
-	uint64_t run_offset;      /* first index less first step */
+	uint64_t run_offset; /* first index less first step */
 	uint64_t run_begin_us;
 	uint16_t run_worker;
 };
 
 struct ls_step_codec {
 	struct step_index index;
-	struct step_place *place;   /* of each record */
-	uint64_t columns;           /* bit c set: a record has a value in column c */
-	uint64_t *words;            /* residuals of runs and columns; writing: shapes, then those of runs */
+	struct step_place *place; /* of each record */
+	uint64_t columns; /* bit c set: a record has a value in column c */
+	/* residuals of runs and columns; writing: shapes, then those of runs */
+	uint64_t *words;
 	struct step_predictor predictor[STEP_COLUMNS]; /* writing: only the first */
-	uint64_t *predictor_value;  /* of all columns */
+	uint64_t *predictor_value; /* of all columns */
 	uint8_t *predictor_count;
 	/* Writing. */
-	uint64_t *columns_words;    /* the following five */
+	uint64_t *columns_words; /* the following five */
 	uint64_t *value, *base, *residual, *best; /* of one column */
-	uint64_t *begin_base;       /* of each record */
-	struct step_place *at;      /* where the values of a column belong */
+	uint64_t *begin_base; /* of each record */
+	struct step_place *at; /* where the values of a column belong */
 	struct ls_body body;
 	/* Of the last decoding. */
 	struct ls_step_run *runs;
@@ -124,7 +138,8 @@ step_predict(const struct step_predictor *p, uint64_t base, struct step_place pl
 }
 
 static inline void
-step_learn(struct step_predictor *p, uint64_t base, struct step_place place, uint64_t value)
+step_learn(struct step_predictor *p, uint64_t base, struct step_place place,
+	uint64_t value)
 {
 	static const uint8_t shift[] = { 0, 1, 2, 2, 3 };
 	size_t at = step_at(p, place), n;
@@ -143,18 +158,19 @@ step_learn(struct step_predictor *p, uint64_t base, struct step_place place, uin
 
 /* Forgets what is known; of so many workers and steps. */
 static inline void
-step_predictor_start(
-	struct step_predictor *p, enum step_mode mode, const struct step_index *index)
+step_predictor_start(struct step_predictor *p, enum step_mode mode,
+	const struct step_index *index)
 {
 	p->mode = mode;
 	p->any = false;
 	p->column = 0;
 	if (mode != STEP_BY_COLUMN)
 		memset(p->count, 0,
-			mode == STEP_BY_WORKER ? index->worker_count : index->step_count);
+			mode == STEP_BY_WORKER ? index->worker_count
+					       : index->step_count);
 }
 
-/* --- bases --------------------------------------------------------------------------- */
+/* --- bases ---------------------------------------------------------------- */
 
 static inline uint64_t
 step_us(uint64_t ns)
@@ -162,7 +178,8 @@ step_us(uint64_t ns)
 	return (uint64_t)((int64_t)ns / 1000);
 }
 
-/* A worker enters its first barrier when the phases before it are over; the next one after the last. */
+/* A worker enters its first barrier when the phases before it are over; the next one
+ * after the last. */
 static inline uint64_t
 step_base_enter(const struct ls_record *r, unsigned barrier)
 {
@@ -183,7 +200,8 @@ step_base_sync(const struct ls_record *r)
 	unsigned b;
 
 	for (b = 0; b < r->barrier_count; b++)
-		ns += (uint64_t)r->barrier[b].exit_ns - (uint64_t)r->barrier[b].enter_ns;
+		ns += (uint64_t)r->barrier[b].exit_ns -
+			(uint64_t)r->barrier[b].enter_ns;
 	return step_us(ns);
 }
 
@@ -209,7 +227,7 @@ step_work_order(uint64_t bits)
 	return bits ^ (0 - (bits >> 63)) >> 1;
 }
 
-/* --- what a record has ----------------------------------------------------------------- */
+/* --- what a record has ---------------------------------------------------- */
 
 /* phase_mask 11 bits, work_mask 5, barriers 3, peers 3, kinds of barriers 2 each. */
 #define STEP_SHAPE_BITS 30u
@@ -231,21 +249,24 @@ static inline uint64_t
 step_shape_columns(uint64_t shape)
 {
 	uint64_t phases = shape & 0x7ff, sync = phases >> LS_PHASE_SYNC_WAIT & 1;
-	uint64_t barriers = (1u << (shape >> 16 & 7)) - 1, peers = (1u << (shape >> 19 & 7)) - 1;
+	uint64_t barriers = (1u << (shape >> 16 & 7)) - 1,
+		 peers = (1u << (shape >> 19 & 7)) - 1;
 
 	phases &= ~(1ull << LS_PHASE_SYNC_WAIT);
 	return 1ull << STEP_BEGIN | phases << STEP_PHASE | barriers << STEP_ENTER |
 		barriers << STEP_EXIT | sync << STEP_SYNC | 1ull << STEP_DURATION |
-		(shape >> 11 & 0x1f) << STEP_WORK | peers << STEP_RANK | peers << STEP_RECV |
-		peers << STEP_SEND;
+		(shape >> 11 & 0x1f) << STEP_WORK | peers << STEP_RANK |
+		peers << STEP_RECV | peers << STEP_SEND;
 }
 
 _Static_assert(LS_PHASE_COUNT == 11 && LS_WORK_COUNT == 5, "bits of a shape");
-_Static_assert(LS_BARRIERS_MAX == 4 && LS_BARRIER_COUNT == 4 && LS_PEERS_MAX == 4, "likewise");
+_Static_assert(LS_BARRIERS_MAX == 4 && LS_BARRIER_COUNT == 4 && LS_PEERS_MAX == 4,
+	"likewise");
 _Static_assert(STEP_COLUMNS <= 64, "a bit a column");
-_Static_assert(LS_STEP_ROWS_RECORDS_MAX <= STEP_HASH / 2, "half of the places are free");
+_Static_assert(LS_STEP_ROWS_RECORDS_MAX <= STEP_HASH / 2,
+	"half of the places are free");
 
-/* --- runs ------------------------------------------------------------------------------ */
+/* --- runs ----------------------------------------------------------------- */
 
 /* Residuals of one run. */
 enum step_run_column {
@@ -275,16 +296,16 @@ void step_index_start(struct step_index *x);
 void step_index_again(struct step_index *x);
 
 /* Begins a run: all of it but the first index; *ret_worker is its worker. */
-void step_run_begin(struct step_index *x, bool reading, struct ls_step_run *run, uint64_t *u,
-	uint16_t *ret_worker, bool *ret_fresh);
+void step_run_begin(struct step_index *x, bool reading, struct ls_step_run *run,
+	uint64_t *u, uint16_t *ret_worker, bool *ret_fresh);
 
 /* The step and shape of its next record. */
-void step_run_record(struct step_index *x, bool reading, uint16_t worker, bool first, uint64_t *step,
-	uint64_t *u_step, uint64_t *shape, uint64_t *u_shape);
+void step_run_record(struct step_index *x, bool reading, uint16_t worker, bool first,
+	uint64_t *step, uint64_t *u_step, uint64_t *shape, uint64_t *u_shape);
 
 /* Ends it: the first index. */
-void step_run_end(struct step_index *x, bool reading, struct ls_step_run *run, uint64_t *u,
-	uint16_t worker, uint64_t first_step, bool fresh);
+void step_run_end(struct step_index *x, bool reading, struct ls_step_run *run,
+	uint64_t *u, uint16_t worker, uint64_t first_step, bool fresh);
 
 /* The number of a step. */
 uint16_t step_index_step(struct step_index *x, uint64_t step);
@@ -299,7 +320,8 @@ step_base_begin(const struct step_index *x, uint16_t worker)
 }
 
 static inline void
-step_note_begin(struct step_index *x, uint16_t worker, bool first, const struct ls_record *r)
+step_note_begin(struct step_index *x, uint16_t worker, bool first,
+	const struct ls_record *r)
 {
 	struct step_worker *w = &x->worker[worker];
 

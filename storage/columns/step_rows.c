@@ -29,9 +29,10 @@ ls_step_codec_new(void)
 	c->predictor_count = calloc(STEP_COLUMNS * n, sizeof(*c->predictor_count));
 	c->runs = calloc(n, sizeof(*c->runs));
 	c->records = calloc(n, sizeof(*c->records));
-	if (c->index.worker == NULL || c->index.hash == NULL || c->place == NULL || c->at == NULL ||
-		c->words == NULL || c->columns_words == NULL || c->predictor_value == NULL ||
-		c->predictor_count == NULL || c->runs == NULL || c->records == NULL) {
+	if (c->index.worker == NULL || c->index.hash == NULL || c->place == NULL ||
+		c->at == NULL || c->words == NULL || c->columns_words == NULL ||
+		c->predictor_value == NULL || c->predictor_count == NULL ||
+		c->runs == NULL || c->records == NULL) {
 		ls_step_codec_free(c);
 		return NULL;
 	}
@@ -66,7 +67,7 @@ ls_step_codec_free(struct ls_step_codec *c)
 	free(c);
 }
 
-/* --- runs, steps, shapes --------------------------------------------------------------- */
+/* --- runs, steps, shapes -------------------------------------------------- */
 
 static bool
 step_shape_is_sound(uint64_t shape)
@@ -92,10 +93,11 @@ step_from_shape(struct ls_record *r, uint64_t shape)
 		r->barrier[b].kind = shape >> (22 + 2 * b) & 3;
 }
 
-/* Records of one run: u holds residuals of steps and, LS_STEP_ROWS_RECORDS_MAX further, of shapes. */
+/* Records of one run: u holds residuals of steps and, LS_STEP_ROWS_RECORDS_MAX further,
+ * of shapes. */
 static bool
-step_get_records(struct ls_step_codec *c, size_t at, size_t n, uint16_t worker, uint64_t *u,
-	uint32_t *count)
+step_get_records(struct ls_step_codec *c, size_t at, size_t n, uint16_t worker,
+	uint64_t *u, uint32_t *count)
 {
 	size_t i, column;
 
@@ -109,7 +111,8 @@ step_get_records(struct ls_step_codec *c, size_t at, size_t n, uint16_t worker, 
 			return false;
 		step_from_shape(r, shape);
 		r->step = step;
-		c->place[i] = (struct step_place){ worker, step_index_step(&c->index, step) };
+		c->place[i] =
+			(struct step_place){ worker, step_index_step(&c->index, step) };
 		columns = step_shape_columns(shape);
 		c->columns |= columns;
 		for (column = 0; columns != 0; column++, columns >>= 1)
@@ -120,8 +123,8 @@ step_get_records(struct ls_step_codec *c, size_t at, size_t n, uint16_t worker, 
 
 /* Everything that is not predicted by columns; counts their values. */
 static bool
-step_get_runs(struct ls_step_codec *c, struct ls_bits_in *in, size_t runs, size_t records,
-	uint32_t *count)
+step_get_runs(struct ls_step_codec *c, struct ls_bits_in *in, size_t runs,
+	size_t records, uint32_t *count)
 {
 	uint64_t *u = c->words, run_u[STEP_RUN_COLUMNS];
 	size_t n = LS_STEP_ROWS_RECORDS_MAX, i, k, at = 0;
@@ -145,13 +148,14 @@ step_get_runs(struct ls_step_codec *c, struct ls_bits_in *in, size_t runs, size_
 			(i > 0 && run->id <= c->runs[i - 1].id) ||
 			!step_get_records(c, at, run->count, worker, u, count))
 			return false;
-		step_run_end(&c->index, true, run, run_u, worker, c->records[at].step, fresh);
+		step_run_end(&c->index, true, run, run_u, worker, c->records[at].step,
+			fresh);
 		at += run->count;
 	}
 	return at == records;
 }
 
-/* --- columns ------------------------------------------------------------------------------ */
+/* --- columns -------------------------------------------------------------- */
 
 /* Residuals of all columns, one behind the other. */
 static bool
@@ -166,8 +170,8 @@ step_get_columns(struct ls_step_codec *c, struct ls_bits_in *in, const uint32_t 
 		if (count[column] == 0)
 			continue;
 		ret_option[column] = ls_bits_get(in, 1) != 0;
-		step_predictor_start(&c->predictor[column], (enum step_mode)ls_bits_get(in, 2),
-			&c->index);
+		step_predictor_start(&c->predictor[column],
+			(enum step_mode)ls_bits_get(in, 2), &c->index);
 		if (!ls_column_get(in, u, count[column]))
 			return false;
 		u += count[column];
@@ -265,7 +269,8 @@ step_get_record(struct step_reader *s, struct ls_record *r)
 	uint32_t phases = r->phase_mask & ~(1u << LS_PHASE_SYNC_WAIT);
 	unsigned i;
 
-	r->t_begin_ns = step_get_ns(s, STEP_BEGIN, step_base_begin(&s->c->index, s->place.worker));
+	r->t_begin_ns = step_get_ns(s, STEP_BEGIN,
+		step_base_begin(&s->c->index, s->place.worker));
 	for (i = 0; phases != 0; i++, phases >>= 1)
 		if (phases & 1)
 			r->phase_ns[i] = step_get_span(s, STEP_PHASE + i, 0);
@@ -273,10 +278,12 @@ step_get_record(struct step_reader *s, struct ls_record *r)
 		struct ls_record_barrier *b = &r->barrier[i];
 
 		b->enter_ns = step_get_ns(s, STEP_ENTER + i, step_base_enter(r, i));
-		b->exit_ns = step_get_ns(s, STEP_EXIT + i, step_us((uint64_t)b->enter_ns));
+		b->exit_ns =
+			step_get_ns(s, STEP_EXIT + i, step_us((uint64_t)b->enter_ns));
 	}
 	if (r->phase_mask >> LS_PHASE_SYNC_WAIT & 1)
-		r->phase_ns[LS_PHASE_SYNC_WAIT] = step_get_span(s, STEP_SYNC, step_base_sync(r));
+		r->phase_ns[LS_PHASE_SYNC_WAIT] =
+			step_get_span(s, STEP_SYNC, step_base_sync(r));
 	r->duration_ns = step_get_span(s, STEP_DURATION,
 		step_base_duration(r, s->option[STEP_DURATION]));
 	for (i = 0; i < LS_WORK_COUNT; i++)
@@ -286,7 +293,8 @@ step_get_record(struct step_reader *s, struct ls_record *r)
 }
 
 static bool
-step_get_table(struct ls_step_codec *c, struct ls_bits_in *in, size_t runs, size_t records)
+step_get_table(struct ls_step_codec *c, struct ls_bits_in *in, size_t runs,
+	size_t records)
 {
 	uint32_t count[STEP_COLUMNS] = { 0 };
 	struct step_reader s = { .c = c };
@@ -300,7 +308,8 @@ step_get_table(struct ls_step_codec *c, struct ls_bits_in *in, size_t runs, size
 		for (k = 0; k < c->runs[i].count; k++, at++) {
 			s.place = c->place[at];
 			step_get_record(&s, &c->records[at]);
-			step_note_begin(&c->index, s.place.worker, k == 0, &c->records[at]);
+			step_note_begin(&c->index, s.place.worker, k == 0,
+				&c->records[at]);
 		}
 	return !s.bad;
 }
@@ -319,7 +328,8 @@ ls_step_rows_decode(struct ls_step_codec *c, const uint8_t *body, size_t len,
 	records = ls_body_get_u32(body + 6);
 	if (records > LS_STEP_ROWS_RECORDS_MAX)
 		return -LS_ELIMIT;
-	if (body[1] != 0 || runs == 0 || runs > records || !step_get_table(c, &in, runs, records))
+	if (body[1] != 0 || runs == 0 || runs > records ||
+		!step_get_table(c, &in, runs, records))
 		return -LS_EPARSE;
 	*ret_table = (struct ls_step_table){ runs, records, c->runs, c->records };
 	return 0;

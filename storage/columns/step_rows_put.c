@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing of step rows: each column is gathered, its predictions tried, the best one's residuals written. */
+/* Writing of step rows: each column is gathered, its predictions tried, the best one's
+ * residuals written. */
 #include "config.h"
 
 #include <errno.h>
 #include "storage/columns/step_columns.h"
 
 #define STEP_BODY_START_BYTES 65536u
-#define STEP_BODY_MAX_BYTES (256u * 1024 * 1024) /* beyond what 38 columns of escapes can take */
+/* beyond what 38 columns of escapes can take */
+#define STEP_BODY_MAX_BYTES (256u * 1024 * 1024)
 
 /* Bit m set: prediction m is tried. */
 #define STEP_TRY_LEVEL (1u << STEP_BY_COLUMN | 1u << STEP_BY_WORKER)
 #define STEP_TRY_STEP (STEP_TRY_LEVEL | 1u << STEP_BY_STEP)
 #define STEP_TRY_TIME (STEP_TRY_LEVEL | 1u << STEP_BY_TIME)
 
-/* --- one column ------------------------------------------------------------------------ */
+/* --- one column ----------------------------------------------------------- */
 
 static bool
 step_put_ns(uint64_t ns, uint64_t *ret_us)
@@ -51,9 +53,11 @@ step_field(const struct ls_record *r, unsigned column, uint64_t *ret)
 	if (column < STEP_ENTER)
 		return step_put_span(r->phase_ns[column - STEP_PHASE], ret);
 	if (column < STEP_EXIT)
-		return step_put_ns((uint64_t)r->barrier[column - STEP_ENTER].enter_ns, ret);
+		return step_put_ns((uint64_t)r->barrier[column - STEP_ENTER].enter_ns,
+			ret);
 	if (column < STEP_SYNC)
-		return step_put_ns((uint64_t)r->barrier[column - STEP_EXIT].exit_ns, ret);
+		return step_put_ns((uint64_t)r->barrier[column - STEP_EXIT].exit_ns,
+			ret);
 	if (column == STEP_SYNC)
 		return step_put_span(r->phase_ns[LS_PHASE_SYNC_WAIT], ret);
 	if (column == STEP_DURATION)
@@ -72,7 +76,8 @@ step_field(const struct ls_record *r, unsigned column, uint64_t *ret)
 }
 
 static uint64_t
-step_base(const struct ls_record *r, unsigned column, bool option, struct step_place place)
+step_base(const struct ls_record *r, unsigned column, bool option,
+	struct step_place place)
 {
 	if (column >= STEP_ENTER && column < STEP_EXIT)
 		return step_base_enter(r, column - STEP_ENTER);
@@ -140,7 +145,8 @@ step_choose(struct ls_step_codec *c, size_t n, unsigned tries, uint64_t *least,
 	}
 }
 
-/* Doubles that are integers become such; else all become their bits, in the order of their values. */
+/* Doubles that are integers become such; else all become their bits, in the order of
+ * their values. */
 static bool
 step_work_is_integer(const uint64_t *bits, size_t n)
 {
@@ -188,8 +194,9 @@ step_gather(struct ls_step_codec *c, const struct ls_step_table *t, unsigned col
 			continue;
 		if (!step_field(r, column, &c->value[n]))
 			return false;
-		c->base[n] = column == STEP_BEGIN ? c->begin_base[i]
-						  : step_base(r, column, false, c->place[i]);
+		c->base[n] = column == STEP_BEGIN
+			? c->begin_base[i]
+			: step_base(r, column, false, c->place[i]);
 		c->at[n++] = c->place[i];
 	}
 	*ret_n = n;
@@ -197,8 +204,8 @@ step_gather(struct ls_step_codec *c, const struct ls_step_table *t, unsigned col
 }
 
 static int
-step_put_column(struct ls_step_codec *c, struct ls_bits_out *o, const struct ls_step_table *t,
-	unsigned column)
+step_put_column(struct ls_step_codec *c, struct ls_bits_out *o,
+	const struct ls_step_table *t, unsigned column)
 {
 	enum step_mode mode = STEP_BY_COLUMN;
 	uint64_t least = UINT64_MAX, before;
@@ -223,7 +230,7 @@ step_put_column(struct ls_step_codec *c, struct ls_bits_out *o, const struct ls_
 	return 0;
 }
 
-/* --- the table --------------------------------------------------------------------------- */
+/* --- the table ------------------------------------------------------------ */
 
 static bool
 step_is_encodable(const struct ls_step_table *t)
@@ -244,14 +251,17 @@ step_is_encodable(const struct ls_step_table *t)
 	for (i = 0; i < t->record_count; i++) {
 		const struct ls_record *r = &t->records[i];
 
-		if (r->phase_mask >> LS_PHASE_COUNT != 0 || r->work_mask >> LS_WORK_COUNT != 0 ||
-			r->barrier_count > LS_BARRIERS_MAX || r->peer_count > LS_PEERS_MAX)
+		if (r->phase_mask >> LS_PHASE_COUNT != 0 ||
+			r->work_mask >> LS_WORK_COUNT != 0 ||
+			r->barrier_count > LS_BARRIERS_MAX ||
+			r->peer_count > LS_PEERS_MAX)
 			return false;
 	}
 	return records == t->record_count;
 }
 
-/* Residuals of runs into words[column][run], of steps into `value`, of shapes into `residual`. */
+/* Residuals of runs into words[column][run], of steps into `value`, of shapes into
+ * `residual`. */
 static void
 step_scan_runs(struct ls_step_codec *c, const struct ls_step_table *t)
 {
@@ -267,10 +277,11 @@ step_scan_runs(struct ls_step_codec *c, const struct ls_step_table *t)
 
 		step_run_begin(&c->index, false, &run, u, &worker, &fresh);
 		for (k = 0; k < run.count; k++, at++) {
-			uint64_t step = t->records[at].step, shape = step_shape(&t->records[at]);
+			uint64_t step = t->records[at].step,
+				 shape = step_shape(&t->records[at]);
 
-			step_run_record(&c->index, false, worker, k == 0, &step, &c->value[at],
-				&shape, &c->residual[at]);
+			step_run_record(&c->index, false, worker, k == 0, &step,
+				&c->value[at], &shape, &c->residual[at]);
 			c->words[at] = shape;
 			c->columns |= step_shape_columns(shape);
 			c->place[at] = (struct step_place){ worker,
@@ -299,7 +310,8 @@ step_scan_begins(struct ls_step_codec *c, const struct ls_step_table *t)
 }
 
 static int
-step_put_table(struct ls_step_codec *c, const struct ls_step_table *t, struct ls_bits_out *o)
+step_put_table(struct ls_step_codec *c, const struct ls_step_table *t,
+	struct ls_bits_out *o)
 {
 	unsigned column;
 	size_t k;
@@ -307,7 +319,8 @@ step_put_table(struct ls_step_codec *c, const struct ls_step_table *t, struct ls
 
 	step_scan_runs(c, t);
 	for (k = 0; k < STEP_RUN_COLUMNS; k++)
-		ls_column_put(o, c->words + (k + 1) * LS_STEP_ROWS_RECORDS_MAX, t->run_count);
+		ls_column_put(o, c->words + (k + 1) * LS_STEP_ROWS_RECORDS_MAX,
+			t->run_count);
 	ls_column_put(o, c->value, t->record_count);
 	ls_column_put(o, c->residual, t->record_count);
 	step_scan_begins(c, t);
@@ -329,7 +342,8 @@ ls_step_rows_encode(struct ls_step_codec *c, const struct ls_step_table *table,
 		return -LS_ELIMIT;
 	if (!step_is_encodable(table))
 		return -LS_ERANGE;
-	for (bytes += 64 * table->record_count; bytes <= STEP_BODY_MAX_BYTES; bytes *= 2) {
+	for (bytes += 64 * table->record_count; bytes <= STEP_BODY_MAX_BYTES;
+		bytes *= 2) {
 		rc = ls_body_reserve(&c->body, bytes);
 		if (rc != 0)
 			return rc;

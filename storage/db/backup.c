@@ -45,7 +45,8 @@ backup_pages(sqlite3 *from, const char *path)
 	if (fd < 0)
 		return -errno;
 	(void)close(fd); /* nothing was written */
-	rc = sqlite3_open_v2(path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE, NULL);
+	rc = sqlite3_open_v2(path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE,
+		NULL);
 	b = rc == SQLITE_OK ? sqlite3_backup_init(to, "main", from, "main") : NULL;
 	if (b != NULL) {
 		(void)sqlite3_backup_step(b, -1); /* finish tells the same error */
@@ -79,7 +80,8 @@ backup_file(const char *dir, const char *to, int32_t day)
 	ls_db_close(db);
 	db = NULL;
 	if (rc == 0)
-		rc = ls_db_open(copy, LS_DB_WRITE, &db); /* a reader would leave its WAL behind */
+		rc = ls_db_open(copy, LS_DB_WRITE,
+			&db); /* a reader would leave its WAL behind */
 	if (rc == 0)
 		rc = ls_db_check(db, 0, NULL, 0);
 	ls_db_close(db);
@@ -87,14 +89,15 @@ backup_file(const char *dir, const char *to, int32_t day)
 }
 
 static int
-backup_tell(const char *dir, const char *to, int32_t day, void (*say)(void *arg, const char *line),
-	void *arg)
+backup_tell(const char *dir, const char *to, int32_t day,
+	void (*say)(void *arg, const char *line), void *arg)
 {
 	char path[PATH_MAX] = "", line[PATH_MAX + 256];
 	int rc = backup_file(dir, to, day);
 
 	ls_ignore(ls_days_path(path, dir, day)); /* if it does not fit, rc says so */
-	(void)snprintf(line, sizeof(line), "%s: %s", path, rc == 0 ? "copied" : ls_err_text(rc));
+	(void)snprintf(line, sizeof(line), "%s: %s", path,
+		rc == 0 ? "copied" : ls_err_text(rc));
 	say(arg, line);
 	return rc;
 }
@@ -135,7 +138,8 @@ backup_all(const char *dir, const char *to, const struct ls_days *days,
 }
 
 int
-ls_backup(const char *dir, const char *to, void (*say)(void *arg, const char *line), void *arg)
+ls_backup(const char *dir, const char *to, void (*say)(void *arg, const char *line),
+	void *arg)
 {
 	struct ls_days *days = malloc(sizeof(*days));
 	int rc = days != NULL ? ls_days_list(dir, days) : -ENOMEM;

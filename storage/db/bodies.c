@@ -25,35 +25,43 @@ bodies_offset(int64_t at)
 	return (size_t)(at % LS_BODY_PART_BYTES);
 }
 
-/* A handle on a part. What is not there or does not read is damage; the rest is told as it is. */
+/* A handle on a part. What is not there or does not read is damage; the rest is told as
+ * it is. */
 static int
-bodies_handle(sqlite3 *db, const char *schema, int64_t part, int to_write, sqlite3_blob **blob)
+bodies_handle(sqlite3 *db, const char *schema, int64_t part, int to_write,
+	sqlite3_blob **blob)
 {
 	int rc;
 
 	if (*blob != NULL)
 		rc = sqlite3_blob_reopen(*blob, part);
 	else
-		rc = sqlite3_blob_open(db, schema, "body_part", "bytes", part, to_write, blob);
+		rc = sqlite3_blob_open(db, schema, "body_part", "bytes", part, to_write,
+			blob);
 	if (rc == SQLITE_OK && sqlite3_blob_bytes(*blob) != LS_BODY_PART_BYTES)
 		rc = SQLITE_CORRUPT;
 	if (rc == SQLITE_OK)
 		return 0;
-	(void)sqlite3_blob_close(*blob); /* of no more use; nothing was written through it */
+	/* of no more use; nothing was written through it */
+	(void)sqlite3_blob_close(*blob);
 	*blob = NULL;
-	return rc == SQLITE_ERROR ? -LS_ECORRUPT : ls_err_sqlite(rc); /* ERROR: no such row */
+	/* ERROR: no such row */
+	return rc == SQLITE_ERROR ? -LS_ECORRUPT : ls_err_sqlite(rc);
 }
 
-/* --- writing ------------------------------------------------------------------------------- */
+/* --- writing -------------------------------------------------------------- */
 
 struct ls_bodies {
 	sqlite3 *db;
 	sqlite3_stmt *insert;
-	int64_t stored, end; /* bytes before `stored` are in rows, those up to `end` in `part`: at most one part's */
+	/* bytes before `stored` are in rows, those up to `end` in `part`: at most one
+	 * part's */
+	int64_t stored, end;
 	uint8_t part[LS_BODY_PART_BYTES];
 };
 
-/* The end of the last chunk, if it is in the last part; else that part's end: nothing is written over. */
+/* The end of the last chunk, if it is in the last part; else that part's end: nothing
+ * is written over. */
 static int
 bodies_find_end(struct ls_bodies *b)
 {
@@ -63,15 +71,17 @@ bodies_find_end(struct ls_bodies *b)
 	if (rc == 0 && (parts < 0 || parts > BODIES_PARTS_MAX))
 		rc = -LS_ECORRUPT;
 	if (rc == 0)
-		rc = ls_db_int(b->db, "SELECT at FROM chunk ORDER BY id DESC LIMIT 1", &at);
+		rc = ls_db_int(b->db, "SELECT at FROM chunk ORDER BY id DESC LIMIT 1",
+			&at);
 	if (rc == 0)
-		rc = ls_db_int(b->db, "SELECT len FROM chunk ORDER BY id DESC LIMIT 1", &len);
+		rc = ls_db_int(b->db, "SELECT len FROM chunk ORDER BY id DESC LIMIT 1",
+			&len);
 	if (rc != 0)
 		return rc;
 	whole = parts * LS_BODY_PART_BYTES;
 	b->end = whole;
-	if (at >= 0 && at <= whole && len > 0 && len <= LS_CHUNK_BODY_MAX_BYTES && at + len <= whole &&
-		at + len > whole - LS_BODY_PART_BYTES)
+	if (at >= 0 && at <= whole && len > 0 && len <= LS_CHUNK_BODY_MAX_BYTES &&
+		at + len <= whole && at + len > whole - LS_BODY_PART_BYTES)
 		b->end = at + len;
 	b->stored = b->end;
 	return 0;
@@ -86,7 +96,8 @@ ls_bodies_open(sqlite3 *db, struct ls_bodies **ret_bodies)
 	if (b == NULL)
 		return -ENOMEM;
 	b->db = db;
-	rc = ls_db_prepare(db, "INSERT INTO main.body_part (id, bytes) VALUES (?1, ?2)", &b->insert);
+	rc = ls_db_prepare(db, "INSERT INTO main.body_part (id, bytes) VALUES (?1, ?2)",
+		&b->insert);
 	if (rc == 0)
 		rc = bodies_find_end(b);
 	if (rc != 0) {
@@ -123,7 +134,8 @@ bodies_write(struct ls_bodies *b, size_t from, size_t to)
 int
 ls_bodies_flush(struct ls_bodies *b)
 {
-	size_t from = bodies_offset(b->stored), to = from + (size_t)(b->end - b->stored);
+	size_t from = bodies_offset(b->stored),
+	       to = from + (size_t)(b->end - b->stored);
 	int rc;
 
 	if (to == from)
@@ -132,10 +144,11 @@ ls_bodies_flush(struct ls_bodies *b)
 		rc = bodies_write(b, from, to);
 	} else {
 		memset(b->part + to, 0, sizeof(b->part) - to);
-		rc = ls_err_sqlite(sqlite3_bind_int64(b->insert, 1, bodies_part(b->stored)));
+		rc = ls_err_sqlite(
+			sqlite3_bind_int64(b->insert, 1, bodies_part(b->stored)));
 		if (rc == 0)
-			rc = ls_err_sqlite(sqlite3_bind_blob(
-				b->insert, 2, b->part, (int)sizeof(b->part), SQLITE_STATIC));
+			rc = ls_err_sqlite(sqlite3_bind_blob(b->insert, 2, b->part,
+				(int)sizeof(b->part), SQLITE_STATIC));
 		if (rc == 0)
 			rc = ls_db_run(b->insert);
 	}
@@ -181,7 +194,7 @@ ls_bodies_back(struct ls_bodies *b, int64_t end)
 	b->stored = end;
 }
 
-/* --- reading ------------------------------------------------------------------------------- */
+/* --- reading -------------------------------------------------------------- */
 
 struct ls_bodies_reader {
 	sqlite3 *db;
@@ -192,7 +205,8 @@ struct ls_bodies_reader {
 };
 
 int
-ls_bodies_reader_new(sqlite3 *db, const char *schema, struct ls_bodies_reader **ret_reader)
+ls_bodies_reader_new(sqlite3 *db, const char *schema,
+	struct ls_bodies_reader **ret_reader)
 {
 	struct ls_bodies_reader *r = malloc(sizeof(*r));
 
@@ -222,12 +236,14 @@ ls_bodies_reader_free(struct ls_bodies_reader *r)
 }
 
 int
-ls_bodies_read(struct ls_bodies_reader *r, int64_t at, int64_t len, const uint8_t **ret_body)
+ls_bodies_read(struct ls_bodies_reader *r, int64_t at, int64_t len,
+	const uint8_t **ret_body)
 {
 	size_t done = 0, n, offset;
 	int rc = 0;
 
-	if (at < 0 || len < 1 || len > LS_CHUNK_BODY_MAX_BYTES || bodies_part(at) > BODIES_PARTS_MAX)
+	if (at < 0 || len < 1 || len > LS_CHUNK_BODY_MAX_BYTES ||
+		bodies_part(at) > BODIES_PARTS_MAX)
 		return -LS_ECORRUPT;
 	for (; done < (size_t)len && rc == 0; done += n) {
 		int64_t part = bodies_part(at + (int64_t)done);
@@ -239,25 +255,30 @@ ls_bodies_read(struct ls_bodies_reader *r, int64_t at, int64_t len, const uint8_
 			rc = bodies_handle(r->db, r->schema, part, 0, &r->blob);
 		r->part = part;
 		if (rc == 0)
-			rc = ls_err_sqlite(sqlite3_blob_read(r->blob, r->body + done, (int)n, (int)offset));
+			rc = ls_err_sqlite(sqlite3_blob_read(r->blob, r->body + done,
+				(int)n, (int)offset));
 	}
 	if (rc == 0)
 		*ret_body = r->body;
 	return rc;
 }
 
-/* --- checking ------------------------------------------------------------------------------ */
+/* --- checking ------------------------------------------------------------- */
 
 /* Each statement counts what must not be. */
 static const struct bodies_rule {
 	const char *sql, *text;
 } bodies_rules[] = {
-	{ "SELECT count(*) FROM body_part WHERE length(bytes) != ?1", "parts of bodies have another size" },
-	{ "SELECT max(id) - count(*) + (min(id) != 1) FROM body_part", "parts of bodies are missing" },
+	{ "SELECT count(*) FROM body_part WHERE length(bytes) != ?1",
+		"parts of bodies have another size" },
+	{ "SELECT max(id) - count(*) + (min(id) != 1) FROM body_part",
+		"parts of bodies are missing" },
 	{ "SELECT count(*) FROM chunk WHERE at < 0 OR len < 0 OR len > ?2 OR at > ?1 * "
-	  "(SELECT ifnull(max(id), 0) FROM body_part) - len", "chunks have their bodies outside of all parts" },
+	  "(SELECT ifnull(max(id), 0) FROM body_part) - len",
+		"chunks have their bodies outside of all parts" },
 	{ "SELECT count(*) FROM (SELECT at, lag(at + len, 1, 0) OVER (ORDER BY id) AS free FROM chunk) "
-	  "WHERE at < free", "chunks have bytes of others as bodies" },
+	  "WHERE at < free",
+		"chunks have bytes of others as bodies" },
 };
 
 static int
@@ -268,7 +289,8 @@ bodies_count(sqlite3 *db, const char *sql, int64_t *ret_count)
 
 	if (rc != 0)
 		return rc;
-	(void)sqlite3_bind_int64(stmt, 1, LS_BODY_PART_BYTES); /* a rule may do without one */
+	/* a rule may do without one */
+	(void)sqlite3_bind_int64(stmt, 1, LS_BODY_PART_BYTES);
 	(void)sqlite3_bind_int64(stmt, 2, LS_CHUNK_BODY_MAX_BYTES);
 	step = sqlite3_step(stmt);
 	*ret_count = step == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
@@ -283,10 +305,12 @@ ls_bodies_check(sqlite3 *db, char *text, size_t size)
 	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < sizeof(bodies_rules) / sizeof(bodies_rules[0]) && rc == 0; i++) {
+	for (i = 0; i < sizeof(bodies_rules) / sizeof(bodies_rules[0]) && rc == 0;
+		i++) {
 		rc = bodies_count(db, bodies_rules[i].sql, &count);
 		if (rc == 0 && count != 0) {
-			(void)snprintf(text, size, "%lld %s", (long long)count, bodies_rules[i].text);
+			(void)snprintf(text, size, "%lld %s", (long long)count,
+				bodies_rules[i].text);
 			rc = -LS_ECORRUPT;
 		}
 	}

@@ -213,8 +213,9 @@ ls_days_set_aside(const char *dir, int32_t day, int64_t now_us)
 			rc = -errno;
 	}
 	from[len] = '\0';
-	ls_log(LS_LOG_ERR, "storage", "%s is damaged; set aside as %s.damaged-%lld, going on without",
-		from, from, (long long)(now_us / 1000000));
+	ls_log(LS_LOG_ERR, "storage",
+		"%s is damaged; set aside as %s.damaged-%lld, going on without", from,
+		from, (long long)(now_us / 1000000));
 	return rc;
 }
 
@@ -230,7 +231,8 @@ days_count_aside(const char *path)
 	while ((entry = readdir(d)) != NULL) {
 		const char *mark = strstr(entry->d_name, ".db.damaged-");
 
-		count += mark != NULL && strchr(mark + strlen(".db.damaged-"), '-') == NULL;
+		count += mark != NULL &&
+			strchr(mark + strlen(".db.damaged-"), '-') == NULL;
 	}
 	(void)closedir(d); /* only read from */
 	return count;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * days - the files of a state directory: names, listing, sizes, setting aside, removing.
+ * days - the files of a state directory: names, listing, sizes, setting aside,
+ * removing.
  *
  *     DIR/lock              held while a collector uses the directory
  *     DIR/state.db
@@ -39,7 +40,8 @@ int ls_days_path(char *dst, const char *dir, int32_t day) LS_MUSTCHECK;
 /* Makes dir and dir/telemetry (0750) where they are missing. */
 int ls_days_mkdir(const char *dir) LS_MUSTCHECK;
 
-/* Takes the lock of a state directory; *ret_fd holds it until closed. -LS_EBUSY: somebody uses the directory. */
+/* Takes the lock of a state directory; *ret_fd holds it until closed. -LS_EBUSY:
+ * somebody uses the directory. */
 int ls_days_lock(const char *dir, int *ret_fd) LS_MUSTCHECK;
 
 /* All day files. -LS_ELIMIT: more than LS_DAYS_MAX; the newest are given then. */

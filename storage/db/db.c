@@ -13,17 +13,19 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
-/* Pages of 4 KiB: chunks waste least, and the index by host writes least (README, "What it costs"). */
+/* Pages of 4 KiB: chunks waste least, and the index by host writes least (README, "What
+ * it costs"). */
 static const char db_write_pragmas[] = "PRAGMA page_size = 4096;"
 				       "PRAGMA journal_mode = WAL;"
 				       "PRAGMA synchronous = FULL;"
 				       "PRAGMA wal_autocheckpoint = 0;"
 				       "PRAGMA foreign_keys = ON;";
 
-static const char db_all_pragmas[] = "PRAGMA trusted_schema = OFF;"
-				     "PRAGMA cell_size_check = ON;"
-				     "PRAGMA secure_delete = OFF;" /* Debian's default is to overwrite */
-				     "PRAGMA temp_store = MEMORY;";
+static const char db_all_pragmas[] =
+	"PRAGMA trusted_schema = OFF;"
+	"PRAGMA cell_size_check = ON;"
+	"PRAGMA secure_delete = OFF;" /* Debian's default is to overwrite */
+	"PRAGMA temp_store = MEMORY;";
 
 /* SQLite creates files with 0644; ours are of the service and its group. */
 static int
@@ -43,11 +45,11 @@ db_configure(sqlite3 *db, enum ls_db_mode mode)
 	int rc = ls_err_sqlite(sqlite3_busy_timeout(db, LS_DB_BUSY_MS));
 
 	if (rc == 0)
-		rc = ls_err_sqlite(
-			sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)NULL));
+		rc = ls_err_sqlite(sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1,
+			(int *)NULL));
 	if (rc == 0 && mode == LS_DB_READ)
-		rc = ls_err_sqlite(sqlite3_db_config(
-			db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int *)NULL));
+		rc = ls_err_sqlite(sqlite3_db_config(db,
+			SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int *)NULL));
 	if (rc == 0)
 		rc = ls_db_exec(db, db_all_pragmas);
 	if (rc == 0 && mode == LS_DB_WRITE)
@@ -94,8 +96,8 @@ ls_db_exec(sqlite3 *db, const char *sql)
 int
 ls_db_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret_stmt)
 {
-	return ls_err_sqlite(
-		sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret_stmt, NULL));
+	return ls_err_sqlite(sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT,
+		ret_stmt, NULL));
 }
 
 int
@@ -161,7 +163,8 @@ int
 ls_db_check(sqlite3 *db, uint64_t limit_ns, char *text, size_t size)
 {
 	uint64_t deadline_ns = ls_clock_mono_ns() + limit_ns;
-	const char *sql = limit_ns > 0 ? "PRAGMA quick_check(1)" : "PRAGMA integrity_check(1)";
+	const char *sql =
+		limit_ns > 0 ? "PRAGMA quick_check(1)" : "PRAGMA integrity_check(1)";
 	sqlite3_stmt *stmt = NULL;
 	const char *answer;
 	int rc;
@@ -176,7 +179,8 @@ ls_db_check(sqlite3 *db, uint64_t limit_ns, char *text, size_t size)
 	if (text != NULL)
 		(void)snprintf(text, size, "%s", answer != NULL ? answer : "no answer");
 	if (rc == SQLITE_ROW)
-		rc = answer != NULL && strcmp(answer, "ok") == 0 ? SQLITE_OK : SQLITE_CORRUPT;
+		rc = answer != NULL && strcmp(answer, "ok") == 0 ? SQLITE_OK
+								 : SQLITE_CORRUPT;
 	(void)sqlite3_finalize(stmt); /* tells the same error again */
 	sqlite3_progress_handler(db, 0, NULL, NULL);
 	if ((rc & 0xff) == SQLITE_INTERRUPT)

@@ -2,9 +2,11 @@
 /*
  * db - SQLite connections, opened the one way we open them, and small helpers.
  *
- * Writing: WAL, synchronous FULL, no automatic checkpoints (the writer makes its own, on the same
- * connection). Reading: read-only, never checkpoints, not even at close. In SQLite before 3.51.3
- * two connections that write and checkpoint at once can corrupt a file; so only one does either.
+ * Writing: WAL, synchronous FULL, no automatic checkpoints (the writer makes its own,
+ *          on the same
+ * connection). Reading: read-only, never checkpoints, not even at close. In SQLite
+ * before 3.51.3 two connections that write and checkpoint at once can corrupt a file;
+ * so only one does either.
  *
  * Owner:   a connection belongs to one thread.
  * Units:   none.
@@ -41,12 +43,15 @@ int ls_db_run(sqlite3_stmt *stmt) LS_MUSTCHECK;
 int ls_db_int(sqlite3 *db, const char *sql, int64_t *ret_value) LS_MUSTCHECK;
 
 /* A column into a field; what does not fit was not written by us: -LS_ECORRUPT. */
-int ls_db_column_text(sqlite3_stmt *stmt, int column, char *dst, size_t size) LS_MUSTCHECK;
-int ls_db_column_blob(sqlite3_stmt *stmt, int column, void *dst, size_t size) LS_MUSTCHECK;
+int ls_db_column_text(sqlite3_stmt *stmt, int column, char *dst,
+	size_t size) LS_MUSTCHECK;
+int ls_db_column_blob(sqlite3_stmt *stmt, int column, void *dst,
+	size_t size) LS_MUSTCHECK;
 
 /*
- * PRAGMA quick_check, given up as passed after limit_ns (0: no limit, and integrity_check instead).
- * -LS_ECORRUPT; text (may be NULL) then holds the first complaint.
+ * PRAGMA quick_check, given up as passed after limit_ns (0: no limit, and
+ * integrity_check instead). -LS_ECORRUPT; text (may be NULL) then holds the first
+ * complaint.
  */
 int ls_db_check(sqlite3 *db, uint64_t limit_ns, char *text, size_t size) LS_MUSTCHECK;
 

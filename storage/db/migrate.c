@@ -7,22 +7,29 @@
 #include "storage/db/db.h"
 
 static const struct ls_migration migrate_state[] = {
-	{ 1,
+	{
+		1,
 #include "storage/db/schema_state.h"
 	},
-	/* Where the records of a worker come from (enum ls_step_source), and how surely they are steps. */
-	{ 2, "ALTER TABLE worker ADD COLUMN step_source INTEGER NOT NULL DEFAULT 0;"
-	     "ALTER TABLE worker ADD COLUMN step_confidence REAL NOT NULL DEFAULT 0;" },
-	{ 3,
+	/* Where the records of a worker come from (enum ls_step_source), and how surely
+	 * they are steps. */
+	{ 2,
+		"ALTER TABLE worker ADD COLUMN step_source INTEGER NOT NULL DEFAULT 0;"
+		"ALTER TABLE worker ADD COLUMN step_confidence REAL NOT NULL DEFAULT 0;" },
+	{
+		3,
 #include "storage/db/schema_state_3.h"
 	},
-	/* What a worker shares with others: the rack of its host, the shard of the input that it reads. */
-	{ 4, "ALTER TABLE worker ADD COLUMN rack TEXT NOT NULL DEFAULT '';"
-	     "ALTER TABLE worker ADD COLUMN shard TEXT NOT NULL DEFAULT '';" },
+	/* What a worker shares with others: the rack of its host, the shard of the
+	 * input that it reads. */
+	{ 4,
+		"ALTER TABLE worker ADD COLUMN rack TEXT NOT NULL DEFAULT '';"
+		"ALTER TABLE worker ADD COLUMN shard TEXT NOT NULL DEFAULT '';" },
 };
 
 static const struct ls_migration migrate_telemetry[] = {
-	{ 4,
+	{
+		4,
 #include "storage/db/schema_telemetry.h"
 	},
 };
@@ -40,7 +47,8 @@ ls_migrations_of(enum ls_schema schema)
 	return &migrate_all[schema];
 }
 
-/* Version of the file; an empty one is 0, one with tables but not of ours is refused. */
+/* Version of the file; an empty one is 0, one with tables but not of ours is refused.
+ */
 static int
 migrate_version(sqlite3 *db, const struct ls_migrations *m, int64_t *ret_version)
 {

@@ -16,13 +16,14 @@
 #include "storage/db/rows.h"
 
 /*
- * How many of the oldest days go. bytes[i] is the size of days->day[i], other_bytes that of the rest
- * of the directory. The newest day always stays: it is written to.
+ * How many of the oldest days go. bytes[i] is the size of days->day[i], other_bytes
+ * that of the rest of the directory. The newest day always stays: it is written to.
  */
-size_t ls_retain_count(const struct ls_days *days, const uint64_t *bytes, uint64_t other_bytes,
-	const struct ls_store_retain *rule);
+size_t ls_retain_count(const struct ls_days *days, const uint64_t *bytes,
+	uint64_t other_bytes, const struct ls_store_retain *rule);
 
 /* The rule for a maximum age at a time; age 0: any age. */
-struct ls_store_retain ls_retain_rule(uint64_t age_ns, uint64_t max_bytes, int64_t now_us);
+struct ls_store_retain ls_retain_rule(uint64_t age_ns, uint64_t max_bytes,
+	int64_t now_us);
 
 #endif

@@ -11,7 +11,8 @@
 int64_t
 ls_store_map_ns(const struct ls_store_map *map, int64_t t_mono_ns)
 {
-	double drift = (double)(t_mono_ns - map->ref_mono_ns) * (double)map->drift_ppb / 1e9;
+	double drift =
+		(double)(t_mono_ns - map->ref_mono_ns) * (double)map->drift_ppb / 1e9;
 
 	return t_mono_ns + map->offset_ns + (int64_t)drift;
 }
@@ -30,7 +31,8 @@ rows_span_ns(uint64_t ns)
 {
 	uint64_t rounded = (ns + 500) / 1000 * 1000;
 
-	return rounded >= LS_PHASE_MAX_NS && ns < LS_PHASE_MAX_NS ? rounded - 1000 : rounded;
+	return rounded >= LS_PHASE_MAX_NS && ns < LS_PHASE_MAX_NS ? rounded - 1000
+								  : rounded;
 }
 
 void
@@ -46,8 +48,10 @@ ls_store_record(const struct ls_store_map *map, const struct ls_record *from,
 	for (i = 0; i < LS_PHASE_COUNT; i++)
 		r->phase_ns[i] = rows_span_ns(from->phase_ns[i]);
 	for (i = 0; i < r->barrier_count; i++) {
-		r->barrier[i].enter_ns = ls_store_map_us(map, r->barrier[i].enter_ns) * 1000;
-		r->barrier[i].exit_ns = ls_store_map_us(map, r->barrier[i].exit_ns) * 1000;
+		r->barrier[i].enter_ns =
+			ls_store_map_us(map, r->barrier[i].enter_ns) * 1000;
+		r->barrier[i].exit_ns =
+			ls_store_map_us(map, r->barrier[i].exit_ns) * 1000;
 	}
 	for (i = 0; i < r->peer_count; i++) {
 		struct ls_record_peer *p = &r->peer[i];
@@ -78,8 +82,10 @@ struct rows_report {
 };
 
 _Static_assert(sizeof(struct ls_store_item) % alignof(struct ls_store_counters) == 0 &&
-	(sizeof(struct ls_store_item) + sizeof(struct ls_store_counters)) %
-		alignof(struct ls_store_chunk) == 0, "rows follow each other");
+		(sizeof(struct ls_store_item) + sizeof(struct ls_store_counters)) %
+				alignof(struct ls_store_chunk) ==
+			0,
+	"rows follow each other");
 
 struct ls_write *
 ls_write_new_report(size_t items, size_t counters, size_t chunks, int64_t t_us)
@@ -87,23 +93,27 @@ ls_write_new_report(size_t items, size_t counters, size_t chunks, int64_t t_us)
 	/* Counts are of the wire: the sum does not overflow. */
 	size_t items_bytes = items * sizeof(struct ls_store_item);
 	size_t counters_bytes = counters * sizeof(struct ls_store_counters);
-	struct rows_report *m = calloc(1, sizeof(*m) + items_bytes + counters_bytes +
-		chunks * sizeof(struct ls_store_chunk));
+	struct rows_report *m = calloc(1,
+		sizeof(*m) + items_bytes + counters_bytes +
+			chunks * sizeof(struct ls_store_chunk));
 
 	if (m == NULL)
 		return NULL;
 	m->write.kind = LS_WRITE_REPORT;
 	m->write.t_us = t_us;
 	m->write.u.report.items = (struct ls_store_item *)m->rows;
-	m->write.u.report.counters = (struct ls_store_counters *)(m->rows + items_bytes);
+	m->write.u.report.counters =
+		(struct ls_store_counters *)(m->rows + items_bytes);
 	m->write.u.report.chunks =
 		(struct ls_store_chunk *)(m->rows + items_bytes + counters_bytes);
 	return &m->write;
 }
 
-/* A copy of ranks for a message of them, which is freed if there is no memory; NULL in *ret_copy: no ranks. */
+/* A copy of ranks for a message of them, which is freed if there is no memory; NULL in
+ * *ret_copy: no ranks. */
 static struct ls_write *
-write_copy_ranks(struct ls_write *m, const int32_t *ranks, size_t count, int32_t **ret_copy)
+write_copy_ranks(struct ls_write *m, const int32_t *ranks, size_t count,
+	int32_t **ret_copy)
 {
 	int32_t *copy;
 
@@ -123,8 +133,8 @@ struct ls_write *
 ls_write_new_close(const int32_t *missing, size_t count, int64_t t_us)
 {
 	int32_t *copy = NULL;
-	struct ls_write *m =
-		write_copy_ranks(ls_write_new(LS_WRITE_CLOSE, t_us), missing, count, &copy);
+	struct ls_write *m = write_copy_ranks(ls_write_new(LS_WRITE_CLOSE, t_us),
+		missing, count, &copy);
 
 	if (m != NULL) {
 		m->u.close.missing = copy;
@@ -137,8 +147,8 @@ struct ls_write *
 ls_write_new_hang(const int32_t *ranks, size_t count, int64_t t_us)
 {
 	int32_t *copy = NULL;
-	struct ls_write *m =
-		write_copy_ranks(ls_write_new(LS_WRITE_HANG, t_us), ranks, count, &copy);
+	struct ls_write *m = write_copy_ranks(ls_write_new(LS_WRITE_HANG, t_us), ranks,
+		count, &copy);
 
 	if (m != NULL) {
 		m->u.hang.ranks = copy;
@@ -160,7 +170,8 @@ ls_write_new_pack(size_t step_rows, size_t hot_rows, size_t ledgers, size_t ring
 	p->hot_rows = calloc(hot_rows > 0 ? hot_rows : 1, sizeof(*p->hot_rows));
 	p->ledgers = calloc(ledgers > 0 ? ledgers : 1, sizeof(*p->ledgers));
 	p->rings = calloc(rings > 0 ? rings : 1, sizeof(*p->rings));
-	if (p->step_rows == NULL || p->hot_rows == NULL || p->ledgers == NULL || p->rings == NULL) {
+	if (p->step_rows == NULL || p->hot_rows == NULL || p->ledgers == NULL ||
+		p->rings == NULL) {
 		ls_write_free(m);
 		return NULL;
 	}

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rows - what storage keeps, as plain data: written by the writer, given out again by the query.
+ * rows - what storage keeps, as plain data: written by the writer, given out again by
+ * the query.
  *
- * Owner:   plain data. A message for the writer (struct ls_write) belongs to whoever holds it.
- * Units:   _us microseconds since the Unix epoch on the collector's time line; _mono_ns the
- *          sender's CLOCK_MONOTONIC.
+ * Owner:   plain data. A message for the writer (struct ls_write) belongs to whoever
+ *          holds it.
+ * Units:   _us microseconds since the Unix epoch on the collector's time line; _mono_ns
+ *          the sender's CLOCK_MONOTONIC.
  * Errors:  constructors return NULL when out of memory; the map's functions never fail.
  * Limits:  those of the wire for names, records and values.
  * Source:  storage/README.md, "Tables".
@@ -20,7 +22,8 @@
 #include "proto/ring/ring.h"
 #include "proto/wire/wire.h"
 
-/* How a sender's monotonic time becomes ns since the epoch; stored with the times it was used on. */
+/* How a sender's monotonic time becomes ns since the epoch; stored with the times it
+ * was used on. */
 struct ls_store_map {
 	int64_t ref_mono_ns;
 	int64_t offset_ns;
@@ -35,8 +38,8 @@ int64_t ls_store_map_ns(const struct ls_store_map *map, int64_t t_mono_ns);
 int64_t ls_store_map_us(const struct ls_store_map *map, int64_t t_mono_ns);
 
 /*
- * A sender's record as it is stored, judged and exported: on the collector's time line, and all of it,
- * spans too, in whole microseconds. The two may be the same record.
+ * A sender's record as it is stored, judged and exported: on the collector's time line,
+ * and all of it, spans too, in whole microseconds. The two may be the same record.
  */
 void ls_store_record(const struct ls_store_map *map, const struct ls_record *from,
 	struct ls_record *ret_record);
@@ -54,12 +57,13 @@ struct ls_store_item {
 	int64_t worker_id;
 	uint8_t ring_id[LS_RING_ID_BYTES];
 	uint64_t first_index, count; /* END: count = records written in all */
-	uint64_t high;               /* what of the ring is on disk once this is */
+	uint64_t high; /* what of the ring is on disk once this is */
 	uint64_t step_lo, step_hi;
 	int64_t t_lo_us, t_hi_us;
 	struct ls_store_map map;
-	unsigned reason;             /* GAP: enum ls_wire_gap_reason; END: enum ls_wire_end_how */
-	const uint8_t *data;         /* STEPS: the encoded item */
+	/* GAP: enum ls_wire_gap_reason; END: enum ls_wire_end_how */
+	unsigned reason;
+	const uint8_t *data; /* STEPS: the encoded item */
 	size_t len;
 };
 
@@ -114,43 +118,45 @@ struct ls_store_hang {
 	int64_t since_us;
 	uint32_t waiting;
 	enum ls_hang_why why;
-	size_t rank_count;       /* at most LS_CLOSE_MISSING_MAX */
-	int32_t *ranks;          /* freed with the message */
+	size_t rank_count; /* at most LS_CLOSE_MISSING_MAX */
+	int32_t *ranks; /* freed with the message */
 };
 
 /* One accepted item of the stream of chunks, or a dictionary's first use of the day. */
 struct ls_store_chunk {
 	enum ls_wire_chunk_kind kind;
-	uint64_t hash;                        /* DICTIONARY, CHUNK */
-	char group[LS_GROUP_NAME_MAX_BYTES];  /* DICTIONARY, LOST */
-	char *series;                         /* DICTIONARY: each with a NUL behind it; freed with the message */
+	uint64_t hash; /* DICTIONARY, CHUNK */
+	char group[LS_GROUP_NAME_MAX_BYTES]; /* DICTIONARY, LOST */
+	/* DICTIONARY: each with a NUL behind it; freed with the message */
+	char *series;
 	size_t series_len;
-	int64_t t_first_us, t_last_us;        /* CHUNK; LOST: from, to; 0: not known */
-	struct ls_store_map map;              /* CHUNK */
-	uint32_t n;                           /* CHUNK: rows */
-	const uint8_t *body;                  /* CHUNK */
+	int64_t t_first_us, t_last_us; /* CHUNK; LOST: from, to; 0: not known */
+	struct ls_store_map map; /* CHUNK */
+	uint32_t n; /* CHUNK: rows */
+	const uint8_t *body; /* CHUNK */
 	size_t body_len;
-	uint64_t samples;                     /* LOST */
-	unsigned reason;                      /* LOST: enum ls_wire_lost_reason */
+	uint64_t samples; /* LOST */
+	unsigned reason; /* LOST: enum ls_wire_lost_reason */
 };
 
 /* One report: all its items become durable together, and with them its numbers. */
 struct ls_store_report {
 	uint8_t boot[LS_BOOT_BYTES];
 	char host[LS_HOST_NAME_MAX_BYTES];
-	uint64_t last_seq;       /* highest number accepted; 0: no numbered item */
+	uint64_t last_seq; /* highest number accepted; 0: no numbered item */
 	uint64_t last_chunk_seq; /* likewise, of the stream of chunks */
 	size_t item_count, counters_count, chunk_count;
-	struct ls_store_item *items;         /* in one piece with the message */
-	struct ls_store_counters *counters;  /* likewise */
-	struct ls_store_chunk *chunks;       /* likewise */
-	void *owner;                         /* the caller's: it holds what items[].data points to */
+	struct ls_store_item *items; /* in one piece with the message */
+	struct ls_store_counters *counters; /* likewise */
+	struct ls_store_chunk *chunks; /* likewise */
+	/* the caller's: it holds what items[].data points to */
+	void *owner;
 };
 
 /* Who a host is: the last that was said. */
 struct ls_store_host {
 	char host[LS_HOST_NAME_MAX_BYTES];
-	char *json;        /* freed with the message */
+	char *json; /* freed with the message */
 };
 
 enum ls_zoom_event { LS_ZOOM_BEGIN, LS_ZOOM_RENEW, LS_ZOOM_END, LS_ZOOM_EVENT_COUNT };
@@ -169,8 +175,8 @@ struct ls_store_finding {
 	char event[16];
 	char job[LS_JOB_NAME_MAX_BYTES];
 	char kind[32], severity[16], status[16];
-	char *json;        /* freed with the message */
-	bool history;      /* also a row in finding_event */
+	char *json; /* freed with the message */
+	bool history; /* also a row in finding_event */
 };
 
 struct ls_store_meta {
@@ -179,7 +185,8 @@ struct ls_store_meta {
 	size_t len;
 };
 
-/* Retention: files of days before keep_from (YYYYMMDD; 0: any), then oldest first above max_bytes. */
+/* Retention: files of days before keep_from (YYYYMMDD; 0: any), then oldest first above
+ *            max_bytes. */
 struct ls_store_retain {
 	int32_t keep_from;
 	uint64_t max_bytes; /* 0: no maximum */
@@ -204,8 +211,8 @@ struct ls_store_hot_rows {
 };
 
 /*
- * A unit, in place of all rows of the journal from from_id to last_id, of which there are journal_rows.
- * Arrays are freed with the message.
+ * A unit, in place of all rows of the journal from from_id to last_id, of which there
+ * are journal_rows. Arrays are freed with the message.
  */
 struct ls_store_pack {
 	int32_t day; /* of whose file this was made */
@@ -219,7 +226,8 @@ struct ls_store_pack {
 	struct ls_store_ring *rings;
 };
 
-/* A name with its id, of metrics or of labels; at its place in data, with a NUL behind it. */
+/* A name with its id, of metrics or of labels; at its place in data, with a NUL behind
+ * it. */
 struct ls_store_rollup_name {
 	bool is_metric;
 	int64_t id;
@@ -238,7 +246,8 @@ struct ls_store_rollup_done {
 	int64_t span_s, t_us, before, chunk_id;
 };
 
-/* Roll-ups, durable together or not at all. Arrays and data are freed with the message. */
+/* Roll-ups, durable together or not at all. Arrays and data are freed with the message.
+ */
 struct ls_store_rollup {
 	int32_t day; /* of whose file this is, which may be a closed one */
 	size_t name_count, body_count, done_count, data_len;
@@ -249,17 +258,18 @@ struct ls_store_rollup {
 };
 
 enum ls_write_kind {
-	LS_WRITE_WORKER,  /* to state.db */
+	LS_WRITE_WORKER, /* to state.db */
 	LS_WRITE_FINDING,
 	LS_WRITE_META,
 	LS_WRITE_HOST,
-	LS_WRITE_REPORT,  /* to the day's file */
+	LS_WRITE_REPORT, /* to the day's file */
 	LS_WRITE_CLOSE,
 	LS_WRITE_ZOOM,
 	LS_WRITE_HANG,
 	LS_WRITE_RETAIN,
-	LS_WRITE_PACK,    /* to the day's file, apart from the rest (see storage/write/writer.h) */
-	LS_WRITE_ROLLUP,  /* likewise */
+	/* to the day's file, apart from the rest (see storage/write/writer.h) */
+	LS_WRITE_PACK,
+	LS_WRITE_ROLLUP, /* likewise */
 	LS_WRITE_KIND_COUNT
 };
 
@@ -267,9 +277,10 @@ enum ls_write_kind {
 struct ls_write {
 	struct ls_write *next; /* in the list it comes back with */
 	enum ls_write_kind kind;
-	uint64_t epoch;        /* REPORT: failures known to the sender (see storage/write/writer.h) */
-	int64_t t_us;          /* the engine's now */
-	int rc;                /* REPORT, PACK: how it ended */
+	/* REPORT: failures known to the sender (see storage/write/writer.h) */
+	uint64_t epoch;
+	int64_t t_us; /* the engine's now */
+	int rc; /* REPORT, PACK: how it ended */
 	union {
 		struct ls_store_worker worker;
 		struct ls_store_finding finding;
@@ -289,7 +300,8 @@ struct ls_write {
 struct ls_write *ls_write_new(enum ls_write_kind kind, int64_t t_us);
 
 /* New REPORT with room for so many items, counters and rows of chunks. */
-struct ls_write *ls_write_new_report(size_t items, size_t counters, size_t chunks, int64_t t_us);
+struct ls_write *ls_write_new_report(size_t items, size_t counters, size_t chunks,
+	int64_t t_us);
 
 /* New CLOSE with a copy of the missing ranks. */
 struct ls_write *ls_write_new_close(const int32_t *missing, size_t count, int64_t t_us);
@@ -297,8 +309,10 @@ struct ls_write *ls_write_new_close(const int32_t *missing, size_t count, int64_
 /* New HANG with a copy of the ranks. */
 struct ls_write *ls_write_new_hang(const int32_t *ranks, size_t count, int64_t t_us);
 
-/* New PACK with room for so many rows and positions, all zeroed; bodies are put in by the caller. */
-struct ls_write *ls_write_new_pack(size_t step_rows, size_t hot_rows, size_t ledgers, size_t rings);
+/* New PACK with room for so many rows and positions, all zeroed; bodies are put in by
+ * the caller. */
+struct ls_write *ls_write_new_pack(size_t step_rows, size_t hot_rows, size_t ledgers,
+	size_t rings);
 
 /* Frees a message and what it owns (not u.report.owner); accepts NULL. */
 void ls_write_free(struct ls_write *m);

@@ -13,8 +13,10 @@
 void
 ls_settle(sqlite3 *db)
 {
-	(void)sqlite3_busy_timeout(db, 0); /* a reader in the middle is a reason to come back, not to wait */
-	(void)sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+	/* a reader in the middle is a reason to come back, not to wait */
+	(void)sqlite3_busy_timeout(db, 0);
+	(void)sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL,
+		NULL);
 }
 
 static void
@@ -29,7 +31,8 @@ settle_day(const char *dir, int32_t day)
 	if (rc == 0)
 		ls_settle(db);
 	else
-		ls_log(LS_LOG_WARN, "storage", "the WAL of %d stays: %s", (int)day, ls_err_text(rc));
+		ls_log(LS_LOG_WARN, "storage", "the WAL of %d stays: %s", (int)day,
+			ls_err_text(rc));
 	ls_db_close(db);
 }
 

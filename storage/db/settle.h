@@ -2,12 +2,14 @@
 /*
  * settle - closed days take in what was left in their WAL.
  *
- * The last connection that closes a file empties its WAL, unless it is a reader's: ours never checkpoint.
- * So a file that somebody reads at the turn of the day keeps one, until the writer comes back to it.
+ * The last connection that closes a file empties its WAL, unless it is a reader's: ours
+ * never checkpoint. So a file that somebody reads at the turn of the day keeps one,
+ * until the writer comes back to it.
  *
  * Owner:   the writer's thread, the only one that checkpoints.
  * Units:   none.
- * Errors:  none told: a file that cannot be settled now is tried again at the next call.
+ * Errors:  none told: a file that cannot be settled now is tried again at the next
+ *          call.
  * Limits:  LS_DAYS_MAX day files.
  */
 #ifndef LS_STORAGE_SETTLE_H
@@ -16,7 +18,8 @@
 #include <sqlite3.h>
 #include <stdint.h>
 
-/* Before a write connection to a closed day is closed: moves all into the file, without waiting for readers. */
+/* Before a write connection to a closed day is closed: moves all into the file, without
+ * waiting for readers. */
 void ls_settle(sqlite3 *db);
 
 /* The same of all days before open_day that have something in their WAL. */

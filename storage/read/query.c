@@ -14,9 +14,11 @@
 #include "storage/db/migrate.h"
 #include "storage/read/query_day.h"
 
-#define QUERY_STOP_OPS 20000 /* of SQLite's machine between two looks at the clock: below a ms */
+/* of SQLite's machine between two looks at the clock: below a ms */
+#define QUERY_STOP_OPS 20000
 
-/* A day's file that is open. The file behind a name may change (repacked) or go (retention). */
+/* A day's file that is open. The file behind a name may change (repacked) or go
+ * (retention). */
 struct query_open {
 	struct ls_query_day *day; /* NULL: free */
 	int32_t number;
@@ -91,14 +93,16 @@ ls_query_step_codec(struct ls_query *q, struct ls_step_codec **ret_codec)
 	return 0;
 }
 
-/* --- when to stop --------------------------------------------------------------------- */
+/* --- when to stop --------------------------------------------------------- */
 
 int
 ls_query_stopped(const struct ls_query *q)
 {
 	if (q->cancelled != NULL && atomic_load(q->cancelled))
 		return -ECANCELED;
-	return q->deadline_mono_ns != 0 && ls_clock_mono_ns() >= q->deadline_mono_ns ? -ETIMEDOUT : 0;
+	return q->deadline_mono_ns != 0 && ls_clock_mono_ns() >= q->deadline_mono_ns
+		? -ETIMEDOUT
+		: 0;
 }
 
 static int
@@ -112,12 +116,13 @@ query_watch(struct ls_query *q, sqlite3 *db)
 {
 	bool watch = q->deadline_mono_ns != 0 || q->cancelled != NULL;
 
-	sqlite3_progress_handler(
-		db, watch ? QUERY_STOP_OPS : 0, watch ? query_progress : NULL, q);
+	sqlite3_progress_handler(db, watch ? QUERY_STOP_OPS : 0,
+		watch ? query_progress : NULL, q);
 }
 
 void
-ls_query_stop_at(struct ls_query *q, uint64_t deadline_mono_ns, const atomic_bool *cancelled)
+ls_query_stop_at(struct ls_query *q, uint64_t deadline_mono_ns,
+	const atomic_bool *cancelled)
 {
 	size_t i;
 
@@ -130,7 +135,7 @@ ls_query_stop_at(struct ls_query *q, uint64_t deadline_mono_ns, const atomic_boo
 	}
 }
 
-/* --- days ----------------------------------------------------------------------------- */
+/* --- days ----------------------------------------------------------------- */
 
 /* Somebody stands on a row of it. */
 static bool
@@ -145,7 +150,8 @@ query_is_read(const struct query_open *o)
 	return false;
 }
 
-/* Room for another file: a free place, else the one used longest ago that nobody reads. */
+/* Room for another file: a free place, else the one used longest ago that nobody reads.
+ */
 static struct query_open *
 query_room(struct ls_query *q)
 {
@@ -286,7 +292,8 @@ ls_query_findings(struct ls_query *q, ls_query_finding_fn *fn, void *arg)
 {
 	sqlite3_stmt *stmt = NULL;
 	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(q->state, "SELECT id, json FROM finding ORDER BY n", &stmt);
+	int rc = ls_db_prepare(q->state, "SELECT id, json FROM finding ORDER BY n",
+		&stmt);
 
 	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
 		const char *id = (const char *)sqlite3_column_text(stmt, 0);
@@ -305,7 +312,8 @@ ls_query_meta(struct ls_query *q, const char *key, void *ret_value, size_t size)
 {
 	sqlite3_stmt *stmt = NULL;
 	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(q->state, "SELECT value FROM meta WHERE key = ?1", &stmt);
+	int rc =
+		ls_db_prepare(q->state, "SELECT value FROM meta WHERE key = ?1", &stmt);
 
 	if (rc == 0)
 		rc = ls_err_sqlite(sqlite3_bind_text(stmt, 1, key, -1, SQLITE_STATIC));
@@ -382,18 +390,19 @@ ls_query_rings(struct ls_query *q, ls_query_ring_fn *fn, void *arg)
 }
 
 int
-ls_query_tail(struct ls_query *q, int32_t day, uint64_t max_records, int64_t *ret_from_id,
-	uint64_t *ret_records)
+ls_query_tail(struct ls_query *q, int32_t day, uint64_t max_records,
+	int64_t *ret_from_id, uint64_t *ret_records)
 {
 	struct ls_query_day *d;
 	int rc = ls_query_day_of(q, day, &d);
 
-	return rc == 0 ? ls_query_day_tail(d, max_records, ret_from_id, ret_records) : rc;
+	return rc == 0 ? ls_query_day_tail(d, max_records, ret_from_id, ret_records)
+		       : rc;
 }
 
 int
-ls_query_events(
-	struct ls_query *q, int32_t day, int64_t from_id, ls_query_event_fn *fn, void *arg)
+ls_query_events(struct ls_query *q, int32_t day, int64_t from_id, ls_query_event_fn *fn,
+	void *arg)
 {
 	struct ls_query_day *d;
 	int rc = ls_query_day_of(q, day, &d);

@@ -9,7 +9,7 @@
 #include "storage/db/db.h"
 #include "storage/read/query_day.h"
 
-#define QUERY_CHUNK_COLUMNS \
+#define QUERY_CHUNK_COLUMNS                                                                   \
 	"c.id, h.name, c.dictionary, c.t_first_us, c.t_last_us, c.ref_mono_ns, c.offset_ns, " \
 	"c.drift_ppb, c.uncertainty_ns, c.n, c.at, c.len "
 
@@ -39,12 +39,12 @@ chunk_read(struct ls_query_day *d, sqlite3_stmt *stmt, struct ls_query_chunk *c)
 	return rc != 0 ? rc : ls_db_column_text(stmt, 1, c->host, sizeof(c->host));
 }
 
-/* --- chunks ------------------------------------------------------------------------------- */
+/* --- chunks --------------------------------------------------------------- */
 
 /* Chunks with ids lo..hi. */
 static int
-chunk_window(struct ls_query_day *d, sqlite3_stmt *stmt, int32_t day, int64_t lo, int64_t hi,
-	ls_query_chunk_fn *fn, void *arg)
+chunk_window(struct ls_query_day *d, sqlite3_stmt *stmt, int32_t day, int64_t lo,
+	int64_t hi, ls_query_chunk_fn *fn, void *arg)
 {
 	struct ls_query_chunk c = { .day = day };
 	int rc = 0, step = SQLITE_DONE;
@@ -102,7 +102,8 @@ chunk_newest(void *arg, const struct ls_query_chunk *c)
 		if (n->dictionary[i] == c->dictionary)
 			return 0;
 	}
-	if (n->count == LS_GROUPS_MAX || (n->count > 0 && c->t_last_us < n->newest_us - n->keep_us))
+	if (n->count == LS_GROUPS_MAX ||
+		(n->count > 0 && c->t_last_us < n->newest_us - n->keep_us))
 		return 0;
 	if (n->count == 0)
 		n->newest_us = c->t_last_us;
@@ -111,13 +112,15 @@ chunk_newest(void *arg, const struct ls_query_chunk *c)
 }
 
 static int
-chunk_newest_of(struct ls_query_day *d, int32_t day, const char *host, struct chunk_newest *n)
+chunk_newest_of(struct ls_query_day *d, int32_t day, const char *host,
+	struct chunk_newest *n)
 {
 	struct ls_query_chunk c = { .day = day };
 	sqlite3_stmt *stmt = NULL;
 	int step = SQLITE_DONE;
 	int rc = ls_db_prepare(ls_query_day_db(d),
-		"SELECT " QUERY_CHUNK_COLUMNS "FROM chunk c JOIN chunk_host h ON h.id = c.host_id "
+		"SELECT " QUERY_CHUNK_COLUMNS
+		"FROM chunk c JOIN chunk_host h ON h.id = c.host_id "
 		"WHERE c.host_id = (SELECT id FROM chunk_host WHERE name = ?1) "
 		"ORDER BY c.t_first_us DESC, c.id DESC",
 		&stmt);
@@ -128,7 +131,8 @@ chunk_newest_of(struct ls_query_day *d, int32_t day, const char *host, struct ch
 		rc = chunk_read(d, stmt, &c);
 		if (rc == 0)
 			rc = chunk_newest(n, &c);
-		if (rc == 0 && c.t_first_us < n->newest_us - n->keep_us - LS_CHUNK_SPAN_US)
+		if (rc == 0 &&
+			c.t_first_us < n->newest_us - n->keep_us - LS_CHUNK_SPAN_US)
 			break; /* what began before ended before */
 	}
 	ls_query_day_rest(d);
@@ -137,8 +141,8 @@ chunk_newest_of(struct ls_query_day *d, int32_t day, const char *host, struct ch
 }
 
 int
-ls_query_newest_chunks(
-	struct ls_query *q, const char *host, int64_t keep_us, ls_query_chunk_fn *fn, void *arg)
+ls_query_newest_chunks(struct ls_query *q, const char *host, int64_t keep_us,
+	ls_query_chunk_fn *fn, void *arg)
 {
 	struct chunk_newest n = { .keep_us = keep_us, .fn = fn, .arg = arg };
 	struct ls_days *days = malloc(sizeof(*days));
@@ -155,7 +159,7 @@ ls_query_newest_chunks(
 	return rc;
 }
 
-/* --- dictionaries --------------------------------------------------------------------------- */
+/* --- dictionaries --------------------------------------------------------- */
 
 void
 ls_query_dictionary_fini(struct ls_query_dictionary *d)
@@ -188,7 +192,8 @@ dictionary_read(sqlite3_stmt *stmt, struct ls_query_dictionary *d)
 	}
 	memcpy(d->text, text, len);
 	d->text_len = len;
-	for (i = 0; i < len && d->count < LS_SERIES_PER_GROUP_MAX; i += strlen(d->text + i) + 1)
+	for (i = 0; i < len && d->count < LS_SERIES_PER_GROUP_MAX;
+		i += strlen(d->text + i) + 1)
 		d->series[d->count++] = d->text + i;
 	return 0;
 }
@@ -251,7 +256,8 @@ ls_query_dictionaries(struct ls_query *q, ls_query_dictionary_fn *fn, void *arg)
 	if (rc != 0 || d == NULL)
 		return rc;
 	rc = ls_db_prepare(ls_query_day_db(d),
-		"SELECT hash, family, series FROM dictionary ORDER BY t_us, hash", &stmt);
+		"SELECT hash, family, series FROM dictionary ORDER BY t_us, hash",
+		&stmt);
 	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
 		rc = dictionary_read(stmt, &dictionary);
 		if (rc != 0)
@@ -262,7 +268,7 @@ ls_query_dictionaries(struct ls_query *q, ls_query_dictionary_fn *fn, void *arg)
 	return chunk_end(stmt, rc, step);
 }
 
-/* --- what is lost, and who hosts are ---------------------------------------------------------- */
+/* --- what is lost, and who hosts are -------------------------------------- */
 
 int
 ls_query_lost(struct ls_query *q, int32_t day, ls_query_lost_fn *fn, void *arg)
@@ -312,7 +318,8 @@ ls_query_hosts(struct ls_query *q, ls_query_host_fn *fn, void *arg)
 			rc = -ENOMEM;
 		else
 			rc = fn(arg, host, json, (size_t)sqlite3_column_bytes(stmt, 1),
-				sqlite3_column_int64(stmt, 2), sqlite3_column_int64(stmt, 3));
+				sqlite3_column_int64(stmt, 2),
+				sqlite3_column_int64(stmt, 3));
 	}
 	return chunk_end(stmt, rc, step);
 }

@@ -17,7 +17,14 @@
 #include "storage/read/unit_reader.h"
 
 /* The tables of small events; the first two columns are id and t_us. */
-enum query_table { QUERY_GAP, QUERY_END, QUERY_CLOSE, QUERY_ZOOM, QUERY_HANG, QUERY_TABLES };
+enum query_table {
+	QUERY_GAP,
+	QUERY_END,
+	QUERY_CLOSE,
+	QUERY_ZOOM,
+	QUERY_HANG,
+	QUERY_TABLES
+};
 
 static const char *const query_sql[QUERY_TABLES] = {
 	[QUERY_GAP] = "SELECT id, t_us, worker_id, first_index, n, reason "
@@ -28,8 +35,9 @@ static const char *const query_sql[QUERY_TABLES] = {
 			"FROM step_close WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
 	[QUERY_ZOOM] = "SELECT id, t_us, host, job, event, cause, until_us "
 		       "FROM zoom WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
-	[QUERY_HANG] = "SELECT id, t_us, job, attempt, step, since_us, waiting, why, ranks "
-		       "FROM hang WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
+	[QUERY_HANG] =
+		"SELECT id, t_us, job, attempt, step, since_us, waiting, why, ranks "
+		"FROM hang WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
 };
 
 /* Rows of the journal from the one that holds ?1 on. */
@@ -43,7 +51,8 @@ static const char query_unit_sql[] =
 	"WHERE id <= ?1 ORDER BY id DESC LIMIT 1), ?1) ORDER BY id LIMIT 2";
 
 static const char *const query_rows_sql[LS_UNIT_TABLES] = {
-	[LS_UNIT_STEP_ROWS] = "SELECT id, body FROM step_rows WHERE id BETWEEN ?1 AND ?2",
+	[LS_UNIT_STEP_ROWS] =
+		"SELECT id, body FROM step_rows WHERE id BETWEEN ?1 AND ?2",
 	[LS_UNIT_HOT_ROWS] = "SELECT id, body FROM hot_rows WHERE id BETWEEN ?1 AND ?2",
 };
 
@@ -122,9 +131,11 @@ ls_query_day_db(const struct ls_query_day *d)
 }
 
 int
-ls_query_day_kept(struct ls_query_day *d, enum ls_query_kept which, const char *sql, sqlite3_stmt **ret_stmt)
+ls_query_day_kept(struct ls_query_day *d, enum ls_query_kept which, const char *sql,
+	sqlite3_stmt **ret_stmt)
 {
-	int rc = d->kept[which] != NULL ? 0 : ls_db_prepare(d->db, sql, &d->kept[which]);
+	int rc =
+		d->kept[which] != NULL ? 0 : ls_db_prepare(d->db, sql, &d->kept[which]);
 
 	if (rc == 0)
 		*ret_stmt = d->kept[which];
@@ -132,16 +143,18 @@ ls_query_day_kept(struct ls_query_day *d, enum ls_query_kept which, const char *
 }
 
 int
-ls_query_day_body(struct ls_query_day *d, sqlite3_stmt *stmt, int column, const uint8_t **ret_body,
-	size_t *ret_len)
+ls_query_day_body(struct ls_query_day *d, sqlite3_stmt *stmt, int column,
+	const uint8_t **ret_body, size_t *ret_len)
 {
 	int64_t len = sqlite3_column_int64(stmt, column + 1);
-	int rc = d->bodies != NULL ? 0 : ls_bodies_reader_new(d->db, "main", &d->bodies);
+	int rc =
+		d->bodies != NULL ? 0 : ls_bodies_reader_new(d->db, "main", &d->bodies);
 
 	*ret_body = NULL;
 	*ret_len = 0;
 	if (rc == 0)
-		rc = ls_bodies_read(d->bodies, sqlite3_column_int64(stmt, column), len, ret_body);
+		rc = ls_bodies_read(d->bodies, sqlite3_column_int64(stmt, column), len,
+			ret_body);
 	if (rc == 0)
 		*ret_len = (size_t)len;
 	return rc == -LS_ECORRUPT ? 0 : rc;
@@ -156,16 +169,20 @@ ls_query_day_rest(struct ls_query_day *d)
 int
 ls_query_day_step_width(struct ls_query_day *d, int64_t *ret_width)
 {
-	/* Rows are put in by growing id, those of a unit at once. By id few pages are read; all, the index only. */
-	static const char *const sql[2] = { "SELECT max(step_hi - step_lo), max(id) FROM step_rows",
-		"SELECT max(step_hi - step_lo), max(id) FROM step_rows WHERE id > ?1" };
+	/* Rows are put in by growing id, those of a unit at once. By id few pages are
+	 * read; all, the index only. */
+	static const char *const sql[2] = {
+		"SELECT max(step_hi - step_lo), max(id) FROM step_rows",
+		"SELECT max(step_hi - step_lo), max(id) FROM step_rows WHERE id > ?1"
+	};
 	sqlite3_stmt *stmt = NULL;
 	int step = SQLITE_DONE;
 	int rc = ls_db_prepare(d->db, sql[d->width_id > 0], &stmt);
 
 	if (rc == 0 && d->width_id > 0)
 		rc = ls_err_sqlite(sqlite3_bind_int64(stmt, 1, d->width_id));
-	if (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW && sqlite3_column_type(stmt, 1) != SQLITE_NULL) {
+	if (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW &&
+		sqlite3_column_type(stmt, 1) != SQLITE_NULL) {
 		if (sqlite3_column_int64(stmt, 0) > d->width)
 			d->width = sqlite3_column_int64(stmt, 0);
 		d->width_id = sqlite3_column_int64(stmt, 1);
@@ -178,7 +195,7 @@ ls_query_day_step_width(struct ls_query_day *d, int64_t *ret_width)
 	return rc;
 }
 
-/* --- positions ------------------------------------------------------------------------- */
+/* --- positions ------------------------------------------------------------ */
 
 /* Those of the file as it is now: read again only when somebody wrote to it. */
 static int
@@ -238,7 +255,7 @@ ls_query_day_max_worker(struct ls_query_day *d, int64_t *ret_id)
 	return rc;
 }
 
-/* --- rows of the small tables ------------------------------------------------------------- */
+/* --- rows of the small tables --------------------------------------------- */
 
 static uint64_t
 query_u64(sqlite3_stmt *stmt, int column)
@@ -248,10 +265,11 @@ query_u64(sqlite3_stmt *stmt, int column)
 
 /* Adds what the statement stands on. */
 static int
-query_add(struct ls_span *s, sqlite3_stmt *stmt, enum ls_store_event_kind kind, const void *what)
+query_add(struct ls_span *s, sqlite3_stmt *stmt, enum ls_store_event_kind kind,
+	const void *what)
 {
-	return ls_span_add(
-		s, kind, sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1), what);
+	return ls_span_add(s, kind, sqlite3_column_int64(stmt, 0),
+		sqlite3_column_int64(stmt, 1), what);
 }
 
 static int
@@ -266,8 +284,9 @@ query_read_gap(sqlite3_stmt *stmt, struct ls_span *s)
 	item->first_index = query_u64(stmt, 3);
 	item->count = query_u64(stmt, 4);
 	item->reason = (unsigned)sqlite3_column_int(stmt, 5);
-	return item->reason < LS_GAP_REASON_COUNT ? query_add(s, stmt, LS_EVENT_ITEM, item)
-						  : -LS_ECORRUPT;
+	return item->reason < LS_GAP_REASON_COUNT
+		? query_add(s, stmt, LS_EVENT_ITEM, item)
+		: -LS_ECORRUPT;
 }
 
 static int
@@ -287,10 +306,12 @@ query_read_end(sqlite3_stmt *stmt, struct ls_span *s)
 
 /* A list of ranks, of which a writer puts in no more than so many. */
 static int
-query_ranks(sqlite3_stmt *stmt, int column, struct ls_span *s, size_t *ret_count, int32_t **ret_ranks)
+query_ranks(sqlite3_stmt *stmt, int column, struct ls_span *s, size_t *ret_count,
+	int32_t **ret_ranks)
 {
 	const uint8_t *data = sqlite3_column_blob(stmt, column);
-	size_t i, len = (size_t)sqlite3_column_bytes(stmt, column), n = len / sizeof(uint32_t);
+	size_t i, len = (size_t)sqlite3_column_bytes(stmt, column),
+		  n = len / sizeof(uint32_t);
 	uint32_t rank;
 	int32_t *ranks;
 
@@ -350,7 +371,8 @@ static int
 query_read_hang(sqlite3_stmt *stmt, struct ls_span *s)
 {
 	struct ls_store_hang *h = ls_span_take(s, 1, sizeof(*h));
-	int64_t waiting = sqlite3_column_int64(stmt, 6), why = sqlite3_column_int64(stmt, 7);
+	int64_t waiting = sqlite3_column_int64(stmt, 6),
+		why = sqlite3_column_int64(stmt, 7);
 	int rc;
 
 	if (h == NULL)
@@ -358,8 +380,8 @@ query_read_hang(sqlite3_stmt *stmt, struct ls_span *s)
 	h->attempt = sqlite3_column_int(stmt, 3);
 	h->step = query_u64(stmt, 4);
 	h->since_us = sqlite3_column_int64(stmt, 5);
-	if (why < 0 || why >= LS_HANG_WHY_COUNT || waiting < 0 || waiting > LS_WORKERS_MAX ||
-		h->since_us > sqlite3_column_int64(stmt, 1))
+	if (why < 0 || why >= LS_HANG_WHY_COUNT || waiting < 0 ||
+		waiting > LS_WORKERS_MAX || h->since_us > sqlite3_column_int64(stmt, 1))
 		return -LS_ECORRUPT;
 	h->waiting = (uint32_t)waiting;
 	h->why = (enum ls_hang_why)why;
@@ -383,14 +405,15 @@ query_pass_over(struct ls_query_day *d, int64_t id, int rc)
 {
 	if (rc != -LS_ECORRUPT && rc != -LS_EPARSE && rc != -LS_EVERSION)
 		return rc;
-	ls_log(LS_LOG_ERR, "storage", "what is stored from event %lld on: %s; passing over it",
-		(long long)id, ls_err_text(rc));
+	ls_log(LS_LOG_ERR, "storage",
+		"what is stored from event %lld on: %s; passing over it", (long long)id,
+		ls_err_text(rc));
 	if (d->error == 0)
 		d->error = rc;
 	return 0;
 }
 
-/* --- events in the order in which they came -------------------------------------------------- */
+/* --- events in the order in which they came ------------------------------- */
 
 /* Small events with ids lo..hi. */
 static int
@@ -407,7 +430,8 @@ query_load_rows(struct ls_query_day *d, int64_t lo, int64_t hi)
 		while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
 			rc = query_read[i](stmt, &d->span);
 			if (rc != 0)
-				rc = query_pass_over(d, sqlite3_column_int64(stmt, 0), rc);
+				rc = query_pass_over(d, sqlite3_column_int64(stmt, 0),
+					rc);
 		}
 		(void)sqlite3_reset(stmt); /* tells the same error again */
 		if (rc == 0)
@@ -417,8 +441,9 @@ query_load_rows(struct ls_query_day *d, int64_t lo, int64_t hi)
 }
 
 /*
- * Events of the rows of the journal that begin in lo..*ret_hi or reach into it, until there are enough;
- * *ret_hi becomes the id up to which all that the journal holds is there.
+ * Events of the rows of the journal that begin in lo..*ret_hi or reach into it, until
+ * there are enough; *ret_hi becomes the id up to which all that the journal holds is
+ * there.
  */
 static int
 query_load_journal(struct ls_query_day *d, int64_t lo, int64_t *ret_hi)
@@ -429,7 +454,8 @@ query_load_journal(struct ls_query_day *d, int64_t lo, int64_t *ret_hi)
 
 	(void)sqlite3_bind_int64(stmt, 1, lo); /* a parameter that is there */
 	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		int64_t id = sqlite3_column_int64(stmt, 0), last = sqlite3_column_int64(stmt, 1);
+		int64_t id = sqlite3_column_int64(stmt, 0),
+			last = sqlite3_column_int64(stmt, 1);
 		const void *body = sqlite3_column_blob(stmt, 2);
 
 		if (last < lo)
@@ -440,8 +466,9 @@ query_load_journal(struct ls_query_day *d, int64_t lo, int64_t *ret_hi)
 			hi = done;
 			break;
 		}
-		rc = body == NULL ? -LS_ECORRUPT : ls_span_load_journal(&d->span, body,
-			(size_t)sqlite3_column_bytes(stmt, 2));
+		rc = body == NULL ? -LS_ECORRUPT
+				  : ls_span_load_journal(&d->span, body,
+					    (size_t)sqlite3_column_bytes(stmt, 2));
 		if (rc == 0 && d->span.bad > 0)
 			rc = -LS_EPARSE;
 		d->span.bad = 0;
@@ -461,7 +488,8 @@ query_load_journal(struct ls_query_day *d, int64_t lo, int64_t *ret_hi)
 
 /* Rows of the unit lo..hi from one of its tables. */
 static int
-query_load_unit_rows(struct ls_query_day *d, enum ls_unit_table table, int64_t lo, int64_t hi)
+query_load_unit_rows(struct ls_query_day *d, enum ls_unit_table table, int64_t lo,
+	int64_t hi)
 {
 	sqlite3_stmt *stmt = d->rows[table];
 	int rc = 0, step = SQLITE_DONE;
@@ -508,8 +536,9 @@ query_find_unit(struct ls_query_day *d, int64_t lo, int64_t *ret_id, int64_t *re
 }
 
 /*
- * Loads all events from lo on up to *ret_hi, which is chosen here: the end of what is stored together
- * there, or of a window of small events. Wherever events are stored, they are added to the span here.
+ * Loads all events from lo on up to *ret_hi, which is chosen here: the end of what is
+ * stored together there, or of a window of small events. Wherever events are stored,
+ * they are added to the span here.
  */
 static int
 query_load(struct ls_query_day *d, int64_t lo, int64_t *ret_hi)
@@ -531,7 +560,8 @@ query_load(struct ls_query_day *d, int64_t lo, int64_t *ret_hi)
 	return rc;
 }
 
-/* As query_load, all in one state of the file, sorted; the file is let go before anybody sees them. */
+/* As query_load, all in one state of the file, sorted; the file is let go before
+ * anybody sees them. */
 static int
 query_load_window(struct ls_query_day *d, int64_t lo, int64_t *ret_hi)
 {
@@ -541,14 +571,16 @@ query_load_window(struct ls_query_day *d, int64_t lo, int64_t *ret_hi)
 	if (rc == 0)
 		rc = query_load(d, lo, ret_hi);
 	if (!sqlite3_get_autocommit(d->db))
-		(void)sqlite3_exec(d->db, "ROLLBACK", NULL, NULL, NULL); /* only read with */
+		(void)sqlite3_exec(d->db, "ROLLBACK", NULL, NULL,
+			NULL); /* only read with */
 	if (rc == 0)
 		ls_span_sort(&d->span);
 	return rc;
 }
 
 int
-ls_query_day_events(struct ls_query_day *d, int64_t from_id, ls_query_event_fn *fn, void *arg)
+ls_query_day_events(struct ls_query_day *d, int64_t from_id, ls_query_event_fn *fn,
+	void *arg)
 {
 	int64_t last = 0, hi = 0, lo = from_id > 1 ? from_id : 1;
 	int rc = ls_query_last_id(d->db, &last);
@@ -578,8 +610,8 @@ ls_query_last_id(sqlite3 *db, int64_t *ret_last)
 }
 
 int
-ls_query_day_tail(
-	struct ls_query_day *d, uint64_t max_records, int64_t *ret_from_id, uint64_t *ret_records)
+ls_query_day_tail(struct ls_query_day *d, uint64_t max_records, int64_t *ret_from_id,
+	uint64_t *ret_records)
 {
 	sqlite3_stmt *stmt = NULL;
 	uint64_t records = 0;
@@ -587,16 +619,20 @@ ls_query_day_tail(
 	int step = SQLITE_DONE;
 	int rc = ls_db_prepare(d->db,
 		"SELECT id, last_id, records FROM journal UNION ALL "
-		"SELECT id, last_id, records FROM unit ORDER BY id DESC", &stmt);
+		"SELECT id, last_id, records FROM unit ORDER BY id DESC",
+		&stmt);
 
 	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		int64_t id = sqlite3_column_int64(stmt, 0), last_id = sqlite3_column_int64(stmt, 1);
+		int64_t id = sqlite3_column_int64(stmt, 0),
+			last_id = sqlite3_column_int64(stmt, 1);
 		uint64_t n = query_u64(stmt, 2), left = max_records - records;
 
 		if (n > left) {
-			/* As if records were spread evenly over ids: close enough for a bound. */
-			from_id = last_id + 1 - (int64_t)((double)(last_id - id + 1) *
-				((double)left / (double)n));
+			/* As if records were spread evenly over ids: close enough for a
+			 * bound. */
+			from_id = last_id + 1 -
+				(int64_t)((double)(last_id - id + 1) *
+					((double)left / (double)n));
 			records += from_id <= last_id ? left : 0;
 			break;
 		}

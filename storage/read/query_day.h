@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * query_day - reading one day's file: its positions, and its events in the order in which they came.
+ * query_day - reading one day's file: its positions, and its events in the order in
+ * which they came.
  *
  * Owner:   one thread at a time; used by query only.
  * Units:   as in storage/db/rows.h.
@@ -16,19 +17,29 @@
 
 struct ls_query_day;
 
-/* The connection to a day's file of q; good until LS_QUERY_DAYS_OPEN others were asked for. */
-int ls_query_day_of(struct ls_query *q, int32_t day, struct ls_query_day **ret_day) LS_MUSTCHECK;
+/* The connection to a day's file of q; good until LS_QUERY_DAYS_OPEN others were asked
+ * for. */
+int ls_query_day_of(struct ls_query *q, int32_t day,
+	struct ls_query_day **ret_day) LS_MUSTCHECK;
 
 /* Statements that a connection keeps, each of one text. */
-enum ls_query_kept { LS_QUERY_HOST_ID, LS_QUERY_HOST_CHUNKS, LS_QUERY_STEP_JOURNAL, LS_QUERY_STEP_ROWS, LS_QUERY_KEPT };
+enum ls_query_kept {
+	LS_QUERY_HOST_ID,
+	LS_QUERY_HOST_CHUNKS,
+	LS_QUERY_STEP_JOURNAL,
+	LS_QUERY_STEP_ROWS,
+	LS_QUERY_KEPT
+};
 
-/* Such a statement, prepared at its first use. Who uses it resets it, so that the snapshot goes. */
-int ls_query_day_kept(struct ls_query_day *d, enum ls_query_kept which, const char *sql, sqlite3_stmt **ret_stmt)
-	LS_MUSTCHECK;
+/* Such a statement, prepared at its first use. Who uses it resets it, so that the
+ * snapshot goes. */
+int ls_query_day_kept(struct ls_query_day *d, enum ls_query_kept which, const char *sql,
+	sqlite3_stmt **ret_stmt) LS_MUSTCHECK;
 
 /*
- * How many steps the widest row of step_rows spans, less one: every row with step N has its step_hi in
- * [N, N + width]. The first use looks through the index, further ones at new rows.
+ * How many steps the widest row of step_rows spans, less one: every row with step N has
+ * its step_hi in [N, N + width]. The first use looks through the index, further ones at
+ * new rows.
  */
 int ls_query_day_step_width(struct ls_query_day *d, int64_t *ret_width) LS_MUSTCHECK;
 
@@ -36,11 +47,12 @@ int ls_query_day_step_width(struct ls_query_day *d, int64_t *ret_width) LS_MUSTC
 sqlite3 *ls_query_day_db(const struct ls_query_day *d);
 
 /*
- * The body of a chunk, whose place a statement of d has in two columns; *ret_body holds until the next use. If it
- * does not read, it is NULL and 0 bytes long: who decodes it meets that as damage.
+ * The body of a chunk, whose place a statement of d has in two columns; *ret_body holds
+ * until the next use. If it does not read, it is NULL and 0 bytes long: who decodes it
+ * meets that as damage.
  */
-int ls_query_day_body(struct ls_query_day *d, sqlite3_stmt *stmt, int column, const uint8_t **ret_body,
-	size_t *ret_len) LS_MUSTCHECK;
+int ls_query_day_body(struct ls_query_day *d, sqlite3_stmt *stmt, int column,
+	const uint8_t **ret_body, size_t *ret_len) LS_MUSTCHECK;
 /* After such reading, where a statement is reset: lets the snapshot go. */
 void ls_query_day_rest(struct ls_query_day *d);
 
@@ -48,7 +60,8 @@ void ls_query_day_rest(struct ls_query_day *d);
 sqlite3 *ls_query_state_db(const struct ls_query *q);
 
 /* The codec of q's step rows, made at its first use and kept. */
-int ls_query_step_codec(struct ls_query *q, struct ls_step_codec **ret_codec) LS_MUSTCHECK;
+int ls_query_step_codec(struct ls_query *q,
+	struct ls_step_codec **ret_codec) LS_MUSTCHECK;
 
 /* Opens a day's file for reading. */
 int ls_query_day_open(const char *path, struct ls_query_day **ret_day) LS_MUSTCHECK;
@@ -59,11 +72,13 @@ void ls_query_day_close(struct ls_query_day *d);
 int ls_query_last_id(sqlite3 *db, int64_t *ret_last) LS_MUSTCHECK;
 
 /* As the functions of query.h without `_day`. */
-int ls_query_day_ledgers(struct ls_query_day *d, ls_query_ledger_fn *fn, void *arg) LS_MUSTCHECK;
-int ls_query_day_rings(struct ls_query_day *d, ls_query_ring_fn *fn, void *arg) LS_MUSTCHECK;
+int ls_query_day_ledgers(struct ls_query_day *d, ls_query_ledger_fn *fn,
+	void *arg) LS_MUSTCHECK;
+int ls_query_day_rings(struct ls_query_day *d, ls_query_ring_fn *fn,
+	void *arg) LS_MUSTCHECK;
 int ls_query_day_max_worker(struct ls_query_day *d, int64_t *ret_id) LS_MUSTCHECK;
-int ls_query_day_tail(struct ls_query_day *d, uint64_t max_records, int64_t *ret_from_id,
-	uint64_t *ret_records) LS_MUSTCHECK;
+int ls_query_day_tail(struct ls_query_day *d, uint64_t max_records,
+	int64_t *ret_from_id, uint64_t *ret_records) LS_MUSTCHECK;
 int ls_query_day_events(struct ls_query_day *d, int64_t from_id, ls_query_event_fn *fn,
 	void *arg) LS_MUSTCHECK;
 

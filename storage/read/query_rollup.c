@@ -12,7 +12,7 @@
 
 /* Texts by id, and which of them the question at hand wants. */
 struct rollup_names {
-	size_t ids;   /* one more than the greatest */
+	size_t ids; /* one more than the greatest */
 	char **name;
 	bool *wanted;
 	bool all; /* of them are wanted */
@@ -30,7 +30,8 @@ struct ls_rollup_reader {
 	struct ls_rollup_codec *codec;
 	uint64_t uses;
 	struct rollup_day day[LS_ROLLUP_NAME_DAYS];
-	/* Which rows of a body are wanted: of the names at hand, of bodies with such ids. */
+	/* Which rows of a body are wanted: of the names at hand, of bodies with such
+	 * ids. */
 	uint64_t chosen, keys; /* keys 0: of none */
 	size_t row_count;
 	uint32_t row[LS_ROLLUP_ROWS_MAX];
@@ -79,7 +80,7 @@ ls_rollup_reader_free(struct ls_rollup_reader *r)
 	free(r);
 }
 
-/* --- names ------------------------------------------------------------------------- */
+/* --- names ---------------------------------------------------------------- */
 
 static int
 names_put(struct rollup_names *n, int64_t id, const char *text)
@@ -119,7 +120,8 @@ names_load(struct rollup_names *n, sqlite3 *db, const char *sql)
 	int rc = ls_db_prepare(db, sql, &stmt);
 
 	if (rc == 0)
-		rc = ls_err_sqlite(sqlite3_bind_int64(stmt, 1, n->ids > 0 ? (int64_t)n->ids - 1 : -1));
+		rc = ls_err_sqlite(sqlite3_bind_int64(stmt, 1,
+			n->ids > 0 ? (int64_t)n->ids - 1 : -1));
 	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW)
 		rc = names_put(n, sqlite3_column_int64(stmt, 0),
 			(const char *)sqlite3_column_text(stmt, 1));
@@ -134,14 +136,16 @@ names_choose(struct rollup_names *n, bool (*choose)(void *, const char *), void 
 
 	n->all = true;
 	for (i = 0; i < n->ids; i++) {
-		n->wanted[i] = n->name[i] != NULL && (choose == NULL || choose(arg, n->name[i]));
+		n->wanted[i] = n->name[i] != NULL &&
+			(choose == NULL || choose(arg, n->name[i]));
 		n->all = n->all && (n->wanted[i] || n->name[i] == NULL);
 	}
 }
 
 /* The names of a day's file, brought up to date. */
 static int
-rollup_names_of(struct ls_rollup_reader *r, sqlite3 *db, int32_t day, struct rollup_day **ret_day)
+rollup_names_of(struct ls_rollup_reader *r, sqlite3 *db, int32_t day,
+	struct rollup_day **ret_day)
 {
 	struct rollup_day *d = &r->day[0];
 	size_t i;
@@ -164,7 +168,8 @@ rollup_names_of(struct ls_rollup_reader *r, sqlite3 *db, int32_t day, struct rol
 	d->used = ++r->uses;
 	rc = names_load(&d->host, db, "SELECT id, name FROM chunk_host WHERE id > ?1");
 	if (rc == 0)
-		rc = names_load(&d->labels, db, "SELECT id, text FROM rollup_labels WHERE id > ?1");
+		rc = names_load(&d->labels, db,
+			"SELECT id, text FROM rollup_labels WHERE id > ?1");
 	if (rc != 0) { /* half of it would be taken for whole */
 		names_fini(&d->host);
 		names_fini(&d->labels);
@@ -175,7 +180,7 @@ rollup_names_of(struct ls_rollup_reader *r, sqlite3 *db, int32_t day, struct rol
 	return 0;
 }
 
-/* --- rows -------------------------------------------------------------------------- */
+/* --- rows ----------------------------------------------------------------- */
 
 static bool
 rollup_knows(const struct rollup_names *n, uint32_t id)
@@ -198,7 +203,8 @@ rollup_has_labels(const struct rollup_day *d, const struct ls_rollup_columns *c)
 
 /* Of a body's rows those wanted: as a rule the same as of the body before. */
 static void
-rollup_choose(struct ls_rollup_reader *r, const struct rollup_day *d, const struct ls_rollup_columns *c)
+rollup_choose(struct ls_rollup_reader *r, const struct rollup_day *d,
+	const struct ls_rollup_columns *c)
 {
 	size_t i, kept = 0;
 
@@ -206,7 +212,8 @@ rollup_choose(struct ls_rollup_reader *r, const struct rollup_day *d, const stru
 		return;
 	for (i = 0; i < c->count; i++) {
 		r->row[kept] = (uint32_t)i;
-		kept += rollup_knows(&d->host, c->host_id[i]) && rollup_knows(&d->labels, c->labels_id[i]);
+		kept += rollup_knows(&d->host, c->host_id[i]) &&
+			rollup_knows(&d->labels, c->labels_id[i]);
 	}
 	r->row_count = kept;
 	r->keys = c->keys;
@@ -215,22 +222,29 @@ rollup_choose(struct ls_rollup_reader *r, const struct rollup_day *d, const stru
 
 static int
 rollup_visit(struct ls_rollup_reader *r, const struct rollup_day *d, sqlite3_stmt *stmt,
-	const struct ls_rollup_wanted *wanted, ls_rollup_part_fn *fn, void *arg, uint64_t *bad)
+	const struct ls_rollup_wanted *wanted, ls_rollup_part_fn *fn, void *arg,
+	uint64_t *bad)
 {
-	struct ls_rollup_part part = { .day = d->day, .names = d->names,
-		.host = (const char *const *)d->host.name, .labels = (const char *const *)d->labels.name,
-		.host_ids = d->host.ids, .labels_ids = d->labels.ids };
+	struct ls_rollup_part part = { .day = d->day,
+		.names = d->names,
+		.host = (const char *const *)d->host.name,
+		.labels = (const char *const *)d->labels.name,
+		.host_ids = d->host.ids,
+		.labels_ids = d->labels.ids };
 	const uint8_t *body = sqlite3_column_blob(stmt, 1);
 	size_t len = (size_t)sqlite3_column_bytes(stmt, 1);
 
 	part.t_us = sqlite3_column_int64(stmt, 0);
 	part.span_s = (uint32_t)sqlite3_column_int(stmt, 2);
-	/* Bodies are ordered by labels: of many sets of labels, most bodies hold none that is wanted. */
+	/* Bodies are ordered by labels: of many sets of labels, most bodies hold none
+	 * that is wanted. */
 	if (body != NULL && !d->labels.all &&
 		ls_rollup_decode_columns(r->codec, body, len, 0, &part.columns) == 0 &&
 		!rollup_has_labels(d, &part.columns))
 		return 0;
-	if (body == NULL || ls_rollup_decode_columns(r->codec, body, len, wanted->columns, &part.columns) != 0) {
+	if (body == NULL ||
+		ls_rollup_decode_columns(r->codec, body, len, wanted->columns,
+			&part.columns) != 0) {
 		(*bad)++;
 		return 0;
 	}
@@ -242,8 +256,9 @@ rollup_visit(struct ls_rollup_reader *r, const struct rollup_day *d, sqlite3_stm
 }
 
 /*
- * One statement, so one snapshot: an hour stands in rollup_done from the moment on in which its rows hold all
- * of its minutes in that file, and late minutes come together with the hour's (storage/README.md, "Roll-ups").
+ * One statement, so one snapshot: an hour stands in rollup_done from the moment on in
+ * which its rows hold all of its minutes in that file, and late minutes come together
+ * with the hour's (storage/README.md, "Roll-ups").
  */
 static const char rollup_sql[] =
 	"SELECT t_us, body, span_s FROM rollup WHERE metric_id = (SELECT id FROM rollup_metric WHERE name = ?1) "
@@ -262,13 +277,15 @@ rollup_bind(sqlite3_stmt *stmt, const struct ls_rollup_wanted *w)
 	(void)sqlite3_bind_int64(stmt, 2, w->span_s); /* parameters that are there */
 	(void)sqlite3_bind_int64(stmt, 3, from);
 	(void)sqlite3_bind_int64(stmt, 4, w->to_us);
-	(void)sqlite3_bind_int64(stmt, 5, w->hours ? from / hour * hour + (from % hour > 0 ? hour : 0) : 0);
+	(void)sqlite3_bind_int64(stmt, 5,
+		w->hours ? from / hour * hour + (from % hour > 0 ? hour : 0) : 0);
 	(void)sqlite3_bind_int64(stmt, 6, w->hours ? w->to_us / hour * hour : 0);
 }
 
 static int
-rollup_read_day(struct ls_rollup_reader *r, int32_t day, const struct ls_rollup_wanted *w,
-	ls_rollup_part_fn *fn, void *arg, uint64_t *bad)
+rollup_read_day(struct ls_rollup_reader *r, int32_t day,
+	const struct ls_rollup_wanted *w, ls_rollup_part_fn *fn, void *arg,
+	uint64_t *bad)
 {
 	struct ls_query_day *file;
 	struct rollup_day *names = NULL;
@@ -281,11 +298,13 @@ rollup_read_day(struct ls_rollup_reader *r, int32_t day, const struct ls_rollup_
 	if (rc == 0)
 		rc = ls_db_prepare(ls_query_day_db(file), rollup_sql, &stmt);
 	if (rc == 0)
-		rc = ls_err_sqlite(sqlite3_bind_text(stmt, 1, w->metric, -1, SQLITE_STATIC));
+		rc = ls_err_sqlite(
+			sqlite3_bind_text(stmt, 1, w->metric, -1, SQLITE_STATIC));
 	if (rc == 0)
 		rollup_bind(stmt, w);
 	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		if (names == NULL) { /* after the snapshot began: every id of its rows has its name */
+		/* after the snapshot began: every id of its rows has its name */
+		if (names == NULL) {
 			rc = rollup_names_of(r, ls_query_day_db(file), day, &names);
 			if (rc != 0)
 				break;
@@ -310,7 +329,8 @@ ls_rollup_read(struct ls_rollup_reader *r, const struct ls_rollup_wanted *wanted
 
 	/* what was measured on a day is committed on that or a later one */
 	for (i = 0; rc == 0 && i < days->count; i++)
-		if (ls_days_begin_us(days->day[i]) + 24 * 3600 * 1000000ll > wanted->from_us - 60 * 1000000ll)
+		if (ls_days_begin_us(days->day[i]) + 24 * 3600 * 1000000ll >
+			wanted->from_us - 60 * 1000000ll)
 			rc = rollup_read_day(r, days->day[i], wanted, fn, arg, &bad);
 	free(days);
 	*ret_bad = bad;

@@ -99,7 +99,7 @@ ls_query_series_bad(const struct ls_query_series *s)
 	return s->bad;
 }
 
-/* --- dictionaries ----------------------------------------------------------------------- */
+/* --- dictionaries --------------------------------------------------------- */
 
 static struct series_known *
 series_room(struct ls_query_series *s)
@@ -120,10 +120,11 @@ series_room(struct ls_query_series *s)
 	return k;
 }
 
-/* The dictionary of a chunk. -ENOMEM, or an error that ends the visit; k->rc says if there is one. */
+/* The dictionary of a chunk. -ENOMEM, or an error that ends the visit; k->rc says if
+ * there is one. */
 static int
-series_dictionary(
-	struct ls_query_series *s, int32_t day, uint64_t hash, const struct series_known **ret_known)
+series_dictionary(struct ls_query_series *s, int32_t day, uint64_t hash,
+	const struct series_known **ret_known)
 {
 	struct series_known *k;
 	size_t i;
@@ -141,7 +142,8 @@ series_dictionary(
 	k->hash = hash;
 	k->rc = ls_query_dictionary(s->query, day, hash, &k->dictionary);
 	for (i = 0; k->rc == 0 && i < k->dictionary.count; i++) {
-		k->is_wanted[i] = s->wanted(s->wanted_arg, k->dictionary.group, k->dictionary.series[i]);
+		k->is_wanted[i] = s->wanted(s->wanted_arg, k->dictionary.group,
+			k->dictionary.series[i]);
 		if (k->is_wanted[i])
 			k->wanted[k->wanted_count++] = (uint16_t)i;
 	}
@@ -149,7 +151,7 @@ series_dictionary(
 	return k->rc == -ENOMEM ? -ENOMEM : ls_query_stopped(s->query);
 }
 
-/* --- chunks ----------------------------------------------------------------------------- */
+/* --- chunks --------------------------------------------------------------- */
 
 static void
 series_bad(struct ls_query_series *s, const struct ls_query_chunk *c, int rc)
@@ -170,8 +172,8 @@ series_us(const struct ls_store_map *map, uint64_t t_mono_ns)
 
 /* Times of the rows on our time line; which of them are in the span. */
 static void
-series_rows(struct series_visit *v, const struct ls_query_chunk *c, const struct ls_chunk_table *t,
-	struct ls_query_column *ret_column)
+series_rows(struct series_visit *v, const struct ls_query_chunk *c,
+	const struct ls_chunk_table *t, struct ls_query_column *ret_column)
 {
 	size_t i, from = 0, to;
 
@@ -188,7 +190,8 @@ series_rows(struct series_visit *v, const struct ls_query_chunk *c, const struct
 }
 
 static int
-series_chunk(struct series_visit *v, struct ls_query_day *d, struct ls_query_chunk *c, sqlite3_stmt *stmt)
+series_chunk(struct series_visit *v, struct ls_query_day *d, struct ls_query_chunk *c,
+	sqlite3_stmt *stmt)
 {
 	struct ls_query_series *s = v->s;
 	const struct series_known *k = NULL;
@@ -208,8 +211,9 @@ series_chunk(struct series_visit *v, struct ls_query_day *d, struct ls_query_chu
 		return rc;
 	rc = ls_chunk_decode_some(s->codec, c->body, c->len, k->is_wanted, &t);
 	/* The checksum was right; was its maker? */
-	if (rc == 0 && (t.columns != k->dictionary.count || t.rows == 0 ||
-			       t.t_mono_ns[t.rows - 1] > LS_WIRE_TIME_MAX_NS))
+	if (rc == 0 &&
+		(t.columns != k->dictionary.count || t.rows == 0 ||
+			t.t_mono_ns[t.rows - 1] > LS_WIRE_TIME_MAX_NS))
 		rc = -LS_ECORRUPT;
 	if (rc != 0) {
 		series_bad(s, c, rc);
@@ -227,7 +231,8 @@ series_chunk(struct series_visit *v, struct ls_query_day *d, struct ls_query_chu
 }
 
 static int
-series_step(struct series_visit *v, struct ls_query_day *d, int32_t day, sqlite3_stmt *stmt)
+series_step(struct series_visit *v, struct ls_query_day *d, int32_t day,
+	sqlite3_stmt *stmt)
 {
 	struct ls_query_chunk c = { .day = day };
 	int rc = 0, step = SQLITE_DONE;
@@ -255,7 +260,8 @@ series_host(struct ls_query_day *d, const char *host, int64_t *ret_id)
 {
 	sqlite3_stmt *stmt = NULL;
 	int step = SQLITE_DONE;
-	int rc = ls_query_day_kept(d, LS_QUERY_HOST_ID, "SELECT id FROM chunk_host WHERE name = ?1", &stmt);
+	int rc = ls_query_day_kept(d, LS_QUERY_HOST_ID,
+		"SELECT id FROM chunk_host WHERE name = ?1", &stmt);
 
 	*ret_id = 0;
 	if (rc == 0)

@@ -48,8 +48,9 @@ step_journal_body(struct step_visit *v, int64_t id, const uint8_t *body, size_t 
 		return rc;
 	if (rc != 0) {
 		(*v->bad)++;
-		ls_log(LS_LOG_WARN, "query", "row %lld of the journal of %d: %s; left out",
-			(long long)id, (int)v->day, ls_err_text(rc));
+		ls_log(LS_LOG_WARN, "query",
+			"row %lld of the journal of %d: %s; left out", (long long)id,
+			(int)v->day, ls_err_text(rc));
 		return 0;
 	}
 	for (i = 0; i < v->span.count && rc == 0; i++) {
@@ -70,20 +71,22 @@ step_journal(struct step_visit *v, struct ls_query_day *d)
 		&stmt);
 
 	if (rc == 0)
-		(void)sqlite3_bind_int64(stmt, 1, (int64_t)v->ask->step); /* a parameter that is there */
+		(void)sqlite3_bind_int64(stmt, 1,
+			(int64_t)v->ask->step); /* a parameter that is there */
 	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
 		rc = ls_query_stopped(v->query);
 		if (rc == 0)
 			rc = step_journal_body(v, sqlite3_column_int64(stmt, 0),
-				sqlite3_column_blob(stmt, 1), (size_t)sqlite3_column_bytes(stmt, 1));
+				sqlite3_column_blob(stmt, 1),
+				(size_t)sqlite3_column_bytes(stmt, 1));
 	}
 	(void)sqlite3_reset(stmt); /* tells the same error again */
 	return rc != 0 ? rc : ls_err_sqlite(step);
 }
 
 static int
-step_packed_body(
-	struct step_visit *v, struct ls_step_codec *codec, int64_t id, const uint8_t *body, size_t len)
+step_packed_body(struct step_visit *v, struct ls_step_codec *codec, int64_t id,
+	const uint8_t *body, size_t len)
 {
 	struct ls_step_table t;
 	const struct ls_record *r;
@@ -95,14 +98,15 @@ step_packed_body(
 		return rc;
 	if (rc != 0) {
 		(*v->bad)++;
-		ls_log(LS_LOG_WARN, "query", "step rows %lld of %d: %s; left out", (long long)id,
-			(int)v->day, ls_err_text(rc));
+		ls_log(LS_LOG_WARN, "query", "step rows %lld of %d: %s; left out",
+			(long long)id, (int)v->day, ls_err_text(rc));
 		return 0;
 	}
 	for (i = 0, r = t.records; i < t.run_count && rc == 0; i++) {
 		for (k = 0; k < t.runs[i].count && rc == 0; k++, r++) {
 			if (r->step == v->ask->step)
-				rc = v->fn(v->arg, t.runs[i].id, t.runs[i].worker_id, r);
+				rc = v->fn(v->arg, t.runs[i].id, t.runs[i].worker_id,
+					r);
 		}
 	}
 	return rc;
@@ -126,7 +130,8 @@ step_packed(struct step_visit *v, struct ls_query_day *d, int64_t job_id)
 			"AND step_lo <= ?2",
 			&stmt);
 	if (rc == 0) {
-		(void)sqlite3_bind_int64(stmt, 1, job_id); /* parameters that are there */
+		/* parameters that are there */
+		(void)sqlite3_bind_int64(stmt, 1, job_id);
 		(void)sqlite3_bind_int64(stmt, 2, (int64_t)v->ask->step);
 		if (__builtin_add_overflow((int64_t)v->ask->step, width, &last))
 			last = INT64_MAX;
@@ -136,7 +141,8 @@ step_packed(struct step_visit *v, struct ls_query_day *d, int64_t job_id)
 		rc = ls_query_stopped(v->query);
 		if (rc == 0)
 			rc = step_packed_body(v, codec, sqlite3_column_int64(stmt, 0),
-				sqlite3_column_blob(stmt, 1), (size_t)sqlite3_column_bytes(stmt, 1));
+				sqlite3_column_blob(stmt, 1),
+				(size_t)sqlite3_column_bytes(stmt, 1));
 	}
 	(void)sqlite3_reset(stmt); /* tells the same error again */
 	return rc != 0 ? rc : ls_err_sqlite(step);
@@ -148,7 +154,8 @@ step_job(struct ls_query *q, const char *job, int64_t *ret_id)
 {
 	sqlite3_stmt *stmt = NULL;
 	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(ls_query_state_db(q), "SELECT id FROM job WHERE name = ?1", &stmt);
+	int rc = ls_db_prepare(ls_query_state_db(q),
+		"SELECT id FROM job WHERE name = ?1", &stmt);
 
 	*ret_id = 0;
 	if (rc == 0)
@@ -180,8 +187,9 @@ ls_query_step(struct ls_query *q, int32_t day, const struct ls_query_step_ask *a
 	if (rc == 0)
 		rc = step_job(q, ask->job, &job_id);
 	/*
-	 * The journal first: what is packed in the meantime is found twice rather than not at all. Such a row
-	 * may be wider than all those before: its records were found in the journal.
+	 * The journal first: what is packed in the meantime is found twice rather than
+	 * not at all. Such a row may be wider than all those before: its records were
+	 * found in the journal.
 	 */
 	if (rc == 0)
 		rc = step_journal(&v, d);

@@ -13,9 +13,10 @@
 
 #include "storage/read/query.h"
 
-/* A record, and the id of the event that brought it: of two of one worker, the greater id counts. */
-typedef int ls_query_step_fn(
-	void *arg, int64_t id, int64_t worker_id, const struct ls_record *record);
+/* A record, and the id of the event that brought it: of two of one worker, the greater
+ * id counts. */
+typedef int ls_query_step_fn(void *arg, int64_t id, int64_t worker_id,
+	const struct ls_record *record);
 
 /* What is asked. */
 struct ls_query_step_ask {
@@ -24,8 +25,8 @@ struct ls_query_step_ask {
 };
 
 /*
- * Visits the records of a step in any order; those that are not packed yet, of all jobs. Bodies that
- * cannot be read are left out and added to *bad.
+ * Visits the records of a step in any order; those that are not packed yet, of all
+ * jobs. Bodies that cannot be read are left out and added to *bad.
  */
 int ls_query_step(struct ls_query *q, int32_t day, const struct ls_query_step_ask *ask,
 	ls_query_step_fn *fn, void *arg, uint64_t *bad) LS_MUSTCHECK;

@@ -68,7 +68,7 @@ ls_span_add(struct ls_span *s, enum ls_store_event_kind kind, int64_t id, int64_
 	return 0;
 }
 
-/* --- journal -------------------------------------------------------------------------------- */
+/* --- journal -------------------------------------------------------------- */
 
 /* The records of a row, which are some of the item's, from index `skip` of it on. */
 static int
@@ -148,7 +148,7 @@ ls_span_load_journal(struct ls_span *s, const uint8_t *body, size_t len)
 	return ls_journal_read(body, len, span_entry, s);
 }
 
-/* --- giving --------------------------------------------------------------------------------- */
+/* --- giving --------------------------------------------------------------- */
 
 static int
 span_compare(const void *a, const void *b)
@@ -198,7 +198,8 @@ span_fill(const struct ls_span_event *from, struct ls_store_event *e)
 }
 
 int
-ls_span_give(const struct ls_span *s, int64_t lo, int64_t hi, ls_query_event_fn *fn, void *arg)
+ls_span_give(const struct ls_span *s, int64_t lo, int64_t hi, ls_query_event_fn *fn,
+	void *arg)
 {
 	struct ls_store_event e;
 	size_t i;

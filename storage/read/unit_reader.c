@@ -42,20 +42,24 @@ ls_unit_reader_free(struct ls_unit_reader *r)
 }
 
 static int
-unit_add_run(struct ls_span *span, const struct ls_step_run *run, const struct ls_record *records)
+unit_add_run(struct ls_span *span, const struct ls_step_run *run,
+	const struct ls_record *records)
 {
 	struct ls_store_steps *steps = ls_span_take(span, 1, sizeof(*steps));
 
 	if (steps == NULL)
 		return ls_span_error(span);
 	*steps = (struct ls_store_steps){ .worker_id = run->worker_id,
-		.first_index = run->first_index, .count = run->count,
-		.uncertainty_ns = run->uncertainty_ns, .records = records };
+		.first_index = run->first_index,
+		.count = run->count,
+		.uncertainty_ns = run->uncertainty_ns,
+		.records = records };
 	return ls_span_add(span, LS_EVENT_STEPS, run->id, run->t_us, steps);
 }
 
 static int
-unit_load_steps(struct ls_unit_reader *r, const void *body, size_t len, struct ls_span *span)
+unit_load_steps(struct ls_unit_reader *r, const void *body, size_t len,
+	struct ls_span *span)
 {
 	struct ls_step_table t;
 	struct ls_record *records;
@@ -76,7 +80,8 @@ unit_load_steps(struct ls_unit_reader *r, const void *body, size_t len, struct l
 }
 
 static int
-unit_load_hot(struct ls_unit_reader *r, const void *body, size_t len, struct ls_span *span)
+unit_load_hot(struct ls_unit_reader *r, const void *body, size_t len,
+	struct ls_span *span)
 {
 	const struct ls_hot_event *events;
 	size_t i, count;
@@ -91,14 +96,15 @@ unit_load_hot(struct ls_unit_reader *r, const void *body, size_t len, struct ls_
 		if (c == NULL)
 			return ls_span_error(span);
 		ls_hot_rows_get(r->hot, i, c);
-		rc = ls_span_add(span, LS_EVENT_COUNTERS, events[i].id, events[i].t_us, c);
+		rc = ls_span_add(span, LS_EVENT_COUNTERS, events[i].id, events[i].t_us,
+			c);
 	}
 	return rc;
 }
 
 int
-ls_unit_reader_load(struct ls_unit_reader *r, enum ls_unit_table table, const void *body, size_t len,
-	struct ls_span *span)
+ls_unit_reader_load(struct ls_unit_reader *r, enum ls_unit_table table,
+	const void *body, size_t len, struct ls_span *span)
 {
 	if (body == NULL)
 		return -LS_ECORRUPT;

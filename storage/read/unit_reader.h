@@ -22,8 +22,9 @@ int ls_unit_reader_new(struct ls_unit_reader **ret_reader) LS_MUSTCHECK;
 /* Frees it; accepts NULL. */
 void ls_unit_reader_free(struct ls_unit_reader *r);
 
-/* Adds the events of a row's body. It may go afterwards. What was added before an error stays. */
-int ls_unit_reader_load(struct ls_unit_reader *r, enum ls_unit_table table, const void *body,
-	size_t len, struct ls_span *span) LS_MUSTCHECK;
+/* Adds the events of a row's body. It may go afterwards. What was added before an error
+ * stays. */
+int ls_unit_reader_load(struct ls_unit_reader *r, enum ls_unit_table table,
+	const void *body, size_t len, struct ls_span *span) LS_MUSTCHECK;
 
 #endif

@@ -14,7 +14,8 @@
 #include "proto/base/queue.h"
 #include "proto/limits.h"
 
-#define KEEPER_NICE 10 /* a tenth of the writer's share where both want the CPU: late, but not starved */
+/* a tenth of the writer's share where both want the CPU: late, but not starved */
+#define KEEPER_NICE 10
 
 struct ls_keeper {
 	/* Set before the thread starts. */
@@ -22,7 +23,7 @@ struct ls_keeper {
 	size_t count;
 	struct ls_queue *end; /* nothing is pushed: it is closed to wake the thread */
 	pthread_t thread;
-	bool running;         /* of the opener's thread */
+	bool running; /* of the opener's thread */
 	/* The thread's. */
 	int said[LS_KEEPER_TURNS_MAX]; /* the last result of each kind of work */
 	/* Told by the thread. */
@@ -41,8 +42,8 @@ keeper_round(struct ls_keeper *k)
 		int rc = k->work[i].turn(k->work[i].arg, &again);
 
 		if (rc != 0 && rc != k->said[i])
-			ls_log(LS_LOG_WARN, "storage", "%s: %s; trying again", k->work[i].name,
-				ls_err_text(rc));
+			ls_log(LS_LOG_WARN, "storage", "%s: %s; trying again",
+				k->work[i].name, ls_err_text(rc));
 		k->said[i] = rc;
 		more = more || (rc == 0 && again);
 		k->failures += rc != 0;
@@ -61,9 +62,11 @@ keeper_main(void *arg)
 
 	/* On Linux the nice value is the thread's own, and 0 is the calling one. */
 	if (setpriority(PRIO_PROCESS, 0, KEEPER_NICE) != 0)
-		ls_log(LS_LOG_DEBUG, "storage", "the keeper runs at the usual priority");
+		ls_log(LS_LOG_DEBUG, "storage",
+			"the keeper runs at the usual priority");
 	while (!ls_queue_is_done(k->end)) {
-		(void)ls_queue_take_wait(k->end, &none, 1, more ? 0 : LS_KEEPER_TURN_NS);
+		(void)ls_queue_take_wait(k->end, &none, 1,
+			more ? 0 : LS_KEEPER_TURN_NS);
 		more = keeper_round(k);
 	}
 	return NULL;
@@ -86,7 +89,8 @@ keeper_start(struct ls_keeper *k)
 }
 
 int
-ls_keeper_open(const struct ls_keeper_work *work, size_t count, struct ls_keeper **ret_keeper)
+ls_keeper_open(const struct ls_keeper_work *work, size_t count,
+	struct ls_keeper **ret_keeper)
 {
 	struct ls_keeper *k;
 	size_t i;

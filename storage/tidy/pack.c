@@ -36,12 +36,12 @@ struct ls_pack {
 	struct ls_hot_codec *hot;
 	struct ls_arena *scratch; /* for decoding items */
 	struct ls_table jobs;
-	struct pack_job *job;          /* all of them */
+	struct pack_job *job; /* all of them */
 	struct ls_positions positions;
 	struct ls_store_step_rows *rows; /* made so far; they own their bodies */
 	size_t row_count, rows_max;
 	size_t events;
-	int64_t t_us;             /* of the first */
+	int64_t t_us; /* of the first */
 	uint64_t records, bad;
 };
 
@@ -123,7 +123,7 @@ ls_pack_bad(const struct ls_pack *p)
 	return p->bad;
 }
 
-/* --- rows ------------------------------------------------------------------------------ */
+/* --- rows ----------------------------------------------------------------- */
 
 static uint8_t *
 pack_copy(const uint8_t *body, size_t len)
@@ -140,8 +140,11 @@ static int
 pack_flush(struct ls_pack *p, int64_t job_id, struct pack_table *t)
 {
 	const struct ls_step_table *table = &t->table;
-	struct ls_store_step_rows row = { .job_id = job_id, .records = table->record_count,
-		.step_lo = t->step_lo, .step_hi = t->step_hi, .t_lo_us = t->t_lo_us,
+	struct ls_store_step_rows row = { .job_id = job_id,
+		.records = table->record_count,
+		.step_lo = t->step_lo,
+		.step_hi = t->step_hi,
+		.t_lo_us = t->t_lo_us,
 		.t_hi_us = t->t_hi_us };
 	const uint8_t *body;
 	int rc;
@@ -152,7 +155,8 @@ pack_flush(struct ls_pack *p, int64_t job_id, struct pack_table *t)
 	row.last_id = table->runs[table->run_count - 1].id;
 	rc = ls_step_rows_encode(p->steps, table, &body, &row.len);
 	if (rc == 0)
-		rc = ls_mem_grow((void **)&p->rows, p->row_count, &p->rows_max, sizeof(*p->rows));
+		rc = ls_mem_grow((void **)&p->rows, p->row_count, &p->rows_max,
+			sizeof(*p->rows));
 	if (rc != 0)
 		return rc;
 	row.body = pack_copy(body, row.len);
@@ -163,7 +167,7 @@ pack_flush(struct ls_pack *p, int64_t job_id, struct pack_table *t)
 	return 0;
 }
 
-/* --- step records ------------------------------------------------------------------------ */
+/* --- step records --------------------------------------------------------- */
 
 static int
 pack_job_of(struct ls_pack *p, int64_t worker_id, struct pack_job **ret_job)
@@ -230,8 +234,10 @@ pack_choose(struct ls_pack *p, struct pack_job *job, uint64_t step, size_t recor
 		return 0;
 	}
 	if (young->table.run_count > 0 &&
-		((step > young->step_hi && young->table.record_count >= PACK_SPLIT_RECORDS) ||
-			young->table.record_count + records > LS_STEP_ROWS_RECORDS_MAX)) {
+		((step > young->step_hi &&
+			 young->table.record_count >= PACK_SPLIT_RECORDS) ||
+			young->table.record_count + records >
+				LS_STEP_ROWS_RECORDS_MAX)) {
 		rc = pack_flush(p, job->id, old);
 		t = *old;
 		*old = *young;
@@ -259,7 +265,8 @@ pack_note_span(struct pack_table *t, const struct ls_record *r)
 
 /* The records of an item that count, as a run of the table. */
 static int
-pack_run(struct ls_pack *p, const struct ls_journal_entry *e, const struct ls_wire_item *item)
+pack_run(struct ls_pack *p, const struct ls_journal_entry *e,
+	const struct ls_wire_item *item)
 {
 	const struct ls_store_item *row = &e->u.item;
 	uint64_t skip = row->first_index - item->first_index, i;
@@ -282,9 +289,12 @@ pack_run(struct ls_pack *p, const struct ls_journal_entry *e, const struct ls_wi
 		pack_note_span(t, r);
 		table->record_count++;
 	}
-	table->runs[table->run_count++] = (struct ls_step_run){ .id = e->id, .t_us = e->t_us,
-		.worker_id = row->worker_id, .first_index = row->first_index,
-		.count = (uint32_t)row->count, .uncertainty_ns = row->map.uncertainty_ns };
+	table->runs[table->run_count++] = (struct ls_step_run){ .id = e->id,
+		.t_us = e->t_us,
+		.worker_id = row->worker_id,
+		.first_index = row->first_index,
+		.count = (uint32_t)row->count,
+		.uncertainty_ns = row->map.uncertainty_ns };
 	p->records += row->count;
 	return 0;
 }
@@ -311,7 +321,7 @@ pack_steps(struct ls_pack *p, const struct ls_journal_entry *e)
 	return rc;
 }
 
-/* --- all together -------------------------------------------------------------------- */
+/* --- all together --------------------------------------------------------- */
 
 int
 ls_pack_entry(void *pack, const struct ls_journal_entry *e)
@@ -329,9 +339,9 @@ ls_pack_entry(void *pack, const struct ls_journal_entry *e)
 			return -LS_ELIMIT;
 		if (p->events++ == 0)
 			p->t_us = e->t_us;
-		return e->kind == LS_JOURNAL_STEPS ?
-			pack_steps(p, e) :
-			ls_hot_rows_add(p->hot, e->id, e->t_us, &e->u.counters);
+		return e->kind == LS_JOURNAL_STEPS
+			? pack_steps(p, e)
+			: ls_hot_rows_add(p->hot, e->id, e->t_us, &e->u.counters);
 	case LS_JOURNAL_KIND_COUNT:
 		break;
 	}

@@ -2,14 +2,15 @@
 /*
  * pack - journal entries in, one message out that puts the same events into columns.
  *
- * Step records go into tables of a job each, a new one where the step changes once a quarter of
- * LS_STEP_ROWS_RECORDS_MAX came together: then a step of a large job is one row, or two. A run that comes
- * late still goes to the table of its step, so ids of two rows may interleave; readers sort by id.
+ * Step records go into tables of a job each, a new one where the step changes once a
+ * quarter of LS_STEP_ROWS_RECORDS_MAX came together: then a step of a large job is one
+ * row, or two. A run that comes late still goes to the table of its step, so ids of two
+ * rows may interleave; readers sort by id.
  *
  * Owner:   one thread.
  * Units:   as in storage/db/rows.h.
- * Errors:  -ENOMEM; -LS_ELIMIT more than LS_UNIT_EVENTS_MAX events; -LS_ERANGE ids that fall; what the
- *          journal's items are refused with is counted, not returned.
+ * Errors:  -ENOMEM; -LS_ELIMIT more than LS_UNIT_EVENTS_MAX events; -LS_ERANGE ids that
+ *          fall; what the journal's items are refused with is counted, not returned.
  * Limits:  LS_UNIT_EVENTS_MAX, LS_STEP_ROWS_RECORDS_MAX.
  * Source:  storage/README.md, "Units".
  */
@@ -41,8 +42,8 @@ size_t ls_pack_events(const struct ls_pack *p);
 uint64_t ls_pack_bad(const struct ls_pack *p);
 
 /*
- * The message for the writer, but for the day and the rows of the journal that it stands for. The pack is
- * empty then, also when that fails.
+ * The message for the writer, but for the day and the rows of the journal that it
+ * stands for. The pack is empty then, also when that fails.
  */
 int ls_pack_finish(struct ls_pack *p, struct ls_write **ret_message) LS_MUSTCHECK;
 

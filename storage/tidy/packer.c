@@ -15,12 +15,15 @@
 enum packer_stmt { PACKER_ROWS, PACKER_BODY, PACKER_NEWEST, PACKER_DAY_STMTS };
 
 static const char *const packer_sql[PACKER_DAY_STMTS] = {
-	[PACKER_ROWS] = "SELECT id, last_id, t_us FROM journal WHERE id > ?1 ORDER BY id",
-	[PACKER_BODY] = "SELECT id, last_id, body FROM journal WHERE id > ?1 ORDER BY id LIMIT 1",
+	[PACKER_ROWS] =
+		"SELECT id, last_id, t_us FROM journal WHERE id > ?1 ORDER BY id",
+	[PACKER_BODY] =
+		"SELECT id, last_id, body FROM journal WHERE id > ?1 ORDER BY id LIMIT 1",
 	[PACKER_NEWEST] = "SELECT t_us FROM journal ORDER BY id DESC LIMIT 1",
 };
 
-#define PACKER_JOBS 16384 /* workers whose job is remembered; ids are given one after the other */
+/* workers whose job is remembered; ids are given one after the other */
+#define PACKER_JOBS 16384
 
 /* The job of a worker: it never changes. */
 struct packer_job {
@@ -38,11 +41,12 @@ struct ls_packer {
 	struct ls_packer_options options;
 	char *dir;
 	struct ls_pack *pack;
-	int32_t day;         /* of db; 0: none */
+	int32_t day; /* of db; 0: none */
 	sqlite3 *db, *state;
 	sqlite3_stmt *stmt[PACKER_DAY_STMTS], *job;
-	bool waiting;        /* a unit was handed on and its end not told */
-	int64_t damaged_id;  /* last of the rows that cannot be read: packing goes on behind them */
+	bool waiting; /* a unit was handed on and its end not told */
+	/* last of the rows that cannot be read: packing goes on behind them */
+	int64_t damaged_id;
 	struct packer_job *jobs; /* PACKER_JOBS, at the worker's id modulo that */
 	struct ls_packer_stats stats;
 };
@@ -116,7 +120,7 @@ ls_packer_free(struct ls_packer *p)
 	free(p);
 }
 
-/* --- files ------------------------------------------------------------------------------- */
+/* --- files ---------------------------------------------------------------- */
 
 static int
 packer_open_state(struct ls_packer *p)
@@ -130,7 +134,8 @@ packer_open_state(struct ls_packer *p)
 	if (rc == 0)
 		rc = ls_db_open(path, LS_DB_READ, &p->state);
 	if (rc == 0)
-		rc = ls_db_prepare(p->state, "SELECT job_id FROM worker WHERE id = ?1", &p->job);
+		rc = ls_db_prepare(p->state, "SELECT job_id FROM worker WHERE id = ?1",
+			&p->job);
 	if (rc != 0) {
 		ls_db_close(p->state);
 		p->state = NULL;
@@ -142,7 +147,8 @@ static void
 packer_end_state(struct ls_packer *p)
 {
 	if (p->state != NULL && !sqlite3_get_autocommit(p->state))
-		(void)sqlite3_exec(p->state, "ROLLBACK", NULL, NULL, NULL); /* only read with */
+		(void)sqlite3_exec(p->state, "ROLLBACK", NULL, NULL,
+			NULL); /* only read with */
 }
 
 /* The newest day's file; there may be none. */
@@ -172,7 +178,7 @@ packer_open_day(struct ls_packer *p)
 	return 0;
 }
 
-/* --- one unit ------------------------------------------------------------------------------ */
+/* --- one unit ------------------------------------------------------------- */
 
 static int
 packer_newest(struct ls_packer *p, int64_t *ret_t_us)
@@ -187,9 +193,11 @@ packer_newest(struct ls_packer *p, int64_t *ret_t_us)
 
 /* Takes a row into the span; false: it stays. */
 static bool
-packer_take(const struct ls_packer *p, struct packer_span *s, sqlite3_stmt *row, int64_t newest_us)
+packer_take(const struct ls_packer *p, struct packer_span *s, sqlite3_stmt *row,
+	int64_t newest_us)
 {
-	int64_t id = sqlite3_column_int64(row, 0), last_id = sqlite3_column_int64(row, 1);
+	int64_t id = sqlite3_column_int64(row, 0),
+		last_id = sqlite3_column_int64(row, 1);
 	int64_t t_us = sqlite3_column_int64(row, 2);
 	size_t events = (size_t)(last_id - id) + 1;
 
@@ -206,7 +214,8 @@ packer_take(const struct ls_packer *p, struct packer_span *s, sqlite3_stmt *row,
 	s->last_id = last_id;
 	s->last_t_us = t_us;
 	s->events += events;
-	s->due = s->due || t_us - s->t_us >= p->options.span_us || s->events >= p->options.events;
+	s->due = s->due || t_us - s->t_us >= p->options.span_us ||
+		s->events >= p->options.events;
 	return !s->due;
 }
 
@@ -218,7 +227,8 @@ packer_find(struct ls_packer *p, struct packer_span *ret_span)
 	int step = SQLITE_DONE, rc = packer_newest(p, &newest_us);
 
 	*ret_span = (struct packer_span){ 0 };
-	(void)sqlite3_bind_int64(stmt, 1, p->damaged_id); /* a parameter that is there */
+	/* a parameter that is there */
+	(void)sqlite3_bind_int64(stmt, 1, p->damaged_id);
 	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW)
 		if (!packer_take(p, ret_span, stmt, newest_us))
 			break;
@@ -226,7 +236,8 @@ packer_find(struct ls_packer *p, struct packer_span *ret_span)
 	return rc != 0 ? rc : ls_err_sqlite(step);
 }
 
-/* The next row behind an id into the pack. -LS_ECORRUPT, -LS_EPARSE, -LS_EVERSION: it cannot be read. */
+/* The next row behind an id into the pack. -LS_ECORRUPT, -LS_EPARSE, -LS_EVERSION: it
+ * cannot be read. */
 static int
 packer_read_row(struct ls_packer *p, int64_t after, int64_t *ret_last_id)
 {
@@ -235,7 +246,9 @@ packer_read_row(struct ls_packer *p, int64_t after, int64_t *ret_last_id)
 
 	(void)sqlite3_bind_int64(stmt, 1, after); /* a parameter that is there */
 	step = sqlite3_step(stmt);
-	rc = step == SQLITE_ROW ? 0 : step == SQLITE_DONE ? -LS_ESTALE : ls_err_sqlite(step);
+	rc = step == SQLITE_ROW	      ? 0
+		: step == SQLITE_DONE ? -LS_ESTALE
+				      : ls_err_sqlite(step);
 	if (rc == 0) {
 		*ret_last_id = sqlite3_column_int64(stmt, 1);
 		rc = ls_journal_read(sqlite3_column_blob(stmt, 2),
@@ -253,7 +266,8 @@ packer_is_damage(int rc)
 
 /* Reads the rows of a span; *ret_rows: those before the one that failed. */
 static int
-packer_read(struct ls_packer *p, struct packer_span *span, size_t *ret_rows, int64_t *ret_last_id)
+packer_read(struct ls_packer *p, struct packer_span *span, size_t *ret_rows,
+	int64_t *ret_last_id)
 {
 	size_t rows;
 	int rc = 0;
@@ -271,17 +285,20 @@ packer_read(struct ls_packer *p, struct packer_span *span, size_t *ret_rows, int
 }
 
 /*
- * A row that cannot be read ends the unit before it: that one is read anew, without what of the row came
- * through. If it is the first, it stays in the journal for good. *ret_message NULL: try again.
+ * A row that cannot be read ends the unit before it: that one is read anew, without
+ * what of the row came through. If it is the first, it stays in the journal for good.
+ * *ret_message NULL: try again.
  */
 static int
-packer_make(struct ls_packer *p, struct packer_span *span, struct ls_write **ret_message)
+packer_make(struct ls_packer *p, struct packer_span *span,
+	struct ls_write **ret_message)
 {
 	int64_t last_id = 0;
 	size_t rows = 0;
 	int rc = packer_open_state(p);
 
-	/* One snapshot for all looks at state.db: taking one costs more than the look. */
+	/* One snapshot for all looks at state.db: taking one costs more than the look.
+	 */
 	if (rc == 0)
 		rc = ls_db_exec(p->state, "BEGIN");
 	if (rc == 0)
@@ -290,7 +307,8 @@ packer_make(struct ls_packer *p, struct packer_span *span, struct ls_write **ret
 		span->rows = rows;
 		rc = packer_read(p, span, &rows, &last_id);
 	} else if (packer_is_damage(rc)) {
-		ls_log(LS_LOG_ERR, "storage", "journal row up to %lld of day %d: %s; left as it is",
+		ls_log(LS_LOG_ERR, "storage",
+			"journal row up to %lld of day %d: %s; left as it is",
 			(long long)last_id, (int)p->day, ls_err_text(rc));
 		p->stats.bad++;
 		p->damaged_id = last_id;

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * packer - decides which rows of the journal become a unit, reads them, hands the message on.
+ * packer - decides which rows of the journal become a unit, reads them, hands the
+ * message on.
  *
- * Of the newest day only: that file is open for writing. Rows go in order of id, each read in a
- * transaction of its own, so that no snapshot lasts. One unit is under way at a time; what the writer
- * refused is found in the journal again. A row that cannot be read stays there, and is counted.
+ * Of the newest day only: that file is open for writing. Rows go in order of id, each
+ * read in a transaction of its own, so that no snapshot lasts. One unit is under way at
+ * a time; what the writer refused is found in the journal again. A row that cannot be
+ * read stays there, and is counted.
  *
  * Owner:   one thread; no thread of its own.
  * Units:   as in storage/db/rows.h.
- * Errors:  those of ls_db_open and of reading, what `push` returns, -ENOMEM. The next turn tries again.
+ * Errors:  those of ls_db_open and of reading, what `push` returns, -ENOMEM. The next
+ *          turn tries again.
  * Limits:  LS_UNIT_EVENTS_MAX.
  * Source:  storage/README.md, "Units".
  */
@@ -21,22 +24,25 @@ struct ls_packer;
 
 struct ls_packer_options {
 	const char *dir;
-	int64_t age_us;    /* rows younger than this against the newest stay */
-	int64_t span_us;   /* a unit is due when it spans so much */
-	size_t events;     /* or has so many events */
+	int64_t age_us; /* rows younger than this against the newest stay */
+	int64_t span_us; /* a unit is due when it spans so much */
+	size_t events; /* or has so many events */
 	/* Takes the message over, unless it fails. */
 	int (*push)(void *arg, struct ls_write *m);
 	void *arg;
 };
 
 struct ls_packer_stats {
-	uint64_t units, records, bytes, hot_bytes; /* applied; bytes: of step records, of hot counters */
+	/* applied; bytes: of step records, of hot counters */
+	uint64_t units, records, bytes, hot_bytes;
 	uint64_t refused; /* units that the writer did not apply */
-	uint64_t bad;     /* items left out, and rows left as they are: they could not be read */
+	/* items left out, and rows left as they are: they could not be read */
+	uint64_t bad;
 };
 
 /* Opens nothing yet: files are looked for at each turn. */
-int ls_packer_new(const struct ls_packer_options *options, struct ls_packer **ret_packer) LS_MUSTCHECK;
+int ls_packer_new(const struct ls_packer_options *options,
+	struct ls_packer **ret_packer) LS_MUSTCHECK;
 
 /* Frees it; accepts NULL. */
 void ls_packer_free(struct ls_packer *p);

@@ -22,11 +22,13 @@
 #define REPACK_COMMIT_CHUNKS 4096 /* merged ones a transaction */
 
 /* Tables that are copied as they are; those that others name come first. */
-static const char *const repack_tables[] = { "journal", "unit", "step_rows", "hot_rows", "gap", "worker_end",
-	"step_close", "zoom", "hang", "ledger", "ring_high", "chunk_host", "dictionary", "lost",
-	"rollup_metric", "rollup_labels", "rollup_done" };
+static const char *const repack_tables[] = { "journal", "unit", "step_rows", "hot_rows",
+	"gap", "worker_end", "step_close", "zoom", "hang", "ledger", "ring_high",
+	"chunk_host", "dictionary", "lost", "rollup_metric", "rollup_labels",
+	"rollup_done" };
 
-/* Roll-ups lie by metric, as they are asked for; so the pages of their index are full, too. */
+/* Roll-ups lie by metric, as they are asked for; so the pages of their index are full,
+ * too. */
 static const char repack_rollups[] =
 	"INSERT INTO main.rollup (metric_id, span_s, t_us, n, body) SELECT metric_id, span_s, t_us, n, body "
 	"FROM old.rollup ORDER BY metric_id, span_s, t_us, id";
@@ -34,17 +36,17 @@ static const char repack_rollups[] =
 /* Rows of one dictionary of one host, waiting to become a chunk. */
 struct repack_rows {
 	size_t columns, rows;
-	uint64_t *t_ns;  /* LS_CHUNK_ROWS_MAX */
-	double *value;   /* of a column, LS_CHUNK_ROWS_MAX apart */
+	uint64_t *t_ns; /* LS_CHUNK_ROWS_MAX */
+	double *value; /* of a column, LS_CHUNK_ROWS_MAX apart */
 	bool *present;
 	int64_t t_us, uncertainty_ns;
 };
 
 struct repack {
-	sqlite3 *db;     /* the new file; the old one is attached as `old` */
+	sqlite3 *db; /* the new file; the old one is attached as `old` */
 	sqlite3_stmt *hosts, *dictionaries, *chunks, *insert;
 	struct ls_chunk_codec *decoder, *encoder;
-	uint8_t *body;   /* LS_CHUNK_BODY_MAX_BYTES */
+	uint8_t *body; /* LS_CHUNK_BODY_MAX_BYTES */
 	struct ls_bodies *to;
 	struct ls_bodies_reader *from;
 	struct repack_rows rows;
@@ -55,7 +57,7 @@ struct repack {
 	struct ls_repack_stats *stats;
 };
 
-/* --- a chunk of the new file ---------------------------------------------------------- */
+/* --- a chunk of the new file ---------------------------------------------- */
 
 /* What is stored beside a body. */
 struct repack_chunk {
@@ -71,9 +73,9 @@ repack_insert(struct repack *r, const struct repack_chunk *c)
 	int column = 0;
 	int64_t at = 0;
 	int rc = ls_bodies_put(r->to, c->body, c->len, &at);
-	const int64_t numbers[] = { r->host_id, r->dictionary, c->t_us, c->t_first_us, c->t_last_us, c->n,
-		c->map.ref_mono_ns, c->map.offset_ns, c->map.drift_ppb, c->map.uncertainty_ns,
-		at, (int64_t)c->len };
+	const int64_t numbers[] = { r->host_id, r->dictionary, c->t_us, c->t_first_us,
+		c->t_last_us, c->n, c->map.ref_mono_ns, c->map.offset_ns,
+		c->map.drift_ppb, c->map.uncertainty_ns, at, (int64_t)c->len };
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && rc == 0; i++)
 		rc = ls_err_sqlite(sqlite3_bind_int64(r->insert, ++column, numbers[i]));
@@ -96,21 +98,29 @@ repack_us(uint64_t t_ns)
 	return (int64_t)((t_ns + 500) / 1000);
 }
 
-/* Encodes and inserts rows from `first` on; where they do not fit into a body, in two halves. */
+/* Encodes and inserts rows from `first` on; where they do not fit into a body, in two
+ * halves. */
 static int
 repack_put(struct repack *r, size_t first, size_t count)
 {
 	struct repack_rows *w = &r->rows;
-	const struct ls_chunk_table table = { .rows = count, .columns = w->columns,
-		.stride = LS_CHUNK_ROWS_MAX, .t_mono_ns = w->t_ns + first, .value = w->value + first,
+	const struct ls_chunk_table table = { .rows = count,
+		.columns = w->columns,
+		.stride = LS_CHUNK_ROWS_MAX,
+		.t_mono_ns = w->t_ns + first,
+		.value = w->value + first,
 		.present = w->present + first };
-	struct repack_chunk c = { .t_us = w->t_us, .n = (int64_t)count, .body = r->body,
+	struct repack_chunk c = { .t_us = w->t_us,
+		.n = (int64_t)count,
+		.body = r->body,
 		.map = { .uncertainty_ns = w->uncertainty_ns } };
-	int rc = ls_chunk_encode(r->encoder, &table, r->body, LS_CHUNK_BODY_MAX_BYTES, &c.len);
+	int rc = ls_chunk_encode(r->encoder, &table, r->body, LS_CHUNK_BODY_MAX_BYTES,
+		&c.len);
 
 	if (rc == -EMSGSIZE && count > 1) {
 		rc = repack_put(r, first, count / 2);
-		return rc == 0 ? repack_put(r, first + count / 2, count - count / 2) : rc;
+		return rc == 0 ? repack_put(r, first + count / 2, count - count / 2)
+			       : rc;
 	}
 	if (rc != 0)
 		return rc;
@@ -129,7 +139,7 @@ repack_flush(struct repack *r)
 	return rc;
 }
 
-/* --- the chunks of a host --------------------------------------------------------------- */
+/* --- the chunks of a host ------------------------------------------------- */
 
 static int
 repack_read(struct repack *r, sqlite3_stmt *stmt, struct repack_chunk *c)
@@ -143,7 +153,8 @@ repack_read(struct repack *r, sqlite3_stmt *stmt, struct repack_chunk *c)
 	c->map.drift_ppb = sqlite3_column_int64(stmt, 6);
 	c->map.uncertainty_ns = sqlite3_column_int64(stmt, 7);
 	c->len = (size_t)sqlite3_column_int64(stmt, 9);
-	return ls_bodies_read(r->from, sqlite3_column_int64(stmt, 8), sqlite3_column_int64(stmt, 9), &c->body);
+	return ls_bodies_read(r->from, sqlite3_column_int64(stmt, 8),
+		sqlite3_column_int64(stmt, 9), &c->body);
 }
 
 /* A chunk that is kept as it was. */
@@ -158,7 +169,8 @@ repack_keep(struct repack *r, const struct repack_chunk *c)
 
 /* Whether all times of a table, on our time line, can stand behind those that wait. */
 static bool
-repack_follows(const struct repack_rows *w, const struct ls_chunk_table *t, const struct ls_store_map *map)
+repack_follows(const struct repack_rows *w, const struct ls_chunk_table *t,
+	const struct ls_store_map *map)
 {
 	int64_t last = w->rows > 0 ? (int64_t)w->t_ns[w->rows - 1] : 0;
 	size_t i;
@@ -174,17 +186,20 @@ repack_follows(const struct repack_rows *w, const struct ls_chunk_table *t, cons
 }
 
 static void
-repack_add(struct repack_rows *w, const struct ls_chunk_table *t, const struct repack_chunk *c)
+repack_add(struct repack_rows *w, const struct ls_chunk_table *t,
+	const struct repack_chunk *c)
 {
 	size_t i, k;
 
 	for (i = 0; i < t->rows; i++)
-		w->t_ns[w->rows + i] = (uint64_t)ls_store_map_ns(&c->map, (int64_t)t->t_mono_ns[i]);
+		w->t_ns[w->rows + i] =
+			(uint64_t)ls_store_map_ns(&c->map, (int64_t)t->t_mono_ns[i]);
 	for (k = 0; k < t->columns; k++) {
 		size_t to = k * LS_CHUNK_ROWS_MAX + w->rows, from = k * t->stride;
 
 		memcpy(w->value + to, t->value + from, t->rows * sizeof(*w->value));
-		memcpy(w->present + to, t->present + from, t->rows * sizeof(*w->present));
+		memcpy(w->present + to, t->present + from,
+			t->rows * sizeof(*w->present));
 	}
 	w->columns = t->columns;
 	w->rows += t->rows;
@@ -206,8 +221,9 @@ repack_take(struct repack *r, const struct repack_chunk *c)
 		return rc;
 	if (rc != 0 || t.rows != (uint64_t)c->n)
 		return repack_keep(r, c);
-	if (w->rows > 0 && (t.columns != w->columns || w->rows + t.rows > LS_CHUNK_ROWS_MAX ||
-				   !repack_follows(w, &t, &c->map))) {
+	if (w->rows > 0 &&
+		(t.columns != w->columns || w->rows + t.rows > LS_CHUNK_ROWS_MAX ||
+			!repack_follows(w, &t, &c->map))) {
 		rc = repack_flush(r);
 		if (rc != 0)
 			return rc;
@@ -262,13 +278,14 @@ repack_host(struct repack *r, sqlite3_stmt *stmt)
 	return repack_each(r, r->dictionaries, &r->host_id, 1, repack_dictionary);
 }
 
-/* --- the file -------------------------------------------------------------------------- */
+/* --- the file ------------------------------------------------------------- */
 
 static int
 repack_prepare(struct repack *r)
 {
 	size_t cells = (size_t)LS_SERIES_PER_GROUP_MAX * LS_CHUNK_ROWS_MAX;
-	int rc = ls_db_prepare(r->db, "SELECT id FROM old.chunk_host ORDER BY id", &r->hosts);
+	int rc = ls_db_prepare(r->db, "SELECT id FROM old.chunk_host ORDER BY id",
+		&r->hosts);
 
 	r->decoder = ls_chunk_codec_new(LS_SERIES_PER_GROUP_MAX, LS_CHUNK_ROWS_MAX);
 	r->encoder = ls_chunk_codec_new(LS_SERIES_PER_GROUP_MAX, LS_CHUNK_ROWS_MAX);
@@ -276,8 +293,9 @@ repack_prepare(struct repack *r)
 	r->rows.t_ns = calloc(LS_CHUNK_ROWS_MAX, sizeof(*r->rows.t_ns));
 	r->rows.value = calloc(cells, sizeof(*r->rows.value));
 	r->rows.present = calloc(cells, sizeof(*r->rows.present));
-	if (r->decoder == NULL || r->encoder == NULL || r->body == NULL || r->rows.t_ns == NULL ||
-		r->rows.value == NULL || r->rows.present == NULL)
+	if (r->decoder == NULL || r->encoder == NULL || r->body == NULL ||
+		r->rows.t_ns == NULL || r->rows.value == NULL ||
+		r->rows.present == NULL)
 		return -ENOMEM;
 	if (rc == 0)
 		rc = ls_db_prepare(r->db,
@@ -334,8 +352,12 @@ repack_attach(struct repack *r, const char *path)
 	(void)sqlite3_finalize(stmt); /* its error is known */
 	if (rc == 0)
 		rc = ls_db_int(r->db, "PRAGMA old.user_version", &version);
-	if (rc == 0 && version != ls_migrations_of(LS_SCHEMA_TELEMETRY)->steps[
-				ls_migrations_of(LS_SCHEMA_TELEMETRY)->count - 1].to)
+	if (rc == 0 &&
+		version !=
+			ls_migrations_of(LS_SCHEMA_TELEMETRY)
+				->steps[ls_migrations_of(LS_SCHEMA_TELEMETRY)->count -
+					1]
+				.to)
 		rc = -LS_EVERSION;
 	return rc;
 }
@@ -347,20 +369,24 @@ repack_tables_copy(struct repack *r)
 	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < sizeof(repack_tables) / sizeof(repack_tables[0]) && rc == 0; i++) {
-		(void)snprintf(sql, sizeof(sql), "INSERT INTO main.%s SELECT * FROM old.%s",
-			repack_tables[i], repack_tables[i]);
+	for (i = 0; i < sizeof(repack_tables) / sizeof(repack_tables[0]) && rc == 0;
+		i++) {
+		(void)snprintf(sql, sizeof(sql),
+			"INSERT INTO main.%s SELECT * FROM old.%s", repack_tables[i],
+			repack_tables[i]);
 		rc = ls_db_exec(r->db, sql);
 	}
 	return rc == 0 ? ls_db_exec(r->db, repack_rollups) : rc;
 }
 
-/* The new file is of no use until it is renamed, and is on disk before: no log, no waiting. */
+/* The new file is of no use until it is renamed, and is on disk before: no log, no
+ * waiting. */
 static int
 repack_fill(struct repack *r, const char *path)
 {
 	char stamp[64];
-	int rc = ls_db_exec(r->db, "PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF;");
+	int rc = ls_db_exec(r->db,
+		"PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF;");
 
 	if (rc == 0)
 		rc = ls_migrate(r->db, ls_migrations_of(LS_SCHEMA_TELEMETRY), NULL);
@@ -376,7 +402,8 @@ repack_fill(struct repack *r, const char *path)
 		rc = repack_each(r, r->hosts, NULL, 0, repack_host);
 	if (rc == 0 && r->rows_in != r->rows_out)
 		rc = -LS_ECORRUPT; /* a chunk of no host, or of none that is named */
-	(void)snprintf(stamp, sizeof(stamp), "INSERT INTO repacked (chunks) VALUES (%" PRIu64 ")",
+	(void)snprintf(stamp, sizeof(stamp),
+		"INSERT INTO repacked (chunks) VALUES (%" PRIu64 ")",
 		r->stats->chunks_before);
 	if (rc == 0)
 		rc = ls_db_exec(r->db, stamp);
@@ -404,14 +431,16 @@ repack_rename(const char *fresh, const char *path, const char *dir)
 {
 	char below[PATH_MAX];
 	int n = snprintf(below, sizeof(below), "%s/telemetry", dir);
-	int rc = n >= 0 && (size_t)n < sizeof(below) ? repack_sync(fresh, O_RDWR) : -ENAMETOOLONG;
+	int rc = n >= 0 && (size_t)n < sizeof(below) ? repack_sync(fresh, O_RDWR)
+						     : -ENAMETOOLONG;
 
 	if (rc == 0 && rename(fresh, path) != 0)
 		rc = -errno;
 	return rc == 0 ? repack_sync(below, O_RDONLY | O_DIRECTORY) : rc;
 }
 
-/* A day before the newest, and nothing in its WAL: that would be lost, or worse, be taken for the new file's. */
+/* A day before the newest, and nothing in its WAL: that would be lost, or worse, be
+ * taken for the new file's. */
 static int
 repack_check_closed(const char *dir, int32_t day)
 {
@@ -448,13 +477,16 @@ ls_repack_look(const char *dir, int32_t day, enum ls_repack_state *ret_state)
 		rc = ls_migrate_check(db, ls_migrations_of(LS_SCHEMA_TELEMETRY));
 	if (rc == 0)
 		rc = ls_db_int(db, "SELECT count(*) FROM repacked", &done);
-	if (rc == 0) /* chunks behind the last one that is in wholly, and those put off */
+	/* chunks behind the last one that is in wholly, and those put off */
+	if (rc == 0)
 		rc = ls_db_int(db,
 			"SELECT (SELECT ifnull(max(id), 0) FROM chunk) > ifnull((SELECT chunk_id FROM rollup_done "
 			"WHERE span_s = 0 AND t_us = 0), 0) OR EXISTS (SELECT 1 FROM rollup_done WHERE span_s = -1)",
 			&left);
 	ls_db_close(db);
-	*ret_state = done > 0 ? LS_REPACK_DONE : left > 0 ? LS_REPACK_NOT_ROLLED_UP : LS_REPACK_TO_DO;
+	*ret_state = done > 0 ? LS_REPACK_DONE
+		: left > 0    ? LS_REPACK_NOT_ROLLED_UP
+			      : LS_REPACK_TO_DO;
 	return rc;
 }
 
@@ -513,10 +545,11 @@ ls_repack_all(const char *dir, void (*say)(void *arg, const char *line), void *a
 			one = ls_repack_day(dir, days->day[i], NULL, NULL, &stats);
 		if (one == 0)
 			(void)snprintf(line, sizeof(line),
-				"%d: %" PRIu64 " chunks became %" PRIu64 ", %" PRIu64 " bytes %" PRIu64
-				"; %" PRIu64 " kept as they were",
-				(int)days->day[i], stats.chunks_before, stats.chunks_after,
-				stats.bytes_before, stats.bytes_after, stats.kept);
+				"%d: %" PRIu64 " chunks became %" PRIu64 ", %" PRIu64
+				" bytes %" PRIu64 "; %" PRIu64 " kept as they were",
+				(int)days->day[i], stats.chunks_before,
+				stats.chunks_after, stats.bytes_before,
+				stats.bytes_after, stats.kept);
 		else
 			(void)snprintf(line, sizeof(line), "%d: %s", (int)days->day[i],
 				state == LS_REPACK_NOT_ROLLED_UP

@@ -18,7 +18,7 @@
 struct ls_repacker {
 	char *dir;
 	uint64_t not_before_ns; /* after a failure; of the turns' thread */
-	int32_t done;           /* days up to this one are repacked; likewise */
+	int32_t done; /* days up to this one are repacked; likewise */
 	_Atomic bool stop;
 	_Atomic uint64_t days, failures, bytes_before, bytes_after;
 };
@@ -74,7 +74,8 @@ repacker_next(struct ls_repacker *r, int64_t wall_us, int32_t *ret_day)
 		if (over_us < LS_REPACK_WAIT_US)
 			break;
 		rc = ls_repack_look(r->dir, day, &state);
-		if (rc == 0 && state == LS_REPACK_NOT_ROLLED_UP && over_us < LS_REPACK_FORCE_US)
+		if (rc == 0 && state == LS_REPACK_NOT_ROLLED_UP &&
+			over_us < LS_REPACK_FORCE_US)
 			break; /* the roller comes to it */
 		if (rc == 0 && state != LS_REPACK_DONE)
 			*ret_day = day;
@@ -100,14 +101,18 @@ repacker_day(struct ls_repacker *r, int32_t day)
 	r->days++;
 	r->bytes_before += stats.bytes_before;
 	r->bytes_after += stats.bytes_after;
-	ls_log(LS_LOG_INFO, "storage", "repacked the file of %d: %llu chunks became %llu, %llu bytes %llu", (int)day,
-		(unsigned long long)stats.chunks_before, (unsigned long long)stats.chunks_after,
-		(unsigned long long)stats.bytes_before, (unsigned long long)stats.bytes_after);
+	ls_log(LS_LOG_INFO, "storage",
+		"repacked the file of %d: %llu chunks became %llu, %llu bytes %llu",
+		(int)day, (unsigned long long)stats.chunks_before,
+		(unsigned long long)stats.chunks_after,
+		(unsigned long long)stats.bytes_before,
+		(unsigned long long)stats.bytes_after);
 	return 0;
 }
 
 int
-ls_repacker_step(struct ls_repacker *r, int64_t wall_us, uint64_t now_ns, bool *ret_more)
+ls_repacker_step(struct ls_repacker *r, int64_t wall_us, uint64_t now_ns,
+	bool *ret_more)
 {
 	int32_t day;
 	int rc;
@@ -134,7 +139,8 @@ ls_repacker_step(struct ls_repacker *r, int64_t wall_us, uint64_t now_ns, bool *
 int
 ls_repacker_turn(void *arg, bool *ret_more)
 {
-	return ls_repacker_step(arg, (int64_t)(ls_clock_wall_ns() / 1000), ls_clock_mono_ns(), ret_more);
+	return ls_repacker_step(arg, (int64_t)(ls_clock_wall_ns() / 1000),
+		ls_clock_mono_ns(), ret_more);
 }
 
 void
@@ -146,5 +152,6 @@ ls_repacker_stop(struct ls_repacker *r)
 void
 ls_repacker_stats(struct ls_repacker *r, struct ls_repacker_stats *ret_stats)
 {
-	*ret_stats = (struct ls_repacker_stats){ r->days, r->failures, r->bytes_before, r->bytes_after };
+	*ret_stats = (struct ls_repacker_stats){ r->days, r->failures, r->bytes_before,
+		r->bytes_after };
 }

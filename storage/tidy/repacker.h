@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * repacker - the keeper's work of repacking: one closed day after the other, the oldest first.
+ * repacker - the keeper's work of repacking: one closed day after the other, the oldest
+ * first.
  *
- * A day is left alone until it has been over for LS_REPACK_WAIT_US and is rolled up to its end; if that never
- * comes (a chunk whose names are lost), until LS_REPACK_FORCE_US.
+ * A day is left alone until it has been over for LS_REPACK_WAIT_US and is rolled up to
+ * its end; if that never comes (a chunk whose names are lost), until
+ * LS_REPACK_FORCE_US.
  *
  * Owner:   turns run on one thread; stop and stats may be called from any.
  * Units:   in the names.
- * Errors:  those of ls_repack_day; a day that failed is tried again after LS_REPACK_RETRY_NS.
+ * Errors:  those of ls_repack_day; a day that failed is tried again after
+ *          LS_REPACK_RETRY_NS.
  * Limits:  LS_REPACK_WAIT_US, LS_REPACK_FORCE_US, LS_REPACK_RETRY_NS.
  * Source:  storage/README.md, "Repacking".
  */
@@ -29,11 +32,13 @@ struct ls_repacker_stats {
 struct ls_repacker *ls_repacker_new(const char *dir);
 void ls_repacker_free(struct ls_repacker *r);
 
-/* Repacks a day if there is one to be (ls_keeper_turn_fn; arg is the repacker). Takes long. */
+/* Repacks a day if there is one to be (ls_keeper_turn_fn; arg is the repacker). Takes
+ * long. */
 int ls_repacker_turn(void *arg, bool *ret_more) LS_MUSTCHECK;
 
 /* The same at a time of the caller's: wall_us since the epoch, now_ns monotonic. */
-int ls_repacker_step(struct ls_repacker *r, int64_t wall_us, uint64_t now_ns, bool *ret_more) LS_MUSTCHECK;
+int ls_repacker_step(struct ls_repacker *r, int64_t wall_us, uint64_t now_ns,
+	bool *ret_more) LS_MUSTCHECK;
 
 /* A turn that is under way ends soon, with nothing changed. */
 void ls_repacker_stop(struct ls_repacker *r);

@@ -14,12 +14,15 @@
 #include "storage/columns/rollup_sum.h"
 
 /*
- * rollup_done, beside what the schema says: (0, 0) holds the id up to which chunks are in wholly; reading
- * starts behind it. From there on a sample is in if its minute's row names its chunk or a later one. (-1,
- * id) stands for a chunk that was put off: none of its samples is in, whatever the minutes' rows say.
+ * rollup_done, beside what the schema says: (0, 0) holds the id up to which chunks are
+ * in wholly; reading starts behind it. From there on a sample is in if its minute's row
+ * names its chunk or a later one. (-1, id) stands for a chunk that was put off: none of
+ * its samples is in, whatever the minutes' rows say.
  */
-#define ROLLER_FILES_BACK 3   /* files at the start that may not be rolled up to their end */
-#define ROLLER_CHUNK_MINUTES 8 /* a chunk of 60 s spans two; one of more than these is none of ours */
+/* files at the start that may not be rolled up to their end */
+#define ROLLER_FILES_BACK 3
+/* a chunk of 60 s spans two; one of more than these is none of ours */
+#define ROLLER_CHUNK_MINUTES 8
 #define ROLLER_FAILURES_MAX 60
 #define ROLLER_RETRY_US (10ll * 1000000)
 #define ROLLER_HOUR_CHECK_US (30ll * 1000000)
@@ -32,8 +35,8 @@ struct roller_dictionary {
 
 struct roller_put_off {
 	int64_t id;
-	bool stored;   /* in rollup_done */
-	bool settled;  /* summed up, or given up: goes with the next message */
+	bool stored; /* in rollup_done */
+	bool settled; /* summed up, or given up: goes with the next message */
 };
 
 struct roller_skip {
@@ -46,17 +49,20 @@ struct ls_roller {
 	struct ls_rollup_codec *codec;
 	struct ls_rollup_sums *sums;
 	struct ls_roller_names names;
-	struct ls_roller_hour *hour;   /* being merged, or NULL */
-	int32_t day;                   /* 0: not known yet */
-	bool started, in_flight, whole_file; /* whole_file: all chunks are read, and no more will come */
-	bool full, flush;              /* no room: minutes must go; all must go, for chunks that were put off */
-	int64_t read_id, frontier, skip_until; /* skip_until: no chunk above is in any minute */
+	struct ls_roller_hour *hour; /* being merged, or NULL */
+	int32_t day; /* 0: not known yet */
+	/* whole_file: all chunks are read, and no more will come */
+	bool started, in_flight, whole_file;
+	/* no room: minutes must go; all must go, for chunks that were put off */
+	bool full, flush;
+	/* skip_until: no chunk above is in any minute */
+	int64_t read_id, frontier, skip_until;
 	struct roller_skip *skip;
 	size_t skip_count, dictionary_count, put_off_count;
 	struct roller_dictionary *dictionary; /* by hash */
 	struct roller_put_off put_off[LS_ROLLUP_PUT_OFF_MAX];
 	int64_t retry_us, hour_check_us;
-	unsigned failures;             /* turns in a row */
+	unsigned failures; /* turns in a row */
 	struct ls_roller_stats stats;
 };
 
@@ -117,15 +123,17 @@ ls_roller_stats(const struct ls_roller *r, struct ls_roller_stats *ret_stats)
 		ret_stats->memory_most_bytes = ls_rollup_sums_most(r->sums);
 }
 
-/* --- starting ---------------------------------------------------------------------- */
+/* --- starting ------------------------------------------------------------- */
 
 static int
 roller_load_names(struct ls_roller *r, sqlite3 *db, bool is_metric)
 {
 	sqlite3_stmt *stmt = NULL;
 	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(db, is_metric ? "SELECT id, name FROM rollup_metric" :
-					       "SELECT id, text FROM rollup_labels", &stmt);
+	int rc = ls_db_prepare(db,
+		is_metric ? "SELECT id, name FROM rollup_metric"
+			  : "SELECT id, text FROM rollup_labels",
+		&stmt);
 
 	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
 		const char *text = (const char *)sqlite3_column_text(stmt, 1);
@@ -134,7 +142,8 @@ roller_load_names(struct ls_roller *r, sqlite3 *db, bool is_metric)
 		if (text == NULL || id < 0 || id > LS_ROLLUP_ID_MAX)
 			rc = text == NULL ? -ENOMEM : -LS_ECORRUPT;
 		else
-			rc = ls_roller_names_put(&r->names, is_metric, text, (uint32_t)id);
+			rc = ls_roller_names_put(&r->names, is_metric, text,
+				(uint32_t)id);
 	}
 	(void)sqlite3_finalize(stmt); /* tells the same error again */
 	return rc != 0 ? rc : ls_err_sqlite(step);
@@ -148,7 +157,9 @@ roller_load_row(struct ls_roller *r, int64_t span_s, int64_t t_us, int64_t chunk
 
 	if (span_s == -1) {
 		if (r->put_off_count < LS_ROLLUP_PUT_OFF_MAX)
-			r->put_off[r->put_off_count++] = (struct roller_put_off){ .id = chunk_id, .stored = true };
+			r->put_off[r->put_off_count++] =
+				(struct roller_put_off){ .id = chunk_id,
+					.stored = true };
 		return 0;
 	}
 	if (span_s != 60 || chunk_id <= r->frontier)
@@ -171,12 +182,15 @@ roller_start(struct ls_roller *r, sqlite3 *db)
 
 	roller_forget(r);
 	r->skip_until = 0;
-	rc = ls_db_int(db, "SELECT chunk_id FROM rollup_done WHERE span_s = 0 AND t_us = 0", &r->frontier);
+	rc = ls_db_int(db,
+		"SELECT chunk_id FROM rollup_done WHERE span_s = 0 AND t_us = 0",
+		&r->frontier);
 	if (rc == 0)
-		rc = ls_db_prepare(db, "SELECT span_s, t_us, chunk_id FROM rollup_done", &stmt);
+		rc = ls_db_prepare(db, "SELECT span_s, t_us, chunk_id FROM rollup_done",
+			&stmt);
 	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW)
-		rc = roller_load_row(r, sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1),
-			sqlite3_column_int64(stmt, 2));
+		rc = roller_load_row(r, sqlite3_column_int64(stmt, 0),
+			sqlite3_column_int64(stmt, 1), sqlite3_column_int64(stmt, 2));
 	(void)sqlite3_finalize(stmt); /* tells the same error again */
 	rc = rc != 0 ? rc : ls_err_sqlite(step);
 	if (rc == 0)
@@ -186,7 +200,8 @@ roller_start(struct ls_roller *r, sqlite3 *db)
 	r->read_id = r->frontier;
 	if (rc == 0)
 		rc = ls_db_int(db, "SELECT count(*) FROM repacked", &repacked);
-	if (repacked != 0) { /* ids of chunks are others now: there is nothing to go on from */
+	/* ids of chunks are others now: there is nothing to go on from */
+	if (repacked != 0) {
 		r->read_id = INT64_MAX;
 		r->put_off_count = 0;
 	}
@@ -194,7 +209,8 @@ roller_start(struct ls_roller *r, sqlite3 *db)
 	return rc;
 }
 
-/* The file to go on with: that of before, or the first of the last few; *ret_next is the one after it, or 0. */
+/* The file to go on with: that of before, or the first of the last few; *ret_next is
+ * the one after it, or 0. */
 static int
 roller_choose_day(struct ls_roller *r, int32_t *ret_next)
 {
@@ -205,7 +221,9 @@ roller_choose_day(struct ls_roller *r, int32_t *ret_next)
 
 	*ret_next = 0;
 	if (rc == 0 && r->day == 0 && days->count > 0)
-		r->day = days->day[days->count > ROLLER_FILES_BACK ? days->count - ROLLER_FILES_BACK : 0];
+		r->day = days->day[days->count > ROLLER_FILES_BACK
+				? days->count - ROLLER_FILES_BACK
+				: 0];
 	for (i = 0; rc == 0 && i < days->count && *ret_next == 0; i++) {
 		is |= days->day[i] == r->day;
 		if (days->day[i] > r->day)
@@ -214,7 +232,8 @@ roller_choose_day(struct ls_roller *r, int32_t *ret_next)
 	free(days);
 	if (rc == 0 && *ret_next != 0 && (!is || r->failures >= ROLLER_FAILURES_MAX)) {
 		if (is)
-			ls_log(LS_LOG_WARN, "storage", "cannot roll up the file of %d; going on with the next",
+			ls_log(LS_LOG_WARN, "storage",
+				"cannot roll up the file of %d; going on with the next",
 				(int)r->day);
 		roller_forget(r); /* removed by retention, or it does not read */
 		r->day = *ret_next;
@@ -224,7 +243,7 @@ roller_choose_day(struct ls_roller *r, int32_t *ret_next)
 	return rc;
 }
 
-/* --- dictionaries ------------------------------------------------------------------ */
+/* --- dictionaries --------------------------------------------------------- */
 
 /* name{labels}: what is which; -LS_ELIMIT leaves the column out. */
 static int
@@ -240,7 +259,8 @@ roller_column(struct ls_roller *r, const char *text, struct ls_rollup_column *re
 		labels = len > name && text[len - 1] == '}' ? len - 1 : len;
 	}
 	if (rc == 0)
-		rc = ls_roller_names_id(&r->names, false, text + name, labels - name, &ret->labels_id);
+		rc = ls_roller_names_id(&r->names, false, text + name, labels - name,
+			&ret->labels_id);
 	if (rc == -LS_ELIMIT) {
 		ret->metric_id = 0;
 		rc = 0;
@@ -252,12 +272,14 @@ roller_column(struct ls_roller *r, const char *text, struct ls_rollup_column *re
 static int
 roller_know(struct ls_roller *r, size_t at, uint64_t hash, const char *text, size_t len)
 {
-	struct ls_rollup_column *columns = calloc(LS_SERIES_PER_GROUP_MAX, sizeof(*columns));
+	struct ls_rollup_column *columns =
+		calloc(LS_SERIES_PER_GROUP_MAX, sizeof(*columns));
 	struct roller_dictionary *d, one = { .hash = hash };
 	size_t i;
 	int rc = columns != NULL ? 0 : -ENOMEM;
 
-	for (i = 0; i < len && rc == 0 && one.columns < LS_SERIES_PER_GROUP_MAX; i += strlen(text + i) + 1)
+	for (i = 0; i < len && rc == 0 && one.columns < LS_SERIES_PER_GROUP_MAX;
+		i += strlen(text + i) + 1)
 		rc = roller_column(r, text + i, &columns[one.columns++]);
 	if (rc == 0)
 		rc = ls_rollup_sums_layout(r->sums, columns, one.columns, &one.layout);
@@ -276,7 +298,8 @@ roller_know(struct ls_roller *r, size_t at, uint64_t hash, const char *text, siz
 
 /* -LS_EUNKNOWN: not there yet. */
 static int
-roller_dictionary(struct ls_roller *r, sqlite3 *db, uint64_t hash, struct roller_dictionary *ret)
+roller_dictionary(struct ls_roller *r, sqlite3 *db, uint64_t hash,
+	struct roller_dictionary *ret)
 {
 	size_t lo = 0, hi = r->dictionary_count;
 	sqlite3_stmt *stmt = NULL;
@@ -291,7 +314,8 @@ roller_dictionary(struct ls_roller *r, sqlite3 *db, uint64_t hash, struct roller
 			hi = mid;
 	}
 	if (lo == r->dictionary_count || r->dictionary[lo].hash != hash) {
-		rc = ls_db_prepare(db, "SELECT series FROM dictionary WHERE hash = ?1", &stmt);
+		rc = ls_db_prepare(db, "SELECT series FROM dictionary WHERE hash = ?1",
+			&stmt);
 		if (rc == 0)
 			rc = ls_err_sqlite(sqlite3_bind_int64(stmt, 1, (int64_t)hash));
 		if (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
@@ -313,7 +337,7 @@ roller_dictionary(struct ls_roller *r, sqlite3 *db, uint64_t hash, struct roller
 	return 0;
 }
 
-/* --- chunks ------------------------------------------------------------------------ */
+/* --- chunks --------------------------------------------------------------- */
 
 struct roller_chunk {
 	int64_t id, t_us;
@@ -386,11 +410,13 @@ roller_is_in(const struct ls_roller *r, int64_t id, int64_t minute_us)
 }
 
 /*
- * Sums a chunk up, wholly or not at all. -LS_EUNKNOWN: no dictionary yet; -LS_ELIMIT: no room; -LS_EPARSE and
- * what ls_chunk_decode gives: never. `late`: it was put off, so that it is in no minute.
+ * Sums a chunk up, wholly or not at all. -LS_EUNKNOWN: no dictionary yet; -LS_ELIMIT:
+ * no room; -LS_EPARSE and what ls_chunk_decode gives: never. `late`: it was put off, so
+ * that it is in no minute.
  */
 static int
-roller_sum_up(struct ls_roller *r, struct ls_query_day *day, const struct roller_chunk *c, bool late, int64_t now_us)
+roller_sum_up(struct ls_roller *r, struct ls_query_day *day,
+	const struct roller_chunk *c, bool late, int64_t now_us)
 {
 	struct roller_piece piece[ROLLER_CHUNK_MINUTES];
 	struct roller_dictionary d = { 0 };
@@ -406,11 +432,13 @@ roller_sum_up(struct ls_roller *r, struct ls_query_day *day, const struct roller
 	if (rc == -LS_ELIMIT)
 		return -LS_EPARSE;
 	if (rc == 0)
-		rc = table.columns == d.columns ? roller_split(c, &table, piece, &n) : -LS_EPARSE;
+		rc = table.columns == d.columns ? roller_split(c, &table, piece, &n)
+						: -LS_EPARSE;
 	for (i = 0; i < n && rc == 0; i++) /* first room for all of it */
-		if (piece[i].minute_us >= 0 && (late || !roller_is_in(r, c->id, piece[i].minute_us)))
-			rc = ls_rollup_sums_open(r->sums, piece[i].minute_us, d.layout, c->host_id,
-				late ? 0 : c->id, now_us);
+		if (piece[i].minute_us >= 0 &&
+			(late || !roller_is_in(r, c->id, piece[i].minute_us)))
+			rc = ls_rollup_sums_open(r->sums, piece[i].minute_us, d.layout,
+				c->host_id, late ? 0 : c->id, now_us);
 	for (i = 0; i < n && rc == 0; i++) {
 		if (piece[i].minute_us < 0) {
 			r->stats.left_out += piece[i].count * d.columns;
@@ -418,10 +446,11 @@ roller_sum_up(struct ls_roller *r, struct ls_query_day *day, const struct roller
 		}
 		if (!late && roller_is_in(r, c->id, piece[i].minute_us))
 			continue;
-		rc = ls_rollup_sums_open(r->sums, piece[i].minute_us, d.layout, c->host_id,
-			late ? 0 : c->id, now_us);
+		rc = ls_rollup_sums_open(r->sums, piece[i].minute_us, d.layout,
+			c->host_id, late ? 0 : c->id, now_us);
 		if (rc == 0)
-			r->stats.samples += ls_rollup_sums_add(r->sums, &table, piece[i].first, piece[i].count);
+			r->stats.samples += ls_rollup_sums_add(r->sums, &table,
+				piece[i].first, piece[i].count);
 	}
 	if (rc == 0)
 		r->stats.chunks++;
@@ -463,15 +492,19 @@ roller_is_put_off(const struct ls_roller *r, int64_t id)
 
 /* Reads chunks on; *ret_count are those read. */
 static int
-roller_read(struct ls_roller *r, struct ls_query_day *day, int64_t now_us, size_t *ret_count)
+roller_read(struct ls_roller *r, struct ls_query_day *day, int64_t now_us,
+	size_t *ret_count)
 {
 	sqlite3_stmt *stmt = NULL;
 	struct roller_chunk c;
-	int step = SQLITE_DONE, rc = ls_db_prepare(ls_query_day_db(day), ROLLER_CHUNK_SQL "WHERE id > ?1 ORDER BY id LIMIT ?2", &stmt);
+	int step = SQLITE_DONE,
+	    rc = ls_db_prepare(ls_query_day_db(day),
+		    ROLLER_CHUNK_SQL "WHERE id > ?1 ORDER BY id LIMIT ?2", &stmt);
 	size_t n = 0;
 
 	if (rc == 0) {
-		(void)sqlite3_bind_int64(stmt, 1, r->read_id); /* parameters that are there */
+		/* parameters that are there */
+		(void)sqlite3_bind_int64(stmt, 1, r->read_id);
 		(void)sqlite3_bind_int64(stmt, 2, LS_ROLLER_CHUNKS_PER_TURN);
 	}
 	while (rc == 0 && !r->full && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
@@ -501,19 +534,22 @@ roller_read(struct ls_roller *r, struct ls_query_day *day, int64_t now_us, size_
 
 /* Once more those that were put off; give_up: for the last time. */
 static int
-roller_retry(struct ls_roller *r, struct ls_query_day *day, int64_t now_us, bool give_up)
+roller_retry(struct ls_roller *r, struct ls_query_day *day, int64_t now_us,
+	bool give_up)
 {
 	sqlite3_stmt *stmt = NULL;
 	struct roller_chunk c;
 	size_t i;
-	int rc = ls_db_prepare(ls_query_day_db(day), ROLLER_CHUNK_SQL "WHERE id = ?1", &stmt);
+	int rc = ls_db_prepare(ls_query_day_db(day), ROLLER_CHUNK_SQL "WHERE id = ?1",
+		&stmt);
 
 	for (i = 0; i < r->put_off_count && rc == 0; i++) {
 		int step;
 
 		if (r->put_off[i].settled)
 			continue;
-		(void)sqlite3_bind_int64(stmt, 1, r->put_off[i].id); /* parameters that are there */
+		/* parameters that are there */
+		(void)sqlite3_bind_int64(stmt, 1, r->put_off[i].id);
 		step = sqlite3_step(stmt);
 		if (step == SQLITE_ROW) {
 			roller_read_chunk(stmt, &c);
@@ -536,14 +572,15 @@ roller_retry(struct ls_roller *r, struct ls_query_day *day, int64_t now_us, bool
 		} else if (rc == -LS_EUNKNOWN) {
 			rc = 0;
 		}
-		r->flush |= r->put_off[i].settled; /* all minutes it is in, in one message */
+		/* all minutes it is in, in one message */
+		r->flush |= r->put_off[i].settled;
 	}
 	ls_query_day_rest(day);
 	(void)sqlite3_finalize(stmt); /* tells the same error again */
 	return rc;
 }
 
-/* --- writing ----------------------------------------------------------------------- */
+/* --- writing -------------------------------------------------------------- */
 
 struct roller_minute_out {
 	struct ls_roller *r;
@@ -552,11 +589,13 @@ struct roller_minute_out {
 };
 
 static int
-roller_give(void *arg, uint32_t metric_id, const struct ls_rollup_row *rows, size_t count)
+roller_give(void *arg, uint32_t metric_id, const struct ls_rollup_row *rows,
+	size_t count)
 {
 	struct roller_minute_out *m = arg;
 
-	return ls_roller_out_rows(m->o, m->r->codec, metric_id, 60, m->t_us, m->hour_us, rows, count);
+	return ls_roller_out_rows(m->o, m->r->codec, metric_id, 60, m->t_us, m->hour_us,
+		rows, count);
 }
 
 static int
@@ -564,11 +603,14 @@ roller_done_of(sqlite3 *db, int64_t span_s, int64_t t_us, int64_t *ret_id)
 {
 	sqlite3_stmt *stmt = NULL;
 	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(db, "SELECT chunk_id FROM rollup_done WHERE span_s = ?1 AND t_us = ?2", &stmt);
+	int rc = ls_db_prepare(db,
+		"SELECT chunk_id FROM rollup_done WHERE span_s = ?1 AND t_us = ?2",
+		&stmt);
 
 	*ret_id = 0;
 	if (rc == 0) {
-		(void)sqlite3_bind_int64(stmt, 1, span_s); /* parameters that are there */
+		/* parameters that are there */
+		(void)sqlite3_bind_int64(stmt, 1, span_s);
 		(void)sqlite3_bind_int64(stmt, 2, t_us);
 		step = sqlite3_step(stmt);
 		if (step == SQLITE_ROW)
@@ -579,7 +621,8 @@ roller_done_of(sqlite3 *db, int64_t span_s, int64_t t_us, int64_t *ret_id)
 }
 
 static int
-roller_put_minute(struct ls_roller *r, sqlite3 *db, struct ls_store_rollup *o, int64_t t_us)
+roller_put_minute(struct ls_roller *r, sqlite3 *db, struct ls_store_rollup *o,
+	int64_t t_us)
 {
 	struct roller_minute_out m = { r, o, t_us, t_us - t_us % LS_ROLLUP_HOUR_US };
 	int64_t before, hour;
@@ -592,11 +635,13 @@ roller_put_minute(struct ls_roller *r, sqlite3 *db, struct ls_store_rollup *o, i
 	if (hour == 0)
 		m.hour_us = -1;
 	else
-		rc = ls_roller_out_done(o, 3600, m.hour_us, hour, hour); /* it must still be so */
+		rc = ls_roller_out_done(o, 3600, m.hour_us, hour,
+			hour); /* it must still be so */
 	if (rc == 0)
 		rc = ls_rollup_sums_take(r->sums, t_us, roller_give, &m);
 	if (rc == 0)
-		rc = ls_roller_out_done(o, 60, t_us, before, r->read_id > before ? r->read_id : before);
+		rc = ls_roller_out_done(o, 60, t_us, before,
+			r->read_id > before ? r->read_id : before);
 	return rc;
 }
 
@@ -610,13 +655,16 @@ roller_put_state(struct ls_roller *r, struct ls_store_rollup *o)
 	int rc = 0;
 
 	for (i = 0; ls_rollup_sums_minute(r->sums, i, &m); i++)
-		frontier = m.first_id != INT64_MAX && m.first_id - 1 < frontier ? m.first_id - 1 : frontier;
+		frontier = m.first_id != INT64_MAX && m.first_id - 1 < frontier
+			? m.first_id - 1
+			: frontier;
 	frontier = frontier < r->frontier ? r->frontier : frontier;
 	for (i = 0; i < r->put_off_count && rc == 0; i++) {
 		struct roller_put_off *p = &r->put_off[i];
 
 		if (p->settled ? p->stored : !p->stored)
-			rc = ls_roller_out_done(o, -1, p->id, p->stored ? p->id : 0, p->settled ? 0 : p->id);
+			rc = ls_roller_out_done(o, -1, p->id, p->stored ? p->id : 0,
+				p->settled ? 0 : p->id);
 		p->stored = true;
 		if (!p->settled)
 			r->put_off[kept++] = *p;
@@ -636,14 +684,17 @@ roller_next_minute(const struct ls_roller *r, int64_t now_us, bool all)
 	size_t i;
 
 	for (i = 0; ls_rollup_sums_minute(r->sums, i, &m); i++)
-		if (all || (now_us >= m.t_us + LS_ROLLUP_AFTER_US && now_us >= m.opened_us + LS_ROLLUP_LATE_US))
+		if (all ||
+			(now_us >= m.t_us + LS_ROLLUP_AFTER_US &&
+				now_us >= m.opened_us + LS_ROLLUP_LATE_US))
 			return m.t_us;
 	return -1;
 }
 
 /* A message with the minutes that are due; none if there are none. */
 static int
-roller_put_minutes(struct ls_roller *r, sqlite3 *db, int64_t now_us, struct ls_write *message)
+roller_put_minutes(struct ls_roller *r, sqlite3 *db, int64_t now_us,
+	struct ls_write *message)
 {
 	struct ls_store_rollup *o = &message->u.rollup;
 	bool all = r->flush || r->whole_file;
@@ -651,7 +702,8 @@ roller_put_minutes(struct ls_roller *r, sqlite3 *db, int64_t now_us, struct ls_w
 	int rc = 0;
 
 	if (t == -1 && r->full) {
-		t = roller_next_minute(r, now_us, true); /* the oldest, before its time */
+		/* the oldest, before its time */
+		t = roller_next_minute(r, now_us, true);
 		r->stats.early += t != -1;
 		if (t == -1) { /* nothing is open, and there is no room for one chunk */
 			r->stats.bad_chunks++;
@@ -668,11 +720,15 @@ roller_put_minutes(struct ls_roller *r, sqlite3 *db, int64_t now_us, struct ls_w
 	return rc;
 }
 
-/* Goes on with an hour, or begins the next that is whole. *ret_ready: the message holds it. */
+/* Goes on with an hour, or begins the next that is whole. *ret_ready: the message holds
+ * it. */
 static int
-roller_put_hour(struct ls_roller *r, sqlite3 *db, int64_t now_us, struct ls_write *message, bool *ret_ready)
+roller_put_hour(struct ls_roller *r, sqlite3 *db, int64_t now_us,
+	struct ls_write *message, bool *ret_ready)
 {
-	int64_t before_us = r->whole_file ? INT64_MAX : now_us - LS_ROLLUP_AFTER_US - LS_ROLLUP_LATE_US;
+	int64_t before_us = r->whole_file
+		? INT64_MAX
+		: now_us - LS_ROLLUP_AFTER_US - LS_ROLLUP_LATE_US;
 	struct ls_rollup_minute m;
 	int rc = 0;
 
@@ -687,7 +743,8 @@ roller_put_hour(struct ls_roller *r, sqlite3 *db, int64_t now_us, struct ls_writ
 	}
 	if (rc != 0 || r->hour == NULL)
 		return rc;
-	rc = ls_roller_hour_turn(r->hour, db, r->codec, ret_ready, &r->stats.bad_chunks);
+	rc = ls_roller_hour_turn(r->hour, db, r->codec, ret_ready,
+		&r->stats.bad_chunks);
 	if (rc != 0 || !*ret_ready)
 		return rc;
 	rc = ls_roller_hour_take(r->hour, &message->u.rollup);
@@ -697,7 +754,8 @@ roller_put_hour(struct ls_roller *r, sqlite3 *db, int64_t now_us, struct ls_writ
 }
 
 static int
-roller_put(struct ls_roller *r, sqlite3 *db, int64_t now_us, struct ls_write **ret_message)
+roller_put(struct ls_roller *r, sqlite3 *db, int64_t now_us,
+	struct ls_write **ret_message)
 {
 	struct ls_write *m = ls_write_new(LS_WRITE_ROLLUP, now_us);
 	bool ready = false;
@@ -723,10 +781,11 @@ roller_put(struct ls_roller *r, sqlite3 *db, int64_t now_us, struct ls_write **r
 	return 0;
 }
 
-/* --- turns ------------------------------------------------------------------------- */
+/* --- turns ---------------------------------------------------------------- */
 
 static int
-roller_turn_file(struct ls_roller *r, int32_t next, int64_t now_us, struct ls_write **ret_message, bool *ret_more)
+roller_turn_file(struct ls_roller *r, int32_t next, int64_t now_us,
+	struct ls_write **ret_message, bool *ret_more)
 {
 	struct ls_query_day *day;
 	sqlite3 *db;
@@ -741,10 +800,12 @@ roller_turn_file(struct ls_roller *r, int32_t next, int64_t now_us, struct ls_wr
 		rc = roller_start(r, db);
 	if (rc == 0 && !r->full)
 		rc = roller_read(r, day, now_us, &n);
-	if (rc == 0 && next != 0 && n == 0 && !r->full && !r->in_flight && !r->whole_file) {
+	if (rc == 0 && next != 0 && n == 0 && !r->full && !r->in_flight &&
+		!r->whole_file) {
 		rc = roller_retry(r, day, now_us, true);
 		r->whole_file = !r->full;
-	} else if (rc == 0 && now_us >= r->retry_us && r->put_off_count > 0 && !r->full && !r->in_flight) {
+	} else if (rc == 0 && now_us >= r->retry_us && r->put_off_count > 0 &&
+		!r->full && !r->in_flight) {
 		r->retry_us = now_us + ROLLER_RETRY_US;
 		rc = roller_retry(r, day, now_us, false);
 	}
@@ -752,7 +813,8 @@ roller_turn_file(struct ls_roller *r, int32_t next, int64_t now_us, struct ls_wr
 		rc = roller_put(r, db, now_us, ret_message);
 	building = r->hour != NULL;
 	*ret_more = n == LS_ROLLER_CHUNKS_PER_TURN || building;
-	if (rc == 0 && r->whole_file && *ret_message == NULL && !r->in_flight && !building) {
+	if (rc == 0 && r->whole_file && *ret_message == NULL && !r->in_flight &&
+		!building) {
 		roller_forget(r);
 		r->day = next;
 		*ret_more = true;
@@ -761,7 +823,8 @@ roller_turn_file(struct ls_roller *r, int32_t next, int64_t now_us, struct ls_wr
 }
 
 int
-ls_roller_turn(struct ls_roller *r, int64_t now_us, struct ls_write **ret_message, bool *ret_more)
+ls_roller_turn(struct ls_roller *r, int64_t now_us, struct ls_write **ret_message,
+	bool *ret_more)
 {
 	int32_t next = 0;
 	int rc = roller_choose_day(r, &next);

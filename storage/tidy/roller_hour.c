@@ -14,7 +14,9 @@
 struct hour_rows {
 	struct ls_rollup_row *row;
 	size_t count, room;
-	uint32_t *slot; /* number of the row + 1, by hash; slots is a power of two, at least twice the rows */
+	/* number of the row + 1, by hash; slots is a power of two, at least twice the
+	 * rows */
+	uint32_t *slot;
 	size_t slots;
 };
 
@@ -25,7 +27,8 @@ struct ls_roller_hour {
 };
 
 static int
-hour_int(sqlite3 *db, const char *sql, int64_t a, int64_t b, bool *ret_is, int64_t *ret_value)
+hour_int(sqlite3 *db, const char *sql, int64_t a, int64_t b, bool *ret_is,
+	int64_t *ret_value)
 {
 	sqlite3_stmt *stmt = NULL;
 	int step = SQLITE_DONE;
@@ -80,15 +83,19 @@ ls_roller_hour_free(struct ls_roller_hour *h)
 	free(h);
 }
 
-/* --- rows -------------------------------------------------------------------------- */
+/* --- rows ----------------------------------------------------------------- */
 
 static uint32_t *
 hour_slot(const struct hour_rows *h, uint32_t labels_id, uint32_t host_id)
 {
-	size_t i = (size_t)((((uint64_t)labels_id << 32 | host_id) * 0x9e3779b97f4a7c15u) >> 20) & (h->slots - 1);
+	size_t i = (size_t)((((uint64_t)labels_id << 32 | host_id) *
+				    0x9e3779b97f4a7c15u) >>
+			   20) &
+		(h->slots - 1);
 
-	while (h->slot[i] != 0 && (h->row[h->slot[i] - 1].labels_id != labels_id ||
-					  h->row[h->slot[i] - 1].host_id != host_id))
+	while (h->slot[i] != 0 &&
+		(h->row[h->slot[i] - 1].labels_id != labels_id ||
+			h->row[h->slot[i] - 1].host_id != host_id))
 		i = (i + 1) & (h->slots - 1);
 	return &h->slot[i];
 }
@@ -152,18 +159,21 @@ hour_compare(const void *x, const void *y)
 	return a->host_id < b->host_id ? -1 : a->host_id > b->host_id;
 }
 
-/* --- metrics ----------------------------------------------------------------------- */
+/* --- metrics -------------------------------------------------------------- */
 
 static int
-hour_read_metric(struct ls_roller_hour *h, sqlite3 *db, struct ls_rollup_codec *codec, uint64_t *bad)
+hour_read_metric(struct ls_roller_hour *h, sqlite3 *db, struct ls_rollup_codec *codec,
+	uint64_t *bad)
 {
 	sqlite3_stmt *stmt = NULL;
 	int step = SQLITE_DONE;
 	int rc = ls_db_prepare(db,
-		"SELECT body FROM rollup WHERE metric_id = ?1 AND span_s = 60 AND t_us >= ?2 AND t_us < ?3", &stmt);
+		"SELECT body FROM rollup WHERE metric_id = ?1 AND span_s = 60 AND t_us >= ?2 AND t_us < ?3",
+		&stmt);
 
 	if (rc == 0) {
-		(void)sqlite3_bind_int64(stmt, 1, h->metric_id); /* parameters that are there */
+		/* parameters that are there */
+		(void)sqlite3_bind_int64(stmt, 1, h->metric_id);
 		(void)sqlite3_bind_int64(stmt, 2, h->t_us);
 		(void)sqlite3_bind_int64(stmt, 3, h->t_us + LS_ROLLUP_HOUR_US);
 	}
@@ -172,8 +182,10 @@ hour_read_metric(struct ls_roller_hour *h, sqlite3 *db, struct ls_rollup_codec *
 		const uint8_t *body = sqlite3_column_blob(stmt, 0);
 		size_t count;
 
-		if (body == NULL || ls_rollup_decode(codec, body, (size_t)sqlite3_column_bytes(stmt, 0),
-					    LS_ROLLUP_ALL, &rows, &count) != 0)
+		if (body == NULL ||
+			ls_rollup_decode(codec, body,
+				(size_t)sqlite3_column_bytes(stmt, 0), LS_ROLLUP_ALL,
+				&rows, &count) != 0)
 			(*bad)++;
 		else
 			rc = hour_add(&h->rows, rows, count);
@@ -194,9 +206,10 @@ hour_write_metric(struct ls_roller_hour *h, struct ls_rollup_codec *codec)
 	for (i = 0; i < rows->count; i++)
 		ls_rollup_tidy(&rows->row[i]);
 	for (at = 0; at < rows->count && rc == 0; at += n) {
-		n = rows->count - at < LS_ROLLUP_ROWS_MAX ? rows->count - at : LS_ROLLUP_ROWS_MAX;
-		rc = ls_roller_out_rows(&h->out, codec, (uint32_t)h->metric_id, 3600, h->t_us, -1,
-			rows->row + at, n);
+		n = rows->count - at < LS_ROLLUP_ROWS_MAX ? rows->count - at
+							  : LS_ROLLUP_ROWS_MAX;
+		rc = ls_roller_out_rows(&h->out, codec, (uint32_t)h->metric_id, 3600,
+			h->t_us, -1, rows->row + at, n);
 	}
 	rows->count = 0;
 	if (rows->slot != NULL)
@@ -205,15 +218,15 @@ hour_write_metric(struct ls_roller_hour *h, struct ls_rollup_codec *codec)
 }
 
 int
-ls_roller_hour_turn(struct ls_roller_hour *h, sqlite3 *db, struct ls_rollup_codec *codec, bool *ret_ready,
-	uint64_t *bad)
+ls_roller_hour_turn(struct ls_roller_hour *h, sqlite3 *db,
+	struct ls_rollup_codec *codec, bool *ret_ready, uint64_t *bad)
 {
 	bool is = true;
 	int i, rc = 0;
 
 	for (i = 0; i < LS_ROLLER_METRICS_PER_TURN && is && rc == 0; i++) {
-		rc = hour_int(db, "SELECT min(id) FROM rollup_metric WHERE id > ?1", h->metric_id, 0, &is,
-			&h->metric_id);
+		rc = hour_int(db, "SELECT min(id) FROM rollup_metric WHERE id > ?1",
+			h->metric_id, 0, &is, &h->metric_id);
 		if (rc == 0 && is)
 			rc = hour_read_metric(h, db, codec, bad);
 		if (rc == 0 && is)
@@ -226,7 +239,8 @@ ls_roller_hour_turn(struct ls_roller_hour *h, sqlite3 *db, struct ls_rollup_code
 int
 ls_roller_hour_take(struct ls_roller_hour *h, struct ls_store_rollup *ret)
 {
-	/* The chunk's id says nothing here: an hour is made of its minutes, or not at all. */
+	/* The chunk's id says nothing here: an hour is made of its minutes, or not at
+	 * all. */
 	int rc = ls_roller_out_done(&h->out, 3600, h->t_us, 0, 1);
 
 	if (rc != 0)

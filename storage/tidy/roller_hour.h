@@ -2,7 +2,8 @@
 /*
  * roller_hour - an hour's roll-ups from those of its minutes, some metrics a turn.
  *
- * Nothing may be added to the minutes of the hour meanwhile: the roller writes nothing else until it is done.
+ * Nothing may be added to the minutes of the hour meanwhile: the roller writes nothing
+ * else until it is done.
  *
  * Owner:   the roller.
  * Units:   us since the Unix epoch.
@@ -18,15 +19,19 @@
 
 struct ls_roller_hour;
 
-/* The first hour that ended before before_us, has minutes and is not made yet; *ret_hour NULL if none. */
-int ls_roller_hour_new(sqlite3 *db, int64_t before_us, struct ls_roller_hour **ret_hour) LS_MUSTCHECK;
+/* The first hour that ended before before_us, has minutes and is not made yet;
+ * *ret_hour NULL if none. */
+int ls_roller_hour_new(sqlite3 *db, int64_t before_us,
+	struct ls_roller_hour **ret_hour) LS_MUSTCHECK;
 void ls_roller_hour_free(struct ls_roller_hour *h);
 
-/* Goes on; *ret_ready: all metrics are in. Bodies that cannot be read are added to *bad. */
-int ls_roller_hour_turn(struct ls_roller_hour *h, sqlite3 *db, struct ls_rollup_codec *codec,
-	bool *ret_ready, uint64_t *bad) LS_MUSTCHECK;
+/* Goes on; *ret_ready: all metrics are in. Bodies that cannot be read are added to
+ * *bad. */
+int ls_roller_hour_turn(struct ls_roller_hour *h, sqlite3 *db,
+	struct ls_rollup_codec *codec, bool *ret_ready, uint64_t *bad) LS_MUSTCHECK;
 
 /* Hands what was made over into an empty *ret. */
-int ls_roller_hour_take(struct ls_roller_hour *h, struct ls_store_rollup *ret) LS_MUSTCHECK;
+int ls_roller_hour_take(struct ls_roller_hour *h,
+	struct ls_store_rollup *ret) LS_MUSTCHECK;
 
 #endif

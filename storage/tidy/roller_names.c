@@ -31,12 +31,14 @@ names_hash(bool is_metric, const char *text, size_t len)
 }
 
 static struct ls_roller_name **
-names_slot(struct ls_roller_name **slot, size_t slots, bool is_metric, const char *text, size_t len)
+names_slot(struct ls_roller_name **slot, size_t slots, bool is_metric, const char *text,
+	size_t len)
 {
 	size_t i = names_hash(is_metric, text, len) & (slots - 1);
 
-	while (slot[i] != NULL && (slot[i]->is_metric != is_metric || strlen(slot[i]->text) != len ||
-					  memcmp(slot[i]->text, text, len) != 0))
+	while (slot[i] != NULL &&
+		(slot[i]->is_metric != is_metric || strlen(slot[i]->text) != len ||
+			memcmp(slot[i]->text, text, len) != 0))
 		i = (i + 1) & (slots - 1);
 	return &slot[i];
 }
@@ -56,7 +58,8 @@ names_grow(struct ls_roller_names *n)
 		struct ls_roller_name *name = n->slot[i];
 
 		if (name != NULL)
-			*names_slot(slot, slots, name->is_metric, name->text, strlen(name->text)) = name;
+			*names_slot(slot, slots, name->is_metric, name->text,
+				strlen(name->text)) = name;
 	}
 	free(n->slot);
 	n->slot = slot;
@@ -91,7 +94,8 @@ names_add(struct ls_roller_names *n, bool is_metric, const char *text, size_t le
 }
 
 int
-ls_roller_names_put(struct ls_roller_names *n, bool is_metric, const char *text, uint32_t id)
+ls_roller_names_put(struct ls_roller_names *n, bool is_metric, const char *text,
+	uint32_t id)
 {
 	uint32_t *last = is_metric ? &n->last_metric : &n->last_labels;
 	struct ls_roller_name *name;
@@ -105,8 +109,8 @@ ls_roller_names_put(struct ls_roller_names *n, bool is_metric, const char *text,
 }
 
 int
-ls_roller_names_id(struct ls_roller_names *n, bool is_metric, const char *text, size_t len,
-	uint32_t *ret_id)
+ls_roller_names_id(struct ls_roller_names *n, bool is_metric, const char *text,
+	size_t len, uint32_t *ret_id)
 {
 	uint32_t *last = is_metric ? &n->last_metric : &n->last_labels;
 	struct ls_roller_name *name;

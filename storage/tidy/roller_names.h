@@ -33,10 +33,12 @@ struct ls_roller_names {
 void ls_roller_names_fini(struct ls_roller_names *n);
 
 /* Puts in what a file holds. */
-int ls_roller_names_put(struct ls_roller_names *n, bool is_metric, const char *text, uint32_t id) LS_MUSTCHECK;
+int ls_roller_names_put(struct ls_roller_names *n, bool is_metric, const char *text,
+	uint32_t id) LS_MUSTCHECK;
 
-/* The id of a text of len bytes; a new one if there is none. -LS_ELIMIT: there are too many. */
-int ls_roller_names_id(struct ls_roller_names *n, bool is_metric, const char *text, size_t len,
-	uint32_t *ret_id) LS_MUSTCHECK;
+/* The id of a text of len bytes; a new one if there is none. -LS_ELIMIT: there are too
+ * many. */
+int ls_roller_names_id(struct ls_roller_names *n, bool is_metric, const char *text,
+	size_t len, uint32_t *ret_id) LS_MUSTCHECK;
 
 #endif

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An array with room for one more; it doubles at powers of two. NULL when out of memory. */
+/* An array with room for one more; it doubles at powers of two. NULL when out of
+ * memory. */
 static void *
 out_room(void *array, size_t count, size_t size)
 {
@@ -73,7 +74,8 @@ ls_roller_out_names(struct ls_store_rollup *o, struct ls_roller_names *names)
 static int
 out_body(struct ls_store_rollup *o, const struct ls_store_rollup_body *body)
 {
-	struct ls_store_rollup_body *to = out_room(o->bodies, o->body_count, sizeof(*to));
+	struct ls_store_rollup_body *to =
+		out_room(o->bodies, o->body_count, sizeof(*to));
 
 	if (to == NULL)
 		return -ENOMEM;
@@ -83,10 +85,13 @@ out_body(struct ls_store_rollup *o, const struct ls_store_rollup_body *body)
 }
 
 int
-ls_roller_out_rows(struct ls_store_rollup *o, struct ls_rollup_codec *codec, uint32_t metric_id,
-	uint32_t span_s, int64_t t_us, int64_t also_hour_us, const struct ls_rollup_row *rows, size_t count)
+ls_roller_out_rows(struct ls_store_rollup *o, struct ls_rollup_codec *codec,
+	uint32_t metric_id, uint32_t span_s, int64_t t_us, int64_t also_hour_us,
+	const struct ls_rollup_row *rows, size_t count)
 {
-	struct ls_store_rollup_body body = { .metric_id = metric_id, .t_us = t_us, .span_s = span_s,
+	struct ls_store_rollup_body body = { .metric_id = metric_id,
+		.t_us = t_us,
+		.span_s = span_s,
 		.n = (uint32_t)count };
 	const uint8_t *data;
 	int rc = ls_rollup_encode(codec, rows, count, &data, &body.len);
@@ -103,14 +108,15 @@ ls_roller_out_rows(struct ls_store_rollup *o, struct ls_rollup_codec *codec, uin
 }
 
 int
-ls_roller_out_done(struct ls_store_rollup *o, int64_t span_s, int64_t t_us, int64_t before,
-	int64_t chunk_id)
+ls_roller_out_done(struct ls_store_rollup *o, int64_t span_s, int64_t t_us,
+	int64_t before, int64_t chunk_id)
 {
 	struct ls_store_rollup_done *to = out_room(o->done, o->done_count, sizeof(*to));
 
 	if (to == NULL)
 		return -ENOMEM;
 	o->done = to;
-	o->done[o->done_count++] = (struct ls_store_rollup_done){ span_s, t_us, before, chunk_id };
+	o->done[o->done_count++] =
+		(struct ls_store_rollup_done){ span_s, t_us, before, chunk_id };
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a new day's file begins with, from the one before it; interface in store_sql.h. */
+/* What a new day's file begins with, from the one before it; interface in store_sql.h.
+ */
 #include "config.h"
 
 #include "storage/write/store_sql.h"
@@ -73,8 +74,10 @@ ls_store_carry(sqlite3 *db, int64_t wall_us)
 {
 	int rc = carry_positions(db, wall_us - LS_LEDGER_KEEP_US);
 
-	return rc != 0 ? rc : carry_copy(db,
-		"INSERT INTO dictionary SELECT hash, t_us, family, series FROM old.dictionary "
-		"WHERE t_us >= ?1",
-		wall_us - LS_DICTIONARY_KEEP_US);
+	return rc != 0
+		? rc
+		: carry_copy(db,
+			  "INSERT INTO dictionary SELECT hash, t_us, family, series FROM old.dictionary "
+			  "WHERE t_us >= ?1",
+			  wall_us - LS_DICTIONARY_KEEP_US);
 }

@@ -8,9 +8,11 @@
 #include <string.h>
 #include "storage/db/db.h"
 
-#define INSERT_RANKS_MAX LS_CLOSE_MISSING_MAX /* ranks listed of one closing, or of one standstill */
+/* ranks listed of one closing, or of one standstill */
+#define INSERT_RANKS_MAX LS_CLOSE_MISSING_MAX
 
-/* What is bound lives until the statement has run: no copies. A failed bind fails the step. */
+/* What is bound lives until the statement has run: no copies. A failed bind fails the
+ * step. */
 void
 ls_insert_text(sqlite3_stmt *stmt, int column, const char *text)
 {
@@ -33,7 +35,8 @@ insert_double(sqlite3_stmt *stmt, int column, double value)
 void
 ls_insert_blob(sqlite3_stmt *stmt, int column, const void *data, size_t len)
 {
-	(void)sqlite3_bind_blob(stmt, column, len > 0 ? data : "", (int)len, SQLITE_STATIC);
+	(void)sqlite3_bind_blob(stmt, column, len > 0 ? data : "", (int)len,
+		SQLITE_STATIC);
 }
 
 static int
@@ -67,7 +70,8 @@ insert_worker(sqlite3_stmt *const *stmt, const struct ls_store_worker *w)
 }
 
 static int
-insert_finding(sqlite3_stmt *const *stmt, const struct ls_store_finding *f, int64_t t_us)
+insert_finding(sqlite3_stmt *const *stmt, const struct ls_store_finding *f,
+	int64_t t_us)
 {
 	sqlite3_stmt *s = stmt[LS_STORE_STATE_FINDING];
 	int rc;
@@ -209,7 +213,7 @@ insert_hang(sqlite3_stmt *s, const struct ls_store_hang *h, int64_t t_us, int64_
 	return ls_db_run(s);
 }
 
-/* --- the journal -------------------------------------------------------------------------- */
+/* --- the journal ---------------------------------------------------------- */
 
 static void
 insert_begin_row(struct ls_store_batch *b)
@@ -282,7 +286,8 @@ insert_steps(struct ls_store_batch *b, const struct ls_store_item *item, int64_t
 }
 
 static int
-insert_counters(struct ls_store_batch *b, const struct ls_store_counters *c, int64_t t_us)
+insert_counters(struct ls_store_batch *b, const struct ls_store_counters *c,
+	int64_t t_us)
 {
 	int64_t id = b->next_id++;
 	int rc = ls_journal_put_hot(b->journal, id, t_us, c);
@@ -330,8 +335,8 @@ insert_item(struct ls_store_batch *b, const struct ls_store_item *item, int64_t 
 
 /* Where a ring stands after items that follow each other: told by the last of them. */
 static int
-insert_high(struct ls_store_batch *b, const struct ls_store_item *items, size_t count, int64_t t_us,
-	struct ls_store_ring *ring)
+insert_high(struct ls_store_batch *b, const struct ls_store_item *items, size_t count,
+	int64_t t_us, struct ls_store_ring *ring)
 {
 	const struct ls_store_item *next = count > 1 ? &items[1] : NULL;
 	int rc;
@@ -341,7 +346,8 @@ insert_high(struct ls_store_batch *b, const struct ls_store_item *items, size_t 
 	memcpy(ring->ring_id, items->ring_id, sizeof(ring->ring_id));
 	if (items->high > ring->high)
 		ring->high = items->high;
-	if (next != NULL && memcmp(next->ring_id, ring->ring_id, sizeof(ring->ring_id)) == 0)
+	if (next != NULL &&
+		memcmp(next->ring_id, ring->ring_id, sizeof(ring->ring_id)) == 0)
 		return 0;
 	rc = insert_position(b, NULL, ring, t_us);
 	ring->high = 0;
@@ -363,7 +369,8 @@ insert_report(struct ls_store_batch *b, const struct ls_store_report *r, int64_t
 	for (i = 0; i < r->item_count && rc == 0; i++) {
 		rc = insert_item(b, &r->items[i], t_us);
 		if (rc == 0)
-			rc = insert_high(b, &r->items[i], r->item_count - i, t_us, &ring);
+			rc = insert_high(b, &r->items[i], r->item_count - i, t_us,
+				&ring);
 	}
 	if (rc == 0)
 		rc = ls_insert_chunks(b, r, t_us);
@@ -381,14 +388,14 @@ ls_store_put_day(struct ls_store_batch *b, const struct ls_write *m)
 	case LS_WRITE_REPORT:
 		return insert_report(b, &m->u.report, m->t_us);
 	case LS_WRITE_CLOSE:
-		return insert_close(
-			b->stmt[LS_STORE_DAY_CLOSE], &m->u.close, m->t_us, b->next_id++);
+		return insert_close(b->stmt[LS_STORE_DAY_CLOSE], &m->u.close, m->t_us,
+			b->next_id++);
 	case LS_WRITE_ZOOM:
-		return insert_zoom(
-			b->stmt[LS_STORE_DAY_ZOOM], &m->u.zoom, m->t_us, b->next_id++);
+		return insert_zoom(b->stmt[LS_STORE_DAY_ZOOM], &m->u.zoom, m->t_us,
+			b->next_id++);
 	case LS_WRITE_HANG:
-		return insert_hang(
-			b->stmt[LS_STORE_DAY_HANG], &m->u.hang, m->t_us, b->next_id++);
+		return insert_hang(b->stmt[LS_STORE_DAY_HANG], &m->u.hang, m->t_us,
+			b->next_id++);
 	case LS_WRITE_WORKER:
 	case LS_WRITE_FINDING:
 	case LS_WRITE_META:

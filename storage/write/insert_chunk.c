@@ -18,7 +18,8 @@ insert_dictionary(sqlite3_stmt *s, const struct ls_store_chunk *c, int64_t t_us)
 }
 
 static int
-insert_chunk(struct ls_store_batch *b, const char *host, const struct ls_store_chunk *c, int64_t t_us)
+insert_chunk(struct ls_store_batch *b, const char *host, const struct ls_store_chunk *c,
+	int64_t t_us)
 {
 	sqlite3_stmt *s = b->stmt[LS_STORE_DAY_CHUNK];
 	int64_t at;
@@ -47,11 +48,13 @@ insert_time(sqlite3_stmt *s, int column, int64_t t_us)
 	if (t_us != 0)
 		ls_insert_int(s, column, t_us);
 	else
-		(void)sqlite3_bind_null(s, column); /* cannot fail on a column that is there */
+		(void)sqlite3_bind_null(s,
+			column); /* cannot fail on a column that is there */
 }
 
 static int
-insert_lost(sqlite3_stmt *s, const char *host, const struct ls_store_chunk *c, int64_t t_us)
+insert_lost(sqlite3_stmt *s, const char *host, const struct ls_store_chunk *c,
+	int64_t t_us)
 {
 	ls_insert_text(s, 1, host);
 	ls_insert_int(s, 2, t_us);
@@ -64,7 +67,8 @@ insert_lost(sqlite3_stmt *s, const char *host, const struct ls_store_chunk *c, i
 }
 
 static int
-insert_row(struct ls_store_batch *b, const char *host, const struct ls_store_chunk *c, int64_t t_us)
+insert_row(struct ls_store_batch *b, const char *host, const struct ls_store_chunk *c,
+	int64_t t_us)
 {
 	switch (c->kind) {
 	case LS_WIRE_DICTIONARY:
@@ -78,7 +82,8 @@ insert_row(struct ls_store_batch *b, const char *host, const struct ls_store_chu
 }
 
 int
-ls_insert_chunks(struct ls_store_batch *b, const struct ls_store_report *r, int64_t t_us)
+ls_insert_chunks(struct ls_store_batch *b, const struct ls_store_report *r,
+	int64_t t_us)
 {
 	size_t i;
 	int rc;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The statements of units, and of positions in their tables; interface in store_sql.h. */
+/* The statements of units, and of positions in their tables; interface in store_sql.h.
+ */
 #include "config.h"
 
 #include "storage/write/store_sql.h"

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The statements of roll-ups; interface in store_sql.h. They run once a minute, so none is kept. */
+/* The statements of roll-ups; interface in store_sql.h. They run once a minute, so none
+ * is kept. */
 #include "config.h"
 
 #include "storage/write/store_sql.h"
 
 #include "storage/db/db.h"
 
-/* Is rollup_done as the maker of the message saw it? Else its samples are in already, or others are missing. */
+/* Is rollup_done as the maker of the message saw it? Else its samples are in already,
+ * or others are missing. */
 static int
 rollup_check(sqlite3 *db, const struct ls_store_rollup *r)
 {
 	sqlite3_stmt *s = NULL;
 	size_t i;
 	int rc = ls_db_prepare(db,
-		"SELECT ifnull((SELECT chunk_id FROM rollup_done WHERE span_s = ?1 AND t_us = ?2), 0)", &s);
+		"SELECT ifnull((SELECT chunk_id FROM rollup_done WHERE span_s = ?1 AND t_us = ?2), 0)",
+		&s);
 
 	for (i = 0; i < r->done_count && rc == 0; i++) {
 		int step;
@@ -36,10 +39,13 @@ rollup_put_names(sqlite3 *db, const struct ls_store_rollup *r)
 {
 	sqlite3_stmt *metric = NULL, *labels = NULL;
 	size_t i;
-	int rc = ls_db_prepare(db, "INSERT INTO rollup_metric (id, name) VALUES (?1, ?2)", &metric);
+	int rc = ls_db_prepare(db,
+		"INSERT INTO rollup_metric (id, name) VALUES (?1, ?2)", &metric);
 
 	if (rc == 0)
-		rc = ls_db_prepare(db, "INSERT INTO rollup_labels (id, text) VALUES (?1, ?2)", &labels);
+		rc = ls_db_prepare(db,
+			"INSERT INTO rollup_labels (id, text) VALUES (?1, ?2)",
+			&labels);
 	for (i = 0; i < r->name_count && rc == 0; i++) {
 		sqlite3_stmt *s = r->names[i].is_metric ? metric : labels;
 
@@ -58,7 +64,8 @@ rollup_put_bodies(sqlite3 *db, const struct ls_store_rollup *r)
 	sqlite3_stmt *s = NULL;
 	size_t i;
 	int rc = ls_db_prepare(db,
-		"INSERT INTO rollup (metric_id, span_s, t_us, n, body) VALUES (?1, ?2, ?3, ?4, ?5)", &s);
+		"INSERT INTO rollup (metric_id, span_s, t_us, n, body) VALUES (?1, ?2, ?3, ?4, ?5)",
+		&s);
 
 	for (i = 0; i < r->body_count && rc == 0; i++) {
 		const struct ls_store_rollup_body *b = &r->bodies[i];
@@ -85,7 +92,9 @@ rollup_put_done(sqlite3 *db, const struct ls_store_rollup *r)
 		&put);
 
 	if (rc == 0)
-		rc = ls_db_prepare(db, "DELETE FROM rollup_done WHERE span_s = ?1 AND t_us = ?2", &remove);
+		rc = ls_db_prepare(db,
+			"DELETE FROM rollup_done WHERE span_s = ?1 AND t_us = ?2",
+			&remove);
 	for (i = 0; i < r->done_count && rc == 0; i++) {
 		const struct ls_store_rollup_done *d = &r->done[i];
 		sqlite3_stmt *s = d->chunk_id == 0 ? remove : put;
@@ -96,7 +105,7 @@ rollup_put_done(sqlite3 *db, const struct ls_store_rollup *r)
 			ls_insert_int(s, 3, d->chunk_id);
 		rc = ls_db_run(s);
 	}
-	(void)sqlite3_finalize(put);    /* its errors were told when it ran */
+	(void)sqlite3_finalize(put); /* its errors were told when it ran */
 	(void)sqlite3_finalize(remove); /* likewise */
 	return rc;
 }

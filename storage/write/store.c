@@ -25,8 +25,8 @@ struct ls_store {
 	sqlite3 *state, *day_db;
 	sqlite3_stmt *state_stmt[LS_STORE_STATE_COUNT];
 	sqlite3_stmt *day_stmt[LS_STORE_DAY_COUNT];
-	int32_t day;           /* of day_db; 0: none open */
-	int64_t next_id;       /* in day_db */
+	int32_t day; /* of day_db; 0: none open */
+	int64_t next_id; /* in day_db */
 	struct ls_journal journal;
 	struct ls_bodies *bodies; /* of day_db */
 	int wal_pages, state_wal_pages;
@@ -82,7 +82,8 @@ static void
 store_rollback(sqlite3 *db)
 {
 	if (db != NULL && !sqlite3_get_autocommit(db))
-		(void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL); /* or SQLite did it */
+		(void)sqlite3_exec(db, "ROLLBACK", NULL, NULL,
+			NULL); /* or SQLite did it */
 }
 
 /* True for what a new file in its place would heal. */
@@ -103,7 +104,7 @@ store_set_aside(struct ls_store *s, int32_t day, int64_t wall_us)
 	return rc;
 }
 
-/* --- state.db ------------------------------------------------------------------- */
+/* --- state.db ------------------------------------------------------------- */
 
 static int
 store_try_state(struct ls_store *s, const char *path)
@@ -120,7 +121,8 @@ store_try_state(struct ls_store *s, const char *path)
 	if (rc == 0)
 		rc = ls_db_exec(db, "COMMIT");
 	if (rc == 0)
-		rc = store_prepare(db, store_state_sql, s->state_stmt, LS_STORE_STATE_COUNT);
+		rc = store_prepare(db, store_state_sql, s->state_stmt,
+			LS_STORE_STATE_COUNT);
 	if (rc != 0) {
 		store_finalize(s->state_stmt, LS_STORE_STATE_COUNT);
 		store_rollback(db);
@@ -147,7 +149,7 @@ store_open_state(struct ls_store *s, int64_t wall_us)
 	return rc == 0 ? store_try_state(s, path) : rc;
 }
 
-/* --- the day's file --------------------------------------------------------------- */
+/* --- the day's file ------------------------------------------------------- */
 
 static void
 store_close_day(struct ls_store *s)
@@ -180,7 +182,8 @@ store_attach(struct ls_store *s, sqlite3 *db, int32_t day)
 	return rc;
 }
 
-/* In one transaction: the tables and, in a new file, the ledger of `before` (0: none). */
+/* In one transaction: the tables and, in a new file, the ledger of `before` (0: none).
+ */
 static int
 store_begin_day(struct ls_store *s, sqlite3 *db, int32_t before, int64_t wall_us)
 {
@@ -232,7 +235,8 @@ store_try_day(struct ls_store *s, int32_t day, int32_t before, int64_t wall_us)
 	return 0;
 }
 
-/* What a day's file is: 0 sound, -ENODATA empty (its maker died), or why it cannot be used. */
+/* What a day's file is: 0 sound, -ENODATA empty (its maker died), or why it cannot be
+ * used. */
 static int
 store_probe_day(struct ls_store *s, int32_t day, bool check)
 {
@@ -250,7 +254,8 @@ store_probe_day(struct ls_store *s, int32_t day, bool check)
 	if (rc == 0 && check)
 		rc = ls_db_check(db, LS_DB_CHECK_NS, NULL, 0);
 	if (rc == 0)
-		rc = ls_migrate_version(db, ls_migrations_of(LS_SCHEMA_TELEMETRY), &version);
+		rc = ls_migrate_version(db, ls_migrations_of(LS_SCHEMA_TELEMETRY),
+			&version);
 	ls_db_close(db);
 	return rc;
 }
@@ -263,10 +268,12 @@ store_say_version(const struct ls_store *s, int32_t day)
 	if (ls_days_path(path, s->dir, day) == 0)
 		ls_log(LS_LOG_ERR, "storage",
 			"%s was made by a newer lockstep, or by one before its first release: start the one "
-			"that made it, or move the file away", path);
+			"that made it, or move the file away",
+			path);
 }
 
-/* The newest day file that can be used (0: none); damaged ones go aside, empty ones away. */
+/* The newest day file that can be used (0: none); damaged ones go aside, empty ones
+ * away. */
 static int
 store_newest_day(struct ls_store *s, int64_t wall_us, bool check, int32_t *ret_newest)
 {
@@ -326,7 +333,7 @@ store_turn_day(struct ls_store *s, int64_t wall_us)
 	return store_open_day(s, wall_us, false);
 }
 
-/* --- life ------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------- */
 
 static uint64_t
 store_bytes(const struct ls_store *s)
@@ -387,16 +394,17 @@ ls_store_close(struct ls_store *s)
 	free(s);
 }
 
-/* --- commit ----------------------------------------------------------------------- */
+/* --- commit --------------------------------------------------------------- */
 
 static bool
 store_is_of_state(enum ls_write_kind kind)
 {
-	return kind != LS_WRITE_REPORT && kind != LS_WRITE_CLOSE && kind != LS_WRITE_ZOOM &&
-		kind != LS_WRITE_HANG;
+	return kind != LS_WRITE_REPORT && kind != LS_WRITE_CLOSE &&
+		kind != LS_WRITE_ZOOM && kind != LS_WRITE_HANG;
 }
 
-/* After a commit: moves the WAL into the file when it has grown. Fails without harm: later again. */
+/* After a commit: moves the WAL into the file when it has grown. Fails without harm:
+ * later again. */
 static void
 store_checkpoint(sqlite3 *db, int pages)
 {
@@ -405,8 +413,8 @@ store_checkpoint(sqlite3 *db, int pages)
 	if (ls_db_int(db, "PRAGMA page_size", &page_bytes) != 0)
 		return;
 	if (pages * page_bytes >= LS_WAL_CHECKPOINT_BYTES)
-		(void)sqlite3_wal_checkpoint_v2(
-			db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+		(void)sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE,
+			NULL, NULL);
 }
 
 static void
@@ -475,8 +483,10 @@ static int
 store_put_day(struct ls_store *s, struct ls_write *const *batch, size_t count,
 	struct ls_store_batch *ret_batch)
 {
-	struct ls_store_batch b = { .stmt = s->day_stmt, .journal = &s->journal,
-		.bodies = s->bodies, .next_id = s->next_id };
+	struct ls_store_batch b = { .stmt = s->day_stmt,
+		.journal = &s->journal,
+		.bodies = s->bodies,
+		.next_id = s->next_id };
 	int64_t end = ls_bodies_end(s->bodies);
 	size_t i;
 	int rc = ls_db_exec(s->day_db, "BEGIN IMMEDIATE");
@@ -500,8 +510,8 @@ store_put_day(struct ls_store *s, struct ls_write *const *batch, size_t count,
 }
 
 static int
-store_commit_day(
-	struct ls_store *s, struct ls_write *const *batch, size_t count, int64_t wall_us)
+store_commit_day(struct ls_store *s, struct ls_write *const *batch, size_t count,
+	int64_t wall_us)
 {
 	size_t i, n = store_count(batch, count, false);
 	struct ls_store_batch b = { 0 };
@@ -518,7 +528,8 @@ store_commit_day(
 
 		/* Nothing of the batch is stored; the next attempt makes a new file. */
 		store_close_day(s);
-		ls_ignore(store_set_aside(s, day, wall_us)); /* else that attempt meets it again */
+		/* else that attempt meets it again */
+		ls_ignore(store_set_aside(s, day, wall_us));
 	}
 	if (rc == 0) {
 		s->stats.rows += (uint64_t)(b.next_id - s->next_id);
@@ -591,7 +602,8 @@ ls_store_rollup(struct ls_store *s, const struct ls_store_rollup *rollup)
 	return rc;
 }
 
-/* Whether a closed day's file can be opened; what is wrong deeper in it, its readers meet. */
+/* Whether a closed day's file can be opened; what is wrong deeper in it, its readers
+ * meet. */
 static int
 store_look_at_day(const struct ls_store *s, int32_t day)
 {
@@ -617,8 +629,10 @@ store_sweep(struct ls_store *s, const struct ls_days *days, int64_t wall_us)
 	size_t i;
 
 	for (i = 0; i < days->count; i++) {
-		if (days->day[i] != s->day && store_is_damage(store_look_at_day(s, days->day[i])))
-			ls_ignore(store_set_aside(s, days->day[i], wall_us)); /* else the next round */
+		if (days->day[i] != s->day &&
+			store_is_damage(store_look_at_day(s, days->day[i])))
+			ls_ignore(store_set_aside(s, days->day[i],
+				wall_us)); /* else the next round */
 	}
 	s->stats.aside = ls_days_count_aside(s->dir);
 }
@@ -640,8 +654,8 @@ store_retain(struct ls_store *s, const struct ls_store_retain *rule, int64_t wal
 		rc = ls_days_list(s->dir, days);
 	}
 	if (rc != 0 && rc != -LS_ELIMIT) {
-		ls_log(LS_LOG_WARN, "storage", "cannot list %s: %s; removing nothing", s->dir,
-			ls_err_text(rc));
+		ls_log(LS_LOG_WARN, "storage", "cannot list %s: %s; removing nothing",
+			s->dir, ls_err_text(rc));
 		goto out;
 	}
 	for (i = 0; i < days->count; i++)
@@ -650,8 +664,9 @@ store_retain(struct ls_store *s, const struct ls_store_retain *rule, int64_t wal
 	for (i = 0; i < gone && days->day[i] != s->day; i++) {
 		rc = ls_days_remove(s->dir, days->day[i]);
 		if (rc != 0) {
-			ls_log(LS_LOG_ERR, "storage", "cannot remove the file of %d: %s",
-				(int)days->day[i], ls_err_text(rc));
+			ls_log(LS_LOG_ERR, "storage",
+				"cannot remove the file of %d: %s", (int)days->day[i],
+				ls_err_text(rc));
 			continue;
 		}
 		s->stats.removed_days++;
@@ -665,8 +680,8 @@ out:
 }
 
 int
-ls_store_commit(
-	struct ls_store *s, struct ls_write *const *batch, size_t count, int64_t wall_us)
+ls_store_commit(struct ls_store *s, struct ls_write *const *batch, size_t count,
+	int64_t wall_us)
 {
 	size_t i;
 	int rc;

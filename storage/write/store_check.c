@@ -13,7 +13,8 @@
 #include "storage/db/migrate.h"
 
 static int
-store_check_file(const char *dir, int32_t day, void (*say)(void *arg, const char *line), void *arg)
+store_check_file(const char *dir, int32_t day, void (*say)(void *arg, const char *line),
+	void *arg)
 {
 	char path[PATH_MAX], why[200] = "", line[PATH_MAX + 256];
 	sqlite3 *db = NULL;
@@ -24,14 +25,18 @@ store_check_file(const char *dir, int32_t day, void (*say)(void *arg, const char
 		rc = ls_db_open(path, LS_DB_READ, &db);
 	if (rc == 0)
 		rc = ls_migrate_version(db,
-			ls_migrations_of(day > 0 ? LS_SCHEMA_TELEMETRY : LS_SCHEMA_STATE), &version);
+			ls_migrations_of(day > 0 ? LS_SCHEMA_TELEMETRY
+						 : LS_SCHEMA_STATE),
+			&version);
 	if (rc == 0)
 		rc = ls_db_check(db, 0, why, sizeof(why));
 	if (rc == 0 && day > 0)
 		rc = ls_bodies_check(db, why, sizeof(why));
 	ls_db_close(db);
 	(void)snprintf(line, sizeof(line), "%s: %s", path,
-		rc == 0 ? "ok" : rc == -LS_ECORRUPT && why[0] != '\0' ? why : ls_err_text(rc));
+		rc == 0					       ? "ok"
+			: rc == -LS_ECORRUPT && why[0] != '\0' ? why
+							       : ls_err_text(rc));
 	say(arg, line);
 	return rc;
 }

@@ -12,7 +12,7 @@
 #include "proto/base/log.h"
 #include "proto/base/queue.h"
 
-#define WRITER_TAKE 256           /* messages of one look into the queue */
+#define WRITER_TAKE 256 /* messages of one look into the queue */
 #define WRITER_IDLE_NS 1000000000ull
 
 /* Messages of one transaction, and those kept from the last. */
@@ -29,11 +29,11 @@ struct ls_writer {
 	/* The writer thread's. */
 	struct ls_write **batch;
 	size_t count;
-	size_t rows;              /* of the batch, about */
-	uint64_t first_ns;        /* when the batch began */
-	uint64_t not_before_ns;   /* while the disk refuses */
+	size_t rows; /* of the batch, about */
+	uint64_t first_ns; /* when the batch began */
+	uint64_t not_before_ns; /* while the disk refuses */
 	uint64_t epoch, dropped;
-	bool refused;             /* the last attempt failed */
+	bool refused; /* the last attempt failed */
 	struct ls_write_done *told; /* not yet pushed: the queue of done was full */
 	struct ls_write *packs, **packs_tail; /* waiting for their turn */
 };
@@ -44,7 +44,8 @@ writer_rows(const struct ls_write *m)
 {
 	if (m->kind != LS_WRITE_REPORT)
 		return 1;
-	return m->u.report.item_count + m->u.report.counters_count + m->u.report.chunk_count + 1;
+	return m->u.report.item_count + m->u.report.counters_count +
+		m->u.report.chunk_count + 1;
 }
 
 static void
@@ -59,7 +60,8 @@ writer_add(struct ls_writer *w, struct ls_write *m, uint64_t now_ns)
 	w->batch[w->count++] = m;
 }
 
-/* Moves reports refused before the commit behind the others; returns how many are to be stored. */
+/* Moves reports refused before the commit behind the others; returns how many are to be
+ * stored. */
 static size_t
 writer_part(struct ls_writer *w)
 {
@@ -77,7 +79,8 @@ writer_part(struct ls_writer *w)
 	return good;
 }
 
-/* After an attempt: reports go into the list that is told, the rest is freed or kept. */
+/* After an attempt: reports go into the list that is told, the rest is freed or kept.
+ */
 static struct ls_write *
 writer_settle(struct ls_writer *w)
 {
@@ -172,10 +175,12 @@ writer_pack(struct ls_writer *w, bool closing)
 	if (closing)
 		m->rc = -LS_ECLOSED;
 	else
-		m->rc = m->kind == LS_WRITE_PACK ? ls_store_pack(w->store, &m->u.pack) :
-						   ls_store_rollup(w->store, &m->u.rollup);
+		m->rc = m->kind == LS_WRITE_PACK
+			? ls_store_pack(w->store, &m->u.pack)
+			: ls_store_rollup(w->store, &m->u.rollup);
 	if (ls_queue_push(w->packed, m) != 0)
-		ls_write_free(m); /* nobody asks; what is packed can be seen in the file */
+		ls_write_free(
+			m); /* nobody asks; what is packed can be seen in the file */
 }
 
 static bool
@@ -187,7 +192,8 @@ writer_is_due(const struct ls_writer *w, uint64_t now_ns, bool closing)
 		return true;
 	if (now_ns < w->not_before_ns)
 		return w->count + WRITER_TAKE > WRITER_BATCH_MAX;
-	return now_ns >= w->first_ns + w->interval_ns || w->rows >= LS_COMMIT_MAX_RECORDS;
+	return now_ns >= w->first_ns + w->interval_ns ||
+		w->rows >= LS_COMMIT_MAX_RECORDS;
 }
 
 static uint64_t
@@ -215,9 +221,10 @@ writer_main(void *arg)
 
 	do {
 		now_ns = ls_clock_mono_ns();
-		/* Once a batch has begun it is in no hurry: woken for many, not for each. */
-		n = ls_queue_take_many(w->in, items, WRITER_TAKE, w->count > 0 ? WRITER_TAKE : 1,
-			writer_patience(w, now_ns));
+		/* Once a batch has begun it is in no hurry: woken for many, not for
+		 * each. */
+		n = ls_queue_take_many(w->in, items, WRITER_TAKE,
+			w->count > 0 ? WRITER_TAKE : 1, writer_patience(w, now_ns));
 		now_ns = ls_clock_mono_ns();
 		for (i = 0; i < n; i++) {
 			struct ls_write *m = items[i];

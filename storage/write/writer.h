@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * writer - the one thread that writes: messages in, group commits, news of each commit out.
+ * writer - the one thread that writes: messages in, group commits, news of each commit
+ * out.
  *
- * Messages wait at most the commit interval, or until LS_COMMIT_MAX_RECORDS came together; then all
- * commit in one transaction. What came of reports is told by a struct ls_write_done, after the
- * commit: 0 means on disk.
+ * Messages wait at most the commit interval, or until LS_COMMIT_MAX_RECORDS came
+ * together; then all commit in one transaction. What came of reports is told by a
+ * struct ls_write_done, after the commit: 0 means on disk.
  *
- * When the disk refuses, no report of the batch is stored, nor is any sent before its sender knew:
- * the failure raises the epoch, and a report of an older epoch is refused (-LS_ESTALE). So a sender
- * that hears of a failure takes back everything not told as stored, and nothing is left out in the
- * middle. Workers, findings and closings are kept and tried again (LS_WRITE_KEPT_MAX of them).
+ * When the disk refuses, no report of the batch is stored, nor is any sent before its
+ * sender knew: the failure raises the epoch, and a report of an older epoch is refused
+ * (-LS_ESTALE). So a sender that hears of a failure takes back everything not told as
+ * stored, and nothing is left out in the middle. Workers, findings and closings are
+ * kept and tried again (LS_WRITE_KEPT_MAX of them).
  *
- * A unit (LS_WRITE_PACK) is no part of a batch: it has a transaction of its own, after a commit that is
- * due was made and told. Applied or refused, it comes back with its rc to whoever packs, who looks at the
- * journal again.
+ * A unit (LS_WRITE_PACK) is no part of a batch: it has a transaction of its own, after
+ * a commit that is due was made and told. Applied or refused, it comes back with its rc
+ * to whoever packs, who looks at the journal again.
  *
- * Owner:   ls_writer_push: any thread. _count and the queue of done belong to one (the loop), the queue of
- *          packed units to one (the keeper).
+ * Owner:   ls_writer_push: any thread. _count and the queue of done belong to one (the
+ *          loop), the queue of packed units to one (the keeper).
  * Units:   ns for intervals.
  * Errors:  those of ls_store_open; -LS_ELIMIT full; -LS_ECLOSED.
- * Limits:  LS_WRITE_QUEUE_MAX messages waiting, LS_WRITE_DONE_MAX commits told and not yet taken,
- *          LS_WRITE_PACKED_MAX units likewise.
+ * Limits:  LS_WRITE_QUEUE_MAX messages waiting, LS_WRITE_DONE_MAX commits told and not
+ *          yet taken, LS_WRITE_PACKED_MAX units likewise.
  * Source:  storage/README.md, "Durability".
  */
 #ifndef LS_STORAGE_WRITER_H
@@ -41,30 +43,32 @@ struct ls_writer_options {
 
 /* News of one attempt to commit. */
 struct ls_write_done {
-	int rc;                   /* 0, or why the disk refused */
-	uint64_t epoch;           /* failures so far */
-	uint64_t commit_ns;       /* how long the transaction took */
-	uint64_t wait_ns;         /* how long its first message waited for it */
-	uint64_t dropped;         /* messages given up so far (LS_WRITE_KEPT_MAX) */
+	int rc; /* 0, or why the disk refused */
+	uint64_t epoch; /* failures so far */
+	uint64_t commit_ns; /* how long the transaction took */
+	uint64_t wait_ns; /* how long its first message waited for it */
+	uint64_t dropped; /* messages given up so far (LS_WRITE_KEPT_MAX) */
 	struct ls_store_stats stats;
 	struct ls_write *reports; /* each with its rc; the receiver frees them */
 };
 
 /* Opens the store in this thread, then starts the other. */
-int ls_writer_open(const struct ls_writer_options *options, struct ls_writer **ret_writer)
-	LS_MUSTCHECK;
+int ls_writer_open(const struct ls_writer_options *options,
+	struct ls_writer **ret_writer) LS_MUSTCHECK;
 
 /*
- * Hands a message over. -LS_ELIMIT, -LS_ECLOSED: the caller keeps it. A report that fits leaves
- * LS_WRITE_RESERVE places for other messages.
+ * Hands a message over. -LS_ELIMIT, -LS_ECLOSED: the caller keeps it. A report that
+ * fits leaves LS_WRITE_RESERVE places for other messages.
  */
 int ls_writer_push(struct ls_writer *w, struct ls_write *m) LS_MUSTCHECK;
 
-/* Queue of struct ls_write_done *, to be watched by the caller. Free each with ls_write_done_free. */
+/* Queue of struct ls_write_done *, to be watched by the caller. Free each with
+ * ls_write_done_free. */
 struct ls_queue *ls_writer_done(struct ls_writer *w);
 void ls_write_done_free(struct ls_write_done *done);
 
-/* Queue of PACK and ROLLUP messages (struct ls_write *) that came back; the taker frees them. */
+/* Queue of PACK and ROLLUP messages (struct ls_write *) that came back; the taker frees
+ * them. */
 struct ls_queue *ls_writer_packed(struct ls_writer *w);
 
 /* Messages waiting. */
@@ -74,8 +78,8 @@ size_t ls_writer_count(struct ls_writer *w);
 void ls_writer_stats(const struct ls_writer *w, struct ls_store_stats *ret_stats);
 
 /*
- * Takes no more messages and commits what is waiting; ends the thread. The queue of done then holds
- * the rest and stays until ls_writer_close.
+ * Takes no more messages and commits what is waiting; ends the thread. The queue of
+ * done then holds the rest and stays until ls_writer_close.
  */
 void ls_writer_stop(struct ls_writer *w);
 

@@ -10,7 +10,8 @@
 #include "tests/bench/noisy40.h"
 
 /*
- * What chunks cost: bytes, and CPU time to write and to read them. Each line is "name value unit".
+ * What chunks cost: bytes, and CPU time to write and to read them. Each line is "name
+ * value unit".
  *
  *   chunk_series_recorded         1: the series of the file, 0: made ones
  *   chunk_bytes_per_sample_60     noisy series of a host, 40 of them, a minute a chunk
@@ -20,14 +21,14 @@
  *   chunk_encode_minute_us        120 series x 60 rows
  *   chunk_irregular_bytes_per_sample  doubles of full precision
  *
- * The series are those of data/series/noisy40.csv.gz in $LOCKSTEP_SHARED or ../shared; where it is not,
- * like ones are made, whose entropy is not known.
+ * The series are those of data/series/noisy40.csv.gz in $LOCKSTEP_SHARED or ../shared;
+ * where it is not, like ones are made, whose entropy is not known.
  */
 
 enum { COLUMNS = NOISY40_COLUMNS, HOSTS = NOISY40_HOSTS, TICKS = NOISY40_TICKS };
 enum { ROUNDS = 5, MINUTE_COLUMNS = 120 };
 
-/* --- measuring --------------------------------------------------------------------- */
+/* --- measuring ------------------------------------------------------------ */
 
 struct bench_sum {
 	size_t bytes, samples;
@@ -35,7 +36,8 @@ struct bench_sum {
 };
 
 static void
-bench_one(struct ls_chunk_codec *codec, const struct ls_chunk_table *t, struct bench_sum *sum)
+bench_one(struct ls_chunk_codec *codec, const struct ls_chunk_table *t,
+	struct bench_sum *sum)
 {
 	static uint8_t buf[LS_CHUNK_BODY_MAX_BYTES];
 	struct ls_chunk_table back;
@@ -65,8 +67,9 @@ bench_all(const struct noisy40 *d, size_t rows)
 
 	for (size_t h = 0; h < HOSTS; h++)
 		for (size_t i = 0; i + rows <= TICKS; i += rows) {
-			struct ls_chunk_table t = { rows, COLUMNS, TICKS, d->t_ns + h * TICKS + i,
-				noisy40_at(d, h, 0) + i, d->present };
+			struct ls_chunk_table t = { rows, COLUMNS, TICKS,
+				d->t_ns + h * TICKS + i, noisy40_at(d, h, 0) + i,
+				d->present };
 
 			bench_one(codec, &t, &sum);
 		}
@@ -135,7 +138,8 @@ bench_size(const struct noisy40 *d, size_t rows)
 
 	printf("chunk_bytes_per_sample_%zu %.3f bytes\n", rows, bytes);
 	if (d->recorded)
-		printf("chunk_entropy_ratio_%zu %.3f ratio\n", rows, bytes / NOISY40_ENTROPY_BYTES);
+		printf("chunk_entropy_ratio_%zu %.3f ratio\n", rows,
+			bytes / NOISY40_ENTROPY_BYTES);
 	if (rows != 60)
 		return;
 	printf("chunk_encode_ns %.1f ns\n", (double)s.encode_ns / (double)s.samples);

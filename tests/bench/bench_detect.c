@@ -9,8 +9,9 @@
 #include <string.h>
 
 /*
- * How well the engine finds what is wrong, on simulated jobs of which the truth is known; beside it, on the same steps, the
- * rules of three other tools. Tables in Markdown, for DETECTION.md, then lines "name value unit".
+ * How well the engine finds what is wrong, on simulated jobs of which the truth is
+ * known; beside it, on the same steps, the rules of three other tools. Tables in
+ * Markdown, for DETECTION.md, then lines "name value unit".
  *
  *     bench_detect                    what CI runs: few seeds, less than a minute of CPU
  *     bench_detect --full             all sizes and noises
@@ -38,15 +39,18 @@ bench_number(const char *text, double max, double *ret_value)
 static int
 bench_usage(const char *word)
 {
-	(void)fprintf(stderr, "bench_detect: %s: wanted is [--quick | --full] [--table contract|grid|levels|null|least] "
-		"[--runs N] [--hosts N] [--weeks W] [--wrong]\n", word);
+	(void)fprintf(stderr,
+		"bench_detect: %s: wanted is [--quick | --full] [--table contract|grid|levels|null|least] "
+		"[--runs N] [--hosts N] [--weeks W] [--wrong]\n",
+		word);
 	return EXIT_USAGE;
 }
 
 int
 main(int argc, char **argv)
 {
-	static const char *const names[] = { "contract", "grid", "levels", "null", "least" };
+	static const char *const names[] = { "contract", "grid", "levels", "null",
+		"least" };
 	struct detect_plan plan = { .runs = 4, .quick = true };
 	const char *table = NULL;
 	uint64_t began_ns;
@@ -65,13 +69,16 @@ main(int argc, char **argv)
 			plan.runs = 20;
 		} else if (strcmp(argv[i], "--table") == 0 && next != NULL) {
 			table = argv[++i];
-		} else if (strcmp(argv[i], "--runs") == 0 && bench_number(next, 10000, &v)) {
+		} else if (strcmp(argv[i], "--runs") == 0 &&
+			bench_number(next, 10000, &v)) {
 			plan.runs = (size_t)v;
 			i++;
-		} else if (strcmp(argv[i], "--hosts") == 0 && bench_number(next, 10240, &v)) {
+		} else if (strcmp(argv[i], "--hosts") == 0 &&
+			bench_number(next, 10240, &v)) {
 			plan.hosts = (uint32_t)v;
 			i++;
-		} else if (strcmp(argv[i], "--weeks") == 0 && bench_number(next, 520, &v)) {
+		} else if (strcmp(argv[i], "--weeks") == 0 &&
+			bench_number(next, 520, &v)) {
 			plan.weeks = v;
 			i++;
 		} else {
@@ -83,7 +90,8 @@ main(int argc, char **argv)
 	if (table != NULL && i == 5)
 		return bench_usage(table);
 	began_ns = ls_clock_cpu_ns();
-	printf("Simulated jobs. seeds fixed; %zu runs a row%s.\n", plan.runs, plan.quick ? " (quick)" : "");
+	printf("Simulated jobs. seeds fixed; %zu runs a row%s.\n", plan.runs,
+		plan.quick ? " (quick)" : "");
 	if (table == NULL || i == 0)
 		detect_table_contract(&plan);
 	if (table == NULL || i == 1)

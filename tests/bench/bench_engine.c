@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 /*
- * What a closed step of a large job costs the collector: CPU time to take the records of all workers,
- * close the step and judge it. Each line is "name value unit".
+ * What a closed step of a large job costs the collector: CPU time to take the records
+ * of all workers, close the step and judge it. Each line is "name value unit".
  *
  *   blame_step_n10000_ms         median over steps, when the detectors have learned and all rows kept are there
  *   blame_step_worst_n10000_ms   greatest of them, with a straggler found and followed

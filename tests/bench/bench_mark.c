@@ -99,7 +99,8 @@ bench_reader(int fd)
 	_exit(0);
 }
 
-/* Marks and datagrams in turn, 2 ms apart; the reader of the datagrams sleeps in read(2). */
+/* Marks and datagrams in turn, 2 ms apart; the reader of the datagrams sleeps in
+ * read(2). */
 static int
 bench_paced(double *ret_mark_ns, double *ret_datagram_ns)
 {
@@ -145,7 +146,8 @@ bench_paced(double *ret_mark_ns, double *ret_datagram_ns)
 	return 0;
 }
 
-/* From here on any system call but exit_group kills the process. (Strict mode also forbids the TSC.) */
+/* From here on any system call but exit_group kills the process. (Strict mode also
+ * forbids the TSC.) */
 static int
 bench_forbid_syscalls(void)
 {

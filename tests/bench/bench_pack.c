@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What packing costs, through the store: reports in, commits of a tenth of a second, units out. Each line is
- * "name value unit".
+ * What packing costs, through the store: reports in, commits of a tenth of a second,
+ * units out. Each line is "name value unit".
  *
  *   pack_disk_bytes_per_record        10,000 workers at a step a second for a minute, no hot counters: all pages of
  *                                     step_rows, its index and unit
@@ -41,14 +41,17 @@ bench_demand(bool holds)
 		abort();
 }
 
-/* --- reports --------------------------------------------------------------------------- */
+/* --- reports -------------------------------------------------------------- */
 
 static struct ls_write *
 bench_report(struct bench *b, const struct ls_step_run *run, struct ls_record *records)
 {
 	struct ls_write *m = ls_write_new_report(1, 0, 0, run->t_us);
-	struct ls_wire_item item = { .kind = LS_WIRE_STEPS, .seq = ++b->seq,
-		.first_index = run->first_index, .count = run->count, .records = records };
+	struct ls_wire_item item = { .kind = LS_WIRE_STEPS,
+		.seq = ++b->seq,
+		.first_index = run->first_index,
+		.count = run->count,
+		.records = records };
 	struct ls_store_item *row;
 	uint8_t *data = NULL;
 
@@ -79,7 +82,8 @@ bench_commit(struct bench *b, struct ls_write **batch, size_t count)
 {
 	size_t i;
 
-	bench_demand(ls_store_commit(b->store, batch, count, ls_days_begin_us(BENCH_DAY)) == 0);
+	bench_demand(ls_store_commit(b->store, batch, count,
+			     ls_days_begin_us(BENCH_DAY)) == 0);
 	for (i = 0; i < count; i++) {
 		free(batch[i]->u.report.owner);
 		ls_write_free(batch[i]);
@@ -104,7 +108,7 @@ bench_second(struct bench *b, const struct ls_step_table *t)
 	free(batch);
 }
 
-/* --- packing --------------------------------------------------------------------------- */
+/* --- packing -------------------------------------------------------------- */
 
 static int
 bench_push(void *arg, struct ls_write *m)
@@ -142,7 +146,8 @@ bench_sql(const struct bench *b, const char *sql)
 	int64_t value;
 
 	(void)snprintf(path, sizeof(path), "%s/telemetry/%d.db", b->dir, BENCH_DAY);
-	bench_demand(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK);
+	bench_demand(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) ==
+		SQLITE_OK);
 	bench_demand(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) == SQLITE_OK);
 	bench_demand(sqlite3_step(stmt) == SQLITE_ROW);
 	value = sqlite3_column_int64(stmt, 0);
@@ -170,22 +175,29 @@ bench_remove(const char *dir)
 static double
 bench_job(struct bench *b, size_t workers, unsigned rate, unsigned seconds)
 {
-	struct ls_packer_options options = { .dir = b->dir, .age_us = LS_PACK_AGE_US,
-		.span_us = 60000000, .events = LS_UNIT_EVENTS_MAX, .push = bench_push, .arg = b };
+	struct ls_packer_options options = { .dir = b->dir,
+		.age_us = LS_PACK_AGE_US,
+		.span_us = 60000000,
+		.events = LS_UNIT_EVENTS_MAX,
+		.push = bench_push,
+		.arg = b };
 	const char *tmp = getenv("TMPDIR");
 	struct job_rows *job = job_rows_new(workers, rate);
 	int64_t bytes;
 	unsigned i;
 
-	(void)snprintf(b->dir, sizeof(b->dir), "%s/bench-pack-XXXXXX", tmp != NULL ? tmp : "/tmp");
+	(void)snprintf(b->dir, sizeof(b->dir), "%s/bench-pack-XXXXXX",
+		tmp != NULL ? tmp : "/tmp");
 	bench_demand(mkdtemp(b->dir) != NULL);
-	bench_demand(ls_store_open(b->dir, ls_days_begin_us(BENCH_DAY), &b->store) == 0);
+	bench_demand(ls_store_open(b->dir, ls_days_begin_us(BENCH_DAY), &b->store) ==
+		0);
 	bench_demand(ls_packer_new(&options, &b->packer) == 0);
 	for (i = 0; i < seconds; i++) {
 		bench_second(b, job_rows_second(job));
 		bench_pack(b);
 	}
-	bytes = bench_sql(b, "SELECT sum(pgsize) FROM dbstat WHERE name IN "
+	bytes = bench_sql(b,
+		"SELECT sum(pgsize) FROM dbstat WHERE name IN "
 		"('step_rows', 'step_rows_by_step', 'unit')");
 	ls_packer_free(b->packer);
 	ls_store_close(b->store);
@@ -203,7 +215,8 @@ main(void)
 
 	bench_demand(getrusage(RUSAGE_SELF, &use) == 0);
 	printf("pack_disk_bytes_per_record %.2f bytes\n", bytes);
-	printf("pack_disk_bytes_per_record_small %.2f bytes\n", bench_job(&small, 16, 10, 250));
+	printf("pack_disk_bytes_per_record_small %.2f bytes\n",
+		bench_job(&small, 16, 10, 250));
 	printf("pack_cpu_ns_per_record %.0f ns\n",
 		(double)large.pack_ns / (double)large.packed.records);
 	printf("pack_peak_rss_bytes %lld bytes\n", (long long)use.ru_maxrss * 1024);

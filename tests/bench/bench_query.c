@@ -24,11 +24,12 @@
 #include "storage/write/store.h"
 
 /*
- * What questions to storage take, from the question to the whole text of its answer, without HTTP. A
- * store is filled through the real write side: LOCKSTEP_BENCH_HOSTS hosts (1,000) of 120 series in two groups,
- * an hour of chunks of a minute, their bodies out of 64 made ones, rolled up and packed; step records of ten
- * minutes, a row a step as packing makes them, in an order of arrival that is not that of ranks. Each line is
- * "name value unit"; _cpu_ms is the answering thread's own time.
+ * What questions to storage take, from the question to the whole text of its answer,
+ * without HTTP. A store is filled through the real write side: LOCKSTEP_BENCH_HOSTS
+ * hosts (1,000) of 120 series in two groups, an hour of chunks of a minute, their
+ * bodies out of 64 made ones, rolled up and packed; step records of ten minutes, a row
+ * a step as packing makes them, in an order of arrival that is not that of ranks. Each
+ * line is "name value unit"; _cpu_ms is the answering thread's own time.
  *
  *   query_hosts, query_store_bytes
  *   query_series_ms, query_fleet_ms, query_step_ms    p99, by the clock, of those below
@@ -44,7 +45,16 @@
  *   ..._alone_ms_...                  the same with nobody writing
  */
 
-enum { COLUMNS = 60, ROWS = 60, MINUTES = 60, BODIES = 64, BATCH = 1024, ROUNDS = 300, FLEET_ROUNDS = 30, STEPS = 600 };
+enum {
+	COLUMNS = 60,
+	ROWS = 60,
+	MINUTES = 60,
+	BODIES = 64,
+	BATCH = 1024,
+	ROUNDS = 300,
+	FLEET_ROUNDS = 30,
+	STEPS = 600
+};
 
 #define S 1000000ll
 #define BEGIN_US (ls_days_begin_us(20261121) + 12 * 3600 * S)
@@ -82,7 +92,7 @@ bench_uniform(struct bench *b)
 	return (double)(b->seed >> 11) / 9007199254740992.0;
 }
 
-/* --- filling --------------------------------------------------------------------------------- */
+/* --- filling -------------------------------------------------------------- */
 
 /* A minute of 60 series: walks, gauges of two decimals, counters: a third of each. */
 static void
@@ -92,7 +102,8 @@ bench_body(struct bench *b, size_t n)
 	static bool present[COLUMNS * ROWS];
 	static uint64_t t_ns[ROWS];
 	static uint8_t body[LS_CHUNK_BODY_MAX_BYTES];
-	const struct ls_chunk_table table = { ROWS, COLUMNS, ROWS, t_ns, value, present };
+	const struct ls_chunk_table table = { ROWS, COLUMNS, ROWS, t_ns, value,
+		present };
 	struct ls_chunk_codec *codec = ls_chunk_codec_new(COLUMNS, ROWS);
 
 	if (codec == NULL)
@@ -105,11 +116,14 @@ bench_body(struct bench *b, size_t n)
 
 			t_ns[i] = (100 + i) * 1000000000ull;
 			present[c * ROWS + i] = true;
-			at += c % 3 == 0 ? floor(4e7 * (1 + 0.1 * r)) : floor(8 * r - 4) * 512;
-			value[c * ROWS + i] = c % 3 == 2 ? round(5000 + 300 * r) / 100 : floor(at);
+			at += c % 3 == 0 ? floor(4e7 * (1 + 0.1 * r))
+					 : floor(8 * r - 4) * 512;
+			value[c * ROWS + i] =
+				c % 3 == 2 ? round(5000 + 300 * r) / 100 : floor(at);
 		}
 	}
-	bench_must(ls_chunk_encode(codec, &table, body, sizeof(body), &b->body_len[n]), "encoding");
+	bench_must(ls_chunk_encode(codec, &table, body, sizeof(body), &b->body_len[n]),
+		"encoding");
 	ls_chunk_codec_free(codec);
 	b->body[n] = malloc(b->body_len[n]);
 	if (b->body[n] == NULL)
@@ -129,9 +143,12 @@ bench_dictionary(struct ls_write *m, size_t group)
 	if (c->series == NULL)
 		bench_must(-ENOMEM, "dictionary");
 	for (size_t i = 0; i < COLUMNS; i++)
-		c->series_len += (size_t)snprintf(c->series + c->series_len, 64,
-					 group == 0 ? "host.bench.series%zu_total" : "chip.bench.series_ratio{core=\"%zu\"}", i) +
-				 1;
+		c->series_len +=
+			(size_t)snprintf(c->series + c->series_len, 64,
+				group == 0 ? "host.bench.series%zu_total"
+					   : "chip.bench.series_ratio{core=\"%zu\"}",
+				i) +
+			1;
 }
 
 /* What a host's agent sends in a minute: a chunk a group. */
@@ -185,8 +202,10 @@ bench_fill(struct bench *b)
 			bench_must(-ENOMEM, "worker");
 		w->u.worker.id = (int64_t)h + 1;
 		memcpy(w->u.worker.ring_id, &w->u.worker.id, sizeof(w->u.worker.id));
-		(void)snprintf(w->u.worker.info.job, sizeof(w->u.worker.info.job), "bench");
-		(void)snprintf(w->u.worker.info.host, sizeof(w->u.worker.info.host), "host%05zu", h);
+		(void)snprintf(w->u.worker.info.job, sizeof(w->u.worker.info.job),
+			"bench");
+		(void)snprintf(w->u.worker.info.host, sizeof(w->u.worker.info.host),
+			"host%05zu", h);
 		w->u.worker.info.rank = (int32_t)h;
 		batch[n++] = w;
 		if (n == BATCH || h + 1 == b->hosts) {
@@ -198,9 +217,10 @@ bench_fill(struct bench *b)
 		for (size_t h = 0; h < b->hosts; h++) {
 			/* Agents seal their chunks at moments of their own. */
 			int64_t t_us = BEGIN_US + (int64_t)minute * 60 * S +
-				       (int64_t)(h * 60 * S / b->hosts);
+				(int64_t)(h * 60 * S / b->hosts);
 
-			batch[n++] = bench_report(b, h, minute, t_us, minute == 0 && h == 0);
+			batch[n++] =
+				bench_report(b, h, minute, t_us, minute == 0 && h == 0);
 			if (n == BATCH || h + 1 == b->hosts) {
 				bench_commit(b, batch, n, t_us);
 				n = 0;
@@ -252,21 +272,26 @@ bench_pack_push(void *arg, struct ls_write *m)
 static void
 bench_pack(struct bench *b)
 {
-	const struct ls_packer_options options = { .dir = b->dir, .span_us = 60 * S, .events = LS_UNIT_EVENTS_MAX,
-		.push = bench_pack_push, .arg = b };
+	const struct ls_packer_options options = { .dir = b->dir,
+		.span_us = 60 * S,
+		.events = LS_UNIT_EVENTS_MAX,
+		.push = bench_pack_push,
+		.arg = b };
 	struct ls_packer_stats stats;
 	uint64_t units = UINT64_MAX;
 	bool more = false;
 
 	bench_must(ls_packer_new(&options, &b->packer), "packing");
-	for (ls_packer_stats(b->packer, &stats); stats.units != units; ls_packer_stats(b->packer, &stats)) {
+	for (ls_packer_stats(b->packer, &stats); stats.units != units;
+		ls_packer_stats(b->packer, &stats)) {
 		units = stats.units;
 		bench_must(ls_packer_turn(b->packer, &more), "packing");
 	}
 	ls_packer_free(b->packer);
 }
 
-/* Who reports as the i-th: agents begin when they begin, and keep their turn. A prime goes through all. */
+/* Who reports as the i-th: agents begin when they begin, and keep their turn. A prime
+ * goes through all. */
 static size_t
 bench_turn(const struct bench *b, size_t i)
 {
@@ -287,14 +312,15 @@ bench_step(struct bench *b, struct ls_step_table *t, uint64_t step)
 		r->step = step;
 		r->t_begin_ns = (at_us + (int64_t)(300 * bench_uniform(b))) * 1000;
 		r->duration_ns = 980000000;
-		r->phase_ns[LS_PHASE_INPUT_WAIT] = (uint64_t)(3000 * bench_uniform(b)) * 1000;
+		r->phase_ns[LS_PHASE_INPUT_WAIT] =
+			(uint64_t)(3000 * bench_uniform(b)) * 1000;
 		r->phase_ns[LS_PHASE_SYNC_WAIT] = (960000 - compute_us) * 1000;
 		r->phase_mask = 1u << LS_PHASE_INPUT_WAIT | 1u << LS_PHASE_SYNC_WAIT;
 		r->barrier_count = 1;
 		r->barrier[0].enter_ns = r->t_begin_ns + (int64_t)compute_us * 1000;
 		r->barrier[0].exit_ns = (at_us + 960000) * 1000;
-		t->runs[i] = (struct ls_step_run){ (int64_t)(step * b->hosts + i + 1), at_us,
-			(int64_t)bench_turn(b, i) + 1, step, 1, 50000 };
+		t->runs[i] = (struct ls_step_run){ (int64_t)(step * b->hosts + i + 1),
+			at_us, (int64_t)bench_turn(b, i) + 1, step, 1, 50000 };
 	}
 }
 
@@ -302,7 +328,8 @@ bench_step(struct bench *b, struct ls_step_table *t, uint64_t step)
 static void
 bench_steps(struct bench *b)
 {
-	struct ls_step_table t = { b->hosts, b->hosts, calloc(b->hosts, sizeof(*t.runs)),
+	struct ls_step_table t = { b->hosts, b->hosts,
+		calloc(b->hosts, sizeof(*t.runs)),
 		calloc(b->hosts, sizeof(*t.records)) };
 	struct ls_step_codec *codec = ls_step_codec_new();
 	sqlite3 *db = NULL;
@@ -313,7 +340,11 @@ bench_steps(struct bench *b)
 		bench_must(-ENOMEM, "steps");
 	bench_must(ls_days_path(path, b->dir, 20261121), "steps");
 	bench_must(ls_db_open(path, LS_DB_WRITE, &db), path);
-	bench_must(ls_db_prepare(db, "INSERT INTO step_rows VALUES (?1, ?2, 1, ?3, ?4, ?4, 0, 0, ?5)", &stmt), path);
+	bench_must(
+		ls_db_prepare(db,
+			"INSERT INTO step_rows VALUES (?1, ?2, 1, ?3, ?4, ?4, 0, 0, ?5)",
+			&stmt),
+		path);
 	bench_must(ls_db_exec(db, "BEGIN"), path);
 	for (uint64_t step = 0; step < STEPS; step++) {
 		const uint8_t *body = NULL;
@@ -321,7 +352,8 @@ bench_steps(struct bench *b)
 
 		bench_step(b, &t, step);
 		bench_must(ls_step_rows_encode(codec, &t, &body, &len), "steps");
-		(void)sqlite3_bind_int64(stmt, 1, t.runs[0].id); /* parameters that are there */
+		/* parameters that are there */
+		(void)sqlite3_bind_int64(stmt, 1, t.runs[0].id);
 		(void)sqlite3_bind_int64(stmt, 2, t.runs[b->hosts - 1].id);
 		(void)sqlite3_bind_int64(stmt, 3, (int64_t)b->hosts);
 		(void)sqlite3_bind_int64(stmt, 4, (int64_t)step);
@@ -336,7 +368,7 @@ bench_steps(struct bench *b)
 	free(t.records);
 }
 
-/* --- ingest beside it ------------------------------------------------------------------------- */
+/* --- ingest beside it ----------------------------------------------------- */
 
 /* What an agent sends each second. */
 static void
@@ -345,10 +377,15 @@ bench_second(struct bench *b, struct ls_write *m, size_t host)
 	struct ls_store_report *r = &m->u.report;
 	struct ls_store_item *item = &r->items[0];
 	struct ls_store_counters *c = &r->counters[0];
-	struct ls_record record = { .step = b->steps, .t_begin_ns = (int64_t)b->steps * 1000000000,
-		.duration_ns = 980000000, .barrier_count = 1 };
+	struct ls_record record = { .step = b->steps,
+		.t_begin_ns = (int64_t)b->steps * 1000000000,
+		.duration_ns = 980000000,
+		.barrier_count = 1 };
 	uint8_t *data = NULL;
-	const struct ls_wire_item wire = { .kind = LS_WIRE_STEPS, .seq = b->steps, .first_index = b->steps, .count = 1,
+	const struct ls_wire_item wire = { .kind = LS_WIRE_STEPS,
+		.seq = b->steps,
+		.first_index = b->steps,
+		.count = 1,
 		.records = &record };
 
 	record.barrier[0].enter_ns = record.t_begin_ns + 700000000 + (int64_t)host;
@@ -376,7 +413,8 @@ bench_second(struct bench *b, struct ls_write *m, size_t host)
 	}
 }
 
-/* Of the chunks of a minute those of its tenth of a second: the report has room for them anyway. */
+/* Of the chunks of a minute those of its tenth of a second: the report has room for
+ * them anyway. */
 static struct ls_write *
 bench_beat(struct bench *b, size_t host, uint64_t beat, int64_t t_us)
 {
@@ -400,7 +438,8 @@ bench_ingest(void *arg)
 	const struct timespec nap = { 0, 1000000 };
 	int64_t t_us = END_US;
 
-	for (beat = 0; !atomic_load(&b->stop); beat++, t_us += S / 10, next_ns += 100000000) {
+	for (beat = 0; !atomic_load(&b->stop);
+		beat++, t_us += S / 10, next_ns += 100000000) {
 		size_t n = 0;
 
 		while (ls_clock_mono_ns() < next_ns)
@@ -414,7 +453,7 @@ bench_ingest(void *arg)
 	return NULL;
 }
 
-/* --- questions -------------------------------------------------------------------------------- */
+/* --- questions ------------------------------------------------------------ */
 
 static bool
 bench_sink(void *arg, const char *text, size_t len)
@@ -445,7 +484,8 @@ bench_compare(const void *a, const void *b)
 }
 
 static void
-bench_ask(struct bench *b, struct ls_questions *q, const char *name, struct ls_ask *ask, size_t rounds)
+bench_ask(struct bench *b, struct ls_questions *q, const char *name, struct ls_ask *ask,
+	size_t rounds)
 {
 	double ms[ROUNDS], cpu_ms[ROUNDS];
 	size_t len = 0;
@@ -468,20 +508,27 @@ bench_ask(struct bench *b, struct ls_questions *q, const char *name, struct ls_a
 	qsort(cpu_ms, rounds, sizeof(cpu_ms[0]), bench_compare);
 	if (strstr(name, "_alone") == NULL)
 		(void)printf("%s %.2f ms\n", name, ms[rounds * 99 / 100]);
-	(void)printf("%s_p50 %.2f ms\n%s_p99 %.2f ms\n%s_cpu_p50 %.2f ms\n%s_cpu_p99 %.2f ms\n%s_answer %zu bytes\n", name,
-		ms[rounds / 2], name, ms[rounds * 99 / 100], name, cpu_ms[rounds / 2], name,
-		cpu_ms[rounds * 99 / 100], name, len / rounds);
+	(void)printf(
+		"%s_p50 %.2f ms\n%s_p99 %.2f ms\n%s_cpu_p50 %.2f ms\n%s_cpu_p99 %.2f ms\n%s_answer %zu bytes\n",
+		name, ms[rounds / 2], name, ms[rounds * 99 / 100], name,
+		cpu_ms[rounds / 2], name, cpu_ms[rounds * 99 / 100], name,
+		len / rounds);
 	(void)fflush(stdout);
 }
 
 static void
 bench_questions(struct bench *b, struct ls_questions *q, const char *beside)
 {
-	struct ls_ask ask = { .kind = LS_ASK_HISTORY, .from_us = BEGIN_US, .to_us = END_US - 1,
-		.step_s = -1, .limit = LS_PAGE_MAX, .job = "bench" };
+	struct ls_ask ask = { .kind = LS_ASK_HISTORY,
+		.from_us = BEGIN_US,
+		.to_us = END_US - 1,
+		.step_s = -1,
+		.limit = LS_PAGE_MAX,
+		.job = "bench" };
 	char name[64];
 
-	(void)snprintf(ask.series, sizeof(ask.series), "chip.bench.series_ratio{core=\"41\"}");
+	(void)snprintf(ask.series, sizeof(ask.series),
+		"chip.bench.series_ratio{core=\"41\"}");
 	(void)snprintf(name, sizeof(name), "query_series%s_ms", beside);
 	bench_ask(b, q, name, &ask, ROUNDS);
 	ask.step_s = 0;
@@ -565,7 +612,8 @@ main(void)
 	ls_store_close(b->store);
 	for (size_t i = 0; i < BODIES; i++)
 		free(b->body[i]);
-	(void)nftw(b->dir, bench_remove, 16, FTW_DEPTH | FTW_PHYS); /* what is left is seen */
+	/* what is left is seen */
+	(void)nftw(b->dir, bench_remove, 16, FTW_DEPTH | FTW_PHYS);
 	free(b);
 	return 0;
 }

@@ -9,7 +9,8 @@
 #include "storage/columns/rollup_sum.h"
 
 /*
- * What roll-ups cost at 10,000 hosts x 120 series. Each line is "name value unit"; times are CPU time.
+ * What roll-ups cost at 10,000 hosts x 120 series. Each line is "name value unit";
+ * times are CPU time.
  *
  *   rollup_add_ns             a sample added, after decoding
  *   rollup_memory_bytes       sums of three minutes, all hosts
@@ -18,8 +19,8 @@
  *   rollup_column_us          reading ids and greatest of 10,000 hosts
  *   rollup_decode_60_ms       reading ids, sums and counts of one metric, 10,000 hosts, 60 minutes
  *
- * Series are made: a third gauges of two decimals with noise, a third counters with jitter, a sixth
- * walks of whole numbers, a sixth constants of a host.
+ * Series are made: a third gauges of two decimals with noise, a third counters with
+ * jitter, a sixth walks of whole numbers, a sixth constants of a host.
  */
 
 enum { HOSTS = 10000, SERIES = 120, ROWS = 60, MINUTES = 3 };
@@ -41,19 +42,27 @@ bench_normal(void)
 {
 	uint64_t r = bench_random();
 
-	return ((double)(r & 0xffff) + (double)(r >> 16 & 0xffff) + (double)(r >> 32 & 0xffff) +
-		(double)(r >> 48) - 131070) / 37837;
+	return ((double)(r & 0xffff) + (double)(r >> 16 & 0xffff) +
+		       (double)(r >> 32 & 0xffff) + (double)(r >> 48) - 131070) /
+		37837;
 }
 
 static void
 bench_column(double *v, size_t kind, size_t series)
 {
-	double at = floor((double)(bench_random() >> 24)), rate = 1e5 * (double)(series + 1);
+	double at = floor((double)(bench_random() >> 24)),
+	       rate = 1e5 * (double)(series + 1);
 	size_t i;
 
 	for (i = 0; i < ROWS; i++) {
-		at += kind == 1 ? floor(rate * (1 + 0.05 * bench_normal())) : kind == 2 ? floor(4096 * bench_normal()) : 0;
-		v[i] = kind == 0 ? round(100 * (50 + 5 * (double)(series % 7) + bench_normal())) / 100 : at;
+		at += kind == 1	    ? floor(rate * (1 + 0.05 * bench_normal()))
+			: kind == 2 ? floor(4096 * bench_normal())
+				    : 0;
+		v[i] = kind == 0
+			? round(100 *
+				  (50 + 5 * (double)(series % 7) + bench_normal())) /
+				100
+			: at;
 	}
 }
 
@@ -75,7 +84,8 @@ struct bench_bodies {
 };
 
 static int
-bench_encode(void *arg, uint32_t metric_id, const struct ls_rollup_row *rows, size_t count)
+bench_encode(void *arg, uint32_t metric_id, const struct ls_rollup_row *rows,
+	size_t count)
 {
 	struct bench_bodies *b = arg;
 	const uint8_t *body = NULL;
@@ -102,7 +112,8 @@ bench_decode(const struct bench_bodies *b, unsigned columns, size_t times)
 	size_t i, count = 0;
 
 	for (i = 0; i < times; i++)
-		if (ls_rollup_decode(b->codec, b->kept, b->kept_len, columns, &rows, &count) != 0 ||
+		if (ls_rollup_decode(b->codec, b->kept, b->kept_len, columns, &rows,
+			    &count) != 0 ||
 			count != HOSTS)
 			abort();
 }
@@ -118,7 +129,8 @@ bench_fill(struct ls_rollup_sums *sums, struct ls_chunk_table *table, uint32_t l
 		bench_host(table);
 		t0 = ls_clock_cpu_ns();
 		for (int64_t m = 0; m < MINUTES; m++) {
-			if (ls_rollup_sums_open(sums, m * LS_ROLLUP_MINUTE_US, layout, h, 1, 0) != 0)
+			if (ls_rollup_sums_open(sums, m * LS_ROLLUP_MINUTE_US, layout,
+				    h, 1, 0) != 0)
 				abort();
 			(void)ls_rollup_sums_add(sums, table, 0, ROWS);
 		}
@@ -143,10 +155,12 @@ main(void)
 	memset(present, true, sizeof(present));
 	for (uint32_t c = 0; c < SERIES; c++)
 		columns[c] = (struct ls_rollup_column){ c + 1, 1 };
-	if (sums == NULL || b.codec == NULL || ls_rollup_sums_layout(sums, columns, SERIES, &layout) != 0)
+	if (sums == NULL || b.codec == NULL ||
+		ls_rollup_sums_layout(sums, columns, SERIES, &layout) != 0)
 		return EXIT_FAILURE;
 	ns = bench_fill(sums, &table, layout);
-	printf("rollup_add_ns %.2f ns\n", (double)ns / ((double)HOSTS * SERIES * ROWS * MINUTES));
+	printf("rollup_add_ns %.2f ns\n",
+		(double)ns / ((double)HOSTS * SERIES * ROWS * MINUTES));
 	printf("rollup_memory_bytes %zu bytes\n", ls_rollup_sums_most(sums));
 	ns = ls_clock_cpu_ns();
 	if (ls_rollup_sums_take(sums, 0, bench_encode, &b) != 0)
@@ -158,7 +172,8 @@ main(void)
 	printf("rollup_column_us %.1f us\n", (double)(ls_clock_cpu_ns() - ns) * 1e-5);
 	ns = ls_clock_cpu_ns();
 	bench_decode(&b, LS_ROLLUP_SUM | LS_ROLLUP_COUNT, 60);
-	printf("rollup_decode_60_ms %.2f ms\n", (double)(ls_clock_cpu_ns() - ns) * 1e-6);
+	printf("rollup_decode_60_ms %.2f ms\n",
+		(double)(ls_clock_cpu_ns() - ns) * 1e-6);
 	ls_rollup_sums_free(sums);
 	ls_rollup_codec_free(b.codec);
 	free(b.kept);

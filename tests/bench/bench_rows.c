@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What rows of packed units cost: bytes, and CPU time to write and to read them. Each line is
- * "name value unit".
+ * What rows of packed units cost: bytes, and CPU time to write and to read them. Each
+ * line is "name value unit".
  *
  *   step_row_bytes           a record of 10,000 workers at a step a second, a row a step
  *   step_row_bytes_small     a record of 16 workers at 10 steps a second, a row a minute
@@ -68,7 +68,8 @@ bench_one(struct ls_step_codec *c, const struct ls_step_table *t, struct bench_s
 	if (ls_step_rows_decode(c, body, len, &back) != 0)
 		abort();
 	sum->decode_ns += ls_clock_cpu_ns() - t1;
-	if (memcmp(back.records, t->records, t->record_count * sizeof(*t->records)) != 0 ||
+	if (memcmp(back.records, t->records, t->record_count * sizeof(*t->records)) !=
+			0 ||
 		memcmp(back.runs, t->runs, t->run_count * sizeof(*t->runs)) != 0)
 		abort();
 	sum->bytes += len;
@@ -106,11 +107,12 @@ bench_per(uint64_t what, const struct bench_sum *s)
 	return (double)what / (double)s->records;
 }
 
-/* --- hot counters -------------------------------------------------------------------------- */
+/* --- hot counters --------------------------------------------------------- */
 
 enum { HOT_HOST_VALUES = 9, HOT_WORKER_VALUES = 6 };
 
-/* Counters of bytes, seconds of 2 and 6 decimals, and a gauge, as hosts and jobs have them. */
+/* Counters of bytes, seconds of 2 and 6 decimals, and a gauge, as hosts and jobs have
+ * them. */
 static void
 bench_values(struct job_rows *job, double *at, struct ls_store_counters *c)
 {
@@ -120,24 +122,40 @@ bench_values(struct job_rows *job, double *at, struct ls_store_counters *c)
 		double n = job_rows_normal(job);
 
 		switch (i % 5) {
-		case 0: at[i] = at[i] + floor(110 + 4 * n); c->value[i] = at[i] / 100; break;
-		case 1: at[i] = at[i] + floor(800000 + 3000 * n); c->value[i] = at[i] / 1e6; break;
-		case 2: at[i] += n > 1.5 ? 4096 * floor(20 * n) : 0; c->value[i] = at[i]; break;
-		case 3: at[i] += floor(1.2e6 * (1 + 0.05 * n)); c->value[i] = at[i]; break;
-		default: at[i] += n > 2.3; c->value[i] = at[i];
+		case 0:
+			at[i] = at[i] + floor(110 + 4 * n);
+			c->value[i] = at[i] / 100;
+			break;
+		case 1:
+			at[i] = at[i] + floor(800000 + 3000 * n);
+			c->value[i] = at[i] / 1e6;
+			break;
+		case 2:
+			at[i] += n > 1.5 ? 4096 * floor(20 * n) : 0;
+			c->value[i] = at[i];
+			break;
+		case 3:
+			at[i] += floor(1.2e6 * (1 + 0.05 * n));
+			c->value[i] = at[i];
+			break;
+		default:
+			at[i] += n > 2.3;
+			c->value[i] = at[i];
 		}
-		c->metric[i] = (uint16_t)ls_metric_hot((unsigned)(c->worker_id != 0 ? i + 9 : i));
+		c->metric[i] = (uint16_t)ls_metric_hot(
+			(unsigned)(c->worker_id != 0 ? i + 9 : i));
 		if (c->metric[i] >= LS_METRIC_COUNT)
 			c->metric[i] = (uint16_t)i;
 	}
 }
 
 static void
-bench_hot_add(struct ls_hot_codec *c, struct job_rows *job, double *at, int64_t id, size_t host,
-	int64_t second, bool worker)
+bench_hot_add(struct ls_hot_codec *c, struct job_rows *job, double *at, int64_t id,
+	size_t host, int64_t second, bool worker)
 {
 	int64_t t_us = 1700000000000000ll + second * 1000000 + (int64_t)host * 90;
-	struct ls_store_counters counters = { .worker_id = worker ? (int64_t)host + 1 : 0,
+	struct ls_store_counters counters = { .worker_id =
+						      worker ? (int64_t)host + 1 : 0,
 		.count = worker ? HOT_WORKER_VALUES : HOT_HOST_VALUES };
 
 	(void)snprintf(counters.host, sizeof(counters.host), "tpu-worker-%05zu", host);
@@ -183,7 +201,8 @@ bench_hot(size_t hosts, int64_t seconds, int64_t row_seconds)
 	for (second = 0; second < seconds; second++) {
 		for (i = 0; i < hosts; i++, id += 3) {
 			bench_hot_add(c, job, at + i * 32, id, i, second, false);
-			bench_hot_add(c, job, at + i * 32 + 16, id + 1, i, second, true);
+			bench_hot_add(c, job, at + i * 32 + 16, id + 1, i, second,
+				true);
 		}
 		if ((second + 1) % row_seconds != 0)
 			continue;
@@ -199,7 +218,8 @@ bench_hot(size_t hosts, int64_t seconds, int64_t row_seconds)
 int
 main(void)
 {
-	struct bench_sum hot = bench_hot(10000, 20, 10), hot_small = bench_hot(16, 120, 60);
+	struct bench_sum hot = bench_hot(10000, 20, 10),
+			 hot_small = bench_hot(16, 120, 60);
 	struct bench_sum large = bench_job(10000, 1, 20, 10000);
 	struct bench_sum small = bench_job(16, 10, 240, 9600);
 	struct bench_sum whole = bench_job(8192, 1, 20, LS_STEP_ROWS_RECORDS_MAX);
@@ -211,7 +231,8 @@ main(void)
 	printf("step_row_decode_ms %.2f ms\n",
 		bench_per(whole.decode_ns, &whole) * LS_STEP_ROWS_RECORDS_MAX * 1e-6);
 	printf("hot_value_bytes %.2f bytes\n", bench_per(hot.bytes, &hot));
-	printf("hot_value_bytes_small %.2f bytes\n", bench_per(hot_small.bytes, &hot_small));
+	printf("hot_value_bytes_small %.2f bytes\n",
+		bench_per(hot_small.bytes, &hot_small));
 	printf("hot_encode_ns %.0f ns\n", bench_per(hot.encode_ns, &hot));
 	printf("hot_decode_ns %.0f ns\n", bench_per(hot.decode_ns, &hot));
 	return EXIT_SUCCESS;

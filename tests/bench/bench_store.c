@@ -12,10 +12,11 @@
 #include "storage/write/store.h"
 
 /*
- * What it costs to make reports durable: commits of 1,000 reports, each of a host of its own with one step
- * record and 16 hot values; every 60th brings a chunk of 5.7 kB, as a host does once a minute. CPU is that
- * of this thread, with the kernel's; what is written is WAL and checkpoints together. Then all events are
- * read back in order. Each line is "name value unit".
+ * What it costs to make reports durable: commits of 1,000 reports, each of a host of
+ * its own with one step record and 16 hot values; every 60th brings a chunk of 5.7 kB,
+ * as a host does once a minute. CPU is that of this thread, with the kernel's; what is
+ * written is WAL and checkpoints together. Then all events are read back in order. Each
+ * line is "name value unit".
  *
  *   store_commit_report_us          CPU of a report, its share of a chunk included
  *   store_written_bytes_per_report  by write calls, chunks' bodies included
@@ -64,17 +65,24 @@ bench_written(void)
 static uint8_t *
 bench_item(unsigned host, size_t *ret_len)
 {
-	struct ls_record r = { .step = 1000000, .t_begin_ns = 5000000000000 + host * 7919,
-		.duration_ns = 950000000 + host * 104729 % 9500000, .phase_mask = 0x2b,
-		.phase_ns = { 11000123, 2000456, 0, 700000789, 0, 90000321 }, .barrier_count = 1 };
-	struct ls_wire_item item = { .seq = 1, .kind = LS_WIRE_STEPS, .first_index = 1000000,
-		.count = 1, .records = &r };
+	struct ls_record r = { .step = 1000000,
+		.t_begin_ns = 5000000000000 + host * 7919,
+		.duration_ns = 950000000 + host * 104729 % 9500000,
+		.phase_mask = 0x2b,
+		.phase_ns = { 11000123, 2000456, 0, 700000789, 0, 90000321 },
+		.barrier_count = 1 };
+	struct ls_wire_item item = { .seq = 1,
+		.kind = LS_WIRE_STEPS,
+		.first_index = 1000000,
+		.count = 1,
+		.records = &r };
 	uint8_t *buf = NULL;
 
 	r.barrier[0].enter_ns = r.t_begin_ns + 800000000;
 	r.barrier[0].exit_ns = r.t_begin_ns + 890000000;
 	memset(item.ring_id, (int)host, sizeof(item.ring_id));
-	bench_demand(ls_wire_item_pack(&item, &buf, ret_len) == 0, "cannot pack an item");
+	bench_demand(ls_wire_item_pack(&item, &buf, ret_len) == 0,
+		"cannot pack an item");
 	return buf;
 }
 
@@ -99,7 +107,8 @@ bench_make(unsigned host)
 	item->worker_id = host + 1;
 	memcpy(item->ring_id, &host, sizeof(host));
 	item->count = 1;
-	item->map = (struct ls_store_map){ 5000000000000, T0 * 1000 - 5000000000000, 1234, 50000 };
+	item->map = (struct ls_store_map){ 5000000000000, T0 * 1000 - 5000000000000,
+		1234, 50000 };
 	item->data = bench_item(host, &item->len);
 	r->owner = (void *)(uintptr_t)item->data;
 	for (i = 0; i < LS_HOT_MAX; i++) {
@@ -125,7 +134,8 @@ bench_second(unsigned n)
 
 		m->t_us = t_us;
 		r->last_seq = n + 1;
-		/* The bytes say always the same index: what is stored beside them counts. */
+		/* The bytes say always the same index: what is stored beside them
+		 * counts. */
 		item->first_index = 1000000;
 		item->high = 1000001 + n;
 		item->step_lo = item->step_hi = 1000000 + n;
@@ -163,7 +173,8 @@ bench_read(const char *dir)
 	uint64_t events = 0, ns = bench_cpu_ns();
 
 	bench_demand(ls_query_open(dir, &q) == 0, "cannot open for reading");
-	bench_demand(ls_query_events(q, ls_days_of(T0), 0, bench_event, &events) == 0, "cannot read");
+	bench_demand(ls_query_events(q, ls_days_of(T0), 0, bench_event, &events) == 0,
+		"cannot read");
 	ns = bench_cpu_ns() - ns;
 	bench_demand(events == 2 * COMMITS * REPORTS, "not all events are there");
 	printf("store_read_event_us %.2f us\n", (double)ns / 1e3 / (double)events);
@@ -183,7 +194,8 @@ bench_commits(const char *dir)
 	for (i = 0; i < COMMITS; i++) {
 		bench_second(i);
 		before = bench_cpu_ns();
-		bench_demand(ls_store_commit(store, bench_reports, REPORTS, T0) == 0, "cannot commit");
+		bench_demand(ls_store_commit(store, bench_reports, REPORTS, T0) == 0,
+			"cannot commit");
 		ns += bench_cpu_ns() - before;
 	}
 	written = bench_written() - written;
@@ -208,12 +220,14 @@ main(void)
 	bench_demand(mkdtemp(dir) != NULL, "cannot make a directory");
 	bench_commits(dir);
 	bench_read(dir);
-	bench_demand(ls_days_remove(dir, ls_days_of(T0)) == 0 && ls_days_remove(dir, 0) == 0,
+	bench_demand(ls_days_remove(dir, ls_days_of(T0)) == 0 &&
+			ls_days_remove(dir, 0) == 0,
 		"cannot remove what was stored");
 	(void)snprintf(path, sizeof(path), "%s/lock", dir);
 	(void)unlink(path); /* what is left of it is seen by the next lines */
 	(void)snprintf(path, sizeof(path), "%s/telemetry", dir);
-	bench_demand(rmdir(path) == 0 && rmdir(dir) == 0, "cannot remove the directory");
+	bench_demand(rmdir(path) == 0 && rmdir(dir) == 0,
+		"cannot remove the directory");
 	for (i = 0; i < REPORTS; i++) {
 		free(bench_reports[i]->u.report.owner);
 		ls_write_free(bench_reports[i]);

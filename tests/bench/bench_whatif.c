@@ -9,8 +9,9 @@
 #include <string.h>
 
 /*
- * What-if answers for one step of a large job: 1,250 dp x 8 stages x 32 microbatches, 10,000 workers, all
- * forwards first. Operations have made times of 1 to 2 s. Each line is "name value unit"; times are CPU time.
+ * What-if answers for one step of a large job: 1,250 dp x 8 stages x 32 microbatches,
+ * 10,000 workers, all forwards first. Operations have made times of 1 to 2 s. Each line
+ * is "name value unit"; times are CPU time.
  *
  *   whatif_replay_op_ns       one operation of a replay, all with their own times
  *   whatif_dp_apart_ms        S_dp of all 1,250 dp
@@ -25,12 +26,18 @@ static size_t bench_count;
 static uint32_t bench_state = 1;
 
 static void
-bench_op(uint32_t dp, uint32_t stage, enum ls_whatif_optype type, uint32_t seq, double start_s)
+bench_op(uint32_t dp, uint32_t stage, enum ls_whatif_optype type, uint32_t seq,
+	double start_s)
 {
 	bench_state = bench_state * 1664525 + 1013904223;
-	bench_rows[bench_count++] = (struct ls_whatif_row){.rank = (int64_t)stage * DP + dp, .dp = dp,
-		.stage = stage, .seq = seq, .type = type, .start_s = start_s,
-		.duration_s = 1 + (double)(bench_state >> 8) / (1 << 24)};
+	bench_rows[bench_count++] =
+		(struct ls_whatif_row){ .rank = (int64_t)stage * DP + dp,
+			.dp = dp,
+			.stage = stage,
+			.seq = seq,
+			.type = type,
+			.start_s = start_s,
+			.duration_s = 1 + (double)(bench_state >> 8) / (1 << 24) };
 }
 
 static void
@@ -56,7 +63,8 @@ bench_worker(uint32_t dp, uint32_t stage)
 
 /* The best of some rounds, in ns. */
 static double
-bench_replay(struct ls_whatif_replay *r, const struct ls_whatif_plan *plan, const double *ideal_s, double *out_s)
+bench_replay(struct ls_whatif_replay *r, const struct ls_whatif_plan *plan,
+	const double *ideal_s, double *out_s)
 {
 	uint64_t best = UINT64_MAX;
 
@@ -74,7 +82,8 @@ static void
 bench_replays(const struct ls_whatif_trace *t, struct ls_whatif_error *error)
 {
 	uint8_t *own = malloc(t->op_count);
-	double *ideal_s = malloc(t->op_count * sizeof(double)), *out_s = malloc(t->lane_count * sizeof(double));
+	double *ideal_s = malloc(t->op_count * sizeof(double)),
+	       *out_s = malloc(t->lane_count * sizeof(double));
 	struct ls_whatif_graph *g = NULL;
 	struct ls_whatif_replay *r = NULL;
 	int rc = ls_whatif_graph_new(t, &g, error);
@@ -86,9 +95,13 @@ bench_replays(const struct ls_whatif_trace *t, struct ls_whatif_error *error)
 	for (uint32_t k = 0; k < t->op_count; k++)
 		ideal_s[k] = 1.5;
 	printf("whatif_replay_op_ns %.2f ns\n",
-		bench_replay(r, &(struct ls_whatif_plan){.own = own}, ideal_s, out_s) / (double)bench_count);
+		bench_replay(r, &(struct ls_whatif_plan){ .own = own }, ideal_s,
+			out_s) /
+			(double)bench_count);
 	printf("whatif_dp_apart_ms %.1f ms\n",
-		bench_replay(r, &(struct ls_whatif_plan){.own = own, .apart = true}, ideal_s, out_s) * 1e-6);
+		bench_replay(r, &(struct ls_whatif_plan){ .own = own, .apart = true },
+			ideal_s, out_s) *
+			1e-6);
 	ls_whatif_replay_free(r);
 	ls_whatif_graph_free(g);
 	free(own);
@@ -99,14 +112,15 @@ bench_replays(const struct ls_whatif_trace *t, struct ls_whatif_error *error)
 int
 main(void)
 {
-	struct ls_whatif_error error = {0};
+	struct ls_whatif_error error = { 0 };
 	struct ls_whatif_result result;
 	struct ls_whatif_trace *t = NULL;
 	struct ls_whatif *w = NULL;
 	uint64_t t0, t1;
 	int rc;
 
-	bench_rows = malloc((size_t)DP * STAGES * (6 * BATCHES + 4) * sizeof(*bench_rows));
+	bench_rows =
+		malloc((size_t)DP * STAGES * (6 * BATCHES + 4) * sizeof(*bench_rows));
 	LS_ASSERT(bench_rows != NULL);
 	for (uint32_t dp = 0; dp < DP; dp++) {
 		for (uint32_t stage = 0; stage < STAGES; stage++)

@@ -8,7 +8,8 @@
 
 START_TEST(xprof_flags_both_directions)
 {
-	/* deviations from 0.20: median of them 0.01; 0.6745 x 0.06 / 0.01 = 4.05, x 0.05: 3.37 */
+	/* deviations from 0.20: median of them 0.01; 0.6745 x 0.06 / 0.01 = 4.05, x
+	 * 0.05: 3.37 */
 	double ratio[] = { 0.19, 0.20, 0.21, 0.20, 0.14, 0.25, 0.19, 0.21, 0.26 };
 	double scratch[9];
 	bool flags[9];
@@ -45,14 +46,16 @@ END_TEST
 
 START_TEST(traceml_blames_who_waits_least)
 {
-	double wait[] = { 0.30, 0.31, 0.19, 0.29, NAN }, step[] = { 1, 1, 1, 1, NAN }, scratch[5];
+	double wait[] = { 0.30, 0.31, 0.19, 0.29, NAN }, step[] = { 1, 1, 1, 1, NAN },
+	       scratch[5];
 	size_t worker = 99;
 
 	/* the upper median of four is the third: 0.30 - 0.19 = 11 % */
 	ck_assert_int_eq(rule_traceml(wait, step, 5, 40, scratch, &worker), RULE_WARN);
 	ck_assert_uint_eq(worker, 2);
 	wait[2] = 0.09;
-	ck_assert_int_eq(rule_traceml(wait, step, 5, 40, scratch, &worker), RULE_CRITICAL);
+	ck_assert_int_eq(rule_traceml(wait, step, 5, 40, scratch, &worker),
+		RULE_CRITICAL);
 	ck_assert_int_eq(rule_traceml(wait, step, 5, 19, scratch, &worker), RULE_WARN);
 	wait[2] = 0.21;
 	ck_assert_int_eq(rule_traceml(wait, step, 5, 40, scratch, &worker), RULE_QUIET);
@@ -71,11 +74,17 @@ END_TEST
 static struct detect_run
 run_of(uint32_t hosts, enum sim_fault_kind kind, double amount)
 {
-	struct detect_run run = { .steps = 300, .deadline = 60, .rules = true, .counters = true, .faults = 1 };
+	struct detect_run run = { .steps = 300,
+		.deadline = 60,
+		.rules = true,
+		.counters = true,
+		.faults = 1 };
 
 	sim_world_defaults(&run.world);
 	run.world.hosts = hosts;
-	run.fault[0] = (struct sim_fault){ .kind = kind, .who = 5, .amount = amount, .from = 150, .to = 260 };
+	run.fault[0] = (struct sim_fault){
+		.kind = kind, .who = 5, .amount = amount, .from = 150, .to = 260
+	};
 	return run;
 }
 
@@ -92,8 +101,10 @@ START_TEST(a_gross_fault_is_found_and_set_against_the_truth)
 	ck_assert_uint_lt(a.event[0].finding, 60);
 	ck_assert_double_eq_tol(a.event[0].cost_s, 0.4, 0.02);
 	ck_assert_double_eq_tol(a.event[0].cost_found_s, a.event[0].cost_s, 0.2);
-	/* 0.35 of a step beyond the others: XProf and TraceML see it, NVRx (1 / 1.5 = 0.67) too */
-	ck_assert(a.rule_found[DETECT_XPROF][0] && a.rule_found[DETECT_NVRX][0] && a.rule_found[DETECT_TRACEML][0]);
+	/* 0.35 of a step beyond the others: XProf and TraceML see it, NVRx (1 / 1.5 =
+	 * 0.67) too */
+	ck_assert(a.rule_found[DETECT_XPROF][0] && a.rule_found[DETECT_NVRX][0] &&
+		a.rule_found[DETECT_TRACEML][0]);
 	ck_assert_int_eq(detect_run(&run, &b), 0);
 	a.engine_ns = b.engine_ns = a.world_ns = b.world_ns = 0;
 	ck_assert_uint_eq(a.findings, b.findings);
@@ -110,10 +121,12 @@ START_TEST(a_drift_is_set_against_what_it_costs_now)
 
 	run.fault[0].from = 400;
 	run.fault[0].to = run.steps = 3000;
-	end = 0.05 * 2600 / 3600 * run.world.step_s; /* if all of a step were computation and no other ever late */
+	/* if all of a step were computation and no other ever late */
+	end = 0.05 * 2600 / 3600 * run.world.step_s;
 	ck_assert_int_eq(detect_run(&run, &r), 0);
 	ck_assert(r.event[0].drift);
-	ck_assert(r.event[0].cost_s > 0.5 * end && r.event[0].cost_s < end); /* on average, less than half of it */
+	/* on average, less than half of it */
+	ck_assert(r.event[0].cost_s > 0.5 * end && r.event[0].cost_s < end);
 	ck_assert_double_eq_tol(r.event[0].cost_found_s, r.event[0].cost_s, 0.1 * end);
 }
 END_TEST
@@ -132,14 +145,17 @@ END_TEST
 
 START_TEST(a_finding_about_another_is_false)
 {
-	/* the truth says that nothing is wrong with the whole job: whoever is blamed is blamed falsely */
+	/* the truth says that nothing is wrong with the whole job: whoever is blamed is
+	 * blamed falsely */
 	struct detect_run run = run_of(16, SIM_FAULT_LIES, 0);
 	struct detect_result r;
 
 	ck_assert_int_eq(detect_run(&run, &r), 0);
 	ck_assert(!r.event[0].counts);
 	ck_assert_uint_eq(r.right, 0);
-	run.fault[1] = (struct sim_fault){ .kind = SIM_FAULT_CHIP, .who = 7, .amount = 0.5, .from = 150, .to = 260 };
+	run.fault[1] = (struct sim_fault){
+		.kind = SIM_FAULT_CHIP, .who = 7, .amount = 0.5, .from = 150, .to = 260
+	};
 	run.faults = 2;
 	ck_assert_int_eq(detect_run(&run, &r), 0);
 	ck_assert(!r.named); /* of two faults one is nobody's */

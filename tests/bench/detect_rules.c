@@ -50,7 +50,8 @@ rule_xprof(const double *wait_ratio, size_t n, double *scratch, bool *ret_flags)
 	qsort(scratch, k, sizeof(*scratch), rules_compare);
 	mad = fmax(rules_median(scratch, k), RULE_XPROF_MAD_MIN);
 	for (i = 0; i < n; i++) {
-		ret_flags[i] = fabs(0.6745 * (wait_ratio[i] - median) / mad) > RULE_XPROF_Z;
+		ret_flags[i] =
+			fabs(0.6745 * (wait_ratio[i] - median) / mad) > RULE_XPROF_Z;
 		count += ret_flags[i];
 	}
 	return count;
@@ -66,15 +67,16 @@ rule_nvrx(const double *own_median_s, size_t n, bool *ret_flags)
 		if (own_median_s[i] < least) /* false for NaN */
 			least = own_median_s[i];
 	for (i = 0; i < n; i++) {
-		ret_flags[i] = own_median_s[i] > 0 && least / own_median_s[i] < RULE_NVRX_SCORE;
+		ret_flags[i] = own_median_s[i] > 0 &&
+			least / own_median_s[i] < RULE_NVRX_SCORE;
 		count += ret_flags[i];
 	}
 	return count;
 }
 
 enum rule_severity
-rule_traceml(const double *wait_s, const double *step_s, size_t n, size_t steps, double *scratch,
-	size_t *ret_worker)
+rule_traceml(const double *wait_s, const double *step_s, size_t n, size_t steps,
+	double *scratch, size_t *ret_worker)
 {
 	size_t i, k, least = n, victim = n;
 	double upper, score;
@@ -95,5 +97,7 @@ rule_traceml(const double *wait_s, const double *step_s, size_t n, size_t steps,
 	if (score < RULE_TRACEML_WARN)
 		return RULE_QUIET;
 	*ret_worker = least;
-	return score >= RULE_TRACEML_CRITICAL && steps >= RULE_TRACEML_STEPS_MIN ? RULE_CRITICAL : RULE_WARN;
+	return score >= RULE_TRACEML_CRITICAL && steps >= RULE_TRACEML_STEPS_MIN
+		? RULE_CRITICAL
+		: RULE_WARN;
 }

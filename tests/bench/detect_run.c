@@ -33,18 +33,21 @@ struct run {
 	struct ls_record *record; /* of the step made last, by rank */
 	bool *sent, lies;
 	struct sim_world_step now;
-	struct sim_truth before[SIM_FAULTS_MAX]; /* RUN_NEWEST steps before the fault ends */
+	/* RUN_NEWEST steps before the fault ends */
+	struct sim_truth before[SIM_FAULTS_MAX];
 	struct run_opened opened[DETECT_FINDINGS_MAX];
 	size_t opened_count;
 	/* of the window of the other tools' rules */
-	float *own;              /* by rank, DETECT_WINDOW each; NaN where it did not report */
+	/* by rank, DETECT_WINDOW each; NaN where it did not report */
+	float *own;
 	double *wait, *ratio, *step, *scratch, *median; /* by rank */
 	uint32_t *seen;
 	bool *flag[DETECT_RULE_COUNT], *was;
 };
 
 static void
-run_on_finding(void *arg, const char *id, const char *event, int64_t t_us, json_t *finding)
+run_on_finding(void *arg, const char *id, const char *event, int64_t t_us,
+	json_t *finding)
 {
 	struct run *r = arg;
 	struct run_opened *o = &r->opened[r->opened_count];
@@ -67,9 +70,11 @@ run_declare(struct run *r)
 		struct ls_worker_info info;
 
 		sim_world_worker(r->world, i, &info);
-		LS_ASSERT(ls_engine_worker(r->engine, &info, SIM_WORLD_START_US, &r->handle[i]) == 0);
+		LS_ASSERT(ls_engine_worker(r->engine, &info, SIM_WORLD_START_US,
+				  &r->handle[i]) == 0);
 		if (r->is->world.clock_err_s > 0)
-			ls_engine_clock(r->engine, r->handle[i], sim_world_uncertainty(r->world, i));
+			ls_engine_clock(r->engine, r->handle[i],
+				sim_world_uncertainty(r->world, i));
 	}
 }
 
@@ -79,7 +84,8 @@ run_counters(struct run *r, uint32_t rank)
 {
 	uint16_t metric[LS_HOT_MAX], of_host[LS_HOT_MAX], of_job[LS_HOT_MAX];
 	double value[LS_HOT_MAX], host_value[LS_HOT_MAX], job_value[LS_HOT_MAX];
-	size_t n = sim_world_counters(r->world, rank, r->now.end_us, metric, value), i, h = 0, j = 0;
+	size_t n = sim_world_counters(r->world, rank, r->now.end_us, metric, value), i,
+	       h = 0, j = 0;
 	struct ls_worker_info info;
 
 	for (i = 0; i < n; i++) {
@@ -92,10 +98,10 @@ run_counters(struct run *r, uint32_t rank)
 		}
 	}
 	sim_world_worker(r->world, rank, &info);
-	ls_ignore(ls_engine_counters(r->engine, info.host, LS_NO_WORKER, r->now.end_us, h, of_host,
-		host_value)); /* counted by the engine */
-	ls_ignore(ls_engine_counters(r->engine, info.host, r->handle[rank], r->now.end_us, j, of_job,
-		job_value)); /* likewise */
+	ls_ignore(ls_engine_counters(r->engine, info.host, LS_NO_WORKER, r->now.end_us,
+		h, of_host, host_value)); /* counted by the engine */
+	ls_ignore(ls_engine_counters(r->engine, info.host, r->handle[rank],
+		r->now.end_us, j, of_job, job_value)); /* likewise */
 }
 
 /* While a step lasts too long: where each worker is, and time passes. */
@@ -146,7 +152,8 @@ run_feed(struct run *r)
 			ls_ignore(ls_engine_record(r->engine, r->handle[i], &lie,
 				r->now.end_us)); /* refused or not: a lie */
 		if (r->sent[i])
-			ls_ignore(ls_engine_record(r->engine, r->handle[i], &r->record[i],
+			ls_ignore(ls_engine_record(r->engine, r->handle[i],
+				&r->record[i],
 				r->now.end_us)); /* the lie may have taken its place */
 	}
 	ls_engine_advance(r->engine, r->now.end_us);
@@ -180,7 +187,8 @@ run_hosts_concerned(const struct run *r, size_t k, const json_t *subject, bool a
 	size_t i, n = json_array_size(hosts), hit = 0;
 
 	if (n == 0)
-		return run_concerns(r, k, json_string_value(json_object_get(subject, "host")));
+		return run_concerns(r, k,
+			json_string_value(json_object_get(subject, "host")));
 	for (i = 0; i < n; i++)
 		hit += run_concerns(r, k, json_string_value(json_array_get(hosts, i)));
 	return all ? 2 * hit > n : hit > 0 && n <= 2;
@@ -208,7 +216,8 @@ run_slice_is(const struct run *r, size_t k, const json_t *subject)
 		sim_world_worker(r->world, i, &info);
 		if (strcmp(info.slice, slice) == 0)
 			return sim_world_concerns(r->world, &r->is->fault[k], i) ||
-				(r->is->fault[k].kind == SIM_FAULT_ICI && run_slice_holds(r, k, slice));
+				(r->is->fault[k].kind == SIM_FAULT_ICI &&
+					run_slice_holds(r, k, slice));
 	}
 	return false;
 }
@@ -228,22 +237,27 @@ run_subject_is(const struct run *r, size_t k, const json_t *finding)
 		return false;
 	switch (info->scope) {
 	case SIM_SCOPE_HOST:
-		return (strcmp(scope, "host") == 0 || strcmp(scope, "rank") == 0 || strcmp(scope, "chip") == 0) &&
+		return (strcmp(scope, "host") == 0 || strcmp(scope, "rank") == 0 ||
+			       strcmp(scope, "chip") == 0) &&
 			run_hosts_concerned(r, k, subject, true);
 	case SIM_SCOPE_LINK:
 	case SIM_SCOPE_DCN:
-		if (strcmp(scope, "job") == 0 || (strcmp(scope, "slice") == 0 && run_slice_is(r, k, subject)))
+		if (strcmp(scope, "job") == 0 ||
+			(strcmp(scope, "slice") == 0 && run_slice_is(r, k, subject)))
 			return strcmp(kind, "link") == 0;
-		return strcmp(scope, "link") == 0 && run_hosts_concerned(r, k, subject, false);
+		return strcmp(scope, "link") == 0 &&
+			run_hosts_concerned(r, k, subject, false);
 	case SIM_SCOPE_SLICE:
 		return strcmp(scope, "slice") == 0 && run_slice_is(r, k, subject);
 	case SIM_SCOPE_GROUP:
 		if (info->truth == SIM_TRUTH_IMBALANCE && strcmp(scope, "job") == 0)
 			return strcmp(kind, "imbalance") == 0;
-		return strcmp(scope, "group") == 0 && run_hosts_concerned(r, k, subject, true);
+		return strcmp(scope, "group") == 0 &&
+			run_hosts_concerned(r, k, subject, true);
 	case SIM_SCOPE_SHARD:
 		return strcmp(scope, "input_shard") == 0 ||
-			(strcmp(scope, "group") == 0 && run_hosts_concerned(r, k, subject, true));
+			(strcmp(scope, "group") == 0 &&
+				run_hosts_concerned(r, k, subject, true));
 	case SIM_SCOPE_JOB:
 	case SIM_SCOPE_COUNT:
 	default:
@@ -271,24 +285,28 @@ run_match(struct run *r, size_t k, const json_t *finding, uint64_t opened)
 	const json_t *impact = json_object_get(finding, "impact");
 	const json_t *with = json_object_get(impact, "step_time_s");
 	const json_t *without = json_object_get(impact, "step_time_without_s");
-	const char *cause = json_string_value(
-		json_object_get(json_array_get(json_object_get(finding, "hypotheses"), 0), "cause"));
-	const char *onset = json_string_value(json_object_get(json_object_get(finding, "onset"), "type"));
+	const char *cause = json_string_value(json_object_get(
+		json_array_get(json_object_get(finding, "hypotheses"), 0), "cause"));
+	const char *onset = json_string_value(
+		json_object_get(json_object_get(finding, "onset"), "type"));
 
 	if (opened - f->from >= ev->finding)
 		return; /* found before */
 	ev->finding = opened - f->from;
 	ev->cost_found_s = json_is_number(with) && json_is_number(without)
-		? json_number_value(with) - json_number_value(without) : NAN;
+		? json_number_value(with) - json_number_value(without)
+		: NAN;
 	ev->drift = onset != NULL && strcmp(onset, "drift") == 0;
 	ev->cause_named = cause != NULL && strcmp(cause, "unexplained") != 0;
-	ev->cause_right = strcmp(ev->cause_named ? cause : "", sim_fault_info(f->kind)->cause) == 0;
+	ev->cause_right = strcmp(ev->cause_named ? cause : "",
+				  sim_fault_info(f->kind)->cause) == 0;
 }
 
 static bool
 run_is_drift(enum sim_fault_kind kind)
 {
-	return kind == SIM_FAULT_DRIFT || kind == SIM_FAULT_SLICE_DRIFT || kind == SIM_FAULT_RACK_DRIFT;
+	return kind == SIM_FAULT_DRIFT || kind == SIM_FAULT_SLICE_DRIFT ||
+		kind == SIM_FAULT_RACK_DRIFT;
 }
 
 /* What a step of the fault cost, or of its newest ones only. */
@@ -296,9 +314,12 @@ static double
 run_cost(const struct run *r, size_t k, const struct sim_truth *truth, bool newest)
 {
 	const struct sim_truth *before = &r->before[k];
-	double sum = truth->cost_s * (double)truth->steps, was = before->cost_s * (double)before->steps;
+	double sum = truth->cost_s * (double)truth->steps,
+	       was = before->cost_s * (double)before->steps;
 
-	return newest && truth->steps > before->steps ? (sum - was) / (double)(truth->steps - before->steps) : truth->cost_s;
+	return newest && truth->steps > before->steps
+		? (sum - was) / (double)(truth->steps - before->steps)
+		: truth->cost_s;
 }
 
 /* A finding that is false, or a fault of which none was. */
@@ -310,14 +331,18 @@ run_wrong(const struct run *r, const json_t *finding, const struct sim_fault *mi
 	if (!r->is->wrong)
 		return;
 	if (missed != NULL) {
-		(void)fprintf(stderr, "{\"seed\":%llu,\"hosts\":%u,\"missed\":\"%s:%u:%g@%llu-%llu\"}\n",
-			(unsigned long long)r->is->world.seed, r->is->world.hosts, sim_fault_info(missed->kind)->name,
-			missed->who, missed->amount, (unsigned long long)missed->from, (unsigned long long)missed->to);
+		(void)fprintf(stderr,
+			"{\"seed\":%llu,\"hosts\":%u,\"missed\":\"%s:%u:%g@%llu-%llu\"}\n",
+			(unsigned long long)r->is->world.seed, r->is->world.hosts,
+			sim_fault_info(missed->kind)->name, missed->who, missed->amount,
+			(unsigned long long)missed->from,
+			(unsigned long long)missed->to);
 		return;
 	}
 	text = json_dumps(finding, JSON_COMPACT);
 	(void)fprintf(stderr, "{\"seed\":%llu,\"hosts\":%u,\"false\":%s}\n",
-		(unsigned long long)r->is->world.seed, r->is->world.hosts, text == NULL ? "null" : text);
+		(unsigned long long)r->is->world.seed, r->is->world.hosts,
+		text == NULL ? "null" : text);
 	free(text);
 }
 
@@ -356,7 +381,8 @@ run_judge(struct run *r)
 
 		sim_world_truth(r->world, k, &truth);
 		ev->cost_s = run_cost(r, k, &truth, run_is_drift(r->is->fault[k].kind));
-		ev->counts = truth.info->truth != SIM_TRUTH_NONE && truth.info->truth != SIM_TRUTH_BENIGN;
+		ev->counts = truth.info->truth != SIM_TRUTH_NONE &&
+			truth.info->truth != SIM_TRUTH_BENIGN;
 		if (ev->counts && ev->finding == DETECT_NEVER)
 			run_wrong(r, NULL, &r->is->fault[k]);
 	}
@@ -372,7 +398,8 @@ run_suspects(struct run *r)
 	for (k = 0; k < r->is->faults; k++) {
 		struct detect_event *ev = &r->out->event[k];
 
-		if (ev->suspect != DETECT_NEVER || !run_is_active(r->is, k, r->now.step) ||
+		if (ev->suspect != DETECT_NEVER ||
+			!run_is_active(r->is, k, r->now.step) ||
 			sim_fault_info(r->is->fault[k].kind)->scope != SIM_SCOPE_HOST)
 			continue; /* suspects are single workers */
 		if (want == NULL) {
@@ -381,7 +408,8 @@ run_suspects(struct run *r)
 			n = ls_attention(r->engine, want, RUN_WANTS_MAX);
 		}
 		for (i = 0; i < n && ev->suspect == DETECT_NEVER; i++)
-			if (strncmp(want[i].cause, "peer", 4) != 0 && run_concerns(r, k, want[i].host))
+			if (strncmp(want[i].cause, "peer", 4) != 0 &&
+				run_concerns(r, k, want[i].host))
 				ev->suspect = r->now.step - r->is->fault[k].from;
 	}
 	free(want);
@@ -423,18 +451,21 @@ run_deadline(struct run *r)
 			const json_t *row = json_array_get(hosts, i);
 
 			if (json_number_value(json_object_get(row, "blame_s")) > 0 &&
-				run_concerns(r, k, json_string_value(json_object_get(row, "host"))))
+				run_concerns(r, k,
+					json_string_value(
+						json_object_get(row, "host"))))
 				place = i;
 		}
 		r->out->first &= place < r->is->faults;
 		r->out->third &= place < among;
-		r->out->named &= place < r->is->faults && r->out->event[k].suspect != DETECT_NEVER;
+		r->out->named &= place < r->is->faults &&
+			r->out->event[k].suspect != DETECT_NEVER;
 	}
 	json_decref(hosts);
 	run_innocent(r);
 }
 
-/* --- the other tools' rules, on windows of DETECT_WINDOW steps ---------------------------------------- */
+/* --- the other tools' rules, on windows of DETECT_WINDOW steps ------------ */
 
 static int
 run_compare(const void *a, const void *b)
@@ -475,8 +506,10 @@ run_rules_count(struct run *r, enum detect_rule rule, const bool *now)
 			uint64_t end = r->now.step + 1, begin = end - DETECT_WINDOW;
 
 			if (!sim_world_concerns(r->world, &r->is->fault[k], i) ||
-				sim_fault_info(r->is->fault[k].kind)->scope != SIM_SCOPE_HOST ||
-				end <= r->is->fault[k].from || begin >= r->is->fault[k].to)
+				sim_fault_info(r->is->fault[k].kind)->scope !=
+					SIM_SCOPE_HOST ||
+				end <= r->is->fault[k].from ||
+				begin >= r->is->fault[k].to)
 				continue;
 			right = true;
 			r->out->rule_found[rule][k] = true;
@@ -497,19 +530,24 @@ run_rules_window(struct run *r)
 	for (i = 0; i < n; i++) {
 		double steps = r->seen[i] > 0 ? (double)r->seen[i] : (double)NAN;
 
-		qsort(r->own + i * DETECT_WINDOW, r->seen[i], sizeof(*r->own), run_compare);
-		r->median[i] = r->seen[i] > 0 ? (double)r->own[i * DETECT_WINDOW + r->seen[i] / 2] : NAN;
+		qsort(r->own + i * DETECT_WINDOW, r->seen[i], sizeof(*r->own),
+			run_compare);
+		r->median[i] = r->seen[i] > 0
+			? (double)r->own[i * DETECT_WINDOW + r->seen[i] / 2]
+			: NAN;
 		r->ratio[i] = r->wait[i] / (isnan(steps) ? NAN : r->step[i]);
 		r->wait[i] /= steps;
 		r->step[i] /= steps;
 		r->seen[i] = 0;
 	}
-	(void)rule_xprof(r->ratio, n, r->scratch, r->was); /* how many: the flags tell it */
+	/* how many: the flags tell it */
+	(void)rule_xprof(r->ratio, n, r->scratch, r->was);
 	run_rules_count(r, DETECT_XPROF, r->was);
 	(void)rule_nvrx(r->median, n, r->was); /* likewise */
 	run_rules_count(r, DETECT_NVRX, r->was);
 	memset(r->was, 0, n * sizeof(*r->was));
-	if (rule_traceml(r->wait, r->step, n, DETECT_WINDOW, r->scratch, &worst) != RULE_QUIET)
+	if (rule_traceml(r->wait, r->step, n, DETECT_WINDOW, r->scratch, &worst) !=
+		RULE_QUIET)
 		r->was[worst] = true;
 	run_rules_count(r, DETECT_TRACEML, r->was);
 	memset(r->wait, 0, n * sizeof(*r->wait));
@@ -577,7 +615,8 @@ run_steps(struct run *r)
 				sim_world_truth(r->world, k, &r->before[k]);
 		if (r->is->faults > 0)
 			run_suspects(r);
-		if (r->is->faults > 0 && r->now.step + 1 == r->is->fault[0].from + r->is->deadline)
+		if (r->is->faults > 0 &&
+			r->now.step + 1 == r->is->fault[0].from + r->is->deadline)
 			run_deadline(r);
 		if (r->is->rules) {
 			run_rules_step(r);
@@ -600,7 +639,8 @@ detect_run(const struct detect_run *run, struct detect_result *ret_result)
 	memset(ret_result, 0, sizeof(*ret_result));
 	for (k = 0; k < SIM_FAULTS_MAX; k++)
 		ret_result->event[k] = (struct detect_event){ .suspect = DETECT_NEVER,
-			.finding = DETECT_NEVER, .cost_found_s = NAN };
+			.finding = DETECT_NEVER,
+			.cost_found_s = NAN };
 	r->is = run;
 	r->out = ret_result;
 	r->handle = calloc(run->world.hosts, sizeof(*r->handle));
@@ -609,8 +649,8 @@ detect_run(const struct detect_run *run, struct detect_result *ret_result)
 	for (k = 0; k < run->faults; k++)
 		r->lies |= run->fault[k].kind == SIM_FAULT_LIES;
 	r->engine = ls_engine_new(&sink);
-	if (r->handle == NULL || r->record == NULL || r->sent == NULL || r->engine == NULL ||
-		 (run->rules && run_rules_room(r) != 0))
+	if (r->handle == NULL || r->record == NULL || r->sent == NULL ||
+		r->engine == NULL || (run->rules && run_rules_room(r) != 0))
 		goto out;
 	rc = sim_world_new(&run->world, run->fault, run->faults, &r->world, NULL);
 	if (rc != 0)

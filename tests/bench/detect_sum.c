@@ -12,12 +12,14 @@
 static void
 sum_note(struct detect_values *v, double x)
 {
-	LS_ASSERT(ls_mem_grow((void **)&v->at, v->count, &v->capacity, sizeof(*v->at)) == 0);
+	LS_ASSERT(ls_mem_grow((void **)&v->at, v->count, &v->capacity,
+			  sizeof(*v->at)) == 0);
 	v->at[v->count++] = x;
 }
 
 static void
-sum_event(struct detect_sum *sum, const struct detect_run *run, const struct detect_event *ev)
+sum_event(struct detect_sum *sum, const struct detect_run *run,
+	const struct detect_event *ev)
 {
 	if (!ev->counts)
 		return;
@@ -33,11 +35,13 @@ sum_event(struct detect_sum *sum, const struct detect_run *run, const struct det
 	sum->causes_right += ev->cause_right;
 	sum_note(&sum->finding, (double)ev->finding + 1);
 	if (ev->cost_s > SUM_COST_MIN * run->world.step_s && !isnan(ev->cost_found_s))
-		sum_note(&sum->cost_error, fabs(ev->cost_found_s - ev->cost_s) / ev->cost_s);
+		sum_note(&sum->cost_error,
+			fabs(ev->cost_found_s - ev->cost_s) / ev->cost_s);
 }
 
 void
-detect_sum_add(struct detect_sum *sum, const struct detect_run *run, const struct detect_result *result)
+detect_sum_add(struct detect_sum *sum, const struct detect_run *run,
+	const struct detect_result *result)
 {
 	size_t k, i;
 
@@ -59,7 +63,8 @@ detect_sum_add(struct detect_sum *sum, const struct detect_run *run, const struc
 		sum->flags[i] += result->flags[i];
 		sum->flags_right[i] += result->flags_right[i];
 		for (k = 0; k < run->faults; k++)
-			sum->rule_found[i] += result->event[k].counts && result->rule_found[i][k];
+			sum->rule_found[i] +=
+				result->event[k].counts && result->rule_found[i][k];
 	}
 }
 
@@ -152,7 +157,8 @@ sum_poisson(size_t k, double mean)
 double
 detect_poisson_bound(size_t events)
 {
-	double lo = (double)events + 1e-9, hi = (double)events + 10 + 4 * sqrt((double)events + 1);
+	double lo = (double)events + 1e-9,
+	       hi = (double)events + 10 + 4 * sqrt((double)events + 1);
 	int i;
 
 	for (i = 0; i < 100; i++) {

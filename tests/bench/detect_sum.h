@@ -6,7 +6,8 @@
  * Units:   ratios; steps; NaN where nothing was counted.
  * Errors:  none; out of memory ends the program.
  * Limits:  none.
- * Source:  bound on a rate: exact, from the Poisson distribution (Garwood 1936), one-sided, 95 %.
+ * Source:  bound on a rate: exact, from the Poisson distribution (Garwood 1936),
+ *          one-sided, 95 %.
  */
 #ifndef LS_TESTS_DETECT_SUM_H
 #define LS_TESTS_DETECT_SUM_H
@@ -24,14 +25,17 @@ struct detect_sum {
 	size_t events, found, suspected, in_time; /* in_time: found by the deadline */
 	size_t findings, right, early;
 	size_t causes_named, causes_right;
-	size_t flags[DETECT_RULE_COUNT], flags_right[DETECT_RULE_COUNT], rule_found[DETECT_RULE_COUNT];
-	struct detect_values suspect, finding, cost_error; /* steps, steps, |found - true| / true */
-	double hosts_s;          /* simulated seconds of hosts */
+	size_t flags[DETECT_RULE_COUNT], flags_right[DETECT_RULE_COUNT],
+		rule_found[DETECT_RULE_COUNT];
+	/* steps, steps, |found - true| / true */
+	struct detect_values suspect, finding, cost_error;
+	double hosts_s; /* simulated seconds of hosts */
 	uint64_t engine_ns, world_ns, hosts_steps;
 };
 
 /* Adds what came of a run. */
-void detect_sum_add(struct detect_sum *sum, const struct detect_run *run, const struct detect_result *result);
+void detect_sum_add(struct detect_sum *sum, const struct detect_run *run,
+	const struct detect_result *result);
 
 /* Adds one sum to another. */
 void detect_sum_join(struct detect_sum *sum, const struct detect_sum *other);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * detect_table - the tables of bench_detect: which jobs are simulated for each row, and how it is printed.
+ * detect_table - the tables of bench_detect: which jobs are simulated for each row, and
+ * how it is printed.
  *
  * Owner:   the caller. They print to stdout.
  * Units:   in the heads of the tables.
@@ -24,22 +25,27 @@ struct detect_line {
 };
 
 struct detect_plan {
-	size_t runs;     /* of each row; of jobs of more than 4,096 hosts a tenth, two at least */
-	bool quick;      /* fewer sizes, noises and amounts */
-	uint32_t hosts;  /* jobs of that size alone; 0: all */
-	bool wrong;      /* a line of JSON on stderr for each false finding and each fault that is missed */
-	double weeks;    /* of 10,000 hosts for the long null row; 0: none */
+	/* of each row; of jobs of more than 4,096 hosts a tenth, two at least */
+	size_t runs;
+	bool quick; /* fewer sizes, noises and amounts */
+	uint32_t hosts; /* jobs of that size alone; 0: all */
+	/* a line of JSON on stderr for each false finding and each fault that is missed
+	 */
+	bool wrong;
+	double weeks; /* of 10,000 hosts for the long null row; 0: none */
 	struct detect_line line[DETECT_LINES_MAX]; /* results, filled by the tables */
 	size_t lines;
 };
 
-/* The promised rows: 3 % within 40 steps, 2 % within 80, by size and noise; two culprits, no roles, lost agents. */
+/* The promised rows: 3 % within 40 steps, 2 % within 80, by size and noise; two
+ * culprits, no roles, lost agents. */
 void detect_table_contract(struct detect_plan *plan);
 
 /* One slow host: cause by amount, over sizes; then by noise. */
 void detect_table_grid(struct detect_plan *plan);
 
-/* What is no single slow host: links, slices, racks, stages, shards, the job, what rotates, comes and goes, hangs, lies. */
+/* What is no single slow host: links, slices, racks, stages, shards, the job, what
+ * rotates, comes and goes, hangs, lies. */
 void detect_table_levels(struct detect_plan *plan);
 
 /* Healthy jobs: every finding is false. */

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends the series of noisy40 to a server that takes Prometheus's remote write (version 1: a WriteRequest
- * in protobuf, compressed as a snappy block, in an HTTP POST), each request after the answer to the one before.
+ * Sends the series of noisy40 to a server that takes Prometheus's remote write (version
+ * 1: a WriteRequest in protobuf, compressed as a snappy block, in an HTTP POST), each
+ * request after the answer to the one before.
  *
  *   feed_remote PORT PATH CONNECTIONS SERIES POINTS FROM TO START_MS
  *
- * CONNECTIONS connections with SERIES series each (a multiple of 40); of each series the ticks FROM to
- * TO, POINTS of them a request; tick 0 is at START_MS, Unix time in ms. Prints "name value unit", and for
- * each request `report START END`: when it was sent and answered, in ns of the wall clock. Ends with 1 if
- * any request was refused.
+ * CONNECTIONS connections with SERIES series each (a multiple of 40); of each series
+ * the ticks FROM to TO, POINTS of them a request; tick 0 is at START_MS, Unix time in
+ * ms. Prints "name value unit", and for each request `report START END`: when it was
+ * sent and answered, in ns of the wall clock. Ends with 1 if any request was refused.
  *
- * Source: the remote-write specification 1.0 of Prometheus; the snappy format description (block format).
+ * Source: the remote-write specification 1.0 of Prometheus; the snappy format
+ *         description (block format).
  */
 #include "config.h"
 
@@ -29,7 +31,12 @@
 #include "tests/bench/noisy40.h"
 
 enum { CONNECTIONS_MAX = 64, SERIES_MAX = 100000, LABELS_MAX = 256, POINT_MAX = 32 };
-enum { SNAPPY_BLOCK = 65536, SNAPPY_HASH_BITS = 14, SNAPPY_MIN = 4, SNAPPY_LONGEST = 64 };
+enum {
+	SNAPPY_BLOCK = 65536,
+	SNAPPY_HASH_BITS = 14,
+	SNAPPY_MIN = 4,
+	SNAPPY_LONGEST = 64
+};
 enum { HEAD_MAX = 512, ANSWER_MAX = 4096 };
 
 struct feed {
@@ -45,7 +52,7 @@ struct feed_connection {
 	pthread_t thread;
 	size_t number;
 	int fd;
-	uint8_t *raw, *packed;           /* a request before and after compression */
+	uint8_t *raw, *packed; /* a request before and after compression */
 	uint64_t samples, raw_bytes, packed_bytes;
 	size_t times;
 	uint64_t (*time)[2];
@@ -60,7 +67,7 @@ feed_fail(struct feed_connection *c, const char *why)
 	return false;
 }
 
-/* --- snappy -------------------------------------------------------------------------- */
+/* --- snappy --------------------------------------------------------------- */
 
 static uint8_t *
 snappy_varint(uint8_t *to, uint64_t v)
@@ -90,14 +97,16 @@ snappy_literal(uint8_t *to, const uint8_t *from, size_t len)
 	return to + len;
 }
 
-/* len bytes from `back` bytes before: pieces of at most 64, the last not shorter than 4. */
+/* len bytes from `back` bytes before: pieces of at most 64, the last not shorter than
+ * 4. */
 static uint8_t *
 snappy_copy(uint8_t *to, size_t back, size_t len)
 {
 	while (len > 0) {
 		size_t n = len <= SNAPPY_LONGEST ? len
-			: len < SNAPPY_LONGEST + SNAPPY_MIN ? SNAPPY_LONGEST - SNAPPY_MIN
-							    : SNAPPY_LONGEST;
+			: len < SNAPPY_LONGEST + SNAPPY_MIN
+			? SNAPPY_LONGEST - SNAPPY_MIN
+			: SNAPPY_LONGEST;
 
 		if (n < 12 && back < 2048) {
 			*to++ = (uint8_t)(1 | (n - 4) << 2 | back >> 8 << 5);
@@ -129,7 +138,8 @@ snappy_block(uint8_t *to, const uint8_t *from, size_t len)
 	size_t at = 1, done = 0, misses = 0;
 
 	while (at + SNAPPY_MIN <= len) {
-		uint32_t w = snappy_word(from + at), hash = w * 0x9e3779b1u >> (32 - SNAPPY_HASH_BITS);
+		uint32_t w = snappy_word(from + at),
+			 hash = w * 0x9e3779b1u >> (32 - SNAPPY_HASH_BITS);
 		size_t before = seen[hash], n = SNAPPY_MIN;
 
 		seen[hash] = (uint16_t)at;
@@ -147,18 +157,20 @@ snappy_block(uint8_t *to, const uint8_t *from, size_t len)
 	return snappy_literal(to, from + done, len - done);
 }
 
-/* to has room for len + len / 6 + 32: what does not compress grows by a byte in 60 at most. */
+/* to has room for len + len / 6 + 32: what does not compress grows by a byte in 60 at
+ * most. */
 static size_t
 snappy_pack(uint8_t *to, const uint8_t *from, size_t len)
 {
 	uint8_t *p = snappy_varint(to, len);
 
 	for (size_t at = 0; at < len; at += SNAPPY_BLOCK)
-		p = snappy_block(p, from + at, len - at < SNAPPY_BLOCK ? len - at : SNAPPY_BLOCK);
+		p = snappy_block(p, from + at,
+			len - at < SNAPPY_BLOCK ? len - at : SNAPPY_BLOCK);
 	return (size_t)(p - to);
 }
 
-/* --- a request ----------------------------------------------------------------------- */
+/* --- a request ------------------------------------------------------------ */
 
 static uint8_t *
 feed_label(uint8_t *to, const char *name, const char *value)
@@ -217,7 +229,8 @@ feed_point(uint8_t *to, double value, int64_t t_ms)
 }
 
 static uint8_t *
-feed_series(struct feed_connection *c, size_t s, size_t tick, size_t points, uint8_t *to)
+feed_series(struct feed_connection *c, size_t s, size_t tick, size_t points,
+	uint8_t *to)
 {
 	const struct feed *f = c->feed;
 	const struct noisy40 *d = &f->data;
@@ -230,7 +243,8 @@ feed_series(struct feed_connection *c, size_t s, size_t tick, size_t points, uin
 
 	p += feed_labels(c, s, p);
 	for (i = 0; i < points; i++)
-		p = feed_point(p, value[i], f->start_ms + (int64_t)(t[i] - d->t_ns[0]) / 1000000);
+		p = feed_point(p, value[i],
+			f->start_ms + (int64_t)(t[i] - d->t_ns[0]) / 1000000);
 	*to++ = 1 << 3 | 2;
 	n = (size_t)(snappy_varint(len, (uint64_t)(p - begin)) - len);
 	memcpy(to, len, n);
@@ -250,7 +264,7 @@ feed_pack(struct feed_connection *c, size_t tick, size_t points)
 	return snappy_pack(c->packed, c->raw, (size_t)(p - c->raw));
 }
 
-/* --- HTTP ---------------------------------------------------------------------------- */
+/* --- HTTP ----------------------------------------------------------------- */
 
 static bool
 feed_write(struct feed_connection *c, const void *data, size_t len)
@@ -270,14 +284,16 @@ feed_write(struct feed_connection *c, const void *data, size_t len)
 	return true;
 }
 
-/* An answer without a body, as both servers give when they took it; any other is a failure. */
+/* An answer without a body, as both servers give when they took it; any other is a
+ * failure. */
 static bool
 feed_answer(struct feed_connection *c)
 {
 	size_t len = 0;
 
 	do {
-		ssize_t n = recv(c->fd, c->answer + len, sizeof(c->answer) - 1 - len, 0);
+		ssize_t n =
+			recv(c->fd, c->answer + len, sizeof(c->answer) - 1 - len, 0);
 
 		if (n <= 0)
 			return feed_fail(c, "no answer");
@@ -301,7 +317,8 @@ feed_send(struct feed_connection *c, size_t len)
 		return feed_fail(c, "the path is too long");
 	c->packed_bytes += len;
 	c->time[c->times][0] = (uint64_t)ls_clock_wall_ns();
-	if (!feed_write(c, head, (size_t)n) || !feed_write(c, c->packed, len) || !feed_answer(c))
+	if (!feed_write(c, head, (size_t)n) || !feed_write(c, c->packed, len) ||
+		!feed_answer(c))
 		return false;
 	c->time[c->times++][1] = (uint64_t)ls_clock_wall_ns();
 	return true;
@@ -317,17 +334,19 @@ feed_run(void *arg)
 	for (size_t tick = f->from; tick < f->to && good; tick += f->points) {
 		size_t left = f->to - tick;
 
-		good = feed_send(c, feed_pack(c, tick, left < f->points ? left : f->points));
+		good = feed_send(c,
+			feed_pack(c, tick, left < f->points ? left : f->points));
 	}
 	return NULL;
 }
 
-/* --- all of them --------------------------------------------------------------------- */
+/* --- all of them ---------------------------------------------------------- */
 
 static bool
 feed_open(struct feed_connection *c, const struct feed *f, size_t number)
 {
-	const struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(f->port),
+	const struct sockaddr_in to = { .sin_family = AF_INET,
+		.sin_port = htons(f->port),
 		.sin_addr = { htonl(INADDR_LOOPBACK) } };
 	size_t raw = f->series * (LABELS_MAX + f->points * POINT_MAX);
 	const int yes = 1;
@@ -340,7 +359,8 @@ feed_open(struct feed_connection *c, const struct feed *f, size_t number)
 	c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (c->raw == NULL || c->packed == NULL || c->time == NULL)
 		return feed_fail(c, "out of memory");
-	if (c->fd < 0 || setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)) != 0 ||
+	if (c->fd < 0 ||
+		setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)) != 0 ||
 		connect(c->fd, (const struct sockaddr *)&to, sizeof(to)) != 0)
 		return feed_fail(c, "cannot connect");
 	return true;
@@ -358,14 +378,16 @@ feed_print(const struct feed *f, const struct feed_connection *c, uint64_t took_
 		packed += c[i].packed_bytes;
 		requests += c[i].times;
 		for (k = 0; k < c[i].times; k++)
-			printf("report %llu %llu\n", (unsigned long long)c[i].time[k][0],
+			printf("report %llu %llu\n",
+				(unsigned long long)c[i].time[k][0],
 				(unsigned long long)c[i].time[k][1]);
 	}
 	printf("feed_recorded %d bool\n", f->data.recorded);
 	printf("feed_samples %llu 1\n", (unsigned long long)samples);
 	printf("feed_requests %llu 1\n", (unsigned long long)requests);
 	printf("feed_raw_bytes_per_sample %.3f bytes\n", (double)raw / (double)samples);
-	printf("feed_wire_bytes_per_sample %.3f bytes\n", (double)packed / (double)samples);
+	printf("feed_wire_bytes_per_sample %.3f bytes\n",
+		(double)packed / (double)samples);
 	printf("feed_wall_s %.3f s\n", (double)took_ns * 1e-9);
 }
 
@@ -380,12 +402,14 @@ feed_all(const struct feed *f, struct feed_connection *c)
 	for (i = 0; i < f->connections && good; i++, started++)
 		good = pthread_create(&c[i].thread, NULL, feed_run, &c[i]) == 0;
 	for (i = 0; i < started; i++)
-		(void)pthread_join(c[i].thread, NULL); /* it was made, and is joined once */
+		(void)pthread_join(c[i].thread,
+			NULL); /* it was made, and is joined once */
 	for (i = 0; i < f->connections; i++) {
 		if (c[i].why != NULL) {
 			char safe[ANSWER_MAX];
 
-			(void)ls_text_escape(safe, sizeof(safe), c[i].why, strlen(c[i].why));
+			(void)ls_text_escape(safe, sizeof(safe), c[i].why,
+				strlen(c[i].why));
 			(void)fprintf(stderr, "connection %zu: %s\n", i, safe);
 		}
 		good = good && c[i].why == NULL;
@@ -421,10 +445,12 @@ main(int argc, char **argv)
 		f.to = feed_number(argv[7], NOISY40_TICKS);
 		f.start_ms = strtoll(argv[8], NULL, 10);
 	}
-	if (f.port == 0 || f.connections == 0 || f.series == 0 || f.series % NOISY40_COLUMNS != 0 ||
-		f.points == 0 || f.from >= f.to || f.start_ms <= 0) {
-		(void)fprintf(stderr, "usage: feed_remote PORT PATH CONNECTIONS SERIES POINTS FROM TO "
-				      "START_MS\n");
+	if (f.port == 0 || f.connections == 0 || f.series == 0 ||
+		f.series % NOISY40_COLUMNS != 0 || f.points == 0 || f.from >= f.to ||
+		f.start_ms <= 0) {
+		(void)fprintf(stderr,
+			"usage: feed_remote PORT PATH CONNECTIONS SERIES POINTS FROM TO "
+			"START_MS\n");
 		return 2;
 	}
 	c = calloc(f.connections, sizeof(*c));

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fills a state directory through the real write side, as if a collector had run there until now.
+ * Fills a state directory through the real write side, as if a collector had run there
+ * until now.
  *
  *   feed_week DIR DAYS HOSTS
  *
- * HOSTS hosts with a worker each of one job: a step record a second, an item each; 12 hot values a second
- * over the last two days; two chunks a minute, of 60 series and 60 rows, all of one body made by the real
- * encoder. Ten minutes are one commit. Prints "name value unit".
+ * HOSTS hosts with a worker each of one job: a step record a second, an item each; 12
+ * hot values a second over the last two days; two chunks a minute, of 60 series and 60
+ * rows, all of one body made by the real encoder. Ten minutes are one commit. Prints
+ * "name value unit".
  */
 #include "config.h"
 
@@ -20,7 +22,14 @@
 #include "storage/db/days.h"
 #include "storage/write/store.h"
 
-enum { COLUMNS = 60, ROWS = 60, MINUTES = 10, SECONDS = MINUTES * 60, HOT = 12, ITEM_MAX = 256 };
+enum {
+	COLUMNS = 60,
+	ROWS = 60,
+	MINUTES = 10,
+	SECONDS = MINUTES * 60,
+	HOT = 12,
+	ITEM_MAX = 256
+};
 enum { GROUPS = 2, HOSTS_MAX = 10000 };
 
 #define S 1000000ll
@@ -37,7 +46,8 @@ struct week {
 	uint64_t hash[GROUPS];
 	char text[GROUPS][COLUMNS * 32]; /* of the series, each with a NUL behind it */
 	size_t text_len[GROUPS];
-	uint8_t *items;                  /* of one commit: SECONDS of each host, ITEM_MAX bytes each */
+	/* of one commit: SECONDS of each host, ITEM_MAX bytes each */
+	uint8_t *items;
 	uint64_t seed, records;
 };
 
@@ -99,7 +109,9 @@ week_make_body(struct week *w)
 		present[i] = true;
 		value[i] = 1000.0 + (double)week_random(w, 8);
 	}
-	week_must(ls_chunk_encode(codec, &table, w->body, sizeof(w->body), &w->body_len), "a chunk");
+	week_must(
+		ls_chunk_encode(codec, &table, w->body, sizeof(w->body), &w->body_len),
+		"a chunk");
 	ls_chunk_codec_free(codec);
 }
 
@@ -136,11 +148,15 @@ week_workers(struct week *w)
 }
 
 static void
-week_step(struct week *w, struct ls_store_item *item, size_t host, uint64_t step, uint8_t *buf)
+week_step(struct week *w, struct ls_store_item *item, size_t host, uint64_t step,
+	uint8_t *buf)
 {
 	int64_t t_us = w->begin_us + (int64_t)step * S;
 	struct ls_record r = { .step = step, .duration_ns = 950000000 };
-	struct ls_wire_item wire = { .seq = step + 1, .kind = LS_WIRE_STEPS, .first_index = step, .count = 1,
+	struct ls_wire_item wire = { .seq = step + 1,
+		.kind = LS_WIRE_STEPS,
+		.first_index = step,
+		.count = 1,
 		.records = &r };
 	uint8_t *packed = NULL;
 	size_t len = 0;
@@ -224,7 +240,8 @@ week_report(struct week *w, size_t host, int64_t t_us)
 {
 	uint64_t step = (uint64_t)((t_us - w->begin_us) / S), i;
 	bool hot = t_us >= w->end_us - 2 * DAY_US;
-	struct ls_write *m = ls_write_new_report(SECONDS, hot ? SECONDS : 0, GROUPS * (MINUTES + 1), t_us);
+	struct ls_write *m = ls_write_new_report(SECONDS, hot ? SECONDS : 0,
+		GROUPS * (MINUTES + 1), t_us);
 	struct ls_store_report *r;
 
 	week_must_have(m);
@@ -237,8 +254,10 @@ week_report(struct week *w, size_t host, int64_t t_us)
 		week_step(w, &r->items[r->item_count++], host, step + i,
 			w->items + (host * SECONDS + i) * ITEM_MAX);
 	for (i = 0; i < SECONDS && hot; i++)
-		week_hot(w, &r->counters[r->counters_count++], host, t_us + (int64_t)i * S);
-	week_chunks(w, r, t_us, host == 0 && (step == 0 || (step / SECONDS) % 144 == 0));
+		week_hot(w, &r->counters[r->counters_count++], host,
+			t_us + (int64_t)i * S);
+	week_chunks(w, r, t_us,
+		host == 0 && (step == 0 || (step / SECONDS) % 144 == 0));
 	return m;
 }
 
@@ -253,7 +272,9 @@ week_fill(struct week *w)
 	for (t_us = w->begin_us; t_us < w->end_us; t_us += SECONDS * S) {
 		for (h = 0; h < w->hosts; h++)
 			batch[h] = week_report(w, h, t_us);
-		week_must(ls_store_commit(w->store, batch, w->hosts, t_us + SECONDS * S), "a commit");
+		week_must(
+			ls_store_commit(w->store, batch, w->hosts, t_us + SECONDS * S),
+			"a commit");
 		for (h = 0; h < w->hosts; h++)
 			ls_write_free(batch[h]);
 	}

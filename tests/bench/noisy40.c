@@ -11,7 +11,8 @@
 #include <zlib.h>
 #include "proto/limits.h"
 
-static const uint64_t noisy40_start_ns = 1700000000000000000ull; /* of the file, and of what is made */
+/* of the file, and of what is made */
+static const uint64_t noisy40_start_ns = 1700000000000000000ull;
 
 double *
 noisy40_at(const struct noisy40 *d, size_t host, size_t column)
@@ -19,7 +20,7 @@ noisy40_at(const struct noisy40 *d, size_t host, size_t column)
 	return d->value + (host * NOISY40_COLUMNS + column) * NOISY40_TICKS;
 }
 
-/* --- made ones ----------------------------------------------------------------------- */
+/* --- made ones ------------------------------------------------------------ */
 
 static double
 noisy40_uniform(uint64_t *seed)
@@ -55,19 +56,22 @@ noisy40_make(struct noisy40 *d)
 			double *v = noisy40_at(d, h, c), at = 1e9 * (double)(c + 1);
 
 			for (size_t i = 0; i < NOISY40_TICKS; i++) {
-				uint64_t jitter = (uint64_t)(4 * noisy40_uniform(&seed));
+				uint64_t jitter =
+					(uint64_t)(4 * noisy40_uniform(&seed));
 
-				d->t_ns[h * NOISY40_TICKS + i] =
-					noisy40_start_ns + (i * 1000 + jitter) * 1000000;
-				at += c % 3 == 0 ? 4e7 * (1 + 0.05 * noisy40_normal(&seed))
-						 : floor(2 * noisy40_normal(&seed)) * 512;
-				v[i] = c % 3 == 2 ? round(5000 + 80 * noisy40_normal(&seed)) / 100
-						  : floor(at);
+				d->t_ns[h * NOISY40_TICKS + i] = noisy40_start_ns +
+					(i * 1000 + jitter) * 1000000;
+				at += c % 3 == 0
+					? 4e7 * (1 + 0.05 * noisy40_normal(&seed))
+					: floor(2 * noisy40_normal(&seed)) * 512;
+				v[i] = c % 3 == 2
+					? round(5000 + 80 * noisy40_normal(&seed)) / 100
+					: floor(at);
 			}
 		}
 }
 
-/* --- the file ------------------------------------------------------------------------ */
+/* --- the file ------------------------------------------------------------- */
 
 /* "host,t_ms,chip0.duty_percent,...,step_seconds,..." */
 static bool
@@ -131,7 +135,8 @@ noisy40_open(struct noisy40 *ret_data)
 {
 	const size_t cells = (size_t)NOISY40_HOSTS * NOISY40_COLUMNS * NOISY40_TICKS;
 	const char *shared = getenv("LOCKSTEP_SHARED");
-	struct noisy40 d = { .t_ns = calloc((size_t)NOISY40_HOSTS * NOISY40_TICKS, sizeof(*d.t_ns)),
+	struct noisy40 d = { .t_ns = calloc((size_t)NOISY40_HOSTS * NOISY40_TICKS,
+				     sizeof(*d.t_ns)),
 		.value = calloc(cells, sizeof(*d.value)),
 		.present = malloc(cells * sizeof(*d.present)) };
 	char path[LS_PATH_MAX_BYTES];

@@ -24,9 +24,11 @@ fuzz_demand_same(const struct ls_chunk_table *a, const struct ls_chunk_table *b)
 	size_t c;
 
 	fuzz_demand(a->rows == b->rows && a->columns == b->columns);
-	fuzz_demand(memcmp(a->t_mono_ns, b->t_mono_ns, a->rows * sizeof(*a->t_mono_ns)) == 0);
+	fuzz_demand(memcmp(a->t_mono_ns, b->t_mono_ns,
+			    a->rows * sizeof(*a->t_mono_ns)) == 0);
 	for (c = 0; c < a->columns; c++) {
-		fuzz_demand(memcmp(a->present + c * a->stride, b->present + c * b->stride, a->rows) == 0);
+		fuzz_demand(memcmp(a->present + c * a->stride,
+				    b->present + c * b->stride, a->rows) == 0);
 		fuzz_demand(memcmp(a->value + c * a->stride, b->value + c * b->stride,
 				    a->rows * sizeof(*a->value)) == 0);
 	}
@@ -62,21 +64,26 @@ fuzz_decode(const uint8_t *data, size_t size)
 	for (i = 0; i < LS_SERIES_PER_GROUP_MAX; i++)
 		wanted[i] = i % 3 == 1;
 	fuzz_demand(codec != NULL && sealed != NULL);
-	ls_ignore(ls_chunk_decode(codec, data, size, &table)); /* as it came: it must only survive */
+	/* as it came: it must only survive */
+	ls_ignore(ls_chunk_decode(codec, data, size, &table));
 	memcpy(sealed, data, size);
 	for (i = 0; i < 4; i++)
 		sealed[size + i] = (uint8_t)(sum >> (8 * i));
 	if (ls_chunk_decode(codec, sealed, size + 4, &table) == 0) {
 		fuzz_round_trip(&table);
-		fuzz_demand(ls_chunk_decode_some(codec, sealed, size + 4, wanted, &table) == 0);
+		fuzz_demand(ls_chunk_decode_some(codec, sealed, size + 4, wanted,
+				    &table) == 0);
 	} else {
-		ls_ignore(ls_chunk_decode_some(codec, sealed, size + 4, wanted, &table)); /* likewise */
+		/* likewise */
+		ls_ignore(
+			ls_chunk_decode_some(codec, sealed, size + 4, wanted, &table));
 	}
 	ls_chunk_codec_free(codec);
 	free(sealed);
 }
 
-/* A table of these bytes: rows, then values column by column; a value of all ones is missing. */
+/* A table of these bytes: rows, then values column by column; a value of all ones is
+ * missing. */
 static void
 fuzz_encode(const uint8_t *data, size_t size)
 {

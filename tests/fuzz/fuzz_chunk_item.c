@@ -30,7 +30,8 @@ fuzz_compare(const struct ls_wire_chunk_item *item, const Lockstep__ChunkItem *m
 		fuzz_demand(strcmp(m->dictionary->group, item->group) == 0);
 		fuzz_demand(m->dictionary->n_series == item->series_count);
 		for (i = 0; i < item->series_count; i++)
-			fuzz_demand(strcmp(m->dictionary->series[i], item->series[i]) == 0);
+			fuzz_demand(strcmp(m->dictionary->series[i], item->series[i]) ==
+				0);
 		break;
 	case LS_WIRE_CHUNK:
 		fuzz_demand(m->body_case == LOCKSTEP__CHUNK_ITEM__BODY_CHUNK);
@@ -39,7 +40,8 @@ fuzz_compare(const struct ls_wire_chunk_item *item, const Lockstep__ChunkItem *m
 		fuzz_demand(m->chunk->t_last_mono_ns == item->t_last_mono_ns);
 		fuzz_demand(m->chunk->rows == item->rows);
 		fuzz_demand(m->chunk->body.len == item->body_len);
-		fuzz_demand(memcmp(m->chunk->body.data, item->body, item->body_len) == 0);
+		fuzz_demand(memcmp(m->chunk->body.data, item->body, item->body_len) ==
+			0);
 		break;
 	case LS_WIRE_LOST:
 		fuzz_demand(m->body_case == LOCKSTEP__CHUNK_ITEM__BODY_LOST);
@@ -70,9 +72,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* Ours is the shortest form, so there is room for it. */
 	fuzz_demand(ls_wire_chunk_item_pack(&item, buf, size, &len) == 0);
 	fuzz_demand(ls_wire_chunk_item_unpack(buf, len, &again, &why) == 0);
-	fuzz_demand(again.seq == item.seq && again.kind == item.kind && again.hash == item.hash &&
-		again.rows == item.rows && again.samples == item.samples &&
-		again.reason == item.reason && again.series_count == item.series_count);
+	fuzz_demand(again.seq == item.seq && again.kind == item.kind &&
+		again.hash == item.hash && again.rows == item.rows &&
+		again.samples == item.samples && again.reason == item.reason &&
+		again.series_count == item.series_count);
 	ls_wire_chunk_item_clear(&again);
 	ls_wire_chunk_item_clear(&item);
 	free(buf);

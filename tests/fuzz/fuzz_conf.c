@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a configuration file: refused with a message, or every field within its limits. */
+/* Any bytes as a configuration file: refused with a message, or every field within its
+ * limits. */
 #include "config.h"
 
 #include "proto/base/conf.h"
@@ -19,12 +20,13 @@ struct settings {
 #define AT(field) offsetof(struct settings, field)
 
 static const struct ls_conf_option options[] = {
-	{"name", LS_CONF_STRING, AT(name), NULL, 0, 0, "NAME", "", 0},
-	{"level", LS_CONF_ENUM, AT(level), "info", 0, 0, "err|info", "", 0},
-	{"insecure", LS_CONF_BOOL, AT(insecure), "false", 0, 0, NULL, "", 0},
-	{"rank", LS_CONF_INT, AT(rank), "0", -5, 5, "N", "", 0},
-	{"beat", LS_CONF_DURATION, AT(beat_ns), "1s", 1, 60000000000, "TIME", "", 0},
-	{"spool-size", LS_CONF_SIZE, AT(spool_bytes), "1MiB", 1, INT64_MAX, "SIZE", "", 0},
+	{ "name", LS_CONF_STRING, AT(name), NULL, 0, 0, "NAME", "", 0 },
+	{ "level", LS_CONF_ENUM, AT(level), "info", 0, 0, "err|info", "", 0 },
+	{ "insecure", LS_CONF_BOOL, AT(insecure), "false", 0, 0, NULL, "", 0 },
+	{ "rank", LS_CONF_INT, AT(rank), "0", -5, 5, "N", "", 0 },
+	{ "beat", LS_CONF_DURATION, AT(beat_ns), "1s", 1, 60000000000, "TIME", "", 0 },
+	{ "spool-size", LS_CONF_SIZE, AT(spool_bytes), "1MiB", 1, INT64_MAX, "SIZE", "",
+		0 },
 };
 
 static const struct ls_conf_program program = {
@@ -39,10 +41,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct settings s = {.level = "info", .beat_ns = 1, .spool_bytes = 1};
+	struct settings s = { .level = "info", .beat_ns = 1, .spool_bytes = 1 };
 	char err[200] = "";
-	int rc = ls_conf_parse_file(
-		&program, "fuzz", (const char *)data, size, &s, err, sizeof(err));
+	int rc = ls_conf_parse_file(&program, "fuzz", (const char *)data, size, &s, err,
+		sizeof(err));
 
 	if (rc == 0) {
 		LS_ASSERT(memchr(s.name, '\0', sizeof(s.name)) != NULL);

@@ -8,7 +8,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What an agent answers, or whatever listens there: read, printed, and written again as it was read. */
+/* What an agent answers, or whatever listens there: read, printed, and written again as
+ * it was read. */
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

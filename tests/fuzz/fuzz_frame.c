@@ -24,14 +24,17 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	if (rc == 0 && ls_frame_check_greeting(LS_FRAME_REP, data) != -LS_EUNKNOWN)
 		abort(); /* nobody is both */
-	while ((rc = ls_frame_length(data + at, size - at, LS_REPORT_MAX_BYTES, &bytes)) == 0) {
-		if (bytes < LS_FRAME_LENGTH_BYTES || bytes > LS_REPORT_MAX_BYTES + LS_FRAME_LENGTH_BYTES)
+	while ((rc = ls_frame_length(data + at, size - at, LS_REPORT_MAX_BYTES,
+			&bytes)) == 0) {
+		if (bytes < LS_FRAME_LENGTH_BYTES ||
+			bytes > LS_REPORT_MAX_BYTES + LS_FRAME_LENGTH_BYTES)
 			abort();
 		if (bytes > size - at)
 			return 0;
 		len = bytes - LS_FRAME_LENGTH_BYTES;
 		rc = ls_frame_route(data + at + LS_FRAME_LENGTH_BYTES, len, &route);
-		if (rc == 0 && (route == 0 || route > LS_FRAME_ROUTE_MAX_BYTES || route > len))
+		if (rc == 0 &&
+			(route == 0 || route > LS_FRAME_ROUTE_MAX_BYTES || route > len))
 			abort();
 		/* A reply is what a request without devices on its way would be. */
 		if ((ls_frame_id(data + at + LS_FRAME_LENGTH_BYTES, len, &id) == 0) !=

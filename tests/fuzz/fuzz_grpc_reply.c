@@ -21,7 +21,8 @@ word(const uint8_t **data, size_t *size, const char **ret_word)
 	return len;
 }
 
-/* 'h' name NUL value NUL: a header; 'd' length bytes: data; anything else is passed over. */
+/* 'h' name NUL value NUL: a header; 'd' length bytes: data; anything else is passed
+ * over. */
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -55,7 +56,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	ls_grpc_reply_finish(&reply, &answer);
 	if (answer.text == NULL || strlen(answer.text) >= LS_GRPC_TEXT_MAX_BYTES ||
 		(answer.rc == 0 && answer.status == LS_GRPC_OK &&
-			(answer.message == NULL || answer.len > LS_GRPC_MESSAGE_MAX_BYTES)))
+			(answer.message == NULL ||
+				answer.len > LS_GRPC_MESSAGE_MAX_BYTES)))
 		abort();
 	ls_grpc_reply_fini(&reply);
 	return 0;

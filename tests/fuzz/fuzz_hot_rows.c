@@ -20,7 +20,8 @@ static void
 fuzz_demand_same(const struct ls_hot_codec *a, const struct ls_hot_codec *b)
 {
 	size_t i, n, m;
-	const struct ls_hot_event *x = ls_hot_rows_events(a, &n), *y = ls_hot_rows_events(b, &m);
+	const struct ls_hot_event *x = ls_hot_rows_events(a, &n),
+				  *y = ls_hot_rows_events(b, &m);
 	struct ls_store_counters c, d;
 
 	fuzz_demand(n == m);
@@ -46,7 +47,8 @@ fuzz_round_trip(const struct ls_hot_codec *read)
 		struct ls_store_counters c;
 
 		ls_hot_rows_get(read, i, &c);
-		fuzz_demand(ls_hot_rows_add(again, events[i].id, events[i].t_us, &c) == 0);
+		fuzz_demand(ls_hot_rows_add(again, events[i].id, events[i].t_us, &c) ==
+			0);
 	}
 	fuzz_demand(ls_hot_rows_encode(again, &body, &len) == 0);
 	fuzz_demand(ls_hot_rows_decode(back, body, len) == 0);
@@ -55,7 +57,8 @@ fuzz_round_trip(const struct ls_hot_codec *read)
 	ls_hot_codec_free(back);
 }
 
-/* Hostile bytes as they came, and with the checksum made right, or only few would be looked at. */
+/* Hostile bytes as they came, and with the checksum made right, or only few would be
+ * looked at. */
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

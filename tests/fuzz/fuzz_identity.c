@@ -33,7 +33,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (i = 0; i < n; i++) {
 		size_t len = strlen(fields[i].value);
 
-		if (len > 0 && !ls_text_is_name(fields[i].value, len, sizeof(fields[i].value) - 1))
+		if (len > 0 &&
+			!ls_text_is_name(fields[i].value, len,
+				sizeof(fields[i].value) - 1))
 			abort();
 	}
 	o = ls_identity_json(id);

@@ -42,7 +42,9 @@ fuzz_copy(void *arg, const struct ls_journal_entry *e)
 static int
 fuzz_position(void *arg, const struct ls_journal_entry *e)
 {
-	return e->kind == LS_JOURNAL_AGENT || e->kind == LS_JOURNAL_RING ? fuzz_copy(arg, e) : 0;
+	return e->kind == LS_JOURNAL_AGENT || e->kind == LS_JOURNAL_RING
+		? fuzz_copy(arg, e)
+		: 0;
 }
 
 /* Who asks for positions alone gets those that are there. */
@@ -84,7 +86,8 @@ fuzz_event(void *arg, const struct ls_store_event *e)
 	return 0;
 }
 
-/* Hostile bytes; with header and checksum made right, or only few would be looked at. */
+/* Hostile bytes; with header and checksum made right, or only few would be looked at.
+ */
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -98,7 +101,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < FUZZ_HEADER || size > FUZZ_MAX)
 		return 0;
 	fuzz_demand(ls_span_init(&span) == 0);
-	ls_ignore(ls_span_load_journal(&span, data, size)); /* as it came: it must only survive */
+	/* as it came: it must only survive */
+	ls_ignore(ls_span_load_journal(&span, data, size));
 	ls_span_reset(&span);
 	body = malloc(size);
 	fuzz_demand(body != NULL);

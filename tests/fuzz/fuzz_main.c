@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stands in for libFuzzer: runs a fuzz target once over an empty input and over each file named on
- * the command line. Linked only where nothing else brings a main.
+ * Stands in for libFuzzer: runs a fuzz target once over an empty input and over each
+ * file named on the command line. Linked only where nothing else brings a main.
  */
 #include "config.h"
 
@@ -49,7 +49,7 @@ out:
 int
 main(int argc, char **argv)
 {
-	uint8_t none[1] = {0};
+	uint8_t none[1] = { 0 };
 	int status = EXIT_SUCCESS;
 
 	(void)LLVMFuzzerTestOneInput(none, 0); /* as above */

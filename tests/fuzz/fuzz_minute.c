@@ -38,10 +38,12 @@ fuzz_take(struct ls_spool *spool)
 	size_t count, i;
 
 	while (ls_spool_chunks_acked(spool) + 1 < ls_spool_chunks_next(spool)) {
-		if (ls_spool_read_chunks(spool, buf, SIZE_MAX, items, &count) != 0 || count == 0)
+		if (ls_spool_read_chunks(spool, buf, SIZE_MAX, items, &count) != 0 ||
+			count == 0)
 			abort();
 		for (i = 0; i < count; i++) {
-			if (ls_wire_chunk_item_unpack(items[i].data, items[i].len, &item, &why) != 0)
+			if (ls_wire_chunk_item_unpack(items[i].data, items[i].len,
+				    &item, &why) != 0)
 				abort();
 			ls_wire_chunk_item_clear(&item);
 		}
@@ -49,12 +51,13 @@ fuzz_take(struct ls_spool *spool)
 	}
 }
 
-/* A minute file of any bytes: it is sealed or said to be lost, and goes on with rows. */
+/* A minute file of any bytes: it is sealed or said to be lost, and goes on with rows.
+ */
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const uint8_t kernel[16] = { 0xc0, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7, 0xc8, 0xc9,
-		0xca, 0xcb, 0xcc, 0xcd, 0xce, 0xcf };
+	const uint8_t kernel[16] = { 0xc0, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7,
+		0xc8, 0xc9, 0xca, 0xcb, 0xcc, 0xcd, 0xce, 0xcf };
 	struct ls_series_table *table = ls_series_new();
 	struct ls_chunk_writer *writer = NULL;
 	struct ls_spool *spool = NULL;

@@ -27,8 +27,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	ls_procfs_diskstats(text, size, &disks, &s);
 	ls_procfs_net_dev(text, size, &s);
 	ls_procfs_snmp(text, size, &s);
-	ls_procfs_pressure(
-		text, size, LS_METRIC_HOST_PSI_IO, LS_METRIC_HOST_PSI_IO_FULL, &s);
+	ls_procfs_pressure(text, size, LS_METRIC_HOST_PSI_IO,
+		LS_METRIC_HOST_PSI_IO_FULL, &s);
 	ls_procfs_pid_stat(text, size, &s);
 	ls_procfs_statm(text, size, 4096, LS_METRIC_JOB_RSS, &s);
 	ls_procfs_cpu_stat(text, size, &s);

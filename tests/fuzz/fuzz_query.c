@@ -31,7 +31,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		json_decref(ls_api_problem_json(&problem, "/", "id"));
 	else
 		LS_ASSERT(ls_query_encode(request.ask.job, sizeof(encoded), encoded) ==
-			  0);
+			0);
 	free(text);
 	return 0;
 }

@@ -37,7 +37,8 @@ fuzz_run(const char *text, size_t len)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *one = fuzz_run((const char *)data, size), *two = fuzz_run((const char *)data, size);
+	char *one = fuzz_run((const char *)data, size),
+	     *two = fuzz_run((const char *)data, size);
 
 	LS_ASSERT((one == NULL) == (two == NULL));
 	LS_ASSERT(one == NULL || strcmp(one, two) == 0);

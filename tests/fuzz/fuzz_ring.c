@@ -16,7 +16,8 @@ fuzz_events(const uint8_t *data, size_t size)
 	size_t i;
 
 	if (size < LS_RING_EVENTS_OFFSET ||
-		ls_ring_parse_events(data + LS_RING_EVENTS_OFFSET, size - LS_RING_EVENTS_OFFSET, &e) != 0)
+		ls_ring_parse_events(data + LS_RING_EVENTS_OFFSET,
+			size - LS_RING_EVENTS_OFFSET, &e) != 0)
 		return;
 	if (e.function_count + e.bad_names > LS_RING_FUNCTIONS_MAX)
 		abort();
@@ -49,8 +50,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		at = header.header_bytes + (size_t)index * header.slot_bytes;
 		if (at > size || size - at < header.slot_bytes)
 			break;
-		if (ls_ring_parse_slot(data + at, header.slot_bytes, index, &record, &why) == 0 &&
-			(record.barrier_count > LS_BARRIERS_MAX || record.peer_count > LS_PEERS_MAX))
+		if (ls_ring_parse_slot(data + at, header.slot_bytes, index, &record,
+			    &why) == 0 &&
+			(record.barrier_count > LS_BARRIERS_MAX ||
+				record.peer_count > LS_PEERS_MAX))
 			abort();
 	}
 	return 0;

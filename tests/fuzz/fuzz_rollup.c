@@ -27,7 +27,8 @@ fuzz_put_sum(uint8_t *p, const uint8_t *data, size_t len)
 		p[i] = (uint8_t)(sum >> (8 * i));
 }
 
-/* Makes all checksums right, as far as the lengths make sense: or only few bytes would be looked at. */
+/* Makes all checksums right, as far as the lengths make sense: or only few bytes would
+ * be looked at. */
 static void
 fuzz_seal(uint8_t *body, size_t size)
 {
@@ -45,8 +46,8 @@ fuzz_seal(uint8_t *body, size_t size)
 		return;
 	for (size_t i = 0; i < FUZZ_COLUMNS; i++) {
 		uint8_t *place = body + 4 + 8 * i;
-		size_t len = (size_t)place[0] | (size_t)place[1] << 8 | (size_t)place[2] << 16 |
-			(size_t)place[3] << 24;
+		size_t len = (size_t)place[0] | (size_t)place[1] << 8 |
+			(size_t)place[2] << 16 | (size_t)place[3] << 24;
 
 		if (len > size - at)
 			break;
@@ -70,7 +71,8 @@ fuzz_round_trip(const struct ls_rollup_row *rows, size_t count)
 	fuzz_demand(ls_rollup_decode(codec, body, len, LS_ROLLUP_ALL, &back, &n) == 0);
 	fuzz_demand(n == count);
 	for (size_t i = 0; i < n; i++)
-		fuzz_demand(back[i].labels_id == rows[i].labels_id && back[i].host_id == rows[i].host_id &&
+		fuzz_demand(back[i].labels_id == rows[i].labels_id &&
+			back[i].host_id == rows[i].host_id &&
 			back[i].count == rows[i].count &&
 			memcmp(&back[i].min, &rows[i].min, 3 * sizeof(double)) == 0);
 	ls_rollup_codec_free(codec);
@@ -89,10 +91,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	codec = ls_rollup_codec_new();
 	sealed = malloc(size);
 	fuzz_demand(codec != NULL && sealed != NULL);
-	ls_ignore(ls_rollup_decode(codec, data, size, LS_ROLLUP_ALL, &rows, &count)); /* it must only survive */
+	/* it must only survive */
+	ls_ignore(ls_rollup_decode(codec, data, size, LS_ROLLUP_ALL, &rows, &count));
 	memcpy(sealed, data, size);
 	fuzz_seal(sealed, size);
-	ls_ignore(ls_rollup_decode(codec, sealed, size, LS_ROLLUP_SUM, &rows, &count)); /* likewise */
+	/* likewise */
+	ls_ignore(ls_rollup_decode(codec, sealed, size, LS_ROLLUP_SUM, &rows, &count));
 	if (ls_rollup_decode(codec, sealed, size, LS_ROLLUP_ALL, &rows, &count) == 0)
 		fuzz_round_trip(rows, count);
 	ls_rollup_codec_free(codec);

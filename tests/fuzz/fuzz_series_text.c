@@ -24,7 +24,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	text[size] = '\0';
 	if (ls_series_text_parse(text, name, &labels) == 0) {
 		shown = json_dumps(labels, 0);
-		if (shown == NULL || strlen(name) >= sizeof(name) || strncmp(name, text, strlen(name)) != 0)
+		if (shown == NULL || strlen(name) >= sizeof(name) ||
+			strncmp(name, text, strlen(name)) != 0)
 			abort();
 		(void)ls_series_text_unit(name);
 		free(shown);

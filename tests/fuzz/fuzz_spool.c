@@ -41,7 +41,8 @@ fuzz_chunks(struct ls_spool *s)
 		ls_spool_chunks_next(s) != next + 1)
 		abort();
 	while (ls_spool_chunks_acked(s) + 1 < ls_spool_chunks_next(s)) {
-		if (ls_spool_read_chunks(s, buf, SIZE_MAX, items, &count) != 0 || count == 0)
+		if (ls_spool_read_chunks(s, buf, SIZE_MAX, items, &count) != 0 ||
+			count == 0)
 			abort();
 		ls_spool_ack_chunks(s, ls_spool_chunks_acked(s) + count);
 	}
@@ -55,8 +56,8 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static uint8_t buf[LS_REPORT_ITEMS_BYTES];
-	const uint8_t kernel[16] = { 0xc0, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7, 0xc8, 0xc9,
-		0xca, 0xcb, 0xcc, 0xcd, 0xce, 0xcf };
+	const uint8_t kernel[16] = { 0xc0, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7,
+		0xc8, 0xc9, 0xca, 0xcb, 0xcc, 0xcd, 0xce, 0xcf };
 	struct ls_wire_item end = { .kind = LS_WIRE_END, .ring_id = { 1 } };
 	struct ls_wire_bytes items[LS_ITEMS_PER_REPORT_MAX];
 	struct ls_spool *s = NULL;
@@ -76,7 +77,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	if (ls_spool_push(s, &end) == 0 && end.seq + 1 != ls_spool_next(s))
 		abort();
-	if (ls_spool_read(s, buf, sizeof(buf), items, LS_ITEMS_PER_REPORT_MAX, &count) != 0)
+	if (ls_spool_read(s, buf, sizeof(buf), items, LS_ITEMS_PER_REPORT_MAX,
+		    &count) != 0)
 		abort();
 	ls_spool_ack(s, ls_spool_next(s) - 1);
 	fuzz_chunks(s);

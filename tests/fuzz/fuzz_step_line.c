@@ -18,7 +18,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!ls_step_line_parse((const char *)data, size, &l))
 		return 0;
 	if (l.step >= 1ull << 53 || l.duration_ns > LS_PHASE_MAX_NS ||
-		!(isnan(l.tokens_rate) || (isfinite(l.tokens_rate) && l.tokens_rate >= 0)))
+		!(isnan(l.tokens_rate) ||
+			(isfinite(l.tokens_rate) && l.tokens_rate >= 0)))
 		abort();
 	return 0;
 }

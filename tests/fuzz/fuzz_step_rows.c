@@ -28,13 +28,16 @@ fuzz_round_trip(const struct ls_step_table *t)
 	fuzz_demand(other != NULL);
 	fuzz_demand(ls_step_rows_encode(other, t, &body, &len) == 0);
 	fuzz_demand(ls_step_rows_decode(other, body, len, &back) == 0);
-	fuzz_demand(back.run_count == t->run_count && back.record_count == t->record_count);
+	fuzz_demand(back.run_count == t->run_count &&
+		back.record_count == t->record_count);
 	fuzz_demand(memcmp(back.runs, t->runs, t->run_count * sizeof(*t->runs)) == 0);
-	fuzz_demand(memcmp(back.records, t->records, t->record_count * sizeof(*t->records)) == 0);
+	fuzz_demand(memcmp(back.records, t->records,
+			    t->record_count * sizeof(*t->records)) == 0);
 	ls_step_codec_free(other);
 }
 
-/* Hostile bytes as they came, and with the checksum made right, or only few would be looked at. */
+/* Hostile bytes as they came, and with the checksum made right, or only few would be
+ * looked at. */
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -47,7 +50,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	codec = ls_step_codec_new();
 	sealed = malloc(size + 4);
 	fuzz_demand(codec != NULL && sealed != NULL);
-	ls_ignore(ls_step_rows_decode(codec, data, size, &table)); /* it must only survive */
+	/* it must only survive */
+	ls_ignore(ls_step_rows_decode(codec, data, size, &table));
 	if (size > 0)
 		memcpy(sealed, data, size);
 	seal_body(sealed, size + 4);

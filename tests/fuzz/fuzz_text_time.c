@@ -10,7 +10,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A time that was read, written and read again is the same, to the ms that are written. */
+/* A time that was read, written and read again is the same, to the ms that are written.
+ */
 static void
 fuzz_time(const char *text)
 {

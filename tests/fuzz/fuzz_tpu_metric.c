@@ -9,7 +9,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What is given out holds what tpu_decode.h and histogram.h promise, also when it is used. */
+/* What is given out holds what tpu_decode.h and histogram.h promise, also when it is
+ * used. */
 static void
 look(void *arg, const struct ls_tpu_point *p)
 {

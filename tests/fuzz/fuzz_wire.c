@@ -13,8 +13,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void
 fuzz_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *data, size_t size)
 {
-	struct ls_arena *arena = ls_arena_new(65536, 65536 + LS_WIRE_ARENA_FACTOR * (size + 65536));
-	ProtobufCMessage *ours = arena != NULL ? ls_wire_unpack_usual(type, data, size, arena) : NULL, *theirs;
+	struct ls_arena *arena =
+		ls_arena_new(65536, 65536 + LS_WIRE_ARENA_FACTOR * (size + 65536));
+	ProtobufCMessage *ours = arena != NULL
+		? ls_wire_unpack_usual(type, data, size, arena)
+		: NULL,
+			 *theirs;
 	uint8_t *a, *b;
 	size_t len;
 
@@ -28,7 +32,8 @@ fuzz_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *data, size_t 
 		a = malloc(len + 1);
 		b = malloc(len + 1);
 		if (a == NULL || b == NULL || protobuf_c_message_pack(ours, a) != len ||
-			protobuf_c_message_pack(theirs, b) != len || memcmp(a, b, len) != 0)
+			protobuf_c_message_pack(theirs, b) != len ||
+			memcmp(a, b, len) != 0)
 			abort();
 		free(a);
 		free(b);
@@ -51,8 +56,9 @@ fuzz_item(const uint8_t *data, size_t size)
 	if (ls_wire_item_pack(&item, &buf, &len) == 0) {
 		if (ls_wire_item_unpack(buf, len, &again, &why) != 0 ||
 			again.count != item.count ||
-			(item.records != NULL && memcmp(item.records, again.records,
-				item.count * sizeof(*item.records)) != 0))
+			(item.records != NULL &&
+				memcmp(item.records, again.records,
+					item.count * sizeof(*item.records)) != 0))
 			abort();
 		ls_wire_item_clear(&again);
 		free(buf);
@@ -90,8 +96,10 @@ fuzz_ack(const uint8_t *data, size_t size)
 	const char *why;
 
 	if (ls_wire_ack_unpack(data, size, &ack, &why) == 0 &&
-		(ack.need_count > LS_RINGS_MAX || strlen(ack.reason) >= sizeof(ack.reason) ||
-			ack.need_dictionary_count > LS_GROUPS_MAX || ack.zoom_ns > LS_ZOOM_MAX_NS))
+		(ack.need_count > LS_RINGS_MAX ||
+			strlen(ack.reason) >= sizeof(ack.reason) ||
+			ack.need_dictionary_count > LS_GROUPS_MAX ||
+			ack.zoom_ns > LS_ZOOM_MAX_NS))
 		abort();
 }
 
@@ -100,8 +108,11 @@ static void
 fuzz_slot(const uint8_t *data, size_t size)
 {
 	struct ls_record record;
-	struct ls_wire_item item = { .seq = 1, .kind = LS_WIRE_STEPS, .count = 1,
-		.records = &record }, again;
+	struct ls_wire_item item = { .seq = 1,
+		.kind = LS_WIRE_STEPS,
+		.count = 1,
+		.records = &record },
+			    again;
 	const char *why;
 	uint8_t *buf;
 	size_t len;

@@ -47,8 +47,8 @@ chunk_table_make(size_t rows, size_t columns)
 {
 	size_t i;
 
-	chunk_table = (struct ls_chunk_table){ rows, columns, CHUNK_TABLE_ROWS, chunk_table_times,
-		chunk_table_values, chunk_table_flags };
+	chunk_table = (struct ls_chunk_table){ rows, columns, CHUNK_TABLE_ROWS,
+		chunk_table_times, chunk_table_values, chunk_table_flags };
 	memset(chunk_table_values, 0, sizeof(chunk_table_values));
 	memset(chunk_table_flags, true, sizeof(chunk_table_flags));
 	for (i = 0; i < CHUNK_TABLE_ROWS; i++)
@@ -77,13 +77,15 @@ chunk_table_assert_same(const struct ls_chunk_table *a, const struct ls_chunk_ta
 	ck_assert_uint_eq(a->columns, b->columns);
 	ck_assert_mem_eq(a->t_mono_ns, b->t_mono_ns, a->rows * sizeof(*a->t_mono_ns));
 	for (c = 0; c < a->columns; c++) {
-		ck_assert_mem_eq(a->present + c * a->stride, b->present + c * b->stride, a->rows);
+		ck_assert_mem_eq(a->present + c * a->stride, b->present + c * b->stride,
+			a->rows);
 		ck_assert_mem_eq(a->value + c * a->stride, b->value + c * b->stride,
 			a->rows * sizeof(*a->value));
 	}
 }
 
-/* One value of a column of a kind that hosts have, or that tries the codec; *at wanders. */
+/* One value of a column of a kind that hosts have, or that tries the codec; *at
+ * wanders. */
 static double
 random_value(size_t kind, double *at, double noise)
 {
@@ -121,7 +123,8 @@ static void
 random_column(double *v, size_t rows)
 {
 	size_t kind = chunk_table_below(11), r;
-	double at = (double)chunk_table_below(1u << 30), noise = (double)(1 + chunk_table_below(1000));
+	double at = (double)chunk_table_below(1u << 30),
+	       noise = (double)(1 + chunk_table_below(1000));
 
 	for (r = 0; r < rows; r++)
 		v[r] = random_value(kind, &at, noise);
@@ -137,19 +140,22 @@ random_presence(size_t column, size_t rows)
 		if (kind == 0 || (kind == 1 && r >= from && r <= to) ||
 			(kind == 2 && chunk_table_below(2) == 0) ||
 			(kind == 3 && column > 0 &&
-				!chunk_table.present[(column - 1) * CHUNK_TABLE_ROWS + r]))
+				!chunk_table
+					 .present[(column - 1) * CHUNK_TABLE_ROWS + r]))
 			chunk_table_remove(column, r);
 }
 
 void
 chunk_table_make_random(void)
 {
-	size_t rows = 1 + chunk_table_below(chunk_table_below(4) == 0 ? CHUNK_TABLE_ROWS : 70), c, r;
+	size_t rows = 1 +
+		chunk_table_below(chunk_table_below(4) == 0 ? CHUNK_TABLE_ROWS : 70),
+	       c, r;
 
 	chunk_table_make(rows, chunk_table_below(12));
 	for (r = 1; r < rows; r++)
-		chunk_table.t_mono_ns[r] =
-			chunk_table.t_mono_ns[r - 1] + 1000000000 + chunk_table_below(5000000);
+		chunk_table.t_mono_ns[r] = chunk_table.t_mono_ns[r - 1] + 1000000000 +
+			chunk_table_below(5000000);
 	for (c = 0; c < chunk_table.columns; c++) {
 		random_column(chunk_table.value + c * CHUNK_TABLE_ROWS, rows);
 		random_presence(c, rows);
@@ -159,7 +165,8 @@ chunk_table_make_random(void)
 void
 chunk_table_make_small(void)
 {
-	const double v[] = { 12.5, 12.75, 12.5, 13.25, 12.25 }, w[] = { 100, 250, 390, 560, 700 };
+	const double v[] = { 12.5, 12.75, 12.5, 13.25, 12.25 },
+		     w[] = { 100, 250, 390, 560, 700 };
 
 	chunk_table_make(5, 2);
 	chunk_table_set(0, v, 5);

@@ -38,6 +38,7 @@ void chunk_table_make_small(void);
 void chunk_table_make_random(void);
 
 /* Fails the test unless both are the same, bit for bit. */
-void chunk_table_assert_same(const struct ls_chunk_table *a, const struct ls_chunk_table *b);
+void chunk_table_assert_same(const struct ls_chunk_table *a,
+	const struct ls_chunk_table *b);
 
 #endif

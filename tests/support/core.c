@@ -68,7 +68,8 @@ ls_test_core_open(struct ls_test_core *c, const char *dir)
 	restore.outbox = c->outbox;
 	restore.dictionaries = c->dictionaries;
 	restore.fleet = c->fleet;
-	restore.now_us = ls_clock_wall_ns() / 1000; /* of the day files, which are of today */
+	/* of the day files, which are of today */
+	restore.now_us = ls_clock_wall_ns() / 1000;
 	ck_assert_int_eq(ls_restore(&restore, &c->restored), 0);
 	parts.engine = c->engine;
 	parts.sessions = c->sessions;
@@ -150,8 +151,8 @@ ls_test_core_send(struct ls_test_core *c, struct ls_test_agent *a, bool with_wor
 }
 
 void
-ls_test_core_round(struct ls_test_core *c, struct ls_test_agent *agents, size_t ranks, uint64_t n,
-	size_t slow)
+ls_test_core_round(struct ls_test_core *c, struct ls_test_agent *agents, size_t ranks,
+	uint64_t n, size_t slow)
 {
 	struct ls_wire_item item = { .seq = n + 1, .first_index = n, .count = 1 };
 	struct ls_record r;
@@ -182,8 +183,8 @@ ls_test_core_round(struct ls_test_core *c, struct ls_test_agent *agents, size_t 
 }
 
 void
-ls_test_core_stand(struct ls_test_core *c, struct ls_test_agent *agents, size_t ranks, uint64_t n,
-	size_t absent, uint64_t since_ns, int seconds)
+ls_test_core_stand(struct ls_test_core *c, struct ls_test_agent *agents, size_t ranks,
+	uint64_t n, size_t absent, uint64_t since_ns, int seconds)
 {
 	size_t k;
 	int s;
@@ -192,7 +193,8 @@ ls_test_core_stand(struct ls_test_core *c, struct ls_test_agent *agents, size_t 
 		c->now_ns += 1000000000;
 		for (k = 0; k < ranks; k++) {
 			ls_test_agent_live(&agents[k], n,
-				k == absent ? LS_PHASE_COMPUTE : LS_PHASE_SYNC_WAIT, since_ns);
+				k == absent ? LS_PHASE_COMPUTE : LS_PHASE_SYNC_WAIT,
+				since_ns);
 			(void)ls_test_core_send(c, &agents[k], true);
 		}
 		ls_intake_advance(c->intake, c->now_ns, c->cpu_ns);

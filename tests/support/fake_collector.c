@@ -35,14 +35,16 @@ collector_run(void *arg)
 
 		if (nng_recvmsg(fake.socket, &msg, 0) != 0)
 			continue;
-		ck_assert_int_eq(
-			ls_wire_report_unpack(nng_msg_body(msg), nng_msg_len(msg), &r, &why), 0);
+		ck_assert_int_eq(ls_wire_report_unpack(nng_msg_body(msg),
+					 nng_msg_len(msg), &r, &why),
+			0);
 		nng_msg_free(msg);
 		len = fake.answer(atomic_load(&fake.reports), &r, &buf);
 		ls_wire_report_clear(&r);
 		atomic_fetch_add(&fake.reports, 1);
 		if (len > 0)
-			(void)nng_send(fake.socket, buf, len, 0); /* the agent may be gone */
+			(void)nng_send(fake.socket, buf, len,
+				0); /* the agent may be gone */
 		free(buf);
 	}
 	return NULL;
@@ -61,7 +63,8 @@ fake_collector_start(char *url, size_t size, fake_collector_answer *answer)
 		ck_assert_int_eq(
 			nng_listen(fake.socket, "tcp://127.0.0.1:0", &listener, 0), 0);
 		ck_assert_int_eq(
-			nng_listener_get_int(listener, NNG_OPT_TCP_BOUND_PORT, &port), 0);
+			nng_listener_get_int(listener, NNG_OPT_TCP_BOUND_PORT, &port),
+			0);
 		(void)snprintf(url, size, "tcp://127.0.0.1:%d", port);
 	} else {
 		ck_assert_int_eq(nng_listen(fake.socket, url, NULL, 0), 0);
@@ -91,7 +94,7 @@ fake_collector_forget(void)
 	atomic_store(&fake.reports, 0);
 }
 
-/* --- the loop ---------------------------------------------------------------------- */
+/* --- the loop ------------------------------------------------------------- */
 
 struct until {
 	struct ls_loop *loop;
@@ -113,7 +116,9 @@ until_look(void *arg)
 bool
 fake_collector_until(struct ls_loop *loop, bool (*cond)(void), uint64_t for_ns)
 {
-	struct until u = { .loop = loop, .cond = cond, .end_ns = ls_clock_mono_ns() + for_ns };
+	struct until u = {
+		.loop = loop, .cond = cond, .end_ns = ls_clock_mono_ns() + for_ns
+	};
 	struct ls_loop_timer *watch = ls_loop_timer_new(loop, until_look, &u);
 
 	ck_assert_ptr_nonnull(watch);

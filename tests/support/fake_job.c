@@ -47,7 +47,8 @@ fake_noise(struct fake_job *job)
 }
 
 static void
-fake_on_finding(void *arg, const char *id, const char *event, int64_t t_us, json_t *finding)
+fake_on_finding(void *arg, const char *id, const char *event, int64_t t_us,
+	json_t *finding)
 {
 	struct fake_job *job = arg;
 	const json_t *subject = json_object_get(finding, "subject");
@@ -90,11 +91,13 @@ fake_on_hang(void *arg, const struct ls_engine_hang *seen)
 }
 
 void
-fake_job_live(struct fake_job *job, size_t worker, enum ls_phase phase, int64_t since_us)
+fake_job_live(struct fake_job *job, size_t worker, enum ls_phase phase,
+	int64_t since_us)
 {
-	struct ls_ring_live live = {.step = job->step, .phase = (uint32_t)phase};
+	struct ls_ring_live live = { .step = job->step, .phase = (uint32_t)phase };
 
-	ls_engine_live(job->engine, job->workers[worker].handle, &live, since_us, job->now_us);
+	ls_engine_live(job->engine, job->workers[worker].handle, &live, since_us,
+		job->now_us);
 }
 
 static size_t
@@ -118,21 +121,27 @@ fake_job_sliced(size_t count, size_t slices)
 void
 fake_job_declare(struct fake_job *job)
 {
-	struct ls_worker_info info = {.attempt = job->attempt, .chips = job->chips,
-		.world = (int32_t)job->count};
+	struct ls_worker_info info = { .attempt = job->attempt,
+		.chips = job->chips,
+		.world = (int32_t)job->count };
 
 	(void)snprintf(info.job, sizeof(info.job), "%s", job->name);
 	for (size_t i = 0; i < job->count; i++) {
-		(void)snprintf(info.host, sizeof(info.host), "h%zu", job->on_host > 1 ? i / job->on_host : i);
+		(void)snprintf(info.host, sizeof(info.host), "h%zu",
+			job->on_host > 1 ? i / job->on_host : i);
 		if (job->in_rack > 0)
-			(void)snprintf(info.rack, sizeof(info.rack), "r%zu", i / job->in_rack);
+			(void)snprintf(info.rack, sizeof(info.rack), "r%zu",
+				i / job->in_rack);
 		if (job->shards > 0)
-			(void)snprintf(info.shard, sizeof(info.shard), "i%zu", i % job->shards);
+			(void)snprintf(info.shard, sizeof(info.shard), "i%zu",
+				i % job->shards);
 		if (job->stages > 0)
-			(void)snprintf(info.role, sizeof(info.role), "stage%zu", i % job->stages);
+			(void)snprintf(info.role, sizeof(info.role), "stage%zu",
+				i % job->stages);
 		info.rank = (int32_t)i;
 		if (job->slices > 1)
-			(void)snprintf(info.slice, sizeof(info.slice), "s%zu", fake_slice(job, i));
+			(void)snprintf(info.slice, sizeof(info.slice), "s%zu",
+				fake_slice(job, i));
 		LS_ASSERT(ls_engine_worker(job->engine, &info, job->now_us,
 				  &job->workers[i].handle) == 0);
 	}
@@ -142,8 +151,10 @@ struct fake_job *
 fake_job_on(struct ls_engine *engine, const char *name, size_t count)
 {
 	struct fake_job *job = calloc(1, sizeof(*job));
-	struct ls_engine_sink sink = {.arg = job, .closed = fake_on_closed,
-		.finding = fake_on_finding, .hang = fake_on_hang};
+	struct ls_engine_sink sink = { .arg = job,
+		.closed = fake_on_closed,
+		.finding = fake_on_finding,
+		.hang = fake_on_hang };
 
 	LS_ASSERT(job != NULL && count <= FAKE_WORKERS_MAX);
 	job->engine = engine != NULL ? engine : ls_engine_new(&sink);
@@ -186,22 +197,25 @@ fake_mark_phase(struct ls_record *r, enum ls_phase phase, double s)
 	r->phase_ns[phase] = (uint64_t)llround(s * 1e9);
 }
 
-/* The record of a worker that began at begin_us, arrived after own_s and left at exit_us. */
+/* The record of a worker that began at begin_us, arrived after own_s and left at
+ * exit_us. */
 static void
-fake_fill(const struct fake_job *job, struct fake_worker *w, int64_t begin_us, double own_s,
-	int64_t exit_us)
+fake_fill(const struct fake_job *job, struct fake_worker *w, int64_t begin_us,
+	double own_s, int64_t exit_us)
 {
 	int64_t enter_us = begin_us + llround(own_s * 1e6);
 	struct ls_record *r = &w->record;
 
-	*r = (struct ls_record){.step = job->step, .t_begin_ns = begin_us * 1000,
-		.duration_ns = (uint64_t)(exit_us - begin_us) * 1000};
+	*r = (struct ls_record){ .step = job->step,
+		.t_begin_ns = begin_us * 1000,
+		.duration_ns = (uint64_t)(exit_us - begin_us) * 1000 };
 	fake_mark_phase(r, job->checkpoint ? LS_PHASE_CHECKPOINT : LS_PHASE_COMPUTE,
 		own_s - w->input_s);
 	if (w->input_s > 0)
 		fake_mark_phase(r, LS_PHASE_INPUT_WAIT, w->input_s);
 	if (job->clockless) {
-		fake_mark_phase(r, LS_PHASE_SYNC_WAIT, (double)(exit_us - enter_us) * 1e-6);
+		fake_mark_phase(r, LS_PHASE_SYNC_WAIT,
+			(double)(exit_us - enter_us) * 1e-6);
 	} else {
 		r->barrier_count = 1;
 		r->barrier[0].enter_ns = enter_us * 1000;
@@ -209,16 +223,19 @@ fake_fill(const struct fake_job *job, struct fake_worker *w, int64_t begin_us, d
 	}
 	if (w->send_s > 0) {
 		r->peer_count = 1;
-		r->peer[0] = (struct ls_record_peer){(uint32_t)(((size_t)(w - job->workers) + 1) % job->count),
-			UINT64_MAX, (uint64_t)llround(w->send_s * 1e9)};
+		r->peer[0] = (struct ls_record_peer){
+			(uint32_t)(((size_t)(w - job->workers) + 1) % job->count),
+			UINT64_MAX, (uint64_t)llround(w->send_s * 1e9)
+		};
 	}
 }
 
-/* With slices, the barrier of the slice ends before that of all begins, for each worker on its own. */
+/* With slices, the barrier of the slice ends before that of all begins, for each worker
+ * on its own. */
 static void
 fake_split_barriers(struct fake_job *job, const double *own)
 {
-	double last[FAKE_SLICES_MAX] = {0};
+	double last[FAKE_SLICES_MAX] = { 0 };
 
 	LS_ASSERT(job->slices <= FAKE_SLICES_MAX);
 	for (size_t i = 0; i < job->count; i++)
@@ -228,9 +245,11 @@ fake_split_barriers(struct fake_job *job, const double *own)
 		size_t s = fake_slice(job, i);
 
 		r->barrier_count = 2;
-		r->barrier[1] = (struct ls_record_barrier){LS_BARRIER_DCN, 0, r->barrier[0].exit_ns};
+		r->barrier[1] = (struct ls_record_barrier){ LS_BARRIER_DCN, 0,
+			r->barrier[0].exit_ns };
 		r->barrier[0].exit_ns = r->barrier[1].enter_ns = r->t_begin_ns +
-			llround((last[s] + job->collective_s + job->slice_comm_s[s]) * 1e9);
+			llround((last[s] + job->collective_s + job->slice_comm_s[s]) *
+				1e9);
 	}
 }
 
@@ -245,8 +264,8 @@ fake_job_make(struct fake_job *job)
 	for (size_t i = 0; i < job->count; i++) {
 		struct fake_worker *w = &job->workers[i];
 
-		own[i] = base * fmax(w->slow + job->noise * fake_noise(job), 0.1) + w->once_s +
-			w->input_s;
+		own[i] = base * fmax(w->slow + job->noise * fake_noise(job), 0.1) +
+			w->once_s + w->input_s;
 		w->once_s = 0;
 		last = fmax(last, own[i]);
 	}
@@ -254,7 +273,8 @@ fake_job_make(struct fake_job *job)
 		slowest = fmax(slowest, job->slice_comm_s[s]);
 	if (job->slices > 1)
 		slowest += job->collective_s;
-	exit_us = job->now_us + llround((last + slowest + job->collective_s + job->comm_s) * 1e6);
+	exit_us = job->now_us +
+		llround((last + slowest + job->collective_s + job->comm_s) * 1e6);
 	for (size_t i = 0; i < job->count; i++)
 		fake_fill(job, &job->workers[i], job->now_us, own[i], exit_us);
 	if (job->slices > 1)
@@ -272,7 +292,9 @@ fake_job_report(struct fake_job *job)
 
 	LS_ASSERT(order != NULL);
 	for (size_t i = 0; i < job->count; i++) {
-		size_t k = job->shuffle ? (size_t)(fake_job_random(job) * (double)(i + 1)) : i;
+		size_t k = job->shuffle
+			? (size_t)(fake_job_random(job) * (double)(i + 1))
+			: i;
 
 		order[i] = order[k];
 		order[k] = i;
@@ -308,7 +330,8 @@ fake_job_line(const struct fake_job *job, size_t worker, char *text, size_t size
 		job->name, worker, worker, (int)job->chips, (unsigned long long)r->step,
 		(double)r->t_begin_ns * 1e-9, (double)r->duration_ns * 1e-9,
 		(double)r->phase_ns[LS_PHASE_COMPUTE] * 1e-9,
-		(double)r->barrier[0].enter_ns * 1e-9, (double)r->barrier[0].exit_ns * 1e-9);
+		(double)r->barrier[0].enter_ns * 1e-9,
+		(double)r->barrier[0].exit_ns * 1e-9);
 
 	LS_ASSERT(n > 0 && (size_t)n < size);
 	return (size_t)n;
@@ -336,7 +359,8 @@ fake_job_finding(const struct fake_job *job, size_t i)
 }
 
 void
-fake_job_only(const struct fake_job *job, const char *kind, const char *scope, const char *slice)
+fake_job_only(const struct fake_job *job, const char *kind, const char *scope,
+	const char *slice)
 {
 	json_t *f = fake_job_finding(job, 0);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fake_job - a synchronous job that never ran: every worker's own work, then a barrier that all leave
- * when the last has arrived. Seeded: the same job each time.
+ * fake_job - a synchronous job that never ran: every worker's own work, then a barrier
+ * that all leave when the last has arrived. Seeded: the same job each time.
  *
  * Owner:   test programs; one engine each.
  * Units:   seconds; microseconds since the epoch for times.
- * Errors:  none; an engine that refuses ends the program, a finding that is another fails the test.
+ * Errors:  none; an engine that refuses ends the program, a finding that is another
+ *          fails the test.
  * Limits:  FAKE_WORKERS_MAX workers, FAKE_EVENTS_MAX events kept.
  */
 #ifndef LS_TESTS_FAKE_JOB_H
@@ -24,11 +25,11 @@
 
 struct fake_worker {
 	uint32_t handle;
-	double slow;      /* factor on its own work */
-	double send_s;    /* it waits for the next worker to take what it sends */
-	double once_s;    /* added to the next step's own work */
-	double input_s;   /* of the own work, spent waiting for input */
-	bool mute;        /* does not report */
+	double slow; /* factor on its own work */
+	double send_s; /* it waits for the next worker to take what it sends */
+	double once_s; /* added to the next step's own work */
+	double input_s; /* of the own work, spent waiting for input */
+	bool mute; /* does not report */
 	struct ls_record record; /* of the newest step */
 };
 
@@ -47,35 +48,42 @@ struct fake_job {
 	struct fake_worker *workers;
 	uint64_t random;
 	double own_s, noise, collective_s; /* noise: ratio to own_s */
-	double comm_s;        /* added to every collective */
-	size_t slices;        /* 0 or 1: one; else a barrier in each, and one of all */
-	size_t on_host;       /* workers of a host; 0: one */
-	size_t in_rack;       /* neighbours that share a rack; 0: none is told */
-	size_t shards;        /* input shards, dealt out in turn; 0: none is told */
-	size_t stages;        /* pipeline stages, dealt out in turn, as roles; 0: none is told */
-	double slice_comm_s[FAKE_SLICES_MAX]; /* added to the first barrier of a slice */
-	bool tails;           /* noise of Student's t with 4 degrees of freedom, of the same spread */
-	bool clockless;       /* no barrier times, only sync_wait */
-	bool checkpoint;      /* the next step checkpoints, on all workers, ten times as long */
-	bool shuffle;         /* records of a step arrive in any order */
-	uint64_t step;        /* the next */
-	int64_t now_us;       /* the next step's begin */
+	double comm_s; /* added to every collective */
+	size_t slices; /* 0 or 1: one; else a barrier in each, and one of all */
+	size_t on_host; /* workers of a host; 0: one */
+	size_t in_rack; /* neighbours that share a rack; 0: none is told */
+	size_t shards; /* input shards, dealt out in turn; 0: none is told */
+	/* pipeline stages, dealt out in turn, as roles; 0: none is told */
+	size_t stages;
+	/* added to the first barrier of a slice */
+	double slice_comm_s[FAKE_SLICES_MAX];
+	/* noise of Student's t with 4 degrees of freedom, of the same spread */
+	bool tails;
+	bool clockless; /* no barrier times, only sync_wait */
+	/* the next step checkpoints, on all workers, ten times as long */
+	bool checkpoint;
+	bool shuffle; /* records of a step arrive in any order */
+	uint64_t step; /* the next */
+	int64_t now_us; /* the next step's begin */
 	struct fake_event events[FAKE_EVENTS_MAX];
 	size_t event_count;
 	uint64_t closed, used_last, missing_last, expected_last;
 	int32_t missing_first;
-	size_t hangs;         /* observed so far; the newest: */
+	size_t hangs; /* observed so far; the newest: */
 	struct ls_engine_hang hang;
 	int32_t hang_ranks[FAKE_RANKS_MAX];
 };
 
-/* A job of count workers on hosts h0, h1, ... with an engine of its own; 100 ms steps, 0.3 % noise. */
+/* A job of count workers on hosts h0, h1, ... with an engine of its own; 100 ms steps,
+ * 0.3 % noise. */
 struct fake_job *fake_job_new(size_t count);
 
-/* The same, no worker declared yet, on this engine (from then on the job's), or NULL: a new one. */
+/* The same, no worker declared yet, on this engine (from then on the job's), or NULL: a
+ * new one. */
 struct fake_job *fake_job_on(struct ls_engine *engine, const char *name, size_t count);
 
-/* The same on an engine of its own, with so many slices, after 150 steps in which nothing was told. */
+/* The same on an engine of its own, with so many slices, after 150 steps in which
+ * nothing was told. */
 struct fake_job *fake_job_sliced(size_t count, size_t slices);
 
 /* Declares all workers of the present attempt. */
@@ -90,14 +98,18 @@ void fake_job_make(struct fake_job *job);
 /* Gives the newest records to the engine at job->now_us, and lets time pass. */
 void fake_job_report(struct fake_job *job);
 
-/* Tells the live slot of a worker at job->now_us: in the next step, in this phase since then. */
-void fake_job_live(struct fake_job *job, size_t worker, enum ls_phase phase, int64_t since_us);
+/* Tells the live slot of a worker at job->now_us: in the next step, in this phase since
+ * then. */
+void fake_job_live(struct fake_job *job, size_t worker, enum ls_phase phase,
+	int64_t since_us);
 
 /* Makes and reports so many steps. */
 void fake_job_run(struct fake_job *job, size_t steps);
 
-/* The newest step's record of a worker as a line of a replay file, with newline; returns its length. */
-size_t fake_job_line(const struct fake_job *job, size_t worker, char *text, size_t size);
+/* The newest step's record of a worker as a line of a replay file, with newline;
+ * returns its length. */
+size_t fake_job_line(const struct fake_job *job, size_t worker, char *text,
+	size_t size);
 
 /* Findings of the engine as told last: all of them, canonical text; free it. */
 char *fake_job_findings(const struct fake_job *job);
@@ -105,8 +117,10 @@ char *fake_job_findings(const struct fake_job *job);
 /* Finding i of the engine as told last: new reference; NULL if there is none. */
 json_t *fake_job_finding(const struct fake_job *job, size_t i);
 
-/* Fails the test unless one finding was opened: of this kind and scope, in this slice ("": whichever). */
-void fake_job_only(const struct fake_job *job, const char *kind, const char *scope, const char *slice);
+/* Fails the test unless one finding was opened: of this kind and scope, in this slice
+ * ("": whichever). */
+void fake_job_only(const struct fake_job *job, const char *kind, const char *scope,
+	const char *slice);
 
 /* What finding i has cost so far, chip-hours. */
 double fake_job_cost(const struct fake_job *job, size_t i);

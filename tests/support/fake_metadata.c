@@ -41,7 +41,8 @@ fake_metadata_item(const char *request)
 	for (i = 0; i < LS_METADATA_ITEM_COUNT; i++) {
 		size_t len = strlen(paths[i]);
 
-		if (strncmp(request, "GET ", 4) == 0 && strncmp(request + 4, paths[i], len) == 0 &&
+		if (strncmp(request, "GET ", 4) == 0 &&
+			strncmp(request + 4, paths[i], len) == 0 &&
 			request[4 + len] == ' ')
 			break;
 	}
@@ -55,13 +56,14 @@ fake_metadata_write(struct bufferevent *b, const char *status, const char *flavo
 	struct evbuffer *out = bufferevent_get_output(b);
 
 	(void)evbuffer_add_printf(out,
-		"HTTP/1.1 %s\r\nMetadata-Flavor: %s\r\nContent-Length: %zu\r\n\r\n", status, flavor,
-		len);
+		"HTTP/1.1 %s\r\nMetadata-Flavor: %s\r\nContent-Length: %zu\r\n\r\n",
+		status, flavor, len);
 	ck_assert_int_eq(evbuffer_add(out, text, len), 0);
 }
 
 static void
-fake_metadata_answer(const struct fake_metadata *f, struct bufferevent *b, unsigned item)
+fake_metadata_answer(const struct fake_metadata *f, struct bufferevent *b,
+	unsigned item)
 {
 	static char huge[LS_METADATA_BODY_MAX_BYTES + 1];
 	const char *text = item < LS_METADATA_ITEM_COUNT ? f->text[item] : NULL;
@@ -108,7 +110,8 @@ fake_metadata_read(struct bufferevent *b, void *arg)
 		return;
 	ck_assert_int_eq(evbuffer_drain(in, (size_t)len), 0);
 	item = fake_metadata_item(request);
-	if (item < LS_METADATA_ITEM_COUNT && strstr(request, "Metadata-Flavor: Google\r\n") != NULL)
+	if (item < LS_METADATA_ITEM_COUNT &&
+		strstr(request, "Metadata-Flavor: Google\r\n") != NULL)
 		f->asked[item]++;
 	else
 		f->unmarked++;
@@ -116,12 +119,12 @@ fake_metadata_read(struct bufferevent *b, void *arg)
 }
 
 static void
-fake_metadata_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *at, int len,
-	void *arg)
+fake_metadata_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *at,
+	int len, void *arg)
 {
 	struct fake_metadata *f = arg;
-	struct bufferevent *b =
-		bufferevent_socket_new(evconnlistener_get_base(l), fd, BEV_OPT_CLOSE_ON_FREE);
+	struct bufferevent *b = bufferevent_socket_new(evconnlistener_get_base(l), fd,
+		BEV_OPT_CLOSE_ON_FREE);
 
 	(void)at;
 	(void)len;
@@ -141,12 +144,13 @@ fake_metadata_open(struct fake_metadata *f, struct ls_loop *loop)
 
 	(void)signal(SIGPIPE, SIG_IGN); /* clients hang up when they have seen enough */
 	memset(f, 0, sizeof(*f));
-	f->listener = evconnlistener_new_bind(ls_loop_base(loop), fake_metadata_accept, f,
-		LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, -1, (struct sockaddr *)&at,
-		sizeof(at));
+	f->listener = evconnlistener_new_bind(ls_loop_base(loop), fake_metadata_accept,
+		f, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, -1,
+		(struct sockaddr *)&at, sizeof(at));
 	ck_assert_ptr_nonnull(f->listener);
-	ck_assert_int_eq(
-		getsockname(evconnlistener_get_fd(f->listener), (struct sockaddr *)&at, &len), 0);
+	ck_assert_int_eq(getsockname(evconnlistener_get_fd(f->listener),
+				 (struct sockaddr *)&at, &len),
+		0);
 	(void)snprintf(f->address, sizeof(f->address), "127.0.0.1:%u",
 		(unsigned)ntohs(at.sin_port));
 }

@@ -17,11 +17,11 @@
 
 enum fake_metadata_mode {
 	FAKE_METADATA_GOOD,
-	FAKE_METADATA_HANG,         /* takes the question and says nothing */
+	FAKE_METADATA_HANG, /* takes the question and says nothing */
 	FAKE_METADATA_OTHER_FLAVOR, /* a server, but another one */
-	FAKE_METADATA_HUGE,         /* a body beyond the maximum */
-	FAKE_METADATA_GARBAGE,      /* no HTTP */
-	FAKE_METADATA_FORBIDDEN     /* status 403 */
+	FAKE_METADATA_HUGE, /* a body beyond the maximum */
+	FAKE_METADATA_GARBAGE, /* no HTTP */
+	FAKE_METADATA_FORBIDDEN /* status 403 */
 };
 
 struct evconnlistener;
@@ -29,10 +29,11 @@ struct bufferevent;
 
 struct fake_metadata {
 	enum fake_metadata_mode mode;
-	unsigned wrong_from;                 /* the first item that mode holds for */
+	unsigned wrong_from; /* the first item that mode holds for */
 	const char *text[LS_METADATA_ITEM_COUNT]; /* NULL: 404 */
 	unsigned asked[LS_METADATA_ITEM_COUNT];
-	unsigned unmarked;                   /* questions without Metadata-Flavor: Google, or of other paths */
+	/* questions without Metadata-Flavor: Google, or of other paths */
+	unsigned unmarked;
 	char address[32];
 	struct evconnlistener *listener;
 	unsigned client_count;

@@ -6,7 +6,8 @@
 #include "tests/support/tree.h"
 
 static void
-fake_tpu_file(const char *root, const char *function, const char *file, const char *text)
+fake_tpu_file(const char *root, const char *function, const char *file,
+	const char *text)
 {
 	char path[256];
 
@@ -24,8 +25,8 @@ fake_tpu_id(const char *root, const char *function, const char *file, unsigned i
 }
 
 void
-fake_tpu_function(const char *root, const char *function, unsigned device, unsigned subsystem,
-	int numa_node, int group)
+fake_tpu_function(const char *root, const char *function, unsigned device,
+	unsigned subsystem, int numa_node, int group)
 {
 	char path[256], target[64], text[32];
 
@@ -36,8 +37,10 @@ fake_tpu_function(const char *root, const char *function, unsigned device, unsig
 	fake_tpu_file(root, function, "numa_node", text);
 	if (group < 0)
 		return;
-	(void)snprintf(path, sizeof(path), "sys/bus/pci/devices/%s/iommu_group", function);
-	(void)snprintf(target, sizeof(target), "../../../../kernel/iommu_groups/%d", group);
+	(void)snprintf(path, sizeof(path), "sys/bus/pci/devices/%s/iommu_group",
+		function);
+	(void)snprintf(target, sizeof(target), "../../../../kernel/iommu_groups/%d",
+		group);
 	tree_link(root, path, target);
 }
 
@@ -51,7 +54,8 @@ fake_tpu_node(const char *root, const char *node)
 }
 
 void
-fake_tpu_holder(const char *root, int pid, const char *command, int fd, const char *target)
+fake_tpu_holder(const char *root, int pid, const char *command, int fd,
+	const char *target)
 {
 	char path[256], text[64];
 

@@ -59,8 +59,9 @@ fault_write(sqlite3_file *f, const void *src, int n, sqlite3_int64 at)
 {
 	int code = fault_now();
 
-	return code != SQLITE_OK ? code
-				 : fault_of(f)->pMethods->xWrite(fault_of(f), src, n, at);
+	return code != SQLITE_OK
+		? code
+		: fault_of(f)->pMethods->xWrite(fault_of(f), src, n, at);
 }
 
 static int
@@ -74,7 +75,8 @@ fault_sync(sqlite3_file *f, int flags)
 {
 	int code = fault_now();
 
-	return code != SQLITE_OK ? code : fault_of(f)->pMethods->xSync(fault_of(f), flags);
+	return code != SQLITE_OK ? code
+				 : fault_of(f)->pMethods->xSync(fault_of(f), flags);
 }
 
 static int
@@ -122,7 +124,8 @@ fault_traits(sqlite3_file *f)
 static int
 fault_shm_map(sqlite3_file *f, int page, int size, int extend, void volatile **ret_page)
 {
-	return fault_of(f)->pMethods->xShmMap(fault_of(f), page, size, extend, ret_page);
+	return fault_of(f)->pMethods->xShmMap(fault_of(f), page, size, extend,
+		ret_page);
 }
 
 static int
@@ -164,7 +167,8 @@ static const sqlite3_io_methods fault_methods = {
 };
 
 static int
-fault_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *ret_flags)
+fault_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
+	int *ret_flags)
 {
 	struct fault_file *f = (struct fault_file *)file;
 	int rc;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * faultvfs - an SQLite file system that fails on request: the n-th write or sync from now.
+ * faultvfs - an SQLite file system that fails on request: the n-th write or sync from
+ * now.
  *
  * Owner:   test programs; any thread may use files, one sets the faults.
  * Units:   calls.
@@ -17,8 +18,8 @@
 void ls_faultvfs_install(void);
 
 /*
- * The n-th write or sync from now (1: the next) fails with the SQLite code, and so do all after it,
- * until ls_faultvfs_heal.
+ * The n-th write or sync from now (1: the next) fails with the SQLite code, and so do
+ * all after it, until ls_faultvfs_heal.
  */
 void ls_faultvfs_fail(long n, int code);
 void ls_faultvfs_heal(void);

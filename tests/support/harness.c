@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* The directory of this run; made before Check forks, so that one process can remove it all. */
+/* The directory of this run; made before Check forks, so that one process can remove it
+ * all. */
 static char harness_base[PATH_MAX / 2];
 
 static int
@@ -101,6 +102,7 @@ ls_test_read(const char *path, size_t *ret_len)
 double
 ls_test_random(uint64_t *state)
 {
-	*state = *state * 6364136223846793005ull + 1442695040888963407ull; /* Knuth's MMIX */
+	/* Knuth's MMIX */
+	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
 	return ((double)(*state >> 11) + 0.5) * 0x1p-53;
 }

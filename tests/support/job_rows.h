@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * job_rows - what a synchronous job leaves in storage, made: runs of step records and hot counters, in the
- * order in which they come. Seeded: the same each time.
+ * job_rows - what a synchronous job leaves in storage, made: runs of step records and
+ * hot counters, in the order in which they come. Seeded: the same each time.
  *
- * A step is five phases and a barrier that all leave together; noise of 0.3 % on the own work with heavy
- * tails, clocks that are 50 us apart, agents that report in turn, once a second.
+ * A step is five phases and a barrier that all leave together; noise of 0.3 % on the
+ * own work with heavy tails, clocks that are 50 us apart, agents that report in turn,
+ * once a second.
  *
  * Owner:   tests and benches.
  * Units:   as in storage/db/rows.h.
@@ -23,8 +24,8 @@ struct job_rows *job_rows_new(size_t workers, unsigned steps_a_second);
 void job_rows_free(struct job_rows *j);
 
 /*
- * What is reported in the next second; good until the next call. Ids go on from second to second and
- * leave one out behind each run, for the host's counters.
+ * What is reported in the next second; good until the next call. Ids go on from second
+ * to second and leave one out behind each run, for the host's counters.
  */
 const struct ls_step_table *job_rows_second(struct job_rows *j);
 

@@ -25,7 +25,9 @@ ls_json_text_at(const json_t *o, const char *outer, const char *inner)
 const char *
 ls_json_cause(const json_t *finding)
 {
-	return ls_json_text_at(json_array_get(json_object_get(finding, "hypotheses"), 0), "cause", NULL);
+	return ls_json_text_at(
+		json_array_get(json_object_get(finding, "hypotheses"), 0), "cause",
+		NULL);
 }
 
 double
@@ -34,8 +36,8 @@ ls_json_evidence(const json_t *finding, const char *metric)
 	const json_t *rows = json_object_get(finding, "evidence"), *row;
 	size_t i;
 
-	json_array_foreach(rows, i, row)
-		if (strcmp(ls_json_text_at(row, "metric", NULL), metric) == 0)
-			return json_number_value(json_object_get(row, "subject"));
+	json_array_foreach(rows, i,
+		row) if (strcmp(ls_json_text_at(row, "metric", NULL), metric) ==
+		0) return json_number_value(json_object_get(row, "subject"));
 	return NAN;
 }

@@ -18,7 +18,8 @@ const json_t *ls_json_at(const json_t *o, const char *outer, const char *inner);
 /* The text there. */
 const char *ls_json_text_at(const json_t *o, const char *outer, const char *inner);
 
-/* Of a finding: its first hypothesis; and what an evidence row says of the subject, NaN if no row is of this metric. */
+/* Of a finding: its first hypothesis; and what an evidence row says of the subject, NaN
+ * if no row is of this metric. */
 const char *ls_json_cause(const json_t *finding);
 double ls_json_evidence(const json_t *finding, const char *metric);
 

@@ -19,9 +19,11 @@ ls_test_agent_init(struct ls_test_agent *a, int32_t rank, bool same_kernel)
 	memset(a->report.boot, 0x40 + rank, sizeof(a->report.boot));
 	memset(a->ring_id, 0x80 + rank, sizeof(a->ring_id));
 	if (same_kernel)
-		ck_assert_int_eq(ls_clock_boot_id("/proc", a->report.kernel_boot_id), 0);
+		ck_assert_int_eq(ls_clock_boot_id("/proc", a->report.kernel_boot_id),
+			0);
 	else
-		memset(a->report.kernel_boot_id, 0x11 + rank, sizeof(a->report.kernel_boot_id));
+		memset(a->report.kernel_boot_id, 0x11 + rank,
+			sizeof(a->report.kernel_boot_id));
 	memcpy(a->worker.ring_id, a->ring_id, sizeof(a->ring_id));
 	(void)snprintf(a->worker.info.job, sizeof(a->worker.info.job), "train");
 	memcpy(a->worker.info.host, a->report.host, sizeof(a->report.host));
@@ -37,7 +39,8 @@ ls_test_agent_init(struct ls_test_agent *a, int32_t rank, bool same_kernel)
 	a->report.has_kernel = true;
 	a->worker.number = 1;
 	a->report.t_send_mono_ns = 1000000000;
-	(void)snprintf(a->report.agent_version, sizeof(a->report.agent_version), "test");
+	(void)snprintf(a->report.agent_version, sizeof(a->report.agent_version),
+		"test");
 }
 
 void
@@ -108,7 +111,8 @@ reports_item(const struct ls_test_agent *a, uint64_t seq, enum ls_wire_item_kind
 }
 
 void
-ls_test_agent_steps(struct ls_test_agent *a, uint64_t seq, uint64_t first_index, uint64_t count)
+ls_test_agent_steps(struct ls_test_agent *a, uint64_t seq, uint64_t first_index,
+	uint64_t count)
 {
 	struct ls_wire_item item = reports_item(a, seq, LS_WIRE_STEPS);
 	uint64_t i;
@@ -124,14 +128,15 @@ ls_test_agent_steps(struct ls_test_agent *a, uint64_t seq, uint64_t first_index,
 }
 
 void
-ls_test_agent_gap(struct ls_test_agent *a, uint64_t seq, uint64_t first_index, uint64_t count)
+ls_test_agent_gap(struct ls_test_agent *a, uint64_t seq, uint64_t first_index,
+	uint64_t count)
 {
 	ls_test_agent_gap_for(a, seq, first_index, count, LS_GAP_OVERRUN);
 }
 
 void
-ls_test_agent_gap_for(struct ls_test_agent *a, uint64_t seq, uint64_t first_index, uint64_t count,
-	enum ls_wire_gap_reason reason)
+ls_test_agent_gap_for(struct ls_test_agent *a, uint64_t seq, uint64_t first_index,
+	uint64_t count, enum ls_wire_gap_reason reason)
 {
 	struct ls_wire_item item = reports_item(a, seq, LS_WIRE_GAP);
 
@@ -162,7 +167,7 @@ ls_test_agent_hot(struct ls_test_agent *a, uint64_t t_mono_ns, double value)
 	a->report.hot_count = 1;
 }
 
-/* --- the stream of chunks --------------------------------------------------------------------- */
+/* --- the stream of chunks ------------------------------------------------- */
 
 const char *const ls_test_series[LS_TEST_SERIES] = { "host.cpu.busy_seconds_total",
 	"chip.hbm.used_bytes{chip=\"0\"}", "chip.hbm.used_bytes{chip=\"1\"}" };
@@ -182,7 +187,8 @@ reports_add_chunk(struct ls_test_agent *a, const struct ls_wire_chunk_item *item
 
 	ck_assert_ptr_nonnull(buf);
 	ck_assert_uint_lt(a->report.chunk_item_count, LS_TEST_ITEMS_MAX);
-	ck_assert_int_eq(ls_wire_chunk_item_pack(item, buf, LS_CHUNK_ITEM_MAX_BYTES, &len), 0);
+	ck_assert_int_eq(
+		ls_wire_chunk_item_pack(item, buf, LS_CHUNK_ITEM_MAX_BYTES, &len), 0);
 	a->chunk_items[a->report.chunk_item_count].data = buf;
 	a->chunk_items[a->report.chunk_item_count++].len = len;
 }
@@ -202,7 +208,8 @@ ls_test_agent_dictionary(struct ls_test_agent *a, uint64_t seq)
 }
 
 size_t
-ls_test_body(uint64_t t_mono_ns, size_t columns, double value, uint8_t *body, size_t size)
+ls_test_body(uint64_t t_mono_ns, size_t columns, double value, uint8_t *body,
+	size_t size)
 {
 	struct ls_chunk_codec *codec = ls_chunk_codec_new(LS_TEST_SERIES + 1, 2);
 	uint64_t t[2] = { t_mono_ns, t_mono_ns + 1000000000 };
@@ -222,10 +229,12 @@ ls_test_body(uint64_t t_mono_ns, size_t columns, double value, uint8_t *body, si
 }
 
 void
-ls_test_agent_body(struct ls_test_agent *a, uint64_t seq, uint64_t t_first_ns, uint64_t t_last_ns,
-	const uint8_t *body, size_t len)
+ls_test_agent_body(struct ls_test_agent *a, uint64_t seq, uint64_t t_first_ns,
+	uint64_t t_last_ns, const uint8_t *body, size_t len)
 {
-	struct ls_wire_chunk_item item = { .seq = seq, .kind = LS_WIRE_CHUNK, .rows = 2 };
+	struct ls_wire_chunk_item item = {
+		.seq = seq, .kind = LS_WIRE_CHUNK, .rows = 2
+	};
 
 	item.hash = ls_test_dictionary();
 	item.t_first_mono_ns = t_first_ns;
@@ -239,7 +248,8 @@ void
 ls_test_agent_chunk(struct ls_test_agent *a, uint64_t seq, uint64_t t_mono_ns)
 {
 	uint8_t body[256];
-	size_t len = ls_test_body(t_mono_ns, LS_TEST_SERIES, (double)seq, body, sizeof(body));
+	size_t len = ls_test_body(t_mono_ns, LS_TEST_SERIES, (double)seq, body,
+		sizeof(body));
 
 	ls_test_agent_body(a, seq, t_mono_ns, t_mono_ns + 1000000000, body, len);
 }
@@ -248,7 +258,9 @@ ls_test_agent_chunk(struct ls_test_agent *a, uint64_t seq, uint64_t t_mono_ns)
 void
 ls_test_agent_encoded(struct ls_test_agent *a, uint64_t seq, uint64_t t_mono_ns)
 {
-	struct ls_wire_chunk_item item = { .seq = seq, .kind = LS_WIRE_CHUNK, .rows = 2 };
+	struct ls_wire_chunk_item item = {
+		.seq = seq, .kind = LS_WIRE_CHUNK, .rows = 2
+	};
 	struct ls_chunk_codec *codec = ls_chunk_codec_new(LS_TEST_SERIES, 2);
 	uint64_t t[2] = { t_mono_ns, t_mono_ns + 1000000000 };
 	double value[2 * LS_TEST_SERIES] = { 1.5, 2.5, 0, NAN, 9007199254740992.0, 0 };
@@ -257,7 +269,8 @@ ls_test_agent_encoded(struct ls_test_agent *a, uint64_t seq, uint64_t t_mono_ns)
 	uint8_t body[1024];
 
 	ck_assert_ptr_nonnull(codec);
-	ck_assert_int_eq(ls_chunk_encode(codec, &table, body, sizeof(body), &item.body_len), 0);
+	ck_assert_int_eq(
+		ls_chunk_encode(codec, &table, body, sizeof(body), &item.body_len), 0);
 	ls_chunk_codec_free(codec);
 	item.hash = ls_test_dictionary();
 	item.t_first_mono_ns = t[0];
@@ -269,7 +282,9 @@ ls_test_agent_encoded(struct ls_test_agent *a, uint64_t seq, uint64_t t_mono_ns)
 void
 ls_test_agent_lost(struct ls_test_agent *a, uint64_t seq, uint64_t samples)
 {
-	struct ls_wire_chunk_item item = { .seq = seq, .kind = LS_WIRE_LOST, .samples = samples };
+	struct ls_wire_chunk_item item = {
+		.seq = seq, .kind = LS_WIRE_LOST, .samples = samples
+	};
 
 	(void)snprintf(item.group, sizeof(item.group), "%s", REPORTS_GROUP);
 	item.t_first_mono_ns = 1000000000;
@@ -291,10 +306,13 @@ ls_test_agent_zoomed(struct ls_test_agent *a, uint64_t t_mono_ns)
 }
 
 void
-ls_test_agent_live(struct ls_test_agent *a, uint64_t step, enum ls_phase phase, uint64_t since_mono_ns)
+ls_test_agent_live(struct ls_test_agent *a, uint64_t step, enum ls_phase phase,
+	uint64_t since_mono_ns)
 {
 	a->live = (struct ls_wire_live){ .worker = a->worker.number,
-		.live = { .step = step, .phase = (uint32_t)phase, .since_mono_ns = since_mono_ns } };
+		.live = { .step = step,
+			.phase = (uint32_t)phase,
+			.since_mono_ns = since_mono_ns } };
 	a->report.live_count = 1;
 }
 
@@ -304,7 +322,8 @@ ls_test_agent_identity(struct ls_test_agent *a, const char *value)
 	memset(a->identity, 0, sizeof(a->identity));
 	(void)snprintf(a->identity[0].key, sizeof(a->identity[0].key), "slice");
 	(void)snprintf(a->identity[0].value, sizeof(a->identity[0].value), "s-1");
-	(void)snprintf(a->identity[0].source, sizeof(a->identity[0].source), "metadata");
+	(void)snprintf(a->identity[0].source, sizeof(a->identity[0].source),
+		"metadata");
 	(void)snprintf(a->identity[1].key, sizeof(a->identity[1].key), "worker");
 	(void)snprintf(a->identity[1].value, sizeof(a->identity[1].value), "%s", value);
 	(void)snprintf(a->identity[1].source, sizeof(a->identity[1].source), "ring");

@@ -9,15 +9,14 @@
 #include "agent/client/lockstep.h"
 #include "tests/support/harness.h"
 
-static const char *const rings_leaks[] = {
-	"LOCKSTEP_JOB", "LOCKSTEP_ATTEMPT", "LOCKSTEP_RANK", "LOCKSTEP_WORLD", "LOCKSTEP_ROLE",
-	"LOCKSTEP_SLICE", "LOCKSTEP_CHIPS", "LOCKSTEP_HOST", "JOBSET_NAME",
-	"JOBSET_RESTART_ATTEMPT", "REPLICATED_JOB_NAME", "JOB_COMPLETION_INDEX",
-	"MEGASCALE_SLICE_ID", "MEGASCALE_NUM_SLICES", "TPU_WORKER_ID", "TPU_WORKER_HOSTNAMES",
-	"TPU_CHIPS_PER_HOST_BOUNDS", "TPU_CHIPS_PER_PROCESS_BOUNDS", "RANK", "WORLD_SIZE",
-	"LOCAL_WORLD_SIZE", "TORCHELASTIC_RESTART_COUNT", "SLURM_JOB_ID", "SLURM_JOB_NAME",
-	"SLURM_PROCID", "SLURM_NTASKS", "SLURM_RESTART_COUNT"
-};
+static const char *const rings_leaks[] = { "LOCKSTEP_JOB", "LOCKSTEP_ATTEMPT",
+	"LOCKSTEP_RANK", "LOCKSTEP_WORLD", "LOCKSTEP_ROLE", "LOCKSTEP_SLICE",
+	"LOCKSTEP_CHIPS", "LOCKSTEP_HOST", "JOBSET_NAME", "JOBSET_RESTART_ATTEMPT",
+	"REPLICATED_JOB_NAME", "JOB_COMPLETION_INDEX", "MEGASCALE_SLICE_ID",
+	"MEGASCALE_NUM_SLICES", "TPU_WORKER_ID", "TPU_WORKER_HOSTNAMES",
+	"TPU_CHIPS_PER_HOST_BOUNDS", "TPU_CHIPS_PER_PROCESS_BOUNDS", "RANK",
+	"WORLD_SIZE", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RESTART_COUNT", "SLURM_JOB_ID",
+	"SLURM_JOB_NAME", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_RESTART_COUNT" };
 
 void
 rings_init(struct rings *r)
@@ -70,19 +69,22 @@ rings_load(struct rings *r)
 	r->bytes = (uint8_t *)ls_test_read(r->path, &r->len);
 	ck_assert_int_eq(ls_ring_parse_header(r->bytes, r->len, &r->header, &why), 0);
 	ck_assert_uint_eq(r->len,
-		r->header.header_bytes + (size_t)r->header.slots * r->header.slot_bytes);
+		r->header.header_bytes +
+			(size_t)r->header.slots * r->header.slot_bytes);
 }
 
 struct ls_record
 rings_record(const struct rings *r, uint64_t index)
 {
 	const struct ls_ring_header *h = &r->header;
-	const uint8_t *at = r->bytes + h->header_bytes + index % h->slots * h->slot_bytes;
+	const uint8_t *at =
+		r->bytes + h->header_bytes + index % h->slots * h->slot_bytes;
 	struct ls_record record;
 	const char *why = "";
 	int rc = ls_ring_parse_slot(at, h->slot_bytes, index, &record, &why);
 
-	ck_assert_msg(rc == 0, "record %llu: %d %s", (unsigned long long)index, rc, why);
+	ck_assert_msg(rc == 0, "record %llu: %d %s", (unsigned long long)index, rc,
+		why);
 	return record;
 }
 

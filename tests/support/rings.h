@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rings - what tests of the client library share: a steps directory of their own, read back.
+ * rings - what tests of the client library share: a steps directory of their own, read
+ * back.
  *
  * Owner:   test programs; one directory at a time.
  * Units:   none.
@@ -21,7 +22,8 @@ struct rings {
 	size_t len;
 };
 
-/* A fresh directory, named in LOCKSTEP_STEPS_DIR; variables that say who we are are unset. */
+/* A fresh directory, named in LOCKSTEP_STEPS_DIR; variables that say who we are are
+ * unset. */
 void rings_init(struct rings *r);
 
 /* Frees what was read. */

@@ -36,7 +36,8 @@ ls_test_worker(int32_t rank, int64_t t_us)
 }
 
 static struct ls_write *
-rowmake_report(int32_t rank, uint64_t seq, size_t items, int64_t t_us, struct ls_test_agent *a)
+rowmake_report(int32_t rank, uint64_t seq, size_t items, int64_t t_us,
+	struct ls_test_agent *a)
 {
 	struct ls_write *m = ls_write_new_report(items, 1, 4, t_us);
 
@@ -49,7 +50,8 @@ rowmake_report(int32_t rank, uint64_t seq, size_t items, int64_t t_us, struct ls
 }
 
 static struct ls_store_item *
-rowmake_item(struct ls_write *m, const struct ls_test_agent *a, enum ls_wire_item_kind kind)
+rowmake_item(struct ls_write *m, const struct ls_test_agent *a,
+	enum ls_wire_item_kind kind)
 {
 	struct ls_store_item *item = &m->u.report.items[m->u.report.item_count++];
 
@@ -88,7 +90,8 @@ ls_test_report_rest(int32_t rank, uint64_t seq, int64_t t_us)
 {
 	struct ls_test_agent a;
 	struct ls_write *m = rowmake_report(rank, seq, 2, t_us, &a);
-	struct ls_store_counters *c = &m->u.report.counters[m->u.report.counters_count++];
+	struct ls_store_counters *c =
+		&m->u.report.counters[m->u.report.counters_count++];
 	struct ls_store_item *item = rowmake_item(m, &a, LS_WIRE_GAP);
 
 	item->first_index = 100;
@@ -145,7 +148,8 @@ ls_test_finding(const char *id, const char *status, int64_t t_us)
 	char json[128];
 
 	ck_assert_ptr_nonnull(m);
-	(void)snprintf(json, sizeof(json), "{\"id\":\"%s\",\"status\":\"%s\"}", id, status);
+	(void)snprintf(json, sizeof(json), "{\"id\":\"%s\",\"status\":\"%s\"}", id,
+		status);
 	(void)snprintf(m->u.finding.id, sizeof(m->u.finding.id), "%s", id);
 	(void)snprintf(m->u.finding.event, sizeof(m->u.finding.event), "opened");
 	(void)snprintf(m->u.finding.status, sizeof(m->u.finding.status), "%s", status);
@@ -162,7 +166,7 @@ ls_test_write_free(struct ls_write *m)
 	ls_write_free(m);
 }
 
-/* --- the journal as tables ----------------------------------------------------------------- */
+/* --- the journal as tables ------------------------------------------------ */
 
 static void
 rowmake_exec(sqlite3 *db, const char *format, ...)
@@ -187,10 +191,12 @@ rowmake_entry(void *arg, const struct ls_journal_entry *e)
 	if (e->kind == LS_JOURNAL_STEPS)
 		rowmake_exec(arg,
 			"INSERT INTO temp.step_block VALUES (%lld, %lld, %lld, %lld, %lld, %lld, %lld, "
-			"%lld, %lld)", e->id, i->worker_id, i->first_index, i->count, i->step_lo, i->step_hi,
-			i->t_lo_us, i->t_hi_us, i->map.uncertainty_ns);
+			"%lld, %lld)",
+			e->id, i->worker_id, i->first_index, i->count, i->step_lo,
+			i->step_hi, i->t_lo_us, i->t_hi_us, i->map.uncertainty_ns);
 	else if (e->kind == LS_JOURNAL_HOT)
-		rowmake_exec(arg, "INSERT INTO temp.counters VALUES (%lld, %Q, %lld, %lld, %d)",
+		rowmake_exec(arg,
+			"INSERT INTO temp.counters VALUES (%lld, %Q, %lld, %lld, %d)",
 			e->id, c->host, c->worker_id, c->read_us, (int)c->count);
 	return 0;
 }
@@ -218,15 +224,20 @@ rowmake_journal(sqlite3 *db)
 {
 	sqlite3_stmt *stmt = NULL;
 
-	rowmake_exec(db, "CREATE TEMP TABLE step_block (id, worker_id, first_index, n, step_lo, "
-			 "step_hi, t_lo_us, t_hi_us, uncertainty_ns);"
-			 "CREATE TEMP TABLE counters (id, host, worker_id, read_us, n);"
-			 "CREATE TEMP TABLE ledger (host, seq, chunk_seq);"
-			 "CREATE TEMP TABLE ring_high (worker_id, high)");
-	ck_assert_int_eq(ls_db_prepare(db, "SELECT body FROM main.journal ORDER BY id", &stmt), 0);
+	rowmake_exec(db,
+		"CREATE TEMP TABLE step_block (id, worker_id, first_index, n, step_lo, "
+		"step_hi, t_lo_us, t_hi_us, uncertainty_ns);"
+		"CREATE TEMP TABLE counters (id, host, worker_id, read_us, n);"
+		"CREATE TEMP TABLE ledger (host, seq, chunk_seq);"
+		"CREATE TEMP TABLE ring_high (worker_id, high)");
+	ck_assert_int_eq(
+		ls_db_prepare(db, "SELECT body FROM main.journal ORDER BY id", &stmt),
+		0);
 	while (sqlite3_step(stmt) == SQLITE_ROW)
 		ck_assert_int_eq(ls_journal_read(sqlite3_column_blob(stmt, 0),
-			(size_t)sqlite3_column_bytes(stmt, 0), rowmake_entry, db), 0);
+					 (size_t)sqlite3_column_bytes(stmt, 0),
+					 rowmake_entry, db),
+			0);
 	ck_assert_int_eq(sqlite3_finalize(stmt), SQLITE_OK);
 	rowmake_positions(db);
 }

@@ -18,15 +18,17 @@ spooled_item(struct ls_spool *spool, size_t i)
 	const char *why = "";
 	size_t count = 0;
 
-	ck_assert_int_eq(ls_spool_read(spool, buf, sizeof(buf), list, LS_TEST_ITEMS_MAX, &count), 0);
+	ck_assert_int_eq(
+		ls_spool_read(spool, buf, sizeof(buf), list, LS_TEST_ITEMS_MAX, &count),
+		0);
 	ck_assert_uint_lt(i, count);
 	ck_assert_int_eq(ls_wire_item_unpack(list[i].data, list[i].len, &one, &why), 0);
 	return one;
 }
 
 void
-spooled_report(struct ls_spool *spool, const struct ls_wire_worker *w, struct ls_test_core *core,
-	struct ls_test_agent *a, uint64_t now_ns)
+spooled_report(struct ls_spool *spool, const struct ls_wire_worker *w,
+	struct ls_test_core *core, struct ls_test_agent *a, uint64_t now_ns)
 {
 	static uint8_t buf[SPOOLED_BYTES];
 	struct ls_wire_bytes list[LS_TEST_ITEMS_MAX];
@@ -35,7 +37,9 @@ spooled_report(struct ls_spool *spool, const struct ls_wire_worker *w, struct ls
 
 	if (w != NULL)
 		a->worker = *w;
-	ck_assert_int_eq(ls_spool_read(spool, buf, sizeof(buf), list, LS_TEST_ITEMS_MAX, &count), 0);
+	ck_assert_int_eq(
+		ls_spool_read(spool, buf, sizeof(buf), list, LS_TEST_ITEMS_MAX, &count),
+		0);
 	for (i = 0; i < count; i++) {
 		copy = malloc(list[i].len);
 		ck_assert_ptr_nonnull(copy);
@@ -50,24 +54,29 @@ spooled_report(struct ls_spool *spool, const struct ls_wire_worker *w, struct ls
 }
 
 void
-spooled_one_job(struct ls_test_core *core, uint64_t now_ns, const char *id, int workers, int step,
-	const char *source)
+spooled_one_job(struct ls_test_core *core, uint64_t now_ns, const char *id, int workers,
+	int step, const char *source)
 {
 	json_t *findings = ls_test_core_findings(core), *jobs;
 	const json_t *job;
 
-	for (size_t i = 0; i < json_array_size(findings); i++) /* that it got slower may be told, of nobody */
-		ck_assert_str_eq(json_string_value(json_object_get(json_array_get(findings, i), "kind")),
+	/* that it got slower may be told, of nobody */
+	for (size_t i = 0; i < json_array_size(findings); i++)
+		ck_assert_str_eq(json_string_value(json_object_get(
+					 json_array_get(findings, i), "kind")),
 			"job_slow");
 	json_decref(findings);
-	ck_assert_int_eq(ls_view_jobs(core->engine, (int64_t)(now_ns / 1000), &jobs), 0);
+	ck_assert_int_eq(ls_view_jobs(core->engine, (int64_t)(now_ns / 1000), &jobs),
+		0);
 	ck_assert_uint_eq(json_array_size(jobs), 1);
 	job = json_array_get(jobs, 0);
 	ck_assert_str_eq(json_string_value(json_object_get(job, "id")), id);
 	ck_assert_int_eq(json_integer_value(json_object_get(job, "workers")), workers);
 	ck_assert_int_ge(json_integer_value(json_object_get(job, "step")), step);
-	ck_assert_int_ge(json_integer_value(json_object_get(job, "steps_closed")), step);
-	ck_assert_str_eq(json_string_value(json_object_get(json_object_get(job, "data_quality"),
-		"step_source")), source);
+	ck_assert_int_ge(json_integer_value(json_object_get(job, "steps_closed")),
+		step);
+	ck_assert_str_eq(json_string_value(json_object_get(
+				 json_object_get(job, "data_quality"), "step_source")),
+		source);
 	json_decref(jobs);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spooled - what tests of sources that make steps share: what is in a spool, handed on to a collector's
- * core, and the one job that comes of it.
+ * spooled - what tests of sources that make steps share: what is in a spool, handed on
+ * to a collector's core, and the one job that comes of it.
  *
  * Owner:   test programs.
  * Units:   ns.
@@ -18,14 +18,15 @@
 struct ls_wire_item spooled_item(struct ls_spool *spool, size_t i);
 
 /*
- * Sends what the spool holds to the core at that time, as the report of worker w (NULL: of none yet), and
- * takes the acknowledgement back.
+ * Sends what the spool holds to the core at that time, as the report of worker w (NULL:
+ * of none yet), and takes the acknowledgement back.
  */
-void spooled_report(struct ls_spool *spool, const struct ls_wire_worker *w, struct ls_test_core *core,
-	struct ls_test_agent *a, uint64_t now_ns);
+void spooled_report(struct ls_spool *spool, const struct ls_wire_worker *w,
+	struct ls_test_core *core, struct ls_test_agent *a, uint64_t now_ns);
 
-/* Nobody is blamed, and there is one job: so many workers, steps up to `step` at least, told by source. */
-void spooled_one_job(struct ls_test_core *core, uint64_t now_ns, const char *id, int workers, int step,
-	const char *source);
+/* Nobody is blamed, and there is one job: so many workers, steps up to `step` at least,
+ * told by source. */
+void spooled_one_job(struct ls_test_core *core, uint64_t now_ns, const char *id,
+	int workers, int step, const char *source);
 
 #endif

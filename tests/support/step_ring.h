@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * step_ring - a step ring written by a test: any head, any slot, and a lock held by another process.
+ * step_ring - a step ring written by a test: any head, any slot, and a lock held by
+ * another process.
  *
  * Owner:   test programs.
  * Units:   as in proto/ring/ring.h.
@@ -20,15 +21,17 @@ struct step_ring {
 	pid_t holder; /* 0: nobody holds the lock */
 };
 
-/* Makes dir/name with a good header: job "job", rank, ring id { id, 0, ... }, boot id of zeros. */
-void step_ring_make(
-	struct step_ring *r, const char *dir, const char *name, uint8_t id, uint32_t slots);
+/* Makes dir/name with a good header: job "job", rank, ring id { id, 0, ... }, boot id
+ * of zeros. */
+void step_ring_make(struct step_ring *r, const char *dir, const char *name, uint8_t id,
+	uint32_t slots);
 
 /* Writes the slot of record index (step = index) and, unless head is 0, the head. */
 void step_ring_put(struct step_ring *r, uint64_t index, uint64_t head);
 
 /* Writes bytes of the file: a header field, a slot made senseless, ... */
-void step_ring_poke(struct step_ring *r, uint64_t offset, uint64_t value, unsigned bytes);
+void step_ring_poke(struct step_ring *r, uint64_t offset, uint64_t value,
+	unsigned bytes);
 
 /* A process takes the lock, and lets it go by dying. */
 void step_ring_lock(struct step_ring *r);

@@ -22,7 +22,9 @@ stored_setup(void)
 {
 	ls_log_set_level(LS_LOG_ERR);
 	(void)snprintf(stored_dir, sizeof(stored_dir), "%s/state", ls_test_tmpdir());
-	ck_assert_int_eq(ls_store_open(stored_dir, STORED_MIDNIGHT - 3600 * S, &stored_store), 0);
+	ck_assert_int_eq(
+		ls_store_open(stored_dir, STORED_MIDNIGHT - 3600 * S, &stored_store),
+		0);
 	stored_questions = ls_questions_new(stored_dir);
 	ck_assert_ptr_nonnull(stored_questions);
 	chunk_seq = 0;
@@ -51,10 +53,12 @@ stored_put(const char *host, const struct ls_store_chunk *chunk, int64_t wall_us
 }
 
 void
-stored_dictionary(const char *host, uint64_t hash, const char *group, const char *text, size_t len,
-	int64_t wall_us)
+stored_dictionary(const char *host, uint64_t hash, const char *group, const char *text,
+	size_t len, int64_t wall_us)
 {
-	struct ls_store_chunk c = { .kind = LS_WIRE_DICTIONARY, .hash = hash, .series_len = len };
+	struct ls_store_chunk c = {
+		.kind = LS_WIRE_DICTIONARY, .hash = hash, .series_len = len
+	};
 
 	(void)snprintf(c.group, sizeof(c.group), "%s", group);
 	c.series = malloc(len);
@@ -63,37 +67,46 @@ stored_dictionary(const char *host, uint64_t hash, const char *group, const char
 }
 
 /*
- * A chunk of `columns` columns from t_us on, a row a second: value of column c, row i is base + i + 1000 c;
- * the third column is there in even rows, its first a NaN.
+ * A chunk of `columns` columns from t_us on, a row a second: value of column c, row i
+ * is base + i + 1000 c; the third column is there in even rows, its first a NaN.
  */
 void
-stored_chunk(const char *host, uint64_t hash, size_t columns, double base, int64_t t_us, int64_t wall_us)
+stored_chunk(const char *host, uint64_t hash, size_t columns, double base, int64_t t_us,
+	int64_t wall_us)
 {
 	static double value[3 * STORED_ROWS];
 	static bool present[3 * STORED_ROWS];
 	static uint64_t t_ns[STORED_ROWS];
 	static uint8_t body[LS_CHUNK_BODY_MAX_BYTES];
-	const struct ls_chunk_table table = { STORED_ROWS, columns, STORED_ROWS, t_ns, value, present };
+	const struct ls_chunk_table table = { STORED_ROWS, columns, STORED_ROWS, t_ns,
+		value, present };
 	struct ls_chunk_codec *codec = ls_chunk_codec_new(columns, STORED_ROWS);
-	struct ls_store_chunk c = { .kind = LS_WIRE_CHUNK, .hash = hash, .n = STORED_ROWS, .t_first_us = t_us,
-		.t_last_us = t_us + (STORED_ROWS - 1) * S, .map = { .offset_ns = (t_us - 5 * S) * 1000 } };
+	struct ls_store_chunk c = { .kind = LS_WIRE_CHUNK,
+		.hash = hash,
+		.n = STORED_ROWS,
+		.t_first_us = t_us,
+		.t_last_us = t_us + (STORED_ROWS - 1) * S,
+		.map = { .offset_ns = (t_us - 5 * S) * 1000 } };
 
 	for (size_t i = 0; i < STORED_ROWS; i++) {
 		t_ns[i] = (5 + i) * 1000000000ull;
 		for (size_t k = 0; k < columns; k++) {
 			present[k * STORED_ROWS + i] = k < 2 || i % 2 == 0;
-			value[k * STORED_ROWS + i] = base + (double)i + 1000.0 * (double)k;
+			value[k * STORED_ROWS + i] =
+				base + (double)i + 1000.0 * (double)k;
 		}
 	}
 	if (columns > 2)
 		value[2 * STORED_ROWS] = NAN;
-	ck_assert_int_eq(ls_chunk_encode(codec, &table, body, sizeof(body), &c.body_len), 0);
+	ck_assert_int_eq(
+		ls_chunk_encode(codec, &table, body, sizeof(body), &c.body_len), 0);
 	ls_chunk_codec_free(codec);
 	c.body = body;
 	stored_put(host, &c, wall_us);
 }
 
-const char stored_three[STORED_THREE_BYTES] = "host.one\0chip.two{chip=\"0\",x=\"y\"}\0chip.two{chip=\"1\"}";
+const char stored_three[STORED_THREE_BYTES] =
+	"host.one\0chip.two{chip=\"0\",x=\"y\"}\0chip.two{chip=\"1\"}";
 
 struct stored_text_out {
 	char *text;
@@ -112,9 +125,13 @@ stored_keep(void *arg, const char *piece, size_t len)
 }
 
 struct ls_ask
-stored_history(const char *host, const char *series, int64_t from_us, int64_t to_us, int64_t step_s)
+stored_history(const char *host, const char *series, int64_t from_us, int64_t to_us,
+	int64_t step_s)
 {
-	struct ls_ask ask = { .kind = LS_ASK_HISTORY, .from_us = from_us, .to_us = to_us, .step_s = step_s,
+	struct ls_ask ask = { .kind = LS_ASK_HISTORY,
+		.from_us = from_us,
+		.to_us = to_us,
+		.step_s = step_s,
 		.limit = 100 };
 
 	(void)snprintf(ask.host, sizeof(ask.host), "%s", host);
@@ -128,7 +145,8 @@ stored_answer(const struct ls_ask *ask)
 	struct stored_text_out t = { 0 };
 	json_t *v;
 
-	ck_assert_int_eq(ls_questions_answer(stored_questions, ask, NULL, stored_keep, &t), 0);
+	ck_assert_int_eq(
+		ls_questions_answer(stored_questions, ask, NULL, stored_keep, &t), 0);
 	v = json_loadb(t.text, t.len, 0, NULL);
 	ck_assert_ptr_nonnull(v);
 	free(t.text);
@@ -172,9 +190,11 @@ stored_worker(int64_t id, const char *job, const char *host)
 	m->u.worker.id = id;
 	memcpy(m->u.worker.ring_id, &id, sizeof(id));
 	(void)snprintf(m->u.worker.info.job, sizeof(m->u.worker.info.job), "%s", job);
-	(void)snprintf(m->u.worker.info.host, sizeof(m->u.worker.info.host), "%s", host);
+	(void)snprintf(m->u.worker.info.host, sizeof(m->u.worker.info.host), "%s",
+		host);
 	m->u.worker.info.rank = (int32_t)id;
-	ck_assert_int_eq(ls_store_commit(stored_store, &m, 1, STORED_MIDNIGHT - 3600 * S), 0);
+	ck_assert_int_eq(
+		ls_store_commit(stored_store, &m, 1, STORED_MIDNIGHT - 3600 * S), 0);
 	ls_write_free(m);
 }
 
@@ -184,7 +204,8 @@ stored_roll(int64_t now_us)
 	struct ls_query *q = NULL;
 	struct ls_roller *roller;
 	struct ls_write *m = NULL;
-	int64_t t_us = now_us - 3 * LS_ROLLUP_LATE_US; /* a minute is open for a while before it is written */
+	/* a minute is open for a while before it is written */
+	int64_t t_us = now_us - 3 * LS_ROLLUP_LATE_US;
 	bool more = false;
 
 	ck_assert_int_eq(ls_query_open(stored_dir, &q), 0);

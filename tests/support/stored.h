@@ -34,14 +34,15 @@ void stored_teardown(void);
 
 /* Commits one row of a host's stream of chunks at wall_us. */
 void stored_put(const char *host, const struct ls_store_chunk *chunk, int64_t wall_us);
-void stored_dictionary(const char *host, uint64_t hash, const char *group, const char *text, size_t len,
-	int64_t wall_us);
+void stored_dictionary(const char *host, uint64_t hash, const char *group,
+	const char *text, size_t len, int64_t wall_us);
 
 /*
- * A chunk of `columns` columns from t_us on, a row a second: value of column c, row i is base + i + 1000 c;
- * the third column is there in even rows, its first a NaN.
+ * A chunk of `columns` columns from t_us on, a row a second: value of column c, row i
+ * is base + i + 1000 c; the third column is there in even rows, its first a NaN.
  */
-void stored_chunk(const char *host, uint64_t hash, size_t columns, double base, int64_t t_us, int64_t wall_us);
+void stored_chunk(const char *host, uint64_t hash, size_t columns, double base,
+	int64_t t_us, int64_t wall_us);
 
 /* Commits a worker. */
 void stored_worker(int64_t id, const char *job, const char *host);
@@ -50,7 +51,8 @@ void stored_worker(int64_t id, const char *job, const char *host);
 void stored_roll(int64_t now_us);
 
 /* A question about a host's series; its answer; the error of it. */
-struct ls_ask stored_history(const char *host, const char *series, int64_t from_us, int64_t to_us, int64_t step_s);
+struct ls_ask stored_history(const char *host, const char *series, int64_t from_us,
+	int64_t to_us, int64_t step_s);
 json_t *stored_answer(const struct ls_ask *ask);
 int stored_refused(const struct ls_ask *ask);
 

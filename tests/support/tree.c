@@ -25,7 +25,8 @@ tree_make_way(char *full, const char *root)
 	char *slash;
 
 	ck_assert(mkdir(root, 0700) == 0 || errno == EEXIST);
-	for (slash = strchr(full + strlen(root) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+	for (slash = strchr(full + strlen(root) + 1, '/'); slash;
+		slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
 		ck_assert(mkdir(full, 0700) == 0 || errno == EEXIST);
 		*slash = '/';

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wire_examples - one of each message, with a value in every field: the golden files are made of them.
+ * wire_examples - one of each message, with a value in every field: the golden files
+ * are made of them.
  *
  * Owner:   test programs; static data.
  * Units:   as in wire.h.
@@ -25,7 +26,8 @@ struct ls_wire_item wire_example_end(void);
 struct ls_wire_report wire_example_report(void);
 struct ls_wire_ack wire_example_ack(void);
 
-/* The same with all that series brought: chunk items (none), zoomed values, identity, asked for. */
+/* The same with all that series brought: chunk items (none), zoomed values, identity,
+ * asked for. */
 struct ls_wire_report wire_example_report_series(void);
 struct ls_wire_ack wire_example_ack_series(void);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The second half of web/api/api.h: from what the backend gave to the body of the reply. */
+/* The second half of web/api/api.h: from what the backend gave to the body of the
+ * reply. */
 #include "config.h"
 #include "web/api/api.h"
 #include "proto/base/text.h"
@@ -17,7 +18,8 @@ answer_text_is(const json_t *object, const char *key, const char *want)
 	return want[0] == '\0' || (have && strcmp(have, want) == 0);
 }
 
-/* The subject is the host, a link with the host at one end, or a group that names it. */
+/* The subject is the host, a link with the host at one end, or a group that names it.
+ */
 static bool
 answer_host_is(const json_t *finding, const char *want)
 {
@@ -40,18 +42,18 @@ static bool
 answer_status_is(const json_t *finding, const char *want)
 {
 	return answer_text_is(finding, "status", want) ||
-	       (strcmp(want, "open") == 0 &&
-		       answer_text_is(finding, "status", "reopened"));
+		(strcmp(want, "open") == 0 &&
+			answer_text_is(finding, "status", "reopened"));
 }
 
 static bool
 answer_wants(const struct ls_request *q, const json_t *finding)
 {
 	return answer_text_is(json_object_get(finding, "job"), "id", q->ask.job) &&
-	       answer_host_is(finding, q->ask.host) &&
-	       answer_status_is(finding, q->status) &&
-	       answer_text_is(finding, "severity", q->severity) &&
-	       answer_text_is(finding, "kind", q->kind);
+		answer_host_is(finding, q->ask.host) &&
+		answer_status_is(finding, q->status) &&
+		answer_text_is(finding, "severity", q->severity) &&
+		answer_text_is(finding, "kind", q->kind);
 }
 
 /* {"schema_version":1,"items":...,"next_cursor":...}; takes items. */
@@ -165,8 +167,8 @@ answer_series(const struct ls_request *q, const json_t *all, json_t **ret_answer
 
 		errno = 0;
 		start = (size_t)strtoul(q->cursor, &end, 10);
-		if (q->cursor[0] < '0' || q->cursor[0] > '9' || *end != '\0' || errno != 0 ||
-			start > size)
+		if (q->cursor[0] < '0' || q->cursor[0] > '9' || *end != '\0' ||
+			errno != 0 || start > size)
 			return -LS_ERANGE;
 	}
 	items = json_array();

@@ -20,8 +20,8 @@
 
 #define LS_P(id) (1u << LS_PARAM_##id)
 static const struct ls_route_info api_routes[LS_ROUTE_COUNT] = {
-#define LS_ROUTE(id, method, path, answer, ask, params, summary)                       \
-	{#id, method, path, LS_ANSWER_##answer, LS_ASK_##ask, params, summary},
+#define LS_ROUTE(id, method, path, answer, ask, params, summary) \
+	{ #id, method, path, LS_ANSWER_##answer, LS_ASK_##ask, params, summary },
 #include "web/api/routes.def"
 #undef LS_ROUTE
 };
@@ -34,7 +34,7 @@ ls_api_route(enum ls_route route)
 	return &api_routes[route];
 }
 
-/* --- values ----------------------------------------------------------------------- */
+/* --- values --------------------------------------------------------------- */
 
 static int
 api_number(const char *text, uint64_t min, uint64_t max, uint64_t *ret_value)
@@ -83,7 +83,7 @@ api_name(const char *text, char *dst, size_t size)
 	return text[0] == '\0' ? -LS_EPARSE : ls_text_copy(dst, size, text);
 }
 
-/* --- one parser a parameter (params.def) ------------------------------------------ */
+/* --- one parser a parameter (params.def) ---------------------------------- */
 
 static int
 param_from(const char *v, int64_t now_us, struct ls_request *q)
@@ -161,7 +161,7 @@ param_metric(const char *v, int64_t now_us, struct ls_request *q)
 {
 	/* In the order of enum ls_grid_metric, which the web folder does not see; a
 	   test holds it. */
-	static const char *const words[] = {"blame", "wait", "own"};
+	static const char *const words[] = { "blame", "wait", "own" };
 	size_t i = 0;
 	int rc;
 
@@ -190,7 +190,7 @@ static int
 param_agg(const char *v, int64_t now_us, struct ls_request *q)
 {
 	/* In the order of enum ls_ask_agg. */
-	static const char *const words[] = {"mean", "min", "max", "count"};
+	static const char *const words[] = { "mean", "min", "max", "count" };
 	size_t i = 0;
 	int rc = api_word(v, words, sizeof(words) / sizeof(words[0]), &i);
 
@@ -211,8 +211,9 @@ param_peers(const char *v, int64_t now_us, struct ls_request *q)
 static int
 param_status(const char *v, int64_t now_us, struct ls_request *q)
 {
-	static const char *const words[] = {"open", "acknowledged", "action_taken",
-		"verifying", "verified", "ineffective", "cleared", "muted", "reopened"};
+	static const char *const words[] = { "open", "acknowledged", "action_taken",
+		"verifying", "verified", "ineffective", "cleared", "muted",
+		"reopened" };
 	size_t i = 0;
 	int rc = api_word(v, words, sizeof(words) / sizeof(words[0]), &i);
 
@@ -223,7 +224,7 @@ param_status(const char *v, int64_t now_us, struct ls_request *q)
 static int
 param_severity(const char *v, int64_t now_us, struct ls_request *q)
 {
-	static const char *const words[] = {"critical", "warning", "info"};
+	static const char *const words[] = { "critical", "warning", "info" };
 	size_t i = 0;
 	int rc = api_word(v, words, sizeof(words) / sizeof(words[0]), &i);
 
@@ -243,7 +244,7 @@ param_kind(const char *v, int64_t now_us, struct ls_request *q)
 static int
 param_counters(const char *v, int64_t now_us, struct ls_request *q)
 {
-	static const char *const words[] = {"hot", "all"};
+	static const char *const words[] = { "hot", "all" };
 	size_t i = 0;
 	int rc = api_word(v, words, sizeof(words) / sizeof(words[0]), &i);
 
@@ -271,7 +272,7 @@ struct api_param {
 };
 
 static const struct api_param api_params[LS_PARAM_COUNT] = {
-#define LS_PARAM(id, name, parser, must) {name, param_##parser, must},
+#define LS_PARAM(id, name, parser, must) { name, param_##parser, must },
 #include "web/api/params.def"
 #undef LS_PARAM
 };
@@ -283,7 +284,7 @@ ls_api_param(enum ls_param param)
 	return api_params[param].name;
 }
 
-/* --- problems --------------------------------------------------------------------- */
+/* --- problems ------------------------------------------------------------- */
 
 void
 ls_api_problem(struct ls_problem *ret_problem, int status, const char *type,
@@ -327,8 +328,8 @@ ls_api_failure(int rc, struct ls_problem *ret_problem)
 }
 
 json_t *
-ls_api_problem_json(
-	const struct ls_problem *p, const char *instance, const char *request_id)
+ls_api_problem_json(const struct ls_problem *p, const char *instance,
+	const char *request_id)
 {
 	char type[64], detail[2 * sizeof(p->detail)], name[4 * sizeof(p->parameter)];
 	json_t *v;
@@ -341,8 +342,8 @@ ls_api_problem_json(
 		p->title, "status", p->status, "detail", detail, "instance", instance,
 		"request_id", request_id);
 	if (v && name[0] != '\0')
-		(void)json_object_set_new(
-			v, "errors", json_pack("[{s:s}]", "parameter", name));
+		(void)json_object_set_new(v, "errors",
+			json_pack("[{s:s}]", "parameter", name));
 	return v;
 }
 
@@ -354,7 +355,7 @@ api_bad_parameter(struct ls_problem *p, const char *name, const char *what)
 	return -LS_EPARSE;
 }
 
-/* --- routes ----------------------------------------------------------------------- */
+/* --- routes --------------------------------------------------------------- */
 
 /* Matches one path; fills job, host or id from the segments in braces. */
 static int
@@ -414,8 +415,8 @@ api_route(const char *path, struct ls_request *q, struct ls_problem *p)
 		q->ask.series[0] = '\0';
 	}
 	if (bad == -LS_EPARSE) {
-		ls_api_problem(
-			p, 400, "bad-path", "Bad path", "the path holds a bad escape");
+		ls_api_problem(p, 400, "bad-path", "Bad path",
+			"the path holds a bad escape");
 		return bad;
 	}
 	/* A name that is too long names nothing we could know. */
@@ -455,16 +456,20 @@ api_stored(int64_t now_us, struct ls_request *q, struct ls_problem *p)
 	uint64_t skip = 0;
 
 	ask->to_us = q->to_us == INT64_MAX ? now_us : q->to_us;
-	ask->from_us = q->from_us != INT64_MIN ? q->from_us : ask->to_us - API_RANGE_DEFAULT_US;
+	ask->from_us = q->from_us != INT64_MIN ? q->from_us
+					       : ask->to_us - API_RANGE_DEFAULT_US;
 	if (ask->from_us > ask->to_us) {
 		(void)api_bad_parameter(p, "from", "is after 'to'");
 		return -LS_ERANGE;
 	}
 	if (q->cursor[0] != '\0' && api_number(q->cursor, 1, UINT32_MAX, &skip) != 0)
-		return api_bad_parameter(p, "cursor", "must be the next_cursor of the page before");
+		return api_bad_parameter(p, "cursor",
+			"must be the next_cursor of the page before");
 	ask->skip = (size_t)skip;
-	if (q->route == LS_ROUTE_STEP && api_number(ask->id, 0, INT64_MAX, &ask->step) != 0) {
-		ls_api_problem(p, 400, "bad-path", "Bad path", "a step is a whole number");
+	if (q->route == LS_ROUTE_STEP &&
+		api_number(ask->id, 0, INT64_MAX, &ask->step) != 0) {
+		ls_api_problem(p, 400, "bad-path", "Bad path",
+			"a step is a whole number");
 		return -LS_EPARSE;
 	}
 	if (q->route == LS_ROUTE_FLEET && ask->series[0] == '\0')
@@ -511,27 +516,31 @@ ls_api_parse(const char *path, const char *query, int64_t now_us,
 		(void)api_bad_parameter(ret_problem, "from", "is after 'to'");
 		return -LS_ERANGE;
 	}
-	return api_routes[q->route].answer == LS_ANSWER_STORED ? api_stored(now_us, q, ret_problem)
-							       : 0;
+	return api_routes[q->route].answer == LS_ANSWER_STORED
+		? api_stored(now_us, q, ret_problem)
+		: 0;
 }
 
-/* --- bodies of writes ------------------------------------------------------------- */
+/* --- bodies of writes ----------------------------------------------------- */
 
 static int
-api_body_member(const char *key, const json_t *v, struct ls_request *q, struct ls_problem *p)
+api_body_member(const char *key, const json_t *v, struct ls_request *q,
+	struct ls_problem *p)
 {
 	json_int_t seconds = json_integer_value(v);
 
 	if (q->ask.kind != LS_ASK_ZOOM || strcmp(key, "seconds") != 0)
 		return api_bad_parameter(p, key, "is not a member of this body");
 	if (!json_is_integer(v) || seconds < 1 || seconds > LS_ZOOM_MAX_S)
-		return api_bad_parameter(p, key, "must be a whole number from 1 to 120");
+		return api_bad_parameter(p, key,
+			"must be a whole number from 1 to 120");
 	q->ask.seconds = (unsigned)seconds;
 	return 0;
 }
 
 int
-ls_api_body(const char *text, size_t len, struct ls_request *q, struct ls_problem *ret_problem)
+ls_api_body(const char *text, size_t len, struct ls_request *q,
+	struct ls_problem *ret_problem)
 {
 	char why[120];
 	json_t *body = NULL, *v;
@@ -545,7 +554,8 @@ ls_api_body(const char *text, size_t len, struct ls_request *q, struct ls_proble
 		json_decref(body);
 		return -LS_EPARSE;
 	}
-	json_object_foreach (body, key, v) {
+	json_object_foreach(body, key, v)
+	{
 		rc = api_body_member(key, v, q, ret_problem);
 		if (rc != 0)
 			break;

@@ -10,7 +10,8 @@
  * Units:   times in microseconds since the epoch; steps as numbered by the job.
  * Errors:  -LS_EUNKNOWN no such route, -LS_EPARSE or -LS_ERANGE bad parameter; struct
  *          ls_problem says it.
- * Limits:  LS_PAGE_MAX, LS_GRID_ROWS_MAX, LS_GRID_COLS_MAX, and those of web/api/query.h.
+ * Limits:  LS_PAGE_MAX, LS_GRID_ROWS_MAX, LS_GRID_COLS_MAX, and those of
+ *          web/api/query.h.
  * Source:  RFC 9457 for problems.
  */
 #ifndef LS_WEB_API_H
@@ -28,13 +29,13 @@ enum ls_route {
 };
 
 enum ls_answer {
-	LS_ANSWER_LIST,	    /* the backend's array, wrapped */
-	LS_ANSWER_OBJECT,   /* the backend's object */
-	LS_ANSWER_STEPS,    /* a list cut to a range of time */
+	LS_ANSWER_LIST, /* the backend's array, wrapped */
+	LS_ANSWER_OBJECT, /* the backend's object */
+	LS_ANSWER_STEPS, /* a list cut to a range of time */
 	LS_ANSWER_FINDINGS, /* a list filtered and paged */
-	LS_ANSWER_SERIES,   /* a list paged by place */
-	LS_ANSWER_WRITE,    /* the backend's object, after a body was taken */
-	LS_ANSWER_STORED,   /* the text that the backend read */
+	LS_ANSWER_SERIES, /* a list paged by place */
+	LS_ANSWER_WRITE, /* the backend's object, after a body was taken */
+	LS_ANSWER_STORED, /* the text that the backend read */
 	LS_ANSWER_EXPORT,
 	LS_ANSWER_ASSET,
 	LS_ANSWER_METRICS,
@@ -66,7 +67,8 @@ struct ls_request {
 	int64_t from_us, to_us; /* INT64_MIN, INT64_MAX: not limited */
 	char status[LS_QUERY_NAME_MAX_BYTES], severity[LS_QUERY_NAME_MAX_BYTES];
 	char kind[LS_QUERY_NAME_MAX_BYTES];
-	char cursor[LS_QUERY_NAME_MAX_BYTES]; /* id of the last finding, or number of the
+	char cursor
+		[LS_QUERY_NAME_MAX_BYTES]; /* id of the last finding, or number of the
 						 last series shown; "": none */
 };
 
@@ -92,8 +94,8 @@ int ls_api_parse(const char *path, const char *query, int64_t now_us,
 	struct ls_request *ret_request, struct ls_problem *ret_problem) LS_MUSTCHECK;
 
 /*
- * Takes the body of a write: a JSON object of the members that the route knows ("seconds"
- * of ZOOM; may be left out). -LS_EPARSE, -LS_ERANGE: 400, in ret_problem.
+ * Takes the body of a write: a JSON object of the members that the route knows
+ * ("seconds" of ZOOM; may be left out). -LS_EPARSE, -LS_ERANGE: 400, in ret_problem.
  */
 int ls_api_body(const char *text, size_t len, struct ls_request *q,
 	struct ls_problem *ret_problem) LS_MUSTCHECK;
@@ -106,14 +108,14 @@ void ls_api_problem(struct ls_problem *ret_problem, int status, const char *type
 	const char *title, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 /* The problem as JSON (new reference, NULL if out of memory). */
-json_t *ls_api_problem_json(
-	const struct ls_problem *p, const char *instance, const char *request_id);
+json_t *ls_api_problem_json(const struct ls_problem *p, const char *instance,
+	const char *request_id);
 
 /*
  * The body for what the backend gave: wrapped, filtered, paged, as the route says. New
  * reference. -LS_ERANGE: the cursor is of no finding known (400).
  */
-int ls_api_answer(
-	const struct ls_request *q, json_t *body, json_t **ret_answer) LS_MUSTCHECK;
+int ls_api_answer(const struct ls_request *q, json_t *body,
+	json_t **ret_answer) LS_MUSTCHECK;
 
 #endif

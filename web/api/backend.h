@@ -22,20 +22,21 @@
 struct evbuffer;
 
 enum ls_ask_kind {
-	LS_ASK_JOBS,     /* array */
-	LS_ASK_JOB,      /* object */
-	LS_ASK_HOSTS,    /* array */
-	LS_ASK_STEPS,    /* array */
-	LS_ASK_GRID,     /* object */
-	LS_ASK_FINDINGS, /* array of all, in order of opening; filtered and paged by web */
-	LS_ASK_FINDING,  /* object */
-	LS_ASK_HOST,     /* object */
-	LS_ASK_SERIES,   /* array of all; paged by web */
-	LS_ASK_ZOOM,     /* a write: begins a zoom; object */
+	LS_ASK_JOBS, /* array */
+	LS_ASK_JOB, /* object */
+	LS_ASK_HOSTS, /* array */
+	LS_ASK_STEPS, /* array */
+	LS_ASK_GRID, /* object */
+	/* array of all, in order of opening; filtered and paged by web */
+	LS_ASK_FINDINGS,
+	LS_ASK_FINDING, /* object */
+	LS_ASK_HOST, /* object */
+	LS_ASK_SERIES, /* array of all; paged by web */
+	LS_ASK_ZOOM, /* a write: begins a zoom; object */
 	/* Of storage, by read(): the whole text of the answer. */
-	LS_ASK_HISTORY,  /* series of a host over a range of time */
-	LS_ASK_FLEET,    /* one metric of a job's hosts over a range of time */
-	LS_ASK_STEP      /* one step: the records of all workers */
+	LS_ASK_HISTORY, /* series of a host over a range of time */
+	LS_ASK_FLEET, /* one metric of a job's hosts over a range of time */
+	LS_ASK_STEP /* one step: the records of all workers */
 };
 
 enum ls_ask_agg { LS_ASK_MEAN, LS_ASK_MIN, LS_ASK_MAX, LS_ASK_COUNT };
@@ -44,21 +45,23 @@ struct ls_ask {
 	enum ls_ask_kind kind;
 	char job[LS_JOB_NAME_MAX_BYTES];
 	char host[LS_HOST_NAME_MAX_BYTES]; /* "" = all */
-	char id[32];                       /* finding */
-	uint64_t from_step, to_step;       /* inclusive */
+	char id[32]; /* finding */
+	uint64_t from_step, to_step; /* inclusive */
 	size_t limit;
-	unsigned metric;                   /* enum ls_grid_metric */
+	unsigned metric; /* enum ls_grid_metric */
 	size_t rows, cols;
-	unsigned seconds;                  /* ZOOM: for so long */
-	bool counters;                     /* export: of chunks, too */
+	unsigned seconds; /* ZOOM: for so long */
+	bool counters; /* export: of chunks, too */
 	/* HISTORY, FLEET */
-	char series[LS_SERIES_TEXT_MAX_BYTES]; /* a name, or with labels: name{key="value"} */
-	int64_t from_us, to_us;            /* inclusive */
-	int64_t step_s;                    /* -1: chosen; 0: values as they are */
-	enum ls_ask_agg agg;               /* FLEET: what lines of many hosts show */
-	bool band;                         /* FLEET: p10, p50, p90 over hosts instead of lines */
-	uint64_t step;                     /* STEP */
-	size_t skip;                       /* FLEET, STEP: lines of the pages before */
+	/* a name, or with labels: name{key="value"} */
+	char series[LS_SERIES_TEXT_MAX_BYTES];
+	int64_t from_us, to_us; /* inclusive */
+	int64_t step_s; /* -1: chosen; 0: values as they are */
+	enum ls_ask_agg agg; /* FLEET: what lines of many hosts show */
+	/* FLEET: p10, p50, p90 over hosts instead of lines */
+	bool band;
+	uint64_t step; /* STEP */
+	size_t skip; /* FLEET, STEP: lines of the pages before */
 };
 
 /* Called exactly once; body is a borrowed reference, NULL if rc != 0. */
@@ -79,18 +82,20 @@ struct ls_backend {
 	void (*export_job)(void *arg, const struct ls_ask *q, ls_export_piece *piece,
 		void *piece_arg);
 	/*
-	 * The answer's JSON to a question of HISTORY and later; pieces come on the loop thread.
+	 * The answer's JSON to a question of HISTORY and later; pieces come on the loop
+	 * thread.
 	 */
 	void (*read)(void *arg, const struct ls_ask *q, ls_export_piece *piece,
 		void *piece_arg);
 	/*
-	 * Nobody waits any more for what export_job or read were asked with piece_arg: its last
-	 * call comes all the same, but soon.
+	 * Nobody waits any more for what export_job or read were asked with piece_arg:
+	 * its last call comes all the same, but soon.
 	 */
 	void (*cancel)(void *arg, void *piece_arg);
 	/* Appends the collector's lines of /metrics (Prometheus text 0.0.4). */
 	void (*metrics)(void *arg, struct evbuffer *out);
-	/* Ready to serve and to store? If not, *ret_why says what is wrong; if so, what is worth knowing, or nothing. */
+	/* Ready to serve and to store? If not, *ret_why says what is wrong; if so, what
+	 * is worth knowing, or nothing. */
 	bool (*ready)(void *arg, const char **ret_why);
 };
 

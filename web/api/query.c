@@ -84,7 +84,7 @@ static bool
 query_unreserved(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-	       (c >= '0' && c <= '9') || (c != '\0' && strchr("-._~", c) != NULL);
+		(c >= '0' && c <= '9') || (c != '\0' && strchr("-._~", c) != NULL);
 }
 
 int

@@ -30,8 +30,8 @@ struct ls_query {
 /*
  * Decodes %XX of text[0..len) into ret_text (size bytes, always terminated on success).
  */
-int ls_query_decode(
-	const char *text, size_t len, size_t size, char *ret_text) LS_MUSTCHECK;
+int ls_query_decode(const char *text, size_t len, size_t size,
+	char *ret_text) LS_MUSTCHECK;
 
 /*
  * Splits "a=1&b=2" (NULL or "" gives none) into decoded pairs, in order; a name without

@@ -21,12 +21,13 @@
 
 enum ls_exit {
 	LS_EXIT_OK = 0,
-	LS_EXIT_FOUND = 1, /* with --exit-code; replay: the file cannot be used; doctor: a check failed */
+	/* with --exit-code; replay: the file cannot be used; doctor: a check failed */
+	LS_EXIT_FOUND = 1,
 	LS_EXIT_USAGE = 2,
 	LS_EXIT_UNREACHABLE = 3,
 	LS_EXIT_DENIED = 4,
 	LS_EXIT_UNKNOWN = 5, /* no such job or finding */
-	LS_EXIT_NO_DATA = 6  /* not enough data, or --wait was in vain */
+	LS_EXIT_NO_DATA = 6 /* not enough data, or --wait was in vain */
 };
 
 struct ls_cli_options {
@@ -62,12 +63,12 @@ struct ls_cli {
  * One function a command; the arguments follow the command's name. Returns the exit
  * code.
  */
-#define LS_COMMAND(name, arguments, least, most, help)                                 \
+#define LS_COMMAND(name, arguments, least, most, help) \
 	int ls_cmd_##name(struct ls_cli *cli, int argc, char **argv);
 #include "web/cli/commands.def"
 #undef LS_COMMAND
 
-/* --- asking, with the error told on stderr ---------------------------------------- */
+/* --- asking, with the error told on stderr -------------------------------- */
 
 /*
  * GETs a path. With -o json and `show` the body is printed as it came and *ret_body is
@@ -76,7 +77,8 @@ struct ls_cli {
 int ls_cli_get(struct ls_cli *cli, const char *path, bool show,
 	json_t **ret_body) LS_MUSTCHECK;
 
-/* The same of a POST of a JSON body; *ret_body NULL with -o json, printed as it came. */
+/* The same of a POST of a JSON body; *ret_body NULL with -o json, printed as it came.
+ */
 int ls_cli_post(struct ls_cli *cli, const char *path, const char *json,
 	json_t **ret_body) LS_MUSTCHECK;
 
@@ -85,8 +87,8 @@ struct ls_fetched;
 int ls_cli_refused(struct ls_cli *cli, const struct ls_fetched *got);
 
 /* Writes "name=value" after ? or &, encoded, unless value is empty. -LS_ELIMIT. */
-int ls_cli_query(
-	char *path, size_t size, const char *name, const char *value) LS_MUSTCHECK;
+int ls_cli_query(char *path, size_t size, const char *name,
+	const char *value) LS_MUSTCHECK;
 
 /*
  * The job meant: --job, or the only one there is. Else says which there are; returns an
@@ -100,12 +102,12 @@ int ls_cli_job(struct ls_cli *cli, size_t size, char *ret_job) LS_MUSTCHECK;
 int ls_cli_segment(char *path, size_t size, const char *text) LS_MUSTCHECK;
 
 /* "/api/v1/hosts/HOST" and rest. Returns an exit code, having said why. */
-int ls_cli_host_path(
-	const char *host, const char *rest, size_t size, char *ret_path) LS_MUSTCHECK;
+int ls_cli_host_path(const char *host, const char *rest, size_t size,
+	char *ret_path) LS_MUSTCHECK;
 
 /* "/api/v1/jobs/JOB" and rest. Returns an exit code, having said why. */
-int ls_cli_job_path(
-	const char *job, const char *rest, size_t size, char *ret_path) LS_MUSTCHECK;
+int ls_cli_job_path(const char *job, const char *rest, size_t size,
+	char *ret_path) LS_MUSTCHECK;
 
 /* One host: who it is, how its agent fares. Returns the exit code. */
 int ls_cli_host(struct ls_cli *cli, const char *host);
@@ -113,7 +115,8 @@ int ls_cli_host(struct ls_cli *cli, const char *host);
 /* 0 for info, 1 warning, 2 critical, -1 for what is none. */
 int ls_cli_severity(const char *word);
 
-/* Adds the cells of one step record from its time on: TIME DURATION OWN WAIT LATE BLAME INPUT COMPUTE. */
+/* Adds the cells of one step record from its time on: TIME DURATION OWN WAIT LATE BLAME
+ * INPUT COMPUTE. */
 void ls_cli_record_cells(struct ls_term *t, struct ls_table *table, const json_t *r);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lockstep doctor: the agent's checks; without an agent those that can be made without it. */
+/* lockstep doctor: the agent's checks; without an agent those that can be made without
+ * it. */
 #include "config.h"
 #include "agent/face/checks.h"
 #include "agent/collect/doctor.h"
@@ -32,7 +33,8 @@ doctor_head(struct ls_term *t, const json_t *body)
 {
 	double cpu = 0, rss = 0, up = 0;
 
-	(void)printf("agent on %s, version %s", ls_term_text(t, body, "agent.host", "?"),
+	(void)printf("agent on %s, version %s",
+		ls_term_text(t, body, "agent.host", "?"),
 		ls_term_text(t, body, "agent.version", "?"));
 	if (ls_pick_number(body, "agent.uptime_s", &up))
 		(void)printf(", up %s", ls_term_span(t, up));
@@ -76,11 +78,13 @@ doctor_of_agent(struct ls_cli *cli, const struct ls_fetched *got, struct ls_doct
 static void
 doctor_check_collector(struct ls_cli *cli, struct ls_doctor *d)
 {
-	struct ls_fetched got = {0};
-	int rc = doctor_fetch(cli->options.server, cli->options.timeout_ns, "/healthz", &got);
+	struct ls_fetched got = { 0 };
+	int rc = doctor_fetch(cli->options.server, cli->options.timeout_ns, "/healthz",
+		&got);
 
 	if (rc == 0 && got.status == 200)
-		ls_doctor_add(d, LS_DOCTOR_OK, "collector", cli->options.server, "answers", "");
+		ls_doctor_add(d, LS_DOCTOR_OK, "collector", cli->options.server,
+			"answers", "");
 	else
 		ls_doctor_add(d, LS_DOCTOR_WARN, "collector", cli->options.server,
 			"does not answer from here",
@@ -116,15 +120,17 @@ int
 ls_cmd_doctor(struct ls_cli *cli, int argc, char **argv)
 {
 	struct ls_doctor *d = calloc(1, sizeof(*d));
-	struct ls_fetched got = {0};
+	struct ls_fetched got = { 0 };
 	int rc, status;
 
 	(void)argc;
 	(void)argv;
-	rc = d ? doctor_fetch(cli->options.agent, cli->options.timeout_ns, DOCTOR_PATH, &got)
+	rc = d ? doctor_fetch(cli->options.agent, cli->options.timeout_ns, DOCTOR_PATH,
+			 &got)
 	       : -ENOMEM;
 	if (rc == -LS_EPARSE) {
-		(void)fprintf(stderr, "lockstep: --agent must be http://HOST:PORT, not %s\n",
+		(void)fprintf(stderr,
+			"lockstep: --agent must be http://HOST:PORT, not %s\n",
 			ls_term_safe(cli->term, cli->options.agent, ""));
 		status = LS_EXIT_USAGE;
 	} else if (!d) {
@@ -133,7 +139,8 @@ ls_cmd_doctor(struct ls_cli *cli, int argc, char **argv)
 	} else if (rc != 0) {
 		status = doctor_alone(cli, "no agent answers there", d);
 	} else if (doctor_of_agent(cli, &got, d) != 0) {
-		status = doctor_alone(cli, "what answers there is no lockstep-agent", d);
+		status =
+			doctor_alone(cli, "what answers there is no lockstep-agent", d);
 	} else {
 		status = doctor_verdict(d);
 	}

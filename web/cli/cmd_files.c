@@ -34,7 +34,7 @@ files_show_replay(struct ls_term *t, const json_t *result)
 int
 ls_cmd_replay(struct ls_cli *cli, int argc, char **argv)
 {
-	struct ls_replay_stats stats = {0};
+	struct ls_replay_stats stats = { 0 };
 	json_t *result = NULL;
 	char *text = NULL;
 	int rc = ls_replay_file(argv[0], files_complain, cli->term, &stats, &result);
@@ -66,7 +66,7 @@ ls_cmd_replay(struct ls_cli *cli, int argc, char **argv)
 static int
 files_export(struct ls_cli *cli, const char *path, FILE *out)
 {
-	struct ls_fetched got = {0};
+	struct ls_fetched got = { 0 };
 	int rc = ls_fetch_get(cli->fetch, path, out, &got);
 
 	if (rc == -EIO) {

@@ -14,7 +14,7 @@
 static void
 findings_pause(void)
 {
-	struct timespec pause = {0, LS_FINDINGS_POLL_NS};
+	struct timespec pause = { 0, LS_FINDINGS_POLL_NS };
 
 	(void)nanosleep(&pause,
 		NULL); /* a signal may cut it short: Ctrl-C ends the program anyway */
@@ -76,7 +76,7 @@ findings_none(struct ls_cli *cli)
 {
 	const struct ls_cli_options *o = &cli->options;
 	bool filtered = o->host[0] || o->severity[0] || o->kind[0] ||
-			strcmp(o->status, "open") != 0;
+		strcmp(o->status, "open") != 0;
 	json_t *body = NULL;
 	const json_t *items;
 	int rc, shown = 0;
@@ -102,8 +102,9 @@ findings_none(struct ls_cli *cli)
 	json_decref(body);
 	if (shown > 0)
 		return LS_EXIT_OK;
-	(void)fprintf(stderr, o->job[0] ? "lockstep: no such job\n"
-					: "lockstep: no job has reported yet\n");
+	(void)fprintf(stderr,
+		o->job[0] ? "lockstep: no such job\n"
+			  : "lockstep: no job has reported yet\n");
 	return o->job[0] ? LS_EXIT_UNKNOWN : LS_EXIT_NO_DATA;
 }
 
@@ -154,8 +155,8 @@ findings_fresh(struct ls_cli *cli, const json_t *items, json_t *seen)
 			continue;
 		(void)json_object_set_new(seen, id, json_true());
 		if (cli->json) {
-			(void)json_dumpf(
-				f, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
+			(void)json_dumpf(f, stdout,
+				JSON_COMPACT | JSON_REAL_PRECISION(15));
 			(void)printf("\n");
 		} else {
 			ls_show_finding(cli->term, f);

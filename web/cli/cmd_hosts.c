@@ -20,7 +20,8 @@ host_clock(struct ls_term *t, const json_t *h)
 	}
 	if (ls_pick_number(h, "clock.drift_ppm", &v))
 		(void)snprintf(drift, sizeof(drift), "%.3g", v);
-	(void)printf("clock         %s from the collector's, drift %s ppm, known to %s\n",
+	(void)printf(
+		"clock         %s from the collector's, drift %s ppm, known to %s\n",
 		ls_term_seconds(t, h, "clock.offset_s", "?"), drift,
 		ls_term_seconds(t, h, "clock.uncertainty_s", "?"));
 }
@@ -31,13 +32,15 @@ host_agent(struct ls_term *t, const json_t *h)
 	double slowed = 1;
 
 	if (!ls_pick(h, "agent")) {
-		(void)printf("agent         has not reported since the collector started\n");
+		(void)printf(
+			"agent         has not reported since the collector started\n");
 		return;
 	}
 	(void)ls_pick_number(h, "agent.slowed_factor", &slowed);
 	(void)printf("agent         %s", ls_term_text(t, h, "agent.version", "?"));
 	if (slowed > 1)
-		(void)printf(", samples %.3g times less often to stay in its budget", slowed);
+		(void)printf(", samples %.3g times less often to stay in its budget",
+			slowed);
 	(void)printf("\nwaiting       %s items, %s of chunks\n",
 		ls_term_whole(t, h, "agent.waiting_items", "?"),
 		ls_term_whole(t, h, "agent.waiting_chunk_items", "?"));
@@ -60,7 +63,8 @@ host_identity(struct ls_term *t, const json_t *h)
 	}
 	(void)printf("\n");
 	table = ls_table_new("FIELD|VALUE|KNOWN FROM");
-	json_object_foreach (all, key, field) {
+	json_object_foreach(all, key, field)
+	{
 		ls_table_add(table, ls_term_safe(t, key, ""));
 		ls_table_add(table, ls_term_text(t, field, "value", "?"));
 		ls_table_add(table, ls_term_text(t, field, "source", "?"));
@@ -85,13 +89,14 @@ ls_cli_host(struct ls_cli *cli, const char *host)
 	host_agent(t, h);
 	host_clock(t, h);
 	if (ls_pick(h, "zoom_until_at"))
-		(void)printf("zoomed until  %s\n", ls_term_time(t, h, "zoom_until_at", true));
+		(void)printf("zoomed until  %s\n",
+			ls_term_time(t, h, "zoom_until_at", true));
 	host_identity(t, h);
 	json_decref(h);
 	return LS_EXIT_OK;
 }
 
-/* --- series ----------------------------------------------------------------------- */
+/* --- series --------------------------------------------------------------- */
 
 /* name{label="value",...} as it was made of. */
 static const char *
@@ -104,12 +109,13 @@ series_name(struct ls_term *t, const json_t *s)
 	json_t *v;
 
 	(void)snprintf(text, sizeof(text), "%s", name ? name : "?");
-	json_object_foreach (labels, key, v) {
+	json_object_foreach(labels, key, v)
+	{
 		const char *value = json_string_value(v);
 
 		len = strlen(text);
-		(void)snprintf(text + len, sizeof(text) - len, "%s%s=\"%s\"", between, key,
-			value ? value : "");
+		(void)snprintf(text + len, sizeof(text) - len, "%s%s=\"%s\"", between,
+			key, value ? value : "");
 		between = ",";
 	}
 	len = strlen(text);
@@ -131,7 +137,8 @@ series_row(struct ls_term *t, struct ls_table *table, const json_t *s)
 	ls_table_add(table, ls_term_text(t, s, "unit", ""));
 	ls_table_add(table, ls_term_time(t, s, "t", false));
 	ls_table_add(table, ls_term_text(t, s, "group", "?"));
-	ls_table_add(table, json_is_true(json_object_get(s, "live")) ? "live" : "stored");
+	ls_table_add(table,
+		json_is_true(json_object_get(s, "live")) ? "live" : "stored");
 }
 
 int
@@ -157,14 +164,15 @@ ls_cmd_series(struct ls_cli *cli, int argc, char **argv)
 		series_row(cli->term, table, json_array_get(items, i));
 	ls_table_print(table);
 	if (json_array_size(items) == 0)
-		(void)fprintf(stderr, "lockstep: no series of this host is known yet\n");
+		(void)fprintf(stderr,
+			"lockstep: no series of this host is known yet\n");
 	else if (ls_pick_text(body, "next_cursor"))
 		(void)fprintf(stderr, "lockstep: there are more; see --limit\n");
 	json_decref(body);
 	return LS_EXIT_OK;
 }
 
-/* --- zoom ------------------------------------------------------------------------- */
+/* --- zoom ----------------------------------------------------------------- */
 
 int
 ls_cmd_zoom(struct ls_cli *cli, int argc, char **argv)

@@ -14,7 +14,7 @@
 #define QUERY_TREND_COLUMNS 48
 #define QUERY_TEXT_BYTES 1024
 
-/* --- what all ways of printing share ----------------------------------------------- */
+/* --- what all ways of printing share -------------------------------------- */
 
 /* Name and labels as a series is written: name{key="value",...}. */
 static void
@@ -26,7 +26,8 @@ query_series_text(const json_t *item, size_t size, char *ret_text)
 
 	ret_text[0] = '\0';
 	len += (size_t)snprintf(ret_text, size, "%s", name ? name : "?");
-	json_object_foreach (labels, key, v) {
+	json_object_foreach(labels, key, v)
+	{
 		const char *value = json_string_value(v);
 
 		if (len >= size)
@@ -50,15 +51,18 @@ query_time(const json_t *body, const json_t *item, size_t i)
 		return 0;
 	if (json_is_number(step))
 		return us + (int64_t)i * json_integer_value(step) * 1000000;
-	return us + llround(json_number_value(
-			    json_array_get(json_object_get(item, "at_s"), i)) * 1e6);
+	return us +
+		llround(json_number_value(
+				json_array_get(json_object_get(item, "at_s"), i)) *
+			1e6);
 }
 
-/* The array that a line is drawn of: what there is of mean, or the one asked for, or values. */
+/* The array that a line is drawn of: what there is of mean, or the one asked for, or
+ * values. */
 static const json_t *
 query_values(const json_t *item)
 {
-	static const char *const keys[] = {"mean", "min", "max", "count", "value"};
+	static const char *const keys[] = { "mean", "min", "max", "count", "value" };
 	const json_t *v = NULL;
 
 	for (size_t i = 0; !v && i < sizeof(keys) / sizeof(keys[0]); i++)
@@ -84,28 +88,30 @@ query_extreme(const json_t *array, bool most, double *ret)
 	return any;
 }
 
-/* --- for people ---------------------------------------------------------------------- */
+/* --- for people ----------------------------------------------------------- */
 
 static bool
 query_is_utf8(void)
 {
-	static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		const char *v = getenv(names[i]);
 
 		if (v && v[0] != '\0')
-			return strstr(v, "UTF-8") || strstr(v, "utf8") || strstr(v, "UTF8");
+			return strstr(v, "UTF-8") || strstr(v, "utf8") ||
+				strstr(v, "UTF8");
 	}
 	return false;
 }
 
-/* A small picture of an array: each column the greatest of what it covers, a blank where nothing is. */
+/* A small picture of an array: each column the greatest of what it covers, a blank
+ * where nothing is. */
 static void
 query_trend(const json_t *array, double least, double most, size_t size, char *ret_text)
 {
-	static const char *const bars[] = {"\u2581", "\u2582", "\u2583", "\u2584", "\u2585",
-		"\u2586", "\u2587", "\u2588"};
+	static const char *const bars[] = { "\u2581", "\u2582", "\u2583", "\u2584",
+		"\u2585", "\u2586", "\u2587", "\u2588" };
 	static const char ascii[] = "_.-=+*#@";
 	size_t n = json_array_size(array), len = 0, at = 0;
 	size_t columns = n < QUERY_TREND_COLUMNS ? n : QUERY_TREND_COLUMNS;
@@ -126,11 +132,14 @@ query_trend(const json_t *array, double least, double most, size_t size, char *r
 			len += (size_t)snprintf(ret_text + len, size - len, " ");
 			continue;
 		}
-		level = most > least ? (size_t)((top - least) / (most - least) * 7.999) : 0;
+		level = most > least ? (size_t)((top - least) / (most - least) * 7.999)
+				     : 0;
 		if (utf8)
-			len += (size_t)snprintf(ret_text + len, size - len, "%s", bars[level]);
+			len += (size_t)snprintf(ret_text + len, size - len, "%s",
+				bars[level]);
 		else
-			len += (size_t)snprintf(ret_text + len, size - len, "%c", ascii[level]);
+			len += (size_t)snprintf(ret_text + len, size - len, "%c",
+				ascii[level]);
 	}
 }
 
@@ -145,7 +154,8 @@ query_number(struct ls_term *t, bool known, double v, const char *unit, double b
 }
 
 static void
-query_line(struct ls_cli *cli, struct ls_table *table, const json_t *body, const json_t *item)
+query_line(struct ls_cli *cli, struct ls_table *table, const json_t *body,
+	const json_t *item)
 {
 	struct ls_term *t = cli->term;
 	const json_t *values = query_values(item), *min = json_object_get(item, "min");
@@ -153,7 +163,8 @@ query_line(struct ls_cli *cli, struct ls_table *table, const json_t *body, const
 	const char *unit = ls_pick_text(body, "unit");
 	char text[QUERY_TEXT_BYTES], trend[4 * QUERY_TREND_COLUMNS + 1];
 	double least = 0, most = 0, last = 0, low = 0, high = 0;
-	bool any = query_extreme(values, false, &low) && query_extreme(values, true, &high);
+	bool any = query_extreme(values, false, &low) &&
+		query_extreme(values, true, &high);
 	bool has_last = false;
 
 	least = low;
@@ -186,10 +197,12 @@ query_caption(struct ls_cli *cli, const json_t *body)
 		(void)printf("%" JSON_INTEGER_FORMAT " s a bucket, from %s\n",
 			json_integer_value(step), ls_term_text(t, body, "source", "?"));
 	else
-		(void)printf("as measured, from %s\n", ls_term_text(t, body, "source", "?"));
+		(void)printf("as measured, from %s\n",
+			ls_term_text(t, body, "source", "?"));
 }
 
-static const char *const query_band_keys[] = {"p10", "p50", "p90", "min", "max", "mean", "lines"};
+static const char *const query_band_keys[] = { "p10", "p50", "p90", "min", "max",
+	"mean", "lines" };
 #define QUERY_BAND_KEYS (sizeof(query_band_keys) / sizeof(query_band_keys[0]))
 
 /* The band, a row a bucket; beside it the first line of the host that was asked for. */
@@ -198,8 +211,9 @@ query_band(struct ls_cli *cli, const json_t *body, const json_t *peers)
 {
 	const json_t *own = json_array_get(json_object_get(body, "items"), 0);
 	const char *unit = ls_pick_text(body, "unit");
-	struct ls_table *table = ls_table_new(own ? "TIME|>P10|>P50|>P90|>LEAST|>MOST|>MEAN|>SERIES|>HOST"
-						  : "TIME|>P10|>P50|>P90|>LEAST|>MOST|>MEAN|>SERIES");
+	struct ls_table *table = ls_table_new(own
+			? "TIME|>P10|>P50|>P90|>LEAST|>MOST|>MEAN|>SERIES|>HOST"
+			: "TIME|>P10|>P50|>P90|>LEAST|>MOST|>MEAN|>SERIES");
 	size_t n = json_array_size(json_object_get(peers, "p50"));
 	char canonical[32];
 
@@ -210,19 +224,22 @@ query_band(struct ls_cli *cli, const json_t *body, const json_t *peers)
 		canonical[19] = '\0';
 		ls_table_add(table, canonical);
 		for (size_t k = 0; k < QUERY_BAND_KEYS; k++) {
-			const json_t *v = json_array_get(json_object_get(peers, query_band_keys[k]), i);
+			const json_t *v = json_array_get(
+				json_object_get(peers, query_band_keys[k]), i);
 
-			ls_table_add(table, query_number(cli->term, json_is_number(v),
-						    json_number_value(v),
-						    k + 1 == QUERY_BAND_KEYS || !unit ? "1" : unit,
-						    json_number_value(top)));
+			ls_table_add(table,
+				query_number(cli->term, json_is_number(v),
+					json_number_value(v),
+					k + 1 == QUERY_BAND_KEYS || !unit ? "1" : unit,
+					json_number_value(top)));
 		}
 		if (own) {
 			const json_t *v = json_array_get(query_values(own), i);
 
-			ls_table_add(table, query_number(cli->term, json_is_number(v),
-						    json_number_value(v), unit ? unit : "1",
-						    json_number_value(top)));
+			ls_table_add(table,
+				query_number(cli->term, json_is_number(v),
+					json_number_value(v), unit ? unit : "1",
+					json_number_value(top)));
 		}
 	}
 	ls_table_print(table);
@@ -245,7 +262,8 @@ query_show(struct ls_cli *cli, const json_t *body)
 		query_line(cli, table, body, json_array_get(items, i));
 	ls_table_print(table);
 	if (json_array_size(items) == 0)
-		(void)fprintf(stderr, "lockstep: nothing of that name was measured there\n");
+		(void)fprintf(stderr,
+			"lockstep: nothing of that name was measured there\n");
 }
 
 static void
@@ -267,7 +285,7 @@ query_show_step(struct ls_cli *cli, const json_t *body)
 	ls_table_print(table);
 }
 
-/* --- for programs -------------------------------------------------------------------- */
+/* --- for programs --------------------------------------------------------- */
 
 static void
 query_csv_band(const json_t *body, const json_t *peers, bool head)
@@ -280,7 +298,8 @@ query_csv_band(const json_t *body, const json_t *peers, bool head)
 		ls_csv_time(stdout, query_time(body, NULL, i), ',');
 		for (size_t k = 0; k < QUERY_BAND_KEYS; k++)
 			ls_csv_json(stdout,
-				json_array_get(json_object_get(peers, query_band_keys[k]), i),
+				json_array_get(
+					json_object_get(peers, query_band_keys[k]), i),
 				k + 1 < QUERY_BAND_KEYS ? ',' : '\n');
 	}
 }
@@ -298,27 +317,34 @@ query_csv_item(const json_t *body, const json_t *item)
 		ls_csv_text(stdout, ls_pick_text(item, "host"), ',');
 		ls_csv_text(stdout, text, ',');
 		if (raw) {
-			ls_csv_json(stdout, json_array_get(json_object_get(item, "value"), i), '\n');
+			ls_csv_json(stdout,
+				json_array_get(json_object_get(item, "value"), i),
+				'\n');
 			continue;
 		}
-		ls_csv_json(stdout, json_array_get(json_object_get(item, "min"), i), ',');
-		ls_csv_json(stdout, json_array_get(json_object_get(item, "mean"), i), ',');
-		ls_csv_json(stdout, json_array_get(json_object_get(item, "max"), i), ',');
-		ls_csv_json(stdout, json_array_get(json_object_get(item, "count"), i), '\n');
+		ls_csv_json(stdout, json_array_get(json_object_get(item, "min"), i),
+			',');
+		ls_csv_json(stdout, json_array_get(json_object_get(item, "mean"), i),
+			',');
+		ls_csv_json(stdout, json_array_get(json_object_get(item, "max"), i),
+			',');
+		ls_csv_json(stdout, json_array_get(json_object_get(item, "count"), i),
+			'\n');
 	}
 }
 
 static void
 query_csv_record(const json_t *body, const json_t *r)
 {
-	static const char *const keys[] = {
-		"rank", "host", "slice", "at", "duration_s", "own_s", "wait_s", "lateness_s", "blame_s"};
+	static const char *const keys[] = { "rank", "host", "slice", "at", "duration_s",
+		"own_s", "wait_s", "lateness_s", "blame_s" };
 
 	ls_csv_json(stdout, json_object_get(body, "step"), ',');
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		ls_csv_json(stdout, json_object_get(r, keys[i]), ',');
 	for (unsigned p = 0; p < LS_PHASE_COUNT; p++)
-		ls_csv_json(stdout, json_object_get(json_object_get(r, "phases"), ls_phase_name(p)),
+		ls_csv_json(stdout,
+			json_object_get(json_object_get(r, "phases"), ls_phase_name(p)),
 			p + 1 < LS_PHASE_COUNT ? ',' : '\n');
 }
 
@@ -334,14 +360,15 @@ query_csv(const json_t *body, bool head)
 		return;
 	}
 	if (head && step) {
-		(void)printf("step,rank,host,slice,at,duration_s,own_s,wait_s,lateness_s,blame_s");
+		(void)printf(
+			"step,rank,host,slice,at,duration_s,own_s,wait_s,lateness_s,blame_s");
 		for (unsigned p = 0; p < LS_PHASE_COUNT; p++)
 			(void)printf(",%s_s", ls_phase_name(p));
 		(void)printf("\n");
 	} else if (head) {
 		(void)printf(json_is_number(json_object_get(body, "step_s"))
-				     ? "time,host,series,min,mean,max,count\n"
-				     : "time,host,series,value\n");
+				? "time,host,series,min,mean,max,count\n"
+				: "time,host,series,value\n");
 	}
 	for (size_t i = 0; i < json_array_size(items); i++) {
 		if (step)
@@ -355,8 +382,10 @@ query_csv(const json_t *body, bool head)
 static void
 query_jsonl(json_t *body, bool head)
 {
-	static const char *const keys[] = {"job", "step", "attempt", "metric", "unit", "begin", "step_s"};
-	json_t *items = json_object_get(body, "items"), *peers = json_object_get(body, "peers");
+	static const char *const keys[] = { "job", "step", "attempt", "metric", "unit",
+		"begin", "step_s" };
+	json_t *items = json_object_get(body, "items"),
+	       *peers = json_object_get(body, "peers");
 
 	if (head && json_is_object(peers)) {
 		json_t *band = json_pack("{s:O}", "peers", peers);
@@ -372,12 +401,13 @@ query_jsonl(json_t *body, bool head)
 			if (v)
 				ls_ignore(json_object_set(item, keys[k], v));
 		}
-		(void)json_dumpf(item, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15)); /* ferror tells */
+		/* ferror tells */
+		(void)json_dumpf(item, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
 		(void)printf("\n");
 	}
 }
 
-/* --- the command --------------------------------------------------------------------- */
+/* --- the command ---------------------------------------------------------- */
 
 /* The path of what is asked, without a cursor. */
 static int
@@ -392,7 +422,8 @@ query_path(struct ls_cli *cli, const char *metric, size_t size, char *ret_path)
 	if (rc == LS_EXIT_OK && history)
 		rc = ls_cli_host_path(o->host, "/series/", size, ret_path);
 	else if (rc == LS_EXIT_OK)
-		rc = ls_cli_job_path(job, metric ? "/series" : "/steps/", size, ret_path);
+		rc = ls_cli_job_path(job, metric ? "/series" : "/steps/", size,
+			ret_path);
 	if (rc == LS_EXIT_OK && (history || !metric))
 		rc = ls_cli_segment(ret_path, size, metric ? metric : o->step);
 	if (rc != LS_EXIT_OK)
@@ -401,13 +432,15 @@ query_path(struct ls_cli *cli, const char *metric, size_t size, char *ret_path)
 		(ls_cli_query(ret_path, size, "metric", metric) != 0 ||
 			ls_cli_query(ret_path, size, "host", o->host) != 0))
 		return LS_EXIT_USAGE;
-	if (metric && (ls_cli_query(ret_path, size, "agg", o->agg) != 0 ||
-			      ls_cli_query(ret_path, size, "peers", o->peers) != 0 ||
-			      ls_cli_query(ret_path, size, "from", o->from) != 0 ||
-			      ls_cli_query(ret_path, size, "to", o->to) != 0 ||
-			      ls_cli_query(ret_path, size, "step", o->step) != 0))
+	if (metric &&
+		(ls_cli_query(ret_path, size, "agg", o->agg) != 0 ||
+			ls_cli_query(ret_path, size, "peers", o->peers) != 0 ||
+			ls_cli_query(ret_path, size, "from", o->from) != 0 ||
+			ls_cli_query(ret_path, size, "to", o->to) != 0 ||
+			ls_cli_query(ret_path, size, "step", o->step) != 0))
 		return LS_EXIT_USAGE;
-	return ls_cli_query(ret_path, size, "limit", limit) == 0 ? LS_EXIT_OK : LS_EXIT_USAGE;
+	return ls_cli_query(ret_path, size, "limit", limit) == 0 ? LS_EXIT_OK
+								 : LS_EXIT_USAGE;
 }
 
 static void
@@ -460,7 +493,8 @@ ls_cmd_query(struct ls_cli *cli, int argc, char **argv)
 	int rc;
 
 	if (!metric && cli->options.step[0] == '\0') {
-		(void)fprintf(stderr, "lockstep: usage: lockstep query METRIC, or lockstep query --step N\n");
+		(void)fprintf(stderr,
+			"lockstep: usage: lockstep query METRIC, or lockstep query --step N\n");
 		return LS_EXIT_USAGE;
 	}
 	rc = query_path(cli, metric, sizeof(path), path);

@@ -15,7 +15,7 @@ status_head(struct ls_term *t, const json_t *job)
 {
 	double slices = 0, step = 0, without = 0;
 	bool known = ls_pick_number(job, "step_time_s", &step) &&
-		     ls_pick_number(job, "step_time_without_s", &without);
+		ls_pick_number(job, "step_time_without_s", &without);
 
 	(void)printf("%s   %s slice%s  %s hosts/%s chips   step %s   %s",
 		ls_term_paint(t, "bold", ls_term_text(t, job, "id", "?")),
@@ -59,8 +59,8 @@ status_health(struct ls_term *t, const json_t *job)
 		ls_term_whole(t, job, "workers_expected", "?"));
 	(void)printf(", lag %s, clock error %s",
 		ls_term_seconds(t, job, "data_quality.lag_s", "not measured"),
-		ls_term_value(
-			t, job, "data_quality.clock_err_ms", "ms", 0, "not measured"));
+		ls_term_value(t, job, "data_quality.clock_err_ms", "ms", 0,
+			"not measured"));
 	(void)printf(", %s records lost, %s steps closed short",
 		ls_term_whole(t, job, "data_quality.gaps", "?"),
 		ls_term_whole(t, job, "data_quality.short_steps", "?"));
@@ -84,13 +84,16 @@ status_liars(struct ls_term *t, const json_t *job)
 		const char *between = ": ";
 
 		if (i == STATUS_LIARS) {
-			(void)printf("  data     and %zu hosts more\n", json_array_size(hosts) - i);
+			(void)printf("  data     and %zu hosts more\n",
+				json_array_size(hosts) - i);
 			break;
 		}
-		(void)printf("  data     %s says what cannot be", ls_term_text(t, host, "host", "?"));
+		(void)printf("  data     %s says what cannot be",
+			ls_term_text(t, host, "host", "?"));
 		json_object_foreach(json_object_get(host, "reasons"), reason, n)
 		{
-			(void)printf("%s%s %.0f", between, ls_term_safe(t, reason, ""), json_number_value(n));
+			(void)printf("%s%s %.0f", between, ls_term_safe(t, reason, ""),
+				json_number_value(n));
 			between = ", ";
 		}
 		(void)printf("\n");
@@ -145,8 +148,8 @@ status_worst(const json_t *job)
 	if (ls_pick_number(job, "findings.warning", &n) && n > 0)
 		return ls_cli_severity("warning");
 	return ls_pick_number(job, "findings.info", &n) && n > 0
-		       ? ls_cli_severity("info")
-		       : -1;
+		? ls_cli_severity("info")
+		: -1;
 }
 
 static int
@@ -244,8 +247,8 @@ ls_cmd_jobs(struct ls_cli *cli, int argc, char **argv)
 		ls_table_add(table, ls_term_chips(t, job, "chips_lost", "-"));
 		ls_table_add(table, ls_term_whole(t, job, "step", "-"));
 		ls_table_add(table, ls_term_seconds(t, job, "step_time_s", "-"));
-		ls_table_add(
-			table, ls_term_seconds(t, job, "step_time_without_s", "-"));
+		ls_table_add(table,
+			ls_term_seconds(t, job, "step_time_without_s", "-"));
 		ls_table_add(table, ls_term_whole(t, job, "findings.critical", "-"));
 		ls_table_add(table, ls_term_whole(t, job, "findings.warning", "-"));
 		ls_table_add(table, ls_term_text(t, job, "top_finding", "-"));

@@ -128,8 +128,8 @@ ls_cmd_steps(struct ls_cli *cli, int argc, char **argv)
 				     : ">STEP|TIME|>DURATION|>BLAME|>LEAST "
 				       "WAIT|>MEDIAN WAIT|>WORKERS|>OF|LAST");
 	for (size_t i = 0; i < json_array_size(items); i++)
-		(records ? records_row : steps_row)(
-			cli->term, table, json_array_get(items, i));
+		(records ? records_row : steps_row)(cli->term, table,
+			json_array_get(items, i));
 	ls_table_print(table);
 	if (json_array_size(items) == 0)
 		(void)fprintf(stderr, "lockstep: no step there\n");

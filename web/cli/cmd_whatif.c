@@ -16,8 +16,8 @@
 
 /* Says what is wrong with a file; content is the user's to mend, memory is not. */
 static int
-whatif_complain(
-	struct ls_cli *cli, const char *path, int rc, const struct ls_whatif_error *error)
+whatif_complain(struct ls_cli *cli, const char *path, int rc,
+	const struct ls_whatif_error *error)
 {
 	const char *file = ls_term_safe(cli->term, path, "");
 
@@ -37,8 +37,8 @@ static int
 whatif_read(struct ls_cli *cli, const char *path, struct ls_whatif_meta *ret_meta,
 	struct ls_whatif_trace **ret_trace)
 {
-	struct ls_whatif_error error = {0};
-	struct ls_whatif_rows rows = {0};
+	struct ls_whatif_error error = { 0 };
+	struct ls_whatif_rows rows = { 0 };
 	int rc = ls_whatif_meta_read(cli->options.meta, ret_meta, &error);
 
 	if (rc != 0)
@@ -51,7 +51,7 @@ whatif_read(struct ls_cli *cli, const char *path, struct ls_whatif_meta *ret_met
 	return rc == 0 ? LS_EXIT_OK : whatif_complain(cli, path, rc, &error);
 }
 
-/* --- in words --------------------------------------------------------------------- */
+/* --- in words ------------------------------------------------------------- */
 
 static double
 whatif_number(const json_t *v, const char *path)
@@ -73,9 +73,10 @@ whatif_show_head(struct ls_term *t, const json_t *r)
 		     "operations (launch slowdown %.3f).\n",
 		whatif_number(r, "step_s"), whatif_number(r, "no_delay_s"),
 		whatif_number(r, "launch_slowdown"));
-	(void)printf("  With every operation ideal - as long as the mean of its kind, a "
-		     "transfer as the median -\n  it would take %.6g s: slowdown S %.3f, "
-		     "%.1f %% of the time is wasted.\n",
+	(void)printf(
+		"  With every operation ideal - as long as the mean of its kind, a "
+		"transfer as the median -\n  it would take %.6g s: slowdown S %.3f, "
+		"%.1f %% of the time is wasted.\n",
 		whatif_number(r, "ideal_s"), whatif_number(r, "S"),
 		100 * whatif_number(r, "waste_ratio"));
 }
@@ -93,10 +94,14 @@ whatif_show_share(struct ls_term *t, const json_t *r, const char *who, const cha
 		return;
 	}
 	(void)printf("  %s: %.1f %% of the waste goes away", who,
-		100 * (share < 0 ? 0 : share > 1 ? 1 : share));
+		100 *
+			(share < 0		    ? 0
+					: share > 1 ? 1
+						    : share));
 	if (more >= 0.005)
-		(void)printf("; exceeds ideal: %.1f %% more, since it is slower by design than "
-			     "the mean",
+		(void)printf(
+			"; exceeds ideal: %.1f %% more, since it is slower by design than "
+			"the mean",
 			100 * more);
 	if (share < -0.005)
 		(void)printf("; the step gets longer by %.1f %% of it", -100 * share);
@@ -105,7 +110,8 @@ whatif_show_share(struct ls_term *t, const json_t *r, const char *who, const cha
 
 /* The members of an object of numbers, greatest first, at most `most`. */
 static void
-whatif_show_members(struct ls_term *t, const json_t *members, const char *head, size_t most)
+whatif_show_members(struct ls_term *t, const json_t *members, const char *head,
+	size_t most)
 {
 	struct ls_table *table = ls_table_new(head);
 	const char *taken[LS_WHATIF_TOP_MAX], *key, *best;
@@ -116,7 +122,8 @@ whatif_show_members(struct ls_term *t, const json_t *members, const char *head, 
 		double best_s = 0;
 
 		best = NULL;
-		json_object_foreach((json_t *)members, key, v) {
+		json_object_foreach((json_t *)members, key, v)
+		{
 			bool seen = false;
 
 			for (size_t i = 0; i < n; i++)
@@ -144,20 +151,23 @@ whatif_show_top(const json_t *top)
 
 	for (size_t i = 0; i < json_array_size(top); i++) {
 		const json_t *w = json_array_get(top, i);
-		static const char *const whole[] = {"rank", "dp", "stage"};
+		static const char *const whole[] = { "rank", "dp", "stage" };
 
 		for (size_t c = 0; c < 3; c++) {
-			(void)snprintf(cell, sizeof(cell), "%.0f", whatif_number(w, whole[c]));
+			(void)snprintf(cell, sizeof(cell), "%.0f",
+				whatif_number(w, whole[c]));
 			ls_table_add(table, cell);
 		}
 		(void)snprintf(cell, sizeof(cell), "%.4f", whatif_number(w, "S_w"));
 		ls_table_add(table, cell);
 		(void)snprintf(cell, sizeof(cell), "%.4f", whatif_number(w, "S_alone"));
 		ls_table_add(table, cell);
-		(void)snprintf(cell, sizeof(cell), "%.6g s", whatif_number(w, "without_s"));
+		(void)snprintf(cell, sizeof(cell), "%.6g s",
+			whatif_number(w, "without_s"));
 		ls_table_add(table, cell);
 		gain = 100 * whatif_number(w, "gain_ratio");
-		(void)snprintf(cell, sizeof(cell), "%.1f %%", fabs(gain) < 0.05 ? 0 : gain);
+		(void)snprintf(cell, sizeof(cell), "%.1f %%",
+			fabs(gain) < 0.05 ? 0 : gain);
 		ls_table_add(table, cell);
 	}
 	ls_table_print(table);
@@ -179,9 +189,9 @@ whatif_show(struct ls_term *t, const json_t *r, size_t top)
 	whatif_show_members(t, json_object_get(r, "S_stage"), "STAGE|>S", top);
 	whatif_show_members(t, json_object_get(r, "S_dp"), "DP|>S", top);
 	(void)printf("  stage %.0f is first in %.0f, dp %.0f in %.0f of %.0f steps\n",
-		whatif_number(r, "first_stage.stage"), whatif_number(r, "first_stage.steps"),
-		whatif_number(r, "first_dp.dp"), whatif_number(r, "first_dp.steps"),
-		whatif_number(r, "steps"));
+		whatif_number(r, "first_stage.stage"),
+		whatif_number(r, "first_stage.steps"), whatif_number(r, "first_dp.dp"),
+		whatif_number(r, "first_dp.steps"), whatif_number(r, "steps"));
 	(void)printf("\nWorkers, and what mending each one of them gains:\n");
 	whatif_show_top(json_object_get(r, "top"));
 	(void)printf("\nAgainst peers of the same stage (role median): S %.3f\n",
@@ -189,7 +199,7 @@ whatif_show(struct ls_term *t, const json_t *r, size_t top)
 	whatif_show_top(json_object_get(json_object_get(r, "role_median"), "top"));
 }
 
-/* --- the command ------------------------------------------------------------------ */
+/* --- the command ---------------------------------------------------------- */
 
 static int
 whatif_print(struct ls_cli *cli, json_t *result)
@@ -214,8 +224,8 @@ static int
 whatif_answer(struct ls_cli *cli, const char *path, const struct ls_whatif_meta *meta,
 	const struct ls_whatif_trace *t)
 {
-	struct ls_whatif_result mean = {0}, role = {0};
-	struct ls_whatif_error error = {0};
+	struct ls_whatif_result mean = { 0 }, role = { 0 };
+	struct ls_whatif_error error = { 0 };
 	struct ls_whatif *w = NULL;
 	json_t *result = NULL;
 	uint32_t top = (uint32_t)cli->options.top;
@@ -231,7 +241,8 @@ whatif_answer(struct ls_cli *cli, const char *path, const struct ls_whatif_meta 
 	}
 	if (rc == -LS_ERANGE)
 		rc = ls_whatif_bad(&error, 0, "its operations take no time");
-	rc = rc == 0 ? whatif_print(cli, result) : whatif_complain(cli, path, rc, &error);
+	rc = rc == 0 ? whatif_print(cli, result)
+		     : whatif_complain(cli, path, rc, &error);
 	json_decref(result);
 	ls_whatif_result_fini(&mean);
 	ls_whatif_result_fini(&role);

@@ -49,5 +49,6 @@ ls_csv_time(FILE *f, int64_t t_us, char end)
 	char text[32];
 
 	ls_text_time(text, t_us);
-	(void)fprintf(f, "%.19s.%06" PRId64 "Z%c", text, t_us >= 0 ? t_us % 1000000 : 0, end);
+	(void)fprintf(f, "%.19s.%06" PRId64 "Z%c", text, t_us >= 0 ? t_us % 1000000 : 0,
+		end);
 }

@@ -2,8 +2,9 @@
 /*
  * csv - comma-separated values, with names from outside made harmless.
  *
- * A field with a comma, a quote or a line break is put in quotes (RFC 4180); control characters become
- * \xNN; what a spreadsheet would take for a formula gets an apostrophe before it.
+ * A field with a comma, a quote or a line break is put in quotes (RFC 4180); control
+ * characters become \xNN; what a spreadsheet would take for a formula gets an
+ * apostrophe before it.
  *
  * Owner:   the only thread; writes to the stream given.
  * Units:   times RFC 3339 UTC with microseconds.
@@ -18,7 +19,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Text from outside; NULL is an empty field. Then what stands behind it: ',' or '\n'. */
+/* Text from outside; NULL is an empty field. Then what stands behind it: ',' or '\n'.
+ */
 void ls_csv_text(FILE *f, const char *text, char end);
 
 /* A number or string of JSON; NULL, null and others are an empty field. */

@@ -52,12 +52,13 @@ csv_barriers(const json_t *v, double *ret_s)
 	size_t i;
 
 	if (json_is_number(enter)) {
-		*ret_s = json_number_value(json_object_get(v, "sync_exit")) - json_number_value(enter);
+		*ret_s = json_number_value(json_object_get(v, "sync_exit")) -
+			json_number_value(enter);
 		return true;
 	}
-	json_array_foreach (all, i, one)
-		sum += json_number_value(json_object_get(one, "exit")) -
-		       json_number_value(json_object_get(one, "enter"));
+	json_array_foreach(all, i, one) sum +=
+		json_number_value(json_object_get(one, "exit")) -
+		json_number_value(json_object_get(one, "enter"));
 	*ret_s = sum;
 	return json_array_size(all) > 0;
 }
@@ -90,7 +91,8 @@ csv_counters(FILE *f, const json_t *v)
 	json_t *values = json_object_get(v, "values"), *value;
 	const char *key;
 
-	json_object_foreach (values, key, value) {
+	json_object_foreach(values, key, value)
+	{
 		csv_seconds(f, json_object_get(v, "t"));
 		ls_csv_json(f, json_object_get(v, "job"), ',');
 		ls_csv_json(f, json_object_get(v, "host"), ',');
@@ -146,7 +148,8 @@ csv_close(void *cookie)
 FILE *
 ls_export_csv_open(FILE *out, bool counters)
 {
-	static const cookie_io_functions_t functions = {.write = csv_write, .close = csv_close};
+	static const cookie_io_functions_t functions = { .write = csv_write,
+		.close = csv_close };
 	struct export_csv *x = calloc(1, sizeof(*x));
 	FILE *f;
 

@@ -2,7 +2,8 @@
 /*
  * export_csv - lines of an export as they come, written as rows of a table.
  *
- * Steps: one row a record. Counters: one row a value. Lines of other kinds are passed over.
+ * Steps: one row a record. Counters: one row a value. Lines of other kinds are passed
+ *        over.
  *
  * Owner:   the only thread.
  * Units:   times RFC 3339 UTC; spans in seconds, as in the lines.
@@ -16,7 +17,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* A stream that takes lines and writes rows to `out`, which stays the caller's. NULL when out of memory. */
+/* A stream that takes lines and writes rows to `out`, which stays the caller's. NULL
+ * when out of memory. */
 FILE *ls_export_csv_open(FILE *out, bool counters);
 
 #endif

@@ -148,17 +148,18 @@ fetch_send(struct ls_fetch *f, struct evhttp_connection *evcon, const char *path
 		evhttp_request_free(req);
 		return -ENOMEM;
 	}
-	if (f->body && (evhttp_add_header(headers, "Content-Type", "application/json") != 0 ||
-			       evbuffer_add(evhttp_request_get_output_buffer(req), f->body,
-				       strlen(f->body)) != 0)) {
+	if (f->body &&
+		(evhttp_add_header(headers, "Content-Type", "application/json") != 0 ||
+			evbuffer_add(evhttp_request_get_output_buffer(req), f->body,
+				strlen(f->body)) != 0)) {
 		evhttp_request_free(req);
 		return -ENOMEM;
 	}
 	/* From here on libevent owns the request, also when this fails. */
-	return evhttp_make_request(evcon, req, f->body ? EVHTTP_REQ_POST : EVHTTP_REQ_GET,
-		       path) == 0
-		       ? 0
-		       : -ENOTCONN;
+	return evhttp_make_request(evcon, req,
+		       f->body ? EVHTTP_REQ_POST : EVHTTP_REQ_GET, path) == 0
+		? 0
+		: -ENOTCONN;
 }
 
 static int
@@ -175,8 +176,8 @@ fetch_run(struct ls_fetch *f, const char *path, FILE *stream, struct ls_fetched 
 		return -ENOMEM;
 	evhttp_connection_set_timeout_tv(evcon, &f->timeout);
 	evhttp_connection_set_max_headers_size(evcon, LS_HTTP_HEADER_MAX_BYTES);
-	evhttp_connection_set_max_body_size(
-		evcon, stream ? -1 : (ev_ssize_t)LS_CLI_BODY_MAX_BYTES);
+	evhttp_connection_set_max_body_size(evcon,
+		stream ? -1 : (ev_ssize_t)LS_CLI_BODY_MAX_BYTES);
 	rc = fetch_send(f, evcon, path);
 	if (rc == 0 && event_base_dispatch(f->base) < 0)
 		rc = -EIO;
@@ -199,7 +200,8 @@ ls_fetch_get(struct ls_fetch *f, const char *path, FILE *stream, struct ls_fetch
 }
 
 int
-ls_fetch_post(struct ls_fetch *f, const char *path, const char *body, struct ls_fetched *ret)
+ls_fetch_post(struct ls_fetch *f, const char *path, const char *body,
+	struct ls_fetched *ret)
 {
 	int rc;
 

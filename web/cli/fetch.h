@@ -25,8 +25,8 @@ struct ls_fetched {
 };
 
 /* Prepares to ask a server, "http://127.0.0.1:7118". */
-int ls_fetch_new(
-	const char *server, uint64_t timeout_ns, struct ls_fetch **ret) LS_MUSTCHECK;
+int ls_fetch_new(const char *server, uint64_t timeout_ns,
+	struct ls_fetch **ret) LS_MUSTCHECK;
 void ls_fetch_free(struct ls_fetch *f);
 
 /*

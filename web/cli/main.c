@@ -10,9 +10,9 @@
 #include <string.h>
 
 static const struct ls_conf_option cli_options[] = {
-#define LS_OPTION(field, name, type, dflt, min, max, unit, help)                       \
-	{name, LS_CONF_##type, offsetof(struct ls_cli_options, field), dflt, min, max, \
-		unit, help, 0},
+#define LS_OPTION(field, name, type, dflt, min, max, unit, help)                   \
+	{ name, LS_CONF_##type, offsetof(struct ls_cli_options, field), dflt, min, \
+		max, unit, help, 0 },
 #include "web/cli/options.def"
 #undef LS_OPTION
 };
@@ -36,8 +36,8 @@ struct cli_command {
 };
 
 static const struct cli_command cli_commands[] = {
-#define LS_COMMAND(name, arguments, least, most, help)                                 \
-	{#name, arguments, least, most, help, ls_cmd_##name},
+#define LS_COMMAND(name, arguments, least, most, help) \
+	{ #name, arguments, least, most, help, ls_cmd_##name },
 #include "web/cli/commands.def"
 #undef LS_COMMAND
 };
@@ -71,7 +71,7 @@ ls_cmd_version(struct ls_cli *cli, int argc, char **argv)
 	return LS_EXIT_OK;
 }
 
-/* --- asking ----------------------------------------------------------------------- */
+/* --- asking --------------------------------------------------------------- */
 
 int
 ls_cli_query(char *path, size_t size, const char *name, const char *value)
@@ -94,7 +94,7 @@ ls_cli_query(char *path, size_t size, const char *name, const char *value)
 int
 ls_cli_severity(const char *word)
 {
-	static const char *const words[] = {"info", "warning", "critical"};
+	static const char *const words[] = { "info", "warning", "critical" };
 
 	for (int i = 0; word && i < 3; i++) {
 		if (strcmp(word, words[i]) == 0)
@@ -160,7 +160,7 @@ cli_take(struct ls_cli *cli, struct ls_fetched *got, bool show, json_t **ret_bod
 int
 ls_cli_get(struct ls_cli *cli, const char *path, bool show, json_t **ret_body)
 {
-	struct ls_fetched got = {0};
+	struct ls_fetched got = { 0 };
 	int rc = ls_fetch_get(cli->fetch, path, NULL, &got);
 
 	return rc != 0 ? cli_unreachable(cli, rc) : cli_take(cli, &got, show, ret_body);
@@ -169,7 +169,7 @@ ls_cli_get(struct ls_cli *cli, const char *path, bool show, json_t **ret_body)
 int
 ls_cli_post(struct ls_cli *cli, const char *path, const char *json, json_t **ret_body)
 {
-	struct ls_fetched got = {0};
+	struct ls_fetched got = { 0 };
 	int rc = ls_fetch_post(cli->fetch, path, json, &got);
 
 	return rc != 0 ? cli_unreachable(cli, rc) : cli_take(cli, &got, true, ret_body);
@@ -248,7 +248,7 @@ ls_cli_host_path(const char *host, const char *rest, size_t size, char *ret_path
 	return rc;
 }
 
-/* --- start ------------------------------------------------------------------------ */
+/* --- start ---------------------------------------------------------------- */
 
 /* -o and -f are short for --output and --file; what follows "--" is left alone. */
 static void
@@ -289,18 +289,20 @@ cli_find(const char *name)
 static bool
 cli_needs_collector(const struct cli_command *command)
 {
-	return command->run != ls_cmd_replay &&
-	       command->run != ls_cmd_whatif && command->run != ls_cmd_version &&
-	       command->run != ls_cmd_help && command->run != ls_cmd_doctor;
+	return command->run != ls_cmd_replay && command->run != ls_cmd_whatif &&
+		command->run != ls_cmd_version && command->run != ls_cmd_help &&
+		command->run != ls_cmd_doctor;
 }
 
 static int
 cli_open_fetch(struct ls_cli *cli)
 {
-	int rc = ls_fetch_new(cli->options.server, cli->options.timeout_ns, &cli->fetch);
+	int rc =
+		ls_fetch_new(cli->options.server, cli->options.timeout_ns, &cli->fetch);
 
 	if (rc != 0)
-		(void)fprintf(stderr, "lockstep: --server must be http://HOST:PORT, not %s\n",
+		(void)fprintf(stderr,
+			"lockstep: --server must be http://HOST:PORT, not %s\n",
 			ls_term_safe(cli->term, cli->options.server, ""));
 	return rc;
 }
@@ -350,7 +352,7 @@ cli_run(struct ls_cli *cli, const struct cli_command *command, int argc, char **
 int
 main(int argc, char **argv)
 {
-	struct ls_cli cli = {.json = false};
+	struct ls_cli cli = { .json = false };
 	enum ls_conf_action action = LS_CONF_RUN;
 	char error[512] = "";
 	const struct cli_command *command;
@@ -372,8 +374,8 @@ main(int argc, char **argv)
 		goto out;
 	}
 	if (left < 2) {
-		(void)fprintf(
-			stderr, "lockstep: a command is missing; see lockstep help\n");
+		(void)fprintf(stderr,
+			"lockstep: a command is missing; see lockstep help\n");
 		return LS_EXIT_USAGE;
 	}
 	command = cli_find(argv[1]);

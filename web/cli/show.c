@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- lines ------------------------------------------------------------------------ */
+/* --- lines ---------------------------------------------------------------- */
 
 static double
 show_cost(const json_t *finding)
@@ -38,8 +38,8 @@ show_since(struct ls_term *t, const json_t *finding)
 	bool over = ls_pick(finding, "cleared_at") != NULL;
 	double s = 0;
 
-	if (!ls_term_between(
-		    finding, "onset.at", over ? "cleared_at" : "updated_at", &s))
+	if (!ls_term_between(finding, "onset.at", over ? "cleared_at" : "updated_at",
+		    &s))
 		return "age unknown";
 	return ls_term_span(t, s);
 }
@@ -92,13 +92,14 @@ ls_show_none(struct ls_term *t, const json_t *job)
 		ls_term_whole(t, job, "workers", "unknown"));
 }
 
-/* --- one finding in full ---------------------------------------------------------- */
+/* --- one finding in full -------------------------------------------------- */
 
 static void
 show_title(struct ls_term *t, const json_t *f)
 {
 	const char *scope = ls_pick_text(f, "subject.scope");
-	bool link = scope && strcmp(scope, "link") == 0 && ls_pick_text(f, "subject.hosts.0") != NULL;
+	bool link = scope && strcmp(scope, "link") == 0 &&
+		ls_pick_text(f, "subject.hosts.0") != NULL;
 
 	(void)printf("%s  %s  %s",
 		ls_term_paint(t, "bold", ls_term_text(t, f, "id", "?")),
@@ -107,8 +108,10 @@ show_title(struct ls_term *t, const json_t *f)
 	if (!link && ls_pick_text(f, "subject.host"))
 		(void)printf(" %s", ls_term_text(t, f, "subject.host", ""));
 	if (ls_pick_text(f, "subject.name"))
-		(void)printf(" %s %s of %s hosts", ls_term_words(t, f, "subject.by", ""),
-			ls_term_text(t, f, "subject.name", ""), ls_term_whole(t, f, "subject.host_count", "?"));
+		(void)printf(" %s %s of %s hosts",
+			ls_term_words(t, f, "subject.by", ""),
+			ls_term_text(t, f, "subject.name", ""),
+			ls_term_whole(t, f, "subject.host_count", "?"));
 	if (link)
 		(void)printf(" %s to %s", ls_term_text(t, f, "subject.hosts.0", ""),
 			ls_term_text(t, f, "subject.hosts.1", "?"));
@@ -161,8 +164,8 @@ show_price(struct ls_term *t, const json_t *f)
 		ls_term_whole(t, f, "job.chips", "an unknown number of"));
 	if (ls_pick(f, "impact.chip_hours_lost_total"))
 		(void)printf("; %s chip-hours so far",
-			ls_term_value(
-				t, f, "impact.chip_hours_lost_total", "1", 0, "?"));
+			ls_term_value(t, f, "impact.chip_hours_lost_total", "1", 0,
+				"?"));
 	(void)printf("\n");
 }
 
@@ -192,9 +195,9 @@ show_causes(struct ls_term *t, const json_t *f)
 static const char *
 show_metric(struct ls_term *t, const json_t *e, char *dst, size_t size)
 {
-	static const char *const scopes[] = {"phase.", "host.", "job.", "peer."};
-	static const char *const ends[] = {
-		"_seconds_total", "_bytes_total", "_total", "_seconds", "_bytes", "_s"};
+	static const char *const scopes[] = { "phase.", "host.", "job.", "peer." };
+	static const char *const ends[] = { "_seconds_total", "_bytes_total", "_total",
+		"_seconds", "_bytes", "_s" };
 	const char *name = ls_pick_text(e, "metric");
 	size_t len;
 
@@ -259,9 +262,9 @@ show_evidence(struct ls_term *t, const json_t *f)
 			continue;
 		}
 		show_measured(t, e);
-		(void)printf("%s\n", role && strcmp(role, "excludes") == 0
-					     ? "  -> not the cause"
-					     : "");
+		(void)printf("%s\n",
+			role && strcmp(role, "excludes") == 0 ? "  -> not the cause"
+							      : "");
 	}
 	if (ls_pick(f, "data_quality.workers_reporting"))
 		(void)printf("            %s of %s workers reporting\n",
@@ -308,8 +311,8 @@ show_actions(struct ls_term *t, const json_t *f)
 		(void)printf("\n");
 		for (size_t c = 0; c < json_array_size(commands); c++)
 			(void)printf("               %s\n",
-				ls_term_text(
-					t, json_array_get(commands, c), "shell", ""));
+				ls_term_text(t, json_array_get(commands, c), "shell",
+					""));
 		if (ls_pick_text(a, "caveat"))
 			(void)printf("               note: %s\n",
 				ls_term_text(t, a, "caveat", ""));

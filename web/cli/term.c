@@ -31,8 +31,8 @@ ls_term_new(const char *color)
 		return NULL;
 	if (strcmp(color, "auto") == 0)
 		t->color = isatty(STDOUT_FILENO) &&
-			   !(no_color && no_color[0] != '\0') && term &&
-			   strcmp(term, "dumb") != 0;
+			!(no_color && no_color[0] != '\0') && term &&
+			strcmp(term, "dumb") != 0;
 	else
 		t->color = strcmp(color, "always") == 0;
 	return t;
@@ -51,7 +51,7 @@ term_buffer(struct ls_term *t)
 	return t->texts[t->next];
 }
 
-/* --- reading JSON ----------------------------------------------------------------- */
+/* --- reading JSON --------------------------------------------------------- */
 
 const json_t *
 ls_pick(const json_t *v, const char *path)
@@ -86,7 +86,7 @@ ls_pick_number(const json_t *v, const char *path, double *ret)
 	return true;
 }
 
-/* --- texts ------------------------------------------------------------------------ */
+/* --- texts ---------------------------------------------------------------- */
 
 const char *
 ls_term_safe(struct ls_term *t, const char *s, const char *dflt)
@@ -109,8 +109,8 @@ ls_term_text(struct ls_term *t, const json_t *v, const char *path, const char *d
 static void
 term_acronym(char *word, size_t len)
 {
-	static const char *const acronyms[] = {
-		"cpu", "io", "tcp", "ici", "dcn", "hbm", "gc", "psi"};
+	static const char *const acronyms[] = { "cpu", "io", "tcp", "ici", "dcn", "hbm",
+		"gc", "psi" };
 
 	for (size_t i = 0; i < sizeof(acronyms) / sizeof(acronyms[0]); i++) {
 		if (strlen(acronyms[i]) != len || strncmp(word, acronyms[i], len) != 0)
@@ -241,9 +241,9 @@ ls_term_chips(struct ls_term *t, const json_t *v, const char *path, const char *
 	if (!ls_pick_number(v, path, &n))
 		return dflt;
 	(void)snprintf(text, LS_TERM_TEXT_MAX_BYTES,
-		n >= 100	     ? "%.0f"
-		: n >= 0.1 || n <= 0 ? "%.1f"
-				     : "%.2g",
+		n >= 100		     ? "%.0f"
+			: n >= 0.1 || n <= 0 ? "%.1f"
+					     : "%.2g",
 		n);
 	return text;
 }
@@ -332,8 +332,8 @@ ls_term_paint(struct ls_term *t, const char *how, const char *s)
 {
 	static const struct {
 		const char *how, *code;
-	} paints[] = {{"critical", "1;31"}, {"warning", "1;33"}, {"info", "1;34"},
-		{"bold", "1"}, {"dim", "2"}};
+	} paints[] = { { "critical", "1;31" }, { "warning", "1;33" },
+		{ "info", "1;34" }, { "bold", "1" }, { "dim", "2" } };
 	char *text = term_buffer(t);
 
 	for (size_t i = 0; t->color && i < sizeof(paints) / sizeof(paints[0]); i++) {
@@ -351,8 +351,8 @@ ls_term_severity(struct ls_term *t, const json_t *finding)
 {
 	static const struct {
 		const char *word, *label;
-	} severities[] = {
-		{"critical", "!! CRIT"}, {"warning", "!  WARN"}, {"info", "i  INFO"}};
+	} severities[] = { { "critical", "!! CRIT" }, { "warning", "!  WARN" },
+		{ "info", "i  INFO" } };
 	const char *word = ls_pick_text(finding, "severity");
 
 	for (size_t i = 0; word && i < sizeof(severities) / sizeof(severities[0]);
@@ -363,7 +363,7 @@ ls_term_severity(struct ls_term *t, const json_t *finding)
 	return "?  ----";
 }
 
-/* --- tables ----------------------------------------------------------------------- */
+/* --- tables --------------------------------------------------------------- */
 
 struct ls_table *
 ls_table_new(const char *heads)
@@ -426,7 +426,7 @@ table_width(const char *s)
 void
 ls_table_print(struct ls_table *table)
 {
-	size_t widths[LS_TERM_COLUMNS_MAX] = {0};
+	size_t widths[LS_TERM_COLUMNS_MAX] = { 0 };
 
 	if (!table)
 		return;

@@ -30,7 +30,8 @@ struct ls_term *ls_term_new(const char *color);
 void ls_term_free(struct ls_term *t);
 
 /*
- * What a path like "impact.chips_lost" or "subject.hosts.0" leads to; NULL if nowhere, or to null.
+ * What a path like "impact.chips_lost" or "subject.hosts.0" leads to; NULL if nowhere,
+ * or to null.
  */
 const json_t *ls_pick(const json_t *v, const char *path);
 
@@ -42,25 +43,25 @@ bool ls_pick_number(const json_t *v, const char *path, double *ret);
 
 /* s made safe to print; dflt (trusted) if it is NULL. */
 const char *ls_term_safe(struct ls_term *t, const char *s, const char *dflt);
-const char *ls_term_text(
-	struct ls_term *t, const json_t *v, const char *path, const char *dflt);
+const char *ls_term_text(struct ls_term *t, const json_t *v, const char *path,
+	const char *dflt);
 
 /* The same with _ as blanks: "host_cpu_contention". */
-const char *ls_term_words(
-	struct ls_term *t, const json_t *v, const char *path, const char *dflt);
+const char *ls_term_words(struct ls_term *t, const json_t *v, const char *path,
+	const char *dflt);
 
 /* s made safe, and one word of a POSIX shell. */
 const char *ls_term_quote(struct ls_term *t, const char *s);
 
 /* Numbers there: "0.43 s", "4 ms"; "97 %"; "50,259"; "38.8". `dflt` when not known. */
-const char *ls_term_seconds(
-	struct ls_term *t, const json_t *v, const char *path, const char *dflt);
-const char *ls_term_percent(
-	struct ls_term *t, const json_t *v, const char *path, const char *dflt);
-const char *ls_term_whole(
-	struct ls_term *t, const json_t *v, const char *path, const char *dflt);
-const char *ls_term_chips(
-	struct ls_term *t, const json_t *v, const char *path, const char *dflt);
+const char *ls_term_seconds(struct ls_term *t, const json_t *v, const char *path,
+	const char *dflt);
+const char *ls_term_percent(struct ls_term *t, const json_t *v, const char *path,
+	const char *dflt);
+const char *ls_term_whole(struct ls_term *t, const json_t *v, const char *path,
+	const char *dflt);
+const char *ls_term_chips(struct ls_term *t, const json_t *v, const char *path,
+	const char *dflt);
 
 /*
  * A value in its unit ("s", "ratio", "1", "bytes", other). `beside` is the largest
@@ -73,8 +74,8 @@ const char *ls_term_value(struct ls_term *t, const json_t *v, const char *path,
 const char *ls_term_span(struct ls_term *t, double seconds);
 
 /* The time there as "2026-11-20 14:02:11Z", and as "14:02:11Z". */
-const char *ls_term_time(
-	struct ls_term *t, const json_t *v, const char *path, bool day);
+const char *ls_term_time(struct ls_term *t, const json_t *v, const char *path,
+	bool day);
 
 /* Seconds from one time to another, both RFC 3339; false if one is not known. */
 bool ls_term_between(const json_t *v, const char *from, const char *to, double *ret_s);

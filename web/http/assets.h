@@ -39,7 +39,7 @@ extern const size_t ls_ui_asset_count;
 const struct ls_asset *ls_asset_find(const char *path);
 
 /* Appends the content of the file of this name below root (for work on the page). */
-int ls_asset_read(
-	const struct ls_asset *a, const char *root, struct evbuffer *out) LS_MUSTCHECK;
+int ls_asset_read(const struct ls_asset *a, const char *root,
+	struct evbuffer *out) LS_MUSTCHECK;
 
 #endif

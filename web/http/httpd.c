@@ -35,16 +35,16 @@ struct ls_httpd {
 
 /* One question on its way through the backend. */
 struct exchange {
-	struct ls_httpd *h;	  /* valid while the reply is wanted */
+	struct ls_httpd *h; /* valid while the reply is wanted */
 	struct ls_client *client; /* the same */
 	struct ls_reply *reply;
 	struct ls_request request;
-	size_t route;	       /* LS_ROUTE_COUNT: none */
+	size_t route; /* LS_ROUTE_COUNT: none */
 	struct evbuffer *text; /* of /metrics or a stored answer, being gathered */
-	bool reading;	       /* the backend reads for it, and can be told to stop */
+	bool reading; /* the backend reads for it, and can be told to stop */
 };
 
-/* --- answers ---------------------------------------------------------------------- */
+/* --- answers -------------------------------------------------------------- */
 
 static void
 exchange_free(struct exchange *x)
@@ -130,7 +130,8 @@ exchange_part(void *arg, int rc, const char *text, size_t len)
 	struct exchange *x = arg;
 
 	if (len > 0)
-		return ls_reply_wanted(x->reply) && evbuffer_add(x->text, text, len) == 0;
+		return ls_reply_wanted(x->reply) &&
+			evbuffer_add(x->text, text, len) == 0;
 	x->reading = false;
 	if (rc != 0) {
 		exchange_failed(x, rc);
@@ -141,21 +142,21 @@ exchange_part(void *arg, int rc, const char *text, size_t len)
 	return false;
 }
 
-/* --- /metrics: jobs, then findings, then ourselves -------------------------------- */
+/* --- /metrics: jobs, then findings, then ourselves ------------------------ */
 
 static void
 httpd_own_metrics(const struct ls_httpd *h, struct evbuffer *out)
 {
-	ls_expose_family(
-		out, "lockstep_build_info", "gauge", "What runs here; always 1.");
-	(void)evbuffer_add_printf(
-		out, "lockstep_build_info{version=\"%s\"} 1\n", PACKAGE_VERSION);
+	ls_expose_family(out, "lockstep_build_info", "gauge",
+		"What runs here; always 1.");
+	(void)evbuffer_add_printf(out, "lockstep_build_info{version=\"%s\"} 1\n",
+		PACKAGE_VERSION);
 	ls_expose_family(out, "lockstep_http_requests_total", "counter",
 		"HTTP requests answered, by route and class of status.");
 	for (size_t r = 0; r <= LS_ROUTE_COUNT; r++) {
 		const char *name = r < LS_ROUTE_COUNT
-					   ? ls_api_route((enum ls_route)r)->path
-					   : "other";
+			? ls_api_route((enum ls_route)r)->path
+			: "other";
 
 		for (size_t s = 1; s < 6; s++) {
 			if (h->answers[r][s] == 0)
@@ -172,8 +173,8 @@ httpd_own_metrics(const struct ls_httpd *h, struct evbuffer *out)
 		(unsigned long long)h->refused_count);
 	ls_expose_family(out, "lockstep_http_connections", "gauge",
 		"HTTP connections open now.");
-	(void)evbuffer_add_printf(
-		out, "lockstep_http_connections %zu\n", ls_clients_count(h->clients));
+	(void)evbuffer_add_printf(out, "lockstep_http_connections %zu\n",
+		ls_clients_count(h->clients));
 }
 
 static void
@@ -221,7 +222,7 @@ exchange_metrics(struct exchange *x)
 	x->h->backend.ask(x->h->backend.arg, &x->request.ask, exchange_metrics_jobs, x);
 }
 
-/* --- the other answers ------------------------------------------------------------ */
+/* --- the other answers ---------------------------------------------------- */
 
 static void
 exchange_json(struct exchange *x, json_t *body)
@@ -238,10 +239,12 @@ exchange_ready(struct exchange *x)
 	struct ls_problem p;
 
 	if (x->h->backend.ready(x->h->backend.arg, &why)) {
-		exchange_json(x, json_pack("{s:s,s:s*}", "status", "ready", "note", why));
+		exchange_json(x,
+			json_pack("{s:s,s:s*}", "status", "ready", "note", why));
 		return;
 	}
-	ls_api_problem(&p, 503, "not-ready", "Not ready", "%s", why != NULL ? why : "not ready");
+	ls_api_problem(&p, 503, "not-ready", "Not ready", "%s",
+		why != NULL ? why : "not ready");
 	exchange_problem(x, &p);
 }
 
@@ -259,8 +262,8 @@ exchange_export(struct exchange *x)
 
 	if (evhttp_request_get_command(ls_reply_request(x->reply)) != EVHTTP_REQ_HEAD) {
 		x->reading = true;
-		x->h->backend.export_job(
-			x->h->backend.arg, &x->request.ask, exchange_piece, x);
+		x->h->backend.export_job(x->h->backend.arg, &x->request.ask,
+			exchange_piece, x);
 		return;
 	}
 	empty = evbuffer_new(); /* HEAD: the headers, without reading the job */
@@ -297,8 +300,8 @@ exchange_ask(struct exchange *x)
 }
 
 /*
- * A page from elsewhere could make a browser send a write here: it can forge neither the
- * Origin nor, without our leave, the type of the body.
+ * A page from elsewhere could make a browser send a write here: it can forge neither
+ * the Origin nor, without our leave, the type of the body.
  */
 static bool
 exchange_may_write(struct exchange *x, struct evhttp_request *req)
@@ -312,8 +315,9 @@ exchange_may_write(struct exchange *x, struct evhttp_request *req)
 	if (!x->h->loopback) {
 		ls_api_problem(&p, 403, "forbidden", "Forbidden",
 			"writes are taken on a loopback address only");
-	} else if (origin && (strncmp(origin, "http://", 7) != 0 || !host ||
-				     strcasecmp(origin + 7, host) != 0)) {
+	} else if (origin &&
+		(strncmp(origin, "http://", 7) != 0 || !host ||
+			strcasecmp(origin + 7, host) != 0)) {
 		ls_api_problem(&p, 403, "forbidden", "Forbidden",
 			"writes are not taken from a page of another origin");
 	} else if (!type || strncasecmp(type, "application/json", 16) != 0) {
@@ -385,7 +389,7 @@ exchange_run(struct exchange *x)
 	}
 }
 
-/* --- requests --------------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------- */
 
 static void
 exchange_wrong_method(struct exchange *x, const char *allowed)
@@ -410,7 +414,7 @@ exchange_admit(struct exchange *x, struct evhttp_request *req)
 		ls_api_problem(&p, 421, "wrong-host", "Misdirected request",
 			"the Host header must be localhost, 127.0.0.1 or [::1]");
 	} else if (method != EVHTTP_REQ_GET && method != EVHTTP_REQ_HEAD &&
-		   method != EVHTTP_REQ_POST) {
+		method != EVHTTP_REQ_POST) {
 		exchange_wrong_method(x, "GET, HEAD");
 		return false;
 	} else {
@@ -427,8 +431,9 @@ exchange_redirect(struct exchange *x, const char *path)
 	struct evbuffer *empty = evbuffer_new();
 	char location[512];
 
-	if (empty && snprintf(location, sizeof(location), "/#%s", path) <
-			     (int)sizeof(location)) {
+	if (empty &&
+		snprintf(location, sizeof(location), "/#%s", path) <
+			(int)sizeof(location)) {
 		ls_reply_header(x->reply, "Location", location);
 		ls_reply_bytes(x->reply, 303, "text/plain; charset=utf-8", empty);
 		exchange_free(x);
@@ -455,7 +460,7 @@ exchange_route(struct exchange *x, struct evhttp_request *req)
 	if (rc == 0 || p.parameter[0] != '\0')
 		x->route = x->request.route;
 	writes = x->route < LS_ROUTE_COUNT &&
-		 ls_api_route(x->request.route)->answer == LS_ANSWER_WRITE;
+		ls_api_route(x->request.route)->answer == LS_ANSWER_WRITE;
 	if (post != writes)
 		exchange_wrong_method(x, writes ? "POST" : "GET, HEAD");
 	else if (rc == 0)
@@ -463,7 +468,7 @@ exchange_route(struct exchange *x, struct evhttp_request *req)
 	else if (rc == -LS_EUNKNOWN && ls_asset_find(path))
 		exchange_asset(x, path);
 	else if (rc == -LS_EUNKNOWN &&
-		 (strncmp(path, "/f/", 3) == 0 || strncmp(path, "/j/", 3) == 0))
+		(strncmp(path, "/f/", 3) == 0 || strncmp(path, "/j/", 3) == 0))
 		exchange_redirect(x, path);
 	else
 		exchange_problem(x, &p);
@@ -494,7 +499,7 @@ httpd_request(struct evhttp_request *req, void *arg)
 		exchange_route(x, req);
 }
 
-/* --- life ------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------- */
 
 static struct evhttp_request *
 httpd_answer_request(const void *answer)
@@ -519,7 +524,8 @@ httpd_answer_detach(void *answer)
 	ls_reply_detach(answer);
 }
 
-/* Reading for nobody is dear; nobody asks for a stored answer and then closes half of a connection. */
+/* Reading for nobody is dear; nobody asks for a stored answer and then closes half of a
+ * connection. */
 static bool
 httpd_answer_is_gone(const void *answer)
 {
@@ -535,15 +541,15 @@ httpd_answer_expire(void *answer)
 	return ls_reply_expire(answer);
 }
 
-static const struct ls_clients_answer httpd_answer = {
-	httpd_answer_request, httpd_answer_detach, httpd_answer_is_gone, httpd_answer_expire};
+static const struct ls_clients_answer httpd_answer = { httpd_answer_request,
+	httpd_answer_detach, httpd_answer_is_gone, httpd_answer_expire };
 
 static int
 httpd_bind(struct ls_httpd *h)
 {
 	struct evconnlistener *listener = NULL;
-	int rc = ls_http_bind(
-		h->http, h->options.address, h->options.port, &listener, &h->port);
+	int rc = ls_http_bind(h->http, h->options.address, h->options.port, &listener,
+		&h->port);
 
 	if (rc == 0)
 		ls_clients_listener(h->clients, listener);

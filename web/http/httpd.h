@@ -32,11 +32,11 @@ struct ls_loop;
 
 struct ls_httpd_options {
 	char address[64]; /* numeric: "127.0.0.1", "::1", "0.0.0.0" */
-	uint16_t port;    /* 0: any free one */
+	uint16_t port; /* 0: any free one */
 	/* Where to read the page, for work on it; "" = the embedded one. */
 	char web_root[LS_CONF_VALUE_MAX_BYTES];
 	unsigned timeout_s; /* 0: LS_HTTP_TIMEOUT_S */
-	bool insecure;      /* an address that others can reach, without a password */
+	bool insecure; /* an address that others can reach, without a password */
 };
 
 /*

@@ -9,24 +9,24 @@
 #include <string.h>
 
 /* One line a job: LS_JOB_METRIC(name, key of the job object, help). */
-#define LS_JOB_METRICS(LS_JOB_METRIC)                                                  \
-	LS_JOB_METRIC("lockstep_job_chips", "chips", "Chips of the job.")              \
-	LS_JOB_METRIC("lockstep_job_chips_lost", "chips_lost",                         \
-		"Chips x (1 - 1/S): chip-hours lost an hour to blamed workers.")       \
-	LS_JOB_METRIC("lockstep_job_slowdown_ratio", "slowdown_ratio",                 \
-		"S: actual step time over that without the blamed workers.")           \
-	LS_JOB_METRIC("lockstep_job_step_seconds", "step_time_s",                      \
-		"Median duration of the last 100 closed steps.")                       \
-	LS_JOB_METRIC("lockstep_job_step_counterfactual_seconds",                      \
-		"step_time_without_s", "Step time without the blamed workers.")        \
-	LS_JOB_METRIC(                                                                 \
-		"lockstep_job_workers", "workers", "Workers of the job that report.")  \
+#define LS_JOB_METRICS(LS_JOB_METRIC)                                            \
+	LS_JOB_METRIC("lockstep_job_chips", "chips", "Chips of the job.")        \
+	LS_JOB_METRIC("lockstep_job_chips_lost", "chips_lost",                   \
+		"Chips x (1 - 1/S): chip-hours lost an hour to blamed workers.") \
+	LS_JOB_METRIC("lockstep_job_slowdown_ratio", "slowdown_ratio",           \
+		"S: actual step time over that without the blamed workers.")     \
+	LS_JOB_METRIC("lockstep_job_step_seconds", "step_time_s",                \
+		"Median duration of the last 100 closed steps.")                 \
+	LS_JOB_METRIC("lockstep_job_step_counterfactual_seconds",                \
+		"step_time_without_s", "Step time without the blamed workers.")  \
+	LS_JOB_METRIC("lockstep_job_workers", "workers",                         \
+		"Workers of the job that report.")                               \
 	LS_JOB_METRIC("lockstep_job_step", "step", "Last closed step.")
 
 static const struct {
 	const char *name, *key, *help;
 } metrics_of_job[] = {
-#define LS_JOB_METRIC(name, key, help) {name, key, help},
+#define LS_JOB_METRIC(name, key, help) { name, key, help },
 	LS_JOB_METRICS(LS_JOB_METRIC)
 #undef LS_JOB_METRIC
 };
@@ -44,8 +44,8 @@ ls_metrics_jobs(struct evbuffer *out, const json_t *jobs)
 {
 	for (size_t m = 0; m < sizeof(metrics_of_job) / sizeof(metrics_of_job[0]);
 		m++) {
-		ls_expose_family(
-			out, metrics_of_job[m].name, "gauge", metrics_of_job[m].help);
+		ls_expose_family(out, metrics_of_job[m].name, "gauge",
+			metrics_of_job[m].help);
 		for (size_t i = 0; i < json_array_size(jobs); i++) {
 			const json_t *job = json_array_get(jobs, i);
 			const json_t *v = json_object_get(job, metrics_of_job[m].key);
@@ -54,13 +54,13 @@ ls_metrics_jobs(struct evbuffer *out, const json_t *jobs)
 				continue;
 			(void)evbuffer_add_printf(out, "%s{", metrics_of_job[m].name);
 			ls_expose_label(out, "tpu_job", metrics_text(job, "id"), 1);
-			(void)evbuffer_add_printf(
-				out, "} %.15g\n", json_number_value(v));
+			(void)evbuffer_add_printf(out, "} %.15g\n",
+				json_number_value(v));
 		}
 	}
 }
 
-/* --- findings --------------------------------------------------------------------- */
+/* --- findings ------------------------------------------------------------- */
 
 static bool
 metrics_is_open(const json_t *finding)
@@ -80,7 +80,7 @@ metrics_cost(const json_t *finding)
 static int
 metrics_by_labels(const void *a, const void *b)
 {
-	static const char *const keys[] = {"kind", "severity", "status"};
+	static const char *const keys[] = { "kind", "severity", "status" };
 	const json_t *x = *(const json_t *const *)a, *y = *(const json_t *const *)b;
 	int order = strcmp(metrics_text(json_object_get(x, "job"), "id"),
 		metrics_text(json_object_get(y, "job"), "id"));
@@ -106,8 +106,8 @@ metrics_by_cost(const void *a, const void *b)
 static void
 metrics_count(struct evbuffer *out, const json_t **sorted, size_t count)
 {
-	ls_expose_family(
-		out, "lockstep_findings", "gauge", "Findings by kind and status.");
+	ls_expose_family(out, "lockstep_findings", "gauge",
+		"Findings by kind and status.");
 	for (size_t i = 0, next; i < count; i = next) {
 		const json_t *f = sorted[i];
 

@@ -27,15 +27,16 @@ static const struct {
 	const char *name, *value;
 } reply_headers[] = {
 	/* No inline script or style, nothing from elsewhere, no frame around us. */
-	{"Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src "
-				    "'self'; img-src 'self' data:; "
-				    "connect-src 'self'; frame-ancestors 'none'; "
-				    "base-uri 'none'; form-action 'none'"},
-	{"X-Content-Type-Options", "nosniff"},
-	{"Referrer-Policy", "no-referrer"},
-	{"Cross-Origin-Resource-Policy", "same-origin"},
-	{"Cross-Origin-Opener-Policy", "same-origin"},
-	{"Cache-Control", "no-cache"},
+	{ "Content-Security-Policy",
+		"default-src 'none'; script-src 'self'; style-src "
+		"'self'; img-src 'self' data:; "
+		"connect-src 'self'; frame-ancestors 'none'; "
+		"base-uri 'none'; form-action 'none'" },
+	{ "X-Content-Type-Options", "nosniff" },
+	{ "Referrer-Policy", "no-referrer" },
+	{ "Cross-Origin-Resource-Policy", "same-origin" },
+	{ "Cross-Origin-Opener-Policy", "same-origin" },
+	{ "Cache-Control", "no-cache" },
 };
 
 struct ls_reply *
@@ -160,7 +161,7 @@ reply_send(struct ls_reply *r, int status, const char *mime, struct evbuffer *bo
 	reply_hand_over(r, status, status == 304 || reply_is_head(r) ? NULL : body);
 }
 
-/* --- ETag ------------------------------------------------------------------------- */
+/* --- ETag ----------------------------------------------------------------- */
 
 /*
  * Hashes the body where it lies. Empty text if that fails: then the reply has no ETag.
@@ -199,7 +200,7 @@ reply_etag(struct ls_reply *r, const char *hex, const char *suffix)
 	return known && (strstr(known, etag) != NULL || strcmp(known, "*") == 0);
 }
 
-/* --- ends ------------------------------------------------------------------------- */
+/* --- ends ----------------------------------------------------------------- */
 
 void
 ls_reply_bytes(struct ls_reply *r, int status, const char *mime, struct evbuffer *body)
@@ -254,8 +255,8 @@ ls_reply_problem(struct ls_reply *r, const struct ls_problem *p)
 	if (r->req) {
 		const char *uri = evhttp_request_get_uri(r->req);
 
-		(void)ls_text_escape(
-			instance, sizeof(instance), uri, strcspn(uri, "?"));
+		(void)ls_text_escape(instance, sizeof(instance), uri,
+			strcspn(uri, "?"));
 	}
 	body = ls_api_problem_json(p, instance, r->request_id);
 	if (p->status == 503)
@@ -290,7 +291,7 @@ ls_reply_asset(struct ls_reply *r, const struct ls_asset *a, const char *root)
 	struct evbuffer *out = evbuffer_new();
 	const char *accepts = r->req ? reply_asked(r, "Accept-Encoding") : NULL;
 	bool packed = a->gzip && accepts && strstr(accepts, "gzip") &&
-		      !strstr(accepts, "gzip;q=0");
+		!strstr(accepts, "gzip;q=0");
 	int rc = out ? 0 : -ENOMEM;
 	struct ls_problem p;
 
@@ -307,8 +308,8 @@ ls_reply_asset(struct ls_reply *r, const struct ls_asset *a, const char *root)
 		if (rc == 0) {
 			int status =
 				r->req && reply_etag(r, a->etag, packed ? "-gz" : "")
-					? 304
-					: 200;
+				? 304
+				: 200;
 
 			reply_send(r, status, a->mime, out);
 			free(r);
@@ -322,7 +323,7 @@ ls_reply_asset(struct ls_reply *r, const struct ls_asset *a, const char *root)
 		evbuffer_free(out);
 }
 
-/* --- stream ----------------------------------------------------------------------- */
+/* --- stream --------------------------------------------------------------- */
 
 static void
 reply_stream_begin(struct ls_reply *r, const char *mime)
@@ -344,8 +345,8 @@ reply_behind(const struct ls_reply *r)
 }
 
 bool
-ls_reply_stream_piece(
-	struct ls_reply *r, const char *mime, const char *text, size_t len)
+ls_reply_stream_piece(struct ls_reply *r, const char *mime, const char *text,
+	size_t len)
 {
 	struct evbuffer *piece;
 	bool ok = false;

@@ -68,8 +68,8 @@ void ls_reply_json(struct ls_reply *r, int status, const json_t *body);
 void ls_reply_problem(struct ls_reply *r, const struct ls_problem *p);
 
 /* Ends with the bytes of `body`, which is drained. */
-void ls_reply_bytes(
-	struct ls_reply *r, int status, const char *mime, struct evbuffer *body);
+void ls_reply_bytes(struct ls_reply *r, int status, const char *mime,
+	struct evbuffer *body);
 
 /*
  * Ends with an embedded file, compressed if the client takes it; root "" or where to
@@ -78,8 +78,8 @@ void ls_reply_bytes(
 void ls_reply_asset(struct ls_reply *r, const struct ls_asset *a, const char *root);
 
 /* A piece of a stream; the first begins it. False: stop, nobody reads. */
-bool ls_reply_stream_piece(
-	struct ls_reply *r, const char *mime, const char *text, size_t len);
+bool ls_reply_stream_piece(struct ls_reply *r, const char *mime, const char *text,
+	size_t len);
 
 /*
  * Ends a stream. False: it is not complete, the caller must close the connection to

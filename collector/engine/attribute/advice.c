@@ -6,7 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-#define ADVICE_COMMAND_MAX_BYTES 2048 /* the longest names, every byte quoted, fit: never cut */
+/* the longest names, every byte quoted, fit: never cut */
+#define ADVICE_COMMAND_MAX_BYTES 2048
 #define ADVICE_LINE_MAX_BYTES 256
 
 struct advice_out {
@@ -25,8 +26,9 @@ advice_put(struct advice_out *o, char c)
 static void
 advice_quote(struct advice_out *o, const char *s)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789._-/:@%+=,";
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+		"0123456789._-/:@%+=,";
 
 	if (s[0] != '\0' && s[0] != '-' && strspn(s, plain) == strlen(s)) {
 		for (; *s != '\0'; s++)
@@ -46,9 +48,10 @@ advice_quote(struct advice_out *o, const char *s)
 }
 
 size_t
-ls_advice_fill(char *dst, size_t size, const char *text, const struct ls_worker_info *who)
+ls_advice_fill(char *dst, size_t size, const char *text,
+	const struct ls_worker_info *who)
 {
-	struct advice_out o = {dst, size, 0};
+	struct advice_out o = { dst, size, 0 };
 
 	for (; *text != '\0'; text++) {
 		if (text[0] == '%' && text[1] == 'j') {
@@ -65,7 +68,8 @@ ls_advice_fill(char *dst, size_t size, const char *text, const struct ls_worker_
 	return o.len;
 }
 
-/* An object for each line of the text; the lines are parted before names come in. NULL: no memory. */
+/* An object for each line of the text; the lines are parted before names come in. NULL:
+ * no memory. */
 static json_t *
 advice_commands(const char *text, const struct ls_worker_info *who)
 {
@@ -79,7 +83,8 @@ advice_commands(const char *text, const struct ls_worker_info *who)
 		memcpy(line, text, len);
 		line[len] = '\0';
 		(void)ls_advice_fill(command, sizeof(command), line, who);
-		if (json_array_append_new(list, json_pack("{s:s}", "shell", command)) != 0) {
+		if (json_array_append_new(list, json_pack("{s:s}", "shell", command)) !=
+			0) {
 			json_decref(list);
 			return NULL;
 		}
@@ -103,15 +108,18 @@ ls_advice_render(const struct ls_finding *f)
 		cost = (double)f->chips * LS_ADVICE_RESTART_S / 3600;
 		pays_s = known ? cost / f->chips_lost * 3600 : NAN;
 	}
-	return json_pack("[{s:i, s:s, s:s, s:b, s:o, s:o, s:o, s:{s:o, s:o}, s:o, s:s, s:o}]",
-		"n", 1, "title", info->action, "for", info->name, "reversible", 1, "commands",
-		advice_commands(info->command, &f->who), "cost_chip_hours",
+	return json_pack(
+		"[{s:i, s:s, s:s, s:b, s:o, s:o, s:o, s:{s:o, s:o}, s:o, s:s, s:o}]",
+		"n", 1, "title", info->action, "for", info->name, "reversible", 1,
+		"commands", advice_commands(info->command, &f->who), "cost_chip_hours",
 		info->restart && f->chips <= 0 ? json_null() : ls_json_number(cost, 3),
-		"downtime_s", ls_json_number(info->restart ? LS_ADVICE_RESTART_S : 0, 3),
-		"predicted", "saving_chips",
-		known ? ls_json_number(f->chips_lost, 3) : json_null(), "p_success",
-		ls_json_number(why->confidence, 2), "break_even_s", ls_json_number(pays_s, 3),
-		"state", "proposed", "caveat",
-		info->restart ? json_string("restarting all workers is assumed to cost 10 minutes")
-			      : json_null());
+		"downtime_s",
+		ls_json_number(info->restart ? LS_ADVICE_RESTART_S : 0, 3), "predicted",
+		"saving_chips", known ? ls_json_number(f->chips_lost, 3) : json_null(),
+		"p_success", ls_json_number(why->confidence, 2), "break_even_s",
+		ls_json_number(pays_s, 3), "state", "proposed", "caveat",
+		info->restart
+			? json_string(
+				  "restarting all workers is assumed to cost 10 minutes")
+			: json_null());
 }

@@ -8,7 +8,8 @@
  * Units:   chips, chip-hours, seconds.
  * Errors:  NULL when out of memory.
  * Limits:  one action a finding.
- * Source:  a TPU slice is atomic: moving off one host restarts all (design section 3.6).
+ * Source:  a TPU slice is atomic: moving off one host restarts all (design section
+ *          3.6).
  */
 #ifndef LS_COLLECTOR_ADVICE_H
 #define LS_COLLECTOR_ADVICE_H
@@ -16,16 +17,18 @@
 #include <jansson.h>
 #include "collector/engine/finding/finding.h"
 
-/* Restart of a job, until it is where it was: assumed, not measured; said so in the action. */
+/* Restart of a job, until it is where it was: assumed, not measured; said so in the
+ * action. */
 #define LS_ADVICE_RESTART_S 600.0
 
 /* The "actions" array of a finding; new reference. */
 json_t *ls_advice_render(const struct ls_finding *f);
 
 /*
- * Writes text with %j (job) and %h (host) replaced by their names, quoted for a POSIX shell; cut to
- * fit. size >= 1. Returns the length.
+ * Writes text with %j (job) and %h (host) replaced by their names, quoted for a POSIX
+ * shell; cut to fit. size >= 1. Returns the length.
  */
-size_t ls_advice_fill(char *dst, size_t size, const char *text, const struct ls_worker_info *who);
+size_t ls_advice_fill(char *dst, size_t size, const char *text,
+	const struct ls_worker_info *who);
 
 #endif

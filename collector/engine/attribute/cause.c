@@ -15,7 +15,7 @@ ls_cause_info(enum ls_cause cause)
 {
 	static const struct ls_cause_info table[] = {
 #define LS_CAUSE(id, name, title, action, command, restart) \
-	{name, title, action, command, restart},
+	{ name, title, action, command, restart },
 #include "collector/engine/attribute/causes.def"
 #undef LS_CAUSE
 	};
@@ -27,7 +27,8 @@ ls_cause_info(enum ls_cause cause)
 double
 ls_cause_coverage(const struct ls_evidence *row, double gap_s)
 {
-	if (isnan(row->subject) || isnan(row->p50) || row->per_step_s <= 0 || !(gap_s > 0))
+	if (isnan(row->subject) || isnan(row->p50) || row->per_step_s <= 0 ||
+		!(gap_s > 0))
 		return NAN;
 	return (row->subject - row->p50) * row->per_step_s / gap_s;
 }
@@ -41,20 +42,21 @@ cause_row(struct ls_evidence *rows, size_t count, enum ls_signal signal)
 	return NULL;
 }
 
-/* Signals that name a cause by themselves, the most specific first. extra: no worker need do it. */
+/* Signals that name a cause by themselves, the most specific first. extra: no worker
+ * need do it. */
 static const struct {
 	enum ls_signal signal;
 	enum ls_cause cause;
 	bool counter, extra;
 } cause_direct[] = {
-	{LS_SIGNAL_CHECKPOINT, LS_CAUSE_CHECKPOINT, false, true},
-	{LS_SIGNAL_COMPILE, LS_CAUSE_COMPILE, false, true},
-	{LS_SIGNAL_GC, LS_CAUSE_GC, false, true},
-	{LS_SIGNAL_INPUT, LS_CAUSE_INPUT, false, false},
-	{LS_SIGNAL_H2D, LS_CAUSE_H2D, false, false},
-	{LS_SIGNAL_THROTTLED, LS_CAUSE_CPU_QUOTA, true, false},
-	{LS_SIGNAL_RUNQUEUE, LS_CAUSE_CPU_CONTENTION, true, false},
-	{LS_SIGNAL_DISPATCH, LS_CAUSE_DISPATCH, false, false},
+	{ LS_SIGNAL_CHECKPOINT, LS_CAUSE_CHECKPOINT, false, true },
+	{ LS_SIGNAL_COMPILE, LS_CAUSE_COMPILE, false, true },
+	{ LS_SIGNAL_GC, LS_CAUSE_GC, false, true },
+	{ LS_SIGNAL_INPUT, LS_CAUSE_INPUT, false, false },
+	{ LS_SIGNAL_H2D, LS_CAUSE_H2D, false, false },
+	{ LS_SIGNAL_THROTTLED, LS_CAUSE_CPU_QUOTA, true, false },
+	{ LS_SIGNAL_RUNQUEUE, LS_CAUSE_CPU_CONTENTION, true, false },
+	{ LS_SIGNAL_DISPATCH, LS_CAUSE_DISPATCH, false, false },
 };
 
 static double
@@ -64,9 +66,9 @@ cause_confidence(double coverage)
 }
 
 /*
- * Above this no cause is believed. A worker that alone does something extra, which takes the time, needs
- * no other explanation: what it does uses CPU, and waits for CPU in many threads at once, so that those
- * counters may cover even more of the gap.
+ * Above this no cause is believed. A worker that alone does something extra, which
+ * takes the time, needs no other explanation: what it does uses CPU, and waits for CPU
+ * in many threads at once, so that those counters may cover even more of the gap.
  */
 static double
 cause_ceiling(struct ls_evidence *rows, size_t count, double gap_s)
@@ -74,26 +76,30 @@ cause_ceiling(struct ls_evidence *rows, size_t count, double gap_s)
 	double best = 0;
 
 	for (size_t i = 0; i < sizeof(cause_direct) / sizeof(cause_direct[0]); i++) {
-		const struct ls_evidence *row = cause_row(rows, count, cause_direct[i].signal);
+		const struct ls_evidence *row =
+			cause_row(rows, count, cause_direct[i].signal);
 		double coverage;
 
 		if (row == NULL || !cause_direct[i].extra)
 			continue;
 		coverage = ls_cause_coverage(row, gap_s);
-		if (coverage >= LS_CAUSE_COVERAGE && row->p50 <= CAUSE_FLAT * row->subject)
+		if (coverage >= LS_CAUSE_COVERAGE &&
+			row->p50 <= CAUSE_FLAT * row->subject)
 			best = fmax(best, cause_confidence(coverage));
 	}
 	return best > 0 ? best : CAUSE_CONFIDENCE_MAX;
 }
 
 /*
- * Confidence that a late launch may have beside counters that say why it is late: its threads were kept from a CPU. Not
- * where it used as much more CPU itself: then it did more, and that is what to look for.
+ * Confidence that a late launch may have beside counters that say why it is late: its
+ * threads were kept from a CPU. Not where it used as much more CPU itself: then it did
+ * more, and that is what to look for.
  */
 static double
 cause_launch_ceiling(struct ls_evidence *rows, size_t count, double gap_s)
 {
-	static const enum ls_signal kept[] = {LS_SIGNAL_THROTTLED, LS_SIGNAL_RUNQUEUE};
+	static const enum ls_signal kept[] = { LS_SIGNAL_THROTTLED,
+		LS_SIGNAL_RUNQUEUE };
 	const struct ls_evidence *row = cause_row(rows, count, LS_SIGNAL_CPU);
 	double best = 0;
 
@@ -102,7 +108,8 @@ cause_launch_ceiling(struct ls_evidence *rows, size_t count, double gap_s)
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
 		row = cause_row(rows, count, kept[i]);
 		if (row != NULL && ls_cause_coverage(row, gap_s) >= LS_CAUSE_COVERAGE)
-			best = fmax(best, cause_confidence(ls_cause_coverage(row, gap_s)));
+			best = fmax(best,
+				cause_confidence(ls_cause_coverage(row, gap_s)));
 	}
 	return best > 0 ? best : CAUSE_CONFIDENCE_MAX;
 }
@@ -123,7 +130,7 @@ cause_add(struct ls_diagnosis *d, enum ls_cause cause, double coverage, double m
 		d->count++;
 	for (size_t i = d->count - 1; i > at; i--)
 		d->hypotheses[i] = d->hypotheses[i - 1];
-	d->hypotheses[at] = (struct ls_hypothesis){cause, confidence, coverage};
+	d->hypotheses[at] = (struct ls_hypothesis){ cause, confidence, coverage };
 }
 
 static void
@@ -156,7 +163,8 @@ cause_more(struct ls_evidence *row, const struct ls_evidence *own, double gap_s)
 	return coverage;
 }
 
-/* More work in all, or more of it in one place: its fullest expert, its part of a table. */
+/* More work in all, or more of it in one place: its fullest expert, its part of a
+ * table. */
 static double
 cause_imbalance(struct ls_evidence *rows, size_t count, double gap_s)
 {
@@ -173,8 +181,9 @@ cause_stopped(struct ls_evidence *rows, size_t count, double gap_s)
 	static const struct {
 		enum ls_signal signal;
 		bool needed;
-	} flat[] = {{LS_SIGNAL_RUNQUEUE, true}, {LS_SIGNAL_CPU, true}, {LS_SIGNAL_THROTTLED, false},
-		{LS_SIGNAL_INPUT, false}, {LS_SIGNAL_H2D, false}};
+	} flat[] = { { LS_SIGNAL_RUNQUEUE, true }, { LS_SIGNAL_CPU, true },
+		{ LS_SIGNAL_THROTTLED, false }, { LS_SIGNAL_INPUT, false },
+		{ LS_SIGNAL_H2D, false } };
 	const struct ls_evidence *own = cause_row(rows, count, LS_SIGNAL_OWN);
 	double rest = own == NULL ? NAN : ls_cause_coverage(own, gap_s);
 
@@ -203,10 +212,11 @@ cause_compute(struct ls_evidence *rows, size_t count, double gap_s, double imbal
 	return imbalance >= CAUSE_FLAT ? NAN : coverage;
 }
 
-/* Time that no counter of the host explains: of a process that stands still, or in the computation of a chip. */
+/* Time that no counter of the host explains: of a process that stands still, or in the
+ * computation of a chip. */
 static void
-cause_flat(struct ls_diagnosis *d, struct ls_evidence *rows, size_t count, double gap_s, bool steady,
-	double imbalance)
+cause_flat(struct ls_diagnosis *d, struct ls_evidence *rows, size_t count, double gap_s,
+	bool steady, double imbalance)
 {
 	struct ls_evidence *computes = cause_row(rows, count, LS_SIGNAL_COMPUTE);
 	double stopped = cause_stopped(rows, count, gap_s);
@@ -216,21 +226,23 @@ cause_flat(struct ls_diagnosis *d, struct ls_evidence *rows, size_t count, doubl
 		return; /* else more to do explains it: on a chip, of which the host's counters know nothing */
 	if (steady && chip >= LS_CAUSE_COVERAGE) {
 		computes->role = LS_EVIDENCE_SUPPORTS;
-		cause_add(d, LS_CAUSE_COMPUTE, fmin(chip, stopped), CAUSE_CONFIDENCE_MAX);
+		cause_add(d, LS_CAUSE_COMPUTE, fmin(chip, stopped),
+			CAUSE_CONFIDENCE_MAX);
 	} else {
 		cause_add(d, LS_CAUSE_STOPPED, stopped, CAUSE_CONFIDENCE_MAX);
 	}
 }
 
 void
-ls_cause_diagnose(struct ls_evidence *rows, size_t count, double gap_s, bool counters_ripe,
-	bool steady, struct ls_diagnosis *d)
+ls_cause_diagnose(struct ls_evidence *rows, size_t count, double gap_s,
+	bool counters_ripe, bool steady, struct ls_diagnosis *d)
 {
 	double imbalance, compute, named = 0;
 
-	*d = (struct ls_diagnosis){.ceiling = cause_ceiling(rows, count, gap_s)};
+	*d = (struct ls_diagnosis){ .ceiling = cause_ceiling(rows, count, gap_s) };
 	for (size_t i = 0; i < sizeof(cause_direct) / sizeof(cause_direct[0]); i++) {
-		struct ls_evidence *row = cause_row(rows, count, cause_direct[i].signal);
+		struct ls_evidence *row =
+			cause_row(rows, count, cause_direct[i].signal);
 		double coverage;
 
 		if (row == NULL || (cause_direct[i].counter && !counters_ripe))
@@ -239,7 +251,8 @@ ls_cause_diagnose(struct ls_evidence *rows, size_t count, double gap_s, bool cou
 		cause_mark(row, coverage, cause_direct[i].cause);
 		cause_add(d, cause_direct[i].cause, coverage,
 			cause_direct[i].cause == LS_CAUSE_DISPATCH && counters_ripe
-				? cause_launch_ceiling(rows, count, gap_s) : CAUSE_CONFIDENCE_MAX);
+				? cause_launch_ceiling(rows, count, gap_s)
+				: CAUSE_CONFIDENCE_MAX);
 	}
 	imbalance = cause_imbalance(rows, count, gap_s);
 	cause_add(d, LS_CAUSE_IMBALANCE, imbalance, CAUSE_CONFIDENCE_MAX);
@@ -254,11 +267,11 @@ ls_cause_diagnose(struct ls_evidence *rows, size_t count, double gap_s, bool cou
 		/* nothing explains enough: say so first */
 		for (size_t i = d->count; i > 0; i--)
 			d->hypotheses[i] = d->hypotheses[i - 1];
-		d->hypotheses[0] =
-			(struct ls_hypothesis){LS_CAUSE_UNEXPLAINED, 1 - named, 1 - named};
+		d->hypotheses[0] = (struct ls_hypothesis){ LS_CAUSE_UNEXPLAINED,
+			1 - named, 1 - named };
 	} else {
-		d->hypotheses[d->count] =
-			(struct ls_hypothesis){LS_CAUSE_UNEXPLAINED, 1 - named, 1 - named};
+		d->hypotheses[d->count] = (struct ls_hypothesis){ LS_CAUSE_UNEXPLAINED,
+			1 - named, 1 - named };
 	}
 	d->count++;
 }

@@ -9,48 +9,59 @@
 #include <math.h>
 
 #define EVIDENCE_ROWS_MAX 256u
-#define EVIDENCE_PEERS_MAX 256u /* of more, every k-th: enough for deciles, and it stays cheap */
+/* of more, every k-th: enough for deciles, and it stays cheap */
+#define EVIDENCE_PEERS_MAX 256u
 #define EVIDENCE_COUNTERS_US 60000000ll
 #define EVIDENCE_COUNTERS_MIN_US 1500000ll
-#define EVIDENCE_STEADY 0.25 /* of the mean excess, in half of the steps; of an exponential one it is 0.69 */
-#define EVIDENCE_KEPT 0.7    /* of what the net takes longer: so much longer than before one worker must be kept from a CPU, */
+/* of the mean excess, in half of the steps; of an exponential one it is 0.69 */
+#define EVIDENCE_STEADY 0.25
+/* of what the net takes longer: so much longer than before one worker must be kept from
+ * a CPU, */
+#define EVIDENCE_KEPT 0.7
 #define EVIDENCE_KEPT_WORKERS 3u
 #define EVIDENCE_KEPT_US 3000000ll /* for so long, at least: not one burst */
-#define EVIDENCE_ALONE 0.25  /* and any other at most so much of that */
-#define EVIDENCE_RAN 0.5 /* of the CPU time it used before: it cannot have stood still */
+#define EVIDENCE_ALONE 0.25 /* and any other at most so much of that */
+/* of the CPU time it used before: it cannot have stood still */
+#define EVIDENCE_RAN 0.5
 
 /* One kind of row: where its number comes from. */
 static const struct evidence_kind {
 	enum ls_signal signal;
 	const char *metric, *unit;
-	int phase;   /* enum ls_phase, or -1 */
+	int phase; /* enum ls_phase, or -1 */
 	int counter; /* enum ls_metric, or -1 */
-	bool seconds; /* a second of it is a second of the step (a counter: of its rate) */
+	/* a second of it is a second of the step (a counter: of its rate) */
+	bool seconds;
 } evidence_kinds[] = {
-	{LS_SIGNAL_LATENESS, "lateness_s", "s", -1, -1, true},
-	{LS_SIGNAL_WAIT, "phase.sync_wait_s", "s", -1, -1, false},
-	{LS_SIGNAL_OWN, "own_work_s", "s", -1, -1, true},
-	{LS_SIGNAL_INPUT, "phase.input_wait_s", "s", LS_PHASE_INPUT_WAIT, -1, true},
-	{LS_SIGNAL_H2D, "phase.h2d_s", "s", LS_PHASE_H2D, -1, true},
-	{LS_SIGNAL_DISPATCH, "phase.dispatch_s", "s", LS_PHASE_DISPATCH, -1, true},
-	{LS_SIGNAL_COMPUTE, "phase.compute_s", "s", LS_PHASE_COMPUTE, -1, true},
-	{LS_SIGNAL_CHECKPOINT, "phase.checkpoint_s", "s", LS_PHASE_CHECKPOINT, -1, true},
-	{LS_SIGNAL_COMPILE, "phase.compile_s", "s", LS_PHASE_COMPILE, -1, true},
-	{LS_SIGNAL_GC, "phase.gc_s", "s", LS_PHASE_GC, -1, true},
-	{LS_SIGNAL_WORK, "work", "1", -1, -1, false},
-	{LS_SIGNAL_LOAD, "expert_load_ratio", "1", -1, -1, false},
-	{LS_SIGNAL_RUNQUEUE, "job.runqueue_wait_seconds_total", "s/s", -1, LS_METRIC_JOB_RUNQUEUE_WAIT, true},
-	{LS_SIGNAL_THROTTLED, "host.cpu.throttled_seconds_total", "s/s", -1, LS_METRIC_HOST_CPU_THROTTLED, true},
-	{LS_SIGNAL_CPU, "job.cpu_seconds_total", "s/s", -1, LS_METRIC_JOB_CPU, true},
-	{LS_SIGNAL_RETRANSMITS, "host.tcp.retransmits_total", "1/s", -1, LS_METRIC_HOST_TCP_RETRANSMITS, false},
+	{ LS_SIGNAL_LATENESS, "lateness_s", "s", -1, -1, true },
+	{ LS_SIGNAL_WAIT, "phase.sync_wait_s", "s", -1, -1, false },
+	{ LS_SIGNAL_OWN, "own_work_s", "s", -1, -1, true },
+	{ LS_SIGNAL_INPUT, "phase.input_wait_s", "s", LS_PHASE_INPUT_WAIT, -1, true },
+	{ LS_SIGNAL_H2D, "phase.h2d_s", "s", LS_PHASE_H2D, -1, true },
+	{ LS_SIGNAL_DISPATCH, "phase.dispatch_s", "s", LS_PHASE_DISPATCH, -1, true },
+	{ LS_SIGNAL_COMPUTE, "phase.compute_s", "s", LS_PHASE_COMPUTE, -1, true },
+	{ LS_SIGNAL_CHECKPOINT, "phase.checkpoint_s", "s", LS_PHASE_CHECKPOINT, -1,
+		true },
+	{ LS_SIGNAL_COMPILE, "phase.compile_s", "s", LS_PHASE_COMPILE, -1, true },
+	{ LS_SIGNAL_GC, "phase.gc_s", "s", LS_PHASE_GC, -1, true },
+	{ LS_SIGNAL_WORK, "work", "1", -1, -1, false },
+	{ LS_SIGNAL_LOAD, "expert_load_ratio", "1", -1, -1, false },
+	{ LS_SIGNAL_RUNQUEUE, "job.runqueue_wait_seconds_total", "s/s", -1,
+		LS_METRIC_JOB_RUNQUEUE_WAIT, true },
+	{ LS_SIGNAL_THROTTLED, "host.cpu.throttled_seconds_total", "s/s", -1,
+		LS_METRIC_HOST_CPU_THROTTLED, true },
+	{ LS_SIGNAL_CPU, "job.cpu_seconds_total", "s/s", -1, LS_METRIC_JOB_CPU, true },
+	{ LS_SIGNAL_RETRANSMITS, "host.tcp.retransmits_total", "1/s", -1,
+		LS_METRIC_HOST_TCP_RETRANSMITS, false },
 };
 
-/* The closed steps to look at: those of the episode in which it was there, at most the newest EVIDENCE_ROWS_MAX. */
+/* The closed steps to look at: those of the episode in which it was there, at most the
+ * newest EVIDENCE_ROWS_MAX. */
 struct evidence_window {
 	const struct ls_job *j;
 	size_t first, end; /* rows [first, end) of the live window */
 	bool ended;
-	bool hang;         /* it is about the row that was one */
+	bool hang; /* it is about the row that was one */
 	int64_t from_us, to_us;
 };
 
@@ -63,14 +74,18 @@ evidence_live(const struct evidence_window *w, size_t i)
 	return r->hang && !w->hang ? NULL : r;
 }
 
-/* Rows do not keep what slices took, and of stalls only those count: their episode's own sums are all there is. */
+/* Rows do not keep what slices took, and of stalls only those count: their episode's
+ * own sums are all there is. */
 static bool
-evidence_is_summed(const struct ls_job *j, struct ls_suspect who, const struct ls_detect_channel *ch)
+evidence_is_summed(const struct ls_job *j, struct ls_suspect who,
+	const struct ls_detect_channel *ch)
 {
-	return (who.net && who.at > 0) || ch == &ls_suspect_channels(j, who)[LS_DETECT_STALLS];
+	return (who.net && who.at > 0) ||
+		ch == &ls_suspect_channels(j, who)[LS_DETECT_STALLS];
 }
 
-/* What the net took longer in a row, or the worker came later, than its baseline; signed: noise around it must cancel. */
+/* What the net took longer in a row, or the worker came later, than its baseline;
+ * signed: noise around it must cancel. */
 static double
 evidence_excess(const struct ls_live_row *r, struct ls_suspect who)
 {
@@ -78,10 +93,12 @@ evidence_excess(const struct ls_live_row *r, struct ls_suspect who)
 
 	if (r != NULL && who.net)
 		return r->totals.net.comm_s;
-	return c == NULL ? NAN : (double)(c->blame_s + c->under_s); /* NaN if not judged */
+	/* NaN if not judged */
+	return c == NULL ? NAN : (double)(c->blame_s + c->under_s);
 }
 
-/* Leaves out what a detector took into the episode before it began and after it ended. */
+/* Leaves out what a detector took into the episode before it began and after it ended.
+ */
 static void
 evidence_narrow(struct evidence_window *w, struct ls_suspect who, bool whole)
 {
@@ -99,21 +116,24 @@ evidence_narrow(struct evidence_window *w, struct ls_suspect who, bool whole)
 }
 
 static struct evidence_window
-evidence_window(const struct ls_job *j, struct ls_suspect who, const struct ls_detect_channel *ch,
-	int64_t now_us)
+evidence_window(const struct ls_job *j, struct ls_suspect who,
+	const struct ls_detect_channel *ch, int64_t now_us)
 {
-	struct evidence_window w = {.j = j, .end = j->live_count, .to_us = now_us};
+	struct evidence_window w = { .j = j, .end = j->live_count, .to_us = now_us };
 	size_t least = w.end > EVIDENCE_ROWS_MAX ? w.end - EVIDENCE_ROWS_MAX : 0, begin;
 	int64_t from_us = ch->ep.start_us;
 
 	w.hang = w.end > 0 && ch->ep.start_step == ls_job_row(j, w.end - 1)->row.step;
 	w.first = w.end;
-	while (w.first > least && ls_job_row(j, w.first - 1)->row.step >= ch->ep.start_step)
+	while (w.first > least &&
+		ls_job_row(j, w.first - 1)->row.step >= ch->ep.start_step)
 		w.first--;
 	begin = w.first;
 	if (!evidence_is_summed(j, who, ch))
-		evidence_narrow(&w, who, w.first > least || w.first == 0 ||
-			ls_job_row(j, w.first - 1)->row.step < ch->ep.start_step);
+		evidence_narrow(&w, who,
+			w.first > least || w.first == 0 ||
+				ls_job_row(j, w.first - 1)->row.step <
+					ch->ep.start_step);
 	if (w.ended && w.end > 0)
 		w.to_us = ls_job_row(j, w.end - 1)->row.end_us;
 	if (w.first > begin)
@@ -148,23 +168,29 @@ static bool
 evidence_marks(const struct ls_cell *c)
 {
 	for (unsigned p = 0; p < LS_PHASE_COUNT; p++)
-		if (p != LS_PHASE_SYNC_WAIT && p != LS_PHASE_OTHER && !isnan(c->phase_s[p]))
+		if (p != LS_PHASE_SYNC_WAIT && p != LS_PHASE_OTHER &&
+			!isnan(c->phase_s[p]))
 			return true;
 	return false;
 }
 
-/* Of a replica: at the usual load, so that replicas can be compared; NaN = nobody else was at its load. */
+/* Of a replica: at the usual load, so that replicas can be compared; NaN = nobody else
+ * was at its load. */
 static double
-evidence_scale(const struct ls_job *j, const struct evidence_kind *kind, const struct ls_cell *c)
+evidence_scale(const struct ls_job *j, const struct evidence_kind *kind,
+	const struct ls_cell *c)
 {
-	if (!j->replica.on || kind->signal == LS_SIGNAL_WORK || kind->signal == LS_SIGNAL_LOAD)
+	if (!j->replica.on || kind->signal == LS_SIGNAL_WORK ||
+		kind->signal == LS_SIGNAL_LOAD)
 		return 1;
 	return j->detect.step_s / (double)c->expected_s;
 }
 
-/* Mean of one kind over the window for one worker; NaN if never measured. *marked: a phase was marked in some step. */
+/* Mean of one kind over the window for one worker; NaN if never measured. *marked: a
+ * phase was marked in some step. */
 static double
-evidence_mean(const struct evidence_window *w, const struct evidence_kind *kind, size_t slot, bool *marked)
+evidence_mean(const struct evidence_window *w, const struct evidence_kind *kind,
+	size_t slot, bool *marked)
 {
 	double sum = 0, v;
 	size_t n = 0;
@@ -186,15 +212,18 @@ evidence_mean(const struct evidence_window *w, const struct evidence_kind *kind,
 }
 
 static double
-evidence_rate(const struct ls_engine *e, const struct ls_job *j, unsigned metric, size_t slot, int64_t from_us, int64_t to_us)
+evidence_rate(const struct ls_engine *e, const struct ls_job *j, unsigned metric,
+	size_t slot, int64_t from_us, int64_t to_us)
 {
 	const struct ls_engine_worker *worker = &e->workers[j->slots[slot]];
 	const struct ls_counters *of_host = &e->hosts[worker->host].counters;
 	const struct ls_counters *c =
-		ls_metric_info(metric)->scope == LS_METRIC_SCOPE_JOB ? &worker->counters : of_host;
+		ls_metric_info(metric)->scope == LS_METRIC_SCOPE_JOB ? &worker->counters
+								     : of_host;
 	double rate;
 
-	if (!ls_counters_rate(c, metric, from_us, to_us, EVIDENCE_COUNTERS_MIN_US, &rate))
+	if (!ls_counters_rate(c, metric, from_us, to_us, EVIDENCE_COUNTERS_MIN_US,
+		    &rate))
 		return NAN;
 	return rate;
 }
@@ -203,18 +232,19 @@ static double
 evidence_value(const struct ls_engine *e, const struct evidence_window *w,
 	const struct evidence_kind *kind, size_t slot, bool *marked)
 {
-	return kind->counter >= 0 ? evidence_rate(e, w->j, (unsigned)kind->counter, slot, w->from_us, w->to_us)
+	return kind->counter >= 0 ? evidence_rate(e, w->j, (unsigned)kind->counter,
+					    slot, w->from_us, w->to_us)
 				  : evidence_mean(w, kind, slot, marked);
 }
 
 /*
- * Fills subject and peers of one row; slot SIZE_MAX: no subject, all are peers. counter_s: what a second a second of
- * a counter is of a step.
+ * Fills subject and peers of one row; slot SIZE_MAX: no subject, all are peers.
+ * counter_s: what a second a second of a counter is of a step.
  */
 static void
 evidence_row(const struct ls_engine *e, const struct evidence_window *w,
-	const struct evidence_kind *kind, size_t slot, double counter_s, double *scratch,
-	struct ls_evidence *row)
+	const struct evidence_kind *kind, size_t slot, double counter_s,
+	double *scratch, struct ls_evidence *row)
 {
 	const struct ls_blame_room *room = &w->j->room;
 	uint32_t role = slot == SIZE_MAX ? 0 : w->j->roles.of[slot];
@@ -225,14 +255,20 @@ evidence_row(const struct ls_engine *e, const struct evidence_window *w,
 	double spread;
 	size_t n = 0;
 
-	*row = (struct ls_evidence){.signal = kind->signal, .metric = kind->metric,
-		.unit = kind->unit, .subject = NAN, .p10 = NAN, .p50 = NAN, .p90 = NAN,
-		.robust_z = NAN};
+	*row = (struct ls_evidence){ .signal = kind->signal,
+		.metric = kind->metric,
+		.unit = kind->unit,
+		.subject = NAN,
+		.p10 = NAN,
+		.p50 = NAN,
+		.p90 = NAN,
+		.robust_z = NAN };
 	row->per_step_s = !kind->seconds ? 0 : kind->counter >= 0 ? counter_s : 1;
 	if (slot != SIZE_MAX)
 		row->subject = evidence_value(e, w, kind, slot, &marked);
 	for (size_t i = first; i < end; i += stride) {
-		double v = room->sorted[i] == slot ? NAN
+		double v = room->sorted[i] == slot
+			? NAN
 			: evidence_value(e, w, kind, room->sorted[i], &marked);
 
 		if (!isnan(v))
@@ -255,11 +291,12 @@ evidence_row(const struct ls_engine *e, const struct evidence_window *w,
 }
 
 /*
- * Mean over the window of what the net took longer, or the worker came later, than its baseline. *steady: and that is in
- * most of its steps, not in a few of them.
+ * Mean over the window of what the net took longer, or the worker came later, than its
+ * baseline. *steady: and that is in most of its steps, not in a few of them.
  */
 static double
-evidence_gap(const struct evidence_window *w, struct ls_suspect who, const struct ls_detect_channel *ch, bool *steady)
+evidence_gap(const struct evidence_window *w, struct ls_suspect who,
+	const struct ls_detect_channel *ch, bool *steady)
 {
 	double all[EVIDENCE_ROWS_MAX], excess = 0, mean, v;
 	size_t n = 0;
@@ -275,16 +312,20 @@ evidence_gap(const struct evidence_window *w, struct ls_suspect who, const struc
 		all[n++] = v;
 	}
 	mean = n == 0 ? 0 : fmax(excess / (double)n, 0);
-	*steady = who.net || n == 0 || ls_stats_median(all, n) >= EVIDENCE_STEADY * mean;
+	*steady =
+		who.net || n == 0 || ls_stats_median(all, n) >= EVIDENCE_STEADY * mean;
 	return mean;
 }
 
 /*
- * Counterfactual: without its excess the step would have ended as soon as the next worker of whom nothing is found
- * arrived, or this one itself. Where it was not the last, it cost nothing. Of a group, any of its workers may be the last.
+ * Counterfactual: without its excess the step would have ended as soon as the next
+ *                 worker of whom nothing is found
+ * arrived, or this one itself. Where it was not the last, it cost nothing. Of a group,
+ * any of its workers may be the last.
  */
 static double
-evidence_cost(const struct ls_engine *e, const struct evidence_window *w, struct ls_suspect who, double *ret_error_s)
+evidence_cost(const struct ls_engine *e, const struct evidence_window *w,
+	struct ls_suspect who, double *ret_error_s)
 {
 	const struct ls_job *j = w->j;
 	double sum = 0, squares = 0, s;
@@ -294,7 +335,8 @@ evidence_cost(const struct ls_engine *e, const struct evidence_window *w, struct
 		const struct ls_live_row *r = evidence_live(w, i);
 		size_t last = r == NULL ? SIZE_MAX : r->totals.costs;
 		const struct ls_cell *c = last < j->count ? ls_row_cell(r, last) : NULL;
-		bool same = last == who.at || (last < j->count && ls_judge_group_holds(e, j, who.at, last));
+		bool same = last == who.at ||
+			(last < j->count && ls_judge_group_holds(e, j, who.at, last));
 
 		n += r != NULL;
 		if (!same || c == NULL || isnan(c->blame_s))
@@ -303,15 +345,17 @@ evidence_cost(const struct ls_engine *e, const struct evidence_window *w, struct
 		sum += s;
 		squares += s * s;
 	}
-	*ret_error_s = n < 2 ? 0 : sqrt(fmax(squares - sum * sum / (double)n, 0) / ((double)n * (double)(n - 1)));
+	*ret_error_s = n < 2 ? 0
+			     : sqrt(fmax(squares - sum * sum / (double)n, 0) /
+				       ((double)n * (double)(n - 1)));
 	return n == 0 ? 0 : sum / (double)n;
 }
 
 double
-ls_evidence_cost_after(const struct ls_engine *e, const struct ls_job *j, struct ls_suspect who, uint64_t after,
-	uint64_t last)
+ls_evidence_cost_after(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_suspect who, uint64_t after, uint64_t last)
 {
-	struct evidence_window w = {.j = j, .end = j->live_count};
+	struct evidence_window w = { .j = j, .end = j->live_count };
 	double error_s;
 
 	while (w.end > 0 && ls_job_row(j, w.end - 1)->row.step > last)
@@ -319,12 +363,14 @@ ls_evidence_cost_after(const struct ls_engine *e, const struct ls_job *j, struct
 	w.first = w.end;
 	while (w.first > 0 && ls_job_row(j, w.first - 1)->row.step > after)
 		w.first--;
-	return w.first == 0 || w.first == w.end ? NAN : evidence_cost(e, &w, who, &error_s);
+	return w.first == 0 || w.first == w.end ? NAN
+						: evidence_cost(e, &w, who, &error_s);
 }
 
 /* A replica's mean step: nobody else waits for it. */
 static void
-evidence_replica(const struct evidence_window *w, struct ls_suspect who, struct ls_gathered *g)
+evidence_replica(const struct evidence_window *w, struct ls_suspect who,
+	struct ls_gathered *g)
 {
 	double sum = 0;
 	size_t n = 0;
@@ -340,8 +386,9 @@ evidence_replica(const struct evidence_window *w, struct ls_suspect who, struct 
 }
 
 /*
- * Stalls of a worker: what is seen of them in the window is what the rows of evidence there must explain; what they cost is
- * by how often they came in all, and so the step time.
+ * Stalls of a worker: what is seen of them in the window is what the rows of evidence
+ * there must explain; what they cost is by how often they came in all, and so the step
+ * time.
  */
 static void
 evidence_rare(const struct ls_detect_channel *ch, struct ls_gathered *g)
@@ -355,10 +402,12 @@ evidence_rare(const struct ls_detect_channel *ch, struct ls_gathered *g)
 		g->gap_s = seen_s;
 }
 
-/* Step time, share of steps in which the worker was last, and its mean excess over its baseline. */
+/* Step time, share of steps in which the worker was last, and its mean excess over its
+ * baseline. */
 static void
-evidence_totals(const struct ls_engine *e, const struct evidence_window *w, struct ls_suspect who,
-	const struct ls_detect_channel *ch, struct ls_gathered *g)
+evidence_totals(const struct ls_engine *e, const struct evidence_window *w,
+	struct ls_suspect who, const struct ls_detect_channel *ch,
+	struct ls_gathered *g)
 {
 	size_t rows = 0, last = 0, known = 0;
 	double sum = 0;
@@ -375,7 +424,9 @@ evidence_totals(const struct ls_engine *e, const struct evidence_window *w, stru
 	}
 	g->step_s = rows > 0 ? sum / (double)rows : w->j->detect.step_s;
 	/* Who came last must be known of most steps. */
-	g->slowest_ratio = who.net || rows == 0 || 2 * known < rows ? NAN : (double)last / (double)rows;
+	g->slowest_ratio = who.net || rows == 0 || 2 * known < rows
+		? NAN
+		: (double)last / (double)rows;
 	g->gap_s = evidence_gap(w, who, ch, &g->steady);
 	g->cost_s = who.net ? g->gap_s : evidence_cost(e, w, who, &g->cost_error_s);
 	if (ch == &ls_suspect_channels(w->j, who)[LS_DETECT_STALLS] && !who.net)
@@ -388,25 +439,30 @@ evidence_totals(const struct ls_engine *e, const struct evidence_window *w, stru
 }
 
 /*
- * Seconds a step of a second a second. Counters may know less time than the steps looked at, and more or less of
- * what comes and goes was in it: then by the gap that was in their time.
+ * Seconds a step of a second a second. Counters may know less time than the steps
+ * looked at, and more or less of what comes and goes was in it: then by the gap that
+ * was in their time.
  */
 static double
-evidence_counter_s(const struct ls_engine *e, const struct evidence_window *w, struct ls_suspect who,
-	const struct ls_detect_channel *ch, const struct ls_gathered *g)
+evidence_counter_s(const struct ls_engine *e, const struct evidence_window *w,
+	struct ls_suspect who, const struct ls_detect_channel *ch,
+	const struct ls_gathered *g)
 {
 	struct evidence_window of = *w;
 	double sum = 0, gap_s, error_s;
 	bool steady;
 
-	while (of.first < of.end && ls_job_row(w->j, of.first)->row.begin_us < w->from_us)
+	while (of.first < of.end &&
+		ls_job_row(w->j, of.first)->row.begin_us < w->from_us)
 		of.first++;
 	if (of.first == w->first || of.first == of.end || who.net)
 		return g->step_s;
 	for (size_t i = of.first; i < of.end; i++)
 		sum += ls_job_row(w->j, i)->totals.duration_s;
-	gap_s = evidence_is_summed(w->j, who, ch) ? evidence_cost(e, &of, who, &error_s) : evidence_gap(&of, who, ch, &steady);
-	return gap_s > 0 ? sum / (double)(of.end - of.first) * g->gap_s / gap_s : g->step_s;
+	gap_s = evidence_is_summed(w->j, who, ch) ? evidence_cost(e, &of, who, &error_s)
+						  : evidence_gap(&of, who, ch, &steady);
+	return gap_s > 0 ? sum / (double)(of.end - of.first) * g->gap_s / gap_s
+			 : g->step_s;
 }
 
 void
@@ -415,14 +471,17 @@ ls_evidence_onset(const struct ls_job *j, size_t slot, struct ls_episode *ep)
 	double excess[EVIDENCE_ROWS_MAX], scratch[EVIDENCE_ROWS_MAX];
 	size_t first = j->live_count, n = 0, at;
 
-	while (first > 0 && n < EVIDENCE_ROWS_MAX && ls_job_row(j, first - 1)->row.step >= ep->start_step) {
+	while (first > 0 && n < EVIDENCE_ROWS_MAX &&
+		ls_job_row(j, first - 1)->row.step >= ep->start_step) {
 		first--;
 		n++;
 	}
 	for (size_t i = 0; i < n; i++) {
 		const struct ls_live_row *r = ls_job_row(j, first + i);
 
-		excess[i] = r->hang ? NAN : evidence_excess(r, (struct ls_suspect){.at = slot});
+		excess[i] = r->hang
+			? NAN
+			: evidence_excess(r, (struct ls_suspect){ .at = slot });
 	}
 	at = ls_span_main(excess, n, scratch);
 	if (at == 0)
@@ -432,18 +491,20 @@ ls_evidence_onset(const struct ls_job *j, size_t slot, struct ls_episode *ep)
 }
 
 void
-ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j, struct ls_suspect who,
-	const struct ls_detect_channel *ch, int64_t now_us, struct ls_gathered *g)
+ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_suspect who, const struct ls_detect_channel *ch, int64_t now_us,
+	struct ls_gathered *g)
 {
 	struct evidence_window w = evidence_window(j, who, ch, now_us);
 	size_t slot = ls_suspect_slot(j, who);
 	double scratch[EVIDENCE_PEERS_MAX], counter_s;
 
-	*g = (struct ls_gathered){.clock_err_s = NAN};
+	*g = (struct ls_gathered){ .clock_err_s = NAN };
 	evidence_totals(e, &w, who, ch, g);
 	counter_s = evidence_counter_s(e, &w, who, ch, g);
 	for (size_t i = 0; i < j->count; i++)
-		g->clock_err_s = fmax(g->clock_err_s, e->workers[j->slots[i]].clock_err_s);
+		g->clock_err_s =
+			fmax(g->clock_err_s, e->workers[j->slots[i]].clock_err_s);
 	for (size_t k = 0; k < sizeof(evidence_kinds) / sizeof(evidence_kinds[0]);
 		k++) {
 		const struct evidence_kind *kind = &evidence_kinds[k];
@@ -451,13 +512,16 @@ ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j, struct ls_
 
 		evidence_row(e, &w, kind, slot, counter_s, scratch, row);
 		if (j->replica.on && kind->signal == LS_SIGNAL_WORK)
-			row->signal = LS_SIGNAL_SERVED; /* more of it is no imbalance: nobody waits */
+			row->signal =
+				LS_SIGNAL_SERVED; /* more of it is no imbalance: nobody waits */
 		if (slot == SIZE_MAX && row->peers == 0)
 			continue;
-		if ((kind->phase >= 0 || kind->signal == LS_SIGNAL_LOAD) && isnan(row->subject) &&
-			row->peers == 0)
+		if ((kind->phase >= 0 || kind->signal == LS_SIGNAL_LOAD) &&
+			isnan(row->subject) && row->peers == 0)
 			continue; /* a phase that nobody marks, a load that nobody tells */
-		if (j->replica.on && (kind->signal == LS_SIGNAL_LATENESS || kind->signal == LS_SIGNAL_WAIT))
+		if (j->replica.on &&
+			(kind->signal == LS_SIGNAL_LATENESS ||
+				kind->signal == LS_SIGNAL_WAIT))
 			continue; /* they wait for nobody */
 		if (slot != SIZE_MAX && isnan(row->subject))
 			row->role = LS_EVIDENCE_NOT_MEASURED;
@@ -467,12 +531,13 @@ ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j, struct ls_
 }
 
 /*
- * The worker that alone is kept from a CPU, by this counter, so much more a second than before the episode, of those that the
- * net joins; SIZE_MAX: none. Workers of one host have one value of what is the host's.
+ * The worker that alone is kept from a CPU, by this counter, so much more a second than
+ * before the episode, of those that the net joins; SIZE_MAX: none. Workers of one host
+ * have one value of what is the host's.
  */
 static size_t
-evidence_kept(const struct ls_engine *e, const struct evidence_window *w, size_t at, const struct ls_episode *ep,
-	unsigned metric, double least)
+evidence_kept(const struct ls_engine *e, const struct evidence_window *w, size_t at,
+	const struct ls_episode *ep, unsigned metric, double least)
 {
 	const struct ls_job *j = w->j;
 	const bool of_host = ls_metric_info(metric)->scope != LS_METRIC_SCOPE_JOB;
@@ -480,30 +545,38 @@ evidence_kept(const struct ls_engine *e, const struct evidence_window *w, size_t
 	size_t n = 0, best = SIZE_MAX;
 
 	for (size_t i = 0; i < j->count; i++) {
-		more[i] = at > 0 && j->slices.of[i] + 1 != at ? NAN
+		more[i] = at > 0 && j->slices.of[i] + 1 != at
+			? NAN
 			: evidence_rate(e, j, metric, i, w->from_us, w->to_us) -
-				evidence_rate(e, j, metric, i, ep->start_us - EVIDENCE_COUNTERS_US, ep->start_us);
+				evidence_rate(e, j, metric, i,
+					ep->start_us - EVIDENCE_COUNTERS_US,
+					ep->start_us);
 		if (!isnan(more[i]) && (best == SIZE_MAX || more[i] > more[best]))
 			best = i;
 	}
 	for (size_t i = 0; i < j->count && best != SIZE_MAX; i++)
-		if (i != best && !(of_host && e->workers[j->slots[i]].host == e->workers[j->slots[best]].host))
+		if (i != best &&
+			!(of_host &&
+				e->workers[j->slots[i]].host ==
+					e->workers[j->slots[best]].host))
 			second = fmax(second, more[i]); /* a NaN is not taken */
 	most = best == SIZE_MAX ? NAN : more[best];
 	for (size_t i = 0; i < j->count; i++)
 		if (!isnan(more[i]))
 			more[n++] = more[i];
 	centre = ls_stats_median(more, n);
-	if (n < EVIDENCE_KEPT_WORKERS || most - centre < least || second - centre > EVIDENCE_ALONE * (most - centre))
+	if (n < EVIDENCE_KEPT_WORKERS || most - centre < least ||
+		second - centre > EVIDENCE_ALONE * (most - centre))
 		return SIZE_MAX;
 	return best;
 }
 
 size_t
-ls_evidence_net_host(const struct ls_engine *e, const struct ls_job *j, struct ls_suspect who,
-	const struct ls_detect_channel *ch, int64_t now_us)
+ls_evidence_net_host(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_suspect who, const struct ls_detect_channel *ch, int64_t now_us)
 {
-	static const enum ls_metric kept[] = {LS_METRIC_JOB_RUNQUEUE_WAIT, LS_METRIC_HOST_CPU_THROTTLED};
+	static const enum ls_metric kept[] = { LS_METRIC_JOB_RUNQUEUE_WAIT,
+		LS_METRIC_HOST_CPU_THROTTLED };
 	struct evidence_window w = evidence_window(j, who, ch, now_us);
 	size_t slot = SIZE_MAX;
 	struct ls_gathered g;
@@ -512,18 +585,21 @@ ls_evidence_net_host(const struct ls_engine *e, const struct ls_job *j, struct l
 	if (w.to_us - w.from_us < EVIDENCE_KEPT_US || !(g.gap_s > 0))
 		return SIZE_MAX;
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]) && slot == SIZE_MAX; i++)
-		slot = evidence_kept(e, &w, who.at, &ch->ep, kept[i], EVIDENCE_KEPT * g.gap_s / g.step_s);
+		slot = evidence_kept(e, &w, who.at, &ch->ep, kept[i],
+			EVIDENCE_KEPT * g.gap_s / g.step_s);
 	return slot;
 }
 
 bool
-ls_evidence_ran(const struct ls_engine *e, const struct ls_job *j, size_t slot, int64_t from_us,
-	int64_t to_us)
+ls_evidence_ran(const struct ls_engine *e, const struct ls_job *j, size_t slot,
+	int64_t from_us, int64_t to_us)
 {
 	const struct ls_counters *c = &e->workers[j->slots[slot]].counters;
 	double then, before;
 
-	return ls_counters_rate(c, LS_METRIC_JOB_CPU, from_us, to_us, EVIDENCE_COUNTERS_MIN_US, &then) &&
-		ls_counters_rate(c, LS_METRIC_JOB_CPU, from_us - EVIDENCE_COUNTERS_US, from_us,
-			EVIDENCE_COUNTERS_MIN_US, &before) && then >= EVIDENCE_RAN * before;
+	return ls_counters_rate(c, LS_METRIC_JOB_CPU, from_us, to_us,
+		       EVIDENCE_COUNTERS_MIN_US, &then) &&
+		ls_counters_rate(c, LS_METRIC_JOB_CPU, from_us - EVIDENCE_COUNTERS_US,
+			from_us, EVIDENCE_COUNTERS_MIN_US, &before) &&
+		then >= EVIDENCE_RAN * before;
 }

@@ -8,17 +8,17 @@ const char *
 ls_group_way_name(unsigned way)
 {
 #define GROUP_WAY_NAME(id, name) name,
-	static const char *const names[] = {LS_GROUP_WAYS(GROUP_WAY_NAME)};
+	static const char *const names[] = { LS_GROUP_WAYS(GROUP_WAY_NAME) };
 #undef GROUP_WAY_NAME
 
 	return way < LS_WAY_COUNT ? names[way] : NULL;
 }
 
 bool
-ls_group_count(const double *excess_s, size_t n, size_t who, const struct ls_group_part *part,
-	struct ls_group_count *ret_count)
+ls_group_count(const double *excess_s, size_t n, size_t who,
+	const struct ls_group_part *part, struct ls_group_count *ret_count)
 {
-	struct ls_group_count c = {0};
+	struct ls_group_count c = { 0 };
 	uint32_t group = part->of[who];
 	double least = LS_GROUP_LIKE * excess_s[who];
 
@@ -41,20 +41,24 @@ ls_group_count(const double *excess_s, size_t n, size_t who, const struct ls_gro
 bool
 ls_group_is_late(const struct ls_group_count *c, uint32_t least)
 {
-	return c->others > 0 && c->late >= least && (double)c->late >= LS_GROUP_INSIDE * (double)c->members &&
+	return c->others > 0 && c->late >= least &&
+		(double)c->late >= LS_GROUP_INSIDE * (double)c->members &&
 		(double)c->others_late <= LS_GROUP_OUTSIDE * (double)c->others;
 }
 
 size_t
-ls_group_find(const double *excess_s, size_t n, size_t who, const struct ls_group_part *part, size_t parts)
+ls_group_find(const double *excess_s, size_t n, size_t who,
+	const struct ls_group_part *part, size_t parts)
 {
-	struct ls_group_count c, best = {0};
+	struct ls_group_count c, best = { 0 };
 	size_t found = parts;
 
 	for (size_t p = 0; p < parts; p++) {
-		if (!ls_group_count(excess_s, n, who, &part[p], &c) || !ls_group_is_late(&c, part[p].least))
+		if (!ls_group_count(excess_s, n, who, &part[p], &c) ||
+			!ls_group_is_late(&c, part[p].least))
 			continue;
-		if (c.late > best.late || (c.late == best.late && c.members < best.members)) {
+		if (c.late > best.late ||
+			(c.late == best.late && c.members < best.members)) {
 			best = c;
 			found = p;
 		}

@@ -2,17 +2,19 @@
 /*
  * group - which of the things that workers share is late: the lift test.
  *
- * Workers share a host, a rack, an input shard, a slice: each of these parts them in groups. A group is late if
- * most of its members are, and few of the others. Of several groups that are, the one with the most late members
- * is told (a slice rather than each of its racks); of as many, the smallest (a rack rather than a
- * slice of which it is the late part).
+ * Workers share a host, a rack, an input shard, a slice: each of these parts them in
+ * groups. A group is late if most of its members are, and few of the others. Of several
+ * groups that are, the one with the most late members is told (a slice rather than each
+ * of its racks); of as many, the smallest (a rack rather than a slice of which it is
+ * the late part).
  *
  * Owner:   pure functions; arrays belong to the caller.
  * Units:   seconds of excess a step.
  * Errors:  none.
- * Limits:  LS_WORKERS_MAX workers; memory for the count of each group of one way at a time.
- * Source:  design section 7 (scopes); "most": 60 % of the members, "few": 20 % of the others, at least
- *          three members: the issue's words.
+ * Limits:  LS_WORKERS_MAX workers; memory for the count of each group of one way at a
+ *          time.
+ * Source:  design section 7 (scopes); "most": 60 % of the members, "few": 20 % of the
+ *          others, at least three members: the issue's words.
  */
 #ifndef LS_COLLECTOR_GROUP_H
 #define LS_COLLECTOR_GROUP_H
@@ -21,19 +23,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LS_GROUP_INSIDE 0.6  /* of the members are late */
+#define LS_GROUP_INSIDE 0.6 /* of the members are late */
 #define LS_GROUP_OUTSIDE 0.2 /* at most of the others */
-#define LS_GROUP_LIKE 0.5    /* late: by so much of the excess of the one that is asked for */
-#define LS_GROUP_LEAST 3u    /* late members */
+/* late: by so much of the excess of the one that is asked for */
+#define LS_GROUP_LIKE 0.5
+#define LS_GROUP_LEAST 3u /* late members */
 #define LS_GROUP_NO UINT32_MAX
 
-/* What workers share. NONE: they are told one by one. Stages are compared with each other (stage.h). */
-#define LS_GROUP_WAYS(X) \
-	X(LS_WAY_NONE, "") \
-	X(LS_WAY_HOST, "host") \
+/* What workers share. NONE: they are told one by one. Stages are compared with each
+ * other (stage.h). */
+#define LS_GROUP_WAYS(X)               \
+	X(LS_WAY_NONE, "")             \
+	X(LS_WAY_HOST, "host")         \
 	X(LS_WAY_SHARD, "input_shard") \
-	X(LS_WAY_RACK, "rack") \
-	X(LS_WAY_SLICE, "slice") \
+	X(LS_WAY_RACK, "rack")         \
+	X(LS_WAY_SLICE, "slice")       \
 	X(LS_WAY_STAGE, "stage")
 #define LS_GROUP_WAY_(id, name) id,
 enum ls_group_way { LS_GROUP_WAYS(LS_GROUP_WAY_) LS_WAY_COUNT };
@@ -44,27 +48,29 @@ const char *ls_group_way_name(unsigned way);
 
 /* One way to part n workers. */
 struct ls_group_part {
-	const uint32_t *of; /* number of the group by worker; LS_GROUP_NO: in none that is known */
-	uint32_t least;     /* late members: fewer are no group */
+	/* number of the group by worker; LS_GROUP_NO: in none that is known */
+	const uint32_t *of;
+	uint32_t least; /* late members: fewer are no group */
 };
 
 /* What a group holds of a late worker's excess. */
 struct ls_group_count {
-	size_t members, late;       /* of the group, whose excess is known */
+	size_t members, late; /* of the group, whose excess is known */
 	size_t others, others_late; /* of the rest */
 };
 
 /*
- * Counts who is late in the group of worker `who`: excess_s[n], NaN = not known (it is no member then). False: it is
- * in no group, or not late itself.
+ * Counts who is late in the group of worker `who`: excess_s[n], NaN = not known (it is
+ * no member then). False: it is in no group, or not late itself.
  */
-bool ls_group_count(const double *excess_s, size_t n, size_t who, const struct ls_group_part *part,
-	struct ls_group_count *ret_count);
+bool ls_group_count(const double *excess_s, size_t n, size_t who,
+	const struct ls_group_part *part, struct ls_group_count *ret_count);
 
 /* Does the count say that it is the group, rather than single workers of it? */
 bool ls_group_is_late(const struct ls_group_count *count, uint32_t least);
 
 /* The part whose group of worker `who` is late; `parts` if none is. */
-size_t ls_group_find(const double *excess_s, size_t n, size_t who, const struct ls_group_part *part, size_t parts);
+size_t ls_group_find(const double *excess_s, size_t n, size_t who,
+	const struct ls_group_part *part, size_t parts);
 
 #endif

@@ -11,32 +11,38 @@
 #include <string.h>
 
 /* Chronic channel. */
-#define DETECT_EVIDENCE 0.35      /* share of the excess that evidence must explain */
-#define DETECT_FLOOR_STEPS 8u      /* between two looks at the noise of all workers */
-#define DETECT_SPREAD_STEPS 16.0  /* over which changes from step to step are averaged */
-#define DETECT_STEADY 0.4         /* deviation over mean of an excess; of a passing load's it is 1 */
-#define DETECT_STEADY_LEAST 5u    /* steps that tell it */
-#define DETECT_GROSS 0.30         /* of the step: more than a passing load makes */
-#define DETECT_RECENT 16.0        /* latest steps, */
-#define DETECT_RECENT_SHARE 0.7   /* in which so much of the mean excess must be left, */
-#define DETECT_PEAK_LEFT 0.6      /* and of the most there was in so many steps; */
-#define DETECT_PEAK_SHARE 0.4     /* the mean must be so much of that, too; */
-#define DETECT_PEAK_STEPS 128.0   /* which is forgotten over so many */
+#define DETECT_EVIDENCE 0.35 /* share of the excess that evidence must explain */
+#define DETECT_FLOOR_STEPS 8u /* between two looks at the noise of all workers */
+/* over which changes from step to step are averaged */
+#define DETECT_SPREAD_STEPS 16.0
+/* deviation over mean of an excess; of a passing load's it is 1 */
+#define DETECT_STEADY 0.4
+#define DETECT_STEADY_LEAST 5u /* steps that tell it */
+#define DETECT_GROSS 0.30 /* of the step: more than a passing load makes */
+#define DETECT_RECENT 16.0 /* latest steps, */
+/* in which so much of the mean excess must be left, */
+#define DETECT_RECENT_SHARE 0.7
+#define DETECT_PEAK_LEFT 0.6 /* and of the most there was in so many steps; */
+#define DETECT_PEAK_SHARE 0.4 /* the mean must be so much of that, too; */
+#define DETECT_PEAK_STEPS 128.0 /* which is forgotten over so many */
 /* Stalls. */
 #define DETECT_STALL_GAP 0.75
 #define DETECT_STALL_OWN 0.5
-#define DETECT_STALL_RARE 0.25      /* of the usual rate: they are not taken for rarer than that, */
-#define DETECT_STALL_MEMORY 1e6     /* and of so many steps of workers */
-#define DETECT_STALL_WORKERS 16.0   /* of more, somebody stalls by chance */
+/* of the usual rate: they are not taken for rarer than that, */
+#define DETECT_STALL_RARE 0.25
+#define DETECT_STALL_MEMORY 1e6 /* and of so many steps of workers */
+#define DETECT_STALL_WORKERS 16.0 /* of more, somebody stalls by chance */
 
-/* How a worker's shift is waited for: quickly for a large one, patiently for a faint one. */
+/* How a worker's shift is waited for: quickly for a large one, patiently for a faint
+ * one. */
 static const struct detect_pace {
-	double drift;       /* taken off each step; half of the least shift, in sigmas */
-	double cap;         /* bounds the time to clear */
-	double floor;       /* an episode begins above it */
+	/* taken off each step; half of the least shift, in sigmas */
+	double drift;
+	double cap; /* bounds the time to clear */
+	double floor; /* an episode begins above it */
 } detect_paces[] = {
-	[LS_DETECT_CHRONIC] = {0.55, LS_DETECT_CAP, 0},
-	[LS_DETECT_FAINT] = {0.2, 36, 3},
+	[LS_DETECT_CHRONIC] = { 0.55, LS_DETECT_CAP, 0 },
+	[LS_DETECT_FAINT] = { 0.2, 36, 3 },
 };
 
 void
@@ -112,22 +118,26 @@ ls_detect_reset_worker(struct ls_detect *d, size_t slot)
 		d->worst.mean_s[0] = d->worst.mean_s[1];
 	}
 	if (d->worst.slot[0] == d->worst.slot[1] || d->worst.slot[1] == slot) {
-		d->worst.slot[1] = SIZE_MAX; /* who is the next one is seen in the next step */
+		/* who is the next one is seen in the next step */
+		d->worst.slot[1] = SIZE_MAX;
 		d->worst.mean_s[1] = 0;
 	}
 }
 
-/* Keeps the two suspected workers of the greatest mean excess: this one after the others. */
+/* Keeps the two suspected workers of the greatest mean excess: this one after the
+ * others. */
 static void
 detect_worst(const struct ls_detect *d, size_t slot, struct ls_detect_worst *worst)
 {
-	const struct ls_detect_channel *ch = &d->worker[slot].channel[LS_DETECT_CHRONIC];
+	const struct ls_detect_channel *ch =
+		&d->worker[slot].channel[LS_DETECT_CHRONIC];
 	double mean_s;
 
 	if (ch->level == LS_LEVEL_QUIET || ch->ep.steps == 0)
 		return;
 	mean_s = ch->ep.excess_s / (double)ch->ep.steps;
-	worst->own_s = fmax(worst->own_s, fmin(mean_s, ch->ep.own_s / (double)ch->ep.steps));
+	worst->own_s =
+		fmax(worst->own_s, fmin(mean_s, ch->ep.own_s / (double)ch->ep.steps));
 	if (mean_s > worst->mean_s[0]) {
 		worst->slot[1] = worst->slot[0];
 		worst->mean_s[1] = worst->mean_s[0];
@@ -139,23 +149,27 @@ detect_worst(const struct ls_detect *d, size_t slot, struct ls_detect_worst *wor
 	}
 }
 
-/* Does something besides the residual itself say that this worker holds the others up? */
+/* Does something besides the residual itself say that this worker holds the others up?
+ */
 static bool
 detect_evidence(const struct ls_detect *d, size_t slot, const struct ls_episode *ep)
 {
 	double n = (double)ep->steps, grown = 0, best;
 	double other_s = d->worst.mean_s[d->worst.slot[0] == slot];
 
-	/* The step time grew with it, and neither communication nor a worse worker explains that. */
+	/* The step time grew with it, and neither communication nor a worse worker
+	 * explains that. */
 	if (!isnan(ep->before_s) && other_s < ep->excess_s / n &&
 		d->net[0].channel[LS_DETECT_CHRONIC].c < LS_DETECT_COMM_FINDING / 2)
 		grown = fmin(d->step_s - ep->before_s, ep->excess_s / n);
-	/* Its own work grew and it waits less than before (in wait mode that is the residual itself). */
+	/* Its own work grew and it waits less than before (in wait mode that is the
+	 * residual itself). */
 	best = fmax(grown, fmin(ep->own_s, ep->wait_s) / n);
 	return best >= DETECT_EVIDENCE * ep->excess_s / n;
 }
 
-/* Follows for how many steps up to this one the excess was steady; runs that scatter begin anew. */
+/* Follows for how many steps up to this one the excess was steady; runs that scatter
+ * begin anew. */
 static void
 detect_steady(struct ls_detect_worker *w, double excess_s)
 {
@@ -167,47 +181,58 @@ detect_steady(struct ls_detect_worker *w, double excess_s)
 	w->steady_s += excess_s;
 	w->steady_sq += excess_s * excess_s;
 	mean_s = w->steady_s / w->steady;
-	if (w->steady >= DETECT_STEADY_LEAST && w->steady_sq / w->steady - mean_s * mean_s >
-		DETECT_STEADY * DETECT_STEADY * mean_s * mean_s)
+	if (w->steady >= DETECT_STEADY_LEAST &&
+		w->steady_sq / w->steady - mean_s * mean_s >
+			DETECT_STEADY * DETECT_STEADY * mean_s * mean_s)
 		w->steady_s = w->steady_sq = w->steady = 0;
 }
 
 /*
- * Has an episode lasted long enough for a finding, and does it still last? Noise may have begun it long before: what
- * counts is how old its excess is on average, which of an even shift is half its length. And it must be spread over it and
- * be there still: a load that passed becomes older, too, and noise before it makes the mean small.
+ * Has an episode lasted long enough for a finding, and does it still last? Noise may
+ * have begun it long before: what counts is how old its excess is on average, which of
+ * an even shift is half its length. And it must be spread over it and be there still: a
+ * load that passed becomes older, too, and noise before it makes the mean small.
  */
 static bool
-detect_lasts(const struct ls_detect *d, const struct ls_detect_worker *w, enum ls_detect_kind kind)
+detect_lasts(const struct ls_detect *d, const struct ls_detect_worker *w,
+	enum ls_detect_kind kind)
 {
 	const struct ls_episode *ep = &w->channel[kind].ep;
 	double mean_s = ep->excess_s / (double)ep->steps;
 
-	if (w->recent_s < fmax(DETECT_RECENT_SHARE * mean_s, DETECT_PEAK_LEFT * ep->peak_s))
+	if (w->recent_s <
+		fmax(DETECT_RECENT_SHARE * mean_s, DETECT_PEAK_LEFT * ep->peak_s))
 		return false;
-	if (kind == LS_DETECT_CHRONIC && (w->steady >= LS_DETECT_LASTS_STEADY ||
-		ls_detect_excess_ratio(d, ep) >= DETECT_GROSS))
+	if (kind == LS_DETECT_CHRONIC &&
+		(w->steady >= LS_DETECT_LASTS_STEADY ||
+			ls_detect_excess_ratio(d, ep) >= DETECT_GROSS))
 		return ep->steps >= LS_DETECT_LASTS_STEADY;
-	return ep->steps >= LS_DETECT_LASTS && 2 * ep->age_s >= LS_DETECT_LASTS * ep->excess_s &&
+	return ep->steps >= LS_DETECT_LASTS &&
+		2 * ep->age_s >= LS_DETECT_LASTS * ep->excess_s &&
 		mean_s >= DETECT_PEAK_SHARE * ep->peak_s;
 }
 
-/* One step of one CUSUM of a worker: z in long-run sigmas, the residual's excess in seconds. */
+/* One step of one CUSUM of a worker: z in long-run sigmas, the residual's excess in
+ * seconds. */
 static void
 detect_shift(struct ls_detect *d, size_t slot, enum ls_detect_kind kind,
-	const struct ls_blame *r, double z, double excess_s, double suspect, uint64_t step, int64_t t_us)
+	const struct ls_blame *r, double z, double excess_s, double suspect,
+	uint64_t step, int64_t t_us)
 {
 	struct ls_detect_worker *w = &d->worker[slot];
 	const struct detect_pace *pace = &detect_paces[kind];
 	struct ls_detect_channel *ch = &w->channel[kind];
 
-	/* what waits for its steps has said enough: if it ends meanwhile, it is not found afterwards */
+	/* what waits for its steps has said enough: if it ends meanwhile, it is not
+	 * found afterwards */
 	ls_detect_accumulate(d, ch, z - pace->drift,
-		ch->level == LS_LEVEL_FINDING ? pace->cap : LS_DETECT_FINDING, pace->floor, step, t_us);
+		ch->level == LS_LEVEL_FINDING ? pace->cap : LS_DETECT_FINDING,
+		pace->floor, step, t_us);
 	if (ch->c > pace->floor) {
 		ch->ep.age_s += ch->ep.excess_s + excess_s;
 		ch->ep.excess_s += excess_s;
-		ch->ep.peak_s = fmax(ch->ep.peak_s * (1 - 1 / DETECT_PEAK_STEPS), w->recent_s);
+		ch->ep.peak_s =
+			fmax(ch->ep.peak_s * (1 - 1 / DETECT_PEAK_STEPS), w->recent_s);
 		ch->ep.own_s += isnan(r->own_s) ? 0 : r->own_s - w->base_own_s;
 		ch->ep.wait_s += isnan(r->wait_s) ? 0 : r->wait_s - w->base_wait_s;
 		if (kind == LS_DETECT_CHRONIC)
@@ -230,7 +255,8 @@ detect_found(const struct ls_detect_worker *w)
 
 	for (unsigned k = 0; k < LS_DETECT_KIND_COUNT; k++)
 		if (k != LS_DETECT_STALLS || w->stalls)
-			found |= (unsigned)(w->channel[k].level == LS_LEVEL_FINDING) << k;
+			found |= (unsigned)(w->channel[k].level == LS_LEVEL_FINDING)
+				<< k;
 	return (uint8_t)found;
 }
 
@@ -246,21 +272,26 @@ detect_sigma_floor(struct ls_detect *d)
 	return known == 0 ? LS_DETECT_SIGMA_FLOOR : ls_stats_median(d->scratch, known);
 }
 
-/* What all workers of a step are measured by, as it was before the step: their order must not matter. */
+/* What all workers of a step are measured by, as it was before the step: their order
+ * must not matter. */
 struct detect_before {
 	double sigma_floor, inflation;
-	double suspect[LS_DETECT_STALLS]; /* C from which one is suspected, of either pace */
+	/* C from which one is suspected, of either pace */
+	double suspect[LS_DETECT_STALLS];
 	bool calm; /* nothing was found */
 };
 
 /*
- * C from which a worker is suspected. Noise alone holds a CUSUM with drift k above h in a share exp(-2 k h) of the steps (Wald's
- * identity, for the walk that stops at zero), so from here on it is less than one worker of the job.
+ * C from which a worker is suspected. Noise alone holds a CUSUM with drift k above h in
+ * a share exp(-2 k h) of the steps (Wald's identity, for the walk that stops at zero),
+ * so from here on it is less than one worker of the job.
  */
 static double
 detect_suspect(const struct ls_detect *d, enum ls_detect_kind kind)
 {
-	return fmin(fmax(LS_DETECT_SUSPECT, log((double)d->count) / (2 * detect_paces[kind].drift)), LS_DETECT_FINDING);
+	return fmin(fmax(LS_DETECT_SUSPECT,
+			    log((double)d->count) / (2 * detect_paces[kind].drift)),
+		LS_DETECT_FINDING);
 }
 
 static struct detect_before
@@ -271,15 +302,18 @@ detect_before(struct ls_detect *d)
 	return (struct detect_before){
 		.sigma_floor = fmax(d->floor, d->spread),
 		.inflation = ls_detect_base_inflation(d),
-		.suspect = {detect_suspect(d, LS_DETECT_CHRONIC), detect_suspect(d, LS_DETECT_FAINT)},
+		.suspect = { detect_suspect(d, LS_DETECT_CHRONIC),
+			detect_suspect(d, LS_DETECT_FAINT) },
 		.calm = d->open == 0,
 	};
 }
 
-/* Both CUSUMs of a worker, and how its residual changed; its baselines follow only while it is no suspect. */
+/* Both CUSUMs of a worker, and how its residual changed; its baselines follow only
+ * while it is no suspect. */
 static void
 detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
-	const struct detect_before *before, uint64_t step, int64_t t_us, size_t *changes)
+	const struct detect_before *before, uint64_t step, int64_t t_us,
+	size_t *changes)
 {
 	struct ls_detect_worker *w = &d->worker[slot];
 	struct ls_detect_channel *faint = &w->channel[LS_DETECT_FAINT];
@@ -301,11 +335,13 @@ detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
 	ls_detect_base_wander(w, z);
 	z = ls_stats_clip(z / before->inflation, LS_DETECT_CLIP);
 	for (unsigned k = LS_DETECT_CHRONIC; k <= LS_DETECT_FAINT; k++)
-		detect_shift(d, slot, k, r, z, excess_s, before->suspect[k], step, t_us);
+		detect_shift(d, slot, k, r, z, excess_s, before->suspect[k], step,
+			t_us);
 	if (was && w->channel[LS_DETECT_CHRONIC].level == LS_LEVEL_QUIET) {
-		/* the quick one has seen the end: the patient one need not wait for it */
+		/* the quick one has seen the end: the patient one need not wait for it
+		 */
 		ls_detect_set_level(d, faint, LS_LEVEL_QUIET);
-		*faint = (struct ls_detect_channel){0};
+		*faint = (struct ls_detect_channel){ 0 };
 	}
 	if (w->channel[LS_DETECT_CHRONIC].c < LS_DETECT_SUSPECT)
 		ls_detect_base_learn(d, w, r, residual_s, x, before->calm);
@@ -330,33 +366,40 @@ detect_step_time(struct ls_detect *d, double duration_s)
 }
 
 /*
- * Follows how much residuals change from one step to the next, by the median worker: a culprit, or a slow slice,
- * changes once; work that varies changes all the time. scratch[0..n-1] are those changes.
+ * Follows how much residuals change from one step to the next, by the median worker: a
+ * culprit, or a slow slice, changes once; work that varies changes all the time.
+ * scratch[0..n-1] are those changes.
  */
 static void
 detect_spread(struct ls_detect *d, size_t n)
 {
 	if (n < 3)
 		return;
-	d->spread += (LS_MAD_TO_SIGMA * ls_stats_median(d->scratch, n) / sqrt(2) - d->spread) /
+	d->spread += (LS_MAD_TO_SIGMA * ls_stats_median(d->scratch, n) / sqrt(2) -
+			     d->spread) /
 		DETECT_SPREAD_STEPS;
 }
 
 /*
- * One step of a worker that the others waited for by alone_s. Where others stall less than usual, its stalls say more; where there
- * are thousands, more are needed.
+ * One step of a worker that the others waited for by alone_s. Where others stall less
+ * than usual, its stalls say more; where there are thousands, more are needed.
  */
 static void
-detect_stalls(struct ls_detect *d, struct ls_detect_worker *w, double alone_s, uint64_t step, int64_t t_us)
+detect_stalls(struct ls_detect *d, struct ls_detect_worker *w, double alone_s,
+	uint64_t step, int64_t t_us)
 {
 	struct ls_detect_channel *ch = &w->channel[LS_DETECT_STALLS];
-	struct ls_detect_stalls stalls = {DETECT_STALL_GAP * d->step_s, LS_DETECT_STALL_SAYS,
-		LS_DETECT_STALL_FINDING + log(fmax((double)d->count / DETECT_STALL_WORKERS, 1))};
+	struct ls_detect_stalls stalls = { DETECT_STALL_GAP * d->step_s,
+		LS_DETECT_STALL_SAYS,
+		LS_DETECT_STALL_FINDING +
+			log(fmax((double)d->count / DETECT_STALL_WORKERS, 1)) };
 	double others;
 
 	if (alone_s >= stalls.least_s) {
-		others = (1 + fmax(d->stall_hits - (double)ch->ep.hits, 0)) / (1 / LS_DETECT_STALL_RATE + d->stall_steps);
-		stalls.says -= log(fmin(fmax(others / LS_DETECT_STALL_RATE, DETECT_STALL_RARE), 1));
+		others = (1 + fmax(d->stall_hits - (double)ch->ep.hits, 0)) /
+			(1 / LS_DETECT_STALL_RATE + d->stall_steps);
+		stalls.says -= log(fmin(
+			fmax(others / LS_DETECT_STALL_RATE, DETECT_STALL_RARE), 1));
 		d->stall_hits++;
 	} else if (!w->stalls) {
 		return;
@@ -369,7 +412,7 @@ void
 ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 	const struct ls_blame *residual, size_t n, struct ls_blame_step *totals)
 {
-	struct ls_detect_worst worst = {.slot = {SIZE_MAX, SIZE_MAX}};
+	struct ls_detect_worst worst = { .slot = { SIZE_MAX, SIZE_MAX } };
 	struct detect_before before;
 	size_t changes = 0;
 	bool late = false;
@@ -389,13 +432,18 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 		w->was = w->found;
 		if (isnan(residual[i].own_s)) {
 			detect_worst(d, i, &worst);
-			continue; /* not there, or nobody to compare with: never "fast" */
+			/* not there, or nobody to compare with: never "fast" */
+			continue;
 		}
-		alone_s = totals->last == i && residual[i].own_s >= DETECT_STALL_OWN * totals->gap_s ? totals->gap_s : 0;
+		alone_s = totals->last == i &&
+				residual[i].own_s >= DETECT_STALL_OWN * totals->gap_s
+			? totals->gap_s
+			: 0;
 		if (d->ready && (alone_s > 0 || w->stalls))
 			detect_stalls(d, w, alone_s, step, t_us);
 		if (!ls_detect_base_warm(d, w, &residual[i]))
-			detect_shifts(d, i, &residual[i], &before, step, t_us, &changes);
+			detect_shifts(d, i, &residual[i], &before, step, t_us,
+				&changes);
 		late |= w->fresh;
 		w->found = detect_found(w);
 		detect_worst(d, i, &worst);

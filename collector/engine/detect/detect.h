@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * detect - from residuals of single steps to suspects and findings: sequential detection.
+ * detect - from residuals of single steps to suspects and findings: sequential
+ * detection.
  *
  * Four detectors run side by side on every closed step:
  *
@@ -21,23 +22,26 @@
  *
  *      quiet --C >= SUSPECT--> suspect --C >= FINDING and evidence--> finding --C < CLEAR for a while--> quiet
  *
- * Loads that wander (two processes on one core, of which the other is faster today) are noise as long as most workers have them:
- * what the median worker's block mean changes by, in most of the latest blocks, is learned whether anything is found or not.
+ * Loads that wander (two processes on one core, of which the other is faster today) are
+ * noise as long as most workers have them: what the median worker's block mean changes
+ * by, in most of the latest blocks, is learned whether anything is found or not.
  *
- * Work that varies from step to step (sequence lengths, expert loads) makes a new culprit in each: then the changes
- * of all workers' residuals tell how little one of them says.
+ * Work that varies from step to step (sequence lengths, expert loads) makes a new
+ * culprit in each: then the changes of all workers' residuals tell how little one of
+ * them says.
  *
- * The residual is lateness of arrival where the exits of the barrier are a common event, else (rings
- * that leave one after the other, clocks worse than the effect) the wait residual.
+ * The residual is lateness of arrival where the exits of the barrier are a common
+ * event, else (rings that leave one after the other, clocks worse than the effect) the
+ * wait residual.
  *
  * Owner:   one job of the engine. Pure: time comes in, nothing goes out but the state.
  * Units:   seconds for residuals; ratios to the step time inside; steps for counts.
  * Errors:  -ENOMEM.
  * Limits:  LS_WORKERS_MAX workers.
- * Source:  e-detectors and CUSUM with average run length >= e^h: Shin, Ramdas, Rinaldo (2022);
- *          constants measured on thirteen recorded runs of real jobs, each begun at five different
- *          steps: clean stretches reach C = 22 (faint: 14), findings are made at 28 (tests/system/replay_runs.sh
- *          holds them).
+ * Source:  e-detectors and CUSUM with average run length >= e^h: Shin, Ramdas, Rinaldo
+ *          (2022); constants measured on thirteen recorded runs of real jobs, each
+ *          begun at five different steps: clean stretches reach C = 22 (faint: 14),
+ *          findings are made at 28 (tests/system/replay_runs.sh holds them).
  */
 #ifndef LS_COLLECTOR_DETECT_H
 #define LS_COLLECTOR_DETECT_H
@@ -48,30 +52,42 @@
 #include "collector/engine/residual/blame.h"
 #include "proto/limits.h"
 
-#define LS_DETECT_WARM 64        /* steps to learn a worker's baseline */
-#define LS_DETECT_ADAPT 512u     /* over so many it follows what is healthy */
-#define LS_DETECT_WANDER_BLOCKS 16u /* of 32 steps, that say how much loads wander now */
-#define LS_DETECT_SKIP 2         /* first steps of an attempt: compilation */
-#define LS_DETECT_SUSPECT 8.0    /* C, nats; more where so many workers are there that noise alone has one above it */
+#define LS_DETECT_WARM 64 /* steps to learn a worker's baseline */
+#define LS_DETECT_ADAPT 512u /* over so many it follows what is healthy */
+/* of 32 steps, that say how much loads wander now */
+#define LS_DETECT_WANDER_BLOCKS 16u
+#define LS_DETECT_SKIP 2 /* first steps of an attempt: compilation */
+/* C, nats; more where so many workers are there that noise alone has one above it */
+#define LS_DETECT_SUSPECT 8.0
 #define LS_DETECT_FINDING 28.0
-#define LS_DETECT_CAP 42.0       /* bounds the time to clear */
+#define LS_DETECT_CAP 42.0 /* bounds the time to clear */
 #define LS_DETECT_CLEAR 2.0
 #define LS_DETECT_CLEAR_STEPS 30
-#define LS_DETECT_LEAST_S 50e-6  /* a step: by so much threads wake up earlier or later, which is nobody's fault */
+/* a step: by so much threads wake up earlier or later, which is nobody's fault */
+#define LS_DETECT_LEAST_S 50e-6
 
 /*
- * How long a shift lasts before it is a finding. Two processes that share a core look like a fault for 20 to 80 steps; only
- * time tells them apart from one. But such delays scatter by as much as they are long, so a shift that is the
- * same in each step need not wait; nor one of 0.3 of the step. Of two million exponential delays, 3 to 15 % of the
- * step for 20 to 80 steps, 2.5e-5 were steady for 20 steps by chance, and 9e-6 as long as 0.3 of the step.
+ * How long a shift lasts before it is a finding. Two processes that share a core look
+ * like a fault for 20 to 80 steps; only time tells them apart from one. But such delays
+ * scatter by as much as they are long, so a shift that is the same in each step need
+ * not wait; nor one of 0.3 of the step. Of two million exponential delays, 3 to 15 % of
+ * the step for 20 to 80 steps, 2.5e-5 were steady for 20 steps by chance, and 9e-6 as
+ * long as 0.3 of the step.
  */
 #define LS_DETECT_LASTS 100u
 #define LS_DETECT_LASTS_STEADY 20u
 
 enum ls_detect_level { LS_LEVEL_QUIET, LS_LEVEL_SUSPECT, LS_LEVEL_FINDING };
 enum ls_detect_kind {
-	LS_DETECT_CHRONIC, LS_DETECT_FAINT, LS_DETECT_STALLS, LS_DETECT_KIND_COUNT, /* channels */
-	LS_DETECT_DRIFT, LS_DETECT_PERIODIC, LS_DETECT_ROTATING /* of slow.h and rhythm.h: these have none */
+	/* channels */
+	LS_DETECT_CHRONIC,
+	LS_DETECT_FAINT,
+	LS_DETECT_STALLS,
+	LS_DETECT_KIND_COUNT,
+	/* of slow.h and rhythm.h: these have none */
+	LS_DETECT_DRIFT,
+	LS_DETECT_PERIODIC,
+	LS_DETECT_ROTATING
 };
 enum ls_detect_mode { LS_MODE_LATENESS, LS_MODE_WAIT };
 
@@ -79,119 +95,144 @@ enum ls_detect_mode { LS_MODE_LATENESS, LS_MODE_WAIT };
 struct ls_episode {
 	uint64_t start_step, last_step;
 	int64_t start_us;
-	uint64_t steps;            /* judged steps in it */
-	uint64_t hits;             /* stalls: steps that stalled */
-	double excess_s;           /* sum of residuals beyond the baseline */
-	double age_s;              /* the same, each times the steps since then */
-	double peak_s;             /* most that the worker's recent_s was of late */
-	double own_s, wait_s;      /* sums of the own-work and wait excess */
-	double before_s;           /* step time before it began; NaN = not known */
-	double gap_mean, gap_m2;   /* stalls: steps between hits (Welford) */
+	uint64_t steps; /* judged steps in it */
+	uint64_t hits; /* stalls: steps that stalled */
+	double excess_s; /* sum of residuals beyond the baseline */
+	double age_s; /* the same, each times the steps since then */
+	double peak_s; /* most that the worker's recent_s was of late */
+	double own_s, wait_s; /* sums of the own-work and wait excess */
+	double before_s; /* step time before it began; NaN = not known */
+	double gap_mean, gap_m2; /* stalls: steps between hits (Welford) */
 };
 
 struct ls_detect_channel {
-	double c;                  /* the statistic, nats */
+	double c; /* the statistic, nats */
 	enum ls_detect_level level;
-	uint32_t calm;             /* steps below CLEAR while a finding is open */
+	uint32_t calm; /* steps below CLEAR while a finding is open */
 	struct ls_episode ep;
 };
 
 /* What a worker's first steps were like. */
 struct ls_detect_warm {
-	float late[LS_DETECT_WARM], wait[LS_DETECT_WARM], own[LS_DETECT_WARM], exit[LS_DETECT_WARM];
+	float late[LS_DETECT_WARM], wait[LS_DETECT_WARM], own[LS_DETECT_WARM],
+		exit[LS_DETECT_WARM];
 };
 
 struct ls_detect_worker {
-	uint32_t warm;             /* steps learned so far, up to LS_DETECT_WARM */
-	uint32_t learned;          /* steps learned after these, up to LS_DETECT_ADAPT in all */
-	struct ls_detect_warm *learning; /* until its baselines are known: later steps need not walk over it */
-	double base_s, base_own_s, base_wait_s; /* baselines; base_s of the residual in use */
-	double shift_s;            /* of base_s, while something is found of others */
-	double sigma;              /* noise of the residual, ratio to the step time */
-	double recent_s;           /* mean excess over the latest steps */
-	double last_x;             /* residual of the step before beyond its baseline, likewise */
+	uint32_t warm; /* steps learned so far, up to LS_DETECT_WARM */
+	/* steps learned after these, up to LS_DETECT_ADAPT in all */
+	uint32_t learned;
+	/* until its baselines are known: later steps need not walk over it */
+	struct ls_detect_warm *learning;
+	/* baselines; base_s of the residual in use */
+	double base_s, base_own_s, base_wait_s;
+	double shift_s; /* of base_s, while something is found of others */
+	double sigma; /* noise of the residual, ratio to the step time */
+	double recent_s; /* mean excess over the latest steps */
+	/* residual of the step before beyond its baseline, likewise */
+	double last_x;
 	bool has_last_x;
-	uint8_t was, found;        /* channels that were findings before the step, and are: a bit each */
-	uint8_t way;               /* enum ls_group_way: what is found of it is told of that: the judge's */
-	bool fresh;                /* its baselines were learned in this step */
-	bool stalls;               /* there is something in that channel */
+	/* channels that were findings before the step, and are: a bit each */
+	uint8_t was, found;
+	/* enum ls_group_way: what is found of it is told of that: the judge's */
+	uint8_t way;
+	bool fresh; /* its baselines were learned in this step */
+	bool stalls; /* there is something in that channel */
 	double block_sum;
 	uint32_t block_n;
-	float wander_sum, wander_last; /* residuals of this block of steps; mean of the one before, in sigmas */
+	/* residuals of this block of steps; mean of the one before, in sigmas */
+	float wander_sum, wander_last;
 	uint32_t wander_n;
 	bool has_wander_last;
-	uint32_t steady;           /* latest steps of the chronic episode that were steady: alike, */
+	/* latest steps of the chronic episode that were steady: alike, */
+	uint32_t steady;
 	double steady_s, steady_sq; /* and the sums of their excess and of its square */
 	struct ls_detect_channel channel[LS_DETECT_KIND_COUNT];
-	struct {                   /* what it waits for peers to take what is sent */
-		uint32_t rank, steps;  /* steps 0: none */
-		double base_s, excess_s; /* mean when healthy; beyond it, summed while the job's net is suspected */
+	struct { /* what it waits for peers to take what is sent */
+		uint32_t rank, steps; /* steps 0: none */
+		/* mean when healthy; beyond it, summed while the job's net is suspected
+		 */
+		double base_s, excess_s;
 	} send[LS_PEERS_MAX];
 };
 
-/* Time in a collective after the last arrival: learned so far, then its baseline and noise. */
+/* Time in a collective after the last arrival: learned so far, then its baseline and
+ * noise. */
 struct ls_detect_comm {
 	double warm[LS_DETECT_WARM];
 	uint32_t warm_n;
 	double base_s, sigma_s;
 };
 
-/* Means of blocks of steps: what is below the noise of one, or in a few of them only. */
+/* Means of blocks of steps: what is below the noise of one, or in a few of them only.
+ */
 struct ls_detect_blocks {
-	uint32_t n;                    /* steps of the block so far, */
-	uint64_t first_step;           /* from here on, */
+	uint32_t n; /* steps of the block so far, */
+	uint64_t first_step; /* from here on, */
 	int64_t first_us;
-	double sum_s, most_s, time_s, wait_s; /* excess; the greatest; step times; waits of the median worker */
-	double base_s;                 /* mean of healthy blocks: of a skewed noise not what its median is */
-	double dev_sum;                /* squares of how healthy ones differ from it, */
-	double healthy;                /* so many of them, old ones fading */
-	double usual_s, usual_wait_s;  /* step time and wait of them */
-	double time_sum, wait_sum;     /* of the episode: step times and waits beyond the usual */
+	/* excess; the greatest; step times; waits of the median worker */
+	double sum_s, most_s, time_s, wait_s;
+	/* mean of healthy blocks: of a skewed noise not what its median is */
+	double base_s;
+	double dev_sum; /* squares of how healthy ones differ from it, */
+	double healthy; /* so many of them, old ones fading */
+	double usual_s, usual_wait_s; /* step time and wait of them */
+	/* of the episode: step times and waits beyond the usual */
+	double time_sum, wait_sum;
 };
 
-/* Of whom a net's finding speaks: of all that it joins, of a link, or of a host that makes them all wait inside the collective. */
+/* Of whom a net's finding speaks: of all that it joins, of a link, or of a host that
+ * makes them all wait inside the collective. */
 enum ls_net_names { LS_NET_ALL, LS_NET_LINK, LS_NET_HOST };
 
 /* What joins workers: of the whole job, or of a slice. */
 struct ls_detect_net {
 	struct ls_detect_blocks blocks;
 	struct ls_detect_comm arrival; /* by arrivals */
-	struct ls_detect_comm wait;    /* by the least wait, which no clock can lengthen */
+	/* by the least wait, which no clock can lengthen */
+	struct ls_detect_comm wait;
 	struct ls_detect_channel channel[LS_DETECT_KIND_COUNT];
 	bool was[LS_DETECT_KIND_COUNT]; /* findings before the step: for the judge */
-	enum ls_net_names names;       /* of whom the finding speaks: */
-	size_t slot;                   /* the host, or the one end of the link, */
-	uint32_t link_rank;            /* and the rank of the other */
-	double send_s;                 /* what it took longer while it was suspected */
+	enum ls_net_names names; /* of whom the finding speaks: */
+	size_t slot; /* the host, or the one end of the link, */
+	uint32_t link_rank; /* and the rank of the other */
+	double send_s; /* what it took longer while it was suspected */
 };
 
 /* Suspected workers of the greatest mean excess; SIZE_MAX = none. */
 struct ls_detect_worst {
 	size_t slot[2];
 	double mean_s[2];
-	double own_s;              /* most of such an excess that one's own work explains */
+	/* most of such an excess that one's own work explains */
+	double own_s;
 };
 
 struct ls_detect {
 	struct ls_detect_worker *worker;
-	double *scratch;           /* capacity of them */
+	double *scratch; /* capacity of them */
 	size_t count, capacity;
-	uint64_t judged;           /* steps seen */
-	bool ready;                /* the mode is chosen */
+	uint64_t judged; /* steps seen */
+	bool ready; /* the mode is chosen */
 	enum ls_detect_mode mode;
-	double stagger;            /* largest systematic offset of an exit, ratio to the step */
-	double tau_sum, tau_count; /* variance of 32-step means over that of white noise, pooled */
+	/* largest systematic offset of an exit, ratio to the step */
+	double stagger;
+	/* variance of 32-step means over that of white noise, pooled */
+	double tau_sum, tau_count;
 	double recent[64], slow[256]; /* step times, newest at (judged - 1) % size */
-	double step_s, before_s;   /* medians of recent and slow */
-	double wander[LS_DETECT_WANDER_BLOCKS]; /* variance of block means over that of white noise, by the median worker, */
-	uint32_t wander_n;         /* of the latest so many blocks */
-	double stall_hits, stall_steps; /* stalls of workers, and steps times workers in which they could */
-	double floor;              /* nobody's noise counts for less; followed every few steps */
-	double spread;             /* how much residuals of all change from step to step now, as a sigma */
+	double step_s, before_s; /* medians of recent and slow */
+	/* variance of block means over that of white noise, by the median worker, */
+	double wander[LS_DETECT_WANDER_BLOCKS];
+	uint32_t wander_n; /* of the latest so many blocks */
+	/* stalls of workers, and steps times workers in which they could */
+	double stall_hits, stall_steps;
+	/* nobody's noise counts for less; followed every few steps */
+	double floor;
+	/* how much residuals of all change from step to step now, as a sigma */
+	double spread;
 	struct ls_detect_net *net; /* what joins all, then each slice */
 	size_t net_count;
-	size_t open;               /* channels with a finding */
-	uint64_t calm_steps;       /* since there was one */
+	size_t open; /* channels with a finding */
+	uint64_t calm_steps; /* since there was one */
 	struct ls_detect_worst worst; /* of the step before */
 };
 
@@ -199,17 +240,21 @@ struct ls_detect {
 void ls_detect_fini(struct ls_detect *d);
 
 /* Makes room for n workers, new ones quiet; -ENOMEM. */
-int ls_detect_reserve(struct ls_detect *d, size_t n) __attribute__((warn_unused_result));
+int ls_detect_reserve(struct ls_detect *d, size_t n)
+	__attribute__((warn_unused_result));
 
-/* As many slices as there are names of; new ones are quiet. One slice is none. -ENOMEM. */
-int ls_detect_reserve_slices(struct ls_detect *d, size_t slices) __attribute__((warn_unused_result));
+/* As many slices as there are names of; new ones are quiet. One slice is none. -ENOMEM.
+ */
+int ls_detect_reserve_slices(struct ls_detect *d, size_t slices)
+	__attribute__((warn_unused_result));
 
 /*
- * Is it one link that makes collectives of net `at` take longer (0: of the job; else of slice at - 1; slice_of[] by
- * slot)? Whose worker waits to send as much longer, and nobody else of them does: its slot and the peer's rank.
+ * Is it one link that makes collectives of net `at` take longer (0: of the job; else of
+ * slice at - 1; slice_of[] by slot)? Whose worker waits to send as much longer, and
+ * nobody else of them does: its slot and the peer's rank.
  */
-bool ls_detect_link(const struct ls_detect *d, size_t at, const uint32_t *slice_of, size_t *ret_slot,
-	uint32_t *ret_rank);
+bool ls_detect_link(const struct ls_detect *d, size_t at, const uint32_t *slice_of,
+	size_t *ret_slot, uint32_t *ret_rank);
 
 /* Forgets all of one worker (it moved to another host). */
 void ls_detect_reset_worker(struct ls_detect *d, size_t slot);
@@ -223,8 +268,9 @@ void ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clock
 	const struct ls_blame *residual, size_t n, struct ls_blame_step *totals);
 
 /*
- * How near a worker is to a finding: of the C that makes one (of stalls: in a job of few workers), in the channel that is nearest.
- * 0 = quiet in all; 1 = found, or it wants only time.
+ * How near a worker is to a finding: of the C that makes one (of stalls: in a job of
+ * few workers), in the channel that is nearest. 0 = quiet in all; 1 = found, or it
+ * wants only time.
  */
 double ls_detect_nearness(const struct ls_detect_worker *w);
 

@@ -7,24 +7,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DETECT_LEARN_CLIP 2.0     /* sigmas: delays in three steps of ten do not move a baseline by much */
-#define DETECT_SETTLES 32u        /* steps after the last finding, in which one sees who stays where it was moved to */
-#define DETECT_TAU_PRIOR 3.0      /* variance of block means over that of white noise, at first, */
-#define DETECT_TAU_WEIGHT 8.0     /* with the weight of so many blocks */
+/* sigmas: delays in three steps of ten do not move a baseline by much */
+#define DETECT_LEARN_CLIP 2.0
+/* steps after the last finding, in which one sees who stays where it was moved to */
+#define DETECT_SETTLES 32u
+/* variance of block means over that of white noise, at first, */
+#define DETECT_TAU_PRIOR 3.0
+#define DETECT_TAU_WEIGHT 8.0 /* with the weight of so many blocks */
 #define DETECT_TAU_BLOCK_MAX 12.0 /* one block says no more than this */
-#define DETECT_TAU_MEMORY 1024.0  /* blocks after which old ones fade */
-#define DETECT_WANDER_LEAST 4u     /* blocks that tell how loads wander, */
-#define DETECT_WANDER_WORKERS 3u  /* and workers */
-#define DETECT_STAGGER 0.20       /* exits further apart than this are no common event */
-/* Workers slow from the first step: what their own work explains is not taken for their baseline. */
+#define DETECT_TAU_MEMORY 1024.0 /* blocks after which old ones fade */
+#define DETECT_WANDER_LEAST 4u /* blocks that tell how loads wander, */
+#define DETECT_WANDER_WORKERS 3u /* and workers */
+/* exits further apart than this are no common event */
+#define DETECT_STAGGER 0.20
+/* Workers slow from the first step: what their own work explains is not taken for their
+ * baseline. */
 #define DETECT_BORN_OWN 0.12
 #define DETECT_BORN_WAIT 0.10
-#define DETECT_BORN_LEAST 0.02     /* where many workers are alike, less is enough: */
-#define DETECT_BORN_SPREADS 8.0    /* so many deviations of their baselines, */
-#define DETECT_BORN_WORKERS 16u    /* of at least so many */
-#define DETECT_BORN_SHARE 4u      /* more than one in so many: a structure, not stragglers; */
-#define DETECT_BORN_MANY 4u       /* so many, */
-#define DETECT_BORN_MANY_SHARE 16u /* and at least one in so many: likewise, a stage of which nobody was told */
+#define DETECT_BORN_LEAST 0.02 /* where many workers are alike, less is enough: */
+#define DETECT_BORN_SPREADS 8.0 /* so many deviations of their baselines, */
+#define DETECT_BORN_WORKERS 16u /* of at least so many */
+/* more than one in so many: a structure, not stragglers; */
+#define DETECT_BORN_SHARE 4u
+#define DETECT_BORN_MANY 4u /* so many, */
+/* and at least one in so many: likewise, a stage of which nobody was told */
+#define DETECT_BORN_MANY_SHARE 16u
 
 static double
 detect_warm_median(const float *v, uint32_t n)
@@ -42,7 +49,8 @@ detect_warm_sigma(const float *v, uint32_t n, double centre)
 	return LS_MAD_TO_SIGMA * ls_stats_mad(copy, ls_stats_known(v, n, copy), centre);
 }
 
-/* Which residual can be trusted: chosen when the first workers have learned their baselines. */
+/* Which residual can be trusted: chosen when the first workers have learned their
+ * baselines. */
 static void
 detect_choose_mode(struct ls_detect *d, bool clocks_ok)
 {
@@ -51,7 +59,9 @@ detect_choose_mode(struct ls_detect *d, bool clocks_ok)
 
 	for (size_t i = 0; i < d->count; i++) {
 		const struct ls_detect_worker *w = &d->worker[i];
-		double off = w->learning == NULL ? NAN : detect_warm_median(w->learning->exit, w->warm);
+		double off = w->learning == NULL
+			? NAN
+			: detect_warm_median(w->learning->exit, w->warm);
 
 		if (isnan(off))
 			continue;
@@ -67,13 +77,15 @@ detect_choose_mode(struct ls_detect *d, bool clocks_ok)
 static void
 detect_finish_warm(struct ls_detect *d, struct ls_detect_worker *w)
 {
-	const float *used = d->mode == LS_MODE_LATENESS ? w->learning->late : w->learning->wait;
+	const float *used =
+		d->mode == LS_MODE_LATENESS ? w->learning->late : w->learning->wait;
 
 	w->base_s = detect_warm_median(used, w->warm);
 	w->base_own_s = detect_warm_median(w->learning->own, w->warm);
 	w->base_wait_s = detect_warm_median(w->learning->wait, w->warm);
 	if (isnan(w->base_s))
-		w->base_s = 0; /* it has no barriers: its residuals stay NaN and count for nothing */
+		w->base_s =
+			0; /* it has no barriers: its residuals stay NaN and count for nothing */
 	if (isnan(w->base_own_s))
 		w->base_own_s = 0;
 	if (isnan(w->base_wait_s))
@@ -85,7 +97,8 @@ detect_finish_warm(struct ls_detect *d, struct ls_detect_worker *w)
 	w->fresh = true;
 }
 
-/* Ratio to the step time from which a worker's own baseline is suspicious; less than the fixed one if all are alike. */
+/* Ratio to the step time from which a worker's own baseline is suspicious; less than
+ * the fixed one if all are alike. */
 static double
 detect_born_ratio(struct ls_detect *d)
 {
@@ -98,18 +111,22 @@ detect_born_ratio(struct ls_detect *d)
 	if (known < DETECT_BORN_WORKERS)
 		return DETECT_BORN_OWN;
 	centre = ls_stats_median(d->scratch, known);
-	return fmin(DETECT_BORN_OWN, fmax(DETECT_BORN_LEAST, DETECT_BORN_SPREADS * LS_MAD_TO_SIGMA *
-		ls_stats_mad(d->scratch, known, centre) / d->step_s));
+	return fmin(DETECT_BORN_OWN,
+		fmax(DETECT_BORN_LEAST,
+			DETECT_BORN_SPREADS * LS_MAD_TO_SIGMA *
+				ls_stats_mad(d->scratch, known, centre) / d->step_s));
 }
 
 static bool
-detect_is_born_slow(const struct ls_detect *d, const struct ls_detect_worker *w, double ratio)
+detect_is_born_slow(const struct ls_detect *d, const struct ls_detect_worker *w,
+	double ratio)
 {
 	return w->warm == LS_DETECT_WARM && w->base_own_s > ratio * d->step_s &&
 		w->base_wait_s > fmin(DETECT_BORN_WAIT, ratio) * d->step_s;
 }
 
-/* Takes what is theirs by their own work out of the baselines, just learned, of workers slow from the start. */
+/* Takes what is theirs by their own work out of the baselines, just learned, of workers
+ * slow from the start. */
 static void
 detect_born_slow(struct ls_detect *d)
 {
@@ -136,7 +153,8 @@ detect_born_slow(struct ls_detect *d)
 }
 
 bool
-ls_detect_base_warm(struct ls_detect *d, struct ls_detect_worker *w, const struct ls_blame *r)
+ls_detect_base_warm(struct ls_detect *d, struct ls_detect_worker *w,
+	const struct ls_blame *r)
 {
 	if (w->warm < LS_DETECT_WARM) {
 		if (w->learning == NULL)
@@ -156,26 +174,31 @@ ls_detect_base_warm(struct ls_detect *d, struct ls_detect_worker *w, const struc
 }
 
 void
-ls_detect_base_learn(struct ls_detect *d, struct ls_detect_worker *w, const struct ls_blame *r,
-	double residual_s, double x, bool calm)
+ls_detect_base_learn(struct ls_detect *d, struct ls_detect_worker *w,
+	const struct ls_blame *r, double residual_s, double x, bool calm)
 {
 	double limit = fmin(0.3, DETECT_LEARN_CLIP * w->sigma) * d->step_s, steps;
 
 	if (!calm) {
-		w->shift_s += ls_stats_clip(residual_s - w->base_s - w->shift_s, limit) / (LS_DETECT_WARM + w->learned);
+		w->shift_s +=
+			ls_stats_clip(residual_s - w->base_s - w->shift_s, limit) /
+			(LS_DETECT_WARM + w->learned);
 		return;
 	}
 	w->learned += w->learned < LS_DETECT_ADAPT - LS_DETECT_WARM;
 	steps = LS_DETECT_WARM + w->learned;
 	if (w->shift_s != 0 && d->calm_steps >= DETECT_SETTLES) {
-		w->base_s += w->shift_s > 0 && w->recent_s > -w->shift_s / 2 ? w->shift_s : 0;
+		w->base_s += w->shift_s > 0 && w->recent_s > -w->shift_s / 2
+			? w->shift_s
+			: 0;
 		w->shift_s = 0;
 	}
 	w->base_s += ls_stats_clip(residual_s - w->base_s, limit) / steps;
 	if (!isnan(r->own_s))
 		w->base_own_s += ls_stats_clip(r->own_s - w->base_own_s, limit) / steps;
 	if (!isnan(r->wait_s))
-		w->base_wait_s += ls_stats_clip(r->wait_s - w->base_wait_s, limit) / steps;
+		w->base_wait_s +=
+			ls_stats_clip(r->wait_s - w->base_wait_s, limit) / steps;
 	w->sigma += (LS_MEAN_ABS_TO_SIGMA * fmin(fabs(x), 4 * w->sigma) - w->sigma) /
 		LS_DETECT_ADAPT;
 	w->sigma = fmax(w->sigma, LS_DETECT_SIGMA_FLOOR);
@@ -183,7 +206,8 @@ ls_detect_base_learn(struct ls_detect *d, struct ls_detect_worker *w, const stru
 	if (++w->block_n == LS_DETECT_BASE_BLOCK) {
 		double mean = w->block_sum / LS_DETECT_BASE_BLOCK / w->sigma;
 
-		d->tau_sum += fmin(mean * mean * LS_DETECT_BASE_BLOCK, DETECT_TAU_BLOCK_MAX);
+		d->tau_sum +=
+			fmin(mean * mean * LS_DETECT_BASE_BLOCK, DETECT_TAU_BLOCK_MAX);
 		d->tau_count++;
 		w->block_sum = 0;
 		w->block_n = 0;
@@ -191,14 +215,16 @@ ls_detect_base_learn(struct ls_detect *d, struct ls_detect_worker *w, const stru
 }
 
 /*
- * How much loads wander now, found or not: what most workers' block means change by from one block to the next, in most
- * of the latest blocks. One culprit changes but his own, and a fault of all but the blocks in which it begins and ends.
+ * How much loads wander now, found or not: what most workers' block means change by
+ * from one block to the next, in most of the latest blocks. One culprit changes but his
+ * own, and a fault of all but the blocks in which it begins and ends.
  */
 static double
 detect_wander(const struct ls_detect *d)
 {
 	double copy[LS_DETECT_WANDER_BLOCKS];
-	uint32_t n = d->wander_n < LS_DETECT_WANDER_BLOCKS ? d->wander_n : LS_DETECT_WANDER_BLOCKS;
+	uint32_t n = d->wander_n < LS_DETECT_WANDER_BLOCKS ? d->wander_n
+							   : LS_DETECT_WANDER_BLOCKS;
 
 	if (n < DETECT_WANDER_LEAST)
 		return 0;
@@ -228,7 +254,8 @@ detect_wander_block(struct ls_detect *d)
 	if (known < DETECT_WANDER_WORKERS)
 		return;
 	change = LS_MAD_TO_SIGMA * ls_stats_median(d->scratch, known);
-	d->wander[d->wander_n++ % LS_DETECT_WANDER_BLOCKS] = change * change * LS_DETECT_BASE_BLOCK / 2;
+	d->wander[d->wander_n++ % LS_DETECT_WANDER_BLOCKS] =
+		change * change * LS_DETECT_BASE_BLOCK / 2;
 }
 
 double

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * detect_base - what a worker is like when it is healthy: its baselines, the noise of its residual, and how much loads wander.
- * Shared by the parts of detect, and nobody else.
+ * detect_base - what a worker is like when it is healthy: its baselines, the noise of
+ * its residual, and how much loads wander. Shared by the parts of detect, and nobody
+ * else.
  *
  * Owner:   a detector (detect.h).
  * Units:   seconds for baselines, ratios to the step time for noise; steps.
@@ -15,19 +16,22 @@
 #include "collector/engine/detect/detect.h"
 #include "collector/engine/residual/stats.h"
 
-#define LS_DETECT_BASE_BLOCK 32u         /* steps of a block mean */
-#define LS_DETECT_BASE_WANDER_CLIP 20.0  /* sigmas: one step says no more than this */
+#define LS_DETECT_BASE_BLOCK 32u /* steps of a block mean */
+#define LS_DETECT_BASE_WANDER_CLIP 20.0 /* sigmas: one step says no more than this */
 
 /* Takes one of a worker's first steps; true while it is still learning. */
-bool ls_detect_base_warm(struct ls_detect *d, struct ls_detect_worker *w, const struct ls_blame *r);
+bool ls_detect_base_warm(struct ls_detect *d, struct ls_detect_worker *w,
+	const struct ls_blame *r);
 
 /*
- * Baseline and noise follow a healthy worker slowly. A baseline is the mean of all steps so far until it has seen enough of
- * them: the first ones, while a job starts, weigh no more than others. While something is found of others, it may be that
- * which moves a worker: what it is moved by then is learned apart. When that is over, who stays there has a new baseline.
+ * Baseline and noise follow a healthy worker slowly. A baseline is the mean of all
+ * steps so far until it has seen enough of them: the first ones, while a job starts,
+ * weigh no more than others. While something is found of others, it may be that which
+ * moves a worker: what it is moved by then is learned apart. When that is over, who
+ * stays there has a new baseline.
  */
-void ls_detect_base_learn(struct ls_detect *d, struct ls_detect_worker *w, const struct ls_blame *r,
-	double residual_s, double x, bool calm);
+void ls_detect_base_learn(struct ls_detect *d, struct ls_detect_worker *w,
+	const struct ls_blame *r, double residual_s, double x, bool calm);
 
 /* Notes a step for how much loads wander: the excess, in sigmas. */
 static inline void
@@ -41,8 +45,9 @@ ls_detect_base_wander(struct ls_detect_worker *w, double z)
 double ls_detect_base_inflation(struct ls_detect *d);
 
 /*
- * A step of n workers is over. When the first ones have learned, the residual is chosen and their baselines are set; fresh: somebody has
- * learned them just now. Of those, what is theirs by being slow from the start is no baseline.
+ * A step of n workers is over. When the first ones have learned, the residual is chosen
+ * and their baselines are set; fresh: somebody has learned them just now. Of those,
+ * what is theirs by being slow from the start is no baseline.
  */
 void ls_detect_base_step(struct ls_detect *d, size_t n, bool clocks_ok, bool fresh);
 

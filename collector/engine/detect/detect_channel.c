@@ -5,12 +5,12 @@
 #include <math.h>
 
 /*
- * How long a stall is says something, too: of those that come by chance one in x^2 is x times as long as the shortest, of a fault's
- * one in x.
+ * How long a stall is says something, too: of those that come by chance one in x^2 is x
+ * times as long as the shortest, of a fault's one in x.
  */
 #define DETECT_STALL_LONG_MAX 2.3
 #define DETECT_STALL_MISS 0.018
-#define DETECT_STALL_LEAST 4u    /* of fewer nobody knows whether they are periodic */
+#define DETECT_STALL_LEAST 4u /* of fewer nobody knows whether they are periodic */
 #define DETECT_STALL_PERIODIC_CV 0.15
 #define DETECT_STALL_QUIET_STEPS 150u
 
@@ -33,13 +33,17 @@ ls_detect_nearness(const struct ls_detect_worker *w)
 		if (ch->level == LS_LEVEL_FINDING)
 			return 1;
 		if (ch->level == LS_LEVEL_SUSPECT)
-			most = fmax(most, ch->c / (k == LS_DETECT_STALLS ? LS_DETECT_STALL_FINDING : LS_DETECT_FINDING));
+			most = fmax(most,
+				ch->c /
+					(k == LS_DETECT_STALLS ? LS_DETECT_STALL_FINDING
+							       : LS_DETECT_FINDING));
 	}
 	return fmin(most, 1);
 }
 
 void
-ls_detect_set_level(struct ls_detect *d, struct ls_detect_channel *ch, enum ls_detect_level to)
+ls_detect_set_level(struct ls_detect *d, struct ls_detect_channel *ch,
+	enum ls_detect_level to)
 {
 	if (ch->level == to)
 		return;
@@ -53,18 +57,20 @@ ls_detect_set_level(struct ls_detect *d, struct ls_detect_channel *ch, enum ls_d
 }
 
 void
-ls_detect_accumulate(struct ls_detect *d, struct ls_detect_channel *ch, double add, double cap,
-	double floor_nats, uint64_t step, int64_t t_us)
+ls_detect_accumulate(struct ls_detect *d, struct ls_detect_channel *ch, double add,
+	double cap, double floor_nats, uint64_t step, int64_t t_us)
 {
 	ch->c = fmax(0, fmin(ch->c + add, cap));
 	if (ch->c > floor_nats) {
 		if (ch->ep.steps == 0)
-			ch->ep = (struct ls_episode){.start_step = step, .start_us = t_us,
-				.before_s = d->before_s};
+			ch->ep = (struct ls_episode){ .start_step = step,
+				.start_us = t_us,
+				.before_s = d->before_s };
 		ch->ep.last_step = step;
 		ch->ep.steps++;
-	} else if (ch->level != LS_LEVEL_FINDING && ch->ep.steps != 0) { /* mostly there is none, and memory is slow */
-		ch->ep = (struct ls_episode){0};
+	} else if (ch->level != LS_LEVEL_FINDING &&
+		ch->ep.steps != 0) { /* mostly there is none, and memory is slow */
+		ch->ep = (struct ls_episode){ 0 };
 	}
 }
 
@@ -77,7 +83,7 @@ ls_detect_relax(struct ls_detect *d, struct ls_detect_channel *ch, double suspec
 		if (ch->calm > calm_steps) {
 			ls_detect_set_level(d, ch, LS_LEVEL_QUIET);
 			ch->c = 0;
-			ch->ep = (struct ls_episode){0};
+			ch->ep = (struct ls_episode){ 0 };
 		}
 	} else if (ch->c >= suspect) {
 		ls_detect_set_level(d, ch, LS_LEVEL_SUSPECT);
@@ -86,7 +92,8 @@ ls_detect_relax(struct ls_detect *d, struct ls_detect_channel *ch, double suspec
 	}
 }
 
-/* Keeps mean and variance of the steps between hits; equally spaced ones are checkpoints. */
+/* Keeps mean and variance of the steps between hits; equally spaced ones are
+ * checkpoints. */
 static void
 detect_stall_hit(struct ls_episode *ep, uint64_t step)
 {
@@ -110,7 +117,8 @@ detect_periodic(const struct ls_episode *ep)
 	return sqrt(ep->gap_m2 / gaps) < DETECT_STALL_PERIODIC_CV * ep->gap_mean;
 }
 
-/* What the length of a stall says. Short ones are not held against a fault: it may make these, too. */
+/* What the length of a stall says. Short ones are not held against a fault: it may make
+ * these, too. */
 static double
 detect_stall_long(double times)
 {
@@ -118,8 +126,9 @@ detect_stall_long(double times)
 }
 
 void
-ls_detect_stall(struct ls_detect *d, struct ls_detect_channel *ch, const struct ls_detect_stalls *stalls, double excess_s,
-	uint64_t step, int64_t t_us)
+ls_detect_stall(struct ls_detect *d, struct ls_detect_channel *ch,
+	const struct ls_detect_stalls *stalls, double excess_s, uint64_t step,
+	int64_t t_us)
 {
 	uint64_t last = ch->ep.last_step;
 	uint32_t quiet;
@@ -127,7 +136,9 @@ ls_detect_stall(struct ls_detect *d, struct ls_detect_channel *ch, const struct 
 
 	if (!hit && ch->c == 0 && ch->level == LS_LEVEL_QUIET)
 		return;
-	ls_detect_accumulate(d, ch, hit ? stalls->says + detect_stall_long(excess_s / stalls->least_s) : -DETECT_STALL_MISS,
+	ls_detect_accumulate(d, ch,
+		hit ? stalls->says + detect_stall_long(excess_s / stalls->least_s)
+		    : -DETECT_STALL_MISS,
 		LS_DETECT_CAP, 0, step, t_us);
 	if (ch->ep.steps == 0)
 		return ls_detect_relax(d, ch, stalls->finding / 2, 0);
@@ -141,14 +152,14 @@ ls_detect_stall(struct ls_detect *d, struct ls_detect_channel *ch, const struct 
 		if (++ch->calm > quiet) {
 			ls_detect_set_level(d, ch, LS_LEVEL_QUIET);
 			ch->c = 0;
-			ch->ep = (struct ls_episode){0};
+			ch->ep = (struct ls_episode){ 0 };
 		}
 		return;
 	}
 	if (ch->level == LS_LEVEL_FINDING)
 		return;
 	ls_detect_relax(d, ch, stalls->finding / 2, 0);
-	if (ch->c >= stalls->finding && ch->ep.hits >= DETECT_STALL_LEAST && !detect_periodic(&ch->ep) &&
-		ch->level == LS_LEVEL_SUSPECT)
+	if (ch->c >= stalls->finding && ch->ep.hits >= DETECT_STALL_LEAST &&
+		!detect_periodic(&ch->ep) && ch->level == LS_LEVEL_SUSPECT)
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * detect_net - the part of detect that looks at what joins workers: collectives of the job and of its
- * slices, and the links between two of them. (Interface: detect.h, detect_channel.h.)
+ * detect_net - the part of detect that looks at what joins workers: collectives of the
+ * job and of its slices, and the links between two of them. (Interface: detect.h,
+ * detect_channel.h.)
  */
 #include "config.h"
 #include "collector/engine/detect/detect_channel.h"
@@ -12,42 +13,53 @@
 
 #define DETECT_COMM_DRIFT 1.5
 #define DETECT_COMM_CAP 60.0
-#define DETECT_COMM_SIGMA 0.05    /* floor, ratio to the step time */
-#define DETECT_COMM_SHARE 0.6     /* of the step's growth; else everything got slower */
-#define DETECT_COMM_STALL 0.75    /* steps, and at least so many seconds: TCP waits 0.2 before it sends again */
+#define DETECT_COMM_SIGMA 0.05 /* floor, ratio to the step time */
+#define DETECT_COMM_SHARE 0.6 /* of the step's growth; else everything got slower */
+/* steps, and at least so many seconds: TCP waits 0.2 before it sends again */
+#define DETECT_COMM_STALL 0.75
 #define DETECT_COMM_STALL_S 0.15
-#define DETECT_COMM_YIELD 0.5     /* a suspect of so much of the excess explains it: it is slow inside, too */
+/* a suspect of so much of the excess explains it: it is slow inside, too */
+#define DETECT_COMM_YIELD 0.5
 /* Blocks of steps: three in a row of four deviations or more are a finding. */
 #define DETECT_COMM_BLOCK 16u
 #define DETECT_COMM_BLOCK_CLIP 4.0
 #define DETECT_COMM_BLOCK_DRIFT 2.0
-#define DETECT_COMM_BLOCK_LOW 1.0    /* a calm block says little where packets are lost now and then */
+/* a calm block says little where packets are lost now and then */
+#define DETECT_COMM_BLOCK_LOW 1.0
 #define DETECT_COMM_BLOCK_NATS 5.25
-#define DETECT_COMM_BLOCK_CALM 2u    /* blocks below CLEAR */
-#define DETECT_COMM_BLOCK_LEAST 4.0  /* healthy ones, before any is judged; the prior counts for as many */
+#define DETECT_COMM_BLOCK_CALM 2u /* blocks below CLEAR */
+/* healthy ones, before any is judged; the prior counts for as many */
+#define DETECT_COMM_BLOCK_LEAST 4.0
 #define DETECT_COMM_BLOCK_MEMORY 64.0
-#define DETECT_COMM_BLOCK_TAU 3.0    /* variance of a mean over that of white noise: as detect.c supposes at first */
-#define DETECT_COMM_BLOCK_ONE 0.6     /* floor, of one step's noise: where that is large, it is other load, which lasts */
-#define DETECT_COMM_BLOCK_SIGMA 0.0025 /* floor, ratio to the step time: a quarter of what is worth a finding */
-#define DETECT_COMM_GROWN 0.5        /* of the excess, by which the step time must have grown */
-#define DETECT_SEND_STEPS 256u    /* over which the mean of healthy waits to send goes */
-#define DETECT_LINK_SHARE 0.4     /* of what collectives take longer */
-#define DETECT_LINK_LEAD 1.8      /* over any other link */
+/* variance of a mean over that of white noise: as detect.c supposes at first */
+#define DETECT_COMM_BLOCK_TAU 3.0
+/* floor, of one step's noise: where that is large, it is other load, which lasts */
+#define DETECT_COMM_BLOCK_ONE 0.6
+/* floor, ratio to the step time: a quarter of what is worth a finding */
+#define DETECT_COMM_BLOCK_SIGMA 0.0025
+/* of the excess, by which the step time must have grown */
+#define DETECT_COMM_GROWN 0.5
+/* over which the mean of healthy waits to send goes */
+#define DETECT_SEND_STEPS 256u
+#define DETECT_LINK_SHARE 0.4 /* of what collectives take longer */
+#define DETECT_LINK_LEAD 1.8 /* over any other link */
 
 static void
-detect_comm_chronic(struct ls_detect *d, struct ls_detect_net *net, double excess_s, uint64_t step,
-	int64_t t_us)
+detect_comm_chronic(struct ls_detect *d, struct ls_detect_net *net, double excess_s,
+	uint64_t step, int64_t t_us)
 {
 	struct ls_detect_channel *ch = &net->channel[LS_DETECT_CHRONIC];
 	double z = excess_s / fmax(net->arrival.sigma_s, DETECT_COMM_SIGMA * d->step_s);
 
-	ls_detect_accumulate(d, ch, ls_stats_clip(z, LS_DETECT_CLIP) - DETECT_COMM_DRIFT,
-		DETECT_COMM_CAP, 0, step, t_us);
+	ls_detect_accumulate(d, ch,
+		ls_stats_clip(z, LS_DETECT_CLIP) - DETECT_COMM_DRIFT, DETECT_COMM_CAP,
+		0, step, t_us);
 	if (ch->c > 0)
 		ch->ep.excess_s += excess_s;
 	ls_detect_relax(d, ch, LS_DETECT_SUSPECT, LS_DETECT_CLEAR_STEPS);
 	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_COMM_FINDING &&
-		d->worst.mean_s[0] < DETECT_COMM_YIELD * ch->ep.excess_s / (double)ch->ep.steps &&
+		d->worst.mean_s[0] <
+			DETECT_COMM_YIELD * ch->ep.excess_s / (double)ch->ep.steps &&
 		!(ch->ep.excess_s / (double)ch->ep.steps <
 			DETECT_COMM_SHARE * (d->step_s - ch->ep.before_s)) &&
 		ls_detect_excess_ratio(d, &ch->ep) >= LS_DETECT_MIN_RATIO)
@@ -67,7 +79,8 @@ detect_comm_warm(const struct ls_detect *d, struct ls_detect_comm *c, double v_s
 		memcpy(copy, c->warm, sizeof(copy));
 		c->base_s = ls_stats_median(copy, LS_DETECT_WARM);
 		memcpy(copy, c->warm, sizeof(copy));
-		c->sigma_s = fmax(LS_MAD_TO_SIGMA * ls_stats_mad(copy, LS_DETECT_WARM, c->base_s),
+		c->sigma_s = fmax(LS_MAD_TO_SIGMA *
+				ls_stats_mad(copy, LS_DETECT_WARM, c->base_s),
 			LS_DETECT_SIGMA_FLOOR * d->step_s);
 	}
 	return false;
@@ -88,8 +101,10 @@ detect_block_sigma(const struct ls_detect *d, const struct ls_detect_net *net)
 	double seen = (net->blocks.dev_sum + DETECT_COMM_BLOCK_LEAST * prior) /
 		(net->blocks.healthy + DETECT_COMM_BLOCK_LEAST);
 
-	seen *= 1 + 1 / fmax(net->blocks.healthy, 1); /* the base is not known better than that */
-	return fmax(fmax(sqrt(seen), DETECT_COMM_BLOCK_ONE * one_s), DETECT_COMM_BLOCK_SIGMA * d->step_s);
+	/* the base is not known better than that */
+	seen *= 1 + 1 / fmax(net->blocks.healthy, 1);
+	return fmax(fmax(sqrt(seen), DETECT_COMM_BLOCK_ONE * one_s),
+		DETECT_COMM_BLOCK_SIGMA * d->step_s);
 }
 
 static void
@@ -111,20 +126,24 @@ detect_block_learn(struct ls_detect_blocks *b, double mean_s, double sigma_s)
 	b->usual_wait_s += (b->wait_s / DETECT_COMM_BLOCK - b->usual_wait_s) / memory;
 }
 
-/* Steps became longer by about as much, or would have if work had not become faster, and neither a worker nor anything else explains it. */
+/* Steps became longer by about as much, or would have if work had not become faster,
+ * and neither a worker nor anything else explains it. */
 static bool
 detect_block_evidence(const struct ls_detect *d, const struct ls_detect_net *net)
 {
 	const struct ls_episode *ep = &net->channel[LS_DETECT_FAINT].ep;
 	double excess_s = ep->excess_s / (double)ep->steps;
-	double grown_s = net->blocks.time_sum / (double)ep->steps, waits_s = net->blocks.wait_sum / (double)ep->steps;
+	double grown_s = net->blocks.time_sum / (double)ep->steps,
+	       waits_s = net->blocks.wait_sum / (double)ep->steps;
 
 	return d->open == 0 && d->worst.mean_s[0] < DETECT_COMM_YIELD * excess_s &&
-		fmax(grown_s, waits_s) >= DETECT_COMM_GROWN * excess_s && excess_s >= DETECT_COMM_SHARE * grown_s &&
+		fmax(grown_s, waits_s) >= DETECT_COMM_GROWN * excess_s &&
+		excess_s >= DETECT_COMM_SHARE * grown_s &&
 		ls_detect_excess_ratio(d, ep) >= LS_DETECT_MIN_RATIO;
 }
 
-/* One block: an episode's steps are blocks. Its greatest value is left out: once is no link. */
+/* One block: an episode's steps are blocks. Its greatest value is left out: once is no
+ * link. */
 static void
 detect_comm_block(struct ls_detect *d, struct ls_detect_net *net)
 {
@@ -141,9 +160,11 @@ detect_comm_block(struct ls_detect *d, struct ls_detect_net *net)
 	if (ch->level != LS_LEVEL_FINDING)
 		z = fmax(z, DETECT_COMM_BLOCK_LOW);
 	else /* over as soon as it is much less than it was */
-		z = (mean_s - b->base_s - ch->ep.excess_s / (double)ch->ep.steps / 2) / sigma_s;
+		z = (mean_s - b->base_s - ch->ep.excess_s / (double)ch->ep.steps / 2) /
+			sigma_s;
 	z = ls_stats_clip(z, DETECT_COMM_BLOCK_CLIP) - DETECT_COMM_BLOCK_DRIFT;
-	ls_detect_accumulate(d, ch, DETECT_COMM_BLOCK_NATS * z, LS_DETECT_CAP, 0, b->first_step, b->first_us);
+	ls_detect_accumulate(d, ch, DETECT_COMM_BLOCK_NATS * z, LS_DETECT_CAP, 0,
+		b->first_step, b->first_us);
 	if (ch->c > 0) {
 		if (ch->ep.steps == 1)
 			b->time_sum = b->wait_sum = 0;
@@ -152,15 +173,17 @@ detect_comm_block(struct ls_detect *d, struct ls_detect_net *net)
 		b->wait_sum += b->wait_s / DETECT_COMM_BLOCK - b->usual_wait_s;
 	}
 	ls_detect_relax(d, ch, LS_DETECT_SUSPECT, DETECT_COMM_BLOCK_CALM);
-	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_COMM_FINDING && detect_block_evidence(d, net))
+	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_COMM_FINDING &&
+		detect_block_evidence(d, net))
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
-	if (ch->c <= 0 && d->open == 0) /* a few are known: they must not follow what begins */
+	/* a few are known: they must not follow what begins */
+	if (ch->c <= 0 && d->open == 0)
 		detect_block_learn(b, mean_s, sigma_s);
 }
 
 static void
-detect_comm_faint(struct ls_detect *d, struct ls_detect_net *net, double excess_s, const struct ls_blame_step *totals,
-	uint64_t step, int64_t t_us)
+detect_comm_faint(struct ls_detect *d, struct ls_detect_net *net, double excess_s,
+	const struct ls_blame_step *totals, uint64_t step, int64_t t_us)
 {
 	struct ls_detect_blocks *b = &net->blocks;
 
@@ -181,8 +204,8 @@ detect_comm_faint(struct ls_detect *d, struct ls_detect_net *net, double excess_
 }
 
 static void
-detect_comm(struct ls_detect *d, struct ls_detect_net *net, struct ls_blame_net *t, const struct ls_blame_step *totals,
-	uint64_t step, int64_t t_us)
+detect_comm(struct ls_detect *d, struct ls_detect_net *net, struct ls_blame_net *t,
+	const struct ls_blame_step *totals, uint64_t step, int64_t t_us)
 {
 	bool learned;
 
@@ -191,17 +214,21 @@ detect_comm(struct ls_detect *d, struct ls_detect_net *net, struct ls_blame_net 
 	learned = detect_comm_warm(d, &net->arrival, t->collective_s);
 	if (!detect_comm_warm(d, &net->wait, t->wait_min_s) || !learned)
 		return;
-	t->comm_s = fmin(t->collective_s - net->arrival.base_s, t->wait_min_s - net->wait.base_s);
+	t->comm_s = fmin(t->collective_s - net->arrival.base_s,
+		t->wait_min_s - net->wait.base_s);
 	detect_comm_chronic(d, net, t->comm_s, step, t_us);
 	detect_comm_faint(d, net, t->comm_s, totals, step, t_us);
 	if (net->channel[LS_DETECT_CHRONIC].c < LS_DETECT_SUSPECT / 2 &&
-		net->channel[LS_DETECT_FAINT].c < LS_DETECT_SUSPECT / 2 && d->open == 0) {
+		net->channel[LS_DETECT_FAINT].c < LS_DETECT_SUSPECT / 2 &&
+		d->open == 0) {
 		detect_comm_learn(&net->arrival, t->collective_s);
 		detect_comm_learn(&net->wait, t->wait_min_s);
 	}
 	ls_detect_stall(d, &net->channel[LS_DETECT_STALLS],
-		&(struct ls_detect_stalls){fmax(DETECT_COMM_STALL * d->step_s, DETECT_COMM_STALL_S), LS_DETECT_STALL_SAYS,
-			LS_DETECT_STALL_FINDING}, t->comm_s, step, t_us);
+		&(struct ls_detect_stalls){
+			fmax(DETECT_COMM_STALL * d->step_s, DETECT_COMM_STALL_S),
+			LS_DETECT_STALL_SAYS, LS_DETECT_STALL_FINDING },
+		t->comm_s, step, t_us);
 }
 
 /* Is the net free of suspicion? */
@@ -210,11 +237,13 @@ detect_net_quiet(const struct ls_detect_net *net)
 {
 	const struct ls_detect_channel *ch = net->channel;
 
-	return ch[LS_DETECT_CHRONIC].c < LS_DETECT_SUSPECT / 2 && ch[LS_DETECT_FAINT].c < LS_DETECT_SUSPECT / 2 &&
+	return ch[LS_DETECT_CHRONIC].c < LS_DETECT_SUSPECT / 2 &&
+		ch[LS_DETECT_FAINT].c < LS_DETECT_SUSPECT / 2 &&
 		ch[LS_DETECT_STALLS].c <= 0;
 }
 
-/* Waits to send: their means while all is well, and what is beyond them while the net is suspected. */
+/* Waits to send: their means while all is well, and what is beyond them while the net
+ * is suspected. */
 static void
 detect_send(struct ls_detect_worker *w, const struct ls_blame *r, bool quiet)
 {
@@ -222,11 +251,13 @@ detect_send(struct ls_detect_worker *w, const struct ls_blame *r, bool quiet)
 
 	if (isnan(r->send_s))
 		return;
-	while (known < LS_PEERS_MAX && w->send[known].steps > 0 && w->send[known].rank != r->send_rank)
+	while (known < LS_PEERS_MAX && w->send[known].steps > 0 &&
+		w->send[known].rank != r->send_rank)
 		known++;
 	if (known < LS_PEERS_MAX && w->send[known].steps == 0)
 		w->send[known].rank = r->send_rank;
-	for (size_t p = 0; p < LS_PEERS_MAX && (w->send[p].steps > 0 || p == known); p++) {
+	for (size_t p = 0; p < LS_PEERS_MAX && (w->send[p].steps > 0 || p == known);
+		p++) {
 		double v = p == known ? r->send_s : 0;
 
 		if (quiet) {
@@ -239,16 +270,18 @@ detect_send(struct ls_detect_worker *w, const struct ls_blame *r, bool quiet)
 	}
 }
 
-/* What the net took longer while it is suspected: what waits to send are held against. */
+/* What the net took longer while it is suspected: what waits to send are held against.
+ */
 static void
 detect_net_sum(struct ls_detect_net *net, const struct ls_blame_net *t)
 {
-	net->send_s = detect_net_quiet(net) ? 0 : net->send_s + fmax(t->comm_s, 0); /* NaN adds nothing */
+	/* NaN adds nothing */
+	net->send_s = detect_net_quiet(net) ? 0 : net->send_s + fmax(t->comm_s, 0);
 }
 
 void
-ls_detect_nets(struct ls_detect *d, uint64_t step, int64_t t_us, const struct ls_blame *residual, size_t n,
-	struct ls_blame_step *totals)
+ls_detect_nets(struct ls_detect *d, uint64_t step, int64_t t_us,
+	const struct ls_blame *residual, size_t n, struct ls_blame_step *totals)
 {
 	bool quiet;
 
@@ -263,17 +296,21 @@ ls_detect_nets(struct ls_detect *d, uint64_t step, int64_t t_us, const struct ls
 		size_t at = totals->slice_count > 0 ? totals->slice_of[i] + 1 : 0;
 
 		detect_send(&d->worker[i], &residual[i],
-			quiet && (at == 0 || at >= d->net_count || detect_net_quiet(&d->net[at])));
+			quiet &&
+				(at == 0 || at >= d->net_count ||
+					detect_net_quiet(&d->net[at])));
 	}
 }
 
 bool
-ls_detect_link(const struct ls_detect *d, size_t at, const uint32_t *slice_of, size_t *ret_slot, uint32_t *ret_rank)
+ls_detect_link(const struct ls_detect *d, size_t at, const uint32_t *slice_of,
+	size_t *ret_slot, uint32_t *ret_rank)
 {
 	double best = 0, second = 0, took_s = d->net[at].send_s;
 
 	for (size_t i = 0; i < d->count; i++) {
-		for (size_t p = 0; p < LS_PEERS_MAX && (at == 0 || slice_of[i] + 1 == at); p++) {
+		for (size_t p = 0;
+			p < LS_PEERS_MAX && (at == 0 || slice_of[i] + 1 == at); p++) {
 			double excess = d->worker[i].send[p].excess_s;
 
 			if (excess > best) {
@@ -286,5 +323,6 @@ ls_detect_link(const struct ls_detect *d, size_t at, const uint32_t *slice_of, s
 			}
 		}
 	}
-	return best >= DETECT_LINK_SHARE * took_s && best >= DETECT_LINK_LEAD * second && took_s > 0;
+	return best >= DETECT_LINK_SHARE * took_s &&
+		best >= DETECT_LINK_LEAD * second && took_s > 0;
 }

@@ -10,14 +10,17 @@
 #include <string.h>
 
 #define HANG_MEDIANS 10.0
-#define HANG_QUIET_S 10.0          /* while it lasts */
-#define HANG_STEP_S 2.0            /* one closed step */
-#define HANG_FRESH_US 5000000ll    /* live slots older than this say nothing */
-#define HANG_MASK_US 900000000ll   /* checkpoints, evaluations and compilations may take so long */
-#define HANG_TELL_US 10000000ll    /* between two observations of one hang */
-#define HANG_JUDGED 8u             /* steps before which a median is none */
-#define HANG_OWN 0.5               /* own work of so much of the step holds the others up */
-#define HANG_SHARE 4u              /* more than one worker in so many: the job, not workers */
+#define HANG_QUIET_S 10.0 /* while it lasts */
+#define HANG_STEP_S 2.0 /* one closed step */
+#define HANG_FRESH_US 5000000ll /* live slots older than this say nothing */
+/* checkpoints, evaluations and compilations may take so long */
+#define HANG_MASK_US 900000000ll
+#define HANG_TELL_US 10000000ll /* between two observations of one hang */
+#define HANG_JUDGED 8u /* steps before which a median is none */
+/* own work of so much of the step holds the others up */
+#define HANG_OWN 0.5
+/* more than one worker in so many: the job, not workers */
+#define HANG_SHARE 4u
 #define HANG_CALM_STEPS 30u
 
 /* What its newest live slot says of a worker. */
@@ -25,10 +28,10 @@ enum hang_place { HANG_UNKNOWN, HANG_BETWEEN, HANG_WAITS, HANG_MASKED, HANG_WORK
 
 /* What the live slots of a job say together. */
 struct hang_count {
-	size_t expected;    /* workers of the attempt, those that are gone too */
+	size_t expected; /* workers of the attempt, those that are gone too */
 	size_t place[HANG_WORKS + 1];
-	int64_t marked_us;  /* newest mark of anybody */
-	uint64_t step;      /* least step of those in one */
+	int64_t marked_us; /* newest mark of anybody */
+	uint64_t step; /* least step of those in one */
 };
 
 static enum hang_place
@@ -54,7 +57,9 @@ hang_place_of(const struct ls_engine_worker *w, int64_t now_us)
 static struct hang_count
 hang_count(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 {
-	struct hang_count c = {.expected = j->count, .marked_us = INT64_MIN, .step = UINT64_MAX};
+	struct hang_count c = {
+		.expected = j->count, .marked_us = INT64_MIN, .step = UINT64_MAX
+	};
 
 	for (size_t i = 0; i < j->count; i++) {
 		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
@@ -91,10 +96,12 @@ hang_compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Who is not in the barrier while others are; none if nobody waits, or too many are not. */
+/* Who is not in the barrier while others are; none if nobody waits, or too many are
+ * not. */
 static enum ls_hang_why
-hang_absent(const struct ls_engine *e, const struct ls_job *j, const struct hang_count *c,
-	int64_t now_us, int32_t ranks[LS_CLOSE_MISSING_MAX], size_t *ret_count)
+hang_absent(const struct ls_engine *e, const struct ls_job *j,
+	const struct hang_count *c, int64_t now_us, int32_t ranks[LS_CLOSE_MISSING_MAX],
+	size_t *ret_count)
 {
 	size_t absent = c->expected - c->place[HANG_WAITS], n = 0;
 	enum ls_hang_why why = LS_HANG_COLLECTIVE;
@@ -111,7 +118,7 @@ hang_absent(const struct ls_engine *e, const struct ls_job *j, const struct hang
 
 		if (hang_place_of(w, now_us) == HANG_WAITS)
 			continue;
-		why = ls_worker_is_gone(w) ? LS_HANG_GONE
+		why = ls_worker_is_gone(w)			   ? LS_HANG_GONE
 			: hang_place_of(w, now_us) == HANG_UNKNOWN ? LS_HANG_SILENT
 								   : LS_HANG_ABSENT;
 		ranks[n++] = w->info.rank;
@@ -142,10 +149,14 @@ hang_cause(enum ls_hang_why why)
 
 /* A finding about one worker, or about the job if it is not one. */
 static struct ls_finding
-hang_subject(const struct ls_engine *e, const struct ls_job *j, const struct ls_engine_worker *w)
+hang_subject(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_engine_worker *w)
 {
-	struct ls_finding f = {.kind = LS_KIND_HANG, .detector = LS_DETECT_STALLS, .estimate = j->detect.mode,
-		.slowest_ratio = NAN, .clock_err_s = NAN};
+	struct ls_finding f = { .kind = LS_KIND_HANG,
+		.detector = LS_DETECT_STALLS,
+		.estimate = j->detect.mode,
+		.slowest_ratio = NAN,
+		.clock_err_s = NAN };
 
 	if (w == NULL) {
 		f.scope = LS_SCOPE_JOB;
@@ -153,15 +164,17 @@ hang_subject(const struct ls_engine *e, const struct ls_job *j, const struct ls_
 		ls_job_step_source(e, j, &f.who);
 	} else {
 		f.who = w->info;
-		f.scope = ls_job_neighbours(e, j, w) == 1 ? LS_SCOPE_HOST : LS_SCOPE_RANK;
+		f.scope =
+			ls_job_neighbours(e, j, w) == 1 ? LS_SCOPE_HOST : LS_SCOPE_RANK;
 	}
 	return f;
 }
 
-/* Costs: the whole standstill, once; a longer one takes the place of what was told of it before. */
+/* Costs: the whole standstill, once; a longer one takes the place of what was told of
+ *        it before. */
 static void
-hang_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, double lost_s,
-	double told_s)
+hang_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f,
+	double lost_s, double told_s)
 {
 	f->before_s = f->without_s = j->detect.step_s;
 	f->blame_s = lost_s;
@@ -182,17 +195,19 @@ hang_note(struct ls_job *j, uint64_t step, double lost_s)
 	j->hang.lost_s = lost_s;
 }
 
-/* Opens the finding or brings it up to date; its evidence and diagnosis are filled in by the caller's. */
+/* Opens the finding or brings it up to date; its evidence and diagnosis are filled in
+ * by the caller's. */
 static void
-hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subject, uint64_t step,
-	int64_t since_us, double lost_s, int64_t now_us)
+hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subject,
+	uint64_t step, int64_t since_us, double lost_s, int64_t now_us)
 {
 	struct ls_finding *f = ls_findings_last(e, subject);
 	bool same = j->hang.on && j->hang.step == step, was_open;
 	const char *event = "updated";
 
 	if (f != NULL && ls_findings_is_known(f, now_us)) {
-		hang_note(j, step, lost_s); /* storage has told it: what follows adds to that */
+		/* storage has told it: what follows adds to that */
+		hang_note(j, step, lost_s);
 		return;
 	}
 	was_open = f != NULL && ls_finding_is_open(f);
@@ -224,25 +239,32 @@ hang_diagnose(struct ls_finding *f, enum ls_cause cause)
 {
 	double sure = cause == LS_CAUSE_UNEXPLAINED ? 1 : 0.9;
 
-	f->diagnosis = (struct ls_diagnosis){.count = 1, .ceiling = sure};
-	f->diagnosis.hypotheses[0] = (struct ls_hypothesis){cause, sure, 1};
+	f->diagnosis = (struct ls_diagnosis){ .count = 1, .ceiling = sure };
+	f->diagnosis.hypotheses[0] = (struct ls_hypothesis){ cause, sure, 1 };
 }
 
 void
 ls_hang_take(struct ls_engine *e, struct ls_job *j, const struct ls_engine_hang *seen)
 {
 	double still_s = (double)(seen->t_us - seen->since_us) * 1e-6;
-	const struct ls_engine_worker *w = seen->count == 1 ? ls_job_rank(e, j, seen->ranks[0]) : NULL;
+	const struct ls_engine_worker *w =
+		seen->count == 1 ? ls_job_rank(e, j, seen->ranks[0]) : NULL;
 	struct ls_finding f;
 
 	j->hang.look_us = seen->t_us;
 	if (j->detect.judged < HANG_JUDGED || !(j->detect.step_s > 0))
 		return; /* stored, but of steps that were not read: there is no median to measure it by */
 	f = hang_subject(e, j, w);
-	f.evidence[0] = (struct ls_evidence){.metric = "standstill_s", .unit = "s",
-		.signal = LS_SIGNAL_COLLECTIVE, .subject = still_s, .p10 = NAN,
-		.p50 = j->detect.step_s, .p90 = NAN, .peers = seen->waiting, .robust_z = NAN,
-		.role = LS_EVIDENCE_SUPPORTS};
+	f.evidence[0] = (struct ls_evidence){ .metric = "standstill_s",
+		.unit = "s",
+		.signal = LS_SIGNAL_COLLECTIVE,
+		.subject = still_s,
+		.p10 = NAN,
+		.p50 = j->detect.step_s,
+		.p90 = NAN,
+		.peers = seen->waiting,
+		.robust_z = NAN,
+		.role = LS_EVIDENCE_SUPPORTS };
 	f.evidence_count = 1;
 	hang_diagnose(&f, hang_cause(seen->why));
 	hang_tell(e, j, &f, seen->step, seen->since_us, still_s, seen->t_us);
@@ -253,22 +275,25 @@ ls_hang_look(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 {
 	struct hang_count c;
 	int32_t ranks[LS_CLOSE_MISSING_MAX];
-	struct ls_engine_hang seen = {.job = j->name, .attempt = j->attempt, .t_us = now_us,
-		.ranks = ranks};
+	struct ls_engine_hang seen = {
+		.job = j->name, .attempt = j->attempt, .t_us = now_us, .ranks = ranks
+	};
 	double limit_s = fmax(HANG_MEDIANS * j->detect.step_s, HANG_QUIET_S);
 
 	/*
-	 * Steps close: not looked at worker by worker. Nor in the moment of a closing: of events of one time
-	 * replay takes the standstill first.
+	 * Steps close: not looked at worker by worker. Nor in the moment of a closing:
+	 * of events of one time replay takes the standstill first.
 	 */
-	if (j->manual || now_us == j->closed_us || j->count == 0 || now_us < j->hang.look_us + HANG_TELL_US ||
+	if (j->manual || now_us == j->closed_us || j->count == 0 ||
+		now_us < j->hang.look_us + HANG_TELL_US ||
 		(double)(now_us - j->last_us) * 1e-6 <= limit_s)
 		return;
 	c = hang_count(e, j, now_us);
 	if (!hang_stands_still(j, &c, now_us))
 		return;
 	seen.step = c.step;
-	seen.since_us = c.marked_us > j->first_us ? c.marked_us : j->first_us; /* no mark is older */
+	/* no mark is older */
+	seen.since_us = c.marked_us > j->first_us ? c.marked_us : j->first_us;
 	seen.waiting = (uint32_t)c.place[HANG_WAITS];
 	seen.why = hang_absent(e, j, &c, now_us, ranks, &seen.count);
 	if (e->sink.hang != NULL)
@@ -280,7 +305,8 @@ ls_hang_look(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 static double
 hang_own(const struct ls_cell *c)
 {
-	static const enum ls_phase masked[] = {LS_PHASE_CHECKPOINT, LS_PHASE_EVAL, LS_PHASE_COMPILE};
+	static const enum ls_phase masked[] = { LS_PHASE_CHECKPOINT, LS_PHASE_EVAL,
+		LS_PHASE_COMPILE };
 	double own = (double)c->own_s;
 
 	for (size_t p = 0; p < sizeof(masked) / sizeof(masked[0]); p++)
@@ -289,7 +315,8 @@ hang_own(const struct ls_cell *c)
 	return own;
 }
 
-/* The one whose own work held the others up; SIZE_MAX: nobody, or (*ret_late > 1) several. */
+/* The one whose own work held the others up; SIZE_MAX: nobody, or (*ret_late > 1)
+ * several. */
 static size_t
 hang_row_culprit(const struct ls_live_row *r, size_t *ret_late)
 {
@@ -315,7 +342,8 @@ ls_hang_is_row(struct ls_job *j, const struct ls_live_row *r)
 	size_t n = 0;
 
 	if (j->detect.judged < HANG_JUDGED || !(j->detect.step_s > 0) ||
-		!(r->totals.duration_s >= fmax(HANG_MEDIANS * j->detect.step_s, HANG_STEP_S)))
+		!(r->totals.duration_s >=
+			fmax(HANG_MEDIANS * j->detect.step_s, HANG_STEP_S)))
 		return false;
 	for (size_t i = 0; i < r->row.cell_count; i++) {
 		const struct ls_cell *c = ls_row_cell(r, i);
@@ -325,30 +353,39 @@ ls_hang_is_row(struct ls_job *j, const struct ls_live_row *r)
 		own[n++] = (double)c->own_s;
 		masked = fmax(masked, (double)c->own_s - hang_own(c));
 	}
-	/* What most do themselves is no hang, nor what one does that is known to take long. */
+	/* What most do themselves is no hang, nor what one does that is known to take
+	 * long. */
 	return n >= 2 && masked < HANG_OWN * r->totals.duration_s &&
 		ls_stats_median(own, n) < HANG_OWN * r->totals.duration_s;
 }
 
 void
-ls_hang_judge_row(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *r, int64_t now_us)
+ls_hang_judge_row(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *r,
+	int64_t now_us)
 {
 	double normal_s = j->detect.step_s, lost_s = r->totals.duration_s - normal_s;
-	struct ls_detect_channel ch = {.ep = {.start_step = r->row.step, .last_step = r->row.step,
-		.start_us = r->row.begin_us, .steps = 1, .excess_s = lost_s, .before_s = normal_s}};
+	struct ls_detect_channel ch = { .ep = { .start_step = r->row.step,
+						.last_step = r->row.step,
+						.start_us = r->row.begin_us,
+						.steps = 1,
+						.excess_s = lost_s,
+						.before_s = normal_s } };
 	size_t late, slot = hang_row_culprit(r, &late);
 	struct ls_gathered g;
-	struct ls_finding f = hang_subject(e, j, slot == SIZE_MAX ? NULL : &e->workers[j->slots[slot]]);
+	struct ls_finding f = hang_subject(e, j,
+		slot == SIZE_MAX ? NULL : &e->workers[j->slots[slot]]);
 
-	ls_evidence_gather(e, j, (struct ls_suspect){slot == SIZE_MAX, slot == SIZE_MAX ? 0 : slot}, &ch,
-		now_us, &g);
+	ls_evidence_gather(e, j,
+		(struct ls_suspect){ slot == SIZE_MAX, slot == SIZE_MAX ? 0 : slot },
+		&ch, now_us, &g);
 	memcpy(f.evidence, g.rows, sizeof(f.evidence));
 	f.evidence_count = g.count;
 	if (slot != SIZE_MAX)
-		ls_cause_diagnose(f.evidence, f.evidence_count, lost_s, g.counters_ripe, false,
-			&f.diagnosis);
+		ls_cause_diagnose(f.evidence, f.evidence_count, lost_s, g.counters_ripe,
+			false, &f.diagnosis);
 	if (slot == SIZE_MAX)
-		hang_diagnose(&f, late > 1 ? LS_CAUSE_UNEXPLAINED : LS_CAUSE_COLLECTIVE_HANG);
+		hang_diagnose(&f,
+			late > 1 ? LS_CAUSE_UNEXPLAINED : LS_CAUSE_COLLECTIVE_HANG);
 	else if (f.diagnosis.hypotheses[0].cause == LS_CAUSE_UNEXPLAINED ||
 		(f.diagnosis.hypotheses[0].cause == LS_CAUSE_STOPPED &&
 			ls_evidence_ran(e, j, slot, r->row.begin_us, now_us)))

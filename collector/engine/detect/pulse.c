@@ -6,21 +6,21 @@
 #include <math.h>
 #include <string.h>
 
-#define PULSE_LEAST 0.05   /* of the step time */
-#define PULSE_NOISE 1.25   /* of a single step's noise */
+#define PULSE_LEAST 0.05 /* of the step time */
+#define PULSE_NOISE 1.25 /* of a single step's noise */
 #define PULSE_MEAN_LEAST 0.10
 #define PULSE_MEAN_FLOOR 0.02
 #define PULSE_MEAN_NOISE 3.0 /* of a block's mean: more is no noise */
-#define PULSE_MEAN_CLIP 4.0  /* the same, that one block says at most */
+#define PULSE_MEAN_CLIP 4.0 /* the same, that one block says at most */
 #define PULSE_MEAN_DRIFT 0.75 /* taken off each block */
 #define PULSE_MEAN_FINDING 8.0
 #define PULSE_FREE_LEAST 0.1 /* of a step, whatever one worker has more to do */
-#define PULSE_BURST 2.0      /* medians: a step so long */
+#define PULSE_BURST 2.0 /* medians: a step so long */
 #define PULSE_BURST_LEAST 0.05 /* of the step time, that those must add */
-#define PULSE_MEAN_WAIT 0.7  /* of the growth, that waits grow by */
-#define PULSE_YIELD 0.5    /* of the growth, that a suspect explains */
-#define PULSE_ADAPT 64.0   /* blocks over which what is normal follows */
-#define PULSE_WORK 0.8     /* so much of the growth is of more work: not slower */
+#define PULSE_MEAN_WAIT 0.7 /* of the growth, that waits grow by */
+#define PULSE_YIELD 0.5 /* of the growth, that a suspect explains */
+#define PULSE_ADAPT 64.0 /* blocks over which what is normal follows */
+#define PULSE_WORK 0.8 /* so much of the growth is of more work: not slower */
 
 static void
 pulse_add(struct ls_pulse_means *to, const struct ls_pulse_means *v, double share)
@@ -49,7 +49,8 @@ pulse_cells(struct ls_pulse *p, const struct ls_row *row)
 		p->sum.work += isnan(c->work) ? 0 : (double)c->work;
 		p->sum.wait_s += c->has_wait ? (double)c->wait_s : 0;
 		for (size_t k = 0; k < LS_PHASE_COUNT; k++)
-			p->sum.phase_s[k] += isnan(c->phase_s[k]) ? 0 : (double)c->phase_s[k];
+			p->sum.phase_s[k] +=
+				isnan(c->phase_s[k]) ? 0 : (double)c->phase_s[k];
 	}
 }
 
@@ -57,18 +58,22 @@ pulse_cells(struct ls_pulse *p, const struct ls_row *row)
 static struct ls_pulse_means
 pulse_block(struct ls_pulse *p, double *ret_noise)
 {
-	struct ls_pulse_means m = {0};
+	struct ls_pulse_means m = { 0 };
 	double copy[LS_PULSE_BLOCK];
 
 	memcpy(copy, p->times, sizeof(copy));
 	m.step_s = ls_stats_median(copy, LS_PULSE_BLOCK);
-	*ret_noise = LS_MAD_TO_SIGMA * ls_stats_mad(copy, LS_PULSE_BLOCK, m.step_s) / m.step_s;
+	*ret_noise = LS_MAD_TO_SIGMA * ls_stats_mad(copy, LS_PULSE_BLOCK, m.step_s) /
+		m.step_s;
 	for (size_t i = 0; i < LS_PULSE_BLOCK; i++) {
 		double t = fmin(p->free_times[i], LS_PULSE_CLIP * m.step_s);
 
-		m.mean_s += fmin(p->mean_times[i], LS_PULSE_CLIP * m.step_s) / LS_PULSE_BLOCK;
+		m.mean_s += fmin(p->mean_times[i], LS_PULSE_CLIP * m.step_s) /
+			LS_PULSE_BLOCK;
 		m.free_s += t / LS_PULSE_BLOCK;
-		m.burst_s += t > PULSE_BURST * m.step_s ? (t - m.step_s) / LS_PULSE_BLOCK : 0;
+		m.burst_s += t > PULSE_BURST * m.step_s
+			? (t - m.step_s) / LS_PULSE_BLOCK
+			: 0;
 	}
 	if (p->phase_n > 0) {
 		m.work = p->sum.work / (double)p->phase_n;
@@ -94,7 +99,8 @@ pulse_grown_mean(const struct ls_pulse *p, const struct ls_pulse_means *m)
 	return m->free_s / p->base.free_s - 1;
 }
 
-/* Slower than it was, and not for as much more work? Once it is on, by the mean, too. */
+/* Slower than it was, and not for as much more work? Once it is on, by the mean, too.
+ */
 static bool
 pulse_is_slow(const struct ls_pulse *p, const struct ls_pulse_means *m)
 {
@@ -114,57 +120,73 @@ pulse_learn_means(struct ls_pulse *p)
 
 	memcpy(copy, p->means, sizeof(copy));
 	p->base.free_s = ls_stats_median(copy, LS_PULSE_WARM);
-	p->mean_noise = fmax(LS_MAD_TO_SIGMA * ls_stats_mad(copy, LS_PULSE_WARM, p->base.free_s) / p->base.free_s,
+	p->mean_noise = fmax(LS_MAD_TO_SIGMA *
+			ls_stats_mad(copy, LS_PULSE_WARM, p->base.free_s) /
+			p->base.free_s,
 		PULSE_MEAN_FLOOR);
 }
 
 static void
 pulse_learn(struct ls_pulse *p, const struct ls_pulse_means *m, double noise)
 {
-	double share = p->blocks < LS_PULSE_WARM ? 1.0 / (p->blocks + 1) : 1 / PULSE_ADAPT;
+	double share =
+		p->blocks < LS_PULSE_WARM ? 1.0 / (p->blocks + 1) : 1 / PULSE_ADAPT;
 
 	if (p->blocks == LS_PULSE_WARM)
-		p->mean_noise += (LS_MEAN_ABS_TO_SIGMA * fmin(fabs(pulse_grown_mean(p, m)),
-			PULSE_MEAN_NOISE * p->mean_noise) - p->mean_noise) * share;
+		p->mean_noise +=
+			(LS_MEAN_ABS_TO_SIGMA *
+					fmin(fabs(pulse_grown_mean(p, m)),
+						PULSE_MEAN_NOISE * p->mean_noise) -
+				p->mean_noise) *
+			share;
 	pulse_add(&p->base, m, share);
 	p->noise += (noise - p->noise) * share;
 	p->blocks += p->blocks < LS_PULSE_WARM;
-	if (p->blocks == LS_PULSE_WARM && !(p->mean_noise > 0)) /* they have just become so many */
+	/* they have just become so many */
+	if (p->blocks == LS_PULSE_WARM && !(p->mean_noise > 0))
 		pulse_learn_means(p);
 }
 
 /* One more block from which on it is, or may be, slow. */
 static void
-pulse_gather(struct ls_pulse_from *from, const struct ls_pulse *p, const struct ls_pulse_means *m)
+pulse_gather(struct ls_pulse_from *from, const struct ls_pulse *p,
+	const struct ls_pulse_means *m)
 {
 	if (from->steps == 0) {
-		*from = (struct ls_pulse_from){.step = p->first_step, .t_us = p->first_us};
+		*from = (struct ls_pulse_from){ .step = p->first_step,
+			.t_us = p->first_us };
 		from->now = *m;
 	}
 	from->steps += LS_PULSE_BLOCK;
 	pulse_add(&from->now, m, (double)LS_PULSE_BLOCK / (double)from->steps);
 }
 
-/* A CUSUM of the means of blocks: where a few steps of each are long. Is that enough? */
+/* A CUSUM of the means of blocks: where a few steps of each are long. Is that enough?
+ */
 static bool
 pulse_sum_means(struct ls_pulse *p, const struct ls_pulse_means *m)
 {
 	double grown = pulse_grown_mean(p, m);
 
-	p->c = fmax(0, p->c + ls_stats_clip(grown / p->mean_noise, PULSE_MEAN_CLIP) - PULSE_MEAN_DRIFT);
+	p->c = fmax(0,
+		p->c + ls_stats_clip(grown / p->mean_noise, PULSE_MEAN_CLIP) -
+			PULSE_MEAN_DRIFT);
 	if (p->c == 0) {
 		p->mean.steps = 0;
 		return false;
 	}
 	pulse_gather(&p->mean, p, m);
 	grown = p->mean.now.free_s - p->base.free_s;
-	return p->c >= PULSE_MEAN_FINDING && p->mean.steps >= LS_PULSE_ROW * LS_PULSE_BLOCK &&
+	return p->c >= PULSE_MEAN_FINDING &&
+		p->mean.steps >= LS_PULSE_ROW * LS_PULSE_BLOCK &&
 		grown >= PULSE_MEAN_LEAST * p->base.free_s &&
-		p->mean.now.burst_s - p->base.burst_s >= PULSE_BURST_LEAST * p->base.free_s &&
+		p->mean.now.burst_s - p->base.burst_s >=
+		PULSE_BURST_LEAST * p->base.free_s &&
 		p->mean.now.wait_s - p->base.wait_s >= PULSE_MEAN_WAIT * grown;
 }
 
-/* One more block of the kind that is waited for: slow ones, or once it is on, those that are not. */
+/* One more block of the kind that is waited for: slow ones, or once it is on, those
+ * that are not. */
 static void
 pulse_count(struct ls_pulse *p, const struct ls_pulse_means *m)
 {
@@ -188,7 +210,8 @@ pulse_count(struct ls_pulse *p, const struct ls_pulse_means *m)
 }
 
 bool
-ls_pulse_step(struct ls_pulse *p, const struct ls_row *row, const struct ls_pulse_sample *s)
+ls_pulse_step(struct ls_pulse *p, const struct ls_row *row,
+	const struct ls_pulse_sample *s)
 {
 	struct ls_pulse_means m;
 	double noise;
@@ -209,7 +232,8 @@ ls_pulse_step(struct ls_pulse *p, const struct ls_row *row, const struct ls_puls
 		return false;
 	m = pulse_block(p, &noise);
 	if (p->blocks == LS_PULSE_WARM)
-		p->spoilt |= p->explained_s > PULSE_YIELD * fmax(m.mean_s - p->base.mean_s, 0);
+		p->spoilt |= p->explained_s >
+			PULSE_YIELD * fmax(m.mean_s - p->base.mean_s, 0);
 	if (p->spoilt) {
 		if (!p->on)
 			p->row = 0;

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pulse - has a job become slower as a whole? Step times of now against those before, by blocks of steps.
+ * pulse - has a job become slower as a whole? Step times of now against those before,
+ * by blocks of steps.
  *
- * What all workers share shows in no residual: input that starves all, a slower network file system, a new
- * program. Six blocks in a row of which the median step takes longer by max(5 %, 1.25 of a step's own noise) are a finding, unless
- * something else explains them (a worker, a collective), or there is as much more work. So are means of blocks that grow by 10 % and more than
- * their noise (a CUSUM over six at least), if it is waits that grow, by nobody's own work, and 5 % of the step time is of steps twice as long as usual: packets
- * that are lost hold up whoever waits for them, now this worker, now that. (A little more for minutes, of own work or waits, is what shared
- * machines do to all steps, in clean runs too.)
+ * What all workers share shows in no residual: input that starves all, a slower network
+ * file system, a new program. Six blocks in a row of which the median step takes longer
+ * by max(5 %, 1.25 of a step's own noise) are a finding, unless something else explains
+ * them (a worker, a collective), or there is as much more work. So are means of blocks
+ * that grow by 10 % and more than their noise (a CUSUM over six at least), if it is
+ * waits that grow, by nobody's own work, and 5 % of the step time is of steps twice as
+ * long as usual: packets that are lost hold up whoever waits for them, now this worker,
+ * now that. (A little more for minutes, of own work or waits, is what shared machines
+ * do to all steps, in clean runs too.)
  *
  * Owner:   one job of the engine. Pure.
  * Units:   seconds; blocks of LS_PULSE_BLOCK steps.
  * Errors:  none.
  * Limits:  means of phases are over at most LS_PULSE_WORKERS workers of a step.
- * Source:  thirteen recorded runs of real jobs: clean ones stay below 0.13 with step noise of 0.10 to 0.19
- *          (greatest excess over six blocks in a row), so below 0.7 of the noise.
+ * Source:  thirteen recorded runs of real jobs: clean ones stay below 0.13 with step
+ *          noise of 0.10 to 0.19 (greatest excess over six blocks in a row), so below
+ *          0.7 of the noise.
  */
 #ifndef LS_COLLECTOR_PULSE_H
 #define LS_COLLECTOR_PULSE_H
@@ -24,62 +29,73 @@
 #include <stdint.h>
 #include "collector/engine/join/steps.h"
 
-#define LS_PULSE_BLOCK 16   /* steps */
-#define LS_PULSE_WARM 8     /* blocks to learn what is normal */
-#define LS_PULSE_ROW 6      /* blocks in a row, up and down */
+#define LS_PULSE_BLOCK 16 /* steps */
+#define LS_PULSE_WARM 8 /* blocks to learn what is normal */
+#define LS_PULSE_ROW 6 /* blocks in a row, up and down */
 #define LS_PULSE_WORKERS 32
-#define LS_PULSE_CLIP 4.0   /* medians: one step says no more than this */
+#define LS_PULSE_CLIP 4.0 /* medians: one step says no more than this */
 
 /* What steps were like, on average. */
 struct ls_pulse_means {
-	double step_s;                   /* median of the block, then a mean of blocks */
-	double mean_s;                   /* mean of the block, over workers too, none of its steps more than LS_PULSE_CLIP medians */
-	double free_s;                   /* the same without what one worker had more to do than the others */
-	double burst_s;                  /* of that, what steps of more than twice their median are longer by */
-	double wait_s;                   /* mean over workers; 0 = not marked */
-	double phase_s[LS_PHASE_COUNT];  /* means over workers; 0 = not marked */
-	double work;                     /* 0 = not told */
+	/* median of the block, then a mean of blocks */
+	double step_s;
+	/* mean of the block, over workers too, none of its steps more than
+	 * LS_PULSE_CLIP medians */
+	double mean_s;
+	/* the same without what one worker had more to do than the others */
+	double free_s;
+	/* of that, what steps of more than twice their median are longer by */
+	double burst_s;
+	double wait_s; /* mean over workers; 0 = not marked */
+	double phase_s[LS_PHASE_COUNT]; /* means over workers; 0 = not marked */
+	double work; /* 0 = not told */
 };
 
 /* A closed step. */
 struct ls_pulse_sample {
-	double duration_s, mean_s;       /* median and mean over workers */
-	double own_s;                    /* one of them had so much more to do than the others */
-	bool found;                      /* another finding holds it up */
-	double explained_s;              /* a suspect's own work does, by so much */
+	double duration_s, mean_s; /* median and mean over workers */
+	/* one of them had so much more to do than the others */
+	double own_s;
+	bool found; /* another finding holds it up */
+	double explained_s; /* a suspect's own work does, by so much */
 };
 
 /* Since when, and what it was like since then. */
 struct ls_pulse_from {
-	uint64_t step, steps;            /* steps: in `now`; 0 = none */
+	uint64_t step, steps; /* steps: in `now`; 0 = none */
 	int64_t t_us;
 	struct ls_pulse_means now;
 };
 
 struct ls_pulse {
-	double times[LS_PULSE_BLOCK], mean_times[LS_PULSE_BLOCK]; /* of the block so far: medians and means over workers, */
-	double free_times[LS_PULSE_BLOCK]; /* the same without what one had more to do */
+	/* of the block so far: medians and means over workers, */
+	double times[LS_PULSE_BLOCK], mean_times[LS_PULSE_BLOCK];
+	/* the same without what one had more to do */
+	double free_times[LS_PULSE_BLOCK];
 	struct ls_pulse_means sum;
-	size_t n, phase_n;               /* steps and cells in it */
-	bool spoilt;                     /* something else is found in a step of it */
-	double explained_s;              /* most that a suspect holds up a step of it */
+	size_t n, phase_n; /* steps and cells in it */
+	bool spoilt; /* something else is found in a step of it */
+	double explained_s; /* most that a suspect holds up a step of it */
 	uint64_t first_step;
 	int64_t first_us;
-	struct ls_pulse_means base;      /* of healthy blocks */
-	double noise;                    /* of single steps, ratio to their median */
-	double mean_noise;               /* of means of blocks, likewise */
-	double means[LS_PULSE_WARM];     /* of the first blocks */
-	double c;                        /* statistic of the means */
-	uint32_t blocks;                 /* learned */
-	uint32_t row;                    /* blocks in a row that are slower; while on: that are not */
-	struct ls_pulse_from since;      /* slow, or will be if it goes on */
-	struct ls_pulse_from mean;       /* likewise by the means */
-	bool on;                         /* slower as a whole */
+	struct ls_pulse_means base; /* of healthy blocks */
+	double noise; /* of single steps, ratio to their median */
+	double mean_noise; /* of means of blocks, likewise */
+	double means[LS_PULSE_WARM]; /* of the first blocks */
+	double c; /* statistic of the means */
+	uint32_t blocks; /* learned */
+	/* blocks in a row that are slower; while on: that are not */
+	uint32_t row;
+	struct ls_pulse_from since; /* slow, or will be if it goes on */
+	struct ls_pulse_from mean; /* likewise by the means */
+	bool on; /* slower as a whole */
 };
 
 /*
- * Takes one closed step. True when a block ended with it: `on`, `base` and `since` are then up to date.
+ * Takes one closed step. True when a block ended with it: `on`, `base` and `since` are
+ * then up to date.
  */
-bool ls_pulse_step(struct ls_pulse *p, const struct ls_row *row, const struct ls_pulse_sample *s);
+bool ls_pulse_step(struct ls_pulse *p, const struct ls_row *row,
+	const struct ls_pulse_sample *s);
 
 #endif

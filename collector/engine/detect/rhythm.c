@@ -7,31 +7,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RHYTHM_USUAL 5.0        /* times what is usual: an event */
-#define RHYTHM_LARGE 10.0       /* a large one */
-#define RHYTHM_FOLLOW 64.0      /* steps over which what is usual follows */
-#define RHYTHM_APART 4u         /* steps: closer ones of the same worker are one */
+#define RHYTHM_USUAL 5.0 /* times what is usual: an event */
+#define RHYTHM_LARGE 10.0 /* a large one */
+#define RHYTHM_FOLLOW 64.0 /* steps over which what is usual follows */
+#define RHYTHM_APART 4u /* steps: closer ones of the same worker are one */
 /* Periods. */
-#define RHYTHM_LIKE 2.0         /* events of one kind differ by no more than this factor */
-#define RHYTHM_GAPS_MAX 7u      /* equal ones */
-#define RHYTHM_GAPS 4u          /* of long periods in steps: */
-#define RHYTHM_LONG 64.0        /* shorter ones are equal by chance more often */
+/* events of one kind differ by no more than this factor */
+#define RHYTHM_LIKE 2.0
+#define RHYTHM_GAPS_MAX 7u /* equal ones */
+#define RHYTHM_GAPS 4u /* of long periods in steps: */
+#define RHYTHM_LONG 64.0 /* shorter ones are equal by chance more often */
 #define RHYTHM_SHORTEST 16.0
-#define RHYTHM_JITTER 0.01      /* of a period in steps: programs count well; */
+#define RHYTHM_JITTER 0.01 /* of a period in steps: programs count well; */
 #define RHYTHM_JITTER_TIME 0.05 /* of one in time; */
 #define RHYTHM_JITTER_STEPS 1.5 /* at least so many steps */
-#define RHYTHM_COST 0.001       /* of the time: less is not worth a word */
-#define RHYTHM_OVER 2.5         /* periods without an event: it is over */
-#define RHYTHM_PHASE 0.8        /* a phase has it */
+#define RHYTHM_COST 0.001 /* of the time: less is not worth a word */
+#define RHYTHM_OVER 2.5 /* periods without an event: it is over */
+#define RHYTHM_PHASE 0.8 /* a phase has it */
 /* Rotating. */
-#define RHYTHM_NAMED_COST 0.02  /* of the time, where a phase has it */
+#define RHYTHM_NAMED_COST 0.02 /* of the time, where a phase has it */
 #define RHYTHM_UNNAMED_COST 0.03
 #define RHYTHM_UNNAMED_WORKERS 8u
 #define RHYTHM_FEWEST_WORKERS 4u
-#define RHYTHM_MOST_EVENTS 6u   /* of one worker; of few workers, twice their share */
-#define RHYTHM_DIFFERENT 6u     /* workers; of few, three in four; */
-#define RHYTHM_UNNAMED_DIFFERENT 10u /* three pairs that share a core at the same time are no rotation */
-#define RHYTHM_SPAN 4096u       /* steps in which the events must be */
+#define RHYTHM_MOST_EVENTS 6u /* of one worker; of few workers, twice their share */
+#define RHYTHM_DIFFERENT 6u /* workers; of few, three in four; */
+/* three pairs that share a core at the same time are no rotation */
+#define RHYTHM_UNNAMED_DIFFERENT 10u
+#define RHYTHM_SPAN 4096u /* steps in which the events must be */
 
 void
 ls_rhythm_fini(struct ls_rhythm *r)
@@ -61,7 +63,8 @@ ls_rhythm_reset_worker(struct ls_rhythm *r, uint32_t slot)
 bool
 ls_rhythm_is_event(const struct ls_rhythm *r, double excess_s, double step_s)
 {
-	return excess_s >= fmax(LS_RHYTHM_LEAST * step_s, RHYTHM_USUAL * r->usual_s) && r->usual_s > 0;
+	return excess_s >= fmax(LS_RHYTHM_LEAST * step_s, RHYTHM_USUAL * r->usual_s) &&
+		r->usual_s > 0;
 }
 
 /* Keeps an event, unless it goes on with one; false: it does, or there is no room. */
@@ -72,7 +75,8 @@ rhythm_keep(struct ls_rhythm *r, const struct ls_rhythm_event *ev)
 		r->event = calloc(LS_RHYTHM_EVENTS, sizeof(*r->event));
 	if (r->event == NULL)
 		return false;
-	for (size_t i = 0; i < r->count && rhythm_event(r, i)->step + RHYTHM_APART > ev->step; i++)
+	for (size_t i = 0;
+		i < r->count && rhythm_event(r, i)->step + RHYTHM_APART > ev->step; i++)
 		if (rhythm_event(r, i)->slot == ev->slot)
 			return false;
 	r->event[r->head] = *ev;
@@ -81,11 +85,13 @@ rhythm_keep(struct ls_rhythm *r, const struct ls_rhythm_event *ev)
 	return true;
 }
 
-/* --- periods ------------------------------------------------------------------------------------------ */
+/* --- periods -------------------------------------------------------------- */
 
-/* The newest events of the worker of the newest one that are like it, newest first; at most one more than gaps are needed. */
+/* The newest events of the worker of the newest one that are like it, newest first; at
+ * most one more than gaps are needed. */
 static size_t
-rhythm_alike(const struct ls_rhythm *r, const struct ls_rhythm_event *ret_events[RHYTHM_GAPS_MAX + 1])
+rhythm_alike(const struct ls_rhythm *r,
+	const struct ls_rhythm_event *ret_events[RHYTHM_GAPS_MAX + 1])
 {
 	const struct ls_rhythm_event *newest = rhythm_event(r, 0);
 	size_t n = 0;
@@ -93,7 +99,8 @@ rhythm_alike(const struct ls_rhythm *r, const struct ls_rhythm_event *ret_events
 	for (size_t i = 0; i < r->count && n <= RHYTHM_GAPS_MAX; i++) {
 		const struct ls_rhythm_event *ev = rhythm_event(r, i);
 
-		if (ev->slot != newest->slot || ev->excess_s > RHYTHM_LIKE * newest->excess_s ||
+		if (ev->slot != newest->slot ||
+			ev->excess_s > RHYTHM_LIKE * newest->excess_s ||
 			RHYTHM_LIKE * ev->excess_s < newest->excess_s)
 			continue;
 		ret_events[n++] = ev;
@@ -101,9 +108,11 @@ rhythm_alike(const struct ls_rhythm *r, const struct ls_rhythm_event *ret_events
 	return n;
 }
 
-/* Are the distances equal? One may be twice as long: a step was lost, or somebody else was later still. */
+/* Are the distances equal? One may be twice as long: a step was lost, or somebody else
+ * was later still. */
 static bool
-rhythm_is_equal(const double *gap, size_t n, double ratio, double least, double *ret_period)
+rhythm_is_equal(const double *gap, size_t n, double ratio, double least,
+	double *ret_period)
 {
 	double copy[RHYTHM_GAPS_MAX], period, jitter;
 	size_t twice = 0;
@@ -124,7 +133,8 @@ rhythm_is_equal(const double *gap, size_t n, double ratio, double least, double 
 
 /* The period of so many gaps between events, newest first. */
 static bool
-rhythm_gaps(const struct ls_rhythm_event *const *event, size_t gaps, double step_s, struct ls_rhythm_period *p)
+rhythm_gaps(const struct ls_rhythm_event *const *event, size_t gaps, double step_s,
+	struct ls_rhythm_period *p)
 {
 	double steps[RHYTHM_GAPS_MAX], seconds[RHYTHM_GAPS_MAX], span_s, span;
 
@@ -135,11 +145,13 @@ rhythm_gaps(const struct ls_rhythm_event *const *event, size_t gaps, double step
 	span = (double)(event[0]->step - event[gaps]->step);
 	span_s = (double)(event[0]->t_us - event[gaps]->t_us) * 1e-6;
 	if (!p->in_time) {
-		if (!rhythm_is_equal(steps, gaps, RHYTHM_JITTER, RHYTHM_JITTER_STEPS, &p->steps))
+		if (!rhythm_is_equal(steps, gaps, RHYTHM_JITTER, RHYTHM_JITTER_STEPS,
+			    &p->steps))
 			return false;
 		p->seconds = p->steps * span_s / span;
 	} else {
-		if (!rhythm_is_equal(seconds, gaps, RHYTHM_JITTER_TIME, RHYTHM_JITTER_STEPS * step_s, &p->seconds) ||
+		if (!rhythm_is_equal(seconds, gaps, RHYTHM_JITTER_TIME,
+			    RHYTHM_JITTER_STEPS * step_s, &p->seconds) ||
 			!(span_s > 0))
 			return false;
 		p->steps = p->seconds * span / span_s;
@@ -149,8 +161,8 @@ rhythm_gaps(const struct ls_rhythm_event *const *event, size_t gaps, double step
 
 /* The period of n events, newest first, in steps or in time; how many gaps it took. */
 static bool
-rhythm_period(const struct ls_rhythm_event *const *event, size_t n, bool in_time, double step_s,
-	struct ls_rhythm_period *p, size_t *ret_gaps)
+rhythm_period(const struct ls_rhythm_event *const *event, size_t n, bool in_time,
+	double step_s, struct ls_rhythm_period *p, size_t *ret_gaps)
 {
 	*ret_gaps = in_time ? RHYTHM_GAPS_MAX : RHYTHM_GAPS;
 	p->in_time = in_time;
@@ -162,11 +174,13 @@ rhythm_period(const struct ls_rhythm_event *const *event, size_t n, bool in_time
 	return n > RHYTHM_GAPS_MAX && rhythm_gaps(event, RHYTHM_GAPS_MAX, step_s, p);
 }
 
-/* Which phase most of some events was in: what the steps spent in it beyond the steps before. */
+/* Which phase most of some events was in: what the steps spent in it beyond the steps
+ * before. */
 static void
-rhythm_phase(const struct ls_rhythm_event *const *event, size_t n, enum ls_phase *ret_phase, double *ret_ratio)
+rhythm_phase(const struct ls_rhythm_event *const *event, size_t n,
+	enum ls_phase *ret_phase, double *ret_ratio)
 {
-	double sum[LS_PHASE_COUNT + 1] = {0}, all = 0;
+	double sum[LS_PHASE_COUNT + 1] = { 0 }, all = 0;
 
 	*ret_phase = LS_PHASE_COUNT;
 	for (size_t i = 0; i < n; i++) {
@@ -207,11 +221,13 @@ static void
 rhythm_periodic(struct ls_rhythm *r, double step_s)
 {
 	const struct ls_rhythm_event *event[RHYTHM_GAPS_MAX + 1];
-	struct ls_rhythm_period p = {.on = true, .slot = rhythm_event(r, 0)->slot}, *known;
+	struct ls_rhythm_period p = { .on = true, .slot = rhythm_event(r, 0)->slot },
+				*known;
 	size_t n = rhythm_alike(r, event), gaps;
 	double excess = 0;
 
-	if (!rhythm_period(event, n, false, step_s, &p, &gaps) && !rhythm_period(event, n, true, step_s, &p, &gaps))
+	if (!rhythm_period(event, n, false, step_s, &p, &gaps) &&
+		!rhythm_period(event, n, true, step_s, &p, &gaps))
 		return;
 	for (size_t i = 0; i <= gaps; i++)
 		excess += (double)event[i]->excess_s;
@@ -231,11 +247,13 @@ rhythm_periodic(struct ls_rhythm *r, double step_s)
 	*known = p;
 }
 
-/* --- rotating ----------------------------------------------------------------------------------------- */
+/* --- rotating ------------------------------------------------------------- */
 
-/* How many of some events are of which worker: different ones, and of the one with most. */
+/* How many of some events are of which worker: different ones, and of the one with
+ * most. */
 static void
-rhythm_who(const struct ls_rhythm_event *const *event, size_t n, uint32_t *ret_workers, uint32_t *ret_most)
+rhythm_who(const struct ls_rhythm_event *const *event, size_t n, uint32_t *ret_workers,
+	uint32_t *ret_most)
 {
 	*ret_workers = *ret_most = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -258,13 +276,16 @@ rhythm_changes(uint32_t workers, uint32_t most, size_t of, bool named)
 	double few = (double)of, events = LS_RHYTHM_ROTATING;
 	uint32_t different = named ? RHYTHM_DIFFERENT : RHYTHM_UNNAMED_DIFFERENT;
 
-	return of >= RHYTHM_FEWEST_WORKERS && workers >= fmin(different, ceil(0.75 * few)) &&
+	return of >= RHYTHM_FEWEST_WORKERS &&
+		workers >= fmin(different, ceil(0.75 * few)) &&
 		most <= fmax(RHYTHM_MOST_EVENTS, 2 * events / few);
 }
 
-/* The newest events, of those only the large ones or all; at most LS_RHYTHM_ROTATING. */
+/* The newest events, of those only the large ones or all; at most LS_RHYTHM_ROTATING.
+ */
 static size_t
-rhythm_newest(const struct ls_rhythm *r, bool large, const struct ls_rhythm_event **ret_events)
+rhythm_newest(const struct ls_rhythm *r, bool large,
+	const struct ls_rhythm_event **ret_events)
 {
 	size_t n = 0;
 
@@ -277,13 +298,14 @@ rhythm_newest(const struct ls_rhythm *r, bool large, const struct ls_rhythm_even
 	return n;
 }
 
-/* Do they rotate, and cost as much as that? Phases name it only where they are told beside the work itself. */
+/* Do they rotate, and cost as much as that? Phases name it only where they are told
+ * beside the work itself. */
 static bool
 rhythm_rotates(const struct ls_rhythm *r, const struct ls_rhythm_sample *s, bool large,
 	struct ls_rhythm_rotating *ret_rotating)
 {
 	const struct ls_rhythm_event *event[LS_RHYTHM_ROTATING];
-	struct ls_rhythm_rotating now = {.on = true};
+	struct ls_rhythm_rotating now = { .on = true };
 	size_t n = rhythm_newest(r, large, event);
 	double excess = 0, span, least;
 	uint32_t most;
@@ -296,36 +318,44 @@ rhythm_rotates(const struct ls_rhythm *r, const struct ls_rhythm_sample *s, bool
 	now.last_step = event[0]->step;
 	span = (double)(s->event.step - now.first_step + 1);
 	for (size_t i = 0; i < n; i++)
-		excess += fmin((double)event[i]->excess_s, s->step_s); /* one stall of many steps is no rotation */
+		excess += fmin((double)event[i]->excess_s,
+			s->step_s); /* one stall of many steps is no rotation */
 	now.cost_s = excess / span;
 	now.events_ratio = (double)n / span;
 	rhythm_who(event, n, &now.workers, &most);
 	now.most_ratio = (double)most / (double)n;
 	rhythm_phase(event, n, &now.phase, &now.phase_ratio);
-	named = now.phase_ratio >= RHYTHM_PHASE && (now.phase == LS_PHASE_GC || now.phase == LS_PHASE_COMPILE ||
-		now.phase == LS_PHASE_INPUT_WAIT || now.phase == LS_PHASE_H2D);
+	named = now.phase_ratio >= RHYTHM_PHASE &&
+		(now.phase == LS_PHASE_GC || now.phase == LS_PHASE_COMPILE ||
+			now.phase == LS_PHASE_INPUT_WAIT || now.phase == LS_PHASE_H2D);
 	if (!named && (!large || s->workers < RHYTHM_UNNAMED_WORKERS))
 		return false;
 	least = (named ? RHYTHM_NAMED_COST : RHYTHM_UNNAMED_COST) * s->step_s;
 	*ret_rotating = now;
-	return span <= RHYTHM_SPAN && rhythm_changes(now.workers, most, s->workers, named) && now.cost_s >= least;
+	return span <= RHYTHM_SPAN &&
+		rhythm_changes(now.workers, most, s->workers, named) &&
+		now.cost_s >= least;
 }
 
-/* What they cost since it is so, as far as the events are kept: more of them than it takes to tell say it more exactly. */
+/* What they cost since it is so, as far as the events are kept: more of them than it
+ * takes to tell say it more exactly. */
 static double
-rhythm_cost(const struct ls_rhythm *r, const struct ls_rhythm_rotating *now, double step_s)
+rhythm_cost(const struct ls_rhythm *r, const struct ls_rhythm_rotating *now,
+	double step_s)
 {
 	uint64_t first = now->last_step;
 	double excess = 0;
 
-	for (size_t i = 0; i < r->count && rhythm_event(r, i)->step >= now->first_step; i++) {
+	for (size_t i = 0; i < r->count && rhythm_event(r, i)->step >= now->first_step;
+		i++) {
 		first = rhythm_event(r, i)->step;
 		excess += fmin((double)rhythm_event(r, i)->excess_s, step_s);
 	}
 	return excess / (double)(now->last_step - first + 1);
 }
 
-/* A new event: does it rotate (by all events if a phase has them, else by the large ones)? */
+/* A new event: does it rotate (by all events if a phase has them, else by the large
+ * ones)? */
 static void
 rhythm_rotating(struct ls_rhythm *r, const struct ls_rhythm_sample *s)
 {
@@ -342,7 +372,8 @@ rhythm_rotating(struct ls_rhythm *r, const struct ls_rhythm_sample *s)
 	r->rotating = now;
 }
 
-/* Time passes: periods that had no event when one was due; rotation that has become rare. */
+/* Time passes: periods that had no event when one was due; rotation that has become
+ * rare. */
 static void
 rhythm_relax(struct ls_rhythm *r, const struct ls_rhythm_sample *s)
 {
@@ -353,7 +384,8 @@ rhythm_relax(struct ls_rhythm *r, const struct ls_rhythm_sample *s)
 	for (size_t i = 0; i < LS_RHYTHM_PERIODS; i++) {
 		struct ls_rhythm_period *p = &r->period[i];
 
-		if (p->on && (double)(s->event.step - p->last_step) > RHYTHM_OVER * p->steps)
+		if (p->on &&
+			(double)(s->event.step - p->last_step) > RHYTHM_OVER * p->steps)
 			p->on = false;
 	}
 	if (!r->rotating.on || s->event.step % 16 != 0)
@@ -361,8 +393,9 @@ rhythm_relax(struct ls_rhythm *r, const struct ls_rhythm_sample *s)
 	n = rhythm_newest(r, false, event);
 	for (size_t i = 0; i < n; i++)
 		excess += fmin((double)event[i]->excess_s, s->step_s);
-	if (n == 0 || excess < RHYTHM_NAMED_COST / 2 * s->step_s *
-		(double)(s->event.step - event[n - 1]->step + 1))
+	if (n == 0 ||
+		excess < RHYTHM_NAMED_COST / 2 * s->step_s *
+				(double)(s->event.step - event[n - 1]->step + 1))
 		r->rotating.on = false;
 }
 
@@ -382,9 +415,11 @@ ls_rhythm_step(struct ls_rhythm *r, const struct ls_rhythm_sample *s)
 		}
 	}
 	rhythm_relax(r, s);
-	/* The median, by steps to where it is: what is far from it counts no more than what is near. */
+	/* The median, by steps to where it is: what is far from it counts no more than
+	 * what is near. */
 	if (!(r->usual_s > 0))
 		r->usual_s = fmax(excess, 1e-3 * s->step_s);
 	else
-		r->usual_s *= excess > r->usual_s ? 1 + 1 / RHYTHM_FOLLOW : 1 - 1 / RHYTHM_FOLLOW;
+		r->usual_s *= excess > r->usual_s ? 1 + 1 / RHYTHM_FOLLOW
+						  : 1 - 1 / RHYTHM_FOLLOW;
 }

@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rhythm - single steps that one worker alone holds up, and what order there is in them.
+ * rhythm - single steps that one worker alone holds up, and what order there is in
+ * them.
  *
- *  periodic  the same worker at equal distances, in steps (the program counts) or in time (something outside does)
- *  rotating  another worker each time: pauses that hit anybody, such as garbage collection
+ *  periodic  the same worker at equal distances, in steps (the program counts) or in
+ *  time (something outside does) rotating  another worker each time: pauses that hit
+ *  anybody, such as garbage collection
  *
- * Such a step is an event: the last worker comes so much after the next one as LS_RHYTHM_LEAST of a step and several times
- * what is usual for the last one, and its own work has it. Several in a row by one worker are one. Workers of whom something
+ * Such a step is an event: the last worker comes so much after the next one as
+ * LS_RHYTHM_LEAST of a step and several times what is usual for the last one, and its
+ * own work has it. Several in a row by one worker are one. Workers of whom something
  * else is found are told there.
  *
  * Owner:   one job of the engine. Pure.
  * Units:   seconds; microseconds since the epoch; steps.
  * Errors:  none; without memory there are no events.
- * Limits:  LS_RHYTHM_EVENTS newest events a job, LS_RHYTHM_PERIODS workers with a period at once.
- * Source:  equal distances: of a million events at random (exponential distances of 20 to 300 steps on average) three at most
- *          end a row that is equal in steps, none one that is equal in time (reckoned by these rules). Rotating: 24 events
- *          of recorded clean runs cost up to 2.8 % of the time by the lower bound, 1.1 % by the higher one, with four
- *          workers; 1.7 % with eight, which have no 24 by the higher one.
+ * Limits:  LS_RHYTHM_EVENTS newest events a job, LS_RHYTHM_PERIODS workers with a
+ *          period at once.
+ * Source:  equal distances: of a million events at random (exponential distances of 20
+ *          to 300 steps on average) three at most end a row that is equal in steps,
+ *          none one that is equal in time (reckoned by these rules). Rotating: 24
+ *          events of recorded clean runs cost up to 2.8 % of the time by the lower
+ *          bound, 1.1 % by the higher one, with four workers; 1.7 % with eight, which
+ *          have no 24 by the higher one.
  */
 #ifndef LS_COLLECTOR_RHYTHM_H
 #define LS_COLLECTOR_RHYTHM_H
@@ -28,43 +34,45 @@
 
 #define LS_RHYTHM_EVENTS 256u
 #define LS_RHYTHM_PERIODS 8u
-#define LS_RHYTHM_LEAST 0.05    /* of the step time */
-#define LS_RHYTHM_ROTATING 24u  /* events that are looked at */
+#define LS_RHYTHM_LEAST 0.05 /* of the step time */
+#define LS_RHYTHM_ROTATING 24u /* events that are looked at */
 
 /* A step that somebody holds up. */
 struct ls_rhythm_event {
 	uint64_t step;
 	int64_t t_us;
 	uint32_t slot;
-	enum ls_phase phase;    /* that grew most against the step before; LS_PHASE_COUNT: what no phase has */
-	float excess_s;         /* until the next worker came */
-	float phase_s;          /* so much it grew */
-	bool large;             /* by the higher bound */
+	/* that grew most against the step before; LS_PHASE_COUNT: what no phase has */
+	enum ls_phase phase;
+	float excess_s; /* until the next worker came */
+	float phase_s; /* so much it grew */
+	bool large; /* by the higher bound */
 };
 
 /* A worker with a period. */
 struct ls_rhythm_period {
-	bool on, in_time;       /* equal in time, not in steps */
-	bool told;              /* the judge's: then the place is taken until that is over */
+	bool on, in_time; /* equal in time, not in steps */
+	/* the judge's: then the place is taken until that is over */
+	bool told;
 	uint32_t slot;
-	double steps, seconds;  /* the period */
+	double steps, seconds; /* the period */
 	uint64_t first_step, last_step;
 	int64_t first_us, last_us;
-	uint64_t events;        /* since it is one */
-	double excess_s;        /* mean of events */
-	enum ls_phase phase;    /* of the newest ones, if one phase has most of it; */
-	double phase_ratio;     /* so much */
+	uint64_t events; /* since it is one */
+	double excess_s; /* mean of events */
+	enum ls_phase phase; /* of the newest ones, if one phase has most of it; */
+	double phase_ratio; /* so much */
 };
 
 /* Others each time. */
 struct ls_rhythm_rotating {
-	bool on, told;          /* told: the judge's */
+	bool on, told; /* told: the judge's */
 	uint64_t first_step, last_step;
 	int64_t first_us;
-	double cost_s;          /* a step, on average since then */
-	double events_ratio;    /* share of steps with one */
-	uint32_t workers;       /* so many different ones */
-	double most_ratio;      /* share of the one with most */
+	double cost_s; /* a step, on average since then */
+	double events_ratio; /* share of steps with one */
+	uint32_t workers; /* so many different ones */
+	double most_ratio; /* share of the one with most */
 	enum ls_phase phase;
 	double phase_ratio;
 };
@@ -72,7 +80,7 @@ struct ls_rhythm_rotating {
 struct ls_rhythm {
 	struct ls_rhythm_event *event; /* ring */
 	size_t count, head;
-	double usual_s;         /* median of what the last comes after the next one */
+	double usual_s; /* median of what the last comes after the next one */
 	struct ls_rhythm_period period[LS_RHYTHM_PERIODS];
 	struct ls_rhythm_rotating rotating;
 };
@@ -80,9 +88,11 @@ struct ls_rhythm {
 /* The step in question; event.excess_s is that of any step. */
 struct ls_rhythm_sample {
 	struct ls_rhythm_event event; /* large: filled in here */
-	double step_s;          /* median step */
+	double step_s; /* median step */
 	size_t workers;
-	bool own;               /* its own work has it, and nothing else is found of the worker, nor is it benign */
+	/* its own work has it, and nothing else is found of the worker, nor is it
+	 * benign */
+	bool own;
 };
 
 /* Frees what it holds; it can be used again from zero. */
@@ -91,13 +101,15 @@ void ls_rhythm_fini(struct ls_rhythm *r);
 /* Forgets a worker (it moved to another host). */
 void ls_rhythm_reset_worker(struct ls_rhythm *r, uint32_t slot);
 
-/* Would a last worker so late be an event? To be asked before the sample is made in full. */
+/* Would a last worker so late be an event? To be asked before the sample is made in
+ * full. */
 bool ls_rhythm_is_event(const struct ls_rhythm *r, double excess_s, double step_s);
 
 /* Takes one judged step; periods and rotating are then up to date. */
 void ls_rhythm_step(struct ls_rhythm *r, const struct ls_rhythm_sample *s);
 
 /* The period of a worker that has one, or NULL. */
-const struct ls_rhythm_period *ls_rhythm_period_of(const struct ls_rhythm *r, size_t slot);
+const struct ls_rhythm_period *ls_rhythm_period_of(const struct ls_rhythm *r,
+	size_t slot);
 
 #endif

@@ -2,15 +2,16 @@
 /*
  * span - where, among the steps of an episode, an excess begins and ends.
  *
- * A detector opens an episode a little early, on noise, and holds it for a while after its end. Steps in which there
- * is nothing any more would dilute what was there: its mean, its cost, the rates beside it.
+ * A detector opens an episode a little early, on noise, and holds it for a while after
+ * its end. Steps in which there is nothing any more would dilute what was there: its
+ * mean, its cost, the rates beside it.
  *
  * Owner:   pure functions; arrays belong to the caller.
  * Units:   the excess in any unit; numbers of steps.
  * Errors:  none.
  * Limits:  none of its own.
- * Source:  the point of change that explains a series best is where the sum of (value - half the shift) is greatest:
- *          Page (1954), Hinkley (1970).
+ * Source:  the point of change that explains a series best is where the sum of (value -
+ *          half the shift) is greatest: Page (1954), Hinkley (1970).
  */
 #ifndef LS_COLLECTOR_SPAN_H
 #define LS_COLLECTOR_SPAN_H
@@ -24,19 +25,20 @@
 
 struct ls_span {
 	size_t first, end;
-	bool ended;            /* steps after `end` are surely none of it */
+	bool ended; /* steps after `end` are surely none of it */
 };
 
 /*
- * excess[n], signed, in order of steps; NaN = not known. scratch[n]. Where nothing can be said the span is the whole.
- * The end is believed only if what follows is quiet for longer than any stretch before it: what comes and goes is not
- * over yet.
+ * excess[n], signed, in order of steps; NaN = not known. scratch[n]. Where nothing can
+ * be said the span is the whole. The end is believed only if what follows is quiet for
+ * longer than any stretch before it: what comes and goes is not over yet.
  */
 struct ls_span ls_span_find(const double *excess, size_t n, double *scratch);
 
 /*
- * Where what matters begins: loads that wander may have opened the episode long before, with little. The step from which on
- * the mean is, at once, LS_SPAN_JUMP times what it was until then, if both parts have LS_SPAN_PART steps; else 0.
+ * Where what matters begins: loads that wander may have opened the episode long before,
+ * with little. The step from which on the mean is, at once, LS_SPAN_JUMP times what it
+ * was until then, if both parts have LS_SPAN_PART steps; else 0.
  */
 size_t ls_span_main(const double *excess, size_t n, double *scratch);
 

@@ -9,19 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STAGE_DRIFT 0.55       /* of the CUSUM: that of a worker's chronic channel */
-#define STAGE_INFLATION 1.75   /* long-run noise over that of one step, as supposed of workers at first */
-#define STAGE_STEPS 20u        /* of an episode, before it is a finding */
-#define STAGE_MOST 0.6         /* of its workers are late, in so many of the steps, by */
-#define STAGE_LIKE 0.5         /* so much of the stage's excess */
-#define STAGE_ADAPT 512.0      /* steps over which a healthy base follows */
-#define STAGE_WORK 0.5         /* of the growth that the work done must have grown by, to explain it */
+#define STAGE_DRIFT 0.55 /* of the CUSUM: that of a worker's chronic channel */
+/* long-run noise over that of one step, as supposed of workers at first */
+#define STAGE_INFLATION 1.75
+#define STAGE_STEPS 20u /* of an episode, before it is a finding */
+/* of its workers are late, in so many of the steps, by */
+#define STAGE_MOST 0.6
+#define STAGE_LIKE 0.5 /* so much of the stage's excess */
+#define STAGE_ADAPT 512.0 /* steps over which a healthy base follows */
+/* of the growth that the work done must have grown by, to explain it */
+#define STAGE_WORK 0.5
 
 void
 ls_stages_fini(struct ls_stages *s)
 {
 	free(s->stage);
-	*s = (struct ls_stages){0};
+	*s = (struct ls_stages){ 0 };
 }
 
 /* Nothing is compared any more. */
@@ -33,9 +36,11 @@ stages_drop(struct ls_stages *s, struct ls_detect *d)
 	ls_stages_fini(s);
 }
 
-/* Lists the workers that are looked at; of many, each so-many-th. total[] and seen[] are zero. */
+/* Lists the workers that are looked at; of many, each so-many-th. total[] and seen[]
+ * are zero. */
 static void
-stages_choose(struct ls_stages *s, const uint32_t *of, size_t n, uint32_t *total, uint32_t *seen)
+stages_choose(struct ls_stages *s, const uint32_t *of, size_t n, uint32_t *total,
+	uint32_t *seen)
 {
 	for (size_t i = 0; i < n; i++)
 		total[of[i]]++;
@@ -43,7 +48,8 @@ stages_choose(struct ls_stages *s, const uint32_t *of, size_t n, uint32_t *total
 		s->stage[k].workers = 0;
 	for (size_t i = 0; i < n; i++) {
 		struct ls_stage *st = &s->stage[of[i]];
-		uint32_t stride = (total[of[i]] + LS_STAGE_WORKERS - 1) / LS_STAGE_WORKERS;
+		uint32_t stride =
+			(total[of[i]] + LS_STAGE_WORKERS - 1) / LS_STAGE_WORKERS;
 
 		if (seen[of[i]]++ % stride == 0)
 			st->worker[st->workers++] = (uint32_t)i;
@@ -51,7 +57,8 @@ stages_choose(struct ls_stages *s, const uint32_t *of, size_t n, uint32_t *total
 }
 
 int
-ls_stages_group(struct ls_stages *s, struct ls_detect *d, const uint32_t *of, size_t count, size_t n)
+ls_stages_group(struct ls_stages *s, struct ls_detect *d, const uint32_t *of,
+	size_t count, size_t n)
 {
 	struct ls_stage *stage;
 	uint32_t *counts;
@@ -84,7 +91,8 @@ stage_measure(struct ls_stage *st, const struct ls_cell *cells, size_t n)
 	size_t known = 0, told = 0;
 
 	for (size_t i = 0; i < st->workers; i++) {
-		const struct ls_cell *c = st->worker[i] < n ? &cells[st->worker[i]] : NULL;
+		const struct ls_cell *c =
+			st->worker[i] < n ? &cells[st->worker[i]] : NULL;
 
 		if (c == NULL || !c->present)
 			continue;
@@ -111,14 +119,20 @@ stage_warm(struct ls_stage *st)
 	st->warm_own[st->warm] = (float)st->own_s;
 	st->warm_work[st->warm++] = (float)st->work;
 	if (st->warm == LS_DETECT_WARM) {
-		st->base_work = ls_stats_median(copy, ls_stats_known(st->warm_work, LS_DETECT_WARM, copy));
-		st->base_s = ls_stats_median(copy, ls_stats_known(st->warm_own, LS_DETECT_WARM, copy));
-		st->sigma_s = LS_MAD_TO_SIGMA * ls_stats_mad(copy, ls_stats_known(st->warm_own, LS_DETECT_WARM, copy), st->base_s);
+		st->base_work = ls_stats_median(copy,
+			ls_stats_known(st->warm_work, LS_DETECT_WARM, copy));
+		st->base_s = ls_stats_median(copy,
+			ls_stats_known(st->warm_own, LS_DETECT_WARM, copy));
+		st->sigma_s = LS_MAD_TO_SIGMA *
+			ls_stats_mad(copy,
+				ls_stats_known(st->warm_own, LS_DETECT_WARM, copy),
+				st->base_s);
 	}
 	return false;
 }
 
-/* What the other stages take now, against before: the median of them; NaN: none is known. */
+/* What the other stages take now, against before: the median of them; NaN: none is
+ * known. */
 static double
 stage_others(const struct ls_stages *s, size_t self)
 {
@@ -128,7 +142,8 @@ stage_others(const struct ls_stages *s, size_t self)
 	for (size_t k = 0; k < s->count; k++) {
 		const struct ls_stage *st = &s->stage[k];
 
-		if (k != self && st->warm == LS_DETECT_WARM && !isnan(st->own_s) && st->base_s > 0)
+		if (k != self && st->warm == LS_DETECT_WARM && !isnan(st->own_s) &&
+			st->base_s > 0)
 			ratio[known++] = st->own_s / st->base_s;
 	}
 	return known == 0 ? NAN : ls_stats_median(ratio, known);
@@ -136,12 +151,14 @@ stage_others(const struct ls_stages *s, size_t self)
 
 /* Are most of its workers late, or a few by much? */
 static bool
-stage_most(const struct ls_stage *st, const struct ls_cell *cells, size_t n, double usual_s, double excess_s)
+stage_most(const struct ls_stage *st, const struct ls_cell *cells, size_t n,
+	double usual_s, double excess_s)
 {
 	size_t known = 0, late = 0;
 
 	for (size_t i = 0; i < st->workers; i++) {
-		const struct ls_cell *c = st->worker[i] < n ? &cells[st->worker[i]] : NULL;
+		const struct ls_cell *c =
+			st->worker[i] < n ? &cells[st->worker[i]] : NULL;
 
 		if (c == NULL || !c->present)
 			continue;
@@ -154,20 +171,24 @@ stage_most(const struct ls_stage *st, const struct ls_cell *cells, size_t n, dou
 static bool
 stage_evidence(const struct ls_detect *d, const struct ls_episode *ep)
 {
-	return ep->steps >= STAGE_STEPS && ls_detect_excess_ratio(d, ep) >= LS_DETECT_MIN_RATIO &&
-		d->step_s - ep->before_s >= LS_DETECT_MIN_RATIO * d->step_s; /* false for NaN: not known */
+	return ep->steps >= STAGE_STEPS &&
+		ls_detect_excess_ratio(d, ep) >= LS_DETECT_MIN_RATIO &&
+		d->step_s - ep->before_s >=
+		LS_DETECT_MIN_RATIO * d->step_s; /* false for NaN: not known */
 }
 
 static void
-stage_step(struct ls_stage *st, struct ls_detect *d, double others, uint64_t step, int64_t t_us,
-	const struct ls_cell *cells, size_t n)
+stage_step(struct ls_stage *st, struct ls_detect *d, double others, uint64_t step,
+	int64_t t_us, const struct ls_cell *cells, size_t n)
 {
 	struct ls_detect_channel *ch = &st->channel;
 	double usual_s = st->base_s * fmax(others, 1), excess_s = st->own_s - usual_s;
-	double sigma_s = STAGE_INFLATION * fmax(st->sigma_s, /* work that varies tells little */
-		fmax(LS_DETECT_SIGMA_FLOOR, d->spread) * d->step_s);
+	/* work that varies tells little */
+	double sigma_s = STAGE_INFLATION *
+		fmax(st->sigma_s, fmax(LS_DETECT_SIGMA_FLOOR, d->spread) * d->step_s);
 
-	ls_detect_accumulate(d, ch, ls_stats_clip(excess_s / sigma_s, LS_DETECT_CLIP) - STAGE_DRIFT,
+	ls_detect_accumulate(d, ch,
+		ls_stats_clip(excess_s / sigma_s, LS_DETECT_CLIP) - STAGE_DRIFT,
 		LS_DETECT_CAP, 0, step, t_us);
 	if (ch->c > 0) {
 		if (ch->ep.steps == 1) {
@@ -176,14 +197,18 @@ stage_step(struct ls_stage *st, struct ls_detect *d, double others, uint64_t ste
 		}
 		st->most_steps += stage_most(st, cells, n, usual_s, excess_s);
 		ch->ep.excess_s += excess_s;
-		st->work_sum += isnan(st->work) || !(st->base_work > 0) ? 0 : st->work / st->base_work - 1;
+		st->work_sum += isnan(st->work) || !(st->base_work > 0)
+			? 0
+			: st->work / st->base_work - 1;
 	}
 	ls_detect_relax(d, ch, LS_DETECT_SUSPECT, LS_DETECT_CLEAR_STEPS);
-	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_FINDING && stage_evidence(d, &ch->ep) &&
+	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_FINDING &&
+		stage_evidence(d, &ch->ep) &&
 		(double)st->most_steps >= STAGE_MOST * (double)ch->ep.steps)
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
 	if (ch->c < LS_DETECT_SUSPECT && d->open == 0)
-		st->base_s += ls_stats_clip(st->own_s - st->base_s, 3 * sigma_s) / STAGE_ADAPT;
+		st->base_s += ls_stats_clip(st->own_s - st->base_s, 3 * sigma_s) /
+			STAGE_ADAPT;
 }
 
 void
@@ -211,5 +236,6 @@ ls_stage_is_imbalance(const struct ls_stage *st)
 {
 	double grown = st->channel.ep.excess_s / st->base_s;
 
-	return st->channel.ep.steps > 0 && st->work_sum > 0 && st->work_sum >= STAGE_WORK * grown;
+	return st->channel.ep.steps > 0 && st->work_sum > 0 &&
+		st->work_sum >= STAGE_WORK * grown;
 }

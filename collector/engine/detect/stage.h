@@ -2,17 +2,21 @@
 /*
  * stage - is one stage of a pipeline slower than it was, compared with the others?
  *
- * Workers are compared within their role, so that nobody sees it when all of a role have more to do. So each stage's
- * own work (the median of some of its workers) is compared with its own before, less what the other stages grew
- * by: a clipped CUSUM as that of a worker (detect.h). A finding also needs that the job's step time grew with it, for
- * a stage that has time to spare costs nothing, and that most of its workers show it.
+ * Workers are compared within their role, so that nobody sees it when all of a role
+ * have more to do. So each stage's own work (the median of some of its workers) is
+ * compared with its own before, less what the other stages grew by: a clipped CUSUM as
+ * that of a worker (detect.h). A finding also needs that the job's step time grew with
+ * it, for a stage that has time to spare costs nothing, and that most of its workers
+ * show it.
  *
  * Owner:   one job of the engine. Pure.
  * Units:   seconds; ratios to the step time inside.
  * Errors:  -ENOMEM.
- * Limits:  LS_STAGES_MAX stages, of more none is compared; LS_STAGE_WORKERS of each are looked at, LS_STAGE_LEAST at least.
- * Source:  a fixed stage is late in all steps on all its workers when layers are parted unevenly: published
- *          traces of pipeline jobs; constants are those of detect.h.
+ * Limits:  LS_STAGES_MAX stages, of more none is compared; LS_STAGE_WORKERS of each are
+ *          looked at, LS_STAGE_LEAST at least.
+ * Source:  a fixed stage is late in all steps on all its workers when layers are parted
+ *          unevenly: published traces of pipeline jobs; constants are those of
+ *          detect.h.
  */
 #ifndef LS_COLLECTOR_STAGE_H
 #define LS_COLLECTOR_STAGE_H
@@ -27,33 +31,36 @@ struct ls_stage {
 	uint32_t worker[LS_STAGE_WORKERS]; /* slots that are looked at */
 	size_t workers;
 	float warm_own[LS_DETECT_WARM], warm_work[LS_DETECT_WARM];
-	uint32_t warm;            /* steps learned so far, up to LS_DETECT_WARM */
-	double base_s, sigma_s;   /* own work, and its noise */
-	double base_work;         /* work done; NaN = not told */
-	double own_s, work;       /* in the newest step; NaN = not known */
-	uint64_t most_steps;      /* of the episode: most of its workers were late */
-	double work_sum;          /* of the episode: work done beyond the base, as a ratio */
+	uint32_t warm; /* steps learned so far, up to LS_DETECT_WARM */
+	double base_s, sigma_s; /* own work, and its noise */
+	double base_work; /* work done; NaN = not told */
+	double own_s, work; /* in the newest step; NaN = not known */
+	uint64_t most_steps; /* of the episode: most of its workers were late */
+	/* of the episode: work done beyond the base, as a ratio */
+	double work_sum;
 	struct ls_detect_channel channel;
 };
 
 struct ls_stages {
 	struct ls_stage *stage;
-	size_t count;             /* 0: there is nothing to compare */
+	size_t count; /* 0: there is nothing to compare */
 };
 
 /* Forgets all; it can be used again. */
 void ls_stages_fini(struct ls_stages *s);
 
 /*
- * n workers in so many stages, of[n]: stages that are new are learned, the others keep what is known of them (numbers
- * stay). Fewer than two, or more than LS_STAGES_MAX: nothing is compared. -ENOMEM: likewise.
+ * n workers in so many stages, of[n]: stages that are new are learned, the others keep
+ * what is known of them (numbers stay). Fewer than two, or more than LS_STAGES_MAX:
+ * nothing is compared. -ENOMEM: likewise.
  */
-int ls_stages_group(struct ls_stages *s, struct ls_detect *d, const uint32_t *of, size_t count, size_t n)
-	LS_MUSTCHECK;
+int ls_stages_group(struct ls_stages *s, struct ls_detect *d, const uint32_t *of,
+	size_t count, size_t n) LS_MUSTCHECK;
 
-/* Takes one judged step, after ls_detect_step; levels in s->stage[].channel are then up to date. */
-void ls_stages_step(struct ls_stages *s, struct ls_detect *d, uint64_t step, int64_t t_us,
-	const struct ls_cell *cells, size_t n);
+/* Takes one judged step, after ls_detect_step; levels in s->stage[].channel are then up
+ * to date. */
+void ls_stages_step(struct ls_stages *s, struct ls_detect *d, uint64_t step,
+	int64_t t_us, const struct ls_cell *cells, size_t n);
 
 /* Does the work done explain what the stage takes longer? False if it is not told. */
 bool ls_stage_is_imbalance(const struct ls_stage *st);

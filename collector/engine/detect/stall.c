@@ -5,7 +5,8 @@
 double
 ls_stall_cost(const struct ls_episode *ep)
 {
-	/* The first hit begins the count, the last one ends it: of n hits n - 1 are waited for, and n - 2 tell the rate. */
+	/* The first hit begins the count, the last one ends it: of n hits n - 1 are
+	 * waited for, and n - 2 tell the rate. */
 	if (ep->hits >= 3 && ep->last_step > ep->start_step)
 		return ep->excess_s / (double)ep->hits * (double)(ep->hits - 2) /
 			(double)(ep->last_step - ep->start_step);
@@ -32,8 +33,10 @@ ls_stall_join(const struct ls_episode *before, struct ls_episode *now)
 	double mean = (double)(now->last_step - before->start_step) / gaps;
 	double own = (double)before->hits - 1, other = (double)now->hits - 1;
 
-	now->gap_m2 += before->gap_m2 + own * (before->gap_mean - mean) * (before->gap_mean - mean) +
-		other * (now->gap_mean - mean) * (now->gap_mean - mean) + (pause - mean) * (pause - mean);
+	now->gap_m2 += before->gap_m2 +
+		own * (before->gap_mean - mean) * (before->gap_mean - mean) +
+		other * (now->gap_mean - mean) * (now->gap_mean - mean) +
+		(pause - mean) * (pause - mean);
 	now->gap_mean = mean;
 	now->start_step = before->start_step;
 	now->start_us = before->start_us;

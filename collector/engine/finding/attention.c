@@ -9,7 +9,8 @@
 #include <string.h>
 #include "collector/engine/engine_state.h"
 
-#define ATTENTION_FINDINGS_MAX 64 /* open ones looked at, the newest: each costs a search */
+/* open ones looked at, the newest: each costs a search */
+#define ATTENTION_FINDINGS_MAX 64
 #define ATTENTION_SUSPECTS_MAX 64
 
 struct attention {
@@ -19,8 +20,8 @@ struct attention {
 };
 
 /* True if the host was not wanted before, and there was room. */
-static bool __attribute__((format(printf, 4, 5)))
-attention_add(struct attention *a, const char *host, const char *job, const char *fmt, ...)
+static bool __attribute__((format(printf, 4, 5))) attention_add(struct attention *a,
+	const char *host, const char *job, const char *fmt, ...)
 {
 	struct ls_zoom_want *w;
 	va_list ap;
@@ -45,11 +46,17 @@ attention_add(struct attention *a, const char *host, const char *job, const char
 double
 ls_attention_nearness(const struct ls_job *j, size_t slot)
 {
-	const struct ls_slow_worker *slow = slot < j->slow.count ? &j->slow.worker[slot] : NULL;
-	double near = slot < j->detect.count ? ls_detect_nearness(&j->detect.worker[slot]) : 0;
+	const struct ls_slow_worker *slow =
+		slot < j->slow.count ? &j->slow.worker[slot] : NULL;
+	double near = slot < j->detect.count
+		? ls_detect_nearness(&j->detect.worker[slot])
+		: 0;
 
 	if (slow != NULL && slow->level != LS_LEVEL_QUIET)
-		near = fmax(near, slow->level == LS_LEVEL_FINDING ? 1 : fmin((double)slow->drift / j->slow.limit, 1));
+		near = fmax(near,
+			slow->level == LS_LEVEL_FINDING
+				? 1
+				: fmin((double)slow->drift / j->slow.limit, 1));
 	return near;
 }
 
@@ -64,15 +71,18 @@ attention_peers(struct attention *a, const struct ls_job *j, size_t slot)
 		size_t s = (slot + i) % j->count;
 		const struct ls_engine_worker *w = &a->e->workers[j->slots[s]];
 
-		if (j->roles.of[s] != j->roles.of[slot] || w->state != LS_WORKER_REPORTING ||
-			ls_attention_nearness(j, s) > 0 || strcmp(w->info.host, host) == 0)
+		if (j->roles.of[s] != j->roles.of[slot] ||
+			w->state != LS_WORKER_REPORTING ||
+			ls_attention_nearness(j, s) > 0 ||
+			strcmp(w->info.host, host) == 0)
 			continue;
 		found += attention_add(a, w->info.host, j->name, "peer of %s", host);
 	}
 }
 
 static size_t
-attention_slot(const struct attention *a, const struct ls_job *j, const struct ls_finding *f)
+attention_slot(const struct attention *a, const struct ls_job *j,
+	const struct ls_finding *f)
 {
 	size_t s;
 
@@ -114,7 +124,8 @@ struct attention_suspect {
 	double near;
 };
 
-/* Adds a suspect to the nearest ones, of which list[0..n-1] are known, sorted; returns how many there are then. */
+/* Adds a suspect to the nearest ones, of which list[0..n-1] are known, sorted; returns
+ * how many there are then. */
 static size_t
 attention_keep(struct attention_suspect *list, size_t n, struct attention_suspect one)
 {
@@ -144,13 +155,15 @@ attention_suspects(struct attention *a)
 			double near = ls_attention_nearness(j, s);
 
 			if (near > 0)
-				n = attention_keep(list, n, (struct attention_suspect){j, s, near});
+				n = attention_keep(list, n,
+					(struct attention_suspect){ j, s, near });
 		}
 	}
 	for (i = 0; i < n && a->count < a->max; i++) {
 		const struct ls_job *j = list[i].job;
 
-		if (attention_add(a, a->e->workers[j->slots[list[i].slot]].info.host, j->name, "suspect"))
+		if (attention_add(a, a->e->workers[j->slots[list[i].slot]].info.host,
+			    j->name, "suspect"))
 			attention_peers(a, j, list[i].slot);
 	}
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * attention - what of the engine deserves a closer look now: hosts of open findings and of suspects,
- * each with peers of the same role to compare with.
+ * attention - what of the engine deserves a closer look now: hosts of open findings and
+ * of suspects, each with peers of the same role to compare with.
  *
  * Owner:   the engine's thread. Pure.
  * Units:   ratios.
  * Errors:  none.
- * Limits:  LS_ZOOM_PEERS beside each; as many as the caller has room for, of suspects the nearest 64.
+ * Limits:  LS_ZOOM_PEERS beside each; as many as the caller has room for, of suspects
+ *          the nearest 64.
  */
 #ifndef LS_COLLECTOR_ATTENTION_H
 #define LS_COLLECTOR_ATTENTION_H
@@ -16,10 +17,12 @@
 
 struct ls_job;
 
-/* How near the worker in that place is to a finding: 1 = it is one, or wants only time; 0 = it is no suspect. */
+/* How near the worker in that place is to a finding: 1 = it is one, or wants only time;
+ * 0 = it is no suspect. */
 double ls_attention_nearness(const struct ls_job *j, size_t slot);
 
-/* Fills wants, findings first, then suspects, the nearest to a finding first; each host once. Returns how many. */
+/* Fills wants, findings first, then suspects, the nearest to a finding first; each host
+ * once. Returns how many. */
 size_t ls_attention(const struct ls_engine *e, struct ls_zoom_want *wants, size_t max);
 
 #endif

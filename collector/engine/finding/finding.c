@@ -13,13 +13,14 @@
 #include <string.h>
 
 #define FINDING_NAME_BYTES (2 * LS_HOST_NAME_MAX_BYTES + 64)
-#define FINDING_NOTHING 0.001 /* of the step: less than that it costs nothing to speak of */
+/* of the step: less than that it costs nothing to speak of */
+#define FINDING_NOTHING 0.001
 #define FINDING_NAME(id, name) name,
 
 const char *
 ls_finding_kind_name(unsigned kind)
 {
-	static const char *const names[] = {LS_FINDING_KINDS(FINDING_NAME)};
+	static const char *const names[] = { LS_FINDING_KINDS(FINDING_NAME) };
 
 	return kind < LS_KIND_COUNT ? names[kind] : NULL;
 }
@@ -27,7 +28,7 @@ ls_finding_kind_name(unsigned kind)
 const char *
 ls_finding_scope_name(unsigned scope)
 {
-	static const char *const names[] = {LS_FINDING_SCOPES(FINDING_NAME)};
+	static const char *const names[] = { LS_FINDING_SCOPES(FINDING_NAME) };
 
 	return scope < LS_SCOPE_COUNT ? names[scope] : NULL;
 }
@@ -35,7 +36,7 @@ ls_finding_scope_name(unsigned scope)
 const char *
 ls_finding_status_name(unsigned status)
 {
-	static const char *const names[] = {LS_FINDING_STATUSES(FINDING_NAME)};
+	static const char *const names[] = { LS_FINDING_STATUSES(FINDING_NAME) };
 
 	return status < LS_FINDING_STATUS_COUNT ? names[status] : NULL;
 }
@@ -43,7 +44,7 @@ ls_finding_status_name(unsigned status)
 const char *
 ls_severity_name(unsigned severity)
 {
-	static const char *const names[] = {LS_SEVERITIES(FINDING_NAME)};
+	static const char *const names[] = { LS_SEVERITIES(FINDING_NAME) };
 
 	return severity < LS_SEVERITY_COUNT ? names[severity] : NULL;
 }
@@ -61,7 +62,8 @@ ls_finding_severity(double slowdown)
 
 	if (lost >= LS_SEVERITY_CRITICAL_RATIO)
 		return LS_SEVERITY_CRITICAL;
-	return lost >= LS_SEVERITY_WARNING_RATIO ? LS_SEVERITY_WARNING : LS_SEVERITY_INFO;
+	return lost >= LS_SEVERITY_WARNING_RATIO ? LS_SEVERITY_WARNING
+						 : LS_SEVERITY_INFO;
 }
 
 /* Same worker on the same host? */
@@ -75,7 +77,8 @@ bool
 ls_finding_same_subject(const struct ls_finding *a, const struct ls_finding *b)
 {
 	const struct ls_worker_info *x = &a->who, *y = &b->who;
-	bool wide = a->scope >= LS_SCOPE_JOB || b->scope >= LS_SCOPE_JOB; /* else host or rank */
+	/* else host or rank */
+	bool wide = a->scope >= LS_SCOPE_JOB || b->scope >= LS_SCOPE_JOB;
 
 	if (strcmp(x->job, y->job) != 0 || (wide && a->scope != b->scope) ||
 		(a->kind == LS_KIND_HANG) != (b->kind == LS_KIND_HANG))
@@ -90,9 +93,12 @@ ls_finding_same_subject(const struct ls_finding *a, const struct ls_finding *b)
 		return a->way == b->way && strcmp(a->group, b->group) == 0;
 	case LS_SCOPE_LINK:
 		return (finding_same_end(x->host, x->rank, y->host, y->rank) &&
-			       finding_same_end(a->peer_host, a->peer_rank, b->peer_host, b->peer_rank)) ||
-			(finding_same_end(x->host, x->rank, b->peer_host, b->peer_rank) &&
-				finding_same_end(a->peer_host, a->peer_rank, y->host, y->rank));
+			       finding_same_end(a->peer_host, a->peer_rank,
+				       b->peer_host, b->peer_rank)) ||
+			(finding_same_end(x->host, x->rank, b->peer_host,
+				 b->peer_rank) &&
+				finding_same_end(a->peer_host, a->peer_rank, y->host,
+					y->rank));
 	case LS_SCOPE_HOST:
 	case LS_SCOPE_RANK:
 	case LS_SCOPE_COUNT:
@@ -118,11 +124,14 @@ finding_subject_text(const struct ls_finding *f, char *dst, size_t size)
 		break;
 	case LS_SCOPE_GROUP:
 	case LS_SCOPE_SHARD:
-		n = snprintf(dst, size, "%s%c%s%c%d", ls_group_way_name(f->way), 0, f->group, 0, -1);
+		n = snprintf(dst, size, "%s%c%s%c%d", ls_group_way_name(f->way), 0,
+			f->group, 0, -1);
 		break;
 	case LS_SCOPE_LINK:
-		n = snprintf(dst, size, "%s%c%d%c%s%c%d", first, 0, swap ? f->peer_rank : f->who.rank,
-			0, swap ? f->who.host : f->peer_host, 0, swap ? f->who.rank : f->peer_rank);
+		n = snprintf(dst, size, "%s%c%d%c%s%c%d", first, 0,
+			swap ? f->peer_rank : f->who.rank, 0,
+			swap ? f->who.host : f->peer_host, 0,
+			swap ? f->who.rank : f->peer_rank);
 		break;
 	case LS_SCOPE_HOST:
 	case LS_SCOPE_RANK:
@@ -135,7 +144,8 @@ finding_subject_text(const struct ls_finding *f, char *dst, size_t size)
 }
 
 int
-ls_finding_make_id(const struct ls_finding *f, unsigned more, char ret_id[LS_FINDING_ID_BYTES])
+ls_finding_make_id(const struct ls_finding *f, unsigned more,
+	char ret_id[LS_FINDING_ID_BYTES])
 {
 	char text[LS_JOB_NAME_MAX_BYTES + 2 * LS_HOST_NAME_MAX_BYTES + 96];
 	uint8_t hash[SHA256_DIGEST_LENGTH];
@@ -143,7 +153,8 @@ ls_finding_make_id(const struct ls_finding *f, unsigned more, char ret_id[LS_FIN
 	size_t chars = 4 + more, len;
 	int n;
 
-	n = snprintf(text, sizeof(text), "%s%c%s%c", f->who.job, 0, ls_finding_scope_name(f->scope), 0);
+	n = snprintf(text, sizeof(text), "%s%c%s%c", f->who.job, 0,
+		ls_finding_scope_name(f->scope), 0);
 	if (n < 0 || (size_t)n >= sizeof(text) || chars > 12)
 		return -LS_ELIMIT;
 	len = (size_t)n;
@@ -151,7 +162,8 @@ ls_finding_make_id(const struct ls_finding *f, unsigned more, char ret_id[LS_FIN
 	if (n < 0)
 		return n;
 	len += (size_t)n;
-	n = snprintf(text + len, sizeof(text) - len, "%c%u%s", 0, f->occurrence, f->kind == LS_KIND_HANG ? " hang" : "");
+	n = snprintf(text + len, sizeof(text) - len, "%c%u%s", 0, f->occurrence,
+		f->kind == LS_KIND_HANG ? " hang" : "");
 	if (n < 0 || (size_t)n >= sizeof(text) - len)
 		return -LS_ELIMIT;
 	SHA256((const unsigned char *)text, len + (size_t)n, hash);
@@ -182,29 +194,34 @@ finding_render_subject(const struct ls_finding *f)
 	if (f->scope == LS_SCOPE_SLICE)
 		return json_pack("{s:s, s:s}", "scope", "slice", "slice", f->who.slice);
 	if (f->scope == LS_SCOPE_LINK)
-		return json_pack("{s:s, s:[s, s], s:[i, i], s:s}", "scope", "link", "hosts", f->who.host,
-			f->peer_host, "ranks", f->who.rank, f->peer_rank, "slice", f->who.slice);
+		return json_pack("{s:s, s:[s, s], s:[i, i], s:s}", "scope", "link",
+			"hosts", f->who.host, f->peer_host, "ranks", f->who.rank,
+			f->peer_rank, "slice", f->who.slice);
 	if (finding_is_group(f))
-		return json_pack("{s:s, s:s, s:s, s:O, s:i}", "scope", ls_finding_scope_name(f->scope),
-			"by", ls_group_way_name(f->way), "name", f->group, "hosts", f->members,
-			"host_count", (int)f->member_hosts);
-	return json_pack("{s:s, s:s, s:i, s:s, s:s}", "scope", ls_finding_scope_name(f->scope), "host",
-		f->who.host, "rank", f->who.rank, "slice", f->who.slice, "role", f->who.role);
+		return json_pack("{s:s, s:s, s:s, s:O, s:i}", "scope",
+			ls_finding_scope_name(f->scope), "by",
+			ls_group_way_name(f->way), "name", f->group, "hosts",
+			f->members, "host_count", (int)f->member_hosts);
+	return json_pack("{s:s, s:s, s:i, s:s, s:s}", "scope",
+		ls_finding_scope_name(f->scope), "host", f->who.host, "rank",
+		f->who.rank, "slice", f->who.slice, "role", f->who.role);
 }
 
 static json_t *
 finding_render_evidence(const struct ls_evidence *e, size_t n)
 {
-	static const char *const roles[] = {"context", "supports", "excludes", "not_measured"};
+	static const char *const roles[] = { "context", "supports", "excludes",
+		"not_measured" };
 	char id[24];
 	json_t *row;
 
 	(void)snprintf(id, sizeof(id), "e%zu", n + 1);
-	row = json_pack("{s:s, s:s, s:s, s:o, s:{s:o, s:o, s:o, s:I}, s:o, s:s}", "id", id,
-		"metric", e->metric, "unit", e->unit, "subject", ls_json_real(e->subject),
-		"peers", "p10", ls_json_real(e->p10), "p50", ls_json_real(e->p50), "p90",
-		ls_json_real(e->p90), "n", (json_int_t)e->peers, "robust_z",
-		ls_json_real(e->robust_z), "role", roles[e->role]);
+	row = json_pack("{s:s, s:s, s:s, s:o, s:{s:o, s:o, s:o, s:I}, s:o, s:s}", "id",
+		id, "metric", e->metric, "unit", e->unit, "subject",
+		ls_json_real(e->subject), "peers", "p10", ls_json_real(e->p10), "p50",
+		ls_json_real(e->p50), "p90", ls_json_real(e->p90), "n",
+		(json_int_t)e->peers, "robust_z", ls_json_real(e->robust_z), "role",
+		roles[e->role]);
 	if (row != NULL && e->role == LS_EVIDENCE_EXCLUDES)
 		(void)json_object_set_new(row, "excludes",
 			json_pack("[s]", ls_cause_info(e->excludes)->name));
@@ -236,11 +253,13 @@ finding_render_hypotheses(const struct ls_finding *f)
 		const struct ls_hypothesis *h = &f->diagnosis.hypotheses[i];
 		const struct ls_cause_info *info = ls_cause_info(h->cause);
 
-		(void)json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:o}", "cause",
-			info->name, "text", info->title, "confidence",
-			ls_json_number(h->confidence, 2), "because",
-			h->cause == LS_CAUSE_UNEXPLAINED ? json_array()
-							 : finding_render_because(f)));
+		(void)json_array_append_new(list,
+			json_pack("{s:s, s:s, s:o, s:o}", "cause", info->name, "text",
+				info->title, "confidence",
+				ls_json_number(h->confidence, 2), "because",
+				h->cause == LS_CAUSE_UNEXPLAINED
+					? json_array()
+					: finding_render_because(f)));
 	}
 	return list;
 }
@@ -252,8 +271,8 @@ finding_render_missing(const struct ls_finding *f)
 
 	for (size_t i = 0; i < f->evidence_count; i++)
 		if (f->evidence[i].role == LS_EVIDENCE_NOT_MEASURED)
-			(void)json_array_append_new(
-				missing, json_string(f->evidence[i].metric));
+			(void)json_array_append_new(missing,
+				json_string(f->evidence[i].metric));
 	return missing;
 }
 
@@ -262,13 +281,17 @@ static json_t *
 finding_render_rhythm(const struct ls_finding *f, const char *cause)
 {
 	if (f->scope == LS_SCOPE_JOB)
-		return json_sprintf("steps wait for one worker, another each time, %.3g ms on average: %s",
+		return json_sprintf(
+			"steps wait for one worker, another each time, %.3g ms on average: %s",
 			f->blame_s * 1e3, cause);
 	if (f->period_s > 0)
-		return json_sprintf("%s rank %d delays a step by %.3g ms each %.3g s: %s", f->who.host, f->who.rank,
-			f->blame_s * f->period_steps * 1e3, f->period_s, cause);
-	return json_sprintf("%s rank %d delays each %.0fth step by %.3g ms: %s", f->who.host, f->who.rank,
-		f->period_steps, f->blame_s * f->period_steps * 1e3, cause);
+		return json_sprintf(
+			"%s rank %d delays a step by %.3g ms each %.3g s: %s",
+			f->who.host, f->who.rank, f->blame_s * f->period_steps * 1e3,
+			f->period_s, cause);
+	return json_sprintf("%s rank %d delays each %.0fth step by %.3g ms: %s",
+		f->who.host, f->who.rank, f->period_steps,
+		f->blame_s * f->period_steps * 1e3, cause);
 }
 
 /* Of whom it is, as a title begins. */
@@ -278,10 +301,13 @@ finding_name(const struct ls_finding *f, char *name, size_t size)
 	if (f->scope == LS_SCOPE_SLICE)
 		(void)snprintf(name, size, "slice %s", f->who.slice);
 	else if (finding_is_group(f))
-		(void)snprintf(name, size, "%s %s of %u hosts", f->scope == LS_SCOPE_SHARD ? "input shard"
-			: ls_group_way_name(f->way), f->group, f->member_hosts);
+		(void)snprintf(name, size, "%s %s of %u hosts",
+			f->scope == LS_SCOPE_SHARD ? "input shard"
+						   : ls_group_way_name(f->way),
+			f->group, f->member_hosts);
 	else if (f->scope == LS_SCOPE_LINK)
-		(void)snprintf(name, size, "the link between %s and %s", f->who.host, f->peer_host);
+		(void)snprintf(name, size, "the link between %s and %s", f->who.host,
+			f->peer_host);
 	else
 		(void)snprintf(name, size, "%s rank %d", f->who.host, (int)f->who.rank);
 }
@@ -289,38 +315,52 @@ finding_name(const struct ls_finding *f, char *name, size_t size)
 static json_t *
 finding_render_title(const struct ls_finding *f)
 {
-	const char *cause = ls_cause_info(f->diagnosis.count > 0
-		? f->diagnosis.hypotheses[0].cause : LS_CAUSE_UNEXPLAINED)->title;
+	const char *cause =
+		ls_cause_info(f->diagnosis.count > 0 ? f->diagnosis.hypotheses[0].cause
+						     : LS_CAUSE_UNEXPLAINED)
+			->title;
 	char name[FINDING_NAME_BYTES];
 
 	if (f->kind == LS_KIND_HANG && f->scope == LS_SCOPE_JOB)
 		return json_sprintf("the job stands still in step %llu for %.3g s: %s",
 			(unsigned long long)f->onset_step, f->blame_s, cause);
 	if (f->kind == LS_KIND_HANG)
-		return json_sprintf("%s rank %d holds up step %llu for %.3g s: %s", f->who.host,
-			f->who.rank, (unsigned long long)f->onset_step, f->blame_s, cause);
+		return json_sprintf("%s rank %d holds up step %llu for %.3g s: %s",
+			f->who.host, f->who.rank, (unsigned long long)f->onset_step,
+			f->blame_s, cause);
 	if (f->detector >= LS_DETECT_PERIODIC)
 		return finding_render_rhythm(f, cause);
-	if (f->kind == LS_KIND_JOB_SLOW || (f->kind == LS_KIND_IMBALANCE && f->scope == LS_SCOPE_JOB))
-		return json_sprintf("all steps take %.3g ms longer than before: %s", f->blame_s * 1e3,
-			f->diagnosis.count == 0 || f->diagnosis.hypotheses[0].cause == LS_CAUSE_UNEXPLAINED
-				? "cause not visible" : cause);
+	if (f->kind == LS_KIND_JOB_SLOW ||
+		(f->kind == LS_KIND_IMBALANCE && f->scope == LS_SCOPE_JOB))
+		return json_sprintf("all steps take %.3g ms longer than before: %s",
+			f->blame_s * 1e3,
+			f->diagnosis.count == 0 ||
+					f->diagnosis.hypotheses[0].cause ==
+						LS_CAUSE_UNEXPLAINED
+				? "cause not visible"
+				: cause);
 	if (f->scope == LS_SCOPE_JOB)
-		return json_sprintf("every step takes %.3g ms longer: %s", f->blame_s * 1e3,
-			cause);
+		return json_sprintf("every step takes %.3g ms longer: %s",
+			f->blame_s * 1e3, cause);
 	if (f->replica)
-		return json_sprintf("%s rank %d takes %.3g ms a step longer than its peers at equal load: %s",
+		return json_sprintf(
+			"%s rank %d takes %.3g ms a step longer than its peers at equal load: %s",
 			f->who.host, f->who.rank, f->blame_s * 1e3, cause);
 	finding_name(f, name, sizeof(name));
 	if (f->blame_s < FINDING_NOTHING * f->step_s)
-		return json_sprintf("%s is slower than it should be, but nobody waits for it now: %s", name, cause);
+		return json_sprintf(
+			"%s is slower than it should be, but nobody waits for it now: %s",
+			name, cause);
 	if (f->intermittent)
-		return json_sprintf("%s delays some of the steps, by %.3g ms a step on average: %s", name, f->blame_s * 1e3,
-			cause);
-	return json_sprintf("%s delays every step by %.3g ms: %s", name, f->blame_s * 1e3, cause);
+		return json_sprintf(
+			"%s delays some of the steps, by %.3g ms a step on average: %s",
+			name, f->blame_s * 1e3, cause);
+	return json_sprintf("%s delays every step by %.3g ms: %s", name,
+		f->blame_s * 1e3, cause);
 }
 
-/* Of a replica, which nobody waits for: its numbers are of its own steps, and it costs its share of the job alone. */
+/* Of a replica, which nobody waits for: its numbers are of its own steps, and it costs
+ * its share of the job alone. */
 #define FINDING_METHOD_REPLICA "load_residual_v1"
 
 static json_t *
@@ -329,20 +369,27 @@ finding_render_impact(const struct ls_finding *f)
 	bool known = f->chips > 0;
 	json_t *impact;
 
-	impact = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:n, s:s}", "step_time_s",
-		ls_json_real(f->step_s), "step_time_without_s", ls_json_real(f->without_s),
-		"step_time_before_s", ls_json_real(f->before_s), "blame_s",
-		ls_json_real(f->blame_s), "slowdown_ratio", ls_json_real(f->slowdown),
-		"chips_lost", known ? ls_json_real(f->chips_lost) : json_null(),
-		"chip_hours_lost_total", known ? ls_json_real(f->chip_hours) : json_null(),
-		"cost", "method", f->kind == LS_KIND_HANG ? "standstill_v1" :
-			f->replica ? FINDING_METHOD_REPLICA :
-			f->detector >= LS_DETECT_PERIODIC ? "last_arrival_v1" :
-			f->kind == LS_KIND_JOB_SLOW ||
-			(f->kind == LS_KIND_IMBALANCE && f->scope == LS_SCOPE_JOB) ? "step_time_v1" : f->comm ? "collective_excess_v1"
-			: f->estimate == LS_MODE_LATENESS ? "lateness_v1" : "wait_residual_v1");
+	impact = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:n, s:s}",
+		"step_time_s", ls_json_real(f->step_s), "step_time_without_s",
+		ls_json_real(f->without_s), "step_time_before_s",
+		ls_json_real(f->before_s), "blame_s", ls_json_real(f->blame_s),
+		"slowdown_ratio", ls_json_real(f->slowdown), "chips_lost",
+		known ? ls_json_real(f->chips_lost) : json_null(),
+		"chip_hours_lost_total",
+		known ? ls_json_real(f->chip_hours) : json_null(), "cost", "method",
+		f->kind == LS_KIND_HANG			    ? "standstill_v1"
+			: f->replica			    ? FINDING_METHOD_REPLICA
+			: f->detector >= LS_DETECT_PERIODIC ? "last_arrival_v1"
+			: f->kind == LS_KIND_JOB_SLOW ||
+				(f->kind == LS_KIND_IMBALANCE &&
+					f->scope == LS_SCOPE_JOB)
+			? "step_time_v1"
+			: f->comm			  ? "collective_excess_v1"
+			: f->estimate == LS_MODE_LATENESS ? "lateness_v1"
+							  : "wait_residual_v1");
 	if (f->replica && impact != NULL &&
-		json_object_set_new(impact, "share_ratio", ls_json_number(f->share, 3)) != 0) {
+		json_object_set_new(impact, "share_ratio",
+			ls_json_number(f->share, 3)) != 0) {
 		json_decref(impact);
 		return NULL;
 	}
@@ -352,12 +399,14 @@ finding_render_impact(const struct ls_finding *f)
 static json_t *
 finding_render_quality(const struct ls_finding *f)
 {
-	json_t *quality = json_pack("{s:i, s:i, s:o, s:s, s:s, s:o}", "workers_reporting",
-		(int)f->workers_used, "workers_expected", (int)f->workers, "clock_err_ms",
-		ls_json_real(f->clock_err_s * 1e3), "step_source",
-		ls_step_source_name(f->who.step_source), "estimate",
-		f->replica ? "load" : f->estimate == LS_MODE_LATENESS ? "lateness" : "wait", "missing",
-		finding_render_missing(f));
+	json_t *quality = json_pack("{s:i, s:i, s:o, s:s, s:s, s:o}",
+		"workers_reporting", (int)f->workers_used, "workers_expected",
+		(int)f->workers, "clock_err_ms", ls_json_real(f->clock_err_s * 1e3),
+		"step_source", ls_step_source_name(f->who.step_source), "estimate",
+		f->replica				  ? "load"
+			: f->estimate == LS_MODE_LATENESS ? "lateness"
+							  : "wait",
+		"missing", finding_render_missing(f));
 
 	if (f->who.step_source != LS_STEP_MARKER && quality != NULL &&
 		json_object_set_new(quality, "step_confidence",
@@ -372,52 +421,69 @@ finding_render_quality(const struct ls_finding *f)
 static json_t *
 finding_render_head(const struct ls_finding *f)
 {
-	return json_pack("{s:i, s:s, s:s, s:s, s:s, s:o, s:{s:s, s:o, s:i}, s:{s:s}, s:o, s:s, s:s}",
-		"schema_version", 1, "id", f->id, "kind", ls_finding_kind_name(f->kind), "severity",
-		ls_severity_name(f->severity), "status", ls_finding_status_name(f->status), "title",
-		finding_render_title(f), "job", "id", f->who.job, "chips",
-		finding_count(f->chips), "hosts", (int)f->hosts, "slice", "id", f->who.slice,
-		"subject", finding_render_subject(f), "pattern",
-		f->detector == LS_DETECT_ROTATING ? "rotating" : f->scope == LS_SCOPE_JOB ? "job_wide"
-			: f->scope == LS_SCOPE_SLICE ? "slice_wide" : finding_is_group(f) ? "group_wide"
-			: f->scope == LS_SCOPE_LINK ? "single_link" : "single_worker", "role",
-		f->scope == LS_SCOPE_JOB ? "none" : "culprit");
+	return json_pack(
+		"{s:i, s:s, s:s, s:s, s:s, s:o, s:{s:s, s:o, s:i}, s:{s:s}, s:o, s:s, s:s}",
+		"schema_version", 1, "id", f->id, "kind", ls_finding_kind_name(f->kind),
+		"severity", ls_severity_name(f->severity), "status",
+		ls_finding_status_name(f->status), "title", finding_render_title(f),
+		"job", "id", f->who.job, "chips", finding_count(f->chips), "hosts",
+		(int)f->hosts, "slice", "id", f->who.slice, "subject",
+		finding_render_subject(f), "pattern",
+		f->detector == LS_DETECT_ROTATING    ? "rotating"
+			: f->scope == LS_SCOPE_JOB   ? "job_wide"
+			: f->scope == LS_SCOPE_SLICE ? "slice_wide"
+			: finding_is_group(f)	     ? "group_wide"
+			: f->scope == LS_SCOPE_LINK  ? "single_link"
+						     : "single_worker",
+		"role", f->scope == LS_SCOPE_JOB ? "none" : "culprit");
 }
 
 /* Since when, how steady. */
 static json_t *
 finding_render_course(const struct ls_finding *f)
 {
-	return json_pack("{s:{s:o, s:I, s:s, s:i}, s:o, s:o, s:o, s:I, s:{s:I, s:o, s:s, s:i, s:b}}",
-		"onset", "at", ls_json_time(f->onset_us), "step", (json_int_t)f->onset_step,
-		"type", f->born ? "from_the_start" : f->gradual ? "drift" : "step_change", "uncertainty_steps",
-		(int)f->uncertainty_steps, "first_detected_at", ls_json_time(f->detected_us),
-		"updated_at", ls_json_time(f->updated_us), "cleared_at",
-		ls_json_time(f->cleared_us), "last_step", (json_int_t)f->last_step,
-		"persistence", "steps_seen", (json_int_t)f->steps_seen, "slowest_ratio",
+	return json_pack(
+		"{s:{s:o, s:I, s:s, s:i}, s:o, s:o, s:o, s:I, s:{s:I, s:o, s:s, s:i, s:b}}",
+		"onset", "at", ls_json_time(f->onset_us), "step",
+		(json_int_t)f->onset_step, "type",
+		f->born		     ? "from_the_start"
+			: f->gradual ? "drift"
+				     : "step_change",
+		"uncertainty_steps", (int)f->uncertainty_steps, "first_detected_at",
+		ls_json_time(f->detected_us), "updated_at", ls_json_time(f->updated_us),
+		"cleared_at", ls_json_time(f->cleared_us), "last_step",
+		(json_int_t)f->last_step, "persistence", "steps_seen",
+		(json_int_t)f->steps_seen, "slowest_ratio",
 		ls_json_number(f->slowest_ratio, 3), "duty",
-		f->intermittent || f->detector >= LS_DETECT_PERIODIC ? "intermittent" : "continuous", "reopened",
-		(int)f->reopened, "seen_before", f->reopened > 0 || f->occurrence > 1);
+		f->intermittent || f->detector >= LS_DETECT_PERIODIC ? "intermittent"
+								     : "continuous",
+		"reopened", (int)f->reopened, "seen_before",
+		f->reopened > 0 || f->occurrence > 1);
 }
 
 static json_t *
 finding_render_links(const struct ls_finding *f)
 {
-	return json_pack("{s:o, s:o}", "self", json_sprintf("/api/v1/findings/%s", f->id), "web",
+	return json_pack("{s:o, s:o}", "self",
+		json_sprintf("/api/v1/findings/%s", f->id), "web",
 		json_sprintf("/#/f/%s", f->id));
 }
 
-/* What changes in a finding taken over from storage while nothing is known of it here. */
+/* What changes in a finding taken over from storage while nothing is known of it here.
+ */
 static json_t *
 finding_render_state(const struct ls_finding *f)
 {
 	json_t *doc = json_deep_copy(f->json);
 
 	if (json_object_set_new(doc, "status",
-			json_string(ls_finding_status_name(f->status))) != 0 ||
-		json_object_set_new(doc, "updated_at", ls_json_time(f->updated_us)) != 0 ||
-		json_object_set_new(doc, "cleared_at", ls_json_time(f->cleared_us)) != 0 ||
-		json_object_set_new(doc, "last_step", json_integer((json_int_t)f->last_step)) != 0) {
+		    json_string(ls_finding_status_name(f->status))) != 0 ||
+		json_object_set_new(doc, "updated_at", ls_json_time(f->updated_us)) !=
+			0 ||
+		json_object_set_new(doc, "cleared_at", ls_json_time(f->cleared_us)) !=
+			0 ||
+		json_object_set_new(doc, "last_step",
+			json_integer((json_int_t)f->last_step)) != 0) {
 		json_decref(doc);
 		return NULL;
 	}
@@ -431,16 +497,19 @@ finding_render_all(const struct ls_finding *f)
 	json_t *doc = finding_render_head(f), *evidence = json_array();
 
 	for (size_t i = 0; i < f->evidence_count; i++)
-		(void)json_array_append_new(evidence, finding_render_evidence(&f->evidence[i], i));
+		(void)json_array_append_new(evidence,
+			finding_render_evidence(&f->evidence[i], i));
 	if (doc == NULL || json_object_update_new(doc, finding_render_course(f)) != 0 ||
 		json_object_set_new(doc, "impact", finding_render_impact(f)) != 0 ||
 		json_object_set_new(doc, "evidence", evidence) != 0 ||
-		json_object_set_new(doc, "hypotheses", finding_render_hypotheses(f)) != 0 ||
+		json_object_set_new(doc, "hypotheses", finding_render_hypotheses(f)) !=
+			0 ||
 		json_object_set_new(doc, "actions", ls_advice_render(f)) != 0 ||
-		json_object_set_new(doc, "data_quality", finding_render_quality(f)) != 0 ||
+		json_object_set_new(doc, "data_quality", finding_render_quality(f)) !=
+			0 ||
 		json_object_set_new(doc, "provenance",
-			json_pack("{s:s, s:i, s:o}", "engine", LS_ENGINE_VERSION, "occurrence",
-				(int)f->occurrence, "window",
+			json_pack("{s:s, s:i, s:o}", "engine", LS_ENGINE_VERSION,
+				"occurrence", (int)f->occurrence, "window",
 				json_sprintf("steps %llu..%llu",
 					(unsigned long long)f->onset_step,
 					(unsigned long long)f->last_step))) != 0 ||
@@ -461,7 +530,9 @@ ls_finding_render(struct ls_finding *f)
 	if (doc == NULL)
 		return -ENOMEM;
 	ls_ignore(json_object_del(doc, "cleared_reason")); /* of an earlier time */
-	if (ended && json_object_set_new(doc, "cleared_reason", json_string("job_ended")) != 0) {
+	if (ended &&
+		json_object_set_new(doc, "cleared_reason", json_string("job_ended")) !=
+			0) {
 		json_decref(doc);
 		return -ENOMEM;
 	}

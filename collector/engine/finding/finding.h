@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * finding - the product: what, who, since when, how much, why, what to do. Its life and its JSON.
+ * finding - the product: what, who, since when, how much, why, what to do. Its life and
+ * its JSON.
  *
  *     open --calm--> cleared --same subject within 24 h--> reopened --calm--> cleared
  *
@@ -27,27 +28,27 @@
 #define LS_SEVERITY_WARNING_RATIO 0.02
 
 /* Enum values and their names in the JSON, written once. */
-#define LS_FINDING_KINDS(X) \
+#define LS_FINDING_KINDS(X)               \
 	X(LS_KIND_STRAGGLER, "straggler") \
 	X(LS_KIND_IMBALANCE, "imbalance") \
-	X(LS_KIND_LINK, "link") \
-	X(LS_KIND_HANG, "hang") \
-	X(LS_KIND_JOB_SLOW, "job_slow") \
+	X(LS_KIND_LINK, "link")           \
+	X(LS_KIND_HANG, "hang")           \
+	X(LS_KIND_JOB_SLOW, "job_slow")   \
 	X(LS_KIND_PERIODIC, "periodic")
-#define LS_FINDING_SCOPES(X) \
-	X(LS_SCOPE_HOST, "host") \
-	X(LS_SCOPE_RANK, "rank") \
-	X(LS_SCOPE_JOB, "job") \
+#define LS_FINDING_SCOPES(X)       \
+	X(LS_SCOPE_HOST, "host")   \
+	X(LS_SCOPE_RANK, "rank")   \
+	X(LS_SCOPE_JOB, "job")     \
 	X(LS_SCOPE_SLICE, "slice") \
-	X(LS_SCOPE_LINK, "link") \
+	X(LS_SCOPE_LINK, "link")   \
 	X(LS_SCOPE_GROUP, "group") \
 	X(LS_SCOPE_SHARD, "input_shard")
-#define LS_FINDING_STATUSES(X) \
-	X(LS_FINDING_OPEN, "open") \
+#define LS_FINDING_STATUSES(X)           \
+	X(LS_FINDING_OPEN, "open")       \
 	X(LS_FINDING_CLEARED, "cleared") \
 	X(LS_FINDING_REOPENED, "reopened")
-#define LS_SEVERITIES(X) \
-	X(LS_SEVERITY_INFO, "info") \
+#define LS_SEVERITIES(X)                  \
+	X(LS_SEVERITY_INFO, "info")       \
 	X(LS_SEVERITY_WARNING, "warning") \
 	X(LS_SEVERITY_CRITICAL, "critical")
 
@@ -64,47 +65,57 @@ struct ls_finding {
 	enum ls_finding_scope scope;
 	enum ls_finding_status status;
 	enum ls_severity severity;
-	struct ls_worker_info who;       /* job always; the slice for scope slice; all for host, rank and link */
+	/* job always; the slice for scope slice; all for host, rank and link */
+	struct ls_worker_info who;
 	char peer_host[LS_HOST_NAME_MAX_BYTES]; /* scope link: its other end */
 	int32_t peer_rank;
-	enum ls_group_way way;           /* scope group and input_shard: what its workers share, */
+	/* scope group and input_shard: what its workers share, */
+	enum ls_group_way way;
 	char group[LS_PLACE_NAME_MAX_BYTES]; /* the name of it, */
-	json_t *members;                 /* their hosts, at most LS_FINDING_HOSTS_MAX of them, */
-	uint32_t member_hosts;           /* of so many; NULL and 0 for other scopes */
+	/* their hosts, at most LS_FINDING_HOSTS_MAX of them, */
+	json_t *members;
+	uint32_t member_hosts; /* of so many; NULL and 0 for other scopes */
 	enum ls_detect_kind detector;
-	bool comm;                       /* from the job's communication channel */
-	bool replica;                    /* of an asynchronous job: it costs its own share of it, */
-	double share;                    /* a ratio */
-	bool job_ended;                  /* cleared with its job */
+	bool comm; /* from the job's communication channel */
+	/* of an asynchronous job: it costs its own share of it, */
+	bool replica;
+	double share; /* a ratio */
+	bool job_ended; /* cleared with its job */
 	enum ls_detect_mode estimate;
-	uint32_t occurrence;             /* from 1 */
-	uint32_t reopened;               /* times */
+	uint32_t occurrence; /* from 1 */
+	uint32_t reopened; /* times */
 
 	uint64_t onset_step, last_step, accounted_step;
 	int64_t onset_us, detected_us, updated_us, cleared_us;
-	int64_t known_us;                /* told before a restart: what was until then is in it */
-	bool born;                       /* there from the first judged step */
-	bool gradual;                    /* it came little by little */
-	bool intermittent;               /* single steps that stall: most of its steps are as usual */
-	double period_steps, period_s;   /* kind periodic; period_s 0: equal in steps, not in time */
+	/* told before a restart: what was until then is in it */
+	int64_t known_us;
+	bool born; /* there from the first judged step */
+	bool gradual; /* it came little by little */
+	/* single steps that stall: most of its steps are as usual */
+	bool intermittent;
+	/* kind periodic; period_s 0: equal in steps, not in time */
+	double period_steps, period_s;
 	uint32_t uncertainty_steps;
 	uint64_t steps_seen;
-	double slowest_ratio;            /* share of steps in which it arrived last; NaN unknown */
+	/* share of steps in which it arrived last; NaN unknown */
+	double slowest_ratio;
 
 	double step_s, without_s, before_s, blame_s, slowdown, chips_lost, chip_hours;
-	double cost_steps, cost_sum_s; /* accounted since it began, or since a restart: so many, and their blame */
-	int32_t chips;                   /* of the job; 0 = not known */
+	/* accounted since it began, or since a restart: so many, and their blame */
+	double cost_steps, cost_sum_s;
+	int32_t chips; /* of the job; 0 = not known */
 	uint32_t workers, workers_used, hosts;
-	double clock_err_s;              /* NaN = not known */
+	double clock_err_s; /* NaN = not known */
 
-	struct ls_episode stalls;        /* as of the last look at it, if stalls hold it up; hits 0: none */
+	/* as of the last look at it, if stalls hold it up; hits 0: none */
+	struct ls_episode stalls;
 
 	struct ls_evidence evidence[LS_EVIDENCE_MAX];
 	size_t evidence_count;
-	bool counters_ripe;              /* counters are in it */
+	bool counters_ripe; /* counters are in it */
 	struct ls_diagnosis diagnosis;
 
-	json_t *json;                    /* as last told to the sink */
+	json_t *json; /* as last told to the sink */
 };
 
 /* Name of an enum value, as in the JSON; NULL if out of range. */
@@ -114,15 +125,16 @@ const char *ls_finding_status_name(unsigned status);
 const char *ls_severity_name(unsigned severity);
 
 /*
- * Id of the n-th occurrence of a subject; more > 0 adds so many characters, on collision. -LS_ELIMIT:
- * no more can be added.
+ * Id of the n-th occurrence of a subject; more > 0 adds so many characters, on
+ * collision. -LS_ELIMIT: no more can be added.
  */
 int ls_finding_make_id(const struct ls_finding *f, unsigned more,
 	char ret_id[LS_FINDING_ID_BYTES]) LS_MUSTCHECK;
 
 /*
- * Same job and subject, and both or neither a hang: who is slow for long may stand still, too. (A worker stays the
- * same whether it is alone on its host or not; a link, from either end.)
+ * Same job and subject, and both or neither a hang: who is slow for long may stand
+ * still, too. (A worker stays the same whether it is alone on its host or not; a link,
+ * from either end.)
  */
 bool ls_finding_same_subject(const struct ls_finding *a, const struct ls_finding *b);
 
@@ -133,8 +145,8 @@ bool ls_finding_is_open(const struct ls_finding *f);
 enum ls_severity ls_finding_severity(double slowdown);
 
 /*
- * Builds f->json anew; -ENOMEM leaves the old one. Of a parsed finding that was not diagnosed since, only
- * what can have changed: status, times and last step.
+ * Builds f->json anew; -ENOMEM leaves the old one. Of a parsed finding that was not
+ * diagnosed since, only what can have changed: status, times and last step.
  */
 int ls_finding_render(struct ls_finding *f) LS_MUSTCHECK;
 

@@ -54,8 +54,8 @@ finding_parse_link(const json_t *subject, struct ls_finding *f)
 	const char *a, *b;
 	int rank_a, rank_b;
 
-	if (json_unpack((json_t *)(uintptr_t)subject, "{s:[s, s], s:[i, i]}", "hosts", &a, &b, "ranks",
-		    &rank_a, &rank_b) != 0 ||
+	if (json_unpack((json_t *)(uintptr_t)subject, "{s:[s, s], s:[i, i]}", "hosts",
+		    &a, &b, "ranks", &rank_a, &rank_b) != 0 ||
 		ls_text_copy(f->who.host, sizeof(f->who.host), a) != 0 ||
 		ls_text_copy(f->peer_host, sizeof(f->peer_host), b) != 0)
 		return -LS_EPARSE;
@@ -72,9 +72,11 @@ finding_parse_group(const json_t *subject, struct ls_finding *f)
 	json_t *hosts = json_object_get(subject, "hosts");
 	json_int_t count = json_integer_value(json_object_get(subject, "host_count"));
 
-	if (way <= LS_WAY_NONE || !json_is_array(hosts) || json_array_size(hosts) > LS_FINDING_HOSTS_MAX ||
-		count < 0 || count > LS_WORKERS_MAX ||
-		finding_get_text(subject, "name", f->group, sizeof(f->group)) != 0 || f->group[0] == '\0')
+	if (way <= LS_WAY_NONE || !json_is_array(hosts) ||
+		json_array_size(hosts) > LS_FINDING_HOSTS_MAX || count < 0 ||
+		count > LS_WORKERS_MAX ||
+		finding_get_text(subject, "name", f->group, sizeof(f->group)) != 0 ||
+		f->group[0] == '\0')
 		return -LS_EPARSE;
 	f->way = (enum ls_group_way)way;
 	f->member_hosts = (uint32_t)count;
@@ -98,16 +100,20 @@ finding_parse_names(const json_t *json, struct ls_finding *f)
 	f->scope = (enum ls_finding_scope)scope;
 	f->status = (enum ls_finding_status)status;
 	f->severity = (enum ls_severity)severity;
-	method = json_string_value(json_object_get(json_object_get(json, "impact"), "method"));
+	method = json_string_value(
+		json_object_get(json_object_get(json, "impact"), "method"));
 	f->comm = method != NULL && strcmp(method, "collective_excess_v1") == 0;
 	f->replica = method != NULL && strcmp(method, "load_residual_v1") == 0;
 	f->who.rank = (int32_t)json_integer_value(json_object_get(subject, "rank"));
-	if (finding_get_text(json, "id", f->id, sizeof(f->id)) != 0 || f->id[0] == '\0' ||
+	if (finding_get_text(json, "id", f->id, sizeof(f->id)) != 0 ||
+		f->id[0] == '\0' ||
 		finding_get_text(json_object_get(json, "job"), "id", f->who.job,
 			sizeof(f->who.job)) != 0 ||
 		f->who.job[0] == '\0' ||
-		finding_get_text(subject, "host", f->who.host, sizeof(f->who.host)) != 0 ||
-		finding_get_text(subject, "role", f->who.role, sizeof(f->who.role)) != 0 ||
+		finding_get_text(subject, "host", f->who.host, sizeof(f->who.host)) !=
+			0 ||
+		finding_get_text(subject, "role", f->who.role, sizeof(f->who.role)) !=
+			0 ||
 		finding_get_text(json_object_get(json, "slice"), "id", f->who.slice,
 			sizeof(f->who.slice)) != 0)
 		return -LS_EPARSE;
@@ -124,7 +130,7 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	const json_t *impact = json_object_get(json, "impact");
 	const json_t *from = json_object_get(json, "provenance");
 	const char *type = json_string_value(json_object_get(onset, "type"));
-	struct ls_finding f = {.slowest_ratio = NAN, .clock_err_s = NAN};
+	struct ls_finding f = { .slowest_ratio = NAN, .clock_err_s = NAN };
 
 	if (json_integer_value(json_object_get(json, "schema_version")) != 1 ||
 		finding_parse_names(json, &f) != 0 ||
@@ -134,15 +140,16 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	f.onset_us = finding_get_time(onset, "at");
 	f.born = type != NULL && strcmp(type, "from_the_start") == 0;
 	f.gradual = type != NULL && strcmp(type, "drift") == 0;
-	f.uncertainty_steps =
-		(uint32_t)json_integer_value(json_object_get(onset, "uncertainty_steps"));
+	f.uncertainty_steps = (uint32_t)json_integer_value(
+		json_object_get(onset, "uncertainty_steps"));
 	f.detected_us = finding_get_time(json, "first_detected_at");
 	f.updated_us = finding_get_time(json, "updated_at");
 	f.cleared_us = finding_get_time(json, "cleared_at");
 	f.job_ended = json_object_get(json, "cleared_reason") != NULL;
 	f.last_step = (uint64_t)json_integer_value(json_object_get(json, "last_step"));
 	f.accounted_step = f.last_step;
-	f.steps_seen = (uint64_t)json_integer_value(json_object_get(seen, "steps_seen"));
+	f.steps_seen =
+		(uint64_t)json_integer_value(json_object_get(seen, "steps_seen"));
 	f.reopened = (uint32_t)json_integer_value(json_object_get(seen, "reopened"));
 	f.step_s = finding_get_number(impact, "step_time_s");
 	f.without_s = finding_get_number(impact, "step_time_without_s");
@@ -156,7 +163,8 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 		f.share = 0;
 	if (isnan(f.chip_hours))
 		f.chip_hours = 0;
-	f.occurrence = (uint32_t)json_integer_value(json_object_get(from, "occurrence"));
+	f.occurrence =
+		(uint32_t)json_integer_value(json_object_get(from, "occurrence"));
 	if (f.occurrence == 0)
 		f.occurrence = 1;
 	f.json = json_deep_copy(json);

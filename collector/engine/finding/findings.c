@@ -7,7 +7,8 @@
 #include <string.h>
 
 void
-ls_findings_tell(struct ls_engine *e, struct ls_finding *f, const char *event, int64_t now_us)
+ls_findings_tell(struct ls_engine *e, struct ls_finding *f, const char *event,
+	int64_t now_us)
 {
 	f->updated_us = now_us;
 	if (ls_finding_render(f) != 0)
@@ -25,7 +26,8 @@ findings_id_taken(const struct ls_engine *e, const char *id)
 	return false;
 }
 
-/* Room for one more finding: when all places are taken, the one cleared first is forgotten. */
+/* Room for one more finding: when all places are taken, the one cleared first is
+ * forgotten. */
 static int
 findings_make_room(struct ls_engine *e)
 {
@@ -37,7 +39,8 @@ findings_make_room(struct ls_engine *e)
 	for (size_t i = 0; i < e->finding_count; i++)
 		if (!ls_finding_is_open(&e->findings[i]) &&
 			(oldest == SIZE_MAX ||
-				e->findings[i].cleared_us < e->findings[oldest].cleared_us))
+				e->findings[i].cleared_us <
+					e->findings[oldest].cleared_us))
 			oldest = i;
 	if (oldest == SIZE_MAX)
 		return -LS_ELIMIT;
@@ -85,8 +88,8 @@ ls_findings_is_known(const struct ls_finding *f, int64_t now_us)
 }
 
 struct ls_finding *
-ls_findings_take(struct ls_engine *e, struct ls_finding *last, const struct ls_finding *subject,
-	int64_t now_us)
+ls_findings_take(struct ls_engine *e, struct ls_finding *last,
+	const struct ls_finding *subject, int64_t now_us)
 {
 	struct ls_finding f = *subject;
 
@@ -112,8 +115,10 @@ ls_findings_take(struct ls_engine *e, struct ls_finding *last, const struct ls_f
 struct ls_finding
 ls_findings_of_job(const struct ls_engine *e, const struct ls_job *j)
 {
-	struct ls_finding f = {.scope = LS_SCOPE_JOB, .estimate = j->detect.mode, .slowest_ratio = NAN,
-		.clock_err_s = NAN};
+	struct ls_finding f = { .scope = LS_SCOPE_JOB,
+		.estimate = j->detect.mode,
+		.slowest_ratio = NAN,
+		.clock_err_s = NAN };
 
 	ls_job_step_source(e, j, &f.who);
 	memcpy(f.who.job, j->name, sizeof(f.who.job));
@@ -121,7 +126,8 @@ ls_findings_of_job(const struct ls_engine *e, const struct ls_job *j)
 }
 
 void
-ls_findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us, uint32_t uncertainty_steps)
+ls_findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us,
+	uint32_t uncertainty_steps)
 {
 	f->onset_step = step;
 	f->onset_us = t_us;
@@ -132,12 +138,15 @@ ls_findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us, uint32_t un
 }
 
 void
-ls_findings_present(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, uint64_t step)
+ls_findings_present(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_finding *f, uint64_t step)
 {
 	f->last_step = step;
 	f->steps_seen = step >= f->onset_step ? step - f->onset_step + 1 : 0;
 	f->workers = (uint32_t)j->count;
-	f->workers_used = j->live_count > 0 ? (uint32_t)ls_job_row(j, j->live_count - 1)->totals.used : 0;
+	f->workers_used = j->live_count > 0
+		? (uint32_t)ls_job_row(j, j->live_count - 1)->totals.used
+		: 0;
 	f->hosts = (uint32_t)ls_job_places(e, j, LS_PLACE_HOST);
 }
 
@@ -155,8 +164,8 @@ ls_findings_account(struct ls_finding *f, double blame_s, double chips, uint64_t
 }
 
 void
-ls_findings_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, double step_s,
-	double blame_s, uint64_t step)
+ls_findings_cost(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_finding *f, double step_s, double blame_s, uint64_t step)
 {
 	f->step_s = step_s;
 	f->blame_s = blame_s > 0 ? fmin(blame_s, 0.99 * step_s) : 0;
@@ -169,7 +178,8 @@ ls_findings_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_fi
 }
 
 void
-ls_findings_clear(struct ls_engine *e, struct ls_finding *f, uint64_t step, int64_t now_us)
+ls_findings_clear(struct ls_engine *e, struct ls_finding *f, uint64_t step,
+	int64_t now_us)
 {
 	if (ls_findings_is_known(f, now_us))
 		return;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * findings - the engine's list of findings: looked up by subject, opened, brought up to date, told and cleared.
+ * findings - the engine's list of findings: looked up by subject, opened, brought up to
+ * date, told and cleared.
  *
  * Owner:   the engine; parts that judge call it.
  * Units:   microseconds since the epoch; seconds for what a step takes and costs.
@@ -14,17 +15,19 @@
 #include "collector/engine/engine_state.h"
 
 /* The newest finding about this subject, or NULL. */
-struct ls_finding *ls_findings_last(const struct ls_engine *e, const struct ls_finding *subject);
+struct ls_finding *ls_findings_last(const struct ls_engine *e,
+	const struct ls_finding *subject);
 
 /* The one that is open, or NULL: only the newest can be. */
-struct ls_finding *ls_findings_open(const struct ls_engine *e, const struct ls_finding *subject);
+struct ls_finding *ls_findings_open(const struct ls_engine *e,
+	const struct ls_finding *subject);
 
 /* Was this told before a restart? Then records that are fed again change nothing. */
 bool ls_findings_is_known(const struct ls_finding *f, int64_t now_us);
 
 /*
- * Appends a new finding for the subject, or takes up `last`, cleared less than 24 h ago. NULL: no room.
- * Its numbers are the caller's to fill in before it is told.
+ * Appends a new finding for the subject, or takes up `last`, cleared less than 24 h
+ * ago. NULL: no room. Its numbers are the caller's to fill in before it is told.
  */
 struct ls_finding *ls_findings_take(struct ls_engine *e, struct ls_finding *last,
 	const struct ls_finding *subject, int64_t now_us);
@@ -32,26 +35,34 @@ struct ls_finding *ls_findings_take(struct ls_engine *e, struct ls_finding *last
 /* A finding about the job as a whole, to look for one by or to take. */
 struct ls_finding ls_findings_of_job(const struct ls_engine *e, const struct ls_job *j);
 
-/* One that was just taken: since when, and within how many steps that is known; the next cost counts from there. */
-void ls_findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us, uint32_t uncertainty_steps);
+/* One that was just taken: since when, and within how many steps that is known; the
+ * next cost counts from there. */
+void ls_findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us,
+	uint32_t uncertainty_steps);
 
 /* What it says of its job in the newest step that shows it. */
-void ls_findings_present(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, uint64_t step);
+void ls_findings_present(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_finding *f, uint64_t step);
 
 /*
- * A step takes step_s, and blame_s less without it (kept within 0 .. 0.99 step_s): slowdown, chips, severity; from the
- * last step accounted up to this one that is added to what it has cost.
+ * A step takes step_s, and blame_s less without it (kept within 0 .. 0.99 step_s):
+ * slowdown, chips, severity; from the last step accounted up to this one that is added
+ * to what it has cost.
  */
-void ls_findings_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, double step_s,
-	double blame_s, uint64_t step);
+void ls_findings_cost(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_finding *f, double step_s, double blame_s, uint64_t step);
 
-/* The part of it that adds up: each step since the last one accounted cost so many chips blame_s. */
-void ls_findings_account(struct ls_finding *f, double blame_s, double chips, uint64_t step);
+/* The part of it that adds up: each step since the last one accounted cost so many
+ * chips blame_s. */
+void ls_findings_account(struct ls_finding *f, double blame_s, double chips,
+	uint64_t step);
 
 /* Renders it and tells the sink; `event` as in engine.h. */
-void ls_findings_tell(struct ls_engine *e, struct ls_finding *f, const char *event, int64_t now_us);
+void ls_findings_tell(struct ls_engine *e, struct ls_finding *f, const char *event,
+	int64_t now_us);
 
 /* It is over; step: the last one that showed it. */
-void ls_findings_clear(struct ls_engine *e, struct ls_finding *f, uint64_t step, int64_t now_us);
+void ls_findings_clear(struct ls_engine *e, struct ls_finding *f, uint64_t step,
+	int64_t now_us);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * judge - the part of the engine that turns a closed step into verdicts: blame, detect, then the
- * findings that open, change and clear. (Interface: engine_state.h.)
+ * judge - the part of the engine that turns a closed step into verdicts: blame, detect,
+ * then the findings that open, change and clear. (Interface: engine_state.h.)
  */
 #include "config.h"
 #include "collector/engine/engine_state.h"
@@ -20,7 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define JUDGE_COST_LONG 2.0   /* times the steps looked at: ends of an episode, perhaps none of it, then weigh little */
+/* times the steps looked at: ends of an episode, perhaps none of it, then weigh little
+ */
+#define JUDGE_COST_LONG 2.0
 #define JUDGE_COST_CHANCE 3.0 /* standard errors */
 
 static size_t
@@ -57,11 +59,13 @@ judge_keep(struct ls_job *j, const struct ls_live_row *kept)
 	j->live_head = (j->live_head + 1) % j->live_capacity;
 }
 
-/* Most workers checkpoint, evaluate or compile: a step unlike the others, not judged. */
+/* Most workers checkpoint, evaluate or compile: a step unlike the others, not judged.
+ */
 static bool
 judge_masked(const struct ls_row *row)
 {
-	static const unsigned special[] = {LS_PHASE_CHECKPOINT, LS_PHASE_EVAL, LS_PHASE_COMPILE};
+	static const unsigned special[] = { LS_PHASE_CHECKPOINT, LS_PHASE_EVAL,
+		LS_PHASE_COMPILE };
 	size_t in = 0, present = 0;
 
 	for (size_t i = 0; i < row->cell_count; i++) {
@@ -96,7 +100,8 @@ judge_note_cells(const struct ls_job *j, struct ls_row *row, double *ret_own_s)
 			*ret_own_s = j->residuals[i].own_s;
 		if (w->warm == LS_DETECT_WARM && j->detect.ready) {
 			double residual = j->detect.mode == LS_MODE_LATENESS
-				? j->residuals[i].late_s : j->residuals[i].wait_s;
+				? j->residuals[i].late_s
+				: j->residuals[i].wait_s;
 
 			c->blame_s = (float)fmax(residual - w->base_s, 0);
 			c->under_s = (float)fmin(residual - w->base_s, 0);
@@ -114,7 +119,7 @@ static struct ls_finding
 judge_subject(const struct ls_engine *e, const struct ls_job *j, struct ls_suspect who,
 	enum ls_detect_kind kind)
 {
-	struct ls_finding f = {.kind = LS_KIND_STRAGGLER};
+	struct ls_finding f = { .kind = LS_KIND_STRAGGLER };
 
 	if (who.net) {
 		f = ls_judge_net_subject(e, j, who.at);
@@ -130,7 +135,8 @@ judge_subject(const struct ls_engine *e, const struct ls_job *j, struct ls_suspe
 
 /* Decides of whom a new finding is to speak. */
 static void
-judge_choose_subject(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, uint64_t step, int64_t now_us)
+judge_choose_subject(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
+	uint64_t step, int64_t now_us)
 {
 	if (who.net)
 		ls_judge_net_choose(e, j, who.at, now_us);
@@ -139,25 +145,36 @@ judge_choose_subject(struct ls_engine *e, struct ls_job *j, struct ls_suspect wh
 }
 
 /*
- * What it costs: blame a step, counterfactual, S, chips; earlier steps' cost is kept. Of what comes and goes the newest steps
- * tell less than all of them: where they differ by chance only, all of them count.
+ * What it costs: blame a step, counterfactual, S, chips; earlier steps' cost is kept.
+ * Of what comes and goes the newest steps tell less than all of them: where they differ
+ * by chance only, all of them count.
  */
 static void
-judge_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, struct ls_suspect who,
-	const struct ls_episode *ep, const struct ls_gathered *g, uint64_t step)
+judge_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f,
+	struct ls_suspect who, const struct ls_episode *ep, const struct ls_gathered *g,
+	uint64_t step)
 {
-	double before_s = f->born ? NAN : ep->before_s; /* NaN: not known; of one slow from the start, too */
-	double after_s = who.net ? NAN : ls_evidence_cost_after(e, j, who, f->accounted_step, step);
+	/* NaN: not known; of one slow from the start, too */
+	double before_s = f->born ? NAN : ep->before_s;
+	double after_s = who.net
+		? NAN
+		: ls_evidence_cost_after(e, j, who, f->accounted_step, step);
 	double grown = g->step_s - before_s, blame_s = g->cost_s, mean_s;
-	bool hidden = !who.net || who.at > 0; /* others may come as late; what joins all, all wait for, though they may be faster meanwhile */
+	/* others may come as late; what joins all, all wait for, though they may be
+	 * faster meanwhile */
+	bool hidden = !who.net || who.at > 0;
 
 	f->before_s = before_s;
 	if (hidden && grown > 0 && blame_s > grown)
-		blame_s = grown; /* it cannot cost more than the job lost (design section 3.4) */
+		blame_s =
+			grown; /* it cannot cost more than the job lost (design section 3.4) */
 	f->step_s = g->step_s;
 	if (g->cost_s > 0 && !isnan(after_s))
-		ls_findings_account(f, after_s * blame_s / g->cost_s, ls_job_chips(e, j), step);
-	mean_s = f->cost_steps >= JUDGE_COST_LONG * (double)g->steps ? f->cost_sum_s / f->cost_steps : NAN;
+		ls_findings_account(f, after_s * blame_s / g->cost_s,
+			ls_job_chips(e, j), step);
+	mean_s = f->cost_steps >= JUDGE_COST_LONG * (double)g->steps
+		? f->cost_sum_s / f->cost_steps
+		: NAN;
 	if (fabs(blame_s - mean_s) < JUDGE_COST_CHANCE * g->cost_error_s) {
 		f->step_s += mean_s - blame_s;
 		blame_s = mean_s;
@@ -168,7 +185,8 @@ judge_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding 
 /* Brings a finding up to date with its channel and the live window. */
 static void
 judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f,
-	struct ls_suspect who, const struct ls_detect_channel *ch, uint64_t step, int64_t now_us)
+	struct ls_suspect who, const struct ls_detect_channel *ch, uint64_t step,
+	int64_t now_us)
 {
 	bool worker = ls_suspect_slot(j, who) != SIZE_MAX;
 	struct ls_gathered g;
@@ -177,10 +195,12 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 	ls_findings_present(e, j, f, step);
 	f->slowest_ratio = g.slowest_ratio;
 	f->clock_err_s = g.clock_err_s;
-	f->stalls = f->detector == LS_DETECT_STALLS ? ch->ep : (struct ls_episode){0};
+	f->stalls = f->detector == LS_DETECT_STALLS ? ch->ep : (struct ls_episode){ 0 };
 	if (!who.net)
 		ls_judge_group_members(e, j, who.at, f);
-	step = !g.ended ? step : j->replica.on ? ls_replica_step_in(j, who.at, g.last_step) : g.last_step;
+	step = !g.ended		? step
+		: j->replica.on ? ls_replica_step_in(j, who.at, g.last_step)
+				: g.last_step;
 	if (j->replica.on)
 		ls_replica_cost(e, j, who.at, &g, f, step);
 	else
@@ -193,21 +213,23 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 	f->evidence_count = g.count;
 	if (!worker) {
 		f->kind = LS_KIND_LINK;
-		f->diagnosis = (struct ls_diagnosis){.count = 1};
+		f->diagnosis = (struct ls_diagnosis){ .count = 1 };
 		f->diagnosis.hypotheses[0] =
-			(struct ls_hypothesis){LS_CAUSE_COMMUNICATION, 0.8, 1};
+			(struct ls_hypothesis){ LS_CAUSE_COMMUNICATION, 0.8, 1 };
 		return;
 	}
 	f->counters_ripe = g.counters_ripe;
 	ls_cause_diagnose(f->evidence, f->evidence_count, g.gap_s, g.counters_ripe,
 		g.steady, &f->diagnosis);
-	f->kind = f->diagnosis.hypotheses[0].cause == LS_CAUSE_IMBALANCE ? LS_KIND_IMBALANCE
-									 : LS_KIND_STRAGGLER;
+	f->kind = f->diagnosis.hypotheses[0].cause == LS_CAUSE_IMBALANCE
+		? LS_KIND_IMBALANCE
+		: LS_KIND_STRAGGLER;
 }
 
 /*
- * Within how many steps the onset is known. Chronic: 20 live runs and the recorded ones were off by -7 to
- * +4 (tests/system/slow_rank.sh prints it). Faint: assumed; the one recording of its kind was off by 6.
+ * Within how many steps the onset is known. Chronic: 20 live runs and the recorded ones
+ * were off by -7 to +4 (tests/system/slow_rank.sh prints it). Faint: assumed; the one
+ * recording of its kind was off by 6.
  */
 static uint32_t
 judge_uncertainty(enum ls_detect_kind kind, const struct ls_episode *ep)
@@ -217,46 +239,55 @@ judge_uncertainty(enum ls_detect_kind kind, const struct ls_episode *ep)
 	return kind == LS_DETECT_FAINT ? 20 : 7;
 }
 
-/* Does an earlier kind, which tells more, still find what this finding is about? Of a group: of any of its members, perhaps. */
+/* Does an earlier kind, which tells more, still find what this finding is about? Of a
+ * group: of any of its members, perhaps. */
 static bool
-judge_is_told_by_other(const struct ls_job *j, struct ls_suspect who, const struct ls_finding *f, enum ls_detect_kind kind)
+judge_is_told_by_other(const struct ls_job *j, struct ls_suspect who,
+	const struct ls_finding *f, enum ls_detect_kind kind)
 {
-	return kind > f->detector && ((!who.net && j->detect.worker[who.at].way != LS_WAY_NONE) ||
-		ls_suspect_channels(j, who)[f->detector].level == LS_LEVEL_FINDING);
+	return kind > f->detector &&
+		((!who.net && j->detect.worker[who.at].way != LS_WAY_NONE) ||
+			ls_suspect_channels(j, who)[f->detector].level ==
+				LS_LEVEL_FINDING);
 }
 
 static void
-judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, enum ls_detect_kind kind,
-	uint64_t step, int64_t now_us)
+judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
+	enum ls_detect_kind kind, uint64_t step, int64_t now_us)
 {
-	struct ls_detect_channel *ch = who.net ? &j->detect.net[who.at].channel[kind]
-					       : &j->detect.worker[who.at].channel[kind];
+	struct ls_detect_channel *ch = who.net
+		? &j->detect.net[who.at].channel[kind]
+		: &j->detect.worker[who.at].channel[kind];
 	struct ls_finding subject = judge_subject(e, j, who, kind);
 	struct ls_finding *f = ls_findings_last(e, &subject);
 	const char *event = "updated";
 	uint64_t accounted;
 	bool goes_on;
 
-	if ((f != NULL && ls_findings_is_known(f, now_us)) || (!who.net && ls_judge_net_tells(j, who.at)))
+	if ((f != NULL && ls_findings_is_known(f, now_us)) ||
+		(!who.net && ls_judge_net_tells(j, who.at)))
 		return;
 	if (f == NULL || !ls_finding_is_open(f)) {
 		f = ls_findings_take(e, f, &subject, now_us);
 		if (f == NULL)
 			return;
 		event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
-		goes_on = kind == LS_DETECT_STALLS && ls_stall_goes_on(&f->stalls, &ch->ep);
+		goes_on = kind == LS_DETECT_STALLS &&
+			ls_stall_goes_on(&f->stalls, &ch->ep);
 		if (goes_on)
 			ls_stall_join(&f->stalls, &ch->ep); /* it was not over */
 		if (kind != LS_DETECT_STALLS && !who.net && !j->replica.on)
 			ls_evidence_onset(j, who.at, &ch->ep);
 		f->counters_ripe = false;
 		accounted = f->accounted_step;
-		ls_findings_begin(f, j->replica.on ? ls_replica_step_in(j, who.at, ch->ep.start_step)
-						   : ch->ep.start_step, ch->ep.start_us, judge_uncertainty(kind, &ch->ep));
+		ls_findings_begin(f,
+			j->replica.on ? ls_replica_step_in(j, who.at, ch->ep.start_step)
+				      : ch->ep.start_step,
+			ch->ep.start_us, judge_uncertainty(kind, &ch->ep));
 		if (goes_on)
 			f->accounted_step = accounted;
-		f->born = isnan(ch->ep.before_s) || ch->ep.start_step <=
-			LS_DETECT_SKIP + LS_DETECT_WARM;
+		f->born = isnan(ch->ep.before_s) ||
+			ch->ep.start_step <= LS_DETECT_SKIP + LS_DETECT_WARM;
 	} else if (judge_is_told_by_other(j, who, f, kind)) {
 		return;
 	}
@@ -275,15 +306,20 @@ judge_update(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	struct ls_finding *f = ls_findings_open(e, &subject);
 
 	if (f != NULL && kind == LS_DETECT_STALLS && f->detector == kind)
-		f->stalls = ch->ep; /* also of one that is not told of by itself: the next ones may go on from here */
-	if (f == NULL || ls_findings_is_known(f, now_us) || (step < f->last_step + LS_FINDING_UPDATE_STEPS &&
-				 now_us - f->updated_us < LS_FINDING_UPDATE_US))
+		f->stalls =
+			ch->ep; /* also of one that is not told of by itself: the next ones may go on from here */
+	if (f == NULL || ls_findings_is_known(f, now_us) ||
+		(step < f->last_step + LS_FINDING_UPDATE_STEPS &&
+			now_us - f->updated_us < LS_FINDING_UPDATE_US))
 		return;
-	if (judge_is_told_by_other(j, who, f, kind) || (!who.net && ls_judge_net_tells(j, who.at)))
+	if (judge_is_told_by_other(j, who, f, kind) ||
+		(!who.net && ls_judge_net_tells(j, who.at)))
 		return;
-	/* On its way out: nothing new is there to see. Of a net, what is healthy would dilute what was summed. */
-	if (kind != LS_DETECT_STALLS ? ch->c < (who.net ? LS_DETECT_FINDING : LS_DETECT_FINDING / 2)
-				     : ch->ep.last_step != step)
+	/* On its way out: nothing new is there to see. Of a net, what is healthy would
+	 * dilute what was summed. */
+	if (kind != LS_DETECT_STALLS
+			? ch->c < (who.net ? LS_DETECT_FINDING : LS_DETECT_FINDING / 2)
+			: ch->ep.last_step != step)
 		return;
 	if (kind > f->detector)
 		f->detector = kind; /* the other has ended */
@@ -291,9 +327,11 @@ judge_update(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	ls_findings_tell(e, f, "updated", now_us);
 }
 
-/* What is found of a worker is told of its group, or what a net is found for of somebody else, from now on. */
+/* What is found of a worker is told of its group, or what a net is found for of
+ * somebody else, from now on. */
 static void
-judge_reopen(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, uint64_t step, int64_t now_us)
+judge_reopen(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
+	uint64_t step, int64_t now_us)
 {
 	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
 		if (ls_suspect_channels(j, who)[k].level == LS_LEVEL_FINDING) {
@@ -304,7 +342,8 @@ judge_reopen(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, uint6
 
 /* Nothing is found of it any more. */
 static void
-judge_end(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, uint64_t step, int64_t now_us)
+judge_end(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, uint64_t step,
+	int64_t now_us)
 {
 	struct ls_finding subject = judge_subject(e, j, who, LS_DETECT_CHRONIC);
 	struct ls_finding *f = ls_findings_open(e, &subject);
@@ -318,16 +357,18 @@ judge_end(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, uint64_t
 }
 
 /*
- * What was told of all that a net joins is told of the host whose counters explain it, as soon as they do; and of all again if
- * that host's finding is gone.
+ * What was told of all that a net joins is told of the host whose counters explain it,
+ * as soon as they do; and of all again if that host's finding is gone.
  */
 static void
-judge_rename(struct ls_engine *e, struct ls_job *j, size_t at, uint64_t step, int64_t now_us)
+judge_rename(struct ls_engine *e, struct ls_job *j, size_t at, uint64_t step,
+	int64_t now_us)
 {
-	const struct ls_suspect who = {.net = true, .at = at};
+	const struct ls_suspect who = { .net = true, .at = at };
 	struct ls_finding was, *f;
 
-	if (j->detect.net[at].names != LS_NET_ALL || j->detect.judged % LS_FINDING_UPDATE_STEPS != 0)
+	if (j->detect.net[at].names != LS_NET_ALL ||
+		j->detect.judged % LS_FINDING_UPDATE_STEPS != 0)
 		return;
 	was = judge_subject(e, j, who, LS_DETECT_CHRONIC);
 	f = ls_findings_open(e, &was);
@@ -372,7 +413,8 @@ ls_judge_clear_job(struct ls_engine *e, struct ls_job *j, bool ended, int64_t no
 	for (size_t i = 0; i < e->finding_count; i++) {
 		struct ls_finding *f = &e->findings[i];
 
-		if (!ls_finding_is_open(f) || strcmp(f->who.job, j->name) != 0 || ls_findings_is_known(f, now_us))
+		if (!ls_finding_is_open(f) || strcmp(f->who.job, j->name) != 0 ||
+			ls_findings_is_known(f, now_us))
 			continue;
 		f->job_ended = ended;
 		ls_findings_clear(e, f, f->last_step, now_us);
@@ -380,7 +422,8 @@ ls_judge_clear_job(struct ls_engine *e, struct ls_job *j, bool ended, int64_t no
 }
 
 bool
-ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j, const struct ls_finding *f)
+ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_finding *f)
 {
 	const struct ls_engine_worker *w;
 
@@ -397,27 +440,32 @@ ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j, const struct
 		return ls_judge_group_is_held(e, j, f);
 	case LS_SCOPE_GROUP:
 	case LS_SCOPE_SHARD:
-		return f->way == LS_WAY_STAGE ? ls_judge_stage_is_held(j, f) : ls_judge_group_is_held(e, j, f);
+		return f->way == LS_WAY_STAGE ? ls_judge_stage_is_held(j, f)
+					      : ls_judge_group_is_held(e, j, f);
 	case LS_SCOPE_HOST:
 	case LS_SCOPE_RANK:
 	case LS_SCOPE_COUNT:
 	default:
 		w = ls_job_rank(e, j, f->who.rank);
 		return (w != NULL && strcmp(w->info.host, f->who.host) == 0 &&
-			       ((j->detect.worker[w->slot].way == LS_WAY_NONE && ls_judge_is_found(j, w->slot)) ||
-				       ls_rhythm_period_of(&j->rhythm, w->slot) != NULL)) ||
+			       ((j->detect.worker[w->slot].way == LS_WAY_NONE &&
+					ls_judge_is_found(j, w->slot)) ||
+				       ls_rhythm_period_of(&j->rhythm, w->slot) !=
+					       NULL)) ||
 			(f->scope == LS_SCOPE_HOST && ls_judge_group_is_held(e, j, f));
 	}
 }
 
 /*
- * Open findings of this job that no channel holds up any more: taken over from storage, and calm since
- * the detectors have learned again, or of a rank that moved to another host.
+ * Open findings of this job that no channel holds up any more: taken over from storage,
+ * and calm since the detectors have learned again, or of a rank that moved to another
+ * host.
  */
 static void
 judge_orphans(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_us)
 {
-	if (j->detect.judged < 2 * LS_DETECT_WARM || j->detect.judged % LS_FINDING_UPDATE_STEPS != 0)
+	if (j->detect.judged < 2 * LS_DETECT_WARM ||
+		j->detect.judged % LS_FINDING_UPDATE_STEPS != 0)
 		return;
 	for (size_t i = 0; i < e->finding_count; i++)
 		if (ls_finding_is_open(&e->findings[i]) &&
@@ -446,9 +494,11 @@ judge_arrival(const struct ls_job *j, const struct ls_cell *c, double *ret_s)
 	return true;
 }
 
-/* For whom the step waits, and how long: culprits that are found hide neither each other nor themselves. */
+/* For whom the step waits, and how long: culprits that are found hide neither each
+ * other nor themselves. */
 static void
-judge_costs(const struct ls_job *j, const struct ls_row *row, struct ls_blame_step *totals)
+judge_costs(const struct ls_job *j, const struct ls_row *row,
+	struct ls_blame_step *totals)
 {
 	double last = -INFINITY, healthy = -INFINITY, second = -INFINITY, t;
 
@@ -462,7 +512,9 @@ judge_costs(const struct ls_job *j, const struct ls_row *row, struct ls_blame_st
 		} else if (t > second) {
 			second = t;
 		}
-		if (t > healthy && (j->detect.open + j->slow.open == 0 || !ls_judge_is_found(j, i)))
+		if (t > healthy &&
+			(j->detect.open + j->slow.open == 0 ||
+				!ls_judge_is_found(j, i)))
 			healthy = t;
 	}
 	if (!(second > -INFINITY)) {
@@ -470,7 +522,8 @@ judge_costs(const struct ls_job *j, const struct ls_row *row, struct ls_blame_st
 		return;
 	}
 	/* Nothing is found of the last itself: it alone is looked at. */
-	totals->costs_s = last - (healthy < last && healthy > -INFINITY ? healthy : second);
+	totals->costs_s =
+		last - (healthy < last && healthy > -INFINITY ? healthy : second);
 }
 
 /* Blame: residuals of all workers, and what joins them. */
@@ -480,11 +533,14 @@ judge_blame(struct ls_job *j, const struct ls_row *row, struct ls_blame_step *to
 	size_t n = row->cell_count < j->count ? row->cell_count : j->count;
 
 	for (size_t i = n; i < j->count; i++)
-		j->residuals[i] = (struct ls_blame){NAN, NAN, NAN, NAN, NAN, 0};
+		j->residuals[i] = (struct ls_blame){ NAN, NAN, NAN, NAN, NAN, 0 };
 	if (!j->grouped) {
 		ls_blame_group(&j->room, j->roles.of, j->roles.count, j->count);
-		ls_blame_group_slices(&j->room, j->slices.of, j->slices.count, j->count);
-		ls_ignore(ls_stages_group(&j->compare, &j->detect, j->stages.of, j->stages.count, j->count)); /* then none is compared */
+		ls_blame_group_slices(&j->room, j->slices.of, j->slices.count,
+			j->count);
+		/* then none is compared */
+		ls_ignore(ls_stages_group(&j->compare, &j->detect, j->stages.of,
+			j->stages.count, j->count));
 		j->grouped = true;
 	}
 	if (j->replica.on) {
@@ -493,7 +549,8 @@ judge_blame(struct ls_job *j, const struct ls_row *row, struct ls_blame_step *to
 	}
 	ls_blame_judge(&j->room, row->cells, n, !j->detect.ready, j->residuals, totals);
 	if (row->reported < j->count || row->reported < (uint32_t)j->world)
-		totals->net.collective_s = NAN; /* it may be a missing one that all waited for */
+		totals->net.collective_s =
+			NAN; /* it may be a missing one that all waited for */
 	totals->slice = j->slice_nets;
 	totals->slice_count = j->room.slice_count;
 	totals->slice_of = j->slices.of;
@@ -501,10 +558,10 @@ judge_blame(struct ls_job *j, const struct ls_row *row, struct ls_blame_step *to
 }
 
 void
-ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t expected,
-	int64_t now_us)
+ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
+	uint32_t expected, int64_t now_us)
 {
-	struct ls_live_row kept = {.row = *row, .expected = expected};
+	struct ls_live_row kept = { .row = *row, .expected = expected };
 	bool masked = judge_masked(row), hang, judged, apart;
 	double own_s;
 	bool was[LS_DETECT_KIND_COUNT];
@@ -519,8 +576,8 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t
 	for (size_t i = 0; i < j->detect.net_count; i++)
 		judge_was(j->detect.net[i].channel, j->detect.net[i].was);
 	if (judged) {
-		ls_detect_step(&j->detect, row->step, row->begin_us, ls_judge_clocks_ok(e, j),
-			j->residuals, j->count, &kept.totals);
+		ls_detect_step(&j->detect, row->step, row->begin_us,
+			ls_judge_clocks_ok(e, j), j->residuals, j->count, &kept.totals);
 		if (!j->replica.on)
 			ls_judge_stages(e, j, row, now_us);
 	}
@@ -543,16 +600,17 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row, uint32_t
 			continue; /* as most are */
 		for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
 			was[k] = (bits & 1u << k) != 0;
-		judge_channels(e, j, (struct ls_suspect){.at = i}, was,
+		judge_channels(e, j, (struct ls_suspect){ .at = i }, was,
 			j->replica.on ? ls_replica_step(j, i) : row->step, now_us);
 	}
 	for (size_t i = 0; i < j->detect.net_count; i++)
-		judge_channels(e, j, (struct ls_suspect){.net = true, .at = i}, j->detect.net[i].was,
-			row->step, now_us);
+		judge_channels(e, j, (struct ls_suspect){ .net = true, .at = i },
+			j->detect.net[i].was, row->step, now_us);
 	if (!j->replica.on) {
 		regrouped = ls_judge_regroup(e, j, row->step, now_us);
 		if (regrouped != SIZE_MAX)
-			judge_reopen(e, j, (struct ls_suspect){.at = regrouped}, row->step, now_us);
+			judge_reopen(e, j, (struct ls_suspect){ .at = regrouped },
+				row->step, now_us);
 		ls_judge_slow(e, j, now_us);
 		ls_judge_job(e, j, &kept, own_s, now_us);
 	}

@@ -7,11 +7,13 @@
 /* Arrivals are used if clocks are known well enough for this ratio of a step. */
 #define JUDGE_CLOCK_LEAST 0.01
 
-/* What the clocks of two workers may differ by, surely; 0 where nobody told (one host, or replay). */
+/* What the clocks of two workers may differ by, surely; 0 where nobody told (one host,
+ * or replay). */
 static double
 judge_clock_sure(const struct ls_engine *e, const struct ls_job *j, size_t a, size_t b)
 {
-	double x = e->workers[j->slots[a]].clock_err_s, y = e->workers[j->slots[b]].clock_err_s;
+	double x = e->workers[j->slots[a]].clock_err_s,
+	       y = e->workers[j->slots[b]].clock_err_s;
 
 	return LS_BLAME_CLOCK_SURE * hypot(isnan(x) ? 0 : x, isnan(y) ? 0 : y);
 }
@@ -25,7 +27,8 @@ ls_judge_clocks_ok(const struct ls_engine *e, struct ls_job *j)
 	for (size_t i = 0; i < j->count; i++) {
 		double err_s = e->workers[j->slots[i]].clock_err_s;
 
-		if (!(LS_BLAME_CLOCK_SURE * M_SQRT2 * err_s > limit_s)) /* NaN: not told */
+		/* NaN: not told */
+		if (!(LS_BLAME_CLOCK_SURE * M_SQRT2 * err_s > limit_s))
 			continue;
 		ok = false;
 		if (j->detect.ready)
@@ -35,7 +38,8 @@ ls_judge_clocks_ok(const struct ls_engine *e, struct ls_job *j)
 }
 
 void
-ls_judge_order(const struct ls_engine *e, const struct ls_job *j, struct ls_blame_step *totals)
+ls_judge_order(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_blame_step *totals)
 {
 	if (totals->last < j->count && totals->second < j->count &&
 		!(totals->gap_s > judge_clock_sure(e, j, totals->last, totals->second)))
@@ -43,12 +47,15 @@ ls_judge_order(const struct ls_engine *e, const struct ls_job *j, struct ls_blam
 }
 
 bool
-ls_judge_is_apart(const struct ls_engine *e, struct ls_job *j, const struct ls_row *row, const struct ls_blame_step *totals)
+ls_judge_is_apart(const struct ls_engine *e, struct ls_job *j, const struct ls_row *row,
+	const struct ls_blame_step *totals)
 {
 	size_t n = row->cell_count < j->count ? row->cell_count : j->count;
 	double err_s = 0;
 
-	if (j->replica.on || !(totals->spread_s > LS_BLAME_APART_STEPS * totals->duration_s)) /* as almost always */
+	/* as almost always */
+	if (j->replica.on ||
+		!(totals->spread_s > LS_BLAME_APART_STEPS * totals->duration_s))
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		double one_s = e->workers[j->slots[i]].clock_err_s;

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define JUDGE_GROUP_DRIFTS 4u /* groups, and single ones that drift more than they, that are looked at */
-#define JUDGE_GROUP_ABOVE 2.0 /* times a member's excess: slow for itself, beside what they share */
+/* groups, and single ones that drift more than they, that are looked at */
+#define JUDGE_GROUP_DRIFTS 4u
+/* times a member's excess: slow for itself, beside what they share */
+#define JUDGE_GROUP_ABOVE 2.0
 
 bool
 ls_judge_any_finding(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT])
@@ -28,12 +30,13 @@ judge_group_is_drift(const struct ls_job *j, size_t slot, enum ls_detect_level l
 bool
 ls_judge_is_found(const struct ls_job *j, size_t slot)
 {
-	return ls_judge_any_finding(j->detect.worker[slot].channel) || judge_group_is_drift(j, slot, LS_LEVEL_FINDING);
+	return ls_judge_any_finding(j->detect.worker[slot].channel) ||
+		judge_group_is_drift(j, slot, LS_LEVEL_FINDING);
 }
 
 /* The ways in which workers are parted here, in the order in which equals are told. */
-static const enum ls_group_way judge_group_ways[] = {
-	LS_WAY_SLICE, LS_WAY_RACK, LS_WAY_SHARD, LS_WAY_HOST};
+static const enum ls_group_way judge_group_ways[] = { LS_WAY_SLICE, LS_WAY_RACK,
+	LS_WAY_SHARD, LS_WAY_HOST };
 #define JUDGE_GROUP_WAYS (sizeof(judge_group_ways) / sizeof(judge_group_ways[0]))
 
 /* The groups of a way that has names; NULL: it has none, or parts nothing. */
@@ -48,7 +51,8 @@ judge_groups(const struct ls_job *j, unsigned way)
 }
 
 static uint32_t
-judge_group_of(const struct ls_engine *e, const struct ls_job *j, unsigned way, size_t slot)
+judge_group_of(const struct ls_engine *e, const struct ls_job *j, unsigned way,
+	size_t slot)
 {
 	const struct ls_job_groups *g = judge_groups(j, way);
 
@@ -58,7 +62,8 @@ judge_group_of(const struct ls_engine *e, const struct ls_job *j, unsigned way, 
 }
 
 bool
-ls_judge_group_holds(const struct ls_engine *e, const struct ls_job *j, size_t slot, size_t other)
+ls_judge_group_holds(const struct ls_engine *e, const struct ls_job *j, size_t slot,
+	size_t other)
 {
 	unsigned way = j->detect.worker[slot].way;
 	uint32_t group = judge_group_of(e, j, way, slot);
@@ -66,7 +71,8 @@ ls_judge_group_holds(const struct ls_engine *e, const struct ls_job *j, size_t s
 	return group != LS_GROUP_NO && group == judge_group_of(e, j, way, other);
 }
 
-/* Mean excess of a suspected worker, or its drift; 0 of any other; NaN of one that did not report. */
+/* Mean excess of a suspected worker, or its drift; 0 of any other; NaN of one that did
+ * not report. */
 static double
 judge_group_excess(const struct ls_job *j, size_t slot)
 {
@@ -82,11 +88,13 @@ judge_group_excess(const struct ls_job *j, size_t slot)
 			most = fmax(most, ch->ep.excess_s / (double)ch->ep.steps);
 	}
 	if (judge_group_is_drift(j, slot, LS_LEVEL_SUSPECT))
-		most = fmax(most, (double)j->slow.worker[slot].drift * j->detect.step_s);
+		most = fmax(most,
+			(double)j->slow.worker[slot].drift * j->detect.step_s);
 	return most;
 }
 
-/* By which way the worker is one of a late group; NONE. Scratch of the job's room is used. */
+/* By which way the worker is one of a late group; NONE. Scratch of the job's room is
+ * used. */
 static enum ls_group_way
 judge_group_test(const struct ls_engine *e, struct ls_job *j, size_t slot)
 {
@@ -105,13 +113,15 @@ judge_group_test(const struct ls_engine *e, struct ls_job *j, size_t slot)
 		if (g == NULL && !host)
 			continue;
 		way[parts] = judge_group_ways[k];
-		part[parts++] = (struct ls_group_part){host ? j->room.index : g->of, host ? 2 : LS_GROUP_LEAST};
+		part[parts++] = (struct ls_group_part){ host ? j->room.index : g->of,
+			host ? 2 : LS_GROUP_LEAST };
 	}
 	found = ls_group_find(j->room.a, j->count, slot, part, parts);
 	return found < parts ? way[found] : LS_WAY_NONE;
 }
 
-/* The way by which something is told already of a group that the worker is in, and not much slower than. */
+/* The way by which something is told already of a group that the worker is in, and not
+ * much slower than. */
 static enum ls_group_way
 judge_group_told(const struct ls_engine *e, const struct ls_job *j, size_t slot)
 {
@@ -120,7 +130,8 @@ judge_group_told(const struct ls_engine *e, const struct ls_job *j, size_t slot)
 	for (size_t i = 0; i < j->count; i++) {
 		unsigned way = j->detect.worker[i].way;
 
-		if (i != slot && way != LS_WAY_NONE && ls_judge_group_holds(e, j, i, slot) &&
+		if (i != slot && way != LS_WAY_NONE &&
+			ls_judge_group_holds(e, j, i, slot) &&
 			!(excess_s > JUDGE_GROUP_ABOVE * judge_group_excess(j, i)))
 			return (enum ls_group_way)way;
 	}
@@ -131,15 +142,17 @@ judge_group_told(const struct ls_engine *e, const struct ls_job *j, size_t slot)
 static struct ls_finding
 judge_group_whose(const struct ls_engine *e, const struct ls_job *j, size_t slot)
 {
-	struct ls_finding f = {.who = e->workers[j->slots[slot]].info};
+	struct ls_finding f = { .who = e->workers[j->slots[slot]].info };
 
 	ls_judge_group_subject(e, j, slot, &f);
 	return f;
 }
 
-/* What is found of a worker is told in another way from now on; what was told before is over. */
+/* What is found of a worker is told in another way from now on; what was told before is
+ * over. */
 static void
-judge_group_move(struct ls_engine *e, struct ls_job *j, size_t slot, enum ls_group_way way, uint64_t step, int64_t now_us)
+judge_group_move(struct ls_engine *e, struct ls_job *j, size_t slot,
+	enum ls_group_way way, uint64_t step, int64_t now_us)
 {
 	struct ls_finding was = judge_group_whose(e, j, slot), is, *f;
 
@@ -158,17 +171,20 @@ judge_group_move(struct ls_engine *e, struct ls_job *j, size_t slot, enum ls_gro
 
 /* What is found of the workers of this one's group is told of the group from now on. */
 static void
-judge_group_take(struct ls_engine *e, struct ls_job *j, size_t slot, uint64_t step, int64_t now_us)
+judge_group_take(struct ls_engine *e, struct ls_job *j, size_t slot, uint64_t step,
+	int64_t now_us)
 {
 	enum ls_group_way way = (enum ls_group_way)j->detect.worker[slot].way;
 
 	for (size_t i = 0; i < j->count; i++)
-		if (i != slot && j->detect.worker[i].way != way && ls_judge_is_found(j, i) && ls_judge_group_holds(e, j, slot, i))
+		if (i != slot && j->detect.worker[i].way != way &&
+			ls_judge_is_found(j, i) && ls_judge_group_holds(e, j, slot, i))
 			judge_group_move(e, j, i, way, step, now_us);
 }
 
 void
-ls_judge_group_choose(struct ls_engine *e, struct ls_job *j, size_t slot, uint64_t step, int64_t now_us)
+ls_judge_group_choose(struct ls_engine *e, struct ls_job *j, size_t slot, uint64_t step,
+	int64_t now_us)
 {
 	enum ls_group_way way = judge_group_told(e, j, slot);
 	bool told = way != LS_WAY_NONE;
@@ -187,7 +203,8 @@ ls_judge_group_leave(struct ls_job *j, size_t slot)
 		j->detect.worker[slot].way = LS_WAY_NONE;
 }
 
-/* The worker that drifts most, of those in no group that is known to, and by less than this; SIZE_MAX: none. */
+/* The worker that drifts most, of those in no group that is known to, and by less than
+ * this; SIZE_MAX: none. */
 static size_t
 judge_group_drifts_most(const struct ls_job *j, double less_s)
 {
@@ -195,7 +212,10 @@ judge_group_drifts_most(const struct ls_job *j, double less_s)
 	double most = 0;
 
 	for (size_t i = 0; i < j->count; i++) {
-		double s = judge_group_is_drift(j, i, LS_LEVEL_SUSPECT) && !j->slow.worker[i].grouped ? judge_group_excess(j, i) : 0;
+		double s = judge_group_is_drift(j, i, LS_LEVEL_SUSPECT) &&
+				!j->slow.worker[i].grouped
+			? judge_group_excess(j, i)
+			: 0;
 
 		if (s > most && s < less_s) { /* false for NaN */
 			most = s;
@@ -212,7 +232,8 @@ ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j)
 
 	for (size_t i = 0; i < j->count; i++)
 		j->slow.worker[i].grouped = false;
-	for (unsigned tries = 0; tries < JUDGE_GROUP_DRIFTS && j->slow.several; tries++) {
+	for (unsigned tries = 0; tries < JUDGE_GROUP_DRIFTS && j->slow.several;
+		tries++) {
 		size_t worst = judge_group_drifts_most(j, less_s);
 		unsigned way;
 		uint32_t group;
@@ -221,9 +242,12 @@ ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j)
 			return;
 		way = judge_group_test(e, j, worst);
 		group = judge_group_of(e, j, way, worst);
-		less_s = way == LS_WAY_NONE ? LS_GROUP_LIKE * judge_group_excess(j, worst) : less_s;
+		less_s = way == LS_WAY_NONE
+			? LS_GROUP_LIKE * judge_group_excess(j, worst)
+			: less_s;
 		for (size_t i = 0; i < j->count && group != LS_GROUP_NO; i++)
-			j->slow.worker[i].grouped |= judge_group_of(e, j, way, i) == group;
+			j->slow.worker[i].grouped |=
+				judge_group_of(e, j, way, i) == group;
 	}
 }
 
@@ -238,7 +262,8 @@ ls_judge_regroup(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t n
 	for (size_t i = 0; i < j->count; i++) {
 		const struct ls_detect_worker *w = &j->detect.worker[i];
 
-		if (w->found == 0 || w->way != LS_WAY_NONE || !(judge_group_excess(j, i) > most))
+		if (w->found == 0 || w->way != LS_WAY_NONE ||
+			!(judge_group_excess(j, i) > most))
 			continue;
 		most = judge_group_excess(j, i);
 		worst = i;
@@ -265,15 +290,16 @@ judge_group_first(const struct ls_engine *e, const struct ls_job *j, size_t slot
 }
 
 void
-ls_judge_group_subject(
-	const struct ls_engine *e, const struct ls_job *j, size_t slot, struct ls_finding *f)
+ls_judge_group_subject(const struct ls_engine *e, const struct ls_job *j, size_t slot,
+	struct ls_finding *f)
 {
 	unsigned way = j->detect.worker[slot].way;
 	const struct ls_job_groups *groups = judge_groups(j, way);
 
 	if (way == LS_WAY_NONE) {
-		f->scope = ls_job_neighbours(e, j, &e->workers[j->slots[slot]]) == 1 ? LS_SCOPE_HOST
-										     : LS_SCOPE_RANK;
+		f->scope = ls_job_neighbours(e, j, &e->workers[j->slots[slot]]) == 1
+			? LS_SCOPE_HOST
+			: LS_SCOPE_RANK;
 	} else if (way == LS_WAY_HOST) {
 		f->scope = LS_SCOPE_HOST;
 		f->who = judge_group_first(e, j, slot)->info;
@@ -296,7 +322,8 @@ judge_group_compare(const void *a, const void *b)
 
 /* Names of the n hosts in room.index, once each. */
 static void
-judge_group_name_hosts(const struct ls_engine *e, const struct ls_job *j, size_t n, struct ls_finding *f)
+judge_group_name_hosts(const struct ls_engine *e, const struct ls_job *j, size_t n,
+	struct ls_finding *f)
 {
 	uint32_t *host = j->room.index;
 	json_t *names = json_array();
@@ -308,15 +335,16 @@ judge_group_name_hosts(const struct ls_engine *e, const struct ls_job *j, size_t
 		if (i > 0 && host[i] == host[i - 1])
 			continue;
 		if (f->member_hosts++ < LS_FINDING_HOSTS_MAX)
-			ls_ignore(json_array_append_new(names, json_string(e->hosts[host[i]].name)));
+			ls_ignore(json_array_append_new(names,
+				json_string(e->hosts[host[i]].name)));
 	}
 	json_decref(f->members);
 	f->members = names;
 }
 
 void
-ls_judge_group_members(
-	const struct ls_engine *e, const struct ls_job *j, size_t slot, struct ls_finding *f)
+ls_judge_group_members(const struct ls_engine *e, const struct ls_job *j, size_t slot,
+	struct ls_finding *f)
 {
 	size_t n = 0;
 
@@ -329,8 +357,8 @@ ls_judge_group_members(
 }
 
 void
-ls_judge_hosts_of(const struct ls_engine *e, const struct ls_job *j, const uint32_t *of, uint32_t group,
-	struct ls_finding *f)
+ls_judge_hosts_of(const struct ls_engine *e, const struct ls_job *j, const uint32_t *of,
+	uint32_t group, struct ls_finding *f)
 {
 	size_t n = 0;
 
@@ -341,7 +369,8 @@ ls_judge_hosts_of(const struct ls_engine *e, const struct ls_job *j, const uint3
 }
 
 bool
-ls_judge_group_is_held(const struct ls_engine *e, const struct ls_job *j, const struct ls_finding *f)
+ls_judge_group_is_held(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_finding *f)
 {
 	for (size_t i = 0; i < j->count; i++) {
 		struct ls_finding is;

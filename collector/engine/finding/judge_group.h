@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * judge_group - the part of the judge that decides whether what is found of a worker is told of it alone, or of
- * what it shares with others: its host, rack, input shard or slice.
+ * judge_group - the part of the judge that decides whether what is found of a worker is
+ * told of it alone, or of what it shares with others: its host, rack, input shard or
+ * slice.
  *
  * Owner:   the engine's thread.
  * Units:   microseconds since the epoch.
@@ -14,7 +15,8 @@
 
 #include "collector/engine/engine_state.h"
 
-/* Workers of which something is found, told one by one, are looked at anew each so many steps. */
+/* Workers of which something is found, told one by one, are looked at anew each so many
+ * steps. */
 #define LS_REGROUP_STEPS 8u
 
 /* Is anything found of a worker? */
@@ -24,39 +26,45 @@ bool ls_judge_any_finding(const struct ls_detect_channel channel[LS_DETECT_KIND_
 bool ls_judge_is_found(const struct ls_job *j, size_t slot);
 
 /* Is what is found of worker `slot` told of a group that `other` is in, too? */
-bool ls_judge_group_holds(const struct ls_engine *e, const struct ls_job *j, size_t slot, size_t other);
+bool ls_judge_group_holds(const struct ls_engine *e, const struct ls_job *j,
+	size_t slot, size_t other);
 
 /*
- * Something is found of worker `slot`: decides of whom that is told. If of a group, findings about its
- * members are over: the group's takes their place.
+ * Something is found of worker `slot`: decides of whom that is told. If of a group,
+ * findings about its members are over: the group's takes their place.
  */
-void ls_judge_group_choose(struct ls_engine *e, struct ls_job *j, size_t slot, uint64_t step, int64_t now_us);
+void ls_judge_group_choose(struct ls_engine *e, struct ls_job *j, size_t slot,
+	uint64_t step, int64_t now_us);
 
-/* What found something of worker `slot` does so no more. If nothing else does, it is in no group's finding any more. */
+/* What found something of worker `slot` does so no more. If nothing else does, it is in
+ * no group's finding any more. */
 void ls_judge_group_leave(struct ls_job *j, size_t slot);
 
-/* Where several drift (slow.h; suspects at least): marks those that are in a late group. */
+/* Where several drift (slow.h; suspects at least): marks those that are in a late
+ * group. */
 void ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j);
 
 /*
- * Of those that are told one by one, is the worst in a group by now? Its slot, of whose group is to be told
- * then; SIZE_MAX: none.
+ * Of those that are told one by one, is the worst in a group by now? Its slot, of whose
+ * group is to be told then; SIZE_MAX: none.
  */
-size_t ls_judge_regroup(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_us);
+size_t ls_judge_regroup(struct ls_engine *e, struct ls_job *j, uint64_t step,
+	int64_t now_us);
 
 /* Scope and subject of what is found of worker `slot`; f->who is the worker. */
-void ls_judge_group_subject(
-	const struct ls_engine *e, const struct ls_job *j, size_t slot, struct ls_finding *f);
+void ls_judge_group_subject(const struct ls_engine *e, const struct ls_job *j,
+	size_t slot, struct ls_finding *f);
 
 /* Fills in the hosts of a group's finding. */
-void ls_judge_group_members(
-	const struct ls_engine *e, const struct ls_job *j, size_t slot, struct ls_finding *f);
+void ls_judge_group_members(const struct ls_engine *e, const struct ls_job *j,
+	size_t slot, struct ls_finding *f);
 
 /* Fills in the hosts of the workers whose group is this one; of[] by slot. */
-void ls_judge_hosts_of(const struct ls_engine *e, const struct ls_job *j, const uint32_t *of, uint32_t group,
-	struct ls_finding *f);
+void ls_judge_hosts_of(const struct ls_engine *e, const struct ls_job *j,
+	const uint32_t *of, uint32_t group, struct ls_finding *f);
 
 /* Is anything found of a worker that is told of this group, slice or host? */
-bool ls_judge_group_is_held(const struct ls_engine *e, const struct ls_job *j, const struct ls_finding *f);
+bool ls_judge_group_is_held(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_finding *f);
 
 #endif

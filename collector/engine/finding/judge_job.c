@@ -7,8 +7,9 @@
 #include <string.h>
 
 #define JUDGE_JOB_ROWS 96
-#define JUDGE_JOB_CV 0.03          /* of the work done: below, it explains nothing */
-#define JUDGE_JOB_CORRELATION 0.8  /* with own work; two public traces have .81 to .91 without cause, and less than .03 */
+#define JUDGE_JOB_CV 0.03 /* of the work done: below, it explains nothing */
+/* with own work; two public traces have .81 to .91 without cause, and less than .03 */
+#define JUDGE_JOB_CORRELATION 0.8
 
 /* Phases whose growth names a cause, and under which name they stand in evidence. */
 static const struct {
@@ -17,51 +18,61 @@ static const struct {
 	enum ls_cause cause;
 	const char *metric;
 } judge_job_phases[] = {
-	{LS_PHASE_INPUT_WAIT, LS_SIGNAL_INPUT, LS_CAUSE_INPUT, "phase.input_wait_s"},
-	{LS_PHASE_H2D, LS_SIGNAL_H2D, LS_CAUSE_H2D, "phase.h2d_s"},
-	{LS_PHASE_DISPATCH, LS_SIGNAL_DISPATCH, LS_CAUSE_DISPATCH, "phase.dispatch_s"},
-	{LS_PHASE_COMPUTE, LS_SIGNAL_COMPUTE, LS_CAUSE_COMPUTE, "phase.compute_s"},
-	{LS_PHASE_GC, LS_SIGNAL_GC, LS_CAUSE_GC, "phase.gc_s"},
-	{LS_PHASE_SYNC_WAIT, LS_SIGNAL_WAIT, LS_CAUSE_COMMUNICATION, "phase.sync_wait_s"},
+	{ LS_PHASE_INPUT_WAIT, LS_SIGNAL_INPUT, LS_CAUSE_INPUT, "phase.input_wait_s" },
+	{ LS_PHASE_H2D, LS_SIGNAL_H2D, LS_CAUSE_H2D, "phase.h2d_s" },
+	{ LS_PHASE_DISPATCH, LS_SIGNAL_DISPATCH, LS_CAUSE_DISPATCH,
+		"phase.dispatch_s" },
+	{ LS_PHASE_COMPUTE, LS_SIGNAL_COMPUTE, LS_CAUSE_COMPUTE, "phase.compute_s" },
+	{ LS_PHASE_GC, LS_SIGNAL_GC, LS_CAUSE_GC, "phase.gc_s" },
+	{ LS_PHASE_SYNC_WAIT, LS_SIGNAL_WAIT, LS_CAUSE_COMMUNICATION,
+		"phase.sync_wait_s" },
 };
 
 /*
- * Each phase now beside what it was before, and the one that explains the growth. whole: nobody is missing, so it is
- * not one of those that all wait for.
+ * Each phase now beside what it was before, and the one that explains the growth.
+ * whole: nobody is missing, so it is not one of those that all wait for.
  */
 static void
 judge_job_diagnose(const struct ls_pulse *p, bool whole, struct ls_finding *f)
 {
 	double grown = p->since.now.mean_s - p->base.mean_s;
-	struct ls_hypothesis best = {LS_CAUSE_UNEXPLAINED, 0, 0};
+	struct ls_hypothesis best = { LS_CAUSE_UNEXPLAINED, 0, 0 };
 
 	f->evidence_count = 0;
-	for (size_t i = 0; i < sizeof(judge_job_phases) / sizeof(judge_job_phases[0]); i++) {
+	for (size_t i = 0; i < sizeof(judge_job_phases) / sizeof(judge_job_phases[0]);
+		i++) {
 		enum ls_phase phase = judge_job_phases[i].phase;
 		double more = p->since.now.phase_s[phase] - p->base.phase_s[phase];
 		struct ls_evidence *row = &f->evidence[f->evidence_count];
 
 		if (p->since.now.phase_s[phase] <= 0 && p->base.phase_s[phase] <= 0)
 			continue; /* nobody marks it */
-		*row = (struct ls_evidence){.signal = judge_job_phases[i].signal,
-			.metric = judge_job_phases[i].metric, .unit = "s",
-			.subject = p->since.now.phase_s[phase], .p10 = NAN, .p50 = p->base.phase_s[phase],
-			.p90 = NAN, .per_step_s = 1, .robust_z = NAN};
+		*row = (struct ls_evidence){ .signal = judge_job_phases[i].signal,
+			.metric = judge_job_phases[i].metric,
+			.unit = "s",
+			.subject = p->since.now.phase_s[phase],
+			.p10 = NAN,
+			.p50 = p->base.phase_s[phase],
+			.p90 = NAN,
+			.per_step_s = 1,
+			.robust_z = NAN };
 		f->evidence_count++;
-		if (more < LS_CAUSE_COVERAGE * grown || (phase == LS_PHASE_SYNC_WAIT && !whole))
+		if (more < LS_CAUSE_COVERAGE * grown ||
+			(phase == LS_PHASE_SYNC_WAIT && !whole))
 			continue;
 		row->role = LS_EVIDENCE_SUPPORTS;
 		if (more / grown > best.coverage)
-			best = (struct ls_hypothesis){judge_job_phases[i].cause,
-				0.95 * fmin(more / grown, 1), more / grown};
+			best = (struct ls_hypothesis){ judge_job_phases[i].cause,
+				0.95 * fmin(more / grown, 1), more / grown };
 	}
-	f->diagnosis = (struct ls_diagnosis){.count = 1, .ceiling = 0.95};
+	f->diagnosis = (struct ls_diagnosis){ .count = 1, .ceiling = 0.95 };
 	if (best.cause == LS_CAUSE_UNEXPLAINED)
-		best = (struct ls_hypothesis){LS_CAUSE_UNEXPLAINED, 1, 1};
+		best = (struct ls_hypothesis){ LS_CAUSE_UNEXPLAINED, 1, 1 };
 	f->diagnosis.hypotheses[0] = best;
 }
 
-/* Correlation of own work with the work done (or with the fullest expert's load), over the newest steps, and how much that varies. */
+/* Correlation of own work with the work done (or with the fullest expert's load), over
+ * the newest steps, and how much that varies. */
 static double
 judge_job_work(const struct ls_job *j, bool load, double *ret_cv)
 {
@@ -95,7 +106,8 @@ judge_job_work(const struct ls_job *j, bool load, double *ret_cv)
 	return (sxy - sx * sy / n) / sqrt(vx * vy);
 }
 
-/* Own work follows the work done, which differs: each step waits for whoever has most of it. */
+/* Own work follows the work done, which differs: each step waits for whoever has most
+ * of it. */
 static bool
 judge_job_is_imbalance(const struct ls_job *j)
 {
@@ -110,7 +122,8 @@ judge_job_is_imbalance(const struct ls_job *j)
 
 /* Brings its numbers up to date; what earlier steps cost is kept. */
 static void
-judge_job_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, uint64_t step)
+judge_job_refresh(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_finding *f, uint64_t step)
 {
 	const struct ls_pulse *p = &j->pulse;
 
@@ -119,11 +132,14 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_f
 	f->detector = LS_DETECT_CHRONIC;
 	f->before_s = p->base.mean_s;
 	ls_findings_present(e, j, f, step);
-	ls_findings_cost(e, j, f, p->since.now.mean_s, p->since.now.mean_s - p->base.mean_s, step);
-	judge_job_diagnose(p, f->workers_used == f->workers && f->workers >= (uint32_t)j->world, f);
+	ls_findings_cost(e, j, f, p->since.now.mean_s,
+		p->since.now.mean_s - p->base.mean_s, step);
+	judge_job_diagnose(p,
+		f->workers_used == f->workers && f->workers >= (uint32_t)j->world, f);
 	if (judge_job_is_imbalance(j)) {
 		f->kind = LS_KIND_IMBALANCE;
-		f->diagnosis.hypotheses[0] = (struct ls_hypothesis){LS_CAUSE_IMBALANCE, 0.9, 1};
+		f->diagnosis.hypotheses[0] =
+			(struct ls_hypothesis){ LS_CAUSE_IMBALANCE, 0.9, 1 };
 	}
 }
 
@@ -158,9 +174,11 @@ judge_job_open(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now
 static struct ls_finding *
 judge_job_finding(struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 {
-	struct ls_finding subject = judge_job_subject(e, j), *f = ls_findings_open(e, &subject);
+	struct ls_finding subject = judge_job_subject(e, j),
+			  *f = ls_findings_open(e, &subject);
 
-	if (f == NULL || (f->kind != LS_KIND_JOB_SLOW && f->kind != LS_KIND_IMBALANCE) ||
+	if (f == NULL ||
+		(f->kind != LS_KIND_JOB_SLOW && f->kind != LS_KIND_IMBALANCE) ||
 		ls_findings_is_known(f, now_us))
 		return NULL;
 	return f;
@@ -178,18 +196,22 @@ judge_job_end(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_
 }
 
 void
-ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *row, double own_s, int64_t now_us)
+ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *row,
+	double own_s, int64_t now_us)
 {
 	struct ls_pulse *p = &j->pulse;
 	struct ls_finding *f;
 	bool was = p->on;
 
-	if (p->on && j->detect.open > 0) { /* somebody is found who explains it: that is told instead */
+	/* somebody is found who explains it: that is told instead */
+	if (p->on && j->detect.open > 0) {
 		judge_job_end(e, j, row->row.step, now_us);
 		return;
 	}
-	if (!ls_pulse_step(p, &row->row, &(struct ls_pulse_sample){row->totals.duration_s, row->totals.mean_s, own_s,
-		j->detect.open > 0, j->detect.worst.own_s}))
+	if (!ls_pulse_step(p, &row->row,
+		    &(struct ls_pulse_sample){ row->totals.duration_s,
+			    row->totals.mean_s, own_s, j->detect.open > 0,
+			    j->detect.worst.own_s }))
 		return;
 	if (p->on && !was) {
 		judge_job_open(e, j, row->row.step, now_us);
@@ -200,7 +222,8 @@ ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *ro
 	f = judge_job_finding(e, j, now_us);
 	if (!p->on) {
 		judge_job_end(e, j, row->row.step, now_us);
-	} else if (f != NULL && p->row == 0 && row->row.step >= f->last_step + LS_FINDING_UPDATE_STEPS) {
+	} else if (f != NULL && p->row == 0 &&
+		row->row.step >= f->last_step + LS_FINDING_UPDATE_STEPS) {
 		judge_job_refresh(e, j, f, row->row.step);
 		ls_findings_tell(e, f, "updated", now_us);
 	}

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * judge_job - the part of the judgement that concerns a job as a whole: it became slower (pulse.h).
+ * judge_job - the part of the judgement that concerns a job as a whole: it became
+ * slower (pulse.h).
  *
  * Owner:   the engine.
  * Units:   seconds; microseconds since the epoch.
  * Errors:  none.
- * Limits:  one finding a job: what joins its workers, or a standstill, goes before; so does a culprit.
+ * Limits:  one finding a job: what joins its workers, or a standstill, goes before; so
+ *          does a culprit.
  * Source:  design section 7 (kind job_slow); pulse.h.
  */
 #ifndef LS_COLLECTOR_JUDGE_JOB_H
@@ -13,7 +15,9 @@
 
 #include "collector/engine/engine_state.h"
 
-/* Takes a judged step, in which one worker had own_s more to do than the others; opens, updates and clears. After all other findings of it. */
-void ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *row, double own_s, int64_t now_us);
+/* Takes a judged step, in which one worker had own_s more to do than the others; opens,
+ * updates and clears. After all other findings of it. */
+void ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *row,
+	double own_s, int64_t now_us);
 
 #endif

@@ -8,15 +8,19 @@
 #include <math.h>
 #include <string.h>
 
-#define JUDGE_NET_PROGRAM 0.5 /* of a step, that even who comes last waits when all is well: it is one program */
+/* of a step, that even who comes last waits when all is well: it is one program */
+#define JUDGE_NET_PROGRAM 0.5
 
 /* The ends of the link that is named. */
 static void
-judge_net_ends(const struct ls_engine *e, const struct ls_job *j, const struct ls_detect_net *net, struct ls_finding *f)
+judge_net_ends(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_detect_net *net, struct ls_finding *f)
 {
-	const struct ls_engine_worker *peer = ls_job_rank(e, j, (int32_t)net->link_rank);
+	const struct ls_engine_worker *peer =
+		ls_job_rank(e, j, (int32_t)net->link_rank);
 
-	LS_ASSERT(peer != NULL); /* was there when it was named, and workers stay as long as the attempt */
+	/* was there when it was named, and workers stay as long as the attempt */
+	LS_ASSERT(peer != NULL);
 	f->who = e->workers[j->slots[net->slot]].info;
 	f->peer_rank = peer->info.rank;
 	memcpy(f->peer_host, peer->info.host, sizeof(f->peer_host));
@@ -27,17 +31,20 @@ static struct ls_finding
 judge_net_whom(const struct ls_engine *e, const struct ls_job *j, size_t at)
 {
 	const struct ls_detect_net *net = &j->detect.net[at];
-	struct ls_finding f = {.kind = LS_KIND_LINK, .comm = true};
+	struct ls_finding f = { .kind = LS_KIND_LINK, .comm = true };
 
 	if (net->names == LS_NET_HOST) {
 		const struct ls_engine_worker *w = &e->workers[j->slots[net->slot]];
 
 		f.kind = LS_KIND_STRAGGLER;
 		f.who = w->info;
-		f.scope = ls_job_neighbours(e, j, w) == 1 ? LS_SCOPE_HOST : LS_SCOPE_RANK;
+		f.scope =
+			ls_job_neighbours(e, j, w) == 1 ? LS_SCOPE_HOST : LS_SCOPE_RANK;
 		return f;
 	}
-	f.scope = net->names == LS_NET_LINK ? LS_SCOPE_LINK : at > 0 ? LS_SCOPE_SLICE : LS_SCOPE_JOB;
+	f.scope = net->names == LS_NET_LINK ? LS_SCOPE_LINK
+		: at > 0		    ? LS_SCOPE_SLICE
+					    : LS_SCOPE_JOB;
 	if (net->names == LS_NET_LINK)
 		judge_net_ends(e, j, net, &f);
 	memcpy(f.who.job, j->name, sizeof(f.who.job));
@@ -57,16 +64,19 @@ ls_judge_net_subject(const struct ls_engine *e, const struct ls_job *j, size_t a
 }
 
 bool
-ls_judge_net_rename(const struct ls_engine *e, struct ls_job *j, size_t at, int64_t now_us)
+ls_judge_net_rename(const struct ls_engine *e, struct ls_job *j, size_t at,
+	int64_t now_us)
 {
-	const struct ls_suspect who = {.net = true, .at = at};
+	const struct ls_suspect who = { .net = true, .at = at };
 	struct ls_detect_net *net = &j->detect.net[at];
 	size_t slot = SIZE_MAX;
 
 	for (int k = 0; k < LS_DETECT_KIND_COUNT && slot == SIZE_MAX; k++) {
 		const struct ls_detect_channel *ch = &net->channel[k];
 
-		if (ch->level == LS_LEVEL_FINDING && net->wait.base_s >= JUDGE_NET_PROGRAM * ch->ep.before_s) /* false for NaN */
+		/* false for NaN */
+		if (ch->level == LS_LEVEL_FINDING &&
+			net->wait.base_s >= JUDGE_NET_PROGRAM * ch->ep.before_s)
 			slot = ls_evidence_net_host(e, j, who, ch, now_us);
 	}
 	if (slot == SIZE_MAX)
@@ -77,11 +87,15 @@ ls_judge_net_rename(const struct ls_engine *e, struct ls_job *j, size_t at, int6
 }
 
 void
-ls_judge_net_choose(const struct ls_engine *e, struct ls_job *j, size_t at, int64_t now_us)
+ls_judge_net_choose(const struct ls_engine *e, struct ls_job *j, size_t at,
+	int64_t now_us)
 {
 	struct ls_detect_net *net = &j->detect.net[at];
-	const struct ls_engine_worker *peer = ls_detect_link(&j->detect, at, j->slices.of, &net->slot, &net->link_rank)
-		? ls_job_rank(e, j, (int32_t)net->link_rank) : NULL;
+	const struct ls_engine_worker *peer =
+		ls_detect_link(&j->detect, at, j->slices.of, &net->slot,
+			&net->link_rank)
+		? ls_job_rank(e, j, (int32_t)net->link_rank)
+		: NULL;
 
 	net->names = peer != NULL && peer->slot != net->slot ? LS_NET_LINK : LS_NET_ALL;
 	if (net->names == LS_NET_ALL)
@@ -92,21 +106,24 @@ bool
 ls_judge_net_tells(const struct ls_job *j, size_t slot)
 {
 	for (size_t i = 0; i < j->detect.net_count; i++)
-		if (j->detect.net[i].names == LS_NET_HOST && j->detect.net[i].slot == slot &&
+		if (j->detect.net[i].names == LS_NET_HOST &&
+			j->detect.net[i].slot == slot &&
 			ls_judge_any_finding(j->detect.net[i].channel))
 			return j->detect.worker[slot].way == LS_WAY_NONE;
 	return false;
 }
 
 bool
-ls_judge_net_holds(const struct ls_engine *e, const struct ls_job *j, const struct ls_finding *f)
+ls_judge_net_holds(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_finding *f)
 {
 	bool one = f->scope == LS_SCOPE_HOST || f->scope == LS_SCOPE_RANK;
 
 	for (size_t i = 0; i < j->detect.net_count; i++) {
 		struct ls_finding is;
 
-		if (!ls_judge_any_finding(j->detect.net[i].channel) || one != (j->detect.net[i].names == LS_NET_HOST))
+		if (!ls_judge_any_finding(j->detect.net[i].channel) ||
+			one != (j->detect.net[i].names == LS_NET_HOST))
 			continue;
 		is = judge_net_whom(e, j, i);
 		if (ls_finding_same_subject(&is, f))

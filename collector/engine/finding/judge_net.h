@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * judge_net - of whom the findings about what joins workers speak: of all of them, of a slice, of one link, or of a host.
+ * judge_net - of whom the findings about what joins workers speak: of all of them, of a
+ * slice, of one link, or of a host.
  *
- * Where a step is one program, its collectives inside, a worker's own work shows in no mark: all come to the barrier at once and
- * wait for most of the step. One that is kept from a CPU then makes the collective longer for all; its counters alone tell.
+ * Where a step is one program, its collectives inside, a worker's own work shows in no
+ * mark: all come to the barrier at once and wait for most of the step. One that is kept
+ * from a CPU then makes the collective longer for all; its counters alone tell.
  *
  * Owner:   the engine.
  * Units:   microseconds since the epoch.
  * Errors:  none.
- * Limits:  a net's finding speaks of one subject; it is chosen when it opens, and a host also later, when its counters are there.
- *          They are kept for a minute, and must tell of the time before: steps of more than three seconds are too long for that.
+ * Limits:  a net's finding speaks of one subject; it is chosen when it opens, and a
+ *          host also later, when its counters are there. They are kept for a minute,
+ *          and must tell of the time before: steps of more than three seconds are too
+ *          long for that.
  * Source:  recorded JAX jobs of one program (tests/record/README.md, jax_fused_*).
  */
 #ifndef LS_COLLECTOR_JUDGE_NET_H
@@ -18,18 +22,23 @@
 #include "collector/engine/engine_state.h"
 
 /* Of whom a net's finding is told, as a finding with nothing but its subject. */
-struct ls_finding ls_judge_net_subject(const struct ls_engine *e, const struct ls_job *j, size_t at);
+struct ls_finding ls_judge_net_subject(const struct ls_engine *e,
+	const struct ls_job *j, size_t at);
 
 /* Chooses it, when the first channel of the net becomes a finding. */
-void ls_judge_net_choose(const struct ls_engine *e, struct ls_job *j, size_t at, int64_t now_us);
+void ls_judge_net_choose(const struct ls_engine *e, struct ls_job *j, size_t at,
+	int64_t now_us);
 
-/* One that speaks of all: does it speak of a host now? Asked now and then as long as the net is found. */
-bool ls_judge_net_rename(const struct ls_engine *e, struct ls_job *j, size_t at, int64_t now_us);
+/* One that speaks of all: does it speak of a host now? Asked now and then as long as
+ * the net is found. */
+bool ls_judge_net_rename(const struct ls_engine *e, struct ls_job *j, size_t at,
+	int64_t now_us);
 
 /* Is this worker the host of which a net's finding speaks, and told of by itself? */
 bool ls_judge_net_tells(const struct ls_job *j, size_t slot);
 
 /* Does a net still say what the finding says? */
-bool ls_judge_net_holds(const struct ls_engine *e, const struct ls_job *j, const struct ls_finding *f);
+bool ls_judge_net_holds(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_finding *f);
 
 #endif

@@ -9,24 +9,30 @@
 #include <math.h>
 #include <string.h>
 
-#define JUDGE_SLOW_OWN 0.5     /* so much of what the last comes later must be its own work's */
-#define JUDGE_SLOW_PHASE 0.8   /* so much of it in a phase names the cause */
-#define JUDGE_SLOW_OUTSIDE 0.5 /* so much of it in no phase at all: the loop's own duties */
+/* so much of what the last comes later must be its own work's */
+#define JUDGE_SLOW_OWN 0.5
+#define JUDGE_SLOW_PHASE 0.8 /* so much of it in a phase names the cause */
+/* so much of it in no phase at all: the loop's own duties */
+#define JUDGE_SLOW_OUTSIDE 0.5
 
 static struct ls_finding
 judge_slow_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot)
 {
-	return (struct ls_finding){.who = e->workers[j->slots[slot]].info, .estimate = j->detect.mode, .slowest_ratio = NAN,
-		.clock_err_s = NAN};
+	return (struct ls_finding){ .who = e->workers[j->slots[slot]].info,
+		.estimate = j->detect.mode,
+		.slowest_ratio = NAN,
+		.clock_err_s = NAN };
 }
 
 /*
- * The finding about a subject, to be filled in and told: an open one, or a new one (*ret_event says which). NULL: another
- * detector tells of the subject, or there is no room.
+ * The finding about a subject, to be filled in and told: an open one, or a new one
+ * (*ret_event says which). NULL: another detector tells of the subject, or there is no
+ * room.
  */
 static struct ls_finding *
-judge_slow_take(struct ls_engine *e, const struct ls_finding *subject, enum ls_detect_kind detector, bool other,
-	int64_t now_us, const char **ret_event)
+judge_slow_take(struct ls_engine *e, const struct ls_finding *subject,
+	enum ls_detect_kind detector, bool other, int64_t now_us,
+	const char **ret_event)
 {
 	struct ls_finding *f = ls_findings_last(e, subject);
 
@@ -42,24 +48,29 @@ judge_slow_take(struct ls_engine *e, const struct ls_finding *subject, enum ls_d
 	return f;
 }
 
-/* What the finding says of the job, and what blame_s a step costs; earlier steps' cost is kept. */
+/* What the finding says of the job, and what blame_s a step costs; earlier steps' cost
+ * is kept. */
 static void
-judge_slow_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, double step_s,
-	double blame_s, uint64_t step)
+judge_slow_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f,
+	double step_s, double blame_s, uint64_t step)
 {
 	ls_findings_present(e, j, f, step);
-	f->before_s = NAN; /* over so long a time the step time changes for other reasons */
+	/* over so long a time the step time changes for other reasons */
+	f->before_s = NAN;
 	ls_findings_cost(e, j, f, step_s, blame_s, step);
 }
 
-/* --- drift -------------------------------------------------------------------------------------------- */
+/* --- drift ---------------------------------------------------------------- */
 
 /*
- * Counterfactual: without its drift the worker comes so much earlier; the step ends with the next one of whom nothing is found, or
- * with itself. Where it is not the last it costs nothing. Of a group, any of its workers may be the last.
+ * Counterfactual: without its drift the worker comes so much earlier; the step ends
+ *                 with the next one of whom nothing is found, or
+ * with itself. Where it is not the last it costs nothing. Of a group, any of its
+ * workers may be the last.
  */
 static double
-judge_slow_drift_cost(const struct ls_engine *e, const struct ls_job *j, size_t slot, double drift_s)
+judge_slow_drift_cost(const struct ls_engine *e, const struct ls_job *j, size_t slot,
+	double drift_s)
 {
 	double sum = 0;
 	size_t n = 0;
@@ -70,26 +81,33 @@ judge_slow_drift_cost(const struct ls_engine *e, const struct ls_job *j, size_t 
 		if (r->row.step <= j->slow.worker[slot].seen_step)
 			break;
 		n++;
-		if (r->totals.costs == slot || (r->totals.costs < j->count && ls_judge_group_holds(e, j, slot, r->totals.costs)))
+		if (r->totals.costs == slot ||
+			(r->totals.costs < j->count &&
+				ls_judge_group_holds(e, j, slot, r->totals.costs)))
 			sum += fmin(r->totals.costs_s, drift_s);
 	}
 	return n == 0 ? 0 : sum / (double)n;
 }
 
 static void
-judge_slow_drift_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, size_t slot,
-	int64_t now_us)
+judge_slow_drift_refresh(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_finding *f, size_t slot, int64_t now_us)
 {
 	const struct ls_slow_worker *w = &j->slow.worker[slot];
 	const struct ls_live_row *row = ls_job_row(j, j->live_count - 1);
 	double drift_s = (double)w->drift * j->detect.step_s, gap_s = drift_s;
-	struct ls_detect_channel ch = {.ep = {.start_step = w->since_step, .start_us = w->since_us,
-		.steps = 1, .excess_s = drift_s, .before_s = NAN}};
+	struct ls_detect_channel ch = { .ep = { .start_step = w->since_step,
+						.start_us = w->since_us,
+						.steps = 1,
+						.excess_s = drift_s,
+						.before_s = NAN } };
 	struct ls_gathered g;
 
-	ls_evidence_gather(e, j, (struct ls_suspect){.at = slot}, &ch, now_us, &g);
-	for (size_t i = 0; i < g.count; i++) /* it may have been unlike its peers before: all of that is to be explained */
-		if (g.rows[i].signal == LS_SIGNAL_OWN && g.rows[i].subject - g.rows[i].p50 > JUDGE_SLOW_OWN * drift_s)
+	ls_evidence_gather(e, j, (struct ls_suspect){ .at = slot }, &ch, now_us, &g);
+	/* it may have been unlike its peers before: all of that is to be explained */
+	for (size_t i = 0; i < g.count; i++)
+		if (g.rows[i].signal == LS_SIGNAL_OWN &&
+			g.rows[i].subject - g.rows[i].p50 > JUDGE_SLOW_OWN * drift_s)
 			gap_s = g.rows[i].subject - g.rows[i].p50;
 	f->detector = LS_DETECT_DRIFT;
 	f->estimate = LS_MODE_WAIT;
@@ -99,9 +117,13 @@ judge_slow_drift_refresh(const struct ls_engine *e, const struct ls_job *j, stru
 	ls_judge_group_members(e, j, slot, f);
 	memcpy(f->evidence, g.rows, sizeof(f->evidence));
 	f->evidence_count = g.count;
-	ls_cause_diagnose(f->evidence, f->evidence_count, gap_s, g.counters_ripe, true, &f->diagnosis);
-	f->kind = f->diagnosis.hypotheses[0].cause == LS_CAUSE_IMBALANCE ? LS_KIND_IMBALANCE : LS_KIND_STRAGGLER;
-	judge_slow_cost(e, j, f, g.step_s, judge_slow_drift_cost(e, j, slot, drift_s), row->row.step);
+	ls_cause_diagnose(f->evidence, f->evidence_count, gap_s, g.counters_ripe, true,
+		&f->diagnosis);
+	f->kind = f->diagnosis.hypotheses[0].cause == LS_CAUSE_IMBALANCE
+		? LS_KIND_IMBALANCE
+		: LS_KIND_STRAGGLER;
+	judge_slow_cost(e, j, f, g.step_s, judge_slow_drift_cost(e, j, slot, drift_s),
+		row->row.step);
 }
 
 /* Of whom the drift of a worker is told: of itself or of its group. */
@@ -114,17 +136,25 @@ judge_slow_drift_subject(const struct ls_engine *e, const struct ls_job *j, size
 	return f;
 }
 
-/* Do the detectors of single steps find something of any that it is told together with, or of a net: of its slice, or told as it? */
+/* Do the detectors of single steps find something of any that it is told together with,
+ * or of a net: of its slice, or told as it? */
 static bool
-judge_slow_is_told_by_other(const struct ls_engine *e, const struct ls_job *j, size_t slot)
+judge_slow_is_told_by_other(const struct ls_engine *e, const struct ls_job *j,
+	size_t slot)
 {
 	unsigned way = j->detect.worker[slot].way;
-	const struct ls_detect_net *net = way == LS_WAY_SLICE && j->slices.of[slot] + 1 < j->detect.net_count
-		? &j->detect.net[j->slices.of[slot] + 1] : NULL;
-	bool other = ls_judge_net_tells(j, slot) || (net != NULL && net->names == LS_NET_ALL && ls_judge_any_finding(net->channel));
+	const struct ls_detect_net *net =
+		way == LS_WAY_SLICE && j->slices.of[slot] + 1 < j->detect.net_count
+		? &j->detect.net[j->slices.of[slot] + 1]
+		: NULL;
+	bool other = ls_judge_net_tells(j, slot) ||
+		(net != NULL && net->names == LS_NET_ALL &&
+			ls_judge_any_finding(net->channel));
 
 	for (size_t i = 0; i < j->count && j->detect.open > 0 && !other; i++)
-		other = j->detect.worker[i].found != 0 && j->detect.worker[i].way == way && ls_judge_group_holds(e, j, slot, i);
+		other = j->detect.worker[i].found != 0 &&
+			j->detect.worker[i].way == way &&
+			ls_judge_group_holds(e, j, slot, i);
 	return other;
 }
 
@@ -138,7 +168,8 @@ judge_slow_drift(struct ls_engine *e, struct ls_job *j, size_t slot, int64_t now
 	uint64_t step;
 	int64_t t_us;
 
-	if (w->level == LS_LEVEL_FINDING && w->seen_step == 0) { /* of the steps from now on it is known for whom of those found they wait */
+	/* of the steps from now on it is known for whom of those found they wait */
+	if (w->level == LS_LEVEL_FINDING && w->seen_step == 0) {
 		w->seen_step = row->row.step;
 		return;
 	}
@@ -152,7 +183,8 @@ judge_slow_drift(struct ls_engine *e, struct ls_job *j, size_t slot, int64_t now
 		w->seen_step = 0;
 		ls_judge_group_leave(j, slot);
 		f = ls_findings_open(e, &subject);
-		if (f != NULL && f->detector == LS_DETECT_DRIFT && !ls_judge_is_held(e, j, f))
+		if (f != NULL && f->detector == LS_DETECT_DRIFT &&
+			!ls_judge_is_held(e, j, f))
 			ls_findings_clear(e, f, row->row.step, now_us);
 		return;
 	}
@@ -160,24 +192,29 @@ judge_slow_drift(struct ls_engine *e, struct ls_job *j, size_t slot, int64_t now
 		return; /* on its way out: what is healthy must not dilute what was found */
 	w->told = true;
 	f = ls_findings_open(e, &subject);
-	if (f != NULL && f->detector == LS_DETECT_DRIFT && f->last_step == row->row.step)
+	if (f != NULL && f->detector == LS_DETECT_DRIFT &&
+		f->last_step == row->row.step)
 		return; /* another one of its group has told it */
-	f = judge_slow_take(e, &subject, LS_DETECT_DRIFT, judge_slow_is_told_by_other(e, j, slot), now_us, &event);
+	f = judge_slow_take(e, &subject, LS_DETECT_DRIFT,
+		judge_slow_is_told_by_other(e, j, slot), now_us, &event);
 	if (f == NULL)
 		return;
 	if (strcmp(event, "updated") != 0) {
 		bool gradual = ls_slow_onset(&j->slow, slot, &step, &t_us);
 
-		ls_findings_begin(f, step, t_us, j->slow.block_steps * (gradual ? LS_SLOW_WINDOW : 1));
+		ls_findings_begin(f, step, t_us,
+			j->slow.block_steps * (gradual ? LS_SLOW_WINDOW : 1));
 		f->gradual = gradual;
-		if (gradual) /* along a line from nothing: so far it has cost half of what it costs now */
+		/* along a line from nothing: so far it has cost half of what it costs
+		 * now */
+		if (gradual)
 			f->accounted_step += (row->row.step - f->accounted_step) / 2;
 	}
 	judge_slow_drift_refresh(e, j, f, slot, now_us);
 	ls_findings_tell(e, f, event, now_us);
 }
 
-/* --- rhythm ------------------------------------------------------------------------------------------- */
+/* --- rhythm --------------------------------------------------------------- */
 
 /* What is a worker's duty now and then, and no fault of it. */
 static double
@@ -192,7 +229,8 @@ judge_slow_duty(const struct ls_cell *c)
 	return sum;
 }
 
-/* Cell of a worker in the step that is `back` before the newest one; NULL if it is not there. */
+/* Cell of a worker in the step that is `back` before the newest one; NULL if it is not
+ * there. */
 static const struct ls_cell *
 judge_slow_cell(const struct ls_job *j, size_t slot, size_t back)
 {
@@ -204,7 +242,8 @@ judge_slow_cell(const struct ls_job *j, size_t slot, size_t back)
 	return r->row.step + back == newest->row.step ? ls_row_cell(r, slot) : NULL;
 }
 
-/* From leaving the barrier of one step to entering that of the next, on its own clock; NaN: not marked. */
+/* From leaving the barrier of one step to entering that of the next, on its own clock;
+ * NaN: not marked. */
 static double
 judge_slow_turn(const struct ls_cell *before, const struct ls_cell *now)
 {
@@ -213,12 +252,14 @@ judge_slow_turn(const struct ls_cell *before, const struct ls_cell *now)
 	return (double)(now->enter_us - before->exit_us) * 1e-6;
 }
 
-/* What of a worker's lateness in the newest step is its own doing, in it or at the end of the one before. */
+/* What of a worker's lateness in the newest step is its own doing, in it or at the end
+ * of the one before. */
 static double
 judge_slow_own(const struct ls_job *j, size_t slot)
 {
-	const struct ls_cell *now = judge_slow_cell(j, slot, 0), *before = judge_slow_cell(j, slot, 1),
-		*first = judge_slow_cell(j, slot, 2);
+	const struct ls_cell *now = judge_slow_cell(j, slot, 0),
+			     *before = judge_slow_cell(j, slot, 1),
+			     *first = judge_slow_cell(j, slot, 2);
 	double own_s = j->residuals[slot].own_s - j->detect.worker[slot].base_own_s;
 	double turn_s = judge_slow_turn(before, now) - judge_slow_turn(first, before);
 
@@ -243,17 +284,20 @@ judge_slow_more(const struct ls_cell *now, const struct ls_cell *before, unsigne
 static void
 judge_slow_grown(const struct ls_job *j, size_t slot, struct ls_rhythm_event *ev)
 {
-	const struct ls_cell *now = judge_slow_cell(j, slot, 0), *before = judge_slow_cell(j, slot, 1),
-		*first = judge_slow_cell(j, slot, 2);
+	const struct ls_cell *now = judge_slow_cell(j, slot, 0),
+			     *before = judge_slow_cell(j, slot, 1),
+			     *first = judge_slow_cell(j, slot, 2);
 	double most = 0, excess = (double)ev->excess_s;
 
 	ev->phase = LS_PHASE_COUNT;
 	if (before == NULL || first == NULL)
 		return; /* not known */
 	for (unsigned p = 0; p < LS_PHASE_COUNT; p++) {
-		double more = fmax(judge_slow_more(now, before, p), judge_slow_more(before, first, p));
+		double more = fmax(judge_slow_more(now, before, p),
+			judge_slow_more(before, first, p));
 
-		if (p == LS_PHASE_SYNC_WAIT || p == LS_PHASE_COLLECTIVE || p == LS_PHASE_OTHER || more <= most)
+		if (p == LS_PHASE_SYNC_WAIT || p == LS_PHASE_COLLECTIVE ||
+			p == LS_PHASE_OTHER || more <= most)
 			continue;
 		ev->phase = (enum ls_phase)p;
 		most = more;
@@ -271,87 +315,117 @@ judge_slow_sample(const struct ls_job *j)
 {
 	const struct ls_live_row *row = ls_job_row(j, j->live_count - 1);
 	size_t slot = row->totals.costs;
-	struct ls_rhythm_sample s = {.step_s = j->detect.step_s, .workers = row->totals.used,
-		.event = {.step = row->row.step, .t_us = row->row.begin_us, .slot = (uint32_t)slot,
-			.excess_s = NAN, .phase = LS_PHASE_COUNT}};
+	struct ls_rhythm_sample s = { .step_s = j->detect.step_s,
+		.workers = row->totals.used,
+		.event = { .step = row->row.step,
+			.t_us = row->row.begin_us,
+			.slot = (uint32_t)slot,
+			.excess_s = NAN,
+			.phase = LS_PHASE_COUNT } };
 
 	if (slot >= j->count || judge_slow_cell(j, slot, 0) == NULL)
 		return s;
 	s.event.excess_s = (float)row->totals.costs_s;
-	if (!j->detect.ready || j->detect.worker[slot].found != 0 || j->detect.worker[slot].warm < LS_DETECT_WARM ||
+	if (!j->detect.ready || j->detect.worker[slot].found != 0 ||
+		j->detect.worker[slot].warm < LS_DETECT_WARM ||
 		!ls_rhythm_is_event(&j->rhythm, row->totals.costs_s, s.step_s))
 		return s;
-	s.own = judge_slow_own(j, slot) >= JUDGE_SLOW_OWN * row->totals.costs_s; /* false for NaN */
+	/* false for NaN */
+	s.own = judge_slow_own(j, slot) >= JUDGE_SLOW_OWN * row->totals.costs_s;
 	judge_slow_grown(j, slot, &s.event);
 	return s;
 }
 
-/* Phases that name a cause when single steps are longer by them, and under which name they stand in evidence. */
+/* Phases that name a cause when single steps are longer by them, and under which name
+ * they stand in evidence. */
 static const struct {
 	enum ls_phase phase;
 	enum ls_signal signal;
 	enum ls_cause cause;
 	const char *metric;
 } judge_slow_causes[] = {
-	{LS_PHASE_GC, LS_SIGNAL_GC, LS_CAUSE_GC, "phase.gc_s"},
-	{LS_PHASE_COMPILE, LS_SIGNAL_COMPILE, LS_CAUSE_COMPILE, "phase.compile_s"},
-	{LS_PHASE_INPUT_WAIT, LS_SIGNAL_INPUT, LS_CAUSE_INPUT, "phase.input_wait_s"},
-	{LS_PHASE_H2D, LS_SIGNAL_H2D, LS_CAUSE_H2D, "phase.h2d_s"},
-	{LS_PHASE_DISPATCH, LS_SIGNAL_DISPATCH, LS_CAUSE_DISPATCH, "phase.dispatch_s"},
-	{LS_PHASE_COMPUTE, LS_SIGNAL_COMPUTE, LS_CAUSE_UNEXPLAINED, "phase.compute_s"}, /* that it is work, not why */
+	{ LS_PHASE_GC, LS_SIGNAL_GC, LS_CAUSE_GC, "phase.gc_s" },
+	{ LS_PHASE_COMPILE, LS_SIGNAL_COMPILE, LS_CAUSE_COMPILE, "phase.compile_s" },
+	{ LS_PHASE_INPUT_WAIT, LS_SIGNAL_INPUT, LS_CAUSE_INPUT, "phase.input_wait_s" },
+	{ LS_PHASE_H2D, LS_SIGNAL_H2D, LS_CAUSE_H2D, "phase.h2d_s" },
+	{ LS_PHASE_DISPATCH, LS_SIGNAL_DISPATCH, LS_CAUSE_DISPATCH,
+		"phase.dispatch_s" },
+	/* that it is work, not why */
+	{ LS_PHASE_COMPUTE, LS_SIGNAL_COMPUTE, LS_CAUSE_UNEXPLAINED,
+		"phase.compute_s" },
 };
 
 static void
 judge_slow_row(struct ls_finding *f, const char *metric, const char *unit, double value)
 {
-	f->evidence[f->evidence_count++] = (struct ls_evidence){.signal = LS_SIGNAL_RHYTHM, .metric = metric,
-		.unit = unit, .subject = value, .p10 = NAN, .p50 = NAN, .p90 = NAN, .robust_z = NAN};
+	f->evidence[f->evidence_count++] =
+		(struct ls_evidence){ .signal = LS_SIGNAL_RHYTHM,
+			.metric = metric,
+			.unit = unit,
+			.subject = value,
+			.p10 = NAN,
+			.p50 = NAN,
+			.p90 = NAN,
+			.robust_z = NAN };
 }
 
-/* The phase that most of the events were in: its row, and the cause if it names one. excess_s: of an event. */
+/* The phase that most of the events were in: its row, and the cause if it names one.
+ * excess_s: of an event. */
 static void
-judge_slow_diagnose(struct ls_finding *f, enum ls_phase phase, double ratio, double excess_s)
+judge_slow_diagnose(struct ls_finding *f, enum ls_phase phase, double ratio,
+	double excess_s)
 {
-	struct ls_hypothesis why = {LS_CAUSE_UNEXPLAINED, 1, 1};
+	struct ls_hypothesis why = { LS_CAUSE_UNEXPLAINED, 1, 1 };
 
-	for (size_t i = 0; i < sizeof(judge_slow_causes) / sizeof(judge_slow_causes[0]); i++) {
+	for (size_t i = 0; i < sizeof(judge_slow_causes) / sizeof(judge_slow_causes[0]);
+		i++) {
 		if (judge_slow_causes[i].phase != phase)
 			continue;
 		judge_slow_row(f, judge_slow_causes[i].metric, "s", ratio * excess_s);
 		f->evidence[f->evidence_count - 1].signal = judge_slow_causes[i].signal;
-		if (ratio < JUDGE_SLOW_PHASE || judge_slow_causes[i].cause == LS_CAUSE_UNEXPLAINED)
+		if (ratio < JUDGE_SLOW_PHASE ||
+			judge_slow_causes[i].cause == LS_CAUSE_UNEXPLAINED)
 			break;
 		f->evidence[f->evidence_count - 1].role = LS_EVIDENCE_SUPPORTS;
-		why = (struct ls_hypothesis){judge_slow_causes[i].cause, 0.95 * fmin(ratio, 1), ratio};
+		why = (struct ls_hypothesis){ judge_slow_causes[i].cause,
+			0.95 * fmin(ratio, 1), ratio };
 	}
-	f->diagnosis = (struct ls_diagnosis){.count = 1, .ceiling = 0.95};
+	f->diagnosis = (struct ls_diagnosis){ .count = 1, .ceiling = 0.95 };
 	f->diagnosis.hypotheses[0] = why;
 }
 
 static void
-judge_slow_period(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_period *p, int64_t now_us)
+judge_slow_period(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_period *p,
+	int64_t now_us)
 {
 	const struct ls_live_row *row = ls_job_row(j, j->live_count - 1);
 	struct ls_finding subject = judge_slow_worker(e, j, p->slot), *f;
 	double blame_s = p->excess_s / p->steps;
 	const char *event;
 
-	subject.scope = ls_job_neighbours(e, j, &e->workers[j->slots[p->slot]]) == 1 ? LS_SCOPE_HOST : LS_SCOPE_RANK;
+	subject.scope = ls_job_neighbours(e, j, &e->workers[j->slots[p->slot]]) == 1
+		? LS_SCOPE_HOST
+		: LS_SCOPE_RANK;
 	if (!p->on) {
 		p->told = false;
 		f = ls_findings_open(e, &subject);
-		if (f != NULL && f->detector == LS_DETECT_PERIODIC && !ls_judge_is_held(e, j, f))
+		if (f != NULL && f->detector == LS_DETECT_PERIODIC &&
+			!ls_judge_is_held(e, j, f))
 			ls_findings_clear(e, f, row->row.step, now_us);
 		return;
 	}
 	if (p->last_step != row->row.step)
 		return; /* nothing new */
-	f = judge_slow_take(e, &subject, LS_DETECT_PERIODIC, j->detect.worker[p->slot].found != 0 ||
-		j->slow.worker[p->slot].level == LS_LEVEL_FINDING || ls_judge_net_tells(j, p->slot), now_us, &event);
+	f = judge_slow_take(e, &subject, LS_DETECT_PERIODIC,
+		j->detect.worker[p->slot].found != 0 ||
+			j->slow.worker[p->slot].level == LS_LEVEL_FINDING ||
+			ls_judge_net_tells(j, p->slot),
+		now_us, &event);
 	if (f == NULL)
 		return;
 	if (strcmp(event, "updated") != 0)
-		ls_findings_begin(f, p->first_step, p->first_us, (uint32_t)fmin(p->steps, 1e6));
+		ls_findings_begin(f, p->first_step, p->first_us,
+			(uint32_t)fmin(p->steps, 1e6));
 	p->told = true;
 	f->kind = LS_KIND_PERIODIC;
 	f->detector = LS_DETECT_PERIODIC;
@@ -366,8 +440,10 @@ judge_slow_period(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_period
 	judge_slow_row(f, "event_excess_s", "s", p->excess_s);
 	judge_slow_diagnose(f, p->phase, p->phase_ratio, p->excess_s);
 	judge_slow_cost(e, j, f, j->detect.step_s + blame_s, blame_s, row->row.step);
-	/* A rhythm of steps is made by the program, and what it does outside of all phases is a duty: nobody is to blame. */
-	if (!p->in_time && p->phase == LS_PHASE_COUNT && p->phase_ratio >= JUDGE_SLOW_OUTSIDE)
+	/* A rhythm of steps is made by the program, and what it does outside of all
+	 * phases is a duty: nobody is to blame. */
+	if (!p->in_time && p->phase == LS_PHASE_COUNT &&
+		p->phase_ratio >= JUDGE_SLOW_OUTSIDE)
 		f->severity = LS_SEVERITY_INFO;
 	ls_findings_tell(e, f, event, now_us);
 }
@@ -380,7 +456,8 @@ judge_slow_job_is_told(const struct ls_job *j)
 	bool told = j->pulse.on || j->hang.on;
 
 	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
-		told |= all->names == LS_NET_ALL && all->channel[k].level == LS_LEVEL_FINDING;
+		told |= all->names == LS_NET_ALL &&
+			all->channel[k].level == LS_LEVEL_FINDING;
 	return told;
 }
 
@@ -395,7 +472,8 @@ judge_slow_rotating(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	if (!r->on) {
 		r->told = false;
 		f = ls_findings_open(e, &subject);
-		if (f != NULL && f->detector == LS_DETECT_ROTATING && !ls_judge_is_held(e, j, f))
+		if (f != NULL && f->detector == LS_DETECT_ROTATING &&
+			!ls_judge_is_held(e, j, f))
 			ls_findings_clear(e, f, step, now_us);
 		return;
 	}
@@ -404,11 +482,13 @@ judge_slow_rotating(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	f = ls_findings_open(e, &subject);
 	if (f != NULL && r->told && step < f->last_step + LS_FINDING_UPDATE_STEPS)
 		return;
-	f = judge_slow_take(e, &subject, LS_DETECT_ROTATING, judge_slow_job_is_told(j), now_us, &event);
+	f = judge_slow_take(e, &subject, LS_DETECT_ROTATING, judge_slow_job_is_told(j),
+		now_us, &event);
 	if (f == NULL)
 		return;
 	if (strcmp(event, "updated") != 0)
-		ls_findings_begin(f, r->first_step, r->first_us, (uint32_t)fmin(LS_RHYTHM_ROTATING / r->events_ratio, 1e6));
+		ls_findings_begin(f, r->first_step, r->first_us,
+			(uint32_t)fmin(LS_RHYTHM_ROTATING / r->events_ratio, 1e6));
 	r->told = true;
 	f->kind = LS_KIND_JOB_SLOW;
 	f->detector = LS_DETECT_ROTATING;
@@ -432,11 +512,12 @@ ls_judge_slow(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	if (j->live_count == 0)
 		return; /* no memory for it */
 	row = ls_job_row(j, j->live_count - 1);
-	if (ls_slow_step(&j->slow, &j->detect, row->row.step, row->row.begin_us, j->residuals, j->count,
-		    row->totals.duration_s)) {
+	if (ls_slow_step(&j->slow, &j->detect, row->row.step, row->row.begin_us,
+		    j->residuals, j->count, row->totals.duration_s)) {
 		ls_judge_group_drifts(e, j);
 		for (size_t i = 0; i < j->count; i++)
-			if (j->slow.worker[i].level == LS_LEVEL_FINDING || j->slow.worker[i].seen_step > 0)
+			if (j->slow.worker[i].level == LS_LEVEL_FINDING ||
+				j->slow.worker[i].seen_step > 0)
 				judge_slow_drift(e, j, i, now_us);
 	}
 	sample = judge_slow_sample(j);

@@ -26,23 +26,38 @@ judge_stage_diagnose(const struct ls_stage *st, struct ls_finding *f)
 	bool more = ls_stage_is_imbalance(st);
 	double n = (double)st->channel.ep.steps;
 
-	f->evidence[0] = (struct ls_evidence){.signal = LS_SIGNAL_OWN, .metric = "own_work_s", .unit = "s",
-		.subject = st->base_s + st->channel.ep.excess_s / n, .p10 = NAN, .p50 = st->base_s, .p90 = NAN,
-		.per_step_s = 1, .robust_z = NAN};
-	f->evidence[1] = (struct ls_evidence){.signal = LS_SIGNAL_WORK, .metric = "work", .unit = "1",
-		.subject = st->base_work * (1 + st->work_sum / n), .p10 = NAN, .p50 = st->base_work, .p90 = NAN,
-		.robust_z = NAN, .role = more ? LS_EVIDENCE_SUPPORTS : isnan(st->base_work)
-			? LS_EVIDENCE_NOT_MEASURED : LS_EVIDENCE_CONTEXT};
+	f->evidence[0] = (struct ls_evidence){ .signal = LS_SIGNAL_OWN,
+		.metric = "own_work_s",
+		.unit = "s",
+		.subject = st->base_s + st->channel.ep.excess_s / n,
+		.p10 = NAN,
+		.p50 = st->base_s,
+		.p90 = NAN,
+		.per_step_s = 1,
+		.robust_z = NAN };
+	f->evidence[1] = (struct ls_evidence){ .signal = LS_SIGNAL_WORK,
+		.metric = "work",
+		.unit = "1",
+		.subject = st->base_work * (1 + st->work_sum / n),
+		.p10 = NAN,
+		.p50 = st->base_work,
+		.p90 = NAN,
+		.robust_z = NAN,
+		.role = more		       ? LS_EVIDENCE_SUPPORTS
+			: isnan(st->base_work) ? LS_EVIDENCE_NOT_MEASURED
+					       : LS_EVIDENCE_CONTEXT };
 	f->evidence_count = 2;
-	f->diagnosis = (struct ls_diagnosis){.count = 1, .ceiling = 0.95};
-	f->diagnosis.hypotheses[0] = more ? (struct ls_hypothesis){LS_CAUSE_IMBALANCE, 0.9, 1}
-					  : (struct ls_hypothesis){LS_CAUSE_UNEXPLAINED, 1, 1};
+	f->diagnosis = (struct ls_diagnosis){ .count = 1, .ceiling = 0.95 };
+	f->diagnosis.hypotheses[0] = more
+		? (struct ls_hypothesis){ LS_CAUSE_IMBALANCE, 0.9, 1 }
+		: (struct ls_hypothesis){ LS_CAUSE_UNEXPLAINED, 1, 1 };
 	f->kind = more ? LS_KIND_IMBALANCE : LS_KIND_STRAGGLER;
 }
 
 /* Brings its numbers up to date; what earlier steps cost is kept. */
 static void
-judge_stage_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f, size_t k, uint64_t step)
+judge_stage_refresh(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_finding *f, size_t k, uint64_t step)
 {
 	const struct ls_stage *st = &j->compare.stage[k];
 	const struct ls_episode *ep = &st->channel.ep;
@@ -52,16 +67,20 @@ judge_stage_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls
 	f->before_s = ep->before_s;
 	ls_findings_present(e, j, f, step);
 	/* less than its excess where another stage was as slow before */
-	ls_findings_cost(e, j, f, step_s, fmin(ep->excess_s / (double)ep->steps, fmax(step_s - ep->before_s, 0)), step);
+	ls_findings_cost(e, j, f, step_s,
+		fmin(ep->excess_s / (double)ep->steps, fmax(step_s - ep->before_s, 0)),
+		step);
 	ls_judge_hosts_of(e, j, j->stages.of, (uint32_t)k, f);
 	judge_stage_diagnose(st, f);
 }
 
 static void
-judge_stage_open(struct ls_engine *e, struct ls_job *j, size_t k, uint64_t step, int64_t now_us)
+judge_stage_open(struct ls_engine *e, struct ls_job *j, size_t k, uint64_t step,
+	int64_t now_us)
 {
 	const struct ls_episode *ep = &j->compare.stage[k].channel.ep;
-	struct ls_finding subject = judge_stage_subject(e, j, k), *f = ls_findings_last(e, &subject);
+	struct ls_finding subject = judge_stage_subject(e, j, k),
+			  *f = ls_findings_last(e, &subject);
 	const char *event;
 
 	if (f != NULL && (ls_finding_is_open(f) || ls_findings_is_known(f, now_us)))
@@ -70,34 +89,42 @@ judge_stage_open(struct ls_engine *e, struct ls_job *j, size_t k, uint64_t step,
 	if (f == NULL)
 		return;
 	event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
-	ls_findings_begin(f, ep->start_step, ep->start_us, 7); /* as surely as a worker's chronic shift */
+	/* as surely as a worker's chronic shift */
+	ls_findings_begin(f, ep->start_step, ep->start_us, 7);
 	judge_stage_refresh(e, j, f, k, step);
 	ls_findings_tell(e, f, event, now_us);
 }
 
 static void
-judge_stage_update(struct ls_engine *e, struct ls_job *j, size_t k, uint64_t step, int64_t now_us)
+judge_stage_update(struct ls_engine *e, struct ls_job *j, size_t k, uint64_t step,
+	int64_t now_us)
 {
-	struct ls_finding subject = judge_stage_subject(e, j, k), *f = ls_findings_open(e, &subject);
+	struct ls_finding subject = judge_stage_subject(e, j, k),
+			  *f = ls_findings_open(e, &subject);
 
-	if (f == NULL || ls_findings_is_known(f, now_us) || j->compare.stage[k].channel.c < LS_DETECT_FINDING ||
-		(step < f->last_step + LS_FINDING_UPDATE_STEPS && now_us - f->updated_us < LS_FINDING_UPDATE_US))
+	if (f == NULL || ls_findings_is_known(f, now_us) ||
+		j->compare.stage[k].channel.c < LS_DETECT_FINDING ||
+		(step < f->last_step + LS_FINDING_UPDATE_STEPS &&
+			now_us - f->updated_us < LS_FINDING_UPDATE_US))
 		return;
 	judge_stage_refresh(e, j, f, k, step);
 	ls_findings_tell(e, f, "updated", now_us);
 }
 
 static void
-judge_stage_end(struct ls_engine *e, struct ls_job *j, size_t k, uint64_t step, int64_t now_us)
+judge_stage_end(struct ls_engine *e, struct ls_job *j, size_t k, uint64_t step,
+	int64_t now_us)
 {
-	struct ls_finding subject = judge_stage_subject(e, j, k), *f = ls_findings_open(e, &subject);
+	struct ls_finding subject = judge_stage_subject(e, j, k),
+			  *f = ls_findings_open(e, &subject);
 
 	if (f != NULL)
 		ls_findings_clear(e, f, step, now_us);
 }
 
 void
-ls_judge_stages(struct ls_engine *e, struct ls_job *j, const struct ls_row *row, int64_t now_us)
+ls_judge_stages(struct ls_engine *e, struct ls_job *j, const struct ls_row *row,
+	int64_t now_us)
 {
 	struct ls_stages *s = &j->compare;
 	bool was[LS_STAGES_MAX];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * judge_stage - the part of the judge that opens, changes and clears findings about stages of a pipeline.
+ * judge_stage - the part of the judge that opens, changes and clears findings about
+ * stages of a pipeline.
  *
  * Owner:   the engine's thread.
  * Units:   microseconds since the epoch.
@@ -14,7 +15,8 @@
 #include "collector/engine/engine_state.h"
 
 /* After the detectors have taken a judged row. */
-void ls_judge_stages(struct ls_engine *e, struct ls_job *j, const struct ls_row *row, int64_t now_us);
+void ls_judge_stages(struct ls_engine *e, struct ls_job *j, const struct ls_row *row,
+	int64_t now_us);
 
 /* Is this finding about a stage of which something is found? */
 bool ls_judge_stage_is_held(const struct ls_job *j, const struct ls_finding *f);

@@ -17,7 +17,9 @@
 static size_t
 view_recent(const struct ls_job *j)
 {
-	return j->live_count > LS_ENGINE_RECENT_STEPS ? j->live_count - LS_ENGINE_RECENT_STEPS : 0;
+	return j->live_count > LS_ENGINE_RECENT_STEPS
+		? j->live_count - LS_ENGINE_RECENT_STEPS
+		: 0;
 }
 
 static double
@@ -31,7 +33,8 @@ view_step_s(const struct ls_job *j)
 	return j->live_count == first ? NAN : sum / (double)(j->live_count - first);
 }
 
-/* Open findings of the job: how many of each severity, what they cost together, the dearest. */
+/* Open findings of the job: how many of each severity, what they cost together, the
+ * dearest. */
 struct view_open {
 	unsigned count[3];
 	double blame_s;
@@ -41,7 +44,7 @@ struct view_open {
 static struct view_open
 view_open(const struct ls_engine *e, const struct ls_job *j)
 {
-	struct view_open o = {0};
+	struct view_open o = { 0 };
 
 	for (size_t i = 0; i < e->finding_count; i++) {
 		const struct ls_finding *f = &e->findings[i];
@@ -60,8 +63,8 @@ view_open(const struct ls_engine *e, const struct ls_job *j)
 static json_t *
 view_phases(const struct ls_job *j)
 {
-	double sum[LS_PHASE_COUNT] = {0}, total = 0;
-	bool marked[LS_PHASE_COUNT] = {false};
+	double sum[LS_PHASE_COUNT] = { 0 }, total = 0;
+	bool marked[LS_PHASE_COUNT] = { false };
 	json_t *phases = json_object();
 
 	for (size_t i = view_recent(j); i < j->live_count; i++) {
@@ -83,8 +86,8 @@ view_phases(const struct ls_job *j)
 	}
 	for (unsigned p = 0; p < LS_PHASE_COUNT && total > 0; p++)
 		if (marked[p])
-			ls_ignore(json_object_set_new(
-				phases, ls_phase_name(p), ls_json_number(sum[p] / total, 3)));
+			ls_ignore(json_object_set_new(phases, ls_phase_name(p),
+				ls_json_number(sum[p] / total, 3)));
 	return phases;
 }
 
@@ -118,12 +121,15 @@ view_quality(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 		err = fmax(err, w->clock_err_s); /* NaN only if nobody told */
 	}
 	ls_job_step_source(e, j, &steps);
-	return json_pack("{s:i, s:I, s:I, s:I, s:I, s:o, s:o, s:s, s:o}", "workers_reporting", (int)reporting,
-		"late_records", (json_int_t)j->late, "gaps", (json_int_t)j->gaps,
-		"short_steps", (json_int_t)j->shorted, "apart_steps", (json_int_t)j->apart, "lag_s",
-		j->last_us == 0 ? json_null() : ls_json_real((double)(now_us - j->last_us) * 1e-6),
+	return json_pack("{s:i, s:I, s:I, s:I, s:I, s:o, s:o, s:s, s:o}",
+		"workers_reporting", (int)reporting, "late_records",
+		(json_int_t)j->late, "gaps", (json_int_t)j->gaps, "short_steps",
+		(json_int_t)j->shorted, "apart_steps", (json_int_t)j->apart, "lag_s",
+		j->last_us == 0 ? json_null()
+				: ls_json_real((double)(now_us - j->last_us) * 1e-6),
 		"clock_err_ms", ls_json_real(err * 1e3), "step_source",
-		ls_step_source_name(steps.step_source), "not_believed", ls_lies_render(e, j));
+		ls_step_source_name(steps.step_source), "not_believed",
+		ls_lies_render(e, j));
 }
 
 static json_t *
@@ -132,32 +138,41 @@ view_job(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 	const struct ls_live_row *last =
 		j->live_count == 0 ? NULL : ls_job_row(j, j->live_count - 1);
 	struct view_open open = view_open(e, j);
-	double step_s = view_step_s(j), without_s = fmax(step_s - open.blame_s, 0.01 * step_s);
+	double step_s = view_step_s(j),
+	       without_s = fmax(step_s - open.blame_s, 0.01 * step_s);
 	double slowdown = step_s / without_s;
 	int32_t chips = ls_job_chips(e, j);
 	json_t *doc;
 
-	doc = json_pack("{s:s, s:s, s:b, s:i, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o}", "id",
-		j->name, "state", view_job_state(e, j), "asynchronous", (int)j->replica.on, "attempt", (int)j->attempt, "slices",
+	doc = json_pack(
+		"{s:s, s:s, s:b, s:i, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o}",
+		"id", j->name, "state", view_job_state(e, j), "asynchronous",
+		(int)j->replica.on, "attempt", (int)j->attempt, "slices",
 		(json_int_t)ls_job_places(e, j, LS_PLACE_SLICE), "hosts",
-		(json_int_t)ls_job_places(e, j, LS_PLACE_HOST), "workers", (json_int_t)j->count,
-		"workers_expected", j->world > 0 ? json_integer(j->world) : json_null(), "chips",
+		(json_int_t)ls_job_places(e, j, LS_PLACE_HOST), "workers",
+		(json_int_t)j->count, "workers_expected",
+		j->world > 0 ? json_integer(j->world) : json_null(), "chips",
 		chips > 0 ? json_integer(chips) : json_null(), "step",
-		last == NULL ? json_null() : json_integer((json_int_t)ls_row_shown(&last->row)),
-		"steps_closed", (json_int_t)j->closed, "first_seen_at", ls_json_time(j->first_us),
-		"last_step_at", last == NULL ? json_null() : ls_json_time(last->row.end_us));
+		last == NULL ? json_null()
+			     : json_integer((json_int_t)ls_row_shown(&last->row)),
+		"steps_closed", (json_int_t)j->closed, "first_seen_at",
+		ls_json_time(j->first_us), "last_step_at",
+		last == NULL ? json_null() : ls_json_time(last->row.end_us));
 	if (doc == NULL)
 		return NULL;
-	ls_ignore(json_object_update_new(doc, json_pack(
-		"{s:o, s:o, s:o, s:o, s:{s:i, s:i, s:i}, s:o, s:o, s:o}", "step_time_s",
-		ls_json_real(step_s), "step_time_without_s", ls_json_real(without_s),
-		"slowdown_ratio", ls_json_real(slowdown), "chips_lost",
-		chips > 0 && !isnan(slowdown) ? ls_json_real(chips * (1 - 1 / slowdown))
-					      : json_null(),
-		"findings", "critical", (int)open.count[LS_SEVERITY_CRITICAL], "warning",
-		(int)open.count[LS_SEVERITY_WARNING], "info", (int)open.count[LS_SEVERITY_INFO],
-		"phases", view_phases(j), "data_quality", view_quality(e, j, now_us),
-		"top_finding", open.top == NULL ? json_null() : json_string(open.top->id))));
+	ls_ignore(json_object_update_new(doc,
+		json_pack("{s:o, s:o, s:o, s:o, s:{s:i, s:i, s:i}, s:o, s:o, s:o}",
+			"step_time_s", ls_json_real(step_s), "step_time_without_s",
+			ls_json_real(without_s), "slowdown_ratio",
+			ls_json_real(slowdown), "chips_lost",
+			chips > 0 && !isnan(slowdown)
+				? ls_json_real(chips * (1 - 1 / slowdown))
+				: json_null(),
+			"findings", "critical", (int)open.count[LS_SEVERITY_CRITICAL],
+			"warning", (int)open.count[LS_SEVERITY_WARNING], "info",
+			(int)open.count[LS_SEVERITY_INFO], "phases", view_phases(j),
+			"data_quality", view_quality(e, j, now_us), "top_finding",
+			open.top == NULL ? json_null() : json_string(open.top->id))));
 	return doc;
 }
 
@@ -194,20 +209,25 @@ ls_view_jobs(const struct ls_engine *e, int64_t now_us, json_t **ret_array)
 		const struct ls_job *j = &e->jobs[i];
 		double step_s = view_step_s(j);
 
-		order[i] = (struct view_sorted){0, step_s > 0 ? view_open(e, j).blame_s / step_s * ls_job_chips(e, j) : -1, i};
+		order[i] = (struct view_sorted){ 0,
+			step_s > 0
+				? view_open(e, j).blame_s / step_s * ls_job_chips(e, j)
+				: -1,
+			i };
 	}
 	if (e->job_count > 1)
 		qsort(order, e->job_count, sizeof(*order), view_compare);
 	for (size_t i = 0; i < e->job_count; i++)
-		ls_ignore(json_array_append_new(
-			array, view_job(e, &e->jobs[order[i].index], now_us)));
+		ls_ignore(json_array_append_new(array,
+			view_job(e, &e->jobs[order[i].index], now_us)));
 	free(order);
 	*ret_array = array;
 	return 0;
 }
 
 int
-ls_view_job(const struct ls_engine *e, const char *job, int64_t now_us, json_t **ret_job)
+ls_view_job(const struct ls_engine *e, const char *job, int64_t now_us,
+	json_t **ret_job)
 {
 	const struct ls_job *j = ls_engine_find_job(e, job);
 
@@ -225,7 +245,7 @@ struct view_means {
 static struct view_means
 view_means(const struct ls_job *j, size_t slot)
 {
-	struct view_means m = {0};
+	struct view_means m = { 0 };
 	size_t n = 0, inputs = 0, lates = 0, blames = 0, last = 0, known = 0;
 
 	for (size_t i = view_recent(j); i < j->live_count; i++) {
@@ -263,9 +283,11 @@ view_means(const struct ls_job *j, size_t slot)
 	return m;
 }
 
-/* Counters of the last minute: rates of counters, values of gauges; what is not measured is absent. */
+/* Counters of the last minute: rates of counters, values of gauges; what is not
+ * measured is absent. */
 static json_t *
-view_counters(const struct ls_engine *e, const struct ls_engine_worker *w, int64_t now_us)
+view_counters(const struct ls_engine *e, const struct ls_engine_worker *w,
+	int64_t now_us)
 {
 	json_t *all = json_object();
 	double v;
@@ -273,15 +295,18 @@ view_counters(const struct ls_engine *e, const struct ls_engine_worker *w, int64
 	for (unsigned m = 0; m < LS_METRIC_COUNT; m++) {
 		const struct ls_metric_info *info = ls_metric_info(m);
 		const struct ls_counters *c = info->scope == LS_METRIC_SCOPE_JOB
-			? &w->counters : &e->hosts[w->host].counters;
+			? &w->counters
+			: &e->hosts[w->host].counters;
 		bool known = info->hot &&
 			(info->kind == LS_METRIC_KIND_COUNTER
-					? ls_counters_rate(c, m, now_us - VIEW_COUNTERS_US,
-						  now_us, 0, &v)
+					? ls_counters_rate(c, m,
+						  now_us - VIEW_COUNTERS_US, now_us, 0,
+						  &v)
 					: ls_counters_last(c, m, now_us, &v));
 
 		if (known)
-			ls_ignore(json_object_set_new(all, info->name, ls_json_real(v)));
+			ls_ignore(
+				json_object_set_new(all, info->name, ls_json_real(v)));
 	}
 	return all;
 }
@@ -305,41 +330,47 @@ view_finding_of(const struct ls_engine *e, const struct ls_engine_worker *w)
 		const struct ls_finding *f = &e->findings[i - 1];
 
 		if (ls_finding_is_open(f) && f->scope != LS_SCOPE_JOB &&
-			f->who.rank == w->info.rank && strcmp(f->who.job, w->info.job) == 0)
+			f->who.rank == w->info.rank &&
+			strcmp(f->who.job, w->info.job) == 0)
 			return f->id;
 	}
 	return NULL;
 }
 
 static json_t *
-view_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot, int64_t now_us)
+view_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot,
+	int64_t now_us)
 {
-	static const char *const states[] = {"reporting", "silent", "ended", "crashed"};
+	static const char *const states[] = { "reporting", "silent", "ended",
+		"crashed" };
 	const struct ls_engine_worker *w = &e->workers[j->slots[slot]];
 	struct view_means m = view_means(j, slot);
 	const char *finding = view_finding_of(e, w);
 	json_t *doc;
 
-	doc = json_pack("{s:s, s:s, s:s, s:i, s:i, s:s, s:o, s:s?, s:o, s:o, s:o}", "host",
-		w->info.host, "slice", w->info.slice, "role", w->info.role, "rank",
-		(int)w->info.rank, "attempt", (int)j->attempt, "state", states[w->state], "step",
-		w->reported ? json_integer((json_int_t)w->last_step) : json_null(), "finding",
-		finding, "last_seen_at", ls_json_time(w->seen_us), "live", view_live(w, now_us),
-		"counters", view_counters(e, w, now_us));
+	doc = json_pack("{s:s, s:s, s:s, s:i, s:i, s:s, s:o, s:s?, s:o, s:o, s:o}",
+		"host", w->info.host, "slice", w->info.slice, "role", w->info.role,
+		"rank", (int)w->info.rank, "attempt", (int)j->attempt, "state",
+		states[w->state], "step",
+		w->reported ? json_integer((json_int_t)w->last_step) : json_null(),
+		"finding", finding, "last_seen_at", ls_json_time(w->seen_us), "live",
+		view_live(w, now_us), "counters", view_counters(e, w, now_us));
 	if (doc == NULL)
 		return NULL;
 	ls_ignore(json_object_update_new(doc,
-		json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:s}", "step_time_s",
-			ls_json_real(m.step_s), "own_s", ls_json_real(m.own_s), "wait_s",
-			ls_json_real(m.wait_s), "input_wait_s", ls_json_real(m.input_s),
-			"lateness_s", ls_json_real(m.late_s), "blame_s", ls_json_real(m.blame_s),
+		json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:s}",
+			"step_time_s", ls_json_real(m.step_s), "own_s",
+			ls_json_real(m.own_s), "wait_s", ls_json_real(m.wait_s),
+			"input_wait_s", ls_json_real(m.input_s), "lateness_s",
+			ls_json_real(m.late_s), "blame_s", ls_json_real(m.blame_s),
 			"slowest_ratio", ls_json_number(m.slowest, 3), "gaps",
 			(json_int_t)w->gaps, "step_source",
 			ls_step_source_name(w->info.step_source))));
 	return doc;
 }
 
-/* Slots, those nearest to a finding first, of them the most blamed; *ret_order is malloc'ed. */
+/* Slots, those nearest to a finding first, of them the most blamed; *ret_order is
+ * malloc'ed. */
 static int
 view_order(const struct ls_job *j, struct view_sorted **ret_order)
 {
@@ -350,7 +381,8 @@ view_order(const struct ls_job *j, struct view_sorted **ret_order)
 	for (size_t s = 0; s < j->count; s++) {
 		double blame = view_means(j, s).blame_s;
 
-		order[s] = (struct view_sorted){ls_attention_nearness(j, s), isnan(blame) ? -1 : blame, s};
+		order[s] = (struct view_sorted){ ls_attention_nearness(j, s),
+			isnan(blame) ? -1 : blame, s };
 	}
 	if (j->count > 1)
 		qsort(order, j->count, sizeof(*order), view_compare);
@@ -359,7 +391,8 @@ view_order(const struct ls_job *j, struct view_sorted **ret_order)
 }
 
 int
-ls_view_hosts(const struct ls_engine *e, const char *job, int64_t now_us, json_t **ret_array)
+ls_view_hosts(const struct ls_engine *e, const char *job, int64_t now_us,
+	json_t **ret_array)
 {
 	const struct ls_job *j = ls_engine_find_job(e, job);
 	struct view_sorted *order;
@@ -373,8 +406,8 @@ ls_view_hosts(const struct ls_engine *e, const char *job, int64_t now_us, json_t
 		return rc;
 	array = json_array();
 	for (size_t i = 0; i < j->count; i++)
-		ls_ignore(json_array_append_new(
-			array, view_worker(e, j, order[i].index, now_us)));
+		ls_ignore(json_array_append_new(array,
+			view_worker(e, j, order[i].index, now_us)));
 	free(order);
 	*ret_array = array;
 	return array == NULL ? -ENOMEM : 0;

@@ -21,18 +21,20 @@ enum ls_grid_metric { LS_GRID_BLAME, LS_GRID_WAIT, LS_GRID_OWN, LS_GRID_METRIC_C
 const char *ls_grid_metric_name(unsigned metric);
 
 struct ls_view_range {
-	uint64_t from, to;   /* steps, inclusive; 0..UINT64_MAX = all */
-	size_t limit;        /* the newest `limit` are given */
+	uint64_t from, to; /* steps, inclusive; 0..UINT64_MAX = all */
+	size_t limit; /* the newest `limit` are given */
 };
 
 /* Array of all jobs, most chips lost first. */
-int ls_view_jobs(const struct ls_engine *e, int64_t now_us, json_t **ret_array) LS_MUSTCHECK;
+int ls_view_jobs(const struct ls_engine *e, int64_t now_us,
+	json_t **ret_array) LS_MUSTCHECK;
 
 /* One job. */
-int ls_view_job(const struct ls_engine *e, const char *job, int64_t now_us, json_t **ret_job)
-	LS_MUSTCHECK;
+int ls_view_job(const struct ls_engine *e, const char *job, int64_t now_us,
+	json_t **ret_job) LS_MUSTCHECK;
 
-/* Array of the job's workers: those nearest to a finding first, of them, and of all others, the most blamed. */
+/* Array of the job's workers: those nearest to a finding first, of them, and of all
+ * others, the most blamed. */
 int ls_view_hosts(const struct ls_engine *e, const char *job, int64_t now_us,
 	json_t **ret_array) LS_MUSTCHECK;
 
@@ -41,18 +43,20 @@ int ls_view_steps(const struct ls_engine *e, const char *job, const char *host,
 	const struct ls_view_range *range, json_t **ret_array) LS_MUSTCHECK;
 
 /*
- * One closed step that is still held: the records of its workers by rank, `limit` of them from the
- * skip-th on, as the object of web/README.md, "Stored step". -LS_EUNKNOWN: it is not held (any more).
+ * One closed step that is still held: the records of its workers by rank, `limit` of
+ * them from the skip-th on, as the object of web/README.md, "Stored step".
+ * -LS_EUNKNOWN: it is not held (any more).
  */
-int ls_view_step(const struct ls_engine *e, const char *job, uint64_t step, size_t skip, size_t limit,
-	json_t **ret_step) LS_MUSTCHECK;
+int ls_view_step(const struct ls_engine *e, const char *job, uint64_t step, size_t skip,
+	size_t limit, json_t **ret_step) LS_MUSTCHECK;
 
 /* Heatmap, hosts by steps: see web/README.md, "Grid". */
 int ls_view_grid(const struct ls_engine *e, const char *job, enum ls_grid_metric metric,
-	const struct ls_view_range *range, size_t rows, size_t cols, json_t **ret_grid)
-	LS_MUSTCHECK;
+	const struct ls_view_range *range, size_t rows, size_t cols,
+	json_t **ret_grid) LS_MUSTCHECK;
 
 /* One finding by id. */
-int ls_view_finding(const struct ls_engine *e, const char *id, json_t **ret_finding) LS_MUSTCHECK;
+int ls_view_finding(const struct ls_engine *e, const char *id,
+	json_t **ret_finding) LS_MUSTCHECK;
 
 #endif

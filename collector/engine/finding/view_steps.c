@@ -15,7 +15,7 @@
 #define VIEW_GRID_MISSING 255
 #define VIEW_GRID_TOP 254.0
 
-static const char *const view_metrics[] = {"blame", "wait", "own"};
+static const char *const view_metrics[] = { "blame", "wait", "own" };
 
 const char *
 ls_grid_metric_name(unsigned metric)
@@ -41,15 +41,16 @@ view_range(const struct ls_job *j, const struct ls_view_range *range, size_t *re
 }
 
 static json_t *
-view_last(const struct ls_engine *e, const struct ls_job *j, const struct ls_live_row *r)
+view_last(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_live_row *r)
 {
 	const struct ls_engine_worker *w;
 
 	if (r->totals.last >= j->count)
 		return json_null();
 	w = &e->workers[j->slots[r->totals.last]];
-	return json_pack("{s:s, s:i, s:s, s:o}", "host", w->info.host, "rank", (int)w->info.rank,
-		"slice", w->info.slice, "lateness_s",
+	return json_pack("{s:s, s:i, s:s, s:o}", "host", w->info.host, "rank",
+		(int)w->info.rank, "slice", w->info.slice, "lateness_s",
 		ls_json_real((double)r->row.cells[r->totals.last].late_s));
 }
 
@@ -57,12 +58,12 @@ static json_t *
 view_row(const struct ls_engine *e, const struct ls_job *j, const struct ls_live_row *r)
 {
 	return json_pack("{s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o}", "step",
-		(json_int_t)ls_row_shown(&r->row), "at", ls_json_time(r->row.begin_us), "duration_s",
-		ls_json_real(r->totals.duration_s), "workers", (json_int_t)r->totals.used,
-		"expected", (json_int_t)r->expected, "wait_min_s",
-		ls_json_real(r->totals.wait_min_s), "wait_median_s",
-		ls_json_real(r->totals.wait_median_s), "blame_s", ls_json_real(r->blame_s), "last",
-		view_last(e, j, r));
+		(json_int_t)ls_row_shown(&r->row), "at", ls_json_time(r->row.begin_us),
+		"duration_s", ls_json_real(r->totals.duration_s), "workers",
+		(json_int_t)r->totals.used, "expected", (json_int_t)r->expected,
+		"wait_min_s", ls_json_real(r->totals.wait_min_s), "wait_median_s",
+		ls_json_real(r->totals.wait_median_s), "blame_s",
+		ls_json_real(r->blame_s), "last", view_last(e, j, r));
 }
 
 static json_t *
@@ -75,12 +76,13 @@ view_record(const struct ls_live_row *r, const struct ls_cell *c, int32_t rank)
 			ls_ignore(json_object_set_new(phases, ls_phase_name(p),
 				ls_json_real((double)c->phase_s[p])));
 	return json_pack("{s:I, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "step",
-		(json_int_t)ls_row_shown(&r->row), "rank", (int)rank, "at", ls_json_time(c->begin_us),
-		"duration_s", ls_json_real((double)c->duration_s), "own_s",
+		(json_int_t)ls_row_shown(&r->row), "rank", (int)rank, "at",
+		ls_json_time(c->begin_us), "duration_s",
+		ls_json_real((double)c->duration_s), "own_s",
 		ls_json_real((double)c->own_s), "wait_s",
-		c->has_wait ? ls_json_real((double)c->wait_s) : json_null(), "lateness_s",
-		ls_json_real((double)c->late_s), "blame_s", ls_json_real((double)c->blame_s),
-		"phases", phases);
+		c->has_wait ? ls_json_real((double)c->wait_s) : json_null(),
+		"lateness_s", ls_json_real((double)c->late_s), "blame_s",
+		ls_json_real((double)c->blame_s), "phases", phases);
 }
 
 int
@@ -112,15 +114,15 @@ ls_view_steps(const struct ls_engine *e, const char *job, const char *host,
 			const struct ls_cell *c = ls_row_cell(r, s);
 
 			if (c != NULL && strcmp(w->info.host, host) == 0)
-				ls_ignore(json_array_append_new(
-					array, view_record(r, c, w->info.rank)));
+				ls_ignore(json_array_append_new(array,
+					view_record(r, c, w->info.rank)));
 		}
 	}
 	*ret_array = array;
 	return 0;
 }
 
-/* --- one step, all its workers -------------------------------------------------------------- */
+/* --- one step, all its workers -------------------------------------------- */
 
 /* A worker that has a record of the step. */
 struct view_member {
@@ -137,7 +139,8 @@ view_member_compare(const void *a, const void *b)
 }
 
 static json_t *
-view_members(const struct ls_live_row *r, const struct view_member *m, size_t from, size_t to)
+view_members(const struct ls_live_row *r, const struct view_member *m, size_t from,
+	size_t to)
 {
 	json_t *items = json_array();
 
@@ -145,7 +148,8 @@ view_members(const struct ls_live_row *r, const struct view_member *m, size_t fr
 		json_t *v = view_record(r, m[i].cell, m[i].who->rank);
 
 		ls_ignore(json_object_set_new(v, "host", ls_json_text(m[i].who->host)));
-		ls_ignore(json_object_set_new(v, "slice", ls_json_text(m[i].who->slice)));
+		ls_ignore(
+			json_object_set_new(v, "slice", ls_json_text(m[i].who->slice)));
 		ls_ignore(json_array_append_new(items, v));
 	}
 	return items;
@@ -161,8 +165,8 @@ view_find_row(const struct ls_job *j, uint64_t step)
 }
 
 int
-ls_view_step(const struct ls_engine *e, const char *job, uint64_t step, size_t skip, size_t limit,
-	json_t **ret_step)
+ls_view_step(const struct ls_engine *e, const char *job, uint64_t step, size_t skip,
+	size_t limit, json_t **ret_step)
 {
 	const struct ls_job *j = ls_engine_find_job(e, job);
 	const struct ls_live_row *r = j != NULL ? view_find_row(j, step) : NULL;
@@ -179,17 +183,19 @@ ls_view_step(const struct ls_engine *e, const char *job, uint64_t step, size_t s
 		const struct ls_cell *c = ls_row_cell(r, s);
 
 		if (c != NULL)
-			m[n++] = (struct view_member){ &e->workers[j->slots[s]].info, c };
+			m[n++] = (struct view_member){ &e->workers[j->slots[s]].info,
+				c };
 	}
 	qsort(m, n, sizeof(*m), view_member_compare);
 	if (skip > n)
 		skip = n;
 	end = n - skip < limit ? n : skip + limit;
 	(void)snprintf(next, sizeof(next), "after-%zu", end);
-	*ret_step = json_pack("{s:i, s:s, s:s, s:I, s:i, s:I, s:o, s:s?}", "schema_version", 1, "source",
-		"live", "job", j->name, "step", (json_int_t)step, "attempt",
-		n > 0 ? (int)m[0].who->attempt : 0, "workers", (json_int_t)n, "items",
-		view_members(r, m, skip, end), "next_cursor", end < n ? next : NULL);
+	*ret_step = json_pack("{s:i, s:s, s:s, s:I, s:i, s:I, s:o, s:s?}",
+		"schema_version", 1, "source", "live", "job", j->name, "step",
+		(json_int_t)step, "attempt", n > 0 ? (int)m[0].who->attempt : 0,
+		"workers", (json_int_t)n, "items", view_members(r, m, skip, end),
+		"next_cursor", end < n ? next : NULL);
 	free(m);
 	return *ret_step != NULL ? 0 : -ENOMEM;
 }
@@ -199,8 +205,8 @@ struct view_grid {
 	const struct ls_job *j;
 	enum ls_grid_metric metric;
 	size_t first, end, rows, cols, per_col;
-	size_t *slots;     /* of the rows */
-	double *values;    /* rows x cols, NaN = missing */
+	size_t *slots; /* of the rows */
+	double *values; /* rows x cols, NaN = missing */
 };
 
 static double
@@ -211,7 +217,8 @@ view_grid_cell(const struct ls_cell *c, enum ls_grid_metric metric)
 	return metric == LS_GRID_OWN ? (double)c->own_s : (double)c->blame_s;
 }
 
-/* Value of a slot over the steps of a column: the greatest; NaN if none was measured. */
+/* Value of a slot over the steps of a column: the greatest; NaN if none was measured.
+ */
 static void
 view_grid_fill(struct view_grid *g)
 {
@@ -252,7 +259,8 @@ view_grid_rows(struct view_grid *g)
 		size_t best = SIZE_MAX;
 
 		for (size_t s = 0; s < g->j->count; s++)
-			if (!isnan(mean[s]) && (best == SIZE_MAX || mean[s] > mean[best]))
+			if (!isnan(mean[s]) &&
+				(best == SIZE_MAX || mean[s] > mean[best]))
 				best = s;
 		g->slots[row] = best;
 		mean[best] = NAN;
@@ -273,8 +281,9 @@ view_grid_encode(const struct view_grid *g, double min, double max)
 		double v = g->values[i];
 
 		bytes[i] = isnan(v) ? VIEW_GRID_MISSING
-			: max > min ? (unsigned char)lround((v - min) / (max - min) * VIEW_GRID_TOP)
-				    : 0;
+			: max > min
+			? (unsigned char)lround((v - min) / (max - min) * VIEW_GRID_TOP)
+			: 0;
 	}
 	if (bytes != NULL && text != NULL) {
 		text[0] = '\0';
@@ -292,7 +301,8 @@ view_grid_names(const struct ls_engine *e, const struct view_grid *g)
 	json_t *rows = json_array();
 
 	for (size_t r = 0; r < g->rows; r++) {
-		const struct ls_engine_worker *w = &e->workers[g->j->slots[g->slots[r]]];
+		const struct ls_engine_worker *w =
+			&e->workers[g->j->slots[g->slots[r]]];
 		const char *id = NULL;
 
 		for (size_t i = 0; i < e->finding_count; i++)
@@ -301,9 +311,10 @@ view_grid_names(const struct ls_engine *e, const struct view_grid *g)
 				e->findings[i].who.rank == w->info.rank &&
 				strcmp(e->findings[i].who.job, g->j->name) == 0)
 				id = e->findings[i].id;
-		ls_ignore(json_array_append_new(rows, json_pack("{s:s, s:i, s:s, s:s?}", "host",
-			w->info.host, "rank", (int)w->info.rank, "slice", w->info.slice,
-			"finding", id)));
+		ls_ignore(json_array_append_new(rows,
+			json_pack("{s:s, s:i, s:s, s:s?}", "host", w->info.host, "rank",
+				(int)w->info.rank, "slice", w->info.slice, "finding",
+				id)));
 	}
 	return rows;
 }
@@ -319,28 +330,34 @@ view_grid_render(const struct ls_engine *e, const struct view_grid *g)
 			max = g->values[i];
 	return json_pack(
 		"{s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:o, s:I, s:o, s:o, s:I, s:o}",
-		"schema_version", 1, "job", g->j->name, "metric", view_metrics[g->metric], "unit",
-		"s", "encoding", "u8-b64", "min", ls_json_real(min), "max", ls_json_real(max),
-		"missing", VIEW_GRID_MISSING, "rows", view_grid_names(e, g), "cols",
+		"schema_version", 1, "job", g->j->name, "metric",
+		view_metrics[g->metric], "unit", "s", "encoding", "u8-b64", "min",
+		ls_json_real(min), "max", ls_json_real(max), "missing",
+		VIEW_GRID_MISSING, "rows", view_grid_names(e, g), "cols",
 		(json_int_t)g->cols, "first_step",
-		some ? json_integer((json_int_t)ls_row_shown(&ls_job_row(g->j, g->first)->row)) : json_null(),
-		"last_step",
-		some ? json_integer((json_int_t)ls_row_shown(&ls_job_row(g->j, g->end - 1)->row))
+		some ? json_integer((json_int_t)ls_row_shown(
+			       &ls_job_row(g->j, g->first)->row))
 		     : json_null(),
-		"steps_per_col", (json_int_t)g->per_col, "data", view_grid_encode(g, min, max));
+		"last_step",
+		some ? json_integer((json_int_t)ls_row_shown(
+			       &ls_job_row(g->j, g->end - 1)->row))
+		     : json_null(),
+		"steps_per_col", (json_int_t)g->per_col, "data",
+		view_grid_encode(g, min, max));
 }
 
 int
 ls_view_grid(const struct ls_engine *e, const char *job, enum ls_grid_metric metric,
 	const struct ls_view_range *range, size_t rows, size_t cols, json_t **ret_grid)
 {
-	struct view_grid g = {.j = ls_engine_find_job(e, job), .metric = metric};
+	struct view_grid g = { .j = ls_engine_find_job(e, job), .metric = metric };
 	size_t steps;
 	int rc = 0;
 
 	if (g.j == NULL)
 		return -LS_EUNKNOWN;
-	if (rows == 0 || rows > LS_GRID_ROWS_MAX || cols == 0 || cols > LS_GRID_COLS_MAX)
+	if (rows == 0 || rows > LS_GRID_ROWS_MAX || cols == 0 ||
+		cols > LS_GRID_COLS_MAX)
 		return -LS_ERANGE;
 	view_range(g.j, range, &g.first, &g.end);
 	steps = g.end - g.first;

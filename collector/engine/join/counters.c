@@ -45,10 +45,10 @@ counters_grow(struct ls_counters *c)
 }
 
 int
-ls_counters_put(struct ls_counters *c, int64_t t_us, size_t count, const uint16_t *metric,
-	const double *value)
+ls_counters_put(struct ls_counters *c, int64_t t_us, size_t count,
+	const uint16_t *metric, const double *value)
 {
-	struct ls_counter_sample s = {.t_us = t_us};
+	struct ls_counter_sample s = { .t_us = t_us };
 	int rc;
 
 	if (c->count > 0 && t_us <= counters_at(c, c->count - 1)->t_us)
@@ -89,8 +89,8 @@ counters_until(const struct ls_counters *c, int64_t t_us)
 }
 
 bool
-ls_counters_rate(const struct ls_counters *c, unsigned metric, int64_t from_us, int64_t to_us,
-	int64_t min_us, double *ret_rate)
+ls_counters_rate(const struct ls_counters *c, unsigned metric, int64_t from_us,
+	int64_t to_us, int64_t min_us, double *ret_rate)
 {
 	int hot = ls_metric_hot_place(metric);
 	size_t first = counters_until(c, from_us), last = counters_until(c, to_us);
@@ -107,14 +107,17 @@ ls_counters_rate(const struct ls_counters *c, unsigned metric, int64_t from_us, 
 		return false;
 	a = counters_at(c, first);
 	b = counters_at(c, last - 1);
-	if (b->t_us - a->t_us < min_us || b->t_us <= a->t_us || b->value[hot] < a->value[hot])
+	if (b->t_us - a->t_us < min_us || b->t_us <= a->t_us ||
+		b->value[hot] < a->value[hot])
 		return false;
-	*ret_rate = (b->value[hot] - a->value[hot]) / ((double)(b->t_us - a->t_us) * 1e-6);
+	*ret_rate =
+		(b->value[hot] - a->value[hot]) / ((double)(b->t_us - a->t_us) * 1e-6);
 	return true;
 }
 
 bool
-ls_counters_last(const struct ls_counters *c, unsigned metric, int64_t to_us, double *ret_value)
+ls_counters_last(const struct ls_counters *c, unsigned metric, int64_t to_us,
+	double *ret_value)
 {
 	int hot = ls_metric_hot_place(metric);
 	size_t last = counters_until(c, to_us);

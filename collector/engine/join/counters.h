@@ -18,26 +18,27 @@
 
 struct ls_counter_sample {
 	int64_t t_us;
-	uint16_t mask;                /* bit i: value[i] is measured; i = position among the hot metrics */
+	/* bit i: value[i] is measured; i = position among the hot metrics */
+	uint16_t mask;
 	double value[LS_HOT_MAX];
 };
 
 struct ls_counters {
 	struct ls_counter_sample *samples; /* ring */
-	size_t capacity, count, head;      /* head: where the next goes */
+	size_t capacity, count, head; /* head: where the next goes */
 };
 
 /* Drops all samples. */
 void ls_counters_fini(struct ls_counters *c);
 
 /* Adds a sample; metrics that are not hot are ignored. */
-int ls_counters_put(struct ls_counters *c, int64_t t_us, size_t count, const uint16_t *metric,
-	const double *value) LS_MUSTCHECK;
+int ls_counters_put(struct ls_counters *c, int64_t t_us, size_t count,
+	const uint16_t *metric, const double *value) LS_MUSTCHECK;
 
 /*
- * Mean rate of a counter between the last sample at or before from_us (else the first after it) and
- * the last at or before to_us. False if that takes less than min_us, it was not measured, or the
- * counter was reset.
+ * Mean rate of a counter between the last sample at or before from_us (else the first
+ * after it) and the last at or before to_us. False if that takes less than min_us, it
+ * was not measured, or the counter was reset.
  */
 bool ls_counters_rate(const struct ls_counters *c, unsigned metric, int64_t from_us,
 	int64_t to_us, int64_t min_us, double *ret_rate);

@@ -35,7 +35,7 @@ index_place(struct ls_index *x, struct ls_index_entry e)
 static int
 index_grow(struct ls_index *x)
 {
-	struct ls_index grown = {.size = x->size == 0 ? 16 : 2 * x->size};
+	struct ls_index grown = { .size = x->size == 0 ? 16 : 2 * x->size };
 
 	grown.entries = malloc(grown.size * sizeof(*grown.entries));
 	if (grown.entries == NULL)
@@ -60,7 +60,7 @@ ls_index_put(struct ls_index *x, uint32_t hash, uint32_t position)
 		if (rc != 0)
 			return rc;
 	}
-	index_place(x, (struct ls_index_entry){hash, position});
+	index_place(x, (struct ls_index_entry){ hash, position });
 	return 0;
 }
 

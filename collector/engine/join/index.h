@@ -4,10 +4,9 @@
  *
  * It holds hashes and positions only: the caller compares keys.
  *
- *     size_t walk = 0;
- *     while ((at = ls_index_next(&index, ls_index_hash_text(name), &walk)) != LS_INDEX_NONE)
- *             if (strcmp(items[at].name, name) == 0)
- *                     return &items[at];
+ *     size_t walk = 0; while ((at = ls_index_next(&index, ls_index_hash_text(name),
+ *     &walk)) != LS_INDEX_NONE) if (strcmp(items[at].name, name) == 0) return
+ *     &items[at];
  *
  * Owner:   whoever owns the array; all zero is an empty index.
  * Units:   none.
@@ -26,7 +25,7 @@
 
 struct ls_index {
 	struct ls_index_entry *entries; /* open addressing, at most half full */
-	size_t size, count;             /* size is a power of two */
+	size_t size, count; /* size is a power of two */
 };
 
 /* Drops all entries and the memory. */
@@ -38,7 +37,8 @@ int ls_index_put(struct ls_index *x, uint32_t hash, uint32_t position) LS_MUSTCH
 /* Takes out what was put with this hash and position. */
 void ls_index_remove(struct ls_index *x, uint32_t hash, uint32_t position);
 
-/* Positions put under this hash, one a call; *walk starts at 0. LS_INDEX_NONE: no more. */
+/* Positions put under this hash, one a call; *walk starts at 0. LS_INDEX_NONE: no more.
+ */
 uint32_t ls_index_next(const struct ls_index *x, uint32_t hash, size_t *walk);
 
 /* Hash of a NUL-terminated text, and of a number. */

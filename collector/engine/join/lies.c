@@ -37,7 +37,8 @@ ls_engine_lie(struct ls_engine *e, const char *host, enum ls_lie why, uint64_t c
 			return;
 		}
 	}
-	e->stats.lies[why] += count; /* of none that has a worker or a counter here: no job is concerned */
+	/* of none that has a worker or a counter here: no job is concerned */
+	e->stats.lies[why] += count;
 }
 
 uint64_t
@@ -55,7 +56,8 @@ struct lies_sorted {
 	uint32_t host;
 };
 
-/* Most first; equal ones in the order in which they came, so that the answer stays the same. */
+/* Most first; equal ones in the order in which they came, so that the answer stays the
+ * same. */
 static int
 lies_compare(const void *a, const void *b)
 {
@@ -73,9 +75,10 @@ lies_render_host(const struct ls_engine_host *h, uint64_t count)
 
 	for (unsigned why = 0; why < LS_LIE_COUNT; why++)
 		if (h->lies[why] > 0)
-			ls_ignore(json_object_set_new(
-				reasons, ls_lie_name(why), json_integer((json_int_t)h->lies[why])));
-	return json_pack("{s:s, s:I, s:o}", "host", h->name, "count", (json_int_t)count, "reasons", reasons);
+			ls_ignore(json_object_set_new(reasons, ls_lie_name(why),
+				json_integer((json_int_t)h->lies[why])));
+	return json_pack("{s:s, s:I, s:o}", "host", h->name, "count", (json_int_t)count,
+		"reasons", reasons);
 }
 
 /* The hosts of the job that lie, each once, worst first; returns how many. */
@@ -89,11 +92,12 @@ lies_sort(const struct ls_engine *e, const struct ls_job *j, struct lies_sorted 
 		uint64_t count = ls_lies_of(&e->hosts[host]);
 
 		if (count > 0)
-			list[n++] = (struct lies_sorted){count, host};
+			list[n++] = (struct lies_sorted){ count, host };
 	}
 	if (n > 1)
 		qsort(list, n, sizeof(*list), lies_compare);
-	for (size_t i = 0; i < n; i++) /* several workers of one host stand side by side */
+	/* several workers of one host stand side by side */
+	for (size_t i = 0; i < n; i++)
 		if (i == 0 || list[i].host != list[kept - 1].host)
 			list[kept++] = list[i];
 	return kept;
@@ -116,8 +120,9 @@ ls_lies_render(const struct ls_engine *e, const struct ls_job *j)
 	for (size_t i = 0; i < n; i++) {
 		sum += list[i].count;
 		if (i < LS_LIARS_SHOWN)
-			ls_ignore(json_array_append_new(
-				hosts, lies_render_host(&e->hosts[list[i].host], list[i].count)));
+			ls_ignore(json_array_append_new(hosts,
+				lies_render_host(&e->hosts[list[i].host],
+					list[i].count)));
 	}
 	free(list);
 	return json_pack("{s:I, s:o}", "count", (json_int_t)sum, "hosts", hosts);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lies - hosts that say what cannot be: counted by reason (lies.def), and named in the data quality of their jobs.
+ * lies - hosts that say what cannot be: counted by reason (lies.def), and named in the
+ * data quality of their jobs.
  *
- * Nothing of it is judged, so nobody is blamed for it and nobody by it; but who says one thing that cannot be may
- * say others that could, and people should know.
+ * Nothing of it is judged, so nobody is blamed for it and nobody by it; but who says
+ * one thing that cannot be may say others that could, and people should know.
  *
  * Owner:   the engine.
  * Units:   counts since the engine began; they are not stored.
  * Errors:  none.
- * Limits:  LS_LIE_COUNT numbers a host; LS_LIARS_SHOWN hosts in a job's data quality, the worst.
+ * Limits:  LS_LIE_COUNT numbers a host; LS_LIARS_SHOWN hosts in a job's data quality,
+ *          the worst.
  */
 #ifndef LS_COLLECTOR_LIES_H
 #define LS_COLLECTOR_LIES_H
@@ -23,7 +25,8 @@ void ls_lies_add(struct ls_engine *e, uint32_t host, enum ls_lie why, uint64_t c
 /* All that one host said. */
 uint64_t ls_lies_of(const struct ls_engine_host *h);
 
-/* {"count":n,"hosts":[{"host","count","reasons":{name:n}}]}: hosts of the job, worst first. NULL: no memory. */
+/* {"count":n,"hosts":[{"host","count","reasons":{name:n}}]}: hosts of the job, worst
+ * first. NULL: no memory. */
 json_t *ls_lies_render(const struct ls_engine *e, const struct ls_job *j);
 
 #endif

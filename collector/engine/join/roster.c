@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * roster - the part of the engine that knows jobs, hosts and workers: who is who, and who gives up its
- * place when all are taken. (Interface: engine.h and engine_state.h.)
+ * roster - the part of the engine that knows jobs, hosts and workers: who is who, and
+ * who gives up its place when all are taken. (Interface: engine.h and engine_state.h.)
  */
 #include "config.h"
 #include "collector/engine/engine_state.h"
@@ -16,14 +16,16 @@
 #include <string.h>
 
 /*
- * A handle is the position of a worker and, above it, how often the position was given away: handles of
- * workers that are no more stay unknown. The top bit stays 0, so LS_NO_WORKER is none.
+ * A handle is the position of a worker and, above it, how often the position was given
+ * away: handles of workers that are no more stay unknown. The top bit stays 0, so
+ * LS_NO_WORKER is none.
  */
 #define ROSTER_POSITION_BITS 16
 #define ROSTER_POSITION_MASK 0xffffu
 #define ROSTER_GENERATION_MASK 0x7fffu
 
-_Static_assert(LS_WORKERS_MAX <= ROSTER_POSITION_MASK + 1, "a position must fit its bits");
+_Static_assert(LS_WORKERS_MAX <= ROSTER_POSITION_MASK + 1,
+	"a position must fit its bits");
 
 bool
 ls_worker_is_gone(const struct ls_engine_worker *w)
@@ -76,15 +78,16 @@ ls_job_chips(const struct ls_engine *e, const struct ls_job *j)
 }
 
 void
-ls_job_step_source(
-	const struct ls_engine *e, const struct ls_job *j, struct ls_worker_info *ret_info)
+ls_job_step_source(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_worker_info *ret_info)
 {
 	ret_info->step_source = LS_STEP_MARKER;
 	ret_info->step_confidence = 0;
 	for (size_t i = 0; i < j->count; i++) {
 		const struct ls_worker_info *w = &e->workers[j->slots[i]].info;
 
-		if (w->step_source == LS_STEP_MARKER || (ret_info->step_source != LS_STEP_MARKER &&
+		if (w->step_source == LS_STEP_MARKER ||
+			(ret_info->step_source != LS_STEP_MARKER &&
 				w->step_confidence >= ret_info->step_confidence))
 			continue;
 		ret_info->step_source = w->step_source;
@@ -120,8 +123,8 @@ ls_job_places(const struct ls_engine *e, const struct ls_job *j, enum ls_job_pla
 }
 
 size_t
-ls_job_neighbours(
-	const struct ls_engine *e, const struct ls_job *j, const struct ls_engine_worker *w)
+ls_job_neighbours(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_engine_worker *w)
 {
 	size_t n = 0;
 
@@ -152,7 +155,7 @@ roster_free_groups(struct ls_job_groups *g)
 	free(g->of);
 	free(g->names);
 	ls_index_fini(&g->index);
-	*g = (struct ls_job_groups){0};
+	*g = (struct ls_job_groups){ 0 };
 }
 
 static void
@@ -163,8 +166,8 @@ roster_reset_job(struct ls_job *j)
 	ls_steps_fini(&j->steps);
 	ls_detect_fini(&j->detect);
 	ls_replica_fini(&j->replica);
-	j->hang = (struct ls_hang){0};
-	j->pulse = (struct ls_pulse){0};
+	j->hang = (struct ls_hang){ 0 };
+	j->pulse = (struct ls_pulse){ 0 };
 	ls_slow_fini(&j->slow);
 	ls_rhythm_fini(&j->rhythm);
 	ls_index_fini(&j->rank_index);
@@ -178,7 +181,8 @@ roster_reset_job(struct ls_job *j)
 	j->live = NULL;
 	j->live_capacity = j->live_count = j->live_head = 0;
 	j->count = 0;
-	j->roles.count = j->slices.count = j->racks.count = j->shards.count = j->stages.count = 0;
+	j->roles.count = j->slices.count = j->racks.count = j->shards.count =
+		j->stages.count = 0;
 	j->world = 0;
 	j->gone = 0;
 	j->active_known = false;
@@ -209,7 +213,8 @@ roster_job_is_quiet(const struct ls_engine *e, const struct ls_job *j)
 	return true;
 }
 
-/* When all places are taken, the job that has been quiet for longest is forgotten. NULL: none is. */
+/* When all places are taken, the job that has been quiet for longest is forgotten.
+ * NULL: none is. */
 static struct ls_job *
 roster_retire_job(struct ls_engine *e, int64_t now_us)
 {
@@ -218,7 +223,8 @@ roster_retire_job(struct ls_engine *e, int64_t now_us)
 	for (size_t i = 0; i < e->job_count; i++) {
 		struct ls_job *j = &e->jobs[i];
 
-		if ((oldest == NULL || j->last_us < oldest->last_us) && roster_job_is_quiet(e, j))
+		if ((oldest == NULL || j->last_us < oldest->last_us) &&
+			roster_job_is_quiet(e, j))
 			oldest = j;
 	}
 	if (oldest == NULL)
@@ -232,7 +238,8 @@ roster_retire_job(struct ls_engine *e, int64_t now_us)
 }
 
 static int
-roster_job(struct ls_engine *e, const char *name, int64_t now_us, struct ls_job **ret_job)
+roster_job(struct ls_engine *e, const char *name, int64_t now_us,
+	struct ls_job **ret_job)
 {
 	struct ls_job *j = ls_engine_find_job(e, name);
 	bool fresh = e->job_count < LS_JOBS_MAX;
@@ -245,7 +252,7 @@ roster_job(struct ls_engine *e, const char *name, int64_t now_us, struct ls_job 
 	j = fresh ? &e->jobs[e->job_count] : roster_retire_job(e, now_us);
 	if (j == NULL)
 		return -LS_ELIMIT;
-	*j = (struct ls_job){.attempt = -1, .first_us = now_us, .last_us = now_us};
+	*j = (struct ls_job){ .attempt = -1, .first_us = now_us, .last_us = now_us };
 	rc = ls_text_copy(j->name, sizeof(j->name), name);
 	if (rc == 0)
 		rc = ls_index_put(&e->job_index, ls_index_hash_text(name),
@@ -258,7 +265,8 @@ roster_job(struct ls_engine *e, const char *name, int64_t now_us, struct ls_job 
 	return 0;
 }
 
-/* When all places are taken: the host without a worker that was heard of last the longest ago. */
+/* When all places are taken: the host without a worker that was heard of last the
+ * longest ago. */
 static uint32_t
 roster_retire_host(struct ls_engine *e)
 {
@@ -271,19 +279,22 @@ roster_retire_host(struct ls_engine *e)
 		if (e->workers[i].current)
 			used[e->workers[i].host] = true;
 	for (uint32_t i = 0; i < e->host_count; i++)
-		if (!used[i] && (oldest == LS_INDEX_NONE ||
-					e->hosts[i].seen_us < e->hosts[oldest].seen_us))
+		if (!used[i] &&
+			(oldest == LS_INDEX_NONE ||
+				e->hosts[i].seen_us < e->hosts[oldest].seen_us))
 			oldest = i;
 	free(used);
 	if (oldest == LS_INDEX_NONE)
 		return LS_INDEX_NONE;
-	ls_index_remove(&e->host_index, ls_index_hash_text(e->hosts[oldest].name), oldest);
+	ls_index_remove(&e->host_index, ls_index_hash_text(e->hosts[oldest].name),
+		oldest);
 	ls_counters_fini(&e->hosts[oldest].counters);
 	return oldest;
 }
 
 int
-ls_engine_host(struct ls_engine *e, const char *name, int64_t now_us, uint32_t *ret_host)
+ls_engine_host(struct ls_engine *e, const char *name, int64_t now_us,
+	uint32_t *ret_host)
 {
 	uint32_t hash = ls_index_hash_text(name), at;
 	bool fresh = e->host_count < LS_AGENTS_MAX;
@@ -305,7 +316,7 @@ ls_engine_host(struct ls_engine *e, const char *name, int64_t now_us, uint32_t *
 	at = fresh ? (uint32_t)e->host_count : roster_retire_host(e);
 	if (at == LS_INDEX_NONE)
 		return -LS_ELIMIT;
-	e->hosts[at] = (struct ls_engine_host){.seen_us = now_us};
+	e->hosts[at] = (struct ls_engine_host){ .seen_us = now_us };
 	memcpy(e->hosts[at].name, name, strlen(name) + 1);
 	rc = ls_index_put(&e->host_index, hash, at);
 	if (rc != 0)
@@ -447,7 +458,7 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 {
 	struct ls_engine_worker *w;
 	uint32_t host, role = 0, slice = 0, rack = 0, shard = 0, stage = 0, position,
-		slot = (uint32_t)j->count;
+		       slot = (uint32_t)j->count;
 	int rc = ls_engine_host(e, info->host, now_us, &host);
 
 	if (rc == 0)
@@ -473,11 +484,18 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 	if (rc != 0)
 		return rc;
 	w = &e->workers[position];
-	*w = (struct ls_engine_worker){.info = *info, .generation = w->generation,
-		.job = (uint32_t)(j - e->jobs), .host = host, .slot = slot, .current = true,
-		.first_us = now_us, .seen_us = now_us, .clock_err_s = NAN};
+	*w = (struct ls_engine_worker){ .info = *info,
+		.generation = w->generation,
+		.job = (uint32_t)(j - e->jobs),
+		.host = host,
+		.slot = slot,
+		.current = true,
+		.first_us = now_us,
+		.seen_us = now_us,
+		.clock_err_s = NAN };
 	w->info.attempt = j->attempt;
-	rc = ls_index_put(&j->rank_index, ls_index_hash_number((uint64_t)info->rank), slot);
+	rc = ls_index_put(&j->rank_index, ls_index_hash_number((uint64_t)info->rank),
+		slot);
 	if (rc != 0) {
 		w->current = false;
 		w->slot = e->free_worker;
@@ -514,7 +532,7 @@ roster_return(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
 			return rc;
 		ls_detect_reset_worker(&j->detect, w->slot);
 		if (w->slot < j->replica.capacity)
-			j->replica.worker[w->slot] = (struct ls_replica_worker){0};
+			j->replica.worker[w->slot] = (struct ls_replica_worker){ 0 };
 		ls_slow_reset_worker(&j->slow, w->slot);
 		ls_rhythm_reset_worker(&j->rhythm, w->slot);
 		w->host = index;
@@ -531,7 +549,8 @@ roster_return(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
 static bool
 roster_is_name(const char *name, size_t size, bool needed)
 {
-	return name[0] == '\0' ? !needed : ls_text_is_name(name, strlen(name), size - 1);
+	return name[0] == '\0' ? !needed
+			       : ls_text_is_name(name, strlen(name), size - 1);
 }
 
 static bool
@@ -547,7 +566,8 @@ roster_info_ok(const struct ls_worker_info *i)
 		i->world <= (int32_t)LS_WORKERS_MAX;
 }
 
-/* Makes `attempt` the present one; -1: a rank that ended and comes back begins the next. */
+/* Makes `attempt` the present one; -1: a rank that ended and comes back begins the
+ * next. */
 static int
 roster_attempt(struct ls_engine *e, struct ls_job *j, int32_t rank, int32_t attempt,
 	int64_t now_us)
@@ -557,10 +577,13 @@ roster_attempt(struct ls_engine *e, struct ls_job *j, int32_t rank, int32_t atte
 	if (attempt < 0 && j->attempt < 0)
 		attempt = 0;
 	else if (attempt < 0)
-		attempt = j->attempt + (w != NULL && ls_worker_is_gone(w) && !j->replica.on); /* alone */
+		attempt = j->attempt +
+			(w != NULL && ls_worker_is_gone(w) &&
+				!j->replica.on); /* alone */
 	if (attempt <= j->attempt)
 		return attempt == j->attempt ? 0 : -LS_ESTALE;
-	if (j->attempt >= 0) /* what storage told of the job is not of an attempt before */
+	/* what storage told of the job is not of an attempt before */
+	if (j->attempt >= 0)
 		ls_judge_clear_job(e, j, false, now_us);
 	roster_release_workers(e, j);
 	roster_reset_job(j);

@@ -44,7 +44,8 @@ steps_find(const struct ls_steps *s, uint64_t step)
 	return lo;
 }
 
-/* Room for n cells; new ones are absent, and nothing else is said of them: ten thousand are much to write to. */
+/* Room for n cells; new ones are absent, and nothing else is said of them: ten thousand
+ * are much to write to. */
 static int
 steps_widen(struct ls_row *row, size_t n)
 {
@@ -81,8 +82,10 @@ steps_reserve(struct ls_steps *s)
 static int
 steps_insert(struct ls_steps *s, size_t at, uint64_t step, size_t n, int64_t now_us)
 {
-	struct ls_row row = {.step = step, .first_seen_us = now_us, .begin_us = INT64_MAX,
-		.end_us = INT64_MIN};
+	struct ls_row row = { .step = step,
+		.first_seen_us = now_us,
+		.begin_us = INT64_MAX,
+		.end_us = INT64_MIN };
 	int rc;
 
 	if (s->count >= ls_steps_capacity(n))
@@ -106,7 +109,8 @@ steps_insert(struct ls_steps *s, size_t at, uint64_t step, size_t n, int64_t now
 static float
 steps_work_of(const struct ls_record *r)
 {
-	static const enum ls_work order[] = {LS_WORK_TOKENS, LS_WORK_SUM_SQ_LEN, LS_WORK_BATCH};
+	static const enum ls_work order[] = { LS_WORK_TOKENS, LS_WORK_SUM_SQ_LEN,
+		LS_WORK_BATCH };
 
 	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
 		if ((r->work_mask & 1u << order[i]) != 0)
@@ -114,18 +118,22 @@ steps_work_of(const struct ls_record *r)
 	return NAN;
 }
 
-/* How far the greatest load of its experts (or parts of a table) is above their mean. */
+/* How far the greatest load of its experts (or parts of a table) is above their mean.
+ */
 static float
 steps_load_of(const struct ls_record *r)
 {
-	static const unsigned both = 1u << LS_WORK_EXPERT_LOAD_MAX | 1u << LS_WORK_EXPERT_LOAD_MEAN;
+	static const unsigned both =
+		1u << LS_WORK_EXPERT_LOAD_MAX | 1u << LS_WORK_EXPERT_LOAD_MEAN;
 
 	if ((r->work_mask & both) != both || !(r->work[LS_WORK_EXPERT_LOAD_MEAN] > 0))
 		return NAN;
-	return (float)(r->work[LS_WORK_EXPERT_LOAD_MAX] / r->work[LS_WORK_EXPERT_LOAD_MEAN]);
+	return (float)(r->work[LS_WORK_EXPERT_LOAD_MAX] /
+		r->work[LS_WORK_EXPERT_LOAD_MEAN]);
 }
 
-/* Time in barriers: the barriers' own, else the phase sync_wait. False: neither was marked. */
+/* Time in barriers: the barriers' own, else the phase sync_wait. False: neither was
+ * marked. */
 static bool
 steps_wait_of(const struct ls_record *r, double *ret_wait_s)
 {
@@ -142,7 +150,8 @@ steps_wait_of(const struct ls_record *r, double *ret_wait_s)
 	return true;
 }
 
-/* Microseconds from nanoseconds, rounded to nearest: live and replay round in the same way. */
+/* Microseconds from nanoseconds, rounded to nearest: live and replay round in the same
+ * way. */
 static int64_t
 steps_us(int64_t ns)
 {
@@ -159,7 +168,8 @@ steps_fill_send(struct ls_cell *c, const struct ls_record *r)
 
 		if (r->peer[p].send_wait_ns == UINT64_MAX || send_s <= c->send_s)
 			continue;
-		c->send_s = send_s; /* true of the first one: nothing is less than NaN */
+		/* true of the first one: nothing is less than NaN */
+		c->send_s = send_s;
 		c->send_rank = r->peer[p].rank;
 	}
 }
@@ -175,7 +185,7 @@ steps_fill(struct ls_row *row, struct ls_cell *c, const struct ls_record *r)
 		row->begin_us = begin_us;
 	if (end_us > row->end_us)
 		row->end_us = end_us;
-	*c = (struct ls_cell){.present = true};
+	*c = (struct ls_cell){ .present = true };
 	c->begin_us = begin_us;
 	c->duration_s = (float)((double)(end_us - begin_us) * 1e-6);
 	c->has_wait = steps_wait_of(r, &wait_s);
@@ -183,13 +193,17 @@ steps_fill(struct ls_row *row, struct ls_cell *c, const struct ls_record *r)
 	c->own_s = c->duration_s - c->wait_s;
 	c->has_enter = r->barrier_count > 0;
 	if (c->has_enter) {
-		const struct ls_record_barrier *last = &r->barrier[r->barrier_count - 1];
+		const struct ls_record_barrier *last =
+			&r->barrier[r->barrier_count - 1];
 
 		c->enter_us = steps_us(r->barrier[0].enter_ns);
 		c->exit_us = steps_us(last->exit_ns);
 		c->has_second = r->barrier_count > 1;
-		c->first_s = (float)((double)(steps_us(r->barrier[0].exit_ns) - c->enter_us) * 1e-6);
-		c->last_s = (float)((double)(c->exit_us - steps_us(last->enter_ns)) * 1e-6);
+		c->first_s = (float)((double)(steps_us(r->barrier[0].exit_ns) -
+					     c->enter_us) *
+			1e-6);
+		c->last_s =
+			(float)((double)(c->exit_us - steps_us(last->enter_ns)) * 1e-6);
 	}
 	steps_fill_send(c, r);
 	c->work = steps_work_of(r);
@@ -200,13 +214,15 @@ steps_fill(struct ls_row *row, struct ls_cell *c, const struct ls_record *r)
 	for (uint32_t left = r->phase_mask; left != 0; left &= left - 1) {
 		unsigned p = (unsigned)__builtin_ctz(left);
 
-		c->phase_s[p] = (float)((double)(int64_t)r->phase_ns[p] * 1e-9); /* checked: it fits */
+		/* checked: it fits */
+		c->phase_s[p] = (float)((double)(int64_t)r->phase_ns[p] * 1e-9);
 	}
 }
 
 /* The open row of a number, with room for n workers; made if there is none yet. */
 static int
-steps_row(struct ls_steps *s, uint64_t step, size_t n, int64_t now_us, struct ls_row **ret_row)
+steps_row(struct ls_steps *s, uint64_t step, size_t n, int64_t now_us,
+	struct ls_row **ret_row)
 {
 	size_t at = steps_find(s, step);
 	int rc;
@@ -230,7 +246,8 @@ ls_steps_end_us(const struct ls_record *r)
 	return steps_us(r->t_begin_ns) + steps_us((int64_t)r->duration_ns);
 }
 
-/* Adds what one more record says; a phase that one of them marks counts as 0 in the others. */
+/* Adds what one more record says; a phase that one of them marks counts as 0 in the
+ * others. */
 static void
 steps_add(struct ls_cell *to, const struct ls_cell *c)
 {
@@ -242,13 +259,14 @@ steps_add(struct ls_cell *to, const struct ls_cell *c)
 	to->load += c->load;
 	to->has_wait |= c->has_wait;
 	for (unsigned p = 0; p < LS_PHASE_COUNT; p++)
-		to->phase_s[p] = isnan(to->phase_s[p]) ? c->phase_s[p]
+		to->phase_s[p] = isnan(to->phase_s[p])
+			? c->phase_s[p]
 			: to->phase_s[p] + (isnan(c->phase_s[p]) ? 0 : c->phase_s[p]);
 }
 
 int
-ls_steps_fold(struct ls_steps *s, size_t slot, size_t n, uint64_t window, const struct ls_record *r,
-	int64_t now_us)
+ls_steps_fold(struct ls_steps *s, size_t slot, size_t n, uint64_t window,
+	const struct ls_record *r, int64_t now_us)
 {
 	struct ls_cell one;
 	struct ls_row *row;

@@ -2,14 +2,15 @@
 /*
  * steps - joins the records of all workers of one attempt into rows, one a global step.
  *
- * A row is closed when every worker that can still report it has done so, or when the time is up
- * (max(2 s, 3 median steps) after its first record). Only closed rows are judged, in order of step.
+ * A row is closed when every worker that can still report it has done so, or when the
+ * time is up (max(2 s, 3 median steps) after its first record). Only closed rows are
+ * judged, in order of step.
  *
  * Owner:   one job of the engine. Pure.
  * Units:   microseconds since the epoch for times, seconds in cells.
  * Errors:  -LS_EDUPLICATE, -LS_ESTALE, -LS_ELIMIT, -ENOMEM.
- * Limits:  LS_OPEN_STEPS_MAX rows, fewer for jobs of many workers (LS_OPEN_CELLS_MAX); when full, the
- *          oldest row is to be closed short (ls_steps_due says so).
+ * Limits:  LS_OPEN_STEPS_MAX rows, fewer for jobs of many workers (LS_OPEN_CELLS_MAX);
+ *          when full, the oldest row is to be closed short (ls_steps_due says so).
  * Source:  design section 11, "Closing a step".
  */
 #ifndef LS_COLLECTOR_STEPS_H
@@ -24,8 +25,9 @@
 #define LS_STEPS_WAIT_US 2000000ll
 
 /*
- * Rows of asynchronous jobs are windows of time (replica.h). Their number is LS_WINDOW_FIRST + 16 * the Unix second
- * at which the window begins + log2 of its seconds: above every step, below 2^53, ascending in time.
+ * Rows of asynchronous jobs are windows of time (replica.h). Their number is
+ * LS_WINDOW_FIRST + 16 * the Unix second at which the window begins + log2 of its
+ * seconds: above every step, below 2^53, ascending in time.
  */
 #define LS_WINDOW_FIRST LS_STEP_END
 #define LS_WINDOW_LOG2_MAX 6u
@@ -61,39 +63,40 @@ ls_window_seconds(uint64_t window)
 /* One global step while its records come in. */
 struct ls_row {
 	uint64_t step;
-	int64_t first_seen_us;  /* `now` of its first record */
-	int64_t begin_us;       /* earliest begin */
-	int64_t end_us;         /* latest end */
+	int64_t first_seen_us; /* `now` of its first record */
+	int64_t begin_us; /* earliest begin */
+	int64_t end_us; /* latest end */
 	uint32_t reported;
-	size_t cell_count;      /* room in cells */
-	struct ls_cell *cells;  /* by slot */
+	size_t cell_count; /* room in cells */
+	struct ls_cell *cells; /* by slot */
 };
 
 struct ls_steps {
-	struct ls_row *rows;    /* sorted by step */
+	struct ls_row *rows; /* sorted by step */
 	size_t count, capacity;
 	bool any_closed;
 	uint64_t last_closed;
-	struct ls_cell *spare;  /* of a row that is over, for the next one; NULL: none */
+	/* of a row that is over, for the next one; NULL: none */
+	struct ls_cell *spare;
 };
 
 /* Drops all rows; begins anew. */
 void ls_steps_fini(struct ls_steps *s);
 
 /*
- * Puts the record of worker `slot` into its row; times of the record are wall ns of the engine's time
- * line. n = workers of the attempt (slot < n). -LS_ESTALE: the step is closed; -LS_EDUPLICATE;
- * -LS_ELIMIT: full, close the oldest row first.
+ * Puts the record of worker `slot` into its row; times of the record are wall ns of the
+ * engine's time line. n = workers of the attempt (slot < n). -LS_ESTALE: the step is
+ * closed; -LS_EDUPLICATE; -LS_ELIMIT: full, close the oldest row first.
  */
 int ls_steps_put(struct ls_steps *s, size_t slot, size_t n, const struct ls_record *r,
 	int64_t now_us) LS_MUSTCHECK;
 
 /*
- * The same for a window of time: records of a worker add up in its cell, until ls_steps_means makes means of
- * them. Never -LS_EDUPLICATE.
+ * The same for a window of time: records of a worker add up in its cell, until
+ * ls_steps_means makes means of them. Never -LS_EDUPLICATE.
  */
-int ls_steps_fold(struct ls_steps *s, size_t slot, size_t n, uint64_t window, const struct ls_record *r,
-	int64_t now_us) LS_MUSTCHECK;
+int ls_steps_fold(struct ls_steps *s, size_t slot, size_t n, uint64_t window,
+	const struct ls_record *r, int64_t now_us) LS_MUSTCHECK;
 void ls_steps_means(struct ls_cell *c);
 
 /* When a record ends, in whole microseconds as rows count them. */
@@ -105,10 +108,12 @@ struct ls_row *ls_steps_oldest(struct ls_steps *s);
 /* True if the row's time is up at now_us; median_step_s may be NaN. */
 bool ls_steps_overdue(const struct ls_row *row, double median_step_s, int64_t now_us);
 
-/* Takes the oldest row out; *ret_row and its cells are the caller's from now on: to free, or to give back. */
+/* Takes the oldest row out; *ret_row and its cells are the caller's from now on: to
+ * free, or to give back. */
 void ls_steps_take_oldest(struct ls_steps *s, struct ls_row *ret_row);
 
-/* Gives back the cells of a row that is over: of thousands of workers they are much to ask the kernel for, each step. */
+/* Gives back the cells of a row that is over: of thousands of workers they are much to
+ * ask the kernel for, each step. */
 void ls_steps_give_back(struct ls_steps *s, struct ls_cell *cells);
 
 /* Rows that may be open with n workers. */

@@ -46,7 +46,8 @@ ls_blame_fini(struct ls_blame_room *room)
 
 /* Sorts slots 0..n-1 by group: those of g stand from start[g] on, ascending. */
 static void
-blame_sort(uint32_t *sorted, uint32_t *start, const uint32_t *group, uint32_t group_count, size_t n)
+blame_sort(uint32_t *sorted, uint32_t *start, const uint32_t *group,
+	uint32_t group_count, size_t n)
 {
 	memset(start, 0, (group_count + 1) * sizeof(*start));
 	for (size_t i = 0; i < n; i++)
@@ -55,13 +56,15 @@ blame_sort(uint32_t *sorted, uint32_t *start, const uint32_t *group, uint32_t gr
 		start[g + 1] += start[g];
 	for (size_t i = 0; i < n; i++)
 		sorted[start[group[i]]++] = (uint32_t)i;
-	for (uint32_t g = group_count; g > 0; g--) /* each moved on to where the next begins */
+	/* each moved on to where the next begins */
+	for (uint32_t g = group_count; g > 0; g--)
 		start[g] = start[g - 1];
 	start[0] = 0;
 }
 
 void
-ls_blame_group(struct ls_blame_room *room, const uint32_t *role, uint32_t role_count, size_t n)
+ls_blame_group(struct ls_blame_room *room, const uint32_t *role, uint32_t role_count,
+	size_t n)
 {
 	LS_ASSERT(role_count <= n && n <= room->capacity);
 	blame_sort(room->sorted, room->start, role, role_count, n);
@@ -69,8 +72,8 @@ ls_blame_group(struct ls_blame_room *room, const uint32_t *role, uint32_t role_c
 }
 
 void
-ls_blame_group_slices(
-	struct ls_blame_room *room, const uint32_t *slice, uint32_t slice_count, size_t n)
+ls_blame_group_slices(struct ls_blame_room *room, const uint32_t *slice,
+	uint32_t slice_count, size_t n)
 {
 	LS_ASSERT(slice_count <= n && n <= room->capacity);
 	room->slice_count = slice_count > 1 ? slice_count : 0;
@@ -84,20 +87,22 @@ enum blame_field { BLAME_ENTER, BLAME_EXIT, BLAME_WAIT, BLAME_OWN, BLAME_FIELDS 
 static void
 blame_fields_of(const struct ls_cell *c, bool exits, double ret_v[BLAME_FIELDS])
 {
-	ret_v[BLAME_ENTER] = c->has_enter ? (double)c->enter_us : NAN; /* below 2^53: exact */
+	/* below 2^53: exact */
+	ret_v[BLAME_ENTER] = c->has_enter ? (double)c->enter_us : NAN;
 	ret_v[BLAME_EXIT] = exits && c->has_enter ? (double)c->exit_us : NAN;
 	ret_v[BLAME_WAIT] = c->has_wait ? (double)c->wait_s : NAN;
 	ret_v[BLAME_OWN] = (double)c->own_s;
 }
 
-/* value - median of the others, for the workers listed in index[0..m-1]: every cell is read twice, not once a number. */
+/* value - median of the others, for the workers listed in index[0..m-1]: every cell is
+ * read twice, not once a number. */
 static void
-blame_compare(struct ls_blame_room *room, const struct ls_cell *cells, const uint32_t *index, size_t m, bool exits,
-	struct ls_blame *residual)
+blame_compare(struct ls_blame_room *room, const struct ls_cell *cells,
+	const uint32_t *index, size_t m, bool exits, struct ls_blame *residual)
 {
-	double *const values[BLAME_FIELDS] = {room->a, room->b, room->c, room->d};
+	double *const values[BLAME_FIELDS] = { room->a, room->b, room->c, room->d };
 	struct ls_stats_middle middle[BLAME_FIELDS];
-	size_t known[BLAME_FIELDS] = {0};
+	size_t known[BLAME_FIELDS] = { 0 };
 	double v[BLAME_FIELDS];
 
 	for (size_t i = 0; i < m; i++) {
@@ -114,7 +119,9 @@ blame_compare(struct ls_blame_room *room, const struct ls_cell *cells, const uin
 
 		blame_fields_of(&cells[index[i]], exits, v);
 		for (size_t f = 0; f < BLAME_FIELDS; f++)
-			v[f] = known[f] < 2 ? NAN : v[f] - ls_stats_median_without(&middle[f], v[f]);
+			v[f] = known[f] < 2
+				? NAN
+				: v[f] - ls_stats_median_without(&middle[f], v[f]);
 		r->late_s = v[BLAME_ENTER] * 1e-6;
 		r->exit_s = v[BLAME_EXIT] * 1e-6;
 		r->wait_s = -v[BLAME_WAIT];
@@ -127,11 +134,16 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 	struct ls_blame_step *step)
 {
 	size_t used = 0, waits = 0, exits = 0;
-	double last = -INFINITY, second = -INFINITY, joined = -INFINITY, least = INFINITY, sum = 0;
+	double last = -INFINITY, second = -INFINITY, joined = -INFINITY,
+	       least = INFINITY, sum = 0;
 	int64_t begun_first_us = INT64_MAX, begun_last_us = INT64_MIN;
 
-	*step = (struct ls_blame_step){.net = {NAN, NAN, NAN}, .wait_min_s = NAN,
-		.wait_median_s = NAN, .last = SIZE_MAX, .second = SIZE_MAX, .costs = SIZE_MAX};
+	*step = (struct ls_blame_step){ .net = { NAN, NAN, NAN },
+		.wait_min_s = NAN,
+		.wait_median_s = NAN,
+		.last = SIZE_MAX,
+		.second = SIZE_MAX,
+		.costs = SIZE_MAX };
 	for (size_t i = 0; i < n; i++) {
 		const struct ls_cell *c = &cells[i];
 
@@ -139,8 +151,10 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 			continue;
 		room->a[used++] = (double)c->duration_s;
 		sum += (double)c->duration_s;
-		begun_first_us = c->begin_us < begun_first_us ? c->begin_us : begun_first_us;
-		begun_last_us = c->begin_us > begun_last_us ? c->begin_us : begun_last_us;
+		begun_first_us =
+			c->begin_us < begun_first_us ? c->begin_us : begun_first_us;
+		begun_last_us =
+			c->begin_us > begun_last_us ? c->begin_us : begun_last_us;
 		if (c->has_wait) {
 			room->b[waits++] = (double)c->wait_s;
 			if (!((double)c->wait_s >= step->wait_min_s))
@@ -149,8 +163,9 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 		if (!c->has_enter)
 			continue;
 		room->c[exits++] = (double)c->exit_us;
-		joined = fmax(joined, c->has_second ? (double)c->exit_us - (double)c->last_s * 1e6
-						    : (double)c->enter_us);
+		joined = fmax(joined,
+			c->has_second ? (double)c->exit_us - (double)c->last_s * 1e6
+				      : (double)c->enter_us);
 		least = fmin(least, (double)c->last_s);
 		if ((double)c->enter_us > last) {
 			second = last;
@@ -164,7 +179,8 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 	}
 	step->used = used;
 	step->mean_s = used == 0 ? NAN : sum / (double)used;
-	step->spread_s = used == 0 ? 0 : (double)(begun_last_us - begun_first_us) * 1e-6;
+	step->spread_s =
+		used == 0 ? 0 : (double)(begun_last_us - begun_first_us) * 1e-6;
 	step->duration_s = ls_stats_median(room->a, used);
 	step->wait_median_s = ls_stats_median(room->b, waits);
 	if (exits < 2) {
@@ -178,9 +194,10 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 
 /* Of one slice, whose workers are listed in slots[0..m-1]. */
 static struct ls_blame_net
-blame_slice(struct ls_blame_room *room, const struct ls_cell *cells, size_t n, const uint32_t *slots, size_t m)
+blame_slice(struct ls_blame_room *room, const struct ls_cell *cells, size_t n,
+	const uint32_t *slots, size_t m)
 {
-	struct ls_blame_net net = {NAN, NAN, NAN};
+	struct ls_blame_net net = { NAN, NAN, NAN };
 	double last = -INFINITY, least = INFINITY;
 
 	for (size_t i = 0; i < m; i++) {
@@ -202,8 +219,8 @@ blame_slice(struct ls_blame_room *room, const struct ls_cell *cells, size_t n, c
 }
 
 void
-ls_blame_slices(
-	struct ls_blame_room *room, const struct ls_cell *cells, size_t n, struct ls_blame_net *net)
+ls_blame_slices(struct ls_blame_room *room, const struct ls_cell *cells, size_t n,
+	struct ls_blame_net *net)
 {
 	for (uint32_t s = 0; s < room->slice_count; s++) {
 		uint32_t from = room->slice_start[s];
@@ -214,13 +231,14 @@ ls_blame_slices(
 }
 
 void
-ls_blame_judge(struct ls_blame_room *room, const struct ls_cell *cells, size_t n, bool exits,
-	struct ls_blame *residual, struct ls_blame_step *ret_step)
+ls_blame_judge(struct ls_blame_room *room, const struct ls_cell *cells, size_t n,
+	bool exits, struct ls_blame *residual, struct ls_blame_step *ret_step)
 {
 	blame_step_totals(room, cells, n, ret_step);
 	for (size_t i = 0; i < n; i++)
-		residual[i] = (struct ls_blame){NAN, NAN, NAN, NAN,
-			cells[i].present ? (double)cells[i].send_s : NAN, cells[i].send_rank};
+		residual[i] = (struct ls_blame){ NAN, NAN, NAN, NAN,
+			cells[i].present ? (double)cells[i].send_s : NAN,
+			cells[i].send_rank };
 	for (uint32_t r = 0; r < room->role_count; r++) {
 		size_t m = 0;
 
@@ -236,7 +254,9 @@ bool
 ls_blame_is_apart(struct ls_blame_room *room, const struct ls_cell *cells, size_t n,
 	const struct ls_blame_step *step, double err_s)
 {
-	double limit_s = LS_BLAME_APART_STEPS * step->duration_s + LS_BLAME_CLOCK_SURE * M_SQRT2 * err_s, centre_us;
+	double limit_s = LS_BLAME_APART_STEPS * step->duration_s +
+		LS_BLAME_CLOCK_SURE * M_SQRT2 * err_s,
+	       centre_us;
 	size_t used = 0, away = 0;
 
 	if (!(step->spread_s > limit_s)) /* as almost always */
@@ -246,6 +266,7 @@ ls_blame_is_apart(struct ls_blame_room *room, const struct ls_cell *cells, size_
 			room->a[used++] = (double)cells[i].begin_us;
 	centre_us = ls_stats_median(room->a, used);
 	for (size_t i = 0; i < n; i++)
-		away += cells[i].present && fabs((double)cells[i].begin_us - centre_us) * 1e-6 > limit_s;
+		away += cells[i].present &&
+			fabs((double)cells[i].begin_us - centre_us) * 1e-6 > limit_s;
 	return 2 * away >= used;
 }

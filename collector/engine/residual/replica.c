@@ -11,27 +11,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REPLICA_APART 0.05       /* steps of one number that differ by so much have not waited for each other */
-#define REPLICA_SHORT 2u         /* rows that hold at most one worker in so many */
-#define REPLICA_PEERS 3u         /* fewer at a load, or of a role, say nothing */
-#define REPLICA_LEARN 8u         /* windows between two looks at what loads take */
-#define REPLICA_HALVE 512u       /* windows after which old ones count for half */
-#define REPLICA_OCTAVE 4.0       /* bins */
-#define REPLICA_GAP 4u           /* bins that nobody was in, over which a line is drawn */
-#define REPLICA_WARN_RATIO 0.1   /* of its own speed: a warning, however many others there are */
+/* steps of one number that differ by so much have not waited for each other */
+#define REPLICA_APART 0.05
+#define REPLICA_SHORT 2u /* rows that hold at most one worker in so many */
+#define REPLICA_PEERS 3u /* fewer at a load, or of a role, say nothing */
+#define REPLICA_LEARN 8u /* windows between two looks at what loads take */
+#define REPLICA_HALVE 512u /* windows after which old ones count for half */
+#define REPLICA_OCTAVE 4.0 /* bins */
+/* bins that nobody was in, over which a line is drawn */
+#define REPLICA_GAP 4u
+/* of its own speed: a warning, however many others there are */
+#define REPLICA_WARN_RATIO 0.1
 
 void
 ls_replica_fini(struct ls_replica *r)
 {
 	free(r->worker);
 	free(r->line);
-	*r = (struct ls_replica){0};
+	*r = (struct ls_replica){ 0 };
 }
 
-/* --- records into windows --------------------------------------------------------------------- */
+/* --- records into windows ------------------------------------------------- */
 
 int
-ls_replica_put(struct ls_job *j, struct ls_engine_worker *w, const struct ls_record *r, int64_t now_us)
+ls_replica_put(struct ls_job *j, struct ls_engine_worker *w, const struct ls_record *r,
+	int64_t now_us)
 {
 	int64_t end_us = ls_steps_end_us(r);
 	uint64_t window = ls_window_at(end_us, j->replica.width_log2);
@@ -66,9 +70,10 @@ ls_replica_close(const struct ls_engine *e, const struct ls_job *j, struct ls_ro
 	}
 }
 
-/* --- what kind of job it is ------------------------------------------------------------------- */
+/* --- what kind of job it is ----------------------------------------------- */
 
-/* How far apart steps of one number are: those that hold a collective in common last equally long. */
+/* How far apart steps of one number are: those that hold a collective in common last
+ * equally long. */
 static bool
 replica_differ(struct ls_job *j, const struct ls_row *row)
 {
@@ -84,7 +89,8 @@ replica_differ(struct ls_job *j, const struct ls_row *row)
 
 /* Does a row of one step number say that its workers do not wait for each other? */
 static bool
-replica_row_is_apart(const struct ls_engine *e, struct ls_job *j, const struct ls_row *row)
+replica_row_is_apart(const struct ls_engine *e, struct ls_job *j,
+	const struct ls_row *row)
 {
 	int64_t begun_us = INT64_MIN, ended_us = INT64_MAX;
 	size_t in = 0;
@@ -97,7 +103,8 @@ replica_row_is_apart(const struct ls_engine *e, struct ls_job *j, const struct l
 
 		if (c == NULL || !c->present)
 			continue;
-		if (c->has_wait || c->has_enter || w->info.step_source != LS_STEP_MARKER)
+		if (c->has_wait || c->has_enter ||
+			w->info.step_source != LS_STEP_MARKER)
 			return false; /* as the first cell of most jobs says */
 		in++;
 		end_us = c->begin_us + (int64_t)((double)c->duration_s * 1e6);
@@ -108,11 +115,14 @@ replica_row_is_apart(const struct ls_engine *e, struct ls_job *j, const struct l
 	}
 	if (j->count < 2 || in == 0)
 		return false;
-	if (in < j->count && in * REPLICA_SHORT <= j->count) /* who has ended counts: replay does not know */
+	/* who has ended counts: replay does not know */
+	if (in < j->count && in * REPLICA_SHORT <= j->count)
 		return true;
 	/* order is claimed beyond three times what the two clocks may be off */
-	return in >= 2 && ((double)(begun_us - ended_us) * 1e-6 > LS_BLAME_CLOCK_SURE * M_SQRT2 * err_s ||
-		replica_differ(j, row));
+	return in >= 2 &&
+		((double)(begun_us - ended_us) * 1e-6 >
+				LS_BLAME_CLOCK_SURE * M_SQRT2 * err_s ||
+			replica_differ(j, row));
 }
 
 /* Do most workers of a window wait for others after all? */
@@ -141,14 +151,15 @@ replica_drop_rows(struct ls_job *j)
 static void
 replica_turn(struct ls_engine *e, struct ls_job *j, bool on, int64_t now_us)
 {
-	struct ls_replica r = {.on = on, .turns = j->replica.turns + 1};
+	struct ls_replica r = { .on = on, .turns = j->replica.turns + 1 };
 	double step_s = j->detect.step_s;
-	struct ls_detect fresh = {0};
+	struct ls_detect fresh = { 0 };
 
 	if (on)
 		r.worker = calloc(j->capacity, sizeof(*r.worker));
 	r.capacity = on ? j->capacity : 0;
-	while (step_s > (double)(1u << r.width_log2) && r.width_log2 < LS_WINDOW_LOG2_MAX)
+	while (step_s > (double)(1u << r.width_log2) &&
+		r.width_log2 < LS_WINDOW_LOG2_MAX)
 		r.width_log2++;
 	if ((on && r.worker == NULL) || ls_detect_reserve(&fresh, j->count) != 0 ||
 		ls_detect_reserve_slices(&fresh, j->slices.count) != 0) {
@@ -160,13 +171,14 @@ replica_turn(struct ls_engine *e, struct ls_job *j, bool on, int64_t now_us)
 	ls_judge_clear_job(e, j, false, now_us);
 	ls_detect_fini(&j->detect);
 	j->detect = fresh;
-	j->pulse = (struct ls_pulse){0};
-	j->hang = (struct ls_hang){0};
+	j->pulse = (struct ls_pulse){ 0 };
+	j->hang = (struct ls_hang){ 0 };
 	replica_drop_rows(j);
 	ls_replica_fini(&j->replica);
 	j->replica = r;
 	j->steps.any_closed = on; /* windows that begin from now on */
-	j->steps.last_closed = on ? ls_window_at(now_us < 0 ? 0 : now_us, r.width_log2) : 0;
+	j->steps.last_closed =
+		on ? ls_window_at(now_us < 0 ? 0 : now_us, r.width_log2) : 0;
 	for (uint32_t i = 0; i < j->count; i++) {
 		ls_slow_reset_worker(&j->slow, i);
 		ls_rhythm_reset_worker(&j->rhythm, i);
@@ -177,7 +189,8 @@ replica_turn(struct ls_engine *e, struct ls_job *j, bool on, int64_t now_us)
 }
 
 void
-ls_replica_watch(struct ls_engine *e, struct ls_job *j, const struct ls_row *row, int64_t now_us)
+ls_replica_watch(struct ls_engine *e, struct ls_job *j, const struct ls_row *row,
+	int64_t now_us)
 {
 	struct ls_replica *r = &j->replica;
 	bool other = r->on ? replica_row_waits(row) : replica_row_is_apart(e, j, row);
@@ -187,7 +200,7 @@ ls_replica_watch(struct ls_engine *e, struct ls_job *j, const struct ls_row *row
 		replica_turn(e, j, !r->on, now_us);
 }
 
-/* --- what loads take -------------------------------------------------------------------------- */
+/* --- what loads take ------------------------------------------------------ */
 
 /* Bin of a load; -1: none, or beyond all bins. */
 static int
@@ -212,7 +225,8 @@ replica_place_bins(struct ls_job *j, const struct ls_row *row)
 			j->room.a[n++] = (double)row->cells[i].work;
 	if (n < REPLICA_PEERS)
 		return;
-	j->replica.first_bin = (int)floor(REPLICA_OCTAVE * log2(ls_stats_median(j->room.a, n))) -
+	j->replica.first_bin =
+		(int)floor(REPLICA_OCTAVE * log2(ls_stats_median(j->room.a, n))) -
 		LS_REPLICA_BINS / 2;
 	j->replica.has_first = true;
 }
@@ -229,7 +243,8 @@ replica_reserve(struct ls_job *j)
 		worker = realloc(r->worker, j->capacity * sizeof(*worker));
 		if (worker == NULL)
 			return false;
-		memset(&worker[r->capacity], 0, (j->capacity - r->capacity) * sizeof(*worker));
+		memset(&worker[r->capacity], 0,
+			(j->capacity - r->capacity) * sizeof(*worker));
 		r->worker = worker;
 		r->capacity = j->capacity;
 	}
@@ -283,7 +298,8 @@ replica_expect(const struct ls_replica *r, const struct ls_replica_line *l, doub
 		low--;
 	while (high < LS_REPLICA_BINS && !(l->load[high] > load))
 		high++;
-	if (low < 0 || high >= LS_REPLICA_BINS) { /* at the rim: as far as its last bin goes */
+	/* at the rim: as far as its last bin goes */
+	if (low < 0 || high >= LS_REPLICA_BINS) {
 		int rim = low < 0 ? high : low, next = low < 0 ? rim + 1 : rim - 1;
 
 		if (rim != bin)
@@ -305,27 +321,33 @@ replica_expect(const struct ls_replica *r, const struct ls_replica_line *l, doub
 
 /* First: medians over replicas of what each needed on average, bin by bin. */
 static void
-replica_line_begin(struct ls_job *j, const uint32_t *slots, size_t m, struct ls_replica_line *l)
+replica_line_begin(struct ls_job *j, const uint32_t *slots, size_t m,
+	struct ls_replica_line *l)
 {
 	for (size_t b = 0; b < LS_REPLICA_BINS; b++) {
 		size_t n = 0;
 
 		for (size_t i = 0; i < m; i++) {
-			const struct ls_replica_bin *bin = &j->replica.worker[slots[i]].bin[b];
+			const struct ls_replica_bin *bin =
+				&j->replica.worker[slots[i]].bin[b];
 
 			if (!(bin->n > 0.25f))
 				continue;
 			j->room.a[n] = (double)(bin->load / bin->n);
 			j->room.b[n++] = (double)(bin->own_s / bin->n);
 		}
-		l->load[b] = n < REPLICA_PEERS ? NAN : (float)ls_stats_median(j->room.a, n);
-		l->own_s[b] = n < REPLICA_PEERS ? NAN : (float)ls_stats_median(j->room.b, n);
+		l->load[b] =
+			n < REPLICA_PEERS ? NAN : (float)ls_stats_median(j->room.a, n);
+		l->own_s[b] =
+			n < REPLICA_PEERS ? NAN : (float)ls_stats_median(j->room.b, n);
 	}
 }
 
-/* Then: replicas had other loads within a bin; what is left of that goes along the line. */
+/* Then: replicas had other loads within a bin; what is left of that goes along the
+ *       line. */
 static void
-replica_line_mend(struct ls_job *j, const uint32_t *slots, size_t m, struct ls_replica_line *l)
+replica_line_mend(struct ls_job *j, const uint32_t *slots, size_t m,
+	struct ls_replica_line *l)
 {
 	struct ls_replica_line was = *l;
 
@@ -333,14 +355,17 @@ replica_line_mend(struct ls_job *j, const uint32_t *slots, size_t m, struct ls_r
 		size_t n = 0;
 
 		for (size_t i = 0; i < m && !isnan(was.load[b]); i++) {
-			const struct ls_replica_bin *bin = &j->replica.worker[slots[i]].bin[b];
+			const struct ls_replica_bin *bin =
+				&j->replica.worker[slots[i]].bin[b];
 			double expected;
 
 			if (!(bin->n > 0.25f))
 				continue;
-			expected = replica_expect(&j->replica, &was, (double)(bin->load / bin->n));
+			expected = replica_expect(&j->replica, &was,
+				(double)(bin->load / bin->n));
 			if (!isnan(expected))
-				j->room.a[n++] = (double)(bin->own_s / bin->n) - expected;
+				j->room.a[n++] =
+					(double)(bin->own_s / bin->n) - expected;
 		}
 		if (n >= REPLICA_PEERS)
 			l->own_s[b] += (float)ls_stats_median(j->room.a, n);
@@ -361,15 +386,19 @@ replica_lines(struct ls_job *j)
 	}
 }
 
-/* --- a window ---------------------------------------------------------------------------------- */
+/* --- a window ------------------------------------------------------------- */
 
 static void
 replica_totals(struct ls_job *j, const struct ls_row *row, struct ls_blame_step *totals)
 {
 	size_t n = 0;
 
-	*totals = (struct ls_blame_step){.net = {NAN, NAN, NAN}, .wait_min_s = NAN, .wait_median_s = NAN,
-		.last = SIZE_MAX, .second = SIZE_MAX, .costs = SIZE_MAX};
+	*totals = (struct ls_blame_step){ .net = { NAN, NAN, NAN },
+		.wait_min_s = NAN,
+		.wait_median_s = NAN,
+		.last = SIZE_MAX,
+		.second = SIZE_MAX,
+		.costs = SIZE_MAX };
 	for (size_t i = 0; i < row->cell_count && i < j->count; i++)
 		if (row->cells[i].present)
 			j->room.a[n++] = (double)row->cells[i].own_s;
@@ -378,7 +407,8 @@ replica_totals(struct ls_job *j, const struct ls_row *row, struct ls_blame_step 
 }
 
 void
-ls_replica_judge(struct ls_job *j, const struct ls_row *row, struct ls_blame_step *totals)
+ls_replica_judge(struct ls_job *j, const struct ls_row *row,
+	struct ls_blame_step *totals)
 {
 	struct ls_replica *r = &j->replica;
 	double usual_s;
@@ -386,7 +416,7 @@ ls_replica_judge(struct ls_job *j, const struct ls_row *row, struct ls_blame_ste
 	replica_totals(j, row, totals);
 	usual_s = j->detect.step_s > 0 ? j->detect.step_s : totals->duration_s;
 	for (size_t i = 0; i < j->count; i++)
-		j->residuals[i] = (struct ls_blame){NAN, NAN, NAN, NAN, NAN, 0};
+		j->residuals[i] = (struct ls_blame){ NAN, NAN, NAN, NAN, NAN, 0 };
 	if (!r->has_first)
 		replica_place_bins(j, row);
 	if (!r->has_first || !replica_reserve(j))
@@ -397,7 +427,8 @@ ls_replica_judge(struct ls_job *j, const struct ls_row *row, struct ls_blame_ste
 		if (!c->present)
 			continue;
 		r->worker[i].step = c->own_step + c->steps - 1;
-		c->expected_s = (float)replica_expect(r, &r->line[j->roles.of[i]], (double)c->work);
+		c->expected_s = (float)replica_expect(r, &r->line[j->roles.of[i]],
+			(double)c->work);
 		if (c->expected_s > 0)
 			j->residuals[i].own_s = j->residuals[i].wait_s =
 				(double)(c->own_s / c->expected_s - 1) * usual_s;
@@ -413,7 +444,7 @@ ls_replica_ready(const struct ls_job *j)
 	return j->replica.windows > REPLICA_LEARN;
 }
 
-/* --- of one replica ----------------------------------------------------------------------------- */
+/* --- of one replica ------------------------------------------------------- */
 
 uint64_t
 ls_replica_step(const struct ls_job *j, size_t slot)
@@ -435,8 +466,8 @@ ls_replica_step_in(const struct ls_job *j, size_t slot, uint64_t window)
 }
 
 void
-ls_replica_cost(const struct ls_engine *e, const struct ls_job *j, size_t slot, const struct ls_gathered *g,
-	struct ls_finding *f, uint64_t step)
+ls_replica_cost(const struct ls_engine *e, const struct ls_job *j, size_t slot,
+	const struct ls_gathered *g, struct ls_finding *f, uint64_t step)
 {
 	int32_t own = e->workers[j->slots[slot]].info.chips;
 	double slower = j->detect.step_s > 0 ? g->gap_s / j->detect.step_s : 0;

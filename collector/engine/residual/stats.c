@@ -8,9 +8,9 @@
 #include <string.h>
 
 #define STATS_BINS 1024u /* of ten values each, where thousands are spread evenly */
-#define STATS_FEW 400u   /* values */
+#define STATS_FEW 400u /* values */
 #define STATS_SAMPLE 63u /* of more than these */
-#define STATS_MARGIN 4u  /* of the sample, beyond what is looked for */
+#define STATS_MARGIN 4u /* of the sample, beyond what is looked for */
 
 static int
 stats_compare(const void *a, const void *b)
@@ -36,7 +36,8 @@ stats_swap(double *a, double *b)
 	*b = t;
 }
 
-/* Moves what is less than the pivot (or equal, too: with_equal) to the front; returns how many. Nothing is guessed: no branches. */
+/* Moves what is less than the pivot (or equal, too: with_equal) to the front; returns
+ * how many. Nothing is guessed: no branches. */
 static size_t
 stats_part(double *v, size_t n, double pivot, bool with_equal)
 {
@@ -52,7 +53,8 @@ stats_part(double *v, size_t n, double pivot, bool with_equal)
 	return less;
 }
 
-/* A value that is a little beyond the k-th smallest of many, seen from the nearer end, most likely. */
+/* A value that is a little beyond the k-th smallest of many, seen from the nearer end,
+ * most likely. */
 static double
 stats_pivot(const double *v, size_t n, size_t k)
 {
@@ -68,7 +70,8 @@ stats_pivot(const double *v, size_t n, size_t k)
 		sample[j] = x;
 	}
 	if (2 * k < n)
-		return sample[at + STATS_MARGIN < STATS_SAMPLE ? at + STATS_MARGIN : STATS_SAMPLE - 1];
+		return sample[at + STATS_MARGIN < STATS_SAMPLE ? at + STATS_MARGIN
+							       : STATS_SAMPLE - 1];
 	return sample[at > STATS_MARGIN ? at - STATS_MARGIN : 0];
 }
 
@@ -107,8 +110,9 @@ stats_select_few(double *v, size_t n, size_t k)
 }
 
 /*
- * Afterwards v[k] is the k-th smallest, none before it is greater and none behind it is less. Many are narrowed down first, by pivots
- * from samples (Floyd and Rivest, 1975): one and a half comparisons a value.
+ * Afterwards v[k] is the k-th smallest, none before it is greater and none behind it is
+ * less. Many are narrowed down first, by pivots from samples (Floyd and Rivest, 1975):
+ * one and a half comparisons a value.
  */
 static double
 stats_select(double *v, size_t n, size_t k)
@@ -119,7 +123,8 @@ stats_select(double *v, size_t n, size_t k)
 
 		if (less == 0) {
 			less = stats_part(v, n, pivot, true);
-			if (k < less || less == 0) /* 0: it is no number; nobody may ask for that, but it ends */
+			/* 0: it is no number; nobody may ask for that, but it ends */
+			if (k < less || less == 0)
 				return pivot;
 		}
 		if (k < less) {
@@ -182,14 +187,15 @@ stats_spread_of(const double *v, size_t n)
 		min[0] = min[k] < min[0] ? min[k] : min[0];
 		max[0] = max[k] > max[0] ? max[k] : max[0];
 	}
-	return (struct ls_stats_spread){ min[0], max[0], (sum[0] + sum[1] + (sum[2] + sum[3])) / (double)n };
+	return (struct ls_stats_spread){ min[0], max[0],
+		(sum[0] + sum[1] + (sum[2] + sum[3])) / (double)n };
 }
 
 /* Values by size, roughly: bins of the same width from the least to the greatest. */
 struct stats_bins {
 	double min, scale;
 	uint32_t before[STATS_BINS + 1]; /* values in the bins before */
-	uint32_t end[STATS_BINS];        /* of those gathered of a bin */
+	uint32_t end[STATS_BINS]; /* of those gathered of a bin */
 	bool wanted[STATS_BINS];
 };
 
@@ -201,7 +207,8 @@ stats_bin(const struct stats_bins *b, double v)
 
 /* False: too few for it to be worth it, or they are not to be told apart so. */
 static bool
-stats_bins_fill(struct stats_bins *b, const double *v, size_t n, const struct ls_stats_spread *s)
+stats_bins_fill(struct stats_bins *b, const double *v, size_t n,
+	const struct ls_stats_spread *s)
 {
 	size_t i;
 
@@ -264,13 +271,14 @@ stats_bins_at(const struct stats_bins *b, double *work, size_t k)
 }
 
 void
-ls_stats_spread(double *v, size_t n, double *work, const double *q, size_t quantiles, double *ret_quantiles,
-	struct ls_stats_spread *ret_spread)
+ls_stats_spread(double *v, size_t n, double *work, const double *q, size_t quantiles,
+	double *ret_quantiles, struct ls_stats_spread *ret_spread)
 {
 	struct stats_bins bins;
 	size_t i, k;
 
-	*ret_spread = n > 0 ? stats_spread_of(v, n) : (struct ls_stats_spread){ NAN, NAN, NAN };
+	*ret_spread = n > 0 ? stats_spread_of(v, n)
+			    : (struct ls_stats_spread){ NAN, NAN, NAN };
 	if (!stats_bins_fill(&bins, v, n, ret_spread)) {
 		for (i = 0; i < quantiles; i++)
 			ret_quantiles[i] = ls_stats_quantile(v, n, q[i]);
@@ -287,7 +295,9 @@ ls_stats_spread(double *v, size_t n, double *work, const double *q, size_t quant
 
 		k = (size_t)at;
 		lower = stats_bins_at(&bins, work, k);
-		ret_quantiles[i] = k + 1 >= n ? lower : stats_between(lower, stats_bins_at(&bins, work, k + 1), at);
+		ret_quantiles[i] = k + 1 >= n
+			? lower
+			: stats_between(lower, stats_bins_at(&bins, work, k + 1), at);
 	}
 }
 

@@ -6,7 +6,8 @@
  * Units:   those of the input.
  * Errors:  none; empty input gives NaN.
  * Limits:  none; sorting takes O(n log n), all else O(n) on average.
- * Source:  selection by sampled pivots: Floyd and Rivest, Communications of the ACM 18 (1975), "Expected time bounds for selection".
+ * Source:  selection by sampled pivots: Floyd and Rivest, Communications of the ACM 18
+ *          (1975), "Expected time bounds for selection".
  */
 #ifndef LS_COLLECTOR_STATS_H
 #define LS_COLLECTOR_STATS_H
@@ -35,18 +36,18 @@ double ls_stats_quantile_sorted(const double *sorted, size_t n, double q);
 double ls_stats_quantile(double *v, size_t n, double q);
 
 /*
- * Several quantiles of v at once, each as ls_stats_quantile tells it, and what else there is of it; work has
- * room for n. v may be reordered. NaN of none.
+ * Several quantiles of v at once, each as ls_stats_quantile tells it, and what else
+ * there is of it; work has room for n. v may be reordered. NaN of none.
  */
 struct ls_stats_spread {
 	double min, max, mean;
 };
-void ls_stats_spread(double *v, size_t n, double *work, const double *q, size_t quantiles, double *ret_quantiles,
-	struct ls_stats_spread *ret_spread);
+void ls_stats_spread(double *v, size_t n, double *work, const double *q,
+	size_t quantiles, double *ret_quantiles, struct ls_stats_spread *ret_spread);
 
 /*
- * What the median of the others needs to know of n values, n >= 2; v is reordered. Below, at and above
- * the middle: of an even number, two of them are the middle.
+ * What the median of the others needs to know of n values, n >= 2; v is reordered.
+ * Below, at and above the middle: of an even number, two of them are the middle.
  */
 struct ls_stats_middle {
 	double below, at, above;

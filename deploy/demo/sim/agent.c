@@ -9,7 +9,8 @@
 #include "proto/base/text.h"
 
 #define AGENT_NS_PER_S 1000000000ull
-#define AGENT_UPTIME_MIN_NS (3600ull * 25 * AGENT_NS_PER_S) /* --saturate goes back by 23 h */
+/* --saturate goes back by 23 h */
+#define AGENT_UPTIME_MIN_NS (3600ull * 25 * AGENT_NS_PER_S)
 #define AGENT_UPTIME_SPREAD_NS (3600ull * 24 * 30 * AGENT_NS_PER_S)
 
 void
@@ -21,7 +22,8 @@ sim_agent_name(char name[LS_HOST_NAME_MAX_BYTES], uint32_t index)
 static void
 agent_fill_id(uint8_t id[16], uint64_t run, uint32_t index, uint64_t what)
 {
-	uint64_t words[2] = { sim_hash(run, index, what, 10), sim_hash(run, index, what, 11) };
+	uint64_t words[2] = { sim_hash(run, index, what, 10),
+		sim_hash(run, index, what, 11) };
 
 	memcpy(id, words, sizeof(words));
 }
@@ -38,7 +40,8 @@ sim_agent_init(struct sim_agent *a, const struct sim_plan *plan, uint32_t index)
 	agent_fill_id(a->boot, plan->run, index, 0);
 	agent_fill_id(a->kernel, plan->run, index, 1);
 	agent_fill_id(a->ring, plan->run, index, 2);
-	a->offset_ns = AGENT_UPTIME_MIN_NS + sim_hash(seed, clock, 0, 4) % AGENT_UPTIME_SPREAD_NS;
+	a->offset_ns = AGENT_UPTIME_MIN_NS +
+		sim_hash(seed, clock, 0, 4) % AGENT_UPTIME_SPREAD_NS;
 	a->data_offset_ns = a->offset_ns;
 	a->misbehaves = sim_misbehave_of(&plan->misbehave, index);
 	if (a->misbehaves == SIM_MISBEHAVES_CLOCK)
@@ -52,7 +55,7 @@ sim_agent_init(struct sim_agent *a, const struct sim_plan *plan, uint32_t index)
 	sim_hot_init(plan->shape, &a->hot, sim_hash(seed, index, 0, 5));
 }
 
-/* --- streams ------------------------------------------------------------------------------------- */
+/* --- streams -------------------------------------------------------------- */
 
 int
 sim_agent_push(struct sim_stream *s, const uint8_t *bytes, size_t len, uint64_t worth,
@@ -111,7 +114,7 @@ sim_agent_waits(const struct sim_agent *a)
 	return a->steps.first != NULL || a->chunks.first != NULL;
 }
 
-/* --- the report -------------------------------------------------------------------------------------- */
+/* --- the report ----------------------------------------------------------- */
 
 void
 sim_agent_connected(struct sim_agent *a, uint64_t now_ns)
@@ -128,7 +131,8 @@ agent_list(struct sim_stream *s, struct ls_wire_bytes *list, size_t max, size_t 
 	const struct sim_item *item;
 	size_t n = 0, used = 0;
 
-	for (item = s->first; item != NULL && n < max && (n == 0 || used + item->len <= room);
+	for (item = s->first;
+		item != NULL && n < max && (n == 0 || used + item->len <= room);
 		item = item->next) {
 		list[n++] = (struct ls_wire_bytes){ item->data, item->len };
 		used += item->len;
@@ -163,13 +167,14 @@ agent_add_items(struct sim_agent *a, struct sim_plan *plan, struct ls_wire_repor
 			LS_CHUNK_ITEMS_PER_REPORT_MAX, room, &chunk_bytes, counts);
 	ls_pace_spend(&a->pace, chunk_bytes);
 	r->waiting_chunk_items = a->chunks.count - r->chunk_item_count;
-	a->report_chunks = r->chunk_item_count > 0 ? a->chunks.acked + r->chunk_item_count : 0;
+	a->report_chunks =
+		r->chunk_item_count > 0 ? a->chunks.acked + r->chunk_item_count : 0;
 }
 
 /* Who we are, as far as the collector does not know it. */
 static void
-agent_add_worker(struct sim_agent *a, const struct sim_plan *plan, struct ls_wire_report *r,
-	struct ls_wire_worker *w)
+agent_add_worker(struct sim_agent *a, const struct sim_plan *plan,
+	struct ls_wire_report *r, struct ls_wire_worker *w)
 {
 	struct ls_worker_info *info = &w->info;
 
@@ -177,8 +182,10 @@ agent_add_worker(struct sim_agent *a, const struct sim_plan *plan, struct ls_wir
 	if (!a->report_worker)
 		return;
 	memcpy(w->ring_id, a->ring, sizeof(w->ring_id));
-	ls_ignore(ls_text_copy(info->job, sizeof(info->job), plan->options->job)); /* main saw to it */
-	(void)snprintf(info->slice, sizeof(info->slice), "%u", sim_job_slice(plan->job, a->index));
+	/* main saw to it */
+	ls_ignore(ls_text_copy(info->job, sizeof(info->job), plan->options->job));
+	(void)snprintf(info->slice, sizeof(info->slice), "%u",
+		sim_job_slice(plan->job, a->index));
 	info->rank = (int32_t)a->index;
 	info->world = (int32_t)plan->options->hosts;
 	info->chips = (int32_t)plan->options->chips;
@@ -189,8 +196,8 @@ agent_add_worker(struct sim_agent *a, const struct sim_plan *plan, struct ls_wir
 }
 
 static void
-agent_add_identity(struct sim_agent *a, const struct sim_plan *plan, struct ls_wire_report *r,
-	struct ls_wire_identity field[3])
+agent_add_identity(struct sim_agent *a, const struct sim_plan *plan,
+	struct ls_wire_report *r, struct ls_wire_identity field[3])
 {
 	a->report_identity = !a->identity_known;
 	if (!a->report_identity)
@@ -199,7 +206,8 @@ agent_add_identity(struct sim_agent *a, const struct sim_plan *plan, struct ls_w
 	(void)snprintf(field[0].key, sizeof(field[0].key), "host");
 	(void)snprintf(field[0].value, sizeof(field[0].value), "%s", r->host);
 	(void)snprintf(field[1].key, sizeof(field[1].key), "job");
-	ls_ignore(ls_text_copy(field[1].value, sizeof(field[1].value), plan->options->job));
+	ls_ignore(ls_text_copy(field[1].value, sizeof(field[1].value),
+		plan->options->job));
 	(void)snprintf(field[2].key, sizeof(field[2].key), "global_worker");
 	(void)snprintf(field[2].value, sizeof(field[2].value), "%u", a->index);
 	(void)snprintf(field[0].source, sizeof(field[0].source), "simulated");
@@ -211,8 +219,9 @@ agent_add_identity(struct sim_agent *a, const struct sim_plan *plan, struct ls_w
 }
 
 static void
-agent_add_values(struct sim_agent *a, const struct sim_plan *plan, struct ls_wire_report *r,
-	struct ls_wire_hot hot[2], struct ls_wire_live *live, uint64_t now_ns)
+agent_add_values(struct sim_agent *a, const struct sim_plan *plan,
+	struct ls_wire_report *r, struct ls_wire_hot hot[2], struct ls_wire_live *live,
+	uint64_t now_ns)
 {
 	sim_hot_next(plan->shape, &a->hot, (double)(now_ns - a->t_hot_ns) / 1e9);
 	a->t_hot_ns = now_ns;
@@ -233,21 +242,25 @@ agent_add_values(struct sim_agent *a, const struct sim_plan *plan, struct ls_wir
 }
 
 int
-sim_agent_report(struct sim_agent *a, struct sim_plan *plan, uint64_t now_ns, uint8_t *buf,
-	size_t size, size_t *ret_len, struct sim_counts *counts)
+sim_agent_report(struct sim_agent *a, struct sim_plan *plan, uint64_t now_ns,
+	uint8_t *buf, size_t size, size_t *ret_len, struct sim_counts *counts)
 {
 	struct ls_wire_worker worker = { 0 };
 	struct ls_wire_identity field[3];
 	struct ls_wire_hot hot[2] = { 0 };
 	struct ls_wire_live live = { 0 };
-	struct ls_wire_report r = { .has_kernel = !a->introduced, .has_last = a->has_last,
-		.last = a->last, .slowed = 1, .dropped_records = a->lost_records_told + a->gap_count,
+	struct ls_wire_report r = { .has_kernel = !a->introduced,
+		.has_last = a->has_last,
+		.last = a->last,
+		.slowed = 1,
+		.dropped_records = a->lost_records_told + a->gap_count,
 		.lost_samples = a->lost_samples_told + a->lost_samples };
 
 	sim_agent_name(r.host, a->name);
 	memcpy(r.boot, a->boot, sizeof(r.boot));
 	memcpy(r.kernel_boot_id, a->kernel, sizeof(r.kernel_boot_id));
-	(void)snprintf(r.agent_version, sizeof(r.agent_version), "sim %s", PACKAGE_VERSION);
+	(void)snprintf(r.agent_version, sizeof(r.agent_version), "sim %s",
+		PACKAGE_VERSION);
 	r.t_send_mono_ns = a->t_send_ns = now_ns + a->offset_ns;
 	agent_add_worker(a, plan, &r, &worker);
 	agent_add_identity(a, plan, &r, field);
@@ -256,10 +269,11 @@ sim_agent_report(struct sim_agent *a, struct sim_plan *plan, uint64_t now_ns, ui
 	return ls_wire_report_pack_to(&r, plan->scratch, buf, size, ret_len);
 }
 
-/* --- the answer ---------------------------------------------------------------------------------------- */
+/* --- the answer ----------------------------------------------------------- */
 
 static void
-agent_take_stored(struct sim_agent *a, const struct ls_wire_ack *ack, struct sim_counts *counts)
+agent_take_stored(struct sim_agent *a, const struct ls_wire_ack *ack,
+	struct sim_counts *counts)
 {
 	uint64_t unused = 0, worth;
 
@@ -267,7 +281,8 @@ agent_take_stored(struct sim_agent *a, const struct ls_wire_ack *ack, struct sim
 		counts->records_acked += agent_pop(&a->steps, &a->records_acked);
 		counts->items_acked++;
 	}
-	while (a->chunks.first != NULL && a->chunks.first->seq <= ack->acked_chunk_seq) {
+	while (a->chunks.first != NULL &&
+		a->chunks.first->seq <= ack->acked_chunk_seq) {
 		worth = agent_pop(&a->chunks, &unused);
 		counts->samples_acked += worth;
 		counts->chunks_acked += worth > 0;
@@ -276,7 +291,8 @@ agent_take_stored(struct sim_agent *a, const struct ls_wire_ack *ack, struct sim
 }
 
 static void
-agent_take_asked(struct sim_agent *a, const struct sim_plan *plan, const struct ls_wire_ack *ack)
+agent_take_asked(struct sim_agent *a, const struct sim_plan *plan,
+	const struct ls_wire_ack *ack)
 {
 	size_t i;
 	unsigned g;
@@ -292,7 +308,8 @@ agent_take_asked(struct sim_agent *a, const struct sim_plan *plan, const struct 
 		a->identity_known = false;
 	for (i = 0; i < ack->need_dictionary_count; i++) {
 		for (g = 0; g < SIM_GROUPS; g++) {
-			if (sim_shape_group(plan->shape, g)->hash == ack->need_dictionary[i])
+			if (sim_shape_group(plan->shape, g)->hash ==
+				ack->need_dictionary[i])
 				a->dictionary[g] = true;
 		}
 	}
@@ -318,12 +335,14 @@ agent_is_foreign(const struct sim_agent *a, const struct ls_wire_ack *ack)
 	static const uint8_t none[LS_BOOT_BYTES];
 
 	return memcmp(ack->boot, a->boot, LS_BOOT_BYTES) != 0 &&
-		!(ack->status == LS_ACK_REJECT && memcmp(ack->boot, none, LS_BOOT_BYTES) == 0);
+		!(ack->status == LS_ACK_REJECT &&
+			memcmp(ack->boot, none, LS_BOOT_BYTES) == 0);
 }
 
 void
-sim_agent_answer(struct sim_agent *a, struct sim_plan *plan, const uint8_t *buf, size_t len,
-	uint64_t now_ns, struct sim_answer *ret_answer, struct sim_counts *counts)
+sim_agent_answer(struct sim_agent *a, struct sim_plan *plan, const uint8_t *buf,
+	size_t len, uint64_t now_ns, struct sim_answer *ret_answer,
+	struct sim_counts *counts)
 {
 	struct ls_wire_ack ack;
 	const char *why = NULL;
@@ -333,7 +352,8 @@ sim_agent_answer(struct sim_agent *a, struct sim_plan *plan, const uint8_t *buf,
 	if (ls_wire_ack_unpack(buf, len, &ack, &why) == 0) {
 		if (agent_is_foreign(a, &ack))
 			why = "for another agent";
-		else if (ack.acked_seq > a->steps.sent || ack.acked_chunk_seq > a->chunks.sent)
+		else if (ack.acked_seq > a->steps.sent ||
+			ack.acked_chunk_seq > a->chunks.sent)
 			why = "acknowledges what was never sent";
 	}
 	if (why != NULL) {
@@ -343,7 +363,8 @@ sim_agent_answer(struct sim_agent *a, struct sim_plan *plan, const uint8_t *buf,
 		(void)snprintf(ret_answer->why, sizeof(ret_answer->why), "%s", why);
 		return;
 	}
-	a->last = (struct ls_wire_stamps){ a->t_send_ns, ack.t_receive_mono_ns, ack.t_send_mono_ns, t4 };
+	a->last = (struct ls_wire_stamps){ a->t_send_ns, ack.t_receive_mono_ns,
+		ack.t_send_mono_ns, t4 };
 	a->has_last = ack.status != LS_ACK_REJECT;
 	agent_take_stored(a, &ack, counts);
 	agent_take_asked(a, plan, &ack);
@@ -355,7 +376,8 @@ sim_agent_answer(struct sim_agent *a, struct sim_plan *plan, const uint8_t *buf,
 		return;
 	case LS_ACK_RETRY:
 		ret_answer->verdict = SIM_ACK_RETRY;
-		ret_answer->hold_ns = ack.retry_after_ns != 0 ? ack.retry_after_ns : a->beat_ns;
+		ret_answer->hold_ns =
+			ack.retry_after_ns != 0 ? ack.retry_after_ns : a->beat_ns;
 		if (ret_answer->hold_ns < LS_BEAT_MIN_NS)
 			ret_answer->hold_ns = LS_BEAT_MIN_NS;
 		if (ret_answer->hold_ns > LS_BEAT_MAX_NS)
@@ -365,10 +387,12 @@ sim_agent_answer(struct sim_agent *a, struct sim_plan *plan, const uint8_t *buf,
 	case LS_ACK_STATUS_COUNT:
 		break;
 	}
-	if (a->misbehaves == SIM_MISBEHAVES_BACKWARDS && a->steps.acked >= SIM_BACKWARDS_AFTER)
+	if (a->misbehaves == SIM_MISBEHAVES_BACKWARDS &&
+		a->steps.acked >= SIM_BACKWARDS_AFTER)
 		agent_jump_back(a);
 	ret_answer->verdict = SIM_ACK_OK;
 	ret_answer->stored = (a->report_steps > 0 || a->report_chunks > 0) &&
-		a->steps.acked >= a->report_steps && a->chunks.acked >= a->report_chunks;
+		a->steps.acked >= a->report_steps &&
+		a->chunks.acked >= a->report_chunks;
 	ret_answer->more = ret_answer->stored && a->steps.first != NULL;
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agent - one simulated agent, without its connection: what it measures, keeps, reports and is told.
+ * agent - one simulated agent, without its connection: what it measures, keeps, reports
+ * and is told.
  *
- * It behaves as agent/uplink/uplink.c does: two numbered streams, of which what is not acknowledged is kept and sent again
- * under the same numbers with the same bytes; hot values and a live slot in every report; its worker
- * until the collector knows it. Its host has a boot, a kernel and a clock of its own.
+ * It behaves as agent/uplink/uplink.c does: two numbered streams, of which what is not
+ * acknowledged is kept and sent again under the same numbers with the same bytes; hot
+ * values and a live slot in every report; its worker until the collector knows it. Its
+ * host has a boot, a kernel and a clock of its own.
  *
- * What finds no place is never numbered: records become a Gap, minutes a Lost, once there is room again.
+ * What finds no place is never numbered: records become a Gap, minutes a Lost, once
+ * there is room again.
  *
  * Owner:   the thread of the fleet. Pure: time is given, nothing is sent.
  * Units:   ns of the simulator's CLOCK_MONOTONIC; in messages, of the agent's clock.
@@ -28,19 +31,22 @@
 /* What all agents share. */
 struct sim_plan {
 	const struct sim_options *options;
-	struct sim_job *job;         /* NULL: no job runs */
+	struct sim_job *job; /* NULL: no job runs */
 	struct sim_shape *shape;
 	struct ls_arena *scratch;
-	uint64_t start_ns;           /* of the simulation */
-	uint64_t minute_ns;          /* how long a minute of data lasts */
-	uint64_t back_ns;            /* the first minute begins so long before the start (--saturate) */
-	uint64_t run;                /* tells this run's boots and rings from those of others */
+	uint64_t start_ns; /* of the simulation */
+	uint64_t minute_ns; /* how long a minute of data lasts */
+	/* the first minute begins so long before the start (--saturate) */
+	uint64_t back_ns;
+	/* tells this run's boots and rings from those of others */
+	uint64_t run;
 	uint32_t sources;
 	struct sim_misbehave misbehave;
-	bool draining;               /* nothing new is measured */
+	bool draining; /* nothing new is measured */
 	uint8_t item[LS_CHUNK_ITEM_MAX_BYTES];
 	uint8_t spoilt[LS_CHUNK_BODY_MAX_BYTES];
-	struct ls_wire_bytes steps[LS_ITEMS_PER_REPORT_MAX], chunks[LS_CHUNK_ITEMS_PER_REPORT_MAX];
+	struct ls_wire_bytes steps[LS_ITEMS_PER_REPORT_MAX],
+		chunks[LS_CHUNK_ITEMS_PER_REPORT_MAX];
 };
 
 struct sim_item;
@@ -48,7 +54,8 @@ struct sim_item;
 struct sim_stream {
 	struct sim_item *first, *last; /* not acknowledged */
 	uint32_t count;
-	uint64_t next, acked, sent;    /* numbers: of the next item, on the collector's disk, ever sent */
+	/* numbers: of the next item, on the collector's disk, ever sent */
+	uint64_t next, acked, sent;
 };
 
 /* What agents have done, summed by the fleet. */
@@ -59,19 +66,22 @@ struct sim_counts {
 };
 
 struct sim_agent {
-	uint32_t index, name;          /* name: whose host name it has; its own, but for a twin */
+	/* name: whose host name it has; its own, but for a twin */
+	uint32_t index, name;
 	enum sim_misbehaviour misbehaves;
 	uint8_t boot[LS_BOOT_BYTES], kernel[16], ring[LS_RING_ID_BYTES];
-	uint64_t offset_ns;            /* its clock is so much ahead of ours */
-	uint64_t data_offset_ns;       /* and that by which its data are told */
+	uint64_t offset_ns; /* its clock is so much ahead of ours */
+	uint64_t data_offset_ns; /* and that by which its data are told */
 	struct sim_stream steps, chunks;
-	uint64_t next_record;          /* of the ring; the number of the step, too */
+	uint64_t next_record; /* of the ring; the number of the step, too */
 	uint64_t gap_first, gap_count; /* records that found no place */
-	uint64_t records_acked;        /* of the ring: all below are stored or told as lost */
+	/* of the ring: all below are stored or told as lost */
+	uint64_t records_acked;
 	uint64_t next_minute;
-	uint64_t lost_from_ns, lost_to_ns, lost_samples; /* minutes that found no place */
+	/* minutes that found no place */
+	uint64_t lost_from_ns, lost_to_ns, lost_samples;
 	uint64_t lost_records_told, lost_samples_told;
-	bool dictionary[SIM_GROUPS];   /* is sent before the next chunk */
+	bool dictionary[SIM_GROUPS]; /* is sent before the next chunk */
 	bool introduced, worker_known, identity_known;
 	bool report_worker, report_identity; /* in the report under way */
 	uint64_t report_steps, report_chunks; /* highest numbers in it; 0: none */
@@ -94,8 +104,9 @@ int sim_agent_read(struct sim_agent *a, struct sim_plan *plan, uint64_t now_ns,
 void sim_agent_connected(struct sim_agent *a, uint64_t now_ns);
 
 /* Packs a report; it is taken as sent at now_ns. */
-int sim_agent_report(struct sim_agent *a, struct sim_plan *plan, uint64_t now_ns, uint8_t *buf,
-	size_t size, size_t *ret_len, struct sim_counts *counts) LS_MUSTCHECK;
+int sim_agent_report(struct sim_agent *a, struct sim_plan *plan, uint64_t now_ns,
+	uint8_t *buf, size_t size, size_t *ret_len,
+	struct sim_counts *counts) LS_MUSTCHECK;
 
 /* True if items are waiting to be acknowledged. */
 bool sim_agent_waits(const struct sim_agent *a);
@@ -104,15 +115,17 @@ enum sim_verdict { SIM_ACK_OK, SIM_ACK_RETRY, SIM_ACK_REJECT, SIM_ACK_BAD };
 
 struct sim_answer {
 	enum sim_verdict verdict;
-	uint64_t hold_ns;          /* RETRY, REJECT, BAD: nothing is sent for so long */
-	bool stored;               /* the report had items, and all of them are on disk */
-	bool more;                 /* this one got through, and more is waiting */
-	char why[160];             /* from outside */
+	uint64_t hold_ns; /* RETRY, REJECT, BAD: nothing is sent for so long */
+	/* the report had items, and all of them are on disk */
+	bool stored;
+	bool more; /* this one got through, and more is waiting */
+	char why[160]; /* from outside */
 };
 
 /* Takes the answer to the report under way. */
-void sim_agent_answer(struct sim_agent *a, struct sim_plan *plan, const uint8_t *buf, size_t len,
-	uint64_t now_ns, struct sim_answer *ret_answer, struct sim_counts *counts);
+void sim_agent_answer(struct sim_agent *a, struct sim_plan *plan, const uint8_t *buf,
+	size_t len, uint64_t now_ns, struct sim_answer *ret_answer,
+	struct sim_counts *counts);
 
 /* The name of a simulated host: "sim00001". */
 void sim_agent_name(char name[LS_HOST_NAME_MAX_BYTES], uint32_t index);

@@ -8,7 +8,7 @@
 
 #define READ_NS_PER_S 1000000000ull
 
-/* --- steps ----------------------------------------------------------------------------------------- */
+/* --- steps ---------------------------------------------------------------- */
 
 static int
 agent_push_item(struct sim_agent *a, struct sim_plan *plan, struct ls_wire_item *item)
@@ -18,10 +18,12 @@ agent_push_item(struct sim_agent *a, struct sim_plan *plan, struct ls_wire_item 
 
 	item->seq = a->steps.next;
 	memcpy(item->ring_id, a->ring, sizeof(item->ring_id));
-	rc = ls_wire_item_pack_to(item, plan->scratch, plan->item, LS_ITEM_MAX_BYTES, &len);
+	rc = ls_wire_item_pack_to(item, plan->scratch, plan->item, LS_ITEM_MAX_BYTES,
+		&len);
 	return rc == 0 ? sim_agent_push(&a->steps, plan->item, len,
-			     item->kind == LS_WIRE_STEPS ? item->count : 0,
-			     item->first_index + item->count) : rc;
+				 item->kind == LS_WIRE_STEPS ? item->count : 0,
+				 item->first_index + item->count)
+		       : rc;
 }
 
 /* Records from..to as one item, or as a gap to come if there is no place. */
@@ -30,7 +32,9 @@ agent_take_steps(struct sim_agent *a, struct sim_plan *plan, uint64_t from, uint
 	struct sim_counts *counts)
 {
 	struct ls_record records[LS_STEPS_PER_ITEM];
-	struct ls_wire_item item = { .kind = LS_WIRE_STEPS, .first_index = from, .records = records };
+	struct ls_wire_item item = {
+		.kind = LS_WIRE_STEPS, .first_index = from, .records = records
+	};
 	uint64_t i, first = sim_job_first(plan->job);
 
 	if (a->steps.count + 1 >= SIM_STEP_ITEMS_MAX || from < first) {
@@ -41,8 +45,10 @@ agent_take_steps(struct sim_agent *a, struct sim_plan *plan, uint64_t from, uint
 		return 0;
 	}
 	if (a->gap_count > 0) {
-		struct ls_wire_item gap = { .kind = LS_WIRE_GAP, .first_index = a->gap_first,
-			.count = a->gap_count, .reason = LS_GAP_SPOOL_FULL };
+		struct ls_wire_item gap = { .kind = LS_WIRE_GAP,
+			.first_index = a->gap_first,
+			.count = a->gap_count,
+			.reason = LS_GAP_SPOOL_FULL };
 		int rc = agent_push_item(a, plan, &gap);
 
 		if (rc != 0)
@@ -51,7 +57,8 @@ agent_take_steps(struct sim_agent *a, struct sim_plan *plan, uint64_t from, uint
 		a->gap_count = 0;
 	}
 	for (i = from; i < to; i++) {
-		int rc = sim_job_record(plan->job, a->index, i, a->data_offset_ns, &records[item.count++]);
+		int rc = sim_job_record(plan->job, a->index, i, a->data_offset_ns,
+			&records[item.count++]);
 
 		if (rc != 0)
 			return rc;
@@ -65,7 +72,8 @@ static int
 agent_read_steps(struct sim_agent *a, struct sim_plan *plan, uint64_t now_ns,
 	struct sim_counts *counts)
 {
-	uint64_t complete = sim_job_advance(plan->job, now_ns), first = sim_job_first(plan->job);
+	uint64_t complete = sim_job_advance(plan->job, now_ns),
+		 first = sim_job_first(plan->job);
 	int rc = 0;
 
 	if (a->next_record < first) { /* overtaken while we were stopped */
@@ -85,11 +93,11 @@ agent_read_steps(struct sim_agent *a, struct sim_plan *plan, uint64_t now_ns,
 	return rc;
 }
 
-/* --- minutes --------------------------------------------------------------------------------------- */
+/* --- minutes -------------------------------------------------------------- */
 
 static int
-agent_push_chunk(struct sim_agent *a, struct sim_plan *plan, struct ls_wire_chunk_item *item,
-	uint64_t samples)
+agent_push_chunk(struct sim_agent *a, struct sim_plan *plan,
+	struct ls_wire_chunk_item *item, uint64_t samples)
 {
 	size_t len;
 	int rc;
@@ -107,15 +115,18 @@ static int
 agent_push_dictionary(struct sim_agent *a, struct sim_plan *plan, unsigned g)
 {
 	const struct sim_group *group = sim_shape_group(plan->shape, g);
-	struct ls_wire_chunk_item item = { .kind = LS_WIRE_DICTIONARY, .hash = group->hash,
-		.series_count = group->count, .series = group->series };
+	struct ls_wire_chunk_item item = { .kind = LS_WIRE_DICTIONARY,
+		.hash = group->hash,
+		.series_count = group->count,
+		.series = group->series };
 	int rc;
 
 	if (a->misbehaves == SIM_MISBEHAVES_HASH)
 		item.hash++;
 	if (a->misbehaves == SIM_MISBEHAVES_DICTIONARY) {
 		item.series_count--;
-		item.hash = ls_wire_dictionary_hash(group->name, group->series, item.series_count);
+		item.hash = ls_wire_dictionary_hash(group->name, group->series,
+			item.series_count);
 	}
 	(void)snprintf(item.group, sizeof(item.group), "%s", group->name);
 	rc = agent_push_chunk(a, plan, &item, 0);
@@ -127,8 +138,10 @@ agent_push_dictionary(struct sim_agent *a, struct sim_plan *plan, unsigned g)
 static int
 agent_push_lost(struct sim_agent *a, struct sim_plan *plan)
 {
-	struct ls_wire_chunk_item item = { .kind = LS_WIRE_LOST, .reason = LS_LOST_SPOOL_FULL,
-		.t_first_mono_ns = a->lost_from_ns, .t_last_mono_ns = a->lost_to_ns,
+	struct ls_wire_chunk_item item = { .kind = LS_WIRE_LOST,
+		.reason = LS_LOST_SPOOL_FULL,
+		.t_first_mono_ns = a->lost_from_ns,
+		.t_last_mono_ns = a->lost_to_ns,
 		.samples = a->lost_samples };
 	int rc = agent_push_chunk(a, plan, &item, 0);
 
@@ -149,11 +162,13 @@ agent_slot(const struct sim_agent *a, const struct sim_plan *plan)
 static uint64_t
 agent_phase_ns(const struct sim_agent *a, const struct sim_plan *plan)
 {
-	uint64_t slots = plan->options->variants > 0 ? SIM_SLOTS : (uint64_t)plan->options->hosts;
+	uint64_t slots = plan->options->variants > 0 ? SIM_SLOTS
+						     : (uint64_t)plan->options->hosts;
 
 	if (plan->options->saturate)
 		return 0;
-	/* A stride that shares no factor with a power of ten: neighbours do not send together. */
+	/* A stride that shares no factor with a power of ten: neighbours do not send
+	 * together. */
 	return plan->minute_ns / slots * (agent_slot(a, plan) * 7919ull % slots);
 }
 
@@ -164,17 +179,20 @@ agent_source(const struct sim_agent *a, const struct sim_plan *plan)
 
 	if (variants == 0)
 		return a->index;
-	return plan->options->saturate ? a->index % variants
+	return plan->options->saturate
+		? a->index % variants
 		: agent_slot(a, plan) * variants + a->index / SIM_SLOTS % variants;
 }
 
 /* What a misbehaving agent makes of a chunk. */
 static void
-agent_spoil(const struct sim_agent *a, struct sim_plan *plan, const struct sim_group *group,
-	struct ls_wire_chunk_item *item, struct sim_body *body)
+agent_spoil(const struct sim_agent *a, struct sim_plan *plan,
+	const struct sim_group *group, struct ls_wire_chunk_item *item,
+	struct sim_body *body)
 {
 	if (a->misbehaves == SIM_MISBEHAVES_DICTIONARY)
-		item->hash = ls_wire_dictionary_hash(group->name, group->series, group->count - 1);
+		item->hash = ls_wire_dictionary_hash(group->name, group->series,
+			group->count - 1);
 	if (a->misbehaves != SIM_MISBEHAVES_CHECKSUM)
 		return;
 	memcpy(plan->spoilt, body->data, body->len);
@@ -192,8 +210,9 @@ agent_take_minute(struct sim_agent *a, struct sim_plan *plan, uint64_t begin_ns,
 
 	for (g = 0; g < SIM_GROUPS && rc == 0; g++) {
 		const struct sim_group *group = sim_shape_group(plan->shape, g);
-		struct ls_wire_chunk_item item = { .kind = LS_WIRE_CHUNK, .hash = group->hash,
-			.rows = SIM_ROWS };
+		struct ls_wire_chunk_item item = {
+			.kind = LS_WIRE_CHUNK, .hash = group->hash, .rows = SIM_ROWS
+		};
 		struct sim_body body;
 
 		if (group->count == 0)
@@ -201,8 +220,9 @@ agent_take_minute(struct sim_agent *a, struct sim_plan *plan, uint64_t begin_ns,
 		if (a->dictionary[g])
 			rc = agent_push_dictionary(a, plan, g);
 		if (rc == 0)
-			rc = sim_shape_minute(plan->shape, agent_source(a, plan), g, a->next_minute,
-				begin_ns + a->data_offset_ns, plan->minute_ns, &body);
+			rc = sim_shape_minute(plan->shape, agent_source(a, plan), g,
+				a->next_minute, begin_ns + a->data_offset_ns,
+				plan->minute_ns, &body);
 		if (rc != 0)
 			break;
 		agent_spoil(a, plan, group, &item, &body);
@@ -253,12 +273,14 @@ sim_agent_read(struct sim_agent *a, struct sim_plan *plan, uint64_t now_ns,
 		rc = agent_read_steps(a, plan, now_ns, counts);
 	if (plan->options->series == 0)
 		return rc;
-	/* From the first minute on; our clock may have begun later than that, the agent's has not. */
+	/* From the first minute on; our clock may have begun later than that, the
+	 * agent's has not. */
 	begin = agent_phase_ns(a, plan) + a->next_minute * plan->minute_ns;
 	while (rc == 0 && begin + plan->minute_ns <= elapsed) {
 		if (plan->options->saturate && a->chunks.count > 0)
 			break; /* one minute a report, as long as there are any */
-		rc = agent_read_minute(a, plan, plan->start_ns - plan->back_ns + begin, counts);
+		rc = agent_read_minute(a, plan, plan->start_ns - plan->back_ns + begin,
+			counts);
 		begin += plan->minute_ns;
 	}
 	return rc;

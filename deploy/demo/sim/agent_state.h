@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agent_state - what agent.c and agent_read.c share: the items of a stream. For these two alone.
+ * agent_state - what agent.c and agent_read.c share: the items of a stream. For these
+ * two alone.
  *
  * Owner:   the thread of the fleet.
  * Units:   bytes, counts.
@@ -17,13 +18,14 @@ struct sim_item {
 	struct sim_item *next;
 	uint64_t seq;
 	uint32_t len;
-	uint32_t worth;     /* records or samples in it */
-	uint64_t end_index; /* of the ring: records below are done with once this is stored */
+	uint32_t worth; /* records or samples in it */
+	/* of the ring: records below are done with once this is stored */
+	uint64_t end_index;
 	uint8_t data[];
 };
 
 /* Appends an encoded item (copied); it takes the next number of the stream. */
-int sim_agent_push(struct sim_stream *s, const uint8_t *bytes, size_t len, uint64_t worth,
-	uint64_t end_index) LS_MUSTCHECK;
+int sim_agent_push(struct sim_stream *s, const uint8_t *bytes, size_t len,
+	uint64_t worth, uint64_t end_index) LS_MUSTCHECK;
 
 #endif

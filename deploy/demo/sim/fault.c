@@ -83,7 +83,8 @@ fault_steps(const char **text, struct sim_fault *f)
 	if (!fault_number(text, UINT64_MAX, &f->from) || **text != '-')
 		return false;
 	(*text)++;
-	return **text == '\0' || **text == ',' || fault_number(text, UINT64_MAX, &f->to);
+	return **text == '\0' || **text == ',' ||
+		fault_number(text, UINT64_MAX, &f->to);
 }
 
 static int
@@ -106,22 +107,27 @@ fault_kind(const char *text, size_t len, struct sim_fault *f)
 static int
 fault_parse(const char *text, size_t len, struct sim_fault *ret_fault, char *why)
 {
-	static const char *const whom[] = { "RANK", "SLICE", "SLICE+SLICE", "RACK", "STAGE", "SHARD", "all" };
+	static const char *const whom[] = { "RANK", "SLICE", "SLICE+SLICE", "RACK",
+		"STAGE", "SHARD", "all" };
 	struct sim_fault f = { 0 };
 	char shown[SIM_FAULT_TEXT_BYTES];
 	const char *at = memchr(text, ':', len);
 
 	(void)ls_text_escape(shown, sizeof(shown), text, len); /* cut, if it is long */
 	if (at == NULL || fault_kind(text, (size_t)(at - text), &f) != 0) {
-		ls_ignore(snprintf(why, SIM_FAULT_WHY_BYTES, "%s: KIND:WHO:AMOUNT[@FROM-TO] is wanted, "
-			"with a KIND of the help", shown));
+		ls_ignore(snprintf(why, SIM_FAULT_WHY_BYTES,
+			"%s: KIND:WHO:AMOUNT[@FROM-TO] is wanted, "
+			"with a KIND of the help",
+			shown));
 		return -LS_EPARSE;
 	}
 	at++;
-	if (!fault_who(&at, &f) || *at++ != ':' || !fault_amount(&at, &f) || !fault_steps(&at, &f) ||
-		at != text + len) {
-		ls_ignore(snprintf(why, SIM_FAULT_WHY_BYTES, "%s: %s:%s:AMOUNT[@FROM-TO] is wanted, "
-			"AMOUNT as 0.03 or 3%%", shown, sim_fault_info(f.kind)->name,
+	if (!fault_who(&at, &f) || *at++ != ':' || !fault_amount(&at, &f) ||
+		!fault_steps(&at, &f) || at != text + len) {
+		ls_ignore(snprintf(why, SIM_FAULT_WHY_BYTES,
+			"%s: %s:%s:AMOUNT[@FROM-TO] is wanted, "
+			"AMOUNT as 0.03 or 3%%",
+			shown, sim_fault_info(f.kind)->name,
 			whom[sim_fault_info(f.kind)->who]));
 		return -LS_EPARSE;
 	}
@@ -130,7 +136,8 @@ fault_parse(const char *text, size_t len, struct sim_fault *ret_fault, char *why
 }
 
 int
-sim_fault_parse(const char *text, struct sim_fault *ret_fault, char why[SIM_FAULT_WHY_BYTES])
+sim_fault_parse(const char *text, struct sim_fault *ret_fault,
+	char why[SIM_FAULT_WHY_BYTES])
 {
 	return fault_parse(text, strlen(text), ret_fault, why);
 }
@@ -150,7 +157,8 @@ sim_fault_parse_list(const char *text, struct sim_fault *ret_faults, size_t *ret
 		int rc;
 
 		if (n == SIM_FAULTS_MAX) {
-			ls_ignore(snprintf(why, SIM_FAULT_WHY_BYTES, "more than %u faults", SIM_FAULTS_MAX));
+			ls_ignore(snprintf(why, SIM_FAULT_WHY_BYTES,
+				"more than %u faults", SIM_FAULTS_MAX));
 			return -LS_ELIMIT;
 		}
 		rc = fault_parse(text, len, &ret_faults[n], why);
@@ -177,6 +185,6 @@ sim_fault_print(const struct sim_fault *f, char text[SIM_FAULT_TEXT_BYTES])
 		ls_ignore(snprintf(who, sizeof(who), "%u", f->who));
 	if (f->to != UINT64_MAX)
 		ls_ignore(snprintf(to, sizeof(to), "%" PRIu64, f->to));
-	ls_ignore(snprintf(text, SIM_FAULT_TEXT_BYTES, "%s:%s:%.12g@%" PRIu64 "-%s", info->name, who, f->amount,
-		f->from, to));
+	ls_ignore(snprintf(text, SIM_FAULT_TEXT_BYTES, "%s:%s:%.12g@%" PRIu64 "-%s",
+		info->name, who, f->amount, f->from, to));
 }

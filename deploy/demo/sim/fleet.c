@@ -27,7 +27,8 @@ fleet_count_waiting(struct sim_fleet *f)
 
 	f->sums.unacked_items = 0;
 	for (i = 0; i < f->count; i++)
-		f->sums.unacked_items += f->links[i].agent.steps.count + f->links[i].agent.chunks.count;
+		f->sums.unacked_items +=
+			f->links[i].agent.steps.count + f->links[i].agent.chunks.count;
 }
 
 static void
@@ -88,13 +89,15 @@ fleet_make_plan(struct sim_fleet *f, const struct sim_slow *slow, uint64_t now)
 	f->plan.start_ns = now;
 	f->plan.back_ns = o->saturate ? SIM_SATURATE_BACK_NS : 0;
 	f->plan.minute_ns = LS_CHUNK_NS / (uint64_t)o->accelerate;
-	f->plan.run = sim_hash((uint64_t)ls_clock_wall_ns(), (uint64_t)getpid(), now, 6);
+	f->plan.run =
+		sim_hash((uint64_t)ls_clock_wall_ns(), (uint64_t)getpid(), now, 6);
 	f->plan.scratch = ls_arena_new(FLEET_SCRATCH_BYTES, LS_REPORT_MAX_BYTES);
 	if (f->plan.scratch == NULL)
 		return -ENOMEM;
 	if (o->variants > 0)
 		sources = (uint32_t)o->variants * (o->saturate ? 1 : SIM_SLOTS);
-	rc = sim_shape_new(o, sources, o->variants > 0 ? SIM_BODIES_KEPT : 0, &f->plan.shape);
+	rc = sim_shape_new(o, sources, o->variants > 0 ? SIM_BODIES_KEPT : 0,
+		&f->plan.shape);
 	if (rc != 0 || o->steps_per_s == 0)
 		return rc;
 	f->plan.job = sim_job_new(o, slow, now);
@@ -116,16 +119,20 @@ fleet_make_links(struct sim_fleet *f, uint64_t now)
 }
 
 int
-sim_fleet_new(struct ls_loop *loop, const struct sim_options *o, const struct sim_slow *slow,
-	const struct sim_misbehave *misbehave, struct sim_fleet **ret_fleet)
+sim_fleet_new(struct ls_loop *loop, const struct sim_options *o,
+	const struct sim_slow *slow, const struct sim_misbehave *misbehave,
+	struct sim_fleet **ret_fleet)
 {
 	struct sim_fleet *f;
 	uint64_t now = ls_clock_mono_ns(), room = sim_net_raise_files();
 	int rc;
 
 	if (room < (uint64_t)o->hosts) {
-		ls_log(LS_LOG_ERR, "sim", "the limit of open files leaves room for %" PRIu64
-			" hosts, not for %" PRId64 ": raise it (ulimit -Hn), or ask for fewer", room, o->hosts);
+		ls_log(LS_LOG_ERR, "sim",
+			"the limit of open files leaves room for %" PRIu64
+			" hosts, not for %" PRId64
+			": raise it (ulimit -Hn), or ask for fewer",
+			room, o->hosts);
 		return -LS_ELIMIT;
 	}
 	f = calloc(1, sizeof(*f));

@@ -9,8 +9,8 @@
 /* Parts of the time a step would take without noise, in thousandths. */
 enum { JOB_INPUT = 8, JOB_H2D = 4, JOB_WORK = 930, JOB_HAND_OVER = 20, JOB_REST = 8 };
 
-#define JOB_NOISE 0.003       /* deviation of a worker's own work */
-#define JOB_TAIL 0.01         /* and what now and then comes on top */
+#define JOB_NOISE 0.003 /* deviation of a worker's own work */
+#define JOB_TAIL 0.01 /* and what now and then comes on top */
 #define JOB_MESSAGE_NS 200000u /* at most this, to hand a message over */
 #define JOB_TAIL_SHARE 0.002
 #define JOB_HAND_OVER_NOISE 0.3 /* most of it that a barrier's opening takes longer */
@@ -24,8 +24,10 @@ struct sim_job {
 	uint32_t hosts, slices;
 	struct sim_slow slow;
 	uint64_t complete;
-	struct job_step step[SIM_STEPS_KEPT]; /* step n at n % size; the one under way is reckoned, too */
-	uint64_t slice_ns[];  /* SIM_STEPS_KEPT x slices: when the barrier of the slice opened */
+	/* step n at n % size; the one under way is reckoned, too */
+	struct job_step step[SIM_STEPS_KEPT];
+	/* SIM_STEPS_KEPT x slices: when the barrier of the slice opened */
+	uint64_t slice_ns[];
 };
 
 uint32_t
@@ -51,7 +53,8 @@ job_own_ns(const struct sim_job *job, uint32_t rank, uint64_t step)
 		factor += JOB_TAIL;
 	if ((int64_t)rank == job->slow.rank && step >= job->slow.from)
 		factor *= 1 + job->slow.fraction;
-	return job_part(job, JOB_INPUT + JOB_H2D) + (uint64_t)((double)job_part(job, JOB_WORK) * factor);
+	return job_part(job, JOB_INPUT + JOB_H2D) +
+		(uint64_t)((double)job_part(job, JOB_WORK) * factor);
 }
 
 static uint64_t *
@@ -69,8 +72,8 @@ job_make(struct sim_job *job, uint64_t step, uint64_t begin_ns)
 	uint64_t last = 0, hand_over = job_part(job, JOB_HAND_OVER);
 	uint32_t r, i;
 
-	hand_over += (uint64_t)(JOB_HAND_OVER_NOISE * sim_unit(sim_hash(job->seed, step, 0, 8)) *
-		(double)hand_over);
+	hand_over += (uint64_t)(JOB_HAND_OVER_NOISE *
+		sim_unit(sim_hash(job->seed, step, 0, 8)) * (double)hand_over);
 	memset(slice, 0, job->slices * sizeof(*slice));
 	for (r = 0; r < job->hosts; r++) {
 		uint64_t *open = &slice[sim_job_slice(job, r)];
@@ -93,7 +96,8 @@ struct sim_job *
 sim_job_new(const struct sim_options *o, const struct sim_slow *slow, uint64_t start_ns)
 {
 	size_t slices = (size_t)o->slices;
-	struct sim_job *job = calloc(1, sizeof(*job) + SIM_STEPS_KEPT * slices * sizeof(job->slice_ns[0]));
+	struct sim_job *job = calloc(1,
+		sizeof(*job) + SIM_STEPS_KEPT * slices * sizeof(job->slice_ns[0]));
 
 	if (job == NULL)
 		return NULL;
@@ -134,7 +138,8 @@ sim_job_end_ns(const struct sim_job *job, uint64_t step)
 	return job->step[step % SIM_STEPS_KEPT].end_ns;
 }
 
-/* How long a worker waited for another one to come to the barrier, and for a message to be handed over. */
+/* How long a worker waited for another one to come to the barrier, and for a message to
+ * be handed over. */
 static uint64_t
 job_waited(uint64_t enter_ns, uint64_t other_ns, uint64_t bits)
 {
@@ -143,22 +148,25 @@ job_waited(uint64_t enter_ns, uint64_t other_ns, uint64_t bits)
 
 /* The neighbours in the ring of the slice: one hands over to us, we to the other. */
 static void
-job_peers(const struct sim_job *job, uint32_t rank, uint64_t step, uint64_t own_ns, struct ls_record *r)
+job_peers(const struct sim_job *job, uint32_t rank, uint64_t step, uint64_t own_ns,
+	struct ls_record *r)
 {
-	uint32_t prev = rank > 0 ? rank - 1 : rank, next = rank + 1 < job->hosts ? rank + 1 : rank;
+	uint32_t prev = rank > 0 ? rank - 1 : rank,
+		 next = rank + 1 < job->hosts ? rank + 1 : rank;
 	uint64_t bits = sim_hash(job->seed, rank, step, 9);
 
 	if (prev != rank && sim_job_slice(job, prev) == sim_job_slice(job, rank))
 		r->peer[r->peer_count++] = (struct ls_record_peer){ prev,
-			job_waited(own_ns, job_own_ns(job, prev, step), bits), UINT64_MAX };
+			job_waited(own_ns, job_own_ns(job, prev, step), bits),
+			UINT64_MAX };
 	if (next != rank && sim_job_slice(job, next) == sim_job_slice(job, rank))
 		r->peer[r->peer_count++] = (struct ls_record_peer){ next, UINT64_MAX,
 			job_waited(own_ns, job_own_ns(job, next, step), bits >> 32) };
 }
 
 int
-sim_job_record(const struct sim_job *job, uint32_t rank, uint64_t step, uint64_t offset_ns,
-	struct ls_record *ret_record)
+sim_job_record(const struct sim_job *job, uint32_t rank, uint64_t step,
+	uint64_t offset_ns, struct ls_record *ret_record)
 {
 	const struct job_step *s = &job->step[step % SIM_STEPS_KEPT];
 	uint64_t enter = s->begin_ns + job_own_ns(job, rank, step);
@@ -176,15 +184,17 @@ sim_job_record(const struct sim_job *job, uint32_t rank, uint64_t step, uint64_t
 	r.phase_ns[LS_PHASE_COMPUTE] = enter - s->begin_ns - input - h2d;
 	r.phase_ns[LS_PHASE_SYNC_WAIT] = s->opened_ns - enter;
 	r.phase_ns[LS_PHASE_OTHER] = s->end_ns - s->opened_ns;
-	r.phase_mask = 1u << LS_PHASE_INPUT_WAIT | 1u << LS_PHASE_H2D | 1u << LS_PHASE_COMPUTE |
-		1u << LS_PHASE_SYNC_WAIT | 1u << LS_PHASE_OTHER;
+	r.phase_mask = 1u << LS_PHASE_INPUT_WAIT | 1u << LS_PHASE_H2D |
+		1u << LS_PHASE_COMPUTE | 1u << LS_PHASE_SYNC_WAIT |
+		1u << LS_PHASE_OTHER;
 	r.barrier_count = 1;
-	r.barrier[0] = (struct ls_record_barrier){ LS_BARRIER_ICI, (int64_t)(enter + offset_ns),
-		(int64_t)(slice + offset_ns) };
+	r.barrier[0] = (struct ls_record_barrier){ LS_BARRIER_ICI,
+		(int64_t)(enter + offset_ns), (int64_t)(slice + offset_ns) };
 	if (job->slices > 1) {
 		r.barrier_count = 2;
 		r.barrier[1] = (struct ls_record_barrier){ LS_BARRIER_DCN,
-			(int64_t)(slice + offset_ns), (int64_t)(s->opened_ns + offset_ns) };
+			(int64_t)(slice + offset_ns),
+			(int64_t)(s->opened_ns + offset_ns) };
 	}
 	r.work_mask = 1u << LS_WORK_TOKENS;
 	r.work[LS_WORK_TOKENS] = 8192;
@@ -194,8 +204,8 @@ sim_job_record(const struct sim_job *job, uint32_t rank, uint64_t step, uint64_t
 }
 
 void
-sim_job_live(const struct sim_job *job, uint32_t rank, uint64_t now_ns, uint64_t offset_ns,
-	struct ls_ring_live *ret_live)
+sim_job_live(const struct sim_job *job, uint32_t rank, uint64_t now_ns,
+	uint64_t offset_ns, struct ls_ring_live *ret_live)
 {
 	const struct job_step *s = &job->step[job->complete % SIM_STEPS_KEPT];
 	uint64_t work = s->begin_ns + job_part(job, JOB_INPUT + JOB_H2D);

@@ -16,7 +16,7 @@
 static void link_on_timer(evutil_socket_t fd, short what, void *arg);
 static void link_on_io(evutil_socket_t fd, short what, void *arg);
 
-/* --- states, timers, what is watched ------------------------------------------------------------- */
+/* --- states, timers, what is watched -------------------------------------- */
 
 /* The only place that changes the state, and with it the timer. */
 static void
@@ -33,7 +33,8 @@ link_set_state(struct sim_link *l, enum sim_link_state to, uint64_t due_ns)
 	uint64_t now = ls_clock_mono_ns(), wait_us;
 	struct timeval tv;
 
-	/* Beats that are close together share a turn of the loop: that saves the waits between them. */
+	/* Beats that are close together share a turn of the loop: that saves the waits
+	 * between them. */
 	if (to == LINK_READY && due_ns > now)
 		due_ns += SIM_TICK_NS - due_ns % SIM_TICK_NS;
 	wait_us = due_ns > now ? (due_ns - now) / 1000 : 0;
@@ -42,7 +43,8 @@ link_set_state(struct sim_link *l, enum sim_link_state to, uint64_t due_ns)
 	LS_ASSERT(moves[l->state] & 1u << to);
 	l->state = to;
 	if (event_add(&l->timer, &tv) != 0)
-		ls_log(LS_LOG_ERR, "sim", "no memory for a timer: this agent stands still");
+		ls_log(LS_LOG_ERR, "sim",
+			"no memory for a timer: this agent stands still");
 }
 
 static void
@@ -55,12 +57,13 @@ link_watch(struct sim_link *l, short events)
 	l->watched = 0;
 	if (events == 0)
 		return;
-	if (event_assign(&l->io, ls_loop_base(l->fleet->loop), l->fd, (short)(events | EV_PERSIST),
-		    link_on_io, l) == 0 &&
+	if (event_assign(&l->io, ls_loop_base(l->fleet->loop), l->fd,
+		    (short)(events | EV_PERSIST), link_on_io, l) == 0 &&
 		event_add(&l->io, NULL) == 0)
 		l->watched = events;
 	else
-		ls_log(LS_LOG_ERR, "sim", "cannot watch a connection: this agent stands still");
+		ls_log(LS_LOG_ERR, "sim",
+			"cannot watch a connection: this agent stands still");
 }
 
 /* Closes, and connects again after a random time. */
@@ -83,12 +86,14 @@ link_down(struct sim_link *l, uint64_t *counter)
 	if (l->settled)
 		sim_tally_lost(f->tally, now);
 	l->settled = false;
-	/* Back-off is short: a collector that comes back after minutes is to have all of us soon. */
-	link_set_state(l, LINK_DOWN, now + sim_fleet_random(f, f->jitter_ns << (l->failures > 0)));
+	/* Back-off is short: a collector that comes back after minutes is to have all
+	 * of us soon. */
+	link_set_state(l, LINK_DOWN,
+		now + sim_fleet_random(f, f->jitter_ns << (l->failures > 0)));
 	l->failures++;
 }
 
-/* --- writing ------------------------------------------------------------------------------------- */
+/* --- writing -------------------------------------------------------------- */
 
 /* Writes what it can; the rest is kept, and written when there is room. */
 static int
@@ -137,14 +142,17 @@ link_report(struct sim_link *l)
 	int rc = sim_agent_read(&l->agent, &f->plan, now, &f->sums.agents);
 
 	if (rc == 0)
-		rc = sim_agent_report(&l->agent, &f->plan, now, f->out + SIM_LINK_HEAD_BYTES,
-			LS_REPORT_MAX_BYTES, &len, &f->sums.agents);
+		rc = sim_agent_report(&l->agent, &f->plan, now,
+			f->out + SIM_LINK_HEAD_BYTES, LS_REPORT_MAX_BYTES, &len,
+			&f->sums.agents);
 	/* Beats keep their phase; those that were missed are not made up for. */
 	if (l->next_beat_ns + l->agent.beat_ns <= now)
 		l->next_beat_ns = now;
 	l->next_beat_ns += l->agent.beat_ns;
 	if (rc != 0) {
-		ls_log(LS_LOG_ERR, "sim", "report not made (%s): again at the next beat", ls_err_text(rc));
+		ls_log(LS_LOG_ERR, "sim",
+			"report not made (%s): again at the next beat",
+			ls_err_text(rc));
 		link_set_state(l, LINK_READY, l->next_beat_ns);
 		return;
 	}
@@ -162,7 +170,7 @@ link_report(struct sim_link *l)
 	f->sums.report_bytes += len;
 }
 
-/* --- reading --------------------------------------------------------------------------------------- */
+/* --- reading -------------------------------------------------------------- */
 
 static void
 link_settle(struct sim_link *l, uint64_t now)
@@ -184,8 +192,9 @@ link_next_ns(struct sim_link *l, const struct sim_answer *answer, uint64_t now)
 	struct sim_fleet *f = l->fleet;
 
 	if (f->plan.draining)
-		return sim_agent_waits(&l->agent) ? now + (answer->more ? 0 : SIM_DRAIN_BEAT_NS)
-						  : l->next_beat_ns;
+		return sim_agent_waits(&l->agent)
+			? now + (answer->more ? 0 : SIM_DRAIN_BEAT_NS)
+			: l->next_beat_ns;
 	if (f->options->saturate || answer->more)
 		l->next_beat_ns = now;
 	return l->next_beat_ns;
@@ -209,8 +218,11 @@ link_answered(struct sim_link *l, uint32_t id, const uint8_t *body, size_t len)
 	if (answer.verdict != SIM_ACK_OK) {
 		(void)ls_text_escape(why, sizeof(why), answer.why, strlen(answer.why));
 		if (answer.verdict != SIM_ACK_RETRY)
-			ls_log(LS_LOG_WARN, "sim", "%s: %s; it waits", answer.verdict == SIM_ACK_BAD
-				? "an answer makes no sense" : "an agent is refused", why);
+			ls_log(LS_LOG_WARN, "sim", "%s: %s; it waits",
+				answer.verdict == SIM_ACK_BAD
+					? "an answer makes no sense"
+					: "an agent is refused",
+				why);
 		l->hold_until_ns = now + answer.hold_ns;
 		link_set_state(l, LINK_HOLD, l->hold_until_ns);
 		return;
@@ -243,25 +255,31 @@ link_greeted(struct sim_link *l)
 static int
 link_take(struct sim_link *l, const uint8_t *buf, size_t len, size_t *ret_used)
 {
-	const size_t head = LS_FRAME_LENGTH_BYTES, most = LS_ACK_MAX_BYTES + LS_FRAME_ID_BYTES;
+	const size_t head = LS_FRAME_LENGTH_BYTES,
+		     most = LS_ACK_MAX_BYTES + LS_FRAME_ID_BYTES;
 	size_t used = 0, frame;
 	uint32_t id;
 	int rc = 0;
 
 	if (l->state == LINK_GREETING) {
-		rc = len < LS_FRAME_GREETING_BYTES ? -EAGAIN : ls_frame_check_greeting(LS_FRAME_REP, buf);
+		rc = len < LS_FRAME_GREETING_BYTES
+			? -EAGAIN
+			: ls_frame_check_greeting(LS_FRAME_REP, buf);
 		if (rc != 0)
 			return rc;
 		used = LS_FRAME_GREETING_BYTES;
 		link_greeted(l);
 	}
 	*ret_used = used;
-	while (l->fd >= 0 && (rc = ls_frame_length(buf + used, len - used, most, &frame)) == 0 && frame <= len - used) {
+	while (l->fd >= 0 &&
+		(rc = ls_frame_length(buf + used, len - used, most, &frame)) == 0 &&
+		frame <= len - used) {
 		rc = ls_frame_id(buf + used + head, frame - head, &id);
 		if (rc != 0)
 			return rc;
 		*ret_used = used + frame;
-		link_answered(l, id, buf + used + SIM_LINK_HEAD_BYTES, frame - SIM_LINK_HEAD_BYTES);
+		link_answered(l, id, buf + used + SIM_LINK_HEAD_BYTES,
+			frame - SIM_LINK_HEAD_BYTES);
 		used += frame;
 	}
 	return rc;
@@ -303,13 +321,15 @@ link_read(struct sim_link *l)
 	rc = link_take(l, f->in, len, &used);
 	if (rc != 0 && rc != -EAGAIN) {
 		f->sums.bad_frames++;
-		ls_log(LS_LOG_WARN, "sim", "this is no collector (%s): connecting anew", ls_err_text(rc));
+		ls_log(LS_LOG_WARN, "sim", "this is no collector (%s): connecting anew",
+			ls_err_text(rc));
 		return rc;
 	}
-	return len == used && l->in == NULL ? 0 : link_keep(l, f->in + used, len - used);
+	return len == used && l->in == NULL ? 0
+					    : link_keep(l, f->in + used, len - used);
 }
 
-/* --- events -------------------------------------------------------------------------------------- */
+/* --- events --------------------------------------------------------------- */
 
 static void
 link_connect(struct sim_link *l)
@@ -331,7 +351,8 @@ link_connected(struct sim_link *l)
 	uint8_t greeting[LS_FRAME_GREETING_BYTES];
 
 	ls_frame_greet(LS_FRAME_REQ, greeting);
-	if (sim_net_connected(l->fd) != 0 || link_write(l, greeting, sizeof(greeting)) != 0) {
+	if (sim_net_connected(l->fd) != 0 ||
+		link_write(l, greeting, sizeof(greeting)) != 0) {
 		link_down(l, &l->fleet->sums.connect_failures);
 		return;
 	}
@@ -354,8 +375,9 @@ link_on_io(evutil_socket_t fd, short what, void *arg)
 	if (rc == 0 && (what & EV_READ) != 0)
 		rc = link_read(l);
 	if (rc != 0)
-		link_down(l, l->state == LINK_GREETING ? &l->fleet->sums.connect_failures
-						       : &l->fleet->sums.disconnects);
+		link_down(l,
+			l->state == LINK_GREETING ? &l->fleet->sums.connect_failures
+						  : &l->fleet->sums.disconnects);
 }
 
 static void
@@ -393,7 +415,7 @@ link_on_timer(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-/* --- life ------------------------------------------------------------------------------------------ */
+/* --- life ----------------------------------------------------------------- */
 
 int
 sim_link_init(struct sim_link *l, struct sim_fleet *f, uint32_t index, uint64_t due_ns)

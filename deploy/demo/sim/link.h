@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * link - the connection of one simulated agent: its states, its socket, its beats. For fleet.c alone.
+ * link - the connection of one simulated agent: its states, its socket, its beats. For
+ * fleet.c alone.
  *
  * The states of a connection:
  *
@@ -12,7 +13,8 @@
  * Owner:   the loop thread.
  * Units:   ns, CLOCK_MONOTONIC.
  * Errors:  -ENOMEM.
- * Limits:  SIM_READ_BYTES; of what is not whole yet, or not written yet, as much as one message has.
+ * Limits:  SIM_READ_BYTES; of what is not whole yet, or not written yet, as much as one
+ *          message has.
  */
 #ifndef LS_TESTS_SIM_LINK_H
 #define LS_TESTS_SIM_LINK_H
@@ -26,20 +28,28 @@
 
 #define SIM_LINK_HEAD_BYTES (LS_FRAME_LENGTH_BYTES + LS_FRAME_ID_BYTES)
 
-enum sim_link_state { LINK_DOWN, LINK_CONNECTING, LINK_GREETING, LINK_READY, LINK_AWAIT, LINK_HOLD, LINK_STATES };
+enum sim_link_state {
+	LINK_DOWN,
+	LINK_CONNECTING,
+	LINK_GREETING,
+	LINK_READY,
+	LINK_AWAIT,
+	LINK_HOLD,
+	LINK_STATES
+};
 
 struct sim_link {
 	struct sim_fleet *fleet;
 	struct event io, timer;
-	int fd;                    /* -1: none */
-	short watched;             /* EV_READ, EV_WRITE; 0: io is not added */
+	int fd; /* -1: none */
+	short watched; /* EV_READ, EV_WRITE; 0: io is not added */
 	enum sim_link_state state;
-	bool settled;              /* had an OK by this connection */
-	bool has_items;            /* in the report under way */
-	unsigned failures;         /* in a row */
-	uint32_t id;               /* of the request under way */
+	bool settled; /* had an OK by this connection */
+	bool has_items; /* in the report under way */
+	unsigned failures; /* in a row */
+	uint32_t id; /* of the request under way */
 	uint64_t next_beat_ns, hold_until_ns, t_send_ns;
-	uint8_t *out, *in;         /* not written yet; not whole yet */
+	uint8_t *out, *in; /* not written yet; not whole yet */
 	size_t out_len, in_len;
 	struct sim_agent agent;
 };
@@ -54,13 +64,14 @@ struct sim_fleet {
 	struct sim_sums sums;
 	struct ls_loop_timer *report_timer, *drain_timer;
 	uint64_t jitter_ns, random;
-	uint32_t count;            /* links that were made */
+	uint32_t count; /* links that were made */
 	struct sim_link *links;
 	uint8_t out[SIM_LINK_HEAD_BYTES + LS_REPORT_MAX_BYTES], in[SIM_READ_BYTES];
 };
 
 /* A link that connects at due_ns. */
-int sim_link_init(struct sim_link *l, struct sim_fleet *f, uint32_t index, uint64_t due_ns) LS_MUSTCHECK;
+int sim_link_init(struct sim_link *l, struct sim_fleet *f, uint32_t index,
+	uint64_t due_ns) LS_MUSTCHECK;
 void sim_link_fini(struct sim_link *l);
 
 /* While all is drained: a link that waits for its beat reports now. */

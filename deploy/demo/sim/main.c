@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lockstep-sim - a load generator: many simulated agents, each over its own connection, from one process.
+ * lockstep-sim - a load generator: many simulated agents, each over its own connection,
+ * from one process.
  */
 #include "config.h"
 
@@ -19,9 +20,9 @@
 enum { EXIT_USAGE = 2 };
 
 static const struct ls_conf_option main_options[] = {
-#define OPTION(name, type, field, dflt, min, max, unit, help) \
-	{ name, LS_CONF_##type, offsetof(struct sim_options, field), dflt, (int64_t)(min), \
-		(int64_t)(max), unit, help, 0 },
+#define OPTION(name, type, field, dflt, min, max, unit, help)              \
+	{ name, LS_CONF_##type, offsetof(struct sim_options, field), dflt, \
+		(int64_t)(min), (int64_t)(max), unit, help, 0 },
 #include "deploy/demo/sim/options.def"
 #undef OPTION
 };
@@ -29,58 +30,70 @@ static const struct ls_conf_option main_options[] = {
 static const struct ls_conf_program main_program = {
 	.name = "lockstep-sim",
 	.section = "sim",
-	.summary = "Simulates many agents of a synchronous job, as load for a collector. Nothing it sends\n"
-		   "was measured: hosts are named sim00001, ..., versions begin with \"sim\".\n"
-		   "\n"
-		   "Each agent has its own TCP connection and speaks as lockstep-agent does: it keeps what\n"
-		   "is not acknowledged and sends it again under the same numbers. Results are JSON, a line\n"
-		   "at a time; ack_ms is the time from sending a report with items until all of them are on\n"
-		   "the collector's disk.\n"
-		   "\n"
-		   "--misbehave KIND:COUNT,... for tests of a collector:\n"
+	.summary =
+		"Simulates many agents of a synchronous job, as load for a collector. Nothing it sends\n"
+		"was measured: hosts are named sim00001, ..., versions begin with \"sim\".\n"
+		"\n"
+		"Each agent has its own TCP connection and speaks as lockstep-agent does: it keeps what\n"
+		"is not acknowledged and sends it again under the same numbers. Results are JSON, a line\n"
+		"at a time; ack_ms is the time from sending a report with items until all of them are on\n"
+		"the collector's disk.\n"
+		"\n"
+		"--misbehave KIND:COUNT,... for tests of a collector:\n"
 #define SIM_MISBEHAVE(id, name, help) "  " name ": " help "\n"
 #include "deploy/demo/sim/misbehave.def"
 #undef SIM_MISBEHAVE
-		   "\n"
-		   "--offline FILE: a simulated job and the truth about it. --fault KIND:WHO:AMOUNT[@FROM-TO], WHO a rank,\n"
-		   "slice, rack, stage or shard, SLICE+SLICE, or \"all\"; p is AMOUNT, of the own work if nothing else is said:\n"
-#define SIM_FAULT(id, name, who, truth, scope, cause, help) "  " name " (" #who "): " help "\n"
+		"\n"
+		"--offline FILE: a simulated job and the truth about it. --fault KIND:WHO:AMOUNT[@FROM-TO], WHO a rank,\n"
+		"slice, rack, stage or shard, SLICE+SLICE, or \"all\"; p is AMOUNT, of the own work if nothing else is said:\n"
+#define SIM_FAULT(id, name, who, truth, scope, cause, help) \
+	"  " name " (" #who "): " help "\n"
 #include "deploy/demo/sim/world_faults.def"
 #undef SIM_FAULT
-		   ,
-	.usage = "lockstep-sim --connect ADDRESS [OPTION]...\n       lockstep-sim --offline FILE [OPTION]...",
+	,
+	.usage =
+		"lockstep-sim --connect ADDRESS [OPTION]...\n       lockstep-sim --offline FILE [OPTION]...",
 	.options = main_options,
 	.option_count = sizeof(main_options) / sizeof(main_options[0]),
 };
 
 /* What the table alone cannot say. */
 static int
-main_check(const struct sim_options *o, struct sim_slow *ret_slow, struct sim_misbehave *ret_misbehave,
-	char *err, size_t size)
+main_check(const struct sim_options *o, struct sim_slow *ret_slow,
+	struct sim_misbehave *ret_misbehave, char *err, size_t size)
 {
 	int rc = 0;
 
-	if (*o->offline == '\0' && strncmp(o->connect, "tcp://", strlen("tcp://")) != 0) {
-		(void)snprintf(err, size, "--connect: tcp://HOST:PORT is wanted, or --offline FILE");
+	if (*o->offline == '\0' &&
+		strncmp(o->connect, "tcp://", strlen("tcp://")) != 0) {
+		(void)snprintf(err, size,
+			"--connect: tcp://HOST:PORT is wanted, or --offline FILE");
 		rc = -LS_ERANGE;
-	} else if (!ls_text_is_name(o->job, strlen(o->job), LS_JOB_NAME_MAX_BYTES - 1)) {
+	} else if (
+		!ls_text_is_name(o->job, strlen(o->job), LS_JOB_NAME_MAX_BYTES - 1)) {
 		(void)snprintf(err, size, "--job is not a usable name");
 		rc = -LS_ERANGE;
 	} else if (o->slices > o->hosts) {
-		(void)snprintf(err, size, "--slices %lld: there are %lld hosts", (long long)o->slices,
-			(long long)o->hosts);
+		(void)snprintf(err, size, "--slices %lld: there are %lld hosts",
+			(long long)o->slices, (long long)o->hosts);
 		rc = -LS_ERANGE;
 	} else if (sim_slow_parse(o->slow, o->hosts, ret_slow) != 0) {
-		(void)snprintf(err, size, "--slow %s: none or RANK:FRACTION[@STEP] is wanted, with a RANK "
-			"below %lld", o->slow, (long long)o->hosts);
+		(void)snprintf(err, size,
+			"--slow %s: none or RANK:FRACTION[@STEP] is wanted, with a RANK "
+			"below %lld",
+			o->slow, (long long)o->hosts);
 		rc = -LS_ERANGE;
 	} else if (sim_misbehave_parse(o->misbehave, o->hosts, ret_misbehave) != 0) {
-		(void)snprintf(err, size, "--misbehave %s: none or KIND:COUNT,... is wanted, each kind once, "
-			"fewer in all than hosts", o->misbehave);
+		(void)snprintf(err, size,
+			"--misbehave %s: none or KIND:COUNT,... is wanted, each kind once, "
+			"fewer in all than hosts",
+			o->misbehave);
 		rc = -LS_ERANGE;
 	}
-	if (rc == 0 && *o->offline == '\0' && (*o->truth != '\0' || strcmp(o->fault, "none") != 0)) {
-		(void)snprintf(err, size, "--truth and --fault are for --offline; agents are slowed by --slow");
+	if (rc == 0 && *o->offline == '\0' &&
+		(*o->truth != '\0' || strcmp(o->fault, "none") != 0)) {
+		(void)snprintf(err, size,
+			"--truth and --fault are for --offline; agents are slowed by --slow");
 		rc = -LS_ERANGE;
 	}
 	return rc;
@@ -152,7 +165,8 @@ main(int argc, char **argv)
 	char err[LS_LOG_LINE_MAX_BYTES];
 	int left, rc;
 
-	rc = ls_conf_load(&main_program, argc, argv, &options, &action, &left, err, sizeof(err));
+	rc = ls_conf_load(&main_program, argc, argv, &options, &action, &left, err,
+		sizeof(err));
 	if (rc == 0 && action == LS_CONF_EXIT)
 		return EXIT_SUCCESS;
 	if (rc == 0)

@@ -5,7 +5,8 @@
  * Owner:   plain data.
  * Units:   agents.
  * Errors:  -LS_EPARSE, -LS_EUNKNOWN, -LS_ERANGE.
- * Limits:  each kind once; together at most all hosts but the first (whose name a twin may take).
+ * Limits:  each kind once; together at most all hosts but the first (whose name a twin
+ *          may take).
  */
 #ifndef LS_TESTS_SIM_MISBEHAVE_H
 #define LS_TESTS_SIM_MISBEHAVE_H
@@ -26,7 +27,8 @@ struct sim_misbehave {
 };
 
 /* "none" or KIND:COUNT[,KIND:COUNT]...; ret_m is untouched on failure. */
-int sim_misbehave_parse(const char *text, int64_t hosts, struct sim_misbehave *ret_m) LS_MUSTCHECK;
+int sim_misbehave_parse(const char *text, int64_t hosts,
+	struct sim_misbehave *ret_m) LS_MUSTCHECK;
 
 /* What this agent does: the last ones misbehave, kind after kind from the end. */
 enum sim_misbehaviour sim_misbehave_of(const struct sim_misbehave *m, uint32_t index);

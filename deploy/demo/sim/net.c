@@ -17,7 +17,8 @@
 int
 sim_net_resolve(const char *url, struct sim_address *ret_address)
 {
-	static const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
+	static const struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+		.ai_flags = AI_NUMERICSERV };
 	const char *host = url + strlen("tcp://"), *colon = strrchr(url, ':');
 	char name[LS_CONF_VALUE_MAX_BYTES];
 	struct addrinfo *found = NULL;
@@ -49,7 +50,8 @@ sim_net_raise_files(void)
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
 		return 0;
 	limit.rlim_cur = limit.rlim_max;
-	if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0)
+	if (setrlimit(RLIMIT_NOFILE, &limit) != 0 ||
+		getrlimit(RLIMIT_NOFILE, &limit) != 0)
 		return 0;
 	return limit.rlim_cur > NET_OTHER_FILES ? limit.rlim_cur - NET_OTHER_FILES : 0;
 }
@@ -61,13 +63,15 @@ net_bind(int fd, const struct sim_address *to, uint32_t n)
 	int yes = 1;
 
 	memcpy(&from, &to->addr, sizeof(from));
-	if (from.sin_family != AF_INET || ntohl(from.sin_addr.s_addr) >> 24 != IN_LOOPBACKNET ||
+	if (from.sin_family != AF_INET ||
+		ntohl(from.sin_addr.s_addr) >> 24 != IN_LOOPBACKNET ||
 		n < SIM_PORTS_PER_SOURCE)
 		return 0;
 	from.sin_port = 0;
 	from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + n / SIM_PORTS_PER_SOURCE);
 	/* The port is chosen by connect, when it is known where to. */
-	if (setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &yes, sizeof(yes)) != 0 ||
+	if (setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &yes, sizeof(yes)) !=
+			0 ||
 		bind(fd, (const struct sockaddr *)&from, sizeof(from)) != 0)
 		return -errno;
 	return 0;
@@ -76,7 +80,8 @@ net_bind(int fd, const struct sim_address *to, uint32_t n)
 int
 sim_net_connect(const struct sim_address *to, uint32_t n, int *ret_fd)
 {
-	int fd = socket(to->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd = socket(to->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
+		0);
 	int rc, yes = 1;
 
 	if (fd < 0)

@@ -18,15 +18,17 @@ struct sim_address {
 	socklen_t len;
 };
 
-/* "tcp://HOST:PORT", as agents have it in --collector; names are resolved, which may take its time. */
+/* "tcp://HOST:PORT", as agents have it in --collector; names are resolved, which may
+ * take its time. */
 int sim_net_resolve(const char *url, struct sim_address *ret_address) LS_MUSTCHECK;
 
-/* Raises the limit of open files as far as may be; returns how many connections there is room for. */
+/* Raises the limit of open files as far as may be; returns how many connections there
+ * is room for. */
 uint64_t sim_net_raise_files(void);
 
 /*
- * A socket that begins to connect. The n-th of many to a loopback address takes 127.0.0.1 + n /
- * SIM_PORTS_PER_SOURCE as its source, since ports run out.
+ * A socket that begins to connect. The n-th of many to a loopback address takes
+ * 127.0.0.1 + n / SIM_PORTS_PER_SOURCE as its source, since ports run out.
  */
 int sim_net_connect(const struct sim_address *to, uint32_t n, int *ret_fd) LS_MUSTCHECK;
 

@@ -13,7 +13,8 @@ noise_gauss(double u)
 	int i;
 
 	for (i = 0; i < 40; i++) {
-		double p = 0.5 * erfc(-x * M_SQRT1_2), d = exp(-x * x / 2) / sqrt(2 * M_PI);
+		double p = 0.5 * erfc(-x * M_SQRT1_2),
+		       d = exp(-x * x / 2) / sqrt(2 * M_PI);
 		double move = (p - u) / d;
 
 		/* the curve is steep far out: no more than one deviation at a time */
@@ -38,7 +39,9 @@ double
 sim_noise_quantile(enum sim_noise_kind kind, double u)
 {
 	double low = u < 0.5 ? u : 1 - u;
-	double x = low == 0.5 ? 0 : kind == SIM_NOISE_T4 ? noise_t4(low) : noise_gauss(low);
+	double x = low == 0.5	       ? 0
+		: kind == SIM_NOISE_T4 ? noise_t4(low)
+				       : noise_gauss(low);
 
 	return u < 0.5 ? x : -x;
 }

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * noise - random numbers of a simulated world that depend on their place alone: seed, stream, step, index.
+ * noise - random numbers of a simulated world that depend on their place alone: seed,
+ * stream, step, index.
  *
- * A world with a fault and the same world without it draw the same numbers, whatever else is drawn, so what a
- * fault costs is a difference and not an estimate. Normal and Student's t4 come from a table of the
- * quantile function, their tails from the function itself. Both have standard deviation 1.
+ * A world with a fault and the same world without it draw the same numbers, whatever
+ * else is drawn, so what a fault costs is a difference and not an estimate. Normal and
+ * Student's t4 come from a table of the quantile function, their tails from the
+ * function itself. Both have standard deviation 1.
  *
  * Owner:   the table belongs to who made it; it is only read.
  * Units:   none.
  * Errors:  none.
  * Limits:  NOISE_BINS of the table; tails reach to 2^-53.
- * Source:  bits: splitmix64 as a counter (Steele, Lea, Flood 2014); quantile of t with 4 degrees of freedom in
- *          closed form (Shaw 2006, "Sampling Student's T distribution").
+ * Source:  bits: splitmix64 as a counter (Steele, Lea, Flood 2014); quantile of t with
+ *          4 degrees of freedom in closed form (Shaw 2006, "Sampling Student's T
+ *          distribution").
  */
 #ifndef LS_TESTS_SIM_NOISE_H
 #define LS_TESTS_SIM_NOISE_H
@@ -26,7 +29,8 @@ enum sim_noise_kind { SIM_NOISE_GAUSS, SIM_NOISE_T4, SIM_NOISE_KIND_COUNT };
 
 struct sim_noise {
 	enum sim_noise_kind kind;
-	double at[SIM_NOISE_BINS + 1]; /* quantile of i / SIM_NOISE_BINS; the ends are not used */
+	/* quantile of i / SIM_NOISE_BINS; the ends are not used */
+	double at[SIM_NOISE_BINS + 1];
 };
 
 /* Fills the table. */
@@ -69,7 +73,8 @@ sim_noise_draw(const struct sim_noise *noise, uint64_t key, uint64_t i)
 	double x;
 
 	if (bin < SIM_NOISE_TAIL || bin >= SIM_NOISE_BINS - SIM_NOISE_TAIL)
-		return sim_noise_quantile(noise->kind, ((double)(bits >> 12) + 0.5) * 0x1p-52);
+		return sim_noise_quantile(noise->kind,
+			((double)(bits >> 12) + 0.5) * 0x1p-52);
 	x = (double)(bits & 0xfffffffffffffu) * 0x1p-52;
 	return noise->at[bin] + x * (noise->at[bin + 1] - noise->at[bin]);
 }

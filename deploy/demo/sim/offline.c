@@ -38,11 +38,12 @@ offline_add(struct offline_text *t, const char *fmt, ...)
 	t->len += (size_t)n;
 }
 
-/* --- options -------------------------------------------------------------------------------------- */
+/* --- options -------------------------------------------------------------- */
 
 /* "0.003" or "0.3%"; no sign, no words. */
 static int
-offline_ratio(const char *name, const char *text, double *ret_ratio, char *err, size_t size)
+offline_ratio(const char *name, const char *text, double *ret_ratio, char *err,
+	size_t size)
 {
 	char *end = NULL;
 	double v = *text >= '0' && *text <= '9' ? strtod(text, &end) : -1;
@@ -52,7 +53,8 @@ offline_ratio(const char *name, const char *text, double *ret_ratio, char *err, 
 		end++;
 	}
 	if (!(v >= 0) || !isfinite(v) || end == NULL || *end != '\0') {
-		ls_ignore(snprintf(err, size, "--%s: a ratio is wanted, as 0.003 or 0.3%%", name));
+		ls_ignore(snprintf(err, size,
+			"--%s: a ratio is wanted, as 0.003 or 0.3%%", name));
 		return -LS_EPARSE;
 	}
 	*ret_ratio = v;
@@ -60,35 +62,47 @@ offline_ratio(const char *name, const char *text, double *ret_ratio, char *err, 
 }
 
 static int
-offline_ratios(const struct sim_options *o, struct sim_world_options *w, char *err, size_t size)
+offline_ratios(const struct sim_options *o, struct sim_world_options *w, char *err,
+	size_t size)
 {
-	const struct { const char *name, *text; double *value; } ratios[] = {
-		{ "noise", o->noise, &w->noise }, { "spread", o->spread, &w->spread },
-		{ "wander", o->wander, &w->wander }, { "missing", o->missing, &w->missing },
-		{ "lost", o->lost, &w->lost }, { "clock-drift", o->clock_drift, &w->clock_drift },
+	const struct {
+		const char *name, *text;
+		double *value;
+	} ratios[] = {
+		{ "noise", o->noise, &w->noise },
+		{ "spread", o->spread, &w->spread },
+		{ "wander", o->wander, &w->wander },
+		{ "missing", o->missing, &w->missing },
+		{ "lost", o->lost, &w->lost },
+		{ "clock-drift", o->clock_drift, &w->clock_drift },
 	};
 	size_t i;
 	int rc = 0;
 
 	for (i = 0; rc == 0 && i < sizeof(ratios) / sizeof(ratios[0]); i++)
-		rc = offline_ratio(ratios[i].name, ratios[i].text, ratios[i].value, err, size);
+		rc = offline_ratio(ratios[i].name, ratios[i].text, ratios[i].value, err,
+			size);
 	return rc;
 }
 
 int
-sim_offline_options(const struct sim_options *o, struct sim_offline *ret_offline, char *err, size_t size)
+sim_offline_options(const struct sim_options *o, struct sim_offline *ret_offline,
+	char *err, size_t size)
 {
 	struct sim_offline off = { .steps = (uint64_t)o->steps };
 	struct sim_world_options *w = &off.world;
 	struct sim_world *world = NULL;
 	char why[SIM_FAULT_WHY_BYTES];
 	const char *wrong = NULL;
-	double lines = (double)o->hosts * (double)o->steps * (1 + fmin((double)o->step_ns * 1e-9, 1));
+	double lines = (double)o->hosts * (double)o->steps *
+		(1 + fmin((double)o->step_ns * 1e-9, 1));
 	int rc;
 
 	if (o->hosts > SIM_WORLD_HOSTS_MAX || lines > LS_REPLAY_MAX_RECORDS) {
-		ls_ignore(snprintf(err, size, "--hosts %lld --steps %lld: %u hosts, and %u records and counter lines are the most",
-			(long long)o->hosts, (long long)o->steps, SIM_WORLD_HOSTS_MAX, LS_REPLAY_MAX_RECORDS));
+		ls_ignore(snprintf(err, size,
+			"--hosts %lld --steps %lld: %u hosts, and %u records and counter lines are the most",
+			(long long)o->hosts, (long long)o->steps, SIM_WORLD_HOSTS_MAX,
+			LS_REPLAY_MAX_RECORDS));
 		return -LS_ERANGE;
 	}
 	sim_world_defaults(w);
@@ -101,7 +115,8 @@ sim_offline_options(const struct sim_options *o, struct sim_offline *ret_offline
 	w->shards = (uint32_t)o->shards;
 	w->chips = (int32_t)o->chips;
 	w->step_s = (double)o->step_ns * 1e-9;
-	w->noise_kind = strcmp(o->noise_kind, "gauss") == 0 ? SIM_NOISE_GAUSS : SIM_NOISE_T4;
+	w->noise_kind =
+		strcmp(o->noise_kind, "gauss") == 0 ? SIM_NOISE_GAUSS : SIM_NOISE_T4;
 	w->wander_steps = (uint32_t)o->wander_steps;
 	w->burst_steps = (uint32_t)o->burst_steps;
 	w->checkpoint_steps = (uint32_t)o->checkpoint_steps;
@@ -114,8 +129,10 @@ sim_offline_options(const struct sim_options *o, struct sim_offline *ret_offline
 	w->clockless = !o->barrier_times;
 	w->peers = o->peers;
 	w->replicas = o->replicas;
-	if (strpbrk(o->job, "\"\\") != NULL || ls_text_copy(w->job, sizeof(w->job), o->job) != 0) {
-		ls_ignore(snprintf(err, size, "--job: short, without quotes or backslashes, with --offline"));
+	if (strpbrk(o->job, "\"\\") != NULL ||
+		ls_text_copy(w->job, sizeof(w->job), o->job) != 0) {
+		ls_ignore(snprintf(err, size,
+			"--job: short, without quotes or backslashes, with --offline"));
 		return -LS_ERANGE;
 	}
 	rc = offline_ratios(o, w, err, size);
@@ -135,10 +152,11 @@ sim_offline_options(const struct sim_options *o, struct sim_offline *ret_offline
 	return rc;
 }
 
-/* --- replay file ---------------------------------------------------------------------------------- */
+/* --- replay file ---------------------------------------------------------- */
 
 static void
-offline_peers(const struct sim_world *w, const struct ls_record *r, struct offline_text *t)
+offline_peers(const struct sim_world *w, const struct ls_record *r,
+	struct offline_text *t)
 {
 	unsigned i;
 
@@ -148,8 +166,8 @@ offline_peers(const struct sim_world *w, const struct ls_record *r, struct offli
 		bool recv = p->recv_wait_ns != UINT64_MAX;
 
 		sim_world_worker(w, p->rank, &info);
-		offline_add(t, "%s\"%s\":{\"%s\":%.9f}", i == 0 ? ",\"peers\":{" : ",", info.host,
-			recv ? "recv_wait" : "send_wait",
+		offline_add(t, "%s\"%s\":{\"%s\":%.9f}", i == 0 ? ",\"peers\":{" : ",",
+			info.host, recv ? "recv_wait" : "send_wait",
 			(double)(recv ? p->recv_wait_ns : p->send_wait_ns) * 1e-9);
 	}
 	if (r->peer_count > 0)
@@ -162,28 +180,34 @@ offline_barriers(const struct ls_record *r, struct offline_text *t)
 	unsigned i;
 
 	for (i = 0; i < r->barrier_count; i++)
-		offline_add(t, "%s{\"name\":\"%s\",\"enter\":%.6f,\"exit\":%.6f}", i == 0 ? ",\"barriers\":[" : ",",
-			ls_barrier_name(r->barrier[i].kind), (double)r->barrier[i].enter_ns * 1e-9,
+		offline_add(t, "%s{\"name\":\"%s\",\"enter\":%.6f,\"exit\":%.6f}",
+			i == 0 ? ",\"barriers\":[" : ",",
+			ls_barrier_name(r->barrier[i].kind),
+			(double)r->barrier[i].enter_ns * 1e-9,
 			(double)r->barrier[i].exit_ns * 1e-9);
 	if (r->barrier_count > 0)
 		offline_add(t, "]");
 }
 
 size_t
-sim_offline_line(const struct sim_world *w, const struct ls_worker_info *who, const struct ls_record *r,
-	char *text, size_t size)
+sim_offline_line(const struct sim_world *w, const struct ls_worker_info *who,
+	const struct ls_record *r, char *text, size_t size)
 {
 	struct offline_text t = { text, 0, size };
 	unsigned i;
 	const char *comma = "";
 
-	offline_add(&t, "{\"job\":\"%s\",\"slice\":\"%s\",\"role\":\"%s\",\"host\":\"%s\",\"rank\":%d,\"world\":%d,"
-		"\"chips\":%d,\"step\":%" PRIu64 ",\"t_begin\":%.6f,\"duration\":%.9f,\"phases\":{",
-		who->job, who->slice, who->role, who->host, (int)who->rank, (int)who->world, (int)who->chips,
-		r->step, (double)r->t_begin_ns * 1e-9, (double)r->duration_ns * 1e-9);
+	offline_add(&t,
+		"{\"job\":\"%s\",\"slice\":\"%s\",\"role\":\"%s\",\"host\":\"%s\",\"rank\":%d,\"world\":%d,"
+		"\"chips\":%d,\"step\":%" PRIu64
+		",\"t_begin\":%.6f,\"duration\":%.9f,\"phases\":{",
+		who->job, who->slice, who->role, who->host, (int)who->rank,
+		(int)who->world, (int)who->chips, r->step, (double)r->t_begin_ns * 1e-9,
+		(double)r->duration_ns * 1e-9);
 	for (i = 0; i < LS_PHASE_COUNT; i++)
 		if ((r->phase_mask & 1u << i) != 0) {
-			offline_add(&t, "%s\"%s\":%.9f", comma, ls_phase_name(i), (double)r->phase_ns[i] * 1e-9);
+			offline_add(&t, "%s\"%s\":%.9f", comma, ls_phase_name(i),
+				(double)r->phase_ns[i] * 1e-9);
 			comma = ",";
 		}
 	offline_add(&t, "}");
@@ -191,7 +215,8 @@ sim_offline_line(const struct sim_world *w, const struct ls_worker_info *who, co
 	comma = ",\"work\":{";
 	for (i = 0; i < LS_WORK_COUNT; i++)
 		if ((r->work_mask & 1u << i) != 0) {
-			offline_add(&t, "%s\"%s\":%.9g", comma, ls_work_name(i), r->work[i]);
+			offline_add(&t, "%s\"%s\":%.9g", comma, ls_work_name(i),
+				r->work[i]);
 			comma = ",";
 		}
 	offline_add(&t, r->work_mask != 0 ? "}" : "");
@@ -225,8 +250,10 @@ offline_head(const struct sim_offline *off, struct offline_out *out)
 {
 	struct offline_text t = { out->line, 0, sizeof(out->line) };
 
-	offline_add(&t, "{\"type\":\"job\",\"job\":\"%s\",\"simulated\":true,\"from\":%.6f,\"workers\":%u,"
-		"\"seed\":%" PRIu64 "}\n", off->world.job, (double)SIM_WORLD_START_US * 1e-6, off->world.hosts,
+	offline_add(&t,
+		"{\"type\":\"job\",\"job\":\"%s\",\"simulated\":true,\"from\":%.6f,\"workers\":%u,"
+		"\"seed\":%" PRIu64 "}\n",
+		off->world.job, (double)SIM_WORLD_START_US * 1e-6, off->world.hosts,
 		off->world.seed);
 	return offline_put(out, t.len);
 }
@@ -238,14 +265,17 @@ offline_clock(const struct sim_world *w, uint32_t rank, struct offline_out *out)
 	struct ls_worker_info who;
 
 	sim_world_worker(w, rank, &who);
-	offline_add(&t, "{\"type\":\"clock\",\"job\":\"%s\",\"attempt\":0,\"host\":\"%s\",\"rank\":%u,\"t\":%.6f,"
-		"\"uncertainty\":%.9f}\n", who.job, who.host, rank, (double)SIM_WORLD_START_US * 1e-6 + 1e-3,
+	offline_add(&t,
+		"{\"type\":\"clock\",\"job\":\"%s\",\"attempt\":0,\"host\":\"%s\",\"rank\":%u,\"t\":%.6f,"
+		"\"uncertainty\":%.9f}\n",
+		who.job, who.host, rank, (double)SIM_WORLD_START_US * 1e-6 + 1e-3,
 		sim_world_uncertainty(w, rank));
 	return offline_put(out, t.len);
 }
 
 static int
-offline_counters(const struct sim_world *w, uint32_t rank, int64_t t_us, struct offline_out *out)
+offline_counters(const struct sim_world *w, uint32_t rank, int64_t t_us,
+	struct offline_out *out)
 {
 	struct offline_text t = { out->line, 0, sizeof(out->line) };
 	uint16_t metric[LS_HOT_MAX];
@@ -254,25 +284,30 @@ offline_counters(const struct sim_world *w, uint32_t rank, int64_t t_us, struct 
 	struct ls_worker_info who;
 
 	sim_world_worker(w, rank, &who);
-	offline_add(&t, "{\"type\":\"counters\",\"job\":\"%s\",\"host\":\"%s\",\"t\":%.6f,\"values\":{", who.job,
-		who.host, (double)t_us * 1e-6);
+	offline_add(&t,
+		"{\"type\":\"counters\",\"job\":\"%s\",\"host\":\"%s\",\"t\":%.6f,\"values\":{",
+		who.job, who.host, (double)t_us * 1e-6);
 	for (i = 0; i < n; i++)
-		offline_add(&t, "%s\"%s\":%.12g", i == 0 ? "" : ",", ls_metric_info(metric[i])->name, value[i]);
+		offline_add(&t, "%s\"%s\":%.12g", i == 0 ? "" : ",",
+			ls_metric_info(metric[i])->name, value[i]);
 	offline_add(&t, "}}\n");
 	return offline_put(out, t.len);
 }
 
 static int
-offline_record(const struct sim_world *w, uint32_t rank, const struct ls_record *r, struct offline_out *out)
+offline_record(const struct sim_world *w, uint32_t rank, const struct ls_record *r,
+	struct offline_out *out)
 {
 	struct ls_worker_info who;
 
 	sim_world_worker(w, rank, &who);
-	return offline_put(out, sim_offline_line(w, &who, r, out->line, sizeof(out->line)));
+	return offline_put(out,
+		sim_offline_line(w, &who, r, out->line, sizeof(out->line)));
 }
 
 static int
-offline_step(const struct sim_offline *off, struct sim_world *w, double *next_s, struct offline_out *out)
+offline_step(const struct sim_offline *off, struct sim_world *w, double *next_s,
+	struct offline_out *out)
 {
 	struct sim_world_step s;
 	struct ls_record r;
@@ -283,7 +318,8 @@ offline_step(const struct sim_offline *off, struct sim_world *w, double *next_s,
 	sim_world_next(w, &s);
 	counters = (double)(s.end_us - SIM_WORLD_START_US) * 1e-6 >= *next_s;
 	if (counters)
-		*next_s = floor((double)(s.end_us - SIM_WORLD_START_US) * 1e-6) + OFFLINE_COUNTERS_S;
+		*next_s = floor((double)(s.end_us - SIM_WORLD_START_US) * 1e-6) +
+			OFFLINE_COUNTERS_S;
 	for (i = 0; rc == 0 && i < off->world.hosts; i++) {
 		if (sim_world_lie(w, i, &r))
 			rc = offline_record(w, i, &r, out);
@@ -312,7 +348,7 @@ offline_open(const char *path)
 	return file;
 }
 
-/* --- truth ---------------------------------------------------------------------------------------- */
+/* --- truth ---------------------------------------------------------------- */
 
 static json_t *
 offline_culprits(const struct sim_world *w, const struct sim_fault *f, uint32_t hosts)
@@ -326,7 +362,8 @@ offline_culprits(const struct sim_world *w, const struct sim_fault *f, uint32_t 
 		if (!sim_world_concerns(w, f, i))
 			continue;
 		sim_world_worker(w, i, &who);
-		ls_ignore(json_array_append_new(list, json_string(who.host))); /* shows in the result */
+		/* shows in the result */
+		ls_ignore(json_array_append_new(list, json_string(who.host)));
 	}
 	return list;
 }
@@ -350,36 +387,45 @@ offline_fault(const struct sim_offline *off, const struct sim_world *w, size_t k
 	sim_world_truth(w, k, &t);
 	sim_fault_print(&t.fault, text);
 	last = (t.fault.to < off->steps ? t.fault.to : off->steps) - 1;
-	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:I, s:I, s:{s:s}, s:o, s:o}", "cause", t.info->name, "kind",
-		sim_truth_name(t.info->truth), "scope", offline_scope(t.info), "level",
-		sim_scope_name(t.info->scope), "culprits", offline_culprits(w, &t.fault, off->world.hosts),
-		"from_step", (json_int_t)t.fault.from, "to_step", (json_int_t)last, "args", "fault", text,
-		"cost_s", ls_json_real(t.cost_s), "extra_s", ls_json_real(t.extra_s));
+	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:I, s:I, s:{s:s}, s:o, s:o}",
+		"cause", t.info->name, "kind", sim_truth_name(t.info->truth), "scope",
+		offline_scope(t.info), "level", sim_scope_name(t.info->scope),
+		"culprits", offline_culprits(w, &t.fault, off->world.hosts),
+		"from_step", (json_int_t)t.fault.from, "to_step", (json_int_t)last,
+		"args", "fault", text, "cost_s", ls_json_real(t.cost_s), "extra_s",
+		ls_json_real(t.extra_s));
 }
 
 static json_t *
-offline_truth(const struct sim_offline *off, const struct sim_world *w, const char *path)
+offline_truth(const struct sim_offline *off, const struct sim_world *w,
+	const char *path)
 {
-	const char *slash = strrchr(path, '/'), *file = slash != NULL ? slash + 1 : path, *dot = strchr(file, '.');
+	const char *slash = strrchr(path, '/'),
+		   *file = slash != NULL ? slash + 1 : path, *dot = strchr(file, '.');
 	int stem = (int)(dot != NULL ? (size_t)(dot - file) : strlen(file));
 	json_t *faults = json_array(), *benign = json_array();
 	size_t k;
 
 	for (k = 0; k < off->faults; k++) {
 		enum sim_truth_kind kind = sim_fault_info(off->fault[k].kind)->truth;
-		bool none = kind == SIM_TRUTH_NONE || kind == SIM_TRUTH_BENIGN || kind == SIM_TRUTH_PERIODIC;
+		bool none = kind == SIM_TRUTH_NONE || kind == SIM_TRUTH_BENIGN ||
+			kind == SIM_TRUTH_PERIODIC;
 
 		if (off->fault[k].from < off->steps) /* else it never came to be */
-			ls_ignore(json_array_append_new(none ? benign : faults, offline_fault(off, w, k)));
+			ls_ignore(json_array_append_new(none ? benign : faults,
+				offline_fault(off, w, k)));
 	}
-	return json_pack("{s:s%, s:s, s:I, s:I, s:s, s:s, s:b, s:I, s:o, s:o}", "run", file, (size_t)stem, "file",
-		file, "hosts", (json_int_t)off->world.hosts, "steps", (json_int_t)off->steps, "collective", "sim",
-		"note", off->faults == 0 ? "simulated; no fault" : "simulated", "simulated", 1, "seed",
-		(json_int_t)off->world.seed, "faults", faults, "benign", benign);
+	return json_pack("{s:s%, s:s, s:I, s:I, s:s, s:s, s:b, s:I, s:o, s:o}", "run",
+		file, (size_t)stem, "file", file, "hosts", (json_int_t)off->world.hosts,
+		"steps", (json_int_t)off->steps, "collective", "sim", "note",
+		off->faults == 0 ? "simulated; no fault" : "simulated", "simulated", 1,
+		"seed", (json_int_t)off->world.seed, "faults", faults, "benign",
+		benign);
 }
 
 static int
-offline_write_truth(const struct sim_offline *off, const struct sim_world *w, const char *path, const char *truth)
+offline_write_truth(const struct sim_offline *off, const struct sim_world *w,
+	const char *path, const char *truth)
 {
 	json_t *line = offline_truth(off, w, path);
 	char *text = line != NULL ? ls_json_canonical(line) : NULL;
@@ -398,7 +444,8 @@ offline_write_truth(const struct sim_offline *off, const struct sim_world *w, co
 }
 
 int
-sim_offline_write(const struct sim_offline *off, const char *path, const char *truth, char *err, size_t size)
+sim_offline_write(const struct sim_offline *off, const char *path, const char *truth,
+	char *err, size_t size)
 {
 	struct offline_out *out = calloc(1, sizeof(*out));
 	struct sim_world *w = NULL;

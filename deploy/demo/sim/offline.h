@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * offline - a simulated job as a file for `lockstep replay`, and the truth about it beside.
+ * offline - a simulated job as a file for `lockstep replay`, and the truth about it
+ * beside.
  *
- * The replay file has records, clocks, and counters once a second; its first line says that it is simulated. The truth is one
- * line: {"run","file","hosts","steps","collective":"sim","note","simulated":true,"seed","faults":[...],"benign":[...]}. A fault:
- * {"cause","kind","scope","culprits":[hosts],"from_step","to_step" (its last), "args","cost_s","extra_s"}; scope is rank, link,
- * or all: then no single host is to be blamed, and `level` says what it is. What need not be found is in `benign`.
+ * The replay file has records, clocks, and counters once a second; its first line says
+ * that it is simulated. The truth is one line:
+ * {"run","file","hosts","steps","collective":"sim","note","simulated":true,"seed","faults":[...],"benign":[...]}.
+ * A fault: {"cause","kind","scope","culprits":[hosts],"from_step","to_step" (its last),
+ * "args","cost_s","extra_s"}; scope is rank, link, or all: then no single host is to be
+ * blamed, and `level` says what it is. What need not be found is in `benign`.
  *
  * Owner:   the caller.
  * Units:   as in the files: Unix seconds and seconds.
- * Errors:  -errno of the files, -LS_ERANGE, -LS_EPARSE, -ENOMEM; err says what is wrong.
+ * Errors:  -errno of the files, -LS_ERANGE, -LS_EPARSE, -ENOMEM; err says what is
+ *          wrong.
  * Limits:  what replay reads: LS_REPLAY_MAX_RECORDS lines.
  * Source:  proto/README.md, "Replay file".
  */
@@ -29,18 +33,18 @@ struct sim_offline {
 };
 
 /* Reads what the options say of the job; ret_offline is untouched on failure. */
-int sim_offline_options(const struct sim_options *o, struct sim_offline *ret_offline, char *err, size_t size)
-	LS_MUSTCHECK;
+int sim_offline_options(const struct sim_options *o, struct sim_offline *ret_offline,
+	char *err, size_t size) LS_MUSTCHECK;
 
 /*
- * Writes both files. path "-" is stdout; one that ends in .gz is compressed; truth "": none. The same
- * options make the same bytes.
+ * Writes both files. path "-" is stdout; one that ends in .gz is compressed; truth "":
+ * none. The same options make the same bytes.
  */
-int sim_offline_write(const struct sim_offline *off, const char *path, const char *truth, char *err, size_t size)
-	LS_MUSTCHECK;
+int sim_offline_write(const struct sim_offline *off, const char *path,
+	const char *truth, char *err, size_t size) LS_MUSTCHECK;
 
 /* A record as a line with newline; returns its length. */
-size_t sim_offline_line(const struct sim_world *w, const struct ls_worker_info *who, const struct ls_record *r,
-	char *text, size_t size);
+size_t sim_offline_line(const struct sim_world *w, const struct ls_worker_info *who,
+	const struct ls_record *r, char *text, size_t size);
 
 #endif

@@ -11,7 +11,15 @@
 #include "proto/metrics.h"
 
 enum shape_kind { COUNTER, WALK, LEVEL, NET };
-enum shape_chip_kind { CHIP_CONSTANT, CHIP_RATIO, CHIP_PLATEAU, CHIP_SUM, CHIP_COUNT, CHIP_LEVEL, CHIP_SECONDS };
+enum shape_chip_kind {
+	CHIP_CONSTANT,
+	CHIP_RATIO,
+	CHIP_PLATEAU,
+	CHIP_SUM,
+	CHIP_COUNT,
+	CHIP_LEVEL,
+	CHIP_SECONDS
+};
 
 static const struct shape_row {
 	const char *name;
@@ -52,7 +60,7 @@ struct shape_source {
 
 struct shape_hot {
 	uint16_t metric;
-	bool job;              /* of the worker, not of the host */
+	bool job; /* of the worker, not of the host */
 	const struct shape_row *row;
 };
 
@@ -61,16 +69,16 @@ struct sim_shape {
 	struct shape_hot hot[LS_HOT_MAX];
 	struct sim_group group[SIM_GROUPS];
 	uint32_t sources, keep;
-	size_t columns;            /* of a source: all groups */
+	size_t columns; /* of a source: all groups */
 	struct shape_source *source;
-	double *level;             /* sources x columns */
-	struct shape_kept *kept;   /* sources x groups x keep */
+	double *level; /* sources x columns */
+	struct shape_kept *kept; /* sources x groups x keep */
 	struct ls_chunk_codec *codec;
 	struct ls_chunk_table table;
 	uint8_t body[LS_CHUNK_BODY_MAX_BYTES];
 };
 
-/* --- one value after the other ----------------------------------------------------------------- */
+/* --- one value after the other -------------------------------------------- */
 
 /* A whole number of a distribution that is known by six quantiles. */
 static double
@@ -82,7 +90,8 @@ shape_draw(const double q[6], uint64_t bits)
 
 	while (i < 4 && u > at[i + 1])
 		i++;
-	return floor(q[i] + (q[i + 1] - q[i]) * (u - at[i]) / (at[i + 1] - at[i]) + 0.5);
+	return floor(q[i] + (q[i + 1] - q[i]) * (u - at[i]) / (at[i + 1] - at[i]) +
+		0.5);
 }
 
 /* What a row of the host goes on by in one reading, or the reading itself. */
@@ -111,7 +120,8 @@ shape_chip_next(const struct shape_chip *row, double value, uint64_t bits)
 	case CHIP_RATIO:
 		return floor(row->a + row->b * sim_normal(bits)) / 10000;
 	case CHIP_PLATEAU:
-		return value != 0 && u > 0.1 ? value
+		return value != 0 && u > 0.1
+			? value
 			: row->a + 1048576 * floor(row->b * sim_normal(bits * 3));
 	case CHIP_SUM:
 		return value + floor(row->a * (1 + row->b / 100 * sim_normal(bits)));
@@ -127,13 +137,14 @@ shape_chip_next(const struct shape_chip *row, double value, uint64_t bits)
 	return row->a;
 }
 
-/* --- names --------------------------------------------------------------------------------------- */
+/* --- names ---------------------------------------------------------------- */
 
 static int
 shape_name_host(char *text, size_t size, size_t column)
 {
 	const struct shape_row *row = &shape_rows[column % SHAPE_ROWS];
-	bool neighbour = strncmp(row->name, "host.neighbour.", strlen("host.neighbour.")) == 0;
+	bool neighbour =
+		strncmp(row->name, "host.neighbour.", strlen("host.neighbour.")) == 0;
 
 	if (neighbour || column >= SHAPE_ROWS)
 		return snprintf(text, size, "%s{cgroup=\"sim-%zu\"}",
@@ -149,7 +160,8 @@ shape_name_chip(char *text, size_t size, size_t column, size_t per_chip)
 
 	if (i < SHAPE_CHIPS)
 		return snprintf(text, size, "%s{device=\"%zu\"}", name, chip);
-	return snprintf(text, size, "%s{core=\"%zu\",device=\"%zu\"}", name, i / SHAPE_CHIPS, chip);
+	return snprintf(text, size, "%s{core=\"%zu\",device=\"%zu\"}", name,
+		i / SHAPE_CHIPS, chip);
 }
 
 /* How many series each chip has; the last one may have fewer. */
@@ -162,7 +174,8 @@ shape_per_chip(const struct sim_options *o, size_t count)
 }
 
 static int
-shape_make_group(struct sim_shape *s, const struct sim_options *o, unsigned g, size_t count)
+shape_make_group(struct sim_shape *s, const struct sim_options *o, unsigned g,
+	size_t count)
 {
 	static const char *const names[SIM_GROUPS] = { "host.fast", "tpu.status" };
 	struct sim_group *group = &s->group[g];
@@ -178,7 +191,8 @@ shape_make_group(struct sim_shape *s, const struct sim_options *o, unsigned g, s
 		return -ENOMEM;
 	for (i = 0; i < count; i++) {
 		n = g == 0 ? shape_name_host(text, sizeof(text), i)
-			: shape_name_chip(text, sizeof(text), i, shape_per_chip(o, count));
+			   : shape_name_chip(text, sizeof(text), i,
+				     shape_per_chip(o, count));
 		if (n < 0 || (size_t)n >= sizeof(text))
 			return -LS_ERANGE;
 		group->series[i] = strdup(text);
@@ -202,7 +216,9 @@ shape_make_hot(struct sim_shape *s)
 
 		if (!info->hot)
 			continue;
-		for (i = 0; i < SHAPE_ROWS && strcmp(shape_rows[i].name, info->name) != 0; i++)
+		for (i = 0;
+			i < SHAPE_ROWS && strcmp(shape_rows[i].name, info->name) != 0;
+			i++)
 			continue;
 		if (i == SHAPE_ROWS || s->hot_count == LS_HOT_MAX)
 			return -LS_ERANGE;
@@ -212,7 +228,7 @@ shape_make_hot(struct sim_shape *s)
 	return 0;
 }
 
-/* --- life ---------------------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------- */
 
 static int
 shape_make_table(struct sim_shape *s, size_t columns)
@@ -239,16 +255,20 @@ shape_make_sources(struct sim_shape *s, uint64_t seed)
 
 	s->source = calloc(s->sources, sizeof(*s->source));
 	s->level = calloc(s->sources * (s->columns + 1), sizeof(*s->level));
-	s->kept = calloc((size_t)s->sources * SIM_GROUPS * (s->keep + 1), sizeof(*s->kept));
+	s->kept = calloc((size_t)s->sources * SIM_GROUPS * (s->keep + 1),
+		sizeof(*s->kept));
 	if (s->source == NULL || s->level == NULL || s->kept == NULL)
 		return -ENOMEM;
 	for (i = 0; i < s->sources; i++) {
 		for (c = 0; c < SIM_GROUPS; c++)
 			s->source[i].random[c] = sim_hash(seed, i, c, 2) | 1;
-		/* Hosts have been up for different times: up to twice as long as the one measured. */
+		/* Hosts have been up for different times: up to twice as long as the
+		 * one measured. */
 		for (c = 0; c < host; c++) {
 			const struct shape_row *row = &shape_rows[c % SHAPE_ROWS];
-			double scale = row->kind == COUNTER ? 2 * sim_unit(sim_hash(seed, i, c, 3)) : 1;
+			double scale = row->kind == COUNTER
+				? 2 * sim_unit(sim_hash(seed, i, c, 3))
+				: 1;
 
 			s->level[i * s->columns + c] = floor(row->start * scale);
 		}
@@ -308,7 +328,9 @@ sim_shape_free(struct sim_shape *s)
 		return;
 	for (i = 0; i < SIM_GROUPS; i++)
 		shape_free_names(&s->group[i]);
-	for (i = 0; s->kept != NULL && i < (size_t)s->sources * SIM_GROUPS * (s->keep + 1); i++)
+	for (i = 0;
+		s->kept != NULL && i < (size_t)s->sources * SIM_GROUPS * (s->keep + 1);
+		i++)
 		free(s->kept[i].data);
 	ls_chunk_codec_free(s->codec);
 	free(s->table.t_mono_ns);
@@ -326,13 +348,14 @@ sim_shape_group(const struct sim_shape *s, unsigned group)
 	return &s->group[group];
 }
 
-/* --- minutes --------------------------------------------------------------------------------------- */
+/* --- minutes -------------------------------------------------------------- */
 
 static void
 shape_fill(struct sim_shape *s, uint32_t source, unsigned g)
 {
 	uint64_t *random = &s->source[source].random[g];
-	double *level = &s->level[(size_t)source * s->columns + (g == 0 ? 0 : s->group[0].count)];
+	double *level = &s->level[(size_t)source * s->columns +
+		(g == 0 ? 0 : s->group[0].count)];
 	size_t c, r;
 
 	for (c = 0; c < s->group[g].count; c++) {
@@ -352,14 +375,17 @@ shape_fill(struct sim_shape *s, uint32_t source, unsigned g)
 }
 
 static void
-shape_times(struct sim_shape *s, uint64_t *random, uint64_t begin_ns, uint64_t length_ns)
+shape_times(struct sim_shape *s, uint64_t *random, uint64_t begin_ns,
+	uint64_t length_ns)
 {
 	uint64_t row_ns = length_ns / SIM_ROWS;
 	size_t r;
 
-	/* A timer is late by tens of microseconds: here at most by a thousandth of a row. */
+	/* A timer is late by tens of microseconds: here at most by a thousandth of a
+	 * row. */
 	for (r = 0; r < SIM_ROWS; r++)
-		s->table.t_mono_ns[r] = begin_ns + r * row_ns + (sim_next(random) >> 44) % (row_ns / 1000 + 1);
+		s->table.t_mono_ns[r] = begin_ns + r * row_ns +
+			(sim_next(random) >> 44) % (row_ns / 1000 + 1);
 }
 
 int
@@ -367,8 +393,9 @@ sim_shape_minute(struct sim_shape *s, uint32_t source, unsigned g, uint64_t minu
 	uint64_t begin_ns, uint64_t length_ns, struct sim_body *ret_body)
 {
 	struct shape_source *from = &s->source[source];
-	struct shape_kept *k = &s->kept[((size_t)source * SIM_GROUPS + g) * (s->keep + 1) +
-		(s->keep > 0 ? minute % s->keep : 0)];
+	struct shape_kept *k =
+		&s->kept[((size_t)source * SIM_GROUPS + g) * (s->keep + 1) +
+			(s->keep > 0 ? minute % s->keep : 0)];
 	uint8_t *copy = NULL;
 	int rc;
 
@@ -377,7 +404,8 @@ sim_shape_minute(struct sim_shape *s, uint32_t source, unsigned g, uint64_t minu
 			return -LS_ESTALE;
 		shape_times(s, &from->random[g], begin_ns, length_ns);
 		shape_fill(s, source, g);
-		rc = ls_chunk_encode(s->codec, &s->table, s->body, sizeof(s->body), &k->len);
+		rc = ls_chunk_encode(s->codec, &s->table, s->body, sizeof(s->body),
+			&k->len);
 		if (rc == 0 && s->keep > 0) {
 			copy = realloc(k->data, k->len);
 			rc = copy != NULL ? 0 : -ENOMEM;
@@ -393,12 +421,12 @@ sim_shape_minute(struct sim_shape *s, uint32_t source, unsigned g, uint64_t minu
 		k->minute_plus1 = minute + 1;
 		from->next[g] = minute + 1;
 	}
-	*ret_body = (struct sim_body){ s->keep > 0 ? k->data : s->body, k->len, k->t_first_ns,
-		k->t_last_ns };
+	*ret_body = (struct sim_body){ s->keep > 0 ? k->data : s->body, k->len,
+		k->t_first_ns, k->t_last_ns };
 	return 0;
 }
 
-/* --- hot values -------------------------------------------------------------------------------------- */
+/* --- hot values ----------------------------------------------------------- */
 
 void
 sim_hot_init(const struct sim_shape *s, struct sim_hot *h, uint64_t seed)
@@ -426,7 +454,8 @@ sim_hot_next(const struct sim_shape *s, struct sim_hot *h, double dt_s)
 }
 
 void
-sim_hot_tell(const struct sim_shape *s, const struct sim_hot *h, bool job, struct ls_wire_hot *ret_hot)
+sim_hot_tell(const struct sim_shape *s, const struct sim_hot *h, bool job,
+	struct ls_wire_hot *ret_hot)
 {
 	size_t i;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sim - what the parts of lockstep-sim share: its options, its maxima, its random numbers.
+ * sim - what the parts of lockstep-sim share: its options, its maxima, its random
+ * numbers.
  *
  * Owner:   one thread; the options are only read after the start.
  * Units:   ns; bytes.
@@ -16,36 +17,53 @@
 #include "proto/base/err.h"
 #include "proto/limits.h"
 
-#define SIM_HOSTS_MAX 65536             /* four times what a collector takes (LS_AGENTS_MAX) */
-#define SIM_STEPS_KEPT 4096u            /* of the job: an agent reads them every beat, also while down */
-#define SIM_STEP_ITEMS_MAX 256u         /* unacknowledged a agent: minutes of an outage at 150 bytes */
-#define SIM_CHUNK_ITEMS_MAX 10u         /* likewise: 7 KiB each, so 700 MiB for 10,000 agents at worst */
+/* four times what a collector takes (LS_AGENTS_MAX) */
+#define SIM_HOSTS_MAX 65536
+/* of the job: an agent reads them every beat, also while down */
+#define SIM_STEPS_KEPT 4096u
+/* unacknowledged a agent: minutes of an outage at 150 bytes */
+#define SIM_STEP_ITEMS_MAX 256u
+/* likewise: 7 KiB each, so 700 MiB for 10,000 agents at worst */
+#define SIM_CHUNK_ITEMS_MAX 10u
 #define SIM_SERIES_MAX LS_SERIES_MAX
-#define SIM_GROUPS 2u                   /* host and chips */
-#define SIM_BODIES_KEPT 64u             /* minutes of one variant that are kept to be sent again */
-#define SIM_SLOTS 100u                  /* phases of a minute, where agents share bodies (--variants) */
-#define SIM_PORTS_PER_SOURCE 20000u     /* connections from one address; Linux has 28,232 ports */
-#define SIM_SATURATE_BACK_NS (23ull * 3600 * 1000000000) /* --saturate back-fills from so long ago */
-#define SIM_DRAIN_NS 4000000000ull      /* at the end, to send what is pending */
+#define SIM_GROUPS 2u /* host and chips */
+/* minutes of one variant that are kept to be sent again */
+#define SIM_BODIES_KEPT 64u
+/* phases of a minute, where agents share bodies (--variants) */
+#define SIM_SLOTS 100u
+/* connections from one address; Linux has 28,232 ports */
+#define SIM_PORTS_PER_SOURCE 20000u
+/* --saturate back-fills from so long ago */
+#define SIM_SATURATE_BACK_NS (23ull * 3600 * 1000000000)
+#define SIM_DRAIN_NS 4000000000ull /* at the end, to send what is pending */
 #define SIM_DRAIN_BEAT_NS LS_BEAT_MIN_NS /* then reports follow each other so closely */
 #define SIM_READ_BYTES (2u * LS_ACK_MAX_BYTES)
-#define SIM_LATENCY_BINS 100000u        /* of 100 us: latencies to 10 s are told apart */
+/* of 100 us: latencies to 10 s are told apart */
+#define SIM_LATENCY_BINS 100000u
 #define SIM_LATENCY_BIN_NS 100000ull
-#define SIM_TICK_NS 5000000ull          /* beats begin at multiples of this: 50 of 10,000 agents at once */
+/* beats begin at multiples of this: 50 of 10,000 agents at once */
+#define SIM_TICK_NS 5000000ull
 #define SIM_YEAR_NS (365ull * 24 * 3600 * 1000000000)
-#define SIM_BACKWARDS_AFTER 5u          /* acknowledged items, then the numbers jump back */
-#define SIM_JITTER_MIN_NS 2000000000ull /* reconnects of few agents are spread over so long */
-#define SIM_CONNECTS_PER_S 5000u        /* and those of many over as long as this rate takes */
+/* acknowledged items, then the numbers jump back */
+#define SIM_BACKWARDS_AFTER 5u
+/* reconnects of few agents are spread over so long */
+#define SIM_JITTER_MIN_NS 2000000000ull
+/* and those of many over as long as this rate takes */
+#define SIM_CONNECTS_PER_S 5000u
 
 struct sim_options {
 	char connect[LS_CONF_VALUE_MAX_BYTES];
 	char job[LS_CONF_VALUE_MAX_BYTES], slow[LS_CONF_VALUE_MAX_BYTES];
 	char misbehave[LS_CONF_VALUE_MAX_BYTES];
-	char offline[LS_CONF_VALUE_MAX_BYTES], truth[LS_CONF_VALUE_MAX_BYTES], fault[LS_CONF_VALUE_MAX_BYTES];
-	char noise[LS_CONF_VALUE_MAX_BYTES], noise_kind[LS_CONF_VALUE_MAX_BYTES], spread[LS_CONF_VALUE_MAX_BYTES];
-	char wander[LS_CONF_VALUE_MAX_BYTES], missing[LS_CONF_VALUE_MAX_BYTES], lost[LS_CONF_VALUE_MAX_BYTES];
+	char offline[LS_CONF_VALUE_MAX_BYTES], truth[LS_CONF_VALUE_MAX_BYTES],
+		fault[LS_CONF_VALUE_MAX_BYTES];
+	char noise[LS_CONF_VALUE_MAX_BYTES], noise_kind[LS_CONF_VALUE_MAX_BYTES],
+		spread[LS_CONF_VALUE_MAX_BYTES];
+	char wander[LS_CONF_VALUE_MAX_BYTES], missing[LS_CONF_VALUE_MAX_BYTES],
+		lost[LS_CONF_VALUE_MAX_BYTES];
 	char clock_drift[LS_CONF_VALUE_MAX_BYTES];
-	int64_t steps, stages, input_every, rack_hosts, shards, wander_steps, burst_steps, checkpoint_steps;
+	int64_t steps, stages, input_every, rack_hosts, shards, wander_steps,
+		burst_steps, checkpoint_steps;
 	int64_t eval_steps, compile_steps, lost_from;
 	uint64_t step_ns, clock_error_ns, exit_spread_ns;
 	bool roles, barrier_times, peers, replicas;
@@ -57,20 +75,22 @@ struct sim_options {
 
 /* One worker made slow. */
 struct sim_slow {
-	int64_t rank;      /* -1: none */
-	double fraction;   /* its own work takes this much longer */
-	uint64_t from;     /* the step it begins at */
+	int64_t rank; /* -1: none */
+	double fraction; /* its own work takes this much longer */
+	uint64_t from; /* the step it begins at */
 };
 
 /* "none" or RANK:FRACTION[@STEP]; ret_slow is untouched on failure. */
-int sim_slow_parse(const char *text, int64_t hosts, struct sim_slow *ret_slow) LS_MUSTCHECK;
+int sim_slow_parse(const char *text, int64_t hosts,
+	struct sim_slow *ret_slow) LS_MUSTCHECK;
 
-/* A number that depends on all four and nothing else (splitmix64's finisher, Steele et al. 2014). */
+/* A number that depends on all four and nothing else (splitmix64's finisher, Steele et
+ * al. 2014). */
 static inline uint64_t
 sim_hash(uint64_t seed, uint64_t a, uint64_t b, uint64_t c)
 {
-	uint64_t z = seed + 0x9e3779b97f4a7c15u * (a + 1) + 0xd1b54a32d192ed03u * (b + 1) +
-		0x8cb92ba72f3d8dd7u * (c + 1);
+	uint64_t z = seed + 0x9e3779b97f4a7c15u * (a + 1) +
+		0xd1b54a32d192ed03u * (b + 1) + 0x8cb92ba72f3d8dd7u * (c + 1);
 
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
 	z = (z ^ z >> 27) * 0x94d049bb133111ebu;

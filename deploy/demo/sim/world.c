@@ -19,21 +19,32 @@
 #define WORLD_DCN 0.05
 #define WORLD_TAIL 0.01
 #define WORLD_TRANSFER_NOISE 0.005 /* of a transfer */
-#define WORLD_STAGE_SPREAD 0.05    /* stages differ by up to that much of their computation */
-#define WORLD_INPUT_HOST 0.02      /* an input host has that much more to do */
-#define WORLD_SPECIAL 8.0          /* a checkpoint, an evaluation takes so many steps */
-#define WORLD_COMPILE 20.0         /* compiling takes so many */
+/* stages differ by up to that much of their computation */
+#define WORLD_STAGE_SPREAD 0.05
+#define WORLD_INPUT_HOST 0.02 /* an input host has that much more to do */
+#define WORLD_SPECIAL 8.0 /* a checkpoint, an evaluation takes so many steps */
+#define WORLD_COMPILE 20.0 /* compiling takes so many */
 #define WORLD_BURST_MIN_STEPS 20.0
 #define WORLD_BURST_MAX_STEPS 80.0
-#define WORLD_BURST_MIN 0.03       /* of a step, on average of a burst */
+#define WORLD_BURST_MIN 0.03 /* of a step, on average of a burst */
 #define WORLD_BURST_MAX 0.15
 
 void
 sim_world_defaults(struct sim_world_options *ret_options)
 {
-	*ret_options = (struct sim_world_options){ .job = "sim-job", .seed = 1, .hosts = 64, .slices = 1, .stages = 1,
-		.rack_hosts = 16, .shards = 16, .chips = 4, .step_s = 1, .noise = 0.003,
-		.noise_kind = SIM_NOISE_T4, .wander_steps = 2000, .exit_spread_s = 20e-6,
+	*ret_options = (struct sim_world_options){ .job = "sim-job",
+		.seed = 1,
+		.hosts = 64,
+		.slices = 1,
+		.stages = 1,
+		.rack_hosts = 16,
+		.shards = 16,
+		.chips = 4,
+		.step_s = 1,
+		.noise = 0.003,
+		.noise_kind = SIM_NOISE_T4,
+		.wander_steps = 2000,
+		.exit_spread_s = 20e-6,
 		.roles = true };
 }
 
@@ -50,12 +61,15 @@ world_wrong(const struct sim_world_options *o)
 		return "rack, shards, chips or wander-steps";
 	if (!(o->step_s >= 1e-3 && o->step_s <= 3600))
 		return "step";
-	if (!(o->noise >= 0 && o->noise <= 0.2) || !(o->spread >= 0 && o->spread <= 0.2) ||
+	if (!(o->noise >= 0 && o->noise <= 0.2) ||
+		!(o->spread >= 0 && o->spread <= 0.2) ||
 		!(o->wander >= 0 && o->wander <= 0.5))
 		return "noise, spread or wander";
-	if (!(o->missing >= 0 && o->missing <= 0.9) || !(o->lost >= 0 && o->lost <= 0.9))
+	if (!(o->missing >= 0 && o->missing <= 0.9) ||
+		!(o->lost >= 0 && o->lost <= 0.9))
 		return "missing or lost";
-	if (!(o->clock_err_s >= 0 && o->clock_err_s <= 10) || !(o->clock_drift >= 0 && o->clock_drift <= 1e-3))
+	if (!(o->clock_err_s >= 0 && o->clock_err_s <= 10) ||
+		!(o->clock_drift >= 0 && o->clock_drift <= 1e-3))
 		return "clock-error or clock-drift";
 	if (!(o->exit_spread_s >= 0 && o->exit_spread_s <= 0.01 * o->step_s))
 		return "exit-spread: at most a hundredth of a step";
@@ -68,19 +82,28 @@ world_place_usual(struct sim_world *w, uint32_t rank)
 {
 	const struct sim_world_options *o = &w->o;
 	struct world_place *p = &w->place[rank];
-	double stage = 1 + WORLD_STAGE_SPREAD *
-		(2 * sim_noise_unit(sim_noise_key(o->seed, WORLD_STREAM_STAGE, 0), p->stage) - 1);
-	double own = sim_noise_draw(&w->noise, sim_noise_key(o->seed, WORLD_STREAM_SPREAD, 0), rank);
+	double stage = 1 +
+		WORLD_STAGE_SPREAD *
+			(2 *
+					sim_noise_unit(sim_noise_key(o->seed,
+							       WORLD_STREAM_STAGE, 0),
+						p->stage) -
+				1);
+	double own = sim_noise_draw(&w->noise,
+		sim_noise_key(o->seed, WORLD_STREAM_SPREAD, 0), rank);
 
 	if (o->stages == 1)
 		stage = 1;
 	p->usual_s[LS_PHASE_INPUT_WAIT] = (float)(WORLD_INPUT * o->step_s);
 	p->usual_s[LS_PHASE_H2D] = (float)(WORLD_H2D * o->step_s);
-	p->usual_s[LS_PHASE_DISPATCH] = (float)((WORLD_DISPATCH + (p->input ? WORLD_INPUT_HOST : 0)) *
-		o->step_s);
-	/* constant differences are the machine's, so they are bounded: no host is born a straggler by them */
-	p->usual_s[LS_PHASE_COMPUTE] = (float)((WORLD_COMPUTE * stage +
-		fmax(fmin(own, 2), -2) * o->spread) * o->step_s);
+	p->usual_s[LS_PHASE_DISPATCH] =
+		(float)((WORLD_DISPATCH + (p->input ? WORLD_INPUT_HOST : 0)) *
+			o->step_s);
+	/* constant differences are the machine's, so they are bounded: no host is born
+	 * a straggler by them */
+	p->usual_s[LS_PHASE_COMPUTE] =
+		(float)((WORLD_COMPUTE * stage + fmax(fmin(own, 2), -2) * o->spread) *
+			o->step_s);
 }
 
 static void
@@ -95,7 +118,8 @@ world_place_all(struct sim_world *w)
 		struct world_slice *sl = &w->slice[s];
 
 		sl->first = (uint32_t)((uint64_t)o->hosts * s / o->slices);
-		sl->count = (uint32_t)((uint64_t)o->hosts * (s + 1) / o->slices) - sl->first;
+		sl->count = (uint32_t)((uint64_t)o->hosts * (s + 1) / o->slices) -
+			sl->first;
 		for (i = 0; i < sl->count; i++) {
 			struct world_place *p = &w->place[sl->first + i];
 
@@ -105,7 +129,8 @@ world_place_all(struct sim_world *w)
 			p->rack = (sl->first + i) / o->rack_hosts;
 			p->input = o->input_every > 0 && i % o->input_every == 0;
 			p->lost = sim_noise_unit(lost, sl->first + i) < o->lost;
-			p->clock_s = o->clock_err_s * (sim_noise_unit(clock, sl->first + i) - 0.5);
+			p->clock_s = o->clock_err_s *
+				(sim_noise_unit(clock, sl->first + i) - 0.5);
 			world_place_usual(w, sl->first + i);
 		}
 	}
@@ -128,13 +153,16 @@ world_room(struct sim_world *w)
 		if (w->extra[i] == NULL)
 			return -ENOMEM;
 	}
-	return w->place == NULL || w->cell == NULL || w->own_s == NULL || w->begin_s == NULL ||
-		w->ici_exit_s == NULL || w->end_s == NULL || w->slice == NULL ? -ENOMEM : 0;
+	return w->place == NULL || w->cell == NULL || w->own_s == NULL ||
+			w->begin_s == NULL || w->ici_exit_s == NULL ||
+			w->end_s == NULL || w->slice == NULL
+		? -ENOMEM
+		: 0;
 }
 
 int
-sim_world_new(const struct sim_world_options *o, const struct sim_fault *faults, size_t count,
-	struct sim_world **ret_world, const char **ret_why)
+sim_world_new(const struct sim_world_options *o, const struct sim_fault *faults,
+	size_t count, struct sim_world **ret_world, const char **ret_why)
 {
 	const char *why = count > SIM_FAULTS_MAX ? "too many faults" : world_wrong(o);
 	struct sim_world *w = why == NULL ? calloc(1, sizeof(*w)) : NULL;
@@ -188,22 +216,27 @@ sim_world_free(struct sim_world *w)
 }
 
 void
-sim_world_worker(const struct sim_world *w, uint32_t rank, struct ls_worker_info *ret_info)
+sim_world_worker(const struct sim_world *w, uint32_t rank,
+	struct ls_worker_info *ret_info)
 {
 	const struct world_place *p = &w->place[rank];
 
-	*ret_info = (struct ls_worker_info){ .rank = (int32_t)rank, .world = (int32_t)w->o.hosts,
-		.chips = w->o.chips };
+	*ret_info = (struct ls_worker_info){
+		.rank = (int32_t)rank, .world = (int32_t)w->o.hosts, .chips = w->o.chips
+	};
 	ls_ignore(snprintf(ret_info->job, sizeof(ret_info->job), "%s", w->o.job));
-	ls_ignore(snprintf(ret_info->host, sizeof(ret_info->host), "sim%05u", rank + 1));
+	ls_ignore(
+		snprintf(ret_info->host, sizeof(ret_info->host), "sim%05u", rank + 1));
 	ls_ignore(snprintf(ret_info->slice, sizeof(ret_info->slice), "%u", p->slice));
 	if (w->o.roles && w->o.rack_hosts < w->o.hosts)
-		ls_ignore(snprintf(ret_info->rack, sizeof(ret_info->rack), "r%u", p->rack));
+		ls_ignore(snprintf(ret_info->rack, sizeof(ret_info->rack), "r%u",
+			p->rack));
 	if (w->o.roles && w->o.shards > 1)
-		ls_ignore(snprintf(ret_info->shard, sizeof(ret_info->shard), "i%u", rank % w->o.shards));
+		ls_ignore(snprintf(ret_info->shard, sizeof(ret_info->shard), "i%u",
+			rank % w->o.shards));
 	if (w->o.roles && (w->o.stages > 1 || w->o.input_every > 0))
-		ls_ignore(snprintf(ret_info->role, sizeof(ret_info->role), "stage%u%s", p->stage,
-			p->input ? "-input" : ""));
+		ls_ignore(snprintf(ret_info->role, sizeof(ret_info->role), "stage%u%s",
+			p->stage, p->input ? "-input" : ""));
 }
 
 uint32_t
@@ -220,7 +253,8 @@ sim_world_is_lost(const struct sim_world *w, uint32_t rank)
 	return w->place[rank].lost;
 }
 
-/* A step that all spend otherwise: the first ones compile, then now and then they save or evaluate. */
+/* A step that all spend otherwise: the first ones compile, then now and then they save
+ * or evaluate. */
 static enum ls_phase
 world_special(const struct sim_world *w)
 {
@@ -228,14 +262,16 @@ world_special(const struct sim_world *w)
 
 	if (w->step < o->compile_steps)
 		return LS_PHASE_COMPILE;
-	if (o->checkpoint_steps > 0 && w->step % o->checkpoint_steps == o->checkpoint_steps - 1)
+	if (o->checkpoint_steps > 0 &&
+		w->step % o->checkpoint_steps == o->checkpoint_steps - 1)
 		return LS_PHASE_CHECKPOINT;
 	if (o->eval_steps > 0 && w->step % o->eval_steps == o->eval_steps - 1)
 		return LS_PHASE_EVAL;
 	return LS_PHASE_COUNT;
 }
 
-/* Replicas serve batches of half to one and a half the usual size; 0.3 of the time does not depend on it. */
+/* Replicas serve batches of half to one and a half the usual size; 0.3 of the time does
+ * not depend on it. */
 static void
 world_load(struct sim_world *w, uint64_t key, uint32_t rank)
 {
@@ -252,9 +288,12 @@ world_usual(struct sim_world *w)
 {
 	const struct sim_world_options *o = &w->o;
 	uint64_t key = sim_noise_key(o->seed, WORLD_STREAM_OWN, w->step);
-	double wander = o->wander * sin(2 * M_PI * (double)w->step / o->wander_steps), sigma = o->noise * o->step_s;
-	double special = w->special == LS_PHASE_COUNT ? 0
-		: (w->special == LS_PHASE_COMPILE ? WORLD_COMPILE : WORLD_SPECIAL) * o->step_s;
+	double wander = o->wander * sin(2 * M_PI * (double)w->step / o->wander_steps),
+	       sigma = o->noise * o->step_s;
+	double special = w->special == LS_PHASE_COUNT
+		? 0
+		: (w->special == LS_PHASE_COMPILE ? WORLD_COMPILE : WORLD_SPECIAL) *
+			o->step_s;
 	uint64_t load = sim_noise_key(o->seed, WORLD_STREAM_LOAD, w->step);
 	uint32_t i;
 
@@ -271,8 +310,10 @@ world_usual(struct sim_world *w)
 		c->phase_s[LS_PHASE_COMPUTE] += (float)(own > least ? own : least);
 		if (special > 0)
 			c->phase_s[w->special] = (float)(special * (1 + o->noise * z));
-		own = (double)c->phase_s[LS_PHASE_COMPUTE] + (double)c->phase_s[LS_PHASE_INPUT_WAIT] +
-			(double)c->phase_s[LS_PHASE_H2D] + (double)c->phase_s[LS_PHASE_DISPATCH];
+		own = (double)c->phase_s[LS_PHASE_COMPUTE] +
+			(double)c->phase_s[LS_PHASE_INPUT_WAIT] +
+			(double)c->phase_s[LS_PHASE_H2D] +
+			(double)c->phase_s[LS_PHASE_DISPATCH];
 		w->own_s[i] = own + (special > 0 ? (double)c->phase_s[w->special] : 0);
 	}
 }
@@ -290,7 +331,8 @@ world_bursts(struct sim_world *w)
 
 		if (b->until > w->step)
 			for (k = 0; k < 2; k++) {
-				double s = b->amount_s * -log(sim_noise_unit(key, 8 + 2 * i + k));
+				double s = b->amount_s *
+					-log(sim_noise_unit(key, 8 + 2 * i + k));
 
 				if ((b->rank ^ k) >= o->hosts)
 					continue;
@@ -306,10 +348,13 @@ world_bursts(struct sim_world *w)
 	if (i == WORLD_BURSTS_MAX)
 		return; /* so many at once say nothing new */
 	w->burst[i].rank = (uint32_t)(sim_noise_unit(key, 1) * o->hosts);
-	w->burst[i].until = w->step + 1 + (uint64_t)(WORLD_BURST_MIN_STEPS +
-		(WORLD_BURST_MAX_STEPS - WORLD_BURST_MIN_STEPS) * sim_noise_unit(key, 2));
-	w->burst[i].amount_s = o->step_s * (WORLD_BURST_MIN +
-		(WORLD_BURST_MAX - WORLD_BURST_MIN) * sim_noise_unit(key, 3));
+	w->burst[i].until = w->step + 1 +
+		(uint64_t)(WORLD_BURST_MIN_STEPS +
+			(WORLD_BURST_MAX_STEPS - WORLD_BURST_MIN_STEPS) *
+				sim_noise_unit(key, 2));
+	w->burst[i].amount_s = o->step_s *
+		(WORLD_BURST_MIN +
+			(WORLD_BURST_MAX - WORLD_BURST_MIN) * sim_noise_unit(key, 3));
 }
 
 double
@@ -318,7 +363,8 @@ world_length_without(const struct sim_world *w, const struct world_fault *f)
 	double last = 0;
 	uint32_t s, i;
 
-	if (w->o.replicas) { /* nobody waits for it: it costs what it takes longer itself */
+	/* nobody waits for it: it costs what it takes longer itself */
+	if (w->o.replicas) {
 		for (i = 0; f != NULL && i < f->members; i++)
 			last += f->extra_s[f->member[i]] / f->members;
 		return w->length_s - last;
@@ -328,10 +374,15 @@ world_length_without(const struct sim_world *w, const struct world_fault *f)
 		double late = 0;
 
 		for (i = sl->first; i < sl->first + sl->count; i++)
-			late = fmax(late, w->begin_s[i] + w->own_s[i] -
-				(f != NULL && f->extra_s != NULL ? f->extra_s[i] : 0));
+			late = fmax(late,
+				w->begin_s[i] + w->own_s[i] -
+					(f != NULL && f->extra_s != NULL ? f->extra_s[i]
+									 : 0));
 		late += w->ici_s + sl->extra_s -
-			(f != NULL && f->members > 0 && w->place[f->member[0]].slice == s ? f->ici_s : 0);
+			(f != NULL && f->members > 0 &&
+						w->place[f->member[0]].slice == s
+					? f->ici_s
+					: 0);
 		last = fmax(last, late);
 	}
 	return last + w->dcn_s - (f != NULL ? f->dcn_s : 0) + WORLD_TAIL * w->o.step_s;
@@ -346,10 +397,13 @@ world_barriers(struct sim_world *w)
 	double tail = WORLD_TAIL * o->step_s;
 	uint32_t s, i;
 
-	w->ici_s = WORLD_ICI * o->step_s * (1 + WORLD_TRANSFER_NOISE * sim_noise_draw(&w->noise, transfer, 0));
+	w->ici_s = WORLD_ICI * o->step_s *
+		(1 + WORLD_TRANSFER_NOISE * sim_noise_draw(&w->noise, transfer, 0));
 	if (o->slices > 1)
 		w->dcn_s += WORLD_DCN * o->step_s *
-			(1 + WORLD_TRANSFER_NOISE * sim_noise_draw(&w->noise, transfer, 1));
+			(1 +
+				WORLD_TRANSFER_NOISE *
+					sim_noise_draw(&w->noise, transfer, 1));
 	w->dcn_exit_s = 0;
 	for (s = 0; s < o->slices; s++) {
 		struct world_slice *sl = &w->slice[s];
@@ -369,7 +423,8 @@ world_barriers(struct sim_world *w)
 		w->end_s[i] = w->length_s + late;
 	}
 	for (i = 0; i < o->hosts && o->replicas; i++)
-		w->end_s[i] = w->begin_s[i] + w->own_s[i]; /* then it rests until the next batch */
+		w->end_s[i] = w->begin_s[i] +
+			w->own_s[i]; /* then it rests until the next batch */
 }
 
 void
@@ -394,8 +449,11 @@ sim_world_next(struct sim_world *w, struct sim_world_step *ret_step)
 	world_faults_cost(w);
 	for (i = 0; i < w->faults; i++)
 		if (w->fault[i].active && w->fault[i].is.kind == SIM_FAULT_HANG)
-			hang = fmax(hang, w->length_s - world_length_without(w, &w->fault[i]));
-	*ret_step = (struct sim_world_step){ .step = w->step, .duration_s = w->length_s, .hang_s = hang,
+			hang = fmax(hang,
+				w->length_s - world_length_without(w, &w->fault[i]));
+	*ret_step = (struct sim_world_step){ .step = w->step,
+		.duration_s = w->length_s,
+		.hang_s = hang,
 		.begin_us = SIM_WORLD_START_US + llround(w->t_s * 1e6),
 		.end_us = SIM_WORLD_START_US + llround((w->t_s + w->length_s) * 1e6) };
 	w->step++;

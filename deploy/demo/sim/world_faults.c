@@ -7,15 +7,15 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define FAULT_QUOTA_RATIO 0.3     /* of the steps are throttled */
-#define FAULT_DISK_STEPS 1.2      /* length of a stall */
+#define FAULT_QUOTA_RATIO 0.3 /* of the steps are throttled */
+#define FAULT_DISK_STEPS 1.2 /* length of a stall */
 #define FAULT_PAUSE_STEPS 1.5
 #define FAULT_COMPILE_STEPS 2.0
-#define FAULT_RATE_MAX 0.9        /* of stalls, a step */
+#define FAULT_RATE_MAX 0.9 /* of stalls, a step */
 #define FAULT_EVERY_STEPS 100u
 #define FAULT_SAVES_STEPS 200u
-#define FAULT_TIMEOUT_S 0.2       /* of TCP, the least on Linux */
-#define FAULT_GC_RATIO 0.25       /* of the steps have a pause */
+#define FAULT_TIMEOUT_S 0.2 /* of TCP, the least on Linux */
+#define FAULT_GC_RATIO 0.25 /* of the steps have a pause */
 #define FAULT_AMOUNT_MAX 1000.0
 
 static const struct sim_fault_info fault_table[] = {
@@ -62,8 +62,9 @@ sim_world_concerns(const struct sim_world *w, const struct sim_fault *f, uint32_
 
 	switch (fault_table[f->kind].who) {
 	case SIM_WHO_RANK:
-		return rank == f->who || (f->kind == SIM_FAULT_ICI && f->who < w->o.hosts &&
-			rank == sim_world_next_rank(w, f->who));
+		return rank == f->who ||
+			(f->kind == SIM_FAULT_ICI && f->who < w->o.hosts &&
+				rank == sim_world_next_rank(w, f->who));
 	case SIM_WHO_SLICE:
 		return p->slice == f->who;
 	case SIM_WHO_SLICES:
@@ -90,7 +91,8 @@ fault_wrong(const struct sim_world *w, const struct sim_fault *f)
 	if (f->from >= f->to)
 		return "a fault ends before it begins";
 	if (fault_table[f->kind].who == SIM_WHO_SLICES &&
-		(f->who == f->other || f->other >= w->o.slices || f->who >= w->o.slices))
+		(f->who == f->other || f->other >= w->o.slices ||
+			f->who >= w->o.slices))
 		return "a fault between slices wants two of them";
 	return NULL;
 }
@@ -111,7 +113,8 @@ world_fault_init(struct sim_world *w, struct world_fault *f, const char **ret_wh
 		if (sim_world_concerns(w, &f->is, i))
 			f->member[f->members++] = i;
 	if (f->members == 0) {
-		*ret_why = "a fault concerns nobody: there is no such rank, slice, rack, stage or shard";
+		*ret_why =
+			"a fault concerns nobody: there is no such rank, slice, rack, stage or shard";
 		return -LS_ERANGE;
 	}
 	return 0;
@@ -128,17 +131,21 @@ world_fault_fini(struct world_fault *f)
 
 /* Adds to own work on the account of a fault. */
 static void
-fault_add(struct sim_world *w, struct world_fault *f, uint32_t rank, enum ls_phase phase, double s)
+fault_add(struct sim_world *w, struct world_fault *f, uint32_t rank,
+	enum ls_phase phase, double s)
 {
 	world_add(w, rank, phase, s);
 	f->extra_s[rank] += s;
 }
 
-/* A stall of so many steps, as often as makes the amount on average; its length, or 0. */
+/* A stall of so many steps, as often as makes the amount on average; its length, or 0.
+ */
 static double
-fault_stall(const struct sim_world *w, const struct world_fault *f, uint64_t key, double steps)
+fault_stall(const struct sim_world *w, const struct world_fault *f, uint64_t key,
+	double steps)
 {
-	double length = steps * w->o.step_s, rate = f->is.amount * 0.8 * w->o.step_s / length;
+	double length = steps * w->o.step_s,
+	       rate = f->is.amount * 0.8 * w->o.step_s / length;
 
 	return sim_noise_unit(key, 0) < fmin(rate, FAULT_RATE_MAX) ? length : 0;
 }
@@ -149,7 +156,8 @@ fault_worker(struct sim_world *w, struct world_fault *f, uint32_t rank, uint64_t
 {
 	struct world_cell *c = &w->cell[rank];
 	/* what all do now and then instead is no work that a fault makes longer */
-	double own = w->own_s[rank] - (w->special == LS_PHASE_COUNT ? 0 : (double)c->phase_s[w->special]);
+	double own = w->own_s[rank] -
+		(w->special == LS_PHASE_COUNT ? 0 : (double)c->phase_s[w->special]);
 	double more = f->is.amount * own, u = sim_noise_unit(key, 16 + rank), s;
 	uint64_t since = w->step - f->is.from;
 
@@ -192,7 +200,8 @@ fault_worker(struct sim_world *w, struct world_fault *f, uint32_t rank, uint64_t
 		fault_add(w, f, rank, LS_PHASE_H2D, more);
 		break;
 	case SIM_FAULT_PAUSE:
-		fault_add(w, f, rank, LS_PHASE_COMPUTE, fault_stall(w, f, key, FAULT_PAUSE_STEPS));
+		fault_add(w, f, rank, LS_PHASE_COMPUTE,
+			fault_stall(w, f, key, FAULT_PAUSE_STEPS));
 		break;
 	case SIM_FAULT_COMPILE:
 		s = fault_stall(w, f, key, FAULT_COMPILE_STEPS);
@@ -202,19 +211,23 @@ fault_worker(struct sim_world *w, struct world_fault *f, uint32_t rank, uint64_t
 	case SIM_FAULT_DRIFT:
 	case SIM_FAULT_SLICE_DRIFT:
 	case SIM_FAULT_RACK_DRIFT:
-		fault_add(w, f, rank, LS_PHASE_COMPUTE, more * (double)since * w->o.step_s / 3600);
+		fault_add(w, f, rank, LS_PHASE_COMPUTE,
+			more * (double)since * w->o.step_s / 3600);
 		break;
 	case SIM_FAULT_EVERY:
 		if (since % FAULT_EVERY_STEPS == FAULT_EVERY_STEPS - 1)
-			fault_add(w, f, rank, LS_PHASE_COMPUTE, f->is.amount * w->o.step_s);
+			fault_add(w, f, rank, LS_PHASE_COMPUTE,
+				f->is.amount * w->o.step_s);
 		break;
 	case SIM_FAULT_SAVES:
 		if (since % FAULT_SAVES_STEPS == FAULT_SAVES_STEPS - 1)
-			fault_add(w, f, rank, LS_PHASE_CHECKPOINT, f->is.amount * w->o.step_s);
+			fault_add(w, f, rank, LS_PHASE_CHECKPOINT,
+				f->is.amount * w->o.step_s);
 		break;
 	case SIM_FAULT_HANG:
 		if (since == 0)
-			fault_add(w, f, rank, LS_PHASE_COMPUTE, f->is.amount * w->o.step_s);
+			fault_add(w, f, rank, LS_PHASE_COMPUTE,
+				f->is.amount * w->o.step_s);
 		break;
 	case SIM_FAULT_IMBALANCE:
 	case SIM_FAULT_STAGE:
@@ -230,7 +243,8 @@ fault_worker(struct sim_world *w, struct world_fault *f, uint32_t rank, uint64_t
 		s = sqrt(3) * (2 * u - 1); /* even, of deviation 1 */
 		c->work *= (float)fmax(1 + f->is.amount * s, 0);
 		w->extra[WORLD_CPU][rank] += fmax(more * s, 0);
-		fault_add(w, f, rank, LS_PHASE_COMPUTE, fmax(more * s, -0.7 * w->own_s[rank]));
+		fault_add(w, f, rank, LS_PHASE_COMPUTE,
+			fmax(more * s, -0.7 * w->own_s[rank]));
 		break;
 	case SIM_FAULT_MOE:
 		c->load *= (float)(1 + 2 * f->is.amount * u);
@@ -264,10 +278,13 @@ fault_common(struct sim_world *w, struct world_fault *f, uint64_t key)
 		if (sim_noise_unit(key, 0) < fmin(rate, FAULT_RATE_MAX))
 			f->dcn_s = FAULT_TIMEOUT_S;
 		for (i = 0; i < f->members; i++)
-			w->extra[WORLD_RETRANSMITS][f->member[i]] += sim_noise_unit(key, 16 + i) < 2 * rate;
-	} else if (f->is.kind == SIM_FAULT_GC && sim_noise_unit(key, 0) < FAULT_GC_RATIO) {
+			w->extra[WORLD_RETRANSMITS][f->member[i]] +=
+				sim_noise_unit(key, 16 + i) < 2 * rate;
+	} else if (f->is.kind == SIM_FAULT_GC &&
+		sim_noise_unit(key, 0) < FAULT_GC_RATIO) {
 		rank = (uint32_t)(sim_noise_unit(key, 1) * w->o.hosts);
-		fault_add(w, f, rank, LS_PHASE_GC, f->is.amount / FAULT_GC_RATIO * w->own_s[rank]);
+		fault_add(w, f, rank, LS_PHASE_GC,
+			f->is.amount / FAULT_GC_RATIO * w->own_s[rank]);
 	}
 	w->dcn_s += f->dcn_s;
 }
@@ -280,12 +297,14 @@ world_faults_apply(struct sim_world *w)
 
 	for (k = 0; k < w->faults; k++) {
 		struct world_fault *f = &w->fault[k];
-		uint64_t key = sim_noise_key(w->o.seed, WORLD_STREAM_FAULT + k, w->step);
+		uint64_t key =
+			sim_noise_key(w->o.seed, WORLD_STREAM_FAULT + k, w->step);
 
 		for (i = 0; i < w->o.hosts && f->active; i++)
 			f->extra_s[i] = 0;
 		f->ici_s = f->dcn_s = 0;
-		/* a step that all spend otherwise has the same faults, but they are not counted in it */
+		/* a step that all spend otherwise has the same faults, but they are not
+		 * counted in it */
 		f->active = w->step >= f->is.from && w->step < f->is.to;
 		if (!f->active)
 			continue;
@@ -321,6 +340,9 @@ sim_world_truth(const struct sim_world *w, size_t i, struct sim_truth *ret_truth
 	const struct world_fault *f = &w->fault[i];
 	double n = f->steps > 0 ? (double)f->steps : 1;
 
-	*ret_truth = (struct sim_truth){ .fault = f->is, .info = sim_fault_info(f->is.kind),
-		.steps = f->steps, .cost_s = f->cost_s / n, .extra_s = f->added_s / n };
+	*ret_truth = (struct sim_truth){ .fault = f->is,
+		.info = sim_fault_info(f->is.kind),
+		.steps = f->steps,
+		.cost_s = f->cost_s / n,
+		.extra_s = f->added_s / n };
 }

@@ -15,7 +15,8 @@ world_ns(double s)
 	return s > 0 ? (uint64_t)(s * 1e9 + 0.5) : 0;
 }
 
-/* What a worker's clock is off at a time; it wanders to and fro at the given drift, within the known error. */
+/* What a worker's clock is off at a time; it wanders to and fro at the given drift,
+ * within the known error. */
 static double
 world_clock_off(const struct sim_world *w, uint32_t rank, double t_s)
 {
@@ -44,13 +45,15 @@ world_mark(struct ls_record *r, enum ls_phase phase, double s)
 }
 
 static void
-world_record_barriers(const struct sim_world *w, uint32_t rank, double off_s, struct ls_record *r)
+world_record_barriers(const struct sim_world *w, uint32_t rank, double off_s,
+	struct ls_record *r)
 {
 	double late = w->end_s[rank] - w->length_s;
 
 	r->barrier_count = 1;
 	r->barrier[0].kind = LS_BARRIER_ICI;
-	r->barrier[0].enter_ns = world_wall_ns(w, off_s, w->begin_s[rank] + w->own_s[rank]);
+	r->barrier[0].enter_ns =
+		world_wall_ns(w, off_s, w->begin_s[rank] + w->own_s[rank]);
 	r->barrier[0].exit_ns = world_wall_ns(w, off_s, w->ici_exit_s[rank]);
 	if (w->o.slices < 2)
 		return;
@@ -60,9 +63,11 @@ world_record_barriers(const struct sim_world *w, uint32_t rank, double off_s, st
 	r->barrier[1].exit_ns = world_wall_ns(w, off_s, w->dcn_exit_s + late);
 }
 
-/* A ring within the slice. Waits are on the one before; on the one behind only where the link is slow. */
+/* A ring within the slice. Waits are on the one before; on the one behind only where
+ * the link is slow. */
 static void
-world_record_peers(const struct sim_world *w, uint32_t rank, double wait_s, struct ls_record *r)
+world_record_peers(const struct sim_world *w, uint32_t rank, double wait_s,
+	struct ls_record *r)
 {
 	const struct world_place *p = &w->place[rank];
 	const struct world_slice *sl = &w->slice[p->slice];
@@ -91,7 +96,8 @@ static void
 world_fill(const struct sim_world *w, uint32_t rank, struct ls_record *r)
 {
 	const struct world_cell *c = &w->cell[rank];
-	double late = w->end_s[rank] - w->length_s, enter = w->begin_s[rank] + w->own_s[rank];
+	double late = w->end_s[rank] - w->length_s,
+	       enter = w->begin_s[rank] + w->own_s[rank];
 	double off_s = world_clock_off(w, rank, w->t_s);
 	unsigned p;
 
@@ -108,7 +114,8 @@ world_fill(const struct sim_world *w, uint32_t rank, struct ls_record *r)
 	r->work_mask = 1u << LS_WORK_TOKENS;
 	r->work[LS_WORK_TOKENS] = WORLD_TOKENS * (double)c->work;
 	if (w->loads) {
-		r->work_mask |= 1u << LS_WORK_EXPERT_LOAD_MAX | 1u << LS_WORK_EXPERT_LOAD_MEAN;
+		r->work_mask |=
+			1u << LS_WORK_EXPERT_LOAD_MAX | 1u << LS_WORK_EXPERT_LOAD_MEAN;
 		r->work[LS_WORK_EXPERT_LOAD_MAX] = WORLD_LOAD * (double)c->load;
 		r->work[LS_WORK_EXPERT_LOAD_MEAN] = WORLD_LOAD;
 	}
@@ -126,7 +133,8 @@ sim_world_record(const struct sim_world *w, uint32_t rank, struct ls_record *ret
 	if (w->place[rank].lost && step >= w->o.lost_from)
 		return false;
 	if (w->o.missing > 0 &&
-		sim_noise_unit(sim_noise_key(w->o.seed, WORLD_STREAM_MISSING, step), rank) < w->o.missing)
+		sim_noise_unit(sim_noise_key(w->o.seed, WORLD_STREAM_MISSING, step),
+			rank) < w->o.missing)
 		return false;
 	world_fill(w, rank, ret_record);
 	return true;
@@ -164,10 +172,12 @@ sim_world_lie(const struct sim_world *w, uint32_t rank, struct ls_record *ret_re
 }
 
 void
-sim_world_split(const struct sim_world *w, uint32_t rank, double *ret_own_s, double *ret_wait_s)
+sim_world_split(const struct sim_world *w, uint32_t rank, double *ret_own_s,
+	double *ret_wait_s)
 {
 	*ret_own_s = w->own_s[rank];
-	*ret_wait_s = w->end_s[rank] - (w->length_s - w->dcn_exit_s) - w->begin_s[rank] - w->own_s[rank];
+	*ret_wait_s = w->end_s[rank] - (w->length_s - w->dcn_exit_s) -
+		w->begin_s[rank] - w->own_s[rank];
 }
 
 double
@@ -178,8 +188,8 @@ sim_world_uncertainty(const struct sim_world *w, uint32_t rank)
 }
 
 void
-sim_world_live(const struct sim_world *w, uint32_t rank, int64_t t_us, struct ls_ring_live *ret_live,
-	int64_t *ret_since_us)
+sim_world_live(const struct sim_world *w, uint32_t rank, int64_t t_us,
+	struct ls_ring_live *ret_live, int64_t *ret_since_us)
 {
 	double at = (double)(t_us - SIM_WORLD_START_US) * 1e-6 - w->t_s;
 	double enter = w->begin_s[rank] + w->own_s[rank];
@@ -187,13 +197,14 @@ sim_world_live(const struct sim_world *w, uint32_t rank, int64_t t_us, struct ls
 
 	*ret_live = (struct ls_ring_live){ .step = w->step - 1,
 		.phase = in ? LS_PHASE_SYNC_WAIT : LS_PHASE_COMPUTE };
-	*ret_since_us = SIM_WORLD_START_US + llround((w->t_s + (in ? enter : w->begin_s[rank])) * 1e6);
+	*ret_since_us = SIM_WORLD_START_US +
+		llround((w->t_s + (in ? enter : w->begin_s[rank])) * 1e6);
 }
 
 /* Counters of a quiet host: so much a second. */
 static const struct world_rate {
 	uint16_t metric;
-	int extra;      /* enum world_counter, or -1 */
+	int extra; /* enum world_counter, or -1 */
 	double per_s;
 } world_rates[] = {
 	{ LS_METRIC_HOST_CPU_THROTTLED, WORLD_THROTTLED, 0 },
@@ -209,8 +220,8 @@ static const struct world_rate {
 };
 
 size_t
-sim_world_counters(const struct sim_world *w, uint32_t rank, int64_t t_us, uint16_t metric[LS_HOT_MAX],
-	double value[LS_HOT_MAX])
+sim_world_counters(const struct sim_world *w, uint32_t rank, int64_t t_us,
+	uint16_t metric[LS_HOT_MAX], double value[LS_HOT_MAX])
 {
 	double t_s = (double)(t_us - SIM_WORLD_START_US) * 1e-6;
 	uint64_t key = sim_noise_key(w->o.seed, WORLD_STREAM_COUNTERS, (uint64_t)t_us);
@@ -218,12 +229,15 @@ sim_world_counters(const struct sim_world *w, uint32_t rank, int64_t t_us, uint1
 
 	for (i = 0; i < n; i++) {
 		const struct world_rate *r = &world_rates[i];
-		/* read a little too late or too early, so rates differ by some percent */
+		/* read a little too late or too early, so rates differ by some percent
+		 */
 		double at = t_s + 0.05 * sim_noise_unit(key, (uint64_t)rank * n + i);
 
 		metric[i] = r->metric;
-		value[i] = r->per_s * at + (r->extra >= 0 ? w->extra[r->extra][rank] : 0);
-		if (r->metric == LS_METRIC_HOST_TCP_RETRANSMITS || r->metric == LS_METRIC_JOB_INVOLUNTARY)
+		value[i] =
+			r->per_s * at + (r->extra >= 0 ? w->extra[r->extra][rank] : 0);
+		if (r->metric == LS_METRIC_HOST_TCP_RETRANSMITS ||
+			r->metric == LS_METRIC_JOB_INVOLUNTARY)
 			value[i] = floor(value[i]);
 	}
 	return n;

@@ -48,7 +48,8 @@ cgroup_remove(const struct cgroup_set *s)
 		for (tries = 0; tries < CGROUP_TRIES; tries++) {
 			if (rmdir(path) == 0 || errno != EBUSY)
 				break;
-			(void)nanosleep(&pause, NULL); /* the last member is on its way out */
+			/* the last member is on its way out */
+			(void)nanosleep(&pause, NULL);
 		}
 	}
 }
@@ -64,7 +65,8 @@ cgroup_mount(int version, char *dst, size_t size)
 	if (f == NULL)
 		return false;
 	while (!found && (m = getmntent(f)) != NULL) {
-		if (version == 1 ? strcmp(m->mnt_type, "cgroup") == 0 && hasmntopt(m, "cpu") != NULL
+		if (version == 1 ? strcmp(m->mnt_type, "cgroup") == 0 &&
+					hasmntopt(m, "cpu") != NULL
 				 : strcmp(m->mnt_type, "cgroup2") == 0)
 			found = snprintf(dst, size, "%s", m->mnt_dir) < (int)size;
 	}
@@ -86,7 +88,8 @@ cgroup_lists_cpu(const char *list)
 	return false;
 }
 
-/* Our own place in that hierarchy: /proc/self/cgroup has lines "id:controllers:path". */
+/* Our own place in that hierarchy: /proc/self/cgroup has lines "id:controllers:path".
+ */
 static void
 cgroup_own(int version, char *dst, size_t size)
 {
@@ -95,7 +98,8 @@ cgroup_own(int version, char *dst, size_t size)
 
 	dst[0] = '\0';
 	while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
-		char *list = strchr(line, ':'), *path = list != NULL ? strchr(list + 1, ':') : NULL;
+		char *list = strchr(line, ':'),
+		     *path = list != NULL ? strchr(list + 1, ':') : NULL;
 
 		if (path == NULL)
 			continue;
@@ -118,7 +122,8 @@ cgroup_make(struct cgroup_set *s)
 	int rc = 0;
 
 	if (s->version == 2) {
-		(void)snprintf(path, sizeof(path), "%s/cgroup.subtree_control", s->base);
+		(void)snprintf(path, sizeof(path), "%s/cgroup.subtree_control",
+			s->base);
 		rc = cgroup_put(path, "+cpu");
 	}
 	for (i = 0; i < s->count && rc == 0; i++) {
@@ -167,8 +172,8 @@ cgroup_open(struct cgroup_set *s, unsigned count)
 	if (rc1 == 0 || rc2 == 0)
 		return;
 	s->version = 0;
-	(void)snprintf(s->why, sizeof(s->why), "version 1: %s; version 2: %s", ls_err_text(rc1),
-		ls_err_text(rc2));
+	(void)snprintf(s->why, sizeof(s->why), "version 1: %s; version 2: %s",
+		ls_err_text(rc1), ls_err_text(rc2));
 }
 
 int
@@ -185,7 +190,8 @@ cgroup_join(const struct cgroup_set *s, unsigned i)
 int
 cgroup_quota(const struct cgroup_set *s, unsigned i, int percent)
 {
-	const int period_us = 100000; /* the kernel's default, and that of container runtimes */
+	/* the kernel's default, and that of container runtimes */
+	const int period_us = 100000;
 	char path[CGROUP_PATH], text[64];
 	int rc;
 
@@ -195,7 +201,8 @@ cgroup_quota(const struct cgroup_set *s, unsigned i, int percent)
 		cgroup_path(s, i, "cpu.max", path);
 		if (percent == CGROUP_NO_QUOTA)
 			return cgroup_put(path, "max");
-		(void)snprintf(text, sizeof(text), "%d %d", period_us / 100 * percent, period_us);
+		(void)snprintf(text, sizeof(text), "%d %d", period_us / 100 * percent,
+			period_us);
 		return cgroup_put(path, text);
 	}
 	cgroup_path(s, i, "cpu.cfs_period_us", path);

@@ -55,7 +55,8 @@ data_make_shard(const char *dir, unsigned rank, uint64_t seed)
 	int rc = 0;
 
 	for (i = 0; i < HIDDEN * DATA_INPUTS; i++)
-		hidden[i] = (float)((2 * model_random(&teacher) - 1) / sqrt(DATA_INPUTS));
+		hidden[i] =
+			(float)((2 * model_random(&teacher) - 1) / sqrt(DATA_INPUTS));
 	for (i = 0; i < DATA_OUTPUTS * HIDDEN; i++)
 		top[i] = (float)(2 * model_random(&teacher) - 1);
 	data_shard_path(path, sizeof(path), dir, rank);
@@ -89,19 +90,22 @@ data_reader_open(struct data_reader *r, const char *dir, unsigned rank, unsigned
 	r->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (r->fd < 0)
 		return -errno;
-	if (r->rows == NULL || r->inputs == NULL || r->labels == NULL || r->scan == NULL)
+	if (r->rows == NULL || r->inputs == NULL || r->labels == NULL ||
+		r->scan == NULL)
 		return -ENOMEM;
 	return 0;
 }
 
-/* Reads so many MiB of the shard, around its end, from the disk and not from the cache. */
+/* Reads so many MiB of the shard, around its end, from the disk and not from the cache.
+ */
 static int
 data_scan(struct data_reader *r, unsigned mib)
 {
 	const uint64_t size = (uint64_t)DATA_SAMPLES * ROW * sizeof(float);
 	uint64_t left = (uint64_t)mib << 20;
 
-	(void)posix_fadvise(r->fd, 0, 0, POSIX_FADV_DONTNEED); /* advice: a tmpfs ignores it */
+	/* advice: a tmpfs ignores it */
+	(void)posix_fadvise(r->fd, 0, 0, POSIX_FADV_DONTNEED);
 	while (left > 0) {
 		uint64_t at = r->scanned_bytes % size;
 		uint64_t want = left < DATA_SCAN_BYTES ? left : DATA_SCAN_BYTES;
@@ -141,7 +145,8 @@ data_reader_read(struct data_reader *r, uint64_t step, unsigned scan_mib)
 	for (b = 0; b < r->batch; b++) {
 		const float *row = r->rows + (size_t)b * ROW;
 
-		memcpy(r->inputs + (size_t)b * DATA_INPUTS, row, DATA_INPUTS * sizeof(float));
+		memcpy(r->inputs + (size_t)b * DATA_INPUTS, row,
+			DATA_INPUTS * sizeof(float));
 		memcpy(r->labels + (size_t)b * DATA_OUTPUTS, row + DATA_INPUTS,
 			DATA_OUTPUTS * sizeof(float));
 	}

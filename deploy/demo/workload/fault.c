@@ -15,17 +15,18 @@
 #include "deploy/demo/workload/model.h"
 
 #define FAULT_LOOK_NS 5000000u /* how often the parent looks for the victim's step */
-#define FAULT_PAUSE_EVERY 50   /* steps from one pause to the next, on average */
+#define FAULT_PAUSE_EVERY 50 /* steps from one pause to the next, on average */
 
-static const char *const fault_names[] = {
-	[FAULT_NONE] = "none", [FAULT_CPU_HOG] = "cpu_hog", [FAULT_CPU_QUOTA] = "cpu_quota",
-	[FAULT_SLOW_INPUT] = "slow_input", [FAULT_PAUSE] = "pause"
-};
+static const char *const fault_names[] = { [FAULT_NONE] = "none",
+	[FAULT_CPU_HOG] = "cpu_hog",
+	[FAULT_CPU_QUOTA] = "cpu_quota",
+	[FAULT_SLOW_INPUT] = "slow_input",
+	[FAULT_PAUSE] = "pause" };
 
-static const int fault_amount_max[] = {
-	[FAULT_CPU_HOG] = WORKLOAD_HOGS_MAX, [FAULT_CPU_QUOTA] = 100, [FAULT_SLOW_INPUT] = 1024,
-	[FAULT_PAUSE] = 60000
-};
+static const int fault_amount_max[] = { [FAULT_CPU_HOG] = WORKLOAD_HOGS_MAX,
+	[FAULT_CPU_QUOTA] = 100,
+	[FAULT_SLOW_INPUT] = 1024,
+	[FAULT_PAUSE] = 60000 };
 
 const char *
 workload_fault_name(enum workload_fault_kind kind)
@@ -39,7 +40,8 @@ fault_kind(const char *word, size_t len)
 	int k;
 
 	for (k = FAULT_CPU_HOG; k <= FAULT_PAUSE; k++) {
-		if (strlen(fault_names[k]) == len && strncmp(word, fault_names[k], len) == 0)
+		if (strlen(fault_names[k]) == len &&
+			strncmp(word, fault_names[k], len) == 0)
 			return k;
 	}
 	return -1;
@@ -63,11 +65,12 @@ fault_number(const char **text, long long max, char stop, long long *ret)
 }
 
 int
-workload_fault_parse(const struct workload_options *o, struct workload_fault *ret, char *err,
-	unsigned err_size)
+workload_fault_parse(const struct workload_options *o, struct workload_fault *ret,
+	char *err, unsigned err_size)
 {
 	const char *p = o->slow;
-	long long rank, amount, at = o->steps > 0 ? o->steps / 3 : 300, until = LLONG_MAX;
+	long long rank, amount, at = o->steps > 0 ? o->steps / 3 : 300,
+				until = LLONG_MAX;
 	int kind;
 
 	memset(ret, 0, sizeof(*ret));
@@ -83,19 +86,23 @@ workload_fault_parse(const struct workload_options *o, struct workload_fault *re
 	kind = fault_kind(p, strcspn(p, ":"));
 	if (kind < 0) {
 		(void)snprintf(err, err_size,
-			"--slow %s: KIND is to be cpu_hog, cpu_quota, slow_input or pause", o->slow);
+			"--slow %s: KIND is to be cpu_hog, cpu_quota, slow_input or pause",
+			o->slow);
 		return -1;
 	}
 	p += strlen(fault_names[kind]);
-	if (*p++ != ':' || !fault_number(&p, fault_amount_max[kind], '@', &amount) || amount == 0) {
-		(void)snprintf(err, err_size, "--slow %s: AMOUNT of %s is to be 1 to %d", o->slow,
+	if (*p++ != ':' || !fault_number(&p, fault_amount_max[kind], '@', &amount) ||
+		amount == 0) {
+		(void)snprintf(err, err_size,
+			"--slow %s: AMOUNT of %s is to be 1 to %d", o->slow,
 			fault_names[kind], fault_amount_max[kind]);
 		return -1;
 	}
 	if (*p == '@') {
 		p++;
 		if (!fault_number(&p, LLONG_MAX, '-', &at) ||
-			(*p++ == '-' && !fault_number(&p, LLONG_MAX, '\0', &until)) || until <= at) {
+			(*p++ == '-' && !fault_number(&p, LLONG_MAX, '\0', &until)) ||
+			until <= at) {
 			(void)snprintf(err, err_size,
 				"--slow %s: FROM and TO are to be numbers of steps, TO the larger",
 				o->slow);
@@ -119,8 +126,8 @@ fault_hog(const struct fault *f, pid_t parent)
 
 	CPU_ZERO(&cpu);
 	CPU_SET((size_t)f->victim_cpu, &cpu);
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent || setpgid(0, 0) != 0 ||
-		sched_setaffinity(0, sizeof(cpu), &cpu) != 0 ||
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent ||
+		setpgid(0, 0) != 0 || sched_setaffinity(0, sizeof(cpu), &cpu) != 0 ||
 		cgroup_join(f->cgroups, (unsigned)f->plan.rank) != 0)
 		_exit(1);
 	for (;;)
@@ -147,7 +154,8 @@ fault_begin(struct fault *f)
 	return 0;
 }
 
-/* The next pause comes 1/2 to 3/2 of the usual distance from here, somewhere within that step. */
+/* The next pause comes 1/2 to 3/2 of the usual distance from here, somewhere within
+ * that step. */
 static void
 fault_plan_pause(struct fault *f, uint64_t step)
 {
@@ -201,7 +209,8 @@ fault_lift(struct fault *f)
 		(void)kill(f->victim, SIGCONT);
 	f->pause = PAUSE_WAITS_FOR_STEP;
 	if (f->plan.kind == FAULT_CPU_QUOTA)
-		return cgroup_quota(f->cgroups, (unsigned)f->plan.rank, CGROUP_NO_QUOTA);
+		return cgroup_quota(f->cgroups, (unsigned)f->plan.rank,
+			CGROUP_NO_QUOTA);
 	return 0;
 }
 
@@ -263,6 +272,7 @@ void
 fault_end(struct fault *f)
 {
 	if (f->begun && !f->over)
-		ls_ignore(fault_lift(f)); /* the cgroup, and its quota, goes with the job */
+		ls_ignore(fault_lift(
+			f)); /* the cgroup, and its quota, goes with the job */
 	f->victim = 0;
 }

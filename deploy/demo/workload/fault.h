@@ -2,7 +2,8 @@
 /*
  * fault - slows one rank by real means: processes in its cgroup, a CPU quota, signals.
  *
- * Owner:   the parent. (Slow input is done by the victim's own reader, when it sees fault_on.)
+ * Owner:   the parent. (Slow input is done by the victim's own reader, when it sees
+ *          fault_on.)
  * Units:   ns, CLOCK_MONOTONIC.
  * Errors:  0 or -errno.
  * Limits:  WORKLOAD_HOGS_MAX processes.
@@ -28,15 +29,15 @@ struct fault {
 	/* pauses */
 	uint64_t seed;
 	enum fault_pause pause;
-	uint64_t pause_step;   /* PAUSE_WAITS_FOR_STEP: which one */
-	uint64_t pause_at_ns;  /* else: when the next thing happens */
+	uint64_t pause_step; /* PAUSE_WAITS_FOR_STEP: which one */
+	uint64_t pause_at_ns; /* else: when the next thing happens */
 	uint64_t pauses;
 };
 
 /*
- * Does what is due: begins the fault when the victim has come to its step, stops and continues it, and
- * takes it away again at its end.
- * Returns how long until it wants to be called again (UINT64_MAX: never) in *ret_wait_ns.
+ * Does what is due: begins the fault when the victim has come to its step, stops and
+ * continues it, and takes it away again at its end. Returns how long until it wants to
+ * be called again (UINT64_MAX: never) in *ret_wait_ns.
  */
 int fault_turn(struct fault *f, struct workload_shared *shared, uint64_t now_ns,
 	uint64_t *ret_wait_ns) LS_MUSTCHECK;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lockstep-workload - a real synchronous data-parallel training job on CPUs: N processes with real
- * input files, real gradients and a real all-reduce, and if wanted one of them slowed by real means.
+ * lockstep-workload - a real synchronous data-parallel training job on CPUs: N
+ * processes with real input files, real gradients and a real all-reduce, and if wanted
+ * one of them slowed by real means.
  */
 #include "config.h"
 
@@ -29,12 +30,13 @@
 #include "deploy/demo/workload/rank.h"
 #include "deploy/demo/workload/report.h"
 
-#define MAIN_STOP_NS 4000000000u /* from SIGTERM until ranks that still run are killed */
+/* from SIGTERM until ranks that still run are killed */
+#define MAIN_STOP_NS 4000000000u
 
 static const struct ls_conf_option main_options[] = {
-#define OPTION(name, type, field, dflt, min, max, unit, help) \
-	{ name, LS_CONF_##type, offsetof(struct workload_options, field), dflt, min, max, unit, \
-		help, 0 },
+#define OPTION(name, type, field, dflt, min, max, unit, help)                        \
+	{ name, LS_CONF_##type, offsetof(struct workload_options, field), dflt, min, \
+		max, unit, help, 0 },
 #include "deploy/demo/workload/options.def"
 #undef OPTION
 };
@@ -42,20 +44,21 @@ static const struct ls_conf_option main_options[] = {
 static const struct ls_conf_program main_program = {
 	.name = "lockstep-workload",
 	.section = "workload",
-	.summary = "A real synchronous training job on CPUs, with one rank slowed by real means.\n"
-		   "\n"
-		   "--slow RANK:KIND:AMOUNT[@FROM[-TO]]: from step FROM (after a third of the run) to\n"
-		   "step TO (to the end of the job):\n"
-		   "  cpu_hog:N       N busy processes on the rank's CPU, inside its own cgroup\n"
-		   "  cpu_quota:P     its cgroup gets P percent of one CPU\n"
-		   "  slow_input:M    its reader scans M MiB, past the page cache, for every batch\n"
-		   "  pause:MS        it is stopped for MS ms about every 50 steps\n"
-		   "\n"
-		   "--netns PREFIX: the namespaces are there already (ip netns add), each with an IPv4\n"
-		   "address that the others reach. Needs root.\n"
-		   "\n"
-		   "--truth DIR: DIR/hR gets a line a step: its number, and how many ns rank R was on a\n"
-		   "CPU or waited for one (/proc/self/schedstat): what the machine did, told by the kernel.",
+	.summary =
+		"A real synchronous training job on CPUs, with one rank slowed by real means.\n"
+		"\n"
+		"--slow RANK:KIND:AMOUNT[@FROM[-TO]]: from step FROM (after a third of the run) to\n"
+		"step TO (to the end of the job):\n"
+		"  cpu_hog:N       N busy processes on the rank's CPU, inside its own cgroup\n"
+		"  cpu_quota:P     its cgroup gets P percent of one CPU\n"
+		"  slow_input:M    its reader scans M MiB, past the page cache, for every batch\n"
+		"  pause:MS        it is stopped for MS ms about every 50 steps\n"
+		"\n"
+		"--netns PREFIX: the namespaces are there already (ip netns add), each with an IPv4\n"
+		"address that the others reach. Needs root.\n"
+		"\n"
+		"--truth DIR: DIR/hR gets a line a step: its number, and how many ns rank R was on a\n"
+		"CPU or waited for one (/proc/self/schedstat): what the machine did, told by the kernel.",
 	.usage = "lockstep-workload [OPTION]...",
 	.options = main_options,
 	.option_count = sizeof(main_options) / sizeof(main_options[0]),
@@ -71,9 +74,10 @@ struct job {
 	int cpu[WORKLOAD_RANKS_MAX];
 	unsigned alive;
 	int signal_fd;
-	bool own_data;                 /* the data directory is ours to remove */
-	pid_t janitor;                 /* 0: none */
-	int alive_fd;                  /* end of file on it, when all processes of the job are gone */
+	bool own_data; /* the data directory is ours to remove */
+	pid_t janitor; /* 0: none */
+	/* end of file on it, when all processes of the job are gone */
+	int alive_fd;
 	bool stopping, failed;
 	uint64_t stop_at_ns;
 };
@@ -124,8 +128,10 @@ main_make_dirs(struct job *j)
 		ls_log(LS_LOG_WARN, "workload", "%s: %s; we go on without step marks",
 			o->steps_root, strerror(errno));
 	for (r = 0; r < o->ranks && rc == 0; r++) {
-		(void)snprintf(path, sizeof(path), "%s/h%lld", o->steps_root, (long long)r);
-		(void)mkdir(path, 0755); /* if this fails, so does opening the ring, and it says so */
+		(void)snprintf(path, sizeof(path), "%s/h%lld", o->steps_root,
+			(long long)r);
+		/* if this fails, so does opening the ring, and it says so */
+		(void)mkdir(path, 0755);
 		rc = data_make_shard(o->data, (unsigned)r, (uint64_t)o->seed);
 	}
 	return rc;
@@ -148,8 +154,9 @@ main_clean(const struct job *j)
 }
 
 /*
- * The janitor is a process that cleans up when all others are gone, however they went: each of them
- * holds the writing end of its pipe. (Without one, the parent does it at its own end.)
+ * The janitor is a process that cleans up when all others are gone, however they went:
+ * each of them holds the writing end of its pipe. (Without one, the parent does it at
+ * its own end.)
  */
 static void
 main_start_janitor(struct job *j)
@@ -184,14 +191,17 @@ main_finish(struct job *j)
 		;
 }
 
-/* A directed ring of sockets over n members; out and in point to the first member's fds. */
+/* A directed ring of sockets over n members; out and in point to the first member's
+ * fds. */
 static int
-main_connect(const char *netns, struct rank_place *first, unsigned n, unsigned stride, size_t out, size_t in)
+main_connect(const char *netns, struct rank_place *first, unsigned n, unsigned stride,
+	size_t out, size_t in)
 {
 	unsigned i;
 
 	for (i = 0; n > 1 && i < n; i++) {
-		char *from = (char *)(first + i * stride), *to = (char *)(first + (i + 1) % n * stride);
+		char *from = (char *)(first + i * stride),
+		     *to = (char *)(first + (i + 1) % n * stride);
 		int fds[2], rc = 0;
 
 		if (netns[0] != '\0')
@@ -216,12 +226,18 @@ main_place_ranks(struct job *j)
 	int rc = 0;
 
 	for (r = 0; r < slices * size; r++)
-		j->place[r] = (struct rank_place){ .rank = r, .slice = r / size, .slice_size = size,
-			.slices = slices, .next_fd = -1, .prev_fd = -1, .leader_next_fd = -1,
+		j->place[r] = (struct rank_place){ .rank = r,
+			.slice = r / size,
+			.slice_size = size,
+			.slices = slices,
+			.next_fd = -1,
+			.prev_fd = -1,
+			.leader_next_fd = -1,
 			.leader_prev_fd = -1 };
 	for (s = 0; s < slices && rc == 0; s++)
 		rc = main_connect(j->options.netns, &j->place[s * size], size, 1,
-			offsetof(struct rank_place, next_fd), offsetof(struct rank_place, prev_fd));
+			offsetof(struct rank_place, next_fd),
+			offsetof(struct rank_place, prev_fd));
 	if (rc == 0)
 		rc = main_connect(j->options.netns, j->place, slices, size,
 			offsetof(struct rank_place, leader_next_fd),
@@ -229,7 +245,8 @@ main_place_ranks(struct job *j)
 	return rc;
 }
 
-/* Closes the sockets of all ranks but `keep` (-1: all), so that a dead rank is an end of file. */
+/* Closes the sockets of all ranks but `keep` (-1: all), so that a dead rank is an end
+ * of file. */
 static void
 main_close_sockets(struct job *j, int keep)
 {
@@ -237,7 +254,8 @@ main_close_sockets(struct job *j, int keep)
 
 	for (r = 0; r < (int)j->options.ranks; r++) {
 		struct rank_place *p = &j->place[r];
-		const int fds[] = { p->next_fd, p->prev_fd, p->leader_next_fd, p->leader_prev_fd };
+		const int fds[] = { p->next_fd, p->prev_fd, p->leader_next_fd,
+			p->leader_prev_fd };
 		unsigned i;
 
 		for (i = 0; r != keep && i < 4; i++) {
@@ -259,8 +277,8 @@ main_be_rank(struct job *j, unsigned r, pid_t parent)
 	CPU_ZERO(&cpu);
 	CPU_SET((size_t)j->cpu[r], &cpu);
 	/* A group of its own: Ctrl-C is the parent's business. */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent || setpgid(0, 0) != 0 ||
-		sigprocmask(SIG_SETMASK, &none, NULL) != 0 ||
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent ||
+		setpgid(0, 0) != 0 || sigprocmask(SIG_SETMASK, &none, NULL) != 0 ||
 		sched_setaffinity(0, sizeof(cpu), &cpu) != 0)
 		_exit(1);
 	close(j->signal_fd);
@@ -343,10 +361,12 @@ main_rank_gone(struct job *j, unsigned r, int status)
 		return;
 	if (!j->failed && !(WIFEXITED(status) && WEXITSTATUS(status) == 3)) {
 		if (WIFSIGNALED(status))
-			ls_log(LS_LOG_ERR, "workload", "rank %u (h%u) was ended by signal %d in step %llu",
-				r, r, WTERMSIG(status), step);
+			ls_log(LS_LOG_ERR, "workload",
+				"rank %u (h%u) was ended by signal %d in step %llu", r,
+				r, WTERMSIG(status), step);
 		else
-			ls_log(LS_LOG_ERR, "workload", "rank %u (h%u) failed in step %llu", r, r, step);
+			ls_log(LS_LOG_ERR, "workload",
+				"rank %u (h%u) failed in step %llu", r, r, step);
 	}
 	j->failed = true;
 	main_kill_all(j);
@@ -408,13 +428,15 @@ main_run(struct job *j)
 	uint64_t now_ns, wait_ns;
 	int rc;
 
-	while (!j->stopping && (now_ns = ls_clock_mono_ns()) - begin_ns < j->options.start_delay_ns)
+	while (!j->stopping &&
+		(now_ns = ls_clock_mono_ns()) - begin_ns < j->options.start_delay_ns)
 		main_wait(j, j->options.start_delay_ns - (now_ns - begin_ns));
 	if (j->stopping)
 		return;
 	rc = main_start_ranks(j);
 	if (rc != 0) {
-		ls_log(LS_LOG_ERR, "workload", "cannot start the ranks: %s", ls_err_text(rc));
+		ls_log(LS_LOG_ERR, "workload", "cannot start the ranks: %s",
+			ls_err_text(rc));
 		j->failed = true;
 		main_kill_all(j);
 	}
@@ -422,8 +444,8 @@ main_run(struct job *j)
 		now_ns = ls_clock_mono_ns();
 		rc = fault_turn(&j->fault, j->shared, now_ns, &wait_ns);
 		if (rc != 0 && !j->failed) {
-			ls_log(LS_LOG_ERR, "workload", "cannot slow rank %d: %s", j->fault.plan.rank,
-				ls_err_text(rc));
+			ls_log(LS_LOG_ERR, "workload", "cannot slow rank %d: %s",
+				j->fault.plan.rank, ls_err_text(rc));
 			j->failed = true;
 			main_kill_all(j);
 		}
@@ -476,7 +498,8 @@ main_prepare(struct job *j)
 	j->fault.cgroups = &j->cgroups;
 	j->fault.seed = (uint64_t)j->options.seed;
 	if (j->fault.plan.kind == FAULT_CPU_QUOTA && j->cgroups.version == 0) {
-		ls_log(LS_LOG_ERR, "workload", "cpu_quota needs a CPU cgroup, and there is none: %s",
+		ls_log(LS_LOG_ERR, "workload",
+			"cpu_quota needs a CPU cgroup, and there is none: %s",
 			j->cgroups.why);
 		return -ENOTSUP;
 	}
@@ -491,7 +514,8 @@ main_report(struct job *j)
 
 	for (r = 0; r < j->options.ranks; r++) {
 		if (j->shared->rank[r].ring_rc != 0)
-			ls_log(LS_LOG_WARN, "workload", "rank %lld made no step ring in %s/h%lld: %s",
+			ls_log(LS_LOG_WARN, "workload",
+				"rank %lld made no step ring in %s/h%lld: %s",
 				(long long)r, j->options.steps_root, (long long)r,
 				ls_err_text(j->shared->rank[r].ring_rc));
 	}
@@ -500,7 +524,8 @@ main_report(struct job *j)
 		return;
 	rc = report_write(j->options.report, &j->options, &j->fault, j->shared);
 	if (rc != 0) {
-		ls_log(LS_LOG_ERR, "workload", "%s: %s", j->options.report, ls_err_text(rc));
+		ls_log(LS_LOG_ERR, "workload", "%s: %s", j->options.report,
+			ls_err_text(rc));
 		j->failed = true;
 	}
 }
@@ -511,11 +536,13 @@ main_check_options(struct job *j, char *err, unsigned err_size)
 	const struct workload_options *o = &j->options;
 
 	if (o->ranks % o->slices != 0) {
-		(void)snprintf(err, err_size, "--slices %lld does not divide --ranks %lld",
+		(void)snprintf(err, err_size,
+			"--slices %lld does not divide --ranks %lld",
 			(long long)o->slices, (long long)o->ranks);
 		return -1;
 	}
-	if (o->netns[0] != '\0' && netns_check(o->netns, (unsigned)o->ranks, err, err_size) != 0)
+	if (o->netns[0] != '\0' &&
+		netns_check(o->netns, (unsigned)o->ranks, err, err_size) != 0)
 		return -1;
 	return workload_fault_parse(o, &j->fault.plan, err, err_size);
 }
@@ -528,7 +555,8 @@ main(int argc, char **argv)
 	enum ls_conf_action action;
 	int rc, rest;
 
-	rc = ls_conf_load(&main_program, argc, argv, &j.options, &action, &rest, err, sizeof(err));
+	rc = ls_conf_load(&main_program, argc, argv, &j.options, &action, &rest, err,
+		sizeof(err));
 	if (rc == 0 && action == LS_CONF_EXIT)
 		return 0;
 	if (rc != 0 || main_check_options(&j, err, sizeof(err)) != 0) {

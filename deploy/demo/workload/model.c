@@ -9,9 +9,9 @@
 
 struct layer {
 	unsigned in, out;
-	float *weight, *bias;           /* in params: weight[i * out + o] */
+	float *weight, *bias; /* in params: weight[i * out + o] */
 	float *weight_grad, *bias_grad; /* in grads, same order */
-	float *value, *delta;           /* batch rows of `out` */
+	float *value, *delta; /* batch rows of `out` */
 };
 
 struct model {
@@ -22,7 +22,8 @@ struct model {
 	float *scratch;
 };
 
-/* Constants: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014. */
+/* Constants: Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
+ *            2014. */
 double
 model_random(uint64_t *state)
 {
@@ -34,8 +35,8 @@ model_random(uint64_t *state)
 }
 
 struct model *
-model_new(unsigned inputs, unsigned outputs, unsigned layers, unsigned width, unsigned batch,
-	uint64_t seed)
+model_new(unsigned inputs, unsigned outputs, unsigned layers, unsigned width,
+	unsigned batch, uint64_t seed)
 {
 	struct model *m = calloc(1, sizeof(*m));
 	size_t at = 0, values = 0, i;
@@ -93,7 +94,8 @@ model_free(struct model *m)
 
 /* value = activation(x * weight + bias); x / (1 + |x|) costs the same for every x. */
 static void
-model_layer_forward(struct layer *y, const float *restrict x, unsigned batch, int activate)
+model_layer_forward(struct layer *y, const float *restrict x, unsigned batch,
+	int activate)
 {
 	unsigned b, i, o;
 
@@ -113,7 +115,8 @@ model_layer_forward(struct layer *y, const float *restrict x, unsigned batch, in
 	}
 }
 
-/* Gradients of this layer from its deltas, and the deltas of the layer below (NULL: none). */
+/* Gradients of this layer from its deltas, and the deltas of the layer below (NULL:
+ * none). */
 static void
 model_layer_backward(struct layer *y, const float *restrict x, unsigned batch,
 	struct layer *below)
@@ -136,7 +139,8 @@ model_layer_backward(struct layer *y, const float *restrict x, unsigned batch,
 			continue;
 		for (i = 0; i < y->in; i++) {
 			const float *restrict w = y->weight + (size_t)i * y->out;
-			float sum = 0, slope = 1 - fabsf(x[i]); /* square root of the derivative */
+			/* square root of the derivative */
+			float sum = 0, slope = 1 - fabsf(x[i]);
 
 			for (o = 0; o < y->out; o++)
 				sum += d[o] * w[o];
@@ -155,8 +159,8 @@ model_compute(struct model *m, const float *x, const float *y)
 
 	memset(m->grads, 0, (m->param_count + 1) * sizeof(*m->grads));
 	for (l = 0; l < m->layers; l++)
-		model_layer_forward(&m->layer[l], l == 0 ? x : m->layer[l - 1].value, m->batch,
-			l + 1 < m->layers);
+		model_layer_forward(&m->layer[l], l == 0 ? x : m->layer[l - 1].value,
+			m->batch, l + 1 < m->layers);
 	for (i = 0; i < count; i++) {
 		float diff = top->value[i] - y[i];
 
@@ -164,8 +168,8 @@ model_compute(struct model *m, const float *x, const float *y)
 		top->delta[i] = 2 * diff / (float)count;
 	}
 	for (l = m->layers; l-- > 0;)
-		model_layer_backward(&m->layer[l], l == 0 ? x : m->layer[l - 1].value, m->batch,
-			l == 0 ? NULL : &m->layer[l - 1]);
+		model_layer_backward(&m->layer[l], l == 0 ? x : m->layer[l - 1].value,
+			m->batch, l == 0 ? NULL : &m->layer[l - 1]);
 	m->grads[m->param_count] = (float)(loss / (double)count);
 }
 

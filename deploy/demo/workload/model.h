@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * model - a dense network, trained by stochastic gradient descent on the mean squared error.
+ * model - a dense network, trained by stochastic gradient descent on the mean squared
+ * error.
  *
- * The work of a step depends on the sizes alone, never on the values: no rank is slower than
- * another because of its data.
+ * The work of a step depends on the sizes alone, never on the values: no rank is slower
+ * than another because of its data.
  *
  * Owner:   one rank.
  * Units:   none.
@@ -19,16 +20,18 @@
 struct model;
 
 /* New network with weights from the seed: the same on every rank. */
-struct model *model_new(unsigned inputs, unsigned outputs, unsigned layers, unsigned width,
-	unsigned batch, uint64_t seed);
+struct model *model_new(unsigned inputs, unsigned outputs, unsigned layers,
+	unsigned width, unsigned batch, uint64_t seed);
 
 /* Frees; accepts NULL. */
 void model_free(struct model *m);
 
-/* Gradients of a batch (rows of inputs, rows of labels), summed up in model_gradients(). */
+/* Gradients of a batch (rows of inputs, rows of labels), summed up in
+ * model_gradients(). */
 void model_compute(struct model *m, const float *x, const float *y);
 
-/* The gradients, and after them the loss of the batch: *ret_count floats to be averaged over ranks. */
+/* The gradients, and after them the loss of the batch: *ret_count floats to be averaged
+ * over ranks. */
 float *model_gradients(struct model *m, size_t *ret_count);
 
 /* One step down the averaged gradients; returns the averaged loss. */

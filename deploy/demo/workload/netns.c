@@ -32,7 +32,8 @@ netns_check(const char *prefix, unsigned ranks, char *err, unsigned err_size)
 		netns_path(prefix, r, path, sizeof(path));
 		if (access(path, R_OK) == 0)
 			continue;
-		(void)snprintf(err, err_size, "--netns %s: %s: %s", prefix, path, strerror(errno));
+		(void)snprintf(err, err_size, "--netns %s: %s: %s", prefix, path,
+			strerror(errno));
 		return -1;
 	}
 	return 0;
@@ -54,7 +55,8 @@ netns_enter(const char *prefix, unsigned rank)
 	return rc;
 }
 
-/* The address by which others reach this namespace: the first that is not loopback's. */
+/* The address by which others reach this namespace: the first that is not loopback's.
+ */
 static int
 netns_address(struct sockaddr_in *ret)
 {
@@ -75,7 +77,8 @@ netns_address(struct sockaddr_in *ret)
 	return rc;
 }
 
-/* Listens in the namespace of this rank; *ret_fd is the caller's even if this fails, once it is there. */
+/* Listens in the namespace of this rank; *ret_fd is the caller's even if this fails,
+ * once it is there. */
 static int
 netns_listen(const char *prefix, unsigned rank, int *ret_fd, struct sockaddr_in *ret_at)
 {
@@ -87,8 +90,10 @@ netns_listen(const char *prefix, unsigned rank, int *ret_fd, struct sockaddr_in 
 	if (rc != 0)
 		return rc;
 	*ret_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (*ret_fd < 0 || bind(*ret_fd, (struct sockaddr *)ret_at, sizeof(*ret_at)) != 0 ||
-		listen(*ret_fd, 1) != 0 || getsockname(*ret_fd, (struct sockaddr *)ret_at, &len) != 0)
+	if (*ret_fd < 0 ||
+		bind(*ret_fd, (struct sockaddr *)ret_at, sizeof(*ret_at)) != 0 ||
+		listen(*ret_fd, 1) != 0 ||
+		getsockname(*ret_fd, (struct sockaddr *)ret_at, &len) != 0)
 		return -errno;
 	return 0;
 }
@@ -132,10 +137,13 @@ netns_connect(const char *prefix, unsigned from, unsigned to, int ret_fds[2])
 		rc = netns_call(prefix, from, &at, &fds[0]);
 	if (rc == 0) {
 		fds[1] = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
-		/* As training libraries do: pieces of a ring are not to wait for each other. */
+		/* As training libraries do: pieces of a ring are not to wait for each
+		 * other. */
 		if (fds[1] < 0 ||
-			setsockopt(fds[0], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) != 0 ||
-			setsockopt(fds[1], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) != 0)
+			setsockopt(fds[0], IPPROTO_TCP, TCP_NODELAY, &one,
+				sizeof(one)) != 0 ||
+			setsockopt(fds[1], IPPROTO_TCP, TCP_NODELAY, &one,
+				sizeof(one)) != 0)
 			rc = -errno;
 	}
 	if (setns(home, CLONE_NEWNET) != 0 && rc == 0)

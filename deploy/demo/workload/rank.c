@@ -49,7 +49,8 @@ rank_read_schedstat(struct rank *r)
 	}
 }
 
-/* One line a step: its number, and how long this rank was on a CPU or waited for one, ns. */
+/* One line a step: its number, and how long this rank was on a CPU or waited for one,
+ * ns. */
 static void
 rank_tell_truth(struct rank *r, uint64_t step)
 {
@@ -89,11 +90,14 @@ rank_mark_peers(const struct rank *r, const struct reduce_ring *before)
 
 	if (p->slice_size < 2)
 		return;
-	lockstep_peer(prev, (double)(r->ring.recv_wait_ns - before->recv_wait_ns) / 1e9, -1);
-	lockstep_peer(next, -1, (double)(r->ring.send_wait_ns - before->send_wait_ns) / 1e9);
+	lockstep_peer(prev, (double)(r->ring.recv_wait_ns - before->recv_wait_ns) / 1e9,
+		-1);
+	lockstep_peer(next, -1,
+		(double)(r->ring.send_wait_ns - before->send_wait_ns) / 1e9);
 }
 
-/* Averages the gradients over all ranks: in the slice, then between leaders, then back. */
+/* Averages the gradients over all ranks: in the slice, then between leaders, then back.
+ */
 static int
 rank_sync(struct rank *r)
 {
@@ -141,7 +145,8 @@ rank_step(struct rank *r, uint64_t step)
 {
 	const struct workload_options *o = r->options;
 	bool slow = r->fault->kind == FAULT_SLOW_INPUT &&
-		r->fault->rank == (int)r->place->rank && atomic_load(&r->shared->fault_on);
+		r->fault->rank == (int)r->place->rank &&
+		atomic_load(&r->shared->fault_on);
 	uint64_t t_begin, t_input, t_compute, t_sync;
 	double loss;
 	int rc;
@@ -177,7 +182,9 @@ rank_step(struct rank *r, uint64_t step)
 static int
 rank_train(struct rank *r)
 {
-	uint64_t last = r->options->steps > 0 ? (uint64_t)r->options->steps : UINT64_MAX, step;
+	uint64_t last = r->options->steps > 0 ? (uint64_t)r->options->steps
+					      : UINT64_MAX,
+		 step;
 	int rc;
 
 	rank_read_schedstat(r);
@@ -189,7 +196,8 @@ rank_train(struct rank *r)
 		if (stop > 0 && step >= stop)
 			break;
 		atomic_store(&r->progress->step, step);
-		if (atomic_load(&r->shared->fault_on) && !atomic_load(&r->progress->has_fault_sums)) {
+		if (atomic_load(&r->shared->fault_on) &&
+			!atomic_load(&r->progress->has_fault_sums)) {
 			rank_snapshot(r, &r->progress->at_fault);
 			atomic_store(&r->progress->has_fault_sums, true);
 		} else if (atomic_load(&r->progress->has_fault_sums) &&
@@ -212,7 +220,8 @@ rank_open_marks(const struct rank *r)
 	struct lockstep_options o = LOCKSTEP_OPTIONS_INIT;
 	char dir[WORKLOAD_PATH_BYTES], host[16], slice[16];
 
-	(void)snprintf(dir, sizeof(dir), "%s/h%u", r->options->steps_root, r->place->rank);
+	(void)snprintf(dir, sizeof(dir), "%s/h%u", r->options->steps_root,
+		r->place->rank);
 	(void)snprintf(host, sizeof(host), "h%u", r->place->rank);
 	(void)snprintf(slice, sizeof(slice), "%u", r->place->slice);
 	o.job = r->options->job;
@@ -241,21 +250,26 @@ int
 rank_run(const struct workload_options *o, const struct workload_fault *fault,
 	const struct rank_place *p, struct workload_shared *shared)
 {
-	struct rank r = { .options = o, .fault = fault, .place = p, .shared = shared,
-		.progress = &shared->rank[p->rank], .schedstat_fd = -1,
+	struct rank r = { .options = o,
+		.fault = fault,
+		.place = p,
+		.shared = shared,
+		.progress = &shared->rank[p->rank],
+		.schedstat_fd = -1,
 		.truth_fd = -1 };
 	unsigned at = p->rank - p->slice * p->slice_size;
 	size_t count;
 	int rc;
 
-	r.model = model_new(DATA_INPUTS, DATA_OUTPUTS, (unsigned)o->layers, (unsigned)o->width,
-		(unsigned)o->batch, (uint64_t)o->seed);
+	r.model = model_new(DATA_INPUTS, DATA_OUTPUTS, (unsigned)o->layers,
+		(unsigned)o->width, (unsigned)o->batch, (uint64_t)o->seed);
 	if (r.model == NULL)
 		return -ENOMEM;
 	(void)model_gradients(r.model, &count);
 	rc = data_reader_open(&r.reader, o->data, p->rank, (unsigned)o->batch);
 	if (rc == 0)
-		rc = reduce_init(&r.ring, p->slice_size, at, p->next_fd, p->prev_fd, count);
+		rc = reduce_init(&r.ring, p->slice_size, at, p->next_fd, p->prev_fd,
+			count);
 	if (rc == 0)
 		rc = reduce_init(&r.leaders, p->slices, p->slice, p->leader_next_fd,
 			p->leader_prev_fd, count);

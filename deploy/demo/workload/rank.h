@@ -13,13 +13,14 @@
 #include "proto/base/err.h"
 #include "deploy/demo/workload/workload.h"
 
-/* Where a rank stands, and its sockets: a ring within the slice, and one of the slices' leaders. */
+/* Where a rank stands, and its sockets: a ring within the slice, and one of the slices'
+ * leaders. */
 struct rank_place {
 	unsigned rank;
 	unsigned slice;
-	unsigned slice_size;       /* ranks of a slice */
+	unsigned slice_size; /* ranks of a slice */
 	unsigned slices;
-	int next_fd, prev_fd;      /* -1: alone in its slice */
+	int next_fd, prev_fd; /* -1: alone in its slice */
 	int leader_next_fd, leader_prev_fd; /* -1: no leader, or one slice */
 };
 

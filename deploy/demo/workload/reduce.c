@@ -10,8 +10,8 @@
 #include "proto/base/clock.h"
 
 int
-reduce_init(struct reduce_ring *ring, unsigned size, unsigned place, int next_fd, int prev_fd,
-	size_t count)
+reduce_init(struct reduce_ring *ring, unsigned size, unsigned place, int next_fd,
+	int prev_fd, size_t count)
 {
 	memset(ring, 0, sizeof(*ring));
 	ring->size = size;
@@ -75,7 +75,8 @@ reduce_exchange(struct reduce_ring *ring, const void *out, size_t out_bytes, voi
 			rc = reduce_recv_some(ring->prev_fd, &recv_at, &in_bytes);
 		if (rc != 0 || (out_bytes == 0 && in_bytes == 0))
 			return rc;
-		fds[0] = (struct pollfd){ .fd = in_bytes > 0 ? ring->prev_fd : -1, .events = POLLIN };
+		fds[0] = (struct pollfd){ .fd = in_bytes > 0 ? ring->prev_fd : -1,
+			.events = POLLIN };
 		fds[1] = (struct pollfd){ .fd = out_bytes > 0 ? ring->next_fd : -1,
 			.events = POLLOUT };
 		before = ls_clock_mono_ns();
@@ -90,7 +91,8 @@ reduce_exchange(struct reduce_ring *ring, const void *out, size_t out_bytes, voi
 
 /* Piece i of a vector: the first count % size pieces are one longer. */
 static float *
-reduce_piece(const struct reduce_ring *ring, float *v, size_t count, unsigned i, size_t *ret_bytes)
+reduce_piece(const struct reduce_ring *ring, float *v, size_t count, unsigned i,
+	size_t *ret_bytes)
 {
 	size_t base = count / ring->size, extra = count % ring->size;
 
@@ -106,14 +108,17 @@ reduce_all(struct reduce_ring *ring, float *v, size_t count)
 	int rc;
 
 	for (k = 0; k + 1 < 2 * n - 1; k++) {
-		/* The piece that goes out in one exchange is the one that came in before. */
-		unsigned out_i = (ring->place + 2 * n - k) % n, in_i = (out_i + n - 1) % n;
+		/* The piece that goes out in one exchange is the one that came in
+		 * before. */
+		unsigned out_i = (ring->place + 2 * n - k) % n,
+			 in_i = (out_i + n - 1) % n;
 		size_t out_bytes, in_bytes, i;
 		float *out = reduce_piece(ring, v, count, out_i, &out_bytes);
 		float *in = reduce_piece(ring, v, count, in_i, &in_bytes);
 		int adding = k + 1 < n;
 
-		rc = reduce_exchange(ring, out, out_bytes, adding ? ring->room : in, in_bytes);
+		rc = reduce_exchange(ring, out, out_bytes, adding ? ring->room : in,
+			in_bytes);
 		if (rc != 0)
 			return rc;
 		for (i = 0; adding && i < in_bytes / sizeof(float); i++)

@@ -30,7 +30,8 @@ report_means(const struct workload_sums *a, const struct workload_sums *b)
 	return m;
 }
 
-/* Before the fault (all of the run, if there was none), or after it began; false: no such part. */
+/* Before the fault (all of the run, if there was none), or after it began; false: no
+ * such part. */
 static bool
 report_part(const struct workload_progress *p, bool after, struct report_means *ret)
 {
@@ -39,9 +40,10 @@ report_part(const struct workload_progress *p, bool after, struct report_means *
 
 	if (after && !fault)
 		return false;
-	*ret = after ? report_means(&p->at_fault,
-			       atomic_load(&p->has_over_sums) ? &p->at_over : &p->at_end)
-		     : report_means(&zero, fault ? &p->at_fault : &p->at_end);
+	*ret = after
+		? report_means(&p->at_fault,
+			  atomic_load(&p->has_over_sums) ? &p->at_over : &p->at_end)
+		: report_means(&zero, fault ? &p->at_fault : &p->at_end);
 	return true;
 }
 
@@ -56,13 +58,17 @@ report_print_part(FILE *out, const struct workload_options *o, const struct faul
 		if (!report_part(&shared->rank[i], after, &m))
 			return;
 		if (i == 0)
-			fprintf(out, "\n%-7s %6s %8s %8s %8s %8s %8s %9s  (ms a step)\n",
-				after ? f->over ? "during" : "after" : f->begun ? "before" : "rank", "steps", "step",
-				"input", "work", "wait", "cpu", "run queue");
+			fprintf(out,
+				"\n%-7s %6s %8s %8s %8s %8s %8s %9s  (ms a step)\n",
+				after		   ? f->over ? "during" : "after"
+					: f->begun ? "before"
+						   : "rank",
+				"steps", "step", "input", "work", "wait", "cpu",
+				"run queue");
 		fprintf(out, "%c h%-4lld %6llu %8.2f %8.2f %8.2f %8.2f %8.2f %9.2f\n",
 			f->begun && i == f->plan.rank ? '*' : ' ', (long long)i,
-			(unsigned long long)m.steps, m.step, m.input, m.work, m.wait, m.cpu,
-			m.runqueue);
+			(unsigned long long)m.steps, m.step, m.input, m.work, m.wait,
+			m.cpu, m.runqueue);
 	}
 }
 
@@ -70,24 +76,26 @@ void
 report_print(FILE *out, const struct workload_options *o, const struct fault *f,
 	const struct workload_shared *shared)
 {
-	fprintf(out, "job %s: %lld ranks, %lld slices, fault %s\n", o->job, (long long)o->ranks,
-		(long long)o->slices, o->slow);
+	fprintf(out, "job %s: %lld ranks, %lld slices, fault %s\n", o->job,
+		(long long)o->ranks, (long long)o->slices, o->slow);
 	if (f->begun)
-		fprintf(out, "fault began at step %llu on h%d\n", (unsigned long long)f->begun_step,
-			f->plan.rank);
+		fprintf(out, "fault began at step %llu on h%d\n",
+			(unsigned long long)f->begun_step, f->plan.rank);
 	if (f->over)
-		fprintf(out, "and ended at step %llu\n", (unsigned long long)f->over_step);
+		fprintf(out, "and ended at step %llu\n",
+			(unsigned long long)f->over_step);
 	if (f->pauses > 0)
-		fprintf(out, "stopped %llu times for %d ms\n", (unsigned long long)f->pauses,
-			f->plan.amount);
+		fprintf(out, "stopped %llu times for %d ms\n",
+			(unsigned long long)f->pauses, f->plan.amount);
 	if (f->cgroups->version > 0)
-		fprintf(out, "cgroups: version %d in %s\n", f->cgroups->version, f->cgroups->base);
+		fprintf(out, "cgroups: version %d in %s\n", f->cgroups->version,
+			f->cgroups->base);
 	else
 		fprintf(out, "cgroups: none (%s)\n", f->cgroups->why);
 	report_print_part(out, o, f, shared, false);
 	report_print_part(out, o, f, shared, true);
-	fprintf(out, "\nloss: %.5f at the start, %.5f at the end\n", shared->rank[0].loss_first,
-		shared->rank[0].loss_last);
+	fprintf(out, "\nloss: %.5f at the start, %.5f at the end\n",
+		shared->rank[0].loss_first, shared->rank[0].loss_last);
 }
 
 static json_t *
@@ -97,10 +105,11 @@ report_part_json(const struct workload_progress *p, bool after)
 
 	if (!report_part(p, after, &m))
 		return json_null();
-	return json_pack("{s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "steps", (json_int_t)m.steps,
-		"step_seconds", m.step / 1e3, "input_seconds", m.input / 1e3, "work_seconds",
-		m.work / 1e3, "wait_seconds", m.wait / 1e3, "cpu_seconds", m.cpu / 1e3,
-		"runqueue_seconds", m.runqueue / 1e3);
+	return json_pack("{s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "steps",
+		(json_int_t)m.steps, "step_seconds", m.step / 1e3, "input_seconds",
+		m.input / 1e3, "work_seconds", m.work / 1e3, "wait_seconds",
+		m.wait / 1e3, "cpu_seconds", m.cpu / 1e3, "runqueue_seconds",
+		m.runqueue / 1e3);
 }
 
 static json_t *
@@ -108,10 +117,11 @@ report_fault_json(const struct fault *f)
 {
 	if (!f->begun)
 		return json_null();
-	return json_pack("{s:s, s:i, s:i, s:I, s:o, s:I}", "kind", workload_fault_name(f->plan.kind),
-		"rank", f->plan.rank, "amount", f->plan.amount, "step",
-		(json_int_t)f->begun_step, "end_step",
-		f->over ? json_integer((json_int_t)f->over_step) : json_null(), "pauses", (json_int_t)f->pauses);
+	return json_pack("{s:s, s:i, s:i, s:I, s:o, s:I}", "kind",
+		workload_fault_name(f->plan.kind), "rank", f->plan.rank, "amount",
+		f->plan.amount, "step", (json_int_t)f->begun_step, "end_step",
+		f->over ? json_integer((json_int_t)f->over_step) : json_null(),
+		"pauses", (json_int_t)f->pauses);
 }
 
 int
@@ -130,15 +140,18 @@ report_write(const char *path, const struct workload_options *o, const struct fa
 	for (i = 0; i < o->ranks; i++) {
 		(void)snprintf(host, sizeof(host), "h%lld", (long long)i);
 		if (json_array_append_new(ranks,
-			    json_pack("{s:I, s:s, s:o, s:o}", "rank", (json_int_t)i, "host", host,
-				    "before", report_part_json(&shared->rank[i], false), "after",
+			    json_pack("{s:I, s:s, s:o, s:o}", "rank", (json_int_t)i,
+				    "host", host, "before",
+				    report_part_json(&shared->rank[i], false), "after",
 				    report_part_json(&shared->rank[i], true))) != 0)
 			goto out;
 	}
-	root = json_pack("{s:s, s:I, s:I, s:s, s:s, s:o, s:f, s:f, s:O}", "job", o->job, "slices",
-		(json_int_t)o->slices, "steps", (json_int_t)shared->rank[0].at_end.steps, "slow",
-		o->slow, "cgroup", cgroup, "fault", report_fault_json(f), "loss_first",
-		shared->rank[0].loss_first, "loss_last", shared->rank[0].loss_last, "ranks", ranks);
+	root = json_pack("{s:s, s:I, s:I, s:s, s:s, s:o, s:f, s:f, s:O}", "job", o->job,
+		"slices", (json_int_t)o->slices, "steps",
+		(json_int_t)shared->rank[0].at_end.steps, "slow", o->slow, "cgroup",
+		cgroup, "fault", report_fault_json(f), "loss_first",
+		shared->rank[0].loss_first, "loss_last", shared->rank[0].loss_last,
+		"ranks", ranks);
 	if (root == NULL)
 		goto out;
 	rc = json_dump_file(root, path, JSON_INDENT(2)) == 0 ? 0 : -EIO;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report - what happened to each rank, measured by the rank itself, before and after the fault.
+ * report - what happened to each rank, measured by the rank itself, before and after
+ * the fault.
  *
  * Owner:   the parent, after the ranks are gone.
  * Units:   ms a step; JSON: seconds.
@@ -18,7 +19,7 @@ void report_print(FILE *out, const struct workload_options *o, const struct faul
 	const struct workload_shared *shared);
 
 /* Writes the same as JSON. */
-int report_write(const char *path, const struct workload_options *o, const struct fault *f,
-	const struct workload_shared *shared) LS_MUSTCHECK;
+int report_write(const char *path, const struct workload_options *o,
+	const struct fault *f, const struct workload_shared *shared) LS_MUSTCHECK;
 
 #endif

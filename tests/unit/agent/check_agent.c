@@ -22,8 +22,8 @@ load(int argc, char **argv)
 	char err[LS_LOG_LINE_MAX_BYTES];
 	int left;
 
-	return ls_conf_load(
-		&ls_agent_program, argc, argv, &config, &action, &left, err, sizeof(err));
+	return ls_conf_load(&ls_agent_program, argc, argv, &config, &action, &left, err,
+		sizeof(err));
 }
 
 static void
@@ -59,10 +59,12 @@ START_TEST(host_name_defaults_to_the_machine_and_is_checked)
 	ck_assert_int_eq(ls_agent_config_finish(&config, text, sizeof(text)), 0);
 	ck_assert_uint_gt(strlen(config.host_name), 0);
 	(void)snprintf(config.host_name, sizeof(config.host_name), "a\nb");
-	ck_assert_int_eq(ls_agent_config_finish(&config, text, sizeof(text)), -LS_ERANGE);
+	ck_assert_int_eq(ls_agent_config_finish(&config, text, sizeof(text)),
+		-LS_ERANGE);
 	memset(config.host_name, 'x', LS_HOST_NAME_MAX_BYTES);
 	config.host_name[LS_HOST_NAME_MAX_BYTES] = '\0';
-	ck_assert_int_eq(ls_agent_config_finish(&config, text, sizeof(text)), -LS_ERANGE);
+	ck_assert_int_eq(ls_agent_config_finish(&config, text, sizeof(text)),
+		-LS_ERANGE);
 }
 END_TEST
 
@@ -90,13 +92,15 @@ START_TEST(once_lists_every_metric_with_value_or_null)
 	}
 	ck_assert(json_is_number(json_object_get(
 		json_object_get(m, "host.cpu.busy_seconds_total"), "value")));
-	ck_assert(json_is_null(json_object_get(json_object_get(m, "job.threads"), "value")));
+	ck_assert(json_is_null(
+		json_object_get(json_object_get(m, "job.threads"), "value")));
 	ck_assert(json_is_number(json_object_get(json_object_get(o, "series"),
 		"job.threads{job=\"job\",rank=\"0\"}")));
 	w = json_array_get(json_object_get(o, "workers"), 0);
 	ck_assert(json_is_true(json_object_get(w, "visible")));
 	ck_assert(json_is_number(json_object_get(
-		json_object_get(json_object_get(w, "metrics"), "job.threads"), "value")));
+		json_object_get(json_object_get(w, "metrics"), "job.threads"),
+		"value")));
 	json_decref(o);
 	step_ring_fini(&ring);
 }

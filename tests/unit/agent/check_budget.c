@@ -118,7 +118,8 @@ START_TEST(what_is_neither_over_nor_calm_keeps_the_pace)
 }
 END_TEST
 
-/* An agent that uses 0.006 at full pace and half of it slowed: it would swing for ever. */
+/* An agent that uses 0.006 at full pace and half of it slowed: it would swing for ever.
+ */
 START_TEST(swings_become_rarer_and_rarer)
 {
 	unsigned i, changes = 0, late = 0;

@@ -30,7 +30,8 @@ setup(void)
 	(void)snprintf(config.steps_dir, sizeof(config.steps_dir), "%s/steps", root);
 	(void)snprintf(config.state_dir, sizeof(config.state_dir), "%s/state", root);
 	ck_assert_int_eq(
-		ls_spool_open(config.state_dir, LS_SPOOL_DEFAULT_BYTES, kernel, &spool), 0);
+		ls_spool_open(config.state_dir, LS_SPOOL_DEFAULT_BYTES, kernel, &spool),
+		0);
 	loop = ls_loop_new();
 	ck_assert_ptr_nonnull(loop);
 	ck_assert_int_eq(ls_sources_open(loop, &config, kernel, spool, &sources), 0);
@@ -83,7 +84,8 @@ START_TEST(worker_without_a_visible_process_is_known_but_not_measured)
 	ls_sources_fill(sources, &report);
 	ck_assert_uint_eq(report.worker_count, 1);
 	ck_assert_uint_eq(report.hot_count, 1);
-	ck_assert_ptr_null(ls_sources_worker(sources, (const uint8_t[LS_RING_ID_BYTES]){ 7 }));
+	ck_assert_ptr_null(
+		ls_sources_worker(sources, (const uint8_t[LS_RING_ID_BYTES]){ 7 }));
 }
 END_TEST
 
@@ -108,7 +110,8 @@ find_group(const char *name, struct ls_series_group *ret)
 	size_t i;
 
 	for (i = 0; i < LS_GROUPS_MAX; i++) {
-		if (ls_series_look(ls_sources_series(sources), i, ret) && strcmp(ret->name, name) == 0)
+		if (ls_series_look(ls_sources_series(sources), i, ret) &&
+			strcmp(ret->name, name) == 0)
 			return true;
 	}
 	return false;
@@ -187,7 +190,8 @@ START_TEST(lean_agents_read_what_they_cannot_do_without)
 
 	ls_sources_read(sources, LS_CADENCE_FAST | LS_CADENCE_SLOW, 1000);
 	ls_sources_read(sources, LS_CADENCE_FAST | LS_CADENCE_SLOW, 2000);
-	before = readings("host.neighbours"); /* 0 on a machine without control groups */
+	/* 0 on a machine without control groups */
+	before = readings("host.neighbours");
 	ls_sources_set_lean(sources, true);
 	ls_sources_read(sources, LS_CADENCE_FAST | LS_CADENCE_SLOW, 3000);
 	ck_assert_uint_eq(readings("host.neighbours"), before);
@@ -207,9 +211,10 @@ START_TEST(workers_wait_for_who_this_host_is)
 	ls_sources_close(sources);
 	sources = NULL;
 	fake_metadata_open(&server, loop);
-	server.text[LS_METADATA_TPU_ENV] = "MEGASCALE_SLICE_ID: '1'\nMEGASCALE_NUM_SLICES: '2'\n";
-	(void)snprintf(
-		config.metadata_address, sizeof(config.metadata_address), "%s", server.address);
+	server.text[LS_METADATA_TPU_ENV] =
+		"MEGASCALE_SLICE_ID: '1'\nMEGASCALE_NUM_SLICES: '2'\n";
+	(void)snprintf(config.metadata_address, sizeof(config.metadata_address), "%s",
+		server.address);
 	ck_assert_int_eq(ls_sources_open(loop, &config, kernel, spool, &sources), 0);
 	config.metadata_address[0] = '\0';
 	ls_sources_read(sources, LS_CADENCE_FAST | LS_CADENCE_SLOW, now);
@@ -227,7 +232,8 @@ START_TEST(workers_wait_for_who_this_host_is)
 				     ls_sources_place(sources)),
 		LS_METADATA_TPU_ENV, NULL, 0);
 	ls_sources_fill(sources, &report);
-	ck_assert_str_eq(report.workers[0].info.slice, "1"); /* what was said of it stays */
+	/* what was said of it stays */
+	ck_assert_str_eq(report.workers[0].info.slice, "1");
 	fake_metadata_close(&server);
 }
 END_TEST

@@ -69,9 +69,12 @@ START_TEST(table_is_complete)
 		bool total = len > 6 && strcmp(m->name + len - 6, "_total") == 0;
 		const char *scope = scopes[m->scope];
 
-		ck_assert_msg(strncmp(m->name, scope, strlen(scope)) == 0, "%s", m->name);
-		ck_assert_msg(total == (m->kind == LS_METRIC_KIND_COUNTER), "%s", m->name);
-		ck_assert_msg(strspn(m->name, "abcdefghijklmnopqrstuvwxyz0123456789._") == len,
+		ck_assert_msg(strncmp(m->name, scope, strlen(scope)) == 0, "%s",
+			m->name);
+		ck_assert_msg(total == (m->kind == LS_METRIC_KIND_COUNTER), "%s",
+			m->name);
+		ck_assert_msg(strspn(m->name,
+				      "abcdefghijklmnopqrstuvwxyz0123456789._") == len,
 			"%s", m->name);
 		ck_assert_msg(*m->unit && *m->help && *m->source, "%s", m->name);
 	}

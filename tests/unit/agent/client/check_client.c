@@ -87,7 +87,7 @@ START_TEST(barriers_hold_entry_and_exit)
 	lockstep_phase(LOCKSTEP_COMPUTE);
 	lockstep_sync_enter(LOCKSTEP_BARRIER_DCN);
 	lockstep_sync_enter(LOCKSTEP_BARRIER_STAGE); /* leaves the one before */
-	lockstep_step_end();                         /* and this one */
+	lockstep_step_end(); /* and this one */
 	lockstep_step_begin(1);
 	for (i = 0; i < 6; i++) {
 		lockstep_sync_enter(LOCKSTEP_BARRIER_OTHER);
@@ -181,7 +181,8 @@ START_TEST(marks_in_the_wrong_order_do_no_harm)
 	ck_assert_uint_eq(r.work_mask, 0);
 	ck_assert_uint_eq(r.peer_count, 0);
 	ck_assert_uint_eq(r.barrier_count, 0);
-	ck_assert_int_eq(rings_record(&rings, 1).t_begin_ns, r.t_begin_ns + (int64_t)r.duration_ns);
+	ck_assert_int_eq(rings_record(&rings, 1).t_begin_ns,
+		r.t_begin_ns + (int64_t)r.duration_ns);
 }
 END_TEST
 
@@ -225,8 +226,9 @@ START_TEST(ring_wraps_around)
 	ck_assert_uint_eq(rings.header.head, n);
 	for (i = n - rings.header.slots; i < n; i++)
 		ck_assert_uint_eq(rings_record(&rings, i).step, i);
-	ck_assert_int_eq(ls_ring_parse_slot(rings.bytes + rings.header.header_bytes, rings.header.slot_bytes, 0, &r,
-		&why), -LS_ESTALE);
+	ck_assert_int_eq(ls_ring_parse_slot(rings.bytes + rings.header.header_bytes,
+				 rings.header.slot_bytes, 0, &r, &why),
+		-LS_ESTALE);
 }
 END_TEST
 
@@ -283,7 +285,8 @@ client_suite(void)
 	Suite *s = suite_create("client");
 	TCase *first = tcase_create("first"), *t = tcase_create("client");
 
-	/* First, because a process opens by itself only once: CK_FORK=no runs all in one. */
+	/* First, because a process opens by itself only once: CK_FORK=no runs all in
+	 * one. */
 	tcase_add_checked_fixture(first, setup, teardown);
 	tcase_add_test(first, first_mark_opens_even_outside_a_step);
 	suite_add_tcase(s, first);

@@ -8,15 +8,15 @@
 #include "tests/support/harness.h"
 
 /* Variables that could leak in from where the tests run. */
-static const char *const variables[] = {
-	"LOCKSTEP_JOB", "LOCKSTEP_ATTEMPT", "LOCKSTEP_RANK", "LOCKSTEP_WORLD", "LOCKSTEP_ROLE",
-	"LOCKSTEP_SLICE", "LOCKSTEP_CHIPS", "LOCKSTEP_HOST", "LOCKSTEP_STEPS_DIR", "JOBSET_NAME",
+static const char *const variables[] = { "LOCKSTEP_JOB", "LOCKSTEP_ATTEMPT",
+	"LOCKSTEP_RANK", "LOCKSTEP_WORLD", "LOCKSTEP_ROLE", "LOCKSTEP_SLICE",
+	"LOCKSTEP_CHIPS", "LOCKSTEP_HOST", "LOCKSTEP_STEPS_DIR", "JOBSET_NAME",
 	"JOBSET_RESTART_ATTEMPT", "REPLICATED_JOB_NAME", "JOB_COMPLETION_INDEX",
-	"MEGASCALE_SLICE_ID", "MEGASCALE_NUM_SLICES", "TPU_WORKER_ID", "TPU_WORKER_HOSTNAMES",
-	"TPU_CHIPS_PER_HOST_BOUNDS", "TPU_CHIPS_PER_PROCESS_BOUNDS", "RANK", "WORLD_SIZE",
-	"LOCAL_WORLD_SIZE", "TORCHELASTIC_RESTART_COUNT", "SLURM_JOB_ID", "SLURM_JOB_NAME",
-	"SLURM_PROCID", "SLURM_NTASKS", "SLURM_RESTART_COUNT"
-};
+	"MEGASCALE_SLICE_ID", "MEGASCALE_NUM_SLICES", "TPU_WORKER_ID",
+	"TPU_WORKER_HOSTNAMES", "TPU_CHIPS_PER_HOST_BOUNDS",
+	"TPU_CHIPS_PER_PROCESS_BOUNDS", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
+	"TORCHELASTIC_RESTART_COUNT", "SLURM_JOB_ID", "SLURM_JOB_NAME", "SLURM_PROCID",
+	"SLURM_NTASKS", "SLURM_RESTART_COUNT" };
 
 static void
 setup(void)
@@ -89,8 +89,8 @@ END_TEST
 START_TEST(nonsense_in_the_environment_is_passed_over)
 {
 	struct ls_client_identity id;
-	static const char *const bad[] = { "", "x", "-1", "1x", " 1", "99999999999999999999",
-		"65536" };
+	static const char *const bad[] = { "", "x", "-1", "1x", " 1",
+		"99999999999999999999", "65536" };
 	size_t i;
 
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

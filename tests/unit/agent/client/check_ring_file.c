@@ -22,7 +22,8 @@
 #include "tests/support/rings.h"
 
 static struct rings rings;
-static time_t clock_ahead_s; /* what the clock of this program is ahead of the system's */
+/* what the clock of this program is ahead of the system's */
+static time_t clock_ahead_s;
 
 /* The clock that the library sees: ten seconds are waited for without waiting. */
 int
@@ -51,8 +52,11 @@ teardown(void)
 static bool
 is_locked(const char *path)
 {
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1 };
-	pid_t child = fork(); /* a process that closes any descriptor of the file drops its lock */
+	struct flock lock = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1
+	};
+	/* a process that closes any descriptor of the file drops its lock */
+	pid_t child = fork();
 	int status;
 
 	if (child == 0) {
@@ -113,7 +117,8 @@ three_steps(void)
 static void
 leave_by_exit(void)
 {
-	lockstep_close(); /* what the handler of exit(3) does; the harness's own are not for a child */
+	/* what the handler of exit(3) does; the harness's own are not for a child */
+	lockstep_close();
 	_exit(0);
 }
 
@@ -157,7 +162,8 @@ START_TEST(lock_is_held_while_the_job_lives)
 
 		close(go[1]); /* so that the end of the test is an end of file */
 		three_steps();
-		loader = fork(); /* a data loader that lives on must not keep the lock */
+		/* a data loader that lives on must not keep the lock */
+		loader = fork();
 		if (loader == 0) {
 			close(ready[1]);
 			_exit((int)read(go[0], &c, 1));
@@ -371,22 +377,37 @@ START_TEST(full_disk_is_an_error_and_leaves_nothing)
 }
 END_TEST
 
-/* The golden bytes are written, not only read: header and slot are those of proto/ring/ring.h. */
+/* The golden bytes are written, not only read: header and slot are those of
+ * proto/ring/ring.h. */
 START_TEST(bytes_are_those_of_the_golden_ring)
 {
 	struct ls_ring_file f = { 0 };
 	struct ls_client_identity id = {
-		.worker = { .job = "golden-run", .slice = "1", .role = "trainer", .host = "h3",
-			.attempt = 2, .rank = 3, .world = 4, .chips = 4 },
+		.worker = { .job = "golden-run",
+			.slice = "1",
+			.role = "trainer",
+			.host = "h3",
+			.attempt = 2,
+			.rank = 3,
+			.world = 4,
+			.chips = 4 },
 		.from = { 1, 2, 1, 1, 1, 4, 5, 8 },
 		.env = "LOCKSTEP_ATTEMPT=2\nMEGASCALE_SLICE_ID=1\n"
 		       "TPU_CHIPS_PER_HOST_BOUNDS=2,2,1\n",
 	};
 	struct ls_ring_file_slot slot = {
-		.step = 41, .t_begin_ns = 1000500000, .duration_ns = 20000000, .barrier_count = 2,
-		.work_mask = 5, .peer_count = 2, .barrier_kind = { 0, 1 },
+		.step = 41,
+		.t_begin_ns = 1000500000,
+		.duration_ns = 20000000,
+		.barrier_count = 2,
+		.work_mask = 5,
+		.peer_count = 2,
+		.barrier_kind = { 0, 1 },
 		.phase_mask = 1 << 0 | 1 << 3 | 1 << 4 | 1 << 10,
-		.phase_ns = { [0] = 1000000, [3] = 12000000, [4] = 6500000, [10] = 500000 },
+		.phase_ns = { [0] = 1000000,
+			[3] = 12000000,
+			[4] = 6500000,
+			[10] = 500000 },
 		.barrier = { { 1013500000, 1018500000 }, { 1018600000, 1020100000 } },
 		.work = { 4096, 0, 8 },
 		.peer = { { 2, 4900, UINT32_MAX, 0 }, { 0, UINT32_MAX, 120, 0 } },
@@ -394,7 +415,8 @@ START_TEST(bytes_are_those_of_the_golden_ring)
 	/* What differs from one ring to the next: slots, ids, wall time, pid. */
 	static const size_t varies[][2] = { { 20, 36 }, { 64, 12 } };
 	size_t len, i;
-	uint8_t *golden = (uint8_t *)ls_test_read(ls_test_source("tests/golden/ring_v1.bin"), &len);
+	uint8_t *golden = (uint8_t *)ls_test_read(
+		ls_test_source("tests/golden/ring_v1.bin"), &len);
 
 	ck_assert_int_eq(ls_ring_file_open(&f, rings.dir, &id, 1000000000), 0);
 	ls_ring_file_live(&f, 42, LS_PHASE_COMPUTE, 1040000000);
@@ -402,7 +424,8 @@ START_TEST(bytes_are_those_of_the_golden_ring)
 	rings_load(&rings);
 	for (i = 0; i < 2; i++)
 		memcpy(rings.bytes + varies[i][0], golden + varies[i][0], varies[i][1]);
-	ck_assert_mem_eq(rings.bytes, golden, LS_RING_HEADER_BYTES + 2 * LS_RING_SLOT_BYTES);
+	ck_assert_mem_eq(rings.bytes, golden,
+		LS_RING_HEADER_BYTES + 2 * LS_RING_SLOT_BYTES);
 	ls_ring_file_close(&f);
 	free(golden);
 }

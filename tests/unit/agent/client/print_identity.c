@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include "agent/client/identity.h"
 
-/* Prints who this process is, by the rules of the C library: check_python.py compares. */
+/* Prints who this process is, by the rules of the C library: check_python.py compares.
+ */
 int
 main(void)
 {
@@ -12,8 +13,9 @@ main(void)
 	int i;
 
 	ls_client_identity_resolve(NULL, &id);
-	printf("%s\n%d\n%d\n%d\n%s\n%s\n%d\n%s\n", id.worker.job, id.worker.attempt, id.worker.rank,
-		id.worker.world, id.worker.role, id.worker.slice, id.worker.chips, id.worker.host);
+	printf("%s\n%d\n%d\n%d\n%s\n%s\n%d\n%s\n", id.worker.job, id.worker.attempt,
+		id.worker.rank, id.worker.world, id.worker.role, id.worker.slice,
+		id.worker.chips, id.worker.host);
 	for (i = 0; i < 8; i++)
 		printf("%d%c", id.from[i], i < 7 ? ' ' : '\n');
 	printf("%s", id.env);

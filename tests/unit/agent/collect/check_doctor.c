@@ -58,7 +58,8 @@ START_TEST(json_is_read_back_as_it_was)
 	json_t *object;
 
 	ls_doctor_add(&d, LS_DOCTOR_OK, "a", "b", "c", "");
-	ls_doctor_addf(&d, LS_DOCTOR_FAIL, "tpu", "port 8431", "open it", "%d refused", 3);
+	ls_doctor_addf(&d, LS_DOCTOR_FAIL, "tpu", "port 8431", "open it", "%d refused",
+		3);
 	ls_doctor_add(&d, LS_DOCTOR_NONE, "x", "y", "z", "");
 	object = ls_doctor_json(&d);
 	ck_assert_int_eq(ls_doctor_parse(object, &back), 0);
@@ -81,7 +82,8 @@ START_TEST(texts_from_outside_are_made_safe)
 	FILE *out = open_memstream(&text, &len);
 	json_t *object;
 
-	ls_doctor_add(&d, LS_DOCTOR_WARN, "steps", "\033]0;x\007.ring", "\xff\xfe", "a\nb");
+	ls_doctor_add(&d, LS_DOCTOR_WARN, "steps", "\033]0;x\007.ring", "\xff\xfe",
+		"a\nb");
 	object = ls_doctor_json(&d);
 	ck_assert_ptr_nonnull(object);
 	ls_doctor_print(&d, false, out);
@@ -98,7 +100,8 @@ END_TEST
 START_TEST(json_of_others_is_refused)
 {
 	static const char *const texts[] = { "{}", "[]", "3", "{\"checks\":3}",
-		"{\"checks\":[3]}", "{\"checks\":[{}]}", "{\"checks\":[{\"status\":\"fine\"}]}",
+		"{\"checks\":[3]}", "{\"checks\":[{}]}",
+		"{\"checks\":[{\"status\":\"fine\"}]}",
 		"{\"checks\":[{\"status\":7}]}" };
 	size_t i;
 
@@ -129,8 +132,9 @@ START_TEST(modes_of_the_steps_directory_are_judged)
 	static const struct {
 		mode_t mode;
 		enum ls_doctor_status status;
-	} modes[] = { { 01777, LS_DOCTOR_OK }, { 0777, LS_DOCTOR_WARN }, { 0755, LS_DOCTOR_WARN },
-		{ 01776, LS_DOCTOR_WARN }, { 0555, LS_DOCTOR_FAIL } };
+	} modes[] = { { 01777, LS_DOCTOR_OK }, { 0777, LS_DOCTOR_WARN },
+		{ 0755, LS_DOCTOR_WARN }, { 01776, LS_DOCTOR_WARN },
+		{ 0555, LS_DOCTOR_FAIL } };
 	size_t i;
 
 	for (i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
@@ -139,7 +143,8 @@ START_TEST(modes_of_the_steps_directory_are_judged)
 		ls_source_step_tell_dir(root, &d);
 		ck_assert_msg(d.check[0].status == modes[i].status, "mode %o",
 			(unsigned)modes[i].mode);
-		ck_assert((d.check[0].fix[0] == '\0') == (modes[i].status == LS_DOCTOR_OK));
+		ck_assert((d.check[0].fix[0] == '\0') ==
+			(modes[i].status == LS_DOCTOR_OK));
 	}
 	ck_assert_int_eq(chmod(root, 0755), 0);
 	tree_write(root, "file", "");
@@ -219,8 +224,9 @@ END_TEST
 
 START_TEST(collectors_that_cannot_be_reached_fail)
 {
-	static const char *const urls[] = { "tcp://127.0.0.1:1", "tcp://[::1]:1", "ipc:///x",
-		"tcp://", "tcp://:", "127.0.0.1", "tcp://127.0.0.1:none", "" };
+	static const char *const urls[] = { "tcp://127.0.0.1:1", "tcp://[::1]:1",
+		"ipc:///x", "tcp://", "tcp://:", "127.0.0.1", "tcp://127.0.0.1:none",
+		"" };
 	size_t i;
 
 	for (i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
@@ -255,7 +261,9 @@ START_TEST(budget_tells_what_is_over)
 	ck_assert_uint_eq(d.count, 1);
 	ck_assert_int_eq(d.check[0].status, LS_DOCTOR_OK);
 	now = (struct ls_budget_reading){ .t_mono_ns = 2 * LS_BUDGET_WINDOW_NS,
-		.cpu_ns = LS_BUDGET_WINDOW_NS, .sent_bytes = 5000, .rss_bytes = 5000 };
+		.cpu_ns = LS_BUDGET_WINDOW_NS,
+		.sent_bytes = 5000,
+		.rss_bytes = 5000 };
 	(void)ls_budget_look(&b, &now);
 	d.count = 0;
 	ls_checks_budget(&b, &d);

@@ -73,11 +73,13 @@ START_TEST(file_is_read_once)
 
 	tree_write(root, "a", "one");
 	ck_assert_int_eq(ls_procfile_path(path, sizeof(path), root, "a"), 0);
-	ck_assert_int_eq(ls_procfile_read_once(AT_FDCWD, path, buf, sizeof(buf), &len), 0);
+	ck_assert_int_eq(ls_procfile_read_once(AT_FDCWD, path, buf, sizeof(buf), &len),
+		0);
 	ck_assert_uint_eq(len, 3);
 	ck_assert_int_eq(ls_procfile_path(path, 5, root, "a"), -LS_ELIMIT);
 	ck_assert_int_eq(
-		ls_procfile_read_once(AT_FDCWD, "/no/such", buf, sizeof(buf), &len), -ENOENT);
+		ls_procfile_read_once(AT_FDCWD, "/no/such", buf, sizeof(buf), &len),
+		-ENOENT);
 }
 END_TEST
 

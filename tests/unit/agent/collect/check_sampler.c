@@ -64,7 +64,7 @@ START_TEST(hot_values_are_those_measured_of_the_scope)
 
 	ls_sample_set(&sample, LS_METRIC_HOST_CPU_BUSY, 1);
 	ls_sample_set(&sample, LS_METRIC_HOST_CPU_IDLE, 2); /* not hot */
-	ls_sample_set(&sample, LS_METRIC_JOB_CPU, 3);       /* of a job */
+	ls_sample_set(&sample, LS_METRIC_JOB_CPU, 3); /* of a job */
 	ls_sampler_hot(&sample, LS_METRIC_SCOPE_HOST, &hot);
 	ck_assert_uint_eq(hot.t_mono_ns, 42);
 	ck_assert_uint_eq(hot.count, 1);

@@ -80,7 +80,8 @@ START_TEST(series_of_one_name_and_labels_have_one_handle)
 	ck_assert_int_ne(x, y);
 	ck_assert_int_eq(add(a, "x", "chip=\"0\""), x);
 	ck_assert_int_ne(add(b, "x", "chip=\"0\""), x);
-	ck_assert_int_ge(ls_series_add_metric(table, b, LS_METRIC_HOST_CPU_BUSY, ""), 0);
+	ck_assert_int_ge(ls_series_add_metric(table, b, LS_METRIC_HOST_CPU_BUSY, ""),
+		0);
 	ck_assert_uint_eq(look(a).count, 2);
 	ck_assert_str_eq(look(a).text[1], "x{chip=\"1\"}");
 	ck_assert_str_eq(look(b).text[1], "host.cpu.busy_seconds_total");
@@ -152,7 +153,8 @@ START_TEST(the_generation_changes_with_the_series_only)
 	ck_assert_uint_ne(look(g).generation, before);
 	before = look(g).generation;
 	ls_series_group_remove(table, g);
-	ck_assert_uint_eq(group("c"), g); /* the index is given out again, the generation never */
+	/* the index is given out again, the generation never */
+	ck_assert_uint_eq(group("c"), g);
 	ck_assert_uint_ne(look(g).generation, before);
 	ck_assert_uint_eq(look(g).readings, 0);
 }
@@ -213,8 +215,10 @@ START_TEST(full_tables_refuse_and_count)
 		(void)snprintf(name, sizeof(name), "x%u", i);
 		(void)add(g, name, "");
 	}
-	ck_assert_int_eq(ls_series_add(table, g, "one-more", ""), -LS_ELIMIT); /* of a group */
-	ck_assert_int_eq(ls_series_add(table, group("h"), "one-more", ""), -LS_ELIMIT); /* of all */
+	/* of a group */
+	ck_assert_int_eq(ls_series_add(table, g, "one-more", ""), -LS_ELIMIT);
+	/* of all */
+	ck_assert_int_eq(ls_series_add(table, group("h"), "one-more", ""), -LS_ELIMIT);
 	ck_assert_uint_eq(ls_series_refused(table), 2);
 	for (i = 3; i < LS_GROUPS_MAX; i++) {
 		(void)snprintf(name, sizeof(name), "more%u", i);
@@ -228,20 +232,23 @@ END_TEST
 START_TEST(senseless_names_and_labels_are_refused)
 {
 	static const char *const names[] = { "", "a{b", "a}", "a\"", "a\nb", "\xff" };
-	static const char *const labels[] = { "a", "a=", "a=\"", "a=\"x", "a=x", "=\"x\"", "a=\"x\",",
-		"a=\"x\"b=\"y\"", "b=\"x\",a=\"y\"", "a=\"x\",a=\"y\"", "ab=\"x\",a=\"y\"", "a=\"{\"",
-		"a=\"}\"", "a=\"\n\"", "a b=\"x\"", "a=\"\xff\"" };
-	static const char *const fine[] = { "a=\"\"", "a=\"x\",ab=\"y\"", "A=\"x\",a=\"y=,\"",
-		"a.b=\"\xc3\xa4\"" };
+	static const char *const labels[] = { "a", "a=", "a=\"", "a=\"x", "a=x",
+		"=\"x\"", "a=\"x\",", "a=\"x\"b=\"y\"", "b=\"x\",a=\"y\"",
+		"a=\"x\",a=\"y\"", "ab=\"x\",a=\"y\"", "a=\"{\"", "a=\"}\"", "a=\"\n\"",
+		"a b=\"x\"", "a=\"\xff\"" };
+	static const char *const fine[] = { "a=\"\"", "a=\"x\",ab=\"y\"",
+		"A=\"x\",a=\"y=,\"", "a.b=\"\xc3\xa4\"" };
 	char longest[LS_SERIES_TEXT_MAX_BYTES + 1] = "";
 	size_t i, g = group("a");
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		ck_assert_int_eq(ls_series_add(table, g, names[i], ""), -LS_ERANGE);
 	for (i = 0; i < sizeof(labels) / sizeof(labels[0]); i++)
-		ck_assert_msg(ls_series_add(table, g, "x", labels[i]) == -LS_ERANGE, "%s", labels[i]);
+		ck_assert_msg(ls_series_add(table, g, "x", labels[i]) == -LS_ERANGE,
+			"%s", labels[i]);
 	for (i = 0; i < sizeof(fine) / sizeof(fine[0]); i++)
-		ck_assert_msg(ls_series_add(table, g, "x", fine[i]) >= 0, "%s", fine[i]);
+		ck_assert_msg(ls_series_add(table, g, "x", fine[i]) >= 0, "%s",
+			fine[i]);
 	memset(longest, 'x', sizeof(longest) - 1);
 	ck_assert_int_eq(ls_series_add(table, g, longest, ""), -LS_ERANGE);
 	longest[LS_SERIES_NAME_MAX_BYTES] = '\0';

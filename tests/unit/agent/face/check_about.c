@@ -35,7 +35,9 @@ setup(void)
 {
 	const struct ls_budget_limits limits = { 0.005, 16u << 20, 4u << 20 };
 	struct ls_budget_reading now = { .t_mono_ns = 1 };
-	struct ls_uplink_options o = { .url = "tcp://127.0.0.1:1", .host = "h", .fill = fill,
+	struct ls_uplink_options o = { .url = "tcp://127.0.0.1:1",
+		.host = "h",
+		.fill = fill,
 		.beat_ns = LS_BEAT_DEFAULT_NS };
 	char root[256];
 
@@ -48,7 +50,9 @@ setup(void)
 	(void)snprintf(config.state_dir, sizeof(config.state_dir), "%s/state", root);
 	config.spool_max_bytes = LS_SPOOL_DEFAULT_BYTES;
 	loop = ls_loop_new();
-	ck_assert_int_eq(ls_spool_open(config.state_dir, config.spool_max_bytes, kernel, &spool), 0);
+	ck_assert_int_eq(
+		ls_spool_open(config.state_dir, config.spool_max_bytes, kernel, &spool),
+		0);
 	ck_assert_int_eq(ls_sources_open(loop, &config, kernel, spool, &sources), 0);
 	o.spool = spool;
 	ck_assert_int_eq(ls_uplink_new(loop, &o, &uplink), 0);
@@ -57,9 +61,14 @@ setup(void)
 	step_ring_lock(&ring);
 	ls_sources_set_slowed(sources, 2);
 	ls_sources_read(sources, LS_CADENCE_FAST | LS_CADENCE_SLOW, ls_clock_mono_ns());
-	parts = (struct ls_about_parts){ .config = &config, .sources = sources, .spool = spool,
-		.uplink = uplink, .budget = &budget, .now_mono_ns = ls_clock_mono_ns(),
-		.started_mono_ns = 1, .sample_interval_ns = 1000000000 };
+	parts = (struct ls_about_parts){ .config = &config,
+		.sources = sources,
+		.spool = spool,
+		.uplink = uplink,
+		.budget = &budget,
+		.now_mono_ns = ls_clock_mono_ns(),
+		.started_mono_ns = 1,
+		.sample_interval_ns = 1000000000 };
 }
 
 static void
@@ -94,7 +103,8 @@ START_TEST(every_line_of_metrics_is_of_a_family)
 	while ((line = strsep(&rest, "\n")) != NULL && line[0] != '\0') {
 		if (sscanf(line, "# TYPE %127s", family) == 1 || line[0] == '#')
 			continue;
-		(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(line, "{ "), line);
+		(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(line, "{ "),
+			line);
 		ck_assert_str_eq(name, family);
 		ck_assert(strchr(line, ' ') != NULL);
 		lines++;
@@ -111,13 +121,15 @@ START_TEST(metrics_tell_what_the_parts_count)
 	ck_assert_ptr_nonnull(strstr(text, "\nlockstep_agent_slowed 1\n"));
 	ck_assert_ptr_nonnull(strstr(text, "\nlockstep_agent_step_rings 1\n"));
 	ck_assert_ptr_nonnull(strstr(text, "\nlockstep_agent_connected 0\n"));
-	ck_assert_ptr_nonnull(strstr(text, "\nlockstep_agent_uplink_reports_total 0\n"));
 	ck_assert_ptr_nonnull(
-		strstr(text, "\nlockstep_agent_step_records_lost_total{reason=\"overwritten\"} 0\n"));
-	ck_assert_ptr_nonnull(
-		strstr(text, "\nlockstep_agent_step_records_lost_total{reason=\"reboot\"} 0\n"));
+		strstr(text, "\nlockstep_agent_uplink_reports_total 0\n"));
+	ck_assert_ptr_nonnull(strstr(text,
+		"\nlockstep_agent_step_records_lost_total{reason=\"overwritten\"} 0\n"));
+	ck_assert_ptr_nonnull(strstr(text,
+		"\nlockstep_agent_step_records_lost_total{reason=\"reboot\"} 0\n"));
 	ck_assert_ptr_null(strstr(text, "(null)"));
-	ck_assert_ptr_nonnull(strstr(text, "\nlockstep_agent_over_budget{reason=\"cpu\"} 0\n"));
+	ck_assert_ptr_nonnull(
+		strstr(text, "\nlockstep_agent_over_budget{reason=\"cpu\"} 0\n"));
 	free(text);
 }
 END_TEST
@@ -139,8 +151,9 @@ START_TEST(series_are_listed_with_value_unit_and_age)
 		ck_assert_str_ne(json_string_value(json_object_get(one, "group")), "");
 		if (strcmp(name, "host.cpu.busy_seconds_total") == 0) {
 			busy = json_is_number(json_object_get(one, "value")) &&
-			       json_is_number(json_object_get(one, "age_s"));
-			ck_assert_str_eq(json_string_value(json_object_get(one, "unit")), "s");
+				json_is_number(json_object_get(one, "age_s"));
+			ck_assert_str_eq(
+				json_string_value(json_object_get(one, "unit")), "s");
 		}
 		slowed = slowed || strcmp(name, "host.agent.slowed") == 0;
 		worker = worker || strncmp(name, "job.threads{", 12) == 0;
@@ -155,9 +168,10 @@ END_TEST
 
 START_TEST(doctor_asks_every_part)
 {
-	static const char *const wanted[] = { "uplink", "spool", "steps", "host", "worker",
-		"clock", "budget" };
-	json_t *v = ls_about_doctor_json(&parts), *checks = json_object_get(v, "checks"), *one;
+	static const char *const wanted[] = { "uplink", "spool", "steps", "host",
+		"worker", "clock", "budget" };
+	json_t *v = ls_about_doctor_json(&parts),
+	       *checks = json_object_get(v, "checks"), *one;
 	size_t i, k;
 
 	for (i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
@@ -165,17 +179,20 @@ START_TEST(doctor_asks_every_part)
 
 		json_array_foreach(checks, k, one)
 		{
-			const char *source = json_string_value(json_object_get(one, "source"));
+			const char *source =
+				json_string_value(json_object_get(one, "source"));
 
 			found = found || strcmp(source, wanted[i]) == 0;
 			ck_assert(strcmp(source, "uplink") != 0 ||
-				  strcmp(json_string_value(json_object_get(one, "status")),
-					  "fail") == 0);
+				strcmp(json_string_value(
+					       json_object_get(one, "status")),
+					"fail") == 0);
 		}
 		ck_assert_msg(found, "%s", wanted[i]);
 	}
 	ck_assert_str_eq(
-		json_string_value(json_object_get(json_object_get(v, "agent"), "host")), "h");
+		json_string_value(json_object_get(json_object_get(v, "agent"), "host")),
+		"h");
 	json_decref(v);
 }
 END_TEST

@@ -60,8 +60,10 @@ rig_bound(void *arg, int port)
 static struct ls_agent_http_options
 rig_options(uint64_t timeout_ns)
 {
-	return (struct ls_agent_http_options){ .address = "127.0.0.1", .timeout_ns = timeout_ns,
-		.backend = { &ready, rig_ready, rig_metrics, rig_series, rig_doctor, rig_doctor, rig_bound } };
+	return (struct ls_agent_http_options){ .address = "127.0.0.1",
+		.timeout_ns = timeout_ns,
+		.backend = { &ready, rig_ready, rig_metrics, rig_series, rig_doctor,
+			rig_doctor, rig_bound } };
 }
 
 static void
@@ -93,7 +95,8 @@ teardown(void)
 static int
 rig_connect(void)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)bound_port),
+	struct sockaddr_in to = { .sin_family = AF_INET,
+		.sin_port = htons((uint16_t)bound_port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -105,7 +108,8 @@ rig_connect(void)
 static void
 rig_send(int fd, const char *text)
 {
-	ck_assert_int_eq(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+	ck_assert_int_eq(send(fd, text, strlen(text), MSG_NOSIGNAL),
+		(ssize_t)strlen(text));
 }
 
 /* Runs the server until the peer has closed or so long; true if it closed. */
@@ -149,8 +153,8 @@ rig_ask(const char *method, const char *path)
 	char text[8192];
 
 	(void)snprintf(text, sizeof(text),
-		"%s %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\n\r\n", method, path,
-		bound_port);
+		"%s %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\n\r\n",
+		method, path, bound_port);
 	return rig_raw(text);
 }
 
@@ -224,7 +228,8 @@ END_TEST
 START_TEST(big_requests_are_refused)
 {
 	char text[2 * LS_AGENT_HTTP_HEADER_MAX_BYTES];
-	int n = snprintf(text, sizeof(text), "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ");
+	int n = snprintf(text, sizeof(text),
+		"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ");
 
 	memset(text + n, 'x', sizeof(text) - (size_t)n);
 	(void)snprintf(text + sizeof(text) - 8, 8, "\r\n\r\n");
@@ -238,8 +243,9 @@ END_TEST
 
 START_TEST(garbage_is_harmless)
 {
-	static const char *const texts[] = { "\r\n\r\n\r\n", "GET\r\n\r\n", "\x16\x03\x01\x02\r\n\r\n",
-		"GET / HTTP/9.9\r\n\r\n", "GET /%zz?%=%&=& HTTP/1.1\r\nHost: localhost\r\n\r\n" };
+	static const char *const texts[] = { "\r\n\r\n\r\n", "GET\r\n\r\n",
+		"\x16\x03\x01\x02\r\n\r\n", "GET / HTTP/9.9\r\n\r\n",
+		"GET /%zz?%=%&=& HTTP/1.1\r\nHost: localhost\r\n\r\n" };
 	size_t i;
 
 	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -275,7 +281,8 @@ START_TEST(connections_beyond_the_limit_wait)
 	for (i = 0; i < LS_AGENT_HTTP_CONNECTIONS_MAX; i++)
 		fd[i] = rig_connect();
 	one = rig_connect(); /* the kernel takes it, we do not */
-	rig_send(one, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+	rig_send(one,
+		"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
 	ck_assert(!rig_read(one, 100));
 	for (i = 0; i < LS_AGENT_HTTP_CONNECTIONS_MAX; i++)
 		(void)close(fd[i]);

@@ -30,17 +30,16 @@ count_present(void)
 	return n;
 }
 
-static const char stat_text[] =
-	"cpu  1000 200 300 40000 500 60 70 80 900 10\n"
-	"cpu0 500 100 150 20000 250 30 35 40 450 5\n"
-	"cpu1 500 100 150 20000 250 30 35 40 450 5\n"
-	"intr 123456 7 8 9\n"
-	"ctxt 2248890\n"
-	"btime 1763690000\n"
-	"processes 5678\n"
-	"procs_running 3\n"
-	"procs_blocked 1\n"
-	"softirq 99 1 2 3\n";
+static const char stat_text[] = "cpu  1000 200 300 40000 500 60 70 80 900 10\n"
+				"cpu0 500 100 150 20000 250 30 35 40 450 5\n"
+				"cpu1 500 100 150 20000 250 30 35 40 450 5\n"
+				"intr 123456 7 8 9\n"
+				"ctxt 2248890\n"
+				"btime 1763690000\n"
+				"processes 5678\n"
+				"procs_running 3\n"
+				"procs_blocked 1\n"
+				"softirq 99 1 2 3\n";
 
 START_TEST(schedstat_gives_the_wait_of_all_cpus)
 {
@@ -79,12 +78,14 @@ END_TEST
 
 START_TEST(memory_texts_are_read_by_key)
 {
-	static const char meminfo[] = "MemTotal:       24684084 kB\nMemFree:        24202264 kB\n"
-				      "MemAvailable:   24219824 kB\nBuffers: 1 kB\n"
-				      "Cached:           313840 kB\nSwapCached: 5 kB\n"
-				      "SwapFree:              0 kB\nDirty: 6304 kB\n";
-	static const char vmstat[] = "pgpgin 100\npgpgout 200\npgfault 9\npgmajfault 6610\n"
-				     "oom_kill 2\noom_kill_extra 3\n";
+	static const char meminfo[] =
+		"MemTotal:       24684084 kB\nMemFree:        24202264 kB\n"
+		"MemAvailable:   24219824 kB\nBuffers: 1 kB\n"
+		"Cached:           313840 kB\nSwapCached: 5 kB\n"
+		"SwapFree:              0 kB\nDirty: 6304 kB\n";
+	static const char vmstat[] =
+		"pgpgin 100\npgpgout 200\npgfault 9\npgmajfault 6610\n"
+		"oom_kill 2\noom_kill_extra 3\n";
 
 	ls_procfs_meminfo(meminfo, strlen(meminfo), &sample);
 	assert_value(LS_METRIC_HOST_MEM_TOTAL, 24684084.0 * 1024);
@@ -169,16 +170,17 @@ END_TEST
 
 START_TEST(pressure_gives_totals_in_seconds)
 {
-	static const char text[] = "some avg10=1.00 avg60=0.50 avg300=0.10 total=12221985\n"
-				   "full avg10=0.00 avg60=0.00 avg300=0.00 total=10841902\n";
+	static const char text[] =
+		"some avg10=1.00 avg60=0.50 avg300=0.10 total=12221985\n"
+		"full avg10=0.00 avg60=0.00 avg300=0.00 total=10841902\n";
 
 	ls_procfs_pressure(text, strlen(text), LS_METRIC_HOST_PSI_IO,
 		LS_METRIC_HOST_PSI_IO_FULL, &sample);
 	assert_value(LS_METRIC_HOST_PSI_IO, 12.221985);
 	assert_value(LS_METRIC_HOST_PSI_IO_FULL, 10.841902);
 	setup();
-	ls_procfs_pressure(
-		text, strlen(text), LS_METRIC_HOST_PSI_CPU, LS_METRIC_COUNT, &sample);
+	ls_procfs_pressure(text, strlen(text), LS_METRIC_HOST_PSI_CPU, LS_METRIC_COUNT,
+		&sample);
 	ck_assert_uint_eq(count_present(), 1);
 }
 END_TEST
@@ -215,7 +217,8 @@ START_TEST(thread_texts_are_read)
 	ck_assert_uint_eq(t.voluntary, 150);
 	ck_assert_uint_eq(t.involuntary, 25);
 	ck_assert(!ls_procfs_switches(status, strlen(status) - 1, &t));
-	ls_procfs_statm("1000 250 30 1 0 200 0\n", 22, 4096, LS_METRIC_JOB_RSS, &sample);
+	ls_procfs_statm("1000 250 30 1 0 200 0\n", 22, 4096, LS_METRIC_JOB_RSS,
+		&sample);
 	assert_value(LS_METRIC_JOB_RSS, 250 * 4096);
 }
 END_TEST
@@ -243,10 +246,12 @@ END_TEST
 
 START_TEST(cgroup_paths_and_counters_are_read)
 {
-	static const char text[] = "4:memory:/m\n3:cpu,cpuacct:/kubepods/pod:1/c\n0::/unified\nx\n";
+	static const char text[] =
+		"4:memory:/m\n3:cpu,cpuacct:/kubepods/pod:1/c\n0::/unified\nx\n";
 	static const char v2[] = "usage_usec 1500000\nuser_usec 1\nnr_periods 5\n"
 				 "nr_throttled 3\nthrottled_usec 250000\n";
-	static const char v1[] = "nr_periods 0\nnr_throttled 2\nthrottled_time 5000000000\n";
+	static const char v1[] =
+		"nr_periods 0\nnr_throttled 2\nthrottled_time 5000000000\n";
 	struct ls_procfs_cgroup_paths p;
 
 	ls_procfs_cgroup(text, strlen(text), &p);
@@ -269,9 +274,10 @@ END_TEST
 
 START_TEST(what_cannot_be_read_is_not_measured)
 {
-	static const char *const bad[] = { "", "\n", "cpu\n", "cpu 1 2 3\n", "cpu a b c d e f g h\n",
-		"cpu  99999999999999999999 0 0 0 0 0 0 0\n", "ctxt -5\nctxt\nctxt 1e5\n",
-		"MemTotal: x kB\nMemFree:\n", "some total=\nfull total=-1\n", "Tcp: OutSegs\n",
+	static const char *const bad[] = { "", "\n", "cpu\n", "cpu 1 2 3\n",
+		"cpu a b c d e f g h\n", "cpu  99999999999999999999 0 0 0 0 0 0 0\n",
+		"ctxt -5\nctxt\nctxt 1e5\n", "MemTotal: x kB\nMemFree:\n",
+		"some total=\nfull total=-1\n", "Tcp: OutSegs\n",
 		"Tcp: OutSegs\nIp: 5\n", "  eth0: 1 2 3\n", "0:cpu\n", "::::\n" };
 	struct ls_procfs_disks disks = { 1, { "vda" } };
 	struct ls_procfs_cgroup_mounts mounts = { 0 };

@@ -35,7 +35,8 @@ write_snmp(const char *dir, int retransmits)
 	char path[64], text[128];
 
 	(void)snprintf(path, sizeof(path), "%s/snmp", dir);
-	(void)snprintf(text, sizeof(text), "Tcp: OutSegs RetransSegs\nTcp: 1000 %d\n", retransmits);
+	(void)snprintf(text, sizeof(text), "Tcp: OutSegs RetransSegs\nTcp: 1000 %d\n",
+		retransmits);
 	tree_write(proc, path, text);
 }
 
@@ -76,8 +77,9 @@ START_TEST(host_counts_whole_disks_only)
 	tree_write(sys, "block/sda/size", "1\n");
 	tree_write(sys, "block/dm-0/size", "1\n");
 	tree_write(sys, "block/loop0/size", "1\n");
-	tree_write(proc, "diskstats", "8 0 sda 10 0 0 0 0 0 0 0 0 0 0\n8 1 sda1 5 0 0 0 0 0 0 0 0 0 0\n"
-				      "9 0 dm-0 7 0 0 0 0 0 0 0 0 0 0\n7 0 loop0 9 0 0 0 0 0 0 0 0 0 0\n");
+	tree_write(proc, "diskstats",
+		"8 0 sda 10 0 0 0 0 0 0 0 0 0 0\n8 1 sda1 5 0 0 0 0 0 0 0 0 0 0\n"
+		"9 0 dm-0 7 0 0 0 0 0 0 0 0 0 0\n7 0 loop0 9 0 0 0 0 0 0 0 0 0 0\n");
 	host.read(host.self, BOTH, 1, &sample);
 	ck_assert_double_eq(sample.value[LS_METRIC_HOST_DISK_READS], 10);
 }
@@ -131,7 +133,8 @@ START_TEST(host_lists_each_metric_once)
 		ck_assert_uint_le(seen[m], 1);
 		n += seen[m];
 		if (seen[m])
-			ck_assert_int_eq((int)ls_metric_info(m)->scope, LS_METRIC_SCOPE_HOST);
+			ck_assert_int_eq((int)ls_metric_info(m)->scope,
+				LS_METRIC_SCOPE_HOST);
 	}
 	ck_assert_uint_ge(n, 35);
 }

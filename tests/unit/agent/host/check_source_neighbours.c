@@ -39,8 +39,10 @@ use_v2(const char *group, double seconds)
 {
 	char path[300], text[64];
 
-	(void)snprintf(path, sizeof(path), "fs/cgroup/%s%scpu.stat", group, group[0] ? "/" : "");
-	(void)snprintf(text, sizeof(text), "usage_usec %.0f\nuser_usec 1\n", seconds * 1e6);
+	(void)snprintf(path, sizeof(path), "fs/cgroup/%s%scpu.stat", group,
+		group[0] ? "/" : "");
+	(void)snprintf(text, sizeof(text), "usage_usec %.0f\nuser_usec 1\n",
+		seconds * 1e6);
 	tree_write(sys, path, text);
 }
 
@@ -52,7 +54,8 @@ read_once(void)
 	source.read(source.self, LS_CADENCE_FAST | LS_CADENCE_SLOW, now++, &sample);
 }
 
-/* The value of a series whose text contains `part`; -1 if there is none, -2 if it was not measured. */
+/* The value of a series whose text contains `part`; -1 if there is none, -2 if it was
+ * not measured. */
 static double
 series(const char *part)
 {
@@ -94,7 +97,8 @@ START_TEST(neighbours_that_use_the_cpu_are_named)
 	use_v2("", 100);
 	use_v2("system.slice/backup.service", 5);
 	use_v2("system.slice/quiet.service", 7);
-	tree_write(sys, "fs/cgroup/system.slice/backup.service/cgroup.procs", "42\n43\n");
+	tree_write(sys, "fs/cgroup/system.slice/backup.service/cgroup.procs",
+		"42\n43\n");
 	tree_write(proc, "42/comm", "tar\n");
 	ck_assert_int_eq(source.probe(source.self), 0);
 	read_once();
@@ -102,7 +106,8 @@ START_TEST(neighbours_that_use_the_cpu_are_named)
 	use_v2("system.slice/backup.service", 8);
 	read_once();
 	ck_assert_uint_eq(series_count(), 1);
-	ck_assert_double_eq(series("cgroup=\"/system.slice/backup.service\",comm=\"tar\""), 8);
+	ck_assert_double_eq(
+		series("cgroup=\"/system.slice/backup.service\",comm=\"tar\""), 8);
 }
 END_TEST
 

@@ -37,7 +37,7 @@ teardown(void)
 	ls_series_free(table);
 }
 
-/* --- answers of the kernel, made by hand --------------------------------------------- */
+/* --- answers of the kernel, made by hand ---------------------------------- */
 
 static void
 put(const void *data, size_t len)
@@ -55,14 +55,17 @@ put_done(void)
 }
 
 static void
-put_socket(int family, const char *address, uint32_t rtt_us, uint32_t retransmits, uint64_t sent,
-	size_t info_len)
+put_socket(int family, const char *address, uint32_t rtt_us, uint32_t retransmits,
+	uint64_t sent, size_t info_len)
 {
-	struct tcp_info info = { .tcpi_rtt = rtt_us, .tcpi_min_rtt = rtt_us / 2,
-		.tcpi_total_retrans = retransmits, .tcpi_bytes_acked = sent,
+	struct tcp_info info = { .tcpi_rtt = rtt_us,
+		.tcpi_min_rtt = rtt_us / 2,
+		.tcpi_total_retrans = retransmits,
+		.tcpi_bytes_acked = sent,
 		.tcpi_bytes_received = 7 };
 	struct inet_diag_msg m = { .idiag_family = (uint8_t)family };
-	struct nlattr a = { .nla_len = (uint16_t)(sizeof(a) + info_len), .nla_type = INET_DIAG_INFO };
+	struct nlattr a = { .nla_len = (uint16_t)(sizeof(a) + info_len),
+		.nla_type = INET_DIAG_INFO };
 	struct nlmsghdr h = { .nlmsg_type = SOCK_DIAG_BY_FAMILY };
 
 	h.nlmsg_len = (uint32_t)(sizeof(h) + sizeof(m) + a.nla_len);
@@ -103,7 +106,7 @@ take(void)
 	memset(&dump, 0, sizeof(dump));
 }
 
-/* --- the dump -------------------------------------------------------------------------- */
+/* --- the dump ------------------------------------------------------------- */
 
 START_TEST(connections_of_one_host_are_one_peer)
 {
@@ -139,7 +142,8 @@ END_TEST
 
 START_TEST(shorter_tcp_info_of_an_older_kernel_is_read)
 {
-	put_socket(AF_INET, "10.0.0.2", 100, 3, 1000, offsetof(struct tcp_info, tcpi_pacing_rate));
+	put_socket(AF_INET, "10.0.0.2", 100, 3, 1000,
+		offsetof(struct tcp_info, tcpi_pacing_rate));
 	add(0);
 	ck_assert_uint_eq(dump.peer[0].retransmits, 3);
 	ck_assert_uint_eq(dump.peer[0].sent_bytes, 0);
@@ -185,7 +189,8 @@ START_TEST(peers_beyond_the_maximum_are_counted)
 	unsigned i;
 
 	for (i = 0; i < LS_TCP_PEERS_MAX + 5; i++) {
-		(void)snprintf(address, sizeof(address), "10.0.%u.%u", i / 200, i % 200 + 1);
+		(void)snprintf(address, sizeof(address), "10.0.%u.%u", i / 200,
+			i % 200 + 1);
 		put_socket(AF_INET, address, 1, 0, 1, sizeof(struct tcp_info));
 	}
 	add(0);
@@ -194,7 +199,7 @@ START_TEST(peers_beyond_the_maximum_are_counted)
 }
 END_TEST
 
-/* --- the series ------------------------------------------------------------------------ */
+/* --- the series ----------------------------------------------------------- */
 
 START_TEST(peers_become_series_that_count_from_when_they_are_seen)
 {
@@ -202,12 +207,14 @@ START_TEST(peers_become_series_that_count_from_when_they_are_seen)
 	add(0);
 	take();
 	ck_assert_double_eq(series("link.tcp.retransmits_total{peer=\"10.0.0.2\"}"), 0);
-	ck_assert_double_eq_tol(series("link.tcp.rtt_seconds{peer=\"10.0.0.2\"}"), 150e-6, 1e-12);
+	ck_assert_double_eq_tol(series("link.tcp.rtt_seconds{peer=\"10.0.0.2\"}"),
+		150e-6, 1e-12);
 	put_socket(AF_INET, "10.0.0.2", 150, 13, 4000, sizeof(struct tcp_info));
 	add(0);
 	take();
 	ck_assert_double_eq(series("link.tcp.retransmits_total{peer=\"10.0.0.2\"}"), 3);
-	ck_assert_double_eq(series("link.tcp.sent_bytes_total{peer=\"10.0.0.2\"}"), 3000);
+	ck_assert_double_eq(series("link.tcp.sent_bytes_total{peer=\"10.0.0.2\"}"),
+		3000);
 	ck_assert_double_eq(series("link.tcp.connections{peer=\"10.0.0.2\"}"), 1);
 }
 END_TEST
@@ -218,14 +225,16 @@ START_TEST(counter_of_a_peer_never_falls)
 	put_socket(AF_INET, "10.0.0.2", 150, 10, 9000, sizeof(struct tcp_info));
 	add(0);
 	take();
-	put_socket(AF_INET, "10.0.0.2", 150, 11, 1500, sizeof(struct tcp_info)); /* one has ended */
+	/* one has ended */
+	put_socket(AF_INET, "10.0.0.2", 150, 11, 1500, sizeof(struct tcp_info));
 	add(0);
 	take();
 	ck_assert_double_eq(series("link.tcp.sent_bytes_total{peer=\"10.0.0.2\"}"), 0);
 	put_socket(AF_INET, "10.0.0.2", 150, 12, 1700, sizeof(struct tcp_info));
 	add(0);
 	take();
-	ck_assert_double_eq(series("link.tcp.sent_bytes_total{peer=\"10.0.0.2\"}"), 200);
+	ck_assert_double_eq(series("link.tcp.sent_bytes_total{peer=\"10.0.0.2\"}"),
+		200);
 	ck_assert_double_eq(series("link.tcp.retransmits_total{peer=\"10.0.0.2\"}"), 1);
 }
 END_TEST
@@ -239,7 +248,8 @@ START_TEST(peer_that_is_gone_is_not_measured_and_makes_room)
 		(void)snprintf(address, sizeof(address), "10.0.0.%u", i + 1);
 		put_socket(AF_INET, address, 10, 0, 1000 + i, sizeof(struct tcp_info));
 	}
-	put_socket(AF_INET, "10.9.9.9", 10, 0, 1, sizeof(struct tcp_info)); /* least traffic */
+	/* least traffic */
+	put_socket(AF_INET, "10.9.9.9", 10, 0, 1, sizeof(struct tcp_info));
 	add(0);
 	take();
 	ck_assert_double_eq(series("link.tcp.connections{peer=\"10.9.9.9\"}"), -1);
@@ -268,7 +278,8 @@ START_TEST(this_kernel_is_asked)
 	source.read(source.self, LS_CADENCE_SLOW, 1, &sample);
 	source.tell(source.self, &d);
 	ck_assert_uint_eq(d.count, 1);
-	ck_assert_int_eq((int)d.check[0].status, rc == 0 ? LS_DOCTOR_OK : LS_DOCTOR_WARN);
+	ck_assert_int_eq((int)d.check[0].status,
+		rc == 0 ? LS_DOCTOR_OK : LS_DOCTOR_WARN);
 }
 END_TEST
 

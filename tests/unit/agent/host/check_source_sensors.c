@@ -74,10 +74,12 @@ START_TEST(sensors_give_each_zone_in_degrees)
 	tree_write(sys, "class/thermal/thermal_zone3/temp", "-5000\n");
 	ck_assert_int_eq(source.probe(source.self), 0);
 	read_slow();
-	assert_series("host.thermal.zone_celsius{type=\"x86_pkg_temp\",zone=\"0\"}", 41.5);
+	assert_series("host.thermal.zone_celsius{type=\"x86_pkg_temp\",zone=\"0\"}",
+		41.5);
 	tree_write(sys, "class/thermal/thermal_zone0/temp", "unreadable\n");
 	read_slow();
-	assert_series("host.thermal.zone_celsius{type=\"x86_pkg_temp\",zone=\"0\"}", -1);
+	assert_series("host.thermal.zone_celsius{type=\"x86_pkg_temp\",zone=\"0\"}",
+		-1);
 }
 END_TEST
 
@@ -85,8 +87,10 @@ START_TEST(sensors_sum_up_the_clock_of_all_cpus)
 {
 	struct ls_doctor d = { 0 };
 
-	tree_write(sys, "devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "1000000\n");
-	tree_write(sys, "devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "3000000\n");
+	tree_write(sys, "devices/system/cpu/cpu0/cpufreq/scaling_cur_freq",
+		"1000000\n");
+	tree_write(sys, "devices/system/cpu/cpu1/cpufreq/scaling_cur_freq",
+		"3000000\n");
 	ck_assert_int_eq(source.probe(source.self), 0);
 	read_slow();
 	assert_series("host.cpu.frequency_hz{stat=\"min\"}", 1e9);
@@ -103,8 +107,10 @@ END_TEST
 
 START_TEST(sensors_count_thermal_throttling)
 {
-	tree_write(sys, "devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "2\n");
-	tree_write(sys, "devices/system/cpu/cpu1/thermal_throttle/core_throttle_count", "5\n");
+	tree_write(sys, "devices/system/cpu/cpu0/thermal_throttle/core_throttle_count",
+		"2\n");
+	tree_write(sys, "devices/system/cpu/cpu1/thermal_throttle/core_throttle_count",
+		"5\n");
 	ck_assert_int_eq(source.probe(source.self), 0);
 	read_slow();
 	assert_series("host.cpu.thermal_throttles_total", 7);

@@ -10,12 +10,15 @@
 static char root[256], proc[300], sys[300];
 static struct ls_source worker;
 static struct ls_sample host;
-static struct ls_source_worker_id ids[3] = { { { 1 }, 100 }, { { 2 }, 200 }, { { 3 }, 300 } };
+static struct ls_source_worker_id ids[3] = { { { 1 }, 100 }, { { 2 }, 200 },
+	{ { 3 }, 300 } };
 
-static const char v1_mounts[] = "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
-				"33 31 0:30 / /sys/fs/cgroup/cpuacct rw - cgroup cgroup rw,cpuacct\n"
-				"41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
-static const char v2_mounts[] = "41 31 0:38 /pod /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+static const char v1_mounts[] =
+	"32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
+	"33 31 0:30 / /sys/fs/cgroup/cpuacct rw - cgroup cgroup rw,cpuacct\n"
+	"41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+static const char v2_mounts[] =
+	"41 31 0:38 /pod /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
 
 static void
 setup(void)
@@ -45,7 +48,8 @@ write_thread(int pid, int tid, unsigned long run, unsigned long wait, int involu
 	tree_write(proc, path, text);
 	(void)snprintf(path, sizeof(path), "%d/task/%d/status", pid, tid);
 	(void)snprintf(text, sizeof(text),
-		"voluntary_ctxt_switches:\t1\nnonvoluntary_ctxt_switches:\t%d\n", involuntary);
+		"voluntary_ctxt_switches:\t1\nnonvoluntary_ctxt_switches:\t%d\n",
+		involuntary);
 	tree_write(proc, path, text);
 }
 
@@ -64,7 +68,8 @@ write_group(const char *group, unsigned throttled_s)
 	char path[128], text[128];
 
 	(void)snprintf(path, sizeof(path), "fs/cgroup/cpu%s/cpu.stat", group);
-	(void)snprintf(text, sizeof(text), "nr_throttled 1\nthrottled_time %u000000000\n", throttled_s);
+	(void)snprintf(text, sizeof(text),
+		"nr_throttled 1\nthrottled_time %u000000000\n", throttled_s);
 	tree_write(sys, path, text);
 }
 
@@ -124,14 +129,15 @@ START_TEST(process_files_are_read)
 {
 	const struct ls_sample *s;
 
-	tree_write(proc, "100/stat", "100 (x) S 1 1 1 0 -1 0 1 2 17 3 1 2 0 0 20 0 12 0 1\n");
+	tree_write(proc, "100/stat",
+		"100 (x) S 1 1 1 0 -1 0 1 2 17 3 1 2 0 0 20 0 12 0 1\n");
 	tree_write(proc, "100/statm", "1000 250 0\n");
 	ls_source_worker_watch(&worker, ids, 1);
 	s = read_first();
 	ck_assert_double_eq(s->value[LS_METRIC_JOB_MAJOR_FAULTS], 17);
 	ck_assert_double_eq(s->value[LS_METRIC_JOB_THREADS], 12);
-	ck_assert_double_eq(
-		s->value[LS_METRIC_JOB_RSS], 250.0 * (double)sysconf(_SC_PAGESIZE));
+	ck_assert_double_eq(s->value[LS_METRIC_JOB_RSS],
+		250.0 * (double)sysconf(_SC_PAGESIZE));
 	ck_assert(!s->present[LS_METRIC_JOB_CPU]); /* no schedstat here */
 }
 END_TEST
@@ -166,7 +172,8 @@ START_TEST(cgroup_of_version_2_is_found_below_the_root_of_its_mount)
 	tree_write(root, "proc/self/mountinfo", v2_mounts);
 	ck_assert_int_eq(worker.probe(worker.self), 0);
 	tree_write(proc, "100/cgroup", "0::/pod/c1\n");
-	tree_write(sys, "fs/cgroup/c1/cpu.stat", "usage_usec 1500000\nthrottled_usec 250000\n");
+	tree_write(sys, "fs/cgroup/c1/cpu.stat",
+		"usage_usec 1500000\nthrottled_usec 250000\n");
 	ls_source_worker_watch(&worker, ids, 1);
 	(void)read_first();
 	ck_assert_double_eq(host.value[LS_METRIC_HOST_CGROUP_CPU], 1.5);

@@ -60,7 +60,8 @@ told(enum ls_doctor_status status, const char *why)
 	memset(&doctor, 0, sizeof(doctor));
 	ls_chips_tell(chips, &doctor);
 	for (i = 0; i < doctor.count; i++) {
-		if (doctor.check[i].status == status && strstr(doctor.check[i].why, why) != NULL)
+		if (doctor.check[i].status == status &&
+			strstr(doctor.check[i].why, why) != NULL)
 			return true;
 	}
 	return false;
@@ -71,8 +72,9 @@ static const struct {
 	const char *name;
 	bool accel;
 } generations[] = { { 0x0027, 0x004e, "v2", true }, { 0x0027, 0x004f, "v3", true },
-	{ 0x0056, 0, "plc", false }, { 0x005e, 0, "v4", true }, { 0x0062, 0, "v5p", false },
-	{ 0x0063, 0, "v5e", false }, { 0x006f, 0, "v6e", false }, { 0x0076, 0, "7x", false },
+	{ 0x0056, 0, "plc", false }, { 0x005e, 0, "v4", true },
+	{ 0x0062, 0, "v5p", false }, { 0x0063, 0, "v5e", false },
+	{ 0x006f, 0, "v6e", false }, { 0x0076, 0, "7x", false },
 	{ 0x0083, 0, "tpu8i", false }, { 0x007c, 0, "tpu8t", false } };
 
 START_TEST(every_generation_is_found_with_its_nodes)
@@ -84,7 +86,8 @@ START_TEST(every_generation_is_found_with_its_nodes)
 		(void)snprintf(function, sizeof(function), "0000:00:%02x.0", 5 + i);
 		fake_tpu_function(root, function, generations[_i].device,
 			generations[_i].subsystem, i / 2, 8 + i);
-		(void)snprintf(node, sizeof(node), generations[_i].accel ? "accel%d" : "vfio/%d",
+		(void)snprintf(node, sizeof(node),
+			generations[_i].accel ? "accel%d" : "vfio/%d",
 			generations[_i].accel ? i : 8 + i);
 		fake_tpu_node(root, node);
 	}
@@ -193,11 +196,13 @@ START_TEST(senseless_files_are_no_chips)
 	tree_write(root, "sys/bus/pci/devices/0000:00:02.0/vendor", "0x1ae0\n");
 	tree_write(root, "sys/bus/pci/devices/0000:00:03.0/vendor", "0x1ae0\n");
 	tree_write(root, "sys/bus/pci/devices/0000:00:03.0/device", "-5\n");
-	tree_write(root, "sys/bus/pci/devices/0000:00:04.0/vendor", "0x1ae0 and more\n");
+	tree_write(root, "sys/bus/pci/devices/0000:00:04.0/vendor",
+		"0x1ae0 and more\n");
 	tree_write(root, "sys/bus/pci/devices/..:x.0/vendor", "0x1ae0\n");
 	tree_write(root, "sys/bus/pci/devices/..:x.0/device", "0x0063\n");
 	fake_tpu_function(root, "0000:00:05.0", 0x0063, 0, 0, -1);
-	tree_link(root, "sys/bus/pci/devices/0000:00:05.0/iommu_group", "../groups/seven");
+	tree_link(root, "sys/bus/pci/devices/0000:00:05.0/iommu_group",
+		"../groups/seven");
 	ck_assert_int_eq(ls_chips_find(chips), 0);
 	ck_assert_uint_eq(ls_chips_count(chips), 1);
 	ck_assert_uint_eq(chip(0)->node_count, 0);
@@ -267,13 +272,15 @@ START_TEST(looking_for_owners_goes_on_where_it_stopped)
 	}
 	fake_tpu_holder(root, 200, "train", 5, "/dev/vfio/9");
 	while (!ls_chips_find_owners(chips, 10)) {
-		ck_assert_int_eq(chip(0)->node[0].owner, 0); /* not before all was seen */
+		/* not before all was seen */
+		ck_assert_int_eq(chip(0)->node[0].owner, 0);
 		turns++;
 	}
 	ck_assert_int_gt(turns, 20);
 	ck_assert_int_eq(chip(0)->node[0].owner, 200);
 	ck_assert(told(LS_DOCTOR_NONE, "/dev/vfio/10, held by no process"));
-	/* A new search for chips keeps what is known; a new pass forgets who has gone. */
+	/* A new search for chips keeps what is known; a new pass forgets who has gone.
+	 */
 	ck_assert_int_eq(ls_chips_find(chips), 0);
 	ck_assert_int_eq(chip(0)->node[0].owner, 200);
 	(void)snprintf(path, sizeof(path), "proc/200/fd/5");
@@ -284,8 +291,8 @@ START_TEST(looking_for_owners_goes_on_where_it_stopped)
 END_TEST
 
 /*
- * Root may look at all: it looks as nobody, from within the directory, since those above it need not be
- * open to nobody.
+ * Root may look at all: it looks as nobody, from within the directory, since those
+ * above it need not be open to nobody.
  */
 START_TEST(processes_that_may_not_be_looked_at_are_said)
 {

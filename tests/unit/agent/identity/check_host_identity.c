@@ -81,7 +81,7 @@ told(const char *subject)
 	return NULL;
 }
 
-/* --- sources ------------------------------------------------------------------------- */
+/* --- sources -------------------------------------------------------------- */
 
 START_TEST(tpu_env_says_what_a_slice_is)
 {
@@ -112,7 +112,8 @@ START_TEST(metadata_items_are_fields)
 	metadata(LS_METADATA_ID, "123\n");
 	metadata(LS_METADATA_ZONE, "projects/1/zones/us-east1-d");
 	metadata(LS_METADATA_WORKER, "2");
-	metadata(LS_METADATA_ENDPOINTS, "a:0:10.0.0.1,b:1:10.0.0.2,c:2:10.0.0.3,d:3:10.0.0.4");
+	metadata(LS_METADATA_ENDPOINTS,
+		"a:0:10.0.0.1,b:1:10.0.0.2,c:2:10.0.0.3,d:3:10.0.0.4");
 	metadata(LS_METADATA_ACCELERATOR, "v5litepod-16");
 	metadata(LS_METADATA_SUBSLICES, "{\"4x4\": \"h1\", \"8x8\": \"h2\"}");
 	is("instance_id", "123", "metadata");
@@ -195,8 +196,10 @@ END_TEST
 START_TEST(jobs_that_differ_are_not_the_host)
 {
 	struct ls_worker_info other = { .job = "b" };
-	struct ls_identity_ring rings[] = { { &info, from, "TPU_WORKER_ID=1\nTPU_TOPOLOGY=4x4\n" },
-		{ &other, from, "TPU_WORKER_ID=2\nTPU_TOPOLOGY=4x4\n" } };
+	struct ls_identity_ring rings[] = {
+		{ &info, from, "TPU_WORKER_ID=1\nTPU_TOPOLOGY=4x4\n" },
+		{ &other, from, "TPU_WORKER_ID=2\nTPU_TOPOLOGY=4x4\n" }
+	};
 
 	(void)snprintf(info.job, sizeof(info.job), "a");
 	from[0] = LS_RING_FROM_API;
@@ -212,8 +215,9 @@ END_TEST
 
 START_TEST(environment_is_whitelisted)
 {
-	static const char text[] = "TPU_WORKER_ID=4\0MEGASCALE_NUM_SLICES=2\0JOBSET_NAME=js\0"
-				   "WRAP=true,true,true\0ZONE=z\0AWS_SECRET=x\0TPU_SECRET=y\0TYPE=V4\0";
+	static const char text[] =
+		"TPU_WORKER_ID=4\0MEGASCALE_NUM_SLICES=2\0JOBSET_NAME=js\0"
+		"WRAP=true,true,true\0ZONE=z\0AWS_SECRET=x\0TPU_SECRET=y\0TYPE=V4\0";
 	struct ls_wire_identity fields[LS_IDENTITY_FIELDS_MAX];
 
 	ls_identity_environ_begin(id);
@@ -230,7 +234,7 @@ START_TEST(environment_is_whitelisted)
 }
 END_TEST
 
-/* --- order and conflicts ------------------------------------------------------------------ */
+/* --- order and conflicts -------------------------------------------------- */
 
 START_TEST(sources_win_in_their_order)
 {
@@ -264,7 +268,8 @@ START_TEST(conflicts_stay_visible)
 	c = told("conflict: topology");
 	ck_assert_ptr_nonnull(c);
 	ck_assert_int_eq((int)c->status, LS_DOCTOR_WARN);
-	ck_assert_str_eq(c->why, "ring says \"4x4\", tpu-env says \"4x8\"; the first is used");
+	ck_assert_str_eq(c->why,
+		"ring says \"4x4\", tpu-env says \"4x8\"; the first is used");
 	ck_assert_ptr_nonnull(strstr(c->fix, "--topology"));
 	ck_assert_ptr_null(told("conflict: zone"));
 	o = ls_identity_json(id);
@@ -272,7 +277,8 @@ START_TEST(conflicts_stay_visible)
 	ck_assert_str_eq(json_string_value(json_object_get(field, "value")), "4x4");
 	field = json_array_get(json_object_get(field, "others"), 0);
 	ck_assert_str_eq(json_string_value(json_object_get(field, "value")), "4x8");
-	ck_assert_str_eq(json_string_value(json_object_get(field, "source")), "tpu-env");
+	ck_assert_str_eq(json_string_value(json_object_get(field, "source")),
+		"tpu-env");
 	ck_assert_ptr_null(json_object_get(json_object_get(o, "zone"), "others"));
 	json_decref(o);
 }
@@ -281,7 +287,8 @@ END_TEST
 START_TEST(one_thing_written_in_two_ways_is_no_conflict)
 {
 	ring("TPU_CHIPS_PER_HOST_BOUNDS=2,2\nTPU_WORKER_ID=03\n");
-	metadata(LS_METADATA_TPU_ENV, "CHIPS_PER_HOST_BOUNDS: '2,2,1'\nWORKER_ID: '3'\n");
+	metadata(LS_METADATA_TPU_ENV,
+		"CHIPS_PER_HOST_BOUNDS: '2,2,1'\nWORKER_ID: '3'\n");
 	is("chips_per_host_bounds", "2,2,1", "ring");
 	is("worker", "3", "ring");
 	ck_assert_ptr_null(told("conflict: chips_per_host_bounds"));
@@ -309,7 +316,7 @@ START_TEST(changes_are_counted)
 }
 END_TEST
 
-/* --- chips and coordinates ----------------------------------------------------------- */
+/* --- chips and coordinates ------------------------------------------------ */
 
 static void
 chips_of(unsigned device, unsigned functions)
@@ -321,7 +328,8 @@ chips_of(unsigned device, unsigned functions)
 	(void)snprintf(root, sizeof(root), "%s", ls_test_tmpdir());
 	for (i = 0; i < 4; i++) {
 		for (k = 0; k < functions; k++) {
-			(void)snprintf(function, sizeof(function), "0000:00:%02x.%u", 4 + i, k);
+			(void)snprintf(function, sizeof(function), "0000:00:%02x.%u",
+				4 + i, k);
 			fake_tpu_function(root, function, device, 0, (int)i / 2,
 				(int)(20 + functions * i + k));
 		}
@@ -348,13 +356,15 @@ START_TEST(chips_have_places_from_their_device_ids)
 	ls_identity_devices(id, devices, 4);
 	is("chip.1.device", "405", "tpu");
 	is_unknown("chip.1.coords"); /* without a topology */
-	metadata(LS_METADATA_TPU_ENV, "TOPOLOGY: '8x8x16'\nCHIPS_PER_HOST_BOUNDS: '2,2,1'\n");
+	metadata(LS_METADATA_TPU_ENV,
+		"TOPOLOGY: '8x8x16'\nCHIPS_PER_HOST_BOUNDS: '2,2,1'\n");
 	is("chip.0.coords", "4,2,6", "derived");
 	is("chip.1.coords", "5,2,6", "derived");
 	is("chip.2.coords", "4,3,6", "derived");
 	is("chip.0.links", "340,396,403,405,412,468", "derived");
 	ck_assert_int_eq((int)told("coordinates")->status, LS_DOCTOR_OK);
-	metadata(LS_METADATA_TPU_ENV, "TOPOLOGY: '8x8x16'\nCHIPS_PER_HOST_BOUNDS: '4,1,1'\n");
+	metadata(LS_METADATA_TPU_ENV,
+		"TOPOLOGY: '8x8x16'\nCHIPS_PER_HOST_BOUNDS: '4,1,1'\n");
 	is_unknown("chip.0.coords"); /* no block of such a host */
 	ck_assert_int_eq((int)told("coordinates")->status, LS_DOCTOR_NONE);
 	ls_identity_devices(id, devices, 0);
@@ -367,7 +377,8 @@ START_TEST(two_devices_a_chip_have_no_known_place)
 	const uint64_t devices[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
 
 	chips_of(0x0076, 2);
-	metadata(LS_METADATA_TPU_ENV, "TOPOLOGY: '2x2x4'\nCHIPS_PER_HOST_BOUNDS: '2,2,1'\n");
+	metadata(LS_METADATA_TPU_ENV,
+		"TOPOLOGY: '2x2x4'\nCHIPS_PER_HOST_BOUNDS: '2,2,1'\n");
 	ls_identity_devices(id, devices, 8);
 	is("generation", "7x", "sysfs");
 	is("chip.0.node", "vfio/20,vfio/21", "sysfs");
@@ -398,7 +409,7 @@ START_TEST(unknown_chips_keep_their_name)
 }
 END_TEST
 
-/* --- hostile values and hints ------------------------------------------------------------------ */
+/* --- hostile values and hints --------------------------------------------- */
 
 START_TEST(hostile_values_stay_data)
 {
@@ -407,8 +418,9 @@ START_TEST(hostile_values_stay_data)
 	size_t n, i;
 	json_t *o;
 
-	metadata(LS_METADATA_TPU_ENV, "NODE_ID: '\033]0;x\007\xff'\nZONE: '<script>'\n"
-				      "TOPOLOGY: '4x4;rm'\nWORKER_ID: '-1'\nTYPE: '\033[2J'\n");
+	metadata(LS_METADATA_TPU_ENV,
+		"NODE_ID: '\033]0;x\007\xff'\nZONE: '<script>'\n"
+		"TOPOLOGY: '4x4;rm'\nWORKER_ID: '-1'\nTYPE: '\033[2J'\n");
 	is("node_id", "\\x1b]0;x\\x07\\xff", "tpu-env");
 	is("zone", "<script>", "tpu-env");
 	is_unknown("topology");
@@ -420,13 +432,13 @@ START_TEST(hostile_values_stay_data)
 	json_decref(o);
 	n = ls_identity_fields(id, fields, LS_IDENTITY_FIELDS_MAX);
 	for (i = 0; i < n; i++)
-		ck_assert(ls_text_is_name(
-			fields[i].value, strlen(fields[i].value), sizeof(fields[i].value) - 1));
+		ck_assert(ls_text_is_name(fields[i].value, strlen(fields[i].value),
+			sizeof(fields[i].value) - 1));
 	memset(text + strlen(text), 'y', sizeof(text) - strlen(text) - 1);
 	metadata(LS_METADATA_TPU_ENV, text);
 	(void)ls_identity_settle(id);
-	ck_assert_uint_eq(
-		strlen(ls_identity_get(id, "node_id")), LS_IDENTITY_VALUE_MAX_BYTES - 1);
+	ck_assert_uint_eq(strlen(ls_identity_get(id, "node_id")),
+		LS_IDENTITY_VALUE_MAX_BYTES - 1);
 }
 END_TEST
 
@@ -456,8 +468,8 @@ START_TEST(offers_have_a_maximum)
 	int i;
 
 	for (i = 0; i < 600; i++)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s\"%dx1\":\"v\"",
-			i > 0 ? "," : "", i);
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+			"%s\"%dx1\":\"v\"", i > 0 ? "," : "", i);
 	(void)snprintf(text + used, sizeof(text) - used, "}");
 	metadata(LS_METADATA_SUBSLICES, text);
 	ck_assert_ptr_nonnull(told("limit"));

@@ -17,8 +17,8 @@ tell(void *arg, const struct ls_keyvalue *kv)
 	size_t used = strlen(told);
 
 	ck_assert_ptr_eq(arg, told);
-	(void)snprintf(told + used, sizeof(told) - used, "%.*s=%.*s;", (int)kv->key_len, kv->key,
-		(int)kv->value_len, kv->value);
+	(void)snprintf(told + used, sizeof(told) - used, "%.*s=%.*s;", (int)kv->key_len,
+		kv->key, (int)kv->value_len, kv->value);
 }
 
 static void
@@ -45,18 +45,21 @@ END_TEST
 
 START_TEST(environ_is_cut_at_the_first_equals_sign)
 {
-	ck_assert_uint_eq(
-		ls_keyvalue_environ(TEXT("A=1\0B=2=3\0\0junk\0=x\0C="), '\0', tell, told), 2);
+	ck_assert_uint_eq(ls_keyvalue_environ(TEXT("A=1\0B=2=3\0\0junk\0=x\0C="), '\0',
+				  tell, told),
+		2);
 	ck_assert_str_eq(told, "A=1;B=2=3;C=;");
 	told[0] = '\0';
-	ck_assert_uint_eq(ls_keyvalue_environ(TEXT("A=1\nB= 2\n"), '\n', tell, told), 0);
+	ck_assert_uint_eq(ls_keyvalue_environ(TEXT("A=1\nB= 2\n"), '\n', tell, told),
+		0);
 	ck_assert_str_eq(told, "A=1;B= 2;");
 }
 END_TEST
 
 START_TEST(labels_are_a_list)
 {
-	ck_assert_uint_eq(ls_keyvalue_labels(TEXT("a/b=1,c=,d,=e,f=g=h\n"), tell, told), 2);
+	ck_assert_uint_eq(ls_keyvalue_labels(TEXT("a/b=1,c=,d,=e,f=g=h\n"), tell, told),
+		2);
 	ck_assert_str_eq(told, "a/b=1;c=;f=g=h;");
 	ck_assert_uint_eq(ls_keyvalue_labels("", 0, tell, told), 0);
 }
@@ -68,7 +71,8 @@ START_TEST(labels_file_is_unquoted)
 
 	ck_assert_uint_eq(
 		ls_keyvalue_labels_file(
-			TEXT("a/b=\"1\"\n\nc=\"q\\\"\\\\\"\nd=bare\ne=\"\nf=\"\"\n"), tell, told),
+			TEXT("a/b=\"1\"\n\nc=\"q\\\"\\\\\"\nd=bare\ne=\"\nf=\"\"\n"),
+			tell, told),
 		2);
 	ck_assert_str_eq(told, "a/b=1;c=q\"\\;f=;");
 	memset(big, 'x', sizeof(big));

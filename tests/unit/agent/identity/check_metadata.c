@@ -203,15 +203,17 @@ END_TEST
 
 START_TEST(only_numbers_are_addresses)
 {
-	static const char *const bad[] = { "", "metadata.google.internal", "localhost", "1.2.3",
-		"1.2.3.4:", "1.2.3.4:0", "1.2.3.4:65536", "1.2.3.4:8x", "1.2.3.4/x",
-		"1.2.3.4@evil", "::1", "1.2.3.4:80:80", " 1.2.3.4", "127.0.0.1.127.0.0.1" };
+	static const char *const bad[] = { "", "metadata.google.internal", "localhost",
+		"1.2.3", "1.2.3.4:", "1.2.3.4:0", "1.2.3.4:65536", "1.2.3.4:8x",
+		"1.2.3.4/x", "1.2.3.4@evil", "::1", "1.2.3.4:80:80", " 1.2.3.4",
+		"127.0.0.1.127.0.0.1" };
 	size_t i;
 
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		ck_assert_msg(!ls_metadata_address_is_valid(bad[i]), "%s", bad[i]);
 		options.address = bad[i];
-		ck_assert_int_eq(ls_metadata_new(loop, &options, &metadata), -LS_ERANGE);
+		ck_assert_int_eq(ls_metadata_new(loop, &options, &metadata),
+			-LS_ERANGE);
 	}
 	ck_assert(ls_metadata_address_is_valid(LS_METADATA_ADDRESS));
 	ck_assert(ls_metadata_address_is_valid("127.0.0.1:65535"));

@@ -43,8 +43,8 @@ setup(void)
 
 	memset(&config, 0, sizeof(config));
 	(void)snprintf(root, sizeof(root), "%s", ls_test_tmpdir());
-	ck_assert_int_eq(
-		ls_conf_load(&ls_agent_program, 1, argv, &config, &action, &left, err, sizeof(err)),
+	ck_assert_int_eq(ls_conf_load(&ls_agent_program, 1, argv, &config, &action,
+				 &left, err, sizeof(err)),
 		0);
 	tree_write(root, "proc/1/comm", "init\n");
 	tree_write(root, "sys/bus/pci/devices/x", "");
@@ -121,7 +121,7 @@ two_chips(void)
 	tree_link(root, "proc/41/fd/8", "/dev/vfio/10");
 }
 
-/* --- sources --------------------------------------------------------------------------- */
+/* --- sources -------------------------------------------------------------- */
 
 START_TEST(options_come_first)
 {
@@ -249,8 +249,8 @@ END_TEST
 
 START_TEST(device_ids_come_from_the_series_of_libtpu)
 {
-	static const char *const labels[] = { "device=\"13\"", "device=\"8\"", "device=\"12\"",
-		"device=\"9\"" };
+	static const char *const labels[] = { "device=\"13\"", "device=\"8\"",
+		"device=\"12\"", "device=\"9\"" };
 	struct ls_series_table *t = ls_series_new();
 	int group, again, handle, i;
 
@@ -264,15 +264,18 @@ START_TEST(device_ids_come_from_the_series_of_libtpu)
 	again = ls_series_group(t, "tpu.8432");
 	ck_assert(group >= 0 && again >= 0);
 	for (i = 0; i < 4; i++) {
-		handle = ls_series_add_metric(
-			t, (size_t)group, LS_METRIC_CHIP_HBM_TOTAL, labels[i]);
+		handle = ls_series_add_metric(t, (size_t)group,
+			LS_METRIC_CHIP_HBM_TOTAL, labels[i]);
 		ls_series_set(t, handle, 34e9);
 	}
-	handle = ls_series_add_metric(t, (size_t)again, LS_METRIC_CHIP_HBM_TOTAL, labels[0]);
+	handle = ls_series_add_metric(t, (size_t)again, LS_METRIC_CHIP_HBM_TOTAL,
+		labels[0]);
 	ls_series_set(t, handle, 34e9); /* twice: one device */
-	handle = ls_series_add_metric(t, (size_t)again, LS_METRIC_CHIP_HBM_TOTAL, "device=\"7x\"");
+	handle = ls_series_add_metric(t, (size_t)again, LS_METRIC_CHIP_HBM_TOTAL,
+		"device=\"7x\"");
 	ls_series_set(t, handle, 34e9);
-	handle = ls_series_add_metric(t, (size_t)again, LS_METRIC_CHIP_HBM_USED, "device=\"1\"");
+	handle = ls_series_add_metric(t, (size_t)again, LS_METRIC_CHIP_HBM_USED,
+		"device=\"1\"");
 	ls_series_set(t, handle, 34e9);
 	ls_series_read(t, (size_t)group, 1000);
 	ls_series_read(t, (size_t)again, 1000);
@@ -300,7 +303,7 @@ START_TEST(settled_when_all_was_asked_or_time_is_over)
 }
 END_TEST
 
-/* --- workers ------------------------------------------------------------------------------- */
+/* --- workers -------------------------------------------------------------- */
 
 START_TEST(workers_get_what_their_ring_does_not_say)
 {
@@ -309,7 +312,8 @@ START_TEST(workers_get_what_their_ring_does_not_say)
 
 	two_chips();
 	set(config.metadata_address, server.address);
-	server.text[LS_METADATA_TPU_ENV] = "MEGASCALE_SLICE_ID: '1'\nMEGASCALE_NUM_SLICES: '2'\n";
+	server.text[LS_METADATA_TPU_ENV] =
+		"MEGASCALE_SLICE_ID: '1'\nMEGASCALE_NUM_SLICES: '2'\n";
 	settle();
 	ls_place_complete(place, &ring, &w);
 	ck_assert_str_eq(w.slice, "1");
@@ -331,8 +335,10 @@ END_TEST
 
 START_TEST(racks_and_input_shards_are_told)
 {
-	struct ls_step_ring ring = { .from = no_from,
-		.env = "LOCKSTEP_JOB=a\nLOCKSTEP_SHARD=part-00007\nLOCKSTEP_SHARDS=9\n" };
+	struct ls_step_ring ring = {
+		.from = no_from,
+		.env = "LOCKSTEP_JOB=a\nLOCKSTEP_SHARD=part-00007\nLOCKSTEP_SHARDS=9\n"
+	};
 	struct ls_worker_info w = { .chips = 1 };
 
 	set(config.metadata_address, server.address);
@@ -360,7 +366,8 @@ START_TEST(single_slice_needs_no_name)
 	struct ls_worker_info w = { .chips = 0 };
 
 	set(config.metadata_address, server.address);
-	server.text[LS_METADATA_TPU_ENV] = "MEGASCALE_SLICE_ID: '0'\nMEGASCALE_NUM_SLICES: '1'\n";
+	server.text[LS_METADATA_TPU_ENV] =
+		"MEGASCALE_SLICE_ID: '0'\nMEGASCALE_NUM_SLICES: '1'\n";
 	settle();
 	is("slice", "0", "tpu-env");
 	ls_place_complete(place, &ring, &w);
@@ -373,7 +380,7 @@ START_TEST(single_slice_needs_no_name)
 }
 END_TEST
 
-/* --- what is shown --------------------------------------------------------------------------- */
+/* --- what is shown -------------------------------------------------------- */
 
 START_TEST(once_shows_chips_and_identity)
 {
@@ -382,11 +389,13 @@ START_TEST(once_shows_chips_and_identity)
 	two_chips();
 	set(config.metadata_address, "off");
 	set(config.topology, "2x4");
-	tree_write(root, "proc/sys/kernel/random/boot_id", "01234567-89ab-cdef-0123-456789abcdef\n");
+	tree_write(root, "proc/sys/kernel/random/boot_id",
+		"01234567-89ab-cdef-0123-456789abcdef\n");
 	ck_assert_int_eq(ls_agent_once(&config, &o), 0);
-	ck_assert_str_eq(json_string_value(json_object_get(
-				 json_object_get(json_object_get(o, "identity"), "topology"),
-				 "source")),
+	ck_assert_str_eq(
+		json_string_value(json_object_get(
+			json_object_get(json_object_get(o, "identity"), "topology"),
+			"source")),
 		"config");
 	ck_assert_uint_eq(json_array_size(json_object_get(o, "chips")), 2);
 	chip = json_array_get(json_object_get(o, "chips"), 1);

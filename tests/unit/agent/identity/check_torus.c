@@ -14,8 +14,8 @@ torus(const char *text)
 	return t;
 }
 
-static const char *const no_topology[] = { "", "4", "4x", "x4", "4x4x4x4", "4x4x", "0x4", "4x-1",
-	"1025x2", "99999999999x2", "4,4", "4x4 ", "4x 4" };
+static const char *const no_topology[] = { "", "4", "4x", "x4", "4x4x4x4", "4x4x",
+	"0x4", "4x-1", "1025x2", "99999999999x2", "4,4", "4x4 ", "4x 4" };
 
 START_TEST(topology_is_two_or_three_sides)
 {
@@ -81,17 +81,20 @@ START_TEST(published_device_ids_are_blocks)
 	ck_assert(at[3][0] == 5 && at[3][1] == 3 && at[3][2] == 6);
 	t = torus("4x4x8");
 	ck_assert_int_eq(ls_torus_place_host(&t, block, v4, 4, at), 0);
-	ck_assert(at[0][0] == 1 && at[0][1] == 3 && at[0][2] == 0); /* in the order given */
+	/* in the order given */
+	ck_assert(at[0][0] == 1 && at[0][1] == 3 && at[0][2] == 0);
 	ck_assert(at[1][0] == 0 && at[1][1] == 2 && at[1][2] == 0);
 }
 END_TEST
 
 START_TEST(other_device_ids_have_no_place)
 {
-	const uint64_t row[] = { 0, 1, 2, 3 }, twice[] = { 0, 1, 4, 4 }, three[] = { 0, 1, 4 };
+	const uint64_t row[] = { 0, 1, 2, 3 }, twice[] = { 0, 1, 4, 4 },
+		       three[] = { 0, 1, 4 };
 	const uint64_t beyond[] = { 128, 129, 132, 133 }, shifted[] = { 1, 2, 5, 6 };
 	const uint64_t huge[] = { 0, UINT64_MAX, 4, 5 };
-	const uint32_t block[] = { 2, 2, 1 }, odd[] = { 3, 1, 1 }, none[] = { 1024, 1024, 1 };
+	const uint32_t block[] = { 2, 2, 1 }, odd[] = { 3, 1, 1 },
+		       none[] = { 1024, 1024, 1 };
 	struct ls_torus t = torus("4x4x8");
 	uint32_t at[4][LS_TORUS_AXES];
 
@@ -142,18 +145,22 @@ START_TEST(neighbours_wrap_only_where_the_axis_does)
 	uint64_t n[LS_TORUS_NEIGHBOURS_MAX];
 	struct ls_torus t = torus("4x4x8");
 
-	ck_assert_uint_eq(ls_torus_neighbours(&t, corner, n), 0); /* not known: nothing said */
+	/* not known: nothing said */
+	ck_assert_uint_eq(ls_torus_neighbours(&t, corner, n), 0);
 	ls_torus_wrap_by_rule(&t, LS_GENERATION_V4);
 	ck_assert_uint_eq(ls_torus_neighbours(&t, corner, n), 6);
-	ck_assert(n[0] == 1 && n[1] == 3 && n[2] == 4 && n[3] == 12 && n[4] == 16 && n[5] == 112);
+	ck_assert(n[0] == 1 && n[1] == 3 && n[2] == 4 && n[3] == 12 && n[4] == 16 &&
+		n[5] == 112);
 	ck_assert_uint_eq(ls_torus_neighbours(&t, inside, n), 6);
-	ck_assert(n[0] == 5 && n[1] == 17 && n[2] == 20 && n[3] == 22 && n[4] == 25 && n[5] == 37);
+	ck_assert(n[0] == 5 && n[1] == 17 && n[2] == 20 && n[3] == 22 && n[4] == 25 &&
+		n[5] == 37);
 	t = torus("2x2x1");
 	ls_torus_wrap_by_rule(&t, LS_GENERATION_V4);
 	ck_assert_uint_eq(ls_torus_neighbours(&t, corner, n), 2);
 	ck_assert(n[0] == 1 && n[1] == 2);
 	ck_assert_int_eq(ls_torus_parse_wrap("true,true,true", &t), 0);
-	ck_assert_uint_eq(ls_torus_neighbours(&t, corner, n), 2); /* both ways, one chip */
+	/* both ways, one chip */
+	ck_assert_uint_eq(ls_torus_neighbours(&t, corner, n), 2);
 }
 END_TEST
 
@@ -203,8 +210,8 @@ suite(void)
 	t = tcase_create("places");
 	tcase_add_test(t, published_device_ids_are_blocks);
 	tcase_add_test(t, other_device_ids_have_no_place);
-	tcase_add_loop_test(
-		t, wrap_follows_the_generation, 0, (int)(sizeof(rules) / sizeof(rules[0])));
+	tcase_add_loop_test(t, wrap_follows_the_generation, 0,
+		(int)(sizeof(rules) / sizeof(rules[0])));
 	tcase_add_test(t, neighbours_wrap_only_where_the_axis_does);
 	tcase_add_test(t, links_go_both_ways);
 	tcase_add_test(t, global_worker_counts_slices);

@@ -54,9 +54,13 @@ static const char *expect; /* a header that an answer must have, as "yes" */
 static int
 new_get(const char *url, uint64_t deadline_ns)
 {
-	const struct ls_http_get_options o = { .url = url, .expect = expect,
-		.expect_value = "yes", .header = "X-Asked-By",
-		.value = "lockstep", .body_max_bytes = BODY_MAX, .deadline_ns = deadline_ns,
+	const struct ls_http_get_options o = { .url = url,
+		.expect = expect,
+		.expect_value = "yes",
+		.header = "X-Asked-By",
+		.value = "lockstep",
+		.body_max_bytes = BODY_MAX,
+		.deadline_ns = deadline_ns,
 		.done = done };
 
 	return ls_http_get_new(loop, &o, &get);
@@ -98,7 +102,8 @@ pump_until(unsigned told)
 		ck_assert_int_eq(event_base_loop(ls_loop_base(loop), EVLOOP_ONCE), 0);
 }
 
-/* Takes the connection, turning the loop until the request is there; returns its socket. */
+/* Takes the connection, turning the loop until the request is there; returns its
+ * socket. */
 static int
 take_request(char *text, size_t size)
 {
@@ -107,12 +112,14 @@ take_request(char *text, size_t size)
 	int fd;
 
 	while (poll(&p, 1, 0) == 0)
-		ck_assert_int_ge(event_base_loop(ls_loop_base(loop), EVLOOP_NONBLOCK), 0);
+		ck_assert_int_ge(event_base_loop(ls_loop_base(loop), EVLOOP_NONBLOCK),
+			0);
 	fd = accept(server, NULL, NULL);
 	ck_assert_int_ge(fd, 0);
 	p.fd = fd;
 	while (poll(&p, 1, 0) == 0)
-		ck_assert_int_ge(event_base_loop(ls_loop_base(loop), EVLOOP_NONBLOCK), 0);
+		ck_assert_int_ge(event_base_loop(ls_loop_base(loop), EVLOOP_NONBLOCK),
+			0);
 	n = recv(fd, text, size - 1, 0);
 	ck_assert_int_gt((int)n, 0);
 	text[n] = '\0';
@@ -125,7 +132,8 @@ answer_with(const char *text)
 	char request[2048];
 	int fd = take_request(request, sizeof(request));
 
-	ck_assert_int_eq((int)send(fd, text, strlen(text), MSG_NOSIGNAL), (int)strlen(text));
+	ck_assert_int_eq((int)send(fd, text, strlen(text), MSG_NOSIGNAL),
+		(int)strlen(text));
 	(void)close(fd);
 }
 
@@ -171,7 +179,8 @@ START_TEST(gives_status_and_body)
 	(void)snprintf(host, sizeof(host), "Host: 127.0.0.1:%u\r\n", port);
 	ck_assert_ptr_nonnull(strstr(request, host));
 	ck_assert_ptr_nonnull(strstr(request, "X-Asked-By: lockstep\r\n"));
-	ck_assert_int_eq((int)send(fd, text, sizeof(text) - 1, MSG_NOSIGNAL), sizeof(text) - 1);
+	ck_assert_int_eq((int)send(fd, text, sizeof(text) - 1, MSG_NOSIGNAL),
+		sizeof(text) - 1);
 	pump_until(1);
 	(void)close(fd);
 	ck_assert_int_eq(answer.rc, 0);
@@ -234,11 +243,13 @@ static const struct {
 	const char *text;
 	int rc;
 } bad[] = {
-	{ "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", -LS_EPARSE }, /* cut short */
+	/* cut short */
+	{ "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", -LS_EPARSE },
 	{ "220 smtp.example ESMTP\r\n", -LS_EPARSE },
 	{ "\x15\x03\x01\x00\x02\x02\x46", -LS_EPARSE }, /* a TLS alert */
 	{ "HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n", -LS_ELIMIT },
-	{ "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\nabc", -LS_ELIMIT },
+	{ "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\nabc",
+		-LS_ELIMIT },
 };
 
 START_TEST(what_is_no_answer_is_told_apart)
@@ -246,8 +257,8 @@ START_TEST(what_is_no_answer_is_told_apart)
 	ck_assert_int_eq(ls_http_get_start(get, NULL), 0);
 	answer_with(bad[_i].text);
 	pump_until(1);
-	ck_assert_msg(answer.rc == bad[_i].rc, "%s: %d, not %d", bad[_i].text, answer.rc,
-		bad[_i].rc);
+	ck_assert_msg(answer.rc == bad[_i].rc, "%s: %d, not %d", bad[_i].text,
+		answer.rc, bad[_i].rc);
 	ck_assert_uint_eq(answer.len, 0);
 }
 END_TEST
@@ -278,8 +289,10 @@ START_TEST(the_callback_may_ask_again_and_free)
 	fd = take_request(request, sizeof(request));
 	ck_assert_ptr_eq(strstr(request, "GET /second HTTP/1.1\r\n"), request);
 	answer.end = true;
-	ck_assert_int_eq((int)send(fd, "HTTP/1.0 200 OK\r\n\r\n2", 20, MSG_NOSIGNAL), 20);
-	(void)close(fd); /* without a length the end of the body is the end of the connection */
+	ck_assert_int_eq((int)send(fd, "HTTP/1.0 200 OK\r\n\r\n2", 20, MSG_NOSIGNAL),
+		20);
+	/* without a length the end of the body is the end of the connection */
+	(void)close(fd);
 	pump_until(2);
 	ck_assert_int_eq(answer.rc, 0);
 	ck_assert_str_eq(answer.body, "2");
@@ -296,7 +309,8 @@ START_TEST(free_ends_what_is_under_way)
 	fd = take_request(request, sizeof(request));
 	ls_http_get_free(get);
 	get = NULL;
-	ck_assert_int_eq(event_base_loop(ls_loop_base(loop), EVLOOP_NONBLOCK), 1); /* nothing left */
+	/* nothing left */
+	ck_assert_int_eq(event_base_loop(ls_loop_base(loop), EVLOOP_NONBLOCK), 1);
 	ck_assert_int_eq((int)recv(fd, request, sizeof(request), 0), 0);
 	ck_assert_uint_eq(answer.told, 0);
 	(void)close(fd);
@@ -305,8 +319,9 @@ END_TEST
 
 START_TEST(other_urls_are_refused)
 {
-	static const char *const urls[] = { "", "127.0.0.1:80", "https://127.0.0.1/", "http://",
-		"http:///x", "http://u:p@h/", "http://h:0/", "http://h:99999/", "http://h/ x\n" };
+	static const char *const urls[] = { "", "127.0.0.1:80", "https://127.0.0.1/",
+		"http://", "http:///x", "http://u:p@h/", "http://h:0/",
+		"http://h:99999/", "http://h/ x\n" };
 	size_t i;
 
 	ls_http_get_free(get);
@@ -332,8 +347,8 @@ suite(void)
 	tcase_add_test(t, other_statuses_are_told);
 	tcase_add_test(t, nobody_there_is_absent);
 	tcase_add_test(t, silence_ends_at_the_deadline);
-	tcase_add_loop_test(
-		t, what_is_no_answer_is_told_apart, 0, (int)(sizeof(bad) / sizeof(bad[0])));
+	tcase_add_loop_test(t, what_is_no_answer_is_told_apart, 0,
+		(int)(sizeof(bad) / sizeof(bad[0])));
 	tcase_add_test(t, endless_header_is_refused);
 	tcase_add_test(t, the_callback_may_ask_again_and_free);
 	tcase_add_test(t, free_ends_what_is_under_way);

@@ -65,20 +65,22 @@ START_TEST(the_built_in_rules_give_base_units)
 	ck_assert(take("jax_orbax_write_gbytes_per_sec_sum", LS_PROM_SUMMARY, 0.5));
 	ck_assert_str_eq(taken.name, "job.checkpoint.write_bytes_per_second_sum");
 	ck_assert_double_eq(taken.value, 536870912);
-	ck_assert(take("grain_python_dataset_next_duration_ns_bucket", LS_PROM_HISTOGRAM, 40));
+	ck_assert(take("grain_python_dataset_next_duration_ns_bucket",
+		LS_PROM_HISTOGRAM, 40));
 	ck_assert_str_eq(taken.name, "job.input.next_seconds_bucket");
 	ck_assert_double_eq(taken.value, 40); /* a count */
 	ck_assert_double_eq(taken.le_scale, 1e-9);
-	ck_assert(take("grain_python_data_sources_bytes_read_total", LS_PROM_COUNTER, 3));
+	ck_assert(
+		take("grain_python_data_sources_bytes_read_total", LS_PROM_COUNTER, 3));
 	ck_assert_str_eq(taken.name, "job.input.read_bytes_total");
 }
 END_TEST
 
 START_TEST(what_no_rule_names_is_left)
 {
-	static const char *const left[] = { "go_goroutines", "grpc_tcp_packets_sent_count",
-		"bamm2_bits_received_count", "accelerator_request", "duty_cycle_total",
-		"duty_cycles", "duty" };
+	static const char *const left[] = { "go_goroutines",
+		"grpc_tcp_packets_sent_count", "bamm2_bits_received_count",
+		"accelerator_request", "duty_cycle_total", "duty_cycles", "duty" };
 	size_t i;
 
 	ck_assert_int_eq(ls_prom_map_new("", &map, why, sizeof(why)), 0);
@@ -91,10 +93,11 @@ END_TEST
 
 START_TEST(a_file_comes_before_the_built_in_rules)
 {
-	ck_assert_int_eq(load("# ours\n\n"
-			      "  duty_cycle  chip.busy_ratio\t*1e-2 accelerator_id pod # and why\n"
-			      "memory_used -\n"
-			      "my_gauge host.mine_bytes x\r\n"),
+	ck_assert_int_eq(
+		load("# ours\n\n"
+		     "  duty_cycle  chip.busy_ratio\t*1e-2 accelerator_id pod # and why\n"
+		     "memory_used -\n"
+		     "my_gauge host.mine_bytes x\r\n"),
 		0);
 	ck_assert(take("duty_cycle", LS_PROM_GAUGE, 50));
 	ck_assert_str_eq(taken.name, "chip.busy_ratio");
@@ -172,7 +175,8 @@ START_TEST(files_have_their_maxima)
 	ck_assert_int_eq(load_bytes(text, LS_PROM_MAP_MAX_BYTES), 0);
 	ls_prom_map_free(map);
 	map = NULL;
-	ck_assert_int_eq(ls_prom_map_new("/nonexistent", &map, why, sizeof(why)), -ENOENT);
+	ck_assert_int_eq(ls_prom_map_new("/nonexistent", &map, why, sizeof(why)),
+		-ENOENT);
 	free(text);
 }
 END_TEST
@@ -188,7 +192,8 @@ suite(void)
 	tcase_add_test(t, what_no_rule_names_is_left);
 	tcase_add_test(t, a_file_comes_before_the_built_in_rules);
 	tcase_add_test(t, a_star_takes_the_rest_as_it_is);
-	tcase_add_loop_test(t, a_bad_line_is_said, 0, (int)(sizeof(bad) / sizeof(bad[0])));
+	tcase_add_loop_test(t, a_bad_line_is_said, 0,
+		(int)(sizeof(bad) / sizeof(bad[0])));
 	tcase_add_test(t, files_have_their_maxima);
 	suite_add_tcase(s, t);
 	return s;

@@ -61,7 +61,8 @@ group(void)
 	size_t i;
 
 	for (i = 0; i < LS_GROUPS_MAX; i++) {
-		if (ls_series_look(table, i, &g) && strcmp(g.name, "prom.device-plugin") == 0)
+		if (ls_series_look(table, i, &g) &&
+			strcmp(g.name, "prom.device-plugin") == 0)
 			return &g;
 	}
 	return NULL;
@@ -119,14 +120,19 @@ START_TEST(the_device_plugin_is_read_in_base_units)
 	ck_assert_uint_eq(n->samples, 50);
 	ck_assert_uint_eq(n->refused + n->odd, 0);
 	ck_assert_double_eq(value(STALE), 0);
-	ck_assert_double_eq(value("chip.duty_cycle_ratio{chip=\"8\",index=\"0\"}"), 0.875);
-	ck_assert_double_eq(value("chip.duty_cycle_ratio{chip=\"13\",index=\"3\"}"), 87.75 * 0.01);
-	ck_assert_double_eq(value("chip.hbm.total_bytes{chip=\"12\",index=\"2\"}"), 102803439616);
-	/* The page calls these 0 and 3: the n-th chip of the host is the n-th of its numbers. */
+	ck_assert_double_eq(value("chip.duty_cycle_ratio{chip=\"8\",index=\"0\"}"),
+		0.875);
+	ck_assert_double_eq(value("chip.duty_cycle_ratio{chip=\"13\",index=\"3\"}"),
+		87.75 * 0.01);
+	ck_assert_double_eq(value("chip.hbm.total_bytes{chip=\"12\",index=\"2\"}"),
+		102803439616);
+	/* The page calls these 0 and 3: the n-th chip of the host is the n-th of its
+	 * numbers. */
 	ck_assert_double_eq(
-		value("chip.tensorcore.utilization_ratio{chip=\"8\",index=\"0\"}"), 52.1 * 0.01);
-	ck_assert_double_eq(
-		value("chip.hbm.bandwidth_ratio{chip=\"13\",index=\"3\"}"), 40.9 * 0.01);
+		value("chip.tensorcore.utilization_ratio{chip=\"8\",index=\"0\"}"),
+		52.1 * 0.01);
+	ck_assert_double_eq(value("chip.hbm.bandwidth_ratio{chip=\"13\",index=\"3\"}"),
+		40.9 * 0.01);
 }
 END_TEST
 
@@ -137,7 +143,8 @@ START_TEST(without_a_pod_there_are_only_local_numbers)
 	ck_assert_double_eq(value("chip.tensorcore.utilization_ratio{index=\"3\"}"), 0);
 	read_corpus("device_plugin.prom"); /* a pod comes: both numbers are known */
 	ck_assert_double_eq(
-		value("chip.tensorcore.utilization_ratio{chip=\"13\",index=\"3\"}"), 52.07 * 0.01);
+		value("chip.tensorcore.utilization_ratio{chip=\"13\",index=\"3\"}"),
+		52.07 * 0.01);
 	ck_assert(isnan(value("chip.tensorcore.utilization_ratio{index=\"3\"}")));
 }
 END_TEST
@@ -150,21 +157,24 @@ START_TEST(different_counts_are_not_joined)
 				 false),
 		0);
 	ck_assert_double_eq(value("chip.duty_cycle_ratio{chip=\"5\"}"), 0.02);
-	ck_assert_double_eq(value("chip.tensorcore.utilization_ratio{index=\"0\"}"), 0.03);
+	ck_assert_double_eq(value("chip.tensorcore.utilization_ratio{index=\"0\"}"),
+		0.03);
 }
 END_TEST
 
 START_TEST(a_chip_that_makes_no_sense_is_left_out)
 {
-	ck_assert_int_eq(read_page("duty_cycle{accelerator_id=\"i-x\"} 1\n"
-				   "duty_cycle{accelerator_id=\"\"} 1\n"
-				   "duty_cycle{accelerator_id=\"i-99999999999999999999\"} 1\n"
-				   "duty_cycle{accelerator_id=\"7\"} 50\n"
-				   "duty_cycle{pod=\"p\"} 25\n",
-				 false),
+	ck_assert_int_eq(
+		read_page("duty_cycle{accelerator_id=\"i-x\"} 1\n"
+			  "duty_cycle{accelerator_id=\"\"} 1\n"
+			  "duty_cycle{accelerator_id=\"i-99999999999999999999\"} 1\n"
+			  "duty_cycle{accelerator_id=\"7\"} 50\n"
+			  "duty_cycle{pod=\"p\"} 25\n",
+			false),
 		0);
 	ck_assert_uint_eq(ls_prom_page_get_stats(page)->odd, 3);
-	ck_assert_double_eq(value("chip.duty_cycle_ratio{chip=\"7\",index=\"0\"}"), 0.5);
+	ck_assert_double_eq(value("chip.duty_cycle_ratio{chip=\"7\",index=\"0\"}"),
+		0.5);
 	ck_assert_double_eq(value("chip.duty_cycle_ratio"), 0.25);
 }
 END_TEST
@@ -172,10 +182,13 @@ END_TEST
 START_TEST(orbax_and_grain_are_read)
 {
 	read_corpus("orbax.prom");
-	ck_assert_double_eq(value("job.checkpoint.write_bytes_per_second_sum"), 2.25 * 1073741824);
+	ck_assert_double_eq(value("job.checkpoint.write_bytes_per_second_sum"),
+		2.25 * 1073741824);
 	ck_assert_double_eq(value("job.checkpoint.blocking_seconds_count"), 3);
-	ck_assert_double_eq(value("job.checkpoint.blocking_seconds_bucket{le=\"0.5\"}"), 1);
-	ck_assert_double_eq(value("job.checkpoint.blocking_seconds_bucket{le=\"+Inf\"}"), 3);
+	ck_assert_double_eq(value("job.checkpoint.blocking_seconds_bucket{le=\"0.5\"}"),
+		1);
+	ck_assert_double_eq(
+		value("job.checkpoint.blocking_seconds_bucket{le=\"+Inf\"}"), 3);
 	ck_assert_double_eq(value("job.checkpoint.read_seconds_sum"), 14.5);
 	ck_assert_double_eq(value("job.input.next_seconds_sum"), 2e7 * 1e-9);
 	ck_assert_double_eq(value("job.input.next_seconds_bucket{le=\"0.001\"}"), 40);
@@ -203,7 +216,8 @@ read_values(double tensorcore, double duty, bool stepped)
 		"tensorcore_utilization{accelerator_id=\"i-0\"} %.9g\n"
 		"tensorcore_utilization{accelerator_id=\"i-1\"} %.9g\n"
 		"duty_cycle{accelerator_id=\"i-4\"} %.9g\n"
-		"memory_total{accelerator_id=\"i-4\"} 34088157184\n", tensorcore, tensorcore / 2, duty);
+		"memory_total{accelerator_id=\"i-4\"} 34088157184\n",
+		tensorcore, tensorcore / 2, duty);
 	return read_page(text, stepped);
 }
 
@@ -221,11 +235,13 @@ START_TEST(a_frozen_page_is_not_measured)
 	ck_assert_uint_eq(ls_prom_page_silent(page), LS_PROM_FROZEN_READINGS);
 	ck_assert_double_eq(value(STALE), 1);
 	ck_assert(isnan(value("chip.hbm.total_bytes{chip=\"4\"}")));
-	ck_assert_uint_eq(group()->t_mono_ns, now); /* that it is frozen is measured, too */
+	/* that it is frozen is measured, too */
+	ck_assert_uint_eq(group()->t_mono_ns, now);
 	ck_assert_int_eq(read_values(51, 90, true), 0);
 	ck_assert_int_eq(ls_prom_page_state(page), LS_PROM_GOOD);
 	ck_assert_double_eq(value(STALE), 0);
-	ck_assert_double_eq(value("chip.tensorcore.utilization_ratio{index=\"0\"}"), 0.51);
+	ck_assert_double_eq(value("chip.tensorcore.utilization_ratio{index=\"0\"}"),
+		0.51);
 }
 END_TEST
 
@@ -234,8 +250,11 @@ START_TEST(values_that_never_change_make_no_page_stale)
 	unsigned i;
 
 	for (i = 0; i < 500; i++)
-		ck_assert_int_eq(read_page("memory_total{accelerator_id=\"i-4\"} 34088157184\n"
-					   "memory_used{accelerator_id=\"i-4\"} 17\n", true), 0);
+		ck_assert_int_eq(
+			read_page("memory_total{accelerator_id=\"i-4\"} 34088157184\n"
+				  "memory_used{accelerator_id=\"i-4\"} 17\n",
+				true),
+			0);
 	ck_assert_int_eq(ls_prom_page_state(page), LS_PROM_GOOD);
 	/* One that changed a few times at the start is no evidence, either. */
 	for (i = 0; i < 500; i++) {
@@ -267,9 +286,12 @@ START_TEST(a_page_that_fails_is_not_measured)
 	ck_assert_double_eq(value(STALE), 1);
 	ck_assert(isnan(value("chip.hbm.total_bytes{chip=\"4\"}")));
 	ck_assert_uint_eq(group()->t_mono_ns, now);
-	ck_assert_int_eq(read_page("duty_cycle{accelerator_id=\"i-4\"} 1\n<html>\n", true), -LS_EPARSE);
+	ck_assert_int_eq(
+		read_page("duty_cycle{accelerator_id=\"i-4\"} 1\n<html>\n", true),
+		-LS_EPARSE);
 	ck_assert_str_eq(ls_prom_page_why(page), "line 2: a sample without a name");
-	ck_assert(isnan(value("chip.duty_cycle_ratio{chip=\"4\"}"))); /* half a page is none */
+	/* half a page is none */
+	ck_assert(isnan(value("chip.duty_cycle_ratio{chip=\"4\"}")));
 	ck_assert_int_eq(read_values(50, 90, true), 0);
 	ck_assert_int_eq(ls_prom_page_state(page), LS_PROM_GOOD);
 	ck_assert_double_eq(value(STALE), 0);
@@ -301,8 +323,11 @@ START_TEST(a_series_that_is_gone_is_forgotten)
 	ck_assert_int_eq(read_values(50, 90, true), 0);
 	ck_assert_uint_eq(group()->count, 5);
 	for (i = 0; i < LS_PROM_GONE_READINGS; i++) {
-		ck_assert_uint_eq(group()->count, i == 0 ? 5 : 6); /* chip 4 with its index is a new one */
-		ck_assert_int_eq(read_page("duty_cycle{accelerator_id=\"i-4\"} NaN\n", false), 0);
+		/* chip 4 with its index is a new one */
+		ck_assert_uint_eq(group()->count, i == 0 ? 5 : 6);
+		ck_assert_int_eq(
+			read_page("duty_cycle{accelerator_id=\"i-4\"} NaN\n", false),
+			0);
 	}
 	ck_assert_uint_eq(group()->count, 2);
 	ck_assert(isnan(value("chip.duty_cycle_ratio{chip=\"4\",index=\"0\"}")));
@@ -345,8 +370,8 @@ START_TEST(hostile_labels_stay_inside_their_series)
 	memset(longest, 'y', sizeof(longest) - 1);
 	longest[sizeof(longest) - 1] = '\0';
 	(void)snprintf(text, sizeof(text),
-		"a{b=\"}\\\"\\n\x1b[2J\xff\",c=\"\"} 1\na{b=\"%s\"} 2\na{b=\"%s\",c=\"d\"} 3\n", longest,
-		longest);
+		"a{b=\"}\\\"\\n\x1b[2J\xff\",c=\"\"} 1\na{b=\"%s\"} 2\na{b=\"%s\",c=\"d\"} 3\n",
+		longest, longest);
 	ck_assert_int_eq(read_page(text, true), 0);
 	n = ls_prom_page_get_stats(page);
 	ck_assert_uint_eq(n->taken + n->twins + n->refused, 3);

@@ -19,9 +19,10 @@ see(void *arg, const struct ls_prom_sample *s)
 	(void)arg;
 	len += (size_t)snprintf(seen + len, sizeof(seen) - len, "%s{", s->name);
 	for (i = 0; i < s->label_count; i++)
-		len += (size_t)snprintf(seen + len, sizeof(seen) - len, "%s%s=%s", i > 0 ? "," : "",
-			s->label[i].name, s->label[i].value);
-	(void)snprintf(seen + len, sizeof(seen) - len, "} %.17g %d\n", s->value, (int)s->type);
+		len += (size_t)snprintf(seen + len, sizeof(seen) - len, "%s%s=%s",
+			i > 0 ? "," : "", s->label[i].name, s->label[i].value);
+	(void)snprintf(seen + len, sizeof(seen) - len, "} %.17g %d\n", s->value,
+		(int)s->type);
 }
 
 static int
@@ -37,34 +38,39 @@ parse(const char *text)
 
 START_TEST(samples_have_names_labels_values_and_types)
 {
-	ck_assert_int_eq(parse("# HELP duty_cycle Percent of time.\n"
-			       "# TYPE duty_cycle gauge\n"
-			       "duty_cycle{make=\"cloud-tpu\",accelerator_id=\"42-0\"} 87.5\n"
-			       "\n"
-			       "  duty_cycle { make = \"x\" , } 1e3 1700000000000  \n"
-			       "# TYPE reads counter\n"
-			       "reads_total 17\n"
-			       "other 5e-1\r\n"
-			       "# TYPE lat histogram\n"
-			       "lat_bucket{le=\"+Inf\"} 4\nlat_sum 2.5\nlat_count 4\n"
-			       "# TYPE q summary\n"
-			       "q{quantile=\"0.5\"} 3"),
+	ck_assert_int_eq(
+		parse("# HELP duty_cycle Percent of time.\n"
+		      "# TYPE duty_cycle gauge\n"
+		      "duty_cycle{make=\"cloud-tpu\",accelerator_id=\"42-0\"} 87.5\n"
+		      "\n"
+		      "  duty_cycle { make = \"x\" , } 1e3 1700000000000  \n"
+		      "# TYPE reads counter\n"
+		      "reads_total 17\n"
+		      "other 5e-1\r\n"
+		      "# TYPE lat histogram\n"
+		      "lat_bucket{le=\"+Inf\"} 4\nlat_sum 2.5\nlat_count 4\n"
+		      "# TYPE q summary\n"
+		      "q{quantile=\"0.5\"} 3"),
 		0);
-	ck_assert_str_eq(seen, "duty_cycle{make=cloud-tpu,accelerator_id=42-0} 87.5 2\n"
-			       "duty_cycle{make=x} 1000 2\n"
-			       "reads_total{} 17 1\n"
-			       "other{} 0.5 0\n"
-			       "lat_bucket{le=+Inf} 4 3\nlat_sum{} 2.5 3\nlat_count{} 4 3\n"
-			       "q{quantile=0.5} 3 4\n");
+	ck_assert_str_eq(seen,
+		"duty_cycle{make=cloud-tpu,accelerator_id=42-0} 87.5 2\n"
+		"duty_cycle{make=x} 1000 2\n"
+		"reads_total{} 17 1\n"
+		"other{} 0.5 0\n"
+		"lat_bucket{le=+Inf} 4 3\nlat_sum{} 2.5 3\nlat_count{} 4 3\n"
+		"q{quantile=0.5} 3 4\n");
 	ck_assert_uint_eq(page.samples, 8);
 }
 END_TEST
 
 START_TEST(values_may_be_no_numbers)
 {
-	ck_assert_int_eq(parse("a NaN\na +Inf\na -Inf\na nan\na 9223372036854775808\na -0\n"), 0);
-	ck_assert_str_eq(seen, "a{} nan 0\na{} inf 0\na{} -inf 0\na{} nan 0\n"
-			       "a{} 9.2233720368547758e+18 0\na{} -0 0\n");
+	ck_assert_int_eq(
+		parse("a NaN\na +Inf\na -Inf\na nan\na 9223372036854775808\na -0\n"),
+		0);
+	ck_assert_str_eq(seen,
+		"a{} nan 0\na{} inf 0\na{} -inf 0\na{} nan 0\n"
+		"a{} 9.2233720368547758e+18 0\na{} -0 0\n");
 }
 END_TEST
 
@@ -77,14 +83,16 @@ END_TEST
 
 START_TEST(lines_of_openmetrics_are_taken)
 {
-	ck_assert_int_eq(parse("# TYPE foo counter\n# UNIT foo seconds\n"
-			       "foo_total{a=\"b\"} 17.0 1520879607.789 # {trace_id=\"oHg5\"} 0.67 1520879607.789\n"
-			       "foo_created{a=\"b\"} 1520872607.123\n"
-			       "bar 1 # {} 0.5\n"
-			       "# EOF\n \n"),
+	ck_assert_int_eq(
+		parse("# TYPE foo counter\n# UNIT foo seconds\n"
+		      "foo_total{a=\"b\"} 17.0 1520879607.789 # {trace_id=\"oHg5\"} 0.67 1520879607.789\n"
+		      "foo_created{a=\"b\"} 1520872607.123\n"
+		      "bar 1 # {} 0.5\n"
+		      "# EOF\n \n"),
 		0);
-	ck_assert_str_eq(seen, "foo_total{a=b} 17 1\nfoo_created{a=b} 1520872607.1229999 1\n"
-			       "bar{} 1 0\n");
+	ck_assert_str_eq(seen,
+		"foo_total{a=b} 17 1\nfoo_created{a=b} 1520872607.1229999 1\n"
+		"bar{} 1 0\n");
 	ck_assert_int_eq(parse("# EOF\na 1\n"), -LS_EPARSE);
 	ck_assert_str_eq(page.why, "more behind # EOF");
 }
@@ -141,7 +149,8 @@ START_TEST(the_line_and_its_fault_are_said)
 	ck_assert_int_eq(parse(text), -LS_EPARSE);
 	ck_assert_str_eq(page.why, bad[_i].why);
 	ck_assert_uint_eq(page.line, 2);
-	ck_assert_str_eq(seen, "ok{} 1 0\n"); /* what came before was told, what follows is not */
+	/* what came before was told, what follows is not */
+	ck_assert_str_eq(seen, "ok{} 1 0\n");
 	ck_assert_int_eq(ls_prom_text_feed(&page, "ok 3\n", 5), -LS_EPARSE);
 	ck_assert_int_eq(ls_prom_text_end(&page), -LS_EPARSE);
 }
@@ -184,7 +193,8 @@ START_TEST(labels_and_names_have_their_maxima)
 
 	(void)snprintf(text, sizeof(text), "a{");
 	for (i = 0; i <= LS_PROM_LABELS_MAX; i++)
-		len += (size_t)snprintf(text + len, sizeof(text) - len, "l%zu=\"\",", i);
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "l%zu=\"\",",
+			i);
 	(void)snprintf(text + len, sizeof(text) - len, "} 1\n");
 	ck_assert_int_eq(parse(text), -LS_ELIMIT);
 	ck_assert_str_eq(page.why, "too many labels");
@@ -245,8 +255,8 @@ suite(void)
 	tcase_add_test(t, escapes_are_undone);
 	tcase_add_test(t, lines_of_openmetrics_are_taken);
 	tcase_add_test(t, a_name_that_only_begins_so_is_not_of_the_family);
-	tcase_add_loop_test(
-		t, the_line_and_its_fault_are_said, 0, (int)(sizeof(bad) / sizeof(bad[0])));
+	tcase_add_loop_test(t, the_line_and_its_fault_are_said, 0,
+		(int)(sizeof(bad) / sizeof(bad[0])));
 	tcase_add_test(t, a_zero_byte_is_refused);
 	tcase_add_test(t, a_long_line_is_refused_but_not_a_long_comment);
 	tcase_add_test(t, labels_and_names_have_their_maxima);

@@ -43,8 +43,10 @@ answer(struct evhttp_request *req, void *arg)
 	asked++;
 	switch (fake) {
 	case FAKE_PAGE:
-		(void)evbuffer_add_printf(body, "# TYPE duty_cycle gauge\n"
-			"duty_cycle{accelerator_id=\"1-8\"} %u\nup 1\n", tick++ % 100);
+		(void)evbuffer_add_printf(body,
+			"# TYPE duty_cycle gauge\n"
+			"duty_cycle{accelerator_id=\"1-8\"} %u\nup 1\n",
+			tick++ % 100);
 		break;
 	case FAKE_SILENT:
 		held = req;
@@ -56,7 +58,10 @@ answer(struct evhttp_request *req, void *arg)
 			(void)evbuffer_add(body, block, sizeof(block));
 		break;
 	case FAKE_GARBAGE:
-		(void)evbuffer_add(body, "\x7f""ELF\0\1\2", 7);
+		(void)evbuffer_add(body,
+			"\x7f"
+			"ELF\0\1\2",
+			7);
 		break;
 	case FAKE_404:
 	case FAKE_EMPTY:
@@ -94,7 +99,9 @@ setup(void)
 	http = evhttp_new(ls_loop_base(loop));
 	bound = evhttp_bind_socket_with_handle(http, "127.0.0.1", 0);
 	ck_assert_ptr_nonnull(bound);
-	ck_assert_int_eq(getsockname(evhttp_bound_socket_get_fd(bound), (struct sockaddr *)&at, &size), 0);
+	ck_assert_int_eq(getsockname(evhttp_bound_socket_get_fd(bound),
+				 (struct sockaddr *)&at, &size),
+		0);
 	port = ntohs(at.sin_port);
 	evhttp_set_gencb(http, answer, NULL);
 	table = ls_series_new();
@@ -148,9 +155,14 @@ read_once(void)
 
 	now += LS_PROM_ABSENT_NS;
 	source.read(source.self, LS_CADENCE_FAST, now, &sample);
-	for (turns = 0; readings() == before && turns < 10000 && !(fake == FAKE_EMPTY && turns > 50);
+	for (turns = 0; readings() == before && turns < 10000 &&
+		!(fake == FAKE_EMPTY && turns > 50);
 		turns++)
-		ck_assert_int_ge(event_base_loop(ls_loop_base(loop), EVLOOP_ONCE | (fake == FAKE_EMPTY ? EVLOOP_NONBLOCK : 0)), 0);
+		ck_assert_int_ge(
+			event_base_loop(ls_loop_base(loop),
+				EVLOOP_ONCE |
+					(fake == FAKE_EMPTY ? EVLOOP_NONBLOCK : 0)),
+			0);
 }
 
 /* What the doctor says of the page. */
@@ -292,7 +304,8 @@ static const struct {
 	{ "a=http://h/,a=http://i/", -LS_EDUPLICATE },
 	{ "a=http://h/,,b=http://h/", -LS_EPARSE },
 	{ "a=http://h/,b=http://h/,c=http://h/,d=http://h/,e=http://h/,f=http://h/,g=http://h/,"
-	  "h=http://h/,i=http://h/", -LS_ELIMIT },
+	  "h=http://h/,i=http://h/",
+		-LS_ELIMIT },
 };
 
 START_TEST(wrong_pages_are_refused)
@@ -323,13 +336,14 @@ suite(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, a_page_becomes_a_group);
 	tcase_add_test(t, it_is_asked_for_every_10_s);
-	tcase_add_loop_test(
-		t, bad_answers_are_not_measured_and_said, 0, (int)(sizeof(bad) / sizeof(bad[0])));
+	tcase_add_loop_test(t, bad_answers_are_not_measured_and_said, 0,
+		(int)(sizeof(bad) / sizeof(bad[0])));
 	tcase_add_test(t, a_server_without_our_names_is_said_to_be_so);
 	tcase_add_test(t, where_nobody_listens_is_no_error);
 	tcase_add_test(t, a_frozen_page_is_said_with_its_fix);
 	tcase_add_test(t, a_page_that_hangs_holds_nothing_up);
-	tcase_add_loop_test(t, wrong_pages_are_refused, 0, (int)(sizeof(wrong) / sizeof(wrong[0])));
+	tcase_add_loop_test(t, wrong_pages_are_refused, 0,
+		(int)(sizeof(wrong) / sizeof(wrong[0])));
 	tcase_add_test(t, no_pages_and_a_map_that_is_not_there);
 	suite_add_tcase(s, t);
 	return s;

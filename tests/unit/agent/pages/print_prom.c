@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a Prometheus page from stdin and prints its samples, one a line: what we take it to be. */
+/* Reads a Prometheus page from stdin and prints its samples, one a line: what we take
+ * it to be. */
 #include "config.h"
 
 #include <stdio.h>
@@ -38,6 +39,7 @@ main(void)
 	if (rc == 0)
 		rc = ls_prom_text_end(&page);
 	if (rc != 0)
-		(void)fprintf(stderr, "line %llu: %s\n", (unsigned long long)page.line, page.why);
+		(void)fprintf(stderr, "line %llu: %s\n", (unsigned long long)page.line,
+			page.why);
 	return rc == 0 && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -17,7 +17,8 @@
 
 static char dir[256];
 static uint8_t boot = 1;
-static uint64_t start; /* just after a minute of the first spool: the next seal is a minute away */
+/* just after a minute of the first spool: the next seal is a minute away */
+static uint64_t start;
 static struct ls_spool *spool;
 static struct ls_series_table *table;
 static struct ls_chunk_writer *writer;
@@ -52,7 +53,8 @@ open_all(void)
 	fast_series[1] = ls_series_add(table, fast, "b", "x=\"1\"");
 	fast_series[2] = ls_series_add(table, fast, "c", "");
 	slow_series = ls_series_add(table, slow, "d", "");
-	ck_assert_int_eq(ls_chunk_writer_new(dir, kernel, spool, table, start, &writer), 0);
+	ck_assert_int_eq(ls_chunk_writer_new(dir, kernel, spool, table, start, &writer),
+		0);
 }
 
 /* The end of a process: nothing is written by it. */
@@ -116,10 +118,12 @@ take_all(void)
 
 	while (ls_spool_chunks_acked(spool) + 1 < ls_spool_chunks_next(spool)) {
 		ck_assert_int_eq(
-			ls_spool_read_chunks(spool, chunk_buf, SIZE_MAX, items, &count), 0);
+			ls_spool_read_chunks(spool, chunk_buf, SIZE_MAX, items, &count),
+			0);
 		for (i = 0; i < count; i++) {
-			ck_assert_msg(ls_wire_chunk_item_unpack(items[i].data, items[i].len,
-					      &item, &why) == 0, "%s", why);
+			ck_assert_msg(ls_wire_chunk_item_unpack(items[i].data,
+					      items[i].len, &item, &why) == 0,
+				"%s", why);
 			if (item.kind == LS_WIRE_DICTIONARY)
 				out.dictionary[out.dictionaries++] = item.hash;
 			if (item.kind == LS_WIRE_CHUNK)
@@ -128,7 +132,8 @@ take_all(void)
 				out.losses++;
 				out.lost += item.samples;
 				out.reason = item.reason;
-				memcpy(out.loss_group, item.group, sizeof(out.loss_group));
+				memcpy(out.loss_group, item.group,
+					sizeof(out.loss_group));
 			}
 			ls_wire_chunk_item_clear(&item);
 		}
@@ -178,7 +183,8 @@ START_TEST(rows_of_a_minute_become_a_chunk_of_each_group)
 		ck_assert_uint_le(t, start + LS_CHUNK_NS + S);
 	}
 	take_all();
-	ck_assert_uint_eq(out.dictionaries, 2); /* before the first chunk: the spool numbers them so */
+	/* before the first chunk: the spool numbers them so */
+	ck_assert_uint_eq(out.dictionaries, 2);
 	ck_assert_uint_eq(out.chunks, 2);
 	ck_assert_uint_eq(out.hash[0], out.dictionary[0]);
 	ck_assert_uint_eq(out.hash[1], out.dictionary[1]);
@@ -188,7 +194,8 @@ START_TEST(rows_of_a_minute_become_a_chunk_of_each_group)
 	assert_rows(start, out.rows);
 	ck_assert_uint_eq(out.samples, 2 * out.chunk_rows[0] + out.chunk_rows[1]);
 	memset(&out, 0, sizeof(out));
-	for (; out.chunks < 2; t += S) { /* the next is a whole minute, and needs no dictionary */
+	/* the next is a whole minute, and needs no dictionary */
+	for (; out.chunks < 2; t += S) {
 		read_fast(t);
 		take_all();
 		if (out.chunks == 1)
@@ -419,7 +426,8 @@ START_TEST(another_kernel_boot_makes_rows_a_loss)
 }
 END_TEST
 
-/* The disk takes nothing for a while, from every byte on: rows become losses, and nothing else happens. */
+/* The disk takes nothing for a while, from every byte on: rows become losses, and
+ * nothing else happens. */
 START_TEST(a_full_disk_makes_rows_a_loss)
 {
 	struct rlimit old, small;
@@ -541,14 +549,16 @@ START_TEST(zoom_gives_the_latest_values_of_what_was_read)
 	read_fast(start + S);
 	ck_assert_uint_eq(ls_chunk_writer_zoom(writer, z), 1);
 	take_all();
-	ck_assert_uint_eq(z[0].dictionary, out.dictionary[0]); /* which is on its way already */
+	/* which is on its way already */
+	ck_assert_uint_eq(z[0].dictionary, out.dictionary[0]);
 	ck_assert_uint_eq(z[0].t_mono_ns, start + S);
 	ck_assert_uint_eq(z[0].count, 3);
 	ck_assert_double_eq(z[0].value[0], (double)(start + S) / (double)S);
 	ck_assert(isnan(z[0].value[1]) && isnan(z[0].value[2]));
 	read_slow(start);
 	ck_assert_uint_eq(ls_chunk_writer_zoom(writer, z), 2);
-	ck_assert_int_ge(ls_series_add(table, fast, "new", ""), 0); /* no reading of it yet */
+	/* no reading of it yet */
+	ck_assert_int_ge(ls_series_add(table, fast, "new", ""), 0);
 	ck_assert_uint_eq(ls_chunk_writer_zoom(writer, z), 1);
 }
 END_TEST

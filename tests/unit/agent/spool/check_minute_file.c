@@ -12,8 +12,8 @@
 #define S 1000000000ull
 
 static char dir[256];
-static uint8_t kernel[16] = { 0xc0, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7, 0xc8, 0xc9, 0xca, 0xcb,
-	0xcc, 0xcd, 0xce, 0xcf };
+static uint8_t kernel[16] = { 0xc0, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7, 0xc8,
+	0xc9, 0xca, 0xcb, 0xcc, 0xcd, 0xce, 0xcf };
 static size_t seen[4];
 static struct ls_minute_record last_row;
 
@@ -62,7 +62,8 @@ START_TEST(minute_format_is_pinned)
 	ls_minute_file_close(f);
 	(void)snprintf(path, sizeof(path), "%s/minute", dir);
 	bytes = ls_test_read(path, &len);
-	golden = ls_test_read(ls_test_source("tests/golden/minute_v1.bin"), &golden_len);
+	golden =
+		ls_test_read(ls_test_source("tests/golden/minute_v1.bin"), &golden_len);
 	ck_assert_uint_eq(len, golden_len);
 	ck_assert_mem_eq(bytes, golden, len);
 	free(bytes);
@@ -78,13 +79,16 @@ START_TEST(what_was_written_is_read_by_the_next_process)
 	uint64_t end, i;
 
 	memset(present, true, sizeof(present));
-	ck_assert_int_eq(ls_minute_file_group(f, 1, 9, LS_SERIES_PER_GROUP_MAX, "wide"), 0);
+	ck_assert_int_eq(ls_minute_file_group(f, 1, 9, LS_SERIES_PER_GROUP_MAX, "wide"),
+		0);
 	for (i = 0; i < 100; i++) /* more than one piece */
-		ck_assert_int_eq(ls_minute_file_row(
-					 f, 1, i, value, present, LS_SERIES_PER_GROUP_MAX), 0);
+		ck_assert_int_eq(ls_minute_file_row(f, 1, i, value, present,
+					 LS_SERIES_PER_GROUP_MAX),
+			0);
 	ls_minute_file_close(f);
 	f = open_file(LS_MINUTE_ROWS, false);
-	ck_assert_int_eq(ls_minute_file_walk(f, LS_MINUTE_HEADER_BYTES, see, NULL, &end), 0);
+	ck_assert_int_eq(
+		ls_minute_file_walk(f, LS_MINUTE_HEADER_BYTES, see, NULL, &end), 0);
 	ck_assert_uint_eq(end, ls_minute_file_end(f));
 	ck_assert_uint_eq(seen[LS_MINUTE_GROUP], 1);
 	ck_assert_uint_eq(seen[LS_MINUTE_ROW], 100);
@@ -106,7 +110,8 @@ START_TEST(a_walk_ends_with_the_first_failure)
 	ck_assert_int_eq(ls_minute_file_sealed(f, 666), 0);
 	ck_assert_int_eq(ls_minute_file_sealed(f, 2), 0);
 	ck_assert_int_eq(
-		ls_minute_file_walk(f, LS_MINUTE_HEADER_BYTES, see, NULL, &end), -LS_ERANGE);
+		ls_minute_file_walk(f, LS_MINUTE_HEADER_BYTES, see, NULL, &end),
+		-LS_ERANGE);
 	ck_assert_uint_eq(seen[LS_MINUTE_SEALED], 2);
 	ck_assert_uint_eq(end, LS_MINUTE_HEADER_BYTES + LS_MINUTE_RECORD_BYTES);
 	ls_minute_file_close(f);
@@ -123,7 +128,8 @@ START_TEST(a_full_file_refuses_rows)
 
 	memset(present, true, sizeof(present));
 	for (n = 0; rc == 0; n++)
-		rc = ls_minute_file_row(f, 1, n, value, present, LS_SERIES_PER_GROUP_MAX);
+		rc = ls_minute_file_row(f, 1, n, value, present,
+			LS_SERIES_PER_GROUP_MAX);
 	ck_assert_int_eq(rc, -ENOSPC);
 	ck_assert_uint_gt(n, 1900);
 	ck_assert_uint_le(ls_minute_file_end(f), LS_MINUTE_MAX_BYTES);
@@ -154,9 +160,11 @@ START_TEST(other_files_are_told_apart)
 	ls_minute_file_close(open_file(LS_MINUTE_ROWS, false));
 	ck_assert_int_eq(unlink(path), 0);
 	ck_assert_int_eq(symlink("elsewhere", path), 0);
-	ck_assert_int_eq(ls_minute_file_open(dir, kernel, &found, &damaged, &f), -ELOOP);
+	ck_assert_int_eq(ls_minute_file_open(dir, kernel, &found, &damaged, &f),
+		-ELOOP);
 	ck_assert_int_eq(
-		ls_minute_file_open("/no/such/place", kernel, &found, &damaged, &f), -ENOENT);
+		ls_minute_file_open("/no/such/place", kernel, &found, &damaged, &f),
+		-ENOENT);
 }
 END_TEST
 

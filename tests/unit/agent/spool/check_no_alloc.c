@@ -22,8 +22,9 @@
 #include "tests/support/tree.h"
 
 /*
- * The road sample, encode, spool, report allocates nothing after start. This program brings its own malloc
- * and friends, which count; a sanitizer brings its own, too, and then there is nothing to test.
+ * The road sample, encode, spool, report allocates nothing after start. This program
+ * brings its own malloc and friends, which count; a sanitizer brings its own, too, and
+ * then there is nothing to test.
  */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define COUNTS 0
@@ -78,7 +79,8 @@ static struct ls_sources *sources;
 static struct ls_chunk_writer *writer;
 static struct ls_arena *scratch;
 static struct step_ring ring;
-static uint8_t item_bytes[LS_REPORT_ITEMS_BYTES], chunk_bytes[LS_SPOOL_CHUNKS_READ_BYTES];
+static uint8_t item_bytes[LS_REPORT_ITEMS_BYTES],
+	chunk_bytes[LS_SPOOL_CHUNKS_READ_BYTES];
 static uint8_t report_bytes[LS_REPORT_MAX_BYTES];
 
 static unsigned long
@@ -90,12 +92,14 @@ count(void)
 static void
 load_defaults(void)
 {
-	char name[] = "lockstep-agent", *argv[] = { name, NULL }, err[LS_LOG_LINE_MAX_BYTES];
+	char name[] = "lockstep-agent", *argv[] = { name, NULL },
+	     err[LS_LOG_LINE_MAX_BYTES];
 	enum ls_conf_action action;
 	int left;
 
-	ck_assert_int_eq(ls_conf_load(
-				 &ls_agent_program, 1, argv, &config, &action, &left, err, sizeof(err)), 0);
+	ck_assert_int_eq(ls_conf_load(&ls_agent_program, 1, argv, &config, &action,
+				 &left, err, sizeof(err)),
+		0);
 }
 
 static void
@@ -110,10 +114,12 @@ setup(void)
 	(void)snprintf(config.state_dir, sizeof(config.state_dir), "%s/state", root);
 	loop = ls_loop_new();
 	scratch = ls_arena_new(65536, LS_REPORT_MAX_BYTES);
-	ck_assert_int_eq(ls_spool_open(config.state_dir, LS_SPOOL_MIN_BYTES, kernel, &spool), 0);
+	ck_assert_int_eq(
+		ls_spool_open(config.state_dir, LS_SPOOL_MIN_BYTES, kernel, &spool), 0);
 	ck_assert_int_eq(ls_sources_open(loop, &config, kernel, spool, &sources), 0);
 	ck_assert_int_eq(ls_chunk_writer_new(config.state_dir, kernel, spool,
-				 ls_sources_series(sources), S, &writer), 0);
+				 ls_sources_series(sources), S, &writer),
+		0);
 	step_ring_make(&ring, config.steps_dir, "a.ring", 7, 4096);
 	step_ring_lock(&ring);
 }
@@ -136,24 +142,27 @@ report(bool acknowledge, bool zoomed)
 	static struct ls_wire_bytes items[LS_ITEMS_PER_REPORT_MAX];
 	static struct ls_wire_bytes chunks[LS_CHUNK_ITEMS_PER_REPORT_MAX];
 	static struct ls_wire_zoomed zoom[LS_GROUPS_MAX];
-	struct ls_wire_report r = { .host = "h", .items = items, .chunk_items = chunks,
-		.zoomed = zoom };
+	struct ls_wire_report r = {
+		.host = "h", .items = items, .chunk_items = chunks, .zoomed = zoom
+	};
 	size_t len;
 	int rc;
 
 	ls_sources_fill(sources, &r);
-	rc = ls_spool_read(spool, item_bytes, sizeof(item_bytes), items, LS_ITEMS_PER_REPORT_MAX,
-		&r.item_count);
+	rc = ls_spool_read(spool, item_bytes, sizeof(item_bytes), items,
+		LS_ITEMS_PER_REPORT_MAX, &r.item_count);
 	if (rc == 0)
-		rc = ls_spool_read_chunks(
-			spool, chunk_bytes, SIZE_MAX, chunks, &r.chunk_item_count);
+		rc = ls_spool_read_chunks(spool, chunk_bytes, SIZE_MAX, chunks,
+			&r.chunk_item_count);
 	if (zoomed)
 		r.zoomed_count = ls_chunk_writer_zoom(writer, zoom);
 	if (rc == 0)
-		rc = ls_wire_report_pack_to(&r, scratch, report_bytes, sizeof(report_bytes), &len);
+		rc = ls_wire_report_pack_to(&r, scratch, report_bytes,
+			sizeof(report_bytes), &len);
 	if (rc == 0 && acknowledge) {
 		ls_spool_ack(spool, ls_spool_acked(spool) + r.item_count);
-		ls_spool_ack_chunks(spool, ls_spool_chunks_acked(spool) + r.chunk_item_count);
+		ls_spool_ack_chunks(spool,
+			ls_spool_chunks_acked(spool) + r.chunk_item_count);
 	}
 	return rc;
 }
@@ -162,7 +171,8 @@ report(bool acknowledge, bool zoomed)
 static void
 second(uint64_t s, bool acknowledge)
 {
-	unsigned due = LS_CADENCE_FAST | (s % LS_SLOW_FACTOR == 0 ? LS_CADENCE_SLOW : 0u);
+	unsigned due =
+		LS_CADENCE_FAST | (s % LS_SLOW_FACTOR == 0 ? LS_CADENCE_SLOW : 0u);
 	int rc;
 
 	step_ring_put(&ring, s, s + 1);
@@ -188,7 +198,8 @@ START_TEST(nothing_is_allocated_after_start)
 	after = count();
 	atomic_store(&counting, false);
 	ck_assert_uint_eq(after - before, COUNTS);
-	for (; s < 130; s++) /* all that is measured here was measured, and sealed once */
+	/* all that is measured here was measured, and sealed once */
+	for (; s < 130; s++)
 		second(s, true);
 	i = ls_chunk_writer_get_stats(writer)->chunks;
 	before = count();
@@ -214,8 +225,10 @@ START_TEST(a_full_spool_allocates_nothing)
 		second(s, true);
 	for (s = 70; ls_spool_get_stats(spool)->rewrites < 4; s++) {
 		struct ls_record records[LS_STEPS_PER_ITEM] = { 0 };
-		struct ls_wire_item item = { .kind = LS_WIRE_STEPS, .ring_id = { 99 },
-			.first_index = s * LS_STEPS_PER_ITEM, .count = LS_STEPS_PER_ITEM,
+		struct ls_wire_item item = { .kind = LS_WIRE_STEPS,
+			.ring_id = { 99 },
+			.first_index = s * LS_STEPS_PER_ITEM,
+			.count = LS_STEPS_PER_ITEM,
 			.records = records };
 
 		if (s == 70)
@@ -231,7 +244,7 @@ START_TEST(a_full_spool_allocates_nothing)
 }
 END_TEST
 
-/* --- the exchange: its end is told, the collector is a socket of our own ------------ */
+/* --- the exchange: its end is told, the collector is a socket of our own --- */
 
 #define BODY 4000 /* of a request */
 #define HEAD (LS_FRAME_LENGTH_BYTES + LS_FRAME_ID_BYTES)
@@ -240,7 +253,8 @@ static unsigned ups, answers;
 static struct ls_exchange *exchange;
 
 static void
-on_event(void *arg, enum ls_exchange_event event, const uint8_t *bytes, size_t len, uint64_t t)
+on_event(void *arg, enum ls_exchange_event event, const uint8_t *bytes, size_t len,
+	uint64_t t)
 {
 	(void)arg;
 	(void)bytes;
@@ -252,7 +266,8 @@ on_event(void *arg, enum ls_exchange_event event, const uint8_t *bytes, size_t l
 static int
 listen_here(char *url, size_t size)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in a = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof(a);
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
@@ -284,7 +299,8 @@ ask(int peer)
 		recv(peer, got, sizeof(got), MSG_WAITALL) != sizeof(got))
 		return false;
 	ls_frame_put_length(said, sizeof(said) - LS_FRAME_LENGTH_BYTES);
-	memcpy(said + LS_FRAME_LENGTH_BYTES, got + LS_FRAME_LENGTH_BYTES, LS_FRAME_ID_BYTES);
+	memcpy(said + LS_FRAME_LENGTH_BYTES, got + LS_FRAME_LENGTH_BYTES,
+		LS_FRAME_ID_BYTES);
 	return send(peer, said, sizeof(said), MSG_NOSIGNAL) == sizeof(said) &&
 		turn_until(&answers, answers + 1);
 }
@@ -307,7 +323,8 @@ START_TEST(an_exchange_allocates_nothing)
 	ls_frame_greet(LS_FRAME_REP, greeting);
 	ck_assert_int_eq(send(peer, greeting, sizeof(greeting), 0), sizeof(greeting));
 	ck_assert(turn_until(&ups, 1));
-	ck_assert_int_eq(recv(peer, greeting, sizeof(greeting), MSG_WAITALL), sizeof(greeting));
+	ck_assert_int_eq(recv(peer, greeting, sizeof(greeting), MSG_WAITALL),
+		sizeof(greeting));
 	atomic_store(&counting, true);
 	for (i = 0; i < 200 && done; i++) {
 		if (i == 10) /* who does a thing for the first time may need memory */

@@ -45,8 +45,11 @@ static int
 push_steps(struct ls_spool *s, uint8_t ring, uint64_t first, size_t n)
 {
 	struct ls_record records[LS_STEPS_PER_ITEM] = { 0 };
-	struct ls_wire_item item = { .kind = LS_WIRE_STEPS, .ring_id = { ring },
-		.first_index = first, .count = n, .records = records };
+	struct ls_wire_item item = { .kind = LS_WIRE_STEPS,
+		.ring_id = { ring },
+		.first_index = first,
+		.count = n,
+		.records = records };
 	size_t i;
 
 	for (i = 0; i < n; i++) {
@@ -60,7 +63,9 @@ push_steps(struct ls_spool *s, uint8_t ring, uint64_t first, size_t n)
 static int
 push_end(struct ls_spool *s, uint8_t ring, uint64_t records)
 {
-	struct ls_wire_item item = { .kind = LS_WIRE_END, .ring_id = { ring }, .count = records,
+	struct ls_wire_item item = { .kind = LS_WIRE_END,
+		.ring_id = { ring },
+		.count = records,
 		.how = LS_END_ENDED };
 
 	return ls_spool_push(s, &item);
@@ -74,11 +79,13 @@ read_items(struct ls_spool *s, uint64_t first)
 	const char *why;
 	size_t count, i;
 
-	ck_assert_int_eq(
-		ls_spool_read(s, buf, sizeof(buf), items, LS_ITEMS_PER_REPORT_MAX, &count), 0);
+	ck_assert_int_eq(ls_spool_read(s, buf, sizeof(buf), items,
+				 LS_ITEMS_PER_REPORT_MAX, &count),
+		0);
 	for (i = 0; i < count; i++) {
 		ck_assert_int_eq(
-			ls_wire_item_unpack(items[i].data, items[i].len, &item, &why), 0);
+			ls_wire_item_unpack(items[i].data, items[i].len, &item, &why),
+			0);
 		ck_assert_uint_eq(item.seq, first + i);
 		ls_wire_item_clear(&item);
 	}
@@ -127,7 +134,7 @@ START_TEST(spool_numbers_items_from_one_and_keeps_them)
 	ls_spool_ack(s, 2);
 	ck_assert_uint_eq(ls_spool_acked(s), 2);
 	ck_assert_uint_eq(read_items(s, 3), 1);
-	ls_spool_ack(s, 1);  /* old news */
+	ls_spool_ack(s, 1); /* old news */
 	ls_spool_ack(s, 99); /* never given out */
 	ck_assert_uint_eq(ls_spool_acked(s), 2);
 	ls_spool_close(s);
@@ -215,7 +222,8 @@ START_TEST(spool_belongs_to_one_agent)
 {
 	struct ls_spool *s = open_spool(), *second = NULL;
 
-	ck_assert_int_eq(ls_spool_open(dir, LS_SPOOL_MIN_BYTES, kernel, &second), -LS_EBUSY);
+	ck_assert_int_eq(ls_spool_open(dir, LS_SPOOL_MIN_BYTES, kernel, &second),
+		-LS_EBUSY);
 	ls_spool_close(s);
 	s = open_spool();
 	ls_spool_close(s);
@@ -232,7 +240,8 @@ first_item(struct ls_spool *s)
 
 	ck_assert_int_eq(ls_spool_read(s, buf, sizeof(buf), items, 1, &count), 0);
 	ck_assert_uint_eq(count, 1);
-	ck_assert_int_eq(ls_wire_item_unpack(items[0].data, items[0].len, &item, &why), 0);
+	ck_assert_int_eq(ls_wire_item_unpack(items[0].data, items[0].len, &item, &why),
+		0);
 	return item;
 }
 
@@ -313,16 +322,19 @@ START_TEST(spool_drops_the_oldest_as_gaps_when_full)
 	/* No number and no record is missing, and what is gone is said to be. */
 	while (ls_spool_acked(s) + 1 < ls_spool_next(s)) {
 		ck_assert_int_eq(ls_spool_read(s, buf, sizeof(buf), items,
-					 LS_ITEMS_PER_REPORT_MAX, &count), 0);
+					 LS_ITEMS_PER_REPORT_MAX, &count),
+			0);
 		ck_assert_uint_gt(count, 0);
 		for (i = 0; i < count; i++, seq++) {
-			ck_assert_int_eq(ls_wire_item_unpack(
-						 items[i].data, items[i].len, &item, &why), 0);
+			ck_assert_int_eq(ls_wire_item_unpack(items[i].data,
+						 items[i].len, &item, &why),
+				0);
 			ck_assert_uint_eq(item.seq, seq);
 			ck_assert_uint_eq(item.first_index, next_index);
 			next_index += item.count;
 			if (item.kind == LS_WIRE_GAP) {
-				ck_assert_int_eq((int)item.reason, (int)LS_GAP_SPOOL_FULL);
+				ck_assert_int_eq((int)item.reason,
+					(int)LS_GAP_SPOOL_FULL);
 				gap_records += item.count;
 			}
 			ls_wire_item_clear(&item);
@@ -344,8 +356,11 @@ START_TEST(spool_full_of_gaps_refuses_until_acknowledged)
 
 	/* Gaps cannot be made smaller. */
 	for (;;) {
-		struct ls_wire_item gap = { .kind = LS_WIRE_GAP, .ring_id = { 1 },
-			.first_index = first, .count = 1, .reason = LS_GAP_INVALID };
+		struct ls_wire_item gap = { .kind = LS_WIRE_GAP,
+			.ring_id = { 1 },
+			.first_index = first,
+			.count = 1,
+			.reason = LS_GAP_INVALID };
 
 		rc = ls_spool_push(s, &gap);
 		if (rc != 0)
@@ -438,7 +453,8 @@ START_TEST(spool_damaged_anywhere_is_set_aside)
 }
 END_TEST
 
-/* The disk takes no more from byte n on, for every n: what was refused has not happened. */
+/* The disk takes no more from byte n on, for every n: what was refused has not
+ * happened. */
 START_TEST(spool_survives_every_failing_write)
 {
 	struct rlimit old, small;
@@ -502,7 +518,8 @@ START_TEST(spool_says_why_it_cannot_open)
 	struct ls_spool *s = NULL;
 
 	ck_assert_int_eq(
-		ls_spool_open("/nonexistent/deeper", LS_SPOOL_MIN_BYTES, kernel, &s), -ENOENT);
+		ls_spool_open("/nonexistent/deeper", LS_SPOOL_MIN_BYTES, kernel, &s),
+		-ENOENT);
 	ck_assert_int_eq(symlink("elsewhere", spool_path("spool")), 0);
 	ck_assert_int_eq(ls_spool_open(dir, LS_SPOOL_MIN_BYTES, kernel, &s), -ELOOP);
 }
@@ -518,7 +535,8 @@ START_TEST(spool_of_version_1_is_read)
 	ck_assert_int_eq(ls_spool_header_get((uint8_t *)golden, len, &h), 0);
 	ck_assert_uint_eq(h.base, 17);
 	ck_assert_int_eq(ls_spool_record_get((uint8_t *)golden + LS_SPOOL_HEADER_BYTES,
-				 len - LS_SPOOL_HEADER_BYTES, &r), 0);
+				 len - LS_SPOOL_HEADER_BYTES, &r),
+		0);
 	ck_assert_uint_eq(r.seq, 17);
 	ck_assert_uint_eq(r.len, 7);
 	ck_assert_int_eq((int)r.type, LS_SPOOL_STEPS);
@@ -529,12 +547,23 @@ END_TEST
 START_TEST(spool_format_is_pinned)
 {
 	struct ls_spool_header h = { .base = 17 }, back;
-	struct ls_spool_record r = { .type = LS_SPOOL_STEPS, .seq = 17, .first_index = 1000,
-		.count = 3, .payload = (const uint8_t *)"payload", .len = 7 }, rec;
-	struct ls_spool_record c = { .type = LS_SPOOL_CHUNK, .name_len = 5, .first_index = 6000,
-		.count = 120, .hash = 0x0102030405060708, .t_last = 66000,
-		.payload = (const uint8_t *)"grouppayload", .len = 12 };
-	uint8_t bytes[LS_SPOOL_HEADER_BYTES + 2 * LS_SPOOL_RECORD_BYTES + 7 + 12], *at = bytes;
+	struct ls_spool_record r = { .type = LS_SPOOL_STEPS,
+		.seq = 17,
+		.first_index = 1000,
+		.count = 3,
+		.payload = (const uint8_t *)"payload",
+		.len = 7 },
+			       rec;
+	struct ls_spool_record c = { .type = LS_SPOOL_CHUNK,
+		.name_len = 5,
+		.first_index = 6000,
+		.count = 120,
+		.hash = 0x0102030405060708,
+		.t_last = 66000,
+		.payload = (const uint8_t *)"grouppayload",
+		.len = 12 };
+	uint8_t bytes[LS_SPOOL_HEADER_BYTES + 2 * LS_SPOOL_RECORD_BYTES + 7 + 12],
+		*at = bytes;
 	size_t len, i;
 	char *golden = ls_test_read(ls_test_source("tests/golden/spool_v2.bin"), &len);
 

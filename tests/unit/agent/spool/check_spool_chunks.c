@@ -46,9 +46,14 @@ open_spool(void)
 static int
 push_sized(struct ls_spool *s, uint64_t hash, uint64_t t, size_t len)
 {
-	struct ls_wire_chunk_item item = { .kind = LS_WIRE_CHUNK, .hash = hash, .rows = 60,
-		.t_first_mono_ns = t * 60, .t_last_mono_ns = t * 60 + 59, .samples = SAMPLES,
-		.body = body, .body_len = len };
+	struct ls_wire_chunk_item item = { .kind = LS_WIRE_CHUNK,
+		.hash = hash,
+		.rows = 60,
+		.t_first_mono_ns = t * 60,
+		.t_last_mono_ns = t * 60 + 59,
+		.samples = SAMPLES,
+		.body = body,
+		.body_len = len };
 
 	(void)snprintf(item.group, sizeof(item.group), "g%u", (unsigned)hash);
 	return ls_spool_push_chunk(s, &item);
@@ -64,8 +69,9 @@ static int
 push_dictionary(struct ls_spool *s, const char *group, uint64_t *ret_hash)
 {
 	const char *series[] = { "a", "b" };
-	struct ls_wire_chunk_item item = { .kind = LS_WIRE_DICTIONARY, .series_count = 2,
-		.series = series };
+	struct ls_wire_chunk_item item = {
+		.kind = LS_WIRE_DICTIONARY, .series_count = 2, .series = series
+	};
 
 	(void)snprintf(item.group, sizeof(item.group), "%s", group);
 	*ret_hash = item.hash = ls_wire_dictionary_hash(group, series, 2);
@@ -76,8 +82,11 @@ static void
 push_steps(struct ls_spool *s, uint64_t first)
 {
 	static struct ls_record records[LS_STEPS_PER_ITEM];
-	struct ls_wire_item item = { .kind = LS_WIRE_STEPS, .ring_id = { 1 }, .first_index = first,
-		.count = LS_STEPS_PER_ITEM, .records = records };
+	struct ls_wire_item item = { .kind = LS_WIRE_STEPS,
+		.ring_id = { 1 },
+		.first_index = first,
+		.count = LS_STEPS_PER_ITEM,
+		.records = records };
 
 	ck_assert_int_eq(ls_spool_push(s, &item), 0);
 }
@@ -125,11 +134,13 @@ drain(struct ls_spool *s)
 	size_t count, i;
 
 	while (ls_spool_chunks_acked(s) + 1 < ls_spool_chunks_next(s)) {
-		ck_assert_int_eq(ls_spool_read_chunks(s, chunk_buf, SIZE_MAX, items, &count), 0);
+		ck_assert_int_eq(
+			ls_spool_read_chunks(s, chunk_buf, SIZE_MAX, items, &count), 0);
 		ck_assert_uint_gt(count, 0);
 		for (i = 0; i < count; i++) {
-			ck_assert_msg(ls_wire_chunk_item_unpack(items[i].data, items[i].len,
-					      &item, &why) == 0, "%s", why);
+			ck_assert_msg(ls_wire_chunk_item_unpack(items[i].data,
+					      items[i].len, &item, &why) == 0,
+				"%s", why);
 			ck_assert_uint_eq(item.seq, ++seq);
 			see(&n, &item);
 			ls_wire_chunk_item_clear(&item);
@@ -146,7 +157,8 @@ START_TEST(chunks_are_numbered_from_one_and_kept_until_acknowledged)
 	char *first;
 	uint64_t hash;
 
-	ck_assert_int_eq(ls_spool_read_chunks(s, chunk_buf, SIZE_MAX, items, &count), 0);
+	ck_assert_int_eq(ls_spool_read_chunks(s, chunk_buf, SIZE_MAX, items, &count),
+		0);
 	ck_assert_uint_eq(count, 0);
 	ck_assert_int_eq(push_dictionary(s, "g", &hash), 0);
 	push_steps(s, 0); /* the other stream lies between */
@@ -157,7 +169,8 @@ START_TEST(chunks_are_numbered_from_one_and_kept_until_acknowledged)
 	ck_assert_uint_eq(ls_spool_next(s), 3);
 	ls_spool_ack_chunks(s, 1);
 	ls_spool_ack_chunks(s, 99); /* never given out */
-	ck_assert_int_eq(ls_spool_read_chunks(s, chunk_buf, SIZE_MAX, items, &count), 0);
+	ck_assert_int_eq(ls_spool_read_chunks(s, chunk_buf, SIZE_MAX, items, &count),
+		0);
 	ck_assert_uint_eq(count, 2);
 	len = items[0].len;
 	first = malloc(len);
@@ -166,7 +179,8 @@ START_TEST(chunks_are_numbered_from_one_and_kept_until_acknowledged)
 	s = open_spool();
 	ck_assert_uint_eq(ls_spool_chunks_acked(s), 1);
 	ck_assert_uint_eq(ls_spool_chunks_next(s), 4);
-	ck_assert_int_eq(ls_spool_read_chunks(s, chunk_buf, SIZE_MAX, items, &count), 0);
+	ck_assert_int_eq(ls_spool_read_chunks(s, chunk_buf, SIZE_MAX, items, &count),
+		0);
 	ck_assert_uint_eq(count, 2);
 	ck_assert_uint_eq(items[0].len, len);
 	ck_assert_mem_eq(items[0].data, first, len); /* one number, the same bytes */
@@ -190,7 +204,8 @@ START_TEST(as_many_are_read_as_asked_for_but_one_in_any_case)
 	ck_assert_int_eq(ls_spool_read_chunks(s, chunk_buf, 200, items, &count), 0);
 	ck_assert_uint_gt(count, 1);
 	ck_assert_uint_lt(count, 10);
-	ck_assert_int_eq(ls_spool_read_chunks(s, chunk_buf, SIZE_MAX, items, &count), 0);
+	ck_assert_int_eq(ls_spool_read_chunks(s, chunk_buf, SIZE_MAX, items, &count),
+		0);
 	ck_assert_uint_eq(count, LS_CHUNK_ITEMS_PER_REPORT_MAX);
 	ck_assert_uint_eq(drain(s).chunks, 99);
 	ck_assert_int_eq(push_sized(s, 1, 0, sizeof(body) + 0), 0);
@@ -204,20 +219,23 @@ START_TEST(dictionaries_are_known_over_restarts_and_rewrites)
 	uint64_t hash, t = 0;
 
 	ck_assert_int_eq(push_dictionary(s, "g", &hash), 0);
-	ck_assert(ls_spool_dictionary_is_known(s, hash) && ls_spool_dictionary_is_waiting(s, hash));
+	ck_assert(ls_spool_dictionary_is_known(s, hash) &&
+		ls_spool_dictionary_is_waiting(s, hash));
 	ck_assert(!ls_spool_dictionary_is_known(s, hash + 1));
 	ls_spool_close(s);
 	s = open_spool();
 	ck_assert(ls_spool_dictionary_is_waiting(s, hash));
 	ls_spool_ack_chunks(s, 1);
-	ck_assert(ls_spool_dictionary_is_known(s, hash) && !ls_spool_dictionary_is_waiting(s, hash));
+	ck_assert(ls_spool_dictionary_is_known(s, hash) &&
+		!ls_spool_dictionary_is_waiting(s, hash));
 	while (ls_spool_bytes(s) <= LS_SPOOL_COMPACT_BYTES)
 		ck_assert_int_eq(push_chunk(s, hash, ++t), 0);
 	ck_assert_uint_eq(drain(s).chunks, t);
 	ck_assert_uint_lt(ls_spool_bytes(s), 1024); /* written anew */
 	ls_spool_close(s);
 	s = open_spool();
-	ck_assert(ls_spool_dictionary_is_known(s, hash) && !ls_spool_dictionary_is_waiting(s, hash));
+	ck_assert(ls_spool_dictionary_is_known(s, hash) &&
+		!ls_spool_dictionary_is_waiting(s, hash));
 	ck_assert_uint_eq(ls_spool_chunks_acked(s), t + 1); /* numbers go on */
 	ck_assert_int_eq(push_chunk(s, hash, ++t), 0);
 	ck_assert_uint_eq(drain(s).chunks, 1);
@@ -259,10 +277,12 @@ START_TEST(oldest_chunks_become_losses_that_do_not_grow_and_steps_stay)
 	s = open_as(LS_SPOOL_MIN_BYTES, kernel[0]);
 	ck_assert_uint_eq(ls_spool_next(s), 21);
 	/* In the window each keeps its number; behind it there is one loss a group. */
-	ck_assert_uint_lt(ls_spool_chunks_next(s), LS_CHUNK_ITEMS_PER_REPORT_MAX + 2 + 130);
+	ck_assert_uint_lt(ls_spool_chunks_next(s),
+		LS_CHUNK_ITEMS_PER_REPORT_MAX + 2 + 130);
 	n = drain(s);
 	ck_assert_uint_eq(n.dictionaries, 1);
-	ck_assert_uint_eq(n.chunks * SAMPLES + n.lost[LS_LOST_SPOOL_FULL], (t - 1) * SAMPLES);
+	ck_assert_uint_eq(n.chunks * SAMPLES + n.lost[LS_LOST_SPOOL_FULL],
+		(t - 1) * SAMPLES);
 	ck_assert_uint_eq(n.last_t, t - 1); /* the newest are there */
 	ck_assert_uint_gt(n.chunks, 20);
 	ck_assert_uint_gt(n.first_t, t - 1 - 130);
@@ -282,19 +302,22 @@ START_TEST(numbers_that_may_have_been_sent_are_kept)
 
 	for (t = 1; t <= 30; t++)
 		ck_assert_int_eq(push_chunk(s, t, t), 0);
-	ck_assert_int_eq(ls_spool_read_chunks(s, chunk_buf, SIZE_MAX, items, &count), 0);
+	ck_assert_int_eq(ls_spool_read_chunks(s, chunk_buf, SIZE_MAX, items, &count),
+		0);
 	for (i = 0; i < count; i++)
 		ids[i] = i + 1;
 	while (ls_spool_get_stats(s)->dropped_chunks < 40)
 		ck_assert_int_eq(push_chunk(s, 99, ++t), 0);
 	/* Each of them is a loss of its own now, of the same group. */
-	ck_assert_int_eq(ls_spool_read_chunks(s, chunk_buf, SIZE_MAX, items, &again), 0);
+	ck_assert_int_eq(ls_spool_read_chunks(s, chunk_buf, SIZE_MAX, items, &again),
+		0);
 	ck_assert_uint_ge(again, count);
 	for (i = 0; i < count; i++) {
 		char group[16];
 
-		ck_assert_int_eq(ls_wire_chunk_item_unpack(
-					 items[i].data, items[i].len, &item, &why), 0);
+		ck_assert_int_eq(ls_wire_chunk_item_unpack(items[i].data, items[i].len,
+					 &item, &why),
+			0);
 		(void)snprintf(group, sizeof(group), "g%u", (unsigned)ids[i]);
 		ck_assert_int_eq((int)item.kind, LS_WIRE_LOST);
 		ck_assert_uint_eq(item.seq, ids[i]);
@@ -318,10 +341,14 @@ START_TEST(steps_are_read_past_many_chunks_that_came_before_them)
 
 	for (bytes = 0; bytes <= sizeof(buf); bytes += BODY_BYTES)
 		ck_assert_int_eq(push_chunk(s, 1, ++t), 0);
-	ck_assert_int_eq(ls_spool_read(s, buf, sizeof(buf), steps, LS_ITEMS_PER_REPORT_MAX, &count), 0);
+	ck_assert_int_eq(ls_spool_read(s, buf, sizeof(buf), steps,
+				 LS_ITEMS_PER_REPORT_MAX, &count),
+		0);
 	ck_assert_uint_eq(count, 0);
 	push_steps(s, 0);
-	ck_assert_int_eq(ls_spool_read(s, buf, sizeof(buf), steps, LS_ITEMS_PER_REPORT_MAX, &count), 0);
+	ck_assert_int_eq(ls_spool_read(s, buf, sizeof(buf), steps,
+				 LS_ITEMS_PER_REPORT_MAX, &count),
+		0);
 	ck_assert_uint_eq(count, 1);
 	ls_spool_close(s);
 }
@@ -404,7 +431,8 @@ START_TEST(another_kernel_boot_and_damage_say_what_is_lost)
 }
 END_TEST
 
-/* The disk takes no more from byte n on, for many n: what was refused has not happened. */
+/* The disk takes no more from byte n on, for many n: what was refused has not happened.
+ */
 START_TEST(chunks_survive_every_failing_write)
 {
 	struct rlimit old, small;

@@ -71,7 +71,9 @@ END_TEST
 
 START_TEST(stays_while_its_lock_is_held)
 {
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1 };
+	struct flock lock = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1
+	};
 	char path[512], byte;
 	int ready[2], end[2], fd;
 	pid_t child;
@@ -84,7 +86,8 @@ START_TEST(stays_while_its_lock_is_held)
 	if (child == 0) { /* of another process: our own locks are never in our way */
 		(void)close(end[1]);
 		fd = open(path, O_RDWR);
-		if (fd < 0 || fcntl(fd, F_SETLK, &lock) != 0 || write(ready[1], "", 1) != 1)
+		if (fd < 0 || fcntl(fd, F_SETLK, &lock) != 0 ||
+			write(ready[1], "", 1) != 1)
 			_exit(1);
 		_exit(read(end[0], &byte, 1) != 0);
 	}
@@ -138,8 +141,8 @@ START_TEST(only_names_of_the_client_library)
 	ck_assert(!ls_leftovers_is_name("17-00112233.tmp"));
 	ck_assert(!ls_leftovers_is_name("17-00112233445566778899AABBCCDDEEFF.tmp"));
 	ck_assert(!ls_leftovers_is_name("important.tmp"));
-	ck_assert(!ls_leftovers_is_name(
-		"111111111111111111111111111111111111111111-" ID ".tmp"));
+	ck_assert(!ls_leftovers_is_name("111111111111111111111111111111111111111111-" ID
+					".tmp"));
 }
 END_TEST
 

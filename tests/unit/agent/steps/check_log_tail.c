@@ -179,7 +179,8 @@ START_TEST(a_long_line_is_cut)
 	memset(text, 'y', len);
 	memcpy(text + len, "\nnext\n", 7);
 	append(text);
-	ck_assert_uint_eq(strlen(told()), LS_LOG_TAIL_LINE_MAX_BYTES + strlen("|next|"));
+	ck_assert_uint_eq(strlen(told()),
+		LS_LOG_TAIL_LINE_MAX_BYTES + strlen("|next|"));
 	ck_assert_uint_eq(ls_log_tail_get_stats(tail)->cut, 1);
 	ck_assert_uint_eq(lines, 2);
 	free(text);

@@ -30,7 +30,8 @@ setup(void)
 	table = ls_series_new();
 	ck_assert_ptr_nonnull(table);
 	(void)snprintf(state, sizeof(state), "%s/state", dir);
-	ck_assert_int_eq(ls_spool_open(state, LS_SPOOL_DEFAULT_BYTES, kernel, &spool), 0);
+	ck_assert_int_eq(ls_spool_open(state, LS_SPOOL_DEFAULT_BYTES, kernel, &spool),
+		0);
 	ck_assert_int_eq(ls_source_step_new(dir, kernel, spool, &rings), 0);
 	ck_assert_int_eq(ls_source_hooks_new(rings, table, &source), 0);
 	ck_assert_int_eq(source.probe(source.self), 0);
@@ -62,7 +63,8 @@ put(struct step_ring *r, enum ls_ring_event event, uint64_t value)
 }
 
 static void
-put_function(struct step_ring *r, unsigned at, const char *name, uint64_t compiles, uint64_t ns)
+put_function(struct step_ring *r, unsigned at, const char *name, uint64_t compiles,
+	uint64_t ns)
 {
 	const uint64_t place = EVENTS + AT_FUNCTION + (uint64_t)at * FUNCTION_BYTES;
 
@@ -110,19 +112,29 @@ START_TEST(counters_and_functions_of_a_worker_are_series)
 	ck_assert_uint_eq(g.readings, 0);
 	read_all(LS_CADENCE_SLOW);
 	ck_assert_double_eq(value("job.compiles_total{job=\"job\",rank=\"0\"}"), 15);
-	ck_assert_double_eq(value("job.compile_seconds_total{job=\"job\",rank=\"0\"}"), 31.5);
-	ck_assert_double_eq(value("job.gc_seconds_total{job=\"job\",rank=\"0\"}"), 0.25);
+	ck_assert_double_eq(value("job.compile_seconds_total{job=\"job\",rank=\"0\"}"),
+		31.5);
+	ck_assert_double_eq(value("job.gc_seconds_total{job=\"job\",rank=\"0\"}"),
+		0.25);
 	ck_assert_double_eq(value("job.hook_errors_total{job=\"job\",rank=\"0\"}"), 0);
-	ck_assert_double_eq(value("job.function.compiles_total{function=\"train_step\",job=\"job\","
-				  "rank=\"0\"}"), 14);
-	ck_assert_double_eq(value("job.function.compile_seconds_total{function=\"train_step\","
-				  "job=\"job\",rank=\"0\"}"), 31.25);
-	ck_assert_double_eq(value("job.function.compiles_total{function=\"a_b_c_\",job=\"job\","
-				  "rank=\"0\"}"), 1);
+	ck_assert_double_eq(
+		value("job.function.compiles_total{function=\"train_step\",job=\"job\","
+		      "rank=\"0\"}"),
+		14);
+	ck_assert_double_eq(
+		value("job.function.compile_seconds_total{function=\"train_step\","
+		      "job=\"job\",rank=\"0\"}"),
+		31.25);
+	ck_assert_double_eq(
+		value("job.function.compiles_total{function=\"a_b_c_\",job=\"job\","
+		      "rank=\"0\"}"),
+		1);
 	put_function(&r, 0, "train_step", 20, 40000000000);
 	read_all(LS_CADENCE_SLOW);
-	ck_assert_double_eq(value("job.function.compiles_total{function=\"train_step\",job=\"job\","
-				  "rank=\"0\"}"), 20);
+	ck_assert_double_eq(
+		value("job.function.compiles_total{function=\"train_step\",job=\"job\","
+		      "rank=\"0\"}"),
+		20);
 	ck_assert(ls_series_look(table, 0, &g));
 	ck_assert_uint_eq(g.readings, 2);
 	ck_assert_uint_eq(g.t_mono_ns, 5);
@@ -144,7 +156,8 @@ START_TEST(what_a_writer_does_not_keep_is_not_measured)
 	ck_assert_int_eq(unlink(r.path), 0);
 
 	make(&r, "a.ring", 1);
-	step_ring_poke(&r, EVENTS, 1u << LS_RING_EVENT_GC_NS, 8); /* JAX is not hooked */
+	/* JAX is not hooked */
+	step_ring_poke(&r, EVENTS, 1u << LS_RING_EVENT_GC_NS, 8);
 	read_all(LS_CADENCE_SLOW);
 	ck_assert_double_eq(value("job.gc_seconds_total{job=\"job\",rank=\"0\"}"), 0);
 	ck_assert_double_eq(value("job.compiles_total{job=\"job\",rank=\"0\"}"), -2);
@@ -163,8 +176,10 @@ START_TEST(series_of_a_worker_go_with_its_ring_and_not_those_of_its_successor)
 	put(&old, LS_RING_EVENT_COMPILES, 1);
 	put_function(&old, 0, "gone", 1, 1);
 	read_all(LS_CADENCE_SLOW);
-	ck_assert_double_eq(value("job.function.compiles_total{function=\"gone\",job=\"job\","
-				  "rank=\"0\"}"), 1);
+	ck_assert_double_eq(
+		value("job.function.compiles_total{function=\"gone\",job=\"job\","
+		      "rank=\"0\"}"),
+		1);
 	make(&new, "b.ring", 2); /* the next attempt: the same job and rank */
 	step_ring_lock(&new);
 	put(&new, LS_RING_EVENT_COMPILES, 2);
@@ -174,10 +189,14 @@ START_TEST(series_of_a_worker_go_with_its_ring_and_not_those_of_its_successor)
 	read_all(LS_CADENCE_SLOW);
 	ck_assert_uint_eq(ls_source_step_count(rings), 1);
 	ck_assert_double_eq(value("job.compiles_total{job=\"job\",rank=\"0\"}"), 2);
-	ck_assert_double_eq(value("job.function.compiles_total{function=\"f\",job=\"job\","
-				  "rank=\"0\"}"), 2);
-	ck_assert_double_eq(value("job.function.compiles_total{function=\"gone\",job=\"job\","
-				  "rank=\"0\"}"), -2);
+	ck_assert_double_eq(
+		value("job.function.compiles_total{function=\"f\",job=\"job\","
+		      "rank=\"0\"}"),
+		2);
+	ck_assert_double_eq(
+		value("job.function.compiles_total{function=\"gone\",job=\"job\","
+		      "rank=\"0\"}"),
+		-2);
 	step_ring_fini(&old);
 	step_ring_fini(&new);
 }
@@ -205,8 +224,10 @@ START_TEST(hostile_blocks_do_no_harm_and_are_told)
 	}
 	source.tell(source.self, &d);
 	ck_assert_int_eq((int)d.check[0].status, LS_DOCTOR_WARN);
-	ck_assert_ptr_nonnull(strstr(d.check[0].why, "3 events failed, 32 names unreadable"));
-	ck_assert_int_eq(ftruncate(r.fd, EVENTS + 10), 0); /* cut short while it is read */
+	ck_assert_ptr_nonnull(
+		strstr(d.check[0].why, "3 events failed, 32 names unreadable"));
+	/* cut short while it is read */
+	ck_assert_int_eq(ftruncate(r.fd, EVENTS + 10), 0);
 	read_all(LS_CADENCE_SLOW);
 	step_ring_fini(&r);
 }
@@ -237,7 +258,8 @@ source_hooks_suite(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, counters_and_functions_of_a_worker_are_series);
 	tcase_add_test(tc, what_a_writer_does_not_keep_is_not_measured);
-	tcase_add_test(tc, series_of_a_worker_go_with_its_ring_and_not_those_of_its_successor);
+	tcase_add_test(tc,
+		series_of_a_worker_go_with_its_ring_and_not_those_of_its_successor);
 	tcase_add_test(tc, hostile_blocks_do_no_harm_and_are_told);
 	tcase_add_test(tc, metrics_are_listed);
 	suite_add_tcase(s, tc);

@@ -34,13 +34,16 @@ static struct ls_sample sample;
 static void
 open_host(struct host *x, const char *job, int32_t rank)
 {
-	const struct ls_source_log_options o = { .path = x->path, .job = job, .rank = rank,
-		.spool = x->spool };
+	const struct ls_source_log_options o = {
+		.path = x->path, .job = job, .rank = rank, .spool = x->spool
+	};
 
 	if (x->spool == NULL) {
 		struct ls_source_log_options with = o;
 
-		ck_assert_int_eq(ls_spool_open(x->dir, LS_SPOOL_MIN_BYTES, boot_id, &x->spool), 0);
+		ck_assert_int_eq(
+			ls_spool_open(x->dir, LS_SPOOL_MIN_BYTES, boot_id, &x->spool),
+			0);
 		with.spool = x->spool;
 		ck_assert_int_eq(ls_source_log_new(&with, &x->source), 0);
 	} else {
@@ -74,8 +77,10 @@ setup(void)
 	now = 1000 * S;
 	for (i = 0; i < HOSTS; i++) {
 		memset(&hosts[i], 0, sizeof(hosts[i]));
-		(void)snprintf(hosts[i].dir, sizeof(hosts[i].dir), "%s/state", ls_test_tmpdir());
-		(void)snprintf(hosts[i].path, sizeof(hosts[i].path), "%.4000s.log", hosts[i].dir);
+		(void)snprintf(hosts[i].dir, sizeof(hosts[i].dir), "%s/state",
+			ls_test_tmpdir());
+		(void)snprintf(hosts[i].path, sizeof(hosts[i].path), "%.4000s.log",
+			hosts[i].dir);
 	}
 	open_host(h, "llama", 3);
 }
@@ -104,9 +109,11 @@ log_step(struct host *x, unsigned step, double seconds)
 {
 	char line[256];
 
-	(void)snprintf(line, sizeof(line), "I0317 10:00:13.6 1 metric_logger.py:181] completed step: "
+	(void)snprintf(line, sizeof(line),
+		"I0317 10:00:13.6 1 metric_logger.py:181] completed step: "
 		"%u, seconds: %.3f, TFLOP/s/device: 100.000, Tokens/s/device: 1000.000, "
-		"total_weights: 1, loss: 2.5\n", step, seconds);
+		"total_weights: 1, loss: 2.5\n",
+		step, seconds);
 	log_text(x, line);
 }
 
@@ -154,7 +161,8 @@ START_TEST(lines_become_records)
 	ck_assert_uint_eq(one.count, 2);
 	ck_assert_uint_eq(one.records[1].step, 9);
 	ck_assert_uint_eq(one.records[1].duration_ns, S / 4);
-	ck_assert_int_eq(one.records[1].t_begin_ns, (int64_t)(now - S / 4)); /* ends when seen */
+	/* ends when seen */
+	ck_assert_int_eq(one.records[1].t_begin_ns, (int64_t)(now - S / 4));
 	ck_assert_int_eq(one.records[0].t_begin_ns, (int64_t)(now - S / 4 - S / 2));
 	ck_assert_uint_eq(one.records[0].phase_mask, 0);
 	ck_assert_uint_eq(one.records[0].barrier_count, 0);
@@ -246,7 +254,8 @@ START_TEST(a_restart_goes_on_where_it_was)
 	read_log(h);
 	ck_assert_uint_eq(stats()->records, 5);
 	ck_assert_uint_eq(stats()->lost, 0);
-	ck_assert_mem_eq(ls_source_log_worker(&h->source)->ring_id, before, sizeof(before));
+	ck_assert_mem_eq(ls_source_log_worker(&h->source)->ring_id, before,
+		sizeof(before));
 	ck_assert_uint_eq(ls_spool_ring_find(h->spool, before)->next, 15);
 }
 END_TEST
@@ -356,7 +365,8 @@ START_TEST(a_full_spool_makes_a_gap_later)
 	read_log(h);
 	full = h->spool;
 	for (i = 0; ls_spool_push(full, &filler) == 0; i++)
-		filler.first_index += 2; /* gaps cannot be dropped: then pushes are refused */
+		filler.first_index +=
+			2; /* gaps cannot be dropped: then pushes are refused */
 	before = stats()->records;
 	log_step(h, 2, 1);
 	read_log(h);
@@ -370,7 +380,7 @@ START_TEST(a_full_spool_makes_a_gap_later)
 }
 END_TEST
 
-/* --- two hosts, and the collector ------------------------------------------------------------- */
+/* --- two hosts, and the collector ----------------------------------------- */
 
 START_TEST(two_hosts_show_progress_and_blame_nobody)
 {
@@ -385,18 +395,22 @@ START_TEST(two_hosts_show_progress_and_blame_nobody)
 	for (i = 0; i < HOSTS; i++) {
 		ls_test_agent_init(&agents[i], (int32_t)i, true);
 		open_host(&hosts[i], "maxtext", (int32_t)i);
-		memcpy(agents[i].report.boot, ls_spool_boot(hosts[i].spool), LS_BOOT_BYTES);
+		memcpy(agents[i].report.boot, ls_spool_boot(hosts[i].spool),
+			LS_BOOT_BYTES);
 		read_log(&hosts[i]);
 	}
-	/* The second one is late and long at every step, and much more so from step 150 on. */
+	/* The second one is late and long at every step, and much more so from step 150
+	 * on. */
 	for (step = 0; step < 400; step++) {
 		log_step(&hosts[0], step, 0.9 + (step * 7 % 10) * 0.01);
-		log_step(&hosts[1], step, (step < 150 ? 1.0 : 1.6) + (step * 3 % 10) * 0.01);
+		log_step(&hosts[1], step,
+			(step < 150 ? 1.0 : 1.6) + (step * 3 % 10) * 0.01);
 		now += S / 5;
 		for (i = 0; i < HOSTS; i++) {
 			read_log(&hosts[i]);
-			spooled_report(hosts[i].spool, ls_source_log_worker(&hosts[i].source),
-				&core, &agents[i], now);
+			spooled_report(hosts[i].spool,
+				ls_source_log_worker(&hosts[i].source), &core,
+				&agents[i], now);
 		}
 	}
 	spooled_one_job(&core, now, "maxtext", HOSTS, 390, "log");

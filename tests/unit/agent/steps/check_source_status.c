@@ -42,7 +42,8 @@ open_agent(struct host *x, bool has_log)
 
 	x->progress = calloc(1, sizeof(*x->progress));
 	ck_assert_ptr_nonnull(x->progress);
-	ck_assert_int_eq(ls_spool_open(x->dir, LS_SPOOL_MIN_BYTES, boot_id, &x->spool), 0);
+	ck_assert_int_eq(ls_spool_open(x->dir, LS_SPOOL_MIN_BYTES, boot_id, &x->spool),
+		0);
 	ck_assert_int_eq(ls_source_step_new(x->rings, boot_id, x->spool, &x->steps), 0);
 	o.progress = x->progress;
 	o.spool = x->spool;
@@ -74,8 +75,10 @@ setup(void)
 	now = 1000 * S;
 	for (i = 0; i < HOSTS; i++) {
 		memset(&hosts[i], 0, sizeof(hosts[i]));
-		(void)snprintf(hosts[i].dir, sizeof(hosts[i].dir), "%s", ls_test_tmpdir());
-		(void)snprintf(hosts[i].rings, sizeof(hosts[i].rings), "%.4000s/rings", hosts[i].dir);
+		(void)snprintf(hosts[i].dir, sizeof(hosts[i].dir), "%s",
+			ls_test_tmpdir());
+		(void)snprintf(hosts[i].rings, sizeof(hosts[i].rings), "%.4000s/rings",
+			hosts[i].dir);
 		tree_write(hosts[i].dir, "rings/x", "");
 	}
 	open_agent(h, false);
@@ -106,8 +109,11 @@ look(struct host *x, int32_t launches)
 	struct ls_tpu_status status = { .count = 1 };
 
 	x->launch += launches;
-	status.core[0] = (struct ls_tpu_core){ .type = 1, .program = TRAIN, .has_launch = true,
-		.launch_id = x->launch, .motion = (uint64_t)x->launch };
+	status.core[0] = (struct ls_tpu_core){ .type = 1,
+		.program = TRAIN,
+		.has_launch = true,
+		.launch_id = x->launch,
+		.motion = (uint64_t)x->launch };
 	ls_tpu_progress_feed(x->progress, &status, now);
 	read_status(x);
 }
@@ -161,7 +167,8 @@ START_TEST(launches_become_records_of_one_worker)
 {
 	struct ls_wire_item one;
 
-	run(h, 11, 2); /* the first look counts nothing, the second one begins the watch */
+	/* the first look counts nothing, the second one begins the watch */
+	run(h, 11, 2);
 	ck_assert_ptr_null(worker(0));
 	ck_assert_uint_eq(items(), 0);
 	ck_assert_int_eq(tell().status, LS_DOCTOR_NONE);
@@ -183,7 +190,8 @@ START_TEST(launches_become_records_of_one_worker)
 	ck_assert_uint_eq(one.count, 2);
 	ck_assert_uint_eq(one.records[1].step, 1);
 	ck_assert_uint_eq(one.records[1].duration_ns, S / 2);
-	ck_assert_int_eq(one.records[1].t_begin_ns, (int64_t)(now - S / 2)); /* ends when seen */
+	/* ends when seen */
+	ck_assert_int_eq(one.records[1].t_begin_ns, (int64_t)(now - S / 2));
 	ck_assert_int_eq(one.records[0].t_begin_ns, (int64_t)(now - S));
 	ck_assert_uint_eq(one.records[0].phase_mask, 0);
 	ck_assert_uint_eq(one.records[0].barrier_count, 0);
@@ -348,7 +356,8 @@ START_TEST(without_status_it_ends_and_comes_back_as_another_ring)
 	ck_assert_uint_eq(one.records[0].step, 6); /* numbers go on */
 	ck_assert_mem_eq(one.ring_id, worker(0)->ring_id, LS_RING_ID_BYTES);
 	ck_assert_mem_ne(one.ring_id, before, sizeof(before));
-	ck_assert_mem_eq(worker(1)->ring_id, before, sizeof(before)); /* its End is not acknowledged */
+	/* its End is not acknowledged */
+	ck_assert_mem_eq(worker(1)->ring_id, before, sizeof(before));
 	ls_wire_item_clear(&one);
 	ls_spool_ack(h->spool, ls_spool_next(h->spool) - 1);
 	run(h, 1, 2);
@@ -364,7 +373,8 @@ START_TEST(another_job_is_another_worker)
 	run(h, 15, 2);
 	ls_source_status_who(&h->source, "other", "", 3, 0);
 	run(h, 1, 2);
-	ck_assert_uint_eq(items(), 5); /* what was launched before is still the old one's, and its End */
+	/* what was launched before is still the old one's, and its End */
+	ck_assert_uint_eq(items(), 5);
 	one = item(4);
 	ck_assert_int_eq(one.kind, LS_WIRE_END);
 	run(h, 14, 2);
@@ -397,7 +407,8 @@ START_TEST(a_full_spool_makes_a_gap_later)
 
 	run(h, 14, 1);
 	while (ls_spool_push(h->spool, &filler) == 0)
-		filler.first_index += 2; /* gaps cannot be dropped: then pushes are refused */
+		filler.first_index +=
+			2; /* gaps cannot be dropped: then pushes are refused */
 	before = stats()->records;
 	run(h, 1, 1);
 	ck_assert_uint_eq(stats()->refused, 1);
@@ -409,7 +420,7 @@ START_TEST(a_full_spool_makes_a_gap_later)
 }
 END_TEST
 
-/* --- two hosts, and the collector -------------------------------------------------- */
+/* --- two hosts, and the collector ----------------------------------------- */
 
 START_TEST(two_hosts_show_progress_and_no_finding)
 {
@@ -424,17 +435,23 @@ START_TEST(two_hosts_show_progress_and_no_finding)
 	for (i = 0; i < HOSTS; i++) {
 		ls_source_status_who(&hosts[i].source, "plain", "", (int32_t)i, 4);
 		ls_test_agent_init(&agents[i], (int32_t)i, true);
-		memcpy(agents[i].report.boot, ls_spool_boot(hosts[i].spool), LS_BOOT_BYTES);
+		memcpy(agents[i].report.boot, ls_spool_boot(hosts[i].spool),
+			LS_BOOT_BYTES);
 	}
-	/* The second one is seen one look later, counts from elsewhere, and stumbles again and again. */
+	/* The second one is seen one look later, counts from elsewhere, and stumbles
+	 * again and again. */
 	for (second = 0; second < 400; second++) {
 		now += S;
 		for (i = 0; i < HOSTS; i++) {
 			if (i == 1 && second == 0)
 				continue;
-			look(&hosts[i], second % 5 == 4 && i == 1 ? 1 : 2 + (second % 5 == 0 && i == 1));
-			spooled_report(hosts[i].spool, ls_source_status_worker(&hosts[i].source, 0),
-				&core, &agents[i], now);
+			look(&hosts[i],
+				second % 5 == 4 && i == 1
+					? 1
+					: 2 + (second % 5 == 0 && i == 1));
+			spooled_report(hosts[i].spool,
+				ls_source_status_worker(&hosts[i].source, 0), &core,
+				&agents[i], now);
 		}
 	}
 	spooled_one_job(&core, now, "plain", HOSTS, 760, "runtime_status");

@@ -22,7 +22,8 @@ static size_t got_count;
 static void
 open_all(void)
 {
-	ck_assert_int_eq(ls_spool_open(state, LS_SPOOL_DEFAULT_BYTES, kernel, &spool), 0);
+	ck_assert_int_eq(ls_spool_open(state, LS_SPOOL_DEFAULT_BYTES, kernel, &spool),
+		0);
 	ck_assert_int_eq(ls_source_step_new(dir, kernel, spool, &step), 0);
 }
 
@@ -59,7 +60,8 @@ teardown(void)
 	step_ring_fini(&ring);
 }
 
-/* Takes what is in the spool, from the item after the last one taken, and acknowledges it. */
+/* Takes what is in the spool, from the item after the last one taken, and acknowledges
+ * it. */
 static void
 take(void)
 {
@@ -70,10 +72,12 @@ take(void)
 
 	do {
 		ck_assert_int_eq(ls_spool_read(spool, buf, sizeof(buf), items,
-					 LS_ITEMS_PER_REPORT_MAX, &n), 0);
+					 LS_ITEMS_PER_REPORT_MAX, &n),
+			0);
 		for (i = 0; i < n; i++)
-			ck_assert_int_eq(ls_wire_item_unpack(items[i].data, items[i].len,
-						 &got[got_count++], &why), 0);
+			ck_assert_int_eq(ls_wire_item_unpack(items[i].data,
+						 items[i].len, &got[got_count++], &why),
+				0);
 		ls_spool_ack(spool, ls_spool_acked(spool) + n);
 	} while (n > 0);
 }
@@ -148,7 +152,8 @@ START_TEST(records_are_taken_over_once_and_in_order)
 	ls_source_step_read(step, 3);
 	take();
 	assert_whole(0, 20);
-	ck_assert_uint_eq(ls_source_step_get_stats(step)->records + lost(LS_GAP_OVERRUN), 20);
+	ck_assert_uint_eq(
+		ls_source_step_get_stats(step)->records + lost(LS_GAP_OVERRUN), 20);
 	ck_assert_uint_eq(got[0].records[2].step, 2);
 	ck_assert_uint_eq(got[0].records[2].duration_ns, 900);
 }
@@ -175,9 +180,11 @@ START_TEST(senseless_slots_are_a_gap_among_good_ones)
 	step_ring_make(&ring, dir, "a.ring", 1, 64);
 	step_ring_lock(&ring);
 	put(0, 10);
-	step_ring_poke(&ring, LS_RING_HEADER_BYTES + 4 * LS_RING_SLOT_BYTES + 32, 255, 1);
+	step_ring_poke(&ring, LS_RING_HEADER_BYTES + 4 * LS_RING_SLOT_BYTES + 32, 255,
+		1);
 	step_ring_poke(&ring, LS_RING_HEADER_BYTES + 5 * LS_RING_SLOT_BYTES, 77, 8);
-	step_ring_poke(&ring, LS_RING_HEADER_BYTES + 9 * LS_RING_SLOT_BYTES + 24, UINT64_MAX, 8);
+	step_ring_poke(&ring, LS_RING_HEADER_BYTES + 9 * LS_RING_SLOT_BYTES + 24,
+		UINT64_MAX, 8);
 	ls_source_step_read(step, 1);
 	take();
 	assert_whole(0, 10);
@@ -213,7 +220,8 @@ START_TEST(live_slot_is_at_hand)
 	ls_source_step_read(step, 1);
 	ck_assert(ls_source_step_ring(step, 0)->has_live);
 	ck_assert_uint_eq(ls_source_step_ring(step, 0)->live.step, 77);
-	step_ring_poke(&ring, LS_RING_LIVE_OFFSET, 3, 8); /* being written: the last one holds */
+	/* being written: the last one holds */
+	step_ring_poke(&ring, LS_RING_LIVE_OFFSET, 3, 8);
 	step_ring_poke(&ring, LS_RING_LIVE_OFFSET + 8, 78, 8);
 	ls_source_step_read(step, 2);
 	ck_assert_uint_eq(ls_source_step_ring(step, 0)->live.step, 77);
@@ -367,7 +375,8 @@ START_TEST(ring_that_lies_about_its_head_is_not_believed)
 	step_ring_lock(&ring);
 	put(0, 5);
 	ls_source_step_read(step, 1);
-	step_ring_poke(&ring, LS_RING_HEAD_OFFSET, UINT64_MAX - 5, 8); /* forward: a gap */
+	/* forward: a gap */
+	step_ring_poke(&ring, LS_RING_HEAD_OFFSET, UINT64_MAX - 5, 8);
 	ls_source_step_read(step, 2);
 	take();
 	assert_whole(0, UINT64_MAX - 5);
@@ -384,7 +393,8 @@ START_TEST(ring_cut_short_while_it_is_read_does_no_harm)
 	step_ring_make(&ring, dir, "a.ring", 1, 16);
 	step_ring_lock(&ring);
 	put(0, 5);
-	ck_assert_int_eq(ftruncate(ring.fd, LS_RING_HEADER_BYTES + 16 * LS_RING_SLOT_BYTES), 0);
+	ck_assert_int_eq(
+		ftruncate(ring.fd, LS_RING_HEADER_BYTES + 16 * LS_RING_SLOT_BYTES), 0);
 	ls_source_step_read(step, 1);
 	put(5, 9);
 	ck_assert_int_eq(ftruncate(ring.fd, LS_RING_HEADER_BYTES + 100), 0);
@@ -412,7 +422,8 @@ START_TEST(directory_may_come_late)
 	put(0, 3);
 	ls_source_step_read(late, 2);
 	ck_assert_uint_eq(ls_source_step_count(late), 1);
-	ck_assert_uint_eq(ls_source_step_get_stats(late)->records, 0); /* no spool: only looked at */
+	/* no spool: only looked at */
+	ck_assert_uint_eq(ls_source_step_get_stats(late)->records, 0);
 	ck_assert_ptr_null(ls_source_step_ring(late, 1));
 	ls_source_step_free(late);
 	ls_source_step_free(NULL);
@@ -432,7 +443,8 @@ suite(void)
 	tcase_add_test(t, senseless_slots_are_a_gap_among_good_ones);
 	tcase_add_test(t, many_records_go_into_several_items);
 	tcase_add_test(t, live_slot_is_at_hand);
-	tcase_add_test(t, crashed_worker_gets_an_end_and_its_ring_goes_when_acknowledged);
+	tcase_add_test(t,
+		crashed_worker_gets_an_end_and_its_ring_goes_when_acknowledged);
 	tcase_add_test(t, ended_worker_is_told_from_a_crashed_one);
 	tcase_add_test(t, reading_goes_on_at_the_cursor_after_a_restart);
 	tcase_add_test(t, ring_that_went_away_gets_an_end);

@@ -16,13 +16,15 @@ parse(const char *text)
 
 START_TEST(the_line_of_maxtext_is_read)
 {
-	ck_assert(parse("I0317 10:00:13.658792 125344476638336 metric_logger.py:181] completed step: "
-			"1, seconds: 0.277, TFLOP/s/device: 370.707, Tokens/s/device: 14774.896, "
-			"total_weights: 31850, loss: 12.939"));
+	ck_assert(parse(
+		"I0317 10:00:13.658792 125344476638336 metric_logger.py:181] completed step: "
+		"1, seconds: 0.277, TFLOP/s/device: 370.707, Tokens/s/device: 14774.896, "
+		"total_weights: 31850, loss: 12.939"));
 	ck_assert_uint_eq(line.step, 1);
 	ck_assert_uint_eq(line.duration_ns, 277000000);
 	ck_assert_double_eq(line.tokens_rate, 14774.896);
-	ck_assert(parse("completed step: 20000, seconds: 36.240, TFLOP/s/device: 28.510, Tokens/s/device: 7.5\r"));
+	ck_assert(parse(
+		"completed step: 20000, seconds: 36.240, TFLOP/s/device: 28.510, Tokens/s/device: 7.5\r"));
 	ck_assert_uint_eq(line.step, 20000);
 	ck_assert_double_eq(line.tokens_rate, 7.5);
 }
@@ -30,29 +32,36 @@ END_TEST
 
 START_TEST(older_lines_have_no_tokens)
 {
-	ck_assert(parse("completed step: 5, seconds: 4.003, TFLOP/s/device: 258.112, loss: 1.909"));
+	ck_assert(parse(
+		"completed step: 5, seconds: 4.003, TFLOP/s/device: 258.112, loss: 1.909"));
 	ck_assert_uint_eq(line.duration_ns, 4003000000);
 	ck_assert(isnan(line.tokens_rate));
 	ck_assert(parse("completed step: 0, seconds: 1, TFLOP/s/device: nan"));
 	ck_assert(isnan(line.tokens_rate));
-	ck_assert(parse("completed step: 0, seconds: 1, TFLOP/s/device: 1, Tokens/s/device: nan, x"));
+	ck_assert(parse(
+		"completed step: 0, seconds: 1, TFLOP/s/device: 1, Tokens/s/device: nan, x"));
 	ck_assert(isnan(line.tokens_rate));
 }
 END_TEST
 
 static const char *const other[] = { "", "completed step: ", "completed step: 1",
 	"completed step: 1, seconds: ", "completed step: 1, seconds: 1",
-	"completed step: 1, seconds: 1, TFLOP/s: 2, loss: 3", "Completed step: 1, seconds: 1, TFLOP/s/device: 1",
-	"completed step: -1, seconds: 1, TFLOP/s/device: 1", "completed step: 1.5, seconds: 1, TFLOP/s/device: 1",
-	"completed step: 1, seconds: -1, TFLOP/s/device: 1", "completed step: 1, seconds: nan, TFLOP/s/device: 1",
-	"completed step: 1, seconds: 1e9, TFLOP/s/device: 1", "completed step: 1, seconds: 1.2.3, TFLOP/s/device: 1",
-	"completed step: 1, seconds: .5, TFLOP/s/device: 1", "completed step: 1, seconds: 1, TFLOP/s/device: x",
+	"completed step: 1, seconds: 1, TFLOP/s: 2, loss: 3",
+	"Completed step: 1, seconds: 1, TFLOP/s/device: 1",
+	"completed step: -1, seconds: 1, TFLOP/s/device: 1",
+	"completed step: 1.5, seconds: 1, TFLOP/s/device: 1",
+	"completed step: 1, seconds: -1, TFLOP/s/device: 1",
+	"completed step: 1, seconds: nan, TFLOP/s/device: 1",
+	"completed step: 1, seconds: 1e9, TFLOP/s/device: 1",
+	"completed step: 1, seconds: 1.2.3, TFLOP/s/device: 1",
+	"completed step: 1, seconds: .5, TFLOP/s/device: 1",
+	"completed step: 1, seconds: 1, TFLOP/s/device: x",
 	"completed step: 1, seconds: 2592000, TFLOP/s/device: 1",
 	"completed step: 9007199254740992, seconds: 1, TFLOP/s/device: 1",
 	"completed step: 18446744073709551617, seconds: 1, TFLOP/s/device: 1",
 	"completed step: 1, seconds: 00000000000000000000000000000000001, TFLOP/s/device: 1",
-	"completed step: 1, seconds: 1, TFLOP/s/device: 12abc", "eval metrics after step: 1, loss=1",
-	"saved a checkpoint at step 0" };
+	"completed step: 1, seconds: 1, TFLOP/s/device: 12abc",
+	"eval metrics after step: 1, loss=1", "saved a checkpoint at step 0" };
 
 START_TEST(nothing_else_is_a_step)
 {
@@ -68,13 +77,16 @@ START_TEST(bytes_behind_the_end_are_not_read)
 	char part[sizeof(text)];
 	size_t i;
 
-	for (i = 0; i < sizeof(text) - 1; i++) { /* each prefix, followed by what would fit */
+	/* each prefix, followed by what would fit */
+	for (i = 0; i < sizeof(text) - 1; i++) {
 		memset(part, '1', sizeof(part));
 		memcpy(part, text, i);
 		ck_assert(!ls_step_line_parse(part, i, &line));
 	}
 	ck_assert(ls_step_line_parse(text, sizeof(text) - 1, &line));
-	ck_assert(!ls_step_line_parse("\0\xff" "completed step\0: 1", 20, &line));
+	ck_assert(!ls_step_line_parse("\0\xff"
+				      "completed step\0: 1",
+		20, &line));
 }
 END_TEST
 
@@ -86,7 +98,8 @@ suite(void)
 
 	tcase_add_test(t, the_line_of_maxtext_is_read);
 	tcase_add_test(t, older_lines_have_no_tokens);
-	tcase_add_loop_test(t, nothing_else_is_a_step, 0, (int)(sizeof(other) / sizeof(other[0])));
+	tcase_add_loop_test(t, nothing_else_is_a_step, 0,
+		(int)(sizeof(other) / sizeof(other[0])));
 	tcase_add_test(t, bytes_behind_the_end_are_not_read);
 	suite_add_tcase(s, t);
 	return s;

@@ -16,14 +16,15 @@
 #define PREFACE_BYTES 24
 #define FRAME_HEAD_BYTES 9
 
-/* A server that says what it is told to, whatever it is asked; it knows frames, not their content. */
+/* A server that says what it is told to, whatever it is asked; it knows frames, not
+ * their content. */
 static struct {
 	struct evconnlistener *listener;
 	struct bufferevent *peer;
 	uint16_t port;
 	unsigned accepted, requests; /* HEADERS frames seen */
 	int32_t stream[16];
-	bool mute;                   /* no SETTINGS */
+	bool mute; /* no SETTINGS */
 	void (*request)(int32_t stream);
 } server;
 
@@ -37,17 +38,17 @@ static struct {
 	char message[64];
 	size_t len;
 } answer[16];
-static unsigned wanted;               /* answers after which the loop stops */
+static unsigned wanted; /* answers after which the loop stops */
 static enum ls_grpc_state wanted_state; /* COUNT: none */
 
-/* --- the server -------------------------------------------------------------------- */
+/* --- the server ----------------------------------------------------------- */
 
 static void
 say(uint8_t type, uint8_t flags, int32_t stream, const void *body, size_t len)
 {
-	const uint8_t head[FRAME_HEAD_BYTES] = { (uint8_t)(len >> 16), (uint8_t)(len >> 8),
-		(uint8_t)len, type, flags, (uint8_t)(stream >> 24), (uint8_t)(stream >> 16),
-		(uint8_t)(stream >> 8), (uint8_t)stream };
+	const uint8_t head[FRAME_HEAD_BYTES] = { (uint8_t)(len >> 16),
+		(uint8_t)(len >> 8), (uint8_t)len, type, flags, (uint8_t)(stream >> 24),
+		(uint8_t)(stream >> 16), (uint8_t)(stream >> 8), (uint8_t)stream };
 
 	ck_assert_int_eq(bufferevent_write(server.peer, head, sizeof(head)), 0);
 	if (len > 0)
@@ -104,8 +105,8 @@ server_read(struct bufferevent *peer, void *arg)
 	bool *greeted = arg;
 
 	if (!*greeted && evbuffer_get_length(in) >= PREFACE_BYTES) {
-		ck_assert_mem_eq(evbuffer_pullup(in, PREFACE_BYTES), "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-			PREFACE_BYTES);
+		ck_assert_mem_eq(evbuffer_pullup(in, PREFACE_BYTES),
+			"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", PREFACE_BYTES);
 		ck_assert_int_eq(evbuffer_drain(in, PREFACE_BYTES), 0);
 		*greeted = true;
 		if (!server.mute)
@@ -145,7 +146,8 @@ server_event(struct bufferevent *peer, short events, void *arg)
 }
 
 static void
-server_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *a, int len, void *arg)
+server_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *a, int len,
+	void *arg)
 {
 	static bool greeted;
 
@@ -156,7 +158,8 @@ server_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *a, 
 	server_close();
 	greeted = false;
 	server.accepted++;
-	server.peer = bufferevent_socket_new(ls_loop_base(loop), fd, BEV_OPT_CLOSE_ON_FREE);
+	server.peer =
+		bufferevent_socket_new(ls_loop_base(loop), fd, BEV_OPT_CLOSE_ON_FREE);
 	ck_assert_ptr_nonnull(server.peer);
 	bufferevent_setcb(server.peer, server_read, NULL, server_event, &greeted);
 	ck_assert_int_eq(bufferevent_enable(server.peer, EV_READ | EV_WRITE), 0);
@@ -169,15 +172,17 @@ server_open(void)
 	socklen_t len = sizeof(any);
 
 	any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	server.listener = evconnlistener_new_bind(ls_loop_base(loop), server_accept, NULL,
-		LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 8, (struct sockaddr *)&any, sizeof(any));
+	server.listener = evconnlistener_new_bind(ls_loop_base(loop), server_accept,
+		NULL, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 8,
+		(struct sockaddr *)&any, sizeof(any));
 	ck_assert_ptr_nonnull(server.listener);
 	ck_assert_int_eq(getsockname(evconnlistener_get_fd(server.listener),
-				 (struct sockaddr *)&any, &len), 0);
+				 (struct sockaddr *)&any, &len),
+		0);
 	server.port = ntohs(any.sin_port);
 }
 
-/* --- the client -------------------------------------------------------------------- */
+/* --- the client ----------------------------------------------------------- */
 
 static void
 done(void *arg, const struct ls_grpc_answer *a)
@@ -239,8 +244,11 @@ run_to_answers(unsigned n)
 static void
 open_client(uint16_t port)
 {
-	const struct ls_grpc_options o = { .address = "127.0.0.1", .port = port,
-		.deadline_ns = DEADLINE_NS, .hold_min_ns = 1000000, .changed = changed };
+	const struct ls_grpc_options o = { .address = "127.0.0.1",
+		.port = port,
+		.deadline_ns = DEADLINE_NS,
+		.hold_min_ns = 1000000,
+		.changed = changed };
 
 	ck_assert_int_eq(ls_grpc_new(loop, &o, &grpc), 0);
 }
@@ -248,7 +256,8 @@ open_client(uint16_t port)
 static int
 call(size_t i)
 {
-	return ls_grpc_call(grpc, "/a.B/C", (const uint8_t *)"xyz", 3, done, (void *)(uintptr_t)i);
+	return ls_grpc_call(grpc, "/a.B/C", (const uint8_t *)"xyz", 3, done,
+		(void *)(uintptr_t)i);
 }
 
 static void
@@ -278,7 +287,7 @@ teardown(void)
 	ls_loop_free(loop);
 }
 
-/* --- tests ------------------------------------------------------------------------- */
+/* --- tests ---------------------------------------------------------------- */
 
 START_TEST(addresses_are_figures)
 {
@@ -325,7 +334,8 @@ START_TEST(request_that_is_too_long_is_refused)
 
 	open_client(server.port);
 	run_to_state(LS_GRPC_STATE_UP);
-	ck_assert_int_eq(ls_grpc_call(grpc, "/a", request, sizeof(request), done, NULL), -LS_ELIMIT);
+	ck_assert_int_eq(ls_grpc_call(grpc, "/a", request, sizeof(request), done, NULL),
+		-LS_ELIMIT);
 }
 END_TEST
 
@@ -419,7 +429,8 @@ START_TEST(a_bad_answer_ends_its_call_only)
 	ck_assert_int_eq(call(0), 0);
 	run_to_answers(1);
 	ck_assert_int_eq(answer[0].rc, -LS_ENET);
-	server.request = say_compressed; /* and no end of the stream: it is reset from here */
+	/* and no end of the stream: it is reset from here */
+	server.request = say_compressed;
 	ck_assert_int_eq(call(1), 0);
 	run_to_answers(1);
 	ck_assert_int_eq(answer[1].rc, -LS_EPARSE);

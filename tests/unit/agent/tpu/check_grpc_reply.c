@@ -49,7 +49,8 @@ START_TEST(message_in_any_pieces_is_one_answer)
 		ls_grpc_reply_fini(&reply);
 		begin();
 		ck_assert_int_eq(data(bytes, cut), 0);
-		ck_assert_int_eq(data(bytes + cut, sizeof(bytes) - 1 - (cut < 8 ? cut : 8)), 0);
+		ck_assert_int_eq(
+			data(bytes + cut, sizeof(bytes) - 1 - (cut < 8 ? cut : 8)), 0);
 		ck_assert_int_eq(header("grpc-status", "0"), 0);
 		ls_grpc_reply_finish(&reply, &answer);
 		ck_assert_int_eq(answer.rc, 0);

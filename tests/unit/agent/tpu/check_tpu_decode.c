@@ -8,13 +8,13 @@
 #include "tests/support/harness.h"
 
 /* Encoded by hand, and checked against the published messages with protoc --decode. */
-#define HBM_HEX \
+#define HBM_HEX                                                                        \
 	"0a3f0a227470752e72756e74696d652e68626d2e6d656d6f72792e75736167652e6279746573" \
 	"1a190a0f0a096465766963652d6964120218091a06108080d0df1f"
-#define DUTY_HEX \
+#define DUTY_HEX                                                                                   \
 	"0a480a287470752e72756e74696d652e74656e736f72636f72652e647574796379636c652e70657263656e74" \
 	"1a1c0a0f0a096465766963652d6964120218091a09090000000000e05540"
-#define DCN_HEX \
+#define DCN_HEX                                                                                    \
 	"0a80010a01641a7b0a320a056174747273122932270a150a0b6275666665725f73697a6512060a04384d422b" \
 	"0a0e0a047479706512060a04677270632a45080a110000000000000c4019000000000000f03f210000000000" \
 	"00224029000000000000284032161214080311000000000000004019000000000000f03f3a050102040201"
@@ -126,9 +126,11 @@ END_TEST
 
 START_TEST(cores_come_in_any_order_and_the_last_of_one_id_counts)
 {
-	/* cores 5, 2, 5 again with launch 9, -1, one without a value, one with an error and a fingerprint */
-	static const char hex[] = "120608051202280812060802120228021206080512022809120f08ffffff"
-				  "ffffffffffff011202280112020801120d08071209220201023a03611b62";
+	/* cores 5, 2, 5 again with launch 9, -1, one without a value, one with an error
+	 * and a fingerprint */
+	static const char hex[] =
+		"120608051202280812060802120228021206080512022809120f08ffffff"
+		"ffffffffffff011202280112020801120d08071209220201023a03611b62";
 	struct ls_tpu_status s;
 	uint8_t bytes[128];
 	size_t len = bytes_of(hex, bytes);
@@ -213,7 +215,10 @@ START_TEST(kinds_of_measures)
 	assert_skipped("2a00", "distribution that is empty");
 	assert_skipped("2a020801", "distribution without bounds");
 	/* count 2, explicit bounds 1 and 2, three counts */
-	ck_assert_int_eq(decode_point("2a1d080232141a120a10000000000000f03f00000000000000403a03010100"), 0);
+	ck_assert_int_eq(
+		decode_point(
+			"2a1d080232141a120a10000000000000f03f00000000000000403a03010100"),
+		0);
 	ck_assert_uint_eq(answer.points, 1);
 	ck_assert_uint_eq(points[0].histogram.buckets, 3);
 	assert_skipped("2a1c080232141a120a10000000000000f03f00000000000000403a020101",
@@ -226,16 +231,23 @@ END_TEST
 START_TEST(ordinals_in_whatever_spelling)
 {
 	/* attribute {key, value}, gauge 1 */
-	ck_assert_int_eq(decode_point("0a100a0e6465766963652d6f7264696e616c1a021001"), 0);
-	ck_assert_uint_eq(points[0].label_count, 0); /* a key without a value says nothing */
+	ck_assert_int_eq(decode_point("0a100a0e6465766963652d6f7264696e616c1a021001"),
+		0);
+	/* a key without a value says nothing */
+	ck_assert_uint_eq(points[0].label_count, 0);
 	/* device_ordinal "7" */
-	ck_assert_int_eq(decode_point("0a150a0e6465766963655f6f7264696e616c12030a01371a021001"), 0);
+	ck_assert_int_eq(
+		decode_point("0a150a0e6465766963655f6f7264696e616c12030a01371a021001"),
+		0);
 	ck_assert_str_eq(points[0].label[0].key, "device");
 	ck_assert_str_eq(points[0].label[0].value, "7");
 	/* "7x", "07", -1 */
-	assert_skipped("0a160a0e6465766963655f6f7264696e616c12040a0237781a021001", "ordinal that is none");
-	assert_skipped("0a160a0e6465766963655f6f7264696e616c12040a0230371a021001", "ordinal that is none");
-	assert_skipped("0a1d0a0e6465766963655f6f7264696e616c120b18ffffffffffffffffff011a021001",
+	assert_skipped("0a160a0e6465766963655f6f7264696e616c12040a0237781a021001",
+		"ordinal that is none");
+	assert_skipped("0a160a0e6465766963655f6f7264696e616c12040a0230371a021001",
+		"ordinal that is none");
+	assert_skipped(
+		"0a1d0a0e6465766963655f6f7264696e616c120b18ffffffffffffffffff011a021001",
 		"ordinal that is none");
 	/* without a key */
 	assert_skipped("0a04120218011a021001", "attribute without a name");
@@ -251,10 +263,14 @@ START_TEST(bytes_that_are_no_message)
 	point_count = 0;
 	/* Cut anywhere but at its end it is no message (at 0 it is an empty one). */
 	for (size_t i = 1; i < len; i++)
-		ck_assert_int_eq(ls_tpu_decode_metric(bytes, i, keep_point, points, &answer), -LS_EPARSE);
+		ck_assert_int_eq(
+			ls_tpu_decode_metric(bytes, i, keep_point, points, &answer),
+			-LS_EPARSE);
 	ck_assert_uint_eq(point_count, 0);
-	ck_assert_int_eq(ls_tpu_decode_metric(bytes, 0, keep_point, points, &answer), 0);
-	ck_assert_int_eq(ls_tpu_decode_list(bytes, 3, keep_name, names, &answer), -LS_EPARSE);
+	ck_assert_int_eq(ls_tpu_decode_metric(bytes, 0, keep_point, points, &answer),
+		0);
+	ck_assert_int_eq(ls_tpu_decode_list(bytes, 3, keep_name, names, &answer),
+		-LS_EPARSE);
 	ck_assert_int_eq(ls_tpu_decode_status(bytes, 3, &status), -LS_EPARSE);
 }
 END_TEST
@@ -274,7 +290,8 @@ START_TEST(memory_is_bounded_by_the_bytes)
 		bytes[i] = 0x1a;
 		bytes[i + 1] = 0;
 	}
-	ck_assert_int_eq(ls_tpu_decode_metric(bytes, points_len + 4, keep_point, points, &answer),
+	ck_assert_int_eq(ls_tpu_decode_metric(bytes, points_len + 4, keep_point, points,
+				 &answer),
 		-LS_ELIMIT);
 	free(bytes);
 }
@@ -282,20 +299,28 @@ END_TEST
 
 START_TEST(requests_have_these_bytes)
 {
-	static const char want[] = "0a227470752e72756e74696d652e68626d2e6d656d6f72792e75736167652e6279746573";
+	static const char want[] =
+		"0a227470752e72756e74696d652e68626d2e6d656d6f72792e75736167652e6279746573";
 	uint8_t got[64], bytes[64];
 	size_t len = bytes_of(want, bytes), got_len;
 
-	ck_assert_int_eq(ls_tpu_encode_request("tpu.runtime.hbm.memory.usage.bytes", false, got,
-				 sizeof(got), &got_len), 0);
+	ck_assert_int_eq(ls_tpu_encode_request("tpu.runtime.hbm.memory.usage.bytes",
+				 false, got, sizeof(got), &got_len),
+		0);
 	ck_assert_uint_eq(got_len, len);
 	ck_assert_mem_eq(got, bytes, len);
-	ck_assert_int_eq(ls_tpu_encode_request("a", true, got, sizeof(got), &got_len), 0);
+	ck_assert_int_eq(ls_tpu_encode_request("a", true, got, sizeof(got), &got_len),
+		0);
 	ck_assert_uint_eq(got_len, 5);
-	ck_assert_mem_eq(got, "\x0a\x01" "a\x10\x01", 5);
-	ck_assert_int_eq(ls_tpu_encode_request(NULL, false, got, sizeof(got), &got_len), 0);
+	ck_assert_mem_eq(got,
+		"\x0a\x01"
+		"a\x10\x01",
+		5);
+	ck_assert_int_eq(ls_tpu_encode_request(NULL, false, got, sizeof(got), &got_len),
+		0);
 	ck_assert_uint_eq(got_len, 0);
-	ck_assert_int_eq(ls_tpu_encode_request("abcdef", false, got, 4, &got_len), -LS_ELIMIT);
+	ck_assert_int_eq(ls_tpu_encode_request("abcdef", false, got, 4, &got_len),
+		-LS_ELIMIT);
 }
 END_TEST
 

@@ -22,10 +22,15 @@ setup(void)
 }
 
 static void
-core(int32_t id, int32_t type, uint64_t program, int32_t launch, uint32_t queued, uint64_t motion)
+core(int32_t id, int32_t type, uint64_t program, int32_t launch, uint32_t queued,
+	uint64_t motion)
 {
-	status.core[status.count++] = (struct ls_tpu_core){ .core_id = id, .type = type,
-		.program = program, .has_launch = true, .launch_id = launch, .queued = queued,
+	status.core[status.count++] = (struct ls_tpu_core){ .core_id = id,
+		.type = type,
+		.program = program,
+		.has_launch = true,
+		.launch_id = launch,
+		.queued = queued,
 		.motion = motion };
 }
 
@@ -92,8 +97,8 @@ confidence_with(int evals, int resets)
 			launch = 0; /* the look before was at 1 */
 		else
 			launch++;
-		core(0, 1, i >= 30 - evals ? EVAL : TRAIN, i < resets ? 100 - i : 200 + launch, 0,
-			(uint64_t)i);
+		core(0, 1, i >= 30 - evals ? EVAL : TRAIN,
+			i < resets ? 100 - i : 200 + launch, 0, (uint64_t)i);
 		look();
 	}
 	ck_assert_int_eq(ls_tpu_progress_steps(&progress, now, &steps), 0);
@@ -181,7 +186,7 @@ START_TEST(idle_cores_are_not_stalled)
 
 	for (i = 0; i <= 30; i++) {
 		core(0, 1, TRAIN, i, 0, (uint64_t)i);
-		core(1, 1, 0, 0, 0, 7);     /* no program */
+		core(1, 1, 0, 0, 0, 7); /* no program */
 		core(2, 3, TRAIN, 0, 0, 7); /* a SparseCore: no other one moves */
 		look();
 	}
@@ -212,7 +217,8 @@ START_TEST(cores_of_several_ports_stay_apart)
 	int i;
 
 	for (i = 0; i < 5; i++) {
-		core(9, 1, TRAIN, i, 0, (uint64_t)i); /* the second port answers first */
+		/* the second port answers first */
+		core(9, 1, TRAIN, i, 0, (uint64_t)i);
 		look();
 		core(4, 1, TRAIN, i, 0, (uint64_t)i);
 		look();

@@ -92,9 +92,12 @@ START_TEST(every_known_metric_has_its_rows)
 
 	ck_assert_ptr_nonnull(m);
 	ck_assert_int_eq((int)m->shape, LS_TPU_HISTOGRAM);
-	ck_assert_str_eq(ls_metric_info((unsigned)m->metric + 1)->name, "chip.execution.seconds_total");
-	ck_assert_str_eq(ls_metric_info((unsigned)m->metric + 2)->name, "chip.execution.count_total");
-	ck_assert_str_eq(ls_metric_info((unsigned)m->metric + 3)->name, "chip.execution.bucket_total");
+	ck_assert_str_eq(ls_metric_info((unsigned)m->metric + 1)->name,
+		"chip.execution.seconds_total");
+	ck_assert_str_eq(ls_metric_info((unsigned)m->metric + 2)->name,
+		"chip.execution.count_total");
+	ck_assert_str_eq(ls_metric_info((unsigned)m->metric + 3)->name,
+		"chip.execution.bucket_total");
 	ck_assert_ptr_null(ls_tpu_metric_find("tpu.nothing"));
 	ck_assert_ptr_null(ls_tpu_metric_find(""));
 }
@@ -113,10 +116,15 @@ START_TEST(values_are_in_base_units_and_not_measured_when_not_told)
 	tell(8431, HBM, 6);
 	end(8431, LS_TPU_GAUGES, 6 * SECOND);
 	assert_value("tpu.gauges", "chip.hbm.used_bytes{device=\"9\"}", 6);
-	ck_assert_int_eq(find("tpu.gauges", "chip.tensorcore.duty_ratio{device=\"9\"}", &value), 1);
+	ck_assert_int_eq(
+		find("tpu.gauges", "chip.tensorcore.duty_ratio{device=\"9\"}", &value),
+		1);
 	end(8431, LS_TPU_GAUGES, LS_TPU_FORGET_NS + SECOND);
-	ck_assert_int_eq(find("tpu.gauges", "chip.tensorcore.duty_ratio{device=\"9\"}", &value), 0);
-	ck_assert_int_eq(find("tpu.gauges", "chip.hbm.used_bytes{device=\"9\"}", &value), 1);
+	ck_assert_int_eq(
+		find("tpu.gauges", "chip.tensorcore.duty_ratio{device=\"9\"}", &value),
+		0);
+	ck_assert_int_eq(
+		find("tpu.gauges", "chip.hbm.used_bytes{device=\"9\"}", &value), 1);
 }
 END_TEST
 
@@ -161,7 +169,8 @@ tell_histogram(const char *name, double growth, int64_t b, int64_t c, double mea
 {
 	point.shape = LS_TPU_HISTOGRAM;
 	memset(&point.histogram, 0, sizeof(point.histogram));
-	ck_assert_int_eq(ls_histogram_exponential(&point.histogram, 2, growth, 1000), 0);
+	ck_assert_int_eq(ls_histogram_exponential(&point.histogram, 2, growth, 1000),
+		0);
 	point.histogram.count[1] = b;
 	point.histogram.count[2] = c;
 	point.histogram.total = b + c;
@@ -177,20 +186,33 @@ START_TEST(distribution_is_counters_and_quantiles_of_what_came)
 	tell_histogram(TIMING, 2, 10, 0, 1500);
 	end(8431, LS_TPU_HISTOGRAMS, SECOND);
 	assert_value("tpu.histograms", "chip.execution.count_total{device=\"0\"}", 10);
-	assert_value("tpu.histograms", "chip.execution.seconds_total{device=\"0\"}", 15e-3);
-	assert_value("tpu.histograms", "chip.execution.bucket_total{bucket=\"0.002\",device=\"0\"}", 10);
-	ck_assert_int_eq(find("tpu.histograms",
-		"chip.execution.bucket_total{bucket=\"0.004\",device=\"0\"}", &value), 0);
-	ck_assert_int_eq(find("tpu.histograms",
-		"chip.execution.seconds{device=\"0\",quantile=\"0.5\"}", &value), 0);
+	assert_value("tpu.histograms", "chip.execution.seconds_total{device=\"0\"}",
+		15e-3);
+	assert_value("tpu.histograms",
+		"chip.execution.bucket_total{bucket=\"0.002\",device=\"0\"}", 10);
+	ck_assert_int_eq(
+		find("tpu.histograms",
+			"chip.execution.bucket_total{bucket=\"0.004\",device=\"0\"}",
+			&value),
+		0);
+	ck_assert_int_eq(
+		find("tpu.histograms",
+			"chip.execution.seconds{device=\"0\",quantile=\"0.5\"}",
+			&value),
+		0);
 	tell_histogram(TIMING, 2, 10, 4, 1900);
 	end(8431, LS_TPU_HISTOGRAMS, 11 * SECOND);
-	assert_value("tpu.histograms", "chip.execution.bucket_total{bucket=\"0.004\",device=\"0\"}", 4);
-	assert_value("tpu.histograms", "chip.execution.seconds{device=\"0\",quantile=\"0.5\"}", 3e-3);
+	assert_value("tpu.histograms",
+		"chip.execution.bucket_total{bucket=\"0.004\",device=\"0\"}", 4);
+	assert_value("tpu.histograms",
+		"chip.execution.seconds{device=\"0\",quantile=\"0.5\"}", 3e-3);
 	tell_histogram(TIMING, 2, 10, 4, 1900); /* nothing new: no quantiles */
 	end(8431, LS_TPU_HISTOGRAMS, 21 * SECOND);
-	ck_assert_int_eq(find("tpu.histograms",
-		"chip.execution.seconds{device=\"0\",quantile=\"0.5\"}", &value), 1);
+	ck_assert_int_eq(
+		find("tpu.histograms",
+			"chip.execution.seconds{device=\"0\",quantile=\"0.5\"}",
+			&value),
+		1);
 	assert_value("tpu.histograms", "chip.execution.count_total{device=\"0\"}", 14);
 }
 END_TEST
@@ -201,8 +223,12 @@ START_TEST(other_bounds_are_other_buckets)
 
 	tell_histogram(TIMING, 2, 10, 0, 1500);
 	tell_histogram(TIMING, 3, 11, 0, 1500);
-	ck_assert_int_eq(find("tpu.histograms", "chip.execution.bucket_total{bucket=\"0.002\"}", &value), 0);
-	assert_value("tpu.histograms", "chip.execution.bucket_total{bucket=\"0.003\"}", 11);
+	ck_assert_int_eq(find("tpu.histograms",
+				 "chip.execution.bucket_total{bucket=\"0.002\"}",
+				 &value),
+		0);
+	assert_value("tpu.histograms", "chip.execution.bucket_total{bucket=\"0.003\"}",
+		11);
 	ck_assert_uint_eq(ls_tpu_series_get_stats(series)->resets, 1);
 }
 END_TEST
@@ -215,7 +241,8 @@ START_TEST(a_silent_distribution_leaves_with_all_its_parts)
 	tell_histogram(TIMING, 2, 10, 4, 1500);
 	end(8431, LS_TPU_HISTOGRAMS, SECOND);
 	end(8431, LS_TPU_HISTOGRAMS, LS_TPU_FORGET_NS + SECOND);
-	ck_assert(ls_series_look(table, (size_t)ls_series_group(table, "tpu.histograms"), &g));
+	ck_assert(ls_series_look(table,
+		(size_t)ls_series_group(table, "tpu.histograms"), &g));
 	ck_assert_uint_eq(g.count, 0);
 	tell_histogram(TIMING, 2, 10, 0, 1500); /* and may come back */
 	assert_value("tpu.histograms", "chip.execution.count_total", 10);
@@ -238,7 +265,8 @@ START_TEST(unknown_metrics_have_a_safe_name_and_a_limit)
 		(void)snprintf(name, sizeof(name), "m%d", i);
 		tell(8431, name, 1);
 	}
-	ck_assert_uint_gt(ls_tpu_series_get_stats(series)->refused, LS_TPU_UNKNOWN_SERIES_MAX);
+	ck_assert_uint_gt(ls_tpu_series_get_stats(series)->refused,
+		LS_TPU_UNKNOWN_SERIES_MAX);
 	label("device", "0", true);
 	point.is_counter = false;
 	tell(8431, HBM, 7); /* the known ones have room */
@@ -267,9 +295,16 @@ START_TEST(cores_and_steps_are_series)
 	for (i = 0; i < 12; i++) {
 		now += SECOND;
 		status.count = 2;
-		status.core[0] = (struct ls_tpu_core){ .core_id = 4, .chip_id = 2, .type = 1,
-			.has_launch = true, .launch_id = 100 + i, .program = 1u << 20,
-			.motion = (uint64_t)i, .has_sequencer = true, .run_id = 7, .tracemark = 3 };
+		status.core[0] = (struct ls_tpu_core){ .core_id = 4,
+			.chip_id = 2,
+			.type = 1,
+			.has_launch = true,
+			.launch_id = 100 + i,
+			.program = 1u << 20,
+			.motion = (uint64_t)i,
+			.has_sequencer = true,
+			.run_id = 7,
+			.tracemark = 3 };
 		status.core[1] = status.core[0];
 		status.core[1].core_id = 5;
 		status.core[1].motion = 9;
@@ -279,7 +314,8 @@ START_TEST(cores_and_steps_are_series)
 		ls_tpu_series_progress(series, &progress, now, now);
 		end(0, LS_TPU_STATUS, now);
 	}
-	assert_value("tpu.status", "chip.core.launches_total{chip=\"2\",core=\"4\"}", 11);
+	assert_value("tpu.status", "chip.core.launches_total{chip=\"2\",core=\"4\"}",
+		11);
 	assert_value("tpu.status", "chip.core.launch_id{chip=\"2\",core=\"4\"}", 111);
 	assert_value("tpu.status", "chip.core.program{chip=\"2\",core=\"4\"}", 16);
 	assert_value("tpu.status", "chip.core.stalled{chip=\"2\",core=\"4\"}", 0);
@@ -291,7 +327,8 @@ START_TEST(cores_and_steps_are_series)
 	now += 10 * SECOND; /* nobody tells the cores any more */
 	ls_tpu_series_progress(series, &progress, now, now);
 	end(0, LS_TPU_STATUS, now);
-	ck_assert_int_eq(find("tpu.status", "chip.core.stalled{core=\"5\"}", &value), 1);
+	ck_assert_int_eq(find("tpu.status", "chip.core.stalled{core=\"5\"}", &value),
+		1);
 }
 END_TEST
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of agent/exchange: here against a collector made of plain sockets; check_uplink has nng's own REP. */
+/* Tests of agent/exchange: here against a collector made of plain sockets; check_uplink
+ * has nng's own REP. */
 #include "config.h"
 
 #include "agent/uplink/exchange.h"
@@ -27,7 +28,8 @@
 #define TURNS_MAX 20000 /* of a wait that is in vain */
 #define HEAD (LS_FRAME_LENGTH_BYTES + LS_FRAME_ID_BYTES)
 
-static const uint8_t rep[] = { 0, 'S', 'P', 0, 0, 0x31, 0, 0 }, req[] = { 0, 'S', 'P', 0, 0, 0x30, 0, 0 };
+static const uint8_t rep[] = { 0, 'S', 'P', 0, 0, 0x31, 0, 0 },
+		     req[] = { 0, 'S', 'P', 0, 0, 0x30, 0, 0 };
 static struct ls_loop *loop;
 static struct ls_loop_timer *timer;
 static struct ls_exchange *exchange;
@@ -41,7 +43,8 @@ static const uint8_t *resend; /* what the handler sends at UP and after each ans
 static size_t resend_len;
 
 static void
-on_event(void *arg, enum ls_exchange_event event, const uint8_t *bytes, size_t len, uint64_t t)
+on_event(void *arg, enum ls_exchange_event event, const uint8_t *bytes, size_t len,
+	uint64_t t)
 {
 	size_t at = strlen(events);
 
@@ -124,20 +127,25 @@ send_request(const void *body, size_t len)
 	ck_assert_int_eq(ls_exchange_send(exchange, body, len), 0);
 }
 
-/* --- the collector ----------------------------------------------------------------- */
+/* --- the collector -------------------------------------------------------- */
 
 static void
 listen_here(int backlog)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in a = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof(a);
 	int small = 4096, segment = 536;
 
 	listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	ck_assert_int_ge(listener, 0);
-	/* So that large requests do not fit into the kernel: its buffers follow the size of a segment. */
-	ck_assert_int_eq(setsockopt(listener, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment)), 0);
-	ck_assert_int_eq(setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
+	/* So that large requests do not fit into the kernel: its buffers follow the
+	 * size of a segment. */
+	ck_assert_int_eq(setsockopt(listener, IPPROTO_TCP, TCP_MAXSEG, &segment,
+				 sizeof(segment)),
+		0);
+	ck_assert_int_eq(
+		setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
 	ck_assert_int_eq(bind(listener, (struct sockaddr *)&a, sizeof(a)), 0);
 	ck_assert_int_eq(listen(listener, backlog), 0);
 	ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&a, &len), 0);
@@ -149,7 +157,9 @@ peer_accept(void)
 {
 	unsigned i;
 
-	for (i = 0; i < TURNS_MAX && (peer = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) < 0; i++)
+	for (i = 0; i < TURNS_MAX &&
+		(peer = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) < 0;
+		i++)
 		turn();
 	ck_assert_int_ge(peer, 0);
 }
@@ -168,7 +178,8 @@ peer_reset(void)
 {
 	const struct linger at_once = { 1, 0 };
 
-	ck_assert_int_eq(setsockopt(peer, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
+	ck_assert_int_eq(
+		setsockopt(peer, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
 	peer_close();
 }
 
@@ -257,7 +268,8 @@ peer_take(void *body, size_t len)
 	ck_assert_uint_eq(peer_read(head, HEAD), HEAD);
 	ck_assert_int_eq(ls_frame_length(head, HEAD, LS_REPORT_MAX_BYTES, &bytes), 0);
 	ck_assert_uint_eq(bytes, HEAD + len);
-	ck_assert_int_eq(ls_frame_id(head + LS_FRAME_LENGTH_BYTES, LS_FRAME_ID_BYTES, &id), 0);
+	ck_assert_int_eq(
+		ls_frame_id(head + LS_FRAME_LENGTH_BYTES, LS_FRAME_ID_BYTES, &id), 0);
 	ck_assert_uint_eq(peer_read(body, len), len);
 	return id;
 }
@@ -311,7 +323,7 @@ teardown(void)
 	ls_loop_free(loop);
 }
 
-/* --- requests and answers ---------------------------------------------------------- */
+/* --- requests and answers ------------------------------------------------- */
 
 START_TEST(a_request_goes_out_and_its_answer_comes_back)
 {
@@ -381,7 +393,8 @@ START_TEST(one_request_at_a_time)
 	peer_accept();
 	peer_greet();
 	wait_events("U");
-	ck_assert_int_eq(ls_exchange_send(exchange, rep, LS_REPORT_MAX_BYTES - 3), -LS_ELIMIT);
+	ck_assert_int_eq(ls_exchange_send(exchange, rep, LS_REPORT_MAX_BYTES - 3),
+		-LS_ELIMIT);
 	send_request("x", 1);
 	ck_assert_int_eq(ls_exchange_send(exchange, rep, 1), -LS_EBUSY);
 	peer_answer(peer_take(body, 1), "", 0);
@@ -411,7 +424,8 @@ END_TEST
 
 START_TEST(the_largest_answer_arrives_whole_and_its_memory_goes)
 {
-	uint8_t *buf = malloc(HEAD + LS_ACK_MAX_BYTES), *body = malloc(LS_ACK_MAX_BYTES), one[1];
+	uint8_t *buf = malloc(HEAD + LS_ACK_MAX_BYTES),
+		*body = malloc(LS_ACK_MAX_BYTES), one[1];
 	uint32_t id;
 	size_t i;
 
@@ -436,7 +450,7 @@ START_TEST(the_largest_answer_arrives_whole_and_its_memory_goes)
 }
 END_TEST
 
-/* --- given up ---------------------------------------------------------------------- */
+/* --- given up ------------------------------------------------------------- */
 
 START_TEST(a_late_answer_is_dropped)
 {
@@ -548,9 +562,10 @@ START_TEST(a_request_that_is_given_up_is_sent_to_its_end)
 }
 END_TEST
 
-/* --- lost, and no sense ------------------------------------------------------------ */
+/* --- lost, and no sense --------------------------------------------------- */
 
-/* The connection ends after `cut` bytes of what the collector has to say, in order or by a reset. */
+/* The connection ends after `cut` bytes of what the collector has to say, in order or
+ * by a reset. */
 static void
 lose_at(size_t cut, bool reset)
 {
@@ -574,7 +589,10 @@ lose_at(size_t cut, bool reset)
 	else
 		peer_close();
 	peer_comes_again();
-	ck_assert_str_eq(events, cut < sizeof(rep) ? "" : cut < sizeof(said) ? "UDF" : "UAD");
+	ck_assert_str_eq(events,
+		cut < sizeof(rep)	     ? ""
+			: cut < sizeof(said) ? "UDF"
+					     : "UAD");
 	close_exchange();
 }
 
@@ -665,10 +683,11 @@ assert_no_sense(const void *said, size_t len)
 
 START_TEST(what_is_no_answer_ends_the_connection)
 {
-	static const uint8_t huge[] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff },
-		no_id[] = { 0, 0, 0, 0, 0, 0, 0, 5, 0x7f, 0, 0, 1, 'x' },
-		three[] = { 0, 0, 0, 0, 0, 0, 0, 3, 0x80, 0, 0 },
-		nothing[] = { 0, 0, 0, 0, 0, 0, 0, 0 };
+	static const uint8_t huge[] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+		0xff },
+			     no_id[] = { 0, 0, 0, 0, 0, 0, 0, 5, 0x7f, 0, 0, 1, 'x' },
+			     three[] = { 0, 0, 0, 0, 0, 0, 0, 3, 0x80, 0, 0 },
+			     nothing[] = { 0, 0, 0, 0, 0, 0, 0, 0 };
 	uint8_t longer[LS_FRAME_LENGTH_BYTES];
 
 	ls_frame_put_length(longer, LS_FRAME_ID_BYTES + LS_ACK_MAX_BYTES + 1);
@@ -722,7 +741,7 @@ START_TEST(who_closes_at_once_is_not_asked_in_a_loop)
 }
 END_TEST
 
-/* --- patience ---------------------------------------------------------------------- */
+/* --- patience ------------------------------------------------------------- */
 
 START_TEST(who_does_not_greet_in_time_is_left)
 {
@@ -749,7 +768,8 @@ fill_backlog(int *fds, size_t max)
 	while (n < max) {
 		p.fd = fds[n++] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
 		ck_assert_int_ge(p.fd, 0);
-		if (connect(p.fd, (struct sockaddr *)&a, len) != 0 && poll(&p, 1, 50) == 0)
+		if (connect(p.fd, (struct sockaddr *)&a, len) != 0 &&
+			poll(&p, 1, 50) == 0)
 			break;
 	}
 	return n;
@@ -795,7 +815,9 @@ START_TEST(it_may_be_closed_while_it_cannot_be_connected)
 	n = fill_backlog(fds, 8);
 	ck_assert_uint_lt(n, 8);
 	open_exchange();
-	turn(); /* nng 1.5.2 may say already that it is connected: epoll's HUP of a new socket */
+	/* nng 1.5.2 may say already that it is connected: epoll's HUP of a new socket
+	 */
+	turn();
 	ck_assert_int_ne(ls_exchange_get_state(exchange), LS_EXCHANGE_STATE_PAUSE);
 	ck_assert_str_eq(events, "");
 	close_exchange();
@@ -804,15 +826,16 @@ START_TEST(it_may_be_closed_while_it_cannot_be_connected)
 }
 END_TEST
 
-/* --- the end ----------------------------------------------------------------------- */
+/* --- the end -------------------------------------------------------------- */
 
 /* What the collector has seen of one connection. */
 struct seen {
-	size_t at;    /* bytes */
+	size_t at; /* bytes */
 	uint8_t id[4]; /* of the last request */
 };
 
-/* Takes what there is; answers each request of resend_len bytes, with only `cut` bytes of it when it is not 0. */
+/* Takes what there is; answers each request of resend_len bytes, with only `cut` bytes
+ * of it when it is not 0. */
 static void
 serve(struct seen *seen, size_t cut)
 {
@@ -820,7 +843,9 @@ serve(struct seen *seen, size_t cut)
 	ssize_t n = recv(peer, buf, sizeof(buf), 0), i;
 
 	for (i = 0; i < n; i++, seen->at++) {
-		size_t at = seen->at < sizeof(req) ? 0 : (seen->at - sizeof(req)) % (HEAD + resend_len);
+		size_t at = seen->at < sizeof(req)
+			? 0
+			: (seen->at - sizeof(req)) % (HEAD + resend_len);
 
 		if (seen->at < sizeof(req))
 			continue;
@@ -829,7 +854,8 @@ serve(struct seen *seen, size_t cut)
 		if (at + 1 == HEAD + resend_len) {
 			(void)frame(out, 0, "", 0);
 			memcpy(out + LS_FRAME_LENGTH_BYTES, seen->id, sizeof(seen->id));
-			ls_ignore((int)send(peer, out, cut != 0 ? cut : HEAD, MSG_NOSIGNAL));
+			ls_ignore((int)send(peer, out, cut != 0 ? cut : HEAD,
+				MSG_NOSIGNAL));
 		}
 	}
 }
@@ -883,18 +909,20 @@ END_TEST
 
 START_TEST(what_is_no_address_is_refused)
 {
-	static const char *const none[] = { "", "tcp://", "tcp://host", "127.0.0.1:7117", "ipc:///x",
-		"http://127.0.0.1:1" };
+	static const char *const none[] = { "", "tcp://", "tcp://host",
+		"127.0.0.1:7117", "ipc:///x", "http://127.0.0.1:1" };
 	const struct ls_exchange_handler handler = { NULL, on_event };
 	char longer[LS_CONF_VALUE_MAX_BYTES + 16];
 	size_t i;
 
 	for (i = 0; i < sizeof(none) / sizeof(none[0]); i++)
-		ck_assert_int_eq(ls_exchange_open(loop, none[i], &handler, &exchange), -LS_ERANGE);
+		ck_assert_int_eq(ls_exchange_open(loop, none[i], &handler, &exchange),
+			-LS_ERANGE);
 	memset(longer, 'x', sizeof(longer));
 	memcpy(longer, "tcp://", 6);
 	memcpy(longer + sizeof(longer) - 6, ":7117", 6);
-	ck_assert_int_eq(ls_exchange_open(loop, longer, &handler, &exchange), -LS_ELIMIT);
+	ck_assert_int_eq(ls_exchange_open(loop, longer, &handler, &exchange),
+		-LS_ELIMIT);
 	ls_exchange_close(NULL);
 }
 END_TEST

@@ -12,7 +12,8 @@ worker(uint8_t id, uint32_t number)
 
 START_TEST(a_worker_is_known_under_its_number_only)
 {
-	struct ls_wire_worker w = worker(1, 1), renamed = worker(1, 2), other = worker(2, 1);
+	struct ls_wire_worker w = worker(1, 1), renamed = worker(1, 2),
+			      other = worker(2, 1);
 	struct ls_known k = { 0 };
 
 	ck_assert(!ls_known_has(&k, &w));

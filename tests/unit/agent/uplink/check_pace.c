@@ -24,7 +24,8 @@ START_TEST(what_is_pushed_brings_its_own_allowance)
 	uint64_t pushed = 0, i;
 
 	ls_pace_start(&p, 0, 0);
-	for (i = 1; i <= 100; i++) { /* at no rate at all: each minute's chunks go at once */
+	/* at no rate at all: each minute's chunks go at once */
+	for (i = 1; i <= 100; i++) {
 		pushed += 15000;
 		ck_assert_uint_eq(ls_pace_reckon(&p, 0, i * 60 * S, pushed), 15000);
 		ls_pace_spend(&p, 15000);
@@ -55,10 +56,10 @@ START_TEST(an_idle_time_saves_at_most_one_report)
 	struct ls_pace p;
 
 	ls_pace_start(&p, 0, 0);
-	ck_assert_uint_eq(
-		ls_pace_reckon(&p, UINT64_MAX, UINT64_MAX, UINT64_MAX), LS_REPORT_CHUNK_BYTES);
-	ck_assert_uint_eq(
-		ls_pace_reckon(&p, UINT64_MAX, UINT64_MAX, UINT64_MAX), LS_REPORT_CHUNK_BYTES);
+	ck_assert_uint_eq(ls_pace_reckon(&p, UINT64_MAX, UINT64_MAX, UINT64_MAX),
+		LS_REPORT_CHUNK_BYTES);
+	ck_assert_uint_eq(ls_pace_reckon(&p, UINT64_MAX, UINT64_MAX, UINT64_MAX),
+		LS_REPORT_CHUNK_BYTES);
 	ls_pace_start(&p, 0, 0);
 	ck_assert_uint_eq(ls_pace_reckon(&p, 1, 3600 * S, 0), LS_BEAT_MAX_NS / S);
 }

@@ -14,7 +14,19 @@
 #define MS 1000000ull
 
 /* What the fake collector does with a report. */
-enum deed { ACK, SILENT, GARBAGE, WRONG_BOOT, BEYOND, REJECT, RETRY, NEED, NEED_ALL, SLOW_BEAT, VERSION_2 };
+enum deed {
+	ACK,
+	SILENT,
+	GARBAGE,
+	WRONG_BOOT,
+	BEYOND,
+	REJECT,
+	RETRY,
+	NEED,
+	NEED_ALL,
+	SLOW_BEAT,
+	VERSION_2
+};
 
 static char state[300], url[64];
 static const uint8_t kernel[16] = { 1 };
@@ -24,7 +36,8 @@ static struct ls_uplink *uplink;
 static struct ls_wire_worker workers[2];
 static struct ls_wire_hot hot = { .count = 1, .t_mono_ns = 5 };
 
-/* What the collector does and saw: its thread alone touches what is not atomic until it is stopped. */
+/* What the collector does and saw: its thread alone touches what is not atomic until it
+ * is stopped. */
 static struct {
 	enum deed deeds[16]; /* one a report, the last for all that follow */
 	size_t deed_count;
@@ -43,8 +56,9 @@ fake_store(const struct ls_wire_report *r)
 	size_t i;
 
 	for (i = 0; i < r->item_count; i++) {
-		ck_assert_int_eq(ls_wire_item_unpack(
-					 r->items[i].data, r->items[i].len, &item, &why), 0);
+		ck_assert_int_eq(ls_wire_item_unpack(r->items[i].data, r->items[i].len,
+					 &item, &why),
+			0);
 		if (item.seq > stored + 1)
 			atomic_store(&fake.hole, true);
 		if (item.seq == stored + 1)
@@ -98,7 +112,8 @@ fake_answer(enum deed deed, const struct ls_wire_report *r, uint8_t **ret_buf)
 static size_t
 fake_answer_next(size_t n, const struct ls_wire_report *r, uint8_t **ret_buf)
 {
-	return fake_answer(fake.deeds[n < fake.deed_count ? n : fake.deed_count - 1], r, ret_buf);
+	return fake_answer(fake.deeds[n < fake.deed_count ? n : fake.deed_count - 1], r,
+		ret_buf);
 }
 
 static void
@@ -122,8 +137,11 @@ fill(void *arg, struct ls_wire_report *r)
 static void
 start_uplink(void)
 {
-	struct ls_uplink_options o = { .url = url, .host = "host-1", .beat_ns = 100 * MS,
-		.spool = spool, .fill = fill };
+	struct ls_uplink_options o = { .url = url,
+		.host = "host-1",
+		.beat_ns = 100 * MS,
+		.spool = spool,
+		.fill = fill };
 
 	memcpy(o.kernel_boot_id, kernel, sizeof(kernel));
 	ck_assert_int_eq(ls_uplink_new(loop, &o, &uplink), 0);
@@ -133,8 +151,11 @@ static void
 push(size_t n)
 {
 	while (n-- > 0) {
-		struct ls_wire_item item = { .kind = LS_WIRE_GAP, .ring_id = { 1 }, .count = 1,
-			.first_index = ls_spool_next(spool), .reason = LS_GAP_INVALID };
+		struct ls_wire_item item = { .kind = LS_WIRE_GAP,
+			.ring_id = { 1 },
+			.count = 1,
+			.first_index = ls_spool_next(spool),
+			.reason = LS_GAP_INVALID };
 
 		ck_assert_int_eq(ls_spool_push(spool, &item), 0);
 	}
@@ -147,9 +168,12 @@ setup(void)
 	fake_collector_forget();
 	url[0] = '\0';
 	(void)snprintf(state, sizeof(state), "%s/state", ls_test_tmpdir());
-	ck_assert_int_eq(ls_spool_open(state, LS_SPOOL_DEFAULT_BYTES, kernel, &spool), 0);
-	workers[0] = (struct ls_wire_worker){ .ring_id = { 1 }, .info = { .job = "j" } };
-	workers[1] = (struct ls_wire_worker){ .ring_id = { 2 }, .info = { .job = "j" } };
+	ck_assert_int_eq(ls_spool_open(state, LS_SPOOL_DEFAULT_BYTES, kernel, &spool),
+		0);
+	workers[0] =
+		(struct ls_wire_worker){ .ring_id = { 1 }, .info = { .job = "j" } };
+	workers[1] =
+		(struct ls_wire_worker){ .ring_id = { 2 }, .info = { .job = "j" } };
 	loop = ls_loop_new();
 }
 
@@ -265,7 +289,8 @@ START_TEST(the_kernel_is_told_until_an_ok_and_after_a_refusal)
 	start_uplink();
 	ck_assert(fake_collector_until(loop, three_acks, 5000 * MS));
 	ck_assert_uint_ge(fake_collector_reports(), 5);
-	ck_assert_uint_eq(atomic_load(&fake.kernels_seen), 3); /* the first, second and fifth */
+	/* the first, second and fifth */
+	ck_assert_uint_eq(atomic_load(&fake.kernels_seen), 3);
 }
 END_TEST
 
@@ -289,10 +314,12 @@ START_TEST(collector_sets_the_beat_within_limits)
 	ck_assert(fake_collector_until(loop, one_ack, 5000 * MS));
 	ck_assert_uint_eq(ls_uplink_beat_ns(uplink), 400 * MS);
 	ls_uplink_set_beat(uplink, 800 * MS);
-	ck_assert_uint_eq(ls_uplink_beat_ns(uplink), 800 * MS); /* not asked to be faster */
+	/* not asked to be faster */
+	ck_assert_uint_eq(ls_uplink_beat_ns(uplink), 800 * MS);
 	ls_uplink_set_beat(uplink, 100 * MS);
 	ck_assert(fake_collector_until(loop, two_acks, 5000 * MS));
-	ck_assert_uint_eq(ls_uplink_beat_ns(uplink), 100 * MS); /* nothing is asked any more */
+	/* nothing is asked any more */
+	ck_assert_uint_eq(ls_uplink_beat_ns(uplink), 100 * MS);
 	ls_uplink_set_beat(uplink, 1);
 	ck_assert_uint_eq(ls_uplink_beat_ns(uplink), LS_BEAT_MIN_NS);
 	ls_uplink_set_beat(uplink, UINT64_MAX);
@@ -370,7 +397,8 @@ START_TEST(silent_collector_blocks_nothing)
 	push(3);
 	start_uplink();
 	ck_assert(fake_collector_until(loop, is_waiting, 5000 * MS));
-	ck_assert(!fake_collector_until(loop, all_acked, 300 * MS)); /* the loop turns all the while */
+	/* the loop turns all the while */
+	ck_assert(!fake_collector_until(loop, all_acked, 300 * MS));
 	ck_assert(!ls_uplink_is_settled(uplink));
 	ck_assert_uint_eq(stats()->reports, 1);
 }
@@ -429,8 +457,9 @@ START_TEST(senseless_addresses_are_refused)
 {
 	static const char *const urls[] = { "", "ipc:///x", "tcp://", "127.0.0.1:7117",
 		"http://127.0.0.1:1" };
-	struct ls_uplink_options o = { .host = "h", .beat_ns = 100 * MS, .spool = spool,
-		.fill = fill };
+	struct ls_uplink_options o = {
+		.host = "h", .beat_ns = 100 * MS, .spool = spool, .fill = fill
+	};
 	size_t i;
 
 	for (i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
@@ -450,7 +479,8 @@ suite(void)
 	tcase_set_timeout(t, 30);
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, items_are_sent_until_acknowledged);
-	tcase_add_test(t, workers_are_sent_until_known_and_stamps_from_the_second_report_on);
+	tcase_add_test(t,
+		workers_are_sent_until_known_and_stamps_from_the_second_report_on);
 	tcase_add_test(t, workers_are_sent_again_when_asked_for);
 	tcase_add_test(t, all_workers_are_sent_again_when_a_number_is_not_known);
 	tcase_add_test(t, the_kernel_is_told_until_an_ok_and_after_a_refusal);

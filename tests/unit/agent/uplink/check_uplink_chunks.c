@@ -44,8 +44,9 @@ fake_store(const struct ls_wire_report *r)
 	size_t i;
 
 	for (i = 0; i < r->chunk_item_count; i++) {
-		ck_assert_int_eq(ls_wire_chunk_item_unpack(
-					 r->chunk_items[i].data, r->chunk_items[i].len, &item, &why), 0);
+		ck_assert_int_eq(ls_wire_chunk_item_unpack(r->chunk_items[i].data,
+					 r->chunk_items[i].len, &item, &why),
+			0);
 		if (item.seq > stored + 1)
 			atomic_store(&fake.hole, true);
 		if (item.seq == stored + 1)
@@ -56,8 +57,9 @@ fake_store(const struct ls_wire_report *r)
 	atomic_store(&fake.stored, stored);
 	atomic_fetch_add(&fake.zoomed, r->zoomed_count > 0);
 	atomic_store(&fake.last_zoomed, (unsigned)r->zoomed_count);
-	atomic_fetch_add(&fake.identities, r->has_identity && r->identity_count == 1 &&
-				strcmp(r->identity[0].value, "s-1") == 0);
+	atomic_fetch_add(&fake.identities,
+		r->has_identity && r->identity_count == 1 &&
+			strcmp(r->identity[0].value, "s-1") == 0);
 	if (fake_collector_reports() == 0)
 		atomic_store(&fake.first_ns, ls_clock_mono_ns());
 	atomic_store(&fake.last_ns, ls_clock_mono_ns());
@@ -90,7 +92,8 @@ fake_answer(enum deed deed, const struct ls_wire_report *r, uint8_t **ret_buf)
 static size_t
 fake_answer_next(size_t n, const struct ls_wire_report *r, uint8_t **ret_buf)
 {
-	return fake_answer(fake.deeds[n < fake.deed_count ? n : fake.deed_count - 1], r, ret_buf);
+	return fake_answer(fake.deeds[n < fake.deed_count ? n : fake.deed_count - 1], r,
+		ret_buf);
 }
 
 static void
@@ -101,7 +104,7 @@ fake_start(const enum deed *deeds, size_t count)
 	fake_collector_start(url, sizeof(url), fake_answer_next);
 }
 
-/* --- what the uplink asks ---------------------------------------------------------- */
+/* --- what the uplink asks ------------------------------------------------- */
 
 static void
 fill(void *arg, struct ls_wire_report *r)
@@ -137,9 +140,15 @@ who(void *arg, size_t *ret_count, uint64_t *ret_version)
 static void
 start_uplink(uint64_t rate)
 {
-	struct ls_uplink_options o = { .url = url, .host = "host-1", .beat_ns = 100 * MS,
-		.spool = spool, .fill = fill, .backfill_bytes_per_s = rate,
-		.need_dictionary = need_dictionary, .zoom = zoom, .identity = who };
+	struct ls_uplink_options o = { .url = url,
+		.host = "host-1",
+		.beat_ns = 100 * MS,
+		.spool = spool,
+		.fill = fill,
+		.backfill_bytes_per_s = rate,
+		.need_dictionary = need_dictionary,
+		.zoom = zoom,
+		.identity = who };
 
 	memcpy(o.kernel_boot_id, kernel, sizeof(kernel));
 	ck_assert_int_eq(ls_uplink_new(loop, &o, &uplink), 0);
@@ -149,8 +158,13 @@ static void
 push(size_t n)
 {
 	static const uint8_t body[BODY_BYTES];
-	struct ls_wire_chunk_item item = { .kind = LS_WIRE_CHUNK, .hash = 1, .rows = 60,
-		.t_first_mono_ns = 1, .t_last_mono_ns = 2, .body = body, .body_len = sizeof(body) };
+	struct ls_wire_chunk_item item = { .kind = LS_WIRE_CHUNK,
+		.hash = 1,
+		.rows = 60,
+		.t_first_mono_ns = 1,
+		.t_last_mono_ns = 2,
+		.body = body,
+		.body_len = sizeof(body) };
 
 	while (n-- > 0)
 		ck_assert_int_eq(ls_spool_push_chunk(spool, &item), 0);
@@ -166,7 +180,8 @@ setup(void)
 	needed_hash = 0;
 	identity_version = 1;
 	(void)snprintf(state, sizeof(state), "%s/state", ls_test_tmpdir());
-	ck_assert_int_eq(ls_spool_open(state, LS_SPOOL_DEFAULT_BYTES, kernel, &spool), 0);
+	ck_assert_int_eq(ls_spool_open(state, LS_SPOOL_DEFAULT_BYTES, kernel, &spool),
+		0);
 	loop = ls_loop_new();
 }
 
@@ -231,7 +246,8 @@ START_TEST(chunks_are_sent_until_acknowledged)
 	ck_assert_uint_eq(ls_spool_chunks_acked(spool), 100);
 	ck_assert(!atomic_load(&fake.hole));
 	ck_assert_uint_eq(ls_uplink_get_stats(uplink)->chunk_items, 100);
-	ck_assert_uint_eq(ls_uplink_get_stats(uplink)->chunk_bytes, atomic_load(&fake.bytes));
+	ck_assert_uint_eq(ls_uplink_get_stats(uplink)->chunk_bytes,
+		atomic_load(&fake.bytes));
 	ck_assert(ls_uplink_is_settled(uplink));
 }
 END_TEST
@@ -248,7 +264,8 @@ START_TEST(backfill_keeps_to_its_rate)
 	ms = (atomic_load(&fake.last_ns) - atomic_load(&fake.first_ns)) / MS;
 	ck_assert_uint_gt(atomic_load(&fake.bytes), 0);
 	/* One item in advance, and time until the first report comes. */
-	ck_assert_uint_le(atomic_load(&fake.bytes), rate * (ms + 200) / 1000 + BODY_BYTES + 100);
+	ck_assert_uint_le(atomic_load(&fake.bytes),
+		rate * (ms + 200) / 1000 + BODY_BYTES + 100);
 }
 END_TEST
 
@@ -298,7 +315,8 @@ END_TEST
 
 START_TEST(identity_goes_once_and_when_asked_for_or_changed)
 {
-	fake_start((const enum deed[]){ ACK, ACK, ACK, ACK, ACK, NEED_IDENTITY, ACK }, 7);
+	fake_start((const enum deed[]){ ACK, ACK, ACK, ACK, ACK, NEED_IDENTITY, ACK },
+		7);
 	start_uplink(1);
 	ck_assert(fake_collector_until(loop, five_acks, 5000 * MS));
 	ck_assert_uint_eq(atomic_load(&fake.identities), 1);

@@ -17,13 +17,14 @@ START_TEST(steps_are_chosen_so_that_a_screen_shows_them)
 {
 	static const struct {
 		int64_t range_s, min_s, step_s;
-	} cases[] = { { 0, 1, 1 }, { 60, 1, 1 }, { 300, 1, 1 }, { 301, 1, 2 }, { 3600, 1, 15 },
-		{ 3600, 60, 60 }, { 86400, 1, 300 }, { 7 * 86400, 1, 3600 }, { 400 * 86400, 1, 86400 } };
+	} cases[] = { { 0, 1, 1 }, { 60, 1, 1 }, { 300, 1, 1 }, { 301, 1, 2 },
+		{ 3600, 1, 15 }, { 3600, 60, 60 }, { 86400, 1, 300 },
+		{ 7 * 86400, 1, 3600 }, { 400 * 86400, 1, 86400 } };
 	struct ls_range r;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		ck_assert_int_eq(ls_range_cut(1000 * S, (1000 + cases[i].range_s) * S, LS_STEP_AUTO,
-					 cases[i].min_s, &r),
+		ck_assert_int_eq(ls_range_cut(1000 * S, (1000 + cases[i].range_s) * S,
+					 LS_STEP_AUTO, cases[i].min_s, &r),
 			0);
 		ck_assert_int_eq(r.step_us, cases[i].step_s * S);
 	}
@@ -47,7 +48,8 @@ START_TEST(buckets_begin_at_multiples_and_cover_the_range)
 	ck_assert_int_eq(ls_range_cut(5, 4, 1, 1, &r), -LS_ERANGE);
 	ck_assert_int_eq(ls_range_cut(0, INT64_MAX, 1, 1, &r), -LS_ERANGE);
 	ck_assert_int_eq(ls_range_cut(0, 5, INT64_MAX, 1, &r), -LS_ERANGE);
-	ck_assert_int_eq(ls_range_cut(0, LS_QUERY_POINTS_MAX * S, 1, 1, &r), -LS_ELIMIT);
+	ck_assert_int_eq(ls_range_cut(0, LS_QUERY_POINTS_MAX * S, 1, 1, &r),
+		-LS_ELIMIT);
 }
 END_TEST
 
@@ -59,13 +61,18 @@ START_TEST(peaks_survive)
 	ck_assert_int_eq(ls_range_cut(0, 119 * S, 60, 1, &r), 0);
 	ck_assert_int_eq(ls_line_init(&l, &r), 0);
 	for (int64_t i = 0; i < 60; i++)
-		ck_assert_int_eq(ls_line_add(&l, &r, i * S, i == 30 ? 1000 : i == 31 ? -5 : 1), 0);
+		ck_assert_int_eq(ls_line_add(&l, &r, i * S,
+					 i == 30	   ? 1000
+						 : i == 31 ? -5
+							   : 1),
+			0);
 	ck_assert_int_eq(ls_line_add(&l, &r, 10 * S, NAN), 0);
 	ck_assert_int_eq(ls_line_add(&l, &r, 10 * S, INFINITY), 0);
 	ck_assert(ls_bucket_value(&l.bucket[0], LS_AGG_MAX) == 1000);
 	ck_assert(ls_bucket_value(&l.bucket[0], LS_AGG_MIN) == -5);
 	ck_assert(ls_bucket_value(&l.bucket[0], LS_AGG_COUNT) == 60);
-	ck_assert(fabs(ls_bucket_value(&l.bucket[0], LS_AGG_MEAN) - 1053.0 / 60) < 1e-12);
+	ck_assert(fabs(ls_bucket_value(&l.bucket[0], LS_AGG_MEAN) - 1053.0 / 60) <
+		1e-12);
 	ck_assert(isnan(ls_bucket_value(&l.bucket[1], LS_AGG_MEAN)));
 	ck_assert(ls_bucket_value(&l.bucket[1], LS_AGG_COUNT) == 0);
 	/* What is outside goes nowhere. */
@@ -102,8 +109,10 @@ START_TEST(lines_are_json)
 	ck_assert_int_eq(ls_line_init(&l, &r), 0);
 	ck_assert_int_eq(ls_line_add(&l, &r, 0, 0.1), 0);
 	ck_assert_int_eq(ls_line_add(&l, &r, 1, 3e300), 0);
-	ls_line_json(&l, &r, 1u << LS_AGG_MIN | 1u << LS_AGG_MAX | 1u << LS_AGG_COUNT, &o);
-	ck_assert_str_eq(text(&o), "\"min\":[0.1,null],\"max\":[3e+300,null],\"count\":[2,0]");
+	ls_line_json(&l, &r, 1u << LS_AGG_MIN | 1u << LS_AGG_MAX | 1u << LS_AGG_COUNT,
+		&o);
+	ck_assert_str_eq(text(&o),
+		"\"min\":[0.1,null],\"max\":[3e+300,null],\"count\":[2,0]");
 	ls_json_out_fini(&o);
 	ls_line_fini(&l);
 }
@@ -123,8 +132,8 @@ START_TEST(points_are_put_in_order_and_bounded)
 	ck_assert_int_eq(ls_line_add(&l, &r, 11 * S, 9007199254740992.0), 0);
 	ls_line_sort(&l);
 	ls_line_json(&l, &r, 0, &o);
-	ck_assert_str_eq(
-		text(&o), "\"at_s\":[0,1,2.000001],\"value\":[null,9.00719925474099e+15,-7]");
+	ck_assert_str_eq(text(&o),
+		"\"at_s\":[0,1,2.000001],\"value\":[null,9.00719925474099e+15,-7]");
 	ls_json_out_fini(&o);
 	for (size_t i = 0; rc == 0 && i <= LS_QUERY_POINTS_MAX; i++)
 		rc = ls_line_add(&l, &r, 15 * S, 1);
@@ -141,8 +150,9 @@ START_TEST(strings_are_escaped)
 	ls_json_out_string(&o, NULL);
 	ls_json_out_whole(&o, INT64_MIN);
 	ls_json_out_time(&o, 1795219200000000);
-	ck_assert_str_eq(text(&o), "\"a\\\"\\\\\\\\x0a\\\\x1b\\\\xff<\"null-9223372036854775808"
-				   "\"2026-11-21T00:00:00.000Z\"");
+	ck_assert_str_eq(text(&o),
+		"\"a\\\"\\\\\\\\x0a\\\\x1b\\\\xff<\"null-9223372036854775808"
+		"\"2026-11-21T00:00:00.000Z\"");
 	ls_json_out_fini(&o);
 }
 END_TEST
@@ -157,15 +167,17 @@ writes_as_printf(double v)
 	ls_json_out_number(&o, v);
 	ls_json_out_raw(&o, "|");
 	ck_assert_uint_eq(o.len, strlen(want));
-	ck_assert_msg(memcmp(o.text, want, o.len) == 0, "%.*s, not %s", (int)o.len, o.text, want);
+	ck_assert_msg(memcmp(o.text, want, o.len) == 0, "%.*s, not %s", (int)o.len,
+		o.text, want);
 	ls_json_out_fini(&o);
 }
 
 START_TEST(numbers_are_written_as_printf_does)
 {
-	static const double ends[] = { 1e-6, 9e-6, 1e-5, 1.1e-5, 9.9e-5, 0.0001, 0.000101, 0.00012, 0.1, 0.5, 1e-7,
-		1.5e-6, 123456789.123456, 1234567890.12345, 999999999.999999, 1e9 + 0.5, 0.1 + 0.2, 1.0 / 3, 1e15 - 0.5,
-		1e15, 5e-324, 1.7976931348623157e308 };
+	static const double ends[] = { 1e-6, 9e-6, 1e-5, 1.1e-5, 9.9e-5, 0.0001,
+		0.000101, 0.00012, 0.1, 0.5, 1e-7, 1.5e-6, 123456789.123456,
+		1234567890.12345, 999999999.999999, 1e9 + 0.5, 0.1 + 0.2, 1.0 / 3,
+		1e15 - 0.5, 1e15, 5e-324, 1.7976931348623157e308 };
 	uint64_t state = 11;
 
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {

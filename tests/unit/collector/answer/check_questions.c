@@ -31,7 +31,8 @@ START_TEST(a_range_across_midnight_is_one_answer)
 
 	stored_dictionary("a", 7, "g", stored_three, sizeof(stored_three), t);
 	stored_chunk("a", 7, 3, 0, t, t + 60 * S);
-	stored_chunk("a", 7, 3, 100, t + 60 * S, t + 120 * S); /* in the next day's file */
+	/* in the next day's file */
+	stored_chunk("a", 7, 3, 100, t + 60 * S, t + 120 * S);
 	stored_chunk("b", 7, 3, 5000, t, t + 120 * S);
 	ask = stored_history("a", "host.one", t + 30 * S, t + 89 * S, 30);
 	v = stored_answer(&ask);
@@ -41,9 +42,12 @@ START_TEST(a_range_across_midnight_is_one_answer)
 	ck_assert_str_eq(stored_text(stored_item(v, 0), "name"), "host.one");
 	ck_assert_str_eq(stored_text(stored_item(v, 0), "group"), "g");
 	ck_assert_int_eq(json_integer_value(json_object_get(v, "count")), 2);
-	ck_assert(stored_at(stored_item(v, 0), "min", 0) == 30 && stored_at(stored_item(v, 0), "max", 0) == 59);
-	ck_assert(stored_at(stored_item(v, 0), "min", 1) == 100 && stored_at(stored_item(v, 0), "max", 1) == 129);
-	ck_assert(stored_at(stored_item(v, 0), "mean", 1) == 114.5 && stored_at(stored_item(v, 0), "count", 1) == 30);
+	ck_assert(stored_at(stored_item(v, 0), "min", 0) == 30 &&
+		stored_at(stored_item(v, 0), "max", 0) == 59);
+	ck_assert(stored_at(stored_item(v, 0), "min", 1) == 100 &&
+		stored_at(stored_item(v, 0), "max", 1) == 129);
+	ck_assert(stored_at(stored_item(v, 0), "mean", 1) == 114.5 &&
+		stored_at(stored_item(v, 0), "count", 1) == 30);
 	json_decref(v);
 }
 END_TEST
@@ -54,8 +58,9 @@ START_TEST(labels_select)
 	static const struct {
 		const char *series;
 		size_t lines;
-	} cases[] = { { "chip.two", 2 }, { "chip.two{chip=\"1\"}", 1 }, { "chip.two{x=\"y\"}", 1 },
-		{ "chip.two{chip=\"2\"}", 0 }, { "chip.tw", 0 }, { "chip.two{chip=\"0\",x=\"z\"}", 0 } };
+	} cases[] = { { "chip.two", 2 }, { "chip.two{chip=\"1\"}", 1 },
+		{ "chip.two{x=\"y\"}", 1 }, { "chip.two{chip=\"2\"}", 0 },
+		{ "chip.tw", 0 }, { "chip.two{chip=\"0\",x=\"z\"}", 0 } };
 	struct ls_ask ask;
 	json_t *v;
 
@@ -64,7 +69,8 @@ START_TEST(labels_select)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		ask = stored_history("a", cases[i].series, t, t + 60 * S, -1);
 		v = stored_answer(&ask);
-		ck_assert_uint_eq(json_array_size(json_object_get(v, "items")), cases[i].lines);
+		ck_assert_uint_eq(json_array_size(json_object_get(v, "items")),
+			cases[i].lines);
 		json_decref(v);
 	}
 	ask = stored_history("a", "chip.two{chip=", t, t + 60 * S, -1);
@@ -83,9 +89,12 @@ START_TEST(values_as_they_are_have_times_and_nulls)
 	ask = stored_history("a", "chip.two{chip=\"1\"}", t, t + 5 * S, 0);
 	v = stored_answer(&ask);
 	ck_assert(json_is_null(json_object_get(v, "step_s")));
-	ck_assert_uint_eq(json_array_size(json_object_get(stored_item(v, 0), "value")), 3);
-	ck_assert(json_is_null(json_array_get(json_object_get(stored_item(v, 0), "value"), 0)));
-	ck_assert(stored_at(stored_item(v, 0), "at_s", 1) == 2 && stored_at(stored_item(v, 0), "value", 1) == 2002);
+	ck_assert_uint_eq(json_array_size(json_object_get(stored_item(v, 0), "value")),
+		3);
+	ck_assert(json_is_null(
+		json_array_get(json_object_get(stored_item(v, 0), "value"), 0)));
+	ck_assert(stored_at(stored_item(v, 0), "at_s", 1) == 2 &&
+		stored_at(stored_item(v, 0), "value", 1) == 2002);
 	json_decref(v);
 }
 END_TEST
@@ -99,13 +108,17 @@ START_TEST(what_was_sent_late_is_found_and_several_dictionaries_join)
 	stored_dictionary("a", 7, "g", stored_three, sizeof(stored_three), t);
 	stored_chunk("a", 7, 3, 0, t + 120 * S, t + 180 * S);
 	stored_dictionary("a", 8, "g", "host.one", sizeof("host.one"), t + 180 * S);
-	stored_chunk("a", 8, 1, 200, t + 60 * S, STORED_MIDNIGHT + 200 * S); /* spooled until tomorrow */
+	/* spooled until tomorrow */
+	stored_chunk("a", 8, 1, 200, t + 60 * S, STORED_MIDNIGHT + 200 * S);
 	ask = stored_history("a", "host.one", t, t + 300 * S, 0);
 	v = stored_answer(&ask);
 	ck_assert_uint_eq(json_array_size(json_object_get(v, "items")), 1);
-	ck_assert_uint_eq(json_array_size(json_object_get(stored_item(v, 0), "value")), 120);
-	ck_assert(stored_at(stored_item(v, 0), "at_s", 0) == 60 && stored_at(stored_item(v, 0), "value", 0) == 200);
-	ck_assert(stored_at(stored_item(v, 0), "at_s", 119) == 179 && stored_at(stored_item(v, 0), "value", 119) == 59);
+	ck_assert_uint_eq(json_array_size(json_object_get(stored_item(v, 0), "value")),
+		120);
+	ck_assert(stored_at(stored_item(v, 0), "at_s", 0) == 60 &&
+		stored_at(stored_item(v, 0), "value", 0) == 200);
+	ck_assert(stored_at(stored_item(v, 0), "at_s", 119) == 179 &&
+		stored_at(stored_item(v, 0), "value", 119) == 59);
 	json_decref(v);
 }
 END_TEST
@@ -113,8 +126,13 @@ END_TEST
 START_TEST(what_cannot_be_read_is_left_out_and_said)
 {
 	const int64_t t = STORED_MIDNIGHT - 3600 * S;
-	struct ls_store_chunk bad = { .kind = LS_WIRE_CHUNK, .hash = 7, .n = 1, .t_first_us = t + 60 * S,
-		.t_last_us = t + 60 * S, .body = (const uint8_t *)"nonsense", .body_len = 8 };
+	struct ls_store_chunk bad = { .kind = LS_WIRE_CHUNK,
+		.hash = 7,
+		.n = 1,
+		.t_first_us = t + 60 * S,
+		.t_last_us = t + 60 * S,
+		.body = (const uint8_t *)"nonsense",
+		.body_len = 8 };
 	struct ls_ask ask;
 	json_t *v;
 
@@ -123,7 +141,8 @@ START_TEST(what_cannot_be_read_is_left_out_and_said)
 	stored_put("a", &bad, t + 120 * S);
 	bad.hash = 99; /* a dictionary that never came */
 	stored_put("a", &bad, t + 120 * S);
-	stored_chunk("a", 7, 2, 0, t + 120 * S, t + 180 * S); /* fewer columns than named */
+	/* fewer columns than named */
+	stored_chunk("a", 7, 2, 0, t + 120 * S, t + 180 * S);
 	ask = stored_history("a", "host.one", t, t + 600 * S, 600);
 	v = stored_answer(&ask);
 	ck_assert_int_eq(json_integer_value(json_object_get(v, "left_out")), 3);
@@ -190,14 +209,18 @@ START_TEST(a_question_can_be_cancelled)
 
 	stored_dictionary("a", 7, "g", stored_three, sizeof(stored_three), t);
 	stored_chunk("a", 7, 3, 0, t, t + 60 * S);
-	ck_assert_int_eq(ls_questions_answer(stored_questions, &ask, &cancelled, count, &len), -ECANCELED);
+	ck_assert_int_eq(
+		ls_questions_answer(stored_questions, &ask, &cancelled, count, &len),
+		-ECANCELED);
 	ck_assert_uint_eq(len, 0);
 	atomic_store(&cancelled, false);
-	ck_assert_int_eq(ls_questions_answer(stored_questions, &ask, &cancelled, count, &len), 0);
+	ck_assert_int_eq(
+		ls_questions_answer(stored_questions, &ask, &cancelled, count, &len),
+		0);
 }
 END_TEST
 
-/* --- below: the query itself ---------------------------------------------------------------- */
+/* --- below: the query itself ---------------------------------------------- */
 
 static bool
 want_all(void *arg, const char *group, const char *series)
@@ -268,7 +291,9 @@ START_TEST(a_file_that_was_put_in_its_place_is_read_anew)
 	v = stored_answer(&ask);
 	ck_assert(stored_at(stored_item(v, 0), "count", 0) == 120);
 	json_decref(v);
-	ck_assert_int_eq(ls_store_open(stored_dir, STORED_MIDNIGHT - 1800 * S, &stored_store), 0);
+	ck_assert_int_eq(
+		ls_store_open(stored_dir, STORED_MIDNIGHT - 1800 * S, &stored_store),
+		0);
 }
 END_TEST
 

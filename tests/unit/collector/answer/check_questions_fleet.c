@@ -16,9 +16,10 @@
 #include "tests/support/rowmake.h"
 #include "tests/support/stored.h"
 
-/* --- all hosts of a job ----------------------------------------------------------------------- */
+/* --- all hosts of a job --------------------------------------------------- */
 
-/* Hosts h0 to h9 of job train, host i with values from 100 i on; h5 has none. Another job's host. */
+/* Hosts h0 to h9 of job train, host i with values from 100 i on; h5 has none. Another
+ * job's host. */
 static int64_t
 put_fleet(void)
 {
@@ -59,9 +60,11 @@ START_TEST(all_hosts_of_a_job_come_in_pages)
 	v = stored_answer(&ask);
 	ck_assert_int_eq(json_integer_value(json_object_get(v, "hosts")), 10);
 	ck_assert(json_is_null(json_object_get(v, "peers")));
-	ck_assert_uint_eq(json_array_size(json_object_get(v, "items")), 5); /* h5 has nothing */
+	/* h5 has nothing */
+	ck_assert_uint_eq(json_array_size(json_object_get(v, "items")), 5);
 	ck_assert_str_eq(stored_text(stored_item(v, 4), "host"), "h4");
-	ck_assert(stored_at(stored_item(v, 4), "max", 0) == 429 && stored_at(stored_item(v, 4), "max", 1) == 459);
+	ck_assert(stored_at(stored_item(v, 4), "max", 0) == 429 &&
+		stored_at(stored_item(v, 4), "max", 1) == 459);
 	ck_assert_ptr_null(json_object_get(stored_item(v, 4), "mean"));
 	ck_assert_str_eq(stored_text(v, "next_cursor"), "after-6");
 	json_decref(v);
@@ -92,15 +95,18 @@ START_TEST(the_band_is_over_all_hosts_beside_one)
 	ck_assert(stored_at(peers, "p50", 0) == 429.5);
 	ck_assert(fabs(stored_at(peers, "p10", 0) - 109.5) < 1e-9);
 	ck_assert(fabs(stored_at(peers, "p90", 0) - 849.5) < 1e-9);
-	ck_assert(stored_at(peers, "min", 0) == 29.5 && stored_at(peers, "max", 0) == 929.5);
+	ck_assert(stored_at(peers, "min", 0) == 29.5 &&
+		stored_at(peers, "max", 0) == 929.5);
 	ck_assert(fabs(stored_at(peers, "mean", 0) - (29.5 + 4000.0 / 9)) < 1e-9);
-	ck_assert(stored_at(peers, "lines", 0) == 9 && stored_at(peers, "lines", 1) == 0);
+	ck_assert(stored_at(peers, "lines", 0) == 9 &&
+		stored_at(peers, "lines", 1) == 0);
 	ck_assert(json_is_null(json_array_get(json_object_get(peers, "p50"), 1)));
 	json_decref(v);
 	(void)snprintf(ask.host, sizeof(ask.host), "h7");
 	v = stored_answer(&ask);
 	ck_assert_uint_eq(json_array_size(json_object_get(v, "items")), 1);
-	ck_assert(stored_at(stored_item(v, 0), "min", 0) == 700 && stored_at(stored_item(v, 0), "max", 0) == 759);
+	ck_assert(stored_at(stored_item(v, 0), "min", 0) == 700 &&
+		stored_at(stored_item(v, 0), "max", 0) == 759);
 	ck_assert(stored_at(json_object_get(v, "peers"), "p50", 0) == 429.5);
 	json_decref(v);
 	ask.band = false;
@@ -147,7 +153,8 @@ START_TEST(minutes_come_from_rollups_as_far_as_they_are_made)
 	ck_assert_uint_eq(json_array_size(json_object_get(v, "items")), 9);
 	ck_assert_str_eq(stored_text(stored_item(v, 8), "host"), "h9");
 	ck_assert(stored_at(stored_item(v, 8), "max", 0) == 959);
-	ck_assert(json_is_null(json_array_get(json_object_get(stored_item(v, 8), "max"), 1)));
+	ck_assert(json_is_null(
+		json_array_get(json_object_get(stored_item(v, 8), "max"), 1)));
 	ck_assert_ptr_null(json_object_get(stored_item(v, 8), "min"));
 	json_decref(v);
 	ask.skip = 7; /* a page of them */
@@ -164,47 +171,56 @@ START_TEST(labels_select_rollups)
 	static const struct {
 		const char *series;
 		double lines;
-	} cases[] = { { "chip.two", 18 }, { "chip.two{chip=\"1\"}", 9 }, { "chip.two{x=\"y\"}", 9 },
-		{ "chip.two{chip=\"2\"}", 0 }, { "chip.tw", 0 } };
+	} cases[] = { { "chip.two", 18 }, { "chip.two{chip=\"1\"}", 9 },
+		{ "chip.two{x=\"y\"}", 9 }, { "chip.two{chip=\"2\"}", 0 },
+		{ "chip.tw", 0 } };
 	const int64_t t = put_fleet();
 	struct ls_ask ask;
 	json_t *v;
 
-	stored_dictionary("x", 8, "g", "host.one{of=\"x\"}", sizeof("host.one{of=\"x\"}"), t);
-	stored_chunk("x", 8, 1, 0, t, t + 60 * S); /* of another job: no line of this one */
+	stored_dictionary("x", 8, "g", "host.one{of=\"x\"}",
+		sizeof("host.one{of=\"x\"}"), t);
+	/* of another job: no line of this one */
+	stored_chunk("x", 8, 1, 0, t, t + 60 * S);
 	stored_roll(t + 300 * S);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		ask = fleet(cases[i].series, t, t + 59 * S, 60);
 		ask.band = true;
 		v = stored_answer(&ask);
-		ck_assert_double_eq(stored_at(json_object_get(v, "peers"), "lines", 0), cases[i].lines);
+		ck_assert_double_eq(stored_at(json_object_get(v, "peers"), "lines", 0),
+			cases[i].lines);
 		json_decref(v);
 	}
 	ask = fleet("chip.two{chip=\"0\"}", t, t + 59 * S, 60);
 	(void)snprintf(ask.host, sizeof(ask.host), "h2");
 	v = stored_answer(&ask);
 	ck_assert_uint_eq(json_array_size(json_object_get(v, "items")), 1);
-	ck_assert_str_eq(stored_text(json_object_get(stored_item(v, 0), "labels"), "x"), "y");
-	ck_assert(stored_at(stored_item(v, 0), "mean", 0) == 1229.5 && stored_at(stored_item(v, 0), "count", 0) == 60);
+	ck_assert_str_eq(stored_text(json_object_get(stored_item(v, 0), "labels"), "x"),
+		"y");
+	ck_assert(stored_at(stored_item(v, 0), "mean", 0) == 1229.5 &&
+		stored_at(stored_item(v, 0), "count", 0) == 60);
 	json_decref(v);
 }
 END_TEST
 
-/* Chunks of h1, one each 20 minutes for 140 minutes, on both sides of midnight; minute k holds values from k on. */
+/* Chunks of h1, one each 20 minutes for 140 minutes, on both sides of midnight; minute
+ * k holds values from k on. */
 static void
 put_hours(int64_t t)
 {
 	stored_worker(1, "train", "h1");
 	stored_dictionary("h1", 7, "g", stored_three, sizeof(stored_three), t);
 	for (int64_t k = 0; k < 140; k += 20)
-		stored_chunk("h1", 7, 3, (double)k, t + k * 60 * S, t + (k + 1) * 60 * S);
+		stored_chunk("h1", 7, 3, (double)k, t + k * 60 * S,
+			t + (k + 1) * 60 * S);
 }
 
 START_TEST(hours_are_whole_ones_and_minutes_of_the_rest)
 {
 	const int64_t t = STORED_MIDNIGHT - 5400 * S; /* 22:30 */
 	struct ls_ask ask = fleet("host.one", t + 60 * S, t + 8399 * S, 3600);
-	static const double count[3] = { 60, 180, 120 }, min[3] = { 20, 40, 100 }, max[3] = { 79, 139, 179 };
+	static const double count[3] = { 60, 180, 120 }, min[3] = { 20, 40, 100 },
+			    max[3] = { 79, 139, 179 };
 	json_t *before, *v;
 
 	put_hours(t);
@@ -220,7 +236,8 @@ START_TEST(hours_are_whole_ones_and_minutes_of_the_rest)
 		ck_assert_double_eq(stored_at(stored_item(v, 0), "min", i), min[i]);
 		ck_assert_double_eq(stored_at(stored_item(v, 0), "max", i), max[i]);
 	}
-	ck_assert(json_equal(json_object_get(before, "items"), json_object_get(v, "items")));
+	ck_assert(json_equal(json_object_get(before, "items"),
+		json_object_get(v, "items")));
 	json_decref(before);
 	json_decref(v);
 }
@@ -236,7 +253,8 @@ START_TEST(what_a_fleet_does_not_have_is_said)
 	ask = fleet("host.one", t, t + 59 * S, 60);
 	(void)snprintf(ask.host, sizeof(ask.host), "x"); /* of another job */
 	ck_assert_int_eq(stored_refused(&ask), -LS_EUNKNOWN);
-	ask = fleet("host.one", t, t + 3600 * S, 1); /* seconds of an hour of all hosts */
+	/* seconds of an hour of all hosts */
+	ask = fleet("host.one", t, t + 3600 * S, 1);
 	ck_assert_int_eq(stored_refused(&ask), -LS_ELIMIT);
 }
 END_TEST
@@ -256,16 +274,19 @@ START_TEST(a_host_that_joins_is_seen)
 }
 END_TEST
 
-/* --- one step of all workers --------------------------------------------------------------------- */
+/* --- one step of all workers ---------------------------------------------- */
 
 static void
 put_steps(void)
 {
 	for (int32_t rank = 2; rank >= 0; rank--) {
-		struct ls_write *batch[] = { ls_test_worker(rank, STORED_MIDNIGHT - 3600 * S),
+		struct ls_write *batch[] = { ls_test_worker(rank,
+						     STORED_MIDNIGHT - 3600 * S),
 			ls_test_report(rank, 1, 0, 10, STORED_MIDNIGHT - 3600 * S) };
 
-		ck_assert_int_eq(ls_store_commit(stored_store, batch, 2, STORED_MIDNIGHT - 3600 * S), 0);
+		ck_assert_int_eq(ls_store_commit(stored_store, batch, 2,
+					 STORED_MIDNIGHT - 3600 * S),
+			0);
 		ls_test_write_free(batch[0]);
 		ls_test_write_free(batch[1]);
 	}
@@ -273,7 +294,9 @@ put_steps(void)
 
 START_TEST(a_stored_step_has_all_workers)
 {
-	struct ls_ask ask = { .kind = LS_ASK_STEP, .limit = 2, .job = "train", .step = 7 };
+	struct ls_ask ask = {
+		.kind = LS_ASK_STEP, .limit = 2, .job = "train", .step = 7
+	};
 	json_t *v;
 
 	put_steps();
@@ -283,8 +306,10 @@ START_TEST(a_stored_step_has_all_workers)
 	ck_assert_uint_eq(json_array_size(json_object_get(v, "items")), 2);
 	ck_assert_str_eq(stored_text(stored_item(v, 0), "host"), "h0");
 	ck_assert_str_eq(stored_text(stored_item(v, 1), "host"), "h1");
-	ck_assert_int_eq(json_integer_value(json_object_get(stored_item(v, 1), "step")), 7);
-	ck_assert(json_number_value(json_object_get(stored_item(v, 1), "duration_s")) > 0);
+	ck_assert_int_eq(json_integer_value(json_object_get(stored_item(v, 1), "step")),
+		7);
+	ck_assert(json_number_value(json_object_get(stored_item(v, 1), "duration_s")) >
+		0);
 	ck_assert_str_eq(stored_text(v, "next_cursor"), "after-2");
 	json_decref(v);
 	ask.skip = 2;
@@ -300,7 +325,8 @@ START_TEST(a_stored_step_has_all_workers)
 }
 END_TEST
 
-/* A worker that took a rank over, or began the job anew, and the records 0 to 9 it reports. */
+/* A worker that took a rank over, or began the job anew, and the records 0 to 9 it
+ * reports. */
 static void
 put_successor(int32_t number, int32_t rank, int32_t attempt)
 {
@@ -309,14 +335,17 @@ put_successor(int32_t number, int32_t rank, int32_t attempt)
 
 	batch[0]->u.worker.info.rank = rank;
 	batch[0]->u.worker.info.attempt = attempt;
-	ck_assert_int_eq(ls_store_commit(stored_store, batch, 2, STORED_MIDNIGHT - 1800 * S), 0);
+	ck_assert_int_eq(
+		ls_store_commit(stored_store, batch, 2, STORED_MIDNIGHT - 1800 * S), 0);
 	ls_test_write_free(batch[0]);
 	ls_test_write_free(batch[1]);
 }
 
 START_TEST(of_a_step_done_again_the_newest_records_are_shown)
 {
-	struct ls_ask ask = { .kind = LS_ASK_STEP, .limit = 100, .job = "train", .step = 7 };
+	struct ls_ask ask = {
+		.kind = LS_ASK_STEP, .limit = 100, .job = "train", .step = 7
+	};
 	json_t *v;
 
 	put_steps();
@@ -333,7 +362,8 @@ START_TEST(of_a_step_done_again_the_newest_records_are_shown)
 	ck_assert_int_eq(json_integer_value(json_object_get(v, "attempt")), 1);
 	ck_assert_int_eq(json_integer_value(json_object_get(v, "workers")), 2);
 	ck_assert_str_eq(stored_text(stored_item(v, 0), "host"), "h5");
-	ck_assert_int_eq(json_integer_value(json_object_get(stored_item(v, 1), "rank")), 2);
+	ck_assert_int_eq(json_integer_value(json_object_get(stored_item(v, 1), "rank")),
+		2);
 	json_decref(v);
 }
 END_TEST
@@ -352,14 +382,16 @@ see_steps(void *arg, const struct ls_store_event *e)
 
 	if (e->kind != LS_EVENT_STEPS)
 		return 0;
-	r->run[r->table.run_count++] = (struct ls_step_run){ e->id, e->t_us, s->worker_id,
-		s->first_index, s->count, s->uncertainty_ns };
-	memcpy(r->record + r->table.record_count, s->records, s->count * sizeof(*s->records));
+	r->run[r->table.run_count++] = (struct ls_step_run){ e->id, e->t_us,
+		s->worker_id, s->first_index, s->count, s->uncertainty_ns };
+	memcpy(r->record + r->table.record_count, s->records,
+		s->count * sizeof(*s->records));
 	r->table.record_count += s->count;
 	return 0;
 }
 
-/* Moves what is in the journal to step_rows of job 1, as packing does; the store is closed meanwhile. */
+/* Moves what is in the journal to step_rows of job 1, as packing does; the store is
+ * closed meanwhile. */
 static void
 pack_steps(void)
 {
@@ -385,19 +417,27 @@ pack_steps(void)
 	ck_assert_int_eq(ls_db_open(path, LS_DB_WRITE, &db), 0);
 	ck_assert_int_eq(ls_db_exec(db, "DELETE FROM journal"), 0);
 	ck_assert_int_eq(
-		ls_db_prepare(db, "INSERT INTO step_rows VALUES (1, 9, ?1, 30, 0, 9, 0, 1, ?2)", &stmt), 0);
+		ls_db_prepare(db,
+			"INSERT INTO step_rows VALUES (1, 9, ?1, 30, 0, 9, 0, 1, ?2)",
+			&stmt),
+		0);
 	ck_assert_int_eq(sqlite3_bind_int(stmt, 1, 1), SQLITE_OK);
-	ck_assert_int_eq(sqlite3_bind_blob(stmt, 2, body, (int)len, SQLITE_STATIC), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_bind_blob(stmt, 2, body, (int)len, SQLITE_STATIC),
+		SQLITE_OK);
 	ck_assert_int_eq(ls_db_run(stmt), 0);
 	(void)sqlite3_finalize(stmt);
 	ls_db_close(db);
 	ls_step_codec_free(codec);
-	ck_assert_int_eq(ls_store_open(stored_dir, STORED_MIDNIGHT - 1800 * S, &stored_store), 0);
+	ck_assert_int_eq(
+		ls_store_open(stored_dir, STORED_MIDNIGHT - 1800 * S, &stored_store),
+		0);
 }
 
 START_TEST(a_step_is_the_same_once_it_is_packed)
 {
-	struct ls_ask ask = { .kind = LS_ASK_STEP, .limit = 100, .job = "train", .step = 7 };
+	struct ls_ask ask = {
+		.kind = LS_ASK_STEP, .limit = 100, .job = "train", .step = 7
+	};
 	json_t *before, *after;
 
 	put_steps();
@@ -415,7 +455,9 @@ END_TEST
 
 START_TEST(a_row_wider_than_those_before_is_found)
 {
-	struct ls_ask ask = { .kind = LS_ASK_STEP, .limit = 100, .job = "train", .step = 7 };
+	struct ls_ask ask = {
+		.kind = LS_ASK_STEP, .limit = 100, .job = "train", .step = 7
+	};
 	sqlite3 *db = NULL;
 	char path[PATH_MAX];
 	json_t *v;
@@ -427,9 +469,14 @@ START_TEST(a_row_wider_than_those_before_is_found)
 	ls_store_close(stored_store);
 	ck_assert_int_eq(ls_days_path(path, stored_dir, STORED_TODAY), 0);
 	ck_assert_int_eq(ls_db_open(path, LS_DB_WRITE, &db), 0);
-	ck_assert_int_eq(ls_db_exec(db, "UPDATE step_rows SET id = 100, last_id = 109, step_hi = 5000"), 0);
+	ck_assert_int_eq(
+		ls_db_exec(db,
+			"UPDATE step_rows SET id = 100, last_id = 109, step_hi = 5000"),
+		0);
 	ls_db_close(db);
-	ck_assert_int_eq(ls_store_open(stored_dir, STORED_MIDNIGHT - 1800 * S, &stored_store), 0);
+	ck_assert_int_eq(
+		ls_store_open(stored_dir, STORED_MIDNIGHT - 1800 * S, &stored_store),
+		0);
 	v = stored_answer(&ask);
 	ck_assert_int_eq(json_integer_value(json_object_get(v, "workers")), 3);
 	json_decref(v);

@@ -68,28 +68,34 @@ START_TEST(missing_straggler_is_not_slow_communication)
 	job->workers[4].slow = 1.5; /* all wait for it, and nobody can see that */
 	fake_job_run(job, 300);
 	for (size_t i = 0; i < fake_job_stats(job).findings_total; i++) {
-		json_t *f = fake_job_finding(job, i); /* slower, yes; but it is not said why */
+		/* slower, yes; but it is not said why */
+		json_t *f = fake_job_finding(job, i);
 		json_t *why = json_array_get(json_object_get(f, "hypotheses"), 0);
 
-		ck_assert_str_eq(json_string_value(json_object_get(f, "kind")), "job_slow");
-		ck_assert_str_eq(json_string_value(json_object_get(why, "cause")), "unexplained");
+		ck_assert_str_eq(json_string_value(json_object_get(f, "kind")),
+			"job_slow");
+		ck_assert_str_eq(json_string_value(json_object_get(why, "cause")),
+			"unexplained");
 		json_decref(f);
 	}
 	fake_job_free(job);
 }
 END_TEST
 
-/* A log says how long a step took, not how much of it was waiting: that is not "slow". */
+/* A log says how long a step took, not how much of it was waiting: that is not "slow".
+ */
 START_TEST(worker_without_marks_among_others_is_not_blamed)
 {
 	struct fake_job *job = fake_job_new(4);
 
 	for (size_t i = 0; i < 300; i++) {
-		job->workers[1].slow = i >= 200 && _i == 1 ? 1.3 : 1; /* nor hides it who is */
+		/* nor hides it who is */
+		job->workers[1].slow = i >= 200 && _i == 1 ? 1.3 : 1;
 		fake_job_make(job);
 		job->workers[3].record.barrier_count = 0;
 		job->workers[3].record.phase_mask = 0;
-		memset(job->workers[3].record.phase_ns, 0, sizeof(job->workers[3].record.phase_ns));
+		memset(job->workers[3].record.phase_ns, 0,
+			sizeof(job->workers[3].record.phase_ns));
 		fake_job_report(job);
 	}
 	if (_i == 0) {
@@ -115,13 +121,17 @@ START_TEST(worker_that_lags_a_little_is_waited_for_again)
 	fake_job_run(job, 1);
 	late = job->workers[1].record;
 	ck_assert_int_eq(ls_engine_record(job->engine, job->workers[1].handle, &late,
-				 job->now_us + 1000), -LS_ESTALE);
+				 job->now_us + 1000),
+		-LS_ESTALE);
 	fake_job_make(job);
 	ck_assert_int_eq(ls_engine_record(job->engine, job->workers[0].handle,
-				 &job->workers[0].record, job->now_us), 0);
-	ck_assert_uint_eq(job->closed, 81); /* it keeps up: the next step waits for it */
+				 &job->workers[0].record, job->now_us),
+		0);
+	/* it keeps up: the next step waits for it */
+	ck_assert_uint_eq(job->closed, 81);
 	ck_assert_int_eq(ls_engine_record(job->engine, job->workers[1].handle,
-				 &job->workers[1].record, job->now_us + 1000), 0);
+				 &job->workers[1].record, job->now_us + 1000),
+		0);
 	ck_assert_uint_eq(job->closed, 82);
 	ck_assert_uint_eq(job->used_last, 2);
 	fake_job_free(job);
@@ -148,17 +158,19 @@ END_TEST
 START_TEST(first_step_waits_for_the_whole_world)
 {
 	struct fake_job *job = fake_job_on(NULL, "train", 2);
-	struct ls_worker_info info = {.job = "train", .host = "h0", .world = 2};
+	struct ls_worker_info info = { .job = "train", .host = "h0", .world = 2 };
 
 	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us,
-				 &job->workers[0].handle), 0);
+				 &job->workers[0].handle),
+		0);
 	job->workers[1].mute = true;
 	fake_job_make(job);
 	fake_job_report(job);
 	ck_assert_uint_eq(job->closed, 0);
 	fake_job_declare(job);
 	ck_assert_int_eq(ls_engine_record(job->engine, job->workers[1].handle,
-				 &job->workers[1].record, job->now_us), 0);
+				 &job->workers[1].record, job->now_us),
+		0);
 	ck_assert_uint_eq(job->closed, 1);
 	ck_assert_uint_eq(job->used_last, 2);
 	fake_job_free(job);
@@ -178,7 +190,8 @@ START_TEST(late_records_are_counted_and_not_judged)
 	ck_assert_uint_eq(job->closed, 101);
 	before = fake_job_findings(job);
 	ck_assert_int_eq(ls_engine_record(job->engine, job->workers[3].handle,
-				 &job->workers[3].record, job->now_us + 2200000), -LS_ESTALE);
+				 &job->workers[3].record, job->now_us + 2200000),
+		-LS_ESTALE);
 	ck_assert_uint_eq(fake_job_stats(job).late, 1);
 	ck_assert_uint_eq(fake_job_stats(job).records, 403);
 	ck_assert_uint_eq(job->closed, 101);
@@ -196,9 +209,11 @@ START_TEST(duplicates_are_counted)
 
 	fake_job_make(job);
 	ck_assert_int_eq(ls_engine_record(job->engine, job->workers[0].handle,
-				 &job->workers[0].record, job->now_us), 0);
+				 &job->workers[0].record, job->now_us),
+		0);
 	ck_assert_int_eq(ls_engine_record(job->engine, job->workers[0].handle,
-				 &job->workers[0].record, job->now_us), -LS_EDUPLICATE);
+				 &job->workers[0].record, job->now_us),
+		-LS_EDUPLICATE);
 	ck_assert_uint_eq(fake_job_stats(job).duplicates, 1);
 	ck_assert_uint_eq(fake_job_stats(job).records, 1);
 	fake_job_free(job);
@@ -210,19 +225,22 @@ START_TEST(impossible_records_and_handles_are_refused)
 	struct fake_job *job = fake_job_new(2);
 
 	fake_job_make(job);
-	ck_assert_int_eq(ls_engine_record(job->engine, 77, &job->workers[0].record, job->now_us),
+	ck_assert_int_eq(
+		ls_engine_record(job->engine, 77, &job->workers[0].record, job->now_us),
 		-LS_EUNKNOWN);
-	ck_assert_int_eq(ls_engine_record(job->engine, LS_NO_WORKER, &job->workers[0].record,
-				 job->now_us), -LS_EUNKNOWN);
+	ck_assert_int_eq(ls_engine_record(job->engine, LS_NO_WORKER,
+				 &job->workers[0].record, job->now_us),
+		-LS_EUNKNOWN);
 	job->workers[0].record.barrier[0].exit_ns = 1;
 	ck_assert_int_eq(ls_engine_record(job->engine, job->workers[0].handle,
-				 &job->workers[0].record, job->now_us), -LS_ERANGE);
+				 &job->workers[0].record, job->now_us),
+		-LS_ERANGE);
 	ck_assert_uint_eq(fake_job_stats(job).rejected, 3);
 	ls_engine_gap(job->engine, 77, 5, job->now_us);
 	ls_engine_gap(job->engine, job->workers[0].handle, 5, job->now_us);
 	ck_assert_uint_eq(fake_job_stats(job).gaps, 10);
 	ls_engine_end(job->engine, 77, 0, job->now_us);
-	ls_engine_live(job->engine, 77, &(struct ls_ring_live){0}, 0, job->now_us);
+	ls_engine_live(job->engine, 77, &(struct ls_ring_live){ 0 }, 0, job->now_us);
 	ls_engine_clock(job->engine, 77, 1);
 	fake_job_free(job);
 }
@@ -236,7 +254,8 @@ START_TEST(too_many_open_steps_close_the_oldest)
 	for (size_t i = 0; i <= LS_OPEN_STEPS_MAX; i++) {
 		fake_job_make(job);
 		ck_assert_int_eq(ls_engine_record(job->engine, job->workers[0].handle,
-					 &job->workers[0].record, FAKE_START_US), 0);
+					 &job->workers[0].record, FAKE_START_US),
+			0);
 	}
 	ck_assert_uint_ge(job->closed, 1);
 	ck_assert_uint_eq(job->used_last, 1);
@@ -254,10 +273,13 @@ START_TEST(counters_not_taken_are_counted)
 	ck_assert_int_eq(
 		ls_engine_counters(job->engine, "h0", w, 1000, 1, &metric, &value), 0);
 	ck_assert_int_eq(
-		ls_engine_counters(job->engine, "h0", w, 1000, 1, &metric, &value), -LS_ESTALE);
+		ls_engine_counters(job->engine, "h0", w, 1000, 1, &metric, &value),
+		-LS_ESTALE);
 	ck_assert_int_eq(
-		ls_engine_counters(job->engine, "h0", 55, 1000, 1, &metric, &value), -LS_EUNKNOWN);
-	ck_assert_int_eq(ls_engine_counters(job->engine, "", LS_NO_WORKER, 1, 1, &metric, &value),
+		ls_engine_counters(job->engine, "h0", 55, 1000, 1, &metric, &value),
+		-LS_EUNKNOWN);
+	ck_assert_int_eq(ls_engine_counters(job->engine, "", LS_NO_WORKER, 1, 1,
+				 &metric, &value),
 		-LS_ERANGE);
 	ck_assert_uint_eq(fake_job_stats(job).counters, 1);
 	ck_assert_uint_eq(fake_job_stats(job).counters_ignored, 3);
@@ -274,11 +296,12 @@ START_TEST(manual_jobs_close_only_when_told)
 	fake_job_run(job, 3);
 	ls_engine_advance(job->engine, job->now_us + 60000000);
 	ck_assert_uint_eq(job->closed, 0);
-	ck_assert_int_eq(
-		ls_engine_close_step(job->engine, "nobody", 0, 1, job->now_us), -LS_EUNKNOWN);
-	ck_assert_int_eq(
-		ls_engine_close_step(job->engine, "train", 1, 1, job->now_us), -LS_EUNKNOWN);
-	ck_assert_int_eq(ls_engine_close_step(job->engine, "train", 0, 1, job->now_us), 0);
+	ck_assert_int_eq(ls_engine_close_step(job->engine, "nobody", 0, 1, job->now_us),
+		-LS_EUNKNOWN);
+	ck_assert_int_eq(ls_engine_close_step(job->engine, "train", 1, 1, job->now_us),
+		-LS_EUNKNOWN);
+	ck_assert_int_eq(ls_engine_close_step(job->engine, "train", 0, 1, job->now_us),
+		0);
 	ck_assert_uint_eq(job->closed, 2);
 	ck_assert_int_eq(ls_engine_manual(job->engine, "train", false), 0);
 	ls_engine_advance(job->engine, job->now_us);
@@ -293,11 +316,13 @@ findings_of_story(bool shuffle)
 	struct fake_job *job = fake_job_new(8);
 	char *text;
 
-	job->noise = 0.02; /* the same numbers whatever the order: the noise is drawn before */
+	/* the same numbers whatever the order: the noise is drawn before */
+	job->noise = 0.02;
 	for (size_t i = 0; i < 400; i++) {
 		job->workers[5].slow = i > 150 && i < 300 ? 1.2 : 1;
 		fake_job_make(job);
-		if (shuffle) { /* another source of numbers, so that the job is the same */
+		/* another source of numbers, so that the job is the same */
+		if (shuffle) {
 			uint64_t kept = job->random;
 
 			job->shuffle = true;
@@ -334,7 +359,7 @@ START_TEST(same_inputs_give_the_same_bytes)
 }
 END_TEST
 
-/* --- from storage ------------------------------------------------------------------------- */
+/* --- from storage --------------------------------------------------------- */
 
 static void
 slow_for(struct fake_job *job, size_t worker, size_t steps, size_t healthy)
@@ -345,7 +370,8 @@ slow_for(struct fake_job *job, size_t worker, size_t steps, size_t healthy)
 	fake_job_run(job, healthy);
 }
 
-/* An engine after a restart: findings seeded, the records of the steps from `from` on fed again. */
+/* An engine after a restart: findings seeded, the records of the steps from `from` on
+ * fed again. */
 static struct fake_job *
 restarted(const struct fake_job *before, size_t from, double slow_from, size_t count)
 {
@@ -354,7 +380,8 @@ restarted(const struct fake_job *before, size_t from, double slow_from, size_t c
 	const json_t *f;
 	size_t i;
 
-	json_array_foreach(all, i, f) {
+	json_array_foreach(all, i, f)
+	{
 		ck_assert_int_eq(ls_engine_seed_finding(job->engine, f), 0);
 	}
 	json_decref(all);
@@ -382,14 +409,18 @@ START_TEST(seeded_finding_goes_on)
 	ck_assert_uint_eq(fake_job_stats(job).findings_total, 1);
 	ck_assert_uint_eq(fake_job_stats(job).findings_open, 1);
 	ck_assert_uint_eq(fake_job_told(job, "opened") + fake_job_told(job, "cleared") +
-			fake_job_told(job, "reopened"), 0);
+			fake_job_told(job, "reopened"),
+		0);
 	a = fake_job_finding(whole, 0);
 	b = fake_job_finding(job, 0);
-	ck_assert_str_eq(json_string_value(json_object_get(a, "id")), json_string_value(json_object_get(b, "id")));
+	ck_assert_str_eq(json_string_value(json_object_get(a, "id")),
+		json_string_value(json_object_get(b, "id")));
 	ck_assert(json_equal(json_object_get(a, "onset"), json_object_get(b, "onset")));
-	ck_assert(json_equal(json_object_get(a, "first_detected_at"), json_object_get(b, "first_detected_at")));
+	ck_assert(json_equal(json_object_get(a, "first_detected_at"),
+		json_object_get(b, "first_detected_at")));
 	ck_assert(json_is_null(json_object_get(b, "cleared_at")));
-	ck_assert_double_eq_tol(fake_job_cost(job, 0), fake_job_cost(whole, 0), 0.05 * fake_job_cost(whole, 0));
+	ck_assert_double_eq_tol(fake_job_cost(job, 0), fake_job_cost(whole, 0),
+		0.05 * fake_job_cost(whole, 0));
 	json_decref(a);
 	json_decref(b);
 	fake_job_free(whole);
@@ -515,7 +546,8 @@ engine_suite(void)
 	tcase_add_loop_test(steps, step_closes_short_when_its_time_is_up, 0, 2);
 	tcase_add_test(steps, worker_that_stops_reporting_is_never_fast);
 	tcase_add_test(steps, missing_straggler_is_not_slow_communication);
-	tcase_add_loop_test(steps, worker_without_marks_among_others_is_not_blamed, 0, 2);
+	tcase_add_loop_test(steps, worker_without_marks_among_others_is_not_blamed, 0,
+		2);
 	tcase_add_test(steps, worker_that_lags_a_little_is_waited_for_again);
 	tcase_add_loop_test(steps, worker_that_ended_is_not_waited_for, 0, 2);
 	tcase_add_test(steps, first_step_waits_for_the_whole_world);

@@ -80,7 +80,8 @@ assert_same_findings(const struct text *t)
 	json_t *result = NULL, *live = ls_test_core_findings(&core), *replayed;
 	size_t i, n;
 
-	ck_assert_int_eq(ls_replay_text(t->text, t->len, complain, NULL, &st, &result), 0);
+	ck_assert_int_eq(ls_replay_text(t->text, t->len, complain, NULL, &st, &result),
+		0);
 	ck_assert_uint_eq(st.bad_lines, 0);
 	ck_assert_uint_eq(st.unknown_keys, 0);
 	replayed = json_object_get(result, "findings");
@@ -109,7 +110,8 @@ START_TEST(live_and_replay_agree)
 	uint64_t n;
 
 	for (n = 0; n < 300; n++) {
-		ls_test_agent_hot(&agents[0], 1000000000 + n * LS_TEST_STEP_NS, (double)n / 3);
+		ls_test_agent_hot(&agents[0], 1000000000 + n * LS_TEST_STEP_NS,
+			(double)n / 3);
 		ls_test_core_round(&core, agents, RANKS, n, 2);
 	}
 	ck_assert_int_eq(ls_export_job(dir, "train", false, keep, &t), 0);
@@ -149,7 +151,8 @@ count(const char *text, const char *part)
 	return n;
 }
 
-/* Live slots are not stored, but what was seen of them is: in mid-standstill, and after it. */
+/* Live slots are not stored, but what was seen of them is: in mid-standstill, and after
+ * it. */
 START_TEST(live_and_replay_agree_on_a_standstill)
 {
 	struct text t = { 0 };
@@ -159,17 +162,23 @@ START_TEST(live_and_replay_agree_on_a_standstill)
 	for (n = 0; n < 60; n++)
 		ls_test_core_round(&core, agents, RANKS, n, SIZE_MAX);
 	since_ns = core.now_ns;
-	ls_test_core_stand(&core, agents, RANKS, n, _i == 0 ? 1 : SIZE_MAX, since_ns, 25);
-	ls_test_agent_lost(&agents[0], 1, 5); /* its reply comes when all before it is on disk */
+	ls_test_core_stand(&core, agents, RANKS, n, _i == 0 ? 1 : SIZE_MAX, since_ns,
+		25);
+	/* its reply comes when all before it is on disk */
+	ls_test_agent_lost(&agents[0], 1, 5);
 	(void)ls_test_core_send(&core, &agents[0], true);
 	ck_assert_int_eq(ls_export_job(dir, "train", false, keep, &t), 0);
 	ck_assert_uint_eq(count(t.text, "\"type\":\"hang\""), 2);
-	/* The newest of four reports of one moment came three microseconds after it, for they have an order. */
-	(void)snprintf(since, sizeof(since), "{\"attempt\":0,\"job\":\"train\",\"ranks\":[%s],"
+	/* The newest of four reports of one moment came three microseconds after it,
+	 * for they have an order. */
+	(void)snprintf(since, sizeof(since),
+		"{\"attempt\":0,\"job\":\"train\",\"ranks\":[%s],"
 		"\"since\":1795219306.000000,\"step\":60,\"t\":1795219316.000004,\"type\":\"hang\","
-		"\"waiting\":%d,\"why\":\"%s\"}\n", _i == 0 ? "1" : "",
-		_i == 0 ? RANKS - 1 : RANKS, _i == 0 ? "absent" : "collective");
-	ck_assert_msg(strstr(t.text, since) != NULL, "%s", strstr(t.text, "\"type\":\"hang\"") - 120);
+		"\"waiting\":%d,\"why\":\"%s\"}\n",
+		_i == 0 ? "1" : "", _i == 0 ? RANKS - 1 : RANKS,
+		_i == 0 ? "absent" : "collective");
+	ck_assert_msg(strstr(t.text, since) != NULL, "%s",
+		strstr(t.text, "\"type\":\"hang\"") - 120);
 	(void)assert_same_findings(&t);
 	free(t.text);
 	t = (struct text){ 0 };
@@ -200,17 +209,23 @@ START_TEST(lines_are_as_documented)
 	(void)ls_test_core_send(&core, &agents[1], true);
 	ck_assert_int_eq(ls_export_job(dir, "train", false, keep, &t), 0);
 	ck_assert_msg(strstr(t.text, step) != NULL, "%s", t.text);
-	ck_assert_uint_eq(count(t.text, "{\"from\":1795219201.000000,\"job\":\"train\","
-					"\"to\":1795219201.099000,\"type\":\"job\",\"workers\":2}\n"),
+	ck_assert_uint_eq(
+		count(t.text,
+			"{\"from\":1795219201.000000,\"job\":\"train\","
+			"\"to\":1795219201.099000,\"type\":\"job\",\"workers\":2}\n"),
 		1);
-	ck_assert_uint_eq(count(t.text, "{\"attempt\":0,\"count\":5,\"host\":\"h1\",\"job\":\"train\","
-					"\"rank\":1,\"reason\":\"overrun\",\"t\":1795219300.000001,"
-					"\"type\":\"gap\"}\n"),
+	ck_assert_uint_eq(
+		count(t.text,
+			"{\"attempt\":0,\"count\":5,\"host\":\"h1\",\"job\":\"train\","
+			"\"rank\":1,\"reason\":\"overrun\",\"t\":1795219300.000001,"
+			"\"type\":\"gap\"}\n"),
 		1);
 	ck_assert_uint_eq(count(t.text, "\"how\":\"crashed\""), 1);
-	ck_assert_uint_eq(count(t.text, "{\"attempt\":0,\"host\":\"h1\",\"job\":\"train\",\"rank\":1,"
-					"\"t\":1795219300.000001,\"type\":\"clock\","
-					"\"uncertainty\":0.000000000}\n"),
+	ck_assert_uint_eq(
+		count(t.text,
+			"{\"attempt\":0,\"host\":\"h1\",\"job\":\"train\",\"rank\":1,"
+			"\"t\":1795219300.000001,\"type\":\"clock\","
+			"\"uncertainty\":0.000000000}\n"),
 		1);
 	/* Ninety seconds after the last record: no longer the job's. */
 	ck_assert_uint_eq(count(t.text, "\"type\":\"counters\""), 0);
@@ -254,7 +269,7 @@ START_TEST(an_unknown_job_is_said_to_be_so)
 }
 END_TEST
 
-/* --- through the reader's thread -------------------------------------------------------------- */
+/* --- through the reader's thread ------------------------------------------ */
 
 static bool
 on_piece(void *arg, int rc, const char *text, size_t len)
@@ -344,12 +359,17 @@ START_TEST(a_question_does_not_wait_behind_an_export)
 {
 	struct text export = { 0 }, question = { 0 };
 	struct ls_reader *r = reader_open(&export);
-	struct ls_ask ask = { .kind = LS_ASK_HISTORY, .to_us = 1, .limit = 1, .series = "a", .host = "h" };
+	struct ls_ask ask = { .kind = LS_ASK_HISTORY,
+		.to_us = 1,
+		.limit = 1,
+		.series = "a",
+		.host = "h" };
 
 	fill();
 	read_export(r, "train", on_piece, &export);
 	question.loop = export.loop;
-	/* The export has more pieces than go round, so it cannot end before the loop runs: the question can. */
+	/* The export has more pieces than go round, so it cannot end before the loop
+	 * runs: the question can. */
 	ls_reader_read(r, LS_READER_ANSWER, &ask, on_piece, &question);
 	while (!question.done)
 		ck_assert_int_eq(ls_loop_run(export.loop), 0);

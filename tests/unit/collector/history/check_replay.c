@@ -80,7 +80,7 @@ joined(const struct lines *l)
 static void
 shuffle(struct lines *l)
 {
-	struct fake_job random = {.random = 12345};
+	struct fake_job random = { .random = 12345 };
 
 	for (size_t i = l->count; i > 1; i--) {
 		size_t k = (size_t)(fake_job_random(&random) * (double)i);
@@ -91,7 +91,8 @@ shuffle(struct lines *l)
 	}
 }
 
-/* 200 steps of a job of 4, of which worker `slow` is 20 % slower from step 100 on (4: none). */
+/* 200 steps of a job of 4, of which worker `slow` is 20 % slower from step 100 on (4:
+ * none). */
 static void
 story(struct lines *l, const char *job_name, size_t slow)
 {
@@ -126,7 +127,7 @@ replay(const char *text, int *ret_rc)
 	json_t *result = NULL;
 	char *canonical;
 
-	told = (struct told){0};
+	told = (struct told){ 0 };
 	*ret_rc = ls_replay_text(text, strlen(text), complain, &told, &stats, &result);
 	if (*ret_rc != 0)
 		return NULL;
@@ -154,7 +155,7 @@ replay_path(const char *path, int want)
 	json_t *result = NULL;
 	char *canonical = NULL;
 
-	told = (struct told){0};
+	told = (struct told){ 0 };
 	ck_assert_int_eq(ls_replay_file(path, complain, &told, &stats, &result), want);
 	if (want == 0)
 		canonical = ls_json_canonical(result);
@@ -164,23 +165,26 @@ replay_path(const char *path, int want)
 
 START_TEST(culprit_is_found)
 {
-	struct lines l = {0};
+	struct lines l = { 0 };
 	json_t *result = NULL;
 	const json_t *f;
 	char *text, digest[LS_DIGEST_BYTES];
 
 	story(&l, "train", 2);
 	text = joined(&l);
-	ck_assert_int_eq(ls_replay_text(text, strlen(text), NULL, NULL, &stats, &result), 0);
+	ck_assert_int_eq(
+		ls_replay_text(text, strlen(text), NULL, NULL, &stats, &result), 0);
 	ck_assert_uint_eq(stats.lines, 880);
 	ck_assert_uint_eq(stats.records, 800);
 	ck_assert_uint_eq(stats.counters, 80);
 	ck_assert_uint_eq(stats.bad_lines, 0);
 	ck_assert_uint_eq(json_array_size(json_object_get(result, "findings")), 1);
 	f = json_array_get(json_object_get(result, "findings"), 0);
-	ck_assert_str_eq(json_string_value(
-		json_object_get(json_object_get(f, "subject"), "host")), "h2");
-	ck_assert_int_eq(ls_digest_json(json_object_get(result, "findings"), digest), 0);
+	ck_assert_str_eq(json_string_value(json_object_get(
+				 json_object_get(f, "subject"), "host")),
+		"h2");
+	ck_assert_int_eq(ls_digest_json(json_object_get(result, "findings"), digest),
+		0);
 	ck_assert_str_eq(json_string_value(json_object_get(result, "digest")), digest);
 	json_decref(result);
 	free(text);
@@ -199,7 +203,8 @@ reverse(struct lines *l)
 	}
 }
 
-/* A step that stands twice, in other words: the culprit's of an episode, in another slice. */
+/* A step that stands twice, in other words: the culprit's of an episode, in another
+ * slice. */
 static void
 add_contradiction(struct lines *l, const char *slice)
 {
@@ -211,8 +216,10 @@ add_contradiction(struct lines *l, const char *slice)
 		rest = strstr(line, "\"step\":150,");
 		if (rest == NULL || strstr(line, "\"rank\":1,") == NULL)
 			continue;
-		(void)snprintf(text, sizeof(text), "{\"slice\":\"%s\",\"job\":\"train\","
-			"\"host\":\"h1\",\"rank\":1,\"work\":{\"tokens\":%d},%s", slice, slice[0], rest);
+		(void)snprintf(text, sizeof(text),
+			"{\"slice\":\"%s\",\"job\":\"train\","
+			"\"host\":\"h1\",\"rank\":1,\"work\":{\"tokens\":%d},%s",
+			slice, slice[0], rest);
 		add(l, text);
 		return;
 	}
@@ -221,7 +228,7 @@ add_contradiction(struct lines *l, const char *slice)
 
 START_TEST(order_of_lines_is_nothing)
 {
-	struct lines l = {0};
+	struct lines l = { 0 };
 	char *one, *two, *three;
 
 	story(&l, "train", 1);
@@ -244,7 +251,8 @@ START_TEST(order_of_lines_is_nothing)
 }
 END_TEST
 
-/* 30 quiet steps with their closings, then a standstill, seen twice; the second time in the moment of a closing. */
+/* 30 quiet steps with their closings, then a standstill, seen twice; the second time in
+ * the moment of a closing. */
 static void
 still_story(struct lines *l)
 {
@@ -259,15 +267,19 @@ still_story(struct lines *l)
 			add(l, text);
 		}
 		t = (double)job->now_us * 1e-6 + (step == 30 ? 25 : 0.5);
-		(void)snprintf(text, sizeof(text), "{\"type\":\"close\",\"job\":\"train\","
-			"\"step\":%zu,\"t\":%.6f}\n", step, t);
+		(void)snprintf(text, sizeof(text),
+			"{\"type\":\"close\",\"job\":\"train\","
+			"\"step\":%zu,\"t\":%.6f}\n",
+			step, t);
 		add(l, text);
 		if (step < 30)
 			continue;
 		for (int seen = 0; seen < 2; seen++) {
-			(void)snprintf(text, sizeof(text), "{\"type\":\"hang\",\"job\":\"train\","
+			(void)snprintf(text, sizeof(text),
+				"{\"type\":\"hang\",\"job\":\"train\","
 				"\"step\":30,\"since\":%.6f,\"t\":%.6f,\"waiting\":3,"
-				"\"why\":\"absent\",\"ranks\":[2]}\n", t - 25, t - (seen == 0 ? 10 : 0));
+				"\"why\":\"absent\",\"ranks\":[2]}\n",
+				t - 25, t - (seen == 0 ? 10 : 0));
 			add(l, text);
 		}
 	}
@@ -276,7 +288,7 @@ still_story(struct lines *l)
 
 START_TEST(a_standstill_is_replayed_in_its_place)
 {
-	struct lines l = {0};
+	struct lines l = { 0 };
 	char *one, *two;
 
 	still_story(&l);
@@ -296,7 +308,7 @@ END_TEST
 
 START_TEST(gzip_and_plain_are_the_same)
 {
-	struct lines l = {0};
+	struct lines l = { 0 };
 	char *text, path[512], *one, *two;
 	const char *dir = ls_test_tmpdir();
 	gzFile gz;
@@ -327,7 +339,7 @@ END_TEST
 
 START_TEST(damaged_gzip_is_told_and_the_rest_used)
 {
-	struct lines l = {0};
+	struct lines l = { 0 };
 	char *text, *result, path[512], *bytes;
 	size_t len;
 	gzFile gz;
@@ -345,7 +357,8 @@ START_TEST(damaged_gzip_is_told_and_the_rest_used)
 		bytes[len / 2] ^= 0x55;
 	f = fopen(path, "wb");
 	ck_assert_ptr_nonnull(f);
-	ck_assert_uint_eq(fwrite(bytes, 1, _i == 0 ? len / 2 : len, f), _i == 0 ? len / 2 : len);
+	ck_assert_uint_eq(fwrite(bytes, 1, _i == 0 ? len / 2 : len, f),
+		_i == 0 ? len / 2 : len);
 	ck_assert_int_eq(fclose(f), 0);
 	result = replay_path(path, 0);
 	ck_assert_ptr_nonnull(strstr(told.all, "damaged or cut"));
@@ -375,7 +388,8 @@ START_TEST(files_that_cannot_be_read)
 }
 END_TEST
 
-#define GOOD "{\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"step\":1,\"t_begin\":10,\"duration\":1}\n"
+#define GOOD \
+	"{\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"step\":1,\"t_begin\":10,\"duration\":1}\n"
 
 START_TEST(bad_lines_are_told_with_their_number)
 {
@@ -384,7 +398,8 @@ START_TEST(bad_lines_are_told_with_their_number)
 
 	result = replay(GOOD "{}\r\n\n" GOOD "[]", &rc);
 	ck_assert_int_eq(rc, 0);
-	ck_assert_str_eq(told.all, "line 2: \"host\" is missing\nline 5: not an object\n");
+	ck_assert_str_eq(told.all,
+		"line 2: \"host\" is missing\nline 5: not an object\n");
 	ck_assert_uint_eq(stats.bad_lines, 2);
 	ck_assert_uint_eq(stats.lines, 5);
 	free(result);
@@ -409,13 +424,15 @@ END_TEST
 
 START_TEST(too_many_jobs_at_once_are_refused)
 {
-	struct lines l = {0};
+	struct lines l = { 0 };
 	char text[256], *all;
 	int rc;
 
 	for (int i = 0; i <= LS_JOBS_MAX; i++) {
-		(void)snprintf(text, sizeof(text), "{\"job\":\"j%d\",\"host\":\"h\",\"rank\":0,"
-			"\"step\":1,\"t_begin\":10,\"duration\":1}\n", i);
+		(void)snprintf(text, sizeof(text),
+			"{\"job\":\"j%d\",\"host\":\"h\",\"rank\":0,"
+			"\"step\":1,\"t_begin\":10,\"duration\":1}\n",
+			i);
 		add(&l, text);
 	}
 	all = joined(&l);
@@ -478,12 +495,14 @@ START_TEST(unknown_keys_are_told_once)
 	char *result;
 	int rc;
 
-	result = replay("{\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"step\":1,\"t_begin\":10,"
-			"\"duration\":1,\"colour\":1}\n"
-			"{\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"step\":2,\"t_begin\":11,"
-			"\"duration\":1,\"phases\":{\"nap\":0.1}}\n"
-			"{\"type\":\"counters\",\"job\":\"j\",\"host\":\"h\",\"t\":11,"
-			"\"values\":{\"host.of.horses\":3,\"job.threads\":null}}\n", &rc);
+	result = replay(
+		"{\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"step\":1,\"t_begin\":10,"
+		"\"duration\":1,\"colour\":1}\n"
+		"{\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"step\":2,\"t_begin\":11,"
+		"\"duration\":1,\"phases\":{\"nap\":0.1}}\n"
+		"{\"type\":\"counters\",\"job\":\"j\",\"host\":\"h\",\"t\":11,"
+		"\"values\":{\"host.of.horses\":3,\"job.threads\":null}}\n",
+		&rc);
 	ck_assert_int_eq(rc, 0);
 	ck_assert_str_eq(told.all,
 		"line 1: unknown key \"colour\" is ignored, here and from now on\n");
@@ -496,15 +515,17 @@ END_TEST
 
 START_TEST(clocks_of_the_file_are_used)
 {
-	struct lines l = {0};
+	struct lines l = { 0 };
 	char *result;
 
 	story(&l, "train", 2);
-	add(&l, "{\"type\":\"clock\",\"job\":\"train\",\"host\":\"h0\",\"rank\":0,"
+	add(&l,
+		"{\"type\":\"clock\",\"job\":\"train\",\"host\":\"h0\",\"rank\":0,"
 		"\"t\":1700000000,\"uncertainty\":0.03}\n");
 	result = replay_lines(&l);
 	ck_assert_ptr_nonnull(strstr(result, "\"clock_err_ms\":30.0"));
-	ck_assert_ptr_nonnull(strstr(result, "\"estimate\":\"wait\"")); /* worse than the effect */
+	/* worse than the effect */
+	ck_assert_ptr_nonnull(strstr(result, "\"estimate\":\"wait\""));
 	ck_assert_uint_eq(stats.others, 1);
 	free(result);
 	drop(&l);
@@ -513,7 +534,7 @@ END_TEST
 
 START_TEST(two_jobs_are_two)
 {
-	struct lines l = {0};
+	struct lines l = { 0 };
 	char *result;
 
 	story(&l, "one", 1);
@@ -534,19 +555,22 @@ START_TEST(rank_on_two_hosts_and_late_attempts_are_told)
 	int rc;
 
 	result = replay(GOOD "{\"job\":\"j\",\"host\":\"other\",\"rank\":0,\"step\":1,"
-			     "\"t_begin\":10,\"duration\":1}\n", &rc);
+			     "\"t_begin\":10,\"duration\":1}\n",
+		&rc);
 	ck_assert_int_eq(rc, 0);
 	ck_assert_ptr_nonnull(strstr(told.all, "two hosts have one rank"));
 	free(result);
-	result = replay("{\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"attempt\":1,\"step\":1,"
-			"\"t_begin\":5,\"duration\":1}\n" GOOD, &rc);
+	result = replay(
+		"{\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"attempt\":1,\"step\":1,"
+		"\"t_begin\":5,\"duration\":1}\n" GOOD,
+		&rc);
 	ck_assert_int_eq(rc, 0);
 	ck_assert_ptr_nonnull(strstr(told.all, "an attempt begins after a later one"));
 	free(result);
 }
 END_TEST
 
-/* --- closings ----------------------------------------------------------------------------- */
+/* --- closings ------------------------------------------------------------- */
 
 static void
 add_closings(struct lines *l, uint64_t from, const char *missing)
@@ -557,15 +581,15 @@ add_closings(struct lines *l, uint64_t from, const char *missing)
 		(void)snprintf(text, sizeof(text),
 			"{\"type\":\"close\",\"job\":\"train\",\"attempt\":0,\"step\":%llu,"
 			"\"t\":%llu,\"expected\":4,\"used\":3,\"missing\":%s}\n",
-			(unsigned long long)step, (unsigned long long)(1700001000 + step),
-			missing);
+			(unsigned long long)step,
+			(unsigned long long)(1700001000 + step), missing);
 		add(l, text);
 	}
 }
 
 START_TEST(late_records_of_a_closing_are_left_out)
 {
-	struct lines l = {0};
+	struct lines l = { 0 };
 	char *result;
 
 	story(&l, "train", 2);
@@ -580,14 +604,15 @@ END_TEST
 
 START_TEST(steps_are_judged_at_the_time_of_their_closing)
 {
-	struct lines l = {0};
+	struct lines l = { 0 };
 	char *result, *again;
 
 	story(&l, "train", 2);
 	add_closings(&l, 0, "[]");
 	result = replay_lines(&l);
 	/* some twenty steps after step 100, which was closed at 22:31:40 */
-	ck_assert_ptr_nonnull(strstr(result, "\"first_detected_at\":\"2023-11-14T22:3"));
+	ck_assert_ptr_nonnull(
+		strstr(result, "\"first_detected_at\":\"2023-11-14T22:3"));
 	ck_assert_ptr_nonnull(strstr(result, "\"h2\""));
 	shuffle(&l);
 	again = replay_lines(&l);
@@ -600,7 +625,7 @@ END_TEST
 
 START_TEST(steps_never_closed_are_not_judged)
 {
-	struct lines l = {0};
+	struct lines l = { 0 };
 	char *result;
 
 	story(&l, "train", 2);

@@ -19,67 +19,93 @@ static void
 parse(const char *text)
 {
 	why[0] = '\0';
-	ck_assert_msg(ls_line_parse(text, strlen(text), &line, why) == 0, "%s: %s", text, why);
+	ck_assert_msg(ls_line_parse(text, strlen(text), &line, why) == 0, "%s: %s",
+		text, why);
 }
 
 /* What must be said of each line. */
 static const struct {
 	const char *line, *why;
 } bad[] = {
-	{"nonsense", "not JSON"},
-	{"[1]", "not an object"},
-	{"17", "not an object"},
-	{"{\"a\":1,\"a\":2}", "duplicate"},
-	{"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]", "deeper"},
-	{"{\"type\":\"surprise\"}", "unknown type \"surprise\""},
-	{"{\"type\":\"\\u001b[2J\"}", "\\x1b"},
-	{"{}", "\"host\" is missing"},
-	{"{\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"t_begin\":1,\"duration\":1}", "\"step\" is missing"},
-	{"{\"job\":\"j\",\"host\":\"a\\nb\",\"rank\":0,\"step\":1,\"t_begin\":1,\"duration\":1}", "\"host\" is not a name"},
-	{"{\"host\":\"h\",\"rank\":0,\"step\":1,\"t_begin\":1,\"duration\":1}", "\"job\" is missing"},
-	{"{\"job\":\"j\",\"host\":\"h\",\"rank\":-1,\"step\":1,\"t_begin\":1,\"duration\":1}", "\"rank\" is not a whole"},
-	{"{\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"step\":1.5,\"t_begin\":1,\"duration\":1}", "\"step\" is not a whole"},
-	{"{\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"step\":1,\"t_begin\":\"x\",\"duration\":1}", "\"t_begin\" is not a number"},
-	{"{\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"step\":1,\"t_begin\":1}", "\"duration\" is missing"},
-	{"{\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"step\":1,\"t_begin\":1,\"duration\":-1}", "\"duration\" is not within"},
-	{"{\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"step\":1,\"t_begin\":1,\"duration\":1e99}", "\"duration\" is not within"},
-	{STEP "\"phases\":3}", "\"phases\" is not an object"},
-	{STEP "\"phases\":{\"compute\":5}}", "impossible record"},
-	{STEP "\"work\":[]}", "\"work\" is not an object"},
-	{STEP "\"work\":{\"tokens\":-3}}", "\"tokens\" is not within"},
-	{STEP "\"sync_enter\":1.5}", "\"sync_exit\" is missing"},
-	{STEP "\"barriers\":{}}", "\"barriers\" is not a list"},
-	{STEP "\"barriers\":[{\"name\":\"x\"}]}", "barrier 1 has no known name"},
-	{STEP "\"barriers\":[1,2,3,4,5]}", "at most 4"},
-	{STEP "\"step_source\":\"guess\"}", "\"step_source\" is not one we know"},
-	{STEP "\"step_source\":1}", "\"step_source\" is not one we know"},
-	{STEP "\"step_confidence\":2}", "\"step_confidence\" is not a number from 0 to 1"},
-	{STEP "\"peers\":1}", "\"peers\" is not an object"},
-	{STEP "\"peers\":{\"h1\":2}}", "peer \"h1\" is not an object"},
-	{STEP "\"peers\":{\"h1\":{\"recv_wait\":-1}}}", "\"recv_wait\" is not within"},
-	{"{\"type\":\"counters\",\"job\":\"j\",\"host\":\"h\",\"t\":1}", "\"values\" is not an object"},
-	{"{\"type\":\"counters\",\"job\":\"j\",\"host\":\"h\",\"t\":1,\"values\":{\"job.threads\":\"x\"}}", "\"job.threads\" is not a number"},
-	{"{\"type\":\"counters\",\"job\":\"j\",\"host\":\"h\",\"values\":{}}", "\"t\" is missing"},
-	{"{\"type\":\"clock\",\"job\":\"j\",\"host\":\"h\",\"t\":1,\"uncertainty\":0}", "\"rank\" is missing"},
-	{"{\"type\":\"clock\",\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"t\":1}", "\"uncertainty\" is missing"},
-	{"{\"type\":\"close\",\"job\":\"j\",\"t\":1}", "\"step\" is missing"},
-	{"{\"type\":\"close\",\"job\":\"j\",\"step\":1,\"t\":1,\"missing\":7}", "\"missing\" is not a list"},
-	{"{\"type\":\"close\",\"job\":\"j\",\"step\":1,\"t\":1,\"missing\":[\"a\"]}", "\"missing\" is not a list"},
-	{"{\"type\":\"close\",\"job\":\"j\",\"step\":1,\"t\":1,\"missing\":[2147483648]}", "\"missing\" is not a list"},
-	{HANG "\"since\":1,\"t\":2,\"waiting\":1}", "\"why\" is not one we know"},
-	{HANG "\"since\":1,\"t\":2,\"waiting\":1,\"why\":3}", "\"why\" is not one we know"},
-	{HANG "\"since\":1,\"t\":2,\"waiting\":1,\"why\":\"bored\"}", "\"why\" is not one we know"},
-	{HANG "\"since\":3,\"t\":2,\"waiting\":1,\"why\":\"gone\"}", "\"since\" is after"},
-	{HANG "\"t\":2,\"waiting\":1,\"why\":\"gone\"}", "\"since\" is missing"},
-	{HANG "\"since\":1,\"t\":2,\"why\":\"gone\"}", "\"waiting\" is missing"},
-	{HANG "\"since\":1,\"t\":2,\"waiting\":65537,\"why\":\"gone\"}", "\"waiting\" is not a whole"},
-	{HANG "\"since\":1,\"t\":2,\"waiting\":1,\"why\":\"gone\",\"ranks\":{}}", "\"ranks\" is not a list"},
+	{ "nonsense", "not JSON" },
+	{ "[1]", "not an object" },
+	{ "17", "not an object" },
+	{ "{\"a\":1,\"a\":2}", "duplicate" },
+	{ "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]",
+		"deeper" },
+	{ "{\"type\":\"surprise\"}", "unknown type \"surprise\"" },
+	{ "{\"type\":\"\\u001b[2J\"}", "\\x1b" },
+	{ "{}", "\"host\" is missing" },
+	{ "{\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"t_begin\":1,\"duration\":1}",
+		"\"step\" is missing" },
+	{ "{\"job\":\"j\",\"host\":\"a\\nb\",\"rank\":0,\"step\":1,\"t_begin\":1,\"duration\":1}",
+		"\"host\" is not a name" },
+	{ "{\"host\":\"h\",\"rank\":0,\"step\":1,\"t_begin\":1,\"duration\":1}",
+		"\"job\" is missing" },
+	{ "{\"job\":\"j\",\"host\":\"h\",\"rank\":-1,\"step\":1,\"t_begin\":1,\"duration\":1}",
+		"\"rank\" is not a whole" },
+	{ "{\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"step\":1.5,\"t_begin\":1,\"duration\":1}",
+		"\"step\" is not a whole" },
+	{ "{\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"step\":1,\"t_begin\":\"x\",\"duration\":1}",
+		"\"t_begin\" is not a number" },
+	{ "{\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"step\":1,\"t_begin\":1}",
+		"\"duration\" is missing" },
+	{ "{\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"step\":1,\"t_begin\":1,\"duration\":-1}",
+		"\"duration\" is not within" },
+	{ "{\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"step\":1,\"t_begin\":1,\"duration\":1e99}",
+		"\"duration\" is not within" },
+	{ STEP "\"phases\":3}", "\"phases\" is not an object" },
+	{ STEP "\"phases\":{\"compute\":5}}", "impossible record" },
+	{ STEP "\"work\":[]}", "\"work\" is not an object" },
+	{ STEP "\"work\":{\"tokens\":-3}}", "\"tokens\" is not within" },
+	{ STEP "\"sync_enter\":1.5}", "\"sync_exit\" is missing" },
+	{ STEP "\"barriers\":{}}", "\"barriers\" is not a list" },
+	{ STEP "\"barriers\":[{\"name\":\"x\"}]}", "barrier 1 has no known name" },
+	{ STEP "\"barriers\":[1,2,3,4,5]}", "at most 4" },
+	{ STEP "\"step_source\":\"guess\"}", "\"step_source\" is not one we know" },
+	{ STEP "\"step_source\":1}", "\"step_source\" is not one we know" },
+	{ STEP "\"step_confidence\":2}",
+		"\"step_confidence\" is not a number from 0 to 1" },
+	{ STEP "\"peers\":1}", "\"peers\" is not an object" },
+	{ STEP "\"peers\":{\"h1\":2}}", "peer \"h1\" is not an object" },
+	{ STEP "\"peers\":{\"h1\":{\"recv_wait\":-1}}}",
+		"\"recv_wait\" is not within" },
+	{ "{\"type\":\"counters\",\"job\":\"j\",\"host\":\"h\",\"t\":1}",
+		"\"values\" is not an object" },
+	{ "{\"type\":\"counters\",\"job\":\"j\",\"host\":\"h\",\"t\":1,\"values\":{\"job.threads\":\"x\"}}",
+		"\"job.threads\" is not a number" },
+	{ "{\"type\":\"counters\",\"job\":\"j\",\"host\":\"h\",\"values\":{}}",
+		"\"t\" is missing" },
+	{ "{\"type\":\"clock\",\"job\":\"j\",\"host\":\"h\",\"t\":1,\"uncertainty\":0}",
+		"\"rank\" is missing" },
+	{ "{\"type\":\"clock\",\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"t\":1}",
+		"\"uncertainty\" is missing" },
+	{ "{\"type\":\"close\",\"job\":\"j\",\"t\":1}", "\"step\" is missing" },
+	{ "{\"type\":\"close\",\"job\":\"j\",\"step\":1,\"t\":1,\"missing\":7}",
+		"\"missing\" is not a list" },
+	{ "{\"type\":\"close\",\"job\":\"j\",\"step\":1,\"t\":1,\"missing\":[\"a\"]}",
+		"\"missing\" is not a list" },
+	{ "{\"type\":\"close\",\"job\":\"j\",\"step\":1,\"t\":1,\"missing\":[2147483648]}",
+		"\"missing\" is not a list" },
+	{ HANG "\"since\":1,\"t\":2,\"waiting\":1}", "\"why\" is not one we know" },
+	{ HANG "\"since\":1,\"t\":2,\"waiting\":1,\"why\":3}",
+		"\"why\" is not one we know" },
+	{ HANG "\"since\":1,\"t\":2,\"waiting\":1,\"why\":\"bored\"}",
+		"\"why\" is not one we know" },
+	{ HANG "\"since\":3,\"t\":2,\"waiting\":1,\"why\":\"gone\"}",
+		"\"since\" is after" },
+	{ HANG "\"t\":2,\"waiting\":1,\"why\":\"gone\"}", "\"since\" is missing" },
+	{ HANG "\"since\":1,\"t\":2,\"why\":\"gone\"}", "\"waiting\" is missing" },
+	{ HANG "\"since\":1,\"t\":2,\"waiting\":65537,\"why\":\"gone\"}",
+		"\"waiting\" is not a whole" },
+	{ HANG "\"since\":1,\"t\":2,\"waiting\":1,\"why\":\"gone\",\"ranks\":{}}",
+		"\"ranks\" is not a list" },
 };
 
 START_TEST(bad_line_says_what_is_wrong)
 {
-	ck_assert_int_eq(
-		ls_line_parse(bad[_i].line, strlen(bad[_i].line), &line, why), -LS_EPARSE);
+	ck_assert_int_eq(ls_line_parse(bad[_i].line, strlen(bad[_i].line), &line, why),
+		-LS_EPARSE);
 	ck_assert_msg(strstr(why, bad[_i].why) != NULL, "%s: %s", bad[_i].line, why);
 }
 END_TEST
@@ -100,7 +126,8 @@ START_TEST(step_line)
 	ck_assert_int_eq(line.who.world, 8);
 	ck_assert_int_eq(line.who.chips, 4);
 	ck_assert_uint_eq(line.record.step, 9);
-	ck_assert_int_eq(line.record.t_begin_ns, 1700000000123457000); /* whole microseconds */
+	/* whole microseconds */
+	ck_assert_int_eq(line.record.t_begin_ns, 1700000000123457000);
 	ck_assert_uint_eq(line.record.duration_ns, 500000000);
 	ck_assert_uint_eq(line.record.phase_ns[LS_PHASE_INPUT_WAIT], 100000000);
 	ck_assert_uint_eq(line.record.phase_mask, 1u << LS_PHASE_INPUT_WAIT);
@@ -219,7 +246,7 @@ END_TEST
 
 START_TEST(lines_of_others)
 {
-	static const char *const types[] = {"gap", "job", "zoom", "lost"};
+	static const char *const types[] = { "gap", "job", "zoom", "lost" };
 	char text[64];
 
 	(void)snprintf(text, sizeof(text), "{\"type\":\"%s\",\"x\":1}", types[_i]);
@@ -245,8 +272,8 @@ replay_line_suite(void)
 	Suite *s = suite_create("replay_line");
 	TCase *tc = tcase_create("all");
 
-	tcase_add_loop_test(
-		tc, bad_line_says_what_is_wrong, 0, (int)(sizeof(bad) / sizeof(bad[0])));
+	tcase_add_loop_test(tc, bad_line_says_what_is_wrong, 0,
+		(int)(sizeof(bad) / sizeof(bad[0])));
 	tcase_add_test(tc, step_line);
 	tcase_add_test(tc, step_line_of_a_log);
 	tcase_add_test(tc, least_step_line);

@@ -96,7 +96,8 @@ closed(const struct ls_test_core *c)
 static int64_t
 sql(int32_t day, const char *text)
 {
-	return ls_test_sql(dir, day > 0 ? ls_days_of(ls_clock_wall_ns() / 1000) : 0, text);
+	return ls_test_sql(dir, day > 0 ? ls_days_of(ls_clock_wall_ns() / 1000) : 0,
+		text);
 }
 
 START_TEST(an_empty_directory_restores_nothing)
@@ -184,7 +185,8 @@ hang_story(int before_restart, int after)
 	}
 	for (; n < 100; n++)
 		ls_test_core_round(&core, agents, RANKS, n, SIZE_MAX);
-	ck_assert_int_eq(sql(1, "SELECT count(*) FROM hang"), 3); /* after 11, 21, 31 s */
+	/* after 11, 21, 31 s */
+	ck_assert_int_eq(sql(1, "SELECT count(*) FROM hang"), 3);
 	return findings(&core);
 }
 
@@ -223,12 +225,14 @@ START_TEST(positions_are_restored)
 	ck_assert_uint_eq(ack->acked_seq, 2);
 	ck_assert_uint_eq(ack->need_count, 0);
 	ls_test_agent_steps(&agents[0], 4, 3, 1);
-	ck_assert_int_eq(ls_test_core_send(&core, &agents[0], false)->status, LS_ACK_RETRY);
+	ck_assert_int_eq(ls_test_core_send(&core, &agents[0], false)->status,
+		LS_ACK_RETRY);
 	/* A new spool that reads the ring from its start brings nothing new. */
 	memset(agents[0].report.boot, 0x66, sizeof(agents[0].report.boot));
 	ls_test_agent_steps(&agents[0], 1, 0, 2);
 	ck_assert_uint_eq(ls_test_core_send(&core, &agents[0], false)->acked_seq, 1);
-	ck_assert_int_eq(sql(1, "SELECT sum(n) FROM step_block WHERE worker_id = 1"), 2);
+	ck_assert_int_eq(sql(1, "SELECT sum(n) FROM step_block WHERE worker_id = 1"),
+		2);
 }
 END_TEST
 

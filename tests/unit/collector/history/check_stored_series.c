@@ -89,17 +89,21 @@ START_TEST(the_latest_value_of_each_series_is_found)
 	all = latest("h0");
 	ck_assert_uint_eq(json_array_size(all), LS_TEST_SERIES);
 	one = json_array_get(all, 0);
-	ck_assert_str_eq(json_string_value(json_object_get(one, "name")), "host.cpu.busy_seconds_total");
+	ck_assert_str_eq(json_string_value(json_object_get(one, "name")),
+		"host.cpu.busy_seconds_total");
 	ck_assert(json_number_value(json_object_get(one, "value")) == 2.5);
-	ck_assert_str_eq(json_string_value(json_object_get(one, "t")), "2026-11-21T00:00:04.000Z");
+	ck_assert_str_eq(json_string_value(json_object_get(one, "t")),
+		"2026-11-21T00:00:04.000Z");
 	ck_assert_str_eq(json_string_value(json_object_get(one, "group")), "host.fast");
 	ck_assert(json_is_false(json_object_get(one, "live")));
 	/* NaN was measured and is no number; the third was there a row earlier. */
 	ck_assert(json_is_null(json_object_get(json_array_get(all, 1), "value")));
 	one = json_array_get(all, 2);
 	/* Shown with 15 digits; an export gives all. */
-	ck_assert(json_number_value(json_object_get(one, "value")) == 9.00719925474099e15);
-	ck_assert_str_eq(json_string_value(json_object_get(one, "t")), "2026-11-21T00:00:03.000Z");
+	ck_assert(json_number_value(json_object_get(one, "value")) ==
+		9.00719925474099e15);
+	ck_assert_str_eq(json_string_value(json_object_get(one, "t")),
+		"2026-11-21T00:00:03.000Z");
 	json_decref(all);
 	all = latest("nobody");
 	ck_assert_uint_eq(json_array_size(all), 0);
@@ -111,8 +115,11 @@ START_TEST(a_group_that_changed_is_shown_once)
 {
 	static const char *const series[] = { "old.count" };
 	const uint64_t hash = ls_wire_dictionary_hash("host.fast", series, 1);
-	struct ls_wire_chunk_item item = { .seq = 1, .kind = LS_WIRE_DICTIONARY, .hash = hash,
-		.group = "host.fast", .series_count = 1 };
+	struct ls_wire_chunk_item item = { .seq = 1,
+		.kind = LS_WIRE_DICTIONARY,
+		.hash = hash,
+		.group = "host.fast",
+		.series_count = 1 };
 	const char *names[1];
 	uint8_t *buf = malloc(LS_CHUNK_ITEM_MAX_BYTES);
 	json_t *all;
@@ -120,7 +127,8 @@ START_TEST(a_group_that_changed_is_shown_once)
 
 	memcpy(names, series, sizeof(names));
 	item.series = names;
-	ck_assert_int_eq(ls_wire_chunk_item_pack(&item, buf, LS_CHUNK_ITEM_MAX_BYTES, &len), 0);
+	ck_assert_int_eq(
+		ls_wire_chunk_item_pack(&item, buf, LS_CHUNK_ITEM_MAX_BYTES, &len), 0);
 	agent.chunk_items[0].data = buf;
 	agent.chunk_items[0].len = len;
 	agent.report.chunk_item_count = 1;
@@ -133,14 +141,21 @@ START_TEST(a_group_that_changed_is_shown_once)
 		const struct ls_chunk_table table = { 1, 1, 1, &t, &value, &present };
 		uint8_t body[256];
 
-		ck_assert_int_eq(ls_chunk_encode(codec, &table, body, sizeof(body), &len), 0);
+		ck_assert_int_eq(
+			ls_chunk_encode(codec, &table, body, sizeof(body), &len), 0);
 		ls_chunk_codec_free(codec);
-		item = (struct ls_wire_chunk_item){ .seq = 2, .kind = LS_WIRE_CHUNK, .hash = hash,
-			.rows = 1, .t_first_mono_ns = T0, .t_last_mono_ns = T0, .body = body,
+		item = (struct ls_wire_chunk_item){ .seq = 2,
+			.kind = LS_WIRE_CHUNK,
+			.hash = hash,
+			.rows = 1,
+			.t_first_mono_ns = T0,
+			.t_last_mono_ns = T0,
+			.body = body,
 			.body_len = len };
 		buf = malloc(LS_CHUNK_ITEM_MAX_BYTES);
-		ck_assert_int_eq(
-			ls_wire_chunk_item_pack(&item, buf, LS_CHUNK_ITEM_MAX_BYTES, &len), 0);
+		ck_assert_int_eq(ls_wire_chunk_item_pack(&item, buf,
+					 LS_CHUNK_ITEM_MAX_BYTES, &len),
+			0);
 	}
 	agent.chunk_items[0].data = buf;
 	agent.chunk_items[0].len = len;
@@ -150,7 +165,8 @@ START_TEST(a_group_that_changed_is_shown_once)
 	all = latest("h0");
 	ck_assert_uint_eq(json_array_size(all), 1);
 	ck_assert_str_eq(
-		json_string_value(json_object_get(json_array_get(all, 0), "name")), "old.count");
+		json_string_value(json_object_get(json_array_get(all, 0), "name")),
+		"old.count");
 	json_decref(all);
 	ls_test_agent_encoded(&agent, 4, T0 + 1000000000);
 	ck_assert_uint_eq(ls_test_core_send(&core, &agent, false)->acked_chunk_seq, 4);
@@ -162,7 +178,8 @@ END_TEST
 
 START_TEST(a_chunk_that_does_not_decode_is_left_out)
 {
-	static const uint8_t nothing[] = { 1, 0, 2, 0, LS_TEST_SERIES, 0, 0xff, 0xff, 0xff, 0xff };
+	static const uint8_t nothing[] = { 1, 0, 2, 0, LS_TEST_SERIES, 0, 0xff, 0xff,
+		0xff, 0xff };
 	uint32_t sum = (uint32_t)crc32_z(0, nothing, sizeof(nothing));
 	uint8_t body[sizeof(nothing) + 4];
 	json_t *all;
@@ -174,10 +191,12 @@ START_TEST(a_chunk_that_does_not_decode_is_left_out)
 		body[sizeof(nothing) + i] = (uint8_t)(sum >> (8 * i));
 	fill();
 	ls_log_set_level(LS_LOG_ERR);
-	ls_test_agent_body(&agent, 5, T0 + 4000000000, T0 + 5000000000, body, sizeof(body));
+	ls_test_agent_body(&agent, 5, T0 + 4000000000, T0 + 5000000000, body,
+		sizeof(body));
 	ck_assert_uint_eq(ls_test_core_send(&core, &agent, false)->acked_chunk_seq, 5);
 	all = latest("h0");
-	ck_assert_uint_eq(json_array_size(all), 0); /* the newest of its group, and unreadable */
+	/* the newest of its group, and unreadable */
+	ck_assert_uint_eq(json_array_size(all), 0);
 	json_decref(all);
 }
 END_TEST
@@ -192,7 +211,7 @@ START_TEST(a_receiver_may_stop)
 }
 END_TEST
 
-/* --- export --counters ---------------------------------------------------------------------------- */
+/* --- export --counters ---------------------------------------------------- */
 
 static size_t
 count(const char *text, const char *part)
@@ -209,14 +228,16 @@ static void
 complain(void *arg, const char *text)
 {
 	(void)arg;
-	ck_assert_msg(strstr(text, "unknown key \"chip.hbm") != NULL, "replay complains: %s", text);
+	ck_assert_msg(strstr(text, "unknown key \"chip.hbm") != NULL,
+		"replay complains: %s", text);
 }
 
 START_TEST(an_export_has_every_series_if_asked)
 {
-	static const char first[] = "{\"host\":\"h0\",\"job\":\"train\",\"t\":1795219201.000000,"
-				    "\"type\":\"counters\",\"values\":{\"host.cpu.busy_seconds_total\":1.5,"
-				    "\"chip.hbm.used_bytes{chip=\\\"1\\\"}\":9007199254740992}}\n";
+	static const char first[] =
+		"{\"host\":\"h0\",\"job\":\"train\",\"t\":1795219201.000000,"
+		"\"type\":\"counters\",\"values\":{\"host.cpu.busy_seconds_total\":1.5,"
+		"\"chip.hbm.used_bytes{chip=\\\"1\\\"}\":9007199254740992}}\n";
 	static const char lost[] =
 		"{\"from\":1795219201.000000,\"group\":\"host.fast\",\"host\":\"h0\",\"job\":\"train\","
 		"\"reason\":\"spool_full\",\"samples\":9,\"t\":1795219300.000000,"
@@ -233,7 +254,8 @@ START_TEST(an_export_has_every_series_if_asked)
 	ck_assert_uint_eq(count(all.text, "\"type\":\"counters\""), 4);
 	ck_assert_msg(strstr(all.text, first) != NULL, "%s", all.text + plain.len);
 	ck_assert_msg(strstr(all.text, lost) != NULL, "%s", all.text + plain.len);
-	ck_assert_int_eq(ls_replay_text(all.text, all.len, complain, NULL, &st, &result), 0);
+	ck_assert_int_eq(
+		ls_replay_text(all.text, all.len, complain, NULL, &st, &result), 0);
 	ck_assert_uint_eq(st.bad_lines, 0);
 	ck_assert_uint_eq(st.counters, 4);
 	json_decref(result);
@@ -250,8 +272,8 @@ START_TEST(a_zoom_is_exported_and_taken_by_replay)
 	int64_t until_us = 0;
 
 	fill();
-	ck_assert_int_eq(ls_zoom_ask(core.zoom, "h0", 30000000, LS_TEST_ANCHOR_NS / 1000 + 2000000,
-				 &until_us),
+	ck_assert_int_eq(ls_zoom_ask(core.zoom, "h0", 30000000,
+				 LS_TEST_ANCHOR_NS / 1000 + 2000000, &until_us),
 		0);
 	ck_assert_int_eq(ls_zoom_ask(core.zoom, "other", 30000000,
 				 LS_TEST_ANCHOR_NS / 1000 + 2000000, &until_us),
@@ -260,12 +282,15 @@ START_TEST(a_zoom_is_exported_and_taken_by_replay)
 	ls_test_core_close(&core);
 	ls_test_core_open(&core, dir);
 	ck_assert_int_eq(ls_export_job(dir, "train", false, keep, &t), 0);
-	ck_assert_uint_eq(count(t.text, "{\"cause\":\"asked\",\"event\":\"begin\",\"host\":\"h0\","
-					"\"job\":\"train\",\"t\":1795219202.000000,\"type\":\"zoom\","
-					"\"until\":1795219232.000000}\n"),
+	ck_assert_uint_eq(
+		count(t.text,
+			"{\"cause\":\"asked\",\"event\":\"begin\",\"host\":\"h0\","
+			"\"job\":\"train\",\"t\":1795219202.000000,\"type\":\"zoom\","
+			"\"until\":1795219232.000000}\n"),
 		1);
 	ck_assert_uint_eq(count(t.text, "\"type\":\"zoom\""), 1);
-	ck_assert_int_eq(ls_replay_text(t.text, t.len, complain, NULL, &st, &result), 0);
+	ck_assert_int_eq(ls_replay_text(t.text, t.len, complain, NULL, &st, &result),
+		0);
 	ck_assert_uint_eq(st.bad_lines, 0);
 	json_decref(result);
 	free(t.text);
@@ -289,8 +314,8 @@ START_TEST(a_long_row_takes_several_lines)
 	while (done < LS_SERIES_PER_GROUP_MAX) {
 		size_t start = l.len;
 
-		done += ls_lines_series(&l, "train", "h0", 1, names + done, value + done,
-			LS_SERIES_PER_GROUP_MAX - done);
+		done += ls_lines_series(&l, "train", "h0", 1, names + done,
+			value + done, LS_SERIES_PER_GROUP_MAX - done);
 		ck_assert(!l.full);
 		ck_assert_uint_le(l.len - start, LS_REPLAY_LINE_MAX_BYTES);
 		lines++;

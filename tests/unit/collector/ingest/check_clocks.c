@@ -8,10 +8,11 @@
 #include "collector/ingest/feed.h"
 #include "tests/support/harness.h"
 
-/* A host whose clock began elsewhere and runs fast, seen over a network with delay and jitter. */
+/* A host whose clock began elsewhere and runs fast, seen over a network with delay and
+ * jitter. */
 struct host {
 	double offset_ns; /* ours minus the host's at our time 0 */
-	double drift;     /* the host's clock gains so much a second */
+	double drift; /* the host's clock gains so much a second */
 	uint64_t seed;
 };
 
@@ -31,7 +32,8 @@ host_delay(struct host *h, double floor_ns, double scale_ns)
 }
 
 static void
-exchange(struct ls_clock *c, struct host *h, double at_ns, double there_ns, double back_ns)
+exchange(struct ls_clock *c, struct host *h, double at_ns, double there_ns,
+	double back_ns)
 {
 	const double hold_ns = 100e6; /* until the commit */
 	double t2 = at_ns + there_ns, t3 = t2 + hold_ns;
@@ -47,7 +49,8 @@ exchange(struct ls_clock *c, struct host *h, double at_ns, double there_ns, doub
 
 /* Error of mapping the host's time at ours_ns. */
 static double
-map_error(const struct ls_clock *c, const struct host *h, double ours_ns, int64_t *ret_uncertainty)
+map_error(const struct ls_clock *c, const struct host *h, double ours_ns,
+	int64_t *ret_uncertainty)
 {
 	int64_t t = (int64_t)host_time(h, ours_ns);
 	struct ls_store_map map;
@@ -98,10 +101,12 @@ START_TEST(drift_is_followed)
 
 	ls_clock_init(&c, false);
 	for (i = 0; i < 1000; i++, at += 1e9) {
-		exchange(&c, &h, at, host_delay(&h, 40e3, 200e3), host_delay(&h, 40e3, 200e3));
+		exchange(&c, &h, at, host_delay(&h, 40e3, 200e3),
+			host_delay(&h, 40e3, 200e3));
 		error = map_error(&c, &h, at + 1e9, &uncertainty);
-		ck_assert_msg(fabs(error) <= (double)uncertainty, "beat %d: error %.0f ns of %lld",
-			i, error, (long long)uncertainty);
+		ck_assert_msg(fabs(error) <= (double)uncertainty,
+			"beat %d: error %.0f ns of %lld", i, error,
+			(long long)uncertainty);
 	}
 	ck_assert_double_lt(fabs(error), 60e3);
 	ck_assert_int_lt(uncertainty, 300000);
@@ -121,10 +126,12 @@ START_TEST(asymmetry_stays_within_the_uncertainty)
 
 	ls_clock_init(&c, false);
 	for (i = 0; i < 600; i++, at += 1e9) {
-		exchange(&c, &h, at, host_delay(&h, 900e3, 100e3), host_delay(&h, 50e3, 100e3));
+		exchange(&c, &h, at, host_delay(&h, 900e3, 100e3),
+			host_delay(&h, 50e3, 100e3));
 		error = map_error(&c, &h, at + 1e9, &uncertainty);
-		ck_assert_msg(fabs(error) <= (double)uncertainty, "beat %d: error %.0f ns of %lld",
-			i, error, (long long)uncertainty);
+		ck_assert_msg(fabs(error) <= (double)uncertainty,
+			"beat %d: error %.0f ns of %lld", i, error,
+			(long long)uncertainty);
 	}
 	ck_assert_double_gt(fabs(error), 300e3); /* it cannot be seen */
 }
@@ -151,7 +158,9 @@ START_TEST(impossible_stamps_are_refused)
 	struct ls_clock c;
 	const struct ls_wire_stamps back = { .t1 = 100, .t2 = 50, .t3 = 60, .t4 = 90 };
 	const struct ls_wire_stamps held = { .t1 = 100, .t2 = 50, .t3 = 40, .t4 = 200 };
-	const struct ls_wire_stamps longer = { .t1 = 100, .t2 = 50, .t3 = 500, .t4 = 200 };
+	const struct ls_wire_stamps longer = {
+		.t1 = 100, .t2 = 50, .t3 = 500, .t4 = 200
+	};
 	const struct ls_wire_stamps far = { .t1 = UINT64_MAX - 1, .t4 = UINT64_MAX };
 
 	ls_clock_init(&c, false);

@@ -34,8 +34,13 @@ teardown(void)
 static struct ls_wire_report
 report(const char *host)
 {
-	struct ls_wire_report r = { .has_kernel = true, .t_send_mono_ns = 1000000000, .slowed = 4, .lost_samples = 10,
-		.waiting_chunk_items = 2, .spooled_items = 3, .dropped_records = 5 };
+	struct ls_wire_report r = { .has_kernel = true,
+		.t_send_mono_ns = 1000000000,
+		.slowed = 4,
+		.lost_samples = 10,
+		.waiting_chunk_items = 2,
+		.spooled_items = 3,
+		.dropped_records = 5 };
 
 	(void)snprintf(r.host, sizeof(r.host), "%s", host);
 	(void)snprintf(r.agent_version, sizeof(r.agent_version), "1.2");
@@ -131,18 +136,22 @@ END_TEST
 
 START_TEST(what_storage_knew_is_there_and_bad_text_is_not)
 {
-	static const char good[] = "{\"slice\":{\"source\":\"config\",\"value\":\"s\"}}";
+	static const char good[] =
+		"{\"slice\":{\"source\":\"config\",\"value\":\"s\"}}";
 	json_t *h = NULL;
 
-	ck_assert_int_eq(ls_fleet_seed(fleet, "a", good, strlen(good), NOW, NOW + 5), 0);
+	ck_assert_int_eq(ls_fleet_seed(fleet, "a", good, strlen(good), NOW, NOW + 5),
+		0);
 	ck_assert_int_eq(ls_fleet_seed(fleet, "b", "[]", 2, NOW, NOW), -LS_EPARSE);
 	ck_assert_int_eq(ls_fleet_seed(fleet, "b", "{", 1, NOW, NOW), -LS_EPARSE);
 	ck_assert(!ls_fleet_has(fleet, "b"));
 	ck_assert_int_eq(ls_fleet_view(fleet, "a", 0, &h), 0);
 	ck_assert(json_is_null(json_object_get(h, "agent")));
 	ck_assert(json_is_null(json_object_get(h, "clock")));
-	ck_assert_str_eq(json_string_value(json_object_get(
-				 json_object_get(json_object_get(h, "identity"), "slice"), "value")),
+	ck_assert_str_eq(
+		json_string_value(json_object_get(
+			json_object_get(json_object_get(h, "identity"), "slice"),
+			"value")),
 		"s");
 	json_decref(h);
 }
@@ -164,7 +173,9 @@ give(const char *group, size_t count, size_t values, int64_t t_us)
 		value[i] = i == 0 ? NAN : (double)i;
 	}
 	z.dictionary = ls_wire_dictionary_hash(group, series, count);
-	ck_assert_int_eq(ls_dictionaries_put(dictionaries, z.dictionary, group, series, count, &d), 0);
+	ck_assert_int_eq(ls_dictionaries_put(dictionaries, z.dictionary, group, series,
+				 count, &d),
+		0);
 	return ls_fleet_values(fleet, "a", d, &z, t_us);
 }
 
@@ -208,7 +219,8 @@ START_TEST(a_series_of_no_known_form_is_shown_as_it_is)
 {
 	json_t *one = ls_fleet_series_json("what is this", "g", 1, true, NOW, true);
 
-	ck_assert_str_eq(json_string_value(json_object_get(one, "name")), "what is this");
+	ck_assert_str_eq(json_string_value(json_object_get(one, "name")),
+		"what is this");
 	ck_assert_uint_eq(json_object_size(json_object_get(one, "labels")), 0);
 	ck_assert(json_is_null(json_object_get(one, "unit")));
 	json_decref(one);

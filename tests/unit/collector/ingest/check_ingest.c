@@ -33,8 +33,8 @@ static bool hold;
 
 /* Replies with the request itself, reversed; or holds it. */
 static void
-on_request(void *arg, struct ls_ingest_request *request, const uint8_t *data, size_t len,
-	uint64_t t_receive_mono_ns)
+on_request(void *arg, struct ls_ingest_request *request, const uint8_t *data,
+	size_t len, uint64_t t_receive_mono_ns)
 {
 	uint8_t *out = malloc(len > 0 ? len : 1);
 	size_t i;
@@ -70,7 +70,8 @@ turn(void)
 static void
 setup(void)
 {
-	const struct ls_ingest_options options = { .url = "tcp://127.0.0.1:0", .contexts = 4 };
+	const struct ls_ingest_options options = { .url = "tcp://127.0.0.1:0",
+		.contexts = 4 };
 
 	ls_log_set_level(LS_LOG_ERR);
 	hold = false;
@@ -261,7 +262,7 @@ START_TEST(an_oversized_report_never_arrives)
 }
 END_TEST
 
-/* --- strangers -------------------------------------------------------------------------------- */
+/* --- strangers ------------------------------------------------------------ */
 
 static int
 stranger(void)
@@ -299,9 +300,11 @@ START_TEST(strangers_do_no_harm)
 	static const uint8_t wrong_version[] = { 0, 'S', 'P', 9, 0, 0x30, 0, 0 };
 	static const uint8_t publisher[] = { 0, 'S', 'P', 0, 0, 0x20, 0, 0 };
 	/* A REQ header, then a length of 4 GiB, then nothing. */
-	static const uint8_t claim[] = { 0, 'S', 'P', 0, 0, 0x30, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1 };
+	static const uint8_t claim[] = { 0, 'S', 'P', 0, 0, 0x30, 0, 0, 0, 0, 0, 1, 0,
+		0, 0, 0, 1 };
 	/* A REQ header, then a message too short for a request id. */
-	static const uint8_t no_id[] = { 0, 'S', 'P', 0, 0, 0x30, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 2 };
+	static const uint8_t no_id[] = { 0, 'S', 'P', 0, 0, 0x30, 0, 0, 0, 0, 0, 0, 0,
+		0, 0, 2, 1, 2 };
 	static const char http[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 	int k;
 
@@ -321,7 +324,7 @@ START_TEST(strangers_do_no_harm)
 }
 END_TEST
 
-/* --- what nng would not send ------------------------------------------------------------------- */
+/* --- what nng would not send ---------------------------------------------- */
 
 /* Greets over a plain socket, and reads the answer to it. */
 static int
@@ -331,15 +334,19 @@ plain(void)
 	uint8_t theirs[8];
 	int fd = stranger(), i;
 
-	ck_assert_int_eq(send(fd, greeting, sizeof(greeting), MSG_NOSIGNAL), sizeof(greeting));
-	for (i = 0; i < 1000 && recv(fd, theirs, sizeof(theirs), MSG_DONTWAIT | MSG_PEEK) < 8; i++)
+	ck_assert_int_eq(send(fd, greeting, sizeof(greeting), MSG_NOSIGNAL),
+		sizeof(greeting));
+	for (i = 0; i < 1000 &&
+		recv(fd, theirs, sizeof(theirs), MSG_DONTWAIT | MSG_PEEK) < 8;
+		i++)
 		turn();
 	ck_assert_int_eq(recv(fd, theirs, sizeof(theirs), MSG_DONTWAIT), 8);
 	ck_assert_mem_eq(theirs, "\0SP\0\0\x31\0\0", 8);
 	return fd;
 }
 
-/* A request of len times `fill`, with so many routing words before its own; returns its bytes. */
+/* A request of len times `fill`, with so many routing words before its own; returns its
+ * bytes. */
 static size_t
 frame(uint8_t *out, size_t hops, uint8_t fill, size_t len)
 {
@@ -377,10 +384,12 @@ expect(int fd, const uint8_t *wanted, size_t len)
 START_TEST(requests_may_come_together_or_in_pieces)
 {
 	uint8_t buf[3000];
-	size_t first = frame(buf, 0, 'a', 5), second = frame(buf + first, 3, 'b', 2000), at;
+	size_t first = frame(buf, 0, 'a', 5), second = frame(buf + first, 3, 'b', 2000),
+	       at;
 	int fd = plain(), i;
 
-	ck_assert_int_eq(send(fd, buf, first + second, MSG_NOSIGNAL), (ssize_t)(first + second));
+	ck_assert_int_eq(send(fd, buf, first + second, MSG_NOSIGNAL),
+		(ssize_t)(first + second));
 	expect(fd, buf, first + second); /* of one letter: reversed it is the same */
 	for (at = 0; at < first + second; at += 7) {
 		size_t n = first + second - at < 7 ? first + second - at : 7;
@@ -404,7 +413,8 @@ START_TEST(large_requests_and_replies_arrive_whole)
 
 	len = frame(buf, 0, 'x', size - 12);
 	while (sent < len) {
-		ssize_t n = send(fd, buf + sent, len - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n =
+			send(fd, buf + sent, len - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (n > 0)
 			sent += (size_t)n;
@@ -444,7 +454,8 @@ START_TEST(who_never_reads_is_closed)
 	int fd = plain(), i;
 
 	len = frame(buf, 0, 'x', len);
-	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof(soon)), 0);
+	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof(soon)),
+		0);
 	for (i = 0; i < 2000 && stats().send_errors == 0; i++) {
 		ls_ignore((int)send(fd, buf, len, MSG_NOSIGNAL));
 		turn();
@@ -514,7 +525,8 @@ START_TEST(the_backlog_is_raised)
 			continue;
 		len = sizeof(info);
 		if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0)
-			backlog = info.tcpi_sacked; /* of a listening socket: its backlog */
+			backlog =
+				info.tcpi_sacked; /* of a listening socket: its backlog */
 	}
 	ck_assert_uint_gt(backlog, 128);
 }
@@ -528,7 +540,8 @@ START_TEST(a_taken_port_is_an_error)
 
 	(void)snprintf(url, sizeof(url), "tcp://127.0.0.1:%d", ls_ingest_port(ingest));
 	options.url = url;
-	ck_assert_int_eq(ls_ingest_open(loop, &options, on_request, NULL, &other), -EADDRINUSE);
+	ck_assert_int_eq(ls_ingest_open(loop, &options, on_request, NULL, &other),
+		-EADDRINUSE);
 	options.url = "nonsense";
 	ck_assert_int_ne(ls_ingest_open(loop, &options, on_request, NULL, &other), 0);
 	ck_assert_ptr_null(other);

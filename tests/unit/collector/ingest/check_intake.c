@@ -94,7 +94,8 @@ START_TEST(a_busy_collector_asks_for_a_longer_beat)
 		ls_intake_advance(core.intake, core.now_ns, core.cpu_ns);
 	}
 	ls_test_agent_steps(&a, 2, 1, 1);
-	ck_assert_uint_eq(ls_test_core_send(&core, &a, false)->beat_ns, 2 * LS_BEAT_DEFAULT_NS);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, false)->beat_ns,
+		2 * LS_BEAT_DEFAULT_NS);
 	ck_assert_uint_eq(core.ack.acked_seq, 2); /* nothing is refused for that */
 	ck_assert_uint_eq(stats().pressure.factor, 2);
 }
@@ -107,7 +108,8 @@ START_TEST(times_are_mapped_with_the_anchor)
 	ls_test_agent_init(&a, 0, true);
 	ls_test_agent_steps(&a, 1, 0, 2);
 	(void)ls_test_core_send(&core, &a, true);
-	ck_assert_int_eq(sql("SELECT t_lo_us FROM step_block"), LS_TEST_ANCHOR_NS / 1000 + 1000000);
+	ck_assert_int_eq(sql("SELECT t_lo_us FROM step_block"),
+		LS_TEST_ANCHOR_NS / 1000 + 1000000);
 	ck_assert_int_eq(sql("SELECT t_hi_us FROM step_block"),
 		LS_TEST_ANCHOR_NS / 1000 + 1000000 + 2 * 100000 - 1000);
 	ck_assert_int_eq(sql("SELECT uncertainty_ns FROM step_block"), 0);
@@ -324,7 +326,8 @@ START_TEST(an_unknown_number_asks_for_all_workers)
 	ck_assert(!send_hot_of(&a, 1, true)->need_all_workers);
 	ck_assert(!send_hot_of(&a, 1, false)->need_all_workers);
 	ck_assert_uint_eq(stats().counters, 2);
-	/* Started anew, the agent counts from elsewhere; the old number means nothing. */
+	/* Started anew, the agent counts from elsewhere; the old number means nothing.
+	 */
 	a.worker.number = 2;
 	ck_assert(!send_hot_of(&a, 2, true)->need_all_workers);
 	ck_assert(send_hot_of(&a, 1, false)->need_all_workers);
@@ -468,7 +471,8 @@ START_TEST(without_stamps_the_clock_is_guessed_in_the_end)
 	}
 	ls_test_agent_steps(&a, 1, 0, 4);
 	ck_assert_uint_eq(ls_test_core_send(&core, &a, true)->acked_seq, 1);
-	ck_assert_int_eq(sql("SELECT uncertainty_ns FROM step_block"), LS_CLOCK_GUESS_NS);
+	ck_assert_int_eq(sql("SELECT uncertainty_ns FROM step_block"),
+		LS_CLOCK_GUESS_NS);
 }
 END_TEST
 
@@ -481,7 +485,8 @@ START_TEST(counters_are_stored_without_waiting)
 	ck_assert_int_eq(ls_test_core_send(&core, &a, true)->status, LS_ACK_OK);
 	teardown();
 	ck_assert_int_eq(sql("SELECT count(*) FROM counters"), 1);
-	ck_assert_int_eq(sql("SELECT read_us FROM counters"), LS_TEST_ANCHOR_NS / 1000 + 99000000);
+	ck_assert_int_eq(sql("SELECT read_us FROM counters"),
+		LS_TEST_ANCHOR_NS / 1000 + 99000000);
 	ls_test_core_open(&core, dir);
 	ck_assert_uint_eq(core.restored.counters, 1);
 }
@@ -513,7 +518,8 @@ START_TEST(a_full_disk_acknowledges_nothing_and_heals)
 	ck_assert_uint_eq(ack->acked_seq, 3);
 	ck_assert_int_eq(sql("SELECT sum(n) FROM step_block WHERE worker_id = 1"), 9);
 	ck_assert_int_eq(sql("SELECT count(*) FROM gap"), 0);
-	/* The engine had each record once; the other rank's came after their steps were closed. */
+	/* The engine had each record once; the other rank's came after their steps were
+	 * closed. */
 	ls_engine_stats(core.engine, &engine);
 	ck_assert_uint_eq(engine.records, 9);
 	ck_assert_uint_eq(engine.late, 2);

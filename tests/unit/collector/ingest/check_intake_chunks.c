@@ -67,7 +67,7 @@ send(struct ls_test_agent *a)
 	return ls_test_core_send(&core, a, false);
 }
 
-/* --- the stream of chunks --------------------------------------------------------------------- */
+/* --- the stream of chunks ------------------------------------------------- */
 
 START_TEST(chunk_items_are_acknowledged_when_on_disk)
 {
@@ -86,13 +86,21 @@ START_TEST(chunk_items_are_acknowledged_when_on_disk)
 	ck_assert_uint_eq(ack->need_dictionary_count, 0);
 	ck_assert_int_eq(sql("SELECT count(*) FROM dictionary"), 1);
 	ck_assert_int_eq(sql("SELECT n FROM chunk"), 2);
-	ck_assert_int_eq(sql("SELECT substr(bytes, at + 1, 6) = x'010002000300' FROM chunk, body_part"), 1);
-	ck_assert_int_eq(sql("SELECT t_first_us FROM chunk"), LS_TEST_ANCHOR_NS / 1000 + 99000000);
-	ck_assert_int_eq(sql("SELECT t_last_us FROM chunk"), LS_TEST_ANCHOR_NS / 1000 + 100000000);
-	ck_assert_int_eq(sql("SELECT h.name = 'h0' FROM chunk c JOIN chunk_host h ON h.id = c.host_id"), 1);
-	ck_assert_int_eq(sql("SELECT c.dictionary = d.hash FROM chunk c, dictionary d"), 1);
+	ck_assert_int_eq(
+		sql("SELECT substr(bytes, at + 1, 6) = x'010002000300' FROM chunk, body_part"),
+		1);
+	ck_assert_int_eq(sql("SELECT t_first_us FROM chunk"),
+		LS_TEST_ANCHOR_NS / 1000 + 99000000);
+	ck_assert_int_eq(sql("SELECT t_last_us FROM chunk"),
+		LS_TEST_ANCHOR_NS / 1000 + 100000000);
+	ck_assert_int_eq(
+		sql("SELECT h.name = 'h0' FROM chunk c JOIN chunk_host h ON h.id = c.host_id"),
+		1);
+	ck_assert_int_eq(sql("SELECT c.dictionary = d.hash FROM chunk c, dictionary d"),
+		1);
 	ck_assert_int_eq(sql("SELECT samples FROM lost WHERE reason = 1"), 55);
-	ck_assert_int_eq(sql("SELECT from_us FROM lost"), LS_TEST_ANCHOR_NS / 1000 + 1000000);
+	ck_assert_int_eq(sql("SELECT from_us FROM lost"),
+		LS_TEST_ANCHOR_NS / 1000 + 1000000);
 	ck_assert_int_eq(sql("SELECT chunk_seq FROM ledger"), 3);
 	ck_assert_int_eq(sql("SELECT seq FROM ledger"), 1);
 	ck_assert_uint_eq(stats().chunks, 1);
@@ -192,11 +200,13 @@ START_TEST(a_bad_chunk_item_does_not_take_the_good_one_along)
 }
 END_TEST
 
-/* --- chunks that lie --------------------------------------------------------------------------- */
+/* --- chunks that lie ------------------------------------------------------ */
 
-/* Gives a dictionary and a good chunk, then that body, then a good one; the middle one is not stored. */
+/* Gives a dictionary and a good chunk, then that body, then a good one; the middle one
+ * is not stored. */
 static void
-lie(uint64_t t_first_ns, uint64_t t_last_ns, const uint8_t *body, size_t len, enum ls_intake_drop drop)
+lie(uint64_t t_first_ns, uint64_t t_last_ns, const uint8_t *body, size_t len,
+	enum ls_intake_drop drop)
 {
 	struct ls_test_agent a;
 
@@ -223,7 +233,8 @@ START_TEST(a_chunk_with_a_wrong_checksum_is_a_loss)
 	body[len / 2] ^= 1;
 	lie(T0, T0 + 1000000000, body, len, LS_INTAKE_CHUNK_CHECKSUM);
 	ck_assert_int_eq(sql("SELECT reason FROM lost"), LS_LOST_DAMAGED);
-	ck_assert_int_eq(sql("SELECT from_us FROM lost"), LS_TEST_ANCHOR_NS / 1000 + 99000000);
+	ck_assert_int_eq(sql("SELECT from_us FROM lost"),
+		LS_TEST_ANCHOR_NS / 1000 + 99000000);
 }
 END_TEST
 
@@ -260,7 +271,8 @@ START_TEST(a_chunk_longer_than_any_is_a_loss)
 	uint8_t body[256];
 	size_t len = ls_test_body(T0, LS_TEST_SERIES, 1, body, sizeof(body));
 
-	lie(T0, T0 + ((uint64_t)LS_CHUNK_SPAN_US + 1) * 1000, body, len, LS_INTAKE_CHUNK_SHAPE);
+	lie(T0, T0 + ((uint64_t)LS_CHUNK_SPAN_US + 1) * 1000, body, len,
+		LS_INTAKE_CHUNK_SHAPE);
 }
 END_TEST
 
@@ -387,7 +399,8 @@ START_TEST(chunks_wait_for_the_clock)
 	ls_test_agent_dictionary(&a, 1);
 	ls_test_agent_chunk(&a, 2, 1000000000);
 	ck_assert_uint_eq(send(&a)->acked_chunk_seq, 2);
-	ck_assert_int_eq(sql("SELECT t_first_us FROM chunk"), LS_TEST_ANCHOR_NS / 1000 + 100000000 - 100);
+	ck_assert_int_eq(sql("SELECT t_first_us FROM chunk"),
+		LS_TEST_ANCHOR_NS / 1000 + 100000000 - 100);
 }
 END_TEST
 
@@ -432,10 +445,13 @@ START_TEST(a_restart_knows_ledger_dictionaries_and_hosts)
 	ck_assert_uint_eq(core.restored.dictionaries, 1);
 	ck_assert_uint_eq(core.restored.hosts, 1);
 	ck_assert_int_eq(ls_fleet_view(core.fleet, "h0", 0, &host), 0);
-	ck_assert_str_eq(json_string_value(json_object_get(
-				 json_object_get(json_object_get(host, "identity"), "worker"), "value")),
+	ck_assert_str_eq(
+		json_string_value(json_object_get(
+			json_object_get(json_object_get(host, "identity"), "worker"),
+			"value")),
 		"7");
-	ck_assert(json_is_null(json_object_get(host, "agent"))); /* it has not reported since */
+	/* it has not reported since */
+	ck_assert(json_is_null(json_object_get(host, "agent")));
 	json_decref(host);
 	ls_test_agent_chunk(&a, 2, T0);
 	ls_test_agent_chunk(&a, 3, T0 + 5);
@@ -446,7 +462,7 @@ START_TEST(a_restart_knows_ledger_dictionaries_and_hosts)
 }
 END_TEST
 
-/* --- identity and zoom -------------------------------------------------------------------------- */
+/* --- identity and zoom ---------------------------------------------------- */
 
 START_TEST(identity_is_asked_for_and_stored_when_it_changes)
 {
@@ -462,11 +478,14 @@ START_TEST(identity_is_asked_for_and_stored_when_it_changes)
 	(void)send(&a);
 	teardown();
 	ck_assert_int_eq(ls_test_sql(dir, 0, "SELECT count(*) FROM host_identity"), 1);
-	ck_assert_int_eq(ls_test_sql(dir, 0,
-				 "SELECT json = '{\"slice\":{\"source\":\"metadata\",\"value\":\"s-1\"},"
-				 "\"worker\":{\"source\":\"ring\",\"value\":\"8\"}}' FROM host_identity"),
+	ck_assert_int_eq(
+		ls_test_sql(dir, 0,
+			"SELECT json = '{\"slice\":{\"source\":\"metadata\",\"value\":\"s-1\"},"
+			"\"worker\":{\"source\":\"ring\",\"value\":\"8\"}}' FROM host_identity"),
 		1);
-	ck_assert_int_eq(ls_test_sql(dir, 0, "SELECT first_us <= last_us FROM host_identity"), 1);
+	ck_assert_int_eq(
+		ls_test_sql(dir, 0, "SELECT first_us <= last_us FROM host_identity"),
+		1);
 	ls_test_core_open(&core, dir);
 }
 END_TEST
@@ -492,15 +511,19 @@ START_TEST(a_zoomed_host_is_told_and_its_values_are_live)
 	ck_assert_int_eq(ls_fleet_series(core.fleet, "h0", now_us, &series), 0);
 	ck_assert_uint_eq(json_array_size(series), LS_TEST_SERIES);
 	one = json_array_get(series, 2);
-	ck_assert_str_eq(json_string_value(json_object_get(one, "name")), "chip.hbm.used_bytes");
-	ck_assert_str_eq(
-		json_string_value(json_object_get(json_object_get(one, "labels"), "chip")), "1");
+	ck_assert_str_eq(json_string_value(json_object_get(one, "name")),
+		"chip.hbm.used_bytes");
+	ck_assert_str_eq(json_string_value(json_object_get(
+				 json_object_get(one, "labels"), "chip")),
+		"1");
 	ck_assert_str_eq(json_string_value(json_object_get(one, "unit")), "bytes");
 	ck_assert(json_number_value(json_object_get(one, "value")) == 1e9 + 1);
 	ck_assert(json_is_null(json_object_get(json_array_get(series, 1), "value")));
 	json_decref(series);
 	/* Old values are not live, and after the end none are taken. */
-	ck_assert_int_eq(ls_fleet_series(core.fleet, "h0", now_us + LS_ZOOM_LIVE_US, &series), 0);
+	ck_assert_int_eq(
+		ls_fleet_series(core.fleet, "h0", now_us + LS_ZOOM_LIVE_US, &series),
+		0);
 	ck_assert_uint_eq(json_array_size(series), 0);
 	json_decref(series);
 	core.now_ns += 61000000000ull;
@@ -513,7 +536,8 @@ START_TEST(a_zoomed_host_is_told_and_its_values_are_live)
 	ck_assert_uint_eq(stats().drops[LS_INTAKE_UNASKED], 2);
 	teardown();
 	ck_assert_int_eq(sql("SELECT count(*) FROM zoom"), 2);
-	ck_assert_int_eq(sql("SELECT event FROM zoom ORDER BY id DESC LIMIT 1"), LS_ZOOM_END);
+	ck_assert_int_eq(sql("SELECT event FROM zoom ORDER BY id DESC LIMIT 1"),
+		LS_ZOOM_END);
 	ls_test_core_open(&core, dir);
 }
 END_TEST
@@ -525,7 +549,8 @@ START_TEST(zoomed_values_must_fit_their_dictionary)
 
 	ls_test_agent_init(&a, 0, true);
 	ck_assert_int_eq(ls_zoom_ask(core.zoom, "h0", 60000000,
-				 ls_intake_time_us(core.intake, core.now_ns), &until_us),
+				 ls_intake_time_us(core.intake, core.now_ns),
+				 &until_us),
 		0);
 	ls_test_agent_zoomed(&a, T0);
 	ck_assert_uint_eq(send(&a)->need_dictionary_count, 1);
@@ -565,14 +590,21 @@ START_TEST(a_suspect_is_zoomed_with_its_peers)
 		ls_test_agent_init(&agents[i], i, true);
 	for (n = 0; n < 300; n++)
 		ls_test_core_round(&core, agents, 4, n, 2);
-	ck_assert_int_gt(ls_zoom_until(core.zoom, "h2", ls_intake_time_us(core.intake, core.now_ns)), 0);
+	ck_assert_int_gt(ls_zoom_until(core.zoom, "h2",
+				 ls_intake_time_us(core.intake, core.now_ns)),
+		0);
 	teardown();
-	ck_assert_int_eq(sql("SELECT count(*) FROM zoom WHERE host = 'h2' AND job = 'train' "
-			     "AND event = 0"),
+	ck_assert_int_eq(
+		sql("SELECT count(*) FROM zoom WHERE host = 'h2' AND job = 'train' "
+		    "AND event = 0"),
 		1);
-	/* Two at a time; another one, where one of them looked suspect itself for a while. */
-	ck_assert_int_ge(sql("SELECT count(*) FROM zoom WHERE cause = 'peer of h2'"), 2);
-	ck_assert_int_eq(sql("SELECT count(*) FROM zoom WHERE host <> 'h2' AND cause <> 'peer of h2'"), 0);
+	/* Two at a time; another one, where one of them looked suspect itself for a
+	 * while. */
+	ck_assert_int_ge(sql("SELECT count(*) FROM zoom WHERE cause = 'peer of h2'"),
+		2);
+	ck_assert_int_eq(
+		sql("SELECT count(*) FROM zoom WHERE host <> 'h2' AND cause <> 'peer of h2'"),
+		0);
 	ls_test_core_open(&core, dir);
 }
 END_TEST

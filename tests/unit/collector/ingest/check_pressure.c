@@ -30,7 +30,8 @@ stats(void)
 	return st;
 }
 
-/* So many seconds in which commits take commit_ns each and the loop uses this share of a core. */
+/* So many seconds in which commits take commit_ns each and the loop uses this share of
+ * a core. */
 static void
 live(unsigned seconds, uint64_t commit_ns, double loop)
 {
@@ -127,7 +128,8 @@ START_TEST(beats_become_shorter_after_a_calm_time)
 	live(20, LS_PRESSURE_COMMIT_NS, 0.1);
 	ck_assert_uint_eq(stats().factor, 4);
 	live(calm - 1, S / 100, 0.1);
-	live(1, LS_PRESSURE_COMMIT_NS * 3 / 4, 0.1); /* not high, not calm: begins again */
+	/* not high, not calm: begins again */
+	live(1, LS_PRESSURE_COMMIT_NS * 3 / 4, 0.1);
 	live(calm - 1, S / 100, 0.1);
 	ck_assert_uint_eq(stats().factor, 4);
 	live(1, S / 100, 0.1);

@@ -36,7 +36,8 @@ START_TEST(name_and_labels_come_apart)
 {
 	same("host.load.1m", "host.load.1m", "{}");
 	same("a{}", "a", "{}");
-	same("tpu.runtime.hbm{chip=\"0\",core=\"1\"}", "tpu.runtime.hbm", "{\"chip\":\"0\",\"core\":\"1\"}");
+	same("tpu.runtime.hbm{chip=\"0\",core=\"1\"}", "tpu.runtime.hbm",
+		"{\"chip\":\"0\",\"core\":\"1\"}");
 	same("a{x=\"\"}", "a", "{\"x\":\"\"}");
 }
 END_TEST
@@ -50,14 +51,16 @@ END_TEST
 
 START_TEST(what_is_no_series_is_refused)
 {
-	static const char *const bad[] = { "", "{", "a{", "a}", "a{x}", "a{x=1}", "a{x=\"", "a{x=\"\\",
-		"a{x=\"1\"", "a{x=\"1\" }", "a{x=\"1\"}b", "a{=\"1\"}", "a b", "a{x=\"1\"y=\"2\"}" };
+	static const char *const bad[] = { "", "{", "a{", "a}", "a{x}", "a{x=1}",
+		"a{x=\"", "a{x=\"\\", "a{x=\"1\"", "a{x=\"1\" }", "a{x=\"1\"}b",
+		"a{=\"1\"}", "a b", "a{x=\"1\"y=\"2\"}" };
 	char longest[LS_SERIES_NAME_MAX_BYTES + 1];
 	json_t *labels = NULL;
 	size_t i;
 
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		ck_assert_msg(ls_series_text_parse(bad[i], name, &labels) == -LS_EPARSE, "%s", bad[i]);
+		ck_assert_msg(ls_series_text_parse(bad[i], name, &labels) == -LS_EPARSE,
+			"%s", bad[i]);
 	memset(longest, 'a', sizeof(longest) - 1);
 	longest[sizeof(longest) - 1] = '\0';
 	ck_assert_int_eq(ls_series_text_parse(longest, name, &labels), -LS_EPARSE);
@@ -68,7 +71,8 @@ END_TEST
 START_TEST(names_say_their_unit)
 {
 	ck_assert_str_eq(ls_series_text_unit("host.cpu.busy_seconds_total"), "s");
-	ck_assert_str_eq(ls_series_text_unit("host.load.1m"), "1"); /* by the table of metrics */
+	/* by the table of metrics */
+	ck_assert_str_eq(ls_series_text_unit("host.load.1m"), "1");
 	ck_assert_str_eq(ls_series_text_unit("chip.hbm.used_bytes"), "bytes");
 	ck_assert_str_eq(ls_series_text_unit("x_celsius"), "Cel");
 	ck_assert_ptr_null(ls_series_text_unit("what.is.this"));

@@ -110,7 +110,8 @@ START_TEST(a_hole_that_cannot_be_filled_is_given_up)
 	int i;
 
 	take(s, 1);
-	for (i = 0; i < 2 * LS_SESSION_HOLE_TRIES; i++) /* 1 may still be on its way to the disk */
+	/* 1 may still be on its way to the disk */
+	for (i = 0; i < 2 * LS_SESSION_HOLE_TRIES; i++)
 		ck_assert_int_eq(ls_session_check(s, LS_STREAM_STEPS, 9, 9), -LS_EBUSY);
 	ls_session_commit(s, LS_STREAM_STEPS, 1);
 	for (i = 1; i < LS_SESSION_HOLE_TRIES; i++)
@@ -140,7 +141,8 @@ START_TEST(streams_are_numbered_apart)
 	struct ls_session *s = meet("a", 1, S);
 
 	take(s, 1);
-	ck_assert_int_eq(ls_session_check(s, LS_STREAM_CHUNKS, 7, 7), 0); /* fresh: any number */
+	/* fresh: any number */
+	ck_assert_int_eq(ls_session_check(s, LS_STREAM_CHUNKS, 7, 7), 0);
 	ls_session_accept(s, LS_STREAM_CHUNKS, 7, 7);
 	ck_assert_int_eq(ls_session_check(s, LS_STREAM_CHUNKS, 9, 9), -LS_EBUSY);
 	ck_assert_int_eq(ls_session_check(s, LS_STREAM_CHUNKS, 7, 7), -LS_EDUPLICATE);
@@ -236,7 +238,8 @@ START_TEST(a_session_begins_with_the_kernel_and_goes_on_without)
 	ls_sessions_sweep(table, 2 * S + LS_SESSION_STALE_NS);
 	ls_sessions_sweep(table, 2 * S + LS_SESSION_GONE_NS);
 	ck_assert_int_eq(ls_session_state(s), LS_SESSION_GONE);
-	ck_assert_int_eq(ls_sessions_report(table, &r, true, 3 * S + LS_SESSION_GONE_NS, &s),
+	ck_assert_int_eq(
+		ls_sessions_report(table, &r, true, 3 * S + LS_SESSION_GONE_NS, &s),
 		-LS_EUNKNOWN);
 }
 END_TEST
@@ -333,7 +336,7 @@ START_TEST(states_have_names)
 }
 END_TEST
 
-/* --- rings ---------------------------------------------------------------------------------- */
+/* --- rings ---------------------------------------------------------------- */
 
 static void
 make_id(uint8_t *id, uint8_t n)

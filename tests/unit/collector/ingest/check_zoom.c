@@ -80,8 +80,9 @@ START_TEST(begins_when_wanted_and_ends_by_itself)
 	ck_assert_int_ne(ls_zoom_until(zoom, "a", (1000 + MAX_S - 1) * S), 0);
 	ck_assert_int_eq(ls_zoom_until(zoom, "a", (1000 + MAX_S) * S), 0);
 	ls_zoom_turn(zoom, NULL, 0, (1000 + MAX_S) * S);
-	ck_assert_str_eq(told, "1000 begin a (suspect) until 1120\n"
-			       "1120 end a (suspect) until 1120\n");
+	ck_assert_str_eq(told,
+		"1000 begin a (suspect) until 1120\n"
+		"1120 end a (suspect) until 1120\n");
 	ck_assert_uint_eq(stats().active, 0);
 	ck_assert_int_eq(ls_zoom_until(zoom, "b", 1000 * S), 0);
 	ck_assert_int_eq(ls_zoom_until(zoom, "", 1000 * S), 0);
@@ -91,12 +92,13 @@ END_TEST
 START_TEST(renewed_while_wanted_up_to_a_total)
 {
 	wanted("a", 1000, 1000 + TOTAL_S + REST_S / 2);
-	ck_assert_str_eq(told, "1000 begin a (suspect) until 1120\n"
-			       "1120 renew a (suspect) until 1240\n"
-			       "1240 renew a (suspect) until 1360\n"
-			       "1360 renew a (suspect) until 1480\n"
-			       "1480 renew a (suspect) until 1600\n"
-			       "1600 end a (suspect) until 1600\n");
+	ck_assert_str_eq(told,
+		"1000 begin a (suspect) until 1120\n"
+		"1120 renew a (suspect) until 1240\n"
+		"1240 renew a (suspect) until 1360\n"
+		"1360 renew a (suspect) until 1480\n"
+		"1480 renew a (suspect) until 1600\n"
+		"1600 end a (suspect) until 1600\n");
 	ck_assert_uint_eq(stats().waiting, 1);
 	told[0] = '\0';
 	wanted("a", 1600 + REST_S, 1601 + REST_S); /* rested */
@@ -108,7 +110,8 @@ START_TEST(coming_and_going_does_not_get_round_the_total)
 {
 	int64_t t = 1000, n = 0;
 
-	/* Wanted for a moment each two minutes and a bit: as long as the total lasts. */
+	/* Wanted for a moment each two minutes and a bit: as long as the total lasts.
+	 */
 	for (; t < 1000 + REST_S; t += MAX_S + 5) {
 		wanted("a", t, t + 1);
 		ls_zoom_turn(zoom, NULL, 0, (t + MAX_S) * S);
@@ -133,7 +136,8 @@ START_TEST(at_most_so_many_hosts_at_once)
 	ls_zoom_turn(zoom, w, LS_ZOOM_HOSTS_MAX + 3, 1000 * S);
 	ck_assert_uint_eq(stats().active, LS_ZOOM_HOSTS_MAX);
 	ck_assert_uint_eq(stats().waiting, 3);
-	ck_assert_int_ne(ls_zoom_until(zoom, "h0", 1000 * S), 0); /* the weightiest first */
+	/* the weightiest first */
+	ck_assert_int_ne(ls_zoom_until(zoom, "h0", 1000 * S), 0);
 	ck_assert_int_eq(ls_zoom_until(zoom, name, 1000 * S), 0);
 	ck_assert_int_eq(ls_zoom_ask(zoom, "x", 10 * S, 1000 * S, &until), -LS_EBUSY);
 	ck_assert_int_eq(until, -1);
@@ -153,8 +157,9 @@ START_TEST(a_person_may_ask_for_a_host_that_rests)
 	ck_assert_int_eq(ls_zoom_ask(zoom, "a", 3600 * S, 1700 * S, &until), 0);
 	ck_assert_int_eq(until, (1700 + MAX_S) * S); /* no longer than any */
 	wanted("a", 1701, 1700 + MAX_S + 10);
-	ck_assert_str_eq(told, "1700 begin a (asked) until 1820\n"
-			       "1820 end a (asked) until 1820\n");
+	ck_assert_str_eq(told,
+		"1700 begin a (asked) until 1820\n"
+		"1820 end a (asked) until 1820\n");
 }
 END_TEST
 

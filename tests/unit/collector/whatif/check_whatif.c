@@ -16,7 +16,7 @@
 
 #define NEAR 1e-9
 
-/* --- memory that ends ----------------------------------------------------------------------------- */
+/* --- memory that ends ----------------------------------------------------- */
 
 /* The allocation that fails, counted down; 0: none does. */
 static size_t fail_at;
@@ -46,7 +46,7 @@ __wrap_realloc(void *p, size_t size)
 	return fail_at > 0 && --fail_at == 0 ? NULL : __real_realloc(p, size);
 }
 
-/* --- traces by hand ------------------------------------------------------------------------------- */
+/* --- traces by hand ------------------------------------------------------- */
 
 enum { ROWS = 64 };
 
@@ -60,11 +60,11 @@ struct hand {
 };
 
 static void
-op(struct hand *h, uint32_t dp, uint32_t stage, const char *type, uint32_t seq, double start_s,
-	double duration_s)
+op(struct hand *h, uint32_t dp, uint32_t stage, const char *type, uint32_t seq,
+	double start_s, double duration_s)
 {
 	ck_assert_uint_lt(h->count, ROWS);
-	h->rows[h->count] = (struct ls_whatif_row){.step = 7,
+	h->rows[h->count] = (struct ls_whatif_row){ .step = 7,
 		.rank = stage * h->dp_count + dp,
 		.dp = dp,
 		.stage = stage,
@@ -72,15 +72,15 @@ op(struct hand *h, uint32_t dp, uint32_t stage, const char *type, uint32_t seq, 
 		.line = (uint32_t)h->count + 2,
 		.type = ls_whatif_type_find(type),
 		.start_s = start_s,
-		.duration_s = duration_s};
+		.duration_s = duration_s };
 	ck_assert_uint_lt(h->rows[h->count++].type, LS_WHATIF_OPTYPES);
 }
 
 static int
 try(struct hand *h)
 {
-	int rc = ls_whatif_trace_new(
-		h->rows, h->count, h->dp_count, h->stage_count, &h->trace, &h->error);
+	int rc = ls_whatif_trace_new(h->rows, h->count, h->dp_count, h->stage_count,
+		&h->trace, &h->error);
 
 	return rc == 0 ? ls_whatif_new(h->trace, &h->whatif, &h->error) : rc;
 }
@@ -106,11 +106,12 @@ eq(double is, double should)
 	ck_assert_msg(fabs(is - should) < NEAR, "%.12g should be %.12g", is, should);
 }
 
-/* Two dp of one stage; the first computes twice as long, and the second waits in the reduce-scatter. */
+/* Two dp of one stage; the first computes twice as long, and the second waits in the
+ * reduce-scatter. */
 static void
 two_dp(struct hand *h)
 {
-	*h = (struct hand){.dp_count = 2, .stage_count = 1};
+	*h = (struct hand){ .dp_count = 2, .stage_count = 1 };
 	op(h, 0, 0, "params-all-gather", 0, 0, 1);
 	op(h, 0, 0, "forward-compute", 0, 1, 2);
 	op(h, 0, 0, "backward-compute", 0, 3, 4);
@@ -158,17 +159,20 @@ START_TEST(two_dp_as_by_hand)
 }
 END_TEST
 
-/* Two stages and microbatches, hops of no length: 0: F F B B, 1: F B F B. Stage 1 takes longer by design. */
+/* Two stages and microbatches, hops of no length: 0: F F B B, 1: F B F B. Stage 1 takes
+ * longer by design. */
 static void
 pipeline(struct hand *h)
 {
-	static const char *const names[] = {"forward-compute", "backward-compute"};
-	static const double start0[2][2] = {{0, 1}, {7, 13}}, start1[2][2] = {{1, 7}, {4, 10}};
+	static const char *const names[] = { "forward-compute", "backward-compute" };
+	static const double start0[2][2] = { { 0, 1 }, { 7, 13 } },
+			    start1[2][2] = { { 1, 7 }, { 4, 10 } };
 
-	*h = (struct hand){.dp_count = 1, .stage_count = 2};
+	*h = (struct hand){ .dp_count = 1, .stage_count = 2 };
 	for (uint32_t way = 0; way < 2; way++) {
 		for (uint32_t seq = 0; seq < 2; seq++) {
-			op(h, 0, 0, names[way], seq, start0[way][seq], way == 0 ? 1 : 2);
+			op(h, 0, 0, names[way], seq, start0[way][seq],
+				way == 0 ? 1 : 2);
 			op(h, 0, 1, names[way], seq, start1[way][seq], 3);
 		}
 	}
@@ -225,11 +229,12 @@ START_TEST(role_median_does_not_blame_what_is_slow_by_design)
 }
 END_TEST
 
-/* The tail; with separate-grads-all-reduce, the reduce-scatter runs before the layernorm. */
+/* The tail; with separate-grads-all-reduce, the reduce-scatter runs before the
+ * layernorm. */
 static void
 tail(struct hand *h, bool overlaps)
 {
-	*h = (struct hand){.dp_count = 2, .stage_count = 1};
+	*h = (struct hand){ .dp_count = 2, .stage_count = 1 };
 	for (uint32_t dp = 0; dp < 2; dp++) {
 		op(h, dp, 0, "forward-compute", 0, 0, 1);
 		op(h, dp, 0, "backward-compute", 0, 1, 2);
@@ -252,14 +257,15 @@ START_TEST(reduce_scatter_overlaps_or_follows)
 	eq(ls_whatif_replayed_s(h.whatif), 11);
 	done(&h);
 	tail(&h, false);
-	eq(ls_whatif_replayed_s(h.whatif), 10.5); /* 3 + gc 0.5 + layernorm 1 + 4 + 1 + 1 */
+	/* 3 + gc 0.5 + layernorm 1 + 4 + 1 + 1 */
+	eq(ls_whatif_replayed_s(h.whatif), 10.5);
 	done(&h);
 }
 END_TEST
 
 START_TEST(what_hosts_lose_between_operations_is_the_launch_slowdown)
 {
-	struct hand h = {.dp_count = 1, .stage_count = 1};
+	struct hand h = { .dp_count = 1, .stage_count = 1 };
 
 	op(&h, 0, 0, "forward-compute", 0, 0.5, 1);
 	op(&h, 0, 0, "backward-compute", 0, 2, 2);
@@ -272,7 +278,7 @@ END_TEST
 
 START_TEST(clocks_that_are_off_give_transfers_of_no_length)
 {
-	struct hand h = {.dp_count = 2, .stage_count = 1};
+	struct hand h = { .dp_count = 2, .stage_count = 1 };
 
 	/* dp 1 ended 20 ms before dp 0 began, by its clock */
 	op(&h, 0, 0, "params-all-gather", 0, 1, 0.5);
@@ -286,7 +292,7 @@ END_TEST
 /* A dp replayed beside one ideal dp is the same as among all of them. */
 START_TEST(a_dp_apart_is_a_dp_among_ideal_ones)
 {
-	struct hand h = {.dp_count = 5, .stage_count = 2};
+	struct hand h = { .dp_count = 5, .stage_count = 2 };
 	uint8_t own[ROWS], mended[10];
 	double ideal_s[ROWS], apart_s[5], among_s;
 	struct ls_whatif_graph *g;
@@ -303,7 +309,8 @@ START_TEST(a_dp_apart_is_a_dp_among_ideal_ones)
 			}
 			op(&h, dp, stage, "params-all-gather", 0, 0, d[0]);
 			op(&h, dp, stage, "forward-compute", 0, 2 + 9 * stage, d[1]);
-			op(&h, dp, stage, stage == 0 ? "forward-send" : "forward-recv", 0, 5, d[2]);
+			op(&h, dp, stage, stage == 0 ? "forward-send" : "forward-recv",
+				0, 5, d[2]);
 			op(&h, dp, stage, "grads-reduce-scatter", 0, 20, d[3]);
 			op(&h, dp, stage, "optimizer-clip-main-grad", 0, 30, d[1] / 2);
 			op(&h, dp, stage, "optimizer", 0, 40, d[2] / 2);
@@ -311,17 +318,21 @@ START_TEST(a_dp_apart_is_a_dp_among_ideal_ones)
 	}
 	ck_assert_msg(try(&h) == 0, "%s", h.error.text);
 	ck_assert_int_eq(ls_whatif_graph_new(h.trace, &g, &h.error), 0);
-	ck_assert_int_eq(ls_whatif_replay_new(h.trace, g, h.trace->duration_s, &replay), 0);
+	ck_assert_int_eq(ls_whatif_replay_new(h.trace, g, h.trace->duration_s, &replay),
+		0);
 	for (size_t k = 0; k < ROWS; k++) {
 		own[k] = 1;
 		ideal_s[k] = 1.5;
 	}
-	ls_whatif_replay_run(replay, &(struct ls_whatif_plan){.own = own, .apart = true}, ideal_s, apart_s);
+	ls_whatif_replay_run(replay,
+		&(struct ls_whatif_plan){ .own = own, .apart = true }, ideal_s,
+		apart_s);
 	for (size_t dp = 0; dp < 5; dp++) {
 		memset(mended, 1, sizeof(mended));
 		mended[dp] = mended[5 + dp] = 0;
-		ls_whatif_replay_run(replay, &(struct ls_whatif_plan){.own = own, .mended = mended}, ideal_s,
-			&among_s);
+		ls_whatif_replay_run(replay,
+			&(struct ls_whatif_plan){ .own = own, .mended = mended },
+			ideal_s, &among_s);
 		eq(apart_s[dp], among_s);
 	}
 	ls_whatif_replay_free(replay);
@@ -330,13 +341,14 @@ START_TEST(a_dp_apart_is_a_dp_among_ideal_ones)
 }
 END_TEST
 
-/* --- what is wrong is told ------------------------------------------------------------------------ */
+/* --- what is wrong is told ------------------------------------------------ */
 
 static void
 refused(struct hand *h, uint64_t line, const char *text)
 {
 	ck_assert_int_eq(try(h), -LS_EPARSE);
-	ck_assert_msg(strstr(h->error.text, text) != NULL, "'%s' is not in: %s", text, h->error.text);
+	ck_assert_msg(strstr(h->error.text, text) != NULL, "'%s' is not in: %s", text,
+		h->error.text);
 	ck_assert_uint_eq(h->error.line, line);
 	done(h);
 }
@@ -395,8 +407,10 @@ START_TEST(circles_are_found)
 
 	pipeline(&h);
 	for (size_t i = 0; i < h.count; i++) {
-		if (h.rows[i].stage == 0 && h.rows[i].type == LS_WHATIF_BACKWARD_COMPUTE)
-			h.rows[i].start_s = -5; /* before the forward that it depends on */
+		if (h.rows[i].stage == 0 &&
+			h.rows[i].type == LS_WHATIF_BACKWARD_COMPUTE)
+			h.rows[i].start_s =
+				-5; /* before the forward that it depends on */
 	}
 	refused(&h, 0, "circle");
 }
@@ -404,17 +418,18 @@ END_TEST
 
 START_TEST(steps_of_no_time_are_refused)
 {
-	struct hand h = {.dp_count = 1, .stage_count = 1};
+	struct hand h = { .dp_count = 1, .stage_count = 1 };
 	struct ls_whatif_result r;
 
 	op(&h, 0, 0, "gc", 0, 0, 0);
 	ck_assert_int_eq(try(&h), 0);
-	ck_assert_int_eq(ls_whatif_ask(h.whatif, LS_WHATIF_ALL_MEAN, 1, &r), -LS_ERANGE);
+	ck_assert_int_eq(ls_whatif_ask(h.whatif, LS_WHATIF_ALL_MEAN, 1, &r),
+		-LS_ERANGE);
 	done(&h);
 }
 END_TEST
 
-/* --- files ---------------------------------------------------------------------------------------- */
+/* --- files ---------------------------------------------------------------- */
 
 #define HEAD "step,rank,dp_rank,stage,optype,seq_id,mc,gmc,mb_id,start_ts,duration\n"
 #define ROW "16,0,0,0,forward-compute,0,0,0,0,2.5,0.25\n"
@@ -422,16 +437,17 @@ END_TEST
 static void
 csv(const char *text, uint64_t line, const char *says)
 {
-	struct ls_whatif_meta meta = {.dp_size = 2, .pp_size = 3};
-	struct ls_whatif_rows rows = {0};
-	struct ls_whatif_error error = {0};
+	struct ls_whatif_meta meta = { .dp_size = 2, .pp_size = 3 };
+	struct ls_whatif_rows rows = { 0 };
+	struct ls_whatif_error error = { 0 };
 	int rc = ls_whatif_csv_parse(text, strlen(text), &meta, &rows, &error);
 
 	if (says == NULL) {
 		ck_assert_msg(rc == 0, "%s: %s", text, error.text);
 	} else {
 		ck_assert_int_eq(rc, -LS_EPARSE);
-		ck_assert_msg(strstr(error.text, says) != NULL, "'%s' is not in: %s", says, error.text);
+		ck_assert_msg(strstr(error.text, says) != NULL, "'%s' is not in: %s",
+			says, error.text);
 		ck_assert_uint_eq(error.line, line);
 	}
 	free(rows.rows);
@@ -440,7 +456,8 @@ csv(const char *text, uint64_t line, const char *says)
 START_TEST(csv_says_what_is_wrong_in_which_line)
 {
 	csv(HEAD ROW, 0, NULL);
-	csv("duration,start_ts,more,seq_id,optype,stage,dp_rank,rank,step\r\n1e-3,-1,x,0,gc,2,1,5,3\r\n", 0, NULL);
+	csv("duration,start_ts,more,seq_id,optype,stage,dp_rank,rank,step\r\n1e-3,-1,x,0,gc,2,1,5,3\r\n",
+		0, NULL);
 	csv("", 0, "empty");
 	csv(HEAD, 0, "no row");
 	csv("step,rank\n" ROW, 1, "no column is named dp_rank");
@@ -448,11 +465,14 @@ START_TEST(csv_says_what_is_wrong_in_which_line)
 	csv(HEAD ROW "\n", 3, "1 fields, the header has 11");
 	csv(HEAD "16,0,0\n", 2, "3 fields");
 	csv(HEAD ROW "16,0,0,0,forward-compute,0,0,0,0,2.5,0.25,7\n", 3, "12 fields");
-	csv(HEAD ROW "16,0,2,0,forward-compute,0,0,0,0,2.5,0.25\n", 3, "dp_rank is '2': it must be a whole number from 0 to 1");
+	csv(HEAD ROW "16,0,2,0,forward-compute,0,0,0,0,2.5,0.25\n", 3,
+		"dp_rank is '2': it must be a whole number from 0 to 1");
 	csv(HEAD "16,0,0,-1,forward-compute,0,0,0,0,2.5,0.25\n", 2, "stage is '-1'");
 	csv(HEAD "x,0,0,0,forward-compute,0,0,0,0,2.5,0.25\n", 2, "step is 'x'");
-	csv(HEAD "16,99999999999999999999,0,0,forward-compute,0,0,0,0,2.5,0.25\n", 2, "rank is '9999");
-	csv(HEAD "16,0,0,0,forward\033-compute,0,0,0,0,2.5,0.25\n", 2, "optype is 'forward\\x1b-compute': it must be an operation");
+	csv(HEAD "16,99999999999999999999,0,0,forward-compute,0,0,0,0,2.5,0.25\n", 2,
+		"rank is '9999");
+	csv(HEAD "16,0,0,0,forward\033-compute,0,0,0,0,2.5,0.25\n", 2,
+		"optype is 'forward\\x1b-compute': it must be an operation");
 	csv(HEAD "16,0,0,0,gc,8388609,0,0,0,2.5,0.25\n", 2, "seq_id is '8388609'");
 	csv(HEAD "16,0,0,0,gc,0,0,0,0,nan,0.25\n", 2, "start_ts is 'nan'");
 	csv(HEAD "16,0,0,0,gc,0,0,0,0,1e999,0.25\n", 2, "start_ts is '1e999'");
@@ -483,8 +503,8 @@ END_TEST
 static void
 meta(const char *text, uint64_t line, const char *says)
 {
-	struct ls_whatif_meta m = {0};
-	struct ls_whatif_error error = {0};
+	struct ls_whatif_meta m = { 0 };
+	struct ls_whatif_error error = { 0 };
 	int rc = ls_whatif_meta_parse(text, strlen(text), &m, &error);
 
 	if (says == NULL) {
@@ -493,32 +513,37 @@ meta(const char *text, uint64_t line, const char *says)
 		return;
 	}
 	ck_assert_int_eq(rc, -LS_EPARSE);
-	ck_assert_msg(strstr(error.text, says) != NULL, "'%s' is not in: %s", says, error.text);
+	ck_assert_msg(strstr(error.text, says) != NULL, "'%s' is not in: %s", says,
+		error.text);
 	ck_assert_uint_eq(error.line, line);
 }
 
 START_TEST(meta_says_what_is_wrong)
 {
 	meta("dp_size: 4\npp_size: 2\n", 0, NULL);
-	meta("trial_name: A\nrun_id: 0\nother: {a: [1, 2]}\ndp_size: 4\npp_size: 2\ntp_size: 3\nworld_size: 24\n", 0, NULL);
+	meta("trial_name: A\nrun_id: 0\nother: {a: [1, 2]}\ndp_size: 4\npp_size: 2\ntp_size: 3\nworld_size: 24\n",
+		0, NULL);
 	meta("{\"dp_size\": 4, \"pp_size\": 2}", 0, NULL);
 	meta("", 1, "it is empty");
 	meta("- 4\n", 1, "lines of NAME: NUMBER");
 	meta("dp_size: 4\n", 0, "pp_size is missing");
 	meta("dp_size: 4\npp_size: 2\ndp_size: 3\n", 3, "dp_size is there twice");
-	meta("dp_size: 4\npp_size: 0\n", 2, "pp_size must be a whole number from 1 to 1024");
+	meta("dp_size: 4\npp_size: 0\n", 2,
+		"pp_size must be a whole number from 1 to 1024");
 	meta("dp_size: 99999\npp_size: 2\n", 1, "dp_size must be");
 	meta("dp_size: 4.0\npp_size: 2\n", 1, "dp_size must be");
 	meta("dp_size: [4]\npp_size: 2\n", 1, "dp_size must be");
 	meta("dp_size: 65536\npp_size: 1024\n", 0, "dp_size x pp_size");
-	meta("dp_size: 60000\npp_size: 1\ntp_size: 60000\ndsp_size: 60000\n", 0, "multiply to more");
+	meta("dp_size: 60000\npp_size: 1\ntp_size: 60000\ndsp_size: 60000\n", 0,
+		"multiply to more");
 	meta("dp_size: 4\npp_size: 2\nworld_size: 9\n", 0, "world_size is 9");
 	meta("dp_size: 4\npp_size: 2\nvpp_size: 2\n", 0, "several chunks");
 	meta("dp_size: &x 4\npp_size: *x\n", 2, "pp_size must be");
 	meta("more: [*x]\n", 1, "alias");
 	meta("dp_size: 4\npp_size: 2\n}\n", 3, "no YAML");
 	meta("dp_size: 4\npp_size: 2\n---\ndp_size: 4\n", 3, "a second document");
-	meta("trial_name: \"a\\x07\"\ndp_size: 4\npp_size: 2\n", 1, "trial_name must be");
+	meta("trial_name: \"a\\x07\"\ndp_size: 4\npp_size: 2\n", 1,
+		"trial_name must be");
 }
 END_TEST
 
@@ -526,12 +551,12 @@ END_TEST
 static int
 torture(const char *text, size_t n)
 {
-	struct ls_whatif_meta m = {0};
-	struct ls_whatif_error error = {0};
-	struct ls_whatif_rows rows = {0};
+	struct ls_whatif_meta m = { 0 };
+	struct ls_whatif_error error = { 0 };
+	struct ls_whatif_rows rows = { 0 };
 	struct ls_whatif_trace *t = NULL;
 	struct ls_whatif *w = NULL;
-	struct ls_whatif_result r = {0};
+	struct ls_whatif_result r = { 0 };
 	bool spent;
 	int rc;
 
@@ -540,7 +565,8 @@ torture(const char *text, size_t n)
 	if (rc == 0)
 		rc = ls_whatif_csv_parse(text, strlen(text), &m, &rows, &error);
 	if (rc == 0)
-		rc = ls_whatif_trace_new(rows.rows, rows.count, m.dp_size, m.pp_size, &t, &error);
+		rc = ls_whatif_trace_new(rows.rows, rows.count, m.dp_size, m.pp_size,
+			&t, &error);
 	if (rc == 0)
 		rc = ls_whatif_new(t, &w, &error);
 	if (rc == 0)
@@ -559,20 +585,22 @@ START_TEST(an_allocation_that_fails_is_an_error)
 {
 	size_t n = 1;
 
-	while (torture(HEAD "1,0,0,0,forward-compute,0,0,0,0,0,1\n1,1,1,0,forward-compute,0,0,0,0,0,2\n"
-				  "1,0,0,0,optimizer,0,0,0,0,2,1\n1,1,1,0,optimizer,0,0,0,0,2,1\n",
+	while (torture(HEAD
+		       "1,0,0,0,forward-compute,0,0,0,0,0,1\n1,1,1,0,forward-compute,0,0,0,0,0,2\n"
+		       "1,0,0,0,optimizer,0,0,0,0,2,1\n1,1,1,0,optimizer,0,0,0,0,2,1\n",
 		       n) != 0)
 		n++;
 	ck_assert_uint_gt(n, 40); /* there are so many of them at least */
 }
 END_TEST
 
-/* --- what is told --------------------------------------------------------------------------------- */
+/* --- what is told --------------------------------------------------------- */
 
 START_TEST(json_holds_what_was_asked)
 {
 	struct ls_whatif_result mean, role;
-	double s = 0, m = 0, op_s = 0, w = 0, alone = 0, more = 0, by_role = 0, launch = 0;
+	double s = 0, m = 0, op_s = 0, w = 0, alone = 0, more = 0, by_role = 0,
+	       launch = 0;
 	json_int_t rank = -1;
 	struct hand h;
 	json_t *o;
@@ -583,10 +611,13 @@ START_TEST(json_holds_what_was_asked)
 	o = ls_whatif_json("", h.trace, h.whatif, &mean, &role);
 	ck_assert_ptr_nonnull(o);
 	ck_assert(json_is_null(json_object_get(o, "trial")));
-	ck_assert_int_eq(json_unpack(o, "{s:F, s:F, s:F, s:{s:F}, s:{s:F}, s:{s:F}, s:{s:F}, s:[{s:I}, {}], s:{s:F}}",
-				 "S", &s, "M_S", &m, "launch_slowdown", &launch, "S_op", "forward-compute",
-				 &op_s, "S_w", "1", &w, "S_alone", "1", &alone, "exceeds_ideal", "M_S", &more,
-				 "top", "rank", &rank, "role_median", "S", &by_role),
+	ck_assert_int_eq(
+		json_unpack(o,
+			"{s:F, s:F, s:F, s:{s:F}, s:{s:F}, s:{s:F}, s:{s:F}, s:[{s:I}, {}], s:{s:F}}",
+			"S", &s, "M_S", &m, "launch_slowdown", &launch, "S_op",
+			"forward-compute", &op_s, "S_w", "1", &w, "S_alone", "1",
+			&alone, "exceeds_ideal", "M_S", &more, "top", "rank", &rank,
+			"role_median", "S", &by_role),
 		0);
 	ck_assert_double_eq_tol(s, 15 / 13.5, 1e-8);
 	ck_assert_double_eq_tol(m, 2, 1e-8);
@@ -598,7 +629,8 @@ START_TEST(json_holds_what_was_asked)
 	ck_assert_double_eq_tol(by_role, 1, 1e-8);
 	ck_assert_int_eq(rank, 1);
 	/* what is not defined is null, not 0 */
-	ck_assert(json_is_null(json_object_get(json_object_get(o, "role_median"), "M_W")));
+	ck_assert(json_is_null(
+		json_object_get(json_object_get(o, "role_median"), "M_W")));
 	json_decref(o);
 	ls_whatif_result_fini(&mean);
 	ls_whatif_result_fini(&role);

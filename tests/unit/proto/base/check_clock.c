@@ -19,7 +19,8 @@ START_TEST(clocks_move_forward)
 	ck_assert_uint_gt(mono, 0);
 	ck_assert_uint_ge(ls_clock_mono_ns(), mono);
 	ck_assert_uint_gt(ls_clock_cpu_ns(), cpu);
-	ck_assert_int_gt(ls_clock_wall_ns(), 1700000000000000000); /* this was written later */
+	/* this was written later */
+	ck_assert_int_gt(ls_clock_wall_ns(), 1700000000000000000);
 }
 END_TEST
 
@@ -27,7 +28,8 @@ END_TEST
 static const char *
 fake_proc(const char *text)
 {
-	static const char *const dirs[] = {"/sys", "/sys/kernel", "/sys/kernel/random"};
+	static const char *const dirs[] = { "/sys", "/sys/kernel",
+		"/sys/kernel/random" };
 	const char *root = ls_test_tmpdir();
 	char path[512];
 	FILE *f;
@@ -46,12 +48,14 @@ fake_proc(const char *text)
 
 START_TEST(boot_id_is_read)
 {
-	static const uint8_t want[LS_BOOT_ID_BYTES] = {0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd,
-		0xef, 0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef};
+	static const uint8_t want[LS_BOOT_ID_BYTES] = { 0x01, 0x23, 0x45, 0x67, 0x89,
+		0xab, 0xcd, 0xef, 0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef };
 	uint8_t id[LS_BOOT_ID_BYTES];
 
 	ck_assert_int_eq(
-		ls_clock_boot_id(fake_proc("01234567-89ab-cdef-0123-456789abcdef\n"), id), 0);
+		ls_clock_boot_id(fake_proc("01234567-89ab-cdef-0123-456789abcdef\n"),
+			id),
+		0);
 	ck_assert_mem_eq(id, want, sizeof(id));
 	ck_assert_int_eq(ls_clock_boot_id("/proc", id), 0);
 }
@@ -70,7 +74,7 @@ static const char *const malformed[] = {
 
 START_TEST(boot_id_refuses_malformed)
 {
-	uint8_t id[LS_BOOT_ID_BYTES] = {42};
+	uint8_t id[LS_BOOT_ID_BYTES] = { 42 };
 
 	ck_assert_int_eq(ls_clock_boot_id(fake_proc(malformed[_i]), id), -LS_EPARSE);
 	ck_assert_uint_eq(id[0], 42);

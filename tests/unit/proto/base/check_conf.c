@@ -27,16 +27,19 @@ struct settings {
 #define AT(field) offsetof(struct settings, field)
 
 static const struct ls_conf_option options[] = {
-	{"host-name", LS_CONF_STRING, AT(host_name), NULL, 0, 0, "NAME", "name of this host", 0},
-	{"token", LS_CONF_STRING, AT(token), "", 0, 0, "TEXT", "bearer token", LS_CONF_SECRET},
-	{"output", LS_CONF_ENUM, AT(output), "text", 0, 0, "text|json", "form of output", 0},
-	{"insecure", LS_CONF_BOOL, AT(insecure), "false", 0, 0, NULL, "no TLS", 0},
-	{"rank", LS_CONF_INT, AT(rank), "0", -1, 100, "N", "rank", 0},
-	{"beat", LS_CONF_DURATION, AT(beat_ns), "1s", 100000000, 60000000000, "TIME",
-		"time between reports", LS_CONF_RELOAD},
-	{"spool-size", LS_CONF_SIZE, AT(spool_bytes), "64MiB", 1048576, INT64_MAX, "SIZE",
-		"spool on disk", 0},
-	{"any", LS_CONF_INT, AT(any), "5", 0, 0, "N", "any number", 0},
+	{ "host-name", LS_CONF_STRING, AT(host_name), NULL, 0, 0, "NAME",
+		"name of this host", 0 },
+	{ "token", LS_CONF_STRING, AT(token), "", 0, 0, "TEXT", "bearer token",
+		LS_CONF_SECRET },
+	{ "output", LS_CONF_ENUM, AT(output), "text", 0, 0, "text|json",
+		"form of output", 0 },
+	{ "insecure", LS_CONF_BOOL, AT(insecure), "false", 0, 0, NULL, "no TLS", 0 },
+	{ "rank", LS_CONF_INT, AT(rank), "0", -1, 100, "N", "rank", 0 },
+	{ "beat", LS_CONF_DURATION, AT(beat_ns), "1s", 100000000, 60000000000, "TIME",
+		"time between reports", LS_CONF_RELOAD },
+	{ "spool-size", LS_CONF_SIZE, AT(spool_bytes), "64MiB", 1048576, INT64_MAX,
+		"SIZE", "spool on disk", 0 },
+	{ "any", LS_CONF_INT, AT(any), "5", 0, 0, "N", "any number", 0 },
 };
 
 static const struct ls_conf_program program = {
@@ -55,7 +58,8 @@ static int kept;
 static char words_copy[16][LS_CONF_VALUE_MAX_BYTES + 16];
 static char *argv_copy[16];
 
-/* Loads with these words behind the program's name; what came of it is in the variables above. */
+/* Loads with these words behind the program's name; what came of it is in the variables
+ * above. */
 static int
 load(const struct ls_conf_program *p, const char *const *words)
 {
@@ -65,8 +69,9 @@ load(const struct ls_conf_program *p, const char *const *words)
 	argv_copy[0] = name;
 	for (; words[argc - 1]; argc++) {
 		argv_copy[argc] = words_copy[argc];
-		ck_assert_int_eq(ls_text_copy(words_copy[argc], sizeof(words_copy[argc]),
-					 words[argc - 1]), 0);
+		ck_assert_int_eq(ls_text_copy(words_copy[argc],
+					 sizeof(words_copy[argc]), words[argc - 1]),
+			0);
 	}
 	argv_copy[argc] = NULL;
 	memset(&got, 0xee, sizeof(got));
@@ -74,14 +79,16 @@ load(const struct ls_conf_program *p, const char *const *words)
 	return ls_conf_load(p, argc, argv_copy, &got, &action, &kept, err, sizeof(err));
 }
 
-#define LOAD(...) load(&program, (const char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL})
+#define LOAD(...) \
+	load(&program, (const char *const[]){ __VA_ARGS__ __VA_OPT__(, ) NULL })
 
 static int
 parse(const char *text)
 {
 	memset(&got, 0, sizeof(got));
 	err[0] = '\0';
-	return ls_conf_parse_file(&program, "a.conf", text, strlen(text), &got, err, sizeof(err));
+	return ls_conf_parse_file(&program, "a.conf", text, strlen(text), &got, err,
+		sizeof(err));
 }
 
 static const char *
@@ -101,9 +108,9 @@ write_file(const char *text)
 static void
 clear_environment(void)
 {
-	static const char *const names[] = {"LOCKSTEP_HOST_NAME", "LOCKSTEP_TOKEN",
-		"LOCKSTEP_OUTPUT", "LOCKSTEP_INSECURE", "LOCKSTEP_RANK", "LOCKSTEP_BEAT",
-		"LOCKSTEP_SPOOL_SIZE", "LOCKSTEP_ANY"};
+	static const char *const names[] = { "LOCKSTEP_HOST_NAME", "LOCKSTEP_TOKEN",
+		"LOCKSTEP_OUTPUT", "LOCKSTEP_INSECURE", "LOCKSTEP_RANK",
+		"LOCKSTEP_BEAT", "LOCKSTEP_SPOOL_SIZE", "LOCKSTEP_ANY" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		(void)unsetenv(names[i]);
@@ -126,8 +133,9 @@ END_TEST
 
 START_TEST(flags_take_values_in_both_forms)
 {
-	ck_assert_int_eq(LOAD("--host-name", "h1", "--rank=-1", "--insecure", "--beat", "200ms",
-				 "--spool-size=2MiB"), 0);
+	ck_assert_int_eq(LOAD("--host-name", "h1", "--rank=-1", "--insecure", "--beat",
+				 "200ms", "--spool-size=2MiB"),
+		0);
 	ck_assert_str_eq(got.host_name, "h1");
 	ck_assert_int_eq(got.rank, -1);
 	ck_assert(got.insecure);
@@ -149,7 +157,8 @@ END_TEST
 
 START_TEST(last_flag_counts)
 {
-	ck_assert_int_eq(LOAD("--rank=1", "--insecure", "--rank=2", "--no-insecure"), 0);
+	ck_assert_int_eq(LOAD("--rank=1", "--insecure", "--rank=2", "--no-insecure"),
+		0);
 	ck_assert_int_eq(got.rank, 2);
 	ck_assert(!got.insecure);
 	ck_assert_int_eq(LOAD("--insecure=yes"), 0);
@@ -175,7 +184,8 @@ START_TEST(short_o_needs_an_option_output)
 	struct ls_conf_program p = program;
 
 	p.option_count = 2;
-	ck_assert_int_eq(load(&p, (const char *const[]){"-o", "json", NULL}), -LS_EUNKNOWN);
+	ck_assert_int_eq(load(&p, (const char *const[]){ "-o", "json", NULL }),
+		-LS_EUNKNOWN);
 	ck_assert_str_eq(err, "command line: unknown option -o");
 }
 END_TEST
@@ -183,8 +193,8 @@ END_TEST
 START_TEST(arguments_stay_in_argv)
 {
 	struct ls_conf_program p = program;
-	static const char *const words[] = {
-		"a", "--rank", "3", "-", "b", "--", "--rank", "--", NULL};
+	static const char *const words[] = { "a", "--rank", "3", "-", "b", "--",
+		"--rank", "--", NULL };
 
 	p.allow_arguments = true;
 	ck_assert_int_eq(load(&p, words), 0);
@@ -209,10 +219,11 @@ END_TEST
 START_TEST(unknown_flag_names_the_nearest)
 {
 	ck_assert_int_eq(LOAD("--hostname", "x"), -LS_EUNKNOWN);
-	ck_assert_str_eq(
-		err, "command line: unknown option --hostname; did you mean --host-name?");
+	ck_assert_str_eq(err,
+		"command line: unknown option --hostname; did you mean --host-name?");
 	ck_assert_int_eq(LOAD("--hepl"), -LS_EUNKNOWN);
-	ck_assert_str_eq(err, "command line: unknown option --hepl; did you mean --help?");
+	ck_assert_str_eq(err,
+		"command line: unknown option --hepl; did you mean --help?");
 	ck_assert_int_eq(LOAD("--xyzzyplugh=1"), -LS_EUNKNOWN);
 	ck_assert_str_eq(err, "command line: unknown option --xyzzyplugh");
 	ck_assert_int_eq(LOAD("--no-rank"), -LS_EUNKNOWN);
@@ -236,7 +247,8 @@ START_TEST(bad_values_say_why)
 	ck_assert_str_eq(err, "command line: --rank: must be -1 to 100");
 	ck_assert_int_eq(LOAD("--rank", "-2"), -LS_ERANGE);
 	ck_assert_int_eq(LOAD("--any", "9223372036854775808"), -LS_ERANGE);
-	ck_assert_str_eq(err, "command line: --any: '9223372036854775808' is not a 64-bit number");
+	ck_assert_str_eq(err,
+		"command line: --any: '9223372036854775808' is not a 64-bit number");
 	ck_assert_int_eq(LOAD("--any", "-9223372036854775808"), 0);
 	ck_assert_int_eq(LOAD("--beat", "soon"), -LS_EPARSE);
 	ck_assert_str_eq(err,
@@ -246,14 +258,16 @@ START_TEST(bad_values_say_why)
 	ck_assert_int_eq(LOAD("--beat", "99999999d"), -LS_ERANGE);
 	ck_assert_str_eq(err, "command line: --beat: '99999999d' is too great");
 	ck_assert_int_eq(LOAD("--spool-size", "1MB"), -LS_EPARSE);
-	ck_assert_str_eq(err, "command line: --spool-size: '1MB' is not a size (like 64MiB)");
+	ck_assert_str_eq(err,
+		"command line: --spool-size: '1MB' is not a size (like 64MiB)");
 	ck_assert_int_eq(LOAD("--spool-size", "1"), -LS_ERANGE);
 	ck_assert_int_eq(LOAD("--output", "jso"), -LS_EPARSE);
 	ck_assert_str_eq(err, "command line: --output: 'jso' is none of text|json");
 	ck_assert_int_eq(LOAD("--output", ""), -LS_EPARSE);
 	ck_assert_int_eq(LOAD("--output", "text|json"), -LS_EPARSE);
 	ck_assert_int_eq(LOAD("--insecure=perhaps"), -LS_EPARSE);
-	ck_assert_str_eq(err, "command line: --insecure: 'perhaps' is neither true nor false");
+	ck_assert_str_eq(err,
+		"command line: --insecure: 'perhaps' is neither true nor false");
 }
 END_TEST
 
@@ -289,8 +303,9 @@ START_TEST(environment_is_checked)
 {
 	ck_assert_int_eq(setenv("LOCKSTEP_BEAT", "5x", 1), 0);
 	ck_assert_int_eq(LOAD(), -LS_EPARSE);
-	ck_assert_str_eq(err, "environment LOCKSTEP_BEAT: '5x' is not a duration (like 200ms, "
-			      "5s, 1h)");
+	ck_assert_str_eq(err,
+		"environment LOCKSTEP_BEAT: '5x' is not a duration (like 200ms, "
+		"5s, 1h)");
 	ck_assert_int_eq(setenv("LOCKSTEP_BEAT", "", 1), 0);
 	ck_assert_int_eq(LOAD(), 0);
 	ck_assert_int_eq(setenv("LOCKSTEP_SPOOL_SIZE", "1GiB", 1), 0);
@@ -304,7 +319,8 @@ START_TEST(file_takes_comments_sections_and_indents)
 	ck_assert_int_eq(parse("# a comment\n; another\n\nhost_name = h1 ; behind\r\n"
 			       "[agent]\n  rank = 3\n\tinsecure: yes\n"
 			       "[collector]\nlisten = tcp://x\n[lockstep]\nserver = y\n"
-			       "[agent]\nany=7"), 0);
+			       "[agent]\nany=7"),
+		0);
 	ck_assert_str_eq(got.host_name, "h1");
 	ck_assert_int_eq(got.rank, 3);
 	ck_assert(got.insecure);
@@ -326,24 +342,25 @@ static const struct {
 	int rc;
 	const char *err;
 } bad_files[] = {
-	{"rank = 1\n\nhostname = x\n", -LS_EUNKNOWN,
-		"a.conf:3: unknown key 'hostname'; did you mean 'host_name'?"},
-	{"[agent]\nhost-name = x\n", -LS_EUNKNOWN,
-		"a.conf:2: unknown key 'host-name'; did you mean 'host_name'?"},
-	{"[agent]\nxyzzyplugh = x\n", -LS_EUNKNOWN, "a.conf:2: unknown key 'xyzzyplugh'"},
-	{"[agnet]\nrank = 1\n", -LS_EUNKNOWN,
-		"a.conf:2: unknown section [agnet]; did you mean [agent]?"},
-	{"[x\x1b]\nrank = 1\n", -LS_EUNKNOWN, "a.conf:2: unknown section [x\\x1b]"},
-	{"rank = 1\nrank = 2\n", -LS_EPARSE, "a.conf:2: 'rank' was given before"},
-	{"rank = x\n", -LS_EPARSE, "a.conf:1: rank: 'x' is not a whole number"},
-	{"rank = 200\n", -LS_ERANGE, "a.conf:1: rank: must be -1 to 100"},
-	{"rank =\n", -LS_EPARSE, "a.conf:1: rank: '' is not a whole number"},
-	{"any = 1\nrank\n", -LS_EPARSE, "a.conf:2: not 'key = value'"},
-	{"[agent\nany = 1\n", -LS_EPARSE, "a.conf:1: not 'key = value'"},
-	{"nonsense\nhostname = x\n", -LS_EPARSE, "a.conf:1: not 'key = value'"},
-	{"hostname = x\nnonsense\n", -LS_EUNKNOWN,
-		"a.conf:1: unknown key 'hostname'; did you mean 'host_name'?"},
-	{"= 5\n", -LS_EUNKNOWN, "a.conf:1: unknown key ''"},
+	{ "rank = 1\n\nhostname = x\n", -LS_EUNKNOWN,
+		"a.conf:3: unknown key 'hostname'; did you mean 'host_name'?" },
+	{ "[agent]\nhost-name = x\n", -LS_EUNKNOWN,
+		"a.conf:2: unknown key 'host-name'; did you mean 'host_name'?" },
+	{ "[agent]\nxyzzyplugh = x\n", -LS_EUNKNOWN,
+		"a.conf:2: unknown key 'xyzzyplugh'" },
+	{ "[agnet]\nrank = 1\n", -LS_EUNKNOWN,
+		"a.conf:2: unknown section [agnet]; did you mean [agent]?" },
+	{ "[x\x1b]\nrank = 1\n", -LS_EUNKNOWN, "a.conf:2: unknown section [x\\x1b]" },
+	{ "rank = 1\nrank = 2\n", -LS_EPARSE, "a.conf:2: 'rank' was given before" },
+	{ "rank = x\n", -LS_EPARSE, "a.conf:1: rank: 'x' is not a whole number" },
+	{ "rank = 200\n", -LS_ERANGE, "a.conf:1: rank: must be -1 to 100" },
+	{ "rank =\n", -LS_EPARSE, "a.conf:1: rank: '' is not a whole number" },
+	{ "any = 1\nrank\n", -LS_EPARSE, "a.conf:2: not 'key = value'" },
+	{ "[agent\nany = 1\n", -LS_EPARSE, "a.conf:1: not 'key = value'" },
+	{ "nonsense\nhostname = x\n", -LS_EPARSE, "a.conf:1: not 'key = value'" },
+	{ "hostname = x\nnonsense\n", -LS_EUNKNOWN,
+		"a.conf:1: unknown key 'hostname'; did you mean 'host_name'?" },
+	{ "= 5\n", -LS_EUNKNOWN, "a.conf:1: unknown key ''" },
 };
 
 START_TEST(bad_file_names_line_and_reason)
@@ -357,8 +374,8 @@ START_TEST(file_refuses_zero_bytes_and_long_lines)
 {
 	char text[1024];
 
-	ck_assert_int_eq(ls_conf_parse_file(
-				 &program, "a", "rank = 1\nany\0 = 2\n", 18, &got, err, sizeof(err)),
+	ck_assert_int_eq(ls_conf_parse_file(&program, "a", "rank = 1\nany\0 = 2\n", 18,
+				 &got, err, sizeof(err)),
 		-LS_EPARSE);
 	ck_assert_str_eq(err, "a:2: line holds a zero byte");
 	memset(text, 'x', sizeof(text) - 1);
@@ -395,7 +412,7 @@ END_TEST
 START_TEST(default_file_is_read_if_it_exists)
 {
 	struct ls_conf_program p = program;
-	const char *const none[] = {NULL};
+	const char *const none[] = { NULL };
 
 	p.default_file = "/nonexistent/x.conf";
 	ck_assert_int_eq(load(&p, none), 0);
@@ -434,21 +451,22 @@ printed(const char *const *words, int want)
 	return text;
 }
 
-#define PRINTED(...) printed((const char *const[]){__VA_ARGS__, NULL}, 0)
+#define PRINTED(...) printed((const char *const[]){ __VA_ARGS__, NULL }, 0)
 
 START_TEST(help_tells_every_option)
 {
 	const char *text = PRINTED("--help");
 
 	ck_assert_int_eq(action, LS_CONF_EXIT);
-	ck_assert_ptr_nonnull(strstr(text, "Usage: lockstep-test [OPTION]...\nTests the options."));
+	ck_assert_ptr_nonnull(
+		strstr(text, "Usage: lockstep-test [OPTION]...\nTests the options."));
 	for (size_t i = 0; i < program.option_count; i++)
 		ck_assert_ptr_nonnull(strstr(text, options[i].help));
 	ck_assert_ptr_nonnull(strstr(text, "  --[no-]insecure\n"));
 	ck_assert_ptr_nonnull(strstr(text, "  --beat TIME\n"));
 	ck_assert_ptr_nonnull(strstr(text, "spool on disk (default 64MiB)\n"));
-	ck_assert_ptr_nonnull(
-		strstr(text, "time between reports (default 1s) (SIGHUP reloads it)\n"));
+	ck_assert_ptr_nonnull(strstr(text,
+		"time between reports (default 1s) (SIGHUP reloads it)\n"));
 	ck_assert_ptr_nonnull(strstr(text, "name of this host\n"));
 	ck_assert_ptr_nonnull(strstr(text, "--check-config"));
 	ck_assert_ptr_nonnull(strstr(PRINTED("-h", "--nonsense"), "Usage:"));
@@ -473,18 +491,21 @@ START_TEST(check_config_says_nothing_when_good)
 	ck_assert_str_eq(PRINTED("--check-config"), "");
 	ck_assert_int_eq(action, LS_CONF_CHECK);
 	ck_assert_int_eq(LOAD("--check-config", "--rank=101"), -LS_ERANGE);
-	ck_assert_ptr_nonnull(strstr(PRINTED("--check-config", "--print-config"), "rank = 0"));
-	ck_assert_int_eq(action, LS_CONF_CHECK); /* what it printed may still be wrong */
+	ck_assert_ptr_nonnull(
+		strstr(PRINTED("--check-config", "--print-config"), "rank = 0"));
+	/* what it printed may still be wrong */
+	ck_assert_int_eq(action, LS_CONF_CHECK);
 }
 END_TEST
 
 START_TEST(print_config_hides_secrets)
 {
-	const char *text = PRINTED("--print-config", "--token", "hunter2", "--beat=1500ms",
-		"--any=-3", "--spool-size=3MiB", "--insecure");
+	const char *text = PRINTED("--print-config", "--token", "hunter2",
+		"--beat=1500ms", "--any=-3", "--spool-size=3MiB", "--insecure");
 
 	ck_assert_int_eq(action, LS_CONF_EXIT);
-	ck_assert_str_eq(text, "[agent]\n"
+	ck_assert_str_eq(text,
+		"[agent]\n"
 		"host_name = \n"
 		"# token is set (hidden)\n"
 		"output = text\n"
@@ -496,7 +517,8 @@ START_TEST(print_config_hides_secrets)
 	ck_assert_int_eq(parse(text), 0);
 	ck_assert_uint_eq(got.beat_ns, 1500000000);
 	ck_assert_int_eq(got.any, -3);
-	ck_assert_ptr_nonnull(strstr(PRINTED("--print-config"), "# token is not set\n"));
+	ck_assert_ptr_nonnull(
+		strstr(PRINTED("--print-config"), "# token is not set\n"));
 }
 END_TEST
 

@@ -13,41 +13,42 @@ static const struct {
 	uint64_t ns;
 	int rc;
 } durations[] = {
-	{"0", 0, 0},
-	{"90", 90000000000, 0},
-	{"1.5s", 1500000000, 0},
-	{"0.1s", 100000000, 0},
-	{"200ms", 200000000, 0},
-	{"7us", 7000, 0},
-	{"7ns", 7, 0},
-	{"2m", 120000000000, 0},
-	{"1.5h", 5400000000000, 0},
-	{"30d", 2592000000000000, 0},
-	{"0.0000000001s", 0, 0},
-	{"0.9999999999s", 1000000000, 0},
-	{"106750d", 9223200000000000000u, 0},
-	{"106753d", 0, -LS_ERANGE},
-	{"99999999999999999999", 0, -LS_ERANGE},
-	{"", 0, -LS_EPARSE},
-	{"s", 0, -LS_EPARSE},
-	{"-1s", 0, -LS_EPARSE},
-	{"+1s", 0, -LS_EPARSE},
-	{" 1s", 0, -LS_EPARSE},
-	{"1s ", 0, -LS_EPARSE},
-	{"1 s", 0, -LS_EPARSE},
-	{"1.s", 0, -LS_EPARSE},
-	{".5s", 0, -LS_EPARSE},
-	{"1e3", 0, -LS_EPARSE},
-	{"1S", 0, -LS_EPARSE},
-	{"1MiB", 0, -LS_EPARSE},
-	{"0x1", 0, -LS_EPARSE},
+	{ "0", 0, 0 },
+	{ "90", 90000000000, 0 },
+	{ "1.5s", 1500000000, 0 },
+	{ "0.1s", 100000000, 0 },
+	{ "200ms", 200000000, 0 },
+	{ "7us", 7000, 0 },
+	{ "7ns", 7, 0 },
+	{ "2m", 120000000000, 0 },
+	{ "1.5h", 5400000000000, 0 },
+	{ "30d", 2592000000000000, 0 },
+	{ "0.0000000001s", 0, 0 },
+	{ "0.9999999999s", 1000000000, 0 },
+	{ "106750d", 9223200000000000000u, 0 },
+	{ "106753d", 0, -LS_ERANGE },
+	{ "99999999999999999999", 0, -LS_ERANGE },
+	{ "", 0, -LS_EPARSE },
+	{ "s", 0, -LS_EPARSE },
+	{ "-1s", 0, -LS_EPARSE },
+	{ "+1s", 0, -LS_EPARSE },
+	{ " 1s", 0, -LS_EPARSE },
+	{ "1s ", 0, -LS_EPARSE },
+	{ "1 s", 0, -LS_EPARSE },
+	{ "1.s", 0, -LS_EPARSE },
+	{ ".5s", 0, -LS_EPARSE },
+	{ "1e3", 0, -LS_EPARSE },
+	{ "1S", 0, -LS_EPARSE },
+	{ "1MiB", 0, -LS_EPARSE },
+	{ "0x1", 0, -LS_EPARSE },
 };
 
 START_TEST(duration_is_parsed)
 {
 	uint64_t ns = 42;
 
-	ck_assert_int_eq(ls_conf_parse_duration(durations[_i].text, &ns), durations[_i].rc);
+	ck_assert_int_eq(ls_conf_parse_duration(durations[_i].text, &ns),
+		durations[_i].rc);
 	ck_assert_uint_eq(ns, durations[_i].rc == 0 ? durations[_i].ns : 42);
 }
 END_TEST
@@ -72,7 +73,8 @@ END_TEST
 
 START_TEST(nearest_is_near_or_nothing)
 {
-	static const char *const words[] = {"collector", "state-dir", "host-name", "beat"};
+	static const char *const words[] = { "collector", "state-dir", "host-name",
+		"beat" };
 	char huge[100];
 
 	ck_assert_str_eq(ls_conf_nearest("colector", words, 4), "collector");
@@ -105,29 +107,38 @@ static const struct {
 	const char *in;
 	const char *out; /* NULL: as it went in */
 } round_trips[] = {
-	{{"t", LS_CONF_STRING, offsetof(struct fields, text), 0, 0, 0, 0, 0, 0}, "a b", NULL},
-	{{"e", LS_CONF_ENUM, offsetof(struct fields, text), 0, 0, 0, "x|yy|z", 0, 0}, "yy", NULL},
-	{{"b", LS_CONF_BOOL, offsetof(struct fields, flag), 0, 0, 0, 0, 0, 0}, "yes", "true"},
-	{{"b", LS_CONF_BOOL, offsetof(struct fields, flag), 0, 0, 0, 0, 0, 0}, "0", "false"},
-	{{"i", LS_CONF_INT, offsetof(struct fields, number), 0, 0, 0, 0, 0, 0}, "-7", NULL},
-	{{"d", LS_CONF_DURATION, offsetof(struct fields, time_ns), 0, 0, 0, 0, 0, 0}, "1.5s",
-		"1500ms"},
-	{{"d", LS_CONF_DURATION, offsetof(struct fields, time_ns), 0, 0, 0, 0, 0, 0}, "120",
-		"2m"},
-	{{"d", LS_CONF_DURATION, offsetof(struct fields, time_ns), 0, 0, 0, 0, 0, 0}, "0",
-		"0ns"},
-	{{"s", LS_CONF_SIZE, offsetof(struct fields, bytes), 0, 0, 0, 0, 0, 0}, "1024", "1KiB"},
-	{{"s", LS_CONF_SIZE, offsetof(struct fields, bytes), 0, 0, 0, 0, 0, 0}, "1025", "1025B"},
+	{ { "t", LS_CONF_STRING, offsetof(struct fields, text), 0, 0, 0, 0, 0, 0 },
+		"a b", NULL },
+	{ { "e", LS_CONF_ENUM, offsetof(struct fields, text), 0, 0, 0, "x|yy|z", 0, 0 },
+		"yy", NULL },
+	{ { "b", LS_CONF_BOOL, offsetof(struct fields, flag), 0, 0, 0, 0, 0, 0 }, "yes",
+		"true" },
+	{ { "b", LS_CONF_BOOL, offsetof(struct fields, flag), 0, 0, 0, 0, 0, 0 }, "0",
+		"false" },
+	{ { "i", LS_CONF_INT, offsetof(struct fields, number), 0, 0, 0, 0, 0, 0 }, "-7",
+		NULL },
+	{ { "d", LS_CONF_DURATION, offsetof(struct fields, time_ns), 0, 0, 0, 0, 0, 0 },
+		"1.5s", "1500ms" },
+	{ { "d", LS_CONF_DURATION, offsetof(struct fields, time_ns), 0, 0, 0, 0, 0, 0 },
+		"120", "2m" },
+	{ { "d", LS_CONF_DURATION, offsetof(struct fields, time_ns), 0, 0, 0, 0, 0, 0 },
+		"0", "0ns" },
+	{ { "s", LS_CONF_SIZE, offsetof(struct fields, bytes), 0, 0, 0, 0, 0, 0 },
+		"1024", "1KiB" },
+	{ { "s", LS_CONF_SIZE, offsetof(struct fields, bytes), 0, 0, 0, 0, 0, 0 },
+		"1025", "1025B" },
 };
 
 START_TEST(value_goes_in_and_comes_out)
 {
 	const struct ls_conf_option *o = &round_trips[_i].option;
-	const char *want = round_trips[_i].out ? round_trips[_i].out : round_trips[_i].in;
-	struct fields f = {.canary = CANARY};
+	const char *want =
+		round_trips[_i].out ? round_trips[_i].out : round_trips[_i].in;
+	struct fields f = { .canary = CANARY };
 	char why[128], text[64];
 
-	ck_assert_int_eq(ls_conf_value_set(o, round_trips[_i].in, &f, why, sizeof(why)), 0);
+	ck_assert_int_eq(ls_conf_value_set(o, round_trips[_i].in, &f, why, sizeof(why)),
+		0);
 	ls_conf_value_get(o, &f, text, sizeof(text));
 	ck_assert_str_eq(text, want);
 	ck_assert_int_eq(ls_conf_value_set(o, text, &f, why, sizeof(why)), 0);
@@ -146,7 +157,8 @@ START_TEST(refused_value_leaves_the_field)
 
 	memset(&f, 0, sizeof(f));
 	memcpy(&before, &f, sizeof(f));
-	memset(bad, 'x', sizeof(bad) - 1); /* too long for a text, and nothing else either */
+	/* too long for a text, and nothing else either */
+	memset(bad, 'x', sizeof(bad) - 1);
 	bad[sizeof(bad) - 1] = '\0';
 	ck_assert_int_lt(ls_conf_value_set(o, bad, &f, why, sizeof(why)), 0);
 	ck_assert_str_ne(why, "");
@@ -157,7 +169,7 @@ END_TEST
 START_TEST(text_is_cut_to_fit)
 {
 	const struct ls_conf_option *o = &round_trips[0].option;
-	struct fields f = {.text = "abcdef"};
+	struct fields f = { .text = "abcdef" };
 	char text[4];
 
 	ls_conf_value_get(o, &f, text, sizeof(text));

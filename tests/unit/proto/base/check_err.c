@@ -42,7 +42,8 @@ END_TEST
 
 START_TEST(err_text_is_never_null)
 {
-	static const int odd[] = {1, 1000, -998, -999, -LS_ELAST_, -100000, INT32_MAX, INT32_MIN};
+	static const int odd[] = { 1, 1000, -998, -999, -LS_ELAST_, -100000, INT32_MAX,
+		INT32_MIN };
 
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++)
 		ck_assert_str_eq(ls_err_text(odd[i]), "unknown error");
@@ -117,7 +118,8 @@ main(void)
 	tcase_add_test(tc, err_nng_maps_codes);
 	tcase_add_test(tc, err_sqlite_maps_codes);
 	tcase_add_test(tc, assert_that_holds_does_nothing);
-	if (!fork_mode || strcmp(fork_mode, "no") != 0) /* a signal needs a child to die */
+	/* a signal needs a child to die */
+	if (!fork_mode || strcmp(fork_mode, "no") != 0)
 		tcase_add_test_raise_signal(tc, assert_that_fails_aborts, SIGABRT);
 	suite_add_tcase(s, tc);
 	return ls_test_run(s);

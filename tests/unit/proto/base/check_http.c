@@ -18,23 +18,26 @@ START_TEST(addresses_are_split)
 		uint16_t port;
 	} good[] = { { "127.0.0.1:7119", "127.0.0.1", 7119 }, { "[::1]:0", "::1", 0 },
 		{ "localhost:65535", "127.0.0.1", 65535 } };
-	static const char *const bad[] = { "", ":", ":1", "127.0.0.1", "127.0.0.1:", "a:65536",
-		"a:-1", "a:1x", "a: 1", "[]:1x" };
+	static const char *const bad[] = { "", ":", ":1", "127.0.0.1",
+		"127.0.0.1:", "a:65536", "a:-1", "a:1x", "a: 1", "[]:1x" };
 	char address[16];
 	uint16_t port = 1;
 	size_t i;
 
 	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		ck_assert_int_eq(
-			ls_http_split(good[i].text, address, sizeof(address), &port), 0);
+			ls_http_split(good[i].text, address, sizeof(address), &port),
+			0);
 		ck_assert_str_eq(address, good[i].address);
 		ck_assert_uint_eq(port, good[i].port);
 	}
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		ck_assert_msg(ls_http_split(bad[i], address, sizeof(address), &port) ==
-				      -LS_EPARSE, "%s", bad[i]);
+				-LS_EPARSE,
+			"%s", bad[i]);
 	ck_assert_int_eq(
-		ls_http_split("1234567890123456:1", address, sizeof(address), &port), -LS_EPARSE);
+		ls_http_split("1234567890123456:1", address, sizeof(address), &port),
+		-LS_EPARSE);
 }
 END_TEST
 

@@ -19,14 +19,15 @@ parse(const char *text)
 	json_t *v = NULL;
 	char err[128];
 
-	ck_assert_msg(
-		ls_json_parse(text, strlen(text), &v, err, sizeof(err)) == 0, "%s", err);
+	ck_assert_msg(ls_json_parse(text, strlen(text), &v, err, sizeof(err)) == 0,
+		"%s", err);
 	return v;
 }
 
 START_TEST(parse_takes_any_value)
 {
-	static const char *const texts[] = {"{}", "[1,2]", "\"a\"", "1.5", "null", " true "};
+	static const char *const texts[] = { "{}", "[1,2]", "\"a\"", "1.5", "null",
+		" true " };
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		json_decref(parse(texts[i]));
@@ -35,7 +36,7 @@ END_TEST
 
 START_TEST(parse_needs_no_terminator)
 {
-	const char text[4] = {'[', '1', ']', 'x'};
+	const char text[4] = { '[', '1', ']', 'x' };
 	json_t *v = NULL;
 	char err[128];
 
@@ -46,8 +47,20 @@ START_TEST(parse_needs_no_terminator)
 END_TEST
 
 static const char *const malformed[] = {
-	"", "{", "[1,]", "{\"a\":1,\"a\":2}", "\"\xff\"", "nan", "1e999", "[1] x", "'a'", "\"\\q",
-	"\"a\nb\"", "}", "]]", "99999999999999999999",
+	"",
+	"{",
+	"[1,]",
+	"{\"a\":1,\"a\":2}",
+	"\"\xff\"",
+	"nan",
+	"1e999",
+	"[1] x",
+	"'a'",
+	"\"\\q",
+	"\"a\nb\"",
+	"}",
+	"]]",
+	"99999999999999999999",
 };
 
 START_TEST(parse_refuses_malformed)
@@ -55,8 +68,8 @@ START_TEST(parse_refuses_malformed)
 	json_t *v = NULL;
 	char err[128] = "";
 
-	ck_assert_int_eq(
-		ls_json_parse(malformed[_i], strlen(malformed[_i]), &v, err, sizeof(err)),
+	ck_assert_int_eq(ls_json_parse(malformed[_i], strlen(malformed[_i]), &v, err,
+				 sizeof(err)),
 		-LS_EPARSE);
 	ck_assert_ptr_null(v);
 	ck_assert_str_ne(err, "");
@@ -78,7 +91,8 @@ START_TEST(parse_limits_depth)
 	json_decref(v);
 	memset(text, '[', LS_JSON_DEPTH_MAX + 1);
 	memset(text + LS_JSON_DEPTH_MAX + 1, ']', LS_JSON_DEPTH_MAX + 1);
-	ck_assert_int_eq(ls_json_parse(text, 2 * LS_JSON_DEPTH_MAX + 2, &v, err, sizeof(err)),
+	ck_assert_int_eq(
+		ls_json_parse(text, 2 * LS_JSON_DEPTH_MAX + 2, &v, err, sizeof(err)),
 		-LS_ELIMIT);
 	ck_assert_str_eq(err, "nested deeper than 32");
 }
@@ -96,11 +110,12 @@ END_TEST
 
 START_TEST(canonical_is_sorted_and_tight)
 {
-	json_t *v = parse("{ \"b\": [1, 0.1, true, null], \"a\": {\"z\": \"\\u00f4\", \"y\": -2} }");
+	json_t *v = parse(
+		"{ \"b\": [1, 0.1, true, null], \"a\": {\"z\": \"\\u00f4\", \"y\": -2} }");
 	char *text = ls_json_canonical(v);
 
-	ck_assert_str_eq(
-		text, "{\"a\":{\"y\":-2,\"z\":\"\xc3\xb4\"},\"b\":[1,0.1,true,null]}");
+	ck_assert_str_eq(text,
+		"{\"a\":{\"y\":-2,\"z\":\"\xc3\xb4\"},\"b\":[1,0.1,true,null]}");
 	free(text);
 	json_decref(v);
 }
@@ -114,7 +129,8 @@ START_TEST(digest_is_sha256_of_canonical_text)
 	char first[LS_DIGEST_BYTES], second[LS_DIGEST_BYTES];
 
 	ck_assert_int_eq(ls_digest_json(a, first), 0);
-	ck_assert_str_eq(first, "sha256:"
+	ck_assert_str_eq(first,
+		"sha256:"
 		"4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945");
 	ck_assert_int_eq(ls_digest_json(b, first), 0);
 	ck_assert_int_eq(ls_digest_json(c, second), 0);
@@ -130,18 +146,12 @@ static const struct {
 	int digits;
 	const char *text;
 } rounded[] = {
-	{1.0 / 3, 4, "0.3333"},
-	{2.0 / 3, 4, "0.6667"},
-	{123456.0, 2, "120000.0"},
-	{0.1 + 0.2, 15, "0.3"},
-	{-0.0, 3, "0.0"},
-	{-1e-9 / 3, 2, "-3.3e-10"},
-	{12, 6, "12.0"},
-	{NAN, 3, "null"},
-	{INFINITY, 3, "null"},
-	{-INFINITY, 3, "null"},
-	{1.7976931348623157e308, 1, "null"}, /* rounds up, out of range */
-	{5e-324, 1, "4.94065645841247e-324"}, /* the least there is */
+	{ 1.0 / 3, 4, "0.3333" }, { 2.0 / 3, 4, "0.6667" }, { 123456.0, 2, "120000.0" },
+	{ 0.1 + 0.2, 15, "0.3" }, { -0.0, 3, "0.0" }, { -1e-9 / 3, 2, "-3.3e-10" },
+	{ 12, 6, "12.0" }, { NAN, 3, "null" }, { INFINITY, 3, "null" },
+	{ -INFINITY, 3, "null" },
+	{ 1.7976931348623157e308, 1, "null" }, /* rounds up, out of range */
+	{ 5e-324, 1, "4.94065645841247e-324" }, /* the least there is */
 };
 
 START_TEST(number_is_rounded)

@@ -104,7 +104,8 @@ START_TEST(text_is_escaped)
 {
 	capture_begin();
 	ls_log(LS_LOG_INFO, "m", "peer says %s", "a\n<3>forged: b\x1b[2J\xff");
-	ck_assert_str_eq(capture_end(), "<6>m: peer says a\\x0a<3>forged: b\\x1b[2J\\xff\n");
+	ck_assert_str_eq(capture_end(),
+		"<6>m: peer says a\\x0a<3>forged: b\\x1b[2J\\xff\n");
 }
 END_TEST
 
@@ -133,7 +134,7 @@ END_TEST
 
 START_TEST(repeats_are_limited_and_told)
 {
-	struct ls_log_site site = {0};
+	struct ls_log_site site = { 0 };
 
 	capture_begin();
 	for (int i = 0; i < 30; i++)
@@ -145,14 +146,15 @@ START_TEST(repeats_are_limited_and_told)
 	ck_assert_uint_eq(count_lines(captured), LS_LOG_BURST + 2);
 	ck_assert_ptr_nonnull(strstr(captured, "<6>m: line 9\n"));
 	ck_assert_ptr_null(strstr(captured, "line 10"));
-	ck_assert_ptr_nonnull(strstr(captured, "<6>m: later [20 more like this before]\n"));
+	ck_assert_ptr_nonnull(
+		strstr(captured, "<6>m: later [20 more like this before]\n"));
 	ck_assert_ptr_nonnull(strstr(captured, "<6>m: and later\n"));
 }
 END_TEST
 
 START_TEST(number_suppressed_survives_a_long_line)
 {
-	struct ls_log_site site = {.suppressed = 5};
+	struct ls_log_site site = { .suppressed = 5 };
 	char text[LS_LOG_LINE_MAX_BYTES];
 
 	memset(text, 'x', sizeof(text) - 1);
@@ -205,7 +207,7 @@ static void *
 log_many(void *arg)
 {
 	for (int i = 0; i < LINES; i++) {
-		struct ls_log_site site = {0};
+		struct ls_log_site site = { 0 };
 
 		ls_log_at(&site, LS_LOG_INFO, "m", "%s", (const char *)arg);
 	}
@@ -214,15 +216,15 @@ log_many(void *arg)
 
 START_TEST(lines_of_threads_are_whole)
 {
-	static char texts[THREADS][20] = {"aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb",
-		"cccccccccccccccc", "dddddddddddddddd"};
+	static char texts[THREADS][20] = { "aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb",
+		"cccccccccccccccc", "dddddddddddddddd" };
 	pthread_t threads[THREADS];
 	char *line, *rest = captured;
 
 	capture_begin();
 	for (int i = 0; i < THREADS; i++)
-		ck_assert_int_eq(
-			pthread_create(&threads[i], NULL, log_many, texts[i]), 0);
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, log_many, texts[i]),
+			0);
 	for (int i = 0; i < THREADS; i++)
 		ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
 	(void)capture_end();

@@ -61,7 +61,7 @@ END_TEST
 
 START_TEST(stop_before_run_ends_it_at_once)
 {
-	struct probe p = {.stop_after = 1};
+	struct probe p = { .stop_after = 1 };
 
 	p.timer = ls_loop_timer_new(loop, probe_cb, &p);
 	ls_loop_timer_start(p.timer, 0, 0);
@@ -76,14 +76,16 @@ END_TEST
 
 START_TEST(timer_fires_once_not_early)
 {
-	struct probe p = {0};
+	struct probe p = { 0 };
 	uint64_t start = ls_loop_now(loop);
 
 	p.timer = ls_loop_timer_new(loop, probe_cb, &p);
 	ls_loop_timer_start(p.timer, 20 * MS, 0);
-	ck_assert_int_eq(ls_loop_run(loop), 0); /* ends: a timer that fired is no event */
+	/* ends: a timer that fired is no event */
+	ck_assert_int_eq(ls_loop_run(loop), 0);
 	ck_assert_int_eq(p.calls, 1);
-	/* libevent counts in the coarse clock of the kernel, whose tick may be 10 ms. */
+	/* libevent counts in the coarse clock of the kernel, whose tick may be 10 ms.
+	 */
 	ck_assert_uint_ge(p.at[0] + 10 * MS, start + 20 * MS);
 	ls_loop_timer_free(p.timer);
 }
@@ -91,7 +93,7 @@ END_TEST
 
 START_TEST(timer_repeats_without_drift)
 {
-	struct probe p = {.stop_after = 5};
+	struct probe p = { .stop_after = 5 };
 	uint64_t start = ls_loop_now(loop);
 
 	p.timer = ls_loop_timer_new(loop, probe_cb, &p);
@@ -105,7 +107,7 @@ END_TEST
 
 START_TEST(timer_started_again_forgets_the_first)
 {
-	struct probe p = {0};
+	struct probe p = { 0 };
 
 	p.timer = ls_loop_timer_new(loop, probe_cb, &p);
 	ls_loop_timer_start(p.timer, 3600000 * MS, 0);
@@ -118,7 +120,7 @@ END_TEST
 
 START_TEST(timer_stopped_does_not_fire)
 {
-	struct probe p = {0};
+	struct probe p = { 0 };
 
 	p.timer = ls_loop_timer_new(loop, probe_cb, &p);
 	ls_loop_timer_stop(p.timer); /* not armed: harmless */
@@ -141,7 +143,7 @@ free_itself(void *arg)
 
 START_TEST(timer_may_free_itself)
 {
-	struct probe p = {0};
+	struct probe p = { 0 };
 
 	p.timer = ls_loop_timer_new(loop, free_itself, &p);
 	ls_loop_timer_start(p.timer, 0, 1);
@@ -161,7 +163,7 @@ stop_itself(void *arg)
 
 START_TEST(timer_may_stop_itself)
 {
-	struct probe p = {0};
+	struct probe p = { 0 };
 
 	p.timer = ls_loop_timer_new(loop, stop_itself, &p);
 	ls_loop_timer_start(p.timer, 0, 1);
@@ -176,7 +178,7 @@ static void
 turn_cb(void *arg)
 {
 	uint64_t *seen = arg;
-	struct timeval tv = {.tv_usec = 2000};
+	struct timeval tv = { .tv_usec = 2000 };
 
 	seen[0] = ls_loop_now(loop);
 	ck_assert_int_gt(ls_loop_wall(loop), 0);
@@ -199,7 +201,7 @@ END_TEST
 
 START_TEST(clock_is_read_anew_each_turn)
 {
-	struct probe p = {.stop_after = 3};
+	struct probe p = { .stop_after = 3 };
 
 	p.timer = ls_loop_timer_new(loop, probe_cb, &p);
 	ls_loop_timer_start(p.timer, 0, 1 * MS);
@@ -236,7 +238,7 @@ on_hup(void *arg)
 
 START_TEST(signals_come_to_the_loop)
 {
-	struct signals got = {0};
+	struct signals got = { 0 };
 
 	ck_assert_int_eq(ls_loop_signals(loop, on_term, on_hup, &got), 0);
 	(void)raise(SIGPIPE); /* ignored from here on */
@@ -268,11 +270,12 @@ on_base(evutil_socket_t fd, short what, void *arg)
 
 START_TEST(base_takes_events_of_libevent)
 {
-	struct timeval now = {0};
+	struct timeval now = { 0 };
 	bool called = false;
 
-	ck_assert_int_eq(
-		event_base_once(ls_loop_base(loop), -1, EV_TIMEOUT, on_base, &called, &now), 0);
+	ck_assert_int_eq(event_base_once(ls_loop_base(loop), -1, EV_TIMEOUT, on_base,
+				 &called, &now),
+		0);
 	ck_assert_int_eq(ls_loop_run(loop), 0);
 	ck_assert(called);
 }

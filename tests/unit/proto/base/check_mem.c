@@ -15,7 +15,9 @@ START_TEST(array_grows_by_doubling_and_keeps_its_items)
 	int *items = NULL;
 
 	for (int i = 0; i < 100; i++) {
-		ck_assert_int_eq(ls_mem_grow((void **)&items, count, &capacity, sizeof(*items)), 0);
+		ck_assert_int_eq(
+			ls_mem_grow((void **)&items, count, &capacity, sizeof(*items)),
+			0);
 		ck_assert_uint_gt(capacity, count);
 		items[count++] = i;
 	}
@@ -31,7 +33,9 @@ START_TEST(size_that_cannot_be_is_refused_and_nothing_changes)
 	size_t capacity = SIZE_MAX / 4;
 	int item = 7, *items = &item;
 
-	ck_assert_int_eq(ls_mem_grow((void **)&items, capacity, &capacity, sizeof(*items)), -ENOMEM);
+	ck_assert_int_eq(
+		ls_mem_grow((void **)&items, capacity, &capacity, sizeof(*items)),
+		-ENOMEM);
 	ck_assert_uint_eq(capacity, SIZE_MAX / 4);
 	ck_assert_ptr_eq(items, &item);
 	ck_assert_int_eq(item, 7);

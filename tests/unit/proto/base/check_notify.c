@@ -16,7 +16,7 @@
 static int
 manager(const char *path)
 {
-	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
 	size_t len = strlen(path);
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 
@@ -25,8 +25,10 @@ manager(const char *path)
 	memcpy(at.sun_path, path, len);
 	if (*path == '@')
 		at.sun_path[0] = '\0';
-	ck_assert_int_eq(bind(fd, (const struct sockaddr *)&at,
-		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)), 0);
+	ck_assert_int_eq(
+		bind(fd, (const struct sockaddr *)&at,
+			(socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)),
+		0);
 	ck_assert_int_eq(setenv("NOTIFY_SOCKET", path, 1), 0);
 	return fd;
 }

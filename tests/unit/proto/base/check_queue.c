@@ -149,7 +149,8 @@ START_TEST(take_many_does_not_wait_if_there_are_enough)
 	ck_assert_uint_eq(ls_queue_take_many(q, got, 2, 3, UINT64_MAX), 2);
 	ck_assert_int_eq(ls_queue_push(q, &numbers[4]), 0);
 	ls_queue_close(q);
-	ck_assert_uint_eq(ls_queue_take_many(q, got, 4, 4, UINT64_MAX), 3); /* none will follow */
+	/* none will follow */
+	ck_assert_uint_eq(ls_queue_take_many(q, got, 4, 4, UINT64_MAX), 3);
 	ls_queue_free(q, NULL);
 }
 END_TEST
@@ -265,7 +266,7 @@ consume(void *arg)
 
 START_TEST(watch_wakes_the_loop)
 {
-	struct consumer c = {.q = ls_queue_new(64), .loop = ls_loop_new()};
+	struct consumer c = { .q = ls_queue_new(64), .loop = ls_loop_new() };
 	pthread_t threads[PRODUCERS];
 
 	c.stop_at = PRODUCERS * EACH;
@@ -281,7 +282,9 @@ END_TEST
 
 START_TEST(watch_sees_what_came_before)
 {
-	struct consumer c = {.q = ls_queue_new(4), .loop = ls_loop_new(), .stop_at = 2};
+	struct consumer c = {
+		.q = ls_queue_new(4), .loop = ls_loop_new(), .stop_at = 2
+	};
 
 	ck_assert_int_eq(ls_queue_push(c.q, malloc(1)), 0);
 	ck_assert_int_eq(ls_queue_push(c.q, malloc(1)), 0);
@@ -296,7 +299,9 @@ END_TEST
 
 START_TEST(close_wakes_the_loop)
 {
-	struct consumer c = {.q = ls_queue_new(4), .loop = ls_loop_new(), .stop_at = 1};
+	struct consumer c = {
+		.q = ls_queue_new(4), .loop = ls_loop_new(), .stop_at = 1
+	};
 
 	ck_assert_int_eq(ls_queue_watch(c.q, c.loop, consume, &c), 0);
 	ls_queue_close(c.q);

@@ -32,7 +32,8 @@ START_TEST(hash_is_siphash)
 }
 END_TEST
 
-/* Puts and removals in a scattered order; after each round everything is where it should be. */
+/* Puts and removals in a scattered order; after each round everything is where it
+ * should be. */
 START_TEST(items_are_found_until_they_are_removed)
 {
 	struct item *items = calloc(ITEMS, sizeof(*items));
@@ -60,7 +61,8 @@ START_TEST(items_are_found_until_they_are_removed)
 		}
 		ck_assert_uint_eq(t.count, count);
 		for (i = 0; i < ITEMS; i++)
-			ck_assert_ptr_eq(ls_table_find(&t, &items[i].key), items[i].in ? &items[i] : NULL);
+			ck_assert_ptr_eq(ls_table_find(&t, &items[i].key),
+				items[i].in ? &items[i] : NULL);
 	}
 	ls_table_fini(&t);
 	ck_assert_ptr_null(ls_table_find(&t, &items[0].key));

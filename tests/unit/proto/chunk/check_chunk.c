@@ -12,7 +12,7 @@
 static struct ls_chunk_codec *codec;
 static uint8_t buf[LS_CHUNK_BODY_MAX_BYTES + 8];
 
-/* --- allocations are counted: the linker sends ours here (tests/Makefile.inc) ------------ */
+/* --- allocations are counted: the linker sends ours here (tests/Makefile.inc) --- */
 
 static size_t allocations;
 
@@ -51,7 +51,8 @@ round_trip(void)
 	struct ls_chunk_table back;
 	size_t len;
 
-	ck_assert_int_eq(ls_chunk_encode(codec, &chunk_table, buf, sizeof(buf), &len), 0);
+	ck_assert_int_eq(ls_chunk_encode(codec, &chunk_table, buf, sizeof(buf), &len),
+		0);
 	ck_assert_int_eq(ls_chunk_decode(codec, buf, len, &back), 0);
 	chunk_table_assert_same(&chunk_table, &back);
 	return len;
@@ -72,15 +73,15 @@ teardown(void)
 	codec = NULL;
 }
 
-/* --- what comes back --------------------------------------------------------------- */
+/* --- what comes back ------------------------------------------------------ */
 
 START_TEST(every_kind_of_value_comes_back_bit_for_bit)
 {
 	const double odd[] = { 0.0, -0.0, NAN, chunk_table_double(0x7ff8000000001234),
-		chunk_table_double(0xfff4000000000001),
-		INFINITY, -INFINITY, 0x1p63, -0x1p63, 0x1p64, 0x1p53, 0x1p53 + 2, -0x1p53, DBL_MAX, -DBL_MAX,
-		DBL_MIN, DBL_TRUE_MIN, -DBL_TRUE_MIN, 0.1, 1.0 / 3, 1e22, 1e23, 1e-22, 1e-300,
-		9007199254740991.0, 9007199254740993.0, 123456.789, -0.000001 };
+		chunk_table_double(0xfff4000000000001), INFINITY, -INFINITY, 0x1p63,
+		-0x1p63, 0x1p64, 0x1p53, 0x1p53 + 2, -0x1p53, DBL_MAX, -DBL_MAX,
+		DBL_MIN, DBL_TRUE_MIN, -DBL_TRUE_MIN, 0.1, 1.0 / 3, 1e22, 1e23, 1e-22,
+		1e-300, 9007199254740991.0, 9007199254740993.0, 123456.789, -0.000001 };
 	const size_t n = sizeof(odd) / sizeof(odd[0]);
 	size_t c, r;
 
@@ -88,7 +89,8 @@ START_TEST(every_kind_of_value_comes_back_bit_for_bit)
 	chunk_table_set(0, odd, n);
 	for (c = 1; c < CHUNK_TABLE_COLUMNS; c++) /* each with each, and each alone */
 		for (r = 0; r < n; r++)
-			chunk_table.value[c * CHUNK_TABLE_ROWS + r] = c <= n ? odd[c - 1] : odd[(r * c) % n];
+			chunk_table.value[c * CHUNK_TABLE_ROWS + r] =
+				c <= n ? odd[c - 1] : odd[(r * c) % n];
 	(void)round_trip();
 	for (r = 0; r < n; r++) { /* a single row, a single value */
 		chunk_table_make(1, 1);
@@ -136,7 +138,8 @@ START_TEST(missing_values_come_back_as_missing)
 	chunk_table_remove(4, 59);
 	for (r = 0; r < 60; r += 2)
 		chunk_table_remove(5, r);
-	chunk_table.value[4 * CHUNK_TABLE_ROWS + 30] = NAN; /* there, and not a number */
+	/* there, and not a number */
+	chunk_table.value[4 * CHUNK_TABLE_ROWS + 30] = NAN;
 	len = round_trip();
 	ck_assert_uint_lt(len, 160);
 }
@@ -164,7 +167,7 @@ START_TEST(any_table_comes_back)
 }
 END_TEST
 
-/* --- what it costs ----------------------------------------------------------------- */
+/* --- what it costs -------------------------------------------------------- */
 
 START_TEST(some_columns_are_as_in_the_whole)
 {
@@ -175,17 +178,23 @@ START_TEST(some_columns_are_as_in_the_whole)
 	for (int round = 0; round < 500; round++) {
 		chunk_table_make_random();
 		for (size_t c = 0; c < LS_SERIES_PER_GROUP_MAX; c++)
-			wanted[c] = round % 8 != 0 && chunk_table_below((size_t)(round % 8)) == 0;
-		ck_assert_int_eq(ls_chunk_encode(codec, &chunk_table, buf, sizeof(buf), &len), 0);
+			wanted[c] = round % 8 != 0 &&
+				chunk_table_below((size_t)(round % 8)) == 0;
+		ck_assert_int_eq(
+			ls_chunk_encode(codec, &chunk_table, buf, sizeof(buf), &len),
+			0);
 		ck_assert_int_eq(ls_chunk_decode_some(codec, buf, len, wanted, &t), 0);
 		ck_assert_uint_eq(t.rows, chunk_table.rows);
 		ck_assert_uint_eq(t.columns, chunk_table.columns);
-		ck_assert_mem_eq(t.t_mono_ns, chunk_table.t_mono_ns, t.rows * sizeof(*t.t_mono_ns));
+		ck_assert_mem_eq(t.t_mono_ns, chunk_table.t_mono_ns,
+			t.rows * sizeof(*t.t_mono_ns));
 		for (size_t c = 0; c < t.columns; c++) {
 			if (!wanted[c])
 				continue;
-			ck_assert_mem_eq(t.present + c * t.stride, chunk_table.present + c * chunk_table.stride, t.rows);
-			ck_assert_mem_eq(t.value + c * t.stride, chunk_table.value + c * chunk_table.stride,
+			ck_assert_mem_eq(t.present + c * t.stride,
+				chunk_table.present + c * chunk_table.stride, t.rows);
+			ck_assert_mem_eq(t.value + c * t.stride,
+				chunk_table.value + c * chunk_table.stride,
 				t.rows * sizeof(*t.value));
 		}
 	}
@@ -221,7 +230,8 @@ START_TEST(an_outlier_costs_little)
 
 	chunk_table_make(60, 1);
 	for (r = 0; r < 60; r++)
-		chunk_table.value[r] = (double)(1000000 + r * 1000 + chunk_table_random() % 16);
+		chunk_table.value[r] =
+			(double)(1000000 + r * 1000 + chunk_table_random() % 16);
 	plain = round_trip();
 	for (r = 30; r < 60; r++)
 		chunk_table.value[r] -= 1000000; /* a reset */
@@ -243,7 +253,8 @@ START_TEST(nothing_is_allocated_after_the_codec)
 		if (i % 100 == 0) { /* a large one among the small */
 			chunk_table_make(CHUNK_TABLE_ROWS, 16);
 			for (size_t k = 0; k < 16 * CHUNK_TABLE_ROWS; k++)
-				chunk_table.value[k] = (double)(chunk_table_random() % 1000);
+				chunk_table.value[k] =
+					(double)(chunk_table_random() % 1000);
 		}
 		before = allocations;
 		encoded = ls_chunk_encode(codec, &chunk_table, buf, sizeof(buf), &len);
@@ -256,7 +267,7 @@ START_TEST(nothing_is_allocated_after_the_codec)
 }
 END_TEST
 
-/* --- golden ------------------------------------------------------------------------ */
+/* --- golden --------------------------------------------------------------- */
 
 START_TEST(golden_chunk_is_read_as_ever)
 {
@@ -268,17 +279,21 @@ START_TEST(golden_chunk_is_read_as_ever)
 	for (r = 0; r < 12; r++) {
 		chunk_table.t_mono_ns[r] += r * r * 1000;
 		chunk_table.value[0 * CHUNK_TABLE_ROWS + r] = 42;
-		chunk_table.value[1 * CHUNK_TABLE_ROWS + r] = (double)(5000 + (r * 37) % 11) / 100;
-		chunk_table.value[2 * CHUNK_TABLE_ROWS + r] = (double)(r < 8 ? 1000000 + r * 4096 : r * 512);
+		chunk_table.value[1 * CHUNK_TABLE_ROWS + r] =
+			(double)(5000 + (r * 37) % 11) / 100;
+		chunk_table.value[2 * CHUNK_TABLE_ROWS + r] =
+			(double)(r < 8 ? 1000000 + r * 4096 : r * 512);
 		chunk_table.value[3 * CHUNK_TABLE_ROWS + r] = 1 / (double)(r + 3);
 		chunk_table.value[4 * CHUNK_TABLE_ROWS + r] = r == 7 ? 0x1p31 : 0;
-		chunk_table.value[5 * CHUNK_TABLE_ROWS + r] = r == 5 ? NAN : (double)r / 4;
+		chunk_table.value[5 * CHUNK_TABLE_ROWS + r] =
+			r == 5 ? NAN : (double)r / 4;
 		chunk_table.value[6 * CHUNK_TABLE_ROWS + r] = (double)(r * r);
 	}
 	for (r = 3; r < 6; r++)
 		for (c = 5; c < 7; c++)
 			chunk_table_remove(c, r);
-	ck_assert_int_eq(ls_chunk_decode(codec, (const uint8_t *)golden, len, &back), 0);
+	ck_assert_int_eq(ls_chunk_decode(codec, (const uint8_t *)golden, len, &back),
+		0);
 	chunk_table_assert_same(&chunk_table, &back);
 	(void)round_trip();
 	free(golden);
@@ -289,7 +304,8 @@ END_TEST
 START_TEST(golden_example_is_written_as_ever)
 {
 	size_t want, len;
-	char *golden = ls_test_read(ls_test_source("tests/golden/chunk_small_v1.bin"), &want);
+	char *golden =
+		ls_test_read(ls_test_source("tests/golden/chunk_small_v1.bin"), &want);
 
 	chunk_table_make_small();
 	len = round_trip();

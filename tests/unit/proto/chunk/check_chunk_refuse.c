@@ -42,17 +42,22 @@ START_TEST(impossible_tables_are_refused)
 	size_t len;
 
 	chunk_table_make(0, 1);
-	ck_assert_int_eq(ls_chunk_encode(codec, &chunk_table, buf, sizeof(buf), &len), -LS_ERANGE);
+	ck_assert_int_eq(ls_chunk_encode(codec, &chunk_table, buf, sizeof(buf), &len),
+		-LS_ERANGE);
 	chunk_table_make(2, 1);
 	chunk_table.t_mono_ns[1] = chunk_table.t_mono_ns[0] - 1;
-	ck_assert_int_eq(ls_chunk_encode(codec, &chunk_table, buf, sizeof(buf), &len), -LS_ERANGE);
+	ck_assert_int_eq(ls_chunk_encode(codec, &chunk_table, buf, sizeof(buf), &len),
+		-LS_ERANGE);
 	chunk_table_make(2, CHUNK_TABLE_COLUMNS + 1);
-	ck_assert_int_eq(ls_chunk_encode(codec, &chunk_table, buf, sizeof(buf), &len), -LS_ERANGE);
+	ck_assert_int_eq(ls_chunk_encode(codec, &chunk_table, buf, sizeof(buf), &len),
+		-LS_ERANGE);
 	chunk_table_make(2, 1);
 	chunk_table.stride = 1;
-	ck_assert_int_eq(ls_chunk_encode(codec, &chunk_table, buf, sizeof(buf), &len), -LS_ERANGE);
+	ck_assert_int_eq(ls_chunk_encode(codec, &chunk_table, buf, sizeof(buf), &len),
+		-LS_ERANGE);
 	chunk_table_make(CHUNK_TABLE_ROWS + 1, 1);
-	ck_assert_int_eq(ls_chunk_encode(codec, &chunk_table, buf, sizeof(buf), &len), -LS_ERANGE);
+	ck_assert_int_eq(ls_chunk_encode(codec, &chunk_table, buf, sizeof(buf), &len),
+		-LS_ERANGE);
 }
 END_TEST
 
@@ -65,11 +70,14 @@ START_TEST(a_buffer_too_small_is_told)
 	chunk_table_make(20, 4);
 	for (i = 0; i < 4 * CHUNK_TABLE_ROWS; i++)
 		chunk_table.value[i] = (double)(chunk_table_random() % 1000000) / 100;
-	ck_assert_int_eq(ls_chunk_encode(codec, &chunk_table, buf, sizeof(buf), &len), 0);
+	ck_assert_int_eq(ls_chunk_encode(codec, &chunk_table, buf, sizeof(buf), &len),
+		0);
 	for (i = 0; i < len; i++) {
 		small = malloc(i + 1);
 		small[i] = 0xa5;
-		ck_assert_int_eq(ls_chunk_encode(codec, &chunk_table, small, i, &unused), -EMSGSIZE);
+		ck_assert_int_eq(
+			ls_chunk_encode(codec, &chunk_table, small, i, &unused),
+			-EMSGSIZE);
 		ck_assert_uint_eq(small[i], 0xa5);
 		free(small);
 	}
@@ -87,9 +95,12 @@ START_TEST(a_body_beyond_the_limit_is_not_made)
 	chunk_table_make(CHUNK_TABLE_ROWS, CHUNK_TABLE_COLUMNS);
 	for (i = 0; i < CHUNK_TABLE_COLUMNS * CHUNK_TABLE_ROWS; i++)
 		chunk_table.value[i] = chunk_table_double(chunk_table_random());
-	ck_assert_int_eq(ls_chunk_encode(codec, &chunk_table, large, sizeof(large), &len), -EMSGSIZE);
+	ck_assert_int_eq(
+		ls_chunk_encode(codec, &chunk_table, large, sizeof(large), &len),
+		-EMSGSIZE);
 	chunk_table.rows = 200;
-	ck_assert_int_eq(ls_chunk_encode(codec, &chunk_table, large, sizeof(large), &len), 0);
+	ck_assert_int_eq(
+		ls_chunk_encode(codec, &chunk_table, large, sizeof(large), &len), 0);
 }
 END_TEST
 
@@ -97,13 +108,15 @@ static int
 decode(size_t len)
 {
 	struct ls_chunk_table back;
-	uint8_t *exact = malloc(len > 0 ? len : 1); /* so that a sanitizer sees the first byte beyond */
+	/* so that a sanitizer sees the first byte beyond */
+	uint8_t *exact = malloc(len > 0 ? len : 1);
 	size_t rows = 0, columns = 0;
 	int rc, check;
 
 	memcpy(exact, buf, len);
 	rc = ls_chunk_decode(codec, exact, len, &back);
-	/* What does not decode the rest says the same, unless only that makes no sense. */
+	/* What does not decode the rest says the same, unless only that makes no sense.
+	 */
 	check = ls_chunk_check(exact, len, &rows, &columns);
 	if (check != 0 && rc != -LS_ELIMIT)
 		ck_assert_int_eq(check, rc);
@@ -133,7 +146,8 @@ encode_small(void)
 	size_t len;
 
 	chunk_table_make_small();
-	ck_assert_int_eq(ls_chunk_encode(codec, &chunk_table, buf, sizeof(buf), &len), 0);
+	ck_assert_int_eq(ls_chunk_encode(codec, &chunk_table, buf, sizeof(buf), &len),
+		0);
 	return len;
 }
 
@@ -172,7 +186,9 @@ START_TEST(what_is_larger_than_the_codec_is_refused)
 
 	ck_assert_int_eq(ls_chunk_decode(narrow, buf, len, &back), -LS_ELIMIT);
 	ck_assert_int_eq(ls_chunk_decode(low, buf, len, &back), -LS_ELIMIT);
-	ck_assert_int_eq(ls_chunk_decode(codec, buf, LS_CHUNK_BODY_MAX_BYTES + 1, &back), -LS_ELIMIT);
+	ck_assert_int_eq(
+		ls_chunk_decode(codec, buf, LS_CHUNK_BODY_MAX_BYTES + 1, &back),
+		-LS_ELIMIT);
 	ls_chunk_codec_free(narrow);
 	ls_chunk_codec_free(low);
 }
@@ -207,7 +223,8 @@ START_TEST(a_sound_checksum_does_not_make_sense)
 }
 END_TEST
 
-/* Bits of a body by hand, lowest first: pairs of a value and a width, ended by a width of 0. */
+/* Bits of a body by hand, lowest first: pairs of a value and a width, ended by a width
+ * of 0. */
 static int
 decode_bits(size_t rows, size_t columns, const uint64_t (*bits)[2])
 {
@@ -225,41 +242,75 @@ decode_bits(size_t rows, size_t columns, const uint64_t (*bits)[2])
 	return decode(at);
 }
 
-#define STILL { 0, 7 }, { 1, 1 }              /* integers: 0 in all rows */
-#define FROM_ONE { 2, 7 }, { 0, 1 }, { 0, 1 } /* integers: 1, others follow, no step */
-#define BITS(...) (const uint64_t[][2]){ __VA_ARGS__, { 0, 0 } }
+#define STILL        \
+	{ 0, 7 },    \
+	{            \
+		1, 1 \
+	} /* integers: 0 in all rows */
+#define FROM_ONE            \
+	{ 2, 7 }, { 0, 1 }, \
+	{                   \
+		0, 1        \
+	} /* integers: 1, others follow, no step */
+#define BITS(...)             \
+	(const uint64_t[][2]) \
+	{                     \
+		__VA_ARGS__,  \
+		{             \
+			0, 0  \
+		}             \
+	}
 
 START_TEST(bits_that_make_no_sense_are_refused)
 {
 	/* Two rows at time 0, standing still: 7 bits of length, 1 bit constant. */
 	ck_assert_int_eq(decode_bits(2, 0, BITS(STILL)), 0);
 	/* ... and a column: all present, decimals 0, nothing odd, constant 0. */
-	ck_assert_int_eq(decode_bits(2, 1, BITS(STILL, { 0, 1 }, { 0, 5 }, { 0, 1 }, { 0, 7 },
-		{ 1, 1 })), 0);
+	ck_assert_int_eq(
+		decode_bits(2, 1,
+			BITS(STILL, { 0, 1 }, { 0, 5 }, { 0, 1 }, { 0, 7 }, { 1, 1 })),
+		0);
 	/* Padding that is not zero. */
-	ck_assert_int_eq(decode_bits(2, 1, BITS(STILL, { 0, 1 }, { 0, 5 }, { 0, 1 }, { 0, 7 },
-		{ 3, 2 })), -LS_EPARSE);
+	ck_assert_int_eq(
+		decode_bits(2, 1,
+			BITS(STILL, { 0, 1 }, { 0, 5 }, { 0, 1 }, { 0, 7 }, { 3, 2 })),
+		-LS_EPARSE);
 	/* Decimals 23. */
-	ck_assert_int_eq(decode_bits(2, 1, BITS(STILL, { 0, 1 }, { 23, 5 }, { 0, 1 }, { 0, 7 },
-		{ 1, 1 })), -LS_EPARSE);
+	ck_assert_int_eq(
+		decode_bits(2, 1,
+			BITS(STILL, { 0, 1 }, { 23, 5 }, { 0, 1 }, { 0, 7 }, { 1, 1 })),
+		-LS_EPARSE);
 	/* Present as in the column before the first one. */
-	ck_assert_int_eq(decode_bits(2, 1, BITS(STILL, { 1, 2 }, { 0, 5 }, { 0, 1 }, { 0, 7 },
-		{ 1, 1 })), -LS_EPARSE);
+	ck_assert_int_eq(
+		decode_bits(2, 1,
+			BITS(STILL, { 1, 2 }, { 0, 5 }, { 0, 1 }, { 0, 7 }, { 1, 1 })),
+		-LS_EPARSE);
 	/* Presence in a run of three rows: Rice(4) of 2. */
-	ck_assert_int_eq(decode_bits(2, 1, BITS(STILL, { 3, 2 }, { 1, 1 }, { 1, 1 }, { 2, 4 },
-		{ 0, 5 }, { 0, 1 }, STILL)), -LS_EPARSE);
+	ck_assert_int_eq(decode_bits(2, 1,
+				 BITS(STILL, { 3, 2 }, { 1, 1 }, { 1, 1 }, { 2, 4 },
+					 { 0, 5 }, { 0, 1 }, STILL)),
+		-LS_EPARSE);
 	/* All values odd, so that there are no integers. */
-	ck_assert_int_eq(decode_bits(1, 1, BITS({ 0, 7 }, { 0, 1 }, { 0, 5 }, { 1, 1 }, { 1, 1 }, { 1, 1 },
-		{ 0, 4 }, { 5, 64 })), -LS_EPARSE);
-	/* Times that fall: first 1, no step, code plain with k 0, predictor 1 (the last value), -1. */
-	ck_assert_int_eq(decode_bits(2, 0, BITS(FROM_ONE, { 0, 1 }, { 0, 1 }, { 0, 6 },
-		{ 1, 2 }, { 2, 2 })), -LS_EPARSE);
+	ck_assert_int_eq(decode_bits(1, 1,
+				 BITS({ 0, 7 }, { 0, 1 }, { 0, 5 }, { 1, 1 }, { 1, 1 },
+					 { 1, 1 }, { 0, 4 }, { 5, 64 })),
+		-LS_EPARSE);
+	/* Times that fall: first 1, no step, code plain with k 0, predictor 1 (the last
+	 * value), -1. */
+	ck_assert_int_eq(decode_bits(2, 0,
+				 BITS(FROM_ONE, { 0, 1 }, { 0, 1 }, { 0, 6 }, { 1, 2 },
+					 { 2, 2 })),
+		-LS_EPARSE);
 	/* The same with +1. */
-	ck_assert_int_eq(decode_bits(2, 0, BITS(FROM_ONE, { 0, 1 }, { 0, 1 }, { 0, 6 },
-		{ 1, 2 }, { 4, 3 })), 0);
+	ck_assert_int_eq(decode_bits(2, 0,
+				 BITS(FROM_ONE, { 0, 1 }, { 0, 1 }, { 0, 6 }, { 1, 2 },
+					 { 4, 3 })),
+		0);
 	/* A run of two zeros where there is one residual. */
-	ck_assert_int_eq(decode_bits(2, 0, BITS(FROM_ONE, { 0, 1 }, { 1, 1 }, { 0, 6 },
-		{ 0, 6 }, { 1, 2 }, { 4, 3 })), -LS_EPARSE);
+	ck_assert_int_eq(decode_bits(2, 0,
+				 BITS(FROM_ONE, { 0, 1 }, { 1, 1 }, { 0, 6 }, { 0, 6 },
+					 { 1, 2 }, { 4, 3 })),
+		-LS_EPARSE);
 }
 END_TEST
 
@@ -270,7 +321,8 @@ START_TEST(any_bytes_with_a_sound_checksum_are_survived)
 	for (i = 0; i < 20000; i++) {
 		len = encode_small();
 		for (k = 1 + chunk_table_below(4); k > 0; k--)
-			buf[6 + chunk_table_below(len - 10)] ^= (uint8_t)(1u << chunk_table_below(8));
+			buf[6 + chunk_table_below(len - 10)] ^=
+				(uint8_t)(1u << chunk_table_below(8));
 		seal(len);
 		ck_assert_int_ne(decode(len), -LS_ECORRUPT);
 	}

@@ -25,11 +25,11 @@ good(void)
 		.phase_mask = 1u << LS_PHASE_COMPUTE | 1u << LS_PHASE_SYNC_WAIT |
 			1u << LS_PHASE_GC,
 		.barrier_count = 1,
-		.barrier[0] = {LS_BARRIER_ICI, 1130 * MS, 1190 * MS},
+		.barrier[0] = { LS_BARRIER_ICI, 1130 * MS, 1190 * MS },
 		.work_mask = 1u << LS_WORK_TOKENS,
 		.work[LS_WORK_TOKENS] = 4096,
 		.peer_count = 1,
-		.peer[0] = {3, UINT64_MAX, 5 * MS},
+		.peer[0] = { 3, UINT64_MAX, 5 * MS },
 	};
 }
 
@@ -46,47 +46,49 @@ END_TEST
 
 START_TEST(empty_record_passes)
 {
-	struct ls_record r = {0};
+	struct ls_record r = { 0 };
 
 	ck_assert_int_eq(ls_record_check(&r, NULL), 0);
 }
 END_TEST
 
-/* What is spoiled in a good record, and what is said of it; NULL: it must still pass. */
-#define CASES(X) \
-	X(r->t_begin_ns = -1, "t_begin is negative") \
-	X(r->t_begin_ns = INT64_MAX, "t_begin is too late") \
-	X(r->t_begin_ns = INT64_MAX - 2 * MAX_NS + 1, "t_begin is too late") \
-	X(r->duration_ns = LS_PHASE_MAX_NS, "duration is too long") \
-	X(r->duration_ns = UINT64_MAX, "duration is too long") \
-	X(r->duration_ns = LS_PHASE_MAX_NS - 1, NULL) \
-	X(r->phase_mask |= 1u << LS_PHASE_COUNT, "unknown phase in phase_mask") \
-	X(r->phase_mask = UINT32_MAX, "unknown phase in phase_mask") \
+/* What is spoiled in a good record, and what is said of it; NULL: it must still pass.
+ */
+#define CASES(X)                                                                      \
+	X(r->t_begin_ns = -1, "t_begin is negative")                                  \
+	X(r->t_begin_ns = INT64_MAX, "t_begin is too late")                           \
+	X(r->t_begin_ns = INT64_MAX - 2 * MAX_NS + 1, "t_begin is too late")          \
+	X(r->duration_ns = LS_PHASE_MAX_NS, "duration is too long")                   \
+	X(r->duration_ns = UINT64_MAX, "duration is too long")                        \
+	X(r->duration_ns = LS_PHASE_MAX_NS - 1, NULL)                                 \
+	X(r->phase_mask |= 1u << LS_PHASE_COUNT, "unknown phase in phase_mask")       \
+	X(r->phase_mask = UINT32_MAX, "unknown phase in phase_mask")                  \
 	X(r->phase_ns[LS_PHASE_H2D] = 1, "a phase has time but is not in phase_mask") \
-	X(r->phase_ns[LS_PHASE_COMPUTE] = LS_PHASE_MAX_NS, "a phase is too long") \
-	X(r->phase_ns[LS_PHASE_COMPUTE] = UINT64_MAX, "a phase is too long") \
-	X(r->phase_ns[LS_PHASE_COMPUTE] = 143 * MS, NULL) \
-	X(r->phase_ns[LS_PHASE_COMPUTE] = 143 * MS + 1, \
-		"phases add up to more than the duration") \
-	X(r->barrier_count = LS_BARRIERS_MAX + 1, "too many barriers") \
-	X(r->barrier_count = 255, "too many barriers") \
-	X(r->barrier[0].kind = LS_BARRIER_COUNT, "unknown kind of barrier") \
-	X(r->barrier[0].enter_ns = -1, "a barrier's time is negative") \
-	X(r->barrier[0].exit_ns = 1129 * MS, "a barrier was left before it was entered") \
-	X(r->barrier[0].exit_ns = r->barrier[0].enter_ns, NULL) \
-	X(r->barrier[0].enter_ns = 997 * MS, NULL) \
-	X(r->barrier[0].enter_ns = 997 * MS - 1, "a barrier lies outside the step") \
-	X(r->barrier[0].exit_ns = 1203 * MS, NULL) \
-	X(r->barrier[0].exit_ns = 1203 * MS + 1, "a barrier lies outside the step") \
-	X(r->barrier[0].exit_ns = INT64_MAX, "a barrier lies outside the step") \
-	X(r->work_mask |= 1u << LS_WORK_COUNT, "unknown kind of work in work_mask") \
-	X(r->work[LS_WORK_TOKENS] = -1, "work is negative or not finite") \
-	X(r->work[LS_WORK_TOKENS] = NAN, "work is negative or not finite") \
-	X(r->work[LS_WORK_TOKENS] = INFINITY, "work is negative or not finite") \
-	X(r->work[LS_WORK_BATCH] = NAN, NULL) /* not given */ \
-	X(r->peer_count = LS_PEERS_MAX + 1, "too many peers") \
-	X(r->peer[0].send_wait_ns = LS_PHASE_MAX_NS, "a wait on a peer is too long") \
-	X(r->peer[0].recv_wait_ns = UINT64_MAX - 1, "a wait on a peer is too long") \
+	X(r->phase_ns[LS_PHASE_COMPUTE] = LS_PHASE_MAX_NS, "a phase is too long")     \
+	X(r->phase_ns[LS_PHASE_COMPUTE] = UINT64_MAX, "a phase is too long")          \
+	X(r->phase_ns[LS_PHASE_COMPUTE] = 143 * MS, NULL)                             \
+	X(r->phase_ns[LS_PHASE_COMPUTE] = 143 * MS + 1,                               \
+		"phases add up to more than the duration")                            \
+	X(r->barrier_count = LS_BARRIERS_MAX + 1, "too many barriers")                \
+	X(r->barrier_count = 255, "too many barriers")                                \
+	X(r->barrier[0].kind = LS_BARRIER_COUNT, "unknown kind of barrier")           \
+	X(r->barrier[0].enter_ns = -1, "a barrier's time is negative")                \
+	X(r->barrier[0].exit_ns = 1129 * MS,                                          \
+		"a barrier was left before it was entered")                           \
+	X(r->barrier[0].exit_ns = r->barrier[0].enter_ns, NULL)                       \
+	X(r->barrier[0].enter_ns = 997 * MS, NULL)                                    \
+	X(r->barrier[0].enter_ns = 997 * MS - 1, "a barrier lies outside the step")   \
+	X(r->barrier[0].exit_ns = 1203 * MS, NULL)                                    \
+	X(r->barrier[0].exit_ns = 1203 * MS + 1, "a barrier lies outside the step")   \
+	X(r->barrier[0].exit_ns = INT64_MAX, "a barrier lies outside the step")       \
+	X(r->work_mask |= 1u << LS_WORK_COUNT, "unknown kind of work in work_mask")   \
+	X(r->work[LS_WORK_TOKENS] = -1, "work is negative or not finite")             \
+	X(r->work[LS_WORK_TOKENS] = NAN, "work is negative or not finite")            \
+	X(r->work[LS_WORK_TOKENS] = INFINITY, "work is negative or not finite")       \
+	X(r->work[LS_WORK_BATCH] = NAN, NULL) /* not given */                         \
+	X(r->peer_count = LS_PEERS_MAX + 1, "too many peers")                         \
+	X(r->peer[0].send_wait_ns = LS_PHASE_MAX_NS, "a wait on a peer is too long")  \
+	X(r->peer[0].recv_wait_ns = UINT64_MAX - 1, "a wait on a peer is too long")   \
 	X(r->step = UINT64_MAX, NULL)
 
 #define X(spoil, why) +1
@@ -98,9 +100,9 @@ spoil_case(struct ls_record *r, int i)
 {
 	int n = 0;
 
-#define X(spoil, why) \
-	if (n++ == i) { \
-		spoil; \
+#define X(spoil, why)       \
+	if (n++ == i) {     \
+		spoil;      \
 		return why; \
 	}
 	CASES(X)
@@ -154,8 +156,10 @@ START_TEST(any_bytes_are_checked_safely)
 		uint64_t bytes = next_random(&state);
 		size_t room = sizeof(r) - where;
 
-		/* A few random bytes in a good record reach further than all at random. */
-		memcpy((char *)&r + where, &bytes, room < sizeof(bytes) ? room : sizeof(bytes));
+		/* A few random bytes in a good record reach further than all at random.
+		 */
+		memcpy((char *)&r + where, &bytes,
+			room < sizeof(bytes) ? room : sizeof(bytes));
 		if (ls_record_check(&r, NULL) == 0) {
 			assert_usable(&r);
 			passed++;
@@ -198,7 +202,8 @@ main(void)
 
 	tcase_add_test(tc, good_record_passes);
 	tcase_add_test(tc, empty_record_passes);
-	tcase_add_loop_test(tc, spoiled_record_is_refused_with_its_reason, 0, CASE_COUNT);
+	tcase_add_loop_test(tc, spoiled_record_is_refused_with_its_reason, 0,
+		CASE_COUNT);
 	tcase_add_test(tc, any_bytes_are_checked_safely);
 	tcase_add_test(tc, names_and_back);
 	tcase_add_test(tc, unknown_names_are_refused);

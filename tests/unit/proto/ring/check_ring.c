@@ -18,7 +18,8 @@ setup(void)
 {
 	size_t len;
 
-	golden = (uint8_t *)ls_test_read(ls_test_source("tests/golden/ring_v1.bin"), &len);
+	golden = (uint8_t *)ls_test_read(ls_test_source("tests/golden/ring_v1.bin"),
+		&len);
 	ck_assert_uint_eq(len, GOLDEN_BYTES);
 	memset(&header, 0xa5, sizeof(header));
 	memset(&record, 0xa5, sizeof(record));
@@ -95,8 +96,9 @@ START_TEST(slot_of_version_1_is_read)
 	ck_assert_uint_eq(record.step, 41);
 	ck_assert_int_eq(record.t_begin_ns, 1000500000);
 	ck_assert_uint_eq(record.duration_ns, 20000000);
-	ck_assert_uint_eq(record.phase_mask, 1u << LS_PHASE_INPUT_WAIT | 1u << LS_PHASE_COMPUTE |
-		1u << LS_PHASE_SYNC_WAIT | 1u << LS_PHASE_OTHER);
+	ck_assert_uint_eq(record.phase_mask,
+		1u << LS_PHASE_INPUT_WAIT | 1u << LS_PHASE_COMPUTE |
+			1u << LS_PHASE_SYNC_WAIT | 1u << LS_PHASE_OTHER);
 	ck_assert_uint_eq(record.phase_ns[LS_PHASE_COMPUTE], 12000000);
 	ck_assert_uint_eq(record.phase_ns[LS_PHASE_SYNC_WAIT], 6500000);
 	ck_assert_uint_eq(record.phase_ns[LS_PHASE_GC], 0);
@@ -143,7 +145,8 @@ START_TEST(live_slot_in_the_making_is_stale)
 	put_u32(p + 16, LS_PHASE_COUNT + 1);
 	live.step = 7;
 	ck_assert_int_eq(ls_ring_parse_live(golden, GOLDEN_BYTES, &live), -LS_ERANGE);
-	ck_assert_int_eq(ls_ring_parse_live(golden, LS_RING_HEADER_BYTES - 1, &live), -LS_EPARSE);
+	ck_assert_int_eq(ls_ring_parse_live(golden, LS_RING_HEADER_BYTES - 1, &live),
+		-LS_EPARSE);
 	ck_assert_uint_eq(live.step, 7);
 }
 END_TEST
@@ -152,7 +155,8 @@ START_TEST(what_is_no_ring_is_refused)
 {
 	struct ls_ring_header before = header;
 
-	ck_assert_int_eq(ls_ring_parse_header(golden, LS_RING_HEADER_BYTES - 1, &header, &why),
+	ck_assert_int_eq(
+		ls_ring_parse_header(golden, LS_RING_HEADER_BYTES - 1, &header, &why),
 		-LS_EPARSE);
 	ck_assert_ptr_nonnull(why);
 	ck_assert_int_eq(ls_ring_parse_header(golden, 0, &header, NULL), -LS_EPARSE);
@@ -168,10 +172,19 @@ END_TEST
 START_TEST(impossible_sizes_are_refused)
 {
 	static const uint32_t bad[][2] = {
-		{ 12, 4095 }, { 12, 4100 }, { 12, 0 }, { 12, UINT32_MAX },
-		{ 12, LS_RING_HEADER_MAX_BYTES + 8 }, { 16, 319 }, { 16, 324 }, { 16, 0 },
-		{ 16, LS_RING_SLOT_MAX_BYTES + 8 }, { 16, UINT32_MAX }, { 20, 0 },
-		{ 20, LS_RING_SLOTS_MAX + 1 }, { 20, UINT32_MAX },
+		{ 12, 4095 },
+		{ 12, 4100 },
+		{ 12, 0 },
+		{ 12, UINT32_MAX },
+		{ 12, LS_RING_HEADER_MAX_BYTES + 8 },
+		{ 16, 319 },
+		{ 16, 324 },
+		{ 16, 0 },
+		{ 16, LS_RING_SLOT_MAX_BYTES + 8 },
+		{ 16, UINT32_MAX },
+		{ 20, 0 },
+		{ 20, LS_RING_SLOTS_MAX + 1 },
+		{ 20, UINT32_MAX },
 	};
 	size_t i;
 
@@ -196,7 +209,8 @@ START_TEST(larger_header_and_slot_of_this_version_are_read)
 	ck_assert_int_eq(parse_header(), 0);
 	ck_assert_uint_eq(header.header_bytes, 8192);
 	memcpy(larger, slot(), LS_RING_SLOT_BYTES);
-	ck_assert_int_eq(ls_ring_parse_slot(larger, sizeof(larger), 0, &record, &why), 0);
+	ck_assert_int_eq(ls_ring_parse_slot(larger, sizeof(larger), 0, &record, &why),
+		0);
 	ck_assert_uint_eq(record.step, 41);
 }
 END_TEST
@@ -206,8 +220,14 @@ START_TEST(impossible_workers_are_refused)
 	static const struct {
 		uint32_t at, value;
 	} bad[] = {
-		{ 80, UINT32_MAX }, { 84, UINT32_MAX }, { 84, LS_WORKERS_MAX }, { 84, 4 },
-		{ 88, UINT32_MAX }, { 88, LS_WORKERS_MAX + 1 }, { 88, 3 }, { 92, UINT32_MAX },
+		{ 80, UINT32_MAX },
+		{ 84, UINT32_MAX },
+		{ 84, LS_WORKERS_MAX },
+		{ 84, 4 },
+		{ 88, UINT32_MAX },
+		{ 88, LS_WORKERS_MAX + 1 },
+		{ 88, 3 },
+		{ 92, UINT32_MAX },
 		{ 92, LS_CHIPS_PER_WORKER_MAX + 1 },
 	};
 	size_t i;
@@ -266,20 +286,23 @@ START_TEST(slot_of_another_lap_or_in_the_making_is_stale)
 {
 	struct ls_record before = record;
 
-	ck_assert_int_eq(ls_ring_parse_slot(slot(), LS_RING_SLOT_BYTES, 2, &record, &why),
-		-LS_ESTALE);
 	ck_assert_int_eq(
-		ls_ring_parse_slot(slot() + LS_RING_SLOT_BYTES, LS_RING_SLOT_BYTES, 1, &record, &why),
+		ls_ring_parse_slot(slot(), LS_RING_SLOT_BYTES, 2, &record, &why),
 		-LS_ESTALE);
-	ck_assert_int_eq(
-		ls_ring_parse_slot(slot(), LS_RING_SLOT_BYTES, UINT64_MAX, &record, &why), -LS_ESTALE);
+	ck_assert_int_eq(ls_ring_parse_slot(slot() + LS_RING_SLOT_BYTES,
+				 LS_RING_SLOT_BYTES, 1, &record, &why),
+		-LS_ESTALE);
+	ck_assert_int_eq(ls_ring_parse_slot(slot(), LS_RING_SLOT_BYTES, UINT64_MAX,
+				 &record, &why),
+		-LS_ESTALE);
 	put_u64(slot() + 312, 3); /* copied while the next lap was being written */
 	ck_assert_int_eq(parse_slot(), -LS_ESTALE);
 	put_u64(slot() + 312, 1);
 	put_u64(slot(), 0);
 	ck_assert_int_eq(parse_slot(), -LS_ESTALE);
 	put_u64(slot(), 1);
-	ck_assert_int_eq(ls_ring_parse_slot(slot(), LS_RING_SLOT_BYTES - 1, 0, &record, &why),
+	ck_assert_int_eq(
+		ls_ring_parse_slot(slot(), LS_RING_SLOT_BYTES - 1, 0, &record, &why),
 		-LS_EPARSE);
 	ck_assert_mem_eq(&before, &record, sizeof(record));
 }
@@ -291,11 +314,11 @@ START_TEST(impossible_slots_are_refused)
 		uint32_t at;
 		uint64_t value;
 	} bad[] = {
-		{ 16, UINT64_MAX },        /* negative time */
-		{ 24, UINT64_MAX },        /* a duration of centuries */
+		{ 16, UINT64_MAX }, /* negative time */
+		{ 24, UINT64_MAX }, /* a duration of centuries */
 		{ 48, 21 * 1000000 + 1000000000ull }, /* phases above the duration */
-		{ 136, 1 },                /* a barrier before the step */
-		{ 144, 1013499999 },       /* left before it was entered */
+		{ 136, 1 }, /* a barrier before the step */
+		{ 144, 1013499999 }, /* left before it was entered */
 		{ 200, 0x7ff8000000000000 }, /* NaN tokens */
 		{ 200, 0xbff0000000000000 }, /* -1 tokens */
 	};

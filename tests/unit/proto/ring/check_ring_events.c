@@ -18,7 +18,8 @@ setup(void)
 {
 	size_t len;
 
-	golden = (uint8_t *)ls_test_read(ls_test_source("tests/golden/ring_v1_events.bin"), &len);
+	golden = (uint8_t *)ls_test_read(
+		ls_test_source("tests/golden/ring_v1_events.bin"), &len);
 	ck_assert_uint_eq(len, GOLDEN_HEADER + 2 * LS_RING_SLOT_BYTES);
 	block = golden + LS_RING_EVENTS_OFFSET;
 	memset(&events, 0xa5, sizeof(events));
@@ -43,12 +44,14 @@ START_TEST(golden_ring_has_the_block_behind_its_header)
 	struct ls_record record;
 	const char *why = NULL;
 
-	ck_assert_int_eq(ls_ring_parse_header(golden, LS_RING_HEADER_BYTES, &header, &why), 0);
+	ck_assert_int_eq(
+		ls_ring_parse_header(golden, LS_RING_HEADER_BYTES, &header, &why), 0);
 	ck_assert_uint_eq(header.header_bytes, GOLDEN_HEADER);
 	ck_assert_int_eq(ls_ring_parse_live(golden, LS_RING_HEADER_BYTES, &live), 0);
 	ck_assert_uint_eq(live.step, 42);
-	ck_assert_int_eq(ls_ring_parse_slot(golden + GOLDEN_HEADER, LS_RING_SLOT_BYTES, 0, &record,
-				 &why), 0);
+	ck_assert_int_eq(ls_ring_parse_slot(golden + GOLDEN_HEADER, LS_RING_SLOT_BYTES,
+				 0, &record, &why),
+		0);
 	ck_assert_uint_eq(record.step, 41);
 	ck_assert_int_eq(parse(), 0);
 }
@@ -77,7 +80,8 @@ START_TEST(fewer_bytes_than_a_block_are_none)
 {
 	const struct ls_ring_events before = events;
 
-	ck_assert_int_eq(ls_ring_parse_events(block, LS_RING_EVENTS_BYTES - 1, &events), -LS_EPARSE);
+	ck_assert_int_eq(ls_ring_parse_events(block, LS_RING_EVENTS_BYTES - 1, &events),
+		-LS_EPARSE);
 	ck_assert_int_eq(ls_ring_parse_events(block, 0, &events), -LS_EPARSE);
 	ck_assert_mem_eq(&events, &before, sizeof(events));
 }
@@ -96,7 +100,8 @@ START_TEST(functions_without_a_name_are_left_out_and_counted)
 		ck_assert_uint_eq(events.function_count, 1);
 		ck_assert_str_eq(events.function[0].name, "Trainer.update");
 	}
-	memset(block + 128 + 16, 'x', LS_RING_FUNCTION_NAME_MAX_BYTES); /* not terminated */
+	/* not terminated */
+	memset(block + 128 + 16, 'x', LS_RING_FUNCTION_NAME_MAX_BYTES);
 	ck_assert_int_eq(parse(), 0);
 	ck_assert_uint_eq(events.bad_names, 1);
 	memset(block, 0xff, LS_RING_EVENTS_BYTES);
@@ -112,8 +117,8 @@ START_TEST(every_counter_is_a_metric_of_a_job)
 
 	for (i = 0; i < LS_RING_EVENT_COUNT; i++) {
 		double unit = 0;
-		const struct ls_metric_info *m =
-			ls_metric_info(ls_ring_event_metric((enum ls_ring_event)i, &unit));
+		const struct ls_metric_info *m = ls_metric_info(
+			ls_ring_event_metric((enum ls_ring_event)i, &unit));
 
 		ck_assert_int_eq(m->scope, LS_METRIC_SCOPE_JOB);
 		ck_assert_int_eq(m->kind, LS_METRIC_KIND_COUNTER);

@@ -9,7 +9,8 @@
 #include <string.h>
 #include "tests/support/harness.h"
 
-static const uint8_t req[] = { 0, 'S', 'P', 0, 0, 0x30, 0, 0 }, rep[] = { 0, 'S', 'P', 0, 0, 0x31, 0, 0 };
+static const uint8_t req[] = { 0, 'S', 'P', 0, 0, 0x30, 0, 0 },
+		     rep[] = { 0, 'S', 'P', 0, 0, 0x31, 0, 0 };
 
 START_TEST(each_side_takes_the_greeting_of_the_other)
 {
@@ -73,7 +74,9 @@ START_TEST(routes_end_with_a_marked_word)
 		ck_assert_int_eq(ls_frame_route(message, at + 3, &bytes), -LS_EPARSE);
 		ck_assert_uint_eq(bytes, 77);
 		if (at == LS_FRAME_ROUTE_MAX_BYTES) { /* too far */
-			ck_assert_int_eq(ls_frame_route(message, sizeof(message), &bytes), -LS_EPARSE);
+			ck_assert_int_eq(
+				ls_frame_route(message, sizeof(message), &bytes),
+				-LS_EPARSE);
 			continue;
 		}
 		ck_assert_int_eq(ls_frame_route(message, at + 4, &bytes), 0);
@@ -85,7 +88,8 @@ END_TEST
 
 START_TEST(ids_come_back_as_they_were_put)
 {
-	static const uint32_t ids[] = { 0, 1, 0x01020304, 0x7fffffff, 0x80000000, 0xffffffff };
+	static const uint32_t ids[] = { 0, 1, 0x01020304, 0x7fffffff, 0x80000000,
+		0xffffffff };
 	uint8_t word[LS_FRAME_ID_BYTES];
 	uint32_t id;
 	size_t i;

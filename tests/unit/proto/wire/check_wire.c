@@ -42,8 +42,8 @@ assert_item(const struct ls_wire_item *item, const char *golden)
 	ck_assert_int_eq((int)back.how, (int)item->how);
 	ck_assert_uint_eq(back.t_mono_ns, item->t_mono_ns);
 	for (i = 0; item->kind == LS_WIRE_STEPS && i < item->count; i++)
-		ck_assert_mem_eq(
-			&back.records[i], &item->records[i], sizeof(struct ls_record));
+		ck_assert_mem_eq(&back.records[i], &item->records[i],
+			sizeof(struct ls_record));
 	ls_wire_item_clear(&back);
 	ls_wire_item_clear(&back); /* harmless twice */
 	free(buf);
@@ -79,8 +79,12 @@ END_TEST
 START_TEST(item_of_the_largest_records_fits)
 {
 	struct ls_record *r = calloc(LS_STEPS_PER_ITEM, sizeof(*r));
-	struct ls_wire_item item = { .seq = UINT64_MAX, .kind = LS_WIRE_STEPS,
-		.first_index = 1, .count = LS_STEPS_PER_ITEM, .records = r }, back;
+	struct ls_wire_item item = { .seq = UINT64_MAX,
+		.kind = LS_WIRE_STEPS,
+		.first_index = 1,
+		.count = LS_STEPS_PER_ITEM,
+		.records = r },
+			    back;
 	const int64_t last = INT64_MAX - 2 * (int64_t)LS_PHASE_MAX_NS;
 	uint8_t *buf;
 	size_t len, i, k;
@@ -95,7 +99,8 @@ START_TEST(item_of_the_largest_records_fits)
 		r[i].work_mask = (1u << LS_WORK_COUNT) - 1;
 		r[i].barrier_count = r[i].peer_count = 4;
 		for (k = 0; k < 4; k++) {
-			r[i].barrier[k].exit_ns = r[i].t_begin_ns + (int64_t)LS_PHASE_MAX_NS;
+			r[i].barrier[k].exit_ns =
+				r[i].t_begin_ns + (int64_t)LS_PHASE_MAX_NS;
 			r[i].barrier[k].enter_ns = r[i].barrier[k].exit_ns;
 			r[i].peer[k].rank = LS_WORKERS_MAX - 1;
 			r[i].peer[k].recv_wait_ns = r[i].peer[k].send_wait_ns =
@@ -132,7 +137,8 @@ START_TEST(item_cut_short_is_refused)
 }
 END_TEST
 
-/* Packs a message as it is, valid or not, and gives the answer of ls_wire_item_unpack. */
+/* Packs a message as it is, valid or not, and gives the answer of ls_wire_item_unpack.
+ */
 static int
 unpack_raw(const Lockstep__Item *m)
 {
@@ -204,7 +210,8 @@ START_TEST(item_with_impossible_columns_is_refused)
 	double value[] = { -1 };
 	Lockstep__BarrierColumn barrier = LOCKSTEP__BARRIER_COLUMN__INIT,
 				empty = LOCKSTEP__BARRIER_COLUMN__INIT,
-				*barriers[5] = { &barrier, &barrier, &barrier, &barrier, &barrier };
+				*barriers[5] = { &barrier, &barrier, &barrier, &barrier,
+					&barrier };
 	Lockstep__WorkColumn work = LOCKSTEP__WORK_COLUMN__INIT, *works[] = { &work };
 	Lockstep__Steps steps = LOCKSTEP__STEPS__INIT;
 	Lockstep__Item m = LOCKSTEP__ITEM__INIT;
@@ -292,7 +299,8 @@ START_TEST(report_keeps_every_field_and_its_golden_bytes)
 	ck_assert_str_eq(back.host, r.host);
 	ck_assert_str_eq(back.agent_version, r.agent_version);
 	ck_assert_mem_eq(back.boot, r.boot, sizeof(r.boot));
-	ck_assert_mem_eq(back.kernel_boot_id, r.kernel_boot_id, sizeof(r.kernel_boot_id));
+	ck_assert_mem_eq(back.kernel_boot_id, r.kernel_boot_id,
+		sizeof(r.kernel_boot_id));
 	ck_assert_uint_eq(back.t_send_mono_ns, r.t_send_mono_ns);
 	ck_assert(back.has_last);
 	ck_assert_mem_eq(&back.last, &r.last, sizeof(r.last));
@@ -450,7 +458,8 @@ START_TEST(report_keeps_series_and_its_golden_bytes)
 	uint8_t *buf, bytes[128];
 	size_t len;
 
-	ck_assert_int_eq(ls_wire_chunk_item_pack(&lost, bytes, sizeof(bytes), &item.len), 0);
+	ck_assert_int_eq(
+		ls_wire_chunk_item_pack(&lost, bytes, sizeof(bytes), &item.len), 0);
 	item.data = bytes;
 	r.chunk_items = &item;
 	r.chunk_item_count = 1;
@@ -611,7 +620,8 @@ START_TEST(unknown_version_is_told_apart)
 	struct ls_wire_report r;
 	struct ls_wire_ack a;
 
-	ck_assert_int_eq(ls_wire_report_unpack(two, sizeof(two), &r, &why), -LS_EVERSION);
+	ck_assert_int_eq(ls_wire_report_unpack(two, sizeof(two), &r, &why),
+		-LS_EVERSION);
 	ck_assert_int_eq(ls_wire_ack_unpack(two, sizeof(two), &a, &why), -LS_EVERSION);
 }
 END_TEST
@@ -641,7 +651,8 @@ START_TEST(ack_keeps_series_and_its_golden_bytes)
 	ck_assert_int_eq(ls_wire_ack_unpack(buf, len, &back, &why), 0);
 	ck_assert_uint_eq(back.acked_chunk_seq, 3);
 	ck_assert_uint_eq(back.need_dictionary_count, 2);
-	ck_assert_mem_eq(back.need_dictionary, a.need_dictionary, sizeof(a.need_dictionary));
+	ck_assert_mem_eq(back.need_dictionary, a.need_dictionary,
+		sizeof(a.need_dictionary));
 	ck_assert_uint_eq(back.zoom_ns, 60000000000);
 	ck_assert(back.need_identity);
 	free(buf);

@@ -34,7 +34,8 @@ assert_same(const struct ls_wire_chunk_item *a, const struct ls_wire_chunk_item 
 	ck_assert_int_eq((int)a->reason, (int)b->reason);
 }
 
-/* Packs, compares with a golden file and with what protobuf-c writes of it, and reads it back. */
+/* Packs, compares with a golden file and with what protobuf-c writes of it, and reads
+ * it back. */
 static void
 assert_item(const struct ls_wire_chunk_item *item, const char *path)
 {
@@ -54,7 +55,8 @@ assert_item(const struct ls_wire_chunk_item *item, const char *path)
 	ck_assert_mem_eq(again, buf, len);
 	lockstep__chunk_item__free_unpacked(m, NULL);
 	for (i = 0; i < len; i++) {
-		ck_assert_int_eq(ls_wire_chunk_item_pack(item, again, i, &want), -EMSGSIZE);
+		ck_assert_int_eq(ls_wire_chunk_item_pack(item, again, i, &want),
+			-EMSGSIZE);
 	}
 	ck_assert_int_eq(ls_wire_chunk_item_unpack(buf, len, &back, &why), 0);
 	assert_same(item, &back);
@@ -79,18 +81,21 @@ END_TEST
 
 START_TEST(chunk_item_cut_short_is_refused)
 {
-	struct ls_wire_chunk_item items[] = { wire_example_dictionary(), wire_example_chunk(),
-		wire_example_lost() }, back;
+	struct ls_wire_chunk_item items[] = { wire_example_dictionary(),
+		wire_example_chunk(), wire_example_lost() },
+				  back;
 	uint8_t buf[256], *part;
 	size_t k, len, i;
 
 	for (k = 0; k < 3; k++) {
-		ck_assert_int_eq(ls_wire_chunk_item_pack(&items[k], buf, sizeof(buf), &len), 0);
+		ck_assert_int_eq(
+			ls_wire_chunk_item_pack(&items[k], buf, sizeof(buf), &len), 0);
 		for (i = 0; i < len; i++) {
 			part = malloc(i + 1);
 			memcpy(part, buf, i);
 			why = NULL;
-			ck_assert_int_lt(ls_wire_chunk_item_unpack(part, i, &back, &why), 0);
+			ck_assert_int_lt(
+				ls_wire_chunk_item_unpack(part, i, &back, &why), 0);
 			ck_assert_ptr_nonnull(why);
 			free(part);
 		}
@@ -135,7 +140,8 @@ unpack_of(const struct ls_wire_chunk_item *item)
 static void
 seal_dictionary(struct ls_wire_chunk_item *item)
 {
-	item->hash = ls_wire_dictionary_hash(item->group, item->series, item->series_count);
+	item->hash =
+		ls_wire_dictionary_hash(item->group, item->series, item->series_count);
 }
 
 START_TEST(dictionary_with_impossible_contents_is_refused)
@@ -205,7 +211,8 @@ START_TEST(the_largest_dictionary_fits_and_no_larger_one)
 	seal_dictionary(&item);
 	ck_assert_int_eq(unpack_of(&item), 0);
 	item.series_count++;
-	ck_assert_int_eq(ls_wire_chunk_item_pack(&item, buf, sizeof(buf), &len), -EMSGSIZE);
+	ck_assert_int_eq(ls_wire_chunk_item_pack(&item, buf, sizeof(buf), &len),
+		-EMSGSIZE);
 	m.seq = 1;
 	m.body_case = LOCKSTEP__CHUNK_ITEM__BODY_DICTIONARY;
 	m.dictionary = &d;
@@ -246,12 +253,13 @@ START_TEST(chunk_with_impossible_contents_is_refused)
 	ck_assert_int_eq(unpack_of(&item), 0);
 	item.body_len++;
 	ck_assert_int_eq(unpack_of(&item), -LS_ELIMIT);
-	ck_assert_int_eq(ls_wire_chunk_item_unpack(body, LS_CHUNK_ITEM_MAX_BYTES + 1, &back, &why),
+	ck_assert_int_eq(ls_wire_chunk_item_unpack(body, LS_CHUNK_ITEM_MAX_BYTES + 1,
+				 &back, &why),
 		-LS_ELIMIT);
 	item.body_len = 10; /* nobody reads it */
 	item.series_count = LS_SERIES_PER_GROUP_MAX + 1;
-	ck_assert_int_eq(
-		ls_wire_chunk_item_pack(&item, body, sizeof(body), &len), -EMSGSIZE);
+	ck_assert_int_eq(ls_wire_chunk_item_pack(&item, body, sizeof(body), &len),
+		-EMSGSIZE);
 }
 END_TEST
 
@@ -284,29 +292,36 @@ unpack_raw(const uint8_t *buf, size_t len, struct ls_wire_chunk_item *ret_item)
 	return rc;
 }
 
-#define RAW(...) \
-	unpack_raw((const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }), &item)
+#define RAW(...)                                     \
+	unpack_raw((const uint8_t[]){ __VA_ARGS__ }, \
+		sizeof((const uint8_t[]){ __VA_ARGS__ }), &item)
 
 START_TEST(bytes_that_make_no_sense_are_refused)
 {
 	struct ls_wire_chunk_item item;
 
 	ck_assert_int_eq(RAW(0x08, 1, 0x22, 2, 0x20, 5), 0); /* the smallest loss */
-	ck_assert_int_eq(RAW(0x08, 1), -LS_EPARSE);          /* of no kind */
+	ck_assert_int_eq(RAW(0x08, 1), -LS_EPARSE); /* of no kind */
 	ck_assert_int_eq(RAW(0x08, 1, 0x22, 0, 0x22, 0), -LS_EPARSE); /* of two */
-	ck_assert_int_eq(RAW(0x08, 1, 0x20, 0), -LS_EPARSE);          /* a number for a body */
-	ck_assert_int_eq(RAW(0x08, 1, 0x22, 2, 0x0a), -LS_EPARSE);    /* longer than the rest */
-	ck_assert_int_eq(RAW(0x08, 1, 0x22, 2, 0x08, 1), -LS_EPARSE); /* foreign types within */
+	/* a number for a body */
+	ck_assert_int_eq(RAW(0x08, 1, 0x20, 0), -LS_EPARSE);
+	/* longer than the rest */
+	ck_assert_int_eq(RAW(0x08, 1, 0x22, 2, 0x0a), -LS_EPARSE);
+	/* foreign types within */
+	ck_assert_int_eq(RAW(0x08, 1, 0x22, 2, 0x08, 1), -LS_EPARSE);
 	ck_assert_int_eq(RAW(0x08, 1, 0x1a, 2, 0x08, 1), -LS_EPARSE);
 	ck_assert_int_eq(RAW(0x08, 1, 0x12, 2, 0x08, 1), -LS_EPARSE);
 	ck_assert_int_eq(RAW(0x00, 1), -LS_EPARSE); /* field 0 */
-	ck_assert_int_eq(RAW(0x0b), -LS_EPARSE);    /* a group */
-	ck_assert_int_eq(RAW(0x08, 1, 0x22, 2, 0x20, 5, 0xa0, 0x80, 0x80, 0x80, 0x80, 0, 1),
+	ck_assert_int_eq(RAW(0x0b), -LS_EPARSE); /* a group */
+	ck_assert_int_eq(
+		RAW(0x08, 1, 0x22, 2, 0x20, 5, 0xa0, 0x80, 0x80, 0x80, 0x80, 0, 1),
 		-LS_EPARSE); /* a tag of six bytes */
 	ck_assert_int_eq(RAW(0x08, 0x80), -LS_EPARSE);
-	ck_assert_int_eq(RAW(0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2),
+	ck_assert_int_eq(
+		RAW(0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2),
 		-LS_EPARSE); /* more than 64 bits */
-	ck_assert_int_eq(RAW(0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0),
+	ck_assert_int_eq(RAW(0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+				 0xff, 0),
 		-LS_EPARSE);
 }
 END_TEST
@@ -315,10 +330,13 @@ START_TEST(what_a_newer_agent_adds_is_passed_over)
 {
 	struct ls_wire_chunk_item item;
 	const uint8_t added[] = { 0x08, 1, 0x22, 0x09, 0x28, 99, /* a new reason */
-		0x30, 7, 0x3d, 1, 2, 3, 4,                       /* fields 6 and 7 of Lost */
-		0x2a, 1, 'x', 0x31, 1, 2, 3, 4, 5, 6, 7, 8 };    /* fields 5 and 6 of the item */
+		/* fields 6 and 7 of Lost */
+		0x30, 7, 0x3d, 1, 2, 3, 4,
+		/* fields 5 and 6 of the item */
+		0x2a, 1, 'x', 0x31, 1, 2, 3, 4, 5, 6, 7, 8 };
 
-	ck_assert_int_eq(ls_wire_chunk_item_unpack(added, sizeof(added), &item, &why), 0);
+	ck_assert_int_eq(ls_wire_chunk_item_unpack(added, sizeof(added), &item, &why),
+		0);
 	ck_assert_int_eq((int)item.reason, (int)LS_LOST_UNKNOWN);
 	ls_wire_chunk_item_clear(&item);
 }

@@ -15,7 +15,9 @@ static const char *why;
 static double
 hot_back(unsigned metric, double value)
 {
-	struct ls_wire_hot hot = { .count = 1, .metric = { (uint16_t)metric }, .value = { value } };
+	struct ls_wire_hot hot = {
+		.count = 1, .metric = { (uint16_t)metric }, .value = { value }
+	};
 	struct ls_wire_report r = wire_example_report(), back;
 	uint8_t *buf;
 	size_t len;
@@ -36,14 +38,15 @@ hot_back(unsigned metric, double value)
 START_TEST(hot_values_are_whole_numbers_or_doubles)
 {
 	const unsigned seconds = LS_METRIC_HOST_CPU_BUSY, bytes = LS_METRIC_HOST_NET_TX;
-	const double odd[] = { -1, 0.5, 9007199254740994.0, 1e300, -1e300, 0, 9007199254740992.0 };
+	const double odd[] = { -1, 0.5, 9007199254740994.0, 1e300, -1e300, 0,
+		9007199254740992.0 };
 	size_t i;
 
 	ck_assert(hot_back(seconds, 1.7) == 1.7);
 	ck_assert(hot_back(seconds, 86400.123456) == 86400.123456);
-	ck_assert(hot_back(seconds, 1.0000004) == 1);         /* to the microsecond */
+	ck_assert(hot_back(seconds, 1.0000004) == 1); /* to the microsecond */
 	ck_assert(hot_back(seconds, 9007199254.740993) == 9007199254.740993);
-	ck_assert(hot_back(seconds, 1e17) == 1e17);           /* too many of them */
+	ck_assert(hot_back(seconds, 1e17) == 1e17); /* too many of them */
 	ck_assert(hot_back(seconds, -0.25) == -0.25);
 	for (i = 0; i < sizeof(odd) / sizeof(odd[0]); i++)
 		ck_assert(hot_back(bytes, odd[i]) == odd[i]);

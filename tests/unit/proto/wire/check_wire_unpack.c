@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of proto/wire_unpack: what it takes, what it leaves to protobuf-c, and that both have the same. */
+/* Tests of proto/wire_unpack: what it takes, what it leaves to protobuf-c, and that
+ * both have the same. */
 #include "config.h"
 
 #include <check.h>
@@ -75,7 +76,8 @@ START_TEST(what_is_cut_is_not_taken_for_whole)
 
 		memcpy(part, buf, cut);
 		m = usual(&lockstep__item__descriptor, part, cut);
-		theirs = protobuf_c_message_unpack(&lockstep__item__descriptor, NULL, cut, part);
+		theirs = protobuf_c_message_unpack(&lockstep__item__descriptor, NULL,
+			cut, part);
 		ck_assert(m == NULL || theirs != NULL);
 		if (theirs != NULL)
 			protobuf_c_message_free_unpacked(theirs, NULL);
@@ -93,35 +95,58 @@ START_TEST(unusual_messages_are_left)
 		const char *bytes;
 		size_t len;
 	} left[] = {
-		{ &lockstep__report__descriptor, "\x08\x01\x08\x01", 4 },             /* a field twice */
-		{ &lockstep__report__descriptor, "\xa0\x06\x01", 3 },                 /* field 100 */
-		{ &lockstep__report__descriptor, "\x0a\x00", 2 },                     /* bytes for a number */
-		{ &lockstep__report__descriptor, "\x10\x01", 2 },                     /* a number for bytes */
-		{ &lockstep__report__descriptor, "\x00", 1 },                         /* field 0 */
-		{ &lockstep__report__descriptor, "\x88\x00\x01", 3 },                 /* a tag longer than it must be */
-		{ &lockstep__report__descriptor, "\x42\x01x\x08\x01\x42\x01y", 8 },   /* a list in two pieces */
-		{ &lockstep__report__descriptor, "\x12\x05ho", 4 },                   /* more than there is */
-		{ &lockstep__report__descriptor, "\x12\x81\x80\x80\x80\x80\x00x", 8 }, /* a length in six bytes */
-		{ &lockstep__report__descriptor, "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", 11 }, /* 65 bits */
-		{ &lockstep__report__descriptor, "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12 },
-		{ &lockstep__steps__descriptor, "\x18\x02", 2 },                      /* a list that is not packed */
-		{ &lockstep__steps__descriptor, "\x1a\x00", 2 },                      /* an empty one */
-		{ &lockstep__steps__descriptor, "\x1a\x02\x02\x80", 4 },              /* one with half a number */
-		{ &lockstep__hot__descriptor, "\x32\x07" "1234567", 9 },              /* seven bytes of a double */
-		{ &lockstep__item__descriptor, "\x12\x00\x1a\x00", 4 },               /* two of a oneof */
+		/* a field twice */
+		{ &lockstep__report__descriptor, "\x08\x01\x08\x01", 4 },
+		/* field 100 */
+		{ &lockstep__report__descriptor, "\xa0\x06\x01", 3 },
+		/* bytes for a number */
+		{ &lockstep__report__descriptor, "\x0a\x00", 2 },
+		/* a number for bytes */
+		{ &lockstep__report__descriptor, "\x10\x01", 2 },
+		/* field 0 */
+		{ &lockstep__report__descriptor, "\x00", 1 },
+		/* a tag longer than it must be */
+		{ &lockstep__report__descriptor, "\x88\x00\x01", 3 },
+		/* a list in two pieces */
+		{ &lockstep__report__descriptor, "\x42\x01x\x08\x01\x42\x01y", 8 },
+		/* more than there is */
+		{ &lockstep__report__descriptor, "\x12\x05ho", 4 },
+		/* a length in six bytes */
+		{ &lockstep__report__descriptor, "\x12\x81\x80\x80\x80\x80\x00x", 8 },
+		/* 65 bits */
+		{ &lockstep__report__descriptor,
+			"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", 11 },
+		{ &lockstep__report__descriptor,
+			"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12 },
+		/* a list that is not packed */
+		{ &lockstep__steps__descriptor, "\x18\x02", 2 },
+		/* an empty one */
+		{ &lockstep__steps__descriptor, "\x1a\x00", 2 },
+		/* one with half a number */
+		{ &lockstep__steps__descriptor, "\x1a\x02\x02\x80", 4 },
+		/* seven bytes of a double */
+		{ &lockstep__hot__descriptor,
+			"\x32\x07"
+			"1234567",
+			9 },
+		/* two of a oneof */
+		{ &lockstep__item__descriptor, "\x12\x00\x1a\x00", 4 },
 	};
 	size_t i;
 
 	for (i = 0; i < sizeof(left) / sizeof(left[0]); i++)
-		ck_assert_msg(usual(left[i].type, left[i].bytes, left[i].len) == NULL, "case %zu", i);
+		ck_assert_msg(usual(left[i].type, left[i].bytes, left[i].len) == NULL,
+			"case %zu", i);
 }
 END_TEST
 
 START_TEST(numbers_of_any_width_are_read)
 {
-	static const uint8_t hot[] = { 0x08, 0xff, 0xff, 0xff, 0xff, 0x0f, 0x10, 0x03, 0x22, 0x0b, 0x01, 0xff, 0xff,
-		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01 };
-	const Lockstep__Hot *m = (const Lockstep__Hot *)usual(&lockstep__hot__descriptor, hot, sizeof(hot));
+	static const uint8_t hot[] = { 0x08, 0xff, 0xff, 0xff, 0xff, 0x0f, 0x10, 0x03,
+		0x22, 0x0b, 0x01, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+		0x01 };
+	const Lockstep__Hot *m = (const Lockstep__Hot *)usual(
+		&lockstep__hot__descriptor, hot, sizeof(hot));
 
 	ck_assert_ptr_nonnull(m);
 	ck_assert_uint_eq(m->worker, UINT32_MAX);

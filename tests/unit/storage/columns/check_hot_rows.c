@@ -69,7 +69,8 @@ value(struct ls_store_counters *c, unsigned metric, double v)
 	c->value[c->count++] = v;
 }
 
-/* Adds all, encodes, decodes from an exact copy into another codec, compares; returns the length. */
+/* Adds all, encodes, decodes from an exact copy into another codec, compares; returns
+ * the length. */
 static size_t
 round_trip(void)
 {
@@ -80,7 +81,8 @@ round_trip(void)
 
 	ls_hot_rows_reset(codec);
 	for (i = 0; i < count; i++)
-		ck_assert_int_eq(ls_hot_rows_add(codec, ids[i], times[i], &counters[i]), 0);
+		ck_assert_int_eq(ls_hot_rows_add(codec, ids[i], times[i], &counters[i]),
+			0);
 	ck_assert_int_eq(ls_hot_rows_encode(codec, &body, &len), 0);
 	exact = malloc(len);
 	memcpy(exact, body, len);
@@ -111,7 +113,8 @@ START_TEST(counters_of_hosts_come_back_and_take_few_bytes)
 			struct ls_store_counters *c;
 
 			(void)snprintf(host, sizeof(host), "host-%zu", h);
-			c = make(host, 0, id, (int64_t)(1700000000000000 + t * 1000000 + h * 700));
+			c = make(host, 0, id,
+				(int64_t)(1700000000000000 + t * 1000000 + h * 700));
 			id += 3;
 			for (k = 0; k < 4; k++) {
 				at[h][k] += (double)(100 * k + random_u64() % 8);
@@ -125,7 +128,8 @@ END_TEST
 static double
 random_double(void)
 {
-	static const double odd[] = { NAN, -NAN, INFINITY, -INFINITY, -0.0, 5e-324, 1e308, 0.1 };
+	static const double odd[] = { NAN, -NAN, INFINITY, -INFINITY, -0.0, 5e-324,
+		1e308, 0.1 };
 	uint64_t bits = random_u64();
 	double v;
 
@@ -151,15 +155,20 @@ START_TEST(any_values_come_back_bit_for_bit)
 			char host[LS_HOST_NAME_MAX_BYTES];
 			struct ls_store_counters *c;
 
-			(void)snprintf(host, sizeof(host), "%.*s%d", (int)(random_u64() % 120),
+			(void)snprintf(host, sizeof(host), "%.*s%d",
+				(int)(random_u64() % 120),
 				"a-name-that-is-as-long-as-it-may-be-a-name-that-is-as-long-as-it-may-be-"
-				"a-name-that-is-as-long-as-it-may-be-aaaaaaa", (int)(random_u64() % 3));
+				"a-name-that-is-as-long-as-it-may-be-aaaaaaa",
+				(int)(random_u64() % 3));
 			id += 1 + (int64_t)(random_u64() >> (8 + random_u64() % 50));
 			c = make(host, random_u64() % 2 ? 0 : (int64_t)random_u64(), id,
 				(int64_t)random_u64());
 			c->read_us = (int64_t)random_u64();
 			for (k = random_u64() % (LS_HOT_MAX + 1); k > 0; k--)
-				value(c, (unsigned)(random_u64() % (random_u64() % 2 ? 4 : LS_METRIC_COUNT)),
+				value(c,
+					(unsigned)(random_u64() %
+						(random_u64() % 2 ? 4
+								  : LS_METRIC_COUNT)),
 					random_double());
 		}
 		round_trip();
@@ -173,7 +182,8 @@ START_TEST(a_value_that_is_none_stands_apart)
 	size_t i, clean, len;
 
 	for (i = 0; i < 1000; i++)
-		value(make("h", 0, (int64_t)i + 1, (int64_t)i * 1000000), 3, (double)i / 100);
+		value(make("h", 0, (int64_t)i + 1, (int64_t)i * 1000000), 3,
+			(double)i / 100);
 	clean = round_trip();
 	counters[0].value[0] = NAN;
 	counters[500].value[0] = INFINITY;
@@ -195,7 +205,8 @@ START_TEST(what_is_no_event_is_refused)
 	ck_assert_int_eq(ls_hot_rows_add(codec, 5, 0, &c), -LS_ERANGE);
 	c.metric[0] = 0;
 	ck_assert_int_eq(ls_hot_rows_add(codec, 5, 0, &c), 0);
-	ck_assert_int_eq(ls_hot_rows_add(codec, 5, 0, &c), -LS_ERANGE); /* the id does not grow */
+	/* the id does not grow */
+	ck_assert_int_eq(ls_hot_rows_add(codec, 5, 0, &c), -LS_ERANGE);
 	memset(c.host, 'x', sizeof(c.host));
 	ck_assert_int_eq(ls_hot_rows_add(codec, 6, 0, &c), -LS_ERANGE); /* no end */
 	ck_assert_int_eq(ls_hot_rows_encode(codec, &body, &len), 0);
@@ -259,7 +270,8 @@ START_TEST(damage_is_told)
 	for (i = 0; i < len; i++) {
 		ck_assert_int_ne(decode(copy, i), 0);
 		copy[i] ^= 0x10;
-		ck_assert_int_eq(decode(copy, len), i == 0 ? -LS_EVERSION : -LS_ECORRUPT);
+		ck_assert_int_eq(decode(copy, len),
+			i == 0 ? -LS_EVERSION : -LS_ECORRUPT);
 		copy[i] ^= 0x10;
 	}
 	for (i = 1; i < len - 4; i++)
@@ -293,7 +305,8 @@ START_TEST(the_format_is_the_golden_one)
 	make_small();
 	round_trip();
 	ck_assert_int_eq(ls_hot_rows_encode(codec, &body, &len), 0);
-	golden = ls_test_read(ls_test_source("tests/golden/hot_rows_v1.bin"), &golden_len);
+	golden = ls_test_read(ls_test_source("tests/golden/hot_rows_v1.bin"),
+		&golden_len);
 	ck_assert_uint_eq(len, golden_len);
 	ck_assert_mem_eq(body, golden, len);
 	free(golden);

@@ -29,12 +29,15 @@ teardown(void)
 	ls_journal_fini(&journal);
 }
 
-/* Records first..first+count of rank 0's ring, of which the last `kept` are the row's. */
+/* Records first..first+count of rank 0's ring, of which the last `kept` are the row's.
+ */
 static void
 put_steps(int64_t id, uint64_t first, uint64_t count, uint64_t kept)
 {
 	struct ls_test_agent a;
-	struct ls_store_item item = { .kind = LS_WIRE_STEPS, .worker_id = 7, .count = kept };
+	struct ls_store_item item = {
+		.kind = LS_WIRE_STEPS, .worker_id = 7, .count = kept
+	};
 
 	ls_test_agent_init(&a, 0, true);
 	ls_test_agent_steps(&a, 1, first, count);
@@ -56,8 +59,11 @@ put_steps(int64_t id, uint64_t first, uint64_t count, uint64_t kept)
 static void
 put_hot(int64_t id, const char *host, int64_t worker_id)
 {
-	struct ls_store_counters c = { .worker_id = worker_id, .read_us = T - 3, .count = 2,
-		.metric = { 1, 140 }, .value = { 12.5, -1e300 } };
+	struct ls_store_counters c = { .worker_id = worker_id,
+		.read_us = T - 3,
+		.count = 2,
+		.metric = { 1, 140 },
+		.value = { 12.5, -1e300 } };
 
 	(void)snprintf(c.host, sizeof(c.host), "%s", host);
 	ck_assert_int_eq(ls_journal_put_hot(&journal, id, T + 1, &c), 0);
@@ -152,20 +158,24 @@ START_TEST(positions_alone_are_the_same)
 
 	fill();
 	ck_assert_int_eq(ls_journal_read(journal.data, journal.len, see, &all), 0);
-	ck_assert_int_eq(ls_journal_read_positions(journal.data, journal.len, see, &s), 0);
+	ck_assert_int_eq(ls_journal_read_positions(journal.data, journal.len, see, &s),
+		0);
 	ck_assert_uint_eq(s.count, 2);
 	ck_assert_int_eq(s.entry[0].kind, LS_JOURNAL_AGENT);
 	ck_assert_str_eq(s.entry[0].u.agent.host, all.entry[3].u.agent.host);
-	ck_assert_mem_eq(s.entry[0].u.agent.boot, all.entry[3].u.agent.boot, sizeof(s.entry[0].u.agent.boot));
+	ck_assert_mem_eq(s.entry[0].u.agent.boot, all.entry[3].u.agent.boot,
+		sizeof(s.entry[0].u.agent.boot));
 	ck_assert_uint_eq(s.entry[0].u.agent.seq, all.entry[3].u.agent.seq);
 	ck_assert_uint_eq(s.entry[0].u.agent.chunk_seq, all.entry[3].u.agent.chunk_seq);
 	ck_assert_int_eq(s.entry[0].u.agent.t_us, all.entry[3].u.agent.t_us);
 	ck_assert_int_eq(s.entry[1].kind, LS_JOURNAL_RING);
-	ck_assert_mem_eq(s.entry[1].u.ring.ring_id, all.entry[4].u.ring.ring_id, sizeof(s.entry[1].u.ring.ring_id));
+	ck_assert_mem_eq(s.entry[1].u.ring.ring_id, all.entry[4].u.ring.ring_id,
+		sizeof(s.entry[1].u.ring.ring_id));
 	ck_assert_uint_eq(s.entry[1].u.ring.high, all.entry[4].u.ring.high);
 	ck_assert_int_eq(s.entry[1].u.ring.t_us, all.entry[4].u.ring.t_us);
 	journal.data[journal.len - 1] ^= 1;
-	ck_assert_int_eq(ls_journal_read_positions(journal.data, journal.len, see, &s), -LS_ECORRUPT);
+	ck_assert_int_eq(ls_journal_read_positions(journal.data, journal.len, see, &s),
+		-LS_ECORRUPT);
 }
 END_TEST
 
@@ -194,7 +204,8 @@ START_TEST(an_empty_body_and_one_made_again_are_right)
 	fill();
 	len = journal.len;
 	ls_journal_reset(&journal);
-	fill(); /* nothing is left of the one before: ids may be lower, names are told again */
+	/* nothing is left of the one before: ids may be lower, names are told again */
+	fill();
 	ck_assert_uint_eq(journal.len, len);
 	ck_assert_int_eq(ls_journal_read(journal.data, journal.len, see, &s), 0);
 	ck_assert_uint_eq(s.count, 5);
@@ -206,7 +217,8 @@ START_TEST(a_visitor_can_stop)
 	struct seen s = { .stop_at = 2 };
 
 	fill();
-	ck_assert_int_eq(ls_journal_read(journal.data, journal.len, see, &s), -ECANCELED);
+	ck_assert_int_eq(ls_journal_read(journal.data, journal.len, see, &s),
+		-ECANCELED);
 	ck_assert_uint_eq(s.count, 2);
 }
 END_TEST
@@ -224,7 +236,8 @@ START_TEST(every_damaged_byte_is_seen_and_nothing_visited)
 		journal.data[i] ^= 0x40;
 	}
 	for (i = 0; i < journal.len; i++)
-		ck_assert_int_eq(ls_journal_read(journal.data, i, see, &s), -LS_ECORRUPT);
+		ck_assert_int_eq(ls_journal_read(journal.data, i, see, &s),
+			-LS_ECORRUPT);
 	ck_assert_uint_eq(s.count, 0);
 }
 END_TEST
@@ -254,11 +267,14 @@ START_TEST(what_is_not_well_made_is_refused)
 	put_hot(1, "h0", 0);
 	ck_assert_int_eq(ls_journal_seal(&journal), 0);
 	ck_assert_int_eq(read_forged(8, 1, &s), 0);
-	ck_assert_int_eq(read_forged(8, 2, &s), -LS_EPARSE);  /* an entry more */
-	ck_assert_int_eq(read_forged(8, 0, &s), -LS_EPARSE);  /* bytes behind the last */
+	ck_assert_int_eq(read_forged(8, 2, &s), -LS_EPARSE); /* an entry more */
+	/* bytes behind the last */
+	ck_assert_int_eq(read_forged(8, 0, &s), -LS_EPARSE);
 	ck_assert_int_eq(read_forged(16, LS_JOURNAL_KIND_COUNT, &s), -LS_EPARSE);
-	ck_assert_int_eq(read_forged(24, 0, &s), -LS_EPARSE); /* a number longer than need be */
-	ck_assert_int_eq(read_forged(journal.len - 20, 200, &s), -LS_EPARSE); /* so many values */
+	/* a number longer than need be */
+	ck_assert_int_eq(read_forged(24, 0, &s), -LS_EPARSE);
+	/* so many values */
+	ck_assert_int_eq(read_forged(journal.len - 20, 200, &s), -LS_EPARSE);
 	ck_assert_int_eq(read_forged(12, 0, &s), -LS_ECORRUPT);
 }
 END_TEST
@@ -282,14 +298,17 @@ START_TEST(what_reading_would_refuse_is_not_put)
 	ck_assert_int_eq(ls_journal_put_ring(&journal, &ring), -EINVAL);
 	put_hot(5, "h", 0);
 	c.metric[0] = 0;
-	ck_assert_int_eq(ls_journal_put_hot(&journal, 4, T, &c), -EINVAL); /* ids do not fall */
+	/* ids do not fall */
+	ck_assert_int_eq(ls_journal_put_hot(&journal, 4, T, &c), -EINVAL);
 	ck_assert_uint_eq(journal.count, 1);
 }
 END_TEST
 
 START_TEST(a_full_body_says_so_and_stays_whole)
 {
-	struct ls_store_item item = { .kind = LS_WIRE_STEPS, .count = 1, .len = LS_ITEM_MAX_BYTES };
+	struct ls_store_item item = {
+		.kind = LS_WIRE_STEPS, .count = 1, .len = LS_ITEM_MAX_BYTES
+	};
 	struct seen s = { .stop_at = 1 };
 	int64_t id;
 	int rc = 0;
@@ -302,12 +321,13 @@ START_TEST(a_full_body_says_so_and_stays_whole)
 	ck_assert_int_gt(id, 500);
 	ck_assert_uint_le(journal.len, LS_JOURNAL_BODY_MAX_BYTES);
 	ck_assert_int_eq(ls_journal_seal(&journal), 0);
-	ck_assert_int_eq(ls_journal_read(journal.data, journal.len, see, &s), -ECANCELED);
+	ck_assert_int_eq(ls_journal_read(journal.data, journal.len, see, &s),
+		-ECANCELED);
 	free((void *)(uintptr_t)item.data);
 }
 END_TEST
 
-/* --- what is made of a body ---------------------------------------------------------------- */
+/* --- what is made of a body ----------------------------------------------- */
 
 START_TEST(the_greatest_position_wins)
 {
@@ -387,8 +407,9 @@ END_TEST
 START_TEST(an_item_that_does_not_decode_is_left_out)
 {
 	static const uint8_t junk[] = { 0xff, 0xff, 0xff };
-	struct ls_store_item item = { .kind = LS_WIRE_STEPS, .count = 1, .data = junk,
-		.len = sizeof(junk) };
+	struct ls_store_item item = {
+		.kind = LS_WIRE_STEPS, .count = 1, .data = junk, .len = sizeof(junk)
+	};
 	struct ls_span span;
 
 	ck_assert_int_eq(ls_span_init(&span), 0);
@@ -406,9 +427,14 @@ END_TEST
 START_TEST(spans_are_rounded_and_what_is_not_measured_stays_so)
 {
 	struct ls_store_map map = { .offset_ns = 400 };
-	struct ls_record r = { .t_begin_ns = 1099, .duration_ns = 1500, .phase_mask = 1,
-		.phase_ns = { 499 }, .barrier_count = 1, .barrier = { { 0, 1100, 2099 } },
-		.peer_count = 1, .peer = { { 3, UINT64_MAX, 2501 } } };
+	struct ls_record r = { .t_begin_ns = 1099,
+		.duration_ns = 1500,
+		.phase_mask = 1,
+		.phase_ns = { 499 },
+		.barrier_count = 1,
+		.barrier = { { 0, 1100, 2099 } },
+		.peer_count = 1,
+		.peer = { { 3, UINT64_MAX, 2501 } } };
 
 	ls_store_record(&map, &r, &r);
 	ck_assert_int_eq(r.t_begin_ns, 1000);

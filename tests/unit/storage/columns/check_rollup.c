@@ -39,7 +39,8 @@ round_trip(size_t n, unsigned columns, size_t *ret_len)
 	uint8_t *copy;
 
 	ck_assert_int_eq(ls_rollup_encode(codec, rows, n, &body, &len), 0);
-	copy = malloc(len); /* to size, so that a sanitizer sees the first byte read beyond */
+	/* to size, so that a sanitizer sees the first byte read beyond */
+	copy = malloc(len);
 	ck_assert_ptr_nonnull(copy);
 	memcpy(copy, body, len);
 	ck_assert_int_eq(ls_rollup_decode(codec, copy, len, columns, &back, &count), 0);
@@ -60,7 +61,8 @@ assert_same(const struct ls_rollup_row *a, const struct ls_rollup_row *b)
 	ck_assert_mem_eq(&a->sum, &b->sum, sizeof(a->sum));
 }
 
-/* A row of hosts of one kind: 0 gauges of two decimals, 1 counters, 2 constants, 3 whatever is finite. */
+/* A row of hosts of one kind: 0 gauges of two decimals, 1 counters, 2 constants, 3
+ * whatever is finite. */
 static void
 make_rows(size_t n, size_t hosts, unsigned kind)
 {
@@ -70,22 +72,28 @@ make_rows(size_t n, size_t hosts, unsigned kind)
 		struct ls_rollup_row *r = &rows[i];
 		double least;
 
-		*r = (struct ls_rollup_row){ (uint32_t)(i / hosts + 1), (uint32_t)(i % hosts + 1), 60, 0, 0, 0 };
-		least = (double)(kind == 0 ? chunk_table_below(5000) : chunk_table_random() >> 24);
+		*r = (struct ls_rollup_row){ (uint32_t)(i / hosts + 1),
+			(uint32_t)(i % hosts + 1), 60, 0, 0, 0 };
+		least = (double)(kind == 0 ? chunk_table_below(5000)
+					   : chunk_table_random() >> 24);
 		if (kind == 0)
-			*r = (struct ls_rollup_row){ r->labels_id, r->host_id, 60, least / 100,
+			*r = (struct ls_rollup_row){ r->labels_id, r->host_id, 60,
+				least / 100,
 				(least + (double)(4900 + chunk_table_below(200))) / 100,
 				(double)(300000 + chunk_table_below(100000)) / 100 };
 		else if (kind == 1)
-			*r = (struct ls_rollup_row){ r->labels_id, r->host_id, 60, least,
-				least + (double)(59000 + chunk_table_below(1000)), least * 60 };
+			*r = (struct ls_rollup_row){ r->labels_id, r->host_id, 60,
+				least,
+				least + (double)(59000 + chunk_table_below(1000)),
+				least * 60 };
 		else if (kind == 3)
 			do {
 				r->min = chunk_table_double(chunk_table_random());
 				r->max = chunk_table_double(chunk_table_random());
 				r->sum = chunk_table_double(chunk_table_random());
 				r->count = 1 + (uint32_t)chunk_table_random() / 2;
-			} while (!isfinite(r->min) || !isfinite(r->max) || !isfinite(r->sum));
+			} while (!isfinite(r->min) || !isfinite(r->max) ||
+				!isfinite(r->sum));
 	}
 }
 
@@ -121,15 +129,19 @@ START_TEST(only_the_columns_asked_for_are_read)
 	back = round_trip(3000, LS_ROLLUP_MIN, &len);
 	for (i = 0; i < 3000; i++)
 		ck_assert_double_eq(back[i].min, rows[i].min);
-	/* Damage in the sums, which are last, does not keep the greatest from being read. */
+	/* Damage in the sums, which are last, does not keep the greatest from being
+	 * read. */
 	ck_assert_int_eq(ls_rollup_encode(codec, rows, 3000, &body, &len), 0);
 	copy = malloc(len);
 	ck_assert_ptr_nonnull(copy);
 	memcpy(copy, body, len);
 	copy[len - 9] ^= 1;
-	ck_assert_int_eq(ls_rollup_decode(codec, copy, len, LS_ROLLUP_MAX, &back, &count), 0);
+	ck_assert_int_eq(
+		ls_rollup_decode(codec, copy, len, LS_ROLLUP_MAX, &back, &count), 0);
 	ck_assert_double_eq(back[2999].max, rows[2999].max);
-	ck_assert_int_eq(ls_rollup_decode(codec, copy, len, LS_ROLLUP_SUM, &back, &count), -LS_ECORRUPT);
+	ck_assert_int_eq(
+		ls_rollup_decode(codec, copy, len, LS_ROLLUP_SUM, &back, &count),
+		-LS_ECORRUPT);
 	free(copy);
 }
 END_TEST
@@ -176,8 +188,10 @@ START_TEST(ids_of_the_body_before_are_known)
 	ck_assert_ptr_nonnull(copy);
 	memcpy(copy, body, len);
 	copy[56] ^= 1;
-	ck_assert_int_eq(ls_rollup_decode_columns(codec, copy, len, 0, &v), -LS_ECORRUPT);
-	ck_assert_int_eq(ls_rollup_decode_columns(codec, copy, len, 0, &v), -LS_ECORRUPT);
+	ck_assert_int_eq(ls_rollup_decode_columns(codec, copy, len, 0, &v),
+		-LS_ECORRUPT);
+	ck_assert_int_eq(ls_rollup_decode_columns(codec, copy, len, 0, &v),
+		-LS_ECORRUPT);
 	free(copy);
 	ck_assert_uint_ne(columns_of(3000, LS_ROLLUP_SUM).keys, keys);
 }
@@ -207,7 +221,9 @@ START_TEST(what_are_no_rows_is_refused)
 	make_rows(10, 10, 0);
 	memcpy(saved, rows, sizeof(saved));
 	ck_assert_int_eq(ls_rollup_encode(codec, rows, 0, &body, &len), -LS_ERANGE);
-	ck_assert_int_eq(ls_rollup_encode(codec, rows, LS_ROLLUP_ROWS_MAX + 1, &body, &len), -LS_ERANGE);
+	ck_assert_int_eq(
+		ls_rollup_encode(codec, rows, LS_ROLLUP_ROWS_MAX + 1, &body, &len),
+		-LS_ERANGE);
 	for (i = 0; i < 6; i++) {
 		memcpy(rows, saved, sizeof(saved));
 		if (i == 0)
@@ -222,7 +238,8 @@ START_TEST(what_are_no_rows_is_refused)
 			rows[5].max = INFINITY;
 		else
 			rows[5].sum = -INFINITY;
-		ck_assert_int_eq(ls_rollup_encode(codec, rows, 10, &body, &len), -LS_ERANGE);
+		ck_assert_int_eq(ls_rollup_encode(codec, rows, 10, &body, &len),
+			-LS_ERANGE);
 	}
 }
 END_TEST
@@ -251,7 +268,9 @@ START_TEST(damaged_bodies_are_refused)
 	}
 	for (i = 0; i < len; i++) {
 		memcpy(copy, body, i);
-		ck_assert_int_ne(ls_rollup_decode(codec, copy, i, LS_ROLLUP_ALL, &back, &count), 0);
+		ck_assert_int_ne(
+			ls_rollup_decode(codec, copy, i, LS_ROLLUP_ALL, &back, &count),
+			0);
 	}
 	free(copy);
 }
@@ -272,11 +291,13 @@ START_TEST(heads_that_lie_are_refused)
 		ck_assert_int_eq(ls_rollup_encode(codec, rows, 256, &body, &len), 0);
 		ck_assert_uint_lt(len, sizeof(copy));
 		memcpy(copy, body, len);
-		copy[i == 0 ? 3 : i == 1 ? 2 : 5] = i == 1 ? 0 : 0xff; /* too many rows; none; too long */
+		/* too many rows; none; too long */
+		copy[i == 0 ? 3 : i == 1 ? 2 : 5] = i == 1 ? 0 : 0xff;
 		sum = (uint32_t)crc32_z(0, copy, 52);
 		for (size_t k = 0; k < 4; k++)
 			copy[52 + k] = (uint8_t)(sum >> 8 * k);
-		ck_assert_int_eq(ls_rollup_decode(codec, copy, len, LS_ROLLUP_ALL, &back, &count),
+		ck_assert_int_eq(ls_rollup_decode(codec, copy, len, LS_ROLLUP_ALL,
+					 &back, &count),
 			i == 0 ? -LS_ELIMIT : -LS_EPARSE);
 	}
 }
@@ -296,11 +317,14 @@ START_TEST(short_heads_that_lie_are_refused)
 		ck_assert_int_eq(ls_rollup_encode(codec, rows, 2, &body, &len), 0);
 		ck_assert_uint_lt(len, sizeof(copy));
 		memcpy(copy, body, len);
-		copy[i < 2 ? 1 : i == 2 ? 3 : 12] = i == 0 ? 0 : 0xff; /* no row; too many; too long; longer than it is */
+		/* no row; too many; too long; longer than it is */
+		copy[i < 2 ? 1 : i == 2 ? 3 : 12] = i == 0 ? 0 : 0xff;
 		sum = (uint32_t)crc32_z(crc32_z(0, copy, 14), copy + 18, len - 18);
 		for (size_t k = 0; k < 4; k++)
 			copy[14 + k] = (uint8_t)(sum >> 8 * k);
-		ck_assert_int_eq(ls_rollup_decode(codec, copy, len, LS_ROLLUP_ALL, &back, &count), -LS_EPARSE);
+		ck_assert_int_eq(ls_rollup_decode(codec, copy, len, LS_ROLLUP_ALL,
+					 &back, &count),
+			-LS_EPARSE);
 	}
 }
 END_TEST
@@ -309,7 +333,8 @@ START_TEST(golden_example_is_written_as_ever)
 {
 	const uint8_t *body;
 	size_t len, want, count;
-	char *golden = ls_test_read(ls_test_source("tests/golden/rollup_v2.bin"), &want);
+	char *golden =
+		ls_test_read(ls_test_source("tests/golden/rollup_v2.bin"), &want);
 	const struct ls_rollup_row *back;
 
 	rows[0] = (struct ls_rollup_row){ 1, 1, 60, 41.25, 58.5, 3000.75 };
@@ -319,20 +344,23 @@ START_TEST(golden_example_is_written_as_ever)
 	ck_assert_uint_eq(len, want);
 	ck_assert_mem_eq(body, golden, len);
 	free(golden);
-	/* The other head, which bodies of more than 255 rows have, stands for the same. */
+	/* The other head, which bodies of more than 255 rows have, stands for the same.
+	 */
 	golden = ls_test_read(ls_test_source("tests/golden/rollup_v1.bin"), &want);
-	ck_assert_int_eq(
-		ls_rollup_decode(codec, (const uint8_t *)golden, want, LS_ROLLUP_ALL, &back, &count), 0);
+	ck_assert_int_eq(ls_rollup_decode(codec, (const uint8_t *)golden, want,
+				 LS_ROLLUP_ALL, &back, &count),
+		0);
 	ck_assert_uint_eq(count, 3);
 	for (size_t i = 0; i < 3; i++)
-		ck_assert(back[i].labels_id == rows[i].labels_id && back[i].host_id == rows[i].host_id &&
+		ck_assert(back[i].labels_id == rows[i].labels_id &&
+			back[i].host_id == rows[i].host_id &&
 			back[i].count == rows[i].count &&
 			memcmp(&back[i].min, &rows[i].min, 3 * sizeof(double)) == 0);
 	free(golden);
 }
 END_TEST
 
-/* --- rows -------------------------------------------------------------------------- */
+/* --- rows ----------------------------------------------------------------- */
 
 START_TEST(rows_of_one_series_add_up)
 {
@@ -358,14 +386,15 @@ START_TEST(rounding_of_additions_is_taken_from_a_sum)
 	r.sum = 0.6000001; /* more than rounding */
 	ls_rollup_tidy(&r);
 	ck_assert_double_eq(r.sum, 0.6000001);
-	r = (struct ls_rollup_row){ 1, 1, 2, 1.0 / 3, 2.0 / 3, 1.0 / 3 + 2.0 / 3 + 1e-15 };
+	r = (struct ls_rollup_row){ 1, 1, 2, 1.0 / 3, 2.0 / 3,
+		1.0 / 3 + 2.0 / 3 + 1e-15 };
 	saved[0] = r;
 	ls_rollup_tidy(&r); /* no decimals: nothing is known */
 	assert_same(&r, &saved[0]);
 }
 END_TEST
 
-/* --- sums -------------------------------------------------------------------------- */
+/* --- sums ----------------------------------------------------------------- */
 
 static const struct ls_rollup_column three[] = { { 2, 1 }, { 1, 7 }, { 1, 3 } };
 static struct ls_rollup_sums *sums;
@@ -453,7 +482,8 @@ START_TEST(one_series_of_two_layouts_is_one_row)
 	chunk_table.columns = 2;
 	chunk_table_set(0, (const double[]){ 8, 9 }, 2);
 	open_block(0, b, 1, 2);
-	ck_assert_uint_eq(ls_rollup_sums_add(sums, &chunk_table, 0, 2), 2); /* not that of metric 0 */
+	/* not that of metric 0 */
+	ck_assert_uint_eq(ls_rollup_sums_add(sums, &chunk_table, 0, 2), 2);
 	ck_assert_int_eq(ls_rollup_sums_take(sums, 0, take, metric), 0);
 	ck_assert_uint_eq(taken, 3);
 	assert_same(&saved[0], &(struct ls_rollup_row){ 3, 1, 4, 2, 9, 22 });

@@ -63,7 +63,9 @@ add_run(int64_t worker_id, uint64_t first_index)
 	struct ls_step_run *run = &runs[table.run_count];
 
 	*run = (struct ls_step_run){ .id = table.run_count == 0 ? 1 : run[-1].id + 1,
-		.t_us = 1700000000000000, .worker_id = worker_id, .first_index = first_index };
+		.t_us = 1700000000000000,
+		.worker_id = worker_id,
+		.first_index = first_index };
 	table.run_count++;
 	return run;
 }
@@ -74,7 +76,8 @@ add_record(uint64_t step)
 	struct ls_record *r = &records[table.record_count++];
 
 	*r = (struct ls_record){ .step = step,
-		.t_begin_ns = 1700000000000000000 + (int64_t)(step % 1000000000) * 1000000,
+		.t_begin_ns =
+			1700000000000000000 + (int64_t)(step % 1000000000) * 1000000,
 		.duration_ns = 1000000 };
 	runs[table.run_count - 1].count++;
 	return r;
@@ -92,7 +95,8 @@ fill_random(struct ls_record *r)
 		r->phase_ns[i] = r->phase_mask >> i & 1 ? random_ns() : 0;
 	r->barrier_count = (uint8_t)random_below(LS_BARRIERS_MAX + 1);
 	for (i = 0; i < r->barrier_count; i++)
-		r->barrier[i] = (struct ls_record_barrier){ (uint8_t)random_below(LS_BARRIER_COUNT),
+		r->barrier[i] = (struct ls_record_barrier){ (uint8_t)random_below(
+								    LS_BARRIER_COUNT),
 			-(int64_t)random_ns(), (int64_t)random_ns() };
 	r->work_mask = (uint8_t)random_below(1u << LS_WORK_COUNT);
 	for (i = 0; i < LS_WORK_COUNT; i++)
@@ -128,10 +132,12 @@ round_trip(const struct ls_step_table *t)
 		ck_assert_int_eq(back.runs[i].worker_id, t->runs[i].worker_id);
 		ck_assert_uint_eq(back.runs[i].first_index, t->runs[i].first_index);
 		ck_assert_uint_eq(back.runs[i].count, t->runs[i].count);
-		ck_assert_int_eq(back.runs[i].uncertainty_ns, t->runs[i].uncertainty_ns);
+		ck_assert_int_eq(back.runs[i].uncertainty_ns,
+			t->runs[i].uncertainty_ns);
 	}
 	for (i = 0; i < t->record_count; i++)
-		ck_assert_mem_eq(&back.records[i], &t->records[i], sizeof(struct ls_record));
+		ck_assert_mem_eq(&back.records[i], &t->records[i],
+			sizeof(struct ls_record));
 	return len;
 }
 
@@ -159,15 +165,18 @@ START_TEST(any_values_come_back)
 
 		table.run_count = table.record_count = 0;
 		while (table.run_count < run_count) {
-			struct ls_step_run *run =
-				add_run((int64_t)(random_below(4) == 0 ? random_u64() : random_below(5)),
-					random_u64() >> random_below(64));
+			struct ls_step_run *run = add_run(
+				(int64_t)(random_below(4) == 0 ? random_u64()
+							       : random_below(5)),
+				random_u64() >> random_below(64));
 
-			run->id += (int64_t)random_below(1000) * (int64_t)table.run_count;
+			run->id +=
+				(int64_t)random_below(1000) * (int64_t)table.run_count;
 			run->t_us = (int64_t)random_u64();
 			run->uncertainty_ns = (int64_t)random_u64();
 			for (k = 1 + random_below(9); k > 0; k--)
-				fill_random(add_record(random_u64() >> random_below(64)));
+				fill_random(
+					add_record(random_u64() >> random_below(64)));
 		}
 		round_trip(&table);
 	}
@@ -188,8 +197,10 @@ START_TEST(gaps_late_steps_and_changing_shapes_come_back)
 			struct ls_record *r = add_record(step * 3 + i);
 
 			r->barrier_count = step % 5 == 0 ? 0 : (uint8_t)(step % 5);
-			r->barrier[0].enter_ns = r->barrier_count > 0 ? r->t_begin_ns : 0;
-			r->barrier[0].exit_ns = r->barrier_count > 0 ? r->t_begin_ns + 5000 : 0;
+			r->barrier[0].enter_ns =
+				r->barrier_count > 0 ? r->t_begin_ns : 0;
+			r->barrier[0].exit_ns =
+				r->barrier_count > 0 ? r->t_begin_ns + 5000 : 0;
 			if (step % 7 == 0) {
 				r->phase_mask = 1u << LS_PHASE_CHECKPOINT;
 				r->phase_ns[LS_PHASE_CHECKPOINT] = 900000;
@@ -212,11 +223,13 @@ START_TEST(the_largest_values_come_back)
 	r->t_begin_ns = INT64_MAX / 1000 * 1000;
 	r->duration_ns = INT64_MAX / 1000 * 1000;
 	r->barrier_count = 1;
-	r->barrier[0] = (struct ls_record_barrier){ 3, INT64_MIN / 1000 * 1000, 1ll << 62 };
+	r->barrier[0] =
+		(struct ls_record_barrier){ 3, INT64_MIN / 1000 * 1000, 1ll << 62 };
 	r->barrier[0].exit_ns = r->barrier[0].exit_ns / 1000 * 1000;
 	r->peer_count = 4;
 	for (i = 0; i < 4; i++)
-		r->peer[i] = (struct ls_record_peer){ UINT32_MAX, UINT64_MAX, INT64_MAX / 1000 * 1000 };
+		r->peer[i] = (struct ls_record_peer){ UINT32_MAX, UINT64_MAX,
+			INT64_MAX / 1000 * 1000 };
 	run = add_run(INT64_MAX, 0);
 	run->id = INT64_MAX;
 	run->t_us = INT64_MAX;
@@ -228,8 +241,8 @@ END_TEST
 
 START_TEST(work_comes_back_bit_for_bit)
 {
-	static const double odd[] = { NAN, -NAN, INFINITY, -INFINITY, -0.0, 0.0, 1e300, 5e-324, 0.1,
-		9007199254740992.0, -9007199254740991.0, 32768 };
+	static const double odd[] = { NAN, -NAN, INFINITY, -INFINITY, -0.0, 0.0, 1e300,
+		5e-324, 0.1, 9007199254740992.0, -9007199254740991.0, 32768 };
 	size_t i, k;
 
 	for (i = 0; i < sizeof(odd) / sizeof(odd[0]); i++)
@@ -315,11 +328,11 @@ START_TEST(fractions_of_microseconds_are_refused)
 	r->peer_count = 1;
 	whole = *r;
 	ck_assert_int_eq(encode(), 0);
-#define REFUSE(field, value)                                                                       \
-	do {                                                                                       \
-		r->field = value;                                                                  \
-		ck_assert_int_eq(encode(), -LS_ERANGE);                                            \
-		*r = whole;                                                                        \
+#define REFUSE(field, value)                            \
+	do {                                            \
+		r->field = value;                       \
+		ck_assert_int_eq(encode(), -LS_ERANGE); \
+		*r = whole;                             \
 	} while (0)
 	REFUSE(t_begin_ns, -1);
 	REFUSE(duration_ns, 1001);
@@ -367,8 +380,8 @@ make_small(void)
 	r->phase_ns[LS_PHASE_COMPUTE] = 700000;
 	r->phase_ns[LS_PHASE_SYNC_WAIT] = 250000;
 	r->barrier_count = 1;
-	r->barrier[0] = (struct ls_record_barrier){ LS_BARRIER_ICI, r->t_begin_ns + 710000,
-		r->t_begin_ns + 960000 };
+	r->barrier[0] = (struct ls_record_barrier){ LS_BARRIER_ICI,
+		r->t_begin_ns + 710000, r->t_begin_ns + 960000 };
 	r->work_mask = 1;
 	r->work[0] = 4096;
 	records[table.record_count] = *r;
@@ -407,7 +420,8 @@ START_TEST(damage_is_told)
 	for (i = 0; i < len; i++) {
 		ck_assert_int_ne(decode(copy, i), 0);
 		copy[i] ^= 0x10;
-		ck_assert_int_eq(decode(copy, len), i == 0 ? -LS_EVERSION : -LS_ECORRUPT);
+		ck_assert_int_eq(decode(copy, len),
+			i == 0 ? -LS_EVERSION : -LS_ECORRUPT);
 		copy[i] ^= 0x10;
 	}
 	/* with the sum made right it is another table or none, but never a crash */
@@ -439,7 +453,8 @@ START_TEST(the_format_is_the_golden_one)
 
 	make_small();
 	ck_assert_int_eq(ls_step_rows_encode(codec, &table, &body, &len), 0);
-	golden = ls_test_read(ls_test_source("tests/golden/step_rows_v1.bin"), &golden_len);
+	golden = ls_test_read(ls_test_source("tests/golden/step_rows_v1.bin"),
+		&golden_len);
 	ck_assert_uint_eq(len, golden_len);
 	ck_assert_mem_eq(body, golden, len);
 	free(golden);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of storage/bodies: what is put in comes back whole, whatever fails between; places that lie are refused. */
+/* Tests of storage/bodies: what is put in comes back whole, whatever fails between;
+ * places that lie are refused. */
 #include "config.h"
 
 #include "storage/db/bodies.h"
@@ -33,7 +34,8 @@ setup(void)
 	(void)snprintf(dir, sizeof(dir), "%s/state", ls_test_tmpdir());
 	(void)snprintf(path, sizeof(path), "%s.db", dir);
 	ck_assert_int_eq(ls_db_open(path, LS_DB_WRITE, &db), 0);
-	ck_assert_int_eq(ls_migrate(db, ls_migrations_of(LS_SCHEMA_TELEMETRY), NULL), 0);
+	ck_assert_int_eq(ls_migrate(db, ls_migrations_of(LS_SCHEMA_TELEMETRY), NULL),
+		0);
 	ck_assert_int_eq(ls_bodies_open(db, &bodies), 0);
 }
 
@@ -77,7 +79,8 @@ row(int64_t at, int64_t len)
 {
 	char sql[200];
 
-	(void)snprintf(sql, sizeof(sql), "INSERT INTO chunk VALUES (NULL, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, %lld, %lld)",
+	(void)snprintf(sql, sizeof(sql),
+		"INSERT INTO chunk VALUES (NULL, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, %lld, %lld)",
 		(long long)at, (long long)len);
 	run(sql);
 }
@@ -130,12 +133,13 @@ refused(int64_t at, int64_t len)
 static size_t
 length_of(unsigned i)
 {
-	static const size_t some[] = { 1, 5700, PART, PART - 1, PART + 1, 4092, 3 * PART, 2, BODY_MAX, 6100 };
+	static const size_t some[] = { 1, 5700, PART, PART - 1, PART + 1, 4092,
+		3 * PART, 2, BODY_MAX, 6100 };
 
 	return some[i % (sizeof(some) / sizeof(some[0]))];
 }
 
-/* --- one after the other ---------------------------------------------------------------- */
+/* --- one after the other -------------------------------------------------- */
 
 START_TEST(bodies_come_back_as_they_were_put_in)
 {
@@ -233,7 +237,7 @@ START_TEST(a_reader_at_rest_holds_no_snapshot)
 }
 END_TEST
 
-/* --- files that lie ---------------------------------------------------------------------- */
+/* --- files that lie ------------------------------------------------------- */
 
 static void
 fill(void)
@@ -295,7 +299,8 @@ START_TEST(a_check_sees_what_is_wrong)
 		{ "UPDATE chunk SET len = 14261 WHERE id = 8", "outside" },
 		{ "UPDATE chunk SET at = 9223372036854775807 WHERE id = 8", "outside" },
 		{ "DELETE FROM body_part", "outside" },
-		{ "UPDATE chunk SET at = at - 1 WHERE id = 8", "1 chunks have bytes of others" },
+		{ "UPDATE chunk SET at = at - 1 WHERE id = 8",
+			"1 chunks have bytes of others" },
 		{ "UPDATE chunk SET len = len + 1 WHERE id = 1", "bytes of others" },
 	};
 	size_t i;
@@ -312,11 +317,13 @@ START_TEST(a_check_sees_what_is_wrong)
 }
 END_TEST
 
-/* Who goes on behind a last chunk that lies writes over nothing: into a part of its own. */
+/* Who goes on behind a last chunk that lies writes over nothing: into a part of its
+ * own. */
 START_TEST(a_last_chunk_that_lies_is_not_believed)
 {
-	static const int64_t places[][2] = { { -5, 10 }, { 0, 10 }, { INT64_MAX, 10 }, { 5 * PART, 1 },
-		{ 5 * PART - 1, 2 }, { 4 * PART, -1 }, { 4 * PART, INT64_MAX } };
+	static const int64_t places[][2] = { { -5, 10 }, { 0, 10 }, { INT64_MAX, 10 },
+		{ 5 * PART, 1 }, { 5 * PART - 1, 2 }, { 4 * PART, -1 },
+		{ 4 * PART, INT64_MAX } };
 	size_t i;
 
 	fill();
@@ -347,7 +354,7 @@ START_TEST(a_short_last_part_is_damage_when_written_to)
 }
 END_TEST
 
-/* --- in a store -------------------------------------------------------------------------- */
+/* --- in a store ----------------------------------------------------------- */
 
 static struct ls_write *
 report(unsigned first, unsigned count)
@@ -385,7 +392,8 @@ commit(struct ls_store *s, unsigned first, unsigned count, int expected)
 		ck_assert(rc == 0 || rc == -EIO || rc == -ENOSPC);
 }
 
-/* The n-th write fails, for every n: then another batch comes, and all of what was stored is what it should be. */
+/* The n-th write fails, for every n: then another batch comes, and all of what was
+ * stored is what it should be. */
 START_TEST(bodies_are_whole_whatever_write_fails)
 {
 	static const int codes[] = { SQLITE_FULL, SQLITE_IOERR_WRITE };
@@ -418,10 +426,12 @@ START_TEST(bodies_are_whole_whatever_write_fails)
 			size_t k;
 
 			for (k = 0; k < 3; k++)
-				(void)snprintf(sql[k], sizeof(sql[k]), "SELECT %s FROM chunk WHERE id = %d",
+				(void)snprintf(sql[k], sizeof(sql[k]),
+					"SELECT %s FROM chunk WHERE id = %d",
 					columns[k], (int)i);
 			if (number(sql[1]) > 0)
-				see(number(sql[0]), (unsigned)number(sql[2]), (size_t)number(sql[1]));
+				see(number(sql[0]), (unsigned)number(sql[2]),
+					(size_t)number(sql[1]));
 		}
 		ls_db_close(db);
 	}
@@ -433,7 +443,8 @@ static Suite *
 suite(void)
 {
 	Suite *s = suite_create("bodies");
-	TCase *one = tcase_create("bodies"), *lies = tcase_create("lies"), *stored = tcase_create("store");
+	TCase *one = tcase_create("bodies"), *lies = tcase_create("lies"),
+	      *stored = tcase_create("store");
 
 	tcase_add_checked_fixture(one, setup, teardown);
 	tcase_add_test(one, bodies_come_back_as_they_were_put_in);

@@ -69,12 +69,14 @@ START_TEST(goes_forward_step_by_step)
 	int64_t version = 0;
 	bool fresh = false;
 
-	ck_assert_int_eq(ls_migrate_version(db, &both, &version), -LS_EVERSION); /* empty */
+	/* empty */
+	ck_assert_int_eq(ls_migrate_version(db, &both, &version), -LS_EVERSION);
 	ck_assert_int_eq(migrate(db, &first, &fresh), 0);
 	ck_assert(fresh);
 	ck_assert_int_eq(number(db, "PRAGMA user_version"), 1);
 	ck_assert_int_eq(ls_migrate_check(db, &both), -LS_EVERSION);
-	ck_assert_int_eq(ls_migrate_version(db, &both, &version), 0); /* readers may take it */
+	/* readers may take it */
+	ck_assert_int_eq(ls_migrate_version(db, &both, &version), 0);
 	ck_assert_int_eq(version, 1);
 	ck_assert_int_eq(migrate(db, &both, &fresh), 0);
 	ck_assert(!fresh);
@@ -103,7 +105,8 @@ END_TEST
 
 START_TEST(a_file_older_than_the_first_step_is_refused)
 {
-	static const struct ls_migration later[] = { { 2, "CREATE TABLE b (x INTEGER)" } };
+	static const struct ls_migration later[] = { { 2,
+		"CREATE TABLE b (x INTEGER)" } };
 	const struct ls_migrations from_two = { 77, later, 1 };
 	sqlite3 *db = open_db();
 	int64_t version = 0;
@@ -176,7 +179,8 @@ dump(const struct ls_migrations *migrations, char *text, size_t size)
 	path[0] = '\0';
 	db = open_db();
 	ck_assert_int_eq(migrate(db, migrations, NULL), 0);
-	len += (size_t)snprintf(text, size, "-- application_id %lld, user_version %lld\n",
+	len += (size_t)snprintf(text, size,
+		"-- application_id %lld, user_version %lld\n",
 		(long long)number(db, "PRAGMA application_id"),
 		(long long)number(db, "PRAGMA user_version"));
 	ck_assert_int_eq(ls_db_prepare(db,
@@ -205,7 +209,8 @@ compare(enum ls_schema schema, size_t steps, const char *golden_file)
 	m.count = steps;
 	len = dump(&m, text, sizeof(text));
 	golden = ls_test_read(ls_test_source(golden_file), &golden_len);
-	/* A released schema is never edited: a change is a new version with its own golden file. */
+	/* A released schema is never edited: a change is a new version with its own
+	 * golden file. */
 	ck_assert_str_eq(text, golden);
 	ck_assert_uint_eq(len, golden_len);
 	free(golden);

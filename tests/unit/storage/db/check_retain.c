@@ -104,9 +104,11 @@ END_TEST
 static size_t
 count(uint64_t max_bytes, int32_t keep_from)
 {
-	static const struct ls_days days = { 4, { 20260101, 20260102, 20260103, 20260104 } };
+	static const struct ls_days days = { 4,
+		{ 20260101, 20260102, 20260103, 20260104 } };
 	static const uint64_t bytes[] = { 100, 200, 300, 400 };
-	const struct ls_store_retain rule = { .keep_from = keep_from, .max_bytes = max_bytes };
+	const struct ls_store_retain rule = { .keep_from = keep_from,
+		.max_bytes = max_bytes };
 
 	return ls_retain_count(&days, bytes, 50, &rule);
 }
@@ -133,7 +135,8 @@ START_TEST(a_rule_is_made_of_age_and_size)
 {
 	struct ls_store_retain r;
 
-	r = ls_retain_rule(2 * 86400ull * 1000000000, 7, ls_days_begin_us(20260110) + 5);
+	r = ls_retain_rule(2 * 86400ull * 1000000000, 7,
+		ls_days_begin_us(20260110) + 5);
 	ck_assert_int_eq(r.keep_from, 20260108);
 	ck_assert_uint_eq(r.max_bytes, 7);
 	ck_assert_int_eq(r.history_us, ls_days_begin_us(20260108) + 5);

@@ -96,8 +96,9 @@ START_TEST(findings_come_in_order_of_opening)
 	char text[200] = "";
 
 	ck_assert_int_eq(ls_query_findings(query, see_finding, text), 0);
-	ck_assert_str_eq(text, "F-B {\"id\":\"F-B\",\"status\":\"cleared\"}\n"
-			       "F-A {\"id\":\"F-A\",\"status\":\"open\"}\n");
+	ck_assert_str_eq(text,
+		"F-B {\"id\":\"F-B\",\"status\":\"cleared\"}\n"
+		"F-A {\"id\":\"F-A\",\"status\":\"open\"}\n");
 }
 END_TEST
 
@@ -137,7 +138,8 @@ START_TEST(meta_is_read)
 	struct ls_write *m = ls_write_new(LS_WRITE_META, 0);
 	uint32_t value = 0;
 
-	ck_assert_int_eq(ls_query_meta(query, "answer", &value, sizeof(value)), -LS_EABSENT);
+	ck_assert_int_eq(ls_query_meta(query, "answer", &value, sizeof(value)),
+		-LS_EABSENT);
 	(void)snprintf(m->u.meta.key, sizeof(m->u.meta.key), "answer");
 	m->u.meta.value[0] = 42;
 	m->u.meta.len = sizeof(value);
@@ -157,9 +159,11 @@ struct seen {
 static int
 see_event(void *arg, const struct ls_store_event *e)
 {
-	static const char letters[] = { [LS_EVENT_STEPS] = 's', [LS_EVENT_ITEM] = 'i',
+	static const char letters[] = { [LS_EVENT_STEPS] = 's',
+		[LS_EVENT_ITEM] = 'i',
 		[LS_EVENT_CLOSE] = 'c',
-		[LS_EVENT_COUNTERS] = 'v', [LS_EVENT_ZOOM] = 'z',
+		[LS_EVENT_COUNTERS] = 'v',
+		[LS_EVENT_ZOOM] = 'z',
 		[LS_EVENT_HANG] = 'h' };
 	struct seen *s = arg;
 	size_t len = strlen(s->order);

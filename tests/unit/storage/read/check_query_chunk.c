@@ -104,8 +104,9 @@ see(void *arg, const struct ls_query_chunk *c)
 	ck_assert_int_eq(c->map.offset_ns, 5);
 	ck_assert_int_eq(c->map.uncertainty_ns, 7);
 	ck_assert_uint_eq(c->n, 60);
-	(void)snprintf(text + len, 400 - len, "%lld %s %llx %.*s\n", (long long)c->id, c->host,
-		(unsigned long long)c->dictionary, (int)c->len, (const char *)c->body);
+	(void)snprintf(text + len, 400 - len, "%lld %s %llx %.*s\n", (long long)c->id,
+		c->host, (unsigned long long)c->dictionary, (int)c->len,
+		(const char *)c->body);
 	return 0;
 }
 
@@ -123,7 +124,8 @@ START_TEST(chunks_are_read_in_order_of_arrival)
 	add_chunk(m, UINT64_MAX, NOON, "third");
 	put(m, NOON);
 	ck_assert_int_eq(ls_query_chunks(q, TODAY, see, text), 0);
-	ck_assert_str_eq(text, "1 a ffffffffffffffff first\n2 a 2 second\n3 b ffffffffffffffff third\n");
+	ck_assert_str_eq(text,
+		"1 a ffffffffffffffff first\n2 a 2 second\n3 b ffffffffffffffff third\n");
 	ls_query_close(q);
 }
 END_TEST
@@ -145,7 +147,8 @@ START_TEST(the_newest_chunk_of_each_dictionary_is_found)
 		put(m, NOON);
 	}
 	m = report("a", 9, NOON);
-	add_chunk(m, 3, NOON - 600000000, "back-filled"); /* arrived last, and is of long ago */
+	/* arrived last, and is of long ago */
+	add_chunk(m, 3, NOON - 600000000, "back-filled");
 	put(m, NOON);
 	ck_assert_int_eq(ls_query_newest_chunks(q, "a", 900000000, see, text), 0);
 	ck_assert_str_eq(text, "8 a 2 new two\n7 a 1 new one\n10 a 3 back-filled\n");
@@ -181,7 +184,8 @@ START_TEST(each_day_holds_the_dictionaries_of_its_chunks)
 	m = report("a", 4, NOON + 3 * DAY_US);
 	add_chunk(m, 1, NOON + 3 * DAY_US, "x");
 	put(m, NOON + 3 * DAY_US);
-	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT count(*) FROM dictionary"), 2);
+	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT count(*) FROM dictionary"),
+		2);
 	ck_assert_int_eq(ls_test_sql(dir, 20261124, "SELECT hash FROM dictionary"), 1);
 	ck_assert_int_eq(ls_test_sql(dir, 20261124, "SELECT chunk_seq FROM ledger"), 4);
 	ck_assert_int_eq(ls_query_dictionary(q, 20261124, 1, &d), 0);
@@ -248,7 +252,8 @@ START_TEST(losses_are_read)
 END_TEST
 
 static int
-see_host(void *arg, const char *host, const char *json, size_t len, int64_t first_us, int64_t last_us)
+see_host(void *arg, const char *host, const char *json, size_t len, int64_t first_us,
+	int64_t last_us)
 {
 	char *text = arg;
 
@@ -314,7 +319,7 @@ START_TEST(zooms_are_events_like_the_others)
 }
 END_TEST
 
-/* --- versions that were never released ------------------------------------------------------------ */
+/* --- versions that were never released ------------------------------------ */
 
 /* A day's file that says it is of a version; there is a table in it. */
 static void
@@ -353,8 +358,10 @@ START_TEST(a_file_of_another_version_is_refused_and_stays)
 
 		make_day(TODAY, versions[i]);
 		ck_assert_int_eq(ls_store_open(dir, NOON, &store), -LS_EVERSION);
-		ck_assert_int_eq(ls_query_chunks(q, TODAY, see_none, NULL), -LS_EVERSION);
-		ck_assert_int_eq(ls_query_events(q, TODAY, 0, NULL, NULL), -LS_EVERSION);
+		ck_assert_int_eq(ls_query_chunks(q, TODAY, see_none, NULL),
+			-LS_EVERSION);
+		ck_assert_int_eq(ls_query_events(q, TODAY, 0, NULL, NULL),
+			-LS_EVERSION);
 		ck_assert_uint_gt(ls_days_bytes(dir, TODAY), 0);
 		ls_query_close(q);
 		ck_assert_int_eq(ls_days_remove(dir, TODAY), 0);

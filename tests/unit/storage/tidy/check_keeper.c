@@ -11,7 +11,8 @@
 
 #define PATIENCE_NS 30000000000ull /* only a failure waits so long */
 
-/* Turns tell of themselves by a queue; what they return is set before the keeper starts. */
+/* Turns tell of themselves by a queue; what they return is set before the keeper
+ * starts. */
 struct work {
 	struct ls_queue *told;
 	int rc;
@@ -57,7 +58,8 @@ turn(void *arg, bool *ret_more)
 static void
 start(size_t count)
 {
-	const struct ls_keeper_work work[] = { { "first", turn, &first }, { "second", turn, &second } };
+	const struct ls_keeper_work work[] = { { "first", turn, &first },
+		{ "second", turn, &second } };
 
 	ck_assert_int_eq(ls_keeper_open(work, count, &keeper), 0);
 }
@@ -129,7 +131,8 @@ START_TEST(too_many_kinds_are_refused)
 {
 	struct ls_keeper_work work[LS_KEEPER_TURNS_MAX + 1] = { { 0 } };
 
-	ck_assert_int_eq(ls_keeper_open(work, LS_KEEPER_TURNS_MAX + 1, &keeper), -LS_ELIMIT);
+	ck_assert_int_eq(ls_keeper_open(work, LS_KEEPER_TURNS_MAX + 1, &keeper),
+		-LS_ELIMIT);
 	ck_assert_ptr_null(keeper);
 	ls_keeper_close(NULL);
 }

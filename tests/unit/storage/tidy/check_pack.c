@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packing: events of a day are the same before and after, whatever happens on the way. */
+/* Packing: events of a day are the same before and after, whatever happens on the way.
+ */
 #include "config.h"
 #include "storage/tidy/packer.h"
 
@@ -44,7 +45,7 @@ random_below(uint64_t n)
 	return seed % n;
 }
 
-/* --- a day ------------------------------------------------------------------------------ */
+/* --- a day ---------------------------------------------------------------- */
 
 /* A sound record: any phases, barriers and peers, no whole microseconds. */
 static void
@@ -52,8 +53,10 @@ make_record(struct ls_record *r, uint64_t step)
 {
 	unsigned i;
 
-	*r = (struct ls_record){ .step = step, .duration_ns = 50000000 + random_below(9999999),
-		.t_begin_ns = (int64_t)(1000000000 + step * 70000000 + random_below(5000)),
+	*r = (struct ls_record){ .step = step,
+		.duration_ns = 50000000 + random_below(9999999),
+		.t_begin_ns =
+			(int64_t)(1000000000 + step * 70000000 + random_below(5000)),
 		.phase_mask = (uint32_t)random_below(1u << LS_PHASE_COUNT),
 		.barrier_count = (uint8_t)random_below(LS_BARRIERS_MAX + 1),
 		.work_mask = (uint8_t)random_below(1u << LS_WORK_COUNT),
@@ -62,18 +65,22 @@ make_record(struct ls_record *r, uint64_t step)
 		r->phase_ns[i] = r->phase_mask >> i & 1 ? random_below(4000000) : 0;
 	for (i = 0; i < r->barrier_count; i++) {
 		r->barrier[i].kind = (uint8_t)random_below(LS_BARRIER_COUNT);
-		r->barrier[i].enter_ns = r->t_begin_ns + (int64_t)random_below(20000000);
-		r->barrier[i].exit_ns = r->barrier[i].enter_ns + (int64_t)random_below(20000000);
+		r->barrier[i].enter_ns =
+			r->t_begin_ns + (int64_t)random_below(20000000);
+		r->barrier[i].exit_ns =
+			r->barrier[i].enter_ns + (int64_t)random_below(20000000);
 	}
 	for (i = 0; i < LS_WORK_COUNT; i++)
-		r->work[i] = r->work_mask >> i & 1 ? (double)random_below(1000000) / 8 : 0;
+		r->work[i] =
+			r->work_mask >> i & 1 ? (double)random_below(1000000) / 8 : 0;
 	for (i = 0; i < r->peer_count; i++)
 		r->peer[i] = (struct ls_record_peer){ (uint32_t)random_below(100),
 			random_below(3) == 0 ? UINT64_MAX : random_below(9999999),
 			random_below(9999999) };
 }
 
-/* A worker's report: records with a gap before them now and then, and a clock that drifts. */
+/* A worker's report: records with a gap before them now and then, and a clock that
+ * drifts. */
 static struct ls_write *
 make_report(int32_t rank, int64_t t_us)
 {
@@ -91,7 +98,8 @@ make_report(int32_t rank, int64_t t_us)
 	memcpy(item.ring_id, row->ring_id, sizeof(item.ring_id));
 	item.records = calloc(count, sizeof(*item.records));
 	for (i = 0; i < count; i++)
-		make_record(&item.records[i], next_index[rank] + i + (random_below(9) == 0 ? 300 : 0));
+		make_record(&item.records[i],
+			next_index[rank] + i + (random_below(9) == 0 ? 300 : 0));
 	ck_assert_int_eq(ls_wire_item_pack(&item, &data, &row->len), 0);
 	free(item.records);
 	free(m->u.report.owner);
@@ -138,14 +146,20 @@ make_any(int64_t t_us)
 	int32_t rank = (int32_t)random_below(WORKERS);
 
 	switch (random_below(13)) {
-	case 0: return ls_test_close(random_below(1000), t_us);
-	case 1: return make_zoom(t_us);
-	case 2: return ls_test_report_rest(rank, ++seq[rank], t_us);
+	case 0:
+		return ls_test_close(random_below(1000), t_us);
+	case 1:
+		return make_zoom(t_us);
+	case 2:
+		return ls_test_report_rest(rank, ++seq[rank], t_us);
 	case 3:
 	case 4:
-	case 5: return make_hot(rank, t_us);
-	case 6: return ls_test_hang(random_below(1000), t_us);
-	default: return make_report(rank, t_us);
+	case 5:
+		return make_hot(rank, t_us);
+	case 6:
+		return ls_test_hang(random_below(1000), t_us);
+	default:
+		return make_report(rank, t_us);
 	}
 }
 
@@ -168,7 +182,8 @@ make_day(void)
 	for (i = 0; i < WORKERS; i++) {
 		batch[i] = ls_test_worker((int32_t)i, NOON);
 		if (i == 3)
-			(void)snprintf(batch[i]->u.worker.info.job, LS_JOB_NAME_MAX_BYTES, "other");
+			(void)snprintf(batch[i]->u.worker.info.job,
+				LS_JOB_NAME_MAX_BYTES, "other");
 	}
 	put(batch, WORKERS);
 	for (round = 0; round < ROUNDS; round++) {
@@ -178,7 +193,7 @@ make_day(void)
 	}
 }
 
-/* --- what readers see ---------------------------------------------------------------------- */
+/* --- what readers see ----------------------------------------------------- */
 
 static void
 note(struct seen *s, const void *data, size_t len)
@@ -206,7 +221,8 @@ see(void *arg, const struct ls_store_event *e)
 		note(s, &e->u.steps.worker_id, sizeof(e->u.steps.worker_id));
 		note(s, &e->u.steps.first_index, sizeof(e->u.steps.first_index));
 		note(s, &e->u.steps.uncertainty_ns, sizeof(e->u.steps.uncertainty_ns));
-		note(s, e->u.steps.records, e->u.steps.count * sizeof(*e->u.steps.records));
+		note(s, e->u.steps.records,
+			e->u.steps.count * sizeof(*e->u.steps.records));
 		break;
 	case LS_EVENT_ITEM:
 		note(s, &e->u.item, sizeof(e->u.item));
@@ -223,7 +239,8 @@ see(void *arg, const struct ls_store_event *e)
 		break;
 	case LS_EVENT_HANG:
 		note(s, &e->u.hang.step, sizeof(e->u.hang.step));
-		note(s, e->u.hang.ranks, e->u.hang.rank_count * sizeof(*e->u.hang.ranks));
+		note(s, e->u.hang.ranks,
+			e->u.hang.rank_count * sizeof(*e->u.hang.ranks));
 		break;
 	}
 	return 0;
@@ -273,7 +290,7 @@ assert_same(const struct seen *was, int64_t from_id)
 	free(is.data);
 }
 
-/* --- packing ------------------------------------------------------------------------------ */
+/* --- packing -------------------------------------------------------------- */
 
 /* As the writer does it, at once. */
 static int
@@ -291,8 +308,11 @@ push(void *arg, struct ls_write *m)
 static void
 start(int64_t age_us, int64_t span_us, size_t events)
 {
-	const struct ls_packer_options options = { .dir = dir, .age_us = age_us, .span_us = span_us,
-		.events = events, .push = push };
+	const struct ls_packer_options options = { .dir = dir,
+		.age_us = age_us,
+		.span_us = span_us,
+		.events = events,
+		.push = push };
 
 	ls_packer_free(packer);
 	ck_assert_int_eq(ls_packer_new(&options, &packer), 0);
@@ -351,9 +371,12 @@ START_TEST(events_and_positions_of_a_packed_day_are_the_same)
 	start(0, 7000000, LS_UNIT_EVENTS_MAX);
 	pack_all();
 	ck_assert_uint_ge(stats().units, 4);
-	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT count(*) FROM unit"), (int64_t)stats().units);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT count(*) FROM unit"),
+		(int64_t)stats().units);
 	ck_assert_int_le(ls_test_sql(dir, TODAY, "SELECT count(*) FROM journal"), 8);
-	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT count(DISTINCT job_id) FROM step_rows"), 2);
+	ck_assert_int_eq(
+		ls_test_sql(dir, TODAY, "SELECT count(DISTINCT job_id) FROM step_rows"),
+		2);
 	assert_same(&was, 1);
 	free(was.data);
 }
@@ -383,7 +406,8 @@ START_TEST(units_are_bounded_by_events)
 	start(0, INT64_MAX, 60);
 	pack_all();
 	ck_assert_uint_gt(stats().units, 5);
-	ck_assert_int_le(ls_test_sql(dir, TODAY, "SELECT max(last_id - id + 1) FROM unit"), 120);
+	ck_assert_int_le(
+		ls_test_sql(dir, TODAY, "SELECT max(last_id - id + 1) FROM unit"), 120);
 	assert_same(&was, 1);
 	free(was.data);
 }
@@ -400,12 +424,14 @@ START_TEST(what_is_young_or_short_stays)
 	start(10000000, 1000000, LS_UNIT_EVENTS_MAX);
 	pack_all();
 	ck_assert_uint_gt(stats().units, 0);
-	ck_assert_int_ge(ls_test_sql(dir, TODAY,
-		"SELECT max(t_us) - min(t_us) FROM journal"), 9000000);
+	ck_assert_int_ge(
+		ls_test_sql(dir, TODAY, "SELECT max(t_us) - min(t_us) FROM journal"),
+		9000000);
 }
 END_TEST
 
-/* Each write and sync of a unit fails, in turn; the store is then opened anew as after a crash. */
+/* Each write and sync of a unit fails, in turn; the store is then opened anew as after
+ * a crash. */
 START_TEST(a_crash_at_any_write_loses_and_doubles_nothing)
 {
 	struct seen was = look(1);

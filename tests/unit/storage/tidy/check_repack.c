@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of storage/repack and storage/repacker: the same values at the same microseconds, in fewer and larger chunks. */
+/* Tests of storage/repack and storage/repacker: the same values at the same
+ * microseconds, in fewer and larger chunks. */
 #include "config.h"
 
 #include "storage/tidy/repack.h"
@@ -71,10 +72,11 @@ put(struct ls_write *m, int64_t wall_us)
 	ls_test_write_free(m);
 }
 
-/* Stores a body as a chunk of a host; its rows begin so many ns after the first of all. */
+/* Stores a body as a chunk of a host; its rows begin so many ns after the first of all.
+ */
 static void
-put_chunk(int host, uint64_t dictionary, uint32_t rows, size_t len, const struct ls_store_map *map,
-	int64_t first_ns, int64_t last_ns)
+put_chunk(int host, uint64_t dictionary, uint32_t rows, size_t len,
+	const struct ls_store_map *map, int64_t first_ns, int64_t last_ns)
 {
 	static uint64_t seq;
 	struct ls_write *m = ls_write_new_report(0, 0, 1, CLOSED_NOON);
@@ -98,14 +100,18 @@ put_chunk(int host, uint64_t dictionary, uint32_t rows, size_t len, const struct
 
 /* Encodes chunk_table at a time and stores it. */
 static void
-put_table(int host, uint64_t dictionary, int64_t first_ns, const struct ls_store_map *map)
+put_table(int host, uint64_t dictionary, int64_t first_ns,
+	const struct ls_store_map *map)
 {
 	size_t len, i, n = chunk_table.rows;
 
 	for (i = 0; i < n; i++)
-		chunk_table.t_mono_ns[i] = (uint64_t)(first_ns + (int64_t)i * 1000000000 + (int64_t)(i * 137 % 4000) * 1000);
-	ck_assert_int_eq(ls_chunk_encode(encoder, &chunk_table, body, sizeof(body), &len), 0);
-	put_chunk(host, dictionary, (uint32_t)n, len, map, first_ns, (int64_t)chunk_table.t_mono_ns[n - 1]);
+		chunk_table.t_mono_ns[i] = (uint64_t)(first_ns +
+			(int64_t)i * 1000000000 + (int64_t)(i * 137 % 4000) * 1000);
+	ck_assert_int_eq(
+		ls_chunk_encode(encoder, &chunk_table, body, sizeof(body), &len), 0);
+	put_chunk(host, dictionary, (uint32_t)n, len, map, first_ns,
+		(int64_t)chunk_table.t_mono_ns[n - 1]);
 }
 
 /* The clock of a host: fitted anew each minute. */
@@ -114,7 +120,8 @@ clock_of(int host, int minute)
 {
 	return (struct ls_store_map){ .ref_mono_ns = BOOT_NS + minute * MINUTE_NS,
 		.offset_ns = CLOSED_NOON * 1000 - BOOT_NS + host * 333 + minute * 12345,
-		.drift_ppb = 5000 - 100 * minute, .uncertainty_ns = 1000 + minute };
+		.drift_ppb = 5000 - 100 * minute,
+		.uncertainty_ns = 1000 + minute };
 }
 
 static void
@@ -126,13 +133,14 @@ put_minutes(int host, uint64_t dictionary)
 		struct ls_store_map map = clock_of(host, minute);
 
 		chunk_table_make_random();
-		chunk_table.columns = dictionary == 1 ? 7 : minute < 10 ? 3 : 4; /* the width changes */
+		/* the width changes */
+		chunk_table.columns = dictionary == 1 ? 7 : minute < 10 ? 3 : 4;
 		chunk_table.rows = 60;
 		put_table(host, dictionary, BOOT_NS + minute * MINUTE_NS, &map);
 	}
 }
 
-/* --- what is stored --------------------------------------------------------------------- */
+/* --- what is stored ------------------------------------------------------- */
 
 static int
 see(void *arg, const struct ls_query_chunk *c)
@@ -146,7 +154,9 @@ see(void *arg, const struct ls_query_chunk *c)
 		return 0;
 	ck_assert_uint_eq(t.rows, c->n);
 	for (i = 0; i < t.rows; i++) {
-		int64_t t_us = (ls_store_map_ns(&c->map, (int64_t)t.t_mono_ns[i]) + 500) / 1000;
+		int64_t t_us =
+			(ls_store_map_ns(&c->map, (int64_t)t.t_mono_ns[i]) + 500) /
+			1000;
 
 		ck_assert(i > 0 || t_us == c->t_first_us);
 		ck_assert(i + 1 < t.rows || t_us == c->t_last_us);
@@ -160,7 +170,8 @@ see(void *arg, const struct ls_query_chunk *c)
 			cell->t_us = t_us;
 			cell->column = k;
 			cell->present = t.present[k * t.stride + i];
-			memcpy(&cell->bits, &t.value[k * t.stride + i], sizeof(cell->bits));
+			memcpy(&cell->bits, &t.value[k * t.stride + i],
+				sizeof(cell->bits));
 		}
 	}
 	return 0;
@@ -176,7 +187,8 @@ static struct cells
 stored(void)
 {
 	struct cells all = { .cell = calloc(CELLS_MAX, sizeof(struct cell)),
-		.codec = ls_chunk_codec_new(LS_SERIES_PER_GROUP_MAX, LS_CHUNK_ROWS_MAX) };
+		.codec = ls_chunk_codec_new(LS_SERIES_PER_GROUP_MAX,
+			LS_CHUNK_ROWS_MAX) };
 	struct ls_query *q;
 
 	ck_assert_ptr_nonnull(all.cell);
@@ -204,7 +216,10 @@ roll_up(void)
 
 	ck_assert_int_eq(ls_days_path(path, dir, CLOSED), 0);
 	ck_assert_int_eq(ls_db_open(path, LS_DB_WRITE, &db), 0);
-	ck_assert_int_eq(ls_db_exec(db, "INSERT INTO rollup_done VALUES (0, 0, (SELECT max(id) FROM chunk))"), 0);
+	ck_assert_int_eq(
+		ls_db_exec(db,
+			"INSERT INTO rollup_done VALUES (0, 0, (SELECT max(id) FROM chunk))"),
+		0);
 	ls_db_close(db);
 }
 
@@ -236,7 +251,7 @@ repack_and_compare(void)
 	return stats;
 }
 
-/* --- tests ------------------------------------------------------------------------------ */
+/* --- tests ---------------------------------------------------------------- */
 
 START_TEST(every_value_stays_at_its_time)
 {
@@ -254,13 +269,18 @@ START_TEST(every_value_stays_at_its_time)
 	}
 	stats = repack_and_compare();
 	ck_assert_uint_eq(stats.chunks_before, HOSTS * DICTIONARIES * MINUTES);
-	/* Ten minutes a chunk; the dictionary whose width changes after ten needs no more for it. */
+	/* Ten minutes a chunk; the dictionary whose width changes after ten needs no
+	 * more for it. */
 	ck_assert_uint_eq(stats.chunks_after, HOSTS * DICTIONARIES * 3);
 	ck_assert_uint_eq(stats.kept, 0);
 	ck_assert_int_eq(ls_test_sql(dir, CLOSED, "SELECT count(*) FROM journal"),
 		HOSTS * DICTIONARIES * MINUTES + 1);
-	ck_assert_int_eq(ls_test_sql(dir, CLOSED, "SELECT count(*) FROM step_close WHERE step = 4"), 1);
-	ck_assert_int_eq(ls_test_sql(dir, CLOSED, "SELECT count(*) FROM hang WHERE step = 5"), 1);
+	ck_assert_int_eq(ls_test_sql(dir, CLOSED,
+				 "SELECT count(*) FROM step_close WHERE step = 4"),
+		1);
+	ck_assert_int_eq(
+		ls_test_sql(dir, CLOSED, "SELECT count(*) FROM hang WHERE step = 5"),
+		1);
 }
 END_TEST
 
@@ -271,7 +291,8 @@ START_TEST(a_clock_that_falls_begins_a_new_chunk)
 
 	chunk_table_make(60, 2);
 	put_table(0, 1, BOOT_NS, &map);
-	map.offset_ns -= 5000000000; /* five seconds back: rows of both minutes share times */
+	/* five seconds back: rows of both minutes share times */
+	map.offset_ns -= 5000000000;
 	put_table(0, 1, BOOT_NS + MINUTE_NS, &map);
 	stats = repack_and_compare();
 	ck_assert_uint_eq(stats.chunks_after, 2);
@@ -286,7 +307,8 @@ START_TEST(what_does_not_decode_is_kept_as_it_was)
 	chunk_table_make(60, 2);
 	put_table(0, 1, BOOT_NS, &map);
 	memset(body, 'x', 100);
-	put_chunk(0, 1, 60, 100, &map, BOOT_NS + MINUTE_NS, BOOT_NS + 2 * MINUTE_NS - 1);
+	put_chunk(0, 1, 60, 100, &map, BOOT_NS + MINUTE_NS,
+		BOOT_NS + 2 * MINUTE_NS - 1);
 	chunk_table_make(60, 2);
 	put_table(0, 1, BOOT_NS + 2 * MINUTE_NS, &map);
 	stats = repack_and_compare();
@@ -305,7 +327,8 @@ START_TEST(bodies_keep_their_maximum)
 	for (minute = 0; minute < 10; minute++) {
 		chunk_table_make(60, CHUNK_TABLE_COLUMNS);
 		for (i = 0; i < (size_t)CHUNK_TABLE_COLUMNS * CHUNK_TABLE_ROWS; i++)
-			chunk_table.value[i] = chunk_table_double(chunk_table_random() | 1ull << 62);
+			chunk_table.value[i] =
+				chunk_table_double(chunk_table_random() | 1ull << 62);
 		put_table(0, 1, BOOT_NS + (int64_t)minute * MINUTE_NS, &map);
 	}
 	stats = repack_and_compare();
@@ -330,11 +353,13 @@ START_TEST(what_must_not_be_repacked_stays)
 
 	chunk_table_make(60, 2);
 	put_table(0, 1, BOOT_NS, &map);
-	ck_assert_int_eq(ls_repack_day(dir, CLOSED, NULL, NULL, &stats), -LS_EBUSY); /* it is open */
+	/* it is open */
+	ck_assert_int_eq(ls_repack_day(dir, CLOSED, NULL, NULL, &stats), -LS_EBUSY);
 	ck_assert_int_eq(ls_repack_day(dir, 20261101, NULL, NULL, &stats), -ENOENT);
 	put(ls_test_report(0, 2, 10, 5, OPEN_NOON), OPEN_NOON);
 	ck_assert_int_eq(ls_repack_day(dir, OPEN, NULL, NULL, &stats), -LS_EBUSY);
-	ck_assert_int_eq(ls_repack_day(dir, CLOSED, stop_at_once, &asked, &stats), -ECANCELED);
+	ck_assert_int_eq(ls_repack_day(dir, CLOSED, stop_at_once, &asked, &stats),
+		-ECANCELED);
 	ck_assert_int_eq(asked, 1);
 	ck_assert_int_eq(ls_days_path(path, dir, CLOSED), 0);
 	(void)snprintf(fresh, sizeof(fresh), "%s.repack", path);
@@ -386,21 +411,29 @@ START_TEST(the_repacker_waits_for_its_hour)
 	chunk_table_make(60, 2);
 	put_table(0, 1, BOOT_NS, &map);
 	put(ls_test_report(0, 2, 10, 5, OPEN_NOON), OPEN_NOON);
-	ck_assert_int_eq(ls_repacker_step(r, midnight_us + LS_REPACK_FORCE_US - 1, 0, &more), 0);
+	ck_assert_int_eq(
+		ls_repacker_step(r, midnight_us + LS_REPACK_FORCE_US - 1, 0, &more), 0);
 	ck_assert(!more); /* not rolled up */
 	roll_up();
-	ck_assert_int_eq(ls_repacker_step(r, midnight_us + LS_REPACK_WAIT_US - 1, LS_REPACK_LOOK_NS, &more), 0);
+	ck_assert_int_eq(ls_repacker_step(r, midnight_us + LS_REPACK_WAIT_US - 1,
+				 LS_REPACK_LOOK_NS, &more),
+		0);
 	ck_assert(!more);
 	/* It looks again after a while, not at once. */
-	ck_assert_int_eq(ls_repacker_step(r, midnight_us + LS_REPACK_WAIT_US, 2 * LS_REPACK_LOOK_NS - 1, &more), 0);
+	ck_assert_int_eq(ls_repacker_step(r, midnight_us + LS_REPACK_WAIT_US,
+				 2 * LS_REPACK_LOOK_NS - 1, &more),
+		0);
 	ls_repacker_stats(r, &stats);
 	ck_assert_uint_eq(stats.days, 0);
-	ck_assert_int_eq(ls_repacker_step(r, midnight_us + LS_REPACK_WAIT_US, 2 * LS_REPACK_LOOK_NS, &more), 0);
+	ck_assert_int_eq(ls_repacker_step(r, midnight_us + LS_REPACK_WAIT_US,
+				 2 * LS_REPACK_LOOK_NS, &more),
+		0);
 	ck_assert(more);
 	ls_repacker_stats(r, &stats);
 	ck_assert_uint_eq(stats.days, 1);
 	ck_assert_uint_gt(stats.bytes_after, 0);
-	ck_assert_int_eq(ls_repacker_step(r, OPEN_NOON, 2 * LS_REPACK_LOOK_NS, &more), 0);
+	ck_assert_int_eq(ls_repacker_step(r, OPEN_NOON, 2 * LS_REPACK_LOOK_NS, &more),
+		0);
 	ck_assert(!more);
 	ls_repacker_free(r);
 }
@@ -428,7 +461,8 @@ START_TEST(the_repacker_tries_again_and_stops)
 	ck_assert_int_eq(fclose(f), 0);
 	ck_assert_int_eq(ls_repacker_step(r, OPEN_NOON, 0, &more), -LS_EBUSY);
 	ck_assert_int_eq(remove(wal), 0);
-	ck_assert_int_eq(ls_repacker_step(r, OPEN_NOON, LS_REPACK_RETRY_NS - 1, &more), 0);
+	ck_assert_int_eq(ls_repacker_step(r, OPEN_NOON, LS_REPACK_RETRY_NS - 1, &more),
+		0);
 	ls_repacker_stats(r, &stats);
 	ck_assert_uint_eq(stats.days, 0);
 	ck_assert_uint_eq(stats.failures, 1);

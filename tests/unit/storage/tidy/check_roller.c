@@ -46,7 +46,7 @@ teardown(void)
 	ls_store_close(store);
 }
 
-/* --- what agents send -------------------------------------------------------------- */
+/* --- what agents send ----------------------------------------------------- */
 
 static void
 commit(struct ls_write *m, int64_t wall_us)
@@ -70,7 +70,8 @@ report(const char *host, int64_t t_us)
 static void
 put_dictionary(uint64_t hash, int64_t wall_us)
 {
-	static const char text[] = "host.temp_celsius\0chip.hbm_bytes{chip=\"0\"}\0chip.hbm_bytes{chip=\"1\"}";
+	static const char text[] =
+		"host.temp_celsius\0chip.hbm_bytes{chip=\"0\"}\0chip.hbm_bytes{chip=\"1\"}";
 	struct ls_write *m = report("a", wall_us);
 	struct ls_store_chunk *c = m->u.report.chunks;
 
@@ -89,12 +90,15 @@ static void
 put_chunk(const char *host, uint64_t hash, int64_t t_us, int64_t wall_us, bool sound)
 {
 	static uint8_t body[LS_CHUNK_BODY_MAX_BYTES];
-	struct ls_chunk_codec *codec = ls_chunk_codec_new(CHUNK_TABLE_COLUMNS, CHUNK_TABLE_ROWS);
+	struct ls_chunk_codec *codec =
+		ls_chunk_codec_new(CHUNK_TABLE_COLUMNS, CHUNK_TABLE_ROWS);
 	struct ls_write *m = report(host, wall_us);
 	struct ls_store_chunk *c = m->u.report.chunks;
 
 	ck_assert_ptr_nonnull(codec);
-	ck_assert_int_eq(ls_chunk_encode(codec, &chunk_table, body, sizeof(body), &c->body_len), 0);
+	ck_assert_int_eq(
+		ls_chunk_encode(codec, &chunk_table, body, sizeof(body), &c->body_len),
+		0);
 	ls_chunk_codec_free(codec);
 	body[7] ^= !sound;
 	c->kind = LS_WIRE_CHUNK;
@@ -120,7 +124,7 @@ make_minute(size_t seed)
 	}
 }
 
-/* --- what comes of it -------------------------------------------------------------- */
+/* --- what comes of it ----------------------------------------------------- */
 
 /* Turns until nothing is written and nothing more is to be done. */
 static void
@@ -176,11 +180,17 @@ add_part(void *arg, const struct ls_rollup_part *part)
 }
 
 static struct total
-total(const char *metric, uint32_t span_s, int64_t from_us, int64_t to_us, const char *host)
+total(const char *metric, uint32_t span_s, int64_t from_us, int64_t to_us,
+	const char *host)
 {
 	struct total t = { .min = INFINITY, .max = -INFINITY, .host = host };
-	struct ls_rollup_wanted w = { .metric = metric, .span_s = span_s, .from_us = from_us, .to_us = to_us,
-		.columns = LS_ROLLUP_ALL, .host = is_host, .arg = &t };
+	struct ls_rollup_wanted w = { .metric = metric,
+		.span_s = span_s,
+		.from_us = from_us,
+		.to_us = to_us,
+		.columns = LS_ROLLUP_ALL,
+		.host = is_host,
+		.arg = &t };
 	struct ls_rollup_reader *r = ls_rollup_reader_new(q);
 	uint64_t bad;
 
@@ -216,7 +226,8 @@ START_TEST(a_minute_is_written_when_it_is_three_minutes_old)
 	t = total("chip.hbm_bytes", 60, NOON, NOON + LS_ROLLUP_HOUR_US, "a");
 	ck_assert_uint_eq(t.count, 120);
 	ck_assert_uint_eq(t.parts, 2);
-	ck_assert_uint_eq(total("host.temp_celsius", 60, 0, INT64_MAX, NULL).count, 120);
+	ck_assert_uint_eq(total("host.temp_celsius", 60, 0, INT64_MAX, NULL).count,
+		120);
 	ck_assert_uint_eq(total("unknown", 60, 0, INT64_MAX, NULL).count, 0);
 }
 END_TEST
@@ -237,12 +248,14 @@ START_TEST(late_samples_make_rows_that_add_up)
 	make_minute(3);
 	put_chunk("b", 7, NOON, NOON + 2 * LS_ROLLUP_HOUR_US, true);
 	run(NOON + 2 * LS_ROLLUP_HOUR_US + SECOND_US);
-	ck_assert_uint_eq(total("chip.hbm_bytes", 60, 0, INT64_MAX, NULL).count, 120); /* it waits for more */
+	/* it waits for more */
+	ck_assert_uint_eq(total("chip.hbm_bytes", 60, 0, INT64_MAX, NULL).count, 120);
 	run(NOON + 2 * LS_ROLLUP_HOUR_US + 62 * SECOND_US);
 	t = total("chip.hbm_bytes", 60, 0, INT64_MAX, NULL);
 	ck_assert_uint_eq(t.count, 240);
 	ck_assert_uint_eq(t.parts, 2);
-	ck_assert_double_eq(t.sum, total("chip.hbm_bytes", 3600, 0, INT64_MAX, NULL).sum);
+	ck_assert_double_eq(t.sum,
+		total("chip.hbm_bytes", 3600, 0, INT64_MAX, NULL).sum);
 	ck_assert_uint_eq(total("chip.hbm_bytes", 3600, 0, INT64_MAX, NULL).count, 240);
 }
 END_TEST
@@ -252,8 +265,12 @@ static struct total
 mixed(int64_t from_us, int64_t to_us)
 {
 	struct total t = { .min = INFINITY, .max = -INFINITY };
-	const struct ls_rollup_wanted w = { .metric = "chip.hbm_bytes", .span_s = 60, .hours = true,
-		.from_us = from_us, .to_us = to_us, .columns = LS_ROLLUP_ALL };
+	const struct ls_rollup_wanted w = { .metric = "chip.hbm_bytes",
+		.span_s = 60,
+		.hours = true,
+		.from_us = from_us,
+		.to_us = to_us,
+		.columns = LS_ROLLUP_ALL };
 	struct ls_rollup_reader *r = ls_rollup_reader_new(q);
 	uint64_t bad;
 
@@ -270,7 +287,8 @@ START_TEST(whole_hours_stand_for_their_minutes_once_they_are_made)
 	put_dictionary(7, NOON);
 	make_minute(1);
 	for (int i = 0; i < 4; i++)
-		put_chunk("a", 7, NOON + i * 30 * minute, NOON + (i * 30 + 1) * minute, true);
+		put_chunk("a", 7, NOON + i * 30 * minute, NOON + (i * 30 + 1) * minute,
+			true);
 	run(NOON + 94 * minute);
 	run(NOON + 96 * minute); /* four minutes; the first hour */
 	t = mixed(NOON, NOON + 2 * hour);
@@ -283,7 +301,8 @@ START_TEST(whole_hours_stand_for_their_minutes_once_they_are_made)
 	ck_assert_uint_eq(mixed(NOON, NOON + 2 * hour).parts, 2);
 	ck_assert_uint_eq(mixed(NOON, NOON + 2 * hour).count, 4 * 120);
 	ck_assert_uint_eq(mixed(NOON, NOON + 2 * hour - minute).parts, 3);
-	put_chunk("b", 7, NOON + 10 * minute, NOON + 3 * hour, true); /* late: a row of the minute and of its hour */
+	/* late: a row of the minute and of its hour */
+	put_chunk("b", 7, NOON + 10 * minute, NOON + 3 * hour, true);
 	run(NOON + 3 * hour + minute);
 	run(NOON + 3 * hour + 3 * minute);
 	t = mixed(NOON, NOON + 2 * hour);
@@ -318,7 +337,8 @@ START_TEST(bad_chunks_are_counted_and_the_rest_goes_on)
 	chunk_table.columns = 2; /* not as the dictionary says */
 	put_chunk("a", 7, NOON, NOON + 60 * SECOND_US, true);
 	make_minute(1);
-	put_chunk("a", 7, NOON + 1200 * SECOND_US, NOON + 60 * SECOND_US, true); /* from the future */
+	/* from the future */
+	put_chunk("a", 7, NOON + 1200 * SECOND_US, NOON + 60 * SECOND_US, true);
 	put_chunk("a", 7, NOON, NOON + 60 * SECOND_US, true);
 	run(NOON);
 	run(NOON + 300 * SECOND_US);
@@ -344,10 +364,14 @@ START_TEST(a_chunk_before_its_dictionary_is_put_off)
 	run(NOON + 310 * SECOND_US);
 	put_dictionary(9, NOON + 320 * SECOND_US);
 	run(NOON + 330 * SECOND_US);
-	ck_assert_uint_eq(total("host.temp_celsius", 60, 0, INT64_MAX, NULL).count, 120);
+	ck_assert_uint_eq(total("host.temp_celsius", 60, 0, INT64_MAX, NULL).count,
+		120);
 	run(NOON + 600 * SECOND_US);
-	ck_assert_uint_eq(total("host.temp_celsius", 60, 0, INT64_MAX, NULL).count, 120);
-	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT count(*) FROM rollup_done WHERE span_s = -1"), 0);
+	ck_assert_uint_eq(total("host.temp_celsius", 60, 0, INT64_MAX, NULL).count,
+		120);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY,
+				 "SELECT count(*) FROM rollup_done WHERE span_s = -1"),
+		0);
 }
 END_TEST
 
@@ -363,18 +387,25 @@ START_TEST(chunks_of_a_file_are_rolled_up_into_it)
 	make_minute(2);
 	put_chunk("a", 7, midnight - 30 * SECOND_US, midnight + 35 * SECOND_US, true);
 	run(midnight + 40 * SECOND_US);
-	ck_assert_int_gt(ls_test_sql(dir, TODAY, "SELECT count(*) FROM rollup WHERE span_s = 60"), 0);
-	ck_assert_int_gt(ls_test_sql(dir, TODAY, "SELECT count(*) FROM rollup WHERE span_s = 3600"), 0);
+	ck_assert_int_gt(ls_test_sql(dir, TODAY,
+				 "SELECT count(*) FROM rollup WHERE span_s = 60"),
+		0);
+	ck_assert_int_gt(ls_test_sql(dir, TODAY,
+				 "SELECT count(*) FROM rollup WHERE span_s = 3600"),
+		0);
 	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT count(*) FROM rollup"), 0);
 	run(midnight + 400 * SECOND_US);
-	ck_assert_uint_eq(total("host.temp_celsius", 60, 0, INT64_MAX, NULL).count, 120);
-	ck_assert_uint_eq(total("host.temp_celsius", 60, midnight, INT64_MAX, NULL).count, 30);
+	ck_assert_uint_eq(total("host.temp_celsius", 60, 0, INT64_MAX, NULL).count,
+		120);
+	ck_assert_uint_eq(
+		total("host.temp_celsius", 60, midnight, INT64_MAX, NULL).count, 30);
 }
 END_TEST
 
-/* --- stops ------------------------------------------------------------------------- */
+/* --- stops ---------------------------------------------------------------- */
 
-/* The same story again and again, stopped at one more moment each time; how often there was one. */
+/* The same story again and again, stopped at one more moment each time; how often there
+ * was one. */
 static size_t
 story(size_t stop_at)
 {
@@ -391,7 +422,8 @@ story(size_t stop_at)
 			put_dictionary(9, wall);
 		make_minute(i + 1);
 		if (i < 12)
-			put_chunk(i % 2 == 0 ? "a" : "b", i == 6 ? 9 : 7, wall - (i == 8 ? 400 : 70) * SECOND_US, wall, true);
+			put_chunk(i % 2 == 0 ? "a" : "b", i == 6 ? 9 : 7,
+				wall - (i == 8 ? 400 : 70) * SECOND_US, wall, true);
 		do {
 			bool stop = moments++ == stop_at;
 
@@ -404,8 +436,10 @@ story(size_t stop_at)
 			if (m == NULL)
 				continue;
 			stop = moments++ == stop_at;
-			if (!stop || stop_at % 2 == 0) /* stopped before or after it was stored */
-				ck_assert_int_eq(ls_store_rollup(store, &m->u.rollup), 0);
+			/* stopped before or after it was stored */
+			if (!stop || stop_at % 2 == 0)
+				ck_assert_int_eq(ls_store_rollup(store, &m->u.rollup),
+					0);
 			if (!stop)
 				ls_roller_told(roller, 0);
 			ls_write_free(m);
@@ -436,7 +470,8 @@ assert_all_once(void)
 		ck_assert_uint_eq(hours.count, minutes.count);
 		ck_assert_double_eq(hours.sum, minutes.sum);
 		if (i == 1)
-			ck_assert_double_eq(minutes.sum, 12 * 60 * 5 + 60 * 1000 * 78 + 12 * 59 * 30);
+			ck_assert_double_eq(minutes.sum,
+				12 * 60 * 5 + 60 * 1000 * 78 + 12 * 59 * 30);
 	}
 }
 
@@ -467,16 +502,19 @@ START_TEST(a_message_that_was_not_stored_is_made_again)
 	run(NOON);
 	ck_assert_int_eq(ls_roller_turn(roller, NOON + 300 * SECOND_US, &m, &more), 0);
 	ck_assert_ptr_nonnull(m);
-	ck_assert_int_eq(ls_roller_turn(roller, NOON + 301 * SECOND_US, &again, &more), 0);
+	ck_assert_int_eq(ls_roller_turn(roller, NOON + 301 * SECOND_US, &again, &more),
+		0);
 	ck_assert_ptr_null(again); /* one at a time */
 	ls_roller_told(roller, -LS_ESTALE);
 	run(NOON + 300 * SECOND_US);
 	run(NOON + 400 * SECOND_US);
 	ck_assert_uint_eq(stats.restarts, 1);
 	ck_assert_uint_eq(total("host.temp_celsius", 60, 0, INT64_MAX, NULL).count, 60);
-	ck_assert_int_eq(ls_store_rollup(store, &m->u.rollup), -LS_ESTALE); /* what it holds is in */
+	/* what it holds is in */
+	ck_assert_int_eq(ls_store_rollup(store, &m->u.rollup), -LS_ESTALE);
 	m->u.rollup.day = 20200101;
-	ck_assert_int_eq(ls_store_rollup(store, &m->u.rollup), -LS_ESTALE); /* no such file */
+	/* no such file */
+	ck_assert_int_eq(ls_store_rollup(store, &m->u.rollup), -LS_ESTALE);
 	ls_write_free(m);
 	ck_assert_uint_eq(total("host.temp_celsius", 60, 0, INT64_MAX, NULL).count, 60);
 }

@@ -21,8 +21,8 @@
 #include "tests/support/reports.h"
 
 /*
- * The collector as a program: killed in the middle of its work, again and again, it loses nothing
- * that it acknowledged and stores nothing twice.
+ * The collector as a program: killed in the middle of its work, again and again, it
+ * loses nothing that it acknowledged and stores nothing twice.
  */
 
 #define AGENTS 3
@@ -40,7 +40,7 @@ struct client {
 	bool named;
 };
 
-/* --- the program ----------------------------------------------------------------------------- */
+/* --- the program ---------------------------------------------------------- */
 
 static void
 pause_ns(long ns)
@@ -72,9 +72,10 @@ start(int *ret_port)
 	uint64_t end = ls_clock_mono_ns() + PATIENCE_NS;
 	char state[PATH_MAX], ports[PATH_MAX];
 	char words[][24] = { "--listen", "tcp://127.0.0.1:0", "--http", "127.0.0.1:0",
-		"--commit-interval", "20ms", "--log-level", "err", "--state-dir", "--port-file" };
-	char *argv[] = { program, words[0], words[1], words[2], words[3], words[4], words[5],
-		words[6], words[7], words[8], state, words[9], ports, NULL };
+		"--commit-interval", "20ms", "--log-level", "err", "--state-dir",
+		"--port-file" };
+	char *argv[] = { program, words[0], words[1], words[2], words[3], words[4],
+		words[5], words[6], words[7], words[8], state, words[9], ports, NULL };
 	pid_t pid;
 
 	(void)snprintf(state, sizeof(state), "%s/state", dir);
@@ -83,14 +84,15 @@ start(int *ret_port)
 	/* Not fork: nng has threads here. */
 	ck_assert_int_eq(posix_spawn(&pid, program, NULL, NULL, argv, environ), 0);
 	while ((*ret_port = port_of(ports, "ingest=")) == 0) {
-		ck_assert_msg(waitpid(pid, NULL, WNOHANG) == 0, "%s does not start", program);
+		ck_assert_msg(waitpid(pid, NULL, WNOHANG) == 0, "%s does not start",
+			program);
 		ck_assert_msg(ls_clock_mono_ns() < end, "%s is not ready", program);
 		pause_ns(5000000);
 	}
 	return pid;
 }
 
-/* --- the agents -------------------------------------------------------------------------------- */
+/* --- the agents ----------------------------------------------------------- */
 
 static void
 client_dial(struct client *c, int port)
@@ -103,7 +105,8 @@ client_dial(struct client *c, int port)
 	ck_assert_int_eq(nng_dial(c->socket, url, NULL, 0), 0);
 }
 
-/* Sends items acked+1 .. acked+n of both streams; chunk item 1 is the dictionary, 2 is a loss. */
+/* Sends items acked+1 .. acked+n of both streams; chunk item 1 is the dictionary, 2 is
+ * a loss. */
 static void
 client_send(struct client *c, uint64_t n)
 {
@@ -112,8 +115,8 @@ client_send(struct client *c, uint64_t n)
 	size_t len;
 
 	for (i = 1; i <= n; i++)
-		ls_test_agent_steps(
-			&c->agent, c->acked + i, (c->acked + i - 1) * PER_ITEM, PER_ITEM);
+		ls_test_agent_steps(&c->agent, c->acked + i,
+			(c->acked + i - 1) * PER_ITEM, PER_ITEM);
 	for (i = c->acked_chunks + 1; i <= c->acked_chunks + n; i++) {
 		if (i == 1)
 			ls_test_agent_dictionary(&c->agent, i);
@@ -151,11 +154,11 @@ client_hear(struct client *c)
 	return true;
 }
 
-/* --- what is on disk ---------------------------------------------------------------------------- */
+/* --- what is on disk ------------------------------------------------------ */
 
 struct found {
-	uint64_t next[AGENTS + 1];    /* by worker id: the index expected */
-	uint64_t next_chunk[AGENTS];  /* by host: the chunk item expected */
+	uint64_t next[AGENTS + 1]; /* by worker id: the index expected */
+	uint64_t next_chunk[AGENTS]; /* by host: the chunk item expected */
 	uint64_t losses[AGENTS];
 };
 
@@ -209,7 +212,8 @@ see_lost(void *arg, const struct ls_query_lost *lost)
 
 /* Every acknowledged chunk item is there once, in order, and what names it. */
 static void
-check_chunks(struct ls_query *q, const struct ls_days *days, const struct client *clients)
+check_chunks(struct ls_query *q, const struct ls_days *days,
+	const struct client *clients)
 {
 	struct ls_query_dictionary d;
 	struct found f = { .next = { 0 } };
@@ -219,8 +223,9 @@ check_chunks(struct ls_query *q, const struct ls_days *days, const struct client
 		ck_assert_int_eq(ls_query_chunks(q, days->day[i], see_chunk, &f), 0);
 		ck_assert_int_eq(ls_query_lost(q, days->day[i], see_lost, &f), 0);
 		if (f.next_chunk[0] > 3) {
-			ck_assert_int_eq(
-				ls_query_dictionary(q, days->day[i], ls_test_dictionary(), &d), 0);
+			ck_assert_int_eq(ls_query_dictionary(q, days->day[i],
+						 ls_test_dictionary(), &d),
+				0);
 			ck_assert_uint_eq(d.count, LS_TEST_SERIES);
 			ls_query_dictionary_fini(&d);
 		}
@@ -233,7 +238,8 @@ check_chunks(struct ls_query *q, const struct ls_days *days, const struct client
 	}
 }
 
-/* Every acknowledged record is there once, in order. Worker ids follow the order of declaring. */
+/* Every acknowledged record is there once, in order. Worker ids follow the order of
+ * declaring. */
 static void
 check_disk(const struct client *clients)
 {
@@ -270,7 +276,8 @@ START_TEST(what_is_acknowledged_survives_kill_9)
 		for (k = 0; k < 4 + round; k++) {
 			for (i = 0; i < AGENTS; i++) {
 				client_send(&c[i], 1 + (uint64_t)(k + i) % 5);
-				if (k == 0) /* one by one: so workers are numbered like agents */
+				/* one by one: so workers are numbered like agents */
+				if (k == 0)
 					ck_assert(client_hear(&c[i]));
 			}
 			for (i = 0; i < AGENTS && k > 0; i++)

@@ -57,7 +57,7 @@ commit(struct ls_store *s, struct ls_write *m, int64_t wall_us)
 	return rc;
 }
 
-/* --- store ------------------------------------------------------------------------------ */
+/* --- store ---------------------------------------------------------------- */
 
 START_TEST(all_kinds_of_rows_are_stored)
 {
@@ -72,17 +72,23 @@ START_TEST(all_kinds_of_rows_are_stored)
 	ck_assert_int_eq(commit(s, ls_test_finding("F-1", "cleared", NOON), NOON), 0);
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT sum(n) FROM step_block"), 10);
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT n FROM gap"), 7);
-	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT how FROM worker_end"), LS_END_CRASHED);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT how FROM worker_end"),
+		LS_END_CRASHED);
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT n FROM counters"), 2);
-	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT length(missing) FROM step_close"), 8);
-	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT count(*) FROM hang WHERE job = 'train' AND "
-		"attempt = 2 AND step = 5 AND t_us - since_us = 11000000 AND waiting = 3 AND why = 3 "
-		"AND ranks = x'0100000070110100'"), 1);
+	ck_assert_int_eq(
+		ls_test_sql(dir, TODAY, "SELECT length(missing) FROM step_close"), 8);
+	ck_assert_int_eq(
+		ls_test_sql(dir, TODAY,
+			"SELECT count(*) FROM hang WHERE job = 'train' AND "
+			"attempt = 2 AND step = 5 AND t_us - since_us = 11000000 AND waiting = 3 AND why = 3 "
+			"AND ranks = x'0100000070110100'"),
+		1);
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT seq FROM ledger"), 3);
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT high FROM ring_high"), 107);
 	ck_assert_int_eq(ls_test_sql(dir, 0, "SELECT count(*) FROM worker"), 1);
 	ck_assert_int_eq(ls_test_sql(dir, 0, "SELECT count(*) FROM finding"), 1);
-	ck_assert_int_eq(ls_test_sql(dir, 0, "SELECT status = 'cleared' FROM finding"), 1);
+	ck_assert_int_eq(ls_test_sql(dir, 0, "SELECT status = 'cleared' FROM finding"),
+		1);
 	ck_assert_int_eq(ls_test_sql(dir, 0, "SELECT count(*) FROM finding_event"), 2);
 	ls_store_close(s);
 }
@@ -95,19 +101,26 @@ START_TEST(the_day_turns_with_its_ledger)
 
 	ck_assert_int_eq(commit(s, ls_test_report(0, 5, 0, 10, NOON), NOON), 0);
 	ck_assert_int_eq(commit(s, ls_test_report(1, 9, 0, 2, NOON), NOON), 0);
-	ck_assert_int_eq(commit(s, ls_test_report(0, 6, 10, 1, NOON + DAY_US), NOON + DAY_US), 0);
-	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT count(*) FROM step_block"), 1);
+	ck_assert_int_eq(
+		commit(s, ls_test_report(0, 6, 10, 1, NOON + DAY_US), NOON + DAY_US),
+		0);
+	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT count(*) FROM step_block"),
+		1);
 	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT max(seq) FROM ledger"), 9);
 	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT min(seq) FROM ledger"), 6);
-	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT max(high) FROM ring_high"), 11);
-	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT max(high) FROM ring_high"), 10);
+	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT max(high) FROM ring_high"),
+		11);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT max(high) FROM ring_high"),
+		10);
 	/* A clock that goes back does not go back to the old file. */
 	ck_assert_int_eq(commit(s, ls_test_report(0, 7, 11, 1, NOON), NOON), 0);
-	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT count(*) FROM step_block"), 2);
+	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT count(*) FROM step_block"),
+		2);
 	ls_store_close(s);
 	s = store_open(NOON);
 	ck_assert_int_eq(commit(s, ls_test_report(0, 8, 12, 1, NOON), NOON), 0);
-	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT max(id) FROM step_block"), 3);
+	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT max(id) FROM step_block"),
+		3);
 	ls_store_stats(s, &st);
 	ck_assert_uint_eq(st.records, 1);
 	ls_store_close(s);
@@ -218,7 +231,8 @@ START_TEST(a_closed_day_that_cannot_be_opened_is_set_aside_while_running)
 	struct ls_days days;
 
 	ck_assert_int_eq(commit(s, ls_test_report(0, 5, 0, 10, NOON), NOON), 0);
-	ck_assert_int_eq(commit(s, ls_test_report(0, 6, 10, 10, tomorrow), tomorrow), 0);
+	ck_assert_int_eq(commit(s, ls_test_report(0, 6, 10, 10, tomorrow), tomorrow),
+		0);
 	sweep(s, tomorrow);
 	ls_store_stats(s, &st);
 	ck_assert_uint_eq(st.aside, 0);
@@ -229,7 +243,8 @@ START_TEST(a_closed_day_that_cannot_be_opened_is_set_aside_while_running)
 	ck_assert_uint_eq(st.aside, 1);
 	ck_assert_int_eq(ls_days_list(dir, &days), 0);
 	ck_assert_uint_eq(days.count, 1);
-	ck_assert_int_eq(commit(s, ls_test_report(0, 7, 20, 10, tomorrow), tomorrow), 0);
+	ck_assert_int_eq(commit(s, ls_test_report(0, 7, 20, 10, tomorrow), tomorrow),
+		0);
 	ls_store_close(s);
 	/* It lies there, and is told, after a restart too. */
 	s = store_open(tomorrow);
@@ -247,7 +262,8 @@ START_TEST(the_open_day_is_set_aside_when_a_commit_meets_damage)
 
 	ck_assert_int_eq(commit(s, ls_test_report(0, 5, 0, 10, NOON), NOON), 0);
 	ls_faultvfs_fail(1, SQLITE_CORRUPT);
-	ck_assert_int_eq(commit(s, ls_test_report(0, 6, 10, 10, NOON), NOON), -LS_ECORRUPT);
+	ck_assert_int_eq(commit(s, ls_test_report(0, 6, 10, 10, NOON), NOON),
+		-LS_ECORRUPT);
 	ls_faultvfs_heal();
 	ls_store_stats(s, &st);
 	ck_assert_uint_eq(st.set_aside, 1);
@@ -318,8 +334,9 @@ START_TEST(retention_removes_files)
 END_TEST
 
 /*
- * The n-th write or sync fails, for every n until a batch goes through: after each failure nothing of
- * the batch is there, and after healing and another attempt all of it, once.
+ * The n-th write or sync fails, for every n until a batch goes through: after each
+ * failure nothing of the batch is there, and after healing and another attempt all of
+ * it, once.
  */
 START_TEST(a_batch_is_all_or_nothing_whatever_write_fails)
 {
@@ -346,13 +363,18 @@ START_TEST(a_batch_is_all_or_nothing_whatever_write_fails)
 		if (rc != 0) {
 			ck_assert(rc == -ENOSPC || rc == -EIO);
 			ck_assert_int_eq(batch[0]->rc, rc);
-			ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT count(*) FROM ledger"), 0);
 			ck_assert_int_eq(
-				ls_test_sql(dir, TODAY, "SELECT count(*) FROM step_block"), 0);
+				ls_test_sql(dir, TODAY, "SELECT count(*) FROM ledger"),
+				0);
+			ck_assert_int_eq(ls_test_sql(dir, TODAY,
+						 "SELECT count(*) FROM step_block"),
+				0);
 			ck_assert_int_eq(ls_store_commit(s, batch, 3, NOON), 0);
 		}
-		ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT sum(n) FROM step_block"), 600);
-		ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT count(*) FROM step_close"), 1);
+		ck_assert_int_eq(
+			ls_test_sql(dir, TODAY, "SELECT sum(n) FROM step_block"), 600);
+		ck_assert_int_eq(
+			ls_test_sql(dir, TODAY, "SELECT count(*) FROM step_close"), 1);
 		for (i = 0; i < 3; i++)
 			ls_test_write_free(batch[i]);
 		ls_store_close(s);
@@ -361,7 +383,7 @@ START_TEST(a_batch_is_all_or_nothing_whatever_write_fails)
 }
 END_TEST
 
-/* --- units ---------------------------------------------------------------------------------- */
+/* --- units ---------------------------------------------------------------- */
 
 static uint8_t *
 body(const char *text, size_t *ret_len)
@@ -378,7 +400,8 @@ store_with_journal(void)
 	uint64_t i;
 
 	for (i = 0; i < 3; i++)
-		ck_assert_int_eq(commit(s, ls_test_report(0, i + 1, 10 * i, 10, NOON), NOON), 0);
+		ck_assert_int_eq(
+			commit(s, ls_test_report(0, i + 1, 10 * i, 10, NOON), NOON), 0);
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT count(*) FROM journal"), 3);
 	return s;
 }
@@ -387,7 +410,8 @@ store_with_journal(void)
 static struct ls_write *
 unit(void)
 {
-	struct ls_write *worker = ls_test_worker(0, NOON), *m = ls_write_new_pack(1, 1, 1, 1);
+	struct ls_write *worker = ls_test_worker(0, NOON),
+			*m = ls_write_new_pack(1, 1, 1, 1);
 	struct ls_write *report = ls_test_report(0, 2, 10, 10, NOON);
 	struct ls_store_pack *p = &m->u.pack;
 
@@ -409,7 +433,8 @@ unit(void)
 	memcpy(p->ledgers[0].boot, report->u.report.boot, sizeof(p->ledgers[0].boot));
 	memcpy(p->ledgers[0].host, report->u.report.host, sizeof(p->ledgers[0].host));
 	p->ledgers[0].seq = 2;
-	memcpy(p->rings[0].ring_id, worker->u.worker.ring_id, sizeof(p->rings[0].ring_id));
+	memcpy(p->rings[0].ring_id, worker->u.worker.ring_id,
+		sizeof(p->rings[0].ring_id));
 	p->rings[0].worker_id = 1;
 	p->rings[0].high = 20;
 	ls_test_write_free(worker);
@@ -436,7 +461,8 @@ START_TEST(a_unit_takes_the_place_of_its_rows)
 	ck_assert_int_eq(unit_parts(), 30);
 	ck_assert_int_eq(ls_store_pack(s, &m->u.pack), 0);
 	ck_assert_int_eq(unit_parts(), 14);
-	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT high FROM main.ring_high"), 20);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT high FROM main.ring_high"),
+		20);
 	/* Tables and journal together say what is on disk. */
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT seq FROM ledger"), 3);
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT high FROM ring_high"), 30);
@@ -454,7 +480,8 @@ START_TEST(a_unit_takes_the_place_of_its_rows)
 	/* And the new day's ledger has both. */
 	ck_assert_int_eq(commit(s, ls_test_close(1, NOON + DAY_US), NOON + DAY_US), 0);
 	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT seq FROM main.ledger"), 4);
-	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT high FROM main.ring_high"), 31);
+	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT high FROM main.ring_high"),
+		31);
 	ls_write_free(m);
 	ls_store_close(s);
 }
@@ -510,7 +537,8 @@ START_TEST(a_unit_is_all_or_nothing_whatever_write_fails)
 		if (rc != 0) {
 			ck_assert(rc == -ENOSPC || rc == -EIO);
 			/* A batch of reports goes on; the same unit fits later. */
-			ck_assert_int_eq(commit(s, ls_test_report(0, 4, 30, 1, NOON), NOON), 0);
+			ck_assert_int_eq(
+				commit(s, ls_test_report(0, 4, 30, 1, NOON), NOON), 0);
 			ck_assert_int_eq(ls_store_pack(s, &m->u.pack), 0);
 			ck_assert_int_eq(unit_parts(), 24);
 		}
@@ -529,7 +557,8 @@ START_TEST(a_damaged_row_of_the_journal_does_not_stop_the_day)
 
 	ck_assert_int_eq(ls_days_path(path, dir, TODAY), 0);
 	ck_assert_int_eq(ls_db_open(path, LS_DB_WRITE, &db), 0);
-	ck_assert_int_eq(ls_db_exec(db, "UPDATE journal SET body = x'00' WHERE id = 3"), 0);
+	ck_assert_int_eq(ls_db_exec(db, "UPDATE journal SET body = x'00' WHERE id = 3"),
+		0);
 	ls_db_close(db);
 	ck_assert_int_eq(commit(s, ls_test_close(1, NOON + DAY_US), NOON + DAY_US), 0);
 	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT seq FROM main.ledger"), 2);
@@ -550,17 +579,22 @@ START_TEST(a_commit_too_large_for_a_row_makes_several)
 	for (i = 0; i < REPORTS; i++)
 		ls_test_write_free(batch[i]);
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT count(*) FROM journal"), 2);
-	ck_assert_int_le(ls_test_sql(dir, TODAY, "SELECT max(records) FROM journal"), LS_UNIT_EVENTS_MAX);
-	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT sum(records) FROM journal"), REPORTS * RECORDS);
-	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT count(*) FROM journal a JOIN journal b "
-						 "ON b.id = a.last_id + 1"), 1);
-	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT sum(n) FROM step_block"), REPORTS * RECORDS);
+	ck_assert_int_le(ls_test_sql(dir, TODAY, "SELECT max(records) FROM journal"),
+		LS_UNIT_EVENTS_MAX);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT sum(records) FROM journal"),
+		REPORTS * RECORDS);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY,
+				 "SELECT count(*) FROM journal a JOIN journal b "
+				 "ON b.id = a.last_id + 1"),
+		1);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT sum(n) FROM step_block"),
+		REPORTS * RECORDS);
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT seq FROM ledger"), REPORTS);
 	ls_store_close(s);
 }
 END_TEST
 
-/* --- writer ------------------------------------------------------------------------------- */
+/* --- writer --------------------------------------------------------------- */
 
 static struct ls_writer *
 writer_open(void)
@@ -585,7 +619,8 @@ hear(struct ls_writer *w)
 {
 	void *item = NULL;
 
-	ck_assert_uint_eq(ls_queue_take_wait(ls_writer_done(w), &item, 1, 10000000000ull), 1);
+	ck_assert_uint_eq(
+		ls_queue_take_wait(ls_writer_done(w), &item, 1, 10000000000ull), 1);
 	return item;
 }
 
@@ -626,8 +661,8 @@ END_TEST
 /* A full disk, errors of writing and syncing, a file system that became read-only. */
 static const struct {
 	int code, rc;
-} refusals[] = { { SQLITE_FULL, -ENOSPC }, { SQLITE_IOERR_WRITE, -EIO }, { SQLITE_IOERR_FSYNC, -EIO },
-	{ SQLITE_READONLY, -EROFS } };
+} refusals[] = { { SQLITE_FULL, -ENOSPC }, { SQLITE_IOERR_WRITE, -EIO },
+	{ SQLITE_IOERR_FSYNC, -EIO }, { SQLITE_READONLY, -EROFS } };
 
 START_TEST(a_failure_refuses_all_that_is_under_way)
 {
@@ -678,7 +713,8 @@ START_TEST(units_come_back_and_fail_no_batch)
 	m->u.pack.day = ls_days_of(ls_clock_wall_ns() / 1000);
 	push(w, m, 0); /* its rows are not there */
 	push(w, ls_test_report(0, 1, 0, 10, NOON), 0);
-	ck_assert_uint_eq(ls_queue_take_wait(ls_writer_packed(w), &item, 1, 10000000000ull), 1);
+	ck_assert_uint_eq(
+		ls_queue_take_wait(ls_writer_packed(w), &item, 1, 10000000000ull), 1);
 	back = item;
 	ck_assert_ptr_eq(back, m);
 	ck_assert_int_eq(back->rc, -LS_ESTALE);
@@ -689,10 +725,14 @@ START_TEST(units_come_back_and_fail_no_batch)
 	back->u.pack.last_id = 1;
 	back->u.pack.journal_rows = 1;
 	push(w, back, 0);
-	ck_assert_uint_eq(ls_queue_take_wait(ls_writer_packed(w), &item, 1, 10000000000ull), 1);
+	ck_assert_uint_eq(
+		ls_queue_take_wait(ls_writer_packed(w), &item, 1, 10000000000ull), 1);
 	ck_assert_int_eq(m->rc, 0);
-	ck_assert_int_eq(ls_test_sql(dir, m->u.pack.day, "SELECT count(*) FROM main.journal"), 0);
-	/* At the end it is refused rather than waited for, and belongs to the writer again. */
+	ck_assert_int_eq(
+		ls_test_sql(dir, m->u.pack.day, "SELECT count(*) FROM main.journal"),
+		0);
+	/* At the end it is refused rather than waited for, and belongs to the writer
+	 * again. */
 	push(w, m, 0);
 	ls_writer_close(w);
 }
@@ -736,7 +776,8 @@ suite(void)
 	tcase_add_test(t, the_ledger_forgets_who_is_long_silent);
 	tcase_add_test(t, one_collector_a_directory);
 	tcase_add_test(t, a_damaged_day_is_set_aside);
-	tcase_add_loop_test(t, a_closed_day_that_cannot_be_opened_is_set_aside_while_running, 0, 2);
+	tcase_add_loop_test(t,
+		a_closed_day_that_cannot_be_opened_is_set_aside_while_running, 0, 2);
 	tcase_add_test(t, the_open_day_is_set_aside_when_a_commit_meets_damage);
 	tcase_add_test(t, a_damaged_state_is_set_aside);
 	tcase_add_test(t, a_day_whose_maker_died_is_made_again);

@@ -50,10 +50,10 @@ END_TEST
 
 START_TEST(other_paths_are_unknown)
 {
-	static const char *const paths[] = {"/", "", "/api/v1", "/api/v1/jobs/",
+	static const char *const paths[] = { "/", "", "/api/v1", "/api/v1/jobs/",
 		"/api/v1/jobs//hosts", "/api/v1/jobs/a/b", "/api/v1/jobs/a/hosts/",
 		"/api/v1/jobsx", "/../etc/passwd",
-		"/api/v1/findings/F-0123456789012345678901234567890123456789"};
+		"/api/v1/findings/F-0123456789012345678901234567890123456789" };
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
 		ck_assert_int_eq(parse(paths[i], NULL), -LS_EUNKNOWN);
@@ -114,8 +114,9 @@ START_TEST(stored_questions_are_whole)
 {
 	const struct ls_ask *ask = &api_request.ask;
 
-	ck_assert_int_eq(parse("/api/v1/hosts/h/series/chip.hbm.used_bytes%7Bchip=%220%22%7D",
-				 "from=-15m&step=raw&limit=7&cursor=after-14"),
+	ck_assert_int_eq(
+		parse("/api/v1/hosts/h/series/chip.hbm.used_bytes%7Bchip=%220%22%7D",
+			"from=-15m&step=raw&limit=7&cursor=after-14"),
 		0);
 	ck_assert_int_eq(api_request.route, LS_ROUTE_HISTORY);
 	ck_assert_int_eq(ask->kind, LS_ASK_HISTORY);
@@ -126,8 +127,9 @@ START_TEST(stored_questions_are_whole)
 	ck_assert_int_eq(ask->step_s, 0);
 	ck_assert_uint_eq(ask->limit, 7);
 	ck_assert_uint_eq(ask->skip, 14);
-	ck_assert_int_eq(
-		parse("/api/v1/jobs/j/series", "metric=a.b&peers=band&agg=max&step=60&host=h"), 0);
+	ck_assert_int_eq(parse("/api/v1/jobs/j/series",
+				 "metric=a.b&peers=band&agg=max&step=60&host=h"),
+		0);
 	ck_assert_int_eq(ask->kind, LS_ASK_FLEET);
 	ck_assert_str_eq(ask->series, "a.b");
 	ck_assert(ask->band);
@@ -156,7 +158,8 @@ START_TEST(stored_questions_are_whole)
 	refuses("/api/v1/jobs/j/steps/3", "host=h", "host");
 	ck_assert_int_eq(parse("/api/v1/jobs/j/steps/-3", NULL), -LS_EPARSE);
 	ck_assert_int_eq(api_problem.status, 400);
-	ck_assert_int_eq(parse("/api/v1/jobs/j/steps/99999999999999999999", NULL), -LS_EPARSE);
+	ck_assert_int_eq(parse("/api/v1/jobs/j/steps/99999999999999999999", NULL),
+		-LS_EPARSE);
 }
 END_TEST
 
@@ -166,8 +169,8 @@ START_TEST(queries_have_limits)
 	char text[512] = "";
 
 	for (int i = 0; i <= LS_QUERY_PAIRS_MAX; i++)
-		(void)snprintf(
-			text + strlen(text), sizeof(text) - strlen(text), "a%d=1&", i);
+		(void)snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			"a%d=1&", i);
 	ck_assert_int_eq(ls_query_parse(text, &q), -LS_ELIMIT);
 	memset(text, 'a', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
@@ -188,8 +191,8 @@ START_TEST(encoding_and_decoding_are_inverse)
 	char encoded[64], back[32];
 
 	ck_assert_int_eq(ls_query_encode(odd, sizeof(encoded), encoded), 0);
-	ck_assert_int_eq(
-		ls_query_decode(encoded, strlen(encoded), sizeof(back), back), 0);
+	ck_assert_int_eq(ls_query_decode(encoded, strlen(encoded), sizeof(back), back),
+		0);
 	ck_assert_str_eq(back, odd);
 	ck_assert_int_eq(ls_query_encode(odd, 8, encoded), -LS_ELIMIT);
 }
@@ -352,11 +355,11 @@ START_TEST(description_has_every_route_and_parameter)
 			char ref[64];
 			bool has, should = (route->params >> p) & 1;
 
-			(void)snprintf(
-				ref, sizeof(ref), "/parameters/%s\"", ls_api_param(p));
+			(void)snprintf(ref, sizeof(ref), "/parameters/%s\"",
+				ls_api_param(p));
 			has = strstr(block, ref) != NULL;
-			ck_assert_msg(
-				has == should, "%s %s", route->path, ls_api_param(p));
+			ck_assert_msg(has == should, "%s %s", route->path,
+				ls_api_param(p));
 		}
 		free(block);
 	}
@@ -392,12 +395,13 @@ START_TEST(metrics_escape_what_is_hostile)
 	ls_metrics_findings(out, findings);
 	(void)evbuffer_add(out, "", 1);
 	text = (char *)evbuffer_pullup(out, -1);
-	ck_assert_ptr_nonnull(strstr(text, "lockstep_job_chips_lost{tpu_job=\"job "
-					   "\\\"x\\\"\\n</script>\"} 38.8\n"));
+	ck_assert_ptr_nonnull(strstr(text,
+		"lockstep_job_chips_lost{tpu_job=\"job "
+		"\\\"x\\\"\\n</script>\"} 38.8\n"));
 	ck_assert_ptr_nonnull(strstr(text, "lockstep_finding_info{finding=\"F-HACK\""));
 	for (char *line = text; *line != '\0'; line = strchr(line, '\n') + 1)
 		ck_assert(strncmp(line, "lockstep_", 9) == 0 ||
-			  strncmp(line, "# ", 2) == 0);
+			strncmp(line, "# ", 2) == 0);
 	json_decref(jobs);
 	json_decref(findings);
 	evbuffer_free(out);

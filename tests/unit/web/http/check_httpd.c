@@ -26,13 +26,13 @@ static char rig_answer[ANSWER_MAX];
 static void
 rig_start(unsigned timeout_s)
 {
-	struct ls_httpd_options options = {
-		.address = "127.0.0.1", .timeout_s = timeout_s};
+	struct ls_httpd_options options = { .address = "127.0.0.1",
+		.timeout_s = timeout_s };
 	struct ls_backend functions;
 
 	rig_loop = ls_loop_new();
-	fake_backend_init(
-		&rig_backend, ls_test_source("tests/golden/web/run"), &functions);
+	fake_backend_init(&rig_backend, ls_test_source("tests/golden/web/run"),
+		&functions);
 	ck_assert_int_eq(ls_httpd_new(rig_loop, &options, &functions, &rig_httpd), 0);
 }
 
@@ -59,9 +59,9 @@ rig_pump(void)
 static int
 rig_connect(void)
 {
-	struct sockaddr_in to = {.sin_family = AF_INET,
+	struct sockaddr_in to = { .sin_family = AF_INET,
 		.sin_port = htons((uint16_t)ls_httpd_port(rig_httpd)),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	ck_assert_int_eq(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
@@ -72,8 +72,8 @@ rig_connect(void)
 static void
 rig_send(int fd, const char *text)
 {
-	ck_assert_int_eq(
-		send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+	ck_assert_int_eq(send(fd, text, strlen(text), MSG_NOSIGNAL),
+		(ssize_t)strlen(text));
 }
 
 /* Runs the server until the peer has closed or `ms` have gone; true if it closed. */
@@ -83,7 +83,7 @@ rig_read(int fd, size_t *len, int ms)
 	uint64_t end = ls_clock_mono_ns() + (uint64_t)ms * 1000000u;
 
 	while (ls_clock_mono_ns() < end) {
-		struct pollfd p = {fd, POLLIN, 0};
+		struct pollfd p = { fd, POLLIN, 0 };
 		ssize_t n;
 
 		rig_pump();
@@ -147,18 +147,18 @@ rig_body(void)
 
 START_TEST(every_route_answers)
 {
-	static const char *const paths[] = {"/api/v1/jobs",
+	static const char *const paths[] = { "/api/v1/jobs",
 		"/api/v1/jobs/llama70b-run12", "/api/v1/jobs/eval%20nightly%2F7b",
 		"/api/v1/jobs/llama70b-run12/hosts",
 		"/api/v1/jobs/llama70b-run12/steps?limit=1000",
 		"/api/v1/jobs/llama70b-run12/grid",
 		"/api/v1/jobs/llama70b-run12/export", "/api/v1/findings",
 		"/api/v1/findings/F-7Q2K", "/api/v1/openapi.yaml", "/metrics",
-		"/healthz", "/readyz", "/version", "/", "/index.html"};
+		"/healthz", "/readyz", "/version", "/", "/index.html" };
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-		ck_assert_msg(
-			rig_get(paths[i]) == 200, "%s: %.60s", paths[i], rig_answer);
+		ck_assert_msg(rig_get(paths[i]) == 200, "%s: %.60s", paths[i],
+			rig_answer);
 		ck_assert(rig_has(
 			"\r\nContent-Security-Policy: default-src 'none'; script-src "
 			"'self'; "
@@ -181,7 +181,7 @@ START_TEST(every_asset_answers)
 					 "Accept-Encoding: gzip, br\r\n"),
 			200);
 		ck_assert(rig_has("\r\nContent-Encoding: gzip\r\n") ==
-			  (ls_ui_assets[i].gzip != NULL));
+			(ls_ui_assets[i].gzip != NULL));
 	}
 }
 END_TEST
@@ -224,8 +224,8 @@ END_TEST
 
 START_TEST(only_get_and_head_are_served)
 {
-	static const char *const methods[] = {
-		"POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"};
+	static const char *const methods[] = { "POST", "PUT", "DELETE", "PATCH",
+		"OPTIONS", "TRACE" };
 
 	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
 		ck_assert_int_eq(
@@ -244,8 +244,8 @@ START_TEST(head_has_headers_and_no_body)
 	ck_assert(rig_has("\r\nContent-Length: "));
 	ck_assert(!rig_has("\r\nContent-Length: 0\r\n"));
 	ck_assert_str_eq(rig_body(), "");
-	ck_assert_int_eq(
-		rig_ask("HEAD", "/api/v1/jobs/llama70b-run12/export", ""), 200);
+	ck_assert_int_eq(rig_ask("HEAD", "/api/v1/jobs/llama70b-run12/export", ""),
+		200);
 	ck_assert_str_eq(rig_body(), "");
 	ck_assert_int_eq(rig_ask("HEAD", "/api/v1/jobs/none", ""), 404);
 	ck_assert_str_eq(rig_body(), "");
@@ -254,7 +254,7 @@ END_TEST
 
 START_TEST(unchanged_is_304)
 {
-	static const char *const paths[] = {"/api/v1/jobs", "/app.js", "/version"};
+	static const char *const paths[] = { "/api/v1/jobs", "/app.js", "/version" };
 	char header[128];
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
@@ -285,8 +285,8 @@ START_TEST(host_of_elsewhere_is_refused)
 	ck_assert_int_eq(rig_ask_raw("GET http://evil.example/ HTTP/1.1\r\nHost: "
 				     "localhost\r\nConnection: close\r\n\r\n"),
 		421);
-	ck_assert_int_eq(
-		rig_ask_raw("GET / HTTP/1.1\r\nConnection: close\r\n\r\n"), 421);
+	ck_assert_int_eq(rig_ask_raw("GET / HTTP/1.1\r\nConnection: close\r\n\r\n"),
+		421);
 	ck_assert_int_eq(rig_ask_raw("GET / HTTP/1.1\r\nHost: "
 				     "LocalHost:7118\r\nConnection: close\r\n\r\n"),
 		200);
@@ -300,13 +300,13 @@ END_TEST
 
 START_TEST(paths_never_reach_the_file_system)
 {
-	static const char *const paths[] = {"/../../etc/passwd",
+	static const char *const paths[] = { "/../../etc/passwd",
 		"/%2e%2e/%2e%2e/etc/passwd", "/ui/../app.js", "//etc/passwd",
-		"/app.js/", "/./app.js", "/app.js%00", "/.git/config"};
+		"/app.js/", "/./app.js", "/app.js%00", "/.git/config" };
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
 		ck_assert_msg(rig_get(paths[i]) != 200 ||
-				      strcmp(paths[i], "//etc/passwd") == 0,
+				strcmp(paths[i], "//etc/passwd") == 0,
 			"%s", paths[i]);
 	ck_assert(!rig_has("root:"));
 }
@@ -340,9 +340,9 @@ END_TEST
 
 START_TEST(garbage_is_harmless)
 {
-	static const char *const texts[] = {"\r\n\r\n\r\n", "GET\r\n\r\n",
+	static const char *const texts[] = { "\r\n\r\n\r\n", "GET\r\n\r\n",
 		"\x16\x03\x01\x02\r\n\r\n", "GET / HTTP/9.9\r\n\r\n",
-		"GET /%zz?%=%&=& HTTP/1.1\r\nHost: localhost\r\n\r\n"};
+		"GET /%zz?%=%&=& HTTP/1.1\r\nHost: localhost\r\n\r\n" };
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		int fd = rig_connect();
@@ -376,8 +376,9 @@ START_TEST(late_answers_find_the_client)
 	size_t len = 0;
 
 	rig_backend.hold = true;
-	rig_send(fd, "GET /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nConnection: "
-		     "close\r\n\r\n");
+	rig_send(fd,
+		"GET /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nConnection: "
+		"close\r\n\r\n");
 	ck_assert(!rig_read(fd, &len, 50));
 	ck_assert_uint_eq(rig_backend.held_count, 1);
 	fake_backend_let_go(&rig_backend);
@@ -389,12 +390,12 @@ END_TEST
 
 START_TEST(late_answers_without_a_client_are_dropped)
 {
-	static const char *const paths[] = {
-		"/api/v1/jobs", "/metrics", "/api/v1/jobs/none"};
+	static const char *const paths[] = { "/api/v1/jobs", "/metrics",
+		"/api/v1/jobs/none" };
 	char text[256];
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-		struct linger now = {1, 0};
+		struct linger now = { 1, 0 };
 		int fd = rig_connect();
 		size_t len = 0;
 
@@ -405,8 +406,8 @@ START_TEST(late_answers_without_a_client_are_dropped)
 			paths[i]);
 		rig_send(fd, text);
 		ck_assert(!rig_read(fd, &len, 30));
-		(void)setsockopt(
-			fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)); /* a reset */
+		(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now,
+			sizeof(now)); /* a reset */
 		(void)close(fd);
 		rig_pump();
 		fake_backend_let_go(&rig_backend);
@@ -422,9 +423,10 @@ START_TEST(pipelined_requests_are_answered_in_order)
 	size_t len = 0;
 	const char *first, *second;
 
-	rig_send(fd, "GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n"
-		     "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: "
-		     "close\r\n\r\n");
+	rig_send(fd,
+		"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n"
+		"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: "
+		"close\r\n\r\n");
 	ck_assert(rig_read(fd, &len, 5000));
 	first = strstr(rig_answer, "\"version\"");
 	second = strstr(rig_answer, "\"status\":\"ok\"");
@@ -435,7 +437,7 @@ END_TEST
 
 START_TEST(answers_outlive_the_server)
 {
-	struct ls_httpd_options options = {.address = "127.0.0.1"};
+	struct ls_httpd_options options = { .address = "127.0.0.1" };
 	struct ls_backend functions;
 	int fd = rig_connect();
 	size_t len = 0;
@@ -447,8 +449,8 @@ START_TEST(answers_outlive_the_server)
 	rig_httpd = NULL;
 	fake_backend_let_go(&rig_backend);
 	(void)close(fd);
-	fake_backend_init(
-		&rig_backend, ls_test_source("tests/golden/web/run"), &functions);
+	fake_backend_init(&rig_backend, ls_test_source("tests/golden/web/run"),
+		&functions);
 	ck_assert_int_eq(ls_httpd_new(rig_loop, &options, &functions, &rig_httpd), 0);
 }
 END_TEST
@@ -462,11 +464,12 @@ START_TEST(slow_clients_and_backends_have_a_deadline)
 	slow = rig_connect();
 	fd = rig_connect();
 	rig_backend.hold = true;
-	rig_send(fd, "GET /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nConnection: "
-		     "close\r\n\r\n");
+	rig_send(fd,
+		"GET /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nConnection: "
+		"close\r\n\r\n");
 	/* A byte now and then keeps libevent's own timeout away, but not ours. */
 	for (const char *c = "GET / HTTP/1.1"; *c != '\0'; c++) {
-		char one[2] = {*c, '\0'};
+		char one[2] = { *c, '\0' };
 
 		if (send(slow, one, 1, MSG_NOSIGNAL) != 1)
 			break;
@@ -487,13 +490,13 @@ END_TEST
 
 START_TEST(open_addresses_need_insecure)
 {
-	struct ls_httpd_options options = {.address = "0.0.0.0"};
+	struct ls_httpd_options options = { .address = "0.0.0.0" };
 	struct ls_backend functions;
 	struct ls_httpd *h = NULL;
 
 	rig_start(0);
-	fake_backend_init(
-		&rig_backend, ls_test_source("tests/golden/web/run"), &functions);
+	fake_backend_init(&rig_backend, ls_test_source("tests/golden/web/run"),
+		&functions);
 	ck_assert_int_eq(ls_httpd_new(rig_loop, &options, &functions, &h), -EPERM);
 	ck_assert_ptr_null(h);
 	options.insecure = true;
@@ -530,10 +533,13 @@ START_TEST(a_write_is_taken_from_this_machine_only)
 	ck_assert_int_eq(rig_backend.last.kind, LS_ASK_ZOOM);
 	ck_assert_uint_eq(rig_backend.last.seconds, 60);
 	ck_assert_str_eq(rig_backend.last.host, "t1v-n-ab12-w-17");
-	ck_assert_int_eq(post(ZOOM_PATH, JSON_TYPE "Origin: http://localhost\r\n", "{}"), 200);
+	ck_assert_int_eq(
+		post(ZOOM_PATH, JSON_TYPE "Origin: http://localhost\r\n", "{}"), 200);
 	ck_assert_uint_eq(rig_backend.last.seconds, 120);
 	/* What a page from elsewhere can make a browser send. */
-	ck_assert_int_eq(post(ZOOM_PATH, JSON_TYPE "Origin: http://evil.example\r\n", "{}"), 403);
+	ck_assert_int_eq(
+		post(ZOOM_PATH, JSON_TYPE "Origin: http://evil.example\r\n", "{}"),
+		403);
 	ck_assert_int_eq(post(ZOOM_PATH, JSON_TYPE "Origin: null\r\n", "{}"), 403);
 	ck_assert_int_eq(post(ZOOM_PATH, "Content-Type: text/plain\r\n", "{}"), 415);
 	ck_assert_int_eq(post(ZOOM_PATH, "", "{}"), 415);
@@ -543,9 +549,9 @@ END_TEST
 
 START_TEST(a_bad_body_is_refused)
 {
-	static const char *const bad[] = {"", "x", "[]", "{\"seconds\":0}",
+	static const char *const bad[] = { "", "x", "[]", "{\"seconds\":0}",
 		"{\"seconds\":121}", "{\"seconds\":\"60\"}", "{\"seconds\":1.5}",
-		"{\"seconds\":60,\"more\":1}", "{\"seconds\":60}{"};
+		"{\"seconds\":60,\"more\":1}", "{\"seconds\":60}{" };
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		ck_assert_msg(post(ZOOM_PATH, JSON_TYPE, bad[i]) == 400, "%s", bad[i]);
@@ -568,45 +574,58 @@ END_TEST
 START_TEST(series_come_in_pages)
 {
 	ck_assert_int_eq(
-		rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17/series?limit=3", ""), 200);
+		rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17/series?limit=3", ""),
+		200);
 	ck_assert(rig_has("\"next_cursor\":\"after-3\""));
-	ck_assert_int_eq(rig_ask("GET",
-				 "/api/v1/hosts/t1v-n-ab12-w-17/series?limit=3&cursor=after-3",
-				 ""),
+	ck_assert_int_eq(
+		rig_ask("GET",
+			"/api/v1/hosts/t1v-n-ab12-w-17/series?limit=3&cursor=after-3",
+			""),
 		200);
 	ck_assert(rig_has("tpu.runtime.queue_depth"));
 	ck_assert(!rig_has("host.cpu.busy"));
 	ck_assert(rig_has("\"next_cursor\":null"));
+	ck_assert_int_eq(rig_ask("GET",
+				 "/api/v1/hosts/t1v-n-ab12-w-17/series?cursor=after-5",
+				 ""),
+		400);
+	ck_assert_int_eq(rig_ask("GET",
+				 "/api/v1/hosts/t1v-n-ab12-w-17/series?cursor=after-x",
+				 ""),
+		400);
 	ck_assert_int_eq(
-		rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17/series?cursor=after-5", ""), 400);
-	ck_assert_int_eq(
-		rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17/series?cursor=after-x", ""), 400);
-	ck_assert_int_eq(rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17/series?step=1", ""), 400);
+		rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17/series?step=1", ""), 400);
 	ck_assert_int_eq(rig_ask("GET", "/api/v1/hosts/nobody/series", ""), 404);
 	ck_assert_int_eq(rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17", ""), 200);
 	ck_assert(rig_has("\"schema_version\":1"));
-	ck_assert_int_eq(rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17?limit=1", ""), 400);
+	ck_assert_int_eq(rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17?limit=1", ""),
+		400);
 }
 END_TEST
 
 START_TEST(stored_answers_are_given_as_they_are_read)
 {
 	size_t len = 0;
-	char *want = ls_test_read(ls_test_source("tests/golden/web/run/history.json"), &len);
+	char *want =
+		ls_test_read(ls_test_source("tests/golden/web/run/history.json"), &len);
 	char headers[200], *etag, *end;
 
-	ck_assert_int_eq(rig_get("/api/v1/hosts/t1v-n-ab12-w-17/series/a.b?step=60"), 200);
+	ck_assert_int_eq(rig_get("/api/v1/hosts/t1v-n-ab12-w-17/series/a.b?step=60"),
+		200);
 	ck_assert_str_eq(rig_body(), want);
 	ck_assert(rig_has("Content-Type: application/json"));
 	ck_assert_int_eq(rig_backend.last.step_s, 60);
 	etag = strcasestr(rig_answer, "ETag: ");
 	ck_assert_ptr_nonnull(etag);
 	end = strstr(etag, "\r\n");
-	(void)snprintf(headers, sizeof(headers), "If-None-Match: %.*s\r\n", (int)(end - etag - 6),
-		etag + 6);
+	(void)snprintf(headers, sizeof(headers), "If-None-Match: %.*s\r\n",
+		(int)(end - etag - 6), etag + 6);
+	ck_assert_int_eq(rig_ask("GET",
+				 "/api/v1/hosts/t1v-n-ab12-w-17/series/a.b?step=60",
+				 headers),
+		304);
 	ck_assert_int_eq(
-		rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17/series/a.b?step=60", headers), 304);
-	ck_assert_int_eq(rig_ask("HEAD", "/api/v1/hosts/t1v-n-ab12-w-17/series/a.b", ""), 200);
+		rig_ask("HEAD", "/api/v1/hosts/t1v-n-ab12-w-17/series/a.b", ""), 200);
 	ck_assert_str_eq(rig_body(), "");
 	ck_assert_int_eq(rig_get("/api/v1/jobs/llama70b-run12/series?metric=a"), 200);
 	ck_assert_int_eq(rig_get("/api/v1/jobs/llama70b-run12/steps/50259"), 200);
@@ -656,13 +675,16 @@ END_TEST
 START_TEST(an_export_may_have_all_counters)
 {
 	ck_assert_int_eq(
-		rig_ask("GET", "/api/v1/jobs/llama70b-run12/export?counters=all", ""), 200);
+		rig_ask("GET", "/api/v1/jobs/llama70b-run12/export?counters=all", ""),
+		200);
 	ck_assert(rig_backend.last.counters);
 	ck_assert_int_eq(
-		rig_ask("GET", "/api/v1/jobs/llama70b-run12/export?counters=hot", ""), 200);
+		rig_ask("GET", "/api/v1/jobs/llama70b-run12/export?counters=hot", ""),
+		200);
 	ck_assert(!rig_backend.last.counters);
 	ck_assert_int_eq(
-		rig_ask("GET", "/api/v1/jobs/llama70b-run12/export?counters=some", ""), 400);
+		rig_ask("GET", "/api/v1/jobs/llama70b-run12/export?counters=some", ""),
+		400);
 }
 END_TEST
 

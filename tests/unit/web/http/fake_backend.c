@@ -62,7 +62,8 @@ fake_body(const struct fake_backend *b, const struct ls_ask *q)
 		return fake_load(b, "findings");
 	if (q->kind == LS_ASK_FINDING)
 		return fake_pick(fake_load(b, "findings"), q->id);
-	if (q->kind == LS_ASK_HOST || q->kind == LS_ASK_SERIES || q->kind == LS_ASK_ZOOM)
+	if (q->kind == LS_ASK_HOST || q->kind == LS_ASK_SERIES ||
+		q->kind == LS_ASK_ZOOM)
 		return fake_host(b, q);
 	job = fake_pick(fake_load(b, "jobs"), q->job);
 	if (!job || q->kind == LS_ASK_JOB)
@@ -83,7 +84,7 @@ fake_ask(void *arg, const struct ls_ask *q, ls_ask_reply *reply, void *reply_arg
 
 	b->last = *q;
 	if (b->hold && b->held_count < FAKE_BACKEND_HELD_MAX) {
-		b->held[b->held_count++] = (struct fake_held){reply, reply_arg, body};
+		b->held[b->held_count++] = (struct fake_held){ reply, reply_arg, body };
 		return;
 	}
 	reply(reply_arg, body ? 0 : -LS_EUNKNOWN, body);
@@ -133,18 +134,20 @@ fake_export(void *arg, const struct ls_ask *q, ls_export_piece *piece, void *pie
 	(void)piece(piece_arg, b->cut_export ? -LS_EDB : 0, NULL, 0);
 }
 
-/* The text of a file, as the collector would have read it; of the one host and job there are. */
+/* The text of a file, as the collector would have read it; of the one host and job
+ * there are. */
 static void
 fake_read(void *arg, const struct ls_ask *q, ls_export_piece *piece, void *piece_arg)
 {
 	static const char *const names[] = { "history", "fleet", "step" };
 	struct fake_backend *b = arg;
 	const char *name = q->kind == LS_ASK_FLEET && q->band
-				   ? "band"
-				   : names[q->kind - LS_ASK_HISTORY];
+		? "band"
+		: names[q->kind - LS_ASK_HISTORY];
 	char path[512], text[4096];
-	json_t *known = q->kind == LS_ASK_HISTORY ? fake_load(b, "host")
-						  : fake_pick(fake_load(b, "jobs"), q->job);
+	json_t *known = q->kind == LS_ASK_HISTORY
+		? fake_load(b, "host")
+		: fake_pick(fake_load(b, "jobs"), q->job);
 	const char *host = json_string_value(json_object_get(known, "host"));
 	FILE *f = NULL;
 	size_t n;
@@ -153,7 +156,8 @@ fake_read(void *arg, const struct ls_ask *q, ls_export_piece *piece, void *piece
 	b->reading = piece_arg;
 	if (!known || (host && strcmp(host, q->host) != 0) || b->read_rc != 0) {
 		json_decref(known);
-		(void)piece(piece_arg, b->read_rc != 0 ? b->read_rc : -LS_EUNKNOWN, NULL, 0);
+		(void)piece(piece_arg, b->read_rc != 0 ? b->read_rc : -LS_EUNKNOWN,
+			NULL, 0);
 		return;
 	}
 	json_decref(known);
@@ -203,5 +207,6 @@ fake_backend_init(struct fake_backend *b, const char *dir, struct ls_backend *re
 {
 	memset(b, 0, sizeof(*b));
 	(void)snprintf(b->dir, sizeof(b->dir), "%s", dir);
-	*ret = (struct ls_backend){b, fake_ask, fake_export, fake_read, fake_cancel, fake_metrics, fake_ready};
+	*ret = (struct ls_backend){ b, fake_ask, fake_export, fake_read, fake_cancel,
+		fake_metrics, fake_ready };
 }

@@ -3,7 +3,8 @@
  * fake_backend - a backend for tests of the web folder: answers from the files of a
  * directory.
  *
- * jobs, hosts, steps, records, grid, findings, history, fleet, band, step (.json) and export.ndjson.
+ * jobs, hosts, steps, records, grid, findings, history, fleet, band, step (.json) and
+ * export.ndjson.
  *
  * Owner:   the loop thread.
  * Units:   as in web/README.md.
@@ -26,15 +27,15 @@ struct fake_held {
 
 struct fake_backend {
 	char dir[256];
-	bool hold;	       /* keep replies until fake_backend_let_go */
-	bool cut_export;       /* fail after the first piece */
+	bool hold; /* keep replies until fake_backend_let_go */
+	bool cut_export; /* fail after the first piece */
 	const char *not_ready; /* NULL: ready */
-	struct ls_ask last;    /* what was asked last */
-	int stopped;	       /* exports that the reader ended */
-	int read_rc;	       /* of read: fail so */
-	bool hold_read;	       /* of read: give nothing until held_piece is called */
+	struct ls_ask last; /* what was asked last */
+	int stopped; /* exports that the reader ended */
+	int read_rc; /* of read: fail so */
+	bool hold_read; /* of read: give nothing until held_piece is called */
 	ls_export_piece *held_piece;
-	void *reading;	       /* whom read was asked for last */
+	void *reading; /* whom read was asked for last */
 	int cancelled;
 	size_t held_count;
 	struct fake_held held[FAKE_BACKEND_HELD_MAX];

@@ -19,7 +19,7 @@ fake_stop(void *arg)
 int
 main(int argc, char **argv)
 {
-	struct ls_httpd_options options = {.address = "127.0.0.1"};
+	struct ls_httpd_options options = { .address = "127.0.0.1" };
 	struct ls_loop *loop = ls_loop_new();
 	struct fake_backend backend;
 	struct ls_backend functions;
@@ -31,8 +31,8 @@ main(int argc, char **argv)
 		return 2;
 	}
 	if (argc > 2)
-		(void)snprintf(
-			options.web_root, sizeof(options.web_root), "%s", argv[2]);
+		(void)snprintf(options.web_root, sizeof(options.web_root), "%s",
+			argv[2]);
 	fake_backend_init(&backend, argv[1], &functions);
 	rc = ls_loop_signals(loop, fake_stop, NULL, loop);
 	if (rc == 0)

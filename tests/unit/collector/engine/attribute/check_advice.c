@@ -12,11 +12,12 @@
 static struct ls_finding
 finding_with(enum ls_cause cause, int32_t chips, double chips_lost)
 {
-	struct ls_finding f = {.who = {.job = "train", .host = "h3"}, .chips = chips,
-		.chips_lost = chips_lost};
+	struct ls_finding f = { .who = { .job = "train", .host = "h3" },
+		.chips = chips,
+		.chips_lost = chips_lost };
 
 	f.diagnosis.count = 1;
-	f.diagnosis.hypotheses[0] = (struct ls_hypothesis){cause, 0.9, 0.95};
+	f.diagnosis.hypotheses[0] = (struct ls_hypothesis){ cause, 0.9, 0.95 };
 	return f;
 }
 
@@ -30,7 +31,7 @@ static const char *
 filled(const char *text, const char *job, const char *host)
 {
 	static char dst[512];
-	struct ls_worker_info who = {0};
+	struct ls_worker_info who = { 0 };
 
 	(void)memcpy(who.job, job, strlen(job));
 	(void)memcpy(who.host, host, strlen(host));
@@ -52,7 +53,7 @@ END_TEST
 
 START_TEST(text_is_cut_to_fit)
 {
-	struct ls_worker_info who = {.job = "train", .host = "h"};
+	struct ls_worker_info who = { .job = "train", .host = "h" };
 	char dst[8];
 
 	ck_assert_uint_eq(ls_advice_fill(dst, sizeof(dst), "a %j b %h c", &who), 7);
@@ -71,7 +72,9 @@ START_TEST(longest_names_are_not_cut_in_an_action)
 	memset(f.who.job, '\'', sizeof(f.who.job) - 1);
 	memset(f.who.host, '\'', sizeof(f.who.host) - 1);
 	actions = ls_advice_render(&f);
-	shell = text_at(json_array_get(json_object_get(json_array_get(actions, 0), "commands"), 0),
+	shell = text_at(
+		json_array_get(json_object_get(json_array_get(actions, 0), "commands"),
+			0),
 		"shell");
 	ck_assert_ptr_nonnull(strstr(shell, "# input_wait"));
 	json_decref(actions);
@@ -87,10 +90,12 @@ START_TEST(restarts_have_a_price_and_a_break_even)
 	ck_assert_uint_eq(json_array_size(actions), 1);
 	ck_assert_str_eq(text_at(a, "for"), "cpu_quota");
 	ck_assert_str_eq(text_at(a, "state"), "proposed");
-	ck_assert_double_eq(json_number_value(json_object_get(a, "cost_chip_hours")), 6);
-	ck_assert_double_eq(
-		json_number_value(json_object_get(a, "downtime_s")), LS_ADVICE_RESTART_S);
-	ck_assert_double_eq(json_number_value(json_object_get(a, "break_even_s")), 3600);
+	ck_assert_double_eq(json_number_value(json_object_get(a, "cost_chip_hours")),
+		6);
+	ck_assert_double_eq(json_number_value(json_object_get(a, "downtime_s")),
+		LS_ADVICE_RESTART_S);
+	ck_assert_double_eq(json_number_value(json_object_get(a, "break_even_s")),
+		3600);
 	ck_assert_ptr_nonnull(text_at(a, "caveat"));
 	json_decref(actions);
 }
@@ -102,17 +107,22 @@ START_TEST(what_needs_no_restart_is_free)
 	json_t *actions = ls_advice_render(&f);
 	const json_t *a = json_array_get(actions, 0);
 
-	ck_assert_double_eq(json_number_value(json_object_get(a, "cost_chip_hours")), 0);
+	ck_assert_double_eq(json_number_value(json_object_get(a, "cost_chip_hours")),
+		0);
 	ck_assert_double_eq(json_number_value(json_object_get(a, "break_even_s")), 0);
 	ck_assert(json_is_null(json_object_get(a, "caveat")));
 	ck_assert_uint_eq(json_array_size(json_object_get(a, "commands")), 2);
 	ck_assert_ptr_nonnull(strstr(
-		text_at(json_array_get(json_object_get(a, "commands"), 0), "shell"), "ps -eo"));
-	ck_assert_int_eq(strncmp(text_at(json_array_get(json_object_get(a, "commands"), 1),
-					 "shell"),
-				 "lockstep series h3 --limit 1000 | grep host.neighbour ", 54), 0);
+		text_at(json_array_get(json_object_get(a, "commands"), 0), "shell"),
+		"ps -eo"));
+	ck_assert_int_eq(
+		strncmp(text_at(json_array_get(json_object_get(a, "commands"), 1),
+				"shell"),
+			"lockstep series h3 --limit 1000 | grep host.neighbour ", 54),
+		0);
 	ck_assert_double_eq(json_number_value(json_object_get(
-		json_object_get(a, "predicted"), "saving_chips")), 2);
+				    json_object_get(a, "predicted"), "saving_chips")),
+		2);
 	json_decref(actions);
 }
 END_TEST

@@ -13,8 +13,16 @@
 static struct ls_evidence
 row(enum ls_signal signal, double subject, double p50)
 {
-	return (struct ls_evidence){.signal = signal, .metric = "m", .unit = "s", .subject = subject,
-		.p10 = p50, .p50 = p50, .p90 = p50, .peers = 3, .per_step_s = 1, .robust_z = NAN};
+	return (struct ls_evidence){ .signal = signal,
+		.metric = "m",
+		.unit = "s",
+		.subject = subject,
+		.p10 = p50,
+		.p50 = p50,
+		.p90 = p50,
+		.peers = 3,
+		.per_step_s = 1,
+		.robust_z = NAN };
 }
 
 static const struct ls_hypothesis *
@@ -47,14 +55,18 @@ START_TEST(what_grew_with_the_gap_is_named)
 		enum ls_signal signal;
 		enum ls_cause cause;
 	} table[] = {
-		{LS_SIGNAL_INPUT, LS_CAUSE_INPUT}, {LS_SIGNAL_CHECKPOINT, LS_CAUSE_CHECKPOINT},
-		{LS_SIGNAL_COMPILE, LS_CAUSE_COMPILE}, {LS_SIGNAL_GC, LS_CAUSE_GC},
-		{LS_SIGNAL_H2D, LS_CAUSE_H2D}, {LS_SIGNAL_DISPATCH, LS_CAUSE_DISPATCH},
-		{LS_SIGNAL_THROTTLED, LS_CAUSE_CPU_QUOTA},
-		{LS_SIGNAL_RUNQUEUE, LS_CAUSE_CPU_CONTENTION}, {LS_SIGNAL_CPU, LS_CAUSE_COMPUTE},
+		{ LS_SIGNAL_INPUT, LS_CAUSE_INPUT },
+		{ LS_SIGNAL_CHECKPOINT, LS_CAUSE_CHECKPOINT },
+		{ LS_SIGNAL_COMPILE, LS_CAUSE_COMPILE },
+		{ LS_SIGNAL_GC, LS_CAUSE_GC },
+		{ LS_SIGNAL_H2D, LS_CAUSE_H2D },
+		{ LS_SIGNAL_DISPATCH, LS_CAUSE_DISPATCH },
+		{ LS_SIGNAL_THROTTLED, LS_CAUSE_CPU_QUOTA },
+		{ LS_SIGNAL_RUNQUEUE, LS_CAUSE_CPU_CONTENTION },
+		{ LS_SIGNAL_CPU, LS_CAUSE_COMPUTE },
 	};
-	struct ls_evidence rows[2] = {row(table[_i].signal, 0.010, 0.001),
-		row(LS_SIGNAL_OWN, 0.05, 0.04)};
+	struct ls_evidence rows[2] = { row(table[_i].signal, 0.010, 0.001),
+		row(LS_SIGNAL_OWN, 0.05, 0.04) };
 	struct ls_diagnosis d;
 	const struct ls_hypothesis *h = first(rows, 2, true, &d);
 
@@ -68,16 +80,20 @@ END_TEST
 
 START_TEST(what_only_one_worker_does_explains_its_counters_too)
 {
-	static const enum ls_signal extra[] = {LS_SIGNAL_COMPILE, LS_SIGNAL_CHECKPOINT, LS_SIGNAL_GC};
-	struct ls_evidence rows[4] = {row(extra[_i], 0.009, 0), row(LS_SIGNAL_RUNQUEUE, 0.03, 0.001),
-		row(LS_SIGNAL_CPU, 0.02, 0.001), row(LS_SIGNAL_THROTTLED, 0.02, 0)};
+	static const enum ls_signal extra[] = { LS_SIGNAL_COMPILE, LS_SIGNAL_CHECKPOINT,
+		LS_SIGNAL_GC };
+	struct ls_evidence rows[4] = { row(extra[_i], 0.009, 0),
+		row(LS_SIGNAL_RUNQUEUE, 0.03, 0.001), row(LS_SIGNAL_CPU, 0.02, 0.001),
+		row(LS_SIGNAL_THROTTLED, 0.02, 0) };
 	struct ls_diagnosis d;
 	enum ls_cause cause = first(rows, 1, true, &d)->cause;
 
 	ck_assert_int_eq(first(rows, 4, true, &d)->cause, cause);
 	for (size_t i = 1; i < d.count; i++)
-		ck_assert_double_le(d.hypotheses[i].confidence, d.hypotheses[i - 1].confidence);
-	rows[0] = row(extra[_i], 0.012, 0.003); /* the others do it, too: it is no extra */
+		ck_assert_double_le(d.hypotheses[i].confidence,
+			d.hypotheses[i - 1].confidence);
+	/* the others do it, too: it is no extra */
+	rows[0] = row(extra[_i], 0.012, 0.003);
 	ck_assert_int_eq(first(rows, 3, true, &d)->cause, LS_CAUSE_CPU_CONTENTION);
 	rows[0] = row(extra[_i], 0.007, 0); /* does not explain enough */
 	ck_assert_int_eq(first(rows, 3, true, &d)->cause, LS_CAUSE_CPU_CONTENTION);
@@ -86,7 +102,8 @@ END_TEST
 
 START_TEST(less_than_80_percent_is_unexplained)
 {
-	struct ls_evidence rows[] = {row(LS_SIGNAL_INPUT, 0.007, 0), row(LS_SIGNAL_GC, 0.001, 0)};
+	struct ls_evidence rows[] = { row(LS_SIGNAL_INPUT, 0.007, 0),
+		row(LS_SIGNAL_GC, 0.001, 0) };
 	struct ls_diagnosis d;
 
 	ck_assert_int_eq(first(rows, 2, true, &d)->cause, LS_CAUSE_UNEXPLAINED);
@@ -99,8 +116,8 @@ END_TEST
 
 START_TEST(nothing_known_is_unexplained)
 {
-	struct ls_evidence rows[] = {row(LS_SIGNAL_INPUT, NAN, 0), row(LS_SIGNAL_WORK, NAN, 1),
-		row(LS_SIGNAL_CPU, NAN, 1)};
+	struct ls_evidence rows[] = { row(LS_SIGNAL_INPUT, NAN, 0),
+		row(LS_SIGNAL_WORK, NAN, 1), row(LS_SIGNAL_CPU, NAN, 1) };
 	struct ls_diagnosis d;
 
 	ck_assert_int_eq(first(NULL, 0, false, &d)->cause, LS_CAUSE_UNEXPLAINED);
@@ -114,7 +131,7 @@ END_TEST
 
 START_TEST(counters_that_are_not_ripe_do_not_judge)
 {
-	struct ls_evidence rows[] = {row(LS_SIGNAL_RUNQUEUE, 0.01, 0)};
+	struct ls_evidence rows[] = { row(LS_SIGNAL_RUNQUEUE, 0.01, 0) };
 	struct ls_diagnosis d;
 
 	ck_assert_int_eq(first(rows, 1, false, &d)->cause, LS_CAUSE_UNEXPLAINED);
@@ -125,8 +142,8 @@ END_TEST
 START_TEST(more_work_is_imbalance_and_not_slow_compute)
 {
 	/* twice the tokens of its peers, whose own work takes 10 ms */
-	struct ls_evidence rows[] = {row(LS_SIGNAL_WORK, 1024, 512),
-		row(LS_SIGNAL_OWN, 0.020, 0.010), row(LS_SIGNAL_CPU, 0.020, 0.010)};
+	struct ls_evidence rows[] = { row(LS_SIGNAL_WORK, 1024, 512),
+		row(LS_SIGNAL_OWN, 0.020, 0.010), row(LS_SIGNAL_CPU, 0.020, 0.010) };
 	struct ls_diagnosis d;
 
 	rows[0].per_step_s = 0;
@@ -140,9 +157,10 @@ END_TEST
 /* Twice as much in its fullest expert, which no counter of the host sees. */
 START_TEST(a_fuller_expert_is_imbalance_and_not_slow_compute)
 {
-	struct ls_evidence rows[] = {row(LS_SIGNAL_LOAD, 2.4, 1.2), row(LS_SIGNAL_OWN, 0.020, 0.010),
-		row(LS_SIGNAL_COMPUTE, 0.019, 0.009), row(LS_SIGNAL_RUNQUEUE, 0.001, 0.001),
-		row(LS_SIGNAL_CPU, 0.009, 0.009), row(LS_SIGNAL_WORK, 512, 512)};
+	struct ls_evidence rows[] = { row(LS_SIGNAL_LOAD, 2.4, 1.2),
+		row(LS_SIGNAL_OWN, 0.020, 0.010), row(LS_SIGNAL_COMPUTE, 0.019, 0.009),
+		row(LS_SIGNAL_RUNQUEUE, 0.001, 0.001), row(LS_SIGNAL_CPU, 0.009, 0.009),
+		row(LS_SIGNAL_WORK, 512, 512) };
 	struct ls_diagnosis d;
 
 	rows[0].per_step_s = rows[5].per_step_s = 0;
@@ -163,9 +181,10 @@ START_TEST(a_late_launch_is_explained_by_what_kept_it)
 	static const struct {
 		enum ls_signal signal;
 		enum ls_cause cause;
-	} kept[] = {{LS_SIGNAL_RUNQUEUE, LS_CAUSE_CPU_CONTENTION}, {LS_SIGNAL_THROTTLED, LS_CAUSE_CPU_QUOTA}};
-	struct ls_evidence rows[] = {row(LS_SIGNAL_DISPATCH, 0.011, 0.001), row(kept[_i].signal, 0.009, 0),
-		row(LS_SIGNAL_CPU, 0.005, 0.005)};
+	} kept[] = { { LS_SIGNAL_RUNQUEUE, LS_CAUSE_CPU_CONTENTION },
+		{ LS_SIGNAL_THROTTLED, LS_CAUSE_CPU_QUOTA } };
+	struct ls_evidence rows[] = { row(LS_SIGNAL_DISPATCH, 0.011, 0.001),
+		row(kept[_i].signal, 0.009, 0), row(LS_SIGNAL_CPU, 0.005, 0.005) };
 	struct ls_diagnosis d;
 
 	ck_assert_int_eq(first(rows, 3, true, &d)->cause, kept[_i].cause);
@@ -182,8 +201,9 @@ END_TEST
 
 START_TEST(a_slow_copy_is_no_standstill)
 {
-	struct ls_evidence rows[] = {row(LS_SIGNAL_OWN, 0.020, 0.010), row(LS_SIGNAL_H2D, 0.011, 0.001),
-		row(LS_SIGNAL_RUNQUEUE, 0.001, 0.001), row(LS_SIGNAL_CPU, 0.009, 0.009)};
+	struct ls_evidence rows[] = { row(LS_SIGNAL_OWN, 0.020, 0.010),
+		row(LS_SIGNAL_H2D, 0.011, 0.001), row(LS_SIGNAL_RUNQUEUE, 0.001, 0.001),
+		row(LS_SIGNAL_CPU, 0.009, 0.009) };
 	struct ls_diagnosis d;
 
 	ck_assert_int_eq(first(rows, 4, true, &d)->cause, LS_CAUSE_H2D);
@@ -194,9 +214,9 @@ END_TEST
 
 START_TEST(wall_time_without_cpu_or_queue_is_stopped)
 {
-	struct ls_evidence rows[] = {row(LS_SIGNAL_OWN, 0.020, 0.010),
+	struct ls_evidence rows[] = { row(LS_SIGNAL_OWN, 0.020, 0.010),
 		row(LS_SIGNAL_RUNQUEUE, 0.001, 0.001), row(LS_SIGNAL_CPU, 0.009, 0.009),
-		row(LS_SIGNAL_THROTTLED, 0, 0), row(LS_SIGNAL_INPUT, 0, 0)};
+		row(LS_SIGNAL_THROTTLED, 0, 0), row(LS_SIGNAL_INPUT, 0, 0) };
 	struct ls_diagnosis d;
 
 	ck_assert_int_eq(first(rows, 5, true, &d)->cause, LS_CAUSE_STOPPED);
@@ -208,14 +228,17 @@ END_TEST
 /* Steadily so, and in its computation: no counter of the host sees a chip. */
 START_TEST(steady_computation_without_cpu_is_a_slow_chip)
 {
-	struct ls_evidence rows[] = {row(LS_SIGNAL_OWN, 0.020, 0.010), row(LS_SIGNAL_COMPUTE, 0.019, 0.009),
-		row(LS_SIGNAL_RUNQUEUE, 0.001, 0.001), row(LS_SIGNAL_CPU, 0.009, 0.009)};
+	struct ls_evidence rows[] = { row(LS_SIGNAL_OWN, 0.020, 0.010),
+		row(LS_SIGNAL_COMPUTE, 0.019, 0.009),
+		row(LS_SIGNAL_RUNQUEUE, 0.001, 0.001),
+		row(LS_SIGNAL_CPU, 0.009, 0.009) };
 	struct ls_diagnosis d;
 
 	ls_cause_diagnose(rows, 4, GAP_S, true, true, &d);
 	ck_assert_int_eq(d.hypotheses[0].cause, LS_CAUSE_COMPUTE);
 	ck_assert_int_eq(rows[1].role, LS_EVIDENCE_SUPPORTS);
-	ck_assert_int_eq(first(rows, 4, true, &d)->cause, LS_CAUSE_STOPPED); /* in some steps only */
+	/* in some steps only */
+	ck_assert_int_eq(first(rows, 4, true, &d)->cause, LS_CAUSE_STOPPED);
 	rows[1].subject = 0.011; /* elsewhere */
 	ls_cause_diagnose(rows, 4, GAP_S, true, true, &d);
 	ck_assert_int_eq(d.hypotheses[0].cause, LS_CAUSE_STOPPED);
@@ -226,9 +249,9 @@ END_TEST
 
 START_TEST(best_explanations_come_first_and_unexplained_keeps_its_place)
 {
-	struct ls_evidence rows[] = {row(LS_SIGNAL_GC, 0.003, 0), row(LS_SIGNAL_INPUT, 0.009, 0),
-		row(LS_SIGNAL_COMPILE, 0.004, 0), row(LS_SIGNAL_H2D, 0.005, 0),
-		row(LS_SIGNAL_DISPATCH, 0.006, 0)};
+	struct ls_evidence rows[] = { row(LS_SIGNAL_GC, 0.003, 0),
+		row(LS_SIGNAL_INPUT, 0.009, 0), row(LS_SIGNAL_COMPILE, 0.004, 0),
+		row(LS_SIGNAL_H2D, 0.005, 0), row(LS_SIGNAL_DISPATCH, 0.006, 0) };
 	struct ls_diagnosis d;
 
 	ck_assert_int_eq(first(rows, 5, true, &d)->cause, LS_CAUSE_INPUT);
@@ -249,7 +272,8 @@ START_TEST(every_cause_has_words)
 		ck_assert_uint_gt(strlen(info->action), 0);
 		ck_assert_uint_gt(strlen(info->command), 0);
 		for (unsigned other = 0; other < c; other++)
-			ck_assert_str_ne(info->name, ls_cause_info((enum ls_cause)other)->name);
+			ck_assert_str_ne(info->name,
+				ls_cause_info((enum ls_cause)other)->name);
 	}
 }
 END_TEST
@@ -262,7 +286,8 @@ cause_suite(void)
 
 	tcase_add_test(tc, coverage_is_the_share_of_the_gap);
 	tcase_add_loop_test(tc, what_grew_with_the_gap_is_named, 0, 9);
-	tcase_add_loop_test(tc, what_only_one_worker_does_explains_its_counters_too, 0, 3);
+	tcase_add_loop_test(tc, what_only_one_worker_does_explains_its_counters_too, 0,
+		3);
 	tcase_add_test(tc, less_than_80_percent_is_unexplained);
 	tcase_add_test(tc, nothing_known_is_unexplained);
 	tcase_add_test(tc, counters_that_are_not_ripe_do_not_judge);
@@ -272,7 +297,8 @@ cause_suite(void)
 	tcase_add_test(tc, a_slow_copy_is_no_standstill);
 	tcase_add_test(tc, steady_computation_without_cpu_is_a_slow_chip);
 	tcase_add_test(tc, wall_time_without_cpu_or_queue_is_stopped);
-	tcase_add_test(tc, best_explanations_come_first_and_unexplained_keeps_its_place);
+	tcase_add_test(tc,
+		best_explanations_come_first_and_unexplained_keeps_its_place);
 	tcase_add_test(tc, every_cause_has_words);
 	suite_add_tcase(s, tc);
 	return s;

@@ -15,22 +15,28 @@
 /* A job that has learned what is usual, with counters once a step. */
 struct watched {
 	struct fake_job *job;
-	double cpu_s[WORKERS], queue_s[WORKERS], held_s[WORKERS]; /* so far; held: the host's */
-	double cpu_step_s;                       /* each step of each worker */
+	/* so far; held: the host's */
+	double cpu_s[WORKERS], queue_s[WORKERS], held_s[WORKERS];
+	double cpu_step_s; /* each step of each worker */
 };
 
 static void
 watch(struct watched *w, size_t i)
 {
-	static const uint16_t metric[] = {LS_METRIC_JOB_CPU, LS_METRIC_JOB_RUNQUEUE_WAIT};
-	const double value[] = {w->cpu_s[i], w->queue_s[i]};
+	static const uint16_t metric[] = { LS_METRIC_JOB_CPU,
+		LS_METRIC_JOB_RUNQUEUE_WAIT };
+	const double value[] = { w->cpu_s[i], w->queue_s[i] };
 	char host[16];
 
 	(void)snprintf(host, sizeof(host), "h%zu", i);
-	ck_assert_int_eq(ls_engine_counters(w->job->engine, host, w->job->workers[i].handle,
-		w->job->now_us, 2, metric, value), 0);
-	ck_assert_int_eq(ls_engine_counters(w->job->engine, host, LS_NO_WORKER, w->job->now_us, 1,
-		&(uint16_t){LS_METRIC_HOST_CPU_THROTTLED}, &w->held_s[i]), 0);
+	ck_assert_int_eq(ls_engine_counters(w->job->engine, host,
+				 w->job->workers[i].handle, w->job->now_us, 2, metric,
+				 value),
+		0);
+	ck_assert_int_eq(
+		ls_engine_counters(w->job->engine, host, LS_NO_WORKER, w->job->now_us,
+			1, &(uint16_t){ LS_METRIC_HOST_CPU_THROTTLED }, &w->held_s[i]),
+		0);
 }
 
 /* One step; mark (may be NULL) adds to the records of it. */
@@ -50,7 +56,7 @@ step(struct watched *w, void (*mark)(struct watched *))
 static struct watched
 learned(void)
 {
-	struct watched w = {.job = fake_job_new(WORKERS), .cpu_step_s = 0.05};
+	struct watched w = { .job = fake_job_new(WORKERS), .cpu_step_s = 0.05 };
 
 	for (size_t i = 0; i < LEARN; i++)
 		step(&w, NULL);
@@ -89,8 +95,12 @@ START_TEST(steps_after_the_end_dilute_nothing)
 	for (size_t i = 0; i < 24; i++)
 		step(&w, NULL);
 	f = fake_job_finding(w.job, 0);
-	ck_assert_int_ge(json_integer_value(json_object_get(f, "last_step")), LEARN + 62); /* after the end */
-	ck_assert_double_eq_tol(impact(f, "step_time_s") - impact(f, "step_time_without_s"), 0.016, 0.0005);
+	/* after the end */
+	ck_assert_int_ge(json_integer_value(json_object_get(f, "last_step")),
+		LEARN + 62);
+	ck_assert_double_eq_tol(impact(f, "step_time_s") -
+			impact(f, "step_time_without_s"),
+		0.016, 0.0005);
 	ck_assert_double_eq_tol(impact(f, "step_time_s"), 0.116, 0.001);
 	json_decref(f);
 	check_cause_is(&w, "slow_compute");
@@ -130,9 +140,11 @@ loads(struct watched *w)
 	for (size_t i = 0; i < WORKERS; i++) {
 		struct ls_record *r = &w->job->workers[i].record;
 
-		r->work_mask |= 1u << LS_WORK_EXPERT_LOAD_MAX | 1u << LS_WORK_EXPERT_LOAD_MEAN;
+		r->work_mask |=
+			1u << LS_WORK_EXPERT_LOAD_MAX | 1u << LS_WORK_EXPERT_LOAD_MEAN;
 		r->work[LS_WORK_EXPERT_LOAD_MEAN] = 100;
-		r->work[LS_WORK_EXPERT_LOAD_MAX] = i == 3 && w->job->workers[3].slow > 1 ? 132 : 110;
+		r->work[LS_WORK_EXPERT_LOAD_MAX] =
+			i == 3 && w->job->workers[3].slow > 1 ? 132 : 110;
 	}
 }
 
@@ -147,7 +159,8 @@ START_TEST(a_fuller_expert_is_an_imbalance)
 }
 END_TEST
 
-/* The same without loads: a chip, since its time is in the computation and no counter of the host sees it. */
+/* The same without loads: a chip, since its time is in the computation and no counter
+ * of the host sees it. */
 START_TEST(equal_loads_are_none)
 {
 	struct watched w = learned();
@@ -166,7 +179,9 @@ START_TEST(who_runs_on_does_not_stand_still)
 
 	w.job->workers[3].once_s = 30;
 	for (size_t i = 0; i < WORKERS; i++)
-		w.cpu_s[i] += _i == 0 ? 15 : 0.01; /* as much a second as ever, or next to nothing; the others wait likewise */
+		w.cpu_s[i] += _i == 0
+			? 15
+			: 0.01; /* as much a second as ever, or next to nothing; the others wait likewise */
 	fake_job_make(w.job);
 	for (size_t i = 0; i < WORKERS; i++)
 		watch(&w, i);
@@ -175,10 +190,12 @@ START_TEST(who_runs_on_does_not_stand_still)
 }
 END_TEST
 
-/* Stalls each 30 steps or so, which stay away for 217 and come back: one thing, and its rate is that of all. */
+/* Stalls each 30 steps or so, which stay away for 217 and come back: one thing, and its
+ * rate is that of all. */
 START_TEST(stalls_that_pause_keep_their_onset)
 {
-	static const uint64_t hit[] = {0, 20, 70, 95, 150, 165, 382, 402, 430, 440, 497};
+	static const uint64_t hit[] = { 0, 20, 70, 95, 150, 165, 382, 402, 430, 440,
+		497 };
 	struct fake_job *job = fake_job_new(8);
 	json_t *f;
 
@@ -192,15 +209,28 @@ START_TEST(stalls_that_pause_keep_their_onset)
 	}
 	ck_assert_uint_eq(fake_job_told(job, "reopened"), 1);
 	f = fake_job_finding(job, 0);
-	ck_assert_int_eq(json_integer_value(json_object_get(json_object_get(f, "onset"), "step")), 100);
-	ck_assert_double_eq_tol(impact(f, "step_time_s") - impact(f, "step_time_without_s"), 0.2 * 9 / 497, 0.0003);
+	ck_assert_int_eq(json_integer_value(
+				 json_object_get(json_object_get(f, "onset"), "step")),
+		100);
+	ck_assert_double_eq_tol(impact(f, "step_time_s") -
+			impact(f, "step_time_without_s"),
+		0.2 * 9 / 497, 0.0003);
 	json_decref(f);
 	fake_job_free(job);
 }
 END_TEST
 
-/* A step is one program: a worker's own work is inside the collective, and its counters alone tell. */
-enum program { KEPT, HELD_BACK, ALL_KEPT, TWO_KEPT, KEPT_BEFORE, NOT_ONE_PROGRAM, OF_ANOTHER_SLICE };
+/* A step is one program: a worker's own work is inside the collective, and its counters
+ * alone tell. */
+enum program {
+	KEPT,
+	HELD_BACK,
+	ALL_KEPT,
+	TWO_KEPT,
+	KEPT_BEFORE,
+	NOT_ONE_PROGRAM,
+	OF_ANOTHER_SLICE
+};
 
 static void
 program_step(struct watched *w, enum program way, bool slow)
@@ -227,33 +257,42 @@ program_step(struct watched *w, enum program way, bool slow)
 
 START_TEST(who_is_kept_from_a_cpu_inside_one_program_is_named)
 {
-	struct watched w = {.job = fake_job_on(NULL, "train", WORKERS), .cpu_step_s = 0.05};
+	struct watched w = { .job = fake_job_on(NULL, "train", WORKERS),
+		.cpu_step_s = 0.05 };
 	enum program way = (enum program)_i;
 	bool named = way == KEPT || way == HELD_BACK;
 	json_t *f;
 
 	w.job->own_s = way == NOT_ONE_PROGRAM ? 0.09 : 0.01;
 	w.job->collective_s = way == OF_ANOTHER_SLICE ? 0.01 : 0.1 - w.job->own_s;
-	w.job->slices = way == OF_ANOTHER_SLICE ? 2 : 0; /* h3 is of the first, the second is slow */
+	/* h3 is of the first, the second is slow */
+	w.job->slices = way == OF_ANOTHER_SLICE ? 2 : 0;
 	fake_job_declare(w.job);
 	for (size_t i = 0; i < LEARN; i++)
 		program_step(&w, way, false);
 	for (size_t i = 0; i < 200; i++)
 		program_step(&w, way, true);
-	ck_assert_uint_eq(fake_job_told(w.job, "opened") - fake_job_told(w.job, "cleared"), 1);
+	ck_assert_uint_eq(
+		fake_job_told(w.job, "opened") - fake_job_told(w.job, "cleared"), 1);
 	f = fake_job_finding(w.job, fake_job_told(w.job, "cleared"));
 	ck_assert_ptr_nonnull(f);
-	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), named ? "straggler" : "link");
-	ck_assert_str_eq(ls_json_text_at(f, "subject", "scope"), named ? "host" : way == OF_ANOTHER_SLICE ? "slice" : "job");
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL),
+		named ? "straggler" : "link");
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "scope"),
+		named				  ? "host"
+			: way == OF_ANOTHER_SLICE ? "slice"
+						  : "job");
 	if (named) {
 		ck_assert_str_eq(ls_json_text_at(f, "subject", "host"), "h3");
-		ck_assert_str_eq(ls_json_cause(f), way == KEPT ? "host_cpu_contention" : "cpu_quota");
+		ck_assert_str_eq(ls_json_cause(f),
+			way == KEPT ? "host_cpu_contention" : "cpu_quota");
 	}
 	ck_assert_double_eq_tol(impact(f, "blame_s"), 0.04, 0.004);
 	json_decref(f);
 	for (size_t i = 0; i < 200; i++)
 		program_step(&w, way, false);
-	ck_assert_uint_eq(fake_job_told(w.job, "opened"), fake_job_told(w.job, "cleared"));
+	ck_assert_uint_eq(fake_job_told(w.job, "opened"),
+		fake_job_told(w.job, "cleared"));
 	fake_job_free(w.job);
 }
 END_TEST
@@ -269,7 +308,8 @@ evidence_suite(void)
 	tcase_add_test(tc, a_fuller_expert_is_an_imbalance);
 	tcase_add_test(tc, equal_loads_are_none);
 	tcase_add_test(tc, stalls_that_pause_keep_their_onset);
-	tcase_add_loop_test(tc, who_is_kept_from_a_cpu_inside_one_program_is_named, 0, OF_ANOTHER_SLICE + 1);
+	tcase_add_loop_test(tc, who_is_kept_from_a_cpu_inside_one_program_is_named, 0,
+		OF_ANOTHER_SLICE + 1);
 	tcase_add_loop_test(tc, who_runs_on_does_not_stand_still, 0, 2);
 	suite_add_tcase(s, tc);
 	return s;

@@ -28,9 +28,9 @@ parts_init(struct parts *p)
 		p->shard[i] = i % 4;
 		p->slice[i] = i / 8;
 	}
-	p->part[0] = (struct ls_group_part){p->slice, LS_GROUP_LEAST};
-	p->part[1] = (struct ls_group_part){p->rack, LS_GROUP_LEAST};
-	p->part[2] = (struct ls_group_part){p->shard, LS_GROUP_LEAST};
+	p->part[0] = (struct ls_group_part){ p->slice, LS_GROUP_LEAST };
+	p->part[1] = (struct ls_group_part){ p->rack, LS_GROUP_LEAST };
+	p->part[2] = (struct ls_group_part){ p->shard, LS_GROUP_LEAST };
 }
 
 static size_t
@@ -71,13 +71,15 @@ START_TEST(largest_group_that_its_members_support_is_named)
 	p.excess_s[0] = p.excess_s[1] = p.excess_s[6] = 0;
 	ck_assert_uint_eq(find(&p, 4), 0); /* five of eight are 62 % */
 	p.excess_s[7] = 0;
-	ck_assert_uint_eq(find(&p, 4), 3); /* neither half of the slice nor of the rack */
+	/* neither half of the slice nor of the rack */
+	ck_assert_uint_eq(find(&p, 4), 3);
 	/* as many late ones: the smaller group */
 	parts_init(&p);
 	for (size_t i = 0; i < 8; i++)
 		p.excess_s[i] = i == 4 || i == 5 || i == 6 ? 0.01 : NAN;
 	p.excess_s[7] = 0;
-	ck_assert_uint_eq(find(&p, 4), 0); /* who does not report is no member: three of four each, the first named */
+	/* who does not report is no member: three of four each, the first named */
+	ck_assert_uint_eq(find(&p, 4), 0);
 	p.excess_s[0] = 0;
 	ck_assert_uint_eq(find(&p, 4), 1);
 }
@@ -118,7 +120,7 @@ START_TEST(who_is_in_no_group_stays_alone)
 }
 END_TEST
 
-/* --- in the engine -------------------------------------------------------------------------- */
+/* --- in the engine -------------------------------------------------------- */
 
 static struct fake_job *
 placed(void)
@@ -138,15 +140,17 @@ placed(void)
 static bool
 is_hit(int fault, size_t worker)
 {
-	return fault == 0 ? worker / 4 == 5 : fault == 1 ? worker % 8 == 3 : worker / 16 == 1;
+	return fault == 0    ? worker / 4 == 5
+		: fault == 1 ? worker % 8 == 3
+			     : worker / 16 == 1;
 }
 
 /* One finding, of what they share; it is over when they are well again. */
 START_TEST(shared_causes_are_one_finding)
 {
-	static const char *const scopes[] = {"group", "input_shard", "slice"};
-	static const char *const bys[] = {"rack", "input_shard"};
-	static const char *const names[] = {"r5", "i3"};
+	static const char *const scopes[] = { "group", "input_shard", "slice" };
+	static const char *const bys[] = { "rack", "input_shard" };
+	static const char *const names[] = { "r5", "i3" };
 	struct fake_job *job = placed();
 	const double late_s = 0.05 * 0.08;
 	double blame_s;
@@ -158,14 +162,18 @@ START_TEST(shared_causes_are_one_finding)
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
 	f = fake_job_finding(job, 0);
 	ck_assert_str_eq(ls_json_text_at(f, "subject", "scope"), scopes[_i]);
-	/* Steps are shorter without them by less than they are late: the last of so many others is late, too. */
-	blame_s = json_number_value(json_object_get(json_object_get(f, "impact"), "blame_s"));
+	/* Steps are shorter without them by less than they are late: the last of so
+	 * many others is late, too. */
+	blame_s = json_number_value(
+		json_object_get(json_object_get(f, "impact"), "blame_s"));
 	ck_assert_double_gt(blame_s, 0.6 * late_s);
 	ck_assert_double_lt(blame_s, 1.1 * late_s);
 	if (_i < 2) {
 		ck_assert_str_eq(ls_json_text_at(f, "subject", "by"), bys[_i]);
 		ck_assert_str_eq(ls_json_text_at(f, "subject", "name"), names[_i]);
-		ck_assert_uint_eq(json_array_size(json_object_get(json_object_get(f, "subject"), "hosts")), 4);
+		ck_assert_uint_eq(json_array_size(json_object_get(
+					  json_object_get(f, "subject"), "hosts")),
+			4);
 	}
 	json_decref(f);
 	for (size_t i = 0; i < 32; i++)
@@ -177,10 +185,11 @@ START_TEST(shared_causes_are_one_finding)
 }
 END_TEST
 
-/* They become slower by 0.15 % of a step a minute, less than the detectors of single steps can tell from their own baseline. */
+/* They become slower by 0.15 % of a step a minute, less than the detectors of single
+ * steps can tell from their own baseline. */
 START_TEST(a_group_that_drifts_is_one_finding)
 {
-	static const char *const scopes[] = {"group", "input_shard"};
+	static const char *const scopes[] = { "group", "input_shard" };
 	struct fake_job *job = placed();
 	json_t *f;
 
@@ -194,7 +203,8 @@ START_TEST(a_group_that_drifts_is_one_finding)
 	fake_job_only(job, "straggler", scopes[_i], "");
 	f = fake_job_finding(job, 0);
 	ck_assert_str_eq(ls_json_text_at(f, "onset", "type"), "drift");
-	ck_assert_double_gt(json_number_value(ls_json_at(f, "impact", "blame_s")), 0.5 * 0.015 * 0.08);
+	ck_assert_double_gt(json_number_value(ls_json_at(f, "impact", "blame_s")),
+		0.5 * 0.015 * 0.08);
 	json_decref(f);
 	for (size_t i = 0; i < 32; i++)
 		job->workers[i].slow = 1;
@@ -223,8 +233,10 @@ START_TEST(a_group_and_a_host_that_drift_are_two_findings)
 		json_t *f = fake_job_finding(job, i);
 
 		if (strcmp(ls_json_text_at(f, "status", NULL), "open") == 0) {
-			groups += strcmp(ls_json_text_at(f, "subject", "scope"), "group") == 0;
-			hosts += strcmp(ls_json_text_at(f, "subject", "scope"), "host") == 0;
+			groups += strcmp(ls_json_text_at(f, "subject", "scope"),
+					  "group") == 0;
+			hosts += strcmp(ls_json_text_at(f, "subject", "scope"),
+					 "host") == 0;
 		}
 		json_decref(f);
 	}
@@ -234,7 +246,8 @@ START_TEST(a_group_and_a_host_that_drift_are_two_findings)
 }
 END_TEST
 
-/* Two of a rack are two; a third and fourth make it the rack, which takes their place. */
+/* Two of a rack are two; a third and fourth make it the rack, which takes their place.
+ */
 START_TEST(findings_of_members_become_the_groups)
 {
 	struct fake_job *job = placed();
@@ -312,7 +325,8 @@ START_TEST(a_rank_becomes_its_host)
 }
 END_TEST
 
-/* Most workers of a host: the host, of which its first rank is named. One of them: the rank. */
+/* Most workers of a host: the host, of which its first rank is named. One of them: the
+ * rank. */
 START_TEST(workers_of_one_host_are_the_host)
 {
 	struct fake_job *job = paired();
@@ -324,7 +338,9 @@ START_TEST(workers_of_one_host_are_the_host)
 	fake_job_only(job, "straggler", _i == 0 ? "host" : "rank", "");
 	f = fake_job_finding(job, 0);
 	ck_assert_str_eq(ls_json_text_at(f, "subject", "host"), "h5");
-	ck_assert_int_eq(json_integer_value(json_object_get(json_object_get(f, "subject"), "rank")), 10);
+	ck_assert_int_eq(json_integer_value(json_object_get(
+				 json_object_get(f, "subject"), "rank")),
+		10);
 	json_decref(f);
 	paired_end(job);
 }

@@ -12,22 +12,27 @@ enum { WORKERS = 4 };
 
 #define STEP_S 0.1
 
-/* A detector and what is fed to it: residuals around zero with some noise, and what the test adds. */
+/* A detector and what is fed to it: residuals around zero with some noise, and what the
+ * test adds. */
 struct feed {
 	struct ls_detect d;
 	uint64_t random, step;
 	bool clocks_ok;
 	double late_s, own_s, wait_s; /* added for worker 1 */
-	double other_s;               /* all three of worker 2 */
-	double exit_s;                /* added to the exits of worker 2 */
-	double grown_s, comm_s;       /* added to the step, and to the collective */
-	double astray_s;              /* by so much arrivals seem earlier than they are */
-	double gap_s;                 /* worker 1 arrives so far behind all */
+	double other_s; /* all three of worker 2 */
+	double exit_s; /* added to the exits of worker 2 */
+	double grown_s, comm_s; /* added to the step, and to the collective */
+	/* by so much arrivals seem earlier than they are */
+	double astray_s;
+	double gap_s; /* worker 1 arrives so far behind all */
 	double step_s;
-	double spread;                /* deviation of the noise, ratio to the step */
-	bool reversed;                /* workers came in the other order */
-	double wander_s, wandered_s;  /* half of the workers need more or less by about so much, another amount each 40 steps */
-	double erratic_s;             /* mean of what worker 1 is late by, own work, exponential */
+	double spread; /* deviation of the noise, ratio to the step */
+	bool reversed; /* workers came in the other order */
+	/* half of the workers need more or less by about so much, another amount each
+	 * 40 steps */
+	double wander_s, wandered_s;
+	/* mean of what worker 1 is late by, own work, exponential */
+	double erratic_s;
 };
 
 static double
@@ -45,15 +50,22 @@ run(struct feed *f, size_t steps)
 {
 	for (size_t k = 0; k < steps; k++) {
 		struct ls_blame r[WORKERS];
-		double late_s = f->erratic_s > 0 ? -f->erratic_s * log(ls_test_random(&f->random)) : 0;
-		struct ls_blame_step totals = {.used = WORKERS,
-			.duration_s = f->step_s + f->grown_s + f->gap_s + late_s + noise(f),
-			.net = {0.01 + f->comm_s + f->astray_s + noise(f), 0.01 + f->comm_s + noise(f), NAN},
-			.last = f->gap_s > 0 ? 1 : SIZE_MAX, .gap_s = f->gap_s};
+		double late_s = f->erratic_s > 0
+			? -f->erratic_s * log(ls_test_random(&f->random))
+			: 0;
+		struct ls_blame_step totals = { .used = WORKERS,
+			.duration_s =
+				f->step_s + f->grown_s + f->gap_s + late_s + noise(f),
+			.net = { 0.01 + f->comm_s + f->astray_s + noise(f),
+				0.01 + f->comm_s + noise(f), NAN },
+			.last = f->gap_s > 0 ? 1 : SIZE_MAX,
+			.gap_s = f->gap_s };
 
 		for (size_t i = 0; i < WORKERS; i++)
-			r[i] = (struct ls_blame){.late_s = noise(f), .wait_s = noise(f),
-				.own_s = noise(f), .exit_s = i == 2 ? f->exit_s : 0};
+			r[i] = (struct ls_blame){ .late_s = noise(f),
+				.wait_s = noise(f),
+				.own_s = noise(f),
+				.exit_s = i == 2 ? f->exit_s : 0 };
 		r[1].late_s += f->late_s + f->gap_s + late_s;
 		r[1].own_s += f->own_s + f->gap_s + late_s;
 		r[1].wait_s += f->wait_s + late_s;
@@ -61,7 +73,8 @@ run(struct feed *f, size_t steps)
 		r[2].own_s += f->other_s;
 		r[2].wait_s += f->other_s;
 		if (f->wander_s > 0 && f->step % 40 == 0)
-			f->wandered_s = f->wander_s * (4 * ls_test_random(&f->random) - 2);
+			f->wandered_s =
+				f->wander_s * (4 * ls_test_random(&f->random) - 2);
 		for (size_t i = 0; i < WORKERS / 2; i++) {
 			r[2 * i].late_s += f->wandered_s / 2;
 			r[2 * i].own_s += f->wandered_s / 2;
@@ -78,8 +91,8 @@ run(struct feed *f, size_t steps)
 		}
 		if (f->reversed && totals.last != SIZE_MAX)
 			totals.last = WORKERS - 1 - totals.last;
-		ls_detect_step(&f->d, f->step, (int64_t)f->step * 100000, f->clocks_ok, r, WORKERS,
-			&totals);
+		ls_detect_step(&f->d, f->step, (int64_t)f->step * 100000, f->clocks_ok,
+			r, WORKERS, &totals);
 		f->step++;
 	}
 }
@@ -89,7 +102,9 @@ static struct feed feed;
 static void
 setup(void)
 {
-	feed = (struct feed){.random = 42, .clocks_ok = true, .step_s = STEP_S, .spread = 0.002};
+	feed = (struct feed){
+		.random = 42, .clocks_ok = true, .step_s = STEP_S, .spread = 0.002
+	};
 	ck_assert_int_eq(ls_detect_reserve(&feed.d, WORKERS), 0);
 }
 
@@ -144,7 +159,8 @@ START_TEST(chronic_lateness_is_suspected_then_found)
 }
 END_TEST
 
-/* Half of the workers share one CPU, half another, and the CPUs are not always equally fast. That is what is normal here. */
+/* Half of the workers share one CPU, half another, and the CPUs are not always equally
+ * fast. That is what is normal here. */
 START_TEST(loads_that_wander_are_noise)
 {
 	size_t opened = 0;
@@ -160,7 +176,9 @@ START_TEST(loads_that_wander_are_noise)
 	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.05;
 	run(&feed, 150);
 	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_FINDING);
-	ck_assert_uint_eq(feed.d.open - (channel(1, LS_DETECT_FAINT)->level == LS_LEVEL_FINDING), 1);
+	ck_assert_uint_eq(feed.d.open -
+			(channel(1, LS_DETECT_FAINT)->level == LS_LEVEL_FINDING),
+		1);
 }
 END_TEST
 
@@ -199,10 +217,15 @@ START_TEST(shift_below_the_noise_of_a_step_is_found_by_patience)
 }
 END_TEST
 
-/* Replay knows workers in another order than they came in: it must find the same, to the last bit. */
+/* Replay knows workers in another order than they came in: it must find the same, to
+ * the last bit. */
 START_TEST(order_of_workers_does_not_matter)
 {
-	struct feed other = {.random = 42, .clocks_ok = true, .step_s = STEP_S, .spread = 0.002, .reversed = true};
+	struct feed other = { .random = 42,
+		.clocks_ok = true,
+		.step_s = STEP_S,
+		.spread = 0.002,
+		.reversed = true };
 
 	ck_assert_int_eq(ls_detect_reserve(&other.d, WORKERS), 0);
 	for (int k = 0; k < 4; k++) {
@@ -210,11 +233,14 @@ START_TEST(order_of_workers_does_not_matter)
 		run(&feed, 200);
 		run(&other, 200);
 		for (size_t i = 0; i < WORKERS; i++) {
-			const struct ls_detect_worker *a = &feed.d.worker[i], *b = &other.d.worker[WORKERS - 1 - i];
+			const struct ls_detect_worker
+				*a = &feed.d.worker[i],
+				*b = &other.d.worker[WORKERS - 1 - i];
 
 			ck_assert_mem_eq(&a->base_s, &b->base_s, sizeof(a->base_s));
 			ck_assert_mem_eq(&a->sigma, &b->sigma, sizeof(a->sigma));
-			ck_assert_int_eq(a->channel[LS_DETECT_CHRONIC].level, b->channel[LS_DETECT_CHRONIC].level);
+			ck_assert_int_eq(a->channel[LS_DETECT_CHRONIC].level,
+				b->channel[LS_DETECT_CHRONIC].level);
 		}
 	}
 	ls_detect_fini(&other.d);
@@ -223,7 +249,8 @@ END_TEST
 
 START_TEST(nothing_is_found_while_baselines_are_learned)
 {
-	feed.late_s = feed.own_s = feed.wait_s = 0.005; /* from the start, below "born slow" */
+	/* from the start, below "born slow" */
+	feed.late_s = feed.own_s = feed.wait_s = 0.005;
 	run(&feed, LS_DETECT_WARM + LS_DETECT_SKIP);
 	ck_assert_double_eq(channel(1, LS_DETECT_CHRONIC)->c, 0);
 	run(&feed, 300);
@@ -282,7 +309,9 @@ found_within(struct feed *f, uint64_t steps)
 static void
 pass(uint64_t seed, double of_step)
 {
-	feed = (struct feed){.random = seed, .clocks_ok = true, .step_s = STEP_S, .spread = 0.003};
+	feed = (struct feed){
+		.random = seed, .clocks_ok = true, .step_s = STEP_S, .spread = 0.003
+	};
 	ck_assert_int_eq(ls_detect_reserve(&feed.d, WORKERS), 0);
 	run(&feed, 150);
 	feed.erratic_s = of_step * STEP_S;
@@ -294,15 +323,18 @@ START_TEST(load_that_passes_is_only_suspected)
 		ls_detect_fini(&feed.d);
 		pass(7 + i, 0.03 * (1 + i % 5));
 		ck_assert_uint_eq(found_within(&feed, 80), 0);
-		ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_SUSPECT);
+		ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level,
+			LS_LEVEL_SUSPECT);
 		feed.erratic_s = 0;
-		ck_assert_uint_eq(found_within(&feed, 200), 0); /* nor when it is over */
+		/* nor when it is over */
+		ck_assert_uint_eq(found_within(&feed, 200), 0);
 		ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_QUIET);
 	}
 }
 END_TEST
 
-/* Nor if a shift far below all that is told began long before it and goes on: then most of the episode is the load alone. */
+/* Nor if a shift far below all that is told began long before it and goes on: then most
+ * of the episode is the load alone. */
 START_TEST(load_on_top_of_very_little_is_only_suspected)
 {
 	for (unsigned i = 0; i < 20; i++) {
@@ -318,7 +350,8 @@ START_TEST(load_on_top_of_very_little_is_only_suspected)
 }
 END_TEST
 
-/* Nor some steps after its end, however small its mean has become by what began before it. */
+/* Nor some steps after its end, however small its mean has become by what began before
+ * it. */
 START_TEST(load_that_is_over_is_not_found)
 {
 	uint64_t over = 0;
@@ -361,7 +394,8 @@ START_TEST(load_that_stays_is_found)
 		ls_detect_fini(&feed.d);
 		pass(7 + i, 0.03 * (1 + i % 5));
 		steps = found_within(&feed, 2 * LS_DETECT_LASTS);
-		ck_assert_uint_ge(steps, LS_DETECT_LASTS - 10); /* noise may have begun it */
+		/* noise may have begun it */
+		ck_assert_uint_ge(steps, LS_DETECT_LASTS - 10);
 		ck_assert_uint_gt(steps, 80);
 	}
 }
@@ -393,7 +427,8 @@ START_TEST(delays_that_come_and_go_are_found)
 	for (steps = 0; steps < 240 && feed.d.open == 0; steps++) {
 		bool held = ls_test_random(&feed.random) < 0.3;
 
-		feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = held ? 0.25 * STEP_S : 0;
+		feed.late_s = feed.own_s = feed.wait_s = feed.grown_s =
+			held ? 0.25 * STEP_S : 0;
 		run(&feed, 1);
 	}
 	ck_assert_uint_lt(steps, 240);
@@ -422,7 +457,8 @@ START_TEST(finding_clears_after_calm_steps)
 }
 END_TEST
 
-/* While one is found another moves, little by little. It may stay there afterwards, or go back: neither is a fault of its own. */
+/* While one is found another moves, little by little. It may stay there afterwards, or
+ * go back: neither is a fault of its own. */
 START_TEST(who_moves_while_another_is_found_is_not_blamed)
 {
 	struct ls_detect_worker *w = &feed.d.worker[2];
@@ -450,7 +486,8 @@ START_TEST(who_moves_while_another_is_found_is_not_blamed)
 }
 END_TEST
 
-/* Of many workers one or another is above the level by noise alone: they are not suspects. */
+/* Of many workers one or another is above the level by noise alone: they are not
+ * suspects. */
 START_TEST(among_many_more_is_needed_for_a_suspect)
 {
 	struct ls_detect_channel *ch = channel(1, LS_DETECT_FAINT);
@@ -477,10 +514,11 @@ START_TEST(among_many_more_is_needed_for_a_suspect)
 }
 END_TEST
 
-/* Four stalls in 200 steps, where nobody else ever stalls; three could be equally far apart. */
+/* Four stalls in 200 steps, where nobody else ever stalls; three could be equally far
+ * apart. */
 START_TEST(stalls_of_one_say_more_where_nobody_stalls)
 {
-	static const unsigned gaps[] = {59, 44, 69, 39};
+	static const unsigned gaps[] = { 59, 44, 69, 39 };
 
 	run(&feed, 600);
 	for (size_t i = 0; i < sizeof(gaps) / sizeof(gaps[0]); i++) {
@@ -498,7 +536,7 @@ END_TEST
 START_TEST(stalls_count_against_a_rare_rate)
 {
 	struct ls_detect_channel *ch = channel(1, LS_DETECT_STALLS);
-	static const unsigned gaps[] = {11, 3, 29, 7, 17, 5, 31, 13};
+	static const unsigned gaps[] = { 11, 3, 29, 7, 17, 5, 31, 13 };
 
 	run(&feed, 100);
 	for (size_t i = 0; i < sizeof(gaps) / sizeof(gaps[0]); i++) {
@@ -506,7 +544,8 @@ START_TEST(stalls_count_against_a_rare_rate)
 		run(&feed, 1);
 		feed.gap_s = 0;
 		if (i == 0)
-			ck_assert_int_ne(ch->level, LS_LEVEL_FINDING); /* one is chance */
+			ck_assert_int_ne(ch->level,
+				LS_LEVEL_FINDING); /* one is chance */
 		run(&feed, gaps[i]);
 	}
 	ck_assert_int_eq(ch->level, LS_LEVEL_FINDING);
@@ -534,16 +573,19 @@ START_TEST(longer_collectives_are_communication)
 	run(&feed, 150);
 	feed.comm_s = feed.grown_s = 0.03;
 	run(&feed, 60);
-	ck_assert_int_eq(feed.d.net[0].channel[LS_DETECT_CHRONIC].level, LS_LEVEL_FINDING);
+	ck_assert_int_eq(feed.d.net[0].channel[LS_DETECT_CHRONIC].level,
+		LS_LEVEL_FINDING);
 	for (size_t i = 0; i < WORKERS; i++)
 		ck_assert_int_eq(channel(i, LS_DETECT_CHRONIC)->level, LS_LEVEL_QUIET);
 	feed.comm_s = feed.grown_s = 0;
 	run(&feed, 150);
-	ck_assert_int_eq(feed.d.net[0].channel[LS_DETECT_CHRONIC].level, LS_LEVEL_QUIET);
+	ck_assert_int_eq(feed.d.net[0].channel[LS_DETECT_CHRONIC].level,
+		LS_LEVEL_QUIET);
 }
 END_TEST
 
-/* Arrivals that seem early because clocks are not known yet: the waits do not bear them out. */
+/* Arrivals that seem early because clocks are not known yet: the waits do not bear them
+ * out. */
 START_TEST(clocks_that_settle_are_no_communication)
 {
 	feed.astray_s = -0.03;
@@ -552,15 +594,17 @@ START_TEST(clocks_that_settle_are_no_communication)
 	run(&feed, 300);
 	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
 		ck_assert_int_eq(feed.d.net[0].channel[k].level, LS_LEVEL_QUIET);
-	feed.comm_s = feed.grown_s = 0.03; /* and what is communication is still found */
+	/* and what is communication is still found */
+	feed.comm_s = feed.grown_s = 0.03;
 	run(&feed, 60);
-	ck_assert_int_eq(feed.d.net[0].channel[LS_DETECT_CHRONIC].level, LS_LEVEL_FINDING);
+	ck_assert_int_eq(feed.d.net[0].channel[LS_DETECT_CHRONIC].level,
+		LS_LEVEL_FINDING);
 }
 END_TEST
 
 START_TEST(time_outs_are_stalls_of_communication)
 {
-	static const unsigned gaps[] = {11, 3, 19, 7, 17, 5};
+	static const unsigned gaps[] = { 11, 3, 19, 7, 17, 5 };
 
 	run(&feed, 150);
 	for (size_t i = 0; i < sizeof(gaps) / sizeof(gaps[0]); i++) {
@@ -569,7 +613,8 @@ START_TEST(time_outs_are_stalls_of_communication)
 		feed.comm_s = 0;
 		run(&feed, gaps[i]);
 	}
-	ck_assert_int_eq(feed.d.net[0].channel[LS_DETECT_STALLS].level, LS_LEVEL_FINDING);
+	ck_assert_int_eq(feed.d.net[0].channel[LS_DETECT_STALLS].level,
+		LS_LEVEL_FINDING);
 }
 END_TEST
 
@@ -591,14 +636,17 @@ END_TEST
 START_TEST(absent_workers_are_not_judged)
 {
 	struct ls_blame r[WORKERS];
-	struct ls_blame_step totals = {
-		.used = 3, .duration_s = STEP_S, .net = {NAN, NAN, NAN}, .last = SIZE_MAX};
+	struct ls_blame_step totals = { .used = 3,
+		.duration_s = STEP_S,
+		.net = { NAN, NAN, NAN },
+		.last = SIZE_MAX };
 	struct ls_detect_channel before;
 
 	run(&feed, 150);
 	before = *channel(1, LS_DETECT_CHRONIC);
 	for (size_t i = 0; i < WORKERS; i++)
-		r[i] = i == 1 ? (struct ls_blame){NAN, NAN, NAN, NAN, NAN, 0} : (struct ls_blame){0};
+		r[i] = i == 1 ? (struct ls_blame){ NAN, NAN, NAN, NAN, NAN, 0 }
+			      : (struct ls_blame){ 0 };
 	for (int k = 0; k < 100; k++)
 		ls_detect_step(&feed.d, feed.step++, 0, true, r, WORKERS, &totals);
 	ck_assert_double_eq(channel(1, LS_DETECT_CHRONIC)->c, before.c);

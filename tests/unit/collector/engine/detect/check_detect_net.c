@@ -8,8 +8,8 @@
 #include "tests/support/harness.h"
 
 /*
- * Collectives 2 % of a step longer, also where all work becomes 3 % faster; a time-out in one step of five. Once only, or as all
- * work grows: no link.
+ * Collectives 2 % of a step longer, also where all work becomes 3 % faster; a time-out
+ * in one step of five. Once only, or as all work grows: no link.
  */
 START_TEST(faint_links_are_found_by_blocks_of_steps)
 {
@@ -18,14 +18,19 @@ START_TEST(faint_links_are_found_by_blocks_of_steps)
 
 	for (; job->step < last; fake_job_run(job, 1)) {
 		job->slice_comm_s[1] = _i == 0 || _i == 4 ? 0.002 : 0;
-		job->comm_s = _i == 1 && fake_job_random(job) < 0.2 ? 0.05 : _i == 2 && job->step == 200 ? 0.05 : 0;
+		job->comm_s = _i == 1 && fake_job_random(job) < 0.2 ? 0.05
+			: _i == 2 && job->step == 200		    ? 0.05
+								    : 0;
 		for (size_t i = 0; i < 16 && _i == 4; i++)
 			job->workers[i].slow = job->step < 150 ? 1 : 0.97;
 		if (_i == 3)
-			job->workers[3].slow = 1 + 0.0002 * (double)(job->step - 150); /* all wait for it */
+			job->workers[3].slow = 1 +
+				0.0002 *
+					(double)(job->step - 150); /* all wait for it */
 	}
 	if (_i < 2 || _i == 4) {
-		fake_job_only(job, "link", _i == 1 ? "job" : "slice", _i == 1 ? "" : "s1");
+		fake_job_only(job, "link", _i == 1 ? "job" : "slice",
+			_i == 1 ? "" : "s1");
 		job->slice_comm_s[1] = job->comm_s = 0;
 		fake_job_run(job, 200);
 		ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
@@ -33,7 +38,8 @@ START_TEST(faint_links_are_found_by_blocks_of_steps)
 		for (size_t i = 0; i < fake_job_told(job, "opened"); i++) {
 			json_t *f = fake_job_finding(job, i);
 
-			ck_assert_str_ne(json_string_value(json_object_get(f, "kind")), "link");
+			ck_assert_str_ne(json_string_value(json_object_get(f, "kind")),
+				"link");
 			json_decref(f);
 		}
 	}
@@ -56,8 +62,14 @@ START_TEST(links_of_slices_are_named)
 	fake_job_run(job, 100);
 	fake_job_only(job, "link", "link", "");
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(json_string_value(json_array_get(json_object_get(json_object_get(f, "subject"), "hosts"), 0)), "h12");
-	ck_assert_str_eq(json_string_value(json_array_get(json_object_get(json_object_get(f, "subject"), "hosts"), 1)), "h13");
+	ck_assert_str_eq(
+		json_string_value(json_array_get(
+			json_object_get(json_object_get(f, "subject"), "hosts"), 0)),
+		"h12");
+	ck_assert_str_eq(
+		json_string_value(json_array_get(
+			json_object_get(json_object_get(f, "subject"), "hosts"), 1)),
+		"h13");
 	json_decref(f);
 	job->slice_comm_s[1] = 0;
 	job->workers[12].send_s = 0.005;

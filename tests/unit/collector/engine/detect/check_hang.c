@@ -56,10 +56,12 @@ START_TEST(one_step_far_too_long_is_a_hang_of_who_was_late)
 	ck_assert_str_eq(ls_json_text_at(f, "severity", NULL), "critical");
 	ck_assert_str_eq(ls_json_text_at(f, "subject", "host"), "h3");
 	ck_assert_str_eq(ls_json_cause(f), "not_entered");
-	ck_assert_int_eq(json_integer_value(json_object_get(
-		json_object_get(f, "onset"), "step")), LEARN);
+	ck_assert_int_eq(json_integer_value(
+				 json_object_get(json_object_get(f, "onset"), "step")),
+		LEARN);
 	ck_assert_double_eq_tol(json_number_value(json_object_get(
-		json_object_get(f, "impact"), "blame_s")), 5, 0.02);
+					json_object_get(f, "impact"), "blame_s")),
+		5, 0.02);
 	ck_assert_double_eq_tol(fake_job_cost(job, 0), 5.0 * WORKERS * 4 / 3600, 0.001);
 	json_decref(f);
 	fake_job_run(job, 29);
@@ -86,7 +88,8 @@ START_TEST(a_straggler_that_hangs_is_two_findings)
 	f = fake_job_finding(job, 1);
 	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "hang");
 	ck_assert_str_eq(ls_json_text_at(f, "subject", "host"), "h3");
-	ck_assert_int_eq(json_integer_value(ls_json_at(f, "onset", "step")), LEARN + 100);
+	ck_assert_int_eq(json_integer_value(ls_json_at(f, "onset", "step")),
+		LEARN + 100);
 	json_decref(f);
 	fake_job_run(job, 40);
 	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
@@ -196,7 +199,8 @@ START_TEST(who_is_missing_may_be_silent_or_gone)
 	static const struct {
 		enum ls_hang_why why;
 		const char *cause;
-	} rows[] = {{LS_HANG_SILENT, "host_silent"}, {LS_HANG_GONE, "process_gone"}};
+	} rows[] = { { LS_HANG_SILENT, "host_silent" },
+		{ LS_HANG_GONE, "process_gone" } };
 	struct fake_job *job = learned();
 	int64_t since_us = job->now_us;
 	json_t *f;
@@ -261,7 +265,8 @@ START_TEST(silence_with_a_reason_is_no_hang)
 }
 END_TEST
 
-/* Nothing is heard of anybody: the network, the agents or we. Nobody is blamed for that. */
+/* Nothing is heard of anybody: the network, the agents or we. Nobody is blamed for
+ * that. */
 START_TEST(silence_of_all_is_no_hang)
 {
 	struct fake_job *job = learned();
@@ -305,8 +310,12 @@ START_TEST(a_stored_observation_of_nothing_is_passed_over)
 {
 	struct fake_job *job = fake_job_new(WORKERS);
 	const int32_t rank = 5;
-	struct ls_engine_hang seen = {.job = job->name, .step = 3, .waiting = 7,
-		.why = LS_HANG_ABSENT, .ranks = &rank, .count = 1};
+	struct ls_engine_hang seen = { .job = job->name,
+		.step = 3,
+		.waiting = 7,
+		.why = LS_HANG_ABSENT,
+		.ranks = &rank,
+		.count = 1 };
 
 	fake_job_run(job, 3);
 	seen.t_us = job->now_us;
@@ -325,7 +334,8 @@ START_TEST(a_stored_observation_of_nothing_is_passed_over)
 }
 END_TEST
 
-/* Replay takes what was seen in the moment of a closing before the closing, so it must not be seen after it. */
+/* Replay takes what was seen in the moment of a closing before the closing, so it must
+ * not be seen after it. */
 START_TEST(nothing_is_seen_in_the_moment_of_a_closing)
 {
 	struct fake_job *job = learned();
@@ -335,8 +345,10 @@ START_TEST(nothing_is_seen_in_the_moment_of_a_closing)
 	fake_job_make(job);
 	for (size_t i = 0; i < WORKERS; i++)
 		if (i != 5)
-			ck_assert_int_eq(ls_engine_record(job->engine, job->workers[i].handle,
-				&job->workers[i].record, since_us), 0);
+			ck_assert_int_eq(ls_engine_record(job->engine,
+						 job->workers[i].handle,
+						 &job->workers[i].record, since_us),
+				0);
 	job->now_us = since_us + 12 * SECOND_US; /* and nobody looked meanwhile */
 	job->step = step;
 	all_wait(job, 5, LS_PHASE_COMPUTE, since_us);

@@ -15,9 +15,9 @@ struct feed {
 	struct ls_cell cells[WORKERS];
 	uint64_t random, step;
 	double noise, slow, input_s, work;
-	double burst_s;      /* one step of six takes longer by so much, */
-	bool burst_waits;    /* of which nobody works */
-	bool alone;          /* but one */
+	double burst_s; /* one step of six takes longer by so much, */
+	bool burst_waits; /* of which nobody works */
+	bool alone; /* but one */
 	double explained_s;
 	bool found;
 };
@@ -26,28 +26,43 @@ static void
 run(struct feed *f, size_t steps)
 {
 	for (size_t k = 0; k < steps; k++) {
-		double burst_s = f->burst_s > 0 && ls_test_random(&f->random) < 1.0 / 6 ? f->burst_s : 0;
+		double burst_s = f->burst_s > 0 && ls_test_random(&f->random) < 1.0 / 6
+			? f->burst_s
+			: 0;
 		double t = STEP_S * (1 + f->slow) + f->input_s;
-		struct ls_row row = {.step = f->step++, .cell_count = WORKERS, .cells = f->cells};
+		struct ls_row row = {
+			.step = f->step++, .cell_count = WORKERS, .cells = f->cells
+		};
 
 		for (size_t i = 0; i < WORKERS; i++) {
-			f->cells[i] = (struct ls_cell){.present = i != 3, .work = (float)f->work, .has_wait = true,
-				.wait_s = (float)(0.1 * STEP_S + (f->burst_waits ? burst_s : 0))};
+			f->cells[i] = (struct ls_cell){ .present = i != 3,
+				.work = (float)f->work,
+				.has_wait = true,
+				.wait_s = (float)(0.1 * STEP_S +
+					(f->burst_waits ? burst_s : 0)) };
 			for (size_t p = 0; p < LS_PHASE_COUNT; p++)
 				f->cells[i].phase_s[p] = NAN;
 			f->cells[i].phase_s[LS_PHASE_INPUT_WAIT] = (float)f->input_s;
-			f->cells[i].phase_s[LS_PHASE_COMPUTE] = (float)(STEP_S * (1 + f->slow));
+			f->cells[i].phase_s[LS_PHASE_COMPUTE] =
+				(float)(STEP_S * (1 + f->slow));
 		}
-		t *= 1 + f->noise * (ls_test_random(&f->random) + ls_test_random(&f->random) + ls_test_random(&f->random) - 1.5) * 2;
+		t *= 1 +
+			f->noise *
+				(ls_test_random(&f->random) +
+					ls_test_random(&f->random) +
+					ls_test_random(&f->random) - 1.5) *
+				2;
 		t += burst_s;
-		(void)ls_pulse_step(&f->p, &row, &(struct ls_pulse_sample){t, t, f->alone ? burst_s : 0, f->found, f->explained_s});
+		(void)ls_pulse_step(&f->p, &row,
+			&(struct ls_pulse_sample){ t, t, f->alone ? burst_s : 0,
+				f->found, f->explained_s });
 	}
 }
 
 static struct feed
 quiet(double noise)
 {
-	struct feed f = {.random = 7, .noise = noise, .work = 100};
+	struct feed f = { .random = 7, .noise = noise, .work = 100 };
 
 	run(&f, 300);
 	ck_assert(!f.p.on);
@@ -76,7 +91,8 @@ START_TEST(all_slower_is_seen_after_six_blocks)
 }
 END_TEST
 
-/* Packets lost: most steps are as they were. Not if all have more to do, if a suspect's own work explains as much, or in each step somebody's. */
+/* Packets lost: most steps are as they were. Not if all have more to do, if a suspect's
+ * own work explains as much, or in each step somebody's. */
 START_TEST(steps_that_are_long_at_times_make_a_slow_job)
 {
 	struct feed f = quiet(0.05);
@@ -89,7 +105,8 @@ START_TEST(steps_that_are_long_at_times_make_a_slow_job)
 	ck_assert_int_eq(f.p.on, _i == 0);
 	if (_i == 0) {
 		ck_assert_double_eq_tol((double)f.p.since.step, 300, 50);
-		ck_assert_double_eq_tol(f.p.since.now.mean_s - f.p.base.mean_s, 0.02, 0.007);
+		ck_assert_double_eq_tol(f.p.since.now.mean_s - f.p.base.mean_s, 0.02,
+			0.007);
 	}
 	f.burst_s = 0;
 	run(&f, 200);
@@ -105,12 +122,14 @@ START_TEST(phases_are_those_of_now_and_before)
 	run(&f, 160);
 	ck_assert(f.p.on);
 	ck_assert_double_eq_tol(f.p.base.phase_s[LS_PHASE_INPUT_WAIT], 0, 0.001);
-	ck_assert_double_eq_tol(f.p.since.now.phase_s[LS_PHASE_INPUT_WAIT], 0.03, 0.003);
+	ck_assert_double_eq_tol(f.p.since.now.phase_s[LS_PHASE_INPUT_WAIT], 0.03,
+		0.003);
 	ck_assert_double_eq_tol(f.p.since.now.phase_s[LS_PHASE_COMPUTE], STEP_S, 0.001);
 }
 END_TEST
 
-/* Little against its noise; explained by somebody; as much more work; a drift to and fro. */
+/* Little against its noise; explained by somebody; as much more work; a drift to and
+ * fro. */
 START_TEST(what_is_not_slower)
 {
 	struct feed f = quiet(_i == 0 ? 0.15 : 0.003);

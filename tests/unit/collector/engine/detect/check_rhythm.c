@@ -10,7 +10,8 @@
 #define STEP_US 1000000ll
 #define USUAL_S 0.004
 
-/* Steps of a second; the last worker comes a little after the next one, unless an event is due. */
+/* Steps of a second; the last worker comes a little after the next one, unless an event
+ * is due. */
 struct feed {
 	struct ls_rhythm r;
 	struct ls_rhythm_sample next; /* event.excess_s of the next step, if > 0 */
@@ -26,8 +27,10 @@ run(struct feed *f, size_t steps)
 		struct ls_rhythm_sample s = f->next;
 
 		if (!(s.event.excess_s > 0)) {
-			s.event.excess_s = (float)(-log(1 - ls_test_random(&f->random)) * USUAL_S);
-			s.event.slot = (uint32_t)(ls_test_random(&f->random) * (double)f->workers);
+			s.event.excess_s =
+				(float)(-log(1 - ls_test_random(&f->random)) * USUAL_S);
+			s.event.slot = (uint32_t)(ls_test_random(&f->random) *
+				(double)f->workers);
 			s.event.phase = LS_PHASE_COUNT;
 			s.own = true;
 		}
@@ -37,7 +40,7 @@ run(struct feed *f, size_t steps)
 		s.workers = f->workers;
 		f->t_us += STEP_US + (int64_t)((double)s.event.excess_s * 1e6);
 		ls_rhythm_step(&f->r, &s);
-		f->next = (struct ls_rhythm_sample){0};
+		f->next = (struct ls_rhythm_sample){ 0 };
 	}
 }
 
@@ -45,15 +48,18 @@ run(struct feed *f, size_t steps)
 static void
 hold(struct feed *f, uint32_t slot, double excess_s, enum ls_phase phase)
 {
-	f->next = (struct ls_rhythm_sample){.own = true, .event = {.slot = slot, .excess_s = (float)excess_s,
-		.phase = phase, .phase_s = (float)excess_s}};
+	f->next = (struct ls_rhythm_sample){ .own = true,
+		.event = { .slot = slot,
+			.excess_s = (float)excess_s,
+			.phase = phase,
+			.phase_s = (float)excess_s } };
 	run(f, 1);
 }
 
 static struct feed
 quiet(size_t workers)
 {
-	struct feed f = {.random = 5, .workers = workers, .t_us = 1700000000000000ll};
+	struct feed f = { .random = 5, .workers = workers, .t_us = 1700000000000000ll };
 
 	run(&f, 300);
 	return f;
@@ -117,7 +123,8 @@ START_TEST(a_period_may_be_one_of_time)
 	for (size_t k = 0; k < 8; k++) {
 		ck_assert_uint_eq(periods(&f), 0);
 		run(&f, 60 + 10 * k);
-		f.t_us += (100 - 10 * (int64_t)k) * STEP_US; /* other steps took longer */
+		/* other steps took longer */
+		f.t_us += (100 - 10 * (int64_t)k) * STEP_US;
 		hold(&f, 3, 0.5, LS_PHASE_COUNT);
 	}
 	p = ls_rhythm_period_of(&f.r, 3);
@@ -175,14 +182,16 @@ START_TEST(events_at_random_are_no_period)
 }
 END_TEST
 
-/* What is not its own work, events that cost next to nothing, and long stalls are not counted. */
+/* What is not its own work, events that cost next to nothing, and long stalls are not
+ * counted. */
 START_TEST(what_does_not_count_is_no_event)
 {
 	struct feed f = quiet(16);
 
 	for (size_t k = 0; k < 12; k++) {
 		run(&f, 99);
-		f.next = (struct ls_rhythm_sample){.event = {.slot = 3, .excess_s = 0.5f}};
+		f.next = (struct ls_rhythm_sample){ .event = { .slot = 3,
+							    .excess_s = 0.5f } };
 		run(&f, 1);
 		ck_assert_uint_eq(periods(&f), 0);
 	}
@@ -218,7 +227,8 @@ START_TEST(pauses_of_anybody_rotate)
 
 	for (size_t k = 0; k < 200; k++) {
 		if (ls_test_random(&f.random) < 0.25)
-			hold(&f, (uint32_t)(ls_test_random(&f.random) * 16), 0.2, _i == 0 ? LS_PHASE_GC : LS_PHASE_COMPUTE);
+			hold(&f, (uint32_t)(ls_test_random(&f.random) * 16), 0.2,
+				_i == 0 ? LS_PHASE_GC : LS_PHASE_COMPUTE);
 		else
 			run(&f, 1);
 	}
@@ -233,14 +243,16 @@ START_TEST(pauses_of_anybody_rotate)
 }
 END_TEST
 
-/* Of very many workers the same six: three pairs that share a core at the same time. Another one each time would be more. */
+/* Of very many workers the same six: three pairs that share a core at the same time.
+ * Another one each time would be more. */
 START_TEST(three_pairs_do_not_rotate)
 {
 	struct feed f = quiet(1024);
 
 	for (size_t k = 0; k < 600; k++) {
 		if (ls_test_random(&f.random) < 0.25)
-			hold(&f, (uint32_t)(ls_test_random(&f.random) * 6), 0.2, LS_PHASE_DISPATCH);
+			hold(&f, (uint32_t)(ls_test_random(&f.random) * 6), 0.2,
+				LS_PHASE_DISPATCH);
 		else
 			run(&f, 1);
 		ck_assert(!f.r.rotating.on);
@@ -256,7 +268,8 @@ START_TEST(the_same_ones_do_not_rotate)
 
 	for (size_t k = 0; k < 600; k++) {
 		if (ls_test_random(&f.random) < 0.25)
-			hold(&f, ls_test_random(&f.random) < 0.5 ? 3 : 4, 0.2, LS_PHASE_GC);
+			hold(&f, ls_test_random(&f.random) < 0.5 ? 3 : 4, 0.2,
+				LS_PHASE_GC);
 		else
 			run(&f, 1);
 		ck_assert(!f.r.rotating.on);
@@ -272,7 +285,8 @@ START_TEST(few_workers_rotate_only_with_a_cause)
 
 	for (size_t k = 0; k < 400; k++) {
 		if (ls_test_random(&f.random) < 0.25)
-			hold(&f, (uint32_t)(ls_test_random(&f.random) * 4), 0.2, _i == 0 ? LS_PHASE_GC : LS_PHASE_COMPUTE);
+			hold(&f, (uint32_t)(ls_test_random(&f.random) * 4), 0.2,
+				_i == 0 ? LS_PHASE_GC : LS_PHASE_COMPUTE);
 		else
 			run(&f, 1);
 	}

@@ -18,7 +18,7 @@ struct feed {
 	struct ls_detect_worker worker[WORKERS];
 	double own[WORKERS], wait[WORKERS]; /* residuals without noise */
 	bool absent[WORKERS];
-	double step_s, noise;   /* noise: ratio to the step */
+	double step_s, noise; /* noise: ratio to the step */
 	uint64_t random, step, blocks;
 	int64_t t_us;
 	size_t count;
@@ -41,13 +41,15 @@ run(struct feed *f, size_t steps)
 
 	for (size_t k = 0; k < steps; k++) {
 		for (size_t i = 0; i < f->count; i++) {
-			double own = f->own[i] + noise(f), wait = f->wait[i] + own - f->own[i];
+			double own = f->own[i] + noise(f),
+			       wait = f->wait[i] + own - f->own[i];
 
-			r[i] = (struct ls_blame){.own_s = f->absent[i] ? NAN : own,
-				.wait_s = f->absent[i] ? NAN : wait};
+			r[i] = (struct ls_blame){ .own_s = f->absent[i] ? NAN : own,
+				.wait_s = f->absent[i] ? NAN : wait };
 		}
 		f->d.step_s = f->step_s;
-		f->blocks += ls_slow_step(&f->s, &f->d, f->step, f->t_us, r, f->count, f->step_s);
+		f->blocks += ls_slow_step(&f->s, &f->d, f->step, f->t_us, r, f->count,
+			f->step_s);
 		f->step++;
 		f->t_us += (int64_t)(f->step_s * 1e6);
 	}
@@ -70,7 +72,11 @@ feed_new(size_t count)
 	struct feed *f = calloc(1, sizeof(*f));
 
 	ck_assert(f != NULL);
-	*f = (struct feed){.step_s = 1, .noise = 0.003, .random = 99, .t_us = START_US, .count = count};
+	*f = (struct feed){ .step_s = 1,
+		.noise = 0.003,
+		.random = 99,
+		.t_us = START_US,
+		.count = count };
 	f->d.worker = f->worker;
 	f->d.count = WORKERS;
 	f->d.ready = true;
@@ -130,7 +136,8 @@ START_TEST(workers_that_differ_lie_in_one_heap)
 		run(f, 32);
 		ck_assert(!f->s.parted);
 		for (size_t i = 0; i < WORKERS; i++) /* each goes its own way */
-			f->own[i] = f->wait[i] += 0.002 * (ls_test_random(&f->random) - 0.5);
+			f->own[i] = f->wait[i] +=
+				0.002 * (ls_test_random(&f->random) - 0.5);
 	}
 	feed_free(f);
 }
@@ -141,17 +148,21 @@ START_TEST(where_half_of_the_workers_drift_they_are_seen)
 	struct feed *f = feed_new(WORKERS);
 
 	run(f, 400);
-	for (size_t k = 0; k < 3600; k += 16) { /* a slice of two: each half is as far from the other's median */
+	/* a slice of two: each half is as far from the other's median */
+	for (size_t k = 0; k < 3600; k += 16) {
 		run(f, 16);
 		for (size_t i = 0; i < WORKERS; i++)
-			f->own[i] = f->wait[i] += (i < WORKERS / 2 ? 0.03 : -0.03) * 16 / 3600;
+			f->own[i] = f->wait[i] +=
+				(i < WORKERS / 2 ? 0.03 : -0.03) * 16 / 3600;
 	}
 	ck_assert(f->s.parted);
 	ck_assert(f->s.several);
 	ck_assert_double_le(f->s.limit, 0.015);
 	ck_assert_double_le(f->s.heap, -0.02);
-	for (size_t i = 0; i < WORKERS; i++) /* of no group that the judge knows, nobody is named */
-		ck_assert_int_eq(f->s.worker[i].level, i < WORKERS / 2 ? LS_LEVEL_SUSPECT : LS_LEVEL_QUIET);
+	/* of no group that the judge knows, nobody is named */
+	for (size_t i = 0; i < WORKERS; i++)
+		ck_assert_int_eq(f->s.worker[i].level,
+			i < WORKERS / 2 ? LS_LEVEL_SUSPECT : LS_LEVEL_QUIET);
 	for (size_t i = 0; i < WORKERS / 2; i++)
 		f->s.worker[i].grouped = true;
 	run(f, 32);
@@ -177,7 +188,8 @@ START_TEST(a_small_step_is_no_drift)
 }
 END_TEST
 
-/* A clock that is off moves arrivals, not durations; what only waits, or only works, is not believed. */
+/* A clock that is off moves arrivals, not durations; what only waits, or only works, is
+ * not believed. */
 START_TEST(work_and_wait_must_both_grow)
 {
 	struct feed *f = feed_new(WORKERS);
@@ -198,7 +210,8 @@ START_TEST(healthy_workers_stay_quiet)
 	f->random += (uint64_t)_i * 7919;
 	f->noise = _i % 2 == 0 ? 0.003 : 0.02;
 	for (size_t i = 0; i < WORKERS; i++)
-		f->own[i] = f->wait[i] = 0.005 * (double)(i % 3); /* constant differences */
+		f->own[i] = f->wait[i] =
+			0.005 * (double)(i % 3); /* constant differences */
 	for (size_t k = 0; k < 200; k++) {
 		run(f, 100);
 		ck_assert_uint_eq(f->s.open, 0);
@@ -265,7 +278,8 @@ START_TEST(few_workers_that_wander_say_less)
 	struct feed *f = feed_new(4);
 
 	f->noise = 0.05;
-	for (size_t k = 0; k < 400; k++) { /* loads that stay for some blocks, as on a shared machine */
+	/* loads that stay for some blocks, as on a shared machine */
+	for (size_t k = 0; k < 400; k++) {
 		for (size_t i = 0; i < 4; i++)
 			f->own[i] = f->wait[i] = noise(f) / 3;
 		run(f, 100);
@@ -366,7 +380,7 @@ main(void)
 	tcase_add_test(blocks, short_steps_make_blocks_of_many);
 	tcase_add_test(blocks, a_worker_that_moved_begins_anew);
 	suite_add_tcase(s, finds);
-	suite_add_tcase(s, not);
+	suite_add_tcase(s, not );
 	suite_add_tcase(s, blocks);
 	return ls_test_run(s);
 }

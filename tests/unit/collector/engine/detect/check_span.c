@@ -31,15 +31,20 @@ START_TEST(a_steady_excess_is_cut_out_to_the_step)
 }
 END_TEST
 
-/* A little for long, then much; the same all the time; what grows; a few great ones at the end; too short to tell. */
+/* A little for long, then much; the same all the time; what grows; a few great ones at
+ * the end; too short to tell. */
 START_TEST(what_matters_begins_where_it_jumps)
 {
 	double x[STEPS];
 	size_t n = _i == 4 ? 75 : 150, main;
 
 	for (size_t i = 0; i < STEPS; i++)
-		x[i] = noise(i, 0.1) + (_i == 1 ? 1 : _i == 2 ? (double)i / 100 : _i == 3 ? 0.1 + (i > 145 ? 9 : 0)
-												  : i < 70 ? 0.2 : 1);
+		x[i] = noise(i, 0.1) +
+			(_i == 1		  ? 1
+					: _i == 2 ? (double)i / 100
+					: _i == 3 ? 0.1 + (i > 145 ? 9 : 0)
+					: i < 70  ? 0.2
+						  : 1);
 	main = ls_span_main(x, n, scratch);
 	if (_i == 0)
 		ck_assert(main >= 68 && main <= 72);
@@ -62,7 +67,8 @@ START_TEST(what_goes_on_has_no_end)
 }
 END_TEST
 
-/* One step in ten, of ten times the size: a pause of 19 steps is no end, one of 100 is. */
+/* One step in ten, of ten times the size: a pause of 19 steps is no end, one of 100 is.
+ */
 START_TEST(what_comes_and_goes_ends_only_when_it_stays_away)
 {
 	double x[STEPS];

@@ -21,8 +21,8 @@ struct feed {
 	uint64_t random, step;
 	double grown[STAGES], work[STAGES]; /* factors */
 	double all;
-	size_t alone;       /* this worker takes twice as long; WORKERS: none */
-	bool half;          /* every second worker of stage 0 takes 3 % longer */
+	size_t alone; /* this worker takes twice as long; WORKERS: none */
+	bool half; /* every second worker of stage 0 takes 3 % longer */
 };
 
 static void
@@ -48,24 +48,31 @@ run(struct feed *f, size_t steps)
 		for (size_t i = 0; i < WORKERS; i++) {
 			size_t k = f->of[i];
 			double own = (0.8 - 0.02 * (double)k) * f->grown[k] * f->all +
-				0.003 * (ls_test_random(&f->random) + ls_test_random(&f->random) + ls_test_random(&f->random) - 1.5) * 2;
+				0.003 *
+					(ls_test_random(&f->random) +
+						ls_test_random(&f->random) +
+						ls_test_random(&f->random) - 1.5) *
+					2;
 
 			if (i == f->alone)
 				own *= 2;
 			if (f->half && k == 0 && i / STAGES % 2 == 0)
 				own *= 1.03;
-			f->cells[i] = (struct ls_cell){.present = true, .own_s = (float)own,
-				.work = (float)(f->work[k] * 100)};
+			f->cells[i] = (struct ls_cell){ .present = true,
+				.own_s = (float)own,
+				.work = (float)(f->work[k] * 100) };
 			longest = fmax(longest, own);
 		}
 		f->d.before_s = f->d.step_s;
 		f->d.step_s = longest + 0.2;
-		/* as if the step before it began were remembered, as ls_detect_step does */
+		/* as if the step before it began were remembered, as ls_detect_step
+		 * does */
 		for (size_t k = 0; k < f->s.count; k++)
 			if (f->s.stage[k].channel.ep.steps > 0)
 				f->d.before_s = f->s.stage[k].channel.ep.before_s;
 		f->d.judged++;
-		ls_stages_step(&f->s, &f->d, f->step, (int64_t)f->step * 1000000, f->cells, WORKERS);
+		ls_stages_step(&f->s, &f->d, f->step, (int64_t)f->step * 1000000,
+			f->cells, WORKERS);
 		f->step++;
 	}
 }
@@ -125,7 +132,8 @@ START_TEST(what_is_no_stage)
 }
 END_TEST
 
-/* One stage, too many, or workers that do not report: nothing is compared, and nothing stays open. */
+/* One stage, too many, or workers that do not report: nothing is compared, and nothing
+ * stays open. */
 START_TEST(few_or_too_many_stages_are_not_compared)
 {
 	static uint32_t of[2 * LS_STAGES_MAX];
@@ -138,7 +146,9 @@ START_TEST(few_or_too_many_stages_are_not_compared)
 	ck_assert_uint_eq(found(&f), 2);
 	for (uint32_t i = 0; i < 2 * LS_STAGES_MAX; i++)
 		of[i] = _i == 0 ? 0 : i / 2 + (i == 2 * LS_STAGES_MAX - 1);
-	ck_assert_int_eq(ls_stages_group(&f.s, &f.d, of, _i == 0 ? 1 : LS_STAGES_MAX + 1, 2 * LS_STAGES_MAX), 0);
+	ck_assert_int_eq(ls_stages_group(&f.s, &f.d, of,
+				 _i == 0 ? 1 : LS_STAGES_MAX + 1, 2 * LS_STAGES_MAX),
+		0);
 	ck_assert_uint_eq(f.s.count, 0);
 	ck_assert_uint_eq(f.d.open, 0);
 	run(&f, 10);
@@ -149,8 +159,8 @@ END_TEST
 START_TEST(of_many_workers_some_are_looked_at)
 {
 	static uint32_t of[1001];
-	struct ls_detect d = {0};
-	struct ls_stages s = {0};
+	struct ls_detect d = { 0 };
+	struct ls_stages s = { 0 };
 
 	for (uint32_t i = 0; i < 1001; i++)
 		of[i] = i >= 900;
@@ -182,7 +192,8 @@ START_TEST(engine_tells_the_stage)
 	ck_assert_str_eq(json_string_value(json_object_get(subject, "by")), "stage");
 	ck_assert_str_eq(json_string_value(json_object_get(subject, "name")), "stage2");
 	ck_assert_int_eq(json_integer_value(json_object_get(subject, "host_count")), 8);
-	ck_assert_double_eq_tol(json_number_value(json_object_get(json_object_get(f, "impact"), "blame_s")),
+	ck_assert_double_eq_tol(json_number_value(json_object_get(
+					json_object_get(f, "impact"), "blame_s")),
 		0.08 * 0.08, 0.001);
 	json_decref(f);
 	for (size_t i = 2; i < 32; i += 4)

@@ -10,14 +10,20 @@
 static struct ls_episode
 stalls(uint64_t first, uint64_t hits, uint64_t gap)
 {
-	struct ls_episode ep = {.start_step = first, .last_step = first + (hits - 1) * gap, .hits = hits,
-		.steps = (hits - 1) * gap + 1, .excess_s = SIZE_S * (double)hits, .start_us = (int64_t)first * 1000,
-		.gap_mean = (double)gap, .before_s = (double)first};
+	struct ls_episode ep = { .start_step = first,
+		.last_step = first + (hits - 1) * gap,
+		.hits = hits,
+		.steps = (hits - 1) * gap + 1,
+		.excess_s = SIZE_S * (double)hits,
+		.start_us = (int64_t)first * 1000,
+		.gap_mean = (double)gap,
+		.before_s = (double)first };
 
 	return ep;
 }
 
-/* Stalls at random, looked at when the n-th of an episode comes: right on average, though it begins and ends with one. */
+/* Stalls at random, looked at when the n-th of an episode comes: right on average,
+ * though it begins and ends with one. */
 START_TEST(cost_is_right_on_average)
 {
 	const double rate = 0.02;
@@ -26,7 +32,7 @@ START_TEST(cost_is_right_on_average)
 	const size_t tries = 20000;
 
 	for (size_t t = 0; t < tries; t++) {
-		struct ls_episode ep = {.steps = 1, .hits = 1, .excess_s = SIZE_S};
+		struct ls_episode ep = { .steps = 1, .hits = 1, .excess_s = SIZE_S };
 
 		while (ep.hits < (uint64_t)_i) {
 			ep.last_step++;
@@ -38,13 +44,14 @@ START_TEST(cost_is_right_on_average)
 		}
 		sum += ls_stall_cost(&ep);
 	}
-	ck_assert_double_eq_tol(sum / (double)tries, rate * SIZE_S, 0.04 * rate * SIZE_S);
+	ck_assert_double_eq_tol(sum / (double)tries, rate * SIZE_S,
+		0.04 * rate * SIZE_S);
 }
 END_TEST
 
 START_TEST(few_are_taken_as_they_are)
 {
-	struct ls_episode ep = stalls(10, 2, 9), none = {0};
+	struct ls_episode ep = stalls(10, 2, 9), none = { 0 };
 
 	ck_assert_double_eq(ls_stall_cost(&ep), 2 * SIZE_S / 10);
 	ck_assert_double_eq(ls_stall_cost(&none), 0);
@@ -53,10 +60,12 @@ END_TEST
 
 START_TEST(a_pause_like_the_others_is_no_end)
 {
-	struct ls_episode before = stalls(100, 5, 40), now = stalls(600, 4, 60), far = stalls(5000, 4, 60);
-	struct ls_episode none = {0}, again = stalls(50, 4, 60);
+	struct ls_episode before = stalls(100, 5, 40), now = stalls(600, 4, 60),
+			  far = stalls(5000, 4, 60);
+	struct ls_episode none = { 0 }, again = stalls(50, 4, 60);
 
-	ck_assert(ls_stall_goes_on(&before, &now)); /* 340 steps where there were 40 to 60 */
+	/* 340 steps where there were 40 to 60 */
+	ck_assert(ls_stall_goes_on(&before, &now));
 	ck_assert(!ls_stall_goes_on(&before, &far));
 	ck_assert(!ls_stall_goes_on(&none, &now));
 	ck_assert(!ls_stall_goes_on(&before, &again)); /* of another attempt */
@@ -77,7 +86,8 @@ START_TEST(joined_they_are_one_episode)
 	ck_assert_double_eq(now.before_s, 100);
 	ck_assert_double_eq_tol(now.gap_mean, 85, 1e-9);
 	/* four gaps of 40, one of 340, three of 60 */
-	ck_assert_double_eq_tol(now.gap_m2, 4 * 45.0 * 45 + 255.0 * 255 + 3 * 25.0 * 25, 1e-6);
+	ck_assert_double_eq_tol(now.gap_m2, 4 * 45.0 * 45 + 255.0 * 255 + 3 * 25.0 * 25,
+		1e-6);
 	ck_assert_double_eq_tol(ls_stall_cost(&now), SIZE_S * 7 / 680, 1e-9);
 }
 END_TEST

@@ -89,7 +89,8 @@ START_TEST(the_host_of_a_finding_comes_first_and_names_it)
 	count = ls_attention(job->engine, wants, MAX);
 	ck_assert_uint_ge(count, 1 + LS_ZOOM_PEERS);
 	ck_assert_str_eq(wants[0].host, "h4");
-	ck_assert_msg(strncmp(wants[0].cause, "finding F-", 10) == 0, "%s", wants[0].cause);
+	ck_assert_msg(strncmp(wants[0].cause, "finding F-", 10) == 0, "%s",
+		wants[0].cause);
 	for (size_t i = 1; i < count; i++)
 		ck_assert_uint_eq(place(wants[i].host, count), i); /* each host once */
 	fake_job_free(job);

@@ -16,25 +16,68 @@
 static struct ls_finding
 sample(void)
 {
-	struct ls_finding f = {.id = "F-AB12", .kind = LS_KIND_STRAGGLER, .scope = LS_SCOPE_HOST,
-		.status = LS_FINDING_OPEN, .severity = LS_SEVERITY_WARNING,
-		.who = {.job = "train", .host = "h3", .slice = "s0", .role = "trainer", .rank = 3},
-		.occurrence = 2, .reopened = 1, .onset_step = 120, .last_step = 180,
-		.accounted_step = 180, .onset_us = ONSET_US, .detected_us = ONSET_US + 2000000,
-		.updated_us = ONSET_US + 6000000, .uncertainty_steps = 3, .steps_seen = 61,
-		.slowest_ratio = 0.95, .step_s = 0.11, .without_s = 0.1, .before_s = NAN,
-		.blame_s = 0.01, .slowdown = 1.1, .chips_lost = 2.9, .chip_hours = 0.05,
-		.chips = 32, .workers = 8, .workers_used = 8, .hosts = 8, .clock_err_s = NAN};
+	struct ls_finding f = { .id = "F-AB12",
+		.kind = LS_KIND_STRAGGLER,
+		.scope = LS_SCOPE_HOST,
+		.status = LS_FINDING_OPEN,
+		.severity = LS_SEVERITY_WARNING,
+		.who = { .job = "train",
+			.host = "h3",
+			.slice = "s0",
+			.role = "trainer",
+			.rank = 3 },
+		.occurrence = 2,
+		.reopened = 1,
+		.onset_step = 120,
+		.last_step = 180,
+		.accounted_step = 180,
+		.onset_us = ONSET_US,
+		.detected_us = ONSET_US + 2000000,
+		.updated_us = ONSET_US + 6000000,
+		.uncertainty_steps = 3,
+		.steps_seen = 61,
+		.slowest_ratio = 0.95,
+		.step_s = 0.11,
+		.without_s = 0.1,
+		.before_s = NAN,
+		.blame_s = 0.01,
+		.slowdown = 1.1,
+		.chips_lost = 2.9,
+		.chip_hours = 0.05,
+		.chips = 32,
+		.workers = 8,
+		.workers_used = 8,
+		.hosts = 8,
+		.clock_err_s = NAN };
 
-	f.evidence[0] = (struct ls_evidence){.signal = LS_SIGNAL_INPUT,
-		.metric = "phase.input_wait_s", .unit = "s", .subject = 0.012, .p10 = 0.001,
-		.p50 = 0.001, .p90 = 0.002, .peers = 7, .per_step_s = 1, .robust_z = NAN};
-	f.evidence[1] = (struct ls_evidence){.signal = LS_SIGNAL_CPU,
-		.metric = "job.cpu_seconds_total", .unit = "s/s", .subject = NAN, .p10 = NAN,
-		.p50 = NAN, .p90 = NAN, .robust_z = NAN};
-	f.evidence[2] = (struct ls_evidence){.signal = LS_SIGNAL_GC, .metric = "phase.gc_s",
-		.unit = "s", .subject = 0, .p10 = 0, .p50 = 0, .p90 = 0, .peers = 7,
-		.per_step_s = 1, .robust_z = 0};
+	f.evidence[0] = (struct ls_evidence){ .signal = LS_SIGNAL_INPUT,
+		.metric = "phase.input_wait_s",
+		.unit = "s",
+		.subject = 0.012,
+		.p10 = 0.001,
+		.p50 = 0.001,
+		.p90 = 0.002,
+		.peers = 7,
+		.per_step_s = 1,
+		.robust_z = NAN };
+	f.evidence[1] = (struct ls_evidence){ .signal = LS_SIGNAL_CPU,
+		.metric = "job.cpu_seconds_total",
+		.unit = "s/s",
+		.subject = NAN,
+		.p10 = NAN,
+		.p50 = NAN,
+		.p90 = NAN,
+		.robust_z = NAN };
+	f.evidence[2] = (struct ls_evidence){ .signal = LS_SIGNAL_GC,
+		.metric = "phase.gc_s",
+		.unit = "s",
+		.subject = 0,
+		.p10 = 0,
+		.p50 = 0,
+		.p90 = 0,
+		.peers = 7,
+		.per_step_s = 1,
+		.robust_z = 0 };
 	f.evidence_count = 3;
 	ls_cause_diagnose(f.evidence, 3, 0.011, true, true, &f.diagnosis);
 	return f;
@@ -157,11 +200,13 @@ START_TEST(json_says_what_is_known_and_null_for_the_rest)
 	ck_assert_str_eq(text_at(f.json, "id"), "F-AB12");
 	ck_assert_str_eq(text_at(f.json, "title"),
 		"h3 rank 3 delays every step by 10 ms: waits for its input");
-	ck_assert_str_eq(text_at(f.json, "first_detected_at"), "2023-11-14T22:13:22.123Z");
+	ck_assert_str_eq(text_at(f.json, "first_detected_at"),
+		"2023-11-14T22:13:22.123Z");
 	ck_assert(json_is_null(json_object_get(f.json, "cleared_at")));
 	impact = json_object_get(f.json, "impact");
 	ck_assert(json_is_null(json_object_get(impact, "step_time_before_s")));
-	ck_assert_double_eq(json_number_value(json_object_get(impact, "chips_lost")), 2.9);
+	ck_assert_double_eq(json_number_value(json_object_get(impact, "chips_lost")),
+		2.9);
 	evidence = json_object_get(f.json, "evidence");
 	ck_assert_uint_eq(json_array_size(evidence), 3);
 	row = json_array_get(evidence, 0);
@@ -169,11 +214,13 @@ START_TEST(json_says_what_is_known_and_null_for_the_rest)
 	ck_assert(json_is_null(json_object_get(row, "robust_z")));
 	row = json_array_get(evidence, 2);
 	ck_assert_str_eq(text_at(row, "role"), "excludes");
-	ck_assert_str_eq(json_string_value(json_array_get(json_object_get(row, "excludes"), 0)),
+	ck_assert_str_eq(
+		json_string_value(json_array_get(json_object_get(row, "excludes"), 0)),
 		"garbage_collection");
 	quality = json_object_get(f.json, "data_quality");
 	ck_assert(json_is_null(json_object_get(quality, "clock_err_ms")));
-	ck_assert_str_eq(json_string_value(json_array_get(json_object_get(quality, "missing"), 0)),
+	ck_assert_str_eq(json_string_value(json_array_get(
+				 json_object_get(quality, "missing"), 0)),
 		"job.cpu_seconds_total");
 	ck_assert_str_eq(text_at(quality, "step_source"), "marker");
 	ck_assert_ptr_null(json_object_get(quality, "step_confidence"));
@@ -185,7 +232,8 @@ START_TEST(json_says_what_is_known_and_null_for_the_rest)
 	ck_assert(json_is_null(json_object_get(impact, "chips_lost")));
 	quality = json_object_get(f.json, "data_quality");
 	ck_assert_str_eq(text_at(quality, "step_source"), "log");
-	ck_assert_double_eq(json_number_value(json_object_get(quality, "step_confidence")), 0.9);
+	ck_assert_double_eq(
+		json_number_value(json_object_get(quality, "step_confidence")), 0.9);
 	ls_finding_fini(&f);
 	ck_assert_ptr_null(f.json);
 }
@@ -203,13 +251,14 @@ START_TEST(finding_of_the_job_names_no_host)
 	ck_assert_str_eq(text_at(subject, "scope"), "job");
 	ck_assert_ptr_null(json_object_get(subject, "host"));
 	ck_assert(strstr(text_at(f.json, "title"), "h3") == NULL);
-	ck_assert_str_eq(
-		text_at(json_object_get(f.json, "impact"), "method"), "collective_excess_v1");
+	ck_assert_str_eq(text_at(json_object_get(f.json, "impact"), "method"),
+		"collective_excess_v1");
 	ls_finding_fini(&f);
 }
 END_TEST
 
-/* A link is one subject, from whichever end it is named, with one id; a slice is another. */
+/* A link is one subject, from whichever end it is named, with one id; a slice is
+ * another. */
 START_TEST(links_and_slices_are_subjects)
 {
 	struct ls_finding a = sample(), b = sample(), g;
@@ -280,7 +329,8 @@ START_TEST(groups_are_told_by_what_is_shared)
 	ck_assert_int_eq(json_object_set_new(subject, "by", json_string("moon")), 0);
 	ck_assert_int_eq(ls_finding_parse(a.json, &g), -LS_EPARSE);
 	ck_assert_int_eq(json_object_set_new(subject, "by", json_string("rack")), 0);
-	ck_assert_int_eq(json_object_set_new(subject, "host_count", json_integer(-1)), 0);
+	ck_assert_int_eq(json_object_set_new(subject, "host_count", json_integer(-1)),
+		0);
 	ck_assert_int_eq(ls_finding_parse(a.json, &g), -LS_EPARSE);
 	ls_finding_fini(&a);
 }
@@ -348,22 +398,35 @@ START_TEST(parse_refuses_what_is_not_a_finding)
 	static const struct {
 		const char *outer, *inner, *value;
 	} rows[] = {
-		{"schema_version", NULL, "2"}, {"id", NULL, "\"\""}, {"id", NULL, "7"},
-		{"id", NULL, "\"F-012345678901234567890123456789\""}, {"kind", NULL, "\"ghost\""},
-		{"status", NULL, "null"}, {"severity", NULL, "\"\""}, {"subject", NULL, "[]"},
-		{"subject", "scope", "\"planet\""}, {"job", "id", "\"\""}, {"job", NULL, "null"},
-		{"onset", "step", "\"12\""}, {"onset", NULL, "{}"},
+		{ "schema_version", NULL, "2" },
+		{ "id", NULL, "\"\"" },
+		{ "id", NULL, "7" },
+		{ "id", NULL, "\"F-012345678901234567890123456789\"" },
+		{ "kind", NULL, "\"ghost\"" },
+		{ "status", NULL, "null" },
+		{ "severity", NULL, "\"\"" },
+		{ "subject", NULL, "[]" },
+		{ "subject", "scope", "\"planet\"" },
+		{ "job", "id", "\"\"" },
+		{ "job", NULL, "null" },
+		{ "onset", "step", "\"12\"" },
+		{ "onset", NULL, "{}" },
 	};
-	struct ls_finding f = sample(), g = {.id = "untouched"};
+	struct ls_finding f = sample(), g = { .id = "untouched" };
 	json_t *value, *outer;
 	char err[64];
 
 	ck_assert_int_eq(ls_finding_render(&f), 0);
+	ck_assert_int_eq(ls_json_parse(rows[_i].value, strlen(rows[_i].value), &value,
+				 err, sizeof(err)),
+		0);
+	outer = rows[_i].inner == NULL ? f.json
+				       : json_object_get(f.json, rows[_i].outer);
 	ck_assert_int_eq(
-		ls_json_parse(rows[_i].value, strlen(rows[_i].value), &value, err, sizeof(err)), 0);
-	outer = rows[_i].inner == NULL ? f.json : json_object_get(f.json, rows[_i].outer);
-	ck_assert_int_eq(json_object_set_new(outer,
-				 rows[_i].inner == NULL ? rows[_i].outer : rows[_i].inner, value), 0);
+		json_object_set_new(outer,
+			rows[_i].inner == NULL ? rows[_i].outer : rows[_i].inner,
+			value),
+		0);
 	ck_assert_int_eq(ls_finding_parse(f.json, &g), -LS_EPARSE);
 	ck_assert_str_eq(g.id, "untouched");
 	ls_finding_fini(&f);

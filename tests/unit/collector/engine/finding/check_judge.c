@@ -34,7 +34,7 @@ START_TEST(slightly_slower_worker_is_found)
 	static const struct {
 		double slow;
 		size_t within;
-	} rows[] = {{1.03, 40}, {1.02, 80}};
+	} rows[] = { { 1.03, 40 }, { 1.02, 80 } };
 	struct fake_job *job = fake_job_new(16);
 
 	job->random += (uint64_t)_i * 104729;
@@ -64,14 +64,20 @@ START_TEST(finding_says_when_it_began_and_how_it_was_seen)
 	job->workers[3].slow = 1.1;
 	fake_job_run(job, 60);
 	f = fake_job_finding(job, 0);
-	ck_assert_double_eq_tol(json_number_value(ls_json_at(f, "onset", "step")), 200, 5);
-	ck_assert_str_eq(ls_json_text_at(f, "data_quality", "estimate"), _i == 1 ? "wait" : "lateness");
+	ck_assert_double_eq_tol(json_number_value(ls_json_at(f, "onset", "step")), 200,
+		5);
+	ck_assert_str_eq(ls_json_text_at(f, "data_quality", "estimate"),
+		_i == 1 ? "wait" : "lateness");
 	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "straggler");
 	ck_assert_str_eq(ls_json_text_at(f, "severity", NULL), "warning");
-	ck_assert_double_eq_tol(json_number_value(ls_json_at(f, "impact", "blame_s")), 0.008, 0.001);
-	ck_assert_double_eq_tol(json_number_value(ls_json_at(f, "impact", "step_time_s")), 0.108, 0.002);
+	ck_assert_double_eq_tol(json_number_value(ls_json_at(f, "impact", "blame_s")),
+		0.008, 0.001);
 	ck_assert_double_eq_tol(
-		json_number_value(ls_json_at(f, "impact", "chips_lost")), 32 * 0.008 / 0.108, 0.3);
+		json_number_value(ls_json_at(f, "impact", "step_time_s")), 0.108,
+		0.002);
+	ck_assert_double_eq_tol(
+		json_number_value(ls_json_at(f, "impact", "chips_lost")),
+		32 * 0.008 / 0.108, 0.3);
 	json_decref(f);
 	fake_job_free(job);
 }
@@ -82,7 +88,7 @@ START_TEST(severity_comes_from_cost)
 	static const struct {
 		double slow;
 		const char *severity;
-	} rows[] = {{1.06, "warning"}, {1.3, "critical"}};
+	} rows[] = { { 1.06, "warning" }, { 1.3, "critical" } };
 	struct fake_job *job = fake_job_new(8);
 	json_t *f;
 
@@ -122,7 +128,8 @@ START_TEST(findings_end_with_their_job)
 	fake_job_declare(job);
 	fake_job_run(job, 200);
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(ls_json_text_at(f, "status", NULL), _i == 0 ? "cleared" : "reopened");
+	ck_assert_str_eq(ls_json_text_at(f, "status", NULL),
+		_i == 0 ? "cleared" : "reopened");
 	ck_assert_int_eq(json_object_get(f, "cleared_reason") != NULL, _i == 0);
 	json_decref(f);
 	fake_job_free(job);
@@ -163,7 +170,8 @@ END_TEST
 
 START_TEST(structure_blames_nobody)
 {
-	static const size_t workers[] = {8, 16, 64}, every[] = {2, 4, 16}; /* one in so many has more to do */
+	/* one in so many has more to do */
+	static const size_t workers[] = { 8, 16, 64 }, every[] = { 2, 4, 16 };
 	struct fake_job *job = fake_job_new(workers[_i]);
 
 	for (size_t i = 0; i < job->count; i += every[_i])
@@ -177,17 +185,19 @@ END_TEST
 START_TEST(roles_are_not_compared_with_each_other)
 {
 	struct fake_job *job = fake_job_on(NULL, "train", 8);
-	struct ls_worker_info info = {.job = "train", .world = 8};
+	struct ls_worker_info info = { .job = "train", .world = 8 };
 
 	for (size_t i = 0; i < 8; i++) {
 		(void)snprintf(info.host, sizeof(info.host), "h%zu", i);
 		(void)snprintf(info.role, sizeof(info.role), "stage%zu", i % 2);
 		info.rank = (int32_t)i;
 		ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us,
-					 &job->workers[i].handle), 0);
+					 &job->workers[i].handle),
+			0);
 	}
 	for (size_t i = 0; i < 2; i++)
-		job->workers[2 * i].slow = 1.02; /* only beside their own role does it show */
+		job->workers[2 * i].slow =
+			1.02; /* only beside their own role does it show */
 	for (size_t i = 1; i < 8; i += 2)
 		job->workers[i].slow = 1.5;
 	fake_job_run(job, 300);
@@ -203,14 +213,15 @@ END_TEST
 START_TEST(ranks_that_share_a_host_are_told_apart)
 {
 	struct fake_job *job = fake_job_on(NULL, "train", 8);
-	struct ls_worker_info info = {.job = "train", .world = 8};
+	struct ls_worker_info info = { .job = "train", .world = 8 };
 	json_t *f;
 
 	for (size_t i = 0; i < 8; i++) {
 		(void)snprintf(info.host, sizeof(info.host), "h%zu", i / 2);
 		info.rank = (int32_t)i;
 		ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us,
-					 &job->workers[i].handle), 0);
+					 &job->workers[i].handle),
+			0);
 	}
 	fake_job_run(job, 150);
 	job->workers[5].slow = 1.1;
@@ -253,7 +264,8 @@ shift(struct ls_record *r, int64_t earlier_ns)
 	r->barrier[0].exit_ns -= earlier_ns;
 }
 
-/* Each makes steps at its own pace under the same numbers, and marks waits that are not for the others. */
+/* Each makes steps at its own pace under the same numbers, and marks waits that are not
+ * for the others. */
 START_TEST(workers_that_do_not_wait_for_each_other_blame_nobody)
 {
 	struct fake_job *job = fake_job_new(4);
@@ -270,13 +282,16 @@ START_TEST(workers_that_do_not_wait_for_each_other_blame_nobody)
 	}
 	ck_assert_uint_eq(fake_job_told(job, "opened"), _i == 0 ? 0 : 1);
 	ck_assert_int_eq(ls_view_job(job->engine, "train", job->now_us, &view), 0);
-	ck_assert_int_eq(json_integer_value(ls_json_at(view, "data_quality", "apart_steps")) > 250, _i == 0);
+	ck_assert_int_eq(json_integer_value(
+				 ls_json_at(view, "data_quality", "apart_steps")) > 250,
+		_i == 0);
 	json_decref(view);
 	fake_job_free(job);
 }
 END_TEST
 
-/* A worker of a slice is found as any other; all of a slice are one finding; and its collective. */
+/* A worker of a slice is found as any other; all of a slice are one finding; and its
+ * collective. */
 START_TEST(slices_are_told_from_their_workers)
 {
 	struct fake_job *job = fake_job_sliced(16, _i % 2 == 0 ? 2 : 4);
@@ -289,7 +304,8 @@ START_TEST(slices_are_told_from_their_workers)
 		break;
 	case 1:
 		for (size_t i = 0; i < 16; i++)
-			job->workers[i].slow = i * (_i % 2 == 0 ? 2u : 4u) / 16 == 1 ? 1.1 : 1;
+			job->workers[i].slow =
+				i * (_i % 2 == 0 ? 2u : 4u) / 16 == 1 ? 1.1 : 1;
 		fake_job_run(job, 100);
 		fake_job_only(job, "straggler", "slice", "s1");
 		break;
@@ -321,7 +337,8 @@ START_TEST(slow_joins_of_slices_are_the_jobs)
 }
 END_TEST
 
-/* Who waits to send as much longer as collectives take is one end of the link; two of them are none. */
+/* Who waits to send as much longer as collectives take is one end of the link; two of
+ * them are none. */
 START_TEST(one_link_is_named_by_who_waits_to_send)
 {
 	struct fake_job *job = fake_job_new(8);
@@ -340,9 +357,15 @@ START_TEST(one_link_is_named_by_who_waits_to_send)
 	fake_job_only(job, "link", _i == 0 ? "link" : "job", "");
 	f = fake_job_finding(job, 0);
 	if (_i == 0) {
-		ck_assert_str_eq(json_string_value(json_array_get(ls_json_at(f, "subject", "hosts"), 0)), "h5");
-		ck_assert_str_eq(json_string_value(json_array_get(ls_json_at(f, "subject", "hosts"), 1)), "h6");
-		ck_assert_int_eq(json_integer_value(json_array_get(ls_json_at(f, "subject", "ranks"), 1)), 6);
+		ck_assert_str_eq(json_string_value(json_array_get(
+					 ls_json_at(f, "subject", "hosts"), 0)),
+			"h5");
+		ck_assert_str_eq(json_string_value(json_array_get(
+					 ls_json_at(f, "subject", "hosts"), 1)),
+			"h6");
+		ck_assert_int_eq(json_integer_value(json_array_get(
+					 ls_json_at(f, "subject", "ranks"), 1)),
+			6);
 	}
 	json_decref(f);
 	job->comm_s = 0;
@@ -367,11 +390,14 @@ START_TEST(a_job_slower_as_a_whole_is_told)
 	fake_job_run(job, 150);
 	fake_job_only(job, "job_slow", "job", "");
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(json_string_value(ls_json_at(json_array_get(json_object_get(f, "hypotheses"), 0),
-		"cause", NULL)), _i == 0 ? "slow_compute" : "input_stall");
-	ck_assert_double_eq_tol(json_number_value(ls_json_at(f, "onset", "step")), 300, 16);
-	ck_assert_double_eq_tol(json_number_value(ls_json_at(f, "impact", "blame_s")), _i == 0 ? 0.016 : 0.02,
-		0.001);
+	ck_assert_str_eq(json_string_value(ls_json_at(
+				 json_array_get(json_object_get(f, "hypotheses"), 0),
+				 "cause", NULL)),
+		_i == 0 ? "slow_compute" : "input_stall");
+	ck_assert_double_eq_tol(json_number_value(ls_json_at(f, "onset", "step")), 300,
+		16);
+	ck_assert_double_eq_tol(json_number_value(ls_json_at(f, "impact", "blame_s")),
+		_i == 0 ? 0.016 : 0.02, 0.001);
 	json_decref(f);
 	job->own_s = 0.08;
 	for (size_t i = 0; i < 8; i++)
@@ -451,7 +477,8 @@ stall(struct fake_job *job, size_t steps, double rate)
 	return sum;
 }
 
-/* Stalls that are many are found by their mean first; when fewer come, the finding goes on, is told as what it is, and adds up. */
+/* Stalls that are many are found by their mean first; when fewer come, the finding goes
+ * on, is told as what it is, and adds up. */
 START_TEST(stalls_that_become_rarer_stay_one_finding)
 {
 	struct fake_job *job = fake_job_new(8);
@@ -468,14 +495,16 @@ START_TEST(stalls_that_become_rarer_stay_one_finding)
 	ck_assert_uint_eq(fake_job_told(job, "cleared"), 0);
 	f = fake_job_finding(job, 0);
 	ck_assert_int_gt(json_integer_value(json_object_get(f, "last_step")), 800);
-	share = json_number_value(ls_json_at(f, "impact", "chip_hours_lost_total")) * 3600 / (double)job->count / job->chips / sum;
+	share = json_number_value(ls_json_at(f, "impact", "chip_hours_lost_total")) *
+		3600 / (double)job->count / job->chips / sum;
 	ck_assert(fabs(share - 1) < 0.06);
 	json_decref(f);
 	fake_job_free(job);
 }
 END_TEST
 
-/* The newest steps of what comes and goes tell less than all of them: what a step costs is taken from all. */
+/* The newest steps of what comes and goes tell less than all of them: what a step costs
+ * is taken from all. */
 START_TEST(what_comes_and_goes_is_averaged_over_all_of_it)
 {
 	struct fake_job *job = fake_job_new(8);
@@ -486,7 +515,9 @@ START_TEST(what_comes_and_goes_is_averaged_over_all_of_it)
 	fake_job_run(job, 100);
 	sum = stall(job, 1500, 0.2);
 	f = fake_job_finding(job, 0);
-	ck_assert(fabs(json_number_value(ls_json_at(f, "impact", "blame_s")) / (sum / 1500) - 1) < 0.08);
+	ck_assert(fabs(json_number_value(ls_json_at(f, "impact", "blame_s")) /
+				  (sum / 1500) -
+			  1) < 0.08);
 	json_decref(f);
 	fake_job_free(job);
 }
@@ -570,7 +601,8 @@ START_TEST(cost_is_what_the_steps_lost)
 	fake_job_run(job, 200);
 	job->workers[3].slow = 1.2;
 	fake_job_run(job, 300);
-	ck_assert_double_eq_tol(fake_job_cost(job, 0), 300 * 0.016 * chips / 3600, 0.004);
+	ck_assert_double_eq_tol(fake_job_cost(job, 0), 300 * 0.016 * chips / 3600,
+		0.004);
 	fake_job_free(job);
 }
 END_TEST
@@ -632,7 +664,8 @@ judge_suite(void)
 	tcase_add_test(who, stalls_that_become_rarer_stay_one_finding);
 	tcase_add_loop_test(who, what_comes_and_goes_is_averaged_over_all_of_it, 0, 4);
 	tcase_add_test(who, badly_known_clocks_are_not_used);
-	tcase_add_loop_test(who, workers_that_do_not_wait_for_each_other_blame_nobody, 0, 2);
+	tcase_add_loop_test(who, workers_that_do_not_wait_for_each_other_blame_nobody,
+		0, 2);
 	tcase_add_test(who, cause_is_named_by_what_grew);
 	tcase_add_test(life, finding_is_reopened_within_a_day_and_new_after_it);
 	tcase_add_test(life, cost_is_what_the_steps_lost);

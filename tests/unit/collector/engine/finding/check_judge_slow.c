@@ -39,10 +39,14 @@ drift(struct fake_job *job)
 static double
 half_of_now(const struct fake_job *job, const json_t *f)
 {
-	double lost_s = json_number_value(ls_json_at(f, "impact", "chip_hours_lost_total")) * 3600 / (double)job->count / job->chips;
-	double steps = (double)(job->step - (uint64_t)json_integer_value(ls_json_at(f, "onset", "step")));
+	double lost_s =
+		json_number_value(ls_json_at(f, "impact", "chip_hours_lost_total")) *
+		3600 / (double)job->count / job->chips;
+	double steps = (double)(job->step -
+		(uint64_t)json_integer_value(ls_json_at(f, "onset", "step")));
 
-	return lost_s / (json_number_value(ls_json_at(f, "impact", "blame_s")) * steps / 2);
+	return lost_s /
+		(json_number_value(ls_json_at(f, "impact", "blame_s")) * steps / 2);
 }
 
 /* Less than the detectors of single steps can tell from their own baseline. */
@@ -62,7 +66,8 @@ START_TEST(a_worker_that_drifts_is_found_cleared_and_reopened)
 	ck_assert_int_lt(json_integer_value(ls_json_at(f, "onset", "step")), 5000);
 	ck_assert(json_number_value(ls_json_at(f, "impact", "blame_s")) > 0.0002);
 	ck_assert(json_number_value(ls_json_at(f, "impact", "blame_s")) < 0.0013);
-	ck_assert(fabs(half_of_now(job, f) - 0.8) < 0.15); /* less than half: at first it was not the last to come */
+	/* less than half: at first it was not the last to come */
+	ck_assert(fabs(half_of_now(job, f) - 0.8) < 0.15);
 	json_decref(f);
 	job->workers[5].slow = 1;
 	fake_job_run(job, 4000);
@@ -145,8 +150,10 @@ START_TEST(stalls_at_equal_distances_are_periodic)
 	ck_assert(fabs(ls_json_evidence(f, "period_steps") - 50) < 0.01);
 	ck_assert(fabs(ls_json_evidence(f, "period_s") - 5.2) < 0.1);
 	ck_assert(fabs(ls_json_evidence(f, "event_excess_s") - 0.2) < 0.005);
-	ck_assert(fabs(json_number_value(ls_json_at(f, "impact", "blame_s")) - 0.004) < 0.0002);
-	ck_assert_ptr_nonnull(strstr(ls_json_text_at(f, "title", NULL), "each 50th step"));
+	ck_assert(fabs(json_number_value(ls_json_at(f, "impact", "blame_s")) - 0.004) <
+		0.0002);
+	ck_assert_ptr_nonnull(
+		strstr(ls_json_text_at(f, "title", NULL), "each 50th step"));
 	json_decref(f);
 	job->workers[2].once_s = 0;
 	fake_job_run(job, 130);
@@ -174,7 +181,8 @@ START_TEST(a_phase_names_the_cause_of_a_period)
 }
 END_TEST
 
-/* Duties: marked as such, nothing is said; at the end of a step, in no phase, it is for information. */
+/* Duties: marked as such, nothing is said; at the end of a step, in no phase, it is for
+ *         information. */
 START_TEST(duties_of_one_worker_are_not_blamed)
 {
 	struct fake_job *job = fake_job_new(8);
@@ -191,7 +199,8 @@ START_TEST(duties_of_one_worker_are_not_blamed)
 			job->workers[0].record.phase_ns[LS_PHASE_COMPUTE] -= 300000000;
 			fake_job_report(job);
 		} else {
-			hold(job, 0, 0.3, _i == 0 ? LS_PHASE_CHECKPOINT : LS_PHASE_EVAL);
+			hold(job, 0, 0.3,
+				_i == 0 ? LS_PHASE_CHECKPOINT : LS_PHASE_EVAL);
 		}
 	}
 	if (_i < 2) {
@@ -226,8 +235,10 @@ START_TEST(pauses_of_anybody_are_told_of_the_job)
 	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "job_slow");
 	ck_assert_str_eq(ls_json_text_at(f, "subject", "scope"), "job");
 	ck_assert_str_eq(ls_json_text_at(f, "pattern", NULL), "rotating");
-	ck_assert_str_eq(ls_json_cause(f), _i == 0 ? "garbage_collection" : "unexplained");
-	ck_assert(fabs(json_number_value(ls_json_at(f, "impact", "blame_s")) - 0.005) < 0.0015);
+	ck_assert_str_eq(ls_json_cause(f),
+		_i == 0 ? "garbage_collection" : "unexplained");
+	ck_assert(fabs(json_number_value(ls_json_at(f, "impact", "blame_s")) - 0.005) <
+		0.0015);
 	ck_assert(fabs(ls_json_evidence(f, "event_steps_ratio") - 0.25) < 0.1);
 	json_decref(f);
 	fake_job_run(job, 800);
@@ -278,12 +289,14 @@ int
 main(void)
 {
 	Suite *s = suite_create("judge_slow");
-	TCase *drift = tcase_create("drift: one finding of a worker, with its begin and end");
+	TCase *drift =
+		tcase_create("drift: one finding of a worker, with its begin and end");
 	TCase *periodic = tcase_create("periodic: what comes at equal distances");
 	TCase *rotating = tcase_create("rotating: told of the job");
 	TCase *life = tcase_create("storage and attempts");
 
-	tcase_add_loop_test(drift, a_worker_that_drifts_is_found_cleared_and_reopened, 0, 2);
+	tcase_add_loop_test(drift, a_worker_that_drifts_is_found_cleared_and_reopened,
+		0, 2);
 	tcase_add_test(drift, two_that_drift_cost_together_what_they_cost);
 	tcase_add_test(drift, a_drift_that_becomes_gross_stays_one_finding);
 	tcase_add_loop_test(periodic, stalls_at_equal_distances_are_periodic, 0, 2);

@@ -13,26 +13,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct ls_view_range everything = {0, UINT64_MAX, LS_PAGE_MAX};
+static const struct ls_view_range everything = { 0, UINT64_MAX, LS_PAGE_MAX };
 
 /* A job of 6 with worker 4 slower from step 150 on, and counters. */
 static struct fake_job *
 story(void)
 {
 	struct fake_job *job = fake_job_new(6);
-	uint16_t of_host[] = {LS_METRIC_HOST_CPU_BUSY, LS_METRIC_HOST_MEM_AVAILABLE};
+	uint16_t of_host[] = { LS_METRIC_HOST_CPU_BUSY, LS_METRIC_HOST_MEM_AVAILABLE };
 	uint16_t of_worker = LS_METRIC_JOB_CPU;
 
 	for (size_t i = 0; i < 210; i++) {
 		job->workers[4].slow = i >= 150 ? 1.2 : 1;
 		fake_job_run(job, 1);
 		if (i % 10 == 9) {
-			double values[] = {(double)i * 0.2, 1e9}, cpu = (double)i * 0.05;
+			double values[] = { (double)i * 0.2, 1e9 },
+			       cpu = (double)i * 0.05;
 
-			LS_ASSERT(ls_engine_counters(job->engine, "h1", job->workers[1].handle,
-					  job->now_us, 1, &of_worker, &cpu) == 0);
-			LS_ASSERT(ls_engine_counters(job->engine, "h1", LS_NO_WORKER, job->now_us,
-					  2, of_host, values) == 0);
+			LS_ASSERT(ls_engine_counters(job->engine, "h1",
+					  job->workers[1].handle, job->now_us, 1,
+					  &of_worker, &cpu) == 0);
+			LS_ASSERT(ls_engine_counters(job->engine, "h1", LS_NO_WORKER,
+					  job->now_us, 2, of_host, values) == 0);
 		}
 	}
 	return job;
@@ -46,7 +48,8 @@ has_keys(const json_t *o, const char *const *keys)
 
 	ck_assert(json_is_object(o));
 	for (; keys[n] != NULL; n++)
-		ck_assert_msg(json_object_get(o, keys[n]) != NULL, "no \"%s\"", keys[n]);
+		ck_assert_msg(json_object_get(o, keys[n]) != NULL, "no \"%s\"",
+			keys[n]);
 	ck_assert_uint_eq(json_object_size(o), n);
 }
 
@@ -62,25 +65,28 @@ number_at(const json_t *o, const char *key)
 static const char *
 text_at(const json_t *o, const char *key)
 {
-	ck_assert_msg(json_is_string(json_object_get(o, key)), "\"%s\" is no text", key);
+	ck_assert_msg(json_is_string(json_object_get(o, key)), "\"%s\" is no text",
+		key);
 	return json_string_value(json_object_get(o, key));
 }
 
 START_TEST(job_has_the_documented_shape)
 {
-	static const char *const keys[] = {"id", "state", "attempt", "slices", "hosts", "workers",
-		"asynchronous", "workers_expected", "chips", "step", "steps_closed", "first_seen_at",
-		"last_step_at", "step_time_s", "step_time_without_s", "slowdown_ratio",
-		"chips_lost", "findings", "phases", "data_quality", "top_finding", NULL};
-	static const char *const quality[] = {"workers_reporting", "late_records", "gaps",
-		"short_steps", "apart_steps", "lag_s", "clock_err_ms", "step_source",
-		"not_believed", NULL};
+	static const char *const keys[] = { "id", "state", "attempt", "slices", "hosts",
+		"workers", "asynchronous", "workers_expected", "chips", "step",
+		"steps_closed", "first_seen_at", "last_step_at", "step_time_s",
+		"step_time_without_s", "slowdown_ratio", "chips_lost", "findings",
+		"phases", "data_quality", "top_finding", NULL };
+	static const char *const quality[] = { "workers_reporting", "late_records",
+		"gaps", "short_steps", "apart_steps", "lag_s", "clock_err_ms",
+		"step_source", "not_believed", NULL };
 	struct fake_job *job = story();
 	json_t *v = NULL;
 
 	ls_engine_clock(job->engine, job->workers[2].handle, 0.001);
 	ls_engine_gap(job->engine, job->workers[0].handle, 3, job->now_us);
-	ck_assert_int_eq(ls_view_job(job->engine, "train", job->now_us + 500000, &v), 0);
+	ck_assert_int_eq(ls_view_job(job->engine, "train", job->now_us + 500000, &v),
+		0);
 	has_keys(v, keys);
 	has_keys(json_object_get(v, "data_quality"), quality);
 	ck_assert_str_eq(text_at(v, "state"), "running");
@@ -95,11 +101,15 @@ START_TEST(job_has_the_documented_shape)
 	ck_assert_double_eq_tol(number_at(v, "chips_lost"),
 		24 * (1 - 1 / number_at(v, "slowdown_ratio")), 0.001);
 	ck_assert_double_eq(number_at(json_object_get(v, "findings"), "critical"), 1);
-	ck_assert_double_eq_tol(number_at(json_object_get(v, "phases"), "compute"), 0.75, 0.03);
-	ck_assert_double_eq(number_at(json_object_get(v, "data_quality"), "clock_err_ms"), 1);
+	ck_assert_double_eq_tol(number_at(json_object_get(v, "phases"), "compute"),
+		0.75, 0.03);
+	ck_assert_double_eq(
+		number_at(json_object_get(v, "data_quality"), "clock_err_ms"), 1);
 	ck_assert_double_eq(number_at(json_object_get(v, "data_quality"), "gaps"), 3);
-	ck_assert_str_eq(text_at(json_object_get(v, "data_quality"), "step_source"), "marker");
-	ck_assert_double_eq_tol(number_at(json_object_get(v, "data_quality"), "lag_s"), 0.5, 1e-6);
+	ck_assert_str_eq(text_at(json_object_get(v, "data_quality"), "step_source"),
+		"marker");
+	ck_assert_double_eq_tol(number_at(json_object_get(v, "data_quality"), "lag_s"),
+		0.5, 1e-6);
 	ck_assert_str_eq(text_at(v, "top_finding"), job->events[0].id);
 	json_decref(v);
 	fake_job_free(job);
@@ -108,14 +118,15 @@ END_TEST
 
 START_TEST(job_that_has_not_begun_shows_nulls)
 {
-	static const char *const unknown[] = {"step", "last_step_at", "step_time_s",
-		"step_time_without_s", "slowdown_ratio", "chips_lost", "top_finding"};
+	static const char *const unknown[] = { "step", "last_step_at", "step_time_s",
+		"step_time_without_s", "slowdown_ratio", "chips_lost", "top_finding" };
 	struct fake_job *job = fake_job_new(2);
 	json_t *v = NULL;
 
 	ck_assert_int_eq(ls_view_job(job->engine, "train", job->now_us, &v), 0);
 	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
-		ck_assert_msg(json_is_null(json_object_get(v, unknown[i])), "%s", unknown[i]);
+		ck_assert_msg(json_is_null(json_object_get(v, unknown[i])), "%s",
+			unknown[i]);
 	json_decref(v);
 	ck_assert_int_eq(ls_view_hosts(job->engine, "train", job->now_us, &v), 0);
 	ck_assert(json_is_null(json_object_get(json_array_get(v, 0), "step")));
@@ -124,8 +135,9 @@ START_TEST(job_that_has_not_begun_shows_nulls)
 	ck_assert_int_eq(ls_view_steps(job->engine, "train", NULL, &everything, &v), 0);
 	ck_assert_uint_eq(json_array_size(v), 0);
 	json_decref(v);
-	ck_assert_int_eq(ls_view_grid(
-		job->engine, "train", LS_GRID_BLAME, &everything, 10, 10, &v), 0);
+	ck_assert_int_eq(ls_view_grid(job->engine, "train", LS_GRID_BLAME, &everything,
+				 10, 10, &v),
+		0);
 	ck_assert(json_is_null(json_object_get(v, "first_step")));
 	ck_assert_double_eq(number_at(v, "cols"), 0);
 	json_decref(v);
@@ -159,7 +171,7 @@ END_TEST
 START_TEST(jobs_that_lose_most_chips_come_first)
 {
 	struct fake_job *job = story();
-	struct ls_worker_info info = {.job = "aaa", .host = "x"};
+	struct ls_worker_info info = { .job = "aaa", .host = "x" };
 	uint32_t handle;
 	json_t *v = NULL;
 
@@ -175,12 +187,12 @@ END_TEST
 
 START_TEST(hosts_are_ordered_by_blame)
 {
-	static const char *const keys[] = {"host", "slice", "role", "rank", "attempt", "state",
-		"step", "step_time_s", "own_s", "wait_s", "input_wait_s", "lateness_s", "blame_s",
-		"slowest_ratio", "finding", "last_seen_at", "live", "counters", "gaps",
-		"step_source", NULL};
+	static const char *const keys[] = { "host", "slice", "role", "rank", "attempt",
+		"state", "step", "step_time_s", "own_s", "wait_s", "input_wait_s",
+		"lateness_s", "blame_s", "slowest_ratio", "finding", "last_seen_at",
+		"live", "counters", "gaps", "step_source", NULL };
 	struct fake_job *job = story();
-	struct ls_ring_live live = {.step = 210, .phase = LS_PHASE_SYNC_WAIT};
+	struct ls_ring_live live = { .step = 210, .phase = LS_PHASE_SYNC_WAIT };
 	json_t *v = NULL;
 	const json_t *h, *counters = NULL;
 
@@ -192,12 +204,14 @@ START_TEST(hosts_are_ordered_by_blame)
 	has_keys(h, keys);
 	ck_assert_str_eq(text_at(h, "host"), "h4");
 	ck_assert_str_eq(text_at(h, "finding"), job->events[0].id);
-	ck_assert_double_eq_tol(number_at(h, "blame_s"), 0.0096, 0.001); /* 60 of 100 steps */
+	/* 60 of 100 steps */
+	ck_assert_double_eq_tol(number_at(h, "blame_s"), 0.0096, 0.001);
 	ck_assert_double_ge(number_at(h, "slowest_ratio"), 0.6);
 	ck_assert(json_is_null(json_object_get(h, "input_wait_s")));
 	ck_assert_double_eq(number_at(json_object_get(h, "live"), "step"), 210);
 	ck_assert_str_eq(text_at(json_object_get(h, "live"), "phase"), "sync_wait");
-	ck_assert_double_eq_tol(number_at(json_object_get(h, "live"), "since_s"), 0.25, 1e-6);
+	ck_assert_double_eq_tol(number_at(json_object_get(h, "live"), "since_s"), 0.25,
+		1e-6);
 	for (size_t i = 1; i < 6; i++) {
 		h = json_array_get(v, i);
 		ck_assert(json_is_null(json_object_get(h, "finding")));
@@ -205,8 +219,10 @@ START_TEST(hosts_are_ordered_by_blame)
 		if (strcmp(text_at(h, "host"), "h1") == 0)
 			counters = json_object_get(h, "counters");
 	}
-	ck_assert_double_eq_tol(number_at(counters, "job.cpu_seconds_total"), 0.5, 0.05);
-	ck_assert_double_eq_tol(number_at(counters, "host.cpu.busy_seconds_total"), 2, 0.2);
+	ck_assert_double_eq_tol(number_at(counters, "job.cpu_seconds_total"), 0.5,
+		0.05);
+	ck_assert_double_eq_tol(number_at(counters, "host.cpu.busy_seconds_total"), 2,
+		0.2);
 	ck_assert_double_eq(number_at(counters, "host.memory.available_bytes"), 1e9);
 	ck_assert_ptr_null(json_object_get(counters, "host.cpu.steal_seconds_total"));
 	json_decref(v);
@@ -216,10 +232,11 @@ END_TEST
 
 START_TEST(steps_are_the_newest_of_the_range_oldest_first)
 {
-	static const char *const keys[] = {"step", "at", "duration_s", "workers", "expected",
-		"wait_min_s", "wait_median_s", "blame_s", "last", NULL};
-	static const char *const last[] = {"host", "rank", "slice", "lateness_s", NULL};
-	struct ls_view_range range = {100, 180, 20};
+	static const char *const keys[] = { "step", "at", "duration_s", "workers",
+		"expected", "wait_min_s", "wait_median_s", "blame_s", "last", NULL };
+	static const char *const last[] = { "host", "rank", "slice", "lateness_s",
+		NULL };
+	struct ls_view_range range = { 100, 180, 20 };
 	struct fake_job *job = story();
 	json_t *v = NULL;
 	const json_t *row;
@@ -240,9 +257,9 @@ END_TEST
 
 START_TEST(records_of_a_host)
 {
-	static const char *const keys[] = {"step", "rank", "at", "duration_s", "own_s", "wait_s",
-		"lateness_s", "blame_s", "phases", NULL};
-	struct ls_view_range range = {200, 200, 5};
+	static const char *const keys[] = { "step", "rank", "at", "duration_s", "own_s",
+		"wait_s", "lateness_s", "blame_s", "phases", NULL };
+	struct ls_view_range range = { 200, 200, 5 };
 	struct fake_job *job = story();
 	json_t *v = NULL;
 	const json_t *r;
@@ -253,7 +270,8 @@ START_TEST(records_of_a_host)
 	has_keys(r, keys);
 	ck_assert_double_eq(number_at(r, "rank"), 4);
 	ck_assert_double_eq_tol(number_at(r, "own_s"), 0.096, 0.002);
-	ck_assert_double_eq_tol(number_at(json_object_get(r, "phases"), "compute"), 0.096, 0.002);
+	ck_assert_double_eq_tol(number_at(json_object_get(r, "phases"), "compute"),
+		0.096, 0.002);
 	json_decref(v);
 	fake_job_free(job);
 }
@@ -276,14 +294,16 @@ START_TEST(one_step_of_all_workers_by_rank)
 	ck_assert_int_eq(ls_view_step(job->engine, "train", 161, 3, 1000, &v), 0);
 	items = json_object_get(v, "items");
 	ck_assert_str_eq(text_at(json_array_get(items, 1), "host"), "h4");
-	ck_assert_double_eq_tol(number_at(json_array_get(items, 1), "own_s"), 0.096, 0.002);
+	ck_assert_double_eq_tol(number_at(json_array_get(items, 1), "own_s"), 0.096,
+		0.002);
 	ck_assert(json_is_null(json_object_get(v, "next_cursor")));
 	json_decref(v);
 	ck_assert_int_eq(ls_view_step(job->engine, "train", 161, 5000, 10, &v), 0);
 	ck_assert_uint_eq(json_array_size(json_object_get(v, "items")), 0);
 	json_decref(v);
 	v = NULL;
-	ck_assert_int_eq(ls_view_step(job->engine, "train", 1000000, 0, 1, &v), -LS_EUNKNOWN);
+	ck_assert_int_eq(ls_view_step(job->engine, "train", 1000000, 0, 1, &v),
+		-LS_EUNKNOWN);
 	ck_assert_int_eq(ls_view_step(job->engine, "x", 161, 0, 1, &v), -LS_EUNKNOWN);
 	ck_assert_ptr_null(v);
 	fake_job_free(job);
@@ -292,9 +312,9 @@ END_TEST
 
 START_TEST(grid_is_rows_by_columns_of_bytes)
 {
-	static const char *const keys[] = {"schema_version", "job", "metric", "unit", "encoding",
-		"min", "max", "missing", "rows", "cols", "first_step", "last_step",
-		"steps_per_col", "data", NULL};
+	static const char *const keys[] = { "schema_version", "job", "metric", "unit",
+		"encoding", "min", "max", "missing", "rows", "cols", "first_step",
+		"last_step", "steps_per_col", "data", NULL };
 	struct fake_job *job = story();
 	json_t *v = NULL;
 	const json_t *rows;
@@ -302,13 +322,15 @@ START_TEST(grid_is_rows_by_columns_of_bytes)
 	const char *data;
 	int cols, len;
 
-	ck_assert_int_eq(
-		ls_view_grid(job->engine, "train", LS_GRID_BLAME, &everything, 4, 50, &v), 0);
+	ck_assert_int_eq(ls_view_grid(job->engine, "train", LS_GRID_BLAME, &everything,
+				 4, 50, &v),
+		0);
 	has_keys(v, keys);
 	rows = json_object_get(v, "rows");
 	ck_assert_uint_eq(json_array_size(rows), 4);
 	ck_assert_str_eq(text_at(json_array_get(rows, 0), "host"), "h4");
-	ck_assert_str_eq(text_at(json_array_get(rows, 0), "finding"), job->events[0].id);
+	ck_assert_str_eq(text_at(json_array_get(rows, 0), "finding"),
+		job->events[0].id);
 	cols = (int)number_at(v, "cols");
 	ck_assert_double_eq(number_at(v, "steps_per_col"), 5);
 	ck_assert_int_eq(cols, 42);
@@ -319,7 +341,7 @@ START_TEST(grid_is_rows_by_columns_of_bytes)
 	ck_assert_int_ge(len, 4 * cols);
 	ck_assert_int_eq(bytes[0], 255); /* not judged while it learned */
 	ck_assert_int_gt(bytes[cols - 1], 200); /* late, of the worst row */
-	ck_assert_int_lt(bytes[30 - 5], 100);   /* before it began */
+	ck_assert_int_lt(bytes[30 - 5], 100); /* before it began */
 	ck_assert_int_lt(bytes[2 * cols - 1], 100); /* another row */
 	json_decref(v);
 	fake_job_free(job);
@@ -328,28 +350,34 @@ END_TEST
 
 START_TEST(grid_shows_what_was_asked)
 {
-	struct ls_view_range range = {10, 19, 100};
+	struct ls_view_range range = { 10, 19, 100 };
 	struct fake_job *job = story();
 	json_t *v = NULL;
 
 	ck_assert_str_eq(ls_grid_metric_name(LS_GRID_WAIT), "wait");
 	ck_assert_ptr_null(ls_grid_metric_name(LS_GRID_METRIC_COUNT));
 	for (unsigned m = 0; m < LS_GRID_METRIC_COUNT; m++) {
-		ck_assert_int_eq(ls_view_grid(job->engine, "train", (enum ls_grid_metric)m, &range,
-					 LS_GRID_ROWS_MAX, LS_GRID_COLS_MAX, &v), 0);
+		ck_assert_int_eq(ls_view_grid(job->engine, "train",
+					 (enum ls_grid_metric)m, &range,
+					 LS_GRID_ROWS_MAX, LS_GRID_COLS_MAX, &v),
+			0);
 		ck_assert_str_eq(text_at(v, "metric"), ls_grid_metric_name(m));
 		ck_assert_uint_eq(json_array_size(json_object_get(v, "rows")), 6);
 		ck_assert_double_eq(number_at(v, "cols"), 10);
 		json_decref(v);
 	}
-	ck_assert_int_eq(ls_view_grid(job->engine, "train", LS_GRID_OWN, &range, 0, 5, &v),
+	ck_assert_int_eq(
+		ls_view_grid(job->engine, "train", LS_GRID_OWN, &range, 0, 5, &v),
 		-LS_ERANGE);
 	ck_assert_int_eq(ls_view_grid(job->engine, "train", LS_GRID_OWN, &range,
-				 LS_GRID_ROWS_MAX + 1, 5, &v), -LS_ERANGE);
-	ck_assert_int_eq(ls_view_grid(job->engine, "train", LS_GRID_OWN, &range, 5, 0, &v),
+				 LS_GRID_ROWS_MAX + 1, 5, &v),
+		-LS_ERANGE);
+	ck_assert_int_eq(
+		ls_view_grid(job->engine, "train", LS_GRID_OWN, &range, 5, 0, &v),
 		-LS_ERANGE);
 	ck_assert_int_eq(ls_view_grid(job->engine, "train", LS_GRID_OWN, &range, 5,
-				 LS_GRID_COLS_MAX + 1, &v), -LS_ERANGE);
+				 LS_GRID_COLS_MAX + 1, &v),
+		-LS_ERANGE);
 	fake_job_free(job);
 }
 END_TEST
@@ -373,9 +401,12 @@ START_TEST(what_is_not_there_is_unknown)
 
 	ck_assert_int_eq(ls_view_job(job->engine, "x", 0, &v), -LS_EUNKNOWN);
 	ck_assert_int_eq(ls_view_hosts(job->engine, "x", 0, &v), -LS_EUNKNOWN);
-	ck_assert_int_eq(ls_view_steps(job->engine, "x", NULL, &everything, &v), -LS_EUNKNOWN);
-	ck_assert_int_eq(ls_view_steps(job->engine, "train", "x", &everything, &v), -LS_EUNKNOWN);
-	ck_assert_int_eq(ls_view_grid(job->engine, "x", LS_GRID_OWN, &everything, 1, 1, &v),
+	ck_assert_int_eq(ls_view_steps(job->engine, "x", NULL, &everything, &v),
+		-LS_EUNKNOWN);
+	ck_assert_int_eq(ls_view_steps(job->engine, "train", "x", &everything, &v),
+		-LS_EUNKNOWN);
+	ck_assert_int_eq(
+		ls_view_grid(job->engine, "x", LS_GRID_OWN, &everything, 1, 1, &v),
 		-LS_EUNKNOWN);
 	ck_assert_int_eq(ls_view_finding(job->engine, "F-0000", &v), -LS_EUNKNOWN);
 	ck_assert_ptr_null(v);

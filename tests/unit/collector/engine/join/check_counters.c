@@ -18,15 +18,16 @@ put(struct ls_counters *c, int64_t t_us, enum ls_metric id, double value)
 
 START_TEST(rate_is_growth_over_time)
 {
-	struct ls_counters c = {0};
+	struct ls_counters c = { 0 };
 	double rate = -1;
 
 	for (int i = 0; i <= 10; i++)
-		put(&c, i * SECOND_US, LS_METRIC_JOB_CPU, i < 5 ? 2.0 * i : 8 + 4.0 * (i - 4));
+		put(&c, i * SECOND_US, LS_METRIC_JOB_CPU,
+			i < 5 ? 2.0 * i : 8 + 4.0 * (i - 4));
 	ck_assert(ls_counters_rate(&c, LS_METRIC_JOB_CPU, 0, 4 * SECOND_US, 1, &rate));
 	ck_assert_double_eq_tol(rate, 2, 1e-12);
-	ck_assert(ls_counters_rate(
-		&c, LS_METRIC_JOB_CPU, 5 * SECOND_US, 99 * SECOND_US, 1, &rate));
+	ck_assert(ls_counters_rate(&c, LS_METRIC_JOB_CPU, 5 * SECOND_US, 99 * SECOND_US,
+		1, &rate));
 	ck_assert_double_eq_tol(rate, 4, 1e-12);
 	/* from before the first sample: from the first */
 	ck_assert(ls_counters_rate(&c, LS_METRIC_JOB_CPU, -5, 4 * SECOND_US, 1, &rate));
@@ -37,17 +38,19 @@ END_TEST
 
 START_TEST(rate_is_not_known)
 {
-	struct ls_counters c = {0};
+	struct ls_counters c = { 0 };
 	double rate = 77;
 
 	ck_assert(!ls_counters_rate(&c, LS_METRIC_JOB_CPU, 0, 10, 0, &rate));
 	put(&c, SECOND_US, LS_METRIC_JOB_CPU, 5);
 	ck_assert(!ls_counters_rate(&c, LS_METRIC_JOB_CPU, 0, 9 * SECOND_US, 0, &rate));
 	put(&c, 2 * SECOND_US, LS_METRIC_JOB_CPU, 6);
-	ck_assert(!ls_counters_rate(
-		&c, LS_METRIC_JOB_CPU, 0, 9 * SECOND_US, 2 * SECOND_US, &rate)); /* too short */
-	ck_assert(!ls_counters_rate(&c, LS_METRIC_HOST_CPU_BUSY, 0, 9 * SECOND_US, 0, &rate));
-	ck_assert(!ls_counters_rate(&c, LS_METRIC_HOST_LOAD1, 0, 9 * SECOND_US, 0, &rate));
+	ck_assert(!ls_counters_rate(&c, LS_METRIC_JOB_CPU, 0, 9 * SECOND_US,
+		2 * SECOND_US, &rate)); /* too short */
+	ck_assert(!ls_counters_rate(&c, LS_METRIC_HOST_CPU_BUSY, 0, 9 * SECOND_US, 0,
+		&rate));
+	ck_assert(!ls_counters_rate(&c, LS_METRIC_HOST_LOAD1, 0, 9 * SECOND_US, 0,
+		&rate));
 	put(&c, 3 * SECOND_US, LS_METRIC_JOB_CPU, 1); /* reset */
 	ck_assert(!ls_counters_rate(&c, LS_METRIC_JOB_CPU, 0, 9 * SECOND_US, 0, &rate));
 	put(&c, 4 * SECOND_US, LS_METRIC_HOST_CPU_BUSY, 1); /* newest lacks it */
@@ -59,7 +62,7 @@ END_TEST
 
 START_TEST(last_value_at_or_before)
 {
-	struct ls_counters c = {0};
+	struct ls_counters c = { 0 };
 	double v = 77;
 
 	ck_assert(!ls_counters_last(&c, LS_METRIC_HOST_MEM_AVAILABLE, 5, &v));
@@ -77,7 +80,7 @@ END_TEST
 
 START_TEST(samples_that_are_not_newer_are_stale)
 {
-	struct ls_counters c = {0};
+	struct ls_counters c = { 0 };
 	uint16_t metric = LS_METRIC_JOB_CPU;
 	double value = 1;
 
@@ -91,14 +94,16 @@ END_TEST
 
 START_TEST(oldest_samples_are_dropped)
 {
-	struct ls_counters c = {0};
+	struct ls_counters c = { 0 };
 	double v;
 
 	for (int i = 0; i < 3 * LS_COUNTER_SAMPLES_KEPT; i++)
 		put(&c, i, LS_METRIC_JOB_CPU, i);
 	ck_assert_uint_eq(c.count, LS_COUNTER_SAMPLES_KEPT);
-	ck_assert(!ls_counters_last(&c, LS_METRIC_JOB_CPU, 2 * LS_COUNTER_SAMPLES_KEPT - 1, &v));
-	ck_assert(ls_counters_last(&c, LS_METRIC_JOB_CPU, 2 * LS_COUNTER_SAMPLES_KEPT, &v));
+	ck_assert(!ls_counters_last(&c, LS_METRIC_JOB_CPU,
+		2 * LS_COUNTER_SAMPLES_KEPT - 1, &v));
+	ck_assert(ls_counters_last(&c, LS_METRIC_JOB_CPU, 2 * LS_COUNTER_SAMPLES_KEPT,
+		&v));
 	ck_assert_double_eq(v, 2 * LS_COUNTER_SAMPLES_KEPT);
 	ls_counters_fini(&c);
 }

@@ -27,7 +27,7 @@ crowded(uint32_t i)
 
 START_TEST(what_was_put_is_found)
 {
-	struct ls_index x = {0};
+	struct ls_index x = { 0 };
 
 	ck_assert_uint_eq(hits(&x, 0, 0), 0);
 	for (uint32_t i = 0; i < ITEMS; i++)
@@ -43,7 +43,7 @@ END_TEST
 
 START_TEST(one_hash_may_stand_for_many)
 {
-	struct ls_index x = {0};
+	struct ls_index x = { 0 };
 	size_t walk = 0, n = 0;
 
 	for (uint32_t i = 0; i < 970; i++)
@@ -57,7 +57,7 @@ END_TEST
 
 START_TEST(what_is_removed_hides_nothing)
 {
-	struct ls_index x = {0};
+	struct ls_index x = { 0 };
 
 	for (uint32_t i = 0; i < 970; i++)
 		ck_assert_int_eq(ls_index_put(&x, crowded(i), i), 0);

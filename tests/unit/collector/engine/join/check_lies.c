@@ -16,7 +16,8 @@ believed(const struct fake_job *job)
 	json_t *view, *lies;
 
 	ck_assert_int_eq(ls_view_job(job->engine, job->name, job->now_us, &view), 0);
-	lies = json_incref(json_object_get(json_object_get(view, "data_quality"), "not_believed"));
+	lies = json_incref(
+		json_object_get(json_object_get(view, "data_quality"), "not_believed"));
 	json_decref(view);
 	ck_assert(json_is_object(lies));
 	return lies;
@@ -28,7 +29,8 @@ reason_of(const json_t *lies, size_t i, const char *host, const char *reason)
 	const json_t *h = json_array_get(json_object_get(lies, "hosts"), i);
 
 	ck_assert_str_eq(json_string_value(json_object_get(h, "host")), host);
-	return json_integer_value(json_object_get(json_object_get(h, "reasons"), reason));
+	return json_integer_value(
+		json_object_get(json_object_get(h, "reasons"), reason));
 }
 
 START_TEST(nobody_lies_in_a_healthy_job)
@@ -46,16 +48,19 @@ START_TEST(nobody_lies_in_a_healthy_job)
 }
 END_TEST
 
-/* What one host says in the sort of lie _i; the engine's answer, and the reason under which it is counted. */
+/* What one host says in the sort of lie _i; the engine's answer, and the reason under
+ * which it is counted. */
 static const struct {
 	const char *reason;
 	int rc;
 } sorts[] = {
-	{"impossible_record", -LS_ERANGE}, /* a barrier that is left before it is entered: a negative wait */
-	{"impossible_record", -LS_ERANGE}, /* a phase longer than the step */
-	{"impossible_record", -LS_ERANGE}, /* a step beyond all counting */
-	{"repeated_step", -LS_ESTALE},     /* the same step once more, after it was judged */
-	{"backwards_step", -LS_ESTALE},
+	/* a barrier that is left before it is entered: a negative wait */
+	{ "impossible_record", -LS_ERANGE },
+	{ "impossible_record", -LS_ERANGE }, /* a phase longer than the step */
+	{ "impossible_record", -LS_ERANGE }, /* a step beyond all counting */
+	/* the same step once more, after it was judged */
+	{ "repeated_step", -LS_ESTALE },
+	{ "backwards_step", -LS_ESTALE },
 };
 
 static struct ls_record
@@ -95,7 +100,8 @@ START_TEST(what_cannot_be_is_counted_named_and_not_judged)
 	for (int n = 0; n < 200; n++) {
 		struct ls_record r = lie_make(job, _i);
 
-		ck_assert_int_eq(ls_engine_record(job->engine, job->workers[3].handle, &r, job->now_us),
+		ck_assert_int_eq(ls_engine_record(job->engine, job->workers[3].handle,
+					 &r, job->now_us),
 			sorts[_i].rc);
 		fake_job_run(job, 1);
 	}
@@ -105,7 +111,9 @@ START_TEST(what_cannot_be_is_counted_named_and_not_judged)
 	ck_assert_int_eq(reason_of(lies, 0, "h3", sorts[_i].reason), 200);
 	json_decref(lies);
 	stats = fake_job_stats(job);
-	ck_assert_uint_eq(stats.lies[LS_LIE_RECORD] + stats.lies[LS_LIE_REPEATED] + stats.lies[LS_LIE_BACKWARDS], 200);
+	ck_assert_uint_eq(stats.lies[LS_LIE_RECORD] + stats.lies[LS_LIE_REPEATED] +
+			stats.lies[LS_LIE_BACKWARDS],
+		200);
 	ck_assert_uint_eq(stats.steps_closed, 300);
 	ck_assert_uint_eq(stats.steps_short, 0);
 	a = fake_job_findings(honest);
@@ -129,8 +137,12 @@ START_TEST(the_first_of_two_stands)
 	fake_job_run(job, 10);
 	fake_job_make(job);
 	r = job->workers[1].record;
-	ck_assert_int_eq(ls_engine_record(job->engine, job->workers[1].handle, &r, job->now_us), 0);
-	ck_assert_int_eq(ls_engine_record(job->engine, job->workers[1].handle, &r, job->now_us), -LS_EDUPLICATE);
+	ck_assert_int_eq(
+		ls_engine_record(job->engine, job->workers[1].handle, &r, job->now_us),
+		0);
+	ck_assert_int_eq(
+		ls_engine_record(job->engine, job->workers[1].handle, &r, job->now_us),
+		-LS_EDUPLICATE);
 	lies = believed(job);
 	ck_assert_int_eq(reason_of(lies, 0, "h1", "repeated_step"), 1);
 	json_decref(lies);
@@ -138,11 +150,12 @@ START_TEST(the_first_of_two_stands)
 }
 END_TEST
 
-/* A million ranks: those that cannot be are refused, and memory does not grow with them. */
+/* A million ranks: those that cannot be are refused, and memory does not grow with
+ * them. */
 START_TEST(a_million_ranks_are_refused)
 {
 	struct fake_job *job = fake_job_new(4);
-	struct ls_worker_info info = {.job = "fake", .host = "h2", .attempt = -1};
+	struct ls_worker_info info = { .job = "fake", .host = "h2", .attempt = -1 };
 	struct ls_engine_stats stats;
 	json_t *lies;
 	uint32_t handle;
@@ -151,10 +164,13 @@ START_TEST(a_million_ranks_are_refused)
 	fake_job_run(job, 10);
 	for (int32_t rank = 0; rank < 1000000; rank++) {
 		info.rank = (int32_t)LS_WORKERS_MAX + rank;
-		ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), -LS_ERANGE);
+		ck_assert_int_eq(
+			ls_engine_worker(job->engine, &info, job->now_us, &handle),
+			-LS_ERANGE);
 	}
 	info.rank = 1; /* held by h1 */
-	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), -LS_EDUPLICATE);
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle),
+		-LS_EDUPLICATE);
 	stats = fake_job_stats(job);
 	ck_assert_uint_eq(stats.workers, 4);
 	lies = believed(job);
@@ -179,8 +195,10 @@ START_TEST(the_worst_hosts_are_named_first_and_few)
 	}
 	ls_engine_lie(job->engine, "nobody", LS_LIE_ITEM, 1000); /* of no job */
 	lies = believed(job);
-	ck_assert_int_eq(json_integer_value(json_object_get(lies, "count")), 39 * 40 / 2);
-	ck_assert_uint_eq(json_array_size(json_object_get(lies, "hosts")), LS_LIARS_SHOWN);
+	ck_assert_int_eq(json_integer_value(json_object_get(lies, "count")),
+		39 * 40 / 2);
+	ck_assert_uint_eq(json_array_size(json_object_get(lies, "hosts")),
+		LS_LIARS_SHOWN);
 	ck_assert_int_eq(reason_of(lies, 0, "h39", "bad_item"), 39);
 	ck_assert_int_eq(reason_of(lies, 15, "h24", "bad_item"), 24);
 	ck_assert_uint_eq(fake_job_stats(job).lies[LS_LIE_ITEM], 39 * 40 / 2 + 1000);
@@ -204,7 +222,8 @@ main(void)
 	TCase *tc = tcase_create("lies");
 
 	tcase_add_test(tc, nobody_lies_in_a_healthy_job);
-	tcase_add_loop_test(tc, what_cannot_be_is_counted_named_and_not_judged, 0, sizeof(sorts) / sizeof(sorts[0]));
+	tcase_add_loop_test(tc, what_cannot_be_is_counted_named_and_not_judged, 0,
+		sizeof(sorts) / sizeof(sorts[0]));
 	tcase_add_test(tc, the_first_of_two_stands);
 	tcase_add_test(tc, a_million_ranks_are_refused);
 	tcase_add_test(tc, the_worst_hosts_are_named_first_and_few);

@@ -8,8 +8,8 @@
 #include <stdio.h>
 
 /*
- * Which of two hosts came first is claimed beyond three times the combined uncertainty of their clocks: sqrt(2) of one
- * for two that are known alike.
+ * Which of two hosts came first is claimed beyond three times the combined uncertainty
+ * of their clocks: sqrt(2) of one for two that are known alike.
  */
 #define SURE (3 * 1.4142136)
 
@@ -17,15 +17,17 @@
 static const char *
 last_of(const struct fake_job *job, char host[16])
 {
-	struct ls_view_range range = {0, UINT64_MAX, 1};
+	struct ls_view_range range = { 0, UINT64_MAX, 1 };
 	json_t *steps;
 	const json_t *last;
 
-	ck_assert_int_eq(ls_view_steps(job->engine, job->name, NULL, &range, &steps), 0);
+	ck_assert_int_eq(ls_view_steps(job->engine, job->name, NULL, &range, &steps),
+		0);
 	last = json_object_get(json_array_get(steps, 0), "last");
 	host[0] = '\0';
 	if (!json_is_null(last))
-		(void)snprintf(host, 16, "%s", json_string_value(json_object_get(last, "host")));
+		(void)snprintf(host, 16, "%s",
+			json_string_value(json_object_get(last, "host")));
 	json_decref(steps);
 	return host;
 }
@@ -37,7 +39,8 @@ clocks(struct fake_job *job, double err_s)
 		ls_engine_clock(job->engine, job->workers[i].handle, err_s);
 }
 
-/* One comes 20 ms after all others; the clocks are known to a little more, or less, than that allows. */
+/* One comes 20 ms after all others; the clocks are known to a little more, or less,
+ * than that allows. */
 START_TEST(last_is_who_is_surely_last)
 {
 	struct fake_job *job = fake_job_new(6);
@@ -75,7 +78,8 @@ START_TEST(the_worse_of_two_clocks_counts)
 }
 END_TEST
 
-/* What a finding claims by arrival is beyond it; where that cannot be, waits find the same worker. */
+/* What a finding claims by arrival is beyond it; where that cannot be, waits find the
+ * same worker. */
 START_TEST(lateness_is_claimed_only_with_good_clocks)
 {
 	struct fake_job *job = fake_job_new(8);
@@ -87,15 +91,19 @@ START_TEST(lateness_is_claimed_only_with_good_clocks)
 	fake_job_run(job, 80);
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(json_string_value(json_object_get(json_object_get(f, "subject"), "host")), "h5");
-	ck_assert_str_eq(json_string_value(json_object_get(json_object_get(f, "data_quality"), "estimate")),
+	ck_assert_str_eq(json_string_value(json_object_get(
+				 json_object_get(f, "subject"), "host")),
+		"h5");
+	ck_assert_str_eq(json_string_value(json_object_get(
+				 json_object_get(f, "data_quality"), "estimate")),
 		_i == 0 ? "lateness" : "wait");
 	json_decref(f);
 	fake_job_free(job);
 }
 END_TEST
 
-/* A clock that gets worse later: what comes from that host is no lateness any more, and the others are judged. */
+/* A clock that gets worse later: what comes from that host is no lateness any more, and
+ * the others are judged. */
 START_TEST(a_clock_that_gets_worse_says_nothing)
 {
 	struct fake_job *job = fake_job_new(8);
@@ -104,7 +112,8 @@ START_TEST(a_clock_that_gets_worse_says_nothing)
 	fake_job_run(job, 150);
 	ls_engine_clock(job->engine, job->workers[2].handle, 1);
 	job->workers[2].slow = 1.2;
-	fake_job_run(job, 60); /* in more of them the job as a whole would be found slower */
+	/* in more of them the job as a whole would be found slower */
+	fake_job_run(job, 60);
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 0);
 	job->workers[2].slow = 1;
 	job->workers[6].slow = 1.2;
@@ -115,7 +124,8 @@ START_TEST(a_clock_that_gets_worse_says_nothing)
 }
 END_TEST
 
-/* The share of steps in which somebody was last is not told of steps of which it is not known. */
+/* The share of steps in which somebody was last is not told of steps of which it is not
+ * known. */
 START_TEST(slowest_is_null_where_nobody_knows)
 {
 	struct fake_job *job = fake_job_new(4);
@@ -125,7 +135,8 @@ START_TEST(slowest_is_null_where_nobody_knows)
 	fake_job_run(job, 50);
 	ck_assert_int_eq(ls_view_hosts(job->engine, job->name, job->now_us, &hosts), 0);
 	for (size_t i = 0; i < 4; i++)
-		ck_assert(json_is_null(json_object_get(json_array_get(hosts, i), "slowest_ratio")));
+		ck_assert(json_is_null(
+			json_object_get(json_array_get(hosts, i), "slowest_ratio")));
 	json_decref(hosts);
 	fake_job_free(job);
 }

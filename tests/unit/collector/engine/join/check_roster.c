@@ -23,7 +23,8 @@ START_TEST(new_attempt_clears_and_begins_anew)
 	fake_job_declare(job);
 	ck_assert_uint_eq(fake_job_stats(job).findings_open, 0);
 	ck_assert_str_eq(job->events[job->event_count - 1].event, "cleared");
-	ck_assert_int_eq(ls_engine_record(job->engine, old, &job->workers[0].record, job->now_us),
+	ck_assert_int_eq(ls_engine_record(job->engine, old, &job->workers[0].record,
+				 job->now_us),
 		-LS_EUNKNOWN);
 	job->step = 0; /* steps of another attempt are others */
 	job->workers[3].slow = 1;
@@ -33,9 +34,11 @@ START_TEST(new_attempt_clears_and_begins_anew)
 	fake_job_run(job, 60);
 	ck_assert_str_eq(job->events[job->event_count - 1].event, "reopened");
 	job->attempt = 0;
-	ck_assert_int_eq(ls_engine_worker(job->engine,
-				 &(struct ls_worker_info){.job = "train", .host = "h0"},
-				 job->now_us, &old), -LS_ESTALE);
+	ck_assert_int_eq(
+		ls_engine_worker(job->engine,
+			&(struct ls_worker_info){ .job = "train", .host = "h0" },
+			job->now_us, &old),
+		-LS_ESTALE);
 	fake_job_free(job);
 }
 END_TEST
@@ -65,12 +68,12 @@ END_TEST
 START_TEST(rank_on_two_live_hosts_is_refused)
 {
 	struct fake_job *job = fake_job_new(4);
-	struct ls_worker_info info = {.job = "train", .host = "other", .rank = 2};
+	struct ls_worker_info info = { .job = "train", .host = "other", .rank = 2 };
 	uint32_t handle = 99;
 
 	fake_job_run(job, 5);
-	ck_assert_int_eq(
-		ls_engine_worker(job->engine, &info, job->now_us, &handle), -LS_EDUPLICATE);
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle),
+		-LS_EDUPLICATE);
 	ck_assert_uint_eq(handle, 99);
 	ck_assert_uint_eq(fake_job_stats(job).duplicate_ranks, 1);
 	ls_engine_end(job->engine, job->workers[2].handle, 1, job->now_us);
@@ -85,7 +88,7 @@ END_TEST
 START_TEST(finding_of_a_rank_that_moved_is_cleared)
 {
 	struct fake_job *job = fake_job_new(4);
-	struct ls_worker_info info = {.job = "train", .host = "other", .rank = 2};
+	struct ls_worker_info info = { .job = "train", .host = "other", .rank = 2 };
 
 	fake_job_run(job, 150);
 	job->workers[2].slow = 1.2;
@@ -93,7 +96,8 @@ START_TEST(finding_of_a_rank_that_moved_is_cleared)
 	ck_assert_uint_eq(fake_job_stats(job).findings_open, 1);
 	ls_engine_end(job->engine, job->workers[2].handle, 0, job->now_us);
 	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us,
-				 &job->workers[2].handle), 0);
+				 &job->workers[2].handle),
+		0);
 	job->workers[2].slow = 1;
 	fake_job_run(job, 100);
 	ck_assert_uint_eq(fake_job_stats(job).findings_open, 0);
@@ -105,7 +109,7 @@ END_TEST
 START_TEST(impossible_workers_are_refused)
 {
 	struct fake_job *job = fake_job_new(1);
-	struct ls_worker_info info = {.job = "train", .host = "h0"};
+	struct ls_worker_info info = { .job = "train", .host = "h0" };
 	uint32_t handle;
 
 	info.rank = LS_WORKERS_MAX;
@@ -131,20 +135,21 @@ END_TEST
 START_TEST(quiet_jobs_make_room)
 {
 	struct fake_job *job = fake_job_on(NULL, "train", 1);
-	struct ls_worker_info info = {.host = "h0"};
+	struct ls_worker_info info = { .host = "h0" };
 	uint32_t handle, first = LS_NO_WORKER;
 
 	for (int i = 0; i <= LS_JOBS_MAX; i++) {
 		(void)snprintf(info.job, sizeof(info.job), "job%d", i);
-		ck_assert_int_eq(
-			ls_engine_worker(job->engine, &info, FAKE_START_US + i, &handle),
+		ck_assert_int_eq(ls_engine_worker(job->engine, &info, FAKE_START_US + i,
+					 &handle),
 			i < LS_JOBS_MAX ? 0 : -LS_ELIMIT);
 		if (i == 0)
 			first = handle;
 	}
 	ls_engine_advance(job->engine, FAKE_START_US + 60000000); /* all silent */
 	ck_assert_int_eq(
-		ls_engine_worker(job->engine, &info, FAKE_START_US + 60000000, &handle), 0);
+		ls_engine_worker(job->engine, &info, FAKE_START_US + 60000000, &handle),
+		0);
 	ck_assert_uint_ne(handle, first);
 	ck_assert_int_eq(ls_engine_manual(job->engine, "job0", true), -LS_EUNKNOWN);
 	ck_assert_int_eq(ls_engine_manual(job->engine, "job1", false), 0);
@@ -157,7 +162,8 @@ START_TEST(places_of_old_attempts_are_used_again)
 {
 	struct fake_job *job = fake_job_on(NULL, "train", 1000);
 
-	for (job->attempt = 0; job->attempt * 1000 <= LS_WORKERS_MAX + 1000; job->attempt++)
+	for (job->attempt = 0; job->attempt * 1000 <= LS_WORKERS_MAX + 1000;
+		job->attempt++)
 		fake_job_declare(job);
 	ck_assert_uint_gt(fake_job_stats(job).workers, LS_WORKERS_MAX);
 	fake_job_run(job, 3);
@@ -169,13 +175,15 @@ END_TEST
 START_TEST(too_many_workers_are_refused)
 {
 	struct fake_job *job = fake_job_on(NULL, "train", 1);
-	struct ls_worker_info info = {.host = "h"};
+	struct ls_worker_info info = { .host = "h" };
 	uint32_t handle;
 
 	for (int i = 0; i <= LS_WORKERS_MAX; i++) {
-		(void)snprintf(info.job, sizeof(info.job), "job%d", i / (LS_WORKERS_MAX / 4));
+		(void)snprintf(info.job, sizeof(info.job), "job%d",
+			i / (LS_WORKERS_MAX / 4));
 		info.rank = i % (LS_WORKERS_MAX / 4);
-		ck_assert_int_eq(ls_engine_worker(job->engine, &info, FAKE_START_US, &handle),
+		ck_assert_int_eq(
+			ls_engine_worker(job->engine, &info, FAKE_START_US, &handle),
 			i < LS_WORKERS_MAX ? 0 : -LS_ELIMIT);
 	}
 	fake_job_free(job);
@@ -192,12 +200,15 @@ START_TEST(hosts_without_workers_make_room)
 	for (int i = 0; i < LS_AGENTS_MAX + 10; i++) {
 		(void)snprintf(host, sizeof(host), "x%d", i);
 		ck_assert_int_eq(ls_engine_counters(job->engine, host, LS_NO_WORKER,
-					 FAKE_START_US + i, 1, &metric, &value), 0);
+					 FAKE_START_US + i, 1, &metric, &value),
+			0);
 	}
-	ck_assert_int_eq(ls_engine_counters(job->engine, "x0", LS_NO_WORKER, FAKE_START_US, 1,
-				 &metric, &value), 0); /* it was forgotten */
-	ck_assert_int_eq(ls_engine_counters(job->engine, "x16380", LS_NO_WORKER, FAKE_START_US, 1,
-				 &metric, &value), -LS_ESTALE);
+	ck_assert_int_eq(ls_engine_counters(job->engine, "x0", LS_NO_WORKER,
+				 FAKE_START_US, 1, &metric, &value),
+		0); /* it was forgotten */
+	ck_assert_int_eq(ls_engine_counters(job->engine, "x16380", LS_NO_WORKER,
+				 FAKE_START_US, 1, &metric, &value),
+		-LS_ESTALE);
 	fake_job_free(job);
 }
 END_TEST
@@ -209,8 +220,9 @@ START_TEST(hosts_in_use_are_refused_beyond_the_limit)
 	double value = 1;
 
 	fake_job_declare(job);
-	ck_assert_int_eq(ls_engine_counters(job->engine, "one-more", LS_NO_WORKER, FAKE_START_US,
-				 1, &metric, &value), -LS_ELIMIT);
+	ck_assert_int_eq(ls_engine_counters(job->engine, "one-more", LS_NO_WORKER,
+				 FAKE_START_US, 1, &metric, &value),
+		-LS_ELIMIT);
 	fake_job_free(job);
 }
 END_TEST

@@ -11,8 +11,9 @@
 static struct ls_record
 record_of(uint64_t step)
 {
-	return (struct ls_record){.step = step, .t_begin_ns = 1000000000ll + (int64_t)step * 100000000,
-		.duration_ns = 90000000};
+	return (struct ls_record){ .step = step,
+		.t_begin_ns = 1000000000ll + (int64_t)step * 100000000,
+		.duration_ns = 90000000 };
 }
 
 static int
@@ -25,7 +26,7 @@ put(struct ls_steps *s, size_t slot, size_t n, uint64_t step)
 
 START_TEST(records_of_a_step_are_joined)
 {
-	struct ls_steps s = {0};
+	struct ls_steps s = { 0 };
 	struct ls_row row;
 
 	ck_assert_ptr_null(ls_steps_oldest(&s));
@@ -49,7 +50,7 @@ END_TEST
 
 START_TEST(known_and_closed_steps_are_refused)
 {
-	struct ls_steps s = {0};
+	struct ls_steps s = { 0 };
 	struct ls_row row;
 
 	ck_assert_int_eq(put(&s, 0, 2, 4), 0);
@@ -67,7 +68,7 @@ END_TEST
 
 START_TEST(open_rows_are_limited)
 {
-	struct ls_steps s = {0};
+	struct ls_steps s = { 0 };
 	size_t max = ls_steps_capacity(LS_OPEN_CELLS_MAX);
 
 	ck_assert_uint_eq(ls_steps_capacity(0), LS_OPEN_STEPS_MAX);
@@ -84,7 +85,7 @@ END_TEST
 
 START_TEST(workers_may_join_an_open_row)
 {
-	struct ls_steps s = {0};
+	struct ls_steps s = { 0 };
 
 	ck_assert_int_eq(put(&s, 0, 1, 1), 0);
 	ck_assert_int_eq(put(&s, 40, 41, 1), 0);
@@ -96,7 +97,7 @@ END_TEST
 
 START_TEST(time_is_up_after_two_seconds_or_three_medians)
 {
-	struct ls_row row = {.first_seen_us = 1000000};
+	struct ls_row row = { .first_seen_us = 1000000 };
 
 	ck_assert(!ls_steps_overdue(&row, NAN, 2999999));
 	ck_assert(ls_steps_overdue(&row, NAN, 3000000));
@@ -108,7 +109,7 @@ END_TEST
 
 START_TEST(cell_holds_what_the_record_says)
 {
-	struct ls_steps s = {0};
+	struct ls_steps s = { 0 };
 	struct ls_record r = record_of(0);
 	const struct ls_cell *c;
 
@@ -120,7 +121,8 @@ START_TEST(cell_holds_what_the_record_says)
 	r.barrier[0].enter_ns = r.t_begin_ns + 40000000;
 	r.barrier[0].exit_ns = r.t_begin_ns + 50000000;
 	r.barrier[1].enter_ns = r.t_begin_ns + 70000000;
-	r.barrier[1].exit_ns = r.t_begin_ns + 90000499; /* rounded to the nearest microsecond */
+	/* rounded to the nearest microsecond */
+	r.barrier[1].exit_ns = r.t_begin_ns + 90000499;
 	ck_assert_int_eq(ls_steps_put(&s, 0, 1, &r, 0), 0);
 	c = &ls_steps_oldest(&s)->cells[0];
 	ck_assert(c->has_enter && c->has_wait);
@@ -138,7 +140,7 @@ END_TEST
 
 START_TEST(tokens_are_the_best_measure_of_work)
 {
-	struct ls_steps s = {0};
+	struct ls_steps s = { 0 };
 	struct ls_record r = record_of(0);
 
 	r.work[LS_WORK_TOKENS] = 512;
@@ -152,7 +154,7 @@ END_TEST
 
 START_TEST(without_barriers_sync_wait_counts)
 {
-	struct ls_steps s = {0};
+	struct ls_steps s = { 0 };
 	struct ls_record r = record_of(0);
 	const struct ls_cell *c;
 

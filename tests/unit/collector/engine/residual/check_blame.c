@@ -19,9 +19,13 @@ static struct ls_blame_step step;
 static void
 arrive(size_t i, int64_t ms)
 {
-	cells[i] = (struct ls_cell){.present = true, .has_enter = true, .has_wait = true,
-		.begin_us = 1000000, .enter_us = 1000000 + ms * 1000, .exit_us = 1100000,
-		.duration_s = 0.1f};
+	cells[i] = (struct ls_cell){ .present = true,
+		.has_enter = true,
+		.has_wait = true,
+		.begin_us = 1000000,
+		.enter_us = 1000000 + ms * 1000,
+		.exit_us = 1100000,
+		.duration_s = 0.1f };
 	cells[i].wait_s = (float)(100 - ms) * 1e-3f;
 	cells[i].own_s = cells[i].duration_s - cells[i].wait_s;
 }
@@ -80,7 +84,7 @@ END_TEST
 
 START_TEST(roles_are_compared_apart)
 {
-	static const uint32_t role[WORKERS] = {1, 0, 1, 0, 1, 2};
+	static const uint32_t role[WORKERS] = { 1, 0, 1, 0, 1, 2 };
 
 	arrive(1, 90);
 	arrive(3, 90); /* both of role 0: alike */
@@ -151,26 +155,28 @@ START_TEST(room_grows)
 	ls_blame_group(&room, role, 500, 1000);
 	ls_blame_judge(&room, many, 1000, true, residuals, &step);
 	for (size_t i = 0; i < 1000; i++)
-		ck_assert_double_eq_tol(
-			residuals[i].late_s, i % 2 == 0 ? -0.001 : 0.001, 1e-9);
+		ck_assert_double_eq_tol(residuals[i].late_s,
+			i % 2 == 0 ? -0.001 : 0.001, 1e-9);
 }
 END_TEST
 
-/* Six workers begin a step of 100 ms at these times, ms; are they apart, where clocks are known to 1 ms? */
+/* Six workers begin a step of 100 ms at these times, ms; are they apart, where clocks
+ * are known to 1 ms? */
 START_TEST(who_is_apart_waits_for_nobody)
 {
 	static const struct {
 		int64_t begin_ms[WORKERS];
 		bool apart;
 	} rows[] = {
-		{{0, 0, 0, 0, 0, 0}, false},
-		{{0, 50, 100, 150, 200, 250}, false},
-		{{0, 0, 0, 0, 0, 100000}, false},          /* one clock */
-		{{0, 0, 0, 0, 900, 800}, false},
-		{{0, 0, 0, 0, 0, 305}, false},
-		{{0, 400, 800, 1200, 1600, 2000}, true},
-		{{0, 0, 0, 700, 700, 700}, true},
-		{{0, 0, 0, 600, 600, 600}, false},         /* that far, but for what clocks may be off */
+		{ { 0, 0, 0, 0, 0, 0 }, false },
+		{ { 0, 50, 100, 150, 200, 250 }, false },
+		{ { 0, 0, 0, 0, 0, 100000 }, false }, /* one clock */
+		{ { 0, 0, 0, 0, 900, 800 }, false },
+		{ { 0, 0, 0, 0, 0, 305 }, false },
+		{ { 0, 400, 800, 1200, 1600, 2000 }, true },
+		{ { 0, 0, 0, 700, 700, 700 }, true },
+		/* that far, but for what clocks may be off */
+		{ { 0, 0, 0, 600, 600, 600 }, false },
 	};
 
 	for (size_t i = 0; i < WORKERS; i++) {
@@ -178,7 +184,8 @@ START_TEST(who_is_apart_waits_for_nobody)
 		cells[i].duration_s = 0.1f;
 	}
 	judge(one_role, 1);
-	ck_assert_int_eq(ls_blame_is_apart(&room, cells, WORKERS, &step, 0.001), rows[_i].apart);
+	ck_assert_int_eq(ls_blame_is_apart(&room, cells, WORKERS, &step, 0.001),
+		rows[_i].apart);
 	ck_assert(!ls_blame_is_apart(&room, cells, WORKERS, &step, 1));
 }
 END_TEST

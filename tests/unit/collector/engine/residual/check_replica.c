@@ -17,12 +17,13 @@
 #define MANY 64
 #define TEXT_BYTES (8u * 1024 * 1024)
 
-/* Serving replicas that never were: each serves batches of its own, of its own number, when they come. */
+/* Serving replicas that never were: each serves batches of its own, of its own number,
+ * when they come. */
 struct replica {
 	uint32_t handle;
 	uint64_t step;
 	int64_t begin_us;
-	double slow, more;     /* factors on its time and its load */
+	double slow, more; /* factors on its time and its load */
 	bool loadless, waits;
 };
 
@@ -32,10 +33,12 @@ struct fleet {
 	size_t count;
 	int64_t now_us;
 	uint64_t random;
-	double base_s, per_token_s, curve; /* time = base + load * per_token (+ curve * load^2) */
-	bool in_step;          /* all begin at once, equally long: they wait for each other, unmarked */
+	/* time = base + load * per_token (+ curve * load^2) */
+	double base_s, per_token_s, curve;
+	/* all begin at once, equally long: they wait for each other, unmarked */
+	bool in_step;
 	uint64_t opened, windows, steps;
-	char *text;            /* lines of a replay file, or NULL */
+	char *text; /* lines of a replay file, or NULL */
 	size_t len;
 };
 
@@ -60,10 +63,13 @@ on_closed(void *arg, const struct ls_engine_close *c)
 		return;
 	n = snprintf(line, sizeof(line),
 		"{\"type\":\"close\",\"job\":\"%s\",\"attempt\":%d,\"step\":%llu,\"t\":%lld.%06lld,\"expected\":%u,"
-		"\"used\":%u,\"missing\":[", c->job, (int)c->attempt, (unsigned long long)c->step,
-		(long long)(c->t_us / 1000000), (long long)(c->t_us % 1000000), c->expected, c->used);
+		"\"used\":%u,\"missing\":[",
+		c->job, (int)c->attempt, (unsigned long long)c->step,
+		(long long)(c->t_us / 1000000), (long long)(c->t_us % 1000000),
+		c->expected, c->used);
 	for (size_t i = 0; i < c->missing_count; i++)
-		n += snprintf(line + n, sizeof(line) - (size_t)n, "%s%d", i > 0 ? "," : "", (int)c->missing[i]);
+		n += snprintf(line + n, sizeof(line) - (size_t)n, "%s%d",
+			i > 0 ? "," : "", (int)c->missing[i]);
 	n += snprintf(line + n, sizeof(line) - (size_t)n, "]}\n");
 	fleet_write(f, line, n);
 }
@@ -80,18 +86,24 @@ on_finding(void *arg, const char *id, const char *event, int64_t t_us, json_t *f
 static void
 fleet_declare(struct fleet *f, size_t i)
 {
-	struct ls_worker_info info = {.job = "serve", .attempt = -1, .rank = (int32_t)i, .world = (int32_t)f->count,
-		.chips = 4};
+	struct ls_worker_info info = { .job = "serve",
+		.attempt = -1,
+		.rank = (int32_t)i,
+		.world = (int32_t)f->count,
+		.chips = 4 };
 
 	(void)snprintf(info.host, sizeof(info.host), "h%zu", i);
-	ck_assert_int_eq(ls_engine_worker(f->engine, &info, f->now_us, &f->r[i].handle), 0);
+	ck_assert_int_eq(ls_engine_worker(f->engine, &info, f->now_us, &f->r[i].handle),
+		0);
 }
 
 static struct fleet *
 fleet_new(size_t count)
 {
 	struct fleet *f = calloc(1, sizeof(*f));
-	struct ls_engine_sink sink = {.arg = f, .closed = on_closed, .finding = on_finding};
+	struct ls_engine_sink sink = {
+		.arg = f, .closed = on_closed, .finding = on_finding
+	};
 
 	f->engine = ls_engine_new(&sink);
 	f->count = count;
@@ -103,7 +115,8 @@ fleet_new(size_t count)
 		fleet_declare(f, i);
 		f->r[i].slow = f->r[i].more = 1;
 		f->r[i].step = 1000 * i; /* nobody counts like another */
-		f->r[i].begin_us = START_US + (int64_t)(ls_test_random(&f->random) * 1e6);
+		f->r[i].begin_us =
+			START_US + (int64_t)(ls_test_random(&f->random) * 1e6);
 	}
 	return f;
 }
@@ -121,12 +134,13 @@ static struct ls_record
 fleet_make(struct fleet *f, struct replica *r)
 {
 	double load = r->more * (50 + 100 * ls_test_random(&f->random)), noise = 0;
-	struct ls_record rec = {.step = r->step, .t_begin_ns = r->begin_us * 1000};
+	struct ls_record rec = { .step = r->step, .t_begin_ns = r->begin_us * 1000 };
 	double s;
 
 	for (int i = 0; i < 12; i++)
 		noise += ls_test_random(&f->random) / 12 - 1.0 / 24;
-	s = (f->base_s + f->per_token_s * load + f->curve * load * load) * r->slow * (1 + 0.02 * noise);
+	s = (f->base_s + f->per_token_s * load + f->curve * load * load) * r->slow *
+		(1 + 0.02 * noise);
 	if (f->in_step)
 		s = 0.2 + 0.001 * noise;
 	rec.duration_ns = (uint64_t)(s * 1e6) * 1000;
@@ -151,12 +165,16 @@ fleet_line(struct fleet *f, size_t i, const struct ls_record *r)
 
 	if (f->text == NULL)
 		return;
-	fleet_write(f, line, snprintf(line, sizeof(line),
-		"{\"job\":\"serve\",\"host\":\"h%zu\",\"rank\":%zu,\"world\":%zu,\"step\":%llu,\"t_begin\":%lld.%06lld,"
-		"\"duration\":%.6f,\"phases\":{\"compute\":%.6f},\"work\":{\"tokens\":%.0f},\"chips\":4}\n",
-		i, i, f->count, (unsigned long long)r->step, (long long)(r->t_begin_ns / 1000000000),
-		(long long)(r->t_begin_ns / 1000 % 1000000), (double)r->duration_ns * 1e-9,
-		(double)r->phase_ns[LS_PHASE_COMPUTE] * 1e-9, r->work[LS_WORK_TOKENS]));
+	fleet_write(f, line,
+		snprintf(line, sizeof(line),
+			"{\"job\":\"serve\",\"host\":\"h%zu\",\"rank\":%zu,\"world\":%zu,\"step\":%llu,\"t_begin\":%lld.%06lld,"
+			"\"duration\":%.6f,\"phases\":{\"compute\":%.6f},\"work\":{\"tokens\":%.0f},\"chips\":4}\n",
+			i, i, f->count, (unsigned long long)r->step,
+			(long long)(r->t_begin_ns / 1000000000),
+			(long long)(r->t_begin_ns / 1000 % 1000000),
+			(double)r->duration_ns * 1e-9,
+			(double)r->phase_ns[LS_PHASE_COMPUTE] * 1e-9,
+			r->work[LS_WORK_TOKENS]));
 }
 
 /* Seconds pass: each replica's agent reports once in each, at a moment of its own. */
@@ -176,12 +194,14 @@ fleet_run(struct fleet *f, size_t seconds)
 				f->random = was.random; /* it is not done yet */
 				break;
 			}
-			if (ls_engine_record(f->engine, r->handle, &rec, f->now_us) == 0)
+			if (ls_engine_record(f->engine, r->handle, &rec, f->now_us) ==
+				0)
 				fleet_line(f, i, &rec);
 			r->step++;
 			r->begin_us += (int64_t)rec.duration_ns / 1000;
 			if (!f->in_step) /* then it rests until there is more to do */
-				r->begin_us += (int64_t)(1e5 * ls_test_random(&f->random));
+				r->begin_us +=
+					(int64_t)(1e5 * ls_test_random(&f->random));
 		}
 		ls_engine_advance(f->engine, f->now_us);
 	}
@@ -196,17 +216,20 @@ fleet_end(struct fleet *f)
 	for (size_t i = 0; i < f->count; i++) {
 		f->now_us += 1000;
 		ls_engine_end(f->engine, f->r[i].handle, 0, f->now_us);
-		fleet_write(f, line, snprintf(line, sizeof(line),
-			"{\"type\":\"end\",\"job\":\"serve\",\"attempt\":0,\"host\":\"h%zu\",\"rank\":%zu,"
-			"\"t\":%lld.%06lld,\"how\":\"ended\"}\n", i, i, (long long)(f->now_us / 1000000),
-			(long long)(f->now_us % 1000000)));
+		fleet_write(f, line,
+			snprintf(line, sizeof(line),
+				"{\"type\":\"end\",\"job\":\"serve\",\"attempt\":0,\"host\":\"h%zu\",\"rank\":%zu,"
+				"\"t\":%lld.%06lld,\"how\":\"ended\"}\n",
+				i, i, (long long)(f->now_us / 1000000),
+				(long long)(f->now_us % 1000000)));
 	}
 }
 
 static json_t *
 fleet_finding(const struct fleet *f)
 {
-	json_t *all = ls_engine_findings(f->engine), *one = json_incref(json_array_get(all, 0));
+	json_t *all = ls_engine_findings(f->engine),
+	       *one = json_incref(json_array_get(all, 0));
 
 	json_decref(all);
 	return one;
@@ -231,13 +254,23 @@ START_TEST(slow_replica_is_found_at_equal_load)
 	one = fleet_finding(f);
 	ck_assert_str_eq(json_string_value(json_object_get(one, "kind")), "straggler");
 	ck_assert_str_eq(json_string_value(ls_json_at(one, "subject", "host")), "h5");
-	ck_assert_str_eq(json_string_value(ls_json_at(one, "data_quality", "estimate")), "load");
-	ck_assert_str_eq(json_string_value(ls_json_at(one, "impact", "method")), "load_residual_v1");
+	ck_assert_str_eq(json_string_value(ls_json_at(one, "data_quality", "estimate")),
+		"load");
+	ck_assert_str_eq(json_string_value(ls_json_at(one, "impact", "method")),
+		"load_residual_v1");
 	/* its own steps, and its own share */
-	ck_assert_double_eq_tol((double)json_integer_value(ls_json_at(one, "onset", "step")), (double)step, 30);
-	ck_assert_double_eq_tol(json_number_value(ls_json_at(one, "impact", "slowdown_ratio")), 1.05, 0.01);
-	ck_assert_double_eq_tol(json_number_value(ls_json_at(one, "impact", "chips_lost")), 4 * (1 - 1 / 1.05), 0.05);
-	ck_assert_double_eq_tol(json_number_value(ls_json_at(one, "impact", "share_ratio")), 0.125, 1e-9);
+	ck_assert_double_eq_tol(
+		(double)json_integer_value(ls_json_at(one, "onset", "step")),
+		(double)step, 30);
+	ck_assert_double_eq_tol(
+		json_number_value(ls_json_at(one, "impact", "slowdown_ratio")), 1.05,
+		0.01);
+	ck_assert_double_eq_tol(
+		json_number_value(ls_json_at(one, "impact", "chips_lost")),
+		4 * (1 - 1 / 1.05), 0.05);
+	ck_assert_double_eq_tol(
+		json_number_value(ls_json_at(one, "impact", "share_ratio")), 0.125,
+		1e-9);
 	json_decref(one);
 	f->r[5].slow = 1;
 	fleet_run(f, 140);
@@ -271,7 +304,7 @@ START_TEST(more_load_is_no_slowness)
 	f->random += (uint64_t)_i * 104729;
 	fleet_run(f, 160);
 	f->r[2].more = 1.4; /* within what others have, now and then */
-	f->r[3].more = 4;   /* where nobody else is */
+	f->r[3].more = 4; /* where nobody else is */
 	f->r[4].more = 0.3;
 	fleet_run(f, 300);
 	ck_assert_uint_eq(f->opened, 0);
@@ -346,7 +379,8 @@ START_TEST(marked_waits_keep_steps_and_bring_them_back)
 }
 END_TEST
 
-/* Idle ones, and one that ends and comes back, keep nobody waiting and no attempt from going on. */
+/* Idle ones, and one that ends and comes back, keep nobody waiting and no attempt from
+ * going on. */
 START_TEST(a_replica_comes_and_goes_alone)
 {
 	struct fleet *f = fleet_new(6);
@@ -368,7 +402,8 @@ START_TEST(a_replica_comes_and_goes_alone)
 	ck_assert_int_eq(ls_view_job(f->engine, "serve", f->now_us, &job), 0);
 	ck_assert_int_eq(json_integer_value(json_object_get(job, "attempt")), 0);
 	ck_assert(json_is_true(json_object_get(job, "asynchronous")));
-	ck_assert_int_ge(json_integer_value(json_object_get(job, "step")), START_US / 1000000);
+	ck_assert_int_ge(json_integer_value(json_object_get(job, "step")),
+		START_US / 1000000);
 	json_decref(job);
 	ck_assert_uint_eq(f->opened, 0);
 	fleet_free(f);
@@ -385,14 +420,16 @@ START_TEST(time_that_runs_backwards_is_refused)
 	ls_engine_stats(f->engine, &before);
 	rec = fleet_make(f, &f->r[0]);
 	rec.t_begin_ns -= 5000000000;
-	ck_assert_int_eq(ls_engine_record(f->engine, f->r[0].handle, &rec, f->now_us), -LS_EDUPLICATE);
+	ck_assert_int_eq(ls_engine_record(f->engine, f->r[0].handle, &rec, f->now_us),
+		-LS_EDUPLICATE);
 	ls_engine_stats(f->engine, &after);
 	ck_assert_uint_eq(after.duplicates, before.duplicates + 1);
 	fleet_free(f);
 }
 END_TEST
 
-/* What was told live is told again from the stored records and closings, to the byte. */
+/* What was told live is told again from the stored records and closings, to the byte.
+ */
 START_TEST(replay_says_the_same)
 {
 	struct fleet *f = fleet_new(6);
@@ -408,11 +445,15 @@ START_TEST(replay_says_the_same)
 	fleet_run(f, 130);
 	ck_assert_uint_eq(f->opened, 1);
 	fleet_end(f);
-	ck_assert_int_eq(ls_replay_text(f->text, f->len, NULL, NULL, &stats, &result), 0);
+	ck_assert_int_eq(ls_replay_text(f->text, f->len, NULL, NULL, &stats, &result),
+		0);
 	ck_assert_uint_eq(stats.bad_lines, 0);
 	live = ls_engine_findings(f->engine);
-	ck_assert_str_eq(json_string_value(json_object_get(json_array_get(live, 0), "status")), "cleared");
-	ck_assert((json_object_get(json_array_get(live, 0), "cleared_reason") != NULL) == (_i == 1));
+	ck_assert_str_eq(
+		json_string_value(json_object_get(json_array_get(live, 0), "status")),
+		"cleared");
+	ck_assert((json_object_get(json_array_get(live, 0), "cleared_reason") !=
+			  NULL) == (_i == 1));
 	a = json_dumps(live, JSON_SORT_KEYS);
 	b = json_dumps(json_object_get(result, "findings"), JSON_SORT_KEYS);
 	ck_assert(strcmp(a, b) == 0);

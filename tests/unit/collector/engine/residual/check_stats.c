@@ -34,7 +34,7 @@ plain_median(const double *v, size_t n)
 
 START_TEST(sort_is_ascending)
 {
-	double v[] = {3, -1, 2, 2, -7, 0}, one = 5;
+	double v[] = { 3, -1, 2, 2, -7, 0 }, one = 5;
 
 	ls_stats_sort(v, 6);
 	for (size_t i = 1; i < 6; i++)
@@ -77,7 +77,8 @@ spread_is_right(const double *v, size_t n)
 	ck_assert_double_eq(spread.min, min);
 	ck_assert_double_eq(spread.max, max);
 	if (isfinite(sum))
-		ck_assert_double_le(fabs(spread.mean - sum / (double)n), 1e-9 * (fabs(min) + fabs(max)));
+		ck_assert_double_le(fabs(spread.mean - sum / (double)n),
+			1e-9 * (fabs(min) + fabs(max)));
 }
 
 START_TEST(a_spread_is_its_quantiles_one_by_one)
@@ -92,12 +93,15 @@ START_TEST(a_spread_is_its_quantiles_one_by_one)
 
 			fill(v, n, &state, kind == 0 ? 1 : kind == 1 ? 3 : 1u << 30);
 			for (size_t i = 0; i < n && kind > 2; i++)
-				v[i] = kind == 3 ? exp(v[i] / 4e7) : kind == 4 ? v[i] * 1e-318 : v[i] * 1e-9;
+				v[i] = kind == 3    ? exp(v[i] / 4e7)
+					: kind == 4 ? v[i] * 1e-318
+						    : v[i] * 1e-9;
 			if (n > 1 && kind == 5)
 				v[n / 2] = 1e300; /* all others are in one bin */
 			if (n > 1 && kind == 6) {
 				v[0] = 1.7e308;
-				v[1] = -1.7e308; /* their distance is beyond all doubles */
+				/* their distance is beyond all doubles */
+				v[1] = -1.7e308;
 			}
 			spread_is_right(v, n);
 		}
@@ -121,7 +125,8 @@ START_TEST(median_is_that_of_the_sorted)
 }
 END_TEST
 
-/* What is selected of the n values, each time out of a copy, is what stands there in the sorted ones. */
+/* What is selected of the n values, each time out of a copy, is what stands there in
+ * the sorted ones. */
 static void
 selection_is_right(const double *v, size_t n)
 {
@@ -132,10 +137,12 @@ selection_is_right(const double *v, size_t n)
 	ls_stats_sort(sorted, n);
 	for (int i = 0; i <= 20; i++) {
 		memcpy(copy, v, n * sizeof(*v));
-		ck_assert_double_eq(ls_stats_quantile(copy, n, i / 20.0), ls_stats_quantile_sorted(sorted, n, i / 20.0));
+		ck_assert_double_eq(ls_stats_quantile(copy, n, i / 20.0),
+			ls_stats_quantile_sorted(sorted, n, i / 20.0));
 	}
 	memcpy(copy, v, n * sizeof(*v));
-	ck_assert_double_eq(ls_stats_median(copy, n), (sorted[(n - 1) / 2] + sorted[n / 2]) / 2);
+	ck_assert_double_eq(ls_stats_median(copy, n),
+		(sorted[(n - 1) / 2] + sorted[n / 2]) / 2);
 	memcpy(copy, v, n * sizeof(*v));
 	ls_stats_middle(copy, n, &middle);
 	ck_assert_double_eq(middle.at, sorted[n / 2]);
@@ -154,11 +161,18 @@ START_TEST(of_many_the_same_is_selected)
 		for (unsigned kind = 0; kind < 8; kind++) {
 			size_t n = sizes[s];
 
-			fill(v, n, &state, kind == 0 ? 1 : kind == 1 ? 2 : kind == 2 ? 30 : 1u << 30);
+			fill(v, n, &state,
+				kind == 0	    ? 1
+					: kind == 1 ? 2
+					: kind == 2 ? 30
+						    : 1u << 30);
 			if (kind == 3 || kind == 4)
 				ls_stats_sort(v, n);
 			for (size_t i = 0; i < n && kind > 3; i++)
-				v[i] = kind == 4 ? -v[i] : kind == 5 ? exp(v[i] / 4e7) : kind == 6 ? v[i] * (i % 64 == 0) : v[i];
+				v[i] = kind == 4    ? -v[i]
+					: kind == 5 ? exp(v[i] / 4e7)
+					: kind == 6 ? v[i] * (i % 64 == 0)
+						    : v[i];
 			selection_is_right(v, n);
 		}
 	for (size_t i = 0; i < MANY; i++)
@@ -184,7 +198,8 @@ START_TEST(median_of_others_leaves_one_out)
 				for (size_t k = 0; k < n; k++)
 					if (k != i)
 						others[m++] = v[k];
-				ck_assert_double_eq(ls_stats_median_without(&middle, v[i]),
+				ck_assert_double_eq(
+					ls_stats_median_without(&middle, v[i]),
 					plain_median(others, m));
 			}
 		}
@@ -194,7 +209,7 @@ END_TEST
 
 START_TEST(quantiles_lie_between_neighbours)
 {
-	static const double v[] = {10, 20, 30, 40, 50};
+	static const double v[] = { 10, 20, 30, 40, 50 };
 
 	ck_assert_double_eq(ls_stats_quantile_sorted(v, 5, 0), 10);
 	ck_assert_double_eq(ls_stats_quantile_sorted(v, 5, 0.5), 30);
@@ -212,7 +227,7 @@ END_TEST
 
 START_TEST(empty_input_is_nan)
 {
-	double none[1] = {0};
+	double none[1] = { 0 };
 
 	ck_assert_double_nan(ls_stats_median(none, 0));
 	ck_assert_double_nan(ls_stats_mad(none, 0, 1));
@@ -223,7 +238,7 @@ END_TEST
 
 START_TEST(mad_and_clip)
 {
-	double v[] = {1, 5, 3, 100, 4};
+	double v[] = { 1, 5, 3, 100, 4 };
 
 	ck_assert_double_eq(ls_stats_mad(v, 5, 4), 1);
 	ck_assert_double_eq(ls_stats_clip(5, 3), 3);

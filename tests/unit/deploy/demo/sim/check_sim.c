@@ -10,12 +10,12 @@
 
 #define S 1000000000ull
 
-/* --- the fault -------------------------------------------------------------------------------------- */
+/* --- the fault ------------------------------------------------------------ */
 
 START_TEST(the_slow_worker_is_read_from_its_option)
 {
-	static const char *const bad[] = { "", "x", "1", "1:", "1:x", "1:0.1@", "1:0.1@x", "-1:0.1",
-		"1:0.1 ", "1:-1", "1:nan", "10:0.1", "1:1e9" };
+	static const char *const bad[] = { "", "x", "1", "1:", "1:x", "1:0.1@",
+		"1:0.1@x", "-1:0.1", "1:0.1 ", "1:-1", "1:nan", "10:0.1", "1:1e9" };
 	struct sim_slow slow;
 	size_t i;
 
@@ -33,8 +33,9 @@ END_TEST
 
 START_TEST(who_misbehaves_is_read_from_its_option)
 {
-	static const char *const bad[] = { "", "x", "clock", "clock:", "clock:0", "clock:x", "nothing:1",
-		"clock:1,clock:1", "clock:1,", "clock:10", "clock:5,twin:5", "clock:1;twin:1" };
+	static const char *const bad[] = { "", "x", "clock", "clock:", "clock:0",
+		"clock:x", "nothing:1", "clock:1,clock:1", "clock:1,", "clock:10",
+		"clock:5,twin:5", "clock:1;twin:1" };
 	struct sim_misbehave m;
 	size_t i;
 
@@ -51,13 +52,20 @@ START_TEST(who_misbehaves_is_read_from_its_option)
 }
 END_TEST
 
-/* --- the job ---------------------------------------------------------------------------------------- */
+/* --- the job -------------------------------------------------------------- */
 
 static struct sim_options
 options(void)
 {
-	struct sim_options o = { .job = "sim-job", .hosts = 8, .slices = 2, .chips = 4, .series = 120,
-		.steps_per_s = 1, .accelerate = 1, .seed = 1, .beat_ns = S };
+	struct sim_options o = { .job = "sim-job",
+		.hosts = 8,
+		.slices = 2,
+		.chips = 4,
+		.series = 120,
+		.steps_per_s = 1,
+		.accelerate = 1,
+		.seed = 1,
+		.beat_ns = S };
 
 	return o;
 }
@@ -102,7 +110,8 @@ START_TEST(steps_follow_each_other_and_old_ones_are_forgotten)
 	const struct sim_options o = options();
 	const struct sim_slow slow = { .rank = -1 };
 	struct sim_job *job = sim_job_new(&o, &slow, 0);
-	uint64_t done = sim_job_advance(job, 2 * SIM_STEPS_KEPT * S), first = sim_job_first(job);
+	uint64_t done = sim_job_advance(job, 2 * SIM_STEPS_KEPT * S),
+		 first = sim_job_first(job);
 	struct ls_record r, next;
 
 	ck_assert_uint_ge(done, SIM_STEPS_KEPT);
@@ -114,7 +123,7 @@ START_TEST(steps_follow_each_other_and_old_ones_are_forgotten)
 }
 END_TEST
 
-/* --- series --------------------------------------------------------------------------------------------- */
+/* --- series --------------------------------------------------------------- */
 
 START_TEST(the_same_seed_gives_the_same_bytes)
 {
@@ -131,9 +140,15 @@ START_TEST(the_same_seed_gives_the_same_bytes)
 	for (minute = 0; minute < 3; minute++) {
 		for (g = 0; g < SIM_GROUPS; g++) {
 			ck_assert_uint_eq(sim_shape_group(a, g)->count, 60);
-			ck_assert_int_eq(sim_shape_minute(a, 1, g, minute, minute * 60 * S, 60 * S, &x), 0);
-			ck_assert_int_eq(sim_shape_minute(b, 1, g, minute, minute * 60 * S, 60 * S, &y), 0);
-			ck_assert_int_eq(sim_shape_minute(c, 1, g, minute, minute * 60 * S, 60 * S, &z), 0);
+			ck_assert_int_eq(sim_shape_minute(a, 1, g, minute,
+						 minute * 60 * S, 60 * S, &x),
+				0);
+			ck_assert_int_eq(sim_shape_minute(b, 1, g, minute,
+						 minute * 60 * S, 60 * S, &y),
+				0);
+			ck_assert_int_eq(sim_shape_minute(c, 1, g, minute,
+						 minute * 60 * S, 60 * S, &z),
+				0);
 			ck_assert_uint_eq(x.len, y.len);
 			ck_assert_mem_eq(x.data, y.data, x.len);
 			ck_assert(x.len != z.len || memcmp(x.data, z.data, x.len) != 0);
@@ -162,7 +177,8 @@ START_TEST(bodies_decode_to_a_minute_of_finite_values)
 	ck_assert_int_eq(sim_shape_new(&o, 1, 0, &s), 0);
 	for (g = 0; g < SIM_GROUPS; g++) {
 		ck_assert_int_eq(sim_shape_minute(s, 0, g, 0, 5 * S, 60 * S, &body), 0);
-		ck_assert_int_eq(ls_chunk_decode(codec, body.data, body.len, &table), 0);
+		ck_assert_int_eq(ls_chunk_decode(codec, body.data, body.len, &table),
+			0);
 		ck_assert_uint_eq(table.rows, 60);
 		ck_assert_uint_eq(table.columns, 60);
 		ck_assert_uint_eq(table.t_mono_ns[0], body.t_first_ns);
@@ -177,7 +193,7 @@ START_TEST(bodies_decode_to_a_minute_of_finite_values)
 }
 END_TEST
 
-/* --- an agent --------------------------------------------------------------------------------------------- */
+/* --- an agent ------------------------------------------------------------- */
 
 struct pair {
 	struct sim_options options;
@@ -227,10 +243,13 @@ pair_report(struct pair *p, uint64_t second)
 	size_t len = 0;
 
 	ls_wire_report_clear(&p->report);
-	ck_assert_int_eq(sim_agent_read(&p->agent, &p->plan, second * S, &p->counts), 0);
-	ck_assert_int_eq(sim_agent_report(&p->agent, &p->plan, second * S, p->buf, sizeof(p->buf),
-				 &len, &p->counts), 0);
-	ck_assert_msg(ls_wire_report_unpack(p->buf, len, &p->report, &why) == 0, "%s", why);
+	ck_assert_int_eq(sim_agent_read(&p->agent, &p->plan, second * S, &p->counts),
+		0);
+	ck_assert_int_eq(sim_agent_report(&p->agent, &p->plan, second * S, p->buf,
+				 sizeof(p->buf), &len, &p->counts),
+		0);
+	ck_assert_msg(ls_wire_report_unpack(p->buf, len, &p->report, &why) == 0, "%s",
+		why);
 }
 
 static struct sim_answer
@@ -243,7 +262,8 @@ pair_answer(struct pair *p, uint64_t second, struct ls_wire_ack ack)
 	memcpy(ack.boot, p->agent.boot, sizeof(ack.boot));
 	ack.t_receive_mono_ns = ack.t_send_mono_ns = 1;
 	ck_assert_int_eq(ls_wire_ack_pack(&ack, &buf, &len), 0);
-	sim_agent_answer(&p->agent, &p->plan, buf, len, second * S + S / 10, &answer, &p->counts);
+	sim_agent_answer(&p->agent, &p->plan, buf, len, second * S + S / 10, &answer,
+		&p->counts);
 	free(buf);
 	return answer;
 }
@@ -256,7 +276,8 @@ item_seq(const struct ls_wire_bytes *bytes, uint64_t *ret_first, uint64_t *ret_c
 	const char *why = "";
 	uint64_t seq;
 
-	ck_assert_msg(ls_wire_item_unpack(bytes->data, bytes->len, &item, &why) == 0, "%s", why);
+	ck_assert_msg(ls_wire_item_unpack(bytes->data, bytes->len, &item, &why) == 0,
+		"%s", why);
 	seq = item.seq;
 	*ret_first = item.first_index;
 	*ret_count = item.count;
@@ -293,12 +314,14 @@ START_TEST(what_is_not_acknowledged_is_sent_again_under_its_number)
 	ck_assert_uint_eq(p->report.items[0].len, len);
 	ck_assert_mem_eq(p->report.items[0].data, bytes, len);
 	for (i = 0; i < p->report.item_count; i++) {
-		ck_assert_uint_eq(item_seq(&p->report.items[i], &first, &count, &kind), i + 1);
+		ck_assert_uint_eq(item_seq(&p->report.items[i], &first, &count, &kind),
+			i + 1);
 		ck_assert_int_eq(kind, LS_WIRE_STEPS);
 		ck_assert_uint_eq(first, next);
 		next = first + count;
 	}
-	answer = pair_answer(p, 1005, (struct ls_wire_ack){ .acked_seq = p->report.item_count });
+	answer = pair_answer(p, 1005,
+		(struct ls_wire_ack){ .acked_seq = p->report.item_count });
 	ck_assert(answer.stored);
 	ck_assert_uint_eq(p->agent.records_acked, next);
 	ck_assert_uint_eq(p->counts.records_acked, next);
@@ -311,7 +334,9 @@ START_TEST(it_does_what_answers_ask)
 {
 	struct pair *p = pair_new();
 	struct sim_answer answer;
-	struct ls_wire_ack ack = { .status = LS_ACK_RETRY, .retry_after_ns = 3 * S, .beat_ns = 2 * S };
+	struct ls_wire_ack ack = {
+		.status = LS_ACK_RETRY, .retry_after_ns = 3 * S, .beat_ns = 2 * S
+	};
 
 	pair_report(p, 1002);
 	answer = pair_answer(p, 1002, ack);
@@ -319,18 +344,23 @@ START_TEST(it_does_what_answers_ask)
 	ck_assert_uint_eq(answer.hold_ns, 3 * S);
 	ck_assert_uint_eq(p->agent.beat_ns, 2 * S);
 	pair_report(p, 1004);
-	ck_assert_uint_eq(p->report.worker_count, 1); /* who is put off says again who he is */
+	/* who is put off says again who he is */
+	ck_assert_uint_eq(p->report.worker_count, 1);
 	ck_assert(p->report.has_kernel && p->report.has_identity && p->report.has_last);
 	(void)pair_answer(p, 1004, (struct ls_wire_ack){ .status = LS_ACK_OK });
 	ck_assert_uint_eq(p->agent.beat_ns, S); /* asked for no longer */
 	pair_report(p, 1005);
-	ck_assert(!p->report.has_kernel && !p->report.has_identity && p->report.worker_count == 0);
-	(void)pair_answer(p, 1005, (struct ls_wire_ack){ .need_identity = true, .need_all_workers = true });
+	ck_assert(!p->report.has_kernel && !p->report.has_identity &&
+		p->report.worker_count == 0);
+	(void)pair_answer(p, 1005,
+		(struct ls_wire_ack){
+			.need_identity = true, .need_all_workers = true });
 	pair_report(p, 1006);
 	ck_assert(p->report.has_identity && p->report.worker_count == 1);
 	answer = pair_answer(p, 1006, (struct ls_wire_ack){ .acked_seq = 1000 });
 	ck_assert_int_eq(answer.verdict, SIM_ACK_BAD);
-	answer = pair_answer(p, 1006, (struct ls_wire_ack){ .status = LS_ACK_REJECT, .reason = "no" });
+	answer = pair_answer(p, 1006,
+		(struct ls_wire_ack){ .status = LS_ACK_REJECT, .reason = "no" });
 	ck_assert_int_eq(answer.verdict, SIM_ACK_REJECT);
 	ck_assert_str_eq(answer.why, "no");
 	pair_free(p);
@@ -349,7 +379,8 @@ START_TEST(minutes_come_with_their_dictionaries_and_losses_are_told)
 
 	/* Twenty minutes without an answer: more than has a place. */
 	for (second = 1001; second < 1000 + 1200; second++)
-		ck_assert_int_eq(sim_agent_read(&p->agent, &p->plan, second * S, &p->counts), 0);
+		ck_assert_int_eq(
+			sim_agent_read(&p->agent, &p->plan, second * S, &p->counts), 0);
 	ck_assert_uint_gt(p->counts.records_lost, 0);
 	ck_assert_uint_gt(p->counts.samples_lost, 0);
 	for (; second < 1000 + 1200 + 500; second++) {
@@ -361,8 +392,10 @@ START_TEST(minutes_come_with_their_dictionaries_and_losses_are_told)
 		}
 		ack.acked_seq += p->report.item_count;
 		for (i = 0; i < p->report.chunk_item_count; i++) {
-			ck_assert_msg(ls_wire_chunk_item_unpack(p->report.chunk_items[i].data,
-					      p->report.chunk_items[i].len, &item, &why) == 0, "%s", why);
+			ck_assert_msg(
+				ls_wire_chunk_item_unpack(p->report.chunk_items[i].data,
+					p->report.chunk_items[i].len, &item, &why) == 0,
+				"%s", why);
 			ck_assert_uint_eq(item.seq, seq++);
 			dictionaries += item.kind == LS_WIRE_DICTIONARY;
 			chunks += item.kind == LS_WIRE_CHUNK;
@@ -376,7 +409,8 @@ START_TEST(minutes_come_with_their_dictionaries_and_losses_are_told)
 	ck_assert_uint_ge(chunks, 12);
 	ck_assert_uint_eq(losts, 1);
 	ck_assert_uint_eq(p->counts.samples_acked, p->counts.samples_made);
-	ck_assert_uint_eq(p->counts.records_acked + p->counts.records_lost, p->agent.next_record);
+	ck_assert_uint_eq(p->counts.records_acked + p->counts.records_lost,
+		p->agent.next_record);
 	ck_assert_uint_eq(p->agent.records_acked, p->agent.next_record);
 	pair_free(p);
 }
@@ -392,18 +426,24 @@ START_TEST(saturation_fills_back_the_hours_before_one_minute_a_report)
 	size_t k;
 
 	p->options.saturate = true;
-	p->plan.back_ns = SIM_SATURATE_BACK_NS; /* more than our clock has: the agent's has it */
+	/* more than our clock has: the agent's has it */
+	p->plan.back_ns = SIM_SATURATE_BACK_NS;
 	for (i = 0; i < 20; i++) {
 		pair_report(p, 1001);
 		ck_assert_uint_eq(p->report.chunk_item_count, i == 0 ? 4 : 2);
 		for (k = 0; k < p->report.chunk_item_count; k++) {
-			ck_assert_int_eq(ls_wire_chunk_item_unpack(p->report.chunk_items[k].data,
-						 p->report.chunk_items[k].len, &item, &why), 0);
-			ck_assert(item.kind != LS_WIRE_CHUNK || item.t_last_mono_ns > last);
-			ck_assert_uint_lt(item.t_last_mono_ns, p->report.t_send_mono_ns);
+			ck_assert_int_eq(
+				ls_wire_chunk_item_unpack(p->report.chunk_items[k].data,
+					p->report.chunk_items[k].len, &item, &why),
+				0);
+			ck_assert(item.kind != LS_WIRE_CHUNK ||
+				item.t_last_mono_ns > last);
+			ck_assert_uint_lt(item.t_last_mono_ns,
+				p->report.t_send_mono_ns);
 			ls_wire_chunk_item_clear(&item);
 		}
-		last += i > 0 ? 60 * S : p->agent.offset_ns - SIM_SATURATE_BACK_NS + 1000 * S;
+		last += i > 0 ? 60 * S
+			      : p->agent.offset_ns - SIM_SATURATE_BACK_NS + 1000 * S;
 		ack.acked_seq += p->report.item_count;
 		ack.acked_chunk_seq += p->report.chunk_item_count;
 		ck_assert(pair_answer(p, 1001, ack).stored);

@@ -13,15 +13,19 @@
 
 /* Options as the program has them. */
 static const struct ls_conf_option options_table[] = {
-#define OPTION(name, type, field, dflt, min, max, unit, help) \
-	{ name, LS_CONF_##type, offsetof(struct sim_options, field), dflt, (int64_t)(min), \
-		(int64_t)(max), unit, help, 0 },
+#define OPTION(name, type, field, dflt, min, max, unit, help)              \
+	{ name, LS_CONF_##type, offsetof(struct sim_options, field), dflt, \
+		(int64_t)(min), (int64_t)(max), unit, help, 0 },
 #include "deploy/demo/sim/options.def"
 #undef OPTION
 };
 
 static const struct ls_conf_program options_program = {
-	.name = "lockstep-sim", .section = "sim", .summary = "", .usage = "", .options = options_table,
+	.name = "lockstep-sim",
+	.section = "sim",
+	.summary = "",
+	.usage = "",
+	.options = options_table,
 	.option_count = sizeof(options_table) / sizeof(options_table[0]),
 };
 
@@ -34,8 +38,12 @@ options_of(const char *ini)
 	enum ls_conf_action action;
 	int left;
 
-	ck_assert_int_eq(ls_conf_load(&options_program, 1, argv, &o, &action, &left, err, sizeof(err)), 0);
-	ck_assert_int_eq(ls_conf_parse_file(&options_program, "test", ini, strlen(ini), &o, err, sizeof(err)), 0);
+	ck_assert_int_eq(ls_conf_load(&options_program, 1, argv, &o, &action, &left,
+				 err, sizeof(err)),
+		0);
+	ck_assert_int_eq(ls_conf_parse_file(&options_program, "test", ini, strlen(ini),
+				 &o, err, sizeof(err)),
+		0);
 	return o;
 }
 
@@ -69,7 +77,8 @@ offline_count(void *arg, const char *text)
 	(*(size_t *)arg)++;
 }
 
-static const char plain[] = "hosts = 8\nsteps = 300\nfault = chip:5:20%@150-\nclock_error = 1ms\npeers = true\n";
+static const char plain[] =
+	"hosts = 8\nsteps = 300\nfault = chip:5:20%@150-\nclock_error = 1ms\npeers = true\n";
 
 START_TEST(replay_reads_it_and_finds_the_culprit)
 {
@@ -80,20 +89,24 @@ START_TEST(replay_reads_it_and_finds_the_culprit)
 	size_t complaints = 0;
 
 	offline_write(plain, names[_i], path, truth);
-	ck_assert_int_eq(ls_replay_file(path, offline_count, &complaints, &stats, &result), 0);
+	ck_assert_int_eq(
+		ls_replay_file(path, offline_count, &complaints, &stats, &result), 0);
 	ck_assert_uint_eq(stats.records, 8 * 300);
 	ck_assert_uint_gt(stats.counters, 8 * 250);
 	ck_assert_uint_eq(stats.bad_lines, 0);
 	found = json_array_get(json_object_get(result, "findings"), 0);
-	ck_assert_str_eq(json_string_value(json_object_get(json_object_get(found, "subject"), "host")), "sim00006");
+	ck_assert_str_eq(json_string_value(json_object_get(
+				 json_object_get(found, "subject"), "host")),
+		"sim00006");
 	json_decref(result);
 }
 END_TEST
 
 START_TEST(the_same_seed_makes_the_same_bytes)
 {
-	static const char ini[] = "hosts = 8\nslices = 2\nstages = 2\nsteps = 40\nmissing = 5%\nburst_steps = 10\n"
-				  "fault = cpu:3:10%@5-,loss:0+1:5%@9-20\n";
+	static const char ini[] =
+		"hosts = 8\nslices = 2\nstages = 2\nsteps = 40\nmissing = 5%\nburst_steps = 10\n"
+		"fault = cpu:3:10%@5-,loss:0+1:5%@9-20\n";
 	char path[256], truth[256], *bytes[4];
 	size_t len[4], i;
 
@@ -129,21 +142,28 @@ START_TEST(the_truth_names_culprits_steps_and_cost)
 	json_t *line, *f;
 	size_t len;
 
-	offline_write("hosts = 8\nsteps = 100\nnoise = 0\nfault = chip:5:10%@50-,slice:0:5%@60-70,saves:1:300%@0-,"
-		"slower:all:9%@200-\n", "truth.jsonl", path, truth);
+	offline_write(
+		"hosts = 8\nsteps = 100\nnoise = 0\nfault = chip:5:10%@50-,slice:0:5%@60-70,saves:1:300%@0-,"
+		"slower:all:9%@200-\n",
+		"truth.jsonl", path, truth);
 	bytes = ls_test_read(truth, &len);
 	ck_assert_int_eq(ls_json_parse(bytes, len, &line, err, sizeof(err)), 0);
 	ck_assert_str_eq(json_string_value(json_object_get(line, "run")), "truth");
-	ck_assert_str_eq(json_string_value(json_object_get(line, "file")), "truth.jsonl");
+	ck_assert_str_eq(json_string_value(json_object_get(line, "file")),
+		"truth.jsonl");
 	ck_assert(json_is_true(json_object_get(line, "simulated")));
-	ck_assert_uint_eq(json_array_size(json_object_get(line, "faults")), 2); /* one never began, one is benign */
+	/* one never began, one is benign */
+	ck_assert_uint_eq(json_array_size(json_object_get(line, "faults")), 2);
 	ck_assert_uint_eq(json_array_size(json_object_get(line, "benign")), 1);
 	f = json_array_get(json_object_get(line, "faults"), 0);
 	ck_assert_str_eq(json_string_value(json_object_get(f, "scope")), "rank");
-	ck_assert_str_eq(json_string_value(json_array_get(json_object_get(f, "culprits"), 0)), "sim00006");
+	ck_assert_str_eq(
+		json_string_value(json_array_get(json_object_get(f, "culprits"), 0)),
+		"sim00006");
 	ck_assert_int_eq(json_integer_value(json_object_get(f, "from_step")), 50);
 	ck_assert_int_eq(json_integer_value(json_object_get(f, "to_step")), 99);
-	ck_assert_double_eq_tol(json_number_value(json_object_get(f, "extra_s")), 0.08, 1e-3);
+	ck_assert_double_eq_tol(json_number_value(json_object_get(f, "extra_s")), 0.08,
+		1e-3);
 	f = json_array_get(json_object_get(line, "faults"), 1);
 	ck_assert_str_eq(json_string_value(json_object_get(f, "scope")), "all");
 	ck_assert_str_eq(json_string_value(json_object_get(f, "level")), "slice");
@@ -153,9 +173,12 @@ START_TEST(the_truth_names_culprits_steps_and_cost)
 }
 END_TEST
 
-static const char *const wrong[] = { "noise = -1\n", "noise = 30%\n", "noise = nan\n", "noise = 1%%\n", "spread = x\n",
-	"missing = 95%\n", "clock_drift = 1\n", "fault = chip:5\n", "hosts = 4\nfault = chip:4:1%\n", "stages = 200\n", "slices = 101\n",
-	"hosts = 10000\nsteps = 1000\n", "hosts = 20000\nsteps = 10\n", "job = a\"b\n", "step = 10ms\nhosts = 2\nfault = dcn:0+1:1%\n" };
+static const char *const wrong[] = { "noise = -1\n", "noise = 30%\n", "noise = nan\n",
+	"noise = 1%%\n", "spread = x\n", "missing = 95%\n", "clock_drift = 1\n",
+	"fault = chip:5\n", "hosts = 4\nfault = chip:4:1%\n", "stages = 200\n",
+	"slices = 101\n", "hosts = 10000\nsteps = 1000\n",
+	"hosts = 20000\nsteps = 10\n", "job = a\"b\n",
+	"step = 10ms\nhosts = 2\nfault = dcn:0+1:1%\n" };
 
 START_TEST(options_that_cannot_be_are_refused)
 {
@@ -174,11 +197,14 @@ START_TEST(a_file_that_cannot_be_written_is_an_error)
 	struct sim_offline off = offline_of("steps = 2000\nhosts = 20\n");
 	char err[256] = "";
 
-	ck_assert_int_lt(sim_offline_write(&off, "/nonexistent/x", "", err, sizeof(err)), 0);
+	ck_assert_int_lt(
+		sim_offline_write(&off, "/nonexistent/x", "", err, sizeof(err)), 0);
 	ck_assert_ptr_nonnull(strstr(err, "/nonexistent/x"));
 	ck_assert_int_lt(sim_offline_write(&off, "/dev/full", "", err, sizeof(err)), 0);
 	off.steps = 1;
-	ck_assert_int_lt(sim_offline_write(&off, "/dev/null", "/nonexistent/y", err, sizeof(err)), 0);
+	ck_assert_int_lt(sim_offline_write(&off, "/dev/null", "/nonexistent/y", err,
+				 sizeof(err)),
+		0);
 	ck_assert_ptr_nonnull(strstr(err, "/nonexistent/y"));
 }
 END_TEST
@@ -194,7 +220,8 @@ main(void)
 	tcase_add_test(files, the_first_line_says_that_it_is_simulated);
 	tcase_add_test(files, the_truth_names_culprits_steps_and_cost);
 	tcase_add_test(files, a_file_that_cannot_be_written_is_an_error);
-	tcase_add_loop_test(words, options_that_cannot_be_are_refused, 0, (int)(sizeof(wrong) / sizeof(wrong[0])));
+	tcase_add_loop_test(words, options_that_cannot_be_are_refused, 0,
+		(int)(sizeof(wrong) / sizeof(wrong[0])));
 	suite_add_tcase(s, files);
 	suite_add_tcase(s, words);
 	return ls_test_run(s);

@@ -31,7 +31,8 @@ world_of(uint32_t hosts)
 	return o;
 }
 
-/* No noise, no dispersion: what can be reckoned by hand. Own work 0.8 s, transfer 0.14 s, the rest 0.01 s. */
+/* No noise, no dispersion: what can be reckoned by hand. Own work 0.8 s, transfer 0.14
+ * s, the rest 0.01 s. */
 static struct sim_world_options
 world_still(uint32_t hosts)
 {
@@ -55,7 +56,7 @@ world_truth_after(struct sim_world *w, size_t steps)
 	return truth;
 }
 
-/* --- noise ---------------------------------------------------------------------------------------- */
+/* --- noise ---------------------------------------------------------------- */
 
 START_TEST(noise_has_mean_0_and_deviation_1)
 {
@@ -88,16 +89,20 @@ END_TEST
 
 START_TEST(quantiles_are_those_of_the_tables)
 {
-	ck_assert_double_eq_tol(sim_noise_quantile(SIM_NOISE_GAUSS, 0.975), 1.959963985, 1e-8);
-	ck_assert_double_eq_tol(sim_noise_quantile(SIM_NOISE_GAUSS, 1e-9), -5.997807015, 1e-6);
+	ck_assert_double_eq_tol(sim_noise_quantile(SIM_NOISE_GAUSS, 0.975), 1.959963985,
+		1e-8);
+	ck_assert_double_eq_tol(sim_noise_quantile(SIM_NOISE_GAUSS, 1e-9), -5.997807015,
+		1e-6);
 	/* t4 at 0.975 is 2.776445; its deviation is the root of 2 */
-	ck_assert_double_eq_tol(sim_noise_quantile(SIM_NOISE_T4, 0.975), 2.776445105 / sqrt(2), 1e-8);
-	ck_assert_double_eq_tol(sim_noise_quantile(SIM_NOISE_T4, 0.005), -4.604094871 / sqrt(2), 1e-8);
+	ck_assert_double_eq_tol(sim_noise_quantile(SIM_NOISE_T4, 0.975),
+		2.776445105 / sqrt(2), 1e-8);
+	ck_assert_double_eq_tol(sim_noise_quantile(SIM_NOISE_T4, 0.005),
+		-4.604094871 / sqrt(2), 1e-8);
 	ck_assert_double_eq(sim_noise_quantile(SIM_NOISE_T4, 0.5), 0);
 }
 END_TEST
 
-/* --- healthy -------------------------------------------------------------------------------------- */
+/* --- healthy -------------------------------------------------------------- */
 
 START_TEST(a_healthy_world_has_equal_totals)
 {
@@ -121,7 +126,8 @@ START_TEST(a_healthy_world_has_equal_totals)
 		least = fmin(least, (double)r.duration_ns * 1e-9);
 		most = fmax(most, (double)r.duration_ns * 1e-9);
 	}
-	ck_assert_double_lt(most / least, 1.001); /* dispersion of exits, 20 us either way */
+	/* dispersion of exits, 20 us either way */
+	ck_assert_double_lt(most / least, 1.001);
 	sim_world_free(w);
 }
 END_TEST
@@ -148,7 +154,8 @@ START_TEST(the_same_seed_is_the_same_world)
 		for (i = 0; i < 16; i++) {
 			struct ls_record ra = { 0 }, rb = { 0 };
 
-			ck_assert(sim_world_record(a, i, &ra) == sim_world_record(b, i, &rb));
+			ck_assert(sim_world_record(a, i, &ra) ==
+				sim_world_record(b, i, &rb));
 			ck_assert_mem_eq(&ra, &rb, sizeof(ra));
 		}
 	}
@@ -162,7 +169,8 @@ END_TEST
 START_TEST(a_fault_changes_nobody_elses_numbers)
 {
 	struct sim_world_options o = world_of(16);
-	struct sim_world *a = world_with(&o, "none"), *b = world_with(&o, "chip:3:10%@5-");
+	struct sim_world *a = world_with(&o, "none"),
+			 *b = world_with(&o, "chip:3:10%@5-");
 	struct sim_world_step s;
 	uint32_t i, step;
 
@@ -174,7 +182,8 @@ START_TEST(a_fault_changes_nobody_elses_numbers)
 
 			sim_world_split(a, i, &own_a, &wait);
 			sim_world_split(b, i, &own_b, &wait);
-			ck_assert_double_eq_tol(own_b, i == 3 && step >= 5 ? 1.1 * own_a : own_a, 1e-12);
+			ck_assert_double_eq_tol(own_b,
+				i == 3 && step >= 5 ? 1.1 * own_a : own_a, 1e-12);
 		}
 	}
 	sim_world_free(a);
@@ -182,9 +191,10 @@ START_TEST(a_fault_changes_nobody_elses_numbers)
 }
 END_TEST
 
-/* --- faults --------------------------------------------------------------------------------------- */
+/* --- faults --------------------------------------------------------------- */
 
-/* Each fault, with what it adds and costs a step where nothing else happens; own work is 0.8 s of 0.95 s. */
+/* Each fault, with what it adds and costs a step where nothing else happens; own work
+ * is 0.8 s of 0.95 s. */
 static const struct reckoned {
 	const char *fault;
 	double extra_s, cost_s;
@@ -257,7 +267,8 @@ START_TEST(a_random_fault_comes_to_its_amount)
 {
 	struct sim_world_options o = world_still(8);
 	const struct moved *k = &moved[_i];
-	struct sim_world *w = world_with(&o, k->fault), *healthy = world_with(&o, "none");
+	struct sim_world *w = world_with(&o, k->fault),
+			 *healthy = world_with(&o, "none");
 	struct sim_world_step s;
 	struct sim_truth t;
 	double more = 0;
@@ -268,7 +279,8 @@ START_TEST(a_random_fault_comes_to_its_amount)
 
 		sim_world_next(w, &s);
 		sim_world_next(healthy, &s);
-		ck_assert(sim_world_record(w, 3, &r) && sim_world_record(healthy, 3, &h));
+		ck_assert(sim_world_record(w, 3, &r) &&
+			sim_world_record(healthy, 3, &h));
 		ck_assert_int_eq(ls_record_check(&r, NULL), 0);
 		more += (double)(r.phase_ns[k->phase] - h.phase_ns[k->phase]) * 1e-9;
 	}
@@ -345,9 +357,14 @@ END_TEST
 
 START_TEST(counters_move_with_their_fault)
 {
-	static const struct { const char *fault; uint16_t metric; } pairs[] = {
-		{ "cpu:3:20%@0-", LS_METRIC_JOB_RUNQUEUE_WAIT }, { "quota:3:20%@0-", LS_METRIC_HOST_CPU_THROTTLED },
-		{ "disk:3:20%@0-", LS_METRIC_HOST_PSI_IO }, { "loss:0+1:20%@0-", LS_METRIC_HOST_TCP_RETRANSMITS },
+	static const struct {
+		const char *fault;
+		uint16_t metric;
+	} pairs[] = {
+		{ "cpu:3:20%@0-", LS_METRIC_JOB_RUNQUEUE_WAIT },
+		{ "quota:3:20%@0-", LS_METRIC_HOST_CPU_THROTTLED },
+		{ "disk:3:20%@0-", LS_METRIC_HOST_PSI_IO },
+		{ "loss:0+1:20%@0-", LS_METRIC_HOST_TCP_RETRANSMITS },
 		{ "imbalance:3:20%@0-", LS_METRIC_JOB_CPU },
 	};
 	size_t p, i, k;
@@ -372,7 +389,8 @@ START_TEST(counters_move_with_their_fault)
 				ck_assert_uint_le(n, LS_HOT_MAX);
 				for (m = 0; m < n; m++)
 					if (metric[m] == pairs[p].metric) {
-						ck_assert_double_ge(v[m], value[k]); /* they never fall */
+						/* they never fall */
+						ck_assert_double_ge(v[m], value[k]);
 						value[k] = v[m];
 					}
 			}
@@ -399,7 +417,8 @@ START_TEST(a_hang_shows_who_is_still_at_work)
 	for (i = 0; i < 4; i++) {
 		sim_world_live(w, i, s.begin_us + 20000000, &live, &since);
 		ck_assert_uint_eq(live.step, 1);
-		ck_assert_uint_eq(live.phase, i == 2 ? LS_PHASE_COMPUTE : LS_PHASE_SYNC_WAIT);
+		ck_assert_uint_eq(live.phase,
+			i == 2 ? LS_PHASE_COMPUTE : LS_PHASE_SYNC_WAIT);
 		ck_assert_int_lt(since, s.begin_us + 1000000);
 	}
 	sim_world_free(w);
@@ -420,14 +439,16 @@ START_TEST(lies_are_of_four_kinds)
 		ck_assert(sim_world_lie(w, 2, &lie));
 		ck_assert(sim_world_record(w, 2, &truth));
 		ck_assert_int_eq(ls_record_check(&truth, NULL), 0);
-		ck_assert_int_eq(ls_record_check(&lie, NULL), step % 4 < 2 ? -LS_ERANGE : 0);
-		ck_assert_uint_eq(lie.step, step % 4 == 3 ? (unsigned)step / 2 : (unsigned)step);
+		ck_assert_int_eq(ls_record_check(&lie, NULL),
+			step % 4 < 2 ? -LS_ERANGE : 0);
+		ck_assert_uint_eq(lie.step,
+			step % 4 == 3 ? (unsigned)step / 2 : (unsigned)step);
 	}
 	sim_world_free(w);
 }
 END_TEST
 
-/* --- options -------------------------------------------------------------------------------------- */
+/* --- options -------------------------------------------------------------- */
 
 START_TEST(faults_are_read_and_written)
 {
@@ -435,7 +456,10 @@ START_TEST(faults_are_read_and_written)
 	char why[SIM_FAULT_WHY_BYTES], text[SIM_FAULT_TEXT_BYTES];
 	size_t n;
 
-	ck_assert_int_eq(sim_fault_parse_list("compute:5:3%@200-600,dcn:0+2:0.05,starved:all:20%@7-", f, &n, why), 0);
+	ck_assert_int_eq(sim_fault_parse_list(
+				 "compute:5:3%@200-600,dcn:0+2:0.05,starved:all:20%@7-",
+				 f, &n, why),
+		0);
 	ck_assert_uint_eq(n, 3);
 	sim_fault_print(&f[0], text);
 	ck_assert_str_eq(text, "compute:5:0.03@200-600");
@@ -448,10 +472,13 @@ START_TEST(faults_are_read_and_written)
 }
 END_TEST
 
-static const char *const wrong_faults[] = { "compute", "compute:", "compute:5", "compute:5:", "compute:-1:3%",
-	"compute:5:nan", "compute:5:inf", "compute:5:-3%", "compute:5:3%@", "compute:5:3%@9", "compute:5:3%@-9",
-	"compute:5:3%@1-2x", "compute:99999999999999999999:3%", "compute:5:3%@99999999999999999999-", "dcn:1:3%", "dcn:1+:3%",
-	"starved:5:3%", "nosuch:5:3%", "compute:5:3%,", ",", "compute:5:3%@5-,\x1b[31m:1:1", "compute:5:3%%" };
+static const char *const wrong_faults[] = { "compute", "compute:", "compute:5",
+	"compute:5:", "compute:-1:3%", "compute:5:nan", "compute:5:inf",
+	"compute:5:-3%", "compute:5:3%@", "compute:5:3%@9", "compute:5:3%@-9",
+	"compute:5:3%@1-2x", "compute:99999999999999999999:3%",
+	"compute:5:3%@99999999999999999999-", "dcn:1:3%", "dcn:1+:3%", "starved:5:3%",
+	"nosuch:5:3%", "compute:5:3%,", ",", "compute:5:3%@5-,\x1b[31m:1:1",
+	"compute:5:3%%" };
 
 START_TEST(a_fault_that_is_none_is_refused)
 {
@@ -459,7 +486,8 @@ START_TEST(a_fault_that_is_none_is_refused)
 	char why[SIM_FAULT_WHY_BYTES] = "";
 	size_t n = 99;
 
-	ck_assert_int_eq(sim_fault_parse_list(wrong_faults[_i], f, &n, why), -LS_EPARSE);
+	ck_assert_int_eq(sim_fault_parse_list(wrong_faults[_i], f, &n, why),
+		-LS_EPARSE);
 	ck_assert_uint_eq(n, 99);
 	ck_assert_uint_gt(strlen(why), 20);
 	ck_assert_ptr_null(strchr(why, '\x1b'));
@@ -470,7 +498,8 @@ START_TEST(too_many_faults_are_refused)
 {
 	struct sim_fault f[SIM_FAULTS_MAX];
 	char why[SIM_FAULT_WHY_BYTES];
-	static const char text[] = "gc:all:1%,gc:all:1%,gc:all:1%,gc:all:1%,gc:all:1%,gc:all:1%,gc:all:1%,gc:all:1%,gc:all:1%,"
+	static const char text[] =
+		"gc:all:1%,gc:all:1%,gc:all:1%,gc:all:1%,gc:all:1%,gc:all:1%,gc:all:1%,gc:all:1%,gc:all:1%,"
 		"gc:all:1%,gc:all:1%,gc:all:1%,gc:all:1%,gc:all:1%,gc:all:1%,gc:all:1%,gc:all:1%";
 	size_t n;
 
@@ -480,8 +509,9 @@ END_TEST
 
 START_TEST(a_world_that_cannot_be_is_refused)
 {
-	static const char *const faults[] = { "chip:16:3%@0-", "slice:1:3%@0-", "rack:1:3%@0-", "stage:1:3%@0-", "shard:16:3%@0-",
-		"dcn:0+0:3%@0-", "dcn:0+1:3%@0-", "chip:1:3%@5-5", "chip:1:2000@0-" };
+	static const char *const faults[] = { "chip:16:3%@0-", "slice:1:3%@0-",
+		"rack:1:3%@0-", "stage:1:3%@0-", "shard:16:3%@0-", "dcn:0+0:3%@0-",
+		"dcn:0+1:3%@0-", "chip:1:3%@5-5", "chip:1:2000@0-" };
 	struct sim_world_options o = world_of(16);
 	struct sim_fault f[SIM_FAULTS_MAX];
 	char text[SIM_FAULT_WHY_BYTES];
@@ -519,7 +549,8 @@ main(void)
 	tcase_add_test(healthy, a_healthy_world_has_equal_totals);
 	tcase_add_test(healthy, the_same_seed_is_the_same_world);
 	tcase_add_test(healthy, a_fault_changes_nobody_elses_numbers);
-	tcase_add_loop_test(faults, a_fault_costs_what_is_reckoned_by_hand, 0, (int)reckonings);
+	tcase_add_loop_test(faults, a_fault_costs_what_is_reckoned_by_hand, 0,
+		(int)reckonings);
 	tcase_add_test(faults, of_two_equal_culprits_each_alone_costs_nothing);
 	tcase_add_loop_test(faults, a_random_fault_comes_to_its_amount, 0, (int)moves);
 	tcase_add_test(faults, replicas_do_not_wait_for_each_other);
