@@ -17,7 +17,7 @@
  * Errors:  -ENOMEM, -errno at opening; after that losses, never errors.
  * Limits:  LS_GROUPS_MAX groups, LS_CHUNK_ROWS_MAX rows a chunk, LS_MINUTE_MAX_BYTES on
  *          disk.
- * Source:  proto/README.md, "Chunk".
+ * Source:  proto/FORMAT.md, "Chunk".
  */
 #ifndef LS_AGENT_CHUNK_WRITER_H
 #define LS_AGENT_CHUNK_WRITER_H

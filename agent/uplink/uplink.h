@@ -22,7 +22,7 @@
  * Limits:  LS_ITEMS_PER_REPORT_MAX, LS_REPORT_ITEMS_BYTES, LS_REPORT_CHUNK_BYTES,
  *          LS_ACK_TIMEOUT_NS, LS_BAD_ACK_HOLD_NS, LS_REJECT_HOLD_NS; the beat stays
  *          within LS_BEAT_MIN_NS and LS_BEAT_MAX_NS.
- * Source:  proto/README.md, "Report and Ack".
+ * Source:  proto/FORMAT.md, "Report and Ack".
  */
 #ifndef LS_AGENT_UPLINK_H
 #define LS_AGENT_UPLINK_H

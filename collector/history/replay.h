@@ -3,7 +3,7 @@
  * replay - the engine on recorded JSON lines, plain or gzip, one object a line, in any
  * order.
  *
- * Format: proto/README.md, "Replay file".
+ * Format: proto/FORMAT.md, "Replay file".
  *
  * Owner:   the caller's thread.
  * Units:   as in the file: Unix seconds and seconds; inside integer microseconds.

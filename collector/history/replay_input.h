@@ -9,7 +9,7 @@
  *          left out.
  * Limits:  LS_REPLAY_LINE_MAX_BYTES, LS_REPLAY_MAX_BYTES, LS_REPLAY_MAX_RECORDS,
  *          LS_REPLAY_ERRORS_SHOWN complaints about bad lines.
- * Source:  proto/README.md, "Replay file".
+ * Source:  proto/FORMAT.md, "Replay file".
  */
 #ifndef LS_COLLECTOR_REPLAY_INPUT_H
 #define LS_COLLECTOR_REPLAY_INPUT_H

@@ -6,7 +6,7 @@
  * Units:   Unix seconds and seconds in the line; microseconds and ns in the result.
  * Errors:  -LS_EPARSE; why holds words for a person.
  * Limits:  LS_REPLAY_LINE_MAX_BYTES, LS_JSON_DEPTH_MAX.
- * Source:  proto/README.md, "Replay file".
+ * Source:  proto/FORMAT.md, "Replay file".
  */
 #ifndef LS_COLLECTOR_REPLAY_LINE_H
 #define LS_COLLECTOR_REPLAY_LINE_H

@@ -12,7 +12,7 @@
  *          damaged gzip, -ENOMEM.
  * Limits:  LS_WHATIF_ROWS_MAX, LS_WHATIF_LINE_MAX_BYTES, LS_WHATIF_COLUMNS_MAX; dp and
  *          stage below the sizes.
- * Source:  proto/README.md, "Operation trace".
+ * Source:  proto/FORMAT.md, "Operation trace".
  */
 #ifndef LS_COLLECTOR_WHATIF_WHATIF_CSV_H
 #define LS_COLLECTOR_WHATIF_WHATIF_CSV_H

@@ -10,7 +10,7 @@
  * Units:   counts.
  * Errors:  -LS_EPARSE with line and text, -errno from the file, -ENOMEM.
  * Limits:  LS_WHATIF_META_MAX_BYTES, LS_WHATIF_STAGES_MAX, LS_WHATIF_WORKERS_MAX.
- * Source:  proto/README.md, "Operation trace".
+ * Source:  proto/FORMAT.md, "Operation trace".
  */
 #ifndef LS_COLLECTOR_WHATIF_WHATIF_META_H
 #define LS_COLLECTOR_WHATIF_WHATIF_META_H

@@ -13,7 +13,7 @@
  *          says which line.
  * Limits:  LS_WHATIF_ROWS_MAX rows; dp_count and stage_count as the caller checked
  *          them.
- * Source:  proto/README.md, "Operation trace".
+ * Source:  proto/FORMAT.md, "Operation trace".
  */
 #ifndef LS_COLLECTOR_WHATIF_WHATIF_TRACE_H
 #define LS_COLLECTOR_WHATIF_WHATIF_TRACE_H

@@ -15,7 +15,7 @@
  *          -LS_ELIMIT on decoding.
  * Limits:  LS_CHUNK_ROWS_MAX rows, LS_SERIES_PER_GROUP_MAX columns,
  *          LS_CHUNK_BODY_MAX_BYTES.
- * Source:  proto/README.md, "Chunk".
+ * Source:  proto/FORMAT.md, "Chunk".
  */
 #ifndef LS_PROTO_CHUNK_H
 #define LS_PROTO_CHUNK_H

@@ -8,7 +8,7 @@
  * Errors:  reading gives false where there is no sense; that the stream is too short is
  *          asked later.
  * Limits:  rows_max of the work memory.
- * Source:  proto/README.md, "Chunk".
+ * Source:  proto/FORMAT.md, "Chunk".
  */
 #ifndef LS_PROTO_CHUNK_COLUMN_H
 #define LS_PROTO_CHUNK_COLUMN_H

@@ -7,7 +7,7 @@
  * Units:   none; arithmetic is modulo 2^64.
  * Errors:  none.
  * Limits:  none.
- * Source:  proto/README.md, "Chunk".
+ * Source:  proto/FORMAT.md, "Chunk".
  */
 #ifndef LS_PROTO_CHUNK_INTEGER_H
 #define LS_PROTO_CHUNK_INTEGER_H

@@ -4,7 +4,7 @@
  * side.
  *
  * A training process writes one ring file; the agent reads it with pread.
- * Little-endian. Layout (also in proto/README.md with a byte example):
+ * Little-endian. Layout (also in proto/FORMAT.md with a byte example):
  *
  *   0     header page, LS_RING_HEADER_BYTES
  *         0  magic "LSRING01"   8 u32 version  12 u32 header_bytes  16 u32 slot_bytes  20 u32 slots

@@ -5,7 +5,7 @@
  *
  * A ring whose header_bytes reach to its end has the block; others have none.
  * Little-endian. Layout, from LS_RING_EVENTS_OFFSET of the file (byte example:
- * proto/README.md):
+ * proto/FORMAT.md):
  *
  *   0     u64 measured: bit i = counter i is kept (else it is 0 and means nothing)
  *   8     u64 counter[15]: ring_events.def; the rest is room for more

@@ -12,7 +12,7 @@
  *          a dictionary), -ENOMEM; *ret_why says what.
  * Limits:  LS_REPORT_MAX_BYTES, LS_ACK_MAX_BYTES, LS_ITEM_MAX_BYTES and the counts
  *          beside them.
- * Source:  proto/README.md, "Report and Ack".
+ * Source:  proto/FORMAT.md, "Report and Ack".
  */
 #ifndef LS_PROTO_WIRE_H
 #define LS_PROTO_WIRE_H

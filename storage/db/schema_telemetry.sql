@@ -148,7 +148,7 @@ CREATE TABLE body_part (
 ) STRICT;
 
 -- One minute or less of one group of series of a host; in a repacked day, up to ten. The `len` bytes from `at` on
--- are what the agent made (proto/README.md, "Chunk"), or in the same form. Ids are a sequence of their own, in order of
+-- are what the agent made (proto/FORMAT.md, "Chunk"), or in the same form. Ids are a sequence of their own, in order of
 -- arrival. A sender's monotonic ns m is m + offset_ns + (m - ref_mono_ns) * drift_ppb / 1e9 in ns since
 -- the epoch, +- uncertainty_ns.
 CREATE TABLE chunk (

@@ -11,7 +11,7 @@
 /*
  * How well the engine finds what is wrong, on simulated jobs of which the truth is
  * known; beside it, on the same steps, the rules of three other tools. Tables in
- * Markdown, for DETECTION.md, then lines "name value unit".
+ * Markdown, for tests/MEASURED.md, then lines "name value unit".
  *
  *     bench_detect                    what CI runs: few seeds, less than a minute of CPU
  *     bench_detect --full             all sizes and noises

@@ -30,7 +30,7 @@ BLOCKS = int(os.environ.get("BENCH_BLOCKS", "12"))
 STRETCH = float(os.environ.get("BENCH_STRETCH_SECONDS", "2"))
 SETTLE = 0.5
 RESAMPLES = 10000
-HEADER_BYTES_AT, SLOT, SLOTS = 12, 320, 4096  # proto/README.md, "Step ring"
+HEADER_BYTES_AT, SLOT, SLOTS = 12, 320, 4096  # proto/FORMAT.md, "Step ring"
 
 
 def ring_of(directory):

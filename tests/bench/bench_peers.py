@@ -3,7 +3,7 @@
 """What lockstep stores and takes in beside VictoriaMetrics and Prometheus, in one run on one machine.
 
 Each line is "name value unit"; a figure is the median of --runs runs (5), each with a server of its own
-that begins empty. What the figures mean, and what is fair about them: tests/bench/PEERS.md.
+that begins empty. What the figures mean, and what is fair about them: tests/MEASURED.md.
 
 disk_bytes_per_sample_*      the 480 series of noisy40, 2,000 s of each: the day file of a collector as it
                              arrives, less an empty one; ..._rolled_up: the same when all its roll-ups are

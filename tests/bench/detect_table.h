@@ -7,7 +7,7 @@
  * Units:   in the heads of the tables.
  * Errors:  none; a job that cannot be simulated ends the program.
  * Limits:  none.
- * Source:  tests/bench/DETECTION.md.
+ * Source:  tests/MEASURED.md.
  */
 #ifndef LS_TESTS_DETECT_TABLE_H
 #define LS_TESTS_DETECT_TABLE_H

@@ -31,7 +31,7 @@ void chunk_table_make(size_t rows, size_t columns);
 void chunk_table_set(size_t column, const double *v, size_t n);
 void chunk_table_remove(size_t column, size_t row);
 
-/* The example of proto/README.md. */
+/* The example of proto/FORMAT.md. */
 void chunk_table_make_small(void);
 
 /* A table of columns of random kinds, with gaps. */

@@ -9,7 +9,7 @@
  * Units:   seconds, microseconds since the epoch, chips, chip-hours.
  * Errors:  -LS_EPARSE, -LS_ELIMIT, -ENOMEM.
  * Limits:  LS_FINDINGS_MAX, LS_EVIDENCE_MAX.
- * Source:  shape: proto/README.md, "Finding", schema version 1.
+ * Source:  shape: proto/FORMAT.md, "Finding", schema version 1.
  */
 #ifndef LS_COLLECTOR_FINDING_H
 #define LS_COLLECTOR_FINDING_H

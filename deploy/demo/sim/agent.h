@@ -15,7 +15,7 @@
  * Units:   ns of the simulator's CLOCK_MONOTONIC; in messages, of the agent's clock.
  * Errors:  -ENOMEM; those of the packers.
  * Limits:  SIM_STEP_ITEMS_MAX, SIM_CHUNK_ITEMS_MAX.
- * Source:  proto/README.md, "Report and Ack"; agent/uplink/uplink.c.
+ * Source:  proto/FORMAT.md, "Report and Ack"; agent/uplink/uplink.c.
  */
 #ifndef LS_TESTS_SIM_AGENT_H
 #define LS_TESTS_SIM_AGENT_H

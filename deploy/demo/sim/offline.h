@@ -15,7 +15,7 @@
  * Errors:  -errno of the files, -LS_ERANGE, -LS_EPARSE, -ENOMEM; err says what is
  *          wrong.
  * Limits:  what replay reads: LS_REPLAY_MAX_RECORDS lines.
- * Source:  proto/README.md, "Replay file".
+ * Source:  proto/FORMAT.md, "Replay file".
  */
 #ifndef LS_TESTS_SIM_OFFLINE_H
 #define LS_TESTS_SIM_OFFLINE_H

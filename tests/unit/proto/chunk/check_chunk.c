@@ -300,7 +300,7 @@ START_TEST(golden_chunk_is_read_as_ever)
 }
 END_TEST
 
-/* The example of proto/README.md. */
+/* The example of proto/FORMAT.md. */
 START_TEST(golden_example_is_written_as_ever)
 {
 	size_t want, len;
