@@ -6,7 +6,9 @@
 #include "tests/bench/detect_sum.h"
 #include "tests/support/harness.h"
 
-START_TEST(xprof_flags_both_directions)
+LS_CASE(rules);
+
+LS_TEST(rules, xprof_flags_both_directions)
 {
 	/* deviations from 0.20: median of them 0.01; 0.6745 x 0.06 / 0.01 = 4.05, x
 	 * 0.05: 3.37 */
@@ -19,9 +21,8 @@ START_TEST(xprof_flags_both_directions)
 	for (i = 0; i < 9; i++)
 		ck_assert(flags[i] == (i == 4 || i == 8));
 }
-END_TEST
 
-START_TEST(xprof_wants_three_hosts_and_has_a_least_spread)
+LS_TEST(rules, xprof_wants_three_hosts_and_has_a_least_spread)
 {
 	double two[] = { 0.1, 0.9 }, alike[] = { 0.2, 0.2, 0.2, 0.2051, 0.2053, NAN };
 	double scratch[6];
@@ -32,9 +33,8 @@ START_TEST(xprof_wants_three_hosts_and_has_a_least_spread)
 	ck_assert_uint_eq(rule_xprof(alike, 6, scratch, flags), 1);
 	ck_assert(flags[4] && !flags[3] && !flags[5]);
 }
-END_TEST
 
-START_TEST(nvrx_compares_with_the_fastest)
+LS_TEST(rules, nvrx_compares_with_the_fastest)
 {
 	double own[] = { 0.75, 1.0, 1.01, NAN };
 	bool flags[4];
@@ -42,9 +42,8 @@ START_TEST(nvrx_compares_with_the_fastest)
 	ck_assert_uint_eq(rule_nvrx(own, 4, flags), 1);
 	ck_assert(!flags[0] && !flags[1] && flags[2] && !flags[3]);
 }
-END_TEST
 
-START_TEST(traceml_blames_who_waits_least)
+LS_TEST(rules, traceml_blames_who_waits_least)
 {
 	double wait[] = { 0.30, 0.31, 0.19, 0.29, NAN }, step[] = { 1, 1, 1, 1, NAN },
 	       scratch[5];
@@ -60,16 +59,16 @@ START_TEST(traceml_blames_who_waits_least)
 	wait[2] = 0.21;
 	ck_assert_int_eq(rule_traceml(wait, step, 5, 40, scratch, &worker), RULE_QUIET);
 }
-END_TEST
 
-START_TEST(bounds_are_those_of_the_poisson_tables)
+LS_CASE(sums);
+
+LS_TEST(sums, bounds_are_those_of_the_poisson_tables)
 {
 	ck_assert_double_eq_tol(detect_poisson_bound(0), 2.995732, 1e-5);
 	ck_assert_double_eq_tol(detect_poisson_bound(1), 4.743865, 1e-5);
 	ck_assert_double_eq_tol(detect_poisson_bound(10), 16.962219, 1e-5);
 	ck_assert_double_eq_tol(detect_poisson_bound(1000), 1053.6, 0.1);
 }
-END_TEST
 
 static struct detect_run
 run_of(uint32_t hosts, enum sim_fault_kind kind, double amount)
@@ -88,7 +87,9 @@ run_of(uint32_t hosts, enum sim_fault_kind kind, double amount)
 	return run;
 }
 
-START_TEST(a_gross_fault_is_found_and_set_against_the_truth)
+LS_CASE(runs);
+
+LS_TEST(runs, a_gross_fault_is_found_and_set_against_the_truth)
 {
 	struct detect_run run = run_of(16, SIM_FAULT_CHIP, 0.5);
 	struct detect_result a, b;
@@ -111,9 +112,8 @@ START_TEST(a_gross_fault_is_found_and_set_against_the_truth)
 	ck_assert_uint_eq(a.event[0].finding, b.event[0].finding);
 	ck_assert_double_eq(a.event[0].cost_found_s, b.event[0].cost_found_s);
 }
-END_TEST
 
-START_TEST(a_drift_is_set_against_what_it_costs_now)
+LS_TEST(runs, a_drift_is_set_against_what_it_costs_now)
 {
 	struct detect_run run = run_of(16, SIM_FAULT_DRIFT, 0.05);
 	struct detect_result r;
@@ -129,9 +129,8 @@ START_TEST(a_drift_is_set_against_what_it_costs_now)
 	ck_assert(r.event[0].cost_s > 0.5 * end && r.event[0].cost_s < end);
 	ck_assert_double_eq_tol(r.event[0].cost_found_s, r.event[0].cost_s, 0.1 * end);
 }
-END_TEST
 
-START_TEST(where_nothing_tells_why_unexplained_is_right)
+LS_TEST(runs, where_nothing_tells_why_unexplained_is_right)
 {
 	struct detect_run run = run_of(16, SIM_FAULT_EVERY, 0.5);
 	struct detect_result r;
@@ -141,9 +140,8 @@ START_TEST(where_nothing_tells_why_unexplained_is_right)
 	ck_assert_uint_ne(r.event[0].finding, DETECT_NEVER);
 	ck_assert(r.event[0].cause_right && !r.event[0].cause_named);
 }
-END_TEST
 
-START_TEST(a_finding_about_another_is_false)
+LS_TEST(runs, a_finding_about_another_is_false)
 {
 	/* the truth says that nothing is wrong with the whole job: whoever is blamed is
 	 * blamed falsely */
@@ -162,37 +160,12 @@ START_TEST(a_finding_about_another_is_false)
 	ck_assert_uint_eq(r.event[0].finding, DETECT_NEVER);
 	ck_assert_uint_ne(r.event[1].finding, DETECT_NEVER);
 }
-END_TEST
 
-START_TEST(a_world_that_cannot_be_is_an_error)
+LS_TEST(runs, a_world_that_cannot_be_is_an_error)
 {
 	struct detect_run run = run_of(16, SIM_FAULT_CHIP, 0.5);
 	struct detect_result r;
 
 	run.fault[0].who = 16;
 	ck_assert_int_eq(detect_run(&run, &r), -LS_ERANGE);
-}
-END_TEST
-
-int
-main(void)
-{
-	Suite *s = suite_create("detect_rules");
-	TCase *rules = tcase_create("rules"), *sums = tcase_create("sums");
-	TCase *runs = tcase_create("runs");
-
-	tcase_add_test(rules, xprof_flags_both_directions);
-	tcase_add_test(rules, xprof_wants_three_hosts_and_has_a_least_spread);
-	tcase_add_test(rules, nvrx_compares_with_the_fastest);
-	tcase_add_test(rules, traceml_blames_who_waits_least);
-	tcase_add_test(sums, bounds_are_those_of_the_poisson_tables);
-	tcase_add_test(runs, a_gross_fault_is_found_and_set_against_the_truth);
-	tcase_add_test(runs, a_drift_is_set_against_what_it_costs_now);
-	tcase_add_test(runs, where_nothing_tells_why_unexplained_is_right);
-	tcase_add_test(runs, a_finding_about_another_is_false);
-	tcase_add_test(runs, a_world_that_cannot_be_is_an_error);
-	suite_add_tcase(s, runs);
-	suite_add_tcase(s, rules);
-	suite_add_tcase(s, sums);
-	return ls_test_run(s);
 }

@@ -3,15 +3,19 @@
 
 #include "tests/support/harness.h"
 
+#include <errno.h>
 #include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 /* The directory of this run; made before Check forks, so that one process can remove it
  * all. */
 static char harness_base[PATH_MAX / 2];
+
+static Suite *harness_suite; /* made by the first test */
 
 static int
 harness_remove(const char *path, const struct stat *st, int type, struct FTW *where)
@@ -37,14 +41,50 @@ harness_make_base(void)
 	return 0;
 }
 
-int
-ls_test_run(Suite *suite)
+/* "bodies" of check_bodies: CK_RUN_SUITE chooses by it. */
+static const char *
+harness_suite_name(void)
 {
-	SRunner *runner = srunner_create(suite);
+	static const char prefix[] = "check_";
+	const char *name = program_invocation_short_name;
+
+	return strncmp(name, prefix, strlen(prefix)) == 0 ? name + strlen(prefix)
+							  : name;
+}
+
+void
+ls_test_register(struct ls_test_case *c, const TTest *test, int signal, int first,
+	int end)
+{
+	const char *fork_mode = getenv("CK_FORK");
+
+	if (signal != 0 && fork_mode && strcmp(fork_mode, "no") == 0)
+		return;
+	if (!harness_suite)
+		harness_suite = suite_create(harness_suite_name());
+	if (!c->tcase) {
+		c->tcase = tcase_create(c->name);
+		tcase_add_checked_fixture(c->tcase, c->setup, c->teardown);
+		if (c->timeout_s > 0)
+			tcase_set_timeout(c->tcase, c->timeout_s);
+		suite_add_tcase(harness_suite, c->tcase);
+	}
+	tcase_add_loop_test_raise_signal(c->tcase, test, signal, first, end);
+}
+
+int
+ls_test_run(void)
+{
+	SRunner *runner;
 	int failed;
 
+	if (!harness_suite) {
+		(void)puts("Bail out! no test is registered: a file needs an LS_TEST");
+		return EXIT_FAILURE;
+	}
 	if (harness_make_base() != 0)
 		return EXIT_FAILURE;
+	runner = srunner_create(harness_suite);
 	srunner_set_tap(runner, "-");
 	srunner_run_all(runner, CK_SILENT);
 	failed = srunner_ntests_failed(runner);

@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * harness - what every check_*.c shares: run a suite with TAP on stdout, find files of
- * the tests.
+ * harness - what every check_*.c shares: tests that register themselves, files of the
+ * tests.
+ *
+ *	LS_CASE(spool, setup, teardown, .timeout_s = 30);
+ *
+ *	LS_TEST(spool, full_spool_drops_the_oldest)
+ *	{
+ *		...
+ *	}
+ *
+ * The suite is named like the program without "check_"; main() is in main.c.
  *
  * Owner:   test programs.
- * Units:   none.
+ * Units:   time-outs in seconds.
  * Errors:  ls_test_run returns the exit status.
  * Limits:  none.
  */
@@ -14,9 +23,48 @@
 #include <check.h>
 #include <stdint.h>
 
-/* Runs the suite, prints TAP on stdout; 0 if all passed. main() of every check program
- * returns it. */
-int ls_test_run(Suite *suite);
+struct ls_test_case {
+	const char *name;
+	void (*setup)(void); /* before each test, in its process; NULL: nothing */
+	void (*teardown)(void);
+	double timeout_s; /* 0: $CK_DEFAULT_TIMEOUT */
+	TCase *tcase; /* made by its first test */
+};
+
+/* A named group of tests with the same fixture: LS_CASE(name[, setup, teardown]). */
+#define LS_CASE(case_, ...) \
+	static struct ls_test_case ls_case_##case_ = { .name = #case_, __VA_ARGS__ }
+
+/* A test; its body follows. */
+#define LS_TEST(case_, name_) LS_TEST_REGISTER(case_, name_, 0, 0, 1)
+/* The body runs for each _i from first up to, not including, end. */
+#define LS_TEST_LOOP(case_, name_, first_, end_) \
+	LS_TEST_REGISTER(case_, name_, 0, first_, end_)
+/* The body runs for the index _i of each element of the array. */
+#define LS_TEST_EACH(case_, name_, array_) \
+	LS_TEST_REGISTER(case_, name_, 0, 0, sizeof(array_) / sizeof((array_)[0]))
+/* The body must end by the signal; left out where tests do not fork. */
+#define LS_TEST_SIGNAL(case_, name_, signal_) \
+	LS_TEST_REGISTER(case_, name_, signal_, 0, 1)
+
+#define LS_TEST_REGISTER(case_, name_, signal_, first_, end_)                         \
+	static void name_##_fn(int _i);                                               \
+	__attribute__((constructor)) static void name_##_register(void)               \
+	{                                                                             \
+		static const TTest test = { #name_, name_##_fn, __FILE__, __LINE__ }; \
+                                                                                      \
+		ls_test_register(&ls_case_##case_, &test, signal_, (int)(first_),     \
+			(int)(end_));                                                 \
+	}                                                                             \
+	static void name_##_fn(int _i __attribute__((unused)))
+
+/* Adds a test to its case and the case to the suite. Called before main() by the macros
+ * above, in the order of the file. */
+void ls_test_register(struct ls_test_case *c, const TTest *test, int signal, int first,
+	int end);
+
+/* Runs the registered tests, prints TAP on stdout; 0 if there are some and all passed. */
+int ls_test_run(void);
 
 /* Path of a file below the source tree ("tests/golden/x"), from $top_srcdir or ".";
  * static buffer. */

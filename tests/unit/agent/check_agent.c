@@ -39,7 +39,9 @@ setup(void)
 	tree_write(root, "steps/x", "");
 }
 
-START_TEST(options_have_the_defaults_of_the_design)
+LS_CASE(agent, setup, NULL);
+
+LS_TEST(agent, options_have_the_defaults_of_the_design)
 {
 	char name[] = "lockstep-agent", *argv[] = { name, NULL };
 
@@ -52,9 +54,8 @@ START_TEST(options_have_the_defaults_of_the_design)
 	ck_assert_uint_eq(config.spool_max_bytes, LS_SPOOL_DEFAULT_BYTES);
 	ck_assert(!config.once);
 }
-END_TEST
 
-START_TEST(host_name_defaults_to_the_machine_and_is_checked)
+LS_TEST(agent, host_name_defaults_to_the_machine_and_is_checked)
 {
 	ck_assert_int_eq(ls_agent_config_finish(&config, text, sizeof(text)), 0);
 	ck_assert_uint_gt(strlen(config.host_name), 0);
@@ -66,9 +67,8 @@ START_TEST(host_name_defaults_to_the_machine_and_is_checked)
 	ck_assert_int_eq(ls_agent_config_finish(&config, text, sizeof(text)),
 		-LS_ERANGE);
 }
-END_TEST
 
-START_TEST(once_lists_every_metric_with_value_or_null)
+LS_TEST(agent, once_lists_every_metric_with_value_or_null)
 {
 	uint8_t boot[LS_BOOT_ID_BYTES];
 	struct step_ring ring;
@@ -104,9 +104,8 @@ START_TEST(once_lists_every_metric_with_value_or_null)
 	json_decref(o);
 	step_ring_fini(&ring);
 }
-END_TEST
 
-START_TEST(agent_refuses_what_it_cannot_use)
+LS_TEST(agent, agent_refuses_what_it_cannot_use)
 {
 	char name[] = "lockstep-agent", *argv[] = { name, NULL };
 
@@ -117,26 +116,4 @@ START_TEST(agent_refuses_what_it_cannot_use)
 	ck_assert_int_eq(ls_agent_run(&config, 1, argv), -ENOENT);
 	(void)snprintf(config.proc_root, sizeof(config.proc_root), "/no/proc");
 	ck_assert_int_lt(ls_agent_run(&config, 1, argv), 0);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("agent");
-	TCase *t = tcase_create("agent");
-
-	tcase_add_checked_fixture(t, setup, NULL);
-	tcase_add_test(t, options_have_the_defaults_of_the_design);
-	tcase_add_test(t, host_name_defaults_to_the_machine_and_is_checked);
-	tcase_add_test(t, once_lists_every_metric_with_value_or_null);
-	tcase_add_test(t, agent_refuses_what_it_cannot_use);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -32,7 +32,9 @@ windows(unsigned n, double cpu_ratio)
 		(void)window(cpu_ratio);
 }
 
-START_TEST(measures_each_window)
+LS_CASE(budget, setup, NULL);
+
+LS_TEST(budget, measures_each_window)
 {
 	now.rss_bytes = 5u << 20;
 	now.sent_bytes = 30000;
@@ -43,9 +45,8 @@ START_TEST(measures_each_window)
 	ck_assert_uint_eq(b.windows, 1);
 	ck_assert_uint_eq(b.over, 0);
 }
-END_TEST
 
-START_TEST(what_comes_too_early_is_passed_over)
+LS_TEST(budget, what_comes_too_early_is_passed_over)
 {
 	now.t_mono_ns += LS_BUDGET_WINDOW_NS / 2;
 	now.cpu_ns += LS_BUDGET_WINDOW_NS;
@@ -53,9 +54,8 @@ START_TEST(what_comes_too_early_is_passed_over)
 	ck_assert_uint_eq(b.windows, 0);
 	ck_assert_uint_eq(b.factor, 1);
 }
-END_TEST
 
-START_TEST(one_window_over_is_said_but_not_acted_on)
+LS_TEST(budget, one_window_over_is_said_but_not_acted_on)
 {
 	ck_assert(window(0.008));
 	ck_assert_uint_eq(b.over, 1u << LS_BUDGET_CPU);
@@ -64,9 +64,8 @@ START_TEST(one_window_over_is_said_but_not_acted_on)
 	ck_assert_uint_eq(b.over, 0);
 	ck_assert_uint_eq(b.windows_over, 1);
 }
-END_TEST
 
-START_TEST(two_in_a_row_slow_sampling_down)
+LS_TEST(budget, two_in_a_row_slow_sampling_down)
 {
 	windows(2, 0.008);
 	ck_assert_uint_eq(b.factor, 2);
@@ -76,26 +75,23 @@ START_TEST(two_in_a_row_slow_sampling_down)
 	windows(1, 0.008);
 	ck_assert_uint_eq(b.factor, 4);
 }
-END_TEST
 
-START_TEST(far_over_slows_down_at_once)
+LS_TEST(budget, far_over_slows_down_at_once)
 {
 	ck_assert(window(0.03));
 	ck_assert_uint_eq(b.factor, 2);
 	ck_assert(window(0.03));
 	ck_assert_uint_eq(b.factor, 4);
 }
-END_TEST
 
-START_TEST(never_slower_than_the_maximum)
+LS_TEST(budget, never_slower_than_the_maximum)
 {
 	windows(50, 0.5);
 	ck_assert_uint_eq(b.factor, LS_BUDGET_FACTOR_MAX);
 	ck_assert_uint_eq(b.slowings, 3);
 }
-END_TEST
 
-START_TEST(comes_back_slowly)
+LS_TEST(budget, comes_back_slowly)
 {
 	unsigned n = 0;
 
@@ -107,20 +103,18 @@ START_TEST(comes_back_slowly)
 	windows(LS_BUDGET_NEED_MIN, 0.001);
 	ck_assert_uint_eq(b.factor, 1);
 }
-END_TEST
 
-START_TEST(what_is_neither_over_nor_calm_keeps_the_pace)
+LS_TEST(budget, what_is_neither_over_nor_calm_keeps_the_pace)
 {
 	windows(2, 0.008);
 	windows(1000, 0.0045);
 	ck_assert_uint_eq(b.factor, 2);
 	ck_assert_uint_eq(b.over, 0);
 }
-END_TEST
 
 /* An agent that uses 0.006 at full pace and half of it slowed: it would swing for ever.
  */
-START_TEST(swings_become_rarer_and_rarer)
+LS_TEST(budget, swings_become_rarer_and_rarer)
 {
 	unsigned i, changes = 0, late = 0;
 
@@ -134,9 +128,8 @@ START_TEST(swings_become_rarer_and_rarer)
 	ck_assert_uint_ge(changes, 4);
 	ck_assert_uint_le(late, 24); /* at most once back and forth an hour */
 }
-END_TEST
 
-START_TEST(patience_is_forgotten_when_all_is_well)
+LS_TEST(budget, patience_is_forgotten_when_all_is_well)
 {
 	windows(2, 0.008);
 	windows(LS_BUDGET_NEED_MIN, 0.001);
@@ -146,9 +139,8 @@ START_TEST(patience_is_forgotten_when_all_is_well)
 	ck_assert_uint_eq(b.factor, 1);
 	ck_assert_uint_eq(b.need, LS_BUDGET_NEED_MIN);
 }
-END_TEST
 
-START_TEST(memory_over_ends_optional_work_and_nothing_else)
+LS_TEST(budget, memory_over_ends_optional_work_and_nothing_else)
 {
 	now.rss_bytes = 17u << 20;
 	ck_assert(window(0.001));
@@ -164,9 +156,8 @@ START_TEST(memory_over_ends_optional_work_and_nothing_else)
 	ck_assert(window(0.001));
 	ck_assert(!b.lean);
 }
-END_TEST
 
-START_TEST(bytes_count_over_a_minute)
+LS_TEST(budget, bytes_count_over_a_minute)
 {
 	unsigned i;
 
@@ -184,9 +175,8 @@ START_TEST(bytes_count_over_a_minute)
 	windows(LS_BUDGET_WINDOWS_A_MINUTE, 0.001);
 	ck_assert_uint_eq(b.bytes_per_minute, 0);
 }
-END_TEST
 
-START_TEST(no_limit_is_no_limit)
+LS_TEST(budget, no_limit_is_no_limit)
 {
 	const struct ls_budget_limits none = { 0, 0, 0 };
 
@@ -198,9 +188,8 @@ START_TEST(no_limit_is_no_limit)
 	ck_assert(!b.lean);
 	ck_assert_uint_eq(b.over, 0);
 }
-END_TEST
 
-START_TEST(counters_that_go_back_count_as_nothing)
+LS_TEST(budget, counters_that_go_back_count_as_nothing)
 {
 	now.sent_bytes = 1000;
 	(void)window(0.001);
@@ -210,44 +199,10 @@ START_TEST(counters_that_go_back_count_as_nothing)
 	ck_assert_double_eq(b.cpu_ratio, 0);
 	ck_assert_uint_eq(b.bytes_per_minute, 1000);
 }
-END_TEST
 
-START_TEST(every_budget_has_a_name)
+LS_TEST(budget, every_budget_has_a_name)
 {
 	ck_assert_str_eq(ls_budget_name(LS_BUDGET_CPU), "cpu");
 	ck_assert_str_eq(ls_budget_name(LS_BUDGET_MEMORY), "memory");
 	ck_assert_str_eq(ls_budget_name(LS_BUDGET_BYTES), "bytes");
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("budget");
-	TCase *t = tcase_create("budget");
-
-	tcase_add_checked_fixture(t, setup, NULL);
-	tcase_add_test(t, measures_each_window);
-	tcase_add_test(t, what_comes_too_early_is_passed_over);
-	tcase_add_test(t, one_window_over_is_said_but_not_acted_on);
-	tcase_add_test(t, two_in_a_row_slow_sampling_down);
-	tcase_add_test(t, far_over_slows_down_at_once);
-	tcase_add_test(t, never_slower_than_the_maximum);
-	tcase_add_test(t, comes_back_slowly);
-	tcase_add_test(t, what_is_neither_over_nor_calm_keeps_the_pace);
-	tcase_add_test(t, swings_become_rarer_and_rarer);
-	tcase_add_test(t, patience_is_forgotten_when_all_is_well);
-	tcase_add_test(t, memory_over_ends_optional_work_and_nothing_else);
-	tcase_add_test(t, bytes_count_over_a_minute);
-	tcase_add_test(t, no_limit_is_no_limit);
-	tcase_add_test(t, counters_that_go_back_count_as_nothing);
-	tcase_add_test(t, every_budget_has_a_name);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

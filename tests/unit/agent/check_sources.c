@@ -49,7 +49,9 @@ teardown(void)
 	step_ring_fini(&ring);
 }
 
-START_TEST(visible_worker_is_measured_and_travels_hot)
+LS_CASE(sources, setup, teardown);
+
+LS_TEST(sources, visible_worker_is_measured_and_travels_hot)
 {
 	const struct ls_sample *s;
 	bool threads = false;
@@ -76,9 +78,8 @@ START_TEST(visible_worker_is_measured_and_travels_hot)
 			LS_METRIC_SCOPE_JOB);
 	ck_assert_uint_eq(report.live_count, 1);
 }
-END_TEST
 
-START_TEST(worker_without_a_visible_process_is_known_but_not_measured)
+LS_TEST(sources, worker_without_a_visible_process_is_known_but_not_measured)
 {
 	ls_sources_read(sources, LS_CADENCE_FAST, 1000);
 	ls_sources_fill(sources, &report);
@@ -87,9 +88,8 @@ START_TEST(worker_without_a_visible_process_is_known_but_not_measured)
 	ck_assert_ptr_null(
 		ls_sources_worker(sources, (const uint8_t[LS_RING_ID_BYTES]){ 7 }));
 }
-END_TEST
 
-START_TEST(lost_records_are_reported)
+LS_TEST(sources, lost_records_are_reported)
 {
 	uint64_t i;
 
@@ -101,7 +101,6 @@ START_TEST(lost_records_are_reported)
 	ck_assert_uint_eq(report.dropped_records, 85);
 	ck_assert_uint_eq(ls_spool_next(spool), 4); /* a gap, and two runs of slots */
 }
-END_TEST
 
 /* The group of this name; false if there is none. */
 static bool
@@ -129,7 +128,7 @@ has_series(const struct ls_series_group *g, const char *text)
 	return false;
 }
 
-START_TEST(every_measured_metric_is_in_one_group)
+LS_TEST(sources, every_measured_metric_is_in_one_group)
 {
 	struct ls_series_group fast, slow;
 	const struct ls_sample *host;
@@ -150,9 +149,8 @@ START_TEST(every_measured_metric_is_in_one_group)
 				has_series(&slow, ls_metric_info(m)->name));
 	ck_assert(has_series(&slow, "host.memory.paged_in_bytes_total"));
 }
-END_TEST
 
-START_TEST(a_worker_is_a_group_while_it_is_measured)
+LS_TEST(sources, a_worker_is_a_group_while_it_is_measured)
 {
 	struct ls_series_group g;
 
@@ -168,7 +166,6 @@ START_TEST(a_worker_is_a_group_while_it_is_measured)
 	ls_sources_read(sources, LS_CADENCE_FAST, 4000);
 	ck_assert(!find_group("worker.0", &g));
 }
-END_TEST
 
 static uint64_t
 readings(const char *group)
@@ -184,7 +181,7 @@ readings(const char *group)
 	return 0;
 }
 
-START_TEST(lean_agents_read_what_they_cannot_do_without)
+LS_TEST(sources, lean_agents_read_what_they_cannot_do_without)
 {
 	uint64_t before;
 
@@ -200,9 +197,8 @@ START_TEST(lean_agents_read_what_they_cannot_do_without)
 	ls_sources_read(sources, LS_CADENCE_FAST | LS_CADENCE_SLOW, 4000);
 	ck_assert(before == 0 || readings("host.neighbours") > before);
 }
-END_TEST
 
-START_TEST(workers_wait_for_who_this_host_is)
+LS_TEST(sources, workers_wait_for_who_this_host_is)
 {
 	struct fake_metadata server;
 	uint64_t now = ls_loop_now(loop);
@@ -235,29 +231,4 @@ START_TEST(workers_wait_for_who_this_host_is)
 	/* what was said of it stays */
 	ck_assert_str_eq(report.workers[0].info.slice, "1");
 	fake_metadata_close(&server);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("sources");
-	TCase *t = tcase_create("sources");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, visible_worker_is_measured_and_travels_hot);
-	tcase_add_test(t, worker_without_a_visible_process_is_known_but_not_measured);
-	tcase_add_test(t, lost_records_are_reported);
-	tcase_add_test(t, every_measured_metric_is_in_one_group);
-	tcase_add_test(t, a_worker_is_a_group_while_it_is_measured);
-	tcase_add_test(t, lean_agents_read_what_they_cannot_do_without);
-	tcase_add_test(t, workers_wait_for_who_this_host_is);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -10,23 +10,23 @@
 #include <stddef.h>
 #include <string.h>
 
-START_TEST(every_metric_is_found_by_its_name)
+LS_CASE(metrics);
+
+LS_TEST(metrics, every_metric_is_found_by_its_name)
 {
 	for (unsigned i = 0; i < LS_METRIC_COUNT; i++)
 		ck_assert_int_eq(ls_metric_by_name(ls_metric_info(i)->name), (int)i);
 }
-END_TEST
 
-START_TEST(unknown_metrics_are_refused)
+LS_TEST(metrics, unknown_metrics_are_refused)
 {
 	ck_assert_ptr_null(ls_metric_info(LS_METRIC_COUNT));
 	ck_assert_ptr_null(ls_metric_info(~0u));
 	ck_assert_int_eq(ls_metric_by_name("host.nothing"), -LS_EUNKNOWN);
 	ck_assert_int_eq(ls_metric_by_name(""), -LS_EUNKNOWN);
 }
-END_TEST
 
-START_TEST(table_keeps_its_limits)
+LS_TEST(metrics, table_keeps_its_limits)
 {
 	unsigned hot = 0;
 
@@ -35,9 +35,8 @@ START_TEST(table_keeps_its_limits)
 	ck_assert_uint_le(LS_METRIC_COUNT, LS_METRICS_MAX);
 	ck_assert_uint_le(hot, LS_HOT_MAX);
 }
-END_TEST
 
-START_TEST(hot_metrics_have_places_in_their_order)
+LS_TEST(metrics, hot_metrics_have_places_in_their_order)
 {
 	unsigned place = 0;
 
@@ -54,9 +53,8 @@ START_TEST(hot_metrics_have_places_in_their_order)
 	ck_assert_uint_eq(ls_metric_hot(place), LS_METRIC_COUNT);
 	ck_assert_int_eq(ls_metric_hot_place(LS_METRIC_COUNT), -1);
 }
-END_TEST
 
-START_TEST(table_is_complete)
+LS_TEST(metrics, table_is_complete)
 {
 	static const char *const scopes[] = { [LS_METRIC_SCOPE_HOST] = "host.",
 		[LS_METRIC_SCOPE_JOB] = "job.",
@@ -78,20 +76,4 @@ START_TEST(table_is_complete)
 			"%s", m->name);
 		ck_assert_msg(*m->unit && *m->help && *m->source, "%s", m->name);
 	}
-}
-END_TEST
-
-int
-main(void)
-{
-	Suite *s = suite_create("metrics");
-	TCase *tc = tcase_create("metrics");
-
-	tcase_add_test(tc, every_metric_is_found_by_its_name);
-	tcase_add_test(tc, unknown_metrics_are_refused);
-	tcase_add_test(tc, table_keeps_its_limits);
-	tcase_add_test(tc, hot_metrics_have_places_in_their_order);
-	tcase_add_test(tc, table_is_complete);
-	suite_add_tcase(s, tc);
-	return ls_test_run(s);
 }

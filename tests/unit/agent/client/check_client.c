@@ -32,7 +32,11 @@ teardown(void)
 	rings_fini(&rings);
 }
 
-START_TEST(first_mark_opens_even_outside_a_step)
+/* The first case, because a process opens by itself only once: CK_FORK=no runs all tests
+ * in one process. */
+LS_CASE(first, setup, teardown);
+
+LS_TEST(first, first_mark_opens_even_outside_a_step)
 {
 	struct ls_ring_live live;
 
@@ -41,7 +45,6 @@ START_TEST(first_mark_opens_even_outside_a_step)
 	ck_assert_int_eq(ls_ring_parse_live(rings.bytes, rings.len, &live), 0);
 	ck_assert_uint_eq(live.phase, LS_PHASE_COMPILE);
 }
-END_TEST
 
 static uint64_t
 phase_sum(const struct ls_record *r)
@@ -54,7 +57,9 @@ phase_sum(const struct ls_record *r)
 	return sum;
 }
 
-START_TEST(phases_add_up_to_the_step)
+LS_CASE(client, setup_open, teardown);
+
+LS_TEST(client, phases_add_up_to_the_step)
 {
 	struct ls_record r;
 	uint64_t i;
@@ -74,9 +79,8 @@ START_TEST(phases_add_up_to_the_step)
 		ck_assert_uint_eq(r.peer_count, 0);
 	}
 }
-END_TEST
 
-START_TEST(barriers_hold_entry_and_exit)
+LS_TEST(client, barriers_hold_entry_and_exit)
 {
 	struct ls_record r;
 	int i;
@@ -108,9 +112,8 @@ START_TEST(barriers_hold_entry_and_exit)
 	r = rings_record(&rings, 1);
 	ck_assert_uint_eq(r.barrier_count, LS_BARRIERS_MAX);
 }
-END_TEST
 
-START_TEST(work_adds_up_and_nonsense_is_ignored)
+LS_TEST(client, work_adds_up_and_nonsense_is_ignored)
 {
 	struct ls_record r;
 
@@ -129,9 +132,8 @@ START_TEST(work_adds_up_and_nonsense_is_ignored)
 	ck_assert_double_eq(r.work[LS_WORK_TOKENS], 1024);
 	ck_assert_double_eq(r.work[LS_WORK_BATCH], 0);
 }
-END_TEST
 
-START_TEST(peers_add_up_and_more_than_four_are_ignored)
+LS_TEST(client, peers_add_up_and_more_than_four_are_ignored)
 {
 	struct ls_record r;
 	uint32_t i;
@@ -156,9 +158,8 @@ START_TEST(peers_add_up_and_more_than_four_are_ignored)
 	ck_assert_uint_eq(r.peer[3].rank, 100);
 	ck_assert_uint_eq(r.peer[3].send_wait_ns, 250000000);
 }
-END_TEST
 
-START_TEST(marks_in_the_wrong_order_do_no_harm)
+LS_TEST(client, marks_in_the_wrong_order_do_no_harm)
 {
 	struct ls_record r;
 
@@ -184,9 +185,8 @@ START_TEST(marks_in_the_wrong_order_do_no_harm)
 	ck_assert_int_eq(rings_record(&rings, 1).t_begin_ns,
 		r.t_begin_ns + (int64_t)r.duration_ns);
 }
-END_TEST
 
-START_TEST(live_slot_follows_every_mark)
+LS_TEST(client, live_slot_follows_every_mark)
 {
 	struct ls_ring_live live, before;
 
@@ -212,9 +212,8 @@ START_TEST(live_slot_follows_every_mark)
 	ck_assert_uint_eq(live.phase, LS_PHASE_COUNT);
 	ck_assert_uint_eq(live.step, 9);
 }
-END_TEST
 
-START_TEST(ring_wraps_around)
+LS_TEST(client, ring_wraps_around)
 {
 	struct ls_record r;
 	const char *why;
@@ -230,9 +229,8 @@ START_TEST(ring_wraps_around)
 				 rings.header.slot_bytes, 0, &r, &why),
 		-LS_ESTALE);
 }
-END_TEST
 
-START_TEST(burst_of_4096_loses_nothing)
+LS_TEST(client, burst_of_4096_loses_nothing)
 {
 	uint64_t i;
 
@@ -242,9 +240,8 @@ START_TEST(burst_of_4096_loses_nothing)
 	for (i = 0; i < 4096; i++)
 		ck_assert_uint_eq(rings_record(&rings, i).step, i);
 }
-END_TEST
 
-START_TEST(options_come_before_the_environment)
+LS_TEST(client, options_come_before_the_environment)
 {
 	struct lockstep_options o = LOCKSTEP_OPTIONS_INIT;
 
@@ -276,36 +273,4 @@ START_TEST(options_come_before_the_environment)
 		"LOCKSTEP_JOB=from-env\nLOCKSTEP_RANK=1\nLOCKSTEP_WORLD=8\nLOCKSTEP_SLICE=s1\n");
 	ck_assert_uint_eq(rings.header.pid, (uint32_t)getpid());
 	unsetenv("LOCKSTEP_TOKEN");
-}
-END_TEST
-
-static Suite *
-client_suite(void)
-{
-	Suite *s = suite_create("client");
-	TCase *first = tcase_create("first"), *t = tcase_create("client");
-
-	/* First, because a process opens by itself only once: CK_FORK=no runs all in
-	 * one. */
-	tcase_add_checked_fixture(first, setup, teardown);
-	tcase_add_test(first, first_mark_opens_even_outside_a_step);
-	suite_add_tcase(s, first);
-	tcase_add_checked_fixture(t, setup_open, teardown);
-	tcase_add_test(t, phases_add_up_to_the_step);
-	tcase_add_test(t, barriers_hold_entry_and_exit);
-	tcase_add_test(t, work_adds_up_and_nonsense_is_ignored);
-	tcase_add_test(t, peers_add_up_and_more_than_four_are_ignored);
-	tcase_add_test(t, marks_in_the_wrong_order_do_no_harm);
-	tcase_add_test(t, live_slot_follows_every_mark);
-	tcase_add_test(t, ring_wraps_around);
-	tcase_add_test(t, burst_of_4096_loses_nothing);
-	tcase_add_test(t, options_come_before_the_environment);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(client_suite());
 }

@@ -27,7 +27,9 @@ setup(void)
 		unsetenv(variables[i]);
 }
 
-START_TEST(multislice_jobset_is_understood)
+LS_CASE(identity, setup, NULL);
+
+LS_TEST(identity, multislice_jobset_is_understood)
 {
 	struct ls_client_identity id;
 
@@ -61,9 +63,8 @@ START_TEST(multislice_jobset_is_understood)
 	ck_assert_int_eq(id.worker.world, 16);
 	ck_assert_uint_eq(id.from[2], LS_RING_FROM_TORCH);
 }
-END_TEST
 
-START_TEST(slurm_and_torch_are_understood)
+LS_TEST(identity, slurm_and_torch_are_understood)
 {
 	struct ls_client_identity id;
 
@@ -84,9 +85,8 @@ START_TEST(slurm_and_torch_are_understood)
 	ck_assert_int_eq(id.worker.rank, 2);
 	ck_assert_uint_eq(id.from[3], LS_RING_FROM_TORCH);
 }
-END_TEST
 
-START_TEST(nonsense_in_the_environment_is_passed_over)
+LS_TEST(identity, nonsense_in_the_environment_is_passed_over)
 {
 	struct ls_client_identity id;
 	static const char *const bad[] = { "", "x", "-1", "1x", " 1",
@@ -112,9 +112,8 @@ START_TEST(nonsense_in_the_environment_is_passed_over)
 	ck_assert_str_eq(id.worker.job, "default");
 	ck_assert_uint_eq(id.from[0], LS_RING_FROM_DEFAULT);
 }
-END_TEST
 
-START_TEST(names_become_valid_and_fit)
+LS_TEST(identity, names_become_valid_and_fit)
 {
 	struct ls_client_identity id;
 	char longer[400];
@@ -130,9 +129,8 @@ START_TEST(names_become_valid_and_fit)
 	ck_assert_str_eq(id.worker.slice, "s_LOCKSTEP_RANK=9");
 	ck_assert_ptr_null(strstr(id.env, "LOCKSTEP_SLICE"));
 }
-END_TEST
 
-START_TEST(long_environment_is_left_out)
+LS_TEST(identity, long_environment_is_left_out)
 {
 	struct ls_client_identity id;
 	char value[LS_RING_ENV_MAX_BYTES + 1];
@@ -143,27 +141,4 @@ START_TEST(long_environment_is_left_out)
 	setenv("RANK", "1", 1);
 	ls_client_identity_resolve(NULL, &id);
 	ck_assert_str_eq(id.env, "RANK=1\n");
-}
-END_TEST
-
-static Suite *
-identity_suite(void)
-{
-	Suite *s = suite_create("identity");
-	TCase *t = tcase_create("identity");
-
-	tcase_add_checked_fixture(t, setup, NULL);
-	tcase_add_test(t, multislice_jobset_is_understood);
-	tcase_add_test(t, slurm_and_torch_are_understood);
-	tcase_add_test(t, nonsense_in_the_environment_is_passed_over);
-	tcase_add_test(t, names_become_valid_and_fit);
-	tcase_add_test(t, long_environment_is_left_out);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(identity_suite());
 }

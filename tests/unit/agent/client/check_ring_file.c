@@ -69,7 +69,9 @@ is_locked(const char *path)
 	return WEXITSTATUS(status) == 1;
 }
 
-START_TEST(file_is_readable_locked_and_named)
+LS_CASE(ring_file, setup, teardown);
+
+LS_TEST(ring_file, file_is_readable_locked_and_named)
 {
 	char name[64];
 	struct stat st;
@@ -86,7 +88,6 @@ START_TEST(file_is_readable_locked_and_named)
 	(void)snprintf(name, sizeof(name), "/%ld-", (long)getpid());
 	ck_assert_ptr_nonnull(strstr(rings.path, name));
 }
-END_TEST
 
 /* Runs body in a child that leaves by `end`; the ring stays behind. */
 static int
@@ -128,7 +129,7 @@ leave_by_kill(void)
 	(void)raise(SIGKILL);
 }
 
-START_TEST(clean_end_leaves_the_flag)
+LS_TEST(ring_file, clean_end_leaves_the_flag)
 {
 	ck_assert_int_eq(run_child(three_steps, leave_by_exit), 0);
 	rings_load(&rings);
@@ -136,9 +137,8 @@ START_TEST(clean_end_leaves_the_flag)
 	ck_assert_uint_eq(rings.header.head, 3);
 	ck_assert(!is_locked(rings.path));
 }
-END_TEST
 
-START_TEST(crash_drops_the_lock_without_the_flag)
+LS_TEST(ring_file, crash_drops_the_lock_without_the_flag)
 {
 	(void)run_child(three_steps, leave_by_kill);
 	rings_load(&rings);
@@ -146,9 +146,8 @@ START_TEST(crash_drops_the_lock_without_the_flag)
 	ck_assert_uint_eq(rings.header.head, 3);
 	ck_assert(!is_locked(rings.path));
 }
-END_TEST
 
-START_TEST(lock_is_held_while_the_job_lives)
+LS_TEST(ring_file, lock_is_held_while_the_job_lives)
 {
 	int ready[2], go[2];
 	char c = 0;
@@ -183,7 +182,6 @@ START_TEST(lock_is_held_while_the_job_lives)
 	close(go[0]);
 	close(ready[0]);
 }
-END_TEST
 
 static void
 marks_of_a_child(void)
@@ -198,7 +196,7 @@ leave_at_once(void)
 	_exit(0);
 }
 
-START_TEST(forked_child_has_no_ring)
+LS_TEST(ring_file, forked_child_has_no_ring)
 {
 	ck_assert_int_eq(lockstep_open(NULL), 0);
 	rings_step(0);
@@ -209,7 +207,6 @@ START_TEST(forked_child_has_no_ring)
 	ck_assert_uint_eq(rings.header.flags, 0);
 	ck_assert_uint_eq(rings_record(&rings, 1).step, 1);
 }
-END_TEST
 
 static void
 child_that_is_a_job(void)
@@ -219,16 +216,15 @@ child_that_is_a_job(void)
 	rings_step(0);
 }
 
-START_TEST(forked_child_may_open_its_own)
+LS_TEST(ring_file, forked_child_may_open_its_own)
 {
 	ck_assert_int_eq(lockstep_open(NULL), 0);
 	rings_step(0);
 	ck_assert_int_eq(run_child(child_that_is_a_job, leave_at_once), 0);
 	ck_assert_int_eq(rings_count(&rings, ".ring"), 2);
 }
-END_TEST
 
-START_TEST(opening_again_makes_a_second_ring)
+LS_TEST(ring_file, opening_again_makes_a_second_ring)
 {
 	struct lockstep_options o = LOCKSTEP_OPTIONS_INIT;
 
@@ -240,9 +236,8 @@ START_TEST(opening_again_makes_a_second_ring)
 	rings_step(0);
 	ck_assert_int_eq(rings_count(&rings, ".ring"), 2);
 }
-END_TEST
 
-START_TEST(closed_means_silent_until_opened)
+LS_TEST(ring_file, closed_means_silent_until_opened)
 {
 	ck_assert_int_eq(lockstep_open(NULL), 0);
 	rings_step(0);
@@ -253,9 +248,8 @@ START_TEST(closed_means_silent_until_opened)
 	ck_assert_uint_eq(rings.header.head, 1);
 	ck_assert_uint_eq(rings.header.flags, LS_RING_ENDED);
 }
-END_TEST
 
-START_TEST(without_a_directory_marks_do_nothing_for_10_s)
+LS_TEST(ring_file, without_a_directory_marks_do_nothing_for_10_s)
 {
 	struct lockstep_options o = LOCKSTEP_OPTIONS_INIT;
 	size_t len = strlen(rings.dir);
@@ -274,9 +268,8 @@ START_TEST(without_a_directory_marks_do_nothing_for_10_s)
 	ck_assert_uint_eq(rings.header.head, 1);
 	ck_assert_uint_eq(rings_record(&rings, 0).step, 2);
 }
-END_TEST
 
-START_TEST(opening_again_at_once_is_possible_when_told_to)
+LS_TEST(ring_file, opening_again_at_once_is_possible_when_told_to)
 {
 	struct lockstep_options o = LOCKSTEP_OPTIONS_INIT;
 	size_t len = strlen(rings.dir);
@@ -287,9 +280,8 @@ START_TEST(opening_again_at_once_is_possible_when_told_to)
 	ck_assert_int_eq(mkdir(rings.dir, 0755), 0);
 	ck_assert_int_eq(lockstep_open(&o), 0);
 }
-END_TEST
 
-START_TEST(what_is_no_directory_is_refused)
+LS_TEST(ring_file, what_is_no_directory_is_refused)
 {
 	struct lockstep_options o = LOCKSTEP_OPTIONS_INIT;
 	char path[8192];
@@ -302,9 +294,8 @@ START_TEST(what_is_no_directory_is_refused)
 	ck_assert_int_eq(lockstep_open(&o), -ENAMETOOLONG);
 	rings_step(0);
 }
-END_TEST
 
-START_TEST(unwritable_directory_is_refused)
+LS_TEST(ring_file, unwritable_directory_is_refused)
 {
 	struct lockstep_options o = LOCKSTEP_OPTIONS_INIT;
 
@@ -312,7 +303,6 @@ START_TEST(unwritable_directory_is_refused)
 	ck_assert_int_lt(lockstep_open(&o), 0);
 	rings_step(0);
 }
-END_TEST
 
 static void
 open_with_a_small_limit(void)
@@ -324,13 +314,12 @@ open_with_a_small_limit(void)
 	rings_step(0);
 }
 
-START_TEST(file_size_limit_raises_no_signal)
+LS_TEST(ring_file, file_size_limit_raises_no_signal)
 {
 	ck_assert_int_eq(run_child(open_with_a_small_limit, leave_at_once), 0);
 	ck_assert_int_eq(rings_count(&rings, ".ring"), 0);
 	ck_assert_int_eq(rings_count(&rings, ".tmp"), 0);
 }
-END_TEST
 
 static void
 put_file(const char *path, const char *text)
@@ -366,7 +355,7 @@ open_on_a_full_disk(void)
 	_exit(rings_count(&rings, "") != 0);
 }
 
-START_TEST(full_disk_is_an_error_and_leaves_nothing)
+LS_TEST(ring_file, full_disk_is_an_error_and_leaves_nothing)
 {
 	int status = run_child(open_on_a_full_disk, leave_at_once);
 
@@ -375,11 +364,10 @@ START_TEST(full_disk_is_an_error_and_leaves_nothing)
 	else
 		ck_assert_int_eq(status, 0);
 }
-END_TEST
 
 /* The golden bytes are written, not only read: header and slot are those of
  * proto/ring/ring.h. */
-START_TEST(bytes_are_those_of_the_golden_ring)
+LS_TEST(ring_file, bytes_are_those_of_the_golden_ring)
 {
 	struct ls_ring_file f = { 0 };
 	struct ls_client_identity id = {
@@ -428,37 +416,4 @@ START_TEST(bytes_are_those_of_the_golden_ring)
 		LS_RING_HEADER_BYTES + 2 * LS_RING_SLOT_BYTES);
 	ls_ring_file_close(&f);
 	free(golden);
-}
-END_TEST
-
-static Suite *
-ring_file_suite(void)
-{
-	Suite *s = suite_create("ring_file");
-	TCase *t = tcase_create("ring_file");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, file_is_readable_locked_and_named);
-	tcase_add_test(t, clean_end_leaves_the_flag);
-	tcase_add_test(t, crash_drops_the_lock_without_the_flag);
-	tcase_add_test(t, lock_is_held_while_the_job_lives);
-	tcase_add_test(t, forked_child_has_no_ring);
-	tcase_add_test(t, forked_child_may_open_its_own);
-	tcase_add_test(t, opening_again_makes_a_second_ring);
-	tcase_add_test(t, closed_means_silent_until_opened);
-	tcase_add_test(t, without_a_directory_marks_do_nothing_for_10_s);
-	tcase_add_test(t, opening_again_at_once_is_possible_when_told_to);
-	tcase_add_test(t, what_is_no_directory_is_refused);
-	tcase_add_test(t, unwritable_directory_is_refused);
-	tcase_add_test(t, file_size_limit_raises_no_signal);
-	tcase_add_test(t, full_disk_is_an_error_and_leaves_nothing);
-	tcase_add_test(t, bytes_are_those_of_the_golden_ring);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(ring_file_suite());
 }

@@ -11,7 +11,9 @@
 
 #define FILES 300u /* more than one piece */
 
-START_TEST(every_entry_comes_once)
+LS_CASE(dirlist);
+
+LS_TEST(dirlist, every_entry_comes_once)
 {
 	char root[256], name[64];
 	unsigned seen[FILES] = { 0 }, i, others = 0;
@@ -37,9 +39,8 @@ START_TEST(every_entry_comes_once)
 		ck_assert_uint_eq(seen[i], 1);
 	ck_assert_uint_eq(others, 2); /* "." and ".." */
 }
-END_TEST
 
-START_TEST(what_is_no_directory_is_not_opened)
+LS_TEST(dirlist, what_is_no_directory_is_not_opened)
 {
 	char root[256], path[300];
 	struct ls_dirlist d;
@@ -49,23 +50,4 @@ START_TEST(what_is_no_directory_is_not_opened)
 	(void)snprintf(path, sizeof(path), "%s/x", root);
 	ck_assert_int_eq(ls_dirlist_open(&d, path), -ENOTDIR);
 	ck_assert_int_eq(ls_dirlist_open(&d, "/no/such/place"), -ENOENT);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("dirlist");
-	TCase *t = tcase_create("dirlist");
-
-	tcase_add_test(t, every_entry_comes_once);
-	tcase_add_test(t, what_is_no_directory_is_not_opened);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

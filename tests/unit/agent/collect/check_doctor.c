@@ -35,7 +35,9 @@ find(const char *source, const char *subject)
 	ck_abort_msg("no check of %s, %s", source, subject);
 }
 
-START_TEST(texts_are_cut_and_checks_are_counted)
+LS_CASE(doctor, setup, NULL);
+
+LS_TEST(doctor, texts_are_cut_and_checks_are_counted)
 {
 	char text[1000];
 	unsigned i;
@@ -51,9 +53,8 @@ START_TEST(texts_are_cut_and_checks_are_counted)
 	ck_assert_uint_eq(ls_doctor_count(&d, LS_DOCTOR_WARN), LS_DOCTOR_CHECKS_MAX);
 	ck_assert_uint_eq(ls_doctor_count(&d, LS_DOCTOR_FAIL), 0);
 }
-END_TEST
 
-START_TEST(json_is_read_back_as_it_was)
+LS_TEST(doctor, json_is_read_back_as_it_was)
 {
 	json_t *object;
 
@@ -73,9 +74,8 @@ START_TEST(json_is_read_back_as_it_was)
 		1);
 	json_decref(object);
 }
-END_TEST
 
-START_TEST(texts_from_outside_are_made_safe)
+LS_TEST(doctor, texts_from_outside_are_made_safe)
 {
 	char *text = NULL;
 	size_t len = 0;
@@ -95,9 +95,8 @@ START_TEST(texts_from_outside_are_made_safe)
 	json_decref(object);
 	free(text);
 }
-END_TEST
 
-START_TEST(json_of_others_is_refused)
+LS_TEST(doctor, json_of_others_is_refused)
 {
 	static const char *const texts[] = { "{}", "[]", "3", "{\"checks\":3}",
 		"{\"checks\":[3]}", "{\"checks\":[{}]}",
@@ -113,9 +112,8 @@ START_TEST(json_of_others_is_refused)
 		json_decref(v);
 	}
 }
-END_TEST
 
-START_TEST(a_missing_steps_directory_fails_with_its_fix)
+LS_TEST(doctor, a_missing_steps_directory_fails_with_its_fix)
 {
 	char path[300];
 
@@ -125,9 +123,8 @@ START_TEST(a_missing_steps_directory_fails_with_its_fix)
 	ck_assert_ptr_nonnull(strstr(d.check[0].fix, "chmod 1777"));
 	ck_assert_ptr_nonnull(strstr(d.check[0].fix, "systemd-tmpfiles"));
 }
-END_TEST
 
-START_TEST(modes_of_the_steps_directory_are_judged)
+LS_TEST(doctor, modes_of_the_steps_directory_are_judged)
 {
 	static const struct {
 		mode_t mode;
@@ -153,9 +150,8 @@ START_TEST(modes_of_the_steps_directory_are_judged)
 	ls_source_step_tell_dir(root, &d);
 	ck_assert_int_eq(d.check[0].status, LS_DOCTOR_FAIL);
 }
-END_TEST
 
-START_TEST(rings_that_cannot_be_used_are_named)
+LS_TEST(doctor, rings_that_cannot_be_used_are_named)
 {
 	static const uint8_t kernel[16];
 	struct ls_source_step *s = NULL;
@@ -173,9 +169,8 @@ START_TEST(rings_that_cannot_be_used_are_named)
 	ls_source_step_free(s);
 	step_ring_fini(&ring);
 }
-END_TEST
 
-START_TEST(workers_of_other_pid_namespaces_are_told)
+LS_TEST(doctor, workers_of_other_pid_namespaces_are_told)
 {
 	static const uint8_t kernel[16];
 	struct ls_source_step *s = NULL;
@@ -191,9 +186,8 @@ START_TEST(workers_of_other_pid_namespaces_are_told)
 	ls_source_step_free(s);
 	step_ring_fini(&ring);
 }
-END_TEST
 
-START_TEST(spool_tells_of_damage_and_of_room)
+LS_TEST(doctor, spool_tells_of_damage_and_of_room)
 {
 	static const uint8_t kernel[16];
 	struct ls_spool *spool = NULL;
@@ -209,9 +203,8 @@ START_TEST(spool_tells_of_damage_and_of_room)
 	ck_assert_int_eq(find("spool", "spool.damaged")->status, LS_DOCTOR_WARN);
 	ls_spool_close(spool);
 }
-END_TEST
 
-START_TEST(state_directory_is_tried)
+LS_TEST(doctor, state_directory_is_tried)
 {
 	ls_checks_state_dir(root, &d);
 	ck_assert_int_eq(d.check[0].status, LS_DOCTOR_OK);
@@ -220,9 +213,8 @@ START_TEST(state_directory_is_tried)
 	ck_assert_int_eq(d.check[1].status, LS_DOCTOR_FAIL);
 	ck_assert_ptr_nonnull(strstr(d.check[1].fix, "install -d"));
 }
-END_TEST
 
-START_TEST(collectors_that_cannot_be_reached_fail)
+LS_TEST(doctor, collectors_that_cannot_be_reached_fail)
 {
 	static const char *const urls[] = { "tcp://127.0.0.1:1", "tcp://[::1]:1",
 		"ipc:///x", "tcp://", "tcp://:", "127.0.0.1", "tcp://127.0.0.1:none",
@@ -235,17 +227,15 @@ START_TEST(collectors_that_cannot_be_reached_fail)
 		ck_assert_str_ne(d.check[i].fix, "");
 	}
 }
-END_TEST
 
-START_TEST(clock_is_told_once)
+LS_TEST(doctor, clock_is_told_once)
 {
 	ls_checks_clock(&d);
 	ck_assert_uint_eq(d.count, 1);
 	ck_assert_str_eq(d.check[0].source, "clock");
 }
-END_TEST
 
-START_TEST(budget_tells_what_is_over)
+LS_TEST(doctor, budget_tells_what_is_over)
 {
 	const struct ls_budget_limits limits = { 0.005, 1000, 1000 };
 	struct ls_budget_reading now = { .t_mono_ns = 0 };
@@ -271,35 +261,4 @@ START_TEST(budget_tells_what_is_over)
 	ck_assert_int_eq(find("budget", "cpu")->status, LS_DOCTOR_WARN);
 	ck_assert_int_eq(find("budget", "memory")->status, LS_DOCTOR_WARN);
 	ck_assert_int_eq(find("budget", "bytes")->status, LS_DOCTOR_WARN);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("doctor");
-	TCase *t = tcase_create("doctor");
-
-	tcase_add_checked_fixture(t, setup, NULL);
-	tcase_add_test(t, texts_are_cut_and_checks_are_counted);
-	tcase_add_test(t, json_is_read_back_as_it_was);
-	tcase_add_test(t, texts_from_outside_are_made_safe);
-	tcase_add_test(t, json_of_others_is_refused);
-	tcase_add_test(t, a_missing_steps_directory_fails_with_its_fix);
-	tcase_add_test(t, modes_of_the_steps_directory_are_judged);
-	tcase_add_test(t, rings_that_cannot_be_used_are_named);
-	tcase_add_test(t, workers_of_other_pid_namespaces_are_told);
-	tcase_add_test(t, spool_tells_of_damage_and_of_room);
-	tcase_add_test(t, state_directory_is_tried);
-	tcase_add_test(t, collectors_that_cannot_be_reached_fail);
-	tcase_add_test(t, clock_is_told_once);
-	tcase_add_test(t, budget_tells_what_is_over);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -19,7 +19,9 @@ setup(void)
 	(void)snprintf(root, sizeof(root), "%s", ls_test_tmpdir());
 }
 
-START_TEST(file_is_read_again_and_again)
+LS_CASE(procfile, setup, NULL);
+
+LS_TEST(procfile, file_is_read_again_and_again)
 {
 	struct ls_procfile f;
 	int fd;
@@ -36,9 +38,8 @@ START_TEST(file_is_read_again_and_again)
 	ls_procfile_fini(&f);
 	ls_procfile_fini(&f);
 }
-END_TEST
 
-START_TEST(file_may_come_late)
+LS_TEST(procfile, file_may_come_late)
 {
 	struct ls_procfile f;
 
@@ -48,9 +49,8 @@ START_TEST(file_may_come_late)
 	ck_assert_int_eq(ls_procfile_read(&f, buf, sizeof(buf), &len), 0);
 	ls_procfile_fini(&f);
 }
-END_TEST
 
-START_TEST(file_that_does_not_fit_is_refused)
+LS_TEST(procfile, file_that_does_not_fit_is_refused)
 {
 	struct ls_procfile f;
 	char path[2 * LS_PATH_MAX_BYTES];
@@ -65,9 +65,8 @@ START_TEST(file_that_does_not_fit_is_refused)
 	ls_procfile_init(&f, root, path);
 	ck_assert_int_eq(ls_procfile_read(&f, buf, sizeof(buf), &len), -LS_ELIMIT);
 }
-END_TEST
 
-START_TEST(file_is_read_once)
+LS_TEST(procfile, file_is_read_once)
 {
 	char path[300];
 
@@ -80,26 +79,4 @@ START_TEST(file_is_read_once)
 	ck_assert_int_eq(
 		ls_procfile_read_once(AT_FDCWD, "/no/such", buf, sizeof(buf), &len),
 		-ENOENT);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("procfile");
-	TCase *t = tcase_create("procfile");
-
-	tcase_add_checked_fixture(t, setup, NULL);
-	tcase_add_test(t, file_is_read_again_and_again);
-	tcase_add_test(t, file_may_come_late);
-	tcase_add_test(t, file_that_does_not_fit_is_refused);
-	tcase_add_test(t, file_is_read_once);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -7,7 +7,9 @@
 #define SECOND 1000000000ull
 #define BOTH (LS_CADENCE_FAST | LS_CADENCE_SLOW)
 
-START_TEST(sampler_reads_everything_first_then_at_multiples)
+LS_CASE(sampler);
+
+LS_TEST(sampler, sampler_reads_everything_first_then_at_multiples)
 {
 	struct ls_sampler s;
 
@@ -19,9 +21,8 @@ START_TEST(sampler_reads_everything_first_then_at_multiples)
 	ck_assert_uint_eq(ls_sampler_due(&s, 6 * SECOND - 1), 0);
 	ck_assert_uint_eq(ls_sampler_due(&s, 6 * SECOND), LS_CADENCE_FAST);
 }
-END_TEST
 
-START_TEST(sampler_does_not_make_up_for_what_it_missed)
+LS_TEST(sampler, sampler_does_not_make_up_for_what_it_missed)
 {
 	struct ls_sampler s;
 
@@ -31,9 +32,8 @@ START_TEST(sampler_does_not_make_up_for_what_it_missed)
 	ck_assert_uint_eq(ls_sampler_due(&s, 60 * SECOND + 6), 0);
 	ck_assert_uint_eq(ls_sampler_wait_ns(&s, 60 * SECOND + 6), SECOND - 6);
 }
-END_TEST
 
-START_TEST(sampler_reads_slow_things_each_tenth_time)
+LS_TEST(sampler, sampler_reads_slow_things_each_tenth_time)
 {
 	struct ls_sampler s;
 	unsigned i, slow = 0;
@@ -43,9 +43,8 @@ START_TEST(sampler_reads_slow_things_each_tenth_time)
 		slow += (ls_sampler_due(&s, i * SECOND) & LS_CADENCE_SLOW) != 0;
 	ck_assert_uint_eq(slow, 5);
 }
-END_TEST
 
-START_TEST(sampler_takes_a_new_interval_from_the_next_reading)
+LS_TEST(sampler, sampler_takes_a_new_interval_from_the_next_reading)
 {
 	struct ls_sampler s;
 
@@ -55,9 +54,8 @@ START_TEST(sampler_takes_a_new_interval_from_the_next_reading)
 	ck_assert_uint_ne(ls_sampler_due(&s, SECOND), 0);
 	ck_assert_uint_eq(ls_sampler_wait_ns(&s, SECOND), 9 * SECOND);
 }
-END_TEST
 
-START_TEST(hot_values_are_those_measured_of_the_scope)
+LS_TEST(sampler, hot_values_are_those_measured_of_the_scope)
 {
 	struct ls_sample sample = { .t_mono_ns = 42 };
 	struct ls_wire_hot hot;
@@ -73,26 +71,4 @@ START_TEST(hot_values_are_those_measured_of_the_scope)
 	ls_sampler_hot(&sample, LS_METRIC_SCOPE_JOB, &hot);
 	ck_assert_uint_eq(hot.count, 1);
 	ck_assert_uint_eq(hot.metric[0], LS_METRIC_JOB_CPU);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("sampler");
-	TCase *t = tcase_create("sampler");
-
-	tcase_add_test(t, sampler_reads_everything_first_then_at_multiples);
-	tcase_add_test(t, sampler_does_not_make_up_for_what_it_missed);
-	tcase_add_test(t, sampler_reads_slow_things_each_tenth_time);
-	tcase_add_test(t, sampler_takes_a_new_interval_from_the_next_reading);
-	tcase_add_test(t, hot_values_are_those_measured_of_the_scope);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

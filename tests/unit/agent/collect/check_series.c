@@ -60,7 +60,9 @@ look(size_t g)
 	return view;
 }
 
-START_TEST(a_group_has_one_index_by_its_name)
+LS_CASE(series, setup, teardown);
+
+LS_TEST(series, a_group_has_one_index_by_its_name)
 {
 	size_t a = group("host.fast"), b = group("host.slow");
 
@@ -70,9 +72,8 @@ START_TEST(a_group_has_one_index_by_its_name)
 	ck_assert_uint_eq(look(a).count, 0);
 	ck_assert_uint_eq(look(a).t_mono_ns, 0);
 }
-END_TEST
 
-START_TEST(series_of_one_name_and_labels_have_one_handle)
+LS_TEST(series, series_of_one_name_and_labels_have_one_handle)
 {
 	size_t a = group("a"), b = group("b");
 	int x = add(a, "x", "chip=\"0\""), y = add(a, "x", "chip=\"1\"");
@@ -86,9 +87,8 @@ START_TEST(series_of_one_name_and_labels_have_one_handle)
 	ck_assert_str_eq(look(a).text[1], "x{chip=\"1\"}");
 	ck_assert_str_eq(look(b).text[1], "host.cpu.busy_seconds_total");
 }
-END_TEST
 
-START_TEST(a_reading_tells_its_reader_what_is_set)
+LS_TEST(series, a_reading_tells_its_reader_what_is_set)
 {
 	size_t g = group("a");
 	int x = add(g, "x", ""), y = add(g, "y", ""), z = add(g, "z", "");
@@ -108,9 +108,8 @@ START_TEST(a_reading_tells_its_reader_what_is_set)
 	ck_assert(signbit(look(g).value[0]) && isnan(look(g).value[1]));
 	ck_assert_double_eq(look(g).value[2], 0);
 }
-END_TEST
 
-START_TEST(what_is_no_group_or_handle_is_ignored)
+LS_TEST(series, what_is_no_group_or_handle_is_ignored)
 {
 	size_t g = group("a");
 	int x = add(g, "x", "");
@@ -133,9 +132,8 @@ START_TEST(what_is_no_group_or_handle_is_ignored)
 	ck_assert_uint_eq(look(g).count, 0);
 	ck_assert_uint_eq(told, 0);
 }
-END_TEST
 
-START_TEST(the_generation_changes_with_the_series_only)
+LS_TEST(series, the_generation_changes_with_the_series_only)
 {
 	size_t g = group("a"), b = group("b");
 	int x;
@@ -158,9 +156,8 @@ START_TEST(the_generation_changes_with_the_series_only)
 	ck_assert_uint_ne(look(g).generation, before);
 	ck_assert_uint_eq(look(g).readings, 0);
 }
-END_TEST
 
-START_TEST(the_last_series_takes_the_place_of_a_removed_one)
+LS_TEST(series, the_last_series_takes_the_place_of_a_removed_one)
 {
 	size_t g = group("a");
 	int x = add(g, "x", ""), y = add(g, "y", ""), z = add(g, "z", "");
@@ -181,9 +178,8 @@ START_TEST(the_last_series_takes_the_place_of_a_removed_one)
 	ls_series_remove(table, z);
 	ck_assert_uint_eq(look(g).count, 0);
 }
-END_TEST
 
-START_TEST(a_removed_group_gives_its_series_back)
+LS_TEST(series, a_removed_group_gives_its_series_back)
 {
 	char name[32];
 	unsigned round, i;
@@ -199,9 +195,8 @@ START_TEST(a_removed_group_gives_its_series_back)
 	}
 	ck_assert_uint_eq(ls_series_refused(table), 0);
 }
-END_TEST
 
-START_TEST(full_tables_refuse_and_count)
+LS_TEST(series, full_tables_refuse_and_count)
 {
 	char name[32];
 	unsigned i;
@@ -227,9 +222,8 @@ START_TEST(full_tables_refuse_and_count)
 	ck_assert_int_eq(ls_series_group(table, "too-many"), -LS_ELIMIT);
 	ck_assert_uint_eq(ls_series_refused(table), 3);
 }
-END_TEST
 
-START_TEST(senseless_names_and_labels_are_refused)
+LS_TEST(series, senseless_names_and_labels_are_refused)
 {
 	static const char *const names[] = { "", "a{b", "a}", "a\"", "a\nb", "\xff" };
 	static const char *const labels[] = { "a", "a=", "a=\"", "a=\"x", "a=x",
@@ -259,9 +253,8 @@ START_TEST(senseless_names_and_labels_are_refused)
 	ck_assert_int_eq(ls_series_group(table, longest), -LS_ERANGE);
 	ck_assert_uint_eq(ls_series_refused(table), 0);
 }
-END_TEST
 
-START_TEST(made_labels_are_always_whole)
+LS_TEST(series, made_labels_are_always_whole)
 {
 	char labels[LS_SERIES_LABELS_MAX_BYTES], value[2 * LS_SERIES_LABELS_MAX_BYTES];
 	size_t size, g = group("a");
@@ -281,32 +274,4 @@ START_TEST(made_labels_are_always_whole)
 		ck_assert_uint_lt(strlen(labels), size);
 		ck_assert_msg(ls_series_add(table, g, "x", labels) >= 0, "%s", labels);
 	}
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("series");
-	TCase *t = tcase_create("series");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, a_group_has_one_index_by_its_name);
-	tcase_add_test(t, series_of_one_name_and_labels_have_one_handle);
-	tcase_add_test(t, a_reading_tells_its_reader_what_is_set);
-	tcase_add_test(t, what_is_no_group_or_handle_is_ignored);
-	tcase_add_test(t, the_generation_changes_with_the_series_only);
-	tcase_add_test(t, the_last_series_takes_the_place_of_a_removed_one);
-	tcase_add_test(t, a_removed_group_gives_its_series_back);
-	tcase_add_test(t, full_tables_refuse_and_count);
-	tcase_add_test(t, senseless_names_and_labels_are_refused);
-	tcase_add_test(t, made_labels_are_always_whole);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

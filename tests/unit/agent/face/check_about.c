@@ -94,7 +94,9 @@ text_of(void (*write)(const struct ls_about_parts *p, struct evbuffer *out))
 	return text;
 }
 
-START_TEST(every_line_of_metrics_is_of_a_family)
+LS_CASE(about, setup, teardown);
+
+LS_TEST(about, every_line_of_metrics_is_of_a_family)
 {
 	char *text = text_of(ls_about_metrics), *line, *rest = text;
 	char family[128] = "", name[128];
@@ -112,9 +114,8 @@ START_TEST(every_line_of_metrics_is_of_a_family)
 	ck_assert_uint_ge(lines, 40);
 	free(text);
 }
-END_TEST
 
-START_TEST(metrics_tell_what_the_parts_count)
+LS_TEST(about, metrics_tell_what_the_parts_count)
 {
 	char *text = text_of(ls_about_metrics);
 
@@ -132,9 +133,8 @@ START_TEST(metrics_tell_what_the_parts_count)
 		strstr(text, "\nlockstep_agent_over_budget{reason=\"cpu\"} 0\n"));
 	free(text);
 }
-END_TEST
 
-START_TEST(series_are_listed_with_value_unit_and_age)
+LS_TEST(about, series_are_listed_with_value_unit_and_age)
 {
 	char *text = text_of(ls_about_series);
 	json_t *v = json_loads(text, 0, NULL), *items, *one;
@@ -164,9 +164,8 @@ START_TEST(series_are_listed_with_value_unit_and_age)
 	json_decref(v);
 	free(text);
 }
-END_TEST
 
-START_TEST(doctor_asks_every_part)
+LS_TEST(about, doctor_asks_every_part)
 {
 	static const char *const wanted[] = { "uplink", "spool", "steps", "host",
 		"worker", "clock", "budget" };
@@ -195,9 +194,8 @@ START_TEST(doctor_asks_every_part)
 		"h");
 	json_decref(v);
 }
-END_TEST
 
-START_TEST(identity_is_told_with_its_sources)
+LS_TEST(about, identity_is_told_with_its_sources)
 {
 	json_t *v = ls_about_identity(&parts);
 
@@ -205,9 +203,8 @@ START_TEST(identity_is_told_with_its_sources)
 	ck_assert_ptr_nonnull(json_object_get(v, "chips"));
 	json_decref(v);
 }
-END_TEST
 
-START_TEST(ready_while_there_is_room)
+LS_TEST(about, ready_while_there_is_room)
 {
 	const char *why = NULL;
 
@@ -215,28 +212,4 @@ START_TEST(ready_while_there_is_room)
 	config.spool_max_bytes = 1;
 	ck_assert(!ls_about_ready(&parts, &why));
 	ck_assert_ptr_nonnull(why);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("about");
-	TCase *t = tcase_create("about");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, every_line_of_metrics_is_of_a_family);
-	tcase_add_test(t, metrics_tell_what_the_parts_count);
-	tcase_add_test(t, series_are_listed_with_value_unit_and_age);
-	tcase_add_test(t, doctor_asks_every_part);
-	tcase_add_test(t, identity_is_told_with_its_sources);
-	tcase_add_test(t, ready_while_there_is_room);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -164,7 +164,9 @@ has(const char *text)
 	return strstr(answer, text) != NULL;
 }
 
-START_TEST(every_route_answers)
+LS_CASE(agent_http, setup, teardown, .timeout_s = 30);
+
+LS_TEST(agent_http, every_route_answers)
 {
 	ck_assert_int_eq(rig_ask("GET", "/healthz"), 200);
 	ck_assert(has("{\"status\":\"ok\"}"));
@@ -181,9 +183,8 @@ START_TEST(every_route_answers)
 	ck_assert_uint_eq(ls_agent_http_requests(http), 7);
 	ck_assert_uint_eq(ls_agent_http_refused(http), 0);
 }
-END_TEST
 
-START_TEST(readiness_is_a_status)
+LS_TEST(agent_http, readiness_is_a_status)
 {
 	ready = false;
 	ck_assert_int_eq(rig_ask("GET", "/readyz"), 503);
@@ -191,9 +192,8 @@ START_TEST(readiness_is_a_status)
 	ck_assert_int_eq(rig_ask("GET", "/healthz"), 200);
 	ck_assert_int_eq(rig_ask("GET", "/api/v1/doctor"), 500); /* no memory for it */
 }
-END_TEST
 
-START_TEST(errors_are_problems)
+LS_TEST(agent_http, errors_are_problems)
 {
 	ck_assert_int_eq(rig_ask("GET", "/nothing"), 404);
 	ck_assert(has("application/problem+json"));
@@ -207,25 +207,22 @@ START_TEST(errors_are_problems)
 	ck_assert(!has("\r\nX:y"));
 	ck_assert_uint_eq(ls_agent_http_refused(http), ls_agent_http_requests(http));
 }
-END_TEST
 
-START_TEST(head_has_no_body)
+LS_TEST(agent_http, head_has_no_body)
 {
 	ck_assert_int_eq(rig_ask("HEAD", "/metrics"), 200);
 	ck_assert(has("Content-Length: 4"));
 	ck_assert_str_eq(strstr(answer, "\r\n\r\n"), "\r\n\r\n");
 }
-END_TEST
 
-START_TEST(host_of_elsewhere_is_refused)
+LS_TEST(agent_http, host_of_elsewhere_is_refused)
 {
 	ck_assert_int_eq(rig_raw("GET /healthz HTTP/1.1\r\nHost: evil.example\r\n"
 				 "Connection: close\r\n\r\n"),
 		421);
 }
-END_TEST
 
-START_TEST(big_requests_are_refused)
+LS_TEST(agent_http, big_requests_are_refused)
 {
 	char text[2 * LS_AGENT_HTTP_HEADER_MAX_BYTES];
 	int n = snprintf(text, sizeof(text),
@@ -239,9 +236,8 @@ START_TEST(big_requests_are_refused)
 		413);
 	ck_assert_int_eq(rig_ask("GET", "/healthz"), 200);
 }
-END_TEST
 
-START_TEST(garbage_is_harmless)
+LS_TEST(agent_http, garbage_is_harmless)
 {
 	static const char *const texts[] = { "\r\n\r\n\r\n", "GET\r\n\r\n",
 		"\x16\x03\x01\x02\r\n\r\n", "GET / HTTP/9.9\r\n\r\n",
@@ -257,10 +253,11 @@ START_TEST(garbage_is_harmless)
 	}
 	ck_assert_int_eq(rig_ask("GET", "/healthz"), 200);
 }
-END_TEST
+
+LS_CASE(agent_http_own, .timeout_s = 30);
 
 /* A byte now and then keeps libevent's own time-out away, but not ours. */
-START_TEST(slow_clients_have_a_deadline)
+LS_TEST(agent_http_own, slow_clients_have_a_deadline)
 {
 	int fd;
 
@@ -271,9 +268,8 @@ START_TEST(slow_clients_have_a_deadline)
 	(void)close(fd);
 	teardown();
 }
-END_TEST
 
-START_TEST(connections_beyond_the_limit_wait)
+LS_TEST(agent_http, connections_beyond_the_limit_wait)
 {
 	int fd[LS_AGENT_HTTP_CONNECTIONS_MAX], one;
 	size_t i;
@@ -290,9 +286,8 @@ START_TEST(connections_beyond_the_limit_wait)
 	ck_assert(has("200 OK"));
 	(void)close(one);
 }
-END_TEST
 
-START_TEST(taken_address_is_no_failure)
+LS_TEST(agent_http, taken_address_is_no_failure)
 {
 	struct ls_agent_http_options o = rig_options(0);
 	struct ls_agent_http *second = NULL;
@@ -302,35 +297,4 @@ START_TEST(taken_address_is_no_failure)
 	ck_assert_int_eq(ls_agent_http_port(second), 0);
 	ck_assert_int_eq(rig_ask("GET", "/healthz"), 200);
 	ls_agent_http_free(second);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("agent_http");
-	TCase *t = tcase_create("agent_http"), *own = tcase_create("agent_http_own");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_set_timeout(t, 30);
-	tcase_set_timeout(own, 30);
-	tcase_add_test(t, every_route_answers);
-	tcase_add_test(t, readiness_is_a_status);
-	tcase_add_test(t, errors_are_problems);
-	tcase_add_test(t, head_has_no_body);
-	tcase_add_test(t, host_of_elsewhere_is_refused);
-	tcase_add_test(t, big_requests_are_refused);
-	tcase_add_test(t, garbage_is_harmless);
-	tcase_add_test(own, slow_clients_have_a_deadline);
-	tcase_add_test(t, connections_beyond_the_limit_wait);
-	tcase_add_test(t, taken_address_is_no_failure);
-	suite_add_tcase(s, t);
-	suite_add_tcase(s, own);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -41,7 +41,9 @@ static const char stat_text[] = "cpu  1000 200 300 40000 500 60 70 80 900 10\n"
 				"procs_blocked 1\n"
 				"softirq 99 1 2 3\n";
 
-START_TEST(schedstat_gives_the_wait_of_all_cpus)
+LS_CASE(procfs, setup, NULL);
+
+LS_TEST(procfs, schedstat_gives_the_wait_of_all_cpus)
 {
 	static const char text[] = "version 15\ntimestamp 4295\n"
 				   "cpu0 0 0 0 0 0 0 100 1500000000 9\n"
@@ -57,9 +59,8 @@ START_TEST(schedstat_gives_the_wait_of_all_cpus)
 	ls_procfs_runqueue("version 15\n", 11, &s);
 	ck_assert(!s.present[LS_METRIC_HOST_RUNQUEUE_WAIT]);
 }
-END_TEST
 
-START_TEST(stat_gives_cpu_times_in_seconds)
+LS_TEST(procfs, stat_gives_cpu_times_in_seconds)
 {
 	ls_procfs_stat(stat_text, strlen(stat_text), 100, &sample);
 	assert_value(LS_METRIC_HOST_CPU_USER, 12);
@@ -74,9 +75,8 @@ START_TEST(stat_gives_cpu_times_in_seconds)
 	assert_value(LS_METRIC_HOST_PROCS_RUNNING, 3);
 	assert_value(LS_METRIC_HOST_PROCS_BLOCKED, 1);
 }
-END_TEST
 
-START_TEST(memory_texts_are_read_by_key)
+LS_TEST(procfs, memory_texts_are_read_by_key)
 {
 	static const char meminfo[] =
 		"MemTotal:       24684084 kB\nMemFree:        24202264 kB\n"
@@ -100,9 +100,8 @@ START_TEST(memory_texts_are_read_by_key)
 	assert_value(LS_METRIC_HOST_PAGES_OUT, 204800);
 	assert_value(LS_METRIC_HOST_OOM_KILLS, 2);
 }
-END_TEST
 
-START_TEST(loadavg_is_the_first_number)
+LS_TEST(procfs, loadavg_is_the_first_number)
 {
 	ls_procfs_loadavg("12.05 0.30 0.10 2/321 4567\n", 27, &sample);
 	assert_value(LS_METRIC_HOST_LOAD1, 12.05);
@@ -112,9 +111,8 @@ START_TEST(loadavg_is_the_first_number)
 	ls_procfs_loadavg("-1.05 ", 6, &sample);
 	ck_assert_uint_eq(count_present(), 0);
 }
-END_TEST
 
-START_TEST(diskstats_sums_whole_disks_only)
+LS_TEST(procfs, diskstats_sums_whole_disks_only)
 {
 	static const char text[] =
 		" 254       0 vda 179214 6 10658586 86436 125778 23 7671732 111 0 20348 1 2 3\n"
@@ -134,9 +132,8 @@ START_TEST(diskstats_sums_whole_disks_only)
 	ls_procfs_diskstats(text, strlen(text), &disks, &sample);
 	ck_assert_uint_eq(count_present(), 0);
 }
-END_TEST
 
-START_TEST(net_dev_leaves_the_loopback_out)
+LS_TEST(procfs, net_dev_leaves_the_loopback_out)
 {
 	static const char text[] =
 		"Inter-|   Receive                      |  Transmit\n"
@@ -152,9 +149,8 @@ START_TEST(net_dev_leaves_the_loopback_out)
 	assert_value(LS_METRIC_HOST_NET_TX_DROPS, 4);
 	assert_value(LS_METRIC_HOST_NET_ERRORS, 4);
 }
-END_TEST
 
-START_TEST(snmp_goes_by_the_names_of_columns)
+LS_TEST(procfs, snmp_goes_by_the_names_of_columns)
 {
 	static const char text[] =
 		"Ip: Forwarding DefaultTTL\nIp: 1 64\n"
@@ -166,9 +162,8 @@ START_TEST(snmp_goes_by_the_names_of_columns)
 	assert_value(LS_METRIC_HOST_TCP_SEGMENTS_OUT, 6814);
 	assert_value(LS_METRIC_HOST_TCP_RETRANSMITS, 7);
 }
-END_TEST
 
-START_TEST(pressure_gives_totals_in_seconds)
+LS_TEST(procfs, pressure_gives_totals_in_seconds)
 {
 	static const char text[] =
 		"some avg10=1.00 avg60=0.50 avg300=0.10 total=12221985\n"
@@ -183,9 +178,8 @@ START_TEST(pressure_gives_totals_in_seconds)
 		&sample);
 	ck_assert_uint_eq(count_present(), 1);
 }
-END_TEST
 
-START_TEST(pid_stat_survives_any_name)
+LS_TEST(procfs, pid_stat_survives_any_name)
 {
 	static const char text[] =
 		"4242 (a) R 1 ) b) S 1 4242 4242 0 -1 4194304 100 200 17 3 10 20 0 0 20 0 12 0 "
@@ -199,9 +193,8 @@ START_TEST(pid_stat_survives_any_name)
 	ls_procfs_pid_stat("", 0, &sample);
 	ck_assert_uint_eq(count_present(), 0);
 }
-END_TEST
 
-START_TEST(thread_texts_are_read)
+LS_TEST(procfs, thread_texts_are_read)
 {
 	static const char status[] = "Name:\tpython3\nUmask:\t0022\n"
 				     "voluntary_ctxt_switches:\t150\n"
@@ -221,9 +214,8 @@ START_TEST(thread_texts_are_read)
 		&sample);
 	assert_value(LS_METRIC_JOB_RSS, 250 * 4096);
 }
-END_TEST
 
-START_TEST(mountinfo_finds_both_versions_of_cgroups)
+LS_TEST(procfs, mountinfo_finds_both_versions_of_cgroups)
 {
 	static const char text[] =
 		"22 27 0:21 / /proc rw,relatime - proc proc rw\n"
@@ -242,9 +234,8 @@ START_TEST(mountinfo_finds_both_versions_of_cgroups)
 	ck_assert_str_eq(m.cpu.root, "/a");
 	ck_assert_str_eq(m.cpuacct.point, "/sys/fs/cgroup/cpuacct");
 }
-END_TEST
 
-START_TEST(cgroup_paths_and_counters_are_read)
+LS_TEST(procfs, cgroup_paths_and_counters_are_read)
 {
 	static const char text[] =
 		"4:memory:/m\n3:cpu,cpuacct:/kubepods/pod:1/c\n0::/unified\nx\n";
@@ -270,9 +261,8 @@ START_TEST(cgroup_paths_and_counters_are_read)
 	ls_procfs_cpuacct("2500000000\n", 11, &sample);
 	assert_value(LS_METRIC_HOST_CGROUP_CPU, 2.5);
 }
-END_TEST
 
-START_TEST(what_cannot_be_read_is_not_measured)
+LS_TEST(procfs, what_cannot_be_read_is_not_measured)
 {
 	static const char *const bad[] = { "", "\n", "cpu\n", "cpu 1 2 3\n",
 		"cpu a b c d e f g h\n", "cpu  99999999999999999999 0 0 0 0 0 0 0\n",
@@ -300,10 +290,9 @@ START_TEST(what_cannot_be_read_is_not_measured)
 		ck_assert(!mounts.has_v2 && paths.cpu[0] == '\0');
 	}
 }
-END_TEST
 
 /* Any text may be cut: nothing is read beyond, and no number from a half. */
-START_TEST(a_text_cut_anywhere_gives_no_wrong_number)
+LS_TEST(procfs, a_text_cut_anywhere_gives_no_wrong_number)
 {
 	size_t len;
 
@@ -319,36 +308,4 @@ START_TEST(a_text_cut_anywhere_gives_no_wrong_number)
 			assert_value(LS_METRIC_HOST_CPU_BUSY, 17.1);
 		free(part);
 	}
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("procfs");
-	TCase *t = tcase_create("procfs");
-
-	tcase_add_checked_fixture(t, setup, NULL);
-	tcase_add_test(t, schedstat_gives_the_wait_of_all_cpus);
-	tcase_add_test(t, stat_gives_cpu_times_in_seconds);
-	tcase_add_test(t, memory_texts_are_read_by_key);
-	tcase_add_test(t, loadavg_is_the_first_number);
-	tcase_add_test(t, diskstats_sums_whole_disks_only);
-	tcase_add_test(t, net_dev_leaves_the_loopback_out);
-	tcase_add_test(t, snmp_goes_by_the_names_of_columns);
-	tcase_add_test(t, pressure_gives_totals_in_seconds);
-	tcase_add_test(t, pid_stat_survives_any_name);
-	tcase_add_test(t, thread_texts_are_read);
-	tcase_add_test(t, mountinfo_finds_both_versions_of_cgroups);
-	tcase_add_test(t, cgroup_paths_and_counters_are_read);
-	tcase_add_test(t, what_cannot_be_read_is_not_measured);
-	tcase_add_test(t, a_text_cut_anywhere_gives_no_wrong_number);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -48,7 +48,9 @@ assert_retransmits(double want)
 	ck_assert_double_eq(sample.value[LS_METRIC_HOST_TCP_RETRANSMITS], want);
 }
 
-START_TEST(host_without_anything_is_absent)
+LS_CASE(source_host, setup, teardown);
+
+LS_TEST(source_host, host_without_anything_is_absent)
 {
 	unsigned m;
 
@@ -58,9 +60,8 @@ START_TEST(host_without_anything_is_absent)
 	for (m = 0; m < LS_METRIC_COUNT; m++)
 		ck_assert_msg(!sample.present[m], "%s", ls_metric_info(m)->name);
 }
-END_TEST
 
-START_TEST(host_value_that_vanishes_is_no_longer_measured)
+LS_TEST(source_host, host_value_that_vanishes_is_no_longer_measured)
 {
 	tree_write(proc, "loadavg", "1.50 0 0 1/2 3\n");
 	ck_assert_int_eq(host.probe(host.self), 0);
@@ -70,9 +71,8 @@ START_TEST(host_value_that_vanishes_is_no_longer_measured)
 	host.read(host.self, BOTH, 2, &sample);
 	ck_assert(!sample.present[LS_METRIC_HOST_LOAD1]);
 }
-END_TEST
 
-START_TEST(host_counts_whole_disks_only)
+LS_TEST(source_host, host_counts_whole_disks_only)
 {
 	tree_write(sys, "block/sda/size", "1\n");
 	tree_write(sys, "block/dm-0/size", "1\n");
@@ -83,9 +83,8 @@ START_TEST(host_counts_whole_disks_only)
 	host.read(host.self, BOTH, 1, &sample);
 	ck_assert_double_eq(sample.value[LS_METRIC_HOST_DISK_READS], 10);
 }
-END_TEST
 
-START_TEST(host_reads_slow_files_only_when_due)
+LS_TEST(source_host, host_reads_slow_files_only_when_due)
 {
 	tree_write(proc, "vmstat", "oom_kill 1\n");
 	host.read(host.self, BOTH, 1, &sample);
@@ -95,9 +94,8 @@ START_TEST(host_reads_slow_files_only_when_due)
 	host.read(host.self, BOTH, 3, &sample);
 	ck_assert_double_eq(sample.value[LS_METRIC_HOST_OOM_KILLS], 2);
 }
-END_TEST
 
-START_TEST(tcp_counters_go_on_when_their_namespace_changes)
+LS_TEST(source_host, tcp_counters_go_on_when_their_namespace_changes)
 {
 	write_snmp("net", 5);
 	assert_retransmits(5);
@@ -116,7 +114,6 @@ START_TEST(tcp_counters_go_on_when_their_namespace_changes)
 	write_snmp("net", 9);
 	assert_retransmits(12);
 }
-END_TEST
 
 static void
 count(void *arg, enum ls_metric m)
@@ -124,7 +121,7 @@ count(void *arg, enum ls_metric m)
 	((unsigned *)arg)[m]++;
 }
 
-START_TEST(host_lists_each_metric_once)
+LS_TEST(source_host, host_lists_each_metric_once)
 {
 	unsigned seen[LS_METRIC_COUNT] = { 0 }, m, n = 0;
 
@@ -138,9 +135,8 @@ START_TEST(host_lists_each_metric_once)
 	}
 	ck_assert_uint_ge(n, 35);
 }
-END_TEST
 
-START_TEST(this_machine_is_measured)
+LS_TEST(source_host, this_machine_is_measured)
 {
 	struct ls_source real;
 
@@ -153,29 +149,4 @@ START_TEST(this_machine_is_measured)
 	ck_assert_double_gt(sample.value[LS_METRIC_AGENT_RSS], 0);
 	real.free(real.self);
 	real.free(NULL);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("source_host");
-	TCase *t = tcase_create("source_host");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, host_without_anything_is_absent);
-	tcase_add_test(t, host_value_that_vanishes_is_no_longer_measured);
-	tcase_add_test(t, host_counts_whole_disks_only);
-	tcase_add_test(t, host_reads_slow_files_only_when_due);
-	tcase_add_test(t, tcp_counters_go_on_when_their_namespace_changes);
-	tcase_add_test(t, host_lists_each_metric_once);
-	tcase_add_test(t, this_machine_is_measured);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -79,7 +79,9 @@ series_count(void)
 	return g.count;
 }
 
-START_TEST(neighbours_need_cpu_accounting)
+LS_CASE(source_neighbours, setup, teardown);
+
+LS_TEST(source_neighbours, neighbours_need_cpu_accounting)
 {
 	struct ls_doctor d = { 0 };
 
@@ -90,9 +92,8 @@ START_TEST(neighbours_need_cpu_accounting)
 	ck_assert_uint_eq(d.count, 1);
 	ck_assert_int_eq((int)d.check[0].status, LS_DOCTOR_WARN);
 }
-END_TEST
 
-START_TEST(neighbours_that_use_the_cpu_are_named)
+LS_TEST(source_neighbours, neighbours_that_use_the_cpu_are_named)
 {
 	use_v2("", 100);
 	use_v2("system.slice/backup.service", 5);
@@ -109,9 +110,8 @@ START_TEST(neighbours_that_use_the_cpu_are_named)
 	ck_assert_double_eq(
 		series("cgroup=\"/system.slice/backup.service\",comm=\"tar\""), 8);
 }
-END_TEST
 
-START_TEST(neighbours_of_version_1_are_read_from_cpuacct)
+LS_TEST(source_neighbours, neighbours_of_version_1_are_read_from_cpuacct)
 {
 	tree_write(sys, "fs/cgroup/cpuacct/cpuacct.usage", "9000000000\n");
 	tree_write(sys, "fs/cgroup/cpuacct/docker/abc/cpuacct.usage", "1000000000\n");
@@ -121,9 +121,8 @@ START_TEST(neighbours_of_version_1_are_read_from_cpuacct)
 	read_once();
 	ck_assert_double_eq(series("/docker/abc"), 3);
 }
-END_TEST
 
-START_TEST(neighbours_keep_their_series_for_a_while)
+LS_TEST(source_neighbours, neighbours_keep_their_series_for_a_while)
 {
 	unsigned i;
 
@@ -139,9 +138,8 @@ START_TEST(neighbours_keep_their_series_for_a_while)
 	read_once();
 	ck_assert_double_eq(series("/a"), -1);
 }
-END_TEST
 
-START_TEST(neighbours_are_the_top_ones_only)
+LS_TEST(source_neighbours, neighbours_are_the_top_ones_only)
 {
 	char name[32];
 	unsigned i, round;
@@ -160,9 +158,8 @@ START_TEST(neighbours_are_the_top_ones_only)
 	ck_assert_double_gt(series("/g20"), 0);
 	ck_assert_double_eq(series("/g01"), -1);
 }
-END_TEST
 
-START_TEST(neighbour_that_ends_loses_its_series)
+LS_TEST(source_neighbours, neighbour_that_ends_loses_its_series)
 {
 	char path[340];
 	unsigned i;
@@ -187,9 +184,8 @@ START_TEST(neighbour_that_ends_loses_its_series)
 	ck_assert_double_eq(series("/a"), -1);
 	ck_assert_uint_eq(series_count(), 1);
 }
-END_TEST
 
-START_TEST(neighbours_have_a_maximum_that_is_told)
+LS_TEST(source_neighbours, neighbours_have_a_maximum_that_is_told)
 {
 	struct ls_doctor d = { 0 };
 	char name[32];
@@ -206,9 +202,8 @@ START_TEST(neighbours_have_a_maximum_that_is_told)
 	ck_assert_int_eq((int)d.check[0].status, LS_DOCTOR_WARN);
 	ck_assert_ptr_nonnull(strstr(d.check[0].why, " 3 left out"));
 }
-END_TEST
 
-START_TEST(neighbours_of_this_machine_are_read)
+LS_TEST(source_neighbours, neighbours_of_this_machine_are_read)
 {
 	struct ls_source real;
 	struct ls_sample sample = { 0 };
@@ -219,30 +214,4 @@ START_TEST(neighbours_of_this_machine_are_read)
 	ck_assert(rc == 0 || rc == -LS_EABSENT);
 	real.read(real.self, LS_CADENCE_SLOW, 1, &sample);
 	real.free(real.self);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("source_neighbours");
-	TCase *t = tcase_create("source_neighbours");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, neighbours_need_cpu_accounting);
-	tcase_add_test(t, neighbours_that_use_the_cpu_are_named);
-	tcase_add_test(t, neighbours_of_version_1_are_read_from_cpuacct);
-	tcase_add_test(t, neighbours_keep_their_series_for_a_while);
-	tcase_add_test(t, neighbours_are_the_top_ones_only);
-	tcase_add_test(t, neighbour_that_ends_loses_its_series);
-	tcase_add_test(t, neighbours_have_a_maximum_that_is_told);
-	tcase_add_test(t, neighbours_of_this_machine_are_read);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

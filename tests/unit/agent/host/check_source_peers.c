@@ -108,7 +108,9 @@ take(void)
 
 /* --- the dump ------------------------------------------------------------- */
 
-START_TEST(connections_of_one_host_are_one_peer)
+LS_CASE(source_peers, setup, teardown);
+
+LS_TEST(source_peers, connections_of_one_host_are_one_peer)
 {
 	bool done;
 
@@ -127,9 +129,8 @@ START_TEST(connections_of_one_host_are_one_peer)
 	ck_assert_double_eq_tol(dump.peer[0].min_rtt_s, 50e-6, 1e-12);
 	ck_assert_int_eq(dump.peer[1].family, AF_INET6);
 }
-END_TEST
 
-START_TEST(loopback_is_nobody)
+LS_TEST(source_peers, loopback_is_nobody)
 {
 	put_socket(AF_INET, "127.0.0.1", 1, 0, 1, sizeof(struct tcp_info));
 	put_socket(AF_INET, "127.8.0.1", 1, 0, 1, sizeof(struct tcp_info));
@@ -138,9 +139,8 @@ START_TEST(loopback_is_nobody)
 	add(0);
 	ck_assert_uint_eq(dump.count, 0);
 }
-END_TEST
 
-START_TEST(shorter_tcp_info_of_an_older_kernel_is_read)
+LS_TEST(source_peers, shorter_tcp_info_of_an_older_kernel_is_read)
 {
 	put_socket(AF_INET, "10.0.0.2", 100, 3, 1000,
 		offsetof(struct tcp_info, tcpi_pacing_rate));
@@ -149,9 +149,8 @@ START_TEST(shorter_tcp_info_of_an_older_kernel_is_read)
 	ck_assert_uint_eq(dump.peer[0].sent_bytes, 0);
 	ck_assert_double_eq_tol(dump.peer[0].rtt_s, 100e-6, 1e-12);
 }
-END_TEST
 
-START_TEST(answers_that_make_no_sense_are_refused)
+LS_TEST(source_peers, answers_that_make_no_sense_are_refused)
 {
 	struct nlmsghdr h = { .nlmsg_len = 4, .nlmsg_type = NLMSG_DONE };
 	size_t whole, len;
@@ -169,9 +168,8 @@ START_TEST(answers_that_make_no_sense_are_refused)
 	for (len = sizeof(h); len < whole; len++)
 		ck_assert_int_eq(ls_tcp_diag_add(&dump, bytes, len, &done), -LS_EPARSE);
 }
-END_TEST
 
-START_TEST(error_of_the_kernel_is_given_on)
+LS_TEST(source_peers, error_of_the_kernel_is_given_on)
 {
 	struct nlmsghdr h = { .nlmsg_type = NLMSG_ERROR };
 	struct nlmsgerr e = { .error = -ENOENT };
@@ -181,9 +179,8 @@ START_TEST(error_of_the_kernel_is_given_on)
 	put(&e, sizeof(e));
 	add(-ENOENT);
 }
-END_TEST
 
-START_TEST(peers_beyond_the_maximum_are_counted)
+LS_TEST(source_peers, peers_beyond_the_maximum_are_counted)
 {
 	char address[32];
 	unsigned i;
@@ -197,11 +194,10 @@ START_TEST(peers_beyond_the_maximum_are_counted)
 	ck_assert_uint_eq(dump.count, LS_TCP_PEERS_MAX);
 	ck_assert_uint_eq(dump.left_out, 5);
 }
-END_TEST
 
 /* --- the series ----------------------------------------------------------- */
 
-START_TEST(peers_become_series_that_count_from_when_they_are_seen)
+LS_TEST(source_peers, peers_become_series_that_count_from_when_they_are_seen)
 {
 	put_socket(AF_INET, "10.0.0.2", 150, 10, 1000, sizeof(struct tcp_info));
 	add(0);
@@ -217,9 +213,8 @@ START_TEST(peers_become_series_that_count_from_when_they_are_seen)
 		3000);
 	ck_assert_double_eq(series("link.tcp.connections{peer=\"10.0.0.2\"}"), 1);
 }
-END_TEST
 
-START_TEST(counter_of_a_peer_never_falls)
+LS_TEST(source_peers, counter_of_a_peer_never_falls)
 {
 	put_socket(AF_INET, "10.0.0.2", 150, 10, 1000, sizeof(struct tcp_info));
 	put_socket(AF_INET, "10.0.0.2", 150, 10, 9000, sizeof(struct tcp_info));
@@ -237,9 +232,8 @@ START_TEST(counter_of_a_peer_never_falls)
 		200);
 	ck_assert_double_eq(series("link.tcp.retransmits_total{peer=\"10.0.0.2\"}"), 1);
 }
-END_TEST
 
-START_TEST(peer_that_is_gone_is_not_measured_and_makes_room)
+LS_TEST(source_peers, peer_that_is_gone_is_not_measured_and_makes_room)
 {
 	char address[32];
 	unsigned i;
@@ -267,9 +261,8 @@ START_TEST(peer_that_is_gone_is_not_measured_and_makes_room)
 	ck_assert_double_eq(series("link.tcp.connections{peer=\"10.0.0.1\"}"), -1);
 	ck_assert_double_eq(series("link.tcp.connections{peer=\"10.9.9.9\"}"), 1);
 }
-END_TEST
 
-START_TEST(this_kernel_is_asked)
+LS_TEST(source_peers, this_kernel_is_asked)
 {
 	struct ls_sample sample = { 0 };
 	struct ls_doctor d = { 0 };
@@ -280,32 +273,4 @@ START_TEST(this_kernel_is_asked)
 	ck_assert_uint_eq(d.count, 1);
 	ck_assert_int_eq((int)d.check[0].status,
 		rc == 0 ? LS_DOCTOR_OK : LS_DOCTOR_WARN);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("source_peers");
-	TCase *t = tcase_create("source_peers");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, connections_of_one_host_are_one_peer);
-	tcase_add_test(t, loopback_is_nobody);
-	tcase_add_test(t, shorter_tcp_info_of_an_older_kernel_is_read);
-	tcase_add_test(t, answers_that_make_no_sense_are_refused);
-	tcase_add_test(t, error_of_the_kernel_is_given_on);
-	tcase_add_test(t, peers_beyond_the_maximum_are_counted);
-	tcase_add_test(t, peers_become_series_that_count_from_when_they_are_seen);
-	tcase_add_test(t, counter_of_a_peer_never_falls);
-	tcase_add_test(t, peer_that_is_gone_is_not_measured_and_makes_room);
-	tcase_add_test(t, this_kernel_is_asked);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -52,7 +52,9 @@ read_slow(void)
 	source.read(source.self, LS_CADENCE_FAST | LS_CADENCE_SLOW, 5, &sample);
 }
 
-START_TEST(sensors_of_a_machine_without_any_are_absent)
+LS_CASE(source_sensors, setup, teardown);
+
+LS_TEST(source_sensors, sensors_of_a_machine_without_any_are_absent)
 {
 	struct ls_doctor d = { 0 };
 	struct ls_series_group g;
@@ -65,9 +67,8 @@ START_TEST(sensors_of_a_machine_without_any_are_absent)
 	source.tell(source.self, &d);
 	ck_assert_int_eq((int)d.check[0].status, LS_DOCTOR_NONE);
 }
-END_TEST
 
-START_TEST(sensors_give_each_zone_in_degrees)
+LS_TEST(source_sensors, sensors_give_each_zone_in_degrees)
 {
 	tree_write(sys, "class/thermal/thermal_zone0/temp", "41500\n");
 	tree_write(sys, "class/thermal/thermal_zone0/type", "x86_pkg_temp\n");
@@ -81,9 +82,8 @@ START_TEST(sensors_give_each_zone_in_degrees)
 	assert_series("host.thermal.zone_celsius{type=\"x86_pkg_temp\",zone=\"0\"}",
 		-1);
 }
-END_TEST
 
-START_TEST(sensors_sum_up_the_clock_of_all_cpus)
+LS_TEST(source_sensors, sensors_sum_up_the_clock_of_all_cpus)
 {
 	struct ls_doctor d = { 0 };
 
@@ -103,9 +103,8 @@ START_TEST(sensors_sum_up_the_clock_of_all_cpus)
 	read_slow();
 	assert_series("host.cpu.frequency_hz{stat=\"mean\"}", -1);
 }
-END_TEST
 
-START_TEST(sensors_count_thermal_throttling)
+LS_TEST(source_sensors, sensors_count_thermal_throttling)
 {
 	tree_write(sys, "devices/system/cpu/cpu0/thermal_throttle/core_throttle_count",
 		"2\n");
@@ -115,9 +114,8 @@ START_TEST(sensors_count_thermal_throttling)
 	read_slow();
 	assert_series("host.cpu.thermal_throttles_total", 7);
 }
-END_TEST
 
-START_TEST(sensors_are_read_at_the_slow_cadence)
+LS_TEST(source_sensors, sensors_are_read_at_the_slow_cadence)
 {
 	struct ls_sample sample = { 0 };
 	struct ls_series_group g;
@@ -131,27 +129,4 @@ START_TEST(sensors_are_read_at_the_slow_cadence)
 	ck_assert(ls_series_look(table, 0, &g));
 	ck_assert_uint_eq(g.readings, 1);
 	ck_assert_uint_eq(g.t_mono_ns, 5);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("source_sensors");
-	TCase *t = tcase_create("source_sensors");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, sensors_of_a_machine_without_any_are_absent);
-	tcase_add_test(t, sensors_give_each_zone_in_degrees);
-	tcase_add_test(t, sensors_sum_up_the_clock_of_all_cpus);
-	tcase_add_test(t, sensors_count_thermal_throttling);
-	tcase_add_test(t, sensors_are_read_at_the_slow_cadence);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

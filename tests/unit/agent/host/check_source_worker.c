@@ -84,7 +84,9 @@ read_first(void)
 	return s;
 }
 
-START_TEST(threads_are_summed_and_the_sum_never_falls)
+LS_CASE(source_worker, setup, teardown, .timeout_s = 30);
+
+LS_TEST(source_worker, threads_are_summed_and_the_sum_never_falls)
 {
 	const struct ls_sample *s;
 
@@ -107,9 +109,8 @@ START_TEST(threads_are_summed_and_the_sum_never_falls)
 	s = read_first();
 	ck_assert_double_eq(s->value[LS_METRIC_JOB_CPU], 4.5);
 }
-END_TEST
 
-START_TEST(switches_are_read_of_threads_that_ran)
+LS_TEST(source_worker, switches_are_read_of_threads_that_ran)
 {
 	const struct ls_sample *s;
 
@@ -123,9 +124,8 @@ START_TEST(switches_are_read_of_threads_that_ran)
 	s = read_first();
 	ck_assert_double_eq(s->value[LS_METRIC_JOB_INVOLUNTARY], 9);
 }
-END_TEST
 
-START_TEST(process_files_are_read)
+LS_TEST(source_worker, process_files_are_read)
 {
 	const struct ls_sample *s;
 
@@ -140,9 +140,8 @@ START_TEST(process_files_are_read)
 		250.0 * (double)sysconf(_SC_PAGESIZE));
 	ck_assert(!s->present[LS_METRIC_JOB_CPU]); /* no schedstat here */
 }
-END_TEST
 
-START_TEST(worker_that_is_gone_is_not_measured)
+LS_TEST(source_worker, worker_that_is_gone_is_not_measured)
 {
 	write_thread(100, 100, 1000, 0, 3);
 	ls_source_worker_watch(&worker, ids, 1);
@@ -152,9 +151,8 @@ START_TEST(worker_that_is_gone_is_not_measured)
 	ck_assert_ptr_null(ls_source_worker_sample(&worker, ids[0].ring_id));
 	ck_assert(!host.present[LS_METRIC_HOST_CPU_THROTTLED]);
 }
-END_TEST
 
-START_TEST(cgroup_of_version_1_is_found)
+LS_TEST(source_worker, cgroup_of_version_1_is_found)
 {
 	tree_write(proc, "100/cgroup", "1:cpu:/job/a\n2:cpuacct:/acct\n0::/u\n");
 	write_group("/job/a", 5);
@@ -165,9 +163,8 @@ START_TEST(cgroup_of_version_1_is_found)
 	ck_assert_double_eq(host.value[LS_METRIC_HOST_CPU_THROTTLED_PERIODS], 1);
 	ck_assert_double_eq(host.value[LS_METRIC_HOST_CGROUP_CPU], 7);
 }
-END_TEST
 
-START_TEST(cgroup_of_version_2_is_found_below_the_root_of_its_mount)
+LS_TEST(source_worker, cgroup_of_version_2_is_found_below_the_root_of_its_mount)
 {
 	tree_write(root, "proc/self/mountinfo", v2_mounts);
 	ck_assert_int_eq(worker.probe(worker.self), 0);
@@ -186,9 +183,8 @@ START_TEST(cgroup_of_version_2_is_found_below_the_root_of_its_mount)
 	(void)read_first();
 	ck_assert(!host.present[LS_METRIC_HOST_CGROUP_CPU]);
 }
-END_TEST
 
-START_TEST(different_cgroups_add_up_and_shared_ones_count_once)
+LS_TEST(source_worker, different_cgroups_add_up_and_shared_ones_count_once)
 {
 	tree_write(proc, "100/cgroup", "1:cpu:/a\n");
 	tree_write(proc, "200/cgroup", "1:cpu:/a\n");
@@ -208,9 +204,8 @@ START_TEST(different_cgroups_add_up_and_shared_ones_count_once)
 	worker.read(worker.self, LS_CADENCE_FAST, 9, &host);
 	ck_assert_double_eq(host.value[LS_METRIC_HOST_CPU_THROTTLED], 14);
 }
-END_TEST
 
-START_TEST(worker_moved_to_another_cgroup_goes_on)
+LS_TEST(source_worker, worker_moved_to_another_cgroup_goes_on)
 {
 	tree_write(proc, "100/cgroup", "1:cpu:/a\n");
 	write_group("/a", 10);
@@ -224,9 +219,8 @@ START_TEST(worker_moved_to_another_cgroup_goes_on)
 	(void)read_first();
 	ck_assert_double_eq(host.value[LS_METRIC_HOST_CPU_THROTTLED], 11);
 }
-END_TEST
 
-START_TEST(too_many_threads_are_not_measured)
+LS_TEST(source_worker, too_many_threads_are_not_measured)
 {
 	int i;
 
@@ -235,9 +229,8 @@ START_TEST(too_many_threads_are_not_measured)
 	ls_source_worker_watch(&worker, ids, 1);
 	ck_assert(!read_first()->present[LS_METRIC_JOB_CPU]);
 }
-END_TEST
 
-START_TEST(this_process_is_measured)
+LS_TEST(source_worker, this_process_is_measured)
 {
 	const struct ls_source_worker_id me = { { 5 }, getpid() };
 	const struct ls_sample *s;
@@ -253,33 +246,4 @@ START_TEST(this_process_is_measured)
 	ck_assert(s->present[LS_METRIC_JOB_RSS]);
 	real.free(real.self);
 	real.free(NULL);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("source_worker");
-	TCase *t = tcase_create("source_worker");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_set_timeout(t, 30);
-	tcase_add_test(t, threads_are_summed_and_the_sum_never_falls);
-	tcase_add_test(t, switches_are_read_of_threads_that_ran);
-	tcase_add_test(t, process_files_are_read);
-	tcase_add_test(t, worker_that_is_gone_is_not_measured);
-	tcase_add_test(t, cgroup_of_version_1_is_found);
-	tcase_add_test(t, cgroup_of_version_2_is_found_below_the_root_of_its_mount);
-	tcase_add_test(t, different_cgroups_add_up_and_shared_ones_count_once);
-	tcase_add_test(t, worker_moved_to_another_cgroup_goes_on);
-	tcase_add_test(t, too_many_threads_are_not_measured);
-	tcase_add_test(t, this_process_is_measured);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -77,7 +77,9 @@ static const struct {
 	{ 0x006f, 0, "v6e", false }, { 0x0076, 0, "7x", false },
 	{ 0x0083, 0, "tpu8i", false }, { 0x007c, 0, "tpu8t", false } };
 
-START_TEST(every_generation_is_found_with_its_nodes)
+LS_CASE(chips, setup, teardown);
+
+LS_TEST_EACH(chips, every_generation_is_found_with_its_nodes, generations)
 {
 	char function[32], node[32];
 	int i;
@@ -104,9 +106,8 @@ START_TEST(every_generation_is_found_with_its_nodes)
 	ck_assert_str_eq(chip(3)->node[0].path, node);
 	ck_assert_str_eq(chip(3)->pci, "0000:00:08");
 }
-END_TEST
 
-START_TEST(functions_of_a_slot_are_one_chip)
+LS_TEST(chips, functions_of_a_slot_are_one_chip)
 {
 	fake_tpu_function(root, "0001:00:05.1", 0x0076, 0, 1, 12);
 	fake_tpu_function(root, "0001:00:05.0", 0x0076, 0, 1, 11);
@@ -125,9 +126,8 @@ START_TEST(functions_of_a_slot_are_one_chip)
 	ck_assert_str_eq(chip(1)->node[1].path, "vfio/12");
 	ck_assert(told(LS_DOCTOR_WARN, "7x chip without its node /dev/vfio/2"));
 }
-END_TEST
 
-START_TEST(unknown_ids_survive_and_other_devices_are_no_chips)
+LS_TEST(chips, unknown_ids_survive_and_other_devices_are_no_chips)
 {
 	fake_tpu_function(root, "0000:00:04.0", 0x0042, 0, 0, 1); /* gVNIC */
 	fake_tpu_function(root, "0000:00:06.0", 0x001f, 0, 0, 2); /* a disk */
@@ -147,9 +147,8 @@ START_TEST(unknown_ids_survive_and_other_devices_are_no_chips)
 	ck_assert_str_eq(chip(1)->node[0].path, "accel0");
 	ck_assert(told(LS_DOCTOR_WARN, "PCI id 1ae0:0099 is not known"));
 }
-END_TEST
 
-START_TEST(missing_nodes_and_nodes_without_chip_are_said)
+LS_TEST(chips, missing_nodes_and_nodes_without_chip_are_said)
 {
 	fake_tpu_function(root, "0000:00:04.0", 0x005e, 0, 0, -1);
 	fake_tpu_function(root, "0000:00:05.0", 0x005e, 0, 0, -1);
@@ -167,18 +166,16 @@ START_TEST(missing_nodes_and_nodes_without_chip_are_said)
 	ck_assert_int_eq(ls_chips_find(chips), 0);
 	ck_assert(told(LS_DOCTOR_WARN, "1 nodes /dev/accelN without a chip"));
 }
-END_TEST
 
-START_TEST(hosts_without_chips_are_healthy)
+LS_TEST(chips, hosts_without_chips_are_healthy)
 {
 	ck_assert_int_eq(ls_chips_find(chips), 0);
 	ck_assert_uint_eq(ls_chips_count(chips), 0);
 	ck_assert(told(LS_DOCTOR_NONE, "no TPU on the PCI bus"));
 	ck_assert(ls_chips_find_owners(chips, 0)); /* nothing to look for */
 }
-END_TEST
 
-START_TEST(sys_that_cannot_be_listed_is_said)
+LS_TEST(chips, sys_that_cannot_be_listed_is_said)
 {
 	struct ls_chips *c;
 
@@ -189,9 +186,8 @@ START_TEST(sys_that_cannot_be_listed_is_said)
 	ck_assert_ptr_nonnull(strstr(doctor.check[0].fix, "--sys-root"));
 	ls_chips_free(c);
 }
-END_TEST
 
-START_TEST(senseless_files_are_no_chips)
+LS_TEST(chips, senseless_files_are_no_chips)
 {
 	tree_write(root, "sys/bus/pci/devices/0000:00:02.0/vendor", "0x1ae0\n");
 	tree_write(root, "sys/bus/pci/devices/0000:00:03.0/vendor", "0x1ae0\n");
@@ -207,9 +203,8 @@ START_TEST(senseless_files_are_no_chips)
 	ck_assert_uint_eq(ls_chips_count(chips), 1);
 	ck_assert_uint_eq(chip(0)->node_count, 0);
 }
-END_TEST
 
-START_TEST(too_many_chips_are_counted)
+LS_TEST(chips, too_many_chips_are_counted)
 {
 	char function[32];
 	int i;
@@ -222,7 +217,6 @@ START_TEST(too_many_chips_are_counted)
 	ck_assert_uint_eq(ls_chips_count(chips), LS_CHIPS_MAX);
 	ck_assert(told(LS_DOCTOR_WARN, "2 PCI functions beyond the first"));
 }
-END_TEST
 
 /* Two chips v5e, vfio/9 and vfio/10. */
 static void
@@ -235,7 +229,9 @@ two_chips(void)
 	ck_assert_int_eq(ls_chips_find(chips), 0);
 }
 
-START_TEST(owner_is_the_process_that_holds_the_node)
+LS_CASE(owners, setup, teardown);
+
+LS_TEST(owners, owner_is_the_process_that_holds_the_node)
 {
 	char inside[300];
 
@@ -258,9 +254,8 @@ START_TEST(owner_is_the_process_that_holds_the_node)
 	ck_assert_int_eq(ls_chips_owned_by(chips, 40), 0);
 	ck_assert_int_eq(ls_chips_owned_by(chips, 43), -ENOENT);
 }
-END_TEST
 
-START_TEST(looking_for_owners_goes_on_where_it_stopped)
+LS_TEST(owners, looking_for_owners_goes_on_where_it_stopped)
 {
 	char path[64];
 	int i, turns = 0;
@@ -288,13 +283,12 @@ START_TEST(looking_for_owners_goes_on_where_it_stopped)
 	ck_assert(ls_chips_find_owners(chips, MANY));
 	ck_assert_int_eq(chip(0)->node[0].owner, 0);
 }
-END_TEST
 
 /*
  * Root may look at all: it looks as nobody, from within the directory, since those
  * above it need not be open to nobody.
  */
-START_TEST(processes_that_may_not_be_looked_at_are_said)
+LS_TEST(owners, processes_that_may_not_be_looked_at_are_said)
 {
 	const bool is_root = geteuid() == 0;
 	int back = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -322,9 +316,8 @@ START_TEST(processes_that_may_not_be_looked_at_are_said)
 	ck_assert_int_eq(close(back), 0);
 	ck_assert(told(LS_DOCTOR_WARN, "no owner seen: 1 of 1 processes"));
 }
-END_TEST
 
-START_TEST(roots_have_a_maximum)
+LS_TEST(chips, roots_have_a_maximum)
 {
 	static char path[LS_PATH_MAX_BYTES + 1];
 	struct ls_chips *c;
@@ -333,38 +326,4 @@ START_TEST(roots_have_a_maximum)
 	ck_assert_int_eq(ls_chips_new(path, "/sys", "/dev", &c), -LS_ELIMIT);
 	ck_assert_int_eq(ls_chips_new("/proc", path, "/dev", &c), -LS_ELIMIT);
 	ck_assert_int_eq(ls_chips_new("/proc", "/sys", path, &c), -LS_ELIMIT);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("chips");
-	TCase *t = tcase_create("chips");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_loop_test(t, every_generation_is_found_with_its_nodes, 0,
-		(int)(sizeof(generations) / sizeof(generations[0])));
-	tcase_add_test(t, functions_of_a_slot_are_one_chip);
-	tcase_add_test(t, unknown_ids_survive_and_other_devices_are_no_chips);
-	tcase_add_test(t, missing_nodes_and_nodes_without_chip_are_said);
-	tcase_add_test(t, hosts_without_chips_are_healthy);
-	tcase_add_test(t, sys_that_cannot_be_listed_is_said);
-	tcase_add_test(t, senseless_files_are_no_chips);
-	tcase_add_test(t, too_many_chips_are_counted);
-	tcase_add_test(t, roots_have_a_maximum);
-	suite_add_tcase(s, t);
-	t = tcase_create("owners");
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, owner_is_the_process_that_holds_the_node);
-	tcase_add_test(t, looking_for_owners_goes_on_where_it_stopped);
-	tcase_add_test(t, processes_that_may_not_be_looked_at_are_said);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -12,7 +12,9 @@ static const struct {
 	{ 0x006f, 0x1234, "v6e" }, { 0x0076, 0, "7x" }, { 0x0083, 0, "tpu8i" },
 	{ 0x007c, 0, "tpu8t" } };
 
-START_TEST(every_generation_has_a_pci_id)
+LS_CASE(table);
+
+LS_TEST_EACH(table, every_generation_has_a_pci_id, pci)
 {
 	int g = ls_generation_by_pci(pci[_i].device, pci[_i].subsystem);
 
@@ -20,15 +22,13 @@ START_TEST(every_generation_has_a_pci_id)
 	ck_assert_str_eq(ls_generation_info((enum ls_generation)g)->name, pci[_i].name);
 	ck_assert_uint_eq(sizeof(pci) / sizeof(pci[0]), LS_GENERATION_COUNT);
 }
-END_TEST
 
-START_TEST(other_pci_ids_are_not_known)
+LS_TEST(table, other_pci_ids_are_not_known)
 {
 	ck_assert_int_eq(ls_generation_by_pci(0x0027, 0), -LS_EUNKNOWN);
 	ck_assert_int_eq(ls_generation_by_pci(0x0042, 0), -LS_EUNKNOWN);
 	ck_assert_int_eq(ls_generation_by_pci(0x0099, 0x004e), -LS_EUNKNOWN);
 }
-END_TEST
 
 static const struct {
 	const char *text, *name;
@@ -39,7 +39,7 @@ static const struct {
 	{ "tpu7x-16", "7x" }, { "v2-8", "v2" }, { "v3-32", "v3" }, { "v5e", "v5e" },
 	{ "7x", "7x" }, { "tpu8i", "tpu8i" }, { "tpu8t", "tpu8t" } };
 
-START_TEST(names_of_the_tools_are_known)
+LS_TEST_EACH(table, names_of_the_tools_are_known, names)
 {
 	int g = ls_generation_by_name(names[_i].text);
 
@@ -47,36 +47,11 @@ START_TEST(names_of_the_tools_are_known)
 	ck_assert_str_eq(ls_generation_info((enum ls_generation)g)->name,
 		names[_i].name);
 }
-END_TEST
 
 static const char *const strange[] = { "", "tpu", "tpu-", "v", "v5", "v44", "v5px",
 	"gpu-v4", "tpu-unknown(0x0099)" };
 
-START_TEST(other_names_are_not_known)
+LS_TEST_EACH(table, other_names_are_not_known, strange)
 {
 	ck_assert_int_eq(ls_generation_by_name(strange[_i]), -LS_EUNKNOWN);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("generation");
-	TCase *t = tcase_create("table");
-
-	tcase_add_loop_test(t, every_generation_has_a_pci_id, 0,
-		(int)(sizeof(pci) / sizeof(pci[0])));
-	tcase_add_test(t, other_pci_ids_are_not_known);
-	tcase_add_loop_test(t, names_of_the_tools_are_known, 0,
-		(int)(sizeof(names) / sizeof(names[0])));
-	tcase_add_loop_test(t, other_names_are_not_known, 0,
-		(int)(sizeof(strange) / sizeof(strange[0])));
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -83,7 +83,9 @@ told(const char *subject)
 
 /* --- sources -------------------------------------------------------------- */
 
-START_TEST(tpu_env_says_what_a_slice_is)
+LS_CASE(sources, setup, teardown);
+
+LS_TEST(sources, tpu_env_says_what_a_slice_is)
 {
 	metadata(LS_METADATA_TPU_ENV,
 		"ACCELERATOR_TYPE: 'v4-256'\nTYPE: 'V4'\nTOPOLOGY: '4x4x8'\n"
@@ -105,9 +107,8 @@ START_TEST(tpu_env_says_what_a_slice_is)
 	is_unknown("topology");
 	is_unknown("workers");
 }
-END_TEST
 
-START_TEST(metadata_items_are_fields)
+LS_TEST(sources, metadata_items_are_fields)
 {
 	metadata(LS_METADATA_ID, "123\n");
 	metadata(LS_METADATA_ZONE, "projects/1/zones/us-east1-d");
@@ -128,9 +129,8 @@ START_TEST(metadata_items_are_fields)
 	metadata(LS_METADATA_ENDPOINTS, "a,b");
 	is_unknown("endpoint"); /* there is no tenth */
 }
-END_TEST
 
-START_TEST(node_labels_are_fields)
+LS_TEST(sources, node_labels_are_fields)
 {
 	metadata(LS_METADATA_LABELS,
 		"cloud.google.com/gke-tpu-accelerator=tpu-v5-lite-podslice,"
@@ -147,9 +147,8 @@ START_TEST(node_labels_are_fields)
 	is_unknown("subslice.");
 	is("wrap", "false,false,false", "derived");
 }
-END_TEST
 
-START_TEST(labels_file_is_a_source)
+LS_TEST(sources, labels_file_is_a_source)
 {
 	static const char text[] = "jobset.sigs.k8s.io/jobset-name=\"train\"\n"
 				   "jobset.sigs.k8s.io/job-index=\"1\"\n"
@@ -168,9 +167,8 @@ START_TEST(labels_file_is_a_source)
 	ls_identity_labels(id, NULL, 0);
 	is_unknown("job");
 }
-END_TEST
 
-START_TEST(rings_say_what_their_job_knows)
+LS_TEST(sources, rings_say_what_their_job_knows)
 {
 	(void)snprintf(info.job, sizeof(info.job), "train");
 	(void)snprintf(info.slice, sizeof(info.slice), "0");
@@ -191,9 +189,8 @@ START_TEST(rings_say_what_their_job_knows)
 	ls_identity_rings(id, NULL, 0);
 	is_unknown("slice");
 }
-END_TEST
 
-START_TEST(jobs_that_differ_are_not_the_host)
+LS_TEST(sources, jobs_that_differ_are_not_the_host)
 {
 	struct ls_worker_info other = { .job = "b" };
 	struct ls_identity_ring rings[] = {
@@ -211,9 +208,8 @@ START_TEST(jobs_that_differ_are_not_the_host)
 	metadata(LS_METADATA_WORKER, "7");
 	is("worker", "7", "metadata");
 }
-END_TEST
 
-START_TEST(environment_is_whitelisted)
+LS_TEST(sources, environment_is_whitelisted)
 {
 	static const char text[] =
 		"TPU_WORKER_ID=4\0MEGASCALE_NUM_SLICES=2\0JOBSET_NAME=js\0"
@@ -232,11 +228,12 @@ START_TEST(environment_is_whitelisted)
 	ls_identity_environ_begin(id);
 	is_unknown("worker");
 }
-END_TEST
 
 /* --- order and conflicts -------------------------------------------------- */
 
-START_TEST(sources_win_in_their_order)
+LS_CASE(order, setup, teardown);
+
+LS_TEST(order, sources_win_in_their_order)
 {
 	static const char file[] = "cloud.google.com/gke-tpu-topology=\"1x2\"";
 
@@ -255,9 +252,8 @@ START_TEST(sources_win_in_their_order)
 	ls_identity_set(id, LS_IDENTITY_TOPOLOGY, LS_IDENTITY_FROM_CONFIG, "");
 	is("topology", "1x6", "ring");
 }
-END_TEST
 
-START_TEST(conflicts_stay_visible)
+LS_TEST(order, conflicts_stay_visible)
 {
 	const struct ls_doctor_check *c;
 	json_t *o, *field;
@@ -282,9 +278,8 @@ START_TEST(conflicts_stay_visible)
 	ck_assert_ptr_null(json_object_get(json_object_get(o, "zone"), "others"));
 	json_decref(o);
 }
-END_TEST
 
-START_TEST(one_thing_written_in_two_ways_is_no_conflict)
+LS_TEST(order, one_thing_written_in_two_ways_is_no_conflict)
 {
 	ring("TPU_CHIPS_PER_HOST_BOUNDS=2,2\nTPU_WORKER_ID=03\n");
 	metadata(LS_METADATA_TPU_ENV,
@@ -294,9 +289,8 @@ START_TEST(one_thing_written_in_two_ways_is_no_conflict)
 	ck_assert_ptr_null(told("conflict: chips_per_host_bounds"));
 	ck_assert_ptr_null(told("conflict: worker"));
 }
-END_TEST
 
-START_TEST(changes_are_counted)
+LS_TEST(order, changes_are_counted)
 {
 	uint64_t before;
 
@@ -314,7 +308,6 @@ START_TEST(changes_are_counted)
 	ck_assert(ls_identity_settle(id));
 	ck_assert_uint_eq(ls_identity_changes(id), before + 2);
 }
-END_TEST
 
 /* --- chips and coordinates ------------------------------------------------ */
 
@@ -343,7 +336,9 @@ chips_of(unsigned device, unsigned functions)
 	ls_chips_free(chips);
 }
 
-START_TEST(chips_have_places_from_their_device_ids)
+LS_CASE(chips, setup, teardown);
+
+LS_TEST(chips, chips_have_places_from_their_device_ids)
 {
 	const uint64_t devices[] = { 413, 404, 412, 405 };
 
@@ -370,9 +365,8 @@ START_TEST(chips_have_places_from_their_device_ids)
 	ls_identity_devices(id, devices, 0);
 	is_unknown("chip.0.device");
 }
-END_TEST
 
-START_TEST(two_devices_a_chip_have_no_known_place)
+LS_TEST(chips, two_devices_a_chip_have_no_known_place)
 {
 	const uint64_t devices[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
 
@@ -385,9 +379,8 @@ START_TEST(two_devices_a_chip_have_no_known_place)
 	is("chip.3.device", "6,7", "tpu");
 	is_unknown("chip.0.coords");
 }
-END_TEST
 
-START_TEST(devices_that_do_not_fit_the_chips_are_not_joined)
+LS_TEST(chips, devices_that_do_not_fit_the_chips_are_not_joined)
 {
 	const uint64_t devices[] = { 0, 1, 2 };
 	uint64_t many[LS_CHIPS_MAX * 2 + 1] = { 0 };
@@ -399,19 +392,19 @@ START_TEST(devices_that_do_not_fit_the_chips_are_not_joined)
 	ls_identity_devices(id, many, sizeof(many) / sizeof(many[0]));
 	ck_assert_ptr_null(told("devices")); /* nothing believed */
 }
-END_TEST
 
-START_TEST(unknown_chips_keep_their_name)
+LS_TEST(chips, unknown_chips_keep_their_name)
 {
 	chips_of(0x0099, 1);
 	is("generation", "tpu-unknown(0x0099)", "sysfs");
 	is("chips", "4", "sysfs");
 }
-END_TEST
 
 /* --- hostile values and hints --------------------------------------------- */
 
-START_TEST(hostile_values_stay_data)
+LS_CASE(hostile, setup, teardown);
+
+LS_TEST(hostile, hostile_values_stay_data)
 {
 	struct ls_wire_identity fields[LS_IDENTITY_FIELDS_MAX];
 	char text[2 * LS_IDENTITY_VALUE_MAX_BYTES] = "NODE_ID: '";
@@ -440,9 +433,8 @@ START_TEST(hostile_values_stay_data)
 	ck_assert_uint_eq(strlen(ls_identity_get(id, "node_id")),
 		LS_IDENTITY_VALUE_MAX_BYTES - 1);
 }
-END_TEST
 
-START_TEST(senseless_texts_are_told)
+LS_TEST(hostile, senseless_texts_are_told)
 {
 	metadata(LS_METADATA_TPU_ENV, "\001\002 no line");
 	ck_assert_ptr_nonnull(told("not valid: tpu-env"));
@@ -459,9 +451,8 @@ START_TEST(senseless_texts_are_told)
 	metadata(LS_METADATA_WORKER, "99999999999");
 	is_unknown("worker");
 }
-END_TEST
 
-START_TEST(offers_have_a_maximum)
+LS_TEST(hostile, offers_have_a_maximum)
 {
 	char text[16384] = "{";
 	size_t used = 1;
@@ -475,9 +466,8 @@ START_TEST(offers_have_a_maximum)
 	ck_assert_ptr_nonnull(told("limit"));
 	is("subslice.0x1", "v", "metadata");
 }
-END_TEST
 
-START_TEST(fields_fit_what_is_given)
+LS_TEST(hostile, fields_fit_what_is_given)
 {
 	struct ls_wire_identity fields[2];
 
@@ -489,9 +479,8 @@ START_TEST(fields_fit_what_is_given)
 	ck_assert_str_eq(fields[0].source, "machine");
 	ck_assert_str_eq(fields[1].key, "topology");
 }
-END_TEST
 
-START_TEST(what_hides_a_tpu_is_told)
+LS_TEST(hostile, what_hides_a_tpu_is_told)
 {
 	ring("TPU_RUNTIME_METRICS_PORTS=\nTPU_PROCESS_ADDRESSES=local\nTPU_SKIP_MDS_QUERY=true\n");
 	is("metrics_ports", "", "ring");
@@ -504,61 +493,12 @@ START_TEST(what_hides_a_tpu_is_told)
 	ck_assert_ptr_null(told("TPU_PROCESS_ADDRESSES"));
 	ck_assert_ptr_null(told("TPU_SKIP_MDS_QUERY"));
 }
-END_TEST
 
-START_TEST(options_are_checked)
+LS_TEST(hostile, options_are_checked)
 {
 	ck_assert(ls_identity_is_valid(LS_IDENTITY_WORKER, ""));
 	ck_assert(ls_identity_is_valid(LS_IDENTITY_WORKER, "12"));
 	ck_assert(!ls_identity_is_valid(LS_IDENTITY_WORKER, "w1"));
 	ck_assert(ls_identity_is_valid(LS_IDENTITY_TOPOLOGY, "4x4x8"));
 	ck_assert(!ls_identity_is_valid(LS_IDENTITY_TOPOLOGY, "big"));
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("identity");
-	TCase *t = tcase_create("sources");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, tpu_env_says_what_a_slice_is);
-	tcase_add_test(t, metadata_items_are_fields);
-	tcase_add_test(t, node_labels_are_fields);
-	tcase_add_test(t, labels_file_is_a_source);
-	tcase_add_test(t, rings_say_what_their_job_knows);
-	tcase_add_test(t, jobs_that_differ_are_not_the_host);
-	tcase_add_test(t, environment_is_whitelisted);
-	suite_add_tcase(s, t);
-	t = tcase_create("order");
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, sources_win_in_their_order);
-	tcase_add_test(t, conflicts_stay_visible);
-	tcase_add_test(t, one_thing_written_in_two_ways_is_no_conflict);
-	tcase_add_test(t, changes_are_counted);
-	suite_add_tcase(s, t);
-	t = tcase_create("chips");
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, chips_have_places_from_their_device_ids);
-	tcase_add_test(t, two_devices_a_chip_have_no_known_place);
-	tcase_add_test(t, devices_that_do_not_fit_the_chips_are_not_joined);
-	tcase_add_test(t, unknown_chips_keep_their_name);
-	suite_add_tcase(s, t);
-	t = tcase_create("hostile");
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, hostile_values_stay_data);
-	tcase_add_test(t, senseless_texts_are_told);
-	tcase_add_test(t, offers_have_a_maximum);
-	tcase_add_test(t, fields_fit_what_is_given);
-	tcase_add_test(t, what_hides_a_tpu_is_told);
-	tcase_add_test(t, options_are_checked);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

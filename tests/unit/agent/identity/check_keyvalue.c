@@ -27,7 +27,9 @@ setup(void)
 	told[0] = '\0';
 }
 
-START_TEST(tpu_env_is_cut_at_the_first_colon)
+LS_CASE(texts, setup, NULL);
+
+LS_TEST(texts, tpu_env_is_cut_at_the_first_colon)
 {
 	size_t bad = ls_keyvalue_tpu_env(
 		TEXT("ACCELERATOR_TYPE: 'v4-256'\n"
@@ -41,9 +43,8 @@ START_TEST(tpu_env_is_cut_at_the_first_colon)
 		"WORKER_ID=0;PLAIN=7;QUOTE=it''s;EMPTY=;HALF='x;LONE=';");
 	ck_assert_uint_eq(bad, 2);
 }
-END_TEST
 
-START_TEST(environ_is_cut_at_the_first_equals_sign)
+LS_TEST(texts, environ_is_cut_at_the_first_equals_sign)
 {
 	ck_assert_uint_eq(ls_keyvalue_environ(TEXT("A=1\0B=2=3\0\0junk\0=x\0C="), '\0',
 				  tell, told),
@@ -54,18 +55,16 @@ START_TEST(environ_is_cut_at_the_first_equals_sign)
 		0);
 	ck_assert_str_eq(told, "A=1;B= 2;");
 }
-END_TEST
 
-START_TEST(labels_are_a_list)
+LS_TEST(texts, labels_are_a_list)
 {
 	ck_assert_uint_eq(ls_keyvalue_labels(TEXT("a/b=1,c=,d,=e,f=g=h\n"), tell, told),
 		2);
 	ck_assert_str_eq(told, "a/b=1;c=;f=g=h;");
 	ck_assert_uint_eq(ls_keyvalue_labels("", 0, tell, told), 0);
 }
-END_TEST
 
-START_TEST(labels_file_is_unquoted)
+LS_TEST(texts, labels_file_is_unquoted)
 {
 	static char big[2048];
 
@@ -81,36 +80,12 @@ START_TEST(labels_file_is_unquoted)
 	big[2] = big[sizeof(big) - 1] = '"';
 	ck_assert_uint_eq(ls_keyvalue_labels_file(big, sizeof(big), tell, told), 1);
 }
-END_TEST
 
-START_TEST(key_is_compared_whole)
+LS_TEST(texts, key_is_compared_whole)
 {
 	const struct ls_keyvalue kv = { "NAMEX", "v", 4, 1 };
 
 	ck_assert(ls_keyvalue_is(&kv, "NAME"));
 	ck_assert(!ls_keyvalue_is(&kv, "NAMEX"));
 	ck_assert(!ls_keyvalue_is(&kv, "NAM"));
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("keyvalue");
-	TCase *t = tcase_create("texts");
-
-	tcase_add_checked_fixture(t, setup, NULL);
-	tcase_add_test(t, tpu_env_is_cut_at_the_first_colon);
-	tcase_add_test(t, environ_is_cut_at_the_first_equals_sign);
-	tcase_add_test(t, labels_are_a_list);
-	tcase_add_test(t, labels_file_is_unquoted);
-	tcase_add_test(t, key_is_compared_whole);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -86,7 +86,9 @@ told(void)
 	return &d.check[0];
 }
 
-START_TEST(every_item_is_asked_once_a_round)
+LS_CASE(rounds, setup, teardown);
+
+LS_TEST(rounds, every_item_is_asked_once_a_round)
 {
 	unsigned i;
 
@@ -102,15 +104,13 @@ START_TEST(every_item_is_asked_once_a_round)
 	ck_assert_uint_eq(ls_metadata_get_stats(metadata)->failures, 0);
 	ck_assert_int_eq((int)told()->status, LS_DOCTOR_OK);
 }
-END_TEST
 
-START_TEST(machine_that_is_no_tpu_has_no_items)
+LS_TEST(rounds, machine_that_is_no_tpu_has_no_items)
 {
 	ask();
 	ck_assert_uint_eq(absent, LS_METADATA_ITEM_COUNT);
 	ck_assert_int_eq((int)told()->status, LS_DOCTOR_OK);
 }
-END_TEST
 
 static const struct {
 	enum fake_metadata_mode mode;
@@ -119,7 +119,7 @@ static const struct {
 	{ FAKE_METADATA_HUGE, "too long" }, { FAKE_METADATA_GARBAGE, "cannot be read" },
 	{ FAKE_METADATA_FORBIDDEN, "HTTP status" } };
 
-START_TEST(server_that_answers_wrong_is_not_believed)
+LS_TEST_EACH(rounds, server_that_answers_wrong_is_not_believed, wrong)
 {
 	fake_metadata_v4_256(&server);
 	server.mode = wrong[_i].mode;
@@ -131,9 +131,8 @@ START_TEST(server_that_answers_wrong_is_not_believed)
 	ck_assert_ptr_nonnull(strstr(told()->why, wrong[_i].why));
 	ck_assert_uint_gt(strlen(told()->fix), 0);
 }
-END_TEST
 
-START_TEST(failing_server_is_asked_again_until_it_answers)
+LS_TEST(rounds, failing_server_is_asked_again_until_it_answers)
 {
 	stop_after = 3;
 	server.mode = FAKE_METADATA_FORBIDDEN;
@@ -146,9 +145,8 @@ START_TEST(failing_server_is_asked_again_until_it_answers)
 	ck_assert_uint_eq(absent, LS_METADATA_ITEM_COUNT);
 	ck_assert_int_eq((int)told()->status, LS_DOCTOR_OK);
 }
-END_TEST
 
-START_TEST(one_bad_item_does_not_hide_the_others)
+LS_TEST(rounds, one_bad_item_does_not_hide_the_others)
 {
 	fake_metadata_v4_256(&server);
 	server.mode = FAKE_METADATA_HUGE;
@@ -157,9 +155,8 @@ START_TEST(one_bad_item_does_not_hide_the_others)
 	ck_assert_uint_eq(ls_metadata_get_stats(metadata)->failures, 1);
 	ck_assert_uint_eq(answered[LS_METADATA_TPU_ENV], 1);
 }
-END_TEST
 
-START_TEST(second_bad_item_ends_the_round)
+LS_TEST(rounds, second_bad_item_ends_the_round)
 {
 	fake_metadata_v4_256(&server);
 	server.mode = FAKE_METADATA_GARBAGE;
@@ -169,26 +166,23 @@ START_TEST(second_bad_item_ends_the_round)
 	ck_assert_uint_eq(server.asked[LS_METADATA_ENDPOINTS], 1);
 	ck_assert_uint_eq(server.asked[LS_METADATA_ACCELERATOR], 0);
 }
-END_TEST
 
-START_TEST(silence_has_a_deadline)
+LS_TEST(rounds, silence_has_a_deadline)
 {
 	server.mode = FAKE_METADATA_HANG;
 	options.deadline_ns = 1;
 	ask();
 	ck_assert_ptr_nonnull(strstr(told()->why, "in time"));
 }
-END_TEST
 
-START_TEST(nobody_there_is_a_failure)
+LS_TEST(rounds, nobody_there_is_a_failure)
 {
 	fake_metadata_close(&server); /* the port is free again */
 	ask();
 	ck_assert_ptr_nonnull(strstr(told()->why, "nobody answers"));
 }
-END_TEST
 
-START_TEST(free_gives_up_what_is_under_way)
+LS_TEST(rounds, free_gives_up_what_is_under_way)
 {
 	server.mode = FAKE_METADATA_HANG;
 	ck_assert_int_eq(ls_metadata_new(loop, &options, &metadata), 0);
@@ -199,9 +193,8 @@ START_TEST(free_gives_up_what_is_under_way)
 	ck_assert_int_ge(event_base_loop(ls_loop_base(loop), EVLOOP_NONBLOCK), 0);
 	ck_assert_uint_eq(rounds, 0);
 }
-END_TEST
 
-START_TEST(only_numbers_are_addresses)
+LS_TEST(rounds, only_numbers_are_addresses)
 {
 	static const char *const bad[] = { "", "metadata.google.internal", "localhost",
 		"1.2.3", "1.2.3.4:", "1.2.3.4:0", "1.2.3.4:65536", "1.2.3.4:8x",
@@ -218,40 +211,9 @@ START_TEST(only_numbers_are_addresses)
 	ck_assert(ls_metadata_address_is_valid(LS_METADATA_ADDRESS));
 	ck_assert(ls_metadata_address_is_valid("127.0.0.1:65535"));
 }
-END_TEST
 
-START_TEST(not_asking_is_said)
+LS_TEST(rounds, not_asking_is_said)
 {
 	ck_assert_int_eq((int)told()->status, LS_DOCTOR_NONE);
 	ck_assert_str_eq(told()->why, "not asked");
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("metadata");
-	TCase *t = tcase_create("rounds");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, every_item_is_asked_once_a_round);
-	tcase_add_test(t, machine_that_is_no_tpu_has_no_items);
-	tcase_add_loop_test(t, server_that_answers_wrong_is_not_believed, 0,
-		(int)(sizeof(wrong) / sizeof(wrong[0])));
-	tcase_add_test(t, failing_server_is_asked_again_until_it_answers);
-	tcase_add_test(t, one_bad_item_does_not_hide_the_others);
-	tcase_add_test(t, second_bad_item_ends_the_round);
-	tcase_add_test(t, silence_has_a_deadline);
-	tcase_add_test(t, nobody_there_is_a_failure);
-	tcase_add_test(t, free_gives_up_what_is_under_way);
-	tcase_add_test(t, only_numbers_are_addresses);
-	tcase_add_test(t, not_asking_is_said);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -123,7 +123,9 @@ two_chips(void)
 
 /* --- sources -------------------------------------------------------------- */
 
-START_TEST(options_come_first)
+LS_CASE(sources, setup, teardown);
+
+LS_TEST(sources, options_come_first)
 {
 	config.host_name_is_given = true;
 	set(config.job, "j");
@@ -143,9 +145,8 @@ START_TEST(options_come_first)
 	is("zone", "us-central2-b", "metadata");
 	ck_assert(told("config says \"5\", metadata says \"3\"; the first is used"));
 }
-END_TEST
 
-START_TEST(metadata_server_is_asked_where_the_environment_says)
+LS_TEST(sources, metadata_server_is_asked_where_the_environment_says)
 {
 	ck_assert_int_eq(setenv("GCE_METADATA_IP", server.address, 1), 0);
 	fake_metadata_v4_256(&server);
@@ -157,9 +158,8 @@ START_TEST(metadata_server_is_asked_where_the_environment_says)
 	is("topology", "4x4x8", "tpu-env");
 	is("generation", "v4", "tpu-env");
 }
-END_TEST
 
-START_TEST(nobody_is_asked_without_a_reason)
+LS_TEST(sources, nobody_is_asked_without_a_reason)
 {
 	settle();
 	ck_assert(told("neither a TPU chip nor Google's firmware is here"));
@@ -177,9 +177,8 @@ START_TEST(nobody_is_asked_without_a_reason)
 	ck_assert(told("--metadata-address is off"));
 	ck_assert_uint_eq(server.unmarked + server.asked[0], 0);
 }
-END_TEST
 
-START_TEST(chips_and_firmware_are_reasons_to_ask)
+LS_TEST(sources, chips_and_firmware_are_reasons_to_ask)
 {
 	two_chips();
 	open_place(); /* the loop does not run: nobody is asked really */
@@ -194,9 +193,8 @@ START_TEST(chips_and_firmware_are_reasons_to_ask)
 	open_place();
 	ck_assert(told("not asked yet"));
 }
-END_TEST
 
-START_TEST(labels_file_is_read)
+LS_TEST(sources, labels_file_is_read)
 {
 	tree_write(root, "labels", "jobset.sigs.k8s.io/jobset-name=\"train\"\n");
 	set_below(config.labels_file, "labels");
@@ -207,9 +205,8 @@ START_TEST(labels_file_is_read)
 	settle();
 	ck_assert_ptr_null(ls_identity_get(ls_place_identity(place), "jobset"));
 }
-END_TEST
 
-START_TEST(environments_are_read_only_if_allowed)
+LS_TEST(sources, environments_are_read_only_if_allowed)
 {
 	two_chips();
 	set(config.metadata_address, "off");
@@ -222,9 +219,8 @@ START_TEST(environments_are_read_only_if_allowed)
 	is("worker", "2", "environment");
 	is("chips", "2", "sysfs");
 }
-END_TEST
 
-START_TEST(rings_are_a_source)
+LS_TEST(sources, rings_are_a_source)
 {
 	static const uint8_t kernel[16];
 	static const char env[] = "TPU_TOPOLOGY=2x2\n";
@@ -245,9 +241,8 @@ START_TEST(rings_are_a_source)
 	ls_source_step_free(steps);
 	step_ring_fini(&ring);
 }
-END_TEST
 
-START_TEST(device_ids_come_from_the_series_of_libtpu)
+LS_TEST(sources, device_ids_come_from_the_series_of_libtpu)
 {
 	static const char *const labels[] = { "device=\"13\"", "device=\"8\"",
 		"device=\"12\"", "device=\"9\"" };
@@ -285,9 +280,8 @@ START_TEST(device_ids_come_from_the_series_of_libtpu)
 	is("chip.3.coords", "1,3,0", "derived");
 	ls_series_free(t);
 }
-END_TEST
 
-START_TEST(settled_when_all_was_asked_or_time_is_over)
+LS_TEST(sources, settled_when_all_was_asked_or_time_is_over)
 {
 	uint64_t now = ls_loop_now(loop);
 
@@ -301,11 +295,12 @@ START_TEST(settled_when_all_was_asked_or_time_is_over)
 	ck_assert_int_eq(ls_place_settle(place), 0);
 	ck_assert(ls_place_is_settled(place, now));
 }
-END_TEST
 
 /* --- workers -------------------------------------------------------------- */
 
-START_TEST(workers_get_what_their_ring_does_not_say)
+LS_CASE(workers, setup, teardown);
+
+LS_TEST(workers, workers_get_what_their_ring_does_not_say)
 {
 	struct ls_step_ring ring = { .from = no_from, .env = "", .pid = 41 };
 	struct ls_worker_info w = { .chips = 0 };
@@ -331,9 +326,8 @@ START_TEST(workers_get_what_their_ring_does_not_say)
 	ls_place_complete(place, &ring, &w);
 	ck_assert_int_eq(w.chips, 0); /* which holds none */
 }
-END_TEST
 
-START_TEST(racks_and_input_shards_are_told)
+LS_TEST(workers, racks_and_input_shards_are_told)
 {
 	struct ls_step_ring ring = {
 		.from = no_from,
@@ -358,9 +352,8 @@ START_TEST(racks_and_input_shards_are_told)
 	ck_assert_str_eq(w.rack, "b3-r2");
 	ck_assert_str_eq(w.shard, "");
 }
-END_TEST
 
-START_TEST(single_slice_needs_no_name)
+LS_TEST(workers, single_slice_needs_no_name)
 {
 	struct ls_step_ring ring = { .from = no_from, .env = "" };
 	struct ls_worker_info w = { .chips = 0 };
@@ -378,11 +371,12 @@ START_TEST(single_slice_needs_no_name)
 	ls_place_complete(place, &ring, &w);
 	ck_assert_str_eq(w.slice, "blue"); /* somebody wants it so */
 }
-END_TEST
 
 /* --- what is shown -------------------------------------------------------- */
 
-START_TEST(once_shows_chips_and_identity)
+LS_CASE(shown, setup, teardown);
+
+LS_TEST(shown, once_shows_chips_and_identity)
 {
 	json_t *o, *chip, *node;
 
@@ -409,9 +403,8 @@ START_TEST(once_shows_chips_and_identity)
 		"python3");
 	json_decref(o);
 }
-END_TEST
 
-START_TEST(options_that_make_no_sense_are_told)
+LS_TEST(shown, options_that_make_no_sense_are_told)
 {
 	ck_assert_ptr_null(ls_place_check(&config));
 	set(config.worker_id, "w3");
@@ -430,42 +423,4 @@ START_TEST(options_that_make_no_sense_are_told)
 	ck_assert_ptr_nonnull(strstr(ls_place_check(&config), "--metadata-address"));
 	set(config.metadata_address, "127.0.0.1:80");
 	ck_assert_ptr_null(ls_place_check(&config));
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("place");
-	TCase *t = tcase_create("sources");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, options_come_first);
-	tcase_add_test(t, metadata_server_is_asked_where_the_environment_says);
-	tcase_add_test(t, nobody_is_asked_without_a_reason);
-	tcase_add_test(t, chips_and_firmware_are_reasons_to_ask);
-	tcase_add_test(t, labels_file_is_read);
-	tcase_add_test(t, environments_are_read_only_if_allowed);
-	tcase_add_test(t, rings_are_a_source);
-	tcase_add_test(t, device_ids_come_from_the_series_of_libtpu);
-	tcase_add_test(t, settled_when_all_was_asked_or_time_is_over);
-	suite_add_tcase(s, t);
-	t = tcase_create("workers");
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, workers_get_what_their_ring_does_not_say);
-	tcase_add_test(t, racks_and_input_shards_are_told);
-	tcase_add_test(t, single_slice_needs_no_name);
-	suite_add_tcase(s, t);
-	t = tcase_create("shown");
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, once_shows_chips_and_identity);
-	tcase_add_test(t, options_that_make_no_sense_are_told);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

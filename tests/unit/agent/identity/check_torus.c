@@ -17,7 +17,9 @@ torus(const char *text)
 static const char *const no_topology[] = { "", "4", "4x", "x4", "4x4x4x4", "4x4x",
 	"0x4", "4x-1", "1025x2", "99999999999x2", "4,4", "4x4 ", "4x 4" };
 
-START_TEST(topology_is_two_or_three_sides)
+LS_CASE(texts);
+
+LS_TEST(texts, topology_is_two_or_three_sides)
 {
 	struct ls_torus t = torus("4x4x8");
 
@@ -27,18 +29,16 @@ START_TEST(topology_is_two_or_three_sides)
 	t = torus("1024x1024x1024");
 	ck_assert_uint_eq(ls_torus_volume(t.size), 1u << 30);
 }
-END_TEST
 
-START_TEST(anything_else_is_no_topology)
+LS_TEST_EACH(texts, anything_else_is_no_topology, no_topology)
 {
 	struct ls_torus t = { .size = { 7, 7, 7 } };
 
 	ck_assert_int_eq(ls_torus_parse(no_topology[_i], &t), -LS_EPARSE);
 	ck_assert_uint_eq(t.size[0], 7);
 }
-END_TEST
 
-START_TEST(bounds_are_lists)
+LS_TEST(texts, bounds_are_lists)
 {
 	uint32_t b[LS_TORUS_AXES];
 
@@ -49,9 +49,8 @@ START_TEST(bounds_are_lists)
 	ck_assert_int_eq(ls_torus_parse_bounds("2x2", b), -LS_EPARSE);
 	ck_assert_int_eq(ls_torus_parse_bounds("2,2,1,1", b), -LS_EPARSE);
 }
-END_TEST
 
-START_TEST(wrap_is_a_list_of_truths)
+LS_TEST(texts, wrap_is_a_list_of_truths)
 {
 	struct ls_torus t = torus("4x4x4");
 
@@ -66,10 +65,11 @@ START_TEST(wrap_is_a_list_of_truths)
 	ck_assert_int_eq(ls_torus_parse_wrap("truefalse", &t), -LS_EPARSE);
 	ck_assert(!t.wrap[0] && t.wrap[1]); /* as it was */
 }
-END_TEST
+
+LS_CASE(places);
 
 /* The published samples of facts: the ids of one host are one block. */
-START_TEST(published_device_ids_are_blocks)
+LS_TEST(places, published_device_ids_are_blocks)
 {
 	const uint64_t v5p[] = { 404, 405, 412, 413 }, v4[] = { 13, 8, 12, 9 };
 	const uint32_t block[] = { 2, 2, 1 };
@@ -85,9 +85,8 @@ START_TEST(published_device_ids_are_blocks)
 	ck_assert(at[0][0] == 1 && at[0][1] == 3 && at[0][2] == 0);
 	ck_assert(at[1][0] == 0 && at[1][1] == 2 && at[1][2] == 0);
 }
-END_TEST
 
-START_TEST(other_device_ids_have_no_place)
+LS_TEST(places, other_device_ids_have_no_place)
 {
 	const uint64_t row[] = { 0, 1, 2, 3 }, twice[] = { 0, 1, 4, 4 },
 		       three[] = { 0, 1, 4 };
@@ -109,7 +108,6 @@ START_TEST(other_device_ids_have_no_place)
 	ck_assert_int_eq(ls_torus_place_host(&t, block, row, 0, at), -LS_ERANGE);
 	ck_assert_int_eq(ls_torus_place(&t, 128, at[0]), -LS_ERANGE);
 }
-END_TEST
 
 static const struct {
 	enum ls_generation generation;
@@ -127,7 +125,7 @@ static const struct {
 	{ LS_GENERATION_TPU8T, "4x4x4", false, { false, false, false } },
 };
 
-START_TEST(wrap_follows_the_generation)
+LS_TEST_EACH(places, wrap_follows_the_generation, rules)
 {
 	struct ls_torus t = torus(rules[_i].topology);
 	unsigned axis;
@@ -137,9 +135,8 @@ START_TEST(wrap_follows_the_generation)
 	for (axis = 0; axis < LS_TORUS_AXES; axis++)
 		ck_assert_int_eq(t.wrap[axis], rules[_i].wrap[axis]);
 }
-END_TEST
 
-START_TEST(neighbours_wrap_only_where_the_axis_does)
+LS_TEST(places, neighbours_wrap_only_where_the_axis_does)
 {
 	const uint32_t corner[] = { 0, 0, 0 }, inside[] = { 1, 1, 1 };
 	uint64_t n[LS_TORUS_NEIGHBOURS_MAX];
@@ -162,9 +159,8 @@ START_TEST(neighbours_wrap_only_where_the_axis_does)
 	/* both ways, one chip */
 	ck_assert_uint_eq(ls_torus_neighbours(&t, corner, n), 2);
 }
-END_TEST
 
-START_TEST(links_go_both_ways)
+LS_TEST(places, links_go_both_ways)
 {
 	struct ls_torus t = torus("4x16");
 	uint64_t n[LS_TORUS_NEIGHBOURS_MAX], back[LS_TORUS_NEIGHBOURS_MAX], device;
@@ -186,41 +182,9 @@ START_TEST(links_go_both_ways)
 		}
 	}
 }
-END_TEST
 
-START_TEST(global_worker_counts_slices)
+LS_TEST(places, global_worker_counts_slices)
 {
 	ck_assert_uint_eq(ls_torus_global_worker(3, 4, 0), 3);
 	ck_assert_uint_eq(ls_torus_global_worker(3, 4, 2), 11);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("torus");
-	TCase *t = tcase_create("texts");
-
-	tcase_add_test(t, topology_is_two_or_three_sides);
-	tcase_add_loop_test(t, anything_else_is_no_topology, 0,
-		(int)(sizeof(no_topology) / sizeof(no_topology[0])));
-	tcase_add_test(t, bounds_are_lists);
-	tcase_add_test(t, wrap_is_a_list_of_truths);
-	suite_add_tcase(s, t);
-	t = tcase_create("places");
-	tcase_add_test(t, published_device_ids_are_blocks);
-	tcase_add_test(t, other_device_ids_have_no_place);
-	tcase_add_loop_test(t, wrap_follows_the_generation, 0,
-		(int)(sizeof(rules) / sizeof(rules[0])));
-	tcase_add_test(t, neighbours_wrap_only_where_the_axis_does);
-	tcase_add_test(t, links_go_both_ways);
-	tcase_add_test(t, global_worker_counts_slices);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

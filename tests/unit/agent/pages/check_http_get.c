@@ -137,7 +137,9 @@ answer_with(const char *text)
 	(void)close(fd);
 }
 
-START_TEST(answer_without_the_expected_header_is_not_believed)
+LS_CASE(http_get, setup, teardown);
+
+LS_TEST(http_get, answer_without_the_expected_header_is_not_believed)
 {
 	char url[64];
 
@@ -163,9 +165,8 @@ START_TEST(answer_without_the_expected_header_is_not_believed)
 	ck_assert_int_eq(answer.rc, 0);
 	ck_assert_str_eq(answer.body, "1");
 }
-END_TEST
 
-START_TEST(gives_status_and_body)
+LS_TEST(http_get, gives_status_and_body)
 {
 	char request[2048], host[64];
 	int fd;
@@ -187,9 +188,8 @@ START_TEST(gives_status_and_body)
 	ck_assert_int_eq(answer.status, 200);
 	ck_assert_str_eq(answer.body, "abc");
 }
-END_TEST
 
-START_TEST(chunks_are_put_together)
+LS_TEST(http_get, chunks_are_put_together)
 {
 	ck_assert_int_eq(ls_http_get_start(get, NULL), 0);
 	answer_with("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -198,9 +198,8 @@ START_TEST(chunks_are_put_together)
 	ck_assert_int_eq(answer.rc, 0);
 	ck_assert_str_eq(answer.body, "abcde");
 }
-END_TEST
 
-START_TEST(other_statuses_are_told)
+LS_TEST(http_get, other_statuses_are_told)
 {
 	ck_assert_int_eq(ls_http_get_start(get, NULL), 0);
 	answer_with("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
@@ -209,9 +208,8 @@ START_TEST(other_statuses_are_told)
 	ck_assert_int_eq(answer.status, 404);
 	ck_assert_uint_eq(answer.len, 0);
 }
-END_TEST
 
-START_TEST(nobody_there_is_absent)
+LS_TEST(http_get, nobody_there_is_absent)
 {
 	(void)close(server);
 	server = -1;
@@ -220,9 +218,8 @@ START_TEST(nobody_there_is_absent)
 	ck_assert_int_eq(answer.rc, -LS_EABSENT);
 	ck_assert_int_eq(answer.status, 0);
 }
-END_TEST
 
-START_TEST(silence_ends_at_the_deadline)
+LS_TEST(http_get, silence_ends_at_the_deadline)
 {
 	char url[64];
 
@@ -237,7 +234,6 @@ START_TEST(silence_ends_at_the_deadline)
 	pump_until(2);
 	ck_assert_int_eq(answer.rc, -ETIMEDOUT);
 }
-END_TEST
 
 static const struct {
 	const char *text;
@@ -252,7 +248,7 @@ static const struct {
 		-LS_ELIMIT },
 };
 
-START_TEST(what_is_no_answer_is_told_apart)
+LS_TEST_EACH(http_get, what_is_no_answer_is_told_apart, bad)
 {
 	ck_assert_int_eq(ls_http_get_start(get, NULL), 0);
 	answer_with(bad[_i].text);
@@ -261,9 +257,8 @@ START_TEST(what_is_no_answer_is_told_apart)
 		answer.rc, bad[_i].rc);
 	ck_assert_uint_eq(answer.len, 0);
 }
-END_TEST
 
-START_TEST(endless_header_is_refused)
+LS_TEST(http_get, endless_header_is_refused)
 {
 	char *text = malloc(2 * 16384 + 64);
 
@@ -276,9 +271,8 @@ START_TEST(endless_header_is_refused)
 	ck_assert_int_eq(answer.rc, -LS_EPARSE);
 	free(text);
 }
-END_TEST
 
-START_TEST(the_callback_may_ask_again_and_free)
+LS_TEST(http_get, the_callback_may_ask_again_and_free)
 {
 	char request[2048];
 	int fd;
@@ -298,9 +292,8 @@ START_TEST(the_callback_may_ask_again_and_free)
 	ck_assert_str_eq(answer.body, "2");
 	ck_assert_ptr_null(get);
 }
-END_TEST
 
-START_TEST(free_ends_what_is_under_way)
+LS_TEST(http_get, free_ends_what_is_under_way)
 {
 	char request[2048];
 	int fd;
@@ -315,9 +308,8 @@ START_TEST(free_ends_what_is_under_way)
 	ck_assert_uint_eq(answer.told, 0);
 	(void)close(fd);
 }
-END_TEST
 
-START_TEST(other_urls_are_refused)
+LS_TEST(http_get, other_urls_are_refused)
 {
 	static const char *const urls[] = { "", "127.0.0.1:80", "https://127.0.0.1/",
 		"http://", "http:///x", "http://u:p@h/", "http://h:0/",
@@ -331,34 +323,4 @@ START_TEST(other_urls_are_refused)
 	for (i = 0; i < sizeof(urls) / sizeof(urls[0]); i++)
 		ck_assert_msg(ls_http_get_check(urls[i]) == -LS_EPARSE, "%s", urls[i]);
 	ck_assert_int_eq(ls_http_get_check("http://h:1/"), 0);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("http_get");
-	TCase *t = tcase_create("http_get");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, gives_status_and_body);
-	tcase_add_test(t, answer_without_the_expected_header_is_not_believed);
-	tcase_add_test(t, chunks_are_put_together);
-	tcase_add_test(t, other_statuses_are_told);
-	tcase_add_test(t, nobody_there_is_absent);
-	tcase_add_test(t, silence_ends_at_the_deadline);
-	tcase_add_loop_test(t, what_is_no_answer_is_told_apart, 0,
-		(int)(sizeof(bad) / sizeof(bad[0])));
-	tcase_add_test(t, endless_header_is_refused);
-	tcase_add_test(t, the_callback_may_ask_again_and_free);
-	tcase_add_test(t, free_ends_what_is_under_way);
-	tcase_add_test(t, other_urls_are_refused);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -50,7 +50,9 @@ take(const char *name, enum ls_prom_type type, double value)
 	return ls_prom_map_take(map, &s, &taken);
 }
 
-START_TEST(the_built_in_rules_give_base_units)
+LS_CASE(prom_map, NULL, teardown);
+
+LS_TEST(prom_map, the_built_in_rules_give_base_units)
 {
 	ck_assert_int_eq(ls_prom_map_new("", &map, why, sizeof(why)), 0);
 	ck_assert(take("duty_cycle", LS_PROM_GAUGE, 87.5));
@@ -74,9 +76,8 @@ START_TEST(the_built_in_rules_give_base_units)
 		take("grain_python_data_sources_bytes_read_total", LS_PROM_COUNTER, 3));
 	ck_assert_str_eq(taken.name, "job.input.read_bytes_total");
 }
-END_TEST
 
-START_TEST(what_no_rule_names_is_left)
+LS_TEST(prom_map, what_no_rule_names_is_left)
 {
 	static const char *const left[] = { "go_goroutines",
 		"grpc_tcp_packets_sent_count", "bamm2_bits_received_count",
@@ -89,9 +90,8 @@ START_TEST(what_no_rule_names_is_left)
 	ck_assert(!take("jax_orbax_write_gbytes_per_sec_created", LS_PROM_SUMMARY, 1));
 	ck_assert(!take("jax_orbax_write_gbytes_per_sec_sum", LS_PROM_GAUGE, 1));
 }
-END_TEST
 
-START_TEST(a_file_comes_before_the_built_in_rules)
+LS_TEST(prom_map, a_file_comes_before_the_built_in_rules)
 {
 	ck_assert_int_eq(
 		load("# ours\n\n"
@@ -112,9 +112,8 @@ START_TEST(a_file_comes_before_the_built_in_rules)
 	ck_assert_str_eq(ls_prom_map_rule(map, 2)->to, "host.mine_bytes");
 	ck_assert_ptr_null(ls_prom_map_rule(map, LS_PROM_RULES_MAX));
 }
-END_TEST
 
-START_TEST(a_star_takes_the_rest_as_it_is)
+LS_TEST(prom_map, a_star_takes_the_rest_as_it_is)
 {
 	char name[LS_SERIES_NAME_MAX_BYTES + 1];
 
@@ -130,7 +129,6 @@ START_TEST(a_star_takes_the_rest_as_it_is)
 	ck_assert(!take(name, LS_PROM_GAUGE, 1));
 	ck_assert(take(name + 1, LS_PROM_GAUGE, 1));
 }
-END_TEST
 
 static const struct {
 	const char *text, *why;
@@ -150,14 +148,13 @@ static const struct {
 	{ "a b \xff\n", "line 1: a label is not a name" },
 };
 
-START_TEST(a_bad_line_is_said)
+LS_TEST_EACH(prom_map, a_bad_line_is_said, bad)
 {
 	ck_assert_int_eq(load(bad[_i].text), -LS_EPARSE);
 	ck_assert_msg(strncmp(why, bad[_i].why, strlen(bad[_i].why)) == 0, "%s", why);
 }
-END_TEST
 
-START_TEST(files_have_their_maxima)
+LS_TEST(prom_map, files_have_their_maxima)
 {
 	char *text = malloc(2 * LS_PROM_MAP_MAX_BYTES);
 	size_t len = 0, i;
@@ -178,29 +175,4 @@ START_TEST(files_have_their_maxima)
 	ck_assert_int_eq(ls_prom_map_new("/nonexistent", &map, why, sizeof(why)),
 		-ENOENT);
 	free(text);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("prom_map");
-	TCase *t = tcase_create("prom_map");
-
-	tcase_add_checked_fixture(t, NULL, teardown);
-	tcase_add_test(t, the_built_in_rules_give_base_units);
-	tcase_add_test(t, what_no_rule_names_is_left);
-	tcase_add_test(t, a_file_comes_before_the_built_in_rules);
-	tcase_add_test(t, a_star_takes_the_rest_as_it_is);
-	tcase_add_loop_test(t, a_bad_line_is_said, 0,
-		(int)(sizeof(bad) / sizeof(bad[0])));
-	tcase_add_test(t, files_have_their_maxima);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

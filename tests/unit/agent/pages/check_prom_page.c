@@ -104,7 +104,9 @@ read_corpus(const char *name)
 	free(text);
 }
 
-START_TEST(the_device_plugin_is_read_in_base_units)
+LS_CASE(prom_page, setup, teardown);
+
+LS_TEST(prom_page, the_device_plugin_is_read_in_base_units)
 {
 	const struct ls_prom_page_stats *n = ls_prom_page_get_stats(page);
 
@@ -134,9 +136,8 @@ START_TEST(the_device_plugin_is_read_in_base_units)
 	ck_assert_double_eq(value("chip.hbm.bandwidth_ratio{chip=\"13\",index=\"3\"}"),
 		40.9 * 0.01);
 }
-END_TEST
 
-START_TEST(without_a_pod_there_are_only_local_numbers)
+LS_TEST(prom_page, without_a_pod_there_are_only_local_numbers)
 {
 	read_corpus("device_plugin_idle.prom");
 	ck_assert_uint_eq(group()->count, 8 + 1);
@@ -147,9 +148,8 @@ START_TEST(without_a_pod_there_are_only_local_numbers)
 		52.07 * 0.01);
 	ck_assert(isnan(value("chip.tensorcore.utilization_ratio{index=\"3\"}")));
 }
-END_TEST
 
-START_TEST(different_counts_are_not_joined)
+LS_TEST(prom_page, different_counts_are_not_joined)
 {
 	ck_assert_int_eq(read_page("duty_cycle{accelerator_id=\"i-4\"} 1\n"
 				   "duty_cycle{accelerator_id=\"i-5\"} 2\n"
@@ -160,9 +160,8 @@ START_TEST(different_counts_are_not_joined)
 	ck_assert_double_eq(value("chip.tensorcore.utilization_ratio{index=\"0\"}"),
 		0.03);
 }
-END_TEST
 
-START_TEST(a_chip_that_makes_no_sense_is_left_out)
+LS_TEST(prom_page, a_chip_that_makes_no_sense_is_left_out)
 {
 	ck_assert_int_eq(
 		read_page("duty_cycle{accelerator_id=\"i-x\"} 1\n"
@@ -177,9 +176,8 @@ START_TEST(a_chip_that_makes_no_sense_is_left_out)
 		0.5);
 	ck_assert_double_eq(value("chip.duty_cycle_ratio"), 0.25);
 }
-END_TEST
 
-START_TEST(orbax_and_grain_are_read)
+LS_TEST(prom_page, orbax_and_grain_are_read)
 {
 	read_corpus("orbax.prom");
 	ck_assert_double_eq(value("job.checkpoint.write_bytes_per_second_sum"),
@@ -195,16 +193,14 @@ START_TEST(orbax_and_grain_are_read)
 	ck_assert_double_eq(value("job.input.prefetch_ready_sum"), 400);
 	ck_assert_double_eq(value("job.input.read_bytes_total"), 1.5e9);
 }
-END_TEST
 
-START_TEST(a_page_of_somebody_else_is_no_source)
+LS_TEST(prom_page, a_page_of_somebody_else_is_no_source)
 {
 	ck_assert_int_eq(read_page("up 1\n", true), 0);
 	ck_assert_int_eq(ls_prom_page_state(page), LS_PROM_ABSENT);
 	ck_assert_ptr_null(group());
 	ck_assert_str_eq(ls_prom_page_why(page), "");
 }
-END_TEST
 
 /* A page of one chip: what changes at each reading, what never does. */
 static int
@@ -221,7 +217,7 @@ read_values(double tensorcore, double duty, bool stepped)
 	return read_page(text, stepped);
 }
 
-START_TEST(a_frozen_page_is_not_measured)
+LS_TEST(prom_page, a_frozen_page_is_not_measured)
 {
 	unsigned i;
 
@@ -243,9 +239,8 @@ START_TEST(a_frozen_page_is_not_measured)
 	ck_assert_double_eq(value("chip.tensorcore.utilization_ratio{index=\"0\"}"),
 		0.51);
 }
-END_TEST
 
-START_TEST(values_that_never_change_make_no_page_stale)
+LS_TEST(prom_page, values_that_never_change_make_no_page_stale)
 {
 	unsigned i;
 
@@ -262,9 +257,8 @@ START_TEST(values_that_never_change_make_no_page_stale)
 		ck_assert_int_eq(ls_prom_page_state(page), LS_PROM_GOOD);
 	}
 }
-END_TEST
 
-START_TEST(nothing_changes_while_nothing_steps)
+LS_TEST(prom_page, nothing_changes_while_nothing_steps)
 {
 	unsigned i;
 
@@ -275,9 +269,8 @@ START_TEST(nothing_changes_while_nothing_steps)
 	ck_assert_int_eq(ls_prom_page_state(page), LS_PROM_GOOD);
 	ck_assert_double_eq(value("chip.tensorcore.utilization_ratio{index=\"0\"}"), 0);
 }
-END_TEST
 
-START_TEST(a_page_that_fails_is_not_measured)
+LS_TEST(prom_page, a_page_that_fails_is_not_measured)
 {
 	ck_assert_int_eq(read_values(50, 90, true), 0);
 	ls_prom_page_fail(page, "no answer", now += LS_PROM_INTERVAL_NS);
@@ -297,9 +290,8 @@ START_TEST(a_page_that_fails_is_not_measured)
 	ck_assert_double_eq(value(STALE), 0);
 	ck_assert_double_eq(value("chip.duty_cycle_ratio{chip=\"4\"}"), 0.9);
 }
-END_TEST
 
-START_TEST(a_page_that_is_gone_is_forgotten)
+LS_TEST(prom_page, a_page_that_is_gone_is_forgotten)
 {
 	unsigned i;
 
@@ -314,9 +306,8 @@ START_TEST(a_page_that_is_gone_is_forgotten)
 	ck_assert_ptr_null(group());
 	ck_assert_int_eq(ls_prom_page_state(page), LS_PROM_ABSENT);
 }
-END_TEST
 
-START_TEST(a_series_that_is_gone_is_forgotten)
+LS_TEST(prom_page, a_series_that_is_gone_is_forgotten)
 {
 	unsigned i;
 
@@ -332,9 +323,8 @@ START_TEST(a_series_that_is_gone_is_forgotten)
 	ck_assert_uint_eq(group()->count, 2);
 	ck_assert(isnan(value("chip.duty_cycle_ratio{chip=\"4\",index=\"0\"}")));
 }
-END_TEST
 
-START_TEST(too_many_labels_find_no_room)
+LS_TEST(prom_page, too_many_labels_find_no_room)
 {
 	const struct ls_prom_page_stats *n = ls_prom_page_get_stats(page);
 	char *text = malloc(2000 * 32);
@@ -359,9 +349,8 @@ START_TEST(too_many_labels_find_no_room)
 	ck_assert_uint_eq(n->taken, LS_PROM_SERIES_MAX);
 	free(text);
 }
-END_TEST
 
-START_TEST(hostile_labels_stay_inside_their_series)
+LS_TEST(prom_page, hostile_labels_stay_inside_their_series)
 {
 	const struct ls_prom_page_stats *n;
 	char text[1400], longest[600];
@@ -377,9 +366,8 @@ START_TEST(hostile_labels_stay_inside_their_series)
 	ck_assert_uint_eq(n->taken + n->twins + n->refused, 3);
 	ck_assert_double_eq(value("a{b=\"__\\x0a\\x1b[2J\\xff\",c=\"\"}"), 1);
 }
-END_TEST
 
-START_TEST(a_full_table_refuses_and_goes_on)
+LS_TEST(prom_page, a_full_table_refuses_and_goes_on)
 {
 	struct ls_prom_page *more[8];
 	char name[16], *text = malloc(300 * 32);
@@ -400,37 +388,4 @@ START_TEST(a_full_table_refuses_and_goes_on)
 	for (i = 0; i < 8; i++)
 		ls_prom_page_free(more[i]);
 	free(text);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("prom_page");
-	TCase *t = tcase_create("prom_page");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, the_device_plugin_is_read_in_base_units);
-	tcase_add_test(t, without_a_pod_there_are_only_local_numbers);
-	tcase_add_test(t, different_counts_are_not_joined);
-	tcase_add_test(t, a_chip_that_makes_no_sense_is_left_out);
-	tcase_add_test(t, orbax_and_grain_are_read);
-	tcase_add_test(t, a_page_of_somebody_else_is_no_source);
-	tcase_add_test(t, a_frozen_page_is_not_measured);
-	tcase_add_test(t, values_that_never_change_make_no_page_stale);
-	tcase_add_test(t, nothing_changes_while_nothing_steps);
-	tcase_add_test(t, a_page_that_fails_is_not_measured);
-	tcase_add_test(t, a_page_that_is_gone_is_forgotten);
-	tcase_add_test(t, a_series_that_is_gone_is_forgotten);
-	tcase_add_test(t, too_many_labels_find_no_room);
-	tcase_add_test(t, hostile_labels_stay_inside_their_series);
-	tcase_add_test(t, a_full_table_refuses_and_goes_on);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -36,7 +36,9 @@ parse(const char *text)
 	return rc != 0 ? rc : ls_prom_text_end(&page);
 }
 
-START_TEST(samples_have_names_labels_values_and_types)
+LS_CASE(prom_text);
+
+LS_TEST(prom_text, samples_have_names_labels_values_and_types)
 {
 	ck_assert_int_eq(
 		parse("# HELP duty_cycle Percent of time.\n"
@@ -61,9 +63,8 @@ START_TEST(samples_have_names_labels_values_and_types)
 		"q{quantile=0.5} 3 4\n");
 	ck_assert_uint_eq(page.samples, 8);
 }
-END_TEST
 
-START_TEST(values_may_be_no_numbers)
+LS_TEST(prom_text, values_may_be_no_numbers)
 {
 	ck_assert_int_eq(
 		parse("a NaN\na +Inf\na -Inf\na nan\na 9223372036854775808\na -0\n"),
@@ -72,16 +73,14 @@ START_TEST(values_may_be_no_numbers)
 		"a{} nan 0\na{} inf 0\na{} -inf 0\na{} nan 0\n"
 		"a{} 9.2233720368547758e+18 0\na{} -0 0\n");
 }
-END_TEST
 
-START_TEST(escapes_are_undone)
+LS_TEST(prom_text, escapes_are_undone)
 {
 	ck_assert_int_eq(parse("a{b=\"x\\\"y\\\\z\\n}{,=#\",c=\"\"} 1\n"), 0);
 	ck_assert_str_eq(seen, "a{b=x\"y\\z\n}{,=#,c=} 1 0\n");
 }
-END_TEST
 
-START_TEST(lines_of_openmetrics_are_taken)
+LS_TEST(prom_text, lines_of_openmetrics_are_taken)
 {
 	ck_assert_int_eq(
 		parse("# TYPE foo counter\n# UNIT foo seconds\n"
@@ -96,14 +95,12 @@ START_TEST(lines_of_openmetrics_are_taken)
 	ck_assert_int_eq(parse("# EOF\na 1\n"), -LS_EPARSE);
 	ck_assert_str_eq(page.why, "more behind # EOF");
 }
-END_TEST
 
-START_TEST(a_name_that_only_begins_so_is_not_of_the_family)
+LS_TEST(prom_text, a_name_that_only_begins_so_is_not_of_the_family)
 {
 	ck_assert_int_eq(parse("# TYPE up counter\nuptime 1\nup_buckets 1\n"), 0);
 	ck_assert_str_eq(seen, "uptime{} 1 0\nup_buckets{} 1 0\n");
 }
-END_TEST
 
 static const struct {
 	const char *text, *why;
@@ -141,7 +138,7 @@ static const struct {
 	{ "# TYPE a wonder", "a TYPE line of no known type" },
 };
 
-START_TEST(the_line_and_its_fault_are_said)
+LS_TEST_EACH(prom_text, the_line_and_its_fault_are_said, bad)
 {
 	char text[256];
 
@@ -154,17 +151,15 @@ START_TEST(the_line_and_its_fault_are_said)
 	ck_assert_int_eq(ls_prom_text_feed(&page, "ok 3\n", 5), -LS_EPARSE);
 	ck_assert_int_eq(ls_prom_text_end(&page), -LS_EPARSE);
 }
-END_TEST
 
-START_TEST(a_zero_byte_is_refused)
+LS_TEST(prom_text, a_zero_byte_is_refused)
 {
 	ls_prom_text_init(&page, see, NULL);
 	ck_assert_int_eq(ls_prom_text_feed(&page, "a{b=\"\0\"} 1\n", 11), -LS_EPARSE);
 	ck_assert_str_eq(page.why, "a byte of 0");
 }
-END_TEST
 
-START_TEST(a_long_line_is_refused_but_not_a_long_comment)
+LS_TEST(prom_text, a_long_line_is_refused_but_not_a_long_comment)
 {
 	char *text = malloc(3 * LS_PROM_LINE_MAX_BYTES);
 
@@ -184,9 +179,8 @@ START_TEST(a_long_line_is_refused_but_not_a_long_comment)
 	ck_assert_str_eq(seen, "c{} 2 0\n");
 	free(text);
 }
-END_TEST
 
-START_TEST(labels_and_names_have_their_maxima)
+LS_TEST(prom_text, labels_and_names_have_their_maxima)
 {
 	char text[1024];
 	size_t len = 2, i;
@@ -207,7 +201,6 @@ START_TEST(labels_and_names_have_their_maxima)
 	(void)snprintf(text + 7 + LS_PROM_NAME_MAX_BYTES, 16, " gauge\n");
 	ck_assert_int_eq(parse(text), -LS_ELIMIT);
 }
-END_TEST
 
 static void
 count(void *arg, const struct ls_prom_sample *s)
@@ -216,7 +209,7 @@ count(void *arg, const struct ls_prom_sample *s)
 	++*(uint64_t *)arg;
 }
 
-START_TEST(samples_have_their_maximum)
+LS_TEST(prom_text, samples_have_their_maximum)
 {
 	uint64_t told = 0, i;
 
@@ -227,9 +220,8 @@ START_TEST(samples_have_their_maximum)
 	ck_assert_uint_eq(told, LS_PROM_SAMPLES_MAX);
 	ck_assert_uint_eq(page.line, LS_PROM_SAMPLES_MAX + 1);
 }
-END_TEST
 
-START_TEST(pieces_make_the_same_lines)
+LS_TEST(prom_text, pieces_make_the_same_lines)
 {
 	static const char text[] = "# TYPE a gauge\na{b=\"c\"} 1\n# a comment\nd 2";
 	size_t i;
@@ -241,33 +233,4 @@ START_TEST(pieces_make_the_same_lines)
 	ck_assert_str_eq(seen, "a{b=c} 1 2\n"); /* the last line is not complete */
 	ck_assert_int_eq(ls_prom_text_end(&page), 0);
 	ck_assert_str_eq(seen, "a{b=c} 1 2\nd{} 2 0\n");
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("prom_text");
-	TCase *t = tcase_create("prom_text");
-
-	tcase_add_test(t, samples_have_names_labels_values_and_types);
-	tcase_add_test(t, values_may_be_no_numbers);
-	tcase_add_test(t, escapes_are_undone);
-	tcase_add_test(t, lines_of_openmetrics_are_taken);
-	tcase_add_test(t, a_name_that_only_begins_so_is_not_of_the_family);
-	tcase_add_loop_test(t, the_line_and_its_fault_are_said, 0,
-		(int)(sizeof(bad) / sizeof(bad[0])));
-	tcase_add_test(t, a_zero_byte_is_refused);
-	tcase_add_test(t, a_long_line_is_refused_but_not_a_long_comment);
-	tcase_add_test(t, labels_and_names_have_their_maxima);
-	tcase_add_test(t, samples_have_their_maximum);
-	tcase_add_test(t, pieces_make_the_same_lines);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -178,7 +178,9 @@ told(void)
 	return &d.check[0];
 }
 
-START_TEST(a_page_becomes_a_group)
+LS_CASE(source_prom, setup, teardown, .timeout_s = 20);
+
+LS_TEST(source_prom, a_page_becomes_a_group)
 {
 	ck_assert_int_eq(told()->status, LS_DOCTOR_NONE);
 	read_once();
@@ -187,9 +189,8 @@ START_TEST(a_page_becomes_a_group)
 	ck_assert_int_eq(told()->status, LS_DOCTOR_OK);
 	ck_assert_ptr_nonnull(strstr(told()->why, "1 of 2 samples taken"));
 }
-END_TEST
 
-START_TEST(it_is_asked_for_every_10_s)
+LS_TEST(source_prom, it_is_asked_for_every_10_s)
 {
 	unsigned i;
 
@@ -203,7 +204,6 @@ START_TEST(it_is_asked_for_every_10_s)
 	while (asked < 2)
 		ck_assert_int_ge(event_base_loop(ls_loop_base(loop), EVLOOP_ONCE), 0);
 }
-END_TEST
 
 static const struct {
 	enum fake fake;
@@ -214,7 +214,7 @@ static const struct {
 	{ FAKE_GARBAGE, "line 1: a byte of 0" },
 };
 
-START_TEST(bad_answers_are_not_measured_and_said)
+LS_TEST_EACH(source_prom, bad_answers_are_not_measured_and_said, bad)
 {
 	read_once();
 	fake = bad[_i].fake;
@@ -228,9 +228,8 @@ START_TEST(bad_answers_are_not_measured_and_said)
 	read_once();
 	ck_assert_int_eq(state(), LS_PROM_GOOD);
 }
-END_TEST
 
-START_TEST(a_server_without_our_names_is_said_to_be_so)
+LS_TEST(source_prom, a_server_without_our_names_is_said_to_be_so)
 {
 	fake = FAKE_EMPTY;
 	read_once();
@@ -238,9 +237,8 @@ START_TEST(a_server_without_our_names_is_said_to_be_so)
 	ck_assert_int_eq(told()->status, LS_DOCTOR_NONE);
 	ck_assert_ptr_nonnull(strstr(told()->why, "none of the names of the map"));
 }
-END_TEST
 
-START_TEST(where_nobody_listens_is_no_error)
+LS_TEST(source_prom, where_nobody_listens_is_no_error)
 {
 	unsigned i;
 
@@ -254,9 +252,8 @@ START_TEST(where_nobody_listens_is_no_error)
 	ck_assert_ptr_nonnull(strstr(told()->why, "nobody listens"));
 	ck_assert_ptr_nonnull(strstr(told()->fix, "ENABLE_ORBAX_PROMETHEUS_TELEMETRY"));
 }
-END_TEST
 
-START_TEST(a_frozen_page_is_said_with_its_fix)
+LS_TEST(source_prom, a_frozen_page_is_said_with_its_fix)
 {
 	unsigned i;
 	uint64_t steps = 0;
@@ -276,10 +273,9 @@ START_TEST(a_frozen_page_is_said_with_its_fix)
 	ck_assert_str_eq(told()->why, "values frozen since 300 s, while the job steps");
 	ck_assert_str_eq(told()->fix, "restart what serves this page");
 }
-END_TEST
 
 /* Its deadline is check_http_get's. */
-START_TEST(a_page_that_hangs_holds_nothing_up)
+LS_TEST(source_prom, a_page_that_hangs_holds_nothing_up)
 {
 	fake = FAKE_SILENT;
 	source.read(source.self, LS_CADENCE_FAST, now, &sample);
@@ -291,7 +287,6 @@ START_TEST(a_page_that_hangs_holds_nothing_up)
 	source.free(source.self);
 	source.free = NULL;
 }
-END_TEST
 
 static const struct {
 	const char *pages;
@@ -308,49 +303,18 @@ static const struct {
 		-LS_ELIMIT },
 };
 
-START_TEST(wrong_pages_are_refused)
+LS_TEST_EACH(source_prom, wrong_pages_are_refused, wrong)
 {
 	source.free(source.self);
 	ls_log_set_level(LS_LOG_ERR);
 	ck_assert_int_eq(open_source(wrong[_i].pages, ""), wrong[_i].rc);
 }
-END_TEST
 
-START_TEST(no_pages_and_a_map_that_is_not_there)
+LS_TEST(source_prom, no_pages_and_a_map_that_is_not_there)
 {
 	source.free(source.self);
 	ck_assert_int_eq(open_source("", "/nonexistent"), -ENOENT);
 	ck_assert_int_eq(open_source("", ""), 0);
 	ck_assert_ptr_null(ls_source_prom_page(&source, 0));
 	source.read(source.self, LS_CADENCE_FAST, now, &sample);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("source_prom");
-	TCase *t = tcase_create("source_prom");
-
-	tcase_set_timeout(t, 20);
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, a_page_becomes_a_group);
-	tcase_add_test(t, it_is_asked_for_every_10_s);
-	tcase_add_loop_test(t, bad_answers_are_not_measured_and_said, 0,
-		(int)(sizeof(bad) / sizeof(bad[0])));
-	tcase_add_test(t, a_server_without_our_names_is_said_to_be_so);
-	tcase_add_test(t, where_nobody_listens_is_no_error);
-	tcase_add_test(t, a_frozen_page_is_said_with_its_fix);
-	tcase_add_test(t, a_page_that_hangs_holds_nothing_up);
-	tcase_add_loop_test(t, wrong_pages_are_refused, 0,
-		(int)(sizeof(wrong) / sizeof(wrong[0])));
-	tcase_add_test(t, no_pages_and_a_map_that_is_not_there);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -172,7 +172,9 @@ assert_rows(uint64_t t, size_t count)
 	}
 }
 
-START_TEST(rows_of_a_minute_become_a_chunk_of_each_group)
+LS_CASE(chunk_writer, setup, teardown, .timeout_s = 60);
+
+LS_TEST(chunk_writer, rows_of_a_minute_become_a_chunk_of_each_group)
 {
 	uint64_t t;
 
@@ -204,9 +206,8 @@ START_TEST(rows_of_a_minute_become_a_chunk_of_each_group)
 	ck_assert_uint_eq(out.chunk_rows[1], 60);
 	ck_assert_uint_eq(out.dictionaries, 0);
 }
-END_TEST
 
-START_TEST(hosts_seal_at_different_seconds_of_the_minute)
+LS_TEST(chunk_writer, hosts_seal_at_different_seconds_of_the_minute)
 {
 	uint64_t sealed[8], t;
 	size_t i, k, same = 0;
@@ -225,9 +226,8 @@ START_TEST(hosts_seal_at_different_seconds_of_the_minute)
 	}
 	ck_assert_uint_lt(same, 8); /* all the same would be 28 */
 }
-END_TEST
 
-START_TEST(a_full_chunk_is_sealed_at_once)
+LS_TEST(chunk_writer, a_full_chunk_is_sealed_at_once)
 {
 	size_t i;
 
@@ -245,9 +245,8 @@ START_TEST(a_full_chunk_is_sealed_at_once)
 	ck_assert_uint_eq(out.chunks, 2);
 	ck_assert_uint_eq(out.chunk_rows[1], 5);
 }
-END_TEST
 
-START_TEST(a_changed_group_is_sealed_and_has_another_dictionary)
+LS_TEST(chunk_writer, a_changed_group_is_sealed_and_has_another_dictionary)
 {
 	struct ls_series_group view;
 
@@ -271,9 +270,8 @@ START_TEST(a_changed_group_is_sealed_and_has_another_dictionary)
 	ck_assert_uint_ne(out.dictionary[0], out.dictionary[2]);
 	ck_assert_uint_eq(out.losses, 0);
 }
-END_TEST
 
-START_TEST(a_group_of_a_removed_one_s_index_begins_anew)
+LS_TEST(chunk_writer, a_group_of_a_removed_one_s_index_begins_anew)
 {
 	int handle;
 
@@ -290,9 +288,8 @@ START_TEST(a_group_of_a_removed_one_s_index_begins_anew)
 	ck_assert_double_eq(out.value[1], 5);
 	ck_assert_uint_ne(out.hash[0], out.hash[1]);
 }
-END_TEST
 
-START_TEST(unsealed_rows_survive_kill_9)
+LS_TEST(chunk_writer, unsealed_rows_survive_kill_9)
 {
 	size_t i;
 
@@ -309,10 +306,9 @@ START_TEST(unsealed_rows_survive_kill_9)
 	ck_assert_uint_eq(out.losses, 0);
 	assert_rows(start, 8);
 }
-END_TEST
 
 /* Between the push and the emptying of the file. */
-START_TEST(rows_that_are_in_the_spool_are_not_sealed_again)
+LS_TEST(chunk_writer, rows_that_are_in_the_spool_are_not_sealed_again)
 {
 	char path[300], *bytes;
 	size_t len, i;
@@ -332,9 +328,8 @@ START_TEST(rows_that_are_in_the_spool_are_not_sealed_again)
 	take_all();
 	assert_rows(start, 5);
 }
-END_TEST
 
-START_TEST(minute_file_cut_anywhere_gives_what_is_whole)
+LS_TEST(chunk_writer, minute_file_cut_anywhere_gives_what_is_whole)
 {
 	char path[300], *bytes;
 	size_t len, cut, i, before = 0;
@@ -370,9 +365,8 @@ START_TEST(minute_file_cut_anywhere_gives_what_is_whole)
 	ck_assert_uint_eq(before, 4);
 	free(bytes);
 }
-END_TEST
 
-START_TEST(damage_anywhere_loses_what_lies_behind_and_says_so)
+LS_TEST(chunk_writer, damage_anywhere_loses_what_lies_behind_and_says_so)
 {
 	char path[300], *bytes;
 	size_t len, at, i;
@@ -403,9 +397,8 @@ START_TEST(damage_anywhere_loses_what_lies_behind_and_says_so)
 	}
 	free(bytes);
 }
-END_TEST
 
-START_TEST(another_kernel_boot_makes_rows_a_loss)
+LS_TEST(chunk_writer, another_kernel_boot_makes_rows_a_loss)
 {
 	size_t i;
 
@@ -424,11 +417,10 @@ START_TEST(another_kernel_boot_makes_rows_a_loss)
 	ck_assert_str_eq(out.loss_group, "host.fast");
 	ck_assert_uint_eq(ls_chunk_writer_get_stats(writer)->lost_samples, 10);
 }
-END_TEST
 
 /* The disk takes nothing for a while, from every byte on: rows become losses, and
  * nothing else happens. */
-START_TEST(a_full_disk_makes_rows_a_loss)
+LS_TEST(chunk_writer, a_full_disk_makes_rows_a_loss)
 {
 	struct rlimit old, small;
 	uint64_t limit, t = start;
@@ -455,9 +447,8 @@ START_TEST(a_full_disk_makes_rows_a_loss)
 			ck_assert_int_eq((int)out.reason, LS_LOST_SPOOL_FULL);
 	}
 }
-END_TEST
 
-START_TEST(a_row_of_an_earlier_time_is_a_loss)
+LS_TEST(chunk_writer, a_row_of_an_earlier_time_is_a_loss)
 {
 	read_fast(start + 5 * S);
 	read_fast(start);
@@ -467,9 +458,8 @@ START_TEST(a_row_of_an_earlier_time_is_a_loss)
 	ck_assert_uint_eq(out.rows, 2);
 	ck_assert_uint_eq(out.lost, 2);
 }
-END_TEST
 
-START_TEST(series_without_room_are_told)
+LS_TEST(chunk_writer, series_without_room_are_told)
 {
 	char name[32];
 	size_t i, g = 0;
@@ -486,9 +476,8 @@ START_TEST(series_without_room_are_told)
 	ck_assert_uint_eq(out.lost, 4);
 	ck_assert_int_eq((int)out.reason, LS_LOST_SERIES_FULL);
 }
-END_TEST
 
-START_TEST(what_does_not_fit_into_a_chunk_becomes_several)
+LS_TEST(chunk_writer, what_does_not_fit_into_a_chunk_becomes_several)
 {
 	struct ls_series_group view;
 	char name[32];
@@ -517,9 +506,8 @@ START_TEST(what_does_not_fit_into_a_chunk_becomes_several)
 	ck_assert_uint_eq(out.samples, 60 * LS_SERIES_PER_GROUP_MAX);
 	ck_assert_uint_eq(out.losses, 0);
 }
-END_TEST
 
-START_TEST(a_dictionary_is_sent_again_when_asked_for)
+LS_TEST(chunk_writer, a_dictionary_is_sent_again_when_asked_for)
 {
 	uint64_t hash;
 
@@ -538,9 +526,8 @@ START_TEST(a_dictionary_is_sent_again_when_asked_for)
 	ck_assert_uint_eq(out.dictionaries, 2);
 	ck_assert_uint_eq(ls_chunk_writer_get_stats(writer)->unknown_dictionaries, 2);
 }
-END_TEST
 
-START_TEST(zoom_gives_the_latest_values_of_what_was_read)
+LS_TEST(chunk_writer, zoom_gives_the_latest_values_of_what_was_read)
 {
 	struct ls_wire_zoomed z[LS_GROUPS_MAX];
 
@@ -560,39 +547,4 @@ START_TEST(zoom_gives_the_latest_values_of_what_was_read)
 	/* no reading of it yet */
 	ck_assert_int_ge(ls_series_add(table, fast, "new", ""), 0);
 	ck_assert_uint_eq(ls_chunk_writer_zoom(writer, z), 1);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("chunk_writer");
-	TCase *t = tcase_create("chunk_writer");
-
-	tcase_set_timeout(t, 60);
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, rows_of_a_minute_become_a_chunk_of_each_group);
-	tcase_add_test(t, hosts_seal_at_different_seconds_of_the_minute);
-	tcase_add_test(t, a_full_chunk_is_sealed_at_once);
-	tcase_add_test(t, a_changed_group_is_sealed_and_has_another_dictionary);
-	tcase_add_test(t, a_group_of_a_removed_one_s_index_begins_anew);
-	tcase_add_test(t, unsealed_rows_survive_kill_9);
-	tcase_add_test(t, rows_that_are_in_the_spool_are_not_sealed_again);
-	tcase_add_test(t, minute_file_cut_anywhere_gives_what_is_whole);
-	tcase_add_test(t, damage_anywhere_loses_what_lies_behind_and_says_so);
-	tcase_add_test(t, another_kernel_boot_makes_rows_a_loss);
-	tcase_add_test(t, a_full_disk_makes_rows_a_loss);
-	tcase_add_test(t, a_row_of_an_earlier_time_is_a_loss);
-	tcase_add_test(t, series_without_room_are_told);
-	tcase_add_test(t, what_does_not_fit_into_a_chunk_becomes_several);
-	tcase_add_test(t, a_dictionary_is_sent_again_when_asked_for);
-	tcase_add_test(t, zoom_gives_the_latest_values_of_what_was_read);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

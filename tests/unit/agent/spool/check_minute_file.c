@@ -47,7 +47,9 @@ see(void *arg, const struct ls_minute_record *r)
 	return r->id == 666 ? -LS_ERANGE : 0;
 }
 
-START_TEST(minute_format_is_pinned)
+LS_CASE(minute_file, setup, NULL);
+
+LS_TEST(minute_file, minute_format_is_pinned)
 {
 	const double value[3] = { 1.5, 0, -2 };
 	const bool present[3] = { true, false, true };
@@ -69,9 +71,8 @@ START_TEST(minute_format_is_pinned)
 	free(bytes);
 	free(golden);
 }
-END_TEST
 
-START_TEST(what_was_written_is_read_by_the_next_process)
+LS_TEST(minute_file, what_was_written_is_read_by_the_next_process)
 {
 	static double value[LS_SERIES_PER_GROUP_MAX];
 	static bool present[LS_SERIES_PER_GROUP_MAX];
@@ -99,9 +100,8 @@ START_TEST(what_was_written_is_read_by_the_next_process)
 	ls_minute_file_close(open_file(LS_MINUTE_EMPTY, false));
 	ls_minute_file_close(NULL);
 }
-END_TEST
 
-START_TEST(a_walk_ends_with_the_first_failure)
+LS_TEST(minute_file, a_walk_ends_with_the_first_failure)
 {
 	struct ls_minute_file *f = open_file(LS_MINUTE_EMPTY, false);
 	uint64_t end;
@@ -116,9 +116,8 @@ START_TEST(a_walk_ends_with_the_first_failure)
 	ck_assert_uint_eq(end, LS_MINUTE_HEADER_BYTES + LS_MINUTE_RECORD_BYTES);
 	ls_minute_file_close(f);
 }
-END_TEST
 
-START_TEST(a_full_file_refuses_rows)
+LS_TEST(minute_file, a_full_file_refuses_rows)
 {
 	static double value[LS_SERIES_PER_GROUP_MAX];
 	static bool present[LS_SERIES_PER_GROUP_MAX];
@@ -135,9 +134,8 @@ START_TEST(a_full_file_refuses_rows)
 	ck_assert_uint_le(ls_minute_file_end(f), LS_MINUTE_MAX_BYTES);
 	ls_minute_file_close(f);
 }
-END_TEST
 
-START_TEST(other_files_are_told_apart)
+LS_TEST(minute_file, other_files_are_told_apart)
 {
 	struct ls_minute_file *f = open_file(LS_MINUTE_EMPTY, false);
 	enum ls_minute_found found;
@@ -165,27 +163,4 @@ START_TEST(other_files_are_told_apart)
 	ck_assert_int_eq(
 		ls_minute_file_open("/no/such/place", kernel, &found, &damaged, &f),
 		-ENOENT);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("minute_file");
-	TCase *t = tcase_create("minute_file");
-
-	tcase_add_checked_fixture(t, setup, NULL);
-	tcase_add_test(t, minute_format_is_pinned);
-	tcase_add_test(t, what_was_written_is_read_by_the_next_process);
-	tcase_add_test(t, a_walk_ends_with_the_first_failure);
-	tcase_add_test(t, a_full_file_refuses_rows);
-	tcase_add_test(t, other_files_are_told_apart);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -184,7 +184,9 @@ second(uint64_t s, bool acknowledge)
 	ck_assert_int_eq(rc, 0);
 }
 
-START_TEST(nothing_is_allocated_after_start)
+LS_CASE(no_alloc, setup, teardown, .timeout_s = 60);
+
+LS_TEST(no_alloc, nothing_is_allocated_after_start)
 {
 	unsigned long before, after;
 	uint64_t s = 0;
@@ -212,10 +214,9 @@ START_TEST(nothing_is_allocated_after_start)
 	ck_assert_uint_ge(ls_spool_get_stats(spool)->pushed_items, 500);
 	ck_assert_uint_eq(after - before, 0);
 }
-END_TEST
 
 /* Small enough to be full all the time: what is dropped costs no memory either. */
-START_TEST(a_full_spool_allocates_nothing)
+LS_TEST(no_alloc, a_full_spool_allocates_nothing)
 {
 	unsigned long before = 0, after;
 	uint64_t s;
@@ -242,7 +243,6 @@ START_TEST(a_full_spool_allocates_nothing)
 	after = count();
 	ck_assert_uint_eq(after - before, 0);
 }
-END_TEST
 
 /* --- the exchange: its end is told, the collector is a socket of our own --- */
 
@@ -305,7 +305,9 @@ ask(int peer)
 		turn_until(&answers, answers + 1);
 }
 
-START_TEST(an_exchange_allocates_nothing)
+LS_CASE(exchange, .timeout_s = 60);
+
+LS_TEST(exchange, an_exchange_allocates_nothing)
 {
 	const struct ls_exchange_handler handler = { NULL, on_event };
 	uint8_t greeting[LS_FRAME_GREETING_BYTES];
@@ -339,28 +341,4 @@ START_TEST(an_exchange_allocates_nothing)
 	(void)close(peer);
 	(void)close(listener);
 	ls_loop_free(loop);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("no_alloc");
-	TCase *t = tcase_create("no_alloc"), *x = tcase_create("exchange");
-
-	tcase_set_timeout(t, 60);
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, nothing_is_allocated_after_start);
-	tcase_add_test(t, a_full_spool_allocates_nothing);
-	suite_add_tcase(s, t);
-	tcase_set_timeout(x, 60);
-	tcase_add_test(x, an_exchange_allocates_nothing);
-	suite_add_tcase(s, x);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -120,7 +120,9 @@ cursor(const struct ls_spool *s, uint8_t ring)
 	return r != NULL ? r->next : UINT64_MAX;
 }
 
-START_TEST(spool_numbers_items_from_one_and_keeps_them)
+LS_CASE(spool, setup, NULL, .timeout_s = 60);
+
+LS_TEST(spool, spool_numbers_items_from_one_and_keeps_them)
 {
 	struct ls_spool *s = open_spool();
 
@@ -140,9 +142,8 @@ START_TEST(spool_numbers_items_from_one_and_keeps_them)
 	ls_spool_close(s);
 	ls_spool_close(NULL);
 }
-END_TEST
 
-START_TEST(spool_reads_as_many_as_asked_for)
+LS_TEST(spool, spool_reads_as_many_as_asked_for)
 {
 	struct ls_spool *s = open_spool();
 	size_t i, count;
@@ -156,9 +157,8 @@ START_TEST(spool_reads_as_many_as_asked_for)
 	ck_assert_uint_lt(count, 5);
 	ls_spool_close(s);
 }
-END_TEST
 
-START_TEST(spool_survives_its_process)
+LS_TEST(spool, spool_survives_its_process)
 {
 	struct ls_spool *s = open_spool();
 	uint8_t boot[LS_BOOT_BYTES], first[4096];
@@ -185,9 +185,8 @@ START_TEST(spool_survives_its_process)
 	ck_assert_mem_eq(items[0].data, first, len); /* one number, the same bytes */
 	ls_spool_close(s);
 }
-END_TEST
 
-START_TEST(spool_forgets_rings)
+LS_TEST(spool, spool_forgets_rings)
 {
 	const uint8_t one[LS_RING_ID_BYTES] = { 1 };
 	struct ls_spool *s = open_spool();
@@ -203,9 +202,8 @@ START_TEST(spool_forgets_rings)
 	ck_assert_ptr_null(ls_spool_ring_at(s, 1));
 	ls_spool_close(s);
 }
-END_TEST
 
-START_TEST(spool_refuses_too_many_rings)
+LS_TEST(spool, spool_refuses_too_many_rings)
 {
 	struct ls_spool *s = open_spool();
 	unsigned i;
@@ -216,9 +214,8 @@ START_TEST(spool_refuses_too_many_rings)
 	ck_assert_uint_eq(ls_spool_next(s), LS_SPOOL_RINGS_MAX + 1);
 	ls_spool_close(s);
 }
-END_TEST
 
-START_TEST(spool_belongs_to_one_agent)
+LS_TEST(spool, spool_belongs_to_one_agent)
 {
 	struct ls_spool *s = open_spool(), *second = NULL;
 
@@ -228,7 +225,6 @@ START_TEST(spool_belongs_to_one_agent)
 	s = open_spool();
 	ls_spool_close(s);
 }
-END_TEST
 
 /* Reads the first item of stream one. */
 static struct ls_wire_item
@@ -245,7 +241,7 @@ first_item(struct ls_spool *s)
 	return item;
 }
 
-START_TEST(spool_of_another_kernel_boot_begins_anew_with_what_is_lost)
+LS_TEST(spool, spool_of_another_kernel_boot_begins_anew_with_what_is_lost)
 {
 	const uint8_t other[16] = { 9 };
 	uint8_t boot[LS_BOOT_BYTES];
@@ -281,9 +277,8 @@ START_TEST(spool_of_another_kernel_boot_begins_anew_with_what_is_lost)
 	ck_assert_uint_eq(first_item(s).count, 6); /* it is on disk, too */
 	ls_spool_close(s);
 }
-END_TEST
 
-START_TEST(spool_is_emptied_when_all_is_acknowledged)
+LS_TEST(spool, spool_is_emptied_when_all_is_acknowledged)
 {
 	struct ls_spool *s = open_spool();
 	uint64_t first = 0;
@@ -303,9 +298,8 @@ START_TEST(spool_is_emptied_when_all_is_acknowledged)
 	ck_assert_uint_eq(read_items(s, ls_spool_next(s) - 1), 1);
 	ls_spool_close(s);
 }
-END_TEST
 
-START_TEST(spool_drops_the_oldest_as_gaps_when_full)
+LS_TEST(spool, spool_drops_the_oldest_as_gaps_when_full)
 {
 	struct ls_spool *s = open_sized(LS_SPOOL_MIN_BYTES);
 	struct ls_wire_item item;
@@ -346,9 +340,8 @@ START_TEST(spool_drops_the_oldest_as_gaps_when_full)
 	ck_assert_uint_gt(gap_records, 0);
 	ls_spool_close(s);
 }
-END_TEST
 
-START_TEST(spool_full_of_gaps_refuses_until_acknowledged)
+LS_TEST(spool, spool_full_of_gaps_refuses_until_acknowledged)
 {
 	struct ls_spool *s = open_sized(LS_SPOOL_MIN_BYTES);
 	uint64_t first = 0, acked;
@@ -378,7 +371,6 @@ START_TEST(spool_full_of_gaps_refuses_until_acknowledged)
 	ck_assert_uint_gt(read_items(s, acked + 1), 0);
 	ls_spool_close(s);
 }
-END_TEST
 
 /* A spool with items, an ack and a forgotten ring; its bytes. */
 static char *
@@ -396,7 +388,7 @@ make_spool(size_t *ret_len)
 	return ls_test_read(spool_path("spool"), ret_len);
 }
 
-START_TEST(spool_cut_anywhere_opens_with_what_is_whole)
+LS_TEST(spool, spool_cut_anywhere_opens_with_what_is_whole)
 {
 	uint8_t boot[LS_BOOT_BYTES];
 	size_t len, cut;
@@ -428,9 +420,8 @@ START_TEST(spool_cut_anywhere_opens_with_what_is_whole)
 	ck_assert_uint_eq(before, 4);
 	free(bytes);
 }
-END_TEST
 
-START_TEST(spool_damaged_anywhere_is_set_aside)
+LS_TEST(spool, spool_damaged_anywhere_is_set_aside)
 {
 	size_t len, at;
 	char *bytes = make_spool(&len);
@@ -451,11 +442,10 @@ START_TEST(spool_damaged_anywhere_is_set_aside)
 	}
 	free(bytes);
 }
-END_TEST
 
 /* The disk takes no more from byte n on, for every n: what was refused has not
  * happened. */
-START_TEST(spool_survives_every_failing_write)
+LS_TEST(spool, spool_survives_every_failing_write)
 {
 	struct rlimit old, small;
 	uint64_t limit, pushed, i;
@@ -484,9 +474,8 @@ START_TEST(spool_survives_every_failing_write)
 		ls_spool_close(s);
 	}
 }
-END_TEST
 
-START_TEST(spool_keeps_the_old_file_when_a_rewrite_fails)
+LS_TEST(spool, spool_keeps_the_old_file_when_a_rewrite_fails)
 {
 	struct ls_spool *s = open_spool();
 	struct rlimit old, small;
@@ -511,9 +500,8 @@ START_TEST(spool_keeps_the_old_file_when_a_rewrite_fails)
 	ck_assert_uint_eq(cursor(s, 1), first + 1);
 	ls_spool_close(s);
 }
-END_TEST
 
-START_TEST(spool_says_why_it_cannot_open)
+LS_TEST(spool, spool_says_why_it_cannot_open)
 {
 	struct ls_spool *s = NULL;
 
@@ -523,9 +511,8 @@ START_TEST(spool_says_why_it_cannot_open)
 	ck_assert_int_eq(symlink("elsewhere", spool_path("spool")), 0);
 	ck_assert_int_eq(ls_spool_open(dir, LS_SPOOL_MIN_BYTES, kernel, &s), -ELOOP);
 }
-END_TEST
 
-START_TEST(spool_of_version_1_is_read)
+LS_TEST(spool, spool_of_version_1_is_read)
 {
 	struct ls_spool_header h;
 	struct ls_spool_record r;
@@ -542,9 +529,8 @@ START_TEST(spool_of_version_1_is_read)
 	ck_assert_int_eq((int)r.type, LS_SPOOL_STEPS);
 	free(golden);
 }
-END_TEST
 
-START_TEST(spool_format_is_pinned)
+LS_TEST(spool, spool_format_is_pinned)
 {
 	struct ls_spool_header h = { .base = 17 }, back;
 	struct ls_spool_record r = { .type = LS_SPOOL_STEPS,
@@ -587,40 +573,4 @@ START_TEST(spool_format_is_pinned)
 	ck_assert_uint_eq(rec.name_len, 5);
 	ck_assert_uint_eq(rec.len, 12);
 	free(golden);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("spool");
-	TCase *t = tcase_create("spool");
-
-	tcase_set_timeout(t, 60);
-	tcase_add_checked_fixture(t, setup, NULL);
-	tcase_add_test(t, spool_numbers_items_from_one_and_keeps_them);
-	tcase_add_test(t, spool_reads_as_many_as_asked_for);
-	tcase_add_test(t, spool_survives_its_process);
-	tcase_add_test(t, spool_forgets_rings);
-	tcase_add_test(t, spool_refuses_too_many_rings);
-	tcase_add_test(t, spool_belongs_to_one_agent);
-	tcase_add_test(t, spool_of_another_kernel_boot_begins_anew_with_what_is_lost);
-	tcase_add_test(t, spool_is_emptied_when_all_is_acknowledged);
-	tcase_add_test(t, spool_drops_the_oldest_as_gaps_when_full);
-	tcase_add_test(t, spool_full_of_gaps_refuses_until_acknowledged);
-	tcase_add_test(t, spool_cut_anywhere_opens_with_what_is_whole);
-	tcase_add_test(t, spool_damaged_anywhere_is_set_aside);
-	tcase_add_test(t, spool_survives_every_failing_write);
-	tcase_add_test(t, spool_keeps_the_old_file_when_a_rewrite_fails);
-	tcase_add_test(t, spool_says_why_it_cannot_open);
-	tcase_add_test(t, spool_of_version_1_is_read);
-	tcase_add_test(t, spool_format_is_pinned);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -150,7 +150,9 @@ drain(struct ls_spool *s)
 	return n;
 }
 
-START_TEST(chunks_are_numbered_from_one_and_kept_until_acknowledged)
+LS_CASE(spool_chunks, setup, NULL, .timeout_s = 60);
+
+LS_TEST(spool_chunks, chunks_are_numbered_from_one_and_kept_until_acknowledged)
 {
 	struct ls_spool *s = open_spool();
 	size_t count, len;
@@ -188,9 +190,8 @@ START_TEST(chunks_are_numbered_from_one_and_kept_until_acknowledged)
 	ls_spool_close(s);
 	free(first);
 }
-END_TEST
 
-START_TEST(as_many_are_read_as_asked_for_but_one_in_any_case)
+LS_TEST(spool_chunks, as_many_are_read_as_asked_for_but_one_in_any_case)
 {
 	struct ls_spool *s = open_spool();
 	size_t count, i;
@@ -211,9 +212,8 @@ START_TEST(as_many_are_read_as_asked_for_but_one_in_any_case)
 	ck_assert_int_eq(push_sized(s, 1, 0, sizeof(body) + 0), 0);
 	ls_spool_close(s);
 }
-END_TEST
 
-START_TEST(dictionaries_are_known_over_restarts_and_rewrites)
+LS_TEST(spool_chunks, dictionaries_are_known_over_restarts_and_rewrites)
 {
 	struct ls_spool *s = open_spool();
 	uint64_t hash, t = 0;
@@ -241,9 +241,8 @@ START_TEST(dictionaries_are_known_over_restarts_and_rewrites)
 	ck_assert_uint_eq(drain(s).chunks, 1);
 	ls_spool_close(s);
 }
-END_TEST
 
-START_TEST(the_newest_chunk_of_a_dictionary_is_known_after_a_crash)
+LS_TEST(spool_chunks, the_newest_chunk_of_a_dictionary_is_known_after_a_crash)
 {
 	struct ls_spool *s = open_spool();
 
@@ -256,9 +255,8 @@ START_TEST(the_newest_chunk_of_a_dictionary_is_known_after_a_crash)
 	ck_assert_uint_eq(ls_spool_chunk_newest(s, 6), 0);
 	ls_spool_close(s);
 }
-END_TEST
 
-START_TEST(oldest_chunks_become_losses_that_do_not_grow_and_steps_stay)
+LS_TEST(spool_chunks, oldest_chunks_become_losses_that_do_not_grow_and_steps_stay)
 {
 	struct ls_spool *s = open_as(LS_SPOOL_MIN_BYTES, kernel[0]);
 	uint64_t t = 0, hash;
@@ -290,9 +288,8 @@ START_TEST(oldest_chunks_become_losses_that_do_not_grow_and_steps_stay)
 	ck_assert(n.loss_group[0] == 'g');
 	ls_spool_close(s);
 }
-END_TEST
 
-START_TEST(numbers_that_may_have_been_sent_are_kept)
+LS_TEST(spool_chunks, numbers_that_may_have_been_sent_are_kept)
 {
 	struct ls_spool *s = open_as(LS_SPOOL_MIN_BYTES, kernel[0]);
 	struct ls_wire_chunk_item item;
@@ -329,9 +326,8 @@ START_TEST(numbers_that_may_have_been_sent_are_kept)
 	(void)drain(s);
 	ls_spool_close(s);
 }
-END_TEST
 
-START_TEST(steps_are_read_past_many_chunks_that_came_before_them)
+LS_TEST(spool_chunks, steps_are_read_past_many_chunks_that_came_before_them)
 {
 	static uint8_t buf[LS_REPORT_ITEMS_BYTES];
 	struct ls_wire_bytes steps[LS_ITEMS_PER_REPORT_MAX];
@@ -352,9 +348,8 @@ START_TEST(steps_are_read_past_many_chunks_that_came_before_them)
 	ck_assert_uint_eq(count, 1);
 	ls_spool_close(s);
 }
-END_TEST
 
-START_TEST(steps_drop_chunks_first)
+LS_TEST(spool_chunks, steps_drop_chunks_first)
 {
 	struct ls_spool *s = open_as(LS_SPOOL_MIN_BYTES, kernel[0]);
 	uint64_t first = 0, t = 0, hash;
@@ -371,9 +366,8 @@ START_TEST(steps_drop_chunks_first)
 	}
 	ls_spool_close(s);
 }
-END_TEST
 
-START_TEST(a_chunk_drops_no_steps)
+LS_TEST(spool_chunks, a_chunk_drops_no_steps)
 {
 	struct ls_spool *s = open_as(LS_SPOOL_MIN_BYTES, kernel[0]);
 	uint64_t first = 0, t = 0, next;
@@ -392,9 +386,8 @@ START_TEST(a_chunk_drops_no_steps)
 	ck_assert_int_eq(push_chunk(s, 1, ++t), 0);
 	ls_spool_close(s);
 }
-END_TEST
 
-START_TEST(another_kernel_boot_and_damage_say_what_is_lost)
+LS_TEST(spool_chunks, another_kernel_boot_and_damage_say_what_is_lost)
 {
 	struct ls_spool *s = open_spool();
 	char path[300];
@@ -429,11 +422,10 @@ START_TEST(another_kernel_boot_and_damage_say_what_is_lost)
 	ck_assert_uint_eq(n.lost[LS_LOST_DAMAGED], SAMPLES);
 	ls_spool_close(s);
 }
-END_TEST
 
 /* The disk takes no more from byte n on, for many n: what was refused has not happened.
  */
-START_TEST(chunks_survive_every_failing_write)
+LS_TEST(spool_chunks, chunks_survive_every_failing_write)
 {
 	struct rlimit old, small;
 	uint64_t limit, pushed, i;
@@ -462,34 +454,4 @@ START_TEST(chunks_survive_every_failing_write)
 		(void)drain(s);
 		ls_spool_close(s);
 	}
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("spool_chunks");
-	TCase *t = tcase_create("spool_chunks");
-
-	tcase_set_timeout(t, 60);
-	tcase_add_checked_fixture(t, setup, NULL);
-	tcase_add_test(t, chunks_are_numbered_from_one_and_kept_until_acknowledged);
-	tcase_add_test(t, as_many_are_read_as_asked_for_but_one_in_any_case);
-	tcase_add_test(t, dictionaries_are_known_over_restarts_and_rewrites);
-	tcase_add_test(t, the_newest_chunk_of_a_dictionary_is_known_after_a_crash);
-	tcase_add_test(t, oldest_chunks_become_losses_that_do_not_grow_and_steps_stay);
-	tcase_add_test(t, numbers_that_may_have_been_sent_are_kept);
-	tcase_add_test(t, steps_are_read_past_many_chunks_that_came_before_them);
-	tcase_add_test(t, steps_drop_chunks_first);
-	tcase_add_test(t, a_chunk_drops_no_steps);
-	tcase_add_test(t, another_kernel_boot_and_damage_say_what_is_lost);
-	tcase_add_test(t, chunks_survive_every_failing_write);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

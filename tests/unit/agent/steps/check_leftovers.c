@@ -53,7 +53,9 @@ exists(const char *name)
 	return lstat(path, &st) == 0;
 }
 
-START_TEST(goes_when_it_is_old_and_not_before)
+LS_CASE(leftovers, setup, NULL);
+
+LS_TEST(leftovers, goes_when_it_is_old_and_not_before)
 {
 	tree_write(root, NAME, "half a ring");
 	scan();
@@ -67,9 +69,8 @@ START_TEST(goes_when_it_is_old_and_not_before)
 	scan();
 	ck_assert_uint_eq(left.count, 0);
 }
-END_TEST
 
-START_TEST(stays_while_its_lock_is_held)
+LS_TEST(leftovers, stays_while_its_lock_is_held)
 {
 	struct flock lock = {
 		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1
@@ -109,9 +110,8 @@ START_TEST(stays_while_its_lock_is_held)
 	(void)close(ready[0]);
 	(void)close(ready[1]);
 }
-END_TEST
 
-START_TEST(one_that_became_a_ring_is_forgotten)
+LS_TEST(leftovers, one_that_became_a_ring_is_forgotten)
 {
 	char from[512], to[512];
 
@@ -128,9 +128,8 @@ START_TEST(one_that_became_a_ring_is_forgotten)
 	scan();
 	ck_assert(exists(NAME));
 }
-END_TEST
 
-START_TEST(only_names_of_the_client_library)
+LS_TEST(leftovers, only_names_of_the_client_library)
 {
 	ck_assert(ls_leftovers_is_name(NAME));
 	ck_assert(!ls_leftovers_is_name("17-" ID ".ring"));
@@ -144,9 +143,8 @@ START_TEST(only_names_of_the_client_library)
 	ck_assert(!ls_leftovers_is_name("111111111111111111111111111111111111111111-" ID
 					".tmp"));
 }
-END_TEST
 
-START_TEST(links_and_directories_stay)
+LS_TEST(leftovers, links_and_directories_stay)
 {
 	tree_write(root, "target", "keep");
 	tree_link(root, NAME, "target");
@@ -157,9 +155,8 @@ START_TEST(links_and_directories_stay)
 	ck_assert_uint_eq(left.count, 0);
 	ck_assert(exists(NAME) && exists("target") && exists("18-" ID ".tmp"));
 }
-END_TEST
 
-START_TEST(more_than_there_is_room_for_go_one_after_the_other)
+LS_TEST(leftovers, more_than_there_is_room_for_go_one_after_the_other)
 {
 	char name[64];
 	unsigned i, gone = 0;
@@ -180,28 +177,4 @@ START_TEST(more_than_there_is_room_for_go_one_after_the_other)
 	}
 	ck_assert_uint_eq(gone, LS_LEFTOVERS_MAX + 3);
 	ck_assert_uint_eq(left.removed, gone);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("leftovers");
-	TCase *t = tcase_create("leftovers");
-
-	tcase_add_checked_fixture(t, setup, NULL);
-	tcase_add_test(t, goes_when_it_is_old_and_not_before);
-	tcase_add_test(t, stays_while_its_lock_is_held);
-	tcase_add_test(t, one_that_became_a_ring_is_forgotten);
-	tcase_add_test(t, only_names_of_the_client_library);
-	tcase_add_test(t, links_and_directories_stay);
-	tcase_add_test(t, more_than_there_is_room_for_go_one_after_the_other);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -67,7 +67,9 @@ teardown(void)
 	ls_log_tail_free(tail);
 }
 
-START_TEST(the_first_file_is_followed_from_its_end)
+LS_CASE(log_tail, setup, teardown);
+
+LS_TEST(log_tail, the_first_file_is_followed_from_its_end)
 {
 	append("old\nolder\n");
 	ck_assert_str_eq(told(), "");
@@ -75,18 +77,16 @@ START_TEST(the_first_file_is_followed_from_its_end)
 	ck_assert_str_eq(told(), "new|");
 	ck_assert_str_eq(told(), "");
 }
-END_TEST
 
-START_TEST(a_line_begun_before_is_not_told)
+LS_TEST(log_tail, a_line_begun_before_is_not_told)
 {
 	append("half a li");
 	ck_assert_str_eq(told(), "");
 	append("ne\nwhole\n");
 	ck_assert_str_eq(told(), "whole|");
 }
-END_TEST
 
-START_TEST(it_looks_back_as_far_as_asked)
+LS_TEST(log_tail, it_looks_back_as_far_as_asked)
 {
 	ls_log_tail_free(tail);
 	tail = ls_log_tail_new(path, 8, each, NULL);
@@ -99,9 +99,8 @@ START_TEST(it_looks_back_as_far_as_asked)
 	tail = ls_log_tail_new(path, 1000, each, NULL);
 	ck_assert_str_eq(told(), "one|two|three|");
 }
-END_TEST
 
-START_TEST(a_file_that_comes_later_is_read_whole)
+LS_TEST(log_tail, a_file_that_comes_later_is_read_whole)
 {
 	ck_assert_str_eq(told(), "");
 	ck_assert_int_eq(ls_log_tail_get_stats(tail)->error, -ENOENT);
@@ -109,9 +108,8 @@ START_TEST(a_file_that_comes_later_is_read_whole)
 	ck_assert_str_eq(told(), "first|");
 	ck_assert_int_eq(ls_log_tail_get_stats(tail)->error, 0);
 }
-END_TEST
 
-START_TEST(parts_of_lines_are_put_together)
+LS_TEST(log_tail, parts_of_lines_are_put_together)
 {
 	append("x\n");
 	ck_assert_str_eq(told(), "");
@@ -122,9 +120,8 @@ START_TEST(parts_of_lines_are_put_together)
 	append("s\n\n");
 	ck_assert_str_eq(told(), "parts||");
 }
-END_TEST
 
-START_TEST(a_rotated_file_is_read_to_its_end_first)
+LS_TEST(log_tail, a_rotated_file_is_read_to_its_end_first)
 {
 	append("x\n");
 	ck_assert_str_eq(told(), "");
@@ -134,9 +131,8 @@ START_TEST(a_rotated_file_is_read_to_its_end_first)
 	ck_assert_str_eq(told(), "before|after|");
 	ck_assert_uint_eq(ls_log_tail_get_stats(tail)->rotated, 1);
 }
-END_TEST
 
-START_TEST(a_file_that_went_away_is_still_read)
+LS_TEST(log_tail, a_file_that_went_away_is_still_read)
 {
 	FILE *f;
 
@@ -150,9 +146,8 @@ START_TEST(a_file_that_went_away_is_still_read)
 	append("again\n");
 	ck_assert_str_eq(told(), "again|");
 }
-END_TEST
 
-START_TEST(a_truncated_file_is_read_anew)
+LS_TEST(log_tail, a_truncated_file_is_read_anew)
 {
 	append("xxxxxxxxxxxxxxx\n");
 	ck_assert_str_eq(told(), "");
@@ -167,9 +162,8 @@ START_TEST(a_truncated_file_is_read_anew)
 	ck_assert_str_eq(told(), "n|"); /* shorter than before */
 	ck_assert_uint_eq(ls_log_tail_get_stats(tail)->truncated, 2);
 }
-END_TEST
 
-START_TEST(a_long_line_is_cut)
+LS_TEST(log_tail, a_long_line_is_cut)
 {
 	size_t len = 3 * LS_LOG_TAIL_LINE_MAX_BYTES;
 	char *text = malloc(len + 8);
@@ -185,9 +179,8 @@ START_TEST(a_long_line_is_cut)
 	ck_assert_uint_eq(lines, 2);
 	free(text);
 }
-END_TEST
 
-START_TEST(garbage_is_only_bytes)
+LS_TEST(log_tail, garbage_is_only_bytes)
 {
 	char bytes[1024];
 	size_t i;
@@ -200,9 +193,8 @@ START_TEST(garbage_is_only_bytes)
 	ck_assert(ls_log_tail_read(tail));
 	ck_assert_uint_eq(lines, 4); /* a newline in each 256 bytes */
 }
-END_TEST
 
-START_TEST(a_reading_has_its_limit)
+LS_TEST(log_tail, a_reading_has_its_limit)
 {
 	size_t len = 2 * LS_LOG_TAIL_READ_MAX_BYTES, i;
 	char *text = malloc(len + 1);
@@ -220,9 +212,8 @@ START_TEST(a_reading_has_its_limit)
 	ck_assert_uint_eq(lines, len / 16);
 	free(text);
 }
-END_TEST
 
-START_TEST(only_regular_files_are_read)
+LS_TEST(log_tail, only_regular_files_are_read)
 {
 	char longest[LS_PATH_MAX_BYTES + 1];
 
@@ -232,34 +223,4 @@ START_TEST(only_regular_files_are_read)
 	memset(longest, 'p', sizeof(longest) - 1);
 	longest[sizeof(longest) - 1] = '\0';
 	ck_assert_ptr_null(ls_log_tail_new(longest, 0, each, NULL));
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("log_tail");
-	TCase *t = tcase_create("log_tail");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, the_first_file_is_followed_from_its_end);
-	tcase_add_test(t, a_line_begun_before_is_not_told);
-	tcase_add_test(t, it_looks_back_as_far_as_asked);
-	tcase_add_test(t, a_file_that_comes_later_is_read_whole);
-	tcase_add_test(t, parts_of_lines_are_put_together);
-	tcase_add_test(t, a_rotated_file_is_read_to_its_end_first);
-	tcase_add_test(t, a_file_that_went_away_is_still_read);
-	tcase_add_test(t, a_truncated_file_is_read_anew);
-	tcase_add_test(t, a_long_line_is_cut);
-	tcase_add_test(t, garbage_is_only_bytes);
-	tcase_add_test(t, a_reading_has_its_limit);
-	tcase_add_test(t, only_regular_files_are_read);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -96,7 +96,9 @@ value(const char *text)
 	return -2;
 }
 
-START_TEST(counters_and_functions_of_a_worker_are_series)
+LS_CASE(source_hooks, setup, teardown);
+
+LS_TEST(source_hooks, counters_and_functions_of_a_worker_are_series)
 {
 	struct ls_series_group g;
 	struct step_ring r;
@@ -140,9 +142,8 @@ START_TEST(counters_and_functions_of_a_worker_are_series)
 	ck_assert_uint_eq(g.t_mono_ns, 5);
 	step_ring_fini(&r);
 }
-END_TEST
 
-START_TEST(what_a_writer_does_not_keep_is_not_measured)
+LS_TEST(source_hooks, what_a_writer_does_not_keep_is_not_measured)
 {
 	struct ls_doctor d = { 0 };
 	struct step_ring r;
@@ -166,9 +167,9 @@ START_TEST(what_a_writer_does_not_keep_is_not_measured)
 	ck_assert_double_eq(value("job.gc_seconds_total{job=\"job\",rank=\"0\"}"), -1);
 	step_ring_fini(&r);
 }
-END_TEST
 
-START_TEST(series_of_a_worker_go_with_its_ring_and_not_those_of_its_successor)
+LS_TEST(source_hooks,
+	series_of_a_worker_go_with_its_ring_and_not_those_of_its_successor)
 {
 	struct step_ring old, new;
 
@@ -200,9 +201,8 @@ START_TEST(series_of_a_worker_go_with_its_ring_and_not_those_of_its_successor)
 	step_ring_fini(&old);
 	step_ring_fini(&new);
 }
-END_TEST
 
-START_TEST(hostile_blocks_do_no_harm_and_are_told)
+LS_TEST(source_hooks, hostile_blocks_do_no_harm_and_are_told)
 {
 	struct ls_doctor d = { 0 };
 	struct step_ring r;
@@ -231,7 +231,6 @@ START_TEST(hostile_blocks_do_no_harm_and_are_told)
 	read_all(LS_CADENCE_SLOW);
 	step_ring_fini(&r);
 }
-END_TEST
 
 static void
 count_one(void *arg, enum ls_metric m)
@@ -240,34 +239,10 @@ count_one(void *arg, enum ls_metric m)
 	(*(unsigned *)arg)++;
 }
 
-START_TEST(metrics_are_listed)
+LS_TEST(source_hooks, metrics_are_listed)
 {
 	unsigned n = 0;
 
 	source.list(source.self, count_one, &n);
 	ck_assert_uint_eq(n, LS_RING_EVENT_COUNT + 2);
-}
-END_TEST
-
-static Suite *
-source_hooks_suite(void)
-{
-	Suite *s = suite_create("source_hooks");
-	TCase *tc = tcase_create("source_hooks");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, counters_and_functions_of_a_worker_are_series);
-	tcase_add_test(tc, what_a_writer_does_not_keep_is_not_measured);
-	tcase_add_test(tc,
-		series_of_a_worker_go_with_its_ring_and_not_those_of_its_successor);
-	tcase_add_test(tc, hostile_blocks_do_no_harm_and_are_told);
-	tcase_add_test(tc, metrics_are_listed);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(source_hooks_suite());
 }

@@ -142,7 +142,9 @@ items(void)
 	return (size_t)(ls_spool_next(h->spool) - 1 - ls_spool_acked(h->spool));
 }
 
-START_TEST(lines_become_records)
+LS_CASE(source_log, setup, teardown, .timeout_s = 30);
+
+LS_TEST(source_log, lines_become_records)
 {
 	struct ls_wire_item one;
 	const struct ls_wire_worker *w;
@@ -177,9 +179,8 @@ START_TEST(lines_become_records)
 	ck_assert(ls_inferred_is(w->ring_id));
 	ck_assert_uint_eq(stats()->records, 2);
 }
-END_TEST
 
-START_TEST(without_chips_work_is_not_known)
+LS_TEST(source_log, without_chips_work_is_not_known)
 {
 	struct ls_wire_item one;
 
@@ -190,9 +191,8 @@ START_TEST(without_chips_work_is_not_known)
 	ck_assert_uint_eq(one.records[0].work_mask, 0);
 	ls_wire_item_clear(&one);
 }
-END_TEST
 
-START_TEST(missing_steps_are_a_gap)
+LS_TEST(source_log, missing_steps_are_a_gap)
 {
 	struct ls_wire_item one;
 
@@ -207,9 +207,8 @@ START_TEST(missing_steps_are_a_gap)
 	ck_assert_uint_eq(one.count, 3);
 	ck_assert_uint_eq(stats()->lost, 3);
 }
-END_TEST
 
-START_TEST(a_lower_step_begins_an_attempt)
+LS_TEST(source_log, a_lower_step_begins_an_attempt)
 {
 	uint8_t before[LS_RING_ID_BYTES];
 	struct ls_wire_item one;
@@ -235,9 +234,8 @@ START_TEST(a_lower_step_begins_an_attempt)
 	ck_assert_int_eq(ls_source_log_worker(&h->source)->info.attempt, 2);
 	ck_assert(ls_inferred_same(ls_source_log_worker(&h->source)->ring_id, before));
 }
-END_TEST
 
-START_TEST(a_restart_goes_on_where_it_was)
+LS_TEST(source_log, a_restart_goes_on_where_it_was)
 {
 	uint8_t before[LS_RING_ID_BYTES];
 	unsigned i;
@@ -258,9 +256,8 @@ START_TEST(a_restart_goes_on_where_it_was)
 		sizeof(before));
 	ck_assert_uint_eq(ls_spool_ring_find(h->spool, before)->next, 15);
 }
-END_TEST
 
-START_TEST(after_a_restart_older_attempts_stay_old)
+LS_TEST(source_log, after_a_restart_older_attempts_stay_old)
 {
 	unsigned i;
 
@@ -284,9 +281,8 @@ START_TEST(after_a_restart_older_attempts_stay_old)
 	ck_assert_uint_eq(stats()->attempts, 1);
 	ck_assert_int_eq(ls_source_log_worker(&h->source)->info.attempt, 2);
 }
-END_TEST
 
-START_TEST(another_job_ends_the_one_before)
+LS_TEST(source_log, another_job_ends_the_one_before)
 {
 	struct ls_wire_item one;
 
@@ -300,9 +296,8 @@ START_TEST(another_job_ends_the_one_before)
 	one = item(1);
 	ck_assert_int_eq(one.kind, LS_WIRE_END);
 }
-END_TEST
 
-START_TEST(who_it_is_must_be_known)
+LS_TEST(source_log, who_it_is_must_be_known)
 {
 	static struct ls_doctor d;
 
@@ -322,9 +317,8 @@ START_TEST(who_it_is_must_be_known)
 	ls_source_log_who(&h->source, "changed", "", 8, 0); /* it has a ring id now */
 	ck_assert_str_eq(ls_source_log_worker(&h->source)->info.job, "found");
 }
-END_TEST
 
-START_TEST(a_log_of_other_lines_is_said)
+LS_TEST(source_log, a_log_of_other_lines_is_said)
 {
 	static struct ls_doctor d;
 	char *noise = malloc(200002);
@@ -351,9 +345,8 @@ START_TEST(a_log_of_other_lines_is_said)
 	ck_assert_str_eq(d.check[3].why, "1 steps taken, 0 missing");
 	free(noise);
 }
-END_TEST
 
-START_TEST(a_full_spool_makes_a_gap_later)
+LS_TEST(source_log, a_full_spool_makes_a_gap_later)
 {
 	struct ls_wire_item filler = { .kind = LS_WIRE_GAP, .count = 1 };
 	struct ls_spool *full;
@@ -378,11 +371,10 @@ START_TEST(a_full_spool_makes_a_gap_later)
 	ck_assert_uint_eq(stats()->lost, 1);
 	ck_assert_uint_eq(stats()->records, before + 1);
 }
-END_TEST
 
 /* --- two hosts, and the collector ----------------------------------------- */
 
-START_TEST(two_hosts_show_progress_and_blame_nobody)
+LS_TEST(source_log, two_hosts_show_progress_and_blame_nobody)
 {
 	char dir[PATH_MAX];
 	struct ls_test_core core = { 0 };
@@ -415,34 +407,4 @@ START_TEST(two_hosts_show_progress_and_blame_nobody)
 	}
 	spooled_one_job(&core, now, "maxtext", HOSTS, 390, "log");
 	ls_test_core_close(&core);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("source_log");
-	TCase *t = tcase_create("source_log");
-
-	tcase_set_timeout(t, 30);
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, lines_become_records);
-	tcase_add_test(t, without_chips_work_is_not_known);
-	tcase_add_test(t, missing_steps_are_a_gap);
-	tcase_add_test(t, a_lower_step_begins_an_attempt);
-	tcase_add_test(t, a_restart_goes_on_where_it_was);
-	tcase_add_test(t, after_a_restart_older_attempts_stay_old);
-	tcase_add_test(t, another_job_ends_the_one_before);
-	tcase_add_test(t, who_it_is_must_be_known);
-	tcase_add_test(t, a_log_of_other_lines_is_said);
-	tcase_add_test(t, a_full_spool_makes_a_gap_later);
-	tcase_add_test(t, two_hosts_show_progress_and_blame_nobody);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

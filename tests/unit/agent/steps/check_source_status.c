@@ -163,7 +163,9 @@ tell(void)
 	return d.check[0];
 }
 
-START_TEST(launches_become_records_of_one_worker)
+LS_CASE(source_status, setup, teardown, .timeout_s = 30);
+
+LS_TEST(source_status, launches_become_records_of_one_worker)
 {
 	struct ls_wire_item one;
 
@@ -206,9 +208,8 @@ START_TEST(launches_become_records_of_one_worker)
 	ck_assert_uint_eq(stats()->records, 3);
 	ck_assert_int_eq(tell().status, LS_DOCTOR_OK);
 }
-END_TEST
 
-START_TEST(a_few_launches_are_no_job)
+LS_TEST(source_status, a_few_launches_are_no_job)
 {
 	run(h, 1, 0);
 	run(h, 1, 1);
@@ -218,9 +219,8 @@ START_TEST(a_few_launches_are_no_job)
 	ck_assert_ptr_null(worker(0));
 	ck_assert_uint_eq(items(), 0);
 }
-END_TEST
 
-START_TEST(who_it_is_must_be_known)
+LS_TEST(source_status, who_it_is_must_be_known)
 {
 	struct ls_doctor_check c;
 
@@ -242,9 +242,8 @@ START_TEST(who_it_is_must_be_known)
 	ck_assert_str_eq(worker(0)->info.job, "found");
 	ck_assert_int_eq(worker(0)->info.rank, 7);
 }
-END_TEST
 
-START_TEST(marks_end_it)
+LS_TEST(source_status, marks_end_it)
 {
 	struct step_ring ring;
 	struct ls_wire_item one;
@@ -268,9 +267,8 @@ START_TEST(marks_end_it)
 	ck_assert_ptr_null(worker(0));
 	step_ring_fini(&ring);
 }
-END_TEST
 
-START_TEST(marks_before_it_leave_no_worker)
+LS_TEST(source_status, marks_before_it_leave_no_worker)
 {
 	struct step_ring ring;
 
@@ -281,9 +279,8 @@ START_TEST(marks_before_it_leave_no_worker)
 	ck_assert_uint_eq(items(), 0);
 	step_ring_fini(&ring);
 }
-END_TEST
 
-START_TEST(a_log_goes_before)
+LS_TEST(source_status, a_log_goes_before)
 {
 	static struct ls_doctor d;
 
@@ -296,9 +293,8 @@ START_TEST(a_log_goes_before)
 	h->source.tell(h->source.self, &d);
 	ck_assert_uint_eq(d.count, 0); /* the log tells */
 }
-END_TEST
 
-START_TEST(a_restart_goes_on_with_the_next_number)
+LS_TEST(source_status, a_restart_goes_on_with_the_next_number)
 {
 	uint8_t before[LS_RING_ID_BYTES];
 
@@ -314,9 +310,8 @@ START_TEST(a_restart_goes_on_with_the_next_number)
 	ck_assert_uint_eq(ls_spool_ring_find(h->spool, before)->next, 12);
 	ck_assert_uint_eq(stats()->lost, 0);
 }
-END_TEST
 
-START_TEST(what_nobody_goes_on_with_ends)
+LS_TEST(source_status, what_nobody_goes_on_with_ends)
 {
 	uint8_t before[LS_RING_ID_BYTES];
 	unsigned i;
@@ -333,9 +328,8 @@ START_TEST(what_nobody_goes_on_with_ends)
 	}
 	ck_assert_uint_ne(ls_spool_ring_find(h->spool, before)->end_seq, 0);
 }
-END_TEST
 
-START_TEST(without_status_it_ends_and_comes_back_as_another_ring)
+LS_TEST(source_status, without_status_it_ends_and_comes_back_as_another_ring)
 {
 	uint8_t before[LS_RING_ID_BYTES];
 	struct ls_wire_item one;
@@ -364,9 +358,8 @@ START_TEST(without_status_it_ends_and_comes_back_as_another_ring)
 	ck_assert_ptr_null(worker(1));
 	ck_assert_uint_eq(stats()->begun, 2);
 }
-END_TEST
 
-START_TEST(another_job_is_another_worker)
+LS_TEST(source_status, another_job_is_another_worker)
 {
 	struct ls_wire_item one;
 
@@ -381,9 +374,8 @@ START_TEST(another_job_is_another_worker)
 	ck_assert_str_eq(worker(0)->info.job, "other");
 	ck_assert_str_eq(worker(1)->info.job, "llama");
 }
-END_TEST
 
-START_TEST(very_many_launches_are_a_gap_and_the_last_ones)
+LS_TEST(source_status, very_many_launches_are_a_gap_and_the_last_ones)
 {
 	struct ls_wire_item one;
 
@@ -398,9 +390,8 @@ START_TEST(very_many_launches_are_a_gap_and_the_last_ones)
 	ls_wire_item_clear(&one);
 	ck_assert_uint_eq(stats()->lost, 1000 - LS_STEPS_PER_ITEM);
 }
-END_TEST
 
-START_TEST(a_full_spool_makes_a_gap_later)
+LS_TEST(source_status, a_full_spool_makes_a_gap_later)
 {
 	struct ls_wire_item filler = { .kind = LS_WIRE_GAP, .count = 1 };
 	uint64_t before;
@@ -418,11 +409,10 @@ START_TEST(a_full_spool_makes_a_gap_later)
 	ck_assert_uint_eq(stats()->lost, 1);
 	ck_assert_uint_eq(stats()->records, before + 1);
 }
-END_TEST
 
 /* --- two hosts, and the collector ----------------------------------------- */
 
-START_TEST(two_hosts_show_progress_and_no_finding)
+LS_TEST(source_status, two_hosts_show_progress_and_no_finding)
 {
 	char dir[PATH_MAX];
 	struct ls_test_core core = { 0 };
@@ -456,36 +446,4 @@ START_TEST(two_hosts_show_progress_and_no_finding)
 	}
 	spooled_one_job(&core, now, "plain", HOSTS, 760, "runtime_status");
 	ls_test_core_close(&core);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("source_status");
-	TCase *t = tcase_create("source_status");
-
-	tcase_set_timeout(t, 30);
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, launches_become_records_of_one_worker);
-	tcase_add_test(t, a_few_launches_are_no_job);
-	tcase_add_test(t, who_it_is_must_be_known);
-	tcase_add_test(t, marks_end_it);
-	tcase_add_test(t, marks_before_it_leave_no_worker);
-	tcase_add_test(t, a_log_goes_before);
-	tcase_add_test(t, a_restart_goes_on_with_the_next_number);
-	tcase_add_test(t, what_nobody_goes_on_with_ends);
-	tcase_add_test(t, without_status_it_ends_and_comes_back_as_another_ring);
-	tcase_add_test(t, another_job_is_another_worker);
-	tcase_add_test(t, very_many_launches_are_a_gap_and_the_last_ones);
-	tcase_add_test(t, a_full_spool_makes_a_gap_later);
-	tcase_add_test(t, two_hosts_show_progress_and_no_finding);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

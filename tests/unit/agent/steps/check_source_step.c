@@ -116,7 +116,9 @@ put(uint64_t from, uint64_t to)
 		step_ring_put(&ring, from, from + 1);
 }
 
-START_TEST(unfinished_rings_go_and_are_counted)
+LS_CASE(source_step, setup, teardown);
+
+LS_TEST(source_step, unfinished_rings_go_and_are_counted)
 {
 	static const char name[] = "steps/7-000102030405060708090a0b0c0d0e0f.tmp";
 	struct ls_source_step *looker;
@@ -136,9 +138,8 @@ START_TEST(unfinished_rings_go_and_are_counted)
 	ck_assert_int_ne(access(path, F_OK), 0);
 	ck_assert_uint_eq(ls_source_step_get_stats(step)->leftovers, 1);
 }
-END_TEST
 
-START_TEST(records_are_taken_over_once_and_in_order)
+LS_TEST(source_step, records_are_taken_over_once_and_in_order)
 {
 	step_ring_make(&ring, dir, "a.ring", 1, 16);
 	step_ring_lock(&ring);
@@ -157,9 +158,8 @@ START_TEST(records_are_taken_over_once_and_in_order)
 	ck_assert_uint_eq(got[0].records[2].step, 2);
 	ck_assert_uint_eq(got[0].records[2].duration_ns, 900);
 }
-END_TEST
 
-START_TEST(overwritten_records_are_a_gap)
+LS_TEST(source_step, overwritten_records_are_a_gap)
 {
 	step_ring_make(&ring, dir, "a.ring", 1, 16);
 	step_ring_lock(&ring);
@@ -173,9 +173,8 @@ START_TEST(overwritten_records_are_a_gap)
 	ck_assert_uint_eq(got[0].count, 85);
 	ck_assert_uint_eq(lost(LS_GAP_OVERRUN), 85);
 }
-END_TEST
 
-START_TEST(senseless_slots_are_a_gap_among_good_ones)
+LS_TEST(source_step, senseless_slots_are_a_gap_among_good_ones)
 {
 	step_ring_make(&ring, dir, "a.ring", 1, 64);
 	step_ring_lock(&ring);
@@ -193,9 +192,8 @@ START_TEST(senseless_slots_are_a_gap_among_good_ones)
 	ck_assert_uint_eq(got[1].count, 2);
 	ck_assert_uint_eq(lost(LS_GAP_INVALID), 3);
 }
-END_TEST
 
-START_TEST(many_records_go_into_several_items)
+LS_TEST(source_step, many_records_go_into_several_items)
 {
 	step_ring_make(&ring, dir, "a.ring", 1, 4096);
 	step_ring_lock(&ring);
@@ -206,9 +204,8 @@ START_TEST(many_records_go_into_several_items)
 	ck_assert_uint_eq(ls_source_step_get_stats(step)->records, 3000);
 	ck_assert_uint_ge(got_count, 3000 / LS_STEPS_PER_ITEM);
 }
-END_TEST
 
-START_TEST(live_slot_is_at_hand)
+LS_TEST(source_step, live_slot_is_at_hand)
 {
 	step_ring_make(&ring, dir, "a.ring", 1, 16);
 	step_ring_lock(&ring);
@@ -230,7 +227,6 @@ START_TEST(live_slot_is_at_hand)
 	ls_source_step_read(step, 4);
 	ck_assert(!ls_source_step_ring(step, 0)->has_live);
 }
-END_TEST
 
 /* Lets the worker die and reads until its End is in the spool. */
 static void
@@ -244,7 +240,7 @@ let_die(void)
 	ck_assert_int_eq(ls_source_step_ring(step, 0)->state, LS_RING_STATE_DONE);
 }
 
-START_TEST(crashed_worker_gets_an_end_and_its_ring_goes_when_acknowledged)
+LS_TEST(source_step, crashed_worker_gets_an_end_and_its_ring_goes_when_acknowledged)
 {
 	struct stat st;
 
@@ -268,9 +264,8 @@ START_TEST(crashed_worker_gets_an_end_and_its_ring_goes_when_acknowledged)
 	ls_source_step_read(step, 12);
 	ck_assert_ptr_null(ls_spool_ring_at(spool, 0)); /* and its cursor with it */
 }
-END_TEST
 
-START_TEST(ended_worker_is_told_from_a_crashed_one)
+LS_TEST(source_step, ended_worker_is_told_from_a_crashed_one)
 {
 	step_ring_make(&ring, dir, "a.ring", 1, 16);
 	step_ring_lock(&ring);
@@ -281,9 +276,8 @@ START_TEST(ended_worker_is_told_from_a_crashed_one)
 	ck_assert_uint_eq(got_count, 1);
 	ck_assert_int_eq((int)got[0].how, (int)LS_END_ENDED);
 }
-END_TEST
 
-START_TEST(reading_goes_on_at_the_cursor_after_a_restart)
+LS_TEST(source_step, reading_goes_on_at_the_cursor_after_a_restart)
 {
 	step_ring_make(&ring, dir, "a.ring", 1, 16);
 	step_ring_lock(&ring);
@@ -304,9 +298,8 @@ START_TEST(reading_goes_on_at_the_cursor_after_a_restart)
 	ls_source_step_read(step, 12);
 	ck_assert_uint_eq(ls_source_step_count(step), 0);
 }
-END_TEST
 
-START_TEST(ring_that_went_away_gets_an_end)
+LS_TEST(source_step, ring_that_went_away_gets_an_end)
 {
 	step_ring_make(&ring, dir, "a.ring", 1, 16);
 	step_ring_lock(&ring);
@@ -322,9 +315,8 @@ START_TEST(ring_that_went_away_gets_an_end)
 	ck_assert_int_eq((int)got[1].how, (int)LS_END_UNKNOWN);
 	ck_assert_uint_eq(got[1].count, 3);
 }
-END_TEST
 
-START_TEST(what_is_no_ring_is_left_alone_and_counted)
+LS_TEST(source_step, what_is_no_ring_is_left_alone_and_counted)
 {
 	struct step_ring other;
 	char path[400];
@@ -350,9 +342,8 @@ START_TEST(what_is_no_ring_is_left_alone_and_counted)
 	ck_assert_uint_eq(ignored(LS_STEP_OTHER_BOOT), 1);
 	ck_assert_uint_eq(ignored(LS_STEP_DUPLICATE), 1);
 }
-END_TEST
 
-START_TEST(too_many_rings_are_left_alone)
+LS_TEST(source_step, too_many_rings_are_left_alone)
 {
 	struct step_ring many;
 	char name[32];
@@ -367,9 +358,8 @@ START_TEST(too_many_rings_are_left_alone)
 	ck_assert_uint_eq(ls_source_step_count(step), LS_RINGS_MAX);
 	ck_assert_uint_eq(ignored(LS_STEP_TOO_MANY), 1);
 }
-END_TEST
 
-START_TEST(ring_that_lies_about_its_head_is_not_believed)
+LS_TEST(source_step, ring_that_lies_about_its_head_is_not_believed)
 {
 	step_ring_make(&ring, dir, "a.ring", 1, 16);
 	step_ring_lock(&ring);
@@ -386,9 +376,8 @@ START_TEST(ring_that_lies_about_its_head_is_not_believed)
 	take();
 	ck_assert_int_eq((int)got[got_count - 1].how, (int)LS_END_UNKNOWN);
 }
-END_TEST
 
-START_TEST(ring_cut_short_while_it_is_read_does_no_harm)
+LS_TEST(source_step, ring_cut_short_while_it_is_read_does_no_harm)
 {
 	step_ring_make(&ring, dir, "a.ring", 1, 16);
 	step_ring_lock(&ring);
@@ -406,9 +395,8 @@ START_TEST(ring_cut_short_while_it_is_read_does_no_harm)
 	ck_assert_int_eq((int)got[got_count - 1].how, (int)LS_END_UNKNOWN);
 	ck_assert_uint_eq(got[got_count - 1].count, 5);
 }
-END_TEST
 
-START_TEST(directory_may_come_late)
+LS_TEST(source_step, directory_may_come_late)
 {
 	struct ls_source_step *late;
 	char missing[400];
@@ -427,38 +415,4 @@ START_TEST(directory_may_come_late)
 	ck_assert_ptr_null(ls_source_step_ring(late, 1));
 	ls_source_step_free(late);
 	ls_source_step_free(NULL);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("source_step");
-	TCase *t = tcase_create("source_step");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, records_are_taken_over_once_and_in_order);
-	tcase_add_test(t, unfinished_rings_go_and_are_counted);
-	tcase_add_test(t, overwritten_records_are_a_gap);
-	tcase_add_test(t, senseless_slots_are_a_gap_among_good_ones);
-	tcase_add_test(t, many_records_go_into_several_items);
-	tcase_add_test(t, live_slot_is_at_hand);
-	tcase_add_test(t,
-		crashed_worker_gets_an_end_and_its_ring_goes_when_acknowledged);
-	tcase_add_test(t, ended_worker_is_told_from_a_crashed_one);
-	tcase_add_test(t, reading_goes_on_at_the_cursor_after_a_restart);
-	tcase_add_test(t, ring_that_went_away_gets_an_end);
-	tcase_add_test(t, what_is_no_ring_is_left_alone_and_counted);
-	tcase_add_test(t, too_many_rings_are_left_alone);
-	tcase_add_test(t, ring_that_lies_about_its_head_is_not_believed);
-	tcase_add_test(t, ring_cut_short_while_it_is_read_does_no_harm);
-	tcase_add_test(t, directory_may_come_late);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

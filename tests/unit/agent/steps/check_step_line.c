@@ -14,7 +14,9 @@ parse(const char *text)
 	return ls_step_line_parse(text, strlen(text), &line);
 }
 
-START_TEST(the_line_of_maxtext_is_read)
+LS_CASE(step_line);
+
+LS_TEST(step_line, the_line_of_maxtext_is_read)
 {
 	ck_assert(parse(
 		"I0317 10:00:13.658792 125344476638336 metric_logger.py:181] completed step: "
@@ -28,9 +30,8 @@ START_TEST(the_line_of_maxtext_is_read)
 	ck_assert_uint_eq(line.step, 20000);
 	ck_assert_double_eq(line.tokens_rate, 7.5);
 }
-END_TEST
 
-START_TEST(older_lines_have_no_tokens)
+LS_TEST(step_line, older_lines_have_no_tokens)
 {
 	ck_assert(parse(
 		"completed step: 5, seconds: 4.003, TFLOP/s/device: 258.112, loss: 1.909"));
@@ -42,7 +43,6 @@ START_TEST(older_lines_have_no_tokens)
 		"completed step: 0, seconds: 1, TFLOP/s/device: 1, Tokens/s/device: nan, x"));
 	ck_assert(isnan(line.tokens_rate));
 }
-END_TEST
 
 static const char *const other[] = { "", "completed step: ", "completed step: 1",
 	"completed step: 1, seconds: ", "completed step: 1, seconds: 1",
@@ -63,15 +63,14 @@ static const char *const other[] = { "", "completed step: ", "completed step: 1"
 	"completed step: 1, seconds: 1, TFLOP/s/device: 12abc",
 	"eval metrics after step: 1, loss=1", "saved a checkpoint at step 0" };
 
-START_TEST(nothing_else_is_a_step)
+LS_TEST_EACH(step_line, nothing_else_is_a_step, other)
 {
 	line.step = 77;
 	ck_assert_msg(!parse(other[_i]), "%s", other[_i]);
 	ck_assert_uint_eq(line.step, 77);
 }
-END_TEST
 
-START_TEST(bytes_behind_the_end_are_not_read)
+LS_TEST(step_line, bytes_behind_the_end_are_not_read)
 {
 	static const char text[] = "completed step: 1, seconds: 1, TFLOP/s/device: 1";
 	char part[sizeof(text)];
@@ -87,26 +86,4 @@ START_TEST(bytes_behind_the_end_are_not_read)
 	ck_assert(!ls_step_line_parse("\0\xff"
 				      "completed step\0: 1",
 		20, &line));
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("step_line");
-	TCase *t = tcase_create("step_line");
-
-	tcase_add_test(t, the_line_of_maxtext_is_read);
-	tcase_add_test(t, older_lines_have_no_tokens);
-	tcase_add_loop_test(t, nothing_else_is_a_step, 0,
-		(int)(sizeof(other) / sizeof(other[0])));
-	tcase_add_test(t, bytes_behind_the_end_are_not_read);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

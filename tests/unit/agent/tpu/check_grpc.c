@@ -289,7 +289,9 @@ teardown(void)
 
 /* --- tests ---------------------------------------------------------------- */
 
-START_TEST(addresses_are_figures)
+LS_CASE(grpc, setup, teardown, .timeout_s = 20);
+
+LS_TEST(grpc, addresses_are_figures)
 {
 	struct ls_grpc_options o = { .address = "localhost", .port = 1 };
 
@@ -300,9 +302,8 @@ START_TEST(addresses_are_figures)
 	o.address = "::1";
 	ck_assert_int_eq(ls_grpc_new(loop, &o, &grpc), 0);
 }
-END_TEST
 
-START_TEST(calls_share_a_connection)
+LS_TEST(grpc, calls_share_a_connection)
 {
 	size_t i;
 
@@ -326,9 +327,8 @@ START_TEST(calls_share_a_connection)
 	ck_assert_uint_eq(server.accepted, 1);
 	ck_assert_uint_eq(ls_grpc_get_stats(grpc)->answers, LS_GRPC_CALLS_MAX);
 }
-END_TEST
 
-START_TEST(request_that_is_too_long_is_refused)
+LS_TEST(grpc, request_that_is_too_long_is_refused)
 {
 	static const uint8_t request[LS_GRPC_REQUEST_MAX_BYTES + 1];
 
@@ -337,7 +337,6 @@ START_TEST(request_that_is_too_long_is_refused)
 	ck_assert_int_eq(ls_grpc_call(grpc, "/a", request, sizeof(request), done, NULL),
 		-LS_ELIMIT);
 }
-END_TEST
 
 static void
 say_late(int32_t stream)
@@ -346,7 +345,7 @@ say_late(int32_t stream)
 		say_ok(stream);
 }
 
-START_TEST(call_without_answer_ends_at_its_deadline_alone)
+LS_TEST(grpc, call_without_answer_ends_at_its_deadline_alone)
 {
 	server.request = say_late;
 	open_client(server.port);
@@ -364,9 +363,8 @@ START_TEST(call_without_answer_ends_at_its_deadline_alone)
 	ck_assert_uint_eq(server.accepted, 1);
 	ck_assert_uint_eq(ls_grpc_get_stats(grpc)->timeouts, 1);
 }
-END_TEST
 
-START_TEST(silent_connection_is_given_up)
+LS_TEST(grpc, silent_connection_is_given_up)
 {
 	size_t i;
 
@@ -381,7 +379,6 @@ START_TEST(silent_connection_is_given_up)
 	run_to_state(LS_GRPC_STATE_UP); /* and tried again */
 	ck_assert_uint_eq(server.accepted, 2);
 }
-END_TEST
 
 static void
 say_not_found(int32_t stream)
@@ -395,7 +392,7 @@ say_not_found(int32_t stream)
 	say(1, 5, stream, body, len);
 }
 
-START_TEST(trailers_alone_are_a_status)
+LS_TEST(grpc, trailers_alone_are_a_status)
 {
 	server.request = say_not_found;
 	open_client(server.port);
@@ -406,7 +403,6 @@ START_TEST(trailers_alone_are_a_status)
 	ck_assert_int_eq(answer[0].status, LS_GRPC_NOT_FOUND);
 	ck_assert_str_eq(answer[0].text, "no\\x1b");
 }
-END_TEST
 
 static void
 say_reset(int32_t stream)
@@ -421,7 +417,7 @@ say_compressed(int32_t stream)
 	say(0, 0, stream, "\1\0\0\0\1x", 6);
 }
 
-START_TEST(a_bad_answer_ends_its_call_only)
+LS_TEST(grpc, a_bad_answer_ends_its_call_only)
 {
 	open_client(server.port);
 	run_to_state(LS_GRPC_STATE_UP);
@@ -441,7 +437,6 @@ START_TEST(a_bad_answer_ends_its_call_only)
 	ck_assert_uint_eq(server.accepted, 1);
 	ck_assert_uint_eq(ls_grpc_get_stats(grpc)->malformed, 1);
 }
-END_TEST
 
 static void
 say_goodbye(int32_t stream)
@@ -452,7 +447,7 @@ say_goodbye(int32_t stream)
 	say_ok(stream);
 }
 
-START_TEST(goodbye_lets_calls_end_and_connects_again)
+LS_TEST(grpc, goodbye_lets_calls_end_and_connects_again)
 {
 	server.request = say_goodbye;
 	open_client(server.port);
@@ -469,7 +464,6 @@ START_TEST(goodbye_lets_calls_end_and_connects_again)
 	ck_assert_int_eq(answer[1].rc, 0);
 	ck_assert_uint_eq(ls_grpc_get_stats(grpc)->losses, 0);
 }
-END_TEST
 
 static void
 hang_up(void *arg)
@@ -478,7 +472,7 @@ hang_up(void *arg)
 	server_close();
 }
 
-START_TEST(lost_connection_ends_all_calls)
+LS_TEST(grpc, lost_connection_ends_all_calls)
 {
 	struct ls_loop_timer *t = ls_loop_timer_new(loop, hang_up, NULL);
 
@@ -494,9 +488,8 @@ START_TEST(lost_connection_ends_all_calls)
 	run_to_state(LS_GRPC_STATE_UP);
 	ls_loop_timer_free(t);
 }
-END_TEST
 
-START_TEST(refused_is_tried_again)
+LS_TEST(grpc, refused_is_tried_again)
 {
 	evconnlistener_free(server.listener);
 	server.listener = NULL;
@@ -508,9 +501,8 @@ START_TEST(refused_is_tried_again)
 	run_to_state(LS_GRPC_STATE_HOLD);
 	ck_assert_uint_eq(ls_grpc_get_stats(grpc)->refusals, 2);
 }
-END_TEST
 
-START_TEST(peer_that_says_nothing_is_no_connection)
+LS_TEST(grpc, peer_that_says_nothing_is_no_connection)
 {
 	server.mute = true;
 	open_client(server.port);
@@ -519,9 +511,8 @@ START_TEST(peer_that_says_nothing_is_no_connection)
 	ck_assert_int_eq(ls_grpc_last_error(grpc), -ETIMEDOUT);
 	ck_assert_str_eq(ls_grpc_why(grpc), "connected, but says nothing");
 }
-END_TEST
 
-START_TEST(free_with_calls_under_way_tells_nobody)
+LS_TEST(grpc, free_with_calls_under_way_tells_nobody)
 {
 	open_client(server.port);
 	run_to_state(LS_GRPC_STATE_UP);
@@ -529,35 +520,4 @@ START_TEST(free_with_calls_under_way_tells_nobody)
 	ls_grpc_free(grpc);
 	grpc = NULL;
 	ck_assert_uint_eq(told, 0);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("grpc");
-	TCase *t = tcase_create("grpc");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_set_timeout(t, 20);
-	tcase_add_test(t, addresses_are_figures);
-	tcase_add_test(t, calls_share_a_connection);
-	tcase_add_test(t, request_that_is_too_long_is_refused);
-	tcase_add_test(t, call_without_answer_ends_at_its_deadline_alone);
-	tcase_add_test(t, silent_connection_is_given_up);
-	tcase_add_test(t, trailers_alone_are_a_status);
-	tcase_add_test(t, a_bad_answer_ends_its_call_only);
-	tcase_add_test(t, goodbye_lets_calls_end_and_connects_again);
-	tcase_add_test(t, lost_connection_ends_all_calls);
-	tcase_add_test(t, refused_is_tried_again);
-	tcase_add_test(t, peer_that_says_nothing_is_no_connection);
-	tcase_add_test(t, free_with_calls_under_way_tells_nobody);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -40,7 +40,9 @@ data(const char *bytes, size_t len)
 	return ls_grpc_reply_data(&reply, (const uint8_t *)bytes, len);
 }
 
-START_TEST(message_in_any_pieces_is_one_answer)
+LS_CASE(grpc_reply, setup, teardown);
+
+LS_TEST(grpc_reply, message_in_any_pieces_is_one_answer)
 {
 	static const char bytes[] = "\0\0\0\0\3abc";
 	size_t cut;
@@ -61,9 +63,8 @@ START_TEST(message_in_any_pieces_is_one_answer)
 			break;
 	}
 }
-END_TEST
 
-START_TEST(empty_message_is_an_answer)
+LS_TEST(grpc_reply, empty_message_is_an_answer)
 {
 	begin();
 	ck_assert_int_eq(data("\0\0\0\0\0", 5), 0);
@@ -73,9 +74,8 @@ START_TEST(empty_message_is_an_answer)
 	ck_assert_uint_eq(answer.len, 0);
 	ck_assert_ptr_nonnull(answer.message);
 }
-END_TEST
 
-START_TEST(status_with_its_text_made_safe)
+LS_TEST(grpc_reply, status_with_its_text_made_safe)
 {
 	begin();
 	ck_assert_int_eq(header("grpc-status", "5"), 0);
@@ -86,7 +86,6 @@ START_TEST(status_with_its_text_made_safe)
 	ck_assert_str_eq(answer.text, "no such\\x1b%zz%4");
 	ck_assert_ptr_null(answer.message);
 }
-END_TEST
 
 static void
 assert_finish(int rc, const char *text)
@@ -96,7 +95,7 @@ assert_finish(int rc, const char *text)
 	ck_assert_str_eq(answer.text, text);
 }
 
-START_TEST(answers_that_are_none)
+LS_TEST(grpc_reply, answers_that_are_none)
 {
 	assert_finish(-LS_EPARSE, "answers HTTP/2, but not gRPC");
 	ck_assert_int_eq(header(":status", "200"), 0);
@@ -112,26 +111,23 @@ START_TEST(answers_that_are_none)
 	ck_assert_int_eq(header("grpc-status", "0"), -LS_EPARSE);
 	assert_finish(-LS_EPARSE, "status that is no number");
 }
-END_TEST
 
-START_TEST(compressed_is_refused)
+LS_TEST(grpc_reply, compressed_is_refused)
 {
 	begin();
 	ck_assert_int_eq(data("\1\0\0\0\1a", 6), -LS_EPARSE);
 	assert_finish(-LS_EPARSE, "answer is compressed, which was not asked for");
 }
-END_TEST
 
-START_TEST(second_message_is_refused)
+LS_TEST(grpc_reply, second_message_is_refused)
 {
 	begin();
 	ck_assert_int_eq(data("\0\0\0\0\1a", 6), 0);
 	ck_assert_int_eq(data("\0", 1), -LS_EPARSE);
 	assert_finish(-LS_EPARSE, "more than one answer");
 }
-END_TEST
 
-START_TEST(lengths_are_bounded)
+LS_TEST(grpc_reply, lengths_are_bounded)
 {
 	static char long_value[LS_GRPC_HEADERS_MAX_BYTES + 1];
 	uint8_t prefix[LS_GRPC_PREFIX_BYTES];
@@ -157,29 +153,4 @@ START_TEST(lengths_are_bounded)
 	ck_assert_int_eq(header("a", long_value), 0);
 	ck_assert_int_eq(header("b", long_value), -LS_ELIMIT);
 	free(message);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("grpc_reply");
-	TCase *t = tcase_create("grpc_reply");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, message_in_any_pieces_is_one_answer);
-	tcase_add_test(t, empty_message_is_an_answer);
-	tcase_add_test(t, status_with_its_text_made_safe);
-	tcase_add_test(t, answers_that_are_none);
-	tcase_add_test(t, compressed_is_refused);
-	tcase_add_test(t, second_message_is_refused);
-	tcase_add_test(t, lengths_are_bounded);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

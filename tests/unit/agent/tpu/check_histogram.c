@@ -29,7 +29,9 @@ fill(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, double mean)
 	h.mean = mean;
 }
 
-START_TEST(bounds_are_those_of_the_options)
+LS_CASE(histogram, setup, NULL);
+
+LS_TEST(histogram, bounds_are_those_of_the_options)
 {
 	const double exponential[] = { 1, 2, 4, 8 }, linear[] = { -1, 4, 9 };
 
@@ -39,9 +41,8 @@ START_TEST(bounds_are_those_of_the_options)
 	ck_assert_uint_eq(h.buckets, 4);
 	ck_assert_mem_eq(h.bound, linear, sizeof(linear));
 }
-END_TEST
 
-START_TEST(options_that_make_no_bounds_are_refused)
+LS_TEST(histogram, options_that_make_no_bounds_are_refused)
 {
 	ck_assert_int_eq(ls_histogram_exponential(&h, -1, 2, 1), -LS_ERANGE);
 	ck_assert_int_eq(ls_histogram_exponential(&h, 198, 2, 1), -LS_ERANGE);
@@ -56,9 +57,8 @@ START_TEST(options_that_make_no_bounds_are_refused)
 	ck_assert_int_eq(ls_histogram_exponential(&h, 197, 1.1, 1), 0);
 	ck_assert_uint_eq(h.buckets, LS_HISTOGRAM_BUCKETS_MAX);
 }
-END_TEST
 
-START_TEST(what_contradicts_itself_is_refused)
+LS_TEST(histogram, what_contradicts_itself_is_refused)
 {
 	fill(1, 2, 4, 2, 1, 3.5);
 	ck_assert_int_eq(ls_histogram_check(&h), 0);
@@ -79,9 +79,8 @@ START_TEST(what_contradicts_itself_is_refused)
 	h.buckets = 0;
 	ck_assert_int_eq(ls_histogram_check(&h), -LS_ERANGE);
 }
-END_TEST
 
-START_TEST(delta_is_what_was_added)
+LS_TEST(histogram, delta_is_what_was_added)
 {
 	fill(1, 2, 4, 2, 1, 3.5);
 	ck_assert_int_eq(ls_histogram_step(&memory, &h, &delta), -LS_EABSENT);
@@ -94,7 +93,6 @@ START_TEST(delta_is_what_was_added)
 	ck_assert_double_eq(delta.sum, 14);
 	ck_assert(!delta.reset);
 }
-END_TEST
 
 /* Each of these means that counting began anew: all that is there is new. */
 static void
@@ -107,7 +105,7 @@ assert_reset(void)
 	ck_assert_mem_eq(delta.count, h.count, sizeof(h.count[0]) * h.buckets);
 }
 
-START_TEST(a_fall_a_new_start_or_new_bounds_are_a_reset)
+LS_TEST(histogram, a_fall_a_new_start_or_new_bounds_are_a_reset)
 {
 	fill(5, 5, 5, 5, 5, 3);
 	ck_assert_int_eq(ls_histogram_step(&memory, &h, &delta), -LS_EABSENT);
@@ -124,9 +122,8 @@ START_TEST(a_fall_a_new_start_or_new_bounds_are_a_reset)
 	assert_reset();
 	ck_assert_uint_eq(memory.resets, 4);
 }
-END_TEST
 
-START_TEST(quantiles_lie_inside_their_bucket)
+LS_TEST(histogram, quantiles_lie_inside_their_bucket)
 {
 	fill(0, 0, 0, 0, 0, 0);
 	ck_assert_int_eq(ls_histogram_step(&memory, &h, &delta), -LS_EABSENT);
@@ -138,9 +135,8 @@ START_TEST(quantiles_lie_inside_their_bucket)
 	ck_assert_double_eq(ls_histogram_quantile(&h, &delta, 0.75), 3);
 	ck_assert_double_eq(ls_histogram_quantile(&h, &delta, 1), 4);
 }
-END_TEST
 
-START_TEST(open_buckets_end_where_the_range_does)
+LS_TEST(histogram, open_buckets_end_where_the_range_does)
 {
 	fill(0, 0, 0, 0, 0, 0);
 	ck_assert_int_eq(ls_histogram_step(&memory, &h, &delta), -LS_EABSENT);
@@ -160,29 +156,4 @@ START_TEST(open_buckets_end_where_the_range_does)
 	fill(2, 0, 0, 0, 0, 6);
 	ck_assert_int_eq(ls_histogram_step(&memory, &h, &delta), 0);
 	ck_assert_double_eq(ls_histogram_quantile(&h, &delta, 1), 9);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("histogram");
-	TCase *t = tcase_create("histogram");
-
-	tcase_add_checked_fixture(t, setup, NULL);
-	tcase_add_test(t, bounds_are_those_of_the_options);
-	tcase_add_test(t, options_that_make_no_bounds_are_refused);
-	tcase_add_test(t, what_contradicts_itself_is_refused);
-	tcase_add_test(t, delta_is_what_was_added);
-	tcase_add_test(t, a_fall_a_new_start_or_new_bounds_are_a_reset);
-	tcase_add_test(t, quantiles_lie_inside_their_bucket);
-	tcase_add_test(t, open_buckets_end_where_the_range_does);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -61,7 +61,9 @@ decode(const char *hex)
 	return ls_tpu_decode_metric(bytes, len, keep_point, points, &answer);
 }
 
-START_TEST(gauge_of_a_device)
+LS_CASE(tpu_decode);
+
+LS_TEST(tpu_decode, gauge_of_a_device)
 {
 	ck_assert_int_eq(decode(HBM_HEX), 0);
 	ck_assert_uint_eq(answer.points, 1);
@@ -76,9 +78,8 @@ START_TEST(gauge_of_a_device)
 	ck_assert_double_eq(points[0].value, 87.5);
 	ck_assert_str_eq(points[0].label[0].value, "9");
 }
-END_TEST
 
-START_TEST(distribution_with_a_list_of_attributes)
+LS_TEST(tpu_decode, distribution_with_a_list_of_attributes)
 {
 	const int64_t count[] = { 1, 2, 4, 2, 1 };
 	const double bound[] = { 1, 2, 4, 8 };
@@ -99,9 +100,8 @@ START_TEST(distribution_with_a_list_of_attributes)
 	ck_assert_str_eq(points[0].label[1].key, "type");
 	ck_assert_str_eq(points[0].label[1].value, "grpc");
 }
-END_TEST
 
-START_TEST(status_of_a_core)
+LS_TEST(tpu_decode, status_of_a_core)
 {
 	struct ls_tpu_status s;
 	uint8_t bytes[128];
@@ -122,9 +122,8 @@ START_TEST(status_of_a_core)
 	ck_assert_uint_eq(s.core[0].program, 0);
 	ck_assert_str_eq(s.core[0].error, "");
 }
-END_TEST
 
-START_TEST(cores_come_in_any_order_and_the_last_of_one_id_counts)
+LS_TEST(tpu_decode, cores_come_in_any_order_and_the_last_of_one_id_counts)
 {
 	/* cores 5, 2, 5 again with launch 9, -1, one without a value, one with an error
 	 * and a fingerprint */
@@ -148,9 +147,8 @@ START_TEST(cores_come_in_any_order_and_the_last_of_one_id_counts)
 	ck_assert_str_eq(s.core[2].error, "a\\x1bb");
 	ck_assert_uint_ne(s.core[0].motion, s.core[1].motion);
 }
-END_TEST
 
-START_TEST(names_of_the_list)
+LS_TEST(tpu_decode, names_of_the_list)
 {
 	/* "a.b", "" (absent), "x y", "c" */
 	static const char hex[] = "0a050a03612e620a000a050a037820790a030a0163";
@@ -164,7 +162,6 @@ START_TEST(names_of_the_list)
 	ck_assert_str_eq(names[0], "a.b");
 	ck_assert_str_eq(names[1], "c");
 }
-END_TEST
 
 /* A MetricResponse of one Point with these bytes. */
 static int
@@ -192,16 +189,15 @@ assert_skipped(const char *hex, const char *why)
 	ck_assert_str_eq(answer.why, why);
 }
 
-START_TEST(what_cannot_be_is_left_out)
+LS_TEST(tpu_decode, what_cannot_be_is_left_out)
 {
 	assert_skipped("1a0909000000000000f87f", "gauge that is no number");
 	assert_skipped("1a0909000000000000f07f", "gauge that is no number");
 	assert_skipped("1a031a0178", "gauge without a number");
 	assert_skipped("1a00", "gauge without a number");
 }
-END_TEST
 
-START_TEST(kinds_of_measures)
+LS_TEST(tpu_decode, kinds_of_measures)
 {
 	ck_assert_int_eq(decode_point("1a022001"), 0);
 	ck_assert_double_eq(points[0].value, 1);
@@ -226,9 +222,8 @@ START_TEST(kinds_of_measures)
 	assert_skipped("2a1d080332141a120a10000000000000f03f00000000000000403a03010100",
 		"distribution that contradicts itself");
 }
-END_TEST
 
-START_TEST(ordinals_in_whatever_spelling)
+LS_TEST(tpu_decode, ordinals_in_whatever_spelling)
 {
 	/* attribute {key, value}, gauge 1 */
 	ck_assert_int_eq(decode_point("0a100a0e6465766963652d6f7264696e616c1a021001"),
@@ -252,9 +247,8 @@ START_TEST(ordinals_in_whatever_spelling)
 	/* without a key */
 	assert_skipped("0a04120218011a021001", "attribute without a name");
 }
-END_TEST
 
-START_TEST(bytes_that_are_no_message)
+LS_TEST(tpu_decode, bytes_that_are_no_message)
 {
 	uint8_t bytes[512];
 	size_t len = bytes_of(DCN_HEX, bytes);
@@ -273,9 +267,8 @@ START_TEST(bytes_that_are_no_message)
 		-LS_EPARSE);
 	ck_assert_int_eq(ls_tpu_decode_status(bytes, 3, &status), -LS_EPARSE);
 }
-END_TEST
 
-START_TEST(memory_is_bounded_by_the_bytes)
+LS_TEST(tpu_decode, memory_is_bounded_by_the_bytes)
 {
 	/* 100,000 empty points: 2 bytes each, 100 in memory */
 	const size_t points_len = 200000;
@@ -295,9 +288,8 @@ START_TEST(memory_is_bounded_by_the_bytes)
 		-LS_ELIMIT);
 	free(bytes);
 }
-END_TEST
 
-START_TEST(requests_have_these_bytes)
+LS_TEST(tpu_decode, requests_have_these_bytes)
 {
 	static const char want[] =
 		"0a227470752e72756e74696d652e68626d2e6d656d6f72792e75736167652e6279746573";
@@ -321,32 +313,4 @@ START_TEST(requests_have_these_bytes)
 	ck_assert_uint_eq(got_len, 0);
 	ck_assert_int_eq(ls_tpu_encode_request("abcdef", false, got, 4, &got_len),
 		-LS_ELIMIT);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("tpu_decode");
-	TCase *t = tcase_create("tpu_decode");
-
-	tcase_add_test(t, gauge_of_a_device);
-	tcase_add_test(t, distribution_with_a_list_of_attributes);
-	tcase_add_test(t, status_of_a_core);
-	tcase_add_test(t, cores_come_in_any_order_and_the_last_of_one_id_counts);
-	tcase_add_test(t, names_of_the_list);
-	tcase_add_test(t, what_cannot_be_is_left_out);
-	tcase_add_test(t, kinds_of_measures);
-	tcase_add_test(t, ordinals_in_whatever_spelling);
-	tcase_add_test(t, bytes_that_are_no_message);
-	tcase_add_test(t, memory_is_bounded_by_the_bytes);
-	tcase_add_test(t, requests_have_these_bytes);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -43,7 +43,9 @@ look(void)
 	status.count = 0;
 }
 
-START_TEST(launches_are_increments)
+LS_CASE(tpu_progress, setup, NULL);
+
+LS_TEST(tpu_progress, launches_are_increments)
 {
 	core(0, 1, TRAIN, 100, 0, 1);
 	look();
@@ -65,9 +67,8 @@ START_TEST(launches_are_increments)
 	look();
 	ck_assert_uint_eq(progress.core[0].resets, 3);
 }
-END_TEST
 
-START_TEST(steps_are_launches_of_the_dominant_program)
+LS_TEST(tpu_progress, steps_are_launches_of_the_dominant_program)
 {
 	struct ls_tpu_steps steps;
 	int i;
@@ -83,7 +84,6 @@ START_TEST(steps_are_launches_of_the_dominant_program)
 	/* 40 / 42 of the count, 0.5 / 1.5 of the time */
 	ck_assert_double_eq_tol(steps.confidence, 40.0 / 42 / 3, 1e-9);
 }
-END_TEST
 
 static double
 confidence_with(int evals, int resets)
@@ -107,7 +107,7 @@ confidence_with(int evals, int resets)
 	return steps.confidence;
 }
 
-START_TEST(other_programs_and_resets_lower_the_confidence)
+LS_TEST(tpu_progress, other_programs_and_resets_lower_the_confidence)
 {
 	double sure = confidence_with(0, 0);
 
@@ -115,9 +115,8 @@ START_TEST(other_programs_and_resets_lower_the_confidence)
 	ck_assert_double_lt(confidence_with(10, 0), confidence_with(5, 0));
 	ck_assert_double_lt(confidence_with(0, 4), sure);
 }
-END_TEST
 
-START_TEST(evaluation_counts_no_steps)
+LS_TEST(tpu_progress, evaluation_counts_no_steps)
 {
 	int i;
 
@@ -133,9 +132,8 @@ START_TEST(evaluation_counts_no_steps)
 	ck_assert_uint_eq(progress.steps, 9);
 	ck_assert_uint_eq(progress.core[0].launches, 14);
 }
-END_TEST
 
-START_TEST(steps_of_long_ago_say_nothing)
+LS_TEST(tpu_progress, steps_of_long_ago_say_nothing)
 {
 	struct ls_tpu_steps steps;
 	int i;
@@ -148,9 +146,8 @@ START_TEST(steps_of_long_ago_say_nothing)
 	now += 2 * LS_TPU_STEPS_WINDOW_NS;
 	ck_assert_int_eq(ls_tpu_progress_steps(&progress, now, &steps), -LS_EABSENT);
 }
-END_TEST
 
-START_TEST(a_core_that_stands_while_others_move_is_stalled)
+LS_TEST(tpu_progress, a_core_that_stands_while_others_move_is_stalled)
 {
 	int i;
 
@@ -166,9 +163,8 @@ START_TEST(a_core_that_stands_while_others_move_is_stalled)
 	look();
 	ck_assert(!progress.core[1].stalled);
 }
-END_TEST
 
-START_TEST(a_core_with_a_queue_that_stands_is_stalled_alone)
+LS_TEST(tpu_progress, a_core_with_a_queue_that_stands_is_stalled_alone)
 {
 	int i;
 
@@ -178,9 +174,8 @@ START_TEST(a_core_with_a_queue_that_stands_is_stalled_alone)
 	}
 	ck_assert(progress.core[0].stalled);
 }
-END_TEST
 
-START_TEST(idle_cores_are_not_stalled)
+LS_TEST(tpu_progress, idle_cores_are_not_stalled)
 {
 	int i;
 
@@ -199,9 +194,8 @@ START_TEST(idle_cores_are_not_stalled)
 	}
 	ck_assert(!progress.core[0].stalled);
 }
-END_TEST
 
-START_TEST(two_looks_far_apart_are_no_standstill)
+LS_TEST(tpu_progress, two_looks_far_apart_are_no_standstill)
 {
 	core(0, 1, TRAIN, 0, 2, 7);
 	look();
@@ -210,9 +204,8 @@ START_TEST(two_looks_far_apart_are_no_standstill)
 	look();
 	ck_assert(!progress.core[0].stalled);
 }
-END_TEST
 
-START_TEST(cores_of_several_ports_stay_apart)
+LS_TEST(tpu_progress, cores_of_several_ports_stay_apart)
 {
 	int i;
 
@@ -232,32 +225,4 @@ START_TEST(cores_of_several_ports_stay_apart)
 		look();
 	}
 	ck_assert_uint_eq(progress.count, LS_TPU_CORES_MAX);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("tpu_progress");
-	TCase *t = tcase_create("tpu_progress");
-
-	tcase_add_checked_fixture(t, setup, NULL);
-	tcase_add_test(t, launches_are_increments);
-	tcase_add_test(t, steps_are_launches_of_the_dominant_program);
-	tcase_add_test(t, other_programs_and_resets_lower_the_confidence);
-	tcase_add_test(t, evaluation_counts_no_steps);
-	tcase_add_test(t, steps_of_long_ago_say_nothing);
-	tcase_add_test(t, a_core_that_stands_while_others_move_is_stalled);
-	tcase_add_test(t, a_core_with_a_queue_that_stands_is_stalled_alone);
-	tcase_add_test(t, idle_cores_are_not_stalled);
-	tcase_add_test(t, two_looks_far_apart_are_no_standstill);
-	tcase_add_test(t, cores_of_several_ports_stay_apart);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -86,7 +86,9 @@ assert_value(const char *group, const char *text, double want)
 	ck_assert_double_eq_tol(got, want, 1e-9);
 }
 
-START_TEST(every_known_metric_has_its_rows)
+LS_CASE(tpu_series, setup, teardown);
+
+LS_TEST(tpu_series, every_known_metric_has_its_rows)
 {
 	const struct ls_tpu_metric *m = ls_tpu_metric_find(TIMING);
 
@@ -101,9 +103,8 @@ START_TEST(every_known_metric_has_its_rows)
 	ck_assert_ptr_null(ls_tpu_metric_find("tpu.nothing"));
 	ck_assert_ptr_null(ls_tpu_metric_find(""));
 }
-END_TEST
 
-START_TEST(values_are_in_base_units_and_not_measured_when_not_told)
+LS_TEST(tpu_series, values_are_in_base_units_and_not_measured_when_not_told)
 {
 	double value;
 
@@ -126,17 +127,15 @@ START_TEST(values_are_in_base_units_and_not_measured_when_not_told)
 	ck_assert_int_eq(
 		find("tpu.gauges", "chip.hbm.used_bytes{device=\"9\"}", &value), 1);
 }
-END_TEST
 
-START_TEST(a_lone_number_of_a_metric_of_devices_is_the_device)
+LS_TEST(tpu_series, a_lone_number_of_a_metric_of_devices_is_the_device)
 {
 	label("anything", "3", true);
 	tell(8431, DUTY, 50);
 	assert_value("tpu.gauges", "chip.tensorcore.duty_ratio{device=\"3\"}", 0.5);
 }
-END_TEST
 
-START_TEST(labels_without_end_are_dropped)
+LS_TEST(tpu_series, labels_without_end_are_dropped)
 {
 	label("error_message", "at 0x7f31", false);
 	label("session_id", "9112", true);
@@ -144,9 +143,8 @@ START_TEST(labels_without_end_are_dropped)
 	tell(8431, "slice.error.detected.gauge", 1);
 	assert_value("tpu.gauges", "chip.slice.errors{type=\"SLICE\"}", 1);
 }
-END_TEST
 
-START_TEST(a_series_belongs_to_the_port_that_tells_it)
+LS_TEST(tpu_series, a_series_belongs_to_the_port_that_tells_it)
 {
 	label("device", "9", true);
 	tell(8431, HBM, 1);
@@ -162,7 +160,6 @@ START_TEST(a_series_belongs_to_the_port_that_tells_it)
 	assert_value("tpu.gauges", "chip.hbm.used_bytes{device=\"9\"}", 2);
 	assert_value("tpu.gauges", "chip.hbm.used_bytes{device=\"9\"}", 2);
 }
-END_TEST
 
 static void
 tell_histogram(const char *name, double growth, int64_t b, int64_t c, double mean)
@@ -178,7 +175,7 @@ tell_histogram(const char *name, double growth, int64_t b, int64_t c, double mea
 	ls_tpu_series_point(series, 8431, name, ls_tpu_metric_find(name), &point);
 }
 
-START_TEST(distribution_is_counters_and_quantiles_of_what_came)
+LS_TEST(tpu_series, distribution_is_counters_and_quantiles_of_what_came)
 {
 	double value;
 
@@ -215,9 +212,8 @@ START_TEST(distribution_is_counters_and_quantiles_of_what_came)
 		1);
 	assert_value("tpu.histograms", "chip.execution.count_total{device=\"0\"}", 14);
 }
-END_TEST
 
-START_TEST(other_bounds_are_other_buckets)
+LS_TEST(tpu_series, other_bounds_are_other_buckets)
 {
 	double value;
 
@@ -231,9 +227,8 @@ START_TEST(other_bounds_are_other_buckets)
 		11);
 	ck_assert_uint_eq(ls_tpu_series_get_stats(series)->resets, 1);
 }
-END_TEST
 
-START_TEST(a_silent_distribution_leaves_with_all_its_parts)
+LS_TEST(tpu_series, a_silent_distribution_leaves_with_all_its_parts)
 {
 	struct ls_series_group g;
 
@@ -247,9 +242,8 @@ START_TEST(a_silent_distribution_leaves_with_all_its_parts)
 	tell_histogram(TIMING, 2, 10, 0, 1500); /* and may come back */
 	assert_value("tpu.histograms", "chip.execution.count_total", 10);
 }
-END_TEST
 
-START_TEST(unknown_metrics_have_a_safe_name_and_a_limit)
+LS_TEST(tpu_series, unknown_metrics_have_a_safe_name_and_a_limit)
 {
 	char name[32];
 	int i;
@@ -272,18 +266,16 @@ START_TEST(unknown_metrics_have_a_safe_name_and_a_limit)
 	tell(8431, HBM, 7); /* the known ones have room */
 	assert_value("tpu.gauges", "chip.hbm.used_bytes{device=\"0\"}", 7);
 }
-END_TEST
 
-START_TEST(another_shape_is_left_out)
+LS_TEST(tpu_series, another_shape_is_left_out)
 {
 	tell_histogram(HBM, 2, 1, 0, 1);
 	tell(8431, TIMING, 1);
 	ck_assert_uint_eq(ls_tpu_series_get_stats(series)->odd, 2);
 	ck_assert_uint_eq(ls_tpu_series_get_stats(series)->points, 0);
 }
-END_TEST
 
-START_TEST(cores_and_steps_are_series)
+LS_TEST(tpu_series, cores_and_steps_are_series)
 {
 	static struct ls_tpu_progress progress;
 	static struct ls_tpu_status status;
@@ -329,33 +321,4 @@ START_TEST(cores_and_steps_are_series)
 	end(0, LS_TPU_STATUS, now);
 	ck_assert_int_eq(find("tpu.status", "chip.core.stalled{core=\"5\"}", &value),
 		1);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("tpu_series");
-	TCase *t = tcase_create("tpu_series");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, every_known_metric_has_its_rows);
-	tcase_add_test(t, values_are_in_base_units_and_not_measured_when_not_told);
-	tcase_add_test(t, a_lone_number_of_a_metric_of_devices_is_the_device);
-	tcase_add_test(t, labels_without_end_are_dropped);
-	tcase_add_test(t, a_series_belongs_to_the_port_that_tells_it);
-	tcase_add_test(t, distribution_is_counters_and_quantiles_of_what_came);
-	tcase_add_test(t, other_bounds_are_other_buckets);
-	tcase_add_test(t, a_silent_distribution_leaves_with_all_its_parts);
-	tcase_add_test(t, unknown_metrics_have_a_safe_name_and_a_limit);
-	tcase_add_test(t, another_shape_is_left_out);
-	tcase_add_test(t, cores_and_steps_are_series);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

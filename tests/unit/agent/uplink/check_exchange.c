@@ -325,7 +325,9 @@ teardown(void)
 
 /* --- requests and answers ------------------------------------------------- */
 
-START_TEST(a_request_goes_out_and_its_answer_comes_back)
+LS_CASE(exchange, setup, teardown, .timeout_s = 30);
+
+LS_TEST(exchange, a_request_goes_out_and_its_answer_comes_back)
 {
 	uint64_t before;
 	uint8_t body[5];
@@ -344,9 +346,8 @@ START_TEST(a_request_goes_out_and_its_answer_comes_back)
 	send_request("", 0);
 	ck_assert_uint_ne(peer_take(body, 0), id);
 }
-END_TEST
 
-START_TEST(an_empty_answer_is_one)
+LS_TEST(exchange, an_empty_answer_is_one)
 {
 	uint8_t body[1];
 
@@ -356,9 +357,8 @@ START_TEST(an_empty_answer_is_one)
 	wait_events("UA");
 	ck_assert_uint_eq(answer_len, 0);
 }
-END_TEST
 
-START_TEST(an_answer_may_come_byte_by_byte)
+LS_TEST(exchange, an_answer_may_come_byte_by_byte)
 {
 	uint8_t buf[HEAD + 5], body[1];
 	size_t i, len;
@@ -382,9 +382,8 @@ START_TEST(an_answer_may_come_byte_by_byte)
 	wait_events("UA");
 	ck_assert_mem_eq(answer, "hello", 5);
 }
-END_TEST
 
-START_TEST(one_request_at_a_time)
+LS_TEST(exchange, one_request_at_a_time)
 {
 	uint8_t body[1];
 
@@ -401,9 +400,8 @@ START_TEST(one_request_at_a_time)
 	wait_events("UA");
 	send_request("y", 1);
 }
-END_TEST
 
-START_TEST(the_largest_request_arrives_whole)
+LS_TEST(exchange, the_largest_request_arrives_whole)
 {
 	const size_t len = LS_REPORT_MAX_BYTES - LS_FRAME_ID_BYTES;
 	uint8_t *sent = malloc(len), *got = malloc(len);
@@ -420,9 +418,8 @@ START_TEST(the_largest_request_arrives_whole)
 	free(sent);
 	free(got);
 }
-END_TEST
 
-START_TEST(the_largest_answer_arrives_whole_and_its_memory_goes)
+LS_TEST(exchange, the_largest_answer_arrives_whole_and_its_memory_goes)
 {
 	uint8_t *buf = malloc(HEAD + LS_ACK_MAX_BYTES),
 		*body = malloc(LS_ACK_MAX_BYTES), one[1];
@@ -448,11 +445,10 @@ START_TEST(the_largest_answer_arrives_whole_and_its_memory_goes)
 	free(buf);
 	free(body);
 }
-END_TEST
 
 /* --- given up ------------------------------------------------------------- */
 
-START_TEST(a_late_answer_is_dropped)
+LS_TEST(exchange, a_late_answer_is_dropped)
 {
 	uint32_t first, second;
 	uint8_t body[1], both[2 * (HEAD + 1)];
@@ -477,9 +473,8 @@ START_TEST(a_late_answer_is_dropped)
 	turn();
 	ck_assert_str_eq(events, "UFA");
 }
-END_TEST
 
-START_TEST(an_answer_is_late_as_soon_as_its_request_is_given_up)
+LS_TEST(exchange, an_answer_is_late_as_soon_as_its_request_is_given_up)
 {
 	uint8_t body[1];
 
@@ -493,9 +488,8 @@ START_TEST(an_answer_is_late_as_soon_as_its_request_is_given_up)
 	wait_events("UFA");
 	ck_assert_mem_eq(answer, "2", 1);
 }
-END_TEST
 
-START_TEST(who_never_answers_is_left)
+LS_TEST(exchange, who_never_answers_is_left)
 {
 	char expected[16] = "U";
 	uint8_t body[1];
@@ -517,9 +511,8 @@ START_TEST(who_never_answers_is_left)
 	peer_is_closed();
 	peer_accept(); /* and tried again */
 }
-END_TEST
 
-START_TEST(who_does_not_take_a_request_is_left_when_it_is_given_up)
+LS_TEST(exchange, who_does_not_take_a_request_is_left_when_it_is_given_up)
 {
 	const size_t len = LS_REPORT_MAX_BYTES - LS_FRAME_ID_BYTES;
 	uint8_t *big = calloc(1, len);
@@ -533,9 +526,8 @@ START_TEST(who_does_not_take_a_request_is_left_when_it_is_given_up)
 	free(big); /* nobody reads it any more */
 	peer_is_closed();
 }
-END_TEST
 
-START_TEST(a_request_that_is_given_up_is_sent_to_its_end)
+LS_TEST(exchange, a_request_that_is_given_up_is_sent_to_its_end)
 {
 	const size_t len = 300000;
 	uint8_t *big = calloc(2, len);
@@ -560,7 +552,6 @@ START_TEST(a_request_that_is_given_up_is_sent_to_its_end)
 	ck_assert_mem_eq(answer, "2", 1);
 	free(big);
 }
-END_TEST
 
 /* --- lost, and no sense --------------------------------------------------- */
 
@@ -596,7 +587,7 @@ lose_at(size_t cut, bool reset)
 	close_exchange();
 }
 
-START_TEST(a_connection_may_be_lost_at_each_byte)
+LS_TEST(exchange, a_connection_may_be_lost_at_each_byte)
 {
 	size_t cut;
 
@@ -605,9 +596,8 @@ START_TEST(a_connection_may_be_lost_at_each_byte)
 		lose_at(cut, true);
 	}
 }
-END_TEST
 
-START_TEST(an_answer_behind_which_the_connection_ends_is_taken)
+LS_TEST(exchange, an_answer_behind_which_the_connection_ends_is_taken)
 {
 	uint8_t body[1];
 
@@ -617,9 +607,8 @@ START_TEST(an_answer_behind_which_the_connection_ends_is_taken)
 	peer_close(); /* before the loop turns */
 	wait_events("UAD");
 }
-END_TEST
 
-START_TEST(what_is_lost_is_connected_again)
+LS_TEST(exchange, what_is_lost_is_connected_again)
 {
 	uint8_t body[1];
 	unsigned i;
@@ -637,7 +626,6 @@ START_TEST(what_is_lost_is_connected_again)
 		wait_events("U");
 	}
 }
-END_TEST
 
 /* A greeting that is none: never up, the connection is closed. */
 static void
@@ -651,7 +639,7 @@ assert_not_greeted(const void *greeting)
 	close_exchange();
 }
 
-START_TEST(only_a_collector_may_greet)
+LS_TEST(exchange, only_a_collector_may_greet)
 {
 	uint8_t greeting[sizeof(rep)];
 	size_t i;
@@ -664,7 +652,6 @@ START_TEST(only_a_collector_may_greet)
 	assert_not_greeted(req);
 	assert_not_greeted("HTTP/1.1 400 Bad Request\r\n");
 }
-END_TEST
 
 /* What no collector says: the connection is closed, and the request is over. */
 static void
@@ -681,7 +668,7 @@ assert_no_sense(const void *said, size_t len)
 	close_exchange();
 }
 
-START_TEST(what_is_no_answer_ends_the_connection)
+LS_TEST(exchange, what_is_no_answer_ends_the_connection)
 {
 	static const uint8_t huge[] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
 		0xff },
@@ -697,9 +684,8 @@ START_TEST(what_is_no_answer_ends_the_connection)
 	assert_no_sense(three, sizeof(three));
 	assert_no_sense(nothing, sizeof(nothing));
 }
-END_TEST
 
-START_TEST(nobody_may_answer_more_than_was_asked)
+LS_TEST(exchange, nobody_may_answer_more_than_was_asked)
 {
 	uint8_t body[1], both[2 * (HEAD + 1)];
 	uint32_t id;
@@ -722,9 +708,8 @@ START_TEST(nobody_may_answer_more_than_was_asked)
 	wait_events("UAD");
 	ck_assert_mem_eq(answer, "1", 1);
 }
-END_TEST
 
-START_TEST(who_closes_at_once_is_not_asked_in_a_loop)
+LS_TEST(exchange, who_closes_at_once_is_not_asked_in_a_loop)
 {
 	uint64_t end = ls_clock_mono_ns() + 500 * MS;
 	unsigned accepted = 0;
@@ -739,11 +724,10 @@ START_TEST(who_closes_at_once_is_not_asked_in_a_loop)
 	ck_assert_uint_ge(accepted, 1);
 	ck_assert_uint_lt(accepted, 20);
 }
-END_TEST
 
 /* --- patience ------------------------------------------------------------- */
 
-START_TEST(who_does_not_greet_in_time_is_left)
+LS_TEST(exchange, who_does_not_greet_in_time_is_left)
 {
 	open_exchange();
 	ls_exchange_set_patience(exchange, 30 * MS);
@@ -753,7 +737,6 @@ START_TEST(who_does_not_greet_in_time_is_left)
 	ck_assert_str_eq(events, "");
 	peer_comes_again();
 }
-END_TEST
 
 /* Connections until the kernel takes no more: the next one hangs. */
 static size_t
@@ -775,7 +758,7 @@ fill_backlog(int *fds, size_t max)
 	return n;
 }
 
-START_TEST(who_cannot_be_connected_in_time_is_tried_again)
+LS_TEST(exchange, who_cannot_be_connected_in_time_is_tried_again)
 {
 	int fds[8];
 	size_t n;
@@ -803,9 +786,8 @@ START_TEST(who_cannot_be_connected_in_time_is_tried_again)
 		turn();
 	}
 }
-END_TEST
 
-START_TEST(it_may_be_closed_while_it_cannot_be_connected)
+LS_TEST(exchange, it_may_be_closed_while_it_cannot_be_connected)
 {
 	int fds[8];
 	size_t n;
@@ -824,7 +806,6 @@ START_TEST(it_may_be_closed_while_it_cannot_be_connected)
 	while (n > 0)
 		(void)close(fds[--n]);
 }
-END_TEST
 
 /* --- the end -------------------------------------------------------------- */
 
@@ -860,7 +841,7 @@ serve(struct seen *seen, size_t cut)
 	}
 }
 
-START_TEST(it_may_be_closed_at_any_moment)
+LS_TEST(exchange, it_may_be_closed_at_any_moment)
 {
 	static uint8_t big[65536];
 	unsigned i, answered = 0, connected = 0;
@@ -890,9 +871,8 @@ START_TEST(it_may_be_closed_at_any_moment)
 	}
 	ck_assert(connected > 0 && answered > 0); /* some moments were late */
 }
-END_TEST
 
-START_TEST(a_name_that_nobody_knows_does_not_hold_it)
+LS_TEST(exchange, a_name_that_nobody_knows_does_not_hold_it)
 {
 	unsigned i;
 
@@ -905,9 +885,8 @@ START_TEST(a_name_that_nobody_knows_does_not_hold_it)
 	}
 	ck_assert_str_eq(events, "");
 }
-END_TEST
 
-START_TEST(what_is_no_address_is_refused)
+LS_TEST(exchange, what_is_no_address_is_refused)
 {
 	static const char *const none[] = { "", "tcp://", "tcp://host",
 		"127.0.0.1:7117", "ipc:///x", "http://127.0.0.1:1" };
@@ -924,47 +903,4 @@ START_TEST(what_is_no_address_is_refused)
 	ck_assert_int_eq(ls_exchange_open(loop, longer, &handler, &exchange),
 		-LS_ELIMIT);
 	ls_exchange_close(NULL);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("exchange");
-	TCase *t = tcase_create("exchange");
-
-	tcase_set_timeout(t, 30);
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, a_request_goes_out_and_its_answer_comes_back);
-	tcase_add_test(t, an_empty_answer_is_one);
-	tcase_add_test(t, an_answer_may_come_byte_by_byte);
-	tcase_add_test(t, one_request_at_a_time);
-	tcase_add_test(t, the_largest_request_arrives_whole);
-	tcase_add_test(t, the_largest_answer_arrives_whole_and_its_memory_goes);
-	tcase_add_test(t, a_late_answer_is_dropped);
-	tcase_add_test(t, an_answer_is_late_as_soon_as_its_request_is_given_up);
-	tcase_add_test(t, who_never_answers_is_left);
-	tcase_add_test(t, who_does_not_take_a_request_is_left_when_it_is_given_up);
-	tcase_add_test(t, a_request_that_is_given_up_is_sent_to_its_end);
-	tcase_add_test(t, a_connection_may_be_lost_at_each_byte);
-	tcase_add_test(t, an_answer_behind_which_the_connection_ends_is_taken);
-	tcase_add_test(t, what_is_lost_is_connected_again);
-	tcase_add_test(t, only_a_collector_may_greet);
-	tcase_add_test(t, what_is_no_answer_ends_the_connection);
-	tcase_add_test(t, nobody_may_answer_more_than_was_asked);
-	tcase_add_test(t, who_closes_at_once_is_not_asked_in_a_loop);
-	tcase_add_test(t, who_does_not_greet_in_time_is_left);
-	tcase_add_test(t, who_cannot_be_connected_in_time_is_tried_again);
-	tcase_add_test(t, it_may_be_closed_while_it_cannot_be_connected);
-	tcase_add_test(t, it_may_be_closed_at_any_moment);
-	tcase_add_test(t, a_name_that_nobody_knows_does_not_hold_it);
-	tcase_add_test(t, what_is_no_address_is_refused);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

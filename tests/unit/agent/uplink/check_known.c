@@ -10,7 +10,9 @@ worker(uint8_t id, uint32_t number)
 	return (struct ls_wire_worker){ .ring_id = { id }, .number = number };
 }
 
-START_TEST(a_worker_is_known_under_its_number_only)
+LS_CASE(known);
+
+LS_TEST(known, a_worker_is_known_under_its_number_only)
 {
 	struct ls_wire_worker w = worker(1, 1), renamed = worker(1, 2),
 			      other = worker(2, 1);
@@ -29,9 +31,8 @@ START_TEST(a_worker_is_known_under_its_number_only)
 	ls_known_forget(&k, w.ring_id); /* under all its numbers */
 	ck_assert_uint_eq(k.count, 0);
 }
-END_TEST
 
-START_TEST(who_is_gone_makes_room)
+LS_TEST(known, who_is_gone_makes_room)
 {
 	struct ls_wire_worker list[2] = { worker(200, 7), worker(3, 4) }, w;
 	struct ls_known k = { 0 };
@@ -48,23 +49,4 @@ START_TEST(who_is_gone_makes_room)
 	ck_assert(ls_known_has(&k, &list[1]));
 	ls_known_add(&k, &list[0]);
 	ck_assert(ls_known_has(&k, &list[0]));
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("known");
-	TCase *t = tcase_create("known");
-
-	tcase_add_test(t, a_worker_is_known_under_its_number_only);
-	tcase_add_test(t, who_is_gone_makes_room);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -7,7 +7,9 @@
 
 #define S 1000000000ull
 
-START_TEST(it_begins_with_nothing_however_much_waits)
+LS_CASE(pace);
+
+LS_TEST(pace, it_begins_with_nothing_however_much_waits)
 {
 	struct ls_pace p;
 
@@ -16,9 +18,8 @@ START_TEST(it_begins_with_nothing_however_much_waits)
 	ck_assert_uint_eq(ls_pace_reckon(&p, 1000, 6 * S, 1000000), 1000);
 	ck_assert_uint_eq(ls_pace_reckon(&p, 1000, 6 * S, 1000000), 1000);
 }
-END_TEST
 
-START_TEST(what_is_pushed_brings_its_own_allowance)
+LS_TEST(pace, what_is_pushed_brings_its_own_allowance)
 {
 	struct ls_pace p;
 	uint64_t pushed = 0, i;
@@ -32,9 +33,8 @@ START_TEST(what_is_pushed_brings_its_own_allowance)
 		ck_assert_uint_eq(ls_pace_reckon(&p, 0, i * 60 * S, pushed), 0);
 	}
 }
-END_TEST
 
-START_TEST(backfill_keeps_to_its_rate_and_repays_what_it_overdrew)
+LS_TEST(pace, backfill_keeps_to_its_rate_and_repays_what_it_overdrew)
 {
 	struct ls_pace p;
 	uint64_t t, sent = 0;
@@ -49,9 +49,8 @@ START_TEST(backfill_keeps_to_its_rate_and_repays_what_it_overdrew)
 	ck_assert_uint_le(sent, 1000 * 4096 + 100000);
 	ck_assert_uint_ge(sent, 1000 * 4096 - 100000);
 }
-END_TEST
 
-START_TEST(an_idle_time_saves_at_most_one_report)
+LS_TEST(pace, an_idle_time_saves_at_most_one_report)
 {
 	struct ls_pace p;
 
@@ -62,25 +61,4 @@ START_TEST(an_idle_time_saves_at_most_one_report)
 		LS_REPORT_CHUNK_BYTES);
 	ls_pace_start(&p, 0, 0);
 	ck_assert_uint_eq(ls_pace_reckon(&p, 1, 3600 * S, 0), LS_BEAT_MAX_NS / S);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("pace");
-	TCase *t = tcase_create("pace");
-
-	tcase_add_test(t, it_begins_with_nothing_however_much_waits);
-	tcase_add_test(t, what_is_pushed_brings_its_own_allowance);
-	tcase_add_test(t, backfill_keeps_to_its_rate_and_repays_what_it_overdrew);
-	tcase_add_test(t, an_idle_time_saves_at_most_one_report);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -242,7 +242,9 @@ is_down(void)
 	return ls_uplink_get_state(uplink) == LS_UPLINK_STATE_DOWN;
 }
 
-START_TEST(items_are_sent_until_acknowledged)
+LS_CASE(uplink, setup, teardown, .timeout_s = 30);
+
+LS_TEST(uplink, items_are_sent_until_acknowledged)
 {
 	fake_start((const enum deed[]){ ACK }, 1);
 	push(5);
@@ -253,9 +255,8 @@ START_TEST(items_are_sent_until_acknowledged)
 	ck_assert(!atomic_load(&fake.hole));
 	ck_assert(ls_uplink_is_settled(uplink));
 }
-END_TEST
 
-START_TEST(workers_are_sent_until_known_and_stamps_from_the_second_report_on)
+LS_TEST(uplink, workers_are_sent_until_known_and_stamps_from_the_second_report_on)
 {
 	fake_start((const enum deed[]){ ACK }, 1);
 	start_uplink();
@@ -263,27 +264,24 @@ START_TEST(workers_are_sent_until_known_and_stamps_from_the_second_report_on)
 	ck_assert_uint_eq(atomic_load(&fake.workers_seen), 2);
 	ck_assert_uint_ge(atomic_load(&fake.stamps_seen), 2);
 }
-END_TEST
 
-START_TEST(workers_are_sent_again_when_asked_for)
+LS_TEST(uplink, workers_are_sent_again_when_asked_for)
 {
 	fake_start((const enum deed[]){ ACK, NEED, ACK }, 3);
 	start_uplink();
 	ck_assert(fake_collector_until(loop, three_acks, 5000 * MS));
 	ck_assert_uint_eq(atomic_load(&fake.workers_seen), 3);
 }
-END_TEST
 
-START_TEST(all_workers_are_sent_again_when_a_number_is_not_known)
+LS_TEST(uplink, all_workers_are_sent_again_when_a_number_is_not_known)
 {
 	fake_start((const enum deed[]){ ACK, NEED_ALL, ACK }, 3);
 	start_uplink();
 	ck_assert(fake_collector_until(loop, three_acks, 5000 * MS));
 	ck_assert_uint_eq(atomic_load(&fake.workers_seen), 4);
 }
-END_TEST
 
-START_TEST(the_kernel_is_told_until_an_ok_and_after_a_refusal)
+LS_TEST(uplink, the_kernel_is_told_until_an_ok_and_after_a_refusal)
 {
 	fake_start((const enum deed[]){ RETRY, ACK, ACK, RETRY, ACK }, 5);
 	start_uplink();
@@ -292,9 +290,8 @@ START_TEST(the_kernel_is_told_until_an_ok_and_after_a_refusal)
 	/* the first, second and fifth */
 	ck_assert_uint_eq(atomic_load(&fake.kernels_seen), 3);
 }
-END_TEST
 
-START_TEST(backlog_goes_without_waiting_for_the_beat)
+LS_TEST(uplink, backlog_goes_without_waiting_for_the_beat)
 {
 	uint64_t t0 = ls_clock_mono_ns();
 
@@ -305,9 +302,8 @@ START_TEST(backlog_goes_without_waiting_for_the_beat)
 	ck_assert_uint_eq(fake_collector_reports(), 20);
 	ck_assert_uint_lt(ls_clock_mono_ns() - t0, 20 * 100 * MS);
 }
-END_TEST
 
-START_TEST(collector_sets_the_beat_within_limits)
+LS_TEST(uplink, collector_sets_the_beat_within_limits)
 {
 	fake_start((const enum deed[]){ SLOW_BEAT, ACK }, 2);
 	start_uplink();
@@ -325,9 +321,8 @@ START_TEST(collector_sets_the_beat_within_limits)
 	ls_uplink_set_beat(uplink, UINT64_MAX);
 	ck_assert_uint_eq(ls_uplink_beat_ns(uplink), LS_BEAT_MAX_NS);
 }
-END_TEST
 
-START_TEST(retry_waits_and_keeps_the_items)
+LS_TEST(uplink, retry_waits_and_keeps_the_items)
 {
 	fake_start((const enum deed[]){ RETRY, ACK }, 2);
 	push(3);
@@ -337,9 +332,8 @@ START_TEST(retry_waits_and_keeps_the_items)
 	ck_assert_uint_eq(ls_spool_acked(spool), 0);
 	ck_assert(fake_collector_until(loop, all_acked, 5000 * MS));
 }
-END_TEST
 
-START_TEST(reject_is_tried_again_slowly)
+LS_TEST(uplink, reject_is_tried_again_slowly)
 {
 	fake_start((const enum deed[]){ REJECT }, 1);
 	push(3);
@@ -350,7 +344,6 @@ START_TEST(reject_is_tried_again_slowly)
 	ck_assert_uint_eq(fake_collector_reports(), 1);
 	ck_assert_uint_eq(ls_spool_acked(spool), 0);
 }
-END_TEST
 
 static void
 assert_survives(enum deed bad)
@@ -367,31 +360,27 @@ assert_survives(enum deed bad)
 	ck_assert_uint_eq(stats()->bad_acks, 1);
 }
 
-START_TEST(garbage_is_no_answer)
+LS_TEST(uplink, garbage_is_no_answer)
 {
 	assert_survives(GARBAGE);
 }
-END_TEST
 
-START_TEST(an_answer_to_another_agent_is_no_answer)
+LS_TEST(uplink, an_answer_to_another_agent_is_no_answer)
 {
 	assert_survives(WRONG_BOOT);
 }
-END_TEST
 
-START_TEST(what_was_never_sent_cannot_be_acknowledged)
+LS_TEST(uplink, what_was_never_sent_cannot_be_acknowledged)
 {
 	assert_survives(BEYOND);
 }
-END_TEST
 
-START_TEST(an_unknown_version_is_no_answer)
+LS_TEST(uplink, an_unknown_version_is_no_answer)
 {
 	assert_survives(VERSION_2);
 }
-END_TEST
 
-START_TEST(silent_collector_blocks_nothing)
+LS_TEST(uplink, silent_collector_blocks_nothing)
 {
 	fake_start((const enum deed[]){ SILENT }, 1);
 	push(3);
@@ -402,9 +391,8 @@ START_TEST(silent_collector_blocks_nothing)
 	ck_assert(!ls_uplink_is_settled(uplink));
 	ck_assert_uint_eq(stats()->reports, 1);
 }
-END_TEST
 
-START_TEST(collector_that_comes_back_gets_everything)
+LS_TEST(uplink, collector_that_comes_back_gets_everything)
 {
 	fake_start((const enum deed[]){ SILENT }, 1);
 	push(3);
@@ -421,9 +409,8 @@ START_TEST(collector_that_comes_back_gets_everything)
 	ck_assert_uint_ge(stats()->connects, 2);
 	ck_assert(!atomic_load(&fake.hole));
 }
-END_TEST
 
-START_TEST(the_kernel_is_told_again_on_a_new_connection)
+LS_TEST(uplink, the_kernel_is_told_again_on_a_new_connection)
 {
 	fake_start((const enum deed[]){ ACK }, 1);
 	start_uplink();
@@ -436,9 +423,8 @@ START_TEST(the_kernel_is_told_again_on_a_new_connection)
 	ck_assert(fake_collector_until(loop, all_acked, 10000 * MS));
 	ck_assert_uint_eq(atomic_load(&fake.kernels_seen), 2);
 }
-END_TEST
 
-START_TEST(dead_collector_costs_nothing)
+LS_TEST(uplink, dead_collector_costs_nothing)
 {
 	uint64_t cpu;
 
@@ -451,9 +437,8 @@ START_TEST(dead_collector_costs_nothing)
 	ck_assert_uint_eq(stats()->reports, 0);
 	ck_assert_uint_lt(ls_clock_cpu_ns() - cpu, 200 * MS);
 }
-END_TEST
 
-START_TEST(senseless_addresses_are_refused)
+LS_TEST(uplink, senseless_addresses_are_refused)
 {
 	static const char *const urls[] = { "", "ipc:///x", "tcp://", "127.0.0.1:7117",
 		"http://127.0.0.1:1" };
@@ -467,42 +452,4 @@ START_TEST(senseless_addresses_are_refused)
 		ck_assert_int_lt(ls_uplink_new(loop, &o, &uplink), 0);
 	}
 	ls_uplink_free(NULL);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("uplink");
-	TCase *t = tcase_create("uplink");
-
-	tcase_set_timeout(t, 30);
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, items_are_sent_until_acknowledged);
-	tcase_add_test(t,
-		workers_are_sent_until_known_and_stamps_from_the_second_report_on);
-	tcase_add_test(t, workers_are_sent_again_when_asked_for);
-	tcase_add_test(t, all_workers_are_sent_again_when_a_number_is_not_known);
-	tcase_add_test(t, the_kernel_is_told_until_an_ok_and_after_a_refusal);
-	tcase_add_test(t, backlog_goes_without_waiting_for_the_beat);
-	tcase_add_test(t, collector_sets_the_beat_within_limits);
-	tcase_add_test(t, retry_waits_and_keeps_the_items);
-	tcase_add_test(t, reject_is_tried_again_slowly);
-	tcase_add_test(t, garbage_is_no_answer);
-	tcase_add_test(t, an_answer_to_another_agent_is_no_answer);
-	tcase_add_test(t, what_was_never_sent_cannot_be_acknowledged);
-	tcase_add_test(t, an_unknown_version_is_no_answer);
-	tcase_add_test(t, silent_collector_blocks_nothing);
-	tcase_add_test(t, collector_that_comes_back_gets_everything);
-	tcase_add_test(t, the_kernel_is_told_again_on_a_new_connection);
-	tcase_add_test(t, dead_collector_costs_nothing);
-	tcase_add_test(t, senseless_addresses_are_refused);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -237,7 +237,9 @@ two_identities(void)
 	return atomic_load(&fake.identities) >= 2;
 }
 
-START_TEST(chunks_are_sent_until_acknowledged)
+LS_CASE(uplink_chunks, setup, teardown, .timeout_s = 30);
+
+LS_TEST(uplink_chunks, chunks_are_sent_until_acknowledged)
 {
 	fake_start((const enum deed[]){ ACK }, 1);
 	push(100);
@@ -250,9 +252,8 @@ START_TEST(chunks_are_sent_until_acknowledged)
 		atomic_load(&fake.bytes));
 	ck_assert(ls_uplink_is_settled(uplink));
 }
-END_TEST
 
-START_TEST(backfill_keeps_to_its_rate)
+LS_TEST(uplink_chunks, backfill_keeps_to_its_rate)
 {
 	const uint64_t rate = 20000;
 	uint64_t ms;
@@ -267,9 +268,8 @@ START_TEST(backfill_keeps_to_its_rate)
 	ck_assert_uint_le(atomic_load(&fake.bytes),
 		rate * (ms + 200) / 1000 + BODY_BYTES + 100);
 }
-END_TEST
 
-START_TEST(what_a_refusing_collector_has_stored_is_done_with)
+LS_TEST(uplink_chunks, what_a_refusing_collector_has_stored_is_done_with)
 {
 	fake_start((const enum deed[]){ REJECT_STORED }, 1);
 	push(1);
@@ -278,9 +278,8 @@ START_TEST(what_a_refusing_collector_has_stored_is_done_with)
 	push(1);
 	ck_assert_uint_eq(ls_spool_chunks_acked(spool), atomic_load(&fake.stored));
 }
-END_TEST
 
-START_TEST(chunks_never_sent_cannot_be_acknowledged)
+LS_TEST(uplink_chunks, chunks_never_sent_cannot_be_acknowledged)
 {
 	fake_start((const enum deed[]){ BEYOND, ACK }, 2);
 	push(200);
@@ -289,18 +288,16 @@ START_TEST(chunks_never_sent_cannot_be_acknowledged)
 	ck_assert_uint_eq(ls_spool_chunks_acked(spool), 0);
 	ck_assert(fake_collector_until(loop, all_acked, 10000 * MS));
 }
-END_TEST
 
-START_TEST(a_dictionary_asked_for_is_passed_on)
+LS_TEST(uplink_chunks, a_dictionary_asked_for_is_passed_on)
 {
 	fake_start((const enum deed[]){ ACK, NEED_DICTIONARY, ACK }, 3);
 	start_uplink(1);
 	ck_assert(fake_collector_until(loop, five_acks, 5000 * MS));
 	ck_assert_uint_eq(needed_hash, 42);
 }
-END_TEST
 
-START_TEST(zoom_begins_when_asked_and_ends_by_itself)
+LS_TEST(uplink_chunks, zoom_begins_when_asked_and_ends_by_itself)
 {
 	fake_start((const enum deed[]){ ACK, ZOOM, ACK }, 3);
 	start_uplink(1);
@@ -311,9 +308,8 @@ START_TEST(zoom_begins_when_asked_and_ends_by_itself)
 	ck_assert_uint_le(atomic_load(&fake.zoomed), 5);
 	ck_assert_uint_eq(ls_uplink_get_stats(uplink)->zooms, 1);
 }
-END_TEST
 
-START_TEST(identity_goes_once_and_when_asked_for_or_changed)
+LS_TEST(uplink_chunks, identity_goes_once_and_when_asked_for_or_changed)
 {
 	fake_start((const enum deed[]){ ACK, ACK, ACK, ACK, ACK, NEED_IDENTITY, ACK },
 		7);
@@ -326,30 +322,4 @@ START_TEST(identity_goes_once_and_when_asked_for_or_changed)
 	identity_version = 2;
 	(void)fake_collector_until(loop, NULL, 400 * MS);
 	ck_assert_uint_eq(atomic_load(&fake.identities), 3);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("uplink_chunks");
-	TCase *t = tcase_create("uplink_chunks");
-
-	tcase_set_timeout(t, 30);
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, chunks_are_sent_until_acknowledged);
-	tcase_add_test(t, backfill_keeps_to_its_rate);
-	tcase_add_test(t, what_a_refusing_collector_has_stored_is_done_with);
-	tcase_add_test(t, chunks_never_sent_cannot_be_acknowledged);
-	tcase_add_test(t, a_dictionary_asked_for_is_passed_on);
-	tcase_add_test(t, zoom_begins_when_asked_and_ends_by_itself);
-	tcase_add_test(t, identity_goes_once_and_when_asked_for_or_changed);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

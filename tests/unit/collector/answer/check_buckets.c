@@ -13,7 +13,9 @@
 
 #define S 1000000ll
 
-START_TEST(steps_are_chosen_so_that_a_screen_shows_them)
+LS_CASE(buckets);
+
+LS_TEST(buckets, steps_are_chosen_so_that_a_screen_shows_them)
 {
 	static const struct {
 		int64_t range_s, min_s, step_s;
@@ -29,9 +31,8 @@ START_TEST(steps_are_chosen_so_that_a_screen_shows_them)
 		ck_assert_int_eq(r.step_us, cases[i].step_s * S);
 	}
 }
-END_TEST
 
-START_TEST(buckets_begin_at_multiples_and_cover_the_range)
+LS_TEST(buckets, buckets_begin_at_multiples_and_cover_the_range)
 {
 	struct ls_range r;
 
@@ -51,9 +52,8 @@ START_TEST(buckets_begin_at_multiples_and_cover_the_range)
 	ck_assert_int_eq(ls_range_cut(0, LS_QUERY_POINTS_MAX * S, 1, 1, &r),
 		-LS_ELIMIT);
 }
-END_TEST
 
-START_TEST(peaks_survive)
+LS_TEST(buckets, peaks_survive)
 {
 	struct ls_range r;
 	struct ls_line l;
@@ -87,7 +87,6 @@ START_TEST(peaks_survive)
 	ck_assert(ls_bucket_value(&l.bucket[1], LS_AGG_MAX) == 5);
 	ls_line_fini(&l);
 }
-END_TEST
 
 /* The text so far, as a string; freed with o. */
 static const char *
@@ -99,7 +98,7 @@ text(struct ls_json_out *o)
 	return o->text;
 }
 
-START_TEST(lines_are_json)
+LS_TEST(buckets, lines_are_json)
 {
 	struct ls_json_out o = { 0 };
 	struct ls_range r;
@@ -116,9 +115,8 @@ START_TEST(lines_are_json)
 	ls_json_out_fini(&o);
 	ls_line_fini(&l);
 }
-END_TEST
 
-START_TEST(points_are_put_in_order_and_bounded)
+LS_TEST(buckets, points_are_put_in_order_and_bounded)
 {
 	struct ls_json_out o = { 0 };
 	struct ls_range r;
@@ -140,9 +138,8 @@ START_TEST(points_are_put_in_order_and_bounded)
 	ck_assert_int_eq(rc, -LS_ELIMIT);
 	ls_line_fini(&l);
 }
-END_TEST
 
-START_TEST(strings_are_escaped)
+LS_TEST(buckets, strings_are_escaped)
 {
 	struct ls_json_out o = { 0 };
 
@@ -155,7 +152,6 @@ START_TEST(strings_are_escaped)
 		"\"2026-11-21T00:00:00.000Z\"");
 	ls_json_out_fini(&o);
 }
-END_TEST
 
 static void
 writes_as_printf(double v)
@@ -172,7 +168,7 @@ writes_as_printf(double v)
 	ls_json_out_fini(&o);
 }
 
-START_TEST(numbers_are_written_as_printf_does)
+LS_TEST(buckets, numbers_are_written_as_printf_does)
 {
 	static const double ends[] = { 1e-6, 9e-6, 1e-5, 1.1e-5, 9.9e-5, 0.0001,
 		0.000101, 0.00012, 0.1, 0.5, 1e-7, 1.5e-6, 123456789.123456,
@@ -194,7 +190,6 @@ START_TEST(numbers_are_written_as_printf_does)
 		writes_as_printf(v / 1e7);
 	}
 }
-END_TEST
 
 struct pieces {
 	size_t count, len, most;
@@ -210,7 +205,7 @@ take(void *arg, const char *piece, size_t len)
 	return ++p->count < p->most;
 }
 
-START_TEST(answers_are_given_in_pieces)
+LS_TEST(buckets, answers_are_given_in_pieces)
 {
 	struct ls_json_out o = { 0 };
 	struct pieces p = { .most = 100 };
@@ -226,9 +221,8 @@ START_TEST(answers_are_given_in_pieces)
 	o.failed = true;
 	ck_assert_int_eq(ls_json_out_give(&o, take, &p), -ENOMEM);
 }
-END_TEST
 
-START_TEST(aggregates_are_those_of_the_http_side)
+LS_TEST(buckets, aggregates_are_those_of_the_http_side)
 {
 	ck_assert_int_eq(LS_AGG_MEAN, (int)LS_ASK_MEAN);
 	ck_assert_int_eq(LS_AGG_MIN, (int)LS_ASK_MIN);
@@ -236,30 +230,4 @@ START_TEST(aggregates_are_those_of_the_http_side)
 	ck_assert_int_eq(LS_AGG_COUNT, (int)LS_ASK_COUNT);
 	ck_assert_str_eq(ls_agg_name(LS_AGG_COUNT), "count");
 	ck_assert_ptr_null(ls_agg_name(LS_AGG_KINDS));
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("buckets");
-	TCase *t = tcase_create("buckets");
-
-	tcase_add_test(t, steps_are_chosen_so_that_a_screen_shows_them);
-	tcase_add_test(t, buckets_begin_at_multiples_and_cover_the_range);
-	tcase_add_test(t, peaks_survive);
-	tcase_add_test(t, lines_are_json);
-	tcase_add_test(t, points_are_put_in_order_and_bounded);
-	tcase_add_test(t, strings_are_escaped);
-	tcase_add_test(t, numbers_are_written_as_printf_does);
-	tcase_add_test(t, answers_are_given_in_pieces);
-	tcase_add_test(t, aggregates_are_those_of_the_http_side);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -23,7 +23,9 @@ count(void *arg, const char *piece, size_t len)
 	return true;
 }
 
-START_TEST(a_range_across_midnight_is_one_answer)
+LS_CASE(history, stored_setup, stored_teardown);
+
+LS_TEST(history, a_range_across_midnight_is_one_answer)
 {
 	const int64_t t = STORED_MIDNIGHT - 90 * S;
 	struct ls_ask ask;
@@ -50,9 +52,8 @@ START_TEST(a_range_across_midnight_is_one_answer)
 		stored_at(stored_item(v, 0), "count", 1) == 30);
 	json_decref(v);
 }
-END_TEST
 
-START_TEST(labels_select)
+LS_TEST(history, labels_select)
 {
 	const int64_t t = STORED_MIDNIGHT - 3600 * S;
 	static const struct {
@@ -76,9 +77,8 @@ START_TEST(labels_select)
 	ask = stored_history("a", "chip.two{chip=", t, t + 60 * S, -1);
 	ck_assert_int_eq(stored_refused(&ask), -LS_EPARSE);
 }
-END_TEST
 
-START_TEST(values_as_they_are_have_times_and_nulls)
+LS_TEST(history, values_as_they_are_have_times_and_nulls)
 {
 	const int64_t t = STORED_MIDNIGHT - 3600 * S;
 	struct ls_ask ask;
@@ -97,9 +97,8 @@ START_TEST(values_as_they_are_have_times_and_nulls)
 		stored_at(stored_item(v, 0), "value", 1) == 2002);
 	json_decref(v);
 }
-END_TEST
 
-START_TEST(what_was_sent_late_is_found_and_several_dictionaries_join)
+LS_TEST(history, what_was_sent_late_is_found_and_several_dictionaries_join)
 {
 	const int64_t t = STORED_MIDNIGHT - 7200 * S;
 	struct ls_ask ask;
@@ -121,9 +120,8 @@ START_TEST(what_was_sent_late_is_found_and_several_dictionaries_join)
 		stored_at(stored_item(v, 0), "value", 119) == 59);
 	json_decref(v);
 }
-END_TEST
 
-START_TEST(what_cannot_be_read_is_left_out_and_said)
+LS_TEST(history, what_cannot_be_read_is_left_out_and_said)
 {
 	const int64_t t = STORED_MIDNIGHT - 3600 * S;
 	struct ls_store_chunk bad = { .kind = LS_WIRE_CHUNK,
@@ -152,9 +150,8 @@ START_TEST(what_cannot_be_read_is_left_out_and_said)
 	ck_assert_int_eq(json_integer_value(json_object_get(v, "left_out")), 3);
 	json_decref(v);
 }
-END_TEST
 
-START_TEST(pages_join_up)
+LS_TEST(history, pages_join_up)
 {
 	const int64_t t = STORED_MIDNIGHT - 3600 * S;
 	struct ls_ask ask = stored_history("a", "chip.two", t, t + 60 * S, 60);
@@ -178,9 +175,8 @@ START_TEST(pages_join_up)
 	ck_assert_uint_eq(json_array_size(json_object_get(v, "items")), 0);
 	json_decref(v);
 }
-END_TEST
 
-START_TEST(what_is_not_there_is_unknown_or_empty)
+LS_TEST(history, what_is_not_there_is_unknown_or_empty)
 {
 	const int64_t t = STORED_MIDNIGHT - 3600 * S;
 	struct ls_ask ask = stored_history("nobody", "host.one", t, t + 60 * S, -1);
@@ -198,9 +194,8 @@ START_TEST(what_is_not_there_is_unknown_or_empty)
 	ask = stored_history("a", "host.one", t, t - 1, 1);
 	ck_assert_int_eq(stored_refused(&ask), -LS_ERANGE);
 }
-END_TEST
 
-START_TEST(a_question_can_be_cancelled)
+LS_TEST(history, a_question_can_be_cancelled)
 {
 	const int64_t t = STORED_MIDNIGHT - 3600 * S;
 	struct ls_ask ask = stored_history("a", "host.one", t, t + 60 * S, -1);
@@ -218,7 +213,6 @@ START_TEST(a_question_can_be_cancelled)
 		ls_questions_answer(stored_questions, &ask, &cancelled, count, &len),
 		0);
 }
-END_TEST
 
 /* --- below: the query itself ---------------------------------------------- */
 
@@ -239,7 +233,9 @@ see(void *arg, const struct ls_query_column *c)
 	return 0;
 }
 
-START_TEST(reading_ends_at_its_deadline)
+LS_CASE(query, stored_setup, stored_teardown);
+
+LS_TEST(query, reading_ends_at_its_deadline)
 {
 	const int64_t t = STORED_MIDNIGHT - 3600 * S;
 	const struct ls_query_span span = { "a", t, t + 60 * S };
@@ -261,9 +257,8 @@ START_TEST(reading_ends_at_its_deadline)
 	ls_query_series_free(series);
 	ls_query_close(q);
 }
-END_TEST
 
-START_TEST(a_file_that_was_put_in_its_place_is_read_anew)
+LS_TEST(query, a_file_that_was_put_in_its_place_is_read_anew)
 {
 	const int64_t t = STORED_MIDNIGHT - 3600 * S;
 	struct ls_ask ask = stored_history("a", "host.one", t, t + 600 * S, 600);
@@ -294,35 +289,4 @@ START_TEST(a_file_that_was_put_in_its_place_is_read_anew)
 	ck_assert_int_eq(
 		ls_store_open(stored_dir, STORED_MIDNIGHT - 1800 * S, &stored_store),
 		0);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("questions");
-	TCase *t = tcase_create("history");
-	TCase *q = tcase_create("query");
-
-	tcase_add_checked_fixture(t, stored_setup, stored_teardown);
-	tcase_add_test(t, a_range_across_midnight_is_one_answer);
-	tcase_add_test(t, labels_select);
-	tcase_add_test(t, values_as_they_are_have_times_and_nulls);
-	tcase_add_test(t, what_was_sent_late_is_found_and_several_dictionaries_join);
-	tcase_add_test(t, what_cannot_be_read_is_left_out_and_said);
-	tcase_add_test(t, pages_join_up);
-	tcase_add_test(t, what_is_not_there_is_unknown_or_empty);
-	tcase_add_test(t, a_question_can_be_cancelled);
-	suite_add_tcase(s, t);
-	tcase_add_checked_fixture(q, stored_setup, stored_teardown);
-	tcase_add_test(q, reading_ends_at_its_deadline);
-	tcase_add_test(q, a_file_that_was_put_in_its_place_is_read_anew);
-	suite_add_tcase(s, q);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

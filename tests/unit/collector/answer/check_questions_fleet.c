@@ -49,7 +49,9 @@ fleet(const char *series, int64_t from_us, int64_t to_us, int64_t step_s)
 	return ask;
 }
 
-START_TEST(all_hosts_of_a_job_come_in_pages)
+LS_CASE(fleet, stored_setup, stored_teardown);
+
+LS_TEST(fleet, all_hosts_of_a_job_come_in_pages)
 {
 	const int64_t t = put_fleet();
 	struct ls_ask ask = fleet("host.one", t, t + 59 * S, 30);
@@ -77,9 +79,8 @@ START_TEST(all_hosts_of_a_job_come_in_pages)
 	ask.skip = 10;
 	ck_assert_int_eq(stored_refused(&ask), -LS_ERANGE);
 }
-END_TEST
 
-START_TEST(the_band_is_over_all_hosts_beside_one)
+LS_TEST(fleet, the_band_is_over_all_hosts_beside_one)
 {
 	const int64_t t = put_fleet();
 	struct ls_ask ask = fleet("host.one", t, t + 119 * S, 60);
@@ -115,9 +116,8 @@ START_TEST(the_band_is_over_all_hosts_beside_one)
 	ck_assert(stored_at(stored_item(v, 0), "mean", 0) == 729.5);
 	json_decref(v);
 }
-END_TEST
 
-START_TEST(each_set_of_labels_is_a_line)
+LS_TEST(fleet, each_set_of_labels_is_a_line)
 {
 	const int64_t t = put_fleet();
 	struct ls_ask ask = fleet("chip.two", t, t + 59 * S, 60);
@@ -133,9 +133,8 @@ START_TEST(each_set_of_labels_is_a_line)
 	ck_assert(stored_at(json_object_get(v, "peers"), "lines", 0) == 18);
 	json_decref(v);
 }
-END_TEST
 
-START_TEST(minutes_come_from_rollups_as_far_as_they_are_made)
+LS_TEST(fleet, minutes_come_from_rollups_as_far_as_they_are_made)
 {
 	const int64_t t = put_fleet();
 	struct ls_ask ask = fleet("host.one", t, t + 3599 * S, -1);
@@ -164,9 +163,8 @@ START_TEST(minutes_come_from_rollups_as_far_as_they_are_made)
 	ck_assert(stored_at(stored_item(v, 0), "max", 0) == 759);
 	json_decref(v);
 }
-END_TEST
 
-START_TEST(labels_select_rollups)
+LS_TEST(fleet, labels_select_rollups)
 {
 	static const struct {
 		const char *series;
@@ -201,7 +199,6 @@ START_TEST(labels_select_rollups)
 		stored_at(stored_item(v, 0), "count", 0) == 60);
 	json_decref(v);
 }
-END_TEST
 
 /* Chunks of h1, one each 20 minutes for 140 minutes, on both sides of midnight; minute
  * k holds values from k on. */
@@ -215,7 +212,7 @@ put_hours(int64_t t)
 			t + (k + 1) * 60 * S);
 }
 
-START_TEST(hours_are_whole_ones_and_minutes_of_the_rest)
+LS_TEST(fleet, hours_are_whole_ones_and_minutes_of_the_rest)
 {
 	const int64_t t = STORED_MIDNIGHT - 5400 * S; /* 22:30 */
 	struct ls_ask ask = fleet("host.one", t + 60 * S, t + 8399 * S, 3600);
@@ -241,9 +238,8 @@ START_TEST(hours_are_whole_ones_and_minutes_of_the_rest)
 	json_decref(before);
 	json_decref(v);
 }
-END_TEST
 
-START_TEST(what_a_fleet_does_not_have_is_said)
+LS_TEST(fleet, what_a_fleet_does_not_have_is_said)
 {
 	const int64_t t = put_fleet();
 	struct ls_ask ask = fleet("host.one", t, t + 59 * S, 60);
@@ -257,9 +253,8 @@ START_TEST(what_a_fleet_does_not_have_is_said)
 	ask = fleet("host.one", t, t + 3600 * S, 1);
 	ck_assert_int_eq(stored_refused(&ask), -LS_ELIMIT);
 }
-END_TEST
 
-START_TEST(a_host_that_joins_is_seen)
+LS_TEST(fleet, a_host_that_joins_is_seen)
 {
 	const int64_t t = put_fleet();
 	struct ls_ask ask = fleet("host.one", t, t + 59 * S, 60);
@@ -272,7 +267,6 @@ START_TEST(a_host_that_joins_is_seen)
 	ck_assert_int_eq(json_integer_value(json_object_get(v, "hosts")), 11);
 	json_decref(v);
 }
-END_TEST
 
 /* --- one step of all workers ---------------------------------------------- */
 
@@ -292,7 +286,7 @@ put_steps(void)
 	}
 }
 
-START_TEST(a_stored_step_has_all_workers)
+LS_TEST(fleet, a_stored_step_has_all_workers)
 {
 	struct ls_ask ask = {
 		.kind = LS_ASK_STEP, .limit = 2, .job = "train", .step = 7
@@ -323,7 +317,6 @@ START_TEST(a_stored_step_has_all_workers)
 	(void)snprintf(ask.job, sizeof(ask.job), "none");
 	ck_assert_int_eq(stored_refused(&ask), -LS_EUNKNOWN);
 }
-END_TEST
 
 /* A worker that took a rank over, or began the job anew, and the records 0 to 9 it
  * reports. */
@@ -341,7 +334,7 @@ put_successor(int32_t number, int32_t rank, int32_t attempt)
 	ls_test_write_free(batch[1]);
 }
 
-START_TEST(of_a_step_done_again_the_newest_records_are_shown)
+LS_TEST(fleet, of_a_step_done_again_the_newest_records_are_shown)
 {
 	struct ls_ask ask = {
 		.kind = LS_ASK_STEP, .limit = 100, .job = "train", .step = 7
@@ -366,7 +359,6 @@ START_TEST(of_a_step_done_again_the_newest_records_are_shown)
 		2);
 	json_decref(v);
 }
-END_TEST
 
 struct runs {
 	struct ls_step_run run[8];
@@ -433,7 +425,7 @@ pack_steps(void)
 		0);
 }
 
-START_TEST(a_step_is_the_same_once_it_is_packed)
+LS_TEST(fleet, a_step_is_the_same_once_it_is_packed)
 {
 	struct ls_ask ask = {
 		.kind = LS_ASK_STEP, .limit = 100, .job = "train", .step = 7
@@ -451,9 +443,8 @@ START_TEST(a_step_is_the_same_once_it_is_packed)
 	ask.step = 10;
 	ck_assert_int_eq(stored_refused(&ask), -LS_EUNKNOWN);
 }
-END_TEST
 
-START_TEST(a_row_wider_than_those_before_is_found)
+LS_TEST(fleet, a_row_wider_than_those_before_is_found)
 {
 	struct ls_ask ask = {
 		.kind = LS_ASK_STEP, .limit = 100, .job = "train", .step = 7
@@ -482,34 +473,4 @@ START_TEST(a_row_wider_than_those_before_is_found)
 	json_decref(v);
 	ask.step = 5001;
 	ck_assert_int_eq(stored_refused(&ask), -LS_EUNKNOWN);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("questions_fleet");
-	TCase *f = tcase_create("fleet");
-
-	tcase_add_checked_fixture(f, stored_setup, stored_teardown);
-	tcase_add_test(f, all_hosts_of_a_job_come_in_pages);
-	tcase_add_test(f, the_band_is_over_all_hosts_beside_one);
-	tcase_add_test(f, each_set_of_labels_is_a_line);
-	tcase_add_test(f, minutes_come_from_rollups_as_far_as_they_are_made);
-	tcase_add_test(f, labels_select_rollups);
-	tcase_add_test(f, hours_are_whole_ones_and_minutes_of_the_rest);
-	tcase_add_test(f, what_a_fleet_does_not_have_is_said);
-	tcase_add_test(f, a_host_that_joins_is_seen);
-	tcase_add_test(f, a_stored_step_has_all_workers);
-	tcase_add_test(f, of_a_step_done_again_the_newest_records_are_shown);
-	tcase_add_test(f, a_step_is_the_same_once_it_is_packed);
-	tcase_add_test(f, a_row_wider_than_those_before_is_found);
-	suite_add_tcase(s, f);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-START_TEST(step_closes_short_when_its_time_is_up)
+LS_CASE(steps);
+
+LS_TEST_LOOP(steps, step_closes_short_when_its_time_is_up, 0, 2)
 {
 	struct fake_job *job = fake_job_new(4);
 	int64_t wait_us = 2000000, seen_us;
@@ -37,9 +39,8 @@ START_TEST(step_closes_short_when_its_time_is_up)
 	ck_assert_uint_eq(fake_job_stats(job).steps_short, 1);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(worker_that_stops_reporting_is_never_fast)
+LS_TEST(steps, worker_that_stops_reporting_is_never_fast)
 {
 	struct fake_job *job = fake_job_new(6);
 
@@ -57,9 +58,8 @@ START_TEST(worker_that_stops_reporting_is_never_fast)
 	ck_assert_uint_eq(job->event_count, 0);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(missing_straggler_is_not_slow_communication)
+LS_TEST(steps, missing_straggler_is_not_slow_communication)
 {
 	struct fake_job *job = fake_job_new(6);
 
@@ -80,11 +80,10 @@ START_TEST(missing_straggler_is_not_slow_communication)
 	}
 	fake_job_free(job);
 }
-END_TEST
 
 /* A log says how long a step took, not how much of it was waiting: that is not "slow".
  */
-START_TEST(worker_without_marks_among_others_is_not_blamed)
+LS_TEST_LOOP(steps, worker_without_marks_among_others_is_not_blamed, 0, 2)
 {
 	struct fake_job *job = fake_job_new(4);
 
@@ -107,9 +106,8 @@ START_TEST(worker_without_marks_among_others_is_not_blamed)
 	}
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(worker_that_lags_a_little_is_waited_for_again)
+LS_TEST(steps, worker_that_lags_a_little_is_waited_for_again)
 {
 	struct fake_job *job = fake_job_new(2);
 	struct ls_record late;
@@ -136,9 +134,8 @@ START_TEST(worker_that_lags_a_little_is_waited_for_again)
 	ck_assert_uint_eq(job->used_last, 2);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(worker_that_ended_is_not_waited_for)
+LS_TEST_LOOP(steps, worker_that_ended_is_not_waited_for, 0, 2)
 {
 	struct fake_job *job = fake_job_new(4);
 
@@ -153,9 +150,8 @@ START_TEST(worker_that_ended_is_not_waited_for)
 	ck_assert_uint_eq(job->closed, 16);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(first_step_waits_for_the_whole_world)
+LS_TEST(steps, first_step_waits_for_the_whole_world)
 {
 	struct fake_job *job = fake_job_on(NULL, "train", 2);
 	struct ls_worker_info info = { .job = "train", .host = "h0", .world = 2 };
@@ -175,9 +171,8 @@ START_TEST(first_step_waits_for_the_whole_world)
 	ck_assert_uint_eq(job->used_last, 2);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(late_records_are_counted_and_not_judged)
+LS_TEST(steps, late_records_are_counted_and_not_judged)
 {
 	struct fake_job *job = fake_job_new(4);
 	char *before, *after;
@@ -201,9 +196,8 @@ START_TEST(late_records_are_counted_and_not_judged)
 	free(after);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(duplicates_are_counted)
+LS_TEST(steps, duplicates_are_counted)
 {
 	struct fake_job *job = fake_job_new(2);
 
@@ -218,9 +212,8 @@ START_TEST(duplicates_are_counted)
 	ck_assert_uint_eq(fake_job_stats(job).records, 1);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(impossible_records_and_handles_are_refused)
+LS_TEST(steps, impossible_records_and_handles_are_refused)
 {
 	struct fake_job *job = fake_job_new(2);
 
@@ -244,9 +237,8 @@ START_TEST(impossible_records_and_handles_are_refused)
 	ls_engine_clock(job->engine, 77, 1);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(too_many_open_steps_close_the_oldest)
+LS_TEST(steps, too_many_open_steps_close_the_oldest)
 {
 	struct fake_job *job = fake_job_new(2);
 
@@ -261,9 +253,8 @@ START_TEST(too_many_open_steps_close_the_oldest)
 	ck_assert_uint_eq(job->used_last, 1);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(counters_not_taken_are_counted)
+LS_TEST(steps, counters_not_taken_are_counted)
 {
 	struct fake_job *job = fake_job_new(2);
 	uint16_t metric = LS_METRIC_JOB_CPU;
@@ -285,9 +276,8 @@ START_TEST(counters_not_taken_are_counted)
 	ck_assert_uint_eq(fake_job_stats(job).counters_ignored, 3);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(manual_jobs_close_only_when_told)
+LS_TEST(steps, manual_jobs_close_only_when_told)
 {
 	struct fake_job *job = fake_job_new(2);
 
@@ -308,7 +298,6 @@ START_TEST(manual_jobs_close_only_when_told)
 	ck_assert_uint_eq(job->closed, 3);
 	fake_job_free(job);
 }
-END_TEST
 
 static char *
 findings_of_story(bool shuffle)
@@ -338,7 +327,9 @@ findings_of_story(bool shuffle)
 	return text;
 }
 
-START_TEST(order_of_arrival_is_nothing)
+LS_CASE(order);
+
+LS_TEST(order, order_of_arrival_is_nothing)
 {
 	char *one = findings_of_story(false), *two = findings_of_story(true);
 
@@ -347,9 +338,8 @@ START_TEST(order_of_arrival_is_nothing)
 	free(one);
 	free(two);
 }
-END_TEST
 
-START_TEST(same_inputs_give_the_same_bytes)
+LS_TEST(order, same_inputs_give_the_same_bytes)
 {
 	char *one = findings_of_story(false), *two = findings_of_story(false);
 
@@ -357,7 +347,6 @@ START_TEST(same_inputs_give_the_same_bytes)
 	free(one);
 	free(two);
 }
-END_TEST
 
 /* --- from storage --------------------------------------------------------- */
 
@@ -396,7 +385,9 @@ restarted(const struct fake_job *before, size_t from, double slow_from, size_t c
 	return job;
 }
 
-START_TEST(seeded_finding_goes_on)
+LS_CASE(storage);
+
+LS_TEST(storage, seeded_finding_goes_on)
 {
 	struct fake_job *whole = fake_job_new(8), *job;
 	json_t *a, *b;
@@ -426,9 +417,8 @@ START_TEST(seeded_finding_goes_on)
 	fake_job_free(whole);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(seeded_finding_outlives_the_first_declaration)
+LS_TEST(storage, seeded_finding_outlives_the_first_declaration)
 {
 	struct fake_job *whole = fake_job_new(8), *job;
 
@@ -441,9 +431,8 @@ START_TEST(seeded_finding_outlives_the_first_declaration)
 	fake_job_free(whole);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(seeded_and_healthy_is_cleared_with_its_cost)
+LS_TEST(storage, seeded_and_healthy_is_cleared_with_its_cost)
 {
 	struct fake_job *whole = fake_job_new(8), *job;
 	double cost;
@@ -465,9 +454,8 @@ START_TEST(seeded_and_healthy_is_cleared_with_its_cost)
 	fake_job_free(whole);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(history_fed_again_does_not_reopen)
+LS_TEST(storage, history_fed_again_does_not_reopen)
 {
 	struct fake_job *whole = fake_job_new(8), *job;
 	char *before, *after;
@@ -488,9 +476,8 @@ START_TEST(history_fed_again_does_not_reopen)
 	fake_job_free(whole);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(seed_refuses_what_is_not_a_finding)
+LS_TEST(storage, seed_refuses_what_is_not_a_finding)
 {
 	struct fake_job *whole = fake_job_new(8), *job = fake_job_new(8);
 	json_t *junk = json_pack("{s:i}", "schema_version", 1), *f;
@@ -507,9 +494,8 @@ START_TEST(seed_refuses_what_is_not_a_finding)
 	fake_job_free(whole);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(findings_cleared_first_make_room)
+LS_TEST(storage, findings_cleared_first_make_room)
 {
 	struct fake_job *whole = fake_job_new(8), *job = fake_job_new(8);
 	json_t *copy;
@@ -532,47 +518,4 @@ START_TEST(findings_cleared_first_make_room)
 	ck_assert_uint_eq(fake_job_stats(job).findings_dropped, 1);
 	fake_job_free(whole);
 	fake_job_free(job);
-}
-END_TEST
-
-static Suite *
-engine_suite(void)
-{
-	Suite *s = suite_create("engine");
-	TCase *steps = tcase_create("steps");
-	TCase *order = tcase_create("order");
-	TCase *storage = tcase_create("storage");
-
-	tcase_add_loop_test(steps, step_closes_short_when_its_time_is_up, 0, 2);
-	tcase_add_test(steps, worker_that_stops_reporting_is_never_fast);
-	tcase_add_test(steps, missing_straggler_is_not_slow_communication);
-	tcase_add_loop_test(steps, worker_without_marks_among_others_is_not_blamed, 0,
-		2);
-	tcase_add_test(steps, worker_that_lags_a_little_is_waited_for_again);
-	tcase_add_loop_test(steps, worker_that_ended_is_not_waited_for, 0, 2);
-	tcase_add_test(steps, first_step_waits_for_the_whole_world);
-	tcase_add_test(steps, late_records_are_counted_and_not_judged);
-	tcase_add_test(steps, duplicates_are_counted);
-	tcase_add_test(steps, impossible_records_and_handles_are_refused);
-	tcase_add_test(steps, too_many_open_steps_close_the_oldest);
-	tcase_add_test(steps, counters_not_taken_are_counted);
-	tcase_add_test(steps, manual_jobs_close_only_when_told);
-	tcase_add_test(order, order_of_arrival_is_nothing);
-	tcase_add_test(order, same_inputs_give_the_same_bytes);
-	tcase_add_test(storage, seeded_finding_goes_on);
-	tcase_add_test(storage, seeded_finding_outlives_the_first_declaration);
-	tcase_add_test(storage, seeded_and_healthy_is_cleared_with_its_cost);
-	tcase_add_test(storage, history_fed_again_does_not_reopen);
-	tcase_add_test(storage, seed_refuses_what_is_not_a_finding);
-	tcase_add_test(storage, findings_cleared_first_make_room);
-	suite_add_tcase(s, steps);
-	suite_add_tcase(s, order);
-	suite_add_tcase(s, storage);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(engine_suite());
 }

@@ -103,7 +103,9 @@ assert_same_findings(const struct text *t)
 	return st;
 }
 
-START_TEST(live_and_replay_agree)
+LS_CASE(export, setup, teardown, .timeout_s = 60);
+
+LS_TEST(export, live_and_replay_agree)
 {
 	struct ls_replay_stats st;
 	struct text t = { 0 };
@@ -120,10 +122,9 @@ START_TEST(live_and_replay_agree)
 	ck_assert_uint_eq(st.counters, 300);
 	free(t.text);
 }
-END_TEST
 
 /* Evidence is what had come when it was taken: these readings come 54 s late. */
-START_TEST(live_and_replay_agree_on_counters_that_come_late)
+LS_TEST(export, live_and_replay_agree_on_counters_that_come_late)
 {
 	struct text t = { 0 };
 	uint64_t n;
@@ -138,7 +139,6 @@ START_TEST(live_and_replay_agree_on_counters_that_come_late)
 	(void)assert_same_findings(&t);
 	free(t.text);
 }
-END_TEST
 
 /* Lines that begin so. */
 static size_t
@@ -153,7 +153,7 @@ count(const char *text, const char *part)
 
 /* Live slots are not stored, but what was seen of them is: in mid-standstill, and after
  * it. */
-START_TEST(live_and_replay_agree_on_a_standstill)
+LS_TEST_LOOP(export, live_and_replay_agree_on_a_standstill, 0, 2)
 {
 	struct text t = { 0 };
 	char since[256];
@@ -188,9 +188,8 @@ START_TEST(live_and_replay_agree_on_a_standstill)
 	(void)assert_same_findings(&t);
 	free(t.text);
 }
-END_TEST
 
-START_TEST(lines_are_as_documented)
+LS_TEST(export, lines_are_as_documented)
 {
 	static const char step[] =
 		"{\"attempt\":0,\"barriers\":[{\"enter\":1795219201.060000,"
@@ -231,9 +230,8 @@ START_TEST(lines_are_as_documented)
 	ck_assert_uint_eq(count(t.text, "\"type\":\"counters\""), 0);
 	free(t.text);
 }
-END_TEST
 
-START_TEST(hostile_names_stay_data)
+LS_TEST(export, hostile_names_stay_data)
 {
 	char buf[4096];
 	struct ls_lines l = { .text = buf, .size = sizeof(buf) };
@@ -246,9 +244,8 @@ START_TEST(hostile_names_stay_data)
 	ck_assert_str_eq(json_string_value(json_object_get(v, "job")), "a\"b\\c\n\x01");
 	json_decref(v);
 }
-END_TEST
 
-START_TEST(what_does_not_fit_is_not_begun)
+LS_TEST(export, what_does_not_fit_is_not_begun)
 {
 	char buf[50];
 	struct ls_lines l = { .text = buf, .size = sizeof(buf) };
@@ -258,16 +255,14 @@ START_TEST(what_does_not_fit_is_not_begun)
 	ck_assert(l.full);
 	ck_assert_uint_eq(l.len, 0);
 }
-END_TEST
 
-START_TEST(an_unknown_job_is_said_to_be_so)
+LS_TEST(export, an_unknown_job_is_said_to_be_so)
 {
 	struct text t = { 0 };
 
 	ck_assert_int_eq(ls_export_job(dir, "none", false, keep, &t), -LS_EUNKNOWN);
 	ck_assert_uint_eq(t.len, 0);
 }
-END_TEST
 
 /* --- through the reader's thread ------------------------------------------ */
 
@@ -314,7 +309,7 @@ fill(void)
 		ls_test_core_round(&core, agents, RANKS, n, SIZE_MAX);
 }
 
-START_TEST(the_reader_gives_the_same_in_pieces)
+LS_TEST(export, the_reader_gives_the_same_in_pieces)
 {
 	struct text t = { 0 }, direct = { 0 };
 	struct ls_reader *r = reader_open(&t);
@@ -333,9 +328,8 @@ START_TEST(the_reader_gives_the_same_in_pieces)
 	free(t.text);
 	free(direct.text);
 }
-END_TEST
 
-START_TEST(a_receiver_may_stop_and_another_begin)
+LS_TEST(export, a_receiver_may_stop_and_another_begin)
 {
 	struct text t = { .wanted = 2 }, next = { 0 };
 	struct ls_reader *r = reader_open(&t);
@@ -353,9 +347,8 @@ START_TEST(a_receiver_may_stop_and_another_begin)
 	ls_loop_free(t.loop);
 	free(t.text);
 }
-END_TEST
 
-START_TEST(a_question_does_not_wait_behind_an_export)
+LS_TEST(export, a_question_does_not_wait_behind_an_export)
 {
 	struct text export = { 0 }, question = { 0 };
 	struct ls_reader *r = reader_open(&export);
@@ -381,9 +374,8 @@ START_TEST(a_question_does_not_wait_behind_an_export)
 	ls_loop_free(export.loop);
 	free(export.text);
 }
-END_TEST
 
-START_TEST(what_nobody_waits_for_ends)
+LS_TEST(export, what_nobody_waits_for_ends)
 {
 	struct text t = { 0 };
 	struct ls_reader *r = reader_open(&t);
@@ -404,9 +396,8 @@ START_TEST(what_nobody_waits_for_ends)
 	ls_loop_free(t.loop);
 	free(t.text);
 }
-END_TEST
 
-START_TEST(stopping_ends_every_export_once)
+LS_TEST(export, stopping_ends_every_export_once)
 {
 	struct text t[LS_EXPORTS_MAX + 3] = { 0 };
 	struct ls_reader *r = reader_open(&t[0]);
@@ -426,35 +417,4 @@ START_TEST(stopping_ends_every_export_once)
 		free(t[i].text);
 	}
 	ls_loop_free(t[0].loop);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("export");
-	TCase *t = tcase_create("export");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_set_timeout(t, 60);
-	tcase_add_test(t, live_and_replay_agree);
-	tcase_add_test(t, live_and_replay_agree_on_counters_that_come_late);
-	tcase_add_loop_test(t, live_and_replay_agree_on_a_standstill, 0, 2);
-	tcase_add_test(t, lines_are_as_documented);
-	tcase_add_test(t, hostile_names_stay_data);
-	tcase_add_test(t, what_does_not_fit_is_not_begun);
-	tcase_add_test(t, an_unknown_job_is_said_to_be_so);
-	tcase_add_test(t, the_reader_gives_the_same_in_pieces);
-	tcase_add_test(t, a_receiver_may_stop_and_another_begin);
-	tcase_add_test(t, stopping_ends_every_export_once);
-	tcase_add_test(t, a_question_does_not_wait_behind_an_export);
-	tcase_add_test(t, what_nobody_waits_for_ends);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -163,7 +163,9 @@ replay_path(const char *path, int want)
 	return canonical;
 }
 
-START_TEST(culprit_is_found)
+LS_CASE(runs);
+
+LS_TEST(runs, culprit_is_found)
 {
 	struct lines l = { 0 };
 	json_t *result = NULL;
@@ -190,7 +192,6 @@ START_TEST(culprit_is_found)
 	free(text);
 	drop(&l);
 }
-END_TEST
 
 static void
 reverse(struct lines *l)
@@ -226,7 +227,7 @@ add_contradiction(struct lines *l, const char *slice)
 	ck_abort_msg("no such step");
 }
 
-START_TEST(order_of_lines_is_nothing)
+LS_TEST(runs, order_of_lines_is_nothing)
 {
 	struct lines l = { 0 };
 	char *one, *two, *three;
@@ -249,7 +250,6 @@ START_TEST(order_of_lines_is_nothing)
 	free(three);
 	drop(&l);
 }
-END_TEST
 
 /* 30 quiet steps with their closings, then a standstill, seen twice; the second time in
  * the moment of a closing. */
@@ -286,7 +286,7 @@ still_story(struct lines *l)
 	fake_job_free(job);
 }
 
-START_TEST(a_standstill_is_replayed_in_its_place)
+LS_TEST(runs, a_standstill_is_replayed_in_its_place)
 {
 	struct lines l = { 0 };
 	char *one, *two;
@@ -304,9 +304,8 @@ START_TEST(a_standstill_is_replayed_in_its_place)
 	free(two);
 	drop(&l);
 }
-END_TEST
 
-START_TEST(gzip_and_plain_are_the_same)
+LS_TEST(runs, gzip_and_plain_are_the_same)
 {
 	struct lines l = { 0 };
 	char *text, path[512], *one, *two;
@@ -335,9 +334,8 @@ START_TEST(gzip_and_plain_are_the_same)
 	free(text);
 	drop(&l);
 }
-END_TEST
 
-START_TEST(damaged_gzip_is_told_and_the_rest_used)
+LS_TEST_LOOP(runs, damaged_gzip_is_told_and_the_rest_used, 0, 2)
 {
 	struct lines l = { 0 };
 	char *text, *result, path[512], *bytes;
@@ -370,9 +368,8 @@ START_TEST(damaged_gzip_is_told_and_the_rest_used)
 	free(text);
 	drop(&l);
 }
-END_TEST
 
-START_TEST(files_that_cannot_be_read)
+LS_TEST(runs, files_that_cannot_be_read)
 {
 	char path[512];
 	FILE *f;
@@ -386,12 +383,13 @@ START_TEST(files_that_cannot_be_read)
 	free(replay_path(path, -LS_EPARSE));
 	ck_assert_uint_eq(stats.lines, 0);
 }
-END_TEST
 
 #define GOOD \
 	"{\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"step\":1,\"t_begin\":10,\"duration\":1}\n"
 
-START_TEST(bad_lines_are_told_with_their_number)
+LS_CASE(lines);
+
+LS_TEST(lines, bad_lines_are_told_with_their_number)
 {
 	char *result;
 	int rc;
@@ -404,9 +402,8 @@ START_TEST(bad_lines_are_told_with_their_number)
 	ck_assert_uint_eq(stats.lines, 5);
 	free(result);
 }
-END_TEST
 
-START_TEST(only_bad_lines_are_no_replay)
+LS_TEST(lines, only_bad_lines_are_no_replay)
 {
 	int rc;
 
@@ -420,9 +417,8 @@ START_TEST(only_bad_lines_are_no_replay)
 	ck_assert_int_eq(rc, -LS_EPARSE);
 	ck_assert_uint_eq(stats.bad_lines, 0);
 }
-END_TEST
 
-START_TEST(too_many_jobs_at_once_are_refused)
+LS_TEST(lines, too_many_jobs_at_once_are_refused)
 {
 	struct lines l = { 0 };
 	char text[256], *all;
@@ -441,9 +437,8 @@ START_TEST(too_many_jobs_at_once_are_refused)
 	free(all);
 	drop(&l);
 }
-END_TEST
 
-START_TEST(complaints_are_limited)
+LS_TEST(lines, complaints_are_limited)
 {
 	char text[1024] = "";
 	size_t said = 0;
@@ -457,9 +452,8 @@ START_TEST(complaints_are_limited)
 		said += *c == '\n';
 	ck_assert_uint_eq(said, LS_REPLAY_ERRORS_SHOWN + 1);
 }
-END_TEST
 
-START_TEST(too_long_lines_are_skipped_whole)
+LS_TEST(lines, too_long_lines_are_skipped_whole)
 {
 	size_t len = LS_REPLAY_LINE_MAX_BYTES + 100;
 	char *text = malloc(len + 2 * sizeof(GOOD)), *result, path[512];
@@ -488,9 +482,8 @@ START_TEST(too_long_lines_are_skipped_whole)
 	free(result);
 	free(text);
 }
-END_TEST
 
-START_TEST(unknown_keys_are_told_once)
+LS_TEST(lines, unknown_keys_are_told_once)
 {
 	char *result;
 	int rc;
@@ -511,9 +504,8 @@ START_TEST(unknown_keys_are_told_once)
 	ck_assert_uint_eq(stats.records, 2);
 	free(result);
 }
-END_TEST
 
-START_TEST(clocks_of_the_file_are_used)
+LS_TEST(runs, clocks_of_the_file_are_used)
 {
 	struct lines l = { 0 };
 	char *result;
@@ -530,9 +522,8 @@ START_TEST(clocks_of_the_file_are_used)
 	free(result);
 	drop(&l);
 }
-END_TEST
 
-START_TEST(two_jobs_are_two)
+LS_TEST(runs, two_jobs_are_two)
 {
 	struct lines l = { 0 };
 	char *result;
@@ -547,9 +538,8 @@ START_TEST(two_jobs_are_two)
 	free(result);
 	drop(&l);
 }
-END_TEST
 
-START_TEST(rank_on_two_hosts_and_late_attempts_are_told)
+LS_TEST(runs, rank_on_two_hosts_and_late_attempts_are_told)
 {
 	char *result;
 	int rc;
@@ -568,7 +558,6 @@ START_TEST(rank_on_two_hosts_and_late_attempts_are_told)
 	ck_assert_ptr_nonnull(strstr(told.all, "an attempt begins after a later one"));
 	free(result);
 }
-END_TEST
 
 /* --- closings ------------------------------------------------------------- */
 
@@ -587,7 +576,7 @@ add_closings(struct lines *l, uint64_t from, const char *missing)
 	}
 }
 
-START_TEST(late_records_of_a_closing_are_left_out)
+LS_TEST(runs, late_records_of_a_closing_are_left_out)
 {
 	struct lines l = { 0 };
 	char *result;
@@ -600,9 +589,8 @@ START_TEST(late_records_of_a_closing_are_left_out)
 	free(result);
 	drop(&l);
 }
-END_TEST
 
-START_TEST(steps_are_judged_at_the_time_of_their_closing)
+LS_TEST(runs, steps_are_judged_at_the_time_of_their_closing)
 {
 	struct lines l = { 0 };
 	char *result, *again;
@@ -621,9 +609,8 @@ START_TEST(steps_are_judged_at_the_time_of_their_closing)
 	free(again);
 	drop(&l);
 }
-END_TEST
 
-START_TEST(steps_never_closed_are_not_judged)
+LS_TEST(runs, steps_never_closed_are_not_judged)
 {
 	struct lines l = { 0 };
 	char *result;
@@ -635,9 +622,8 @@ START_TEST(steps_never_closed_are_not_judged)
 	free(result);
 	drop(&l);
 }
-END_TEST
 
-START_TEST(small_recording_gives_the_golden_bytes)
+LS_TEST(runs, small_recording_gives_the_golden_bytes)
 {
 	size_t len;
 	char *want = ls_test_read(ls_test_source("tests/golden/finding_v1.json"), &len);
@@ -648,41 +634,4 @@ START_TEST(small_recording_gives_the_golden_bytes)
 	ck_assert_str_eq(got, want);
 	free(got);
 	free(want);
-}
-END_TEST
-
-static Suite *
-replay_suite(void)
-{
-	Suite *s = suite_create("replay");
-	TCase *runs = tcase_create("runs"), *lines = tcase_create("lines");
-
-	tcase_add_test(runs, culprit_is_found);
-	tcase_add_test(runs, order_of_lines_is_nothing);
-	tcase_add_test(runs, a_standstill_is_replayed_in_its_place);
-	tcase_add_test(runs, gzip_and_plain_are_the_same);
-	tcase_add_loop_test(runs, damaged_gzip_is_told_and_the_rest_used, 0, 2);
-	tcase_add_test(runs, files_that_cannot_be_read);
-	tcase_add_test(runs, clocks_of_the_file_are_used);
-	tcase_add_test(runs, two_jobs_are_two);
-	tcase_add_test(runs, rank_on_two_hosts_and_late_attempts_are_told);
-	tcase_add_test(runs, late_records_of_a_closing_are_left_out);
-	tcase_add_test(runs, steps_are_judged_at_the_time_of_their_closing);
-	tcase_add_test(runs, steps_never_closed_are_not_judged);
-	tcase_add_test(runs, small_recording_gives_the_golden_bytes);
-	tcase_add_test(lines, bad_lines_are_told_with_their_number);
-	tcase_add_test(lines, only_bad_lines_are_no_replay);
-	tcase_add_test(lines, too_many_jobs_at_once_are_refused);
-	tcase_add_test(lines, complaints_are_limited);
-	tcase_add_test(lines, too_long_lines_are_skipped_whole);
-	tcase_add_test(lines, unknown_keys_are_told_once);
-	suite_add_tcase(s, runs);
-	suite_add_tcase(s, lines);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(replay_suite());
 }

@@ -102,15 +102,16 @@ static const struct {
 		"\"ranks\" is not a list" },
 };
 
-START_TEST(bad_line_says_what_is_wrong)
+LS_CASE(all);
+
+LS_TEST_EACH(all, bad_line_says_what_is_wrong, bad)
 {
 	ck_assert_int_eq(ls_line_parse(bad[_i].line, strlen(bad[_i].line), &line, why),
 		-LS_EPARSE);
 	ck_assert_msg(strstr(why, bad[_i].why) != NULL, "%s: %s", bad[_i].line, why);
 }
-END_TEST
 
-START_TEST(step_line)
+LS_TEST(all, step_line)
 {
 	parse("{\"type\":\"step\",\"job\":\"j\",\"attempt\":2,\"slice\":\"s\",\"host\":\"h\",\"rank\":3,"
 	      "\"role\":\"r\",\"world\":8,\"chips\":4,\"step\":9,\"t_begin\":1700000000.1234567,"
@@ -136,18 +137,16 @@ START_TEST(step_line)
 	ck_assert_int_eq(line.record.barrier[0].enter_ns, 1700000000300000000);
 	ck_assert_str_eq(line.unknown, "");
 }
-END_TEST
 
-START_TEST(step_line_of_a_log)
+LS_TEST(all, step_line_of_a_log)
 {
 	parse(STEP "\"step_source\":\"log\",\"step_confidence\":0.9}");
 	ck_assert_int_eq(line.who.step_source, LS_STEP_LOG);
 	ck_assert_double_eq(line.who.step_confidence, 0.9);
 	ck_assert_str_eq(line.unknown, "");
 }
-END_TEST
 
-START_TEST(least_step_line)
+LS_TEST(all, least_step_line)
 {
 	parse("{\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"step\":0,\"t_begin\":0,\"duration\":0}");
 	ck_assert_int_eq(line.who.attempt, 0);
@@ -157,9 +156,8 @@ START_TEST(least_step_line)
 	ck_assert_uint_eq(line.record.barrier_count, 0);
 	ck_assert_uint_eq(line.record.phase_mask, 0);
 }
-END_TEST
 
-START_TEST(barriers_of_a_step)
+LS_TEST(all, barriers_of_a_step)
 {
 	parse(STEP "\"barriers\":[{\"name\":\"ici\",\"enter\":1.2,\"exit\":1.3},"
 		   "{\"name\":\"dcn\",\"enter\":1.5,\"exit\":1.9}]}");
@@ -167,9 +165,8 @@ START_TEST(barriers_of_a_step)
 	ck_assert_int_eq(line.record.barrier[1].kind, LS_BARRIER_DCN);
 	ck_assert_int_eq(line.record.barrier[1].exit_ns, 1900000000);
 }
-END_TEST
 
-START_TEST(counters_line)
+LS_TEST(all, counters_line)
 {
 	parse("{\"type\":\"counters\",\"job\":\"j\",\"host\":\"h\",\"t\":2.5,\"values\":"
 	      "{\"job.cpu_seconds_total\":1.5,\"host.load.1m\":null,\"host.cpu.count\":2}}");
@@ -180,9 +177,8 @@ START_TEST(counters_line)
 	parse("{\"type\":\"counters\",\"job\":\"j\",\"host\":\"h\",\"rank\":7,\"t\":2,\"values\":{}}");
 	ck_assert_int_eq(line.who.rank, 7);
 }
-END_TEST
 
-START_TEST(close_line)
+LS_TEST(all, close_line)
 {
 	parse("{\"type\":\"close\",\"job\":\"j\",\"attempt\":1,\"step\":5,\"t\":3,\"expected\":4,"
 	      "\"used\":2,\"missing\":[1,3]}");
@@ -194,9 +190,8 @@ START_TEST(close_line)
 	ck_assert_int_eq(line.ranks[1], 3);
 	ck_assert_str_eq(line.unknown, "");
 }
-END_TEST
 
-START_TEST(hang_line)
+LS_TEST(all, hang_line)
 {
 	parse("{\"type\":\"hang\",\"job\":\"j\",\"attempt\":1,\"step\":5,\"since\":3,\"t\":14.5,"
 	      "\"waiting\":6,\"why\":\"silent\",\"ranks\":[1,3]}");
@@ -217,9 +212,8 @@ START_TEST(hang_line)
 	ck_assert_int_eq(line.who.attempt, 0);
 	ck_assert_int_eq(line.why, LS_HANG_UNKNOWN);
 }
-END_TEST
 
-START_TEST(clock_line)
+LS_TEST(all, clock_line)
 {
 	parse("{\"type\":\"clock\",\"job\":\"j\",\"attempt\":1,\"host\":\"h\",\"rank\":2,\"t\":3,"
 	      "\"uncertainty\":0.000125}");
@@ -229,9 +223,8 @@ START_TEST(clock_line)
 	ck_assert_int_eq(line.t_us, 3000000);
 	ck_assert_double_eq(line.uncertainty_s, 0.000125);
 }
-END_TEST
 
-START_TEST(an_end_says_whose_and_when)
+LS_TEST(all, an_end_says_whose_and_when)
 {
 	parse("{\"type\":\"end\",\"job\":\"a\",\"attempt\":1,\"host\":\"h\",\"rank\":2,\"t\":3.5,\"how\":\"crashed\"}");
 	ck_assert_int_eq(line.kind, LS_LINE_END);
@@ -242,9 +235,8 @@ START_TEST(an_end_says_whose_and_when)
 	parse("{\"type\":\"end\",\"job\":\"a\",\"host\":\"h\",\"rank\":2,\"t\":3,\"how\":\"ended\"}");
 	ck_assert(!line.crashed);
 }
-END_TEST
 
-START_TEST(lines_of_others)
+LS_TEST_LOOP(all, lines_of_others, 0, 4)
 {
 	static const char *const types[] = { "gap", "job", "zoom", "lost" };
 	char text[64];
@@ -253,9 +245,8 @@ START_TEST(lines_of_others)
 	parse(text);
 	ck_assert_int_eq(line.kind, LS_LINE_OTHER);
 }
-END_TEST
 
-START_TEST(first_unknown_key_is_kept)
+LS_TEST(all, first_unknown_key_is_kept)
 {
 	parse(STEP "\"\\u001bcolour\":1,\"zzz\":2}");
 	ck_assert_str_eq(line.unknown, "\\x1bcolour");
@@ -263,34 +254,4 @@ START_TEST(first_unknown_key_is_kept)
 	ck_assert_str_eq(line.unknown, "nap");
 	parse(STEP "\"work\":{\"tea\":1}}");
 	ck_assert_str_eq(line.unknown, "tea");
-}
-END_TEST
-
-static Suite *
-replay_line_suite(void)
-{
-	Suite *s = suite_create("replay_line");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_loop_test(tc, bad_line_says_what_is_wrong, 0,
-		(int)(sizeof(bad) / sizeof(bad[0])));
-	tcase_add_test(tc, step_line);
-	tcase_add_test(tc, step_line_of_a_log);
-	tcase_add_test(tc, least_step_line);
-	tcase_add_test(tc, barriers_of_a_step);
-	tcase_add_test(tc, counters_line);
-	tcase_add_test(tc, close_line);
-	tcase_add_test(tc, hang_line);
-	tcase_add_test(tc, clock_line);
-	tcase_add_test(tc, an_end_says_whose_and_when);
-	tcase_add_loop_test(tc, lines_of_others, 0, 4);
-	tcase_add_test(tc, first_unknown_key_is_kept);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(replay_line_suite());
 }

@@ -100,15 +100,16 @@ sql(int32_t day, const char *text)
 		text);
 }
 
-START_TEST(an_empty_directory_restores_nothing)
+LS_CASE(restore, setup, teardown, .timeout_s = 60);
+
+LS_TEST(restore, an_empty_directory_restores_nothing)
 {
 	ck_assert_uint_eq(core.restored.records, 0);
 	ck_assert_uint_eq(core.restored.findings, 0);
 	ck_assert_int_eq(core.restored.next_worker_id, 1);
 }
-END_TEST
 
-START_TEST(detection_goes_on_where_it_was)
+LS_TEST(restore, detection_goes_on_where_it_was)
 {
 	char *before, *after;
 	int64_t closes, events;
@@ -141,9 +142,8 @@ START_TEST(detection_goes_on_where_it_was)
 	ck_assert_int_eq(sql(1, "SELECT count(*) FROM gap"), 0);
 	free(before);
 }
-END_TEST
 
-START_TEST(a_restart_changes_no_finding)
+LS_TEST(restore, a_restart_changes_no_finding)
 {
 	struct ls_test_core whole;
 	char *with, *without;
@@ -167,7 +167,6 @@ START_TEST(a_restart_changes_no_finding)
 	free(with);
 	free(without);
 }
-END_TEST
 
 /* 60 steps, rank 1 keeps the others waiting for so long, 40 more. */
 static char *
@@ -190,7 +189,7 @@ hang_story(int before_restart, int after)
 	return findings(&core);
 }
 
-START_TEST(a_restart_in_a_standstill_changes_nothing)
+LS_TEST(restore, a_restart_in_a_standstill_changes_nothing)
 {
 	struct ls_test_core whole;
 	char *with, *without;
@@ -210,9 +209,8 @@ START_TEST(a_restart_in_a_standstill_changes_nothing)
 	free(with);
 	free(without);
 }
-END_TEST
 
-START_TEST(positions_are_restored)
+LS_TEST(restore, positions_are_restored)
 {
 	const struct ls_wire_ack *ack;
 
@@ -234,9 +232,8 @@ START_TEST(positions_are_restored)
 	ck_assert_int_eq(sql(1, "SELECT sum(n) FROM step_block WHERE worker_id = 1"),
 		2);
 }
-END_TEST
 
-START_TEST(a_lost_state_keeps_the_numbers_of_workers)
+LS_TEST(restore, a_lost_state_keeps_the_numbers_of_workers)
 {
 	round_of(0);
 	ls_test_core_close(&core);
@@ -249,29 +246,4 @@ START_TEST(a_lost_state_keeps_the_numbers_of_workers)
 	ls_test_agent_steps(&agents[1], 2, 1, 1);
 	ck_assert_uint_eq(ls_test_core_send(&core, &agents[1], true)->acked_seq, 2);
 	ck_assert_int_eq(sql(0, "SELECT id FROM worker"), 2);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("restore");
-	TCase *t = tcase_create("restore");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_set_timeout(t, 60);
-	tcase_add_test(t, an_empty_directory_restores_nothing);
-	tcase_add_test(t, detection_goes_on_where_it_was);
-	tcase_add_test(t, a_restart_changes_no_finding);
-	tcase_add_test(t, a_restart_in_a_standstill_changes_nothing);
-	tcase_add_test(t, positions_are_restored);
-	tcase_add_test(t, a_lost_state_keeps_the_numbers_of_workers);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -81,7 +81,9 @@ fill(void)
 	ck_assert_uint_eq(ls_test_core_send(&core, &agent, true)->acked_chunk_seq, 4);
 }
 
-START_TEST(the_latest_value_of_each_series_is_found)
+LS_CASE(latest, setup, teardown);
+
+LS_TEST(latest, the_latest_value_of_each_series_is_found)
 {
 	json_t *all, *one;
 
@@ -109,9 +111,8 @@ START_TEST(the_latest_value_of_each_series_is_found)
 	ck_assert_uint_eq(json_array_size(all), 0);
 	json_decref(all);
 }
-END_TEST
 
-START_TEST(a_group_that_changed_is_shown_once)
+LS_TEST(latest, a_group_that_changed_is_shown_once)
 {
 	static const char *const series[] = { "old.count" };
 	const uint64_t hash = ls_wire_dictionary_hash("host.fast", series, 1);
@@ -174,9 +175,8 @@ START_TEST(a_group_that_changed_is_shown_once)
 	ck_assert_uint_eq(json_array_size(all), LS_TEST_SERIES);
 	json_decref(all);
 }
-END_TEST
 
-START_TEST(a_chunk_that_does_not_decode_is_left_out)
+LS_TEST(latest, a_chunk_that_does_not_decode_is_left_out)
 {
 	static const uint8_t nothing[] = { 1, 0, 2, 0, LS_TEST_SERIES, 0, 0xff, 0xff,
 		0xff, 0xff };
@@ -199,9 +199,8 @@ START_TEST(a_chunk_that_does_not_decode_is_left_out)
 	ck_assert_uint_eq(json_array_size(all), 0);
 	json_decref(all);
 }
-END_TEST
 
-START_TEST(a_receiver_may_stop)
+LS_TEST(latest, a_receiver_may_stop)
 {
 	struct text t = { .wanted = 1 };
 
@@ -209,7 +208,6 @@ START_TEST(a_receiver_may_stop)
 	ck_assert_int_eq(ls_stored_series(dir, "h0", keep, &t), -ECANCELED);
 	free(t.text);
 }
-END_TEST
 
 /* --- export --counters ---------------------------------------------------- */
 
@@ -232,7 +230,9 @@ complain(void *arg, const char *text)
 		"replay complains: %s", text);
 }
 
-START_TEST(an_export_has_every_series_if_asked)
+LS_CASE(export, setup, teardown);
+
+LS_TEST(export, an_export_has_every_series_if_asked)
 {
 	static const char first[] =
 		"{\"host\":\"h0\",\"job\":\"train\",\"t\":1795219201.000000,"
@@ -262,9 +262,8 @@ START_TEST(an_export_has_every_series_if_asked)
 	free(plain.text);
 	free(all.text);
 }
-END_TEST
 
-START_TEST(a_zoom_is_exported_and_taken_by_replay)
+LS_TEST(export, a_zoom_is_exported_and_taken_by_replay)
 {
 	struct text t = { 0 };
 	struct ls_replay_stats st;
@@ -295,9 +294,8 @@ START_TEST(a_zoom_is_exported_and_taken_by_replay)
 	json_decref(result);
 	free(t.text);
 }
-END_TEST
 
-START_TEST(a_long_row_takes_several_lines)
+LS_TEST(export, a_long_row_takes_several_lines)
 {
 	static char series[LS_SERIES_PER_GROUP_MAX][LS_SERIES_TEXT_MAX_BYTES];
 	const char *names[LS_SERIES_PER_GROUP_MAX];
@@ -323,32 +321,4 @@ START_TEST(a_long_row_takes_several_lines)
 			l.len = 0;
 	}
 	ck_assert_uint_gt(lines, 3);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("stored_series");
-	TCase *t = tcase_create("latest");
-	TCase *x = tcase_create("export");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, the_latest_value_of_each_series_is_found);
-	tcase_add_test(t, a_group_that_changed_is_shown_once);
-	tcase_add_test(t, a_chunk_that_does_not_decode_is_left_out);
-	tcase_add_test(t, a_receiver_may_stop);
-	suite_add_tcase(s, t);
-	tcase_add_checked_fixture(x, setup, teardown);
-	tcase_add_test(x, an_export_has_every_series_if_asked);
-	tcase_add_test(x, a_zoom_is_exported_and_taken_by_replay);
-	tcase_add_test(x, a_long_row_takes_several_lines);
-	suite_add_tcase(s, x);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

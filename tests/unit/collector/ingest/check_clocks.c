@@ -60,7 +60,9 @@ map_error(const struct ls_clock *c, const struct host *h, double ours_ns,
 	return (double)ls_store_map_ns(&map, t) - ours_ns;
 }
 
-START_TEST(own_kernel_is_exact)
+LS_CASE(clocks);
+
+LS_TEST(clocks, own_kernel_is_exact)
 {
 	struct ls_clock c;
 	struct ls_store_map map;
@@ -74,9 +76,8 @@ START_TEST(own_kernel_is_exact)
 	ck_assert_int_eq(ls_clock_map(&c, 12345, 1000000, &map), 0);
 	ck_assert_int_eq(ls_store_map_ns(&map, 12345), 1012345);
 }
-END_TEST
 
-START_TEST(unknown_until_an_exchange)
+LS_TEST(clocks, unknown_until_an_exchange)
 {
 	struct host h = { .offset_ns = -5e12, .seed = 1 };
 	struct ls_store_map map;
@@ -89,9 +90,8 @@ START_TEST(unknown_until_an_exchange)
 	ck_assert(ls_clock_is_known(&c));
 	ck_assert_int_eq(ls_clock_map(&c, 0, 0, &map), 0);
 }
-END_TEST
 
-START_TEST(drift_is_followed)
+LS_TEST(clocks, drift_is_followed)
 {
 	struct host h = { .offset_ns = 7e14, .drift = 30e-6, .seed = 2 };
 	int64_t uncertainty;
@@ -114,9 +114,8 @@ START_TEST(drift_is_followed)
 	error = map_error(&c, &h, at + 10e9, &uncertainty);
 	ck_assert_double_lt(fabs(error), 100e3);
 }
-END_TEST
 
-START_TEST(asymmetry_stays_within_the_uncertainty)
+LS_TEST(clocks, asymmetry_stays_within_the_uncertainty)
 {
 	struct host h = { .offset_ns = 7e14, .drift = -20e-6, .seed = 3 };
 	int64_t uncertainty;
@@ -135,9 +134,8 @@ START_TEST(asymmetry_stays_within_the_uncertainty)
 	}
 	ck_assert_double_gt(fabs(error), 300e3); /* it cannot be seen */
 }
-END_TEST
 
-START_TEST(a_slow_exchange_changes_nothing)
+LS_TEST(clocks, a_slow_exchange_changes_nothing)
 {
 	struct host h = { .offset_ns = 7e14, .seed = 4 };
 	int64_t uncertainty;
@@ -151,9 +149,8 @@ START_TEST(a_slow_exchange_changes_nothing)
 	exchange(&c, &h, at, 500e6, 50e3);
 	ck_assert_double_lt(fabs(map_error(&c, &h, at, &uncertainty)), 10e3);
 }
-END_TEST
 
-START_TEST(impossible_stamps_are_refused)
+LS_TEST(clocks, impossible_stamps_are_refused)
 {
 	struct ls_clock c;
 	const struct ls_wire_stamps back = { .t1 = 100, .t2 = 50, .t3 = 60, .t4 = 90 };
@@ -170,9 +167,8 @@ START_TEST(impossible_stamps_are_refused)
 	ck_assert_int_eq(ls_clock_sample(&c, &far), -LS_ERANGE);
 	ck_assert(!ls_clock_is_known(&c));
 }
-END_TEST
 
-START_TEST(a_guess_says_so_and_gives_way)
+LS_TEST(clocks, a_guess_says_so_and_gives_way)
 {
 	struct host h = { .offset_ns = 1e12, .seed = 5 };
 	struct ls_store_map map;
@@ -188,38 +184,12 @@ START_TEST(a_guess_says_so_and_gives_way)
 	ck_assert_int_eq(ls_clock_map(&c, (int64_t)host_time(&h, 2e12), 0, &map), 0);
 	ck_assert_int_lt(map.uncertainty_ns, 60e6);
 }
-END_TEST
 
-START_TEST(times_are_rounded_to_microseconds)
+LS_TEST(clocks, times_are_rounded_to_microseconds)
 {
 	const struct ls_store_map map = { .offset_ns = 1000 };
 
 	ck_assert_int_eq(ls_store_map_us(&map, 499), 1);
 	ck_assert_int_eq(ls_store_map_us(&map, 500), 2);
 	ck_assert_int_eq(ls_store_map_us(&map, -3000), -2);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("clocks");
-	TCase *t = tcase_create("clocks");
-
-	tcase_add_test(t, own_kernel_is_exact);
-	tcase_add_test(t, unknown_until_an_exchange);
-	tcase_add_test(t, drift_is_followed);
-	tcase_add_test(t, asymmetry_stays_within_the_uncertainty);
-	tcase_add_test(t, a_slow_exchange_changes_nothing);
-	tcase_add_test(t, impossible_stamps_are_refused);
-	tcase_add_test(t, a_guess_says_so_and_gives_way);
-	tcase_add_test(t, times_are_rounded_to_microseconds);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -21,7 +21,9 @@ put(struct ls_dictionaries *t, const char *group)
 	return hash;
 }
 
-START_TEST(what_was_put_is_found)
+LS_CASE(dictionaries);
+
+LS_TEST(dictionaries, what_was_put_is_found)
 {
 	struct ls_dictionaries *t = ls_dictionaries_new(4, 100000);
 	struct ls_dictionary *d;
@@ -40,9 +42,8 @@ START_TEST(what_was_put_is_found)
 	ck_assert_ptr_null(ls_dictionaries_find(t, hash + 1));
 	ls_dictionaries_free(t);
 }
-END_TEST
 
-START_TEST(a_hash_must_be_that_of_the_names)
+LS_TEST(dictionaries, a_hash_must_be_that_of_the_names)
 {
 	struct ls_dictionaries *t = ls_dictionaries_new(4, 100000);
 	struct ls_dictionary *d = NULL;
@@ -51,9 +52,8 @@ START_TEST(a_hash_must_be_that_of_the_names)
 	ck_assert_ptr_null(d);
 	ls_dictionaries_free(t);
 }
-END_TEST
 
-START_TEST(the_least_used_makes_room)
+LS_TEST(dictionaries, the_least_used_makes_room)
 {
 	struct ls_dictionaries *t = ls_dictionaries_new(2, 100000);
 	struct ls_dictionaries_stats st;
@@ -68,9 +68,8 @@ START_TEST(the_least_used_makes_room)
 	ck_assert_uint_eq(st.evicted, 1);
 	ls_dictionaries_free(t);
 }
-END_TEST
 
-START_TEST(bytes_are_bounded)
+LS_TEST(dictionaries, bytes_are_bounded)
 {
 	struct ls_dictionaries *t = ls_dictionaries_new(100, 1);
 	struct ls_dictionaries_stats st;
@@ -82,25 +81,4 @@ START_TEST(bytes_are_bounded)
 	ck_assert_uint_eq(st.evicted, 1);
 	ck_assert_uint_gt(st.bytes, 0);
 	ls_dictionaries_free(t);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("dictionaries");
-	TCase *t = tcase_create("dictionaries");
-
-	tcase_add_test(t, what_was_put_is_found);
-	tcase_add_test(t, a_hash_must_be_that_of_the_names);
-	tcase_add_test(t, the_least_used_makes_room);
-	tcase_add_test(t, bytes_are_bounded);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -64,7 +64,9 @@ stats(void)
 	return st;
 }
 
-START_TEST(a_host_is_shown_as_documented)
+LS_CASE(fleet, setup, teardown);
+
+LS_TEST(fleet, a_host_is_shown_as_documented)
 {
 	json_t *h = NULL;
 	char *text;
@@ -83,9 +85,8 @@ START_TEST(a_host_is_shown_as_documented)
 	free(text);
 	json_decref(h);
 }
-END_TEST
 
-START_TEST(sums_follow_the_hosts_and_the_silent_make_room)
+LS_TEST(fleet, sums_follow_the_hosts_and_the_silent_make_room)
 {
 	tell("a", NOW);
 	tell("b", NOW);
@@ -101,7 +102,6 @@ START_TEST(sums_follow_the_hosts_and_the_silent_make_room)
 	ck_assert(!ls_fleet_has(fleet, "b"));
 	ck_assert(ls_fleet_has(fleet, "a"));
 }
-END_TEST
 
 static bool
 identify(const char *value, int64_t now_us)
@@ -118,7 +118,7 @@ identify(const char *value, int64_t now_us)
 	return store;
 }
 
-START_TEST(an_identity_is_stored_when_it_is_another_or_long_ago)
+LS_TEST(fleet, an_identity_is_stored_when_it_is_another_or_long_ago)
 {
 	char *text;
 
@@ -132,9 +132,8 @@ START_TEST(an_identity_is_stored_when_it_is_another_or_long_ago)
 	ck_assert_str_eq(text, "{\"worker\":{\"source\":\"ring\",\"value\":\"8\"}}");
 	free(text);
 }
-END_TEST
 
-START_TEST(what_storage_knew_is_there_and_bad_text_is_not)
+LS_TEST(fleet, what_storage_knew_is_there_and_bad_text_is_not)
 {
 	static const char good[] =
 		"{\"slice\":{\"source\":\"config\",\"value\":\"s\"}}";
@@ -155,7 +154,6 @@ START_TEST(what_storage_knew_is_there_and_bad_text_is_not)
 		"s");
 	json_decref(h);
 }
-END_TEST
 
 /* Values of a group with so many series; their number. */
 static int
@@ -191,7 +189,7 @@ live(int64_t now_us)
 	return n;
 }
 
-START_TEST(live_values_are_bounded_and_replaced)
+LS_TEST(fleet, live_values_are_bounded_and_replaced)
 {
 	json_t *all = NULL;
 
@@ -213,9 +211,8 @@ START_TEST(live_values_are_bounded_and_replaced)
 	ck_assert_uint_eq(live(NOW), 0);
 	ls_fleet_forget_values(fleet, "nobody");
 }
-END_TEST
 
-START_TEST(a_series_of_no_known_form_is_shown_as_it_is)
+LS_TEST(fleet, a_series_of_no_known_form_is_shown_as_it_is)
 {
 	json_t *one = ls_fleet_series_json("what is this", "g", 1, true, NOW, true);
 
@@ -224,28 +221,4 @@ START_TEST(a_series_of_no_known_form_is_shown_as_it_is)
 	ck_assert_uint_eq(json_object_size(json_object_get(one, "labels")), 0);
 	ck_assert(json_is_null(json_object_get(one, "unit")));
 	json_decref(one);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("fleet");
-	TCase *t = tcase_create("fleet");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, a_host_is_shown_as_documented);
-	tcase_add_test(t, sums_follow_the_hosts_and_the_silent_make_room);
-	tcase_add_test(t, an_identity_is_stored_when_it_is_another_or_long_ago);
-	tcase_add_test(t, what_storage_knew_is_there_and_bad_text_is_not);
-	tcase_add_test(t, live_values_are_bounded_and_replaced);
-	tcase_add_test(t, a_series_of_no_known_form_is_shown_as_it_is);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -156,7 +156,9 @@ stats(void)
 	return st;
 }
 
-START_TEST(requests_are_answered)
+LS_CASE(ingest, setup, teardown, .timeout_s = 30);
+
+LS_TEST(ingest, requests_are_answered)
 {
 	serves();
 	serves();
@@ -165,9 +167,8 @@ START_TEST(requests_are_answered)
 	ck_assert_uint_eq(stats().bytes, 6);
 	ck_assert_uint_eq(stats().busy, 0);
 }
-END_TEST
 
-START_TEST(a_reply_may_come_later)
+LS_TEST(ingest, a_reply_may_come_later)
 {
 	nng_socket s = dial();
 	nng_msg *msg;
@@ -184,9 +185,8 @@ START_TEST(a_reply_may_come_later)
 	nng_msg_free(msg);
 	ck_assert_int_eq(nng_close(s), 0);
 }
-END_TEST
 
-START_TEST(a_reply_to_who_has_gone_is_lost_quietly)
+LS_TEST(ingest, a_reply_to_who_has_gone_is_lost_quietly)
 {
 	nng_socket s = dial();
 
@@ -200,9 +200,8 @@ START_TEST(a_reply_to_who_has_gone_is_lost_quietly)
 	hold = false;
 	serves();
 }
-END_TEST
 
-START_TEST(all_contexts_busy_holds_the_next_back)
+LS_TEST(ingest, all_contexts_busy_holds_the_next_back)
 {
 	nng_socket s[6];
 	size_t i;
@@ -228,9 +227,8 @@ START_TEST(all_contexts_busy_holds_the_next_back)
 		ck_assert_int_eq(nng_close(s[i]), 0);
 	}
 }
-END_TEST
 
-START_TEST(closing_with_requests_held_is_clean)
+LS_TEST(ingest, closing_with_requests_held_is_clean)
 {
 	nng_socket s = dial();
 
@@ -243,9 +241,8 @@ START_TEST(closing_with_requests_held_is_clean)
 	turn();
 	ck_assert_int_eq(nng_close(s), 0);
 }
-END_TEST
 
-START_TEST(an_oversized_report_never_arrives)
+LS_TEST(ingest, an_oversized_report_never_arrives)
 {
 	size_t len = LS_REPORT_MAX_BYTES + 1;
 	char *big = calloc(1, len);
@@ -260,7 +257,6 @@ START_TEST(an_oversized_report_never_arrives)
 	free(big);
 	serves();
 }
-END_TEST
 
 /* --- strangers ------------------------------------------------------------ */
 
@@ -294,7 +290,7 @@ bother(const void *data, size_t len, bool reset)
 	turn();
 }
 
-START_TEST(strangers_do_no_harm)
+LS_TEST(ingest, strangers_do_no_harm)
 {
 	static const uint8_t half[] = { 0, 'S', 'P', 0 };
 	static const uint8_t wrong_version[] = { 0, 'S', 'P', 9, 0, 0x30, 0, 0 };
@@ -322,7 +318,6 @@ START_TEST(strangers_do_no_harm)
 	ck_assert_uint_gt(stats().refused[LS_INGEST_REFUSED_REJECT], 0);
 	serves();
 }
-END_TEST
 
 /* --- what nng would not send ---------------------------------------------- */
 
@@ -381,7 +376,7 @@ expect(int fd, const uint8_t *wanted, size_t len)
 	free(got);
 }
 
-START_TEST(requests_may_come_together_or_in_pieces)
+LS_TEST(ingest, requests_may_come_together_or_in_pieces)
 {
 	uint8_t buf[3000];
 	size_t first = frame(buf, 0, 'a', 5), second = frame(buf + first, 3, 'b', 2000),
@@ -403,9 +398,8 @@ START_TEST(requests_may_come_together_or_in_pieces)
 	ck_assert_uint_eq(stats().replies, 4);
 	ck_assert_int_eq(close(fd), 0);
 }
-END_TEST
 
-START_TEST(large_requests_and_replies_arrive_whole)
+LS_TEST(ingest, large_requests_and_replies_arrive_whole)
 {
 	size_t size = 300000, len, sent = 0;
 	uint8_t *buf = malloc(size);
@@ -427,7 +421,6 @@ START_TEST(large_requests_and_replies_arrive_whole)
 	free(buf);
 	serves();
 }
-END_TEST
 
 /* True if the other side has closed, within a while. */
 static bool
@@ -446,7 +439,7 @@ is_closed(int fd)
 	return false;
 }
 
-START_TEST(who_never_reads_is_closed)
+LS_TEST(ingest, who_never_reads_is_closed)
 {
 	const struct timeval soon = { 0, 2000 };
 	size_t len = 60000;
@@ -465,9 +458,8 @@ START_TEST(who_never_reads_is_closed)
 	free(buf);
 	serves();
 }
-END_TEST
 
-START_TEST(what_is_no_request_closes_its_connection)
+LS_TEST(ingest, what_is_no_request_closes_its_connection)
 {
 	uint8_t buf[64];
 	size_t len = frame(buf, 8, 'x', 4); /* nine words: too far */
@@ -487,16 +479,14 @@ START_TEST(what_is_no_request_closes_its_connection)
 	ck_assert_int_eq(close(fd), 0);
 	serves();
 }
-END_TEST
 
-START_TEST(refusals_have_names)
+LS_TEST(ingest, refusals_have_names)
 {
 	ck_assert_str_eq(ls_ingest_refusal_name(LS_INGEST_REFUSED_PROTO), "proto");
 	ck_assert_ptr_null(ls_ingest_refusal_name(LS_INGEST_REFUSED_COUNT));
 }
-END_TEST
 
-START_TEST(a_wrong_protocol_is_refused)
+LS_TEST(ingest, a_wrong_protocol_is_refused)
 {
 	nng_socket s;
 	char url[64];
@@ -510,9 +500,8 @@ START_TEST(a_wrong_protocol_is_refused)
 	ck_assert_int_eq(nng_close(s), 0);
 	serves();
 }
-END_TEST
 
-START_TEST(the_backlog_is_raised)
+LS_TEST(ingest, the_backlog_is_raised)
 {
 	struct tcp_info info;
 	socklen_t len;
@@ -530,9 +519,8 @@ START_TEST(the_backlog_is_raised)
 	}
 	ck_assert_uint_gt(backlog, 128);
 }
-END_TEST
 
-START_TEST(a_taken_port_is_an_error)
+LS_TEST(ingest, a_taken_port_is_an_error)
 {
 	struct ls_ingest_options options = { .contexts = 1 };
 	struct ls_ingest *other = NULL;
@@ -545,38 +533,4 @@ START_TEST(a_taken_port_is_an_error)
 	options.url = "nonsense";
 	ck_assert_int_ne(ls_ingest_open(loop, &options, on_request, NULL, &other), 0);
 	ck_assert_ptr_null(other);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("ingest");
-	TCase *t = tcase_create("ingest");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_set_timeout(t, 30);
-	tcase_add_test(t, requests_are_answered);
-	tcase_add_test(t, a_reply_may_come_later);
-	tcase_add_test(t, a_reply_to_who_has_gone_is_lost_quietly);
-	tcase_add_test(t, all_contexts_busy_holds_the_next_back);
-	tcase_add_test(t, closing_with_requests_held_is_clean);
-	tcase_add_test(t, an_oversized_report_never_arrives);
-	tcase_add_test(t, strangers_do_no_harm);
-	tcase_add_test(t, requests_may_come_together_or_in_pieces);
-	tcase_add_test(t, large_requests_and_replies_arrive_whole);
-	tcase_add_test(t, who_never_reads_is_closed);
-	tcase_add_test(t, what_is_no_request_closes_its_connection);
-	tcase_add_test(t, refusals_have_names);
-	tcase_add_test(t, a_wrong_protocol_is_refused);
-	tcase_add_test(t, the_backlog_is_raised);
-	tcase_add_test(t, a_taken_port_is_an_error);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

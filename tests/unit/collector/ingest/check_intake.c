@@ -60,7 +60,9 @@ sql(const char *text)
 	return ls_test_sql(dir, ls_days_of(ls_clock_wall_ns() / 1000), text);
 }
 
-START_TEST(items_are_acknowledged_when_on_disk)
+LS_CASE(intake, setup, teardown, .timeout_s = 30);
+
+LS_TEST(intake, items_are_acknowledged_when_on_disk)
 {
 	const struct ls_wire_ack *ack;
 	struct ls_test_agent a;
@@ -78,9 +80,8 @@ START_TEST(items_are_acknowledged_when_on_disk)
 	ck_assert_uint_eq(stats().held, 0);
 	ck_assert_uint_eq(stats().held_bytes, 0);
 }
-END_TEST
 
-START_TEST(a_busy_collector_asks_for_a_longer_beat)
+LS_TEST(intake, a_busy_collector_asks_for_a_longer_beat)
 {
 	struct ls_test_agent a;
 	unsigned i;
@@ -99,9 +100,8 @@ START_TEST(a_busy_collector_asks_for_a_longer_beat)
 	ck_assert_uint_eq(core.ack.acked_seq, 2); /* nothing is refused for that */
 	ck_assert_uint_eq(stats().pressure.factor, 2);
 }
-END_TEST
 
-START_TEST(times_are_mapped_with_the_anchor)
+LS_TEST(intake, times_are_mapped_with_the_anchor)
 {
 	struct ls_test_agent a;
 
@@ -114,9 +114,8 @@ START_TEST(times_are_mapped_with_the_anchor)
 		LS_TEST_ANCHOR_NS / 1000 + 1000000 + 2 * 100000 - 1000);
 	ck_assert_int_eq(sql("SELECT uncertainty_ns FROM step_block"), 0);
 }
-END_TEST
 
-START_TEST(what_comes_again_is_not_stored_again)
+LS_TEST(intake, what_comes_again_is_not_stored_again)
 {
 	const struct ls_wire_ack *ack;
 	struct ls_test_agent a;
@@ -135,9 +134,8 @@ START_TEST(what_comes_again_is_not_stored_again)
 	ck_assert_int_eq(sql("SELECT sum(n) FROM step_block"), 10);
 	ck_assert_uint_eq(stats().items, 2);
 }
-END_TEST
 
-START_TEST(a_ring_read_again_under_new_numbers_is_not_stored_twice)
+LS_TEST(intake, a_ring_read_again_under_new_numbers_is_not_stored_twice)
 {
 	struct ls_test_agent a;
 	const struct ls_wire_ack *ack;
@@ -156,7 +154,6 @@ START_TEST(a_ring_read_again_under_new_numbers_is_not_stored_twice)
 	ck_assert_int_eq(sql("SELECT step_lo FROM step_block WHERE n = 4"), 10);
 	ck_assert_uint_eq(stats().drops[LS_INTAKE_STORED], 10);
 }
-END_TEST
 
 /* h1's agent with a copy of the ring of a. */
 static void
@@ -167,7 +164,7 @@ copy_of(struct ls_test_agent *copy, const struct ls_test_agent *a)
 	memcpy(copy->ring_id, a->ring_id, sizeof(copy->ring_id));
 }
 
-START_TEST(a_copy_of_a_ring_on_another_host_takes_no_places)
+LS_TEST(intake, a_copy_of_a_ring_on_another_host_takes_no_places)
 {
 	struct ls_test_agent a, copy;
 
@@ -189,9 +186,8 @@ START_TEST(a_copy_of_a_ring_on_another_host_takes_no_places)
 	ck_assert_uint_eq(lies(LS_LIE_RING), 11);
 	ck_assert_uint_eq(lies(LS_LIE_RECORD), 0);
 }
-END_TEST
 
-START_TEST(values_of_a_copied_ring_are_passed_over)
+LS_TEST(intake, values_of_a_copied_ring_are_passed_over)
 {
 	struct ls_test_agent a, copy;
 
@@ -204,9 +200,8 @@ START_TEST(values_of_a_copied_ring_are_passed_over)
 	ck_assert_uint_eq(stats().drops[LS_INTAKE_OTHER_HOST], 1);
 	ck_assert_uint_eq(stats().drops[LS_INTAKE_NO_WORKER], 0);
 }
-END_TEST
 
-START_TEST(the_end_of_a_ring_gives_it_free)
+LS_TEST(intake, the_end_of_a_ring_gives_it_free)
 {
 	struct ls_test_agent a, copy;
 
@@ -220,9 +215,8 @@ START_TEST(the_end_of_a_ring_gives_it_free)
 	ck_assert_int_eq(sql("SELECT sum(n) FROM step_block"), 9);
 	ck_assert_uint_eq(stats().drops[LS_INTAKE_OTHER_HOST], 0);
 }
-END_TEST
 
-START_TEST(records_lost_without_a_word_become_a_gap)
+LS_TEST(intake, records_lost_without_a_word_become_a_gap)
 {
 	struct ls_test_agent a;
 
@@ -239,9 +233,8 @@ START_TEST(records_lost_without_a_word_become_a_gap)
 	ck_assert_int_eq(sql("SELECT how FROM worker_end"), LS_END_ENDED);
 	ck_assert_int_eq(sql("SELECT high FROM ring_high"), 16);
 }
-END_TEST
 
-START_TEST(records_of_a_time_that_cannot_be_are_a_gap)
+LS_TEST(intake, records_of_a_time_that_cannot_be_are_a_gap)
 {
 	const uint64_t year = 365ull * 86400 * 10; /* steps of 100 ms */
 	struct ls_test_agent a;
@@ -264,10 +257,9 @@ START_TEST(records_of_a_time_that_cannot_be_are_a_gap)
 	ck_assert_int_eq(sql("SELECT sum(n) FROM gap"), 7);
 	ck_assert_uint_eq(lies(LS_LIE_TIME), 7);
 }
-END_TEST
 
 /* What its agent could not believe of a worker is named here, too. */
-START_TEST(records_an_agent_refused_are_counted_as_lies)
+LS_TEST(intake, records_an_agent_refused_are_counted_as_lies)
 {
 	struct ls_test_agent a;
 
@@ -281,9 +273,8 @@ START_TEST(records_an_agent_refused_are_counted_as_lies)
 	ls_ignore((int)ls_test_core_send(&core, &a, false)->status); /* had already */
 	ck_assert_uint_eq(lies(LS_LIE_RECORD), 6);
 }
-END_TEST
 
-START_TEST(an_unknown_ring_asks_for_its_worker)
+LS_TEST(intake, an_unknown_ring_asks_for_its_worker)
 {
 	const struct ls_wire_ack *ack;
 	struct ls_test_agent a;
@@ -301,7 +292,6 @@ START_TEST(an_unknown_ring_asks_for_its_worker)
 	ck_assert_uint_eq(ack->acked_seq, 1);
 	ck_assert_uint_eq(ack->need_count, 0);
 }
-END_TEST
 
 /* Values of the worker that the agent calls by its number. */
 static const struct ls_wire_ack *
@@ -313,7 +303,7 @@ send_hot_of(struct ls_test_agent *a, uint32_t number, bool with_worker)
 	return ls_test_core_send(&core, a, with_worker);
 }
 
-START_TEST(an_unknown_number_asks_for_all_workers)
+LS_TEST(intake, an_unknown_number_asks_for_all_workers)
 {
 	const struct ls_wire_ack *ack;
 	struct ls_test_agent a;
@@ -339,9 +329,8 @@ START_TEST(an_unknown_number_asks_for_all_workers)
 	ck_assert(!send_hot_of(&a, 2, true)->need_all_workers);
 	ck_assert_uint_eq(stats().counters, 1);
 }
-END_TEST
 
-START_TEST(who_begins_without_its_kernel_is_asked_for_it)
+LS_TEST(intake, who_begins_without_its_kernel_is_asked_for_it)
 {
 	const struct ls_wire_ack *ack;
 	struct ls_test_agent a;
@@ -361,9 +350,8 @@ START_TEST(who_begins_without_its_kernel_is_asked_for_it)
 	ls_test_agent_steps(&a, 2, 4, 4);
 	ck_assert_uint_eq(ls_test_core_send(&core, &a, false)->acked_seq, 2);
 }
-END_TEST
 
-START_TEST(a_hole_is_refused)
+LS_TEST(intake, a_hole_is_refused)
 {
 	const struct ls_wire_ack *ack;
 	struct ls_test_agent a;
@@ -378,9 +366,8 @@ START_TEST(a_hole_is_refused)
 	ck_assert_uint_gt(ack->retry_after_ns, 0);
 	ck_assert_uint_eq(stats().drops[LS_INTAKE_HOLE], 1);
 }
-END_TEST
 
-START_TEST(garbage_is_rejected_and_counted)
+LS_TEST(intake, garbage_is_rejected_and_counted)
 {
 	static const uint8_t garbage[] = "GET / HTTP/1.1\r\n\r\n";
 	uint8_t version[] = { 0x08, 0x63 }; /* version 99 and nothing else */
@@ -415,9 +402,8 @@ START_TEST(garbage_is_rejected_and_counted)
 	a.report.item_count = 1;
 	ls_test_agent_clear(&a);
 }
-END_TEST
 
-START_TEST(numbers_that_storage_cannot_hold_are_rejected)
+LS_TEST(intake, numbers_that_storage_cannot_hold_are_rejected)
 {
 	struct ls_test_agent a;
 
@@ -428,9 +414,8 @@ START_TEST(numbers_that_storage_cannot_hold_are_rejected)
 	ck_assert_int_eq(ls_test_core_send(&core, &a, true)->status, LS_ACK_REJECT);
 	ck_assert_int_eq(sql("SELECT count(*) FROM gap"), 0);
 }
-END_TEST
 
-START_TEST(a_strange_clock_is_learned_first)
+LS_TEST(intake, a_strange_clock_is_learned_first)
 {
 	const struct ls_wire_ack *ack;
 	struct ls_test_agent a;
@@ -455,9 +440,8 @@ START_TEST(a_strange_clock_is_learned_first)
 	ck_assert_int_ge(sql("SELECT uncertainty_ns FROM step_block"), 100000);
 	ck_assert_int_le(sql("SELECT uncertainty_ns FROM step_block"), 200000);
 }
-END_TEST
 
-START_TEST(without_stamps_the_clock_is_guessed_in_the_end)
+LS_TEST(intake, without_stamps_the_clock_is_guessed_in_the_end)
 {
 	struct ls_test_agent a;
 	unsigned i;
@@ -474,9 +458,8 @@ START_TEST(without_stamps_the_clock_is_guessed_in_the_end)
 	ck_assert_int_eq(sql("SELECT uncertainty_ns FROM step_block"),
 		LS_CLOCK_GUESS_NS);
 }
-END_TEST
 
-START_TEST(counters_are_stored_without_waiting)
+LS_TEST(intake, counters_are_stored_without_waiting)
 {
 	struct ls_test_agent a;
 
@@ -490,9 +473,8 @@ START_TEST(counters_are_stored_without_waiting)
 	ls_test_core_open(&core, dir);
 	ck_assert_uint_eq(core.restored.counters, 1);
 }
-END_TEST
 
-START_TEST(a_full_disk_acknowledges_nothing_and_heals)
+LS_TEST(intake, a_full_disk_acknowledges_nothing_and_heals)
 {
 	const struct ls_wire_ack *ack;
 	struct ls_engine_stats engine;
@@ -525,51 +507,9 @@ START_TEST(a_full_disk_acknowledges_nothing_and_heals)
 	ck_assert_uint_eq(engine.late, 2);
 	ck_assert_uint_eq(engine.duplicates, 0);
 }
-END_TEST
 
-START_TEST(drops_have_names)
+LS_TEST(intake, drops_have_names)
 {
 	ck_assert_str_eq(ls_intake_drop_name(LS_INTAKE_HOLE), "hole");
 	ck_assert_ptr_null(ls_intake_drop_name(LS_INTAKE_DROP_COUNT));
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("intake");
-	TCase *t = tcase_create("intake");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_set_timeout(t, 30);
-	tcase_add_test(t, items_are_acknowledged_when_on_disk);
-	tcase_add_test(t, a_busy_collector_asks_for_a_longer_beat);
-	tcase_add_test(t, times_are_mapped_with_the_anchor);
-	tcase_add_test(t, what_comes_again_is_not_stored_again);
-	tcase_add_test(t, a_ring_read_again_under_new_numbers_is_not_stored_twice);
-	tcase_add_test(t, a_copy_of_a_ring_on_another_host_takes_no_places);
-	tcase_add_test(t, values_of_a_copied_ring_are_passed_over);
-	tcase_add_test(t, the_end_of_a_ring_gives_it_free);
-	tcase_add_test(t, records_lost_without_a_word_become_a_gap);
-	tcase_add_test(t, records_of_a_time_that_cannot_be_are_a_gap);
-	tcase_add_test(t, records_an_agent_refused_are_counted_as_lies);
-	tcase_add_test(t, an_unknown_ring_asks_for_its_worker);
-	tcase_add_test(t, an_unknown_number_asks_for_all_workers);
-	tcase_add_test(t, who_begins_without_its_kernel_is_asked_for_it);
-	tcase_add_test(t, a_hole_is_refused);
-	tcase_add_test(t, garbage_is_rejected_and_counted);
-	tcase_add_test(t, numbers_that_storage_cannot_hold_are_rejected);
-	tcase_add_test(t, a_strange_clock_is_learned_first);
-	tcase_add_test(t, without_stamps_the_clock_is_guessed_in_the_end);
-	tcase_add_test(t, counters_are_stored_without_waiting);
-	tcase_add_test(t, a_full_disk_acknowledges_nothing_and_heals);
-	tcase_add_test(t, drops_have_names);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -69,7 +69,9 @@ send(struct ls_test_agent *a)
 
 /* --- the stream of chunks ------------------------------------------------- */
 
-START_TEST(chunk_items_are_acknowledged_when_on_disk)
+LS_CASE(chunks, setup, teardown, .timeout_s = 30);
+
+LS_TEST(chunks, chunk_items_are_acknowledged_when_on_disk)
 {
 	const struct ls_wire_ack *ack;
 	struct ls_test_agent a;
@@ -108,9 +110,8 @@ START_TEST(chunk_items_are_acknowledged_when_on_disk)
 	ck_assert_uint_eq(stats().lost_samples, 55);
 	ck_assert_uint_eq(stats().held_bytes, 0);
 }
-END_TEST
 
-START_TEST(chunk_items_that_come_again_are_not_stored_again)
+LS_TEST(chunks, chunk_items_that_come_again_are_not_stored_again)
 {
 	struct ls_test_agent a;
 
@@ -124,9 +125,8 @@ START_TEST(chunk_items_that_come_again_are_not_stored_again)
 	ck_assert_int_eq(sql("SELECT count(*) FROM chunk"), 2);
 	ck_assert_uint_eq(stats().chunk_items, 3);
 }
-END_TEST
 
-START_TEST(a_hole_in_the_chunks_is_refused_and_steps_go_on)
+LS_TEST(chunks, a_hole_in_the_chunks_is_refused_and_steps_go_on)
 {
 	const struct ls_wire_ack *ack;
 	struct ls_test_agent a;
@@ -143,9 +143,8 @@ START_TEST(a_hole_in_the_chunks_is_refused_and_steps_go_on)
 	ck_assert_uint_eq(stats().drops[LS_INTAKE_HOLE], 1);
 	ck_assert_int_eq(sql("SELECT count(*) FROM chunk"), 0);
 }
-END_TEST
 
-START_TEST(an_unknown_dictionary_is_asked_for_and_nothing_is_lost)
+LS_TEST(chunks, an_unknown_dictionary_is_asked_for_and_nothing_is_lost)
 {
 	const struct ls_wire_ack *ack;
 	struct ls_test_agent a;
@@ -167,9 +166,8 @@ START_TEST(an_unknown_dictionary_is_asked_for_and_nothing_is_lost)
 	ck_assert_int_eq(sql("SELECT count(*) FROM dictionary"), 1);
 	ck_assert_uint_eq(stats().dictionaries_asked, 1);
 }
-END_TEST
 
-START_TEST(a_bad_chunk_item_does_not_take_the_good_one_along)
+LS_TEST(chunks, a_bad_chunk_item_does_not_take_the_good_one_along)
 {
 	static const uint8_t garbage[] = { 0x08, 0x02, 0x1a, 0xff, 0x01 };
 	struct ls_test_agent a;
@@ -198,7 +196,6 @@ START_TEST(a_bad_chunk_item_does_not_take_the_good_one_along)
 	ck_assert_uint_eq(stats().drops[LS_INTAKE_BAD_ITEM], 3);
 	ck_assert_int_eq(sql("SELECT samples FROM lost"), 0);
 }
-END_TEST
 
 /* --- chunks that lie ------------------------------------------------------ */
 
@@ -225,7 +222,7 @@ lie(uint64_t t_first_ns, uint64_t t_last_ns, const uint8_t *body, size_t len,
 	ck_assert_int_eq(sql("SELECT chunk_seq FROM ledger"), 4);
 }
 
-START_TEST(a_chunk_with_a_wrong_checksum_is_a_loss)
+LS_TEST(chunks, a_chunk_with_a_wrong_checksum_is_a_loss)
 {
 	uint8_t body[256];
 	size_t len = ls_test_body(T0, LS_TEST_SERIES, 1, body, sizeof(body));
@@ -236,9 +233,8 @@ START_TEST(a_chunk_with_a_wrong_checksum_is_a_loss)
 	ck_assert_int_eq(sql("SELECT from_us FROM lost"),
 		LS_TEST_ANCHOR_NS / 1000 + 99000000);
 }
-END_TEST
 
-START_TEST(a_chunk_of_another_version_is_a_loss)
+LS_TEST(chunks, a_chunk_of_another_version_is_a_loss)
 {
 	uint8_t body[256];
 	size_t len = ls_test_body(T0, LS_TEST_SERIES, 1, body, sizeof(body));
@@ -246,27 +242,24 @@ START_TEST(a_chunk_of_another_version_is_a_loss)
 	body[0]++;
 	lie(T0, T0 + 1000000000, body, len, LS_INTAKE_CHUNK_VERSION);
 }
-END_TEST
 
-START_TEST(a_chunk_wider_than_its_dictionary_is_a_loss)
+LS_TEST(chunks, a_chunk_wider_than_its_dictionary_is_a_loss)
 {
 	uint8_t body[256];
 	size_t len = ls_test_body(T0, LS_TEST_SERIES + 1, 1, body, sizeof(body));
 
 	lie(T0, T0 + 1000000000, body, len, LS_INTAKE_CHUNK_SHAPE);
 }
-END_TEST
 
-START_TEST(a_chunk_cut_short_is_a_loss)
+LS_TEST(chunks, a_chunk_cut_short_is_a_loss)
 {
 	uint8_t body[256];
 
 	(void)ls_test_body(T0, LS_TEST_SERIES, 1, body, sizeof(body));
 	lie(T0, T0 + 1000000000, body, 7, LS_INTAKE_CHUNK_SHAPE);
 }
-END_TEST
 
-START_TEST(a_chunk_longer_than_any_is_a_loss)
+LS_TEST(chunks, a_chunk_longer_than_any_is_a_loss)
 {
 	uint8_t body[256];
 	size_t len = ls_test_body(T0, LS_TEST_SERIES, 1, body, sizeof(body));
@@ -274,9 +267,8 @@ START_TEST(a_chunk_longer_than_any_is_a_loss)
 	lie(T0, T0 + ((uint64_t)LS_CHUNK_SPAN_US + 1) * 1000, body, len,
 		LS_INTAKE_CHUNK_SHAPE);
 }
-END_TEST
 
-START_TEST(a_chunk_a_year_ahead_is_a_loss_of_no_known_time)
+LS_TEST(chunks, a_chunk_a_year_ahead_is_a_loss_of_no_known_time)
 {
 	uint8_t body[256];
 	size_t len = ls_test_body(T0 + YEAR_NS, LS_TEST_SERIES, 1, body, sizeof(body));
@@ -285,9 +277,8 @@ START_TEST(a_chunk_a_year_ahead_is_a_loss_of_no_known_time)
 	ck_assert_int_eq(sql("SELECT from_us IS NULL AND to_us IS NULL FROM lost"), 1);
 	ck_assert_int_eq(sql("SELECT reason FROM lost"), LS_LOST_UNKNOWN);
 }
-END_TEST
 
-START_TEST(a_chunk_a_year_behind_is_a_loss_of_no_known_time)
+LS_TEST(chunks, a_chunk_a_year_behind_is_a_loss_of_no_known_time)
 {
 	uint8_t body[256];
 	size_t len = ls_test_body(T0, LS_TEST_SERIES, 1, body, sizeof(body));
@@ -300,9 +291,8 @@ START_TEST(a_chunk_a_year_behind_is_a_loss_of_no_known_time)
 	ck_assert_uint_eq(stats().drops[LS_INTAKE_CLOCK], 1);
 	ck_assert_int_eq(sql("SELECT count(*) FROM chunk"), 0);
 }
-END_TEST
 
-START_TEST(losses_of_a_time_that_cannot_be_have_none)
+LS_TEST(chunks, losses_of_a_time_that_cannot_be_have_none)
 {
 	struct ls_test_agent a;
 
@@ -312,9 +302,8 @@ START_TEST(losses_of_a_time_that_cannot_be_have_none)
 	ck_assert_uint_eq(send(&a)->acked_chunk_seq, 1);
 	ck_assert_int_eq(sql("SELECT samples FROM lost WHERE from_us IS NULL"), 7);
 }
-END_TEST
 
-START_TEST(a_dictionary_whose_hash_lies_names_nothing_and_goes_on)
+LS_TEST(chunks, a_dictionary_whose_hash_lies_names_nothing_and_goes_on)
 {
 	struct ls_test_agent a;
 	uint8_t item[512], *buf;
@@ -344,9 +333,8 @@ START_TEST(a_dictionary_whose_hash_lies_names_nothing_and_goes_on)
 	ck_assert_int_eq(sql("SELECT count(*) FROM dictionary"), 0);
 	ck_assert_int_eq(sql("SELECT count(*) FROM lost"), 1);
 }
-END_TEST
 
-START_TEST(of_two_agents_under_one_name_only_the_first_has_chunks)
+LS_TEST(chunks, of_two_agents_under_one_name_only_the_first_has_chunks)
 {
 	struct ls_test_agent a, twin;
 
@@ -362,9 +350,8 @@ START_TEST(of_two_agents_under_one_name_only_the_first_has_chunks)
 	ck_assert_int_eq(sql("SELECT count(*) FROM chunk"), 1);
 	ck_assert_int_eq(sql("SELECT samples FROM lost"), 2 * LS_TEST_SERIES);
 }
-END_TEST
 
-START_TEST(numbers_that_jump_back_with_other_items_are_counted)
+LS_TEST(chunks, numbers_that_jump_back_with_other_items_are_counted)
 {
 	struct ls_test_agent a;
 
@@ -377,9 +364,8 @@ START_TEST(numbers_that_jump_back_with_other_items_are_counted)
 	ck_assert_uint_eq(stats().drops[LS_INTAKE_CHANGED], 1);
 	ck_assert_int_eq(sql("SELECT count(*) FROM chunk"), 2);
 }
-END_TEST
 
-START_TEST(chunks_wait_for_the_clock)
+LS_TEST(chunks, chunks_wait_for_the_clock)
 {
 	const struct ls_wire_ack *ack;
 	struct ls_test_agent a;
@@ -402,9 +388,8 @@ START_TEST(chunks_wait_for_the_clock)
 	ck_assert_int_eq(sql("SELECT t_first_us FROM chunk"),
 		LS_TEST_ANCHOR_NS / 1000 + 100000000 - 100);
 }
-END_TEST
 
-START_TEST(a_full_disk_acknowledges_no_chunk_and_heals)
+LS_TEST(chunks, a_full_disk_acknowledges_no_chunk_and_heals)
 {
 	const struct ls_wire_ack *ack;
 	struct ls_test_agent a;
@@ -428,9 +413,8 @@ START_TEST(a_full_disk_acknowledges_no_chunk_and_heals)
 	ck_assert_int_eq(sql("SELECT count(*) FROM chunk"), 1);
 	ck_assert_int_eq(sql("SELECT count(*) FROM dictionary"), 1);
 }
-END_TEST
 
-START_TEST(a_restart_knows_ledger_dictionaries_and_hosts)
+LS_TEST(chunks, a_restart_knows_ledger_dictionaries_and_hosts)
 {
 	const struct ls_wire_ack *ack;
 	struct ls_test_agent a;
@@ -460,11 +444,12 @@ START_TEST(a_restart_knows_ledger_dictionaries_and_hosts)
 	ck_assert_uint_eq(ack->need_dictionary_count, 0);
 	ck_assert_int_eq(sql("SELECT count(*) FROM chunk"), 2);
 }
-END_TEST
 
 /* --- identity and zoom ---------------------------------------------------- */
 
-START_TEST(identity_is_asked_for_and_stored_when_it_changes)
+LS_CASE(identity_and_zoom, setup, teardown, .timeout_s = 30);
+
+LS_TEST(identity_and_zoom, identity_is_asked_for_and_stored_when_it_changes)
 {
 	struct ls_test_agent a;
 
@@ -488,9 +473,8 @@ START_TEST(identity_is_asked_for_and_stored_when_it_changes)
 		1);
 	ls_test_core_open(&core, dir);
 }
-END_TEST
 
-START_TEST(a_zoomed_host_is_told_and_its_values_are_live)
+LS_TEST(identity_and_zoom, a_zoomed_host_is_told_and_its_values_are_live)
 {
 	const struct ls_wire_ack *ack;
 	struct ls_test_agent a;
@@ -540,9 +524,8 @@ START_TEST(a_zoomed_host_is_told_and_its_values_are_live)
 		LS_ZOOM_END);
 	ls_test_core_open(&core, dir);
 }
-END_TEST
 
-START_TEST(zoomed_values_must_fit_their_dictionary)
+LS_TEST(identity_and_zoom, zoomed_values_must_fit_their_dictionary)
 {
 	struct ls_test_agent a;
 	int64_t until_us = 0;
@@ -562,9 +545,8 @@ START_TEST(zoomed_values_must_fit_their_dictionary)
 	(void)send(&a);
 	ck_assert_uint_eq(stats().drops[LS_INTAKE_BAD_VALUES], 1);
 }
-END_TEST
 
-START_TEST(a_second_agent_of_a_name_says_nothing_of_the_host)
+LS_TEST(identity_and_zoom, a_second_agent_of_a_name_says_nothing_of_the_host)
 {
 	struct ls_test_agent a, b;
 
@@ -578,9 +560,8 @@ START_TEST(a_second_agent_of_a_name_says_nothing_of_the_host)
 	ck_assert_uint_eq(stats().drops[LS_INTAKE_APART], 1);
 	ck_assert_ptr_null(ls_fleet_identity_text(core.fleet, "h0"));
 }
-END_TEST
 
-START_TEST(a_suspect_is_zoomed_with_its_peers)
+LS_TEST(identity_and_zoom, a_suspect_is_zoomed_with_its_peers)
 {
 	struct ls_test_agent agents[4];
 	uint64_t n;
@@ -606,51 +587,4 @@ START_TEST(a_suspect_is_zoomed_with_its_peers)
 		sql("SELECT count(*) FROM zoom WHERE host <> 'h2' AND cause <> 'peer of h2'"),
 		0);
 	ls_test_core_open(&core, dir);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("intake_chunks");
-	TCase *t = tcase_create("chunks");
-	TCase *z = tcase_create("identity and zoom");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_set_timeout(t, 30);
-	tcase_add_test(t, chunk_items_are_acknowledged_when_on_disk);
-	tcase_add_test(t, chunk_items_that_come_again_are_not_stored_again);
-	tcase_add_test(t, a_hole_in_the_chunks_is_refused_and_steps_go_on);
-	tcase_add_test(t, an_unknown_dictionary_is_asked_for_and_nothing_is_lost);
-	tcase_add_test(t, a_bad_chunk_item_does_not_take_the_good_one_along);
-	tcase_add_test(t, a_chunk_with_a_wrong_checksum_is_a_loss);
-	tcase_add_test(t, a_chunk_of_another_version_is_a_loss);
-	tcase_add_test(t, a_chunk_wider_than_its_dictionary_is_a_loss);
-	tcase_add_test(t, a_chunk_cut_short_is_a_loss);
-	tcase_add_test(t, a_chunk_longer_than_any_is_a_loss);
-	tcase_add_test(t, a_chunk_a_year_ahead_is_a_loss_of_no_known_time);
-	tcase_add_test(t, a_chunk_a_year_behind_is_a_loss_of_no_known_time);
-	tcase_add_test(t, losses_of_a_time_that_cannot_be_have_none);
-	tcase_add_test(t, a_dictionary_whose_hash_lies_names_nothing_and_goes_on);
-	tcase_add_test(t, of_two_agents_under_one_name_only_the_first_has_chunks);
-	tcase_add_test(t, numbers_that_jump_back_with_other_items_are_counted);
-	tcase_add_test(t, chunks_wait_for_the_clock);
-	tcase_add_test(t, a_full_disk_acknowledges_no_chunk_and_heals);
-	tcase_add_test(t, a_restart_knows_ledger_dictionaries_and_hosts);
-	suite_add_tcase(s, t);
-	tcase_add_checked_fixture(z, setup, teardown);
-	tcase_set_timeout(z, 30);
-	tcase_add_test(z, identity_is_asked_for_and_stored_when_it_changes);
-	tcase_add_test(z, a_zoomed_host_is_told_and_its_values_are_live);
-	tcase_add_test(z, zoomed_values_must_fit_their_dictionary);
-	tcase_add_test(z, a_second_agent_of_a_name_says_nothing_of_the_host);
-	tcase_add_test(z, a_suspect_is_zoomed_with_its_peers);
-	suite_add_tcase(s, z);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

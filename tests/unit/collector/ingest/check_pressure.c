@@ -52,7 +52,9 @@ take(uint64_t held, uint64_t bytes, uint64_t queue)
 	return ls_pressure_take(&p, &load);
 }
 
-START_TEST(nothing_is_asked_without_need)
+LS_CASE(pressure, setup, NULL);
+
+LS_TEST(pressure, nothing_is_asked_without_need)
 {
 	live(1000, S / 100, 0.5);
 	ck_assert_uint_eq(ls_pressure_beat_ns(&p), 0);
@@ -61,18 +63,16 @@ START_TEST(nothing_is_asked_without_need)
 	ck_assert(stats().loop_ratio > 0.49 && stats().loop_ratio < 0.51);
 	ck_assert_uint_eq(stats().commit_ns, S / 100);
 }
-END_TEST
 
-START_TEST(one_slow_sync_is_no_reason)
+LS_TEST(pressure, one_slow_sync_is_no_reason)
 {
 	live(LS_PRESSURE_TURNS - 1, S, 0.1);
 	live(1, S / 100, 0.1);
 	live(LS_PRESSURE_TURNS - 1, S, 0.1);
 	ck_assert_uint_eq(stats().rises, 0);
 }
-END_TEST
 
-START_TEST(slow_commits_make_beats_longer_up_to_a_limit)
+LS_TEST(pressure, slow_commits_make_beats_longer_up_to_a_limit)
 {
 	live(LS_PRESSURE_TURNS, LS_PRESSURE_COMMIT_NS, 0.1);
 	ck_assert_uint_eq(ls_pressure_beat_ns(&p), 2 * LS_BEAT_DEFAULT_NS);
@@ -86,18 +86,16 @@ START_TEST(slow_commits_make_beats_longer_up_to_a_limit)
 	ck_assert_uint_eq(ls_pressure_retry_ns(&p), 4 * LS_BEAT_DEFAULT_NS);
 	ck_assert_uint_lt(2 * ls_pressure_beat_ns(&p), LS_SESSION_STALE_NS);
 }
-END_TEST
 
-START_TEST(a_busy_loop_makes_beats_longer)
+LS_TEST(pressure, a_busy_loop_makes_beats_longer)
 {
 	live(LS_PRESSURE_TURNS, 0, LS_PRESSURE_LOOP_RATIO - 0.01);
 	ck_assert_uint_eq(stats().factor, 1);
 	live(LS_PRESSURE_TURNS, 0, LS_PRESSURE_LOOP_RATIO + 0.01);
 	ck_assert_uint_eq(stats().factor, 2);
 }
-END_TEST
 
-START_TEST(a_disk_that_tells_nothing_counts_as_slow)
+LS_TEST(pressure, a_disk_that_tells_nothing_counts_as_slow)
 {
 	unsigned i;
 
@@ -110,18 +108,16 @@ START_TEST(a_disk_that_tells_nothing_counts_as_slow)
 	ck_assert_uint_eq(stats().factor, 2);
 	ck_assert_uint_eq(stats().commit_ns, LS_PRESSURE_TURNS * S - 1);
 }
-END_TEST
 
-START_TEST(nobody_who_waits_is_no_stall)
+LS_TEST(pressure, nobody_who_waits_is_no_stall)
 {
 	live(1, S / 100, 0);
 	now_ns += 100 * S;
 	ls_pressure_turn(&p, now_ns, 0);
 	ck_assert_uint_eq(stats().commit_ns, 0);
 }
-END_TEST
 
-START_TEST(beats_become_shorter_after_a_calm_time)
+LS_TEST(pressure, beats_become_shorter_after_a_calm_time)
 {
 	unsigned calm = LS_PRESSURE_CALM_NS / S;
 
@@ -139,9 +135,8 @@ START_TEST(beats_become_shorter_after_a_calm_time)
 	live(calm, S / 100, 0.1);
 	ck_assert_uint_eq(ls_pressure_beat_ns(&p), 0);
 }
-END_TEST
 
-START_TEST(who_falls_too_early_has_to_be_calm_for_longer)
+LS_TEST(pressure, who_falls_too_early_has_to_be_calm_for_longer)
 {
 	unsigned calm = LS_PRESSURE_CALM_NS / S;
 
@@ -158,9 +153,8 @@ START_TEST(who_falls_too_early_has_to_be_calm_for_longer)
 	live(calm, S / 100, 0.1);
 	ck_assert_uint_eq(stats().factor, 1);
 }
-END_TEST
 
-START_TEST(what_waits_is_bounded_by_each_of_three)
+LS_TEST(pressure, what_waits_is_bounded_by_each_of_three)
 {
 	const uint64_t queue = LS_WRITE_QUEUE_MAX - LS_WRITE_RESERVE;
 
@@ -172,9 +166,8 @@ START_TEST(what_waits_is_bounded_by_each_of_three)
 	ck_assert(!take(0, 0, queue * 3 / 4));
 	ck_assert_uint_eq(stats().refusals, 1);
 }
-END_TEST
 
-START_TEST(items_are_taken_again_when_half_of_it_is_gone)
+LS_TEST(pressure, items_are_taken_again_when_half_of_it_is_gone)
 {
 	ck_assert(!take(HELD_MAX * 3 / 4, 0, 0));
 	ck_assert(!take(HELD_MAX * 3 / 8, 0, 0));
@@ -184,9 +177,8 @@ START_TEST(items_are_taken_again_when_half_of_it_is_gone)
 	ck_assert(take(HELD_MAX / 2, 0, 0));
 	ck_assert_uint_eq(stats().refusals, 1);
 }
-END_TEST
 
-START_TEST(refusals_make_beats_longer)
+LS_TEST(pressure, refusals_make_beats_longer)
 {
 	unsigned i;
 
@@ -199,27 +191,4 @@ START_TEST(refusals_make_beats_longer)
 	}
 	ck_assert_uint_eq(stats().factor, 2);
 	ck_assert_uint_eq(stats().rises, 1);
-}
-END_TEST
-
-int
-main(void)
-{
-	Suite *s = suite_create("pressure");
-	TCase *tc = tcase_create("pressure");
-
-	tcase_add_checked_fixture(tc, setup, NULL);
-	tcase_add_test(tc, nothing_is_asked_without_need);
-	tcase_add_test(tc, one_slow_sync_is_no_reason);
-	tcase_add_test(tc, slow_commits_make_beats_longer_up_to_a_limit);
-	tcase_add_test(tc, a_busy_loop_makes_beats_longer);
-	tcase_add_test(tc, a_disk_that_tells_nothing_counts_as_slow);
-	tcase_add_test(tc, nobody_who_waits_is_no_stall);
-	tcase_add_test(tc, beats_become_shorter_after_a_calm_time);
-	tcase_add_test(tc, who_falls_too_early_has_to_be_calm_for_longer);
-	tcase_add_test(tc, what_waits_is_bounded_by_each_of_three);
-	tcase_add_test(tc, items_are_taken_again_when_half_of_it_is_gone);
-	tcase_add_test(tc, refusals_make_beats_longer);
-	suite_add_tcase(s, tc);
-	return ls_test_run(s);
 }

@@ -32,7 +32,9 @@ same(const char *text, const char *want_name, const char *want_labels)
 	free(json);
 }
 
-START_TEST(name_and_labels_come_apart)
+LS_CASE(series_text);
+
+LS_TEST(series_text, name_and_labels_come_apart)
 {
 	same("host.load.1m", "host.load.1m", "{}");
 	same("a{}", "a", "{}");
@@ -40,16 +42,14 @@ START_TEST(name_and_labels_come_apart)
 		"{\"chip\":\"0\",\"core\":\"1\"}");
 	same("a{x=\"\"}", "a", "{\"x\":\"\"}");
 }
-END_TEST
 
-START_TEST(values_stay_data)
+LS_TEST(series_text, values_stay_data)
 {
 	same("a{x=\"q\\\"b\\\\n\\n}\"}", "a", "{\"x\":\"q\\\"b\\\\n\\n}\"}");
 	same("a{x=\"\xff\x1b[2J\"}", "a", "{\"x\":\"\\\\xff\\\\x1b[2J\"}");
 }
-END_TEST
 
-START_TEST(what_is_no_series_is_refused)
+LS_TEST(series_text, what_is_no_series_is_refused)
 {
 	static const char *const bad[] = { "", "{", "a{", "a}", "a{x}", "a{x=1}",
 		"a{x=\"", "a{x=\"\\", "a{x=\"1\"", "a{x=\"1\" }", "a{x=\"1\"}b",
@@ -66,9 +66,8 @@ START_TEST(what_is_no_series_is_refused)
 	ck_assert_int_eq(ls_series_text_parse(longest, name, &labels), -LS_EPARSE);
 	ck_assert_ptr_null(labels);
 }
-END_TEST
 
-START_TEST(names_say_their_unit)
+LS_TEST(series_text, names_say_their_unit)
 {
 	ck_assert_str_eq(ls_series_text_unit("host.cpu.busy_seconds_total"), "s");
 	/* by the table of metrics */
@@ -77,25 +76,4 @@ START_TEST(names_say_their_unit)
 	ck_assert_str_eq(ls_series_text_unit("x_celsius"), "Cel");
 	ck_assert_ptr_null(ls_series_text_unit("what.is.this"));
 	ck_assert_ptr_null(ls_series_text_unit("_total"));
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("series_text");
-	TCase *t = tcase_create("series_text");
-
-	tcase_add_test(t, name_and_labels_come_apart);
-	tcase_add_test(t, values_stay_data);
-	tcase_add_test(t, what_is_no_series_is_refused);
-	tcase_add_test(t, names_say_their_unit);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -64,7 +64,9 @@ take(struct ls_session *s, uint64_t seq)
 	ls_session_accept(s, LS_STREAM_STEPS, seq, (uint32_t)seq);
 }
 
-START_TEST(items_are_accepted_once_in_order)
+LS_CASE(session, setup, teardown);
+
+LS_TEST(session, items_are_accepted_once_in_order)
 {
 	struct ls_session *s = meet("a", 1, S);
 
@@ -80,9 +82,8 @@ START_TEST(items_are_accepted_once_in_order)
 	ck_assert_uint_eq(stats().holes, 1);
 	ck_assert_uint_eq(stats().changed, 0);
 }
-END_TEST
 
-START_TEST(changed_bytes_are_counted)
+LS_TEST(session, changed_bytes_are_counted)
 {
 	struct ls_session *s = meet("a", 1, S);
 
@@ -91,9 +92,8 @@ START_TEST(changed_bytes_are_counted)
 	ck_assert_int_eq(ls_session_check(s, LS_STREAM_STEPS, 1, 99), -LS_EDUPLICATE);
 	ck_assert_uint_eq(stats().changed, 1);
 }
-END_TEST
 
-START_TEST(a_new_agent_may_begin_anywhere)
+LS_TEST(session, a_new_agent_may_begin_anywhere)
 {
 	struct ls_session *s = meet("a", 1, S);
 
@@ -102,9 +102,8 @@ START_TEST(a_new_agent_may_begin_anywhere)
 	ck_assert_int_eq(ls_session_check(s, LS_STREAM_STEPS, 16, 16), -LS_EDUPLICATE);
 	ck_assert_uint_eq(stats().changed, 0);
 }
-END_TEST
 
-START_TEST(a_hole_that_cannot_be_filled_is_given_up)
+LS_TEST(session, a_hole_that_cannot_be_filled_is_given_up)
 {
 	struct ls_session *s = meet("a", 1, S);
 	int i;
@@ -119,9 +118,8 @@ START_TEST(a_hole_that_cannot_be_filled_is_given_up)
 	ck_assert_int_eq(ls_session_check(s, LS_STREAM_STEPS, 9, 9), 0);
 	ck_assert_uint_eq(stats().skipped, 1);
 }
-END_TEST
 
-START_TEST(rollback_takes_back_what_is_not_committed)
+LS_TEST(session, rollback_takes_back_what_is_not_committed)
 {
 	struct ls_session *s = meet("a", 1, S), *fresh = meet("b", 2, S);
 
@@ -134,9 +132,8 @@ START_TEST(rollback_takes_back_what_is_not_committed)
 	take(s, 2);
 	take(fresh, 5);
 }
-END_TEST
 
-START_TEST(streams_are_numbered_apart)
+LS_TEST(session, streams_are_numbered_apart)
 {
 	struct ls_session *s = meet("a", 1, S);
 
@@ -156,9 +153,8 @@ START_TEST(streams_are_numbered_apart)
 	ck_assert_uint_eq(ls_session_accepted(s, LS_STREAM_CHUNKS), 7);
 	ck_assert_uint_eq(ls_session_accepted(s, LS_STREAM_STEPS), 2);
 }
-END_TEST
 
-START_TEST(who_a_host_is_is_asked_of_each_session)
+LS_TEST(session, who_a_host_is_is_asked_of_each_session)
 {
 	struct ls_session *s = meet("a", 1, S);
 
@@ -169,9 +165,8 @@ START_TEST(who_a_host_is_is_asked_of_each_session)
 	ls_sessions_sweep(table, 2 * S + LS_SESSION_GONE_NS + 1);
 	ck_assert(!ls_session_is_identified(meet("a", 1, 3 * S + LS_SESSION_GONE_NS)));
 }
-END_TEST
 
-START_TEST(storage_seeds_what_is_committed)
+LS_TEST(session, storage_seeds_what_is_committed)
 {
 	const uint64_t seeded[LS_STREAM_COUNT] = { 41, 7 };
 	uint8_t boot[LS_BOOT_BYTES];
@@ -187,9 +182,8 @@ START_TEST(storage_seeds_what_is_committed)
 	ck_assert_int_eq(ls_session_check(s, LS_STREAM_CHUNKS, 7, 0), -LS_EDUPLICATE);
 	ck_assert_int_eq(ls_session_check(s, LS_STREAM_CHUNKS, 8, 0), 0);
 }
-END_TEST
 
-START_TEST(silence_makes_stale_then_gone)
+LS_TEST(session, silence_makes_stale_then_gone)
 {
 	struct ls_session *s = meet("a", 1, 100 * S);
 
@@ -205,9 +199,8 @@ START_TEST(silence_makes_stale_then_gone)
 	ck_assert_uint_eq(stats().count[LS_SESSION_GONE], 1);
 	ck_assert_uint_eq(stats().count[LS_SESSION_LIVE], 0);
 }
-END_TEST
 
-START_TEST(a_rebooted_host_has_a_new_clock)
+LS_TEST(session, a_rebooted_host_has_a_new_clock)
 {
 	struct ls_wire_report r = report_of("a", 1);
 	struct ls_session *s = meet("a", 1, S);
@@ -221,9 +214,8 @@ START_TEST(a_rebooted_host_has_a_new_clock)
 	ck_assert(!ls_session_has_sent(s, 10, 20));
 	ck_assert_uint_eq(ls_session_reports(s), 1);
 }
-END_TEST
 
-START_TEST(a_session_begins_with_the_kernel_and_goes_on_without)
+LS_TEST(session, a_session_begins_with_the_kernel_and_goes_on_without)
 {
 	struct ls_wire_report r = report_of("a", 1);
 	struct ls_session *s;
@@ -242,9 +234,8 @@ START_TEST(a_session_begins_with_the_kernel_and_goes_on_without)
 		ls_sessions_report(table, &r, true, 3 * S + LS_SESSION_GONE_NS, &s),
 		-LS_EUNKNOWN);
 }
-END_TEST
 
-START_TEST(numbers_of_rings_hold_while_the_session_does)
+LS_TEST(session, numbers_of_rings_hold_while_the_session_does)
 {
 	struct ls_wire_report r = report_of("a", 1);
 	struct ls_session *s = meet("a", 1, S);
@@ -272,9 +263,8 @@ START_TEST(numbers_of_rings_hold_while_the_session_does)
 	ck_assert_int_eq(ls_sessions_report(table, &r, false, 2 * S, &s), 0);
 	ck_assert_ptr_null(ls_session_ring(s, 2));
 }
-END_TEST
 
-START_TEST(only_our_own_stamps_count)
+LS_TEST(session, only_our_own_stamps_count)
 {
 	struct ls_session *s = meet("a", 1, S);
 
@@ -287,9 +277,8 @@ START_TEST(only_our_own_stamps_count)
 	ls_session_sent(s, 50, 60);
 	ck_assert(!ls_session_has_sent(s, 10, 20));
 }
-END_TEST
 
-START_TEST(a_second_agent_of_a_name_is_set_apart)
+LS_TEST(session, a_second_agent_of_a_name_is_set_apart)
 {
 	struct ls_session *a = meet("a", 1, S), *b = meet("a", 2, 2 * S);
 
@@ -306,9 +295,8 @@ START_TEST(a_second_agent_of_a_name_is_set_apart)
 	ck_assert(!ls_session_is_apart(b));
 	ck_assert_uint_eq(stats().doubles, 1);
 }
-END_TEST
 
-START_TEST(a_full_table_forgets_only_who_is_gone)
+LS_TEST(session, a_full_table_forgets_only_who_is_gone)
 {
 	struct ls_wire_report r = report_of("e", 5);
 	struct ls_session *s;
@@ -327,14 +315,12 @@ START_TEST(a_full_table_forgets_only_who_is_gone)
 	ls_session_release(s);
 	ck_assert_uint_eq(stats().evicted, 1);
 }
-END_TEST
 
-START_TEST(states_have_names)
+LS_TEST(session, states_have_names)
 {
 	ck_assert_str_eq(ls_session_state_name(LS_SESSION_HELLO), "hello");
 	ck_assert_ptr_null(ls_session_state_name(LS_SESSION_STATE_COUNT));
 }
-END_TEST
 
 /* --- rings ---------------------------------------------------------------- */
 
@@ -344,7 +330,9 @@ make_id(uint8_t *id, uint8_t n)
 	memset(id, n, LS_RING_ID_BYTES);
 }
 
-START_TEST(rings_are_found_again)
+LS_CASE(rings);
+
+LS_TEST(rings, rings_are_found_again)
 {
 	struct ls_rings *t = ls_rings_new(8);
 	uint8_t id[LS_RING_ID_BYTES];
@@ -359,9 +347,8 @@ START_TEST(rings_are_found_again)
 	ck_assert_uint_eq(ls_rings_count(t), 1);
 	ls_rings_free(t);
 }
-END_TEST
 
-START_TEST(the_ring_silent_for_longest_makes_room)
+LS_TEST(rings, the_ring_silent_for_longest_makes_room)
 {
 	struct ls_rings *t = ls_rings_new(2);
 	uint8_t id[LS_RING_ID_BYTES];
@@ -383,9 +370,8 @@ START_TEST(the_ring_silent_for_longest_makes_room)
 	ck_assert_uint_eq(ls_rings_evicted(t), 1);
 	ls_rings_free(t);
 }
-END_TEST
 
-START_TEST(a_ring_is_one_hosts_until_it_ends_or_nobody_speaks)
+LS_TEST(rings, a_ring_is_one_hosts_until_it_ends_or_nobody_speaks)
 {
 	struct ls_ring r = { .info = { .host = "h1" } };
 	int64_t now_us = 1000;
@@ -402,9 +388,8 @@ START_TEST(a_ring_is_one_hosts_until_it_ends_or_nobody_speaks)
 	r.ended = true;
 	ck_assert(ls_ring_hears(&r, "h0", now_us));
 }
-END_TEST
 
-START_TEST(rings_roll_back_to_the_disk)
+LS_TEST(rings, rings_roll_back_to_the_disk)
 {
 	struct ls_rings *t = ls_rings_new(2);
 	uint8_t id[LS_RING_ID_BYTES];
@@ -424,43 +409,4 @@ START_TEST(rings_roll_back_to_the_disk)
 	ck_assert_uint_eq(b->high, 0);
 	ck_assert(!b->seen);
 	ls_rings_free(t);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("session");
-	TCase *t = tcase_create("session"), *r = tcase_create("rings");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, items_are_accepted_once_in_order);
-	tcase_add_test(t, changed_bytes_are_counted);
-	tcase_add_test(t, a_new_agent_may_begin_anywhere);
-	tcase_add_test(t, a_hole_that_cannot_be_filled_is_given_up);
-	tcase_add_test(t, rollback_takes_back_what_is_not_committed);
-	tcase_add_test(t, streams_are_numbered_apart);
-	tcase_add_test(t, who_a_host_is_is_asked_of_each_session);
-	tcase_add_test(t, storage_seeds_what_is_committed);
-	tcase_add_test(t, silence_makes_stale_then_gone);
-	tcase_add_test(t, a_rebooted_host_has_a_new_clock);
-	tcase_add_test(t, a_session_begins_with_the_kernel_and_goes_on_without);
-	tcase_add_test(t, numbers_of_rings_hold_while_the_session_does);
-	tcase_add_test(t, only_our_own_stamps_count);
-	tcase_add_test(t, a_second_agent_of_a_name_is_set_apart);
-	tcase_add_test(t, a_full_table_forgets_only_who_is_gone);
-	tcase_add_test(t, states_have_names);
-	tcase_add_test(r, rings_are_found_again);
-	tcase_add_test(r, the_ring_silent_for_longest_makes_room);
-	tcase_add_test(r, a_ring_is_one_hosts_until_it_ends_or_nobody_speaks);
-	tcase_add_test(r, rings_roll_back_to_the_disk);
-	suite_add_tcase(s, t);
-	suite_add_tcase(s, r);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

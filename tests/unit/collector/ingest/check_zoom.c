@@ -70,7 +70,9 @@ wanted(const char *host, int64_t from_s, int64_t to_s)
 		ls_zoom_turn(zoom, &w, 1, t * S);
 }
 
-START_TEST(begins_when_wanted_and_ends_by_itself)
+LS_CASE(zoom, setup, teardown);
+
+LS_TEST(zoom, begins_when_wanted_and_ends_by_itself)
 {
 	struct ls_zoom_want w = want("a");
 
@@ -87,9 +89,8 @@ START_TEST(begins_when_wanted_and_ends_by_itself)
 	ck_assert_int_eq(ls_zoom_until(zoom, "b", 1000 * S), 0);
 	ck_assert_int_eq(ls_zoom_until(zoom, "", 1000 * S), 0);
 }
-END_TEST
 
-START_TEST(renewed_while_wanted_up_to_a_total)
+LS_TEST(zoom, renewed_while_wanted_up_to_a_total)
 {
 	wanted("a", 1000, 1000 + TOTAL_S + REST_S / 2);
 	ck_assert_str_eq(told,
@@ -104,9 +105,8 @@ START_TEST(renewed_while_wanted_up_to_a_total)
 	wanted("a", 1600 + REST_S, 1601 + REST_S); /* rested */
 	ck_assert_str_eq(told, "3400 begin a (suspect) until 3520\n");
 }
-END_TEST
 
-START_TEST(coming_and_going_does_not_get_round_the_total)
+LS_TEST(zoom, coming_and_going_does_not_get_round_the_total)
 {
 	int64_t t = 1000, n = 0;
 
@@ -120,9 +120,8 @@ START_TEST(coming_and_going_does_not_get_round_the_total)
 	ck_assert_int_gt(n, TOTAL_S / MAX_S);
 	ck_assert_uint_eq(stats().begun, (uint64_t)(TOTAL_S / MAX_S));
 }
-END_TEST
 
-START_TEST(at_most_so_many_hosts_at_once)
+LS_TEST(zoom, at_most_so_many_hosts_at_once)
 {
 	struct ls_zoom_want w[LS_ZOOM_HOSTS_MAX + 3];
 	char name[16];
@@ -146,9 +145,8 @@ START_TEST(at_most_so_many_hosts_at_once)
 	ck_assert_int_eq(ls_zoom_ask(zoom, "h0", 10 * S, 1119 * S, &until), 0);
 	ck_assert_int_eq(until, 1129 * S);
 }
-END_TEST
 
-START_TEST(a_person_may_ask_for_a_host_that_rests)
+LS_TEST(zoom, a_person_may_ask_for_a_host_that_rests)
 {
 	int64_t until = 0;
 
@@ -161,9 +159,8 @@ START_TEST(a_person_may_ask_for_a_host_that_rests)
 		"1700 begin a (asked) until 1820\n"
 		"1820 end a (asked) until 1820\n");
 }
-END_TEST
 
-START_TEST(what_rests_is_forgotten_when_there_are_too_many)
+LS_TEST(zoom, what_rests_is_forgotten_when_there_are_too_many)
 {
 	char name[16];
 	size_t i;
@@ -176,28 +173,4 @@ START_TEST(what_rests_is_forgotten_when_there_are_too_many)
 	}
 	ck_assert_uint_eq(stats().active, 0);
 	ck_assert_uint_eq(stats().begun, 3 * LS_ZOOM_RESTING_MAX);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("zoom");
-	TCase *t = tcase_create("zoom");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, begins_when_wanted_and_ends_by_itself);
-	tcase_add_test(t, renewed_while_wanted_up_to_a_total);
-	tcase_add_test(t, coming_and_going_does_not_get_round_the_total);
-	tcase_add_test(t, at_most_so_many_hosts_at_once);
-	tcase_add_test(t, a_person_may_ask_for_a_host_that_rests);
-	tcase_add_test(t, what_rests_is_forgotten_when_there_are_too_many);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -124,7 +124,9 @@ two_dp(struct hand *h)
 	op(h, 1, 0, "optimizer", 0, 12, 1);
 }
 
-START_TEST(two_dp_as_by_hand)
+LS_CASE(by_hand);
+
+LS_TEST(by_hand, two_dp_as_by_hand)
 {
 	struct ls_whatif_result r;
 	struct hand h;
@@ -157,7 +159,6 @@ START_TEST(two_dp_as_by_hand)
 	ls_whatif_result_fini(&r);
 	done(&h);
 }
-END_TEST
 
 /* Two stages and microbatches, hops of no length: 0: F F B B, 1: F B F B. Stage 1 takes
  * longer by design. */
@@ -185,7 +186,7 @@ pipeline(struct hand *h)
 	}
 }
 
-START_TEST(pipeline_as_by_hand)
+LS_TEST(by_hand, pipeline_as_by_hand)
 {
 	struct ls_whatif_result r;
 	struct hand h;
@@ -211,9 +212,8 @@ START_TEST(pipeline_as_by_hand)
 	ls_whatif_result_fini(&r);
 	done(&h);
 }
-END_TEST
 
-START_TEST(role_median_does_not_blame_what_is_slow_by_design)
+LS_TEST(by_hand, role_median_does_not_blame_what_is_slow_by_design)
 {
 	struct ls_whatif_result r;
 	struct hand h;
@@ -227,7 +227,6 @@ START_TEST(role_median_does_not_blame_what_is_slow_by_design)
 	ls_whatif_result_fini(&r);
 	done(&h);
 }
-END_TEST
 
 /* The tail; with separate-grads-all-reduce, the reduce-scatter runs before the
  * layernorm. */
@@ -249,7 +248,7 @@ tail(struct hand *h, bool overlaps)
 	ck_assert_msg(try(h) == 0, "%s", h->error.text);
 }
 
-START_TEST(reduce_scatter_overlaps_or_follows)
+LS_TEST(by_hand, reduce_scatter_overlaps_or_follows)
 {
 	struct hand h;
 
@@ -261,9 +260,8 @@ START_TEST(reduce_scatter_overlaps_or_follows)
 	eq(ls_whatif_replayed_s(h.whatif), 10.5);
 	done(&h);
 }
-END_TEST
 
-START_TEST(what_hosts_lose_between_operations_is_the_launch_slowdown)
+LS_TEST(by_hand, what_hosts_lose_between_operations_is_the_launch_slowdown)
 {
 	struct hand h = { .dp_count = 1, .stage_count = 1 };
 
@@ -274,9 +272,8 @@ START_TEST(what_hosts_lose_between_operations_is_the_launch_slowdown)
 	eq(ls_whatif_replayed_s(h.whatif), 3);
 	done(&h);
 }
-END_TEST
 
-START_TEST(clocks_that_are_off_give_transfers_of_no_length)
+LS_TEST(by_hand, clocks_that_are_off_give_transfers_of_no_length)
 {
 	struct hand h = { .dp_count = 2, .stage_count = 1 };
 
@@ -287,10 +284,9 @@ START_TEST(clocks_that_are_off_give_transfers_of_no_length)
 	eq(ls_whatif_replayed_s(h.whatif), 0.5);
 	done(&h);
 }
-END_TEST
 
 /* A dp replayed beside one ideal dp is the same as among all of them. */
-START_TEST(a_dp_apart_is_a_dp_among_ideal_ones)
+LS_TEST(by_hand, a_dp_apart_is_a_dp_among_ideal_ones)
 {
 	struct hand h = { .dp_count = 5, .stage_count = 2 };
 	uint8_t own[ROWS], mended[10];
@@ -339,7 +335,6 @@ START_TEST(a_dp_apart_is_a_dp_among_ideal_ones)
 	ls_whatif_graph_free(g);
 	done(&h);
 }
-END_TEST
 
 /* --- what is wrong is told ------------------------------------------------ */
 
@@ -353,7 +348,9 @@ refused(struct hand *h, uint64_t line, const char *text)
 	done(h);
 }
 
-START_TEST(what_is_missing_or_twice_is_named)
+LS_CASE(what_is_wrong);
+
+LS_TEST(what_is_wrong, what_is_missing_or_twice_is_named)
 {
 	struct hand h;
 
@@ -386,9 +383,8 @@ START_TEST(what_is_missing_or_twice_is_named)
 	}
 	refused(&h, 0, "need more rows");
 }
-END_TEST
 
-START_TEST(hops_without_another_end_are_refused)
+LS_TEST(what_is_wrong, hops_without_another_end_are_refused)
 {
 	struct hand h;
 
@@ -399,9 +395,8 @@ START_TEST(hops_without_another_end_are_refused)
 	op(&h, 0, 1, "forward-send", 0, 1, 1);
 	refused(&h, 0, "with no other end");
 }
-END_TEST
 
-START_TEST(circles_are_found)
+LS_TEST(what_is_wrong, circles_are_found)
 {
 	struct hand h;
 
@@ -414,9 +409,8 @@ START_TEST(circles_are_found)
 	}
 	refused(&h, 0, "circle");
 }
-END_TEST
 
-START_TEST(steps_of_no_time_are_refused)
+LS_TEST(what_is_wrong, steps_of_no_time_are_refused)
 {
 	struct hand h = { .dp_count = 1, .stage_count = 1 };
 	struct ls_whatif_result r;
@@ -427,7 +421,6 @@ START_TEST(steps_of_no_time_are_refused)
 		-LS_ERANGE);
 	done(&h);
 }
-END_TEST
 
 /* --- files ---------------------------------------------------------------- */
 
@@ -453,7 +446,9 @@ csv(const char *text, uint64_t line, const char *says)
 	free(rows.rows);
 }
 
-START_TEST(csv_says_what_is_wrong_in_which_line)
+LS_CASE(files);
+
+LS_TEST(files, csv_says_what_is_wrong_in_which_line)
 {
 	csv(HEAD ROW, 0, NULL);
 	csv("duration,start_ts,more,seq_id,optype,stage,dp_rank,rank,step\r\n1e-3,-1,x,0,gc,2,1,5,3\r\n",
@@ -483,9 +478,8 @@ START_TEST(csv_says_what_is_wrong_in_which_line)
 	csv(HEAD "16,0,0,0,gc,0,0,0,0,2.5,\n", 2, "duration is ''");
 	csv(HEAD "\"16\",0,0,0,gc,0,0,0,0,2.5,1\n", 2, "step is '\"16\"'");
 }
-END_TEST
 
-START_TEST(csv_lines_and_columns_are_bounded)
+LS_TEST(files, csv_lines_and_columns_are_bounded)
 {
 	char text[4 * LS_WHATIF_LINE_MAX_BYTES];
 
@@ -498,7 +492,6 @@ START_TEST(csv_lines_and_columns_are_bounded)
 	(void)snprintf(text, sizeof(text), HEAD "%0300d%0300d%0300d%0300d", 0, 0, 0, 0);
 	csv(text, 2, "longer than");
 }
-END_TEST
 
 static void
 meta(const char *text, uint64_t line, const char *says)
@@ -518,7 +511,7 @@ meta(const char *text, uint64_t line, const char *says)
 	ck_assert_uint_eq(error.line, line);
 }
 
-START_TEST(meta_says_what_is_wrong)
+LS_TEST(files, meta_says_what_is_wrong)
 {
 	meta("dp_size: 4\npp_size: 2\n", 0, NULL);
 	meta("trial_name: A\nrun_id: 0\nother: {a: [1, 2]}\ndp_size: 4\npp_size: 2\ntp_size: 3\nworld_size: 24\n",
@@ -545,7 +538,6 @@ START_TEST(meta_says_what_is_wrong)
 	meta("trial_name: \"a\\x07\"\ndp_size: 4\npp_size: 2\n", 1,
 		"trial_name must be");
 }
-END_TEST
 
 /* All of it with the n-th allocation failing. */
 static int
@@ -581,7 +573,7 @@ torture(const char *text, size_t n)
 	return rc;
 }
 
-START_TEST(an_allocation_that_fails_is_an_error)
+LS_TEST(files, an_allocation_that_fails_is_an_error)
 {
 	size_t n = 1;
 
@@ -592,11 +584,12 @@ START_TEST(an_allocation_that_fails_is_an_error)
 		n++;
 	ck_assert_uint_gt(n, 40); /* there are so many of them at least */
 }
-END_TEST
 
 /* --- what is told --------------------------------------------------------- */
 
-START_TEST(json_holds_what_was_asked)
+LS_CASE(what_is_told);
+
+LS_TEST(what_is_told, json_holds_what_was_asked)
 {
 	struct ls_whatif_result mean, role;
 	double s = 0, m = 0, op_s = 0, w = 0, alone = 0, more = 0, by_role = 0,
@@ -635,41 +628,4 @@ START_TEST(json_holds_what_was_asked)
 	ls_whatif_result_fini(&mean);
 	ls_whatif_result_fini(&role);
 	done(&h);
-}
-END_TEST
-
-static Suite *
-whatif_suite(void)
-{
-	Suite *s = suite_create("whatif");
-	TCase *hand = tcase_create("by hand"), *wrong = tcase_create("what is wrong");
-	TCase *files = tcase_create("files"), *told = tcase_create("what is told");
-
-	tcase_add_test(hand, two_dp_as_by_hand);
-	tcase_add_test(hand, pipeline_as_by_hand);
-	tcase_add_test(hand, role_median_does_not_blame_what_is_slow_by_design);
-	tcase_add_test(hand, reduce_scatter_overlaps_or_follows);
-	tcase_add_test(hand, what_hosts_lose_between_operations_is_the_launch_slowdown);
-	tcase_add_test(hand, clocks_that_are_off_give_transfers_of_no_length);
-	tcase_add_test(hand, a_dp_apart_is_a_dp_among_ideal_ones);
-	tcase_add_test(wrong, what_is_missing_or_twice_is_named);
-	tcase_add_test(wrong, hops_without_another_end_are_refused);
-	tcase_add_test(wrong, circles_are_found);
-	tcase_add_test(wrong, steps_of_no_time_are_refused);
-	tcase_add_test(files, csv_says_what_is_wrong_in_which_line);
-	tcase_add_test(files, csv_lines_and_columns_are_bounded);
-	tcase_add_test(files, meta_says_what_is_wrong);
-	suite_add_tcase(s, hand);
-	suite_add_tcase(s, wrong);
-	suite_add_tcase(s, files);
-	tcase_add_test(files, an_allocation_that_fails_is_an_error);
-	tcase_add_test(told, json_holds_what_was_asked);
-	suite_add_tcase(s, told);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(whatif_suite());
 }

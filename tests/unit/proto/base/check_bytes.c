@@ -5,7 +5,9 @@
 #include <string.h>
 #include "tests/support/harness.h"
 
-START_TEST(the_least_byte_is_first_and_no_other_is_touched)
+LS_CASE(bytes);
+
+LS_TEST(bytes, the_least_byte_is_first_and_no_other_is_touched)
 {
 	static const uint8_t want[] = { 0xff, 0x08, 0x07, 0x06, 0x05, 0xff };
 	uint8_t b[6];
@@ -16,9 +18,8 @@ START_TEST(the_least_byte_is_first_and_no_other_is_touched)
 	ck_assert_uint_eq(ls_bytes_get(b + 1, 4), 0x05060708);
 	ck_assert_uint_eq(ls_bytes_get(b + 1, 1), 8);
 }
-END_TEST
 
-START_TEST(every_length_comes_back)
+LS_TEST(bytes, every_length_comes_back)
 {
 	uint8_t b[8];
 	unsigned n;
@@ -32,30 +33,9 @@ START_TEST(every_length_comes_back)
 		ck_assert_uint_eq(ls_bytes_get(b, n), v - 0x5a);
 	}
 }
-END_TEST
 
-START_TEST(the_checksum_is_that_of_gzip)
+LS_TEST(bytes, the_checksum_is_that_of_gzip)
 {
 	ck_assert_uint_eq(ls_bytes_crc((const uint8_t *)"123456789", 9), 0xcbf43926);
 	ck_assert_uint_eq(ls_bytes_crc(NULL, 0), 0);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("bytes");
-	TCase *t = tcase_create("bytes");
-
-	tcase_add_test(t, the_least_byte_is_first_and_no_other_is_touched);
-	tcase_add_test(t, every_length_comes_back);
-	tcase_add_test(t, the_checksum_is_that_of_gzip);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

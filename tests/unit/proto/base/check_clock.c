@@ -11,7 +11,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-START_TEST(clocks_move_forward)
+LS_CASE(clock);
+
+LS_TEST(clock, clocks_move_forward)
 {
 	uint64_t mono = ls_clock_mono_ns();
 	uint64_t cpu = ls_clock_cpu_ns();
@@ -22,7 +24,6 @@ START_TEST(clocks_move_forward)
 	/* this was written later */
 	ck_assert_int_gt(ls_clock_wall_ns(), 1700000000000000000);
 }
-END_TEST
 
 /* Makes ROOT/sys/kernel/random/boot_id with that text; returns ROOT. */
 static const char *
@@ -46,7 +47,7 @@ fake_proc(const char *text)
 	return root;
 }
 
-START_TEST(boot_id_is_read)
+LS_TEST(clock, boot_id_is_read)
 {
 	static const uint8_t want[LS_BOOT_ID_BYTES] = { 0x01, 0x23, 0x45, 0x67, 0x89,
 		0xab, 0xcd, 0xef, 0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef };
@@ -59,7 +60,6 @@ START_TEST(boot_id_is_read)
 	ck_assert_mem_eq(id, want, sizeof(id));
 	ck_assert_int_eq(ls_clock_boot_id("/proc", id), 0);
 }
-END_TEST
 
 static const char *const malformed[] = {
 	"",
@@ -72,16 +72,15 @@ static const char *const malformed[] = {
 	"\n01234567-89ab-cdef-0123-456789abcdef\n",
 };
 
-START_TEST(boot_id_refuses_malformed)
+LS_TEST_EACH(clock, boot_id_refuses_malformed, malformed)
 {
 	uint8_t id[LS_BOOT_ID_BYTES] = { 42 };
 
 	ck_assert_int_eq(ls_clock_boot_id(fake_proc(malformed[_i]), id), -LS_EPARSE);
 	ck_assert_uint_eq(id[0], 42);
 }
-END_TEST
 
-START_TEST(boot_id_tells_system_errors)
+LS_TEST(clock, boot_id_tells_system_errors)
 {
 	char longest[5000];
 	uint8_t id[LS_BOOT_ID_BYTES];
@@ -90,20 +89,4 @@ START_TEST(boot_id_tells_system_errors)
 	longest[sizeof(longest) - 1] = '\0';
 	ck_assert_int_eq(ls_clock_boot_id(ls_test_tmpdir(), id), -ENOENT);
 	ck_assert_int_eq(ls_clock_boot_id(longest, id), -ENAMETOOLONG);
-}
-END_TEST
-
-int
-main(void)
-{
-	Suite *s = suite_create("clock");
-	TCase *tc = tcase_create("clock");
-
-	tcase_add_test(tc, clocks_move_forward);
-	tcase_add_test(tc, boot_id_is_read);
-	tcase_add_loop_test(tc, boot_id_refuses_malformed, 0,
-		(int)(sizeof(malformed) / sizeof(malformed[0])));
-	tcase_add_test(tc, boot_id_tells_system_errors);
-	suite_add_tcase(s, tc);
-	return ls_test_run(s);
 }

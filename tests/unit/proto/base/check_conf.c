@@ -116,7 +116,9 @@ clear_environment(void)
 		(void)unsetenv(names[i]);
 }
 
-START_TEST(defaults_fill_every_option)
+LS_CASE(conf, clear_environment, clear_environment);
+
+LS_TEST(conf, defaults_fill_every_option)
 {
 	ck_assert_int_eq(LOAD(), 0);
 	ck_assert_int_eq(action, LS_CONF_RUN);
@@ -129,9 +131,8 @@ START_TEST(defaults_fill_every_option)
 	ck_assert_uint_eq(got.spool_bytes, 64 * 1048576);
 	ck_assert_int_eq(got.any, 5);
 }
-END_TEST
 
-START_TEST(flags_take_values_in_both_forms)
+LS_TEST(conf, flags_take_values_in_both_forms)
 {
 	ck_assert_int_eq(LOAD("--host-name", "h1", "--rank=-1", "--insecure", "--beat",
 				 "200ms", "--spool-size=2MiB"),
@@ -142,9 +143,8 @@ START_TEST(flags_take_values_in_both_forms)
 	ck_assert_uint_eq(got.beat_ns, 200000000);
 	ck_assert_uint_eq(got.spool_bytes, 2097152);
 }
-END_TEST
 
-START_TEST(flags_may_have_odd_values)
+LS_TEST(conf, flags_may_have_odd_values)
 {
 	ck_assert_int_eq(LOAD("--host-name", "--rank"), 0);
 	ck_assert_str_eq(got.host_name, "--rank");
@@ -153,9 +153,8 @@ START_TEST(flags_may_have_odd_values)
 	ck_assert_int_eq(LOAD("--host-name="), 0);
 	ck_assert_str_eq(got.host_name, "");
 }
-END_TEST
 
-START_TEST(last_flag_counts)
+LS_TEST(conf, last_flag_counts)
 {
 	ck_assert_int_eq(LOAD("--rank=1", "--insecure", "--rank=2", "--no-insecure"),
 		0);
@@ -166,9 +165,8 @@ START_TEST(last_flag_counts)
 	ck_assert_int_eq(LOAD("--insecure=0"), 0);
 	ck_assert(!got.insecure);
 }
-END_TEST
 
-START_TEST(short_o_is_output)
+LS_TEST(conf, short_o_is_output)
 {
 	ck_assert_int_eq(LOAD("-o", "json"), 0);
 	ck_assert_str_eq(got.output, "json");
@@ -177,9 +175,8 @@ START_TEST(short_o_is_output)
 	ck_assert_int_eq(LOAD("-o"), -LS_EPARSE);
 	ck_assert_str_eq(err, "command line: --output needs a value");
 }
-END_TEST
 
-START_TEST(short_o_needs_an_option_output)
+LS_TEST(conf, short_o_needs_an_option_output)
 {
 	struct ls_conf_program p = program;
 
@@ -188,9 +185,8 @@ START_TEST(short_o_needs_an_option_output)
 		-LS_EUNKNOWN);
 	ck_assert_str_eq(err, "command line: unknown option -o");
 }
-END_TEST
 
-START_TEST(arguments_stay_in_argv)
+LS_TEST(conf, arguments_stay_in_argv)
 {
 	struct ls_conf_program p = program;
 	static const char *const words[] = { "a", "--rank", "3", "-", "b", "--",
@@ -207,16 +203,14 @@ START_TEST(arguments_stay_in_argv)
 	ck_assert_str_eq(argv_copy[5], "--");
 	ck_assert_int_eq(got.rank, 3);
 }
-END_TEST
 
-START_TEST(arguments_are_refused_where_none_belong)
+LS_TEST(conf, arguments_are_refused_where_none_belong)
 {
 	ck_assert_int_eq(LOAD("x\x1b"), -LS_EUNKNOWN);
 	ck_assert_str_eq(err, "command line: unexpected argument 'x\\x1b'");
 }
-END_TEST
 
-START_TEST(unknown_flag_names_the_nearest)
+LS_TEST(conf, unknown_flag_names_the_nearest)
 {
 	ck_assert_int_eq(LOAD("--hostname", "x"), -LS_EUNKNOWN);
 	ck_assert_str_eq(err,
@@ -234,9 +228,8 @@ START_TEST(unknown_flag_names_the_nearest)
 	ck_assert_int_eq(LOAD("--rank"), -LS_EPARSE);
 	ck_assert_str_eq(err, "command line: --rank needs a value");
 }
-END_TEST
 
-START_TEST(bad_values_say_why)
+LS_TEST(conf, bad_values_say_why)
 {
 	ck_assert_int_eq(LOAD("--rank", "1x"), -LS_EPARSE);
 	ck_assert_str_eq(err, "command line: --rank: '1x' is not a whole number");
@@ -269,9 +262,8 @@ START_TEST(bad_values_say_why)
 	ck_assert_str_eq(err,
 		"command line: --insecure: 'perhaps' is neither true nor false");
 }
-END_TEST
 
-START_TEST(long_value_is_refused)
+LS_TEST(conf, long_value_is_refused)
 {
 	char value[LS_CONF_VALUE_MAX_BYTES + 1];
 
@@ -283,9 +275,8 @@ START_TEST(long_value_is_refused)
 	ck_assert_int_eq(LOAD("--host-name", value), 0);
 	ck_assert_str_eq(got.host_name, value);
 }
-END_TEST
 
-START_TEST(order_is_default_file_environment_flag)
+LS_TEST(conf, order_is_default_file_environment_flag)
 {
 	const char *path = write_file("rank = 1\nany = 1\nhost_name = file\n");
 
@@ -297,9 +288,8 @@ START_TEST(order_is_default_file_environment_flag)
 	ck_assert_int_eq(got.any, 2);
 	ck_assert_str_eq(got.host_name, "flag");
 }
-END_TEST
 
-START_TEST(environment_is_checked)
+LS_TEST(conf, environment_is_checked)
 {
 	ck_assert_int_eq(setenv("LOCKSTEP_BEAT", "5x", 1), 0);
 	ck_assert_int_eq(LOAD(), -LS_EPARSE);
@@ -312,9 +302,8 @@ START_TEST(environment_is_checked)
 	ck_assert_int_eq(LOAD(), 0);
 	ck_assert_uint_eq(got.spool_bytes, 1u << 30);
 }
-END_TEST
 
-START_TEST(file_takes_comments_sections_and_indents)
+LS_TEST(conf, file_takes_comments_sections_and_indents)
 {
 	ck_assert_int_eq(parse("# a comment\n; another\n\nhost_name = h1 ; behind\r\n"
 			       "[agent]\n  rank = 3\n\tinsecure: yes\n"
@@ -326,16 +315,14 @@ START_TEST(file_takes_comments_sections_and_indents)
 	ck_assert(got.insecure);
 	ck_assert_int_eq(got.any, 7);
 }
-END_TEST
 
-START_TEST(empty_file_is_fine)
+LS_TEST(conf, empty_file_is_fine)
 {
 	ck_assert_int_eq(parse(""), 0);
 	ck_assert_int_eq(parse("\n\n"), 0);
 	ck_assert_int_eq(parse("\xef\xbb\xbfrank = 2\n"), 0);
 	ck_assert_int_eq(got.rank, 2);
 }
-END_TEST
 
 static const struct {
 	const char *text;
@@ -363,14 +350,13 @@ static const struct {
 	{ "= 5\n", -LS_EUNKNOWN, "a.conf:1: unknown key ''" },
 };
 
-START_TEST(bad_file_names_line_and_reason)
+LS_TEST_EACH(conf, bad_file_names_line_and_reason, bad_files)
 {
 	ck_assert_int_eq(parse(bad_files[_i].text), bad_files[_i].rc);
 	ck_assert_str_eq(err, bad_files[_i].err);
 }
-END_TEST
 
-START_TEST(file_refuses_zero_bytes_and_long_lines)
+LS_TEST(conf, file_refuses_zero_bytes_and_long_lines)
 {
 	char text[1024];
 
@@ -384,9 +370,8 @@ START_TEST(file_refuses_zero_bytes_and_long_lines)
 	ck_assert_int_eq(parse(text), -LS_ERANGE);
 	ck_assert_str_eq(err, "a.conf:1: line is too long");
 }
-END_TEST
 
-START_TEST(file_too_big_is_refused)
+LS_TEST(conf, file_too_big_is_refused)
 {
 	char *text = calloc(1, LS_CONF_FILE_MAX_BYTES + 2);
 
@@ -398,18 +383,16 @@ START_TEST(file_too_big_is_refused)
 	ck_assert_int_eq(LOAD("--config", write_file(text)), 0);
 	free(text);
 }
-END_TEST
 
-START_TEST(file_that_cannot_be_read_is_an_error)
+LS_TEST(conf, file_that_cannot_be_read_is_an_error)
 {
 	ck_assert_int_eq(LOAD("--config", "/nonexistent/x.conf"), -ENOENT);
 	ck_assert_str_eq(err, "/nonexistent/x.conf: No such file or directory");
 	ck_assert_int_eq(LOAD("--config", ls_test_tmpdir()), -EISDIR);
 	ck_assert_int_eq(LOAD("--config"), -LS_EPARSE);
 }
-END_TEST
 
-START_TEST(default_file_is_read_if_it_exists)
+LS_TEST(conf, default_file_is_read_if_it_exists)
 {
 	struct ls_conf_program p = program;
 	const char *const none[] = { NULL };
@@ -423,7 +406,6 @@ START_TEST(default_file_is_read_if_it_exists)
 	p.default_file = ls_test_tmpdir();
 	ck_assert_int_eq(load(&p, none), -EISDIR);
 }
-END_TEST
 
 /* Runs LOAD with stdout in a file; returns what it printed. */
 static const char *
@@ -453,7 +435,7 @@ printed(const char *const *words, int want)
 
 #define PRINTED(...) printed((const char *const[]){ __VA_ARGS__, NULL }, 0)
 
-START_TEST(help_tells_every_option)
+LS_TEST(conf, help_tells_every_option)
 {
 	const char *text = PRINTED("--help");
 
@@ -471,9 +453,8 @@ START_TEST(help_tells_every_option)
 	ck_assert_ptr_nonnull(strstr(text, "--check-config"));
 	ck_assert_ptr_nonnull(strstr(PRINTED("-h", "--nonsense"), "Usage:"));
 }
-END_TEST
 
-START_TEST(version_tells_program_and_libraries)
+LS_TEST(conf, version_tells_program_and_libraries)
 {
 	const char *text = PRINTED("--version");
 
@@ -484,9 +465,8 @@ START_TEST(version_tells_program_and_libraries)
 	ck_assert_ptr_nonnull(strstr(text, "SQLite "));
 	ck_assert_ptr_nonnull(strstr(PRINTED("-V"), "lockstep-test "));
 }
-END_TEST
 
-START_TEST(check_config_says_nothing_when_good)
+LS_TEST(conf, check_config_says_nothing_when_good)
 {
 	ck_assert_str_eq(PRINTED("--check-config"), "");
 	ck_assert_int_eq(action, LS_CONF_CHECK);
@@ -496,9 +476,8 @@ START_TEST(check_config_says_nothing_when_good)
 	/* what it printed may still be wrong */
 	ck_assert_int_eq(action, LS_CONF_CHECK);
 }
-END_TEST
 
-START_TEST(print_config_hides_secrets)
+LS_TEST(conf, print_config_hides_secrets)
 {
 	const char *text = PRINTED("--print-config", "--token", "hunter2",
 		"--beat=1500ms", "--any=-3", "--spool-size=3MiB", "--insecure");
@@ -519,42 +498,4 @@ START_TEST(print_config_hides_secrets)
 	ck_assert_int_eq(got.any, -3);
 	ck_assert_ptr_nonnull(
 		strstr(PRINTED("--print-config"), "# token is not set\n"));
-}
-END_TEST
-
-#define COUNT(a) (int)(sizeof(a) / sizeof((a)[0]))
-
-int
-main(void)
-{
-	Suite *s = suite_create("conf");
-	TCase *tc = tcase_create("conf");
-
-	tcase_add_checked_fixture(tc, clear_environment, clear_environment);
-	tcase_add_test(tc, defaults_fill_every_option);
-	tcase_add_test(tc, flags_take_values_in_both_forms);
-	tcase_add_test(tc, flags_may_have_odd_values);
-	tcase_add_test(tc, last_flag_counts);
-	tcase_add_test(tc, short_o_is_output);
-	tcase_add_test(tc, short_o_needs_an_option_output);
-	tcase_add_test(tc, arguments_stay_in_argv);
-	tcase_add_test(tc, arguments_are_refused_where_none_belong);
-	tcase_add_test(tc, unknown_flag_names_the_nearest);
-	tcase_add_test(tc, bad_values_say_why);
-	tcase_add_test(tc, long_value_is_refused);
-	tcase_add_test(tc, order_is_default_file_environment_flag);
-	tcase_add_test(tc, environment_is_checked);
-	tcase_add_test(tc, file_takes_comments_sections_and_indents);
-	tcase_add_test(tc, empty_file_is_fine);
-	tcase_add_loop_test(tc, bad_file_names_line_and_reason, 0, COUNT(bad_files));
-	tcase_add_test(tc, file_refuses_zero_bytes_and_long_lines);
-	tcase_add_test(tc, file_too_big_is_refused);
-	tcase_add_test(tc, file_that_cannot_be_read_is_an_error);
-	tcase_add_test(tc, default_file_is_read_if_it_exists);
-	tcase_add_test(tc, help_tells_every_option);
-	tcase_add_test(tc, version_tells_program_and_libraries);
-	tcase_add_test(tc, check_config_says_nothing_when_good);
-	tcase_add_test(tc, print_config_hides_secrets);
-	suite_add_tcase(s, tc);
-	return ls_test_run(s);
 }

@@ -43,7 +43,9 @@ static const struct {
 	{ "0x1", 0, -LS_EPARSE },
 };
 
-START_TEST(duration_is_parsed)
+LS_CASE(conf_value);
+
+LS_TEST_EACH(conf_value, duration_is_parsed, durations)
 {
 	uint64_t ns = 42;
 
@@ -51,9 +53,8 @@ START_TEST(duration_is_parsed)
 		durations[_i].rc);
 	ck_assert_uint_eq(ns, durations[_i].rc == 0 ? durations[_i].ns : 42);
 }
-END_TEST
 
-START_TEST(size_is_parsed)
+LS_TEST(conf_value, size_is_parsed)
 {
 	uint64_t bytes = 42;
 
@@ -69,9 +70,8 @@ START_TEST(size_is_parsed)
 	ck_assert_int_eq(ls_conf_parse_size("1kB", &bytes), -LS_EPARSE);
 	ck_assert_uint_eq(bytes, 2147483648u);
 }
-END_TEST
 
-START_TEST(nearest_is_near_or_nothing)
+LS_TEST(conf_value, nearest_is_near_or_nothing)
 {
 	static const char *const words[] = { "collector", "state-dir", "host-name",
 		"beat" };
@@ -88,7 +88,6 @@ START_TEST(nearest_is_near_or_nothing)
 	huge[sizeof(huge) - 1] = '\0';
 	ck_assert_ptr_null(ls_conf_nearest(huge, words, 4));
 }
-END_TEST
 
 /* One field of each kind, with something else behind it. */
 struct fields {
@@ -129,7 +128,7 @@ static const struct {
 		"1025", "1025B" },
 };
 
-START_TEST(value_goes_in_and_comes_out)
+LS_TEST_EACH(conf_value, value_goes_in_and_comes_out, round_trips)
 {
 	const struct ls_conf_option *o = &round_trips[_i].option;
 	const char *want =
@@ -146,9 +145,8 @@ START_TEST(value_goes_in_and_comes_out)
 	ck_assert_str_eq(text, want);
 	ck_assert_uint_eq(f.canary, CANARY);
 }
-END_TEST
 
-START_TEST(refused_value_leaves_the_field)
+LS_TEST_EACH(conf_value, refused_value_leaves_the_field, round_trips)
 {
 	const struct ls_conf_option *o = &round_trips[_i].option;
 	struct fields f, before;
@@ -164,9 +162,8 @@ START_TEST(refused_value_leaves_the_field)
 	ck_assert_str_ne(why, "");
 	ck_assert_mem_eq(&f, &before, sizeof(f));
 }
-END_TEST
 
-START_TEST(text_is_cut_to_fit)
+LS_TEST(conf_value, text_is_cut_to_fit)
 {
 	const struct ls_conf_option *o = &round_trips[0].option;
 	struct fields f = { .text = "abcdef" };
@@ -174,23 +171,4 @@ START_TEST(text_is_cut_to_fit)
 
 	ls_conf_value_get(o, &f, text, sizeof(text));
 	ck_assert_str_eq(text, "abc");
-}
-END_TEST
-
-#define COUNT(a) (int)(sizeof(a) / sizeof((a)[0]))
-
-int
-main(void)
-{
-	Suite *s = suite_create("conf_value");
-	TCase *tc = tcase_create("conf_value");
-
-	tcase_add_loop_test(tc, duration_is_parsed, 0, COUNT(durations));
-	tcase_add_test(tc, size_is_parsed);
-	tcase_add_test(tc, nearest_is_near_or_nothing);
-	tcase_add_loop_test(tc, value_goes_in_and_comes_out, 0, COUNT(round_trips));
-	tcase_add_loop_test(tc, refused_value_leaves_the_field, 0, COUNT(round_trips));
-	tcase_add_test(tc, text_is_cut_to_fit);
-	suite_add_tcase(s, tc);
-	return ls_test_run(s);
 }

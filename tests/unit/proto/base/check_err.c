@@ -13,7 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-START_TEST(err_text_knows_every_code_of_ours)
+LS_CASE(err);
+
+LS_TEST(err, err_text_knows_every_code_of_ours)
 {
 	static const char *const texts[] = {
 #define LS_ERR(name, text) text,
@@ -31,16 +33,14 @@ START_TEST(err_text_knows_every_code_of_ours)
 		ck_assert_str_eq(ls_err_text(-codes[i]), texts[i]);
 	}
 }
-END_TEST
 
-START_TEST(err_text_knows_errno)
+LS_TEST(err, err_text_knows_errno)
 {
 	ck_assert_str_eq(ls_err_text(-ENOENT), "No such file or directory");
 	ck_assert_str_eq(ls_err_text(0), "success");
 }
-END_TEST
 
-START_TEST(err_text_is_never_null)
+LS_TEST(err, err_text_is_never_null)
 {
 	static const int odd[] = { 1, 1000, -998, -999, -LS_ELAST_, -100000, INT32_MAX,
 		INT32_MIN };
@@ -48,9 +48,8 @@ START_TEST(err_text_is_never_null)
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++)
 		ck_assert_str_eq(ls_err_text(odd[i]), "unknown error");
 }
-END_TEST
 
-START_TEST(err_nng_maps_codes)
+LS_TEST(err, err_nng_maps_codes)
 {
 	ck_assert_int_eq(ls_err_nng(0), 0);
 	ck_assert_int_eq(ls_err_nng(NNG_ENOMEM), -ENOMEM);
@@ -67,9 +66,8 @@ START_TEST(err_nng_maps_codes)
 	ck_assert_int_eq(ls_err_nng(NNG_ESYSERR), -LS_ENET);
 	ck_assert_int_eq(ls_err_nng(-5), -LS_ENET);
 }
-END_TEST
 
-START_TEST(err_sqlite_maps_codes)
+LS_TEST(err, err_sqlite_maps_codes)
 {
 	ck_assert_int_eq(ls_err_sqlite(SQLITE_OK), 0);
 	ck_assert_int_eq(ls_err_sqlite(SQLITE_ROW), 0);
@@ -91,36 +89,13 @@ START_TEST(err_sqlite_maps_codes)
 	ck_assert_int_eq(ls_err_sqlite(SQLITE_CONSTRAINT), -LS_EDB);
 	ck_assert_int_eq(ls_err_sqlite(SQLITE_MISUSE), -LS_EDB);
 }
-END_TEST
 
-START_TEST(assert_that_holds_does_nothing)
+LS_TEST(err, assert_that_holds_does_nothing)
 {
 	LS_ASSERT(1 + 1 == 2);
 }
-END_TEST
 
-START_TEST(assert_that_fails_aborts)
+LS_TEST_SIGNAL(err, assert_that_fails_aborts, SIGABRT)
 {
 	LS_ASSERT(1 + 1 == 3);
-}
-END_TEST
-
-int
-main(void)
-{
-	Suite *s = suite_create("err");
-	TCase *tc = tcase_create("err");
-	const char *fork_mode = getenv("CK_FORK");
-
-	tcase_add_test(tc, err_text_knows_every_code_of_ours);
-	tcase_add_test(tc, err_text_knows_errno);
-	tcase_add_test(tc, err_text_is_never_null);
-	tcase_add_test(tc, err_nng_maps_codes);
-	tcase_add_test(tc, err_sqlite_maps_codes);
-	tcase_add_test(tc, assert_that_holds_does_nothing);
-	/* a signal needs a child to die */
-	if (!fork_mode || strcmp(fork_mode, "no") != 0)
-		tcase_add_test_raise_signal(tc, assert_that_fails_aborts, SIGABRT);
-	suite_add_tcase(s, tc);
-	return ls_test_run(s);
 }

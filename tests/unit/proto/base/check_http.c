@@ -11,7 +11,9 @@
 #include "proto/limits.h"
 #include "tests/support/harness.h"
 
-START_TEST(addresses_are_split)
+LS_CASE(http);
+
+LS_TEST(http, addresses_are_split)
 {
 	static const struct {
 		const char *text, *address;
@@ -39,9 +41,8 @@ START_TEST(addresses_are_split)
 		ls_http_split("1234567890123456:1", address, sizeof(address), &port),
 		-LS_EPARSE);
 }
-END_TEST
 
-START_TEST(loopback_is_known)
+LS_TEST(http, loopback_is_known)
 {
 	ck_assert_int_eq(ls_http_is_loopback("127.9.9.9"), 1);
 	ck_assert_int_eq(ls_http_is_loopback("::1"), 1);
@@ -49,9 +50,8 @@ START_TEST(loopback_is_known)
 	ck_assert_int_eq(ls_http_is_loopback("::"), 0);
 	ck_assert_int_eq(ls_http_is_loopback("name"), -LS_EPARSE);
 }
-END_TEST
 
-START_TEST(port_files_are_whole)
+LS_TEST(http, port_files_are_whole)
 {
 	char path[300], *text, longest[LS_CONF_VALUE_MAX_BYTES + 16];
 	size_t len;
@@ -67,9 +67,8 @@ START_TEST(port_files_are_whole)
 	longest[sizeof(longest) - 1] = '\0';
 	ck_assert_int_eq(ls_http_write_ports(longest, "x"), -ENAMETOOLONG);
 }
-END_TEST
 
-START_TEST(metrics_are_written_as_the_format_wants)
+LS_TEST(http, metrics_are_written_as_the_format_wants)
 {
 	struct evbuffer *out = evbuffer_new();
 
@@ -84,25 +83,4 @@ START_TEST(metrics_are_written_as_the_format_wants)
 		"# HELP a_total what it is\n# TYPE a_total counter\na_total 3\n"
 		"# HELP b other\n# TYPE b gauge\nb{x=\"a\\\"b\\\\c\\nd\",y=\"\"} 1\n");
 	evbuffer_free(out);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("http");
-	TCase *t = tcase_create("http");
-
-	tcase_add_test(t, addresses_are_split);
-	tcase_add_test(t, loopback_is_known);
-	tcase_add_test(t, port_files_are_whole);
-	tcase_add_test(t, metrics_are_written_as_the_format_wants);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -24,7 +24,9 @@ parse(const char *text)
 	return v;
 }
 
-START_TEST(parse_takes_any_value)
+LS_CASE(json);
+
+LS_TEST(json, parse_takes_any_value)
 {
 	static const char *const texts[] = { "{}", "[1,2]", "\"a\"", "1.5", "null",
 		" true " };
@@ -32,9 +34,8 @@ START_TEST(parse_takes_any_value)
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		json_decref(parse(texts[i]));
 }
-END_TEST
 
-START_TEST(parse_needs_no_terminator)
+LS_TEST(json, parse_needs_no_terminator)
 {
 	const char text[4] = { '[', '1', ']', 'x' };
 	json_t *v = NULL;
@@ -44,7 +45,6 @@ START_TEST(parse_needs_no_terminator)
 	ck_assert_uint_eq(json_array_size(v), 1);
 	json_decref(v);
 }
-END_TEST
 
 static const char *const malformed[] = {
 	"",
@@ -63,7 +63,7 @@ static const char *const malformed[] = {
 	"99999999999999999999",
 };
 
-START_TEST(parse_refuses_malformed)
+LS_TEST_EACH(json, parse_refuses_malformed, malformed)
 {
 	json_t *v = NULL;
 	char err[128] = "";
@@ -76,9 +76,8 @@ START_TEST(parse_refuses_malformed)
 	for (const char *s = err; *s; s++)
 		ck_assert(*s >= ' ');
 }
-END_TEST
 
-START_TEST(parse_limits_depth)
+LS_TEST(json, parse_limits_depth)
 {
 	char text[2 * LS_JSON_DEPTH_MAX + 3];
 	json_t *v = NULL;
@@ -96,9 +95,8 @@ START_TEST(parse_limits_depth)
 		-LS_ELIMIT);
 	ck_assert_str_eq(err, "nested deeper than 32");
 }
-END_TEST
 
-START_TEST(parse_counts_no_brackets_in_strings)
+LS_TEST(json, parse_counts_no_brackets_in_strings)
 {
 	char text[128] = "[\"\\\"";
 
@@ -106,9 +104,8 @@ START_TEST(parse_counts_no_brackets_in_strings)
 	memcpy(text + 4 + LS_JSON_DEPTH_MAX, "\"]", 3);
 	json_decref(parse(text));
 }
-END_TEST
 
-START_TEST(canonical_is_sorted_and_tight)
+LS_TEST(json, canonical_is_sorted_and_tight)
 {
 	json_t *v = parse(
 		"{ \"b\": [1, 0.1, true, null], \"a\": {\"z\": \"\\u00f4\", \"y\": -2} }");
@@ -119,9 +116,8 @@ START_TEST(canonical_is_sorted_and_tight)
 	free(text);
 	json_decref(v);
 }
-END_TEST
 
-START_TEST(digest_is_sha256_of_canonical_text)
+LS_TEST(json, digest_is_sha256_of_canonical_text)
 {
 	json_t *a = parse("[]");
 	json_t *b = parse("{\"x\":1,\"y\":2}");
@@ -139,7 +135,6 @@ START_TEST(digest_is_sha256_of_canonical_text)
 	json_decref(b);
 	json_decref(c);
 }
-END_TEST
 
 static const struct {
 	double v;
@@ -154,7 +149,7 @@ static const struct {
 	{ 5e-324, 1, "4.94065645841247e-324" }, /* the least there is */
 };
 
-START_TEST(number_is_rounded)
+LS_TEST_EACH(json, number_is_rounded, rounded)
 {
 	json_t *v = ls_json_number(rounded[_i].v, rounded[_i].digits);
 	char *text = ls_json_canonical(v);
@@ -163,7 +158,6 @@ START_TEST(number_is_rounded)
 	free(text);
 	json_decref(v);
 }
-END_TEST
 
 /* The n-th allocation of jansson fails. */
 static long allocations_left;
@@ -196,7 +190,7 @@ torture_round(const char *text)
 	return canonical != NULL && rc == 0;
 }
 
-START_TEST(every_allocation_may_fail)
+LS_TEST(json, every_allocation_may_fail)
 {
 	bool done = false;
 
@@ -208,9 +202,8 @@ START_TEST(every_allocation_may_fail)
 	}
 	json_set_alloc_funcs(malloc, free);
 }
-END_TEST
 
-START_TEST(measured_numbers_have_six_digits)
+LS_TEST(json, measured_numbers_have_six_digits)
 {
 	json_t *v = ls_json_real(0.123456789);
 
@@ -220,9 +213,8 @@ START_TEST(measured_numbers_have_six_digits)
 	ck_assert(json_is_null(v));
 	json_decref(v);
 }
-END_TEST
 
-START_TEST(times_are_text_or_null)
+LS_TEST(json, times_are_text_or_null)
 {
 	json_t *v = ls_json_time(1700000000123456);
 
@@ -231,28 +223,4 @@ START_TEST(times_are_text_or_null)
 	v = ls_json_time(0);
 	ck_assert(json_is_null(v));
 	json_decref(v);
-}
-END_TEST
-
-#define COUNT(a) (int)(sizeof(a) / sizeof((a)[0]))
-
-int
-main(void)
-{
-	Suite *s = suite_create("json");
-	TCase *tc = tcase_create("json");
-
-	tcase_add_test(tc, parse_takes_any_value);
-	tcase_add_test(tc, parse_needs_no_terminator);
-	tcase_add_loop_test(tc, parse_refuses_malformed, 0, COUNT(malformed));
-	tcase_add_test(tc, parse_limits_depth);
-	tcase_add_test(tc, parse_counts_no_brackets_in_strings);
-	tcase_add_test(tc, canonical_is_sorted_and_tight);
-	tcase_add_test(tc, digest_is_sha256_of_canonical_text);
-	tcase_add_loop_test(tc, number_is_rounded, 0, COUNT(rounded));
-	tcase_add_test(tc, measured_numbers_have_six_digits);
-	tcase_add_test(tc, times_are_text_or_null);
-	tcase_add_test(tc, every_allocation_may_fail);
-	suite_add_tcase(s, tc);
-	return ls_test_run(s);
 }

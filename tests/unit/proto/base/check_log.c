@@ -58,7 +58,9 @@ count_lines(const char *s)
 	return n;
 }
 
-START_TEST(line_has_priority_module_and_text)
+LS_CASE(log);
+
+LS_TEST(log, line_has_priority_module_and_text)
 {
 	capture_begin();
 	ls_log(LS_LOG_ERR, "uplink", "cannot reach %s:%d", "a", 7);
@@ -67,9 +69,8 @@ START_TEST(line_has_priority_module_and_text)
 	ck_assert_str_eq(capture_end(),
 		"<3>uplink: cannot reach a:7\n<4>spool: full\n<6>main: started\n");
 }
-END_TEST
 
-START_TEST(level_decides_what_is_printed)
+LS_TEST(log, level_decides_what_is_printed)
 {
 	capture_begin();
 	ls_log(LS_LOG_DEBUG, "m", "not by default");
@@ -80,9 +81,8 @@ START_TEST(level_decides_what_is_printed)
 	ls_log(LS_LOG_ERR, "m", "err");
 	ck_assert_str_eq(capture_end(), "<7>m: debug\n<3>m: err\n");
 }
-END_TEST
 
-START_TEST(level_by_name)
+LS_TEST(log, level_by_name)
 {
 	enum ls_log_level level = LS_LOG_DEBUG;
 
@@ -98,18 +98,16 @@ START_TEST(level_by_name)
 	ck_assert_int_eq(ls_log_level_parse("", &level), -LS_EUNKNOWN);
 	ck_assert_int_eq(level, LS_LOG_DEBUG);
 }
-END_TEST
 
-START_TEST(text_is_escaped)
+LS_TEST(log, text_is_escaped)
 {
 	capture_begin();
 	ls_log(LS_LOG_INFO, "m", "peer says %s", "a\n<3>forged: b\x1b[2J\xff");
 	ck_assert_str_eq(capture_end(),
 		"<6>m: peer says a\\x0a<3>forged: b\\x1b[2J\\xff\n");
 }
-END_TEST
 
-START_TEST(long_text_is_cut)
+LS_TEST(log, long_text_is_cut)
 {
 	char text[2 * LS_LOG_LINE_MAX_BYTES];
 
@@ -130,9 +128,8 @@ START_TEST(long_text_is_cut)
 	ck_assert_uint_le(strlen(captured), LS_LOG_LINE_MAX_BYTES);
 	ck_assert_uint_eq(count_lines(captured), 1);
 }
-END_TEST
 
-START_TEST(repeats_are_limited_and_told)
+LS_TEST(log, repeats_are_limited_and_told)
 {
 	struct ls_log_site site = { 0 };
 
@@ -150,9 +147,8 @@ START_TEST(repeats_are_limited_and_told)
 		strstr(captured, "<6>m: later [20 more like this before]\n"));
 	ck_assert_ptr_nonnull(strstr(captured, "<6>m: and later\n"));
 }
-END_TEST
 
-START_TEST(number_suppressed_survives_a_long_line)
+LS_TEST(log, number_suppressed_survives_a_long_line)
 {
 	struct ls_log_site site = { .suppressed = 5 };
 	char text[LS_LOG_LINE_MAX_BYTES];
@@ -165,9 +161,8 @@ START_TEST(number_suppressed_survives_a_long_line)
 	ck_assert_uint_le(strlen(captured), LS_LOG_LINE_MAX_BYTES);
 	ck_assert_ptr_nonnull(strstr(captured, "x [5 more like this before]\n"));
 }
-END_TEST
 
-START_TEST(sites_are_limited_apart)
+LS_TEST(log, sites_are_limited_apart)
 {
 	capture_begin();
 	for (int i = 0; i < 20; i++)
@@ -176,9 +171,8 @@ START_TEST(sites_are_limited_apart)
 	ck_assert_uint_eq(count_lines(capture_end()), LS_LOG_BURST + 1);
 	ck_assert_ptr_nonnull(strstr(captured, "once"));
 }
-END_TEST
 
-START_TEST(errno_is_kept)
+LS_TEST(log, errno_is_kept)
 {
 	capture_begin();
 	errno = ENOENT;
@@ -186,9 +180,8 @@ START_TEST(errno_is_kept)
 	ck_assert_int_eq(errno, ENOENT);
 	(void)capture_end();
 }
-END_TEST
 
-START_TEST(refused_line_is_lost_quietly)
+LS_TEST(log, refused_line_is_lost_quietly)
 {
 	int keep = dup(STDERR_FILENO);
 
@@ -198,7 +191,6 @@ START_TEST(refused_line_is_lost_quietly)
 	ck_assert_int_ge(dup2(keep, STDERR_FILENO), 0);
 	(void)close(keep);
 }
-END_TEST
 
 #define THREADS 4
 #define LINES 200
@@ -214,7 +206,7 @@ log_many(void *arg)
 	return NULL;
 }
 
-START_TEST(lines_of_threads_are_whole)
+LS_TEST(log, lines_of_threads_are_whole)
 {
 	static char texts[THREADS][20] = { "aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb",
 		"cccccccccccccccc", "dddddddddddddddd" };
@@ -234,26 +226,4 @@ START_TEST(lines_of_threads_are_whole)
 		for (size_t i = 7; i < 6 + 16; i++)
 			ck_assert_int_eq(line[i], line[6]);
 	}
-}
-END_TEST
-
-int
-main(void)
-{
-	Suite *s = suite_create("log");
-	TCase *tc = tcase_create("log");
-
-	tcase_add_test(tc, line_has_priority_module_and_text);
-	tcase_add_test(tc, level_decides_what_is_printed);
-	tcase_add_test(tc, level_by_name);
-	tcase_add_test(tc, text_is_escaped);
-	tcase_add_test(tc, long_text_is_cut);
-	tcase_add_test(tc, repeats_are_limited_and_told);
-	tcase_add_test(tc, number_suppressed_survives_a_long_line);
-	tcase_add_test(tc, sites_are_limited_apart);
-	tcase_add_test(tc, errno_is_kept);
-	tcase_add_test(tc, refused_line_is_lost_quietly);
-	tcase_add_test(tc, lines_of_threads_are_whole);
-	suite_add_tcase(s, tc);
-	return ls_test_run(s);
 }

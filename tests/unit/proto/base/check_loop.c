@@ -46,20 +46,20 @@ probe_cb(void *arg)
 		ls_loop_stop(loop);
 }
 
-START_TEST(free_takes_null)
+LS_CASE(loop, setup, teardown);
+
+LS_TEST(loop, free_takes_null)
 {
 	ls_loop_free(NULL);
 	ls_loop_timer_free(NULL);
 }
-END_TEST
 
-START_TEST(run_ends_when_nothing_is_left)
+LS_TEST(loop, run_ends_when_nothing_is_left)
 {
 	ck_assert_int_eq(ls_loop_run(loop), 0);
 }
-END_TEST
 
-START_TEST(stop_before_run_ends_it_at_once)
+LS_TEST(loop, stop_before_run_ends_it_at_once)
 {
 	struct probe p = { .stop_after = 1 };
 
@@ -72,9 +72,8 @@ START_TEST(stop_before_run_ends_it_at_once)
 	ck_assert_int_eq(p.calls, 1);
 	ls_loop_timer_free(p.timer);
 }
-END_TEST
 
-START_TEST(timer_fires_once_not_early)
+LS_TEST(loop, timer_fires_once_not_early)
 {
 	struct probe p = { 0 };
 	uint64_t start = ls_loop_now(loop);
@@ -89,9 +88,8 @@ START_TEST(timer_fires_once_not_early)
 	ck_assert_uint_ge(p.at[0] + 10 * MS, start + 20 * MS);
 	ls_loop_timer_free(p.timer);
 }
-END_TEST
 
-START_TEST(timer_repeats_without_drift)
+LS_TEST(loop, timer_repeats_without_drift)
 {
 	struct probe p = { .stop_after = 5 };
 	uint64_t start = ls_loop_now(loop);
@@ -103,9 +101,8 @@ START_TEST(timer_repeats_without_drift)
 	ck_assert_uint_ge(p.at[4] + 10 * MS, start + 40 * MS);
 	ls_loop_timer_free(p.timer);
 }
-END_TEST
 
-START_TEST(timer_started_again_forgets_the_first)
+LS_TEST(loop, timer_started_again_forgets_the_first)
 {
 	struct probe p = { 0 };
 
@@ -116,9 +113,8 @@ START_TEST(timer_started_again_forgets_the_first)
 	ck_assert_int_eq(p.calls, 1);
 	ls_loop_timer_free(p.timer);
 }
-END_TEST
 
-START_TEST(timer_stopped_does_not_fire)
+LS_TEST(loop, timer_stopped_does_not_fire)
 {
 	struct probe p = { 0 };
 
@@ -130,7 +126,6 @@ START_TEST(timer_stopped_does_not_fire)
 	ck_assert_int_eq(p.calls, 0);
 	ls_loop_timer_free(p.timer);
 }
-END_TEST
 
 static void
 free_itself(void *arg)
@@ -141,7 +136,7 @@ free_itself(void *arg)
 	ls_loop_timer_free(p->timer);
 }
 
-START_TEST(timer_may_free_itself)
+LS_TEST(loop, timer_may_free_itself)
 {
 	struct probe p = { 0 };
 
@@ -150,7 +145,6 @@ START_TEST(timer_may_free_itself)
 	ck_assert_int_eq(ls_loop_run(loop), 0);
 	ck_assert_int_eq(p.calls, 1);
 }
-END_TEST
 
 static void
 stop_itself(void *arg)
@@ -161,7 +155,7 @@ stop_itself(void *arg)
 	ls_loop_timer_stop(p->timer);
 }
 
-START_TEST(timer_may_stop_itself)
+LS_TEST(loop, timer_may_stop_itself)
 {
 	struct probe p = { 0 };
 
@@ -171,7 +165,6 @@ START_TEST(timer_may_stop_itself)
 	ck_assert_int_eq(p.calls, 1);
 	ls_loop_timer_free(p.timer);
 }
-END_TEST
 
 /* Burns a little time inside a turn: the turn's clock must not see it. */
 static void
@@ -186,7 +179,7 @@ turn_cb(void *arg)
 	seen[1] = ls_loop_now(loop);
 }
 
-START_TEST(clock_is_read_once_a_turn)
+LS_TEST(loop, clock_is_read_once_a_turn)
 {
 	uint64_t seen[2];
 	struct ls_loop_timer *t = ls_loop_timer_new(loop, turn_cb, seen);
@@ -197,9 +190,8 @@ START_TEST(clock_is_read_once_a_turn)
 	ck_assert_uint_gt(ls_loop_now(loop), seen[1]); /* outside: read each time */
 	ls_loop_timer_free(t);
 }
-END_TEST
 
-START_TEST(clock_is_read_anew_each_turn)
+LS_TEST(loop, clock_is_read_anew_each_turn)
 {
 	struct probe p = { .stop_after = 3 };
 
@@ -210,7 +202,6 @@ START_TEST(clock_is_read_anew_each_turn)
 	ck_assert_uint_gt(p.at[2], p.at[1]);
 	ls_loop_timer_free(p.timer);
 }
-END_TEST
 
 struct signals {
 	int terms, hups;
@@ -236,7 +227,7 @@ on_hup(void *arg)
 	(void)raise(SIGTERM);
 }
 
-START_TEST(signals_come_to_the_loop)
+LS_TEST(loop, signals_come_to_the_loop)
 {
 	struct signals got = { 0 };
 
@@ -247,9 +238,8 @@ START_TEST(signals_come_to_the_loop)
 	ck_assert_int_eq(got.hups, 1);
 	ck_assert_int_eq(got.terms, 2);
 }
-END_TEST
 
-START_TEST(signals_may_be_left_alone)
+LS_TEST(loop, signals_may_be_left_alone)
 {
 	struct sigaction before, after;
 
@@ -258,7 +248,6 @@ START_TEST(signals_may_be_left_alone)
 	ck_assert_int_eq(sigaction(SIGHUP, NULL, &after), 0);
 	ck_assert(before.sa_handler == after.sa_handler);
 }
-END_TEST
 
 static void
 on_base(evutil_socket_t fd, short what, void *arg)
@@ -268,7 +257,7 @@ on_base(evutil_socket_t fd, short what, void *arg)
 	*(bool *)arg = true;
 }
 
-START_TEST(base_takes_events_of_libevent)
+LS_TEST(loop, base_takes_events_of_libevent)
 {
 	struct timeval now = { 0 };
 	bool called = false;
@@ -278,30 +267,4 @@ START_TEST(base_takes_events_of_libevent)
 		0);
 	ck_assert_int_eq(ls_loop_run(loop), 0);
 	ck_assert(called);
-}
-END_TEST
-
-int
-main(void)
-{
-	Suite *s = suite_create("loop");
-	TCase *tc = tcase_create("loop");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, free_takes_null);
-	tcase_add_test(tc, run_ends_when_nothing_is_left);
-	tcase_add_test(tc, stop_before_run_ends_it_at_once);
-	tcase_add_test(tc, timer_fires_once_not_early);
-	tcase_add_test(tc, timer_repeats_without_drift);
-	tcase_add_test(tc, timer_started_again_forgets_the_first);
-	tcase_add_test(tc, timer_stopped_does_not_fire);
-	tcase_add_test(tc, timer_may_free_itself);
-	tcase_add_test(tc, timer_may_stop_itself);
-	tcase_add_test(tc, clock_is_read_once_a_turn);
-	tcase_add_test(tc, clock_is_read_anew_each_turn);
-	tcase_add_test(tc, signals_come_to_the_loop);
-	tcase_add_test(tc, signals_may_be_left_alone);
-	tcase_add_test(tc, base_takes_events_of_libevent);
-	suite_add_tcase(s, tc);
-	return ls_test_run(s);
 }

@@ -9,7 +9,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-START_TEST(array_grows_by_doubling_and_keeps_its_items)
+LS_CASE(all);
+
+LS_TEST(all, array_grows_by_doubling_and_keeps_its_items)
 {
 	size_t count = 0, capacity = 0;
 	int *items = NULL;
@@ -26,9 +28,8 @@ START_TEST(array_grows_by_doubling_and_keeps_its_items)
 		ck_assert_int_eq(items[i], i);
 	free(items);
 }
-END_TEST
 
-START_TEST(size_that_cannot_be_is_refused_and_nothing_changes)
+LS_TEST(all, size_that_cannot_be_is_refused_and_nothing_changes)
 {
 	size_t capacity = SIZE_MAX / 4;
 	int item = 7, *items = &item;
@@ -39,23 +40,4 @@ START_TEST(size_that_cannot_be_is_refused_and_nothing_changes)
 	ck_assert_uint_eq(capacity, SIZE_MAX / 4);
 	ck_assert_ptr_eq(items, &item);
 	ck_assert_int_eq(item, 7);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("mem");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_test(tc, array_grows_by_doubling_and_keeps_its_items);
-	tcase_add_test(tc, size_that_cannot_be_is_refused_and_nothing_changes);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -43,7 +43,9 @@ expect(int fd, const char *text)
 	ck_assert_int_eq(memcmp(buf, text, (size_t)n), 0);
 }
 
-START_TEST(message_reaches_socket_in_file_system)
+LS_CASE(send);
+
+LS_TEST(send, message_reaches_socket_in_file_system)
 {
 	char path[4096];
 	int fd;
@@ -57,9 +59,8 @@ START_TEST(message_reaches_socket_in_file_system)
 	ck_assert_int_eq(unlink(path), 0);
 	ck_assert_int_eq(ls_notify_send("READY=1"), -ENOENT);
 }
-END_TEST
 
-START_TEST(message_reaches_abstract_socket)
+LS_TEST(send, message_reaches_abstract_socket)
 {
 	char path[64];
 	int fd;
@@ -70,18 +71,16 @@ START_TEST(message_reaches_abstract_socket)
 	expect(fd, "STATUS=well\nWATCHDOG=1");
 	(void)close(fd);
 }
-END_TEST
 
-START_TEST(nobody_to_tell_is_no_failure)
+LS_TEST(send, nobody_to_tell_is_no_failure)
 {
 	unsetenv("NOTIFY_SOCKET");
 	ck_assert_int_eq(ls_notify_send("READY=1"), 0);
 	setenv("NOTIFY_SOCKET", "", 1);
 	ck_assert_int_eq(ls_notify_send("READY=1"), 0);
 }
-END_TEST
 
-START_TEST(impossible_address_is_refused)
+LS_TEST(send, impossible_address_is_refused)
 {
 	char path[200];
 
@@ -93,9 +92,8 @@ START_TEST(impossible_address_is_refused)
 	setenv("NOTIFY_SOCKET", path, 1);
 	ck_assert_int_eq(ls_notify_send("READY=1"), -LS_ERANGE);
 }
-END_TEST
 
-START_TEST(full_queue_does_not_block)
+LS_TEST(send, full_queue_does_not_block)
 {
 	char path[64];
 	int fd, rc = 0;
@@ -107,9 +105,10 @@ START_TEST(full_queue_does_not_block)
 	ck_assert_int_eq(rc, -EAGAIN);
 	(void)close(fd);
 }
-END_TEST
 
-START_TEST(watchdog_is_half_of_what_is_asked_of_this_process)
+LS_CASE(watchdog);
+
+LS_TEST(watchdog, watchdog_is_half_of_what_is_asked_of_this_process)
 {
 	char pid[32];
 
@@ -128,29 +127,4 @@ START_TEST(watchdog_is_half_of_what_is_asked_of_this_process)
 	ck_assert_uint_eq(ls_notify_watchdog_ns(), 0);
 	setenv("WATCHDOG_USEC", "18446744073709551615", 1);
 	ck_assert_uint_eq(ls_notify_watchdog_ns(), 0);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("notify");
-	TCase *send = tcase_create("send");
-	TCase *watchdog = tcase_create("watchdog");
-
-	tcase_add_test(send, message_reaches_socket_in_file_system);
-	tcase_add_test(send, message_reaches_abstract_socket);
-	tcase_add_test(send, nobody_to_tell_is_no_failure);
-	tcase_add_test(send, impossible_address_is_refused);
-	tcase_add_test(send, full_queue_does_not_block);
-	suite_add_tcase(s, send);
-	tcase_add_test(watchdog, watchdog_is_half_of_what_is_asked_of_this_process);
-	suite_add_tcase(s, watchdog);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

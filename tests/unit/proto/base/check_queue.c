@@ -21,13 +21,14 @@ setup(void)
 		numbers[i] = i;
 }
 
-START_TEST(free_takes_null)
+LS_CASE(queue, setup, NULL, .timeout_s = 60);
+
+LS_TEST(queue, free_takes_null)
 {
 	ls_queue_free(NULL, free);
 }
-END_TEST
 
-START_TEST(items_come_out_in_order)
+LS_TEST(queue, items_come_out_in_order)
 {
 	struct ls_queue *q = ls_queue_new(3);
 	void *got[3];
@@ -45,9 +46,8 @@ START_TEST(items_come_out_in_order)
 	ck_assert_uint_eq(ls_queue_take(q, got, 3), 0);
 	ls_queue_free(q, NULL);
 }
-END_TEST
 
-START_TEST(full_queue_refuses)
+LS_TEST(queue, full_queue_refuses)
 {
 	struct ls_queue *q = ls_queue_new(2);
 	void *got[2];
@@ -60,9 +60,8 @@ START_TEST(full_queue_refuses)
 	ck_assert_int_eq(ls_queue_push(q, &numbers[2]), 0);
 	ls_queue_free(q, NULL);
 }
-END_TEST
 
-START_TEST(closed_queue_refuses_but_gives)
+LS_TEST(queue, closed_queue_refuses_but_gives)
 {
 	struct ls_queue *q = ls_queue_new(2);
 	void *got[2];
@@ -77,16 +76,14 @@ START_TEST(closed_queue_refuses_but_gives)
 	ck_assert_uint_eq(ls_queue_take_wait(q, got, 2, UINT64_MAX), 0); /* at once */
 	ls_queue_free(q, NULL);
 }
-END_TEST
 
-START_TEST(open_empty_queue_is_not_done)
+LS_TEST(queue, open_empty_queue_is_not_done)
 {
 	struct ls_queue *q = ls_queue_new(2);
 
 	ck_assert(!ls_queue_is_done(q));
 	ls_queue_free(q, NULL);
 }
-END_TEST
 
 static int freed;
 
@@ -96,7 +93,7 @@ count_free(void *item)
 	freed += *(int *)item;
 }
 
-START_TEST(free_hands_over_what_is_left)
+LS_TEST(queue, free_hands_over_what_is_left)
 {
 	struct ls_queue *q = ls_queue_new(3);
 	void *got[1];
@@ -109,9 +106,8 @@ START_TEST(free_hands_over_what_is_left)
 	ls_queue_free(q, count_free);
 	ck_assert_int_eq(freed, 2 + 3 + 100);
 }
-END_TEST
 
-START_TEST(take_wait_ends_at_its_time)
+LS_TEST(queue, take_wait_ends_at_its_time)
 {
 	struct ls_queue *q = ls_queue_new(1);
 	uint64_t start = ls_clock_mono_ns();
@@ -122,9 +118,8 @@ START_TEST(take_wait_ends_at_its_time)
 	ck_assert_uint_eq(ls_queue_take_wait(q, got, 1, 0), 0);
 	ls_queue_free(q, NULL);
 }
-END_TEST
 
-START_TEST(take_many_takes_what_there_is_when_time_is_over)
+LS_TEST(queue, take_many_takes_what_there_is_when_time_is_over)
 {
 	struct ls_queue *q = ls_queue_new(4);
 	uint64_t start = ls_clock_mono_ns();
@@ -137,9 +132,8 @@ START_TEST(take_many_takes_what_there_is_when_time_is_over)
 	ck_assert_ptr_eq(got[1], &numbers[1]);
 	ls_queue_free(q, NULL);
 }
-END_TEST
 
-START_TEST(take_many_does_not_wait_if_there_are_enough)
+LS_TEST(queue, take_many_does_not_wait_if_there_are_enough)
 {
 	struct ls_queue *q = ls_queue_new(4);
 	void *got[4];
@@ -153,7 +147,6 @@ START_TEST(take_many_does_not_wait_if_there_are_enough)
 	ck_assert_uint_eq(ls_queue_take_many(q, got, 4, 4, UINT64_MAX), 3);
 	ls_queue_free(q, NULL);
 }
-END_TEST
 
 static void *
 push_five(void *arg)
@@ -164,7 +157,7 @@ push_five(void *arg)
 }
 
 /* Whoever missed the one that makes enough would wait for ever. */
-START_TEST(take_many_is_woken_by_the_one_that_makes_enough)
+LS_TEST(queue, take_many_is_woken_by_the_one_that_makes_enough)
 {
 	struct ls_queue *q = ls_queue_new(8);
 	void *got[8];
@@ -181,7 +174,6 @@ START_TEST(take_many_is_woken_by_the_one_that_makes_enough)
 	}
 	ls_queue_free(q, NULL);
 }
-END_TEST
 
 #define PRODUCERS 4
 #define EACH 5000
@@ -216,7 +208,7 @@ join_producers(pthread_t threads[PRODUCERS])
 		ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
 }
 
-START_TEST(many_producers_lose_nothing)
+LS_TEST(queue, many_producers_lose_nothing)
 {
 	struct ls_queue *q = ls_queue_new(64);
 	pthread_t threads[PRODUCERS];
@@ -239,7 +231,6 @@ START_TEST(many_producers_lose_nothing)
 	ck_assert_int_eq(sum, (long)PRODUCERS * EACH * (EACH - 1) / 2);
 	ls_queue_free(q, NULL);
 }
-END_TEST
 
 struct consumer {
 	struct ls_queue *q;
@@ -264,7 +255,7 @@ consume(void *arg)
 		ls_loop_stop(c->loop);
 }
 
-START_TEST(watch_wakes_the_loop)
+LS_TEST(queue, watch_wakes_the_loop)
 {
 	struct consumer c = { .q = ls_queue_new(64), .loop = ls_loop_new() };
 	pthread_t threads[PRODUCERS];
@@ -278,9 +269,8 @@ START_TEST(watch_wakes_the_loop)
 	ls_queue_free(c.q, NULL);
 	ls_loop_free(c.loop);
 }
-END_TEST
 
-START_TEST(watch_sees_what_came_before)
+LS_TEST(queue, watch_sees_what_came_before)
 {
 	struct consumer c = {
 		.q = ls_queue_new(4), .loop = ls_loop_new(), .stop_at = 2
@@ -295,9 +285,8 @@ START_TEST(watch_sees_what_came_before)
 	ls_queue_free(c.q, NULL);
 	ls_loop_free(c.loop);
 }
-END_TEST
 
-START_TEST(close_wakes_the_loop)
+LS_TEST(queue, close_wakes_the_loop)
 {
 	struct consumer c = {
 		.q = ls_queue_new(4), .loop = ls_loop_new(), .stop_at = 1
@@ -310,7 +299,6 @@ START_TEST(close_wakes_the_loop)
 	ls_queue_free(c.q, NULL);
 	ls_loop_free(c.loop);
 }
-END_TEST
 
 static void *
 wait_for_close(void *arg)
@@ -321,7 +309,7 @@ wait_for_close(void *arg)
 	return NULL;
 }
 
-START_TEST(close_wakes_a_waiting_thread)
+LS_TEST(queue, close_wakes_a_waiting_thread)
 {
 	struct ls_queue *q = ls_queue_new(1);
 	uint64_t start = ls_clock_mono_ns();
@@ -332,32 +320,4 @@ START_TEST(close_wakes_a_waiting_thread)
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 	ck_assert_uint_lt(ls_clock_mono_ns() - start, 30000 * MS);
 	ls_queue_free(q, NULL);
-}
-END_TEST
-
-int
-main(void)
-{
-	Suite *s = suite_create("queue");
-	TCase *tc = tcase_create("queue");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, NULL);
-	tcase_add_test(tc, free_takes_null);
-	tcase_add_test(tc, items_come_out_in_order);
-	tcase_add_test(tc, full_queue_refuses);
-	tcase_add_test(tc, closed_queue_refuses_but_gives);
-	tcase_add_test(tc, open_empty_queue_is_not_done);
-	tcase_add_test(tc, free_hands_over_what_is_left);
-	tcase_add_test(tc, take_wait_ends_at_its_time);
-	tcase_add_test(tc, take_many_takes_what_there_is_when_time_is_over);
-	tcase_add_test(tc, take_many_does_not_wait_if_there_are_enough);
-	tcase_add_test(tc, take_many_is_woken_by_the_one_that_makes_enough);
-	tcase_add_test(tc, many_producers_lose_nothing);
-	tcase_add_test(tc, watch_wakes_the_loop);
-	tcase_add_test(tc, watch_sees_what_came_before);
-	tcase_add_test(tc, close_wakes_the_loop);
-	tcase_add_test(tc, close_wakes_a_waiting_thread);
-	suite_add_tcase(s, tc);
-	return ls_test_run(s);
 }

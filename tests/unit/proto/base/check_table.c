@@ -16,8 +16,10 @@ struct item {
 	bool in;
 };
 
+LS_CASE(table);
+
 /* Of the paper's appendix A, and of the authors' published vectors. */
-START_TEST(hash_is_siphash)
+LS_TEST(table, hash_is_siphash)
 {
 	uint8_t secret[16], data[64];
 	size_t i;
@@ -30,11 +32,10 @@ START_TEST(hash_is_siphash)
 	ck_assert_uint_eq(ls_table_hash(secret, data, 0), 0x726fdb47dd0e0e31ull);
 	ck_assert_uint_eq(ls_table_hash(secret, data, 8), 0x93f5f5799a932462ull);
 }
-END_TEST
 
 /* Puts and removals in a scattered order; after each round everything is where it
  * should be. */
-START_TEST(items_are_found_until_they_are_removed)
+LS_TEST(table, items_are_found_until_they_are_removed)
 {
 	struct item *items = calloc(ITEMS, sizeof(*items));
 	struct ls_table t;
@@ -68,33 +69,12 @@ START_TEST(items_are_found_until_they_are_removed)
 	ck_assert_ptr_null(ls_table_find(&t, &items[0].key));
 	free(items);
 }
-END_TEST
 
-START_TEST(tables_hash_apart)
+LS_TEST(table, tables_hash_apart)
 {
 	struct ls_table a, b;
 
 	ls_table_init(&a, 8);
 	ls_table_init(&b, 8);
 	ck_assert_mem_ne(a.secret, b.secret, sizeof(a.secret));
-}
-END_TEST
-
-static Suite *
-table_suite(void)
-{
-	Suite *s = suite_create("table");
-	TCase *tc = tcase_create("table");
-
-	tcase_add_test(tc, hash_is_siphash);
-	tcase_add_test(tc, items_are_found_until_they_are_removed);
-	tcase_add_test(tc, tables_hash_apart);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(table_suite());
 }

@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-START_TEST(copy_fits_or_leaves_dst)
+LS_CASE(text);
+
+LS_TEST(text, copy_fits_or_leaves_dst)
 {
 	char dst[4] = "old";
 
@@ -20,7 +22,6 @@ START_TEST(copy_fits_or_leaves_dst)
 	ck_assert_int_eq(ls_text_copy(dst, 0, ""), -LS_ELIMIT);
 	ck_assert_str_eq(dst, "new");
 }
-END_TEST
 
 static bool
 is_name(const char *s)
@@ -28,7 +29,7 @@ is_name(const char *s)
 	return ls_text_is_name(s, strlen(s), 16);
 }
 
-START_TEST(name_is_utf8_of_1_to_max_bytes)
+LS_TEST(text, name_is_utf8_of_1_to_max_bytes)
 {
 	ck_assert(is_name("worker-3"));
 	ck_assert(is_name("h\xc3\xb4te")); /* U+00F4 */
@@ -38,9 +39,8 @@ START_TEST(name_is_utf8_of_1_to_max_bytes)
 	ck_assert(is_name("0123456789abcdef"));
 	ck_assert(!is_name("0123456789abcdefg"));
 }
-END_TEST
 
-START_TEST(name_has_no_control_characters)
+LS_TEST(text, name_has_no_control_characters)
 {
 	ck_assert(!is_name("a\tb"));
 	ck_assert(!is_name("a\nb"));
@@ -49,7 +49,6 @@ START_TEST(name_has_no_control_characters)
 	ck_assert(!is_name("a\xc2\x9b")); /* C1: CSI */
 	ck_assert(!ls_text_is_name("a\0b", 3, 16));
 }
-END_TEST
 
 /* RFC 3629: what a decoder must refuse. */
 static const char *const malformed[] = {
@@ -74,13 +73,12 @@ static const char *const malformed[] = {
 	"\xe2\x82(",
 };
 
-START_TEST(name_is_never_malformed_utf8)
+LS_TEST_EACH(text, name_is_never_malformed_utf8, malformed)
 {
 	ck_assert(!is_name(malformed[_i]));
 }
-END_TEST
 
-START_TEST(escape_makes_malformed_utf8_plain)
+LS_TEST_EACH(text, escape_makes_malformed_utf8_plain, malformed)
 {
 	char dst[64];
 	size_t n =
@@ -91,7 +89,6 @@ START_TEST(escape_makes_malformed_utf8_plain)
 	for (size_t i = 0; i < n; i++)
 		ck_assert(dst[i] >= ' ' && dst[i] <= '~');
 }
-END_TEST
 
 static const char *
 escaped(const char *s, size_t len)
@@ -102,7 +99,7 @@ escaped(const char *s, size_t len)
 	return dst;
 }
 
-START_TEST(escape_shows_what_acts_on_a_terminal)
+LS_TEST(text, escape_shows_what_acts_on_a_terminal)
 {
 	ck_assert_str_eq(escaped("plain h\xc3\xb4te", 11), "plain h\xc3\xb4te");
 	ck_assert_str_eq(escaped("a\nb\0\x1b[0m\x7f", 9), "a\\x0ab\\x00\\x1b[0m\\x7f");
@@ -113,9 +110,8 @@ START_TEST(escape_shows_what_acts_on_a_terminal)
 	/* a hyphen may stay */
 	ck_assert_str_eq(escaped("\xe2\x80\x90", 3), "\xe2\x80\x90");
 }
-END_TEST
 
-START_TEST(escape_cuts_between_characters)
+LS_TEST(text, escape_cuts_between_characters)
 {
 	char dst[8];
 
@@ -131,9 +127,8 @@ START_TEST(escape_cuts_between_characters)
 	ck_assert_uint_eq(ls_text_escape(dst, 0, "abc", 3), 0);
 	ck_assert_int_eq(dst[0], 'x');
 }
-END_TEST
 
-START_TEST(hex_and_back)
+LS_TEST(text, hex_and_back)
 {
 	const uint8_t bytes[] = { 0x00, 0x7f, 0xab, 0xff };
 	uint8_t back[4] = { 1, 2, 3, 4 };
@@ -144,9 +139,8 @@ START_TEST(hex_and_back)
 	ck_assert_int_eq(ls_text_unhex(back, sizeof(back), "007FabFF"), 0);
 	ck_assert_mem_eq(back, bytes, sizeof(back));
 }
-END_TEST
 
-START_TEST(unhex_refuses_and_leaves_dst)
+LS_TEST(text, unhex_refuses_and_leaves_dst)
 {
 	uint8_t back[2] = { 1, 2 };
 
@@ -157,9 +151,8 @@ START_TEST(unhex_refuses_and_leaves_dst)
 	ck_assert_int_eq(ls_text_unhex(back, 2, ""), -LS_EPARSE);
 	ck_assert(back[0] == 1 && back[1] == 2);
 }
-END_TEST
 
-START_TEST(crockford_writes_the_lowest_bits)
+LS_TEST(text, crockford_writes_the_lowest_bits)
 {
 	char dst[14];
 
@@ -174,7 +167,6 @@ START_TEST(crockford_writes_the_lowest_bits)
 	ls_text_crockford(dst, 13, UINT64_MAX);
 	ck_assert_str_eq(dst, "FZZZZZZZZZZZZ");
 }
-END_TEST
 
 static const struct {
 	int64_t us;
@@ -188,7 +180,7 @@ static const struct {
 	{ 253402300799999000, "9999-12-31T23:59:59.999Z" },
 };
 
-START_TEST(time_and_back)
+LS_TEST_EACH(text, time_and_back, times)
 {
 	char dst[32];
 	int64_t us = 7;
@@ -198,9 +190,8 @@ START_TEST(time_and_back)
 	ck_assert_int_eq(ls_text_parse_time(dst, 0, &us), 0);
 	ck_assert_int_eq(us, times[_i].us);
 }
-END_TEST
 
-START_TEST(time_cuts_to_ms_and_to_four_digit_years)
+LS_TEST(text, time_cuts_to_ms_and_to_four_digit_years)
 {
 	char dst[32];
 
@@ -213,7 +204,6 @@ START_TEST(time_cuts_to_ms_and_to_four_digit_years)
 	ls_text_time(dst, INT64_MAX);
 	ck_assert_str_eq(dst, "9999-12-31T23:59:59.999Z");
 }
-END_TEST
 
 static const struct {
 	const char *text;
@@ -235,14 +225,13 @@ static const struct {
 	{ "-0s", 1000000000000000 },
 };
 
-START_TEST(parse_time_takes)
+LS_TEST_EACH(text, parse_time_takes, parsed)
 {
 	int64_t us = 7;
 
 	ck_assert_int_eq(ls_text_parse_time(parsed[_i].text, 1000000000000000, &us), 0);
 	ck_assert_msg(us == parsed[_i].us, "%s: %" PRId64, parsed[_i].text, us);
 }
-END_TEST
 
 static const char *const not_times[] = {
 	"",
@@ -284,7 +273,7 @@ static const char *const not_times[] = {
 	"02026-11-20T13:22:11Z",
 };
 
-START_TEST(parse_time_refuses)
+LS_TEST_EACH(text, parse_time_refuses, not_times)
 {
 	int64_t us = 7;
 
@@ -292,40 +281,11 @@ START_TEST(parse_time_refuses)
 		not_times[_i]);
 	ck_assert_int_eq(us, 7);
 }
-END_TEST
 
-START_TEST(parse_time_relative_stays_in_range)
+LS_TEST(text, parse_time_relative_stays_in_range)
 {
 	int64_t us = 7;
 
 	ck_assert_int_eq(ls_text_parse_time("-1s", INT64_MIN, &us), -LS_EPARSE);
 	ck_assert_int_eq(us, 7);
-}
-END_TEST
-
-#define COUNT(a) (int)(sizeof(a) / sizeof((a)[0]))
-
-int
-main(void)
-{
-	Suite *s = suite_create("text");
-	TCase *tc = tcase_create("text");
-
-	tcase_add_test(tc, copy_fits_or_leaves_dst);
-	tcase_add_test(tc, name_is_utf8_of_1_to_max_bytes);
-	tcase_add_test(tc, name_has_no_control_characters);
-	tcase_add_loop_test(tc, name_is_never_malformed_utf8, 0, COUNT(malformed));
-	tcase_add_loop_test(tc, escape_makes_malformed_utf8_plain, 0, COUNT(malformed));
-	tcase_add_test(tc, escape_shows_what_acts_on_a_terminal);
-	tcase_add_test(tc, escape_cuts_between_characters);
-	tcase_add_test(tc, hex_and_back);
-	tcase_add_test(tc, unhex_refuses_and_leaves_dst);
-	tcase_add_test(tc, crockford_writes_the_lowest_bits);
-	tcase_add_loop_test(tc, time_and_back, 0, COUNT(times));
-	tcase_add_test(tc, time_cuts_to_ms_and_to_four_digit_years);
-	tcase_add_loop_test(tc, parse_time_takes, 0, COUNT(parsed));
-	tcase_add_loop_test(tc, parse_time_refuses, 0, COUNT(not_times));
-	tcase_add_test(tc, parse_time_relative_stays_in_range);
-	suite_add_tcase(s, tc);
-	return ls_test_run(s);
 }

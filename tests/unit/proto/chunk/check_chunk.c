@@ -75,7 +75,9 @@ teardown(void)
 
 /* --- what comes back ------------------------------------------------------ */
 
-START_TEST(every_kind_of_value_comes_back_bit_for_bit)
+LS_CASE(lossless, setup, teardown);
+
+LS_TEST(lossless, every_kind_of_value_comes_back_bit_for_bit)
 {
 	const double odd[] = { 0.0, -0.0, NAN, chunk_table_double(0x7ff8000000001234),
 		chunk_table_double(0xfff4000000000001), INFINITY, -INFINITY, 0x1p63,
@@ -98,9 +100,8 @@ START_TEST(every_kind_of_value_comes_back_bit_for_bit)
 		(void)round_trip();
 	}
 }
-END_TEST
 
-START_TEST(one_odd_value_among_decimals_comes_back)
+LS_TEST(lossless, one_odd_value_among_decimals_comes_back)
 {
 	const double odd[] = { NAN, INFINITY, -0.0, 0x1p63, 1.0 / 3, DBL_TRUE_MIN };
 	size_t i, r, plain;
@@ -119,9 +120,8 @@ START_TEST(one_odd_value_among_decimals_comes_back)
 			chunk_table.value[r] = keep;
 		}
 }
-END_TEST
 
-START_TEST(missing_values_come_back_as_missing)
+LS_TEST(lossless, missing_values_come_back_as_missing)
 {
 	size_t c, r, len;
 
@@ -143,9 +143,8 @@ START_TEST(missing_values_come_back_as_missing)
 	len = round_trip();
 	ck_assert_uint_lt(len, 160);
 }
-END_TEST
 
-START_TEST(times_come_back_and_may_stand_still)
+LS_TEST(lossless, times_come_back_and_may_stand_still)
 {
 	chunk_table_make(4, 0);
 	chunk_table.t_mono_ns[1] = chunk_table.t_mono_ns[0];
@@ -154,9 +153,8 @@ START_TEST(times_come_back_and_may_stand_still)
 	chunk_table.t_mono_ns[0] = chunk_table.t_mono_ns[1] = 0;
 	(void)round_trip();
 }
-END_TEST
 
-START_TEST(any_table_comes_back)
+LS_TEST(lossless, any_table_comes_back)
 {
 	size_t i;
 
@@ -165,11 +163,10 @@ START_TEST(any_table_comes_back)
 		(void)round_trip();
 	}
 }
-END_TEST
 
 /* --- what it costs -------------------------------------------------------- */
 
-START_TEST(some_columns_are_as_in_the_whole)
+LS_TEST(lossless, some_columns_are_as_in_the_whole)
 {
 	bool wanted[LS_SERIES_PER_GROUP_MAX] = { false };
 	struct ls_chunk_table t;
@@ -199,9 +196,10 @@ START_TEST(some_columns_are_as_in_the_whole)
 		}
 	}
 }
-END_TEST
 
-START_TEST(columns_that_stand_still_cost_their_value_only)
+LS_CASE(cost, setup, teardown);
+
+LS_TEST(cost, columns_that_stand_still_cost_their_value_only)
 {
 	size_t one, all;
 
@@ -211,9 +209,8 @@ START_TEST(columns_that_stand_still_cost_their_value_only)
 	all = round_trip();
 	ck_assert_uint_le(all - one, 2 * (CHUNK_TABLE_COLUMNS - 1)); /* 15 bits each */
 }
-END_TEST
 
-START_TEST(what_cannot_be_pressed_grows_little)
+LS_TEST(cost, what_cannot_be_pressed_grows_little)
 {
 	size_t i;
 
@@ -222,9 +219,8 @@ START_TEST(what_cannot_be_pressed_grows_little)
 		chunk_table.value[i] = chunk_table_double(chunk_table_random());
 	ck_assert_uint_le(round_trip(), 8 * 60 * 8 + 8 * 60 / 3);
 }
-END_TEST
 
-START_TEST(an_outlier_costs_little)
+LS_TEST(cost, an_outlier_costs_little)
 {
 	size_t plain, r;
 
@@ -237,9 +233,8 @@ START_TEST(an_outlier_costs_little)
 		chunk_table.value[r] -= 1000000; /* a reset */
 	ck_assert_uint_le(round_trip(), plain + 12);
 }
-END_TEST
 
-START_TEST(nothing_is_allocated_after_the_codec)
+LS_TEST(cost, nothing_is_allocated_after_the_codec)
 {
 	struct ls_chunk_table back;
 	size_t i, len, before = allocations, taken;
@@ -265,11 +260,12 @@ START_TEST(nothing_is_allocated_after_the_codec)
 		ck_assert_uint_eq(taken, 0);
 	}
 }
-END_TEST
 
 /* --- golden --------------------------------------------------------------- */
 
-START_TEST(golden_chunk_is_read_as_ever)
+LS_CASE(golden, setup, teardown);
+
+LS_TEST(golden, golden_chunk_is_read_as_ever)
 {
 	size_t len, c, r;
 	char *golden = ls_test_read(ls_test_source("tests/golden/chunk_v1.bin"), &len);
@@ -298,10 +294,9 @@ START_TEST(golden_chunk_is_read_as_ever)
 	(void)round_trip();
 	free(golden);
 }
-END_TEST
 
 /* The example of proto/FORMAT.md. */
-START_TEST(golden_example_is_written_as_ever)
+LS_TEST(golden, golden_example_is_written_as_ever)
 {
 	size_t want, len;
 	char *golden =
@@ -312,40 +307,4 @@ START_TEST(golden_example_is_written_as_ever)
 	ck_assert_uint_eq(len, want);
 	ck_assert_mem_eq(buf, golden, len);
 	free(golden);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("chunk");
-	TCase *t = tcase_create("lossless");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, every_kind_of_value_comes_back_bit_for_bit);
-	tcase_add_test(t, one_odd_value_among_decimals_comes_back);
-	tcase_add_test(t, missing_values_come_back_as_missing);
-	tcase_add_test(t, times_come_back_and_may_stand_still);
-	tcase_add_test(t, any_table_comes_back);
-	tcase_add_test(t, some_columns_are_as_in_the_whole);
-	suite_add_tcase(s, t);
-	t = tcase_create("cost");
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, columns_that_stand_still_cost_their_value_only);
-	tcase_add_test(t, what_cannot_be_pressed_grows_little);
-	tcase_add_test(t, an_outlier_costs_little);
-	tcase_add_test(t, nothing_is_allocated_after_the_codec);
-	suite_add_tcase(s, t);
-	t = tcase_create("golden");
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, golden_chunk_is_read_as_ever);
-	tcase_add_test(t, golden_example_is_written_as_ever);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -28,16 +28,17 @@ teardown(void)
 	codec = NULL;
 }
 
-START_TEST(codec_within_limits_only)
+LS_CASE(encode, setup, teardown);
+
+LS_TEST(encode, codec_within_limits_only)
 {
 	ck_assert_ptr_null(ls_chunk_codec_new(LS_SERIES_PER_GROUP_MAX + 1, 1));
 	ck_assert_ptr_null(ls_chunk_codec_new(1, LS_CHUNK_ROWS_MAX + 1));
 	ck_assert_ptr_null(ls_chunk_codec_new(1, 0));
 	ls_chunk_codec_free(NULL);
 }
-END_TEST
 
-START_TEST(impossible_tables_are_refused)
+LS_TEST(encode, impossible_tables_are_refused)
 {
 	size_t len;
 
@@ -59,10 +60,9 @@ START_TEST(impossible_tables_are_refused)
 	ck_assert_int_eq(ls_chunk_encode(codec, &chunk_table, buf, sizeof(buf), &len),
 		-LS_ERANGE);
 }
-END_TEST
 
 /* Every size too small is told, and no byte beyond it written. */
-START_TEST(a_buffer_too_small_is_told)
+LS_TEST(encode, a_buffer_too_small_is_told)
 {
 	size_t len, i, unused;
 	uint8_t *small;
@@ -85,9 +85,8 @@ START_TEST(a_buffer_too_small_is_told)
 	ck_assert_int_eq(ls_chunk_encode(codec, &chunk_table, small, len, &unused), 0);
 	free(small);
 }
-END_TEST
 
-START_TEST(a_body_beyond_the_limit_is_not_made)
+LS_TEST(encode, a_body_beyond_the_limit_is_not_made)
 {
 	static uint8_t large[2 * LS_CHUNK_BODY_MAX_BYTES];
 	size_t i, len;
@@ -102,7 +101,6 @@ START_TEST(a_body_beyond_the_limit_is_not_made)
 	ck_assert_int_eq(
 		ls_chunk_encode(codec, &chunk_table, large, sizeof(large), &len), 0);
 }
-END_TEST
 
 static int
 decode(size_t len)
@@ -151,7 +149,9 @@ encode_small(void)
 	return len;
 }
 
-START_TEST(every_changed_bit_is_seen)
+LS_CASE(decode, setup, teardown);
+
+LS_TEST(decode, every_changed_bit_is_seen)
 {
 	size_t len = encode_small(), i;
 
@@ -162,9 +162,8 @@ START_TEST(every_changed_bit_is_seen)
 	}
 	ck_assert_int_eq(decode(len), 0);
 }
-END_TEST
 
-START_TEST(a_later_format_is_told_apart)
+LS_TEST(decode, a_later_format_is_told_apart)
 {
 	size_t len = encode_small();
 
@@ -175,9 +174,8 @@ START_TEST(a_later_format_is_told_apart)
 	ck_assert_int_eq(decode(1), -LS_EPARSE);
 	ck_assert_int_eq(decode(0), -LS_EPARSE);
 }
-END_TEST
 
-START_TEST(what_is_larger_than_the_codec_is_refused)
+LS_TEST(decode, what_is_larger_than_the_codec_is_refused)
 {
 	struct ls_chunk_codec *narrow = ls_chunk_codec_new(1, CHUNK_TABLE_ROWS);
 	struct ls_chunk_codec *low = ls_chunk_codec_new(2, 4);
@@ -192,9 +190,8 @@ START_TEST(what_is_larger_than_the_codec_is_refused)
 	ls_chunk_codec_free(narrow);
 	ls_chunk_codec_free(low);
 }
-END_TEST
 
-START_TEST(a_sound_checksum_does_not_make_sense)
+LS_TEST(decode, a_sound_checksum_does_not_make_sense)
 {
 	size_t len = encode_small(), i;
 
@@ -221,7 +218,6 @@ START_TEST(a_sound_checksum_does_not_make_sense)
 		ck_assert_int_eq(decode(i), -LS_EPARSE); /* cut short */
 	}
 }
-END_TEST
 
 /* Bits of a body by hand, lowest first: pairs of a value and a width, ended by a width
  * of 0. */
@@ -261,7 +257,7 @@ decode_bits(size_t rows, size_t columns, const uint64_t (*bits)[2])
 		}             \
 	}
 
-START_TEST(bits_that_make_no_sense_are_refused)
+LS_TEST(decode, bits_that_make_no_sense_are_refused)
 {
 	/* Two rows at time 0, standing still: 7 bits of length, 1 bit constant. */
 	ck_assert_int_eq(decode_bits(2, 0, BITS(STILL)), 0);
@@ -312,9 +308,8 @@ START_TEST(bits_that_make_no_sense_are_refused)
 					 { 1, 2 }, { 4, 3 })),
 		-LS_EPARSE);
 }
-END_TEST
 
-START_TEST(any_bytes_with_a_sound_checksum_are_survived)
+LS_TEST(decode, any_bytes_with_a_sound_checksum_are_survived)
 {
 	size_t i, k, len;
 
@@ -326,35 +321,4 @@ START_TEST(any_bytes_with_a_sound_checksum_are_survived)
 		seal(len);
 		ck_assert_int_ne(decode(len), -LS_ECORRUPT);
 	}
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("chunk_refuse");
-	TCase *t = tcase_create("encode");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, codec_within_limits_only);
-	tcase_add_test(t, impossible_tables_are_refused);
-	tcase_add_test(t, a_buffer_too_small_is_told);
-	tcase_add_test(t, a_body_beyond_the_limit_is_not_made);
-	suite_add_tcase(s, t);
-	t = tcase_create("decode");
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, every_changed_bit_is_seen);
-	tcase_add_test(t, a_later_format_is_told_apart);
-	tcase_add_test(t, what_is_larger_than_the_codec_is_refused);
-	tcase_add_test(t, a_sound_checksum_does_not_make_sense);
-	tcase_add_test(t, bits_that_make_no_sense_are_refused);
-	tcase_add_test(t, any_bytes_with_a_sound_checksum_are_survived);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

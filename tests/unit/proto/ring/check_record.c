@@ -33,7 +33,9 @@ good(void)
 	};
 }
 
-START_TEST(good_record_passes)
+LS_CASE(record);
+
+LS_TEST(record, good_record_passes)
 {
 	struct ls_record r = good();
 	const char *why = "untouched";
@@ -42,15 +44,13 @@ START_TEST(good_record_passes)
 	ck_assert_str_eq(why, "untouched");
 	ck_assert_int_eq(ls_record_check(&r, NULL), 0);
 }
-END_TEST
 
-START_TEST(empty_record_passes)
+LS_TEST(record, empty_record_passes)
 {
 	struct ls_record r = { 0 };
 
 	ck_assert_int_eq(ls_record_check(&r, NULL), 0);
 }
-END_TEST
 
 /* What is spoiled in a good record, and what is said of it; NULL: it must still pass.
  */
@@ -110,7 +110,7 @@ spoil_case(struct ls_record *r, int i)
 	return NULL;
 }
 
-START_TEST(spoiled_record_is_refused_with_its_reason)
+LS_TEST_LOOP(record, spoiled_record_is_refused_with_its_reason, 0, CASE_COUNT)
 {
 	struct ls_record r = good();
 	const char *want = spoil_case(&r, _i);
@@ -119,7 +119,6 @@ START_TEST(spoiled_record_is_refused_with_its_reason)
 	ck_assert_int_eq(ls_record_check(&r, &why), want ? -LS_ERANGE : 0);
 	ck_assert_pstr_eq(why, want);
 }
-END_TEST
 
 /* xorshift64*: the same bytes on every run. */
 static uint64_t
@@ -145,7 +144,7 @@ assert_usable(const struct ls_record *r)
 	}
 }
 
-START_TEST(any_bytes_are_checked_safely)
+LS_TEST(record, any_bytes_are_checked_safely)
 {
 	uint64_t state = 1;
 	int passed = 0;
@@ -167,9 +166,8 @@ START_TEST(any_bytes_are_checked_safely)
 	}
 	ck_assert_int_gt(passed, 0);
 }
-END_TEST
 
-START_TEST(names_and_back)
+LS_TEST(record, names_and_back)
 {
 	for (unsigned i = 0; i < LS_PHASE_COUNT; i++)
 		ck_assert_int_eq(ls_phase_by_name(ls_phase_name(i)), (int)i);
@@ -181,9 +179,8 @@ START_TEST(names_and_back)
 	ck_assert_str_eq(ls_barrier_name(LS_BARRIER_DCN), "dcn");
 	ck_assert_str_eq(ls_work_name(LS_WORK_TOKENS), "tokens");
 }
-END_TEST
 
-START_TEST(unknown_names_are_refused)
+LS_TEST(record, unknown_names_are_refused)
 {
 	ck_assert_ptr_null(ls_phase_name(LS_PHASE_COUNT));
 	ck_assert_ptr_null(ls_barrier_name(LS_BARRIER_COUNT));
@@ -191,22 +188,4 @@ START_TEST(unknown_names_are_refused)
 	ck_assert_int_eq(ls_phase_by_name("sleep"), -LS_EUNKNOWN);
 	ck_assert_int_eq(ls_barrier_by_name(""), -LS_EUNKNOWN);
 	ck_assert_int_eq(ls_work_by_name("Tokens"), -LS_EUNKNOWN);
-}
-END_TEST
-
-int
-main(void)
-{
-	Suite *s = suite_create("record");
-	TCase *tc = tcase_create("record");
-
-	tcase_add_test(tc, good_record_passes);
-	tcase_add_test(tc, empty_record_passes);
-	tcase_add_loop_test(tc, spoiled_record_is_refused_with_its_reason, 0,
-		CASE_COUNT);
-	tcase_add_test(tc, any_bytes_are_checked_safely);
-	tcase_add_test(tc, names_and_back);
-	tcase_add_test(tc, unknown_names_are_refused);
-	suite_add_tcase(s, tc);
-	return ls_test_run(s);
 }

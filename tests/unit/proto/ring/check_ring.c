@@ -62,7 +62,9 @@ put_u64(uint8_t *p, uint64_t v)
 	memcpy(p, &v, sizeof(v));
 }
 
-START_TEST(header_of_version_1_is_read)
+LS_CASE(ring, setup, teardown);
+
+LS_TEST(ring, header_of_version_1_is_read)
 {
 	ck_assert_int_eq(parse_header(), 0);
 	ck_assert_uint_eq(header.header_bytes, 4096);
@@ -88,9 +90,8 @@ START_TEST(header_of_version_1_is_read)
 		"LOCKSTEP_ATTEMPT=2\nMEGASCALE_SLICE_ID=1\nTPU_CHIPS_PER_HOST_BOUNDS=2,2,1\n");
 	ck_assert_uint_eq(header.head, 1);
 }
-END_TEST
 
-START_TEST(slot_of_version_1_is_read)
+LS_TEST(ring, slot_of_version_1_is_read)
 {
 	ck_assert_int_eq(parse_slot(), 0);
 	ck_assert_uint_eq(record.step, 41);
@@ -117,9 +118,8 @@ START_TEST(slot_of_version_1_is_read)
 	ck_assert_uint_eq(record.peer[1].recv_wait_ns, UINT64_MAX);
 	ck_assert_uint_eq(record.peer[1].send_wait_ns, 120000);
 }
-END_TEST
 
-START_TEST(live_slot_is_read)
+LS_TEST(ring, live_slot_is_read)
 {
 	struct ls_ring_live live;
 
@@ -128,9 +128,8 @@ START_TEST(live_slot_is_read)
 	ck_assert_uint_eq(live.phase, LS_PHASE_COMPUTE);
 	ck_assert_uint_eq(live.since_mono_ns, 1040000000);
 }
-END_TEST
 
-START_TEST(live_slot_in_the_making_is_stale)
+LS_TEST(ring, live_slot_in_the_making_is_stale)
 {
 	struct ls_ring_live live = { 7, 7, 7 };
 	uint8_t *p = golden + LS_RING_LIVE_OFFSET;
@@ -149,9 +148,8 @@ START_TEST(live_slot_in_the_making_is_stale)
 		-LS_EPARSE);
 	ck_assert_uint_eq(live.step, 7);
 }
-END_TEST
 
-START_TEST(what_is_no_ring_is_refused)
+LS_TEST(ring, what_is_no_ring_is_refused)
 {
 	struct ls_ring_header before = header;
 
@@ -167,9 +165,8 @@ START_TEST(what_is_no_ring_is_refused)
 	ck_assert_int_eq(parse_header(), -LS_EVERSION);
 	ck_assert_mem_eq(&before, &header, sizeof(header));
 }
-END_TEST
 
-START_TEST(impossible_sizes_are_refused)
+LS_TEST(ring, impossible_sizes_are_refused)
 {
 	static const uint32_t bad[][2] = {
 		{ 12, 4095 },
@@ -198,9 +195,8 @@ START_TEST(impossible_sizes_are_refused)
 	}
 	ck_assert_int_eq(parse_header(), 0);
 }
-END_TEST
 
-START_TEST(larger_header_and_slot_of_this_version_are_read)
+LS_TEST(ring, larger_header_and_slot_of_this_version_are_read)
 {
 	uint8_t larger[LS_RING_SLOT_BYTES + 64] = { 0 };
 
@@ -213,9 +209,8 @@ START_TEST(larger_header_and_slot_of_this_version_are_read)
 		0);
 	ck_assert_uint_eq(record.step, 41);
 }
-END_TEST
 
-START_TEST(impossible_workers_are_refused)
+LS_TEST(ring, impossible_workers_are_refused)
 {
 	static const struct {
 		uint32_t at, value;
@@ -244,9 +239,8 @@ START_TEST(impossible_workers_are_refused)
 	put_u32(golden + 88, 0); /* world not known */
 	ck_assert_int_eq(parse_header(), 0);
 }
-END_TEST
 
-START_TEST(names_must_be_terminated_text)
+LS_TEST(ring, names_must_be_terminated_text)
 {
 	static const size_t at[] = { 104, 232, 296, 360 };
 	static const size_t size[] = { 128, 64, 64, 128 };
@@ -270,9 +264,8 @@ START_TEST(names_must_be_terminated_text)
 	memset(golden + LS_RING_ENV_OFFSET, 'x', LS_RING_ENV_MAX_BYTES);
 	ck_assert_int_eq(parse_header(), -LS_ERANGE);
 }
-END_TEST
 
-START_TEST(unknown_provenance_is_none)
+LS_TEST(ring, unknown_provenance_is_none)
 {
 	golden[96] = LS_RING_FROM_COUNT;
 	golden[97] = 255;
@@ -280,9 +273,8 @@ START_TEST(unknown_provenance_is_none)
 	ck_assert_uint_eq(header.from[0], LS_RING_FROM_NONE);
 	ck_assert_uint_eq(header.from[1], LS_RING_FROM_NONE);
 }
-END_TEST
 
-START_TEST(slot_of_another_lap_or_in_the_making_is_stale)
+LS_TEST(ring, slot_of_another_lap_or_in_the_making_is_stale)
 {
 	struct ls_record before = record;
 
@@ -306,9 +298,8 @@ START_TEST(slot_of_another_lap_or_in_the_making_is_stale)
 		-LS_EPARSE);
 	ck_assert_mem_eq(&before, &record, sizeof(record));
 }
-END_TEST
 
-START_TEST(impossible_slots_are_refused)
+LS_TEST(ring, impossible_slots_are_refused)
 {
 	static const struct {
 		uint32_t at;
@@ -336,9 +327,8 @@ START_TEST(impossible_slots_are_refused)
 	}
 	ck_assert_int_eq(parse_slot(), 0);
 }
-END_TEST
 
-START_TEST(impossible_counts_are_refused)
+LS_TEST(ring, impossible_counts_are_refused)
 {
 	slot()[32] = LS_BARRIERS_MAX + 1;
 	ck_assert_int_eq(parse_slot(), -LS_ERANGE);
@@ -351,52 +341,17 @@ START_TEST(impossible_counts_are_refused)
 	slot()[36] = LS_BARRIER_COUNT;
 	ck_assert_int_eq(parse_slot(), -LS_ERANGE);
 }
-END_TEST
 
-START_TEST(unknown_kind_of_work_is_dropped)
+LS_TEST(ring, unknown_kind_of_work_is_dropped)
 {
 	slot()[33] = 0xff;
 	ck_assert_int_eq(parse_slot(), 0);
 	ck_assert_uint_eq(record.work_mask, (1u << LS_WORK_COUNT) - 1);
 }
-END_TEST
 
-START_TEST(unmarked_phase_is_zero_whatever_its_bytes)
+LS_TEST(ring, unmarked_phase_is_zero_whatever_its_bytes)
 {
 	put_u64(slot() + 48 + 8 * LS_PHASE_GC, 5000);
 	ck_assert_int_eq(parse_slot(), 0);
 	ck_assert_uint_eq(record.phase_ns[LS_PHASE_GC], 0);
-}
-END_TEST
-
-static Suite *
-ring_suite(void)
-{
-	Suite *s = suite_create("ring");
-	TCase *t = tcase_create("ring");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, header_of_version_1_is_read);
-	tcase_add_test(t, slot_of_version_1_is_read);
-	tcase_add_test(t, live_slot_is_read);
-	tcase_add_test(t, live_slot_in_the_making_is_stale);
-	tcase_add_test(t, what_is_no_ring_is_refused);
-	tcase_add_test(t, impossible_sizes_are_refused);
-	tcase_add_test(t, larger_header_and_slot_of_this_version_are_read);
-	tcase_add_test(t, impossible_workers_are_refused);
-	tcase_add_test(t, names_must_be_terminated_text);
-	tcase_add_test(t, unknown_provenance_is_none);
-	tcase_add_test(t, slot_of_another_lap_or_in_the_making_is_stale);
-	tcase_add_test(t, impossible_slots_are_refused);
-	tcase_add_test(t, impossible_counts_are_refused);
-	tcase_add_test(t, unknown_kind_of_work_is_dropped);
-	tcase_add_test(t, unmarked_phase_is_zero_whatever_its_bytes);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(ring_suite());
 }

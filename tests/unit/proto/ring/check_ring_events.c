@@ -37,7 +37,9 @@ parse(void)
 	return ls_ring_parse_events(block, LS_RING_EVENTS_BYTES, &events);
 }
 
-START_TEST(golden_ring_has_the_block_behind_its_header)
+LS_CASE(ring_events, setup, teardown);
+
+LS_TEST(ring_events, golden_ring_has_the_block_behind_its_header)
 {
 	struct ls_ring_header header;
 	struct ls_ring_live live;
@@ -55,9 +57,8 @@ START_TEST(golden_ring_has_the_block_behind_its_header)
 	ck_assert_uint_eq(record.step, 41);
 	ck_assert_int_eq(parse(), 0);
 }
-END_TEST
 
-START_TEST(counters_and_functions_of_the_golden_ring)
+LS_TEST(ring_events, counters_and_functions_of_the_golden_ring)
 {
 	unsigned i;
 
@@ -74,9 +75,8 @@ START_TEST(counters_and_functions_of_the_golden_ring)
 	ck_assert_str_eq(events.function[1].name, "Trainer.update");
 	ck_assert_uint_eq(events.function[1].compiles, 1);
 }
-END_TEST
 
-START_TEST(fewer_bytes_than_a_block_are_none)
+LS_TEST(ring_events, fewer_bytes_than_a_block_are_none)
 {
 	const struct ls_ring_events before = events;
 
@@ -85,9 +85,8 @@ START_TEST(fewer_bytes_than_a_block_are_none)
 	ck_assert_int_eq(ls_ring_parse_events(block, 0, &events), -LS_EPARSE);
 	ck_assert_mem_eq(&events, &before, sizeof(events));
 }
-END_TEST
 
-START_TEST(functions_without_a_name_are_left_out_and_counted)
+LS_TEST(ring_events, functions_without_a_name_are_left_out_and_counted)
 {
 	static const char *const bad[] = { "", "a\nb", "\xff\xfe", "\x1b[31m" };
 	size_t i;
@@ -109,9 +108,8 @@ START_TEST(functions_without_a_name_are_left_out_and_counted)
 	ck_assert_uint_eq(events.bad_names, LS_RING_FUNCTIONS_MAX);
 	ck_assert_uint_eq(events.counter[0], UINT64_MAX);
 }
-END_TEST
 
-START_TEST(every_counter_is_a_metric_of_a_job)
+LS_TEST(ring_events, every_counter_is_a_metric_of_a_job)
 {
 	unsigned i;
 
@@ -124,27 +122,4 @@ START_TEST(every_counter_is_a_metric_of_a_job)
 		ck_assert_int_eq(m->kind, LS_METRIC_KIND_COUNTER);
 		ck_assert(fabs(unit - (strcmp(m->unit, "s") == 0 ? 1e9 : 1)) < 0.5);
 	}
-}
-END_TEST
-
-static Suite *
-ring_events_suite(void)
-{
-	Suite *s = suite_create("ring_events");
-	TCase *tc = tcase_create("ring_events");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, golden_ring_has_the_block_behind_its_header);
-	tcase_add_test(tc, counters_and_functions_of_the_golden_ring);
-	tcase_add_test(tc, fewer_bytes_than_a_block_are_none);
-	tcase_add_test(tc, functions_without_a_name_are_left_out_and_counted);
-	tcase_add_test(tc, every_counter_is_a_metric_of_a_job);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(ring_events_suite());
 }

@@ -6,7 +6,9 @@
 #include <string.h>
 #include "tests/support/harness.h"
 
-START_TEST(renewed_has_its_new_budget)
+LS_CASE(arena);
+
+LS_TEST(arena, renewed_has_its_new_budget)
 {
 	struct ls_arena *a = ls_arena_new(64, 64);
 
@@ -24,9 +26,8 @@ START_TEST(renewed_has_its_new_budget)
 	ck_assert(ls_arena_refused(a));
 	ls_arena_free(a);
 }
-END_TEST
 
-START_TEST(arena_gives_aligned_pieces_that_do_not_overlap)
+LS_TEST(arena, arena_gives_aligned_pieces_that_do_not_overlap)
 {
 	struct ls_arena *a = ls_arena_new(64, 65536);
 	unsigned char *p[50];
@@ -44,9 +45,8 @@ START_TEST(arena_gives_aligned_pieces_that_do_not_overlap)
 	ck_assert(!ls_arena_refused(a));
 	ls_arena_free(a);
 }
-END_TEST
 
-START_TEST(arena_refuses_beyond_its_budget_and_says_so)
+LS_TEST(arena, arena_refuses_beyond_its_budget_and_says_so)
 {
 	struct ls_arena *a = ls_arena_new(100, 1000);
 
@@ -57,9 +57,8 @@ START_TEST(arena_refuses_beyond_its_budget_and_says_so)
 	ck_assert(ls_arena_refused(a));
 	ls_arena_free(a);
 }
-END_TEST
 
-START_TEST(arena_refuses_sizes_that_overflow)
+LS_TEST(arena, arena_refuses_sizes_that_overflow)
 {
 	struct ls_arena *a = ls_arena_new(100, 1000);
 
@@ -68,9 +67,8 @@ START_TEST(arena_refuses_sizes_that_overflow)
 	ck_assert(ls_arena_refused(a));
 	ls_arena_free(a);
 }
-END_TEST
 
-START_TEST(arena_clears_arrays)
+LS_TEST(arena, arena_clears_arrays)
 {
 	struct ls_arena *a = ls_arena_new(256, 256);
 	unsigned char *p = ls_arena_take(a, 64), *q;
@@ -82,27 +80,4 @@ START_TEST(arena_clears_arrays)
 		ck_assert_uint_eq(q[i], 0);
 	ls_arena_free(a);
 	ls_arena_free(NULL);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("arena");
-	TCase *t = tcase_create("arena");
-
-	tcase_add_test(t, renewed_has_its_new_budget);
-
-	tcase_add_test(t, arena_gives_aligned_pieces_that_do_not_overlap);
-	tcase_add_test(t, arena_refuses_beyond_its_budget_and_says_so);
-	tcase_add_test(t, arena_refuses_sizes_that_overflow);
-	tcase_add_test(t, arena_clears_arrays);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

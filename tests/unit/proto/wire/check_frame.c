@@ -12,7 +12,9 @@
 static const uint8_t req[] = { 0, 'S', 'P', 0, 0, 0x30, 0, 0 },
 		     rep[] = { 0, 'S', 'P', 0, 0, 0x31, 0, 0 };
 
-START_TEST(each_side_takes_the_greeting_of_the_other)
+LS_CASE(frame);
+
+LS_TEST(frame, each_side_takes_the_greeting_of_the_other)
 {
 	uint8_t ours[LS_FRAME_GREETING_BYTES];
 
@@ -25,9 +27,8 @@ START_TEST(each_side_takes_the_greeting_of_the_other)
 	ck_assert_int_eq(ls_frame_check_greeting(LS_FRAME_REQ, rep), -LS_EUNKNOWN);
 	ck_assert_int_eq(ls_frame_check_greeting(LS_FRAME_REP, req), -LS_EUNKNOWN);
 }
-END_TEST
 
-START_TEST(other_greetings_are_none)
+LS_TEST(frame, other_greetings_are_none)
 {
 	uint8_t greeting[LS_FRAME_GREETING_BYTES];
 	size_t i;
@@ -43,9 +44,8 @@ START_TEST(other_greetings_are_none)
 			i == 4 || i == 5 ? -LS_EUNKNOWN : -LS_EPARSE);
 	}
 }
-END_TEST
 
-START_TEST(lengths_are_bounded)
+LS_TEST(frame, lengths_are_bounded)
 {
 	uint8_t field[LS_FRAME_LENGTH_BYTES];
 	size_t bytes = 77;
@@ -60,9 +60,8 @@ START_TEST(lengths_are_bounded)
 	memset(field, 0xff, sizeof(field)); /* a sum that would wrap */
 	ck_assert_int_eq(ls_frame_length(field, 8, 0x12345, &bytes), -LS_ELIMIT);
 }
-END_TEST
 
-START_TEST(routes_end_with_a_marked_word)
+LS_TEST(frame, routes_end_with_a_marked_word)
 {
 	uint8_t message[LS_FRAME_ROUTE_MAX_BYTES + 4] = { 0 };
 	size_t at, bytes;
@@ -84,9 +83,8 @@ START_TEST(routes_end_with_a_marked_word)
 	}
 	ck_assert_int_eq(ls_frame_route(message, 0, &bytes), -LS_EPARSE);
 }
-END_TEST
 
-START_TEST(ids_come_back_as_they_were_put)
+LS_TEST(frame, ids_come_back_as_they_were_put)
 {
 	static const uint32_t ids[] = { 0, 1, 0x01020304, 0x7fffffff, 0x80000000,
 		0xffffffff };
@@ -102,9 +100,8 @@ START_TEST(ids_come_back_as_they_were_put)
 	ls_frame_put_id(word, 0x01020304);
 	ck_assert_mem_eq(word, "\x81\2\3\4", sizeof(word));
 }
-END_TEST
 
-START_TEST(a_reply_begins_with_an_id)
+LS_TEST(frame, a_reply_begins_with_an_id)
 {
 	uint8_t word[LS_FRAME_ID_BYTES] = { 0x80 };
 	uint32_t id = 77;
@@ -115,27 +112,4 @@ START_TEST(a_reply_begins_with_an_id)
 	word[0] = 0x7f;
 	ck_assert_int_eq(ls_frame_id(word, sizeof(word), &id), -LS_EPARSE);
 	ck_assert_uint_eq(id, 77);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("frame");
-	TCase *t = tcase_create("frame");
-
-	tcase_add_test(t, each_side_takes_the_greeting_of_the_other);
-	tcase_add_test(t, other_greetings_are_none);
-	tcase_add_test(t, lengths_are_bounded);
-	tcase_add_test(t, routes_end_with_a_marked_word);
-	tcase_add_test(t, ids_come_back_as_they_were_put);
-	tcase_add_test(t, a_reply_begins_with_an_id);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

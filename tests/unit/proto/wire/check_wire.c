@@ -49,7 +49,9 @@ assert_item(const struct ls_wire_item *item, const char *golden)
 	free(buf);
 }
 
-START_TEST(item_keeps_every_field_and_its_golden_bytes)
+LS_CASE(item);
+
+LS_TEST(item, item_keeps_every_field_and_its_golden_bytes)
 {
 	struct ls_record records[WIRE_EXAMPLE_RECORDS];
 	struct ls_wire_item item = wire_example_steps(records);
@@ -60,9 +62,8 @@ START_TEST(item_keeps_every_field_and_its_golden_bytes)
 	item = wire_example_end();
 	assert_item(&item, "tests/golden/item_end.bin");
 }
-END_TEST
 
-START_TEST(item_refuses_to_pack_what_is_too_much)
+LS_TEST(item, item_refuses_to_pack_what_is_too_much)
 {
 	struct ls_record r = { 0 };
 	struct ls_wire_item item = { .seq = 1, .kind = LS_WIRE_STEPS, .records = &r };
@@ -73,10 +74,9 @@ START_TEST(item_refuses_to_pack_what_is_too_much)
 	item.count = LS_RECORDS_PER_ITEM_MAX + 1;
 	ck_assert_int_eq(ls_wire_item_pack(&item, &buf, &len), -LS_ELIMIT);
 }
-END_TEST
 
 /* The largest records there can be, as many as the agent puts into one item. */
-START_TEST(item_of_the_largest_records_fits)
+LS_TEST(item, item_of_the_largest_records_fits)
 {
 	struct ls_record *r = calloc(LS_STEPS_PER_ITEM, sizeof(*r));
 	struct ls_wire_item item = { .seq = UINT64_MAX,
@@ -115,9 +115,8 @@ START_TEST(item_of_the_largest_records_fits)
 	free(buf);
 	free(r);
 }
-END_TEST
 
-START_TEST(item_cut_short_is_refused)
+LS_TEST(item, item_cut_short_is_refused)
 {
 	struct ls_record records[WIRE_EXAMPLE_RECORDS];
 	struct ls_wire_item item = wire_example_steps(records), back;
@@ -135,7 +134,6 @@ START_TEST(item_cut_short_is_refused)
 	}
 	free(buf);
 }
-END_TEST
 
 /* Packs a message as it is, valid or not, and gives the answer of ls_wire_item_unpack.
  */
@@ -157,7 +155,7 @@ unpack_raw(const Lockstep__Item *m)
 
 static uint8_t raw_id[LS_RING_ID_BYTES];
 
-START_TEST(item_with_impossible_contents_is_refused)
+LS_TEST(item, item_with_impossible_contents_is_refused)
 {
 	int64_t one[] = { 1, 1 };
 	uint64_t duration[] = { 5, 5 }, ns_plus1[] = { 1, 1 };
@@ -199,9 +197,8 @@ START_TEST(item_with_impossible_contents_is_refused)
 	ns_plus1[1] = UINT64_MAX;
 	ck_assert_int_eq(unpack_raw(&m), -LS_ERANGE); /* longer than the step */
 }
-END_TEST
 
-START_TEST(item_with_impossible_columns_is_refused)
+LS_TEST(item, item_with_impossible_columns_is_refused)
 {
 	int64_t one[] = { 1 }, enter[] = { INT64_MAX };
 	uint64_t duration[] = { 5 }, inside[] = { UINT64_MAX };
@@ -279,9 +276,10 @@ START_TEST(item_with_impossible_columns_is_refused)
 	rank[0] = UINT32_MAX;
 	ck_assert_int_eq(unpack_raw(&m), -LS_ERANGE);
 }
-END_TEST
 
-START_TEST(report_keeps_every_field_and_its_golden_bytes)
+LS_CASE(report);
+
+LS_TEST(report, report_keeps_every_field_and_its_golden_bytes)
 {
 	struct ls_wire_report r = wire_example_report(), back;
 	struct ls_wire_item gap = wire_example_gap();
@@ -319,7 +317,6 @@ START_TEST(report_keeps_every_field_and_its_golden_bytes)
 	free(buf);
 	free(bytes);
 }
-END_TEST
 
 /* Packs the example after one change and gives the answer of ls_wire_report_unpack. */
 static int
@@ -338,7 +335,7 @@ unpack_report(const struct ls_wire_report *r)
 	return rc;
 }
 
-START_TEST(report_with_impossible_contents_is_refused)
+LS_TEST(report, report_with_impossible_contents_is_refused)
 {
 	struct ls_wire_report good = wire_example_report(), r = good;
 	struct ls_wire_worker w = *good.workers;
@@ -412,9 +409,8 @@ START_TEST(report_with_impossible_contents_is_refused)
 	r.item_count = 1;
 	ck_assert_int_eq(unpack_report(&r), -LS_ELIMIT);
 }
-END_TEST
 
-START_TEST(worker_says_where_its_steps_come_from)
+LS_TEST(report, worker_says_where_its_steps_come_from)
 {
 	struct ls_wire_report r = wire_example_report(), back;
 	struct ls_wire_worker w = *r.workers;
@@ -430,9 +426,8 @@ START_TEST(worker_says_where_its_steps_come_from)
 	ls_wire_report_clear(&back);
 	free(buf);
 }
-END_TEST
 
-START_TEST(report_too_large_is_not_packed)
+LS_TEST(report, report_too_large_is_not_packed)
 {
 	struct ls_wire_report r = wire_example_report();
 	struct ls_wire_bytes items[16];
@@ -448,9 +443,8 @@ START_TEST(report_too_large_is_not_packed)
 	ck_assert_int_eq(ls_wire_report_pack(&r, &buf, &len), -LS_ELIMIT);
 	free(bytes);
 }
-END_TEST
 
-START_TEST(report_keeps_series_and_its_golden_bytes)
+LS_TEST(report, report_keeps_series_and_its_golden_bytes)
 {
 	struct ls_wire_report r = wire_example_report_series(), back;
 	struct ls_wire_chunk_item lost = wire_example_lost();
@@ -486,9 +480,8 @@ START_TEST(report_keeps_series_and_its_golden_bytes)
 	ls_wire_report_clear(&back);
 	free(buf);
 }
-END_TEST
 
-START_TEST(report_with_impossible_series_is_refused)
+LS_TEST(report, report_with_impossible_series_is_refused)
 {
 	struct ls_wire_report good = wire_example_report_series(), r = good;
 	struct ls_wire_zoomed z[LS_GROUPS_MAX + 1] = { good.zoomed[0] };
@@ -528,10 +521,9 @@ START_TEST(report_with_impossible_series_is_refused)
 	r.chunk_item_count = LS_CHUNK_ITEMS_PER_REPORT_MAX + 1;
 	ck_assert_int_eq(ls_wire_report_pack(&r, &buf, &len), -LS_ELIMIT);
 }
-END_TEST
 
 /* A name server's or metadata server's odd answer may not cost the whole report. */
-START_TEST(report_escapes_an_identity_that_is_no_name)
+LS_TEST(report, report_escapes_an_identity_that_is_no_name)
 {
 	struct ls_wire_report r = wire_example_report_series(), back;
 	struct ls_wire_identity id = r.identity[0];
@@ -547,10 +539,9 @@ START_TEST(report_escapes_an_identity_that_is_no_name)
 	ls_wire_report_clear(&back);
 	free(buf);
 }
-END_TEST
 
 /* All lists full, of the smallest entries: the memory to decode them is granted. */
-START_TEST(report_with_full_lists_is_read)
+LS_TEST(report, report_with_full_lists_is_read)
 {
 	struct ls_wire_report r = wire_example_report_series(), back;
 	struct ls_wire_worker w[LS_WORKERS_PER_REPORT_MAX];
@@ -594,10 +585,9 @@ START_TEST(report_with_full_lists_is_read)
 	ls_wire_report_clear(&back);
 	free(buf);
 }
-END_TEST
 
 /* A thousand empty submessages are cheap to send: they must not be dear to read. */
-START_TEST(report_that_inflates_is_refused)
+LS_TEST(report, report_that_inflates_is_refused)
 {
 	const size_t len = LS_REPORT_MAX_BYTES;
 	uint8_t *buf = malloc(len + 1);
@@ -612,9 +602,8 @@ START_TEST(report_that_inflates_is_refused)
 	ck_assert_int_eq(ls_wire_report_unpack(buf, len + 1, &r, &why), -LS_ELIMIT);
 	free(buf);
 }
-END_TEST
 
-START_TEST(unknown_version_is_told_apart)
+LS_TEST(report, unknown_version_is_told_apart)
 {
 	const uint8_t two[] = { 1 << 3, 2 };
 	struct ls_wire_report r;
@@ -624,9 +613,10 @@ START_TEST(unknown_version_is_told_apart)
 		-LS_EVERSION);
 	ck_assert_int_eq(ls_wire_ack_unpack(two, sizeof(two), &a, &why), -LS_EVERSION);
 }
-END_TEST
 
-START_TEST(ack_keeps_every_field_and_its_golden_bytes)
+LS_CASE(ack);
+
+LS_TEST(ack, ack_keeps_every_field_and_its_golden_bytes)
 {
 	struct ls_wire_ack a = wire_example_ack(), back;
 	uint8_t *buf;
@@ -638,9 +628,8 @@ START_TEST(ack_keeps_every_field_and_its_golden_bytes)
 	ck_assert_mem_eq(&back, &a, sizeof(a));
 	free(buf);
 }
-END_TEST
 
-START_TEST(ack_keeps_series_and_its_golden_bytes)
+LS_TEST(ack, ack_keeps_series_and_its_golden_bytes)
 {
 	struct ls_wire_ack a = wire_example_ack_series(), back;
 	uint8_t *buf;
@@ -663,9 +652,8 @@ START_TEST(ack_keeps_series_and_its_golden_bytes)
 	a.need_dictionary_count = LS_GROUPS_MAX + 1;
 	ck_assert_int_eq(ls_wire_ack_pack(&a, &buf, &len), -LS_ELIMIT);
 }
-END_TEST
 
-START_TEST(ack_with_impossible_contents_is_refused)
+LS_TEST(ack, ack_with_impossible_contents_is_refused)
 {
 	struct ls_wire_ack good = wire_example_ack(), a = good, back;
 	uint8_t *buf;
@@ -686,44 +674,4 @@ START_TEST(ack_with_impossible_contents_is_refused)
 	a = good;
 	a.need_count = LS_RINGS_MAX + 1;
 	ck_assert_int_eq(ls_wire_ack_pack(&a, &buf, &len), -LS_ELIMIT);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("wire");
-	TCase *t = tcase_create("item");
-
-	tcase_add_test(t, item_keeps_every_field_and_its_golden_bytes);
-	tcase_add_test(t, item_refuses_to_pack_what_is_too_much);
-	tcase_add_test(t, item_of_the_largest_records_fits);
-	tcase_add_test(t, item_cut_short_is_refused);
-	tcase_add_test(t, item_with_impossible_contents_is_refused);
-	tcase_add_test(t, item_with_impossible_columns_is_refused);
-	suite_add_tcase(s, t);
-	t = tcase_create("report");
-	tcase_add_test(t, report_keeps_every_field_and_its_golden_bytes);
-	tcase_add_test(t, report_with_impossible_contents_is_refused);
-	tcase_add_test(t, worker_says_where_its_steps_come_from);
-	tcase_add_test(t, report_keeps_series_and_its_golden_bytes);
-	tcase_add_test(t, report_with_impossible_series_is_refused);
-	tcase_add_test(t, report_escapes_an_identity_that_is_no_name);
-	tcase_add_test(t, report_with_full_lists_is_read);
-	tcase_add_test(t, report_too_large_is_not_packed);
-	tcase_add_test(t, report_that_inflates_is_refused);
-	tcase_add_test(t, unknown_version_is_told_apart);
-	suite_add_tcase(s, t);
-	t = tcase_create("ack");
-	tcase_add_test(t, ack_keeps_every_field_and_its_golden_bytes);
-	tcase_add_test(t, ack_keeps_series_and_its_golden_bytes);
-	tcase_add_test(t, ack_with_impossible_contents_is_refused);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

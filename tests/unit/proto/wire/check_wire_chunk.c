@@ -67,7 +67,9 @@ assert_item(const struct ls_wire_chunk_item *item, const char *path)
 	free(golden);
 }
 
-START_TEST(chunk_item_keeps_every_field_and_its_golden_bytes)
+LS_CASE(pack);
+
+LS_TEST(pack, chunk_item_keeps_every_field_and_its_golden_bytes)
 {
 	struct ls_wire_chunk_item item = wire_example_dictionary();
 
@@ -77,9 +79,10 @@ START_TEST(chunk_item_keeps_every_field_and_its_golden_bytes)
 	item = wire_example_lost();
 	assert_item(&item, "tests/golden/chunk_lost.bin");
 }
-END_TEST
 
-START_TEST(chunk_item_cut_short_is_refused)
+LS_CASE(unpack);
+
+LS_TEST(unpack, chunk_item_cut_short_is_refused)
 {
 	struct ls_wire_chunk_item items[] = { wire_example_dictionary(),
 		wire_example_chunk(), wire_example_lost() },
@@ -101,10 +104,9 @@ START_TEST(chunk_item_cut_short_is_refused)
 		}
 	}
 }
-END_TEST
 
 /* FNV-1a 64 of the bytes "g\0a\0b\0", computed by hand of the published constants. */
-START_TEST(dictionary_hash_covers_group_names_and_their_borders)
+LS_TEST(pack, dictionary_hash_covers_group_names_and_their_borders)
 {
 	const char *ab[] = { "a", "b" }, *joined[] = { "ab" };
 	const uint8_t bytes[] = { 'g', 0, 'a', 0, 'b', 0 };
@@ -117,7 +119,6 @@ START_TEST(dictionary_hash_covers_group_names_and_their_borders)
 	ck_assert_uint_ne(ls_wire_dictionary_hash("g", joined, 1), h);
 	ck_assert_uint_ne(ls_wire_dictionary_hash("ga", ab + 1, 1), h);
 }
-END_TEST
 
 /* Packs what may be impossible and gives the answer of unpack. */
 static int
@@ -144,7 +145,7 @@ seal_dictionary(struct ls_wire_chunk_item *item)
 		ls_wire_dictionary_hash(item->group, item->series, item->series_count);
 }
 
-START_TEST(dictionary_with_impossible_contents_is_refused)
+LS_TEST(unpack, dictionary_with_impossible_contents_is_refused)
 {
 	struct ls_wire_chunk_item good = wire_example_dictionary(), item = good;
 	const char *series[] = { good.series[0], good.series[1], good.series[0] };
@@ -186,9 +187,8 @@ START_TEST(dictionary_with_impossible_contents_is_refused)
 	seal_dictionary(&item);
 	ck_assert_int_eq(unpack_of(&item), 0);
 }
-END_TEST
 
-START_TEST(the_largest_dictionary_fits_and_no_larger_one)
+LS_TEST(pack, the_largest_dictionary_fits_and_no_larger_one)
 {
 	static char text[LS_SERIES_PER_GROUP_MAX + 1][LS_SERIES_TEXT_MAX_BYTES];
 	static uint8_t buf[LS_CHUNK_ITEM_MAX_BYTES + 1024];
@@ -227,9 +227,8 @@ START_TEST(the_largest_dictionary_fits_and_no_larger_one)
 	ck_assert_int_eq(ls_wire_chunk_item_unpack(buf, len, &back, &why), -LS_ELIMIT);
 	free(d.series);
 }
-END_TEST
 
-START_TEST(chunk_with_impossible_contents_is_refused)
+LS_TEST(unpack, chunk_with_impossible_contents_is_refused)
 {
 	static uint8_t body[LS_CHUNK_BODY_MAX_BYTES + 1];
 	struct ls_wire_chunk_item good = wire_example_chunk(), item = good, back;
@@ -261,9 +260,8 @@ START_TEST(chunk_with_impossible_contents_is_refused)
 	ck_assert_int_eq(ls_wire_chunk_item_pack(&item, body, sizeof(body), &len),
 		-EMSGSIZE);
 }
-END_TEST
 
-START_TEST(loss_with_impossible_contents_is_refused)
+LS_TEST(unpack, loss_with_impossible_contents_is_refused)
 {
 	struct ls_wire_chunk_item good = wire_example_lost(), item = good;
 
@@ -280,7 +278,6 @@ START_TEST(loss_with_impossible_contents_is_refused)
 	item.group[0] = '\x7f';
 	ck_assert_int_eq(unpack_of(&item), -LS_ERANGE);
 }
-END_TEST
 
 static int
 unpack_raw(const uint8_t *buf, size_t len, struct ls_wire_chunk_item *ret_item)
@@ -296,7 +293,7 @@ unpack_raw(const uint8_t *buf, size_t len, struct ls_wire_chunk_item *ret_item)
 	unpack_raw((const uint8_t[]){ __VA_ARGS__ }, \
 		sizeof((const uint8_t[]){ __VA_ARGS__ }), &item)
 
-START_TEST(bytes_that_make_no_sense_are_refused)
+LS_TEST(unpack, bytes_that_make_no_sense_are_refused)
 {
 	struct ls_wire_chunk_item item;
 
@@ -324,9 +321,8 @@ START_TEST(bytes_that_make_no_sense_are_refused)
 				 0xff, 0),
 		-LS_EPARSE);
 }
-END_TEST
 
-START_TEST(what_a_newer_agent_adds_is_passed_over)
+LS_TEST(unpack, what_a_newer_agent_adds_is_passed_over)
 {
 	struct ls_wire_chunk_item item;
 	const uint8_t added[] = { 0x08, 1, 0x22, 0x09, 0x28, 99, /* a new reason */
@@ -339,32 +335,4 @@ START_TEST(what_a_newer_agent_adds_is_passed_over)
 		0);
 	ck_assert_int_eq((int)item.reason, (int)LS_LOST_UNKNOWN);
 	ls_wire_chunk_item_clear(&item);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("wire_chunk");
-	TCase *t = tcase_create("pack");
-
-	tcase_add_test(t, chunk_item_keeps_every_field_and_its_golden_bytes);
-	tcase_add_test(t, dictionary_hash_covers_group_names_and_their_borders);
-	tcase_add_test(t, the_largest_dictionary_fits_and_no_larger_one);
-	suite_add_tcase(s, t);
-	t = tcase_create("unpack");
-	tcase_add_test(t, chunk_item_cut_short_is_refused);
-	tcase_add_test(t, dictionary_with_impossible_contents_is_refused);
-	tcase_add_test(t, chunk_with_impossible_contents_is_refused);
-	tcase_add_test(t, loss_with_impossible_contents_is_refused);
-	tcase_add_test(t, bytes_that_make_no_sense_are_refused);
-	tcase_add_test(t, what_a_newer_agent_adds_is_passed_over);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

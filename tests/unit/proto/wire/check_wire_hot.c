@@ -35,7 +35,9 @@ hot_back(unsigned metric, double value)
 	return v;
 }
 
-START_TEST(hot_values_are_whole_numbers_or_doubles)
+LS_CASE(hot);
+
+LS_TEST(hot, hot_values_are_whole_numbers_or_doubles)
 {
 	const unsigned seconds = LS_METRIC_HOST_CPU_BUSY, bytes = LS_METRIC_HOST_NET_TX;
 	const double odd[] = { -1, 0.5, 9007199254740994.0, 1e300, -1e300, 0,
@@ -51,9 +53,8 @@ START_TEST(hot_values_are_whole_numbers_or_doubles)
 	for (i = 0; i < sizeof(odd) / sizeof(odd[0]); i++)
 		ck_assert(hot_back(bytes, odd[i]) == odd[i]);
 }
-END_TEST
 
-START_TEST(hot_values_in_disorder_are_not_packed)
+LS_TEST(hot, hot_values_in_disorder_are_not_packed)
 {
 	struct ls_wire_hot hot = { .count = 2,
 		.metric = { LS_METRIC_HOST_CPU_BUSY, LS_METRIC_HOST_CPU_BUSY } };
@@ -69,7 +70,6 @@ START_TEST(hot_values_in_disorder_are_not_packed)
 	hot.metric[1] = LS_METRIC_HOST_CPU_IDLE; /* not hot */
 	ck_assert_int_eq(ls_wire_report_pack(&r, &buf, &len), -LS_ERANGE);
 }
-END_TEST
 
 /* A report of nothing but one hot reading, as it is, valid or not. */
 static int
@@ -98,7 +98,7 @@ unpack_hot(const Lockstep__Hot *hot, struct ls_wire_report *ret_report)
 	return rc;
 }
 
-START_TEST(hot_values_that_do_not_fit_their_masks_are_refused)
+LS_TEST(hot, hot_values_that_do_not_fit_their_masks_are_refused)
 {
 	uint64_t value[] = { 7, 2000000, 5 };
 	double odd[] = { 0.5 };
@@ -143,24 +143,4 @@ START_TEST(hot_values_that_do_not_fit_their_masks_are_refused)
 	ck_assert_int_eq(unpack_hot(&hot, &r), 0);
 	ck_assert_uint_eq(r.hot[0].count, 2);
 	ls_wire_report_clear(&r);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("wire_hot");
-	TCase *t = tcase_create("hot");
-
-	tcase_add_test(t, hot_values_are_whole_numbers_or_doubles);
-	tcase_add_test(t, hot_values_in_disorder_are_not_packed);
-	tcase_add_test(t, hot_values_that_do_not_fit_their_masks_are_refused);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -32,7 +32,9 @@ usual(const ProtobufCMessageDescriptor *type, const void *buf, size_t len)
 	return ls_wire_unpack_usual(type, buf, len, arena);
 }
 
-START_TEST(golden_messages_are_usual)
+LS_CASE(wire_unpack, setup, teardown);
+
+LS_TEST(wire_unpack, golden_messages_are_usual)
 {
 	static const struct {
 		const ProtobufCMessageDescriptor *type;
@@ -62,9 +64,8 @@ START_TEST(golden_messages_are_usual)
 		free(buf);
 	}
 }
-END_TEST
 
-START_TEST(what_is_cut_is_not_taken_for_whole)
+LS_TEST(wire_unpack, what_is_cut_is_not_taken_for_whole)
 {
 	size_t len, cut;
 	char *buf = ls_test_read(ls_test_source("tests/golden/item_steps.bin"), &len);
@@ -85,10 +86,9 @@ START_TEST(what_is_cut_is_not_taken_for_whole)
 	}
 	free(buf);
 }
-END_TEST
 
 /* Each is left to protobuf-c; what that makes of it is its own affair. */
-START_TEST(unusual_messages_are_left)
+LS_TEST(wire_unpack, unusual_messages_are_left)
 {
 	static const struct {
 		const ProtobufCMessageDescriptor *type;
@@ -138,9 +138,8 @@ START_TEST(unusual_messages_are_left)
 		ck_assert_msg(usual(left[i].type, left[i].bytes, left[i].len) == NULL,
 			"case %zu", i);
 }
-END_TEST
 
-START_TEST(numbers_of_any_width_are_read)
+LS_TEST(wire_unpack, numbers_of_any_width_are_read)
 {
 	static const uint8_t hot[] = { 0x08, 0xff, 0xff, 0xff, 0xff, 0x0f, 0x10, 0x03,
 		0x22, 0x0b, 0x01, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
@@ -156,9 +155,8 @@ START_TEST(numbers_of_any_width_are_read)
 	ck_assert_uint_eq(m->value[1], UINT64_MAX);
 	ck_assert_uint_eq(m->n_odd, 0);
 }
-END_TEST
 
-START_TEST(what_has_no_room_is_left)
+LS_TEST(wire_unpack, what_has_no_room_is_left)
 {
 	uint8_t buf[260] = { 0x12, 0x80, 0x02 };
 
@@ -166,27 +164,4 @@ START_TEST(what_has_no_room_is_left)
 	arena = ls_arena_new(64, 64);
 	ck_assert_ptr_null(usual(&lockstep__report__descriptor, buf, sizeof(buf) - 1));
 	ck_assert(ls_arena_refused(arena));
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("wire_unpack");
-	TCase *t = tcase_create("wire_unpack");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, golden_messages_are_usual);
-	tcase_add_test(t, what_is_cut_is_not_taken_for_whole);
-	tcase_add_test(t, unusual_messages_are_left);
-	tcase_add_test(t, numbers_of_any_width_are_read);
-	tcase_add_test(t, what_has_no_room_is_left);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

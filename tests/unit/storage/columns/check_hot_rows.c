@@ -101,7 +101,9 @@ round_trip(void)
 	return len;
 }
 
-START_TEST(counters_of_hosts_come_back_and_take_few_bytes)
+LS_CASE(kept, setup, teardown);
+
+LS_TEST(kept, counters_of_hosts_come_back_and_take_few_bytes)
 {
 	double at[20][4] = { { 0 } };
 	size_t h, t, k;
@@ -123,7 +125,6 @@ START_TEST(counters_of_hosts_come_back_and_take_few_bytes)
 		}
 	ck_assert_uint_lt(round_trip(), 1200 * 4 * 2);
 }
-END_TEST
 
 static double
 random_double(void)
@@ -144,7 +145,7 @@ random_double(void)
 	return v;
 }
 
-START_TEST(any_values_come_back_bit_for_bit)
+LS_TEST(kept, any_values_come_back_bit_for_bit)
 {
 	size_t round, k, n;
 
@@ -174,10 +175,9 @@ START_TEST(any_values_come_back_bit_for_bit)
 		round_trip();
 	}
 }
-END_TEST
 
 /* A value that is no decimal does not spoil its column. */
-START_TEST(a_value_that_is_none_stands_apart)
+LS_TEST(kept, a_value_that_is_none_stands_apart)
 {
 	size_t i, clean, len;
 
@@ -190,9 +190,10 @@ START_TEST(a_value_that_is_none_stands_apart)
 	len = round_trip();
 	ck_assert_uint_lt(len, clean + 100);
 }
-END_TEST
 
-START_TEST(what_is_no_event_is_refused)
+LS_CASE(refused, setup, teardown);
+
+LS_TEST(refused, what_is_no_event_is_refused)
 {
 	const uint8_t *body;
 	size_t len;
@@ -211,9 +212,8 @@ START_TEST(what_is_no_event_is_refused)
 	ck_assert_int_eq(ls_hot_rows_add(codec, 6, 0, &c), -LS_ERANGE); /* no end */
 	ck_assert_int_eq(ls_hot_rows_encode(codec, &body, &len), 0);
 }
-END_TEST
 
-START_TEST(a_full_table_takes_no_more)
+LS_TEST(kept, a_full_table_takes_no_more)
 {
 	struct ls_store_counters c = { .host = "h", .count = 1, .value = { 5 } };
 	const uint8_t *body;
@@ -229,7 +229,6 @@ START_TEST(a_full_table_takes_no_more)
 	(void)ls_hot_rows_events(other, &n);
 	ck_assert_uint_eq(n, LS_UNIT_EVENTS_MAX);
 }
-END_TEST
 
 static void
 make_small(void)
@@ -256,7 +255,7 @@ decode(const uint8_t *body, size_t len)
 	return rc;
 }
 
-START_TEST(damage_is_told)
+LS_TEST(refused, damage_is_told)
 {
 	const uint8_t *body;
 	uint8_t copy[1024];
@@ -294,9 +293,8 @@ START_TEST(damage_is_told)
 	seal_body(copy, len);
 	ck_assert_int_eq(decode(copy, len), -LS_EPARSE);
 }
-END_TEST
 
-START_TEST(the_format_is_the_golden_one)
+LS_TEST(kept, the_format_is_the_golden_one)
 {
 	const uint8_t *body;
 	char *golden;
@@ -310,26 +308,4 @@ START_TEST(the_format_is_the_golden_one)
 	ck_assert_uint_eq(len, golden_len);
 	ck_assert_mem_eq(body, golden, len);
 	free(golden);
-}
-END_TEST
-
-int
-main(void)
-{
-	Suite *suite = suite_create("hot_rows");
-	TCase *kept = tcase_create("every value is bit for bit what came");
-	TCase *refused = tcase_create("what is no table, or damaged, is refused");
-
-	tcase_add_checked_fixture(kept, setup, teardown);
-	tcase_add_test(kept, counters_of_hosts_come_back_and_take_few_bytes);
-	tcase_add_test(kept, any_values_come_back_bit_for_bit);
-	tcase_add_test(kept, a_value_that_is_none_stands_apart);
-	tcase_add_test(kept, a_full_table_takes_no_more);
-	tcase_add_test(kept, the_format_is_the_golden_one);
-	suite_add_tcase(suite, kept);
-	tcase_add_checked_fixture(refused, setup, teardown);
-	tcase_add_test(refused, what_is_no_event_is_refused);
-	tcase_add_test(refused, damage_is_told);
-	suite_add_tcase(suite, refused);
-	return ls_test_run(suite);
 }

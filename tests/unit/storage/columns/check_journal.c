@@ -107,7 +107,9 @@ see(void *arg, const struct ls_journal_entry *e)
 	return s->count == s->stop_at ? -ECANCELED : 0;
 }
 
-START_TEST(what_is_put_is_read)
+LS_CASE(body, setup, teardown);
+
+LS_TEST(body, what_is_put_is_read)
 {
 	struct seen s = { 0 };
 	const struct ls_journal_entry *e = s.entry;
@@ -150,9 +152,8 @@ START_TEST(what_is_put_is_read)
 	ck_assert_uint_eq(e[4].u.ring.high, 13);
 	ck_assert_int_eq(e[4].u.ring.t_us, T - 5);
 }
-END_TEST
 
-START_TEST(positions_alone_are_the_same)
+LS_TEST(body, positions_alone_are_the_same)
 {
 	struct seen all = { 0 }, s = { 0 };
 
@@ -177,9 +178,8 @@ START_TEST(positions_alone_are_the_same)
 	ck_assert_int_eq(ls_journal_read_positions(journal.data, journal.len, see, &s),
 		-LS_ECORRUPT);
 }
-END_TEST
 
-START_TEST(the_bytes_are_the_golden_ones)
+LS_TEST(body, the_bytes_are_the_golden_ones)
 {
 	size_t len;
 	char *golden;
@@ -190,9 +190,8 @@ START_TEST(the_bytes_are_the_golden_ones)
 	ck_assert_mem_eq(journal.data, golden, len);
 	free(golden);
 }
-END_TEST
 
-START_TEST(an_empty_body_and_one_made_again_are_right)
+LS_TEST(body, an_empty_body_and_one_made_again_are_right)
 {
 	struct seen s = { 0 };
 	size_t len;
@@ -210,9 +209,8 @@ START_TEST(an_empty_body_and_one_made_again_are_right)
 	ck_assert_int_eq(ls_journal_read(journal.data, journal.len, see, &s), 0);
 	ck_assert_uint_eq(s.count, 5);
 }
-END_TEST
 
-START_TEST(a_visitor_can_stop)
+LS_TEST(body, a_visitor_can_stop)
 {
 	struct seen s = { .stop_at = 2 };
 
@@ -221,9 +219,8 @@ START_TEST(a_visitor_can_stop)
 		-ECANCELED);
 	ck_assert_uint_eq(s.count, 2);
 }
-END_TEST
 
-START_TEST(every_damaged_byte_is_seen_and_nothing_visited)
+LS_TEST(body, every_damaged_byte_is_seen_and_nothing_visited)
 {
 	struct seen s = { 0 };
 	size_t i;
@@ -240,7 +237,6 @@ START_TEST(every_damaged_byte_is_seen_and_nothing_visited)
 			-LS_ECORRUPT);
 	ck_assert_uint_eq(s.count, 0);
 }
-END_TEST
 
 /* The body with a byte changed and the checksum made right. */
 static int
@@ -260,7 +256,7 @@ read_forged(size_t at, uint8_t byte, struct seen *s)
 	return rc;
 }
 
-START_TEST(what_is_not_well_made_is_refused)
+LS_TEST(body, what_is_not_well_made_is_refused)
 {
 	struct seen s = { 0 };
 
@@ -277,9 +273,8 @@ START_TEST(what_is_not_well_made_is_refused)
 	ck_assert_int_eq(read_forged(journal.len - 20, 200, &s), -LS_EPARSE);
 	ck_assert_int_eq(read_forged(12, 0, &s), -LS_ECORRUPT);
 }
-END_TEST
 
-START_TEST(what_reading_would_refuse_is_not_put)
+LS_TEST(body, what_reading_would_refuse_is_not_put)
 {
 	struct ls_store_item item = { .kind = LS_WIRE_STEPS, .count = 0 };
 	struct ls_store_counters c = { .count = LS_HOT_MAX + 1, .host = "h" };
@@ -302,9 +297,8 @@ START_TEST(what_reading_would_refuse_is_not_put)
 	ck_assert_int_eq(ls_journal_put_hot(&journal, 4, T, &c), -EINVAL);
 	ck_assert_uint_eq(journal.count, 1);
 }
-END_TEST
 
-START_TEST(a_full_body_says_so_and_stays_whole)
+LS_TEST(body, a_full_body_says_so_and_stays_whole)
 {
 	struct ls_store_item item = {
 		.kind = LS_WIRE_STEPS, .count = 1, .len = LS_ITEM_MAX_BYTES
@@ -325,11 +319,12 @@ START_TEST(a_full_body_says_so_and_stays_whole)
 		-ECANCELED);
 	free((void *)(uintptr_t)item.data);
 }
-END_TEST
 
 /* --- what is made of a body ----------------------------------------------- */
 
-START_TEST(the_greatest_position_wins)
+LS_CASE(use, setup, teardown);
+
+LS_TEST(use, the_greatest_position_wins)
 {
 	struct ls_positions p;
 	struct ls_store_ledger l = { .seq = 100, .chunk_seq = 1, .t_us = T - 1 };
@@ -358,7 +353,6 @@ START_TEST(the_greatest_position_wins)
 	ck_assert_uint_eq(p.rings[0].high, 14);
 	ls_positions_fini(&p);
 }
-END_TEST
 
 static int
 see_event(void *arg, const struct ls_store_event *e)
@@ -370,7 +364,7 @@ see_event(void *arg, const struct ls_store_event *e)
 	return 0;
 }
 
-START_TEST(events_are_decoded_in_whole_microseconds)
+LS_TEST(use, events_are_decoded_in_whole_microseconds)
 {
 	struct ls_store_event last = { .id = 0 };
 	const struct ls_store_steps *steps = &last.u.steps;
@@ -402,9 +396,8 @@ START_TEST(events_are_decoded_in_whole_microseconds)
 	ck_assert_uint_eq(span.count, 0);
 	ls_span_fini(&span);
 }
-END_TEST
 
-START_TEST(an_item_that_does_not_decode_is_left_out)
+LS_TEST(use, an_item_that_does_not_decode_is_left_out)
 {
 	static const uint8_t junk[] = { 0xff, 0xff, 0xff };
 	struct ls_store_item item = {
@@ -422,9 +415,8 @@ START_TEST(an_item_that_does_not_decode_is_left_out)
 	ck_assert_uint_eq(span.records, 4);
 	ls_span_fini(&span);
 }
-END_TEST
 
-START_TEST(spans_are_rounded_and_what_is_not_measured_stays_so)
+LS_TEST(use, spans_are_rounded_and_what_is_not_measured_stays_so)
 {
 	struct ls_store_map map = { .offset_ns = 400 };
 	struct ls_record r = { .t_begin_ns = 1099,
@@ -447,37 +439,4 @@ START_TEST(spans_are_rounded_and_what_is_not_measured_stays_so)
 	r.duration_ns = LS_PHASE_MAX_NS - 1; /* not up to what would be too long */
 	ls_store_record(&map, &r, &r);
 	ck_assert_uint_eq(r.duration_ns, LS_PHASE_MAX_NS - 1000);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("journal");
-	TCase *t = tcase_create("body"), *u = tcase_create("use");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, what_is_put_is_read);
-	tcase_add_test(t, positions_alone_are_the_same);
-	tcase_add_test(t, the_bytes_are_the_golden_ones);
-	tcase_add_test(t, an_empty_body_and_one_made_again_are_right);
-	tcase_add_test(t, a_visitor_can_stop);
-	tcase_add_test(t, every_damaged_byte_is_seen_and_nothing_visited);
-	tcase_add_test(t, what_is_not_well_made_is_refused);
-	tcase_add_test(t, what_reading_would_refuse_is_not_put);
-	tcase_add_test(t, a_full_body_says_so_and_stays_whole);
-	suite_add_tcase(s, t);
-	tcase_add_checked_fixture(u, setup, teardown);
-	tcase_add_test(u, the_greatest_position_wins);
-	tcase_add_test(u, events_are_decoded_in_whole_microseconds);
-	tcase_add_test(u, an_item_that_does_not_decode_is_left_out);
-	tcase_add_test(u, spans_are_rounded_and_what_is_not_measured_stays_so);
-	suite_add_tcase(s, u);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -97,7 +97,9 @@ make_rows(size_t n, size_t hosts, unsigned kind)
 	}
 }
 
-START_TEST(every_row_comes_back_bit_for_bit)
+LS_CASE(codec, setup, teardown);
+
+LS_TEST_LOOP(codec, every_row_comes_back_bit_for_bit, 0, 4)
 {
 	const size_t counts[] = { 1, 2, 1023, 1024, 1025, 5000, LS_ROLLUP_ROWS_MAX };
 	const struct ls_rollup_row *back;
@@ -110,9 +112,8 @@ START_TEST(every_row_comes_back_bit_for_bit)
 			assert_same(&rows[i], &back[i]);
 	}
 }
-END_TEST
 
-START_TEST(only_the_columns_asked_for_are_read)
+LS_TEST(codec, only_the_columns_asked_for_are_read)
 {
 	const struct ls_rollup_row *back;
 	const uint8_t *body;
@@ -144,7 +145,6 @@ START_TEST(only_the_columns_asked_for_are_read)
 		-LS_ECORRUPT);
 	free(copy);
 }
-END_TEST
 
 /* Encodes n rows and decodes them as columns. */
 static struct ls_rollup_columns
@@ -166,7 +166,7 @@ columns_of(size_t n, unsigned columns)
 	return v;
 }
 
-START_TEST(ids_of_the_body_before_are_known)
+LS_TEST(codec, ids_of_the_body_before_are_known)
 {
 	struct ls_rollup_columns v;
 	const uint8_t *body = NULL;
@@ -195,9 +195,8 @@ START_TEST(ids_of_the_body_before_are_known)
 	free(copy);
 	ck_assert_uint_ne(columns_of(3000, LS_ROLLUP_SUM).keys, keys);
 }
-END_TEST
 
-START_TEST(what_hosts_measure_costs_little)
+LS_TEST(codec, what_hosts_measure_costs_little)
 {
 	const size_t most[] = { 5, 16, 1 }; /* bytes a row; constants less than one */
 	size_t kind, len;
@@ -211,9 +210,8 @@ START_TEST(what_hosts_measure_costs_little)
 		ck_assert_uint_lt(len, most[kind] * 10000);
 	}
 }
-END_TEST
 
-START_TEST(what_are_no_rows_is_refused)
+LS_TEST(codec, what_are_no_rows_is_refused)
 {
 	const uint8_t *body;
 	size_t len, i;
@@ -242,10 +240,9 @@ START_TEST(what_are_no_rows_is_refused)
 			-LS_ERANGE);
 	}
 }
-END_TEST
 
 /* Of few rows (version 2), and of many. */
-START_TEST(damaged_bodies_are_refused)
+LS_TEST_LOOP(codec, damaged_bodies_are_refused, 0, 2)
 {
 	const size_t row_count = _i == 0 ? 40 : 300;
 	const struct ls_rollup_row *back;
@@ -274,10 +271,9 @@ START_TEST(damaged_bodies_are_refused)
 	}
 	free(copy);
 }
-END_TEST
 
 /* A head with a sound checksum that promises too much. */
-START_TEST(heads_that_lie_are_refused)
+LS_TEST(codec, heads_that_lie_are_refused)
 {
 	const struct ls_rollup_row *back;
 	const uint8_t *body;
@@ -301,9 +297,8 @@ START_TEST(heads_that_lie_are_refused)
 			i == 0 ? -LS_ELIMIT : -LS_EPARSE);
 	}
 }
-END_TEST
 
-START_TEST(short_heads_that_lie_are_refused)
+LS_TEST(codec, short_heads_that_lie_are_refused)
 {
 	const struct ls_rollup_row *back;
 	const uint8_t *body;
@@ -327,9 +322,8 @@ START_TEST(short_heads_that_lie_are_refused)
 			-LS_EPARSE);
 	}
 }
-END_TEST
 
-START_TEST(golden_example_is_written_as_ever)
+LS_TEST(codec, golden_example_is_written_as_ever)
 {
 	const uint8_t *body;
 	size_t len, want, count;
@@ -358,11 +352,10 @@ START_TEST(golden_example_is_written_as_ever)
 			memcmp(&back[i].min, &rows[i].min, 3 * sizeof(double)) == 0);
 	free(golden);
 }
-END_TEST
 
 /* --- rows ----------------------------------------------------------------- */
 
-START_TEST(rows_of_one_series_add_up)
+LS_TEST(codec, rows_of_one_series_add_up)
 {
 	struct ls_rollup_row a = { 1, 1, 10, 5, 6, 55 }, b = { 1, 1, 2, 4, 5.5, 9.5 };
 
@@ -374,9 +367,8 @@ START_TEST(rows_of_one_series_add_up)
 	ck_assert_double_eq(a.sum, DBL_MAX);
 	ck_assert_uint_eq(a.count, UINT32_MAX);
 }
-END_TEST
 
-START_TEST(rounding_of_additions_is_taken_from_a_sum)
+LS_TEST(codec, rounding_of_additions_is_taken_from_a_sum)
 {
 	struct ls_rollup_row r = { 1, 1, 3, 0.1, 0.3, 0.1 + 0.2 + 0.3 };
 
@@ -392,7 +384,6 @@ START_TEST(rounding_of_additions_is_taken_from_a_sum)
 	ls_rollup_tidy(&r); /* no decimals: nothing is known */
 	assert_same(&r, &saved[0]);
 }
-END_TEST
 
 /* --- sums ----------------------------------------------------------------- */
 
@@ -435,7 +426,9 @@ open_block(int64_t minute_us, uint32_t layout, uint32_t host, int64_t id)
 	ck_assert_int_eq(ls_rollup_sums_open(sums, minute_us, layout, host, id, 5), 0);
 }
 
-START_TEST(samples_become_rows_by_metric_labels_and_host)
+LS_CASE(sums, setup_sums, teardown_sums);
+
+LS_TEST(sums, samples_become_rows_by_metric_labels_and_host)
 {
 	uint32_t layout, metric[16];
 	struct ls_rollup_minute m;
@@ -466,9 +459,8 @@ START_TEST(samples_become_rows_by_metric_labels_and_host)
 	ck_assert(metric[0] == 1 && metric[2] == 1 && metric[3] == 2 && metric[4] == 2);
 	ck_assert(!ls_rollup_sums_minute(sums, 0, &m));
 }
-END_TEST
 
-START_TEST(one_series_of_two_layouts_is_one_row)
+LS_TEST(sums, one_series_of_two_layouts_is_one_row)
 {
 	uint32_t a, b, metric[16];
 	const struct ls_rollup_column other[] = { { 1, 3 }, { 0, 0 } };
@@ -488,9 +480,8 @@ START_TEST(one_series_of_two_layouts_is_one_row)
 	ck_assert_uint_eq(taken, 3);
 	assert_same(&saved[0], &(struct ls_rollup_row){ 3, 1, 4, 2, 9, 22 });
 }
-END_TEST
 
-START_TEST(memory_is_bounded_and_comes_back)
+LS_TEST(sums, memory_is_bounded_and_comes_back)
 {
 	struct ls_rollup_minute m;
 	uint32_t layout, host, metric[16];
@@ -511,9 +502,8 @@ START_TEST(memory_is_bounded_and_comes_back)
 	ck_assert(ls_rollup_sums_minute(sums, 0, &m));
 	ck_assert_uint_gt(ls_rollup_sums_most(sums), ls_rollup_sums_bytes(sums));
 }
-END_TEST
 
-START_TEST(open_minutes_are_bounded_and_in_order)
+LS_TEST(sums, open_minutes_are_bounded_and_in_order)
 {
 	struct ls_rollup_minute m, before;
 	uint32_t layout;
@@ -530,7 +520,6 @@ START_TEST(open_minutes_are_bounded_and_in_order)
 		before = m;
 	}
 }
-END_TEST
 
 static int
 refuse(void *arg, uint32_t metric_id, const struct ls_rollup_row *r, size_t count)
@@ -539,7 +528,7 @@ refuse(void *arg, uint32_t metric_id, const struct ls_rollup_row *r, size_t coun
 	return -EIO;
 }
 
-START_TEST(an_error_of_the_taker_is_told)
+LS_TEST(sums, an_error_of_the_taker_is_told)
 {
 	uint32_t layout;
 
@@ -548,41 +537,4 @@ START_TEST(an_error_of_the_taker_is_told)
 	open_block(0, layout, 1, 1);
 	(void)ls_rollup_sums_add(sums, &chunk_table, 0, 2);
 	ck_assert_int_eq(ls_rollup_sums_take(sums, 0, refuse, NULL), -EIO);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("rollup");
-	TCase *t = tcase_create("codec");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_loop_test(t, every_row_comes_back_bit_for_bit, 0, 4);
-	tcase_add_test(t, only_the_columns_asked_for_are_read);
-	tcase_add_test(t, ids_of_the_body_before_are_known);
-	tcase_add_test(t, what_hosts_measure_costs_little);
-	tcase_add_test(t, what_are_no_rows_is_refused);
-	tcase_add_loop_test(t, damaged_bodies_are_refused, 0, 2);
-	tcase_add_test(t, heads_that_lie_are_refused);
-	tcase_add_test(t, short_heads_that_lie_are_refused);
-	tcase_add_test(t, golden_example_is_written_as_ever);
-	tcase_add_test(t, rows_of_one_series_add_up);
-	tcase_add_test(t, rounding_of_additions_is_taken_from_a_sum);
-	suite_add_tcase(s, t);
-	t = tcase_create("sums");
-	tcase_add_checked_fixture(t, setup_sums, teardown_sums);
-	tcase_add_test(t, samples_become_rows_by_metric_labels_and_host);
-	tcase_add_test(t, one_series_of_two_layouts_is_one_row);
-	tcase_add_test(t, memory_is_bounded_and_comes_back);
-	tcase_add_test(t, open_minutes_are_bounded_and_in_order);
-	tcase_add_test(t, an_error_of_the_taker_is_told);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -141,7 +141,9 @@ round_trip(const struct ls_step_table *t)
 	return len;
 }
 
-START_TEST(a_job_comes_back_and_takes_few_bytes)
+LS_CASE(kept, setup, teardown);
+
+LS_TEST(kept, a_job_comes_back_and_takes_few_bytes)
 {
 	struct job_rows *job = job_rows_new(1000, 1);
 	size_t len = round_trip(job_rows_second(job));
@@ -154,9 +156,8 @@ START_TEST(a_job_comes_back_and_takes_few_bytes)
 	ck_assert_uint_lt(round_trip(job_rows_second(job)), 160 * 16);
 	job_rows_free(job);
 }
-END_TEST
 
-START_TEST(any_values_come_back)
+LS_TEST(kept, any_values_come_back)
 {
 	size_t i, k;
 
@@ -181,10 +182,9 @@ START_TEST(any_values_come_back)
 		round_trip(&table);
 	}
 }
-END_TEST
 
 /* Workers that miss steps, come late, report several at once; several shapes. */
-START_TEST(gaps_late_steps_and_changing_shapes_come_back)
+LS_TEST(kept, gaps_late_steps_and_changing_shapes_come_back)
 {
 	uint64_t step, index = 0;
 	size_t i;
@@ -209,9 +209,8 @@ START_TEST(gaps_late_steps_and_changing_shapes_come_back)
 	}
 	round_trip(&table);
 }
-END_TEST
 
-START_TEST(the_largest_values_come_back)
+LS_TEST(kept, the_largest_values_come_back)
 {
 	struct ls_step_run *run = add_run(INT64_MIN, UINT64_MAX);
 	struct ls_record *r = add_record(UINT64_MAX);
@@ -237,9 +236,8 @@ START_TEST(the_largest_values_come_back)
 	add_record(0);
 	round_trip(&table);
 }
-END_TEST
 
-START_TEST(work_comes_back_bit_for_bit)
+LS_TEST(kept, work_comes_back_bit_for_bit)
 {
 	static const double odd[] = { NAN, -NAN, INFINITY, -INFINITY, -0.0, 0.0, 1e300,
 		5e-324, 0.1, 9007199254740992.0, -9007199254740991.0, 32768 };
@@ -257,9 +255,8 @@ START_TEST(work_comes_back_bit_for_bit)
 			round_trip(&table);
 		}
 }
-END_TEST
 
-START_TEST(a_full_table_comes_back)
+LS_TEST(kept, a_full_table_comes_back)
 {
 	size_t i;
 
@@ -274,7 +271,6 @@ START_TEST(a_full_table_comes_back)
 	size_t len;
 	ck_assert_int_eq(ls_step_rows_encode(codec, &table, &body, &len), -LS_ELIMIT);
 }
-END_TEST
 
 static int
 encode(void)
@@ -285,7 +281,9 @@ encode(void)
 	return ls_step_rows_encode(codec, &table, &body, &len);
 }
 
-START_TEST(what_is_no_table_is_refused)
+LS_CASE(refused, setup, teardown);
+
+LS_TEST(refused, what_is_no_table_is_refused)
 {
 	struct ls_record *r;
 
@@ -315,9 +313,8 @@ START_TEST(what_is_no_table_is_refused)
 	r->peer_count = 0;
 	ck_assert_int_eq(encode(), 0);
 }
-END_TEST
 
-START_TEST(fractions_of_microseconds_are_refused)
+LS_TEST(refused, fractions_of_microseconds_are_refused)
 {
 	struct ls_record *r, whole;
 
@@ -346,10 +343,9 @@ START_TEST(fractions_of_microseconds_are_refused)
 #undef REFUSE
 	ck_assert_int_eq(encode(), 0);
 }
-END_TEST
 
 /* What a record has beyond its masks and counts is not kept. */
-START_TEST(what_no_mask_tells_comes_back_as_zero)
+LS_TEST(kept, what_no_mask_tells_comes_back_as_zero)
 {
 	struct ls_step_table back;
 	const uint8_t *body;
@@ -367,7 +363,6 @@ START_TEST(what_no_mask_tells_comes_back_as_zero)
 	ck_assert(back.records[0].work[1] == 0);
 	ck_assert_int_eq(back.records[0].barrier[2].exit_ns, 0);
 }
-END_TEST
 
 static void
 make_small(void)
@@ -406,7 +401,7 @@ decode(const uint8_t *body, size_t len)
 	return rc;
 }
 
-START_TEST(damage_is_told)
+LS_TEST(refused, damage_is_told)
 {
 	const uint8_t *body;
 	uint8_t copy[512];
@@ -443,9 +438,8 @@ START_TEST(damage_is_told)
 	seal_body(copy, len);
 	ck_assert_int_eq(decode(copy, len), -LS_EPARSE);
 }
-END_TEST
 
-START_TEST(the_format_is_the_golden_one)
+LS_TEST(kept, the_format_is_the_golden_one)
 {
 	const uint8_t *body;
 	char *golden;
@@ -458,30 +452,4 @@ START_TEST(the_format_is_the_golden_one)
 	ck_assert_uint_eq(len, golden_len);
 	ck_assert_mem_eq(body, golden, len);
 	free(golden);
-}
-END_TEST
-
-int
-main(void)
-{
-	Suite *suite = suite_create("step_rows");
-	TCase *kept = tcase_create("what is decoded is what was encoded");
-	TCase *refused = tcase_create("what is no table, or damaged, is refused");
-
-	tcase_add_checked_fixture(kept, setup, teardown);
-	tcase_add_test(kept, a_job_comes_back_and_takes_few_bytes);
-	tcase_add_test(kept, any_values_come_back);
-	tcase_add_test(kept, gaps_late_steps_and_changing_shapes_come_back);
-	tcase_add_test(kept, the_largest_values_come_back);
-	tcase_add_test(kept, work_comes_back_bit_for_bit);
-	tcase_add_test(kept, a_full_table_comes_back);
-	tcase_add_test(kept, what_no_mask_tells_comes_back_as_zero);
-	tcase_add_test(kept, the_format_is_the_golden_one);
-	suite_add_tcase(suite, kept);
-	tcase_add_checked_fixture(refused, setup, teardown);
-	tcase_add_test(refused, what_is_no_table_is_refused);
-	tcase_add_test(refused, fractions_of_microseconds_are_refused);
-	tcase_add_test(refused, damage_is_told);
-	suite_add_tcase(suite, refused);
-	return ls_test_run(suite);
 }

@@ -92,7 +92,9 @@ assert_copied(void)
 	ls_query_close(q);
 }
 
-START_TEST(a_directory_in_use_is_copied_whole)
+LS_CASE(backup, setup, teardown);
+
+LS_TEST(backup, a_directory_in_use_is_copied_whole)
 {
 	struct ls_store *other;
 
@@ -108,9 +110,8 @@ START_TEST(a_directory_in_use_is_copied_whole)
 	ls_store_close(other);
 	assert_copied();
 }
-END_TEST
 
-START_TEST(what_is_there_is_not_touched)
+LS_TEST(backup, what_is_there_is_not_touched)
 {
 	char path[PATH_MAX];
 	FILE *f;
@@ -125,9 +126,8 @@ START_TEST(what_is_there_is_not_touched)
 	ck_assert_int_eq(ls_backup(dir, copy, hear, NULL), 0);
 	assert_copied();
 }
-END_TEST
 
-START_TEST(a_damaged_day_is_told_and_the_rest_is_copied)
+LS_TEST(backup, a_damaged_day_is_told_and_the_rest_is_copied)
 {
 	char path[PATH_MAX];
 	FILE *f;
@@ -142,35 +142,12 @@ START_TEST(a_damaged_day_is_told_and_the_rest_is_copied)
 	ck_assert_ptr_nonnull(strstr(said, "20261121.db: copied"));
 	assert_copied();
 }
-END_TEST
 
-START_TEST(nothing_to_copy_is_an_error)
+LS_TEST(backup, nothing_to_copy_is_an_error)
 {
 	char none[PATH_MAX + 8];
 
 	(void)snprintf(none, sizeof(none), "%s-none", dir);
 	ck_assert_int_eq(ls_backup(none, copy, hear, NULL), -ENOENT);
 	ck_assert_int_eq(ls_backup(dir, "/dev/null/copy", hear, NULL), -ENOTDIR);
-}
-END_TEST
-
-static Suite *
-backup_suite(void)
-{
-	Suite *s = suite_create("backup");
-	TCase *tc = tcase_create("backup");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, a_directory_in_use_is_copied_whole);
-	tcase_add_test(tc, what_is_there_is_not_touched);
-	tcase_add_test(tc, a_damaged_day_is_told_and_the_rest_is_copied);
-	tcase_add_test(tc, nothing_to_copy_is_an_error);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(backup_suite());
 }

@@ -141,7 +141,9 @@ length_of(unsigned i)
 
 /* --- one after the other -------------------------------------------------- */
 
-START_TEST(bodies_come_back_as_they_were_put_in)
+LS_CASE(bodies, setup, teardown);
+
+LS_TEST(bodies, bodies_come_back_as_they_were_put_in)
 {
 	enum { COUNT = 60 };
 	int64_t at[COUNT], end = 0;
@@ -167,9 +169,8 @@ START_TEST(bodies_come_back_as_they_were_put_in)
 		see(at[i], i, length_of(i));
 	ck_assert_int_eq(ls_bodies_check(db, why, sizeof(why)), 0);
 }
-END_TEST
 
-START_TEST(pages_are_full)
+LS_TEST(bodies, pages_are_full)
 {
 	int64_t before = number("PRAGMA page_count"), after, i;
 
@@ -182,9 +183,8 @@ START_TEST(pages_are_full)
 	after = number("PRAGMA page_count");
 	ck_assert_int_lt((after - before) * 4096, 6100000 / 100 * 101);
 }
-END_TEST
 
-START_TEST(what_was_rolled_back_leaves_no_trace)
+LS_TEST(bodies, what_was_rolled_back_leaves_no_trace)
 {
 	int64_t at = put(1, 5000), end, n;
 
@@ -204,9 +204,8 @@ START_TEST(what_was_rolled_back_leaves_no_trace)
 	see(at, 1, 5000);
 	ck_assert_int_eq(ls_bodies_check(db, why, sizeof(why)), 0);
 }
-END_TEST
 
-START_TEST(what_is_too_long_is_refused)
+LS_TEST(bodies, what_is_too_long_is_refused)
 {
 	int64_t at = 77;
 
@@ -214,9 +213,8 @@ START_TEST(what_is_too_long_is_refused)
 	ck_assert_int_eq(at, 77);
 	ck_assert_int_eq(ls_bodies_end(bodies), 0);
 }
-END_TEST
 
-START_TEST(a_reader_at_rest_holds_no_snapshot)
+LS_TEST(bodies, a_reader_at_rest_holds_no_snapshot)
 {
 	struct ls_bodies_reader *r;
 	const uint8_t *body;
@@ -235,7 +233,6 @@ START_TEST(a_reader_at_rest_holds_no_snapshot)
 	ls_bodies_reader_free(r);
 	ls_db_close(other);
 }
-END_TEST
 
 /* --- files that lie ------------------------------------------------------- */
 
@@ -250,7 +247,9 @@ fill(void)
 	ck_assert_int_eq(number("SELECT max(id) FROM body_part"), 5);
 }
 
-START_TEST(places_that_cannot_be_are_damage)
+LS_CASE(lies, setup, teardown);
+
+LS_TEST(lies, places_that_cannot_be_are_damage)
 {
 	fill();
 	refused(-1, 10);
@@ -265,9 +264,8 @@ START_TEST(places_that_cannot_be_are_damage)
 	refused(INT64_MAX - 10, BODY_MAX);
 	see(0, 0, 10000);
 }
-END_TEST
 
-START_TEST(parts_that_are_short_or_gone_are_damage)
+LS_TEST(lies, parts_that_are_short_or_gone_are_damage)
 {
 	fill();
 	run("UPDATE body_part SET bytes = substr(bytes, 2) WHERE id = 2");
@@ -278,7 +276,6 @@ START_TEST(parts_that_are_short_or_gone_are_damage)
 	refused(0, 10000);
 	see(4 * 10000, 4, 10000);
 }
-END_TEST
 
 static void
 complains(const char *text)
@@ -287,7 +284,7 @@ complains(const char *text)
 	ck_assert_ptr_nonnull(strstr(why, text));
 }
 
-START_TEST(a_check_sees_what_is_wrong)
+LS_TEST(lies, a_check_sees_what_is_wrong)
 {
 	static const char *const wrong[][2] = {
 		{ "UPDATE body_part SET bytes = x'00' WHERE id = 2", "another size" },
@@ -315,11 +312,10 @@ START_TEST(a_check_sees_what_is_wrong)
 	}
 	ck_assert_int_eq(ls_bodies_check(db, why, sizeof(why)), 0);
 }
-END_TEST
 
 /* Who goes on behind a last chunk that lies writes over nothing: into a part of its
  * own. */
-START_TEST(a_last_chunk_that_lies_is_not_believed)
+LS_TEST(lies, a_last_chunk_that_lies_is_not_believed)
 {
 	static const int64_t places[][2] = { { -5, 10 }, { 0, 10 }, { INT64_MAX, 10 },
 		{ 5 * PART, 1 }, { 5 * PART - 1, 2 }, { 4 * PART, -1 },
@@ -341,9 +337,8 @@ START_TEST(a_last_chunk_that_lies_is_not_believed)
 	bodies = NULL;
 	ck_assert_int_eq(ls_bodies_open(db, &bodies), -LS_ECORRUPT);
 }
-END_TEST
 
-START_TEST(a_short_last_part_is_damage_when_written_to)
+LS_TEST(lies, a_short_last_part_is_damage_when_written_to)
 {
 	int64_t at;
 
@@ -352,7 +347,6 @@ START_TEST(a_short_last_part_is_damage_when_written_to)
 	ck_assert_int_eq(ls_bodies_put(bodies, bytes, 10, &at), 0);
 	ck_assert_int_eq(ls_bodies_flush(bodies), -LS_ECORRUPT);
 }
-END_TEST
 
 /* --- in a store ----------------------------------------------------------- */
 
@@ -392,9 +386,11 @@ commit(struct ls_store *s, unsigned first, unsigned count, int expected)
 		ck_assert(rc == 0 || rc == -EIO || rc == -ENOSPC);
 }
 
+LS_CASE(store);
+
 /* The n-th write fails, for every n: then another batch comes, and all of what was
  * stored is what it should be. */
-START_TEST(bodies_are_whole_whatever_write_fails)
+LS_TEST(store, bodies_are_whole_whatever_write_fails)
 {
 	static const int codes[] = { SQLITE_FULL, SQLITE_IOERR_WRITE };
 	bool through = false;
@@ -436,37 +432,4 @@ START_TEST(bodies_are_whole_whatever_write_fails)
 		ls_db_close(db);
 	}
 	ck_assert_int_gt(n, 5);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("bodies");
-	TCase *one = tcase_create("bodies"), *lies = tcase_create("lies"),
-	      *stored = tcase_create("store");
-
-	tcase_add_checked_fixture(one, setup, teardown);
-	tcase_add_test(one, bodies_come_back_as_they_were_put_in);
-	tcase_add_test(one, pages_are_full);
-	tcase_add_test(one, what_was_rolled_back_leaves_no_trace);
-	tcase_add_test(one, what_is_too_long_is_refused);
-	tcase_add_test(one, a_reader_at_rest_holds_no_snapshot);
-	suite_add_tcase(s, one);
-	tcase_add_checked_fixture(lies, setup, teardown);
-	tcase_add_test(lies, places_that_cannot_be_are_damage);
-	tcase_add_test(lies, parts_that_are_short_or_gone_are_damage);
-	tcase_add_test(lies, a_check_sees_what_is_wrong);
-	tcase_add_test(lies, a_last_chunk_that_lies_is_not_believed);
-	tcase_add_test(lies, a_short_last_part_is_damage_when_written_to);
-	suite_add_tcase(s, lies);
-	tcase_add_test(stored, bodies_are_whole_whatever_write_fails);
-	suite_add_tcase(s, stored);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -63,7 +63,9 @@ setup(void)
 	path[0] = '\0';
 }
 
-START_TEST(goes_forward_step_by_step)
+LS_CASE(migrate, setup, NULL);
+
+LS_TEST(migrate, goes_forward_step_by_step)
 {
 	sqlite3 *db = open_db();
 	int64_t version = 0;
@@ -87,9 +89,8 @@ START_TEST(goes_forward_step_by_step)
 	ck_assert_int_eq(ls_migrate_check(db, &both), 0);
 	ls_db_close(db);
 }
-END_TEST
 
-START_TEST(a_newer_file_is_refused)
+LS_TEST(migrate, a_newer_file_is_refused)
 {
 	sqlite3 *db = open_db();
 	int64_t version = 0;
@@ -101,9 +102,8 @@ START_TEST(a_newer_file_is_refused)
 	ck_assert_int_eq(number(db, "PRAGMA user_version"), 2);
 	ls_db_close(db);
 }
-END_TEST
 
-START_TEST(a_file_older_than_the_first_step_is_refused)
+LS_TEST(migrate, a_file_older_than_the_first_step_is_refused)
 {
 	static const struct ls_migration later[] = { { 2,
 		"CREATE TABLE b (x INTEGER)" } };
@@ -122,9 +122,8 @@ START_TEST(a_file_older_than_the_first_step_is_refused)
 	ck_assert_int_eq(number(db, "PRAGMA user_version"), 2);
 	ls_db_close(db);
 }
-END_TEST
 
-START_TEST(a_file_of_another_program_is_refused)
+LS_TEST(migrate, a_file_of_another_program_is_refused)
 {
 	sqlite3 *db = open_db();
 
@@ -137,9 +136,8 @@ START_TEST(a_file_of_another_program_is_refused)
 	ck_assert_int_eq(migrate(db, &both, NULL), -LS_ECORRUPT);
 	ls_db_close(db);
 }
-END_TEST
 
-START_TEST(a_failed_step_changes_nothing)
+LS_TEST(migrate, a_failed_step_changes_nothing)
 {
 	sqlite3 *db = open_db();
 
@@ -148,9 +146,8 @@ START_TEST(a_failed_step_changes_nothing)
 	ck_assert_int_eq(number(db, "SELECT count(*) FROM sqlite_schema"), 0);
 	ls_db_close(db);
 }
-END_TEST
 
-START_TEST(files_are_ours_alone)
+LS_TEST(migrate, files_are_ours_alone)
 {
 	struct stat st;
 	char wal[PATH_MAX + 8];
@@ -166,7 +163,6 @@ START_TEST(files_are_ours_alone)
 	ck_assert_uint_eq(st.st_mode & 0777, 0640);
 	ls_db_close(db);
 }
-END_TEST
 
 /* Every table and index of one kind of file, as text. */
 static size_t
@@ -216,7 +212,7 @@ compare(enum ls_schema schema, size_t steps, const char *golden_file)
 	free(golden);
 }
 
-START_TEST(schemas_are_the_golden_ones)
+LS_TEST(migrate, schemas_are_the_golden_ones)
 {
 	compare(LS_SCHEMA_STATE, 1, "tests/golden/schema_state_v1.txt");
 	compare(LS_SCHEMA_STATE, 2, "tests/golden/schema_state_v2.txt");
@@ -225,29 +221,4 @@ START_TEST(schemas_are_the_golden_ones)
 	ck_assert_uint_eq(ls_migrations_of(LS_SCHEMA_STATE)->count, 4);
 	compare(LS_SCHEMA_TELEMETRY, 1, "tests/golden/schema_telemetry_v4.txt");
 	ck_assert_uint_eq(ls_migrations_of(LS_SCHEMA_TELEMETRY)->count, 1);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("migrate");
-	TCase *t = tcase_create("migrate");
-
-	tcase_add_checked_fixture(t, setup, NULL);
-	tcase_add_test(t, goes_forward_step_by_step);
-	tcase_add_test(t, a_newer_file_is_refused);
-	tcase_add_test(t, a_file_older_than_the_first_step_is_refused);
-	tcase_add_test(t, a_file_of_another_program_is_refused);
-	tcase_add_test(t, a_failed_step_changes_nothing);
-	tcase_add_test(t, files_are_ours_alone);
-	tcase_add_test(t, schemas_are_the_golden_ones);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -44,7 +44,9 @@ there(const char *name)
 	return access(full, F_OK) == 0;
 }
 
-START_TEST(days_are_of_utc)
+LS_CASE(retain, setup, NULL);
+
+LS_TEST(retain, days_are_of_utc)
 {
 	ck_assert_int_eq(ls_days_of(0), 19700101);
 	ck_assert_int_eq(ls_days_of(-5), 19700101);
@@ -54,9 +56,8 @@ START_TEST(days_are_of_utc)
 	ck_assert_int_eq(ls_days_begin_us(20261121), 1795219200ll * 1000000);
 	ck_assert_int_eq(ls_days_of(ls_days_begin_us(20240229)), 20240229);
 }
-END_TEST
 
-START_TEST(only_day_files_are_listed)
+LS_TEST(retain, only_day_files_are_listed)
 {
 	struct ls_days *days = malloc(sizeof(*days));
 
@@ -73,9 +74,8 @@ START_TEST(only_day_files_are_listed)
 	ck_assert_int_eq(days->day[1], 20261121);
 	free(days);
 }
-END_TEST
 
-START_TEST(a_file_counts_with_its_wal_and_goes_with_it)
+LS_TEST(retain, a_file_counts_with_its_wal_and_goes_with_it)
 {
 	put("telemetry/20261121.db", 1000);
 	put("telemetry/20261121.db-wal", 200);
@@ -88,9 +88,8 @@ START_TEST(a_file_counts_with_its_wal_and_goes_with_it)
 	ck_assert(!there("telemetry/20261121.db-shm"));
 	ck_assert_int_eq(ls_days_remove(dir, 20261121), 0);
 }
-END_TEST
 
-START_TEST(damaged_files_are_set_aside_with_their_wal)
+LS_TEST(retain, damaged_files_are_set_aside_with_their_wal)
 {
 	put("telemetry/20261121.db", 1000);
 	put("telemetry/20261121.db-wal", 200);
@@ -99,7 +98,6 @@ START_TEST(damaged_files_are_set_aside_with_their_wal)
 	ck_assert(there("telemetry/20261121.db.damaged-5"));
 	ck_assert(there("telemetry/20261121.db.damaged-5-wal"));
 }
-END_TEST
 
 static size_t
 count(uint64_t max_bytes, int32_t keep_from)
@@ -113,25 +111,23 @@ count(uint64_t max_bytes, int32_t keep_from)
 	return ls_retain_count(&days, bytes, 50, &rule);
 }
 
-START_TEST(old_days_go)
+LS_TEST(retain, old_days_go)
 {
 	ck_assert_uint_eq(count(0, 0), 0);
 	ck_assert_uint_eq(count(0, 20260101), 0);
 	ck_assert_uint_eq(count(0, 20260103), 2);
 	ck_assert_uint_eq(count(0, 20270101), 3); /* the newest stays */
 }
-END_TEST
 
-START_TEST(the_oldest_go_until_the_rest_fits)
+LS_TEST(retain, the_oldest_go_until_the_rest_fits)
 {
 	ck_assert_uint_eq(count(1050, 0), 0);
 	ck_assert_uint_eq(count(1049, 0), 1);
 	ck_assert_uint_eq(count(751, 0), 2);
 	ck_assert_uint_eq(count(1, 0), 3);
 }
-END_TEST
 
-START_TEST(a_rule_is_made_of_age_and_size)
+LS_TEST(retain, a_rule_is_made_of_age_and_size)
 {
 	struct ls_store_retain r;
 
@@ -143,29 +139,4 @@ START_TEST(a_rule_is_made_of_age_and_size)
 	r = ls_retain_rule(0, 0, ls_days_begin_us(20260110));
 	ck_assert_int_eq(r.keep_from, 0);
 	ck_assert_int_eq(r.history_us, 0);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("retain");
-	TCase *t = tcase_create("retain");
-
-	tcase_add_checked_fixture(t, setup, NULL);
-	tcase_add_test(t, days_are_of_utc);
-	tcase_add_test(t, only_day_files_are_listed);
-	tcase_add_test(t, a_file_counts_with_its_wal_and_goes_with_it);
-	tcase_add_test(t, damaged_files_are_set_aside_with_their_wal);
-	tcase_add_test(t, old_days_go);
-	tcase_add_test(t, the_oldest_go_until_the_rest_fits);
-	tcase_add_test(t, a_rule_is_made_of_age_and_size);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

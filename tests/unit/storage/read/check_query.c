@@ -68,7 +68,9 @@ see_worker(void *arg, const struct ls_store_worker *w)
 	return 0;
 }
 
-START_TEST(workers_are_found_by_job)
+LS_CASE(query, setup, teardown, .timeout_s = 30);
+
+LS_TEST(query, workers_are_found_by_job)
 {
 	int64_t sum = 0, max = 0;
 
@@ -79,7 +81,6 @@ START_TEST(workers_are_found_by_job)
 	ck_assert_int_eq(ls_query_max_worker(query, &max), 0);
 	ck_assert_int_eq(max, 2);
 }
-END_TEST
 
 static int
 see_finding(void *arg, const char *id, const char *json, size_t len)
@@ -91,7 +92,7 @@ see_finding(void *arg, const char *id, const char *json, size_t len)
 	return 0;
 }
 
-START_TEST(findings_come_in_order_of_opening)
+LS_TEST(query, findings_come_in_order_of_opening)
 {
 	char text[200] = "";
 
@@ -100,7 +101,6 @@ START_TEST(findings_come_in_order_of_opening)
 		"F-B {\"id\":\"F-B\",\"status\":\"cleared\"}\n"
 		"F-A {\"id\":\"F-A\",\"status\":\"open\"}\n");
 }
-END_TEST
 
 static int
 see_ledger(void *arg, const struct ls_store_ledger *e)
@@ -121,7 +121,7 @@ see_ring(void *arg, const struct ls_store_ring *r)
 	return 0;
 }
 
-START_TEST(the_ledger_is_read)
+LS_TEST(query, the_ledger_is_read)
 {
 	uint64_t sum = 0;
 
@@ -131,9 +131,8 @@ START_TEST(the_ledger_is_read)
 	ck_assert_int_eq(ls_query_rings(query, see_ring, &sum), 0);
 	ck_assert_uint_eq(sum, 10 + 107);
 }
-END_TEST
 
-START_TEST(meta_is_read)
+LS_TEST(query, meta_is_read)
 {
 	struct ls_write *m = ls_write_new(LS_WRITE_META, 0);
 	uint32_t value = 0;
@@ -148,7 +147,6 @@ START_TEST(meta_is_read)
 	ck_assert_uint_eq(value, 42);
 	ck_assert_int_eq(ls_query_meta(query, "answer", &value, 2), -LS_ECORRUPT);
 }
-END_TEST
 
 struct seen {
 	char order[64];
@@ -213,7 +211,7 @@ see_event(void *arg, const struct ls_store_event *e)
 	return 0;
 }
 
-START_TEST(events_come_in_the_order_in_which_they_came)
+LS_TEST(query, events_come_in_the_order_in_which_they_came)
 {
 	struct seen s = { 0 };
 
@@ -223,7 +221,6 @@ START_TEST(events_come_in_the_order_in_which_they_came)
 	ck_assert_int_eq(ls_query_events(query, TODAY, 3, see_event, &s), 0);
 	ck_assert_str_eq(s.order, "vii");
 }
-END_TEST
 
 static int
 see_stop(void *arg, const struct ls_store_event *e)
@@ -233,13 +230,12 @@ see_stop(void *arg, const struct ls_store_event *e)
 	return -ECANCELED;
 }
 
-START_TEST(a_visitor_can_stop)
+LS_TEST(query, a_visitor_can_stop)
 {
 	ck_assert_int_eq(ls_query_events(query, TODAY, 0, see_stop, NULL), -ECANCELED);
 }
-END_TEST
 
-START_TEST(windows_hide_nothing)
+LS_TEST(query, windows_hide_nothing)
 {
 	struct ls_write *batch[3 * LS_QUERY_WINDOW / 2];
 	const size_t n = sizeof(batch) / sizeof(batch[0]);
@@ -254,7 +250,6 @@ START_TEST(windows_hide_nothing)
 	ck_assert_int_eq(ls_query_events(query, TODAY, 0, see_event, &s), 0);
 	ck_assert_uint_eq(s.records, 10 + n);
 }
-END_TEST
 
 /* Runs SQL on today's file. */
 static void
@@ -269,7 +264,7 @@ change(const char *sql)
 	ls_db_close(db);
 }
 
-START_TEST(what_does_not_read_is_passed_over)
+LS_TEST(query, what_does_not_read_is_passed_over)
 {
 	struct seen s = { 0 };
 
@@ -283,10 +278,9 @@ START_TEST(what_does_not_read_is_passed_over)
 	ck_assert_int_eq(ls_query_events(query, TODAY, 0, see_event, &s), -LS_ECORRUPT);
 	ck_assert_str_eq(s.order, "cvis");
 }
-END_TEST
 
 /* Begins in the middle of a row, and far from any row. */
-START_TEST(reading_begins_anywhere)
+LS_TEST(query, reading_begins_anywhere)
 {
 	struct ls_write *batch[3];
 	struct seen s = { 0 };
@@ -305,9 +299,8 @@ START_TEST(reading_begins_anywhere)
 	ck_assert_str_eq(s.order, "c");
 	ck_assert_int_eq(s.last_id, 1000000);
 }
-END_TEST
 
-START_TEST(standstills_are_events_like_the_others)
+LS_TEST(query, standstills_are_events_like_the_others)
 {
 	struct seen s = { 0 };
 
@@ -324,10 +317,9 @@ START_TEST(standstills_are_events_like_the_others)
 	ck_assert_str_eq(s.order, "hc");
 	ck_assert_int_eq(s.last_id, 500001);
 }
-END_TEST
 
 /* What a file holds is believed no more than what the network brings. */
-START_TEST(an_impossible_standstill_is_passed_over)
+LS_TEST_LOOP(query, an_impossible_standstill_is_passed_over, 0, 9)
 {
 	static const char *const changes[] = {
 		"UPDATE hang SET why = 5",
@@ -347,9 +339,8 @@ START_TEST(an_impossible_standstill_is_passed_over)
 	ck_assert_int_eq(ls_query_events(query, TODAY, 3, see_event, &s), -LS_ECORRUPT);
 	ck_assert_str_eq(s.order, "vii");
 }
-END_TEST
 
-START_TEST(the_tail_is_bounded)
+LS_TEST(query, the_tail_is_bounded)
 {
 	int64_t from = -1;
 	uint64_t records = 0;
@@ -364,44 +355,11 @@ START_TEST(the_tail_is_bounded)
 	ck_assert_int_eq(ls_query_tail(query, TODAY, 0, &from, &records), 0);
 	ck_assert_uint_eq(records, 0);
 }
-END_TEST
 
-START_TEST(a_missing_day_is_an_error)
+LS_TEST(query, a_missing_day_is_an_error)
 {
 	struct seen s = { 0 };
 
 	ck_assert_int_ne(ls_query_events(query, 20200101, 0, see_event, &s), 0);
 	ck_assert_int_eq(ls_query_events(query, TODAY, 0, see_event, &s), 0);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("query");
-	TCase *t = tcase_create("query");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_set_timeout(t, 30);
-	tcase_add_test(t, workers_are_found_by_job);
-	tcase_add_test(t, findings_come_in_order_of_opening);
-	tcase_add_test(t, the_ledger_is_read);
-	tcase_add_test(t, meta_is_read);
-	tcase_add_test(t, events_come_in_the_order_in_which_they_came);
-	tcase_add_test(t, a_visitor_can_stop);
-	tcase_add_test(t, windows_hide_nothing);
-	tcase_add_test(t, what_does_not_read_is_passed_over);
-	tcase_add_test(t, reading_begins_anywhere);
-	tcase_add_test(t, standstills_are_events_like_the_others);
-	tcase_add_loop_test(t, an_impossible_standstill_is_passed_over, 0, 9);
-	tcase_add_test(t, the_tail_is_bounded);
-	tcase_add_test(t, a_missing_day_is_an_error);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

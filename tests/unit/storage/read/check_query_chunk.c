@@ -110,7 +110,9 @@ see(void *arg, const struct ls_query_chunk *c)
 	return 0;
 }
 
-START_TEST(chunks_are_read_in_order_of_arrival)
+LS_CASE(chunks, setup, teardown);
+
+LS_TEST(chunks, chunks_are_read_in_order_of_arrival)
 {
 	struct ls_write *m = report("a", 3, NOON);
 	struct ls_query *q = query();
@@ -128,9 +130,8 @@ START_TEST(chunks_are_read_in_order_of_arrival)
 		"1 a ffffffffffffffff first\n2 a 2 second\n3 b ffffffffffffffff third\n");
 	ls_query_close(q);
 }
-END_TEST
 
-START_TEST(the_newest_chunk_of_each_dictionary_is_found)
+LS_TEST(chunks, the_newest_chunk_of_each_dictionary_is_found)
 {
 	struct ls_query *q = query();
 	struct ls_write *m;
@@ -166,9 +167,8 @@ START_TEST(the_newest_chunk_of_each_dictionary_is_found)
 	ck_assert_str_eq(text, "8 a 2 new two\n7 a 1 new one\n");
 	ls_query_close(q);
 }
-END_TEST
 
-START_TEST(each_day_holds_the_dictionaries_of_its_chunks)
+LS_TEST(chunks, each_day_holds_the_dictionaries_of_its_chunks)
 {
 	struct ls_query_dictionary d;
 	struct ls_query *q = query();
@@ -197,9 +197,8 @@ START_TEST(each_day_holds_the_dictionaries_of_its_chunks)
 	ck_assert_int_eq(ls_query_dictionary(q, 20261124, 2, &d), -LS_EUNKNOWN);
 	ls_query_close(q);
 }
-END_TEST
 
-START_TEST(a_dictionary_may_come_a_day_late)
+LS_TEST(chunks, a_dictionary_may_come_a_day_late)
 {
 	struct ls_query_dictionary d;
 	struct ls_query *q = query();
@@ -216,7 +215,6 @@ START_TEST(a_dictionary_may_come_a_day_late)
 	ls_query_dictionary_fini(&d);
 	ls_query_close(q);
 }
-END_TEST
 
 static int
 see_lost(void *arg, const struct ls_query_lost *l)
@@ -232,7 +230,7 @@ see_lost(void *arg, const struct ls_query_lost *l)
 	return 0;
 }
 
-START_TEST(losses_are_read)
+LS_TEST(chunks, losses_are_read)
 {
 	struct ls_query *q = query();
 	struct ls_write *m = report("a", 1, NOON);
@@ -249,7 +247,6 @@ START_TEST(losses_are_read)
 	ck_assert_uint_eq(sum, 44);
 	ls_query_close(q);
 }
-END_TEST
 
 static int
 see_host(void *arg, const char *host, const char *json, size_t len, int64_t first_us,
@@ -264,7 +261,7 @@ see_host(void *arg, const char *host, const char *json, size_t len, int64_t firs
 	return 0;
 }
 
-START_TEST(hosts_keep_who_they_are)
+LS_TEST(chunks, hosts_keep_who_they_are)
 {
 	struct ls_query *q = query();
 	char text[100] = "";
@@ -281,7 +278,6 @@ START_TEST(hosts_keep_who_they_are)
 	ck_assert_str_eq(text, "h {\"a\":1}");
 	ls_query_close(q);
 }
-END_TEST
 
 static int
 see_zoom(void *arg, const struct ls_store_event *e)
@@ -299,7 +295,7 @@ see_zoom(void *arg, const struct ls_store_event *e)
 	return 0;
 }
 
-START_TEST(zooms_are_events_like_the_others)
+LS_TEST(chunks, zooms_are_events_like_the_others)
 {
 	struct ls_write *m = ls_write_new(LS_WRITE_ZOOM, NOON);
 	struct ls_query *q = query();
@@ -317,7 +313,6 @@ START_TEST(zooms_are_events_like_the_others)
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT id FROM zoom"), 2);
 	ls_query_close(q);
 }
-END_TEST
 
 /* --- versions that were never released ------------------------------------ */
 
@@ -346,7 +341,9 @@ see_none(void *arg, const struct ls_query_chunk *c)
 	return 0;
 }
 
-START_TEST(a_file_of_another_version_is_refused_and_stays)
+LS_CASE(other_versions, setup, teardown);
+
+LS_TEST(other_versions, a_file_of_another_version_is_refused_and_stays)
 {
 	const int versions[] = { 1, 2, 3, 5 };
 	size_t i;
@@ -367,33 +364,4 @@ START_TEST(a_file_of_another_version_is_refused_and_stays)
 		ck_assert_int_eq(ls_days_remove(dir, TODAY), 0);
 	}
 	ck_assert_int_eq(ls_store_open(dir, NOON, &store), 0);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("query_chunk");
-	TCase *t = tcase_create("chunks");
-	TCase *o = tcase_create("other versions");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, chunks_are_read_in_order_of_arrival);
-	tcase_add_test(t, the_newest_chunk_of_each_dictionary_is_found);
-	tcase_add_test(t, each_day_holds_the_dictionaries_of_its_chunks);
-	tcase_add_test(t, a_dictionary_may_come_a_day_late);
-	tcase_add_test(t, losses_are_read);
-	tcase_add_test(t, hosts_keep_who_they_are);
-	tcase_add_test(t, zooms_are_events_like_the_others);
-	suite_add_tcase(s, t);
-	tcase_add_checked_fixture(o, setup, teardown);
-	tcase_add_test(o, a_file_of_another_version_is_refused_and_stays);
-	suite_add_tcase(s, o);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

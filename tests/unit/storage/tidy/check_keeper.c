@@ -72,7 +72,9 @@ await(struct work *w)
 	ck_assert_uint_eq(ls_queue_take_wait(w->told, &item, 1, PATIENCE_NS), 1);
 }
 
-START_TEST(every_kind_of_work_takes_its_turn)
+LS_CASE(turns, setup, teardown);
+
+LS_TEST(turns, every_kind_of_work_takes_its_turn)
 {
 	struct ls_keeper_stats stats;
 
@@ -85,9 +87,8 @@ START_TEST(every_kind_of_work_takes_its_turn)
 	ck_assert_uint_eq(stats.failures, 0);
 	ck_assert_uint_gt(stats.cpu_ns, 0);
 }
-END_TEST
 
-START_TEST(turns_run_on_a_thread_of_low_priority)
+LS_TEST(turns, turns_run_on_a_thread_of_low_priority)
 {
 	start(1);
 	await(&first);
@@ -96,10 +97,9 @@ START_TEST(turns_run_on_a_thread_of_low_priority)
 	ck_assert(!pthread_equal(first.thread, pthread_self()));
 	ck_assert_int_gt(first.nice, getpriority(PRIO_PROCESS, 0));
 }
-END_TEST
 
 /* Fifty rounds would take longer than the patience of one if each waited. */
-START_TEST(more_to_do_is_done_at_once)
+LS_TEST(turns, more_to_do_is_done_at_once)
 {
 	size_t i;
 
@@ -109,9 +109,8 @@ START_TEST(more_to_do_is_done_at_once)
 		await(&first);
 	ck_assert_uint_gt(50 * LS_KEEPER_TURN_NS, PATIENCE_NS);
 }
-END_TEST
 
-START_TEST(a_turn_that_fails_is_counted_and_tried_again)
+LS_TEST(turns, a_turn_that_fails_is_counted_and_tried_again)
 {
 	struct ls_keeper_stats stats;
 
@@ -125,9 +124,8 @@ START_TEST(a_turn_that_fails_is_counted_and_tried_again)
 	ck_assert_uint_ge(stats.failures, 1);
 	ck_assert_uint_lt(stats.failures, 50);
 }
-END_TEST
 
-START_TEST(too_many_kinds_are_refused)
+LS_TEST(turns, too_many_kinds_are_refused)
 {
 	struct ls_keeper_work work[LS_KEEPER_TURNS_MAX + 1] = { { 0 } };
 
@@ -135,21 +133,4 @@ START_TEST(too_many_kinds_are_refused)
 		-LS_ELIMIT);
 	ck_assert_ptr_null(keeper);
 	ls_keeper_close(NULL);
-}
-END_TEST
-
-int
-main(void)
-{
-	Suite *suite = suite_create("keeper");
-	TCase *t = tcase_create("turns");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, every_kind_of_work_takes_its_turn);
-	tcase_add_test(t, turns_run_on_a_thread_of_low_priority);
-	tcase_add_test(t, more_to_do_is_done_at_once);
-	tcase_add_test(t, a_turn_that_fails_is_counted_and_tried_again);
-	tcase_add_test(t, too_many_kinds_are_refused);
-	suite_add_tcase(suite, t);
-	return ls_test_run(suite);
 }

@@ -363,7 +363,9 @@ teardown(void)
 	ls_store_close(store);
 }
 
-START_TEST(events_and_positions_of_a_packed_day_are_the_same)
+LS_CASE(pack, setup, teardown);
+
+LS_TEST(pack, events_and_positions_of_a_packed_day_are_the_same)
 {
 	struct seen was = look(1);
 
@@ -380,10 +382,9 @@ START_TEST(events_and_positions_of_a_packed_day_are_the_same)
 	assert_same(&was, 1);
 	free(was.data);
 }
-END_TEST
 
 /* From any event on: also in the middle of a unit, and of the journal behind it. */
-START_TEST(reading_may_begin_anywhere)
+LS_TEST(pack, reading_may_begin_anywhere)
 {
 	struct seen was[40];
 	int64_t i;
@@ -397,9 +398,8 @@ START_TEST(reading_may_begin_anywhere)
 		free(was[i].data);
 	}
 }
-END_TEST
 
-START_TEST(units_are_bounded_by_events)
+LS_TEST(pack, units_are_bounded_by_events)
 {
 	struct seen was = look(1);
 
@@ -411,9 +411,8 @@ START_TEST(units_are_bounded_by_events)
 	assert_same(&was, 1);
 	free(was.data);
 }
-END_TEST
 
-START_TEST(what_is_young_or_short_stays)
+LS_TEST(pack, what_is_young_or_short_stays)
 {
 	start(0, 3600000000, LS_UNIT_EVENTS_MAX);
 	pack_all();
@@ -428,11 +427,10 @@ START_TEST(what_is_young_or_short_stays)
 		ls_test_sql(dir, TODAY, "SELECT max(t_us) - min(t_us) FROM journal"),
 		9000000);
 }
-END_TEST
 
 /* Each write and sync of a unit fails, in turn; the store is then opened anew as after
  * a crash. */
-START_TEST(a_crash_at_any_write_loses_and_doubles_nothing)
+LS_TEST(pack, a_crash_at_any_write_loses_and_doubles_nothing)
 {
 	struct seen was = look(1);
 	long n;
@@ -458,9 +456,8 @@ START_TEST(a_crash_at_any_write_loses_and_doubles_nothing)
 	assert_same(&was, 1);
 	free(was.data);
 }
-END_TEST
 
-START_TEST(what_the_writer_refuses_is_packed_later)
+LS_TEST(pack, what_the_writer_refuses_is_packed_later)
 {
 	struct seen was = look(1);
 	bool more = false;
@@ -479,7 +476,6 @@ START_TEST(what_the_writer_refuses_is_packed_later)
 	assert_same(&was, 1);
 	free(was.data);
 }
-END_TEST
 
 /* ls_test_sql reads the journal; here it is damaged. */
 static int64_t
@@ -501,7 +497,7 @@ sql(const char *text)
 }
 
 /* A row that cannot be read stays, and what comes behind it is packed. */
-START_TEST(a_damaged_row_stays_where_it_is)
+LS_TEST(pack, a_damaged_row_stays_where_it_is)
 {
 	int64_t id;
 
@@ -517,23 +513,4 @@ START_TEST(a_damaged_row_stays_where_it_is)
 	ck_assert_int_eq(sql("SELECT min(id) FROM journal"), id);
 	ck_assert_int_gt(sql("SELECT max(id) FROM unit"), id);
 	ck_assert_int_lt(sql("SELECT min(id) FROM unit"), id);
-}
-END_TEST
-
-int
-main(void)
-{
-	Suite *suite = suite_create("pack");
-	TCase *t = tcase_create("pack");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, events_and_positions_of_a_packed_day_are_the_same);
-	tcase_add_test(t, reading_may_begin_anywhere);
-	tcase_add_test(t, units_are_bounded_by_events);
-	tcase_add_test(t, what_is_young_or_short_stays);
-	tcase_add_test(t, a_crash_at_any_write_loses_and_doubles_nothing);
-	tcase_add_test(t, what_the_writer_refuses_is_packed_later);
-	tcase_add_test(t, a_damaged_row_stays_where_it_is);
-	suite_add_tcase(suite, t);
-	return ls_test_run(suite);
 }

@@ -253,7 +253,9 @@ repack_and_compare(void)
 
 /* --- tests ---------------------------------------------------------------- */
 
-START_TEST(every_value_stays_at_its_time)
+LS_CASE(repack, setup, teardown);
+
+LS_TEST(repack, every_value_stays_at_its_time)
 {
 	struct ls_repack_stats stats;
 	int host;
@@ -282,9 +284,8 @@ START_TEST(every_value_stays_at_its_time)
 		ls_test_sql(dir, CLOSED, "SELECT count(*) FROM hang WHERE step = 5"),
 		1);
 }
-END_TEST
 
-START_TEST(a_clock_that_falls_begins_a_new_chunk)
+LS_TEST(repack, a_clock_that_falls_begins_a_new_chunk)
 {
 	struct ls_store_map map = clock_of(0, 0);
 	struct ls_repack_stats stats;
@@ -297,9 +298,8 @@ START_TEST(a_clock_that_falls_begins_a_new_chunk)
 	stats = repack_and_compare();
 	ck_assert_uint_eq(stats.chunks_after, 2);
 }
-END_TEST
 
-START_TEST(what_does_not_decode_is_kept_as_it_was)
+LS_TEST(repack, what_does_not_decode_is_kept_as_it_was)
 {
 	struct ls_store_map map = clock_of(0, 0);
 	struct ls_repack_stats stats;
@@ -315,10 +315,9 @@ START_TEST(what_does_not_decode_is_kept_as_it_was)
 	ck_assert_uint_eq(stats.kept, 1);
 	ck_assert_uint_eq(stats.chunks_after, 3);
 }
-END_TEST
 
 /* What does not compress makes bodies of half the rows. */
-START_TEST(bodies_keep_their_maximum)
+LS_TEST(repack, bodies_keep_their_maximum)
 {
 	struct ls_store_map map = clock_of(0, 0);
 	struct ls_repack_stats stats;
@@ -335,7 +334,6 @@ START_TEST(bodies_keep_their_maximum)
 	ck_assert_uint_gt(stats.chunks_after, 2);
 	ck_assert_uint_lt(stats.chunks_after, 10);
 }
-END_TEST
 
 static bool
 stop_at_once(void *arg)
@@ -344,7 +342,7 @@ stop_at_once(void *arg)
 	return true;
 }
 
-START_TEST(what_must_not_be_repacked_stays)
+LS_TEST(repack, what_must_not_be_repacked_stays)
 {
 	struct ls_store_map map = clock_of(0, 0);
 	struct ls_repack_stats stats;
@@ -366,7 +364,6 @@ START_TEST(what_must_not_be_repacked_stays)
 	ck_assert_int_ne(access(fresh, F_OK), 0);
 	ck_assert_int_eq(ls_repack_day(dir, CLOSED, NULL, NULL, &stats), 0);
 }
-END_TEST
 
 static void
 hear(void *arg, const char *line)
@@ -374,7 +371,7 @@ hear(void *arg, const char *line)
 	(void)snprintf(arg, 256, "%s", line);
 }
 
-START_TEST(all_closed_days_are_repacked_once)
+LS_TEST(repack, all_closed_days_are_repacked_once)
 {
 	struct ls_store_map map = clock_of(0, 0);
 	char line[256] = "";
@@ -397,9 +394,8 @@ START_TEST(all_closed_days_are_repacked_once)
 	ck_assert_int_eq(ls_repack_all(dir, hear, line), 0);
 	ck_assert_str_eq(line, "");
 }
-END_TEST
 
-START_TEST(the_repacker_waits_for_its_hour)
+LS_TEST(repack, the_repacker_waits_for_its_hour)
 {
 	const int64_t midnight_us = ls_days_begin_us(OPEN);
 	struct ls_store_map map = clock_of(0, 0);
@@ -437,9 +433,8 @@ START_TEST(the_repacker_waits_for_its_hour)
 	ck_assert(!more);
 	ls_repacker_free(r);
 }
-END_TEST
 
-START_TEST(the_repacker_tries_again_and_stops)
+LS_TEST(repack, the_repacker_tries_again_and_stops)
 {
 	struct ls_store_map map = clock_of(0, 0);
 	struct ls_repacker *r = ls_repacker_new(dir);
@@ -471,30 +466,4 @@ START_TEST(the_repacker_tries_again_and_stops)
 	ls_repacker_stats(r, &stats);
 	ck_assert_uint_eq(stats.days, 0);
 	ls_repacker_free(r);
-}
-END_TEST
-
-static Suite *
-repack_suite(void)
-{
-	Suite *s = suite_create("repack");
-	TCase *tc = tcase_create("repack");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, every_value_stays_at_its_time);
-	tcase_add_test(tc, a_clock_that_falls_begins_a_new_chunk);
-	tcase_add_test(tc, what_does_not_decode_is_kept_as_it_was);
-	tcase_add_test(tc, bodies_keep_their_maximum);
-	tcase_add_test(tc, what_must_not_be_repacked_stays);
-	tcase_add_test(tc, all_closed_days_are_repacked_once);
-	tcase_add_test(tc, the_repacker_waits_for_its_hour);
-	tcase_add_test(tc, the_repacker_tries_again_and_stops);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(repack_suite());
 }

@@ -201,7 +201,9 @@ total(const char *metric, uint32_t span_s, int64_t from_us, int64_t to_us,
 	return t;
 }
 
-START_TEST(a_minute_is_written_when_it_is_three_minutes_old)
+LS_CASE(rows, setup, teardown);
+
+LS_TEST(rows, a_minute_is_written_when_it_is_three_minutes_old)
 {
 	struct total t;
 
@@ -230,9 +232,8 @@ START_TEST(a_minute_is_written_when_it_is_three_minutes_old)
 		120);
 	ck_assert_uint_eq(total("unknown", 60, 0, INT64_MAX, NULL).count, 0);
 }
-END_TEST
 
-START_TEST(late_samples_make_rows_that_add_up)
+LS_TEST(rows, late_samples_make_rows_that_add_up)
 {
 	struct total t;
 
@@ -258,7 +259,6 @@ START_TEST(late_samples_make_rows_that_add_up)
 		total("chip.hbm_bytes", 3600, 0, INT64_MAX, NULL).sum);
 	ck_assert_uint_eq(total("chip.hbm_bytes", 3600, 0, INT64_MAX, NULL).count, 240);
 }
-END_TEST
 
 /* Of [from, to) with whole hours as such. */
 static struct total
@@ -279,7 +279,7 @@ mixed(int64_t from_us, int64_t to_us)
 	return t;
 }
 
-START_TEST(whole_hours_stand_for_their_minutes_once_they_are_made)
+LS_TEST(rows, whole_hours_stand_for_their_minutes_once_they_are_made)
 {
 	const int64_t hour = LS_ROLLUP_HOUR_US, minute = 60 * SECOND_US;
 	struct total t;
@@ -309,9 +309,8 @@ START_TEST(whole_hours_stand_for_their_minutes_once_they_are_made)
 	ck_assert_uint_eq(t.parts, 3);
 	ck_assert_uint_eq(t.count, 5 * 120);
 }
-END_TEST
 
-START_TEST(what_is_no_number_is_not_counted)
+LS_TEST(rows, what_is_no_number_is_not_counted)
 {
 	struct total t;
 
@@ -327,9 +326,8 @@ START_TEST(what_is_no_number_is_not_counted)
 	ck_assert_uint_eq(t.count, 57);
 	ck_assert_double_le(t.max, 46);
 }
-END_TEST
 
-START_TEST(bad_chunks_are_counted_and_the_rest_goes_on)
+LS_TEST(rows, bad_chunks_are_counted_and_the_rest_goes_on)
 {
 	put_dictionary(7, NOON);
 	make_minute(1);
@@ -346,9 +344,8 @@ START_TEST(bad_chunks_are_counted_and_the_rest_goes_on)
 	ck_assert_uint_eq(stats.left_out, 180);
 	ck_assert_uint_eq(total("host.temp_celsius", 60, 0, INT64_MAX, NULL).count, 60);
 }
-END_TEST
 
-START_TEST(a_chunk_before_its_dictionary_is_put_off)
+LS_TEST(rows, a_chunk_before_its_dictionary_is_put_off)
 {
 	put_dictionary(7, NOON);
 	make_minute(1);
@@ -373,9 +370,8 @@ START_TEST(a_chunk_before_its_dictionary_is_put_off)
 				 "SELECT count(*) FROM rollup_done WHERE span_s = -1"),
 		0);
 }
-END_TEST
 
-START_TEST(chunks_of_a_file_are_rolled_up_into_it)
+LS_TEST(rows, chunks_of_a_file_are_rolled_up_into_it)
 {
 	const int64_t midnight = ls_days_begin_us(20261122);
 
@@ -400,7 +396,6 @@ START_TEST(chunks_of_a_file_are_rolled_up_into_it)
 	ck_assert_uint_eq(
 		total("host.temp_celsius", 60, midnight, INT64_MAX, NULL).count, 30);
 }
-END_TEST
 
 /* --- stops ---------------------------------------------------------------- */
 
@@ -475,7 +470,9 @@ assert_all_once(void)
 	}
 }
 
-START_TEST(a_stop_at_any_moment_changes_no_total)
+LS_CASE(stops, setup, teardown, .timeout_s = 60);
+
+LS_TEST(stops, a_stop_at_any_moment_changes_no_total)
 {
 	size_t moments, i;
 
@@ -489,9 +486,8 @@ START_TEST(a_stop_at_any_moment_changes_no_total)
 		assert_all_once();
 	}
 }
-END_TEST
 
-START_TEST(a_message_that_was_not_stored_is_made_again)
+LS_TEST(stops, a_message_that_was_not_stored_is_made_again)
 {
 	struct ls_write *m, *again;
 	bool more;
@@ -517,35 +513,4 @@ START_TEST(a_message_that_was_not_stored_is_made_again)
 	ck_assert_int_eq(ls_store_rollup(store, &m->u.rollup), -LS_ESTALE);
 	ls_write_free(m);
 	ck_assert_uint_eq(total("host.temp_celsius", 60, 0, INT64_MAX, NULL).count, 60);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("roller");
-	TCase *t = tcase_create("rows");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, a_minute_is_written_when_it_is_three_minutes_old);
-	tcase_add_test(t, late_samples_make_rows_that_add_up);
-	tcase_add_test(t, whole_hours_stand_for_their_minutes_once_they_are_made);
-	tcase_add_test(t, what_is_no_number_is_not_counted);
-	tcase_add_test(t, bad_chunks_are_counted_and_the_rest_goes_on);
-	tcase_add_test(t, a_chunk_before_its_dictionary_is_put_off);
-	tcase_add_test(t, chunks_of_a_file_are_rolled_up_into_it);
-	suite_add_tcase(s, t);
-	t = tcase_create("stops");
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_set_timeout(t, 60);
-	tcase_add_test(t, a_stop_at_any_moment_changes_no_total);
-	tcase_add_test(t, a_message_that_was_not_stored_is_made_again);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

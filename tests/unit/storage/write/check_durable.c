@@ -261,7 +261,19 @@ check_disk(const struct client *clients)
 	free(days);
 }
 
-START_TEST(what_is_acknowledged_survives_kill_9)
+static void
+setup(void)
+{
+	const char *top = getenv("top_builddir");
+
+	(void)snprintf(program, sizeof(program), "%s/lockstep-collector",
+		top != NULL && *top != '\0' ? top : ".");
+	(void)snprintf(dir, sizeof(dir), "%s", ls_test_tmpdir());
+}
+
+LS_CASE(durable, setup, NULL, .timeout_s = 60);
+
+LS_TEST(durable, what_is_acknowledged_survives_kill_9)
 {
 	struct client c[AGENTS] = { 0 };
 	int port, status, round, i, k;
@@ -295,9 +307,8 @@ START_TEST(what_is_acknowledged_survives_kill_9)
 	ck_assert_uint_gt(c[0].acked, 20);
 	ck_assert_uint_gt(c[0].acked_chunks, 20);
 }
-END_TEST
 
-START_TEST(sigterm_ends_with_everything_stored)
+LS_TEST(durable, sigterm_ends_with_everything_stored)
 {
 	struct client c[AGENTS] = { 0 };
 	int port, status, i;
@@ -326,35 +337,4 @@ START_TEST(sigterm_ends_with_everything_stored)
 		ck_assert_int_eq(nng_close(c[i].socket), 0);
 	}
 	check_disk(c);
-}
-END_TEST
-
-static void
-setup(void)
-{
-	const char *top = getenv("top_builddir");
-
-	(void)snprintf(program, sizeof(program), "%s/lockstep-collector",
-		top != NULL && *top != '\0' ? top : ".");
-	(void)snprintf(dir, sizeof(dir), "%s", ls_test_tmpdir());
-}
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("durable");
-	TCase *t = tcase_create("durable");
-
-	tcase_add_checked_fixture(t, setup, NULL);
-	tcase_set_timeout(t, 60);
-	tcase_add_test(t, what_is_acknowledged_survives_kill_9);
-	tcase_add_test(t, sigterm_ends_with_everything_stored);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -59,7 +59,9 @@ commit(struct ls_store *s, struct ls_write *m, int64_t wall_us)
 
 /* --- store ---------------------------------------------------------------- */
 
-START_TEST(all_kinds_of_rows_are_stored)
+LS_CASE(store, setup, NULL, .timeout_s = 30);
+
+LS_TEST(store, all_kinds_of_rows_are_stored)
 {
 	struct ls_store *s = store_open(NOON);
 
@@ -92,9 +94,8 @@ START_TEST(all_kinds_of_rows_are_stored)
 	ck_assert_int_eq(ls_test_sql(dir, 0, "SELECT count(*) FROM finding_event"), 2);
 	ls_store_close(s);
 }
-END_TEST
 
-START_TEST(the_day_turns_with_its_ledger)
+LS_TEST(store, the_day_turns_with_its_ledger)
 {
 	struct ls_store *s = store_open(NOON);
 	struct ls_store_stats st;
@@ -125,9 +126,8 @@ START_TEST(the_day_turns_with_its_ledger)
 	ck_assert_uint_eq(st.records, 1);
 	ls_store_close(s);
 }
-END_TEST
 
-START_TEST(the_ledger_forgets_who_is_long_silent)
+LS_TEST(store, the_ledger_forgets_who_is_long_silent)
 {
 	struct ls_store *s = store_open(NOON);
 	int64_t later = NOON + LS_LEDGER_KEEP_US + DAY_US;
@@ -138,9 +138,8 @@ START_TEST(the_ledger_forgets_who_is_long_silent)
 		ls_test_sql(dir, ls_days_of(later), "SELECT count(*) FROM ledger"), 1);
 	ls_store_close(s);
 }
-END_TEST
 
-START_TEST(one_collector_a_directory)
+LS_TEST(store, one_collector_a_directory)
 {
 	struct ls_store *s = store_open(NOON), *t = NULL;
 
@@ -149,7 +148,6 @@ START_TEST(one_collector_a_directory)
 	t = store_open(NOON);
 	ls_store_close(t);
 }
-END_TEST
 
 static void
 scribble(int32_t day)
@@ -174,7 +172,7 @@ count_line(void *arg, const char *line)
 	*bad += strstr(line, ": ok") == NULL;
 }
 
-START_TEST(a_damaged_day_is_set_aside)
+LS_TEST(store, a_damaged_day_is_set_aside)
 {
 	struct ls_store *s = store_open(NOON);
 	struct ls_store_stats st;
@@ -193,7 +191,6 @@ START_TEST(a_damaged_day_is_set_aside)
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT count(*) FROM ledger"), 0);
 	ls_store_close(s);
 }
-END_TEST
 
 /* Cuts a file to half of it, or makes all of it zeros. */
 static void
@@ -223,7 +220,7 @@ sweep(struct ls_store *s, int64_t t_us)
 	ck_assert_int_eq(commit(s, m, t_us), 0);
 }
 
-START_TEST(a_closed_day_that_cannot_be_opened_is_set_aside_while_running)
+LS_TEST_LOOP(store, a_closed_day_that_cannot_be_opened_is_set_aside_while_running, 0, 2)
 {
 	const int64_t tomorrow = NOON + 86400ll * 1000000;
 	struct ls_store *s = store_open(NOON);
@@ -253,9 +250,8 @@ START_TEST(a_closed_day_that_cannot_be_opened_is_set_aside_while_running)
 	ck_assert_uint_eq(st.aside, 1);
 	ls_store_close(s);
 }
-END_TEST
 
-START_TEST(the_open_day_is_set_aside_when_a_commit_meets_damage)
+LS_TEST(store, the_open_day_is_set_aside_when_a_commit_meets_damage)
 {
 	struct ls_store *s = store_open(NOON);
 	struct ls_store_stats st;
@@ -273,9 +269,8 @@ START_TEST(the_open_day_is_set_aside_when_a_commit_meets_damage)
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT count(*) FROM step_block"), 1);
 	ls_store_close(s);
 }
-END_TEST
 
-START_TEST(a_damaged_state_is_set_aside)
+LS_TEST(store, a_damaged_state_is_set_aside)
 {
 	struct ls_store *s = store_open(NOON);
 
@@ -286,9 +281,8 @@ START_TEST(a_damaged_state_is_set_aside)
 	ck_assert_int_eq(ls_test_sql(dir, 0, "SELECT count(*) FROM worker"), 0);
 	ls_store_close(s);
 }
-END_TEST
 
-START_TEST(a_day_whose_maker_died_is_made_again)
+LS_TEST(store, a_day_whose_maker_died_is_made_again)
 {
 	struct ls_store *s = store_open(NOON);
 	char path[PATH_MAX];
@@ -304,9 +298,8 @@ START_TEST(a_day_whose_maker_died_is_made_again)
 	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT seq FROM ledger"), 5);
 	ls_store_close(s);
 }
-END_TEST
 
-START_TEST(retention_removes_files)
+LS_TEST(store, retention_removes_files)
 {
 	struct ls_store *s = store_open(NOON);
 	struct ls_store_stats st;
@@ -331,14 +324,13 @@ START_TEST(retention_removes_files)
 	ck_assert_int_eq(ls_test_sql(dir, 0, "SELECT count(*) FROM finding"), 1);
 	ls_store_close(s);
 }
-END_TEST
 
 /*
  * The n-th write or sync fails, for every n until a batch goes through: after each
  * failure nothing of the batch is there, and after healing and another attempt all of
  * it, once.
  */
-START_TEST(a_batch_is_all_or_nothing_whatever_write_fails)
+LS_TEST(store, a_batch_is_all_or_nothing_whatever_write_fails)
 {
 	static const int codes[] = { SQLITE_FULL, SQLITE_IOERR_WRITE };
 	bool through = false;
@@ -381,7 +373,6 @@ START_TEST(a_batch_is_all_or_nothing_whatever_write_fails)
 	}
 	ck_assert_int_gt(n, 2);
 }
-END_TEST
 
 /* --- units ---------------------------------------------------------------- */
 
@@ -452,7 +443,7 @@ unit_parts(void)
 		"WHERE seq = 2) + 10 * (SELECT count(*) FROM main.journal)");
 }
 
-START_TEST(a_unit_takes_the_place_of_its_rows)
+LS_TEST(store, a_unit_takes_the_place_of_its_rows)
 {
 	struct ls_store *s = store_with_journal();
 	struct ls_write *m = unit();
@@ -485,9 +476,8 @@ START_TEST(a_unit_takes_the_place_of_its_rows)
 	ls_write_free(m);
 	ls_store_close(s);
 }
-END_TEST
 
-START_TEST(a_unit_that_does_not_fit_changes_nothing)
+LS_TEST(store, a_unit_that_does_not_fit_changes_nothing)
 {
 	struct ls_store *s = store_with_journal();
 	struct ls_write *m = unit();
@@ -513,9 +503,8 @@ START_TEST(a_unit_that_does_not_fit_changes_nothing)
 	ls_write_free(m);
 	ls_store_close(s);
 }
-END_TEST
 
-START_TEST(a_unit_is_all_or_nothing_whatever_write_fails)
+LS_TEST(store, a_unit_is_all_or_nothing_whatever_write_fails)
 {
 	static const int codes[] = { SQLITE_FULL, SQLITE_IOERR_WRITE };
 	bool through = false;
@@ -547,9 +536,8 @@ START_TEST(a_unit_is_all_or_nothing_whatever_write_fails)
 	}
 	ck_assert_int_gt(n, 2);
 }
-END_TEST
 
-START_TEST(a_damaged_row_of_the_journal_does_not_stop_the_day)
+LS_TEST(store, a_damaged_row_of_the_journal_does_not_stop_the_day)
 {
 	struct ls_store *s = store_with_journal();
 	char path[PATH_MAX];
@@ -564,9 +552,8 @@ START_TEST(a_damaged_row_of_the_journal_does_not_stop_the_day)
 	ck_assert_int_eq(ls_test_sql(dir, 20261122, "SELECT seq FROM main.ledger"), 2);
 	ls_store_close(s);
 }
-END_TEST
 
-START_TEST(a_commit_too_large_for_a_row_makes_several)
+LS_TEST(store, a_commit_too_large_for_a_row_makes_several)
 {
 	enum { REPORTS = 600, RECORDS = 500 };
 	struct ls_store *s = store_open(NOON);
@@ -592,7 +579,6 @@ START_TEST(a_commit_too_large_for_a_row_makes_several)
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT seq FROM ledger"), REPORTS);
 	ls_store_close(s);
 }
-END_TEST
 
 /* --- writer --------------------------------------------------------------- */
 
@@ -636,7 +622,9 @@ done_free(struct ls_write_done *d)
 	ls_write_done_free(d);
 }
 
-START_TEST(reports_come_back_after_their_commit)
+LS_CASE(writer, setup, NULL, .timeout_s = 30);
+
+LS_TEST(writer, reports_come_back_after_their_commit)
 {
 	struct ls_writer *w = writer_open();
 	struct ls_write_done *d;
@@ -656,7 +644,6 @@ START_TEST(reports_come_back_after_their_commit)
 	done_free(d);
 	ls_writer_close(w);
 }
-END_TEST
 
 /* A full disk, errors of writing and syncing, a file system that became read-only. */
 static const struct {
@@ -664,7 +651,7 @@ static const struct {
 } refusals[] = { { SQLITE_FULL, -ENOSPC }, { SQLITE_IOERR_WRITE, -EIO },
 	{ SQLITE_IOERR_FSYNC, -EIO }, { SQLITE_READONLY, -EROFS } };
 
-START_TEST(a_failure_refuses_all_that_is_under_way)
+LS_TEST_EACH(writer, a_failure_refuses_all_that_is_under_way, refusals)
 {
 	struct ls_writer *w = writer_open();
 	int32_t day = ls_days_of(ls_clock_wall_ns() / 1000);
@@ -700,10 +687,9 @@ START_TEST(a_failure_refuses_all_that_is_under_way)
 	ck_assert_int_eq(ls_test_sql(dir, day, "SELECT count(*) FROM step_close"), 1);
 	ls_writer_close(w);
 }
-END_TEST
 
 /* A unit comes back with what came of it, and no report is refused for it. */
-START_TEST(units_come_back_and_fail_no_batch)
+LS_TEST(writer, units_come_back_and_fail_no_batch)
 {
 	struct ls_writer *w = writer_open();
 	struct ls_write *m = unit(), *back;
@@ -736,9 +722,8 @@ START_TEST(units_come_back_and_fail_no_batch)
 	push(w, m, 0);
 	ls_writer_close(w);
 }
-END_TEST
 
-START_TEST(stopping_commits_what_waits)
+LS_TEST(writer, stopping_commits_what_waits)
 {
 	const struct ls_writer_options options = { dir, 10000000000ull };
 	struct ls_writer *w = NULL;
@@ -761,48 +746,4 @@ START_TEST(stopping_commits_what_waits)
 		done_free(d);
 	}
 	ls_writer_close(w);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("writer");
-	TCase *t = tcase_create("store"), *w = tcase_create("writer");
-
-	tcase_add_checked_fixture(t, setup, NULL);
-	tcase_add_test(t, all_kinds_of_rows_are_stored);
-	tcase_add_test(t, the_day_turns_with_its_ledger);
-	tcase_add_test(t, the_ledger_forgets_who_is_long_silent);
-	tcase_add_test(t, one_collector_a_directory);
-	tcase_add_test(t, a_damaged_day_is_set_aside);
-	tcase_add_loop_test(t,
-		a_closed_day_that_cannot_be_opened_is_set_aside_while_running, 0, 2);
-	tcase_add_test(t, the_open_day_is_set_aside_when_a_commit_meets_damage);
-	tcase_add_test(t, a_damaged_state_is_set_aside);
-	tcase_add_test(t, a_day_whose_maker_died_is_made_again);
-	tcase_add_test(t, retention_removes_files);
-	tcase_add_test(t, a_batch_is_all_or_nothing_whatever_write_fails);
-	tcase_add_test(t, a_unit_takes_the_place_of_its_rows);
-	tcase_add_test(t, a_unit_that_does_not_fit_changes_nothing);
-	tcase_add_test(t, a_unit_is_all_or_nothing_whatever_write_fails);
-	tcase_add_test(t, a_damaged_row_of_the_journal_does_not_stop_the_day);
-	tcase_add_test(t, a_commit_too_large_for_a_row_makes_several);
-	tcase_set_timeout(t, 30);
-	tcase_add_checked_fixture(w, setup, NULL);
-	tcase_add_test(w, reports_come_back_after_their_commit);
-	tcase_add_loop_test(w, a_failure_refuses_all_that_is_under_way, 0,
-		(int)(sizeof(refusals) / sizeof(refusals[0])));
-	tcase_add_test(w, units_come_back_and_fail_no_batch);
-	tcase_add_test(w, stopping_commits_what_waits);
-	tcase_set_timeout(w, 30);
-	suite_add_tcase(s, t);
-	suite_add_tcase(s, w);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

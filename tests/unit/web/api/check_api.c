@@ -29,7 +29,9 @@ refuses(const char *path, const char *query, const char *parameter)
 	ck_assert_ptr_nonnull(strstr(api_problem.detail, parameter));
 }
 
-START_TEST(routes_find_their_question)
+LS_CASE(api);
+
+LS_TEST(api, routes_find_their_question)
 {
 	ck_assert_int_eq(parse("/api/v1/jobs", NULL), 0);
 	ck_assert_int_eq(api_request.route, LS_ROUTE_JOBS);
@@ -46,9 +48,8 @@ START_TEST(routes_find_their_question)
 	ck_assert_str_eq(api_request.ask.id, "F-7Q2K");
 	ck_assert_int_eq(parse("/metrics", NULL), 0);
 }
-END_TEST
 
-START_TEST(other_paths_are_unknown)
+LS_TEST(api, other_paths_are_unknown)
 {
 	static const char *const paths[] = { "/", "", "/api/v1", "/api/v1/jobs/",
 		"/api/v1/jobs//hosts", "/api/v1/jobs/a/b", "/api/v1/jobs/a/hosts/",
@@ -63,9 +64,8 @@ START_TEST(other_paths_are_unknown)
 	ck_assert_int_eq(parse("/api/v1/jobs/a%00b", NULL), -LS_EPARSE);
 	ck_assert_int_eq(api_problem.status, 400);
 }
-END_TEST
 
-START_TEST(bad_parameters_are_named)
+LS_TEST(api, bad_parameters_are_named)
 {
 	refuses("/api/v1/jobs", "limit=3", "limit");
 	refuses("/api/v1/findings", "jobb=x", "jobb");
@@ -91,9 +91,8 @@ START_TEST(bad_parameters_are_named)
 	refuses("/api/v1/jobs/x/grid", "cols=1201", "cols");
 	refuses("/api/v1/jobs/x/grid", "metric=blam", "metric");
 }
-END_TEST
 
-START_TEST(ranges_are_read)
+LS_TEST(api, ranges_are_read)
 {
 	ck_assert_int_eq(parse("/api/v1/jobs/x/steps", "steps=10:20"), 0);
 	ck_assert_uint_eq(api_request.ask.from_step, 10);
@@ -108,9 +107,8 @@ START_TEST(ranges_are_read)
 		parse("/api/v1/jobs/x/steps", "from=2026-11-20T14:02:11Z&to=1e3"),
 		-LS_EPARSE);
 }
-END_TEST
 
-START_TEST(stored_questions_are_whole)
+LS_TEST(api, stored_questions_are_whole)
 {
 	const struct ls_ask *ask = &api_request.ask;
 
@@ -161,9 +159,8 @@ START_TEST(stored_questions_are_whole)
 	ck_assert_int_eq(parse("/api/v1/jobs/j/steps/99999999999999999999", NULL),
 		-LS_EPARSE);
 }
-END_TEST
 
-START_TEST(queries_have_limits)
+LS_TEST(api, queries_have_limits)
 {
 	struct ls_query q;
 	char text[512] = "";
@@ -183,9 +180,8 @@ START_TEST(queries_have_limits)
 	ck_assert_str_eq(q.pairs[1].name, "b");
 	ck_assert_str_eq(q.pairs[2].name, "");
 }
-END_TEST
 
-START_TEST(encoding_and_decoding_are_inverse)
+LS_TEST(api, encoding_and_decoding_are_inverse)
 {
 	const char *odd = "a/b c?&=%+\"\n\xc3\xa4~";
 	char encoded[64], back[32];
@@ -196,7 +192,6 @@ START_TEST(encoding_and_decoding_are_inverse)
 	ck_assert_str_eq(back, odd);
 	ck_assert_int_eq(ls_query_encode(odd, 8, encoded), -LS_ELIMIT);
 }
-END_TEST
 
 /* --- lists
  * ---------------------------------------------------------------------------------- */
@@ -241,7 +236,7 @@ found(const char *query)
 	return n;
 }
 
-START_TEST(findings_are_filtered)
+LS_TEST(api, findings_are_filtered)
 {
 	ck_assert_uint_eq(found(NULL), 4);
 	ck_assert_uint_eq(found("status=open"), 3);
@@ -252,9 +247,8 @@ START_TEST(findings_are_filtered)
 	ck_assert_uint_eq(found("host=t1v-n-ab12-w-49"), 1);
 	ck_assert_uint_eq(found("job=other"), 0);
 }
-END_TEST
 
-START_TEST(pages_are_newest_first_and_join_up)
+LS_TEST(api, pages_are_newest_first_and_join_up)
 {
 	json_t *first = answer("/api/v1/findings", "limit=3", "run/findings");
 	const char *cursor = json_string_value(json_object_get(first, "next_cursor"));
@@ -273,9 +267,8 @@ START_TEST(pages_are_newest_first_and_join_up)
 	json_decref(second);
 	json_decref(body);
 }
-END_TEST
 
-START_TEST(steps_are_cut_by_time)
+LS_TEST(api, steps_are_cut_by_time)
 {
 	json_t *v = answer("/api/v1/jobs/x/steps", "from=2026-11-20T15:39:00Z&limit=3",
 		"run/steps");
@@ -290,9 +283,8 @@ START_TEST(steps_are_cut_by_time)
 	ck_assert_uint_eq(json_array_size(json_object_get(v, "items")), 0);
 	json_decref(v);
 }
-END_TEST
 
-START_TEST(problems_are_without_controls)
+LS_TEST(api, problems_are_without_controls)
 {
 	json_t *v;
 
@@ -315,7 +307,6 @@ START_TEST(problems_are_without_controls)
 	ls_api_failure(-LS_EUNKNOWN, &api_problem);
 	ck_assert_int_eq(api_problem.status, 404);
 }
-END_TEST
 
 /* --- the description of the API
  * ---------------------------------------------------------------- */
@@ -339,7 +330,7 @@ spec_block(const char *spec, const char *path)
 	return strndup(start, (size_t)(end - start));
 }
 
-START_TEST(description_has_every_route_and_parameter)
+LS_TEST(api, description_has_every_route_and_parameter)
 {
 	size_t len = 0;
 	char *spec = ls_test_read(ls_test_source("web/api/openapi.yaml"), &len);
@@ -365,9 +356,8 @@ START_TEST(description_has_every_route_and_parameter)
 	}
 	free(spec);
 }
-END_TEST
 
-START_TEST(description_has_nothing_else)
+LS_TEST(api, description_has_nothing_else)
 {
 	size_t len = 0;
 	char *spec = ls_test_read(ls_test_source("web/api/openapi.yaml"), &len);
@@ -380,12 +370,11 @@ START_TEST(description_has_nothing_else)
 	ck_assert_uint_eq(count, LS_ROUTE_COUNT);
 	free(spec);
 }
-END_TEST
 
 /* --- /metrics
  * ------------------------------------------------------------------------------- */
 
-START_TEST(metrics_escape_what_is_hostile)
+LS_TEST(api, metrics_escape_what_is_hostile)
 {
 	struct evbuffer *out = evbuffer_new();
 	json_t *jobs = load("hostile/jobs"), *findings = load("hostile/findings");
@@ -406,9 +395,8 @@ START_TEST(metrics_escape_what_is_hostile)
 	json_decref(findings);
 	evbuffer_free(out);
 }
-END_TEST
 
-START_TEST(metrics_leave_out_what_is_not_known)
+LS_TEST(api, metrics_leave_out_what_is_not_known)
 {
 	struct evbuffer *out = evbuffer_new();
 	json_t *jobs = load("bare/jobs"), *findings = load("bare/findings");
@@ -424,36 +412,4 @@ START_TEST(metrics_leave_out_what_is_not_known)
 	json_decref(jobs);
 	json_decref(findings);
 	evbuffer_free(out);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("api");
-	TCase *t = tcase_create("api");
-
-	tcase_add_test(t, routes_find_their_question);
-	tcase_add_test(t, other_paths_are_unknown);
-	tcase_add_test(t, bad_parameters_are_named);
-	tcase_add_test(t, ranges_are_read);
-	tcase_add_test(t, stored_questions_are_whole);
-	tcase_add_test(t, queries_have_limits);
-	tcase_add_test(t, encoding_and_decoding_are_inverse);
-	tcase_add_test(t, findings_are_filtered);
-	tcase_add_test(t, pages_are_newest_first_and_join_up);
-	tcase_add_test(t, steps_are_cut_by_time);
-	tcase_add_test(t, problems_are_without_controls);
-	tcase_add_test(t, description_has_every_route_and_parameter);
-	tcase_add_test(t, description_has_nothing_else);
-	tcase_add_test(t, metrics_escape_what_is_hostile);
-	tcase_add_test(t, metrics_leave_out_what_is_not_known);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

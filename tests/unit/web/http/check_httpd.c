@@ -145,7 +145,9 @@ rig_body(void)
 	return end + 4;
 }
 
-START_TEST(every_route_answers)
+LS_CASE(httpd, rig_setup, rig_teardown, .timeout_s = 30);
+
+LS_TEST(httpd, every_route_answers)
 {
 	static const char *const paths[] = { "/api/v1/jobs",
 		"/api/v1/jobs/llama70b-run12", "/api/v1/jobs/eval%20nightly%2F7b",
@@ -169,9 +171,8 @@ START_TEST(every_route_answers)
 		ck_assert(!rig_has("Access-Control"));
 	}
 }
-END_TEST
 
-START_TEST(every_asset_answers)
+LS_TEST(httpd, every_asset_answers)
 {
 	for (size_t i = 0; i < ls_ui_asset_count; i++) {
 		ck_assert_int_eq(rig_get(ls_ui_assets[i].path), 200);
@@ -184,9 +185,8 @@ START_TEST(every_asset_answers)
 			(ls_ui_assets[i].gzip != NULL));
 	}
 }
-END_TEST
 
-START_TEST(lists_are_wrapped_and_objects_versioned)
+LS_TEST(httpd, lists_are_wrapped_and_objects_versioned)
 {
 	ck_assert_int_eq(rig_get("/api/v1/jobs"), 200);
 	ck_assert(strncmp(rig_body(), "{\"schema_version\":1,\"items\":[{", 30) == 0);
@@ -201,9 +201,8 @@ START_TEST(lists_are_wrapped_and_objects_versioned)
 	ck_assert_uint_eq(rig_backend.last.limit, 3);
 	ck_assert_str_eq(rig_backend.last.host, "h");
 }
-END_TEST
 
-START_TEST(errors_are_problems)
+LS_TEST(httpd, errors_are_problems)
 {
 	ck_assert_int_eq(rig_get("/api/v1/findings?limt=3"), 400);
 	ck_assert(rig_has("\r\nContent-Type: application/problem+json\r\n"));
@@ -220,9 +219,8 @@ START_TEST(errors_are_problems)
 	ck_assert_int_eq(rig_get("/readyz"), 503);
 	ck_assert(rig_has("the disk is full"));
 }
-END_TEST
 
-START_TEST(only_get_and_head_are_served)
+LS_TEST(httpd, only_get_and_head_are_served)
 {
 	static const char *const methods[] = { "POST", "PUT", "DELETE", "PATCH",
 		"OPTIONS", "TRACE" };
@@ -235,9 +233,8 @@ START_TEST(only_get_and_head_are_served)
 	}
 	ck_assert_int_ge(rig_ask("BREW", "/api/v1/jobs", ""), 400);
 }
-END_TEST
 
-START_TEST(head_has_headers_and_no_body)
+LS_TEST(httpd, head_has_headers_and_no_body)
 {
 	ck_assert_int_eq(rig_ask("HEAD", "/api/v1/jobs", ""), 200);
 	ck_assert(rig_has("\r\nETag: \""));
@@ -250,9 +247,8 @@ START_TEST(head_has_headers_and_no_body)
 	ck_assert_int_eq(rig_ask("HEAD", "/api/v1/jobs/none", ""), 404);
 	ck_assert_str_eq(rig_body(), "");
 }
-END_TEST
 
-START_TEST(unchanged_is_304)
+LS_TEST(httpd, unchanged_is_304)
 {
 	static const char *const paths[] = { "/api/v1/jobs", "/app.js", "/version" };
 	char header[128];
@@ -271,9 +267,8 @@ START_TEST(unchanged_is_304)
 			rig_ask("GET", paths[i], "If-None-Match: \"other\"\r\n"), 200);
 	}
 }
-END_TEST
 
-START_TEST(host_of_elsewhere_is_refused)
+LS_TEST(httpd, host_of_elsewhere_is_refused)
 {
 	ck_assert_int_eq(rig_ask_raw("GET / HTTP/1.1\r\nHost: "
 				     "evil.example\r\nConnection: close\r\n\r\n"),
@@ -296,9 +291,8 @@ START_TEST(host_of_elsewhere_is_refused)
 	ck_assert_int_eq(rig_get("/metrics"), 200);
 	ck_assert(rig_has("lockstep_http_requests_refused_total 4\n"));
 }
-END_TEST
 
-START_TEST(paths_never_reach_the_file_system)
+LS_TEST(httpd, paths_never_reach_the_file_system)
 {
 	static const char *const paths[] = { "/../../etc/passwd",
 		"/%2e%2e/%2e%2e/etc/passwd", "/ui/../app.js", "//etc/passwd",
@@ -310,18 +304,16 @@ START_TEST(paths_never_reach_the_file_system)
 			"%s", paths[i]);
 	ck_assert(!rig_has("root:"));
 }
-END_TEST
 
-START_TEST(links_lead_to_the_page)
+LS_TEST(httpd, links_lead_to_the_page)
 {
 	ck_assert_int_eq(rig_get("/f/F-7Q2K"), 303);
 	ck_assert(rig_has("\r\nLocation: /#/f/F-7Q2K\r\n"));
 	ck_assert_int_eq(rig_get("/j/a%0d%0aSet-Cookie:x"), 303);
 	ck_assert(!rig_has("\r\nSet-Cookie"));
 }
-END_TEST
 
-START_TEST(big_requests_are_refused)
+LS_TEST(httpd, big_requests_are_refused)
 {
 	char *text = malloc(200000);
 	size_t n;
@@ -336,9 +328,8 @@ START_TEST(big_requests_are_refused)
 	ck_assert_int_eq(rig_get("/healthz"), 200);
 	free(text);
 }
-END_TEST
 
-START_TEST(garbage_is_harmless)
+LS_TEST(httpd, garbage_is_harmless)
 {
 	static const char *const texts[] = { "\r\n\r\n\r\n", "GET\r\n\r\n",
 		"\x16\x03\x01\x02\r\n\r\n", "GET / HTTP/9.9\r\n\r\n",
@@ -354,9 +345,8 @@ START_TEST(garbage_is_harmless)
 	}
 	ck_assert_int_eq(rig_get("/healthz"), 200);
 }
-END_TEST
 
-START_TEST(export_is_a_stream)
+LS_TEST(httpd, export_is_a_stream)
 {
 	ck_assert_int_eq(rig_get("/api/v1/jobs/llama70b-run12/export"), 200);
 	ck_assert(rig_has("\r\nTransfer-Encoding: chunked\r\n"));
@@ -368,9 +358,8 @@ START_TEST(export_is_a_stream)
 	ck_assert(!rig_has("\r\n0\r\n\r\n"));
 	ck_assert_int_eq(rig_get("/healthz"), 200);
 }
-END_TEST
 
-START_TEST(late_answers_find_the_client)
+LS_TEST(httpd, late_answers_find_the_client)
 {
 	int fd = rig_connect();
 	size_t len = 0;
@@ -386,9 +375,8 @@ START_TEST(late_answers_find_the_client)
 	ck_assert(rig_has("200 OK"));
 	(void)close(fd);
 }
-END_TEST
 
-START_TEST(late_answers_without_a_client_are_dropped)
+LS_TEST(httpd, late_answers_without_a_client_are_dropped)
 {
 	static const char *const paths[] = { "/api/v1/jobs", "/metrics",
 		"/api/v1/jobs/none" };
@@ -415,9 +403,8 @@ START_TEST(late_answers_without_a_client_are_dropped)
 		ck_assert_int_eq(rig_get("/healthz"), 200);
 	}
 }
-END_TEST
 
-START_TEST(pipelined_requests_are_answered_in_order)
+LS_TEST(httpd, pipelined_requests_are_answered_in_order)
 {
 	int fd = rig_connect();
 	size_t len = 0;
@@ -433,9 +420,8 @@ START_TEST(pipelined_requests_are_answered_in_order)
 	ck_assert(first && second && first < second);
 	(void)close(fd);
 }
-END_TEST
 
-START_TEST(answers_outlive_the_server)
+LS_TEST(httpd, answers_outlive_the_server)
 {
 	struct ls_httpd_options options = { .address = "127.0.0.1" };
 	struct ls_backend functions;
@@ -453,9 +439,10 @@ START_TEST(answers_outlive_the_server)
 		&functions);
 	ck_assert_int_eq(ls_httpd_new(rig_loop, &options, &functions, &rig_httpd), 0);
 }
-END_TEST
 
-START_TEST(slow_clients_and_backends_have_a_deadline)
+LS_CASE(httpd_own, .timeout_s = 30);
+
+LS_TEST(httpd_own, slow_clients_and_backends_have_a_deadline)
 {
 	int slow, fd;
 	size_t len = 0;
@@ -486,9 +473,8 @@ START_TEST(slow_clients_and_backends_have_a_deadline)
 	(void)close(fd);
 	rig_teardown();
 }
-END_TEST
 
-START_TEST(open_addresses_need_insecure)
+LS_TEST(httpd_own, open_addresses_need_insecure)
 {
 	struct ls_httpd_options options = { .address = "0.0.0.0" };
 	struct ls_backend functions;
@@ -508,7 +494,6 @@ START_TEST(open_addresses_need_insecure)
 	ls_httpd_free(NULL);
 	rig_teardown();
 }
-END_TEST
 
 /* A POST of a body; more: other headers. */
 static int
@@ -526,7 +511,7 @@ post(const char *path, const char *more, const char *body)
 #define ZOOM_PATH "/api/v1/hosts/t1v-n-ab12-w-17/zoom"
 #define JSON_TYPE "Content-Type: application/json\r\n"
 
-START_TEST(a_write_is_taken_from_this_machine_only)
+LS_TEST(httpd, a_write_is_taken_from_this_machine_only)
 {
 	ck_assert_int_eq(post(ZOOM_PATH, JSON_TYPE, "{\"seconds\":60}"), 200);
 	ck_assert(rig_has("\"zoom_until_at\""));
@@ -545,9 +530,8 @@ START_TEST(a_write_is_taken_from_this_machine_only)
 	ck_assert_int_eq(post(ZOOM_PATH, "", "{}"), 415);
 	ck_assert_int_eq(post("/api/v1/hosts/nobody/zoom", JSON_TYPE, "{}"), 404);
 }
-END_TEST
 
-START_TEST(a_bad_body_is_refused)
+LS_TEST(httpd, a_bad_body_is_refused)
 {
 	static const char *const bad[] = { "", "x", "[]", "{\"seconds\":0}",
 		"{\"seconds\":121}", "{\"seconds\":\"60\"}", "{\"seconds\":1.5}",
@@ -559,9 +543,8 @@ START_TEST(a_bad_body_is_refused)
 	}
 	ck_assert_int_eq(post(ZOOM_PATH "?x=1", JSON_TYPE, "{}"), 400);
 }
-END_TEST
 
-START_TEST(each_resource_has_its_methods)
+LS_TEST(httpd, each_resource_has_its_methods)
 {
 	ck_assert_int_eq(rig_ask("GET", ZOOM_PATH, ""), 405);
 	ck_assert(rig_has("\r\nAllow: POST\r\n"));
@@ -569,9 +552,8 @@ START_TEST(each_resource_has_its_methods)
 	ck_assert(rig_has("\r\nAllow: GET, HEAD\r\n"));
 	ck_assert_int_eq(post("/", JSON_TYPE, "{}"), 405);
 }
-END_TEST
 
-START_TEST(series_come_in_pages)
+LS_TEST(httpd, series_come_in_pages)
 {
 	ck_assert_int_eq(
 		rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17/series?limit=3", ""),
@@ -601,9 +583,8 @@ START_TEST(series_come_in_pages)
 	ck_assert_int_eq(rig_ask("GET", "/api/v1/hosts/t1v-n-ab12-w-17?limit=1", ""),
 		400);
 }
-END_TEST
 
-START_TEST(stored_answers_are_given_as_they_are_read)
+LS_TEST(httpd, stored_answers_are_given_as_they_are_read)
 {
 	size_t len = 0;
 	char *want =
@@ -641,9 +622,8 @@ START_TEST(stored_answers_are_given_as_they_are_read)
 	ck_assert_int_eq(rig_backend.cancelled, 0);
 	free(want);
 }
-END_TEST
 
-START_TEST(reading_stops_when_its_client_goes)
+LS_TEST(httpd, reading_stops_when_its_client_goes)
 {
 	char text[200];
 	int fd = rig_connect();
@@ -670,9 +650,8 @@ START_TEST(reading_stops_when_its_client_goes)
 	ck_assert(!rig_backend.held_piece(rig_backend.reading, 0, "x", 1));
 	(void)rig_backend.held_piece(rig_backend.reading, -ECANCELED, NULL, 0);
 }
-END_TEST
 
-START_TEST(an_export_may_have_all_counters)
+LS_TEST(httpd, an_export_may_have_all_counters)
 {
 	ck_assert_int_eq(
 		rig_ask("GET", "/api/v1/jobs/llama70b-run12/export?counters=all", ""),
@@ -685,51 +664,4 @@ START_TEST(an_export_may_have_all_counters)
 	ck_assert_int_eq(
 		rig_ask("GET", "/api/v1/jobs/llama70b-run12/export?counters=some", ""),
 		400);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("httpd");
-	TCase *t = tcase_create("httpd"), *own = tcase_create("httpd_own");
-
-	tcase_add_checked_fixture(t, rig_setup, rig_teardown);
-	tcase_set_timeout(t, 30);
-	tcase_set_timeout(own, 30);
-	tcase_add_test(t, every_route_answers);
-	tcase_add_test(t, a_write_is_taken_from_this_machine_only);
-	tcase_add_test(t, a_bad_body_is_refused);
-	tcase_add_test(t, each_resource_has_its_methods);
-	tcase_add_test(t, series_come_in_pages);
-	tcase_add_test(t, stored_answers_are_given_as_they_are_read);
-	tcase_add_test(t, reading_stops_when_its_client_goes);
-	tcase_add_test(t, an_export_may_have_all_counters);
-	tcase_add_test(t, every_asset_answers);
-	tcase_add_test(t, lists_are_wrapped_and_objects_versioned);
-	tcase_add_test(t, errors_are_problems);
-	tcase_add_test(t, only_get_and_head_are_served);
-	tcase_add_test(t, head_has_headers_and_no_body);
-	tcase_add_test(t, unchanged_is_304);
-	tcase_add_test(t, host_of_elsewhere_is_refused);
-	tcase_add_test(t, paths_never_reach_the_file_system);
-	tcase_add_test(t, links_lead_to_the_page);
-	tcase_add_test(t, big_requests_are_refused);
-	tcase_add_test(t, garbage_is_harmless);
-	tcase_add_test(t, export_is_a_stream);
-	tcase_add_test(t, late_answers_find_the_client);
-	tcase_add_test(t, late_answers_without_a_client_are_dropped);
-	tcase_add_test(t, pipelined_requests_are_answered_in_order);
-	tcase_add_test(t, answers_outlive_the_server);
-	tcase_add_test(own, slow_clients_and_backends_have_a_deadline);
-	tcase_add_test(own, open_addresses_need_insecure);
-	suite_add_tcase(s, t);
-	suite_add_tcase(s, own);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

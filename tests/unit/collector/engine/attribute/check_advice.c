@@ -39,7 +39,9 @@ filled(const char *text, const char *job, const char *host)
 	return dst;
 }
 
-START_TEST(names_are_quoted_for_the_shell)
+LS_CASE(all);
+
+LS_TEST(all, names_are_quoted_for_the_shell)
 {
 	ck_assert_str_eq(filled("x --job %j --host %h", "train-1", "h0.example:80"),
 		"x --job train-1 --host h0.example:80");
@@ -49,9 +51,8 @@ START_TEST(names_are_quoted_for_the_shell)
 	ck_assert_str_eq(filled("%j", "-rf", ""), "'-rf'"); /* no option */
 	ck_assert_str_eq(filled("%h|%%|%z|%", "", ""), "''|%%|%z|%");
 }
-END_TEST
 
-START_TEST(text_is_cut_to_fit)
+LS_TEST(all, text_is_cut_to_fit)
 {
 	struct ls_worker_info who = { .job = "train", .host = "h" };
 	char dst[8];
@@ -61,9 +62,8 @@ START_TEST(text_is_cut_to_fit)
 	ck_assert_uint_eq(ls_advice_fill(dst, 1, "abc", &who), 0);
 	ck_assert_str_eq(dst, "");
 }
-END_TEST
 
-START_TEST(longest_names_are_not_cut_in_an_action)
+LS_TEST(all, longest_names_are_not_cut_in_an_action)
 {
 	struct ls_finding f = finding_with(LS_CAUSE_INPUT, 32, 2);
 	json_t *actions;
@@ -79,9 +79,8 @@ START_TEST(longest_names_are_not_cut_in_an_action)
 	ck_assert_ptr_nonnull(strstr(shell, "# input_wait"));
 	json_decref(actions);
 }
-END_TEST
 
-START_TEST(restarts_have_a_price_and_a_break_even)
+LS_TEST(all, restarts_have_a_price_and_a_break_even)
 {
 	struct ls_finding f = finding_with(LS_CAUSE_CPU_QUOTA, 36, 6);
 	json_t *actions = ls_advice_render(&f);
@@ -99,9 +98,8 @@ START_TEST(restarts_have_a_price_and_a_break_even)
 	ck_assert_ptr_nonnull(text_at(a, "caveat"));
 	json_decref(actions);
 }
-END_TEST
 
-START_TEST(what_needs_no_restart_is_free)
+LS_TEST(all, what_needs_no_restart_is_free)
 {
 	struct ls_finding f = finding_with(LS_CAUSE_CPU_CONTENTION, 32, 2);
 	json_t *actions = ls_advice_render(&f);
@@ -125,9 +123,8 @@ START_TEST(what_needs_no_restart_is_free)
 		2);
 	json_decref(actions);
 }
-END_TEST
 
-START_TEST(unknown_chips_have_no_price)
+LS_TEST(all, unknown_chips_have_no_price)
 {
 	struct ls_finding f = finding_with(LS_CAUSE_CPU_QUOTA, 0, 0);
 	json_t *actions = ls_advice_render(&f);
@@ -142,27 +139,4 @@ START_TEST(unknown_chips_have_no_price)
 	actions = ls_advice_render(&f);
 	ck_assert_uint_eq(json_array_size(actions), 0);
 	json_decref(actions);
-}
-END_TEST
-
-static Suite *
-advice_suite(void)
-{
-	Suite *s = suite_create("advice");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_test(tc, names_are_quoted_for_the_shell);
-	tcase_add_test(tc, text_is_cut_to_fit);
-	tcase_add_test(tc, longest_names_are_not_cut_in_an_action);
-	tcase_add_test(tc, restarts_have_a_price_and_a_break_even);
-	tcase_add_test(tc, what_needs_no_restart_is_free);
-	tcase_add_test(tc, unknown_chips_have_no_price);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(advice_suite());
 }

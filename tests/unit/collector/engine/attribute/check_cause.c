@@ -34,7 +34,9 @@ first(struct ls_evidence *rows, size_t n, bool ripe, struct ls_diagnosis *d)
 	return &d->hypotheses[0];
 }
 
-START_TEST(coverage_is_the_share_of_the_gap)
+LS_CASE(all);
+
+LS_TEST(all, coverage_is_the_share_of_the_gap)
 {
 	struct ls_evidence r = row(LS_SIGNAL_INPUT, 0.012, 0.002);
 
@@ -47,9 +49,8 @@ START_TEST(coverage_is_the_share_of_the_gap)
 	r = row(LS_SIGNAL_INPUT, 1, NAN);
 	ck_assert_double_nan(ls_cause_coverage(&r, 0.02));
 }
-END_TEST
 
-START_TEST(what_grew_with_the_gap_is_named)
+LS_TEST_LOOP(all, what_grew_with_the_gap_is_named, 0, 9)
 {
 	static const struct {
 		enum ls_signal signal;
@@ -76,9 +77,8 @@ START_TEST(what_grew_with_the_gap_is_named)
 	ck_assert_int_eq(rows[0].role, LS_EVIDENCE_SUPPORTS);
 	ck_assert_int_eq(d.hypotheses[d.count - 1].cause, LS_CAUSE_UNEXPLAINED);
 }
-END_TEST
 
-START_TEST(what_only_one_worker_does_explains_its_counters_too)
+LS_TEST_LOOP(all, what_only_one_worker_does_explains_its_counters_too, 0, 3)
 {
 	static const enum ls_signal extra[] = { LS_SIGNAL_COMPILE, LS_SIGNAL_CHECKPOINT,
 		LS_SIGNAL_GC };
@@ -98,9 +98,8 @@ START_TEST(what_only_one_worker_does_explains_its_counters_too)
 	rows[0] = row(extra[_i], 0.007, 0); /* does not explain enough */
 	ck_assert_int_eq(first(rows, 3, true, &d)->cause, LS_CAUSE_CPU_CONTENTION);
 }
-END_TEST
 
-START_TEST(less_than_80_percent_is_unexplained)
+LS_TEST(all, less_than_80_percent_is_unexplained)
 {
 	struct ls_evidence rows[] = { row(LS_SIGNAL_INPUT, 0.007, 0),
 		row(LS_SIGNAL_GC, 0.001, 0) };
@@ -112,9 +111,8 @@ START_TEST(less_than_80_percent_is_unexplained)
 	ck_assert_int_eq(rows[1].role, LS_EVIDENCE_EXCLUDES);
 	ck_assert_int_eq(rows[1].excludes, LS_CAUSE_GC);
 }
-END_TEST
 
-START_TEST(nothing_known_is_unexplained)
+LS_TEST(all, nothing_known_is_unexplained)
 {
 	struct ls_evidence rows[] = { row(LS_SIGNAL_INPUT, NAN, 0),
 		row(LS_SIGNAL_WORK, NAN, 1), row(LS_SIGNAL_CPU, NAN, 1) };
@@ -127,9 +125,8 @@ START_TEST(nothing_known_is_unexplained)
 	for (size_t i = 0; i < 3; i++)
 		ck_assert_int_eq(rows[i].role, LS_EVIDENCE_NOT_MEASURED);
 }
-END_TEST
 
-START_TEST(counters_that_are_not_ripe_do_not_judge)
+LS_TEST(all, counters_that_are_not_ripe_do_not_judge)
 {
 	struct ls_evidence rows[] = { row(LS_SIGNAL_RUNQUEUE, 0.01, 0) };
 	struct ls_diagnosis d;
@@ -137,9 +134,8 @@ START_TEST(counters_that_are_not_ripe_do_not_judge)
 	ck_assert_int_eq(first(rows, 1, false, &d)->cause, LS_CAUSE_UNEXPLAINED);
 	ck_assert_int_eq(rows[0].role, LS_EVIDENCE_CONTEXT);
 }
-END_TEST
 
-START_TEST(more_work_is_imbalance_and_not_slow_compute)
+LS_TEST(all, more_work_is_imbalance_and_not_slow_compute)
 {
 	/* twice the tokens of its peers, whose own work takes 10 ms */
 	struct ls_evidence rows[] = { row(LS_SIGNAL_WORK, 1024, 512),
@@ -152,10 +148,9 @@ START_TEST(more_work_is_imbalance_and_not_slow_compute)
 	for (size_t i = 0; i < d.count; i++)
 		ck_assert_int_ne(d.hypotheses[i].cause, LS_CAUSE_COMPUTE);
 }
-END_TEST
 
 /* Twice as much in its fullest expert, which no counter of the host sees. */
-START_TEST(a_fuller_expert_is_imbalance_and_not_slow_compute)
+LS_TEST(all, a_fuller_expert_is_imbalance_and_not_slow_compute)
 {
 	struct ls_evidence rows[] = { row(LS_SIGNAL_LOAD, 2.4, 1.2),
 		row(LS_SIGNAL_OWN, 0.020, 0.010), row(LS_SIGNAL_COMPUTE, 0.019, 0.009),
@@ -173,10 +168,9 @@ START_TEST(a_fuller_expert_is_imbalance_and_not_slow_compute)
 	ls_cause_diagnose(rows, 6, GAP_S, true, true, &d);
 	ck_assert_int_eq(d.hypotheses[0].cause, LS_CAUSE_COMPUTE);
 }
-END_TEST
 
 /* Why it launched late stands before that it did. */
-START_TEST(a_late_launch_is_explained_by_what_kept_it)
+LS_TEST_LOOP(all, a_late_launch_is_explained_by_what_kept_it, 0, 2)
 {
 	static const struct {
 		enum ls_signal signal;
@@ -197,9 +191,8 @@ START_TEST(a_late_launch_is_explained_by_what_kept_it)
 	rows[1].subject = 0.009; /* nor by counters that are not ripe */
 	ck_assert_int_eq(first(rows, 3, false, &d)->cause, LS_CAUSE_DISPATCH);
 }
-END_TEST
 
-START_TEST(a_slow_copy_is_no_standstill)
+LS_TEST(all, a_slow_copy_is_no_standstill)
 {
 	struct ls_evidence rows[] = { row(LS_SIGNAL_OWN, 0.020, 0.010),
 		row(LS_SIGNAL_H2D, 0.011, 0.001), row(LS_SIGNAL_RUNQUEUE, 0.001, 0.001),
@@ -210,9 +203,8 @@ START_TEST(a_slow_copy_is_no_standstill)
 	for (size_t i = 0; i < d.count; i++)
 		ck_assert_int_ne(d.hypotheses[i].cause, LS_CAUSE_STOPPED);
 }
-END_TEST
 
-START_TEST(wall_time_without_cpu_or_queue_is_stopped)
+LS_TEST(all, wall_time_without_cpu_or_queue_is_stopped)
 {
 	struct ls_evidence rows[] = { row(LS_SIGNAL_OWN, 0.020, 0.010),
 		row(LS_SIGNAL_RUNQUEUE, 0.001, 0.001), row(LS_SIGNAL_CPU, 0.009, 0.009),
@@ -223,10 +215,9 @@ START_TEST(wall_time_without_cpu_or_queue_is_stopped)
 	rows[3].subject = 0.009; /* the quota explains it */
 	ck_assert_int_eq(first(rows, 5, true, &d)->cause, LS_CAUSE_CPU_QUOTA);
 }
-END_TEST
 
 /* Steadily so, and in its computation: no counter of the host sees a chip. */
-START_TEST(steady_computation_without_cpu_is_a_slow_chip)
+LS_TEST(all, steady_computation_without_cpu_is_a_slow_chip)
 {
 	struct ls_evidence rows[] = { row(LS_SIGNAL_OWN, 0.020, 0.010),
 		row(LS_SIGNAL_COMPUTE, 0.019, 0.009),
@@ -245,9 +236,8 @@ START_TEST(steady_computation_without_cpu_is_a_slow_chip)
 	ls_cause_diagnose(rows, 4, GAP_S, false, true, &d); /* no counters: who knows */
 	ck_assert_int_eq(d.hypotheses[0].cause, LS_CAUSE_UNEXPLAINED);
 }
-END_TEST
 
-START_TEST(best_explanations_come_first_and_unexplained_keeps_its_place)
+LS_TEST(all, best_explanations_come_first_and_unexplained_keeps_its_place)
 {
 	struct ls_evidence rows[] = { row(LS_SIGNAL_GC, 0.003, 0),
 		row(LS_SIGNAL_INPUT, 0.009, 0), row(LS_SIGNAL_COMPILE, 0.004, 0),
@@ -260,9 +250,8 @@ START_TEST(best_explanations_come_first_and_unexplained_keeps_its_place)
 	ck_assert_int_eq(d.hypotheses[2].cause, LS_CAUSE_H2D);
 	ck_assert_int_eq(d.hypotheses[3].cause, LS_CAUSE_UNEXPLAINED);
 }
-END_TEST
 
-START_TEST(every_cause_has_words)
+LS_TEST(all, every_cause_has_words)
 {
 	for (unsigned c = 0; c < LS_CAUSE_COUNT; c++) {
 		const struct ls_cause_info *info = ls_cause_info((enum ls_cause)c);
@@ -275,37 +264,4 @@ START_TEST(every_cause_has_words)
 			ck_assert_str_ne(info->name,
 				ls_cause_info((enum ls_cause)other)->name);
 	}
-}
-END_TEST
-
-static Suite *
-cause_suite(void)
-{
-	Suite *s = suite_create("cause");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_test(tc, coverage_is_the_share_of_the_gap);
-	tcase_add_loop_test(tc, what_grew_with_the_gap_is_named, 0, 9);
-	tcase_add_loop_test(tc, what_only_one_worker_does_explains_its_counters_too, 0,
-		3);
-	tcase_add_test(tc, less_than_80_percent_is_unexplained);
-	tcase_add_test(tc, nothing_known_is_unexplained);
-	tcase_add_test(tc, counters_that_are_not_ripe_do_not_judge);
-	tcase_add_test(tc, more_work_is_imbalance_and_not_slow_compute);
-	tcase_add_test(tc, a_fuller_expert_is_imbalance_and_not_slow_compute);
-	tcase_add_loop_test(tc, a_late_launch_is_explained_by_what_kept_it, 0, 2);
-	tcase_add_test(tc, a_slow_copy_is_no_standstill);
-	tcase_add_test(tc, steady_computation_without_cpu_is_a_slow_chip);
-	tcase_add_test(tc, wall_time_without_cpu_or_queue_is_stopped);
-	tcase_add_test(tc,
-		best_explanations_come_first_and_unexplained_keeps_its_place);
-	tcase_add_test(tc, every_cause_has_words);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(cause_suite());
 }

@@ -80,8 +80,10 @@ check_cause_is(const struct watched *w, const char *cause)
 	fake_job_free(w->job);
 }
 
+LS_CASE(all);
+
 /* Told 24 healthy steps after its end, when the detector is not yet sure of that. */
-START_TEST(steps_after_the_end_dilute_nothing)
+LS_TEST(all, steps_after_the_end_dilute_nothing)
 {
 	struct watched w = learned();
 	json_t *f;
@@ -105,7 +107,6 @@ START_TEST(steps_after_the_end_dilute_nothing)
 	json_decref(f);
 	check_cause_is(&w, "slow_compute");
 }
-END_TEST
 
 /* What took it a stall longer was compiling, and it says so. */
 static void
@@ -122,7 +123,7 @@ compiles(struct watched *w)
 }
 
 /* Marked in the steps in which it happens, and by nobody else. */
-START_TEST(what_one_does_now_and_then_is_named)
+LS_TEST(all, what_one_does_now_and_then_is_named)
 {
 	struct watched w = learned();
 
@@ -132,7 +133,6 @@ START_TEST(what_one_does_now_and_then_is_named)
 	}
 	check_cause_is(&w, "recompilation");
 }
-END_TEST
 
 static void
 loads(struct watched *w)
@@ -148,7 +148,7 @@ loads(struct watched *w)
 	}
 }
 
-START_TEST(a_fuller_expert_is_an_imbalance)
+LS_TEST(all, a_fuller_expert_is_an_imbalance)
 {
 	struct watched w = learned();
 
@@ -157,11 +157,10 @@ START_TEST(a_fuller_expert_is_an_imbalance)
 		step(&w, loads);
 	check_cause_is(&w, "work_imbalance");
 }
-END_TEST
 
 /* The same without loads: a chip, since its time is in the computation and no counter
  * of the host sees it. */
-START_TEST(equal_loads_are_none)
+LS_TEST(all, equal_loads_are_none)
 {
 	struct watched w = learned();
 
@@ -170,10 +169,9 @@ START_TEST(equal_loads_are_none)
 		step(&w, NULL);
 	check_cause_is(&w, "slow_compute");
 }
-END_TEST
 
 /* One step of 30 s: it ran all the while, or did not. */
-START_TEST(who_runs_on_does_not_stand_still)
+LS_TEST_LOOP(all, who_runs_on_does_not_stand_still, 0, 2)
 {
 	struct watched w = learned();
 
@@ -188,11 +186,10 @@ START_TEST(who_runs_on_does_not_stand_still)
 	fake_job_report(w.job);
 	check_cause_is(&w, _i == 0 ? "not_entered" : "process_stopped");
 }
-END_TEST
 
 /* Stalls each 30 steps or so, which stay away for 217 and come back: one thing, and its
  * rate is that of all. */
-START_TEST(stalls_that_pause_keep_their_onset)
+LS_TEST(all, stalls_that_pause_keep_their_onset)
 {
 	static const uint64_t hit[] = { 0, 20, 70, 95, 150, 165, 382, 402, 430, 440,
 		497 };
@@ -218,7 +215,6 @@ START_TEST(stalls_that_pause_keep_their_onset)
 	json_decref(f);
 	fake_job_free(job);
 }
-END_TEST
 
 /* A step is one program: a worker's own work is inside the collective, and its counters
  * alone tell. */
@@ -255,7 +251,8 @@ program_step(struct watched *w, enum program way, bool slow)
 	step(w, NULL);
 }
 
-START_TEST(who_is_kept_from_a_cpu_inside_one_program_is_named)
+LS_TEST_LOOP(all, who_is_kept_from_a_cpu_inside_one_program_is_named, 0,
+	OF_ANOTHER_SLICE + 1)
 {
 	struct watched w = { .job = fake_job_on(NULL, "train", WORKERS),
 		.cpu_step_s = 0.05 };
@@ -294,29 +291,4 @@ START_TEST(who_is_kept_from_a_cpu_inside_one_program_is_named)
 	ck_assert_uint_eq(fake_job_told(w.job, "opened"),
 		fake_job_told(w.job, "cleared"));
 	fake_job_free(w.job);
-}
-END_TEST
-
-static Suite *
-evidence_suite(void)
-{
-	Suite *s = suite_create("evidence");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_test(tc, steps_after_the_end_dilute_nothing);
-	tcase_add_test(tc, what_one_does_now_and_then_is_named);
-	tcase_add_test(tc, a_fuller_expert_is_an_imbalance);
-	tcase_add_test(tc, equal_loads_are_none);
-	tcase_add_test(tc, stalls_that_pause_keep_their_onset);
-	tcase_add_loop_test(tc, who_is_kept_from_a_cpu_inside_one_program_is_named, 0,
-		OF_ANOTHER_SLICE + 1);
-	tcase_add_loop_test(tc, who_runs_on_does_not_stand_still, 0, 2);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(evidence_suite());
 }

@@ -39,7 +39,9 @@ find(const struct parts *p, size_t who)
 	return ls_group_find(p->excess_s, WORKERS, who, p->part, 3);
 }
 
-START_TEST(what_most_of_a_group_share_is_named)
+LS_CASE(lift);
+
+LS_TEST(lift, what_most_of_a_group_share_is_named)
 {
 	struct parts p;
 
@@ -58,9 +60,8 @@ START_TEST(what_most_of_a_group_share_is_named)
 	ck_assert_uint_eq(find(&p, 14), 2);
 	ck_assert_uint_eq(find(&p, 13), 3); /* it is not late itself */
 }
-END_TEST
 
-START_TEST(largest_group_that_its_members_support_is_named)
+LS_TEST(lift, largest_group_that_its_members_support_is_named)
 {
 	struct parts p;
 
@@ -83,9 +84,8 @@ START_TEST(largest_group_that_its_members_support_is_named)
 	p.excess_s[0] = 0;
 	ck_assert_uint_eq(find(&p, 4), 1);
 }
-END_TEST
 
-START_TEST(groups_are_not_late_when_others_are_too)
+LS_TEST(lift, groups_are_not_late_when_others_are_too)
 {
 	struct parts p;
 
@@ -100,9 +100,8 @@ START_TEST(groups_are_not_late_when_others_are_too)
 		p.excess_s[i] = 0.01; /* all: nothing that a part of them shares */
 	ck_assert_uint_eq(find(&p, 5), 3);
 }
-END_TEST
 
-START_TEST(who_is_in_no_group_stays_alone)
+LS_TEST(lift, who_is_in_no_group_stays_alone)
 {
 	struct parts p;
 
@@ -118,7 +117,6 @@ START_TEST(who_is_in_no_group_stays_alone)
 	p.rack[0] = p.rack[2] = 7;
 	ck_assert_uint_eq(find(&p, 2), 1);
 }
-END_TEST
 
 /* --- in the engine -------------------------------------------------------- */
 
@@ -145,8 +143,10 @@ is_hit(int fault, size_t worker)
 			     : worker / 16 == 1;
 }
 
+LS_CASE(told);
+
 /* One finding, of what they share; it is over when they are well again. */
-START_TEST(shared_causes_are_one_finding)
+LS_TEST_LOOP(told, shared_causes_are_one_finding, 0, 3)
 {
 	static const char *const scopes[] = { "group", "input_shard", "slice" };
 	static const char *const bys[] = { "rack", "input_shard" };
@@ -183,11 +183,10 @@ START_TEST(shared_causes_are_one_finding)
 	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
 	fake_job_free(job);
 }
-END_TEST
 
 /* They become slower by 0.15 % of a step a minute, less than the detectors of single
  * steps can tell from their own baseline. */
-START_TEST(a_group_that_drifts_is_one_finding)
+LS_TEST_LOOP(told, a_group_that_drifts_is_one_finding, 0, 2)
 {
 	static const char *const scopes[] = { "group", "input_shard" };
 	struct fake_job *job = placed();
@@ -214,10 +213,9 @@ START_TEST(a_group_that_drifts_is_one_finding)
 	ck_assert_uint_eq(fake_job_told(job, "reopened"), 0);
 	fake_job_free(job);
 }
-END_TEST
 
 /* A host that drifts more than the rack does not hide it, nor the rack the host. */
-START_TEST(a_group_and_a_host_that_drift_are_two_findings)
+LS_TEST(told, a_group_and_a_host_that_drift_are_two_findings)
 {
 	struct fake_job *job = placed();
 	size_t groups = 0, hosts = 0;
@@ -244,11 +242,10 @@ START_TEST(a_group_and_a_host_that_drift_are_two_findings)
 	ck_assert_uint_eq(hosts, 1);
 	fake_job_free(job);
 }
-END_TEST
 
 /* Two of a rack are two; a third and fourth make it the rack, which takes their place.
  */
-START_TEST(findings_of_members_become_the_groups)
+LS_TEST(told, findings_of_members_become_the_groups)
 {
 	struct fake_job *job = placed();
 	json_t *f;
@@ -266,10 +263,9 @@ START_TEST(findings_of_members_become_the_groups)
 	json_decref(f);
 	fake_job_free(job);
 }
-END_TEST
 
 /* A host much slower than the rest of its slow rack is told for itself. */
-START_TEST(slower_than_its_group_is_its_own)
+LS_TEST(told, slower_than_its_group_is_its_own)
 {
 	struct fake_job *job = placed();
 	json_t *f;
@@ -286,7 +282,6 @@ START_TEST(slower_than_its_group_is_its_own)
 	json_decref(f);
 	fake_job_free(job);
 }
-END_TEST
 
 /* Two ranks on each host. */
 static struct fake_job *
@@ -311,7 +306,7 @@ paired_end(struct fake_job *job)
 }
 
 /* A rank that was found first becomes its host, in the same finding, which stays. */
-START_TEST(a_rank_becomes_its_host)
+LS_TEST(told, a_rank_becomes_its_host)
 {
 	struct fake_job *job = paired();
 
@@ -323,11 +318,10 @@ START_TEST(a_rank_becomes_its_host)
 	ck_assert_uint_eq(fake_job_told(job, "cleared"), 0);
 	paired_end(job);
 }
-END_TEST
 
 /* Most workers of a host: the host, of which its first rank is named. One of them: the
  * rank. */
-START_TEST(workers_of_one_host_are_the_host)
+LS_TEST_LOOP(told, workers_of_one_host_are_the_host, 0, 2)
 {
 	struct fake_job *job = paired();
 	json_t *f;
@@ -343,33 +337,4 @@ START_TEST(workers_of_one_host_are_the_host)
 		10);
 	json_decref(f);
 	paired_end(job);
-}
-END_TEST
-
-static Suite *
-group_suite(void)
-{
-	Suite *s = suite_create("group");
-	TCase *lift = tcase_create("lift"), *told = tcase_create("told");
-
-	tcase_add_test(lift, what_most_of_a_group_share_is_named);
-	tcase_add_test(lift, largest_group_that_its_members_support_is_named);
-	tcase_add_test(lift, groups_are_not_late_when_others_are_too);
-	tcase_add_test(lift, who_is_in_no_group_stays_alone);
-	tcase_add_loop_test(told, shared_causes_are_one_finding, 0, 3);
-	tcase_add_loop_test(told, a_group_that_drifts_is_one_finding, 0, 2);
-	tcase_add_test(told, a_group_and_a_host_that_drift_are_two_findings);
-	tcase_add_test(told, a_rank_becomes_its_host);
-	tcase_add_test(told, findings_of_members_become_the_groups);
-	tcase_add_test(told, slower_than_its_group_is_its_own);
-	tcase_add_loop_test(told, workers_of_one_host_are_the_host, 0, 2);
-	suite_add_tcase(s, lift);
-	suite_add_tcase(s, told);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(group_suite());
 }

@@ -121,7 +121,9 @@ channel(size_t worker, enum ls_detect_kind kind)
 	return &feed.d.worker[worker].channel[kind];
 }
 
-START_TEST(noise_stays_quiet)
+LS_CASE(all, setup, teardown);
+
+LS_TEST(all, noise_stays_quiet)
 {
 	run(&feed, 4000);
 	for (size_t i = 0; i < WORKERS; i++)
@@ -131,9 +133,8 @@ START_TEST(noise_stays_quiet)
 	ck_assert_uint_eq(feed.d.open, 0);
 	ck_assert_int_eq(feed.d.mode, LS_MODE_LATENESS);
 }
-END_TEST
 
-START_TEST(chronic_lateness_is_suspected_then_found)
+LS_TEST(all, chronic_lateness_is_suspected_then_found)
 {
 	struct ls_detect_channel *ch = channel(1, LS_DETECT_CHRONIC);
 	uint64_t suspect_at = 0, found_at = 0;
@@ -157,11 +158,10 @@ START_TEST(chronic_lateness_is_suspected_then_found)
 	ck_assert_double_eq_tol(ch->ep.before_s, STEP_S, 0.001);
 	ck_assert_int_eq(channel(0, LS_DETECT_CHRONIC)->level, LS_LEVEL_QUIET);
 }
-END_TEST
 
 /* Half of the workers share one CPU, half another, and the CPUs are not always equally
  * fast. That is what is normal here. */
-START_TEST(loads_that_wander_are_noise)
+LS_TEST(all, loads_that_wander_are_noise)
 {
 	size_t opened = 0;
 
@@ -180,10 +180,9 @@ START_TEST(loads_that_wander_are_noise)
 			(channel(1, LS_DETECT_FAINT)->level == LS_LEVEL_FINDING),
 		1);
 }
-END_TEST
 
 /* Of steps of 1.5 ms, 3 % are less than the waking of a thread takes. */
-START_TEST(shift_shorter_than_a_wake_up_is_only_suspected)
+LS_TEST(all, shift_shorter_than_a_wake_up_is_only_suspected)
 {
 	feed.step_s = 0.0015;
 	run(&feed, 150);
@@ -195,9 +194,8 @@ START_TEST(shift_shorter_than_a_wake_up_is_only_suspected)
 	run(&feed, 300);
 	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_FINDING);
 }
-END_TEST
 
-START_TEST(shift_below_the_noise_of_a_step_is_found_by_patience)
+LS_TEST(all, shift_below_the_noise_of_a_step_is_found_by_patience)
 {
 	feed.spread = 0.1;
 	run(&feed, 400);
@@ -215,11 +213,10 @@ START_TEST(shift_below_the_noise_of_a_step_is_found_by_patience)
 	ck_assert_int_eq(channel(1, LS_DETECT_FAINT)->level, LS_LEVEL_QUIET);
 	ck_assert_uint_eq(feed.d.open, 0);
 }
-END_TEST
 
 /* Replay knows workers in another order than they came in: it must find the same, to
  * the last bit. */
-START_TEST(order_of_workers_does_not_matter)
+LS_TEST(all, order_of_workers_does_not_matter)
 {
 	struct feed other = { .random = 42,
 		.clocks_ok = true,
@@ -245,9 +242,8 @@ START_TEST(order_of_workers_does_not_matter)
 	}
 	ls_detect_fini(&other.d);
 }
-END_TEST
 
-START_TEST(nothing_is_found_while_baselines_are_learned)
+LS_TEST(all, nothing_is_found_while_baselines_are_learned)
 {
 	/* from the start, below "born slow" */
 	feed.late_s = feed.own_s = feed.wait_s = 0.005;
@@ -257,9 +253,8 @@ START_TEST(nothing_is_found_while_baselines_are_learned)
 	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_QUIET);
 	ck_assert_double_eq_tol(feed.d.worker[1].base_s, 0.005, 0.0005);
 }
-END_TEST
 
-START_TEST(first_steps_weigh_no_more_than_others)
+LS_TEST(all, first_steps_weigh_no_more_than_others)
 {
 	feed.spread = 0.03;
 	feed.late_s = feed.own_s = feed.wait_s = 0.004; /* only while the job starts */
@@ -271,9 +266,8 @@ START_TEST(first_steps_weigh_no_more_than_others)
 	ck_assert_double_eq_tol(feed.d.worker[1].base_own_s, 0.004 / 4, 0.0008);
 	ck_assert_double_eq_tol(feed.d.worker[1].base_wait_s, 0.004 / 4, 0.0008);
 }
-END_TEST
 
-START_TEST(born_slow_is_not_taken_for_a_baseline)
+LS_TEST(all, born_slow_is_not_taken_for_a_baseline)
 {
 	feed.late_s = feed.own_s = feed.wait_s = 0.03;
 	run(&feed, LS_DETECT_WARM + LS_DETECT_SKIP);
@@ -281,9 +275,8 @@ START_TEST(born_slow_is_not_taken_for_a_baseline)
 	run(&feed, 40);
 	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_FINDING);
 }
-END_TEST
 
-START_TEST(lateness_without_evidence_is_only_suspected)
+LS_TEST(all, lateness_without_evidence_is_only_suspected)
 {
 	run(&feed, 150);
 	feed.late_s = 0.01; /* no own work, no less waiting, no longer steps */
@@ -291,7 +284,6 @@ START_TEST(lateness_without_evidence_is_only_suspected)
 	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_SUSPECT);
 	ck_assert_uint_eq(feed.d.open, 0);
 }
-END_TEST
 
 /* Steps from now on until worker 1 is found, at most so many; 0: it is not. */
 static uint64_t
@@ -317,7 +309,7 @@ pass(uint64_t seed, double of_step)
 	feed.erratic_s = of_step * STEP_S;
 }
 
-START_TEST(load_that_passes_is_only_suspected)
+LS_TEST(all, load_that_passes_is_only_suspected)
 {
 	for (unsigned i = 0; i < 40; i++) {
 		ls_detect_fini(&feed.d);
@@ -331,11 +323,10 @@ START_TEST(load_that_passes_is_only_suspected)
 		ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_QUIET);
 	}
 }
-END_TEST
 
 /* Nor if a shift far below all that is told began long before it and goes on: then most
  * of the episode is the load alone. */
-START_TEST(load_on_top_of_very_little_is_only_suspected)
+LS_TEST(all, load_on_top_of_very_little_is_only_suspected)
 {
 	for (unsigned i = 0; i < 20; i++) {
 		ls_detect_fini(&feed.d);
@@ -348,11 +339,10 @@ START_TEST(load_on_top_of_very_little_is_only_suspected)
 		ck_assert_uint_eq(found_within(&feed, 200), 0);
 	}
 }
-END_TEST
 
 /* Nor some steps after its end, however small its mean has become by what began before
  * it. */
-START_TEST(load_that_is_over_is_not_found)
+LS_TEST(all, load_that_is_over_is_not_found)
 {
 	uint64_t over = 0;
 
@@ -372,10 +362,9 @@ START_TEST(load_that_is_over_is_not_found)
 	}
 	ck_assert_uint_gt(over, 350);
 }
-END_TEST
 
 /* A load that has passed does not hide for good what is far less and stays. */
-START_TEST(what_stays_after_a_load_is_found)
+LS_TEST(all, what_stays_after_a_load_is_found)
 {
 	ls_detect_fini(&feed.d);
 	pass(7, 0.13);
@@ -384,9 +373,8 @@ START_TEST(what_stays_after_a_load_is_found)
 	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.02 * STEP_S;
 	ck_assert_uint_gt(found_within(&feed, 1000), 0);
 }
-END_TEST
 
-START_TEST(load_that_stays_is_found)
+LS_TEST(all, load_that_stays_is_found)
 {
 	for (unsigned i = 0; i < 40; i++) {
 		uint64_t steps;
@@ -399,9 +387,8 @@ START_TEST(load_that_stays_is_found)
 		ck_assert_uint_gt(steps, 80);
 	}
 }
-END_TEST
 
-START_TEST(shift_that_is_steady_or_gross_need_not_wait)
+LS_TEST(all, shift_that_is_steady_or_gross_need_not_wait)
 {
 	uint64_t steps;
 
@@ -416,10 +403,9 @@ START_TEST(shift_that_is_steady_or_gross_need_not_wait)
 	ck_assert_uint_ge(steps, LS_DETECT_LASTS_STEADY - 5);
 	ck_assert_uint_le(steps, 2 * LS_DETECT_LASTS_STEADY);
 }
-END_TEST
 
 /* Held back in three steps of ten: its baseline must not follow that. */
-START_TEST(delays_that_come_and_go_are_found)
+LS_TEST(all, delays_that_come_and_go_are_found)
 {
 	uint64_t steps;
 
@@ -435,9 +421,8 @@ START_TEST(delays_that_come_and_go_are_found)
 	ck_assert_double_lt(feed.d.worker[1].base_s, 0.01 * STEP_S);
 	ck_assert_uint_ge(channel(1, LS_DETECT_CHRONIC)->ep.start_step, 145);
 }
-END_TEST
 
-START_TEST(finding_clears_after_calm_steps)
+LS_TEST(all, finding_clears_after_calm_steps)
 {
 	struct ls_detect_channel *ch = channel(1, LS_DETECT_CHRONIC);
 
@@ -455,11 +440,10 @@ START_TEST(finding_clears_after_calm_steps)
 	ck_assert_uint_eq(ch->ep.steps, 0);
 	ck_assert_double_eq(ls_detect_excess_ratio(&feed.d, &ch->ep), 0);
 }
-END_TEST
 
 /* While one is found another moves, little by little. It may stay there afterwards, or
  * go back: neither is a fault of its own. */
-START_TEST(who_moves_while_another_is_found_is_not_blamed)
+LS_TEST_LOOP(all, who_moves_while_another_is_found_is_not_blamed, 0, 2)
 {
 	struct ls_detect_worker *w = &feed.d.worker[2];
 
@@ -484,11 +468,10 @@ START_TEST(who_moves_while_another_is_found_is_not_blamed)
 	run(&feed, 60);
 	ck_assert_int_eq(channel(2, LS_DETECT_CHRONIC)->level, LS_LEVEL_FINDING);
 }
-END_TEST
 
 /* Of many workers one or another is above the level by noise alone: they are not
  * suspects. */
-START_TEST(among_many_more_is_needed_for_a_suspect)
+LS_TEST(all, among_many_more_is_needed_for_a_suspect)
 {
 	struct ls_detect_channel *ch = channel(1, LS_DETECT_FAINT);
 	double few, many;
@@ -512,11 +495,10 @@ START_TEST(among_many_more_is_needed_for_a_suspect)
 	ck_assert_double_ge(ls_detect_nearness(&feed.d.worker[1]), 0.5);
 	ck_assert_double_eq(ls_detect_nearness(&feed.d.worker[900]), 0);
 }
-END_TEST
 
 /* Four stalls in 200 steps, where nobody else ever stalls; three could be equally far
  * apart. */
-START_TEST(stalls_of_one_say_more_where_nobody_stalls)
+LS_TEST(all, stalls_of_one_say_more_where_nobody_stalls)
 {
 	static const unsigned gaps[] = { 59, 44, 69, 39 };
 
@@ -531,9 +513,8 @@ START_TEST(stalls_of_one_say_more_where_nobody_stalls)
 	}
 	ck_assert_int_eq(channel(1, LS_DETECT_STALLS)->level, LS_LEVEL_FINDING);
 }
-END_TEST
 
-START_TEST(stalls_count_against_a_rare_rate)
+LS_TEST(all, stalls_count_against_a_rare_rate)
 {
 	struct ls_detect_channel *ch = channel(1, LS_DETECT_STALLS);
 	static const unsigned gaps[] = { 11, 3, 29, 7, 17, 5, 31, 13 };
@@ -553,9 +534,8 @@ START_TEST(stalls_count_against_a_rare_rate)
 	run(&feed, 200);
 	ck_assert_int_eq(ch->level, LS_LEVEL_QUIET);
 }
-END_TEST
 
-START_TEST(stalls_equally_far_apart_are_checkpoints)
+LS_TEST(all, stalls_equally_far_apart_are_checkpoints)
 {
 	run(&feed, 100);
 	for (int i = 0; i < 30; i++) {
@@ -566,9 +546,8 @@ START_TEST(stalls_equally_far_apart_are_checkpoints)
 	}
 	ck_assert_int_ne(channel(1, LS_DETECT_STALLS)->level, LS_LEVEL_FINDING);
 }
-END_TEST
 
-START_TEST(longer_collectives_are_communication)
+LS_TEST(all, longer_collectives_are_communication)
 {
 	run(&feed, 150);
 	feed.comm_s = feed.grown_s = 0.03;
@@ -582,11 +561,10 @@ START_TEST(longer_collectives_are_communication)
 	ck_assert_int_eq(feed.d.net[0].channel[LS_DETECT_CHRONIC].level,
 		LS_LEVEL_QUIET);
 }
-END_TEST
 
 /* Arrivals that seem early because clocks are not known yet: the waits do not bear them
  * out. */
-START_TEST(clocks_that_settle_are_no_communication)
+LS_TEST(all, clocks_that_settle_are_no_communication)
 {
 	feed.astray_s = -0.03;
 	run(&feed, 150);
@@ -600,9 +578,8 @@ START_TEST(clocks_that_settle_are_no_communication)
 	ck_assert_int_eq(feed.d.net[0].channel[LS_DETECT_CHRONIC].level,
 		LS_LEVEL_FINDING);
 }
-END_TEST
 
-START_TEST(time_outs_are_stalls_of_communication)
+LS_TEST(all, time_outs_are_stalls_of_communication)
 {
 	static const unsigned gaps[] = { 11, 3, 19, 7, 17, 5 };
 
@@ -616,9 +593,8 @@ START_TEST(time_outs_are_stalls_of_communication)
 	ck_assert_int_eq(feed.d.net[0].channel[LS_DETECT_STALLS].level,
 		LS_LEVEL_FINDING);
 }
-END_TEST
 
-START_TEST(wait_is_used_where_arrivals_cannot_be_compared)
+LS_TEST_LOOP(all, wait_is_used_where_arrivals_cannot_be_compared, 0, 2)
 {
 	feed.clocks_ok = _i != 0;
 	feed.exit_s = _i == 0 ? 0 : 0.03; /* exits that are no common event */
@@ -631,9 +607,8 @@ START_TEST(wait_is_used_where_arrivals_cannot_be_compared)
 	run(&feed, 60);
 	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_FINDING);
 }
-END_TEST
 
-START_TEST(absent_workers_are_not_judged)
+LS_TEST(all, absent_workers_are_not_judged)
 {
 	struct ls_blame r[WORKERS];
 	struct ls_blame_step totals = { .used = 3,
@@ -655,9 +630,8 @@ START_TEST(absent_workers_are_not_judged)
 	ls_detect_step(&feed.d, feed.step, 0, true, r, WORKERS, &totals);
 	ck_assert_uint_eq(feed.d.judged, 250);
 }
-END_TEST
 
-START_TEST(reset_forgets_one_worker)
+LS_TEST(all, reset_forgets_one_worker)
 {
 	run(&feed, 150);
 	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.01;
@@ -670,9 +644,8 @@ START_TEST(reset_forgets_one_worker)
 	run(&feed, 100); /* it learns anew: what it is now is its baseline */
 	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_QUIET);
 }
-END_TEST
 
-START_TEST(workers_that_join_later_are_quiet_at_first)
+LS_TEST(all, workers_that_join_later_are_quiet_at_first)
 {
 	run(&feed, 100);
 	ck_assert_int_eq(ls_detect_reserve(&feed.d, 100), 0);
@@ -681,52 +654,4 @@ START_TEST(workers_that_join_later_are_quiet_at_first)
 	ck_assert_uint_eq(feed.d.worker[0].warm, LS_DETECT_WARM);
 	run(&feed, 100);
 	ck_assert_uint_eq(feed.d.open, 0);
-}
-END_TEST
-
-static Suite *
-detect_suite(void)
-{
-	Suite *s = suite_create("detect");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, noise_stays_quiet);
-	tcase_add_test(tc, chronic_lateness_is_suspected_then_found);
-	tcase_add_test(tc, loads_that_wander_are_noise);
-	tcase_add_test(tc, shift_shorter_than_a_wake_up_is_only_suspected);
-	tcase_add_test(tc, shift_below_the_noise_of_a_step_is_found_by_patience);
-	tcase_add_test(tc, order_of_workers_does_not_matter);
-	tcase_add_test(tc, nothing_is_found_while_baselines_are_learned);
-	tcase_add_test(tc, first_steps_weigh_no_more_than_others);
-	tcase_add_test(tc, born_slow_is_not_taken_for_a_baseline);
-	tcase_add_test(tc, lateness_without_evidence_is_only_suspected);
-	tcase_add_test(tc, load_that_passes_is_only_suspected);
-	tcase_add_test(tc, load_on_top_of_very_little_is_only_suspected);
-	tcase_add_test(tc, load_that_is_over_is_not_found);
-	tcase_add_test(tc, what_stays_after_a_load_is_found);
-	tcase_add_test(tc, load_that_stays_is_found);
-	tcase_add_test(tc, shift_that_is_steady_or_gross_need_not_wait);
-	tcase_add_test(tc, delays_that_come_and_go_are_found);
-	tcase_add_test(tc, finding_clears_after_calm_steps);
-	tcase_add_loop_test(tc, who_moves_while_another_is_found_is_not_blamed, 0, 2);
-	tcase_add_test(tc, among_many_more_is_needed_for_a_suspect);
-	tcase_add_test(tc, stalls_of_one_say_more_where_nobody_stalls);
-	tcase_add_test(tc, stalls_count_against_a_rare_rate);
-	tcase_add_test(tc, stalls_equally_far_apart_are_checkpoints);
-	tcase_add_test(tc, longer_collectives_are_communication);
-	tcase_add_test(tc, clocks_that_settle_are_no_communication);
-	tcase_add_test(tc, time_outs_are_stalls_of_communication);
-	tcase_add_loop_test(tc, wait_is_used_where_arrivals_cannot_be_compared, 0, 2);
-	tcase_add_test(tc, absent_workers_are_not_judged);
-	tcase_add_test(tc, reset_forgets_one_worker);
-	tcase_add_test(tc, workers_that_join_later_are_quiet_at_first);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(detect_suite());
 }

@@ -7,11 +7,13 @@
 #include "tests/support/fake_job.h"
 #include "tests/support/harness.h"
 
+LS_CASE(all);
+
 /*
  * Collectives 2 % of a step longer, also where all work becomes 3 % faster; a time-out
  * in one step of five. Once only, or as all work grows: no link.
  */
-START_TEST(faint_links_are_found_by_blocks_of_steps)
+LS_TEST_LOOP(all, faint_links_are_found_by_blocks_of_steps, 0, 5)
 {
 	struct fake_job *job = fake_job_sliced(16, 2);
 	uint64_t last = 150 + 200;
@@ -46,10 +48,9 @@ START_TEST(faint_links_are_found_by_blocks_of_steps)
 	ck_assert_uint_le(fake_job_told(job, "opened"), 1);
 	fake_job_free(job);
 }
-END_TEST
 
 /* Of a slice's collectives, too, the link is named whose worker waits to send. */
-START_TEST(links_of_slices_are_named)
+LS_TEST(all, links_of_slices_are_named)
 {
 	struct fake_job *job = fake_job_sliced(16, 2);
 	json_t *f;
@@ -76,23 +77,4 @@ START_TEST(links_of_slices_are_named)
 	fake_job_run(job, 300);
 	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
 	fake_job_free(job);
-}
-END_TEST
-
-static Suite *
-detect_net_suite(void)
-{
-	Suite *s = suite_create("detect_net");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_loop_test(tc, faint_links_are_found_by_blocks_of_steps, 0, 5);
-	tcase_add_test(tc, links_of_slices_are_named);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(detect_net_suite());
 }

@@ -44,7 +44,9 @@ stand_still(struct fake_job *job, int seconds, size_t but, enum ls_phase phase)
 	}
 }
 
-START_TEST(one_step_far_too_long_is_a_hang_of_who_was_late)
+LS_CASE(seen_in_a_closed_step);
+
+LS_TEST(seen_in_a_closed_step, one_step_far_too_long_is_a_hang_of_who_was_late)
 {
 	struct fake_job *job = learned();
 	json_t *f;
@@ -71,10 +73,9 @@ START_TEST(one_step_far_too_long_is_a_hang_of_who_was_late)
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
 	fake_job_free(job);
 }
-END_TEST
 
 /* Who is slow for long may also stand still: both are told, each with what it is. */
-START_TEST(a_straggler_that_hangs_is_two_findings)
+LS_TEST(seen_in_a_closed_step, a_straggler_that_hangs_is_two_findings)
 {
 	struct fake_job *job = learned();
 	json_t *f;
@@ -100,9 +101,8 @@ START_TEST(a_straggler_that_hangs_is_two_findings)
 	json_decref(f);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(a_collective_far_too_long_is_a_hang_of_the_job)
+LS_TEST(seen_in_a_closed_step, a_collective_far_too_long_is_a_hang_of_the_job)
 {
 	struct fake_job *job = learned();
 	json_t *f;
@@ -120,9 +120,8 @@ START_TEST(a_collective_far_too_long_is_a_hang_of_the_job)
 	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(what_is_no_hang)
+LS_TEST_LOOP(seen_in_a_closed_step, what_is_no_hang, 0, 3)
 {
 	struct fake_job *job = learned();
 
@@ -147,9 +146,10 @@ START_TEST(what_is_no_hang)
 	ck_assert_uint_eq(job->event_count, 0);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(a_hang_is_seen_while_it_lasts)
+LS_CASE(seen_while_it_lasts);
+
+LS_TEST(seen_while_it_lasts, a_hang_is_seen_while_it_lasts)
 {
 	struct fake_job *job = learned();
 	json_t *f;
@@ -171,10 +171,9 @@ START_TEST(a_hang_is_seen_while_it_lasts)
 	json_decref(f);
 	fake_job_free(job);
 }
-END_TEST
 
 /* However often it is told, a standstill costs what it lasted. */
-START_TEST(a_long_hang_is_counted_once)
+LS_TEST(seen_while_it_lasts, a_long_hang_is_counted_once)
 {
 	struct fake_job *job = learned();
 
@@ -192,9 +191,8 @@ START_TEST(a_long_hang_is_counted_once)
 	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(who_is_missing_may_be_silent_or_gone)
+LS_TEST_LOOP(seen_while_it_lasts, who_is_missing_may_be_silent_or_gone, 0, 2)
 {
 	static const struct {
 		enum ls_hang_why why;
@@ -223,9 +221,8 @@ START_TEST(who_is_missing_may_be_silent_or_gone)
 	json_decref(f);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(all_in_the_collective_is_the_job)
+LS_TEST(seen_while_it_lasts, all_in_the_collective_is_the_job)
 {
 	struct fake_job *job = learned();
 	json_t *f;
@@ -239,10 +236,9 @@ START_TEST(all_in_the_collective_is_the_job)
 	json_decref(f);
 	fake_job_free(job);
 }
-END_TEST
 
 /* Compilations may take minutes, and between two steps a job may rest. */
-START_TEST(silence_with_a_reason_is_no_hang)
+LS_TEST_LOOP(seen_while_it_lasts, silence_with_a_reason_is_no_hang, 0, 2)
 {
 	struct fake_job *job = learned();
 
@@ -263,11 +259,10 @@ START_TEST(silence_with_a_reason_is_no_hang)
 	ck_assert_uint_eq(job->hangs, 0);
 	fake_job_free(job);
 }
-END_TEST
 
 /* Nothing is heard of anybody: the network, the agents or we. Nobody is blamed for
  * that. */
-START_TEST(silence_of_all_is_no_hang)
+LS_TEST(seen_while_it_lasts, silence_of_all_is_no_hang)
 {
 	struct fake_job *job = learned();
 
@@ -279,10 +274,9 @@ START_TEST(silence_of_all_is_no_hang)
 	ck_assert_uint_eq(job->hangs, 0);
 	fake_job_free(job);
 }
-END_TEST
 
 /* An engine that is given the observation, and no live slots, says the same. */
-START_TEST(a_stored_observation_gives_the_same_finding)
+LS_TEST(seen_while_it_lasts, a_stored_observation_gives_the_same_finding)
 {
 	struct fake_job *live = learned(), *stored = learned();
 	char *a, *b;
@@ -303,10 +297,9 @@ START_TEST(a_stored_observation_gives_the_same_finding)
 	fake_job_free(live);
 	fake_job_free(stored);
 }
-END_TEST
 
 /* Of steps that nobody told, or with a reason that nobody gave. */
-START_TEST(a_stored_observation_of_nothing_is_passed_over)
+LS_TEST(seen_while_it_lasts, a_stored_observation_of_nothing_is_passed_over)
 {
 	struct fake_job *job = fake_job_new(WORKERS);
 	const int32_t rank = 5;
@@ -332,11 +325,10 @@ START_TEST(a_stored_observation_of_nothing_is_passed_over)
 	ck_assert_uint_eq(job->event_count, 0);
 	fake_job_free(job);
 }
-END_TEST
 
 /* Replay takes what was seen in the moment of a closing before the closing, so it must
  * not be seen after it. */
-START_TEST(nothing_is_seen_in_the_moment_of_a_closing)
+LS_TEST(seen_while_it_lasts, nothing_is_seen_in_the_moment_of_a_closing)
 {
 	struct fake_job *job = learned();
 	int64_t since_us = job->now_us;
@@ -358,36 +350,4 @@ START_TEST(nothing_is_seen_in_the_moment_of_a_closing)
 	ls_engine_advance(job->engine, job->now_us);
 	ck_assert_uint_eq(job->hangs, 1);
 	fake_job_free(job);
-}
-END_TEST
-
-static Suite *
-hang_suite(void)
-{
-	Suite *s = suite_create("hang");
-	TCase *after = tcase_create("seen in a closed step");
-	TCase *lasts = tcase_create("seen while it lasts");
-
-	tcase_add_test(after, one_step_far_too_long_is_a_hang_of_who_was_late);
-	tcase_add_test(after, a_straggler_that_hangs_is_two_findings);
-	tcase_add_test(after, a_collective_far_too_long_is_a_hang_of_the_job);
-	tcase_add_loop_test(after, what_is_no_hang, 0, 3);
-	tcase_add_test(lasts, a_hang_is_seen_while_it_lasts);
-	tcase_add_test(lasts, a_long_hang_is_counted_once);
-	tcase_add_loop_test(lasts, who_is_missing_may_be_silent_or_gone, 0, 2);
-	tcase_add_test(lasts, all_in_the_collective_is_the_job);
-	tcase_add_loop_test(lasts, silence_with_a_reason_is_no_hang, 0, 2);
-	tcase_add_test(lasts, silence_of_all_is_no_hang);
-	tcase_add_test(lasts, a_stored_observation_gives_the_same_finding);
-	tcase_add_test(lasts, a_stored_observation_of_nothing_is_passed_over);
-	tcase_add_test(lasts, nothing_is_seen_in_the_moment_of_a_closing);
-	suite_add_tcase(s, after);
-	suite_add_tcase(s, lasts);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(hang_suite());
 }

@@ -69,7 +69,9 @@ quiet(double noise)
 	return f;
 }
 
-START_TEST(all_slower_is_seen_after_six_blocks)
+LS_CASE(all);
+
+LS_TEST(all, all_slower_is_seen_after_six_blocks)
 {
 	struct feed f = quiet(0.003);
 
@@ -89,11 +91,10 @@ START_TEST(all_slower_is_seen_after_six_blocks)
 	run(&f, 32);
 	ck_assert(!f.p.on);
 }
-END_TEST
 
 /* Packets lost: most steps are as they were. Not if all have more to do, if a suspect's
  * own work explains as much, or in each step somebody's. */
-START_TEST(steps_that_are_long_at_times_make_a_slow_job)
+LS_TEST_LOOP(all, steps_that_are_long_at_times_make_a_slow_job, 0, 4)
 {
 	struct feed f = quiet(0.05);
 
@@ -112,9 +113,8 @@ START_TEST(steps_that_are_long_at_times_make_a_slow_job)
 	run(&f, 200);
 	ck_assert(!f.p.on);
 }
-END_TEST
 
-START_TEST(phases_are_those_of_now_and_before)
+LS_TEST(all, phases_are_those_of_now_and_before)
 {
 	struct feed f = quiet(0.003);
 
@@ -126,11 +126,10 @@ START_TEST(phases_are_those_of_now_and_before)
 		0.003);
 	ck_assert_double_eq_tol(f.p.since.now.phase_s[LS_PHASE_COMPUTE], STEP_S, 0.001);
 }
-END_TEST
 
 /* Little against its noise; explained by somebody; as much more work; a drift to and
  * fro. */
-START_TEST(what_is_not_slower)
+LS_TEST_LOOP(all, what_is_not_slower, 0, 4)
 {
 	struct feed f = quiet(_i == 0 ? 0.15 : 0.003);
 
@@ -140,9 +139,8 @@ START_TEST(what_is_not_slower)
 	run(&f, 1000);
 	ck_assert(!f.p.on);
 }
-END_TEST
 
-START_TEST(a_few_long_blocks_are_nothing)
+LS_TEST(all, a_few_long_blocks_are_nothing)
 {
 	struct feed f = quiet(0.003);
 
@@ -153,26 +151,4 @@ START_TEST(a_few_long_blocks_are_nothing)
 		run(&f, 640);
 		ck_assert(!f.p.on);
 	}
-}
-END_TEST
-
-static Suite *
-pulse_suite(void)
-{
-	Suite *s = suite_create("pulse");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_test(tc, all_slower_is_seen_after_six_blocks);
-	tcase_add_loop_test(tc, steps_that_are_long_at_times_make_a_slow_job, 0, 4);
-	tcase_add_test(tc, phases_are_those_of_now_and_before);
-	tcase_add_loop_test(tc, what_is_not_slower, 0, 4);
-	tcase_add_test(tc, a_few_long_blocks_are_nothing);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(pulse_suite());
 }

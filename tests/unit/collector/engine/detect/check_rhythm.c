@@ -75,7 +75,9 @@ periods(const struct feed *f)
 	return n;
 }
 
-START_TEST(equal_distances_are_a_period)
+LS_CASE(periodic);
+
+LS_TEST(periodic, equal_distances_are_a_period)
 {
 	struct feed f = quiet(16);
 	const struct ls_rhythm_period *p;
@@ -96,9 +98,8 @@ START_TEST(equal_distances_are_a_period)
 	ck_assert_uint_eq(p->first_step, 399);
 	ls_rhythm_fini(&f.r);
 }
-END_TEST
 
-START_TEST(one_that_is_missed_does_not_matter)
+LS_TEST(periodic, one_that_is_missed_does_not_matter)
 {
 	struct feed f = quiet(16);
 
@@ -112,10 +113,9 @@ START_TEST(one_that_is_missed_does_not_matter)
 	ck_assert_ptr_nonnull(ls_rhythm_period_of(&f.r, 3));
 	ls_rhythm_fini(&f.r);
 }
-END_TEST
 
 /* Every 160 s by the clock, while steps get shorter and shorter. */
-START_TEST(a_period_may_be_one_of_time)
+LS_TEST(periodic, a_period_may_be_one_of_time)
 {
 	struct feed f = quiet(16);
 	const struct ls_rhythm_period *p;
@@ -133,9 +133,8 @@ START_TEST(a_period_may_be_one_of_time)
 	ck_assert(fabs(p->seconds - 160) < 5);
 	ls_rhythm_fini(&f.r);
 }
-END_TEST
 
-START_TEST(short_periods_take_more_events)
+LS_TEST(periodic, short_periods_take_more_events)
 {
 	struct feed f = quiet(16);
 
@@ -147,9 +146,8 @@ START_TEST(short_periods_take_more_events)
 	ck_assert_uint_eq(periods(&f), 1);
 	ls_rhythm_fini(&f.r);
 }
-END_TEST
 
-START_TEST(it_is_over_when_none_comes)
+LS_TEST(periodic, it_is_over_when_none_comes)
 {
 	struct feed f = quiet(16);
 
@@ -164,9 +162,8 @@ START_TEST(it_is_over_when_none_comes)
 	ck_assert_uint_eq(periods(&f), 0);
 	ls_rhythm_fini(&f.r);
 }
-END_TEST
 
-START_TEST(events_at_random_are_no_period)
+LS_TEST_LOOP(periodic, events_at_random_are_no_period, 0, 4)
 {
 	struct feed f = quiet(16);
 
@@ -180,11 +177,10 @@ START_TEST(events_at_random_are_no_period)
 	}
 	ls_rhythm_fini(&f.r);
 }
-END_TEST
 
 /* What is not its own work, events that cost next to nothing, and long stalls are not
  * counted. */
-START_TEST(what_does_not_count_is_no_event)
+LS_TEST(periodic, what_does_not_count_is_no_event)
 {
 	struct feed f = quiet(16);
 
@@ -202,9 +198,8 @@ START_TEST(what_does_not_count_is_no_event)
 	}
 	ls_rhythm_fini(&f.r);
 }
-END_TEST
 
-START_TEST(a_worker_that_moved_begins_anew)
+LS_TEST(periodic, a_worker_that_moved_begins_anew)
 {
 	struct feed f = quiet(16);
 
@@ -219,9 +214,10 @@ START_TEST(a_worker_that_moved_begins_anew)
 	ck_assert_uint_eq(periods(&f), 0);
 	ls_rhythm_fini(&f.r);
 }
-END_TEST
 
-START_TEST(pauses_of_anybody_rotate)
+LS_CASE(rotating);
+
+LS_TEST_LOOP(rotating, pauses_of_anybody_rotate, 0, 2)
 {
 	struct feed f = quiet(16);
 
@@ -241,11 +237,10 @@ START_TEST(pauses_of_anybody_rotate)
 	ck_assert(!f.r.rotating.on);
 	ls_rhythm_fini(&f.r);
 }
-END_TEST
 
 /* Of very many workers the same six: three pairs that share a core at the same time.
  * Another one each time would be more. */
-START_TEST(three_pairs_do_not_rotate)
+LS_TEST(rotating, three_pairs_do_not_rotate)
 {
 	struct feed f = quiet(1024);
 
@@ -259,10 +254,9 @@ START_TEST(three_pairs_do_not_rotate)
 	}
 	ls_rhythm_fini(&f.r);
 }
-END_TEST
 
 /* One or two workers hold everybody up: they are to be named, or told elsewhere. */
-START_TEST(the_same_ones_do_not_rotate)
+LS_TEST(rotating, the_same_ones_do_not_rotate)
 {
 	struct feed f = quiet(16);
 
@@ -276,10 +270,9 @@ START_TEST(the_same_ones_do_not_rotate)
 	}
 	ls_rhythm_fini(&f.r);
 }
-END_TEST
 
 /* Four workers of which a phase names no cause: as shared machines do it. */
-START_TEST(few_workers_rotate_only_with_a_cause)
+LS_TEST_LOOP(rotating, few_workers_rotate_only_with_a_cause, 0, 2)
 {
 	struct feed f = quiet(4);
 
@@ -293,9 +286,8 @@ START_TEST(few_workers_rotate_only_with_a_cause)
 	ck_assert(f.r.rotating.on == (_i == 0));
 	ls_rhythm_fini(&f.r);
 }
-END_TEST
 
-START_TEST(noise_makes_neither)
+LS_TEST(rotating, noise_makes_neither)
 {
 	struct feed f = quiet(16);
 
@@ -305,30 +297,4 @@ START_TEST(noise_makes_neither)
 	}
 	ck_assert_uint_eq(periods(&f), 0);
 	ls_rhythm_fini(&f.r);
-}
-END_TEST
-
-int
-main(void)
-{
-	Suite *s = suite_create("rhythm");
-	TCase *periodic = tcase_create("periodic: the same worker at equal distances");
-	TCase *rotating = tcase_create("rotating: another worker each time");
-
-	tcase_add_test(periodic, equal_distances_are_a_period);
-	tcase_add_test(periodic, one_that_is_missed_does_not_matter);
-	tcase_add_test(periodic, a_period_may_be_one_of_time);
-	tcase_add_test(periodic, short_periods_take_more_events);
-	tcase_add_test(periodic, it_is_over_when_none_comes);
-	tcase_add_loop_test(periodic, events_at_random_are_no_period, 0, 4);
-	tcase_add_test(periodic, what_does_not_count_is_no_event);
-	tcase_add_test(periodic, a_worker_that_moved_begins_anew);
-	tcase_add_loop_test(rotating, pauses_of_anybody_rotate, 0, 2);
-	tcase_add_test(rotating, three_pairs_do_not_rotate);
-	tcase_add_test(rotating, the_same_ones_do_not_rotate);
-	tcase_add_loop_test(rotating, few_workers_rotate_only_with_a_cause, 0, 2);
-	tcase_add_test(rotating, noise_makes_neither);
-	suite_add_tcase(s, periodic);
-	suite_add_tcase(s, rotating);
-	return ls_test_run(s);
 }

@@ -93,7 +93,9 @@ feed_free(struct feed *f)
 	free(f);
 }
 
-START_TEST(a_drift_of_a_percent_an_hour_is_found)
+LS_CASE(finds);
+
+LS_TEST(finds, a_drift_of_a_percent_an_hour_is_found)
 {
 	struct feed *f = feed_new(WORKERS);
 	uint64_t step;
@@ -109,9 +111,8 @@ START_TEST(a_drift_of_a_percent_an_hour_is_found)
 	ck_assert_int_le(llabs((t_us - START_US) / 1000000 - (int64_t)step), 1);
 	feed_free(f);
 }
-END_TEST
 
-START_TEST(the_level_of_the_start_is_kept_and_its_return_is_seen)
+LS_TEST(finds, the_level_of_the_start_is_kept_and_its_return_is_seen)
 {
 	struct feed *f = feed_new(WORKERS);
 
@@ -125,9 +126,8 @@ START_TEST(the_level_of_the_start_is_kept_and_its_return_is_seen)
 	ck_assert_uint_eq(f->s.open, 0);
 	feed_free(f);
 }
-END_TEST
 
-START_TEST(workers_that_differ_lie_in_one_heap)
+LS_TEST(finds, workers_that_differ_lie_in_one_heap)
 {
 	struct feed *f = feed_new(WORKERS);
 
@@ -141,9 +141,8 @@ START_TEST(workers_that_differ_lie_in_one_heap)
 	}
 	feed_free(f);
 }
-END_TEST
 
-START_TEST(where_half_of_the_workers_drift_they_are_seen)
+LS_TEST(finds, where_half_of_the_workers_drift_they_are_seen)
 {
 	struct feed *f = feed_new(WORKERS);
 
@@ -169,9 +168,8 @@ START_TEST(where_half_of_the_workers_drift_they_are_seen)
 	ck_assert_uint_eq(f->s.open, WORKERS / 2);
 	feed_free(f);
 }
-END_TEST
 
-START_TEST(a_small_step_is_no_drift)
+LS_TEST(finds, a_small_step_is_no_drift)
 {
 	struct feed *f = feed_new(WORKERS);
 	uint64_t step;
@@ -186,11 +184,12 @@ START_TEST(a_small_step_is_no_drift)
 	ck_assert_uint_le(step, 1064);
 	feed_free(f);
 }
-END_TEST
+
+LS_CASE(what_is_no_drift_is_not);
 
 /* A clock that is off moves arrivals, not durations; what only waits, or only works, is
  * not believed. */
-START_TEST(work_and_wait_must_both_grow)
+LS_TEST(what_is_no_drift_is_not, work_and_wait_must_both_grow)
 {
 	struct feed *f = feed_new(WORKERS);
 
@@ -201,9 +200,8 @@ START_TEST(work_and_wait_must_both_grow)
 	ck_assert_uint_eq(f->s.open, 0);
 	feed_free(f);
 }
-END_TEST
 
-START_TEST(healthy_workers_stay_quiet)
+LS_TEST_LOOP(what_is_no_drift_is_not, healthy_workers_stay_quiet, 0, 4)
 {
 	struct feed *f = feed_new(WORKERS);
 
@@ -218,10 +216,9 @@ START_TEST(healthy_workers_stay_quiet)
 	}
 	feed_free(f);
 }
-END_TEST
 
 /* Where one worker was 20 % of a step ahead, it may be 20 % of a longer step. */
-START_TEST(a_job_that_gets_slower_makes_no_drift)
+LS_TEST_LOOP(what_is_no_drift_is_not, a_job_that_gets_slower_makes_no_drift, 0, 4)
 {
 	struct feed *f = feed_new(WORKERS);
 
@@ -236,9 +233,8 @@ START_TEST(a_job_that_gets_slower_makes_no_drift)
 	ck_assert_uint_eq(f->s.open, 0);
 	feed_free(f);
 }
-END_TEST
 
-START_TEST(single_long_steps_are_no_drift)
+LS_TEST(what_is_no_drift_is_not, single_long_steps_are_no_drift)
 {
 	struct feed *f = feed_new(WORKERS);
 
@@ -258,9 +254,8 @@ START_TEST(single_long_steps_are_no_drift)
 	ck_assert_uint_eq(f->s.open, 0);
 	feed_free(f);
 }
-END_TEST
 
-START_TEST(many_at_once_are_nobody)
+LS_TEST(what_is_no_drift_is_not, many_at_once_are_nobody)
 {
 	struct feed *f = feed_new(WORKERS);
 
@@ -271,9 +266,8 @@ START_TEST(many_at_once_are_nobody)
 	ck_assert_uint_eq(f->s.open, 0);
 	feed_free(f);
 }
-END_TEST
 
-START_TEST(few_workers_that_wander_say_less)
+LS_TEST(what_is_no_drift_is_not, few_workers_that_wander_say_less)
 {
 	struct feed *f = feed_new(4);
 
@@ -287,9 +281,8 @@ START_TEST(few_workers_that_wander_say_less)
 	}
 	feed_free(f);
 }
-END_TEST
 
-START_TEST(who_is_found_otherwise_is_left_out_and_learns_anew)
+LS_TEST(what_is_no_drift_is_not, who_is_found_otherwise_is_left_out_and_learns_anew)
 {
 	struct feed *f = feed_new(WORKERS);
 
@@ -305,9 +298,8 @@ START_TEST(who_is_found_otherwise_is_left_out_and_learns_anew)
 	ck_assert(fabs((double)f->s.worker[2].drift) < 0.002);
 	feed_free(f);
 }
-END_TEST
 
-START_TEST(who_is_absent_is_neither_fast_nor_slow)
+LS_TEST(what_is_no_drift_is_not, who_is_absent_is_neither_fast_nor_slow)
 {
 	struct feed *f = feed_new(WORKERS);
 
@@ -321,9 +313,10 @@ START_TEST(who_is_absent_is_neither_fast_nor_slow)
 	ck_assert_int_eq(f->s.worker[6].level, LS_LEVEL_FINDING);
 	feed_free(f);
 }
-END_TEST
 
-START_TEST(short_steps_make_blocks_of_many)
+LS_CASE(blocks);
+
+LS_TEST(blocks, short_steps_make_blocks_of_many)
 {
 	struct feed *f = feed_new(WORKERS);
 
@@ -338,9 +331,8 @@ START_TEST(short_steps_make_blocks_of_many)
 	ck_assert_uint_eq(f->blocks, 3);
 	feed_free(f);
 }
-END_TEST
 
-START_TEST(a_worker_that_moved_begins_anew)
+LS_TEST(blocks, a_worker_that_moved_begins_anew)
 {
 	struct feed *f = feed_new(WORKERS);
 
@@ -353,34 +345,4 @@ START_TEST(a_worker_that_moved_begins_anew)
 	run(f, 1000);
 	ck_assert_uint_eq(f->s.open, 0);
 	feed_free(f);
-}
-END_TEST
-
-int
-main(void)
-{
-	Suite *s = suite_create("slow");
-	TCase *finds = tcase_create("a drift is found, its begin told, its end seen");
-	TCase *not = tcase_create("what is no drift is not");
-	TCase *blocks = tcase_create("blocks");
-
-	tcase_add_test(finds, a_drift_of_a_percent_an_hour_is_found);
-	tcase_add_test(finds, the_level_of_the_start_is_kept_and_its_return_is_seen);
-	tcase_add_test(finds, workers_that_differ_lie_in_one_heap);
-	tcase_add_test(finds, where_half_of_the_workers_drift_they_are_seen);
-	tcase_add_test(finds, a_small_step_is_no_drift);
-	tcase_add_test(not, work_and_wait_must_both_grow);
-	tcase_add_loop_test(not, healthy_workers_stay_quiet, 0, 4);
-	tcase_add_loop_test(not, a_job_that_gets_slower_makes_no_drift, 0, 4);
-	tcase_add_test(not, single_long_steps_are_no_drift);
-	tcase_add_test(not, many_at_once_are_nobody);
-	tcase_add_test(not, few_workers_that_wander_say_less);
-	tcase_add_test(not, who_is_found_otherwise_is_left_out_and_learns_anew);
-	tcase_add_test(not, who_is_absent_is_neither_fast_nor_slow);
-	tcase_add_test(blocks, short_steps_make_blocks_of_many);
-	tcase_add_test(blocks, a_worker_that_moved_begins_anew);
-	suite_add_tcase(s, finds);
-	suite_add_tcase(s, not );
-	suite_add_tcase(s, blocks);
-	return ls_test_run(s);
 }

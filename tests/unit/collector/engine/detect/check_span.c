@@ -17,7 +17,9 @@ noise(size_t i, double size)
 	return size * ((double)(i * 2654435761u % 1000u) / 500 - 1);
 }
 
-START_TEST(a_steady_excess_is_cut_out_to_the_step)
+LS_CASE(all);
+
+LS_TEST(all, a_steady_excess_is_cut_out_to_the_step)
 {
 	double x[STEPS];
 	struct ls_span s;
@@ -29,11 +31,10 @@ START_TEST(a_steady_excess_is_cut_out_to_the_step)
 	ck_assert_uint_eq(s.end, 200);
 	ck_assert(s.ended);
 }
-END_TEST
 
 /* A little for long, then much; the same all the time; what grows; a few great ones at
  * the end; too short to tell. */
-START_TEST(what_matters_begins_where_it_jumps)
+LS_TEST_LOOP(all, what_matters_begins_where_it_jumps, 0, 5)
 {
 	double x[STEPS];
 	size_t n = _i == 4 ? 75 : 150, main;
@@ -51,9 +52,8 @@ START_TEST(what_matters_begins_where_it_jumps)
 	else
 		ck_assert_uint_eq(main, 0);
 }
-END_TEST
 
-START_TEST(what_goes_on_has_no_end)
+LS_TEST(all, what_goes_on_has_no_end)
 {
 	double x[STEPS];
 	struct ls_span s;
@@ -65,11 +65,10 @@ START_TEST(what_goes_on_has_no_end)
 	ck_assert_uint_eq(s.end, STEPS);
 	ck_assert(!s.ended);
 }
-END_TEST
 
 /* One step in ten, of ten times the size: a pause of 19 steps is no end, one of 100 is.
  */
-START_TEST(what_comes_and_goes_ends_only_when_it_stays_away)
+LS_TEST(all, what_comes_and_goes_ends_only_when_it_stays_away)
 {
 	double x[STEPS];
 	struct ls_span s;
@@ -85,9 +84,8 @@ START_TEST(what_comes_and_goes_ends_only_when_it_stays_away)
 	ck_assert_uint_ge(s.end, 141);
 	ck_assert_uint_le(s.end, 170); /* noise is a third of what it counts for */
 }
-END_TEST
 
-START_TEST(one_great_stall_does_not_outweigh_the_rest)
+LS_TEST(all, one_great_stall_does_not_outweigh_the_rest)
 {
 	double x[STEPS];
 	struct ls_span s;
@@ -99,9 +97,8 @@ START_TEST(one_great_stall_does_not_outweigh_the_rest)
 	ck_assert_uint_eq(s.first, 0);
 	ck_assert_uint_eq(s.end, 200);
 }
-END_TEST
 
-START_TEST(no_more_is_taken_off_the_beginning_than_a_detector_is_early)
+LS_TEST(all, no_more_is_taken_off_the_beginning_than_a_detector_is_early)
 {
 	double x[STEPS];
 	struct ls_span s;
@@ -111,9 +108,8 @@ START_TEST(no_more_is_taken_off_the_beginning_than_a_detector_is_early)
 	s = ls_span_find(x, STEPS, scratch);
 	ck_assert_uint_eq(s.first, LS_SPAN_EARLY_MAX);
 }
-END_TEST
 
-START_TEST(nothing_known_is_left_whole)
+LS_TEST(all, nothing_known_is_left_whole)
 {
 	double x[STEPS];
 	struct ls_span s;
@@ -135,10 +131,9 @@ START_TEST(nothing_known_is_left_whole)
 	s = ls_span_find(x, 1, scratch);
 	ck_assert_uint_eq(s.end, 1);
 }
-END_TEST
 
 /* Missing records say neither that it goes on nor that it ended. */
-START_TEST(steps_not_known_are_no_end)
+LS_TEST(all, steps_not_known_are_no_end)
 {
 	double x[STEPS];
 	struct ls_span s;
@@ -153,29 +148,4 @@ START_TEST(steps_not_known_are_no_end)
 	ck_assert(s.ended);
 	ck_assert_uint_ge(s.end, 150);
 	ck_assert_uint_le(s.end, 200);
-}
-END_TEST
-
-static Suite *
-span_suite(void)
-{
-	Suite *s = suite_create("span");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_test(tc, a_steady_excess_is_cut_out_to_the_step);
-	tcase_add_loop_test(tc, what_matters_begins_where_it_jumps, 0, 5);
-	tcase_add_test(tc, what_goes_on_has_no_end);
-	tcase_add_test(tc, what_comes_and_goes_ends_only_when_it_stays_away);
-	tcase_add_test(tc, one_great_stall_does_not_outweigh_the_rest);
-	tcase_add_test(tc, no_more_is_taken_off_the_beginning_than_a_detector_is_early);
-	tcase_add_test(tc, nothing_known_is_left_whole);
-	tcase_add_test(tc, steps_not_known_are_no_end);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(span_suite());
 }

@@ -92,7 +92,9 @@ found(const struct feed *f)
 	return which;
 }
 
-START_TEST(stage_with_more_to_do_is_found)
+LS_CASE(all);
+
+LS_TEST_LOOP(all, stage_with_more_to_do_is_found, 0, 2)
 {
 	struct feed f;
 
@@ -111,10 +113,9 @@ START_TEST(stage_with_more_to_do_is_found)
 	ck_assert_uint_eq(f.d.open, 0);
 	ls_stages_fini(&f.s);
 }
-END_TEST
 
 /* All slower; one, or half, of a stage slower; a stage that still has time to spare. */
-START_TEST(what_is_no_stage)
+LS_TEST_LOOP(all, what_is_no_stage, 0, 4)
 {
 	struct feed f;
 
@@ -130,11 +131,10 @@ START_TEST(what_is_no_stage)
 	}
 	ls_stages_fini(&f.s);
 }
-END_TEST
 
 /* One stage, too many, or workers that do not report: nothing is compared, and nothing
  * stays open. */
-START_TEST(few_or_too_many_stages_are_not_compared)
+LS_TEST_LOOP(all, few_or_too_many_stages_are_not_compared, 0, 2)
 {
 	static uint32_t of[2 * LS_STAGES_MAX];
 	struct feed f;
@@ -154,9 +154,8 @@ START_TEST(few_or_too_many_stages_are_not_compared)
 	run(&f, 10);
 	ls_stages_fini(&f.s);
 }
-END_TEST
 
-START_TEST(of_many_workers_some_are_looked_at)
+LS_TEST(all, of_many_workers_some_are_looked_at)
 {
 	static uint32_t of[1001];
 	struct ls_detect d = { 0 };
@@ -170,10 +169,9 @@ START_TEST(of_many_workers_some_are_looked_at)
 	ck_assert_uint_eq(s.stage[1].workers, 51);
 	ls_stages_fini(&s);
 }
-END_TEST
 
 /* In the engine: one finding, of the stage, with its hosts. */
-START_TEST(engine_tells_the_stage)
+LS_TEST(all, engine_tells_the_stage)
 {
 	struct fake_job *job = fake_job_on(NULL, "train", 32);
 	json_t *f, *subject;
@@ -202,26 +200,4 @@ START_TEST(engine_tells_the_stage)
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
 	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
 	fake_job_free(job);
-}
-END_TEST
-
-static Suite *
-stage_suite(void)
-{
-	Suite *s = suite_create("stage");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_loop_test(tc, stage_with_more_to_do_is_found, 0, 2);
-	tcase_add_loop_test(tc, what_is_no_stage, 0, 4);
-	tcase_add_loop_test(tc, few_or_too_many_stages_are_not_compared, 0, 2);
-	tcase_add_test(tc, of_many_workers_some_are_looked_at);
-	tcase_add_test(tc, engine_tells_the_stage);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(stage_suite());
 }

@@ -22,9 +22,11 @@ stalls(uint64_t first, uint64_t hits, uint64_t gap)
 	return ep;
 }
 
+LS_CASE(all);
+
 /* Stalls at random, looked at when the n-th of an episode comes: right on average,
  * though it begins and ends with one. */
-START_TEST(cost_is_right_on_average)
+LS_TEST_LOOP(all, cost_is_right_on_average, 4, 8)
 {
 	const double rate = 0.02;
 	uint64_t random = 88172645463325252ull;
@@ -47,18 +49,16 @@ START_TEST(cost_is_right_on_average)
 	ck_assert_double_eq_tol(sum / (double)tries, rate * SIZE_S,
 		0.04 * rate * SIZE_S);
 }
-END_TEST
 
-START_TEST(few_are_taken_as_they_are)
+LS_TEST(all, few_are_taken_as_they_are)
 {
 	struct ls_episode ep = stalls(10, 2, 9), none = { 0 };
 
 	ck_assert_double_eq(ls_stall_cost(&ep), 2 * SIZE_S / 10);
 	ck_assert_double_eq(ls_stall_cost(&none), 0);
 }
-END_TEST
 
-START_TEST(a_pause_like_the_others_is_no_end)
+LS_TEST(all, a_pause_like_the_others_is_no_end)
 {
 	struct ls_episode before = stalls(100, 5, 40), now = stalls(600, 4, 60),
 			  far = stalls(5000, 4, 60);
@@ -70,9 +70,8 @@ START_TEST(a_pause_like_the_others_is_no_end)
 	ck_assert(!ls_stall_goes_on(&none, &now));
 	ck_assert(!ls_stall_goes_on(&before, &again)); /* of another attempt */
 }
-END_TEST
 
-START_TEST(joined_they_are_one_episode)
+LS_TEST(all, joined_they_are_one_episode)
 {
 	struct ls_episode before = stalls(100, 5, 40), now = stalls(600, 4, 60);
 
@@ -89,25 +88,4 @@ START_TEST(joined_they_are_one_episode)
 	ck_assert_double_eq_tol(now.gap_m2, 4 * 45.0 * 45 + 255.0 * 255 + 3 * 25.0 * 25,
 		1e-6);
 	ck_assert_double_eq_tol(ls_stall_cost(&now), SIZE_S * 7 / 680, 1e-9);
-}
-END_TEST
-
-static Suite *
-stall_suite(void)
-{
-	Suite *s = suite_create("stall");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_loop_test(tc, cost_is_right_on_average, 4, 8);
-	tcase_add_test(tc, few_are_taken_as_they_are);
-	tcase_add_test(tc, a_pause_like_the_others_is_no_end);
-	tcase_add_test(tc, joined_they_are_one_episode);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(stall_suite());
 }

@@ -22,7 +22,9 @@ place(const char *host, size_t count)
 	return SIZE_MAX;
 }
 
-START_TEST(nothing_is_wanted_where_all_is_well)
+LS_CASE(attention);
+
+LS_TEST(attention, nothing_is_wanted_where_all_is_well)
 {
 	struct fake_job *job = fake_job_new(6);
 
@@ -30,9 +32,8 @@ START_TEST(nothing_is_wanted_where_all_is_well)
 	ck_assert_uint_eq(ls_attention(job->engine, wants, MAX), 0);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(a_suspect_comes_with_two_peers_before_a_finding_is_made)
+LS_TEST(attention, a_suspect_comes_with_two_peers_before_a_finding_is_made)
 {
 	struct fake_job *job = fake_job_new(6);
 	struct ls_engine_stats st;
@@ -58,9 +59,8 @@ START_TEST(a_suspect_comes_with_two_peers_before_a_finding_is_made)
 	ck_assert_uint_eq(ls_attention(job->engine, wants, 0), 0);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(the_suspect_nearest_to_a_finding_comes_first)
+LS_TEST(attention, the_suspect_nearest_to_a_finding_comes_first)
 {
 	struct fake_job *job = fake_job_new(6);
 	size_t count = 0;
@@ -76,9 +76,8 @@ START_TEST(the_suspect_nearest_to_a_finding_comes_first)
 	ck_assert_uint_eq(place("h4", count), 0);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(the_host_of_a_finding_comes_first_and_names_it)
+LS_TEST(attention, the_host_of_a_finding_comes_first_and_names_it)
 {
 	struct fake_job *job = fake_job_new(6);
 	size_t count;
@@ -94,25 +93,4 @@ START_TEST(the_host_of_a_finding_comes_first_and_names_it)
 	for (size_t i = 1; i < count; i++)
 		ck_assert_uint_eq(place(wants[i].host, count), i); /* each host once */
 	fake_job_free(job);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("attention");
-	TCase *t = tcase_create("attention");
-
-	tcase_add_test(t, nothing_is_wanted_where_all_is_well);
-	tcase_add_test(t, a_suspect_comes_with_two_peers_before_a_finding_is_made);
-	tcase_add_test(t, the_suspect_nearest_to_a_finding_comes_first);
-	tcase_add_test(t, the_host_of_a_finding_comes_first_and_names_it);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -89,7 +89,9 @@ text_at(const json_t *o, const char *key)
 	return json_string_value(json_object_get(o, key));
 }
 
-START_TEST(names_are_those_of_the_json)
+LS_CASE(all);
+
+LS_TEST(all, names_are_those_of_the_json)
 {
 	ck_assert_str_eq(ls_finding_kind_name(LS_KIND_LINK), "link");
 	ck_assert_str_eq(ls_finding_scope_name(LS_SCOPE_RANK), "rank");
@@ -100,9 +102,8 @@ START_TEST(names_are_those_of_the_json)
 	ck_assert_ptr_null(ls_finding_status_name(LS_FINDING_STATUS_COUNT));
 	ck_assert_ptr_null(ls_severity_name(LS_SEVERITY_COUNT));
 }
-END_TEST
 
-START_TEST(severity_is_the_share_of_chips_lost)
+LS_TEST(all, severity_is_the_share_of_chips_lost)
 {
 	ck_assert_int_eq(ls_finding_severity(1), LS_SEVERITY_INFO);
 	ck_assert_int_eq(ls_finding_severity(NAN), LS_SEVERITY_INFO);
@@ -111,9 +112,8 @@ START_TEST(severity_is_the_share_of_chips_lost)
 	ck_assert_int_eq(ls_finding_severity(1 / 0.901), LS_SEVERITY_WARNING);
 	ck_assert_int_eq(ls_finding_severity(1 / 0.899), LS_SEVERITY_CRITICAL);
 }
-END_TEST
 
-START_TEST(ids_differ_by_subject_and_occurrence)
+LS_TEST(all, ids_differ_by_subject_and_occurrence)
 {
 	struct ls_finding f = sample(), g = sample();
 	char a[LS_FINDING_ID_BYTES], b[LS_FINDING_ID_BYTES];
@@ -137,9 +137,8 @@ START_TEST(ids_differ_by_subject_and_occurrence)
 	ck_assert_uint_eq(strlen(b), 8);
 	ck_assert_int_eq(ls_finding_make_id(&f, 9, b), -LS_ELIMIT);
 }
-END_TEST
 
-START_TEST(subjects_are_workers_or_the_job)
+LS_TEST(all, subjects_are_workers_or_the_job)
 {
 	struct ls_finding a = sample(), b = sample();
 
@@ -155,9 +154,8 @@ START_TEST(subjects_are_workers_or_the_job)
 	memcpy(b.who.job, "other", 6);
 	ck_assert(!ls_finding_same_subject(&a, &b));
 }
-END_TEST
 
-START_TEST(reopened_is_open)
+LS_TEST(all, reopened_is_open)
 {
 	struct ls_finding f = sample();
 
@@ -167,10 +165,9 @@ START_TEST(reopened_is_open)
 	f.status = LS_FINDING_CLEARED;
 	ck_assert(!ls_finding_is_open(&f));
 }
-END_TEST
 
 /* What is in a few steps only, and what costs nothing, does not delay every step. */
-START_TEST(title_says_how_often_and_whether_anybody_waits)
+LS_TEST(all, title_says_how_often_and_whether_anybody_waits)
 {
 	struct ls_finding f = sample();
 
@@ -189,9 +186,8 @@ START_TEST(title_says_how_often_and_whether_anybody_waits)
 		"slice b is slower than it should be, but nobody waits for it now: waits for its input");
 	json_decref(f.json);
 }
-END_TEST
 
-START_TEST(json_says_what_is_known_and_null_for_the_rest)
+LS_TEST(all, json_says_what_is_known_and_null_for_the_rest)
 {
 	struct ls_finding f = sample();
 	const json_t *impact, *evidence, *row, *quality;
@@ -237,9 +233,8 @@ START_TEST(json_says_what_is_known_and_null_for_the_rest)
 	ls_finding_fini(&f);
 	ck_assert_ptr_null(f.json);
 }
-END_TEST
 
-START_TEST(finding_of_the_job_names_no_host)
+LS_TEST(all, finding_of_the_job_names_no_host)
 {
 	struct ls_finding f = sample();
 	const json_t *subject;
@@ -255,11 +250,10 @@ START_TEST(finding_of_the_job_names_no_host)
 		"collective_excess_v1");
 	ls_finding_fini(&f);
 }
-END_TEST
 
 /* A link is one subject, from whichever end it is named, with one id; a slice is
  * another. */
-START_TEST(links_and_slices_are_subjects)
+LS_TEST(all, links_and_slices_are_subjects)
 {
 	struct ls_finding a = sample(), b = sample(), g;
 	char id[LS_FINDING_ID_BYTES];
@@ -292,10 +286,9 @@ START_TEST(links_and_slices_are_subjects)
 	ls_finding_fini(&g);
 	ls_finding_fini(&a);
 }
-END_TEST
 
 /* A group is the same by what its workers share; its hosts come back from the JSON. */
-START_TEST(groups_are_told_by_what_is_shared)
+LS_TEST(all, groups_are_told_by_what_is_shared)
 {
 	struct ls_finding a = sample(), b, g;
 	char id[LS_FINDING_ID_BYTES];
@@ -334,9 +327,8 @@ START_TEST(groups_are_told_by_what_is_shared)
 	ck_assert_int_eq(ls_finding_parse(a.json, &g), -LS_EPARSE);
 	ls_finding_fini(&a);
 }
-END_TEST
 
-START_TEST(parse_reads_back_what_render_wrote)
+LS_TEST(all, parse_reads_back_what_render_wrote)
 {
 	struct ls_finding f = sample(), g;
 
@@ -367,9 +359,8 @@ START_TEST(parse_reads_back_what_render_wrote)
 	ls_finding_fini(&f);
 	ls_finding_fini(&g);
 }
-END_TEST
 
-START_TEST(parsed_finding_keeps_what_is_not_known_anew)
+LS_TEST(all, parsed_finding_keeps_what_is_not_known_anew)
 {
 	struct ls_finding f = sample(), g;
 	json_t *evidence;
@@ -390,10 +381,9 @@ START_TEST(parsed_finding_keeps_what_is_not_known_anew)
 	ls_finding_fini(&f);
 	ls_finding_fini(&g);
 }
-END_TEST
 
 /* One change each that makes it no finding of ours. */
-START_TEST(parse_refuses_what_is_not_a_finding)
+LS_TEST_LOOP(all, parse_refuses_what_is_not_a_finding, 0, 13)
 {
 	static const struct {
 		const char *outer, *inner, *value;
@@ -430,34 +420,4 @@ START_TEST(parse_refuses_what_is_not_a_finding)
 	ck_assert_int_eq(ls_finding_parse(f.json, &g), -LS_EPARSE);
 	ck_assert_str_eq(g.id, "untouched");
 	ls_finding_fini(&f);
-}
-END_TEST
-
-static Suite *
-finding_suite(void)
-{
-	Suite *s = suite_create("finding");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_test(tc, names_are_those_of_the_json);
-	tcase_add_test(tc, severity_is_the_share_of_chips_lost);
-	tcase_add_test(tc, ids_differ_by_subject_and_occurrence);
-	tcase_add_test(tc, subjects_are_workers_or_the_job);
-	tcase_add_test(tc, reopened_is_open);
-	tcase_add_test(tc, title_says_how_often_and_whether_anybody_waits);
-	tcase_add_test(tc, json_says_what_is_known_and_null_for_the_rest);
-	tcase_add_test(tc, finding_of_the_job_names_no_host);
-	tcase_add_test(tc, links_and_slices_are_subjects);
-	tcase_add_test(tc, groups_are_told_by_what_is_shared);
-	tcase_add_test(tc, parse_reads_back_what_render_wrote);
-	tcase_add_test(tc, parsed_finding_keeps_what_is_not_known_anew);
-	tcase_add_loop_test(tc, parse_refuses_what_is_not_a_finding, 0, 13);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(finding_suite());
 }

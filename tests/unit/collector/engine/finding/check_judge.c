@@ -13,7 +13,9 @@
 
 #define DAY_US (24ll * 3600 * 1000000)
 
-START_TEST(healthy_jobs_have_no_finding)
+LS_CASE(who);
+
+LS_TEST_LOOP(who, healthy_jobs_have_no_finding, 0, 8)
 {
 	struct fake_job *job = fake_job_new(8);
 
@@ -26,10 +28,9 @@ START_TEST(healthy_jobs_have_no_finding)
 	ck_assert_uint_eq(fake_job_stats(job).steps_short, 0);
 	fake_job_free(job);
 }
-END_TEST
 
 /* A slower worker is found, alone, in time: 3 % within 40 steps, 2 % within 80. */
-START_TEST(slightly_slower_worker_is_found)
+LS_TEST_LOOP(who, slightly_slower_worker_is_found, 0, 40)
 {
 	static const struct {
 		double slow;
@@ -52,9 +53,8 @@ START_TEST(slightly_slower_worker_is_found)
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(finding_says_when_it_began_and_how_it_was_seen)
+LS_TEST_LOOP(who, finding_says_when_it_began_and_how_it_was_seen, 0, 2)
 {
 	struct fake_job *job = fake_job_new(8);
 	json_t *f;
@@ -81,9 +81,8 @@ START_TEST(finding_says_when_it_began_and_how_it_was_seen)
 	json_decref(f);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(severity_comes_from_cost)
+LS_TEST_LOOP(who, severity_comes_from_cost, 0, 2)
 {
 	static const struct {
 		double slow;
@@ -100,10 +99,9 @@ START_TEST(severity_comes_from_cost)
 	json_decref(f);
 	fake_job_free(job);
 }
-END_TEST
 
 /* Nobody is left: what was found is over; who comes back begins anew. */
-START_TEST(findings_end_with_their_job)
+LS_TEST_LOOP(who, findings_end_with_their_job, 0, 2)
 {
 	struct fake_job *job = fake_job_new(8);
 	json_t *f;
@@ -134,9 +132,8 @@ START_TEST(findings_end_with_their_job)
 	json_decref(f);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(two_culprits_are_both_found)
+LS_TEST_LOOP(who, two_culprits_are_both_found, 0, 2)
 {
 	struct fake_job *job = fake_job_new(12);
 
@@ -150,9 +147,8 @@ START_TEST(two_culprits_are_both_found)
 			strcmp(job->events[i].host, "h7") == 0);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(worker_slow_from_the_first_step_is_found)
+LS_TEST(who, worker_slow_from_the_first_step_is_found)
 {
 	struct fake_job *job = fake_job_new(8);
 	json_t *f;
@@ -166,9 +162,8 @@ START_TEST(worker_slow_from_the_first_step_is_found)
 	json_decref(f);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(structure_blames_nobody)
+LS_TEST_LOOP(who, structure_blames_nobody, 0, 3)
 {
 	/* one in so many has more to do */
 	static const size_t workers[] = { 8, 16, 64 }, every[] = { 2, 4, 16 };
@@ -180,9 +175,8 @@ START_TEST(structure_blames_nobody)
 	ck_assert_uint_eq(job->event_count, 0);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(roles_are_not_compared_with_each_other)
+LS_TEST(who, roles_are_not_compared_with_each_other)
 {
 	struct fake_job *job = fake_job_on(NULL, "train", 8);
 	struct ls_worker_info info = { .job = "train", .world = 8 };
@@ -208,9 +202,8 @@ START_TEST(roles_are_not_compared_with_each_other)
 	ck_assert_str_eq(job->events[0].host, "h3");
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(ranks_that_share_a_host_are_told_apart)
+LS_TEST(who, ranks_that_share_a_host_are_told_apart)
 {
 	struct fake_job *job = fake_job_on(NULL, "train", 8);
 	struct ls_worker_info info = { .job = "train", .world = 8 };
@@ -236,9 +229,8 @@ START_TEST(ranks_that_share_a_host_are_told_apart)
 	json_decref(f);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(slow_communication_is_the_jobs)
+LS_TEST(who, slow_communication_is_the_jobs)
 {
 	struct fake_job *job = fake_job_new(8);
 	json_t *f;
@@ -254,7 +246,6 @@ START_TEST(slow_communication_is_the_jobs)
 	json_decref(f);
 	fake_job_free(job);
 }
-END_TEST
 
 static void
 shift(struct ls_record *r, int64_t earlier_ns)
@@ -266,7 +257,7 @@ shift(struct ls_record *r, int64_t earlier_ns)
 
 /* Each makes steps at its own pace under the same numbers, and marks waits that are not
  * for the others. */
-START_TEST(workers_that_do_not_wait_for_each_other_blame_nobody)
+LS_TEST_LOOP(who, workers_that_do_not_wait_for_each_other_blame_nobody, 0, 2)
 {
 	struct fake_job *job = fake_job_new(4);
 	json_t *view = NULL;
@@ -288,11 +279,10 @@ START_TEST(workers_that_do_not_wait_for_each_other_blame_nobody)
 	json_decref(view);
 	fake_job_free(job);
 }
-END_TEST
 
 /* A worker of a slice is found as any other; all of a slice are one finding; and its
  * collective. */
-START_TEST(slices_are_told_from_their_workers)
+LS_TEST_LOOP(who, slices_are_told_from_their_workers, 0, 6)
 {
 	struct fake_job *job = fake_job_sliced(16, _i % 2 == 0 ? 2 : 4);
 
@@ -323,10 +313,9 @@ START_TEST(slices_are_told_from_their_workers)
 	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
 	fake_job_free(job);
 }
-END_TEST
 
 /* What joins the slices took longer: nobody's slice. */
-START_TEST(slow_joins_of_slices_are_the_jobs)
+LS_TEST(who, slow_joins_of_slices_are_the_jobs)
 {
 	struct fake_job *job = fake_job_sliced(16, 2);
 
@@ -335,11 +324,10 @@ START_TEST(slow_joins_of_slices_are_the_jobs)
 	fake_job_only(job, "link", "job", "");
 	fake_job_free(job);
 }
-END_TEST
 
 /* Who waits to send as much longer as collectives take is one end of the link; two of
  * them are none. */
-START_TEST(one_link_is_named_by_who_waits_to_send)
+LS_TEST_LOOP(who, one_link_is_named_by_who_waits_to_send, 0, 3)
 {
 	struct fake_job *job = fake_job_new(8);
 	json_t *f;
@@ -374,10 +362,9 @@ START_TEST(one_link_is_named_by_who_waits_to_send)
 	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
 	fake_job_free(job);
 }
-END_TEST
 
 /* What all share blames nobody, and is told once it lasts; its phase says why. */
-START_TEST(a_job_slower_as_a_whole_is_told)
+LS_TEST_LOOP(who, a_job_slower_as_a_whole_is_told, 0, 2)
 {
 	struct fake_job *job = fake_job_new(8);
 	json_t *f;
@@ -406,10 +393,9 @@ START_TEST(a_job_slower_as_a_whole_is_told)
 	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
 	fake_job_free(job);
 }
-END_TEST
 
 /* Who is found to make all steps longer takes the place of "all steps are longer". */
-START_TEST(a_culprit_takes_the_place_of_a_slow_job)
+LS_TEST(who, a_culprit_takes_the_place_of_a_slow_job)
 {
 	struct fake_job *job = fake_job_new(8);
 	json_t *f;
@@ -427,9 +413,8 @@ START_TEST(a_culprit_takes_the_place_of_a_slow_job)
 	json_decref(f);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(checkpoints_of_all_are_not_judged)
+LS_TEST(who, checkpoints_of_all_are_not_judged)
 {
 	struct fake_job *job = fake_job_new(8);
 
@@ -442,9 +427,8 @@ START_TEST(checkpoints_of_all_are_not_judged)
 	ck_assert_uint_eq(fake_job_stats(job).steps_closed, 800);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(stalls_at_random_are_found)
+LS_TEST(who, stalls_at_random_are_found)
 {
 	struct fake_job *job = fake_job_new(8);
 	json_t *f;
@@ -461,7 +445,6 @@ START_TEST(stalls_at_random_are_found)
 	json_decref(f);
 	fake_job_free(job);
 }
-END_TEST
 
 /* Worker 6 stands still for 0.1 s in some of the steps. Returns for how long in all. */
 static double
@@ -479,7 +462,7 @@ stall(struct fake_job *job, size_t steps, double rate)
 
 /* Stalls that are many are found by their mean first; when fewer come, the finding goes
  * on, is told as what it is, and adds up. */
-START_TEST(stalls_that_become_rarer_stay_one_finding)
+LS_TEST(who, stalls_that_become_rarer_stay_one_finding)
 {
 	struct fake_job *job = fake_job_new(8);
 	double sum, share;
@@ -501,11 +484,10 @@ START_TEST(stalls_that_become_rarer_stay_one_finding)
 	json_decref(f);
 	fake_job_free(job);
 }
-END_TEST
 
 /* The newest steps of what comes and goes tell less than all of them: what a step costs
  * is taken from all. */
-START_TEST(what_comes_and_goes_is_averaged_over_all_of_it)
+LS_TEST_LOOP(who, what_comes_and_goes_is_averaged_over_all_of_it, 0, 4)
 {
 	struct fake_job *job = fake_job_new(8);
 	double sum;
@@ -521,9 +503,8 @@ START_TEST(what_comes_and_goes_is_averaged_over_all_of_it)
 	json_decref(f);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(badly_known_clocks_are_not_used)
+LS_TEST(who, badly_known_clocks_are_not_used)
 {
 	struct fake_job *job = fake_job_new(8);
 	json_t *f;
@@ -538,9 +519,8 @@ START_TEST(badly_known_clocks_are_not_used)
 	json_decref(f);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(cause_is_named_by_what_grew)
+LS_TEST(who, cause_is_named_by_what_grew)
 {
 	struct fake_job *job = fake_job_new(8);
 	const json_t *why;
@@ -558,7 +538,6 @@ START_TEST(cause_is_named_by_what_grew)
 	json_decref(f);
 	fake_job_free(job);
 }
-END_TEST
 
 static void
 slow_for(struct fake_job *job, size_t worker, size_t steps, size_t healthy)
@@ -569,7 +548,9 @@ slow_for(struct fake_job *job, size_t worker, size_t steps, size_t healthy)
 	fake_job_run(job, healthy);
 }
 
-START_TEST(finding_is_reopened_within_a_day_and_new_after_it)
+LS_CASE(life);
+
+LS_TEST(life, finding_is_reopened_within_a_day_and_new_after_it)
 {
 	struct fake_job *job = fake_job_new(8);
 	double cost;
@@ -591,9 +572,8 @@ START_TEST(finding_is_reopened_within_a_day_and_new_after_it)
 	ck_assert_str_ne(job->events[0].id, job->events[job->event_count - 1].id);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(cost_is_what_the_steps_lost)
+LS_TEST(life, cost_is_what_the_steps_lost)
 {
 	struct fake_job *job = fake_job_new(8);
 	double chips = 32;
@@ -605,9 +585,8 @@ START_TEST(cost_is_what_the_steps_lost)
 		0.004);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(updates_are_few)
+LS_TEST(life, updates_are_few)
 {
 	struct fake_job *job = fake_job_new(8);
 
@@ -618,9 +597,8 @@ START_TEST(updates_are_few)
 	ck_assert_uint_le(fake_job_told(job, "updated"), 24);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(engine_needs_no_sink)
+LS_TEST(life, engine_needs_no_sink)
 {
 	struct fake_job *job = fake_job_on(ls_engine_new(NULL), "train", 8);
 	json_t *f;
@@ -633,51 +611,4 @@ START_TEST(engine_needs_no_sink)
 	json_decref(f);
 	ls_engine_free(NULL);
 	fake_job_free(job);
-}
-END_TEST
-
-static Suite *
-judge_suite(void)
-{
-	Suite *s = suite_create("judge");
-	TCase *who = tcase_create("who");
-	TCase *life = tcase_create("life");
-
-	tcase_add_loop_test(who, healthy_jobs_have_no_finding, 0, 8);
-	tcase_add_loop_test(who, slightly_slower_worker_is_found, 0, 40);
-	tcase_add_loop_test(who, finding_says_when_it_began_and_how_it_was_seen, 0, 2);
-	tcase_add_loop_test(who, severity_comes_from_cost, 0, 2);
-	tcase_add_loop_test(who, findings_end_with_their_job, 0, 2);
-	tcase_add_loop_test(who, two_culprits_are_both_found, 0, 2);
-	tcase_add_test(who, worker_slow_from_the_first_step_is_found);
-	tcase_add_loop_test(who, structure_blames_nobody, 0, 3);
-	tcase_add_test(who, roles_are_not_compared_with_each_other);
-	tcase_add_test(who, ranks_that_share_a_host_are_told_apart);
-	tcase_add_test(who, slow_communication_is_the_jobs);
-	tcase_add_loop_test(who, slices_are_told_from_their_workers, 0, 6);
-	tcase_add_test(who, slow_joins_of_slices_are_the_jobs);
-	tcase_add_loop_test(who, one_link_is_named_by_who_waits_to_send, 0, 3);
-	tcase_add_loop_test(who, a_job_slower_as_a_whole_is_told, 0, 2);
-	tcase_add_test(who, a_culprit_takes_the_place_of_a_slow_job);
-	tcase_add_test(who, checkpoints_of_all_are_not_judged);
-	tcase_add_test(who, stalls_at_random_are_found);
-	tcase_add_test(who, stalls_that_become_rarer_stay_one_finding);
-	tcase_add_loop_test(who, what_comes_and_goes_is_averaged_over_all_of_it, 0, 4);
-	tcase_add_test(who, badly_known_clocks_are_not_used);
-	tcase_add_loop_test(who, workers_that_do_not_wait_for_each_other_blame_nobody,
-		0, 2);
-	tcase_add_test(who, cause_is_named_by_what_grew);
-	tcase_add_test(life, finding_is_reopened_within_a_day_and_new_after_it);
-	tcase_add_test(life, cost_is_what_the_steps_lost);
-	tcase_add_test(life, updates_are_few);
-	tcase_add_test(life, engine_needs_no_sink);
-	suite_add_tcase(s, who);
-	suite_add_tcase(s, life);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(judge_suite());
 }

@@ -49,8 +49,10 @@ half_of_now(const struct fake_job *job, const json_t *f)
 		(json_number_value(ls_json_at(f, "impact", "blame_s")) * steps / 2);
 }
 
+LS_CASE(drift);
+
 /* Less than the detectors of single steps can tell from their own baseline. */
-START_TEST(a_worker_that_drifts_is_found_cleared_and_reopened)
+LS_TEST_LOOP(drift, a_worker_that_drifts_is_found_cleared_and_reopened, 0, 2)
 {
 	struct fake_job *job = fake_job_new(8);
 	json_t *f;
@@ -81,10 +83,9 @@ START_TEST(a_worker_that_drifts_is_found_cleared_and_reopened)
 	json_decref(f);
 	fake_job_free(job);
 }
-END_TEST
 
 /* Two equal ones hide each other: without one of them nobody would wait less. */
-START_TEST(two_that_drift_cost_together_what_they_cost)
+LS_TEST(drift, two_that_drift_cost_together_what_they_cost)
 {
 	struct fake_job *job = fake_job_new(8);
 	double blame_s = 0;
@@ -107,9 +108,8 @@ START_TEST(two_that_drift_cost_together_what_they_cost)
 	ck_assert_double_lt(blame_s, 1.1 * 0.015 * 0.08);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(a_drift_that_becomes_gross_stays_one_finding)
+LS_TEST(drift, a_drift_that_becomes_gross_stays_one_finding)
 {
 	struct fake_job *job = fake_job_new(8);
 	json_t *f;
@@ -128,9 +128,10 @@ START_TEST(a_drift_that_becomes_gross_stays_one_finding)
 	ck_assert_uint_eq(fake_job_told(job, "reopened"), 0);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(stalls_at_equal_distances_are_periodic)
+LS_CASE(periodic);
+
+LS_TEST_LOOP(periodic, stalls_at_equal_distances_are_periodic, 0, 2)
 {
 	struct fake_job *job = fake_job_new(8);
 	json_t *f;
@@ -160,9 +161,8 @@ START_TEST(stalls_at_equal_distances_are_periodic)
 	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(a_phase_names_the_cause_of_a_period)
+LS_TEST_LOOP(periodic, a_phase_names_the_cause_of_a_period, 0, 2)
 {
 	struct fake_job *job = fake_job_new(8);
 	json_t *f;
@@ -179,11 +179,10 @@ START_TEST(a_phase_names_the_cause_of_a_period)
 	json_decref(f);
 	fake_job_free(job);
 }
-END_TEST
 
 /* Duties: marked as such, nothing is said; at the end of a step, in no phase, it is for
  *         information. */
-START_TEST(duties_of_one_worker_are_not_blamed)
+LS_TEST_LOOP(periodic, duties_of_one_worker_are_not_blamed, 0, 3)
 {
 	struct fake_job *job = fake_job_new(8);
 	json_t *f;
@@ -214,9 +213,10 @@ START_TEST(duties_of_one_worker_are_not_blamed)
 	}
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(pauses_of_anybody_are_told_of_the_job)
+LS_CASE(rotating_told_of_the_job);
+
+LS_TEST_LOOP(rotating_told_of_the_job, pauses_of_anybody_are_told_of_the_job, 0, 2)
 {
 	struct fake_job *job = fake_job_new(16);
 	json_t *f;
@@ -245,9 +245,10 @@ START_TEST(pauses_of_anybody_are_told_of_the_job)
 	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(what_was_told_is_read_back)
+LS_CASE(storage_and_attempts);
+
+LS_TEST(storage_and_attempts, what_was_told_is_read_back)
 {
 	struct fake_job *job = fake_job_new(8);
 	struct ls_engine *other = ls_engine_new(NULL);
@@ -264,9 +265,8 @@ START_TEST(what_was_told_is_read_back)
 	ls_engine_free(other);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(a_new_attempt_begins_anew)
+LS_TEST(storage_and_attempts, a_new_attempt_begins_anew)
 {
 	struct fake_job *job = fake_job_new(8);
 
@@ -282,32 +282,4 @@ START_TEST(a_new_attempt_begins_anew)
 	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
 	ck_assert_uint_eq(fake_job_told(job, "reopened"), 0);
 	fake_job_free(job);
-}
-END_TEST
-
-int
-main(void)
-{
-	Suite *s = suite_create("judge_slow");
-	TCase *drift =
-		tcase_create("drift: one finding of a worker, with its begin and end");
-	TCase *periodic = tcase_create("periodic: what comes at equal distances");
-	TCase *rotating = tcase_create("rotating: told of the job");
-	TCase *life = tcase_create("storage and attempts");
-
-	tcase_add_loop_test(drift, a_worker_that_drifts_is_found_cleared_and_reopened,
-		0, 2);
-	tcase_add_test(drift, two_that_drift_cost_together_what_they_cost);
-	tcase_add_test(drift, a_drift_that_becomes_gross_stays_one_finding);
-	tcase_add_loop_test(periodic, stalls_at_equal_distances_are_periodic, 0, 2);
-	tcase_add_loop_test(periodic, a_phase_names_the_cause_of_a_period, 0, 2);
-	tcase_add_loop_test(periodic, duties_of_one_worker_are_not_blamed, 0, 3);
-	tcase_add_loop_test(rotating, pauses_of_anybody_are_told_of_the_job, 0, 2);
-	tcase_add_test(life, what_was_told_is_read_back);
-	tcase_add_test(life, a_new_attempt_begins_anew);
-	suite_add_tcase(s, drift);
-	suite_add_tcase(s, periodic);
-	suite_add_tcase(s, rotating);
-	suite_add_tcase(s, life);
-	return ls_test_run(s);
 }

@@ -70,7 +70,9 @@ text_at(const json_t *o, const char *key)
 	return json_string_value(json_object_get(o, key));
 }
 
-START_TEST(job_has_the_documented_shape)
+LS_CASE(all);
+
+LS_TEST(all, job_has_the_documented_shape)
 {
 	static const char *const keys[] = { "id", "state", "attempt", "slices", "hosts",
 		"workers", "asynchronous", "workers_expected", "chips", "step",
@@ -114,9 +116,8 @@ START_TEST(job_has_the_documented_shape)
 	json_decref(v);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(job_that_has_not_begun_shows_nulls)
+LS_TEST(all, job_that_has_not_begun_shows_nulls)
 {
 	static const char *const unknown[] = { "step", "last_step_at", "step_time_s",
 		"step_time_without_s", "slowdown_ratio", "chips_lost", "top_finding" };
@@ -143,9 +144,8 @@ START_TEST(job_that_has_not_begun_shows_nulls)
 	json_decref(v);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(job_states_follow_its_workers)
+LS_TEST(all, job_states_follow_its_workers)
 {
 	struct fake_job *job = fake_job_new(2);
 	json_t *v = NULL;
@@ -166,9 +166,8 @@ START_TEST(job_states_follow_its_workers)
 	json_decref(v);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(jobs_that_lose_most_chips_come_first)
+LS_TEST(all, jobs_that_lose_most_chips_come_first)
 {
 	struct fake_job *job = story();
 	struct ls_worker_info info = { .job = "aaa", .host = "x" };
@@ -183,9 +182,8 @@ START_TEST(jobs_that_lose_most_chips_come_first)
 	json_decref(v);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(hosts_are_ordered_by_blame)
+LS_TEST(all, hosts_are_ordered_by_blame)
 {
 	static const char *const keys[] = { "host", "slice", "role", "rank", "attempt",
 		"state", "step", "step_time_s", "own_s", "wait_s", "input_wait_s",
@@ -228,9 +226,8 @@ START_TEST(hosts_are_ordered_by_blame)
 	json_decref(v);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(steps_are_the_newest_of_the_range_oldest_first)
+LS_TEST(all, steps_are_the_newest_of_the_range_oldest_first)
 {
 	static const char *const keys[] = { "step", "at", "duration_s", "workers",
 		"expected", "wait_min_s", "wait_median_s", "blame_s", "last", NULL };
@@ -253,9 +250,8 @@ START_TEST(steps_are_the_newest_of_the_range_oldest_first)
 	json_decref(v);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(records_of_a_host)
+LS_TEST(all, records_of_a_host)
 {
 	static const char *const keys[] = { "step", "rank", "at", "duration_s", "own_s",
 		"wait_s", "lateness_s", "blame_s", "phases", NULL };
@@ -275,9 +271,8 @@ START_TEST(records_of_a_host)
 	json_decref(v);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(one_step_of_all_workers_by_rank)
+LS_TEST(all, one_step_of_all_workers_by_rank)
 {
 	struct fake_job *job = story();
 	json_t *v = NULL, *items;
@@ -308,9 +303,8 @@ START_TEST(one_step_of_all_workers_by_rank)
 	ck_assert_ptr_null(v);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(grid_is_rows_by_columns_of_bytes)
+LS_TEST(all, grid_is_rows_by_columns_of_bytes)
 {
 	static const char *const keys[] = { "schema_version", "job", "metric", "unit",
 		"encoding", "min", "max", "missing", "rows", "cols", "first_step",
@@ -346,9 +340,8 @@ START_TEST(grid_is_rows_by_columns_of_bytes)
 	json_decref(v);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(grid_shows_what_was_asked)
+LS_TEST(all, grid_shows_what_was_asked)
 {
 	struct ls_view_range range = { 10, 19, 100 };
 	struct fake_job *job = story();
@@ -380,9 +373,8 @@ START_TEST(grid_shows_what_was_asked)
 		-LS_ERANGE);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(finding_by_id)
+LS_TEST(all, finding_by_id)
 {
 	struct fake_job *job = story();
 	json_t *v = NULL;
@@ -392,9 +384,8 @@ START_TEST(finding_by_id)
 	json_decref(v);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(what_is_not_there_is_unknown)
+LS_TEST(all, what_is_not_there_is_unknown)
 {
 	struct fake_job *job = fake_job_new(2);
 	json_t *v = NULL;
@@ -411,33 +402,4 @@ START_TEST(what_is_not_there_is_unknown)
 	ck_assert_int_eq(ls_view_finding(job->engine, "F-0000", &v), -LS_EUNKNOWN);
 	ck_assert_ptr_null(v);
 	fake_job_free(job);
-}
-END_TEST
-
-static Suite *
-view_suite(void)
-{
-	Suite *s = suite_create("view");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_test(tc, job_has_the_documented_shape);
-	tcase_add_test(tc, job_that_has_not_begun_shows_nulls);
-	tcase_add_test(tc, job_states_follow_its_workers);
-	tcase_add_test(tc, jobs_that_lose_most_chips_come_first);
-	tcase_add_test(tc, hosts_are_ordered_by_blame);
-	tcase_add_test(tc, steps_are_the_newest_of_the_range_oldest_first);
-	tcase_add_test(tc, records_of_a_host);
-	tcase_add_test(tc, one_step_of_all_workers_by_rank);
-	tcase_add_test(tc, grid_is_rows_by_columns_of_bytes);
-	tcase_add_test(tc, grid_shows_what_was_asked);
-	tcase_add_test(tc, finding_by_id);
-	tcase_add_test(tc, what_is_not_there_is_unknown);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(view_suite());
 }

@@ -16,7 +16,9 @@ put(struct ls_counters *c, int64_t t_us, enum ls_metric id, double value)
 	ck_assert_int_eq(ls_counters_put(c, t_us, 1, &metric, &value), 0);
 }
 
-START_TEST(rate_is_growth_over_time)
+LS_CASE(all);
+
+LS_TEST(all, rate_is_growth_over_time)
 {
 	struct ls_counters c = { 0 };
 	double rate = -1;
@@ -34,9 +36,8 @@ START_TEST(rate_is_growth_over_time)
 	ck_assert_double_eq_tol(rate, 2, 1e-12);
 	ls_counters_fini(&c);
 }
-END_TEST
 
-START_TEST(rate_is_not_known)
+LS_TEST(all, rate_is_not_known)
 {
 	struct ls_counters c = { 0 };
 	double rate = 77;
@@ -58,9 +59,8 @@ START_TEST(rate_is_not_known)
 	ck_assert_double_eq(rate, 77);
 	ls_counters_fini(&c);
 }
-END_TEST
 
-START_TEST(last_value_at_or_before)
+LS_TEST(all, last_value_at_or_before)
 {
 	struct ls_counters c = { 0 };
 	double v = 77;
@@ -76,9 +76,8 @@ START_TEST(last_value_at_or_before)
 	ck_assert(!ls_counters_last(&c, LS_METRIC_JOB_CPU, 20, &v));
 	ls_counters_fini(&c);
 }
-END_TEST
 
-START_TEST(samples_that_are_not_newer_are_stale)
+LS_TEST(all, samples_that_are_not_newer_are_stale)
 {
 	struct ls_counters c = { 0 };
 	uint16_t metric = LS_METRIC_JOB_CPU;
@@ -90,9 +89,8 @@ START_TEST(samples_that_are_not_newer_are_stale)
 	ck_assert_uint_eq(c.count, 1);
 	ls_counters_fini(&c);
 }
-END_TEST
 
-START_TEST(oldest_samples_are_dropped)
+LS_TEST(all, oldest_samples_are_dropped)
 {
 	struct ls_counters c = { 0 };
 	double v;
@@ -106,26 +104,4 @@ START_TEST(oldest_samples_are_dropped)
 		&v));
 	ck_assert_double_eq(v, 2 * LS_COUNTER_SAMPLES_KEPT);
 	ls_counters_fini(&c);
-}
-END_TEST
-
-static Suite *
-counters_suite(void)
-{
-	Suite *s = suite_create("counters");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_test(tc, rate_is_growth_over_time);
-	tcase_add_test(tc, rate_is_not_known);
-	tcase_add_test(tc, last_value_at_or_before);
-	tcase_add_test(tc, samples_that_are_not_newer_are_stale);
-	tcase_add_test(tc, oldest_samples_are_dropped);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(counters_suite());
 }

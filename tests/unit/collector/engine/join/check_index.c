@@ -25,7 +25,9 @@ crowded(uint32_t i)
 	return i % 97 * 16;
 }
 
-START_TEST(what_was_put_is_found)
+LS_CASE(all);
+
+LS_TEST(all, what_was_put_is_found)
 {
 	struct ls_index x = { 0 };
 
@@ -39,9 +41,8 @@ START_TEST(what_was_put_is_found)
 	ls_index_fini(&x);
 	ck_assert_uint_eq(hits(&x, ls_index_hash_number(1), 1), 0);
 }
-END_TEST
 
-START_TEST(one_hash_may_stand_for_many)
+LS_TEST(all, one_hash_may_stand_for_many)
 {
 	struct ls_index x = { 0 };
 	size_t walk = 0, n = 0;
@@ -53,9 +54,8 @@ START_TEST(one_hash_may_stand_for_many)
 	ck_assert_uint_eq(n, 10);
 	ls_index_fini(&x);
 }
-END_TEST
 
-START_TEST(what_is_removed_hides_nothing)
+LS_TEST(all, what_is_removed_hides_nothing)
 {
 	struct ls_index x = { 0 };
 
@@ -71,33 +71,11 @@ START_TEST(what_is_removed_hides_nothing)
 	ck_assert_uint_eq(x.count, 0);
 	ls_index_fini(&x);
 }
-END_TEST
 
-START_TEST(hashes_depend_on_all_of_the_key)
+LS_TEST(all, hashes_depend_on_all_of_the_key)
 {
 	ck_assert_uint_ne(ls_index_hash_text("host-1"), ls_index_hash_text("host-2"));
 	ck_assert_uint_ne(ls_index_hash_text(""), ls_index_hash_text("a"));
 	ck_assert_uint_ne(ls_index_hash_number(1), ls_index_hash_number(1ull << 40));
 	ck_assert_uint_eq(ls_index_hash_text("abc"), ls_index_hash_text("abc"));
-}
-END_TEST
-
-static Suite *
-index_suite(void)
-{
-	Suite *s = suite_create("index");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_test(tc, what_was_put_is_found);
-	tcase_add_test(tc, one_hash_may_stand_for_many);
-	tcase_add_test(tc, what_is_removed_hides_nothing);
-	tcase_add_test(tc, hashes_depend_on_all_of_the_key);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(index_suite());
 }

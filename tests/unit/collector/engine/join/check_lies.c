@@ -33,7 +33,9 @@ reason_of(const json_t *lies, size_t i, const char *host, const char *reason)
 		json_object_get(json_object_get(h, "reasons"), reason));
 }
 
-START_TEST(nobody_lies_in_a_healthy_job)
+LS_CASE(lies);
+
+LS_TEST(lies, nobody_lies_in_a_healthy_job)
 {
 	struct fake_job *job = fake_job_new(8);
 	json_t *lies;
@@ -46,7 +48,6 @@ START_TEST(nobody_lies_in_a_healthy_job)
 	json_decref(lies);
 	fake_job_free(job);
 }
-END_TEST
 
 /* What one host says in the sort of lie _i; the engine's answer, and the reason under
  * which it is counted. */
@@ -88,7 +89,7 @@ lie_make(const struct fake_job *job, int sort)
 	return r;
 }
 
-START_TEST(what_cannot_be_is_counted_named_and_not_judged)
+LS_TEST_EACH(lies, what_cannot_be_is_counted_named_and_not_judged, sorts)
 {
 	struct fake_job *honest = fake_job_new(8), *job = fake_job_new(8);
 	struct ls_engine_stats stats;
@@ -125,10 +126,9 @@ START_TEST(what_cannot_be_is_counted_named_and_not_judged)
 	fake_job_free(honest);
 	fake_job_free(job);
 }
-END_TEST
 
 /* A step told twice before it is judged: the first stands. */
-START_TEST(the_first_of_two_stands)
+LS_TEST(lies, the_first_of_two_stands)
 {
 	struct fake_job *job = fake_job_new(4);
 	struct ls_record r;
@@ -148,11 +148,10 @@ START_TEST(the_first_of_two_stands)
 	json_decref(lies);
 	fake_job_free(job);
 }
-END_TEST
 
 /* A million ranks: those that cannot be are refused, and memory does not grow with
  * them. */
-START_TEST(a_million_ranks_are_refused)
+LS_TEST(lies, a_million_ranks_are_refused)
 {
 	struct fake_job *job = fake_job_new(4);
 	struct ls_worker_info info = { .job = "fake", .host = "h2", .attempt = -1 };
@@ -179,9 +178,8 @@ START_TEST(a_million_ranks_are_refused)
 	json_decref(lies);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(the_worst_hosts_are_named_first_and_few)
+LS_TEST(lies, the_worst_hosts_are_named_first_and_few)
 {
 	struct fake_job *job = fake_job_new(40);
 	json_t *lies;
@@ -205,29 +203,10 @@ START_TEST(the_worst_hosts_are_named_first_and_few)
 	json_decref(lies);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(every_reason_has_a_name)
+LS_TEST(lies, every_reason_has_a_name)
 {
 	for (unsigned why = 0; why < LS_LIE_COUNT; why++)
 		ck_assert_str_ne(ls_lie_name(why), "");
 	ck_assert_ptr_null(ls_lie_name(LS_LIE_COUNT));
-}
-END_TEST
-
-int
-main(void)
-{
-	Suite *s = suite_create("lies");
-	TCase *tc = tcase_create("lies");
-
-	tcase_add_test(tc, nobody_lies_in_a_healthy_job);
-	tcase_add_loop_test(tc, what_cannot_be_is_counted_named_and_not_judged, 0,
-		sizeof(sorts) / sizeof(sorts[0]));
-	tcase_add_test(tc, the_first_of_two_stands);
-	tcase_add_test(tc, a_million_ranks_are_refused);
-	tcase_add_test(tc, the_worst_hosts_are_named_first_and_few);
-	tcase_add_test(tc, every_reason_has_a_name);
-	suite_add_tcase(s, tc);
-	return ls_test_run(s);
 }

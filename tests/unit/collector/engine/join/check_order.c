@@ -39,9 +39,11 @@ clocks(struct fake_job *job, double err_s)
 		ls_engine_clock(job->engine, job->workers[i].handle, err_s);
 }
 
+LS_CASE(order);
+
 /* One comes 20 ms after all others; the clocks are known to a little more, or less,
  * than that allows. */
-START_TEST(last_is_who_is_surely_last)
+LS_TEST_LOOP(order, last_is_who_is_surely_last, 0, 2)
 {
 	struct fake_job *job = fake_job_new(6);
 	double err_s = (_i == 0 ? 0.9 : 1.1) * 0.02 / SURE;
@@ -57,10 +59,9 @@ START_TEST(last_is_who_is_surely_last)
 	ck_assert_str_eq(last_of(job, host), "");
 	fake_job_free(job);
 }
-END_TEST
 
 /* A clock that is known better does not make up for one that is not. */
-START_TEST(the_worse_of_two_clocks_counts)
+LS_TEST_LOOP(order, the_worse_of_two_clocks_counts, 0, 2)
 {
 	struct fake_job *job = fake_job_new(2);
 	char host[16];
@@ -76,11 +77,10 @@ START_TEST(the_worse_of_two_clocks_counts)
 	ck_assert_str_eq(last_of(job, host), "h0");
 	fake_job_free(job);
 }
-END_TEST
 
 /* What a finding claims by arrival is beyond it; where that cannot be, waits find the
  * same worker. */
-START_TEST(lateness_is_claimed_only_with_good_clocks)
+LS_TEST_LOOP(order, lateness_is_claimed_only_with_good_clocks, 0, 2)
 {
 	struct fake_job *job = fake_job_new(8);
 	json_t *f;
@@ -100,11 +100,10 @@ START_TEST(lateness_is_claimed_only_with_good_clocks)
 	json_decref(f);
 	fake_job_free(job);
 }
-END_TEST
 
 /* A clock that gets worse later: what comes from that host is no lateness any more, and
  * the others are judged. */
-START_TEST(a_clock_that_gets_worse_says_nothing)
+LS_TEST(order, a_clock_that_gets_worse_says_nothing)
 {
 	struct fake_job *job = fake_job_new(8);
 
@@ -122,11 +121,10 @@ START_TEST(a_clock_that_gets_worse_says_nothing)
 	ck_assert_str_eq(job->events[0].host, "h6");
 	fake_job_free(job);
 }
-END_TEST
 
 /* The share of steps in which somebody was last is not told of steps of which it is not
  * known. */
-START_TEST(slowest_is_null_where_nobody_knows)
+LS_TEST(order, slowest_is_null_where_nobody_knows)
 {
 	struct fake_job *job = fake_job_new(4);
 	json_t *hosts;
@@ -139,20 +137,4 @@ START_TEST(slowest_is_null_where_nobody_knows)
 			json_object_get(json_array_get(hosts, i), "slowest_ratio")));
 	json_decref(hosts);
 	fake_job_free(job);
-}
-END_TEST
-
-int
-main(void)
-{
-	Suite *s = suite_create("order");
-	TCase *tc = tcase_create("order");
-
-	tcase_add_loop_test(tc, last_is_who_is_surely_last, 0, 2);
-	tcase_add_loop_test(tc, the_worse_of_two_clocks_counts, 0, 2);
-	tcase_add_loop_test(tc, lateness_is_claimed_only_with_good_clocks, 0, 2);
-	tcase_add_test(tc, a_clock_that_gets_worse_says_nothing);
-	tcase_add_test(tc, slowest_is_null_where_nobody_knows);
-	suite_add_tcase(s, tc);
-	return ls_test_run(s);
 }

@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-START_TEST(new_attempt_clears_and_begins_anew)
+LS_CASE(attempts);
+
+LS_TEST(attempts, new_attempt_clears_and_begins_anew)
 {
 	struct fake_job *job = fake_job_new(8);
 	uint32_t old;
@@ -41,9 +43,8 @@ START_TEST(new_attempt_clears_and_begins_anew)
 		-LS_ESTALE);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(attempt_that_is_not_told_follows_from_returns)
+LS_TEST(attempts, attempt_that_is_not_told_follows_from_returns)
 {
 	struct fake_job *job = fake_job_on(NULL, "train", 2);
 	uint32_t first;
@@ -63,9 +64,8 @@ START_TEST(attempt_that_is_not_told_follows_from_returns)
 	ck_assert_uint_eq(job->closed, 10);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(rank_on_two_live_hosts_is_refused)
+LS_TEST(attempts, rank_on_two_live_hosts_is_refused)
 {
 	struct fake_job *job = fake_job_new(4);
 	struct ls_worker_info info = { .job = "train", .host = "other", .rank = 2 };
@@ -83,9 +83,8 @@ START_TEST(rank_on_two_live_hosts_is_refused)
 	ck_assert_uint_eq(job->used_last, 4);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(finding_of_a_rank_that_moved_is_cleared)
+LS_TEST(attempts, finding_of_a_rank_that_moved_is_cleared)
 {
 	struct fake_job *job = fake_job_new(4);
 	struct ls_worker_info info = { .job = "train", .host = "other", .rank = 2 };
@@ -104,9 +103,8 @@ START_TEST(finding_of_a_rank_that_moved_is_cleared)
 	ck_assert_str_eq(job->events[job->event_count - 1].host, "h2");
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(impossible_workers_are_refused)
+LS_TEST(attempts, impossible_workers_are_refused)
 {
 	struct fake_job *job = fake_job_new(1);
 	struct ls_worker_info info = { .job = "train", .host = "h0" };
@@ -130,9 +128,10 @@ START_TEST(impossible_workers_are_refused)
 	ck_assert_int_eq(ls_engine_worker(job->engine, &info, 0, &handle), -LS_ERANGE);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(quiet_jobs_make_room)
+LS_CASE(limits, .timeout_s = 60);
+
+LS_TEST(limits, quiet_jobs_make_room)
 {
 	struct fake_job *job = fake_job_on(NULL, "train", 1);
 	struct ls_worker_info info = { .host = "h0" };
@@ -156,9 +155,8 @@ START_TEST(quiet_jobs_make_room)
 	ck_assert_int_eq(ls_engine_manual(job->engine, info.job, false), 0);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(places_of_old_attempts_are_used_again)
+LS_TEST(limits, places_of_old_attempts_are_used_again)
 {
 	struct fake_job *job = fake_job_on(NULL, "train", 1000);
 
@@ -170,9 +168,8 @@ START_TEST(places_of_old_attempts_are_used_again)
 	ck_assert_uint_eq(job->closed, 3);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(too_many_workers_are_refused)
+LS_TEST(limits, too_many_workers_are_refused)
 {
 	struct fake_job *job = fake_job_on(NULL, "train", 1);
 	struct ls_worker_info info = { .host = "h" };
@@ -188,9 +185,8 @@ START_TEST(too_many_workers_are_refused)
 	}
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(hosts_without_workers_make_room)
+LS_TEST(limits, hosts_without_workers_make_room)
 {
 	struct fake_job *job = fake_job_new(2);
 	uint16_t metric = LS_METRIC_HOST_CPU_BUSY;
@@ -211,9 +207,8 @@ START_TEST(hosts_without_workers_make_room)
 		-LS_ESTALE);
 	fake_job_free(job);
 }
-END_TEST
 
-START_TEST(hosts_in_use_are_refused_beyond_the_limit)
+LS_TEST(limits, hosts_in_use_are_refused_beyond_the_limit)
 {
 	struct fake_job *job = fake_job_on(NULL, "train", LS_AGENTS_MAX);
 	uint16_t metric = LS_METRIC_HOST_CPU_BUSY;
@@ -224,34 +219,4 @@ START_TEST(hosts_in_use_are_refused_beyond_the_limit)
 				 FAKE_START_US, 1, &metric, &value),
 		-LS_ELIMIT);
 	fake_job_free(job);
-}
-END_TEST
-
-static Suite *
-roster_suite(void)
-{
-	Suite *s = suite_create("roster");
-	TCase *attempts = tcase_create("attempts");
-	TCase *limits = tcase_create("limits");
-
-	tcase_add_test(attempts, new_attempt_clears_and_begins_anew);
-	tcase_add_test(attempts, attempt_that_is_not_told_follows_from_returns);
-	tcase_add_test(attempts, rank_on_two_live_hosts_is_refused);
-	tcase_add_test(attempts, finding_of_a_rank_that_moved_is_cleared);
-	tcase_add_test(attempts, impossible_workers_are_refused);
-	tcase_add_test(limits, quiet_jobs_make_room);
-	tcase_add_test(limits, places_of_old_attempts_are_used_again);
-	tcase_add_test(limits, too_many_workers_are_refused);
-	tcase_add_test(limits, hosts_without_workers_make_room);
-	tcase_add_test(limits, hosts_in_use_are_refused_beyond_the_limit);
-	tcase_set_timeout(limits, 60);
-	suite_add_tcase(s, attempts);
-	suite_add_tcase(s, limits);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(roster_suite());
 }

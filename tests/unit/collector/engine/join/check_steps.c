@@ -24,7 +24,9 @@ put(struct ls_steps *s, size_t slot, size_t n, uint64_t step)
 	return ls_steps_put(s, slot, n, &r, 5000000);
 }
 
-START_TEST(records_of_a_step_are_joined)
+LS_CASE(all);
+
+LS_TEST(all, records_of_a_step_are_joined)
 {
 	struct ls_steps s = { 0 };
 	struct ls_row row;
@@ -46,9 +48,8 @@ START_TEST(records_of_a_step_are_joined)
 	free(row.cells);
 	ls_steps_fini(&s);
 }
-END_TEST
 
-START_TEST(known_and_closed_steps_are_refused)
+LS_TEST(all, known_and_closed_steps_are_refused)
 {
 	struct ls_steps s = { 0 };
 	struct ls_row row;
@@ -64,9 +65,8 @@ START_TEST(known_and_closed_steps_are_refused)
 	ck_assert_int_eq(put(&s, 1, 2, 3), 0); /* begins anew */
 	ls_steps_fini(&s);
 }
-END_TEST
 
-START_TEST(open_rows_are_limited)
+LS_TEST(all, open_rows_are_limited)
 {
 	struct ls_steps s = { 0 };
 	size_t max = ls_steps_capacity(LS_OPEN_CELLS_MAX);
@@ -81,9 +81,8 @@ START_TEST(open_rows_are_limited)
 	ck_assert_int_eq(put(&s, 1, 2, 5), 0); /* into an open one still */
 	ls_steps_fini(&s);
 }
-END_TEST
 
-START_TEST(workers_may_join_an_open_row)
+LS_TEST(all, workers_may_join_an_open_row)
 {
 	struct ls_steps s = { 0 };
 
@@ -93,9 +92,8 @@ START_TEST(workers_may_join_an_open_row)
 	ck_assert(!ls_steps_oldest(&s)->cells[20].present);
 	ls_steps_fini(&s);
 }
-END_TEST
 
-START_TEST(time_is_up_after_two_seconds_or_three_medians)
+LS_TEST(all, time_is_up_after_two_seconds_or_three_medians)
 {
 	struct ls_row row = { .first_seen_us = 1000000 };
 
@@ -105,9 +103,8 @@ START_TEST(time_is_up_after_two_seconds_or_three_medians)
 	ck_assert(!ls_steps_overdue(&row, 10, 30999999));
 	ck_assert(ls_steps_overdue(&row, 10, 31000000));
 }
-END_TEST
 
-START_TEST(cell_holds_what_the_record_says)
+LS_TEST(all, cell_holds_what_the_record_says)
 {
 	struct ls_steps s = { 0 };
 	struct ls_record r = record_of(0);
@@ -136,9 +133,8 @@ START_TEST(cell_holds_what_the_record_says)
 	ck_assert_double_nan((double)c->blame_s);
 	ls_steps_fini(&s);
 }
-END_TEST
 
-START_TEST(tokens_are_the_best_measure_of_work)
+LS_TEST(all, tokens_are_the_best_measure_of_work)
 {
 	struct ls_steps s = { 0 };
 	struct ls_record r = record_of(0);
@@ -150,9 +146,8 @@ START_TEST(tokens_are_the_best_measure_of_work)
 	ck_assert_double_eq((double)ls_steps_oldest(&s)->cells[0].work, 512);
 	ls_steps_fini(&s);
 }
-END_TEST
 
-START_TEST(without_barriers_sync_wait_counts)
+LS_TEST(all, without_barriers_sync_wait_counts)
 {
 	struct ls_steps s = { 0 };
 	struct ls_record r = record_of(0);
@@ -169,29 +164,4 @@ START_TEST(without_barriers_sync_wait_counts)
 	ck_assert_double_eq_tol((double)c[0].own_s, 0.07, 1e-6);
 	ck_assert(!c[1].has_wait); /* an asynchronous job */
 	ls_steps_fini(&s);
-}
-END_TEST
-
-static Suite *
-steps_suite(void)
-{
-	Suite *s = suite_create("steps");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_test(tc, records_of_a_step_are_joined);
-	tcase_add_test(tc, known_and_closed_steps_are_refused);
-	tcase_add_test(tc, open_rows_are_limited);
-	tcase_add_test(tc, workers_may_join_an_open_row);
-	tcase_add_test(tc, time_is_up_after_two_seconds_or_three_medians);
-	tcase_add_test(tc, cell_holds_what_the_record_says);
-	tcase_add_test(tc, tokens_are_the_best_measure_of_work);
-	tcase_add_test(tc, without_barriers_sync_wait_counts);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(steps_suite());
 }

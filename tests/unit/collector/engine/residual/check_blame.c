@@ -53,7 +53,9 @@ teardown(void)
 
 static const uint32_t one_role[WORKERS];
 
-START_TEST(late_arrival_is_positive_for_the_culprit)
+LS_CASE(all, setup, teardown);
+
+LS_TEST(all, late_arrival_is_positive_for_the_culprit)
 {
 	arrive(4, 85);
 	judge(one_role, 1);
@@ -70,9 +72,8 @@ START_TEST(late_arrival_is_positive_for_the_culprit)
 	ck_assert_double_eq_tol(step.duration_s, 0.1, 1e-6);
 	ck_assert_uint_eq(step.used, WORKERS);
 }
-END_TEST
 
-START_TEST(two_culprits_do_not_hide_each_other)
+LS_TEST(all, two_culprits_do_not_hide_each_other)
 {
 	arrive(1, 80);
 	arrive(4, 85);
@@ -80,9 +81,8 @@ START_TEST(two_culprits_do_not_hide_each_other)
 	ck_assert_double_eq_tol(residual[1].late_s, 0.020, 1e-9);
 	ck_assert_double_eq_tol(residual[4].late_s, 0.025, 1e-9);
 }
-END_TEST
 
-START_TEST(roles_are_compared_apart)
+LS_TEST(all, roles_are_compared_apart)
 {
 	static const uint32_t role[WORKERS] = { 1, 0, 1, 0, 1, 2 };
 
@@ -96,9 +96,8 @@ START_TEST(roles_are_compared_apart)
 	ck_assert_double_nan(residual[5].late_s); /* alone in its role */
 	ck_assert_double_nan(residual[5].own_s);
 }
-END_TEST
 
-START_TEST(what_was_not_marked_is_nan)
+LS_TEST(all, what_was_not_marked_is_nan)
 {
 	cells[0].has_enter = false; /* sync_wait only */
 	cells[1].has_enter = cells[1].has_wait = false;
@@ -111,9 +110,8 @@ START_TEST(what_was_not_marked_is_nan)
 	ck_assert_double_nan(residual[2].own_s);
 	ck_assert_uint_eq(step.used, WORKERS - 1);
 }
-END_TEST
 
-START_TEST(no_barriers_no_last_arriver)
+LS_TEST(all, no_barriers_no_last_arriver)
 {
 	for (size_t i = 0; i < WORKERS; i++)
 		cells[i].has_enter = cells[i].has_wait = i == 3;
@@ -128,18 +126,16 @@ START_TEST(no_barriers_no_last_arriver)
 	ck_assert_double_nan(step.duration_s);
 	ck_assert_double_nan(step.wait_min_s);
 }
-END_TEST
 
-START_TEST(fewer_cells_than_workers)
+LS_TEST(all, fewer_cells_than_workers)
 {
 	ls_blame_group(&room, one_role, 1, WORKERS);
 	ls_blame_judge(&room, cells, 3, true, residual, &step);
 	ck_assert_uint_eq(step.used, 3);
 	ck_assert_double_eq_tol(residual[2].late_s, 0, 1e-9);
 }
-END_TEST
 
-START_TEST(room_grows)
+LS_TEST(all, room_grows)
 {
 	static uint32_t role[1000];
 	static struct ls_cell many[1000];
@@ -158,11 +154,10 @@ START_TEST(room_grows)
 		ck_assert_double_eq_tol(residuals[i].late_s,
 			i % 2 == 0 ? -0.001 : 0.001, 1e-9);
 }
-END_TEST
 
 /* Six workers begin a step of 100 ms at these times, ms; are they apart, where clocks
  * are known to 1 ms? */
-START_TEST(who_is_apart_waits_for_nobody)
+LS_TEST_LOOP(all, who_is_apart_waits_for_nobody, 0, 8)
 {
 	static const struct {
 		int64_t begin_ms[WORKERS];
@@ -187,30 +182,4 @@ START_TEST(who_is_apart_waits_for_nobody)
 	ck_assert_int_eq(ls_blame_is_apart(&room, cells, WORKERS, &step, 0.001),
 		rows[_i].apart);
 	ck_assert(!ls_blame_is_apart(&room, cells, WORKERS, &step, 1));
-}
-END_TEST
-
-static Suite *
-blame_suite(void)
-{
-	Suite *s = suite_create("blame");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, late_arrival_is_positive_for_the_culprit);
-	tcase_add_test(tc, two_culprits_do_not_hide_each_other);
-	tcase_add_test(tc, roles_are_compared_apart);
-	tcase_add_test(tc, what_was_not_marked_is_nan);
-	tcase_add_test(tc, no_barriers_no_last_arriver);
-	tcase_add_test(tc, fewer_cells_than_workers);
-	tcase_add_test(tc, room_grows);
-	tcase_add_loop_test(tc, who_is_apart_waits_for_nobody, 0, 8);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(blame_suite());
 }

@@ -235,7 +235,9 @@ fleet_finding(const struct fleet *f)
 	return one;
 }
 
-START_TEST(slow_replica_is_found_at_equal_load)
+LS_CASE(found);
+
+LS_TEST_LOOP(found, slow_replica_is_found_at_equal_load, 0, 3)
 {
 	struct fleet *f = fleet_new(8);
 	json_t *one;
@@ -280,9 +282,8 @@ START_TEST(slow_replica_is_found_at_equal_load)
 	ck_assert_uint_eq(f->opened, 1);
 	fleet_free(f);
 }
-END_TEST
 
-START_TEST(slow_from_the_start_is_found)
+LS_TEST(found, slow_from_the_start_is_found)
 {
 	struct fleet *f = fleet_new(24);
 	json_t *one;
@@ -295,9 +296,10 @@ START_TEST(slow_from_the_start_is_found)
 	json_decref(one);
 	fleet_free(f);
 }
-END_TEST
 
-START_TEST(more_load_is_no_slowness)
+LS_CASE(innocent);
+
+LS_TEST_LOOP(innocent, more_load_is_no_slowness, 0, 3)
 {
 	struct fleet *f = fleet_new(8);
 
@@ -310,9 +312,8 @@ START_TEST(more_load_is_no_slowness)
 	ck_assert_uint_eq(f->opened, 0);
 	fleet_free(f);
 }
-END_TEST
 
-START_TEST(without_load_nobody_is_blamed)
+LS_TEST(innocent, without_load_nobody_is_blamed)
 {
 	struct fleet *f = fleet_new(8);
 
@@ -326,9 +327,8 @@ START_TEST(without_load_nobody_is_blamed)
 	ck_assert_uint_eq(f->opened, 0);
 	fleet_free(f);
 }
-END_TEST
 
-START_TEST(two_replicas_do_not_judge_each_other)
+LS_TEST(innocent, two_replicas_do_not_judge_each_other)
 {
 	struct fleet *f = fleet_new(2);
 
@@ -339,9 +339,10 @@ START_TEST(two_replicas_do_not_judge_each_other)
 	ck_assert_uint_eq(f->opened, 0);
 	fleet_free(f);
 }
-END_TEST
 
-START_TEST(steps_in_common_stay_steps)
+LS_CASE(kind);
+
+LS_TEST(kind, steps_in_common_stay_steps)
 {
 	struct fleet *f = fleet_new(8);
 
@@ -355,9 +356,8 @@ START_TEST(steps_in_common_stay_steps)
 	ck_assert_uint_gt(f->steps, 800);
 	fleet_free(f);
 }
-END_TEST
 
-START_TEST(marked_waits_keep_steps_and_bring_them_back)
+LS_TEST(kind, marked_waits_keep_steps_and_bring_them_back)
 {
 	struct fleet *f = fleet_new(4);
 	uint64_t windows;
@@ -377,11 +377,10 @@ START_TEST(marked_waits_keep_steps_and_bring_them_back)
 	ck_assert_uint_lt(f->windows, windows + 60);
 	fleet_free(f);
 }
-END_TEST
 
 /* Idle ones, and one that ends and comes back, keep nobody waiting and no attempt from
  * going on. */
-START_TEST(a_replica_comes_and_goes_alone)
+LS_TEST(kind, a_replica_comes_and_goes_alone)
 {
 	struct fleet *f = fleet_new(6);
 	uint64_t windows;
@@ -408,9 +407,8 @@ START_TEST(a_replica_comes_and_goes_alone)
 	ck_assert_uint_eq(f->opened, 0);
 	fleet_free(f);
 }
-END_TEST
 
-START_TEST(time_that_runs_backwards_is_refused)
+LS_TEST(kind, time_that_runs_backwards_is_refused)
 {
 	struct fleet *f = fleet_new(3);
 	struct ls_engine_stats before, after;
@@ -426,11 +424,12 @@ START_TEST(time_that_runs_backwards_is_refused)
 	ck_assert_uint_eq(after.duplicates, before.duplicates + 1);
 	fleet_free(f);
 }
-END_TEST
+
+LS_CASE(replay);
 
 /* What was told live is told again from the stored records and closings, to the byte.
  */
-START_TEST(replay_says_the_same)
+LS_TEST_LOOP(replay, replay_says_the_same, 0, 2)
 {
 	struct fleet *f = fleet_new(6);
 	struct ls_replay_stats stats;
@@ -462,31 +461,4 @@ START_TEST(replay_says_the_same)
 	json_decref(live);
 	json_decref(result);
 	fleet_free(f);
-}
-END_TEST
-
-int
-main(void)
-{
-	Suite *s = suite_create("replica");
-	TCase *found = tcase_create("found");
-	TCase *innocent = tcase_create("innocent");
-	TCase *kind = tcase_create("kind");
-	TCase *replay = tcase_create("replay");
-
-	tcase_add_loop_test(found, slow_replica_is_found_at_equal_load, 0, 3);
-	tcase_add_test(found, slow_from_the_start_is_found);
-	tcase_add_loop_test(innocent, more_load_is_no_slowness, 0, 3);
-	tcase_add_test(innocent, without_load_nobody_is_blamed);
-	tcase_add_test(innocent, two_replicas_do_not_judge_each_other);
-	tcase_add_test(kind, steps_in_common_stay_steps);
-	tcase_add_test(kind, marked_waits_keep_steps_and_bring_them_back);
-	tcase_add_test(kind, a_replica_comes_and_goes_alone);
-	tcase_add_test(kind, time_that_runs_backwards_is_refused);
-	tcase_add_loop_test(replay, replay_says_the_same, 0, 2);
-	suite_add_tcase(s, found);
-	suite_add_tcase(s, innocent);
-	suite_add_tcase(s, kind);
-	suite_add_tcase(s, replay);
-	return ls_test_run(s);
 }

@@ -32,7 +32,9 @@ plain_median(const double *v, size_t n)
 	return (copy[(n - 1) / 2] + copy[n / 2]) / 2;
 }
 
-START_TEST(sort_is_ascending)
+LS_CASE(all);
+
+LS_TEST(all, sort_is_ascending)
 {
 	double v[] = { 3, -1, 2, 2, -7, 0 }, one = 5;
 
@@ -43,7 +45,6 @@ START_TEST(sort_is_ascending)
 	ls_stats_sort(NULL, 0);
 	ck_assert_double_eq(one, 5);
 }
-END_TEST
 
 enum { MANY = 4000 };
 
@@ -81,7 +82,7 @@ spread_is_right(const double *v, size_t n)
 			1e-9 * (fabs(min) + fabs(max)));
 }
 
-START_TEST(a_spread_is_its_quantiles_one_by_one)
+LS_TEST(all, a_spread_is_its_quantiles_one_by_one)
 {
 	static const size_t sizes[] = { 0, 1, 2, 5, 255, 256, 257, 1023, MANY };
 	static double v[MANY];
@@ -106,9 +107,8 @@ START_TEST(a_spread_is_its_quantiles_one_by_one)
 			spread_is_right(v, n);
 		}
 }
-END_TEST
 
-START_TEST(median_is_that_of_the_sorted)
+LS_TEST(all, median_is_that_of_the_sorted)
 {
 	double v[SIZES];
 	uint64_t state = 7;
@@ -123,7 +123,6 @@ START_TEST(median_is_that_of_the_sorted)
 		}
 	}
 }
-END_TEST
 
 /* What is selected of the n values, each time out of a copy, is what stands there in
  * the sorted ones. */
@@ -151,7 +150,7 @@ selection_is_right(const double *v, size_t n)
 		ck_assert_double_eq(middle.above, sorted[n / 2 + 1]);
 }
 
-START_TEST(of_many_the_same_is_selected)
+LS_TEST(all, of_many_the_same_is_selected)
 {
 	static const size_t sizes[] = { 399, 400, 401, 402, 999, 1000, MANY - 1, MANY };
 	static double v[MANY];
@@ -179,9 +178,8 @@ START_TEST(of_many_the_same_is_selected)
 		v[i] = NAN; /* nobody may ask; it ends all the same */
 	ck_assert(isnan(ls_stats_median(v, MANY)));
 }
-END_TEST
 
-START_TEST(median_of_others_leaves_one_out)
+LS_TEST(all, median_of_others_leaves_one_out)
 {
 	double v[SIZES], copy[SIZES], others[SIZES];
 	struct ls_stats_middle middle;
@@ -205,9 +203,8 @@ START_TEST(median_of_others_leaves_one_out)
 		}
 	}
 }
-END_TEST
 
-START_TEST(quantiles_lie_between_neighbours)
+LS_TEST(all, quantiles_lie_between_neighbours)
 {
 	static const double v[] = { 10, 20, 30, 40, 50 };
 
@@ -223,9 +220,8 @@ START_TEST(quantiles_lie_between_neighbours)
 			ls_stats_quantile_sorted(v, 5, i / 20.0));
 	}
 }
-END_TEST
 
-START_TEST(empty_input_is_nan)
+LS_TEST(all, empty_input_is_nan)
 {
 	double none[1] = { 0 };
 
@@ -234,9 +230,8 @@ START_TEST(empty_input_is_nan)
 	ck_assert_double_nan(ls_stats_quantile_sorted(none, 0, 0.5));
 	ck_assert_double_nan(ls_stats_quantile(none, 0, 0.5));
 }
-END_TEST
 
-START_TEST(mad_and_clip)
+LS_TEST(all, mad_and_clip)
 {
 	double v[] = { 1, 5, 3, 100, 4 };
 
@@ -244,29 +239,4 @@ START_TEST(mad_and_clip)
 	ck_assert_double_eq(ls_stats_clip(5, 3), 3);
 	ck_assert_double_eq(ls_stats_clip(-5, 3), -3);
 	ck_assert_double_eq(ls_stats_clip(2, 3), 2);
-}
-END_TEST
-
-static Suite *
-stats_suite(void)
-{
-	Suite *s = suite_create("stats");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_test(tc, sort_is_ascending);
-	tcase_add_test(tc, median_is_that_of_the_sorted);
-	tcase_add_test(tc, a_spread_is_its_quantiles_one_by_one);
-	tcase_add_test(tc, of_many_the_same_is_selected);
-	tcase_add_test(tc, median_of_others_leaves_one_out);
-	tcase_add_test(tc, quantiles_lie_between_neighbours);
-	tcase_add_test(tc, empty_input_is_nan);
-	tcase_add_test(tc, mad_and_clip);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(stats_suite());
 }

@@ -12,7 +12,9 @@
 
 /* --- the fault ------------------------------------------------------------ */
 
-START_TEST(the_slow_worker_is_read_from_its_option)
+LS_CASE(options);
+
+LS_TEST(options, the_slow_worker_is_read_from_its_option)
 {
 	static const char *const bad[] = { "", "x", "1", "1:", "1:x", "1:0.1@",
 		"1:0.1@x", "-1:0.1", "1:0.1 ", "1:-1", "1:nan", "10:0.1", "1:1e9" };
@@ -29,9 +31,8 @@ START_TEST(the_slow_worker_is_read_from_its_option)
 		ck_assert_msg(sim_slow_parse(bad[i], 10, &slow) != 0, "%s", bad[i]);
 	ck_assert_int_eq(slow.rank, 9);
 }
-END_TEST
 
-START_TEST(who_misbehaves_is_read_from_its_option)
+LS_TEST(options, who_misbehaves_is_read_from_its_option)
 {
 	static const char *const bad[] = { "", "x", "clock", "clock:", "clock:0",
 		"clock:x", "nothing:1", "clock:1,clock:1", "clock:1,", "clock:10",
@@ -50,7 +51,6 @@ START_TEST(who_misbehaves_is_read_from_its_option)
 	ck_assert_int_eq(sim_misbehave_of(&m, 7), SIM_MISBEHAVES_TWIN);
 	ck_assert_int_eq(sim_misbehave_of(&m, 6), SIM_BEHAVES);
 }
-END_TEST
 
 /* --- the job -------------------------------------------------------------- */
 
@@ -70,7 +70,9 @@ options(void)
 	return o;
 }
 
-START_TEST(records_are_whole_and_the_slow_worker_makes_all_wait)
+LS_CASE(job);
+
+LS_TEST(job, records_are_whole_and_the_slow_worker_makes_all_wait)
 {
 	const struct sim_options o = options();
 	const struct sim_slow slow = { 5, 0.1, 20 };
@@ -103,9 +105,8 @@ START_TEST(records_are_whole_and_the_slow_worker_makes_all_wait)
 	ck_assert_int_eq(sim_job_record(job, 0, done, 0, &r), -LS_ESTALE);
 	sim_job_free(job);
 }
-END_TEST
 
-START_TEST(steps_follow_each_other_and_old_ones_are_forgotten)
+LS_TEST(job, steps_follow_each_other_and_old_ones_are_forgotten)
 {
 	const struct sim_options o = options();
 	const struct sim_slow slow = { .rank = -1 };
@@ -121,11 +122,12 @@ START_TEST(steps_follow_each_other_and_old_ones_are_forgotten)
 	ck_assert_int_eq(next.t_begin_ns, r.t_begin_ns + (int64_t)r.duration_ns);
 	sim_job_free(job);
 }
-END_TEST
 
 /* --- series --------------------------------------------------------------- */
 
-START_TEST(the_same_seed_gives_the_same_bytes)
+LS_CASE(shape);
+
+LS_TEST(shape, the_same_seed_gives_the_same_bytes)
 {
 	struct sim_options o = options();
 	struct sim_shape *a = NULL, *b = NULL, *c = NULL;
@@ -162,9 +164,8 @@ START_TEST(the_same_seed_gives_the_same_bytes)
 	sim_shape_free(b);
 	sim_shape_free(c);
 }
-END_TEST
 
-START_TEST(bodies_decode_to_a_minute_of_finite_values)
+LS_TEST(shape, bodies_decode_to_a_minute_of_finite_values)
 {
 	const struct sim_options o = options();
 	struct ls_chunk_codec *codec = ls_chunk_codec_new(60, SIM_ROWS);
@@ -191,7 +192,6 @@ START_TEST(bodies_decode_to_a_minute_of_finite_values)
 	sim_shape_free(s);
 	ls_chunk_codec_free(codec);
 }
-END_TEST
 
 /* --- an agent ------------------------------------------------------------- */
 
@@ -286,7 +286,9 @@ item_seq(const struct ls_wire_bytes *bytes, uint64_t *ret_first, uint64_t *ret_c
 	return seq;
 }
 
-START_TEST(what_is_not_acknowledged_is_sent_again_under_its_number)
+LS_CASE(agent);
+
+LS_TEST(agent, what_is_not_acknowledged_is_sent_again_under_its_number)
 {
 	struct pair *p = pair_new();
 	struct sim_answer answer;
@@ -328,9 +330,8 @@ START_TEST(what_is_not_acknowledged_is_sent_again_under_its_number)
 	ck_assert(!sim_agent_waits(&p->agent));
 	pair_free(p);
 }
-END_TEST
 
-START_TEST(it_does_what_answers_ask)
+LS_TEST(agent, it_does_what_answers_ask)
 {
 	struct pair *p = pair_new();
 	struct sim_answer answer;
@@ -365,9 +366,8 @@ START_TEST(it_does_what_answers_ask)
 	ck_assert_str_eq(answer.why, "no");
 	pair_free(p);
 }
-END_TEST
 
-START_TEST(minutes_come_with_their_dictionaries_and_losses_are_told)
+LS_TEST(agent, minutes_come_with_their_dictionaries_and_losses_are_told)
 {
 	struct pair *p = pair_new();
 	struct ls_wire_chunk_item item = { 0 };
@@ -414,9 +414,8 @@ START_TEST(minutes_come_with_their_dictionaries_and_losses_are_told)
 	ck_assert_uint_eq(p->agent.records_acked, p->agent.next_record);
 	pair_free(p);
 }
-END_TEST
 
-START_TEST(saturation_fills_back_the_hours_before_one_minute_a_report)
+LS_TEST(agent, saturation_fills_back_the_hours_before_one_minute_a_report)
 {
 	struct pair *p = pair_new();
 	struct ls_wire_chunk_item item = { 0 };
@@ -450,37 +449,4 @@ START_TEST(saturation_fills_back_the_hours_before_one_minute_a_report)
 	}
 	ck_assert_uint_eq(p->counts.samples_acked, 20 * 7200);
 	pair_free(p);
-}
-END_TEST
-
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("sim");
-	TCase *t = tcase_create("options");
-
-	tcase_add_test(t, the_slow_worker_is_read_from_its_option);
-	tcase_add_test(t, who_misbehaves_is_read_from_its_option);
-	suite_add_tcase(s, t);
-	t = tcase_create("job");
-	tcase_add_test(t, records_are_whole_and_the_slow_worker_makes_all_wait);
-	tcase_add_test(t, steps_follow_each_other_and_old_ones_are_forgotten);
-	suite_add_tcase(s, t);
-	t = tcase_create("shape");
-	tcase_add_test(t, the_same_seed_gives_the_same_bytes);
-	tcase_add_test(t, bodies_decode_to_a_minute_of_finite_values);
-	suite_add_tcase(s, t);
-	t = tcase_create("agent");
-	tcase_add_test(t, what_is_not_acknowledged_is_sent_again_under_its_number);
-	tcase_add_test(t, it_does_what_answers_ask);
-	tcase_add_test(t, saturation_fills_back_the_hours_before_one_minute_a_report);
-	tcase_add_test(t, minutes_come_with_their_dictionaries_and_losses_are_told);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int
-main(void)
-{
-	return ls_test_run(suite());
 }

@@ -80,7 +80,9 @@ offline_count(void *arg, const char *text)
 static const char plain[] =
 	"hosts = 8\nsteps = 300\nfault = chip:5:20%@150-\nclock_error = 1ms\npeers = true\n";
 
-START_TEST(replay_reads_it_and_finds_the_culprit)
+LS_CASE(files);
+
+LS_TEST_LOOP(files, replay_reads_it_and_finds_the_culprit, 0, 2)
 {
 	static const char *const names[] = { "run.jsonl", "run.jsonl.gz" };
 	struct ls_replay_stats stats;
@@ -100,9 +102,8 @@ START_TEST(replay_reads_it_and_finds_the_culprit)
 		"sim00006");
 	json_decref(result);
 }
-END_TEST
 
-START_TEST(the_same_seed_makes_the_same_bytes)
+LS_TEST(files, the_same_seed_makes_the_same_bytes)
 {
 	static const char ini[] =
 		"hosts = 8\nslices = 2\nstages = 2\nsteps = 40\nmissing = 5%\nburst_steps = 10\n"
@@ -122,9 +123,8 @@ START_TEST(the_same_seed_makes_the_same_bytes)
 	for (i = 0; i < 4; i++)
 		free(bytes[i]);
 }
-END_TEST
 
-START_TEST(the_first_line_says_that_it_is_simulated)
+LS_TEST(files, the_first_line_says_that_it_is_simulated)
 {
 	char path[256], truth[256], *bytes;
 	size_t len;
@@ -134,9 +134,8 @@ START_TEST(the_first_line_says_that_it_is_simulated)
 	ck_assert(strstr(bytes, "\"simulated\":true") < strchr(bytes, '\n'));
 	free(bytes);
 }
-END_TEST
 
-START_TEST(the_truth_names_culprits_steps_and_cost)
+LS_TEST(files, the_truth_names_culprits_steps_and_cost)
 {
 	char path[256], truth[256], err[256], *bytes;
 	json_t *line, *f;
@@ -171,7 +170,6 @@ START_TEST(the_truth_names_culprits_steps_and_cost)
 	json_decref(line);
 	free(bytes);
 }
-END_TEST
 
 static const char *const wrong[] = { "noise = -1\n", "noise = 30%\n", "noise = nan\n",
 	"noise = 1%%\n", "spread = x\n", "missing = 95%\n", "clock_drift = 1\n",
@@ -180,7 +178,9 @@ static const char *const wrong[] = { "noise = -1\n", "noise = 30%\n", "noise = n
 	"hosts = 20000\nsteps = 10\n", "job = a\"b\n",
 	"step = 10ms\nhosts = 2\nfault = dcn:0+1:1%\n" };
 
-START_TEST(options_that_cannot_be_are_refused)
+LS_CASE(options);
+
+LS_TEST_EACH(options, options_that_cannot_be_are_refused, wrong)
 {
 	struct sim_options o = options_of(wrong[_i]);
 	struct sim_offline off = { .steps = 77 };
@@ -190,9 +190,8 @@ START_TEST(options_that_cannot_be_are_refused)
 	ck_assert_uint_gt(strlen(err), 10);
 	ck_assert_uint_eq(off.steps, 77);
 }
-END_TEST
 
-START_TEST(a_file_that_cannot_be_written_is_an_error)
+LS_TEST(files, a_file_that_cannot_be_written_is_an_error)
 {
 	struct sim_offline off = offline_of("steps = 2000\nhosts = 20\n");
 	char err[256] = "";
@@ -206,23 +205,4 @@ START_TEST(a_file_that_cannot_be_written_is_an_error)
 				 sizeof(err)),
 		0);
 	ck_assert_ptr_nonnull(strstr(err, "/nonexistent/y"));
-}
-END_TEST
-
-int
-main(void)
-{
-	Suite *s = suite_create("sim_offline");
-	TCase *files = tcase_create("files"), *words = tcase_create("options");
-
-	tcase_add_loop_test(files, replay_reads_it_and_finds_the_culprit, 0, 2);
-	tcase_add_test(files, the_same_seed_makes_the_same_bytes);
-	tcase_add_test(files, the_first_line_says_that_it_is_simulated);
-	tcase_add_test(files, the_truth_names_culprits_steps_and_cost);
-	tcase_add_test(files, a_file_that_cannot_be_written_is_an_error);
-	tcase_add_loop_test(words, options_that_cannot_be_are_refused, 0,
-		(int)(sizeof(wrong) / sizeof(wrong[0])));
-	suite_add_tcase(s, files);
-	suite_add_tcase(s, words);
-	return ls_test_run(s);
 }

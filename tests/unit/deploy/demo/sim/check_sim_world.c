@@ -58,7 +58,9 @@ world_truth_after(struct sim_world *w, size_t steps)
 
 /* --- noise ---------------------------------------------------------------- */
 
-START_TEST(noise_has_mean_0_and_deviation_1)
+LS_CASE(noise);
+
+LS_TEST(noise, noise_has_mean_0_and_deviation_1)
 {
 	struct sim_noise noise;
 	int kind, n = 400000, i;
@@ -85,9 +87,8 @@ START_TEST(noise_has_mean_0_and_deviation_1)
 			ck_assert_int_gt(beyond, 1500);
 	}
 }
-END_TEST
 
-START_TEST(quantiles_are_those_of_the_tables)
+LS_TEST(noise, quantiles_are_those_of_the_tables)
 {
 	ck_assert_double_eq_tol(sim_noise_quantile(SIM_NOISE_GAUSS, 0.975), 1.959963985,
 		1e-8);
@@ -100,11 +101,12 @@ START_TEST(quantiles_are_those_of_the_tables)
 		-4.604094871 / sqrt(2), 1e-8);
 	ck_assert_double_eq(sim_noise_quantile(SIM_NOISE_T4, 0.5), 0);
 }
-END_TEST
 
 /* --- healthy -------------------------------------------------------------- */
 
-START_TEST(a_healthy_world_has_equal_totals)
+LS_CASE(healthy);
+
+LS_TEST(healthy, a_healthy_world_has_equal_totals)
 {
 	struct sim_world_options o = world_of(32);
 	struct sim_world *w;
@@ -130,9 +132,8 @@ START_TEST(a_healthy_world_has_equal_totals)
 	ck_assert_double_lt(most / least, 1.001);
 	sim_world_free(w);
 }
-END_TEST
 
-START_TEST(the_same_seed_is_the_same_world)
+LS_TEST(healthy, the_same_seed_is_the_same_world)
 {
 	struct sim_world_options o = world_of(16);
 	struct sim_world *a, *b, *c;
@@ -164,9 +165,8 @@ START_TEST(the_same_seed_is_the_same_world)
 	sim_world_free(b);
 	sim_world_free(c);
 }
-END_TEST
 
-START_TEST(a_fault_changes_nobody_elses_numbers)
+LS_TEST(healthy, a_fault_changes_nobody_elses_numbers)
 {
 	struct sim_world_options o = world_of(16);
 	struct sim_world *a = world_with(&o, "none"),
@@ -189,7 +189,6 @@ START_TEST(a_fault_changes_nobody_elses_numbers)
 	sim_world_free(a);
 	sim_world_free(b);
 }
-END_TEST
 
 /* --- faults --------------------------------------------------------------- */
 
@@ -219,7 +218,9 @@ static const struct reckoned {
 	{ "lies:3:0@1-", 0, 0 },
 };
 
-START_TEST(a_fault_costs_what_is_reckoned_by_hand)
+LS_CASE(faults);
+
+LS_TEST_EACH(faults, a_fault_costs_what_is_reckoned_by_hand, reckoned)
 {
 	struct sim_world_options o = world_still(32);
 	const struct reckoned *k = &reckoned[_i];
@@ -234,9 +235,8 @@ START_TEST(a_fault_costs_what_is_reckoned_by_hand)
 	ck_assert_double_eq_tol(t.cost_s, k->cost_s, 1e-6);
 	sim_world_free(w);
 }
-END_TEST
 
-START_TEST(of_two_equal_culprits_each_alone_costs_nothing)
+LS_TEST(faults, of_two_equal_culprits_each_alone_costs_nothing)
 {
 	struct sim_world_options o = world_still(16);
 	struct sim_world *w = world_with(&o, "chip:3:10%@0-,chip:5:10%@0-");
@@ -246,7 +246,6 @@ START_TEST(of_two_equal_culprits_each_alone_costs_nothing)
 	ck_assert_double_eq_tol(t.extra_s, 0.08, 1e-6);
 	sim_world_free(w);
 }
-END_TEST
 
 /* What is random in time comes to its amount on average, in the phase it belongs to. */
 static const struct moved {
@@ -263,7 +262,7 @@ static const struct moved {
 	{ "saves:3:200%@0-", LS_PHASE_CHECKPOINT, 0.01 },
 };
 
-START_TEST(a_random_fault_comes_to_its_amount)
+LS_TEST_EACH(faults, a_random_fault_comes_to_its_amount, moved)
 {
 	struct sim_world_options o = world_still(8);
 	const struct moved *k = &moved[_i];
@@ -291,9 +290,8 @@ START_TEST(a_random_fault_comes_to_its_amount)
 	sim_world_free(w);
 	sim_world_free(healthy);
 }
-END_TEST
 
-START_TEST(replicas_do_not_wait_for_each_other)
+LS_TEST(faults, replicas_do_not_wait_for_each_other)
 {
 	struct sim_world_options o = world_still(8);
 	struct sim_world *w;
@@ -324,9 +322,8 @@ START_TEST(replicas_do_not_wait_for_each_other)
 	}
 	sim_world_free(w);
 }
-END_TEST
 
-START_TEST(waits_on_peers_tell_both_ends_of_a_slow_link)
+LS_TEST(faults, waits_on_peers_tell_both_ends_of_a_slow_link)
 {
 	struct sim_world_options o = world_still(8);
 	struct sim_world *w;
@@ -353,9 +350,8 @@ START_TEST(waits_on_peers_tell_both_ends_of_a_slow_link)
 	}
 	sim_world_free(w);
 }
-END_TEST
 
-START_TEST(counters_move_with_their_fault)
+LS_TEST(faults, counters_move_with_their_fault)
 {
 	static const struct {
 		const char *fault;
@@ -399,9 +395,8 @@ START_TEST(counters_move_with_their_fault)
 		sim_world_free(w[1]);
 	}
 }
-END_TEST
 
-START_TEST(a_hang_shows_who_is_still_at_work)
+LS_TEST(faults, a_hang_shows_who_is_still_at_work)
 {
 	struct sim_world_options o = world_of(4);
 	struct sim_world *w = world_with(&o, "hang:2:40@1-2");
@@ -423,9 +418,8 @@ START_TEST(a_hang_shows_who_is_still_at_work)
 	}
 	sim_world_free(w);
 }
-END_TEST
 
-START_TEST(lies_are_of_four_kinds)
+LS_TEST(faults, lies_are_of_four_kinds)
 {
 	struct sim_world_options o = world_of(4);
 	struct sim_world *w = world_with(&o, "lies:2:0@0-");
@@ -446,11 +440,12 @@ START_TEST(lies_are_of_four_kinds)
 	}
 	sim_world_free(w);
 }
-END_TEST
 
 /* --- options -------------------------------------------------------------- */
 
-START_TEST(faults_are_read_and_written)
+LS_CASE(words);
+
+LS_TEST(words, faults_are_read_and_written)
 {
 	struct sim_fault f[SIM_FAULTS_MAX];
 	char why[SIM_FAULT_WHY_BYTES], text[SIM_FAULT_TEXT_BYTES];
@@ -470,7 +465,6 @@ START_TEST(faults_are_read_and_written)
 	ck_assert_int_eq(sim_fault_parse_list("none", f, &n, why), 0);
 	ck_assert_uint_eq(n, 0);
 }
-END_TEST
 
 static const char *const wrong_faults[] = { "compute", "compute:", "compute:5",
 	"compute:5:", "compute:-1:3%", "compute:5:nan", "compute:5:inf",
@@ -480,7 +474,7 @@ static const char *const wrong_faults[] = { "compute", "compute:", "compute:5",
 	"nosuch:5:3%", "compute:5:3%,", ",", "compute:5:3%@5-,\x1b[31m:1:1",
 	"compute:5:3%%" };
 
-START_TEST(a_fault_that_is_none_is_refused)
+LS_TEST_EACH(words, a_fault_that_is_none_is_refused, wrong_faults)
 {
 	struct sim_fault f[SIM_FAULTS_MAX];
 	char why[SIM_FAULT_WHY_BYTES] = "";
@@ -492,9 +486,8 @@ START_TEST(a_fault_that_is_none_is_refused)
 	ck_assert_uint_gt(strlen(why), 20);
 	ck_assert_ptr_null(strchr(why, '\x1b'));
 }
-END_TEST
 
-START_TEST(too_many_faults_are_refused)
+LS_TEST(words, too_many_faults_are_refused)
 {
 	struct sim_fault f[SIM_FAULTS_MAX];
 	char why[SIM_FAULT_WHY_BYTES];
@@ -505,9 +498,8 @@ START_TEST(too_many_faults_are_refused)
 
 	ck_assert_int_eq(sim_fault_parse_list(text, f, &n, why), -LS_ELIMIT);
 }
-END_TEST
 
-START_TEST(a_world_that_cannot_be_is_refused)
+LS_TEST(words, a_world_that_cannot_be_is_refused)
 {
 	static const char *const faults[] = { "chip:16:3%@0-", "slice:1:3%@0-",
 		"rack:1:3%@0-", "stage:1:3%@0-", "shard:16:3%@0-", "dcn:0+0:3%@0-",
@@ -531,40 +523,4 @@ START_TEST(a_world_that_cannot_be_is_refused)
 	o = world_of(SIM_WORLD_HOSTS_MAX + 1);
 	ck_assert_int_eq(sim_world_new(&o, NULL, 0, &w, &why), -LS_ERANGE);
 	ck_assert_ptr_null(w);
-}
-END_TEST
-
-int
-main(void)
-{
-	static const size_t reckonings = sizeof(reckoned) / sizeof(reckoned[0]);
-	static const size_t moves = sizeof(moved) / sizeof(moved[0]);
-	static const size_t wrongs = sizeof(wrong_faults) / sizeof(wrong_faults[0]);
-	Suite *s = suite_create("sim_world");
-	TCase *noise = tcase_create("noise"), *healthy = tcase_create("healthy");
-	TCase *faults = tcase_create("faults"), *words = tcase_create("words");
-
-	tcase_add_test(noise, noise_has_mean_0_and_deviation_1);
-	tcase_add_test(noise, quantiles_are_those_of_the_tables);
-	tcase_add_test(healthy, a_healthy_world_has_equal_totals);
-	tcase_add_test(healthy, the_same_seed_is_the_same_world);
-	tcase_add_test(healthy, a_fault_changes_nobody_elses_numbers);
-	tcase_add_loop_test(faults, a_fault_costs_what_is_reckoned_by_hand, 0,
-		(int)reckonings);
-	tcase_add_test(faults, of_two_equal_culprits_each_alone_costs_nothing);
-	tcase_add_loop_test(faults, a_random_fault_comes_to_its_amount, 0, (int)moves);
-	tcase_add_test(faults, replicas_do_not_wait_for_each_other);
-	tcase_add_test(faults, waits_on_peers_tell_both_ends_of_a_slow_link);
-	tcase_add_test(faults, counters_move_with_their_fault);
-	tcase_add_test(faults, a_hang_shows_who_is_still_at_work);
-	tcase_add_test(faults, lies_are_of_four_kinds);
-	tcase_add_loop_test(words, a_fault_that_is_none_is_refused, 0, (int)wrongs);
-	tcase_add_test(words, faults_are_read_and_written);
-	tcase_add_test(words, too_many_faults_are_refused);
-	tcase_add_test(words, a_world_that_cannot_be_is_refused);
-	suite_add_tcase(s, noise);
-	suite_add_tcase(s, healthy);
-	suite_add_tcase(s, faults);
-	suite_add_tcase(s, words);
-	return ls_test_run(s);
 }
