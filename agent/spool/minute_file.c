@@ -303,6 +303,7 @@ ls_minute_file_open(const char *dir, const uint8_t kernel_boot_id[16],
 
 	if (f == NULL)
 		return -ENOMEM;
+	f->fd = -1;
 	memcpy(f->kernel_boot_id, kernel_boot_id, sizeof(f->kernel_boot_id));
 	rc = minute_load(f, dir, ret_found, ret_damaged);
 	if (rc != 0) {

@@ -3,6 +3,7 @@
 #include "agent/spool/minute_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,4 +164,22 @@ LS_TEST(minute_file, other_files_are_told_apart)
 	ck_assert_int_eq(
 		ls_minute_file_open("/no/such/place", kernel, &found, &damaged, &f),
 		-ENOENT);
+}
+
+LS_TEST(minute_file, a_failed_open_closes_no_other_descriptor)
+{
+	char longest[LS_PATH_MAX_BYTES];
+	struct ls_minute_file *f;
+	enum ls_minute_found found;
+	bool damaged;
+	int own = open("/dev/null", O_RDONLY), before = dup(0);
+
+	ck_assert_int_ge(dup2(own, 0), 0);
+	memset(longest, 'd', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	ck_assert_int_eq(ls_minute_file_open(longest, kernel, &found, &damaged, &f),
+		-ENAMETOOLONG);
+	ck_assert_int_ge(fcntl(0, F_GETFD), 0);
+	if (before >= 0)
+		(void)dup2(before, 0);
 }
