@@ -33,6 +33,7 @@ struct agent {
 	struct ls_loop_timer *sample_timer, *tell_timer, *watchdog_timer, *drain_timer;
 	struct ls_loop_timer *budget_timer;
 	struct ls_sampler sampler;
+	struct ls_disk *disk;
 	struct ls_spool *spool;
 	struct ls_sources *sources;
 	struct ls_chunk_writer *chunks;
@@ -374,6 +375,12 @@ agent_hup(void *arg)
 static void
 agent_close(struct agent *a)
 {
+	if (ls_disk_stop(a->disk, LS_DISK_STOP_NS) != 0) {
+		ls_log(LS_LOG_WARN, "agent",
+			"a file operation below --state-dir %s or of --step-log blocks: exiting without waiting for it",
+			a->config.state_dir);
+		return; /* the disk thread still uses what would be freed */
+	}
 	ls_agent_http_free(a->http);
 	ls_uplink_free(a->uplink);
 	ls_chunk_writer_free(a->chunks);
@@ -488,9 +495,12 @@ agent_open(struct agent *a)
 	}
 	rc = agent_open_loop(a);
 	if (rc == 0)
+		rc = ls_disk_start(a->loop, &a->disk);
+	if (rc == 0)
 		rc = agent_open_spool(a, boot);
 	if (rc == 0)
-		rc = ls_sources_open(a->loop, &a->config, boot, a->spool, &a->sources);
+		rc = ls_sources_open(a->loop, &a->config, boot, a->spool, a->disk,
+			&a->sources);
 	if (rc == 0)
 		rc = agent_open_chunks(a, boot);
 	if (rc == 0)

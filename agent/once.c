@@ -145,17 +145,30 @@ once_wait(struct ls_loop *loop, const struct ls_sources *s)
 	ls_loop_timer_free(timer);
 }
 
+/* Where a file system does not answer, its reader stays until the process exits. */
+static void
+once_close(struct ls_loop *loop, struct ls_disk *disk, struct ls_sources *s)
+{
+	if (ls_disk_stop(disk, 0) != 0)
+		return;
+	ls_sources_close(s);
+	ls_loop_free(loop);
+}
+
 int
 ls_agent_once(const struct ls_agent_config *config, json_t **ret_object)
 {
 	uint8_t boot[LS_BOOT_ID_BYTES];
 	struct ls_loop *loop = ls_loop_new();
+	struct ls_disk *disk = NULL;
 	struct ls_sources *s = NULL;
 	json_t *object = NULL;
 	int rc = loop != NULL ? ls_clock_boot_id(config->proc_root, boot) : -ENOMEM;
 
 	if (rc == 0)
-		rc = ls_sources_open(loop, config, boot, NULL, &s);
+		rc = ls_disk_start(loop, &disk);
+	if (rc == 0)
+		rc = ls_sources_open(loop, config, boot, NULL, disk, &s);
 	if (rc == 0)
 		rc = ls_place_settle(ls_sources_place(s));
 	if (rc == 0) {
@@ -165,8 +178,7 @@ ls_agent_once(const struct ls_agent_config *config, json_t **ret_object)
 		object = once_object(config, s);
 		rc = object != NULL ? 0 : -ENOMEM;
 	}
-	ls_sources_close(s);
-	ls_loop_free(loop);
+	once_close(loop, disk, s);
 	if (rc == 0)
 		*ret_object = object;
 	return rc;
@@ -201,6 +213,7 @@ ls_agent_doctor(const struct ls_agent_config *config, struct ls_doctor *ret_doct
 {
 	uint8_t boot[LS_BOOT_ID_BYTES];
 	struct ls_loop *loop = NULL;
+	struct ls_disk *disk = NULL;
 	struct ls_sources *s = NULL;
 	int rc = ls_clock_boot_id(config->proc_root, boot);
 
@@ -215,7 +228,9 @@ ls_agent_doctor(const struct ls_agent_config *config, struct ls_doctor *ret_doct
 	loop = ls_loop_new();
 	if (loop == NULL)
 		return -ENOMEM;
-	rc = ls_sources_open(loop, config, boot, NULL, &s);
+	rc = ls_disk_start(loop, &disk);
+	if (rc == 0)
+		rc = ls_sources_open(loop, config, boot, NULL, disk, &s);
 	if (rc == 0)
 		rc = ls_place_settle(ls_sources_place(s));
 	if (rc == 0)
@@ -226,7 +241,6 @@ ls_agent_doctor(const struct ls_agent_config *config, struct ls_doctor *ret_doct
 		ls_sources_tell(s, ret_doctor);
 		ls_checks_clock(ret_doctor);
 	}
-	ls_sources_close(s);
-	ls_loop_free(loop);
+	once_close(loop, disk, s);
 	return rc;
 }

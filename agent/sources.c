@@ -40,6 +40,7 @@ struct ls_sources {
 	const struct ls_source *status; /* likewise */
 	struct ls_source_step *step;
 	struct ls_spool *spool;
+	struct ls_disk *disk;
 	struct ls_place *place;
 	struct ls_sample sample; /* of the host, all cadences */
 	struct ls_sample slow; /* what came by LS_CADENCE_SLOW */
@@ -96,6 +97,7 @@ sources_make_log(struct ls_sources *s, const struct ls_agent_config *config)
 		.job = config->step_log_job,
 		.rank = config->step_log_rank_value,
 		.spool = s->spool,
+		.disk = s->disk,
 		.steps = s->step };
 	struct ls_source one;
 	int rc;
@@ -198,7 +200,7 @@ sources_make(struct ls_sources *s, const struct ls_agent_config *config)
 
 int
 ls_sources_open(struct ls_loop *loop, const struct ls_agent_config *config,
-	const uint8_t kernel_boot_id[16], struct ls_spool *spool,
+	const uint8_t kernel_boot_id[16], struct ls_spool *spool, struct ls_disk *disk,
 	struct ls_sources **ret_sources)
 {
 	struct ls_sources *s = calloc(1, sizeof(*s));
@@ -208,6 +210,7 @@ ls_sources_open(struct ls_loop *loop, const struct ls_agent_config *config,
 		return -ENOMEM;
 	s->loop = loop;
 	s->spool = spool;
+	s->disk = disk;
 	s->series = ls_series_new();
 	rc = s->series != NULL ? 0 : -ENOMEM;
 	if (rc == 0)

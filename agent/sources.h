@@ -21,15 +21,18 @@
 #include "agent/collect/series.h"
 #include "agent/collect/source.h"
 #include "agent/steps/source_step.h"
+#include "agent/spool/disk.h"
 #include "agent/spool/spool.h"
 
 struct ls_loop;
 struct ls_sources;
 
-/* Opens all sources; loop (for those that ask over sockets) and spool are borrowed, spool may be NULL
-   (to look only). */
+/*
+ * Opens all sources. Borrowed: the loop, for sources that ask over sockets; the spool, or
+ * NULL to look only; the disk, or NULL to read files of jobs on this thread.
+ */
 int ls_sources_open(struct ls_loop *loop, const struct ls_agent_config *config,
-	const uint8_t kernel_boot_id[16], struct ls_spool *spool,
+	const uint8_t kernel_boot_id[16], struct ls_spool *spool, struct ls_disk *disk,
 	struct ls_sources **ret_sources) LS_MUSTCHECK;
 
 /* Closes them; accepts NULL. */

@@ -194,6 +194,11 @@
 #define LS_EXCHANGE_NOTES_MAX 8
 
 #define LS_HTTP_GET_HEADER_MAX_BYTES 16384 /* of an answer to the agent */
+/* one each: spool, minute file, log of a job */
+#define LS_DISK_JOBS_MAX 8
+#define LS_DISK_LOOK_NS 1000000ull /* between two looks while the agent ends */
+/* at the end: a file operation that takes longer is left to the kernel */
+#define LS_DISK_STOP_NS 5000000000ull
 #define LS_LOG_TAIL_LINE_MAX_BYTES 4096 /* a step's line has 250 */
 /* a reading: a job that logs 256 KiB a second is ill */
 #define LS_LOG_TAIL_READ_MAX_BYTES 262144u

@@ -6,7 +6,7 @@
  * from the start. One that became shorter is read from its start. One that is not there
  * may come. A line longer than the maximum is cut: its start is told, the rest is not.
  *
- * Owner:   the agent loop thread. Not thread-safe.
+ * Owner:   one thread at a time; blocks as the file system does.
  * Units:   bytes.
  * Errors:  what open and read say is in the stats.
  * Limits:  LS_LOG_TAIL_LINE_MAX_BYTES a line, LS_LOG_TAIL_READ_MAX_BYTES a reading.

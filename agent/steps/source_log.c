@@ -10,12 +10,27 @@
 #include "agent/steps/inferred.h"
 #include "agent/steps/log_tail.h"
 #include "agent/steps/step_line.h"
+#include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/text.h"
 
+#define LOG_STEP_LINE_MIN_BYTES 48u /* the shortest line that step_line accepts */
+/* One line may have begun in the reading before. */
+#define LOG_LINES_MAX (LS_LOG_TAIL_READ_MAX_BYTES / LOG_STEP_LINE_MIN_BYTES + 1)
+
 struct source_log {
-	struct ls_log_tail *tail;
 	char path[LS_PATH_MAX_BYTES];
+	struct ls_disk *disk;
+	struct ls_disk_job job;
+	/* While the job is busy these are the disk thread's. */
+	struct ls_log_tail *tail;
+	uint64_t now_mono_ns; /* of the reading */
+	bool at_end; /* the reading came to the end of the file */
+	uint64_t step_bytes; /* read when the last line of a step came */
+	size_t found_count;
+	struct ls_step_line found[LOG_LINES_MAX];
+	/* From here on all is the loop's. */
+	struct ls_log_tail_stats file; /* of the last reading */
 	struct ls_spool *spool;
 	const struct ls_source_step *steps;
 	struct ls_worker_info who; /* rank -1, job "": not known yet */
@@ -24,8 +39,6 @@ struct source_log {
 	bool reported; /* worker is good */
 	struct ls_wire_worker worker;
 	uint64_t next; /* step, or LS_INFERRED_NONE */
-	uint64_t now_mono_ns; /* of the reading under way */
-	uint64_t said_bytes; /* read when the last line of a step came */
 	struct ls_source_log_stats stats;
 	size_t pending;
 	struct ls_step_line line[LS_STEP_LOG_PENDING_MAX];
@@ -190,18 +203,48 @@ log_take(struct source_log *s, const struct ls_step_line *l, uint64_t now_mono_n
 	s->line[s->pending++] = *l;
 }
 
+/* --- the reading ---------------------------------------------------------- */
+
+/* On the disk thread: keeps the lines of steps. */
 static void
 log_each(void *arg, const char *text, size_t len)
 {
 	struct source_log *s = arg;
-	struct ls_step_line l;
 
-	if (!ls_step_line_parse(text, len, &l))
+	if (s->found_count == LOG_LINES_MAX ||
+		!ls_step_line_parse(text, len, &s->found[s->found_count]))
 		return;
-	s->stats.lines++;
-	s->said_bytes = ls_log_tail_get_stats(s->tail)->bytes;
-	if (s->spool != NULL)
-		log_take(s, &l, s->now_mono_ns);
+	s->found_count++;
+	s->step_bytes = ls_log_tail_get_stats(s->tail)->bytes;
+}
+
+/* On the disk thread: the path may be on a file system that does not answer. */
+static void
+log_work(void *arg)
+{
+	struct source_log *s = arg;
+
+	s->found_count = 0;
+	s->at_end = ls_log_tail_read(s->tail);
+	if (s->disk != NULL) /* it may have taken long */
+		s->now_mono_ns = ls_clock_mono_ns();
+}
+
+/* On the loop again. */
+static void
+log_done(void *arg)
+{
+	struct source_log *s = arg;
+	size_t i;
+
+	s->file = *ls_log_tail_get_stats(s->tail);
+	s->stats.lines += s->found_count;
+	for (i = 0; i < s->found_count && s->spool != NULL; i++)
+		log_take(s, &s->found[i], s->now_mono_ns);
+	if (!s->at_end && s->resuming)
+		return; /* lines that are pending may still be of an older attempt */
+	log_flush(s, s->now_mono_ns);
+	s->resuming = false;
 }
 
 /* When it is known who this is: where was it? */
@@ -251,28 +294,29 @@ log_read(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *into)
 	struct source_log *s = self;
 
 	(void)into;
-	if (!(due & LS_CADENCE_FAST) || s->who.job[0] == '\0' || s->who.rank < 0)
+	if (!(due & LS_CADENCE_FAST) || s->who.job[0] == '\0' || s->who.rank < 0 ||
+		s->job.busy)
 		return;
 	if (s->tail == NULL && log_open(s, now_mono_ns) != 0)
 		return; /* next time */
 	s->now_mono_ns = now_mono_ns;
-	if (!ls_log_tail_read(s->tail) && s->resuming)
-		return; /* the end is not reached: what is pending may still be old */
-	log_flush(s, now_mono_ns);
-	s->resuming = false;
+	ls_disk_run(s->disk, &s->job);
 }
 
 static void
 log_tell(const void *self, struct ls_doctor *d)
 {
 	const struct source_log *s = self;
-	const struct ls_log_tail_stats *t =
-		s->tail != NULL ? ls_log_tail_get_stats(s->tail) : NULL;
+	const struct ls_log_tail_stats *t = &s->file;
 	char why[256], subject[64];
-	uint64_t silent = t != NULL ? t->bytes - s->said_bytes : 0;
+	uint64_t silent = s->job.busy ? 0 : t->bytes - s->step_bytes;
 
 	(void)snprintf(subject, sizeof(subject), "%.63s", s->path);
-	if (t == NULL) {
+	if (s->job.busy) {
+		ls_doctor_add(d, LS_DOCTOR_WARN, "log", subject,
+			"its file system has not answered yet",
+			"check that the file system of --step-log responds");
+	} else if (s->tail == NULL) {
 		(void)snprintf(why, sizeof(why), "not read: %s is not known",
 			s->who.job[0] == '\0' ? "the job" : "the rank");
 		ls_doctor_add(d, LS_DOCTOR_WARN, "log", subject, why,
@@ -321,6 +365,8 @@ ls_source_log_new(const struct ls_source_log_options *options,
 		free(s);
 		return -ENOMEM;
 	}
+	s->disk = options->disk;
+	s->job = (struct ls_disk_job){ .work = log_work, .done = log_done, .arg = s };
 	s->spool = options->spool;
 	s->steps = options->steps;
 	s->who.rank = options->rank;
@@ -343,7 +389,7 @@ ls_source_log_who(const struct ls_source *source, const char *job, const char *s
 	if (chips > 0 && s->who.chips == 0)
 		s->who.chips = s->worker.info.chips = chips;
 	if (s->tail != NULL)
-		return; /* it is known already, and has a ring id */
+		return; /* the worker is known and has a ring id */
 	if (!s->job_given && !ls_text_is_name(job, strlen(job), sizeof(s->who.job) - 1))
 		return;
 	if (!s->job_given)

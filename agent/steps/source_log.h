@@ -10,6 +10,9 @@
  * speed. A step not above the last one begins another attempt. While a ring of the same
  * job and rank is here, the log is not used.
  *
+ * The log is a path that the job chose: only the disk thread opens and reads the file, so
+ * a file system that does not answer stops nothing but the log.
+ *
  * After a restart of the agent it goes on where it was, if that is within
  * LS_STEP_LOG_BACK_BYTES of the file's end; steps that were missed are a gap. The first
  * time it begins at the end of the file.
@@ -24,8 +27,9 @@
 #define LS_AGENT_SOURCE_LOG_H
 
 #include "agent/collect/source.h"
-#include "agent/steps/source_step.h"
+#include "agent/spool/disk.h"
 #include "agent/spool/spool.h"
+#include "agent/steps/source_step.h"
 
 #define LS_STEP_LOG_CONFIDENCE 0.9 /* a line is a step; when it ended is less sure */
 
@@ -34,6 +38,7 @@ struct ls_source_log_options {
 	const char *job; /* "": what ls_source_log_who says */
 	int32_t rank; /* -1: likewise */
 	struct ls_spool *spool; /* borrowed; NULL: nothing is taken over */
+	struct ls_disk *disk; /* borrowed; NULL: the log is read on the loop */
 	const struct ls_source_step *steps; /* borrowed: rings go before the log */
 };
 
