@@ -102,25 +102,6 @@ backup_tell(const char *dir, const char *to, int32_t day,
 	return rc;
 }
 
-/* What was renamed or made in a directory is on disk. */
-static int
-backup_sync(const char *to, const char *below)
-{
-	char path[PATH_MAX];
-	int n = snprintf(path, sizeof(path), "%s%s", to, below);
-	int fd, rc = 0;
-
-	if (n < 0 || (size_t)n >= sizeof(path))
-		return -ENAMETOOLONG;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (fsync(fd) != 0)
-		rc = -errno;
-	(void)close(fd); /* only read from */
-	return rc;
-}
-
 static int
 backup_all(const char *dir, const char *to, const struct ls_days *days,
 	void (*say)(void *arg, const char *line), void *arg)
@@ -153,9 +134,7 @@ ls_backup(const char *dir, const char *to, void (*say)(void *arg, const char *li
 	if (rc == 0)
 		rc = backup_all(dir, to, days, say, arg);
 	if (rc == 0)
-		rc = backup_sync(to, "/telemetry");
-	if (rc == 0)
-		rc = backup_sync(to, "");
+		rc = ls_days_sync(to);
 	free(days);
 	return rc;
 }

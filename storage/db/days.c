@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "proto/base/log.h"
+#include "storage/db/files.h"
 
 #define DAYS_MAX_US 253402300799000000ll /* the last second of 9999 */
 
@@ -70,11 +71,19 @@ ls_days_mkdir(const char *dir)
 
 	if (n < 0 || n > PATH_MAX - 64)
 		return -ENAMETOOLONG;
-	if (mkdir(dir, 0750) != 0 && errno != EEXIST)
-		return -errno;
-	if (mkdir(path, 0750) != 0 && errno != EEXIST)
-		return -errno;
-	return 0;
+	n = ls_files_mkdir(dir);
+	return n == 0 ? ls_files_mkdir(path) : n;
+}
+
+int
+ls_days_sync(const char *dir)
+{
+	char path[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s/telemetry", dir);
+	int rc = n >= 0 && (size_t)n < sizeof(path) ? ls_files_sync(path)
+						    : -ENAMETOOLONG;
+
+	return rc == 0 ? ls_files_sync(dir) : rc;
 }
 
 int
@@ -205,12 +214,15 @@ ls_days_set_aside(const char *dir, int32_t day, int64_t now_us)
 		return rc;
 	len = strlen(from);
 	for (i = 0; i < DAYS_SUFFIXES; i++) {
+		int one;
+
 		from[len] = '\0';
 		(void)snprintf(to, sizeof(to), "%s.damaged-%lld%s", from,
 			(long long)(now_us / 1000000), days_suffixes[i]);
 		(void)snprintf(from + len, sizeof(from) - len, "%s", days_suffixes[i]);
-		if (rename(from, to) != 0 && errno != ENOENT && rc == 0)
-			rc = -errno;
+		one = ls_files_rename(from, to);
+		if (one != -ENOENT && rc == 0)
+			rc = one;
 	}
 	from[len] = '\0';
 	ls_log(LS_LOG_ERR, "storage",
@@ -249,20 +261,31 @@ ls_days_count_aside(const char *dir)
 	return days_count_aside(dir) + days_count_aside(path);
 }
 
+/* Removes what has these suffixes: the first `from` of the list stay. */
+static int
+days_remove(const char *dir, int32_t day, size_t from)
+{
+	char path[PATH_MAX];
+	size_t len;
+	int rc = ls_days_path(path, dir, day);
+
+	len = rc == 0 ? strlen(path) : 0;
+	for (; from < DAYS_SUFFIXES && rc == 0; from++) {
+		(void)snprintf(path + len, sizeof(path) - len, "%s",
+			days_suffixes[from]);
+		rc = ls_files_remove(path);
+	}
+	return rc;
+}
+
 int
 ls_days_remove(const char *dir, int32_t day)
 {
-	char path[PATH_MAX];
-	size_t i, len;
-	int rc = ls_days_path(path, dir, day);
+	return days_remove(dir, day, 0);
+}
 
-	if (rc != 0)
-		return rc;
-	len = strlen(path);
-	for (i = 0; i < DAYS_SUFFIXES; i++) {
-		(void)snprintf(path + len, sizeof(path) - len, "%s", days_suffixes[i]);
-		if (unlink(path) != 0 && errno != ENOENT && rc == 0)
-			rc = -errno;
-	}
-	return rc;
+int
+ls_days_remove_wal(const char *dir, int32_t day)
+{
+	return days_remove(dir, day, 1);
 }

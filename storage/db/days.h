@@ -37,8 +37,11 @@ int64_t ls_days_begin_us(int32_t day);
 /* Path of state.db, or of a day's file if day > 0; dst has PATH_MAX bytes. */
 int ls_days_path(char *dst, const char *dir, int32_t day) LS_MUSTCHECK;
 
-/* Makes dir and dir/telemetry (0750) where they are missing. */
+/* Makes dir and dir/telemetry (0750) where they are missing; both are durable then. */
 int ls_days_mkdir(const char *dir) LS_MUSTCHECK;
+
+/* Makes all file names in dir and dir/telemetry durable. */
+int ls_days_sync(const char *dir) LS_MUSTCHECK;
 
 /* Takes the lock of a state directory; *ret_fd holds it until closed. -LS_EBUSY:
  * somebody uses the directory. */
@@ -59,7 +62,8 @@ int ls_days_set_aside(const char *dir, int32_t day, int64_t now_us) LS_MUSTCHECK
 /* How many databases lie aside, for a person to look at and remove. */
 unsigned ls_days_count_aside(const char *dir);
 
-/* Removes a day's file with its WAL. */
+/* Removes a day's file with its WAL, or its empty WAL alone; durably. */
 int ls_days_remove(const char *dir, int32_t day) LS_MUSTCHECK;
+int ls_days_remove_wal(const char *dir, int32_t day) LS_MUSTCHECK;
 
 #endif

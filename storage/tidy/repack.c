@@ -16,6 +16,7 @@
 #include "storage/db/bodies.h"
 #include "storage/db/days.h"
 #include "storage/db/db.h"
+#include "storage/db/files.h"
 #include "storage/db/migrate.h"
 #include "storage/db/rows.h"
 
@@ -412,33 +413,6 @@ repack_fill(struct repack *r, const char *path)
 	return rc == 0 ? ls_db_exec(r->db, "COMMIT") : rc;
 }
 
-static int
-repack_sync(const char *path, int flags)
-{
-	int fd = open(path, flags | O_CLOEXEC), rc = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (fsync(fd) != 0)
-		rc = -errno;
-	(void)close(fd); /* nothing was written through it */
-	return rc;
-}
-
-/* Puts the new file in the old one's place, durably. */
-static int
-repack_rename(const char *fresh, const char *path, const char *dir)
-{
-	char below[PATH_MAX];
-	int n = snprintf(below, sizeof(below), "%s/telemetry", dir);
-	int rc = n >= 0 && (size_t)n < sizeof(below) ? repack_sync(fresh, O_RDWR)
-						     : -ENAMETOOLONG;
-
-	if (rc == 0 && rename(fresh, path) != 0)
-		rc = -errno;
-	return rc == 0 ? repack_sync(below, O_RDONLY | O_DIRECTORY) : rc;
-}
-
 /* A day before the newest, and nothing in its WAL: that would be lost, or worse, be
  * taken for the new file's. */
 static int
@@ -461,6 +435,21 @@ repack_check_closed(const char *dir, int32_t day)
 		rc = -LS_EBUSY;
 	free(days);
 	return rc;
+}
+
+/* Puts the new file in the old one's place, durably. The old WAL goes first: emptied but
+ * not synced, its frames could come back at a power cut and be taken for the new file's.
+ */
+static int
+repack_rename(const char *fresh, const char *path, const char *dir, int32_t day)
+{
+	int rc = ls_files_sync(fresh);
+
+	if (rc == 0)
+		rc = repack_check_closed(dir, day);
+	if (rc == 0)
+		rc = ls_days_remove_wal(dir, day);
+	return rc == 0 ? ls_files_rename(fresh, path) : rc;
 }
 
 int
@@ -504,17 +493,18 @@ ls_repack_day(const char *dir, int32_t day, ls_repack_stop_fn *stop, void *arg,
 	if (rc != 0)
 		return rc;
 	(void)snprintf(fresh, sizeof(fresh), "%s.repack", path);
-	if (unlink(fresh) != 0 && errno != ENOENT)
-		return -errno; /* left by one that was killed */
+	rc = ls_files_remove(fresh); /* left by one that was killed */
+	if (rc != 0)
+		return rc;
 	ret_stats->bytes_before = ls_days_bytes(dir, day);
 	rc = ls_db_open(fresh, LS_DB_WRITE, &r.db);
 	if (rc == 0)
 		rc = repack_fill(&r, path);
 	repack_fini(&r);
 	if (rc == 0)
-		rc = repack_rename(fresh, path, dir);
+		rc = repack_rename(fresh, path, dir, day);
 	if (rc != 0)
-		(void)unlink(fresh); /* the next try does it */
+		ls_ignore(ls_files_remove(fresh)); /* the next try does it */
 	ret_stats->bytes_after = ls_days_bytes(dir, day);
 	return rc;
 }
