@@ -203,6 +203,15 @@ ls_days_bytes(const char *dir, int32_t day)
 	return days_size(dir, day, "") + ls_days_wal_bytes(dir, day);
 }
 
+bool
+ls_days_wal_is_alone(const char *dir, int32_t day)
+{
+	char path[PATH_MAX];
+
+	return ls_days_path(path, dir, day) == 0 && access(path, F_OK) != 0 &&
+		ls_days_wal_bytes(dir, day) > 0;
+}
+
 int
 ls_days_set_aside(const char *dir, int32_t day, int64_t now_us)
 {

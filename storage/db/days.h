@@ -56,6 +56,9 @@ uint64_t ls_days_bytes(const char *dir, int32_t day);
 /* Bytes of its WAL alone. */
 uint64_t ls_days_wal_bytes(const char *dir, int32_t day);
 
+/* Whether there is a WAL without its database: setting aside was cut short. */
+bool ls_days_wal_is_alone(const char *dir, int32_t day);
+
 /* Renames a database and its WAL out of the way; logs it. now_us makes the name. */
 int ls_days_set_aside(const char *dir, int32_t day, int64_t now_us) LS_MUSTCHECK;
 

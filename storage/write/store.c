@@ -104,6 +104,13 @@ store_set_aside(struct ls_store *s, int32_t day, int64_t wall_us)
 	return rc;
 }
 
+/* Before a database is made: SQLite would delete a WAL that already has its name. */
+static int
+store_keep_wal(struct ls_store *s, int32_t day, int64_t wall_us)
+{
+	return ls_days_wal_is_alone(s->dir, day) ? store_set_aside(s, day, wall_us) : 0;
+}
+
 /* --- state.db ------------------------------------------------------------- */
 
 static int
@@ -140,6 +147,8 @@ store_open_state(struct ls_store *s, int64_t wall_us)
 	char path[PATH_MAX];
 	int rc = ls_days_path(path, s->dir, 0);
 
+	if (rc == 0)
+		rc = store_keep_wal(s, 0, wall_us);
 	if (rc != 0)
 		return rc;
 	rc = store_try_state(s, path);
@@ -319,7 +328,8 @@ store_open_day(struct ls_store *s, int64_t wall_us, bool check)
 			(int)newest, (int)day);
 		day = newest;
 	}
-	return store_try_day(s, day, newest < day ? newest : 0, wall_us);
+	rc = store_keep_wal(s, day, wall_us);
+	return rc == 0 ? store_try_day(s, day, newest < day ? newest : 0, wall_us) : rc;
 }
 
 /* A new day: the old file is closed and left as it is. */

@@ -282,6 +282,34 @@ LS_TEST(store, a_damaged_state_is_set_aside)
 	ls_store_close(s);
 }
 
+/* The database was renamed, then the power failed: its WAL must not be lost as well. */
+LS_TEST(store, setting_aside_that_was_cut_short_is_finished)
+{
+	char path[PATH_MAX + 64];
+	int32_t day;
+
+	for (day = 0; day <= TODAY; day += TODAY) {
+		FILE *f;
+		struct stat st;
+		size_t len;
+
+		ls_store_close(store_open(NOON));
+		ck_assert_int_eq(ls_days_path(path, dir, day), 0);
+		ck_assert_int_eq(unlink(path), 0);
+		len = strlen(path);
+		(void)snprintf(path + len, sizeof(path) - len, "-wal");
+		f = fopen(path, "w");
+		ck_assert_ptr_nonnull(f);
+		ck_assert_int_ge(fputs("frames", f), 0);
+		ck_assert_int_eq(fclose(f), 0);
+		ls_store_close(store_open(NOON));
+		(void)snprintf(path + len, sizeof(path) - len, ".damaged-%lld-wal",
+			(long long)(NOON / 1000000));
+		ck_assert_int_eq(stat(path, &st), 0);
+		ck_assert_int_eq(st.st_size, 6);
+	}
+}
+
 LS_TEST(store, a_day_whose_maker_died_is_made_again)
 {
 	struct ls_store *s = store_open(NOON);
