@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 #include "agent/spool/spool_file.h"
 #include "agent/spool/spool_state.h"
 #include "proto/base/log.h"
@@ -84,17 +83,16 @@ ls_spool_ring_move(struct ls_spool *s, const struct ls_spool_record *rec)
 int
 ls_spool_append(struct ls_spool *s, const struct ls_spool_record *r)
 {
-	int rc;
+	uint8_t *to = s->unwritten + s->unwritten_len;
 
-	if (s->torn && ftruncate(s->fd, (off_t)s->end) != 0)
-		return -errno;
-	s->torn = false;
-	rc = ls_spool_write_record(s->fd, r, s->end);
-	if (rc != 0) {
-		s->torn = ftruncate(s->fd, (off_t)s->end) != 0;
-		return rc;
+	if (sizeof(s->unwritten) - s->unwritten_len < LS_SPOOL_RECORD_BYTES + r->len) {
+		ls_spool_kick(s);
+		return -ENOBUFS;
 	}
-	s->end += LS_SPOOL_RECORD_BYTES + r->len;
+	ls_spool_record_put(to, r);
+	if (r->len > 0)
+		memcpy(to + LS_SPOOL_RECORD_BYTES, r->payload, r->len);
+	s->unwritten_len += LS_SPOOL_RECORD_BYTES + r->len;
 	return 0;
 }
 
@@ -130,41 +128,20 @@ ls_spool_walk(struct ls_spool *s, uint64_t offset, uint64_t limit,
 	return rc == -LS_EPARSE ? 0 : rc;
 }
 
-static void
-spool_skip_acked_steps(struct ls_spool *s)
-{
-	uint8_t head[LS_SPOOL_RECORD_BYTES];
-	struct ls_spool_record r;
-
-	while (s->head < s->end) {
-		if (ls_spool_pread(s->fd, head, sizeof(head), s->head) !=
-				sizeof(head) ||
-			ls_spool_record_peek(head, &r) != 0)
-			return; /* reading the items will say so */
-		if (ls_spool_is_item(&r) && r.seq > s->acked)
-			return;
-		if (ls_spool_is_item(&r))
-			s->live_bytes -= LS_SPOOL_RECORD_BYTES + r.len;
-		s->head += LS_SPOOL_RECORD_BYTES + r.len;
-	}
-}
-
-void
-ls_spool_skip_acked(struct ls_spool *s)
-{
-	spool_skip_acked_steps(s);
-	ls_spool_chunk_skip_acked(s);
-}
-
 int
 ls_spool_note_ack(struct ls_spool *s, const struct ls_spool_record *ack)
 {
+	int rc = ls_spool_append(s, ack);
+
 	s->full = false;
-	ls_spool_skip_acked(s);
+	ls_spool_windows_trim(s);
 	if (s->acked + 1 == s->next && s->chunk_acked + 1 == s->chunk_next &&
-		s->end > LS_SPOOL_COMPACT_BYTES)
-		return ls_spool_rewrite(s, 0, 0);
-	return ls_spool_append(s, ack);
+		s->end > LS_SPOOL_COMPACT_BYTES && !s->rewrite_wanted) {
+		s->rewrite.drop_chunk_bytes = s->rewrite.drop_step_bytes = 0;
+		s->rewrite_wanted = !s->rewriting;
+	}
+	ls_spool_kick(s);
+	return rc;
 }
 
 /* --- use ------------------------------------------------------------------ */
@@ -203,43 +180,35 @@ ls_spool_push(struct ls_spool *s, struct ls_wire_item *item)
 	s->live_bytes += LS_SPOOL_RECORD_BYTES + r.len;
 	s->next++;
 	s->stats.pushed_items++;
+	ls_spool_kick(s);
 	return 0;
 }
 
-/*
- * Records of stream two may lie between; what does not fit into buf any more begins the
- * next report. So that it always gives something, the head is a record of stream one;
- * since the last acknowledgement many of stream two may have come before it.
- */
 int
 ls_spool_read(struct ls_spool *s, uint8_t *buf, size_t size,
 	struct ls_wire_bytes *ret_items, size_t max, size_t *ret_count)
 {
+	struct ls_spool_window *w = &s->steps;
 	struct ls_spool_record r;
-	size_t pos = 0, count = 0, len;
-	ssize_t n;
+	size_t at = w->pos, used = 0, count = 0, one;
 
-	spool_skip_acked_steps(s);
-	len = s->end - s->head < size ? (size_t)(s->end - s->head) : size;
-	n = ls_spool_pread(s->fd, buf, len, s->head);
-	if (n < 0)
-		return (int)n;
-	len = (size_t)n;
-	while (count < max && pos < len) {
-		int rc = ls_spool_record_get(buf + pos, len - pos, &r);
-
-		if (rc == -LS_EPARSE && count > 0)
-			break; /* the next report begins with it */
-		if (rc != 0)
+	ls_spool_kick(s);
+	*ret_count = 0;
+	if (w->loading)
+		return 0;
+	for (at = w->pos; at < w->len && count < max; at += one) {
+		if (ls_spool_record_get(w->buf + at, w->len - at, &r) != 0)
 			return -LS_ECORRUPT;
-		pos += LS_SPOOL_RECORD_BYTES + r.len;
-		if (!ls_spool_is_item(&r) || r.seq <= s->acked)
-			continue;
-		ret_items[count].data = r.payload;
+		one = LS_SPOOL_RECORD_BYTES + r.len;
+		if (one > size - used)
+			break; /* the next report begins with it */
+		memcpy(buf + used, r.payload, r.len);
+		ret_items[count].data = buf + used;
 		ret_items[count++].len = r.len;
+		used += one;
 	}
 	*ret_count = count;
-	return 0;
+	return w->pos == w->len ? w->rc : 0;
 }
 
 void
@@ -278,9 +247,10 @@ ls_spool_ring_forget(struct ls_spool *s, const uint8_t id[LS_RING_ID_BYTES])
 	if (spool_ring(s, id) == NULL)
 		return;
 	memcpy(r.ring_id, id, sizeof(r.ring_id));
-	/* Where the disk refuses it is forgotten again after a restart. */
+	/* Without room the ring is forgotten the next time. */
 	if (ls_spool_append(s, &r) == 0)
 		ls_spool_ring_remove(s, id);
+	ls_spool_kick(s);
 }
 
 const uint8_t *
@@ -304,7 +274,7 @@ ls_spool_next(const struct ls_spool *s)
 uint64_t
 ls_spool_bytes(const struct ls_spool *s)
 {
-	return s->end;
+	return s->end + s->unwritten_len;
 }
 
 const struct ls_spool_stats *

@@ -28,10 +28,12 @@
  * losses that say what was in it (reason reboot).
  *
  * Owner:   the agent loop thread. Not thread-safe. Nothing is allocated after opening.
+ *          After ls_spool_use_disk the loop touches no file: see spool_state.h.
  * Units:   bytes; times in ns, CLOCK_MONOTONIC.
  * Errors:  -errno of the disk, -LS_EBUSY another agent has it, -LS_ELIMIT, -ENOSPC
  *          full.
  * Limits:  max_bytes on disk for both (twice that for the moment of a rewrite),
+ *          LS_SPOOL_UNWRITTEN_MAX_BYTES that wait for the disk,
  *          LS_SPOOL_RINGS_MAX cursors, LS_ITEM_MAX_BYTES and LS_CHUNK_ITEM_MAX_BYTES an
  *          item.
  * Source:  file format: agent/README.md, "The spool".
@@ -44,6 +46,7 @@
 #include <stdint.h>
 #include "proto/wire/wire.h"
 
+struct ls_disk;
 struct ls_spool;
 
 /* How far a ring has been taken over into the spool. */
@@ -72,20 +75,37 @@ struct ls_spool_stats {
 int ls_spool_open(const char *dir, uint64_t max_bytes, const uint8_t kernel_boot_id[16],
 	struct ls_spool **ret_spool) LS_MUSTCHECK;
 
+/*
+ * From now on the disk thread writes and reads; NULL: this thread. Without this call it
+ * is this thread. on_idle (may be NULL) is called on the loop when a job is over and
+ * none follows.
+ */
+typedef void ls_spool_idle(void *arg);
+void ls_spool_use_disk(struct ls_spool *s, struct ls_disk *disk, ls_spool_idle *on_idle,
+	void *arg);
+
+/* True if no job of the disk thread is under way: nothing more can be read now. */
+bool ls_spool_is_idle(const struct ls_spool *s);
+
+/* True if everything that was pushed is in the file. */
+bool ls_spool_is_written(const struct ls_spool *s);
+
 /* Closes; what is not acknowledged stays on disk. Accepts NULL. */
 void ls_spool_close(struct ls_spool *s);
 
 /*
- * Gives item the next number (item->seq), appends it, and moves the cursor of its ring.
- * On failure nothing has changed: -ENOSPC full, -LS_ELIMIT too long or too many rings,
- * -ENOMEM, -errno.
+ * Gives item the next number (item->seq), queues it for the disk, and moves the cursor of
+ * its ring. The file has the item before the cursor; a kill -9 in between undoes both.
+ * Where the disk refuses, the item waits in memory and is written again. On failure
+ * nothing has changed: -ENOSPC full, -ENOBUFS too much waits for the disk, -LS_ELIMIT too
+ * long or too many rings, -ENOMEM.
  */
 int ls_spool_push(struct ls_spool *s, struct ls_wire_item *item) LS_MUSTCHECK;
 
 /*
- * Reads items that are not acknowledged, oldest first, into buf: as many as fit and at
- * most max. The items point into buf. *ret_count may be 0. -errno; -LS_ECORRUPT if the
- * file was tampered with.
+ * Reads items that are written and not acknowledged, oldest first, into buf: as many as
+ * are in memory, fit, and at most max. The items point into buf. *ret_count may be 0.
+ * -errno; -LS_ECORRUPT if the file was tampered with.
  */
 int ls_spool_read(struct ls_spool *s, uint8_t *buf, size_t size,
 	struct ls_wire_bytes *ret_items, size_t max, size_t *ret_count) LS_MUSTCHECK;

@@ -3,7 +3,6 @@
 #include "agent/spool/spool.h"
 
 #include <string.h>
-#include "agent/spool/spool_file.h"
 #include "agent/spool/spool_state.h"
 #include "proto/base/log.h"
 #include "proto/base/text.h"
@@ -168,29 +167,6 @@ ls_spool_loss_record(const struct ls_loss *one, uint8_t *buf, size_t size,
 
 /* --- use ------------------------------------------------------------------ */
 
-void
-ls_spool_chunk_skip_acked(struct ls_spool *s)
-{
-	uint8_t head[LS_SPOOL_RECORD_BYTES];
-	struct ls_spool_record r;
-
-	while (s->chunk_head < s->end) {
-		if (ls_spool_pread(s->fd, head, sizeof(head), s->chunk_head) !=
-				sizeof(head) ||
-			ls_spool_record_peek(head, &r) != 0)
-			return; /* reading the items will say so */
-		if (ls_spool_is_chunk_item(&r)) {
-			if (s->chunk_head_seq > s->chunk_acked)
-				return;
-			s->chunk_head_seq++;
-			s->chunk_live_bytes -= LS_SPOOL_RECORD_BYTES + r.len;
-			if (r.type == LS_SPOOL_DICTIONARY)
-				ls_spool_know(s, r.hash, false);
-		}
-		s->chunk_head += LS_SPOOL_RECORD_BYTES + r.len;
-	}
-}
-
 /* The record of an item, its payload in s->item. */
 static int
 spool_chunk_record(struct ls_spool *s, const struct ls_wire_chunk_item *item,
@@ -242,6 +218,7 @@ ls_spool_push_chunk(struct ls_spool *s, const struct ls_wire_chunk_item *item)
 	ls_spool_chunk_note(s, &r);
 	s->stats.pushed_chunk_items++;
 	s->stats.pushed_chunk_bytes += r.len;
+	ls_spool_kick(s);
 	return 0;
 }
 
@@ -261,58 +238,42 @@ spool_put_seq(uint8_t *item, uint64_t seq)
 	return item - n;
 }
 
-/* Reads the record at offset, head and payload, to buf. */
-static int
-spool_read_chunk(struct ls_spool *s, uint8_t *buf, size_t size, uint64_t offset)
-{
-	struct ls_spool_record r;
-	ssize_t n = ls_spool_pread(s->fd, buf, size, offset);
-
-	if (n < 0)
-		return (int)n;
-	return ls_spool_record_get(buf, (size_t)n, &r) == 0 ? 0 : -LS_ECORRUPT;
-}
-
 int
 ls_spool_read_chunks(struct ls_spool *s, uint8_t *buf, size_t max_bytes,
 	struct ls_wire_bytes ret_items[LS_CHUNK_ITEMS_PER_REPORT_MAX],
 	size_t *ret_count)
 {
-	uint64_t offset = s->chunk_head, seq = s->chunk_head_seq;
-	size_t pos = 0, used = 0, count = 0, size;
+	struct ls_spool_window *w = &s->chunks;
+	size_t at, pos = 0, used = 0, count = 0, one;
 	struct ls_spool_record r;
-	uint8_t head[LS_SPOOL_RECORD_BYTES];
-	int rc;
+	uint8_t *item;
 
+	ls_spool_kick(s);
+	*ret_count = 0;
+	if (w->loading)
+		return 0;
 	if (max_bytes > LS_REPORT_CHUNK_BYTES)
 		max_bytes = LS_REPORT_CHUNK_BYTES;
-	while (offset < s->end && count < LS_CHUNK_ITEMS_PER_REPORT_MAX) {
-		if (ls_spool_pread(s->fd, head, sizeof(head), offset) != sizeof(head) ||
-			ls_spool_record_peek(head, &r) != 0)
+	for (at = w->pos; at < w->len && count < LS_CHUNK_ITEMS_PER_REPORT_MAX;
+		at += one) {
+		if (ls_spool_record_get(w->buf + at, w->len - at, &r) != 0)
 			return -LS_ECORRUPT;
-		size = LS_SPOOL_RECORD_BYTES + r.len;
-		if (ls_spool_is_chunk_item(&r) && seq++ > s->chunk_acked) {
-			/* As the window of a rewrite counts: payloads. */
-			if (count > 0 &&
-				(used + r.len > max_bytes ||
-					pos + size > LS_SPOOL_CHUNKS_READ_BYTES))
-				break;
-			rc = spool_read_chunk(s, buf + pos, size, offset);
-			if (rc != 0)
-				return rc;
-			used += r.len;
-			ret_items[count].data = spool_put_seq(buf + pos +
-					LS_SPOOL_RECORD_BYTES + r.name_len,
-				seq - 1);
-			ret_items[count].len =
-				(size_t)(buf + pos + size - ret_items[count].data);
-			count++;
-			pos += size;
-		}
-		offset += size;
+		one = LS_SPOOL_RECORD_BYTES + r.len;
+		/* A rewrite counts payloads in the same way. */
+		if (count > 0 &&
+			(used + r.len > max_bytes ||
+				pos + one > LS_SPOOL_CHUNKS_READ_BYTES))
+			break;
+		memcpy(buf + pos, w->buf + at, one);
+		item = buf + pos + LS_SPOOL_RECORD_BYTES + r.name_len;
+		ret_items[count].data = spool_put_seq(item, w->front_seq + count);
+		pos += one;
+		used += r.len;
+		ret_items[count].len = (size_t)(buf + pos - ret_items[count].data);
+		count++;
 	}
 	*ret_count = count;
-	return 0;
+	return w->pos == w->len ? w->rc : 0;
 }
 
 void

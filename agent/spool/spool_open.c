@@ -17,6 +17,7 @@
 
 /* the columns of LS_STEPS_PER_ITEM records; touched as far as used */
 #define SPOOL_SCRATCH_BYTES 131072u
+#define SPOOL_GAP_SCRATCH_BYTES 4096u /* a gap */
 
 /* What there is to go on with. */
 enum spool_start {
@@ -34,7 +35,8 @@ spool_replay_chunk_ack(struct ls_spool *s, uint64_t seq)
 {
 	if (s->chunk_live_bytes == 0) { /* no item yet in this file */
 		s->chunk_acked = seq;
-		s->chunk_next = s->chunk_head_seq = seq + 1;
+		s->chunk_next = seq + 1;
+		s->chunks.base_seq = s->chunks.front_seq = seq + 1;
 		return 0;
 	}
 	if (seq < s->chunk_acked || seq >= s->chunk_next)
@@ -190,7 +192,8 @@ spool_fresh(struct ls_spool *s, const uint8_t kernel_boot_id[16], enum spool_sta
 	else
 		s->ring_count = 0; /* rings are read again from their beginning */
 	s->acked = s->chunk_acked = 0;
-	s->next = s->chunk_next = s->chunk_head_seq = 1;
+	s->next = s->chunk_next = 1;
+	ls_spool_windows_reset(s, LS_SPOOL_HEADER_BYTES, 1);
 	s->live_bytes = s->chunk_live_bytes = 0;
 	s->known_count = s->known_at = s->newest_at = 0;
 	memset(s->newest, 0, sizeof(s->newest));
@@ -258,7 +261,6 @@ spool_load(struct ls_spool *s, const uint8_t kernel_boot_id[16],
 	}
 	if (rc != 0)
 		return rc;
-	s->head = s->chunk_head = LS_SPOOL_HEADER_BYTES;
 	if (memcmp(s->header.kernel_boot_id, kernel_boot_id, 16) != 0) {
 		s->stats.discarded_items += spool_unacked(s);
 		ls_log(LS_LOG_WARN, "spool",
@@ -302,9 +304,14 @@ ls_spool_open(const char *dir, uint64_t max_bytes, const uint8_t kernel_boot_id[
 		return -ENOMEM;
 	s->dir_fd = s->lock_fd = s->fd = -1;
 	s->max_bytes = max_bytes;
-	s->next = s->chunk_next = s->chunk_head_seq = 1;
+	s->next = s->chunk_next = 1;
+	s->chunks.is_chunks = true;
+	ls_spool_windows_reset(s, LS_SPOOL_HEADER_BYTES, 1);
+	ls_spool_use_disk(s, NULL, NULL, NULL);
 	s->scratch = ls_arena_new(SPOOL_SCRATCH_BYTES, LS_REPORT_MAX_BYTES);
-	rc = s->scratch != NULL ? spool_claim(s, dir) : -ENOMEM;
+	s->rewrite.scratch = ls_arena_new(SPOOL_GAP_SCRATCH_BYTES, LS_REPORT_MAX_BYTES);
+	rc = s->scratch != NULL && s->rewrite.scratch != NULL ? spool_claim(s, dir)
+							      : -ENOMEM;
 	if (rc == 0)
 		rc = spool_load(s, kernel_boot_id, &start);
 	if (rc == 0 && start != SPOOL_GOES_ON)
@@ -313,7 +320,7 @@ ls_spool_open(const char *dir, uint64_t max_bytes, const uint8_t kernel_boot_id[
 		ls_spool_close(s);
 		return rc;
 	}
-	ls_spool_skip_acked(s);
+	ls_spool_kick(s);
 	*ret_spool = s;
 	return 0;
 }
@@ -323,12 +330,15 @@ ls_spool_close(struct ls_spool *s)
 {
 	if (s == NULL)
 		return;
+	if (s->fd >= 0 && s->unwritten_len > 0)
+		ls_spool_kick(s);
 	if (s->fd >= 0)
-		(void)close(s->fd); /* written through, never synced: see spool.h */
+		(void)close(s->fd); /* written, never synced: see spool.h */
 	if (s->lock_fd >= 0)
 		(void)close(s->lock_fd);
 	if (s->dir_fd >= 0)
 		(void)close(s->dir_fd);
 	ls_arena_free(s->scratch);
+	ls_arena_free(s->rewrite.scratch);
 	free(s);
 }

@@ -15,31 +15,14 @@
 /* an encoded gap is shorter; steps below that are not worth dropping */
 #define SPOOL_GAP_BYTES 64u
 
-/* A rewrite under way: unacknowledged items are copied, the oldest as gaps or losses
- * while too much. */
-struct spool_rewrite {
-	struct ls_spool *s;
-	int fd;
-	uint64_t end;
-	uint64_t drop_chunk_bytes, drop_step_bytes; /* still to be saved */
-	bool drop_dictionaries;
-	uint64_t dropped_records, dropped_chunks, lost_samples;
-	/* Stream two. */
-	uint64_t seq; /* of the item before in the old file */
-	uint64_t window_bytes; /* of items of the window so far */
-	uint64_t chunk_count; /* items in the new file */
-	uint64_t live_bytes, chunk_live_bytes;
-	struct ls_losses losses;
-};
-
 static int
-spool_copy_record(struct spool_rewrite *w, const struct ls_spool_record *r)
+spool_copy_record(struct ls_spool_rewrite *w, const struct ls_spool_record *r)
 {
-	int rc = ls_spool_write_record(w->fd, r, w->end);
+	int rc = ls_spool_write_record(w->fd, r, w->new_end);
 
 	if (rc != 0)
 		return rc;
-	w->end += LS_SPOOL_RECORD_BYTES + r->len;
+	w->new_end += LS_SPOOL_RECORD_BYTES + r->len;
 	if (ls_spool_is_item(r))
 		w->live_bytes += LS_SPOOL_RECORD_BYTES + r->len;
 	if (ls_spool_is_chunk_item(r)) {
@@ -58,7 +41,7 @@ spool_saved(uint64_t *left, uint64_t bytes)
 /* --- stream one ----------------------------------------------------------- */
 
 static int
-spool_write_gap(struct spool_rewrite *w, const struct ls_wire_item *gap)
+spool_write_gap(struct ls_spool_rewrite *w, const struct ls_wire_item *gap)
 {
 	uint8_t bytes[SPOOL_SMALL_BYTES];
 	struct ls_spool_record r = { .type = LS_SPOOL_GAP,
@@ -69,13 +52,13 @@ spool_write_gap(struct spool_rewrite *w, const struct ls_wire_item *gap)
 	int rc;
 
 	memcpy(r.ring_id, gap->ring_id, sizeof(r.ring_id));
-	rc = ls_wire_item_pack_to(gap, w->s->scratch, bytes, sizeof(bytes), &r.len);
+	rc = ls_wire_item_pack_to(gap, w->scratch, bytes, sizeof(bytes), &r.len);
 	return rc == 0 ? spool_copy_record(w, &r) : rc;
 }
 
 /* Writes the gap that stands for an item of steps: same number, same records. */
 static int
-spool_copy_as_gap(struct spool_rewrite *w, const struct ls_spool_record *r)
+spool_copy_as_gap(struct ls_spool_rewrite *w, const struct ls_spool_record *r)
 {
 	struct ls_wire_item gap = { .seq = r->seq,
 		.kind = LS_WIRE_GAP,
@@ -92,7 +75,7 @@ spool_copy_as_gap(struct spool_rewrite *w, const struct ls_spool_record *r)
 /* --- stream two ----------------------------------------------------------- */
 
 static int
-spool_write_loss(struct spool_rewrite *w, const struct ls_loss *one)
+spool_write_loss(struct ls_spool_rewrite *w, const struct ls_loss *one)
 {
 	uint8_t bytes[SPOOL_SMALL_BYTES];
 	struct ls_spool_record r;
@@ -103,23 +86,23 @@ spool_write_loss(struct spool_rewrite *w, const struct ls_loss *one)
 
 /* Whether an item may have been sent: then its number is its own for good. */
 static bool
-spool_in_window(struct spool_rewrite *w, const struct ls_spool_record *r)
+spool_in_window(struct ls_spool_rewrite *w, const struct ls_spool_record *r)
 {
-	bool first = w->seq == w->s->chunk_acked + 1;
+	bool first = w->seq == w->chunk_acked + 1;
 
-	if (w->seq > w->s->chunk_acked + LS_CHUNK_ITEMS_PER_REPORT_MAX)
+	if (w->seq > w->chunk_acked + LS_CHUNK_ITEMS_PER_REPORT_MAX)
 		return false;
 	w->window_bytes += r->len;
 	return first || w->window_bytes <= LS_REPORT_CHUNK_BYTES;
 }
 
 static int
-spool_copy_chunk(struct spool_rewrite *w, const struct ls_spool_record *r)
+spool_copy_chunk(struct ls_spool_rewrite *w, const struct ls_spool_record *r)
 {
 	bool in_window, drop = r->type == LS_SPOOL_CHUNK && w->drop_chunk_bytes > 0;
 	struct ls_loss one;
 
-	if (++w->seq <= w->s->chunk_acked)
+	if (++w->seq <= w->chunk_acked)
 		return 0;
 	in_window = spool_in_window(w, r);
 	if (drop) {
@@ -132,7 +115,9 @@ spool_copy_chunk(struct spool_rewrite *w, const struct ls_spool_record *r)
 		return drop ? spool_write_loss(w, &one) : spool_copy_record(w, r);
 	}
 	if (r->type == LS_SPOOL_DICTIONARY && w->drop_dictionaries) {
-		ls_spool_unknow(w->s, r->hash); /* and sent again with the next chunk */
+		/* It is sent again with the next chunk. */
+		if (w->forgotten_count < LS_SPOOL_DICTIONARIES_MAX)
+			w->forgotten[w->forgotten_count++] = r->hash;
 		return 0;
 	}
 	if (drop || r->type == LS_SPOOL_LOST) {
@@ -147,9 +132,9 @@ spool_copy_chunk(struct spool_rewrite *w, const struct ls_spool_record *r)
 static int
 spool_copy_step(void *arg, const struct ls_spool_record *r)
 {
-	struct spool_rewrite *w = arg;
+	struct ls_spool_rewrite *w = arg;
 
-	if (!ls_spool_is_item(r) || r->seq <= w->s->acked)
+	if (!ls_spool_is_item(r) || r->seq <= w->acked)
 		return 0;
 	if (w->drop_step_bytes > 0 && r->type == LS_SPOOL_STEPS &&
 		r->len > SPOOL_GAP_BYTES)
@@ -164,18 +149,17 @@ spool_copy(void *arg, const struct ls_spool_record *r)
 					 : spool_copy_step(arg, r);
 }
 
-/* All that is not acknowledged. Items of stream two before its head are. */
+/* All that is not acknowledged. Before chunk_head there are steps only that are not. */
 static int
-spool_copy_all(struct spool_rewrite *w)
+spool_copy_all(struct ls_spool *s, struct ls_spool_rewrite *w)
 {
-	struct ls_spool *s = w->s;
 	uint64_t at;
 	int rc = 0;
 
-	if (s->head < s->chunk_head)
-		rc = ls_spool_walk(s, s->head, s->chunk_head, spool_copy_step, w, &at);
+	if (w->head < w->chunk_head)
+		rc = ls_spool_walk(s, w->head, w->chunk_head, spool_copy_step, w, &at);
 	if (rc == 0)
-		rc = ls_spool_walk(s, s->chunk_head, s->end, spool_copy, w, &at);
+		rc = ls_spool_walk(s, w->chunk_head, w->end, spool_copy, w, &at);
 	return rc;
 }
 
@@ -183,39 +167,39 @@ spool_copy_all(struct spool_rewrite *w)
 
 /* Writes header, cursors, and what is known of stream two. */
 static int
-spool_begin(struct spool_rewrite *w, const struct ls_spool_header *h)
+spool_begin(struct ls_spool_rewrite *w)
 {
-	const struct ls_spool *s = w->s;
 	struct ls_spool_record ack = { .type = LS_SPOOL_CHUNK_ACK,
-		.seq = s->chunk_acked };
+		.seq = w->chunk_acked };
 	size_t i;
 	int rc;
 
-	rc = ls_spool_write_header(w->fd, h);
-	w->end = LS_SPOOL_HEADER_BYTES;
-	for (i = 0; i < s->ring_count && rc == 0; i++) {
+	rc = ls_spool_write_header(w->fd, &w->header);
+	w->new_end = LS_SPOOL_HEADER_BYTES;
+	for (i = 0; i < w->ring_count && rc == 0; i++) {
 		struct ls_spool_record r = { .type = LS_SPOOL_RING,
-			.first_index = s->ring[i].next,
-			.seq = s->ring[i].end_seq };
+			.first_index = w->ring[i].next,
+			.seq = w->ring[i].end_seq };
 
-		memcpy(r.ring_id, s->ring[i].id, sizeof(r.ring_id));
+		memcpy(r.ring_id, w->ring[i].id, sizeof(r.ring_id));
 		rc = spool_copy_record(w, &r);
 	}
-	if (rc == 0 && s->chunk_acked > 0)
+	if (rc == 0 && w->chunk_acked > 0)
 		rc = spool_copy_record(w, &ack);
-	for (i = 0; i < s->known_count && rc == 0; i++) {
+	for (i = 0; i < w->known_count && rc == 0; i++) {
 		struct ls_spool_record r = { .type = LS_SPOOL_KNOWN,
-			.hash = s->known[i].hash };
+			.hash = w->known[i].hash };
 
-		if (!s->known[i].waiting) /* or its item says so */
+		if (!w->known[i].waiting) /* else its item says so */
 			rc = spool_copy_record(w, &r);
 	}
+	w->start = w->new_end;
 	return rc;
 }
 
 /* What was dropped behind the window, one item a group. */
 static int
-spool_write_losses(struct spool_rewrite *w, const struct ls_losses *l)
+spool_write_losses(struct ls_spool_rewrite *w, const struct ls_losses *l)
 {
 	size_t i;
 	int rc = 0;
@@ -225,34 +209,8 @@ spool_write_losses(struct spool_rewrite *w, const struct ls_losses *l)
 	return rc;
 }
 
-/* Puts the new file in the place of the old one. */
 static int
-spool_replace(struct spool_rewrite *w, const struct ls_spool_header *h, uint64_t start)
-{
-	struct ls_spool *s = w->s;
-
-	if (renameat(s->dir_fd, "spool.new", s->dir_fd, "spool") != 0)
-		return -errno;
-	if (s->fd >= 0)
-		(void)close(s->fd); /* replaced */
-	s->fd = w->fd;
-	s->header = *h;
-	s->head = s->chunk_head = start;
-	s->end = w->end;
-	s->torn = false;
-	s->live_bytes = w->live_bytes;
-	s->chunk_live_bytes = w->chunk_live_bytes;
-	s->chunk_head_seq = s->chunk_acked + 1;
-	s->chunk_next = s->chunk_acked + 1 + w->chunk_count;
-	s->stats.dropped_records += w->dropped_records;
-	s->stats.dropped_chunks += w->dropped_chunks;
-	s->stats.lost_samples += w->lost_samples;
-	s->stats.rewrites++;
-	return 0;
-}
-
-static int
-spool_write_legacy(struct spool_rewrite *w, struct ls_spool *s,
+spool_write_legacy(struct ls_spool_rewrite *w, uint64_t first_seq,
 	const struct ls_spool_legacy *l)
 {
 	struct ls_wire_item gap;
@@ -261,7 +219,7 @@ spool_write_legacy(struct spool_rewrite *w, struct ls_spool *s,
 
 	for (i = 0; i < l->gap_count && rc == 0; i++) {
 		gap = l->gap[i];
-		gap.seq = s->next + i;
+		gap.seq = first_seq + i;
 		w->dropped_records += gap.count;
 		rc = spool_write_gap(w, &gap);
 	}
@@ -270,99 +228,164 @@ spool_write_legacy(struct spool_rewrite *w, struct ls_spool *s,
 	return rc == 0 ? spool_write_losses(w, &l->losses) : rc;
 }
 
+/* Writes the new file and puts it in the place of the old one. */
 static int
-spool_write_anew(struct ls_spool *s, struct spool_rewrite *w,
-	const struct ls_spool_legacy *legacy)
+spool_write_new(struct ls_spool *s, const struct ls_spool_legacy *legacy)
 {
-	struct ls_spool_header h = s->header;
-	uint64_t start;
+	struct ls_spool_rewrite *w = &s->rewrite;
 	int rc;
 
-	w->s = s;
-	w->seq = s->chunk_head_seq - 1;
-	h.base = s->acked + 1;
 	w->fd = openat(s->dir_fd, "spool.new",
 		O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (w->fd < 0)
 		return -errno;
-	rc = spool_begin(w, &h);
-	start = w->end;
+	rc = spool_begin(w);
 	if (rc == 0 && s->fd >= 0)
-		rc = spool_copy_all(w);
+		rc = spool_copy_all(s, w);
 	if (rc == 0)
 		rc = spool_write_losses(w, &w->losses);
 	if (rc == 0 && legacy != NULL)
-		rc = spool_write_legacy(w, s, legacy);
-	if (rc == 0)
-		rc = spool_replace(w, &h, start);
+		rc = spool_write_legacy(w, w->acked + 1, legacy);
+	if (rc == 0 && renameat(s->dir_fd, "spool.new", s->dir_fd, "spool") != 0)
+		rc = -errno;
 	if (rc != 0) {
 		(void)close(w->fd); /* given up */
 		(void)unlinkat(s->dir_fd, "spool.new", 0);
+		return rc;
 	}
-	return rc;
+	if (s->fd >= 0)
+		(void)close(s->fd); /* replaced */
+	s->fd = w->fd;
+	s->torn = false;
+	return 0;
+}
+
+void
+ls_spool_rewrite_prepare(struct ls_spool *s, uint64_t end)
+{
+	struct ls_spool_rewrite *w = &s->rewrite;
+
+	w->header = s->header;
+	w->header.base = s->acked + 1;
+	w->end = end;
+	w->head = s->steps.base;
+	w->chunk_head = s->chunks.base;
+	w->acked = s->acked;
+	w->chunk_acked = s->chunk_acked;
+	w->ring_count = s->ring_count;
+	memcpy(w->ring, s->ring, sizeof(w->ring));
+	w->known_count = s->known_count;
+	memcpy(w->known, s->known, sizeof(w->known));
+	w->drop_dictionaries = w->drop_step_bytes > 0;
+	w->seq = s->chunks.base_seq - 1;
+	w->window_bytes = w->chunk_count = w->live_bytes = w->chunk_live_bytes = 0;
+	w->dropped_records = w->dropped_chunks = w->lost_samples = 0;
+	w->forgotten_count = w->losses.count = 0;
 }
 
 int
-ls_spool_rewrite(struct ls_spool *s, uint64_t drop_chunk_bytes,
-	uint64_t drop_step_bytes)
+ls_spool_rewrite_run(struct ls_spool *s)
 {
-	struct spool_rewrite w = { .drop_chunk_bytes = drop_chunk_bytes,
-		.drop_step_bytes = drop_step_bytes,
-		.drop_dictionaries = drop_step_bytes > 0 };
+	return spool_write_new(s, NULL);
+}
 
-	return spool_write_anew(s, &w, NULL);
+static void
+spool_tell_dropped(const struct ls_spool_rewrite *w)
+{
+	if (w->dropped_records > 0 || w->dropped_chunks > 0)
+		ls_log(LS_LOG_WARN, "spool",
+			"full: dropped %llu chunks and %llu step records, which is reported",
+			(unsigned long long)w->dropped_chunks,
+			(unsigned long long)w->dropped_records);
+}
+
+static void
+spool_apply(struct ls_spool *s)
+{
+	const struct ls_spool_rewrite *w = &s->rewrite;
+	size_t i;
+
+	s->header = w->header;
+	s->end = w->new_end;
+	s->live_bytes = w->live_bytes;
+	s->chunk_live_bytes = w->chunk_live_bytes;
+	s->chunk_next = w->chunk_acked + 1 + w->chunk_count;
+	for (i = 0; i < w->forgotten_count; i++)
+		ls_spool_unknow(s, w->forgotten[i]);
+	s->stats.dropped_records += w->dropped_records;
+	s->stats.dropped_chunks += w->dropped_chunks;
+	s->stats.lost_samples += w->lost_samples;
+	s->stats.rewrites++;
 }
 
 int
 ls_spool_write_fresh(struct ls_spool *s, const struct ls_spool_legacy *legacy)
 {
-	struct spool_rewrite w = { 0 };
-	int rc = spool_write_anew(s, &w, legacy);
+	int rc;
 
-	if (rc == 0)
-		s->next += legacy->gap_count;
-	return rc;
+	ls_spool_rewrite_prepare(s, LS_SPOOL_HEADER_BYTES);
+	rc = spool_write_new(s, legacy);
+	if (rc != 0)
+		return rc;
+	spool_apply(s);
+	ls_spool_windows_reset(s, s->rewrite.start, s->rewrite.chunk_acked + 1);
+	s->next += legacy->gap_count;
+	return 0;
 }
 
 /* --- room ----------------------------------------------------------------- */
 
-static void
-spool_tell_dropped(const struct ls_spool *s, const struct ls_spool_stats *before)
+/* So much is kept free for what is pushed while the file is rewritten. */
+static uint64_t
+spool_margin(const struct ls_spool *s)
 {
-	if (s->stats.dropped_records != before->dropped_records ||
-		s->stats.dropped_chunks != before->dropped_chunks)
-		ls_log(LS_LOG_WARN, "spool",
-			"full: %llu chunks and %llu step records dropped, which will be reported",
-			(unsigned long long)(s->stats.dropped_chunks -
-				before->dropped_chunks),
-			(unsigned long long)(s->stats.dropped_records -
-				before->dropped_records));
+	uint64_t margin = s->max_bytes / 16;
+
+	return margin < LS_SPOOL_UNWRITTEN_MAX_BYTES ? margin
+						     : LS_SPOOL_UNWRITTEN_MAX_BYTES;
+}
+
+static uint64_t
+spool_used(const struct ls_spool *s)
+{
+	return s->end + s->unwritten_len;
+}
+
+void
+ls_spool_rewrite_apply(struct ls_spool *s)
+{
+	spool_apply(s);
+	s->full = spool_used(s) > s->max_bytes - spool_margin(s);
+	spool_tell_dropped(&s->rewrite);
 }
 
 /*
  * Chunks go first. One that comes does not drop steps, and is refused where steps leave
  * so little room that every chunk would rewrite the file.
  */
-int
-ls_spool_make_room(struct ls_spool *s, uint64_t size, bool is_chunk)
+static void
+spool_free_half(struct ls_spool *s, uint64_t size, bool is_chunk)
 {
 	uint64_t live = s->live_bytes + s->chunk_live_bytes, half = s->max_bytes / 2;
 	uint64_t excess = live + size > half ? live + size - half : 0;
 	uint64_t chunk_bytes =
 		excess < s->chunk_live_bytes ? excess : s->chunk_live_bytes;
-	struct ls_spool_stats before = s->stats;
-	int rc;
 
-	if (s->end + size <= s->max_bytes)
+	if (s->full || s->rewriting || s->rewrite_wanted ||
+		(is_chunk && s->live_bytes > s->max_bytes / 4 * 3))
+		return;
+	s->rewrite.drop_chunk_bytes = chunk_bytes;
+	s->rewrite.drop_step_bytes = is_chunk ? 0 : excess - chunk_bytes;
+	s->rewrite_wanted = true;
+	ls_spool_kick(s);
+}
+
+int
+ls_spool_make_room(struct ls_spool *s, uint64_t size, bool is_chunk)
+{
+	if (spool_used(s) + size > s->max_bytes - spool_margin(s))
+		spool_free_half(s, size, is_chunk);
+	if (spool_used(s) + size <= s->max_bytes)
 		return 0;
-	if (s->full || (is_chunk && s->live_bytes > s->max_bytes / 4 * 3))
-		return -ENOSPC;
-	rc = ls_spool_rewrite(s, chunk_bytes, is_chunk ? 0 : excess - chunk_bytes);
-	if (rc != 0)
-		return rc;
-	spool_tell_dropped(s, &before);
-	if (s->end + size <= s->max_bytes)
-		return 0;
-	s->full = !is_chunk;
-	return -ENOSPC;
+	return s->rc != 0 ? s->rc : -ENOSPC;
 }
