@@ -150,8 +150,10 @@
 #define LS_BACKFILL_DEFAULT_BYTES 4096u
 #define LS_BACKFILL_MIN_BYTES 256u
 #define LS_BACKFILL_MAX_BYTES (64u * 1024 * 1024)
-/* LS_SERIES_MAX series at 10 Hz take 5.3 MiB a minute */
-#define LS_MINUTE_MAX_BYTES (8u * 1024 * 1024)
+/* in memory, touched as far as used: 140 series at 1 Hz take 80 KiB a minute, and
+ * LS_SERIES_MAX at 10 Hz are sealed each 11 s */
+#define LS_MINUTE_MAX_BYTES (1024u * 1024)
+#define LS_MINUTE_OLD_MAX_BYTES (8u * 1024 * 1024) /* of a file of an earlier version */
 /* losses told apart: by group, and those of all others */
 #define LS_LOSSES_MAX (LS_GROUPS_MAX + 1)
 /* a pause before connecting is between 0 and this, which doubles */

@@ -51,6 +51,7 @@ static enum ls_wire_lost_reason
 writer_reason(int rc)
 {
 	switch (rc) {
+	case -ENOBUFS:
 	case -ENOSPC:
 	case -EDQUOT:
 	case -EFBIG:
@@ -236,6 +237,23 @@ writer_seal_group(struct ls_chunk_writer *w, struct writer_group *g, uint64_t af
 	}
 }
 
+/*
+ * The minute file forgets rows only when their chunks are in the spool's file: until then
+ * nothing is written to it.
+ */
+void
+ls_chunk_writer_write(struct ls_chunk_writer *w)
+{
+	if (ls_spool_is_written(w->spool))
+		ls_minute_file_write(w->file);
+}
+
+void
+ls_chunk_writer_use_disk(struct ls_chunk_writer *w, struct ls_disk *disk)
+{
+	ls_minute_file_use_disk(w->file, disk);
+}
+
 /* Seals one group while others go on. */
 static void
 writer_seal_alone(struct ls_chunk_writer *w, struct writer_group *g)
@@ -249,19 +267,14 @@ void
 ls_chunk_writer_seal(struct ls_chunk_writer *w)
 {
 	size_t i;
-	int rc;
 
 	for (i = 0; i < LS_GROUPS_MAX; i++) {
 		if (w->group[i].open)
 			writer_seal_group(w, &w->group[i], 0);
 	}
-	rc = ls_minute_file_clear(w->file);
-	if (rc != 0)
-		ls_log(LS_LOG_WARN, "chunk",
-			"minute file not emptied (%s): tried again with the "
-			"next row",
-			ls_err_text(rc));
+	ls_minute_file_clear(w->file);
 	writer_tell_losses(w);
+	ls_chunk_writer_write(w);
 }
 
 /* The first moment after now that is a whole minute of the monotonic clock, shifted by
@@ -331,7 +344,7 @@ writer_begin(struct ls_chunk_writer *w, struct writer_group *g,
 		return rc;
 	g->open = true;
 	g->id = w->next_id++;
-	g->offset = offset > 0 ? offset : LS_MINUTE_HEADER_BYTES;
+	g->offset = offset;
 	ls_ignore(ls_text_copy(g->name, sizeof(g->name), view->name)); /* names fit */
 	g->columns = view->count;
 	g->rows = 0;
@@ -393,6 +406,7 @@ writer_on_reading(void *arg, size_t index)
 			view.t_mono_ns, samples);
 	else if (g->rows == LS_CHUNK_ROWS_MAX)
 		writer_seal_alone(w, g);
+	ls_chunk_writer_write(w);
 }
 
 /* --- what an earlier process left ----------------------------------------- */
@@ -465,8 +479,8 @@ writer_recover(void *arg, const struct ls_minute_record *r)
 	return -LS_ECORRUPT;
 }
 
-/* Seals what is there, or says what is lost with it. */
-static int
+/* Seals the rows that are there, or reports what is lost with them. */
+static void
 writer_take_over(struct ls_chunk_writer *w, enum ls_minute_found found, bool damaged)
 {
 	struct writer_group *g;
@@ -492,8 +506,9 @@ writer_take_over(struct ls_chunk_writer *w, enum ls_minute_found found, bool dam
 		writer_lose(w, "", LS_LOST_DAMAGED, 0, 0, 0);
 	}
 	memset(w->group, 0, sizeof(w->group));
+	ls_minute_file_clear(w->file);
 	writer_tell_losses(w);
-	return ls_minute_file_clear(w->file);
+	ls_chunk_writer_write(w);
 }
 
 /* --- the rest ------------------------------------------------------------- */
@@ -521,12 +536,11 @@ ls_chunk_writer_new(const char *dir, const uint8_t kernel_boot_id[16],
 		w->present != NULL)
 		rc = ls_minute_file_open(dir, kernel_boot_id, &found, &damaged,
 			&w->file);
-	if (rc == 0)
-		rc = writer_take_over(w, found, damaged);
 	if (rc != 0) {
 		ls_chunk_writer_free(w);
 		return rc;
 	}
+	writer_take_over(w, found, damaged);
 	w->next_seal_ns = writer_next_seal(w, now_mono_ns);
 	ls_series_set_reader(table, writer_on_reading, w);
 	*ret_writer = w;
@@ -539,6 +553,8 @@ ls_chunk_writer_free(struct ls_chunk_writer *w)
 	if (w == NULL)
 		return;
 	ls_series_set_reader(w->table, NULL, NULL);
+	if (w->file != NULL)
+		ls_chunk_writer_write(w);
 	ls_minute_file_close(w->file);
 	ls_chunk_codec_free(w->codec);
 	free(w->t_mono_ns);

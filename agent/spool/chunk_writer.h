@@ -3,8 +3,8 @@
  * chunk_writer - readings of groups become rows, rows become chunks of a minute in the
  * spool.
  *
- * Each row is in the minute file at once (minute_file.h), so that kill -9 loses none;
- * in memory is only what a seal needs. All groups are sealed together, once a minute,
+ * Each row goes to the minute file (minute_file.h), so that kill -9 loses only what the
+ * disk had not written yet. All groups are sealed together, once a minute,
  * at a second of the minute that the spool's boot chooses, so that many hosts do not
  * seal at once; a group alone when its series change or it has LS_CHUNK_ROWS_MAX rows.
  * What an earlier process left unsealed is sealed at opening.
@@ -41,6 +41,12 @@ struct ls_chunk_writer_stats {
 int ls_chunk_writer_new(const char *dir, const uint8_t kernel_boot_id[16],
 	struct ls_spool *spool, struct ls_series_table *table, uint64_t now_mono_ns,
 	struct ls_chunk_writer **ret_writer) LS_MUSTCHECK;
+
+/* The disk thread writes the minute file from now on; NULL: this thread. */
+void ls_chunk_writer_use_disk(struct ls_chunk_writer *w, struct ls_disk *disk);
+
+/* Brings the minute file up to date, when the spool is. For when the spool gets idle. */
+void ls_chunk_writer_write(struct ls_chunk_writer *w);
 
 /* Ends it; unsealed rows stay on disk. Accepts NULL. */
 void ls_chunk_writer_free(struct ls_chunk_writer *w);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "agent/spool/spool_file.h"
 #include "proto/base/bytes.h"
+#include "proto/base/log.h"
 
 /* Offsets of agent/README.md, "The minute file". */
 enum { HEAD_VERSION = 8, HEAD_KERNEL = 16, HEAD_CRC = 60 };
@@ -25,17 +26,25 @@ enum {
 
 static const char minute_magic[8] = { 'L', 'S', 'M', 'I', 'N', 'U', 'T', 'E' };
 #define MINUTE_VERSION 1u
-#define MINUTE_BUF_BYTES 65536u /* many rows, and any record */
-
-_Static_assert(MINUTE_BUF_BYTES >= LS_MINUTE_ROW_MAX_BYTES, "any record fits");
+#define MINUTE_FLIGHT_BYTES 65536u /* the rows of a second of the largest host */
 
 struct ls_minute_file {
-	int fd;
 	uint8_t kernel_boot_id[16];
-	uint64_t end;
-	bool torn; /* bytes beyond end must be cut first */
+	uint8_t *bytes; /* the file as it should be; touched as far as used */
+	size_t size, len;
 	uint8_t row[LS_MINUTE_ROW_MAX_BYTES]; /* what is being appended */
-	uint8_t buf[MINUTE_BUF_BYTES];
+	/* Writing. */
+	struct ls_disk *disk;
+	struct ls_disk_job job;
+	size_t written; /* of bytes */
+	bool begin_again; /* the file must be emptied first */
+	bool cleared; /* since the job began: it wrote what is forgotten now */
+	/* The disk thread's while the job is busy. */
+	int fd;
+	int rc;
+	bool flight_empties;
+	size_t flight_at, flight_len;
+	uint8_t flight[MINUTE_FLIGHT_BYTES];
 };
 
 /* --- bytes ---------------------------------------------------------------- */
@@ -118,15 +127,9 @@ minute_append(struct ls_minute_file *f, enum ls_minute_type type, uint32_t id,
 	uint64_t number, size_t payload)
 {
 	size_t len = LS_MINUTE_RECORD_BYTES + payload;
-	int rc = f->end == 0 ? ls_minute_file_clear(f) : 0; /* no header yet */
 
-	if (rc != 0)
-		return rc;
-	if (f->end + len > LS_MINUTE_MAX_BYTES)
+	if (f->len + len > f->size)
 		return -ENOSPC;
-	if (f->torn && ftruncate(f->fd, (off_t)f->end) != 0)
-		return -errno;
-	f->torn = false;
 	memset(f->row, 0, LS_MINUTE_RECORD_BYTES);
 	ls_bytes_put(f->row + REC_LEN, payload, 4);
 	f->row[REC_TYPE] = (uint8_t)type;
@@ -138,12 +141,8 @@ minute_append(struct ls_minute_file *f, enum ls_minute_type type, uint32_t id,
 		ls_bytes_crc(f->row + REC_PAYLOAD_CRC,
 			LS_MINUTE_RECORD_BYTES - REC_PAYLOAD_CRC),
 		4);
-	rc = ls_spool_pwrite(f->fd, f->row, len, f->end);
-	if (rc != 0) {
-		f->torn = ftruncate(f->fd, (off_t)f->end) != 0;
-		return rc;
-	}
-	f->end += len;
+	memcpy(f->bytes + f->len, f->row, len);
+	f->len += len;
 	return 0;
 }
 
@@ -191,62 +190,113 @@ ls_minute_file_sealed(struct ls_minute_file *f, uint32_t id)
 /* --- reading -------------------------------------------------------------- */
 
 int
-ls_minute_file_walk(struct ls_minute_file *f, uint64_t offset, ls_minute_each *each,
-	void *arg, uint64_t *ret_end)
+ls_minute_file_walk(const struct ls_minute_file *f, uint64_t offset,
+	ls_minute_each *each, void *arg, uint64_t *ret_end)
 {
 	struct ls_minute_record r;
-	size_t pos, len, one;
-	ssize_t n;
+	size_t at = (size_t)offset, one;
 	int rc = 0;
 
-	*ret_end = offset;
-	while (rc == 0 && offset < f->end) {
-		len = f->end - offset < sizeof(f->buf) ? (size_t)(f->end - offset)
-						       : sizeof(f->buf);
-		n = ls_spool_pread(f->fd, f->buf, len, offset);
-		if (n < 0)
-			return (int)n;
-		for (pos = 0; rc == 0; pos += one) {
-			rc = ls_minute_record_get(f->buf + pos, (size_t)n - pos, &r,
-				&one);
-			if (rc == 0)
-				rc = each(arg, &r);
-			if (rc != 0)
-				break;
-		}
-		*ret_end = offset += pos;
-		if (rc == -LS_EPARSE && pos > 0)
-			rc = 0; /* go on with what follows the last whole one */
+	while (rc == 0 && at < f->len) {
+		rc = ls_minute_record_get(f->bytes + at, f->len - at, &r, &one);
+		if (rc == 0)
+			rc = each(arg, &r);
+		if (rc == 0)
+			at += one;
 	}
+	*ret_end = at;
 	return rc == -LS_EPARSE ? 0 : rc;
 }
 
 uint64_t
 ls_minute_file_end(const struct ls_minute_file *f)
 {
-	return f->end;
+	return f->len;
+}
+
+/* --- writing -------------------------------------------------------------- */
+
+static void
+minute_work(void *arg)
+{
+	struct ls_minute_file *f = arg;
+
+	f->rc = f->flight_empties && ftruncate(f->fd, 0) != 0 ? -errno : 0;
+	if (f->rc == 0)
+		f->rc = ls_spool_pwrite(f->fd, f->flight, f->flight_len, f->flight_at);
+}
+
+static void
+minute_done(void *arg)
+{
+	struct ls_minute_file *f = arg;
+
+	if (f->rc != 0) {
+		ls_log(LS_LOG_WARN, "chunk",
+			"minute file not written (%s): tried again with the next row",
+			ls_err_text(f->rc));
+		return;
+	}
+	if (!f->cleared) {
+		f->begin_again = false;
+		f->written = f->flight_at + f->flight_len;
+	}
+	ls_minute_file_write(f);
+}
+
+void
+ls_minute_file_write(struct ls_minute_file *f)
+{
+	size_t left = f->len - f->written;
+
+	if (f->job.busy || (left == 0 && !f->begin_again))
+		return;
+	f->cleared = false;
+	f->flight_empties = f->begin_again;
+	f->flight_at = f->written;
+	f->flight_len = left < sizeof(f->flight) ? left : sizeof(f->flight);
+	memcpy(f->flight, f->bytes + f->written, f->flight_len);
+	ls_disk_run(f->disk, &f->job);
+}
+
+void
+ls_minute_file_use_disk(struct ls_minute_file *f, struct ls_disk *disk)
+{
+	LS_ASSERT(!f->job.busy);
+	f->disk = disk;
 }
 
 /* --- life ----------------------------------------------------------------- */
 
-int
+/* A file of an earlier version may be larger than ours. */
+static void
+minute_shrink(struct ls_minute_file *f)
+{
+	uint8_t *bytes = f->size > LS_MINUTE_MAX_BYTES
+		? realloc(f->bytes, LS_MINUTE_MAX_BYTES)
+		: NULL;
+
+	if (bytes == NULL)
+		return;
+	f->bytes = bytes;
+	f->size = LS_MINUTE_MAX_BYTES;
+}
+
+void
 ls_minute_file_clear(struct ls_minute_file *f)
 {
-	uint8_t head[LS_MINUTE_HEADER_BYTES] = { 0 };
-	int rc;
+	uint8_t *head;
 
+	minute_shrink(f);
+	head = f->bytes;
+	memset(head, 0, LS_MINUTE_HEADER_BYTES);
 	memcpy(head, minute_magic, sizeof(minute_magic));
 	ls_bytes_put(head + HEAD_VERSION, MINUTE_VERSION, 4);
 	memcpy(head + HEAD_KERNEL, f->kernel_boot_id, sizeof(f->kernel_boot_id));
 	ls_bytes_put(head + HEAD_CRC, ls_bytes_crc(head, HEAD_CRC), 4);
-	if (ftruncate(f->fd, 0) != 0)
-		return -errno;
-	f->end = 0; /* until the header is there nothing is appended */
-	f->torn = false;
-	rc = ls_spool_pwrite(f->fd, head, sizeof(head), 0);
-	if (rc == 0)
-		f->end = LS_MINUTE_HEADER_BYTES;
-	return rc;
+	f->len = LS_MINUTE_HEADER_BYTES;
+	f->written = 0;
+	f->begin_again = f->cleared = true;
 }
 
 /* 0: a header of this boot; 1: of another; -LS_ECORRUPT. */
@@ -261,34 +311,56 @@ minute_check_header(const uint8_t head[LS_MINUTE_HEADER_BYTES],
 	return memcmp(head + HEAD_KERNEL, kernel_boot_id, 16) == 0 ? 0 : 1;
 }
 
+/* Opens the file and reads all of it. */
 static int
-minute_load(struct ls_minute_file *f, const char *dir, enum ls_minute_found *ret_found,
-	bool *ret_damaged)
+minute_read(struct ls_minute_file *f, const char *dir)
 {
 	char path[LS_PATH_MAX_BYTES];
-	uint8_t head[LS_MINUTE_HEADER_BYTES];
 	struct stat st;
 	ssize_t n;
-	int rc;
 
 	if ((size_t)snprintf(path, sizeof(path), "%s/minute", dir) >= sizeof(path))
 		return -ENAMETOOLONG;
 	f->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (f->fd < 0 || fstat(f->fd, &st) != 0)
 		return -errno;
-	*ret_damaged = false;
-	*ret_found = LS_MINUTE_EMPTY;
-	n = ls_spool_pread(f->fd, head, sizeof(head), 0);
+	f->size = LS_MINUTE_MAX_BYTES;
+	if (st.st_size > (off_t)f->size)
+		f->size = st.st_size < LS_MINUTE_OLD_MAX_BYTES
+			? (size_t)st.st_size
+			: LS_MINUTE_OLD_MAX_BYTES;
+	f->bytes = malloc(f->size);
+	if (f->bytes == NULL)
+		return -ENOMEM;
+	n = ls_spool_pread(f->fd, f->bytes, f->size, 0);
 	if (n < 0)
 		return (int)n;
-	rc = n == sizeof(head) ? minute_check_header(head, f->kernel_boot_id)
-			       : -LS_ECORRUPT;
+	f->len = f->written = (size_t)n;
+	return 0;
+}
+
+static int
+minute_load(struct ls_minute_file *f, const char *dir, enum ls_minute_found *ret_found,
+	bool *ret_damaged)
+{
+	size_t len;
+	int rc = minute_read(f, dir);
+
+	if (rc != 0)
+		return rc;
+	len = f->len;
+	*ret_damaged = false;
+	*ret_found = LS_MINUTE_EMPTY;
+	rc = len < LS_MINUTE_HEADER_BYTES
+		? -LS_ECORRUPT
+		: minute_check_header(f->bytes, f->kernel_boot_id);
 	if (rc < 0) {
-		*ret_damaged = n == sizeof(head); /* a shorter one never held a row */
-		return 0; /* begun anew by the first row */
+		/* a shorter one never held a row */
+		*ret_damaged = len >= LS_MINUTE_HEADER_BYTES;
+		ls_minute_file_clear(f);
+		return 0;
 	}
-	f->end = (uint64_t)st.st_size;
-	if (f->end > LS_MINUTE_HEADER_BYTES)
+	if (len > LS_MINUTE_HEADER_BYTES)
 		*ret_found = rc == 0 ? LS_MINUTE_ROWS : LS_MINUTE_OTHER_BOOT;
 	return 0;
 }
@@ -304,6 +376,9 @@ ls_minute_file_open(const char *dir, const uint8_t kernel_boot_id[16],
 	if (f == NULL)
 		return -ENOMEM;
 	f->fd = -1;
+	f->job = (struct ls_disk_job){
+		.work = minute_work, .done = minute_done, .arg = f
+	};
 	memcpy(f->kernel_boot_id, kernel_boot_id, sizeof(f->kernel_boot_id));
 	rc = minute_load(f, dir, ret_found, ret_damaged);
 	if (rc != 0) {
@@ -320,6 +395,7 @@ ls_minute_file_close(struct ls_minute_file *f)
 	if (f == NULL)
 		return;
 	if (f->fd >= 0)
-		(void)close(f->fd); /* written through, never synced */
+		(void)close(f->fd); /* written, never synced */
+	free(f->bytes);
 	free(f);
 }

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * minute_file - the rows of groups that are not sealed yet, on disk as they come.
+ * minute_file - the rows of groups that are not sealed yet, in memory and on disk.
  *
  * A log of checksummed records: which groups there are, their rows, and what of them
- * was sealed. It is written with pwrite and never synced or mapped: what is in the page
- * cache outlives the process, and a full disk is an error, not a signal. A last record
- * cut short is cut off.
+ * was sealed. Memory holds the whole log; ls_minute_file_write lets the disk thread bring
+ * the file up to date. What is in the page cache outlives the process: nothing is synced
+ * or mapped. A last record cut short is cut off. A kill -9 loses the rows that the disk
+ * thread had not written yet: usually those of one reading.
  *
  * Owner:   the agent loop thread. Not thread-safe. Nothing is allocated after opening.
  * Units:   ns, CLOCK_MONOTONIC of one kernel boot.
- * Errors:  -errno of the disk; -ENOSPC full; -LS_ECORRUPT, -LS_EPARSE from reading.
+ * Errors:  -errno of the disk at opening; -ENOSPC full; -LS_ECORRUPT, -LS_EPARSE from
+ *          reading. Later the disk's errors are logged, and the write is tried again.
  * Limits:  LS_MINUTE_MAX_BYTES, LS_SERIES_PER_GROUP_MAX values a row.
  * Source:  agent/README.md, "The minute file".
  */
@@ -19,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "agent/spool/disk.h"
 #include "proto/base/err.h"
 #include "proto/limits.h"
 
@@ -71,7 +74,13 @@ int ls_minute_file_open(const char *dir, const uint8_t kernel_boot_id[16],
 /* Closes it; the rows stay. Accepts NULL. */
 void ls_minute_file_close(struct ls_minute_file *f);
 
-/* Append records; on failure the file ends where it did. */
+/* The disk thread writes from now on; NULL (as after opening): this thread. */
+void ls_minute_file_use_disk(struct ls_minute_file *f, struct ls_disk *disk);
+
+/* Writes what the file lacks, unless a write is under way: that one goes on with it. */
+void ls_minute_file_write(struct ls_minute_file *f);
+
+/* Append records in memory; -ENOSPC: there is no room for one more. */
 int ls_minute_file_group(struct ls_minute_file *f, uint32_t id, uint64_t hash,
 	size_t columns, const char *name) LS_MUSTCHECK;
 int ls_minute_file_row(struct ls_minute_file *f, uint32_t id, uint64_t t_mono_ns,
@@ -80,17 +89,17 @@ int ls_minute_file_sealed(struct ls_minute_file *f, uint32_t id) LS_MUSTCHECK;
 
 /*
  * Calls each for the records from offset on. *ret_end is where the last whole one
- * ended. 0 also where a last record is cut short; -LS_ECORRUPT damage, -errno, or what
- * each returned.
+ * ended. 0 also where a last record is cut short; -LS_ECORRUPT damage, or what each
+ * returned.
  */
-int ls_minute_file_walk(struct ls_minute_file *f, uint64_t offset, ls_minute_each *each,
-	void *arg, uint64_t *ret_end) LS_MUSTCHECK;
+int ls_minute_file_walk(const struct ls_minute_file *f, uint64_t offset,
+	ls_minute_each *each, void *arg, uint64_t *ret_end) LS_MUSTCHECK;
 
 /* Where the next record will be. */
 uint64_t ls_minute_file_end(const struct ls_minute_file *f);
 
-/* Begins anew, for this boot. */
-int ls_minute_file_clear(struct ls_minute_file *f) LS_MUSTCHECK;
+/* Forgets all records; the next write empties the file, too. */
+void ls_minute_file_clear(struct ls_minute_file *f);
 
 /* The next record of bytes; *ret_len is its length. -LS_EPARSE cut short, -LS_ECORRUPT.
  * For fuzzing. */

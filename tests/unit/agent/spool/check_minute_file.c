@@ -62,6 +62,7 @@ LS_TEST(minute_file, minute_format_is_pinned)
 	ck_assert_int_eq(ls_minute_file_group(f, 5, 0x0102030405060708, 3, "g"), 0);
 	ck_assert_int_eq(ls_minute_file_row(f, 5, 60 * S, value, present, 3), 0);
 	ck_assert_int_eq(ls_minute_file_sealed(f, 5), 0);
+	ls_minute_file_write(f);
 	ls_minute_file_close(f);
 	(void)snprintf(path, sizeof(path), "%s/minute", dir);
 	bytes = ls_test_read(path, &len);
@@ -87,6 +88,7 @@ LS_TEST(minute_file, what_was_written_is_read_by_the_next_process)
 		ck_assert_int_eq(ls_minute_file_row(f, 1, i, value, present,
 					 LS_SERIES_PER_GROUP_MAX),
 			0);
+	ls_minute_file_write(f);
 	ls_minute_file_close(f);
 	f = open_file(LS_MINUTE_ROWS, false);
 	ck_assert_int_eq(
@@ -96,7 +98,8 @@ LS_TEST(minute_file, what_was_written_is_read_by_the_next_process)
 	ck_assert_uint_eq(seen[LS_MINUTE_ROW], 100);
 	ck_assert_uint_eq(last_row.number, 99);
 	ck_assert_uint_eq(last_row.value_count, LS_SERIES_PER_GROUP_MAX);
-	ck_assert_int_eq(ls_minute_file_clear(f), 0);
+	ls_minute_file_clear(f);
+	ls_minute_file_write(f);
 	ls_minute_file_close(f);
 	ls_minute_file_close(open_file(LS_MINUTE_EMPTY, false));
 	ls_minute_file_close(NULL);
@@ -131,7 +134,7 @@ LS_TEST(minute_file, a_full_file_refuses_rows)
 		rc = ls_minute_file_row(f, 1, n, value, present,
 			LS_SERIES_PER_GROUP_MAX);
 	ck_assert_int_eq(rc, -ENOSPC);
-	ck_assert_uint_gt(n, 1900);
+	ck_assert_uint_gt(n, 240);
 	ck_assert_uint_le(ls_minute_file_end(f), LS_MINUTE_MAX_BYTES);
 	ls_minute_file_close(f);
 }
@@ -145,6 +148,7 @@ LS_TEST(minute_file, other_files_are_told_apart)
 	FILE *text;
 
 	ck_assert_int_eq(ls_minute_file_sealed(f, 1), 0);
+	ls_minute_file_write(f);
 	ls_minute_file_close(f);
 	kernel[0] ^= 1;
 	ls_minute_file_close(open_file(LS_MINUTE_OTHER_BOOT, false));
@@ -155,6 +159,7 @@ LS_TEST(minute_file, other_files_are_told_apart)
 	ck_assert_int_eq(fclose(text), 0);
 	f = open_file(LS_MINUTE_EMPTY, true);
 	ck_assert_int_eq(ls_minute_file_sealed(f, 1), 0); /* begins anew */
+	ls_minute_file_write(f);
 	ls_minute_file_close(f);
 	ls_minute_file_close(open_file(LS_MINUTE_ROWS, false));
 	ck_assert_int_eq(unlink(path), 0);
