@@ -63,13 +63,29 @@ agent_sample(void *arg)
 	ls_loop_timer_start(a->sample_timer, ls_sampler_wait_ns(&a->sampler, now), 0);
 }
 
+/* The rings once more, so that a step is reported at the first beat after it. */
+static void
+agent_gather(void *arg)
+{
+	struct agent *a = arg;
+
+	ls_sources_read(a->sources, 0, ls_loop_now(a->loop));
+}
+
+static void
+agent_spool_is_idle(void *arg)
+{
+	struct agent *a = arg;
+
+	ls_chunk_writer_write(a->chunks);
+	ls_uplink_spool_is_idle(a->uplink);
+}
+
 static void
 agent_fill(void *arg, struct ls_wire_report *r)
 {
 	struct agent *a = arg;
 
-	/* The rings once more, so that a step is told at the first beat after it. */
-	ls_sources_read(a->sources, 0, ls_loop_now(a->loop));
 	ls_sources_fill(a->sources, r);
 	r->lost_samples = ls_spool_get_stats(a->spool)->lost_samples +
 		ls_chunk_writer_get_stats(a->chunks)->lost_samples;
@@ -381,6 +397,11 @@ agent_close(struct agent *a)
 			a->config.state_dir);
 		return; /* the disk thread still uses what would be freed */
 	}
+	/* The end is written on this thread: there is no other any more. */
+	if (a->spool != NULL)
+		ls_spool_use_disk(a->spool, NULL, NULL, NULL);
+	if (a->chunks != NULL)
+		ls_chunk_writer_use_disk(a->chunks, NULL);
 	ls_agent_http_free(a->http);
 	ls_uplink_free(a->uplink);
 	ls_chunk_writer_free(a->chunks);
@@ -448,6 +469,7 @@ agent_open_uplink(struct agent *a, const uint8_t boot[LS_BOOT_ID_BYTES])
 		.beat_ns = a->config.beat_ns,
 		.spool = a->spool,
 		.arg = a,
+		.gather = agent_gather,
 		.fill = agent_fill,
 		.backfill_bytes_per_s = a->config.backfill_bytes,
 		.need_dictionary = agent_need_dictionary,
@@ -507,7 +529,11 @@ agent_open(struct agent *a)
 		rc = agent_open_uplink(a, boot);
 	if (rc == 0)
 		rc = agent_open_http(a);
-	return rc;
+	if (rc != 0)
+		return rc;
+	ls_spool_use_disk(a->spool, a->disk, agent_spool_is_idle, a);
+	ls_chunk_writer_use_disk(a->chunks, a->disk);
+	return 0;
 }
 
 int

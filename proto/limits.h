@@ -137,6 +137,8 @@
 #define LS_STEPS_PER_ITEM 256u
 /* an all-acknowledged spool is emptied from here */
 #define LS_SPOOL_COMPACT_BYTES (1024ull * 1024)
+/* a report waits so long for items that are being written */
+#define LS_SPOOL_WAIT_NS 50000000ull
 /* encoded items that wait for the disk: more than a minute of the largest host */
 #define LS_SPOOL_UNWRITTEN_MAX_BYTES (512u * 1024)
 #define LS_SPOOL_RINGS_MAX (2 * LS_RINGS_MAX) /* cursors kept */

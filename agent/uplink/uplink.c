@@ -44,6 +44,7 @@ struct ls_uplink {
 	struct ls_wire_stamps last;
 	/* the collector knows our kernel, by this connection */
 	bool introduced;
+	bool gathered; /* for the report that waits for the spool */
 	struct ls_known known; /* workers the collector knows */
 	size_t worker_count; /* workers in the report under way */
 	struct ls_wire_worker workers[LS_WORKERS_PER_REPORT_MAX];
@@ -96,6 +97,7 @@ uplink_set_state(struct ls_uplink *u, enum ls_uplink_state to, uint64_t until_ns
 		ls_log(LS_LOG_DEBUG, "uplink", "%s -> %s", uplink_state_names[u->state],
 			uplink_state_names[to]);
 	u->state = to;
+	u->gathered = u->gathered && to == LS_UPLINK_STATE_READY;
 	if (to == LS_UPLINK_STATE_DOWN)
 		ls_loop_timer_stop(u->timer);
 	else
@@ -451,6 +453,31 @@ uplink_event(void *arg, enum ls_exchange_event event, const uint8_t *bytes, size
 	}
 }
 
+/* What is new must be in the spool's file before it is sent: a kill -9 would give its
+ * number to something else. A disk that lags delays only new items, not the beat. */
+static void
+uplink_begin(struct ls_uplink *u)
+{
+	if (!u->gathered && u->options.gather != NULL) {
+		u->options.gather(u->options.arg);
+		u->gathered = true;
+		if (!ls_spool_is_idle(u->options.spool)) {
+			uplink_set_state(u, LS_UPLINK_STATE_READY,
+				ls_loop_now(u->loop) + LS_SPOOL_WAIT_NS);
+			return;
+		}
+	}
+	u->gathered = false;
+	uplink_report(u);
+}
+
+void
+ls_uplink_spool_is_idle(struct ls_uplink *u)
+{
+	if (u->gathered)
+		uplink_set_state(u, LS_UPLINK_STATE_READY, 0);
+}
+
 static void
 uplink_due(void *arg)
 {
@@ -458,7 +485,7 @@ uplink_due(void *arg)
 
 	switch (u->state) {
 	case LS_UPLINK_STATE_READY:
-		uplink_report(u);
+		uplink_begin(u);
 		break;
 	case LS_UPLINK_STATE_HOLD:
 		uplink_set_state(u, LS_UPLINK_STATE_READY, 0);

@@ -63,6 +63,12 @@ struct ls_uplink_options {
 	uint64_t beat_ns;
 	struct ls_spool *spool; /* borrowed */
 	void *arg;
+	/*
+	 * Reads what is new into the spool, before a report is made; may be NULL. The
+	 * report follows when the spool is idle (ls_uplink_spool_is_idle), or after
+	 * LS_SPOOL_WAIT_NS without the new items.
+	 */
+	void (*gather)(void *arg);
 	/* Fills in all workers known here, hot values, live slots, dropped_records; what it points to
 	   must hold until the next call. */
 	void (*fill)(void *arg, struct ls_wire_report *r);
@@ -100,6 +106,9 @@ bool ls_uplink_is_zoomed(const struct ls_uplink *u);
 bool ls_uplink_is_settled(const struct ls_uplink *u);
 
 /* The state now. */
+/* The disk thread is done with the spool: a report that waits for it is made now. */
+void ls_uplink_spool_is_idle(struct ls_uplink *u);
+
 enum ls_uplink_state ls_uplink_get_state(const struct ls_uplink *u);
 /* Beats are longer by this factor, up to LS_BUDGET_BEAT_MAX_NS, to use less; 1: not. */
 void ls_uplink_set_slowed(struct ls_uplink *u, unsigned factor);
