@@ -136,9 +136,9 @@ ls_spool_note_ack(struct ls_spool *s, const struct ls_spool_record *ack)
 	s->full = false;
 	ls_spool_windows_trim(s);
 	if (s->acked + 1 == s->next && s->chunk_acked + 1 == s->chunk_next &&
-		s->end > LS_SPOOL_COMPACT_BYTES && !s->rewrite_wanted) {
+		s->end > LS_SPOOL_COMPACT_BYTES && !s->rewriting) {
 		s->rewrite.drop_chunk_bytes = s->rewrite.drop_step_bytes = 0;
-		s->rewrite_wanted = !s->rewriting;
+		s->rewrite_wanted = true;
 	}
 	ls_spool_kick(s);
 	return rc;

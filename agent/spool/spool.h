@@ -9,15 +9,13 @@
  * short is cut off (it was never sent); a log damaged otherwise is set aside as
  * spool.damaged, and numbering starts again with a new boot.
  *
- * Numbers: in stream one an item has its number when it is pushed. In stream two it has
- *          it when it may
- * be sent: the first items that are not acknowledged, as many as one report takes (the
- * window), keep their numbers for good; those behind are only in order, so that losses
- * can be merged.
+ * Numbers: an item of stream one has its number when it is pushed. An item of stream two
+ * has its number when it may be sent: the first items that are not acknowledged, as many
+ * as one report takes, keep their numbers for good. Items behind them are only in order,
+ * so that losses can be merged.
  *
- * Full: first the oldest chunks become losses: in the window each of the same number,
- *       behind it
- * one for each group. Then the oldest items of steps become gaps of the same numbers
+ * Full: first the oldest chunks become losses: those that may have been sent each with
+ * the same number, the others one for each group. Then the oldest items of steps become gaps of the same numbers
  * and records (reason spool_full), until half of the room is free; when even that frees
  * nothing, pushes are refused and the rings keep what they can. A chunk never drops
  * steps.
