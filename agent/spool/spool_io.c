@@ -164,13 +164,13 @@ io_work(void *arg)
 	struct ls_spool *s = arg;
 	uint64_t end = s->rewrite.end;
 
-	s->rc = 0;
+	s->work_rc = 0;
 	s->flight_written = s->rewritten = false;
 	if (s->flight_len > 0)
-		s->rc = io_write(s, end - s->flight_len);
-	if (s->rc == 0 && s->rewriting) {
-		s->rc = ls_spool_rewrite_run(s);
-		s->rewritten = s->rc == 0;
+		s->work_rc = io_write(s, end - s->flight_len);
+	if (s->work_rc == 0 && s->rewriting) {
+		s->work_rc = ls_spool_rewrite_run(s);
+		s->rewritten = s->work_rc == 0;
 	}
 	if (s->rewritten) {
 		end = s->rewrite.new_end;
@@ -228,10 +228,14 @@ io_done(void *arg)
 	struct ls_spool *s = arg;
 
 	s->steps.loading = s->chunks.loading = s->rewriting = false;
-	if (s->rc != 0)
+	s->rc = s->work_rc;
+	if (s->rc != 0 && s->flight_len > 0 && !s->flight_written)
 		ls_log(LS_LOG_WARN, "spool",
-			"%s: %zu bytes wait in memory and are written again",
+			"not written (%s): %zu bytes wait in memory, and are written again",
 			ls_err_text(s->rc), s->unwritten_len);
+	else if (s->rc != 0)
+		ls_log(LS_LOG_WARN, "spool", "not rewritten (%s): it stays as it is",
+			ls_err_text(s->rc));
 	if (s->flight_written)
 		io_take_flight(s);
 	if (s->rewritten)

@@ -114,6 +114,7 @@ struct ls_spool {
 	/* bytes beyond the end must be cut before anything is appended */
 	bool torn;
 	size_t flight_len; /* of unwritten: what this job appends */
+	int work_rc;
 	bool flight_written, rewriting, rewritten;
 	struct ls_spool_rewrite rewrite;
 	uint8_t buf[LS_SPOOL_BUF_BYTES];
