@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "agent/identity/torus.h"
+#include "proto/base/hash.h"
 #include "proto/base/text.h"
 
 enum identity_kind {
@@ -331,26 +332,20 @@ ls_identity_fields(const struct ls_identity *id, struct ls_wire_identity *ret,
 	return n;
 }
 
-/* FNV-1a 64 over key, value and source of all fields: changes when one of them does. */
+/* Over key, value and source of all fields: changes when one of them does. */
 static uint64_t
 identity_hash(const struct ls_identity *id)
 {
 	const char *keys[LS_IDENTITY_FIELDS_MAX];
 	size_t n = ls_identity_keys(id, keys), i, part;
-	uint64_t h = 14695981039346656037ull;
+	uint64_t h = LS_HASH_START;
 
 	for (i = 0; i < n; i++) {
 		const struct ls_identity_offer *o = ls_identity_winner(id, keys[i]);
 		const char *parts[] = { o->key, o->value, identity_sources[o->source] };
 
-		for (part = 0; part < sizeof(parts) / sizeof(parts[0]); part++) {
-			const char *c = parts[part];
-
-			do {
-				h ^= (unsigned char)*c;
-				h *= 1099511628211ull;
-			} while (*c++ != '\0');
-		}
+		for (part = 0; part < sizeof(parts) / sizeof(parts[0]); part++)
+			h = ls_hash(h, parts[part], strlen(parts[part]) + 1);
 	}
 	return h;
 }

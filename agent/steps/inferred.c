@@ -3,11 +3,10 @@
 #include "agent/steps/inferred.h"
 
 #include <string.h>
+#include "proto/base/bytes.h"
+#include "proto/base/hash.h"
 
 #define INFERRED_ATTEMPT_AT 12
-/* FNV-1a 64: draft-eastlake-fnv, section 5 */
-#define INFERRED_FNV_BASIS 0xcbf29ce484222325ull
-#define INFERRED_FNV_PRIME 0x100000001b3ull
 
 static const uint8_t inferred_magic[3] = { 'L', 'S', 'i' };
 
@@ -19,32 +18,17 @@ ls_inferred_is(const uint8_t id[LS_RING_ID_BYTES])
 		id[sizeof(inferred_magic)] < LS_STEP_SOURCE_COUNT;
 }
 
-static uint64_t
-inferred_hash(uint64_t hash, const void *data, size_t len)
-{
-	const uint8_t *b = data;
-	size_t i;
-
-	for (i = 0; i < len; i++)
-		hash = (hash ^ b[i]) * INFERRED_FNV_PRIME;
-	return hash;
-}
-
 void
 ls_inferred_id(const struct ls_spool *spool, enum ls_step_source source,
 	const char *name, uint32_t attempt, uint8_t ret_id[LS_RING_ID_BYTES])
 {
-	uint64_t hash =
-		inferred_hash(INFERRED_FNV_BASIS, ls_spool_boot(spool), LS_BOOT_BYTES);
-	size_t i;
+	uint64_t hash = ls_hash(LS_HASH_START, ls_spool_boot(spool), LS_BOOT_BYTES);
 
-	hash = inferred_hash(hash, name, strlen(name));
+	hash = ls_hash(hash, name, strlen(name));
 	memcpy(ret_id, inferred_magic, sizeof(inferred_magic));
 	ret_id[sizeof(inferred_magic)] = (uint8_t)source;
-	for (i = 0; i < 8; i++)
-		ret_id[sizeof(inferred_magic) + 1 + i] = (uint8_t)(hash >> 8 * i);
-	for (i = 0; i < 4; i++)
-		ret_id[INFERRED_ATTEMPT_AT + i] = (uint8_t)(attempt >> 8 * i);
+	ls_bytes_put(ret_id + sizeof(inferred_magic) + 1, hash, 8);
+	ls_bytes_put(ret_id + INFERRED_ATTEMPT_AT, attempt, 4);
 }
 
 bool
@@ -56,12 +40,7 @@ ls_inferred_same(const uint8_t a[LS_RING_ID_BYTES], const uint8_t b[LS_RING_ID_B
 uint32_t
 ls_inferred_attempt(const uint8_t id[LS_RING_ID_BYTES])
 {
-	uint32_t attempt = 0;
-	unsigned i;
-
-	for (i = 0; i < 4; i++)
-		attempt |= (uint32_t)id[INFERRED_ATTEMPT_AT + i] << 8 * i;
-	return attempt;
+	return (uint32_t)ls_bytes_get(id + INFERRED_ATTEMPT_AT, 4);
 }
 
 const struct ls_spool_ring *

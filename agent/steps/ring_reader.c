@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "proto/base/bytes.h"
 #include "proto/base/log.h"
 
 static const char *const ring_reader_state_names[] = {
@@ -67,14 +68,10 @@ static uint64_t
 ring_reader_head(const struct ls_ring_reader *r)
 {
 	uint8_t b[8];
-	uint64_t v = 0;
-	unsigned i;
 
-	if (!ls_ring_pread(r->fd, b, sizeof(b), LS_RING_HEAD_OFFSET))
-		return UINT64_MAX;
-	for (i = 0; i < 8; i++)
-		v |= (uint64_t)b[i] << 8 * i;
-	return v;
+	return ls_ring_pread(r->fd, b, sizeof(b), LS_RING_HEAD_OFFSET)
+		? ls_bytes_get(b, sizeof(b))
+		: UINT64_MAX;
 }
 
 /* --- into the spool ------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include "agent/collect/dirlist.h"
 #include "agent/steps/inferred.h"
 #include "agent/steps/leftovers.h"
+#include "agent/steps/rejected.h"
 #include "proto/base/log.h"
 
 struct step_file {
@@ -31,6 +32,9 @@ struct ls_source_step {
 	uint32_t last_number;
 	struct ls_step_stats stats;
 	struct ls_leftovers leftovers;
+	struct ls_rejected rejected;
+	uint64_t
+		closed; /* rings closed so far: one more may be opened, or opened again */
 	/* number of files left alone, as it was logged last */
 	uint64_t told;
 	struct ls_ring_buffers buf;
@@ -41,6 +45,7 @@ step_close(struct ls_source_step *s, size_t i)
 {
 	ls_ring_reader_free(s->file[i].reader);
 	s->file[i] = s->file[--s->count];
+	s->closed++;
 }
 
 /* True if all of the ring, its End included, is acknowledged. */
@@ -157,8 +162,9 @@ step_add(struct ls_source_step *s, int fd, const char *name,
 	return 0;
 }
 
-static void
-step_look_at(struct ls_source_step *s, int dir_fd, const struct dirent64 *e)
+/* Opens the file of an entry and checks it; 0 if it is read from now on, else why. */
+static unsigned
+step_open(struct ls_source_step *s, int dir_fd, const struct dirent64 *e)
 {
 	struct ls_ring_header h;
 	const char *text;
@@ -166,28 +172,44 @@ step_look_at(struct ls_source_step *s, int dir_fd, const struct dirent64 *e)
 	unsigned why;
 	int fd;
 
+	if (fstatat(dir_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return 1 + LS_STEP_NOT_REGULAR;
+	fd = openat(dir_fd, e->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0) {
+		ls_rejected_add(&s->rejected, e, &st.st_ctim, 1 + LS_STEP_NOT_REGULAR,
+			s->closed);
+		return 1 + LS_STEP_NOT_REGULAR;
+	}
+	why = step_check_file(s, fd, &h, &st, &text);
+	if (why == 0 && step_add(s, fd, e->d_name, &h, &st) == 0)
+		return 0;
+	if (why == 1 + LS_STEP_NOT_A_RING) {
+		(void)snprintf(s->stats.example, sizeof(s->stats.example), "%.63s",
+			e->d_name);
+		s->stats.example_why = text;
+	}
+	if (why != 0)
+		ls_rejected_add(&s->rejected, e, &st.st_ctim, why, s->closed);
+	(void)close(fd); /* only read from */
+	return why;
+}
+
+static void
+step_look_at(struct ls_source_step *s, int dir_fd, const struct dirent64 *e)
+{
+	const struct ls_rejected_file *known;
+	unsigned why;
+
 	if (step_is_known(s, e->d_name, e->d_ino))
 		return;
 	if (e->d_type != DT_REG && e->d_type != DT_UNKNOWN) {
 		s->stats.ignored[LS_STEP_NOT_REGULAR]++;
 		return;
 	}
-	fd = openat(dir_fd, e->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0) {
-		s->stats.ignored[LS_STEP_NOT_REGULAR]++;
-		return;
-	}
-	why = step_check_file(s, fd, &h, &st, &text);
-	if (why == 0 && step_add(s, fd, e->d_name, &h, &st) == 0)
-		return;
+	known = ls_rejected_find(&s->rejected, dir_fd, e, s->closed);
+	why = known != NULL ? known->why : step_open(s, dir_fd, e);
 	if (why != 0)
 		s->stats.ignored[why - 1]++;
-	if (why == 1 + LS_STEP_NOT_A_RING) {
-		(void)snprintf(s->stats.example, sizeof(s->stats.example), "%.63s",
-			e->d_name);
-		s->stats.example_why = text;
-	}
-	(void)close(fd); /* only read from */
 }
 
 /* Tells once when the number of files that are left alone changes. */
@@ -222,7 +244,6 @@ step_scan(struct ls_source_step *s, struct ls_dirlist *dir, uint64_t now_mono_ns
 	unsigned looked = 0;
 
 	memset(s->stats.ignored, 0, sizeof(s->stats.ignored));
-	s->stats.example_why = NULL;
 	while ((e = ls_dirlist_next(dir)) != NULL) {
 		if (ls_leftovers_is_name(e->d_name))
 			ls_leftovers_see(&s->leftovers, e, now_mono_ns);
@@ -233,6 +254,10 @@ step_scan(struct ls_source_step *s, struct ls_dirlist *dir, uint64_t now_mono_ns
 		else
 			step_look_at(s, dir->fd, e);
 	}
+	if (s->stats.ignored[LS_STEP_NOT_A_RING] == 0)
+		s->stats.example_why = NULL;
+	if (!dir->failed)
+		ls_rejected_end_scan(&s->rejected);
 	step_tell_ignored(s);
 	if (!dir->failed && s->spool != NULL) {
 		ls_leftovers_settle(&s->leftovers, dir->fd, now_mono_ns);

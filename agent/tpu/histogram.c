@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <string.h>
+#include "proto/base/hash.h"
 
 #define HISTOGRAM_TOTAL_MAX (INT64_MAX / 2) /* leaves room for sums */
 
@@ -78,17 +79,11 @@ ls_histogram_linear(struct ls_histogram *h, int64_t finite_buckets, double width
 	return histogram_check_bounds(h);
 }
 
-/* FNV-1a 64 over the bits of all bounds. */
+/* Over the bits of all bounds. */
 static uint64_t
 histogram_hash(const struct ls_histogram *h)
 {
-	const unsigned char *bytes = (const unsigned char *)h->bound;
-	uint64_t hash = 14695981039346656037ull;
-	size_t i;
-
-	for (i = 0; i < (h->buckets - 1) * sizeof(h->bound[0]); i++)
-		hash = (hash ^ bytes[i]) * 1099511628211ull;
-	return hash;
+	return ls_hash(LS_HASH_START, h->bound, (h->buckets - 1) * sizeof(h->bound[0]));
 }
 
 static bool

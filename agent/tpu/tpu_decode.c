@@ -6,24 +6,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "proto/base/hash.h"
 #include "proto/base/text.h"
 #include "proto/tpu_runtime.pb-c.h"
 #include "proto/wire/wire_decode.h"
-
-#define DECODE_HASH_START 14695981039346656037ull
-#define DECODE_HASH_PRIME 1099511628211ull
-
-/* FNV-1a 64. */
-static uint64_t
-decode_hash(uint64_t hash, const void *bytes, size_t len)
-{
-	const uint8_t *b = bytes;
-	size_t i;
-
-	for (i = 0; i < len; i++)
-		hash = (hash ^ b[i]) * DECODE_HASH_PRIME;
-	return hash;
-}
 
 /* --- labels --------------------------------------------------------------- */
 
@@ -402,7 +388,7 @@ decode_sequencer(struct ls_tpu_core *c, const Tpu__Sequencer *q)
 	const int64_t moves[] = { q->sequencer_type, q->sequencer_index, q->pc, q->tag,
 		q->tracemark, q->program_id, q->run_id };
 
-	c->motion = decode_hash(c->motion, moves, sizeof(moves));
+	c->motion = ls_hash(c->motion, moves, sizeof(moves));
 	if (c->has_sequencer && q->sequencer_type != 1)
 		return;
 	c->has_sequencer = true;
@@ -426,19 +412,19 @@ decode_core(struct ls_tpu_core *c, const Tpu__CoreState *s)
 	c->launch_id = s->launch_id;
 	/* below LS_GRPC_MESSAGE_MAX_BYTES */
 	c->queued = (uint32_t)s->n_queued_program_info;
-	c->motion = DECODE_HASH_START;
+	c->motion = LS_HASH_START;
 	for (i = 0; i < s->n_sequencer_info; i++)
 		decode_sequencer(c, s->sequencer_info[i]);
 	if (s->program_fingerprint.len > 0)
-		c->program = decode_hash(DECODE_HASH_START, s->program_fingerprint.data,
+		c->program = ls_hash(LS_HASH_START, s->program_fingerprint.data,
 			s->program_fingerprint.len);
 	for (i = 0; i < s->n_queued_program_info; i++) {
 		moves[0] = s->queued_program_info[i]->run_id;
 		moves[1] = s->queued_program_info[i]->launch_id;
-		c->motion = decode_hash(c->motion, moves, sizeof(moves));
+		c->motion = ls_hash(c->motion, moves, sizeof(moves));
 	}
-	c->motion = decode_hash(c->motion, &c->launch_id, sizeof(c->launch_id));
-	c->motion = decode_hash(c->motion, &c->program, sizeof(c->program));
+	c->motion = ls_hash(c->motion, &c->launch_id, sizeof(c->launch_id));
+	c->motion = ls_hash(c->motion, &c->program, sizeof(c->program));
 	if (s->error_message != NULL)
 		(void)ls_text_escape(c->error, sizeof(c->error), s->error_message,
 			strlen(s->error_message));

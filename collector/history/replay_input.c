@@ -2,6 +2,7 @@
 #include "config.h"
 #include "collector/history/replay_input.h"
 #include "collector/engine/join/steps.h"
+#include "proto/base/hash.h"
 #include "proto/base/mem.h"
 
 #include <errno.h>
@@ -263,16 +264,6 @@ input_add(struct ls_replay_input *in, const struct ls_line *l, uint64_t tie)
 	return rc;
 }
 
-static uint64_t
-input_hash_line(const char *text, size_t len)
-{
-	uint64_t h = 14695981039346656037ull; /* FNV-1a */
-
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ (uint8_t)text[i]) * 1099511628211ull;
-	return h;
-}
-
 static int
 input_line(struct ls_replay_input *in, const char *text, size_t len)
 {
@@ -301,7 +292,7 @@ input_line(struct ls_replay_input *in, const char *text, size_t len)
 	in->stats.others += line.kind != LS_LINE_STEP && line.kind != LS_LINE_COUNTERS;
 	return line.kind == LS_LINE_OTHER
 		? 0
-		: input_add(in, &line, input_hash_line(text, len));
+		: input_add(in, &line, ls_hash(LS_HASH_START, text, len));
 }
 
 /* --- text and files to lines ---------------------------------------------- */

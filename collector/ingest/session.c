@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include "proto/base/hash.h"
 #include "proto/base/log.h"
 #include "proto/base/table.h"
 
@@ -16,8 +17,6 @@ struct session_key {
 	uint8_t boot[LS_BOOT_BYTES];
 	char host[LS_HOST_NAME_MAX_BYTES];
 };
-
-#define SESSION_PRINT_PRIME 1099511628211ull /* of FNV-1a, 64 bits */
 
 struct session_sent {
 	uint64_t t2_ns, t3_ns;
@@ -602,10 +601,10 @@ ls_session_fingerprint(const uint8_t *data, size_t len)
 	 * the last line. */
 	for (i = 0; i + sizeof(word) <= len; i += sizeof(word)) {
 		memcpy(&word, data + i, sizeof(word));
-		h = (h ^ word) * SESSION_PRINT_PRIME;
+		h = (h ^ word) * LS_HASH_PRIME;
 		h ^= h >> 32;
 	}
 	for (; i < len; i++)
-		h = (h ^ data[i]) * SESSION_PRINT_PRIME;
+		h = (h ^ data[i]) * LS_HASH_PRIME;
 	return (uint32_t)(h ^ h >> 32);
 }

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "proto/base/hash.h"
 #include "proto/base/text.h"
 #include "proto/lockstep.pb-c.h"
 #include "proto/wire/wire_decode.h"
@@ -34,18 +35,11 @@ enum chunk_wire_type {
 uint64_t
 ls_wire_dictionary_hash(const char *group, const char *const *series, size_t count)
 {
-	uint64_t h = 0xcbf29ce484222325u;
-	const char *s = group;
-	size_t i = 0;
+	uint64_t h = ls_hash(LS_HASH_START, group, strlen(group) + 1);
 
-	for (;;) {
-		do
-			h = (h ^ (uint8_t)*s) * 0x100000001b3u;
-		while (*s++ != '\0');
-		if (i == count)
-			return h;
-		s = series[i++];
-	}
+	for (size_t i = 0; i < count; i++)
+		h = ls_hash(h, series[i], strlen(series[i]) + 1);
+	return h;
 }
 
 /* --- writing -------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "proto/base/hash.h"
 #include "storage/columns/hot_columns.h"
 
 #define HOT_HASH_START 1024u
@@ -75,14 +76,13 @@ hot_reserve(struct hot_array *a, size_t n, size_t element_bytes)
 
 /* --- keys and shapes ------------------------------------------------------ */
 
-/* FNV-1a over the name, the worker mixed in. */
+/* Over the name, the worker mixed in. */
 static uint64_t
 hot_hash(const char *host, int64_t worker_id)
 {
-	uint64_t h = 0xcbf29ce484222325u ^ (uint64_t)worker_id * 0x9e3779b97f4a7c15u;
+	uint64_t h = LS_HASH_START ^ (uint64_t)worker_id * 0x9e3779b97f4a7c15u;
 
-	for (; *host != '\0'; host++)
-		h = (h ^ (uint8_t)*host) * 0x100000001b3u;
+	h = ls_hash(h, host, strlen(host));
 	return h ^ h >> 32;
 }
 

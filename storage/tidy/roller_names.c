@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "proto/base/hash.h"
 
 void
 ls_roller_names_fini(struct ls_roller_names *n)
@@ -18,15 +19,11 @@ ls_roller_names_fini(struct ls_roller_names *n)
 	memset(n, 0, sizeof(*n));
 }
 
-/* FNV-1a. */
 static size_t
 names_hash(bool is_metric, const char *text, size_t len)
 {
-	uint64_t h = 14695981039346656037u ^ is_metric;
-	size_t i;
+	uint64_t h = ls_hash(LS_HASH_START ^ is_metric, text, len);
 
-	for (i = 0; i < len; i++)
-		h = (h ^ (uint8_t)text[i]) * 1099511628211u;
 	return (size_t)(h ^ h >> 32);
 }
 

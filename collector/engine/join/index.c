@@ -5,9 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define INDEX_FNV_BASIS 14695981039346656037ull
-#define INDEX_FNV_PRIME 1099511628211ull
+#include "proto/base/hash.h"
 
 struct ls_index_entry {
 	uint32_t hash, position; /* LS_INDEX_NONE: free */
@@ -107,19 +105,17 @@ ls_index_next(const struct ls_index *x, uint32_t hash, size_t *walk)
 uint32_t
 ls_index_hash_text(const char *text)
 {
-	uint64_t h = INDEX_FNV_BASIS;
+	uint64_t h = ls_hash(LS_HASH_START, text, strlen(text));
 
-	for (; *text != '\0'; text++)
-		h = (h ^ (uint8_t)*text) * INDEX_FNV_PRIME;
 	return (uint32_t)(h ^ h >> 32);
 }
 
 uint32_t
 ls_index_hash_number(uint64_t number)
 {
-	uint64_t h = INDEX_FNV_BASIS;
+	uint64_t h = LS_HASH_START;
 
 	for (int i = 0; i < 8; i++, number >>= 8)
-		h = (h ^ (number & 0xff)) * INDEX_FNV_PRIME;
+		h = (h ^ (number & 0xff)) * LS_HASH_PRIME;
 	return (uint32_t)(h ^ h >> 32);
 }

@@ -12,12 +12,23 @@
 #include "tests/support/tree.h"
 
 static char root[256], dir[300], state[300];
+static unsigned opens; /* calls of openat */
 static const uint8_t kernel[16]; /* the rings of these tests have a boot id of zeros */
 static struct ls_spool *spool;
 static struct ls_source_step *step;
 static struct step_ring ring;
 static struct ls_wire_item got[600];
 static size_t got_count;
+
+int __real_openat(int dir_fd, const char *name, int flags, ...);
+int __wrap_openat(int dir_fd, const char *name, int flags, ...);
+
+int
+__wrap_openat(int dir_fd, const char *name, int flags, ...)
+{
+	opens++;
+	return __real_openat(dir_fd, name, flags);
+}
 
 static void
 open_all(void)
@@ -341,6 +352,72 @@ LS_TEST(source_step, what_is_no_ring_is_left_alone_and_counted)
 	ck_assert_uint_eq(ignored(LS_STEP_NOT_A_RING), 2);
 	ck_assert_uint_eq(ignored(LS_STEP_OTHER_BOOT), 1);
 	ck_assert_uint_eq(ignored(LS_STEP_DUPLICATE), 1);
+}
+
+LS_TEST(source_step, unchanged_rejected_files_are_not_opened_again)
+{
+	enum { JUNK = 10 * LS_STEPS_RECHECK_MAX };
+	struct step_ring other;
+	char name[32];
+	unsigned i;
+
+	for (i = 0; i < JUNK; i++) {
+		(void)snprintf(name, sizeof(name), "junk%u.ring", i);
+		tree_write(dir, name, "junk");
+	}
+	step_ring_make(&other, dir, "boot.ring", 3, 16);
+	step_ring_poke(&other, 40, 1, 1);
+	step_ring_fini(&other);
+	opens = 0;
+	ls_source_step_read(step, 1);
+	ck_assert_uint_eq(opens, JUNK + 1);
+	for (i = 2; i < 100; i++)
+		ls_source_step_read(step, i);
+	ck_assert_uint_eq(opens, JUNK + 1);
+	ck_assert_uint_eq(ignored(LS_STEP_NOT_A_RING), JUNK);
+	ck_assert_uint_eq(ignored(LS_STEP_OTHER_BOOT), 1);
+	ck_assert_ptr_nonnull(ls_source_step_get_stats(step)->example_why);
+}
+
+LS_TEST(source_step, rejected_file_that_becomes_a_ring_is_read)
+{
+	char path[400], name[32];
+	unsigned i;
+
+	for (i = 0; i < 4 * LS_STEPS_RECHECK_MAX; i++) {
+		(void)snprintf(name, sizeof(name), "junk%u.ring", i);
+		tree_write(dir, name, "junk");
+	}
+	step_ring_make(&ring, dir, "a.ring", 1, 16);
+	(void)snprintf(path, sizeof(path), "%s/a.ring", dir);
+	step_ring_poke(&ring, 0, 0, 1); /* its magic */
+	ls_source_step_read(step, 1);
+	ck_assert_uint_eq(ls_source_step_count(step), 0);
+	step_ring_poke(&ring, 0, 'L', 1);
+	ck_assert_int_eq(chmod(path, 0640), 0); /* a new change time on any clock */
+	for (i = 0; i < 6; i++)
+		ls_source_step_read(step, 2 + i);
+	ck_assert_uint_eq(ls_source_step_count(step), 1);
+	ck_assert_uint_eq(ignored(LS_STEP_NOT_A_RING), 4 * LS_STEPS_RECHECK_MAX);
+}
+
+LS_TEST(source_step, duplicate_is_read_when_the_other_ring_is_gone)
+{
+	struct step_ring twin;
+
+	step_ring_make(&ring, dir, "a.ring", 1, 16);
+	put(0, 3);
+	ls_source_step_read(step, 1);
+	step_ring_make(&twin, dir, "b.ring", 1, 16);
+	ls_source_step_read(step, 2);
+	ck_assert_uint_eq(ignored(LS_STEP_DUPLICATE), 1);
+	take();
+	ls_source_step_read(step, 3);
+	ls_source_step_read(step, 4);
+	ck_assert_uint_eq(ls_source_step_count(step), 0);
+	ck_assert_uint_eq(ignored(LS_STEP_DUPLICATE), 0);
+	ck_assert_uint_eq(ignored(LS_STEP_FINISHED), 1);
+	step_ring_fini(&twin);
 }
 
 LS_TEST(source_step, too_many_rings_are_left_alone)
