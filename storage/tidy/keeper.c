@@ -14,7 +14,7 @@
 #include "proto/base/queue.h"
 #include "proto/limits.h"
 
-/* a tenth of the writer's share where both want the CPU: late, but not starved */
+/* Added to the nice value of the process: a tenth of the writer's share of a busy CPU. */
 #define KEEPER_NICE 10
 
 struct ls_keeper {
@@ -61,7 +61,8 @@ keeper_main(void *arg)
 	void *none;
 
 	/* On Linux the nice value is the thread's own, and 0 is the calling one. */
-	if (setpriority(PRIO_PROCESS, 0, KEEPER_NICE) != 0)
+	if (setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + KEEPER_NICE) !=
+		0)
 		ls_log(LS_LOG_DEBUG, "storage",
 			"the keeper runs at the usual priority");
 	while (!ls_queue_is_done(k->end)) {

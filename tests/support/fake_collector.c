@@ -8,7 +8,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "proto/base/clock.h"
 #include "tests/support/harness.h"
 
 #define LOOK_NS 5000000ull
@@ -99,8 +98,6 @@ fake_collector_forget(void)
 struct until {
 	struct ls_loop *loop;
 	bool (*cond)(void);
-	uint64_t end_ns;
-	bool was_so;
 };
 
 static void
@@ -108,22 +105,29 @@ until_look(void *arg)
 {
 	struct until *u = arg;
 
-	u->was_so = u->cond != NULL && u->cond();
-	if (u->was_so || ls_clock_mono_ns() >= u->end_ns)
+	if (u->cond == NULL || u->cond())
 		ls_loop_stop(u->loop);
 }
 
-bool
-fake_collector_until(struct ls_loop *loop, bool (*cond)(void), uint64_t for_ns)
+static void
+until_run(struct until u, uint64_t first_ns)
 {
-	struct until u = {
-		.loop = loop, .cond = cond, .end_ns = ls_clock_mono_ns() + for_ns
-	};
-	struct ls_loop_timer *watch = ls_loop_timer_new(loop, until_look, &u);
+	struct ls_loop_timer *watch = ls_loop_timer_new(u.loop, until_look, &u);
 
 	ck_assert_ptr_nonnull(watch);
-	ls_loop_timer_start(watch, 0, LOOK_NS);
-	ck_assert_int_eq(ls_loop_run(loop), 0);
+	ls_loop_timer_start(watch, first_ns, LOOK_NS);
+	ck_assert_int_eq(ls_loop_run(u.loop), 0);
 	ls_loop_timer_free(watch);
-	return u.was_so;
+}
+
+void
+fake_collector_until(struct ls_loop *loop, bool (*cond)(void))
+{
+	until_run((struct until){ loop, cond }, 0);
+}
+
+void
+fake_collector_turn(struct ls_loop *loop, uint64_t for_ns)
+{
+	until_run((struct until){ loop, NULL }, for_ns);
 }

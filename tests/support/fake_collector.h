@@ -33,8 +33,10 @@ void fake_collector_stop(void);
 unsigned fake_collector_reports(void);
 void fake_collector_forget(void);
 
-/* Runs the loop until cond() or for so long; true if it was so. cond NULL: for so long.
- */
-bool fake_collector_until(struct ls_loop *loop, bool (*cond)(void), uint64_t for_ns);
+/* Runs the loop until cond(), however long that takes. */
+void fake_collector_until(struct ls_loop *loop, bool (*cond)(void));
+
+/* Runs the loop for so long. */
+void fake_collector_turn(struct ls_loop *loop, uint64_t for_ns);
 
 #endif

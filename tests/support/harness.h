@@ -3,7 +3,7 @@
  * harness - what every check_*.c shares: tests that register themselves, files of the
  * tests.
  *
- *	LS_CASE(spool, setup, teardown, .timeout_s = 30);
+ *	LS_CASE(spool, setup, teardown);
  *
  *	LS_TEST(spool, full_spool_drops_the_oldest)
  *	{
@@ -13,9 +13,10 @@
  * The suite is named like the program without "check_"; main() is in main.c.
  *
  * Owner:   test programs.
- * Units:   time-outs in seconds.
+ * Units:   none.
  * Errors:  ls_test_run returns the exit status.
- * Limits:  none.
+ * Limits:  LS_TEST_TIMEOUT_S a test, or $CK_DEFAULT_TIMEOUT: for a test that hangs. Waits
+ *          of a test have no time-out of their own, which a busy machine would exceed.
  */
 #ifndef LS_TESTS_HARNESS_H
 #define LS_TESTS_HARNESS_H
@@ -23,11 +24,12 @@
 #include <check.h>
 #include <stdint.h>
 
+#define LS_TEST_TIMEOUT_S 300
+
 struct ls_test_case {
 	const char *name;
 	void (*setup)(void); /* before each test, in its process; NULL: nothing */
 	void (*teardown)(void);
-	double timeout_s; /* 0: $CK_DEFAULT_TIMEOUT */
 	TCase *tcase; /* made by its first test */
 };
 

@@ -84,7 +84,7 @@ read_first(void)
 	return s;
 }
 
-LS_CASE(source_worker, setup, teardown, .timeout_s = 30);
+LS_CASE(source_worker, setup, teardown);
 
 LS_TEST(source_worker, threads_are_summed_and_the_sum_never_falls)
 {

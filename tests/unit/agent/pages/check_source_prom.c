@@ -178,7 +178,7 @@ told(void)
 	return &d.check[0];
 }
 
-LS_CASE(source_prom, setup, teardown, .timeout_s = 20);
+LS_CASE(source_prom, setup, teardown);
 
 LS_TEST(source_prom, a_page_becomes_a_group)
 {

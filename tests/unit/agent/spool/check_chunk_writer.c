@@ -172,7 +172,7 @@ assert_rows(uint64_t t, size_t count)
 	}
 }
 
-LS_CASE(chunk_writer, setup, teardown, .timeout_s = 60);
+LS_CASE(chunk_writer, setup, teardown);
 
 LS_TEST(chunk_writer, rows_of_a_minute_become_a_chunk_of_each_group)
 {

@@ -120,7 +120,7 @@ cursor(const struct ls_spool *s, uint8_t ring)
 	return r != NULL ? r->next : UINT64_MAX;
 }
 
-LS_CASE(spool, setup, NULL, .timeout_s = 60);
+LS_CASE(spool, setup, NULL);
 
 LS_TEST(spool, spool_numbers_items_from_one_and_keeps_them)
 {

@@ -150,7 +150,7 @@ drain(struct ls_spool *s)
 	return n;
 }
 
-LS_CASE(spool_chunks, setup, NULL, .timeout_s = 60);
+LS_CASE(spool_chunks, setup, NULL);
 
 LS_TEST(spool_chunks, chunks_are_numbered_from_one_and_kept_until_acknowledged)
 {

@@ -142,7 +142,7 @@ items(void)
 	return (size_t)(ls_spool_next(h->spool) - 1 - ls_spool_acked(h->spool));
 }
 
-LS_CASE(source_log, setup, teardown, .timeout_s = 30);
+LS_CASE(source_log, setup, teardown);
 
 LS_TEST(source_log, lines_become_records)
 {

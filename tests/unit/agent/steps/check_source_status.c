@@ -163,7 +163,7 @@ tell(void)
 	return d.check[0];
 }
 
-LS_CASE(source_status, setup, teardown, .timeout_s = 30);
+LS_CASE(source_status, setup, teardown);
 
 LS_TEST(source_status, launches_become_records_of_one_worker)
 {

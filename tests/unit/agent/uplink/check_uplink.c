@@ -242,14 +242,14 @@ is_down(void)
 	return ls_uplink_get_state(uplink) == LS_UPLINK_STATE_DOWN;
 }
 
-LS_CASE(uplink, setup, teardown, .timeout_s = 30);
+LS_CASE(uplink, setup, teardown);
 
 LS_TEST(uplink, items_are_sent_until_acknowledged)
 {
 	fake_start((const enum deed[]){ ACK }, 1);
 	push(5);
 	start_uplink();
-	ck_assert(fake_collector_until(loop, all_acked, 5000 * MS));
+	fake_collector_until(loop, all_acked);
 	ck_assert_uint_eq(ls_spool_acked(spool), 5);
 	ck_assert_uint_eq(atomic_load(&fake.items_seen), 5);
 	ck_assert(!atomic_load(&fake.hole));
@@ -260,7 +260,7 @@ LS_TEST(uplink, workers_are_sent_until_known_and_stamps_from_the_second_report_o
 {
 	fake_start((const enum deed[]){ ACK }, 1);
 	start_uplink();
-	ck_assert(fake_collector_until(loop, three_acks, 5000 * MS));
+	fake_collector_until(loop, three_acks);
 	ck_assert_uint_eq(atomic_load(&fake.workers_seen), 2);
 	ck_assert_uint_ge(atomic_load(&fake.stamps_seen), 2);
 }
@@ -269,7 +269,7 @@ LS_TEST(uplink, workers_are_sent_again_when_asked_for)
 {
 	fake_start((const enum deed[]){ ACK, NEED, ACK }, 3);
 	start_uplink();
-	ck_assert(fake_collector_until(loop, three_acks, 5000 * MS));
+	fake_collector_until(loop, three_acks);
 	ck_assert_uint_eq(atomic_load(&fake.workers_seen), 3);
 }
 
@@ -277,7 +277,7 @@ LS_TEST(uplink, all_workers_are_sent_again_when_a_number_is_not_known)
 {
 	fake_start((const enum deed[]){ ACK, NEED_ALL, ACK }, 3);
 	start_uplink();
-	ck_assert(fake_collector_until(loop, three_acks, 5000 * MS));
+	fake_collector_until(loop, three_acks);
 	ck_assert_uint_eq(atomic_load(&fake.workers_seen), 4);
 }
 
@@ -285,7 +285,7 @@ LS_TEST(uplink, the_kernel_is_told_until_an_ok_and_after_a_refusal)
 {
 	fake_start((const enum deed[]){ RETRY, ACK, ACK, RETRY, ACK }, 5);
 	start_uplink();
-	ck_assert(fake_collector_until(loop, three_acks, 5000 * MS));
+	fake_collector_until(loop, three_acks);
 	ck_assert_uint_ge(fake_collector_reports(), 5);
 	/* the first, second and fifth */
 	ck_assert_uint_eq(atomic_load(&fake.kernels_seen), 3);
@@ -293,27 +293,25 @@ LS_TEST(uplink, the_kernel_is_told_until_an_ok_and_after_a_refusal)
 
 LS_TEST(uplink, backlog_goes_without_waiting_for_the_beat)
 {
-	uint64_t t0 = ls_clock_mono_ns();
-
 	fake_start((const enum deed[]){ ACK }, 1);
 	push(20 * LS_ITEMS_PER_REPORT_MAX);
 	start_uplink();
-	ck_assert(fake_collector_until(loop, all_acked, 10000 * MS));
+	ls_uplink_set_beat(uplink, LS_BEAT_MAX_NS); /* longer than this test may take */
+	fake_collector_until(loop, all_acked);
 	ck_assert_uint_eq(fake_collector_reports(), 20);
-	ck_assert_uint_lt(ls_clock_mono_ns() - t0, 20 * 100 * MS);
 }
 
 LS_TEST(uplink, collector_sets_the_beat_within_limits)
 {
 	fake_start((const enum deed[]){ SLOW_BEAT, ACK }, 2);
 	start_uplink();
-	ck_assert(fake_collector_until(loop, one_ack, 5000 * MS));
+	fake_collector_until(loop, one_ack);
 	ck_assert_uint_eq(ls_uplink_beat_ns(uplink), 400 * MS);
 	ls_uplink_set_beat(uplink, 800 * MS);
 	/* not asked to be faster */
 	ck_assert_uint_eq(ls_uplink_beat_ns(uplink), 800 * MS);
 	ls_uplink_set_beat(uplink, 100 * MS);
-	ck_assert(fake_collector_until(loop, two_acks, 5000 * MS));
+	fake_collector_until(loop, two_acks);
 	/* nothing is asked any more */
 	ck_assert_uint_eq(ls_uplink_beat_ns(uplink), 100 * MS);
 	ls_uplink_set_beat(uplink, 1);
@@ -327,10 +325,10 @@ LS_TEST(uplink, retry_waits_and_keeps_the_items)
 	fake_start((const enum deed[]){ RETRY, ACK }, 2);
 	push(3);
 	start_uplink();
-	ck_assert(fake_collector_until(loop, is_holding, 5000 * MS));
+	fake_collector_until(loop, is_holding);
 	ck_assert_uint_eq(stats()->retries, 1);
 	ck_assert_uint_eq(ls_spool_acked(spool), 0);
-	ck_assert(fake_collector_until(loop, all_acked, 5000 * MS));
+	fake_collector_until(loop, all_acked);
 }
 
 LS_TEST(uplink, reject_is_tried_again_slowly)
@@ -338,9 +336,9 @@ LS_TEST(uplink, reject_is_tried_again_slowly)
 	fake_start((const enum deed[]){ REJECT }, 1);
 	push(3);
 	start_uplink();
-	ck_assert(fake_collector_until(loop, is_holding, 5000 * MS));
+	fake_collector_until(loop, is_holding);
 	ck_assert_uint_eq(stats()->rejects, 1);
-	(void)fake_collector_until(loop, NULL, 400 * MS);
+	fake_collector_turn(loop, 400 * MS);
 	ck_assert_uint_eq(fake_collector_reports(), 1);
 	ck_assert_uint_eq(ls_spool_acked(spool), 0);
 }
@@ -353,10 +351,10 @@ assert_survives(enum deed bad)
 	fake_start(deeds, 2);
 	push(3);
 	start_uplink();
-	ck_assert(fake_collector_until(loop, one_bad, 5000 * MS));
+	fake_collector_until(loop, one_bad);
 	ck_assert_uint_eq(ls_spool_acked(spool), 0);
 	ck_assert(is_holding());
-	ck_assert(fake_collector_until(loop, all_acked, 5000 * MS));
+	fake_collector_until(loop, all_acked);
 	ck_assert_uint_eq(stats()->bad_acks, 1);
 }
 
@@ -385,9 +383,10 @@ LS_TEST(uplink, silent_collector_blocks_nothing)
 	fake_start((const enum deed[]){ SILENT }, 1);
 	push(3);
 	start_uplink();
-	ck_assert(fake_collector_until(loop, is_waiting, 5000 * MS));
+	fake_collector_until(loop, is_waiting);
 	/* the loop turns all the while */
-	ck_assert(!fake_collector_until(loop, all_acked, 300 * MS));
+	fake_collector_turn(loop, 300 * MS);
+	ck_assert(!all_acked());
 	ck_assert(!ls_uplink_is_settled(uplink));
 	ck_assert_uint_eq(stats()->reports, 1);
 }
@@ -397,14 +396,14 @@ LS_TEST(uplink, collector_that_comes_back_gets_everything)
 	fake_start((const enum deed[]){ SILENT }, 1);
 	push(3);
 	start_uplink();
-	ck_assert(fake_collector_until(loop, is_waiting, 5000 * MS));
+	fake_collector_until(loop, is_waiting);
 	fake_collector_stop();
-	ck_assert(fake_collector_until(loop, is_down, 5000 * MS));
+	fake_collector_until(loop, is_down);
 	ck_assert(ls_uplink_is_settled(uplink));
 	push(2);
 	fake_collector_forget();
 	fake_start((const enum deed[]){ ACK }, 1);
-	ck_assert(fake_collector_until(loop, all_acked, 10000 * MS));
+	fake_collector_until(loop, all_acked);
 	ck_assert_uint_eq(ls_spool_acked(spool), 5);
 	ck_assert_uint_ge(stats()->connects, 2);
 	ck_assert(!atomic_load(&fake.hole));
@@ -414,13 +413,13 @@ LS_TEST(uplink, the_kernel_is_told_again_on_a_new_connection)
 {
 	fake_start((const enum deed[]){ ACK }, 1);
 	start_uplink();
-	ck_assert(fake_collector_until(loop, three_acks, 5000 * MS));
+	fake_collector_until(loop, three_acks);
 	ck_assert_uint_eq(atomic_load(&fake.kernels_seen), 1);
 	fake_collector_stop();
-	ck_assert(fake_collector_until(loop, is_down, 5000 * MS));
+	fake_collector_until(loop, is_down);
 	push(2);
 	fake_start((const enum deed[]){ ACK }, 1);
-	ck_assert(fake_collector_until(loop, all_acked, 10000 * MS));
+	fake_collector_until(loop, all_acked);
 	ck_assert_uint_eq(atomic_load(&fake.kernels_seen), 2);
 }
 
@@ -432,7 +431,7 @@ LS_TEST(uplink, dead_collector_costs_nothing)
 	push(3);
 	start_uplink();
 	cpu = ls_clock_cpu_ns();
-	(void)fake_collector_until(loop, NULL, 300 * MS);
+	fake_collector_turn(loop, 300 * MS);
 	ck_assert(is_down());
 	ck_assert_uint_eq(stats()->reports, 0);
 	ck_assert_uint_lt(ls_clock_cpu_ns() - cpu, 200 * MS);

@@ -103,7 +103,7 @@ assert_same_findings(const struct text *t)
 	return st;
 }
 
-LS_CASE(export, setup, teardown, .timeout_s = 60);
+LS_CASE(export, setup, teardown);
 
 LS_TEST(export, live_and_replay_agree)
 {

@@ -100,7 +100,7 @@ sql(int32_t day, const char *text)
 		text);
 }
 
-LS_CASE(restore, setup, teardown, .timeout_s = 60);
+LS_CASE(restore, setup, teardown);
 
 LS_TEST(restore, an_empty_directory_restores_nothing)
 {

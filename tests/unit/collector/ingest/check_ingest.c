@@ -20,6 +20,7 @@
 #include "proto/base/log.h"
 #include "proto/base/loop.h"
 #include "proto/limits.h"
+#include "proto/wire/frame.h"
 #include "tests/support/harness.h"
 
 #define TURN_NS 2000000ull
@@ -117,19 +118,15 @@ ask(nng_socket s, const void *data, size_t len)
 	ck_assert_int_eq(rc, 0);
 }
 
-/* The reply, with the loop turning meanwhile; NULL if none comes. */
+/* The reply, with the loop turning meanwhile. */
 static nng_msg *
 answer(nng_socket s)
 {
 	nng_msg *msg = NULL;
-	int i;
 
-	for (i = 0; i < 1000; i++) {
-		if (nng_recvmsg(s, &msg, NNG_FLAG_NONBLOCK) == 0)
-			return msg;
+	while (nng_recvmsg(s, &msg, NNG_FLAG_NONBLOCK) != 0)
 		turn();
-	}
-	return NULL;
+	return msg;
 }
 
 static void
@@ -140,7 +137,6 @@ serves(void)
 
 	ask(s, "abc", 3);
 	msg = answer(s);
-	ck_assert_ptr_nonnull(msg);
 	ck_assert_uint_eq(nng_msg_len(msg), 3);
 	ck_assert_mem_eq(nng_msg_body(msg), "cba", 3);
 	nng_msg_free(msg);
@@ -156,7 +152,7 @@ stats(void)
 	return st;
 }
 
-LS_CASE(ingest, setup, teardown, .timeout_s = 30);
+LS_CASE(ingest, setup, teardown);
 
 LS_TEST(ingest, requests_are_answered)
 {
@@ -180,7 +176,6 @@ LS_TEST(ingest, a_reply_may_come_later)
 	ck_assert_uint_eq(stats().busy, 1);
 	ls_ingest_reply(held[0], (const uint8_t *)"later", 5);
 	msg = answer(s);
-	ck_assert_ptr_nonnull(msg);
 	ck_assert_mem_eq(nng_msg_body(msg), "later", 5);
 	nng_msg_free(msg);
 	ck_assert_int_eq(nng_close(s), 0);
@@ -222,7 +217,6 @@ LS_TEST(ingest, all_contexts_busy_holds_the_next_back)
 	for (i = 0; i < 6; i++) {
 		nng_msg *msg = answer(s[i]);
 
-		ck_assert_ptr_nonnull(msg);
 		nng_msg_free(msg);
 		ck_assert_int_eq(nng_close(s[i]), 0);
 	}
@@ -242,31 +236,17 @@ LS_TEST(ingest, closing_with_requests_held_is_clean)
 	ck_assert_int_eq(nng_close(s), 0);
 }
 
-LS_TEST(ingest, an_oversized_report_never_arrives)
-{
-	size_t len = LS_REPORT_MAX_BYTES + 1;
-	char *big = calloc(1, len);
-	nng_socket s = dial();
-	int i;
-
-	ask(s, big, len);
-	for (i = 0; i < 50; i++)
-		turn();
-	ck_assert_uint_eq(stats().requests, 0);
-	ck_assert_int_eq(nng_close(s), 0);
-	free(big);
-	serves();
-}
-
 /* --- strangers ------------------------------------------------------------ */
 
 static int
 stranger(void)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET };
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;
 
 	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)),
+		0);
 	a.sin_port = htons((uint16_t)ls_ingest_port(ingest));
 	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
@@ -327,13 +307,11 @@ plain(void)
 {
 	static const uint8_t greeting[] = { 0, 'S', 'P', 0, 0, 0x30, 0, 0 };
 	uint8_t theirs[8];
-	int fd = stranger(), i;
+	int fd = stranger();
 
 	ck_assert_int_eq(send(fd, greeting, sizeof(greeting), MSG_NOSIGNAL),
 		sizeof(greeting));
-	for (i = 0; i < 1000 &&
-		recv(fd, theirs, sizeof(theirs), MSG_DONTWAIT | MSG_PEEK) < 8;
-		i++)
+	while (recv(fd, theirs, sizeof(theirs), MSG_DONTWAIT | MSG_PEEK) < 8)
 		turn();
 	ck_assert_int_eq(recv(fd, theirs, sizeof(theirs), MSG_DONTWAIT), 8);
 	ck_assert_mem_eq(theirs, "\0SP\0\0\x31\0\0", 8);
@@ -361,9 +339,8 @@ expect(int fd, const uint8_t *wanted, size_t len)
 {
 	uint8_t *got = malloc(len);
 	size_t have = 0;
-	int i;
 
-	for (i = 0; i < 2000 && have < len; i++) {
+	while (have < len) {
 		ssize_t n = recv(fd, got + have, len - have, MSG_DONTWAIT);
 
 		if (n > 0)
@@ -371,7 +348,6 @@ expect(int fd, const uint8_t *wanted, size_t len)
 		else
 			turn();
 	}
-	ck_assert_uint_eq(have, len);
 	ck_assert_mem_eq(got, wanted, len);
 	free(got);
 }
@@ -422,21 +398,16 @@ LS_TEST(ingest, large_requests_and_replies_arrive_whole)
 	serves();
 }
 
-/* True if the other side has closed, within a while. */
-static bool
-is_closed(int fd)
+/* Turns the loop until the other side has closed; closes, too. */
+static void
+expect_end(int fd)
 {
 	uint8_t byte;
-	int i;
+	ssize_t n;
 
-	for (i = 0; i < 500; i++) {
-		ssize_t n = recv(fd, &byte, 1, MSG_DONTWAIT);
-
-		if (n == 0 || (n < 0 && errno != EAGAIN))
-			return true;
+	while ((n = recv(fd, &byte, 1, MSG_DONTWAIT)) > 0 || (n < 0 && errno == EAGAIN))
 		turn();
-	}
-	return false;
+	ck_assert_int_eq(close(fd), 0);
 }
 
 LS_TEST(ingest, who_never_reads_is_closed)
@@ -444,12 +415,12 @@ LS_TEST(ingest, who_never_reads_is_closed)
 	const struct timeval soon = { 0, 2000 };
 	size_t len = 60000;
 	uint8_t *buf = malloc(len + 12);
-	int fd = plain(), i;
+	int fd = plain();
 
 	len = frame(buf, 0, 'x', len);
 	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof(soon)),
 		0);
-	for (i = 0; i < 2000 && stats().send_errors == 0; i++) {
+	while (stats().send_errors == 0) {
 		ls_ignore((int)send(fd, buf, len, MSG_NOSIGNAL));
 		turn();
 	}
@@ -466,17 +437,22 @@ LS_TEST(ingest, what_is_no_request_closes_its_connection)
 	int fd = plain();
 
 	ck_assert_int_eq(send(fd, buf, len, MSG_NOSIGNAL), (ssize_t)len);
-	ck_assert(is_closed(fd));
+	expect_end(fd);
 	ck_assert_uint_eq(stats().refused[LS_INGEST_REFUSED_FRAME], 1);
-	ck_assert_int_eq(close(fd), 0);
-	fd = plain();
-	memset(buf, 0, 8);
-	buf[5] = 0x10; /* one byte more than a report may have, with its frame */
-	buf[7] = 1;
-	ck_assert_int_eq(send(fd, buf, 8, MSG_NOSIGNAL), 8);
-	ck_assert(is_closed(fd));
-	ck_assert_uint_eq(stats().refused[LS_INGEST_REFUSED_FRAME], 2);
-	ck_assert_int_eq(close(fd), 0);
+	serves();
+}
+
+LS_TEST(ingest, an_oversized_report_closes_its_connection)
+{
+	uint8_t length[LS_FRAME_LENGTH_BYTES];
+	int fd = plain();
+
+	ls_frame_put_length(length, LS_REPORT_MAX_BYTES + LS_FRAME_ID_BYTES + 1);
+	ck_assert_int_eq(send(fd, length, sizeof(length), MSG_NOSIGNAL),
+		sizeof(length));
+	expect_end(fd);
+	ck_assert_uint_eq(stats().requests, 0);
+	ck_assert_uint_eq(stats().refused[LS_INGEST_REFUSED_FRAME], 1);
 	serves();
 }
 

@@ -60,7 +60,7 @@ sql(const char *text)
 	return ls_test_sql(dir, ls_days_of(ls_clock_wall_ns() / 1000), text);
 }
 
-LS_CASE(intake, setup, teardown, .timeout_s = 30);
+LS_CASE(intake, setup, teardown);
 
 LS_TEST(intake, items_are_acknowledged_when_on_disk)
 {

@@ -69,7 +69,7 @@ send(struct ls_test_agent *a)
 
 /* --- the stream of chunks ------------------------------------------------- */
 
-LS_CASE(chunks, setup, teardown, .timeout_s = 30);
+LS_CASE(chunks, setup, teardown);
 
 LS_TEST(chunks, chunk_items_are_acknowledged_when_on_disk)
 {
@@ -447,7 +447,7 @@ LS_TEST(chunks, a_restart_knows_ledger_dictionaries_and_hosts)
 
 /* --- identity and zoom ---------------------------------------------------- */
 
-LS_CASE(identity_and_zoom, setup, teardown, .timeout_s = 30);
+LS_CASE(identity_and_zoom, setup, teardown);
 
 LS_TEST(identity_and_zoom, identity_is_asked_for_and_stored_when_it_changes)
 {

@@ -21,7 +21,7 @@ setup(void)
 		numbers[i] = i;
 }
 
-LS_CASE(queue, setup, NULL, .timeout_s = 60);
+LS_CASE(queue, setup, NULL);
 
 LS_TEST(queue, free_takes_null)
 {

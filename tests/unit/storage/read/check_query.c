@@ -68,7 +68,7 @@ see_worker(void *arg, const struct ls_store_worker *w)
 	return 0;
 }
 
-LS_CASE(query, setup, teardown, .timeout_s = 30);
+LS_CASE(query, setup, teardown);
 
 LS_TEST(query, workers_are_found_by_job)
 {

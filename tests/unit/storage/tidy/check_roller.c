@@ -470,7 +470,7 @@ assert_all_once(void)
 	}
 }
 
-LS_CASE(stops, setup, teardown, .timeout_s = 60);
+LS_CASE(stops, setup, teardown);
 
 LS_TEST(stops, a_stop_at_any_moment_changes_no_total)
 {

@@ -59,7 +59,7 @@ commit(struct ls_store *s, struct ls_write *m, int64_t wall_us)
 
 /* --- store ---------------------------------------------------------------- */
 
-LS_CASE(store, setup, NULL, .timeout_s = 30);
+LS_CASE(store, setup, NULL);
 
 LS_TEST(store, all_kinds_of_rows_are_stored)
 {
@@ -650,7 +650,7 @@ done_free(struct ls_write_done *d)
 	ls_write_done_free(d);
 }
 
-LS_CASE(writer, setup, NULL, .timeout_s = 30);
+LS_CASE(writer, setup, NULL);
 
 LS_TEST(writer, reports_come_back_after_their_commit)
 {

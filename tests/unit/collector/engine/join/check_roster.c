@@ -129,7 +129,7 @@ LS_TEST(attempts, impossible_workers_are_refused)
 	fake_job_free(job);
 }
 
-LS_CASE(limits, .timeout_s = 60);
+LS_CASE(limits);
 
 LS_TEST(limits, quiet_jobs_make_room)
 {
