@@ -164,7 +164,7 @@ commit_reports(enum stage stage, int64_t wall_us, int count)
 	struct ls_write *batch[AGENTS];
 	int32_t i;
 
-	ls_powercut_stage(stage);
+	ls_powercut_stage((int)stage);
 	for (; count > 0; count--, wall_us += 60 * S) {
 		for (i = 0; i < AGENTS; i++)
 			batch[i] = make_report(i, now.seq + 1,
