@@ -17,7 +17,7 @@ began less than 50 steps later, and there was nothing healthy to compare with; o
 Right: each fault has a finding whose onset is 50 steps early to 200 late and whose subject is a culprit
 (a link: a link of at most two hosts, one of them the culprit, or the job; a hang: the culprit or the
 job), and no finding of warning or above names a host but where and when it was slow. On a shared machine a CPU may be slow without
-our doing: a finding that the kernel's own account bears out (NAME.truth.json, deploy/judge.py) is no mistake, and is
+our doing: a finding that the kernel's own account bears out (NAME.truth.json, tests/record/account.py) is no mistake, and is
 marked `machine` among the others; if it names a culprit and is still open when the fault begins, it answers that, too.
 Exit status: 0 all whole runs are right, 1 some are not, 2 nothing could be judged.
 """
@@ -35,9 +35,9 @@ import tempfile
 
 TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 SHARED = os.environ.get("LOCKSTEP_SHARED") or os.path.join(TOP, "..", "shared")
-sys.path.insert(0, os.path.join(TOP, "deploy"))
-import judge as deploy_judge  # pylint: disable=wrong-import-position
-from judge import onset_of  # pylint: disable=wrong-import-position
+sys.path.insert(0, os.path.join(TOP, "tests/record"))
+import account  # pylint: disable=wrong-import-position
+from account import onset_of  # pylint: disable=wrong-import-position
 
 BUILD = os.environ.get("LOCKSTEP_BUILD") or os.environ.get("top_builddir") or "."
 LATE_STEPS = 200  # that an onset may be late
@@ -115,7 +115,7 @@ def answers(finding, fault):
     """Does it name what was done?"""
     onset, hosts, culprits = onset_of(finding), set(hosts_of(finding)), set(fault["culprits"])
     last = max(fault["to_step"], fault["from_step"] + LATE_STEPS)
-    if onset is None or deploy_judge.is_early(finding, fault["from_step"]) or onset > last:
+    if onset is None or account.is_early(finding, fault["from_step"]) or onset > last:
         return False
     scope = finding["subject"].get("scope")
     if fault["scope"] == "link":
@@ -134,10 +134,10 @@ def judge(label, found, truth=None):
     answered = [[f for f in found if answers(f, fault)] for fault in faults]
     used = [id(f) for each in answered for f in each]
     others = [f for f in found if id(f) not in used]
-    machine = {id(f) for f in others if deploy_judge.machine(f, truth or {})}
+    machine = {id(f) for f in others if account.machine(f, truth or {})}
     open_then = {(fault["cause"], fault["from_step"]) for fault in faults for f in others
-                 if deploy_judge.machine(f, truth or {}, fault["from_step"]) and hosts_of(f) and set(hosts_of(f)) <= set(fault["culprits"]) and
-                 deploy_judge.was_there(f, fault["from_step"])}
+                 if account.machine(f, truth or {}, fault["from_step"]) and hosts_of(f) and set(hosts_of(f)) <= set(fault["culprits"]) and
+                 account.was_there(f, fault["from_step"])}
     wrong = ["%s of %s missed" % (fault["cause"], ", ".join(fault["culprits"]))
              for fault, each in zip(faults, answered)
              if (fault["cause"], fault["from_step"]) not in open_then and

@@ -41,6 +41,8 @@ def arguments():
     parser.add_argument("--odd-mib", type=int, default=24, metavar="MIB")
     parser.add_argument("--odd-from", type=int, default=0, metavar="STEP", help="... from here on")
     parser.add_argument("--odd-to", type=int, default=1 << 62, metavar="STEP", help="... to here")
+    parser.add_argument("--device", type=int, default=0, metavar="MS",
+                        help="waits so long in the compute phase of each step, as for a device")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--truth", help="file that gets a line a step: its number, and how many ns "
                         "this process was on a CPU or waited for one, as the kernel tells")
@@ -152,6 +154,7 @@ class Trainer:
         self.parameters = jax.device_put(initial_parameters(),
                                          NamedSharding(self.mesh, PartitionSpec()))
         self.fused = make_fused(self.mesh) if options.fused else None
+        self.device_s = options.device / 1000
 
     def spread(self, value):
         """A global array of which this process holds one part."""
@@ -163,6 +166,7 @@ class Trainer:
         own = jax.tree.map(lambda p: p.addressable_data(0), self.parameters)
         with lockstep.phase("compute"):
             loss, grads = jax.block_until_ready(gradients(own, inputs, labels))
+            time.sleep(self.device_s)
         stacked = self.spread(grads[None])
         with lockstep.sync_wait():
             self.parameters = jax.block_until_ready(update(self.parameters, stacked))

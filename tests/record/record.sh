@@ -101,12 +101,12 @@ keep_run() {
 	fi
 	gzip -9n <"$work/export.jsonl" >"$out/.$run.gz" && mv "$out/.$run.gz" "$out/$run.jsonl.gz" ||
 		failed "cannot write $out/$run.jsonl.gz"
-	PYTHONPATH=$top/deploy python3 - "$out/labels.jsonl" "$work/truth" "$run" "$ranks" "$steps" "$@" <<'PYTHON' || failed "cannot write the label"
+	PYTHONPATH=$top/tests/record python3 - "$out/labels.jsonl" "$work/truth" "$run" "$ranks" "$steps" "$@" <<'PYTHON' || failed "cannot write the label"
 import json, os, sys
-import judge
+import account
 path, truth, run, hosts, steps, collective, note = sys.argv[1:8]
 with open(os.path.join(os.path.dirname(path), run + ".truth.json"), "w", encoding="ascii") as f:
-    json.dump(judge.read_truth(truth), f)
+    json.dump(account.read_truth(truth), f)
 faults = []
 if len(sys.argv) > 8:
     cause, scope, culprit, begin, end, args = sys.argv[8:14]
@@ -142,7 +142,7 @@ workload_run() {
 		shift
 	fi
 	fresh "$ranks"
-	workload_start --job "$run" --ranks "$ranks" --steps "$steps" --slow "$slow" \
+	recorded_start --job "$run" --ranks "$ranks" --steps "$steps" --slow "$slow" \
 		--report "$work/report.json" "$@"
 	job=$run
 	job_over
@@ -169,7 +169,7 @@ rank_pid() {
 # workload_hang RANK: stopped for 15 s in the middle of the run.
 workload_hang() {
 	fresh "$ranks"
-	workload_start --job "$run" --ranks "$ranks" --steps "$steps" --slow none
+	recorded_start --job "$run" --ranks "$ranks" --steps "$steps" --slow none
 	job=$run
 	step_reached "$1" $((steps / 2))
 	rank_pid "$1" || failed "rank $1 has no process"
@@ -331,7 +331,7 @@ net_prepare() {
 # net_run none|CAUSE [RATE | WIRE_OPTION...]: lockstep-workload, its ring over TCP.
 net_run() {
 	net_prepare "$@"
-	workload_start --job "$run" --ranks "$ranks" --steps "$steps" --slow none --netns "$netns"
+	recorded_start --job "$run" --ranks "$ranks" --steps "$steps" --slow none --netns "$netns"
 	job=$run
 	if [ "$1" != none ]; then
 		during "$wired" "$fault_begin" "$fault_end"
@@ -374,10 +374,15 @@ one() {
 	while read -r name function steps words; do
 		[ "$name" != "$run" ] || break
 	done < <(table)
-	# shellcheck source-path=SCRIPTDIR source=../system/lib.sh
+	# shellcheck source=tests/system/lib.sh
 	. "$here/../system/lib.sh"
-	# shellcheck source-path=SCRIPTDIR source=../jax/lib.sh
+	# shellcheck source=tests/jax/lib.sh
 	. "$here/../jax/lib.sh"
+	# recorded_start OPTION...: a job whose ranks use their CPUs throughout, with the kernel's account of each rank.
+	recorded_start() {
+		mkdir -p "$work/truth"
+		workload_start --device 0 --batch 320 --truth "$work/truth" "$@"
+	}
 	test_name=record-$run
 	trap record_end EXIT
 	work_begin

@@ -10,11 +10,6 @@ facts.py own RANKS STEPS   as once, of the records that come from the rank's own
 facts.py gaps RANK         export lines: records of this rank that are told to be lost
 facts.py lost RANKS STEPS  export lines: each (rank, step) at most once, and what is not there is told
                            to be lost, rank by rank
-facts.py pace STEP TRUTH HOST...  export lines: step time of the 100 steps from STEP on beside the 100 before
-                           them and the 100 that begin 300 steps later; the fastest tenth, for other load comes
-                           and goes; exit 0 if they are not slower by half than the slower of the two, or
-                           by half more than what these hosts, whose agents live, needed of their CPUs
-                           grew by (TRUTH: what lockstep-workload --truth wrote)
 facts.py hang RANK STATUS   findings -o json: the hang in this status (open: also reopened): exit 0 if it is critical and
                            names host h<RANK>, 4 if it names the job, 1 if it names another, 3 if there is none
 facts.py exact REPLAY      findings -o json against the same of a replay: every byte
@@ -89,25 +84,6 @@ def lost(ranks, count):
     return wrong != 0
 
 
-def pace(first, truth, *hosts):
-    def growth(records):
-        def fast(start):
-            times = [t for step, t in records if start <= step < start + 100]
-            return statistics.quantiles(times, n=10)[0] * 1e3
-        before, during, after = (fast(int(first) + offset) for offset in (-100, 0, 300))
-        return before, during, after, during / max(before, after)
-
-    def needs(host):
-        with open(os.path.join(truth, host), encoding="ascii") as f:
-            pairs = (line.split() for line in f if line.endswith("\n"))
-            return [(int(step), int(ns) / 1e9) for step, ns in pairs]
-    *times, slower = growth([(r["step"], r["duration"]) for r in steps()])
-    print("step time of the fastest tenth, ms: before %.2f, during %.2f, after %.2f" % tuple(times))
-    *times, machine = growth([pair for host in hosts for pair in needs(host)])
-    print("on a CPU or waiting for one, hosts whose agents live, ms: %.2f, %.2f, %.2f" % tuple(times))
-    return 0 if slower < 1.5 * max(1, machine) else 1
-
-
 def hang(rank, status):
     wanted = ("open", "reopened") if status == "open" else (status,)
     found = [f for f in json.load(sys.stdin)["items"] if f["kind"] == "hang" and f["status"] in wanted]
@@ -154,8 +130,6 @@ def main():
         return exact(numbers[0])
     if verb == "hang":
         return hang(int(numbers[0]), numbers[1])
-    if verb == "pace":
-        return pace(*numbers)
     numbers = [int(n) for n in numbers]
     if verb == "gaps":
         print(gaps_by_rank(lines())[numbers[0]])

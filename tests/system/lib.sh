@@ -4,7 +4,7 @@
 # Sourced by bash. A test ends with `tap_end`. Real programs, real processes, real time: these tests
 # are run by tests/run, not by make check. On failure the logs are kept in build/test-logs/failed/.
 
-# shellcheck source-path=SCRIPTDIR source=../../deploy/lib.sh
+# shellcheck source=deploy/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../deploy/lib.sh"
 test_name=$(basename "$0" .sh)
 tap_count=0
@@ -33,6 +33,12 @@ check() {
 	result "$status" "$name"
 }
 
+# skip NAME REASON: one TAP line for a test that this machine cannot run.
+skip() {
+	tap_count=$((tap_count + 1))
+	printf 'ok %d - %s # SKIP %s\n' "$tap_count" "$1" "$2"
+}
+
 skip_all() { printf '1..0 # SKIP %s\n' "$*"; exit 0; }
 
 # tap_end: the last line of a test.
@@ -42,14 +48,6 @@ tap_end() {
 	result "${#unclean[@]}" "every program ends well when told to"
 	printf '1..%d\n' "$tap_count"
 	exit "$tap_failed"
-}
-
-# blames_no_host: of findings of warning or above; prints the first that does, and those that are right
-# because the machine itself slowed a rank.
-blames_no_host() {
-	judged --hosts >"$work/verdict"
-	[ $? -eq 3 ] || { cat "$work/verdict"; return 1; }
-	judged_machine <"$work/verdict"
 }
 
 system_end() {
@@ -120,7 +118,7 @@ step_wait() {
 }
 
 # finding_wait JUDGE_ARGUMENT...: until a finding of warning or above, or 4 s after the job's end;
-# sets verdict and ret_status as deploy/judge.py gives them.
+# sets verdict and ret_status from deploy/demo/judge.py.
 finding_wait() {
 	local ended=
 	while

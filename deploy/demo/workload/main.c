@@ -276,9 +276,12 @@ main_be_rank(struct job *j, unsigned r, pid_t parent)
 	sigemptyset(&none);
 	CPU_ZERO(&cpu);
 	CPU_SET((size_t)j->cpu[r], &cpu);
-	/* A group of its own: Ctrl-C is the parent's business. */
+	/* Each rank has its own process group, so that Ctrl-C reaches the parent only. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent ||
-		setpgid(0, 0) != 0 || sigprocmask(SIG_SETMASK, &none, NULL) != 0 ||
+		setpgid(0, 0) != 0 || sigprocmask(SIG_SETMASK, &none, NULL) != 0)
+		_exit(1);
+	/* Idle ranks may use any CPU. Only the slowed rank shares one CPU with its hogs. */
+	if ((j->options.device_ms == 0 || (int)r == j->fault.plan.rank) &&
 		sched_setaffinity(0, sizeof(cpu), &cpu) != 0)
 		_exit(1);
 	close(j->signal_fd);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include "agent/client/lockstep.h"
 #include "proto/base/clock.h"
@@ -140,6 +141,17 @@ rank_keep_loss(struct rank *r, uint64_t step, double loss)
 		r->progress->loss_first = r->progress->loss_last;
 }
 
+/* The device computes while the host waits, so a rank leaves its CPU mostly idle. */
+static void
+rank_wait_for_device(const struct workload_options *o)
+{
+	struct timespec left = { .tv_sec = o->device_ms / 1000,
+		.tv_nsec = o->device_ms % 1000 * 1000000 };
+
+	while (o->device_ms > 0 && nanosleep(&left, &left) != 0 && errno == EINTR)
+		;
+}
+
 static int
 rank_step(struct rank *r, uint64_t step)
 {
@@ -160,6 +172,7 @@ rank_step(struct rank *r, uint64_t step)
 	lockstep_phase(LOCKSTEP_COMPUTE);
 	t_input = ls_clock_mono_ns();
 	model_compute(r->model, r->reader.inputs, r->reader.labels);
+	rank_wait_for_device(o);
 	lockstep_work(LOCKSTEP_TOKENS, (double)o->batch);
 	lockstep_work(LOCKSTEP_BATCH, (double)o->batch);
 	t_compute = ls_clock_mono_ns();

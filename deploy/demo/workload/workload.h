@@ -23,7 +23,7 @@
 #define WORKLOAD_PATH_BYTES (LS_CONF_VALUE_MAX_BYTES + 32)
 
 struct workload_options {
-	int64_t ranks, slices, steps, layers, width, batch, seed;
+	int64_t ranks, slices, steps, layers, width, batch, device_ms, seed;
 	char job[LS_CONF_VALUE_MAX_BYTES], slow[LS_CONF_VALUE_MAX_BYTES];
 	char steps_root[LS_CONF_VALUE_MAX_BYTES], data[LS_CONF_VALUE_MAX_BYTES];
 	char report[LS_CONF_VALUE_MAX_BYTES], truth[LS_CONF_VALUE_MAX_BYTES];

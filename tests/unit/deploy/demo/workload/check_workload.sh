@@ -44,7 +44,7 @@ begun() { # RANKS
 	done
 }
 
-small="--width 64 --batch 64 --steps-root $dir/steps --report $dir/report.json"
+small="--width 64 --batch 64 --steps-root $dir/steps --report $dir/report.json --device 1"
 export TMPDIR="$dir"
 
 $program $small --ranks 2 --steps 60 --job check >"$dir/out" 2>"$dir/err" &

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # replay_runs.sh: the recorded real runs, held against their labels. They lie beside the checkout, in
 # ../shared or in $LOCKSTEP_SHARED; where they are not, this says so.
-# shellcheck source-path=SCRIPTDIR source=lib.sh
-. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
 shared=${LOCKSTEP_SHARED:-$top/../shared}
 runs=$shared/data/runs
 score=$shared/tools/score_runs.py

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # service.sh: both daemons under a service manager: ready, watchdog, reload, stop.
-# shellcheck source-path=SCRIPTDIR source=lib.sh
-. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
 work_begin
 mkdir -p "$work/steps" "$work/a" "$work/c"
 

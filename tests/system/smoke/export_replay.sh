@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# export_replay.sh: what was found live is found again, with the same id, by a replay of the export.
-# shellcheck source-path=SCRIPTDIR source=lib.sh
-. "$(dirname "$0")/lib.sh"
+# export_replay.sh: a replay of the export gives the same findings with the same ids.
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
 
 export LOCKSTEP_PACK_INTERVAL=1s # so that most of what is exported is packed
 fresh 4
-workload_start --ranks 4 --steps 900 --slow 1:cpu_hog:2@300
+workload_start --device 10 --batch 32 --ranks 4 --steps 900 --slow 1:cpu_hog:4@300
 workload_wait
 result "$ret_status" "the job ends well"
 check "every record is exported" records_wait once 4 900

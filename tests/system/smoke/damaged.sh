@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # damaged.sh: database files that are cut, zeroed or have flipped bits, of closed days and of the day itself, at the start
 # and while the collector runs. It sets them aside and says so, and serves the rest.
-# shellcheck source-path=SCRIPTDIR source=lib.sh
-. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
 [ -x "$build/lockstep-sim" ] || die "$build/lockstep-sim is not there: build first (tests/run does)"
 ingest_port=0
 http_port=0

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # kill_collector.sh [KILLS]: kill -9 of the collector in mid-run; no record is missing afterwards, none is
 # stored twice, and what was stored before a kill is still there.
-# shellcheck source-path=SCRIPTDIR source=lib.sh
-. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
 kills=${1:-2}
 steps=$((kills * 250 + 300))
 
 fresh 4
-workload_start --ranks 4 --steps "$steps" --slow none
+workload_start --device 10 --batch 32 --ranks 4 --steps "$steps" --slow none
 for ((i = 1; i <= kills; i++)); do
 	check "step $((i * 250)) is reached" step_wait $((i * 250 - 1))
 	lockstep export --job "$job" 2>/dev/null | facts count >"$work/before"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # budget.sh: an agent above its budget slows down, says so everywhere, and its steps still arrive.
-# shellcheck source-path=SCRIPTDIR source=lib.sh
-. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
 work_begin
 collector_start
 agent_start 0 --budget-cpu-ratio 0.00002 --budget-memory 1MiB

@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # two_slices.sh [REPETITIONS]: two slices of two ranks; the finding names slice and rank.
-# shellcheck source-path=SCRIPTDIR source=lib.sh
-. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
 n=${1:-1}
 
 right=0
 for ((i = 1; i <= n; i++)); do
 	rank=$(((i + 1) % 4))
 	fresh 4
-	workload_start --ranks 4 --slices 2 --steps 2500 --slow "$rank:cpu_hog:1@300"
-	finding_wait --host "h$rank" --rank "$rank" --slice "$(slice_of "$rank" 4 2)" --step 300
+	workload_start --ranks 4 --slices 2 --steps 900 --slow "$rank:cpu_hog:4@150"
+	finding_wait --host "h$rank" --rank "$rank" --slice "$(slice_of "$rank" 4 2)" --step 150
 	note "$verdict"
 	[ "$ret_status" -ne 0 ] || right=$((right + 1))
 done

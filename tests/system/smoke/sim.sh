@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # sim.sh [HOSTS]: simulated agents against a real collector, which is killed and started again on the
 # way. Everything is acknowledged, the slow rank is named, and what was acknowledged is stored once.
-# shellcheck source-path=SCRIPTDIR source=lib.sh
-. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
 [ -x "$build/lockstep-sim" ] || die "$build/lockstep-sim is not there: build first (tests/run does)"
 hosts=${1:-200}
 slow=17

@@ -7,8 +7,8 @@ if [ "${1:-}" != --inside ]; then
 	unshare -m true 2>/dev/null || { echo '1..0 # SKIP no mount namespace of our own can be made here'; exit 0; }
 	exec unshare -m --propagation private "$0" --inside
 fi
-# shellcheck source-path=SCRIPTDIR source=lib.sh
-. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
 steps=700
 trap 'status=$?; stop_all; umount -l "${state:-/nowhere}" 2>/dev/null; (exit "$status"); system_end' EXIT
 
@@ -31,7 +31,7 @@ ingest_port=0
 http_port=0
 collector_start
 agents_start 4
-workload_start --ranks 4 --steps "$steps" --slow none
+workload_start --device 10 --batch 32 --ranks 4 --steps "$steps" --slow none
 check "the job runs" step_wait 50 120
 dd if=/dev/zero of="$state/filler" bs=64k status=none 2>/dev/null
 check "/readyz turns red, and says why" wait_ready red 20
@@ -62,6 +62,6 @@ if mount -o remount,ro "$state" 2>/dev/null; then
 	result $? "a file system that is read-only is refused at the start, by name"
 	mount -o remount,rw "$state"
 else
-	result 0 "a read-only file system # SKIP it cannot be remounted here"
+	skip "a read-only file system" "the file system cannot be remounted here"
 fi
 tap_end

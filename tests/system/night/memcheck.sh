@@ -3,8 +3,8 @@
 # memcheck.sh [SECONDS]: collector and agents under valgrind while a job runs, with every source there can be here, every
 # command, hostile bytes at the doors, and an agent and a collector that are told to end and
 # come back. No invalid access, no use of what was never set, nothing definitely lost at the end.
-# shellcheck source-path=SCRIPTDIR source=lib.sh
-. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
 seconds=${1:-10}
 command -v valgrind >/dev/null || skip_all "valgrind is not there"
 work_begin

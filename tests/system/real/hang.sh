@@ -3,9 +3,9 @@
 # hang.sh [STOPS]: one of four ranks is stopped in mid-run. While it stands, a hang must be told that names its
 # host; or the job, if it was stopped inside the collective. It clears when the rank goes on, and the replay
 # of the export says the same. Of a rank that is killed no other host is blamed.
-# shellcheck source-path=SCRIPTDIR source=lib.sh
-. "$(dirname "$0")/lib.sh"
-stops=${1:-6}
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
+stops=${1:-2}
 
 # rank_pid RANK: the process that has the ring of this rank mapped; sets ret_pid.
 rank_pid() {
@@ -46,7 +46,7 @@ over_wait() {
 
 fresh 4
 workload_start --ranks 4 --steps 0 --slow none
-check "the job runs" step_wait 300
+check "the job runs" step_wait 120
 named=1
 for ((i = 1; i <= stops && named != 0; i++)); do
 	rank_pid 2 || die "rank 2 has no process"
@@ -76,7 +76,7 @@ result $? "what was seen of live slots is in the export"
 
 fresh 4
 workload_start --ranks 4 --steps 0 --slow none
-check "the next job runs" step_wait 300
+check "the next job runs" step_wait 120
 rank_pid 1 || die "rank 1 has no process"
 kill -KILL "$ret_pid"
 sleep 15

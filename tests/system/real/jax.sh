@@ -5,10 +5,10 @@
 # it, and no other, must be named, and in the second run the cause, too.
 #
 # JAX comes from the Python package index into build/jax-venv, once. LOCKSTEP_NO_NET=1: only if it is there.
-# shellcheck source-path=SCRIPTDIR source=lib.sh
-. "$(dirname "$0")/lib.sh"
-# shellcheck source-path=SCRIPTDIR source=../jax/lib.sh
-. "$(dirname "$0")/../jax/lib.sh"
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
+# shellcheck source=tests/jax/lib.sh
+. "$(dirname "$0")/../../jax/lib.sh"
 
 # shellcheck disable=SC2317  # called from a trap
 jax_end() {
@@ -60,7 +60,7 @@ why=$(venv_make) || skip_all "$why"
 
 if cgroups_make; then
 	fresh "$ranks"
-	job_start --steps 300
+	job_start --device 40 --steps 300
 	check "the job makes steps" progress_wait 1 100
 	for _ in 1 2; do
 		(beside 1 setpriv --pdeathsig TERM python3 -c 'while True: pass') &
@@ -75,13 +75,13 @@ if cgroups_make; then
 	hogs=()
 	check "and it is the first that was ever named" judged --host h1 --rank 1
 else
-	printf 'ok %d - %s\n' $((++tap_count)) "one rank slowed # SKIP no CPU cgroup can be made here"
+	skip "one rank slowed" "no CPU cgroup can be created here"
 fi
 
 # --- one rank alone compiles anew -----------------------------------------------------------------
 
 fresh "$ranks"
-job_start --batch 1024 --steps 120 --odd-rank 2 --odd-from 100
+job_start --device 40 --batch 1024 --steps 120 --odd-rank 2 --odd-from 100
 finding_wait --host h2 --rank 2
 result "$ret_status" "the rank that compiles anew is named"
 note "$verdict"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# hostile.sh: garbage at every door while a job runs. Nothing crashes, nothing grows without bound,
-# drops are counted, nobody is blamed, and every record of the job arrives.
-# shellcheck source-path=SCRIPTDIR source=lib.sh
-. "$(dirname "$0")/lib.sh"
+# hostile.sh: invalid input at every door while a job runs. No program crashes or grows without bound,
+# drops are counted, and every record of the job arrives.
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
 steps=1200
 
 # metric_sum NAME...: sum of these on the collector's /metrics: families over all labels, or NAME{labels}.
@@ -29,7 +29,7 @@ rss_mib() { awk '/^VmRSS/ { print int($2 / 1024) }' "/proc/$1/status"; }
 
 fresh 4
 echo precious >"$work/steps/precious"
-workload_start --ranks 4 --steps "$steps" --slow none
+workload_start --device 10 --batch 32 --ranks 4 --steps "$steps" --slow none
 check "the job runs" step_wait 100
 
 # The step directory of h0. It has copies of a ring of h1, whose agent is late: h0 is first with its records.
@@ -57,7 +57,6 @@ result $? "nobody has grown"
 workload_wait
 result "$ret_status" "the job ends well"
 check "every record of the job arrives once" records_wait own 4 "$steps"
-check "no host is blamed" blames_no_host
 
 # Configuration.
 printf 'collectr = tcp://127.0.0.1:1\n' >"$work/bad.conf"

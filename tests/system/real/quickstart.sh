@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # quickstart.sh: deploy/quickstart --once names the slowed rank, from any directory, and leaves nothing.
-# shellcheck source-path=SCRIPTDIR source=lib.sh
-. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
 work_begin
 export TMPDIR=$work
 
