@@ -358,11 +358,9 @@ chips_below_dev(const struct ls_chips *c, const char *target)
 {
 	size_t len = strlen(c->dev_root);
 
-	if (strncmp(target, "/dev/", 5) == 0)
-		return target + 5;
 	if (strncmp(target, c->dev_root, len) == 0 && target[len] == '/')
 		return target + len + 1;
-	return NULL;
+	return strncmp(target, "/dev/", 5) == 0 ? target + 5 : NULL;
 }
 
 /* The node that a file descriptor is open on: its chip and place. False: none of a

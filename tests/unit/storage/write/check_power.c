@@ -778,7 +778,7 @@ cut_power(unsigned cuts, const char *no_sync_of, bool until_lost)
 	return t;
 }
 
-LS_CASE(power, .timeout_s = 3600);
+LS_CASE(power);
 
 LS_TEST(power, nothing_acknowledged_is_lost_at_a_power_cut)
 {
