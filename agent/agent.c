@@ -238,7 +238,7 @@ agent_http_bound(void *arg, int port)
 	rc = ls_http_write_ports(a->config.port_file, line);
 	if (rc != 0)
 		ls_log(LS_LOG_WARN, "agent",
-			"cannot write --port-file %s (%s): going on without",
+			"cannot write --port-file %s (%s); continuing without the file",
 			a->config.port_file, ls_err_text(rc));
 }
 
@@ -295,7 +295,7 @@ agent_tell(void *arg)
 	ls_log(LS_LOG_INFO, "agent",
 		"records %llu, lost %llu (overwritten %llu, invalid %llu, spool full %llu); "
 		"items waiting %llu, refused %llu; spool %llu bytes; reports %llu, "
-		"acknowledged %llu, retried %llu, refused %llu, senseless %llu, "
+		"acknowledged %llu, retried %llu, refused %llu, invalid %llu, "
 		"unanswered %llu; connections %llu; chunks %llu, waiting %llu, samples lost %llu",
 		(unsigned long long)steps->records, (unsigned long long)lost,
 		(unsigned long long)steps->lost[LS_GAP_OVERRUN],
@@ -338,7 +338,7 @@ agent_term(void *arg)
 		ls_loop_stop(a->loop);
 		return;
 	}
-	ls_log(LS_LOG_INFO, "agent", "ending: sending what is pending");
+	ls_log(LS_LOG_INFO, "agent", "stopping: sending pending items");
 	(void)ls_notify_send("STOPPING=1"); /* information only */
 	ls_loop_timer_stop(a->sample_timer);
 	ls_sources_read(a->sources, 0, now);
@@ -368,12 +368,12 @@ agent_hup(void *arg)
 
 	if (ls_conf_load(&ls_agent_program, a->argc, a->argv, &c, &action, &argc, err,
 		    sizeof(err)) != 0) {
-		ls_log(LS_LOG_WARN, "agent", "%s: keeping the configuration as it was",
+		ls_log(LS_LOG_WARN, "agent", "%s; keeping the current configuration",
 			err);
 		return;
 	}
 	if (ls_agent_config_finish(&c, err, sizeof(err)) != 0) {
-		ls_log(LS_LOG_WARN, "agent", "%s: keeping the configuration as it was",
+		ls_log(LS_LOG_WARN, "agent", "%s; keeping the current configuration",
 			err);
 		return;
 	}
@@ -383,7 +383,7 @@ agent_hup(void *arg)
 	agent_pace(a);
 	ls_uplink_set_beat(a->uplink, c.beat_ns);
 	ls_log(LS_LOG_INFO, "agent",
-		"configuration read again: beat, interval, budget, log level");
+		"configuration reloaded: beat, interval, budget, log level");
 }
 
 /* --- life ----------------------------------------------------------------- */
@@ -424,7 +424,8 @@ agent_open_spool(struct agent *a, const uint8_t boot[LS_BOOT_ID_BYTES])
 
 	if (rc == -LS_EBUSY)
 		ls_log(LS_LOG_ERR, "agent",
-			"another lockstep-agent uses %s: give this one its own --state-dir",
+			"another lockstep-agent uses %s; give this agent its own "
+			"--state-dir",
 			a->config.state_dir);
 	else if (rc != 0)
 		ls_log(LS_LOG_ERR, "agent", "cannot use --state-dir %s: %s",

@@ -67,7 +67,8 @@ sources_add(struct ls_sources *s, const struct ls_source *source)
 	rc = source->probe(source->self);
 	if (rc != 0)
 		ls_log(rc == -LS_EABSENT ? LS_LOG_INFO : LS_LOG_WARN, "sources",
-			"%s: %s; going on without it", source->name, ls_err_text(rc));
+			"%s: %s; continuing without this source", source->name,
+			ls_err_text(rc));
 	return &s->list[s->count++];
 }
 

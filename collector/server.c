@@ -109,7 +109,7 @@ server_on_done(void *arg)
 	while (ls_queue_take(ls_writer_done(s->writer), &item, 1) == 1) {
 		done = item;
 		if (done->rc == 0 && s->self.done.rc != 0)
-			ls_log(LS_LOG_INFO, "server", "the disk takes commits again");
+			ls_log(LS_LOG_INFO, "server", "the disk accepts commits again");
 		s->self.commit_ns += done->commit_ns;
 		s->self.wait_ns += done->wait_ns;
 		s->self.done = *done;
@@ -204,7 +204,7 @@ server_on_term(void *arg)
 {
 	struct ls_server *s = arg;
 
-	ls_log(LS_LOG_INFO, "server", "stopping: storing what is waiting");
+	ls_log(LS_LOG_INFO, "server", "stopping: storing pending reports");
 	ls_ignore(ls_notify_send("STOPPING=1")); /* no reason to stay */
 	ls_loop_stop(s->loop);
 }
@@ -221,8 +221,8 @@ server_on_hup(void *arg)
 
 	if (ls_conf_load(&ls_collector_program, s->argc, s->argv, &fresh, &action,
 		    &left, err, sizeof(err)) != 0) {
-		ls_log(LS_LOG_ERR, "server", "not reloaded, going on as before: %s",
-			err);
+		ls_log(LS_LOG_ERR, "server",
+			"not reloaded, keeping the current configuration: %s", err);
 		return;
 	}
 	s->config.retain_age_ns = fresh.retain_age_ns;
@@ -251,7 +251,7 @@ server_anchor(struct ls_server *s)
 
 	if (rc != 0) /* no host is then taken to share our clock, not even our own */
 		ls_log(LS_LOG_WARN, "server",
-			"no boot id of the kernel (%s); mapping every clock",
+			"cannot read the kernel boot id (%s); every clock is mapped",
 			ls_err_text(rc));
 	s->anchor.anchor_ns = ls_clock_wall_ns() - (int64_t)ls_clock_mono_ns();
 	rc = ls_query_open(s->config.state_dir, &q);
@@ -535,7 +535,7 @@ server_drain(struct ls_server *s)
 	ls_loop_timer_stop(s->retain);
 	ls_loop_timer_start(s->grace, SERVER_GRACE_NS, 0);
 	if (ls_loop_run(s->loop) != 0)
-		ls_log(LS_LOG_DEBUG, "server", "the last acknowledgements may be lost");
+		ls_log(LS_LOG_DEBUG, "server", "the last writes may not be on disk");
 }
 
 static void

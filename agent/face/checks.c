@@ -101,7 +101,7 @@ ls_checks_uplink(const struct ls_uplink *uplink, struct ls_doctor *d)
 	else if (t.refused[0] != '\0')
 		ls_doctor_addf(d, LS_DOCTOR_FAIL, "uplink", t.url,
 			"use agent and collector of the same version",
-			"the collector refuses our reports: %s", t.refused);
+			"the collector rejects our reports: %s", t.refused);
 	else if (!t.has_exchange)
 		ls_doctor_add(d, LS_DOCTOR_WARN, "uplink", t.url,
 			"connected, not answered yet",

@@ -277,7 +277,7 @@ http_start(struct ls_agent_http *h)
 	rc = http_bind(h);
 	if (rc != 0) {
 		ls_log(LS_LOG_WARN, "http",
-			"cannot serve at %s:%u (%s): going on without, and trying again",
+			"cannot serve at %s:%u (%s); continuing without HTTP, retrying",
 			h->options.address, h->options.port, ls_err_text(rc));
 		ls_loop_timer_start(h->retry, LS_AGENT_HTTP_RETRY_NS,
 			LS_AGENT_HTTP_RETRY_NS);

@@ -93,8 +93,8 @@ metadata_fail(struct ls_metadata *m, const char *why)
 {
 	if (m->wrong != why)
 		ls_log(LS_LOG_INFO, "metadata",
-			"%s: %s; going on without, asking again later", m->address,
-			why);
+			"%s: %s; continuing without metadata, retrying later",
+			m->address, why);
 	m->wrong = why;
 	m->stats.failures++;
 	if (++m->failures >= METADATA_FAILURES_MAX || m->item == 0)

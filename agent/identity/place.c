@@ -103,7 +103,8 @@ static void
 place_settle(struct ls_place *p)
 {
 	if (ls_identity_settle(p->identity))
-		ls_log(LS_LOG_DEBUG, "place", "identity changed, for the %lluth time",
+		ls_log(LS_LOG_DEBUG, "place",
+			"identity of this host changed (change %llu)",
 			(unsigned long long)ls_identity_changes(p->identity));
 }
 
@@ -186,7 +187,7 @@ place_read_labels(struct ls_place *p)
 		LS_LABELS_FILE_MAX_BYTES, &len);
 	if (rc != 0)
 		ls_log(LS_LOG_WARN, "place",
-			"cannot read --labels-file %s (%s): going on without",
+			"cannot read --labels-file %s (%s); continuing without labels",
 			p->config.labels_file, ls_err_text(rc));
 	ls_identity_labels(p->identity, rc == 0 ? p->text : NULL, len);
 }

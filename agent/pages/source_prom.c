@@ -54,13 +54,13 @@ prom_log(const struct prom_entry *e, enum ls_prom_state before)
 		break;
 	case LS_PROM_FROZEN:
 		ls_log(LS_LOG_WARN, "prom",
-			"%s: no value has changed in %u readings while the job stepped; taking "
-			"its values for not measured",
+			"%s: no value changed in %u readings while the job made "
+			"steps; its values now count as not measured",
 			e->name, ls_prom_page_silent(e->page));
 		break;
 	case LS_PROM_FAILED:
 		ls_log(LS_LOG_WARN, "prom",
-			"%s: %s; taking its values for not measured", e->name,
+			"%s: %s; its values now count as not measured", e->name,
 			ls_prom_page_why(e->page));
 		break;
 	}

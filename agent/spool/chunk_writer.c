@@ -193,8 +193,8 @@ writer_push(struct ls_chunk_writer *w, const struct writer_group *g,
 		rc = ls_spool_push_chunk(w->spool, &item);
 	if (rc != 0) {
 		ls_log(LS_LOG_WARN, "chunk",
-			"%zu rows of %s not kept (%s): reported as lost", t->rows,
-			g->name, ls_err_text(rc));
+			"cannot keep %zu rows of %s (%s); they are reported as lost",
+			t->rows, g->name, ls_err_text(rc));
 		writer_lose(w, g->name, writer_reason(rc), item.t_first_mono_ns,
 			item.t_last_mono_ns, item.samples);
 		return;
@@ -230,8 +230,8 @@ writer_seal_group(struct ls_chunk_writer *w, struct writer_group *g, uint64_t af
 	}
 	if (rc != 0 && fill.samples < g->samples) {
 		ls_log(LS_LOG_WARN, "chunk",
-			"rows of %s cannot be read (%s): reported as lost", g->name,
-			ls_err_text(rc));
+			"cannot read rows of %s (%s); they are reported as lost",
+			g->name, ls_err_text(rc));
 		writer_lose(w, g->name, writer_reason(rc), g->t_first, g->t_last,
 			g->samples - fill.samples);
 	}
@@ -324,7 +324,8 @@ writer_push_dictionary(struct ls_chunk_writer *w, const struct ls_series_group *
 	rc = ls_spool_push_chunk(w->spool, &item);
 	if (rc != 0)
 		ls_log(LS_LOG_WARN, "chunk",
-			"dictionary of %s not kept (%s): when it is asked for",
+			"cannot keep the dictionary of %s (%s); it is sent when the "
+			"collector asks for it",
 			view->name, ls_err_text(rc));
 }
 
@@ -501,7 +502,8 @@ writer_take_over(struct ls_chunk_writer *w, enum ls_minute_found found, bool dam
 	}
 	if (damaged) {
 		ls_log(LS_LOG_WARN, "chunk",
-			"minute file is damaged: reporting a loss");
+			"minute file is damaged; its unreadable part is reported as "
+			"lost");
 		/* nobody knows how much it was */
 		writer_lose(w, "", LS_LOST_DAMAGED, 0, 0, 0);
 	}

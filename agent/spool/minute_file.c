@@ -233,7 +233,7 @@ minute_done(void *arg)
 
 	if (f->rc != 0) {
 		ls_log(LS_LOG_WARN, "chunk",
-			"minute file not written (%s): tried again with the next row",
+			"cannot write the minute file (%s); retrying with the next row",
 			ls_err_text(f->rc));
 		return;
 	}

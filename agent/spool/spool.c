@@ -223,7 +223,8 @@ ls_spool_ack(struct ls_spool *s, uint64_t seq)
 	rc = ls_spool_note_ack(s, &r);
 	if (rc != 0)
 		ls_log(LS_LOG_WARN, "spool",
-			"acknowledgement not noted (%s): sent again after a restart",
+			"cannot record an acknowledgement (%s); after a restart its "
+			"items are sent again",
 			ls_err_text(rc));
 }
 

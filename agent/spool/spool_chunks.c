@@ -288,7 +288,8 @@ ls_spool_ack_chunks(struct ls_spool *s, uint64_t seq)
 	rc = ls_spool_note_ack(s, &r);
 	if (rc != 0)
 		ls_log(LS_LOG_WARN, "spool",
-			"acknowledgement of chunks not noted (%s): sent again after a restart",
+			"cannot record an acknowledgement of chunks (%s); after a "
+			"restart they are sent again",
 			ls_err_text(rc));
 }
 

@@ -252,7 +252,8 @@ spool_load(struct ls_spool *s, const uint8_t kernel_boot_id[16],
 	if (rc == -LS_EPARSE || rc == -LS_ECORRUPT) {
 		s->stats.discarded_items += spool_unacked(s);
 		ls_log(LS_LOG_WARN, "spool",
-			"damaged after %llu bytes: set aside as spool.damaged, numbering anew",
+			"damaged after %llu bytes; set aside as spool.damaged, "
+			"numbering starts again",
 			(unsigned long long)s->end);
 		*ret_start = SPOOL_IS_DAMAGED;
 		return renameat(s->dir_fd, "spool", s->dir_fd, "spool.damaged") != 0
@@ -264,7 +265,8 @@ spool_load(struct ls_spool *s, const uint8_t kernel_boot_id[16],
 	if (memcmp(s->header.kernel_boot_id, kernel_boot_id, 16) != 0) {
 		s->stats.discarded_items += spool_unacked(s);
 		ls_log(LS_LOG_WARN, "spool",
-			"from before the machine started: %llu items become gaps, numbering anew",
+			"written before the machine restarted; %llu items become "
+			"gaps, numbering starts again",
 			(unsigned long long)s->stats.discarded_items);
 		*ret_start = SPOOL_IS_OF_ANOTHER_BOOT;
 		return 0;

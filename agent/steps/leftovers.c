@@ -72,13 +72,13 @@ leftovers_remove(struct ls_leftovers *l, int dir_fd, const char *name)
 		return;
 	if (unlinkat(dir_fd, name, 0) != 0) {
 		ls_log(LS_LOG_WARN, "step",
-			"cannot remove unfinished ring %s (%s): left there", name,
-			strerror(errno));
+			"cannot remove unfinished ring %s (%s); leaving it in place",
+			name, strerror(errno));
 		return;
 	}
 	l->removed++;
-	ls_log(LS_LOG_INFO, "step",
-		"removed %s: a ring that its process never finished", name);
+	ls_log(LS_LOG_INFO, "step", "removed %s: its process never finished this ring",
+		name);
 }
 
 void

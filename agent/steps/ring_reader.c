@@ -86,7 +86,7 @@ ring_reader_push(struct ls_ring_reader *r, struct ls_wire_item *item)
 	if (rc == 0)
 		return true;
 	ls_log(LS_LOG_WARN, "ring",
-		"spool refused records (%s): they stay in their ring", ls_err_text(rc));
+		"spool refused records (%s); they stay in their ring", ls_err_text(rc));
 	return false;
 }
 
@@ -144,7 +144,7 @@ ring_reader_take_slots(struct ls_ring_reader *r, uint64_t n)
 		if (good > 0 && !ring_reader_push_records(r, good))
 			return false;
 		if (bad == 0)
-			ls_log(LS_LOG_WARN, "ring", "%s: record %llu is left out (%s)",
+			ls_log(LS_LOG_WARN, "ring", "%s: skipping record %llu (%s)",
 				r->name, (unsigned long long)(first + i), why);
 		good = 0;
 		bad++;
@@ -313,8 +313,7 @@ ls_ring_reader_read(struct ls_ring_reader *r, uint64_t now_mono_ns)
 		ring_reader_take(r, head);
 	if (r->broken && !was_broken) {
 		r->pub.has_live = false;
-		ls_log(LS_LOG_WARN, "ring", "%s is damaged: not read any more",
-			r->name);
+		ls_log(LS_LOG_WARN, "ring", "%s is damaged; reading stops", r->name);
 	}
 	if (r->pub.state == LS_RING_STATE_DEAD && r->spool != NULL &&
 		(r->broken || r->next == head))

@@ -88,7 +88,7 @@ log_push(struct source_log *s, size_t count)
 	if (rc == 0)
 		return;
 	s->stats.refused += count - (s->stats.records - before);
-	ls_log(LS_LOG_WARN, "log", "spool refused records (%s): they become a gap",
+	ls_log(LS_LOG_WARN, "log", "spool refused records (%s); they become a gap",
 		ls_err_text(rc));
 }
 
@@ -137,7 +137,8 @@ log_begin_attempt(struct source_log *s, uint64_t now_mono_ns)
 	rc = ls_inferred_end(s->spool, s->worker.ring_id, s->next, now_mono_ns);
 	if (rc != 0)
 		ls_log(LS_LOG_WARN, "log",
-			"spool refused the end of an attempt (%s): it has none",
+			"spool refused the end of an attempt (%s); the attempt stays "
+			"open",
 			ls_err_text(rc));
 	s->stats.attempts++;
 	s->next = LS_INFERRED_NONE;

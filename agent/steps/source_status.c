@@ -155,13 +155,13 @@ status_end(struct source_status *s, const char *why, uint64_t now_mono_ns)
 			now_mono_ns);
 	if (rc != 0) {
 		ls_log(LS_LOG_WARN, "status",
-			"spool refused the end of %s rank %d (%s): trying again",
+			"spool refused the end of %s rank %d (%s); retrying",
 			s->worker[0].info.job, (int)s->worker[0].info.rank,
 			ls_err_text(rc));
 		return false;
 	}
 	ls_log(LS_LOG_INFO, "status",
-		"job %s rank %d: no more steps from libtpu's status: %s",
+		"job %s rank %d: steps from libtpu's status ended: %s",
 		s->worker[0].info.job, (int)s->worker[0].info.rank, why);
 	s->going = s->watching = false;
 	return true;
@@ -253,7 +253,7 @@ status_take(struct source_status *s)
 	if (rc == 0)
 		return;
 	s->stats.refused += told - (s->stats.records - before);
-	ls_log(LS_LOG_WARN, "status", "spool refused records (%s): they become a gap",
+	ls_log(LS_LOG_WARN, "status", "spool refused records (%s); they become a gap",
 		ls_err_text(rc));
 }
 

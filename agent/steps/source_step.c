@@ -70,8 +70,8 @@ step_remove(struct ls_source_step *s, int dir_fd, const struct step_file *f)
 		s->stats.removed++;
 	else
 		ls_log(LS_LOG_WARN, "step",
-			"cannot remove finished ring %s (%s): left there", f->name,
-			strerror(errno));
+			"cannot remove finished ring %s (%s); leaving it in place",
+			f->name, strerror(errno));
 }
 
 /* --- the directory -------------------------------------------------------- */
@@ -224,7 +224,8 @@ step_tell_ignored(struct ls_source_step *s)
 		sum += n[i];
 	if (sum != s->told && sum > 0)
 		ls_log(LS_LOG_WARN, "step",
-			"%llu files left alone: %llu not regular, %llu no rings, %llu of another "
+			"%llu files ignored: %llu not regular, %llu not rings, %llu "
+			"of another "
 			"boot, %llu duplicates, %llu too many, %llu finished",
 			(unsigned long long)sum,
 			(unsigned long long)n[LS_STEP_NOT_REGULAR],

@@ -329,7 +329,7 @@ exchange_lost(struct ls_exchange *x, const char *why)
 	bool was_up = x->greeted, was_busy = x->busy;
 
 	if (why != NULL)
-		ls_log(LS_LOG_WARN, "exchange", "%s %s: connecting anew", x->url, why);
+		ls_log(LS_LOG_WARN, "exchange", "%s %s: reconnecting", x->url, why);
 	exchange_disconnect(x);
 	x->busy = x->greeted = x->received = false;
 	exchange_set_state(x, LS_EXCHANGE_STATE_PAUSE, exchange_back_off(x));

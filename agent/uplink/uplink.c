@@ -152,7 +152,7 @@ uplink_add_items(struct ls_uplink *u, struct ls_wire_report *r)
 	if (rc != 0) {
 		r->item_count = 0;
 		ls_log(LS_LOG_ERR, "uplink",
-			"cannot read the spool (%s): reporting without items",
+			"cannot read the spool (%s); reporting without items",
 			ls_err_text(rc));
 	}
 	r->items = u->items;
@@ -194,8 +194,8 @@ uplink_add_chunks(struct ls_uplink *u, struct ls_wire_report *r)
 	if (rc != 0) {
 		r->chunk_item_count = 0;
 		ls_log(LS_LOG_ERR, "uplink",
-			"cannot read chunks of the spool (%s): reporting "
-			"without them",
+			"cannot read chunks of the spool (%s); reporting without "
+			"chunks",
 			ls_err_text(rc));
 	}
 	r->waiting_chunk_items -= r->chunk_item_count;
@@ -268,7 +268,7 @@ uplink_report(struct ls_uplink *u)
 		rc = ls_exchange_send(u->exchange, u->report, len);
 	if (rc != 0) {
 		ls_log(LS_LOG_WARN, "uplink",
-			"report not sent (%s): again at the next beat",
+			"cannot send the report (%s); retrying at the next beat",
 			ls_err_text(rc));
 		uplink_set_state(u, LS_UPLINK_STATE_READY, u->next_beat_ns);
 		return;
@@ -284,8 +284,7 @@ static void
 uplink_bad_ack(struct ls_uplink *u, const char *why)
 {
 	u->stats.bad_acks++;
-	ls_log(LS_LOG_WARN, "uplink", "answer makes no sense (%s): reporting again",
-		why);
+	ls_log(LS_LOG_WARN, "uplink", "invalid answer (%s); reporting again", why);
 	uplink_hold(u, LS_BAD_ACK_HOLD_NS);
 }
 
@@ -382,7 +381,7 @@ uplink_answered(struct ls_uplink *u, const uint8_t *bytes, size_t len, uint64_t 
 		(void)snprintf(u->refused, sizeof(u->refused), "%s", a.reason);
 		(void)ls_text_escape(reason, sizeof(reason), a.reason,
 			strlen(a.reason));
-		ls_log(LS_LOG_ERR, "uplink", "collector refuses our reports: %s",
+		ls_log(LS_LOG_ERR, "uplink", "collector rejects our reports: %s",
 			reason);
 		uplink_hold(u, LS_REJECT_HOLD_NS);
 		return;
@@ -436,7 +435,8 @@ uplink_event(void *arg, enum ls_exchange_event event, const uint8_t *bytes, size
 		break;
 	case LS_EXCHANGE_DOWN:
 		ls_log(LS_LOG_WARN, "uplink",
-			"no connection to %s: keeping what is not stored there",
+			"no connection to %s; keeping unacknowledged items in the "
+			"spool",
 			u->url);
 		/* a newer report follows, with newer stamps */
 		uplink_set_state(u, LS_UPLINK_STATE_DOWN, 0);
@@ -491,7 +491,7 @@ uplink_due(void *arg)
 		uplink_set_state(u, LS_UPLINK_STATE_READY, 0);
 		break;
 	case LS_UPLINK_STATE_AWAIT:
-		ls_log(LS_LOG_WARN, "uplink", "no answer: reporting anew");
+		ls_log(LS_LOG_WARN, "uplink", "no answer; reporting again");
 		/* this state ends with what it tells */
 		ls_exchange_cancel(u->exchange);
 		break;

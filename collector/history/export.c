@@ -302,7 +302,7 @@ export_pass(struct export *x, const struct ls_days *days, ls_query_event_fn *fn)
 			return rc;
 		if (rc != 0)
 			ls_log(LS_LOG_ERR, "export",
-				"the file of %d: %s; leaving out what does not read",
+				"the file of day %d: %s; skipping the unreadable part",
 				(int)days->day[i], ls_err_text(rc));
 	}
 	return 0;
@@ -375,8 +375,9 @@ export_series(struct export *x, const struct ls_days *days)
 		if (rc == -ECANCELED || rc == -ENOMEM)
 			return rc;
 		if (rc != 0)
-			ls_log(LS_LOG_ERR, "export", "the chunks of %d: %s; left out",
-				(int)days->day[i], ls_err_text(rc));
+			ls_log(LS_LOG_ERR, "export",
+				"the chunks of day %d: %s; skipped", (int)days->day[i],
+				ls_err_text(rc));
 	}
 	return 0;
 }

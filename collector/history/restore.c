@@ -48,8 +48,8 @@ restore_finding(void *arg, const char *id, const char *text, size_t len)
 	} else if (rc != -ENOMEM) {
 		r->stats.bad++;
 		ls_log(LS_LOG_ERR, "restore",
-			"finding %s in storage: %s; going on without it", id,
-			ls_err_text(rc));
+			"finding %s in storage: %s; continuing without this finding",
+			id, ls_err_text(rc));
 		rc = 0;
 	}
 	json_decref(finding);
@@ -260,8 +260,8 @@ restore_passed_over(struct restore *r, int32_t day, int rc)
 {
 	r->stats.bad++;
 	ls_log(LS_LOG_ERR, "restore",
-		"the file of %d: %s; going on without what does not read", (int)day,
-		ls_err_text(rc));
+		"the file of day %d: %s; continuing without the unreadable part",
+		(int)day, ls_err_text(rc));
 }
 
 /* The newest days, back to yesterday, as far as the maximum of records goes. */

@@ -89,7 +89,7 @@ rows_decode(struct ls_stored_rows *r, const struct ls_query_chunk *chunk,
 	if (rc != 0 && rc != -ENOMEM) {
 		r->bad++;
 		ls_log(LS_LOG_WARN, "export",
-			"chunk %lld of %s in the file of %d: %s; left out",
+			"chunk %lld of %s in the file of day %d: %s; skipped",
 			(long long)chunk->id, chunk->host, (int)chunk->day,
 			ls_err_text(rc));
 	}

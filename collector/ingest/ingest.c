@@ -536,7 +536,7 @@ ingest_raise_backlog(int port)
 		(void)closedir(d); /* only read from */
 	if (!raised)
 		ls_log(LS_LOG_WARN, "ingest",
-			"cannot raise the listen backlog; going on with nng's 128");
+			"cannot raise the listen backlog; continuing with nng's 128");
 }
 
 /*
@@ -554,7 +554,8 @@ ingest_make_listener(struct ls_ingest *g, const char *url)
 
 	if (batch && sched_setscheduler(0, SCHED_OTHER, &none) != 0)
 		ls_log(LS_LOG_WARN, "ingest",
-			"the loop stays a batch; going on, answers may take longer");
+			"cannot raise the priority of the loop; answers may take "
+			"longer");
 	return rc;
 }
 

@@ -594,15 +594,15 @@ intake_pressure(struct ls_intake *in, uint64_t now_ns, uint64_t cpu_ns)
 	ls_pressure_stats(&in->pressure, &after);
 	if (after.factor > before.factor)
 		ls_log(LS_LOG_WARN, "intake",
-			"too much to do (a commit took %.3f s, the loop %.2f of a core%s): asking agents "
-			"for beats of %u s",
+			"overloaded (a commit took %.3f s, the loop %.2f of a "
+			"core%s); asking agents for beats of %u s",
 			(double)after.commit_ns * 1e-9, after.loop_ratio,
 			after.refusing ? ", items are refused" : "",
 			(unsigned)(ls_pressure_beat_ns(&in->pressure) /
 				LS_BEAT_DEFAULT_NS));
 	else if (after.factor < before.factor)
 		ls_log(LS_LOG_INFO, "intake",
-			"less to do: asking agents for beats of %u s", after.factor);
+			"load is lower; asking agents for beats of %u s", after.factor);
 }
 
 void

@@ -239,7 +239,7 @@ chunks_lie(struct ls_intake *in, struct ls_intake_held *h, int rc, const char *w
 {
 	const struct ls_store_chunk nothing = { 0 };
 
-	ls_log(LS_LOG_DEBUG, "intake", "%s: refused: %s", h->report.host, why);
+	ls_log(LS_LOG_DEBUG, "intake", "%s: rejected: %s", h->report.host, why);
 	chunks_set_apart(in, h,
 		rc == -LS_ECORRUPT ? LS_INTAKE_BAD_DICTIONARY : LS_INTAKE_BAD_ITEM,
 		NULL, &nothing, LS_LOST_DAMAGED);

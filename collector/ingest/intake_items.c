@@ -163,7 +163,8 @@ intake_check_times(struct ls_intake *in, struct ls_intake_held *h,
 	in->stats.drops[LS_INTAKE_CLOCK] += item->count;
 	ls_engine_lie(in->p.engine, h->report.host, LS_LIE_TIME, item->count);
 	ls_log(LS_LOG_WARN, "intake",
-		"%s: step records of a time that cannot be (%lld s from now); a gap stands for them",
+		"%s: step records with an impossible time (%lld s from now); they "
+		"become a gap",
 		h->report.host,
 		(long long)((ls_store_map_us(&map, item->records[i].t_begin_ns) -
 				    h->now_us) /
@@ -212,7 +213,8 @@ intake_pass_over(struct ls_intake *in, struct ls_intake_held *h,
 	in->stats.drops[LS_INTAKE_OTHER_HOST] += count;
 	ls_engine_lie(in->p.engine, h->report.host, LS_LIE_RING, count);
 	ls_log(LS_LOG_WARN, "intake",
-		"%s: %llu records of a ring of %s (%s rank %d) are passed over: a copy?",
+		"%s: ignoring %llu records of a ring that belongs to %s (%s rank "
+		"%d); is the file a copy?",
 		h->report.host, (unsigned long long)count, ring->info.host,
 		ring->info.job, (int)ring->info.rank);
 }

@@ -60,7 +60,8 @@ outbox_lose(struct ls_outbox *o, const char *what)
 {
 	o->lost++;
 	ls_log(LS_LOG_ERR, "outbox",
-		"%s is not stored: no room; after a restart it is not known", what);
+		"cannot store %s: the queue is full; a restart will forget this change",
+		what);
 }
 
 static void

@@ -116,7 +116,7 @@ clients_accept(struct event_base *base, void *arg)
 	if (cs->count >= cs->options.connections_max && !cs->paused) {
 		clients_pause(cs);
 		ls_log(LS_LOG_WARN, "clients",
-			"%zu connections: new ones wait until one closes",
+			"%zu connections: further connections wait until one closes",
 			cs->options.connections_max);
 	}
 	return bev;
@@ -130,7 +130,8 @@ static void
 clients_accept_failed(struct evconnlistener *listener, void *arg)
 {
 	(void)arg; /* evhttp's: a listener has one for all its callbacks */
-	ls_log(LS_LOG_WARN, "clients", "accept: %s; waiting until a connection closes",
+	ls_log(LS_LOG_WARN, "clients",
+		"cannot accept a connection: %s; waiting until one closes",
 		strerror(EVUTIL_SOCKET_ERROR()));
 	(void)evconnlistener_disable(listener);
 }

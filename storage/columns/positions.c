@@ -185,7 +185,7 @@ positions_row_journal(struct ls_positions *p, sqlite3_stmt *stmt)
 		return rc;
 	p->bad++;
 	ls_log(LS_LOG_ERR, "storage",
-		"row %lld of the journal: %s; going on without its positions",
+		"row %lld of the journal: %s; continuing without its positions",
 		(long long)sqlite3_column_int64(stmt, 0), ls_err_text(rc));
 	return 0;
 }

@@ -235,8 +235,9 @@ ls_days_set_aside(const char *dir, int32_t day, int64_t now_us)
 	}
 	from[len] = '\0';
 	ls_log(LS_LOG_ERR, "storage",
-		"%s is damaged; set aside as %s.damaged-%lld, going on without", from,
-		from, (long long)(now_us / 1000000));
+		"%s is damaged; set aside as %s.damaged-%lld, continuing without "
+		"this file",
+		from, from, (long long)(now_us / 1000000));
 	return rc;
 }
 

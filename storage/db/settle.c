@@ -31,7 +31,7 @@ settle_day(const char *dir, int32_t day)
 	if (rc == 0)
 		ls_settle(db);
 	else
-		ls_log(LS_LOG_WARN, "storage", "the WAL of %d stays: %s", (int)day,
+		ls_log(LS_LOG_WARN, "storage", "the WAL of day %d stays: %s", (int)day,
 			ls_err_text(rc));
 	ls_db_close(db);
 }

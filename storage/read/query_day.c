@@ -405,9 +405,8 @@ query_pass_over(struct ls_query_day *d, int64_t id, int rc)
 {
 	if (rc != -LS_ECORRUPT && rc != -LS_EPARSE && rc != -LS_EVERSION)
 		return rc;
-	ls_log(LS_LOG_ERR, "storage",
-		"what is stored from event %lld on: %s; passing over it", (long long)id,
-		ls_err_text(rc));
+	ls_log(LS_LOG_ERR, "storage", "stored events from id %lld on: %s; skipped",
+		(long long)id, ls_err_text(rc));
 	if (d->error == 0)
 		d->error = rc;
 	return 0;

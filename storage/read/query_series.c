@@ -157,8 +157,9 @@ static void
 series_bad(struct ls_query_series *s, const struct ls_query_chunk *c, int rc)
 {
 	s->bad++;
-	ls_log(LS_LOG_WARN, "query", "chunk %lld of %s in the file of %d: %s; left out",
-		(long long)c->id, c->host, (int)c->day, ls_err_text(rc));
+	ls_log(LS_LOG_WARN, "query",
+		"chunk %lld of %s in the file of day %d: %s; skipped", (long long)c->id,
+		c->host, (int)c->day, ls_err_text(rc));
 }
 
 /* A sender's time on our time line, rounded as everywhere. */

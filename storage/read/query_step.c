@@ -49,7 +49,7 @@ step_journal_body(struct step_visit *v, int64_t id, const uint8_t *body, size_t 
 	if (rc != 0) {
 		(*v->bad)++;
 		ls_log(LS_LOG_WARN, "query",
-			"row %lld of the journal of %d: %s; left out", (long long)id,
+			"row %lld of the journal of day %d: %s; skipped", (long long)id,
 			(int)v->day, ls_err_text(rc));
 		return 0;
 	}
@@ -98,7 +98,7 @@ step_packed_body(struct step_visit *v, struct ls_step_codec *codec, int64_t id,
 		return rc;
 	if (rc != 0) {
 		(*v->bad)++;
-		ls_log(LS_LOG_WARN, "query", "step rows %lld of %d: %s; left out",
+		ls_log(LS_LOG_WARN, "query", "step rows %lld of day %d: %s; skipped",
 			(long long)id, (int)v->day, ls_err_text(rc));
 		return 0;
 	}

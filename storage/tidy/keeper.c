@@ -42,7 +42,7 @@ keeper_round(struct ls_keeper *k)
 		int rc = k->work[i].turn(k->work[i].arg, &again);
 
 		if (rc != 0 && rc != k->said[i])
-			ls_log(LS_LOG_WARN, "storage", "%s: %s; trying again",
+			ls_log(LS_LOG_WARN, "storage", "%s: %s; retrying",
 				k->work[i].name, ls_err_text(rc));
 		k->said[i] = rc;
 		more = more || (rc == 0 && again);
@@ -64,7 +64,7 @@ keeper_main(void *arg)
 	if (setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + KEEPER_NICE) !=
 		0)
 		ls_log(LS_LOG_DEBUG, "storage",
-			"the keeper runs at the usual priority");
+			"cannot lower the priority of the keeper thread");
 	while (!ls_queue_is_done(k->end)) {
 		(void)ls_queue_take_wait(k->end, &none, 1,
 			more ? 0 : LS_KEEPER_TURN_NS);

@@ -308,7 +308,7 @@ packer_make(struct ls_packer *p, struct packer_span *span,
 		rc = packer_read(p, span, &rows, &last_id);
 	} else if (packer_is_damage(rc)) {
 		ls_log(LS_LOG_ERR, "storage",
-			"journal row up to %lld of day %d: %s; left as it is",
+			"journal rows up to %lld of day %d: %s; left unpacked",
 			(long long)last_id, (int)p->day, ls_err_text(rc));
 		p->stats.bad++;
 		p->damaged_id = last_id;

@@ -102,7 +102,7 @@ repacker_day(struct ls_repacker *r, int32_t day)
 	r->bytes_before += stats.bytes_before;
 	r->bytes_after += stats.bytes_after;
 	ls_log(LS_LOG_INFO, "storage",
-		"repacked the file of %d: %llu chunks became %llu, %llu bytes %llu",
+		"repacked day %d: %llu chunks became %llu, %llu bytes became %llu",
 		(int)day, (unsigned long long)stats.chunks_before,
 		(unsigned long long)stats.chunks_after,
 		(unsigned long long)stats.bytes_before,

@@ -233,7 +233,7 @@ roller_choose_day(struct ls_roller *r, int32_t *ret_next)
 	if (rc == 0 && *ret_next != 0 && (!is || r->failures >= ROLLER_FAILURES_MAX)) {
 		if (is)
 			ls_log(LS_LOG_WARN, "storage",
-				"cannot roll up the file of %d; going on with the next",
+				"cannot roll up day %d; continuing with the next day",
 				(int)r->day);
 		roller_forget(r); /* removed by retention, or it does not read */
 		r->day = *ret_next;

@@ -324,7 +324,8 @@ store_open_day(struct ls_store *s, int64_t wall_us, bool check)
 		return rc;
 	if (newest > day) {
 		ls_log(LS_LOG_WARN, "storage",
-			"the newest file is of %d and today is %d: is the clock right? writing to it",
+			"the newest file is of day %d but today is %d; check the "
+			"clock; writing to the newest file",
 			(int)newest, (int)day);
 		day = newest;
 	}
@@ -664,8 +665,9 @@ store_retain(struct ls_store *s, const struct ls_store_retain *rule, int64_t wal
 		rc = ls_days_list(s->dir, days);
 	}
 	if (rc != 0 && rc != -LS_ELIMIT) {
-		ls_log(LS_LOG_WARN, "storage", "cannot list %s: %s; removing nothing",
-			s->dir, ls_err_text(rc));
+		ls_log(LS_LOG_WARN, "storage",
+			"cannot list %s: %s; retention removes nothing", s->dir,
+			ls_err_text(rc));
 		goto out;
 	}
 	for (i = 0; i < days->count; i++)
@@ -675,12 +677,13 @@ store_retain(struct ls_store *s, const struct ls_store_retain *rule, int64_t wal
 		rc = ls_days_remove(s->dir, days->day[i]);
 		if (rc != 0) {
 			ls_log(LS_LOG_ERR, "storage",
-				"cannot remove the file of %d: %s", (int)days->day[i],
-				ls_err_text(rc));
+				"cannot remove the file of day %d: %s",
+				(int)days->day[i], ls_err_text(rc));
 			continue;
 		}
 		s->stats.removed_days++;
-		ls_log(LS_LOG_INFO, "storage", "removed the file of %d (%llu bytes)",
+		ls_log(LS_LOG_INFO, "storage",
+			"retention removed the file of day %d (%llu bytes)",
 			(int)days->day[i], (unsigned long long)bytes[i]);
 	}
 	s->stats.bytes = store_bytes(s);

@@ -141,7 +141,8 @@ writer_commit(struct ls_writer *w, uint64_t now_ns, struct ls_write_done *done)
 		w->not_before_ns = now_ns + LS_WRITE_RETRY_NS;
 		if (!w->refused)
 			ls_log(LS_LOG_ERR, "storage",
-				"cannot commit: %s; acknowledging nothing until that works",
+				"cannot commit: %s; acknowledging nothing until "
+				"commits succeed",
 				ls_err_text(done->rc));
 	}
 	w->refused = done->rc != 0;

@@ -282,11 +282,12 @@ finding_render_rhythm(const struct ls_finding *f, const char *cause)
 {
 	if (f->scope == LS_SCOPE_JOB)
 		return json_sprintf(
-			"steps wait for one worker, another each time, %.3g ms on average: %s",
+			"steps wait for a different worker each time, %.3g ms on "
+			"average: %s",
 			f->blame_s * 1e3, cause);
 	if (f->period_s > 0)
 		return json_sprintf(
-			"%s rank %d delays a step by %.3g ms each %.3g s: %s",
+			"%s rank %d delays a step by %.3g ms every %.3g s: %s",
 			f->who.host, f->who.rank, f->blame_s * f->period_steps * 1e3,
 			f->period_s, cause);
 	return json_sprintf("%s rank %d delays each %.0fth step by %.3g ms: %s",

@@ -164,7 +164,7 @@ result $? 'and it ends well'
 cp "$tmp/a.log" "$tmp/out"
 printf '[agent]\nbudget_cpu_ratio = a lot\n' >"$tmp/agent.conf"
 kill -HUP "$agent"
-until_true grep -q 'a lot.*keeping the configuration' "$tmp/a.log"
+until_true grep -q 'a lot.*keeping the current configuration' "$tmp/a.log"
 result $? 'a bad budget at SIGHUP is refused'
 
 kill "$collector" && wait "$collector"
