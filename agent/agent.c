@@ -154,7 +154,7 @@ agent_budget(void *arg)
 	ls_log(b->over != 0 ? LS_LOG_WARN : LS_LOG_INFO, "budget",
 		"%s%s%s%s: %.5f of a core (%.5f), %llu KiB resident (%llu), %llu KiB a minute (%llu); "
 		"sampling slowed by %u%s",
-		b->over != 0 ? "over in" : "within the budget",
+		b->over != 0 ? "exceeded in" : "within the budget",
 		b->over & 1u << LS_BUDGET_CPU ? " cpu" : "",
 		b->over & 1u << LS_BUDGET_MEMORY ? " memory" : "",
 		b->over & 1u << LS_BUDGET_BYTES ? " bytes" : "", b->cpu_ratio,
@@ -162,7 +162,7 @@ agent_budget(void *arg)
 		(unsigned long long)b->limits.memory_bytes / 1024,
 		(unsigned long long)b->bytes_per_minute / 1024,
 		(unsigned long long)b->limits.bytes_per_minute / 1024, b->factor,
-		b->lean ? ", optional work given up" : "");
+		b->lean ? ", optional sources stopped" : "");
 }
 
 /* --- HTTP ----------------------------------------------------------------- */

@@ -43,7 +43,7 @@ options_host_name(struct ls_agent_config *c, char *text, size_t size)
 			int rc = -errno;
 
 			(void)snprintf(text, size,
-				"the machine does not tell its name: %s",
+				"cannot read the name of this machine: %s",
 				ls_err_text(rc));
 			return rc;
 		}
@@ -97,8 +97,9 @@ options_http(struct ls_agent_config *c, char *text, size_t size)
 	if (loopback != 0 || c->insecure)
 		return loopback < 0 ? loopback : 0;
 	(void)snprintf(text, size,
-		"--http %s: others can reach this address, and there is neither TLS nor a password; "
-		"use loopback, or --insecure if something else protects it",
+		"--http %s: this address can be reached from other hosts, without "
+		"TLS or password; use a loopback address, or --insecure if something "
+		"else protects it",
 		c->http);
 	return -EPERM;
 }

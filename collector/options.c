@@ -20,8 +20,8 @@ static const struct ls_conf_option options_table[] = {
 const struct ls_conf_program ls_collector_program = {
 	.name = "lockstep-collector",
 	.section = "collector",
-	.summary =
-		"Takes the reports of lockstep agents, finds what slows a job down, and serves it.",
+	.summary = "Receives the reports of lockstep agents, finds what slows a job, "
+		   "and serves the findings.",
 	.usage = "lockstep-collector [OPTION]...",
 	.default_file = "/etc/lockstep/collector.conf",
 	.options = options_table,
@@ -41,8 +41,9 @@ options_check_address(const char *option, const char *value, const char *address
 	}
 	if (!loopback && !insecure) {
 		(void)snprintf(text, size,
-			"--%s %s: others can reach this address, and there is neither TLS nor a "
-			"password; use loopback, or --insecure if something else protects it",
+			"--%s %s: this address can be reached from other hosts, "
+			"without TLS or password; use a loopback address, or "
+			"--insecure if something else protects it",
 			option, value);
 		return -EPERM;
 	}

@@ -32,19 +32,19 @@ ls_self_metrics(const struct ls_self *s, struct evbuffer *out)
 	self_number(out, name, type, help, (double)(value));
 #include "collector/self.def"
 #undef LS_SELF
-	self_family(out, "drops_total", "counter", "what was not taken, by reason");
+	self_family(out, "drops_total", "counter", "what was rejected, by reason");
 	for (i = 0; i < LS_INTAKE_DROP_COUNT; i++)
 		(void)evbuffer_add_printf(out,
 			SELF_PREFIX "drops_total{reason=\"%s\"} %llu\n",
 			ls_intake_drop_name(i), (unsigned long long)s->intake.drops[i]);
 	self_family(out, "not_believed_total", "counter",
-		"what hosts said that cannot be, by reason: left out of judgement");
+		"impossible data from hosts, by reason: not used by the engine");
 	for (i = 0; i < LS_LIE_COUNT; i++)
 		(void)evbuffer_add_printf(out,
 			SELF_PREFIX "not_believed_total{reason=\"%s\"} %llu\n",
 			ls_lie_name(i), (unsigned long long)s->engine.lies[i]);
 	self_family(out, "connections_refused_total", "counter",
-		"connections that never became an agent's, by reason");
+		"connections rejected before a report, by reason");
 	for (i = 0; i < LS_INGEST_REFUSED_COUNT; i++)
 		(void)evbuffer_add_printf(out,
 			SELF_PREFIX "connections_refused_total{reason=\"%s\"} %llu\n",

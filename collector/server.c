@@ -157,7 +157,8 @@ server_ready(void *arg, const char **ret_why)
 
 	if (s->self.done.rc == 0 && s->self.done.stats.aside > 0) {
 		(void)snprintf(s->note, sizeof(s->note),
-			"%llu damaged database files are set aside (*.damaged-* in --state-dir); the rest serves",
+			"%llu damaged database files are set aside (*.damaged-* in "
+			"--state-dir); continuing with the others",
 			(unsigned long long)s->self.done.stats.aside);
 		*ret_why = s->note;
 	}

@@ -85,17 +85,17 @@ ls_about_metrics(const struct ls_about_parts *p, struct evbuffer *out)
 		PACKAGE_VERSION);
 	about_numbers(p, out);
 	about_reasons(out, ABOUT_PREFIX "step_records_lost_total", "counter",
-		"step records lost before they were in the spool", gaps, steps->lost,
+		"step records lost before they reached the spool", gaps, steps->lost,
 		LS_GAP_REASON_COUNT);
 	about_reasons(out, ABOUT_PREFIX "step_files_ignored", "gauge",
-		"files of the steps directory left alone at the last look", ignored,
+		"files in the steps directory that the last scan ignored", ignored,
 		steps->ignored, LS_STEP_IGNORED_COUNT);
 	for (i = 0; i < LS_BUDGET_WHAT_COUNT; i++) {
 		what[i] = ls_budget_name(i);
 		over[i] = p->budget->over >> i & 1u;
 	}
 	about_reasons(out, ABOUT_PREFIX "over_budget", "gauge",
-		"1: more than the budget was used in the last window", what, over,
+		"1: the last window exceeded the budget", what, over,
 		LS_BUDGET_WHAT_COUNT);
 }
 

@@ -41,17 +41,20 @@ checks_lost(const struct ls_spool_stats *s, struct ls_doctor *d)
 {
 	if (s->dropped_records > 0)
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "spool", "lost records",
-			"a larger --spool-max-bytes, or a collector that is reached",
-			"%llu step records became gaps because it was full",
+			"set a larger --spool-max-bytes, or make the collector "
+			"reachable",
+			"%llu step records became gaps because the spool was full",
 			(unsigned long long)s->dropped_records);
 	if (s->refused_items > 0)
 		ls_doctor_addf(d, LS_DOCTOR_FAIL, "spool", "refused items",
-			"room on the disk of --state-dir (df), and a larger --spool-max-bytes",
-			"%llu could not be kept: full, or the disk refused",
+			"free space on the disk of --state-dir (df), or set a larger "
+			"--spool-max-bytes",
+			"%llu items could not be stored: spool full, or disk error",
 			(unsigned long long)s->refused_items);
 	if (s->discarded_items > 0)
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "spool", "discarded items", "",
-			"%llu of before the machine started, or behind damage, could not be sent",
+			"%llu items from an earlier boot or behind a damaged part "
+			"were discarded",
 			(unsigned long long)s->discarded_items);
 }
 
@@ -66,8 +69,8 @@ ls_checks_spool(const struct ls_spool *spool, const char *state_dir, uint64_t ma
 	bool full = (double)bytes > CHECKS_SPOOL_FULL_RATIO * (double)max_bytes;
 
 	ls_doctor_addf(d, full ? LS_DOCTOR_WARN : LS_DOCTOR_OK, "spool", state_dir,
-		full ? "reach the collector, or a larger --spool-max-bytes: the oldest is dropped "
-		       "next"
+		full ? "make the collector reachable, or set a larger "
+		       "--spool-max-bytes: next the oldest items are dropped"
 		     : "",
 		"%llu items wait, %llu of %llu KiB used", (unsigned long long)waiting,
 		(unsigned long long)(bytes / 1024),
@@ -76,8 +79,8 @@ ls_checks_spool(const struct ls_spool *spool, const char *state_dir, uint64_t ma
 	(void)snprintf(path, sizeof(path), "%s/spool.damaged", state_dir);
 	if (stat(path, &st) != 0)
 		return;
-	(void)snprintf(fix, sizeof(fix),
-		"look for the disk's errors in dmesg; then rm %.150s", path);
+	(void)snprintf(fix, sizeof(fix), "check dmesg for disk errors; then rm %.150s",
+		path);
 	ls_doctor_addf(d, LS_DOCTOR_WARN, "spool", "spool.damaged", fix,
 		"a damaged spool of %llu KiB was set aside",
 		(unsigned long long)st.st_size / 1024);
@@ -93,9 +96,9 @@ ls_checks_uplink(const struct ls_uplink *uplink, struct ls_doctor *d)
 	if (ls_uplink_get_state(uplink) == LS_UPLINK_STATE_DOWN)
 		ls_doctor_add(d, LS_DOCTOR_FAIL, "uplink", t.url,
 			s->connects > 0
-				? "the connection was lost: what is measured is kept here"
-				: "no connection since the start: what is measured is kept "
-				  "here",
+				? "connection lost: measurements stay in the spool"
+				: "no connection since the start: measurements stay "
+				  "in the spool",
 			"start lockstep-collector there, let this host reach that port, or give "
 			"--collector tcp://HOST:PORT");
 	else if (t.refused[0] != '\0')
@@ -105,16 +108,17 @@ ls_checks_uplink(const struct ls_uplink *uplink, struct ls_doctor *d)
 	else if (!t.has_exchange)
 		ls_doctor_add(d, LS_DOCTOR_WARN, "uplink", t.url,
 			"connected, not answered yet",
-			"if this stays: is a lockstep-collector behind that port? (its default is "
-			"7117)");
+			"if this stays, check that a lockstep-collector listens on "
+			"that port (default 7117)");
 	else if (t.round_trip_ns > CHECKS_FAR_NS)
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "uplink", t.url,
-			"a collector in the same region",
-			"connected, but %.1f ms away: clocks cannot be aligned well",
+			"use a collector in the same region",
+			"connected, but the round trip takes %.1f ms: clocks cannot "
+			"be aligned well",
 			(double)t.round_trip_ns / 1e6);
 	else
 		ls_doctor_addf(d, LS_DOCTOR_OK, "uplink", t.url, "",
-			"connected, %.1f ms away, %llu reports acknowledged",
+			"connected, round trip %.1f ms, %llu reports acknowledged",
 			(double)t.round_trip_ns / 1e6, (unsigned long long)s->acks);
 }
 
@@ -208,27 +212,30 @@ ls_checks_budget(const struct ls_budget *b, struct ls_doctor *d)
 {
 	if (b->windows == 0) {
 		ls_doctor_add(d, LS_DOCTOR_NONE, "budget", "own use",
-			"not measured yet: the first window is under way", "");
+			"not measured yet: the first window has not ended", "");
 		return;
 	}
 	if (b->factor > 1)
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "budget", "sampling",
-			"fewer sources, a longer --sample-interval, or a larger --budget-cpu-ratio",
+			"use fewer sources, a longer --sample-interval, or a larger "
+			"--budget-cpu-ratio",
 			"slowed by %u to stay in the budget", b->factor);
 	if (b->over & 1u << LS_BUDGET_CPU)
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "budget", "cpu",
-			"see which source is dear: lockstep_agent_* in /metrics",
+			"see lockstep_agent_* in /metrics for the cost of each source",
 			"%.5f of a core, %.5f allowed", b->cpu_ratio,
 			b->limits.cpu_ratio);
 	if (b->over & 1u << LS_BUDGET_MEMORY || b->lean)
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "budget", "memory",
-			"a larger --budget-memory, if so many workers or series are meant",
-			"%llu KiB, %llu allowed: optional work is given up",
+			"set a larger --budget-memory, if this host has that many "
+			"workers or series",
+			"%llu KiB, %llu allowed: optional sources are stopped",
 			(unsigned long long)b->rss_bytes / 1024,
 			(unsigned long long)b->limits.memory_bytes / 1024);
 	if (b->over & 1u << LS_BUDGET_BYTES)
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "budget", "bytes",
-			"a larger --budget-bytes, if so many steps are marked on purpose",
+			"set a larger --budget-bytes, if that many steps are marked "
+			"on purpose",
 			"%llu KiB sent in the last minute, %llu allowed",
 			(unsigned long long)b->bytes_per_minute / 1024,
 			(unsigned long long)b->limits.bytes_per_minute / 1024);

@@ -188,13 +188,14 @@ http_route(struct ls_agent_http *h, struct evhttp_request *req)
 			continue;
 		if (query != NULL && query[0] != '\0')
 			http_problem(h, req, 400, "Bad parameter",
-				"nothing here takes parameters");
+				"no resource of the agent takes parameters");
 		else
 			http_routes[i].answer(h, req);
 		return;
 	}
 	http_problem(h, req, 404, "No such resource",
-		"there are /healthz /readyz /version /metrics and /api/v1/ doctor, identity, series");
+		"the resources are /healthz /readyz /version /metrics /api/v1/doctor "
+		"/api/v1/identity /api/v1/series");
 }
 
 static void

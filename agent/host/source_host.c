@@ -370,8 +370,9 @@ host_tell_files(const struct source_host *h, struct ls_doctor *d)
 			host_files[i].path);
 		if (readable > 0 && host_files[i].parse == host_parse_runqueue) {
 			ls_doctor_add(d, LS_DOCTOR_NONE, "host", subject,
-				"this kernel sums up no run queue waits (CONFIG_SCHEDSTATS); those of "
-				"the workers' threads are measured without it",
+				"this kernel has no run-queue wait for the whole "
+				"host (CONFIG_SCHEDSTATS); the wait of the workers' "
+				"threads is still measured",
 				"");
 			continue;
 		}
@@ -421,7 +422,8 @@ host_tell_network(const struct source_host *h, struct ls_doctor *d)
 	link[n > 0 ? n : 0] = '\0';
 	if (strcmp(link, HOST_FIRST_PID_NAMESPACE) != 0) {
 		ls_doctor_add(d, LS_DOCTOR_NONE, "host", "namespaces",
-			"in a container with pids of its own: which network this is cannot be told",
+			"this container has its own process ids: its network "
+			"namespace cannot be identified",
 			"if this is Kubernetes: hostPID: true in the DaemonSet");
 		return;
 	}

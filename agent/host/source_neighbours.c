@@ -312,11 +312,13 @@ neighbours_tell(const void *self, struct ls_doctor *d)
 			"mount the host's /sys/fs/cgroup and point --sys-root to it");
 		return;
 	}
-	(void)snprintf(why, sizeof(why), "%zu groups with %s, %zu left out", s->count,
-		s->file, s->left_out);
+	(void)snprintf(why, sizeof(why), "%zu groups with %s, %zu not watched",
+		s->count, s->file, s->left_out);
 	ls_doctor_add(d, s->left_out > 0 ? LS_DOCTOR_WARN : LS_DOCTOR_OK, "neighbours",
 		"control groups", why,
-		s->left_out > 0 ? "none: the groups listed first are watched" : "");
+		s->left_out > 0
+			? "not available: the first groups in the list are watched"
+			: "");
 }
 
 static void

@@ -295,8 +295,8 @@ peers_tell(const void *self, struct ls_doctor *d)
 		return;
 	}
 	(void)snprintf(why, sizeof(why),
-		"%zu remote hosts watched, %llu connections left out; "
-		"only those of this network namespace are seen",
+		"%zu remote hosts watched, %llu connections not watched; only this "
+		"network namespace is visible",
 		s->count, (unsigned long long)s->left_out);
 	ls_doctor_add(d, LS_DOCTOR_OK, "peers", "sock_diag", why, "");
 }

@@ -218,7 +218,7 @@ sensors_tell(const void *self, struct ls_doctor *d)
 
 	if (s->zone_count == 0 && s->cpu_count == 0) {
 		ls_doctor_add(d, LS_DOCTOR_NONE, "sensors", "thermal, cpufreq",
-			"this machine shows neither (usual for a virtual machine)", "");
+			"this machine has neither (usual for a virtual machine)", "");
 		return;
 	}
 	(void)snprintf(why, sizeof(why), "%zu thermal zones, %zu CPUs%s%s",

@@ -23,7 +23,8 @@ chips_tell_node(const struct ls_chips *c, const struct ls_chip *chip,
 		ls_doctor_add(d, LS_DOCTOR_OK, "chips", subject, why, "");
 	} else if (c->passes > 0 && c->last_denied > 0) {
 		(void)snprintf(why, sizeof(why),
-			"%s, /dev/%s, no owner seen: %zu of %zu processes may not be looked at",
+			"%s, /dev/%s, no owner found: %zu of %zu processes cannot be "
+			"inspected",
 			chip->name, n->path, c->last_denied, c->last_seen);
 		ls_doctor_add(d, LS_DOCTOR_WARN, "chips", subject, why,
 			"run the agent as the job's user, or with CAP_SYS_PTRACE (and hostPID in "
@@ -32,7 +33,8 @@ chips_tell_node(const struct ls_chips *c, const struct ls_chip *chip,
 		(void)snprintf(why, sizeof(why), "%s, /dev/%s, held by no process",
 			chip->name, n->path);
 		ls_doctor_add(d, LS_DOCTOR_NONE, "chips", subject, why,
-			"no job uses it; in a container without hostPID jobs are not visible");
+			"no job uses this chip; in a container without hostPID jobs "
+			"are not visible");
 	} else {
 		(void)snprintf(why, sizeof(why), "%s, /dev/%s", chip->name, n->path);
 		ls_doctor_add(d, LS_DOCTOR_OK, "chips", subject, why, "");
@@ -52,7 +54,7 @@ chips_tell_chip(const struct ls_chips *c, const struct ls_chip *chip,
 			"PCI id %04x:%04x is not known to this agent",
 			LS_PCI_VENDOR_GOOGLE, chip->device_id);
 		(void)snprintf(fix, sizeof(fix),
-			"it is reported as %s; a newer lockstep may know it",
+			"it is reported as %s; a newer lockstep may support it",
 			chip->name);
 		ls_doctor_add(d, LS_DOCTOR_WARN, "chips", subject, why, fix);
 	}
@@ -96,6 +98,6 @@ ls_chips_tell(const struct ls_chips *c, struct ls_doctor *d)
 			"%zu PCI functions beyond the first %u chips", c->left_out,
 			(unsigned)LS_CHIPS_MAX);
 		ls_doctor_add(d, LS_DOCTOR_WARN, "chips", "PCI", why,
-			"more chips a host than lockstep was made for: please report it");
+			"lockstep supports fewer chips per host: please report this");
 	}
 }

@@ -144,16 +144,17 @@ tell_refused(const struct ls_identity *id, struct ls_doctor *d)
 			ls_identity_source_name((enum ls_identity_source)o->source);
 
 		(void)snprintf(subject, sizeof(subject), "not valid: %s", o->key);
-		(void)snprintf(why, sizeof(why), "%s gives \"%.*s\", which is none",
+		(void)snprintf(why, sizeof(why), "%s gives the invalid value \"%.*s\"",
 			source, TELL_VALUE_BYTES, o->value);
-		(void)snprintf(fix, sizeof(fix), "correct it in %s", source);
+		(void)snprintf(fix, sizeof(fix), "correct the value in %s", source);
 		ls_doctor_add(d, LS_DOCTOR_WARN, "identity", subject, why, fix);
 	}
 	if (id->left_out > 0) {
-		(void)snprintf(why, sizeof(why), "%llu values found no room",
+		(void)snprintf(why, sizeof(why),
+			"%llu values exceed a maximum and are not kept",
 			(unsigned long long)id->left_out);
 		ls_doctor_add(d, LS_DOCTOR_WARN, "identity", "limit", why,
-			"the sources say more than a host can be: look at them");
+			"compare the sources: they describe more than one host");
 	}
 }
 
@@ -169,17 +170,17 @@ tell_hints(const struct ls_identity *id, struct ls_doctor *d)
 
 	if (ports != NULL && ports[0] == '\0')
 		ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", "TPU_RUNTIME_METRICS_PORTS",
-			"it is empty in the job: libtpu opens no metrics port",
+			"empty in the job: libtpu opens no metrics port",
 			"unset it in the job, or set TPU_RUNTIME_METRICS_PORTS=8431 (one port a "
 			"chip: 8431,8432,...)");
 	if (addresses != NULL && strcmp(addresses, "local") == 0)
 		ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", "TPU_PROCESS_ADDRESSES",
-			"it is \"local\" in the job: libtpu may open no metrics port",
+			"\"local\" in the job: libtpu may open no metrics port",
 			"unset TPU_PROCESS_ADDRESSES in the job");
 	if (skip != NULL && strcmp(skip, "false") != 0 && strcmp(skip, "0") != 0 &&
 		ls_identity_get(id, "worker") == NULL) {
 		(void)snprintf(why, sizeof(why),
-			"it is \"%.*s\" in the job, and nobody says which worker this is",
+			"\"%.*s\" in the job, and no source gives the worker id",
 			TELL_VALUE_BYTES, skip);
 		ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", "TPU_SKIP_MDS_QUERY", why,
 			"set TPU_WORKER_ID and TPU_WORKER_HOSTNAMES in the job, or --worker-id");
@@ -198,11 +199,12 @@ tell_devices(const struct ls_identity *id, struct ls_doctor *d)
 		id->chip_count);
 	if (ls_identity_get(id, "chip.0.device") == NULL)
 		ls_doctor_add(d, LS_DOCTOR_WARN, "identity", "devices", why,
-			"they cannot be joined: another container may hold some of the chips, or "
-			"the generation is not known");
+			"devices and chips cannot be matched: another container may "
+			"hold some chips, or the generation is unknown");
 	else if (ls_identity_get(id, "chip.0.coords") == NULL)
 		ls_doctor_add(d, LS_DOCTOR_NONE, "identity", "coordinates",
-			"the device ids do not form the block of this host in the topology",
+			"the device ids do not match the block of this host in the "
+			"topology",
 			"give --topology if it is missing or wrong");
 	else
 		ls_doctor_add(d, LS_DOCTOR_OK, "identity", "coordinates", why, "");

@@ -111,15 +111,16 @@ metadata_problem(int rc, int status)
 	case 0:
 		return status == METADATA_OK || status == METADATA_ABSENT
 			? NULL
-			: "refuses (HTTP status other than 200 and 404)";
+			: "answers with an HTTP status other than 200 and 404";
 	case -LS_EABSENT:
-		return "nobody answers there";
+		return "nothing answers at this address";
 	case -ETIMEDOUT:
 		return "no answer in time";
 	case -LS_ELIMIT:
 		return "an answer is too long";
 	case -LS_EUNKNOWN:
-		return "answers, but is no metadata server (no Metadata-Flavor: Google)";
+		return "answers, but is not a metadata server (no Metadata-Flavor: "
+		       "Google)";
 	default:
 		return "an answer cannot be read";
 	}
@@ -245,7 +246,7 @@ ls_metadata_tell(const struct ls_metadata *m, const char *why_not, struct ls_doc
 	}
 	(void)snprintf(subject, sizeof(subject), "server %s", m->address);
 	(void)snprintf(why, sizeof(why),
-		"%s; %llu answers, %llu not there, %llu failures",
+		"%s; %llu answers, %llu not found, %llu failures",
 		m->wrong != NULL   ? m->wrong
 			: m->asked ? "answers"
 				   : "not asked yet",

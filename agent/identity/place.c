@@ -40,8 +40,8 @@ place_metadata_problem(const char *address)
 		strcmp(address, PLACE_OFF) == 0 ||
 		ls_metadata_address_is_valid(address))
 		return NULL;
-	return "--metadata-address is neither auto nor off nor a numeric address (a name could "
-	       "stall the agent)";
+	return "--metadata-address must be auto, off or a numeric address (resolving "
+	       "a name could block the agent)";
 }
 
 static bool
@@ -62,7 +62,7 @@ ls_place_check(const struct ls_agent_config *config)
 	if (!ls_identity_is_valid(LS_IDENTITY_WORKER, config->worker_id))
 		return "--worker-id is not a number";
 	if (!ls_identity_is_valid(LS_IDENTITY_TOPOLOGY, config->topology))
-		return "--topology is none: write 4x4x8 or 4x8";
+		return "--topology is not valid: write 4x4x8 or 4x8";
 	return place_metadata_problem(config->metadata_address);
 }
 
@@ -139,16 +139,16 @@ place_metadata_address(struct ls_place *p)
 	const char *given = p->config.metadata_address,
 		   *env = getenv("GCE_METADATA_IP");
 
-	p->why_not = "not asked: --metadata-address is off";
+	p->why_not = "not used: --metadata-address is off";
 	if (given[0] == '\0' || strcmp(given, PLACE_OFF) == 0)
 		return NULL;
 	if (strcmp(given, PLACE_AUTO) != 0)
 		return given;
 	if (env != NULL && env[0] != '\0') {
-		p->why_not = "not asked: GCE_METADATA_IP is not a numeric address";
+		p->why_not = "not used: GCE_METADATA_IP is not a numeric address";
 		return ls_metadata_address_is_valid(env) ? env : NULL;
 	}
-	p->why_not = "not asked: neither a TPU chip nor Google's firmware is here";
+	p->why_not = "not used: this host has neither a TPU chip nor Google's firmware";
 	return ls_chips_count(p->chips) > 0 || place_is_google(p) ? LS_METADATA_ADDRESS
 								  : NULL;
 }

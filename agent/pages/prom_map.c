@@ -78,7 +78,7 @@ map_keep(struct ls_prom_rule *r, char *word)
 		else if (strcmp(id, "index") == 0)
 			r->keep[r->keep_count].id = LS_PROM_ID_INDEX;
 		else
-			return "behind the : of a label comes chip or index";
+			return "expected chip or index after the ':' of a label";
 	}
 	if (!map_is_name(word, false) || strlen(word) >= sizeof(r->keep[0].name))
 		return "a label is not a name";
@@ -119,13 +119,14 @@ map_line(struct ls_prom_map *m, char *line)
 	if (!map_is_name(from, false) || strlen(from) >= sizeof(r->from))
 		return "the first word is not a name of a page";
 	if (to == NULL)
-		return "a second word is missing: a name, or - to leave it out";
+		return "the second word is missing: a metric name, or - to ignore "
+		       "the sample";
 	*r = (struct ls_prom_rule){ .scale = 1 };
 	memcpy(r->from, from, strlen(from) + 1);
 	if (strcmp(to, "-") != 0) {
 		if (!map_is_name(to, true) ||
 			strlen(to) >= sizeof(r->to) - MAP_SUFFIX_MAX_BYTES)
-			return "the second word is not a name of ours";
+			return "the second word is not the name of a lockstep metric";
 		memcpy(r->to, to, strlen(to) + 1);
 	}
 	while (why == NULL && (word = strtok_r(NULL, MAP_BLANKS, &next)) != NULL)
@@ -206,7 +207,8 @@ ls_prom_map_new(const char *file, struct ls_prom_map **ret_map, char *ret_why,
 		memcpy(built_in, map_built_in, sizeof(map_built_in));
 		if (map_text(m, built_in, &line) != NULL) {
 			(void)snprintf(ret_why, why_bytes,
-				"no room for the built-in rules: at most %d in all",
+				"no room for the built-in rules: at most %d rules in "
+				"total",
 				LS_PROM_RULES_MAX);
 			rc = -LS_ELIMIT;
 		}

@@ -79,7 +79,7 @@ prom_value(struct ls_prom_text *p, char **s, const char **ret_value)
 		else if (*from == '\\' || *from == '"')
 			*to++ = *from;
 		else
-			return prom_fail(p, -LS_EPARSE, "an escape that is none");
+			return prom_fail(p, -LS_EPARSE, "an invalid escape");
 	}
 	*s = from + 1;
 	*to = '\0';
@@ -120,7 +120,7 @@ prom_label(struct ls_prom_text *p, char **s, size_t count)
 	if (rc != 0)
 		return rc;
 	if (prom_has_label(p, count, name))
-		return prom_fail(p, -LS_EPARSE, "a label twice");
+		return prom_fail(p, -LS_EPARSE, "a repeated label");
 	l->name = name;
 	return 0;
 }
@@ -168,12 +168,12 @@ prom_number(struct ls_prom_text *p, char **s, double *ret_value)
 	if (len == 0)
 		return prom_fail(p, -LS_EPARSE, "a number is missing");
 	if (len >= sizeof(text) || strspn(*s, allowed) < len)
-		return prom_fail(p, -LS_EPARSE, "a number that is none");
+		return prom_fail(p, -LS_EPARSE, "an invalid number");
 	memcpy(text, *s, len);
 	text[len] = '\0';
 	*ret_value = strtod(text, &end);
 	if (*end != '\0')
-		return prom_fail(p, -LS_EPARSE, "a number that is none");
+		return prom_fail(p, -LS_EPARSE, "an invalid number");
 	*s += len;
 	return 0;
 }
@@ -206,7 +206,7 @@ prom_rest(struct ls_prom_text *p, char *s)
 		}
 	}
 	if (rc == 0 && *s != '\0')
-		return prom_fail(p, -LS_EPARSE, "more behind a sample");
+		return prom_fail(p, -LS_EPARSE, "text after a sample");
 	return rc;
 }
 
@@ -250,7 +250,7 @@ prom_sample(struct ls_prom_text *p, char *s)
 	if (*s == '{')
 		rc = prom_labels(p, &s, &sample.label_count);
 	else if (s == name_end)
-		return prom_fail(p, -LS_EPARSE, "no blank behind a name");
+		return prom_fail(p, -LS_EPARSE, "no blank after a name");
 	if (rc == 0) {
 		s = prom_skip_blanks(s);
 		rc = prom_number(p, &s, &sample.value);
@@ -330,7 +330,7 @@ prom_line(struct ls_prom_text *p)
 	if (*s == '\0' || p->skipping)
 		rc = 0;
 	else if (p->ended)
-		rc = prom_fail(p, -LS_EPARSE, "more behind # EOF");
+		rc = prom_fail(p, -LS_EPARSE, "text after # EOF");
 	else if (*s == '#')
 		rc = prom_comment(p, s);
 	else

@@ -72,15 +72,14 @@ prom_why(int rc, int status, char *buf, size_t size)
 	if (rc == 0)
 		(void)snprintf(buf, size, "answers with HTTP status %d", status);
 	else if (rc == -LS_EABSENT)
-		(void)snprintf(buf, size, "nobody listens there");
+		(void)snprintf(buf, size, "nothing listens at this address");
 	else if (rc == -ETIMEDOUT)
 		(void)snprintf(buf, size, "no answer within %llu s",
 			(unsigned long long)(LS_PROM_DEADLINE_NS / 1000000000));
 	else if (rc == -LS_ELIMIT)
 		(void)snprintf(buf, size, "more than %u bytes", LS_PROM_PAGE_MAX_BYTES);
 	else
-		(void)snprintf(buf, size, "the answer makes no sense (%s)",
-			ls_err_text(rc));
+		(void)snprintf(buf, size, "invalid answer (%s)", ls_err_text(rc));
 	return buf;
 }
 
@@ -141,45 +140,48 @@ prom_tell_entry(const struct prom_entry *e, struct ls_doctor *d)
 	switch (ls_prom_page_state(e->page)) {
 	case LS_PROM_GOOD:
 		(void)snprintf(why, sizeof(why),
-			"%llu of %llu samples taken, %llu without room, "
-			"%llu with a chip that makes no sense",
+			"%llu of %llu samples used, %llu over a maximum, %llu with "
+			"an invalid chip",
 			(unsigned long long)n->taken, (unsigned long long)n->samples,
 			(unsigned long long)n->refused, (unsigned long long)n->odd);
 		ls_doctor_add(d,
 			n->refused + n->odd > 0 ? LS_DOCTOR_WARN : LS_DOCTOR_OK, "prom",
 			subject, why,
-			n->refused > 0 ? "take fewer names with --prom-map" : "");
+			n->refused > 0 ? "select fewer names with --prom-map" : "");
 		return;
 	case LS_PROM_FROZEN:
 		(void)snprintf(why, sizeof(why),
-			"values frozen since %llu s, while the job steps",
+			"values have not changed for %llu s while the job made steps",
 			(unsigned long long)(ls_prom_page_silent(e->page) *
 				LS_PROM_INTERVAL_NS / 1000000000));
 		ls_doctor_add(d, LS_DOCTOR_WARN, "prom", subject, why,
 			plugin ? "restart the tpu-device-plugin pod of this node (namespace kube-system)"
-			       : "restart what serves this page");
+			       : "restart the program that serves this page");
 		return;
 	case LS_PROM_FAILED:
 		(void)snprintf(why, sizeof(why), "%.100s: %.100s", e->url,
 			ls_prom_page_why(e->page));
 		ls_doctor_add(d, LS_DOCTOR_FAIL, "prom", subject, why,
-			plugin ? "look at the tpu-device-plugin pod of this node (namespace kube-system)"
-			       : "look at what serves this page, or leave it out of --prom");
+			plugin ? "inspect the tpu-device-plugin pod of this node "
+				 "(namespace kube-system)"
+			       : "inspect the program that serves this page, or "
+				 "remove the page from --prom");
 		return;
 	case LS_PROM_ABSENT:
 		break;
 	}
 	if (!e->asked)
-		(void)snprintf(why, sizeof(why), "not asked for yet");
+		(void)snprintf(why, sizeof(why), "not read yet");
 	else if (e->answered && ls_prom_page_why(e->page)[0] == '\0')
 		(void)snprintf(why, sizeof(why),
-			"%.100s answers, with none of the names of the map", e->url);
+			"%.100s answers, but has no sample that a rule selects",
+			e->url);
 	else
 		(void)snprintf(why, sizeof(why), "%.100s: %.100s", e->url,
 			ls_prom_page_why(e->page));
 	ls_doctor_add(d, LS_DOCTOR_NONE, "prom", subject, why,
 		strcmp(e->name, "orbax") == 0
-			? "to have it: ENABLE_ORBAX_PROMETHEUS_TELEMETRY=true in the job"
+			? "set ENABLE_ORBAX_PROMETHEUS_TELEMETRY=true in the job"
 			: "");
 }
 

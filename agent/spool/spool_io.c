@@ -231,10 +231,11 @@ io_done(void *arg)
 	s->rc = s->work_rc;
 	if (s->rc != 0 && s->flight_len > 0 && !s->flight_written)
 		ls_log(LS_LOG_WARN, "spool",
-			"not written (%s): %zu bytes wait in memory, and are written again",
+			"cannot write (%s); %zu bytes wait in memory, retrying",
 			ls_err_text(s->rc), s->unwritten_len);
 	else if (s->rc != 0)
-		ls_log(LS_LOG_WARN, "spool", "not rewritten (%s): it stays as it is",
+		ls_log(LS_LOG_WARN, "spool",
+			"cannot rewrite (%s); the file stays unchanged",
 			ls_err_text(s->rc));
 	if (s->flight_written)
 		io_take_flight(s);

@@ -294,7 +294,8 @@ spool_tell_dropped(const struct ls_spool_rewrite *w)
 {
 	if (w->dropped_records > 0 || w->dropped_chunks > 0)
 		ls_log(LS_LOG_WARN, "spool",
-			"full: dropped %llu chunks and %llu step records, which is reported",
+			"full: dropped %llu chunks and %llu step records; they are "
+			"reported as lost",
 			(unsigned long long)w->dropped_chunks,
 			(unsigned long long)w->dropped_records);
 }

@@ -259,7 +259,7 @@ ring_reader_push_end(struct ls_ring_reader *r, uint64_t now_mono_ns)
 		r->stats->crashed++;
 	ls_log(LS_LOG_INFO, "ring", "%s rank %d %s after %llu records",
 		r->header.worker.job, (int)r->header.worker.rank,
-		end.how == LS_END_ENDED ? "ended" : "stopped without its clean end",
+		end.how == LS_END_ENDED ? "ended" : "ended without a clean end",
 		(unsigned long long)r->next);
 	ring_reader_set_state(r, LS_RING_STATE_DONE);
 }

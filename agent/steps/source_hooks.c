@@ -268,13 +268,13 @@ hooks_tell(const void *self, struct ls_doctor *d)
 		return;
 	}
 	(void)snprintf(why, sizeof(why),
-		"%zu workers with hooks, in %llu of them JAX is hooked; %llu events failed, %llu "
-		"names unreadable",
+		"%zu workers with hooks, %llu of them with JAX hooks; %llu events "
+		"failed, %llu names unreadable",
 		s->count, (unsigned long long)s->jax, (unsigned long long)s->errors,
 		(unsigned long long)s->bad_names);
 	if (s->errors > 0)
 		ls_doctor_add(d, LS_DOCTOR_WARN, "hooks", "rings", why,
-			"use a version of JAX that the package knows: agent/client/README.md");
+			"use a supported version of JAX: agent/client/README.md");
 	else
 		ls_doctor_add(d, LS_DOCTOR_OK, "hooks", "rings", why, "");
 }

@@ -332,7 +332,8 @@ log_tell(const void *self, struct ls_doctor *d)
 		(void)snprintf(why, sizeof(why), "no step line seen in %llu MB",
 			(unsigned long long)(silent / 1000000));
 		ls_doctor_add(d, LS_DOCTOR_WARN, "log", subject, why,
-			"only MaxText's \"completed step:\" lines are known; use marks in the job");
+			"only MaxText's \"completed step:\" lines are supported; "
+			"mark the steps in the job instead");
 	} else if (s->stats.marked > 0 && log_is_marked(s)) {
 		ls_doctor_add(d, LS_DOCTOR_OK, "log", subject,
 			"not used: the job sends marks", "");

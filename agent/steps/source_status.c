@@ -281,8 +281,8 @@ status_why_end(const struct source_status *s, uint64_t now_mono_ns)
 	if (status_is_marked(s))
 		return "a job sends marks";
 	if (!status_is_known(s) || status_is_another(s))
-		return "this host has another job or rank now";
-	return status_is_gone(s, now_mono_ns) ? "libtpu tells no status" : NULL;
+		return "this host now has another job or rank";
+	return status_is_gone(s, now_mono_ns) ? "libtpu reports no status" : NULL;
 }
 
 static void
@@ -330,15 +330,17 @@ status_tell(const void *self, struct ls_doctor *d)
 			s->who.job[0] == '\0'
 				? "give --job, or mark the steps in the job (lockstep.step)"
 				: "give --worker-id, or mark the steps in the job (lockstep.step)",
-			"libtpu shows what its cores do, but steps are not told: %s is not known",
+			"libtpu reports the state of its cores, but steps cannot be "
+			"attributed: %s is unknown",
 			s->who.job[0] == '\0' ? "the job" : "the number of this host");
 	} else if (!s->going) {
 		ls_doctor_add(d, LS_DOCTOR_NONE, "status", "inferred steps",
-			"no launches that go on without marks, yet", "");
+			"no repeated launches without marks yet", "");
 	} else {
 		ls_doctor_addf(d, LS_DOCTOR_OK, "status", "inferred steps", "",
-			"job %s rank %d: %llu steps taken, %llu missing, confidence %.2f; nobody is "
-			"blamed by them, marks in the job say more",
+			"job %s rank %d: %llu steps inferred, %llu missing, "
+			"confidence %.2f; inferred steps blame no worker: mark the "
+			"steps in the job",
 			s->worker[0].info.job, (int)s->worker[0].info.rank,
 			(unsigned long long)s->stats.records,
 			(unsigned long long)s->stats.lost,

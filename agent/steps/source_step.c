@@ -404,21 +404,23 @@ ls_source_step_tell_dir(const char *dir, struct ls_doctor *d)
 	step_fix_dir(fix, sizeof(fix), dir);
 	if (stat(dir, &st) != 0)
 		ls_doctor_addf(d, LS_DOCTOR_FAIL, "steps", dir, fix,
-			"%s: training processes cannot tell their steps",
+			"%s: training processes cannot create step rings",
 			strerror(errno));
 	else if (!S_ISDIR(st.st_mode))
 		ls_doctor_add(d, LS_DOCTOR_FAIL, "steps", dir, "is no directory", fix);
 	else if (!(st.st_mode & S_IWUSR) || !(st.st_mode & S_IXUSR))
 		ls_doctor_addf(d, LS_DOCTOR_FAIL, "steps", dir, fix,
-			"mode %04o: training processes cannot make their rings",
+			"mode %04o: training processes cannot create step rings",
 			(unsigned)st.st_mode & 07777u);
 	else if (!(st.st_mode & S_IWOTH) || !(st.st_mode & S_IXOTH))
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", dir, fix,
-			"mode %04o: only training processes of uid %u can make their rings",
+			"mode %04o: only training processes of uid %u can create "
+			"step rings",
 			(unsigned)st.st_mode & 07777u, (unsigned)st.st_uid);
 	else if (!(st.st_mode & S_ISVTX))
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", dir, fix,
-			"mode %04o without the sticky bit: anybody can remove the rings of others",
+			"mode %04o without the sticky bit: every user can remove the "
+			"rings of others",
 			(unsigned)st.st_mode & 07777u);
 	else
 		ls_doctor_addf(d, LS_DOCTOR_OK, "steps", dir, "",
@@ -449,24 +451,25 @@ step_tell_files(const struct ls_source_step *s, struct ls_doctor *d)
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", s->stats.example,
 			"use the client library of this version in the training program, or "
 			"remove the file",
-			"%llu files are no rings of ours; this one: %s",
+			"%llu files are not valid step rings; the first: %s",
 			(unsigned long long)n[LS_STEP_NOT_A_RING],
 			s->stats.example_why);
 	if (n[LS_STEP_FINISHED] > 0)
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "finished rings",
-			"make the agent's user the owner of the directory (tmpfiles.d does)",
+			"make the agent's user the owner of the directory (as "
+			"tmpfiles.d does)",
 			"%llu cannot be removed",
 			(unsigned long long)n[LS_STEP_FINISHED]);
 	if (n[LS_STEP_TOO_MANY] > 0)
 		ls_doctor_addf(d, LS_DOCTOR_FAIL, "steps", "too many rings",
-			"remove what is not needed from the directory",
-			"%llu rings are not read: there is room for %u",
+			"remove unused files from the directory",
+			"%llu rings are not read: the maximum is %u",
 			(unsigned long long)n[LS_STEP_TOO_MANY],
 			(unsigned)LS_RINGS_MAX);
 	if (n[LS_STEP_OTHER_BOOT] > 0)
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "old rings",
 			"put the directory on a tmpfs (/run), or remove the files",
-			"%llu are of before the machine started",
+			"%llu rings are from before the machine started",
 			(unsigned long long)n[LS_STEP_OTHER_BOOT]);
 }
 
@@ -479,22 +482,23 @@ step_tell_rings(const struct ls_source_step *s, struct ls_doctor *d)
 	if (s->count == 0)
 		ls_doctor_add(d, LS_DOCTOR_NONE, "steps", "rings",
 			"no training process marks its steps here",
-			"in the training program: import lockstep, then with lockstep.step(i): "
-			"around each step; or link liblockstep (agent/client/README.md)");
+			"in the training program: import lockstep, then put each "
+			"step into \"with lockstep.step(i):\"; or link liblockstep "
+			"(agent/client/README.md)");
 	else
 		ls_doctor_addf(d, LS_DOCTOR_OK, "steps", "rings", "",
-			"%zu workers, %llu step records taken over", s->count,
+			"%zu workers, %llu step records read", s->count,
 			(unsigned long long)s->stats.records);
 	if (unseen > 0)
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "processes of rings",
 			"hostPID: true in the DaemonSet; with containers: --pid=host",
-			"%zu workers are of another pid namespace or have ended: their threads "
-			"are not measured",
+			"%zu workers have ended or are in another pid namespace: "
+			"their threads are not measured",
 			unseen);
 	if (lost[LS_GAP_OVERRUN] > 0)
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "overwritten records",
-			"a shorter --sample-interval, or fewer marks",
-			"%llu were overwritten before they were read",
+			"set a shorter --sample-interval, or mark fewer steps",
+			"%llu records were overwritten before the agent read them",
 			(unsigned long long)lost[LS_GAP_OVERRUN]);
 }
 

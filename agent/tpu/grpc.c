@@ -240,7 +240,8 @@ grpc_on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 		g->why[0] = '\0';
 		grpc_set_state(g, LS_GRPC_STATE_UP);
 	} else if (frame->hd.type == NGHTTP2_GOAWAY && g->state == LS_GRPC_STATE_UP) {
-		(void)snprintf(g->why, sizeof(g->why), "the peer ends the connection");
+		(void)snprintf(g->why, sizeof(g->why),
+			"the peer closes the connection");
 		grpc_set_state(g, LS_GRPC_STATE_DRAINING);
 	}
 	return 0;

@@ -100,7 +100,7 @@ ls_grpc_reply_header(struct ls_grpc_reply *r, const char *name, size_t name_len,
 	} else if (reply_is(name, name_len, "grpc-status")) {
 		r->grpc_status = reply_number(value, value_len);
 		if (r->grpc_status < 0)
-			return reply_fail(r, -LS_EPARSE, "status that is no number");
+			return reply_fail(r, -LS_EPARSE, "status that is not a number");
 	} else if (reply_is(name, name_len, "grpc-message")) {
 		reply_text(r, value, value_len);
 	}
@@ -112,7 +112,7 @@ reply_prefix(struct ls_grpc_reply *r)
 {
 	if (r->prefix[0] != 0)
 		return reply_fail(r, -LS_EPARSE,
-			"answer is compressed, which was not asked for");
+			"answer is compressed, which was not requested");
 	r->want = (size_t)r->prefix[1] << 24 | (size_t)r->prefix[2] << 16 |
 		(size_t)r->prefix[3] << 8 | r->prefix[4];
 	if (r->want > LS_GRPC_MESSAGE_MAX_BYTES)

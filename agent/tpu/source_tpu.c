@@ -207,18 +207,19 @@ tpu_tell_up(const struct source_tpu *t, const struct ls_tpu_port *p,
 	char why[sizeof(d->check[0].why)];
 
 	(void)snprintf(why, sizeof(why),
-		"%zu metrics, %zu devices, %zu cores; %llu answers, %llu not in time, %llu malformed, "
-		"%llu values left out",
+		"%zu metrics, %zu devices, %zu cores; %llu answers, %llu late, %llu "
+		"malformed, %llu values ignored",
 		ls_tpu_port_metrics(p), ls_tpu_port_devices(p), t->progress.count,
 		(unsigned long long)g->answers, (unsigned long long)g->timeouts,
 		(unsigned long long)g->malformed, (unsigned long long)s->skipped);
 	if (ls_tpu_port_metrics(p) == 0)
 		ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", subject, ls_tpu_port_why(p),
-			"wait until the job has initialised its devices; if it stays so, restart the job");
+			"wait until the job has initialised its devices; if that "
+			"does not help, restart the job");
 	else if (ls_tpu_port_lacks_status(p))
 		ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", subject,
-			"this libtpu does not know GetTpuRuntimeStatus: no progress of cores, no "
-			"inferred steps",
+			"this libtpu has no GetTpuRuntimeStatus: no progress of "
+			"cores, no inferred steps",
 			"use a libtpu of late 2025 or newer (pip install -U libtpu), or mark the steps "
 			"in the job (lockstep.step)");
 	else
@@ -246,25 +247,28 @@ tpu_tell_port(const struct source_tpu *t, const struct ls_tpu_port *p,
 		else if (t->has_default_ports &&
 			!t->has_chips) /* nobody said that there is a TPU */
 			ls_doctor_add(d, LS_DOCTOR_NONE, "tpu", subject,
-				"nothing listens, and this host has no TPU chips", "");
+				"nothing listens on this port, and this host has no "
+				"TPU chips",
+				"");
 		else
 			ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", subject,
-				"nothing listens: no TPU job runs in this network namespace, or its "
-				"metrics server is off",
+				"nothing listens on this port: no TPU job runs in "
+				"this network namespace, or its metrics server is off",
 				"start the job with TPU_RUNTIME_METRICS_PORTS unset, not empty; in "
 				"Kubernetes give --tpu-address the pod's IP; without TPUs set "
 				"--tpu-ports to nothing");
 		break;
 	case LS_TPU_PORT_STATE_UNSUPPORTED:
 		ls_doctor_add(d, LS_DOCTOR_FAIL, "tpu", subject, why,
-			"set --tpu-ports to the ports of libtpu (8431 unless "
-			"TPU_RUNTIME_METRICS_PORTS says otherwise); another server has this one");
+			"set --tpu-ports to the ports of libtpu (8431, or those of "
+			"TPU_RUNTIME_METRICS_PORTS); another server uses this port");
 		break;
 	case LS_TPU_PORT_STATE_CONNECTING:
 	case LS_TPU_PORT_STATE_FAILING:
 		ls_doctor_add(d, LS_DOCTOR_FAIL, "tpu", subject, why,
-			"see whether the job is stopped (ps -o stat,cmd -C python3) or the address is "
-			"behind a firewall; the agent goes on trying");
+			"check whether the job is stopped (ps -o stat,cmd -C "
+			"python3) or a firewall blocks the address; the agent keeps "
+			"trying");
 		break;
 	case LS_TPU_PORT_STATE_COUNT:
 		break;
@@ -291,12 +295,12 @@ tpu_tell_cores(const struct source_tpu *t, struct ls_doctor *d)
 		if (!c->stalled)
 			continue;
 		(void)snprintf(why, sizeof(why),
-			"nothing on it has changed for %llu s, %u programs queued",
+			"no change for %llu s, %u programs queued",
 			(unsigned long long)((c->t_seen_ns - c->t_moved_ns) /
 				1000000000ull),
 			c->now.queued);
 		ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", subject, why,
-			"look for the hosts that the others wait for: lockstep status");
+			"find the host that the others wait for: lockstep status");
 	}
 }
 
@@ -311,7 +315,8 @@ tpu_tell(const void *self, struct ls_doctor *d)
 
 	if (t->count == 0 && t->from_environment)
 		ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", "ports",
-			"TPU_RUNTIME_METRICS_PORTS is empty: metrics of libtpu are switched off here",
+			"TPU_RUNTIME_METRICS_PORTS is empty: libtpu serves no "
+			"metrics on this host",
 			"unset TPU_RUNTIME_METRICS_PORTS for the job and the agent");
 	else if (t->count == 0)
 		ls_doctor_add(d, LS_DOCTOR_NONE, "tpu", "ports",
@@ -320,7 +325,8 @@ tpu_tell(const void *self, struct ls_doctor *d)
 		tpu_tell_port(t, t->port[i], d);
 	tpu_tell_cores(t, d);
 	if (s != NULL && s->refused > 0) {
-		(void)snprintf(why, sizeof(why), "%llu values found no room",
+		(void)snprintf(why, sizeof(why),
+			"%llu values exceed a maximum and are not kept",
 			(unsigned long long)s->refused);
 		ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", "series", why,
 			"report it with the output of lockstep-agent --once: a limit is too small");

@@ -57,14 +57,14 @@ decode_insert(struct ls_tpu_point *p, const struct ls_tpu_label *l)
 	if (l->key[0] == '\0')
 		return "attribute without a name";
 	if (strcmp(l->key, "device") == 0 && !decode_is_ordinal(l->value))
-		return "ordinal that is none";
+		return "invalid ordinal";
 	if (p->label_count == LS_TPU_LABELS_MAX)
 		return "too many attributes";
 	for (i = p->label_count; i > 0; i--) {
 		int order = strcmp(l->key, p->label[i - 1].key);
 
 		if (order == 0)
-			return "attribute told twice";
+			return "repeated attribute";
 		if (order > 0)
 			break;
 		p->label[i] = p->label[i - 1];
@@ -167,7 +167,7 @@ decode_gauge(struct ls_tpu_point *p, const Tpu__Gauge *g)
 	switch (g->value_case) {
 	case TPU__GAUGE__VALUE_AS_DOUBLE:
 		p->value = g->as_double;
-		return isfinite(p->value) ? NULL : "gauge that is no number";
+		return isfinite(p->value) ? NULL : "gauge that is not a number";
 	case TPU__GAUGE__VALUE_AS_INT:
 		p->value = (double)g->as_int;
 		return NULL;
@@ -192,7 +192,7 @@ decode_counter(struct ls_tpu_point *p, const Tpu__Counter *c)
 		p->value = c->as_double;
 		return isfinite(p->value) && p->value >= 0
 			? NULL
-			: "counter that is no number";
+			: "counter that is not a number";
 	case TPU__COUNTER__VALUE_AS_INT:
 		p->value = (double)c->as_int;
 		return NULL;
@@ -242,7 +242,7 @@ decode_histogram(struct ls_tpu_point *p, const Tpu__Distribution *d,
 	if (d->bucket_options == NULL || decode_bounds(h, d->bucket_options) != 0)
 		return "distribution without bounds";
 	if (d->n_bucket_counts != h->buckets)
-		return "number of buckets that does not fit their bounds";
+		return "number of buckets that does not match their bounds";
 	for (i = 0; i < h->buckets; i++)
 		h->count[i] = d->bucket_counts[i];
 	h->total = d->count;
@@ -253,8 +253,7 @@ decode_histogram(struct ls_tpu_point *p, const Tpu__Distribution *d,
 	if (start != NULL) /* an identity: wraps for what is no time */
 		h->start_ns = (uint64_t)start->seconds * 1000000000ull +
 			(uint32_t)start->nanos;
-	return ls_histogram_check(h) == 0 ? NULL
-					  : "distribution that contradicts itself";
+	return ls_histogram_check(h) == 0 ? NULL : "inconsistent distribution";
 }
 
 static const char *
@@ -275,7 +274,7 @@ decode_point(struct ls_tpu_point *p, const Tpu__Point *m)
 	case _TPU__POINT__MEASURE__CASE_IS_INT_SIZE:
 		break;
 	}
-	return "value of an unknown shape";
+	return "value of an unknown type";
 }
 
 static void
@@ -308,7 +307,7 @@ ls_tpu_decode_metric(const uint8_t *buf, size_t len,
 	for (i = 0; metric != NULL && i < metric->n_metrics; i++) {
 		if (a.points == LS_TPU_POINTS_MAX) {
 			decode_skip(&a, metric->n_metrics - i,
-				"more values than there is room for");
+				"more values than the maximum");
 			break;
 		}
 		memset(&p, 0, sizeof(p));
@@ -364,12 +363,12 @@ ls_tpu_decode_list(const uint8_t *buf, size_t len,
 		const char *name = list->supported_metric[i]->metric_name;
 
 		if (name == NULL || !decode_name_ok(name)) {
-			decode_skip(&a, 1, "name that cannot be asked for");
+			decode_skip(&a, 1, "invalid name");
 			continue;
 		}
 		if (a.points == LS_TPU_METRICS_MAX) {
 			decode_skip(&a, list->n_supported_metric - i,
-				"more names than there is room for");
+				"more names than the maximum");
 			break;
 		}
 		a.points++;

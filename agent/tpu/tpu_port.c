@@ -68,8 +68,7 @@ port_set_state(struct ls_tpu_port *p, enum ls_tpu_port_state to, const char *why
 			: LS_LOG_INFO,
 		"tpu", "port %u: %s%s%s%s", p->options.port, port_state_names[to],
 		why[0] != '\0' ? ": " : "", why,
-		to == LS_TPU_PORT_STATE_UP ? ""
-					   : "; trying again, going on without it");
+		to == LS_TPU_PORT_STATE_UP ? "" : "; continuing without it, retrying");
 }
 
 /* The connection is no more: what was wanted is lost. */
@@ -158,7 +157,7 @@ port_list(struct ls_tpu_port *p, const uint8_t *message, size_t len)
 	if (ls_tpu_decode_list(message, len, port_add_metric, p, &answer) != 0) {
 		p->stats.failures++;
 		port_set_state(p, LS_TPU_PORT_STATE_FAILING,
-			"its list of metrics makes no sense");
+			"its list of metrics is invalid");
 		return;
 	}
 	p->stats.skipped += answer.skipped;
@@ -166,8 +165,9 @@ port_list(struct ls_tpu_port *p, const uint8_t *message, size_t len)
 		p->stats.absent++;
 	p->listed = true;
 	port_set_state(p, LS_TPU_PORT_STATE_UP,
-		p->count == 0 ? "it lists no metrics: the runtime is not initialised"
-			      : "");
+		p->count == 0
+			? "its list of metrics is empty: the runtime is not initialised"
+			: "");
 	p->options.listed(p->options.arg, p);
 }
 
@@ -192,7 +192,9 @@ port_on_list(void *arg, const struct ls_grpc_answer *a)
 	} else if (a->rc != -LS_ENET) { /* of a lost connection port_down has told */
 		p->stats.failures++;
 		port_set_state(p, LS_TPU_PORT_STATE_FAILING,
-			a->text[0] != '\0' ? a->text : "refuses its list of metrics");
+			a->text[0] != '\0'
+				? a->text
+				: "rejects the request for its list of metrics");
 	}
 }
 

@@ -349,9 +349,9 @@ exchange_due(void *arg)
 			exchange_lost(x, NULL);
 	} else {
 		exchange_lost(x,
-			x->state == LS_EXCHANGE_STATE_GREET ? "does not greet"
+			x->state == LS_EXCHANGE_STATE_GREET ? "sends no SP header"
 				: x->state == LS_EXCHANGE_STATE_REST
-				? "does not take a request"
+				? "does not accept a request"
 				: NULL);
 	}
 }
@@ -410,7 +410,7 @@ static void
 exchange_greeted(struct ls_exchange *x)
 {
 	if (ls_frame_check_greeting(LS_FRAME_REP, x->buf) != 0) {
-		exchange_lost(x, "is no collector");
+		exchange_lost(x, "is not a collector");
 		return;
 	}
 	x->greeted = true;
@@ -427,11 +427,11 @@ exchange_answered(struct ls_exchange *x)
 	uint32_t id;
 
 	if (ls_frame_id(message, len, &id) != 0) {
-		exchange_lost(x, "sends what is no answer");
+		exchange_lost(x, "sends an invalid message");
 		return;
 	}
 	if (x->unanswered == 0) {
-		exchange_lost(x, "answers what was not asked");
+		exchange_lost(x, "answers a request that was not sent");
 		return;
 	}
 	if (x->busy && id == x->id) {
@@ -491,7 +491,7 @@ exchange_came(struct ls_exchange *x)
 {
 	if (x->rx_rc != 0) {
 		exchange_lost(x,
-			x->rx_rc == -LS_ELIMIT ? "sends more than an answer has"
+			x->rx_rc == -LS_ELIMIT ? "sends more data than an answer holds"
 					       : NULL);
 		return;
 	}

@@ -300,9 +300,9 @@ uplink_check_ack(const struct ls_uplink *u, const struct ls_wire_ack *a, uint64_
 			memcmp(a->boot, none, LS_BOOT_BYTES) == 0))
 		return "for another agent";
 	if (a->acked_seq > u->sent_seq || a->acked_chunk_seq > u->sent_chunk_seq)
-		return "acknowledges what was never sent";
+		return "acknowledges items that were never sent";
 	if (t4 < u->t_send_ns)
-		return "came before its report";
+		return "was sent before its report";
 	return NULL;
 }
 

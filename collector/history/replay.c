@@ -36,8 +36,9 @@ replay_declare_worker(struct replay_run *run, uint32_t worker, int64_t now_us)
 	if (rc == -LS_EDUPLICATE || rc == -LS_ESTALE) {
 		ls_replay_input_bad(run->in, 0,
 			rc == -LS_ESTALE
-				? "an attempt begins after a later one: it is left out"
-				: "two hosts have one rank: the second is left out");
+				? "an attempt begins after a later attempt; skipped"
+				: "two hosts have the same rank; the second is "
+				  "skipped");
 		return 0;
 	}
 	if (rc == 0)
@@ -142,7 +143,7 @@ replay_feed_record(struct replay_run *run, const struct ls_replay_event *ev)
 	rc = ls_engine_record(run->engine, handle, ev->u.record, ev->t_us);
 	if (rc == -LS_EDUPLICATE)
 		ls_replay_input_bad(run->in, 0,
-			"a step stands twice for one rank: the second is left out");
+			"a step is repeated for one rank; the second is skipped");
 	/* late and rejected ones are counted by the engine */
 	return rc == -ENOMEM ? rc : 0;
 }

@@ -34,7 +34,7 @@ ls_replay_input_bad(struct ls_replay_input *in, uint64_t line, const char *why)
 		input_say(in, line, why);
 	else if (in->stats.bad_lines == LS_REPLAY_ERRORS_SHOWN + 1)
 		input_say(in, line,
-			"more bad lines follow; only their number will be told");
+			"more bad lines follow; from here they are only counted");
 }
 
 void
@@ -283,8 +283,7 @@ input_line(struct ls_replay_input *in, const char *text, size_t len)
 	}
 	if (line.unknown[0] != '\0' && in->stats.unknown_keys++ == 0) {
 		(void)snprintf(why, sizeof(why),
-			"unknown key \"%s\" is ignored, here and from now on",
-			line.unknown);
+			"unknown key \"%s\" is ignored from here on", line.unknown);
 		input_say(in, in->stats.lines, why);
 	}
 	in->stats.records += line.kind == LS_LINE_STEP;
@@ -301,7 +300,7 @@ static void
 input_too_long(struct ls_replay_input *in)
 {
 	in->stats.lines++;
-	ls_replay_input_bad(in, in->stats.lines, "longer than a line may be");
+	ls_replay_input_bad(in, in->stats.lines, "the line is too long");
 }
 
 int
@@ -371,7 +370,8 @@ input_read_all(struct ls_replay_input *in, gzFile file, char *buf, size_t size)
 		if (rc == -LS_ECORRUPT) {
 			in->stats.bad_lines++;
 			input_say(in, in->stats.lines + 1,
-				"the compressed file is damaged or cut from here on");
+				"the compressed file is damaged or truncated from "
+				"here on");
 			return 0;
 		}
 		if (rc != 0 || len == 0)

@@ -277,7 +277,7 @@ line_step_source(struct line_cursor *c, const json_t *o, struct ls_line *l)
 			? ls_step_source_by_name(json_string_value(source))
 			: -LS_EUNKNOWN;
 	if (value < 0) {
-		line_fail(c, "\"step_source\" is not one we know");
+		line_fail(c, "\"step_source\" is unknown");
 		return;
 	}
 	l->who.step_source = (enum ls_step_source)value;
@@ -418,7 +418,7 @@ line_hang(struct line_cursor *c, const json_t *o, struct ls_line *l)
 	l->waiting = (uint32_t)line_integer(c, o, "waiting", true, 0, LS_WORKERS_MAX);
 	line_ranks(c, o, "ranks", l);
 	if (why < 0)
-		line_fail(c, "\"why\" is not one we know");
+		line_fail(c, "\"why\" is unknown");
 	if (l->since_us > l->t_us)
 		line_fail(c, "\"since\" is after \"t\"");
 	l->why = why < 0 ? LS_HANG_UNKNOWN : (enum ls_hang_why)why;

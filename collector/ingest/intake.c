@@ -394,7 +394,7 @@ intake_store(struct ls_intake *in, struct ls_intake_held *h)
 	in->stats.drops[LS_INTAKE_BUSY] += rows->counters_count;
 	intake_unhold(in, h);
 	if (h->request != NULL) {
-		ls_intake_refuse(h, LS_ACK_RETRY, "the disk is behind");
+		ls_intake_refuse(h, LS_ACK_RETRY, "the disk is too slow");
 		intake_answer(in, h);
 	}
 	intake_held_free(in, h);
@@ -597,7 +597,7 @@ intake_pressure(struct ls_intake *in, uint64_t now_ns, uint64_t cpu_ns)
 			"overloaded (a commit took %.3f s, the loop %.2f of a "
 			"core%s); asking agents for beats of %u s",
 			(double)after.commit_ns * 1e-9, after.loop_ratio,
-			after.refusing ? ", items are refused" : "",
+			after.refusing ? ", items are rejected" : "",
 			(unsigned)(ls_pressure_beat_ns(&in->pressure) /
 				LS_BEAT_DEFAULT_NS));
 	else if (after.factor < before.factor)

@@ -96,8 +96,8 @@ chunks_set_apart(struct ls_intake *in, struct ls_intake_held *h,
 	row->reason = reason;
 	in->stats.drops[drop]++;
 	ls_log_at(&site[drop], LS_LOG_WARN, "intake",
-		"%s: an item is set apart (%s); a loss stands for it", h->report.host,
-		ls_intake_drop_name(drop));
+		"%s: cannot store an item (%s); it is recorded as a loss",
+		h->report.host, ls_intake_drop_name(drop));
 }
 
 /* Whether a chunk is whole, and as wide as its dictionary; the drop if not,

@@ -283,7 +283,7 @@ intake_may_take(struct ls_intake *in, struct ls_intake_held *h, size_t count)
 		ls_writer_count(in->p.writer) };
 	if (!ls_pressure_take(&in->pressure, &load)) {
 		in->stats.drops[LS_INTAKE_BUSY] += count;
-		ls_intake_refuse(h, LS_ACK_RETRY, "the disk is behind");
+		ls_intake_refuse(h, LS_ACK_RETRY, "the disk is too slow");
 		return false;
 	}
 	return true;

@@ -86,7 +86,7 @@ meta_skip(struct meta_parser *p)
 		if (rc != 0)
 			return rc;
 		if (p->event.type == YAML_ALIAS_EVENT)
-			return meta_bad(p, "aliases are not taken");
+			return meta_bad(p, "aliases are not supported");
 		if (p->event.type == YAML_MAPPING_START_EVENT ||
 			p->event.type == YAML_SEQUENCE_START_EVENT)
 			depth++;
@@ -107,7 +107,7 @@ meta_take_size(struct meta_parser *p, size_t which)
 	int rc;
 
 	if (*field != 0)
-		return ls_whatif_bad(p->error, line, "%s is there twice",
+		return ls_whatif_bad(p->error, line, "%s is repeated",
 			meta_sizes[which].name);
 	rc = meta_next(p);
 	if (rc != 0)
@@ -129,8 +129,7 @@ meta_take_size(struct meta_parser *p, size_t which)
 static int
 meta_take_name(struct meta_parser *p)
 {
-	int rc =
-		p->name_given ? meta_bad(p, "trial_name is there twice") : meta_next(p);
+	int rc = p->name_given ? meta_bad(p, "trial_name is repeated") : meta_next(p);
 
 	if (rc != 0)
 		return rc;
@@ -220,7 +219,8 @@ meta_document(struct meta_parser *p)
 			rc = meta_next(p);
 	}
 	if (rc == 0)
-		rc = meta_expect(p, YAML_DOCUMENT_END_EVENT, "something follows");
+		rc = meta_expect(p, YAML_DOCUMENT_END_EVENT,
+			"text follows the last entry");
 	if (rc == 0)
 		rc = meta_expect(p, YAML_STREAM_END_EVENT, "a second document follows");
 	return rc == 0 ? meta_check(p) : rc;

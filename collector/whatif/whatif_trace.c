@@ -213,7 +213,7 @@ trace_put_row(struct ls_whatif_trace *t, const struct ls_whatif_row *r, uint32_t
 	if (!isnan(t->start_s[at]))
 		return ls_whatif_bad(ret_error, r->line,
 			"step %" PRId64 ", dp %" PRIu32 ", stage %" PRIu32
-			": %s %" PRIu32 " is there twice",
+			": %s %" PRIu32 " is repeated",
 			r->step, r->dp, r->stage, trace_names[r->type], r->seq);
 	t->start_s[at] = r->start_s;
 	t->duration_s[at] = r->duration_s;
@@ -303,7 +303,7 @@ ls_whatif_trace_new(const struct ls_whatif_row *rows, size_t row_count,
 	int rc;
 
 	if (row_count == 0)
-		return ls_whatif_bad(ret_error, 0, "no operation is there");
+		return ls_whatif_bad(ret_error, 0, "the trace has no operation");
 	t = calloc(1, sizeof(*t));
 	if (t == NULL)
 		return -ENOMEM;

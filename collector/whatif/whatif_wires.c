@@ -192,8 +192,8 @@ wires_check_end(const struct ls_whatif_trace *t, uint32_t stage,
 	if (wires_count(t, stage, type) == 0)
 		return 0;
 	return ls_whatif_bad(ret_error, 0,
-		"stage %" PRIu32 " of %" PRIu32 " has %s, with no other end", stage,
-		t->stage_count, ls_whatif_type_name(type));
+		"stage %" PRIu32 " of %" PRIu32 " has %s, without its counterpart",
+		stage, t->stage_count, ls_whatif_type_name(type));
 }
 
 static int

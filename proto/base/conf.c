@@ -225,7 +225,7 @@ conf_ini_key(void *arg, const char *section, const char *name, const char *value
 		return 1;
 	}
 	if (ini->given[i]) {
-		(void)snprintf(where, sizeof(where), "'%s' was given before", name);
+		(void)snprintf(where, sizeof(where), "'%s' is repeated", name);
 		conf_ini_fail(ini, ini->line, -LS_EPARSE, where);
 		return 1;
 	}

@@ -180,7 +180,7 @@ conf_set_text(const struct ls_conf_option *o, const char *text, char *field, cha
 	size_t why_size)
 {
 	if (o->type == LS_CONF_ENUM && !conf_is_enum_word(o->unit, text)) {
-		(void)snprintf(why, why_size, "'%s' is none of %s", text, o->unit);
+		(void)snprintf(why, why_size, "'%s' is not one of %s", text, o->unit);
 		return -LS_EPARSE;
 	}
 	if (ls_text_copy(field, LS_CONF_VALUE_MAX_BYTES, text) != 0) {
@@ -200,7 +200,7 @@ conf_set_quantity(const struct ls_conf_option *o, const char *text, uint64_t *fi
 	int rc = size ? ls_conf_parse_size(text, &v) : ls_conf_parse_duration(text, &v);
 
 	if (rc == -LS_ERANGE) {
-		(void)snprintf(why, why_size, "'%s' is too great", text);
+		(void)snprintf(why, why_size, "'%s' is too large", text);
 	} else if (rc != 0) {
 		(void)snprintf(why, why_size, "'%s' is not a %s", text,
 			size ? "size (like 64MiB)" : "duration (like 200ms, 5s, 1h)");

@@ -265,10 +265,9 @@ ls_ring_parse_slot(const uint8_t *bytes, size_t len, uint64_t index,
 	r.barrier_count = bytes[SLOT_BARRIERS];
 	r.peer_count = bytes[SLOT_PEERS];
 	if (r.barrier_count > LS_BARRIERS_MAX)
-		return ring_fail(-LS_ERANGE, "more barriers than a slot holds",
-			ret_why);
+		return ring_fail(-LS_ERANGE, "more barriers than the maximum", ret_why);
 	if (r.peer_count > LS_PEERS_MAX)
-		return ring_fail(-LS_ERANGE, "more peers than a slot holds", ret_why);
+		return ring_fail(-LS_ERANGE, "more peers than the maximum", ret_why);
 	ring_parse_phases(bytes, &r);
 	ring_parse_work(bytes, &r);
 	for (i = 0; i < r.barrier_count; i++) {

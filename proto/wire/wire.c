@@ -57,7 +57,7 @@ ls_wire_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *buf, size_
 	if (m == NULL)
 		return ls_arena_refused(*arena)
 			? ls_wire_fail(-LS_ELIMIT, "needs too much memory", ret_why)
-			: ls_wire_fail(-LS_EPARSE, "not a message", ret_why);
+			: ls_wire_fail(-LS_EPARSE, "not a valid message", ret_why);
 	*ret_message = m;
 	return 0;
 }

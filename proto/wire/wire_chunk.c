@@ -454,7 +454,7 @@ chunk_read_item(struct chunk_in in, struct ls_wire_chunk_item *item,
 
 	while (in.left > 0) {
 		if (!chunk_get_field(&in, &f))
-			return ls_wire_fail(-LS_EPARSE, "not a message", ret_why);
+			return ls_wire_fail(-LS_EPARSE, "not a valid message", ret_why);
 		if (chunk_is(&f, 1, CHUNK_VARINT)) {
 			item->seq = f.value;
 		} else if (f.number >= 2 && f.number <= 4 && f.type == CHUNK_BYTES) {

@@ -543,7 +543,8 @@ ls_repack_all(const char *dir, void (*say)(void *arg, const char *line), void *a
 		else
 			(void)snprintf(line, sizeof(line), "%d: %s", (int)days->day[i],
 				state == LS_REPACK_NOT_ROLLED_UP
-					? "its last minutes are not rolled up: let a collector run for a while"
+					? "its last minutes are not rolled up; run a "
+					  "collector on this directory for a minute"
 					: ls_err_text(one));
 		say(arg, line);
 		worst = worst != 0 ? worst : one;

@@ -276,8 +276,8 @@ store_say_version(const struct ls_store *s, int32_t day)
 
 	if (ls_days_path(path, s->dir, day) == 0)
 		ls_log(LS_LOG_ERR, "storage",
-			"%s was made by a newer lockstep, or by one before its first release: start the one "
-			"that made it, or move the file away",
+			"%s was written by another version of lockstep: start that "
+			"version, or move the file away",
 			path);
 }
 

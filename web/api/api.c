@@ -306,22 +306,22 @@ ls_api_failure(int rc, struct ls_problem *ret_problem)
 {
 	if (rc == -LS_EUNKNOWN)
 		ls_api_problem(ret_problem, 404, "not-found", "No such thing",
-			"no job, host or finding of that name is known here");
+			"no job, host or finding has this name");
 	else if (rc == -LS_ERANGE)
 		ls_api_problem(ret_problem, 400, "bad-range", "Bad range",
-			"nothing can be in the range asked for");
+			"the requested range is empty");
 	else if (rc == -LS_ELIMIT)
-		ls_api_problem(ret_problem, 400, "too-much", "Too much is asked",
-			"more than one answer may hold: ask for a shorter range, a longer "
-			"step, or fewer series");
+		ls_api_problem(ret_problem, 400, "too-much", "Too much data",
+			"the answer would be too large: request a shorter range, a "
+			"longer step, or fewer series");
 	else if (rc == -ETIMEDOUT)
 		ls_api_problem(ret_problem, 504, "query-timeout", "Took too long",
-			"reading was cut off after %u s: ask for a shorter range, or for "
-			"fewer series",
+			"the query was interrupted after %u s: request a shorter "
+			"range, or fewer series",
 			(unsigned)(LS_QUERY_NS / 1000000000u));
 	else if (rc == -LS_EBUSY)
 		ls_api_problem(ret_problem, 503, "busy", "Busy",
-			"too much is asked at once; try again in a second");
+			"too many queries at once; retry in a second");
 	else
 		ls_api_problem(ret_problem, 500, "internal", "Internal error", "%s",
 			ls_err_text(rc));
@@ -421,7 +421,7 @@ api_route(const char *path, struct ls_request *q, struct ls_problem *p)
 	}
 	/* A name that is too long names nothing we could know. */
 	ls_api_problem(p, 404, "not-found", "No such resource",
-		"see /api/v1/openapi.yaml for what there is");
+		"see /api/v1/openapi.yaml for all resources");
 	return -LS_EUNKNOWN;
 }
 
@@ -464,7 +464,7 @@ api_stored(int64_t now_us, struct ls_request *q, struct ls_problem *p)
 	}
 	if (q->cursor[0] != '\0' && api_number(q->cursor, 1, UINT32_MAX, &skip) != 0)
 		return api_bad_parameter(p, "cursor",
-			"must be the next_cursor of the page before");
+			"must be the next_cursor of the previous page");
 	ask->skip = (size_t)skip;
 	if (q->route == LS_ROUTE_STEP &&
 		api_number(ask->id, 0, INT64_MAX, &ask->step) != 0) {

@@ -87,7 +87,7 @@ doctor_check_collector(struct ls_cli *cli, struct ls_doctor *d)
 			"answers", "");
 	else
 		ls_doctor_add(d, LS_DOCTOR_WARN, "collector", cli->options.server,
-			"does not answer from here",
+			"does not answer",
 			"start lockstep-collector, or give --server URL or LOCKSTEP_SERVER");
 	free(got.text);
 }
@@ -137,10 +137,10 @@ ls_cmd_doctor(struct ls_cli *cli, int argc, char **argv)
 		(void)fprintf(stderr, "lockstep: %s\n", ls_err_text(rc));
 		status = LS_EXIT_FOUND;
 	} else if (rc != 0) {
-		status = doctor_alone(cli, "no agent answers there", d);
+		status = doctor_alone(cli, "no agent answers at this address", d);
 	} else if (doctor_of_agent(cli, &got, d) != 0) {
-		status =
-			doctor_alone(cli, "what answers there is no lockstep-agent", d);
+		status = doctor_alone(cli,
+			"the server at this address is not a lockstep-agent", d);
 	} else {
 		status = doctor_verdict(d);
 	}

@@ -43,7 +43,7 @@ ls_cmd_replay(struct ls_cli *cli, int argc, char **argv)
 	if (rc != 0) {
 		(void)fprintf(stderr, "lockstep: %s: %s\n",
 			ls_term_safe(cli->term, argv[0], ""),
-			rc == -LS_EPARSE ? "no line of it is good" : ls_err_text(rc));
+			rc == -LS_EPARSE ? "no valid line" : ls_err_text(rc));
 		return LS_EXIT_FOUND;
 	}
 	(void)fprintf(stderr,

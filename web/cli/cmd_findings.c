@@ -82,7 +82,7 @@ findings_none(struct ls_cli *cli)
 	int rc, shown = 0;
 
 	if (filtered) {
-		(void)printf("no finding like that\n");
+		(void)printf("no matching finding\n");
 		return LS_EXIT_OK;
 	}
 	rc = ls_cli_get(cli, "/api/v1/jobs", false, &body);
@@ -130,7 +130,7 @@ findings_list(struct ls_cli *cli)
 			rc = findings_none(cli);
 		if (ls_pick(body, "next_cursor"))
 			(void)fprintf(stderr,
-				"lockstep: there are older ones; see --limit\n");
+				"lockstep: older findings exist; see --limit\n");
 	}
 	json_decref(body);
 	return rc != 0 ? rc : findings_verdict(cli, worst);
@@ -193,7 +193,7 @@ findings_poll(struct ls_cli *cli)
 			break;
 		if (!cli->options.watch && ls_clock_mono_ns() >= end_ns) {
 			(void)fprintf(stderr,
-				"lockstep: no such finding within the time given\n");
+				"lockstep: no such finding within --wait\n");
 			rc = LS_EXIT_NO_DATA;
 			break;
 		}

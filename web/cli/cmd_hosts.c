@@ -58,7 +58,7 @@ host_identity(struct ls_term *t, const json_t *h)
 	json_t *field;
 
 	if (json_object_size(all) == 0) {
-		(void)printf("\nWho it is has not been said.\n");
+		(void)printf("\nThe identity of this host is not known yet.\n");
 		return;
 	}
 	(void)printf("\n");
@@ -167,7 +167,7 @@ ls_cmd_series(struct ls_cli *cli, int argc, char **argv)
 		(void)fprintf(stderr,
 			"lockstep: no series of this host is known yet\n");
 	else if (ls_pick_text(body, "next_cursor"))
-		(void)fprintf(stderr, "lockstep: there are more; see --limit\n");
+		(void)fprintf(stderr, "lockstep: more rows exist; see --limit\n");
 	json_decref(body);
 	return LS_EXIT_OK;
 }

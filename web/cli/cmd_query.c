@@ -262,8 +262,7 @@ query_show(struct ls_cli *cli, const json_t *body)
 		query_line(cli, table, body, json_array_get(items, i));
 	ls_table_print(table);
 	if (json_array_size(items) == 0)
-		(void)fprintf(stderr,
-			"lockstep: nothing of that name was measured there\n");
+		(void)fprintf(stderr, "lockstep: no such metric was measured there\n");
 }
 
 static void
@@ -481,7 +480,7 @@ query_pages(struct ls_cli *cli, const char *path)
 		first = false;
 	} while (all && cursor[0] != '\0');
 	if (cursor[0] != '\0')
-		(void)fprintf(stderr, "lockstep: there are more; see --limit\n");
+		(void)fprintf(stderr, "lockstep: more rows exist; see --limit\n");
 	return LS_EXIT_OK;
 }
 

@@ -88,7 +88,7 @@ status_liars(struct ls_term *t, const json_t *job)
 				json_array_size(hosts) - i);
 			break;
 		}
-		(void)printf("  data     %s says what cannot be",
+		(void)printf("  data     %s reports impossible values",
 			ls_term_text(t, host, "host", "?"));
 		json_object_foreach(json_object_get(host, "reasons"), reason, n)
 		{

@@ -99,9 +99,8 @@ whatif_show_share(struct ls_term *t, const json_t *r, const char *who, const cha
 					: share > 1 ? 1
 						    : share));
 	if (more >= 0.005)
-		(void)printf(
-			"; exceeds ideal: %.1f %% more, since it is slower by design than "
-			"the mean",
+		(void)printf("; %.1f %% more than ideal: it is slower than the mean by "
+			     "design",
 			100 * more);
 	if (share < -0.005)
 		(void)printf("; the step gets longer by %.1f %% of it", -100 * share);
@@ -184,7 +183,7 @@ whatif_show(struct ls_term *t, const json_t *r, size_t top)
 		whatif_number(r, "worst_workers"), whatif_number(r, "workers"));
 	whatif_show_share(t, r, who, "M_W", "exceeds_ideal.M_W");
 	whatif_show_share(t, r, "the last stage (M_S)", "M_S", "exceeds_ideal.M_S");
-	(void)printf("\nWhat alone would slow an ideal job down, and by how much:\n");
+	(void)printf("\nWhat would slow an otherwise ideal job, and by how much:\n");
 	whatif_show_members(t, json_object_get(r, "S_op"), "OPERATION|>S", top);
 	whatif_show_members(t, json_object_get(r, "S_stage"), "STAGE|>S", top);
 	whatif_show_members(t, json_object_get(r, "S_dp"), "DP|>S", top);
@@ -192,7 +191,7 @@ whatif_show(struct ls_term *t, const json_t *r, size_t top)
 		whatif_number(r, "first_stage.stage"),
 		whatif_number(r, "first_stage.steps"), whatif_number(r, "first_dp.dp"),
 		whatif_number(r, "first_dp.steps"), whatif_number(r, "steps"));
-	(void)printf("\nWorkers, and what mending each one of them gains:\n");
+	(void)printf("\nWorkers, and the gain if each one alone were ideal:\n");
 	whatif_show_top(json_object_get(r, "top"));
 	(void)printf("\nAgainst peers of the same stage (role median): S %.3f\n",
 		whatif_number(r, "role_median.S"));

@@ -20,8 +20,8 @@ static const struct ls_conf_option cli_options[] = {
 static const struct ls_conf_program cli_program = {
 	.name = "lockstep",
 	.section = "cli",
-	.summary = "Which worker slows a TPU job down, since when, at what cost, why, "
-		   "what to do.",
+	.summary = "Shows which worker slows a TPU job, since when, at what cost, why, "
+		   "and what to do.",
 	.usage = "lockstep COMMAND [OPTION]...",
 	.options = cli_options,
 	.option_count = sizeof(cli_options) / sizeof(cli_options[0]),
@@ -54,9 +54,9 @@ ls_cmd_help(struct ls_cli *cli, int argc, char **argv)
 	for (size_t i = 0; i < LS_COMMANDS; i++)
 		(void)printf("  %-9s%-6s %s\n", cli_commands[i].name,
 			cli_commands[i].arguments, cli_commands[i].help);
-	(void)printf("\nExit: 0 worked, 1 found with --exit-code, 2 usage, 3 collector "
-		     "not reached, "
-		     "4 denied,\n5 no such thing, 6 not enough data.\n");
+	(void)printf(
+		"\nExit status: 0 success, 1 finding open (--exit-code), 2 usage, 3 "
+		"collector not reached, 4 denied,\n5 not found, 6 not enough data.\n");
 	return LS_EXIT_OK;
 }
 
@@ -124,10 +124,9 @@ static int
 cli_unreachable(struct ls_cli *cli, int rc)
 {
 	(void)fprintf(stderr,
-		"lockstep: no answer from %s%s%s\n"
-		"  why: the collector does not run there, or another address is meant\n"
-		"  fix: start lockstep-collector, or give --server URL or "
-		"LOCKSTEP_SERVER\n",
+		"lockstep: no answer from %s%s%s\n  why: no collector runs there, or "
+		"the address is wrong\n  fix: start lockstep-collector, or give "
+		"--server URL or LOCKSTEP_SERVER\n",
 		ls_term_safe(cli->term, cli->options.server, ""),
 		rc == -ENOTCONN ? "" : ": ", rc == -ENOTCONN ? "" : ls_err_text(rc));
 	return LS_EXIT_UNREACHABLE;
@@ -148,7 +147,8 @@ cli_take(struct ls_cli *cli, struct ls_fetched *got, bool show, json_t **ret_bod
 		*ret_body = json_loadb(got->text, got->len, 0, NULL);
 		if (!*ret_body) {
 			(void)fprintf(stderr,
-				"lockstep: the answer is no JSON; is %s a collector?\n",
+				"lockstep: the answer is not JSON; check that %s is "
+				"a collector\n",
 				ls_term_safe(cli->term, cli->options.server, ""));
 			rc = LS_EXIT_UNREACHABLE;
 		}
@@ -375,7 +375,7 @@ main(int argc, char **argv)
 	}
 	if (left < 2) {
 		(void)fprintf(stderr,
-			"lockstep: a command is missing; see lockstep help\n");
+			"lockstep: no command given; see lockstep help\n");
 		return LS_EXIT_USAGE;
 	}
 	command = cli_find(argv[1]);

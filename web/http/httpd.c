@@ -92,7 +92,7 @@ exchange_answered(void *arg, int rc, json_t *body)
 		struct ls_problem p;
 
 		ls_api_problem(&p, 400, "bad-parameter", "Bad parameter",
-			"'cursor' must be the next_cursor of the page before");
+			"'cursor' must be the next_cursor of the previous page");
 		(void)snprintf(p.parameter, sizeof(p.parameter), "cursor");
 		exchange_problem(x, &p);
 	} else if (rc != 0) {

@@ -48,7 +48,7 @@ async function refresh() {
 	const mine = ++turn;
 	const job = await choose(asked);
 	if (job === null) {
-		notice("No data yet. No job has reported a step; start one with the agent running, then look here again.");
+		notice("No data yet: no job has reported a step. Start a job on a host with an agent.");
 		return;
 	}
 	const before = `${view.job} ${view.finding} ${view.metric}`;
@@ -75,9 +75,9 @@ function failed(error) {
 	if (error instanceof Refused && error.status === 404)
 		notice(`Not known here: ${safe(error.message)}. Choose another job.`);
 	else if (error instanceof Refused)
-		notice(`The collector refuses: ${safe(error.message)}`);
+		notice(`The collector rejects the request: ${safe(error.message)}`);
 	else
-		notice("The collector cannot be reached. What is shown is what was last seen; trying again every 2 s.");
+		notice("The collector cannot be reached. This page shows the last known state and retries every 2 s.");
 	byId("live").textContent = "not live";
 }
 

@@ -102,7 +102,7 @@ function keys(root, steps, at) {
 export function chart(items, asTable) {
 	const steps = prepare(items);
 	if (steps.length < 2)
-		return [el("p", { class: "calm" }, "No data yet: fewer than two steps have been closed.")];
+		return [el("p", { class: "calm" }, "No data yet: fewer than two complete steps.")];
 	if (asTable)
 		return [table(steps)];
 	const at = scale(steps);

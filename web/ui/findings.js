@@ -164,7 +164,7 @@ function actions(f) {
 
 export function explain(f) {
 	if (!f)
-		return [el("p", { class: "calm" }, "Nothing to explain: no finding is chosen.")];
+		return [el("p", { class: "calm" }, "No finding is selected.")];
 	return [
 		el("p", { class: "line" }, badge(f), el("code", null, name(f.id)),
 			el("span", null, name(text.words(f.status ?? "unknown"))),

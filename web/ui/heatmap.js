@@ -56,7 +56,7 @@ export class Heatmap {
 
 	render() {
 		if (!this.grid) {
-			replace(this.root, el("p", { class: "calm" }, "No data yet: no step has been closed."));
+			replace(this.root, el("p", { class: "calm" }, "No data yet: no complete step."));
 			return;
 		}
 		const g = this.grid;

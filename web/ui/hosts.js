@@ -79,8 +79,8 @@ export class Hosts {
 			match.length > shown.length ? el("button", { type: "button", "data-key": "all hosts",
 				onclick: () => { this.all = true; this.redraw(); } },
 			`Show ${match.length - shown.length} more`) : null,
-			match.length === 0 ? el("p", { class: "calm" }, "No worker has a name like that.") : null,
-			el("p", { class: "note" }, "Those found and suspected first, then by blame: what one makes the others wait. "
+			match.length === 0 ? el("p", { class: "calm" }, "No worker matches this name.") : null,
+			el("p", { class: "note" }, "Workers with findings first, then by blame: the time that a worker makes the others wait. "
 				+ "Seconds a step, mean of the last 100 steps."),
 		];
 	}

@@ -15,7 +15,7 @@ function stepTile(job) {
 	const same = typeof without === "number" && typeof job.step_time_s === "number" &&
 		job.step_time_s - without < 0.005 * job.step_time_s;
 	return tile("Step", typeof job.step_time_s === "number" ? text.seconds(job.step_time_s) : "–",
-		typeof without !== "number" ? "what it could be: not known yet"
+		typeof without !== "number" ? "possible step time: not known yet"
 			: same ? "no worker holds the others up" : ["could be ", el("b", null, text.seconds(without))]);
 }
 
@@ -49,7 +49,7 @@ function healthTile(job) {
 	const note = [
 		typeof q.lag_s === "number" ? `lag ${text.seconds(q.lag_s)}` : null,
 		q.gaps ? `${q.gaps} records lost` : null,
-		q.not_believed?.hosts?.length ? `${q.not_believed.hosts.length} hosts say what cannot be` : null,
+		q.not_believed?.hosts?.length ? `${q.not_believed.hosts.length} hosts report impossible values` : null,
 		q.apart_steps ? `${q.apart_steps} steps without a common barrier` : null,
 		q.short_steps ? `${q.short_steps} steps closed short` : null,
 	].filter(Boolean).join(", ");
@@ -87,5 +87,5 @@ export function summary(job, top) {
 		findingsTile(job), healthTile(job)),
 	phases(job),
 	job.state && job.state !== "running" ? el("p", { class: "state" }, "This job is ", name(job.state),
-		"; what is shown is the last that was seen.") : null];
+		"; this page shows its last known state.") : null];
 }

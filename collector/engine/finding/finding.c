@@ -323,7 +323,8 @@ finding_render_title(const struct ls_finding *f)
 	char name[FINDING_NAME_BYTES];
 
 	if (f->kind == LS_KIND_HANG && f->scope == LS_SCOPE_JOB)
-		return json_sprintf("the job stands still in step %llu for %.3g s: %s",
+		return json_sprintf(
+			"the job has made no progress in step %llu for %.3g s: %s",
 			(unsigned long long)f->onset_step, f->blame_s, cause);
 	if (f->kind == LS_KIND_HANG)
 		return json_sprintf("%s rank %d holds up step %llu for %.3g s: %s",

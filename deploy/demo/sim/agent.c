@@ -354,7 +354,7 @@ sim_agent_answer(struct sim_agent *a, struct sim_plan *plan, const uint8_t *buf,
 			why = "for another agent";
 		else if (ack.acked_seq > a->steps.sent ||
 			ack.acked_chunk_seq > a->chunks.sent)
-			why = "acknowledges what was never sent";
+			why = "acknowledges items that were never sent";
 	}
 	if (why != NULL) {
 		a->introduced = false;

@@ -43,8 +43,7 @@ link_set_state(struct sim_link *l, enum sim_link_state to, uint64_t due_ns)
 	LS_ASSERT(moves[l->state] & 1u << to);
 	l->state = to;
 	if (event_add(&l->timer, &tv) != 0)
-		ls_log(LS_LOG_ERR, "sim",
-			"no memory for a timer: this agent stands still");
+		ls_log(LS_LOG_ERR, "sim", "no memory for a timer: this agent stops");
 }
 
 static void
@@ -63,7 +62,7 @@ link_watch(struct sim_link *l, short events)
 		l->watched = events;
 	else
 		ls_log(LS_LOG_ERR, "sim",
-			"cannot watch a connection: this agent stands still");
+			"cannot watch a connection: this agent stops");
 }
 
 /* Closes, and connects again after a random time. */
@@ -151,7 +150,7 @@ link_report(struct sim_link *l)
 	l->next_beat_ns += l->agent.beat_ns;
 	if (rc != 0) {
 		ls_log(LS_LOG_ERR, "sim",
-			"report not made (%s): again at the next beat",
+			"cannot build a report (%s); retrying at the next beat",
 			ls_err_text(rc));
 		link_set_state(l, LINK_READY, l->next_beat_ns);
 		return;
@@ -219,9 +218,8 @@ link_answered(struct sim_link *l, uint32_t id, const uint8_t *body, size_t len)
 		(void)ls_text_escape(why, sizeof(why), answer.why, strlen(answer.why));
 		if (answer.verdict != SIM_ACK_RETRY)
 			ls_log(LS_LOG_WARN, "sim", "%s: %s; it waits",
-				answer.verdict == SIM_ACK_BAD
-					? "an answer makes no sense"
-					: "an agent is refused",
+				answer.verdict == SIM_ACK_BAD ? "invalid answer"
+							      : "an agent is refused",
 				why);
 		l->hold_until_ns = now + answer.hold_ns;
 		link_set_state(l, LINK_HOLD, l->hold_until_ns);
@@ -321,7 +319,7 @@ link_read(struct sim_link *l)
 	rc = link_take(l, f->in, len, &used);
 	if (rc != 0 && rc != -EAGAIN) {
 		f->sums.bad_frames++;
-		ls_log(LS_LOG_WARN, "sim", "this is no collector (%s): connecting anew",
+		ls_log(LS_LOG_WARN, "sim", "not a collector (%s); reconnecting",
 			ls_err_text(rc));
 		return rc;
 	}

@@ -86,16 +86,16 @@ workload_fault_parse(const struct workload_options *o, struct workload_fault *re
 	kind = fault_kind(p, strcspn(p, ":"));
 	if (kind < 0) {
 		(void)snprintf(err, err_size,
-			"--slow %s: KIND is to be cpu_hog, cpu_quota, slow_input or pause",
+			"--slow %s: KIND must be cpu_hog, cpu_quota, slow_input or "
+			"pause",
 			o->slow);
 		return -1;
 	}
 	p += strlen(fault_names[kind]);
 	if (*p++ != ':' || !fault_number(&p, fault_amount_max[kind], '@', &amount) ||
 		amount == 0) {
-		(void)snprintf(err, err_size,
-			"--slow %s: AMOUNT of %s is to be 1 to %d", o->slow,
-			fault_names[kind], fault_amount_max[kind]);
+		(void)snprintf(err, err_size, "--slow %s: AMOUNT of %s must be 1 to %d",
+			o->slow, fault_names[kind], fault_amount_max[kind]);
 		return -1;
 	}
 	if (*p == '@') {
@@ -104,7 +104,8 @@ workload_fault_parse(const struct workload_options *o, struct workload_fault *re
 			(*p++ == '-' && !fault_number(&p, LLONG_MAX, '\0', &until)) ||
 			until <= at) {
 			(void)snprintf(err, err_size,
-				"--slow %s: FROM and TO are to be numbers of steps, TO the larger",
+				"--slow %s: FROM and TO must be step numbers, TO the "
+				"larger",
 				o->slow);
 			return -1;
 		}

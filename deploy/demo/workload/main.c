@@ -100,7 +100,8 @@ main_choose_cpus(struct job *j)
 		j->cpu[r] = allowed[r % n];
 	if (j->options.ranks % n != 0 && j->options.ranks > n)
 		ls_log(LS_LOG_WARN, "workload",
-			"%lld ranks on %d CPUs: some share one and some do not; we go on, unevenly",
+			"%lld ranks on %d CPUs: some ranks share a CPU, so their "
+			"speed differs",
 			(long long)j->options.ranks, n);
 	return 0;
 }
@@ -125,7 +126,7 @@ main_make_dirs(struct job *j)
 		return -errno;
 	}
 	if (mkdir(o->steps_root, 0755) != 0 && errno != EEXIST)
-		ls_log(LS_LOG_WARN, "workload", "%s: %s; we go on without step marks",
+		ls_log(LS_LOG_WARN, "workload", "%s: %s; continuing without step marks",
 			o->steps_root, strerror(errno));
 	for (r = 0; r < o->ranks && rc == 0; r++) {
 		(void)snprintf(path, sizeof(path), "%s/h%lld", o->steps_root,
@@ -496,7 +497,8 @@ main_prepare(struct job *j)
 	main_start_janitor(j);
 	if (j->cgroups.version == 0)
 		ls_log(LS_LOG_WARN, "workload",
-			"no CPU cgroups (%s); we go on without: a hog takes from its core-mates too",
+			"no CPU cgroups (%s); continuing without: the hog also slows "
+			"other ranks on its core",
 			j->cgroups.why);
 	j->fault.cgroups = &j->cgroups;
 	j->fault.seed = (uint64_t)j->options.seed;

@@ -30,14 +30,14 @@ result $? "far above its budget an agent slows down by 8"
 result $? "it reads every 8 s and reports every 5 s"
 [ "$(metric 0 lockstep_agent_lean)" = 1 ]
 result $? "above its memory it gives up optional work"
-grep -q 'budget: over in cpu memory.*slowed by 2, optional work given up' "$work/agent-h0.log"
+grep -q 'budget: exceeded in cpu memory.*slowed by 2, optional sources stopped' "$work/agent-h0.log"
 result $? "the log says so"
 [ "$(grep -c 'budget: ' "$work/agent-h0.log")" -le 4 ]
 result $? "once a change"
 "$build/lockstep" doctor --agent "http://127.0.0.1:$(sed 's/.*=//' "$work/agent-h0.port")" >"$work/doctor"
 grep -q '^WARN  budget .*slowed by 8' "$work/doctor"
 result $? "the doctor says so"
-[ "$(metric 1 lockstep_agent_slowed)" = 1 ] && ! grep -q 'budget: over' "$work/agent-h1.log"
+[ "$(metric 1 lockstep_agent_slowed)" = 1 ] && ! grep -q 'budget: exceeded' "$work/agent-h1.log"
 result $? "without a budget nothing is slowed"
 step=$(job_field step)
 check "steps of the slowed host still arrive" step_wait $((step + 100)) 30

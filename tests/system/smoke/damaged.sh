@@ -73,7 +73,7 @@ records >"$work/before"
 note "$(wc -l <"$work/before") records served beside flipped bits"
 [ "$(wc -l <"$work/before")" -ge 1000 ]
 result $? "a query that meets flipped bits serves the rest"
-grep -q "file of ${day[4]}" "$work/collector.log"
+grep -q "day ${day[4]}" "$work/collector.log"
 result $? "and the log tells what it met"
 
 # While it runs: a closed day is torn under it.

@@ -38,7 +38,7 @@ check "/readyz turns red, and says why" wait_ready red 20
 stored=$(metric stored_records_total)
 acks=$(metric items_total)
 sleep 8
-note "$(metric commit_failures_total) commits refused, $(metric retries_total) reports answered with: try again"
+note "$(metric commit_failures_total) commits refused, $(metric retries_total) reports answered with: retry later"
 [ "$(metric stored_records_total)" -eq "$stored" ] && [ "$(metric commit_failures_total)" -gt 1 ]
 result $? "nothing is stored while the disk is full ($stored records, $acks items before)"
 alive "$collector_pid" && alive "${agent_pids[0]}" && alive "$workload_pid"

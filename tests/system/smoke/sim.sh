@@ -87,7 +87,7 @@ drops = {k: float(v) for k, v in re.findall(r"drops_total\{reason=\"(\w+)\"\} (\
 print(drops)
 wanted = {"chunk_checksum", "chunk_shape", "clock", "bad_dictionary", "apart", "changed"}
 sys.exit("not counted: %s" % (wanted - set(drops)) if wanted - set(drops) else 0)' "http://127.0.0.1:$http_port"
-for reason in chunk_checksum chunk_shape bad_dictionary "a time that cannot be"; do
+for reason in chunk_checksum chunk_shape bad_dictionary "an impossible time"; do
 	grep -q "$reason" "$work/collector.log"
 	result $? "the log tells of $reason"
 done

@@ -77,16 +77,16 @@ until_true "$bin/lockstep" doctor --agent "$url"
 said 0 'OK    uplink' "$bin/lockstep" doctor --agent "$url"
 said 0 '^agent on h0, version ' "$bin/lockstep" doctor --agent "$url"
 said 0 '^{"schema_version":1,"summary":{"ok":' "$bin/lockstep" doctor --agent "$url" -o json
-said 1 'FAIL  agent .* no agent answers there' "$bin/lockstep" doctor --agent http://127.0.0.1:1 \
+said 1 'FAIL  agent .* no agent answers at this' "$bin/lockstep" doctor --agent http://127.0.0.1:1 \
 	--steps-dir "$tmp/none"
 said 1 'fix: systemctl start lockstep-agent' "$bin/lockstep" doctor --agent http://127.0.0.1:1
 said 1 'fix: .* mkdir -p .*none && chmod 1777' "$bin/lockstep" doctor --agent http://127.0.0.1:1 \
 	--steps-dir "$tmp/none"
 said 1 '"source":"agent"' "$bin/lockstep" doctor --agent http://127.0.0.1:1 -o json
-said 1 'is no lockstep-agent' "$bin/lockstep" doctor --agent "http://127.0.0.1:$web"
+said 1 'is not a lockstep-agent' "$bin/lockstep" doctor --agent "http://127.0.0.1:$web"
 said 2 'http://HOST:PORT' "$bin/lockstep" doctor --agent "https://127.0.0.1:$port"
 said 2 'usage' "$bin/lockstep" doctor now
-said 2 'neither TLS nor a password' "$bin/lockstep-agent" --http 0.0.0.0:0
+said 2 'without TLS or password' "$bin/lockstep-agent" --http 0.0.0.0:0
 said 1 'no boot id' "$bin/lockstep-agent" --http 0.0.0.0:0 --insecure --proc-root "$tmp"
 said 2 'ADDRESS:PORT' "$bin/lockstep-agent" --http nowhere
 said 2 'numeric address' "$bin/lockstep-agent" --http host:1
@@ -119,13 +119,13 @@ refused agent '--prom-map /nonexistent: ' --prom-map /nonexistent
 refused agent '--collector 127.0.0.1:7117: is not of the form tcp' --collector 127.0.0.1:7117
 refused agent '--collector tcp://host: is not of the form' --collector tcp://host
 refused agent '--worker-id is not a number' --worker-id first
-refused agent '--topology is none' --topology 4by4
+refused agent '--topology is not valid' --topology 4by4
 refused agent '--job is not a usable name' --job "$(printf 'a\tb')"
-refused agent '--metadata-address is neither' --metadata-address metadata
+refused agent '--metadata-address must be' --metadata-address metadata
 refused agent '--step-log-rank -1: must be a number' --step-log-rank=-1
 refused agent '--budget-cpu-ratio much: must be' --budget-cpu-ratio much
 refused agent '--http nowhere: is not of the form' --http nowhere
-refused agent '--http 0.0.0.0:1: others can reach' --http 0.0.0.0:1
+refused agent '--http 0.0.0.0:1: this address can' --http 0.0.0.0:1
 refused agent 'budget-memory' --budget-memory lots
 said 2 'TPU_RUNTIME_METRICS_PORTS 8431;8432: must be' \
 	env 'TPU_RUNTIME_METRICS_PORTS=8431;8432' "$bin/lockstep-agent" --check-config
@@ -133,7 +133,7 @@ accepted env 'TPU_RUNTIME_METRICS_PORTS=' "$bin/lockstep-agent" --check-config
 accepted "$bin/lockstep-collector" --check-config
 said 2 '--listen 127.0.0.1:1: is not of the form' "$bin/lockstep-collector" --check-config \
 	--listen 127.0.0.1:1
-said 2 '--http 0.0.0.0:1: others can' "$bin/lockstep-collector" --check-config --http 0.0.0.0:1
+said 2 '--http 0.0.0.0:1: this address can' "$bin/lockstep-collector" --check-config --http 0.0.0.0:1
 accepted "$bin/lockstep" --check-config
 said 2 '--server must be' "$bin/lockstep" --check-config --server nowhere
 
@@ -169,7 +169,7 @@ result $? 'a bad budget at SIGHUP is refused'
 
 kill "$collector" && wait "$collector"
 until_true sh -c "! '$bin/lockstep' doctor --agent '$url'"
-said 1 'FAIL  uplink .*the connection was lost' "$bin/lockstep" doctor --agent "$url"
+said 1 'FAIL  uplink .*connection lost' "$bin/lockstep" doctor --agent "$url"
 kill "$agent" && wait "$agent"
 result $? 'the agent ends well with HTTP clients around'
 pids=

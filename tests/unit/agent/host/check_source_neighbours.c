@@ -200,7 +200,7 @@ LS_TEST(source_neighbours, neighbours_have_a_maximum_that_is_told)
 	read_once();
 	source.tell(source.self, &d);
 	ck_assert_int_eq((int)d.check[0].status, LS_DOCTOR_WARN);
-	ck_assert_ptr_nonnull(strstr(d.check[0].why, " 3 left out"));
+	ck_assert_ptr_nonnull(strstr(d.check[0].why, " 3 not watched"));
 }
 
 LS_TEST(source_neighbours, neighbours_of_this_machine_are_read)

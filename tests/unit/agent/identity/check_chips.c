@@ -314,7 +314,7 @@ LS_TEST(owners, processes_that_may_not_be_looked_at_are_said)
 	ck_assert_int_eq(chmod("proc/50/fd", 0700), 0);
 	ck_assert_int_eq(fchdir(back), 0);
 	ck_assert_int_eq(close(back), 0);
-	ck_assert(told(LS_DOCTOR_WARN, "no owner seen: 1 of 1 processes"));
+	ck_assert(told(LS_DOCTOR_WARN, "no owner found: 1 of 1 processes"));
 }
 
 LS_TEST(chips, roots_have_a_maximum)

@@ -115,7 +115,7 @@ LS_TEST(rounds, machine_that_is_no_tpu_has_no_items)
 static const struct {
 	enum fake_metadata_mode mode;
 	const char *why;
-} wrong[] = { { FAKE_METADATA_OTHER_FLAVOR, "no metadata server" },
+} wrong[] = { { FAKE_METADATA_OTHER_FLAVOR, "not a metadata server" },
 	{ FAKE_METADATA_HUGE, "too long" }, { FAKE_METADATA_GARBAGE, "cannot be read" },
 	{ FAKE_METADATA_FORBIDDEN, "HTTP status" } };
 
@@ -179,7 +179,7 @@ LS_TEST(rounds, nobody_there_is_a_failure)
 {
 	fake_metadata_close(&server); /* the port is free again */
 	ask();
-	ck_assert_ptr_nonnull(strstr(told()->why, "nobody answers"));
+	ck_assert_ptr_nonnull(strstr(told()->why, "nothing answers"));
 }
 
 LS_TEST(rounds, free_gives_up_what_is_under_way)

@@ -162,7 +162,7 @@ LS_TEST(sources, metadata_server_is_asked_where_the_environment_says)
 LS_TEST(sources, nobody_is_asked_without_a_reason)
 {
 	settle();
-	ck_assert(told("neither a TPU chip nor Google's firmware is here"));
+	ck_assert(told("this host has neither a TPU chip nor Google's firmware"));
 	ls_place_close(place);
 	ck_assert_int_eq(setenv("GCE_METADATA_IP", "metadata.google.internal", 1), 0);
 	settle();

@@ -133,17 +133,17 @@ LS_TEST(prom_map, a_star_takes_the_rest_as_it_is)
 static const struct {
 	const char *text, *why;
 } bad[] = {
-	{ "a\n", "line 1: a second word is missing" },
+	{ "a\n", "line 1: the second word is missing" },
 	{ "\n9a b\n", "line 2: the first word is not a name" },
 	{ "a.b c\n", "line 1: the first word is not a name" },
 	{ "* a\n", "line 1: the first word is not a name" },
-	{ "a b{c}\n", "line 1: the second word is not a name" },
+	{ "a b{c}\n", "line 1: the second word is not the name of a" },
 	{ "a b *x\n", "line 1: the scale is not a number" },
 	{ "a b *\n", "line 1: the scale is not a number" },
 	{ "a b *0\n", "line 1: the scale is not a number" },
 	{ "a b *inf\n", "line 1: the scale is not a number" },
 	{ "a b c d e f g\n", "line 1: too many labels" },
-	{ "a b c:core\n", "line 1: behind the : of a label" },
+	{ "a b c:core\n", "line 1: expected chip or index after the ':'" },
 	{ "a b c-d\n", "line 1: a label is not a name" },
 	{ "a b \xff\n", "line 1: a label is not a name" },
 };

@@ -93,7 +93,7 @@ LS_TEST(prom_text, lines_of_openmetrics_are_taken)
 		"foo_total{a=b} 17 1\nfoo_created{a=b} 1520872607.1229999 1\n"
 		"bar{} 1 0\n");
 	ck_assert_int_eq(parse("# EOF\na 1\n"), -LS_EPARSE);
-	ck_assert_str_eq(page.why, "more behind # EOF");
+	ck_assert_str_eq(page.why, "text after # EOF");
 }
 
 LS_TEST(prom_text, a_name_that_only_begins_so_is_not_of_the_family)
@@ -108,32 +108,32 @@ static const struct {
 	{ "1a 5", "a sample without a name" },
 	{ "{a=\"b\"} 5", "a sample without a name" },
 	{ "<html>", "a sample without a name" },
-	{ "a", "no blank behind a name" },
-	{ "a=5", "no blank behind a name" },
+	{ "a", "no blank after a name" },
+	{ "a=5", "no blank after a name" },
 	{ "a{", "a label without a name" },
 	{ "a{b} 1", "a label without =" },
 	{ "a{b=c} 1", "a label value without quotes" },
 	{ "a{b=\"c} 1", "a label value without its end" },
-	{ "a{b=\"c\\", "an escape that is none" },
-	{ "a{b=\"\\t\"} 1", "an escape that is none" },
+	{ "a{b=\"c\\", "an invalid escape" },
+	{ "a{b=\"\\t\"} 1", "an invalid escape" },
 	{ "a{b=\"c\" d=\"e\"} 1", "labels without their end" },
 	{ "a{b=\"c\"", "labels without their end" },
-	{ "a{b=\"1\",b=\"2\"} 1", "a label twice" },
+	{ "a{b=\"1\",b=\"2\"} 1", "a repeated label" },
 	{ "a{b:c=\"1\"} 1", "a label without =" },
 	{ "a{,} 1", "a label without a name" },
 	{ "a{}", "a number is missing" },
-	{ "a one", "a number that is none" },
-	{ "a nan(5)", "a number that is none" },
-	{ "a 1,5", "a number that is none" },
-	{ "a 0x1p3", "a number that is none" },
-	{ "a 1e", "a number that is none" },
+	{ "a one", "an invalid number" },
+	{ "a nan(5)", "an invalid number" },
+	{ "a 1,5", "an invalid number" },
+	{ "a 0x1p3", "an invalid number" },
+	{ "a 1e", "an invalid number" },
 	{ "a 0000000000000000000000000000000000000000000000000000000000000000001",
-		"a number that is none" },
-	{ "a 1 x", "a number that is none" },
-	{ "a 1 2 3", "more behind a sample" },
+		"an invalid number" },
+	{ "a 1 x", "an invalid number" },
+	{ "a 1 2 3", "text after a sample" },
 	{ "a 1 # 5", "an exemplar without labels" },
 	{ "a 1 # {b=\"c\"}", "a number is missing" },
-	{ "a 1 # {} 1 2 3", "more behind a sample" },
+	{ "a 1 # {} 1 2 3", "text after a sample" },
 	{ "# TYPE a", "a TYPE line without a name" },
 	{ "# TYPE a wonder", "a TYPE line of no known type" },
 };

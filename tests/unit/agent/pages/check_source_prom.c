@@ -187,7 +187,7 @@ LS_TEST(source_prom, a_page_becomes_a_group)
 	ck_assert_int_eq(state(), LS_PROM_GOOD);
 	ck_assert_uint_eq(asked, 1);
 	ck_assert_int_eq(told()->status, LS_DOCTOR_OK);
-	ck_assert_ptr_nonnull(strstr(told()->why, "1 of 2 samples taken"));
+	ck_assert_ptr_nonnull(strstr(told()->why, "1 of 2 samples used"));
 }
 
 LS_TEST(source_prom, it_is_asked_for_every_10_s)
@@ -235,7 +235,7 @@ LS_TEST(source_prom, a_server_without_our_names_is_said_to_be_so)
 	read_once();
 	ck_assert_int_eq(state(), LS_PROM_ABSENT);
 	ck_assert_int_eq(told()->status, LS_DOCTOR_NONE);
-	ck_assert_ptr_nonnull(strstr(told()->why, "none of the names of the map"));
+	ck_assert_ptr_nonnull(strstr(told()->why, "no sample that a rule selects"));
 }
 
 LS_TEST(source_prom, where_nobody_listens_is_no_error)
@@ -249,7 +249,7 @@ LS_TEST(source_prom, where_nobody_listens_is_no_error)
 		ck_assert_int_ge(event_base_loop(ls_loop_base(loop), EVLOOP_ONCE), 0);
 	ck_assert_int_eq(state(), LS_PROM_ABSENT);
 	ck_assert_int_eq(told()->status, LS_DOCTOR_NONE);
-	ck_assert_ptr_nonnull(strstr(told()->why, "nobody listens"));
+	ck_assert_ptr_nonnull(strstr(told()->why, "nothing listens"));
 	ck_assert_ptr_nonnull(strstr(told()->fix, "ENABLE_ORBAX_PROMETHEUS_TELEMETRY"));
 }
 
@@ -270,8 +270,9 @@ LS_TEST(source_prom, a_frozen_page_is_said_with_its_fix)
 	read_once();
 	ck_assert_int_eq(state(), LS_PROM_FROZEN);
 	ck_assert_int_eq(told()->status, LS_DOCTOR_WARN);
-	ck_assert_str_eq(told()->why, "values frozen since 300 s, while the job steps");
-	ck_assert_str_eq(told()->fix, "restart what serves this page");
+	ck_assert_str_eq(told()->why,
+		"values have not changed for 300 s while the job made steps");
+	ck_assert_str_eq(told()->fix, "restart the program that serves this page");
 }
 
 /* Its deadline is check_http_get's. */

@@ -228,12 +228,12 @@ LS_TEST(source_status, who_it_is_must_be_known)
 	run(h, 20, 2);
 	c = tell();
 	ck_assert_int_eq(c.status, LS_DOCTOR_WARN);
-	ck_assert_ptr_nonnull(strstr(c.why, "the job is not known"));
+	ck_assert_ptr_nonnull(strstr(c.why, "the job is unknown"));
 	ck_assert_ptr_nonnull(strstr(c.fix, "--job"));
 	ls_source_status_who(&h->source, "found", "", -1, 0);
 	run(h, 5, 2);
 	c = tell();
-	ck_assert_ptr_nonnull(strstr(c.why, "the number of this host is not known"));
+	ck_assert_ptr_nonnull(strstr(c.why, "the number of this host is unknown"));
 	ck_assert_ptr_nonnull(strstr(c.fix, "--worker-id"));
 	ck_assert_ptr_null(worker(0));
 	ck_assert_uint_eq(items(), 0);

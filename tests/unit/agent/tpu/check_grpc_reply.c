@@ -109,14 +109,14 @@ LS_TEST(grpc_reply, answers_that_are_none)
 	assert_finish(-LS_EPARSE, "answer is cut short");
 	ck_assert_int_eq(header("grpc-status", "1e1"), -LS_EPARSE);
 	ck_assert_int_eq(header("grpc-status", "0"), -LS_EPARSE);
-	assert_finish(-LS_EPARSE, "status that is no number");
+	assert_finish(-LS_EPARSE, "status that is not a number");
 }
 
 LS_TEST(grpc_reply, compressed_is_refused)
 {
 	begin();
 	ck_assert_int_eq(data("\1\0\0\0\1a", 6), -LS_EPARSE);
-	assert_finish(-LS_EPARSE, "answer is compressed, which was not asked for");
+	assert_finish(-LS_EPARSE, "answer is compressed, which was not requested");
 }
 
 LS_TEST(grpc_reply, second_message_is_refused)

@@ -157,7 +157,7 @@ class Served(unittest.TestCase):
         self.assertEqual(got, {'chip.tensorcore.duty_ratio{device="3"}': 0.75})
 
     def test_answers_that_are_no_messages(self):
-        got = self.read({HBM: b"\x0a\xff\xff\xff\xff\x0f", DUTY: b"not a message", TIMING: b"",
+        got = self.read({HBM: b"\x0a\xff\xff\xff\xff\x0f", DUTY: b"not a valid message", TIMING: b"",
                          "deep": fake.sub(1, b"\x1b" * 2000)}, b"\xff" * 64)
         self.assertEqual(got, {})
         self.assertIn("up", self.log)
@@ -431,7 +431,7 @@ class Raw(unittest.TestCase):
 
     def test_status_that_is_no_number(self):
         log = self.read(frame(1, 5, 1, HEADERS + header(b"grpc-status", b"ok")), close=False)
-        self.assertIn("status that is no number", log)
+        self.assertIn("status that is not a number", log)
 
     def test_endless_headers(self):
         fields = b"".join(header(b"x%d" % i, b"v" * 100) for i in range(100))

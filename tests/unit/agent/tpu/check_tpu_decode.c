@@ -191,8 +191,8 @@ assert_skipped(const char *hex, const char *why)
 
 LS_TEST(tpu_decode, what_cannot_be_is_left_out)
 {
-	assert_skipped("1a0909000000000000f87f", "gauge that is no number");
-	assert_skipped("1a0909000000000000f07f", "gauge that is no number");
+	assert_skipped("1a0909000000000000f87f", "gauge that is not a number");
+	assert_skipped("1a0909000000000000f07f", "gauge that is not a number");
 	assert_skipped("1a031a0178", "gauge without a number");
 	assert_skipped("1a00", "gauge without a number");
 }
@@ -204,10 +204,10 @@ LS_TEST(tpu_decode, kinds_of_measures)
 	ck_assert_int_eq(decode_point("220310ac02"), 0);
 	ck_assert(points[0].is_counter);
 	ck_assert_double_eq(points[0].value, 300);
-	assert_skipped("220909000000000000f0bf", "counter that is no number");
+	assert_skipped("220909000000000000f0bf", "counter that is not a number");
 	assert_skipped("2200", "counter without a number");
-	assert_skipped("3200", "value of an unknown shape");
-	assert_skipped("", "value of an unknown shape");
+	assert_skipped("3200", "value of an unknown type");
+	assert_skipped("", "value of an unknown type");
 	assert_skipped("2a00", "distribution that is empty");
 	assert_skipped("2a020801", "distribution without bounds");
 	/* count 2, explicit bounds 1 and 2, three counts */
@@ -218,9 +218,9 @@ LS_TEST(tpu_decode, kinds_of_measures)
 	ck_assert_uint_eq(answer.points, 1);
 	ck_assert_uint_eq(points[0].histogram.buckets, 3);
 	assert_skipped("2a1c080232141a120a10000000000000f03f00000000000000403a020101",
-		"number of buckets that does not fit their bounds");
+		"number of buckets that does not match their bounds");
 	assert_skipped("2a1d080332141a120a10000000000000f03f00000000000000403a03010100",
-		"distribution that contradicts itself");
+		"inconsistent distribution");
 }
 
 LS_TEST(tpu_decode, ordinals_in_whatever_spelling)
@@ -238,12 +238,12 @@ LS_TEST(tpu_decode, ordinals_in_whatever_spelling)
 	ck_assert_str_eq(points[0].label[0].value, "7");
 	/* "7x", "07", -1 */
 	assert_skipped("0a160a0e6465766963655f6f7264696e616c12040a0237781a021001",
-		"ordinal that is none");
+		"invalid ordinal");
 	assert_skipped("0a160a0e6465766963655f6f7264696e616c12040a0230371a021001",
-		"ordinal that is none");
+		"invalid ordinal");
 	assert_skipped(
 		"0a1d0a0e6465766963655f6f7264696e616c120b18ffffffffffffffffff011a021001",
-		"ordinal that is none");
+		"invalid ordinal");
 	/* without a key */
 	assert_skipped("0a04120218011a021001", "attribute without a name");
 }

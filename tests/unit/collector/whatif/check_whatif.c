@@ -359,7 +359,7 @@ LS_TEST(what_is_wrong, what_is_missing_or_twice_is_named)
 	refused(&h, 0, "step 7, dp 1, stage 0: optimizer 0 is missing");
 	two_dp(&h);
 	op(&h, 1, 0, "optimizer", 0, 12, 1);
-	refused(&h, 12, "optimizer 0 is there twice");
+	refused(&h, 12, "optimizer 0 is repeated");
 	two_dp(&h);
 	op(&h, 1, 0, "optimizer", 1, 12, 1);
 	refused(&h, 12, "has only 1 of them");
@@ -393,7 +393,7 @@ LS_TEST(what_is_wrong, hops_without_another_end_are_refused)
 	refused(&h, 0, "must be the same number");
 	pipeline(&h);
 	op(&h, 0, 1, "forward-send", 0, 1, 1);
-	refused(&h, 0, "with no other end");
+	refused(&h, 0, "without its counterpart");
 }
 
 LS_TEST(what_is_wrong, circles_are_found)
@@ -520,7 +520,7 @@ LS_TEST(files, meta_says_what_is_wrong)
 	meta("", 1, "it is empty");
 	meta("- 4\n", 1, "lines of NAME: NUMBER");
 	meta("dp_size: 4\n", 0, "pp_size is missing");
-	meta("dp_size: 4\npp_size: 2\ndp_size: 3\n", 3, "dp_size is there twice");
+	meta("dp_size: 4\npp_size: 2\ndp_size: 3\n", 3, "dp_size is repeated");
 	meta("dp_size: 4\npp_size: 0\n", 2,
 		"pp_size must be a whole number from 1 to 1024");
 	meta("dp_size: 99999\npp_size: 2\n", 1, "dp_size must be");

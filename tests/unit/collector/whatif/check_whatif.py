@@ -123,7 +123,7 @@ def cases(tmp):
     yield bad("another header", "a,b\n1,2\n", "line 1: no column is named step")
     yield bad("a negative duration", TWO.replace(",1,2\n", ",1,-2\n", 1), "line 3: duration is '-2'")
     yield bad("no number", TWO.replace("1.5,1", "nan,1", 1), "line 8: start_ts is 'nan'")
-    yield bad("an operation twice", TWO + "4,1,1,0,optimizer,0,12,1\n", "line 22: step 4, dp 1, stage 0: optimizer 0 is there twice")
+    yield bad("an operation twice", TWO + "4,1,1,0,optimizer,0,12,1\n", "line 22: step 4, dp 1, stage 0: optimizer 0 is repeated")
     yield bad("a rank that is missing", TWO, "step 3, dp 2, stage 0: forward-compute 0 is missing",
               META.replace("dp_size: 2", "dp_size: 3"))
     yield bad("a dp beyond dp_size", TWO, "line 7: dp_rank is '1'", META.replace("dp_size: 2", "dp_size: 1"))

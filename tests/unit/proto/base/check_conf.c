@@ -249,13 +249,13 @@ LS_TEST(conf, bad_values_say_why)
 	ck_assert_int_eq(LOAD("--beat", "2m"), -LS_ERANGE);
 	ck_assert_str_eq(err, "command line: --beat: must be 100ms to 1m");
 	ck_assert_int_eq(LOAD("--beat", "99999999d"), -LS_ERANGE);
-	ck_assert_str_eq(err, "command line: --beat: '99999999d' is too great");
+	ck_assert_str_eq(err, "command line: --beat: '99999999d' is too large");
 	ck_assert_int_eq(LOAD("--spool-size", "1MB"), -LS_EPARSE);
 	ck_assert_str_eq(err,
 		"command line: --spool-size: '1MB' is not a size (like 64MiB)");
 	ck_assert_int_eq(LOAD("--spool-size", "1"), -LS_ERANGE);
 	ck_assert_int_eq(LOAD("--output", "jso"), -LS_EPARSE);
-	ck_assert_str_eq(err, "command line: --output: 'jso' is none of text|json");
+	ck_assert_str_eq(err, "command line: --output: 'jso' is not one of text|json");
 	ck_assert_int_eq(LOAD("--output", ""), -LS_EPARSE);
 	ck_assert_int_eq(LOAD("--output", "text|json"), -LS_EPARSE);
 	ck_assert_int_eq(LOAD("--insecure=perhaps"), -LS_EPARSE);
@@ -338,7 +338,7 @@ static const struct {
 	{ "[agnet]\nrank = 1\n", -LS_EUNKNOWN,
 		"a.conf:2: unknown section [agnet]; did you mean [agent]?" },
 	{ "[x\x1b]\nrank = 1\n", -LS_EUNKNOWN, "a.conf:2: unknown section [x\\x1b]" },
-	{ "rank = 1\nrank = 2\n", -LS_EPARSE, "a.conf:2: 'rank' was given before" },
+	{ "rank = 1\nrank = 2\n", -LS_EPARSE, "a.conf:2: 'rank' is repeated" },
 	{ "rank = x\n", -LS_EPARSE, "a.conf:1: rank: 'x' is not a whole number" },
 	{ "rank = 200\n", -LS_ERANGE, "a.conf:1: rank: must be -1 to 100" },
 	{ "rank =\n", -LS_EPARSE, "a.conf:1: rank: '' is not a whole number" },

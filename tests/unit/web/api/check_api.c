@@ -299,7 +299,7 @@ LS_TEST(api, problems_are_without_controls)
 	ck_assert_int_eq(api_problem.status, 503);
 	ls_api_failure(-ETIMEDOUT, &api_problem);
 	ck_assert_int_eq(api_problem.status, 504);
-	ck_assert_ptr_nonnull(strstr(api_problem.detail, "cut off after 5 s"));
+	ck_assert_ptr_nonnull(strstr(api_problem.detail, "interrupted after 5 s"));
 	ls_api_failure(-LS_ELIMIT, &api_problem);
 	ck_assert_int_eq(api_problem.status, 400);
 	ls_api_failure(-LS_EDB, &api_problem);

@@ -109,7 +109,7 @@ exits 1 '' status -o json --exit-code
 exits 0 '' findings --exit-code --kind link --fail-on critical
 exits 1 '' findings --exit-code -o json
 exits 2 'which job' hosts
-exits 2 'missing'
+exits 2 'no command'
 exits 2 "did you mean 'explain'" explian F-7Q2K
 exits 2 'usage' explain
 exits 2 'severity' findings --severity bad
@@ -135,9 +135,9 @@ exits 2 'whole number' query --step x --job llama70b-run12
 exits 2 'for query and export' hosts -o csv
 exits 2 'usage' zoom
 exits 2 '' zoom t1v-n-ab12-w-17 --for 121
-exits 0 'there are more' series t1v-n-ab12-w-17 --limit 2
+exits 0 'more rows exist' series t1v-n-ab12-w-17 --limit 2
 exits 0 '' export --job llama70b-run12 --counters
-exits 6 'within the time' findings --wait 100ms --kind hang
+exits 6 'within --wait' findings --wait 100ms --kind hang
 exits 3 'no answer' status --server http://127.0.0.1:1 --timeout 2
 exits 0 '' findings --wait 5 --severity critical
 exits 0 '' export --job llama70b-run12 -f "$tmp/lines"

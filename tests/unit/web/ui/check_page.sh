@@ -99,13 +99,13 @@ quiet 'hostile names'
 
 serve bare
 visit /
-shows 'a job of which nothing is known yet' 'data-ready="1"' 'what it could be: not known yet' \
-	'No data yet: no step has been closed.'
+shows 'a job of which nothing is known yet' 'data-ready="1"' 'possible step time: not known yet' \
+	'No data yet: no complete step.'
 quiet 'a bare job'
 
 serve empty
 visit /
-shows 'no job at all' 'No data yet. No job has reported a step'
+shows 'no job at all' 'No data yet: no job has reported a step'
 quiet 'no job'
 
 echo "1..$n"
