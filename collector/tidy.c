@@ -47,8 +47,10 @@ tidy_hear(struct ls_tidy *t)
 		m = item;
 		if (m->kind == LS_WRITE_PACK)
 			ls_packer_told(t->packer, m);
-		else
+		else if (m->kind == LS_WRITE_ROLLUP)
 			ls_roller_told(t->roller, m->rc);
+		else
+			ls_repacker_told(t->repacker, m->rc);
 		ls_write_free(m);
 	}
 }
@@ -136,7 +138,7 @@ ls_tidy_start(const char *dir, struct ls_writer *writer, uint64_t pack_interval_
 		rc = ls_query_open(dir, &t->query);
 	if (rc == 0) {
 		t->roller = ls_roller_new(t->query);
-		t->repacker = ls_repacker_new(dir);
+		t->repacker = ls_repacker_new(dir, tidy_push, t);
 		rc = t->roller != NULL && t->repacker != NULL ? tidy_keepers(t)
 							      : -ENOMEM;
 	}

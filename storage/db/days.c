@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "proto/base/log.h"
@@ -181,14 +180,13 @@ static uint64_t
 days_size(const char *dir, int32_t day, const char *suffix)
 {
 	char path[PATH_MAX];
-	struct stat st;
 	size_t len;
 
 	if (ls_days_path(path, dir, day) != 0)
 		return 0;
 	len = strlen(path);
 	(void)snprintf(path + len, sizeof(path) - len, "%s", suffix);
-	return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+	return ls_files_bytes(path);
 }
 
 uint64_t

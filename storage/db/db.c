@@ -27,14 +27,18 @@ static const char db_all_pragmas[] =
 	"PRAGMA secure_delete = OFF;" /* Debian's default is to overwrite */
 	"PRAGMA temp_store = MEMORY;";
 
-/* SQLite creates files with 0644; ours are of the service and its group. */
+/*
+ * SQLite creates files with 0644; ours are of the service and its group. A file that
+ * exists must not be opened here: closing it would drop the POSIX locks of all
+ * connections of this process (sqlite.org/howtocorrupt.html, 2.2).
+ */
 static int
 db_create(const char *path)
 {
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
 
 	if (fd < 0)
-		return -errno;
+		return errno == EEXIST ? 0 : -errno;
 	(void)close(fd); /* nothing was written */
 	return 0;
 }
@@ -98,6 +102,22 @@ ls_db_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret_stmt)
 {
 	return ls_err_sqlite(sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT,
 		ret_stmt, NULL));
+}
+
+int
+ls_db_attach(sqlite3 *db, const char *path, const char *name)
+{
+	sqlite3_stmt *stmt = NULL;
+	int rc = ls_db_prepare(db, "ATTACH ?1 AS ?2", &stmt);
+
+	if (rc == 0)
+		rc = ls_err_sqlite(sqlite3_bind_text(stmt, 1, path, -1, SQLITE_STATIC));
+	if (rc == 0)
+		rc = ls_err_sqlite(sqlite3_bind_text(stmt, 2, name, -1, SQLITE_STATIC));
+	if (rc == 0)
+		rc = ls_db_run(stmt);
+	(void)sqlite3_finalize(stmt); /* its error is known */
+	return rc;
 }
 
 int

@@ -36,6 +36,9 @@ int ls_db_exec(sqlite3 *db, const char *sql) LS_MUSTCHECK;
 /* Prepares one statement that is kept. */
 int ls_db_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret_stmt) LS_MUSTCHECK;
 
+/* Attaches the file at path, which exists, under a name. */
+int ls_db_attach(sqlite3 *db, const char *path, const char *name) LS_MUSTCHECK;
+
 /* Steps a statement without results to its end and resets it. */
 int ls_db_run(sqlite3_stmt *stmt) LS_MUSTCHECK;
 

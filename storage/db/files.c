@@ -74,3 +74,11 @@ ls_files_remove(const char *path)
 		return errno == ENOENT ? 0 : -errno;
 	return files_sync_parent(path);
 }
+
+uint64_t
+ls_files_bytes(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+}

@@ -8,13 +8,14 @@
  * earlier one.
  *
  * Owner:   none; pure functions on the file system.
- * Units:   none.
+ * Units:   bytes.
  * Errors:  -errno; -ENAMETOOLONG.
  * Limits:  PATH_MAX.
  */
 #ifndef LS_STORAGE_FILES_H
 #define LS_STORAGE_FILES_H
 
+#include <stdint.h>
 #include "proto/base/err.h"
 
 /* Syncs a file, or the names in a directory. */
@@ -28,5 +29,8 @@ int ls_files_rename(const char *from, const char *to) LS_MUSTCHECK;
 
 /* Removes a file; 0 if there is none. */
 int ls_files_remove(const char *path) LS_MUSTCHECK;
+
+/* Size of a file; 0 if there is none. */
+uint64_t ls_files_bytes(const char *path);
 
 #endif

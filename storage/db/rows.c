@@ -240,6 +240,7 @@ ls_write_free(struct ls_write *m)
 	case LS_WRITE_META:
 	case LS_WRITE_ZOOM:
 	case LS_WRITE_RETAIN:
+	case LS_WRITE_REPLACE:
 	case LS_WRITE_KIND_COUNT:
 		break;
 	}

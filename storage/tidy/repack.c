@@ -4,13 +4,11 @@
 #include "storage/tidy/repack.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include "proto/chunk/chunk.h"
 #include "storage/db/bodies.h"
@@ -18,6 +16,7 @@
 #include "storage/db/db.h"
 #include "storage/db/files.h"
 #include "storage/db/migrate.h"
+#include "storage/db/replace.h"
 #include "storage/db/rows.h"
 
 #define REPACK_COMMIT_CHUNKS 4096 /* merged ones a transaction */
@@ -342,25 +341,14 @@ repack_fini(struct repack *r)
 static int
 repack_attach(struct repack *r, const char *path)
 {
-	sqlite3_stmt *stmt = NULL;
+	const struct ls_migrations *schema = ls_migrations_of(LS_SCHEMA_TELEMETRY);
 	int64_t version;
-	int rc = ls_db_prepare(r->db, "ATTACH ?1 AS old", &stmt);
+	int rc = ls_db_attach(r->db, path, "old");
 
 	if (rc == 0)
-		rc = ls_err_sqlite(sqlite3_bind_text(stmt, 1, path, -1, SQLITE_STATIC));
-	if (rc == 0)
-		rc = ls_db_run(stmt);
-	(void)sqlite3_finalize(stmt); /* its error is known */
-	if (rc == 0)
 		rc = ls_db_int(r->db, "PRAGMA old.user_version", &version);
-	if (rc == 0 &&
-		version !=
-			ls_migrations_of(LS_SCHEMA_TELEMETRY)
-				->steps[ls_migrations_of(LS_SCHEMA_TELEMETRY)->count -
-					1]
-				.to)
-		rc = -LS_EVERSION;
-	return rc;
+	return rc == 0 && version != schema->steps[schema->count - 1].to ? -LS_EVERSION
+									 : rc;
 }
 
 static int
@@ -413,45 +401,6 @@ repack_fill(struct repack *r, const char *path)
 	return rc == 0 ? ls_db_exec(r->db, "COMMIT") : rc;
 }
 
-/* A day before the newest, and nothing in its WAL: that would be lost, or worse, be
- * taken for the new file's. */
-static int
-repack_check_closed(const char *dir, int32_t day)
-{
-	struct ls_days *days = malloc(sizeof(*days));
-	int rc = days != NULL ? ls_days_list(dir, days) : -ENOMEM;
-	char path[PATH_MAX];
-	struct stat st;
-
-	if (rc == -LS_ELIMIT)
-		rc = 0; /* the newest are there */
-	if (rc == 0 && days->count > 0 && day >= days->day[days->count - 1])
-		rc = -LS_EBUSY;
-	if (rc == 0)
-		rc = ls_days_path(path, dir, day);
-	if (rc == 0 && stat(path, &st) != 0)
-		rc = -errno; /* else to attach it would make it */
-	if (rc == 0 && ls_days_wal_bytes(dir, day) > 0)
-		rc = -LS_EBUSY;
-	free(days);
-	return rc;
-}
-
-/* Puts the new file in the old one's place, durably. The old WAL goes first: emptied but
- * not synced, its frames could come back at a power cut and be taken for the new file's.
- */
-static int
-repack_rename(const char *fresh, const char *path, const char *dir, int32_t day)
-{
-	int rc = ls_files_sync(fresh);
-
-	if (rc == 0)
-		rc = repack_check_closed(dir, day);
-	if (rc == 0)
-		rc = ls_days_remove_wal(dir, day);
-	return rc == 0 ? ls_files_rename(fresh, path) : rc;
-}
-
 int
 ls_repack_look(const char *dir, int32_t day, enum ls_repack_state *ret_state)
 {
@@ -466,11 +415,14 @@ ls_repack_look(const char *dir, int32_t day, enum ls_repack_state *ret_state)
 		rc = ls_migrate_check(db, ls_migrations_of(LS_SCHEMA_TELEMETRY));
 	if (rc == 0)
 		rc = ls_db_int(db, "SELECT count(*) FROM repacked", &done);
-	/* chunks behind the last one that is in wholly, and those put off */
+	/* Chunks behind the frontier, chunks that were put off, minutes without their
+	 * hour. */
 	if (rc == 0)
 		rc = ls_db_int(db,
 			"SELECT (SELECT ifnull(max(id), 0) FROM chunk) > ifnull((SELECT chunk_id FROM rollup_done "
-			"WHERE span_s = 0 AND t_us = 0), 0) OR EXISTS (SELECT 1 FROM rollup_done WHERE span_s = -1)",
+			"WHERE span_s = 0 AND t_us = 0), 0) OR EXISTS (SELECT 1 FROM rollup_done WHERE span_s = -1) "
+			"OR EXISTS (SELECT 1 FROM rollup_done d WHERE d.span_s = 60 AND NOT EXISTS (SELECT 1 FROM rollup_done e "
+			"WHERE e.span_s = 3600 AND e.t_us = d.t_us - d.t_us % 3600000000))",
 			&left);
 	ls_db_close(db);
 	*ret_state = done > 0 ? LS_REPACK_DONE
@@ -484,16 +436,16 @@ ls_repack_day(const char *dir, int32_t day, ls_repack_stop_fn *stop, void *arg,
 	struct ls_repack_stats *ret_stats)
 {
 	struct repack r = { .stop = stop, .stop_arg = arg, .stats = ret_stats };
-	char path[PATH_MAX], fresh[PATH_MAX + 16];
+	char path[PATH_MAX], fresh[PATH_MAX];
 	int rc = ls_days_path(path, dir, day);
 
 	memset(ret_stats, 0, sizeof(*ret_stats));
 	if (rc == 0)
-		rc = repack_check_closed(dir, day);
-	if (rc != 0)
-		return rc;
-	(void)snprintf(fresh, sizeof(fresh), "%s.repack", path);
-	rc = ls_files_remove(fresh); /* left by one that was killed */
+		rc = ls_replace_path(fresh, dir, day);
+	if (rc == 0)
+		rc = ls_replace_check(dir, day);
+	if (rc == 0)
+		rc = ls_files_remove(fresh); /* of a repacking that was killed */
 	if (rc != 0)
 		return rc;
 	ret_stats->bytes_before = ls_days_bytes(dir, day);
@@ -502,10 +454,11 @@ ls_repack_day(const char *dir, int32_t day, ls_repack_stop_fn *stop, void *arg,
 		rc = repack_fill(&r, path);
 	repack_fini(&r);
 	if (rc == 0)
-		rc = repack_rename(fresh, path, dir, day);
+		rc = ls_files_sync(fresh); /* no connection has the file open */
 	if (rc != 0)
-		ls_ignore(ls_files_remove(fresh)); /* the next try does it */
-	ret_stats->bytes_after = ls_days_bytes(dir, day);
+		ls_ignore(ls_files_remove(fresh)); /* the next repacking does it */
+	if (rc == 0)
+		ret_stats->bytes_after = ls_files_bytes(fresh);
 	return rc;
 }
 
@@ -533,6 +486,8 @@ ls_repack_all(const char *dir, void (*say)(void *arg, const char *line), void *a
 			one = -LS_EBUSY;
 		if (one == 0)
 			one = ls_repack_day(dir, days->day[i], NULL, NULL, &stats);
+		if (one == 0)
+			one = ls_replace_day(dir, days->day[i]);
 		if (one == 0)
 			(void)snprintf(line, sizeof(line),
 				"%d: %" PRIu64 " chunks became %" PRIu64 ", %" PRIu64

@@ -5,8 +5,7 @@
  * one go.
  *
  * Every value and its time, in microseconds, stay as they were. The new file is made
- * beside the old one and renamed over it; who reads the old one goes on reading it.
- * What does not decode is kept as it was.
+ * beside the old one. A chunk that does not decode is copied as it is.
  *
  * Owner:   none; one at a time. The day's file is open for writing nowhere.
  * Units:   bytes.
@@ -37,7 +36,10 @@ enum ls_repack_state { LS_REPACK_TO_DO, LS_REPACK_DONE, LS_REPACK_NOT_ROLLED_UP 
 int ls_repack_look(const char *dir, int32_t day,
 	enum ls_repack_state *ret_state) LS_MUSTCHECK;
 
-/* Repacks the file of a day, whatever ls_repack_look says. */
+/*
+ * Writes the repacked file of a day (ls_replace_path), synced, whatever ls_repack_look
+ * returns. ls_replace_day then puts it in the old file's place.
+ */
 int ls_repack_day(const char *dir, int32_t day, ls_repack_stop_fn *stop, void *arg,
 	struct ls_repack_stats *ret_stats) LS_MUSTCHECK;
 

@@ -15,8 +15,15 @@
 
 #define REPACKER_DAY_US (24ll * 3600 * 1000000)
 
+#define REPACKER_WAITS 1 /* for the writer; else its answer, 0 or negative */
+
 struct ls_repacker {
 	char *dir;
+	ls_repacker_push_fn *push;
+	void *arg;
+	int32_t waiting; /* a day whose new file the writer is to rename; 0: none */
+	struct ls_repack_stats fresh; /* of that day */
+	_Atomic int answer;
 	uint64_t not_before_ns; /* after a failure; of the turns' thread */
 	int32_t done; /* days up to this one are repacked; likewise */
 	_Atomic bool stop;
@@ -24,13 +31,15 @@ struct ls_repacker {
 };
 
 struct ls_repacker *
-ls_repacker_new(const char *dir)
+ls_repacker_new(const char *dir, ls_repacker_push_fn *push, void *arg)
 {
 	struct ls_repacker *r = calloc(1, sizeof(*r));
 
 	if (r == NULL)
 		return NULL;
 	r->dir = strdup(dir);
+	r->push = push;
+	r->arg = arg;
 	if (r->dir == NULL) {
 		free(r);
 		return NULL;
@@ -88,25 +97,52 @@ repacker_next(struct ls_repacker *r, int64_t wall_us, int32_t *ret_day)
 	return rc;
 }
 
+/* Writes the new file of a day and asks the writer to rename it. */
 static int
 repacker_day(struct ls_repacker *r, int32_t day)
 {
-	struct ls_repack_stats stats;
-	int rc = ls_repack_day(r->dir, day, repacker_is_stopped, r, &stats);
+	struct ls_write *m;
+	int rc = ls_repack_day(r->dir, day, repacker_is_stopped, r, &r->fresh);
 
-	if (rc == 0 || rc == -LS_ECORRUPT)
-		r->done = day; /* a damaged one would stand in the way of the others */
+	if (rc == -LS_ECORRUPT)
+		r->done = day; /* a damaged day must not hold up the later ones */
 	if (rc != 0)
 		return rc;
+	m = ls_write_new(LS_WRITE_REPLACE, 0);
+	if (m == NULL)
+		return -ENOMEM;
+	m->u.replace = day;
+	r->waiting = day;
+	r->answer = REPACKER_WAITS;
+	rc = r->push(r->arg, m);
+	if (rc != 0) {
+		r->waiting = 0;
+		ls_write_free(m);
+	}
+	return rc;
+}
+
+/* The writer has answered. */
+static int
+repacker_finish(struct ls_repacker *r)
+{
+	const struct ls_repack_stats *f = &r->fresh;
+	int32_t day = r->waiting;
+	int rc = r->answer;
+
+	r->waiting = 0;
+	if (rc != 0)
+		return rc;
+	r->done = day;
 	r->days++;
-	r->bytes_before += stats.bytes_before;
-	r->bytes_after += stats.bytes_after;
+	r->bytes_before += f->bytes_before;
+	r->bytes_after += f->bytes_after;
 	ls_log(LS_LOG_INFO, "storage",
 		"repacked day %d: %llu chunks became %llu, %llu bytes became %llu",
-		(int)day, (unsigned long long)stats.chunks_before,
-		(unsigned long long)stats.chunks_after,
-		(unsigned long long)stats.bytes_before,
-		(unsigned long long)stats.bytes_after);
+		(int)day, (unsigned long long)f->chunks_before,
+		(unsigned long long)f->chunks_after,
+		(unsigned long long)f->bytes_before,
+		(unsigned long long)f->bytes_after);
 	return 0;
 }
 
@@ -114,15 +150,22 @@ int
 ls_repacker_step(struct ls_repacker *r, int64_t wall_us, uint64_t now_ns,
 	bool *ret_more)
 {
-	int32_t day;
-	int rc;
+	int32_t day = r->waiting;
+	int rc = 0;
 
 	*ret_more = false;
-	if (now_ns < r->not_before_ns || r->stop)
+	if (r->stop || (day == 0 && now_ns < r->not_before_ns))
 		return 0;
-	rc = repacker_next(r, wall_us, &day);
-	if (rc == 0 && day != 0)
-		rc = repacker_day(r, day);
+	if (day == 0) {
+		rc = repacker_next(r, wall_us, &day);
+		if (rc == 0 && day != 0)
+			rc = repacker_day(r, day);
+	}
+	if (rc == 0 && r->waiting != 0) {
+		if (r->answer == REPACKER_WAITS)
+			return 0;
+		rc = repacker_finish(r);
+	}
 	if (rc == -ECANCELED)
 		return 0; /* the end of the process */
 	if (rc != 0) {
@@ -134,6 +177,12 @@ ls_repacker_step(struct ls_repacker *r, int64_t wall_us, uint64_t now_ns,
 	if (day == 0)
 		r->not_before_ns = now_ns + LS_REPACK_LOOK_NS;
 	return 0;
+}
+
+void
+ls_repacker_told(struct ls_repacker *r, int rc)
+{
+	r->answer = rc;
 }
 
 int

@@ -15,6 +15,7 @@
 #include "storage/db/db.h"
 #include "storage/db/migrate.h"
 #include "storage/read/query_day.h"
+#include "storage/db/replace.h"
 #include "storage/db/retain.h"
 #include "storage/db/settle.h"
 #include "storage/write/store_sql.h"
@@ -173,32 +174,17 @@ store_close_day(struct ls_store *s)
 	s->day = 0;
 }
 
-/* Makes the file of an earlier day readable as `old`. */
-static int
-store_attach(struct ls_store *s, sqlite3 *db, int32_t day)
-{
-	char path[PATH_MAX];
-	sqlite3_stmt *stmt = NULL;
-	int rc = ls_days_path(path, s->dir, day);
-
-	if (rc == 0)
-		rc = ls_db_prepare(db, "ATTACH ?1 AS old", &stmt);
-	if (rc == 0)
-		rc = ls_err_sqlite(sqlite3_bind_text(stmt, 1, path, -1, SQLITE_STATIC));
-	if (rc == 0)
-		rc = ls_db_run(stmt);
-	(void)sqlite3_finalize(stmt); /* its error is known */
-	return rc;
-}
-
 /* In one transaction: the tables and, in a new file, the ledger of `before` (0: none).
  */
 static int
 store_begin_day(struct ls_store *s, sqlite3 *db, int32_t before, int64_t wall_us)
 {
+	char old[PATH_MAX];
 	bool fresh = false;
-	int rc = before > 0 ? store_attach(s, db, before) : 0;
+	int rc = before > 0 ? ls_days_path(old, s->dir, before) : 0;
 
+	if (rc == 0 && before > 0)
+		rc = ls_db_attach(db, old, "old");
 	if (rc == 0)
 		rc = ls_db_exec(db, "BEGIN IMMEDIATE");
 	if (rc == 0)
@@ -611,6 +597,12 @@ ls_store_rollup(struct ls_store *s, const struct ls_store_rollup *rollup)
 		ls_settle(db);
 	ls_db_close(db);
 	return rc;
+}
+
+int
+ls_store_replace(struct ls_store *s, int32_t day)
+{
+	return day != s->day ? ls_replace_day(s->dir, day) : -LS_EBUSY;
 }
 
 /* Whether a closed day's file can be opened; what is wrong deeper in it, its readers

@@ -73,6 +73,9 @@ int ls_store_pack(struct ls_store *s, const struct ls_store_pack *pack) LS_MUSTC
 int ls_store_rollup(struct ls_store *s,
 	const struct ls_store_rollup *rollup) LS_MUSTCHECK;
 
+/* Puts the repacked file of a closed day in the old one's place (ls_replace_day). */
+int ls_store_replace(struct ls_store *s, int32_t day) LS_MUSTCHECK;
+
 /* Counters so far. */
 void ls_store_stats(const struct ls_store *s, struct ls_store_stats *ret_stats);
 

@@ -155,7 +155,7 @@ writer_commit(struct ls_writer *w, uint64_t now_ns, struct ls_write_done *done)
 	writer_tell(w, done);
 }
 
-/* Puts off a unit, or roll-ups, until nothing is due. */
+/* Puts off a unit, roll-ups or a repacked file until no commit is due. */
 static void
 writer_add_pack(struct ls_writer *w, struct ls_write *m)
 {
@@ -176,9 +176,10 @@ writer_pack(struct ls_writer *w, bool closing)
 	if (closing)
 		m->rc = -LS_ECLOSED;
 	else
-		m->rc = m->kind == LS_WRITE_PACK
-			? ls_store_pack(w->store, &m->u.pack)
-			: ls_store_rollup(w->store, &m->u.rollup);
+		m->rc = m->kind == LS_WRITE_PACK ? ls_store_pack(w->store, &m->u.pack)
+			: m->kind == LS_WRITE_ROLLUP
+			? ls_store_rollup(w->store, &m->u.rollup)
+			: ls_store_replace(w->store, m->u.replace);
 	if (ls_queue_push(w->packed, m) != 0)
 		ls_write_free(
 			m); /* nobody asks; what is packed can be seen in the file */
@@ -230,7 +231,8 @@ writer_main(void *arg)
 		for (i = 0; i < n; i++) {
 			struct ls_write *m = items[i];
 
-			if (m->kind == LS_WRITE_PACK || m->kind == LS_WRITE_ROLLUP)
+			if (m->kind == LS_WRITE_PACK || m->kind == LS_WRITE_ROLLUP ||
+				m->kind == LS_WRITE_REPLACE)
 				writer_add_pack(w, m);
 			else
 				writer_add(w, m, now_ns);

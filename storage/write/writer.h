@@ -13,9 +13,9 @@
  * stored, and nothing is left out in the middle. Workers, findings and closings are
  * kept and tried again (LS_WRITE_KEPT_MAX of them).
  *
- * A unit (LS_WRITE_PACK) is no part of a batch: it has a transaction of its own, after
- * a commit that is due was made and told. Applied or refused, it comes back with its rc
- * to whoever packs, who looks at the journal again.
+ * PACK, ROLLUP and REPLACE messages are no part of a batch: each is applied alone, after
+ * a commit that is due. Applied or refused, the message comes back with its rc to the
+ * keeper that sent it.
  *
  * Owner:   ls_writer_push: any thread. _count and the queue of done belong to one (the
  *          loop), the queue of packed units to one (the keeper).
@@ -67,8 +67,8 @@ int ls_writer_push(struct ls_writer *w, struct ls_write *m) LS_MUSTCHECK;
 struct ls_queue *ls_writer_done(struct ls_writer *w);
 void ls_write_done_free(struct ls_write_done *done);
 
-/* Queue of PACK and ROLLUP messages (struct ls_write *) that came back; the taker frees
- * them. */
+/* Queue of PACK, ROLLUP and REPLACE messages (struct ls_write *) that came back; the
+ * taker frees them. */
 struct ls_queue *ls_writer_packed(struct ls_writer *w);
 
 /* Messages waiting. */

@@ -226,10 +226,21 @@ pack(void)
 	ls_packer_free(packer);
 }
 
+static struct ls_repacker *repacker;
+
+static int
+push_replace(void *arg, struct ls_write *m)
+{
+	(void)arg;
+	ls_repacker_told(repacker, ls_store_replace(stored_store, m->u.replace));
+	ls_write_free(m);
+	return 0;
+}
+
 static void
 repack(int64_t wall_us)
 {
-	struct ls_repacker *r = ls_repacker_new(stored_dir);
+	struct ls_repacker *r = ls_repacker_new(stored_dir, push_replace, NULL);
 	struct ls_repacker_stats stats;
 	bool more;
 
@@ -237,6 +248,7 @@ repack(int64_t wall_us)
 	stored_roll(wall_us);
 	ls_powercut_stage(STAGE_REPACK);
 	ck_assert_ptr_nonnull(r);
+	repacker = r;
 	ck_assert_int_eq(ls_repacker_step(r, wall_us, LS_REPACK_LOOK_NS, &more), 0);
 	ls_repacker_stats(r, &stats);
 	ck_assert_uint_eq(stats.days, 1);

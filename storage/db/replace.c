@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "storage/db/replace.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "storage/db/days.h"
+#include "storage/db/db.h"
+#include "storage/db/files.h"
+
+int
+ls_replace_path(char *dst, const char *dir, int32_t day)
+{
+	char path[PATH_MAX];
+	int n, rc = ls_days_path(path, dir, day);
+
+	if (rc != 0)
+		return rc;
+	n = snprintf(dst, PATH_MAX, "%s.repack", path);
+	return n > 0 && n < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+int
+ls_replace_check(const char *dir, int32_t day)
+{
+	struct ls_days *days = malloc(sizeof(*days));
+	int rc = days != NULL ? ls_days_list(dir, days) : -ENOMEM;
+	char path[PATH_MAX];
+
+	if (rc == -LS_ELIMIT)
+		rc = 0; /* the list holds the newest days */
+	if (rc == 0 && days->count > 0 && day >= days->day[days->count - 1])
+		rc = -LS_EBUSY;
+	if (rc == 0)
+		rc = ls_days_path(path, dir, day);
+	if (rc == 0 && access(path, F_OK) != 0)
+		rc = -errno;
+	/* Frames of the old WAL would be lost, or be applied to the new file. */
+	if (rc == 0 && ls_days_wal_bytes(dir, day) > 0)
+		rc = -LS_EBUSY;
+	free(days);
+	return rc;
+}
+
+/* Each message of roll-ups changes rollup_done, and nothing else writes a closed day. */
+static int
+replace_compare(const char *fresh, const char *path)
+{
+	sqlite3 *db = NULL;
+	int64_t changed = 0;
+	int rc = ls_db_open(path, LS_DB_READ, &db);
+
+	if (rc == 0)
+		rc = ls_db_attach(db, fresh, "fresh");
+	if (rc == 0)
+		rc = ls_db_int(db,
+			"SELECT EXISTS (SELECT * FROM main.rollup_done EXCEPT SELECT * FROM fresh.rollup_done) OR "
+			"EXISTS (SELECT * FROM fresh.rollup_done EXCEPT SELECT * FROM main.rollup_done)",
+			&changed);
+	ls_db_close(db);
+	return rc == 0 && changed != 0 ? -LS_ESTALE : rc;
+}
+
+int
+ls_replace_day(const char *dir, int32_t day)
+{
+	char path[PATH_MAX], fresh[PATH_MAX];
+	int rc = ls_days_path(path, dir, day);
+
+	if (rc == 0)
+		rc = ls_replace_path(fresh, dir, day);
+	if (rc != 0)
+		return rc;
+	rc = ls_replace_check(dir, day);
+	if (rc == 0)
+		rc = replace_compare(fresh, path);
+	/* The old WAL goes first: it is empty, but the truncation was perhaps not
+	 * synced. After a power cut its frames would be applied to the new file. */
+	if (rc == 0)
+		rc = ls_days_remove_wal(dir, day);
+	if (rc == 0)
+		rc = ls_files_rename(fresh, path);
+	if (rc != 0)
+		ls_ignore(ls_files_remove(fresh)); /* the next repacking does it */
+	return rc;
+}
