@@ -433,6 +433,8 @@
 /* at start, a file: the rest of a large one is not checked */
 #define LS_DB_CHECK_NS 200000000ull
 #define LS_WAL_CHECKPOINT_BYTES (8ll * 1024 * 1024)
+/* a reader that makes a WAL grow further is interrupted */
+#define LS_WAL_MAX_BYTES (64ull * 1024 * 1024)
 #define LS_DAYS_MAX 4096 /* eleven years of day files */
 /* after the end of a day: what comes late to its file is there */
 #define LS_REPACK_WAIT_US (3600ll * 1000000)

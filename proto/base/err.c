@@ -105,7 +105,7 @@ ls_err_sqlite(int sqlite_rc)
 	case SQLITE_READONLY:
 		return -EROFS;
 	case SQLITE_INTERRUPT:
-		return -EINTR;
+		return -LS_EINTERRUPTED;
 	case SQLITE_TOOBIG:
 		return -EMSGSIZE;
 	default:

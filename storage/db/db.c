@@ -19,6 +19,7 @@ static const char db_write_pragmas[] = "PRAGMA page_size = 4096;"
 				       "PRAGMA journal_mode = WAL;"
 				       "PRAGMA synchronous = FULL;"
 				       "PRAGMA wal_autocheckpoint = 0;"
+				       "PRAGMA journal_size_limit = 8388608;"
 				       "PRAGMA foreign_keys = ON;";
 
 static const char db_all_pragmas[] =

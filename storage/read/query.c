@@ -10,12 +10,21 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "proto/base/clock.h"
+#include "proto/base/log.h"
 #include "storage/db/db.h"
+#include "storage/db/files.h"
 #include "storage/db/migrate.h"
 #include "storage/read/query_day.h"
 
 /* of SQLite's machine between two looks at the clock: below a ms */
 #define QUERY_STOP_OPS 20000
+
+/* A connection that stops by itself. */
+struct query_watch {
+	struct ls_query *q;
+	sqlite3 *db;
+	uint64_t wal_bytes; /* of its WAL when it was last asked for */
+};
 
 /* A day's file that is open. The file behind a name may change (repacked) or go
  * (retention). */
@@ -24,18 +33,80 @@ struct query_open {
 	int32_t number;
 	dev_t dev;
 	ino_t ino;
+	struct query_watch watch;
 	uint64_t used; /* when last; the least makes room */
 };
 
 struct ls_query {
 	char *dir;
 	sqlite3 *state;
+	struct query_watch watch; /* of state */
 	struct query_open days[LS_QUERY_DAYS_OPEN];
 	struct ls_step_codec *steps; /* NULL: not used yet */
 	uint64_t uses;
 	uint64_t deadline_mono_ns;
 	const atomic_bool *cancelled;
 };
+
+/* --- when to stop --------------------------------------------------------- */
+
+int
+ls_query_stopped(const struct ls_query *q)
+{
+	if (q->cancelled != NULL && atomic_load(q->cancelled))
+		return -ECANCELED;
+	return q->deadline_mono_ns != 0 && ls_clock_mono_ns() >= q->deadline_mono_ns
+		? -ETIMEDOUT
+		: 0;
+}
+
+static uint64_t
+query_wal_bytes(sqlite3 *db)
+{
+	return ls_files_bytes(sqlite3_filename_wal(sqlite3_db_filename(db, "main")));
+}
+
+/* A WAL is emptied when nobody reads in it: a reader that lets it grow beyond its
+ * maximum must go. */
+static bool
+query_holds_wal(const struct query_watch *w)
+{
+	uint64_t bytes = query_wal_bytes(w->db);
+
+	if (bytes <= LS_WAL_MAX_BYTES || bytes <= w->wal_bytes)
+		return false;
+	ls_log(LS_LOG_WARN, "storage",
+		"%s: interrupted a read: meanwhile the write-ahead log grew to %llu "
+		"bytes, more than %llu; read a shorter range",
+		sqlite3_db_filename(w->db, "main"), (unsigned long long)bytes,
+		(unsigned long long)LS_WAL_MAX_BYTES);
+	return true;
+}
+
+static int
+query_progress(void *arg)
+{
+	const struct query_watch *w = arg;
+
+	return ls_query_stopped(w->q) != 0 || query_holds_wal(w);
+}
+
+static void
+query_watch(struct ls_query *q, sqlite3 *db, struct query_watch *watch)
+{
+	*watch = (struct query_watch){ q, db, query_wal_bytes(db) };
+	sqlite3_progress_handler(db, QUERY_STOP_OPS, query_progress, watch);
+}
+
+void
+ls_query_stop_at(struct ls_query *q, uint64_t deadline_mono_ns,
+	const atomic_bool *cancelled)
+{
+	q->deadline_mono_ns = deadline_mono_ns;
+	q->cancelled = cancelled;
+}
+
+/* --- life -------------------------------------------------------------- */
 
 int
 ls_query_open(const char *dir, struct ls_query **ret_query)
@@ -56,6 +127,7 @@ ls_query_open(const char *dir, struct ls_query **ret_query)
 		ls_query_close(q);
 		return rc;
 	}
+	query_watch(q, q->state, &q->watch);
 	*ret_query = q;
 	return 0;
 }
@@ -91,48 +163,6 @@ ls_query_step_codec(struct ls_query *q, struct ls_step_codec **ret_codec)
 		return -ENOMEM;
 	*ret_codec = q->steps;
 	return 0;
-}
-
-/* --- when to stop --------------------------------------------------------- */
-
-int
-ls_query_stopped(const struct ls_query *q)
-{
-	if (q->cancelled != NULL && atomic_load(q->cancelled))
-		return -ECANCELED;
-	return q->deadline_mono_ns != 0 && ls_clock_mono_ns() >= q->deadline_mono_ns
-		? -ETIMEDOUT
-		: 0;
-}
-
-static int
-query_progress(void *arg)
-{
-	return ls_query_stopped(arg) != 0;
-}
-
-static void
-query_watch(struct ls_query *q, sqlite3 *db)
-{
-	bool watch = q->deadline_mono_ns != 0 || q->cancelled != NULL;
-
-	sqlite3_progress_handler(db, watch ? QUERY_STOP_OPS : 0,
-		watch ? query_progress : NULL, q);
-}
-
-void
-ls_query_stop_at(struct ls_query *q, uint64_t deadline_mono_ns,
-	const atomic_bool *cancelled)
-{
-	size_t i;
-
-	q->deadline_mono_ns = deadline_mono_ns;
-	q->cancelled = cancelled;
-	query_watch(q, q->state);
-	for (i = 0; i < LS_QUERY_DAYS_OPEN; i++) {
-		if (q->days[i].day != NULL)
-			query_watch(q, ls_query_day_db(q->days[i].day));
-	}
 }
 
 /* --- days ----------------------------------------------------------------- */
@@ -212,15 +242,17 @@ ls_query_day_of(struct ls_query *q, int32_t day, struct ls_query_day **ret_day)
 		o->number = day;
 		o->dev = st.st_dev;
 		o->ino = st.st_ino;
-		query_watch(q, ls_query_day_db(o->day));
+		query_watch(q, ls_query_day_db(o->day), &o->watch);
 	}
+	o->watch.wal_bytes = query_wal_bytes(o->watch.db);
 	*ret_day = o->day;
 	return 0;
 }
 
 sqlite3 *
-ls_query_state_db(const struct ls_query *q)
+ls_query_state_db(struct ls_query *q)
 {
+	q->watch.wal_bytes = query_wal_bytes(q->state);
 	return q->state;
 }
 
@@ -270,7 +302,7 @@ ls_query_workers(struct ls_query *q, const char *job, ls_query_worker_fn *fn, vo
 	struct ls_store_worker w;
 	sqlite3_stmt *stmt = NULL;
 	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(q->state,
+	int rc = ls_db_prepare(ls_query_state_db(q),
 		"SELECT w.id, w.ring_id, j.name, w.attempt, w.rank, w.world, w.chips, w.host, "
 		"w.slice, w.role, w.first_us, w.step_source, w.step_confidence, w.rack, w.shard FROM worker w JOIN job j ON j.id = w.job_id "
 		"WHERE ?1 IS NULL OR j.name = ?1 ORDER BY w.id",
@@ -292,8 +324,8 @@ ls_query_findings(struct ls_query *q, ls_query_finding_fn *fn, void *arg)
 {
 	sqlite3_stmt *stmt = NULL;
 	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(q->state, "SELECT id, json FROM finding ORDER BY n",
-		&stmt);
+	int rc = ls_db_prepare(ls_query_state_db(q),
+		"SELECT id, json FROM finding ORDER BY n", &stmt);
 
 	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
 		const char *id = (const char *)sqlite3_column_text(stmt, 0);
@@ -312,8 +344,8 @@ ls_query_meta(struct ls_query *q, const char *key, void *ret_value, size_t size)
 {
 	sqlite3_stmt *stmt = NULL;
 	int step = SQLITE_DONE;
-	int rc =
-		ls_db_prepare(q->state, "SELECT value FROM meta WHERE key = ?1", &stmt);
+	int rc = ls_db_prepare(ls_query_state_db(q),
+		"SELECT value FROM meta WHERE key = ?1", &stmt);
 
 	if (rc == 0)
 		rc = ls_err_sqlite(sqlite3_bind_text(stmt, 1, key, -1, SQLITE_STATIC));
@@ -352,7 +384,7 @@ query_newest(struct ls_query *q, struct ls_query_day **ret_day)
 int
 ls_query_last_worker(struct ls_query *q, int64_t *ret_id)
 {
-	return ls_db_int(q->state, "SELECT max(id) FROM worker", ret_id);
+	return ls_db_int(ls_query_state_db(q), "SELECT max(id) FROM worker", ret_id);
 }
 
 int
@@ -360,7 +392,7 @@ ls_query_max_worker(struct ls_query *q, int64_t *ret_id)
 {
 	struct ls_query_day *day;
 	int64_t named = 0, used = 0;
-	int rc = ls_db_int(q->state, "SELECT max(id) FROM worker", &named);
+	int rc = ls_db_int(ls_query_state_db(q), "SELECT max(id) FROM worker", &named);
 
 	if (rc == 0)
 		rc = query_newest(q, &day);

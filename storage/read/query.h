@@ -3,13 +3,14 @@
  * query - the read side of a state directory: connections of its own, read-only.
  *
  * Rows are read in windows, and events are given when their window is closed, so that a
- * reader never holds a snapshot for long. A day file that cannot be read fails that
- * call alone.
+ * reader never holds a snapshot for long. A read during which a WAL grows beyond
+ * LS_WAL_MAX_BYTES is interrupted (-LS_EINTERRUPTED), so that the WAL can be emptied. A
+ * day file that cannot be read fails that call alone.
  *
  * Owner:   one thread at a time.
  * Units:   as in storage/db/rows.h.
  * Errors:  those of ls_err_sqlite and ls_migrate_check; -errno; what a visitor returns.
- * Limits:  LS_QUERY_WINDOW rows of a window; of events, a unit; LS_QUERY_DAYS_OPEN day
+ * Limits:  LS_WAL_MAX_BYTES of a WAL while it is read; LS_QUERY_WINDOW rows of a window; of events, a unit; LS_QUERY_DAYS_OPEN day
  *          files open.
  */
 #ifndef LS_STORAGE_QUERY_H

@@ -57,7 +57,7 @@ int ls_query_day_body(struct ls_query_day *d, sqlite3_stmt *stmt, int column,
 void ls_query_day_rest(struct ls_query_day *d);
 
 /* state.db of q. */
-sqlite3 *ls_query_state_db(const struct ls_query *q);
+sqlite3 *ls_query_state_db(struct ls_query *q);
 
 /* The codec of q's step rows, made at its first use and kept. */
 int ls_query_step_codec(struct ls_query *q,

@@ -319,6 +319,10 @@ ls_api_failure(int rc, struct ls_problem *ret_problem)
 			"the query was interrupted after %u s: request a shorter "
 			"range, or fewer series",
 			(unsigned)(LS_QUERY_NS / 1000000000u));
+	else if (rc == -LS_EINTERRUPTED)
+		ls_api_problem(ret_problem, 503, "interrupted", "Interrupted",
+			"the query kept the write-ahead log from being emptied: request "
+			"a shorter range, or fewer series");
 	else if (rc == -LS_EBUSY)
 		ls_api_problem(ret_problem, 503, "busy", "Busy",
 			"too many queries at once; retry in a second");

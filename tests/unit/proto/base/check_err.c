@@ -84,7 +84,7 @@ LS_TEST(err, err_sqlite_maps_codes)
 	ck_assert_int_eq(ls_err_sqlite(SQLITE_IOERR_FSYNC), -EIO);
 	ck_assert_int_eq(ls_err_sqlite(SQLITE_PERM), -EACCES);
 	ck_assert_int_eq(ls_err_sqlite(SQLITE_READONLY), -EROFS);
-	ck_assert_int_eq(ls_err_sqlite(SQLITE_INTERRUPT), -EINTR);
+	ck_assert_int_eq(ls_err_sqlite(SQLITE_INTERRUPT), -LS_EINTERRUPTED);
 	ck_assert_int_eq(ls_err_sqlite(SQLITE_TOOBIG), -EMSGSIZE);
 	ck_assert_int_eq(ls_err_sqlite(SQLITE_CONSTRAINT), -LS_EDB);
 	ck_assert_int_eq(ls_err_sqlite(SQLITE_MISUSE), -LS_EDB);

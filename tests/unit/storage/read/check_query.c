@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "storage/db/db.h"
+#include "storage/read/query_day.h"
 #include "storage/write/store.h"
 #include "tests/support/harness.h"
 #include "tests/support/rowmake.h"
@@ -249,6 +250,62 @@ LS_TEST(query, windows_hide_nothing)
 		ls_test_write_free(batch[i]);
 	ck_assert_int_eq(ls_query_events(query, TODAY, 0, see_event, &s), 0);
 	ck_assert_uint_eq(s.records, 10 + n);
+}
+
+/* --- a reader that keeps the WAL ------------------------------------------- */
+
+static const char wal_sql[] =
+	"WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 "
+	"FROM n LIMIT 100000) SELECT (SELECT count(*) FROM zoom), x FROM n";
+
+static void
+put_bytes(size_t megabytes)
+{
+	static uint8_t body[LS_CHUNK_BODY_MAX_BYTES];
+	static uint64_t seq;
+
+	for (size_t at = 0; at < megabytes << 20; at += sizeof(body)) {
+		struct ls_write *m = ls_write_new_report(0, 0, 1, NOON);
+
+		ck_assert_ptr_nonnull(m);
+		(void)snprintf(m->u.report.host, sizeof(m->u.report.host), "h0");
+		m->u.report.last_chunk_seq = ++seq;
+		m->u.report.chunk_count = 1;
+		m->u.report.chunks[0].kind = LS_WIRE_CHUNK;
+		m->u.report.chunks[0].body = body;
+		m->u.report.chunks[0].body_len = sizeof(body);
+		put(m);
+	}
+}
+
+LS_TEST(query, a_reader_that_keeps_the_wal_is_interrupted)
+{
+	struct ls_query_day *day;
+	sqlite3_stmt *stmt;
+	int rc;
+
+	ck_assert_int_eq(ls_query_day_of(query, TODAY, &day), 0);
+	ck_assert_int_eq(ls_db_prepare(ls_query_day_db(day), wal_sql, &stmt), 0);
+	ck_assert_int_eq(sqlite3_step(stmt), SQLITE_ROW);
+	/* Below the maximum the reader goes on. */
+	put_bytes(LS_WAL_MAX_BYTES / 2 >> 20);
+	ck_assert_uint_gt(ls_days_wal_bytes(dir, TODAY), LS_WAL_CHECKPOINT_BYTES);
+	for (int i = 0; i < 10000; i++)
+		ck_assert_int_eq(sqlite3_step(stmt), SQLITE_ROW);
+	put_bytes(LS_WAL_MAX_BYTES >> 20);
+	do {
+		rc = sqlite3_step(stmt);
+	} while (rc == SQLITE_ROW);
+	ck_assert_int_eq(ls_err_sqlite(sqlite3_finalize(stmt)), -LS_EINTERRUPTED);
+	/* One commit empties the WAL, the next begins it again. */
+	put_bytes(1);
+	put_bytes(1);
+	ck_assert_uint_le(ls_days_wal_bytes(dir, TODAY), LS_WAL_CHECKPOINT_BYTES);
+	/* Who asks now is not interrupted. */
+	ck_assert_int_eq(ls_query_day_of(query, TODAY, &day), 0);
+	ck_assert_int_eq(ls_db_prepare(ls_query_day_db(day), wal_sql, &stmt), 0);
+	ck_assert_int_eq(ls_db_run(stmt), 0);
+	ck_assert_int_eq(sqlite3_finalize(stmt), SQLITE_OK);
 }
 
 /* Runs SQL on today's file. */

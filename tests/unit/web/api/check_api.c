@@ -300,6 +300,9 @@ LS_TEST(api, problems_are_without_controls)
 	ls_api_failure(-ETIMEDOUT, &api_problem);
 	ck_assert_int_eq(api_problem.status, 504);
 	ck_assert_ptr_nonnull(strstr(api_problem.detail, "interrupted after 5 s"));
+	ls_api_failure(-LS_EINTERRUPTED, &api_problem);
+	ck_assert_int_eq(api_problem.status, 503);
+	ck_assert_ptr_nonnull(strstr(api_problem.detail, "write-ahead log"));
 	ls_api_failure(-LS_ELIMIT, &api_problem);
 	ck_assert_int_eq(api_problem.status, 400);
 	ls_api_failure(-LS_EDB, &api_problem);
