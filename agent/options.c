@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "agent/options.h"
+#include "agent/uplink/resolve.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include "agent/identity/place.h"
 #include "agent/pages/source_prom.h"
 #include "agent/tpu/source_tpu.h"
+#include "agent/uplink/resolve.h"
 #include "proto/base/http.h"
 #include "proto/base/text.h"
 
@@ -62,14 +64,10 @@ options_host_name(struct ls_agent_config *c, char *text, size_t size)
 static int
 options_collector(const struct ls_agent_config *c, char *text, size_t size)
 {
-	static const char scheme[] = "tcp://";
 	char host[LS_CONF_VALUE_MAX_BYTES];
-	uint16_t port = 0;
+	uint16_t port;
 
-	if (strncmp(c->collector, scheme, strlen(scheme)) == 0 &&
-		ls_http_split(c->collector + strlen(scheme), host, sizeof(host),
-			&port) == 0 &&
-		port != 0 && host[strcspn(host, "/ @")] == '\0')
+	if (ls_resolve_split(c->collector, host, sizeof(host), &port) == 0)
 		return 0;
 	(void)snprintf(text, size, "--collector %s: is not of the form tcp://HOST:PORT",
 		c->collector);

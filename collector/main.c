@@ -5,12 +5,16 @@
 #include <stdlib.h>
 #include "collector/options.h"
 #include "collector/server.h"
+#include "proto/base/cpus.h"
 #include "proto/base/log.h"
 #include "storage/db/backup.h"
 #include "storage/tidy/repack.h"
 #include "storage/write/store.h"
 
 enum { EXIT_USAGE = 2 };
+
+/* For nng: nng only moves bytes to and from sockets. */
+#define MAIN_CPUS 4
 
 static void
 main_say(void *arg, const char *line)
@@ -38,6 +42,7 @@ main(int argc, char **argv)
 	char err[LS_LOG_LINE_MAX_BYTES];
 	int left;
 
+	ls_cpus_limit(MAIN_CPUS);
 	if (ls_conf_load(&ls_collector_program, argc, argv, &config, &action, &left,
 		    err, sizeof(err)) != 0 ||
 		(action != LS_CONF_EXIT &&

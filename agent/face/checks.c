@@ -3,8 +3,9 @@
 #include "agent/face/checks.h"
 
 #include <errno.h>
+#include <event2/event.h>
+#include <event2/util.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/timex.h>
 #include <unistd.h>
+#include "agent/uplink/resolve.h"
 
 #define CHECKS_SPOOL_FULL_RATIO 0.8
 /* half of it is the uncertainty of a clock: 25 ms hide a straggler */
@@ -124,7 +126,7 @@ ls_checks_uplink(const struct ls_uplink *uplink, struct ls_doctor *d)
 
 /* Connects and closes. NULL if that worked, else why not. */
 static const char *
-checks_connect(const struct addrinfo *to)
+checks_connect(const struct evutil_addrinfo *to)
 {
 	struct pollfd p = { .events = POLLOUT };
 	int fd = socket(to->ai_family, to->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
@@ -135,7 +137,7 @@ checks_connect(const struct addrinfo *to)
 	if (fd < 0)
 		return strerror(errno);
 	p.fd = fd;
-	if (connect(fd, to->ai_addr, to->ai_addrlen) != 0)
+	if (connect(fd, to->ai_addr, (socklen_t)to->ai_addrlen) != 0)
 		err = errno;
 	if (err == EINPROGRESS) {
 		if (poll(&p, 1, (int)(LS_DOCTOR_CONNECT_NS / 1000000)) != 1)
@@ -147,45 +149,53 @@ checks_connect(const struct addrinfo *to)
 	return err != 0 ? strerror(err) : NULL;
 }
 
-void
-ls_checks_reach(const char *url, struct ls_doctor *d)
-{
-	static const char scheme[] = "tcp://";
-	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
-	const char *why = NULL, *colon = strrchr(url, ':');
-	struct addrinfo *found = NULL, *a;
-	char host[256];
-	int rc;
+/* Why none of the addresses can be connected to; empty: one can be. */
+struct checks_reach {
+	char why[128];
+};
 
-	if (strncmp(url, scheme, strlen(scheme)) != 0 || colon < url + strlen(scheme) ||
-		snprintf(host, sizeof(host), "%.*s",
-			(int)(colon - url) - (int)strlen(scheme),
-			url + strlen(scheme)) >= (int)sizeof(host)) {
-		ls_doctor_add(d, LS_DOCTOR_FAIL, "uplink", url,
-			"is no address of a collector", "--collector tcp://HOST:PORT");
-		return;
-	}
-	if (host[0] == '[' && host[strlen(host) - 1] == ']') {
-		host[strlen(host) - 1] = '\0';
-		memmove(host, host + 1, strlen(host));
-	}
-	rc = getaddrinfo(host, colon + 1, &hints, &found);
-	if (rc != 0)
-		why = gai_strerror(rc);
+static void
+checks_on_resolved(void *arg, const struct evutil_addrinfo *found, const char *why)
+{
+	struct checks_reach *reach = arg;
+	const struct evutil_addrinfo *a;
+
 	for (a = found; a != NULL; a = a->ai_next) {
 		why = checks_connect(a);
 		if (why == NULL)
 			break;
 	}
-	if (why == NULL)
+	(void)snprintf(reach->why, sizeof(reach->why), "%s", why != NULL ? why : "");
+}
+
+void
+ls_checks_reach(const char *url, struct ls_doctor *d)
+{
+	struct checks_reach reach = { "out of memory" };
+	const struct ls_resolve_handler handler = { &reach, checks_on_resolved };
+	struct ls_resolve *resolve = NULL;
+	struct event_base *base;
+	char host[256];
+	uint16_t port;
+
+	if (ls_resolve_split(url, host, sizeof(host), &port) != 0) {
+		ls_doctor_add(d, LS_DOCTOR_FAIL, "uplink", url,
+			"is no address of a collector", "--collector tcp://HOST:PORT");
+		return;
+	}
+	base = event_base_new();
+	if (base != NULL && ls_resolve_open(base, host, port, &handler, &resolve) == 0)
+		(void)event_base_dispatch(base); /* ends with the last request */
+	ls_resolve_close(resolve);
+	if (base != NULL)
+		event_base_free(base);
+	if (reach.why[0] == '\0')
 		ls_doctor_add(d, LS_DOCTOR_OK, "uplink", url, "can be connected to",
 			"");
 	else
-		ls_doctor_add(d, LS_DOCTOR_FAIL, "uplink", url, why,
+		ls_doctor_add(d, LS_DOCTOR_FAIL, "uplink", url, reach.why,
 			"start lockstep-collector there, let this host reach that port, or give "
 			"--collector tcp://HOST:PORT");
-	if (found != NULL)
-		freeaddrinfo(found);
 }
 
 void

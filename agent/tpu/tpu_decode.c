@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "proto/oneof.h"
 #include "proto/base/hash.h"
 #include "proto/base/text.h"
 #include "proto/tpu_runtime.pb-c.h"
@@ -119,7 +120,7 @@ decode_leaf(struct ls_tpu_point *p, const char *key, const Tpu__Leaf *v)
 	case TPU__LEAF__ATTR_DOUBLE_ATTR:
 		return decode_double_label(p, key, v->double_attr);
 	case TPU__LEAF__ATTR__NOT_SET:
-	case _TPU__LEAF__ATTR__CASE_IS_INT_SIZE:
+	case LS_ONEOF_END(TPU__LEAF__ATTR):
 		break;
 	}
 	return NULL;
@@ -152,7 +153,7 @@ decode_attribute(struct ls_tpu_point *p, const Tpu__Attribute *a)
 				a->value->kvlist_attr->attributes[i]->value);
 		return why;
 	case TPU__VALUE__ATTR__NOT_SET:
-	case _TPU__VALUE__ATTR__CASE_IS_INT_SIZE:
+	case LS_ONEOF_END(TPU__VALUE__ATTR):
 		break;
 	}
 	return NULL;
@@ -176,7 +177,7 @@ decode_gauge(struct ls_tpu_point *p, const Tpu__Gauge *g)
 		return NULL;
 	case TPU__GAUGE__VALUE_AS_STRING:
 	case TPU__GAUGE__VALUE__NOT_SET:
-	case _TPU__GAUGE__VALUE__CASE_IS_INT_SIZE:
+	case LS_ONEOF_END(TPU__GAUGE__VALUE):
 		break;
 	}
 	return "gauge without a number";
@@ -197,7 +198,7 @@ decode_counter(struct ls_tpu_point *p, const Tpu__Counter *c)
 		p->value = (double)c->as_int;
 		return NULL;
 	case TPU__COUNTER__VALUE__NOT_SET:
-	case _TPU__COUNTER__VALUE__CASE_IS_INT_SIZE:
+	case LS_ONEOF_END(TPU__COUNTER__VALUE):
 		break;
 	}
 	return "counter without a number";
@@ -223,7 +224,7 @@ decode_bounds(struct ls_histogram *h, const Tpu__BucketOptions *o)
 			h->bound[i] = o->explicit_->bounds[i];
 		return 0;
 	case TPU__BUCKET_OPTIONS__OPTIONS__NOT_SET:
-	case _TPU__BUCKET_OPTIONS__OPTIONS__CASE_IS_INT_SIZE:
+	case LS_ONEOF_END(TPU__BUCKET_OPTIONS__OPTIONS):
 		break;
 	}
 	return -LS_EABSENT;
@@ -271,7 +272,7 @@ decode_point(struct ls_tpu_point *p, const Tpu__Point *m)
 	case TPU__POINT__MEASURE_DISTRIBUTION:
 		return decode_histogram(p, m->distribution, m->start_timestamp);
 	case TPU__POINT__MEASURE__NOT_SET:
-	case _TPU__POINT__MEASURE__CASE_IS_INT_SIZE:
+	case LS_ONEOF_END(TPU__POINT__MEASURE):
 		break;
 	}
 	return "value of an unknown type";

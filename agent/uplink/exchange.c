@@ -2,13 +2,17 @@
 #include "config.h"
 #include "agent/uplink/exchange.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <event2/util.h>
 #include <nng/nng.h>
 #include <nng/supplemental/util/platform.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "agent/uplink/resolve.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/loop.h"
@@ -38,13 +42,19 @@ struct exchange_note {
  */
 struct ls_exchange {
 	struct ls_exchange_handler handler;
-	char url[LS_CONF_VALUE_MAX_BYTES];
+	struct ls_loop *loop;
+	char url[LS_CONF_VALUE_MAX_BYTES], host[LS_CONF_VALUE_MAX_BYTES];
+	uint16_t port;
 	struct ls_queue *queue;
 	struct ls_loop_timer *timer;
-	struct exchange_note dialled, came, sent, cancelled;
+	struct exchange_note resolved, dialled, came, sent, cancelled;
 	enum ls_exchange_state state;
 	uint64_t patience_ns;
 	uint64_t back_off_ns; /* the next pause is not longer */
+	/* The address to dial; empty: the host name has none. */
+	struct ls_resolve *resolve; /* NULL: not needed */
+	char address[LS_CONF_VALUE_MAX_BYTES + 16];
+	unsigned dials; /* each takes the next address of the name */
 	/* One connection; NULL while there is none. */
 	nng_stream_dialer *dialer;
 	nng_aio *dial, *rx, *tx;
@@ -265,6 +275,8 @@ exchange_disconnect(struct ls_exchange *x)
 	void *note;
 
 	atomic_store(&x->closing, true);
+	ls_resolve_close(x->resolve);
+	x->resolve = NULL;
 	if (x->dialer != NULL)
 		nng_stream_dialer_close(x->dialer);
 	nng_aio_stop(x->dial); /* accepts NULL */
@@ -295,9 +307,9 @@ exchange_disconnect(struct ls_exchange *x)
 /* Makes what a connection needs and dials; nng's code. exchange_disconnect undoes it,
  * whole or in part. */
 static int
-exchange_connect(struct ls_exchange *x)
+exchange_dial(struct ls_exchange *x)
 {
-	int rc = nng_stream_dialer_alloc(&x->dialer, x->url);
+	int rc = nng_stream_dialer_alloc(&x->dialer, x->address);
 
 	if (rc == 0)
 		rc = nng_stream_dialer_set_bool(x->dialer, NNG_OPT_TCP_KEEPALIVE, true);
@@ -316,9 +328,63 @@ exchange_connect(struct ls_exchange *x)
 	x->filled = 0;
 	x->unanswered = 0;
 	atomic_store(&x->closing, false);
-	exchange_set_state(x, LS_EXCHANGE_STATE_DIAL, x->patience_ns);
 	nng_stream_dialer_dial(x->dialer, x->dial);
 	return 0;
+}
+
+static void
+exchange_set_address(struct ls_exchange *x, const char *host)
+{
+	bool v6 = strchr(host, ':') != NULL;
+
+	(void)snprintf(x->address, sizeof(x->address), "tcp://%s%s%s:%u", v6 ? "[" : "",
+		host, v6 ? "]" : "", (unsigned)x->port);
+}
+
+/* From within libevent's resolver, which must not be freed here: hence a note. */
+static void
+exchange_on_resolved(void *arg, const struct evutil_addrinfo *found, const char *why)
+{
+	struct ls_exchange *x = arg;
+	const struct evutil_addrinfo *a;
+	char host[INET6_ADDRSTRLEN];
+	unsigned n = 0;
+
+	x->address[0] = '\0';
+	for (a = found; a != NULL; a = a->ai_next)
+		n++;
+	n = n > 0 ? x->dials++ % n : 0;
+	for (a = found; a != NULL && n > 0; n--)
+		a = a->ai_next;
+	if (a == NULL)
+		ls_log(LS_LOG_WARN, "exchange", "cannot resolve %s: %s", x->host, why);
+	else if (
+		inet_ntop(a->ai_family,
+			a->ai_family == AF_INET
+				? (const void *)&(
+					  (const struct sockaddr_in *)a->ai_addr)
+					  ->sin_addr
+				: &((const struct sockaddr_in6 *)a->ai_addr)->sin6_addr,
+			host, sizeof(host)) != NULL)
+		exchange_set_address(x, host);
+	exchange_tell(x, &x->resolved);
+}
+
+/* A numeric address is dialled at once, a name is resolved first. */
+static int
+exchange_connect(struct ls_exchange *x)
+{
+	const struct ls_resolve_handler handler = { x, exchange_on_resolved };
+	struct in6_addr any;
+
+	exchange_set_state(x, LS_EXCHANGE_STATE_DIAL, x->patience_ns);
+	if (inet_pton(AF_INET, x->host, &any) == 1 ||
+		inet_pton(AF_INET6, x->host, &any) == 1) {
+		exchange_set_address(x, x->host);
+		return exchange_dial(x);
+	}
+	return ls_resolve_open(ls_loop_base(x->loop), x->host, x->port, &handler,
+		&x->resolve);
 }
 
 /* There is no connection any more, or none came about. why: what is wrong with the
@@ -369,6 +435,15 @@ exchange_begin_send(struct ls_exchange *x, size_t head_bytes, const uint8_t *bod
 	x->body_bytes = len;
 	x->sent_bytes = 0;
 	exchange_transmit(x);
+}
+
+static void
+exchange_resolved(struct ls_exchange *x)
+{
+	ls_resolve_close(x->resolve);
+	x->resolve = NULL;
+	if (x->address[0] == '\0' || exchange_dial(x) != 0)
+		exchange_lost(x, NULL);
 }
 
 static void
@@ -506,7 +581,9 @@ exchange_drain(void *arg)
 	void *note;
 
 	while (ls_queue_take(x->queue, &note, 1) == 1) {
-		if (note == &x->dialled)
+		if (note == &x->resolved)
+			exchange_resolved(x);
+		else if (note == &x->dialled)
 			exchange_dialled(x);
 		else if (note == &x->sent)
 			exchange_sent(x);
@@ -526,8 +603,11 @@ exchange_make(struct ls_exchange *x, struct ls_loop *loop, const char *url)
 {
 	int rc = ls_text_copy(x->url, sizeof(x->url), url);
 
+	if (rc == 0)
+		rc = ls_resolve_split(url, x->host, sizeof(x->host), &x->port);
 	if (rc != 0)
 		return rc;
+	x->loop = loop;
 	x->queue = ls_queue_new(LS_EXCHANGE_NOTES_MAX);
 	x->timer = ls_loop_timer_new(loop, exchange_due, x);
 	if (x->queue == NULL || x->timer == NULL)
@@ -535,8 +615,7 @@ exchange_make(struct ls_exchange *x, struct ls_loop *loop, const char *url)
 	rc = ls_queue_watch(x->queue, loop, exchange_drain, x);
 	if (rc != 0)
 		return rc;
-	rc = exchange_connect(x);
-	return rc == NNG_EADDRINVAL || rc == NNG_EINVAL ? -LS_ERANGE : ls_err_nng(rc);
+	return exchange_connect(x) == 0 ? 0 : -ENOMEM;
 }
 
 int
@@ -546,8 +625,6 @@ ls_exchange_open(struct ls_loop *loop, const char *url,
 	struct ls_exchange *x;
 	int rc;
 
-	if (strncmp(url, "tcp://", strlen("tcp://")) != 0)
-		return -LS_ERANGE;
 	x = calloc(1, sizeof(*x));
 	if (x == NULL)
 		return -ENOMEM;

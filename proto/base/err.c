@@ -18,6 +18,21 @@ static const char *const err_texts[] = {
 #undef LS_ERR
 };
 
+static const char *
+err_system_text(int err)
+{
+#ifdef HAVE_STRERRORDESC_NP
+	return strerrordesc_np(err);
+#else
+	/* glibc before 2.32; the "C" locale is ours, so the text is constant. */
+	static _Thread_local char text[64];
+	const char *found = strerror_r(err, text, sizeof(text));
+
+	return strncmp(found, "Unknown error", strlen("Unknown error")) == 0 ? NULL
+									     : found;
+#endif
+}
+
 const char *
 ls_err_text(int rc)
 {
@@ -28,7 +43,7 @@ ls_err_text(int rc)
 	if (rc <= -(LS_EFIRST_ + 1) && rc > -LS_ELAST_)
 		return err_texts[-(rc + LS_EFIRST_ + 1)];
 	if (rc < 0 && rc >= -LS_EFIRST_)
-		text = strerrordesc_np(-rc);
+		text = err_system_text(-rc);
 	return text ? text : "unknown error";
 }
 

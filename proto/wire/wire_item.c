@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
+#include "proto/oneof.h"
 #include "proto/wire/wire.h"
 
 #include <errno.h>
@@ -493,7 +494,7 @@ item_check(const Lockstep__Item *m, struct ls_wire_item *item, const char **ret_
 	case LOCKSTEP__ITEM__BODY_END:
 		return item_check_end(m->end, item, ret_why);
 	case LOCKSTEP__ITEM__BODY__NOT_SET:
-	case _LOCKSTEP__ITEM__BODY__CASE_IS_INT_SIZE:
+	case LS_ONEOF_END(LOCKSTEP__ITEM__BODY):
 		break;
 	}
 	return ls_wire_fail(-LS_EPARSE, "item of no known kind", ret_why);

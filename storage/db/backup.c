@@ -45,8 +45,9 @@ backup_pages(sqlite3 *from, const char *path)
 	if (fd < 0)
 		return -errno;
 	(void)close(fd); /* nothing was written */
-	rc = sqlite3_open_v2(path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE,
-		NULL);
+	rc = sqlite3_open_v2(path, &to, SQLITE_OPEN_READWRITE, NULL);
+	if (rc == SQLITE_OK)
+		(void)sqlite3_extended_result_codes(to, 1); /* cannot fail */
 	b = rc == SQLITE_OK ? sqlite3_backup_init(to, "main", from, "main") : NULL;
 	if (b != NULL) {
 		(void)sqlite3_backup_step(b, -1); /* finish tells the same error */

@@ -65,7 +65,7 @@ db_configure(sqlite3 *db, enum ls_db_mode mode)
 int
 ls_db_open(const char *path, enum ls_db_mode mode, sqlite3 **ret_db)
 {
-	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+	int flags = SQLITE_OPEN_NOMUTEX;
 	sqlite3 *db = NULL;
 	int rc = 0;
 
@@ -74,6 +74,8 @@ ls_db_open(const char *path, enum ls_db_mode mode, sqlite3 **ret_db)
 		rc = db_create(path);
 	if (rc == 0)
 		rc = ls_err_sqlite(sqlite3_open_v2(path, &db, flags, NULL));
+	if (rc == 0)
+		(void)sqlite3_extended_result_codes(db, 1); /* cannot fail */
 	if (rc == 0)
 		rc = db_configure(db, mode);
 	if (rc != 0) {

@@ -88,7 +88,7 @@ rollup_put_done(sqlite3 *db, const struct ls_store_rollup *r)
 	size_t i;
 	int rc = ls_db_prepare(db,
 		"INSERT INTO rollup_done (span_s, t_us, chunk_id) VALUES (?1, ?2, ?3) "
-		"ON CONFLICT DO UPDATE SET chunk_id = ?3",
+		"ON CONFLICT (span_s, t_us) DO UPDATE SET chunk_id = ?3",
 		&put);
 
 	if (rc == 0)

@@ -53,11 +53,11 @@
 		"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")                                              \
 	X(LEDGER,                                                                                       \
 		"INSERT INTO ledger (boot, host, seq, t_us, chunk_seq) VALUES (?1, ?2, ?3, ?4, ?5) "    \
-		"ON CONFLICT DO UPDATE SET seq = max(seq, ?3), chunk_seq = max(chunk_seq, ?5), "        \
-		"t_us = max(t_us, ?4)")                                                                 \
+		"ON CONFLICT (boot, host) DO UPDATE SET seq = max(seq, ?3), "                           \
+		"chunk_seq = max(chunk_seq, ?5), t_us = max(t_us, ?4)")                                 \
 	X(RING,                                                                                         \
 		"INSERT INTO ring_high (ring_id, worker_id, high, t_us) VALUES (?1, ?2, ?3, ?4) "       \
-		"ON CONFLICT DO UPDATE SET worker_id = ?2, high = max(high, ?3), t_us = ?4")            \
+		"ON CONFLICT (ring_id) DO UPDATE SET worker_id = ?2, high = max(high, ?3), t_us = ?4")  \
 	X(ZOOM,                                                                                         \
 		"INSERT INTO zoom (id, t_us, host, job, event, cause, until_us) "                       \
 		"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                                  \
@@ -72,7 +72,7 @@
 		"WHERE name = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")                     \
 	X(DICTIONARY,                                                                                   \
 		"INSERT INTO dictionary (hash, t_us, family, series) VALUES (?1, ?2, ?3, ?4) "          \
-		"ON CONFLICT DO UPDATE SET t_us = ?2")                                                  \
+		"ON CONFLICT (hash) DO UPDATE SET t_us = ?2")                                           \
 	X(LOST,                                                                                         \
 		"INSERT INTO lost (host_id, t_us, family, from_us, to_us, samples, reason) VALUES "     \
 		"((SELECT id FROM chunk_host WHERE name = ?1), ?2, ?3, ?4, ?5, ?6, ?7)")                \
@@ -84,7 +84,8 @@
 		"INSERT INTO hot_rows (id, last_id, n, body) VALUES (?1, ?2, ?3, ?4)")                  \
 	X(PACKED, "DELETE FROM journal WHERE id BETWEEN ?1 AND ?2")                                     \
 	X(WHOLE,                                                                                        \
-		"SELECT count(*) FROM journal WHERE id BETWEEN ?1 AND ?2 HAVING min(id) = ?1 "          \
+		"SELECT count(*) FROM journal WHERE id BETWEEN ?1 AND ?2 "                              \
+		"GROUP BY NULL HAVING min(id) = ?1 "                                                    \
 		"AND max(last_id) = ?2")
 
 enum ls_store_state_sql {

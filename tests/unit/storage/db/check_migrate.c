@@ -193,6 +193,20 @@ dump(const struct ls_migrations *migrations, char *text, size_t size)
 	return len;
 }
 
+/* SQLite before 3.37 has no strict tables. */
+static void
+loosen(char *text)
+{
+	char *at;
+
+	while (sqlite3_libversion_number() < 3037000 &&
+		(at = strstr(text, " STRICT")) != NULL) {
+		size_t n = strlen(at[7] == ',' ? " STRICT," : " STRICT");
+
+		memmove(at, at + n, strlen(at + n) + 1);
+	}
+}
+
 /* A kind of file after so many steps. */
 static void
 compare(enum ls_schema schema, size_t steps, const char *golden_file)
@@ -207,8 +221,10 @@ compare(enum ls_schema schema, size_t steps, const char *golden_file)
 	golden = ls_test_read(ls_test_source(golden_file), &golden_len);
 	/* A released schema is never edited: a change is a new version with its own
 	 * golden file. */
+	ck_assert_uint_eq(strlen(golden), golden_len);
+	loosen(golden);
 	ck_assert_str_eq(text, golden);
-	ck_assert_uint_eq(len, golden_len);
+	ck_assert_uint_eq(len, strlen(golden));
 	free(golden);
 }
 

@@ -100,7 +100,7 @@ put_chunk(const char *host, uint64_t hash, int64_t t_us, int64_t wall_us, bool s
 		ls_chunk_encode(codec, &chunk_table, body, sizeof(body), &c->body_len),
 		0);
 	ls_chunk_codec_free(codec);
-	body[7] ^= !sound;
+	body[7] = (uint8_t)(body[7] ^ !sound);
 	c->kind = LS_WIRE_CHUNK;
 	c->hash = hash;
 	c->map.ref_mono_ns = (int64_t)chunk_table.t_mono_ns[0];

@@ -72,6 +72,7 @@ LS_TEST(attention, the_suspect_nearest_to_a_finding_comes_first)
 		fake_job_run(job, 1);
 		count = ls_attention(job->engine, wants, MAX);
 	}
+	ck_assert_uint_lt(place("h1", count), MAX);
 	ck_assert_str_eq(wants[place("h1", count)].cause, "suspect");
 	ck_assert_uint_eq(place("h4", count), 0);
 	fake_job_free(job);
