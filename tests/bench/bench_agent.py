@@ -8,6 +8,9 @@ agent_cpu_ratio          lockstep-agent at 1 Hz, connected, a worker that marks 
                          chips of a libtpu that Debian's gRPC serves (fake_tpu.py; skipped without)
 agent_rss_bytes          its resident memory at the end
 agent_threads            its threads
+agent_file_bytes         its program without symbols
+static_agent_*           the same of an agent of ./configure --enable-static-agent, built for this bench, with the same
+                         chips but without a worker (skipped without static libraries)
 agent_series             series it has, of these of chips, and how many had a value at the end
 node_exporter_*          prometheus-node-exporter, scraped once a second
 collectd_*               collectd at an interval of a second, sending to a socket here
@@ -131,18 +134,42 @@ def libtpu():
     return ["--tpu-ports", str(port)]
 
 
+def static_agent(ingest, options):
+    """Builds one and starts it; its process or None."""
+    build, steps = os.path.join(lib.work, "static"), os.path.join(lib.work, "static-steps")
+    os.mkdir(build)
+    os.mkdir(steps)
+    for command in ([os.path.abspath(os.path.join(lib.TOP, "configure")), "-q", "--enable-static-agent"],
+                    ["make", "-s", "lockstep-agent"]):
+        done = subprocess.run(command, cwd=build, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            lib.skip("static_agent", "does not build here: " + (done.stderr.splitlines() or ["?"])[-1])
+            return None
+    return lib.agent(ingest, steps, *options, build=build, name="static")[0]
+
+
+def file_bytes(p):
+    """The size of this process's program without symbols."""
+    path = os.path.join(lib.work, "stripped")
+    subprocess.run(["strip", "-o", path, "/proc/%d/exe" % p.pid], check=True)
+    return os.path.getsize(path)
+
+
 def main():
     """Runs all of them beside each other."""
     steps = os.path.join(lib.work, "steps")
     os.mkdir(steps)
     os.environ.update({"LOCKSTEP_STEPS_DIR": steps, "LOCKSTEP_JOB": "bench", "LOCKSTEP_RANK": "0",
                        "LOCKSTEP_WORLD": "1"})
-    ours, port = lib.agent(lib.collector(), steps, *libtpu())
+    ingest, options = lib.collector(), libtpu()
+    ours, port = lib.agent(ingest, steps, *options)
+    static = static_agent(ingest, options)
     stop = threading.Event()
     threading.Thread(target=mark_steps, args=(stop,), daemon=True).start()
     others = [(n, p) for n, p in (("node_exporter", node_exporter()), ("collectd", collectd())) if p]
     time.sleep(SETTLE)
-    measured = [("agent", ours)] + others
+    agents = [("agent", ours)] + ([("static_agent", static)] if static else [])
+    measured = agents + others
     busy = machine()
     begin = time.monotonic_ns()
     before = {name: lib.cpu_ns(p.pid) for name, p in measured}
@@ -155,6 +182,8 @@ def main():
         lib.say(name + "_cpu_ratio", "%.6f" % (used[name] / window), "1")
         lib.say(name + "_rss_bytes", lib.rss_bytes(p.pid), "bytes")
         lib.say(name + "_threads", len(os.listdir("/proc/%d/task" % p.pid)), "1")
+    for name, p in agents:
+        lib.say(name + "_file_bytes", file_bytes(p), "bytes")
     for name, _ in others:
         lib.say(name + "_cpu_ratio_to_agent", "%.2f" % (used[name] / used["agent"]), "1")
     items = json.loads(lib.get(port, "/api/v1/series"))["items"]

@@ -91,11 +91,11 @@ def collector():
     return collector_in("collector")[2]["ingest"]
 
 
-def agent(ingest, steps, *options):
+def agent(ingest, steps, *options, build=BUILD, name="bench"):
     """Starts one that reads the rings in `steps`; process and HTTP port."""
-    file = os.path.join(work, "agent.port")
-    p = start(os.path.join(BUILD, "lockstep-agent"), "--collector", "tcp://127.0.0.1:%d" % ingest,
-              "--host-name", "bench", "--state-dir", os.path.join(work, "agent"), "--steps-dir", steps,
+    file = os.path.join(work, name + ".port")
+    p = start(os.path.join(build, "lockstep-agent"), "--collector", "tcp://127.0.0.1:%d" % ingest,
+              "--host-name", name, "--state-dir", os.path.join(work, "agent-" + name), "--steps-dir", steps,
               "--http", "127.0.0.1:0", "--port-file", file, *options)
     return p, ports(file)["http"]
 

@@ -23,7 +23,7 @@ result() {
 	fi
 }
 
-# check NAME COMMAND...: ok if the command succeeds; what it prints becomes notes.
+# check NAME COMMAND...: ok if the command succeeds; what it prints becomes notes. Returns the command's status.
 check() {
 	local name=$1 out status
 	shift
@@ -31,6 +31,7 @@ check() {
 	status=$?
 	[ -z "$out" ] || printf '%s\n' "$out" | sed 's/^/# /'
 	result "$status" "$name"
+	return "$status"
 }
 
 # skip NAME REASON: one TAP line for a test that this machine cannot run.
