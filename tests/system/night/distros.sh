@@ -131,6 +131,7 @@ if [[ " ${usable[*]} " = *" $static_release "* ]]; then
 		! grep -q INTERP "$work/elf"
 		result $? "the static agent ($(stat -c %s "$agent") bytes) needs no library"
 		run_behind "$work/dns.log" python3 "$work/dns.py" "$work/dns.port"
+		dns_pid=$ret_pid
 		until [ -s "$work/dns.port" ]; do sleep 0.1; done
 		static=("${usable[@]}")
 	fi
@@ -169,4 +170,5 @@ sys.exit(len(hosts) != int(sys.argv[2]))' "$work/hosts.json" "$n"
 	agent_pids=()
 	rm -rf "$work/state" "$work/steps"
 done
+[ "${#static[@]}" -eq 0 ] || program_end "$dns_pid" TERM # it has no other end
 tap_end
