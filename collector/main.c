@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "collector/options.h"
@@ -8,6 +10,7 @@
 #include "proto/base/cpus.h"
 #include "proto/base/log.h"
 #include "storage/db/backup.h"
+#include "storage/db/salvage.h"
 #include "storage/tidy/repack.h"
 #include "storage/write/store.h"
 
@@ -31,6 +34,22 @@ main_verdict(const char *dir, int rc)
 		(void)fprintf(stderr, "lockstep-collector: %s: %s\n", dir,
 			ls_err_text(rc));
 	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* FILE.salvaged from FILE. */
+static int
+main_salvage(const char *path)
+{
+	char to[PATH_MAX];
+	int n = snprintf(to, sizeof(to), "%s.salvaged", path);
+	int rc = n > 0 && (size_t)n < sizeof(to) ? ls_salvage(path, to, main_say, NULL)
+						 : -ENAMETOOLONG;
+
+	if (rc == 0)
+		(void)printf("written: %s; to use it, stop the collector and rename it "
+			     "to the name of the day, if no file has that name\n",
+			to);
+	return main_verdict(rc == -EEXIST ? to : path, rc);
 }
 
 int
@@ -58,6 +77,8 @@ main(int argc, char **argv)
 	if (config.repack)
 		return main_verdict(config.state_dir,
 			ls_repack_all(config.state_dir, main_say, NULL));
+	if (config.salvage[0] != '\0')
+		return main_salvage(config.salvage);
 	if (config.backup[0] != '\0')
 		return main_verdict(config.backup,
 			ls_backup(config.state_dir, config.backup, main_say, NULL));

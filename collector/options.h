@@ -23,6 +23,7 @@ struct ls_collector_config {
 	char web_root[LS_CONF_VALUE_MAX_BYTES];
 	char port_file[LS_CONF_VALUE_MAX_BYTES];
 	char backup[LS_CONF_VALUE_MAX_BYTES];
+	char salvage[LS_CONF_VALUE_MAX_BYTES];
 	char log_level[LS_CONF_VALUE_MAX_BYTES];
 	uint64_t commit_interval_ns, pack_interval_ns, retain_age_ns, retain_bytes;
 	int64_t contexts;

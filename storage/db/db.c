@@ -69,7 +69,8 @@ ls_db_open(const char *path, enum ls_db_mode mode, sqlite3 **ret_db)
 	sqlite3 *db = NULL;
 	int rc = 0;
 
-	flags |= mode == LS_DB_WRITE ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
+	flags |= mode == LS_DB_WRITE ? SQLITE_OPEN_READWRITE
+				     : SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
 	if (mode == LS_DB_WRITE)
 		rc = db_create(path);
 	if (rc == 0)
