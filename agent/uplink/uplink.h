@@ -105,10 +105,10 @@ bool ls_uplink_is_zoomed(const struct ls_uplink *u);
 /* True if nothing is under way and nothing can be sent now: for the end. */
 bool ls_uplink_is_settled(const struct ls_uplink *u);
 
-/* The state now. */
 /* The disk thread is done with the spool: a report that waits for it is made now. */
 void ls_uplink_spool_is_idle(struct ls_uplink *u);
 
+/* The state now. */
 enum ls_uplink_state ls_uplink_get_state(const struct ls_uplink *u);
 /* Beats are longer by this factor, up to LS_BUDGET_BEAT_MAX_NS, to use less; 1: not. */
 void ls_uplink_set_slowed(struct ls_uplink *u, unsigned factor);

@@ -13,12 +13,15 @@ skip() { echo "1..0 # SKIP $1"; exit 0; }
 cat >"$tmp/many.c" <<'TEXT'
 #include <dlfcn.h>
 #include <unistd.h>
-long sysconf(int name)
+static long many(const char *symbol, int name)
 {
 	long (*next)(int);
-	*(void **)&next = dlsym(RTLD_NEXT, "sysconf");
+	*(void **)&next = dlsym(RTLD_NEXT, symbol);
 	return name == _SC_NPROCESSORS_ONLN ? 240 : next(name);
 }
+long sysconf(int name) { return many("sysconf", name); }
+/* What the sysconf of our programs calls. */
+long __sysconf(int name) { return many("__sysconf", name); }
 TEXT
 cc=$(command -v cc || command -v gcc || command -v clang) || skip 'no C compiler'
 "$cc" -D_GNU_SOURCE -shared -fPIC -o "$tmp/many.so" "$tmp/many.c" -ldl 2>/dev/null || skip 'cc makes no library'
