@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <event2/dns.h>
+#include <event2/event.h>
 #include <event2/util.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,8 @@
 #include "proto/base/log.h"
 
 struct ls_resolve {
-	struct ls_resolve_handler handler;
+	struct ls_resolve_handler handler; /* resolved is NULL: closed */
+	struct event_base *base;
 	struct evdns_base *dns;
 	struct evdns_getaddrinfo_request *request; /* NULL: the callback was called */
 };
@@ -39,12 +41,29 @@ resolve_log(int is_warning, const char *text)
 }
 
 static void
-resolve_done(int rc, struct evutil_addrinfo *found, void *arg)
+resolve_free(evutil_socket_t fd, short what, void *arg)
 {
 	struct ls_resolve *r = arg;
 
+	(void)fd;
+	(void)what;
+	evdns_base_free(r->dns, 0);
+	free(r);
+}
+
+/* libevent 2.1.12 calls this for a cancelled request, too, and later. Its resolver is in
+ * use then: it is freed from the loop. */
+static void
+resolve_done(int rc, struct evutil_addrinfo *found, void *arg)
+{
+	const struct timeval at_once = { 0, 0 };
+	struct ls_resolve *r = arg;
+
 	r->request = NULL;
-	if (rc != EVUTIL_EAI_CANCEL)
+	if (r->handler.resolved == NULL)
+		(void)event_base_once(r->base, -1, EV_TIMEOUT, resolve_free, r,
+			&at_once); /* fails without memory: then this one leaks */
+	else
 		r->handler.resolved(r->handler.arg, rc == 0 ? found : NULL,
 			rc == 0 ? NULL : evutil_gai_strerror(rc));
 	if (found != NULL)
@@ -67,6 +86,7 @@ ls_resolve_open(struct event_base *base, const char *host, uint16_t port,
 	if (r == NULL)
 		return -ENOMEM;
 	r->handler = *handler;
+	r->base = base;
 	evdns_set_log_fn(resolve_log);
 	r->dns = evdns_base_new(base, EVDNS_BASE_DISABLE_WHEN_INACTIVE);
 	if (r->dns == NULL) {
@@ -86,8 +106,9 @@ ls_resolve_close(struct ls_resolve *r)
 {
 	if (r == NULL)
 		return;
+	r->handler.resolved = NULL;
 	if (r->request != NULL)
 		evdns_getaddrinfo_cancel(r->request);
-	evdns_base_free(r->dns, 0);
-	free(r);
+	else
+		resolve_free(-1, 0, r);
 }

@@ -26,7 +26,8 @@ struct ls_resolve_handler {
 	void *arg;
 	/* Called once, perhaps before ls_resolve_open returns. found: the addresses, valid
 	 * during the call, never empty; NULL: there is none, and why says the reason. */
-	void (*resolved)(void *arg, const struct evutil_addrinfo *found, const char *why);
+	void (*resolved)(void *arg, const struct evutil_addrinfo *found,
+		const char *why);
 };
 
 /* The host (without brackets) and port of "tcp://HOST:PORT". */
@@ -38,7 +39,8 @@ int ls_resolve_open(struct event_base *base, const char *host, uint16_t port,
 	const struct ls_resolve_handler *handler,
 	struct ls_resolve **ret_resolve) LS_MUSTCHECK;
 
-/* Cancels what is not resolved yet: the callback is not called any more. Accepts NULL. */
+/* Cancels what is not resolved yet: the callback is not called any more.
+ * What libevent still holds is freed when the loop runs. Accepts NULL. */
 void ls_resolve_close(struct ls_resolve *r);
 
 #endif
