@@ -7,6 +7,7 @@
 #include <event2/buffer.h>
 #include <stdlib.h>
 #include <string.h>
+#include "collector/answer/self_finding.h"
 #include "collector/engine/finding/view.h"
 #include "proto/base/json.h"
 
@@ -37,6 +38,42 @@ backend_zoom(struct ls_backend_parts *p, const struct ls_ask *q, int64_t now_us,
 	return *ret_body != NULL ? 0 : -ENOMEM;
 }
 
+/* About the collector itself; NULL: there is nothing to report, or no memory. */
+static json_t *
+backend_self_finding(struct ls_backend_parts *p, int64_t now_us)
+{
+	struct ls_self self = { 0 };
+
+	p->self(p->arg, &self);
+	return ls_self_finding(&self.done.stats.aside, now_us);
+}
+
+static int
+backend_findings(struct ls_backend_parts *p, int64_t now_us, json_t **ret_body)
+{
+	json_t *all = ls_engine_findings(p->engine);
+	json_t *own = backend_self_finding(p, now_us);
+
+	if (all == NULL || (own != NULL && json_array_append(all, own) != 0)) {
+		json_decref(own);
+		json_decref(all);
+		return -ENOMEM;
+	}
+	json_decref(own);
+	*ret_body = all;
+	return 0;
+}
+
+static int
+backend_finding(struct ls_backend_parts *p, const char *id, int64_t now_us,
+	json_t **ret_body)
+{
+	if (strcmp(id, LS_SELF_FINDING_ID) != 0)
+		return ls_view_finding(p->engine, id, ret_body);
+	*ret_body = backend_self_finding(p, now_us);
+	return *ret_body != NULL ? 0 : -LS_EUNKNOWN;
+}
+
 static int
 backend_body(struct ls_backend_parts *p, const struct ls_ask *q, int64_t now_us,
 	json_t **ret_body)
@@ -59,10 +96,9 @@ backend_body(struct ls_backend_parts *p, const struct ls_ask *q, int64_t now_us,
 	case LS_ASK_GRID:
 		return backend_grid(e, q, &range, ret_body);
 	case LS_ASK_FINDINGS:
-		*ret_body = ls_engine_findings(e);
-		return *ret_body != NULL ? 0 : -ENOMEM;
+		return backend_findings(p, now_us, ret_body);
 	case LS_ASK_FINDING:
-		return ls_view_finding(e, q->id, ret_body);
+		return backend_finding(p, q->id, now_us, ret_body);
 	case LS_ASK_HOST:
 		return ls_fleet_view(p->fleet, q->host,
 			ls_zoom_until(p->zoom, q->host, now_us), ret_body);

@@ -155,11 +155,11 @@ server_ready(void *arg, const char **ret_why)
 {
 	struct ls_server *s = arg;
 
-	if (s->self.done.rc == 0 && s->self.done.stats.aside > 0) {
+	if (s->self.done.rc == 0 && s->self.done.stats.aside.count > 0) {
 		(void)snprintf(s->note, sizeof(s->note),
-			"%llu damaged database files are set aside (*.damaged-* in "
+			"%u damaged database files are set aside (*.damaged-* in "
 			"--state-dir); continuing with the others",
-			(unsigned long long)s->self.done.stats.aside);
+			s->self.done.stats.aside.count);
 		*ret_why = s->note;
 	}
 	if (s->self.done.rc == 0)
@@ -176,6 +176,8 @@ server_on_advance(void *arg)
 	struct ls_server *s = arg;
 
 	ls_intake_advance(s->intake, ls_loop_now(s->loop), ls_clock_thread_ns());
+	if (ls_reader_take_damaged(s->reader))
+		ls_tidy_suspect(s->tidy);
 }
 
 static void

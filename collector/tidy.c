@@ -19,6 +19,7 @@ struct ls_tidy {
 	struct ls_writer *writer;
 	struct ls_keeper *keeper, *slow;
 	struct ls_repacker *repacker; /* the slow keeper's */
+	struct ls_verifier *verifier; /* likewise */
 	/* The keeper's thread's. */
 	struct ls_packer *packer;
 	struct ls_query *query; /* the roller's */
@@ -45,11 +46,13 @@ tidy_hear(struct ls_tidy *t)
 
 	while (ls_queue_take(ls_writer_packed(t->writer), &item, 1) == 1) {
 		m = item;
+		if (m->rc == -LS_ECORRUPT)
+			ls_verifier_suspect(t->verifier);
 		if (m->kind == LS_WRITE_PACK)
 			ls_packer_told(t->packer, m);
 		else if (m->kind == LS_WRITE_ROLLUP)
 			ls_roller_told(t->roller, m->rc);
-		else
+		else if (m->kind == LS_WRITE_REPLACE)
 			ls_repacker_told(t->repacker, m->rc);
 		ls_write_free(m);
 	}
@@ -96,6 +99,8 @@ tidy_roll(void *arg, bool *ret_more)
 		/* the writer is behind: it is made again */
 		ls_roller_told(t->roller, -LS_ELIMIT);
 	}
+	if (rc == -LS_ECORRUPT)
+		ls_verifier_suspect(t->verifier);
 	tidy_tell(t); /* the last work of a round */
 	return rc;
 }
@@ -107,7 +112,8 @@ tidy_keepers(struct ls_tidy *t)
 	const struct ls_keeper_work quick[] = { { "packing the journal", tidy_pack, t },
 		{ "making roll-ups", tidy_roll, t } };
 	const struct ls_keeper_work slow[] = { { "repacking a day", ls_repacker_turn,
-		t->repacker } };
+						       t->repacker },
+		{ "checking days for damage", ls_verifier_turn, t->verifier } };
 	int rc = ls_keeper_open(quick, sizeof(quick) / sizeof(quick[0]), &t->keeper);
 
 	return rc == 0 ? ls_keeper_open(slow, sizeof(slow) / sizeof(slow[0]), &t->slow)
@@ -139,8 +145,10 @@ ls_tidy_start(const char *dir, struct ls_writer *writer, uint64_t pack_interval_
 	if (rc == 0) {
 		t->roller = ls_roller_new(t->query);
 		t->repacker = ls_repacker_new(dir, tidy_push, t);
-		rc = t->roller != NULL && t->repacker != NULL ? tidy_keepers(t)
-							      : -ENOMEM;
+		t->verifier = ls_verifier_new(dir, tidy_push, t);
+		rc = t->roller != NULL && t->repacker != NULL && t->verifier != NULL
+			? tidy_keepers(t)
+			: -ENOMEM;
 	}
 	if (rc != 0) {
 		ls_tidy_stop(t);
@@ -157,9 +165,12 @@ ls_tidy_stop(struct ls_tidy *t)
 		return;
 	if (t->repacker != NULL)
 		ls_repacker_stop(t->repacker);
+	if (t->verifier != NULL)
+		ls_verifier_stop(t->verifier);
 	ls_keeper_close(t->slow);
 	ls_keeper_close(t->keeper);
 	ls_repacker_free(t->repacker);
+	ls_verifier_free(t->verifier);
 	ls_packer_free(t->packer);
 	ls_roller_free(t->roller);
 	ls_query_close(t->query);
@@ -187,4 +198,10 @@ ls_tidy_stats(struct ls_tidy *t, struct ls_tidy_stats *ret_stats)
 	}
 	ret_stats->pack = t->last.pack;
 	ret_stats->roll = t->last.roll;
+}
+
+void
+ls_tidy_suspect(struct ls_tidy *t)
+{
+	ls_verifier_suspect(t->verifier);
 }

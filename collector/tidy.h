@@ -17,6 +17,7 @@
 #include "storage/tidy/packer.h"
 #include "storage/tidy/repacker.h"
 #include "storage/tidy/roller.h"
+#include "storage/tidy/verifier.h"
 #include "storage/write/writer.h"
 
 struct ls_tidy;
@@ -32,6 +33,9 @@ struct ls_tidy_stats {
 /* Starts; the writer must outlive it. Units span about pack_interval_ns. */
 int ls_tidy_start(const char *dir, struct ls_writer *writer, uint64_t pack_interval_ns,
 	struct ls_tidy **ret_tidy) LS_MUSTCHECK;
+
+/* A read met damage: the day files are checked soon, and damaged ones set aside. */
+void ls_tidy_suspect(struct ls_tidy *t);
 
 /* Ends after the turn that it is in, a repacking in the middle; accepts NULL. */
 void ls_tidy_stop(struct ls_tidy *t);

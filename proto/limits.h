@@ -442,6 +442,8 @@
 #define LS_REPACK_FORCE_US (48ll * 3600 * 1000000)
 /* after one that failed: a full disk, a reader in its WAL */
 #define LS_REPACK_RETRY_NS 600000000000ull
+/* between two checks of all days after reads that met damage */
+#define LS_VERIFY_AGAIN_NS 3600000000000ull
 /* between two looks for a day to repack */
 #define LS_REPACK_LOOK_NS 60000000000ull
 /* agents and rings silent for longer are new */

@@ -63,6 +63,7 @@ struct ls_reader {
 	char *dir;
 	struct reader_job *all;
 	struct ls_reader_stats stats;
+	bool damaged; /* a read met damage */
 	struct reader_lane lane[READER_LANES];
 };
 
@@ -184,6 +185,7 @@ reader_count(struct ls_reader *r, int rc)
 {
 	if (rc != 0 && rc != -LS_EUNKNOWN && rc != -ECANCELED)
 		r->stats.failed++;
+	r->damaged = r->damaged || rc == -LS_ECORRUPT;
 	if (rc == -ETIMEDOUT)
 		r->stats.timed_out++;
 	if (rc == -LS_EBUSY)
@@ -408,4 +410,13 @@ ls_reader_stop(struct ls_reader *r)
 		reader_stop_lane(&r->lane[i]);
 	free(r->dir);
 	free(r);
+}
+
+bool
+ls_reader_take_damaged(struct ls_reader *r)
+{
+	bool damaged = r->damaged;
+
+	r->damaged = false;
+	return damaged;
 }

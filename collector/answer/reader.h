@@ -65,6 +65,9 @@ struct ls_reader_stats {
 	uint64_t timed_out, busy;
 };
 
+/* Whether a read met damage since this was last asked. */
+bool ls_reader_take_damaged(struct ls_reader *r);
+
 /* Counters so far. */
 void ls_reader_stats(const struct ls_reader *r, struct ls_reader_stats *ret_stats);
 

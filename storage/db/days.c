@@ -239,34 +239,45 @@ ls_days_set_aside(const char *dir, int32_t day, int64_t now_us)
 	return rc;
 }
 
-static unsigned
-days_count_aside(const char *path)
+/* Adds the damaged databases in dir/below. */
+static void
+days_look_aside(const char *dir, const char *below, struct ls_days_aside *a)
 {
+	static const char mark[] = ".db.damaged-";
+	char path[PATH_MAX];
 	struct dirent *entry;
-	DIR *d = opendir(path);
-	unsigned count = 0;
+	DIR *d;
+	int n = snprintf(path, sizeof(path), "%s/%s", dir, below);
 
-	if (d == NULL)
-		return 0;
+	if (n < 0 || (size_t)n >= sizeof(path) || (d = opendir(path)) == NULL)
+		return;
 	while ((entry = readdir(d)) != NULL) {
-		const char *mark = strstr(entry->d_name, ".db.damaged-");
+		const char *at = strstr(entry->d_name, mark);
+		char *end;
+		int64_t t_s;
 
-		count += mark != NULL &&
-			strchr(mark + strlen(".db.damaged-"), '-') == NULL;
+		if (at == NULL)
+			continue;
+		t_s = strtoll(at + sizeof(mark) - 1, &end, 10);
+		if (*end != '\0') /* -wal, -shm, .salvaged */
+			continue;
+		if (a->count++ == 0 || t_s > a->newest_s) {
+			a->newest_s = t_s;
+			(void)snprintf(a->newest, sizeof(a->newest), "%s%.40s", below,
+				entry->d_name);
+		}
 	}
 	(void)closedir(d); /* only read from */
-	return count;
 }
 
-unsigned
-ls_days_count_aside(const char *dir)
+struct ls_days_aside
+ls_days_aside(const char *dir)
 {
-	char path[PATH_MAX];
-	int n = snprintf(path, sizeof(path), "%s/telemetry", dir);
+	struct ls_days_aside a = { 0 };
 
-	if (n < 0 || n > PATH_MAX - 64)
-		return 0;
-	return days_count_aside(dir) + days_count_aside(path);
+	days_look_aside(dir, "", &a);
+	days_look_aside(dir, "telemetry/", &a);
+	return a;
 }
 
 /* Removes what has these suffixes: the first `from` of the list stay. */

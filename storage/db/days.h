@@ -62,8 +62,13 @@ bool ls_days_wal_is_alone(const char *dir, int32_t day);
 /* Renames a database and its WAL out of the way; logs it. now_us makes the name. */
 int ls_days_set_aside(const char *dir, int32_t day, int64_t now_us) LS_MUSTCHECK;
 
-/* How many databases lie aside, for a person to look at and remove. */
-unsigned ls_days_count_aside(const char *dir);
+/* Damaged databases that are set aside, for a person to salvage or remove. */
+struct ls_days_aside {
+	unsigned count;
+	int64_t newest_s; /* when the newest was set aside, since the epoch */
+	char newest[64]; /* its path below the state directory */
+};
+struct ls_days_aside ls_days_aside(const char *dir);
 
 /* Removes a day's file with its WAL, or its empty WAL alone; durably. */
 int ls_days_remove(const char *dir, int32_t day) LS_MUSTCHECK;

@@ -183,19 +183,20 @@ db_past_deadline(void *arg)
 	return ls_clock_mono_ns() >= *deadline_ns;
 }
 
-int
-ls_db_check(sqlite3 *db, uint64_t limit_ns, char *text, size_t size)
+static int
+db_is_stopped(void *arg)
 {
-	uint64_t deadline_ns = ls_clock_mono_ns() + limit_ns;
-	const char *sql =
-		limit_ns > 0 ? "PRAGMA quick_check(1)" : "PRAGMA integrity_check(1)";
+	return atomic_load((const atomic_bool *)arg);
+}
+
+/* Runs a check until it ends, or a progress handler ends it: then nothing is wrong. */
+static int
+db_check(sqlite3 *db, const char *sql, char *text, size_t size)
+{
 	sqlite3_stmt *stmt = NULL;
 	const char *answer;
-	int rc;
+	int rc = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
 
-	if (limit_ns > 0)
-		sqlite3_progress_handler(db, 1000, db_past_deadline, &deadline_ns);
-	rc = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(stmt);
 	answer = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0)
@@ -207,7 +208,23 @@ ls_db_check(sqlite3 *db, uint64_t limit_ns, char *text, size_t size)
 								 : SQLITE_CORRUPT;
 	(void)sqlite3_finalize(stmt); /* tells the same error again */
 	sqlite3_progress_handler(db, 0, NULL, NULL);
-	if ((rc & 0xff) == SQLITE_INTERRUPT)
-		return 0; /* the time was up before anything wrong was seen */
-	return ls_err_sqlite(rc);
+	return (rc & 0xff) == SQLITE_INTERRUPT ? 0 : ls_err_sqlite(rc);
+}
+
+int
+ls_db_check(sqlite3 *db, uint64_t limit_ns, char *text, size_t size)
+{
+	uint64_t deadline_ns = ls_clock_mono_ns() + limit_ns;
+
+	if (limit_ns == 0)
+		return db_check(db, "PRAGMA integrity_check(1)", text, size);
+	sqlite3_progress_handler(db, 1000, db_past_deadline, &deadline_ns);
+	return db_check(db, "PRAGMA quick_check(1)", text, size);
+}
+
+int
+ls_db_check_until(sqlite3 *db, atomic_bool *stop)
+{
+	sqlite3_progress_handler(db, 1000, db_is_stopped, stop);
+	return db_check(db, "PRAGMA quick_check(1)", NULL, 0);
 }

@@ -18,6 +18,7 @@
 #define LS_STORAGE_DB_H
 
 #include <sqlite3.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "proto/base/err.h"
@@ -57,5 +58,8 @@ int ls_db_column_blob(sqlite3_stmt *stmt, int column, void *dst,
  * complaint.
  */
 int ls_db_check(sqlite3 *db, uint64_t limit_ns, char *text, size_t size) LS_MUSTCHECK;
+
+/* PRAGMA quick_check without a limit; given up as passed once *stop is true. */
+int ls_db_check_until(sqlite3 *db, atomic_bool *stop) LS_MUSTCHECK;
 
 #endif

@@ -241,6 +241,7 @@ ls_write_free(struct ls_write *m)
 	case LS_WRITE_ZOOM:
 	case LS_WRITE_RETAIN:
 	case LS_WRITE_REPLACE:
+	case LS_WRITE_ASIDE:
 	case LS_WRITE_KIND_COUNT:
 		break;
 	}

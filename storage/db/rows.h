@@ -271,6 +271,7 @@ enum ls_write_kind {
 	LS_WRITE_PACK,
 	LS_WRITE_ROLLUP, /* likewise */
 	LS_WRITE_REPLACE, /* a repacked file takes the place of a closed day's */
+	LS_WRITE_ASIDE, /* a day's file is damaged: out of the way */
 	LS_WRITE_KIND_COUNT
 };
 
@@ -281,7 +282,7 @@ struct ls_write {
 	/* REPORT: failures known to the sender (see storage/write/writer.h) */
 	uint64_t epoch;
 	int64_t t_us; /* the engine's now */
-	int rc; /* REPORT, PACK, ROLLUP, REPLACE: how it ended */
+	int rc; /* REPORT, PACK, ROLLUP, REPLACE, ASIDE: how it ended */
 	union {
 		struct ls_store_worker worker;
 		struct ls_store_finding finding;
@@ -294,7 +295,7 @@ struct ls_write {
 		struct ls_store_retain retain;
 		struct ls_store_pack pack;
 		struct ls_store_rollup rollup;
-		int32_t replace; /* the day */
+		int32_t day; /* REPLACE, ASIDE */
 	} u;
 };
 

@@ -111,7 +111,7 @@ repacker_day(struct ls_repacker *r, int32_t day)
 	m = ls_write_new(LS_WRITE_REPLACE, 0);
 	if (m == NULL)
 		return -ENOMEM;
-	m->u.replace = day;
+	m->u.day = day;
 	r->waiting = day;
 	r->answer = REPACKER_WAITS;
 	rc = r->push(r->arg, m);

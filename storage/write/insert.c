@@ -127,6 +127,7 @@ ls_store_put_state(sqlite3_stmt *const *stmt, const struct ls_write *m)
 	case LS_WRITE_PACK:
 	case LS_WRITE_ROLLUP:
 	case LS_WRITE_REPLACE:
+	case LS_WRITE_ASIDE:
 	case LS_WRITE_KIND_COUNT:
 		break;
 	}
@@ -405,6 +406,7 @@ ls_store_put_day(struct ls_store_batch *b, const struct ls_write *m)
 	case LS_WRITE_PACK:
 	case LS_WRITE_ROLLUP:
 	case LS_WRITE_REPLACE:
+	case LS_WRITE_ASIDE:
 	case LS_WRITE_KIND_COUNT:
 		break;
 	}

@@ -101,7 +101,7 @@ store_set_aside(struct ls_store *s, int32_t day, int64_t wall_us)
 	int rc = ls_days_set_aside(s->dir, day, wall_us);
 
 	s->stats.set_aside++;
-	s->stats.aside = ls_days_count_aside(s->dir);
+	s->stats.aside = ls_days_aside(s->dir);
 	return rc;
 }
 
@@ -370,7 +370,7 @@ ls_store_open(const char *dir, int64_t wall_us, struct ls_store **ret_store)
 	}
 	ls_settle_days(dir, s->day);
 	s->stats.bytes = store_bytes(s);
-	s->stats.aside = ls_days_count_aside(s->dir);
+	s->stats.aside = ls_days_aside(s->dir);
 	*ret_store = s;
 	return 0;
 }
@@ -520,14 +520,9 @@ store_commit_day(struct ls_store *s, struct ls_write *const *batch, size_t count
 	if (rc == 0)
 		rc = store_put_day(s, batch, count, &b);
 	store_mark(batch, count, false, rc);
-	if (store_is_damage(rc) && s->day_db != NULL) {
-		int32_t day = s->day;
-
-		/* Nothing of the batch is stored; the next attempt makes a new file. */
-		store_close_day(s);
-		/* else that attempt meets it again */
-		ls_ignore(store_set_aside(s, day, wall_us));
-	}
+	if (store_is_damage(rc) && s->day_db != NULL)
+		/* else the next attempt meets the damage again */
+		ls_ignore(ls_store_set_aside(s, s->day, wall_us));
 	if (rc == 0) {
 		s->stats.rows += (uint64_t)(b.next_id - s->next_id);
 		s->stats.records += b.records;
@@ -599,6 +594,15 @@ ls_store_rollup(struct ls_store *s, const struct ls_store_rollup *rollup)
 	return rc;
 }
 
+/* Nothing of an open transaction is stored; the next commit makes a new file. */
+int
+ls_store_set_aside(struct ls_store *s, int32_t day, int64_t wall_us)
+{
+	if (s->day_db != NULL && day == s->day)
+		store_close_day(s);
+	return store_set_aside(s, day, wall_us);
+}
+
 int
 ls_store_replace(struct ls_store *s, int32_t day)
 {
@@ -637,7 +641,7 @@ store_sweep(struct ls_store *s, const struct ls_days *days, int64_t wall_us)
 			ls_ignore(store_set_aside(s, days->day[i],
 				wall_us)); /* else the next round */
 	}
-	s->stats.aside = ls_days_count_aside(s->dir);
+	s->stats.aside = ls_days_aside(s->dir);
 }
 
 static void

@@ -22,6 +22,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "storage/db/days.h"
 #include "storage/db/rows.h"
 
 struct ls_store;
@@ -34,8 +35,7 @@ struct ls_store_stats {
 	/* packed, and not: not there any more, or the disk refused */
 	uint64_t units, units_refused;
 	uint64_t set_aside; /* damaged files, since the start */
-	/* those there are now, at the last retention or when one was added */
-	uint64_t aside;
+	struct ls_days_aside aside; /* at the last retention or when one was added */
 	uint64_t removed_days; /* by retention */
 	uint64_t bytes; /* of all files, at the last retention or start */
 };
@@ -72,6 +72,9 @@ int ls_store_pack(struct ls_store *s, const struct ls_store_pack *pack) LS_MUSTC
  */
 int ls_store_rollup(struct ls_store *s,
 	const struct ls_store_rollup *rollup) LS_MUSTCHECK;
+
+/* Sets the damaged file of a day aside; the open day goes on in a new file. */
+int ls_store_set_aside(struct ls_store *s, int32_t day, int64_t wall_us) LS_MUSTCHECK;
 
 /* Puts the repacked file of a closed day in the old one's place (ls_replace_day). */
 int ls_store_replace(struct ls_store *s, int32_t day) LS_MUSTCHECK;

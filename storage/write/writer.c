@@ -164,6 +164,42 @@ writer_add_pack(struct ls_writer *w, struct ls_write *m)
 	w->packs_tail = &m->next;
 }
 
+/* Messages that are no part of a batch. */
+static bool
+writer_is_apart(const struct ls_write *m)
+{
+	return m->kind == LS_WRITE_PACK || m->kind == LS_WRITE_ROLLUP ||
+		m->kind == LS_WRITE_REPLACE || m->kind == LS_WRITE_ASIDE;
+}
+
+/* News without a commit: a file was set aside. While the disk refuses, the next attempt
+ * brings the news. */
+static void
+writer_tell_stats(struct ls_writer *w)
+{
+	struct ls_write_done *done = w->refused ? NULL : calloc(1, sizeof(*done));
+
+	if (done == NULL)
+		return;
+	done->epoch = w->epoch;
+	done->dropped = w->dropped;
+	ls_store_stats(w->store, &done->stats);
+	writer_tell(w, done);
+}
+
+static int
+writer_apply(struct ls_writer *w, const struct ls_write *m)
+{
+	if (m->kind == LS_WRITE_PACK)
+		return ls_store_pack(w->store, &m->u.pack);
+	if (m->kind == LS_WRITE_ROLLUP)
+		return ls_store_rollup(w->store, &m->u.rollup);
+	if (m->kind == LS_WRITE_REPLACE)
+		return ls_store_replace(w->store, m->u.day);
+	return ls_store_set_aside(w->store, m->u.day,
+		(int64_t)(ls_clock_wall_ns() / 1000));
+}
+
 /* The next of them, applied (or refused, when closing), goes back to whoever packs. */
 static void
 writer_pack(struct ls_writer *w, bool closing)
@@ -173,13 +209,9 @@ writer_pack(struct ls_writer *w, bool closing)
 	w->packs = m->next;
 	if (w->packs == NULL)
 		w->packs_tail = &w->packs;
-	if (closing)
-		m->rc = -LS_ECLOSED;
-	else
-		m->rc = m->kind == LS_WRITE_PACK ? ls_store_pack(w->store, &m->u.pack)
-			: m->kind == LS_WRITE_ROLLUP
-			? ls_store_rollup(w->store, &m->u.rollup)
-			: ls_store_replace(w->store, m->u.replace);
+	m->rc = closing ? -LS_ECLOSED : writer_apply(w, m);
+	if (m->kind == LS_WRITE_ASIDE)
+		writer_tell_stats(w);
 	if (ls_queue_push(w->packed, m) != 0)
 		ls_write_free(
 			m); /* nobody asks; what is packed can be seen in the file */
@@ -231,8 +263,7 @@ writer_main(void *arg)
 		for (i = 0; i < n; i++) {
 			struct ls_write *m = items[i];
 
-			if (m->kind == LS_WRITE_PACK || m->kind == LS_WRITE_ROLLUP ||
-				m->kind == LS_WRITE_REPLACE)
+			if (writer_is_apart(m))
 				writer_add_pack(w, m);
 			else
 				writer_add(w, m, now_ns);

@@ -13,7 +13,7 @@
  * stored, and nothing is left out in the middle. Workers, findings and closings are
  * kept and tried again (LS_WRITE_KEPT_MAX of them).
  *
- * PACK, ROLLUP and REPLACE messages are no part of a batch: each is applied alone, after
+ * PACK, ROLLUP, REPLACE and ASIDE messages are no part of a batch: each is applied alone, after
  * a commit that is due. Applied or refused, the message comes back with its rc to the
  * keeper that sent it.
  *
@@ -67,7 +67,7 @@ int ls_writer_push(struct ls_writer *w, struct ls_write *m) LS_MUSTCHECK;
 struct ls_queue *ls_writer_done(struct ls_writer *w);
 void ls_write_done_free(struct ls_write_done *done);
 
-/* Queue of PACK, ROLLUP and REPLACE messages (struct ls_write *) that came back; the
+/* Queue of such messages (struct ls_write *) that came back; the
  * taker frees them. */
 struct ls_queue *ls_writer_packed(struct ls_writer *w);
 

@@ -49,7 +49,10 @@ answer_status_is(const json_t *finding, const char *want)
 static bool
 answer_wants(const struct ls_request *q, const json_t *finding)
 {
-	return answer_text_is(json_object_get(finding, "job"), "id", q->ask.job) &&
+	/* A finding about the collector concerns every job. */
+	return (answer_text_is(json_object_get(finding, "job"), "id", q->ask.job) ||
+		       answer_text_is(json_object_get(finding, "subject"), "scope",
+			       "self")) &&
 		answer_host_is(finding, q->ask.host) &&
 		answer_status_is(finding, q->status) &&
 		answer_text_is(finding, "severity", q->severity) &&

@@ -94,6 +94,15 @@ ls_show_none(struct ls_term *t, const json_t *job)
 
 /* --- one finding in full -------------------------------------------------- */
 
+/* A finding about the collector has no steps and no job. */
+static bool
+show_is_self(const json_t *f)
+{
+	const char *scope = ls_pick_text(f, "subject.scope");
+
+	return scope && strcmp(scope, "self") == 0;
+}
+
 static void
 show_title(struct ls_term *t, const json_t *f)
 {
@@ -119,7 +128,8 @@ show_title(struct ls_term *t, const json_t *f)
 		(void)printf("  rank %s", ls_term_whole(t, f, "subject.rank", "?"));
 	if (ls_pick_text(f, "slice.id"))
 		(void)printf("  (slice %s)", ls_term_text(t, f, "slice.id", ""));
-	(void)printf("   job %s", ls_term_text(t, f, "job.id", "unknown"));
+	if (!show_is_self(f))
+		(void)printf("   job %s", ls_term_text(t, f, "job.id", "unknown"));
 	(void)printf("   status %s\n", ls_term_words(t, f, "status", "unknown"));
 }
 
@@ -128,6 +138,11 @@ show_verdict(struct ls_term *t, const json_t *f)
 {
 	double s = 0;
 
+	if (show_is_self(f)) {
+		(void)printf(" Verdict    %s\n",
+			ls_term_text(t, f, "title", "(no title)"));
+		return;
+	}
 	(void)printf(" Verdict    %s (step %s, would be %s",
 		ls_term_text(t, f, "title", "(no title)"),
 		ls_term_seconds(t, f, "impact.step_time_s", "not measured"),
@@ -140,9 +155,10 @@ show_verdict(struct ls_term *t, const json_t *f)
 static void
 show_onset(struct ls_term *t, const json_t *f)
 {
-	(void)printf(" Since      %s, step %s (%s)",
-		ls_term_time(t, f, "onset.at", true),
-		ls_term_whole(t, f, "onset.step", "unknown"), show_since(t, f));
+	(void)printf(" Since      %s", ls_term_time(t, f, "onset.at", true));
+	if (!show_is_self(f))
+		(void)printf(", step %s", ls_term_whole(t, f, "onset.step", "unknown"));
+	(void)printf(" (%s)", show_since(t, f));
 	if (ls_pick(f, "persistence.slowest_ratio"))
 		(void)printf("; slowest in %s of %s steps",
 			ls_term_percent(t, f, "persistence.slowest_ratio", "?"),

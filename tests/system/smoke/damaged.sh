@@ -75,12 +75,19 @@ note "$(wc -l <"$work/before") records served beside flipped bits"
 result $? "a query that meets flipped bits serves the rest"
 grep -q "day ${day[4]}" "$work/collector.log"
 result $? "and the log tells what it met"
+check "the day with bad pages is then set aside, too" noted 3
+check "a finding says so, and what to do" grep -E 'F-SE1F.*set aside 3 damaged .*--salvage' <(lockstep findings)
+aside=$(find "$telemetry" -name "${day[4]}.db.damaged-*" ! -name '*-wal' ! -name '*-shm')
+check "what can be read of it is salvaged" "$build/lockstep-collector" --salvage "$aside"
+"$build/lockstep-collector" --state-dir "$work/none" --salvage "$aside" 2>"$work/again"
+grep -q "$aside.salvaged: File exists" "$work/again"
+result $? "a salvaged file is not written over"
 
 # While it runs: a closed day is torn under it.
 cp "$today" "$telemetry/${day[5]}.db"
 spoil cut "$telemetry/${day[5]}.db"
 kill -HUP "$collector_pid"
-check "a closed day that is torn while it runs is set aside, too" noted 3
+check "a closed day that is torn while it runs is set aside, too" noted 4
 records | diff -q - "$work/before" >"$work/diff"
 result $? "the rest is served as before"
 
@@ -89,7 +96,7 @@ program_end "$collector_pid" TERM
 rm -f "$telemetry/${day[4]}.db"
 spoil zero "$today"
 collector_start
-check "the day itself is set aside at the start" noted 4
+check "the day itself is set aside at the start" noted 5
 run_behind "$work/sim.jsonl" "$build/lockstep-sim" --connect "tcp://127.0.0.1:$ingest_port" --hosts 5 \
 	--steps-per-second 10 --job sim-after --duration 5s --log-level err
 wait "$ret_pid"

@@ -402,9 +402,9 @@ write_meanwhile(void *arg)
 static int
 write_before_rename(void *arg, struct ls_write *m)
 {
-	ck_assert_int_eq(m->u.replace, CLOSED);
+	ck_assert_int_eq(m->u.day, CLOSED);
 	late_rollup(*(int64_t *)arg);
-	ck_assert_int_eq(ls_store_replace(store, m->u.replace), -LS_ESTALE);
+	ck_assert_int_eq(ls_store_replace(store, m->u.day), -LS_ESTALE);
 	ls_repacker_told(repacker, -LS_ESTALE);
 	ls_write_free(m);
 	return 0;
@@ -483,7 +483,7 @@ static int
 push(void *arg, struct ls_write *m)
 {
 	(void)arg;
-	ls_repacker_told(repacker, ls_store_replace(store, m->u.replace));
+	ls_repacker_told(repacker, ls_store_replace(store, m->u.day));
 	ls_write_free(m);
 	return 0;
 }

@@ -232,7 +232,7 @@ static int
 push_replace(void *arg, struct ls_write *m)
 {
 	(void)arg;
-	ls_repacker_told(repacker, ls_store_replace(stored_store, m->u.replace));
+	ls_repacker_told(repacker, ls_store_replace(stored_store, m->u.day));
 	ls_write_free(m);
 	return 0;
 }
@@ -658,8 +658,8 @@ look(const char *dir, const struct mark *m, char *ret_wrong, size_t size)
 		return AGENTS * m->seq + m->findings;
 	}
 	ls_store_stats(store, &stats);
-	if (stats.aside > 0)
-		blame(&f, "files are set aside", (int64_t)stats.aside, 0);
+	if (stats.aside.count > 0)
+		blame(&f, "files are set aside", (int64_t)stats.aside.count, 0);
 	look_at_ledger(dir, &f);
 	if (f.wrong[0] == '\0') {
 		send_next(store, &f, noon(DAYS - 1) + 7200 * S);

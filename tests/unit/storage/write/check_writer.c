@@ -232,12 +232,12 @@ LS_TEST_LOOP(store, a_closed_day_that_cannot_be_opened_is_set_aside_while_runnin
 		0);
 	sweep(s, tomorrow);
 	ls_store_stats(s, &st);
-	ck_assert_uint_eq(st.aside, 0);
+	ck_assert_uint_eq(st.aside.count, 0);
 	damage(TODAY, _i == 1);
 	sweep(s, tomorrow);
 	ls_store_stats(s, &st);
 	ck_assert_uint_eq(st.set_aside, 1);
-	ck_assert_uint_eq(st.aside, 1);
+	ck_assert_uint_eq(st.aside.count, 1);
 	ck_assert_int_eq(ls_days_list(dir, &days), 0);
 	ck_assert_uint_eq(days.count, 1);
 	ck_assert_int_eq(commit(s, ls_test_report(0, 7, 20, 10, tomorrow), tomorrow),
@@ -247,7 +247,7 @@ LS_TEST_LOOP(store, a_closed_day_that_cannot_be_opened_is_set_aside_while_runnin
 	s = store_open(tomorrow);
 	ls_store_stats(s, &st);
 	ck_assert_uint_eq(st.set_aside, 0);
-	ck_assert_uint_eq(st.aside, 1);
+	ck_assert_uint_eq(st.aside.count, 1);
 	ls_store_close(s);
 }
 
@@ -263,7 +263,7 @@ LS_TEST(store, the_open_day_is_set_aside_when_a_commit_meets_damage)
 	ls_faultvfs_heal();
 	ls_store_stats(s, &st);
 	ck_assert_uint_eq(st.set_aside, 1);
-	ck_assert_uint_eq(st.aside, 1);
+	ck_assert_uint_eq(st.aside.count, 1);
 	ck_assert_int_eq(commit(s, ls_test_report(0, 6, 10, 10, NOON), NOON), 0);
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT seq FROM ledger"), 6);
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT count(*) FROM step_block"), 1);

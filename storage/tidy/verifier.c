@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "storage/tidy/verifier.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include "proto/base/clock.h"
+#include "proto/limits.h"
+#include "storage/db/days.h"
+#include "storage/db/db.h"
+
+struct ls_verifier {
+	char *dir;
+	ls_verifier_push_fn *push;
+	void *arg;
+	uint64_t not_before_ns;
+	atomic_bool suspect, stop;
+};
+
+struct ls_verifier *
+ls_verifier_new(const char *dir, ls_verifier_push_fn *push, void *arg)
+{
+	struct ls_verifier *v = calloc(1, sizeof(*v));
+
+	if (v == NULL)
+		return NULL;
+	v->push = push;
+	v->arg = arg;
+	v->dir = strdup(dir);
+	if (v->dir == NULL) {
+		free(v);
+		return NULL;
+	}
+	return v;
+}
+
+void
+ls_verifier_free(struct ls_verifier *v)
+{
+	if (v == NULL)
+		return;
+	free(v->dir);
+	free(v);
+}
+
+static int
+verifier_check(struct ls_verifier *v, int32_t day)
+{
+	char path[PATH_MAX];
+	sqlite3 *db = NULL;
+	int rc = ls_days_path(path, v->dir, day);
+
+	if (rc == 0)
+		rc = ls_db_open(path, LS_DB_READ, &db);
+	if (rc == 0)
+		rc = ls_db_check_until(db, &v->stop);
+	ls_db_close(db);
+	return rc;
+}
+
+static int
+verifier_set_aside(struct ls_verifier *v, int32_t day)
+{
+	struct ls_write *m = ls_write_new(LS_WRITE_ASIDE, 0);
+	int rc;
+
+	if (m == NULL)
+		return -ENOMEM;
+	m->u.day = day;
+	rc = v->push(v->arg, m);
+	if (rc != 0)
+		ls_write_free(m);
+	return rc;
+}
+
+int
+ls_verifier_step(struct ls_verifier *v, uint64_t now_ns)
+{
+	struct ls_days *days;
+	int rc;
+
+	if (now_ns < v->not_before_ns || !atomic_exchange(&v->suspect, false))
+		return 0;
+	v->not_before_ns = now_ns + LS_VERIFY_AGAIN_NS;
+	days = malloc(sizeof(*days));
+	rc = days != NULL ? ls_days_list(v->dir, days) : -ENOMEM;
+	if (rc == -LS_ELIMIT)
+		rc = 0; /* the list holds the newest days */
+	while (rc == 0 && days->count > 0 && !v->stop) {
+		int32_t day = days->day[--days->count];
+
+		/* A day that cannot be read for another reason is not damaged. */
+		if (verifier_check(v, day) == -LS_ECORRUPT)
+			rc = verifier_set_aside(v, day);
+	}
+	free(days);
+	return rc;
+}
+
+int
+ls_verifier_turn(void *arg, bool *ret_more)
+{
+	*ret_more = false;
+	return ls_verifier_step(arg, ls_clock_mono_ns());
+}
+
+void
+ls_verifier_suspect(struct ls_verifier *v)
+{
+	v->suspect = true;
+}
+
+void
+ls_verifier_stop(struct ls_verifier *v)
+{
+	v->stop = true;
+}
