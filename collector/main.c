@@ -10,6 +10,7 @@
 #include "proto/base/cpus.h"
 #include "proto/base/log.h"
 #include "storage/db/backup.h"
+#include "storage/db/db.h"
 #include "storage/db/salvage.h"
 #include "storage/tidy/repack.h"
 #include "storage/write/store.h"
@@ -31,8 +32,8 @@ static int
 main_verdict(const char *dir, int rc)
 {
 	if (rc != 0)
-		(void)fprintf(stderr, "lockstep-collector: %s: %s\n", dir,
-			ls_err_text(rc));
+		(void)fprintf(stderr, "lockstep-collector: %s: %s; %s\n", dir,
+			ls_err_text(rc), ls_db_advice(rc));
 	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -294,10 +294,7 @@ server_open_storage(struct ls_server *s)
 
 	if (rc != 0) {
 		ls_log(LS_LOG_ERR, "server", "cannot open --state-dir %s: %s",
-			s->config.state_dir,
-			rc == -LS_EBUSY		     ? "another collector uses it"
-				: rc == -LS_EVERSION ? "made by another version"
-						     : ls_err_text(rc));
+			s->config.state_dir, ls_err_text(rc));
 		return rc;
 	}
 	ls_writer_stats(s->writer, &s->self.done.stats);

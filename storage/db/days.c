@@ -206,7 +206,7 @@ ls_days_wal_is_alone(const char *dir, int32_t day)
 {
 	char path[PATH_MAX];
 
-	return ls_days_path(path, dir, day) == 0 && access(path, F_OK) != 0 &&
+	return ls_days_path(path, dir, day) == 0 && ls_files_bytes(path) == 0 &&
 		ls_days_wal_bytes(dir, day) > 0;
 }
 
@@ -233,8 +233,9 @@ ls_days_set_aside(const char *dir, int32_t day, int64_t now_us)
 	}
 	from[len] = '\0';
 	ls_log(LS_LOG_ERR, "storage",
-		"%s is damaged; set aside as %s.damaged-%lld, continuing without "
-		"this file",
+		"%s is damaged, or not a database of lockstep; set aside as "
+		"%s.damaged-%lld; continuing without this file; "
+		"lockstep-collector --salvage FILE copies what can be read",
 		from, from, (long long)(now_us / 1000000));
 	return rc;
 }

@@ -56,7 +56,8 @@ uint64_t ls_days_bytes(const char *dir, int32_t day);
 /* Bytes of its WAL alone. */
 uint64_t ls_days_wal_bytes(const char *dir, int32_t day);
 
-/* Whether there is a WAL without its database: setting aside was cut short. */
+/* Whether there is a WAL whose database is missing or empty. SQLite would delete the WAL
+ * when it opens the database; the WAL may hold acknowledged data. */
 bool ls_days_wal_is_alone(const char *dir, int32_t day);
 
 /* Renames a database and its WAL out of the way; logs it. now_us makes the name. */

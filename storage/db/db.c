@@ -87,6 +87,35 @@ ls_db_open(const char *path, enum ls_db_mode mode, sqlite3 **ret_db)
 	return 0;
 }
 
+const char *
+ls_db_advice(int rc)
+{
+	switch (rc) {
+	case -LS_EBUSY:
+		return "another program holds a lock on it: close that program";
+	case -LS_EVERSION:
+		return "start the version of lockstep that made it, or move it away";
+	case -ENOSPC:
+	case -EDQUOT:
+		return "free space on its file system, or lower --retain-bytes";
+	case -EROFS:
+		return "make its file system writable, or choose another --state-dir";
+	case -EACCES:
+	case -EPERM:
+		return "give the user of the collector read and write access";
+	case -ENOTDIR:
+		return "choose a directory as --state-dir";
+	case -EEXIST:
+		return "choose a new name, or move it away";
+	case -ENOENT:
+		return "check the path";
+	case -EIO:
+		return "look for errors of the disk in the kernel log";
+	default:
+		return "no data was deleted";
+	}
+}
+
 void
 ls_db_close(sqlite3 *db)
 {

@@ -28,6 +28,9 @@ enum ls_db_mode { LS_DB_WRITE, LS_DB_READ };
 /* Opens (for LS_DB_WRITE: creates, mode 0640) the file at path. */
 int ls_db_open(const char *path, enum ls_db_mode mode, sqlite3 **ret_db) LS_MUSTCHECK;
 
+/* What a person can do about an error of a database file or its directory. */
+const char *ls_db_advice(int rc);
+
 /* Closes; accepts NULL. Statements must be finalized. */
 void ls_db_close(sqlite3 *db);
 

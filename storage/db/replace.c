@@ -3,10 +3,13 @@
 
 #include "storage/db/replace.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+#include "proto/base/log.h"
 #include "storage/db/days.h"
 #include "storage/db/db.h"
 #include "storage/db/files.h"
@@ -86,4 +89,44 @@ ls_replace_day(const char *dir, int32_t day)
 	if (rc != 0)
 		ls_ignore(ls_files_remove(fresh)); /* the next repacking does it */
 	return rc;
+}
+
+/* A name "YYYYMMDD.db.repack", with or without a suffix of SQLite. */
+static void
+replace_clear_one(const char *below, const char *name)
+{
+	char path[PATH_MAX], day[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s/%s", below, name);
+	int m = snprintf(day, sizeof(day), "%s/%.11s", below, name);
+
+	if (n < 0 || (size_t)n >= sizeof(path) || m < 0 || (size_t)m >= sizeof(day))
+		return;
+	if (access(day, F_OK) != 0)
+		ls_log(LS_LOG_WARN, "storage",
+			"%s is a repacked day, but %s is missing; kept; rename it to %s "
+			"if lockstep-collector --salvage can read it",
+			path, day, day);
+	else if (ls_files_remove(path) == 0)
+		ls_log(LS_LOG_INFO, "storage",
+			"removed %s of an unfinished repacking; %s is whole", path,
+			day);
+}
+
+void
+ls_replace_clear(const char *dir)
+{
+	static const char mark[] = ".db.repack";
+	char below[PATH_MAX];
+	struct dirent *entry;
+	int n = snprintf(below, sizeof(below), "%s/telemetry", dir);
+	DIR *d = n > 0 && (size_t)n < sizeof(below) ? opendir(below) : NULL;
+
+	if (d == NULL)
+		return;
+	while ((entry = readdir(d)) != NULL) {
+		if (strlen(entry->d_name) >= 8 + sizeof(mark) - 1 &&
+			strncmp(entry->d_name + 8, mark, sizeof(mark) - 1) == 0)
+			replace_clear_one(below, entry->d_name);
+	}
+	(void)closedir(d); /* only read from */
 }

@@ -30,4 +30,8 @@ int ls_replace_check(const char *dir, int32_t day) LS_MUSTCHECK;
  * old file stays and the repacked one is removed. */
 int ls_replace_day(const char *dir, int32_t day) LS_MUSTCHECK;
 
+/* Removes what a repacking left that was killed; a repacked file without its day stays,
+ * and is logged. */
+void ls_replace_clear(const char *dir);
+
 #endif

@@ -44,7 +44,9 @@ ls_settle_days(const char *dir, int32_t open_day)
 	int rc = days != NULL ? ls_days_list(dir, days) : -ENOMEM;
 
 	for (i = 0; (rc == 0 || rc == -LS_ELIMIT) && i < days->count; i++) {
-		if (days->day[i] < open_day && ls_days_wal_bytes(dir, days->day[i]) > 0)
+		if (days->day[i] < open_day &&
+			ls_days_wal_bytes(dir, days->day[i]) > 0 &&
+			!ls_days_wal_is_alone(dir, days->day[i]))
 			settle_day(dir, days->day[i]);
 	}
 	free(days);

@@ -229,6 +229,8 @@ ls_query_day_of(struct ls_query *q, int32_t day, struct ls_query_day **ret_day)
 
 	if (rc == 0 && stat(path, &st) != 0)
 		rc = -errno;
+	if (rc == 0 && ls_days_wal_is_alone(q->dir, day))
+		rc = -LS_ECORRUPT; /* SQLite would delete the WAL */
 	if (rc != 0)
 		return rc;
 	o = query_place(q, day, &st);

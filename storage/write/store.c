@@ -94,6 +94,14 @@ store_is_damage(int rc)
 	return rc == -LS_ECORRUPT;
 }
 
+/* Logs why a file or directory cannot be used, and what to do. */
+static void
+store_refuse(const char *path, int rc)
+{
+	ls_log(LS_LOG_ERR, "storage", "%s: %s; %s", path, ls_err_text(rc),
+		ls_db_advice(rc));
+}
+
 /* Out of the way with a damaged file (state.db: day 0): the rest goes on without it. */
 static int
 store_set_aside(struct ls_store *s, int32_t day, int64_t wall_us)
@@ -148,15 +156,19 @@ store_open_state(struct ls_store *s, int64_t wall_us)
 	char path[PATH_MAX];
 	int rc = ls_days_path(path, s->dir, 0);
 
-	if (rc == 0)
-		rc = store_keep_wal(s, 0, wall_us);
 	if (rc != 0)
 		return rc;
-	rc = store_try_state(s, path);
-	if (!store_is_damage(rc))
-		return rc;
-	rc = store_set_aside(s, 0, wall_us);
-	return rc == 0 ? store_try_state(s, path) : rc;
+	rc = store_keep_wal(s, 0, wall_us);
+	if (rc == 0)
+		rc = store_try_state(s, path);
+	if (store_is_damage(rc)) {
+		rc = store_set_aside(s, 0, wall_us);
+		if (rc == 0)
+			rc = store_try_state(s, path);
+	}
+	if (rc != 0)
+		store_refuse(path, rc);
+	return rc;
 }
 
 /* --- the day's file ------------------------------------------------------- */
@@ -255,24 +267,13 @@ store_probe_day(struct ls_store *s, int32_t day, bool check)
 	return rc;
 }
 
-static void
-store_say_version(const struct ls_store *s, int32_t day)
-{
-	char path[PATH_MAX];
-
-	if (ls_days_path(path, s->dir, day) == 0)
-		ls_log(LS_LOG_ERR, "storage",
-			"%s was written by another version of lockstep: start that "
-			"version, or move the file away",
-			path);
-}
-
 /* The newest day file that can be used (0: none); damaged ones go aside, empty ones
  * away. */
 static int
 store_newest_day(struct ls_store *s, int64_t wall_us, bool check, int32_t *ret_newest)
 {
 	struct ls_days *days = malloc(sizeof(*days));
+	char path[PATH_MAX];
 	int rc;
 
 	if (days == NULL)
@@ -284,15 +285,16 @@ store_newest_day(struct ls_store *s, int64_t wall_us, bool check, int32_t *ret_n
 	while (rc == 0 && days->count > 0 && *ret_newest == 0) {
 		int32_t day = days->day[--days->count];
 
-		rc = store_probe_day(s, day, check);
+		rc = ls_days_wal_is_alone(s->dir, day) ? -LS_ECORRUPT
+						       : store_probe_day(s, day, check);
 		if (rc == 0) {
 			*ret_newest = day;
 		} else if (rc == -ENODATA) {
 			rc = ls_days_remove(s->dir, day);
-		} else if (rc == -LS_EVERSION) {
-			store_say_version(s, day);
 		} else if (store_is_damage(rc)) {
 			rc = store_set_aside(s, day, wall_us);
+		} else if (ls_days_path(path, s->dir, day) == 0) {
+			store_refuse(path, rc);
 		}
 	}
 	free(days);
@@ -304,6 +306,7 @@ static int
 store_open_day(struct ls_store *s, int64_t wall_us, bool check)
 {
 	int32_t day = ls_days_of(wall_us), newest;
+	char path[PATH_MAX];
 	int rc = store_newest_day(s, wall_us, check, &newest);
 
 	if (rc != 0)
@@ -316,7 +319,11 @@ store_open_day(struct ls_store *s, int64_t wall_us, bool check)
 		day = newest;
 	}
 	rc = store_keep_wal(s, day, wall_us);
-	return rc == 0 ? store_try_day(s, day, newest < day ? newest : 0, wall_us) : rc;
+	if (rc == 0)
+		rc = store_try_day(s, day, newest < day ? newest : 0, wall_us);
+	if (rc != 0 && check && ls_days_path(path, s->dir, day) == 0)
+		store_refuse(path, rc);
+	return rc;
 }
 
 /* A new day: the old file is closed and left as it is. */
@@ -347,6 +354,26 @@ store_bytes(const struct ls_store *s)
 	return bytes;
 }
 
+/* Makes the directory and takes its lock. */
+static int
+store_open_dir(struct ls_store *s)
+{
+	int rc = ls_days_mkdir(s->dir);
+
+	if (rc == 0)
+		rc = ls_days_lock(s->dir, &s->lock_fd);
+	if (rc == 0)
+		ls_replace_clear(s->dir);
+	else if (rc == -LS_EBUSY)
+		ls_log(LS_LOG_ERR, "storage",
+			"%s/lock: another collector uses the directory; stop it, or "
+			"choose another --state-dir",
+			s->dir);
+	else
+		store_refuse(s->dir, rc);
+	return rc;
+}
+
 int
 ls_store_open(const char *dir, int64_t wall_us, struct ls_store **ret_store)
 {
@@ -357,9 +384,7 @@ ls_store_open(const char *dir, int64_t wall_us, struct ls_store **ret_store)
 		return -ENOMEM;
 	s->lock_fd = -1;
 	s->dir = strdup(dir);
-	rc = s->dir != NULL ? ls_days_mkdir(dir) : -ENOMEM;
-	if (rc == 0)
-		rc = ls_days_lock(dir, &s->lock_fd);
+	rc = s->dir != NULL ? store_open_dir(s) : -ENOMEM;
 	if (rc == 0)
 		rc = store_open_state(s, wall_us);
 	if (rc == 0)
@@ -617,7 +642,8 @@ store_look_at_day(const struct ls_store *s, int32_t day)
 	char path[PATH_MAX];
 	sqlite3 *db = NULL;
 	int64_t tables;
-	int rc = ls_days_path(path, s->dir, day);
+	int rc = ls_days_wal_is_alone(s->dir, day) ? -LS_ECORRUPT
+						   : ls_days_path(path, s->dir, day);
 
 	if (rc == 0)
 		rc = ls_db_open(path, LS_DB_READ, &db);
@@ -716,4 +742,10 @@ void
 ls_store_stats(const struct ls_store *s, struct ls_store_stats *ret_stats)
 {
 	*ret_stats = s->stats;
+}
+
+const char *
+ls_store_dir(const struct ls_store *s)
+{
+	return s->dir;
 }

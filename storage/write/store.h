@@ -12,8 +12,8 @@
  * Owner:   one thread at a time.
  * Units:   microseconds since the epoch; bytes.
  * Errors:  -LS_EBUSY another process has the directory; -LS_EVERSION made by a newer
- *          program, or by an unreleased one, which is logged; -errno; those of
- *          ls_err_sqlite.
+ *          program, or by an unreleased one; -errno; those of ls_err_sqlite. What
+ *          ls_store_open cannot use is logged with its path and what to do.
  * Limits:  LS_WAL_CHECKPOINT_BYTES, LS_DB_CHECK_NS, LS_LEDGER_KEEP_US.
  * Source:  storage/README.md.
  */
@@ -78,6 +78,9 @@ int ls_store_set_aside(struct ls_store *s, int32_t day, int64_t wall_us) LS_MUST
 
 /* Puts the repacked file of a closed day in the old one's place (ls_replace_day). */
 int ls_store_replace(struct ls_store *s, int32_t day) LS_MUSTCHECK;
+
+/* Its directory. */
+const char *ls_store_dir(const struct ls_store *s);
 
 /* Counters so far. */
 void ls_store_stats(const struct ls_store *s, struct ls_store_stats *ret_stats);

@@ -11,6 +11,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/queue.h"
+#include "storage/db/db.h"
 
 #define WRITER_TAKE 256 /* messages of one look into the queue */
 #define WRITER_IDLE_NS 1000000000ull
@@ -141,9 +142,10 @@ writer_commit(struct ls_writer *w, uint64_t now_ns, struct ls_write_done *done)
 		w->not_before_ns = now_ns + LS_WRITE_RETRY_NS;
 		if (!w->refused)
 			ls_log(LS_LOG_ERR, "storage",
-				"cannot commit: %s; acknowledging nothing until "
-				"commits succeed",
-				ls_err_text(done->rc));
+				"cannot commit to %s: %s; acknowledging nothing until "
+				"commits succeed; %s",
+				ls_store_dir(w->store), ls_err_text(done->rc),
+				ls_db_advice(done->rc));
 	}
 	w->refused = done->rc != 0;
 	done->reports = writer_settle(w);
