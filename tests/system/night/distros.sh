@@ -90,6 +90,7 @@ programs_of() {
 	done
 }
 
+rm -f "$build"/lockstep-*.tar.gz # of another version
 make -C "$build" dist >"$work/dist.log" 2>&1 || { tail -n 25 "$work/dist.log"; die "make dist failed"; }
 mv "$build"/lockstep-*.tar.gz "$roots" || die "make dist made no tarball"
 
