@@ -62,6 +62,15 @@ db_configure(sqlite3 *db, enum ls_db_mode mode)
 	return rc;
 }
 
+/* SQLite before 3.37 takes strict tables for damage, although the file is sound. */
+static int
+db_open_error(sqlite3 *db, int rc)
+{
+	if (rc == -LS_ECORRUPT && strstr(sqlite3_errmsg(db), "near \"STRICT\"") != NULL)
+		return -LS_EVERSION;
+	return rc;
+}
+
 int
 ls_db_open(const char *path, enum ls_db_mode mode, sqlite3 **ret_db)
 {
@@ -80,6 +89,7 @@ ls_db_open(const char *path, enum ls_db_mode mode, sqlite3 **ret_db)
 	if (rc == 0)
 		rc = db_configure(db, mode);
 	if (rc != 0) {
+		rc = db_open_error(db, rc);
 		(void)sqlite3_close(db); /* also half-open ones; no statements yet */
 		return rc;
 	}
@@ -94,7 +104,7 @@ ls_db_advice(int rc)
 	case -LS_EBUSY:
 		return "another program holds a lock on it: close that program";
 	case -LS_EVERSION:
-		return "start the version of lockstep that made it, or move it away";
+		return "start the lockstep and SQLite that made it, or move it away";
 	case -ENOSPC:
 	case -EDQUOT:
 		return "free space on its file system, or lower --retain-bytes";

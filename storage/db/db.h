@@ -25,7 +25,8 @@
 
 enum ls_db_mode { LS_DB_WRITE, LS_DB_READ };
 
-/* Opens (for LS_DB_WRITE: creates, mode 0640) the file at path. */
+/* Opens (for LS_DB_WRITE: creates, mode 0640) the file at path. -LS_EVERSION: its tables
+ * need a newer SQLite. */
 int ls_db_open(const char *path, enum ls_db_mode mode, sqlite3 **ret_db) LS_MUSTCHECK;
 
 /* What a person can do about an error of a database file or its directory. */

@@ -103,6 +103,26 @@ LS_TEST(migrate, a_newer_file_is_refused)
 	ls_db_close(db);
 }
 
+/* What SQLite before 3.37 says of a strict table, every SQLite says of this one. */
+LS_TEST(migrate, tables_of_a_newer_sqlite_are_no_damage)
+{
+	sqlite3 *db = open_db();
+
+	ls_db_close(db);
+	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+	ck_assert_int_eq(
+		ls_db_exec(db,
+			"CREATE TABLE a (x INTEGER);"
+			"PRAGMA writable_schema = ON;"
+			"UPDATE sqlite_master "
+			"SET sql = 'CREATE TABLE a (x INTEGER) STRICT STRICT'"),
+		0);
+	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+	db = NULL;
+	ck_assert_int_eq(ls_db_open(path, LS_DB_WRITE, &db), -LS_EVERSION);
+	ck_assert_ptr_null(db);
+}
+
 LS_TEST(migrate, a_file_older_than_the_first_step_is_refused)
 {
 	static const struct ls_migration later[] = { { 2,
