@@ -12,7 +12,7 @@
  * Errors:  writing sets `full` of the stream; reading gives false where there is no
  *          sense.
  * Limits:  the caller's.
- * Source:  storage/README.md, "Columns". Adaptive k: M. J. Weinberger et al., "The
+ * Source:  proto/FORMAT.md, "Columns". Adaptive k: M. J. Weinberger et al., "The
  *          LOCO-I Lossless Image Compression Algorithm", IEEE Trans. Image Processing 9
  *          (8), 2000, section III.
  */

@@ -10,7 +10,7 @@
  * Units:   as in storage/db/rows.h.
  * Errors:  -ENOMEM.
  * Limits:  LS_UNIT_EVENTS_MAX.
- * Source:  storage/README.md, "Hot rows".
+ * Source:  proto/FORMAT.md, "Hot rows".
  */
 #ifndef LS_STORAGE_HOT_COLUMNS_H
 #define LS_STORAGE_HOT_COLUMNS_H

@@ -11,7 +11,7 @@
  * Errors:  -ENOMEM; -LS_ELIMIT; -LS_ERANGE; reading: -LS_ECORRUPT, -LS_EPARSE,
  *          -LS_EVERSION.
  * Limits:  LS_UNIT_EVENTS_MAX events of one table.
- * Source:  storage/README.md, "Hot rows".
+ * Source:  proto/FORMAT.md, "Hot rows".
  */
 #ifndef LS_STORAGE_HOT_ROWS_H
 #define LS_STORAGE_HOT_ROWS_H

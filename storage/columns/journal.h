@@ -11,7 +11,7 @@
  *          -LS_ECORRUPT the checksum is wrong, -LS_EPARSE, -LS_EVERSION; what the
  *          visitor returns.
  * Limits:  LS_JOURNAL_BODY_MAX_BYTES.
- * Source:  storage/README.md, "Journal".
+ * Source:  proto/FORMAT.md, "Journal".
  */
 #ifndef LS_STORAGE_JOURNAL_H
 #define LS_STORAGE_JOURNAL_H

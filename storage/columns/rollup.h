@@ -13,7 +13,7 @@
  * Errors:  -LS_ERANGE rows that are none; decoding: -LS_ECORRUPT, -LS_EPARSE,
  *          -LS_EVERSION, -LS_ELIMIT.
  * Limits:  LS_ROLLUP_ROWS_MAX rows of a body.
- * Source:  storage/README.md, "Roll-ups".
+ * Source:  proto/FORMAT.md, "Roll-ups".
  */
 #ifndef LS_STORAGE_ROLLUP_H
 #define LS_STORAGE_ROLLUP_H

@@ -14,7 +14,7 @@
  * Errors:  -LS_ELIMIT: take a minute out first; -ENOMEM.
  * Limits:  the bytes given at the start (LS_ROLLUP_MEMORY_MAX_BYTES),
  *          LS_ROLLUP_MINUTES_MAX.
- * Source:  storage/README.md, "Roll-ups".
+ * Source:  proto/FORMAT.md, "Roll-ups".
  */
 #ifndef LS_STORAGE_ROLLUP_SUM_H
 #define LS_STORAGE_ROLLUP_SUM_H

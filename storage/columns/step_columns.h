@@ -12,7 +12,7 @@
  * Units:   whole microseconds, as integers modulo 2^64.
  * Errors:  none.
  * Limits:  LS_STEP_ROWS_RECORDS_MAX.
- * Source:  storage/README.md, "Step rows".
+ * Source:  proto/FORMAT.md, "Step rows".
  */
 #ifndef LS_STORAGE_STEP_COLUMNS_H
 #define LS_STORAGE_STEP_COLUMNS_H

@@ -12,7 +12,7 @@
  * Errors:  -ENOMEM; -LS_ERANGE a record is not of whole microseconds; decoding:
  *          -LS_ECORRUPT, -LS_EPARSE, -LS_EVERSION, -LS_ELIMIT.
  * Limits:  LS_STEP_ROWS_RECORDS_MAX.
- * Source:  storage/README.md, "Step rows".
+ * Source:  proto/FORMAT.md, "Step rows".
  */
 #ifndef LS_STORAGE_STEP_ROWS_H
 #define LS_STORAGE_STEP_ROWS_H

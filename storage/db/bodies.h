@@ -13,7 +13,7 @@
  *          place.
  * Limits:  LS_CHUNK_BODY_MAX_BYTES of a body; LS_BODY_PART_BYTES held until they are
  *          flushed.
- * Source:  storage/README.md, "Bodies".
+ * Source:  proto/FORMAT.md, "Bodies".
  */
 #ifndef LS_STORAGE_BODIES_H
 #define LS_STORAGE_BODIES_H

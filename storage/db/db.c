@@ -13,8 +13,8 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
-/* Pages of 4 KiB: chunks waste least, and the index by host writes least (README, "What
- * it costs"). */
+/* Pages of 4 KiB: chunks waste least, and the index by host writes least
+ * (tests/MEASURED.md, "Storage"). */
 static const char db_write_pragmas[] = "PRAGMA page_size = 4096;"
 				       "PRAGMA journal_mode = WAL;"
 				       "PRAGMA synchronous = FULL;"
