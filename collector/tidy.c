@@ -203,5 +203,6 @@ ls_tidy_stats(struct ls_tidy *t, struct ls_tidy_stats *ret_stats)
 void
 ls_tidy_suspect(struct ls_tidy *t)
 {
-	ls_verifier_suspect(t->verifier);
+	if (t != NULL)
+		ls_verifier_suspect(t->verifier);
 }

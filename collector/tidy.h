@@ -34,7 +34,8 @@ struct ls_tidy_stats {
 int ls_tidy_start(const char *dir, struct ls_writer *writer, uint64_t pack_interval_ns,
 	struct ls_tidy **ret_tidy) LS_MUSTCHECK;
 
-/* A read met damage: the day files are checked soon, and damaged ones set aside. */
+/* A read met damage: the day files are checked soon, and damaged ones set aside.
+ * Accepts NULL. */
 void ls_tidy_suspect(struct ls_tidy *t);
 
 /* Ends after the turn that it is in, a repacking in the middle; accepts NULL. */

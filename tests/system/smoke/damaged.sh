@@ -77,6 +77,9 @@ grep -q "day ${day[4]}" "$work/collector.log"
 result $? "and the log tells what it met"
 check "the day with bad pages is then set aside, too" noted 3
 check "a finding says so, and what to do" grep -E 'F-SE1F.*set aside 3 damaged .*--salvage' <(lockstep findings)
+lockstep explain F-SE1F >"$work/explained"
+grep -q "Verdict    the collector set aside 3 damaged database files" "$work/explained"
+result $? "lockstep explain shows it"
 aside=$(find "$telemetry" -name "${day[4]}.db.damaged-*" ! -name '*-wal' ! -name '*-shm')
 check "what can be read of it is salvaged" "$build/lockstep-collector" --salvage "$aside"
 "$build/lockstep-collector" --state-dir "$work/none" --salvage "$aside" 2>"$work/again"

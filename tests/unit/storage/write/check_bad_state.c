@@ -76,6 +76,7 @@ other_process(bool (*lock)(void))
 	}
 	(void)close(back[1]);
 	ck_assert_int_eq(read(back[0], ready, 1), 1);
+	(void)close(back[0]);
 	(void)close(holder[0]);
 }
 
@@ -296,6 +297,7 @@ setup(void)
 
 	(void)snprintf(dir, sizeof(dir), "%s/state", ls_test_tmpdir());
 	ls_faultvfs_install();
+	ls_faultvfs_heal();
 	ck_assert_int_eq(ls_store_open(dir, CLOSED_NOON, &s), 0);
 	put(s, ls_test_worker(0, CLOSED_NOON), CLOSED_NOON);
 	put(s, ls_test_report(0, 1, 0, 10, CLOSED_NOON), CLOSED_NOON);
@@ -330,6 +332,7 @@ LS_TEST_EACH(bad_state, the_message_says_where_what_and_what_to_do, bad)
 	if (child > 0) {
 		(void)close(holder[1]);
 		ck_assert_int_eq(waitpid(child, NULL, 0), child);
+		child = 0;
 	}
 }
 
