@@ -14,6 +14,7 @@
 #include "agent/uplink/resolve.h"
 #include "proto/base/http.h"
 #include "proto/base/text.h"
+#include "proto/versions.h"
 
 #define OPTIONS_CORES_MAX 1024.0 /* no budget is beyond */
 
@@ -28,6 +29,7 @@ static const struct ls_conf_option options_table[] = {
 const struct ls_conf_program ls_agent_program = {
 	.name = "lockstep-agent",
 	.section = "agent",
+	.libraries = LS_LIBRARIES,
 	.summary =
 		"Streams step timings and host counters of this machine to the collector.",
 	.usage = "lockstep-agent [OPTION]...",

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "proto/base/http.h"
+#include "proto/versions.h"
 
 static const struct ls_conf_option options_table[] = {
 #define LS_COLLECTOR_OPTION(field, name, type, dflt, min, max, unit, help, flags)  \
@@ -20,6 +21,7 @@ static const struct ls_conf_option options_table[] = {
 const struct ls_conf_program ls_collector_program = {
 	.name = "lockstep-collector",
 	.section = "collector",
+	.libraries = LS_LIBRARIES,
 	.summary = "Receives the reports of lockstep agents, finds what slows a job, "
 		   "and serves the findings.",
 	.usage = "lockstep-collector [OPTION]...",

@@ -18,6 +18,7 @@
 #include "proto/base/loop.h"
 #include "proto/base/queue.h"
 #include "proto/base/text.h"
+#include "proto/wire/err_nng.h"
 #include "proto/wire/frame.h"
 
 /* an ack and its frame, as a rule; larger ones take memory of their own */

@@ -16,6 +16,7 @@
 #include "proto/base/log.h"
 #include "proto/base/loop.h"
 #include "proto/base/queue.h"
+#include "proto/wire/err_nng.h"
 #include "proto/wire/frame.h"
 #include "proto/limits.h"
 

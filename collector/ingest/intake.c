@@ -574,7 +574,7 @@ ls_intake_done(struct ls_intake *in, struct ls_write_done *done)
 static void
 intake_zoom(struct ls_intake *in, int64_t now_us)
 {
-	struct ls_zoom_want wants[INTAKE_WANTS_MAX];
+	struct ls_attention_want wants[INTAKE_WANTS_MAX];
 	size_t count;
 
 	if (now_us - in->zoom_us < LS_ZOOM_TURN_US)

@@ -14,7 +14,7 @@
 
 /* A host that is zoomed. */
 struct zoom_place {
-	struct ls_zoom_want want; /* who and why; host "" = free */
+	struct ls_attention_want want; /* who and why; host "" = free */
 	int64_t begin_us, until_us;
 	int64_t used_us; /* before begin_us, not yet forgotten */
 };
@@ -114,8 +114,9 @@ zoom_tell(struct ls_zoom *z, const struct zoom_place *p, enum ls_zoom_event even
 }
 
 static void
-zoom_begin(struct ls_zoom *z, struct zoom_place *p, const struct ls_zoom_want *want,
-	int64_t used_us, int64_t for_us, int64_t now_us)
+zoom_begin(struct ls_zoom *z, struct zoom_place *p,
+	const struct ls_attention_want *want, int64_t used_us, int64_t for_us,
+	int64_t now_us)
 {
 	p->want = *want;
 	p->begin_us = now_us;
@@ -147,7 +148,7 @@ zoom_left(int64_t used_us)
 }
 
 static bool
-zoom_is_wanted(const char *host, const struct ls_zoom_want *wants, size_t count)
+zoom_is_wanted(const char *host, const struct ls_attention_want *wants, size_t count)
 {
 	size_t i;
 
@@ -160,7 +161,7 @@ zoom_is_wanted(const char *host, const struct ls_zoom_want *wants, size_t count)
 
 /* Those whose time is over: renewed if they are still wanted, else ended. */
 static void
-zoom_expire(struct ls_zoom *z, const struct ls_zoom_want *wants, size_t count,
+zoom_expire(struct ls_zoom *z, const struct ls_attention_want *wants, size_t count,
 	int64_t now_us)
 {
 	size_t i;
@@ -183,7 +184,7 @@ zoom_expire(struct ls_zoom *z, const struct ls_zoom_want *wants, size_t count,
 }
 
 void
-ls_zoom_turn(struct ls_zoom *z, const struct ls_zoom_want *wants, size_t count,
+ls_zoom_turn(struct ls_zoom *z, const struct ls_attention_want *wants, size_t count,
 	int64_t now_us)
 {
 	size_t i;
@@ -210,7 +211,7 @@ int
 ls_zoom_ask(struct ls_zoom *z, const char *host, int64_t for_us, int64_t now_us,
 	int64_t *ret_until_us)
 {
-	struct ls_zoom_want want = { .cause = "asked" };
+	struct ls_attention_want want = { .cause = "asked" };
 	struct zoom_place *p = zoom_find(z, host);
 
 	if (for_us > ZOOM_MAX_US)

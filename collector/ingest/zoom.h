@@ -24,17 +24,11 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "collector/engine/finding/attention.h"
 #include "proto/base/err.h"
 #include "storage/db/rows.h"
 
 struct ls_zoom;
-
-/* A host that deserves a closer look; in order of weight. */
-struct ls_zoom_want {
-	char host[LS_HOST_NAME_MAX_BYTES];
-	char job[LS_JOB_NAME_MAX_BYTES];
-	char cause[48]; /* "finding F-7Q2K", "suspect", "peer of HOST" (cut) */
-};
 
 struct ls_zoom_stats {
 	/* refused: asked for by a person, no place */
@@ -51,8 +45,8 @@ struct ls_zoom *ls_zoom_new(ls_zoom_sink *sink, void *arg);
 void ls_zoom_free(struct ls_zoom *z);
 
 /* Decides at a time: what is wanted now, most weighty first. */
-void ls_zoom_turn(struct ls_zoom *z, const struct ls_zoom_want *wants, size_t count,
-	int64_t now_us);
+void ls_zoom_turn(struct ls_zoom *z, const struct ls_attention_want *wants,
+	size_t count, int64_t now_us);
 
 /* A person asks for a host: begins or renews for so long (at most LS_ZOOM_MAX_NS). */
 int ls_zoom_ask(struct ls_zoom *z, const char *host, int64_t for_us, int64_t now_us,

@@ -8,11 +8,7 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <event2/event.h>
 #include <ini.h>
-#include <nng/nng.h>
-#include <protobuf-c/protobuf-c.h>
-#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -549,13 +545,9 @@ ls_conf_help(const struct ls_conf_program *p, FILE *out)
 static void
 conf_print_version(const struct ls_conf_program *p)
 {
-	/* Of the headers: asking the libraries would load all of them into every
-	 * program. */
-	(void)printf("%s %s\n"
-		     "built with libevent %s, nng %d.%d.%d, protobuf-c %s, SQLite %s\n",
-		p->name, PACKAGE_VERSION, LIBEVENT_VERSION, NNG_MAJOR_VERSION,
-		NNG_MINOR_VERSION, NNG_PATCH_VERSION, PROTOBUF_C_VERSION,
-		SQLITE_VERSION);
+	(void)printf("%s %s\n", p->name, PACKAGE_VERSION);
+	if (p->libraries)
+		(void)printf("built with %s\n", p->libraries);
 }
 
 /* As a configuration file, secrets as comments. */

@@ -61,6 +61,7 @@ struct ls_conf_program {
 	/* section of the INI file: "agent" (keys before any section also count) */
 	const char *section;
 	const char *summary; /* one line for --help */
+	const char *libraries; /* for --version; NULL: not printed */
 	const char *usage; /* "lockstep-agent [OPTION]..." */
 	/* read if it exists and --config is not given; may be NULL */
 	const char *default_file;

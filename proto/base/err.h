@@ -31,13 +31,6 @@ ls_ignore(int rc)
  */
 const char *ls_err_text(int rc);
 
-/* Maps an nng error (0 or positive) to 0, -errno or -LS_ENET. */
-int ls_err_nng(int nng_rc);
-
-/* Maps an SQLite result code to 0 (OK, ROW, DONE), -errno, -LS_EBUSY, -LS_ECORRUPT or
- * -LS_EDB. */
-int ls_err_sqlite(int sqlite_rc);
-
 /* Called by LS_ASSERT; logs and aborts. */
 void ls_assert_failed(const char *expr, const char *file, int line)
 	__attribute__((noreturn));

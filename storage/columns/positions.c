@@ -10,6 +10,7 @@
 #include <string.h>
 #include "proto/base/log.h"
 #include "storage/db/db.h"
+#include "storage/db/err_sqlite.h"
 
 /* Keys: boot and host, which come first in an agent's; the id of a ring. */
 #define POSITIONS_LEDGER_KEY offsetof(struct ls_store_ledger, seq)

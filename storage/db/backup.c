@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "storage/db/days.h"
 #include "storage/db/db.h"
+#include "storage/db/err_sqlite.h"
 #include "storage/db/migrate.h"
 
 /* Whether there is nothing at a path, or an empty directory; else -EEXIST. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "storage/db/db.h"
+#include "storage/db/err_sqlite.h"
 
 /* A part's id, and so each position, is a number of SQLite. */
 #define BODIES_PARTS_MAX (INT64_MAX / LS_BODY_PART_BYTES - 2)

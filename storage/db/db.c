@@ -12,6 +12,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
+#include "storage/db/err_sqlite.h"
 
 /* Pages of 4 KiB: chunks waste least, and the index by host writes least
  * (tests/MEASURED.md, "Storage"). */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "proto/limits.h"
 #include "storage/db/db.h"
+#include "storage/db/err_sqlite.h"
 #include "storage/db/files.h"
 #include "storage/db/migrate.h"
 

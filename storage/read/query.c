@@ -12,6 +12,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "storage/db/db.h"
+#include "storage/db/err_sqlite.h"
 #include "storage/db/files.h"
 #include "storage/db/migrate.h"
 #include "storage/read/query_day.h"

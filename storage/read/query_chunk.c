@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "storage/db/db.h"
+#include "storage/db/err_sqlite.h"
 #include "storage/read/query_day.h"
 
 #define QUERY_CHUNK_COLUMNS                                                                   \

@@ -11,6 +11,7 @@
 #include "proto/base/log.h"
 #include "storage/db/bodies.h"
 #include "storage/db/db.h"
+#include "storage/db/err_sqlite.h"
 #include "storage/db/migrate.h"
 #include "storage/columns/positions.h"
 #include "storage/read/span.h"

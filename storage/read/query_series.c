@@ -10,6 +10,7 @@
 #include "proto/base/log.h"
 #include "proto/chunk/chunk.h"
 #include "storage/db/db.h"
+#include "storage/db/err_sqlite.h"
 #include "storage/read/query_day.h"
 
 /* A measured value may be of a moment before midnight and come after it, or seem to. */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include "proto/base/log.h"
 #include "storage/db/db.h"
+#include "storage/db/err_sqlite.h"
 #include "storage/read/query_day.h"
 #include "storage/read/span.h"
 #include "storage/columns/step_rows.h"

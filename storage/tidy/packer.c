@@ -10,6 +10,7 @@
 #include "proto/base/log.h"
 #include "storage/db/days.h"
 #include "storage/db/db.h"
+#include "storage/db/err_sqlite.h"
 #include "storage/tidy/pack.h"
 
 enum packer_stmt { PACKER_ROWS, PACKER_BODY, PACKER_NEWEST, PACKER_DAY_STMTS };

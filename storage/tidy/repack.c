@@ -14,6 +14,7 @@
 #include "storage/db/bodies.h"
 #include "storage/db/days.h"
 #include "storage/db/db.h"
+#include "storage/db/err_sqlite.h"
 #include "storage/db/files.h"
 #include "storage/db/migrate.h"
 #include "storage/db/replace.h"

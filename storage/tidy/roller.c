@@ -8,6 +8,7 @@
 #include <string.h>
 #include "proto/base/log.h"
 #include "storage/db/db.h"
+#include "storage/db/err_sqlite.h"
 #include "storage/read/query_day.h"
 #include "storage/tidy/roller_hour.h"
 #include "storage/tidy/roller_out.h"

@@ -3,6 +3,7 @@
  */
 #include "config.h"
 
+#include "storage/db/err_sqlite.h"
 #include "storage/write/store_sql.h"
 
 #include "storage/db/db.h"

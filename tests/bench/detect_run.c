@@ -392,7 +392,7 @@ run_judge(struct run *r)
 static void
 run_suspects(struct run *r)
 {
-	struct ls_zoom_want *want = NULL;
+	struct ls_attention_want *want = NULL;
 	size_t i, k, n = 0;
 
 	for (k = 0; k < r->is->faults; k++) {
@@ -419,7 +419,7 @@ run_suspects(struct run *r)
 static void
 run_innocent(struct run *r)
 {
-	struct ls_zoom_want *want = calloc(RUN_WANTS_MAX, sizeof(*want));
+	struct ls_attention_want *want = calloc(RUN_WANTS_MAX, sizeof(*want));
 	size_t i, k, n;
 
 	LS_ASSERT(want != NULL);

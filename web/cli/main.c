@@ -2,6 +2,7 @@
 #include "config.h"
 #include "web/cli/cli.h"
 #include "proto/base/text.h"
+#include "proto/versions.h"
 #include "web/cli/fetch.h"
 #include "web/cli/term.h"
 #include "web/api/query.h"
@@ -20,6 +21,7 @@ static const struct ls_conf_option cli_options[] = {
 static const struct ls_conf_program cli_program = {
 	.name = "lockstep",
 	.section = "cli",
+	.libraries = LS_LIBRARIES,
 	.summary = "Shows which worker slows a TPU job, since when, at what cost, why, "
 		   "and what to do.",
 	.usage = "lockstep COMMAND [OPTION]...",

@@ -15,7 +15,7 @@
 
 struct attention {
 	const struct ls_engine *e;
-	struct ls_zoom_want *wants;
+	struct ls_attention_want *wants;
 	size_t count, max;
 };
 
@@ -23,7 +23,7 @@ struct attention {
 static bool __attribute__((format(printf, 4, 5))) attention_add(struct attention *a,
 	const char *host, const char *job, const char *fmt, ...)
 {
-	struct ls_zoom_want *w;
+	struct ls_attention_want *w;
 	va_list ap;
 	size_t i;
 
@@ -169,7 +169,7 @@ attention_suspects(struct attention *a)
 }
 
 size_t
-ls_attention(const struct ls_engine *e, struct ls_zoom_want *wants, size_t max)
+ls_attention(const struct ls_engine *e, struct ls_attention_want *wants, size_t max)
 {
 	struct attention a = { .e = e, .wants = wants, .max = max };
 

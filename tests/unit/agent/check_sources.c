@@ -34,7 +34,8 @@ setup(void)
 		0);
 	loop = ls_loop_new();
 	ck_assert_ptr_nonnull(loop);
-	ck_assert_int_eq(ls_sources_open(loop, &config, kernel, spool, NULL, &sources), 0);
+	ck_assert_int_eq(ls_sources_open(loop, &config, kernel, spool, NULL, &sources),
+		0);
 	step_ring_make(&ring, config.steps_dir, "a.ring", 7, 16);
 	memset(&report, 0, sizeof(report));
 }
@@ -211,7 +212,8 @@ LS_TEST(sources, workers_wait_for_who_this_host_is)
 		"MEGASCALE_SLICE_ID: '1'\nMEGASCALE_NUM_SLICES: '2'\n";
 	(void)snprintf(config.metadata_address, sizeof(config.metadata_address), "%s",
 		server.address);
-	ck_assert_int_eq(ls_sources_open(loop, &config, kernel, spool, NULL, &sources), 0);
+	ck_assert_int_eq(ls_sources_open(loop, &config, kernel, spool, NULL, &sources),
+		0);
 	config.metadata_address[0] = '\0';
 	ls_sources_read(sources, LS_CADENCE_FAST | LS_CADENCE_SLOW, now);
 	ls_sources_fill(sources, &report);

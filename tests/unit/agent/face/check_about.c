@@ -53,7 +53,8 @@ setup(void)
 	ck_assert_int_eq(
 		ls_spool_open(config.state_dir, config.spool_max_bytes, kernel, &spool),
 		0);
-	ck_assert_int_eq(ls_sources_open(loop, &config, kernel, spool, NULL, &sources), 0);
+	ck_assert_int_eq(ls_sources_open(loop, &config, kernel, spool, NULL, &sources),
+		0);
 	o.spool = spool;
 	ck_assert_int_eq(ls_uplink_new(loop, &o, &uplink), 0);
 	ls_budget_init(&budget, &limits, &now);

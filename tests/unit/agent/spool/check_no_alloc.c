@@ -116,7 +116,8 @@ setup(void)
 	scratch = ls_arena_new(65536, LS_REPORT_MAX_BYTES);
 	ck_assert_int_eq(
 		ls_spool_open(config.state_dir, LS_SPOOL_MIN_BYTES, kernel, &spool), 0);
-	ck_assert_int_eq(ls_sources_open(loop, &config, kernel, spool, NULL, &sources), 0);
+	ck_assert_int_eq(ls_sources_open(loop, &config, kernel, spool, NULL, &sources),
+		0);
 	ck_assert_int_eq(ls_chunk_writer_new(config.state_dir, kernel, spool,
 				 ls_sources_series(sources), S, &writer),
 		0);

@@ -484,7 +484,8 @@ LS_TEST(spool, spool_keeps_the_old_file_when_a_rewrite_fails)
 		ck_assert_int_eq(push_steps(s, 1, first, LS_STEPS_PER_ITEM), 0);
 		first += LS_STEPS_PER_ITEM;
 	}
-	ck_assert_int_eq(mkdir(spool_path("spool.new"), 0700), 0); /* it is in the way */
+	ck_assert_int_eq(mkdir(spool_path("spool.new"), 0700),
+		0); /* it is in the way */
 	ls_spool_ack(s, ls_spool_next(s) - 1);
 	ck_assert_int_eq(push_steps(s, 1, first, 1), 0);
 	ck_assert_uint_eq(read_items(s, ls_spool_next(s) - 1), 1);

@@ -12,7 +12,7 @@
 #include "proto/base/log.h"
 #include "storage/db/days.h"
 #include "tests/support/core.h"
-#include "tests/support/faultvfs.h"
+#include "tests/support/disk/faultvfs.h"
 #include "tests/support/harness.h"
 #include "tests/support/rowmake.h"
 

@@ -13,7 +13,7 @@
 #include "storage/db/days.h"
 #include "storage/read/query_chunk.h"
 #include "tests/support/core.h"
-#include "tests/support/faultvfs.h"
+#include "tests/support/disk/faultvfs.h"
 #include "tests/support/harness.h"
 #include "tests/support/rowmake.h"
 

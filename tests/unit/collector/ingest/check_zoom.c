@@ -41,10 +41,10 @@ teardown(void)
 	ls_zoom_free(zoom);
 }
 
-static struct ls_zoom_want
+static struct ls_attention_want
 want(const char *host)
 {
-	struct ls_zoom_want w = { .job = "train", .cause = "suspect" };
+	struct ls_attention_want w = { .job = "train", .cause = "suspect" };
 
 	(void)snprintf(w.host, sizeof(w.host), "%s", host);
 	return w;
@@ -63,7 +63,7 @@ stats(void)
 static void
 wanted(const char *host, int64_t from_s, int64_t to_s)
 {
-	struct ls_zoom_want w = want(host);
+	struct ls_attention_want w = want(host);
 	int64_t t;
 
 	for (t = from_s; t < to_s; t++)
@@ -74,7 +74,7 @@ LS_CASE(zoom, setup, teardown);
 
 LS_TEST(zoom, begins_when_wanted_and_ends_by_itself)
 {
-	struct ls_zoom_want w = want("a");
+	struct ls_attention_want w = want("a");
 
 	ls_zoom_turn(zoom, &w, 1, 1000 * S);
 	ck_assert_int_eq(ls_zoom_until(zoom, "a", 1000 * S), (1000 + MAX_S) * S);
@@ -123,7 +123,7 @@ LS_TEST(zoom, coming_and_going_does_not_get_round_the_total)
 
 LS_TEST(zoom, at_most_so_many_hosts_at_once)
 {
-	struct ls_zoom_want w[LS_ZOOM_HOSTS_MAX + 3];
+	struct ls_attention_want w[LS_ZOOM_HOSTS_MAX + 3];
 	char name[16];
 	size_t i;
 	int64_t until = -1;

@@ -46,6 +46,7 @@ static const struct ls_conf_program program = {
 	.name = "lockstep-test",
 	.section = "agent",
 	.summary = "Tests the options.",
+	.libraries = "libnone 1.0",
 	.usage = "lockstep-test [OPTION]...",
 	.options = options,
 	.option_count = sizeof(options) / sizeof(options[0]),
@@ -459,10 +460,8 @@ LS_TEST(conf, version_tells_program_and_libraries)
 	const char *text = PRINTED("--version");
 
 	ck_assert_int_eq(action, LS_CONF_EXIT);
-	ck_assert(strncmp(text, "lockstep-test " PACKAGE_VERSION "\n",
-			  strlen("lockstep-test " PACKAGE_VERSION "\n")) == 0);
-	ck_assert_ptr_nonnull(strstr(text, "nng "));
-	ck_assert_ptr_nonnull(strstr(text, "SQLite "));
+	ck_assert_str_eq(text,
+		"lockstep-test " PACKAGE_VERSION "\nbuilt with libnone 1.0\n");
 	ck_assert_ptr_nonnull(strstr(PRINTED("-V"), "lockstep-test "));
 }
 

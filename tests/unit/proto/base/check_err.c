@@ -6,9 +6,7 @@
 #include "tests/support/harness.h"
 
 #include <errno.h>
-#include <nng/nng.h>
 #include <signal.h>
-#include <sqlite3.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,47 +45,6 @@ LS_TEST(err, err_text_is_never_null)
 
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++)
 		ck_assert_str_eq(ls_err_text(odd[i]), "unknown error");
-}
-
-LS_TEST(err, err_nng_maps_codes)
-{
-	ck_assert_int_eq(ls_err_nng(0), 0);
-	ck_assert_int_eq(ls_err_nng(NNG_ENOMEM), -ENOMEM);
-	ck_assert_int_eq(ls_err_nng(NNG_ETIMEDOUT), -ETIMEDOUT);
-	ck_assert_int_eq(ls_err_nng(NNG_ECONNREFUSED), -ECONNREFUSED);
-	ck_assert_int_eq(ls_err_nng(NNG_EADDRINUSE), -EADDRINUSE);
-	ck_assert_int_eq(ls_err_nng(NNG_ECANCELED), -ECANCELED);
-	ck_assert_int_eq(ls_err_nng(NNG_EMSGSIZE), -EMSGSIZE);
-	ck_assert_int_eq(ls_err_nng(NNG_ESYSERR + ENOSPC), -ENOSPC);
-	ck_assert_int_eq(ls_err_nng(NNG_ESTATE), -LS_ENET);
-	ck_assert_int_eq(ls_err_nng(NNG_EPEERAUTH), -LS_ENET);
-	ck_assert_int_eq(ls_err_nng(NNG_EINTERNAL), -LS_ENET);
-	ck_assert_int_eq(ls_err_nng(NNG_ETRANERR + 7), -LS_ENET);
-	ck_assert_int_eq(ls_err_nng(NNG_ESYSERR), -LS_ENET);
-	ck_assert_int_eq(ls_err_nng(-5), -LS_ENET);
-}
-
-LS_TEST(err, err_sqlite_maps_codes)
-{
-	ck_assert_int_eq(ls_err_sqlite(SQLITE_OK), 0);
-	ck_assert_int_eq(ls_err_sqlite(SQLITE_ROW), 0);
-	ck_assert_int_eq(ls_err_sqlite(SQLITE_DONE), 0);
-	ck_assert_int_eq(ls_err_sqlite(SQLITE_BUSY), -LS_EBUSY);
-	ck_assert_int_eq(ls_err_sqlite(SQLITE_BUSY_SNAPSHOT), -LS_EBUSY);
-	ck_assert_int_eq(ls_err_sqlite(SQLITE_LOCKED), -LS_EBUSY);
-	ck_assert_int_eq(ls_err_sqlite(SQLITE_CORRUPT), -LS_ECORRUPT);
-	ck_assert_int_eq(ls_err_sqlite(SQLITE_CORRUPT_INDEX), -LS_ECORRUPT);
-	ck_assert_int_eq(ls_err_sqlite(SQLITE_NOTADB), -LS_ECORRUPT);
-	ck_assert_int_eq(ls_err_sqlite(SQLITE_NOMEM), -ENOMEM);
-	ck_assert_int_eq(ls_err_sqlite(SQLITE_IOERR_NOMEM), -ENOMEM);
-	ck_assert_int_eq(ls_err_sqlite(SQLITE_FULL), -ENOSPC);
-	ck_assert_int_eq(ls_err_sqlite(SQLITE_IOERR_FSYNC), -EIO);
-	ck_assert_int_eq(ls_err_sqlite(SQLITE_PERM), -EACCES);
-	ck_assert_int_eq(ls_err_sqlite(SQLITE_READONLY), -EROFS);
-	ck_assert_int_eq(ls_err_sqlite(SQLITE_INTERRUPT), -LS_EINTERRUPTED);
-	ck_assert_int_eq(ls_err_sqlite(SQLITE_TOOBIG), -EMSGSIZE);
-	ck_assert_int_eq(ls_err_sqlite(SQLITE_CONSTRAINT), -LS_EDB);
-	ck_assert_int_eq(ls_err_sqlite(SQLITE_MISUSE), -LS_EDB);
 }
 
 LS_TEST(err, assert_that_holds_does_nothing)

@@ -14,7 +14,7 @@
 #include "storage/db/db.h"
 #include "storage/db/migrate.h"
 #include "storage/write/store.h"
-#include "tests/support/faultvfs.h"
+#include "tests/support/disk/faultvfs.h"
 #include "tests/support/harness.h"
 #include "tests/support/rowmake.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
+#include "storage/db/err_sqlite.h"
 #include "storage/read/query.h"
 
 #include <errno.h>

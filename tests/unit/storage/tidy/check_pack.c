@@ -14,7 +14,7 @@
 #include "storage/tidy/pack.h"
 #include "storage/read/query.h"
 #include "storage/write/store.h"
-#include "tests/support/faultvfs.h"
+#include "tests/support/disk/faultvfs.h"
 #include "tests/support/harness.h"
 #include "tests/support/reports.h"
 #include "tests/support/rowmake.h"

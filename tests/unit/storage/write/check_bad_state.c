@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include "storage/db/db.h"
 #include "storage/read/query.h"
-#include "tests/support/faultvfs.h"
+#include "tests/support/disk/faultvfs.h"
 #include "tests/support/harness.h"
 #include "tests/support/rowmake.h"
 #include "tests/support/tree.h"

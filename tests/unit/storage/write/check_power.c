@@ -9,7 +9,7 @@
  */
 #include "config.h"
 
-#include "tests/support/powercut.h"
+#include "tests/support/disk/powercut.h"
 
 #include <errno.h>
 #include <ftw.h>

@@ -170,20 +170,20 @@ exits 6 'no job has reported' status
 exits 6 'no job has reported' findings
 exits 6 'no job has reported' hosts
 serve bare
-golden bare_status 0 status
-golden bare_explain 0 explain F-BARE
-golden bare_hosts 0 hosts
-golden bare_steps 0 steps
-golden bare_host 0 hosts h
+golden bare/status 0 status
+golden bare/explain 0 explain F-BARE
+golden bare/hosts 0 hosts
+golden bare/steps 0 steps
+golden bare/host 0 hosts h
 exits 0 'no series' series h
 serve hostile
-golden hostile_status 0 status
-golden hostile_explain 0 explain F-HACK
-golden hostile_hosts 0 hosts
-golden hostile_host 0 hosts h
-golden hostile_series 0 series h
-golden hostile_query 0 query x --host h
-golden hostile_query_csv 0 query x --host h -o csv
+golden hostile/status 0 status
+golden hostile/explain 0 explain F-HACK
+golden hostile/hosts 0 hosts
+golden hostile/host 0 hosts h
+golden hostile/series 0 series h
+golden hostile/query 0 query x --host h
+golden hostile/query_csv 0 query x --host h -o csv
 run status
 run explain F-HACK --color always
 LC_ALL=C grep -q "$(printf '\033')\]" "$tmp/out"

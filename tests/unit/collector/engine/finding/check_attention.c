@@ -9,7 +9,7 @@
 
 #define MAX 8
 
-static struct ls_zoom_want wants[MAX];
+static struct ls_attention_want wants[MAX];
 
 /* Whose turn it is; SIZE_MAX: not wanted. */
 static size_t

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "tests/support/faultvfs.h"
+#include "tests/support/disk/faultvfs.h"
 
 #include <sqlite3.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "tests/support/powercut.h"
+#include "tests/support/disk/powercut.h"
 
 #include <errno.h>
 #include <fcntl.h>

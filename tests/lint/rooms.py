@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""rooms.py: the rules of folders. Usage: rooms.py [SOURCE_TREE]
+
+Fails on an include against the road (rooms.txt; so there is no circle of rooms), on a library that
+proto/base may not know, on a product file without a room, and on a folder of more than 40 files.
+"""
+import collections
+import fnmatch
+import os
+import re
+import sys
+
+FOLDER_MAX = 40
+PRODUCT = ("agent", "collector", "proto", "storage", "web", "deploy")
+BASE_FORBIDDEN = re.compile(r'#\s*include\s*[<"](nng/|sqlite3|protobuf-c|nghttp2|.*tpu)')
+GENERATED = re.compile(r"\.pb-c\.h$|/ui_assets|/schema_\w+\.h$|^config\.h$")
+
+
+def rooms(path):
+    with open(path, encoding="utf-8") as f:
+        return [line.split() for line in f if line.strip() and not line.startswith("#")]
+
+
+def room_of(order, path):
+    for i, patterns in enumerate(order):
+        if any(fnmatch.fnmatch(path, p) for p in patterns):
+            return i
+    return None
+
+
+def sources():
+    for top in PRODUCT + ("tests",):
+        for folder, dirs, names in os.walk(top):
+            dirs[:] = [d for d in dirs if d not in ("corpus", "__pycache__")]
+            yield folder, sorted(names)
+
+
+def main():
+    if len(sys.argv) > 1:
+        os.chdir(sys.argv[1])
+    order = rooms("tests/lint/rooms.txt")
+    bad = []
+    for folder, names in sources():
+        kept = [n for n in names if not n.startswith(".") and not n.endswith((".o", ".pyc", "~"))]
+        if len(kept) > FOLDER_MAX:
+            bad.append("%s: %d files, at most %d" % (folder, len(kept), FOLDER_MAX))
+        if folder.split("/")[0] == "tests":
+            continue
+        for name in names:
+            path = os.path.join(folder, name)
+            if not name.endswith((".c", ".h", ".def")) or GENERATED.search(path):
+                continue
+            here = room_of(order, path)
+            if here is None:
+                bad.append("%s: no room in tests/lint/rooms.txt" % path)
+                continue
+            with open(path, encoding="utf-8") as f:
+                for n, line in enumerate(f, 1):
+                    if folder == "proto/base" and BASE_FORBIDDEN.match(line):
+                        bad.append("%s:%d: proto/base must not know this library" % (path, n))
+                    m = re.match(r'\s*#\s*include "([^"]+/[^"]+)"', line)
+                    there = room_of(order, m[1]) if m and not GENERATED.search(m[1]) else None
+                    if there is not None and there > here:
+                        bad.append("%s:%d: includes %s against the road" % (path, n, m[1]))
+    for b in bad:
+        print("fail: " + b)
+    return 1 if bad else 0
+
+
+sys.exit(main())
