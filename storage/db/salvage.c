@@ -228,8 +228,8 @@ salvage_key(sqlite3 *db, const char *table, char *dst, size_t size)
 {
 	sqlite3_stmt *stmt = NULL;
 	int rc = ls_db_prepare(db,
-		"SELECT c.name FROM pragma_table_list (?1) t, pragma_table_info (?1) c "
-		"WHERE t.wr AND c.pk = 1",
+		"SELECT c.name FROM sqlite_schema s, pragma_table_info (?1) c "
+		"WHERE s.name = ?1 AND s.sql LIKE '%WITHOUT ROWID%' AND c.pk = 1",
 		&stmt);
 
 	dst[0] = '\0';
