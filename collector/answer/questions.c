@@ -72,7 +72,9 @@ questions_open(struct ls_questions *q)
 int
 ls_selector_init(struct ls_selector *s, const char *text)
 {
-	return ls_series_text_parse(text, s->name, &s->labels);
+	int rc = ls_series_text_parse(text, s->name, &s->labels);
+
+	return rc == 0 || rc == -ENOMEM ? rc : -EINVAL;
 }
 
 void
@@ -166,7 +168,7 @@ static bool
 questions_is_ours(int rc)
 {
 	return rc == 0 || rc == -LS_EUNKNOWN || rc == -LS_ERANGE || rc == -LS_ELIMIT ||
-		rc == -LS_EPARSE || rc == -ECANCELED || rc == -ETIMEDOUT ||
+		rc == -LS_EPARSE || rc == -EINVAL || rc == -ECANCELED || rc == -ETIMEDOUT ||
 		rc == -LS_EINTERRUPTED;
 }
 

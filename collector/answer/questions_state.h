@@ -68,7 +68,7 @@ struct ls_selector {
 	json_t *labels;
 };
 
-/* -LS_EPARSE: it is no such text. */
+/* -EINVAL: text is not a name of a series, with or without labels. */
 int ls_selector_init(struct ls_selector *s, const char *text) LS_MUSTCHECK;
 void ls_selector_fini(struct ls_selector *s);
 

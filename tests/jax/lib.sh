@@ -16,20 +16,7 @@ mapfile -t cpus < <(python3 -c 'import os; print(*sorted(os.sched_getaffinity(0)
 
 # venv_make: the virtual environment with what requirements.txt pins; prints why if it cannot be had.
 venv_make() {
-	local wanted=$top/tests/jax/requirements.txt
-	cmp -s "$wanted" "$venv/installed.txt" && return 0
-	[ -z "${LOCKSTEP_NO_NET:-}" ] || { echo "JAX is not installed, and LOCKSTEP_NO_NET is set"; return 1; }
-	rm -rf "$venv"
-	python3 -m venv "$venv" >"$work/venv.log" 2>&1 || {
-		echo "python3 cannot make a virtual environment (package python3-venv)"
-		return 1
-	}
-	timeout 300 "$venv/bin/pip" install -q --retries 1 --timeout 15 -r "$wanted" >>"$work/venv.log" 2>&1 || {
-		echo "JAX cannot be had from the package index: $(tail -n 1 "$work/venv.log")"
-		rm -rf "$venv"
-		return 1
-	}
-	cp "$wanted" "$venv/installed.txt"
+	packages_of "$top/tests/jax/requirements.txt" "$venv"
 }
 
 # cgroups_make: a CPU cgroup a rank, of equal weight, and that ten times the usual one: what slows a rank is

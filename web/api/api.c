@@ -260,6 +260,8 @@ param_cursor(const char *v, int64_t now_us, struct ls_request *q)
 	static const char prefix[] = "after-";
 
 	(void)now_us;
+	if (v[0] == '\0') /* the first page */
+		return 0;
 	if (strncmp(v, prefix, sizeof(prefix) - 1) != 0)
 		return -LS_EPARSE;
 	return api_name(v + sizeof(prefix) - 1, q->cursor, sizeof(q->cursor));
@@ -307,6 +309,10 @@ ls_api_failure(int rc, struct ls_problem *ret_problem)
 	if (rc == -LS_EUNKNOWN)
 		ls_api_problem(ret_problem, 404, "not-found", "No such thing",
 			"no job, host or finding has this name");
+	else if (rc == -EINVAL)
+		ls_api_problem(ret_problem, 400, "bad-parameter", "Bad parameter",
+			"the metric must be a name such as chip.hbm.used_bytes, with or "
+			"without labels");
 	else if (rc == -LS_ERANGE)
 		ls_api_problem(ret_problem, 400, "bad-range", "Bad range",
 			"the requested range is empty");

@@ -402,6 +402,15 @@ exchange_wrong_method(struct exchange *x, const char *allowed)
 	exchange_problem(x, &p);
 }
 
+static bool
+httpd_has_body(struct evhttp_request *req)
+{
+	const struct evkeyvalq *in = evhttp_request_get_input_headers(req);
+
+	return evhttp_find_header(in, "Content-Length") != NULL ||
+		evhttp_find_header(in, "Transfer-Encoding") != NULL;
+}
+
 /* Refuses what needs no route. True if the request may go on. */
 static bool
 exchange_admit(struct exchange *x, struct evhttp_request *req)
@@ -409,6 +418,10 @@ exchange_admit(struct exchange *x, struct evhttp_request *req)
 	enum evhttp_cmd_type method = evhttp_request_get_command(req);
 	struct ls_problem p;
 
+	/* libevent leaves a body of these unread: it would become the next request. */
+	if ((method & (EVHTTP_REQ_HEAD | EVHTTP_REQ_TRACE | EVHTTP_REQ_CONNECT)) != 0 &&
+		httpd_has_body(req))
+		ls_reply_header(x->reply, "Connection", "close");
 	if (x->h->loopback && !ls_http_host_is_local(req)) {
 		x->h->refused_count++;
 		ls_api_problem(&p, 421, "wrong-host", "Misdirected request",

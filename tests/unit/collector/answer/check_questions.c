@@ -75,7 +75,12 @@ LS_TEST(history, labels_select)
 		json_decref(v);
 	}
 	ask = stored_history("a", "chip.two{chip=", t, t + 60 * S, -1);
-	ck_assert_int_eq(stored_refused(&ask), -LS_EPARSE);
+	ck_assert_int_eq(stored_refused(&ask), -EINVAL);
+	ask = stored_history("a", "\xc3\xa4", t, t + 60 * S, -1);
+	ck_assert_int_eq(stored_refused(&ask), -EINVAL);
+	ask = stored_history("a", "a", t, t + 60 * S, -1);
+	memset(ask.series, 'a', sizeof(ask.series) - 1); /* as long as it may be */
+	ck_assert_int_eq(stored_refused(&ask), -EINVAL);
 }
 
 LS_TEST(history, values_as_they_are_have_times_and_nulls)

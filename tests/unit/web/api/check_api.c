@@ -80,6 +80,7 @@ LS_TEST(api, bad_parameters_are_named)
 	refuses("/api/v1/findings", "status=opened", "status");
 	refuses("/api/v1/findings", "kind=a%20b", "kind");
 	refuses("/api/v1/findings", "cursor=zzz", "cursor");
+	ck_assert_int_eq(parse("/api/v1/findings", "cursor="), 0); /* the first page */
 	refuses("/api/v1/findings", "job=a%0", "job");
 	refuses("/api/v1/jobs/x/steps", "steps=5", "steps");
 	refuses("/api/v1/jobs/x/steps", "steps=:", "steps");

@@ -259,6 +259,23 @@ LS_TEST(httpd, head_has_headers_and_no_body)
 	ck_assert_str_eq(rig_body(), "");
 }
 
+/* libevent leaves it unread: the connection ends, so that it is no second request. */
+LS_TEST(httpd, a_body_of_head_or_trace_ends_the_connection)
+{
+	static const char *const methods[] = { "HEAD", "TRACE" };
+	char text[256];
+
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+		(void)snprintf(text, sizeof(text),
+			"%s /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+			"Content-Length: 5\r\n\r\nhello",
+			methods[i]);
+		ck_assert_int_lt(rig_ask_raw(text), 500);
+		ck_assert(rig_has("\r\nConnection: close\r\n"));
+		ck_assert(!rig_has("501"));
+	}
+}
+
 LS_TEST(httpd, unchanged_is_304)
 {
 	static const char *const paths[] = { "/api/v1/jobs", "/app.js", "/version" };

@@ -1,0 +1,30 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# api_fuzz.sh [SEED [REQUESTS]]: schemathesis, driven by openapi.yaml, finds no fault in the API of a collector with data:
+# no status, content type or body that the file does not document, and no 5xx without a reason.
+#
+# schemathesis comes from the Python package index into build/schemathesis-venv, once. LOCKSTEP_NO_NET=1: only if it is there.
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
+seed=${1:-1}
+requests=${2:-3500}
+venv=$build/schemathesis-venv
+
+work_begin
+why=$(packages_of "$top/tests/fuzz/api/requirements.txt" "$venv") || skip_all "$why"
+ingest_port=0
+http_port=0
+collector_start
+run_behind "$work/sim.log" "$build/lockstep-sim" --connect "tcp://127.0.0.1:$ingest_port" --hosts 16 --slow 5:0.3 \
+	--steps-per-second 10 --accelerate 10 --log-level err
+check "there is a finding to ask for" "$build/lockstep" --server "http://127.0.0.1:$http_port" findings --wait 60s
+cd "$top/tests/fuzz/api" || die "no directory tests/fuzz/api"
+"$venv/bin/schemathesis" run "$top/web/api/openapi.yaml" --url "http://127.0.0.1:$http_port" --seed "$seed" \
+	--max-examples $((requests / 18)) --no-color --generation-database none \
+	--checks not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance \
+	>"$work/schemathesis.log" 2>&1
+result $? "schemathesis finds nothing"
+note "seed $seed: $(sed -n 's/^ *\([0-9]* generated.*\)/\1/p' "$work/schemathesis.log")"
+alive "$collector_pid"
+result $? "the collector lives"
+tap_end
