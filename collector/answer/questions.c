@@ -168,8 +168,8 @@ static bool
 questions_is_ours(int rc)
 {
 	return rc == 0 || rc == -LS_EUNKNOWN || rc == -LS_ERANGE || rc == -LS_ELIMIT ||
-		rc == -LS_EPARSE || rc == -EINVAL || rc == -ECANCELED || rc == -ETIMEDOUT ||
-		rc == -LS_EINTERRUPTED;
+		rc == -LS_EPARSE || rc == -EINVAL || rc == -ECANCELED ||
+		rc == -ETIMEDOUT || rc == -LS_EINTERRUPTED;
 }
 
 int
