@@ -17,8 +17,9 @@ status_head(struct ls_term *t, const json_t *job)
 	bool known = ls_pick_number(job, "step_time_s", &step) &&
 		ls_pick_number(job, "step_time_without_s", &without);
 
-	(void)printf("%s   %s slice%s  %s hosts/%s chips   step %s   %s",
+	(void)printf("%s%s   %s slice%s  %s hosts/%s chips   step %s   %s",
 		ls_term_paint(t, "bold", ls_term_text(t, job, "id", "?")),
+		json_is_true(json_object_get(job, "simulated")) ? " (simulated)" : "",
 		ls_term_whole(t, job, "slices", "?"),
 		ls_pick_number(job, "slices", &slices) && slices < 2 ? "" : "s",
 		ls_term_whole(t, job, "hosts", "?"),

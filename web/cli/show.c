@@ -87,9 +87,19 @@ ls_show_findings(struct ls_term *t, const json_t *items, size_t most, int *worst
 void
 ls_show_none(struct ls_term *t, const json_t *job)
 {
+	const json_t *suspect = json_object_get(job, "suspect");
+	double ratio = 0;
+
 	(void)printf("  no open finding; %s steps of %s workers judged\n",
 		ls_term_whole(t, job, "steps_closed", "unknown"),
 		ls_term_whole(t, job, "workers", "unknown"));
+	if (json_is_object(suspect) && ls_pick_number(suspect, "slowest_ratio", &ratio))
+		(void)printf(
+			"  suspected: %s rank %s, slowest in %.0f %% of the last steps, "
+			"blame so far %s a step\n",
+			ls_term_text(t, suspect, "host", "?"),
+			ls_term_whole(t, suspect, "rank", "?"), ratio * 100,
+			ls_term_seconds(t, suspect, "blame_s", "?"));
 }
 
 /* --- one finding in full -------------------------------------------------- */

@@ -21,7 +21,9 @@
 		"step_time_without_s", "Step time without the blamed workers.")  \
 	LS_JOB_METRIC("lockstep_job_workers", "workers",                         \
 		"Workers of the job that report.")                               \
-	LS_JOB_METRIC("lockstep_job_step", "step", "Last closed step.")
+	LS_JOB_METRIC("lockstep_job_step", "step", "Last closed step.")          \
+	LS_JOB_METRIC("lockstep_job_simulated", "simulated",                     \
+		"1: lockstep-sim made this job; nothing of it was measured.")
 
 static const struct {
 	const char *name, *key, *help;
@@ -50,12 +52,12 @@ ls_metrics_jobs(struct evbuffer *out, const json_t *jobs)
 			const json_t *job = json_array_get(jobs, i);
 			const json_t *v = json_object_get(job, metrics_of_job[m].key);
 
-			if (!json_is_number(v))
+			if (!json_is_number(v) && !json_is_boolean(v))
 				continue;
 			(void)evbuffer_add_printf(out, "%s{", metrics_of_job[m].name);
 			ls_expose_label(out, "tpu_job", metrics_text(job, "id"), 1);
 			(void)evbuffer_add_printf(out, "} %.15g\n",
-				json_number_value(v));
+				json_is_true(v) ? 1 : json_number_value(v));
 		}
 	}
 }

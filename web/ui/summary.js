@@ -14,6 +14,10 @@ function stepTile(job) {
 	const without = job.step_time_without_s;
 	const same = typeof without === "number" && typeof job.step_time_s === "number" &&
 		job.step_time_s - without < 0.005 * job.step_time_s;
+	const s = job.suspect;
+	if (same && s && typeof s.blame_s === "number")
+		return tile("Step", text.seconds(job.step_time_s), ["suspected: ", el("b", null, name(s.host)),
+			`, slowest in ${text.percent(s.slowest_ratio)} of the last steps, blame so far ${text.seconds(s.blame_s)}`]);
 	return tile("Step", typeof job.step_time_s === "number" ? text.seconds(job.step_time_s) : "–",
 		typeof without !== "number" ? "possible step time: not known yet"
 			: same ? "no worker holds the others up" : ["could be ", el("b", null, text.seconds(without))]);
@@ -83,7 +87,9 @@ function phases(job) {
 }
 
 export function summary(job, top) {
-	return [el("div", { class: "tiles" }, stepTile(job), lostTile(job), sinceTile(top),
+	return [job.simulated === true
+		? el("p", { class: "state" }, "This job is simulated by lockstep-sim: nothing of it was measured.") : null,
+	el("div", { class: "tiles" }, stepTile(job), lostTile(job), sinceTile(top),
 		findingsTile(job), healthTile(job)),
 	phases(job),
 	job.state && job.state !== "running" ? el("p", { class: "state" }, "This job is ", name(job.state),

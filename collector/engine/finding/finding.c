@@ -314,7 +314,7 @@ finding_name(const struct ls_finding *f, char *name, size_t size)
 }
 
 static json_t *
-finding_render_title(const struct ls_finding *f)
+finding_render_claim(const struct ls_finding *f)
 {
 	const char *cause =
 		ls_cause_info(f->diagnosis.count > 0 ? f->diagnosis.hypotheses[0].cause
@@ -359,6 +359,18 @@ finding_render_title(const struct ls_finding *f)
 			name, f->blame_s * 1e3, cause);
 	return json_sprintf("%s delays every step by %.3g ms: %s", name,
 		f->blame_s * 1e3, cause);
+}
+
+static json_t *
+finding_render_title(const struct ls_finding *f)
+{
+	json_t *claim = finding_render_claim(f), *title;
+
+	if (claim == NULL || !ls_host_is_simulated(f->who.host))
+		return claim;
+	title = json_sprintf("simulated: %s", json_string_value(claim));
+	json_decref(claim);
+	return title;
 }
 
 /* Of a replica, which nobody waits for: its numbers are of its own steps, and it costs

@@ -5,6 +5,7 @@
 #include "collector/engine/engine_state.h"
 #include "collector/engine/join/lies.h"
 #include "proto/base/json.h"
+#include "proto/base/text.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,6 +13,8 @@
 #include <string.h>
 
 #define VIEW_COUNTERS_US 60000000ll
+/* of a step: status and page show a smaller gain as none */
+#define VIEW_SUSPECT_COST 0.005
 
 /* Newest rows that "now" is made of: [*first, live_count). */
 static size_t
@@ -132,6 +135,98 @@ view_quality(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 		ls_lies_render(e, j));
 }
 
+/* Means of one worker over the recent steps. */
+struct view_means {
+	double step_s, own_s, wait_s, input_s, late_s, blame_s, slowest;
+};
+
+static struct view_means
+view_means(const struct ls_job *j, size_t slot)
+{
+	struct view_means m = { 0 };
+	size_t n = 0, inputs = 0, lates = 0, blames = 0, last = 0, known = 0;
+
+	for (size_t i = view_recent(j); i < j->live_count; i++) {
+		const struct ls_live_row *r = ls_job_row(j, i);
+		const struct ls_cell *c = ls_row_cell(r, slot);
+
+		if (c == NULL)
+			continue;
+		n++;
+		last += r->totals.last == slot;
+		known += r->totals.last != SIZE_MAX;
+		m.step_s += (double)c->duration_s;
+		m.own_s += (double)c->own_s;
+		m.wait_s += (double)c->wait_s;
+		if (!isnan(c->phase_s[LS_PHASE_INPUT_WAIT])) {
+			m.input_s += (double)c->phase_s[LS_PHASE_INPUT_WAIT];
+			inputs++;
+		}
+		if (!isnan(c->late_s)) {
+			m.late_s += (double)c->late_s;
+			lates++;
+		}
+		if (!isnan(c->blame_s)) {
+			m.blame_s += (double)(c->blame_s + c->under_s);
+			blames++;
+		}
+	}
+	m.step_s = n == 0 ? NAN : m.step_s / (double)n;
+	m.own_s = n == 0 ? NAN : m.own_s / (double)n;
+	m.wait_s = n == 0 ? NAN : m.wait_s / (double)n;
+	m.slowest = n == 0 || 2 * known < n ? NAN : (double)last / (double)n;
+	m.input_s = inputs == 0 ? NAN : m.input_s / (double)inputs;
+	m.late_s = lates == 0 ? NAN : m.late_s / (double)lates;
+	m.blame_s = blames == 0 ? NAN : fmax(m.blame_s / (double)blames, 0);
+	return m;
+}
+
+/* Counters of the last minute: rates of counters, values of gauges; what is not
+ * measured is absent. */
+static const char *
+view_finding_of(const struct ls_engine *e, const struct ls_engine_worker *w)
+{
+	for (size_t i = e->finding_count; i > 0; i--) {
+		const struct ls_finding *f = &e->findings[i - 1];
+
+		if (ls_finding_is_open(f) && f->scope != LS_SCOPE_JOB &&
+			f->who.rank == w->info.rank &&
+			strcmp(f->who.job, w->info.job) == 0)
+			return f->id;
+	}
+	return NULL;
+}
+
+/* The worker that was last in most of the recent steps, where others waited for it and
+ * no finding is about it yet: not proven, but what is known so far. */
+static json_t *
+view_suspect(const struct ls_engine *e, const struct ls_job *j, double step_s)
+{
+	const struct ls_engine_worker *w;
+	size_t slot = SIZE_MAX, votes = 0;
+	struct view_means m;
+
+	for (size_t i = view_recent(j); i < j->live_count; i++) { /* Boyer and Moore */
+		size_t last = ls_job_row(j, i)->totals.last;
+
+		if (last == SIZE_MAX) /* nobody can be named */
+			continue;
+		if (votes == 0)
+			slot = last;
+		votes = last == slot ? votes + 1 : votes - 1;
+	}
+	if (slot >= j->count)
+		return json_null();
+	w = &e->workers[j->slots[slot]];
+	m = view_means(j, slot);
+	if (!(m.slowest > 0.5 && m.blame_s >= VIEW_SUSPECT_COST * step_s) ||
+		view_finding_of(e, w) != NULL)
+		return json_null();
+	return json_pack("{s:s, s:i, s:o, s:o}", "host", w->info.host, "rank",
+		(int)w->info.rank, "blame_s", ls_json_real(m.blame_s), "slowest_ratio",
+		ls_json_number(m.slowest, 3));
+}
+
 static json_t *
 view_job(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 {
@@ -160,6 +255,11 @@ view_job(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 		last == NULL ? json_null() : ls_json_time(last->row.end_us));
 	if (doc == NULL)
 		return NULL;
+	ls_ignore(json_object_set_new(doc, "simulated",
+		json_boolean(j->count > 0 &&
+			ls_host_is_simulated(e->workers[j->slots[0]].info.host))));
+	ls_ignore(json_object_set_new(doc, "suspect",
+		j->replica.on ? json_null() : view_suspect(e, j, step_s)));
 	ls_ignore(json_object_update_new(doc,
 		json_pack("{s:o, s:o, s:o, s:o, s:{s:i, s:i, s:i}, s:o, s:o, s:o}",
 			"step_time_s", ls_json_real(step_s), "step_time_without_s",
@@ -237,54 +337,6 @@ ls_view_job(const struct ls_engine *e, const char *job, int64_t now_us,
 	return *ret_job == NULL ? -ENOMEM : 0;
 }
 
-/* Means of one worker over the recent steps. */
-struct view_means {
-	double step_s, own_s, wait_s, input_s, late_s, blame_s, slowest;
-};
-
-static struct view_means
-view_means(const struct ls_job *j, size_t slot)
-{
-	struct view_means m = { 0 };
-	size_t n = 0, inputs = 0, lates = 0, blames = 0, last = 0, known = 0;
-
-	for (size_t i = view_recent(j); i < j->live_count; i++) {
-		const struct ls_live_row *r = ls_job_row(j, i);
-		const struct ls_cell *c = ls_row_cell(r, slot);
-
-		if (c == NULL)
-			continue;
-		n++;
-		last += r->totals.last == slot;
-		known += r->totals.last != SIZE_MAX;
-		m.step_s += (double)c->duration_s;
-		m.own_s += (double)c->own_s;
-		m.wait_s += (double)c->wait_s;
-		if (!isnan(c->phase_s[LS_PHASE_INPUT_WAIT])) {
-			m.input_s += (double)c->phase_s[LS_PHASE_INPUT_WAIT];
-			inputs++;
-		}
-		if (!isnan(c->late_s)) {
-			m.late_s += (double)c->late_s;
-			lates++;
-		}
-		if (!isnan(c->blame_s)) {
-			m.blame_s += (double)(c->blame_s + c->under_s);
-			blames++;
-		}
-	}
-	m.step_s = n == 0 ? NAN : m.step_s / (double)n;
-	m.own_s = n == 0 ? NAN : m.own_s / (double)n;
-	m.wait_s = n == 0 ? NAN : m.wait_s / (double)n;
-	m.slowest = n == 0 || 2 * known < n ? NAN : (double)last / (double)n;
-	m.input_s = inputs == 0 ? NAN : m.input_s / (double)inputs;
-	m.late_s = lates == 0 ? NAN : m.late_s / (double)lates;
-	m.blame_s = blames == 0 ? NAN : fmax(m.blame_s / (double)blames, 0);
-	return m;
-}
-
-/* Counters of the last minute: rates of counters, values of gauges; what is not
- * measured is absent. */
 static json_t *
 view_counters(const struct ls_engine *e, const struct ls_engine_worker *w,
 	int64_t now_us)
@@ -321,20 +373,6 @@ view_live(const struct ls_engine_worker *w, int64_t now_us)
 	return json_pack("{s:I, s:s, s:o}", "step", (json_int_t)w->live.step, "phase",
 		phase == NULL ? "between_steps" : phase, "since_s",
 		ls_json_real((double)(now_us - w->live_since_us) * 1e-6));
-}
-
-static const char *
-view_finding_of(const struct ls_engine *e, const struct ls_engine_worker *w)
-{
-	for (size_t i = e->finding_count; i > 0; i--) {
-		const struct ls_finding *f = &e->findings[i - 1];
-
-		if (ls_finding_is_open(f) && f->scope != LS_SCOPE_JOB &&
-			f->who.rank == w->info.rank &&
-			strcmp(f->who.job, w->info.job) == 0)
-			return f->id;
-	}
-	return NULL;
 }
 
 static json_t *

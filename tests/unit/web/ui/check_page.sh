@@ -76,6 +76,10 @@ shows 'the heatmap is drawn' '<canvas' 'style="height: 382px;"' \
 shows 'the chart and the workers are there' 'class="actual"' 'class="without"' 'Show 44 more'
 shows 'what is not measured is said so' 'not measured'
 quiet 'a run'
+visit '/#/j/eval%20nightly%2F7b'
+shows 'a worker that holds others up without a finding is suspected, a simulated job says so' 'suspected: ' '<bdi>sim00003</bdi>' \
+	'slowest in 68' 'of the last steps, blame so far' 'simulated by lockstep-sim'
+quiet 'a simulated job'
 # Of what the browser asked (it asks its maker things too), what our page was the initiator of.
 grep -F "\"initiator\":\"$origin\"" "$tmp/net" | grep -o '"url":"[a-z]*:[^"]*"' | sort -u >"$tmp/asked"
 ! grep -vF "\"$origin/" "$tmp/asked" >"$tmp/others"

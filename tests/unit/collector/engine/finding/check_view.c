@@ -78,7 +78,7 @@ LS_TEST(all, job_has_the_documented_shape)
 		"workers", "asynchronous", "workers_expected", "chips", "step",
 		"steps_closed", "first_seen_at", "last_step_at", "step_time_s",
 		"step_time_without_s", "slowdown_ratio", "chips_lost", "findings",
-		"phases", "data_quality", "top_finding", NULL };
+		"phases", "data_quality", "top_finding", "simulated", "suspect", NULL };
 	static const char *const quality[] = { "workers_reporting", "late_records",
 		"gaps", "short_steps", "apart_steps", "lag_s", "clock_err_ms",
 		"step_source", "not_believed", NULL };
@@ -142,6 +142,41 @@ LS_TEST(all, job_that_has_not_begun_shows_nulls)
 	ck_assert(json_is_null(json_object_get(v, "first_step")));
 	ck_assert_double_eq(number_at(v, "cols"), 0);
 	json_decref(v);
+	fake_job_free(job);
+}
+
+/* Before there is a finding, the worker that others wait for is suspected; then it is not
+ * a suspect any more. */
+LS_TEST(all, a_worker_that_is_last_is_suspected_until_it_is_found)
+{
+	struct fake_job *job = fake_job_new(6);
+	bool suspected = false;
+	json_t *v = NULL;
+
+	fake_job_run(job, 40);
+	ck_assert_int_eq(ls_view_job(job->engine, "train", job->now_us, &v), 0);
+	ck_assert(json_is_null(json_object_get(v, "suspect")));
+	ck_assert(json_is_false(json_object_get(v, "simulated")));
+	json_decref(v);
+	job->workers[4].slow = 1.2;
+	for (size_t i = 0; i < 300; i++) {
+		const json_t *suspect;
+		bool found;
+
+		fake_job_run(job, 1);
+		ck_assert_int_eq(ls_view_job(job->engine, "train", job->now_us, &v), 0);
+		suspect = json_object_get(v, "suspect");
+		found = !json_is_null(json_object_get(v, "top_finding"));
+		if (json_is_object(suspect)) {
+			suspected = true;
+			ck_assert(!found);
+			ck_assert_str_eq(text_at(suspect, "host"), "h4");
+			ck_assert_double_gt(number_at(suspect, "slowest_ratio"), 0.5);
+			ck_assert_double_gt(number_at(suspect, "blame_s"), 0);
+		}
+		json_decref(v);
+	}
+	ck_assert(suspected);
 	fake_job_free(job);
 }
 
