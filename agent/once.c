@@ -57,7 +57,7 @@ once_workers(const struct ls_sources *s)
 		ls_place_complete(place, r, &info);
 		if (strcmp(info.slice, r->worker.info.slice) != 0)
 			slice_source = ls_identity_source_of(ls_place_identity(place),
-				"slice");
+				LS_IDENTITY_SLICE);
 
 		metrics = once_metrics(ls_sources_worker(s, r->worker.ring_id), true);
 		if (json_array_append_new(all,

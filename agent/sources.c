@@ -133,14 +133,14 @@ static void
 sources_tell_who(struct ls_sources *s, uint64_t now_mono_ns)
 {
 	const struct ls_identity *id = ls_place_identity(s->place);
-	const char *job = ls_identity_get(id, "job"),
-		   *slice = ls_identity_get(id, "slice");
-	const char *rank = ls_identity_get(id, "global_worker"),
-		   *chips = ls_identity_get(id, "chips");
+	const char *job = ls_identity_get(id, LS_IDENTITY_JOB),
+		   *slice = ls_identity_get(id, LS_IDENTITY_SLICE);
+	const char *rank = ls_identity_get(id, LS_IDENTITY_GLOBAL_WORKER),
+		   *chips = ls_identity_get(id, LS_IDENTITY_CHIPS);
 	int32_t rank_value, chips_value;
 
 	if (rank == NULL)
-		rank = ls_identity_get(id, "worker");
+		rank = ls_identity_get(id, LS_IDENTITY_WORKER);
 	job = job != NULL ? job : "";
 	slice = slice != NULL ? slice : "";
 	rank_value = rank != NULL ? (int32_t)strtol(rank, NULL, 10) : -1;
@@ -452,7 +452,8 @@ sources_name_worker(struct ls_sources *s, size_t i, const struct ls_step_ring *r
 	if (strcmp(w->info.slice, ring->worker.info.slice) != 0)
 		ls_log(LS_LOG_INFO, "sources", "job %s rank %d: slice %s, from %s",
 			w->info.job, (int)w->info.rank, w->info.slice,
-			ls_identity_source_of(ls_place_identity(s->place), "slice"));
+			ls_identity_source_of(ls_place_identity(s->place),
+				LS_IDENTITY_SLICE));
 	if (w->info.chips != ring->worker.info.chips)
 		ls_log(LS_LOG_INFO, "sources",
 			"job %s rank %d: %d chips, from its open devices", w->info.job,

@@ -270,7 +270,7 @@ ls_identity_winner(const struct ls_identity *id, const char *key)
 }
 
 const char *
-ls_identity_get(const struct ls_identity *id, const char *key)
+ls_identity_find(const struct ls_identity *id, const char *key)
 {
 	const struct ls_identity_offer *o = ls_identity_winner(id, key);
 
@@ -278,9 +278,16 @@ ls_identity_get(const struct ls_identity *id, const char *key)
 }
 
 const char *
-ls_identity_source_of(const struct ls_identity *id, const char *key)
+ls_identity_get(const struct ls_identity *id, enum ls_identity_field field)
 {
-	const struct ls_identity_offer *o = ls_identity_winner(id, key);
+	return ls_identity_find(id, ls_identity_key(field));
+}
+
+const char *
+ls_identity_source_of(const struct ls_identity *id, enum ls_identity_field field)
+{
+	const struct ls_identity_offer *o =
+		ls_identity_winner(id, ls_identity_key(field));
 
 	return o != NULL ? identity_sources[o->source] : NULL;
 }

@@ -95,8 +95,11 @@ uint64_t ls_identity_changes(const struct ls_identity *id);
 
 /* Value and source of a field; NULL if it is not known. They hold until the next call
  * of a source. */
-const char *ls_identity_get(const struct ls_identity *id, const char *key);
-const char *ls_identity_source_of(const struct ls_identity *id, const char *key);
+const char *ls_identity_get(const struct ls_identity *id, enum ls_identity_field field);
+const char *ls_identity_source_of(const struct ls_identity *id,
+	enum ls_identity_field field);
+/* Value of what is no field: chip.0.device, subslice.4x4x4. NULL if it is not known. */
+const char *ls_identity_find(const struct ls_identity *id, const char *key);
 
 /* Key of a field, name of a source. */
 const char *ls_identity_key(enum ls_identity_field field);

@@ -87,8 +87,8 @@ ls_identity_devices(struct ls_identity *id, const uint64_t *devices, size_t coun
 static bool
 derive_torus(const struct ls_identity *id, struct ls_torus *ret_torus)
 {
-	const char *topology = ls_identity_get(id, "topology"),
-		   *wrap = ls_identity_get(id, "wrap");
+	const char *topology = ls_identity_get(id, LS_IDENTITY_TOPOLOGY),
+		   *wrap = ls_identity_get(id, LS_IDENTITY_WRAP);
 
 	if (topology == NULL || ls_torus_parse(topology, ret_torus) != 0)
 		return false;
@@ -117,7 +117,7 @@ derive_links(struct ls_identity *id, size_t chip, const struct ls_torus *t,
 static void
 derive_coordinates(struct ls_identity *id)
 {
-	const char *bounds = ls_identity_get(id, "chips_per_host_bounds");
+	const char *bounds = ls_identity_get(id, LS_IDENTITY_CHIP_BOUNDS);
 	uint32_t block[LS_TORUS_AXES], at[LS_CHIPS_MAX][LS_TORUS_AXES];
 	struct ls_torus t;
 	char text[64];
@@ -139,7 +139,7 @@ derive_coordinates(struct ls_identity *id)
 static size_t
 derive_devices_per_chip(const struct ls_identity *id)
 {
-	const char *name = ls_identity_get(id, "generation");
+	const char *name = ls_identity_get(id, LS_IDENTITY_GENERATION);
 	int g = name != NULL ? ls_generation_by_name(name) : -LS_EUNKNOWN;
 
 	return g >= 0 ? ls_generation_info((enum ls_generation)g)->devices_per_chip : 0;
@@ -188,7 +188,7 @@ static void
 derive_volume(struct ls_identity *id, enum ls_identity_field of,
 	enum ls_identity_field into)
 {
-	const char *text = ls_identity_get(id, ls_identity_key(of));
+	const char *text = ls_identity_get(id, of);
 	uint32_t bounds[LS_TORUS_AXES];
 
 	if (text != NULL && ls_torus_parse_bounds(text, bounds) == 0)
@@ -198,7 +198,7 @@ derive_volume(struct ls_identity *id, enum ls_identity_field of,
 static void
 derive_generation(struct ls_identity *id)
 {
-	const char *type = ls_identity_get(id, "accelerator_type");
+	const char *type = ls_identity_get(id, LS_IDENTITY_ACCELERATOR);
 	int g = type != NULL ? ls_generation_by_name(type) : -LS_EUNKNOWN;
 
 	if (g >= 0)
@@ -211,12 +211,13 @@ derive_generation(struct ls_identity *id)
 static void
 derive_wrap(struct ls_identity *id)
 {
-	const char *name = ls_identity_get(id, "generation");
+	const char *name = ls_identity_get(id, LS_IDENTITY_GENERATION);
 	int g = name != NULL ? ls_generation_by_name(name) : -LS_EUNKNOWN;
 	struct ls_torus t;
 	char text[32];
 
-	if (g < 0 || ls_identity_get(id, "wrap") != NULL || !derive_torus(id, &t))
+	if (g < 0 || ls_identity_get(id, LS_IDENTITY_WRAP) != NULL ||
+		!derive_torus(id, &t))
 		return;
 	ls_torus_wrap_by_rule(&t, (enum ls_generation)g);
 	if (!t.wrap_known)
@@ -229,9 +230,10 @@ derive_wrap(struct ls_identity *id)
 
 /* A field that is a number; false if it is not known, or a name. */
 static bool
-derive_get_number(const struct ls_identity *id, const char *key, uint64_t *ret_value)
+derive_get_number(const struct ls_identity *id, enum ls_identity_field field,
+	uint64_t *ret_value)
 {
-	const char *text = ls_identity_get(id, key);
+	const char *text = ls_identity_get(id, field);
 	size_t len = text != NULL ? strlen(text) : 0;
 
 	if (len == 0 || len > 10 || strspn(text, "0123456789") != len)
@@ -247,12 +249,12 @@ derive_global_worker(struct ls_identity *id)
 	uint64_t worker, workers = 0, slice = 0, slices = 1;
 	bool several;
 
-	if (!derive_get_number(id, "worker", &worker))
+	if (!derive_get_number(id, LS_IDENTITY_WORKER, &worker))
 		return;
-	several = derive_get_number(id, "slices", &slices) && slices > 1;
+	several = derive_get_number(id, LS_IDENTITY_SLICES, &slices) && slices > 1;
 	if (several &&
-		(!derive_get_number(id, "slice", &slice) ||
-			!derive_get_number(id, "workers", &workers)))
+		(!derive_get_number(id, LS_IDENTITY_SLICE, &slice) ||
+			!derive_get_number(id, LS_IDENTITY_WORKERS, &workers)))
 		return;
 	derive_number(id, LS_IDENTITY_GLOBAL_WORKER,
 		ls_torus_global_worker(worker, workers, several ? slice : 0));

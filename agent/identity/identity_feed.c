@@ -243,7 +243,7 @@ feed_subslices(const struct feed *f, const char *text, size_t len)
 static void
 feed_endpoints(const struct feed *f, const char *text, size_t len)
 {
-	const char *worker = ls_identity_get(f->id, "worker"), *comma;
+	const char *worker = ls_identity_get(f->id, LS_IDENTITY_WORKER), *comma;
 	unsigned long skip;
 
 	feed_workers(f, text, len);

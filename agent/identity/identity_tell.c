@@ -163,9 +163,9 @@ tell_refused(const struct ls_identity *id, struct ls_doctor *d)
 static void
 tell_hints(const struct ls_identity *id, struct ls_doctor *d)
 {
-	const char *ports = ls_identity_get(id, "metrics_ports");
-	const char *addresses = ls_identity_get(id, "process_addresses");
-	const char *skip = ls_identity_get(id, "skip_mds_query");
+	const char *ports = ls_identity_get(id, LS_IDENTITY_METRICS_PORTS);
+	const char *addresses = ls_identity_get(id, LS_IDENTITY_PROCESS_ADDRESSES);
+	const char *skip = ls_identity_get(id, LS_IDENTITY_SKIP_MDS);
 	char why[256];
 
 	if (ports != NULL && ports[0] == '\0')
@@ -178,7 +178,7 @@ tell_hints(const struct ls_identity *id, struct ls_doctor *d)
 			"\"local\" in the job: libtpu may open no metrics port",
 			"unset TPU_PROCESS_ADDRESSES in the job");
 	if (skip != NULL && strcmp(skip, "false") != 0 && strcmp(skip, "0") != 0 &&
-		ls_identity_get(id, "worker") == NULL) {
+		ls_identity_get(id, LS_IDENTITY_WORKER) == NULL) {
 		(void)snprintf(why, sizeof(why),
 			"\"%.*s\" in the job, and no source gives the worker id",
 			TELL_VALUE_BYTES, skip);
@@ -197,11 +197,11 @@ tell_devices(const struct ls_identity *id, struct ls_doctor *d)
 	(void)snprintf(why, sizeof(why),
 		"libtpu reports %zu devices, PCI shows %zu chips", id->device_count,
 		id->chip_count);
-	if (ls_identity_get(id, "chip.0.device") == NULL)
+	if (ls_identity_find(id, "chip.0.device") == NULL)
 		ls_doctor_add(d, LS_DOCTOR_WARN, "identity", "devices", why,
 			"devices and chips cannot be matched: another container may "
 			"hold some chips, or the generation is unknown");
-	else if (ls_identity_get(id, "chip.0.coords") == NULL)
+	else if (ls_identity_find(id, "chip.0.coords") == NULL)
 		ls_doctor_add(d, LS_DOCTOR_NONE, "identity", "coordinates",
 			"the device ids do not match the block of this host in the "
 			"topology",

@@ -367,7 +367,7 @@ ls_place_settle(struct ls_place *p)
 static bool
 place_slice_counts(const struct ls_place *p)
 {
-	const char *slices = ls_identity_get(p->identity, "slices");
+	const char *slices = ls_identity_get(p->identity, LS_IDENTITY_SLICES);
 
 	return p->config.slice[0] != '\0' ||
 		(slices != NULL && strcmp(slices, "0") != 0 &&
@@ -395,10 +395,10 @@ static void
 place_complete_groups(const struct ls_place *p, const struct ls_step_ring *ring,
 	struct ls_worker_info *info)
 {
-	const char *rack = ls_identity_get(p->identity, "rack");
+	const char *rack = ls_identity_get(p->identity, LS_IDENTITY_RACK);
 
 	if (rack == NULL)
-		rack = ls_identity_get(p->identity, PLACE_CUBE);
+		rack = ls_identity_find(p->identity, PLACE_CUBE);
 	if (rack != NULL && ls_text_is_name(rack, strlen(rack), sizeof(info->rack) - 1))
 		(void)snprintf(info->rack, sizeof(info->rack), "%s", rack);
 	if (ring->env != NULL)
@@ -410,7 +410,7 @@ void
 ls_place_complete(const struct ls_place *p, const struct ls_step_ring *ring,
 	struct ls_worker_info *info)
 {
-	const char *slice = ls_identity_get(p->identity, "slice");
+	const char *slice = ls_identity_get(p->identity, LS_IDENTITY_SLICE);
 	int chips;
 
 	/* As much of a long name as is one: the escaped text has no characters that may

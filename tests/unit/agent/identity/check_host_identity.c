@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "agent/identity/identity.h"
+#include "agent/identity/identity_state.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,18 +38,18 @@ is(const char *key, const char *value, const char *source)
 	const char *have;
 
 	(void)ls_identity_settle(id);
-	have = ls_identity_get(id, key);
+	have = ls_identity_find(id, key);
 	ck_assert_msg(have != NULL, "%s is not known", key);
 	ck_assert_str_eq(have, value);
-	ck_assert_str_eq(ls_identity_source_of(id, key), source);
+	ck_assert_str_eq(ls_identity_source_name(ls_identity_winner(id, key)->source),
+		source);
 }
 
 static void
 is_unknown(const char *key)
 {
 	(void)ls_identity_settle(id);
-	ck_assert_ptr_null(ls_identity_get(id, key));
-	ck_assert_ptr_null(ls_identity_source_of(id, key));
+	ck_assert_ptr_null(ls_identity_find(id, key));
 }
 
 static void
@@ -430,7 +431,7 @@ LS_TEST(hostile, hostile_values_stay_data)
 	memset(text + strlen(text), 'y', sizeof(text) - strlen(text) - 1);
 	metadata(LS_METADATA_TPU_ENV, text);
 	(void)ls_identity_settle(id);
-	ck_assert_uint_eq(strlen(ls_identity_get(id, "node_id")),
+	ck_assert_uint_eq(strlen(ls_identity_get(id, LS_IDENTITY_NODE_ID)),
 		LS_IDENTITY_VALUE_MAX_BYTES - 1);
 }
 

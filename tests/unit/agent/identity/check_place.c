@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "agent/identity/place.h"
+#include "agent/identity/identity_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,9 +90,10 @@ is(const char *key, const char *value, const char *source)
 {
 	const struct ls_identity *id = ls_place_identity(place);
 
-	ck_assert_msg(ls_identity_get(id, key) != NULL, "%s is not known", key);
-	ck_assert_str_eq(ls_identity_get(id, key), value);
-	ck_assert_str_eq(ls_identity_source_of(id, key), source);
+	ck_assert_msg(ls_identity_find(id, key) != NULL, "%s is not known", key);
+	ck_assert_str_eq(ls_identity_find(id, key), value);
+	ck_assert_str_eq(ls_identity_source_name(ls_identity_winner(id, key)->source),
+		source);
 }
 
 /* True if the doctor says this. */
@@ -203,7 +205,8 @@ LS_TEST(sources, labels_file_is_read)
 	ls_place_close(place);
 	set_below(config.labels_file, "nowhere");
 	settle();
-	ck_assert_ptr_null(ls_identity_get(ls_place_identity(place), "jobset"));
+	ck_assert_ptr_null(
+		ls_identity_get(ls_place_identity(place), LS_IDENTITY_JOBSET));
 }
 
 LS_TEST(sources, environments_are_read_only_if_allowed)
@@ -212,7 +215,8 @@ LS_TEST(sources, environments_are_read_only_if_allowed)
 	set(config.metadata_address, "off");
 	tree_write(root, "proc/41/environ", "TPU_WORKER_ID=2");
 	settle();
-	ck_assert_ptr_null(ls_identity_get(ls_place_identity(place), "worker"));
+	ck_assert_ptr_null(
+		ls_identity_get(ls_place_identity(place), LS_IDENTITY_WORKER));
 	ls_place_close(place);
 	config.read_environ = true;
 	settle();
@@ -254,7 +258,7 @@ LS_TEST(sources, device_ids_come_from_the_series_of_libtpu)
 	fake_metadata_v4_256(&server);
 	settle();
 	ls_place_devices(place, t); /* none yet */
-	ck_assert_ptr_null(ls_identity_get(ls_place_identity(place), "chip.0.device"));
+	ck_assert_ptr_null(ls_identity_find(ls_place_identity(place), "chip.0.device"));
 	group = ls_series_group(t, "tpu.8431");
 	again = ls_series_group(t, "tpu.8432");
 	ck_assert(group >= 0 && again >= 0);
