@@ -13,7 +13,7 @@
 #include "proto/base/bytes.h"
 #include "proto/base/log.h"
 
-/* Offsets of agent/README.md, "The minute file". */
+/* Offsets of proto/FORMAT.md, "Minute file". */
 enum { HEAD_VERSION = 8, HEAD_KERNEL = 16, HEAD_CRC = 60 };
 enum {
 	REC_CRC = 0,

@@ -13,7 +13,7 @@
  * Errors:  -errno of the disk at opening; -ENOSPC full; -LS_ECORRUPT, -LS_EPARSE from
  *          reading. Later the disk's errors are logged, and the write is tried again.
  * Limits:  LS_MINUTE_MAX_BYTES, LS_SERIES_PER_GROUP_MAX values a row.
- * Source:  agent/README.md, "The minute file".
+ * Source:  proto/FORMAT.md, "Minute file".
  */
 #ifndef LS_AGENT_MINUTE_FILE_H
 #define LS_AGENT_MINUTE_FILE_H

@@ -34,7 +34,7 @@
  *          LS_SPOOL_UNWRITTEN_MAX_BYTES that wait for the disk,
  *          LS_SPOOL_RINGS_MAX cursors, LS_ITEM_MAX_BYTES and LS_CHUNK_ITEM_MAX_BYTES an
  *          item.
- * Source:  file format: agent/README.md, "The spool".
+ * Source:  file format: proto/FORMAT.md, "Spool".
  */
 #ifndef LS_AGENT_SPOOL_H
 #define LS_AGENT_SPOOL_H

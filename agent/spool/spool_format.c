@@ -5,7 +5,7 @@
 #include <string.h>
 #include "proto/base/bytes.h"
 
-/* Offsets of agent/README.md, "The spool". */
+/* Offsets of proto/FORMAT.md, "Spool". */
 enum {
 	HEAD_VERSION = 8,
 	HEAD_BOOT = 16,

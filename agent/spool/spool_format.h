@@ -7,7 +7,7 @@
  * Units:   bytes. Little-endian.
  * Errors:  -LS_EPARSE, -LS_ECORRUPT.
  * Limits:  LS_SPOOL_PAYLOAD_MAX_BYTES of payload.
- * Source:  agent/README.md, "The spool", with a byte example.
+ * Source:  proto/FORMAT.md, "Spool", with a byte example.
  */
 #ifndef LS_AGENT_SPOOL_FORMAT_H
 #define LS_AGENT_SPOOL_FORMAT_H

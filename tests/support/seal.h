@@ -8,7 +8,7 @@
  * Errors:  bytes that do not look like records are left alone; a file that cannot be
  *          written aborts.
  * Limits:  none of its own.
- * Source:  agent/README.md, "The spool" and "The minute file"; storage/README.md,
+ * Source:  proto/FORMAT.md, "Spool" and "Minute file"; storage/README.md,
  *          "Columns".
  */
 #ifndef LS_TESTS_SEAL_H
