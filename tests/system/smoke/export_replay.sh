@@ -14,7 +14,7 @@ packed=$(python3 -c 'import sys, urllib.request
 for line in urllib.request.urlopen(sys.argv[1] + "/metrics", timeout=5).read().decode().splitlines():
     if line.startswith("lockstep_collector_packed_units_total "):
         print(line.split()[1])' "http://127.0.0.1:$http_port")
-[ "${packed:-0}" -gt 5 ]
+[ "${packed:-0}" -ge 1 ]
 result $? "the journal was packed meanwhile: ${packed:-0} units"
 agree_wait
 lockstep replay "$work/export.jsonl" -o json 2>/dev/null | cmp -s - "$work/replay.json"
