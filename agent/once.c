@@ -149,7 +149,7 @@ once_wait(struct ls_loop *loop, const struct ls_sources *s)
 static void
 once_close(struct ls_loop *loop, struct ls_disk *disk, struct ls_sources *s)
 {
-	if (ls_disk_stop(disk, 0) != 0)
+	if (ls_disk_stop(disk, LS_DISK_STOP_NS) != 0)
 		return;
 	ls_sources_close(s);
 	ls_loop_free(loop);

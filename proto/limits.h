@@ -130,7 +130,9 @@
 #define LS_TCP_DUMP_MAX_BYTES (4u * 1024 * 1024)
 #define LS_STEPS_DIR_SCAN_MAX 1024u /* directory entries looked at a scan */
 /* rejected files checked for a change, a scan */
-#define LS_STEPS_RECHECK_MAX 16u
+#define LS_STEPS_RECHECK_MAX 64u
+/* an unchanged directory is scanned so often, for rejected files that became rings */
+#define LS_STEPS_RESCAN_NS 30000000000ull
 /* unfinished rings go then: making one takes milliseconds */
 #define LS_LEFTOVER_AGE_NS 600000000000ull
 #define LS_LEFTOVERS_MAX 16u /* watched at a time; others wait */

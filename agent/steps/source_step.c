@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include "agent/collect/dirlist.h"
 #include "agent/steps/inferred.h"
@@ -35,6 +36,13 @@ struct ls_source_step {
 	struct ls_rejected rejected;
 	uint64_t
 		closed; /* rings closed so far: one more may be opened, or opened again */
+	/* The scan whose result holds while the directory stays the same. */
+	struct {
+		bool is_valid;
+		ino_t ino;
+		struct timespec changed;
+		uint64_t closed, t_mono_ns;
+	} scan;
 	/* number of files left alone, as it was logged last */
 	uint64_t told;
 	struct ls_ring_buffers buf;
@@ -183,6 +191,8 @@ step_open(struct ls_source_step *s, int dir_fd, const struct dirent64 *e)
 	why = step_check_file(s, fd, &h, &st, &text);
 	if (why == 0 && step_add(s, fd, e->d_name, &h, &st) == 0)
 		return 0;
+	if (why == 0)
+		s->scan.is_valid = false; /* no memory: try again at the next scan */
 	if (why == 1 + LS_STEP_NOT_A_RING) {
 		(void)snprintf(s->stats.example, sizeof(s->stats.example), "%.63s",
 			e->d_name);
@@ -237,6 +247,36 @@ step_tell_ignored(struct ls_source_step *s)
 	s->told = sum;
 }
 
+/*
+ * True while the directory holds the entries of the last scan; otherwise notes how the
+ * directory is before the scan that follows. A second change within the resolution of
+ * the clock has the same time, so a directory that has just changed is scanned again.
+ */
+static bool
+step_is_scanned(struct ls_source_step *s, int dir_fd, uint64_t now_mono_ns)
+{
+	bool was_valid = s->scan.is_valid;
+	struct timespec now;
+	struct stat st;
+
+	s->scan.is_valid = false;
+	if (fstat(dir_fd, &st) != 0 || clock_gettime(CLOCK_REALTIME, &now) != 0)
+		return false;
+	if (was_valid && s->scan.ino == st.st_ino && s->scan.closed == s->closed &&
+		s->scan.changed.tv_sec == st.st_mtim.tv_sec &&
+		s->scan.changed.tv_nsec == st.st_mtim.tv_nsec &&
+		now_mono_ns - s->scan.t_mono_ns < LS_STEPS_RESCAN_NS) {
+		s->scan.is_valid = true;
+		return true;
+	}
+	s->scan.is_valid = now.tv_sec > st.st_mtim.tv_sec + 1;
+	s->scan.ino = st.st_ino;
+	s->scan.changed = st.st_mtim;
+	s->scan.closed = s->closed;
+	s->scan.t_mono_ns = now_mono_ns;
+	return false;
+}
+
 /* Finds new rings. False if the directory could not be read (it may come later). */
 static bool
 step_scan(struct ls_source_step *s, struct ls_dirlist *dir, uint64_t now_mono_ns)
@@ -244,6 +284,8 @@ step_scan(struct ls_source_step *s, struct ls_dirlist *dir, uint64_t now_mono_ns
 	const struct dirent64 *e;
 	unsigned looked = 0;
 
+	if (step_is_scanned(s, dir->fd, now_mono_ns))
+		return true;
 	memset(s->stats.ignored, 0, sizeof(s->stats.ignored));
 	while ((e = ls_dirlist_next(dir)) != NULL) {
 		if (ls_leftovers_is_name(e->d_name))
@@ -259,6 +301,8 @@ step_scan(struct ls_source_step *s, struct ls_dirlist *dir, uint64_t now_mono_ns
 		s->stats.example_why = NULL;
 	if (!dir->failed)
 		ls_rejected_end_scan(&s->rejected);
+	else
+		s->scan.is_valid = false;
 	step_tell_ignored(s);
 	if (!dir->failed && s->spool != NULL) {
 		ls_leftovers_settle(&s->leftovers, dir->fd, now_mono_ns);

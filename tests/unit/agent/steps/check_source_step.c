@@ -2,17 +2,19 @@
 #include "config.h"
 #include "agent/steps/source_step.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include "tests/support/harness.h"
 #include "tests/support/step_ring.h"
 #include "tests/support/tree.h"
 
 static char root[256], dir[300], state[300];
-static unsigned opens; /* calls of openat */
+static unsigned opens, lists; /* calls of openat, of getdents64 */
 static const uint8_t kernel[16]; /* the rings of these tests have a boot id of zeros */
 static struct ls_spool *spool;
 static struct ls_source_step *step;
@@ -28,6 +30,16 @@ __wrap_openat(int dir_fd, const char *name, int flags, ...)
 {
 	opens++;
 	return __real_openat(dir_fd, name, flags);
+}
+
+ssize_t __real_getdents64(int fd, void *buf, size_t size);
+ssize_t __wrap_getdents64(int fd, void *buf, size_t size);
+
+ssize_t
+__wrap_getdents64(int fd, void *buf, size_t size)
+{
+	lists++;
+	return __real_getdents64(fd, buf, size);
 }
 
 static void
@@ -379,6 +391,54 @@ LS_TEST(source_step, unchanged_rejected_files_are_not_opened_again)
 	ck_assert_ptr_nonnull(ls_source_step_get_stats(step)->example_why);
 }
 
+/* Sets the time of the directory's last change so many seconds back. */
+static void
+age_directory(time_t seconds)
+{
+	struct timespec t[2];
+
+	ck_assert_int_eq(clock_gettime(CLOCK_REALTIME, &t[0]), 0);
+	t[0].tv_sec -= seconds;
+	t[1] = t[0];
+	ck_assert_int_eq(utimensat(AT_FDCWD, dir, t, 0), 0);
+}
+
+LS_TEST(source_step, unchanged_directory_is_not_listed_again)
+{
+	unsigned i;
+
+	tree_write(dir, "junk.ring", "junk");
+	age_directory(100);
+	ls_source_step_read(step, 1);
+	lists = 0;
+	for (i = 2; i < 20; i++)
+		ls_source_step_read(step, i);
+	ck_assert_uint_eq(lists, 0);
+	ck_assert_uint_eq(ignored(LS_STEP_NOT_A_RING), 1);
+	step_ring_make(&ring, dir, "a.ring", 1, 16);
+	age_directory(50);
+	ls_source_step_read(step, 20);
+	ck_assert_uint_eq(ls_source_step_count(step), 1);
+	lists = 0;
+	ls_source_step_read(step, 20 + LS_STEPS_RESCAN_NS);
+	ck_assert_uint_gt(lists, 0);
+}
+
+LS_TEST(source_step, directory_that_has_just_changed_is_listed_again)
+{
+	struct stat before;
+	struct timespec t[2];
+
+	age_directory(-3600); /* ahead: not yet past, however slow this machine is */
+	ck_assert_int_eq(stat(dir, &before), 0);
+	ls_source_step_read(step, 1);
+	step_ring_make(&ring, dir, "a.ring", 1, 16);
+	t[0] = t[1] = before.st_mtim; /* within the resolution of the clock */
+	ck_assert_int_eq(utimensat(AT_FDCWD, dir, t, 0), 0);
+	ls_source_step_read(step, 2);
+	ck_assert_uint_eq(ls_source_step_count(step), 1);
+}
+
 LS_TEST(source_step, rejected_file_that_becomes_a_ring_is_read)
 {
 	char path[400], name[32];
@@ -395,8 +455,8 @@ LS_TEST(source_step, rejected_file_that_becomes_a_ring_is_read)
 	ck_assert_uint_eq(ls_source_step_count(step), 0);
 	step_ring_poke(&ring, 0, 'L', 1);
 	ck_assert_int_eq(chmod(path, 0640), 0); /* a new change time on any clock */
-	for (i = 0; i < 6; i++)
-		ls_source_step_read(step, 2 + i);
+	for (i = 1; i <= 6; i++)
+		ls_source_step_read(step, 1 + i * LS_STEPS_RESCAN_NS);
 	ck_assert_uint_eq(ls_source_step_count(step), 1);
 	ck_assert_uint_eq(ignored(LS_STEP_NOT_A_RING), 4 * LS_STEPS_RECHECK_MAX);
 }
