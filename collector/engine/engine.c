@@ -117,6 +117,55 @@ engine_tell_closed(struct ls_engine *e, const struct ls_job *j,
 	e->sink.closed(e->sink.arg, &c);
 }
 
+/* Cells of the steps that a job keeps beyond the recent ones. */
+static size_t
+engine_surplus(const struct ls_job *j)
+{
+	return j->live_count > LS_ENGINE_RECENT_STEPS
+		? (j->live_count - LS_ENGINE_RECENT_STEPS) * j->count
+		: 0;
+}
+
+/* The job to forget a step: that with the most cells of older steps; where all have
+ * only recent ones, that with the most steps. */
+static struct ls_job *
+engine_largest(struct ls_engine *e)
+{
+	struct ls_job *most = NULL;
+
+	for (size_t i = 0; i < e->job_count; i++) {
+		struct ls_job *j = &e->jobs[i];
+		size_t surplus = engine_surplus(j);
+
+		if (j->live_count > 0 &&
+			(most == NULL || surplus > engine_surplus(most) ||
+				(surplus == engine_surplus(most) &&
+					j->live_count > most->live_count)))
+			most = j;
+	}
+	return most;
+}
+
+/* Keeps all jobs together within LS_CELLS_MAX. False: the open steps alone are too
+ * many. */
+static bool
+engine_fit(struct ls_engine *e)
+{
+	size_t held = 0;
+
+	for (size_t i = 0; i < e->job_count; i++)
+		held += e->jobs[i].steps.held;
+	while (held > LS_CELLS_MAX) {
+		struct ls_job *most = engine_largest(e);
+
+		if (most == NULL)
+			return false;
+		held -= ls_job_forget(most);
+		e->stats.steps_forgotten++;
+	}
+	return true;
+}
+
 static void
 engine_close_oldest(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 {
@@ -145,6 +194,28 @@ engine_close_oldest(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	}
 	engine_tell_closed(e, j, &row, expected, now_us);
 	ls_judge_row(e, j, &row, expected, now_us);
+	(void)engine_fit(e);
+}
+
+/* A step was opened: where there are too many, the job with most of them closes its
+ * oldest, although records of it are missing. */
+static void
+engine_fit_open(struct ls_engine *e, int64_t now_us)
+{
+	while (!engine_fit(e)) {
+		struct ls_job *most = NULL;
+
+		for (size_t i = 0; i < e->job_count; i++) {
+			struct ls_job *j = &e->jobs[i];
+
+			if (!j->manual && j->steps.count > 1 &&
+				(most == NULL || j->steps.count > most->steps.count))
+				most = j;
+		}
+		if (most == NULL)
+			return; /* steps of a replay: its file closes them */
+		engine_close_oldest(e, most, now_us);
+	}
 }
 
 /* Workers that still report, counted again only after a change. */
@@ -242,6 +313,7 @@ ls_engine_record(struct ls_engine *e, uint32_t worker, const struct ls_record *r
 	struct ls_engine_worker *w = ls_engine_find_worker(e, worker);
 	struct ls_job *j;
 	const char *why;
+	size_t open;
 	int rc;
 
 	if (w == NULL || r->step >= LS_STEP_END || ls_record_check(r, &why) != 0) {
@@ -251,6 +323,7 @@ ls_engine_record(struct ls_engine *e, uint32_t worker, const struct ls_record *r
 		return w == NULL ? -LS_EUNKNOWN : -LS_ERANGE;
 	}
 	j = &e->jobs[w->job];
+	open = j->steps.count;
 	rc = engine_put(j, w, r, now_us);
 	while (rc == -LS_ELIMIT) {
 		engine_close_oldest(e, j, now_us);
@@ -271,6 +344,8 @@ ls_engine_record(struct ls_engine *e, uint32_t worker, const struct ls_record *r
 	} else if (rc == 0) {
 		e->stats.records++;
 		engine_note_record(j, w, r, true, now_us);
+		if (j->steps.count > open)
+			engine_fit_open(e, now_us);
 		engine_close_full(e, j, now_us);
 	}
 	return rc;

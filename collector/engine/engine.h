@@ -186,7 +186,7 @@ json_t *ls_engine_findings(const struct ls_engine *e);
 struct ls_engine_stats {
 	uint64_t jobs, workers, records, duplicates, late, rejected, gaps, steps_closed,
 		steps_short, duplicate_ranks, counters, counters_ignored, findings_open,
-		findings_total, findings_refused, findings_dropped;
+		findings_total, findings_refused, findings_dropped, steps_forgotten;
 	uint64_t lies[LS_LIE_COUNT];
 };
 void ls_engine_stats(const struct ls_engine *e, struct ls_engine_stats *ret_stats);

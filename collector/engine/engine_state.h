@@ -161,6 +161,18 @@ ls_job_row(const struct ls_job *j, size_t i)
 		j->live_capacity];
 }
 
+/* Drops the oldest row of the live window; returns the cells that it held. */
+static inline size_t
+ls_job_forget(struct ls_job *j)
+{
+	struct ls_live_row *oldest = (struct ls_live_row *)ls_job_row(j, 0);
+	size_t cells = oldest->row.cell_count;
+
+	ls_steps_drop(&j->steps, &oldest->row);
+	j->live_count--;
+	return cells;
+}
+
 /* Cell of a slot in a row; NULL if the worker has no record there. */
 static inline const struct ls_cell *
 ls_row_cell(const struct ls_live_row *r, size_t slot)

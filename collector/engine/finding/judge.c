@@ -25,34 +25,23 @@
 #define JUDGE_COST_LONG 2.0
 #define JUDGE_COST_CHANCE 3.0 /* standard errors */
 
-static size_t
-judge_live_rows(size_t workers)
-{
-	size_t rows = LS_LIVE_CELLS_MAX / (workers == 0 ? 1 : workers);
-
-	if (rows > LS_LIVE_STEPS)
-		return LS_LIVE_STEPS;
-	return rows < LS_ENGINE_RECENT_STEPS ? LS_ENGINE_RECENT_STEPS : rows;
-}
-
 /* Keeps a judged row; the oldest one makes room. */
 static void
-judge_keep(struct ls_job *j, const struct ls_live_row *kept)
+judge_keep(struct ls_job *j, struct ls_live_row *kept)
 {
-	size_t capacity = judge_live_rows(j->capacity);
 	struct ls_live_row *slot;
 
 	if (j->live == NULL) {
-		j->live = calloc(capacity, sizeof(*j->live));
-		j->live_capacity = j->live == NULL ? 0 : capacity;
+		j->live = calloc(LS_LIVE_STEPS, sizeof(*j->live));
+		j->live_capacity = j->live == NULL ? 0 : LS_LIVE_STEPS;
 	}
 	if (j->live_capacity == 0) {
-		free(kept->row.cells);
+		ls_steps_drop(&j->steps, &kept->row);
 		return;
 	}
 	slot = &j->live[j->live_head];
 	if (j->live_count == j->live_capacity)
-		ls_steps_give_back(&j->steps, slot->row.cells);
+		ls_steps_give_back(&j->steps, &slot->row);
 	else
 		j->live_count++;
 	*slot = *kept;

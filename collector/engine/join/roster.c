@@ -161,8 +161,8 @@ roster_free_groups(struct ls_job_groups *g)
 static void
 roster_reset_job(struct ls_job *j)
 {
-	for (size_t i = 0; i < j->live_count; i++)
-		free(ls_job_row(j, i)->row.cells);
+	while (j->live_count > 0)
+		(void)ls_job_forget(j);
 	ls_steps_fini(&j->steps);
 	ls_detect_fini(&j->detect);
 	ls_replica_fini(&j->replica);

@@ -13,7 +13,7 @@ ls_steps_fini(struct ls_steps *s)
 	for (size_t i = 0; i < s->count; i++)
 		free(s->rows[i].cells);
 	free(s->rows);
-	free(s->spare);
+	free(s->spare.cells);
 	memset(s, 0, sizeof(*s));
 }
 
@@ -47,7 +47,7 @@ steps_find(const struct ls_steps *s, uint64_t step)
 /* Room for n cells; new ones are absent, and nothing else is said of them: ten thousand
  * are much to write to. */
 static int
-steps_widen(struct ls_row *row, size_t n)
+steps_widen(struct ls_steps *s, struct ls_row *row, size_t n)
 {
 	struct ls_cell *cells;
 
@@ -56,6 +56,7 @@ steps_widen(struct ls_row *row, size_t n)
 	cells = realloc(row->cells, n * sizeof(*cells));
 	if (cells == NULL)
 		return -ENOMEM;
+	s->held += n - row->cell_count;
 	for (size_t i = row->cell_count; i < n; i++)
 		cells[i].present = false;
 	row->cells = cells;
@@ -93,9 +94,10 @@ steps_insert(struct ls_steps *s, size_t at, uint64_t step, size_t n, int64_t now
 	rc = steps_reserve(s);
 	if (rc != 0)
 		return rc;
-	row.cells = s->spare;
-	s->spare = NULL;
-	rc = steps_widen(&row, n);
+	row.cells = s->spare.cells;
+	s->held -= s->spare.cell_count;
+	s->spare = (struct ls_row){ 0 };
+	rc = steps_widen(s, &row, n);
 	if (rc != 0) {
 		free(row.cells);
 		return rc;
@@ -234,7 +236,7 @@ steps_row(struct ls_steps *s, uint64_t step, size_t n, int64_t now_us,
 		if (rc != 0)
 			return rc;
 	}
-	rc = steps_widen(&s->rows[at], n);
+	rc = steps_widen(s, &s->rows[at], n);
 	if (rc == 0)
 		*ret_row = &s->rows[at];
 	return rc;
@@ -350,8 +352,17 @@ ls_steps_take_oldest(struct ls_steps *s, struct ls_row *ret_row)
 }
 
 void
-ls_steps_give_back(struct ls_steps *s, struct ls_cell *cells)
+ls_steps_drop(struct ls_steps *s, struct ls_row *row)
 {
-	free(s->spare);
-	s->spare = cells;
+	s->held -= row->cell_count;
+	free(row->cells);
+	*row = (struct ls_row){ 0 };
+}
+
+void
+ls_steps_give_back(struct ls_steps *s, struct ls_row *row)
+{
+	ls_steps_drop(s, &s->spare);
+	s->spare = *row;
+	*row = (struct ls_row){ 0 };
 }

@@ -76,8 +76,10 @@ struct ls_steps {
 	size_t count, capacity;
 	bool any_closed;
 	uint64_t last_closed;
-	/* of a row that is over, for the next one; NULL: none */
-	struct ls_cell *spare;
+	/* a row that is over: its cells are for the next one; cells NULL: none */
+	struct ls_row spare;
+	/* cells in memory: of open rows, of rows taken out, of the spare one */
+	size_t held;
 };
 
 /* Drops all rows; begins anew. */
@@ -108,13 +110,16 @@ struct ls_row *ls_steps_oldest(struct ls_steps *s);
 /* True if the row's time is up at now_us; median_step_s may be NaN. */
 bool ls_steps_overdue(const struct ls_row *row, double median_step_s, int64_t now_us);
 
-/* Takes the oldest row out; *ret_row and its cells are the caller's from now on: to
- * free, or to give back. */
+/* Takes the oldest row out; *ret_row is the caller's from now on: to drop, or to give
+ * back. */
 void ls_steps_take_oldest(struct ls_steps *s, struct ls_row *ret_row);
 
-/* Gives back the cells of a row that is over: of thousands of workers they are much to
- * ask the kernel for, each step. */
-void ls_steps_give_back(struct ls_steps *s, struct ls_cell *cells);
+/* Frees the cells of a row that was taken out; *row is empty afterwards. */
+void ls_steps_drop(struct ls_steps *s, struct ls_row *row);
+
+/* The same, but keeps the cells for the next row: those of thousands of workers take
+ * long to allocate, each step. */
+void ls_steps_give_back(struct ls_steps *s, struct ls_row *row);
 
 /* Rows that may be open with n workers. */
 size_t ls_steps_capacity(size_t n);

@@ -141,9 +141,9 @@ replica_row_waits(const struct ls_row *row)
 static void
 replica_drop_rows(struct ls_job *j)
 {
-	for (size_t i = 0; i < j->live_count; i++)
-		free(ls_job_row(j, i)->row.cells);
-	j->live_count = j->live_head = 0;
+	while (j->live_count > 0)
+		(void)ls_job_forget(j);
+	j->live_head = 0;
 	ls_steps_fini(&j->steps);
 }
 

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "collector/engine/engine.h"
+#include "collector/engine/finding/view.h"
 #include "tests/support/fake_job.h"
 #include "tests/support/harness.h"
 
@@ -492,6 +493,67 @@ LS_TEST(storage, seed_refuses_what_is_not_a_finding)
 	ck_assert_uint_eq(fake_job_stats(job).findings_total, 1);
 	json_decref(f);
 	fake_job_free(whole);
+	fake_job_free(job);
+}
+
+/* Closed steps of a job that are still held. */
+static size_t
+held_steps(const struct ls_engine *e, const char *job)
+{
+	struct ls_view_range all = { .to = UINT64_MAX, .limit = LS_PAGE_MAX };
+	json_t *steps;
+	size_t n;
+
+	ck_assert_int_eq(ls_view_steps(e, job, NULL, &all, &steps), 0);
+	n = json_array_size(steps);
+	json_decref(steps);
+	return n;
+}
+
+LS_TEST(storage, jobs_share_the_memory_of_steps)
+{
+	enum { MANY = FAKE_WORKERS_MAX, ALL = LS_CELLS_MAX / MANY }; /* 128 steps */
+	struct fake_job *small = fake_job_new(8);
+	struct fake_job *old = fake_job_on(small->engine, "old", MANY);
+	struct fake_job *young = fake_job_on(small->engine, "young", MANY);
+	size_t sum;
+
+	fake_job_run(small, 300);
+	fake_job_declare(old);
+	fake_job_run(old, ALL - 10);
+	ck_assert_uint_eq(fake_job_stats(small).steps_forgotten, 0);
+	fake_job_declare(young);
+	fake_job_run(young, 40);
+	sum = held_steps(small->engine, "old") + held_steps(small->engine, "young");
+	ck_assert_uint_le(sum, ALL);
+	ck_assert_uint_ge(sum, ALL - 4); /* open and spare ones, and the small job's */
+	ck_assert_uint_eq(held_steps(small->engine, "young"), 40);
+	ck_assert_uint_ge(held_steps(small->engine, small->name), 80);
+	ck_assert_uint_ge(fake_job_stats(small).steps_forgotten, 30);
+	free(young->workers);
+	free(young);
+	free(old->workers);
+	free(old);
+	fake_job_free(small);
+}
+
+/* One worker is far ahead: it may not fill the memory with steps of all the others. */
+LS_TEST(storage, open_steps_stay_within_the_memory)
+{
+	enum { MANY = FAKE_WORKERS_MAX, ALL = LS_CELLS_MAX / MANY };
+	struct fake_job *job = fake_job_new(MANY);
+	struct ls_record ahead;
+
+	fake_job_make(job);
+	ahead = job->workers[0].record;
+	for (; ahead.step < 2 * ALL; ahead.step++)
+		ck_assert_int_eq(ls_engine_record(job->engine, job->workers[0].handle,
+					 &ahead, job->now_us),
+			0);
+	/* closed without the others, until nobody waits for them any more */
+	ck_assert_uint_gt(fake_job_stats(job).steps_short, 0);
+	ck_assert_uint_ge(fake_job_stats(job).steps_closed, ALL);
+	ck_assert_uint_ge(fake_job_stats(job).steps_forgotten, ALL - 2);
 	fake_job_free(job);
 }
 
