@@ -36,7 +36,8 @@ sim_agent_init(struct sim_agent *a, const struct sim_plan *plan, uint32_t index)
 	uint64_t clock = plan->options->variants > 0 ? 0 : index;
 
 	memset(a, 0, sizeof(*a));
-	a->index = a->name = index;
+	a->index = index;
+	a->name = index + (uint32_t)plan->options->first - 1;
 	agent_fill_id(a->boot, plan->run, index, 0);
 	agent_fill_id(a->kernel, plan->run, index, 1);
 	agent_fill_id(a->ring, plan->run, index, 2);
