@@ -75,6 +75,22 @@ backend_finding(struct ls_backend_parts *p, const char *id, int64_t now_us,
 }
 
 static int
+backend_hosts(const struct ls_engine *e, const struct ls_ask *q, int64_t now_us,
+	json_t **ret_body)
+{
+	const struct ls_view_hosts ask = { .host = q->host[0] != '\0' ? q->host : NULL,
+		.match = q->match,
+		.sort = (enum ls_view_sort)q->sort,
+		.descending = q->descending,
+		.skip = q->skip,
+		.limit = q->limit };
+
+	_Static_assert((int)LS_ASK_BY_SLOWEST == (int)LS_VIEW_BY_SLOWEST,
+		"the same order");
+	return ls_view_hosts(e, q->job, &ask, now_us, ret_body);
+}
+
+static int
 backend_body(struct ls_backend_parts *p, const struct ls_ask *q, int64_t now_us,
 	json_t **ret_body)
 {
@@ -89,7 +105,7 @@ backend_body(struct ls_backend_parts *p, const struct ls_ask *q, int64_t now_us,
 	case LS_ASK_JOB:
 		return ls_view_job(e, q->job, now_us, ret_body);
 	case LS_ASK_HOSTS:
-		return ls_view_hosts(e, q->job, now_us, ret_body);
+		return backend_hosts(e, q, now_us, ret_body);
 	case LS_ASK_STEPS:
 		return ls_view_steps(e, q->job, q->host[0] != '\0' ? q->host : NULL,
 			&range, ret_body);

@@ -24,6 +24,7 @@
 #include "collector/engine/detect/rhythm.h"
 #include "collector/engine/detect/slow.h"
 #include "collector/engine/detect/stage.h"
+#include "collector/engine/join/recent.h"
 #include "collector/engine/join/steps.h"
 
 /* "now" of the views: means over so many closed steps */
@@ -135,6 +136,8 @@ struct ls_job {
 	struct ls_blame_net *slice_nets; /* capacity of them: scratch */
 	struct ls_live_row *live; /* ring of live_capacity */
 	size_t live_capacity, live_count, live_head;
+	/* capacity of them: of the newest LS_ENGINE_RECENT_STEPS live rows */
+	struct ls_recent *recent;
 	uint64_t closed, shorted, apart, late, gaps;
 };
 
@@ -168,6 +171,8 @@ ls_job_forget(struct ls_job *j)
 	struct ls_live_row *oldest = (struct ls_live_row *)ls_job_row(j, 0);
 	size_t cells = oldest->row.cell_count;
 
+	if (j->live_count <= LS_ENGINE_RECENT_STEPS)
+		ls_recent_add(j->recent, &oldest->row, oldest->totals.last, -1);
 	ls_steps_drop(&j->steps, &oldest->row);
 	j->live_count--;
 	return cells;

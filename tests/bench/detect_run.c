@@ -439,10 +439,13 @@ static void
 run_deadline(struct run *r)
 {
 	size_t k, i, among = r->is->faults > 3 ? r->is->faults : 3;
-	json_t *hosts = NULL;
+	const struct ls_view_hosts worst = { .limit = among };
+	json_t *page = NULL, *hosts;
 
-	if (ls_view_hosts(r->engine, r->is->world.job, r->now.end_us, &hosts) != 0)
+	if (ls_view_hosts(r->engine, r->is->world.job, &worst, r->now.end_us, &page) !=
+		0)
 		return;
+	hosts = json_object_get(page, "items");
 	r->out->first = r->out->third = r->out->named = true;
 	for (k = 0; k < r->is->faults; k++) {
 		size_t place = SIZE_MAX;
@@ -461,7 +464,7 @@ run_deadline(struct run *r)
 		r->out->named &= place < r->is->faults &&
 			r->out->event[k].suspect != DETECT_NEVER;
 	}
-	json_decref(hosts);
+	json_decref(page);
 	run_innocent(r);
 }
 

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "tests/support/fake_job.h"
+#include "collector/engine/finding/view.h"
 #include "tests/support/json_at.h"
 
 #include "proto/base/json.h"
@@ -116,6 +117,19 @@ fake_job_sliced(size_t count, size_t slices)
 	fake_job_run(job, 150);
 	ck_assert_uint_eq(job->event_count, 0);
 	return job;
+}
+
+json_t *
+fake_job_hosts(const struct fake_job *job)
+{
+	const struct ls_view_hosts all = { .limit = job->count };
+	json_t *page, *items;
+
+	ck_assert_int_eq(
+		ls_view_hosts(job->engine, job->name, &all, job->now_us, &page), 0);
+	items = json_incref(json_object_get(page, "items"));
+	json_decref(page);
+	return items;
 }
 
 void

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <jansson.h>
 #include "collector/engine/engine.h"
 
 #define FAKE_WORKERS_MAX 16384
@@ -85,6 +86,9 @@ struct fake_job *fake_job_on(struct ls_engine *engine, const char *name, size_t 
 /* The same on an engine of its own, with so many slices, after 150 steps in which
  * nothing was told. */
 struct fake_job *fake_job_sliced(size_t count, size_t slices);
+
+/* Array of all its workers, as the API shows them, most suspected first. */
+json_t *fake_job_hosts(const struct fake_job *job);
 
 /* Declares all workers of the present attempt. */
 void fake_job_declare(struct fake_job *job);

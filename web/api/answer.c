@@ -188,6 +188,23 @@ answer_series(const struct ls_request *q, const json_t *all, json_t **ret_answer
 }
 
 static int
+answer_page(const struct ls_request *q, const json_t *body, json_t **ret_answer)
+{
+	json_t *items = json_object_get(body, "items");
+	json_t *count = json_object_get(body, "count");
+	size_t end = q->ask.skip + json_array_size(items);
+	bool more = (json_int_t)end < json_integer_value(count);
+	char last[24];
+	int rc;
+
+	(void)snprintf(last, sizeof(last), "%zu", end);
+	rc = answer_list(json_incref(items), more ? last : NULL, ret_answer);
+	if (rc == 0)
+		rc = json_object_set(*ret_answer, "count", count) == 0 ? 0 : -ENOMEM;
+	return rc;
+}
+
+static int
 answer_object(json_t *body, json_t **ret_answer)
 {
 	json_t *v;
@@ -215,6 +232,8 @@ ls_api_answer(const struct ls_request *q, json_t *body, json_t **ret_answer)
 		return answer_steps(q, body, ret_answer);
 	case LS_ANSWER_SERIES:
 		return answer_series(q, body, ret_answer);
+	case LS_ANSWER_PAGE:
+		return answer_page(q, body, ret_answer);
 	case LS_ANSWER_LIST:
 		return answer_list(json_incref(body), NULL, ret_answer);
 	case LS_ANSWER_OBJECT:

@@ -136,6 +136,31 @@ param_job(const char *v, int64_t now_us, struct ls_request *q)
 }
 
 static int
+param_match(const char *v, int64_t now_us, struct ls_request *q)
+{
+	(void)now_us;
+	return ls_text_copy(q->ask.match, sizeof(q->ask.match), v);
+}
+
+static int
+param_sort(const char *v, int64_t now_us, struct ls_request *q)
+{
+	/* In the order of enum ls_ask_sort, from LS_ASK_BY_HOST on. */
+	static const char *const words[] = { "host", "state", "blame_s", "own_s",
+		"wait_s", "input_wait_s", "lateness_s", "slowest_ratio" };
+	size_t i = 0;
+	int rc;
+
+	(void)now_us;
+	q->ask.descending = v[0] == '-';
+	rc = api_word(v + q->ask.descending, words, sizeof(words) / sizeof(words[0]),
+		&i);
+	if (rc == 0)
+		q->ask.sort = (enum ls_ask_sort)(LS_ASK_BY_HOST + i);
+	return rc;
+}
+
+static int
 param_limit(const char *v, int64_t now_us, struct ls_request *q)
 {
 	(void)now_us;
@@ -458,12 +483,25 @@ api_parameter(const struct ls_query_pair *pair, int64_t now_us, unsigned *seen,
 	return api_bad_parameter(p, pair->name, "is not a parameter of this resource");
 }
 
+/* A cursor that counts what the pages before have shown. */
+static int
+api_skip(struct ls_request *q, struct ls_problem *p)
+{
+	uint64_t skip = 0;
+
+	if (q->cursor[0] != '\0' && api_number(q->cursor, 1, UINT32_MAX, &skip) != 0)
+		return api_bad_parameter(p, "cursor",
+			"must be the next_cursor of the previous page");
+	q->ask.skip = (size_t)skip;
+	return 0;
+}
+
 /* What a question to storage needs beside its parameters. */
 static int
 api_stored(int64_t now_us, struct ls_request *q, struct ls_problem *p)
 {
 	struct ls_ask *ask = &q->ask;
-	uint64_t skip = 0;
+	int rc;
 
 	ask->to_us = q->to_us == INT64_MAX ? now_us : q->to_us;
 	ask->from_us = q->from_us != INT64_MIN ? q->from_us
@@ -472,10 +510,9 @@ api_stored(int64_t now_us, struct ls_request *q, struct ls_problem *p)
 		(void)api_bad_parameter(p, "from", "is after 'to'");
 		return -LS_ERANGE;
 	}
-	if (q->cursor[0] != '\0' && api_number(q->cursor, 1, UINT32_MAX, &skip) != 0)
-		return api_bad_parameter(p, "cursor",
-			"must be the next_cursor of the previous page");
-	ask->skip = (size_t)skip;
+	rc = api_skip(q, p);
+	if (rc != 0)
+		return rc;
 	if (q->route == LS_ROUTE_STEP &&
 		api_number(ask->id, 0, INT64_MAX, &ask->step) != 0) {
 		ls_api_problem(p, 400, "bad-path", "Bad path",
@@ -526,6 +563,8 @@ ls_api_parse(const char *path, const char *query, int64_t now_us,
 		(void)api_bad_parameter(ret_problem, "from", "is after 'to'");
 		return -LS_ERANGE;
 	}
+	if (api_routes[q->route].answer == LS_ANSWER_PAGE)
+		return api_skip(q, ret_problem);
 	return api_routes[q->route].answer == LS_ANSWER_STORED
 		? api_stored(now_us, q, ret_problem)
 		: 0;

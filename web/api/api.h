@@ -30,6 +30,7 @@ enum ls_route {
 
 enum ls_answer {
 	LS_ANSWER_LIST, /* the backend's array, wrapped */
+	LS_ANSWER_PAGE, /* the backend's page of items, and where the next begins */
 	LS_ANSWER_OBJECT, /* the backend's object */
 	LS_ANSWER_STEPS, /* a list cut to a range of time */
 	LS_ANSWER_FINDINGS, /* a list filtered and paged */

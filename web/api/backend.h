@@ -24,7 +24,7 @@ struct evbuffer;
 enum ls_ask_kind {
 	LS_ASK_JOBS, /* array */
 	LS_ASK_JOB, /* object */
-	LS_ASK_HOSTS, /* array */
+	LS_ASK_HOSTS, /* {"items":[...],"count":n}: of the n workers asked for, one page */
 	LS_ASK_STEPS, /* array */
 	LS_ASK_GRID, /* object */
 	/* array of all, in order of opening; filtered and paged by web */
@@ -37,6 +37,19 @@ enum ls_ask_kind {
 	LS_ASK_HISTORY, /* series of a host over a range of time */
 	LS_ASK_FLEET, /* one metric of a job's hosts over a range of time */
 	LS_ASK_STEP /* one step: the records of all workers */
+};
+
+/* What workers of a job are sorted by. */
+enum ls_ask_sort {
+	LS_ASK_BY_SUSPICION, /* nearest to a finding first, then most blame */
+	LS_ASK_BY_HOST,
+	LS_ASK_BY_STATE,
+	LS_ASK_BY_BLAME,
+	LS_ASK_BY_OWN,
+	LS_ASK_BY_WAIT,
+	LS_ASK_BY_INPUT,
+	LS_ASK_BY_LATENESS,
+	LS_ASK_BY_SLOWEST
 };
 
 enum ls_ask_agg { LS_ASK_MEAN, LS_ASK_MIN, LS_ASK_MAX, LS_ASK_COUNT };
@@ -61,7 +74,11 @@ struct ls_ask {
 	/* FLEET: p10, p50, p90 over hosts instead of lines */
 	bool band;
 	uint64_t step; /* STEP */
-	size_t skip; /* FLEET, STEP: lines of the pages before */
+	size_t skip; /* HOSTS, FLEET, STEP: lines of the pages before */
+	/* HOSTS */
+	enum ls_ask_sort sort;
+	bool descending; /* what is not measured is last either way */
+	char match[LS_HOST_NAME_MAX_BYTES]; /* only names that hold this; "" = all */
 };
 
 /* Called exactly once; body is a borrowed reference, NULL if rc != 0. */

@@ -17,8 +17,8 @@ tables_get(struct ls_cli *cli, const char *rest, bool ranged, json_t **ret_body)
 	if (rc == 0)
 		rc = ls_cli_job_path(job, rest, sizeof(path), path);
 	(void)snprintf(limit, sizeof(limit), "%" PRId64, o->limit);
-	if (rc == 0 && ranged &&
-		(ls_cli_query(path, sizeof(path), "steps", o->steps) != 0 ||
+	if (rc == 0 &&
+		((ranged && ls_cli_query(path, sizeof(path), "steps", o->steps) != 0) ||
 			ls_cli_query(path, sizeof(path), "host", o->host) != 0 ||
 			ls_cli_query(path, sizeof(path), "limit", limit) != 0))
 		rc = LS_EXIT_USAGE;
@@ -60,16 +60,16 @@ ls_cmd_hosts(struct ls_cli *cli, int argc, char **argv)
 	items = json_object_get(body, "items");
 	table = ls_table_new("HOST|>RANK|SLICE|STATE|>BLAME|>STEP|>OWN|>WAIT|>INPUT|>"
 			     "LATE|>SLOWEST|FINDING");
-	for (size_t i = 0; i < json_array_size(items); i++) {
-		const char *host = ls_pick_text(json_array_get(items, i), "host");
-
-		if (cli->options.host[0] == '\0' ||
-			(host && strcmp(host, cli->options.host) == 0))
-			hosts_row(cli->term, table, json_array_get(items, i));
-	}
+	for (size_t i = 0; i < json_array_size(items); i++)
+		hosts_row(cli->term, table, json_array_get(items, i));
 	ls_table_print(table);
 	if (json_array_size(items) == 0)
-		(void)fprintf(stderr, "lockstep: no worker has reported yet\n");
+		(void)fprintf(stderr,
+			cli->options.host[0] != '\0'
+				? "lockstep: no worker of this host has reported yet\n"
+				: "lockstep: no worker has reported yet\n");
+	else if (ls_pick_text(body, "next_cursor"))
+		(void)fprintf(stderr, "lockstep: more rows exist; see --limit\n");
 	json_decref(body);
 	return LS_EXIT_OK;
 }

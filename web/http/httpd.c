@@ -354,6 +354,7 @@ exchange_run(struct exchange *x)
 {
 	switch (ls_api_route(x->request.route)->answer) {
 	case LS_ANSWER_LIST:
+	case LS_ANSWER_PAGE:
 	case LS_ANSWER_OBJECT:
 	case LS_ANSWER_STEPS:
 	case LS_ANSWER_FINDINGS:

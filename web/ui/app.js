@@ -17,7 +17,7 @@ let timer = 0;
 let turn = 0;
 
 const heatmap = new Heatmap(byId("heat"), view);
-const hosts = new Hosts(view, () => drawHosts());
+const hosts = new Hosts(view, () => loop(true));
 
 /* --- reading ------------------------------------------------------------------------------------ */
 
@@ -55,7 +55,7 @@ async function refresh() {
 	await Promise.all([
 		fetchInto("job", jobUrl(job)),
 		fetchInto("findings", `/api/v1/findings?limit=100&job=${encodeURIComponent(job)}`, items),
-		fetchInto("hosts", jobUrl(job, "/hosts"), items),
+		fetchInto("hosts", jobUrl(job, `/hosts?${hosts.query()}`)),
 		fetchInto("steps", jobUrl(job, "/steps?limit=240"), items),
 		fetchInto("grid", jobUrl(job, `/grid?metric=${asked.metric}&rows=32&cols=240`)),
 	]);
@@ -221,7 +221,7 @@ function start() {
 	byId("metric").addEventListener("change", (e) => {
 		location.hash = href({ ...read(), metric: e.target.value });
 	});
-	byId("filter").addEventListener("input", (e) => { hosts.filter = e.target.value; drawHosts(); });
+	byId("filter").addEventListener("input", (e) => hosts.match(e.target.value));
 	try {
 		byId("keys").checked = localStorage.getItem("keys") !== "off";
 	} catch {

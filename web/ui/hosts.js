@@ -4,22 +4,13 @@ import { el, name, svg } from "./dom.js";
 import { href } from "./state.js";
 import * as text from "./text.js";
 
-const SHOWN = 20;
+const SHOWN = 20; // rows of a page; a click shows five times as many
+const SHOWN_MAX = 1000; // of the API
 const COLUMNS = [
 	["host", "Host", false], ["state", "State", false], ["blame_s", "Blame", true],
 	["own_s", "Own", true], ["wait_s", "Wait", true], ["input_wait_s", "Input", true],
 	["lateness_s", "Late", true], ["slowest_ratio", "Slowest", true],
 ];
-
-function compare(key, down) {
-	return (a, b) => {
-		const x = a[key] ?? null, y = b[key] ?? null;
-		if (x === null || y === null)
-			return (x === null) - (y === null); /* what is not measured is last either way */
-		const order = typeof x === "number" ? x - y : String(x).localeCompare(String(y), "en", { numeric: true });
-		return down ? -order : order;
-	};
-}
 
 function blameCell(v, most) {
 	const share = typeof v === "number" && most > 0 ? Math.max(0, v / most) : 0;
@@ -45,12 +36,27 @@ function row(h, most, short, view) {
 }
 
 export class Hosts {
-	constructor(view, redraw) {
+	constructor(view, reload) {
 		this.view = view;
-		this.redraw = redraw;
+		this.reload = reload;
 		this.sort = { key: null, down: true }; // as they come: found ones and suspects first
-		this.all = false;
+		this.limit = SHOWN;
 		this.filter = "";
+	}
+
+	// What is asked of the collector: only what is shown.
+	query() {
+		const q = new URLSearchParams({ limit: this.limit });
+		if (this.filter !== "")
+			q.set("match", this.filter);
+		if (this.sort.key !== null)
+			q.set("sort", (this.sort.down ? "-" : "") + this.sort.key);
+		return q;
+	}
+
+	match(name) {
+		this.filter = name;
+		this.reload();
 	}
 
 	head([key, label, numeric]) {
@@ -59,27 +65,34 @@ export class Hosts {
 			"aria-sort": on ? (this.sort.down ? "descending" : "ascending") : null },
 		el("button", { type: "button", "data-key": `sort ${key}`, onclick: () => {
 			this.sort = { key, down: on ? !this.sort.down : numeric };
-			this.redraw();
+			this.reload();
 		} }, label, el("span", { "aria-hidden": "true" }, on ? (this.sort.down ? " ↓" : " ↑") : "")));
 	}
 
-	render(items) {
-		if (items.length === 0)
+	// Where there are more workers than are shown: a button, or, at the maximum, a sentence.
+	more(shown, count) {
+		if (count <= shown)
+			return null;
+		if (this.limit >= SHOWN_MAX)
+			return el("p", { class: "note" }, `${text.whole(shown)} of ${text.whole(count)} workers. Filter by name to see others.`);
+		return el("button", { type: "button", "data-key": "more hosts", onclick: () => {
+			this.limit = Math.min(this.limit * 5, SHOWN_MAX);
+			this.reload();
+		} }, `Show more (${text.whole(shown)} of ${text.whole(count)})`);
+	}
+
+	render(page) {
+		const items = Array.isArray(page.items) ? page.items : [];
+		if (items.length === 0 && this.filter === "")
 			return [el("p", { class: "calm" }, "No data yet: no worker has reported.")];
 		const short = text.shortener(items.map((h) => h.host));
-		const match = items.filter((h) => String(h.host ?? "").toLowerCase().includes(this.filter.toLowerCase()));
-		if (this.sort.key !== null)
-			match.sort(compare(this.sort.key, this.sort.down));
 		const most = Math.max(...items.map((h) => h.blame_s ?? 0));
-		const shown = this.all ? match : match.slice(0, SHOWN);
 		return [
 			el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Workers" },
 				el("table", { class: "hosts" }, el("thead", null, el("tr", null, COLUMNS.map((c) => this.head(c)))),
-					el("tbody", null, shown.map((h) => row(h, most, short, this.view))))),
-			match.length > shown.length ? el("button", { type: "button", "data-key": "all hosts",
-				onclick: () => { this.all = true; this.redraw(); } },
-			`Show ${match.length - shown.length} more`) : null,
-			match.length === 0 ? el("p", { class: "calm" }, "No worker matches this name.") : null,
+					el("tbody", null, items.map((h) => row(h, most, short, this.view))))),
+			this.more(items.length, page.count ?? 0),
+			items.length === 0 ? el("p", { class: "calm" }, "No worker matches this name.") : null,
 			el("p", { class: "note" }, "Workers with findings first, then by blame: the time that a worker makes the others wait. "
 				+ "Seconds a step, mean of the last 100 steps."),
 		];

@@ -136,51 +136,6 @@ view_quality(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 }
 
 /* Means of one worker over the recent steps. */
-struct view_means {
-	double step_s, own_s, wait_s, input_s, late_s, blame_s, slowest;
-};
-
-static struct view_means
-view_means(const struct ls_job *j, size_t slot)
-{
-	struct view_means m = { 0 };
-	size_t n = 0, inputs = 0, lates = 0, blames = 0, last = 0, known = 0;
-
-	for (size_t i = view_recent(j); i < j->live_count; i++) {
-		const struct ls_live_row *r = ls_job_row(j, i);
-		const struct ls_cell *c = ls_row_cell(r, slot);
-
-		if (c == NULL)
-			continue;
-		n++;
-		last += r->totals.last == slot;
-		known += r->totals.last != SIZE_MAX;
-		m.step_s += (double)c->duration_s;
-		m.own_s += (double)c->own_s;
-		m.wait_s += (double)c->wait_s;
-		if (!isnan(c->phase_s[LS_PHASE_INPUT_WAIT])) {
-			m.input_s += (double)c->phase_s[LS_PHASE_INPUT_WAIT];
-			inputs++;
-		}
-		if (!isnan(c->late_s)) {
-			m.late_s += (double)c->late_s;
-			lates++;
-		}
-		if (!isnan(c->blame_s)) {
-			m.blame_s += (double)(c->blame_s + c->under_s);
-			blames++;
-		}
-	}
-	m.step_s = n == 0 ? NAN : m.step_s / (double)n;
-	m.own_s = n == 0 ? NAN : m.own_s / (double)n;
-	m.wait_s = n == 0 ? NAN : m.wait_s / (double)n;
-	m.slowest = n == 0 || 2 * known < n ? NAN : (double)last / (double)n;
-	m.input_s = inputs == 0 ? NAN : m.input_s / (double)inputs;
-	m.late_s = lates == 0 ? NAN : m.late_s / (double)lates;
-	m.blame_s = blames == 0 ? NAN : fmax(m.blame_s / (double)blames, 0);
-	return m;
-}
-
 /* Counters of the last minute: rates of counters, values of gauges; what is not
  * measured is absent. */
 static const char *
@@ -204,7 +159,7 @@ view_suspect(const struct ls_engine *e, const struct ls_job *j, double step_s)
 {
 	const struct ls_engine_worker *w;
 	size_t slot = SIZE_MAX, votes = 0;
-	struct view_means m;
+	struct ls_recent_means m;
 
 	for (size_t i = view_recent(j); i < j->live_count; i++) { /* Boyer and Moore */
 		size_t last = ls_job_row(j, i)->totals.last;
@@ -218,7 +173,7 @@ view_suspect(const struct ls_engine *e, const struct ls_job *j, double step_s)
 	if (slot >= j->count)
 		return json_null();
 	w = &e->workers[j->slots[slot]];
-	m = view_means(j, slot);
+	m = ls_recent_means(&j->recent[slot]);
 	if (!(m.slowest > 0.5 && m.blame_s >= VIEW_SUSPECT_COST * step_s) ||
 		view_finding_of(e, w) != NULL)
 		return json_null();
@@ -279,6 +234,8 @@ view_job(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 struct view_sorted {
 	double near, key;
 	size_t index;
+	const char *name; /* of a host, if sorted by it */
+	bool ascending; /* the least name first */
 };
 
 /* The nearest first, of them the greatest key; equal ones as they were. */
@@ -309,11 +266,12 @@ ls_view_jobs(const struct ls_engine *e, int64_t now_us, json_t **ret_array)
 		const struct ls_job *j = &e->jobs[i];
 		double step_s = view_step_s(j);
 
-		order[i] = (struct view_sorted){ 0,
-			step_s > 0
+		order[i] = (struct view_sorted){
+			.key = step_s > 0
 				? view_open(e, j).blame_s / step_s * ls_job_chips(e, j)
 				: -1,
-			i };
+			.index = i,
+		};
 	}
 	if (e->job_count > 1)
 		qsort(order, e->job_count, sizeof(*order), view_compare);
@@ -382,7 +340,7 @@ view_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 	static const char *const states[] = { "reporting", "silent", "ended",
 		"crashed" };
 	const struct ls_engine_worker *w = &e->workers[j->slots[slot]];
-	struct view_means m = view_means(j, slot);
+	struct ls_recent_means m = ls_recent_means(&j->recent[slot]);
 	const char *finding = view_finding_of(e, w);
 	json_t *doc;
 
@@ -407,48 +365,108 @@ view_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 	return doc;
 }
 
-/* Slots, those nearest to a finding first, of them the most blamed; *ret_order is
- * malloc'ed. */
-static int
-view_order(const struct ls_job *j, struct view_sorted **ret_order)
+static bool
+view_hosts_wants(const struct ls_engine_worker *w, const struct ls_view_hosts *ask)
 {
-	struct view_sorted *order = malloc((j->count + 1) * sizeof(*order));
+	return (ask->host == NULL || strcmp(w->info.host, ask->host) == 0) &&
+		(ask->match == NULL || strcasestr(w->info.host, ask->match) != NULL);
+}
 
-	if (order == NULL)
-		return -ENOMEM;
-	for (size_t s = 0; s < j->count; s++) {
-		double blame = view_means(j, s).blame_s;
+/* What the workers are sorted by; NaN: not measured. */
+static double
+view_hosts_key(const struct ls_engine_worker *w, const struct ls_recent *of,
+	enum ls_view_sort sort)
+{
+	struct ls_recent_means m = ls_recent_means(of);
 
-		order[s] = (struct view_sorted){ ls_attention_nearness(j, s),
-			isnan(blame) ? -1 : blame, s };
+	switch (sort) {
+	case LS_VIEW_BY_SUSPICION:
+	case LS_VIEW_BY_BLAME:
+		return m.blame_s;
+	case LS_VIEW_BY_OWN:
+		return m.own_s;
+	case LS_VIEW_BY_WAIT:
+		return m.wait_s;
+	case LS_VIEW_BY_INPUT:
+		return m.input_s;
+	case LS_VIEW_BY_LATENESS:
+		return m.late_s;
+	case LS_VIEW_BY_SLOWEST:
+		return m.slowest;
+	case LS_VIEW_BY_STATE:
+		return w->state;
+	case LS_VIEW_BY_HOST:
+		break;
 	}
-	if (j->count > 1)
-		qsort(order, j->count, sizeof(*order), view_compare);
-	*ret_order = order;
-	return 0;
+	return 0; /* by the name itself */
+}
+
+/* By name, or the nearest to a finding and the greatest key first; equal ones as they
+ * were. */
+static int
+view_hosts_compare(const void *a, const void *b)
+{
+	const struct view_sorted *x = a, *y = b;
+	int by_name = x->name != NULL ? strverscmp(y->name, x->name) : 0;
+
+	if (by_name != 0)
+		return x->ascending ? -by_name : by_name;
+	return view_compare(a, b);
+}
+
+/* The slots that are asked for, in order; returns how many. */
+static size_t
+view_hosts_order(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_view_hosts *ask, struct view_sorted *order)
+{
+	bool suspicion = ask->sort == LS_VIEW_BY_SUSPICION;
+	size_t n = 0;
+
+	for (size_t s = 0; s < j->count; s++) {
+		const struct ls_engine_worker *w = &e->workers[j->slots[s]];
+		double key = view_hosts_key(w, &j->recent[s], ask->sort);
+
+		if (!view_hosts_wants(w, ask))
+			continue;
+		if (isnan(key))
+			key = -INFINITY;
+		else if (!suspicion && !ask->descending)
+			key = -key;
+		order[n++] = (struct view_sorted){
+			.near = suspicion ? ls_attention_nearness(j, s) : 0,
+			.key = key,
+			.index = s,
+			.name = ask->sort == LS_VIEW_BY_HOST ? w->info.host : NULL,
+			.ascending = !ask->descending,
+		};
+	}
+	if (n > 1)
+		qsort(order, n, sizeof(*order), view_hosts_compare);
+	return n;
 }
 
 int
-ls_view_hosts(const struct ls_engine *e, const char *job, int64_t now_us,
-	json_t **ret_array)
+ls_view_hosts(const struct ls_engine *e, const char *job,
+	const struct ls_view_hosts *ask, int64_t now_us, json_t **ret_page)
 {
 	const struct ls_job *j = ls_engine_find_job(e, job);
 	struct view_sorted *order;
-	json_t *array;
-	int rc;
+	json_t *items;
+	size_t n, i;
 
 	if (j == NULL)
 		return -LS_EUNKNOWN;
-	rc = view_order(j, &order);
-	if (rc != 0)
-		return rc;
-	array = json_array();
-	for (size_t i = 0; i < j->count; i++)
-		ls_ignore(json_array_append_new(array,
+	order = malloc((j->count + 1) * sizeof(*order));
+	if (order == NULL)
+		return -ENOMEM;
+	n = view_hosts_order(e, j, ask, order);
+	items = json_array();
+	for (i = ask->skip; i < n && i - ask->skip < ask->limit; i++)
+		ls_ignore(json_array_append_new(items,
 			view_worker(e, j, order[i].index, now_us)));
 	free(order);
-	*ret_array = array;
-	return array == NULL ? -ENOMEM : 0;
+	*ret_page = json_pack("{s:o, s:I}", "items", items, "count", (json_int_t)n);
+	return *ret_page == NULL ? -ENOMEM : 0;
 }
 
 int

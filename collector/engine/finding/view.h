@@ -20,6 +20,27 @@ enum ls_grid_metric { LS_GRID_BLAME, LS_GRID_WAIT, LS_GRID_OWN, LS_GRID_METRIC_C
 /* Name of a grid metric ("blame" "wait" "own"), NULL if out of range. */
 const char *ls_grid_metric_name(unsigned metric);
 
+/* What workers are sorted by: what is not measured is last. */
+enum ls_view_sort {
+	LS_VIEW_BY_SUSPICION, /* nearest to a finding first, then most blame */
+	LS_VIEW_BY_HOST,
+	LS_VIEW_BY_STATE,
+	LS_VIEW_BY_BLAME,
+	LS_VIEW_BY_OWN,
+	LS_VIEW_BY_WAIT,
+	LS_VIEW_BY_INPUT,
+	LS_VIEW_BY_LATENESS,
+	LS_VIEW_BY_SLOWEST
+};
+
+struct ls_view_hosts {
+	const char *host; /* only this one; NULL: all */
+	const char *match; /* only names that hold this, in any case; NULL: all */
+	enum ls_view_sort sort;
+	bool descending;
+	size_t skip, limit;
+};
+
 struct ls_view_range {
 	uint64_t from, to; /* steps, inclusive; 0..UINT64_MAX = all */
 	size_t limit; /* the newest `limit` are given */
@@ -33,10 +54,10 @@ int ls_view_jobs(const struct ls_engine *e, int64_t now_us,
 int ls_view_job(const struct ls_engine *e, const char *job, int64_t now_us,
 	json_t **ret_job) LS_MUSTCHECK;
 
-/* Array of the job's workers: those nearest to a finding first, of them, and of all
- * others, the most blamed. */
-int ls_view_hosts(const struct ls_engine *e, const char *job, int64_t now_us,
-	json_t **ret_array) LS_MUSTCHECK;
+/* A page {"items":[...],"count":n} of the job's workers; count is of all pages. */
+int ls_view_hosts(const struct ls_engine *e, const char *job,
+	const struct ls_view_hosts *ask, int64_t now_us,
+	json_t **ret_page) LS_MUSTCHECK;
 
 /* Array of closed steps, oldest first; with host != NULL, of that host's records. */
 int ls_view_steps(const struct ls_engine *e, const char *job, const char *host,

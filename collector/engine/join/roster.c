@@ -201,6 +201,7 @@ ls_job_fini(struct ls_job *j)
 	roster_free_groups(&j->shards);
 	roster_free_groups(&j->stages);
 	free(j->residuals);
+	free(j->recent);
 	free(j->slice_nets);
 }
 
@@ -350,9 +351,15 @@ roster_reserve_slot(struct ls_job *j)
 	uint32_t *slots;
 	struct ls_blame *residuals;
 	struct ls_blame_net *nets;
+	struct ls_recent *recent;
 
 	if (j->count < j->capacity)
 		return 0;
+	recent = realloc(j->recent, capacity * sizeof(*recent));
+	if (recent == NULL)
+		return -ENOMEM;
+	memset(recent + j->capacity, 0, (capacity - j->capacity) * sizeof(*recent));
+	j->recent = recent;
 	slots = realloc(j->slots, capacity * sizeof(*slots));
 	if (slots == NULL)
 		return -ENOMEM;

@@ -68,7 +68,8 @@ struct sim_options {
 	uint64_t step_ns, clock_error_ns, exit_spread_ns;
 	bool roles, barrier_times, peers, replicas;
 	char ledger[LS_CONF_VALUE_MAX_BYTES], log_level[LS_CONF_VALUE_MAX_BYTES];
-	int64_t hosts, first, slices, chips, series, steps_per_s, accelerate, variants, seed;
+	int64_t hosts, first, slices, chips, series, steps_per_s, accelerate, variants,
+		seed;
 	uint64_t beat_ns, duration_ns, report_ns;
 	bool saturate, storm;
 };

@@ -109,6 +109,35 @@ LS_TEST(api, ranges_are_read)
 		-LS_EPARSE);
 }
 
+LS_TEST(api, pages_of_workers)
+{
+	static const char path[] = "/api/v1/jobs/j/hosts";
+	const struct ls_ask *ask = &api_request.ask;
+
+	ck_assert_int_eq(parse(path, NULL), 0);
+	ck_assert_int_eq(ask->kind, LS_ASK_HOSTS);
+	ck_assert_int_eq(ask->sort, LS_ASK_BY_SUSPICION);
+	ck_assert_uint_eq(ask->limit, LS_PAGE_DEFAULT);
+	ck_assert_uint_eq(ask->skip, 0);
+	ck_assert_int_eq(
+		parse(path, "match=W-1&sort=-blame_s&limit=20&cursor=after-40"), 0);
+	ck_assert_str_eq(ask->match, "W-1");
+	ck_assert_int_eq(ask->sort, LS_ASK_BY_BLAME);
+	ck_assert(ask->descending);
+	ck_assert_uint_eq(ask->limit, 20);
+	ck_assert_uint_eq(ask->skip, 40);
+	ck_assert_int_eq(parse(path, "sort=slowest_ratio&host=h&cursor="), 0);
+	ck_assert_int_eq(ask->sort, LS_ASK_BY_SLOWEST);
+	ck_assert(!ask->descending);
+	ck_assert_str_eq(ask->host, "h");
+	refuses(path, "sort=rank", "sort");
+	refuses(path, "sort=", "sort");
+	refuses(path, "sort=--host", "sort");
+	refuses(path, "limit=1001", "limit");
+	refuses(path, "cursor=after-x", "cursor");
+	refuses(path, "cursor=after--1", "cursor");
+}
+
 LS_TEST(api, stored_questions_are_whole)
 {
 	const struct ls_ask *ask = &api_request.ask;

@@ -579,6 +579,23 @@ LS_TEST(httpd, each_resource_has_its_methods)
 	ck_assert_int_eq(post("/", JSON_TYPE, "{}"), 405);
 }
 
+LS_TEST(httpd, workers_come_in_pages)
+{
+	static const char path[] = "/api/v1/jobs/llama70b-run12/hosts";
+	char query[128];
+
+	(void)snprintf(query, sizeof(query), "%s?limit=63", path);
+	ck_assert_int_eq(rig_ask("GET", query, ""), 200);
+	ck_assert(rig_has("\"count\":64"));
+	ck_assert(rig_has("\"next_cursor\":\"after-63\""));
+	(void)snprintf(query, sizeof(query), "%s?limit=63&cursor=after-63", path);
+	ck_assert_int_eq(rig_ask("GET", query, ""), 200);
+	ck_assert(rig_has("\"next_cursor\":null"));
+	(void)snprintf(query, sizeof(query), "%s?cursor=after-99", path);
+	ck_assert_int_eq(rig_ask("GET", query, ""), 200);
+	ck_assert(rig_has("\"items\":[]"));
+}
+
 LS_TEST(httpd, series_come_in_pages)
 {
 	ck_assert_int_eq(

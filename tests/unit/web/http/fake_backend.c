@@ -32,6 +32,29 @@ fake_pick(json_t *array, const char *id)
 	return found;
 }
 
+/* A page of them, in the order of the fixture. */
+static json_t *
+fake_hosts(json_t *all, const struct ls_ask *q)
+{
+	json_t *items = json_array(), *h;
+	json_int_t count = 0;
+	size_t i;
+
+	json_array_foreach(all, i, h)
+	{
+		const char *name = json_string_value(json_object_get(h, "host"));
+
+		if ((q->host[0] != '\0' && (!name || strcmp(name, q->host) != 0)) ||
+			(q->match[0] != '\0' && (!name || !strstr(name, q->match))))
+			continue;
+		if ((size_t)count >= q->skip && json_array_size(items) < q->limit)
+			(void)json_array_append(items, h);
+		count++;
+	}
+	json_decref(all);
+	return json_pack("{s:o, s:I}", "items", items, "count", count);
+}
+
 /* The one host of the fixtures. */
 static json_t *
 fake_host(const struct fake_backend *b, const struct ls_ask *q)
@@ -70,7 +93,7 @@ fake_body(const struct fake_backend *b, const struct ls_ask *q)
 		return job;
 	json_decref(job);
 	if (q->kind == LS_ASK_HOSTS)
-		return fake_load(b, "hosts");
+		return fake_hosts(fake_load(b, "hosts"), q);
 	if (q->kind == LS_ASK_STEPS)
 		return fake_load(b, q->host[0] ? "records" : "steps");
 	return fake_load(b, "grid");

@@ -73,7 +73,7 @@ shows 'the finding is listed and explained' 'F-7Q2K' 't1v-n-ab12-w-17 delays eve
 	'host CPU contention' 'kubectl -n logging delete pod fluent-bit-x2k9p' 'worth it at once'
 shows 'the heatmap is drawn' '<canvas' 'style="height: 382px;"' \
 	'24 workers, worst first; steps 46,660 to 50,259, each column the worst of 30 steps.'
-shows 'the chart and the workers are there' 'class="actual"' 'class="without"' 'Show 44 more'
+shows 'the chart and the workers are there' 'class="actual"' 'class="without"' 'Show more (20 of 64)'
 shows 'what is not measured is said so' 'not measured'
 quiet 'a run'
 visit '/#/j/eval%20nightly%2F7b'

@@ -129,7 +129,7 @@ LS_TEST(all, job_that_has_not_begun_shows_nulls)
 		ck_assert_msg(json_is_null(json_object_get(v, unknown[i])), "%s",
 			unknown[i]);
 	json_decref(v);
-	ck_assert_int_eq(ls_view_hosts(job->engine, "train", job->now_us, &v), 0);
+	v = fake_job_hosts(job);
 	ck_assert(json_is_null(json_object_get(json_array_get(v, 0), "step")));
 	ck_assert(json_is_null(json_object_get(json_array_get(v, 0), "own_s")));
 	json_decref(v);
@@ -195,7 +195,7 @@ LS_TEST(all, job_states_follow_its_workers)
 	ck_assert_int_eq(ls_view_job(job->engine, "train", job->now_us, &v), 0);
 	ck_assert_str_eq(text_at(v, "state"), "ended");
 	json_decref(v);
-	ck_assert_int_eq(ls_view_hosts(job->engine, "train", job->now_us, &v), 0);
+	v = fake_job_hosts(job);
 	ck_assert_str_eq(text_at(json_array_get(v, 0), "state"), "ended");
 	ck_assert_str_eq(text_at(json_array_get(v, 1), "state"), "crashed");
 	json_decref(v);
@@ -231,7 +231,7 @@ LS_TEST(all, hosts_are_ordered_by_blame)
 
 	ls_engine_live(job->engine, job->workers[4].handle, &live, job->now_us - 250000,
 		job->now_us);
-	ck_assert_int_eq(ls_view_hosts(job->engine, "train", job->now_us, &v), 0);
+	v = fake_job_hosts(job);
 	ck_assert_uint_eq(json_array_size(v), 6);
 	h = json_array_get(v, 0);
 	has_keys(h, keys);
@@ -420,13 +420,64 @@ LS_TEST(all, finding_by_id)
 	fake_job_free(job);
 }
 
+/* The hosts of a page, and how many there are in all: "h1 h0 / 12". */
+static const char *
+page_of(const struct fake_job *job, const struct ls_view_hosts *ask)
+{
+	static char text[256];
+	json_t *page, *h;
+	size_t i, len = 0;
+
+	ck_assert_int_eq(ls_view_hosts(job->engine, job->name, ask, job->now_us, &page),
+		0);
+	json_array_foreach(json_object_get(page, "items"), i, h) len +=
+		(size_t)snprintf(text + len, sizeof(text) - len, "%s ",
+			text_at(h, "host"));
+	(void)snprintf(text + len, sizeof(text) - len, "/ %g",
+		number_at(page, "count"));
+	json_decref(page);
+	return text;
+}
+
+LS_TEST(all, hosts_are_filtered_sorted_and_cut_into_pages)
+{
+	struct fake_job *job = fake_job_new(12);
+
+	job->workers[7].mute = true; /* nothing of it is measured */
+	for (size_t i = 0; i < 12; i++)
+		job->workers[i].slow = 1 + 0.01 * (double)((i * 5) % 12);
+	fake_job_run(job, 60);
+#define PAGE(...) page_of(job, &(struct ls_view_hosts){ __VA_ARGS__ })
+	ck_assert_str_eq(PAGE(.sort = LS_VIEW_BY_HOST, .limit = 4), "h0 h1 h2 h3 / 12");
+	ck_assert_str_eq(PAGE(.sort = LS_VIEW_BY_HOST, .skip = 9, .limit = 4),
+		"h9 h10 h11 / 12");
+	ck_assert_str_eq(PAGE(.skip = 12, .limit = 4), "/ 12");
+	ck_assert_str_eq(PAGE(.sort = LS_VIEW_BY_HOST, .descending = true, .limit = 2),
+		"h11 h10 / 12");
+	ck_assert_str_eq(PAGE(.match = "H1", .sort = LS_VIEW_BY_HOST, .limit = 2),
+		"h1 h10 / 3");
+	ck_assert_str_eq(PAGE(.host = "h1", .limit = 9), "h1 / 1");
+	ck_assert_str_eq(PAGE(.match = "x", .limit = 9), "/ 0");
+	/* 5 x 7 = 11 (mod 12), but it is mute: 10 is of h2 */
+	ck_assert_str_eq(PAGE(.sort = LS_VIEW_BY_OWN, .descending = true, .limit = 2),
+		"h2 h9 / 12");
+	ck_assert_str_eq(PAGE(.sort = LS_VIEW_BY_OWN, .limit = 2), "h0 h5 / 12");
+	for (int descending = 0; descending < 2; descending++)
+		ck_assert_str_eq(PAGE(.sort = LS_VIEW_BY_OWN, .descending = descending,
+					 .skip = 11, .limit = 1),
+			"h7 / 12");
+#undef PAGE
+	fake_job_free(job);
+}
+
 LS_TEST(all, what_is_not_there_is_unknown)
 {
 	struct fake_job *job = fake_job_new(2);
+	const struct ls_view_hosts page = { .limit = 1 };
 	json_t *v = NULL;
 
 	ck_assert_int_eq(ls_view_job(job->engine, "x", 0, &v), -LS_EUNKNOWN);
-	ck_assert_int_eq(ls_view_hosts(job->engine, "x", 0, &v), -LS_EUNKNOWN);
+	ck_assert_int_eq(ls_view_hosts(job->engine, "x", &page, 0, &v), -LS_EUNKNOWN);
 	ck_assert_int_eq(ls_view_steps(job->engine, "x", NULL, &everything, &v),
 		-LS_EUNKNOWN);
 	ck_assert_int_eq(ls_view_steps(job->engine, "train", "x", &everything, &v),

@@ -131,7 +131,7 @@ LS_TEST(order, slowest_is_null_where_nobody_knows)
 
 	clocks(job, 1);
 	fake_job_run(job, 50);
-	ck_assert_int_eq(ls_view_hosts(job->engine, job->name, job->now_us, &hosts), 0);
+	hosts = fake_job_hosts(job);
 	for (size_t i = 0; i < 4; i++)
 		ck_assert(json_is_null(
 			json_object_get(json_array_get(hosts, i), "slowest_ratio")));

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recent - sums over the recent steps of each worker of a job, so that a table of ten
+ * thousand workers does not read a million cells.
+ *
+ * Owner:   the engine's thread.
+ * Units:   seconds.
+ * Errors:  none.
+ * Limits:  sums of floats in doubles: a step that leaves takes away what it added, to
+ *          1e-12 s or so.
+ */
+#ifndef LS_COLLECTOR_RECENT_H
+#define LS_COLLECTOR_RECENT_H
+
+#include <stdint.h>
+#include "collector/engine/join/steps.h"
+
+/* Of one worker; all 0: no step. Numbers of steps are those in which it was measured. */
+struct ls_recent {
+	double step_s, own_s, wait_s, input_s, late_s, blame_s;
+	uint32_t steps, inputs, lates, blames;
+	uint32_t ranked; /* steps in which the last worker is known */
+	uint32_t last; /* and was this one */
+};
+
+/* Means; NaN: not measured. slowest: share of its steps in which it was last. */
+struct ls_recent_means {
+	double step_s, own_s, wait_s, input_s, late_s, blame_s, slowest;
+};
+
+/* A step enters (sign 1) or leaves (sign -1) the sums of its workers, by slot; last:
+ * slot of its last worker, SIZE_MAX if that is not known. */
+void ls_recent_add(struct ls_recent *workers, const struct ls_row *row, size_t last,
+	int sign);
+
+struct ls_recent_means ls_recent_means(const struct ls_recent *of);
+
+#endif
