@@ -59,6 +59,7 @@ options(void)
 {
 	struct sim_options o = { .job = "sim-job",
 		.hosts = 8,
+		.first = 1,
 		.slices = 2,
 		.chips = 4,
 		.series = 120,
