@@ -256,7 +256,7 @@
 /* TASK_COMM_LEN is 16; 4 each when escaped */
 #define LS_COMMAND_MAX_BYTES 64
 #define LS_CHIPS_RESCAN_NS 600000000000ull /* chips do not come and go */
-#define LS_TORUS_SIDE_MAX 1024u /* the longest side there is has 32 */
+#define LS_TOPOLOGY_SIDE_MAX 1024u /* the longest side there is has 32 */
 #define LS_KEYVALUE_LABEL_MAX_BYTES 512 /* a label's value has 63 at most */
 /* environment of a job, with all services of a cluster */
 #define LS_ENVIRON_MAX_BYTES 262144

@@ -7,8 +7,8 @@
 #include <strings.h>
 
 static const struct ls_generation_info generation_table[LS_GENERATION_COUNT] = {
-#define LS_GENERATION(id, name, device, subsystem, devices, nodes, wrap) \
-	{ name, device, subsystem, devices, LS_NODES_##nodes, LS_WRAP_##wrap },
+#define LS_GENERATION(id, name, device, subsystem, devices, nodes) \
+	{ name, device, subsystem, devices, LS_NODES_##nodes },
 #include "agent/identity/generation.def"
 #undef LS_GENERATION
 };

@@ -20,22 +20,19 @@
 #define LS_PCI_VENDOR_GOOGLE 0x1ae0u
 
 enum ls_generation {
-#define LS_GENERATION(id, name, device, subsystem, devices, nodes, wrap) \
-	LS_GENERATION_##id,
+#define LS_GENERATION(id, name, device, subsystem, devices, nodes) LS_GENERATION_##id,
 #include "agent/identity/generation.def"
 #undef LS_GENERATION
 	LS_GENERATION_COUNT
 };
 
 enum ls_generation_nodes { LS_NODES_ACCEL, LS_NODES_VFIO, LS_NODES_ANY };
-enum ls_generation_wrap { LS_WRAP_UNKNOWN, LS_WRAP_ALL4, LS_WRAP_EACH16 };
 
 struct ls_generation_info {
 	const char *name;
 	uint32_t pci_device, pci_subsystem; /* subsystem 0: any */
 	unsigned devices_per_chip; /* 0: not known */
 	enum ls_generation_nodes nodes;
-	enum ls_generation_wrap wrap;
 };
 
 /* What is known of a generation; g must be one. */

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "agent/identity/torus.h"
 #include "proto/base/hash.h"
 #include "proto/base/text.h"
 
@@ -15,8 +14,7 @@ enum identity_kind {
 	IDENTITY_NUMBER,
 	IDENTITY_GENERATION,
 	IDENTITY_TOPOLOGY,
-	IDENTITY_BOUNDS,
-	IDENTITY_WRAP
+	IDENTITY_BOUNDS
 };
 
 static const struct {
@@ -94,12 +92,35 @@ identity_number(const char *text, char *dst, size_t size)
 	return true;
 }
 
+bool
+ls_identity_sides(const char *text, char between, uint32_t ret_sides[LS_IDENTITY_AXES])
+{
+	unsigned axis;
+
+	for (axis = 0; axis < LS_IDENTITY_AXES; axis++)
+		ret_sides[axis] = 1;
+	for (axis = 0; axis < LS_IDENTITY_AXES; axis++) {
+		uint32_t v = 0;
+
+		for (; *text >= '0' && *text <= '9' && v <= LS_TOPOLOGY_SIDE_MAX;
+			text++)
+			v = v * 10 + (uint32_t)(*text - '0');
+		if (v == 0 || v > LS_TOPOLOGY_SIDE_MAX)
+			return false;
+		ret_sides[axis] = v;
+		if (*text == '\0')
+			return axis > 0; /* two sides at least */
+		if (*text++ != between)
+			return false;
+	}
+	return false;
+}
+
 /* The value in the one way its kind is written; false if it is none. */
 static bool
 identity_parse(enum identity_kind kind, const char *text, char *dst, size_t size)
 {
-	uint32_t bounds[LS_TORUS_AXES];
-	struct ls_torus t = { .wrap_known = false };
+	uint32_t sides[LS_IDENTITY_AXES];
 	int g;
 
 	switch (kind) {
@@ -114,16 +135,13 @@ identity_parse(enum identity_kind kind, const char *text, char *dst, size_t size
 		return true;
 	case IDENTITY_TOPOLOGY:
 		(void)snprintf(dst, size, "%s", text);
-		return ls_torus_parse(text, &t) == 0;
+		return ls_identity_sides(text, 'x', sides);
 	case IDENTITY_BOUNDS:
-		if (ls_torus_parse_bounds(text, bounds) != 0)
+		if (!ls_identity_sides(text, ',', sides))
 			return false;
-		(void)snprintf(dst, size, "%u,%u,%u", (unsigned)bounds[0],
-			(unsigned)bounds[1], (unsigned)bounds[2]);
+		(void)snprintf(dst, size, "%u,%u,%u", (unsigned)sides[0],
+			(unsigned)sides[1], (unsigned)sides[2]);
 		return true;
-	case IDENTITY_WRAP:
-		(void)snprintf(dst, size, "%s", text);
-		return ls_torus_parse_wrap(text, &t) == 0;
 	case IDENTITY_TEXT:
 	case IDENTITY_ANY:
 	default:

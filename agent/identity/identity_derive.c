@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "agent/identity/torus.h"
 
 /* --- chips and devices ---------------------------------------------------- */
 
@@ -81,59 +80,7 @@ ls_identity_devices(struct ls_identity *id, const uint64_t *devices, size_t coun
 	qsort(id->device, count, sizeof(id->device[0]), derive_compare_device);
 }
 
-/* --- the place in the torus ----------------------------------------------- */
-
-/* The torus of the slice, as far as the fields say; false if there is no topology. */
-static bool
-derive_torus(const struct ls_identity *id, struct ls_torus *ret_torus)
-{
-	const char *topology = ls_identity_get(id, LS_IDENTITY_TOPOLOGY),
-		   *wrap = ls_identity_get(id, LS_IDENTITY_WRAP);
-
-	if (topology == NULL || ls_torus_parse(topology, ret_torus) != 0)
-		return false;
-	if (wrap != NULL)
-		ls_ignore(ls_torus_parse_wrap(wrap,
-			ret_torus)); /* checked when it came in */
-	return true;
-}
-
-static void
-derive_links(struct ls_identity *id, size_t chip, const struct ls_torus *t,
-	const uint32_t at[LS_TORUS_AXES])
-{
-	uint64_t device[LS_TORUS_NEIGHBOURS_MAX];
-	size_t n = ls_torus_neighbours(t, at, device), i, used = 0;
-	char text[LS_IDENTITY_VALUE_MAX_BYTES] = "";
-
-	for (i = 0; i < n; i++)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%llu",
-			/* 6 x 21 bytes fit */
-			i > 0 ? "," : "", (unsigned long long)device[i]);
-	derive_chip(id, chip, "links", LS_IDENTITY_FROM_DERIVED, text);
-}
-
-/* Coordinates, if the devices are the block of a host. */
-static void
-derive_coordinates(struct ls_identity *id)
-{
-	const char *bounds = ls_identity_get(id, LS_IDENTITY_CHIP_BOUNDS);
-	uint32_t block[LS_TORUS_AXES], at[LS_CHIPS_MAX][LS_TORUS_AXES];
-	struct ls_torus t;
-	char text[64];
-	size_t i;
-
-	if (bounds == NULL || id->device_count > LS_CHIPS_MAX ||
-		!derive_torus(id, &t) || ls_torus_parse_bounds(bounds, block) != 0 ||
-		ls_torus_place_host(&t, block, id->device, id->device_count, at) != 0)
-		return;
-	for (i = 0; i < id->device_count; i++) {
-		(void)snprintf(text, sizeof(text), "%u,%u,%u", (unsigned)at[i][0],
-			(unsigned)at[i][1], (unsigned)at[i][2]);
-		derive_chip(id, i, "coords", LS_IDENTITY_FROM_DERIVED, text);
-		derive_links(id, i, &t, at[i]);
-	}
-}
+/* --- devices -------------------------------------------------------------- */
 
 /* Devices libtpu counts in a chip of this host's generation; 0: not known. */
 static size_t
@@ -165,9 +112,6 @@ derive_devices(struct ls_identity *id)
 				(unsigned long long)id->device[i * each + k]);
 		derive_chip(id, i, "device", LS_IDENTITY_FROM_TPU, text);
 	}
-	/* How devices that are half a chip are numbered is not known. */
-	if (each == 1)
-		derive_coordinates(id);
 }
 
 /* --- what follows from fields --------------------------------------------- */
@@ -189,10 +133,10 @@ derive_volume(struct ls_identity *id, enum ls_identity_field of,
 	enum ls_identity_field into)
 {
 	const char *text = ls_identity_get(id, of);
-	uint32_t bounds[LS_TORUS_AXES];
+	uint32_t sides[LS_IDENTITY_AXES];
 
-	if (text != NULL && ls_torus_parse_bounds(text, bounds) == 0)
-		derive_number(id, into, ls_torus_volume(bounds));
+	if (text != NULL && ls_identity_sides(text, ',', sides))
+		derive_number(id, into, (uint64_t)sides[0] * sides[1] * sides[2]);
 }
 
 static void
@@ -205,27 +149,6 @@ derive_generation(struct ls_identity *id)
 		ls_identity_offer(id, ls_identity_key(LS_IDENTITY_GENERATION),
 			LS_IDENTITY_FROM_DERIVED, 0,
 			ls_generation_info((enum ls_generation)g)->name);
-}
-
-/* Which axes wrap, where nobody said so. */
-static void
-derive_wrap(struct ls_identity *id)
-{
-	const char *name = ls_identity_get(id, LS_IDENTITY_GENERATION);
-	int g = name != NULL ? ls_generation_by_name(name) : -LS_EUNKNOWN;
-	struct ls_torus t;
-	char text[32];
-
-	if (g < 0 || ls_identity_get(id, LS_IDENTITY_WRAP) != NULL ||
-		!derive_torus(id, &t))
-		return;
-	ls_torus_wrap_by_rule(&t, (enum ls_generation)g);
-	if (!t.wrap_known)
-		return;
-	(void)snprintf(text, sizeof(text), "%s,%s,%s", t.wrap[0] ? "true" : "false",
-		t.wrap[1] ? "true" : "false", t.wrap[2] ? "true" : "false");
-	ls_identity_offer(id, ls_identity_key(LS_IDENTITY_WRAP),
-		LS_IDENTITY_FROM_DERIVED, 0, text);
 }
 
 /* A field that is a number; false if it is not known, or a name. */
@@ -257,7 +180,7 @@ derive_global_worker(struct ls_identity *id)
 			!derive_get_number(id, LS_IDENTITY_WORKERS, &workers)))
 		return;
 	derive_number(id, LS_IDENTITY_GLOBAL_WORKER,
-		ls_torus_global_worker(worker, workers, several ? slice : 0));
+		several ? slice * workers + worker : worker);
 }
 
 void
@@ -269,6 +192,5 @@ ls_identity_derive(struct ls_identity *id)
 	derive_volume(id, LS_IDENTITY_HOST_BOUNDS, LS_IDENTITY_WORKERS);
 	derive_volume(id, LS_IDENTITY_CHIP_BOUNDS, LS_IDENTITY_CHIPS);
 	derive_global_worker(id);
-	derive_wrap(id);
 	derive_devices(id);
 }

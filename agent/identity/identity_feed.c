@@ -143,10 +143,10 @@ ls_identity_environ_add(struct ls_identity *id, const char *text, size_t len)
 
 /* --- labels and sub-slices ------------------------------------------------ */
 
-/* Offers <what>.<topology> = id; false if the topology is none. */
+/* Offers subslice.<topology> = id; false if the topology is none. */
 static bool
-feed_subslice(const struct feed *f, const char *what, const char *topology,
-	size_t topology_len, const char *value, size_t len)
+feed_subslice(const struct feed *f, const char *topology, size_t topology_len,
+	const char *value, size_t len)
 {
 	char key[LS_IDENTITY_KEY_MAX_BYTES], text[LS_IDENTITY_VALUE_MAX_BYTES];
 	size_t i;
@@ -157,35 +157,27 @@ feed_subslice(const struct feed *f, const char *what, const char *topology,
 		if (topology[i] != 'x' && (topology[i] < '0' || topology[i] > '9'))
 			return false;
 	}
-	(void)snprintf(key, sizeof(key), "%s.%.*s", what, (int)topology_len, topology);
+	(void)snprintf(key, sizeof(key), "subslice.%.*s", (int)topology_len, topology);
 	(void)ls_text_escape(text, sizeof(text), value, len);
 	ls_identity_offer(f->id, key, f->source, f->tag, text);
 	return true;
 }
 
-/* The labels gke-tpu-slice-4x4-id and gke-tpu-partition-4x4-id, whatever stands before
- * a slash. */
+/* The label gke-tpu-slice-4x4-id, whatever stands before a slash. */
 static void
 feed_subslice_label(const struct feed *f, const struct ls_keyvalue *kv)
 {
-	static const struct {
-		const char *begin, *what;
-	} kinds[] = { { "gke-tpu-slice-", "subslice" },
-		{ "gke-tpu-partition-", "partition" } };
+	static const char begin[] = "gke-tpu-slice-", end[] = "-id";
 	const char *slash = memchr(kv->key, '/', kv->key_len);
 	const char *name = slash != NULL ? slash + 1 : kv->key;
-	size_t len = kv->key_len - (size_t)(name - kv->key), i;
+	size_t len = kv->key_len - (size_t)(name - kv->key);
+	size_t from = sizeof(begin) - 1, tail = sizeof(end) - 1;
 
-	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		size_t begin = strlen(kinds[i].begin);
-
-		if (len > begin + 3 && memcmp(name, kinds[i].begin, begin) == 0 &&
-			memcmp(name + len - 3, "-id", 3) == 0)
-			(void)feed_subslice(f, kinds[i].what, name + begin,
-				len - begin - 3,
-				/* of a topology, or of no interest */
-				kv->value, kv->value_len);
-	}
+	if (len > from + tail && memcmp(name, begin, from) == 0 &&
+		memcmp(name + len - tail, end, tail) == 0)
+		(void)feed_subslice(f, name + from, len - from - tail,
+			/* of a topology, or of no interest */
+			kv->value, kv->value_len);
 }
 
 static void
@@ -229,8 +221,8 @@ feed_subslices(const struct feed *f, const char *text, size_t len)
 	json_object_foreach(object, key, value)
 	{
 		if (!json_is_string(value) ||
-			!feed_subslice(f, "subslice", key, strlen(key),
-				json_string_value(value), json_string_length(value)))
+			!feed_subslice(f, key, strlen(key), json_string_value(value),
+				json_string_length(value)))
 			ls_identity_refuse(f->id, "subslice", f->source, f->tag, key,
 				strlen(key));
 	}

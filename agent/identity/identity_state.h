@@ -36,6 +36,13 @@ struct ls_identity {
 	uint64_t changes, hash;
 };
 
+#define LS_IDENTITY_AXES 3
+
+/* Two or three sides of 1 to LS_TOPOLOGY_SIDE_MAX with a character between: "4x4x8",
+ * "2,2,1"; a third that is absent is 1. */
+bool ls_identity_sides(const char *text, char between,
+	uint32_t ret_sides[LS_IDENTITY_AXES]) LS_MUSTCHECK;
+
 /* The offer that wins, or NULL. */
 const struct ls_identity_offer *ls_identity_winner(const struct ls_identity *id,
 	const char *key);

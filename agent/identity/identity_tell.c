@@ -201,13 +201,8 @@ tell_devices(const struct ls_identity *id, struct ls_doctor *d)
 		ls_doctor_add(d, LS_DOCTOR_WARN, "identity", "devices", why,
 			"devices and chips cannot be matched: another container may "
 			"hold some chips, or the generation is unknown");
-	else if (ls_identity_find(id, "chip.0.coords") == NULL)
-		ls_doctor_add(d, LS_DOCTOR_NONE, "identity", "coordinates",
-			"the device ids do not match the block of this host in the "
-			"topology",
-			"give --topology if it is missing or wrong");
 	else
-		ls_doctor_add(d, LS_DOCTOR_OK, "identity", "coordinates", why, "");
+		ls_doctor_add(d, LS_DOCTOR_OK, "identity", "devices", why, "");
 }
 
 void

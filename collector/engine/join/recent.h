@@ -33,6 +33,7 @@ struct ls_recent_means {
 void ls_recent_add(struct ls_recent *workers, const struct ls_row *row, size_t last,
 	int sign);
 
+/* Means of one worker. */
 struct ls_recent_means ls_recent_means(const struct ls_recent *of);
 
 #endif

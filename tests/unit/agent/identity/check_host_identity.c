@@ -100,7 +100,6 @@ LS_TEST(sources, tpu_env_says_what_a_slice_is)
 	is("workers", "32", "derived");
 	is("global_worker", "3", "derived");
 	is("chips", "4", "derived");
-	is("wrap", "true,true,true", "tpu-env");
 	is("node_id", "my-tpu", "tpu-env");
 	is("metrics_ports", "8431,8432", "tpu-env");
 	ck_assert_ptr_null(told("conflict: generation"));
@@ -131,22 +130,40 @@ LS_TEST(sources, metadata_items_are_fields)
 	is_unknown("endpoint"); /* there is no tenth */
 }
 
+static const char *const no_topology[] = { "4", "4x", "x4", "4x4x4x4", "4x4x", "0x4",
+	"4x-1", "1025x2", "99999999999x2", "4,4", "4x4 ", "4x 4" };
+
+LS_TEST_EACH(sources, topology_is_two_or_three_sides, no_topology)
+{
+	ck_assert(!ls_identity_is_valid(LS_IDENTITY_TOPOLOGY, no_topology[_i]));
+	ck_assert(ls_identity_is_valid(LS_IDENTITY_TOPOLOGY, "8x16"));
+	ck_assert(ls_identity_is_valid(LS_IDENTITY_TOPOLOGY, "1024x4x8"));
+	ck_assert(!ls_identity_is_valid(LS_IDENTITY_CHIP_BOUNDS, "2x2"));
+	ck_assert(!ls_identity_is_valid(LS_IDENTITY_CHIP_BOUNDS, "2,2,1,1"));
+}
+
+LS_TEST(sources, bounds_give_numbers)
+{
+	metadata(LS_METADATA_TPU_ENV,
+		"HOST_BOUNDS: '2,4'\nCHIPS_PER_HOST_BOUNDS: '2,2,1'\n");
+	is("workers", "8", "derived");
+	is("chips", "4", "derived");
+}
+
 LS_TEST(sources, node_labels_are_fields)
 {
 	metadata(LS_METADATA_LABELS,
 		"cloud.google.com/gke-tpu-accelerator=tpu-v5-lite-podslice,"
 		"cloud.google.com/gke-tpu-topology=4x4,cloud.google.com/gke-accelerator-count=4,"
-		"cloud.google.com/gke-tpu-slice-4x4-id=abc,gke-tpu-partition-2x2-id=def,"
+		"cloud.google.com/gke-tpu-slice-4x4-id=abc,"
 		"gke-tpu-slice-evil-id=x,gke-tpu-slice--id=y,topology.kubernetes.io/zone=z,other=1");
 	is("generation", "v5e", "label");
 	is("topology", "4x4", "label");
 	is("chips", "4", "label");
 	is("zone", "z", "label");
 	is("subslice.4x4", "abc", "label");
-	is("partition.2x2", "def", "label");
 	is_unknown("subslice.evil");
 	is_unknown("subslice.");
-	is("wrap", "false,false,false", "derived");
 }
 
 LS_TEST(sources, labels_file_is_a_source)
@@ -214,7 +231,7 @@ LS_TEST(sources, environment_is_whitelisted)
 {
 	static const char text[] =
 		"TPU_WORKER_ID=4\0MEGASCALE_NUM_SLICES=2\0JOBSET_NAME=js\0"
-		"WRAP=true,true,true\0ZONE=z\0AWS_SECRET=x\0TPU_SECRET=y\0TYPE=V4\0";
+		"ZONE=z\0AWS_SECRET=x\0TPU_SECRET=y\0TYPE=V4\0";
 	struct ls_wire_identity fields[LS_IDENTITY_FIELDS_MAX];
 
 	ls_identity_environ_begin(id);
@@ -222,7 +239,6 @@ LS_TEST(sources, environment_is_whitelisted)
 	is("worker", "4", "environment");
 	is("slices", "2", "environment");
 	is("job", "js", "environment");
-	is_unknown("wrap");
 	is_unknown("zone");
 	is_unknown("generation");
 	ck_assert_uint_eq(ls_identity_fields(id, fields, LS_IDENTITY_FIELDS_MAX), 4);
@@ -310,7 +326,7 @@ LS_TEST(order, changes_are_counted)
 	ck_assert_uint_eq(ls_identity_changes(id), before + 2);
 }
 
-/* --- chips and coordinates ------------------------------------------------ */
+/* --- chips ---------------------------------------------------------------- */
 
 static void
 chips_of(unsigned device, unsigned functions)
@@ -339,7 +355,7 @@ chips_of(unsigned device, unsigned functions)
 
 LS_CASE(chips, setup, teardown);
 
-LS_TEST(chips, chips_have_places_from_their_device_ids)
+LS_TEST(chips, chips_have_device_ids)
 {
 	const uint64_t devices[] = { 413, 404, 412, 405 };
 
@@ -351,23 +367,12 @@ LS_TEST(chips, chips_have_places_from_their_device_ids)
 	is("chip.3.numa", "1", "sysfs");
 	ls_identity_devices(id, devices, 4);
 	is("chip.1.device", "405", "tpu");
-	is_unknown("chip.1.coords"); /* without a topology */
-	metadata(LS_METADATA_TPU_ENV,
-		"TOPOLOGY: '8x8x16'\nCHIPS_PER_HOST_BOUNDS: '2,2,1'\n");
-	is("chip.0.coords", "4,2,6", "derived");
-	is("chip.1.coords", "5,2,6", "derived");
-	is("chip.2.coords", "4,3,6", "derived");
-	is("chip.0.links", "340,396,403,405,412,468", "derived");
-	ck_assert_int_eq((int)told("coordinates")->status, LS_DOCTOR_OK);
-	metadata(LS_METADATA_TPU_ENV,
-		"TOPOLOGY: '8x8x16'\nCHIPS_PER_HOST_BOUNDS: '4,1,1'\n");
-	is_unknown("chip.0.coords"); /* no block of such a host */
-	ck_assert_int_eq((int)told("coordinates")->status, LS_DOCTOR_NONE);
+	ck_assert_int_eq((int)told("devices")->status, LS_DOCTOR_OK);
 	ls_identity_devices(id, devices, 0);
 	is_unknown("chip.0.device");
 }
 
-LS_TEST(chips, two_devices_a_chip_have_no_known_place)
+LS_TEST(chips, two_devices_of_a_chip)
 {
 	const uint64_t devices[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
 
@@ -378,7 +383,6 @@ LS_TEST(chips, two_devices_a_chip_have_no_known_place)
 	is("generation", "7x", "sysfs");
 	is("chip.0.node", "vfio/20,vfio/21", "sysfs");
 	is("chip.3.device", "6,7", "tpu");
-	is_unknown("chip.0.coords");
 }
 
 LS_TEST(chips, devices_that_do_not_fit_the_chips_are_not_joined)
