@@ -136,8 +136,8 @@ struct ls_job {
 	struct ls_blame_net *slice_nets; /* capacity of them: scratch */
 	struct ls_live_row *live; /* ring of live_capacity */
 	size_t live_capacity, live_count, live_head;
-	/* capacity of them: of the newest LS_ENGINE_RECENT_STEPS live rows */
-	struct ls_recent *recent;
+	uint64_t kept; /* live rows so far; the newest has number kept - 1 */
+	struct ls_recent_table *recent;
 	uint64_t closed, shorted, apart, late, gaps;
 };
 
@@ -171,9 +171,7 @@ ls_job_forget(struct ls_job *j)
 	struct ls_live_row *oldest = (struct ls_live_row *)ls_job_row(j, 0);
 	size_t cells = oldest->row.cell_count;
 
-	if (j->live_count <= LS_ENGINE_RECENT_STEPS)
-		ls_recent_add(j->recent, &oldest->row, oldest->totals.last, -1);
-	ls_steps_drop(&j->steps, &oldest->row);
+	ls_steps_give_back(&j->steps, &oldest->row);
 	j->live_count--;
 	return cells;
 }

@@ -15,7 +15,7 @@
  *   blame_step_worst_n10000_ms   greatest of them, with a straggler found and followed
  */
 
-enum { WORKERS = 10000, LEARN = 130, MEASURED = 101 };
+enum { WORKERS = 10000, LEARN = 250, MEASURED = 101 };
 
 static int
 bench_compare(const void *a, const void *b)

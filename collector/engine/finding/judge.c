@@ -46,13 +46,7 @@ judge_keep(struct ls_job *j, struct ls_live_row *kept)
 		j->live_count++;
 	*slot = *kept;
 	j->live_head = (j->live_head + 1) % j->live_capacity;
-	ls_recent_add(j->recent, &kept->row, kept->totals.last, 1);
-	if (j->live_count > LS_ENGINE_RECENT_STEPS) {
-		const struct ls_live_row *past =
-			ls_job_row(j, j->live_count - LS_ENGINE_RECENT_STEPS - 1);
-
-		ls_recent_add(j->recent, &past->row, past->totals.last, -1);
-	}
+	j->kept++;
 }
 
 /* Most workers checkpoint, evaluate or compile: a step unlike the others, not judged.

@@ -25,6 +25,52 @@ view_recent(const struct ls_job *j)
 		: 0;
 }
 
+static void
+view_add(struct ls_recent *of, const struct ls_live_row *r, size_t slot, int sign)
+{
+	const struct ls_cell *c = ls_row_cell(r, slot);
+
+	if (c == NULL)
+		return;
+	ls_recent_add(of, c, sign);
+	ls_recent_rank(of, slot, r->totals.last, sign);
+}
+
+/* What one worker did in the recent steps. */
+static struct ls_recent_means
+view_means(const struct ls_job *j, size_t slot)
+{
+	struct ls_recent sums = { 0 };
+
+	for (size_t i = view_recent(j); i < j->live_count; i++)
+		view_add(&sums, ls_job_row(j, i), slot, 1);
+	return ls_recent_means(&sums);
+}
+
+/* The same of all workers. Sums of the last time are brought up to date by the rows
+ * that have come and gone since, so that a page of ten thousand workers that is read
+ * again each second does not read a million cells. */
+static const struct ls_recent *
+view_sums(const struct ls_job *j)
+{
+	uint64_t oldest = j->kept - j->live_count, first = oldest + view_recent(j), n;
+	struct ls_recent_table *t = j->recent;
+
+	if (t->first < oldest || t->last <= first) { /* nothing of it can be used */
+		memset(t->of, 0, j->capacity * sizeof(t->of[0]));
+		t->first = t->last = first;
+	}
+	for (n = t->first; n < first; n++)
+		for (size_t s = 0; s < j->count; s++)
+			view_add(&t->of[s], ls_job_row(j, n - oldest), s, -1);
+	for (n = t->last; n < j->kept; n++)
+		for (size_t s = 0; s < j->count; s++)
+			view_add(&t->of[s], ls_job_row(j, n - oldest), s, 1);
+	t->first = first;
+	t->last = j->kept;
+	return t->of;
+}
+
 static double
 view_step_s(const struct ls_job *j)
 {
@@ -173,7 +219,7 @@ view_suspect(const struct ls_engine *e, const struct ls_job *j, double step_s)
 	if (slot >= j->count)
 		return json_null();
 	w = &e->workers[j->slots[slot]];
-	m = ls_recent_means(&j->recent[slot]);
+	m = view_means(j, slot);
 	if (!(m.slowest > 0.5 && m.blame_s >= VIEW_SUSPECT_COST * step_s) ||
 		view_finding_of(e, w) != NULL)
 		return json_null();
@@ -340,7 +386,7 @@ view_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 	static const char *const states[] = { "reporting", "silent", "ended",
 		"crashed" };
 	const struct ls_engine_worker *w = &e->workers[j->slots[slot]];
-	struct ls_recent_means m = ls_recent_means(&j->recent[slot]);
+	struct ls_recent_means m = view_means(j, slot);
 	const char *finding = view_finding_of(e, w);
 	json_t *doc;
 
@@ -420,11 +466,12 @@ view_hosts_order(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_view_hosts *ask, struct view_sorted *order)
 {
 	bool suspicion = ask->sort == LS_VIEW_BY_SUSPICION;
+	const struct ls_recent *sums = view_sums(j);
 	size_t n = 0;
 
 	for (size_t s = 0; s < j->count; s++) {
 		const struct ls_engine_worker *w = &e->workers[j->slots[s]];
-		double key = view_hosts_key(w, &j->recent[s], ask->sort);
+		double key = view_hosts_key(w, &sums[s], ask->sort);
 
 		if (!view_hosts_wants(w, ask))
 			continue;

@@ -14,28 +14,24 @@ recent_sum(double *sum, uint32_t *count, float value, int sign)
 }
 
 void
-ls_recent_add(struct ls_recent *workers, const struct ls_row *row, size_t last,
-	int sign)
+ls_recent_add(struct ls_recent *of, const struct ls_cell *c, int sign)
 {
-	for (size_t i = 0; i < row->cell_count; i++) {
-		const struct ls_cell *c = &row->cells[i];
-		struct ls_recent *w = &workers[i];
+	of->steps += (uint32_t)sign;
+	of->step_s += sign * (double)c->duration_s;
+	of->own_s += sign * (double)c->own_s;
+	of->wait_s += sign * (double)c->wait_s;
+	recent_sum(&of->input_s, &of->inputs, c->phase_s[LS_PHASE_INPUT_WAIT], sign);
+	recent_sum(&of->late_s, &of->lates, c->late_s, sign);
+	recent_sum(&of->blame_s, &of->blames, c->blame_s + c->under_s, sign);
+}
 
-		if (!c->present)
-			continue;
-		w->steps += (uint32_t)sign;
-		w->step_s += sign * (double)c->duration_s;
-		w->own_s += sign * (double)c->own_s;
-		w->wait_s += sign * (double)c->wait_s;
-		recent_sum(&w->input_s, &w->inputs, c->phase_s[LS_PHASE_INPUT_WAIT],
-			sign);
-		recent_sum(&w->late_s, &w->lates, c->late_s, sign);
-		recent_sum(&w->blame_s, &w->blames, c->blame_s + c->under_s, sign);
-		if (last != SIZE_MAX)
-			w->ranked += (uint32_t)sign;
-		if (last == i)
-			w->last += (uint32_t)sign;
-	}
+void
+ls_recent_rank(struct ls_recent *of, size_t slot, size_t last, int sign)
+{
+	if (last != SIZE_MAX)
+		of->ranked += (uint32_t)sign;
+	if (last == slot)
+		of->last += (uint32_t)sign;
 }
 
 static double

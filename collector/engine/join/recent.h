@@ -23,15 +23,24 @@ struct ls_recent {
 	uint32_t last; /* and was this one */
 };
 
+/* The same of all workers of a job, by slot, over the live rows from number first up to
+ * last (not with it). It is brought up to date when somebody asks. */
+struct ls_recent_table {
+	uint64_t first, last;
+	struct ls_recent of[];
+};
+
 /* Means; NaN: not measured. slowest: share of its steps in which it was last. */
 struct ls_recent_means {
 	double step_s, own_s, wait_s, input_s, late_s, blame_s, slowest;
 };
 
-/* A step enters (sign 1) or leaves (sign -1) the sums of its workers, by slot; last:
- * slot of its last worker, SIZE_MAX if that is not known. */
-void ls_recent_add(struct ls_recent *workers, const struct ls_row *row, size_t last,
-	int sign);
+/* A step enters (sign 1) or leaves (sign -1) the sums of a worker. */
+void ls_recent_add(struct ls_recent *of, const struct ls_cell *c, int sign);
+
+/* The same for whether it was the last worker: slot is its own, last that of the step's
+ * last, SIZE_MAX if nobody knows. */
+void ls_recent_rank(struct ls_recent *of, size_t slot, size_t last, int sign);
 
 /* Means of one worker. */
 struct ls_recent_means ls_recent_means(const struct ls_recent *of);

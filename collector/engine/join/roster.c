@@ -351,14 +351,14 @@ roster_reserve_slot(struct ls_job *j)
 	uint32_t *slots;
 	struct ls_blame *residuals;
 	struct ls_blame_net *nets;
-	struct ls_recent *recent;
+	struct ls_recent_table *recent;
 
 	if (j->count < j->capacity)
 		return 0;
-	recent = realloc(j->recent, capacity * sizeof(*recent));
+	recent = calloc(1, sizeof(*recent) + capacity * sizeof(recent->of[0]));
 	if (recent == NULL)
 		return -ENOMEM;
-	memset(recent + j->capacity, 0, (capacity - j->capacity) * sizeof(*recent));
+	free(j->recent);
 	j->recent = recent;
 	slots = realloc(j->slots, capacity * sizeof(*slots));
 	if (slots == NULL)

@@ -13,7 +13,7 @@ ls_steps_fini(struct ls_steps *s)
 	for (size_t i = 0; i < s->count; i++)
 		free(s->rows[i].cells);
 	free(s->rows);
-	free(s->spare.cells);
+	free(s->spare);
 	memset(s, 0, sizeof(*s));
 }
 
@@ -94,9 +94,8 @@ steps_insert(struct ls_steps *s, size_t at, uint64_t step, size_t n, int64_t now
 	rc = steps_reserve(s);
 	if (rc != 0)
 		return rc;
-	row.cells = s->spare.cells;
-	s->held -= s->spare.cell_count;
-	s->spare = (struct ls_row){ 0 };
+	row.cells = s->spare;
+	s->spare = NULL;
 	rc = steps_widen(s, &row, n);
 	if (rc != 0) {
 		free(row.cells);
@@ -362,7 +361,8 @@ ls_steps_drop(struct ls_steps *s, struct ls_row *row)
 void
 ls_steps_give_back(struct ls_steps *s, struct ls_row *row)
 {
-	ls_steps_drop(s, &s->spare);
-	s->spare = *row;
+	s->held -= row->cell_count;
+	free(s->spare);
+	s->spare = row->cells;
 	*row = (struct ls_row){ 0 };
 }

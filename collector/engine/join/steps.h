@@ -76,10 +76,9 @@ struct ls_steps {
 	size_t count, capacity;
 	bool any_closed;
 	uint64_t last_closed;
-	/* a row that is over: its cells are for the next one; cells NULL: none */
-	struct ls_row spare;
-	/* cells in memory: of open rows, of rows taken out, of the spare one */
-	size_t held;
+	/* of a row that is over, for the next one; NULL: none */
+	struct ls_cell *spare;
+	size_t held; /* cells of open rows, and of rows that were taken out */
 };
 
 /* Drops all rows; begins anew. */
