@@ -26,6 +26,7 @@
 #include "collector/engine/detect/stage.h"
 #include "collector/engine/join/recent.h"
 #include "collector/engine/join/steps.h"
+#include "proto/base/text.h"
 
 /* "now" of the views: means over so many closed steps */
 #define LS_ENGINE_RECENT_STEPS 100
@@ -155,6 +156,13 @@ struct ls_engine {
 	size_t finding_count, finding_capacity;
 	struct ls_engine_stats stats;
 };
+
+/* Its hosts have the names that lockstep-sim gives. */
+static inline bool
+ls_job_is_simulated(const struct ls_engine *e, const struct ls_job *j)
+{
+	return j->count > 0 && ls_host_is_simulated(e->workers[j->slots[0]].info.host);
+}
 
 /* Row i of the live window, 0 = oldest. */
 static inline const struct ls_live_row *

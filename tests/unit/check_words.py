@@ -3,12 +3,13 @@
 """Every text that a person can read, in one file, so that a change of words is reviewed like code.
 
 tests/golden/words.txt holds the help of each program, and each string of two words or more in the C,
-JavaScript and Python sources of the product: log lines, errors, findings, advice, doctor, page. SQL and
-test code are left out. After a change of words: tests/unit/check_words.py --update, and read the diff.
+JavaScript and Python sources of the product: log lines, errors, findings, advice, doctor, page; and the
+findings of simulated faults as a person reads them, with # for digits. SQL and test code are left out. After a change of words: tests/unit/check_words.py --update, and read the diff.
 """
 import ast
 import difflib
 import glob
+import json
 import os
 import re
 import subprocess
@@ -25,6 +26,10 @@ C_TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|\'(?:[^\'\\\n]|\\.)+\'|^[ \t]*#include
 JS_TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|`(?:[^`\\]|\\.)*`', re.S)
 SQL = re.compile(r"\s*(?:\b(?:SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|BEGIN|DROP|ALTER|ATTACH|FROM|WHERE|ORDER BY|"
                  r"AND|SET|VALUES|GROUP BY|ON CONFLICT|REFERENCES)\b|/\*)")
+FAULTS = ("compute:5:10%", "chip:5:10%", "cpu:5:10%", "quota:5:20%", "input:5:10%", "disk:5:10%", "h2d:5:10%",
+          "pause:5:10%", "compile:5:10%", "every:5:100%", "saves:5:300%", "imbalance:5:10%", "embedding:5:10%", "hang:5:5000%",
+          "ici:5:10%", "dcn:0+1:10%", "loss:0+1:10%", "slice:1:10%", "rack:1:10%", "shard:1:10%", "stage:1:10%",
+          "sequence:all:20%", "moe:all:20%", "gc:all:10%", "starved:all:20%", "slower:all:20%")
 WORDS = re.compile(r"[A-Za-z]{2,}[,;:.)]* +[(%]?[A-Za-z]")
 
 
@@ -58,7 +63,31 @@ def files():
                 yield os.path.relpath(path, TOP), kind
 
 
+def sentences(value):
+    if isinstance(value, dict):
+        for key in sorted(value):
+            yield from sentences(value[key])
+    elif isinstance(value, list):
+        for v in value:
+            yield from sentences(v)
+    elif isinstance(value, str) and WORDS.search(value):
+        yield re.sub(r"[0-9]+(\.[0-9]+)?", "#", value)
+
+
+def findings(fault):
+    """The sentences of the findings of one simulated fault, each once."""
+    made = subprocess.run([os.path.join(BUILD, "lockstep-sim"), "--offline", "-", "--hosts", "16", "--slices", "2", "--stages",
+                           "2", "--steps", "500", "--rack-hosts", "4", "--shards", "4", "--fault", fault + "@200-"],
+                          stdout=subprocess.PIPE, check=True)
+    out = subprocess.run([os.path.join(BUILD, "lockstep"), "replay", "-", "-o", "json"], input=made.stdout,
+                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+    return list(dict.fromkeys(sentences(json.loads(out.stdout)["findings"])))
+
+
 def words():
+    for fault in FAULTS:
+        yield "== findings of %s" % fault
+        yield from findings(fault)
     for program in PROGRAMS:
         out = subprocess.run([os.path.join(BUILD, program), "--help"], stdout=subprocess.PIPE, text=True, check=True)
         yield "== %s --help" % program

@@ -47,6 +47,13 @@ advice_quote(struct advice_out *o, const char *s)
 	advice_put(o, '\'');
 }
 
+static void
+advice_puts(struct advice_out *o, const char *s)
+{
+	for (; *s != '\0'; s++)
+		advice_put(o, *s);
+}
+
 size_t
 ls_advice_fill(char *dst, size_t size, const char *text,
 	const struct ls_worker_info *who)
@@ -58,7 +65,13 @@ ls_advice_fill(char *dst, size_t size, const char *text,
 			advice_quote(&o, who->job);
 			text++;
 		} else if (text[0] == '%' && text[1] == 'h') {
-			advice_quote(&o, who->host);
+			advice_quote(&o, who->host[0] != '\0' ? who->host : "HOST");
+			text++;
+		} else if (text[0] == '%' && text[1] == 'H') {
+			if (who->host[0] != '\0') {
+				advice_puts(&o, " --host ");
+				advice_quote(&o, who->host);
+			}
 			text++;
 		} else {
 			advice_put(&o, *text);

@@ -366,7 +366,7 @@ finding_render_title(const struct ls_finding *f)
 {
 	json_t *claim = finding_render_claim(f), *title;
 
-	if (claim == NULL || !ls_host_is_simulated(f->who.host))
+	if (claim == NULL || !f->simulated)
 		return claim;
 	title = json_sprintf("simulated: %s", json_string_value(claim));
 	json_decref(claim);

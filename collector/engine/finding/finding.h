@@ -81,6 +81,7 @@ struct ls_finding {
 	bool replica;
 	double share; /* a ratio */
 	bool job_ended; /* cleared with its job */
+	bool simulated; /* its job is of lockstep-sim */
 	enum ls_detect_mode estimate;
 	uint32_t occurrence; /* from 1 */
 	uint32_t reopened; /* times */

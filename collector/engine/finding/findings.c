@@ -10,7 +10,10 @@ void
 ls_findings_tell(struct ls_engine *e, struct ls_finding *f, const char *event,
 	int64_t now_us)
 {
+	const struct ls_job *j = ls_engine_find_job(e, f->who.job);
+
 	f->updated_us = now_us;
+	f->simulated |= j != NULL && ls_job_is_simulated(e, j);
 	if (ls_finding_render(f) != 0)
 		return; /* out of memory: the next update tells */
 	if (e->sink.finding != NULL)

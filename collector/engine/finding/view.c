@@ -257,8 +257,7 @@ view_job(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 	if (doc == NULL)
 		return NULL;
 	ls_ignore(json_object_set_new(doc, "simulated",
-		json_boolean(j->count > 0 &&
-			ls_host_is_simulated(e->workers[j->slots[0]].info.host))));
+		json_boolean(ls_job_is_simulated(e, j))));
 	ls_ignore(json_object_set_new(doc, "suspect",
 		j->replica.on ? json_null() : view_suspect(e, j, step_s)));
 	ls_ignore(json_object_update_new(doc,

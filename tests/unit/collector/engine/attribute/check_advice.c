@@ -43,13 +43,13 @@ LS_CASE(all);
 
 LS_TEST(all, names_are_quoted_for_the_shell)
 {
-	ck_assert_str_eq(filled("x --job %j --host %h", "train-1", "h0.example:80"),
+	ck_assert_str_eq(filled("x --job %j%H", "train-1", "h0.example:80"),
 		"x --job train-1 --host h0.example:80");
 	ck_assert_str_eq(filled("%j", "a b", ""), "'a b'");
 	ck_assert_str_eq(filled("%j", "$(rm -rf /)", ""), "'$(rm -rf /)'");
 	ck_assert_str_eq(filled("%j", "it's", ""), "'it'\\''s'");
 	ck_assert_str_eq(filled("%j", "-rf", ""), "'-rf'"); /* no option */
-	ck_assert_str_eq(filled("%h|%%|%z|%", "", ""), "''|%%|%z|%");
+	ck_assert_str_eq(filled("%h%H|%%|%z|%", "", ""), "HOST|%%|%z|%");
 }
 
 LS_TEST(all, text_is_cut_to_fit)
