@@ -3,6 +3,7 @@
 # distros.sh [--check]: the release tarball builds in clean roots of Debian 11, 12 and 13. Agents and collectors of
 # different roots speak with each other. The static agent of Debian 12 runs in all three roots and resolves names.
 # --check: also `make check` in each root.
+# Limit: 900 s
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
 releases=(bullseye bookworm trixie)

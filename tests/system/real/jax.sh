@@ -5,6 +5,7 @@
 # it, and no other, must be named, and in the second run the cause, too.
 #
 # JAX comes from the Python package index into build/jax-venv, once. LOCKSTEP_NO_NET=1: only if it is there.
+# Limit: 480 s
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=tests/jax/lib.sh
