@@ -58,21 +58,22 @@ packages_install() {
 	fi
 }
 
-# tools_unpack FILE DIR: fetches programs ("tool" in FILE, as PACKAGE/PATH), unpacks them into DIR without
-# installing their packages, and extends PATH.
+# tools_unpack KIND FILE DIR: fetches the programs of that kind (in FILE, as PACKAGE/PATH), unpacks them into DIR without
+# installing their packages, and extends PATH. Sets ret_missing to the names of those that cannot be fetched.
 tools_unpack() {
 	local kind tool rest
+	ret_missing=''
 	while read -r kind tool rest; do
-		[ "$kind" = tool ] || continue
-		PATH=$PATH:$(dirname "$2/${tool#*/}")
+		[ "$kind" = "$1" ] || continue
+		PATH=$PATH:$(dirname "$3/${tool#*/}")
 		! command -v "${tool##*/}" >/dev/null || continue
-		say "Fetching ${tool##*/} ($rest) from package ${tool%%/*}, into $2."
+		say "Fetching ${tool##*/} ($rest) from package ${tool%%/*}, into $3."
 		work_file "${tool%%/*}"
-		mkdir -p "$2" "$ret_file"
+		mkdir -p "$3" "$ret_file"
 		chmod a+rx "$work" && chmod a+rwx "$ret_file" # apt fetches as a user of its own
-		(cd "$ret_file" && apt-get -q download "${tool%%/*}" && dpkg-deb -x ./*.deb "$2") \
-			</dev/null >"$ret_file.log" 2>&1 || say "Fetching failed: tests that need ${tool##*/} will be skipped."
-	done <"$1"
+		(cd "$ret_file" && apt-get -q download "${tool%%/*}" && dpkg-deb -x ./*.deb "$3") \
+			</dev/null >"$ret_file.log" 2>&1 || ret_missing+=${ret_missing:+ }${tool##*/}
+	done <"$2"
 }
 
 # --- build ----------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def node_exporter():
     """Starts it and scrapes it once a second, for ever; its process or None."""
     program = lib.find_program("prometheus-node-exporter")
     if program is None:
-        lib.skip("node_exporter", "not found: tests/run unpacks it below build/tools")
+        lib.skip("node_exporter", "not found: tests/fetch bench unpacks it below build/tools")
         return None
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
@@ -94,7 +94,7 @@ def collectd():
     """Starts it; its process or None."""
     program = lib.find_program("collectd")
     if program is None:
-        lib.skip("collectd", "not found: tests/run unpacks it below build/tools")
+        lib.skip("collectd", "not found: tests/fetch bench unpacks it below build/tools")
         return None
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(program))))
     plugins = os.path.join(root, "usr/lib/collectd")

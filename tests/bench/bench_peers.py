@@ -396,7 +396,7 @@ def main():
     peers = []
     for peer in (Victoria, Prometheus):
         if lib.find_program(peer.program) is None:
-            lib.skip(peer.name, "not found: tests/run unpacks it below build/tools")
+            lib.skip(peer.name, "not found: tests/fetch bench unpacks it below build/tools")
         else:
             peers.append(peer)
     probe = Lockstep("probe")

@@ -3,7 +3,7 @@
 # is allowed.
 #
 # Sourced by bash, after tests/system/lib.sh. Sets: ranks, cpus; by job_start: job, rank_pids, workload_pid.
-# JAX comes from the Python package index into build/jax-venv, once.
+# tests/fetch jax brings JAX into build/jax-venv.
 
 venv=$build/jax-venv
 ranks=4
@@ -13,11 +13,6 @@ jax_job=jax              # its name
 rank_within=()           # words before the command of a rank, % for its number: another namespace
 job_address=127.0.0.1    # of rank 0, for the others
 mapfile -t cpus < <(python3 -c 'import os; print(*sorted(os.sched_getaffinity(0)), sep="\n")')
-
-# venv_make: the virtual environment with what requirements.txt pins; prints why if it cannot be had.
-venv_make() {
-	packages_of "$top/tests/jax/requirements.txt" "$venv"
-}
 
 # cgroups_make: a CPU cgroup a rank, of equal weight, and that ten times the usual one: what slows a rank is
 # to be what we start, and not what else runs here. Fails where that is not allowed.

@@ -202,7 +202,8 @@ hogs_stop() {
 jax_ready() {
 	local why
 	jax_job=$run
-	why=$(venv_make) || skipped "$why"
+	"$top/tests/fetch" jax 2>/dev/null
+	why=$(fetched jax) || skipped "$why"
 	cgroups_make || {
 		[ "${1:-}" != hogs ] || skipped "no CPU cgroup can be made here: a hog slows its core-mates, too"
 		cgroups=()

@@ -42,22 +42,11 @@ skip() {
 
 skip_all() { printf '1..0 # SKIP %s\n' "$*"; exit 0; }
 
-# packages_of REQUIREMENTS VENV: a virtual environment with the pinned Python packages; prints why if it cannot be had.
-packages_of() {
-	local wanted=$1 venv=$2
-	cmp -s "$wanted" "$venv/installed.txt" && return 0
-	[ -z "${LOCKSTEP_NO_NET:-}" ] || { echo "$(basename "$venv") is not installed, and LOCKSTEP_NO_NET is set"; return 1; }
-	rm -rf "$venv"
-	python3 -m venv "$venv" >"$work/venv.log" 2>&1 || {
-		echo "python3 cannot make a virtual environment (package python3-venv)"
-		return 1
-	}
-	timeout 300 "$venv/bin/pip" install -q --retries 1 --timeout 15 -r "$wanted" >>"$work/venv.log" 2>&1 || {
-		echo "the Python package index cannot be used: $(tail -n 1 "$work/venv.log")"
-		rm -rf "$venv"
-		return 1
-	}
-	cp "$wanted" "$venv/installed.txt"
+# fetched NAME: true if tests/fetch has brought this; prints why not.
+fetched() {
+	local why="tests/fetch $1 was not run"
+	[ ! -f "$build/fetched/$1" ] || why=$(cat "$build/fetched/$1")
+	[ -z "$why" ] || { printf '%s: %s\n' "$1" "$why"; return 1; }
 }
 
 # tap_end: the last line of a test.

@@ -4,7 +4,7 @@
 # One process is slowed by others in its cgroup and on its CPU, then one alone compiles anew in every step: each time
 # it, and no other, must be named, and in the second run the cause, too.
 #
-# JAX comes from the Python package index into build/jax-venv, once. LOCKSTEP_NO_NET=1: only if it is there.
+# Fetch: jax
 # Limit: 480 s
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -55,7 +55,7 @@ cause_wait() {
 }
 
 work_begin
-why=$(venv_make) || skip_all "$why"
+why=$(fetched jax) || skip_all "$why"
 
 # --- one rank slowed by others in its cgroup ------------------------------------------------------
 

@@ -3,7 +3,7 @@
 # api_fuzz.sh [SEED [REQUESTS]]: schemathesis, driven by openapi.yaml, finds no fault in the API of a collector with data:
 # no status, content type or body that the file does not document, and no 5xx without a reason.
 #
-# schemathesis comes from the Python package index into build/schemathesis-venv, once. LOCKSTEP_NO_NET=1: only if it is there.
+# Fetch: schemathesis
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
 seed=${1:-1}
@@ -11,7 +11,7 @@ requests=${2:-3500}
 venv=$build/schemathesis-venv
 
 work_begin
-why=$(packages_of "$top/tests/fuzz/api/requirements.txt" "$venv") || skip_all "$why"
+why=$(fetched schemathesis) || skip_all "$why"
 ingest_port=0
 http_port=0
 collector_start
