@@ -4,8 +4,9 @@
 
 usage: lockstep findings --status all -o json | judge.py [--host H --rank N [--slice S]] [--step N] [--hosts]
 
-Prints one JSON object: the expected and the found culprit, and the finding's own times. The first finding of severity
+Prints one JSON object: the expected and the found culprit, and the finding's own times. Every finding of severity
 warning or critical counts. Findings that a whole job became slower (job_slow) name nobody and do not count.
+The first finding must name the culprit, and no finding may blame another host: the object then shows the wrong finding.
 Without --host no worker was slowed, so any counted finding is wrong. With --step, an onset more than EARLY_STEPS
 before that step is wrong. --hosts counts only findings that name a host.
 Exit status: 0 right, 1 wrong, 3 no finding that counts, 2 input not understood.
@@ -62,6 +63,10 @@ def main():
             return False
         return not is_early(finding, expected.step)
 
+    def blames_healthy(finding):
+        host = culprit(finding)["host"]
+        return host is not None and (host != expected.host or is_early(finding, expected.step))
+
     try:
         text = json.load(sys.stdin)
         findings = text["items"] if "items" in text else text["findings"]
@@ -77,12 +82,14 @@ def main():
               "severity": None, "title": None, "cause": None, "onset_step": None, "delay_s": None,
               "chips_lost": None}
     if blaming:
-        first = min(blaming, key=lambda f: f["first_detected_at"])
+        blaming.sort(key=lambda f: f["first_detected_at"])
+        wrong = [f for f in blaming[:1] if not matches(f)] + [f for f in blaming if blames_healthy(f)]
+        first = (wrong or blaming)[0]
         onset = first.get("onset") or {}
         result.update(
             found=culprit(first), id=first["id"], kind=first["kind"], severity=first["severity"],
             title=first["title"], cause=next((h["cause"] for h in first["hypotheses"]), None),
-            right=matches(first),
+            right=not wrong,
             onset_step=onset_of(first),
             delay_s=seconds_between(onset.get("at"), first.get("first_detected_at")),
             chips_lost=(first.get("impact") or {}).get("chips_lost"))

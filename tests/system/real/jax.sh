@@ -74,7 +74,7 @@ if cgroups_make; then
 	result "$ret_status" "the job ends well, and has learned"
 	kill "${hogs[@]}"
 	hogs=()
-	check "and it is the first that was ever named" judged --host h1 --rank 1
+	check "and no other was ever named" judged --host h1 --rank 1
 else
 	skip "one rank slowed" "no CPU cgroup can be created here"
 fi

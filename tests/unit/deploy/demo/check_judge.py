@@ -48,6 +48,15 @@ def cases():
     yield "any rank is wrong if none was slowed", judge([finding("h2")])[0] == WRONG
     yield "no finding is neither right nor wrong", judge([], *expect)[0] == NONE
     yield "a wrong first finding stays wrong", judge([finding("h2"), finding("h1", **later)], *expect)[0] == WRONG
+    yield "a second finding that blames a healthy host is wrong, and shown", \
+        (lambda done: (done[0], done[1]["id"]) == (WRONG, "F-2"))(judge([finding("h1"), finding("h2", **later)], *expect))
+    yield "a second finding of the same host is right", judge([finding("h1"), finding("h1", **later)], *expect)[0] == RIGHT
+    yield "a second finding that names no host is right", \
+        judge([finding("h1"), dict(finding("h2", **later), subject={"scope": "job"})], *expect)[0] == RIGHT
+    yield "a second finding of a healthy host below warning does not count", \
+        judge([finding("h1"), dict(finding("h2", **later), severity="info")], *expect)[0] == RIGHT
+    yield "a second finding with an onset long before the fault is wrong", \
+        judge([finding("h1"), finding("h1", first=CHANGE - 100, **later)], *at)[0] == WRONG
     yield "a finding about lockstep itself does not count", judge([dict(finding("h2"), kind="self_down")])[0] == NONE
     yield "a slower job names nobody and does not count", \
         judge([slow], *expect)[0] == NONE and judge([slow])[0] == NONE
