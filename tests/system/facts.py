@@ -12,11 +12,13 @@ facts.py lost RANKS STEPS  export lines: each (rank, step) at most once, and wha
                            to be lost, rank by rank
 facts.py hang RANK STATUS   findings -o json: the hang in this status (open: also reopened): exit 0 if it is critical and
                            names host h<RANK>, 4 if it names the job, 1 if it names another, 3 if there is none
-facts.py exact REPLAY      findings -o json against the same of a replay: every byte
+facts.py exact REPLAY EXPORT LOG  findings -o json against the same of a replay of this export: every byte. Both may have no
+                           finding; the replay, which prints its records to LOG, must have the step records of EXPORT
 """
 import collections
 import json
 import os
+import re
 import statistics
 import sys
 
@@ -98,7 +100,7 @@ def hang(rank, status):
     return 0 if any(f["subject"].get("host") for f in found) else 4
 
 
-def exact(path):
+def exact(path, export, log):
     def text(finding):
         return json.dumps(finding, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
@@ -115,8 +117,13 @@ def exact(path):
         differ += text(one) != text(other)
         for key in sorted(k for k in set(one) | set(other) if one.get(k) != other.get(k)):
             print("%s %s: live %.200s, replay %.200s" % (i, key, text(one.get(key)), text(other.get(key))))
-    print("%d findings, %d differ in a replay" % (len(live), differ))
-    return 0 if live and differ == 0 else 1
+    with open(export, encoding="utf-8") as f:
+        exported = sum('"t_begin"' in line for line in f)
+    with open(log, encoding="utf-8") as f:
+        replayed = re.search(r"([0-9,]+) records", f.read())
+    replayed = int(replayed[1].replace(",", "")) if replayed else 0
+    print("%d findings, %d differ in a replay; %d step records, %d in the replay" % (len(live), differ, exported, replayed))
+    return 0 if differ == 0 and exported == replayed > 0 else 1
 
 
 def main():
@@ -127,7 +134,7 @@ def main():
         print(len(steps()))
         return 0
     if verb == "exact":
-        return exact(numbers[0])
+        return exact(*numbers)
     if verb == "hang":
         return hang(int(numbers[0]), numbers[1])
     numbers = [int(n) for n in numbers]

@@ -42,6 +42,38 @@ skip() {
 
 skip_all() { printf '1..0 # SKIP %s\n' "$*"; exit 0; }
 
+# How long a test waits for what must come. How fast it comes is the machine's affair.
+patience_s=120
+
+# until_true COMMAND...: until the command succeeds; fails after patience_s. Prints what its last try printed.
+until_true() {
+	local deadline=$((SECONDS + patience_s)) out status=0
+	until out=$("$@" 2>&1); do
+		[ "$SECONDS" -lt "$deadline" ] || { status=1; break; }
+		sleep 0.2
+	done
+	[ -z "$out" ] || printf '%s\n' "$out"
+	return "$status"
+}
+
+# metric NAME...: the sum of these on the collector's /metrics, without their prefix lockstep_collector_: families over
+# all labels, or NAME{labels}.
+metric() {
+	python3 -c '
+import sys, urllib.request
+text = urllib.request.urlopen(sys.argv[1] + "/metrics", timeout=60).read().decode()
+wanted = {"lockstep_collector_" + name for name in sys.argv[2:]}
+print(int(sum(float(l.rsplit(" ", 1)[1]) for l in text.splitlines()
+    if not l.startswith("#") and {l.rsplit(" ", 1)[0], l.split("{")[0]} & wanted)))' "http://127.0.0.1:$http_port" "$@"
+}
+
+# metric_over COUNT NAME...: whether this sum is greater.
+metric_over() {
+	local count=$1
+	shift
+	[ "$(metric "$@")" -gt "$count" ]
+}
+
 # fetched NAME: true if tests/fetch has brought this; prints why not.
 fetched() {
 	local why="tests/fetch $1 was not run"
@@ -110,11 +142,10 @@ workload_wait() {
 	[ "$ret_status" -eq 0 ] || tail -n 3 "$work/workload.log" | sed 's/^/# workload: /'
 }
 
-# step_wait STEP [SECONDS]: until the collector has closed this step; fails when none has been closed for so
-# long: how fast the job goes is the machine's affair.
+# step_wait STEP: until the collector has closed this step; fails when none has been closed for patience_s.
 step_wait() {
 	local last='' since=$SECONDS step
-	while [ "$SECONDS" -lt $((since + ${2:-60})) ]; do
+	while [ "$SECONDS" -lt $((since + patience_s)) ]; do
 		step=$(job_field step)
 		[ "$step" = '?' ] || [ "$step" -lt "$1" ] || return 0
 		[ "$step" = "$last" ] || since=$SECONDS
@@ -142,15 +173,15 @@ finding_wait() {
 	done
 }
 
-# agree_wait: until a replay of an export gives the findings there are, to the byte (tests/system/facts.py); fails
-# after 60 s. What is compared is left in $work/live.json, export.jsonl and replay.json.
+# agree_wait: until a replay of an export has the steps and gives the findings there are, to the byte (tests/system/facts.py).
+# What is compared is left in $work/live.json, export.jsonl and replay.json.
 agree_wait() {
-	local deadline=$((SECONDS + 60))
+	local deadline=$((SECONDS + patience_s))
 	while
 		lockstep findings --status all -o json >"$work/live.json"
 		lockstep export --job "$job" >"$work/export.jsonl"
 		lockstep replay "$work/export.jsonl" -o json >"$work/replay.json" 2>"$work/replay.log"
-		said=$(facts exact "$work/replay.json" <"$work/live.json")
+		said=$(facts exact "$work/replay.json" "$work/export.jsonl" "$work/replay.log" <"$work/live.json")
 		ret_status=$?
 		[ "$ret_status" -ne 0 ] && [ "$SECONDS" -lt "$deadline" ]
 	do
@@ -160,10 +191,10 @@ agree_wait() {
 	result "$ret_status" "live and replay agree"
 }
 
-# records_wait FACT...: until an export shows this fact (tests/system/facts.py); fails after 60 s. The last
+# records_wait FACT...: until an export shows this fact (tests/system/facts.py). The last
 # export is left in $work/export.jsonl either way, and what the fact says of it is printed.
 records_wait() {
-	local deadline=$((SECONDS + 60))
+	local deadline=$((SECONDS + patience_s))
 	while
 		lockstep export --job "$job" >"$work/export.jsonl" 2>"$work/export.log"
 		! facts "$@" <"$work/export.jsonl" >"$work/facts"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# kill_storage.sh [KILLS [HOSTS]]: kill -9 of the collector at random moments (serving, packing, starting) under the
+# kill_storage.sh [KILLS [HOSTS [SEED]]]: kill -9 of the collector at random moments (serving, packing, starting) under the
 # load of simulated agents, over midnight (UTC) if libfaketime is there: it turns half-way. Every acknowledged record and
 # chunk is stored exactly once, and the files are sound.
 # shellcheck source=tests/system/lib.sh
@@ -8,6 +8,7 @@
 [ -x "$build/lockstep-sim" ] || die "$build/lockstep-sim is not there: build first (tests/run does)"
 kills=${1:-3}
 hosts=${2:-200}
+RANDOM=${3:-1}
 ingest_port=0
 http_port=0
 slowest=0

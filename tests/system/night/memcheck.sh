@@ -31,17 +31,6 @@ reported() {
 	return "$bad"
 }
 
-# doctor_wait AGENT: until its doctor finds nothing failed; 60 s. What it found while there was no collector (its
-# uplink, a scrape of it) it tells until it has tried again.
-# shellcheck disable=SC2317  # called by name
-doctor_wait() {
-	local deadline=$((SECONDS + 60))
-	until "$build/lockstep" doctor --agent "$1"; do
-		[ "$SECONDS" -lt "$deadline" ] || return 1
-		sleep 1
-	done
-}
-
 # ask_everything: each command, and each page of both daemons.
 # shellcheck disable=SC2317  # called by name
 ask_everything() {
@@ -49,7 +38,8 @@ ask_everything() {
 	agent=http://127.0.0.1:$(sed 's/.*=//' "$work/agent-h0.port")
 	lockstep zoom h0 --for 5 && lockstep status && lockstep jobs && lockstep hosts && lockstep hosts h0 &&
 		lockstep series h0 && lockstep steps && lockstep findings --status all &&
-		lockstep export --job "$job" --counters && doctor_wait "$agent" || return 1
+		lockstep export --job "$job" --counters && 
+		until_true "$build/lockstep" doctor --agent "$agent" || return 1 # it tells of a lost uplink until it has tried again
 	for path in / /metrics /healthz /readyz /version /api/v1/jobs /api/v1/findings; do
 		python3 -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=10).read()' \
 			"http://127.0.0.1:$http_port$path" || return 1

@@ -4,7 +4,7 @@
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
 n=${1:-1}
-steps=${2:-900}
+steps=${2:-600}
 
 silent=0
 for ((i = 1; i <= n; i++)); do

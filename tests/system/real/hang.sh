@@ -5,6 +5,7 @@
 # when the rank goes on, and the replay of the export says the same. Of a rank that is killed no other host is blamed.
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
+RANDOM=1
 stops=${1:-6} # at most; long device steps make a stop inside the collective rare
 
 # rank_pid RANK: the process that has the ring of this rank mapped; sets ret_pid.
@@ -52,7 +53,7 @@ for ((i = 1; i <= stops && named != 0; i++)); do
 	rank_pid 2 || die "rank 2 has no process"
 	kill -STOP "$ret_pid"
 	stopped=$ret_pid
-	hang_wait 2 open 20
+	hang_wait 2 open "$patience_s"
 	still=$(is_stopped "$stopped" && echo yes)
 	named=$ret_status
 	note "stop $i: $said"
@@ -62,7 +63,7 @@ for ((i = 1; i <= stops && named != 0; i++)); do
 	is_stopped "$stopped"
 	result $? "stop $i: the rank stood still all the while"
 	kill -CONT "$stopped"
-	over_wait 20
+	over_wait "$patience_s"
 	result $? "stop $i: it is over when the rank goes on"
 	sleep 0.$((RANDOM % 10))
 done
@@ -79,8 +80,8 @@ workload_start --ranks 4 --steps 0 --slow none
 check "the next job runs" step_wait 120
 rank_pid 1 || die "rank 1 has no process"
 kill -KILL "$ret_pid"
-sleep 15
-program_end "$workload_pid" TERM 2>/dev/null # it has ended by itself, and not well: that is wanted
+wait "$workload_pid" # it ends by itself, and not well: that is wanted
+sleep 10
 verdict=$(judged --hosts --host h1)
 ret_status=$?
 note "$verdict"

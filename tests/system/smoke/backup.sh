@@ -14,14 +14,14 @@ ids() {
 
 fresh 4
 workload_start --device 10 --batch 32 --ranks 4 --steps "$steps" --slow 2:slow_input:8@50
-check "step 300 is reached" step_wait 300 120
+check "step 300 is reached" step_wait 300
 ids >"$work/before"
 check "a directory in use is copied" \
 	"$build/lockstep-collector" --state-dir "$work/state/collector" --backup "$work/copy"
 lockstep export --job "$job" 2>/dev/null | facts count >"$work/records"
 note "$(wc -l <"$work/before") findings, $(cat "$work/records") records when it was made"
 check "the copy is sound" "$build/lockstep-collector" --state-dir "$work/copy" --check-db
-check "step 500 is reached" step_wait 500 120
+check "step 500 is reached" step_wait 500
 program_end "$collector_pid" TERM
 result "$ret_status" "the collector ends well"
 mv "$work/state/collector" "$work/gone"

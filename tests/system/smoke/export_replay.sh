@@ -10,12 +10,7 @@ workload_start --device 10 --batch 32 --ranks 4 --steps 900 --slow 1:cpu_hog:4@3
 workload_wait
 result "$ret_status" "the job ends well"
 check "every record is exported" records_wait once 4 900
-packed=$(python3 -c 'import sys, urllib.request
-for line in urllib.request.urlopen(sys.argv[1] + "/metrics", timeout=5).read().decode().splitlines():
-    if line.startswith("lockstep_collector_packed_units_total "):
-        print(line.split()[1])' "http://127.0.0.1:$http_port")
-[ "${packed:-0}" -ge 1 ]
-result $? "the journal was packed meanwhile: ${packed:-0} units"
+check "the journal is packed" until_true metric_over 0 packed_units_total
 agree_wait
 lockstep replay "$work/export.jsonl" -o json 2>/dev/null | cmp -s - "$work/replay.json"
 result $? "two replays give the same bytes"

@@ -13,7 +13,7 @@ check "the job runs" step_wait 400
 program_end "${agent_pids[1]}" KILL
 program_end "${agent_pids[2]}" KILL
 rm -rf "$work/state/h2"
-sleep 4
+sleep 2
 agent_start 1
 agent_start 2
 workload_wait
@@ -24,16 +24,16 @@ check "each record is stored exactly once" records_wait once 4 "$steps"
 fresh 2
 job=burst
 burst() { # RANK STEPS
-	LOCKSTEP_JOB=burst LOCKSTEP_RANK=$1 LOCKSTEP_WORLD=2 LOCKSTEP_STEPS_DIR=$work/steps/h$1 \
+	GO=$work/go LOCKSTEP_JOB=burst LOCKSTEP_RANK=$1 LOCKSTEP_WORLD=2 LOCKSTEP_STEPS_DIR=$work/steps/h$1 \
 		PYTHONPATH=$top/agent/client/python python3 -c '
-import lockstep, sys, time
+import lockstep, os, sys, time
 for n in range(int(sys.argv[1])):
     with lockstep.step(n):
         time.sleep(0.001)
         with lockstep.sync_wait():
             time.sleep(0.0002)
-    if n == 500:
-        time.sleep(3)      # both agents have read the first steps when one is killed
+    while n == 500 and not os.path.exists(os.environ["GO"]):
+        time.sleep(0.01)   # until one agent is killed
 ' "$2"
 }
 burst 0 8000 &
@@ -42,6 +42,7 @@ burst 1 8000 &
 second=$!
 check "both workers are seen" step_wait 400
 program_end "${agent_pids[1]}" KILL
+touch "$work/go"
 wait "$first"
 status=$?
 wait "$second"

@@ -6,6 +6,7 @@
 . "$(dirname "$0")/../lib.sh"
 kills=${1:-2}
 steps=$((kills * 250 + 300))
+RANDOM=1
 
 fresh 4
 workload_start --device 10 --batch 32 --ranks 4 --steps "$steps" --slow none

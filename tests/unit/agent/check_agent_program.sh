@@ -42,9 +42,9 @@ said() {
 	result $? "exit $want: $(echo "$*" | sed "s|$tmp|TMP|g; s|$bin/||; s|:[0-9][0-9]*|:PORT|g")"
 }
 
-# until COMMAND...: tries it for ten seconds.
+# until_true COMMAND...: tries it for two minutes.
 until_true() {
-	for _ in $(seq 100); do
+	for _ in $(seq 1200); do
 		"$@" >/dev/null 2>&1 && return 0
 		sleep 0.1
 	done

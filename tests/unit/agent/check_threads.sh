@@ -30,16 +30,13 @@ if LC_ALL=C grep -aq __asan_init "$bin/lockstep-agent" || LC_ALL=C grep -aq __ts
 	skip 'sanitized programs take no preloads'
 fi
 
-# threads PROGRAM OPTION...: how many it has once it is connected nowhere and serves; sets ret_threads.
+# threads PROGRAM OPTION...: how many it has once it serves; 0 if it ends before. Sets ret_threads.
 threads() {
 	rm -f "$tmp/port"
 	LD_PRELOAD=$tmp/many.so "$@" --port-file "$tmp/port" 2>"$tmp/log" &
 	pid=$!
-	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
-		[ ! -s "$tmp/port" ] || break
-		sleep 0.1
-	done
-	ret_threads=$(find "/proc/$pid/task" -mindepth 1 -maxdepth 1 | wc -l)
+	until [ -s "$tmp/port" ] || ! kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
+	ret_threads=$(find "/proc/$pid/task" -mindepth 1 -maxdepth 1 2>/dev/null | wc -l)
 	kill "$pid"
 	wait "$pid"
 	pid=

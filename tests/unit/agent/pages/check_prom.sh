@@ -50,7 +50,7 @@ if command -v prometheus-node-exporter >/dev/null && command -v curl >/dev/null;
 	for port in 39117 39118 39119; do
 		prometheus-node-exporter --web.listen-address=127.0.0.1:$port >"$tmp/err" 2>&1 &
 		exporter=$!
-		for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+		while :; do
 			kill -0 $exporter 2>/dev/null || break
 			curl -sf "http://127.0.0.1:$port/metrics" >"$tmp/page" && exporter_at=$port && break
 			sleep 0.1

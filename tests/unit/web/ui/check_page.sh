@@ -34,17 +34,14 @@ serve() { # DIR
 	rm -f "$tmp/port"
 	"$bin/tests/unit/web/http/fake_server" "$src/tests/golden/web/$1" >"$tmp/port" 2>"$tmp/server" &
 	server=$!
-	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-		[ -s "$tmp/port" ] && break
-		sleep 0.1
-	done
+	until [ -s "$tmp/port" ] || ! kill -0 "$server" 2>/dev/null; do sleep 0.05; done
 	origin=http://127.0.0.1:$(cat "$tmp/port")
 }
 
 # What the page is after four seconds of its time, and all that was said and asked on the way.
 visit() { # PATH
 	rm -rf "$tmp/profile"
-	timeout 60 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
+	timeout 300 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
 		--disable-background-networking --disable-component-update --disable-sync \
 		--host-resolver-rules='MAP * ~NOTFOUND , EXCLUDE 127.0.0.1' \
 		--user-data-dir="$tmp/profile" --virtual-time-budget=4000 --enable-logging=stderr \

@@ -35,13 +35,14 @@ sys.exit(0 if eval(sys.argv[2]) else 1)' "$dir/report.json" "$1"
 }
 
 # Until the last rank of the job that was started has its step ring (so all have forked, and signals are
-# handled), or 30 s.
+# handled).
 begun() { # RANKS
-	tries=0
-	until ls "$dir/steps/h$(($1 - 1))"/*.ring >/dev/null 2>&1 || [ $tries -ge 300 ]; do
-		sleep 0.1
-		tries=$((tries + 1))
-	done
+	until ls "$dir/steps/h$(($1 - 1))"/*.ring >/dev/null 2>&1 || ! kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
+}
+
+# The processes that the job has started.
+children() {
+	cat "/proc/$pid/task/$pid/children" 2>/dev/null
 }
 
 small="--width 64 --batch 64 --steps-root $dir/steps --report $dir/report.json --device 1"
@@ -76,7 +77,10 @@ rm -rf "$dir/steps"
 $program $small --ranks 2 --steps 0 --slow 1:pause:20@5 >"$dir/out" 2>"$dir/err" &
 pid=$!
 begun 2
-(sleep 2; kill -TERM $pid) &
+# Until a rank stands still.
+# shellcheck disable=SC2046  # a list of files
+until grep -q '^State:.T' $(children | sed 's|[0-9][0-9]*|/proc/&/status|g') /dev/null 2>/dev/null || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+kill -TERM $pid
 wait $pid
 status=$?
 [ $status -eq 0 ] || { echo "# status $status"; sed 's/^/# /' "$dir/err"; }
@@ -90,9 +94,6 @@ rm -rf "$dir/steps"
 $program $small --ranks 2 --steps 0 --slow 1:cpu_hog:1@5 >"$dir/out" 2>"$dir/err" &
 pid=$!
 begun 2
-children() {
-	cat /proc/$pid/task/$pid/children 2>/dev/null
-}
 rank=$(for p in $(children); do
 	find "/proc/$p/fd" -lname "*/shard-1.bin" 2>/dev/null | grep -q . && echo "$p"
 done)
@@ -107,19 +108,22 @@ rm -rf "$dir/steps"
 $program $small --ranks 2 --steps 0 --slow 1:cpu_hog:1@5 >"$dir/out" 2>"$dir/err" &
 pid=$!
 begun 2
-sleep 1
+until [ "$(children | wc -w)" -ge 3 ] || ! kill -0 $pid 2>/dev/null; do sleep 0.05; done # two ranks and a hog
 hogs=$(children)
 kill -KILL $pid
 wait $pid 2>/dev/null
-sleep 1
-left=0
-for p in $hogs; do
-	# A zombie that nobody has reaped yet is dead, too.
-	if [ -d "/proc/$p" ] && ! grep -q '^State:.Z' "/proc/$p/status" 2>/dev/null; then
-		left=$((left + 1))
-	fi
+# How many of them live. A zombie that nobody has reaped yet is dead, too.
+living() {
+	for p in $hogs; do
+		! [ -d "/proc/$p" ] || grep -q '^State:.Z' "/proc/$p/status" 2>/dev/null || echo "$p"
+	done | wc -l
+}
+tries=0
+until [ "$(living)" -eq 0 ] || [ $tries -ge 600 ]; do
+	sleep 0.1
+	tries=$((tries + 1))
 done
-[ $left -eq 0 ] && [ "$(cgroups_left $pid)" -eq 0 ]
+[ "$(living)" -eq 0 ] && [ "$(cgroups_left $pid)" -eq 0 ]
 result $? "nothing is left when the parent is killed"
 
 if grep -q '"cgroup": "none' "$dir/report.json"; then
