@@ -144,4 +144,33 @@ wait
 kill -0 "$(cat "$tmp/lives")" && flock -n "$tmp/build/lock" true
 result $? 'the lock of a killed run is free, though a test of that run still lives'
 kill "$(cat "$tmp/lives")"
+
+# night/long, in a repository of its own: each test a stub that notes its name.
+if command -v git >/dev/null; then
+	mkdir -p "$tmp/repo/system/night" "$tmp/repo/system/smoke" "$tmp/repo/system/real"
+	cp "$src/tests/system/night/long" "$tmp/repo/system/night/"
+	for name in $(sed -n 's/^\t"\([a-z]*\/[a-z_]*\).*/\1/p' "$src/tests/system/night/long") smoke/other; do
+		printf '#!/bin/sh\necho "$0 $*" >>%s\n' "$tmp/noted" >"$tmp/repo/system/$name.sh"
+	done
+	printf 'mkdir %s 2>/dev/null && exit 1\nexit 0\n' "$tmp/tried" >>"$tmp/repo/system/real/clean.sh"
+	chmod +x "$tmp"/repo/system/*/*.sh
+	in_repo() { git -C "$tmp/repo" -c user.name=a -c user.email=a@b -c commit.gpgsign=false "$@" >/dev/null 2>&1; }
+	in_repo init && in_repo add -A && in_repo commit -m one
+	long() { LOCKSTEP_BUILD=$tmp/long "$tmp/repo/system/night/long" 3 >"$tmp/out" 2>&1; }
+	long
+	[ $? -eq 1 ] && grep -q '^== real/clean 3.*: FAILED' "$tmp/out" && grep -q 'smoke/other.sh' "$tmp/noted"
+	result $? 'night/long runs each test, and is red when one fails'
+	rm "$tmp/noted"
+	long
+	[ $? -eq 0 ] && [ "$(wc -l <"$tmp/noted")" -eq 1 ] && grep -q 'real/clean.sh 3' "$tmp/noted"
+	result $? 'the next call runs only what has not passed'
+	rm "$tmp/noted"
+	in_repo commit --allow-empty -m two
+	long
+	[ $? -eq 0 ] && [ "$(wc -l <"$tmp/noted")" -gt 5 ]
+	result $? 'of another commit nothing is done'
+else
+	n=$((n + 1))
+	echo "ok $n - night/long continues # SKIP no git here"
+fi
 echo "1..$n"
