@@ -35,6 +35,8 @@
 /* --- step ring ------------------------------------------------------------ */
 #define LS_RING_SLOTS 4096u
 #define LS_RING_SLOTS_MAX 1048576u
+/* records of a ring in its life: a mark each 100 us for three years */
+#define LS_RING_HEAD_MAX (1ull << 40)
 #define LS_RING_ENV_MAX_BYTES 2048
 #define LS_RING_HEADER_MAX_BYTES 65536 /* later versions add at the end */
 #define LS_RING_SLOT_MAX_BYTES 4096

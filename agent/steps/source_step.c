@@ -498,6 +498,11 @@ step_tell_files(const struct ls_source_step *s, struct ls_doctor *d)
 			"%llu files are not valid step rings; the first: %s",
 			(unsigned long long)n[LS_STEP_NOT_A_RING],
 			s->stats.example_why);
+	if (s->stats.damaged > 0)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "damaged rings",
+			"restart the training process of the ring named in the log",
+			"%llu rings stopped being valid while they were read",
+			(unsigned long long)s->stats.damaged);
 	if (n[LS_STEP_FINISHED] > 0)
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "finished rings",
 			"make the agent's user the owner of the directory (as "

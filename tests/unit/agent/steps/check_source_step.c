@@ -502,16 +502,44 @@ LS_TEST(source_step, ring_that_lies_about_its_head_is_not_believed)
 	step_ring_lock(&ring);
 	put(0, 5);
 	ls_source_step_read(step, 1);
-	/* forward: a gap */
-	step_ring_poke(&ring, LS_RING_HEAD_OFFSET, UINT64_MAX - 5, 8);
+	/* forward, as far as a ring may be: a gap */
+	step_ring_poke(&ring, LS_RING_HEAD_OFFSET, LS_RING_HEAD_MAX, 8);
 	ls_source_step_read(step, 2);
 	take();
-	assert_whole(0, UINT64_MAX - 5);
+	assert_whole(0, LS_RING_HEAD_MAX);
 	step_ring_poke(&ring, LS_RING_HEAD_OFFSET, 3, 8); /* back: broken */
 	ls_source_step_read(step, 3);
 	let_die();
 	take();
 	ck_assert_int_eq((int)got[got_count - 1].how, (int)LS_END_UNKNOWN);
+	ck_assert_uint_eq(ls_source_step_get_stats(step)->damaged, 1);
+}
+
+LS_TEST(source_step, impossible_number_of_records_is_never_a_gap)
+{
+	static struct ls_doctor d;
+	struct step_ring poison = { .fd = -1 };
+
+	step_ring_make(&ring, dir, "a.ring", 1, 16);
+	step_ring_lock(&ring);
+	put(0, 5);
+	step_ring_make(&poison, dir, "b.ring", 2, 16);
+	step_ring_poke(&poison, LS_RING_HEAD_OFFSET, 1ull << 63, 8);
+	ls_source_step_read(step, 1);
+	ck_assert_uint_eq(ls_source_step_count(step), 1);
+	ck_assert_uint_eq(ignored(LS_STEP_NOT_A_RING), 1);
+	ls_source_step_tell(step, &d);
+	ck_assert_str_eq(ls_source_step_get_stats(step)->example, "b.ring");
+	ck_assert_str_eq(ls_source_step_get_stats(step)->example_why,
+		"impossible number of records");
+	/* the same of a ring that is read already */
+	step_ring_poke(&ring, LS_RING_HEAD_OFFSET, LS_RING_HEAD_MAX + 1, 8);
+	ls_source_step_read(step, 2);
+	take();
+	assert_whole(0, 5);
+	ck_assert_uint_eq(lost(LS_GAP_OVERRUN), 0);
+	ck_assert_uint_eq(ls_source_step_get_stats(step)->damaged, 1);
+	step_ring_fini(&poison);
 }
 
 LS_TEST(source_step, ring_cut_short_while_it_is_read_does_no_harm)
