@@ -55,6 +55,8 @@
 #define LS_WORKERS_PER_REPORT_MAX LS_RINGS_MAX
 /* 146 years of uptime: leaves room for sums */
 #define LS_WIRE_TIME_MAX_NS (1ull << 62)
+/* of an item, and of its records: leaves room for sums in 63 bits */
+#define LS_WIRE_NUMBER_MAX (1ull << 62)
 /* memory to decode a message, per byte of it */
 #define LS_WIRE_ARENA_FACTOR 16u
 /* and for any: full lists of a report take 110 KiB */
