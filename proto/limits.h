@@ -179,6 +179,8 @@
 /* pause after an answer that makes no sense */
 #define LS_BAD_ACK_HOLD_NS 1000000000ull
 #define LS_REJECT_HOLD_NS 30000000000ull /* and after a refusal */
+/* refusals of one item until a gap replaces it: no chance event repeats so often */
+#define LS_MALFORMED_TIMES 3u
 /* time to send what is pending at SIGTERM */
 #define LS_DRAIN_NS 2000000000ull
 #define LS_BUDGET_WINDOW_NS 10000000000ull /* our own use is judged so often */
