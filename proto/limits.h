@@ -212,6 +212,8 @@
 #define LS_HTTP_GET_HEADER_MAX_BYTES 16384 /* of an answer to the agent */
 /* one each: spool, minute file, log of a job */
 #define LS_DISK_JOBS_MAX 8
+/* a file operation that takes longer is reported */
+#define LS_DISK_STALL_NS 3000000000ull
 #define LS_DISK_LOOK_NS 1000000ull /* between two looks while the agent ends */
 /* at the end: a file operation that takes longer is left to the kernel */
 #define LS_DISK_STOP_NS 5000000000ull

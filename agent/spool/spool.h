@@ -70,6 +70,7 @@ struct ls_spool_stats {
 	/* became gaps and losses: no collector can take them */
 	uint64_t malformed_items;
 	uint64_t rewrites;
+	uint64_t damaged_bytes; /* of spool.damaged; 0: there is none */
 };
 
 /*

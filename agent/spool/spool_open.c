@@ -324,6 +324,7 @@ ls_spool_open(const char *dir, uint64_t max_bytes, const uint8_t kernel_boot_id[
 		ls_spool_close(s);
 		return rc;
 	}
+	s->stats.damaged_bytes = ls_spool_damaged_bytes(s->dir_fd);
 	if (s->impossible > s->acked) {
 		ls_log(LS_LOG_WARN, "spool",
 			"holds items with impossible numbers; gaps replace them");

@@ -121,6 +121,7 @@ struct ls_spool {
 	bool torn;
 	size_t flight_len; /* of unwritten: what this job appends */
 	int work_rc;
+	uint64_t work_damaged_bytes;
 	bool flight_written, rewriting, rewritten;
 	struct ls_spool_rewrite rewrite;
 	uint8_t buf[LS_SPOOL_BUF_BYTES];
