@@ -132,7 +132,13 @@
 #define LS_TCP_PEER_SERIES_MAX 16u
 /* of one answer of the kernel: 10,000 sockets */
 #define LS_TCP_DUMP_MAX_BYTES (4u * 1024 * 1024)
-#define LS_STEPS_DIR_SCAN_MAX 1024u /* directory entries looked at a scan */
+/* a scan of the steps directory; the next scan goes on where this one stopped */
+#define LS_STEPS_NAMES_MAX 65536u /* entries listed: 10 ms */
+#define LS_STEPS_LOOKS_MAX 16384u /* of these, names not known: a stat each, 20 ms */
+#define LS_STEPS_OPENS_MAX 1024u /* of these, files opened: 10 ms */
+#define LS_STEPS_OWNER_OPENS_MAX 768u /* of one owner, so that others have a share */
+#define LS_STEPS_OWNERS_MAX 32u /* owners told apart; all others are one owner */
+#define LS_STEPS_REJECTED_MAX 65536u /* files remembered, 48 bytes each */
 /* rejected files checked for a change, a scan */
 #define LS_STEPS_RECHECK_MAX 64u
 /* an unchanged directory is scanned so often, for rejected files that became rings */

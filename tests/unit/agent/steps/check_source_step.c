@@ -496,6 +496,117 @@ LS_TEST(source_step, too_many_rings_are_left_alone)
 	ck_assert_uint_eq(ignored(LS_STEP_TOO_MANY), 1);
 }
 
+static void
+make_junk(unsigned from, unsigned to)
+{
+	char name[32];
+
+	for (; from < to; from++) {
+		(void)snprintf(name, sizeof(name), "junk%u.ring", from);
+		tree_write(dir, name, "junk");
+	}
+}
+
+/* Readings until the ring is found. */
+static unsigned
+scans_until_found(void)
+{
+	unsigned n = 0;
+
+	for (; ls_source_step_count(step) == 0; n++) {
+		ck_assert_uint_lt(n, 100);
+		opens = 0;
+		ls_source_step_read(step, n + 1);
+		ck_assert_uint_le(opens, LS_STEPS_OPENS_MAX);
+	}
+	return n;
+}
+
+LS_TEST(source_step, ring_behind_thousands_of_junk_files_is_found)
+{
+	enum { JUNK = 4 * LS_STEPS_OWNER_OPENS_MAX };
+
+	make_junk(0, JUNK);
+	step_ring_make(&ring, dir, "a.ring", 1, 16);
+	make_junk(JUNK, 2 * JUNK);
+	ck_assert_uint_le(scans_until_found(), 20);
+	/* all are known now: a new ring is found at once */
+	while (ignored(LS_STEP_NOT_A_RING) != 2 * JUNK)
+		ls_source_step_read(step, 1);
+	opens = 0;
+	step_ring_fini(&ring);
+	step_ring_make(&ring, dir, "b.ring", 2, 16);
+	ls_source_step_read(step, 2);
+	ck_assert_uint_eq(ls_source_step_count(step), 2);
+	ck_assert_uint_le(opens, 1 + JUNK / 64);
+}
+
+/* Gives each junk file another name. */
+static void
+rename_junk(unsigned turn, unsigned count)
+{
+	char from[400], to[400];
+	unsigned i;
+
+	for (i = 0; i < count; i++) {
+		(void)snprintf(from, sizeof(from), "%s/junk%u.ring", dir,
+			i + turn * 10000);
+		(void)snprintf(to, sizeof(to), "%s/junk%u.ring", dir,
+			i + (turn + 1) * 10000);
+		ck_assert_int_eq(rename(from, to), 0);
+	}
+}
+
+LS_TEST(source_step, junk_that_is_renamed_costs_a_bounded_number_of_opens)
+{
+	enum { JUNK = 3 * LS_STEPS_OPENS_MAX };
+	unsigned turn;
+
+	make_junk(0, JUNK);
+	step_ring_make(&ring, dir, "a.ring", 1, 16);
+	for (turn = 0; turn < 50; turn++) {
+		opens = 0;
+		ls_source_step_read(step, turn + 1);
+		ck_assert_uint_le(opens, LS_STEPS_OWNER_OPENS_MAX);
+		rename_junk(turn, JUNK);
+	}
+	/* of the same owner, and found all the same */
+	ck_assert_uint_eq(ls_source_step_count(step), 1);
+}
+
+LS_TEST(source_step, owner_of_most_rings_gives_up_a_place)
+{
+	struct step_ring many;
+	char name[32];
+	unsigned i;
+
+	if (geteuid() != 0)
+		return; /* nobody else can make files of another owner */
+	for (i = 1; i <= LS_RINGS_MAX + 1; i++) {
+		(void)snprintf(name, sizeof(name), "%u.ring", i);
+		step_ring_make(&many, dir, name, (uint8_t)i, 1);
+		ck_assert_int_eq(fchown(many.fd, 12345, 12345), 0);
+		step_ring_fini(&many);
+	}
+	ls_source_step_read(step, 1);
+	ck_assert_uint_eq(ignored(LS_STEP_TOO_MANY), 1);
+	ck_assert_uint_eq(ls_source_step_get_stats(step)->displaced, 0);
+	step_ring_make(&ring, dir, "mine.ring", 200, 16);
+	step_ring_lock(&ring);
+	put(0, 5);
+	ls_source_step_read(step, 2);
+	ck_assert_uint_eq(ls_source_step_count(step), LS_RINGS_MAX);
+	ck_assert_uint_eq(ls_source_step_get_stats(step)->records, 5);
+	ck_assert_uint_eq(ls_source_step_get_stats(step)->displaced, 1);
+	for (i = 3; i < 10; i++) /* nobody takes it back */
+		ls_source_step_read(step, i);
+	ck_assert_uint_eq(ls_source_step_get_stats(step)->displaced, 1);
+	ck_assert_uint_eq(ignored(LS_STEP_TOO_MANY), 2);
+	put(5, 7);
+	ls_source_step_read(step, 10);
+	ck_assert_uint_eq(ls_source_step_get_stats(step)->records, 7);
+}
+
 LS_TEST(source_step, ring_that_lies_about_its_head_is_not_believed)
 {
 	step_ring_make(&ring, dir, "a.ring", 1, 16);
