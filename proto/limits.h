@@ -146,6 +146,8 @@
 /* unfinished rings go then: making one takes milliseconds */
 #define LS_LEFTOVER_AGE_NS 600000000000ull
 #define LS_LEFTOVERS_MAX 16u /* watched at a time; others wait */
+/* descriptors that no ring takes: connection, HTTP, log, directories */
+#define LS_FDS_KEPT 8
 #define LS_STEPS_READ_MAX 8192u /* records taken from one ring a turn */
 /* of 310 bytes at most: always below LS_ITEM_MAX_BYTES */
 #define LS_STEPS_PER_ITEM 256u

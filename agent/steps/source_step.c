@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,6 +42,7 @@ struct ls_source_step {
 	char dir[LS_PATH_MAX_BYTES];
 	uint8_t kernel_boot_id[16];
 	struct ls_spool *spool;
+	int fd_end; /* descriptors from here on are not for rings */
 	size_t count;
 	struct step_file file[LS_RINGS_MAX];
 	/* of a worker; at a thousand rings a second it lasts for 49 days */
@@ -218,7 +221,9 @@ step_check_file(struct ls_source_step *s, int fd, struct ls_ring_header *h,
 		return 1 + LS_STEP_DUPLICATE;
 	if (s->spool != NULL && step_is_acked(s, h->id))
 		return 1 + LS_STEP_FINISHED;
-	if (s->count == LS_RINGS_MAX && !step_make_place(s, st->st_uid))
+	/* The lowest free number is given, so all below fd are in use. */
+	if ((s->count == LS_RINGS_MAX || fd >= s->fd_end) &&
+		!step_make_place(s, st->st_uid))
 		return 1 + LS_STEP_TOO_MANY;
 	return 0;
 }
@@ -533,6 +538,7 @@ ls_source_step_new(const char *dir, const uint8_t kernel_boot_id[16],
 	struct ls_spool *spool, struct ls_source_step **ret_source)
 {
 	struct ls_source_step *s;
+	struct rlimit fds;
 
 	if (strlen(dir) >= LS_PATH_MAX_BYTES)
 		return -LS_ELIMIT;
@@ -542,6 +548,9 @@ ls_source_step_new(const char *dir, const uint8_t kernel_boot_id[16],
 	memcpy(s->dir, dir, strlen(dir) + 1);
 	memcpy(s->kernel_boot_id, kernel_boot_id, sizeof(s->kernel_boot_id));
 	s->spool = spool;
+	s->fd_end = INT_MAX;
+	if (getrlimit(RLIMIT_NOFILE, &fds) == 0 && fds.rlim_cur <= INT_MAX)
+		s->fd_end = (int)fds.rlim_cur - LS_FDS_KEPT;
 	*ret_source = s;
 	return 0;
 }
@@ -665,7 +674,8 @@ step_tell_files(const struct ls_source_step *s, struct ls_doctor *d)
 			(unsigned long long)n[LS_STEP_FINISHED]);
 	if (n[LS_STEP_TOO_MANY] > 0)
 		ls_doctor_addf(d, LS_DOCTOR_FAIL, "steps", "too many rings",
-			"remove unused files from the directory",
+			"remove unused files from the directory, or allow the agent "
+			"more open files (LimitNOFILE=4096)",
 			"%llu rings are not read: the maximum is %u",
 			(unsigned long long)n[LS_STEP_TOO_MANY],
 			(unsigned)LS_RINGS_MAX);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -605,6 +606,39 @@ LS_TEST(source_step, owner_of_most_rings_gives_up_a_place)
 	put(5, 7);
 	ls_source_step_read(step, 10);
 	ck_assert_uint_eq(ls_source_step_get_stats(step)->records, 7);
+}
+
+LS_TEST(source_step, some_descriptors_are_never_taken_by_rings)
+{
+	struct rlimit before, few;
+	struct step_ring many;
+	char name[32];
+	int fd[LS_FDS_KEPT], i;
+
+	close_all();
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	fd[0] = dup(0);
+	few = before;
+	few.rlim_cur =
+		(rlim_t)fd[0] + LS_FDS_KEPT + 8; /* spool, directory, four rings */
+	(void)close(fd[0]);
+	for (i = 0; i < 8; i++) {
+		(void)snprintf(name, sizeof(name), "%d.ring", i);
+		step_ring_make(&many, dir, name, (uint8_t)(i + 1), 1);
+		step_ring_fini(&many);
+	}
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+	open_all();
+	ls_source_step_read(step, 1);
+	ck_assert_uint_ge(ls_source_step_count(step), 1);
+	ck_assert_uint_eq(ls_source_step_count(step) + ignored(LS_STEP_TOO_MANY), 8);
+	for (i = 0; i < LS_FDS_KEPT; i++) {
+		fd[i] = dup(0);
+		ck_assert_int_ge(fd[i], 0);
+	}
+	for (i = 0; i < LS_FDS_KEPT; i++)
+		(void)close(fd[i]);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 LS_TEST(source_step, ring_that_lies_about_its_head_is_not_believed)
