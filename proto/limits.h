@@ -228,6 +228,8 @@
 #define LS_LOG_TAIL_LINE_MAX_BYTES 4096 /* a step's line has 250 */
 /* a reading: a job that logs 256 KiB a second is ill */
 #define LS_LOG_TAIL_READ_MAX_BYTES 262144u
+/* a minute at the maximum pace: then the agent skips to the end */
+#define LS_LOG_TAIL_BEHIND_MAX_BYTES 16777216u
 /* looked back after a restart: 4,000 lines of steps */
 #define LS_STEP_LOG_BACK_BYTES 1048576u
 /* without a step's line: then the doctor says so */

@@ -337,6 +337,14 @@ log_tell(const void *self, struct ls_doctor *d)
 		ls_doctor_add(d, LS_DOCTOR_WARN, "log", subject, why,
 			"only MaxText's \"completed step:\" lines are supported; "
 			"mark the steps in the job instead");
+	} else if (t->skipped > 0) {
+		(void)snprintf(why, sizeof(why),
+			"%llu steps taken, %llu missing; %llu MB were skipped to catch up",
+			(unsigned long long)s->stats.records,
+			(unsigned long long)s->stats.lost,
+			(unsigned long long)(t->skipped / 1000000));
+		ls_doctor_add(d, LS_DOCTOR_WARN, "log", subject, why,
+			"log less in the job, or mark the steps in the job instead");
 	} else if (s->stats.marked > 0 && log_is_marked(s)) {
 		ls_doctor_add(d, LS_DOCTOR_OK, "log", subject,
 			"not used: the job sends marks", "");
