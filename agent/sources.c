@@ -12,7 +12,6 @@
 #include "agent/steps/source_hooks.h"
 #include "agent/steps/source_log.h"
 #include "agent/host/source_neighbours.h"
-#include "agent/host/source_peers.h"
 #include "agent/pages/source_prom.h"
 #include "agent/host/source_sensors.h"
 #include "agent/steps/source_status.h"
@@ -170,10 +169,6 @@ sources_make(struct ls_sources *s, const struct ls_agent_config *config)
 	s->worker = sources_add(s, &one);
 	rc = ls_source_neighbours_new(config->proc_root, config->sys_root, s->series,
 		&one);
-	if (rc != 0)
-		return rc;
-	(void)sources_add_optional(s, &one);
-	rc = ls_source_peers_new(s->series, &one);
 	if (rc != 0)
 		return rc;
 	(void)sources_add_optional(s, &one);

@@ -127,11 +127,6 @@
 #define LS_THERMAL_ZONES_MAX 32u
 /* CPUs whose clock is read, from 0: 15 us each */
 #define LS_CPUFREQ_MAX 64u
-#define LS_TCP_PEERS_MAX 64u /* remote addresses told apart */
-/* of which so many become series: ring neighbours and storage */
-#define LS_TCP_PEER_SERIES_MAX 16u
-/* of one answer of the kernel: 10,000 sockets */
-#define LS_TCP_DUMP_MAX_BYTES (4u * 1024 * 1024)
 /* a scan of the steps directory; the next scan goes on where this one stopped */
 #define LS_STEPS_NAMES_MAX 65536u /* entries listed: 10 ms */
 #define LS_STEPS_LOOKS_MAX 16384u /* of these, names not known: a stat each, 20 ms */
