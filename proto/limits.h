@@ -124,9 +124,6 @@
 #define LS_NEIGHBOUR_MIN_S 0.01
 /* readings that a series outlives its group's activity */
 #define LS_NEIGHBOUR_QUIET 30u
-#define LS_THERMAL_ZONES_MAX 32u
-/* CPUs whose clock is read, from 0: 15 us each */
-#define LS_CPUFREQ_MAX 64u
 /* a scan of the steps directory; the next scan goes on where this one stopped */
 #define LS_STEPS_NAMES_MAX 65536u /* entries listed: 10 ms */
 #define LS_STEPS_LOOKS_MAX 16384u /* of these, names not known: a stat each, 20 ms */
