@@ -33,7 +33,8 @@ struct agent {
 	struct ls_loop_timer *sample_timer, *tell_timer, *watchdog_timer, *drain_timer;
 	struct ls_loop_timer *budget_timer;
 	struct ls_sampler sampler;
-	struct ls_disk *disk;
+	struct ls_disk *disk[LS_DISK_COUNT];
+	bool stall_told[LS_DISK_COUNT];
 	struct ls_spool *spool;
 	struct ls_sources *sources;
 	struct ls_chunk_writer *chunks;
@@ -48,12 +49,41 @@ struct agent {
 	uint64_t drain_until_ns; /* 0: not ending */
 };
 
+/* Logs once that a disk does not answer, and that it does again. */
+static void
+agent_look_at_disks(struct agent *a, uint64_t now_mono_ns)
+{
+	static const char *const instead[LS_DISK_COUNT] = {
+		[LS_DISK_STATE] = "new records wait in memory",
+		[LS_DISK_JOBS] = "its steps are late, those of other jobs are not",
+	};
+	size_t i;
+
+	for (i = 0; i < LS_DISK_COUNT; i++) {
+		uint64_t for_ns = ls_disk_stalled_ns(a->disk[i], now_mono_ns);
+
+		if ((for_ns != 0) == a->stall_told[i])
+			continue;
+		a->stall_told[i] = for_ns != 0;
+		if (for_ns != 0)
+			ls_log(LS_LOG_WARN, "disk",
+				"%s has not answered for %.0f s; %s",
+				ls_disk_path(a->disk[i]), (double)for_ns / 1e9,
+				instead[i]);
+		else
+			ls_log(LS_LOG_INFO, "disk", "%s answers again",
+				ls_disk_path(a->disk[i]));
+	}
+}
+
 static void
 agent_sample(void *arg)
 {
 	struct agent *a = arg;
 	uint64_t now = ls_loop_now(a->loop);
 	unsigned due = ls_sampler_due(&a->sampler, now);
+
+	agent_look_at_disks(a, now);
 
 	if (due != 0) {
 		/* first: a reading belongs to the minute it is in */
@@ -176,6 +206,7 @@ agent_parts(struct agent *a)
 		.spool = a->spool,
 		.uplink = a->uplink,
 		.budget = &a->budget,
+		.disk = { a->disk[LS_DISK_STATE], a->disk[LS_DISK_JOBS] },
 		.now_mono_ns = ls_loop_now(a->loop),
 		.started_mono_ns = a->started_ns,
 		.sample_interval_ns = a->sampler.interval_ns,
@@ -185,11 +216,11 @@ agent_parts(struct agent *a)
 }
 
 static bool
-agent_http_ready(void *arg, const char **ret_why)
+agent_http_ready(void *arg, char *why, size_t size)
 {
 	struct ls_about_parts p = agent_parts(arg);
 
-	return ls_about_ready(&p, ret_why);
+	return ls_about_ready(&p, why, size);
 }
 
 static void
@@ -388,15 +419,25 @@ agent_hup(void *arg)
 
 /* --- life ----------------------------------------------------------------- */
 
+/* False: it does not end, and still uses what would be freed. */
+static bool
+agent_stop_disk(struct ls_disk *disk)
+{
+	if (ls_disk_stop(disk, LS_DISK_STOP_NS) == 0)
+		return true;
+	ls_log(LS_LOG_WARN, "agent",
+		"%s still does not answer: exiting without waiting for it",
+		ls_disk_path(disk));
+	return false;
+}
+
 static void
 agent_close(struct agent *a)
 {
-	if (ls_disk_stop(a->disk, LS_DISK_STOP_NS) != 0) {
-		ls_log(LS_LOG_WARN, "agent",
-			"a file operation below --state-dir %s or of --step-log blocks: exiting without waiting for it",
-			a->config.state_dir);
-		return; /* the disk thread still uses what would be freed */
-	}
+	bool jobs_ended = agent_stop_disk(a->disk[LS_DISK_JOBS]);
+
+	if (!agent_stop_disk(a->disk[LS_DISK_STATE]))
+		return;
 	/* The end is written on this thread: there is no other any more. */
 	if (a->spool != NULL)
 		ls_spool_use_disk(a->spool, NULL, NULL, NULL);
@@ -405,8 +446,10 @@ agent_close(struct agent *a)
 	ls_agent_http_free(a->http);
 	ls_uplink_free(a->uplink);
 	ls_chunk_writer_free(a->chunks);
-	ls_sources_close(a->sources);
 	ls_spool_close(a->spool);
+	if (!jobs_ended)
+		return; /* the sources' thread still runs */
+	ls_sources_close(a->sources);
 	ls_loop_timer_free(a->sample_timer);
 	ls_loop_timer_free(a->tell_timer);
 	ls_loop_timer_free(a->watchdog_timer);
@@ -518,12 +561,15 @@ agent_open(struct agent *a)
 	}
 	rc = agent_open_loop(a);
 	if (rc == 0)
-		rc = ls_disk_start(a->loop, &a->disk);
+		rc = ls_disk_start(a->loop, a->config.state_dir,
+			&a->disk[LS_DISK_STATE]);
+	if (rc == 0 && a->config.step_log[0] != '\0')
+		rc = ls_disk_start(a->loop, a->config.step_log, &a->disk[LS_DISK_JOBS]);
 	if (rc == 0)
 		rc = agent_open_spool(a, boot);
 	if (rc == 0)
-		rc = ls_sources_open(a->loop, &a->config, boot, a->spool, a->disk,
-			&a->sources);
+		rc = ls_sources_open(a->loop, &a->config, boot, a->spool,
+			a->disk[LS_DISK_JOBS], &a->sources);
 	if (rc == 0)
 		rc = agent_open_chunks(a, boot);
 	if (rc == 0)
@@ -532,8 +578,8 @@ agent_open(struct agent *a)
 		rc = agent_open_http(a);
 	if (rc != 0)
 		return rc;
-	ls_spool_use_disk(a->spool, a->disk, agent_spool_is_idle, a);
-	ls_chunk_writer_use_disk(a->chunks, a->disk);
+	ls_spool_use_disk(a->spool, a->disk[LS_DISK_STATE], agent_spool_is_idle, a);
+	ls_chunk_writer_use_disk(a->chunks, a->disk[LS_DISK_STATE]);
 	return 0;
 }
 

@@ -166,7 +166,7 @@ ls_agent_once(const struct ls_agent_config *config, json_t **ret_object)
 	int rc = loop != NULL ? ls_clock_boot_id(config->proc_root, boot) : -ENOMEM;
 
 	if (rc == 0)
-		rc = ls_disk_start(loop, &disk);
+		rc = ls_disk_start(loop, config->step_log, &disk);
 	if (rc == 0)
 		rc = ls_sources_open(loop, config, boot, NULL, disk, &s);
 	if (rc == 0)
@@ -228,7 +228,7 @@ ls_agent_doctor(const struct ls_agent_config *config, struct ls_doctor *ret_doct
 	loop = ls_loop_new();
 	if (loop == NULL)
 		return -ENOMEM;
-	rc = ls_disk_start(loop, &disk);
+	rc = ls_disk_start(loop, config->step_log, &disk);
 	if (rc == 0)
 		rc = ls_sources_open(loop, config, boot, NULL, disk, &s);
 	if (rc == 0)

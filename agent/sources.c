@@ -12,9 +12,7 @@
 #include "agent/steps/source_hooks.h"
 #include "agent/steps/source_log.h"
 #include "agent/host/source_neighbours.h"
-#include "agent/host/source_peers.h"
 #include "agent/pages/source_prom.h"
-#include "agent/host/source_sensors.h"
 #include "agent/steps/source_status.h"
 #include "agent/tpu/source_tpu.h"
 #include "agent/host/source_worker.h"
@@ -173,19 +171,11 @@ sources_make(struct ls_sources *s, const struct ls_agent_config *config)
 	if (rc != 0)
 		return rc;
 	(void)sources_add_optional(s, &one);
-	rc = ls_source_peers_new(s->series, &one);
-	if (rc != 0)
-		return rc;
-	(void)sources_add_optional(s, &one);
 	rc = sources_make_tpu(s, config, &one);
 	if (rc != 0)
 		return rc;
 	s->tpu = sources_add(s, &one);
 	ls_source_tpu_set_chips(s->tpu, ls_chips_count(ls_place_chips(s->place)) > 0);
-	rc = ls_source_sensors_new(config->sys_root, s->series, &one);
-	if (rc != 0)
-		return rc;
-	(void)sources_add(s, &one);
 	rc = ls_source_hooks_new(s->step, s->series, &one);
 	if (rc != 0)
 		return rc;

@@ -58,7 +58,7 @@ struct ls_series_table *ls_sources_series(const struct ls_sources *s);
 /* Asks each source what it measures here and what not. */
 void ls_sources_tell(const struct ls_sources *s, struct ls_doctor *d);
 
-/* Lean: sources the agent can do without (neighbours, peers, pages) are not read. */
+/* Lean: sources the agent can do without (neighbours, pages) are not read. */
 void ls_sources_set_lean(struct ls_sources *s, bool lean);
 
 /* The factor by which sampling is slowed, as a series of its own. */

@@ -35,6 +35,8 @@
 /* --- step ring ------------------------------------------------------------ */
 #define LS_RING_SLOTS 4096u
 #define LS_RING_SLOTS_MAX 1048576u
+/* records of a ring in its life: a mark each 100 us for three years */
+#define LS_RING_HEAD_MAX (1ull << 40)
 #define LS_RING_ENV_MAX_BYTES 2048
 #define LS_RING_HEADER_MAX_BYTES 65536 /* later versions add at the end */
 #define LS_RING_SLOT_MAX_BYTES 4096
@@ -53,6 +55,8 @@
 #define LS_WORKERS_PER_REPORT_MAX LS_RINGS_MAX
 /* 146 years of uptime: leaves room for sums */
 #define LS_WIRE_TIME_MAX_NS (1ull << 62)
+/* of an item, and of its records: leaves room for sums in 63 bits */
+#define LS_WIRE_NUMBER_MAX (1ull << 62)
 /* memory to decode a message, per byte of it */
 #define LS_WIRE_ARENA_FACTOR 16u
 /* and for any: full lists of a report take 110 KiB */
@@ -120,15 +124,13 @@
 #define LS_NEIGHBOUR_MIN_S 0.01
 /* readings that a series outlives its group's activity */
 #define LS_NEIGHBOUR_QUIET 30u
-#define LS_THERMAL_ZONES_MAX 32u
-/* CPUs whose clock is read, from 0: 15 us each */
-#define LS_CPUFREQ_MAX 64u
-#define LS_TCP_PEERS_MAX 64u /* remote addresses told apart */
-/* of which so many become series: ring neighbours and storage */
-#define LS_TCP_PEER_SERIES_MAX 16u
-/* of one answer of the kernel: 10,000 sockets */
-#define LS_TCP_DUMP_MAX_BYTES (4u * 1024 * 1024)
-#define LS_STEPS_DIR_SCAN_MAX 1024u /* directory entries looked at a scan */
+/* a scan of the steps directory; the next scan goes on where this one stopped */
+#define LS_STEPS_NAMES_MAX 65536u /* entries listed: 10 ms */
+#define LS_STEPS_LOOKS_MAX 16384u /* of these, names not known: a stat each, 20 ms */
+#define LS_STEPS_OPENS_MAX 1024u /* of these, files opened: 10 ms */
+#define LS_STEPS_OWNER_OPENS_MAX 768u /* of one owner, so that others have a share */
+#define LS_STEPS_OWNERS_MAX 32u /* owners told apart; all others are one owner */
+#define LS_STEPS_REJECTED_MAX 65536u /* files remembered, 48 bytes each */
 /* rejected files checked for a change, a scan */
 #define LS_STEPS_RECHECK_MAX 64u
 /* an unchanged directory is scanned so often, for rejected files that became rings */
@@ -136,6 +138,8 @@
 /* unfinished rings go then: making one takes milliseconds */
 #define LS_LEFTOVER_AGE_NS 600000000000ull
 #define LS_LEFTOVERS_MAX 16u /* watched at a time; others wait */
+/* descriptors that no ring takes: connection, HTTP, log, directories */
+#define LS_FDS_KEPT 8
 #define LS_STEPS_READ_MAX 8192u /* records taken from one ring a turn */
 /* of 310 bytes at most: always below LS_ITEM_MAX_BYTES */
 #define LS_STEPS_PER_ITEM 256u
@@ -175,6 +179,8 @@
 /* pause after an answer that makes no sense */
 #define LS_BAD_ACK_HOLD_NS 1000000000ull
 #define LS_REJECT_HOLD_NS 30000000000ull /* and after a refusal */
+/* refusals of one item until a gap replaces it: no chance event repeats so often */
+#define LS_MALFORMED_TIMES 3u
 /* time to send what is pending at SIGTERM */
 #define LS_DRAIN_NS 2000000000ull
 #define LS_BUDGET_WINDOW_NS 10000000000ull /* our own use is judged so often */
@@ -206,12 +212,16 @@
 #define LS_HTTP_GET_HEADER_MAX_BYTES 16384 /* of an answer to the agent */
 /* one each: spool, minute file, log of a job */
 #define LS_DISK_JOBS_MAX 8
+/* a file operation that takes longer is reported */
+#define LS_DISK_STALL_NS 3000000000ull
 #define LS_DISK_LOOK_NS 1000000ull /* between two looks while the agent ends */
 /* at the end: a file operation that takes longer is left to the kernel */
 #define LS_DISK_STOP_NS 5000000000ull
 #define LS_LOG_TAIL_LINE_MAX_BYTES 4096 /* a step's line has 250 */
 /* a reading: a job that logs 256 KiB a second is ill */
 #define LS_LOG_TAIL_READ_MAX_BYTES 262144u
+/* a minute at the maximum pace: then the agent skips to the end */
+#define LS_LOG_TAIL_BEHIND_MAX_BYTES 16777216u
 /* looked back after a restart: 4,000 lines of steps */
 #define LS_STEP_LOG_BACK_BYTES 1048576u
 /* without a step's line: then the doctor says so */

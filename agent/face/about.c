@@ -54,6 +54,23 @@ about_reasons(struct evbuffer *out, const char *name, const char *type,
 			(unsigned long long)values[i]); /* lost when out of memory */
 }
 
+static void
+about_stalls(const struct ls_about_parts *p, struct evbuffer *out)
+{
+	size_t i;
+
+	ls_expose_family(out, ABOUT_PREFIX "disk_stalled_seconds", "gauge",
+		"time for which the files at this path have not answered");
+	for (i = 0; i < LS_DISK_COUNT; i++) {
+		if (p->disk[i] == NULL)
+			continue;
+		(void)evbuffer_add_printf(out, ABOUT_PREFIX "disk_stalled_seconds{");
+		ls_expose_label(out, "path", ls_disk_path(p->disk[i]), 1);
+		(void)evbuffer_add_printf(out, "} %.3f\n",
+			(double)ls_disk_stalled_ns(p->disk[i], p->now_mono_ns) / 1e9);
+	}
+}
+
 void
 ls_about_metrics(const struct ls_about_parts *p, struct evbuffer *out)
 {
@@ -84,6 +101,7 @@ ls_about_metrics(const struct ls_about_parts *p, struct evbuffer *out)
 	(void)evbuffer_add_printf(out, "lockstep_build_info{version=\"%s\"} 1\n",
 		PACKAGE_VERSION);
 	about_numbers(p, out);
+	about_stalls(p, out);
 	about_reasons(out, ABOUT_PREFIX "step_records_lost_total", "counter",
 		"step records lost before they reached the spool", gaps, steps->lost,
 		LS_GAP_REASON_COUNT);
@@ -182,6 +200,7 @@ ls_about_doctor(const struct ls_about_parts *p, struct ls_doctor *d)
 	memset(d, 0, sizeof(*d));
 	ls_checks_uplink(p->uplink, d);
 	ls_checks_spool(p->spool, p->config->state_dir, p->config->spool_max_bytes, d);
+	ls_checks_disk(p->disk[LS_DISK_STATE], p->now_mono_ns, d);
 	ls_sources_tell(p->sources, d);
 	ls_checks_clock(d);
 	ls_checks_budget(p->budget, d);
@@ -225,13 +244,31 @@ ls_about_identity(const struct ls_about_parts *p)
 		ls_place_chips_json(place));
 }
 
-bool
-ls_about_ready(const struct ls_about_parts *p, const char **ret_why)
+/* True if that disk does not answer: which, and for how long, is in why. */
+static bool
+about_is_stalled(const struct ls_about_parts *p, enum ls_disk_use use, char *why,
+	size_t size)
 {
+	uint64_t for_ns = ls_disk_stalled_ns(p->disk[use], p->now_mono_ns);
+
+	if (for_ns != 0)
+		(void)snprintf(why, size, "%s has not answered for %.0f s",
+			ls_disk_path(p->disk[use]), (double)for_ns / 1e9);
+	return for_ns != 0;
+}
+
+bool
+ls_about_ready(const struct ls_about_parts *p, char *why, size_t size)
+{
+	(void)about_is_stalled(p, LS_DISK_JOBS, why,
+		size); /* that job's trouble alone */
+	if (about_is_stalled(p, LS_DISK_STATE, why, size))
+		return false;
 	if (ls_uplink_get_state(p->uplink) != LS_UPLINK_STATE_DOWN)
 		return true;
 	if (ls_spool_bytes(p->spool) < p->config->spool_max_bytes)
 		return true;
-	*ret_why = "no connection to the collector, and no room in the spool";
+	(void)snprintf(why, size,
+		"no connection to the collector, and no room in the spool");
 	return false;
 }

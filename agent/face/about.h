@@ -17,6 +17,7 @@
 #include "agent/collect/doctor.h"
 #include "agent/options.h"
 #include "agent/sources.h"
+#include "agent/spool/disk.h"
 #include "agent/spool/spool.h"
 #include "agent/uplink/uplink.h"
 
@@ -29,6 +30,7 @@ struct ls_about_parts {
 	const struct ls_spool *spool;
 	const struct ls_uplink *uplink;
 	const struct ls_budget *budget;
+	struct ls_disk *disk[LS_DISK_COUNT]; /* NULL: none */
 	uint64_t now_mono_ns, started_mono_ns;
 	uint64_t sample_interval_ns; /* in force */
 	uint64_t http_requests, http_refused;
@@ -51,8 +53,10 @@ json_t *ls_about_doctor_json(const struct ls_about_parts *p);
  * of memory. */
 json_t *ls_about_identity(const struct ls_about_parts *p);
 
-/* True if the agent does what it is there for: connected, or keeping what it measures.
+/*
+ * True if the agent does what it is there for: connected, or keeping what it measures.
+ * why: why not, or what is wrong all the same; else it stays as it is.
  */
-bool ls_about_ready(const struct ls_about_parts *p, const char **ret_why);
+bool ls_about_ready(const struct ls_about_parts *p, char *why, size_t size);
 
 #endif

@@ -66,8 +66,8 @@ ls_checks_spool(const struct ls_spool *spool, const char *state_dir, uint64_t ma
 {
 	uint64_t bytes = ls_spool_bytes(spool);
 	uint64_t waiting = ls_spool_next(spool) - 1 - ls_spool_acked(spool);
-	char path[LS_PATH_MAX_BYTES], fix[sizeof(d->check[0].fix)];
-	struct stat st;
+	uint64_t damaged_bytes = ls_spool_get_stats(spool)->damaged_bytes;
+	char fix[sizeof(d->check[0].fix)];
 	bool full = (double)bytes > CHECKS_SPOOL_FULL_RATIO * (double)max_bytes;
 
 	ls_doctor_addf(d, full ? LS_DOCTOR_WARN : LS_DOCTOR_OK, "spool", state_dir,
@@ -78,14 +78,25 @@ ls_checks_spool(const struct ls_spool *spool, const char *state_dir, uint64_t ma
 		(unsigned long long)(bytes / 1024),
 		(unsigned long long)(max_bytes / 1024));
 	checks_lost(ls_spool_get_stats(spool), d);
-	(void)snprintf(path, sizeof(path), "%s/spool.damaged", state_dir);
-	if (stat(path, &st) != 0)
+	if (damaged_bytes == 0)
 		return;
-	(void)snprintf(fix, sizeof(fix), "check dmesg for disk errors; then rm %.150s",
-		path);
+	(void)snprintf(fix, sizeof(fix),
+		"check dmesg for disk errors; then rm %.130s/spool.damaged", state_dir);
 	ls_doctor_addf(d, LS_DOCTOR_WARN, "spool", "spool.damaged", fix,
 		"a damaged spool of %llu KiB was set aside",
-		(unsigned long long)st.st_size / 1024);
+		(unsigned long long)damaged_bytes / 1024);
+}
+
+void
+ls_checks_disk(const struct ls_disk *disk, uint64_t now_mono_ns, struct ls_doctor *d)
+{
+	uint64_t for_ns = ls_disk_stalled_ns(disk, now_mono_ns);
+
+	if (for_ns != 0)
+		ls_doctor_addf(d, LS_DOCTOR_FAIL, "spool", ls_disk_path(disk),
+			"check that the file system of --state-dir responds (dmesg)",
+			"has not answered for %.0f s: measurements wait in memory",
+			(double)for_ns / 1e9);
 }
 
 void

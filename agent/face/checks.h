@@ -12,6 +12,7 @@
 
 #include "agent/budget.h"
 #include "agent/collect/doctor.h"
+#include "agent/spool/disk.h"
 #include "agent/spool/spool.h"
 #include "agent/uplink/uplink.h"
 
@@ -37,5 +38,9 @@ void ls_checks_clock(struct ls_doctor *d);
 
 /* Our own use against the budget. */
 void ls_checks_budget(const struct ls_budget *b, struct ls_doctor *d);
+
+/* Whether the file system of the agent's state answers; NULL: there is no thread. */
+void ls_checks_disk(const struct ls_disk *disk, uint64_t now_mono_ns,
+	struct ls_doctor *d);
 
 #endif

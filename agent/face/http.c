@@ -105,10 +105,12 @@ http_health(struct ls_agent_http *h, struct evhttp_request *req)
 static void
 http_ready(struct ls_agent_http *h, struct evhttp_request *req)
 {
-	const char *why = "not ready";
+	char why[LS_PATH_MAX_BYTES + 64] = "";
 
-	if (h->options.backend.ready(h->options.backend.arg, &why))
-		http_json(h, req, 200, "OK", json_pack("{s:s}", "status", "ready"));
+	if (h->options.backend.ready(h->options.backend.arg, why, sizeof(why)))
+		http_json(h, req, 200, "OK",
+			json_pack("{s:s, s:s*}", "status", "ready", "note",
+				why[0] != '\0' ? why : NULL));
 	else
 		http_problem(h, req, 503, "Not ready", why);
 }

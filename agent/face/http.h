@@ -29,7 +29,8 @@ struct ls_loop;
 /* What is told; `arg` comes first. */
 struct ls_agent_http_backend {
 	void *arg;
-	bool (*ready)(void *arg, const char **ret_why);
+	/* why: as of ls_about_ready */
+	bool (*ready)(void *arg, char *why, size_t size);
 	void (*metrics)(void *arg, struct evbuffer *out);
 	void (*series)(void *arg, struct evbuffer *out);
 	json_t *(*doctor)(void *arg); /* new reference, or NULL */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <event2/buffer.h>
+#include <event2/bufferevent.h>
 #include <event2/dns.h>
 #include <event2/http.h>
 #include <limits.h>
@@ -26,6 +27,8 @@ struct ls_http_get {
 	char *path; /* of the URL, with its query */
 	struct evbuffer *body;
 	int rc, status;
+	unsigned interim; /* answers 1xx so far */
+	size_t came; /* bytes so far */
 };
 
 /* --- the end of an exchange ----------------------------------------------- */
@@ -75,23 +78,49 @@ http_get_deadline(void *arg)
 static void
 http_get_on_error(enum evhttp_request_error error, void *arg)
 {
-	struct ls_http_get *g = arg;
+	int rc = -LS_EPARSE;
 
 	switch (error) {
 	case EVREQ_HTTP_TIMEOUT:
-		g->rc = -ETIMEDOUT;
+		rc = -ETIMEDOUT;
 		break;
 	case EVREQ_HTTP_DATA_TOO_LONG:
-		g->rc = -LS_ELIMIT;
+		rc = -LS_ELIMIT;
 		break;
 	case EVREQ_HTTP_EOF:
 	case EVREQ_HTTP_INVALID_HEADER:
 	case EVREQ_HTTP_BUFFER_ERROR:
 	case EVREQ_HTTP_REQUEST_CANCEL:
-		g->rc = -LS_EPARSE;
 		break;
 	}
-	http_get_end(g, g->rc);
+	http_get_end(arg, rc);
+}
+
+/* All headers are there, those of an interim answer, too: there may be one. */
+static int
+http_get_on_headers(struct evhttp_request *req, void *arg)
+{
+	struct ls_http_get *g = arg;
+
+	return evhttp_request_get_response_code(req) / 100 == 1 && g->interim++ > 0 ? -1
+										    : 0;
+}
+
+/*
+ * Bytes came. libevent bounds headers and body, but neither the lines between chunks nor
+ * what waits to be parsed.
+ */
+static void
+http_get_on_bytes(struct evbuffer *input, const struct evbuffer_cb_info *info,
+	void *arg)
+{
+	struct ls_http_get *g = arg;
+	size_t max = LS_HTTP_GET_HEADER_MAX_BYTES + 2 * g->o.body_max_bytes;
+
+	(void)input;
+	g->came += info->n_added;
+	if (g->came > max && g->came - info->n_added <= max)
+		http_get_end(g, -LS_ELIMIT);
 }
 
 static bool
@@ -159,6 +188,10 @@ http_get_open(struct ls_http_get *g)
 	evhttp_connection_set_max_headers_size(g->conn, LS_HTTP_GET_HEADER_MAX_BYTES);
 	evhttp_connection_set_max_body_size(g->conn, (ev_ssize_t)g->o.body_max_bytes);
 	evhttp_connection_set_retries(g->conn, 0);
+	if (evbuffer_add_cb(
+		    bufferevent_get_input(evhttp_connection_get_bufferevent(g->conn)),
+		    http_get_on_bytes, g) == NULL)
+		return -ENOMEM;
 	return 0;
 }
 
@@ -173,6 +206,7 @@ http_get_send(struct ls_http_get *g, const char *path)
 	if (req == NULL)
 		return -ENOMEM;
 	evhttp_request_set_error_cb(req, http_get_on_error);
+	evhttp_request_set_header_cb(req, http_get_on_headers);
 	headers = evhttp_request_get_output_headers(req);
 	if (port < 0)
 		(void)snprintf(host, sizeof(host), "%s", evhttp_uri_get_host(g->uri));
@@ -202,8 +236,9 @@ ls_http_get_start(struct ls_http_get *g, const char *path)
 		return -LS_EBUSY;
 	/* cannot fail: not frozen */
 	(void)evbuffer_drain(g->body, evbuffer_get_length(g->body));
-	g->rc = 0;
-	g->status = 0;
+	g->rc = g->status = 0;
+	g->interim = 0;
+	g->came = 0;
 	rc = http_get_open(g);
 	if (rc == 0)
 		rc = http_get_send(g, path != NULL ? path : g->path);

@@ -12,6 +12,7 @@
 
 struct ls_disk {
 	struct ls_loop *loop;
+	const char *path;
 	struct ls_queue *asked; /* to the thread */
 	struct ls_queue *finished; /* to the loop */
 	struct ls_queue *ended; /* to ls_disk_stop: the thread is over */
@@ -83,7 +84,7 @@ disk_start_thread(struct ls_disk *d)
 }
 
 int
-ls_disk_start(struct ls_loop *loop, struct ls_disk **ret_disk)
+ls_disk_start(struct ls_loop *loop, const char *path, struct ls_disk **ret_disk)
 {
 	struct ls_disk *d = calloc(1, sizeof(*d));
 	int rc = -ENOMEM;
@@ -91,6 +92,7 @@ ls_disk_start(struct ls_loop *loop, struct ls_disk **ret_disk)
 	if (d == NULL)
 		return -ENOMEM;
 	d->loop = loop;
+	d->path = path;
 	d->asked = ls_queue_new(LS_DISK_JOBS_MAX);
 	d->finished = ls_queue_new(LS_DISK_JOBS_MAX);
 	d->ended = ls_queue_new(1);
@@ -126,9 +128,16 @@ ls_disk_run(struct ls_disk *d, struct ls_disk_job *job)
 uint64_t
 ls_disk_stalled_ns(const struct ls_disk *d, uint64_t now_mono_ns)
 {
-	if (d == NULL || d->jobs == 0 || now_mono_ns < d->since_ns)
+	if (d == NULL || d->jobs == 0 || now_mono_ns < d->since_ns ||
+		now_mono_ns - d->since_ns < LS_DISK_STALL_NS)
 		return 0;
 	return now_mono_ns - d->since_ns;
+}
+
+const char *
+ls_disk_path(const struct ls_disk *d)
+{
+	return d->path;
 }
 
 static void

@@ -73,6 +73,8 @@ ls_spool_ring_move(struct ls_spool *s, const struct ls_spool_record *rec)
 	case LS_SPOOL_KNOWN:
 		break;
 	}
+	if (next > LS_WIRE_NUMBER_MAX)
+		next = LS_WIRE_NUMBER_MAX; /* of a damaged ring, by an earlier version */
 	if (next > r->next)
 		r->next = next;
 	return true;
@@ -160,14 +162,15 @@ ls_spool_push(struct ls_spool *s, struct ls_wire_item *item)
 	int rc;
 
 	memcpy(r.ring_id, item->ring_id, sizeof(r.ring_id));
-	if (spool_ring(s, item->ring_id) == NULL &&
-		s->ring_count == LS_SPOOL_RINGS_MAX) {
-		s->stats.refused_items++;
-		return -LS_ELIMIT;
-	}
 	item->seq = s->next;
-	/* A rewrite needs neither the item nor scratch for steps. */
-	rc = ls_wire_item_pack_to(item, s->scratch, s->item, LS_ITEM_MAX_BYTES, &r.len);
+	if (!ls_spool_is_possible(item->first_index, item->count))
+		rc = -LS_ERANGE;
+	else if (spool_ring(s, item->ring_id) == NULL &&
+		s->ring_count == LS_SPOOL_RINGS_MAX)
+		rc = -LS_ELIMIT;
+	else /* A rewrite needs neither the item nor scratch for steps. */
+		rc = ls_wire_item_pack_to(item, s->scratch, s->item, LS_ITEM_MAX_BYTES,
+			&r.len);
 	if (rc == 0)
 		rc = ls_spool_make_room(s, LS_SPOOL_RECORD_BYTES + r.len, false);
 	if (rc == 0)

@@ -20,6 +20,10 @@
  * nothing, pushes are refused and the rings keep what they can. A chunk never drops
  * steps.
  *
+ * An item that the collector cannot take, and one whose numbers no collector takes
+ * (above LS_WIRE_NUMBER_MAX, written by an earlier version), becomes a gap or a loss of
+ * the same number.
+ *
  * Nothing is synced: what outlives the process is enough, because after the machine
  * went down the times in the items (CLOCK_MONOTONIC of that boot) could not be mapped
  * any more. A spool of another kernel boot gets a new boot and begins with gaps and
@@ -63,7 +67,10 @@ struct ls_spool_stats {
 	uint64_t dropped_chunks; /* became losses, likewise or behind damage */
 	uint64_t lost_samples; /* with them */
 	uint64_t refused_items; /* full, or the disk said no */
+	/* became gaps and losses: no collector can take them */
+	uint64_t malformed_items;
 	uint64_t rewrites;
+	uint64_t damaged_bytes; /* of spool.damaged; 0: there is none */
 };
 
 /*
@@ -96,7 +103,7 @@ void ls_spool_close(struct ls_spool *s);
  * its ring. The file has the item before the cursor; a kill -9 in between undoes both.
  * Where the disk refuses, the item waits in memory and is written again. On failure
  * nothing has changed: -ENOSPC full, -ENOBUFS too much waits for the disk, -LS_ELIMIT too
- * long or too many rings, -ENOMEM.
+ * long or too many rings, -LS_ERANGE numbers that no collector takes, -ENOMEM.
  */
 int ls_spool_push(struct ls_spool *s, struct ls_wire_item *item) LS_MUSTCHECK;
 
@@ -110,6 +117,13 @@ int ls_spool_read(struct ls_spool *s, uint8_t *buf, size_t size,
 
 /* Everything up to seq is safe elsewhere: forgotten here. Ignores what is not new. */
 void ls_spool_ack(struct ls_spool *s, uint64_t seq);
+
+/*
+ * An item of each stream that is not acknowledged and no collector can take: in the file
+ * a gap or a loss of the same number replaces it, reason invalid or damaged. 0: none.
+ * -LS_EBUSY: a rewrite is under way.
+ */
+int ls_spool_replace(struct ls_spool *s, uint64_t seq, uint64_t chunk_seq) LS_MUSTCHECK;
 
 /* --- stream two ----------------------------------------------------------- */
 

@@ -3,7 +3,9 @@
 #include "agent/spool/spool_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -85,4 +87,14 @@ ls_spool_pread(int fd, uint8_t *buf, size_t size, uint64_t offset)
 		len += (size_t)n;
 	}
 	return (ssize_t)len;
+}
+
+uint64_t
+ls_spool_damaged_bytes(int dir_fd)
+{
+	struct stat st;
+
+	return fstatat(dir_fd, "spool.damaged", &st, AT_SYMLINK_NOFOLLOW) == 0
+		? (uint64_t)st.st_size
+		: 0;
 }

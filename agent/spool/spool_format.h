@@ -73,6 +73,13 @@ ls_spool_is_chunk_item(const struct ls_spool_record *r)
 		r->type == LS_SPOOL_LOST;
 }
 
+/* False: no collector takes an item of stream one with these numbers. */
+static inline bool
+ls_spool_is_possible(uint64_t first_index, uint64_t count)
+{
+	return count <= LS_WIRE_NUMBER_MAX && first_index <= LS_WIRE_NUMBER_MAX - count;
+}
+
 /* Writes the header of a file. */
 void ls_spool_header_put(uint8_t dst[LS_SPOOL_HEADER_BYTES],
 	const struct ls_spool_header *h);

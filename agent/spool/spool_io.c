@@ -180,6 +180,7 @@ io_work(void *arg)
 		end -= s->flight_len;
 	io_fill(s, &s->steps, end);
 	io_fill(s, &s->chunks, end);
+	s->work_damaged_bytes = ls_spool_damaged_bytes(s->dir_fd);
 }
 
 /* --- on the loop ---------------------------------------------------------- */
@@ -229,6 +230,7 @@ io_done(void *arg)
 
 	s->steps.loading = s->chunks.loading = s->rewriting = false;
 	s->rc = s->work_rc;
+	s->stats.damaged_bytes = s->work_damaged_bytes;
 	if (s->rc != 0 && s->flight_len > 0 && !s->flight_written)
 		ls_log(LS_LOG_WARN, "spool",
 			"cannot write (%s); %zu bytes wait in memory, retrying",

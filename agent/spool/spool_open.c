@@ -59,6 +59,8 @@ spool_replay(void *arg, const struct ls_spool_record *r)
 			return -LS_ECORRUPT;
 		s->next++;
 		s->live_bytes += LS_SPOOL_RECORD_BYTES + r->len;
+		if (!ls_spool_is_possible(r->first_index, r->count))
+			s->impossible = r->seq;
 		return ls_spool_ring_move(s, r) ? 0 : -LS_ECORRUPT;
 	case LS_SPOOL_ACK:
 		if (r->seq < s->acked || r->seq >= s->next)
@@ -321,6 +323,12 @@ ls_spool_open(const char *dir, uint64_t max_bytes, const uint8_t kernel_boot_id[
 	if (rc != 0) {
 		ls_spool_close(s);
 		return rc;
+	}
+	s->stats.damaged_bytes = ls_spool_damaged_bytes(s->dir_fd);
+	if (s->impossible > s->acked) {
+		ls_log(LS_LOG_WARN, "spool",
+			"holds items with impossible numbers; gaps replace them");
+		s->rewrite_wanted = true;
 	}
 	ls_spool_kick(s);
 	*ret_spool = s;

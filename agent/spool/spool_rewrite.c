@@ -41,18 +41,19 @@ spool_saved(uint64_t *left, uint64_t bytes)
 /* --- stream one ----------------------------------------------------------- */
 
 static int
-spool_write_gap(struct ls_spool_rewrite *w, const struct ls_wire_item *gap)
+spool_write_small(struct ls_spool_rewrite *w, enum ls_spool_type type,
+	const struct ls_wire_item *item)
 {
 	uint8_t bytes[SPOOL_SMALL_BYTES];
-	struct ls_spool_record r = { .type = LS_SPOOL_GAP,
-		.seq = gap->seq,
-		.first_index = gap->first_index,
-		.count = gap->count,
+	struct ls_spool_record r = { .type = type,
+		.seq = item->seq,
+		.first_index = item->first_index,
+		.count = item->count,
 		.payload = bytes };
 	int rc;
 
-	memcpy(r.ring_id, gap->ring_id, sizeof(r.ring_id));
-	rc = ls_wire_item_pack_to(gap, w->scratch, bytes, sizeof(bytes), &r.len);
+	memcpy(r.ring_id, item->ring_id, sizeof(r.ring_id));
+	rc = ls_wire_item_pack_to(item, w->scratch, bytes, sizeof(bytes), &r.len);
 	return rc == 0 ? spool_copy_record(w, &r) : rc;
 }
 
@@ -69,7 +70,31 @@ spool_copy_as_gap(struct ls_spool_rewrite *w, const struct ls_spool_record *r)
 	memcpy(gap.ring_id, r->ring_id, sizeof(gap.ring_id));
 	spool_saved(&w->drop_step_bytes, r->len - SPOOL_GAP_BYTES);
 	w->dropped_records += r->count;
-	return spool_write_gap(w, &gap);
+	return spool_write_small(w, LS_SPOOL_GAP, &gap);
+}
+
+/* Writes what stands for an item that no collector can take. */
+static int
+spool_copy_malformed(struct ls_spool_rewrite *w, const struct ls_spool_record *r)
+{
+	struct ls_wire_item to = { .seq = r->seq,
+		.kind = LS_WIRE_GAP,
+		.first_index = r->first_index,
+		.count = r->count,
+		.reason = LS_GAP_INVALID };
+
+	memcpy(to.ring_id, r->ring_id, sizeof(to.ring_id));
+	if (!ls_spool_is_possible(r->first_index, r->count)) {
+		to.count = 1; /* how many there were is not known */
+		if (to.first_index >= LS_WIRE_NUMBER_MAX)
+			to.first_index = LS_WIRE_NUMBER_MAX - 1;
+	}
+	w->malformed_items++;
+	if (r->type != LS_SPOOL_END)
+		return spool_write_small(w, LS_SPOOL_GAP, &to);
+	to.kind = LS_WIRE_END;
+	to.how = LS_END_UNKNOWN;
+	return spool_write_small(w, LS_SPOOL_END, &to);
 }
 
 /* --- stream two ----------------------------------------------------------- */
@@ -96,6 +121,14 @@ spool_in_window(struct ls_spool_rewrite *w, const struct ls_spool_record *r)
 	return first || w->window_bytes <= LS_REPORT_CHUNK_BYTES;
 }
 
+/* The dictionary is sent again with its next chunk. */
+static void
+spool_forget(struct ls_spool_rewrite *w, uint64_t hash)
+{
+	if (w->forgotten_count < LS_SPOOL_DICTIONARIES_MAX)
+		w->forgotten[w->forgotten_count++] = hash;
+}
+
 static int
 spool_copy_chunk(struct ls_spool_rewrite *w, const struct ls_spool_record *r)
 {
@@ -105,6 +138,14 @@ spool_copy_chunk(struct ls_spool_rewrite *w, const struct ls_spool_record *r)
 	if (++w->seq <= w->chunk_acked)
 		return 0;
 	in_window = spool_in_window(w, r);
+	if (in_window && w->seq == w->chunk_malformed) {
+		w->malformed_items++;
+		w->lost_samples += r->count;
+		if (r->type == LS_SPOOL_DICTIONARY)
+			spool_forget(w, r->hash);
+		one = ls_spool_loss_of(r, LS_LOST_DAMAGED);
+		return spool_write_loss(w, &one);
+	}
 	if (drop) {
 		spool_saved(&w->drop_chunk_bytes, LS_SPOOL_RECORD_BYTES + r->len);
 		w->dropped_chunks++;
@@ -115,9 +156,7 @@ spool_copy_chunk(struct ls_spool_rewrite *w, const struct ls_spool_record *r)
 		return drop ? spool_write_loss(w, &one) : spool_copy_record(w, r);
 	}
 	if (r->type == LS_SPOOL_DICTIONARY && w->drop_dictionaries) {
-		/* It is sent again with the next chunk. */
-		if (w->forgotten_count < LS_SPOOL_DICTIONARIES_MAX)
-			w->forgotten[w->forgotten_count++] = r->hash;
+		spool_forget(w, r->hash);
 		return 0;
 	}
 	if (drop || r->type == LS_SPOOL_LOST) {
@@ -136,6 +175,8 @@ spool_copy_step(void *arg, const struct ls_spool_record *r)
 
 	if (!ls_spool_is_item(r) || r->seq <= w->acked)
 		return 0;
+	if (r->seq == w->malformed || !ls_spool_is_possible(r->first_index, r->count))
+		return spool_copy_malformed(w, r);
 	if (w->drop_step_bytes > 0 && r->type == LS_SPOOL_STEPS &&
 		r->len > SPOOL_GAP_BYTES)
 		return spool_copy_as_gap(w, r);
@@ -221,7 +262,7 @@ spool_write_legacy(struct ls_spool_rewrite *w, uint64_t first_seq,
 		gap = l->gap[i];
 		gap.seq = first_seq + i;
 		w->dropped_records += gap.count;
-		rc = spool_write_gap(w, &gap);
+		rc = spool_write_small(w, LS_SPOOL_GAP, &gap);
 	}
 	for (i = 0; i < l->losses.count; i++)
 		w->lost_samples += l->losses.loss[i].samples;
@@ -280,6 +321,10 @@ ls_spool_rewrite_prepare(struct ls_spool *s, uint64_t end)
 	w->seq = s->chunks.base_seq - 1;
 	w->window_bytes = w->chunk_count = w->live_bytes = w->chunk_live_bytes = 0;
 	w->dropped_records = w->dropped_chunks = w->lost_samples = 0;
+	w->malformed_items = 0;
+	w->malformed = s->malformed;
+	w->chunk_malformed = s->chunk_malformed;
+	s->malformed = s->chunk_malformed = 0;
 	w->forgotten_count = w->losses.count = 0;
 }
 
@@ -316,6 +361,7 @@ spool_apply(struct ls_spool *s)
 	s->stats.dropped_records += w->dropped_records;
 	s->stats.dropped_chunks += w->dropped_chunks;
 	s->stats.lost_samples += w->lost_samples;
+	s->stats.malformed_items += w->malformed_items;
 	s->stats.rewrites++;
 }
 
@@ -379,6 +425,20 @@ spool_free_half(struct ls_spool *s, uint64_t size, bool is_chunk)
 	s->rewrite.drop_step_bytes = is_chunk ? 0 : excess - chunk_bytes;
 	s->rewrite_wanted = true;
 	ls_spool_kick(s);
+}
+
+int
+ls_spool_replace(struct ls_spool *s, uint64_t seq, uint64_t chunk_seq)
+{
+	if (s->rewriting)
+		return -LS_EBUSY;
+	if (!s->rewrite_wanted)
+		s->rewrite.drop_chunk_bytes = s->rewrite.drop_step_bytes = 0;
+	s->malformed = seq;
+	s->chunk_malformed = chunk_seq;
+	s->rewrite_wanted = true;
+	ls_spool_kick(s);
+	return 0;
 }
 
 int

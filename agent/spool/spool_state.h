@@ -56,6 +56,8 @@ struct ls_spool_window {
 struct ls_spool_rewrite {
 	uint64_t drop_chunk_bytes, drop_step_bytes; /* still to be saved */
 	bool drop_dictionaries;
+	/* numbers of malformed items; 0: none */
+	uint64_t malformed, chunk_malformed;
 	struct ls_spool_header header;
 	uint64_t end, start; /* of the old file; where items begin in the new one */
 	uint64_t head, chunk_head;
@@ -70,7 +72,7 @@ struct ls_spool_rewrite {
 	uint64_t window_bytes; /* of items that may have been sent, so far */
 	uint64_t chunk_count; /* items in the new file */
 	uint64_t live_bytes, chunk_live_bytes;
-	uint64_t dropped_records, dropped_chunks, lost_samples;
+	uint64_t dropped_records, dropped_chunks, lost_samples, malformed_items;
 	size_t forgotten_count;
 	uint64_t forgotten[LS_SPOOL_DICTIONARIES_MAX]; /* dictionaries dropped */
 	struct ls_losses losses;
@@ -84,6 +86,10 @@ struct ls_spool {
 	uint64_t end; /* of the last whole record that is written */
 	/* a rewrite found nothing to free; until the next ack */
 	bool full;
+	/* items that the next rewrite replaces; 0: none */
+	uint64_t malformed, chunk_malformed;
+	uint64_t
+		impossible; /* the last item that ls_spool_is_possible denies; 0: none */
 	/* Stream one. */
 	uint64_t acked, next;
 	uint64_t live_bytes; /* of items that are not known to be acknowledged */
@@ -115,6 +121,7 @@ struct ls_spool {
 	bool torn;
 	size_t flight_len; /* of unwritten: what this job appends */
 	int work_rc;
+	uint64_t work_damaged_bytes;
 	bool flight_written, rewriting, rewritten;
 	struct ls_spool_rewrite rewrite;
 	uint8_t buf[LS_SPOOL_BUF_BYTES];

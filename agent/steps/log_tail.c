@@ -133,6 +133,33 @@ tail_read_file(struct ls_log_tail *t, size_t *budget)
 	return false;
 }
 
+static bool
+tail_is_named(const struct ls_log_tail *t, const struct stat *named)
+{
+	return named->st_dev == t->dev && named->st_ino == t->ino;
+}
+
+/* Far behind, the oldest lines are given up: the newest say where the job is. A file that
+ * was moved away is not worth as much. */
+static void
+tail_catch_up(struct ls_log_tail *t)
+{
+	uint64_t max = LS_LOG_TAIL_BEHIND_MAX_BYTES, size;
+	struct stat mine, named;
+
+	if (fstat(t->fd, &mine) != 0)
+		return;
+	size = (uint64_t)mine.st_size;
+	if (stat(t->path, &named) == 0 && !tail_is_named(t, &named))
+		max = LS_STEP_LOG_BACK_BYTES;
+	if (size <= t->at || size - t->at <= max)
+		return;
+	t->stats.skipped += size - LS_STEP_LOG_BACK_BYTES - t->at;
+	t->at = size - LS_STEP_LOG_BACK_BYTES;
+	t->len = 0;
+	t->skipping = true;
+}
+
 /* At the end of the file: is it still the one? True: read on, there is another or it
  * begins anew. */
 static bool
@@ -147,8 +174,7 @@ tail_turned(struct ls_log_tail *t)
 		t->skipping = false;
 		return mine.st_size > 0;
 	}
-	if (stat(t->path, &named) != 0 ||
-		(named.st_dev == t->dev && named.st_ino == t->ino))
+	if (stat(t->path, &named) != 0 || tail_is_named(t, &named))
 		return false; /* moved away and no other yet: it may still be written to */
 	t->stats.rotated++;
 	tail_close(t);
@@ -163,6 +189,7 @@ ls_log_tail_read(struct ls_log_tail *t)
 	do {
 		if (t->fd < 0 && !tail_open(t))
 			return true;
+		tail_catch_up(t);
 		if (!tail_read_file(t, &budget))
 			return false;
 	} while (tail_turned(t) && budget > 0);

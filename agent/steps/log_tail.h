@@ -9,7 +9,9 @@
  * Owner:   one thread at a time; blocks as the file system does.
  * Units:   bytes.
  * Errors:  what open and read say is in the stats.
- * Limits:  LS_LOG_TAIL_LINE_MAX_BYTES a line, LS_LOG_TAIL_READ_MAX_BYTES a reading.
+ * Limits:  LS_LOG_TAIL_LINE_MAX_BYTES a line, LS_LOG_TAIL_READ_MAX_BYTES a reading. More
+ *          than LS_LOG_TAIL_BEHIND_MAX_BYTES behind (of a file that was moved away:
+ *          LS_STEP_LOG_BACK_BYTES), all but the last LS_STEP_LOG_BACK_BYTES is skipped.
  * Source:  none.
  */
 #ifndef LS_AGENT_LOG_TAIL_H
@@ -27,6 +29,7 @@ typedef void ls_log_tail_each(void *arg, const char *line, size_t len);
 
 struct ls_log_tail_stats {
 	uint64_t bytes, lines, cut; /* read; cut: longer than the maximum */
+	uint64_t skipped; /* bytes, to catch up */
 	uint64_t rotated, truncated;
 	/* of the last reading: 0, -errno; -LS_ERANGE no regular file */
 	int error;

@@ -7,28 +7,44 @@
 #include <sys/stat.h>
 #include "proto/base/hash.h"
 
-/* A directory keeps its order, so the search begins behind the file found last. */
-static struct ls_rejected_file *
-rejected_search(struct ls_rejected *r, const struct dirent64 *e)
+static uint64_t
+rejected_hash(const struct dirent64 *e)
 {
-	uint64_t hash = ls_hash(LS_HASH_START, e->d_name, strlen(e->d_name));
-
-	for (size_t n = 0; n < r->count; n++) {
-		struct ls_rejected_file *f = &r->file[(r->next + n) % r->count];
-
-		if (f->ino == e->d_ino && f->name_hash == hash) {
-			r->next = (r->next + n + 1) % r->count;
-			return f;
-		}
-	}
-	return NULL;
+	return ls_hash(ls_hash(LS_HASH_START, e->d_name, strlen(e->d_name)), &e->d_ino,
+		sizeof(e->d_ino));
 }
 
-/* True if it is this file's turn to be checked. */
+/* Whether this place holds a file that this pass or the one before met. */
 static bool
-rejected_is_due(struct ls_rejected *r, size_t i)
+rejected_is_held(const struct ls_rejected *r, const struct ls_rejected_file *f)
 {
-	size_t after = (i + r->count - r->recheck) % r->count;
+	return f->pass != 0 && f->pass >= r->pass;
+}
+
+/* The place of the file, or else a free one (*ret_found false); NULL: no room. */
+static struct ls_rejected_file *
+rejected_place(struct ls_rejected *r, const struct dirent64 *e, bool *ret_found)
+{
+	uint64_t hash = rejected_hash(e);
+	struct ls_rejected_file *set = r->file[hash % LS_REJECTED_SETS], *spare = NULL;
+
+	*ret_found = true;
+	for (size_t i = 0; i < LS_REJECTED_WAYS; i++) {
+		if (!rejected_is_held(r, &set[i]))
+			spare = &set[i];
+		else if (set[i].ino == e->d_ino && set[i].hash == hash)
+			return &set[i];
+	}
+	*ret_found = false;
+	return spare;
+}
+
+/* True if it is the turn of the n-th file of this pass to be checked. */
+static bool
+rejected_is_due(struct ls_rejected *r, size_t n)
+{
+	size_t after =
+		n >= r->recheck ? n - r->recheck : n + r->met_before - r->recheck;
 
 	if (r->rechecked == LS_STEPS_RECHECK_MAX || after >= LS_STEPS_RECHECK_MAX)
 		return false;
@@ -40,17 +56,18 @@ const struct ls_rejected_file *
 ls_rejected_find(struct ls_rejected *r, int dir_fd, const struct dirent64 *e,
 	uint64_t holds_at)
 {
-	struct ls_rejected_file *f = rejected_search(r, e);
+	bool found;
+	struct ls_rejected_file *f = rejected_place(r, e, &found);
 	struct stat st;
 
-	if (f == NULL || f->holds_at != holds_at)
+	if (!found || f->holds_at != holds_at)
 		return NULL;
-	if (rejected_is_due(r, (size_t)(f - r->file)) &&
+	if (rejected_is_due(r, r->met++) &&
 		(fstatat(dir_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
 			st.st_ctim.tv_sec != f->changed.tv_sec ||
 			st.st_ctim.tv_nsec != f->changed.tv_nsec))
 		return NULL;
-	f->seen = true;
+	f->pass = r->pass + 1;
 	return f;
 }
 
@@ -58,29 +75,20 @@ void
 ls_rejected_add(struct ls_rejected *r, const struct dirent64 *e,
 	const struct timespec *changed, unsigned why, uint64_t holds_at)
 {
-	struct ls_rejected_file *f = rejected_search(r, e);
+	bool found;
+	struct ls_rejected_file *f = rejected_place(r, e, &found);
 
-	if (f == NULL && r->count < LS_STEPS_DIR_SCAN_MAX)
-		f = &r->file[r->count++];
 	if (f != NULL)
-		*f = (struct ls_rejected_file){ e->d_ino,
-			ls_hash(LS_HASH_START, e->d_name, strlen(e->d_name)), *changed,
-			why, holds_at, true };
+		*f = (struct ls_rejected_file){ e->d_ino, rejected_hash(e), *changed,
+			holds_at, why, r->pass + 1 };
 }
 
 void
-ls_rejected_end_scan(struct ls_rejected *r)
+ls_rejected_end_pass(struct ls_rejected *r)
 {
-	size_t i, kept = 0;
-
 	r->recheck += LS_STEPS_RECHECK_MAX;
-	for (i = 0; i < r->count; i++) {
-		if (r->file[i].seen)
-			r->file[kept++] = r->file[i];
-	}
-	for (i = 0; i < kept; i++)
-		r->file[i].seen = false;
-	r->count = kept;
-	r->recheck = kept > 0 ? r->recheck % kept : 0;
-	r->next = r->rechecked = 0;
+	r->recheck = r->met > 0 ? r->recheck % r->met : 0;
+	r->met_before = r->met;
+	r->met = r->rechecked = 0;
+	r->pass++;
 }

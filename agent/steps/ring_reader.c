@@ -193,7 +193,7 @@ ring_reader_take_run(struct ls_ring_reader *r, uint64_t head, uint64_t *left)
 	*left -= n;
 	/* The copy is only worth what the writer had not reached by now. */
 	head = ring_reader_head(r);
-	if (head == UINT64_MAX || head < r->next) {
+	if (head > LS_RING_HEAD_MAX || head < r->next) {
 		r->broken = true;
 		return false;
 	}
@@ -214,7 +214,7 @@ ring_reader_take(struct ls_ring_reader *r, uint64_t head)
 
 	if (r->spool == NULL)
 		return;
-	if (head < r->next || head == UINT64_MAX) {
+	if (head < r->next) {
 		r->broken = true;
 		return;
 	}
@@ -266,13 +266,13 @@ ring_reader_push_end(struct ls_ring_reader *r, uint64_t now_mono_ns)
 
 /* Header page: live slot, clean end, and how many records there are. */
 static uint64_t
-ring_reader_read_header(struct ls_ring_reader *r)
+ring_reader_read_header(struct ls_ring_reader *r, const char **ret_why)
 {
 	struct ls_ring_header h;
 	struct ls_ring_live live;
 
 	if (!ls_ring_pread(r->fd, r->buf->page, sizeof(r->buf->page), 0) ||
-		ls_ring_parse_header(r->buf->page, sizeof(r->buf->page), &h, NULL) !=
+		ls_ring_parse_header(r->buf->page, sizeof(r->buf->page), &h, ret_why) !=
 			0 ||
 		memcmp(h.id, r->header.id, sizeof(h.id)) != 0 ||
 		h.slots != r->header.slots || h.slot_bytes != r->header.slot_bytes ||
@@ -294,6 +294,7 @@ void
 ls_ring_reader_read(struct ls_ring_reader *r, uint64_t now_mono_ns)
 {
 	bool was_broken = r->broken, locked;
+	const char *why = "its header or its records changed";
 	uint64_t head = 0;
 
 	if (r->pub.state == LS_RING_STATE_DONE)
@@ -308,12 +309,14 @@ ls_ring_reader_read(struct ls_ring_reader *r, uint64_t now_mono_ns)
 	}
 	r->lock_missing = !locked;
 	if (!r->broken)
-		head = ring_reader_read_header(r);
+		head = ring_reader_read_header(r, &why);
 	if (!r->broken)
 		ring_reader_take(r, head);
 	if (r->broken && !was_broken) {
 		r->pub.has_live = false;
-		ls_log(LS_LOG_WARN, "ring", "%s is damaged; reading stops", r->name);
+		r->stats->damaged++;
+		ls_log(LS_LOG_WARN, "ring", "%s is damaged (%s); reading stops",
+			r->name, why);
 	}
 	if (r->pub.state == LS_RING_STATE_DEAD && r->spool != NULL &&
 		(r->broken || r->next == head))

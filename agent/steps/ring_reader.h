@@ -67,6 +67,8 @@ struct ls_step_stats {
 	const char *example_why; /* NULL: there was none */
 	uint64_t ended, crashed, removed;
 	uint64_t leftovers; /* unfinished rings removed */
+	uint64_t displaced; /* gave up their place to a ring of another owner */
+	uint64_t damaged; /* rings that stopped being rings while they were read */
 };
 
 /* Room for one reading at a time, shared by all rings. */

@@ -310,12 +310,15 @@ log_tell(const void *self, struct ls_doctor *d)
 	const struct source_log *s = self;
 	const struct ls_log_tail_stats *t = &s->file;
 	char why[256], subject[64];
-	uint64_t silent = s->job.busy ? 0 : t->bytes - s->step_bytes;
+	uint64_t silent = s->job.busy ? 0 : t->bytes - s->step_bytes,
+		 for_ns = ls_disk_stalled_ns(s->disk, ls_clock_mono_ns());
 
 	(void)snprintf(subject, sizeof(subject), "%.63s", s->path);
 	if (s->job.busy) {
+		(void)snprintf(why, sizeof(why), "has not answered for %.1f s",
+			(double)for_ns / 1e9);
 		ls_doctor_add(d, LS_DOCTOR_WARN, "log", subject,
-			"its file system has not answered yet",
+			for_ns != 0 ? why : "its file system has not answered yet",
 			"check that the file system of --step-log responds");
 	} else if (s->tail == NULL) {
 		(void)snprintf(why, sizeof(why), "not read: %s is not known",
@@ -334,6 +337,14 @@ log_tell(const void *self, struct ls_doctor *d)
 		ls_doctor_add(d, LS_DOCTOR_WARN, "log", subject, why,
 			"only MaxText's \"completed step:\" lines are supported; "
 			"mark the steps in the job instead");
+	} else if (t->skipped > 0) {
+		(void)snprintf(why, sizeof(why),
+			"%llu steps taken, %llu missing; %llu MB were skipped to catch up",
+			(unsigned long long)s->stats.records,
+			(unsigned long long)s->stats.lost,
+			(unsigned long long)(t->skipped / 1000000));
+		ls_doctor_add(d, LS_DOCTOR_WARN, "log", subject, why,
+			"log less in the job, or mark the steps in the job instead");
 	} else if (s->stats.marked > 0 && log_is_marked(s)) {
 		ls_doctor_add(d, LS_DOCTOR_OK, "log", subject,
 			"not used: the job sends marks", "");

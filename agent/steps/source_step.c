@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,19 +16,33 @@
 #include "agent/steps/inferred.h"
 #include "agent/steps/leftovers.h"
 #include "agent/steps/rejected.h"
+#include "proto/base/hash.h"
 #include "proto/base/log.h"
 
 struct step_file {
 	struct ls_ring_reader *reader;
 	dev_t dev;
 	ino_t ino;
+	uid_t uid;
 	char name[NAME_MAX + 1];
+};
+
+/* What one scan has done so far. */
+struct step_turn {
+	unsigned names, looks, opens;
+	bool skipped; /* an owner's share was used up: the pass is not complete */
+	size_t owners;
+	struct step_owner {
+		uid_t uid;
+		unsigned files, opens; /* not known before; opened of these */
+	} owner[LS_STEPS_OWNERS_MAX];
 };
 
 struct ls_source_step {
 	char dir[LS_PATH_MAX_BYTES];
 	uint8_t kernel_boot_id[16];
 	struct ls_spool *spool;
+	int fd_end; /* descriptors from here on are not for rings */
 	size_t count;
 	struct step_file file[LS_RINGS_MAX];
 	/* of a worker; at a thousand rings a second it lasts for 49 days */
@@ -43,6 +59,13 @@ struct ls_source_step {
 		struct timespec changed;
 		uint64_t closed, t_mono_ns;
 	} scan;
+	/* A pass over the directory takes several scans if there are many files. */
+	off_t resume; /* where the next scan goes on; 0: a new pass begins */
+	bool skipped; /* by a scan of this pass */
+	uint64_t ignored[LS_STEP_IGNORED_COUNT]; /* in this pass so far */
+	struct step_turn turn;
+	uint64_t scans;
+	struct step_owner crowd; /* had most files in the last scan */
 	/* number of files left alone, as it was logged last */
 	uint64_t told;
 	struct ls_ring_buffers buf;
@@ -65,18 +88,26 @@ step_is_acked(const struct ls_source_step *s, const uint8_t id[LS_RING_ID_BYTES]
 	return c != NULL && c->end_seq != 0 && c->end_seq <= ls_spool_acked(s->spool);
 }
 
-/* Removes the file of a ring that is done with, if the name still means this file. */
+/*
+ * Removes the file of a ring that is done with, if the name still means this file. While
+ * files wait for a place no cursor is settled: this one goes with its file.
+ */
 static void
 step_remove(struct ls_source_step *s, int dir_fd, const struct step_file *f)
 {
 	struct stat st;
+	bool gone = fstatat(dir_fd, f->name, &st, AT_SYMLINK_NOFOLLOW) != 0;
 
-	if (fstatat(dir_fd, f->name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-		st.st_dev != f->dev || st.st_ino != f->ino)
+	if (!gone && (st.st_dev != f->dev || st.st_ino != f->ino))
 		return;
-	if (unlinkat(dir_fd, f->name, 0) == 0)
+	if (!gone && unlinkat(dir_fd, f->name, 0) == 0) {
 		s->stats.removed++;
-	else
+		gone = true;
+	}
+	if (gone && s->stats.ignored[LS_STEP_TOO_MANY] > 0)
+		ls_spool_ring_forget(s->spool,
+			ls_ring_reader_ring(f->reader)->worker.ring_id);
+	if (!gone)
 		ls_log(LS_LOG_WARN, "step",
 			"cannot remove finished ring %s (%s); leaving it in place",
 			f->name, strerror(errno));
@@ -118,6 +149,52 @@ step_is_open(const struct ls_source_step *s, const uint8_t id[LS_RING_ID_BYTES])
 	return false;
 }
 
+static size_t
+step_rings_of(const struct ls_source_step *s, uid_t uid)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < s->count; i++)
+		n += s->file[i].uid == uid;
+	return n;
+}
+
+/*
+ * True if a ring of this owner has a place now: the owner of most rings gave up the
+ * newest. It is read again from its start when there is room; what was stored is not
+ * stored twice.
+ */
+static bool
+step_make_place(struct ls_source_step *s, uid_t uid)
+{
+	const struct ls_step_ring *last = NULL, *one;
+	size_t i, n, most = step_rings_of(s, uid) + 1, at = 0;
+
+	for (i = 0; i < s->count; i++) {
+		n = step_rings_of(s, s->file[i].uid);
+		one = ls_source_step_ring(s, i);
+		if (n > most ||
+			(n == most && last != NULL &&
+				s->file[i].uid == s->file[at].uid &&
+				one->worker.number > last->worker.number)) {
+			most = n;
+			last = one;
+			at = i;
+		}
+	}
+	if (last == NULL)
+		return false;
+	ls_log(LS_LOG_WARN, "step",
+		"uid %u has %zu step rings; reading %s stops to make room for a ring "
+		"of uid %u",
+		(unsigned)s->file[at].uid, most, s->file[at].name, (unsigned)uid);
+	s->stats.displaced++;
+	if (s->spool != NULL)
+		ls_spool_ring_forget(s->spool, last->worker.ring_id);
+	step_close(s, at);
+	return true;
+}
+
 /* Whether the file can be a ring of ours: 0, or 1 + enum ls_step_ignored. */
 static unsigned
 step_check_file(struct ls_source_step *s, int fd, struct ls_ring_header *h,
@@ -144,7 +221,9 @@ step_check_file(struct ls_source_step *s, int fd, struct ls_ring_header *h,
 		return 1 + LS_STEP_DUPLICATE;
 	if (s->spool != NULL && step_is_acked(s, h->id))
 		return 1 + LS_STEP_FINISHED;
-	if (s->count == LS_RINGS_MAX)
+	/* The lowest free number is given, so all below fd are in use. */
+	if ((s->count == LS_RINGS_MAX || fd >= s->fd_end) &&
+		!step_make_place(s, st->st_uid))
 		return 1 + LS_STEP_TOO_MANY;
 	return 0;
 }
@@ -163,11 +242,63 @@ step_add(struct ls_source_step *s, int fd, const char *name,
 		return rc;
 	f->dev = st->st_dev;
 	f->ino = st->st_ino;
+	f->uid = st->st_uid;
 	(void)snprintf(f->name, sizeof(f->name), "%s", name);
 	s->count++;
 	ls_log(LS_LOG_INFO, "step", "worker: job %s rank %d of %d", h->worker.job,
 		(int)h->worker.rank, (int)h->worker.world);
 	return 0;
+}
+
+/* Of an owner of very many files each scan draws others, so that each has its turn. */
+static bool
+step_is_drawn(const struct ls_source_step *s, uid_t uid, const char *name)
+{
+	uint64_t hash = ls_hash(LS_HASH_START, &s->scans, sizeof(s->scans));
+
+	return uid != s->crowd.uid || s->crowd.files <= LS_STEPS_OWNER_OPENS_MAX ||
+		ls_hash(hash, name, strlen(name)) % s->crowd.files <
+		LS_STEPS_OWNER_OPENS_MAX;
+}
+
+/* Whether this scan may open one more file of the owner; then it is counted. */
+static bool
+step_may_open(struct ls_source_step *s, uid_t uid, const char *name)
+{
+	struct step_turn *t = &s->turn;
+	struct step_owner *o;
+	size_t i;
+
+	for (i = 0; i < t->owners && t->owner[i].uid != uid; i++)
+		continue;
+	if (i == LS_STEPS_OWNERS_MAX)
+		i--;
+	else if (i == t->owners)
+		t->owner[t->owners++].uid = uid;
+	o = &t->owner[i];
+	o->files++;
+	if (o->opens >= LS_STEPS_OWNER_OPENS_MAX || !step_is_drawn(s, uid, name)) {
+		t->skipped = true;
+		return false;
+	}
+	o->opens++;
+	t->opens++;
+	return true;
+}
+
+/* The scan is over: who had most files in it? */
+static void
+step_end_scan(struct ls_source_step *s)
+{
+	size_t i;
+
+	s->scans++;
+	s->skipped = s->skipped || s->turn.skipped;
+	s->crowd.files = 0;
+	for (i = 0; i < s->turn.owners; i++) {
+		if (s->turn.owner[i].files > s->crowd.files)
+			s->crowd = s->turn.owner[i];
+	}
 }
 
 /* Opens the file of an entry and checks it; 0 if it is read from now on, else why. */
@@ -180,8 +311,11 @@ step_open(struct ls_source_step *s, int dir_fd, const struct dirent64 *e)
 	unsigned why;
 	int fd;
 
+	s->turn.looks++;
 	if (fstatat(dir_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
 		return 1 + LS_STEP_NOT_REGULAR;
+	if (!step_may_open(s, st.st_uid, e->d_name))
+		return 1 + LS_STEP_TOO_MANY;
 	fd = openat(dir_fd, e->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0) {
 		ls_rejected_add(&s->rejected, e, &st.st_ctim, 1 + LS_STEP_NOT_REGULAR,
@@ -213,13 +347,13 @@ step_look_at(struct ls_source_step *s, int dir_fd, const struct dirent64 *e)
 	if (step_is_known(s, e->d_name, e->d_ino))
 		return;
 	if (e->d_type != DT_REG && e->d_type != DT_UNKNOWN) {
-		s->stats.ignored[LS_STEP_NOT_REGULAR]++;
+		s->ignored[LS_STEP_NOT_REGULAR]++;
 		return;
 	}
 	known = ls_rejected_find(&s->rejected, dir_fd, e, s->closed);
 	why = known != NULL ? known->why : step_open(s, dir_fd, e);
 	if (why != 0)
-		s->stats.ignored[why - 1]++;
+		s->ignored[why - 1]++;
 }
 
 /* Tells once when the number of files that are left alone changes. */
@@ -277,38 +411,63 @@ step_is_scanned(struct ls_source_step *s, int dir_fd, uint64_t now_mono_ns)
 	return false;
 }
 
-/* Finds new rings. False if the directory could not be read (it may come later). */
+/* Whether this scan has done its share. */
+static bool
+step_is_enough(const struct step_turn *t)
+{
+	return t->names >= LS_STEPS_NAMES_MAX || t->looks >= LS_STEPS_LOOKS_MAX ||
+		t->opens >= LS_STEPS_OPENS_MAX;
+}
+
+/* The pass is complete: its counts are told, and what it did not meet is gone. */
+static void
+step_end_pass(struct ls_source_step *s, int dir_fd, uint64_t now_mono_ns)
+{
+	memcpy(s->stats.ignored, s->ignored, sizeof(s->ignored));
+	if (s->ignored[LS_STEP_NOT_A_RING] == 0)
+		s->stats.example_why = NULL;
+	s->scan.is_valid = s->scan.is_valid && !s->skipped;
+	ls_rejected_end_pass(&s->rejected);
+	step_tell_ignored(s);
+	if (s->spool != NULL) {
+		ls_leftovers_settle(&s->leftovers, dir_fd, now_mono_ns);
+		s->stats.leftovers = s->leftovers.removed;
+	}
+}
+
+/* Finds new rings. True if all of the directory was seen; else the next scan goes on. */
 static bool
 step_scan(struct ls_source_step *s, struct ls_dirlist *dir, uint64_t now_mono_ns)
 {
-	const struct dirent64 *e;
-	unsigned looked = 0;
+	const struct dirent64 *e = NULL;
+	off_t next = s->resume;
 
-	if (step_is_scanned(s, dir->fd, now_mono_ns))
-		return true;
-	memset(s->stats.ignored, 0, sizeof(s->stats.ignored));
-	while ((e = ls_dirlist_next(dir)) != NULL) {
+	if (s->resume == 0) {
+		if (step_is_scanned(s, dir->fd, now_mono_ns))
+			return true;
+		memset(s->ignored, 0, sizeof(s->ignored));
+		s->skipped = false;
+	}
+	memset(&s->turn, 0, sizeof(s->turn));
+	s->resume = 0;
+	if (next != 0 && lseek(dir->fd, next, SEEK_SET) != next)
+		return false; /* from the beginning, at the next scan */
+	while (!step_is_enough(&s->turn) && (e = ls_dirlist_next(dir)) != NULL) {
+		s->turn.names++;
+		next = e->d_off;
 		if (ls_leftovers_is_name(e->d_name))
 			ls_leftovers_see(&s->leftovers, e, now_mono_ns);
-		if (!step_is_ring_name(e->d_name))
-			continue;
-		if (++looked > LS_STEPS_DIR_SCAN_MAX)
-			s->stats.ignored[LS_STEP_TOO_MANY]++;
-		else
+		if (step_is_ring_name(e->d_name))
 			step_look_at(s, dir->fd, e);
 	}
-	if (s->stats.ignored[LS_STEP_NOT_A_RING] == 0)
-		s->stats.example_why = NULL;
-	if (!dir->failed)
-		ls_rejected_end_scan(&s->rejected);
+	step_end_scan(s);
+	if (e == NULL && !dir->failed)
+		step_end_pass(s, dir->fd, now_mono_ns);
+	else if (e != NULL)
+		s->resume = next;
 	else
 		s->scan.is_valid = false;
-	step_tell_ignored(s);
-	if (!dir->failed && s->spool != NULL) {
-		ls_leftovers_settle(&s->leftovers, dir->fd, now_mono_ns);
-		s->stats.leftovers = s->leftovers.removed;
-	}
-	return !dir->failed;
+	return e == NULL && !dir->failed;
 }
 
 /*
@@ -379,6 +538,7 @@ ls_source_step_new(const char *dir, const uint8_t kernel_boot_id[16],
 	struct ls_spool *spool, struct ls_source_step **ret_source)
 {
 	struct ls_source_step *s;
+	struct rlimit fds;
 
 	if (strlen(dir) >= LS_PATH_MAX_BYTES)
 		return -LS_ELIMIT;
@@ -388,6 +548,9 @@ ls_source_step_new(const char *dir, const uint8_t kernel_boot_id[16],
 	memcpy(s->dir, dir, strlen(dir) + 1);
 	memcpy(s->kernel_boot_id, kernel_boot_id, sizeof(s->kernel_boot_id));
 	s->spool = spool;
+	s->fd_end = INT_MAX;
+	if (getrlimit(RLIMIT_NOFILE, &fds) == 0 && fds.rlim_cur <= INT_MAX)
+		s->fd_end = (int)fds.rlim_cur - LS_FDS_KEPT;
 	*ret_source = s;
 	return 0;
 }
@@ -498,6 +661,11 @@ step_tell_files(const struct ls_source_step *s, struct ls_doctor *d)
 			"%llu files are not valid step rings; the first: %s",
 			(unsigned long long)n[LS_STEP_NOT_A_RING],
 			s->stats.example_why);
+	if (s->stats.damaged > 0)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "damaged rings",
+			"restart the training process of the ring named in the log",
+			"%llu rings stopped being valid while they were read",
+			(unsigned long long)s->stats.damaged);
 	if (n[LS_STEP_FINISHED] > 0)
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "finished rings",
 			"make the agent's user the owner of the directory (as "
@@ -506,7 +674,8 @@ step_tell_files(const struct ls_source_step *s, struct ls_doctor *d)
 			(unsigned long long)n[LS_STEP_FINISHED]);
 	if (n[LS_STEP_TOO_MANY] > 0)
 		ls_doctor_addf(d, LS_DOCTOR_FAIL, "steps", "too many rings",
-			"remove unused files from the directory",
+			"remove unused files from the directory, or allow the agent "
+			"more open files (LimitNOFILE=4096)",
 			"%llu rings are not read: the maximum is %u",
 			(unsigned long long)n[LS_STEP_TOO_MANY],
 			(unsigned)LS_RINGS_MAX);

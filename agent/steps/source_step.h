@@ -11,7 +11,9 @@
  * Units:   ns, CLOCK_MONOTONIC.
  * Errors:  -ENOMEM, -LS_ELIMIT; while reading, the disk's refusals leave records in
  *          their rings.
- * Limits:  LS_RINGS_MAX rings, LS_STEPS_DIR_SCAN_MAX directory entries.
+ * Limits:  LS_RINGS_MAX rings; a scan lists LS_STEPS_NAMES_MAX entries and opens
+ *          LS_STEPS_OPENS_MAX files, of one owner LS_STEPS_OWNER_OPENS_MAX. When all
+ *          places are taken, the owner (uid of the file) of most rings gives one up.
  */
 #ifndef LS_AGENT_SOURCE_STEP_H
 #define LS_AGENT_SOURCE_STEP_H

@@ -71,6 +71,9 @@ struct ls_uplink {
 	unsigned slowed; /* beats are this factor longer; 0, 1: not */
 	/* why, if the last answer was a refusal; from outside */
 	char refused[160];
+	/* the item that the last refusals were about, and how many they were */
+	uint64_t malformed[2];
+	unsigned malformed_times;
 	struct ls_uplink_stats stats;
 };
 
@@ -358,6 +361,34 @@ uplink_take_ack(struct ls_uplink *u, const struct ls_wire_ack *a, uint64_t t4)
 	uplink_take_asked(u, a);
 }
 
+/*
+ * A refusal that names an item: the same item LS_MALFORMED_TIMES in a row will never be
+ * taken, and a gap or a loss of its number replaces it. A refusal for another reason
+ * names no item, and all wait.
+ */
+static void
+uplink_take_malformed(struct ls_uplink *u, const struct ls_wire_ack *a)
+{
+	const struct ls_spool *spool = u->options.spool;
+	uint64_t steps = a->malformed_seq, chunks = a->malformed_chunk_seq;
+
+	if (steps <= ls_spool_acked(spool) || steps > u->sent_seq)
+		steps = 0;
+	if (chunks <= ls_spool_chunks_acked(spool) || chunks > u->sent_chunk_seq)
+		chunks = 0;
+	if (steps != u->malformed[0] || chunks != u->malformed[1])
+		u->malformed_times = 0;
+	u->malformed[0] = steps;
+	u->malformed[1] = chunks;
+	if ((steps == 0 && chunks == 0) || ++u->malformed_times < LS_MALFORMED_TIMES ||
+		ls_spool_replace(u->options.spool, steps, chunks) != 0)
+		return; /* a rewrite is under way: at the next refusal */
+	u->malformed_times = 0;
+	ls_log(LS_LOG_ERR, "uplink",
+		"the collector cannot take item %llu of its stream; a gap replaces the item",
+		(unsigned long long)(steps != 0 ? steps : chunks));
+}
+
 static void
 uplink_answered(struct ls_uplink *u, const uint8_t *bytes, size_t len, uint64_t t4)
 {
@@ -376,8 +407,11 @@ uplink_answered(struct ls_uplink *u, const uint8_t *bytes, size_t len, uint64_t 
 	if (a.status == LS_ACK_REJECT) {
 		u->stats.rejects++;
 		u->introduced = false;
-		if (memcmp(a.boot, ls_spool_boot(u->options.spool), LS_BOOT_BYTES) == 0)
+		if (memcmp(a.boot, ls_spool_boot(u->options.spool), LS_BOOT_BYTES) ==
+			0) {
 			uplink_take_stored(u, &a);
+			uplink_take_malformed(u, &a);
+		}
 		(void)snprintf(u->refused, sizeof(u->refused), "%s", a.reason);
 		(void)ls_text_escape(reason, sizeof(reason), a.reason,
 			strlen(a.reason));

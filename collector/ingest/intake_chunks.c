@@ -223,17 +223,6 @@ chunks_take(struct ls_intake *in, struct ls_intake_held *h,
 	return -EINVAL;
 }
 
-/*
- * What was understood and cannot be true never will be: its number is spent. What was
- * not understood may be of a newer agent, and waits there.
- */
-static bool
-chunks_is_lie(int rc, uint64_t seq)
-{
-	return (rc == -LS_ECORRUPT || rc == -LS_ERANGE || rc == -LS_ELIMIT) &&
-		seq > 0 && seq <= LS_INTAKE_NUMBER_MAX;
-}
-
 static void
 chunks_lie(struct ls_intake *in, struct ls_intake_held *h, int rc, const char *why)
 {
@@ -273,16 +262,18 @@ chunks_item(struct ls_intake *in, struct ls_intake_held *h,
 	bool go_on = false;
 	int rc = ls_wire_chunk_item_unpack(bytes->data, bytes->len, &item, &why);
 	uint64_t seq =
-		rc == 0 ? item.seq : ls_wire_chunk_item_number(bytes->data, bytes->len);
+		rc == 0 ? item.seq : ls_wire_item_number(bytes->data, bytes->len);
 
 	if (rc == 0 &&
-		(seq == 0 || seq > LS_INTAKE_NUMBER_MAX ||
-			item.samples > LS_INTAKE_NUMBER_MAX)) {
+		(seq == 0 || seq > LS_WIRE_NUMBER_MAX ||
+			item.samples > LS_WIRE_NUMBER_MAX)) {
 		rc = -LS_ERANGE;
 		why = "number of a chunk item";
 	}
-	if (rc != 0 && !chunks_is_lie(rc, seq)) {
+	if (rc != 0 && !ls_intake_is_lie(rc, seq)) {
 		in->stats.drops[LS_INTAKE_BAD_ITEM]++;
+		if (rc == -LS_EPARSE && h->ack.status == LS_ACK_OK)
+			h->ack.malformed_chunk_seq = seq;
 		ls_intake_refuse(h, rc == -ENOMEM ? LS_ACK_RETRY : LS_ACK_REJECT, why);
 		goto out;
 	}

@@ -219,6 +219,36 @@ intake_pass_over(struct ls_intake *in, struct ls_intake_held *h,
 		ring->info.job, (int)ring->info.rank);
 }
 
+bool
+ls_intake_is_lie(int rc, uint64_t seq)
+{
+	return (rc == -LS_ECORRUPT || rc == -LS_ERANGE || rc == -LS_ELIMIT) &&
+		seq > 0 && seq <= LS_WIRE_NUMBER_MAX;
+}
+
+/* An item that was not understood: it waits with the agent, which may be newer. */
+static void
+intake_bad_item(struct ls_intake *in, struct ls_intake_held *h, int rc, uint64_t seq,
+	const char *why)
+{
+	in->stats.drops[LS_INTAKE_BAD_ITEM]++;
+	if (rc != -ENOMEM)
+		ls_engine_lie(in->p.engine, h->report.host, LS_LIE_ITEM, 1);
+	if (rc == -LS_EPARSE && h->ack.status == LS_ACK_OK)
+		h->ack.malformed_seq = seq;
+	ls_intake_refuse(h, rc == -ENOMEM ? LS_ACK_RETRY : LS_ACK_REJECT, why);
+}
+
+/* The number of an item is spent. */
+static void
+intake_spend(struct ls_intake *in, struct ls_intake_held *h, uint64_t seq,
+	uint32_t print)
+{
+	ls_session_accept(h->session, LS_STREAM_STEPS, seq, print);
+	h->accepted[LS_STREAM_STEPS] = true;
+	in->stats.items++;
+}
+
 /* Takes one item; false: neither it nor those after it. */
 static bool
 intake_item(struct ls_intake *in, struct ls_intake_held *h,
@@ -228,38 +258,42 @@ intake_item(struct ls_intake *in, struct ls_intake_held *h,
 	struct ls_wire_item item = { 0 };
 	const char *why = "";
 	struct ls_ring *ring;
-	bool go_on = false;
-	int rc;
+	bool go_on = true;
+	uint64_t seq;
+	int rc, lie;
 
-	rc = ls_wire_item_unpack_in(bytes->data, bytes->len, &in->scratch, &item, &why);
-	if (rc == 0 &&
-		(item.seq == 0 || item.seq > LS_INTAKE_NUMBER_MAX ||
-			item.first_index > LS_INTAKE_NUMBER_MAX ||
-			item.count > LS_INTAKE_NUMBER_MAX)) {
-		rc = -LS_ERANGE;
+	lie = ls_wire_item_unpack_in(bytes->data, bytes->len, &in->scratch, &item,
+		&why);
+	seq = lie == 0 ? item.seq : ls_wire_item_number(bytes->data, bytes->len);
+	if (lie == 0 &&
+		(seq > LS_WIRE_NUMBER_MAX || item.count > LS_WIRE_NUMBER_MAX ||
+			item.first_index > LS_WIRE_NUMBER_MAX - item.count)) {
+		lie = -LS_ERANGE;
 		why = "number of an item";
 	}
-	if (rc != 0) {
-		in->stats.drops[LS_INTAKE_BAD_ITEM]++;
-		if (rc != -ENOMEM)
-			ls_engine_lie(in->p.engine, h->report.host, LS_LIE_ITEM, 1);
-		ls_intake_refuse(h, rc == -ENOMEM ? LS_ACK_RETRY : LS_ACK_REJECT, why);
+	if (lie != 0 && !ls_intake_is_lie(lie, seq)) {
+		intake_bad_item(in, h, lie, seq, why);
 		ls_wire_item_clear(&item);
 		return false;
 	}
-	rc = ls_session_check(h->session, LS_STREAM_STEPS, item.seq, print);
-	ring = rc == 0 ? ls_rings_find(in->p.rings, item.ring_id) : NULL;
-	if (rc == -LS_EDUPLICATE) {
-		go_on = true;
-	} else if (rc != 0) {
+	rc = ls_session_check(h->session, LS_STREAM_STEPS, seq, print);
+	ring = rc == 0 && lie == 0 ? ls_rings_find(in->p.rings, item.ring_id) : NULL;
+	if (rc != 0 && rc != -LS_EDUPLICATE) {
 		in->stats.drops[LS_INTAKE_HOLE]++;
 		ls_intake_refuse(h, LS_ACK_RETRY, "an item before these is missing");
-	} else if (ring == NULL || !ring->named) {
+		go_on = false;
+	} else if (rc == 0 && lie != 0) {
+		in->stats.drops[LS_INTAKE_BAD_ITEM]++;
+		ls_engine_lie(in->p.engine, h->report.host, LS_LIE_ITEM, 1);
+		ls_log(LS_LOG_WARN, "intake",
+			"%s: ignoring an item that cannot be true (%s)", h->report.host,
+			why);
+		intake_spend(in, h, seq, print);
+	} else if (rc == 0 && (ring == NULL || !ring->named)) {
 		ls_intake_need_worker(in, h, item.ring_id);
-	} else {
-		ls_session_accept(h->session, LS_STREAM_STEPS, item.seq, print);
-		h->accepted[LS_STREAM_STEPS] = go_on = true;
-		in->stats.items++;
+		go_on = false;
+	} else if (rc == 0) {
+		intake_spend(in, h, seq, print);
 		if (ls_ring_hears(ring, h->report.host, h->now_us))
 			intake_take(in, h, ring, &item, bytes);
 		else

@@ -14,9 +14,6 @@
 #include "collector/ingest/intake.h"
 #include "proto/wire/arena.h"
 
-/* of items and records: room for sums, and for SQLite */
-#define LS_INTAKE_NUMBER_MAX (1ull << 62)
-
 struct ls_intake {
 	struct ls_intake_held *spare; /* at most LS_INTAKE_SPARE_MAX */
 	size_t spare_count;
@@ -66,6 +63,12 @@ uint32_t ls_intake_handle(struct ls_intake *in, struct ls_ring *ring, int64_t no
  * cannot is no truth: neither stored nor judged.
  */
 bool ls_intake_is_time(const struct ls_intake_held *h, int64_t t_us);
+
+/*
+ * Whether an item that did not unpack was understood: what cannot be true never will be,
+ * so its number is spent. What was not understood may be of a newer agent, and waits.
+ */
+bool ls_intake_is_lie(int rc, uint64_t seq);
 
 /* Takes the items of a report, of each stream in order up to the first that cannot be
  * taken. */

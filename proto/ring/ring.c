@@ -190,6 +190,8 @@ ls_ring_parse_header(const uint8_t *bytes, size_t len,
 	}
 	memcpy(h.env, bytes + LS_RING_ENV_OFFSET, sizeof(h.env));
 	h.head = ring_u64(bytes + LS_RING_HEAD_OFFSET);
+	if (h.head > LS_RING_HEAD_MAX)
+		return ring_fail(-LS_ERANGE, "impossible number of records", ret_why);
 	*ret_header = h;
 	return 0;
 }

@@ -177,6 +177,8 @@ struct ls_wire_ack {
 	uint64_t zoom_ns; /* 0: nothing is asked */
 	bool need_identity;
 	bool need_all_workers; /* a number of a worker is not known */
+	/* the item of each stream that the refusal is about; 0: it is about no item */
+	uint64_t malformed_seq, malformed_chunk_seq;
 	size_t need_count, need_dictionary_count;
 	uint8_t need[LS_RINGS_MAX][LS_RING_ID_BYTES];
 	uint64_t need_dictionary[LS_GROUPS_MAX];
@@ -199,9 +201,9 @@ int ls_wire_chunk_item_pack(const struct ls_wire_chunk_item *item, uint8_t *buf,
 	size_t size, size_t *ret_len) LS_MUSTCHECK;
 int ls_wire_chunk_item_unpack(const uint8_t *buf, size_t len,
 	struct ls_wire_chunk_item *ret_item, const char **ret_why) LS_MUSTCHECK;
-/* The number of an item that may not unpack: as far as fields can be told apart; 0: not
- * there. */
-uint64_t ls_wire_chunk_item_number(const uint8_t *buf, size_t len);
+/* The number of an item of either stream that may not unpack: as far as fields can be
+ * told apart; 0: not there. */
+uint64_t ls_wire_item_number(const uint8_t *buf, size_t len);
 /* Frees what unpack allocated; harmless on a zeroed item. */
 void ls_wire_chunk_item_clear(struct ls_wire_chunk_item *item);
 

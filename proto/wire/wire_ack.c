@@ -48,6 +48,8 @@ ls_wire_ack_pack(const struct ls_wire_ack *a, uint8_t **ret_buf, size_t *ret_len
 	m.zoom_ns = a->zoom_ns;
 	m.need_identity = a->need_identity;
 	m.need_all_workers = a->need_all_workers;
+	m.malformed_seq = a->malformed_seq;
+	m.malformed_chunk_seq = a->malformed_chunk_seq;
 	return ls_wire_pack(&m.base, LS_ACK_MAX_BYTES, ret_buf, ret_len);
 }
 
@@ -97,6 +99,8 @@ wire_check_ack(const Lockstep__Ack *m, struct ls_wire_ack *a, const char **ret_w
 	a->zoom_ns = m->zoom_ns;
 	a->need_identity = m->need_identity != 0;
 	a->need_all_workers = m->need_all_workers != 0;
+	a->malformed_seq = m->malformed_seq;
+	a->malformed_chunk_seq = m->malformed_chunk_seq;
 	return 0;
 }
 

@@ -480,7 +480,7 @@ chunk_read_item(struct chunk_in in, struct ls_wire_chunk_item *item,
 		item->kind = LS_WIRE_LOST;
 		return chunk_read_lost(body, item, ret_why);
 	default:
-		return ls_wire_fail(-LS_EPARSE, "item of no known kind", ret_why);
+		return ls_wire_fail(-LS_EVERSION, "item of no known kind", ret_why);
 	}
 }
 
@@ -504,7 +504,7 @@ ls_wire_chunk_item_unpack(const uint8_t *buf, size_t len,
 }
 
 uint64_t
-ls_wire_chunk_item_number(const uint8_t *buf, size_t len)
+ls_wire_item_number(const uint8_t *buf, size_t len)
 {
 	struct chunk_in in = { buf, len };
 	struct chunk_field f = { 0 };

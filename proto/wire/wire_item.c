@@ -497,7 +497,7 @@ item_check(const Lockstep__Item *m, struct ls_wire_item *item, const char **ret_
 	case LS_ONEOF_END(LOCKSTEP__ITEM__BODY):
 		break;
 	}
-	return ls_wire_fail(-LS_EPARSE, "item of no known kind", ret_why);
+	return ls_wire_fail(-LS_EVERSION, "item of no known kind", ret_why);
 }
 
 int

@@ -22,7 +22,8 @@
 
 /*
  * A whole agent on a disk that does not answer. Every write of the agent to its state
- * directory is a pwritev, and this program wraps it: while the gate is closed it blocks.
+ * directory is a pwritev, and this program wraps it, and open and pread of the log of a
+ * job: while the gate is closed the one that is chosen blocks.
  */
 
 #define RINGS 2
@@ -32,6 +33,9 @@ static char url[64], root[64];
 static int manager; /* the socket of a service manager */
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER; /* held: closed */
 static atomic_bool gate_is_closed;
+static enum { PWRITEV, OPEN, PREAD } blocks; /* chosen before the agent starts */
+static char job_log[128];
+static atomic_int job_log_fd = -1;
 static sem_t blocked, reported; /* a write that waits; each report */
 static struct step_ring ring[RINGS];
 static atomic_uint items_seen;
@@ -41,15 +45,50 @@ static atomic_uint_fast64_t stored, records_seen;
 ssize_t __real_pwritev(int fd, const struct iovec *iov, int count, off_t offset);
 ssize_t __wrap_pwritev(int fd, const struct iovec *iov, int count, off_t offset);
 
+static void
+pass_gate(void)
+{
+	if (!atomic_load(&gate_is_closed))
+		return;
+	(void)sem_post(&blocked);
+	(void)pthread_mutex_lock(&gate);
+	(void)pthread_mutex_unlock(&gate);
+}
+
 ssize_t
 __wrap_pwritev(int fd, const struct iovec *iov, int count, off_t offset)
 {
-	if (atomic_load(&gate_is_closed)) {
-		(void)sem_post(&blocked);
-		(void)pthread_mutex_lock(&gate);
-		(void)pthread_mutex_unlock(&gate);
-	}
+	if (blocks == PWRITEV)
+		pass_gate();
 	return __real_pwritev(fd, iov, count, offset);
+}
+
+int __real_open(const char *path, int flags, mode_t mode);
+int __wrap_open(const char *path, int flags, mode_t mode);
+
+int
+__wrap_open(const char *path, int flags, mode_t mode)
+{
+	bool is_log = strcmp(path, job_log) == 0;
+	int fd;
+
+	if (is_log && blocks == OPEN)
+		pass_gate();
+	fd = __real_open(path, flags, mode);
+	if (is_log)
+		atomic_store(&job_log_fd, fd);
+	return fd;
+}
+
+ssize_t __real_pread(int fd, void *buf, size_t size, off_t offset);
+ssize_t __wrap_pread(int fd, void *buf, size_t size, off_t offset);
+
+ssize_t
+__wrap_pread(int fd, void *buf, size_t size, off_t offset)
+{
+	if (blocks == PREAD && fd == atomic_load(&job_log_fd))
+		pass_gate();
+	return __real_pread(fd, buf, size, offset);
 }
 
 /* On the collector's thread: stores what comes, and notes what it saw. */
@@ -178,6 +217,65 @@ make_ring(uint8_t i, uint64_t records)
 		step_ring_put(&ring[i - 1], k, k + 1);
 }
 
+/* Closes the gate, and waits until the agent stands before it. */
+static void
+close_gate(void)
+{
+	(void)pthread_mutex_lock(&gate);
+	atomic_store(&gate_is_closed, true);
+	ck_assert_int_eq(sem_wait(&blocked), 0);
+}
+
+static void
+open_gate(void)
+{
+	atomic_store(&gate_is_closed, false);
+	(void)pthread_mutex_unlock(&gate);
+}
+
+/* The log of one job does not answer; the steps of another job arrive. */
+static void
+stall_log(void)
+{
+	pthread_t agent;
+	unsigned beats = 0;
+	uint64_t k;
+	int rc = -1;
+
+	config.sample_interval_ns = LS_BEAT_MIN_NS;
+	(void)snprintf(job_log, sizeof(job_log), "%s/log", root);
+	(void)snprintf(config.step_log, sizeof(config.step_log), "%s", job_log);
+	(void)snprintf(config.step_log_job, sizeof(config.step_log_job), "other");
+	config.step_log_rank_value = 0;
+	make_ring(1, 5);
+	ck_assert_int_eq(pthread_create(&agent, NULL, run_agent, &rc), 0);
+	while (atomic_load(&records_seen) < 5)
+		await_reports(1);
+	close_gate();
+	for (k = 5; k < 8; k++)
+		step_ring_put(&ring[0], k, k + 1);
+	for (; atomic_load(&records_seen) < 8; beats++)
+		await_reports(1);
+	ck_assert_uint_le(beats, 20); /* two seconds */
+	open_gate();
+	ck_assert_int_eq(kill(getpid(), SIGTERM), 0);
+	ck_assert_int_eq(pthread_join(agent, NULL), 0);
+	ck_assert_int_eq(rc, 0);
+}
+
+LS_TEST(stall, open_of_a_log_delays_no_other_job)
+{
+	blocks = OPEN;
+	stall_log();
+}
+
+LS_TEST(stall, read_of_a_log_delays_no_other_job)
+{
+	tree_write(root, "log", "nothing of steps\n");
+	blocks = PREAD;
+	stall_log();
+}
+
 LS_TEST(stall, a_disk_that_does_not_answer_delays_new_items_only)
 {
 	pthread_t agent;
@@ -188,9 +286,7 @@ LS_TEST(stall, a_disk_that_does_not_answer_delays_new_items_only)
 	ck_assert_int_eq(pthread_create(&agent, NULL, run_agent, &rc), 0);
 	while (atomic_load(&records_seen) < 5)
 		await_reports(1);
-	(void)pthread_mutex_lock(&gate);
-	atomic_store(&gate_is_closed, true);
-	ck_assert_int_eq(sem_wait(&blocked), 0); /* the first reading's rows */
+	close_gate(); /* the first reading's rows */
 	await_reports(2); /* what was on its way is there */
 	before = atomic_load(&items_seen);
 	make_ring(2, 7);
@@ -200,8 +296,7 @@ LS_TEST(stall, a_disk_that_does_not_answer_delays_new_items_only)
 	await_watchdog(5);
 	/* What is not written is not sent. */
 	ck_assert_uint_eq(atomic_load(&items_seen), before);
-	atomic_store(&gate_is_closed, false);
-	(void)pthread_mutex_unlock(&gate);
+	open_gate();
 	while (atomic_load(&records_seen) < 12)
 		await_reports(1);
 	ck_assert_int_eq(kill(getpid(), SIGTERM), 0);

@@ -196,7 +196,9 @@ LS_TEST(doctor, spool_tells_of_damage_and_of_room)
 	ls_checks_spool(spool, root, LS_SPOOL_MIN_BYTES, &d);
 	ck_assert_uint_eq(d.count, 1);
 	ck_assert_int_eq(d.check[0].status, LS_DOCTOR_OK);
+	ls_spool_close(spool);
 	tree_write(root, "spool.damaged", "x");
+	ck_assert_int_eq(ls_spool_open(root, LS_SPOOL_MIN_BYTES, kernel, &spool), 0);
 	d.count = 0;
 	ls_checks_spool(spool, root, 10, &d); /* more than that is there */
 	ck_assert_int_eq(d.check[0].status, LS_DOCTOR_WARN);

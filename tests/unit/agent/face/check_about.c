@@ -3,6 +3,7 @@
 #include "agent/face/about.h"
 
 #include <event2/buffer.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,10 +208,63 @@ LS_TEST(about, identity_is_told_with_its_sources)
 
 LS_TEST(about, ready_while_there_is_room)
 {
-	const char *why = NULL;
+	char why[64] = "";
 
-	ck_assert(ls_about_ready(&parts, &why));
+	ck_assert(ls_about_ready(&parts, why, sizeof(why)));
+	ck_assert_str_eq(why, "");
 	config.spool_max_bytes = 1;
-	ck_assert(!ls_about_ready(&parts, &why));
-	ck_assert_ptr_nonnull(why);
+	ck_assert(!ls_about_ready(&parts, why, sizeof(why)));
+	ck_assert_str_ne(why, "");
+}
+
+static sem_t gate;
+
+static void
+gate_work(void *arg)
+{
+	(void)arg;
+	(void)sem_wait(&gate);
+}
+
+static void
+gate_done(void *arg)
+{
+	(void)arg;
+}
+
+LS_TEST(about, disk_that_does_not_answer_is_named_with_its_age)
+{
+	struct ls_disk_job job[LS_DISK_COUNT] = { { gate_work, gate_done, NULL, false },
+		{ gate_work, gate_done, NULL, false } };
+	char why[128] = "", *text;
+	struct ls_doctor d;
+	double age = 0;
+	size_t i;
+
+	ck_assert_int_eq(sem_init(&gate, 0, 0), 0);
+	ck_assert_int_eq(ls_disk_start(loop, "/state", &parts.disk[LS_DISK_STATE]), 0);
+	ck_assert_int_eq(ls_disk_start(loop, "/job/log", &parts.disk[LS_DISK_JOBS]), 0);
+	parts.now_mono_ns = ls_loop_now(loop) + 1000 * 1000000000ull;
+	ck_assert(ls_about_ready(&parts, why, sizeof(why)));
+	ck_assert_str_eq(why, "");
+	ls_disk_run(parts.disk[LS_DISK_JOBS], &job[LS_DISK_JOBS]);
+	ck_assert(ls_about_ready(&parts, why, sizeof(why)));
+	ck_assert_int_eq(sscanf(why, "/job/log has not answered for %lf s", &age), 1);
+	ck_assert(age > 600 && age < 1001);
+	ls_disk_run(parts.disk[LS_DISK_STATE], &job[LS_DISK_STATE]);
+	ck_assert(!ls_about_ready(&parts, why, sizeof(why)));
+	ck_assert_int_eq(sscanf(why, "/state has not answered for %lf s", &age), 1);
+	text = text_of(ls_about_metrics);
+	ck_assert_ptr_nonnull(strstr(text,
+		"\nlockstep_agent_disk_stalled_seconds{path=\"/state\"} "));
+	free(text);
+	ls_about_doctor(&parts, &d);
+	for (i = 0; i < d.count && strcmp(d.check[i].subject, "/state") != 0; i++)
+		continue;
+	ck_assert_uint_lt(i, d.count);
+	ck_assert_ptr_nonnull(strstr(d.check[i].why, "measurements wait in memory"));
+	for (i = 0; i < LS_DISK_COUNT; i++)
+		ck_assert_int_eq(sem_post(&gate), 0);
+	for (i = 0; i < LS_DISK_COUNT; i++)
+		ck_assert_int_eq(ls_disk_stop(parts.disk[i], 60 * 1000000000ull), 0);
 }

@@ -23,10 +23,10 @@ static int bound_port;
 static char answer[65536];
 
 static bool
-rig_ready(void *arg, const char **ret_why)
+rig_ready(void *arg, char *why, size_t size)
 {
 	(void)arg;
-	*ret_why = "no room";
+	(void)snprintf(why, size, "no room");
 	return ready;
 }
 

@@ -272,6 +272,61 @@ LS_TEST(http_get, endless_header_is_refused)
 	free(text);
 }
 
+LS_TEST(http_get, one_interim_answer_is_taken)
+{
+	static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n",
+			  last[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+	char request[2048];
+	int fd, turns;
+
+	ck_assert_int_eq(ls_http_get_start(get, NULL), 0);
+	fd = take_request(request, sizeof(request));
+	ck_assert_int_gt((int)send(fd, interim, strlen(interim), MSG_NOSIGNAL), 0);
+	for (turns = 0; turns < 10; turns++)
+		ck_assert_int_ge(event_base_loop(ls_loop_base(loop), EVLOOP_NONBLOCK),
+			0);
+	ck_assert_int_gt((int)send(fd, last, strlen(last), MSG_NOSIGNAL), 0);
+	pump_until(1);
+	(void)close(fd);
+	ck_assert_int_eq(answer.rc, 0);
+	ck_assert_str_eq(answer.body, "ok");
+}
+
+/* Answers with begin, then the same text for ever, until the exchange is over. */
+static void
+answer_without_end(const char *begin, const char *text)
+{
+	char request[2048], block[8192];
+	size_t len = 0;
+	int fd;
+
+	while (len + strlen(text) < sizeof(block))
+		len += (size_t)snprintf(block + len, sizeof(block) - len, "%s", text);
+	ck_assert_int_eq(ls_http_get_start(get, NULL), 0);
+	fd = take_request(request, sizeof(request));
+	ck_assert_int_eq((int)send(fd, begin, strlen(begin), MSG_NOSIGNAL),
+		(int)strlen(begin));
+	while (answer.told == 0) {
+		(void)send(fd, block, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ck_assert_int_ge(event_base_loop(ls_loop_base(loop), EVLOOP_NONBLOCK),
+			0);
+	}
+	(void)close(fd);
+}
+
+LS_TEST(http_get, endless_interim_answers_are_refused)
+{
+	answer_without_end("", "HTTP/1.1 100 Continue\r\n\r\n");
+	ck_assert_int_eq(answer.rc, -LS_EPARSE);
+}
+
+LS_TEST(http_get, endless_line_between_chunks_is_refused)
+{
+	answer_without_end("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;",
+		"extension");
+	ck_assert_int_eq(answer.rc, -LS_ELIMIT);
+}
+
 LS_TEST(http_get, the_callback_may_ask_again_and_free)
 {
 	char request[2048];

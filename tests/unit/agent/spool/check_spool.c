@@ -388,6 +388,117 @@ make_spool(size_t *ret_len)
 	return ls_test_read(spool_path("spool"), ret_len);
 }
 
+/* --- items that no collector takes ---------------------------------------- */
+
+/* The i-th item that is not acknowledged. */
+static struct ls_wire_item
+nth(struct ls_spool *s, size_t i)
+{
+	struct ls_wire_item item, copy;
+	const char *why;
+	size_t count;
+
+	ck_assert_int_eq(ls_spool_read(s, buf, sizeof(buf), items,
+				 LS_ITEMS_PER_REPORT_MAX, &count),
+		0);
+	ck_assert_uint_lt(i, count);
+	ck_assert_int_eq(ls_wire_item_unpack(items[i].data, items[i].len, &item, &why),
+		0);
+	copy = item;
+	ls_wire_item_clear(&item); /* its records */
+	return copy;
+}
+
+LS_TEST(spool, malformed_item_is_replaced_for_good)
+{
+	struct ls_spool *s = open_spool();
+	struct ls_wire_item item;
+
+	ck_assert_int_eq(push_steps(s, 1, 0, 2), 0);
+	ck_assert_int_eq(push_steps(s, 1, 2, 3), 0);
+	ck_assert_int_eq(push_end(s, 1, 5), 0);
+	ls_spool_ack(s, 1);
+	ck_assert_int_eq(ls_spool_replace(s, 2, 0), 0);
+	ck_assert_int_eq(ls_spool_replace(s, 3, 0), 0);
+	ls_spool_close(s);
+	s = open_spool();
+	ck_assert_uint_eq(read_items(s, 2), 2);
+	item = nth(s, 0);
+	ck_assert_int_eq((int)item.kind, LS_WIRE_GAP);
+	ck_assert_int_eq((int)item.reason, LS_GAP_INVALID);
+	ck_assert_uint_eq(item.first_index, 2);
+	ck_assert_uint_eq(item.count, 3);
+	item = nth(s, 1);
+	ck_assert_int_eq((int)item.kind, LS_WIRE_END);
+	ck_assert_int_eq((int)item.how, LS_END_UNKNOWN);
+	ck_assert_uint_eq(cursor(s, 1), 5);
+	ls_spool_close(s);
+}
+
+/* Appends an item as a spool of 9b5f49c did, which took any number. */
+static void
+append_raw(enum ls_spool_type type, struct ls_wire_item *item)
+{
+	uint8_t head[LS_SPOOL_RECORD_BYTES], *payload;
+	struct ls_spool_record r = { .type = type,
+		.seq = item->seq,
+		.first_index = item->first_index,
+		.count = item->count };
+	FILE *f = fopen(spool_path("spool"), "ab");
+
+	ck_assert_ptr_nonnull(f);
+	memcpy(r.ring_id, item->ring_id, sizeof(r.ring_id));
+	ck_assert_int_eq(ls_wire_item_pack(item, &payload, &r.len), 0);
+	r.payload = payload;
+	ls_spool_record_put(head, &r);
+	ck_assert_uint_eq(fwrite(head, 1, sizeof(head), f), sizeof(head));
+	ck_assert_uint_eq(fwrite(payload, 1, r.len, f), r.len);
+	ck_assert_int_eq(fclose(f), 0);
+	free(payload);
+}
+
+LS_TEST(spool, impossible_numbers_of_an_earlier_version_become_gaps)
+{
+	const uint64_t far = (1ull << 63) - 15;
+	struct ls_spool *s = open_spool();
+	struct ls_wire_item item;
+
+	ck_assert_int_eq(push_steps(s, 1, 0, 2), 0);
+	ls_spool_close(s);
+	item = (struct ls_wire_item){
+		.seq = 2, .kind = LS_WIRE_GAP, .ring_id = { 2 }, .count = far
+	};
+	append_raw(LS_SPOOL_GAP, &item);
+	item = (struct ls_wire_item){
+		.seq = 3, .kind = LS_WIRE_END, .ring_id = { 2 }, .count = far
+	};
+	append_raw(LS_SPOOL_END, &item);
+	s = open_spool();
+	ck_assert_uint_eq(read_items(s, 1), 3);
+	item = nth(s, 1);
+	ck_assert_int_eq((int)item.kind, LS_WIRE_GAP);
+	ck_assert_uint_eq(item.first_index, 0);
+	ck_assert_uint_eq(item.count, 1);
+	item = nth(s, 2);
+	ck_assert_int_eq((int)item.kind, LS_WIRE_END);
+	ck_assert_uint_le(item.count, LS_WIRE_NUMBER_MAX);
+	/* what is told of the ring later can be true, too */
+	ck_assert_uint_eq(cursor(s, 2), LS_WIRE_NUMBER_MAX);
+	ck_assert_uint_eq(ls_spool_get_stats(s)->malformed_items, 2);
+	ck_assert_int_eq(push_steps(s, 1, 2, 2), 0);
+	ls_spool_close(s);
+}
+
+LS_TEST(spool, item_with_impossible_numbers_is_refused)
+{
+	struct ls_spool *s = open_spool();
+
+	ck_assert_int_eq(push_end(s, 1, LS_WIRE_NUMBER_MAX + 1), -LS_ERANGE);
+	ck_assert_int_eq(push_end(s, 1, LS_WIRE_NUMBER_MAX), 0);
+	ck_assert_uint_eq(ls_spool_get_stats(s)->refused_items, 1);
+	ls_spool_close(s);
+}
+
 LS_TEST(spool, spool_cut_anywhere_opens_with_what_is_whole)
 {
 	uint8_t boot[LS_BOOT_BYTES];

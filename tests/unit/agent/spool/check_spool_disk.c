@@ -59,7 +59,7 @@ setup(void)
 	sent = sent_chunks = 0;
 	(void)snprintf(dir, sizeof(dir), "%s", ls_test_tmpdir());
 	loop = ls_loop_new();
-	ck_assert_int_eq(ls_disk_start(loop, &disk), 0);
+	ck_assert_int_eq(ls_disk_start(loop, "/x", &disk), 0);
 	ck_assert_int_eq(ls_spool_open(dir, LS_SPOOL_MIN_BYTES, kernel, &s), 0);
 	ls_spool_use_disk(s, disk, NULL, NULL);
 }

@@ -132,6 +132,52 @@ LS_TEST(log_tail, a_rotated_file_is_read_to_its_end_first)
 	ck_assert_uint_eq(ls_log_tail_get_stats(tail)->rotated, 1);
 }
 
+/* Appends a line of so many bytes, most of them a hole. */
+static void
+append_long(off_t bytes)
+{
+	struct stat st;
+
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_int_eq(truncate(path, st.st_size + bytes), 0);
+	append("\n");
+}
+
+/* As told, after as many readings as the last MiB takes. */
+static const char *
+told_soon(void)
+{
+	unsigned readings = 0;
+
+	seen[0] = '\0';
+	while (!ls_log_tail_read(tail))
+		ck_assert_uint_le(++readings,
+			LS_STEP_LOG_BACK_BYTES / LS_LOG_TAIL_READ_MAX_BYTES + 1);
+	return seen;
+}
+
+LS_TEST(log_tail, far_behind_all_but_the_end_is_skipped)
+{
+	append("x\n");
+	ck_assert_str_eq(told(), "");
+	append_long(LS_LOG_TAIL_BEHIND_MAX_BYTES);
+	append("last\n");
+	ck_assert_str_eq(told_soon(), "last|");
+	ck_assert_uint_gt(ls_log_tail_get_stats(tail)->skipped,
+		LS_LOG_TAIL_BEHIND_MAX_BYTES / 2);
+}
+
+LS_TEST(log_tail, rotation_is_seen_before_the_end_of_a_long_file)
+{
+	append("x\n");
+	ck_assert_str_eq(told(), "");
+	append_long(LS_LOG_TAIL_BEHIND_MAX_BYTES / 2);
+	ck_assert_int_eq(rename(path, moved), 0);
+	append("after\n");
+	ck_assert_str_eq(told_soon(), "after|");
+	ck_assert_uint_eq(ls_log_tail_get_stats(tail)->rotated, 1);
+}
+
 LS_TEST(log_tail, a_file_that_went_away_is_still_read)
 {
 	FILE *f;

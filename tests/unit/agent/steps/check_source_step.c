@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -496,22 +497,194 @@ LS_TEST(source_step, too_many_rings_are_left_alone)
 	ck_assert_uint_eq(ignored(LS_STEP_TOO_MANY), 1);
 }
 
+static void
+make_junk(unsigned from, unsigned to)
+{
+	char name[32];
+
+	for (; from < to; from++) {
+		(void)snprintf(name, sizeof(name), "junk%u.ring", from);
+		tree_write(dir, name, "junk");
+	}
+}
+
+/* Readings until the ring is found. */
+static unsigned
+scans_until_found(void)
+{
+	unsigned n = 0;
+
+	for (; ls_source_step_count(step) == 0; n++) {
+		ck_assert_uint_lt(n, 100);
+		opens = 0;
+		ls_source_step_read(step, n + 1);
+		ck_assert_uint_le(opens, LS_STEPS_OPENS_MAX);
+	}
+	return n;
+}
+
+LS_TEST(source_step, ring_behind_thousands_of_junk_files_is_found)
+{
+	enum { JUNK = 4 * LS_STEPS_OWNER_OPENS_MAX };
+
+	make_junk(0, JUNK);
+	step_ring_make(&ring, dir, "a.ring", 1, 16);
+	make_junk(JUNK, 2 * JUNK);
+	ck_assert_uint_le(scans_until_found(), 20);
+	/* all are known now: a new ring is found at once */
+	while (ignored(LS_STEP_NOT_A_RING) != 2 * JUNK)
+		ls_source_step_read(step, 1);
+	opens = 0;
+	step_ring_fini(&ring);
+	step_ring_make(&ring, dir, "b.ring", 2, 16);
+	ls_source_step_read(step, 2);
+	ck_assert_uint_eq(ls_source_step_count(step), 2);
+	ck_assert_uint_le(opens, 1 + JUNK / 64);
+}
+
+/* Gives each junk file another name. */
+static void
+rename_junk(unsigned turn, unsigned count)
+{
+	char from[400], to[400];
+	unsigned i;
+
+	for (i = 0; i < count; i++) {
+		(void)snprintf(from, sizeof(from), "%s/junk%u.ring", dir,
+			i + turn * 10000);
+		(void)snprintf(to, sizeof(to), "%s/junk%u.ring", dir,
+			i + (turn + 1) * 10000);
+		ck_assert_int_eq(rename(from, to), 0);
+	}
+}
+
+LS_TEST(source_step, junk_that_is_renamed_costs_a_bounded_number_of_opens)
+{
+	enum { JUNK = 3 * LS_STEPS_OPENS_MAX };
+	unsigned turn;
+
+	make_junk(0, JUNK);
+	step_ring_make(&ring, dir, "a.ring", 1, 16);
+	for (turn = 0; turn < 50; turn++) {
+		opens = 0;
+		ls_source_step_read(step, turn + 1);
+		ck_assert_uint_le(opens, LS_STEPS_OWNER_OPENS_MAX);
+		rename_junk(turn, JUNK);
+	}
+	/* of the same owner, and found all the same */
+	ck_assert_uint_eq(ls_source_step_count(step), 1);
+}
+
+LS_TEST(source_step, owner_of_most_rings_gives_up_a_place)
+{
+	struct step_ring many;
+	char name[32];
+	unsigned i;
+
+	if (geteuid() != 0)
+		return; /* nobody else can make files of another owner */
+	for (i = 1; i <= LS_RINGS_MAX + 1; i++) {
+		(void)snprintf(name, sizeof(name), "%u.ring", i);
+		step_ring_make(&many, dir, name, (uint8_t)i, 1);
+		ck_assert_int_eq(fchown(many.fd, 12345, 12345), 0);
+		step_ring_fini(&many);
+	}
+	ls_source_step_read(step, 1);
+	ck_assert_uint_eq(ignored(LS_STEP_TOO_MANY), 1);
+	ck_assert_uint_eq(ls_source_step_get_stats(step)->displaced, 0);
+	step_ring_make(&ring, dir, "mine.ring", 200, 16);
+	step_ring_lock(&ring);
+	put(0, 5);
+	ls_source_step_read(step, 2);
+	ck_assert_uint_eq(ls_source_step_count(step), LS_RINGS_MAX);
+	ck_assert_uint_eq(ls_source_step_get_stats(step)->records, 5);
+	ck_assert_uint_eq(ls_source_step_get_stats(step)->displaced, 1);
+	for (i = 3; i < 10; i++) /* nobody takes it back */
+		ls_source_step_read(step, i);
+	ck_assert_uint_eq(ls_source_step_get_stats(step)->displaced, 1);
+	ck_assert_uint_eq(ignored(LS_STEP_TOO_MANY), 2);
+	put(5, 7);
+	ls_source_step_read(step, 10);
+	ck_assert_uint_eq(ls_source_step_get_stats(step)->records, 7);
+}
+
+LS_TEST(source_step, some_descriptors_are_never_taken_by_rings)
+{
+	struct rlimit before, few;
+	struct step_ring many;
+	char name[32];
+	int fd[LS_FDS_KEPT], i;
+
+	close_all();
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	fd[0] = dup(0);
+	few = before;
+	few.rlim_cur =
+		(rlim_t)fd[0] + LS_FDS_KEPT + 8; /* spool, directory, four rings */
+	(void)close(fd[0]);
+	for (i = 0; i < 8; i++) {
+		(void)snprintf(name, sizeof(name), "%d.ring", i);
+		step_ring_make(&many, dir, name, (uint8_t)(i + 1), 1);
+		step_ring_fini(&many);
+	}
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+	open_all();
+	ls_source_step_read(step, 1);
+	ck_assert_uint_ge(ls_source_step_count(step), 1);
+	ck_assert_uint_eq(ls_source_step_count(step) + ignored(LS_STEP_TOO_MANY), 8);
+	for (i = 0; i < LS_FDS_KEPT; i++) {
+		fd[i] = dup(0);
+		ck_assert_int_ge(fd[i], 0);
+	}
+	for (i = 0; i < LS_FDS_KEPT; i++)
+		(void)close(fd[i]);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 LS_TEST(source_step, ring_that_lies_about_its_head_is_not_believed)
 {
 	step_ring_make(&ring, dir, "a.ring", 1, 16);
 	step_ring_lock(&ring);
 	put(0, 5);
 	ls_source_step_read(step, 1);
-	/* forward: a gap */
-	step_ring_poke(&ring, LS_RING_HEAD_OFFSET, UINT64_MAX - 5, 8);
+	/* forward, as far as a ring may be: a gap */
+	step_ring_poke(&ring, LS_RING_HEAD_OFFSET, LS_RING_HEAD_MAX, 8);
 	ls_source_step_read(step, 2);
 	take();
-	assert_whole(0, UINT64_MAX - 5);
+	assert_whole(0, LS_RING_HEAD_MAX);
 	step_ring_poke(&ring, LS_RING_HEAD_OFFSET, 3, 8); /* back: broken */
 	ls_source_step_read(step, 3);
 	let_die();
 	take();
 	ck_assert_int_eq((int)got[got_count - 1].how, (int)LS_END_UNKNOWN);
+	ck_assert_uint_eq(ls_source_step_get_stats(step)->damaged, 1);
+}
+
+LS_TEST(source_step, impossible_number_of_records_is_never_a_gap)
+{
+	static struct ls_doctor d;
+	struct step_ring poison = { .fd = -1 };
+
+	step_ring_make(&ring, dir, "a.ring", 1, 16);
+	step_ring_lock(&ring);
+	put(0, 5);
+	step_ring_make(&poison, dir, "b.ring", 2, 16);
+	step_ring_poke(&poison, LS_RING_HEAD_OFFSET, 1ull << 63, 8);
+	ls_source_step_read(step, 1);
+	ck_assert_uint_eq(ls_source_step_count(step), 1);
+	ck_assert_uint_eq(ignored(LS_STEP_NOT_A_RING), 1);
+	ls_source_step_tell(step, &d);
+	ck_assert_str_eq(ls_source_step_get_stats(step)->example, "b.ring");
+	ck_assert_str_eq(ls_source_step_get_stats(step)->example_why,
+		"impossible number of records");
+	/* the same of a ring that is read already */
+	step_ring_poke(&ring, LS_RING_HEAD_OFFSET, LS_RING_HEAD_MAX + 1, 8);
+	ls_source_step_read(step, 2);
+	take();
+	assert_whole(0, 5);
+	ck_assert_uint_eq(lost(LS_GAP_OVERRUN), 0);
+	ck_assert_uint_eq(ls_source_step_get_stats(step)->damaged, 1);
+	step_ring_fini(&poison);
 }
 
 LS_TEST(source_step, ring_cut_short_while_it_is_read_does_no_harm)

@@ -25,6 +25,7 @@ enum deed {
 	NEED,
 	NEED_ALL,
 	SLOW_BEAT,
+	MALFORMED,
 	VERSION_2
 };
 
@@ -46,6 +47,43 @@ static struct {
 	atomic_uint kernels_seen;
 	atomic_bool hole;
 } fake;
+
+static bool in_a_hurry; /* no pause lasts longer than 1 ms */
+
+void __real_ls_loop_timer_start(struct ls_loop_timer *t, uint64_t delay_ns,
+	uint64_t period_ns);
+void __wrap_ls_loop_timer_start(struct ls_loop_timer *t, uint64_t delay_ns,
+	uint64_t period_ns);
+
+void
+__wrap_ls_loop_timer_start(struct ls_loop_timer *t, uint64_t delay_ns,
+	uint64_t period_ns)
+{
+	if (in_a_hurry && delay_ns == LS_REJECT_HOLD_NS)
+		delay_ns = MS;
+	__real_ls_loop_timer_start(t, delay_ns, period_ns);
+}
+
+/* Stores what comes until an item of steps: that one it cannot take. */
+static bool
+fake_store_gaps(const struct ls_wire_report *r, struct ls_wire_ack *a)
+{
+	struct ls_wire_item item;
+	const char *why;
+	size_t i;
+
+	for (i = 0; i < r->item_count && a->malformed_seq == 0; i++) {
+		ck_assert_int_eq(ls_wire_item_unpack(r->items[i].data, r->items[i].len,
+					 &item, &why),
+			0);
+		if (item.kind == LS_WIRE_STEPS)
+			a->malformed_seq = item.seq;
+		else
+			atomic_store(&fake.stored, item.seq);
+		ls_wire_item_clear(&item);
+	}
+	return a->malformed_seq == 0;
+}
 
 static void
 fake_store(const struct ls_wire_report *r)
@@ -83,6 +121,8 @@ fake_answer(enum deed deed, const struct ls_wire_report *r, uint8_t **ret_buf)
 	if (deed == ACK || deed == NEED || deed == NEED_ALL || deed == SLOW_BEAT)
 		fake_store(r);
 	memcpy(a.boot, r->boot, sizeof(a.boot));
+	if (deed == MALFORMED && !fake_store_gaps(r, &a))
+		a.status = LS_ACK_REJECT;
 	a.acked_seq = atomic_load(&fake.stored);
 	if (deed == WRONG_BOOT)
 		a.boot[0] ^= 1;
@@ -340,6 +380,50 @@ LS_TEST(uplink, reject_is_tried_again_slowly)
 	ck_assert_uint_eq(stats()->rejects, 1);
 	fake_collector_turn(loop, 400 * MS);
 	ck_assert_uint_eq(fake_collector_reports(), 1);
+	ck_assert_uint_eq(ls_spool_acked(spool), 0);
+}
+
+/* Pushes an item of steps. */
+static void
+push_step(void)
+{
+	struct ls_record record = { .t_begin_ns = 1000, .duration_ns = 5 };
+	struct ls_wire_item item = {
+		.kind = LS_WIRE_STEPS, .ring_id = { 2 }, .count = 1, .records = &record
+	};
+
+	ck_assert_int_eq(ls_spool_push(spool, &item), 0);
+}
+
+LS_TEST(uplink, item_that_the_collector_cannot_take_becomes_a_gap)
+{
+	in_a_hurry = true;
+	fake_start((const enum deed[]){ MALFORMED }, 1);
+	push(2);
+	push_step();
+	push(2);
+	start_uplink();
+	fake_collector_until(loop, all_acked);
+	in_a_hurry = false;
+	ck_assert_uint_eq(stats()->rejects, LS_MALFORMED_TIMES);
+	ck_assert_uint_eq(ls_spool_get_stats(spool)->malformed_items, 1);
+}
+
+static bool
+is_refused_often(void)
+{
+	return stats()->rejects > 2 * LS_MALFORMED_TIMES;
+}
+
+LS_TEST(uplink, refusal_that_names_no_item_replaces_none)
+{
+	in_a_hurry = true;
+	fake_start((const enum deed[]){ REJECT }, 1);
+	push_step();
+	start_uplink();
+	fake_collector_until(loop, is_refused_often);
+	in_a_hurry = false;
+	ck_assert_uint_eq(ls_spool_get_stats(spool)->malformed_items, 0);
 	ck_assert_uint_eq(ls_spool_acked(spool), 0);
 }
 

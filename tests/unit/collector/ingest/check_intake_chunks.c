@@ -186,6 +186,8 @@ LS_TEST(chunks, a_bad_chunk_item_does_not_take_the_good_one_along)
 	ls_test_agent_clear(&a);
 	ck_assert_int_eq(core.ack.status, LS_ACK_REJECT);
 	ck_assert_uint_eq(core.ack.acked_chunk_seq, 1);
+	ck_assert_uint_eq(core.ack.malformed_chunk_seq, 2);
+	ck_assert_uint_eq(core.ack.malformed_seq, 0);
 	ck_assert_uint_eq(stats().drops[LS_INTAKE_BAD_ITEM], 1);
 	ls_test_agent_lost(&a, UINT64_MAX, 1);
 	ck_assert_int_eq(send(&a)->status, LS_ACK_REJECT);

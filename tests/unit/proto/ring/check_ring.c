@@ -64,6 +64,15 @@ put_u64(uint8_t *p, uint64_t v)
 
 LS_CASE(ring, setup, teardown);
 
+LS_TEST(ring, impossible_number_of_records_is_rejected)
+{
+	put_u64(golden + LS_RING_HEAD_OFFSET, LS_RING_HEAD_MAX);
+	ck_assert_int_eq(parse_header(), 0);
+	put_u64(golden + LS_RING_HEAD_OFFSET, LS_RING_HEAD_MAX + 1);
+	ck_assert_int_eq(parse_header(), -LS_ERANGE);
+	ck_assert_str_eq(why, "impossible number of records");
+}
+
 LS_TEST(ring, header_of_version_1_is_read)
 {
 	ck_assert_int_eq(parse_header(), 0);

@@ -164,7 +164,7 @@ LS_TEST(item, item_with_impossible_contents_is_refused)
 
 	ck_assert_int_eq(unpack_raw(&m), -LS_ERANGE); /* no number */
 	m.seq = 1;
-	ck_assert_int_eq(unpack_raw(&m), -LS_EPARSE); /* of no kind */
+	ck_assert_int_eq(unpack_raw(&m), -LS_EVERSION); /* of no kind */
 	m.body_case = LOCKSTEP__ITEM__BODY_STEPS;
 	m.steps = &steps;
 	ck_assert_int_eq(unpack_raw(&m), -LS_EPARSE); /* no ring */
