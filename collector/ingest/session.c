@@ -42,7 +42,7 @@ struct session_host {
 /* What the agent calls one of its rings in hot values and live slots. */
 struct session_ring {
 	uint32_t number;
-	uint8_t id[LS_RING_ID_BYTES];
+	struct ls_ring *ring; /* held */
 };
 
 struct ls_session {
@@ -155,11 +155,29 @@ session_leave_host(struct ls_session *s)
 	free(h);
 }
 
+/* Takes entry i out. */
+static void
+session_forget_ring(struct ls_session *s, size_t i)
+{
+	ls_ring_release(s->rings[i].ring);
+	s->ring_count--;
+	memmove(&s->rings[i], &s->rings[i + 1],
+		(s->ring_count - i) * sizeof(s->rings[0]));
+}
+
+static void
+session_forget_rings(struct ls_session *s)
+{
+	while (s->ring_count > 0)
+		session_forget_ring(s, s->ring_count - 1);
+}
+
 static void
 session_remove(struct ls_session *s)
 {
 	struct ls_sessions *t = s->table;
 
+	session_forget_rings(s);
 	session_leave_host(s);
 	ls_table_remove(&t->by_key, s);
 	TAILQ_REMOVE(&t->list, s, link);
@@ -297,7 +315,7 @@ session_begin(struct ls_session *s, const struct ls_wire_report *r, bool same_ke
 	ls_clock_init(&s->clock, same_kernel);
 	memset(s->sent, 0, sizeof(s->sent));
 	s->reports = 0;
-	s->ring_count = 0;
+	session_forget_rings(s);
 	s->identified = false;
 	s->first_ns = now_ns;
 	session_set_state(s, LS_SESSION_HELLO);
@@ -350,8 +368,10 @@ ls_sessions_sweep(struct ls_sessions *t, uint64_t now_ns)
 			break; /* those behind reported later */
 		if (s->state == LS_SESSION_LIVE)
 			session_set_state(s, LS_SESSION_STALE);
-		if (silent >= LS_SESSION_GONE_NS && s->state != LS_SESSION_GONE)
+		if (silent >= LS_SESSION_GONE_NS && s->state != LS_SESSION_GONE) {
 			session_set_state(s, LS_SESSION_GONE);
+			session_forget_rings(s);
+		}
 	}
 }
 
@@ -407,15 +427,6 @@ ls_session_reports(const struct ls_session *s)
 	return s->reports;
 }
 
-/* Takes entry i out. */
-static void
-session_forget_ring(struct ls_session *s, size_t i)
-{
-	s->ring_count--;
-	memmove(&s->rings[i], &s->rings[i + 1],
-		(s->ring_count - i) * sizeof(s->rings[0]));
-}
-
 /* Room for one more: more memory, or the place of the oldest. */
 static bool
 session_room_ring(struct ls_session *s)
@@ -436,29 +447,28 @@ session_room_ring(struct ls_session *s)
 }
 
 void
-ls_session_name_ring(struct ls_session *s, uint32_t number, const uint8_t *ring_id)
+ls_session_name_ring(struct ls_session *s, uint32_t number, struct ls_ring *ring)
 {
 	size_t i = s->ring_count;
 
 	while (i-- > 0) {
-		if (s->rings[i].number == number ||
-			memcmp(s->rings[i].id, ring_id, LS_RING_ID_BYTES) == 0)
+		if (s->rings[i].number == number || s->rings[i].ring == ring)
 			session_forget_ring(s, i);
 	}
-	if (number == 0 || !session_room_ring(s))
+	if (number == 0 || ring == NULL || !session_room_ring(s))
 		return;
-	s->rings[s->ring_count].number = number;
-	memcpy(s->rings[s->ring_count++].id, ring_id, LS_RING_ID_BYTES);
+	ls_ring_hold(ring);
+	s->rings[s->ring_count++] = (struct session_ring){ number, ring };
 }
 
-const uint8_t *
+struct ls_ring *
 ls_session_ring(const struct ls_session *s, uint32_t number)
 {
 	size_t i;
 
 	for (i = 0; i < s->ring_count; i++) {
 		if (s->rings[i].number == number)
-			return s->rings[i].id;
+			return s->rings[i].ring;
 	}
 	return NULL;
 }

@@ -439,6 +439,14 @@ store_checkpoint(sqlite3 *db, int pages)
 			NULL, NULL);
 }
 
+/* Reports bring rows of workers to state.db, too. */
+static bool
+store_has_state(const struct ls_write *m)
+{
+	return store_is_of_state(m->kind) ||
+		(m->kind == LS_WRITE_REPORT && m->u.report.workers != NULL);
+}
+
 static void
 store_mark(struct ls_write *const *batch, size_t count, bool of_state, int rc)
 {
@@ -463,14 +471,16 @@ store_count(struct ls_write *const *batch, size_t count, bool of_state)
 static int
 store_commit_state(struct ls_store *s, struct ls_write *const *batch, size_t count)
 {
-	size_t i, n = store_count(batch, count, true);
+	size_t i, n = 0;
 	int rc = 0;
 
+	for (i = 0; i < count; i++)
+		n += store_has_state(batch[i]);
 	if (n == 0)
 		return 0;
 	rc = ls_db_exec(s->state, "BEGIN IMMEDIATE");
 	for (i = 0; i < count && rc == 0; i++) {
-		if (store_is_of_state(batch[i]->kind))
+		if (store_has_state(batch[i]))
 			rc = ls_store_put_state(s->state_stmt, batch[i]);
 	}
 	if (rc == 0)
