@@ -355,6 +355,9 @@
 #define LS_FINDINGS_MAX 10000
 /* of agents to the collector: twice LS_AGENTS_MAX, for those that come back */
 #define LS_CONNECTIONS_MAX 32768
+/* memory of all requests of agents that are not complete and larger than 2 KiB */
+#define LS_FRAMES_MAX_BYTES (32u * 1024 * 1024)
+#define LS_FRAME_TIME_NS 30000000000ull /* a request that began is there by then */
 #define LS_WRITE_QUEUE_MAX 32768
 #define LS_REP_CONTEXTS 4096 /* 10,000/s held for 0.25 s, and more */
 #define LS_LISTEN_BACKLOG 4096
