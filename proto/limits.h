@@ -200,10 +200,13 @@
 #define LS_AGENT_HTTP_RETRY_NS 60000000000ull
 #define LS_AGENT_HTTP_HEADER_MAX_BYTES 4096
 #define LS_AGENT_HTTP_BODY_MAX_BYTES 1024 /* nothing takes one */
+/* answers that clients have still to read, all together */
+#define LS_AGENT_HTTP_UNREAD_MAX_BYTES (8u * 1024 * 1024)
 /* dialled, sent, came, cancelled: one of each at a time */
 #define LS_EXCHANGE_NOTES_MAX 8
 
 #define LS_HTTP_GET_HEADER_MAX_BYTES 16384 /* of an answer to the agent */
+#define LS_HTTP_INTERIM_MAX 4u /* 100 Continue before an answer */
 /* one each: spool, minute file, log of a job */
 #define LS_DISK_JOBS_MAX 8
 #define LS_DISK_LOOK_NS 1000000ull /* between two looks while the agent ends */
@@ -549,7 +552,7 @@
 
 /* --- web ------------------------------------------------------------------ */
 #define LS_HTTP_HEADER_MAX_BYTES 16384
-#define LS_HTTP_BODY_MAX_BYTES 65536
+#define LS_HTTP_BODY_MAX_BYTES 16384 /* a note on a finding */
 #define LS_HTTP_TIMEOUT_S 30
 #define LS_HTTP_CONNECTIONS_MAX 1024
 #define LS_PAGE_DEFAULT 100
@@ -559,10 +562,16 @@
 #define LS_QUERY_PAIRS_MAX 16 /* parameters of one request */
 #define LS_QUERY_NAME_MAX_BYTES 32
 #define LS_QUERY_VALUE_MAX_BYTES 256 /* the longest name is 128 */
-/* a reader that slow is dropped */
-#define LS_HTTP_EXPORT_BEHIND_MAX_BYTES (64u * 1024 * 1024)
+/* answers and exports that clients have still to read, all together */
+#define LS_HTTP_UNREAD_MAX_BYTES (32u * 1024 * 1024)
+/* an export waits for a client that has more to read */
+#define LS_HTTP_EXPORT_BEHIND_MAX_BYTES (8u * 1024 * 1024)
 /* lockstep_finding_info: labels stay bounded */
 #define LS_METRICS_FINDINGS_MAX 50
 #define LS_CLI_BODY_MAX_BYTES (256u * 1024 * 1024)
+/* one chunk of a stream; the collector's have 64 KiB */
+#define LS_CLI_CHUNK_MAX_BYTES (16u * 1024 * 1024)
+/* a stream that brings less in --timeout has ended */
+#define LS_CLI_PROGRESS_BYTES 256u
 
 #endif

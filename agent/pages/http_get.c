@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "proto/base/http.h"
 #include "proto/limits.h"
 
 #define HTTP_GET_PORT 80
@@ -25,6 +26,8 @@ struct ls_http_get {
 	struct ls_loop_timer *deadline, *tell;
 	char *path; /* of the URL, with its query */
 	struct evbuffer *body;
+	unsigned interims;
+	struct ls_http_mark mark; /* goes with conn */
 	int rc, status;
 };
 
@@ -138,6 +141,12 @@ http_get_needs_dns(const char *host)
 		strchr(host, ':') == NULL;
 }
 
+static void
+http_get_beyond(void *arg)
+{
+	http_get_end(arg, -LS_ELIMIT);
+}
+
 static int
 http_get_open(struct ls_http_get *g)
 {
@@ -156,10 +165,23 @@ http_get_open(struct ls_http_get *g)
 		(unsigned short)(port < 0 ? HTTP_GET_PORT : port));
 	if (g->conn == NULL)
 		return -ENOMEM;
+	evhttp_connection_set_retries(g->conn, 0);
 	evhttp_connection_set_max_headers_size(g->conn, LS_HTTP_GET_HEADER_MAX_BYTES);
 	evhttp_connection_set_max_body_size(g->conn, (ev_ssize_t)g->o.body_max_bytes);
-	evhttp_connection_set_retries(g->conn, 0);
-	return 0;
+	g->mark = (struct ls_http_mark){ .bev = evhttp_connection_get_bufferevent(
+						 g->conn),
+		.max = LS_HTTP_GET_HEADER_MAX_BYTES + g->o.body_max_bytes,
+		.beyond = http_get_beyond,
+		.arg = g };
+	return ls_http_mark_start(&g->mark);
+}
+
+static int
+http_get_on_header(struct evhttp_request *req, void *arg)
+{
+	struct ls_http_get *g = arg;
+
+	return ls_http_interim(req, &g->interims);
 }
 
 static int
@@ -173,6 +195,7 @@ http_get_send(struct ls_http_get *g, const char *path)
 	if (req == NULL)
 		return -ENOMEM;
 	evhttp_request_set_error_cb(req, http_get_on_error);
+	evhttp_request_set_header_cb(req, http_get_on_header);
 	headers = evhttp_request_get_output_headers(req);
 	if (port < 0)
 		(void)snprintf(host, sizeof(host), "%s", evhttp_uri_get_host(g->uri));
@@ -204,6 +227,7 @@ ls_http_get_start(struct ls_http_get *g, const char *path)
 	(void)evbuffer_drain(g->body, evbuffer_get_length(g->body));
 	g->rc = 0;
 	g->status = 0;
+	g->interims = 0;
 	rc = http_get_open(g);
 	if (rc == 0)
 		rc = http_get_send(g, path != NULL ? path : g->path);
