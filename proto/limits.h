@@ -443,6 +443,10 @@
 #define LS_WAL_CHECKPOINT_BYTES (8ll * 1024 * 1024)
 /* a reader that makes a WAL grow further is interrupted */
 #define LS_WAL_MAX_BYTES (64ull * 1024 * 1024)
+/* from here on a checkpoint waits so long for readers, each time the WAL has grown by
+ * LS_WAL_CHECKPOINT_BYTES */
+#define LS_WAL_TURN_BYTES (32ll * 1024 * 1024)
+#define LS_WAL_TURN_MS 100
 #define LS_DAYS_MAX 4096 /* eleven years of day files */
 /* after the end of a day: what comes late to its file is there */
 #define LS_REPACK_WAIT_US (3600ll * 1000000)
