@@ -395,6 +395,8 @@
 #define LS_RING_SILENT_US 120000000ll
 #define LS_SESSION_STALE_NS 10000000000ull /* ten beats: no longer live */
 #define LS_SESSION_GONE_NS 120000000000ull
+/* an agent without a clock asks for one sooner: else its place is not kept */
+#define LS_SESSION_HELLO_NS 5000000000ull
 /* fingerprints of accepted items, to tell changed ones */
 #define LS_SESSION_SEEN_ITEMS 32
 /* exchanges of which the fastest is kept */

@@ -50,6 +50,7 @@ struct ls_session {
 	struct ls_sessions *table;
 	struct session_host *host;
 	TAILQ_ENTRY(ls_session) link; /* least recent first */
+	TAILQ_ENTRY(ls_session) hello; /* while in that state; likewise */
 	enum ls_session_state state;
 	bool identified; /* said who its host is, since it was new here */
 	uint8_t kernel_boot_id[16];
@@ -68,7 +69,7 @@ TAILQ_HEAD(session_list, ls_session);
 struct ls_sessions {
 	size_t count, max;
 	struct ls_table by_key, by_host;
-	struct session_list list;
+	struct session_list list, hello;
 	struct ls_session_stats stats;
 };
 
@@ -103,6 +104,10 @@ session_set_state(struct ls_session *s, enum ls_session_state to)
 		session_names[s->state], session_names[to]);
 	s->table->stats.count[s->state]--;
 	s->table->stats.count[to]++;
+	if (s->state == LS_SESSION_HELLO)
+		TAILQ_REMOVE(&s->table->hello, s, hello);
+	if (to == LS_SESSION_HELLO)
+		TAILQ_INSERT_TAIL(&s->table->hello, s, hello);
 	s->state = to;
 }
 
@@ -117,6 +122,7 @@ ls_sessions_new(size_t max)
 	ls_table_init(&t->by_key, sizeof(struct session_key));
 	ls_table_init(&t->by_host, LS_HOST_NAME_MAX_BYTES);
 	TAILQ_INIT(&t->list);
+	TAILQ_INIT(&t->hello);
 	return t;
 }
 
@@ -181,6 +187,8 @@ session_remove(struct ls_session *s)
 	session_leave_host(s);
 	ls_table_remove(&t->by_key, s);
 	TAILQ_REMOVE(&t->list, s, link);
+	if (s->state == LS_SESSION_HELLO)
+		TAILQ_REMOVE(&t->hello, s, hello);
 	t->stats.count[s->state]--;
 	t->count--;
 	free(s->rings);
@@ -199,21 +207,30 @@ ls_sessions_free(struct ls_sessions *t)
 	free(t);
 }
 
-/* Makes room: the longest silent session that is gone and has nothing under way. */
+/*
+ * Makes room: the longest silent session that is gone, else one that never had a clock
+ * and does not ask for it either. It has nothing under way.
+ */
 static bool
-session_evict(struct ls_sessions *t)
+session_evict(struct ls_sessions *t, uint64_t now_ns)
 {
 	struct ls_session *s;
 
-	TAILQ_FOREACH(s, &t->list, link)
-	{
-		if (s->state == LS_SESSION_GONE && s->held == 0) {
-			t->stats.evicted++;
-			session_remove(s);
-			return true;
-		}
+	/* Those that are gone are in front. */
+	for (s = TAILQ_FIRST(&t->list); s != NULL && s->state == LS_SESSION_GONE;
+		s = TAILQ_NEXT(s, link)) {
+		if (s->held == 0)
+			break;
 	}
-	return false;
+	if (s == NULL || s->state != LS_SESSION_GONE) {
+		s = TAILQ_FIRST(&t->hello);
+		if (s == NULL || s->held > 0 ||
+			now_ns < s->last_ns + LS_SESSION_HELLO_NS)
+			return false;
+	}
+	t->stats.evicted++;
+	session_remove(s);
+	return true;
 }
 
 static void
@@ -234,12 +251,12 @@ session_find(struct ls_sessions *t, const struct session_key *key)
 
 static int
 session_add(struct ls_sessions *t, const struct session_key *key,
-	enum ls_session_state state, struct ls_session **ret_session)
+	enum ls_session_state state, uint64_t now_ns, struct ls_session **ret_session)
 {
 	struct ls_session *s;
 	size_t i;
 
-	if (t->count >= t->max && !session_evict(t)) {
+	if (t->count >= t->max && !session_evict(t, now_ns)) {
 		t->stats.refused++;
 		return -LS_ELIMIT;
 	}
@@ -261,6 +278,8 @@ session_add(struct ls_sessions *t, const struct session_key *key,
 		return -ENOMEM;
 	}
 	TAILQ_INSERT_TAIL(&t->list, s, link);
+	if (state == LS_SESSION_HELLO)
+		TAILQ_INSERT_TAIL(&t->hello, s, hello);
 	t->stats.count[state]++;
 	t->count++;
 	*ret_session = s;
@@ -279,7 +298,7 @@ ls_sessions_seed(struct ls_sessions *t, const uint8_t *boot, const char *host,
 	session_make_key(&key, boot, host);
 	s = session_find(t, &key);
 	if (s == NULL)
-		rc = session_add(t, &key, LS_SESSION_GONE, &s);
+		rc = session_add(t, &key, LS_SESSION_GONE, 0, &s);
 	if (rc != 0)
 		return rc;
 	for (i = 0; i < LS_STREAM_COUNT; i++) {
@@ -339,7 +358,7 @@ ls_sessions_report(struct ls_sessions *t, const struct ls_wire_report *r,
 	if (begins && !r->has_kernel)
 		return -LS_EUNKNOWN;
 	if (s == NULL)
-		rc = session_add(t, &key, LS_SESSION_HELLO, &s);
+		rc = session_add(t, &key, LS_SESSION_HELLO, now_ns, &s);
 	if (rc != 0)
 		return rc;
 	if (begins)
@@ -351,6 +370,10 @@ ls_sessions_report(struct ls_sessions *t, const struct ls_wire_report *r,
 	s->last_ns = now_ns;
 	TAILQ_REMOVE(&t->list, s, link);
 	TAILQ_INSERT_TAIL(&t->list, s, link);
+	if (s->state == LS_SESSION_HELLO) {
+		TAILQ_REMOVE(&t->hello, s, hello);
+		TAILQ_INSERT_TAIL(&t->hello, s, hello);
+	}
 	*ret_session = s;
 	return 0;
 }

@@ -20,7 +20,7 @@
  * Units:   ns, the collector's CLOCK_MONOTONIC.
  * Errors:  -LS_ELIMIT; ls_session_check: -LS_EDUPLICATE, -LS_EBUSY.
  * Limits:  LS_AGENTS_MAX sessions; when full, one that is gone makes room, the longest
- *          silent first.
+ *          silent first; else one in HELLO that was silent for LS_SESSION_HELLO_NS.
  * Source:  design section 11, "Numbering".
  */
 #ifndef LS_COLLECTOR_SESSION_H

@@ -353,6 +353,33 @@ LS_TEST(session, a_full_table_forgets_only_who_is_gone)
 	ck_assert_uint_eq(stats().evicted, 1);
 }
 
+/* A report without stamps: the session stays without a clock. */
+static int
+greet(const char *host, uint8_t boot, uint64_t now)
+{
+	struct ls_wire_report r = report_of(host, boot);
+	struct ls_session *s;
+
+	return ls_sessions_report(table, &r, true, now, &s);
+}
+
+LS_TEST(session, who_never_asks_for_a_clock_makes_room)
+{
+	struct ls_session *live = meet("a", 1, S);
+	uint64_t now = 2 * S + LS_SESSION_HELLO_NS;
+	uint8_t i;
+
+	for (i = 2; i <= 4; i++)
+		ck_assert_int_eq(greet("flood", i, 2 * S), 0);
+	ck_assert_int_eq(greet("flood", 3, 4 * S), 0); /* asks again */
+	ck_assert_int_eq(greet("e", 5, now - 1), -LS_ELIMIT);
+	ck_assert_int_eq(greet("e", 5, now), 0);
+	ck_assert_int_eq(greet("f", 6, now), 0);
+	ck_assert_int_eq(greet("g", 7, now), -LS_ELIMIT);
+	ck_assert_int_eq(ls_session_state(live), LS_SESSION_LIVE);
+	ck_assert_uint_eq(stats().evicted, 2);
+}
+
 LS_TEST(session, states_have_names)
 {
 	ck_assert_str_eq(ls_session_state_name(LS_SESSION_HELLO), "hello");
