@@ -253,6 +253,14 @@ backend_cancel(void *arg, void *piece_arg)
 }
 
 static void
+backend_hold(void *arg, void *piece_arg, bool hold)
+{
+	struct ls_backend_parts *p = arg;
+
+	ls_reader_hold(p->reader, piece_arg, hold);
+}
+
+static void
 backend_metrics(void *arg, struct evbuffer *out)
 {
 	struct ls_backend_parts *p = arg;
@@ -279,6 +287,7 @@ ls_backend_of(struct ls_backend_parts *parts)
 		.export_job = backend_export,
 		.read = backend_read,
 		.cancel = backend_cancel,
+		.hold = backend_hold,
 		.metrics = backend_metrics,
 		.ready = backend_ready,
 	};

@@ -564,8 +564,8 @@ server_free(struct ls_server *s)
 	ls_outbox_free(s->outbox);
 	ls_fleet_free(s->fleet);
 	ls_dictionaries_free(s->dictionaries);
-	ls_rings_free(s->rings);
 	ls_sessions_free(s->sessions);
+	ls_rings_free(s->rings);
 	ls_writer_close(s->writer);
 	ls_loop_free(s->loop);
 	free(s);

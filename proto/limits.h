@@ -206,10 +206,13 @@
 #define LS_AGENT_HTTP_RETRY_NS 60000000000ull
 #define LS_AGENT_HTTP_HEADER_MAX_BYTES 4096
 #define LS_AGENT_HTTP_BODY_MAX_BYTES 1024 /* nothing takes one */
+/* answers that clients have still to read, all together */
+#define LS_AGENT_HTTP_UNREAD_MAX_BYTES (8u * 1024 * 1024)
 /* dialled, sent, came, cancelled: one of each at a time */
 #define LS_EXCHANGE_NOTES_MAX 8
 
 #define LS_HTTP_GET_HEADER_MAX_BYTES 16384 /* of an answer to the agent */
+#define LS_HTTP_INTERIM_MAX 4u /* 100 Continue before an answer */
 /* one each: spool, minute file, log of a job */
 #define LS_DISK_JOBS_MAX 8
 /* a file operation that takes longer is reported */
@@ -365,6 +368,9 @@
 #define LS_FINDINGS_MAX 10000
 /* of agents to the collector: twice LS_AGENTS_MAX, for those that come back */
 #define LS_CONNECTIONS_MAX 32768
+/* memory of all requests of agents that are not complete and larger than 2 KiB */
+#define LS_FRAMES_MAX_BYTES (32u * 1024 * 1024)
+#define LS_FRAME_TIME_NS 30000000000ull /* a request that began is there by then */
 #define LS_WRITE_QUEUE_MAX 32768
 #define LS_REP_CONTEXTS 4096 /* 10,000/s held for 0.25 s, and more */
 #define LS_LISTEN_BACKLOG 4096
@@ -399,6 +405,8 @@
 #define LS_RING_SILENT_US 120000000ll
 #define LS_SESSION_STALE_NS 10000000000ull /* ten beats: no longer live */
 #define LS_SESSION_GONE_NS 120000000000ull
+/* an agent without a clock asks for one sooner: else its place is not kept */
+#define LS_SESSION_HELLO_NS 5000000000ull
 /* fingerprints of accepted items, to tell changed ones */
 #define LS_SESSION_SEEN_ITEMS 32
 /* exchanges of which the fastest is kept */
@@ -447,6 +455,10 @@
 #define LS_WAL_CHECKPOINT_BYTES (8ll * 1024 * 1024)
 /* a reader that makes a WAL grow further is interrupted */
 #define LS_WAL_MAX_BYTES (64ull * 1024 * 1024)
+/* from here on a checkpoint waits so long for readers, each time the WAL has grown by
+ * LS_WAL_CHECKPOINT_BYTES */
+#define LS_WAL_TURN_BYTES (32ll * 1024 * 1024)
+#define LS_WAL_TURN_MS 100
 #define LS_DAYS_MAX 4096 /* eleven years of day files */
 /* after the end of a day: what comes late to its file is there */
 #define LS_REPACK_WAIT_US (3600ll * 1000000)
@@ -556,7 +568,7 @@
 
 /* --- web ------------------------------------------------------------------ */
 #define LS_HTTP_HEADER_MAX_BYTES 16384
-#define LS_HTTP_BODY_MAX_BYTES 65536
+#define LS_HTTP_BODY_MAX_BYTES 16384 /* a note on a finding */
 #define LS_HTTP_TIMEOUT_S 30
 #define LS_HTTP_CONNECTIONS_MAX 1024
 #define LS_PAGE_DEFAULT 100
@@ -566,10 +578,16 @@
 #define LS_QUERY_PAIRS_MAX 16 /* parameters of one request */
 #define LS_QUERY_NAME_MAX_BYTES 32
 #define LS_QUERY_VALUE_MAX_BYTES 256 /* the longest name is 128 */
-/* a reader that slow is dropped */
-#define LS_HTTP_EXPORT_BEHIND_MAX_BYTES (64u * 1024 * 1024)
+/* answers and exports that clients have still to read, all together */
+#define LS_HTTP_UNREAD_MAX_BYTES (32u * 1024 * 1024)
+/* an export waits for a client that has more to read */
+#define LS_HTTP_EXPORT_BEHIND_MAX_BYTES (8u * 1024 * 1024)
 /* lockstep_finding_info: labels stay bounded */
 #define LS_METRICS_FINDINGS_MAX 50
 #define LS_CLI_BODY_MAX_BYTES (256u * 1024 * 1024)
+/* one chunk of a stream; the collector's have 64 KiB */
+#define LS_CLI_CHUNK_MAX_BYTES (16u * 1024 * 1024)
+/* a stream that brings less in --timeout has ended */
+#define LS_CLI_PROGRESS_BYTES 256u
 
 #endif

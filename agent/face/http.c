@@ -205,8 +205,13 @@ http_request(struct evhttp_request *req, void *arg)
 {
 	struct ls_agent_http *h = arg;
 	enum evhttp_cmd_type method = evhttp_request_get_command(req);
+	const char *bad_length = ls_http_bad_length(req);
 
-	if (h->loopback && !ls_http_host_is_local(req)) {
+	if (bad_length != NULL) {
+		(void)evhttp_add_header(evhttp_request_get_output_headers(req),
+			"Connection", "close");
+		http_problem(h, req, 400, "Bad length", bad_length);
+	} else if (h->loopback && !ls_http_host_is_local(req)) {
 		http_problem(h, req, 421, "Misdirected request",
 			"the Host header must be localhost, 127.0.0.1 or [::1]");
 	} else if (method != EVHTTP_REQ_GET && method != EVHTTP_REQ_HEAD) {
@@ -265,17 +270,12 @@ http_start(struct ls_agent_http *h)
 		.timeout_ns = timeout_ns,
 		.tick_ns = timeout_ns / 2, /* seldom: each wakes us */
 		.connections_max = LS_AGENT_HTTP_CONNECTIONS_MAX,
+		.header_max = LS_AGENT_HTTP_HEADER_MAX_BYTES,
+		.body_max = LS_AGENT_HTTP_BODY_MAX_BYTES,
+		.unread_max = LS_AGENT_HTTP_UNREAD_MAX_BYTES,
 	});
 	if (h->clients == NULL)
 		return -ENOMEM;
-	evhttp_set_max_headers_size(h->http, LS_AGENT_HTTP_HEADER_MAX_BYTES);
-	evhttp_set_max_body_size(h->http, LS_AGENT_HTTP_BODY_MAX_BYTES);
-	evhttp_set_timeout(h->http, (int)(LS_AGENT_HTTP_TIMEOUT_NS / 1000000000));
-	/* All, so that it is we who refuse. */
-	evhttp_set_allowed_methods(h->http,
-		EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT |
-			EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS | EVHTTP_REQ_TRACE |
-			EVHTTP_REQ_CONNECT | EVHTTP_REQ_PATCH);
 	evhttp_set_gencb(h->http, http_request, h);
 	rc = http_bind(h);
 	if (rc != 0) {
@@ -338,5 +338,8 @@ ls_agent_http_requests(const struct ls_agent_http *h)
 uint64_t
 ls_agent_http_refused(const struct ls_agent_http *h)
 {
-	return h->refused;
+	struct ls_clients_stats clients;
+
+	ls_clients_stats(h->clients, &clients);
+	return h->refused + clients.crowded + clients.unread + clients.late;
 }

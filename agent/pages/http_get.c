@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <event2/buffer.h>
-#include <event2/bufferevent.h>
 #include <event2/dns.h>
 #include <event2/http.h>
 #include <limits.h>
@@ -12,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "proto/base/http.h"
 #include "proto/limits.h"
 
 #define HTTP_GET_PORT 80
@@ -26,9 +26,9 @@ struct ls_http_get {
 	struct ls_loop_timer *deadline, *tell;
 	char *path; /* of the URL, with its query */
 	struct evbuffer *body;
+	unsigned interims;
+	struct ls_http_mark mark; /* goes with conn */
 	int rc, status;
-	unsigned interim; /* answers 1xx so far */
-	size_t came; /* bytes so far */
 };
 
 /* --- the end of an exchange ----------------------------------------------- */
@@ -78,49 +78,23 @@ http_get_deadline(void *arg)
 static void
 http_get_on_error(enum evhttp_request_error error, void *arg)
 {
-	int rc = -LS_EPARSE;
+	struct ls_http_get *g = arg;
 
 	switch (error) {
 	case EVREQ_HTTP_TIMEOUT:
-		rc = -ETIMEDOUT;
+		g->rc = -ETIMEDOUT;
 		break;
 	case EVREQ_HTTP_DATA_TOO_LONG:
-		rc = -LS_ELIMIT;
+		g->rc = -LS_ELIMIT;
 		break;
 	case EVREQ_HTTP_EOF:
 	case EVREQ_HTTP_INVALID_HEADER:
 	case EVREQ_HTTP_BUFFER_ERROR:
 	case EVREQ_HTTP_REQUEST_CANCEL:
+		g->rc = -LS_EPARSE;
 		break;
 	}
-	http_get_end(arg, rc);
-}
-
-/* All headers are there, those of an interim answer, too: there may be one. */
-static int
-http_get_on_headers(struct evhttp_request *req, void *arg)
-{
-	struct ls_http_get *g = arg;
-
-	return evhttp_request_get_response_code(req) / 100 == 1 && g->interim++ > 0 ? -1
-										    : 0;
-}
-
-/*
- * Bytes came. libevent bounds headers and body, but neither the lines between chunks nor
- * what waits to be parsed.
- */
-static void
-http_get_on_bytes(struct evbuffer *input, const struct evbuffer_cb_info *info,
-	void *arg)
-{
-	struct ls_http_get *g = arg;
-	size_t max = LS_HTTP_GET_HEADER_MAX_BYTES + 2 * g->o.body_max_bytes;
-
-	(void)input;
-	g->came += info->n_added;
-	if (g->came > max && g->came - info->n_added <= max)
-		http_get_end(g, -LS_ELIMIT);
+	http_get_end(g, g->rc);
 }
 
 static bool
@@ -167,6 +141,12 @@ http_get_needs_dns(const char *host)
 		strchr(host, ':') == NULL;
 }
 
+static void
+http_get_beyond(void *arg)
+{
+	http_get_end(arg, -LS_ELIMIT);
+}
+
 static int
 http_get_open(struct ls_http_get *g)
 {
@@ -185,14 +165,23 @@ http_get_open(struct ls_http_get *g)
 		(unsigned short)(port < 0 ? HTTP_GET_PORT : port));
 	if (g->conn == NULL)
 		return -ENOMEM;
+	evhttp_connection_set_retries(g->conn, 0);
 	evhttp_connection_set_max_headers_size(g->conn, LS_HTTP_GET_HEADER_MAX_BYTES);
 	evhttp_connection_set_max_body_size(g->conn, (ev_ssize_t)g->o.body_max_bytes);
-	evhttp_connection_set_retries(g->conn, 0);
-	if (evbuffer_add_cb(
-		    bufferevent_get_input(evhttp_connection_get_bufferevent(g->conn)),
-		    http_get_on_bytes, g) == NULL)
-		return -ENOMEM;
-	return 0;
+	g->mark = (struct ls_http_mark){ .bev = evhttp_connection_get_bufferevent(
+						 g->conn),
+		.max = LS_HTTP_GET_HEADER_MAX_BYTES + g->o.body_max_bytes,
+		.beyond = http_get_beyond,
+		.arg = g };
+	return ls_http_mark_start(&g->mark);
+}
+
+static int
+http_get_on_header(struct evhttp_request *req, void *arg)
+{
+	struct ls_http_get *g = arg;
+
+	return ls_http_interim(req, &g->interims);
 }
 
 static int
@@ -206,7 +195,7 @@ http_get_send(struct ls_http_get *g, const char *path)
 	if (req == NULL)
 		return -ENOMEM;
 	evhttp_request_set_error_cb(req, http_get_on_error);
-	evhttp_request_set_header_cb(req, http_get_on_headers);
+	evhttp_request_set_header_cb(req, http_get_on_header);
 	headers = evhttp_request_get_output_headers(req);
 	if (port < 0)
 		(void)snprintf(host, sizeof(host), "%s", evhttp_uri_get_host(g->uri));
@@ -236,9 +225,9 @@ ls_http_get_start(struct ls_http_get *g, const char *path)
 		return -LS_EBUSY;
 	/* cannot fail: not frozen */
 	(void)evbuffer_drain(g->body, evbuffer_get_length(g->body));
-	g->rc = g->status = 0;
-	g->interim = 0;
-	g->came = 0;
+	g->rc = 0;
+	g->status = 0;
+	g->interims = 0;
 	rc = http_get_open(g);
 	if (rc == 0)
 		rc = http_get_send(g, path != NULL ? path : g->path);

@@ -21,7 +21,7 @@
  * worker comes. */
 struct ls_job_members {
 	char job[LS_JOB_NAME_MAX_BYTES]; /* "": none yet */
-	int64_t last_worker;
+	int64_t last_worker; /* ls_query_last_worker at that time */
 	uint64_t loads; /* how often they were read */
 	size_t count, capacity, host_count;
 	struct ls_store_worker *workers; /* by id */

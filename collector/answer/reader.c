@@ -12,7 +12,9 @@
 #include "collector/history/export.h"
 #include "collector/answer/questions.h"
 #include "collector/history/stored_series.h"
+#include "proto/base/clock.h"
 #include "proto/base/queue.h"
+#include "storage/db/days.h"
 
 #define READER_TEXT_BYTES (LS_EXPORT_PIECE_BYTES + LS_REPLAY_LINE_MAX_BYTES)
 #define READER_WAIT_NS 1000000000ull
@@ -32,12 +34,14 @@ struct reader_job {
 	ls_reader_piece *piece;
 	void *arg;
 	bool unwanted; /* the loop's: its receiver said stop */
+	bool held; /* likewise: wait */
 	/* set by the loop, seen by the lane in the middle of a question */
 	atomic_bool cancelled;
 	struct reader_job *next; /* the loop's list of all */
 };
 
 struct reader_piece {
+	struct reader_piece *next; /* of those kept */
 	struct reader_job *job;
 	bool last, stop; /* stop: to the lane, about `job` */
 	int rc;
@@ -53,10 +57,13 @@ struct reader_lane {
 	pthread_t thread;
 	bool running;
 	size_t waiting; /* the loop's: jobs that have not ended */
+	/* likewise: empty pieces that the lane does not get while its job is held */
+	struct reader_piece *kept;
 	/* The lane thread's. */
 	struct ls_questions *questions;
 	struct reader_job *current;
 	bool stopped; /* current is not wanted any more */
+	bool in_the_way; /* its receiver waits, and a WAL grows */
 };
 
 struct ls_reader {
@@ -69,15 +76,28 @@ struct ls_reader {
 
 /* --- a lane's thread ------------------------------------------------------ */
 
-/* An empty piece; NULL when closed. Takes notice of what is not wanted any more. */
+/* Does a read in the files of now keep one from being emptied? */
+static bool
+reader_is_in_the_way(const struct reader_lane *l)
+{
+	const char *dir = l->reader->dir;
+	int32_t today = ls_days_of(ls_clock_wall_ns() / 1000);
+
+	return ls_days_wal_bytes(dir, today) > LS_WAL_MAX_BYTES ||
+		ls_days_wal_bytes(dir, 0) > LS_WAL_MAX_BYTES;
+}
+
+/* An empty piece; NULL when closed, or in the middle of a read that must end. Takes
+ * notice of what is not wanted any more. */
 static struct reader_piece *
-reader_take(struct reader_lane *l)
+reader_take(struct reader_lane *l, bool reads)
 {
 	void *item = NULL;
 	struct reader_piece *p;
 
 	while (ls_queue_take_wait(l->empty, &item, 1, READER_WAIT_NS) == 0) {
-		if (ls_queue_is_done(l->empty))
+		l->in_the_way = reads && reader_is_in_the_way(l);
+		if (ls_queue_is_done(l->empty) || l->in_the_way)
 			return NULL;
 	}
 	p = item;
@@ -99,7 +119,7 @@ static bool
 reader_sink(void *arg, const char *text, size_t len)
 {
 	struct reader_lane *l = arg;
-	struct reader_piece *p = reader_take(l);
+	struct reader_piece *p = reader_take(l, true);
 
 	if (p == NULL)
 		return false;
@@ -150,9 +170,11 @@ reader_run(struct reader_lane *l, struct reader_job *job)
 	int rc;
 
 	l->current = job;
-	l->stopped = false;
+	l->stopped = l->in_the_way = false;
 	rc = reader_read(l, job);
-	p = reader_take(l);
+	if (l->in_the_way)
+		rc = -LS_EINTERRUPTED;
+	p = reader_take(l, false);
 	if (p == NULL)
 		return; /* the loop ends it */
 	p->last = true;
@@ -206,6 +228,18 @@ reader_finish(struct reader_lane *l, struct reader_job *job, int rc)
 	free(job);
 }
 
+/* The lane gets the pieces back that were kept from it. */
+static void
+reader_release(struct reader_lane *l)
+{
+	struct reader_piece *p;
+
+	while ((p = l->kept) != NULL) {
+		l->kept = p->next;
+		ls_ignore(ls_queue_push(l->empty, p)); /* has room for all; or closed */
+	}
+}
+
 static void
 reader_on_full(void *arg)
 {
@@ -219,8 +253,15 @@ reader_on_full(void *arg)
 		if (p->len > 0 && !job->unwanted)
 			job->unwanted = !job->piece(job->arg, 0, p->text, p->len);
 		p->stop = job->unwanted;
-		if (p->last)
+		if (job->held && !p->stop && !p->last) {
+			p->next = l->kept;
+			l->kept = p;
+			continue;
+		}
+		if (p->last) {
+			reader_release(l);
 			reader_finish(l, job, p->rc);
+		}
 		ls_ignore(ls_queue_push(l->empty, p)); /* has room for all; or closed */
 	}
 }
@@ -274,6 +315,23 @@ ls_reader_read(struct ls_reader *r, enum ls_reader_what what, const struct ls_as
 }
 
 void
+ls_reader_hold(struct ls_reader *r, const void *arg, bool hold)
+{
+	struct reader_job *job;
+	size_t i;
+
+	for (job = r->all; job != NULL && job->arg != arg; job = job->next)
+		;
+	if (job == NULL || job->held == hold)
+		return;
+	job->held = hold;
+	for (i = 0; !hold && i < READER_LANES; i++) {
+		if (r->lane[i].kept != NULL && r->lane[i].kept->job == job)
+			reader_release(&r->lane[i]);
+	}
+}
+
+void
 ls_reader_cancel(struct ls_reader *r, const void *arg)
 {
 	struct reader_job *job;
@@ -284,6 +342,7 @@ ls_reader_cancel(struct ls_reader *r, const void *arg)
 			atomic_store(&job->cancelled, true);
 		}
 	}
+	ls_reader_hold(r, arg, false);
 }
 
 void

@@ -81,7 +81,8 @@ restore_ring(void *arg, const struct ls_store_ring *stored)
 
 	if (rc != 0)
 		return rc;
-	ring->worker_id = stored->worker_id;
+	if (ring->worker_id == 0)
+		ring->lost_id = stored->worker_id;
 	ring->high = ring->committed = ring->fed = stored->high;
 	ring->seen = true;
 	r->stats.rings++;

@@ -6,11 +6,13 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <malloc.h>
 #include <nng/nng.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
@@ -26,6 +28,8 @@
 #define INGEST_REPLY_BYTES 512 /* an ack and its frame, as a rule */
 #define INGEST_GREETING_MS 10000 /* as nng's own transports */
 #define INGEST_ACCEPT_PAUSE_MS 100 /* when no descriptor or memory is left */
+/* large requests that had so much go back to the system when none is left */
+#define INGEST_TRIM_BYTES (8u * 1024 * 1024)
 
 /* What a connection is doing. */
 enum ingest_doing {
@@ -52,6 +56,11 @@ struct ls_ingest_request {
 	int rc; /* of the receipt; 0 or nng's */
 	uint8_t *buf; /* what came: small, or memory of its own */
 	size_t size, filled;
+	TAILQ_ENTRY(ls_ingest_request) large; /* while buf counts */
+	bool counts; /* its request is not complete, and buf not small */
+	uint64_t begun_mono_ns; /* the first bytes of the request came */
+	bool wants_room; /* to the loop: buf is full */
+	atomic_bool ending; /* gives its memory to others */
 	size_t frame_bytes; /* of the request in buf */
 	size_t route_bytes;
 	uint64_t t_receive_mono_ns;
@@ -59,6 +68,8 @@ struct ls_ingest_request {
 	uint8_t reply[INGEST_REPLY_BYTES];
 	uint8_t small[INGEST_BUFFER_BYTES];
 };
+
+TAILQ_HEAD(ingest_large, ls_ingest_request);
 
 struct ls_ingest {
 	nng_stream_listener *listener;
@@ -70,6 +81,9 @@ struct ls_ingest {
 	struct ls_ingest_request *all;
 	/* whole requests beyond held_max */
 	struct ls_ingest_request *waiting, **waiting_end;
+	struct ingest_large large; /* who grew longest ago is first */
+	size_t large_bytes; /* of all of them, at most LS_FRAMES_MAX_BYTES */
+	bool was_large; /* INGEST_TRIM_BYTES were used since memory was given back */
 	atomic_uint connections, out_of_memory;
 	struct ls_queue *queue;
 	ls_ingest_fn *fn;
@@ -113,36 +127,20 @@ ingest_missing(struct ls_ingest_request *c)
 	return c->filled < wanted ? wanted - c->filled : 0;
 }
 
-/*
- * Room for what is missing, at least some of it: memory grows with what has come, not
- * with what a length field claims. False: no memory.
- */
-static bool
-ingest_make_room(struct ls_ingest_request *c, size_t missing)
-{
-	size_t size = c->filled + missing;
-	uint8_t *buf;
-
-	if (c->filled < c->size)
-		return true;
-	if (size > 2 * c->size)
-		size = 2 * c->size;
-	buf = realloc(c->buf != c->small ? c->buf : NULL, size);
-	if (buf == NULL)
-		return false;
-	if (c->buf == c->small)
-		memcpy(buf, c->small, c->filled);
-	c->buf = buf;
-	c->size = size;
-	return true;
-}
-
 /* Receives more; what comes, or the end, is told to ingest_on_receive. */
 static void
 ingest_receive(struct ls_ingest_request *c)
 {
 	nng_iov iov = { c->buf + c->filled, c->size - c->filled };
+	uint64_t took_ns;
 
+	if (c->doing == INGEST_RECEIVING && c->filled > 0) {
+		took_ns = ls_clock_mono_ns() - c->begun_mono_ns;
+		nng_aio_set_timeout(c->rx,
+			took_ns < LS_FRAME_TIME_NS
+				? (nng_duration)((LS_FRAME_TIME_NS - took_ns) / 1000000)
+				: 0);
+	}
 	/* A greeting has an end of its own: a request that came with it would be left
 	 * in the way. */
 	if (c->doing == INGEST_GREETING)
@@ -157,21 +155,22 @@ static void
 ingest_on_receive(void *arg)
 {
 	struct ls_ingest_request *c = arg;
-	size_t missing;
-
 	c->rc = nng_aio_result(c->rx);
+	c->t_receive_mono_ns = ls_clock_mono_ns();
 	if (c->rc == 0) {
+		if (c->filled == 0)
+			c->begun_mono_ns = c->t_receive_mono_ns;
 		c->filled += nng_aio_count(c->rx);
-		missing = ingest_missing(c);
-		if (missing > 0) {
-			if (ingest_make_room(c, missing)) {
+		if (ingest_missing(c) > 0) {
+			c->wants_room = c->filled == c->size;
+			if (!c->wants_room && !atomic_load(&c->ending)) {
 				ingest_receive(c);
 				return;
 			}
-			c->rc = NNG_ENOMEM;
+			if (!c->wants_room)
+				c->rc = NNG_ECANCELED;
 		}
 	}
-	c->t_receive_mono_ns = ls_clock_mono_ns();
 	/* It has room for every connection, so it is closed: nobody will look, and all
 	 * are closed then. */
 	ls_ignore(ls_queue_push(c->ingest->queue, c));
@@ -187,6 +186,33 @@ ingest_stop(struct ls_ingest_request *c)
 }
 
 static void
+ingest_uncount(struct ls_ingest_request *c)
+{
+	if (c->counts) {
+		TAILQ_REMOVE(&c->ingest->large, c, large);
+		c->ingest->large_bytes -= c->size;
+	}
+	c->counts = false;
+}
+
+/* buf goes, or is small again. */
+static void
+ingest_drop_large(struct ls_ingest_request *c)
+{
+	struct ls_ingest *g = c->ingest;
+
+	ingest_uncount(c);
+	if (c->buf != c->small)
+		free(c->buf);
+	c->buf = c->small;
+	c->size = sizeof(c->small);
+	if (g->was_large && g->large_bytes == 0) {
+		g->was_large = false;
+		(void)malloc_trim(0); /* nothing to give back: as well */
+	}
+}
+
+static void
 ingest_free(struct ls_ingest_request *c)
 {
 	struct ls_ingest *g = c->ingest;
@@ -199,8 +225,7 @@ ingest_free(struct ls_ingest_request *c)
 		if (c->next != NULL)
 			c->next->back = c->back;
 	}
-	if (c->buf != c->small)
-		free(c->buf);
+	ingest_drop_large(c);
 	free(c->big_reply);
 	free(c);
 	atomic_fetch_sub_explicit(&g->connections, 1, memory_order_relaxed);
@@ -254,6 +279,7 @@ ingest_give(struct ls_ingest *g, struct ls_ingest_request *c)
 {
 	size_t head = LS_FRAME_LENGTH_BYTES + c->route_bytes;
 
+	ingest_uncount(c);
 	if (g->stats.busy >= g->held_max) {
 		c->doing = INGEST_WAITING;
 		c->next_waiting = NULL;
@@ -273,24 +299,24 @@ static void
 ingest_next(struct ls_ingest_request *c)
 {
 	size_t rest = c->filled - c->frame_bytes;
-	uint8_t *old = c->buf;
+	bool fits = c->buf != c->small && rest < sizeof(c->small);
 
-	if (old != c->small && rest < sizeof(c->small)) {
-		c->buf = c->small;
-		c->size = sizeof(c->small);
-	}
 	if (rest > 0)
-		memmove(c->buf, old + c->frame_bytes, rest);
-	if (old != c->buf)
-		free(old);
+		memmove(fits ? c->small : c->buf, c->buf + c->frame_bytes, rest);
+	if (fits)
+		ingest_drop_large(c);
 	c->filled = rest;
 	c->frame_bytes = 0;
 	c->doing = INGEST_RECEIVING;
 	c->rc = 0;
+	c->begun_mono_ns = ls_clock_mono_ns();
+	atomic_store(&c->ending, false);
+	nng_aio_set_timeout(c->rx, NNG_DURATION_INFINITE); /* until one begins */
 	if (rest == 0 || (ingest_missing(c) > 0 && c->filled < c->size)) {
 		ingest_receive(c);
 		return;
 	}
+	c->wants_room = c->rc == 0 && ingest_missing(c) > 0;
 	/* Another one is there (or one that is too long): its turn comes when the
 	 * others had theirs. */
 	ls_ignore(ls_queue_push(c->ingest->queue, c)); /* closed: nobody will look */
@@ -331,7 +357,6 @@ ingest_greeted(struct ls_ingest_request *c)
 						 : LS_INGEST_REFUSED_REJECT);
 			return;
 		}
-		nng_aio_set_timeout(c->rx, NNG_DURATION_INFINITE);
 		c->frame_bytes = c->filled;
 		ingest_next(c);
 		return;
@@ -342,17 +367,84 @@ ingest_greeted(struct ls_ingest_request *c)
 					   : LS_INGEST_REFUSED_OTHER);
 }
 
+/* Others than c give so many bytes up, the idlest first; true if they have as many. */
+static bool
+ingest_take_from_idle(struct ls_ingest *g, const struct ls_ingest_request *c,
+	size_t bytes)
+{
+	struct ls_ingest_request *v;
+	size_t taken = 0;
+
+	TAILQ_FOREACH(v, &g->large, large)
+	{
+		if (taken >= bytes)
+			break;
+		if (v == c || v->doing != INGEST_RECEIVING)
+			continue;
+		if (!atomic_exchange(&v->ending, true))
+			taken += v->size;
+		/* Again for those before: they may have begun to receive in between. */
+		nng_aio_abort(v->rx, NNG_ECANCELED);
+	}
+	if (taken > 0)
+		ls_log(LS_LOG_WARN, "ingest",
+			"unfinished requests use %u MiB; closing the connections that "
+			"were idle for longest",
+			LS_FRAMES_MAX_BYTES >> 20);
+	return taken >= bytes;
+}
+
+/*
+ * Room for what is missing, at least some of it: memory grows with what has come, not
+ * with what a length field claims.
+ */
+static void
+ingest_grow(struct ls_ingest *g, struct ls_ingest_request *c)
+{
+	size_t size = c->filled + ingest_missing(c);
+	size_t counted = c->counts ? c->size : 0;
+	uint8_t *buf;
+
+	c->wants_room = false;
+	if (size > 4 * c->size)
+		size = 4 * c->size;
+	if (g->large_bytes + size - counted > LS_FRAMES_MAX_BYTES &&
+		!ingest_take_from_idle(g, c, size - counted)) {
+		ingest_refuse(c, LS_INGEST_REFUSED_BUDGET);
+		return;
+	}
+	buf = realloc(c->buf != c->small ? c->buf : NULL, size);
+	if (buf == NULL) {
+		ingest_refuse(c, LS_INGEST_REFUSED_OOM);
+		return;
+	}
+	if (c->buf == c->small)
+		memcpy(buf, c->small, c->filled);
+	ingest_uncount(c);
+	c->buf = buf;
+	c->size = size;
+	c->counts = true;
+	TAILQ_INSERT_TAIL(&g->large, c, large);
+	g->large_bytes += size;
+	g->was_large = g->was_large || g->large_bytes > INGEST_TRIM_BYTES;
+	ingest_receive(c);
+}
+
 static void
 ingest_received(struct ls_ingest *g, struct ls_ingest_request *c)
 {
-	if (c->rc == 0 &&
+	if ((c->rc != 0 || c->wants_room) && atomic_load(&c->ending))
+		ingest_refuse(c, LS_INGEST_REFUSED_BUDGET);
+	else if (c->rc == NNG_ETIMEDOUT)
+		ingest_refuse(c, LS_INGEST_REFUSED_SLOW);
+	else if (c->rc == 0 && c->wants_room)
+		ingest_grow(g, c);
+	else if (c->rc == 0 &&
 		ls_frame_route(c->buf + LS_FRAME_LENGTH_BYTES,
 			c->frame_bytes - LS_FRAME_LENGTH_BYTES, &c->route_bytes) == 0)
 		ingest_give(g, c);
 	else if (c->rc == 0 || c->rc == NNG_EMSGSIZE)
 		ingest_refuse(c, LS_INGEST_REFUSED_FRAME);
-	else if (c->rc == NNG_ENOMEM)
-		ingest_refuse(c, LS_INGEST_REFUSED_OOM);
 	else
 		ingest_end(c); /* the agent has gone */
 }
@@ -596,6 +688,7 @@ ls_ingest_open(struct ls_loop *loop, const struct ls_ingest_options *options,
 	g->arg = arg;
 	g->held_max = options->contexts;
 	g->waiting_end = &g->waiting;
+	TAILQ_INIT(&g->large);
 	g->queue = ls_queue_new(LS_CONNECTIONS_MAX);
 	rc = g->queue != NULL ? ls_queue_watch(g->queue, loop, ingest_on_queue, g)
 			      : -ENOMEM;

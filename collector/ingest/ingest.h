@@ -14,8 +14,11 @@
  * Units:   ns, CLOCK_MONOTONIC; bytes.
  * Errors:  those of ls_err_nng; -LS_EPARSE the address.
  * Limits:  LS_REPORT_MAX_BYTES a request with its frame (larger ones close the
- *          connection), memory for it grows with what has come; LS_CONNECTIONS_MAX; the
- *          contexts given: requests beyond wait, not looked at.
+ *          connection), memory for it grows with what has come; LS_FRAMES_MAX_BYTES for
+ *          all large requests: beyond it a request waits, and of those that are not
+ *          complete the idlest is closed; LS_FRAME_TIME_NS from its first byte to its
+ *          last; LS_CONNECTIONS_MAX; the contexts given: requests beyond wait, not
+ *          looked at.
  * Source:  SP request/reply protocol, nng_stream(5). nng listens with a backlog of 128,
  *          so 10,000 agents that come back at once wait for SYN retries; listen(2)
  *          again on its socket is allowed.

@@ -184,33 +184,30 @@ ls_intake_handle(struct ls_intake *in, struct ls_ring *ring, int64_t now_us)
 	return ring->handle;
 }
 
-static int
-intake_name_ring(struct ls_intake *in, const struct ls_wire_worker *w, int64_t now_us)
+int64_t
+ls_intake_worker_id(struct ls_intake *in, struct ls_intake_held *h,
+	const struct ls_ring *ring)
 {
-	struct ls_ring *ring;
+	struct ls_store_report *rows = &h->write->u.report;
 	struct ls_write *m;
-	int rc = ls_rings_get(in->p.rings, w->ring_id, &ring);
 
-	if (rc != 0 || ring->named)
-		return rc;
-	m = ls_write_new(LS_WRITE_WORKER, now_us);
-	if (m == NULL)
-		return -ENOMEM;
-	if (ring->worker_id == 0)
-		ring->worker_id = in->p.next_worker_id++;
-	m->u.worker.id = ring->worker_id;
-	m->u.worker.first_us = now_us;
-	memcpy(m->u.worker.ring_id, w->ring_id, sizeof(w->ring_id));
-	m->u.worker.info = w->info;
-	rc = ls_writer_push(in->p.writer, m);
-	if (rc != 0) {
-		ls_write_free(m);
-		return rc; /* not named: the agent will be asked again */
+	if (ring->worker_id != 0)
+		return ring->worker_id;
+	for (m = rows->workers; m != NULL; m = m->next) {
+		if (memcmp(m->u.worker.ring_id, ring->id, sizeof(ring->id)) == 0)
+			return m->u.worker.proposed_id;
 	}
-	ring->info = w->info;
-	ring->named = true;
-	(void)ls_intake_handle(in, ring, now_us); /* counted there */
-	return 0;
+	m = ls_write_new(LS_WRITE_WORKER, h->now_us);
+	if (m == NULL)
+		return 0;
+	m->u.worker.proposed_id =
+		ring->lost_id != 0 ? ring->lost_id : in->p.next_worker_id++;
+	m->u.worker.first_us = h->now_us;
+	memcpy(m->u.worker.ring_id, ring->id, sizeof(ring->id));
+	m->u.worker.info = ring->info;
+	m->next = rows->workers;
+	rows->workers = m;
+	return m->u.worker.proposed_id;
 }
 
 static void
@@ -220,12 +217,17 @@ intake_workers(struct ls_intake *in, struct ls_intake_held *h)
 
 	for (i = 0; i < h->report.worker_count; i++) {
 		const struct ls_wire_worker *w = &h->report.workers[i];
+		struct ls_ring *ring = NULL;
 
-		/* First of all, so that the number means no ring of an agent before
-		 * this one. */
-		ls_session_name_ring(h->session, w->number, w->ring_id);
-		if (intake_name_ring(in, w, h->now_us) != 0)
+		if (ls_rings_get(in->p.rings, w->ring_id, &ring) != 0)
 			ls_intake_need_worker(in, h, w->ring_id);
+		/* Also without a ring: the number means none of before. */
+		ls_session_name_ring(h->session, w->number, ring);
+		if (ring == NULL || ring->named)
+			continue;
+		ring->info = w->info;
+		ring->named = true;
+		(void)ls_intake_handle(in, ring, h->now_us); /* counted there */
 	}
 }
 
@@ -236,15 +238,14 @@ intake_workers(struct ls_intake *in, struct ls_intake_held *h)
 static struct ls_ring *
 intake_numbered(struct ls_intake *in, struct ls_intake_held *h, uint32_t number)
 {
-	const uint8_t *id = ls_session_ring(h->session, number);
-	struct ls_ring *ring = id != NULL ? ls_rings_find(in->p.rings, id) : NULL;
+	struct ls_ring *ring = ls_session_ring(h->session, number);
 
 	if (ring != NULL && ring->named) {
 		if (ls_ring_hears(ring, h->report.host, h->now_us))
 			return ring;
 		in->stats.drops[LS_INTAKE_OTHER_HOST]++;
-	} else if (id != NULL) {
-		ls_intake_need_worker(in, h, id);
+	} else if (ring != NULL) {
+		ls_intake_need_worker(in, h, ring->id);
 	} else {
 		in->stats.drops[LS_INTAKE_NO_WORKER]++;
 		h->ack.need_all_workers = true;
@@ -279,7 +280,11 @@ intake_hot(struct ls_intake *in, struct ls_intake_held *h,
 		return;
 	}
 	memcpy(row->host, h->report.host, sizeof(row->host));
-	row->worker_id = ring != NULL ? ring->worker_id : 0;
+	row->worker_id = ring != NULL ? ls_intake_worker_id(in, h, ring) : 0;
+	if (ring != NULL && row->worker_id == 0) {
+		in->stats.drops[LS_INTAKE_MEMORY]++;
+		return;
+	}
 	row->count = hot->count;
 	memcpy(row->metric, hot->metric, sizeof(row->metric));
 	memcpy(row->value, hot->value, sizeof(row->value));
@@ -526,9 +531,15 @@ static void
 intake_committed(struct ls_intake *in, const struct ls_store_report *rows,
 	struct ls_intake_held *h)
 {
+	const struct ls_write *w;
 	struct ls_ring *ring;
 	size_t i;
 
+	for (w = rows->workers; w != NULL; w = w->next) {
+		ring = ls_rings_find(in->p.rings, w->u.worker.ring_id);
+		if (ring != NULL)
+			ring->worker_id = w->u.worker.id;
+	}
 	ls_session_commit(h->session, LS_STREAM_STEPS, rows->last_seq);
 	ls_session_commit(h->session, LS_STREAM_CHUNKS, rows->last_chunk_seq);
 	for (i = 0; i < rows->item_count; i++) {

@@ -9,14 +9,14 @@
 #include "proto/base/log.h"
 
 static struct ls_store_item *
-intake_row(struct ls_intake_held *h, const struct ls_ring *ring,
+intake_row(struct ls_intake *in, struct ls_intake_held *h, const struct ls_ring *ring,
 	enum ls_wire_item_kind kind, uint64_t first_index, uint64_t count)
 {
 	struct ls_store_item *row =
 		&h->write->u.report.items[h->write->u.report.item_count++];
 
 	row->kind = kind;
-	row->worker_id = ring->worker_id;
+	row->worker_id = ls_intake_worker_id(in, h, ring); /* known before the item */
 	memcpy(row->ring_id, ring->id, sizeof(row->ring_id));
 	row->first_index = first_index;
 	row->count = count;
@@ -74,7 +74,7 @@ intake_lost(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring
 	struct ls_store_item *row;
 
 	ring->high = from + count;
-	row = intake_row(h, ring, LS_WIRE_GAP, from, count);
+	row = intake_row(in, h, ring, LS_WIRE_GAP, from, count);
 	row->reason = LS_GAP_UNKNOWN;
 	in->stats.gaps++;
 	intake_feed_gap(in, h, ring, row);
@@ -102,7 +102,7 @@ intake_steps(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *rin
 		return;
 	ring->seen = true;
 	ring->high = end;
-	row = intake_row(h, ring, LS_WIRE_STEPS, first, end - first);
+	row = intake_row(in, h, ring, LS_WIRE_STEPS, first, end - first);
 	row->data = bytes->data;
 	row->len = bytes->len;
 	/* The clock was known when the first item was allowed. */
@@ -113,7 +113,7 @@ intake_steps(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *rin
 	records = item->records + (first - item->first_index);
 	for (i = 0; i < row->count; i++)
 		ls_store_record(&row->map, &records[i], &records[i]);
-	steps = (struct ls_store_steps){ ring->worker_id, first, (uint32_t)row->count,
+	steps = (struct ls_store_steps){ row->worker_id, first, (uint32_t)row->count,
 		row->map.uncertainty_ns, records };
 	ls_feed_span(row, &steps);
 	intake_feed_steps(in, h, ring, row, &steps);
@@ -134,7 +134,7 @@ intake_gap(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
 		return;
 	ring->seen = true;
 	ring->high = end;
-	row = intake_row(h, ring, LS_WIRE_GAP, first, end - first);
+	row = intake_row(in, h, ring, LS_WIRE_GAP, first, end - first);
 	row->reason = item->reason;
 	in->stats.gaps++;
 	intake_feed_gap(in, h, ring, row);
@@ -177,7 +177,8 @@ static void
 intake_end(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
 	const struct ls_wire_item *item)
 {
-	struct ls_store_item *row = intake_row(h, ring, LS_WIRE_END, 0, item->count);
+	struct ls_store_item *row =
+		intake_row(in, h, ring, LS_WIRE_END, 0, item->count);
 
 	row->reason = item->how;
 	in->stats.ends++;
@@ -291,6 +292,10 @@ intake_item(struct ls_intake *in, struct ls_intake_held *h,
 		intake_spend(in, h, seq, print);
 	} else if (rc == 0 && (ring == NULL || !ring->named)) {
 		ls_intake_need_worker(in, h, item.ring_id);
+		go_on = false;
+	} else if (rc == 0 && ls_intake_worker_id(in, h, ring) == 0) {
+		in->stats.drops[LS_INTAKE_MEMORY]++;
+		ls_intake_refuse(h, LS_ACK_RETRY, "out of memory");
 		go_on = false;
 	} else if (rc == 0) {
 		intake_spend(in, h, seq, print);

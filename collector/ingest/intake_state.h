@@ -48,6 +48,14 @@ struct ls_intake_held {
 void ls_intake_refuse(struct ls_intake_held *h, enum ls_wire_status status,
 	const char *reason);
 
+/*
+ * The worker id of rows of this report. Until the worker's row is on disk, each report
+ * with rows of the worker brings that row; the writer decides which id the row has. 0:
+ * out of memory.
+ */
+int64_t ls_intake_worker_id(struct ls_intake *in, struct ls_intake_held *h,
+	const struct ls_ring *ring);
+
 /* Asks the agent for the worker of a ring. */
 void ls_intake_need_worker(struct ls_intake *in, struct ls_intake_held *h,
 	const uint8_t *ring_id);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "collector/engine/engine.h"
+#include "proto/base/log.h"
 #include "proto/base/table.h"
 
 TAILQ_HEAD(rings_list, ls_ring);
@@ -15,7 +16,8 @@ struct ls_rings {
 	size_t count, max;
 	uint64_t evicted;
 	struct ls_table by_id;
-	struct rings_list list;
+	struct rings_list idle; /* least recent first */
+	struct rings_list held; /* by sessions */
 	/* found last, or NULL: one report asks for one ring several times */
 	struct ls_ring *last;
 };
@@ -39,7 +41,8 @@ ls_rings_new(size_t max)
 		return NULL;
 	t->max = max;
 	ls_table_init(&t->by_id, LS_RING_ID_BYTES);
-	TAILQ_INIT(&t->list);
+	TAILQ_INIT(&t->idle);
+	TAILQ_INIT(&t->held);
 	return t;
 }
 
@@ -49,9 +52,28 @@ rings_remove(struct ls_rings *t, struct ls_ring *r)
 	if (t->last == r)
 		t->last = NULL;
 	ls_table_remove(&t->by_id, r);
-	TAILQ_REMOVE(&t->list, r, link);
+	TAILQ_REMOVE(r->sessions > 0 ? &t->held : &t->idle, r, link);
 	t->count--;
 	free(r);
+}
+
+void
+ls_ring_hold(struct ls_ring *r)
+{
+	if (r->sessions++ > 0)
+		return;
+	TAILQ_REMOVE(&r->table->idle, r, link);
+	TAILQ_INSERT_TAIL(&r->table->held, r, link);
+}
+
+void
+ls_ring_release(struct ls_ring *r)
+{
+	LS_ASSERT(r->sessions > 0);
+	if (--r->sessions > 0)
+		return;
+	TAILQ_REMOVE(&r->table->held, r, link);
+	TAILQ_INSERT_TAIL(&r->table->idle, r, link);
 }
 
 void
@@ -59,8 +81,9 @@ ls_rings_free(struct ls_rings *t)
 {
 	if (t == NULL)
 		return;
-	while (!TAILQ_EMPTY(&t->list))
-		rings_remove(t, TAILQ_FIRST(&t->list));
+	while (!TAILQ_EMPTY(&t->idle))
+		rings_remove(t, TAILQ_FIRST(&t->idle));
+	LS_ASSERT(TAILQ_EMPTY(&t->held)); /* sessions go first */
 	ls_table_fini(&t->by_id);
 	free(t);
 }
@@ -74,8 +97,8 @@ ls_rings_find(struct ls_rings *t, const uint8_t *id)
 		return r;
 	r = ls_table_find(&t->by_id, id);
 	if (r != NULL) {
-		TAILQ_REMOVE(&t->list, r, link);
-		TAILQ_INSERT_TAIL(&t->list, r, link);
+		ls_ring_hold(r);
+		ls_ring_release(r); /* now the most recent one, unless it is held */
 		t->last = r;
 	}
 	return r;
@@ -87,20 +110,23 @@ ls_rings_get(struct ls_rings *t, const uint8_t *id, struct ls_ring **ret_ring)
 	struct ls_ring *r = ls_rings_find(t, id);
 
 	if (r == NULL) {
+		if (t->count >= t->max && TAILQ_EMPTY(&t->idle))
+			return -LS_ELIMIT;
 		if (t->count >= t->max) {
 			t->evicted++;
-			rings_remove(t, TAILQ_FIRST(&t->list));
+			rings_remove(t, TAILQ_FIRST(&t->idle));
 		}
 		r = calloc(1, sizeof(*r));
 		if (r == NULL)
 			return -ENOMEM;
 		memcpy(r->id, id, sizeof(r->id));
+		r->table = t;
 		r->handle = LS_NO_WORKER;
 		if (ls_table_put(&t->by_id, r) != 0) {
 			free(r);
 			return -ENOMEM;
 		}
-		TAILQ_INSERT_TAIL(&t->list, r, link);
+		TAILQ_INSERT_TAIL(&t->idle, r, link);
 		t->last = r; /* nobody else is the newest now */
 		t->count++;
 	}
@@ -109,26 +135,30 @@ ls_rings_get(struct ls_rings *t, const uint8_t *id, struct ls_ring **ret_ring)
 }
 
 void
-ls_rings_rollback(struct ls_rings *t)
-{
-	struct ls_ring *r;
-
-	TAILQ_FOREACH(r, &t->list, link)
-	{
-		r->high = r->committed;
-		if (r->committed == 0)
-			r->seen = false;
-	}
-}
-
-void
 ls_rings_each(struct ls_rings *t, void (*fn)(void *arg, struct ls_ring *ring),
 	void *arg)
 {
 	struct ls_ring *r;
 
-	TAILQ_FOREACH(r, &t->list, link)
+	TAILQ_FOREACH(r, &t->idle, link)
 	fn(arg, r);
+	TAILQ_FOREACH(r, &t->held, link)
+	fn(arg, r);
+}
+
+static void
+rings_roll_back(void *arg, struct ls_ring *r)
+{
+	(void)arg;
+	r->high = r->committed;
+	if (r->committed == 0)
+		r->seen = false;
+}
+
+void
+ls_rings_rollback(struct ls_rings *t)
+{
+	ls_rings_each(t, rings_roll_back, NULL);
 }
 
 size_t

@@ -12,9 +12,9 @@
  *
  * Owner:   the loop thread. Pure.
  * Units:   record indices from 0; us, the collector's clock.
- * Errors:  -ENOMEM.
- * Limits:  the maximum given; when full, the ring silent for longest makes room.
- *          LS_RING_SILENT_US.
+ * Errors:  -ENOMEM; -LS_ELIMIT sessions hold all rings.
+ * Limits:  the maximum given; when full, the ring that was released first makes room.
+ *          A ring that a session holds never does. LS_RING_SILENT_US.
  */
 #ifndef LS_COLLECTOR_RINGS_H
 #define LS_COLLECTOR_RINGS_H
@@ -32,7 +32,11 @@ struct ls_rings;
 struct ls_ring {
 	uint8_t id[LS_RING_ID_BYTES]; /* first: the key */
 	TAILQ_ENTRY(ls_ring) link;
-	int64_t worker_id; /* row in storage; 0: none yet */
+	struct ls_rings *table;
+	uint32_t sessions; /* that hold it */
+	int64_t worker_id; /* its row in state.db, which is on disk; 0: none yet */
+	/* rows of state.db were lost, and this was its id there; 0: no */
+	int64_t lost_id;
 	uint32_t handle; /* the engine's, or LS_NO_WORKER */
 	bool named; /* info is known */
 	bool seen; /* high is known: from storage, or from records */
@@ -54,14 +58,21 @@ void ls_rings_free(struct ls_rings *t);
 /* The ring, now the most recent one; NULL if it is not known. */
 struct ls_ring *ls_rings_find(struct ls_rings *t, const uint8_t *id);
 
-/* As ls_rings_find, or a new one. A pointer holds until the next ls_rings_get. */
+/* A session of a live agent names the ring: until ls_ring_release it is not evicted. */
+void ls_ring_hold(struct ls_ring *ring);
+void ls_ring_release(struct ls_ring *ring);
+
+/*
+ * As ls_rings_find, or a new one. A pointer to a ring that nobody holds is valid until
+ * the next ls_rings_get.
+ */
 int ls_rings_get(struct ls_rings *t, const uint8_t *id,
 	struct ls_ring **ret_ring) LS_MUSTCHECK;
 
 /* Nothing accepted but not committed will be: forget it. */
 void ls_rings_rollback(struct ls_rings *t);
 
-/* Calls fn for each ring, least recent first; fn must not add rings. */
+/* Calls fn for each ring; fn must not add rings. */
 void ls_rings_each(struct ls_rings *t, void (*fn)(void *arg, struct ls_ring *ring),
 	void *arg);
 

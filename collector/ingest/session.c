@@ -42,7 +42,7 @@ struct session_host {
 /* What the agent calls one of its rings in hot values and live slots. */
 struct session_ring {
 	uint32_t number;
-	uint8_t id[LS_RING_ID_BYTES];
+	struct ls_ring *ring; /* held */
 };
 
 struct ls_session {
@@ -50,6 +50,7 @@ struct ls_session {
 	struct ls_sessions *table;
 	struct session_host *host;
 	TAILQ_ENTRY(ls_session) link; /* least recent first */
+	TAILQ_ENTRY(ls_session) hello; /* while in that state; likewise */
 	enum ls_session_state state;
 	bool identified; /* said who its host is, since it was new here */
 	uint8_t kernel_boot_id[16];
@@ -68,7 +69,7 @@ TAILQ_HEAD(session_list, ls_session);
 struct ls_sessions {
 	size_t count, max;
 	struct ls_table by_key, by_host;
-	struct session_list list;
+	struct session_list list, hello;
 	struct ls_session_stats stats;
 };
 
@@ -103,6 +104,10 @@ session_set_state(struct ls_session *s, enum ls_session_state to)
 		session_names[s->state], session_names[to]);
 	s->table->stats.count[s->state]--;
 	s->table->stats.count[to]++;
+	if (s->state == LS_SESSION_HELLO)
+		TAILQ_REMOVE(&s->table->hello, s, hello);
+	if (to == LS_SESSION_HELLO)
+		TAILQ_INSERT_TAIL(&s->table->hello, s, hello);
 	s->state = to;
 }
 
@@ -117,6 +122,7 @@ ls_sessions_new(size_t max)
 	ls_table_init(&t->by_key, sizeof(struct session_key));
 	ls_table_init(&t->by_host, LS_HOST_NAME_MAX_BYTES);
 	TAILQ_INIT(&t->list);
+	TAILQ_INIT(&t->hello);
 	return t;
 }
 
@@ -155,14 +161,34 @@ session_leave_host(struct ls_session *s)
 	free(h);
 }
 
+/* Takes entry i out. */
+static void
+session_forget_ring(struct ls_session *s, size_t i)
+{
+	ls_ring_release(s->rings[i].ring);
+	s->ring_count--;
+	memmove(&s->rings[i], &s->rings[i + 1],
+		(s->ring_count - i) * sizeof(s->rings[0]));
+}
+
+static void
+session_forget_rings(struct ls_session *s)
+{
+	while (s->ring_count > 0)
+		session_forget_ring(s, s->ring_count - 1);
+}
+
 static void
 session_remove(struct ls_session *s)
 {
 	struct ls_sessions *t = s->table;
 
+	session_forget_rings(s);
 	session_leave_host(s);
 	ls_table_remove(&t->by_key, s);
 	TAILQ_REMOVE(&t->list, s, link);
+	if (s->state == LS_SESSION_HELLO)
+		TAILQ_REMOVE(&t->hello, s, hello);
 	t->stats.count[s->state]--;
 	t->count--;
 	free(s->rings);
@@ -181,21 +207,30 @@ ls_sessions_free(struct ls_sessions *t)
 	free(t);
 }
 
-/* Makes room: the longest silent session that is gone and has nothing under way. */
+/*
+ * Makes room: the longest silent session that is gone, else one that never had a clock
+ * and does not ask for it either. It has nothing under way.
+ */
 static bool
-session_evict(struct ls_sessions *t)
+session_evict(struct ls_sessions *t, uint64_t now_ns)
 {
 	struct ls_session *s;
 
-	TAILQ_FOREACH(s, &t->list, link)
-	{
-		if (s->state == LS_SESSION_GONE && s->held == 0) {
-			t->stats.evicted++;
-			session_remove(s);
-			return true;
-		}
+	/* Those that are gone are in front. */
+	for (s = TAILQ_FIRST(&t->list); s != NULL && s->state == LS_SESSION_GONE;
+		s = TAILQ_NEXT(s, link)) {
+		if (s->held == 0)
+			break;
 	}
-	return false;
+	if (s == NULL || s->state != LS_SESSION_GONE) {
+		s = TAILQ_FIRST(&t->hello);
+		if (s == NULL || s->held > 0 ||
+			now_ns < s->last_ns + LS_SESSION_HELLO_NS)
+			return false;
+	}
+	t->stats.evicted++;
+	session_remove(s);
+	return true;
 }
 
 static void
@@ -216,12 +251,12 @@ session_find(struct ls_sessions *t, const struct session_key *key)
 
 static int
 session_add(struct ls_sessions *t, const struct session_key *key,
-	enum ls_session_state state, struct ls_session **ret_session)
+	enum ls_session_state state, uint64_t now_ns, struct ls_session **ret_session)
 {
 	struct ls_session *s;
 	size_t i;
 
-	if (t->count >= t->max && !session_evict(t)) {
+	if (t->count >= t->max && !session_evict(t, now_ns)) {
 		t->stats.refused++;
 		return -LS_ELIMIT;
 	}
@@ -243,6 +278,8 @@ session_add(struct ls_sessions *t, const struct session_key *key,
 		return -ENOMEM;
 	}
 	TAILQ_INSERT_TAIL(&t->list, s, link);
+	if (state == LS_SESSION_HELLO)
+		TAILQ_INSERT_TAIL(&t->hello, s, hello);
 	t->stats.count[state]++;
 	t->count++;
 	*ret_session = s;
@@ -261,7 +298,7 @@ ls_sessions_seed(struct ls_sessions *t, const uint8_t *boot, const char *host,
 	session_make_key(&key, boot, host);
 	s = session_find(t, &key);
 	if (s == NULL)
-		rc = session_add(t, &key, LS_SESSION_GONE, &s);
+		rc = session_add(t, &key, LS_SESSION_GONE, 0, &s);
 	if (rc != 0)
 		return rc;
 	for (i = 0; i < LS_STREAM_COUNT; i++) {
@@ -297,7 +334,7 @@ session_begin(struct ls_session *s, const struct ls_wire_report *r, bool same_ke
 	ls_clock_init(&s->clock, same_kernel);
 	memset(s->sent, 0, sizeof(s->sent));
 	s->reports = 0;
-	s->ring_count = 0;
+	session_forget_rings(s);
 	s->identified = false;
 	s->first_ns = now_ns;
 	session_set_state(s, LS_SESSION_HELLO);
@@ -321,7 +358,7 @@ ls_sessions_report(struct ls_sessions *t, const struct ls_wire_report *r,
 	if (begins && !r->has_kernel)
 		return -LS_EUNKNOWN;
 	if (s == NULL)
-		rc = session_add(t, &key, LS_SESSION_HELLO, &s);
+		rc = session_add(t, &key, LS_SESSION_HELLO, now_ns, &s);
 	if (rc != 0)
 		return rc;
 	if (begins)
@@ -333,6 +370,10 @@ ls_sessions_report(struct ls_sessions *t, const struct ls_wire_report *r,
 	s->last_ns = now_ns;
 	TAILQ_REMOVE(&t->list, s, link);
 	TAILQ_INSERT_TAIL(&t->list, s, link);
+	if (s->state == LS_SESSION_HELLO) {
+		TAILQ_REMOVE(&t->hello, s, hello);
+		TAILQ_INSERT_TAIL(&t->hello, s, hello);
+	}
 	*ret_session = s;
 	return 0;
 }
@@ -350,8 +391,10 @@ ls_sessions_sweep(struct ls_sessions *t, uint64_t now_ns)
 			break; /* those behind reported later */
 		if (s->state == LS_SESSION_LIVE)
 			session_set_state(s, LS_SESSION_STALE);
-		if (silent >= LS_SESSION_GONE_NS && s->state != LS_SESSION_GONE)
+		if (silent >= LS_SESSION_GONE_NS && s->state != LS_SESSION_GONE) {
 			session_set_state(s, LS_SESSION_GONE);
+			session_forget_rings(s);
+		}
 	}
 }
 
@@ -407,15 +450,6 @@ ls_session_reports(const struct ls_session *s)
 	return s->reports;
 }
 
-/* Takes entry i out. */
-static void
-session_forget_ring(struct ls_session *s, size_t i)
-{
-	s->ring_count--;
-	memmove(&s->rings[i], &s->rings[i + 1],
-		(s->ring_count - i) * sizeof(s->rings[0]));
-}
-
 /* Room for one more: more memory, or the place of the oldest. */
 static bool
 session_room_ring(struct ls_session *s)
@@ -436,29 +470,28 @@ session_room_ring(struct ls_session *s)
 }
 
 void
-ls_session_name_ring(struct ls_session *s, uint32_t number, const uint8_t *ring_id)
+ls_session_name_ring(struct ls_session *s, uint32_t number, struct ls_ring *ring)
 {
 	size_t i = s->ring_count;
 
 	while (i-- > 0) {
-		if (s->rings[i].number == number ||
-			memcmp(s->rings[i].id, ring_id, LS_RING_ID_BYTES) == 0)
+		if (s->rings[i].number == number || s->rings[i].ring == ring)
 			session_forget_ring(s, i);
 	}
-	if (number == 0 || !session_room_ring(s))
+	if (number == 0 || ring == NULL || !session_room_ring(s))
 		return;
-	s->rings[s->ring_count].number = number;
-	memcpy(s->rings[s->ring_count++].id, ring_id, LS_RING_ID_BYTES);
+	ls_ring_hold(ring);
+	s->rings[s->ring_count++] = (struct session_ring){ number, ring };
 }
 
-const uint8_t *
+struct ls_ring *
 ls_session_ring(const struct ls_session *s, uint32_t number)
 {
 	size_t i;
 
 	for (i = 0; i < s->ring_count; i++) {
 		if (s->rings[i].number == number)
-			return s->rings[i].id;
+			return s->rings[i].ring;
 	}
 	return NULL;
 }

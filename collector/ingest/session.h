@@ -20,7 +20,7 @@
  * Units:   ns, the collector's CLOCK_MONOTONIC.
  * Errors:  -LS_ELIMIT; ls_session_check: -LS_EDUPLICATE, -LS_EBUSY.
  * Limits:  LS_AGENTS_MAX sessions; when full, one that is gone makes room, the longest
- *          silent first.
+ *          silent first; else one in HELLO that was silent for LS_SESSION_HELLO_NS.
  * Source:  design section 11, "Numbering".
  */
 #ifndef LS_COLLECTOR_SESSION_H
@@ -30,6 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "collector/ingest/clocks.h"
+#include "collector/ingest/rings.h"
 #include "proto/base/err.h"
 #include "proto/wire/wire.h"
 
@@ -102,12 +103,12 @@ void ls_session_ready(struct ls_session *s);
 uint32_t ls_session_reports(const struct ls_session *s);
 
 /*
- * The ring that the agent calls by this number from now on; with no memory, the number
- * is not known. The ring of a number; NULL: not known.
+ * The ring that the agent calls by this number from now on, held until the session
+ * forgets it or is gone. NULL, or with no memory: the number is not known. The ring of a
+ * number; NULL: not known.
  */
-void ls_session_name_ring(struct ls_session *s, uint32_t number,
-	const uint8_t *ring_id);
-const uint8_t *ls_session_ring(const struct ls_session *s, uint32_t number);
+void ls_session_name_ring(struct ls_session *s, uint32_t number, struct ls_ring *ring);
+struct ls_ring *ls_session_ring(const struct ls_session *s, uint32_t number);
 
 /* True for a second agent of a host name. */
 bool ls_session_is_apart(const struct ls_session *s);

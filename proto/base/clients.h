@@ -10,7 +10,11 @@
  * Owner:   the loop thread.
  * Units:   ns, CLOCK_MONOTONIC.
  * Errors:  none; a client that cannot be remembered is refused when it asks.
- * Limits:  connections_max: then accepting pauses and new clients wait in the kernel.
+ * Limits:  connections_max: a newcomer is let in, and of the address that holds most
+ *          connections the one that is idle for longest is closed. header_max and
+ *          body_max of each connection, also while an answer waits. unread_max for what
+ *          all clients have still to read: beyond it, who read nothing for longest is
+ *          closed.
  */
 #ifndef LS_BASE_CLIENTS_H
 #define LS_BASE_CLIENTS_H
@@ -47,15 +51,17 @@ struct ls_clients_options {
 	struct evhttp *http;
 	uint64_t timeout_ns, tick_ns; /* the deadline, and how often it is looked at */
 	size_t connections_max;
+	size_t header_max, body_max; /* bytes of a request: set in http, too */
+	size_t unread_max; /* bytes of all answers; looked at with each large one */
 	/* How to deal with answers; NULL: all are given at once. Must outlive the
 	 * clients. */
 	const struct ls_clients_answer *answer;
 };
 
-/* Watches the connections of http; NULL when out of memory. */
+/* Watches and limits the connections of http; NULL when out of memory. */
 struct ls_clients *ls_clients_new(const struct ls_clients_options *options);
 
-/* The listener that is paused when there are too many. */
+/* The listener, which rests after an accept that failed. */
 void ls_clients_listener(struct ls_clients *cs, struct evconnlistener *listener);
 
 /*
@@ -65,8 +71,14 @@ void ls_clients_listener(struct ls_clients *cs, struct evconnlistener *listener)
 void ls_clients_stop(struct ls_clients *cs);
 void ls_clients_free(struct ls_clients *cs);
 
-/* Connections open now. */
-size_t ls_clients_count(const struct ls_clients *cs);
+struct ls_clients_stats {
+	size_t count; /* connections open now */
+	/* closed: for a newcomer, for memory, at their deadline or beyond their mark */
+	uint64_t crowded, unread, late;
+};
+
+/* Counters so far. */
+void ls_clients_stats(const struct ls_clients *cs, struct ls_clients_stats *ret_stats);
 
 /* The client that sent a request, or NULL. */
 struct ls_client *ls_clients_find(const struct ls_clients *cs,

@@ -4,12 +4,19 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
 #include <event2/http.h>
+#include <event2/keyvalq_struct.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include "proto/limits.h"
+
+#define HTTP_CONTINUE 100
 
 int
 ls_http_split(const char *text, char *ret_address, size_t size, uint16_t *ret_port)
@@ -85,6 +92,56 @@ ls_http_host_is_local(struct evhttp_request *req)
 			return true;
 	}
 	return false;
+}
+
+static void
+http_on_input(struct evbuffer *in, const struct evbuffer_cb_info *info, void *arg)
+{
+	struct ls_http_mark *m = arg;
+
+	(void)info;
+	if (evbuffer_get_length(in) <= m->max)
+		return;
+	m->max = SIZE_MAX; /* once */
+	(void)bufferevent_disable(m->bev, EV_READ); /* cannot fail */
+	m->beyond(m->arg);
+}
+
+int
+ls_http_mark_start(struct ls_http_mark *m)
+{
+	m->entry = evbuffer_add_cb(bufferevent_get_input(m->bev), http_on_input, m);
+	return m->entry != NULL ? 0 : -ENOMEM;
+}
+
+void
+ls_http_mark_stop(struct ls_http_mark *m)
+{
+	if (m->entry != NULL) /* it is there */
+		(void)evbuffer_remove_cb_entry(bufferevent_get_input(m->bev), m->entry);
+	m->entry = NULL;
+}
+
+int
+ls_http_interim(struct evhttp_request *req, unsigned *interims)
+{
+	int status = evhttp_request_get_response_code(req);
+
+	return status == HTTP_CONTINUE && ++*interims > LS_HTTP_INTERIM_MAX ? -1 : 0;
+}
+
+const char *
+ls_http_bad_length(struct evhttp_request *req)
+{
+	const struct evkeyvalq *in = evhttp_request_get_input_headers(req);
+	const struct evkeyval *header;
+	unsigned lengths = 0;
+
+	if (evhttp_find_header(in, "Transfer-Encoding") != NULL)
+		return "Transfer-Encoding is not accepted in a request";
+	TAILQ_FOREACH(header, in, next)
+	lengths += strcasecmp(header->key, "Content-Length") == 0;
+	return lengths > 1 ? "Content-Length is there more than once" : NULL;
 }
 
 int

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * http - what every HTTP server of ours needs: its address, and who may ask.
+ * http - what every HTTP server and client of ours needs: its address, who may ask, and
+ * how much a peer may send before anybody looks at it.
  *
- * Owner:   the loop thread of the server.
- * Units:   none.
+ * libevent reads on while an answer waits, while a chunk's line has no end, and while
+ * interim answers follow each other; only the mark stops it.
+ *
+ * Owner:   the loop thread.
+ * Units:   bytes.
  * Errors:  -LS_EPARSE, -errno.
- * Limits:  none.
+ * Limits:  those given; LS_HTTP_INTERIM_MAX.
  */
 #ifndef LS_BASE_HTTP_H
 #define LS_BASE_HTTP_H
@@ -16,6 +20,8 @@
 #include "proto/base/err.h"
 
 struct evconnlistener;
+struct bufferevent;
+struct evbuffer_cb_entry;
 struct evhttp;
 struct evhttp_request;
 
@@ -36,6 +42,36 @@ int ls_http_bind(struct evhttp *http, const char *address, uint16_t port,
  * machine: a page from elsewhere that rebinds its own name to us says another.
  */
 bool ls_http_host_is_local(struct evhttp_request *req);
+
+/*
+ * The end of a peer that sends more than anybody can look at: no request or answer is so
+ * long. Not a high-water mark of libevent, which calls evhttp again and again when
+ * evhttp cannot go on with what there is.
+ */
+struct ls_http_mark {
+	struct bufferevent *bev;
+	struct evbuffer_cb_entry *entry;
+	size_t max; /* bytes that may wait to be read */
+	void (*beyond)(void *arg); /* called once; must not free bev */
+	void *arg;
+};
+
+/* Watches m->bev; bev, max, beyond and arg are set. -ENOMEM. */
+int ls_http_mark_start(struct ls_http_mark *m) LS_MUSTCHECK;
+/* Before either of them goes. Harmless if it was not started. */
+void ls_http_mark_stop(struct ls_http_mark *m);
+
+/*
+ * Header callback of a request to a server, where *interims counts: -1, which ends the
+ * exchange, after more than LS_HTTP_INTERIM_MAX interim answers.
+ */
+int ls_http_interim(struct evhttp_request *req, unsigned *interims);
+
+/*
+ * Why the end of a request cannot be trusted: it is in chunks, or has two lengths. NULL:
+ * it can. What follows on the connection is not to be read then.
+ */
+const char *ls_http_bad_length(struct evhttp_request *req);
 
 /* Writes a line into the file that scripts wait for, whole or not at all. -errno. */
 int ls_http_write_ports(const char *path, const char *line) LS_MUSTCHECK;

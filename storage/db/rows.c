@@ -200,10 +200,15 @@ write_free_pack(struct ls_store_pack *p)
 static void
 write_free_report(struct ls_store_report *r)
 {
+	struct ls_write *w;
 	size_t i;
 
 	for (i = 0; i < r->chunk_count; i++)
 		free(r->chunks[i].series);
+	while ((w = r->workers) != NULL) {
+		r->workers = w->next;
+		free(w);
+	}
 }
 
 void

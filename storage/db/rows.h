@@ -46,6 +46,7 @@ void ls_store_record(const struct ls_store_map *map, const struct ls_record *fro
 
 struct ls_store_worker {
 	int64_t id;
+	int64_t proposed_id; /* of a REPORT: the id that its rows have until its commit */
 	int64_t first_us;
 	uint8_t ring_id[LS_RING_ID_BYTES];
 	struct ls_worker_info info;
@@ -149,6 +150,12 @@ struct ls_store_report {
 	struct ls_store_item *items; /* in one piece with the message */
 	struct ls_store_counters *counters; /* likewise */
 	struct ls_store_chunk *chunks; /* likewise */
+	/*
+	 * WORKER messages, freed with the report: the rows of state.db that it needs.
+	 * The commit sets their id, and that of the report's rows: a worker that is there
+	 * keeps its id.
+	 */
+	struct ls_write *workers;
 	/* the caller's: it holds what items[].data points to */
 	void *owner;
 };

@@ -387,7 +387,8 @@ query_newest(struct ls_query *q, struct ls_query_day **ret_day)
 int
 ls_query_last_worker(struct ls_query *q, int64_t *ret_id)
 {
-	return ls_db_int(ls_query_state_db(q), "SELECT max(id) FROM worker", ret_id);
+	return ls_db_int(ls_query_state_db(q), "SELECT max(id) + count(*) FROM worker",
+		ret_id);
 }
 
 int

@@ -50,8 +50,7 @@ int ls_query_stopped(const struct ls_query *q) LS_MUSTCHECK;
 int ls_query_workers(struct ls_query *q, const char *job, ls_query_worker_fn *fn,
 	void *arg) LS_MUSTCHECK;
 
-/* The id of the newest worker in state.db, 0 if there is none: it grows with every
- * worker. */
+/* A number that grows with every worker in state.db; 0: it has none. */
 int ls_query_last_worker(struct ls_query *q, int64_t *ret_id) LS_MUSTCHECK;
 
 /* The highest worker id in use anywhere, 0 if none. */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 #include "storage/db/db.h"
+#include "storage/db/err_sqlite.h"
 
 /* ranks listed of one closing, or of one standstill */
 #define INSERT_RANKS_MAX LS_CLOSE_MISSING_MAX
@@ -39,19 +40,27 @@ ls_insert_blob(sqlite3_stmt *stmt, int column, const void *data, size_t len)
 		SQLITE_STATIC);
 }
 
+/* The id of the worker of a ring; 0: it has no row. */
 static int
-insert_worker(sqlite3_stmt *const *stmt, const struct ls_store_worker *w)
+insert_worker_id(sqlite3_stmt *s, struct ls_store_worker *w)
 {
-	sqlite3_stmt *s = stmt[LS_STORE_STATE_JOB];
-	int rc;
+	int step;
 
-	ls_insert_text(s, 1, w->info.job);
-	ls_insert_int(s, 2, w->first_us);
-	rc = ls_db_run(s);
-	if (rc != 0)
-		return rc;
-	s = stmt[LS_STORE_STATE_WORKER];
-	ls_insert_int(s, 1, w->id);
+	ls_insert_blob(s, 1, w->ring_id, sizeof(w->ring_id));
+	step = sqlite3_step(s);
+	w->id = step == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
+	(void)sqlite3_reset(s); /* tells the same error again */
+	return ls_err_sqlite(step);
+}
+
+/* Makes the row; with id 0, under the next free id. No row: the id is taken. */
+static int
+insert_worker_row(sqlite3_stmt *s, const struct ls_store_worker *w, int64_t id)
+{
+	if (id != 0)
+		ls_insert_int(s, 1, id);
+	else
+		(void)sqlite3_bind_null(s, 1); /* a parameter that is there */
 	ls_insert_blob(s, 2, w->ring_id, sizeof(w->ring_id));
 	ls_insert_text(s, 3, w->info.job);
 	ls_insert_int(s, 4, w->info.attempt);
@@ -67,6 +76,59 @@ insert_worker(sqlite3_stmt *const *stmt, const struct ls_store_worker *w)
 	ls_insert_text(s, 14, w->info.rack);
 	ls_insert_text(s, 15, w->info.shard);
 	return ls_db_run(s);
+}
+
+/* A ring that has a row keeps it, whatever id is proposed now. */
+static int
+insert_worker(sqlite3_stmt *const *stmt, struct ls_store_worker *w, int64_t proposed_id)
+{
+	sqlite3_stmt *s = stmt[LS_STORE_STATE_JOB];
+	int rc = insert_worker_id(stmt[LS_STORE_STATE_WORKER_ID], w);
+
+	if (rc != 0 || w->id != 0)
+		return rc;
+	ls_insert_text(s, 1, w->info.job);
+	ls_insert_int(s, 2, w->first_us);
+	rc = ls_db_run(s);
+	if (rc == 0)
+		rc = insert_worker_row(stmt[LS_STORE_STATE_WORKER], w, proposed_id);
+	if (rc == 0)
+		rc = insert_worker_id(stmt[LS_STORE_STATE_WORKER_ID], w);
+	if (rc != 0 || w->id != 0)
+		return rc;
+	rc = insert_worker_row(stmt[LS_STORE_STATE_WORKER], w, 0);
+	return rc != 0 ? rc : insert_worker_id(stmt[LS_STORE_STATE_WORKER_ID], w);
+}
+
+/* The id that a worker has, of one that was proposed in this report. */
+static int64_t
+insert_final_id(const struct ls_store_report *r, int64_t proposed_id)
+{
+	const struct ls_write *w;
+
+	for (w = r->workers; w != NULL; w = w->next) {
+		if (w->u.worker.proposed_id == proposed_id)
+			return w->u.worker.id;
+	}
+	return proposed_id;
+}
+
+static int
+insert_workers(sqlite3_stmt *const *stmt, struct ls_store_report *r)
+{
+	struct ls_write *w;
+	size_t i;
+	int rc = 0;
+
+	for (w = r->workers; w != NULL && rc == 0; w = w->next)
+		rc = insert_worker(stmt, &w->u.worker, w->u.worker.proposed_id);
+	if (rc != 0 || r->workers == NULL)
+		return rc;
+	for (i = 0; i < r->item_count; i++)
+		r->items[i].worker_id = insert_final_id(r, r->items[i].worker_id);
+	for (i = 0; i < r->counters_count; i++)
+		r->counters[i].worker_id = insert_final_id(r, r->counters[i].worker_id);
+	return 0;
 }
 
 static int
@@ -96,13 +158,13 @@ insert_finding(sqlite3_stmt *const *stmt, const struct ls_store_finding *f,
 }
 
 int
-ls_store_put_state(sqlite3_stmt *const *stmt, const struct ls_write *m)
+ls_store_put_state(sqlite3_stmt *const *stmt, struct ls_write *m)
 {
 	sqlite3_stmt *s;
 
 	switch (m->kind) {
 	case LS_WRITE_WORKER:
-		return insert_worker(stmt, &m->u.worker);
+		return insert_worker(stmt, &m->u.worker, m->u.worker.id);
 	case LS_WRITE_FINDING:
 		return insert_finding(stmt, &m->u.finding, m->t_us);
 	case LS_WRITE_META:
@@ -121,6 +183,7 @@ ls_store_put_state(sqlite3_stmt *const *stmt, const struct ls_write *m)
 		ls_insert_int(s, 1, m->u.retain.history_us);
 		return ls_db_run(s);
 	case LS_WRITE_REPORT:
+		return insert_workers(stmt, &m->u.report);
 	case LS_WRITE_CLOSE:
 	case LS_WRITE_ZOOM:
 	case LS_WRITE_HANG:

@@ -20,6 +20,11 @@
 #include "storage/db/settle.h"
 #include "storage/write/store_sql.h"
 
+struct store_wal {
+	int pages;
+	int tried; /* pages at the last checkpoint that waited for readers */
+};
+
 struct ls_store {
 	char *dir;
 	int lock_fd;
@@ -30,7 +35,7 @@ struct ls_store {
 	int64_t next_id; /* in day_db */
 	struct ls_journal journal;
 	struct ls_bodies *bodies; /* of day_db */
-	int wal_pages, state_wal_pages;
+	struct store_wal day_wal, state_wal;
 	struct ls_store_stats stats;
 };
 
@@ -49,11 +54,11 @@ static const char *const store_day_sql[] = {
 static int
 store_on_wal(void *arg, sqlite3 *db, const char *name, int pages)
 {
-	int *count = arg;
+	struct store_wal *w = arg;
 
 	(void)db;
 	(void)name;
-	*count = pages;
+	w->pages = pages;
 	return SQLITE_OK;
 }
 
@@ -145,7 +150,7 @@ store_try_state(struct ls_store *s, const char *path)
 		ls_db_close(db);
 		return rc;
 	}
-	(void)sqlite3_wal_hook(db, store_on_wal, &s->state_wal_pages);
+	(void)sqlite3_wal_hook(db, store_on_wal, &s->state_wal);
 	s->state = db;
 	return 0;
 }
@@ -234,8 +239,8 @@ store_try_day(struct ls_store *s, int32_t day, int32_t before, int64_t wall_us)
 		ls_db_close(db);
 		return rc;
 	}
-	(void)sqlite3_wal_hook(db, store_on_wal, &s->wal_pages);
-	s->wal_pages = 0;
+	(void)sqlite3_wal_hook(db, store_on_wal, &s->day_wal);
+	s->day_wal = (struct store_wal){ 0 };
 	s->day_db = db;
 	s->day = day;
 	s->next_id = last_id + 1;
@@ -425,18 +430,43 @@ store_is_of_state(enum ls_write_kind kind)
 		kind != LS_WRITE_ZOOM && kind != LS_WRITE_HANG;
 }
 
-/* After a commit: moves the WAL into the file when it has grown. Fails without harm:
- * later again. */
+/*
+ * After a commit: moves the WAL into the file when it has grown. Readers that overlap
+ * without end keep it from beginning again; so each time that a large one has grown
+ * further, new readers are kept out of it until the present ones have ended. Fails
+ * without harm: later again.
+ */
 static void
-store_checkpoint(sqlite3 *db, int pages)
+store_checkpoint(sqlite3 *db, struct store_wal *w)
 {
 	int64_t page_bytes = 0;
+	bool waits;
 
 	if (ls_db_int(db, "PRAGMA page_size", &page_bytes) != 0)
 		return;
-	if (pages * page_bytes >= LS_WAL_CHECKPOINT_BYTES)
-		(void)sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE,
-			NULL, NULL);
+	if (w->pages < w->tried)
+		w->tried = 0; /* it has begun again */
+	if (w->pages * page_bytes < LS_WAL_CHECKPOINT_BYTES)
+		return;
+	waits = w->pages * page_bytes >= LS_WAL_TURN_BYTES &&
+		(w->pages - w->tried) * page_bytes >= LS_WAL_CHECKPOINT_BYTES;
+	if (waits) {
+		w->tried = w->pages;
+		(void)sqlite3_busy_timeout(db, LS_WAL_TURN_MS); /* cannot fail */
+	}
+	(void)sqlite3_wal_checkpoint_v2(db, NULL,
+		waits ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE, NULL,
+		NULL);
+	if (waits)
+		(void)sqlite3_busy_timeout(db, LS_DB_BUSY_MS); /* likewise */
+}
+
+/* Reports bring rows of workers to state.db, too. */
+static bool
+store_has_state(const struct ls_write *m)
+{
+	return store_is_of_state(m->kind) ||
+		(m->kind == LS_WRITE_REPORT && m->u.report.workers != NULL);
 }
 
 static void
@@ -463,14 +493,16 @@ store_count(struct ls_write *const *batch, size_t count, bool of_state)
 static int
 store_commit_state(struct ls_store *s, struct ls_write *const *batch, size_t count)
 {
-	size_t i, n = store_count(batch, count, true);
+	size_t i, n = 0;
 	int rc = 0;
 
+	for (i = 0; i < count; i++)
+		n += store_has_state(batch[i]);
 	if (n == 0)
 		return 0;
 	rc = ls_db_exec(s->state, "BEGIN IMMEDIATE");
 	for (i = 0; i < count && rc == 0; i++) {
-		if (store_is_of_state(batch[i]->kind))
+		if (store_has_state(batch[i]))
 			rc = ls_store_put_state(s->state_stmt, batch[i]);
 	}
 	if (rc == 0)
@@ -479,7 +511,7 @@ store_commit_state(struct ls_store *s, struct ls_write *const *batch, size_t cou
 	store_mark(batch, count, true, rc);
 	if (rc == 0) {
 		s->stats.rows += n;
-		store_checkpoint(s->state, s->state_wal_pages);
+		store_checkpoint(s->state, &s->state_wal);
 	}
 	return rc;
 }
@@ -554,7 +586,7 @@ store_commit_day(struct ls_store *s, struct ls_write *const *batch, size_t count
 		for (i = 0; i < count; i++)
 			store_count_chunks(s, batch[i]);
 		s->next_id = b.next_id;
-		store_checkpoint(s->day_db, s->wal_pages);
+		store_checkpoint(s->day_db, &s->day_wal);
 	}
 	return rc;
 }
@@ -576,7 +608,7 @@ ls_store_pack(struct ls_store *s, const struct ls_store_pack *pack)
 		return rc;
 	}
 	s->stats.units++;
-	store_checkpoint(s->day_db, s->wal_pages);
+	store_checkpoint(s->day_db, &s->day_wal);
 	return 0;
 }
 
@@ -603,7 +635,7 @@ ls_store_rollup(struct ls_store *s, const struct ls_store_rollup *rollup)
 	if (s->day_db != NULL && rollup->day == s->day) {
 		rc = store_rollup_into(s->day_db, rollup);
 		if (rc == 0)
-			store_checkpoint(s->day_db, s->wal_pages);
+			store_checkpoint(s->day_db, &s->day_wal);
 		return rc;
 	}
 	if (rollup->day <= 0 || ls_days_bytes(s->dir, rollup->day) == 0)

@@ -87,7 +87,8 @@ void ls_store_stats(const struct ls_store *s, struct ls_store_stats *ret_stats);
 
 /*
  * Checks every database file below dir, one line each to `say`; 0 if all are sound,
- * else the error of the worst. Needs no ls_store and takes no lock.
+ * else the error of the worst. Needs no ls_store. If all are sound and no collector uses
+ * dir, worker ids that older versions did not put into state.db are put there.
  */
 int ls_store_check(const char *dir, void (*say)(void *arg, const char *line),
 	void *arg) LS_MUSTCHECK;

@@ -7,10 +7,13 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
+#include "storage/columns/positions.h"
 #include "storage/db/bodies.h"
 #include "storage/db/days.h"
 #include "storage/db/db.h"
 #include "storage/db/migrate.h"
+#include "storage/write/store_sql.h"
 
 static int
 store_check_file(const char *dir, int32_t day, void (*say)(void *arg, const char *line),
@@ -41,6 +44,90 @@ store_check_file(const char *dir, int32_t day, void (*say)(void *arg, const char
 	return rc;
 }
 
+/*
+ * In earlier versions a ring that was forgotten came back under a new
+ * worker id, while state.db kept the old one. The row of the ring is copied for such an
+ * id, under a ring id of its own. Returns how many there were, or an error.
+ */
+static int
+store_repair_rings(sqlite3 *state, const struct ls_positions *p)
+{
+	sqlite3_stmt *stmt = NULL;
+	size_t i;
+	int count = 0;
+	int rc = ls_db_prepare(state,
+		"INSERT INTO worker (id, ring_id, job_id, attempt, rank, world, chips, host, "
+		"slice, role, first_us, step_source, step_confidence, rack, shard) "
+		"SELECT ?1, randomblob(16), job_id, attempt, rank, world, chips, host, "
+		"slice, role, first_us, step_source, step_confidence, rack, shard "
+		"FROM worker WHERE ring_id = ?2 AND NOT EXISTS (SELECT 1 FROM worker WHERE "
+		"id = ?1)",
+		&stmt);
+
+	for (i = 0; i < p->ring_count && rc == 0; i++) {
+		ls_insert_int(stmt, 1, p->rings[i].worker_id);
+		ls_insert_blob(stmt, 2, p->rings[i].ring_id,
+			sizeof(p->rings[i].ring_id));
+		rc = ls_db_run(stmt);
+		count += rc == 0 && sqlite3_changes(state) > 0;
+	}
+	(void)sqlite3_finalize(stmt); /* its error is known */
+	return rc != 0 ? rc : count;
+}
+
+static int
+store_repair_day(const char *dir, int32_t day, sqlite3 *state)
+{
+	char path[PATH_MAX];
+	struct ls_positions p;
+	sqlite3 *db = NULL;
+	int rc = ls_days_path(path, dir, day);
+
+	ls_positions_init(&p);
+	if (rc == 0)
+		rc = ls_db_open(path, LS_DB_READ, &db);
+	if (rc == 0)
+		rc = ls_positions_load(&p, db, "main");
+	if (rc == 0)
+		rc = store_repair_rings(state, &p);
+	ls_positions_fini(&p);
+	ls_db_close(db);
+	return rc;
+}
+
+/* All files are sound. Nothing is repaired while a collector runs. */
+static int
+store_repair(const char *dir, const struct ls_days *days,
+	void (*say)(void *arg, const char *line), void *arg)
+{
+	char path[PATH_MAX], line[PATH_MAX + 256];
+	sqlite3 *state = NULL;
+	int lock_fd = -1, count = 0, rc = ls_days_lock(dir, &lock_fd);
+	size_t i;
+
+	if (rc == -LS_EBUSY)
+		return 0;
+	if (rc == 0)
+		rc = ls_days_path(path, dir, 0);
+	if (rc == 0)
+		rc = ls_db_open(path, LS_DB_WRITE, &state);
+	for (i = 0; i < days->count && rc == 0; i++) {
+		rc = store_repair_day(dir, days->day[i], state);
+		count += rc > 0 ? rc : 0;
+		rc = rc > 0 ? 0 : rc;
+	}
+	ls_db_close(state);
+	if (lock_fd >= 0)
+		(void)close(lock_fd); /* gives the lock back */
+	if (count == 0)
+		return rc;
+	(void)snprintf(line, sizeof(line),
+		"%s: repaired: records of %d worker ids were stored but not shown",
+		path, count);
+	say(arg, line);
+	return rc;
+}
+
 int
 ls_store_check(const char *dir, void (*say)(void *arg, const char *line), void *arg)
 {
@@ -59,6 +146,8 @@ ls_store_check(const char *dir, void (*say)(void *arg, const char *line), void *
 				worst = rc;
 		}
 	}
+	if (worst == 0)
+		worst = store_repair(dir, days, say, arg);
 	free(days);
 	return worst;
 }

@@ -22,7 +22,8 @@
 		"INSERT INTO worker (id, ring_id, job_id, attempt, rank, world, chips, host, "       \
 		"slice, role, first_us, step_source, step_confidence, rack, shard) VALUES (?1, ?2, " \
 		"(SELECT id FROM job WHERE name = ?3), ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "      \
-		"?13, ?14, ?15) ON CONFLICT (ring_id) DO NOTHING")                                   \
+		"?13, ?14, ?15) ON CONFLICT DO NOTHING")                                             \
+	X(WORKER_ID, "SELECT id FROM worker WHERE ring_id = ?1")                                     \
 	X(FINDING,                                                                                   \
 		"INSERT INTO finding (id, job, kind, severity, status, opened_us, updated_us, "      \
 		"json) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7) ON CONFLICT (id) DO UPDATE "          \
@@ -102,10 +103,11 @@ enum ls_store_day_sql {
 		LS_STORE_DAY_COUNT
 };
 
-/* Puts one message of state.db's kinds into its tables, inside the caller's
- * transaction. */
-int ls_store_put_state(sqlite3_stmt *const *stmt,
-	const struct ls_write *m) LS_MUSTCHECK;
+/*
+ * Puts one message of state.db's kinds, or the workers of a report, into its tables,
+ * inside the caller's transaction. Sets the ids of workers and of the report's rows.
+ */
+int ls_store_put_state(sqlite3_stmt *const *stmt, struct ls_write *m) LS_MUSTCHECK;
 
 /* A transaction on the day's file, as it is being made. */
 struct ls_store_batch {

@@ -114,8 +114,8 @@ ls_test_core_close(struct ls_test_core *c)
 	ls_outbox_free(c->outbox);
 	ls_fleet_free(c->fleet);
 	ls_dictionaries_free(c->dictionaries);
-	ls_rings_free(c->rings);
 	ls_sessions_free(c->sessions);
+	ls_rings_free(c->rings);
 	ls_writer_close(c->writer);
 }
 

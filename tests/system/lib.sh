@@ -84,6 +84,8 @@ fetched() {
 # tap_end: the last line of a test.
 tap_end() {
 	stop_all
+	[ ! -f "$work/state/collector/state.db" ] ||
+		check "all that is stored belongs to a known worker, without a hole" "$top/tests/system/resolve.py" "$work/state/collector"
 	[ "${#unclean[@]}" -eq 0 ] || printf '# %s\n' "${unclean[@]}"
 	result "${#unclean[@]}" "every program ends well when told to"
 	printf '1..%d\n' "$tap_count"

@@ -109,6 +109,9 @@ struct ls_backend {
 	 * its last call comes all the same, but soon.
 	 */
 	void (*cancel)(void *arg, void *piece_arg);
+	/* Whoever asked export_job with piece_arg takes no more pieces for a while; or
+	 * does again. */
+	void (*hold)(void *arg, void *piece_arg, bool hold);
 	/* Appends the collector's lines of /metrics (Prometheus text 0.0.4). */
 	void (*metrics)(void *arg, struct evbuffer *out);
 	/* Ready to serve and to store? If not, *ret_why says what is wrong; if so, what

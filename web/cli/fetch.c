@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "web/cli/fetch.h"
+#include "proto/base/http.h"
 #include "proto/limits.h"
 #include <errno.h>
 #include <event2/buffer.h>
@@ -20,6 +21,10 @@ struct ls_fetch {
 	/* of the request that runs */
 	const char *body; /* NULL: GET */
 	FILE *stream;
+	unsigned interims;
+	struct ls_http_mark mark; /* goes with the connection */
+	uint64_t bytes, bytes_before; /* of the stream; when the deadline was set */
+	struct event *deadline;
 	struct ls_fetched got;
 	int rc;
 };
@@ -52,6 +57,23 @@ fetch_parse(struct ls_fetch *f, const char *server)
 	return rc;
 }
 
+/* A stream that moves goes on; any other exchange has had its time. */
+static void
+fetch_late(evutil_socket_t fd, short what, void *arg)
+{
+	struct ls_fetch *f = arg;
+
+	(void)fd;
+	(void)what;
+	if (f->bytes - f->bytes_before < LS_CLI_PROGRESS_BYTES) {
+		f->rc = -ETIMEDOUT;
+		(void)event_base_loopbreak(f->base);
+		return;
+	}
+	f->bytes_before = f->bytes;
+	(void)event_add(f->deadline, &f->timeout); /* else the stream has no deadline */
+}
+
 int
 ls_fetch_new(const char *server, uint64_t timeout_ns, struct ls_fetch **ret)
 {
@@ -63,7 +85,8 @@ ls_fetch_new(const char *server, uint64_t timeout_ns, struct ls_fetch **ret)
 	f->timeout.tv_sec = (time_t)(timeout_ns / 1000000000u);
 	f->timeout.tv_usec = (suseconds_t)(timeout_ns % 1000000000u / 1000u);
 	f->base = event_base_new();
-	rc = f->base ? fetch_parse(f, server) : -ENOMEM;
+	f->deadline = f->base ? evtimer_new(f->base, fetch_late, f) : NULL;
+	rc = f->deadline ? fetch_parse(f, server) : -ENOMEM;
 	if (rc != 0) {
 		ls_fetch_free(f);
 		return rc;
@@ -75,7 +98,11 @@ ls_fetch_new(const char *server, uint64_t timeout_ns, struct ls_fetch **ret)
 void
 ls_fetch_free(struct ls_fetch *f)
 {
-	if (f && f->base)
+	if (!f)
+		return;
+	if (f->deadline)
+		event_free(f->deadline);
+	if (f->base)
 		event_base_free(f->base);
 	free(f);
 }
@@ -92,9 +119,18 @@ fetch_piece(struct evhttp_request *req, void *arg)
 	if (evhttp_request_get_response_code(req) != 200)
 		return; /* a problem: kept for fetch_done */
 	while ((n = evbuffer_remove(in, block, sizeof(block))) > 0) {
+		f->bytes += (uint64_t)n;
 		if (fwrite(block, 1, (size_t)n, f->stream) != (size_t)n)
 			f->rc = -EIO;
 	}
+}
+
+static int
+fetch_header(struct evhttp_request *req, void *arg)
+{
+	struct ls_fetch *f = arg;
+
+	return ls_http_interim(req, &f->interims);
 }
 
 static void
@@ -126,7 +162,9 @@ fetch_failed(enum evhttp_request_error error, void *arg)
 {
 	struct ls_fetch *f = arg;
 
-	f->rc = error == EVREQ_HTTP_DATA_TOO_LONG ? -LS_ELIMIT : -ENOTCONN;
+	f->rc = error == EVREQ_HTTP_DATA_TOO_LONG ? -LS_ELIMIT
+		: error == EVREQ_HTTP_TIMEOUT	  ? -ETIMEDOUT
+						  : -ENOTCONN;
 }
 
 static int
@@ -138,6 +176,7 @@ fetch_send(struct ls_fetch *f, struct evhttp_connection *evcon, const char *path
 	if (!req)
 		return -ENOMEM;
 	evhttp_request_set_error_cb(req, fetch_failed);
+	evhttp_request_set_header_cb(req, fetch_header);
 	if (f->stream)
 		evhttp_request_set_chunked_cb(req, fetch_piece);
 	headers = evhttp_request_get_output_headers(req);
@@ -162,6 +201,15 @@ fetch_send(struct ls_fetch *f, struct evhttp_connection *evcon, const char *path
 		: -ENOTCONN;
 }
 
+static void
+fetch_beyond(void *arg)
+{
+	struct ls_fetch *f = arg;
+
+	f->rc = -LS_ELIMIT;
+	(void)event_base_loopbreak(f->base);
+}
+
 static int
 fetch_run(struct ls_fetch *f, const char *path, FILE *stream, struct ls_fetched *ret)
 {
@@ -178,9 +226,22 @@ fetch_run(struct ls_fetch *f, const char *path, FILE *stream, struct ls_fetched 
 	evhttp_connection_set_max_headers_size(evcon, LS_HTTP_HEADER_MAX_BYTES);
 	evhttp_connection_set_max_body_size(evcon,
 		stream ? -1 : (ev_ssize_t)LS_CLI_BODY_MAX_BYTES);
-	rc = fetch_send(f, evcon, path);
+	f->mark = (struct ls_http_mark){ .bev = evhttp_connection_get_bufferevent(
+						 evcon),
+		.max = LS_HTTP_HEADER_MAX_BYTES +
+			(stream ? LS_CLI_CHUNK_MAX_BYTES : LS_CLI_BODY_MAX_BYTES),
+		.beyond = fetch_beyond,
+		.arg = f };
+	rc = ls_http_mark_start(&f->mark);
+	f->interims = 0;
+	f->bytes = f->bytes_before = 0;
+	if (rc == 0 && event_add(f->deadline, &f->timeout) != 0)
+		rc = -ENOMEM;
+	if (rc == 0)
+		rc = fetch_send(f, evcon, path);
 	if (rc == 0 && event_base_dispatch(f->base) < 0)
 		rc = -EIO;
+	(void)event_del(f->deadline); /* cannot fail */
 	evhttp_connection_free(evcon);
 	if (rc == 0)
 		rc = f->rc;

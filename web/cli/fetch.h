@@ -5,8 +5,10 @@
  * Owner:   the only thread; has a loop of its own.
  * Units:   ns.
  * Errors:  -LS_EPARSE the URL is not http://HOST[:PORT], -ENOTCONN no answer,
- *          -LS_ELIMIT the answer is too long, -ENOMEM. An HTTP status is no error here.
- * Limits:  LS_CLI_BODY_MAX_BYTES.
+ *          -ETIMEDOUT no whole answer in time, -LS_ELIMIT the answer is too long,
+ *          -ENOMEM. An HTTP status is no error here.
+ * Limits:  LS_CLI_BODY_MAX_BYTES; of a stream LS_CLI_CHUNK_MAX_BYTES a chunk, and
+ *          LS_CLI_PROGRESS_BYTES in each timeout.
  */
 #ifndef LS_WEB_CLI_FETCH_H
 #define LS_WEB_CLI_FETCH_H

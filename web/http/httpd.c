@@ -42,6 +42,7 @@ struct exchange {
 	size_t route; /* LS_ROUTE_COUNT: none */
 	struct evbuffer *text; /* of /metrics or a stored answer, being gathered */
 	bool reading; /* the backend reads for it, and can be told to stop */
+	bool held; /* and waits until the client has taken what there is */
 };
 
 /* --- answers -------------------------------------------------------------- */
@@ -104,6 +105,20 @@ exchange_answered(void *arg, int rc, json_t *body)
 	json_decref(answer);
 }
 
+/* The client has taken all of an export that there was. */
+static void
+exchange_taken(struct evhttp_connection *evcon, void *arg)
+{
+	struct exchange *x = arg;
+
+	(void)evcon;
+	if (!x->held)
+		return;
+	x->held = false;
+	ls_client_touch(x->client);
+	x->h->backend.hold(x->h->backend.arg, x, false);
+}
+
 static bool
 exchange_piece(void *arg, int rc, const char *text, size_t len)
 {
@@ -111,8 +126,15 @@ exchange_piece(void *arg, int rc, const char *text, size_t len)
 
 	if (ls_reply_wanted(x->reply))
 		ls_client_touch(x->client);
-	if (len > 0)
-		return ls_reply_stream_piece(x->reply, LS_NDJSON_MIME, text, len);
+	if (len > 0) {
+		if (!ls_reply_stream_piece(x->reply, LS_NDJSON_MIME, text, len,
+			    exchange_taken))
+			return false;
+		x->held = ls_reply_is_behind(x->reply);
+		if (x->held)
+			x->h->backend.hold(x->h->backend.arg, x, true);
+		return true;
+	}
 	if (!ls_reply_stream_end(x->reply, LS_NDJSON_MIME, rc)) {
 		/* The last chunk is not sent, so the client sees that the stream was
 		   cut. */
@@ -147,6 +169,8 @@ exchange_part(void *arg, int rc, const char *text, size_t len)
 static void
 httpd_own_metrics(const struct ls_httpd *h, struct evbuffer *out)
 {
+	struct ls_clients_stats clients;
+
 	ls_expose_family(out, "lockstep_build_info", "gauge",
 		"What runs here; always 1.");
 	(void)evbuffer_add_printf(out, "lockstep_build_info{version=\"%s\"} 1\n",
@@ -171,10 +195,19 @@ httpd_own_metrics(const struct ls_httpd *h, struct evbuffer *out)
 		"HTTP requests refused for their Host header.");
 	(void)evbuffer_add_printf(out, "lockstep_http_requests_refused_total %llu\n",
 		(unsigned long long)h->refused_count);
+	ls_clients_stats(h->clients, &clients);
 	ls_expose_family(out, "lockstep_http_connections", "gauge",
 		"HTTP connections open now.");
 	(void)evbuffer_add_printf(out, "lockstep_http_connections %zu\n",
-		ls_clients_count(h->clients));
+		clients.count);
+	ls_expose_family(out, "lockstep_http_connections_closed_total", "counter",
+		"HTTP connections closed by the collector, by reason.");
+	(void)evbuffer_add_printf(out,
+		"lockstep_http_connections_closed_total{reason=\"crowded\"} %llu\n"
+		"lockstep_http_connections_closed_total{reason=\"late\"} %llu\n"
+		"lockstep_http_connections_closed_total{reason=\"unread\"} %llu\n",
+		(unsigned long long)clients.crowded, (unsigned long long)clients.late,
+		(unsigned long long)clients.unread);
 }
 
 static void
@@ -417,13 +450,17 @@ static bool
 exchange_admit(struct exchange *x, struct evhttp_request *req)
 {
 	enum evhttp_cmd_type method = evhttp_request_get_command(req);
+	const char *bad_length = ls_http_bad_length(req);
 	struct ls_problem p;
 
 	/* libevent leaves a body of these unread: it would become the next request. */
 	if ((method & (EVHTTP_REQ_HEAD | EVHTTP_REQ_TRACE | EVHTTP_REQ_CONNECT)) != 0 &&
 		httpd_has_body(req))
 		ls_reply_header(x->reply, "Connection", "close");
-	if (x->h->loopback && !ls_http_host_is_local(req)) {
+	if (bad_length) {
+		ls_reply_header(x->reply, "Connection", "close");
+		ls_api_problem(&p, 400, "bad-length", "Bad length", "%s", bad_length);
+	} else if (x->h->loopback && !ls_http_host_is_local(req)) {
 		x->h->refused_count++;
 		ls_api_problem(&p, 421, "wrong-host", "Misdirected request",
 			"the Host header must be localhost, 127.0.0.1 or [::1]");
@@ -585,20 +622,15 @@ httpd_start(struct ls_httpd *h)
 		.timeout_ns = timeout_s * 1000000000ull,
 		.tick_ns = HTTPD_TICK_NS,
 		.connections_max = LS_HTTP_CONNECTIONS_MAX,
+		.header_max = LS_HTTP_HEADER_MAX_BYTES,
+		.body_max = LS_HTTP_BODY_MAX_BYTES,
+		.unread_max = LS_HTTP_UNREAD_MAX_BYTES,
 		.answer = &httpd_answer,
 	});
 	if (!h->clients)
 		return -ENOMEM;
 	if (RAND_bytes((unsigned char *)&h->run_id, sizeof(h->run_id)) != 1)
 		return -EIO;
-	evhttp_set_max_headers_size(h->http, LS_HTTP_HEADER_MAX_BYTES);
-	evhttp_set_max_body_size(h->http, LS_HTTP_BODY_MAX_BYTES);
-	evhttp_set_timeout(h->http, (int)timeout_s);
-	/* All, so that it is we who refuse: libevent would answer 501 in HTML. */
-	evhttp_set_allowed_methods(h->http,
-		EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT |
-			EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS | EVHTTP_REQ_TRACE |
-			EVHTTP_REQ_CONNECT | EVHTTP_REQ_PATCH);
 	evhttp_set_gencb(h->http, httpd_request, h);
 	return httpd_bind(h);
 }

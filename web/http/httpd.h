@@ -9,7 +9,7 @@
  * that a page from elsewhere cannot reach us by rebinding its own name (421 otherwise).
  * There is no CORS. A client that sends no whole request within LS_HTTP_TIMEOUT_S is
  * dropped; an answer that takes the backend longer than that is a 503. At
- * LS_HTTP_CONNECTIONS_MAX new clients wait in the kernel.
+ * LS_HTTP_CONNECTIONS_MAX the idlest connection of whoever holds most makes room.
  *
  * Owner:   the loop thread.
  * Units:   as in web/api/backend.h.

@@ -333,20 +333,21 @@ reply_stream_begin(struct ls_reply *r, const char *mime)
 	evhttp_send_reply_start(r->req, 200, "OK");
 }
 
-/* Bytes the client has still to take. */
-static size_t
-reply_behind(const struct ls_reply *r)
+bool
+ls_reply_is_behind(const struct ls_reply *r)
 {
-	struct evhttp_connection *evcon = evhttp_request_get_connection(r->req);
+	struct evhttp_connection *evcon =
+		r->req ? evhttp_request_get_connection(r->req) : NULL;
 
-	return evcon ? evbuffer_get_length(bufferevent_get_output(
-			       evhttp_connection_get_bufferevent(evcon)))
-		     : SIZE_MAX;
+	return evcon &&
+		evbuffer_get_length(bufferevent_get_output(
+			evhttp_connection_get_bufferevent(evcon))) >
+		LS_HTTP_EXPORT_BEHIND_MAX_BYTES;
 }
 
 bool
 ls_reply_stream_piece(struct ls_reply *r, const char *mime, const char *text,
-	size_t len)
+	size_t len, void (*taken)(struct evhttp_connection *evcon, void *arg))
 {
 	struct evbuffer *piece;
 	bool ok = false;
@@ -359,8 +360,8 @@ ls_reply_stream_piece(struct ls_reply *r, const char *mime, const char *text,
 		return false;
 	piece = evbuffer_new();
 	if (piece && evbuffer_add(piece, text, len) == 0) {
-		evhttp_send_reply_chunk(r->req, piece);
-		ok = reply_behind(r) <= LS_HTTP_EXPORT_BEHIND_MAX_BYTES;
+		evhttp_send_reply_chunk_with_cb(r->req, piece, taken, r->arg);
+		ok = true;
 	}
 	if (piece)
 		evbuffer_free(piece);

@@ -10,7 +10,8 @@
  * Owner:   the loop thread.
  * Units:   bytes.
  * Errors:  failures of memory become a 500 or a closed connection.
- * Limits:  LS_HTTP_EXPORT_BEHIND_MAX_BYTES not yet read by the client of a stream.
+ * Limits:  LS_HTTP_EXPORT_BEHIND_MAX_BYTES not yet read by the client of a stream: then
+ *          its owner is to wait.
  * Source:  RFC 9110 (ETag, HEAD), RFC 9457 (problems), W3C CSP 3.
  */
 #ifndef LS_WEB_REPLY_H
@@ -22,6 +23,7 @@
 #include "web/api/api.h"
 
 struct evbuffer;
+struct evhttp_connection;
 struct evhttp_request;
 struct ls_asset;
 struct ls_reply;
@@ -77,9 +79,16 @@ void ls_reply_bytes(struct ls_reply *r, int status, const char *mime,
  */
 void ls_reply_asset(struct ls_reply *r, const struct ls_asset *a, const char *root);
 
-/* A piece of a stream; the first begins it. False: stop, nobody reads. */
+/*
+ * A piece of a stream; the first begins it. False: stop, nobody reads. `taken` is called
+ * with the owner when the client has taken this and all before, unless the connection
+ * went or the stream was ended.
+ */
 bool ls_reply_stream_piece(struct ls_reply *r, const char *mime, const char *text,
-	size_t len);
+	size_t len, void (*taken)(struct evhttp_connection *evcon, void *arg));
+
+/* Has the client more than LS_HTTP_EXPORT_BEHIND_MAX_BYTES to take? */
+bool ls_reply_is_behind(const struct ls_reply *r);
 
 /*
  * Ends a stream. False: it is not complete, the caller must close the connection to

@@ -199,6 +199,33 @@ LS_TEST(http_get, chunks_are_put_together)
 	ck_assert_str_eq(answer.body, "abcde");
 }
 
+LS_TEST(http_get, interim_answers_have_an_end)
+{
+	static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+	char text[sizeof(go_on) * 64] = "", request[2048];
+	unsigned i;
+	int fd;
+
+	ck_assert_int_eq(ls_http_get_start(get, NULL), 0);
+	fd = take_request(request, sizeof(request));
+	(void)snprintf(text, sizeof(text), "%sHTTP/1.1 200 OK\r\n%s1", go_on,
+		"Content-Length: 1\r\n\r\n");
+	ck_assert_int_eq((int)send(fd, text, strlen(text), MSG_NOSIGNAL),
+		(int)strlen(text));
+	pump_until(1);
+	(void)close(fd);
+	ck_assert_int_eq(answer.rc, 0);
+	ck_assert_str_eq(answer.body, "1");
+	ck_assert_int_eq(ls_http_get_start(get, NULL), 0);
+	for (i = 0; i < 50; i++)
+		memcpy(text + i * (sizeof(go_on) - 1), go_on, sizeof(go_on));
+	(void)snprintf(text + i * (sizeof(go_on) - 1), 64,
+		"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1");
+	answer_with(text);
+	pump_until(2);
+	ck_assert_int_ne(answer.rc, 0);
+}
+
 LS_TEST(http_get, other_statuses_are_told)
 {
 	ck_assert_int_eq(ls_http_get_start(get, NULL), 0);

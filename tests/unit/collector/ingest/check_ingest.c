@@ -430,6 +430,50 @@ LS_TEST(ingest, who_never_reads_is_closed)
 	serves();
 }
 
+/* Sends what the other side takes, until it has closed or all is there. */
+static void
+push_all(int fd, const uint8_t *buf, size_t len)
+{
+	size_t sent = 0;
+
+	while (sent < len) {
+		ssize_t n =
+			send(fd, buf + sent, len - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno != EAGAIN)
+			return;
+		sent += n > 0 ? (size_t)n : 0;
+		if (n < 0)
+			turn();
+	}
+}
+
+LS_TEST(ingest, unfinished_requests_share_a_budget)
+{
+	enum { PEERS = 3 * (LS_FRAMES_MAX_BYTES >> 20) };
+	size_t size = LS_REPORT_MAX_BYTES, len;
+	uint8_t *buf = malloc(size);
+	int fd[PEERS], i;
+
+	len = frame(buf, 0, 'x', size - LS_FRAME_LENGTH_BYTES - LS_FRAME_ID_BYTES);
+	for (i = 0; i < PEERS; i++) {
+		fd[i] = plain();
+		push_all(fd[i], buf, len - 1);
+		turn();
+	}
+	while (stats().refused[LS_INGEST_REFUSED_BUDGET] < PEERS / 2)
+		turn();
+	/* Who is not idle gets what it needs. */
+	ck_assert_int_eq(send(fd[PEERS - 1], buf + len - 1, 1, MSG_NOSIGNAL), 1);
+	while (stats().requests == 0)
+		turn();
+	serves();
+	expect_end(fd[0]);
+	for (i = 1; i < PEERS; i++)
+		ck_assert_int_eq(close(fd[i]), 0);
+	free(buf);
+}
+
 LS_TEST(ingest, what_is_no_request_closes_its_connection)
 {
 	uint8_t buf[64];

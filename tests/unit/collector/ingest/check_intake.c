@@ -81,6 +81,51 @@ LS_TEST(intake, items_are_acknowledged_when_on_disk)
 	ck_assert_uint_eq(stats().held_bytes, 0);
 }
 
+LS_TEST(intake, a_worker_is_stored_with_its_first_record)
+{
+	struct ls_test_agent a;
+
+	ls_test_agent_init(&a, 0, true);
+	ck_assert_int_eq(ls_test_core_send(&core, &a, true)->status, LS_ACK_OK);
+	ls_test_core_close(&core);
+	ck_assert_int_eq(ls_test_sql(dir, 0, "SELECT count(*) FROM worker"), 0);
+	ls_test_core_open(&core, dir);
+	ls_test_agent_steps(&a, 1, 0, 5);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, true)->acked_seq, 1);
+	ck_assert_int_eq(ls_test_sql(dir, 0, "SELECT id FROM worker"), 1);
+}
+
+LS_TEST(intake, a_ring_that_was_forgotten_keeps_its_worker)
+{
+	struct ls_test_agent a, b;
+	struct ls_ring *ring;
+	uint8_t id[LS_RING_ID_BYTES] = { 0xee };
+	uint32_t i;
+
+	ls_test_agent_init(&a, 0, true);
+	ls_test_agent_init(&b, 1, true);
+	ls_test_agent_steps(&a, 1, 0, 5);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, true)->acked_seq, 1);
+	ls_test_agent_steps(&b, 1, 0, 1);
+	ck_assert_uint_eq(ls_test_core_send(&core, &b, true)->acked_seq, 1);
+	core.now_ns += LS_SESSION_GONE_NS;
+	ls_intake_advance(core.intake, core.now_ns, core.cpu_ns);
+	for (i = 0; i < LS_RING_MAP_MAX; i++) {
+		memcpy(id + 1, &i, sizeof(i));
+		ck_assert_int_eq(ls_rings_get(core.rings, id, &ring), 0);
+	}
+	ck_assert_ptr_null(ls_rings_find(core.rings, a.ring_id));
+	ls_test_agent_steps(&a, 2, 5, 3);
+	ls_test_agent_gap(&a, 3, 8, 2);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, true)->acked_seq, 3);
+	ls_test_agent_steps(&a, 4, 10, 1);
+	ck_assert_uint_eq(ls_test_core_send(&core, &a, false)->acked_seq, 4);
+	ck_assert_int_eq(ls_test_sql(dir, 0, "SELECT count(*) FROM worker"), 2);
+	ck_assert_int_eq(sql("SELECT sum(n) FROM step_block WHERE worker_id = 1"), 9);
+	ck_assert_int_eq(sql("SELECT sum(n) FROM gap WHERE worker_id = 1"), 2);
+	ck_assert_int_eq(sql("SELECT max(worker_id) FROM ring_high"), 2);
+}
+
 LS_TEST(intake, a_busy_collector_asks_for_a_longer_beat)
 {
 	struct ls_test_agent a;

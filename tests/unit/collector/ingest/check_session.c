@@ -235,33 +235,70 @@ LS_TEST(session, a_session_begins_with_the_kernel_and_goes_on_without)
 		-LS_EUNKNOWN);
 }
 
+static struct ls_ring *
+ring_of(struct ls_rings *rings, uint8_t n)
+{
+	uint8_t id[LS_RING_ID_BYTES] = { n };
+	struct ls_ring *ring = NULL;
+
+	ck_assert_int_eq(ls_rings_get(rings, id, &ring), 0);
+	return ring;
+}
+
 LS_TEST(session, numbers_of_rings_hold_while_the_session_does)
 {
 	struct ls_wire_report r = report_of("a", 1);
 	struct ls_session *s = meet("a", 1, S);
-	uint8_t id[LS_RING_ID_BYTES] = { 7 }, other[LS_RING_ID_BYTES] = { 8 };
+	struct ls_rings *rings = ls_rings_new(LS_RINGS_MAX + 3);
+	struct ls_ring *one = ring_of(rings, 7), *other = ring_of(rings, 8);
 	uint32_t i;
 
 	ck_assert_ptr_null(ls_session_ring(s, 1));
-	ls_session_name_ring(s, 1, id);
-	ck_assert_mem_eq(ls_session_ring(s, 1), id, sizeof(id));
-	ls_session_name_ring(s, 2, id); /* the agent began anew */
+	ls_session_name_ring(s, 1, one);
+	ck_assert_ptr_eq(ls_session_ring(s, 1), one);
+	ls_session_name_ring(s, 2, one); /* the agent began anew */
 	ck_assert_ptr_null(ls_session_ring(s, 1));
 	ls_session_name_ring(s, 2, other);
-	ck_assert_mem_eq(ls_session_ring(s, 2), other, sizeof(other));
+	ck_assert_ptr_eq(ls_session_ring(s, 2), other);
 	ls_session_name_ring(s, 0, other); /* has none any more */
 	ck_assert_ptr_null(ls_session_ring(s, 2));
 	ck_assert_ptr_null(ls_session_ring(s, 0));
-	for (i = 1; i <= LS_RINGS_MAX + 1; i++) {
-		other[1] = (uint8_t)i;
-		ls_session_name_ring(s, i, other);
-	}
+	for (i = 1; i <= LS_RINGS_MAX + 1; i++)
+		ls_session_name_ring(s, i, ring_of(rings, (uint8_t)(100 + i)));
 	ck_assert_ptr_null(ls_session_ring(s, 1)); /* the oldest makes room */
-	ck_assert_uint_eq(ls_session_ring(s, 2)[1], 2);
-	ck_assert_uint_eq(ls_session_ring(s, LS_RINGS_MAX + 1)[1], LS_RINGS_MAX + 1);
+	ck_assert_ptr_eq(ls_session_ring(s, 2), ring_of(rings, 102));
+	ck_assert_ptr_eq(ls_session_ring(s, LS_RINGS_MAX + 1),
+		ring_of(rings, 101 + LS_RINGS_MAX));
 	r.kernel_boot_id[0] = 7; /* rebooted: other rings */
 	ck_assert_int_eq(ls_sessions_report(table, &r, false, 2 * S, &s), 0);
 	ck_assert_ptr_null(ls_session_ring(s, 2));
+	ls_rings_free(rings);
+}
+
+LS_TEST(session, rings_of_a_live_session_are_not_evicted)
+{
+	struct ls_wire_report r = report_of("a", 1);
+	struct ls_session *s = meet("a", 1, S);
+	struct ls_rings *rings = ls_rings_new(2);
+	struct ls_ring *more;
+	uint8_t id[LS_RING_ID_BYTES] = { 3 };
+	unsigned i;
+
+	ls_session_name_ring(s, 1, ring_of(rings, 1));
+	for (i = 0; i < 100; i++)
+		ck_assert_ptr_nonnull(ring_of(rings, (uint8_t)(2 + i)));
+	ck_assert_ptr_eq(ls_session_ring(s, 1), ring_of(rings, 1));
+	ls_session_name_ring(s, 2, ring_of(rings, 2));
+	ck_assert_int_eq(ls_rings_get(rings, id, &more), -LS_ELIMIT);
+	ck_assert_uint_eq(ls_rings_count(rings), 2);
+	ls_sessions_sweep(table, 2 * S + LS_SESSION_STALE_NS);
+	ck_assert_int_eq(ls_rings_get(rings, id, &more), -LS_ELIMIT);
+	ls_sessions_sweep(table, 2 * S + LS_SESSION_GONE_NS);
+	ck_assert_int_eq(ls_rings_get(rings, id, &more), 0);
+	ck_assert_int_eq(
+		ls_sessions_report(table, &r, true, 3 * S + LS_SESSION_GONE_NS, &s), 0);
+	ck_assert_ptr_null(ls_session_ring(s, 1));
+	ls_rings_free(rings);
 }
 
 LS_TEST(session, only_our_own_stamps_count)
@@ -314,6 +351,33 @@ LS_TEST(session, a_full_table_forgets_only_who_is_gone)
 	s = meet("a", 1, 201 * S);
 	ls_session_release(s);
 	ck_assert_uint_eq(stats().evicted, 1);
+}
+
+/* A report without stamps: the session stays without a clock. */
+static int
+greet(const char *host, uint8_t boot, uint64_t now)
+{
+	struct ls_wire_report r = report_of(host, boot);
+	struct ls_session *s;
+
+	return ls_sessions_report(table, &r, true, now, &s);
+}
+
+LS_TEST(session, who_never_asks_for_a_clock_makes_room)
+{
+	struct ls_session *live = meet("a", 1, S);
+	uint64_t now = 2 * S + LS_SESSION_HELLO_NS;
+	uint8_t i;
+
+	for (i = 2; i <= 4; i++)
+		ck_assert_int_eq(greet("flood", i, 2 * S), 0);
+	ck_assert_int_eq(greet("flood", 3, 4 * S), 0); /* asks again */
+	ck_assert_int_eq(greet("e", 5, now - 1), -LS_ELIMIT);
+	ck_assert_int_eq(greet("e", 5, now), 0);
+	ck_assert_int_eq(greet("f", 6, now), 0);
+	ck_assert_int_eq(greet("g", 7, now), -LS_ELIMIT);
+	ck_assert_int_eq(ls_session_state(live), LS_SESSION_LIVE);
+	ck_assert_uint_eq(stats().evicted, 2);
 }
 
 LS_TEST(session, states_have_names)

@@ -6,9 +6,12 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include "storage/db/db.h"
 #include "storage/read/query_day.h"
 #include "storage/write/store.h"
@@ -307,6 +310,48 @@ LS_TEST(query, a_reader_that_keeps_the_wal_is_interrupted)
 	ck_assert_int_eq(ls_db_prepare(ls_query_day_db(day), wal_sql, &stmt), 0);
 	ck_assert_int_eq(ls_db_run(stmt), 0);
 	ck_assert_int_eq(sqlite3_finalize(stmt), SQLITE_OK);
+}
+
+/* A reader that begins again as soon as it has ended. */
+static void *
+read_on(void *arg)
+{
+	const struct timespec while_reading = { 0, 10000000 };
+	const atomic_bool *stop = arg;
+	char path[PATH_MAX];
+	sqlite3 *db = NULL;
+	sqlite3_stmt *stmt;
+
+	ck_assert_int_eq(ls_days_path(path, dir, TODAY), 0);
+	ck_assert_int_eq(ls_db_open(path, LS_DB_READ, &db), 0);
+	while (!atomic_load(stop)) {
+		ck_assert_int_eq(ls_db_prepare(db, wal_sql, &stmt), 0);
+		ck_assert_int_eq(sqlite3_step(stmt), SQLITE_ROW);
+		(void)nanosleep(&while_reading, NULL);
+		(void)sqlite3_finalize(stmt);
+	}
+	ls_db_close(db);
+	return NULL;
+}
+
+LS_TEST(query, readers_that_overlap_do_not_keep_the_wal)
+{
+	enum { READERS = 8 };
+	pthread_t reader[READERS];
+	atomic_bool stop = false;
+	uint64_t most = 0, bytes;
+
+	for (int i = 0; i < READERS; i++)
+		ck_assert_int_eq(pthread_create(&reader[i], NULL, read_on, &stop), 0);
+	for (uint64_t put = 0; put < 3 * LS_WAL_MAX_BYTES >> 20; put++) {
+		put_bytes(1);
+		bytes = ls_days_wal_bytes(dir, TODAY);
+		most = bytes > most ? bytes : most;
+	}
+	atomic_store(&stop, true);
+	for (int i = 0; i < READERS; i++)
+		ck_assert_int_eq(pthread_join(reader[i], NULL), 0);
+	ck_assert_uint_lt(most, 2 * LS_WAL_MAX_BYTES);
 }
 
 /* Runs SQL on today's file. */

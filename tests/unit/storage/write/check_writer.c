@@ -192,6 +192,30 @@ LS_TEST(store, a_damaged_day_is_set_aside)
 	ls_store_close(s);
 }
 
+LS_TEST(store, a_check_shows_what_older_versions_hid)
+{
+	struct ls_store *s = store_open(NOON);
+	struct ls_write *m = ls_test_report(0, 5, 0, 10, NOON);
+	int lines = 0;
+
+	m->u.report.items[0].worker_id = 99; /* the ring came back under this id */
+	ck_assert_int_eq(commit(s, ls_test_worker(0, NOON), NOON), 0);
+	ck_assert_int_eq(commit(s, m, NOON), 0);
+	ck_assert_int_eq(ls_store_check(dir, count_line, &lines), 0);
+	ck_assert_int_eq(lines, 0); /* the store is open */
+	ls_store_close(s);
+	ck_assert_int_eq(ls_test_sql(dir, 0, "SELECT count(*) FROM worker"), 1);
+	ck_assert_int_eq(ls_store_check(dir, count_line, &lines), 0);
+	ck_assert_int_eq(lines, 1);
+	ck_assert_int_eq(
+		ls_test_sql(dir, 0,
+			"SELECT a.job_id = b.job_id AND a.rank = b.rank FROM worker a, "
+			"worker b WHERE a.id = 1 AND b.id = 99"),
+		1);
+	ck_assert_int_eq(ls_store_check(dir, count_line, &lines), 0);
+	ck_assert_int_eq(lines, 1);
+}
+
 /* Cuts a file to half of it, or makes all of it zeros. */
 static void
 damage(int32_t day, bool zeros)

@@ -8,7 +8,9 @@
 #include "web/http/assets.h"
 #include <arpa/inet.h>
 #include <errno.h>
+#include <event2/bufferevent.h>
 #include <event2/event.h>
+#include <event2/http.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -357,6 +359,109 @@ LS_TEST(httpd, big_requests_are_refused)
 	free(text);
 }
 
+/* Sends until the server takes no more; the bytes it took, at most `most`. */
+static size_t
+rig_flood(int fd, const char *text, size_t most)
+{
+	size_t len = strlen(text), sent = 0;
+	int idle = 0;
+
+	while (sent < most && idle < 50) {
+		ssize_t n = send(fd, text, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		idle = n > 0 ? 0 : idle + 1;
+		sent += n > 0 ? (size_t)n : 0;
+		if (n <= 0)
+			(void)rig_turn(fd);
+		rig_pump();
+	}
+	return sent;
+}
+
+LS_TEST(httpd, a_connection_is_read_up_to_its_mark)
+{
+	enum { MOST = 48 << 20 }; /* more than sockets hold */
+	int fd = rig_connect();
+	char lines[4096];
+
+	memset(lines, 'y', sizeof(lines) - 1);
+	lines[sizeof(lines) - 1] = '\0';
+	rig_backend.hold = true;
+	rig_send(fd, "GET /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n");
+	rig_hold(1);
+	ck_assert_uint_lt(
+		rig_flood(fd, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", MOST), MOST);
+	(void)close(fd);
+	fd = rig_connect();
+	rig_send(fd,
+		"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: "
+		"chunked\r\n\r\n1;");
+	ck_assert_uint_lt(rig_flood(fd, lines, MOST), MOST);
+	(void)close(fd);
+	fake_backend_let_go(&rig_backend);
+	ck_assert_int_eq(rig_get("/healthz"), 200);
+}
+
+LS_TEST(httpd, a_request_has_one_end)
+{
+	static const char *const headers[] = {
+		"Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
+		"Content-Length: 2\r\nContent-Length: 40\r\n\r\n{}",
+		"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+		"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+	};
+	char text[512];
+
+	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
+		(void)snprintf(text, sizeof(text),
+			"POST /api/v1/findings/F-ABCD/ack HTTP/1.1\r\nHost: "
+			"localhost\r\nContent-Type: application/json\r\n%s"
+			"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n",
+			headers[i]);
+		ck_assert_int_eq(rig_ask_raw(text), 400);
+		ck_assert(rig_has("length") || rig_has("Transfer-Encoding"));
+		ck_assert(!rig_has("\"version\""));
+	}
+}
+
+/* The next connection is one that evhttp had no memory for: it frees the bufferevent. */
+static bool rig_loses_next;
+
+void __real_bufferevent_getcb(struct bufferevent *bev, bufferevent_data_cb *ret_read,
+	bufferevent_data_cb *ret_write, bufferevent_event_cb *ret_event,
+	void **ret_arg);
+void __wrap_bufferevent_getcb(struct bufferevent *bev, bufferevent_data_cb *ret_read,
+	bufferevent_data_cb *ret_write, bufferevent_event_cb *ret_event,
+	void **ret_arg);
+
+void
+__wrap_bufferevent_getcb(struct bufferevent *bev, bufferevent_data_cb *ret_read,
+	bufferevent_data_cb *ret_write, bufferevent_event_cb *ret_event, void **ret_arg)
+{
+	void *evcon = NULL;
+
+	__real_bufferevent_getcb(bev, ret_read, ret_write, ret_event, &evcon);
+	if (rig_loses_next)
+		evhttp_connection_free(evcon);
+	rig_loses_next = false;
+	__real_bufferevent_getcb(bev, ret_read, ret_write, ret_event, ret_arg);
+}
+
+LS_TEST(httpd, a_connection_that_libevent_has_no_memory_for_is_forgotten)
+{
+	size_t len = 0;
+	int fd;
+
+	rig_loses_next = true;
+	fd = rig_connect();
+	rig_read(fd, &len);
+	ck_assert(!rig_loses_next);
+	ck_assert_uint_eq(len, 0);
+	(void)close(fd);
+	ck_assert_int_eq(rig_get("/metrics"), 200);
+	ck_assert(rig_has("\nlockstep_http_connections 1\n"));
+}
+
 LS_TEST(httpd, garbage_is_harmless)
 {
 	static const char *const texts[] = { "\r\n\r\n\r\n", "GET\r\n\r\n",
@@ -385,6 +490,63 @@ LS_TEST(httpd, export_is_a_stream)
 								headers went */
 	ck_assert(!rig_has("\r\n0\r\n\r\n"));
 	ck_assert_int_eq(rig_get("/healthz"), 200);
+}
+
+/* Takes what comes until the server closes; the bytes. */
+static size_t
+rig_drain(int fd)
+{
+	static char block[65536];
+	size_t len = 0;
+	ssize_t n = 1;
+
+	while (n > 0) {
+		n = recv(fd, block, sizeof(block), MSG_DONTWAIT);
+		len += n > 0 ? (size_t)n : 0;
+		if (n < 0 && errno == EAGAIN) {
+			rig_pump();
+			n = 1;
+		}
+	}
+	(void)close(fd);
+	return len;
+}
+
+LS_TEST(httpd, an_export_waits_for_its_client)
+{
+	int fd = rig_connect();
+
+	rig_backend.export_bytes = 3 * LS_HTTP_EXPORT_BEHIND_MAX_BYTES;
+	rig_send(fd,
+		"GET /api/v1/jobs/llama70b-run12/export HTTP/1.1\r\nHost: "
+		"localhost\r\nConnection: close\r\n\r\n");
+	while (rig_backend.holds == 0)
+		rig_pump();
+	ck_assert_uint_gt(rig_drain(fd), rig_backend.export_bytes);
+	rig_backend.export_bytes = 0;
+}
+
+LS_TEST(httpd, who_reads_nothing_for_longest_makes_room)
+{
+	unsigned whole = 0;
+	int fd[4];
+
+	rig_backend.export_bytes = LS_HTTP_UNREAD_MAX_BYTES / 4 * 2;
+	for (size_t i = 0; i < 4; i++) {
+		fd[i] = rig_connect();
+		rig_send(fd[i],
+			"GET /api/v1/jobs/llama70b-run12/export HTTP/1.1\r\nHost: "
+			"localhost\r\nConnection: close\r\n\r\n");
+		for (int turns = 0; turns < 20; turns++)
+			(void)rig_turn(fd[i]);
+	}
+	for (size_t i = 0; i < 4; i++)
+		whole += rig_drain(fd[i]) > rig_backend.export_bytes;
+	ck_assert_uint_gt(whole, 0);
+	ck_assert_uint_lt(whole, 4);
+	rig_backend.export_bytes = 0;
+	ck_assert_int_eq(rig_get("/metrics"), 200);
+	ck_assert(!rig_has("closed_total{reason=\"unread\"} 0\n"));
 }
 
 LS_TEST(httpd, late_answers_find_the_client)

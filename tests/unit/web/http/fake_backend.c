@@ -142,8 +142,13 @@ fake_export(void *arg, const struct ls_ask *q, ls_export_piece *piece, void *pie
 		return;
 	}
 	json_decref(known);
+	memset(line, 'x', sizeof(line));
+	for (size_t sent = 0; sent < b->export_bytes; sent += sizeof(line)) {
+		if (!piece(piece_arg, 0, line, sizeof(line)))
+			break;
+	}
 	(void)snprintf(path, sizeof(path), "%s/export.ndjson", b->dir);
-	f = fopen(path, "re");
+	f = b->export_bytes == 0 ? fopen(path, "re") : NULL;
 	while (f && fgets(line, sizeof(line), f)) {
 		if (!piece(piece_arg, 0, line, strlen(line))) {
 			b->stopped++;
@@ -198,6 +203,16 @@ fake_read(void *arg, const struct ls_ask *q, ls_export_piece *piece, void *piece
 }
 
 static void
+fake_hold(void *arg, void *piece_arg, bool hold)
+{
+	struct fake_backend *b = arg;
+
+	(void)piece_arg;
+	b->holds += hold;
+	b->goes_on += !hold;
+}
+
+static void
 fake_cancel(void *arg, void *piece_arg)
 {
 	struct fake_backend *b = arg;
@@ -231,5 +246,5 @@ fake_backend_init(struct fake_backend *b, const char *dir, struct ls_backend *re
 	memset(b, 0, sizeof(*b));
 	(void)snprintf(b->dir, sizeof(b->dir), "%s", dir);
 	*ret = (struct ls_backend){ b, fake_ask, fake_export, fake_read, fake_cancel,
-		fake_metrics, fake_ready };
+		fake_hold, fake_metrics, fake_ready };
 }

@@ -37,6 +37,8 @@ struct fake_backend {
 	ls_export_piece *held_piece;
 	void *reading; /* whom read was asked for last */
 	int cancelled;
+	int holds, goes_on;
+	size_t export_bytes; /* so much instead of the file, whatever is held */
 	size_t held_count;
 	struct fake_held held[FAKE_BACKEND_HELD_MAX];
 };

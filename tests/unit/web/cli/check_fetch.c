@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "web/cli/fetch.h"
+#include "tests/support/harness.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define OK "HTTP/1.1 200 OK\r\n"
+
+static struct ls_fetch *fetch;
+static struct ls_fetched got;
+static pid_t server;
+
+/* A server that sends `head` to whoever asks, then `more` again and again, with a pause
+ * between; NULL: it closes. */
+static void
+serve(const char *head, const char *more, long pause_ms, unsigned timeout_ms)
+{
+	struct timespec pause = { pause_ms / 1000, pause_ms % 1000 * 1000000 };
+	struct sockaddr_in at = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t size = sizeof(at);
+	int all = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
+	char text[2048];
+
+	ck_assert_int_eq(bind(all, (struct sockaddr *)&at, sizeof(at)), 0);
+	ck_assert_int_eq(listen(all, 4), 0);
+	ck_assert_int_eq(getsockname(all, (struct sockaddr *)&at, &size), 0);
+	server = fork();
+	ck_assert_int_ge(server, 0);
+	if (server == 0) {
+		fd = accept(all, NULL, NULL);
+		(void)!recv(fd, text, sizeof(text), 0);
+		(void)!send(fd, head, strlen(head), MSG_NOSIGNAL);
+		while (more && send(fd, more, strlen(more), MSG_NOSIGNAL) > 0)
+			(void)nanosleep(&pause, NULL);
+		_exit(0);
+	}
+	(void)close(all);
+	(void)snprintf(text, sizeof(text), "http://127.0.0.1:%u", ntohs(at.sin_port));
+	ck_assert_int_eq(ls_fetch_new(text, timeout_ms * 1000000ull, &fetch), 0);
+}
+
+static void
+teardown(void)
+{
+	ls_fetch_free(fetch);
+	fetch = NULL;
+	(void)kill(server, SIGKILL);
+	(void)waitpid(server, NULL, 0);
+}
+
+LS_CASE(fetch, NULL, teardown);
+
+LS_TEST(fetch, gives_status_and_body)
+{
+	serve(OK "Content-Length: 2\r\n\r\n{}", NULL, 0, 60000);
+	ck_assert_int_eq(ls_fetch_get(fetch, "/", NULL, &got), 0);
+	ck_assert_int_eq(got.status, 200);
+	ck_assert_str_eq(got.text, "{}");
+	free(got.text);
+}
+
+LS_TEST(fetch, an_answer_in_drops_has_a_deadline)
+{
+	serve(OK "Content-Length: 100000\r\n\r\n", "x", 20, 200);
+	ck_assert_int_eq(ls_fetch_get(fetch, "/", NULL, &got), -ETIMEDOUT);
+}
+
+LS_TEST(fetch, a_stream_lives_while_it_moves)
+{
+	FILE *out = fopen("/dev/null", "w");
+	char line[1024];
+
+	memset(line, 'x', sizeof(line) - 1);
+	line[sizeof(line) - 1] = '\0';
+	/* Its 40,000 bytes take more than the timeout. */
+	serve(OK "Content-Length: 40000\r\n\r\n", line, 150, 5000);
+	ck_assert_int_eq(ls_fetch_get(fetch, "/", out, &got), 0);
+	free(got.text);
+	(void)fclose(out);
+}
+
+LS_TEST(fetch, a_stream_in_drops_has_a_deadline)
+{
+	FILE *out = fopen("/dev/null", "w");
+
+	serve(OK "Content-Length: 100000\r\n\r\n", "x", 20, 200);
+	ck_assert_int_eq(ls_fetch_get(fetch, "/", out, &got), -ETIMEDOUT);
+	(void)fclose(out);
+}
+
+LS_TEST(fetch, interim_answers_have_an_end)
+{
+	serve("HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 100 Continue\r\n\r\n", 0,
+		60000);
+	ck_assert_int_eq(ls_fetch_get(fetch, "/", NULL, &got), -ENOTCONN);
+}
+
+LS_TEST(fetch, a_chunk_line_without_an_end_is_not_kept)
+{
+	FILE *out = fopen("/dev/null", "w");
+	char line[65536];
+
+	memset(line, 'y', sizeof(line) - 1);
+	line[sizeof(line) - 1] = '\0';
+	serve(OK "Transfer-Encoding: chunked\r\n\r\n1;", line, 0, 60000);
+	ck_assert_int_eq(ls_fetch_get(fetch, "/", out, &got), -LS_ELIMIT);
+	(void)fclose(out);
+}
