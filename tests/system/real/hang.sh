@@ -81,6 +81,7 @@ check "the next job runs" step_wait 120
 rank_pid 1 || die "rank 1 has no process"
 kill -KILL "$ret_pid"
 wait "$workload_pid" # it ends by itself, and not well: that is wanted
+program_end "$workload_pid" TERM 2>/dev/null
 sleep 10
 verdict=$(judged --hosts --host h1)
 ret_status=$?
