@@ -228,7 +228,6 @@ chips_add_accel(struct ls_chips *c)
 		used++;
 		chips_add_node(c, chip, node);
 	}
-	c->accel_extra = have > used ? have - used : 0;
 }
 
 /* --- the search ----------------------------------------------------------- */
@@ -237,6 +236,21 @@ static int
 chips_compare_name(const void *a, const void *b)
 {
 	return strcmp(a, b);
+}
+
+/* A driver is bound to the function, or it is in an IOMMU group, as one of vfio is. */
+static bool
+chips_is_bound(int dir_fd, const char *function)
+{
+	static const char *const links[] = { "driver", "iommu_group" };
+	char path[CHIPS_PCI_NAME_BYTES + 32], target[LS_PATH_MAX_BYTES];
+	bool bound = false;
+
+	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", function, links[i]);
+		bound |= readlinkat(dir_fd, path, target, sizeof(target)) > 0;
+	}
+	return bound;
 }
 
 /* Adds a function to its slot's chip, which is the last one: functions come in order.
@@ -261,6 +275,7 @@ chips_add_function(struct ls_chips *c, int dir_fd, const char *function)
 		memcpy(chip->pci, function, slot);
 	}
 	chip->functions++;
+	chip->bound |= chips_is_bound(dir_fd, function);
 	if (chip->generation < 0 ||
 		ls_generation_info((enum ls_generation)chip->generation)->nodes !=
 			LS_NODES_ACCEL)
@@ -316,7 +331,7 @@ ls_chips_find(struct ls_chips *c)
 	c->find_rc = dir == NULL ? -errno : 0;
 	chips_end_pass(c); /* it was over the chips as they were */
 	memcpy(c->next, c->chip, sizeof(c->next));
-	c->count = c->left_out = c->accel_extra = 0;
+	c->count = c->left_out = 0;
 	if (dir == NULL)
 		return c->find_rc;
 	while (looked++ < LS_PCI_SCAN_MAX && (e = readdir(dir)) != NULL) {

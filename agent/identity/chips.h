@@ -43,6 +43,7 @@ struct ls_chip {
 	uint32_t device_id; /* PCI */
 	char name[32]; /* "v5e", "tpu-unknown(0x0099)" */
 	int numa_node; /* negative: not known */
+	bool bound; /* a kernel driver took it, as far as /sys says */
 	size_t functions, node_count;
 	struct ls_chip_node node[LS_CHIP_NODES_MAX];
 };

@@ -18,7 +18,6 @@ struct ls_chips {
 	char pci_dir[LS_PATH_MAX_BYTES];
 	int find_rc; /* of the last search */
 	size_t count, left_out;
-	size_t accel_extra; /* /dev/accelN that no chip explains */
 	struct ls_chip chip[LS_CHIPS_MAX];
 	DIR *processes, *fds; /* where the search for owners stands */
 	pid_t pid;

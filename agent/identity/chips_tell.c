@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#define CHIPS_LISTED 4u /* chips that a row names */
+
 static void
 chips_tell_node(const struct ls_chips *c, const struct ls_chip *chip,
 	const struct ls_chip_node *n, struct ls_doctor *d)
@@ -11,13 +13,7 @@ chips_tell_node(const struct ls_chips *c, const struct ls_chip *chip,
 	char subject[64], why[256];
 
 	(void)snprintf(subject, sizeof(subject), "chip %s", chip->pci);
-	if (!n->here) {
-		(void)snprintf(why, sizeof(why), "%s chip without its node /dev/%s",
-			chip->name, n->path);
-		ls_doctor_add(d, LS_DOCTOR_WARN, "chips", subject, why,
-			"in a container: mount the host's /dev and give --dev-root; on the host: "
-			"look for the driver with dmesg");
-	} else if (n->owner != 0) {
+	if (n->owner != 0) {
 		(void)snprintf(why, sizeof(why), "%s, /dev/%s, held by %s (pid %ld)",
 			chip->name, n->path, n->command, (long)n->owner);
 		ls_doctor_add(d, LS_DOCTOR_OK, "chips", subject, why, "");
@@ -58,15 +54,47 @@ chips_tell_chip(const struct ls_chips *c, const struct ls_chip *chip,
 			chip->name);
 		ls_doctor_add(d, LS_DOCTOR_WARN, "chips", subject, why, fix);
 	}
-	if (chip->node_count == 0) {
-		(void)snprintf(why, sizeof(why), "%s chip without a node in /dev",
-			chip->name);
-		ls_doctor_add(d, LS_DOCTOR_WARN, "chips", subject, why,
-			"in a container: mount the host's /dev and /sys and give --dev-root and "
-			"--sys-root");
-	}
 	for (n = 0; n < chip->node_count; n++)
-		chips_tell_node(c, chip, &chip->node[n], d);
+		if (chip->node[n].here)
+			chips_tell_node(c, chip, &chip->node[n], d);
+}
+
+/* Chips whose device node is missing, with or without a driver: one row for all of them. */
+static void
+chips_tell_hidden(const struct ls_chips *c, bool bound, struct ls_doctor *d)
+{
+	char why[320], list[160] = "";
+	size_t count = 0, used = 0, n;
+
+	for (size_t i = 0; i < c->count; i++) {
+		const struct ls_chip *chip = &c->chip[i];
+		bool any = chip->node_count == 0, all = true;
+
+		for (n = 0; n < chip->node_count; n++) {
+			any |= !chip->node[n].here;
+			all &= !chip->node[n].here;
+		}
+		/* who has one of its nodes has a driver */
+		if (!any || (chip->bound || !all) != bound)
+			continue;
+		if (count++ < CHIPS_LISTED)
+			used += (size_t)snprintf(list + used, sizeof(list) - used,
+				"%s%s", count > 1 ? ", " : "", chip->pci);
+	}
+	if (count == 0)
+		return;
+	(void)snprintf(why, sizeof(why),
+		bound ? "%zu of %zu TPU chips lack a device node in /dev: %s%s"
+		      : "no driver is bound to %zu of %zu TPU chips, so no job can run "
+			"on them: %s%s",
+		count, c->count, list,
+		count > CHIPS_LISTED ? ", ..." : "");
+	ls_doctor_add(d, LS_DOCTOR_WARN, "chips",
+		bound ? "device nodes" : "PCI driver", why,
+		bound ? "in a container: mount the host's /dev and give --dev-root; on the "
+			"host: look for driver errors with dmesg"
+		      : "repair the machine: dmesg says why the driver is not loaded; "
+			"else replace the VM or node and report it");
 }
 
 void
@@ -85,14 +113,10 @@ ls_chips_tell(const struct ls_chips *c, struct ls_doctor *d)
 			"no TPU on the PCI bus",
 			"on a TPU host: mount the host's /sys and give --sys-root");
 	}
+	chips_tell_hidden(c, false, d);
+	chips_tell_hidden(c, true, d);
 	for (i = 0; i < c->count; i++)
 		chips_tell_chip(c, &c->chip[i], d);
-	if (c->accel_extra > 0) {
-		(void)snprintf(why, sizeof(why),
-			"%zu nodes /dev/accelN without a chip in /sys", c->accel_extra);
-		ls_doctor_add(d, LS_DOCTOR_WARN, "chips", "/dev/accelN", why,
-			"mount the host's /sys and give --sys-root, so that the chips are known");
-	}
 	if (c->left_out > 0) {
 		(void)snprintf(why, sizeof(why),
 			"%zu PCI functions beyond the first %u chips", c->left_out,

@@ -246,6 +246,17 @@ ls_identity_offer(struct ls_identity *id, const char *key,
 	(void)snprintf(o->value, sizeof(o->value), "%s", value);
 }
 
+bool
+ls_identity_has(const struct ls_identity *id, enum ls_identity_field field,
+	enum ls_identity_source source, unsigned tag)
+{
+	for (size_t i = 0; i < id->count; i++)
+		if (id->offer[i].source == (uint8_t)source && id->offer[i].tag == tag &&
+			strcmp(id->offer[i].key, identity_fields[field].key) == 0)
+			return true;
+	return false;
+}
+
 void
 ls_identity_take(struct ls_identity *id, enum ls_identity_field field,
 	enum ls_identity_source source, unsigned tag, const char *text, size_t len)

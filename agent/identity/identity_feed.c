@@ -32,7 +32,12 @@ struct feed {
 	struct ls_identity *id;
 	enum ls_identity_source source;
 	unsigned tag;
+	const struct feed_name *label; /* the one that is wanted now */
 };
+
+/* A parser of labels: how many of them were malformed. */
+typedef size_t feed_parser(
+	const char *text, size_t len, ls_keyvalue_each *each, void *arg);
 
 static size_t
 feed_count(const char *list, size_t len)
@@ -102,7 +107,7 @@ void
 ls_identity_rings(struct ls_identity *id, const struct ls_identity_ring *rings,
 	size_t count)
 {
-	struct feed f = { id, LS_IDENTITY_FROM_RING, 0 };
+	struct feed f = { .id = id, .source = LS_IDENTITY_FROM_RING };
 	size_t i;
 
 	ls_identity_forget(id, f.source, f.tag);
@@ -135,7 +140,7 @@ feed_environ(void *arg, const struct ls_keyvalue *kv)
 void
 ls_identity_environ_add(struct ls_identity *id, const char *text, size_t len)
 {
-	struct feed f = { id, LS_IDENTITY_FROM_ENVIRONMENT, 0 };
+	struct feed f = { .id = id, .source = LS_IDENTITY_FROM_ENVIRONMENT };
 
 	/* others: not looked at */
 	(void)ls_keyvalue_environ(text, len, '\0', feed_environ, &f);
@@ -184,24 +189,37 @@ static void
 feed_label(void *arg, const struct ls_keyvalue *kv)
 {
 	const struct feed *f = arg;
-	size_t i;
 
-	for (i = 0; i < sizeof(identity_labels) / sizeof(identity_labels[0]); i++) {
-		if (ls_keyvalue_is(kv, identity_labels[i].name))
-			ls_identity_take(f->id, identity_labels[i].field, f->source,
-				f->tag, kv->value, kv->value_len);
+	if (f->label == NULL)
+		feed_subslice_label(f, kv);
+	else if (ls_keyvalue_is(kv, f->label->name))
+		ls_identity_take(f->id, f->label->field, f->source, f->tag, kv->value,
+			kv->value_len);
+}
+
+/* Of two labels for one field, the one that stands first in identity.def counts. */
+static void
+feed_labels(struct feed *f, feed_parser *parse, const char *name, const char *text,
+	size_t len)
+{
+	if (parse(text, len, feed_label, f) > 0)
+		ls_identity_refuse(f->id, name, f->source, f->tag, text, len);
+	for (size_t i = 0; i < sizeof(identity_labels) / sizeof(identity_labels[0]);
+		i++) {
+		f->label = &identity_labels[i];
+		if (!ls_identity_has(f->id, f->label->field, f->source, f->tag))
+			(void)parse(text, len, feed_label, f);
 	}
-	feed_subslice_label(f, kv);
 }
 
 void
 ls_identity_labels(struct ls_identity *id, const char *text, size_t len)
 {
-	struct feed f = { id, LS_IDENTITY_FROM_LABELS_FILE, 0 };
+	struct feed f = { .id = id, .source = LS_IDENTITY_FROM_LABELS_FILE };
 
 	ls_identity_forget(id, f.source, f.tag);
-	if (text != NULL && ls_keyvalue_labels_file(text, len, feed_label, &f) > 0)
-		ls_identity_refuse(id, "labels", f.source, f.tag, text, len);
+	if (text != NULL)
+		feed_labels(&f, ls_keyvalue_labels_file, "labels", text, len);
 }
 
 /* {"4x4": "id", ...} */
@@ -266,7 +284,7 @@ feed_zone(const struct feed *f, const char *text, size_t len)
 }
 
 static void
-feed_metadata(const struct feed *f, enum ls_metadata_item item, const char *text,
+feed_metadata(struct feed *f, enum ls_metadata_item item, const char *text,
 	size_t len)
 {
 	switch (item) {
@@ -289,14 +307,12 @@ feed_metadata(const struct feed *f, enum ls_metadata_item item, const char *text
 			text, len);
 		break;
 	case LS_METADATA_TPU_ENV:
-		if (ls_keyvalue_tpu_env(text, len, feed_variable, (void *)f) > 0)
+		if (ls_keyvalue_tpu_env(text, len, feed_variable, f) > 0)
 			ls_identity_refuse(f->id, "tpu-env", f->source, f->tag, text,
 				len);
 		break;
 	case LS_METADATA_LABELS:
-		if (ls_keyvalue_labels(text, len, feed_label, (void *)f) > 0)
-			ls_identity_refuse(f->id, "kube-labels", f->source, f->tag,
-				text, len);
+		feed_labels(f, ls_keyvalue_labels, "kube-labels", text, len);
 		break;
 	case LS_METADATA_SUBSLICES:
 		feed_subslices(f, text, len);
@@ -311,7 +327,9 @@ void
 ls_identity_metadata(struct ls_identity *id, enum ls_metadata_item item,
 	const char *text, size_t len)
 {
-	struct feed f = { id, LS_IDENTITY_FROM_METADATA, item };
+	struct feed f = {
+		.id = id, .source = LS_IDENTITY_FROM_METADATA, .tag = item
+	};
 
 	if (item == LS_METADATA_TPU_ENV)
 		f.source = LS_IDENTITY_FROM_TPU_ENV;

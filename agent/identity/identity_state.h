@@ -65,6 +65,10 @@ void ls_identity_forget(struct ls_identity *id, enum ls_identity_source source,
 void ls_identity_offer(struct ls_identity *id, const char *key,
 	enum ls_identity_source source, unsigned tag, const char *value);
 
+/* Did this source offer a value for the field? */
+bool ls_identity_has(const struct ls_identity *id, enum ls_identity_field field,
+	enum ls_identity_source source, unsigned tag);
+
 /* Offers a value from outside: checked by the kind of the field, escaped; refused if it
  * is none. */
 void ls_identity_take(struct ls_identity *id, enum ls_identity_field field,

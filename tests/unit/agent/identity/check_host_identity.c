@@ -186,6 +186,22 @@ LS_TEST(sources, labels_file_is_a_source)
 	is_unknown("job");
 }
 
+/* JobSet with two replicated jobs of two slices: job-index starts at 0 in each. */
+LS_TEST(sources, global_index_of_a_jobset_wins_in_any_order)
+{
+	static const char text[] = "jobset.sigs.k8s.io/job-index=\"1\"\n"
+				   "jobset.sigs.k8s.io/replicatedjob-replicas=\"2\"\n"
+				   "jobset.sigs.k8s.io/job-global-index=\"3\"\n"
+				   "jobset.sigs.k8s.io/global-replicas=\"4\"\n";
+
+	ls_identity_labels(id, text, sizeof(text) - 1);
+	is("slice", "3", "labels-file");
+	is("slices", "4", "labels-file");
+	metadata(LS_METADATA_LABELS,
+		"jobset.sigs.k8s.io/job-global-index=2,jobset.sigs.k8s.io/job-index=0");
+	is("slice", "2", "label");
+}
+
 LS_TEST(sources, rings_say_what_their_job_knows)
 {
 	(void)snprintf(info.job, sizeof(info.job), "train");
