@@ -549,5 +549,5 @@ ls_sources_place(const struct ls_sources *s)
 bool
 ls_sources_are_settled(const struct ls_sources *s)
 {
-	return ls_source_tpu_is_settled(s->tpu);
+	return ls_source_tpu_is_settled(s->tpu) && ls_source_prom_is_settled(s->prom);
 }

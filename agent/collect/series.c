@@ -2,6 +2,7 @@
 #include "config.h"
 #include "agent/collect/series.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@ struct series_slot {
 	bool used;
 	uint8_t group;
 	uint16_t place; /* in the arrays of its group */
+	bool capacity; /* memory of a device in all: never 0 bytes */
 	char text[LS_SERIES_TEXT_MAX_BYTES];
 };
 
@@ -188,6 +190,8 @@ ls_series_add(struct ls_series_table *t, size_t group, const char *name,
 	t->slot[slot].used = true;
 	t->slot[slot].group = (uint8_t)group;
 	t->slot[slot].place = (uint16_t)g->count;
+	t->slot[slot].capacity =
+		strcmp(name, ls_metric_info(LS_METRIC_CHIP_HBM_TOTAL)->name) == 0;
 	memcpy(t->slot[slot].text, text, len + 1);
 	g->slot[g->count] = (uint16_t)slot;
 	g->text[g->count] = t->slot[slot].text;
@@ -234,6 +238,10 @@ ls_series_set(struct ls_series_table *t, int handle, double value)
 
 	if (s == NULL)
 		return;
+	if (isnan(value) || (s->capacity && !(value > 0))) {
+		ls_series_unset(t, handle);
+		return;
+	}
 	t->group[s->group].value[s->place] = value;
 	t->group[s->group].present[s->place] = true;
 }

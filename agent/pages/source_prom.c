@@ -25,6 +25,7 @@ struct prom_entry {
 	uint64_t next_ns; /* when it is asked for again */
 	uint64_t steps; /* at its last reading */
 	bool asked, answered; /* ever; at the last reading */
+	bool waiting; /* for an answer */
 };
 
 struct source_prom {
@@ -92,6 +93,7 @@ prom_done(void *arg, int rc, int status, const char *body, size_t len)
 	char why[96];
 
 	e->answered = rc == 0;
+	e->waiting = false;
 	if (rc == 0 && status == 200) {
 		ls_ignore(ls_prom_page_take(/* the page keeps what is wrong with it */
 			e->page, body, len, e->source->steps != e->steps, now));
@@ -120,6 +122,7 @@ prom_read(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *into
 		if (now_mono_ns < e->next_ns)
 			continue;
 		e->next_ns = now_mono_ns + LS_PROM_INTERVAL_NS;
+		e->waiting = true;
 		rc = ls_http_get_start(e->get, NULL);
 		if (rc != 0 && rc != -LS_EBUSY)
 			prom_done(e, rc, 0, "", 0);
@@ -381,4 +384,15 @@ ls_source_prom_page(const struct ls_source *source, size_t i)
 	const struct source_prom *s = source->self;
 
 	return i < s->count ? s->entry[i].page : NULL;
+}
+
+bool
+ls_source_prom_is_settled(const struct ls_source *source)
+{
+	const struct source_prom *s = source->self;
+
+	for (size_t i = 0; i < s->count; i++)
+		if (s->entry[i].waiting)
+			return false;
+	return true;
 }

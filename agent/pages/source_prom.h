@@ -37,6 +37,9 @@ int ls_source_prom_check(const char *pages, const char *map, char *ret_why,
  * nothing steps. */
 void ls_source_prom_stepped(const struct ls_source *source, uint64_t steps);
 
+/* For --once: no page is waited for. */
+bool ls_source_prom_is_settled(const struct ls_source *source);
+
 /* The i-th page, NULL beyond the last. */
 const struct ls_prom_page *ls_source_prom_page(const struct ls_source *source,
 	size_t i);

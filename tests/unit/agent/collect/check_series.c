@@ -104,9 +104,22 @@ LS_TEST(series, a_reading_tells_its_reader_what_is_set)
 	ck_assert_uint_eq(told_group, g);
 	ck_assert_uint_eq(look(g).t_mono_ns, 77);
 	ck_assert_uint_eq(look(g).readings, 1);
-	ck_assert(look(g).present[0] && look(g).present[1] && !look(g).present[2]);
-	ck_assert(signbit(look(g).value[0]) && isnan(look(g).value[1]));
+	ck_assert(look(g).present[0] && !look(g).present[1] && !look(g).present[2]);
+	ck_assert(signbit(look(g).value[0]));
 	ck_assert_double_eq(look(g).value[2], 0);
+}
+
+LS_TEST(series, memory_of_0_bytes_in_all_is_not_measured)
+{
+	size_t g = group("a");
+	int total = ls_series_add_metric(table, g, LS_METRIC_CHIP_HBM_TOTAL, "");
+	int used = ls_series_add_metric(table, g, LS_METRIC_CHIP_HBM_USED, "");
+
+	ls_series_set(table, total, 0);
+	ls_series_set(table, used, 0);
+	ck_assert(!look(g).present[0] && look(g).present[1]);
+	ls_series_set(table, total, 16e9);
+	ck_assert(look(g).present[0]);
 }
 
 LS_TEST(series, what_is_no_group_or_handle_is_ignored)
