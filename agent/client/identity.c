@@ -26,7 +26,10 @@ static const char *const identity_env_names[] = { "LOCKSTEP_JOB", "LOCKSTEP_ATTE
 	"SLURM_JOB_NAME", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_NODEID",
 	"SLURM_RESTART_COUNT", "NODE_NAME", "POD_NAME", "POD_NAMESPACE",
 	"TPU_TOPOLOGY_WRAP", "TPU_RUNTIME_METRICS_PORTS", "TPU_SKIP_MDS_QUERY",
-	"TPU_PROCESS_ADDRESSES", "LOCKSTEP_SHARD" };
+	"TPU_PROCESS_ADDRESSES", "LOCKSTEP_SHARD", "JAX_PROCESS_ID",
+	"JAX_NUM_PROCESSES", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",
+	"PMI_SIZE", "CLOUD_TPU_TASK_ID", "LWS_WORKER_INDEX", "LWS_GROUP_SIZE",
+	"LWS_LEADER_ADDRESS" };
 
 /* Bytes of the UTF-8 sequence at s, or 0 if it is none or a control character (RFC
  * 3629). */
@@ -156,6 +159,24 @@ identity_offer_name(struct ls_client_identity *id, char *field, size_t size, int
 	id->from[slot] = (uint8_t)from;
 }
 
+/*
+ * The name of a run: torchrun's id, unless it is the default one; else the leader's pod of
+ * a group of LeaderWorkerSet: each group is a job of its own. "": neither.
+ */
+static void
+identity_run(char *text, size_t size)
+{
+	const char *id = getenv("TORCHELASTIC_RUN_ID");
+	const char *leader = getenv("LWS_LEADER_ADDRESS");
+
+	identity_copy(text, size,
+		id != NULL && strcmp(id, "none") != 0 ? id
+			: leader != NULL	      ? leader
+						      : "");
+	if (leader != NULL && (id == NULL || strcmp(id, "none") == 0))
+		text[strcspn(text, ".")] = '\0';
+}
+
 static void
 identity_names(struct ls_client_identity *id, const struct lockstep_options *o)
 {
@@ -181,6 +202,8 @@ identity_names(struct ls_client_identity *id, const struct lockstep_options *o)
 		identity_copy(text + used + 1, LS_JOB_NAME_MAX_BYTES / 2, number);
 	}
 	NAME(job, JOB, text, SLURM);
+	identity_run(text, LS_JOB_NAME_MAX_BYTES);
+	NAME(job, JOB, text, LWS);
 	NAME(job, JOB, "default", DEFAULT);
 	NAME(role, ROLE, o->role, API);
 	NAME(role, ROLE, getenv("LOCKSTEP_ROLE"), LOCKSTEP);
@@ -197,36 +220,88 @@ identity_names(struct ls_client_identity *id, const struct lockstep_options *o)
 #undef NAME
 }
 
-/* Rank and world of a TPU job: TPU_WORKER_ID counts hosts within a slice. */
-static void
-identity_tpu_place(struct ls_client_identity *id)
+enum identity_form { WHOLE, SLICE_PART, HOST_PART, JOB_PART };
+
+static const struct identity_launcher {
+	enum ls_ring_from from;
+	const char *rank, *world, *needs;
+	enum identity_form form;
+} identity_launchers[] = {
+#define FORM_WHOLE WHOLE
+#define FORM_SLICE SLICE_PART
+#define FORM_HOST HOST_PART
+#define FORM_JOB JOB_PART
+#define LS_LAUNCHER(from, rank, world, needs, form) \
+	{ LS_RING_FROM_##from, rank, world, needs, FORM_##form },
+#include "agent/client/python/lockstep/launchers.def"
+};
+
+/* Does a host run several processes, each with chips of its own? */
+static bool
+identity_shares_host(void)
 {
 	int hosts = identity_count(getenv("TPU_WORKER_HOSTNAMES"));
+
+	return identity_number(getenv("LOCAL_WORLD_SIZE"), INT_MAX) > 1 ||
+		(hosts > 0 && identity_count(getenv("TPU_PROCESS_ADDRESSES")) > hosts);
+}
+
+/* Rank and world by one launcher's variables. Returns false if the variable is set and does
+ * not tell the rank in the whole job. */
+static bool
+identity_launch(struct ls_client_identity *id, const struct identity_launcher *l)
+{
+	const char *text = getenv(l->rank);
+	bool part = l->form == SLICE_PART || l->form == HOST_PART;
+	int rank = identity_number(text, LS_WORKERS_MAX - 1);
+	int world = part ? identity_count(getenv(l->world))
+			 : identity_number(getenv(l->world), LS_WORKERS_MAX);
 	int slices = identity_number(getenv("MEGASCALE_NUM_SLICES"), LS_SLICES_MAX);
 	int slice = identity_number(getenv("MEGASCALE_SLICE_ID"), LS_SLICES_MAX);
-	int worker = identity_number(getenv("TPU_WORKER_ID"), LS_WORKERS_MAX - 1);
-	enum ls_ring_from from = LS_RING_FROM_TPU;
+	enum ls_ring_from from = l->from;
 
-	if (identity_number(getenv("LOCAL_WORLD_SIZE"), INT_MAX) > 1 || worker < 0)
-		return;
-	if (slices > 1 && slice > 0) {
-		if (hosts < 0 || hosts > LS_WORKERS_MAX / (slice + 1))
-			return; /* where this slice begins is not known */
-		worker += slice * hosts;
-		from = LS_RING_FROM_MEGASCALE;
+	if (text == NULL || *text == '\0' || (l->needs[0] != '\0' && getenv(l->needs) == NULL))
+		return true;
+	if (rank < 0 || (l->form == HOST_PART && identity_shares_host()))
+		return false;
+	if (l->form != WHOLE && (slices > 1 || (slice >= 0 && slices != 1))) {
+		if (!part || slice < 0 || (slices >= 0 && slice >= slices) ||
+			(slice > 0 &&
+				(world < 0 || world > LS_WORKERS_MAX / (slice + 1))))
+			return false; /* where this slice begins is not known */
+		if (slice > 0) {
+			rank += slice * world;
+			from = LS_RING_FROM_MEGASCALE;
+		}
+		world = slices > 1 && world <= LS_WORKERS_MAX / slices ? world * slices
+								       : -1;
 	}
-	identity_offer_number(id, &id->worker.rank, RANK, worker, from);
-	if (hosts > 0 && hosts <= LS_WORKERS_MAX / (slices > 1 ? slices : 1))
-		identity_offer_number(id, &id->worker.world, WORLD,
-			hosts * (slices > 1 ? slices : 1),
-			slices > 1 ? LS_RING_FROM_MEGASCALE : LS_RING_FROM_TPU);
+	/* the world of the launcher that gives the rank; or that of any to a rank that a
+	 * person gave */
+	if (id->from[RANK] <= LS_RING_FROM_LOCKSTEP && world > 0)
+		identity_offer_number(id, &id->worker.world, WORLD, world,
+			part && slices > 1 ? LS_RING_FROM_MEGASCALE : l->from);
+	identity_offer_number(id, &id->worker.rank, RANK, rank, from);
+	return true;
+}
+
+/* Rank and world, unless options gave them: by the first launcher that knows. */
+static void
+identity_place(struct ls_client_identity *id)
+{
+	bool refused = false;
+
+	for (size_t i = 0;
+		i < sizeof(identity_launchers) / sizeof(identity_launchers[0]); i++)
+		refused |= !identity_launch(id, &identity_launchers[i]);
+	identity_offer_number(id, &id->worker.rank, RANK, 0,
+		refused ? LS_RING_FROM_REFUSED : LS_RING_FROM_DEFAULT);
 }
 
 static void
 identity_numbers(struct ls_client_identity *id, const struct lockstep_options *o)
 {
 	struct ls_worker_info *w = &id->worker;
-	const int top = LS_WORKERS_MAX - 1;
 
 #define NUMBER(field, slot, value, from) \
 	identity_offer_number(id, &w->field, slot, value, LS_RING_FROM_##from)
@@ -237,18 +312,10 @@ identity_numbers(struct ls_client_identity *id, const struct lockstep_options *o
 	NUMBER(attempt, ATTEMPT, ENV("TORCHELASTIC_RESTART_COUNT", INT_MAX), TORCH);
 	NUMBER(attempt, ATTEMPT, ENV("SLURM_RESTART_COUNT", INT_MAX), SLURM);
 	NUMBER(attempt, ATTEMPT, 0, DEFAULT);
-	NUMBER(rank, RANK, o->rank <= top ? o->rank : -1, API);
-	NUMBER(rank, RANK, ENV("LOCKSTEP_RANK", top), LOCKSTEP);
+	NUMBER(rank, RANK, o->rank < LS_WORKERS_MAX ? o->rank : -1, API);
 	NUMBER(world, WORLD, o->world <= LS_WORKERS_MAX ? o->world : -1, API);
 	NUMBER(world, WORLD, ENV("LOCKSTEP_WORLD", LS_WORKERS_MAX), LOCKSTEP);
-	identity_tpu_place(id);
-	if (ENV("MEGASCALE_NUM_SLICES", INT_MAX) <= 1)
-		NUMBER(rank, RANK, ENV("JOB_COMPLETION_INDEX", top), JOBSET);
-	NUMBER(rank, RANK, ENV("RANK", top), TORCH);
-	NUMBER(rank, RANK, ENV("SLURM_PROCID", top), SLURM);
-	NUMBER(rank, RANK, 0, DEFAULT);
-	NUMBER(world, WORLD, ENV("WORLD_SIZE", LS_WORKERS_MAX), TORCH);
-	NUMBER(world, WORLD, ENV("SLURM_NTASKS", LS_WORKERS_MAX), SLURM);
+	identity_place(id);
 	NUMBER(chips, CHIPS, o->chips <= LS_CHIPS_PER_WORKER_MAX ? o->chips : -1, API);
 	NUMBER(chips, CHIPS, ENV("LOCKSTEP_CHIPS", LS_CHIPS_PER_WORKER_MAX), LOCKSTEP);
 	NUMBER(chips, CHIPS, identity_bounds(getenv("TPU_CHIPS_PER_PROCESS_BOUNDS")),

@@ -6,12 +6,11 @@
  * For each field the first source that gives a valid value wins:
  *
  *   lockstep_open options, LOCKSTEP_*,
- *   job:     JOBSET_NAME; SLURM_JOB_NAME "-" SLURM_JOB_ID; "default"
+ *   job:     JOBSET_NAME; SLURM_JOB_NAME "-" SLURM_JOB_ID; TORCHELASTIC_RUN_ID, but "none";
+ *            name of the pod in LWS_LEADER_ADDRESS; "default"
  *   attempt: JOBSET_RESTART_ATTEMPT; TORCHELASTIC_RESTART_COUNT; SLURM_RESTART_COUNT; 0
- *   rank:    TPU_WORKER_ID (+ MEGASCALE_SLICE_ID x hosts of a slice), unless LOCAL_WORLD_SIZE says
- *            that a host runs several processes; JOB_COMPLETION_INDEX; RANK; SLURM_PROCID; 0
- *   world:   names in TPU_WORKER_HOSTNAMES (x MEGASCALE_NUM_SLICES), same exception; WORLD_SIZE;
- *            SLURM_NTASKS; not known
+ *   rank, world: the rules of python/lockstep/launchers.def, in their order; rank 0, REFUSED
+ *            if a variable is set that tells no rank in the whole job; world not known
  *   role:    REPLICATED_JOB_NAME; none
  *   slice:   MEGASCALE_SLICE_ID; none
  *   chips:   product of TPU_CHIPS_PER_PROCESS_BOUNDS or of TPU_CHIPS_PER_HOST_BOUNDS; not known
@@ -23,10 +22,7 @@
  * Errors:  none: a value that is no number or out of range is passed over, a name is
  *          made valid.
  * Limits:  the sizes of struct ls_worker_info; LS_RING_ENV_MAX_BYTES of environment.
- * Source:  JAX's process index on TPU (jax/_src/clusters/cloud_tpu_cluster.py: id in
- *          slice + slice x processes of a slice); JobSet and Indexed Job variables
- *          (kubernetes.io, "Indexed Job"); torchrun environment variables (pytorch.org,
- *          "torchrun"); sbatch(1) and srun(1).
+ * Source:  launchers.def.
  */
 #ifndef LS_CLIENT_IDENTITY_H
 #define LS_CLIENT_IDENTITY_H

@@ -66,6 +66,11 @@ enum ls_ring_from {
 	LS_RING_FROM_TORCH, /* RANK, WORLD_SIZE */
 	LS_RING_FROM_SLURM,
 	LS_RING_FROM_DEFAULT,
+	LS_RING_FROM_JAX, /* JAX_PROCESS_ID, jax.process_index() */
+	LS_RING_FROM_MPI, /* Open MPI, MPICH */
+	LS_RING_FROM_XLA, /* CLOUD_TPU_TASK_ID of torch_xla */
+	LS_RING_FROM_LWS, /* LeaderWorkerSet; for a name also torchrun */
+	LS_RING_FROM_REFUSED, /* rank: a variable is set, but tells no rank in the job */
 	LS_RING_FROM_COUNT
 };
 

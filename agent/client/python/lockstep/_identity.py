@@ -5,9 +5,14 @@ The rules are those of the C library (agent/client/identity.h); a test holds the
 """
 
 import os
+import re
+import sys
 
 # Sources of a field: enum ls_ring_from in proto/ring/ring.h.
-NONE, API, LOCKSTEP, JOBSET, MEGASCALE, TPU, TORCH, SLURM, DEFAULT = range(9)
+SOURCES = ("NONE", "API", "LOCKSTEP", "JOBSET", "MEGASCALE", "TPU", "TORCH", "SLURM", "DEFAULT",
+           "JAX", "MPI", "XLA", "LWS", "REFUSED")
+(NONE, API, LOCKSTEP, JOBSET, MEGASCALE, TPU, TORCH, SLURM, DEFAULT,
+ JAX, MPI, XLA, LWS, REFUSED) = range(len(SOURCES))
 
 FIELDS = ("job", "attempt", "rank", "world", "role", "slice", "chips", "host")
 JOB_BYTES, SLICE_BYTES, ROLE_BYTES, HOST_BYTES = 128, 64, 64, 128
@@ -26,8 +31,33 @@ ENV_NAMES = (
     "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "SLURM_JOB_ID", "SLURM_JOB_NAME",
     "SLURM_PROCID", "SLURM_NTASKS", "SLURM_NODEID", "SLURM_RESTART_COUNT", "NODE_NAME",
     "POD_NAME", "POD_NAMESPACE", "TPU_TOPOLOGY_WRAP", "TPU_RUNTIME_METRICS_PORTS",
-    "TPU_SKIP_MDS_QUERY", "TPU_PROCESS_ADDRESSES", "LOCKSTEP_SHARD",
+    "TPU_SKIP_MDS_QUERY", "TPU_PROCESS_ADDRESSES", "LOCKSTEP_SHARD", "JAX_PROCESS_ID",
+    "JAX_NUM_PROCESSES", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE",
+    "CLOUD_TPU_TASK_ID", "LWS_WORKER_INDEX", "LWS_GROUP_SIZE", "LWS_LEADER_ADDRESS",
 )
+
+
+def _launchers():
+    """The rules of launchers.def, which the C library includes: (source, rank, world, needs, form)."""
+    path = os.path.join(os.path.dirname(__file__), "launchers.def")
+    with open(path, encoding="utf-8") as rules:
+        found = re.findall(r'^LS_LAUNCHER\((\w+), "(\w*)", "(\w*)", "(\w*)", (\w+)\)$', rules.read(), re.M)
+    return [(SOURCES.index(row[0]),) + row[1:] for row in found]
+
+
+def _jax_place():
+    """Index and number of JAX's processes, where JAX has its backends already; else None.
+
+    A call that would create the backends is never made.
+    """
+    try:
+        jax, bridge = sys.modules.get("jax"), sys.modules.get("jax._src.xla_bridge")
+        if jax is None or bridge is None or not bridge.backends_are_initialized():
+            return None
+        index, count = jax.process_index(), jax.process_count()
+        return (index, count) if 0 <= index < count <= WORKERS_MAX and count > 1 else None
+    except Exception:  # pylint: disable=broad-except  # another version of JAX: no harm to the job
+        return None
 
 
 def name_bytes(text, size):
@@ -104,6 +134,7 @@ class Identity:
             half = JOB_BYTES // 2
             head = name_bytes(name, half).rstrip(b"\0").decode("utf-8")
             offer("job", head + "-" + get("SLURM_JOB_ID"), SLURM)
+        offer("job", self._run(), LWS)
         offer("job", "default", DEFAULT)
         offer("role", options.get("role"), API)
         offer("role", get("LOCKSTEP_ROLE"), LOCKSTEP)
@@ -115,24 +146,66 @@ class Identity:
         offer("host", get("LOCKSTEP_HOST"), LOCKSTEP)
         offer("host", os.uname().nodename, DEFAULT)
 
-    def _tpu_place(self):
-        """Rank and world of a TPU job: TPU_WORKER_ID counts hosts within a slice."""
-        names = self._get("TPU_WORKER_HOSTNAMES")
-        hosts = len(names.split(",")) if names else None
-        slices = _number(self._get("MEGASCALE_NUM_SLICES"), SLICES_MAX) or 1
-        here = _number(self._get("MEGASCALE_SLICE_ID"), SLICES_MAX) or 0
-        worker = _number(self._get("TPU_WORKER_ID"), WORKERS_MAX - 1)
-        if worker is None or (_number(self._get("LOCAL_WORLD_SIZE"), INT_MAX) or 0) > 1:
-            return
-        source = TPU
-        if slices > 1 and here > 0:
-            if hosts is None or hosts > WORKERS_MAX // (here + 1):
-                return  # where this slice begins is not known
-            worker += here * hosts
-            source = MEGASCALE
-        self._offer("rank", worker, source)
-        if hosts is not None and hosts <= WORKERS_MAX // slices:
-            self._offer("world", hosts * slices, MEGASCALE if slices > 1 else TPU)
+    def _run(self):
+        """torchrun's id, unless it is the default one; else the leader's pod of a LeaderWorkerSet."""
+        run = self._get("TORCHELASTIC_RUN_ID")
+        if run is not None and run != "none":
+            return run
+        return (self._get("LWS_LEADER_ADDRESS") or "").partition(".")[0]
+
+    def _count(self, name):
+        """Number of names in a list with commas, or None."""
+        names = self._get(name)
+        return len(names.split(",")) if names else None
+
+    def _shares_host(self):
+        """Does a host run several processes, each with chips of its own?"""
+        hosts = self._count("TPU_WORKER_HOSTNAMES")
+        return ((_number(self._get("LOCAL_WORLD_SIZE"), INT_MAX) or 0) > 1 or
+                (hosts or 0) > 0 and (self._count("TPU_PROCESS_ADDRESSES") or 0) > hosts)
+
+    def _launch(self, rule):
+        """Rank and world by one launcher's variables; False: a variable is set and tells no rank in the job."""
+        source, rank_name, world_name, needs, form = rule
+        if not self._get(rank_name) or (needs and self._get(needs) is None):
+            return True
+        part = form in ("SLICE", "HOST")
+        rank = _number(self._get(rank_name), WORKERS_MAX - 1)
+        world = self._count(world_name) if part else _number(self._get(world_name), WORKERS_MAX)
+        slices = _number(self._get("MEGASCALE_NUM_SLICES"), SLICES_MAX)
+        here = _number(self._get("MEGASCALE_SLICE_ID"), SLICES_MAX)
+        given = source
+        if rank is None or (form == "HOST" and self._shares_host()):
+            return False
+        if form != "WHOLE" and ((slices or 0) > 1 or (here is not None and slices != 1)):
+            if (not part or here is None or (slices is not None and here >= slices) or
+                    (here > 0 and (world is None or world > WORKERS_MAX // (here + 1)))):
+                return False  # where this slice begins is not known
+            if here > 0:
+                rank += here * world
+                given = MEGASCALE
+            known = (slices or 0) > 1 and world is not None and world <= WORKERS_MAX // slices
+            world = world * slices if known else None
+        if self.source["rank"] <= LOCKSTEP and world:
+            self._offer("world", world, MEGASCALE if part and (slices or 0) > 1 else source)
+        self._offer("rank", rank, given)
+        return True
+
+    def _place(self):
+        """Rank and world, unless options gave them: by the first launcher that knows."""
+        refused = False
+        for rule in _launchers():
+            if rule[0] == JAX and self.source["rank"] == NONE:
+                self._jax()
+            refused |= not self._launch(rule)
+        self._offer("rank", 0, REFUSED if refused else DEFAULT)
+
+    def _jax(self):
+        """What JAX itself says, where it can be asked, wins over the environment."""
+        place = _jax_place() if self._env is os.environ else None
+        if place is not None:
+            self._offer("world", place[1], JAX)
+            self._offer("rank", place[0], JAX)
 
     def _numbers(self, options):
         offer, top = self._offer, WORKERS_MAX - 1
@@ -151,17 +224,9 @@ class Identity:
         offer("attempt", env("SLURM_RESTART_COUNT", INT_MAX), SLURM)
         offer("attempt", 0, DEFAULT)
         offer("rank", option("rank", top), API)
-        offer("rank", env("LOCKSTEP_RANK", top), LOCKSTEP)
         offer("world", option("world", WORKERS_MAX), API)
         offer("world", env("LOCKSTEP_WORLD", WORKERS_MAX), LOCKSTEP)
-        self._tpu_place()
-        if (env("MEGASCALE_NUM_SLICES", INT_MAX) or 0) <= 1:
-            offer("rank", env("JOB_COMPLETION_INDEX", top), JOBSET)
-        offer("rank", env("RANK", top), TORCH)
-        offer("rank", env("SLURM_PROCID", top), SLURM)
-        offer("rank", 0, DEFAULT)
-        offer("world", env("WORLD_SIZE", WORKERS_MAX), TORCH)
-        offer("world", env("SLURM_NTASKS", WORKERS_MAX), SLURM)
+        self._place()
         offer("chips", option("chips", CHIPS_MAX), API)
         offer("chips", env("LOCKSTEP_CHIPS", CHIPS_MAX), LOCKSTEP)
         offer("chips", _bounds(self._get("TPU_CHIPS_PER_PROCESS_BOUNDS")), TPU)

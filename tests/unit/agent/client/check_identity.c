@@ -16,7 +16,11 @@ static const char *const variables[] = { "LOCKSTEP_JOB", "LOCKSTEP_ATTEMPT",
 	"TPU_WORKER_HOSTNAMES", "TPU_CHIPS_PER_HOST_BOUNDS",
 	"TPU_CHIPS_PER_PROCESS_BOUNDS", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
 	"TORCHELASTIC_RESTART_COUNT", "SLURM_JOB_ID", "SLURM_JOB_NAME", "SLURM_PROCID",
-	"SLURM_NTASKS", "SLURM_RESTART_COUNT" };
+	"SLURM_NTASKS", "SLURM_RESTART_COUNT", "LOCAL_RANK", "TORCHELASTIC_RUN_ID",
+	"JAX_PROCESS_ID", "JAX_NUM_PROCESSES", "OMPI_COMM_WORLD_RANK",
+	"OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "CLOUD_TPU_TASK_ID",
+	"TPU_PROCESS_ADDRESSES", "LWS_WORKER_INDEX", "LWS_GROUP_SIZE",
+	"LWS_LEADER_ADDRESS" };
 
 static void
 setup(void)
@@ -62,6 +66,51 @@ LS_TEST(identity, multislice_jobset_is_understood)
 	ck_assert_int_eq(id.worker.rank, 5);
 	ck_assert_int_eq(id.worker.world, 16);
 	ck_assert_uint_eq(id.from[2], LS_RING_FROM_TORCH);
+}
+
+/* torch_xla starts several processes a host: TPU_WORKER_ID counts hosts. */
+LS_TEST(identity, rank_of_a_part_is_never_the_rank_of_the_job)
+{
+	struct ls_client_identity id;
+
+	setenv("TPU_WORKER_ID", "1", 1);
+	setenv("TPU_WORKER_HOSTNAMES", "a,b", 1);
+	setenv("TPU_PROCESS_ADDRESSES", "a:1,a:2,a:3,a:4,b:1,b:2,b:3,b:4", 1);
+	ls_client_identity_resolve(NULL, &id);
+	ck_assert_uint_eq(id.from[2], LS_RING_FROM_REFUSED);
+	setenv("CLOUD_TPU_TASK_ID", "6", 1);
+	ls_client_identity_resolve(NULL, &id);
+	ck_assert_int_eq(id.worker.rank, 6);
+	ck_assert_int_eq(id.worker.world, 8);
+	ck_assert_uint_eq(id.from[2], LS_RING_FROM_XLA);
+	/* two slices, and nobody says which one this is */
+	setenv("MEGASCALE_NUM_SLICES", "2", 1);
+	ls_client_identity_resolve(NULL, &id);
+	ck_assert_uint_eq(id.from[2], LS_RING_FROM_REFUSED);
+	setenv("MEGASCALE_SLICE_ID", "1", 1);
+	ls_client_identity_resolve(NULL, &id);
+	ck_assert_int_eq(id.worker.rank, 14);
+	ck_assert_int_eq(id.worker.world, 16);
+}
+
+LS_TEST(identity, jax_wins_over_the_index_of_a_job)
+{
+	struct ls_client_identity id;
+
+	setenv("JOB_COMPLETION_INDEX", "0", 1);
+	setenv("JAX_PROCESS_ID", "2", 1);
+	setenv("JAX_NUM_PROCESSES", "4", 1);
+	ls_client_identity_resolve(NULL, &id);
+	ck_assert_int_eq(id.worker.rank, 2);
+	ck_assert_int_eq(id.worker.world, 4);
+	ck_assert_uint_eq(id.from[2], LS_RING_FROM_JAX);
+	setenv("LOCKSTEP_RANK", "tcp://10.43.1.40:7118", 1);
+	ls_client_identity_resolve(NULL, &id);
+	ck_assert_int_eq(id.worker.rank, 2);
+	unsetenv("JAX_PROCESS_ID");
+	unsetenv("JOB_COMPLETION_INDEX");
+	ls_client_identity_resolve(NULL, &id);
+	ck_assert_uint_eq(id.from[2], LS_RING_FROM_REFUSED);
 }
 
 LS_TEST(identity, slurm_and_torch_are_understood)

@@ -13,6 +13,7 @@ import threading
 import time
 import types
 import unittest
+import unittest.mock
 
 TOP = os.environ.get("top_srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../.."))
 BUILD = os.environ.get("top_builddir", TOP)
@@ -735,7 +736,68 @@ class Who(Case):
          "LOCKSTEP_SLICE": "s\nLOCKSTEP_RANK=9", "RANK": "9" * 30},
         {"TPU_WORKER_HOSTNAMES": "y" * 2048, "RANK": "1"},
         {"LOCKSTEP_JOB": "", "JOBSET_NAME": "", "RANK": ""},
+        # Kubeflow Trainer: two slices are two Jobs, JOB_COMPLETION_INDEX starts at 0 in each
+        {"JOBSET_NAME": "ms", "JOB_COMPLETION_INDEX": "0", "JAX_PROCESS_ID": "2",
+         "JAX_NUM_PROCESSES": "4"},
+        # torchrun, several processes a host
+        {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "TPU_WORKER_ID": "1",
+         "TPU_WORKER_HOSTNAMES": "a,b", "TORCHELASTIC_RUN_ID": "run7"},
+        {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "TORCHELASTIC_RUN_ID": "none"},
+        # torch_xla, several processes a host; then without its own number, and of two slices
+        {"CLOUD_TPU_TASK_ID": "5", "TPU_PROCESS_ADDRESSES": ",".join(["h:1"] * 8),
+         "TPU_WORKER_ID": "1", "TPU_WORKER_HOSTNAMES": "a,b"},
+        {"TPU_PROCESS_ADDRESSES": ",".join(["h:1"] * 8), "TPU_WORKER_ID": "1",
+         "TPU_WORKER_HOSTNAMES": "a,b"},
+        {"CLOUD_TPU_TASK_ID": "3", "TPU_PROCESS_ADDRESSES": "a:1,b:1,c:1,d:1",
+         "MEGASCALE_NUM_SLICES": "2", "MEGASCALE_SLICE_ID": "1"},
+        # a variable of Megascale is missing, or impossible
+        {"MEGASCALE_NUM_SLICES": "2", "TPU_WORKER_ID": "1", "TPU_WORKER_HOSTNAMES": "a,b"},
+        {"MEGASCALE_SLICE_ID": "1", "TPU_WORKER_ID": "1", "TPU_WORKER_HOSTNAMES": "a,b"},
+        {"MEGASCALE_SLICE_ID": "0", "TPU_WORKER_ID": "1", "TPU_WORKER_HOSTNAMES": "a,b"},
+        {"MEGASCALE_SLICE_ID": "2", "MEGASCALE_NUM_SLICES": "2", "TPU_WORKER_ID": "1",
+         "TPU_WORKER_HOSTNAMES": "a,b"},
+        {"MEGASCALE_NUM_SLICES": "2", "JOB_COMPLETION_INDEX": "1"},
+        {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4", "SLURM_PROCID": "0",
+         "SLURM_NTASKS": "1"},
+        {"PMI_RANK": "3", "PMI_SIZE": "4"},
+        {"LWS_WORKER_INDEX": "2", "LWS_GROUP_SIZE": "4",
+         "LWS_LEADER_ADDRESS": "serve-0.serve.default"},
+        # a person says the rank, a launcher the world; a service link says none
+        {"LOCKSTEP_RANK": "3", "JAX_PROCESS_ID": "1", "JAX_NUM_PROCESSES": "4"},
+        {"LOCKSTEP_RANK": "tcp://10.43.1.40:7118"},
+        {"JAX_PROCESS_ID": "x", "TPU_WORKER_ID": "1", "TPU_WORKER_HOSTNAMES": "a,b"},
     )
+
+    def test_jax_is_asked_where_it_has_its_backends(self):
+        class Bridge:
+            ready = True
+
+            @staticmethod
+            def backends_are_initialized():
+                return Bridge.ready
+
+        class Jax:
+            @staticmethod
+            def process_index():
+                return 3
+
+            @staticmethod
+            def process_count():
+                return 4
+
+        kept = dict(os.environ)
+        modules = {"jax": Jax, "jax._src.xla_bridge": Bridge}
+        with unittest.mock.patch.dict(sys.modules, modules):
+            try:
+                os.environ.update({"TPU_WORKER_ID": "1", "TPU_WORKER_HOSTNAMES": "a,b,c,d"})
+                who = _identity.Identity()
+                self.assertEqual((who.rank, who.world, who.source["rank"]), (3, 4, _identity.JAX))
+                Bridge.ready = False
+                who = _identity.Identity()
+                self.assertEqual((who.rank, who.world, who.source["rank"]), (1, 4, _identity.TPU))
+            finally:
+                os.environ.clear()
+                os.environ.update(kept)
 
     def test_the_same_as_the_c_library(self):
         tool = os.path.join(BUILD, "tests/unit/agent/client/print_identity")
