@@ -18,6 +18,9 @@
 #include "agent/steps/rejected.h"
 #include "proto/base/hash.h"
 #include "proto/base/log.h"
+#include "proto/base/text.h"
+
+#define STEP_FROM_RANK 2 /* place of the rank in the sources of a ring's header */
 
 struct step_file {
 	struct ls_ring_reader *reader;
@@ -247,6 +250,11 @@ step_add(struct ls_source_step *s, int fd, const char *name,
 	s->count++;
 	ls_log(LS_LOG_INFO, "step", "worker: job %s rank %d of %d", h->worker.job,
 		(int)h->worker.rank, (int)h->worker.world);
+	if (h->from[STEP_FROM_RANK] == LS_RING_FROM_REFUSED)
+		ls_log(LS_LOG_WARN, "step",
+			"worker: job %s: its environment does not tell its rank in the "
+			"job; it counts as rank %d, see lockstep doctor",
+			h->worker.job, (int)h->worker.rank);
 	return 0;
 }
 
@@ -715,10 +723,81 @@ step_tell_rings(const struct ls_source_step *s, struct ls_doctor *d)
 			(unsigned long long)lost[LS_GAP_OVERRUN]);
 }
 
+/* The value of the first variable that could tell the rank, as the job's process had it;
+ * *ret_name: which one. NULL: there is none. */
+static const char *
+step_rank_value(const char *env, const char **ret_name, size_t *ret_len)
+{
+	static const char *const names[] = {
+#define LS_LAUNCHER(from, rank, world, needs, form) rank,
+#include "agent/client/python/lockstep/launchers.def"
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t len = strlen(names[i]);
+
+		for (const char *line = env; *line != '\0';
+			line += line[strcspn(line, "\n")] == '\n' ? strcspn(line, "\n") + 1
+								 : strlen(line)) {
+			if (strncmp(line, names[i], len) != 0 || line[len] != '=')
+				continue;
+			*ret_name = names[i];
+			*ret_len = strcspn(line, "\n") - len - 1;
+			return line + len + 1;
+		}
+	}
+	return NULL;
+}
+
+/* Workers whose rank in the job is not known, or is another's on this host, too. */
+static void
+step_tell_ranks(const struct ls_source_step *s, struct ls_doctor *d)
+{
+	static const char fix[] =
+		"set LOCKSTEP_RANK and LOCKSTEP_WORLD in each training process "
+		"(agent/client/README.md lists what launchers set)";
+
+	for (size_t i = 0; i < s->count; i++) {
+		const struct ls_step_ring *r = ls_source_step_ring(s, i);
+		const struct ls_worker_info *w = &r->worker.info;
+		const char *name = "", *value;
+		char text[64];
+		size_t len = 0, same = 0, first = i;
+
+		if (r->state != LS_RING_STATE_LIVE)
+			continue;
+		if (r->from[STEP_FROM_RANK] == LS_RING_FROM_REFUSED) {
+			value = step_rank_value(r->env, &name, &len);
+			(void)ls_text_escape(
+				text, sizeof(text), value != NULL ? value : "", len);
+			ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "rank", fix,
+				"job %s: the rank of a worker is unknown, and taken for "
+				"%d: %s=\"%s\" is no rank in the whole job",
+				w->job, (int)w->rank, name, text);
+		}
+		for (size_t k = 0; k < s->count; k++) {
+			const struct ls_step_ring *o = ls_source_step_ring(s, k);
+
+			if (o->state != LS_RING_STATE_LIVE ||
+				o->worker.info.rank != w->rank ||
+				strcmp(o->worker.info.job, w->job) != 0)
+				continue;
+			same++;
+			first = k < first ? k : first;
+		}
+		if (same > 1 && first == i)
+			ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "rank", fix,
+				"job %s: rank %d is claimed by %zu processes of this "
+				"host; their steps are taken for those of one",
+				w->job, (int)w->rank, same);
+	}
+}
+
 void
 ls_source_step_tell(const struct ls_source_step *s, struct ls_doctor *d)
 {
 	ls_source_step_tell_dir(s->dir, d);
 	step_tell_rings(s, d);
+	step_tell_ranks(s, d);
 	step_tell_files(s, d);
 }

@@ -301,6 +301,50 @@ LS_TEST(source_step, ended_worker_is_told_from_a_crashed_one)
 	ck_assert_int_eq((int)got[0].how, (int)LS_END_ENDED);
 }
 
+/* Rows about ranks with this text. */
+static unsigned
+rank_rows(const char *text)
+{
+	struct ls_doctor d = { 0 };
+	unsigned n = 0;
+
+	ls_source_step_tell(step, &d);
+	for (size_t i = 0; i < d.count; i++)
+		n += d.check[i].status == LS_DOCTOR_WARN &&
+			strcmp(d.check[i].subject, "rank") == 0 &&
+			strstr(d.check[i].why, text) != NULL;
+	return n;
+}
+
+LS_TEST(source_step, rank_that_is_not_known_is_told_with_its_variable)
+{
+	static const char env[] = "LOCKSTEP_RANK=tcp://10.43.1.40:7118\n";
+
+	step_ring_make(&ring, dir, "a.ring", 1, 16);
+	step_ring_poke(&ring, 98, LS_RING_FROM_REFUSED, 1);
+	for (size_t i = 0; i < sizeof(env); i++)
+		step_ring_poke(&ring, LS_RING_ENV_OFFSET + i, (uint8_t)env[i], 1);
+	step_ring_lock(&ring);
+	ls_source_step_read(step, 1);
+	ck_assert_uint_eq(rank_rows("LOCKSTEP_RANK=\"tcp://10.43.1.40:7118\""), 1);
+}
+
+LS_TEST(source_step, rank_of_two_processes_is_told_once)
+{
+	struct step_ring other = { .fd = -1 };
+
+	step_ring_make(&ring, dir, "a.ring", 1, 16);
+	step_ring_lock(&ring);
+	step_ring_make(&other, dir, "b.ring", 2, 16);
+	step_ring_poke(&other, 84, 0, 4);
+	step_ring_poke(&ring, 84, 0, 4);
+	step_ring_lock(&other);
+	ls_source_step_read(step, 1);
+	ck_assert_uint_eq(rank_rows("rank 0 is claimed by 2 processes"), 1);
+	ck_assert_uint_eq(rank_rows(""), 1);
+	step_ring_fini(&other);
+}
+
 LS_TEST(source_step, reading_goes_on_at_the_cursor_after_a_restart)
 {
 	step_ring_make(&ring, dir, "a.ring", 1, 16);
