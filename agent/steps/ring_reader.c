@@ -384,3 +384,11 @@ ls_ring_reader_ring(const struct ls_ring_reader *r)
 {
 	return &r->pub;
 }
+
+bool
+ls_ring_reader_is_held(const struct ls_ring_reader *r)
+{
+	pid_t pid;
+
+	return ring_reader_is_locked(r, &pid);
+}

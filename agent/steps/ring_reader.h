@@ -107,6 +107,9 @@ void ls_ring_reader_read(struct ls_ring_reader *r, uint64_t now_mono_ns);
 /* What is known of the ring now. */
 const struct ls_step_ring *ls_ring_reader_ring(const struct ls_ring_reader *r);
 
+/* Does a process hold the ring right now? */
+bool ls_ring_reader_is_held(const struct ls_ring_reader *r);
+
 /* Reads its events block. -LS_EABSENT: its writer keeps none; -EIO: it cannot be read.
  */
 int ls_ring_reader_events(const struct ls_ring_reader *r,

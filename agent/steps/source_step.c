@@ -231,6 +231,38 @@ step_check_file(struct ls_source_step *s, int fd, struct ls_ring_header *h,
 	return 0;
 }
 
+/* The environment of its process does not tell the rank. */
+static bool
+step_is_unranked(uint8_t from)
+{
+	return from == LS_RING_FROM_REFUSED || from == LS_RING_FROM_DEFAULT;
+}
+
+/*
+ * The rank of a new ring. Processes of one job on this host that do not know theirs are
+ * counted, so that each is a worker of its own: the least rank that no live one has.
+ */
+static int32_t
+step_rank(const struct ls_source_step *s, const struct ls_ring_header *h)
+{
+	bool used[LS_RINGS_MAX + 1] = { false };
+	int32_t rank = 0;
+
+	if (!step_is_unranked(h->from[STEP_FROM_RANK]))
+		return h->worker.rank;
+	for (size_t i = 0; i < s->count; i++) {
+		const struct ls_worker_info *w =
+			&ls_source_step_ring(s, i)->worker.info;
+
+		if (w->rank <= LS_RINGS_MAX && strcmp(w->job, h->worker.job) == 0 &&
+			ls_ring_reader_is_held(s->file[i].reader))
+			used[w->rank] = true;
+	}
+	while (used[rank])
+		rank++;
+	return rank;
+}
+
 /* Puts an open file among the rings. */
 static int
 step_add(struct ls_source_step *s, int fd, const char *name,
@@ -239,7 +271,11 @@ step_add(struct ls_source_step *s, int fd, const char *name,
 	const struct ls_ring_context context = { s->spool, &s->buf, &s->stats,
 		++s->last_number };
 	struct step_file *f = &s->file[s->count];
-	int rc = ls_ring_reader_new(fd, name, h, &context, &f->reader);
+	struct ls_ring_header own = *h;
+	int rc;
+
+	own.worker.rank = step_rank(s, h);
+	rc = ls_ring_reader_new(fd, name, &own, &context, &f->reader);
 
 	if (rc != 0)
 		return rc;
@@ -249,12 +285,12 @@ step_add(struct ls_source_step *s, int fd, const char *name,
 	(void)snprintf(f->name, sizeof(f->name), "%s", name);
 	s->count++;
 	ls_log(LS_LOG_INFO, "step", "worker: job %s rank %d of %d", h->worker.job,
-		(int)h->worker.rank, (int)h->worker.world);
+		(int)own.worker.rank, (int)h->worker.world);
 	if (h->from[STEP_FROM_RANK] == LS_RING_FROM_REFUSED)
 		ls_log(LS_LOG_WARN, "step",
 			"worker: job %s: its environment does not tell its rank in the "
 			"job; it counts as rank %d, see lockstep doctor",
-			h->worker.job, (int)h->worker.rank);
+			h->worker.job, (int)own.worker.rank);
 	return 0;
 }
 
@@ -766,15 +802,19 @@ step_tell_ranks(const struct ls_source_step *s, struct ls_doctor *d)
 
 		if (r->state != LS_RING_STATE_LIVE)
 			continue;
-		if (r->from[STEP_FROM_RANK] == LS_RING_FROM_REFUSED) {
-			value = step_rank_value(r->env, &name, &len);
-			(void)ls_text_escape(
-				text, sizeof(text), value != NULL ? value : "", len);
+		value = step_rank_value(r->env, &name, &len);
+		(void)ls_text_escape(
+			text, sizeof(text), value != NULL ? value : "", len);
+		if (r->from[STEP_FROM_RANK] == LS_RING_FROM_REFUSED)
 			ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "rank", fix,
 				"job %s: the rank of a worker is unknown, and taken for "
 				"%d: %s=\"%s\" is no rank in the whole job",
 				w->job, (int)w->rank, name, text);
-		}
+		else if (step_is_unranked(r->from[STEP_FROM_RANK]) && w->rank > 0)
+			ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "rank", fix,
+				"job %s: the rank of a worker is unknown, and taken for "
+				"%d: no variable tells it",
+				w->job, (int)w->rank);
 		for (size_t k = 0; k < s->count; k++) {
 			const struct ls_step_ring *o = ls_source_step_ring(s, k);
 

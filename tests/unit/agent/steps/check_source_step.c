@@ -329,6 +329,36 @@ LS_TEST(source_step, rank_that_is_not_known_is_told_with_its_variable)
 	ck_assert_uint_eq(rank_rows("LOCKSTEP_RANK=\"tcp://10.43.1.40:7118\""), 1);
 }
 
+LS_TEST(source_step, processes_without_a_rank_are_counted)
+{
+	struct step_ring other = { .fd = -1 };
+
+	step_ring_make(&ring, dir, "a.ring", 1, 16);
+	step_ring_poke(&ring, 98, LS_RING_FROM_DEFAULT, 1);
+	step_ring_poke(&ring, 84, 0, 4);
+	step_ring_lock(&ring);
+	ls_source_step_read(step, 1);
+	ck_assert_uint_eq(rank_rows(""), 0); /* it may be alone */
+	step_ring_make(&other, dir, "b.ring", 2, 16);
+	step_ring_poke(&other, 98, LS_RING_FROM_DEFAULT, 1);
+	step_ring_poke(&other, 84, 0, 4);
+	step_ring_lock(&other);
+	ls_source_step_read(step, 2);
+	ck_assert_uint_eq(ls_source_step_count(step), 2);
+	ck_assert_int_eq(ls_source_step_ring(step, 0)->worker.info.rank, 0);
+	ck_assert_int_eq(ls_source_step_ring(step, 1)->worker.info.rank, 1);
+	ck_assert_uint_eq(rank_rows("taken for 1: no variable tells it"), 1);
+	/* one that ended leaves its number to the next */
+	step_ring_fini(&ring);
+	step_ring_make(&ring, dir, "c.ring", 3, 16);
+	step_ring_poke(&ring, 98, LS_RING_FROM_DEFAULT, 1);
+	step_ring_poke(&ring, 84, 0, 4);
+	step_ring_lock(&ring);
+	ls_source_step_read(step, 3);
+	ck_assert_int_eq(ls_source_step_ring(step, 2)->worker.info.rank, 0);
+	step_ring_fini(&other);
+}
+
 LS_TEST(source_step, rank_of_two_processes_is_told_once)
 {
 	struct step_ring other = { .fd = -1 };
