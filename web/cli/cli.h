@@ -27,7 +27,8 @@ enum ls_exit {
 	LS_EXIT_UNREACHABLE = 3,
 	LS_EXIT_DENIED = 4,
 	LS_EXIT_UNKNOWN = 5, /* no such job or finding */
-	LS_EXIT_NO_DATA = 6 /* not enough data, or --wait was in vain */
+	/* no data, not all expected workers are judged, or --wait was in vain */
+	LS_EXIT_NO_DATA = 6
 };
 
 struct ls_cli_options {
@@ -83,6 +84,13 @@ int ls_cli_post(struct ls_cli *cli, const char *path, const char *json,
 	json_t **ret_body) LS_MUSTCHECK;
 
 struct ls_fetched;
+/*
+ * With --exit-code: 1 a finding of severity `worst` counts; 0 all expected workers of the
+ * job (of all jobs: ""; of those with this host) are judged; 5 there is none; 6 not all
+ * are judged, having said why. Else 0.
+ */
+int ls_cli_verdict(struct ls_cli *cli, const char *job, const char *host, int worst);
+
 /* Says what the collector refused; returns the exit code for it. */
 int ls_cli_refused(struct ls_cli *cli, const struct ls_fetched *got);
 

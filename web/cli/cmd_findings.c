@@ -45,14 +45,6 @@ findings_path(struct ls_cli *cli, bool filter, char *path, size_t size)
 }
 
 static int
-findings_verdict(const struct ls_cli *cli, int worst)
-{
-	if (cli->options.exit_code && worst >= ls_cli_severity(cli->options.fail_on))
-		return LS_EXIT_FOUND;
-	return LS_EXIT_OK;
-}
-
-static int
 findings_worst(const json_t *items)
 {
 	int worst = -1;
@@ -133,7 +125,9 @@ findings_list(struct ls_cli *cli)
 				"lockstep: older findings exist; see --limit\n");
 	}
 	json_decref(body);
-	return rc != 0 ? rc : findings_verdict(cli, worst);
+	return rc != 0
+		? rc
+		: ls_cli_verdict(cli, cli->options.job, cli->options.host, worst);
 }
 
 /*

@@ -130,12 +130,80 @@ status_job(struct ls_cli *cli, const json_t *job, int *worst)
 	return 0;
 }
 
+/* Is the host one of the job's? Returns an exit code. */
 static int
-status_verdict(const struct ls_cli *cli, int worst)
+status_has_host(struct ls_cli *cli, const char *job, const char *host, bool *ret_has)
 {
-	if (cli->options.exit_code && worst >= ls_cli_severity(cli->options.fail_on))
+	char path[4096];
+	json_t *body = NULL;
+	int rc = ls_cli_job_path(job, "/hosts?limit=1", sizeof(path), path);
+
+	*ret_has = false;
+	if (rc == 0)
+		rc = ls_cli_query(path, sizeof(path), "host", host);
+	if (rc == 0)
+		rc = ls_cli_get(cli, path, false, &body);
+	*ret_has = json_integer_value(json_object_get(body, "count")) > 0;
+	json_decref(body);
+	return rc;
+}
+
+/* Are all jobs that are asked for judged in full? Says of each that is not why. */
+static int
+status_judged(struct ls_cli *cli, const json_t *jobs, const char *name,
+	const char *host)
+{
+	int rc = LS_EXIT_OK;
+	bool any = false, has = true;
+
+	for (size_t i = 0; i < json_array_size(jobs); i++) {
+		const json_t *job = json_array_get(jobs, i);
+		const char *id = ls_pick_text(job, "id");
+
+		if (id == NULL || (name[0] != '\0' && strcmp(id, name) != 0))
+			continue;
+		if (host[0] != '\0') {
+			int asked = status_has_host(cli, id, host, &has);
+
+			if (asked != 0)
+				return asked;
+		}
+		if (!has)
+			continue;
+		any = true;
+		if (json_is_true(ls_pick(job, "judged.all")))
+			continue;
+		(void)fprintf(stderr, "lockstep: %s is not judged: %s\n",
+			ls_term_text(cli->term, job, "id", "?"),
+			ls_term_text(cli->term, job, "judged.why", "unknown"));
+		rc = LS_EXIT_NO_DATA;
+	}
+	if (any)
+		return rc;
+	if (json_array_size(jobs) == 0) {
+		(void)fprintf(stderr, "lockstep: no job has reported yet\n");
+		return LS_EXIT_NO_DATA;
+	}
+	(void)fprintf(stderr, "lockstep: no such %s\n",
+		name[0] != '\0' ? "job" : "host in any job");
+	return LS_EXIT_UNKNOWN;
+}
+
+int
+ls_cli_verdict(struct ls_cli *cli, const char *job, const char *host, int worst)
+{
+	json_t *body = NULL;
+	int rc;
+
+	if (!cli->options.exit_code)
+		return LS_EXIT_OK;
+	if (worst >= ls_cli_severity(cli->options.fail_on))
 		return LS_EXIT_FOUND;
-	return LS_EXIT_OK;
+	rc = ls_cli_get(cli, "/api/v1/jobs", false, &body);
+	if (rc == 0)
+		rc = status_judged(cli, json_object_get(body, "items"), job, host);
+	json_decref(body);
+	return rc;
 }
 
 /* The worst severity that the counts of a job tell. */
@@ -171,7 +239,7 @@ status_one(struct ls_cli *cli, const char *name)
 		rc = status_job(cli, job, &worst);
 	}
 	json_decref(job);
-	return rc != 0 ? rc : status_verdict(cli, worst);
+	return rc != 0 ? rc : ls_cli_verdict(cli, name, "", worst);
 }
 
 /* After the JSON was printed as it came: asks again for the verdict alone. */
@@ -190,7 +258,7 @@ status_all_verdict(struct ls_cli *cli)
 		worst = s > worst ? s : worst;
 	}
 	json_decref(body);
-	return rc != 0 ? rc : status_verdict(cli, worst);
+	return rc != 0 ? rc : ls_cli_verdict(cli, "", "", worst);
 }
 
 int
@@ -219,7 +287,7 @@ ls_cmd_status(struct ls_cli *cli, int argc, char **argv)
 		rc = LS_EXIT_NO_DATA;
 	}
 	json_decref(body);
-	return rc != 0 ? rc : status_verdict(cli, worst);
+	return rc != 0 ? rc : ls_cli_verdict(cli, "", "", worst);
 }
 
 int

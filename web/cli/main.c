@@ -58,7 +58,8 @@ ls_cmd_help(struct ls_cli *cli, int argc, char **argv)
 			cli_commands[i].arguments, cli_commands[i].help);
 	(void)printf(
 		"\nExit status: 0 success, 1 finding open (--exit-code), 2 usage, 3 "
-		"collector not reached, 4 denied,\n5 not found, 6 not enough data.\n");
+		"collector not reached, 4 denied,\n5 not found, 6 no data, or not all "
+		"expected workers are judged (--exit-code).\n");
 	return LS_EXIT_OK;
 }
 

@@ -90,9 +90,13 @@ ls_show_none(struct ls_term *t, const json_t *job)
 	const json_t *suspect = json_object_get(job, "suspect");
 	double ratio = 0;
 
-	(void)printf("  no open finding; %s steps of %s workers judged\n",
-		ls_term_whole(t, job, "steps_closed", "unknown"),
-		ls_term_whole(t, job, "workers", "unknown"));
+	if (json_is_true(ls_pick(job, "judged.all")))
+		(void)printf("  no open finding; %s steps of %s workers judged\n",
+			ls_term_whole(t, job, "judged.steps", "unknown"),
+			ls_term_whole(t, job, "judged.workers", "unknown"));
+	else
+		(void)printf("  not judged: %s\n",
+			ls_term_text(t, job, "judged.why", "unknown"));
 	if (json_is_object(suspect) && ls_pick_number(suspect, "slowest_ratio", &ratio))
 		(void)printf(
 			"  suspected: %s rank %s, slowest in %.0f %% of the last steps, "

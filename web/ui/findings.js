@@ -42,8 +42,9 @@ export function list(findings, view, job) {
 	open.sort((a, b) => (order[a.severity] ?? 3) - (order[b.severity] ?? 3) ||
 		(b.impact?.chips_lost ?? 0) - (a.impact?.chips_lost ?? 0));
 	return [
-		open.length === 0 ? el("p", { class: "calm" }, `No open finding. ${text.whole(job.steps_closed)} steps of ${
-			text.whole(job.workers)} workers judged.`) : null,
+		open.length > 0 ? null : el("p", { class: "calm" }, job.judged?.all === true
+			? `No open finding. ${text.whole(job.judged.steps)} steps of ${text.whole(job.judged.workers)} workers judged.`
+			: `Not judged: ${name(job.judged?.why ?? "unknown")}.`),
 		el("ul", { class: "findings" }, open.map((f) => row(f, view))),
 		closed.length > 0 ? el("details", { "data-key": "closed" },
 			el("summary", { "data-key": "closed-summary" }, `${closed.length} over`),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/finding/view.h"
+#include "collector/engine/finding/judged.h"
 #include "collector/engine/finding/attention.h"
 #include "collector/engine/engine_state.h"
 #include "collector/engine/join/lies.h"
@@ -256,6 +257,9 @@ view_job(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 		last == NULL ? json_null() : ls_json_time(last->row.end_us));
 	if (doc == NULL)
 		return NULL;
+	ls_ignore(json_object_set_new(doc, "judged",
+		ls_view_judged(e, j, strcmp(view_job_state(e, j), "ended") == 0,
+			now_us)));
 	ls_ignore(json_object_set_new(doc, "simulated",
 		json_boolean(ls_job_is_simulated(e, j))));
 	ls_ignore(json_object_set_new(doc, "suspect",

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/engine/finding/judged.h"
+#include "proto/base/json.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define JUDGED_WHY_BYTES 128
+#define JUDGED_REPLICAS 3u /* of fewer, none can be compared */
+
+static double
+judged_limit_s(const struct ls_job *j)
+{
+	return fmax(LS_JUDGED_S,
+		j->detect.step_s > 0 ? LS_JUDGED_STEPS * j->detect.step_s : 0);
+}
+
+/* Is the worker in the newest steps, or was it when the job ended? */
+static bool
+judged_is(const struct ls_job *j, const struct ls_engine_worker *w, uint64_t newest,
+	bool ended, int64_t now_us)
+{
+	if (!w->reported || (!ended && ls_worker_is_gone(w)))
+		return false;
+	if (j->replica.on)
+		return ended ||
+			(double)(now_us - w->end_us) * 1e-6 <= judged_limit_s(j);
+	return newest <= w->last_step + LS_JUDGED_STEPS;
+}
+
+/* Does somebody do what may take long? */
+static bool
+judged_is_pause(const struct ls_engine *e, const struct ls_job *j)
+{
+	for (size_t i = 0; i < j->count; i++) {
+		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
+
+		if (w->has_live && w->state == LS_WORKER_REPORTING &&
+			(w->live.phase == LS_PHASE_CHECKPOINT ||
+				w->live.phase == LS_PHASE_EVAL ||
+				w->live.phase == LS_PHASE_COMPILE))
+			return true;
+	}
+	return false;
+}
+
+/* Why nobody is judged; false: some are. */
+static bool
+judged_nobody(const struct ls_engine *e, const struct ls_job *j, bool ended,
+	double still_s, char *why, size_t size)
+{
+	if (j->live_count == 0)
+		(void)snprintf(why, size, "no step is complete yet");
+	else if (j->replica.on && j->count < JUDGED_REPLICAS)
+		(void)snprintf(why, size,
+			"no barrier to judge by, and %zu of at least %u replicas that "
+			"can be compared",
+			j->count, JUDGED_REPLICAS);
+	else if (!j->replica.on && j->count > 1 && !j->detect.ready)
+		(void)snprintf(why, size, "learning what is usual: %llu of %u steps",
+			(unsigned long long)j->closed, LS_DETECT_WARM);
+	else if (!ended && still_s > judged_limit_s(j) && !judged_is_pause(e, j))
+		(void)snprintf(why, size, "no step for %.0f s", still_s);
+	else
+		return false;
+	return true;
+}
+
+json_t *
+ls_view_judged(const struct ls_engine *e, const struct ls_job *j, bool ended,
+	int64_t now_us)
+{
+	const struct ls_live_row *last =
+		j->live_count == 0 ? NULL : ls_job_row(j, j->live_count - 1);
+	uint64_t newest = last == NULL ? 0 : ls_row_shown(&last->row);
+	int64_t closed_us = last == NULL ? j->last_us : last->row.end_us;
+	char why[JUDGED_WHY_BYTES] = "";
+	size_t workers = 0,
+	       expected = j->world > 0 && (size_t)j->world > j->count ? (size_t)j->world
+								      : j->count;
+	bool nobody = judged_nobody(e, j, ended, (double)(now_us - closed_us) * 1e-6,
+		why, sizeof(why));
+
+	for (size_t i = 0; i < j->count && !nobody; i++)
+		workers +=
+			judged_is(j, &e->workers[j->slots[i]], newest, ended, now_us);
+	if (!nobody && workers < expected)
+		(void)snprintf(why, sizeof(why), "%zu of %zu workers are judged",
+			workers, expected);
+	return json_pack("{s:b, s:I, s:I, s:I, s:o, s:s?}", "all",
+		(int)(why[0] == '\0' && expected > 0), "workers", (json_int_t)workers,
+		"expected", (json_int_t)expected, "steps", (json_int_t)j->closed,
+		"since", j->live_count > 0 ? ls_json_time(j->first_us) : json_null(),
+		"why", why[0] == '\0' ? NULL : why);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * judged - what an answer about a job's health rests on: judged workers of those expected,
+ * steps, since when; and why not all of them are judged.
+ *
+ *   {"all":bool,"workers":n,"expected":n,"steps":n,"since":time|null,"why":text|null}
+ *
+ * A worker is judged if its records are among the newest steps that were judged, and those
+ * are not older than LS_JUDGED_S or LS_JUDGED_STEPS median steps. A checkpoint, an
+ * evaluation and a compilation may take longer; a job that ended keeps its last verdict.
+ *
+ * Owner:   the engine's thread. Pure.
+ * Units:   counts; microseconds since the epoch.
+ * Errors:  NULL: out of memory.
+ * Limits:  none of its own: one pass over the workers.
+ * Source:  design section 7, "Not judged".
+ */
+#ifndef LS_COLLECTOR_JUDGED_H
+#define LS_COLLECTOR_JUDGED_H
+
+#include <jansson.h>
+#include "collector/engine/engine_state.h"
+
+#define LS_JUDGED_S 60.0
+#define LS_JUDGED_STEPS 5
+
+/* Of a job whose state (running, silent, ended) is known. */
+json_t *ls_view_judged(const struct ls_engine *e, const struct ls_job *j, bool ended,
+	int64_t now_us);
+
+#endif
