@@ -118,7 +118,8 @@ hang_absent(const struct ls_engine *e, const struct ls_job *j,
 
 		if (hang_place_of(w, now_us) == HANG_WAITS)
 			continue;
-		why = ls_worker_is_gone(w)			   ? LS_HANG_GONE
+		why = w->state == LS_WORKER_ENDED ? LS_HANG_ENDED
+			: ls_worker_is_gone(w)	  ? LS_HANG_GONE
 			: hang_place_of(w, now_us) == HANG_UNKNOWN ? LS_HANG_SILENT
 								   : LS_HANG_ABSENT;
 		ranks[n++] = w->info.rank;
@@ -138,6 +139,8 @@ hang_cause(enum ls_hang_why why)
 		return LS_CAUSE_HOST_SILENT;
 	case LS_HANG_GONE:
 		return LS_CAUSE_PROCESS_GONE;
+	case LS_HANG_ENDED:
+		return LS_CAUSE_PROCESS_ENDED;
 	case LS_HANG_COLLECTIVE:
 		return LS_CAUSE_COLLECTIVE_HANG;
 	case LS_HANG_UNKNOWN:
@@ -223,7 +226,11 @@ hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subjec
 	f->last_step = f->accounted_step = step;
 	f->steps_seen = 1;
 	f->slowest_ratio = NAN;
-	f->workers = f->workers_used = (uint32_t)j->count;
+	f->workers = (uint32_t)j->count;
+	f->workers_used = 0;
+	for (size_t i = 0; i < j->count; i++)
+		f->workers_used +=
+			e->workers[j->slots[i]].state == LS_WORKER_REPORTING;
 	f->hosts = (uint32_t)ls_job_places(e, j, LS_PLACE_HOST);
 	f->diagnosis = subject->diagnosis;
 	memcpy(f->evidence, subject->evidence, sizeof(f->evidence));

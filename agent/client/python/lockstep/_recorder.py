@@ -8,6 +8,7 @@ All times are ns of CLOCK_MONOTONIC unless said.
 import atexit
 import math
 import os
+import sys
 import struct
 from _thread import get_ident
 from array import array
@@ -99,7 +100,7 @@ class Recorder:
         if not self.hooked:
             self.hooked = True
             os.register_at_fork(after_in_child=self.forked)
-            atexit.register(self.close)
+            atexit.register(self.exit)
             self.hooks.install()
         self.look_for_jax()
         try:
@@ -132,6 +133,11 @@ class Recorder:
         self.silent = True
         if ring is not None:
             ring.close(ended)
+
+    def exit(self):
+        """At the exit of the interpreter: an uncaught exception is no clean end."""
+        raised = getattr(sys, "last_type", None) is not None and not hasattr(sys, "ps1")
+        self.close(ended=not raised)
 
     def forked(self):
         """In a forked child: file and lock stay the parent's."""

@@ -613,14 +613,16 @@ class Life(Case):
         self.assertEqual(struct.unpack_from("<I", data, 76), (0,))
         self.assertEqual(os.stat(path).st_mode & 0o7777, 0o644)
 
-    def test_exit_is_a_clean_end_and_a_signal_is_not(self):
+    def test_exit_is_a_clean_end_and_a_signal_or_an_exception_is_not(self):
         code = ("import lockstep, os, sys\n"
                 "for i in range(3):\n    with lockstep.step(i): pass\n"
-                "if len(sys.argv) > 1: os.kill(os.getpid(), 9)\n")
+                "if sys.argv[1:] == ['die']: os.kill(os.getpid(), 9)\n"
+                "if sys.argv[1:]: raise ValueError('no more memory')\n")
         env = dict(os.environ, PYTHONPATH=os.path.join(TOP, "agent", "client", "python"),
                    PYTHONDONTWRITEBYTECODE="1")
-        for args, flag in (([], 1), (["die"], 0)):
-            subprocess.run([sys.executable, "-c", code] + args, env=env, check=False)
+        for args, flag in (([], 1), (["die"], 0), (["raise"], 0)):
+            subprocess.run([sys.executable, "-c", code] + args, env=env, check=False,
+                           stderr=subprocess.DEVNULL)
             name, = os.listdir(self.dir)
             with open(os.path.join(self.dir, name), "rb") as file:
                 data = file.read()

@@ -192,20 +192,21 @@ LS_TEST(seen_while_it_lasts, a_long_hang_is_counted_once)
 	fake_job_free(job);
 }
 
-LS_TEST_LOOP(seen_while_it_lasts, who_is_missing_may_be_silent_or_gone, 0, 2)
+LS_TEST_LOOP(seen_while_it_lasts, who_is_missing_may_be_silent_crashed_or_ended, 0, 3)
 {
 	static const struct {
 		enum ls_hang_why why;
 		const char *cause;
 	} rows[] = { { LS_HANG_SILENT, "host_silent" },
-		{ LS_HANG_GONE, "process_gone" } };
+		{ LS_HANG_GONE, "process_gone" }, { LS_HANG_ENDED, "process_ended" } };
 	struct fake_job *job = learned();
 	int64_t since_us = job->now_us;
 	json_t *f;
 
 	all_wait(job, 2, LS_PHASE_COMPUTE, since_us);
-	if (_i == 1)
-		ls_engine_end(job->engine, job->workers[2].handle, 1, job->now_us);
+	if (_i > 0)
+		ls_engine_end(job->engine, job->workers[2].handle, _i == 1,
+			job->now_us);
 	for (int s = 0; s < 12; s++) {
 		job->now_us += SECOND_US;
 		for (size_t i = 0; i < WORKERS; i++)
