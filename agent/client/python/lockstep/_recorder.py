@@ -8,8 +8,8 @@ All times are ns of CLOCK_MONOTONIC unless said.
 import atexit
 import math
 import os
-import sys
 import struct
+import sys
 from _thread import get_ident
 from array import array
 from time import monotonic_ns
