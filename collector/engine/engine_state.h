@@ -120,8 +120,9 @@ struct ls_job {
 	struct ls_stages compare; /* of them */
 	size_t count, capacity;
 	struct ls_index rank_index; /* slots by rank */
-	int32_t world;
+	int32_t world, world_least; /* greatest and least that workers say; 0: none */
 	uint32_t gone; /* workers whose process has ended */
+	uint32_t twins; /* workers whose rank another one has, too */
 	uint32_t active; /* workers waited for, if active_known */
 	bool active_known;
 	struct ls_steps steps;
@@ -231,9 +232,13 @@ size_t ls_job_places(const struct ls_engine *e, const struct ls_job *j,
 size_t ls_job_neighbours(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_engine_worker *w);
 
-/* The worker of this rank in the present attempt, or NULL. */
+/* The one worker of this rank in the present attempt; NULL if there is none, or several. */
 struct ls_engine_worker *ls_job_rank(const struct ls_engine *e, const struct ls_job *j,
 	int32_t rank);
+
+/* The worker of this rank on this host, or NULL. */
+struct ls_engine_worker *ls_job_worker(const struct ls_engine *e,
+	const struct ls_job *j, int32_t rank, const char *host);
 
 /* Frees what a job holds, but not the places of its workers. */
 void ls_job_fini(struct ls_job *j);

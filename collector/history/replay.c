@@ -33,12 +33,9 @@ replay_declare_worker(struct replay_run *run, uint32_t worker, int64_t now_us)
 	if (w->who.rank < 0)
 		return 0;
 	rc = ls_engine_worker(run->engine, &w->who, now_us, &handle);
-	if (rc == -LS_EDUPLICATE || rc == -LS_ESTALE) {
+	if (rc == -LS_ESTALE) {
 		ls_replay_input_bad(run->in, 0,
-			rc == -LS_ESTALE
-				? "an attempt begins after a later attempt; skipped"
-				: "two hosts have the same rank; the second is "
-				  "skipped");
+			"an attempt begins after a later attempt; skipped");
 		return 0;
 	}
 	if (rc == 0)

@@ -101,6 +101,18 @@ status_liars(struct ls_term *t, const json_t *job)
 	}
 }
 
+/* What workers say of each other that cannot all be true. */
+static void
+status_contradictions(struct ls_term *t, const json_t *job)
+{
+	const json_t *lines = ls_pick(job, "data_quality.contradictions"), *line;
+	size_t i;
+
+	json_array_foreach(lines, i, line)
+		(void)printf("  data     warning: %s\n",
+			ls_term_safe(t, json_string_value(line), "?"));
+}
+
 /* One job with its open findings; *worst is raised to the worst severity seen. */
 static int
 status_job(struct ls_cli *cli, const json_t *job, int *worst)
@@ -122,6 +134,7 @@ status_job(struct ls_cli *cli, const json_t *job, int *worst)
 		ls_show_none(cli->term, job);
 	status_phases(cli->term, job);
 	status_health(cli->term, job);
+	status_contradictions(cli->term, job);
 	status_liars(cli->term, job);
 	if (ls_pick_text(job, "top_finding"))
 		(void)printf("next: lockstep explain %s\n",

@@ -91,6 +91,7 @@ export function summary(job, top) {
 		? el("p", { class: "state" }, "This job is simulated by lockstep-sim: nothing of it was measured.") : null,
 	el("div", { class: "tiles" }, stepTile(job), lostTile(job), sinceTile(top),
 		findingsTile(job), healthTile(job)),
+	(job.data_quality?.contradictions ?? []).map((line) => el("p", { class: "state" }, "Warning: ", name(line), ".")),
 	phases(job),
 	job.state && job.state !== "running" ? el("p", { class: "state" }, "This job is ", name(job.state),
 		"; this page shows its last known state.") : null];

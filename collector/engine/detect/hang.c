@@ -118,8 +118,8 @@ hang_absent(const struct ls_engine *e, const struct ls_job *j,
 
 		if (hang_place_of(w, now_us) == HANG_WAITS)
 			continue;
-		why = w->state == LS_WORKER_ENDED ? LS_HANG_ENDED
-			: ls_worker_is_gone(w)	  ? LS_HANG_GONE
+		why = w->state == LS_WORKER_ENDED		   ? LS_HANG_ENDED
+			: ls_worker_is_gone(w)			   ? LS_HANG_GONE
 			: hang_place_of(w, now_us) == HANG_UNKNOWN ? LS_HANG_SILENT
 								   : LS_HANG_ABSENT;
 		ranks[n++] = w->info.rank;
@@ -229,8 +229,7 @@ hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subjec
 	f->workers = (uint32_t)j->count;
 	f->workers_used = 0;
 	for (size_t i = 0; i < j->count; i++)
-		f->workers_used +=
-			e->workers[j->slots[i]].state == LS_WORKER_REPORTING;
+		f->workers_used += e->workers[j->slots[i]].state == LS_WORKER_REPORTING;
 	f->hosts = (uint32_t)ls_job_places(e, j, LS_PLACE_HOST);
 	f->diagnosis = subject->diagnosis;
 	memcpy(f->evidence, subject->evidence, sizeof(f->evidence));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/finding/view.h"
+#include "collector/engine/finding/contradictions.h"
 #include "collector/engine/finding/judged.h"
 #include "collector/engine/finding/attention.h"
 #include "collector/engine/engine_state.h"
@@ -171,7 +172,7 @@ view_quality(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 		err = fmax(err, w->clock_err_s); /* NaN only if nobody told */
 	}
 	ls_job_step_source(e, j, &steps);
-	return json_pack("{s:i, s:I, s:I, s:I, s:I, s:o, s:o, s:s, s:o}",
+	return json_pack("{s:i, s:I, s:I, s:I, s:I, s:o, s:o, s:s, s:o, s:o}",
 		"workers_reporting", (int)reporting, "late_records",
 		(json_int_t)j->late, "gaps", (json_int_t)j->gaps, "short_steps",
 		(json_int_t)j->shorted, "apart_steps", (json_int_t)j->apart, "lag_s",
@@ -179,12 +180,16 @@ view_quality(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 				: ls_json_real((double)(now_us - j->last_us) * 1e-6),
 		"clock_err_ms", ls_json_real(err * 1e3), "step_source",
 		ls_step_source_name(steps.step_source), "not_believed",
-		ls_lies_render(e, j));
+		ls_lies_render(e, j), "contradictions", ls_view_contradictions(e, j));
 }
 
-/* Means of one worker over the recent steps. */
-/* Counters of the last minute: rates of counters, values of gauges; what is not
- * measured is absent. */
+/* A finding that names a host is about workers of that host. */
+static bool
+view_is_of(const struct ls_finding *f, const struct ls_engine_worker *w)
+{
+	return f->who.host[0] == '\0' || strcmp(f->who.host, w->info.host) == 0;
+}
+
 static const char *
 view_finding_of(const struct ls_engine *e, const struct ls_engine_worker *w)
 {
@@ -192,7 +197,7 @@ view_finding_of(const struct ls_engine *e, const struct ls_engine_worker *w)
 		const struct ls_finding *f = &e->findings[i - 1];
 
 		if (ls_finding_is_open(f) && f->scope != LS_SCOPE_JOB &&
-			f->who.rank == w->info.rank &&
+			f->who.rank == w->info.rank && view_is_of(f, w) &&
 			strcmp(f->who.job, w->info.job) == 0)
 			return f->id;
 	}

@@ -183,8 +183,8 @@ roster_reset_job(struct ls_job *j)
 	j->count = 0;
 	j->roles.count = j->slices.count = j->racks.count = j->shards.count =
 		j->stages.count = 0;
-	j->world = 0;
-	j->gone = 0;
+	j->world = j->world_least = 0;
+	j->gone = j->twins = 0;
 	j->active_known = false;
 	j->grouped = false;
 }
@@ -424,17 +424,57 @@ roster_stage(struct ls_job_groups *g, const char *role, uint32_t *ret_number)
 	return roster_group(g, name, ret_number);
 }
 
-struct ls_engine_worker *
-ls_job_rank(const struct ls_engine *e, const struct ls_job *j, int32_t rank)
+/* The next worker that says it has this rank, NULL behind the last; *walk: 0 at first. */
+static struct ls_engine_worker *
+roster_next(const struct ls_engine *e, const struct ls_job *j, int32_t rank,
+	size_t *walk)
 {
 	uint32_t at;
-	size_t walk = 0;
 
 	while ((at = ls_index_next(&j->rank_index, ls_index_hash_number((uint64_t)rank),
-			&walk)) != LS_INDEX_NONE)
+			walk)) != LS_INDEX_NONE)
 		if (e->workers[j->slots[at]].info.rank == rank)
 			return &e->workers[j->slots[at]];
 	return NULL;
+}
+
+struct ls_engine_worker *
+ls_job_rank(const struct ls_engine *e, const struct ls_job *j, int32_t rank)
+{
+	size_t walk = 0;
+	struct ls_engine_worker *w = roster_next(e, j, rank, &walk);
+
+	return w != NULL && roster_next(e, j, rank, &walk) == NULL ? w : NULL;
+}
+
+struct ls_engine_worker *
+ls_job_worker(const struct ls_engine *e, const struct ls_job *j, int32_t rank,
+	const char *host)
+{
+	struct ls_engine_worker *w;
+	size_t walk = 0;
+
+	do
+		w = roster_next(e, j, rank, &walk);
+	while (w != NULL && strcmp(w->info.host, host) != 0);
+	return w;
+}
+
+/* Whose place a worker of this rank takes: its own; else that of one on another host that
+ * ended, or is not heard of; else NULL. */
+static struct ls_engine_worker *
+roster_find(const struct ls_engine *e, const struct ls_job *j, int32_t rank,
+	const char *host)
+{
+	struct ls_engine_worker *w = ls_job_worker(e, j, rank, host);
+	size_t walk = 0;
+
+	if (w != NULL)
+		return w;
+	do
+		w = roster_next(e, j, rank, &walk);
+	while (w != NULL && w->state == LS_WORKER_REPORTING);
+	return w;
 }
 
 /* A place for a worker: one given up, else a new one. */
@@ -520,12 +560,15 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 	j->grouped = false;
 	if (info->world > j->world)
 		j->world = info->world;
+	if (info->world > 0 && (j->world_least == 0 || info->world < j->world_least))
+		j->world_least = info->world;
 	e->stats.workers++;
 	*ret_worker = w;
 	return 0;
 }
 
-/* A rank that ended is back, perhaps on another host: then its history is another's. */
+/* A rank that ended, or whose host is not heard of, is back, perhaps on another host: then
+ * its history is another's. */
 static int
 roster_return(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
 	const char *host, int64_t now_us)
@@ -545,8 +588,8 @@ roster_return(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
 		w->host = index;
 		memcpy(w->info.host, host, strlen(host) + 1);
 	}
+	j->gone -= ls_worker_is_gone(w);
 	w->state = LS_WORKER_REPORTING;
-	j->gone--;
 	w->seen_us = now_us;
 	w->missed = 0;
 	j->active_known = false;
@@ -576,10 +619,10 @@ roster_info_ok(const struct ls_worker_info *i)
 /* Makes `attempt` the present one; -1: a rank that ended and comes back begins the
  * next. */
 static int
-roster_attempt(struct ls_engine *e, struct ls_job *j, int32_t rank, int32_t attempt,
-	int64_t now_us)
+roster_attempt(struct ls_engine *e, struct ls_job *j, int32_t rank, const char *host,
+	int32_t attempt, int64_t now_us)
 {
-	const struct ls_engine_worker *w = ls_job_rank(e, j, rank);
+	const struct ls_engine_worker *w = roster_find(e, j, rank, host);
 
 	if (attempt < 0 && j->attempt < 0)
 		attempt = 0;
@@ -612,18 +655,20 @@ ls_engine_worker(struct ls_engine *e, const struct ls_worker_info *info, int64_t
 	}
 	rc = roster_job(e, info->job, now_us, &j);
 	if (rc == 0)
-		rc = roster_attempt(e, j, info->rank, info->attempt, now_us);
+		rc = roster_attempt(e, j, info->rank, info->host, info->attempt,
+			now_us);
 	if (rc != 0)
 		return rc;
-	w = ls_job_rank(e, j, info->rank);
+	w = roster_find(e, j, info->rank, info->host);
 	if (w == NULL) {
+		size_t walk = 0;
+		bool twin = roster_next(e, j, info->rank, &walk) != NULL;
+
 		rc = roster_add(e, j, info, now_us, &w);
-	} else if (ls_worker_is_gone(w)) {
+		j->twins += rc == 0 && twin;
+		e->stats.duplicate_ranks += rc == 0 && twin;
+	} else if (ls_worker_is_gone(w) || strcmp(w->info.host, info->host) != 0) {
 		rc = roster_return(e, j, w, info->host, now_us);
-	} else if (strcmp(w->info.host, info->host) != 0) {
-		e->stats.duplicate_ranks++;
-		ls_engine_lie(e, info->host, LS_LIE_RANK, 1);
-		rc = -LS_EDUPLICATE;
 	}
 	if (rc != 0)
 		return rc;

@@ -108,6 +108,7 @@ exits 1 '' status --exit-code
 exits 1 '' status -o json --exit-code
 exits 0 '' findings --exit-code --kind link --fail-on critical
 exits 1 '' findings --exit-code -o json
+exits 5 'no such host' findings --exit-code --host nobody
 exits 2 'which job' hosts
 exits 2 'no command'
 exits 2 "did you mean 'explain'" explian F-7Q2K
@@ -169,6 +170,8 @@ serve empty
 exits 6 'no job has reported' status
 exits 6 'no job has reported' findings
 exits 6 'no job has reported' hosts
+exits 6 'no job has reported' findings --exit-code --host h
+exits 6 'no job has reported' status --exit-code -o json
 serve bare
 golden bare/status 0 status
 golden bare/explain 0 explain F-BARE

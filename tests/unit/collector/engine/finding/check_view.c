@@ -78,10 +78,11 @@ LS_TEST(all, job_has_the_documented_shape)
 		"workers", "asynchronous", "workers_expected", "chips", "step",
 		"steps_closed", "first_seen_at", "last_step_at", "step_time_s",
 		"step_time_without_s", "slowdown_ratio", "chips_lost", "findings",
-		"phases", "data_quality", "top_finding", "simulated", "suspect", NULL };
+		"phases", "data_quality", "top_finding", "simulated", "suspect",
+		"judged", NULL };
 	static const char *const quality[] = { "workers_reporting", "late_records",
 		"gaps", "short_steps", "apart_steps", "lag_s", "clock_err_ms",
-		"step_source", "not_believed", NULL };
+		"step_source", "not_believed", "contradictions", NULL };
 	struct fake_job *job = story();
 	json_t *v = NULL;
 

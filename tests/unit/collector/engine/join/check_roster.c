@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
+#include "collector/engine/finding/view.h"
 #include "collector/engine/engine.h"
 #include "tests/support/fake_job.h"
 #include "tests/support/harness.h"
+#include "tests/support/json_at.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,22 +67,47 @@ LS_TEST(attempts, attempt_that_is_not_told_follows_from_returns)
 	fake_job_free(job);
 }
 
-LS_TEST(attempts, rank_on_two_live_hosts_is_refused)
+LS_TEST(attempts, rank_on_two_live_hosts_is_two_workers)
+{
+	struct fake_job *job = fake_job_new(4);
+	struct ls_worker_info info = { .job = "train", .host = "other", .rank = 2 };
+	uint32_t handle = 99, again;
+	json_t *v;
+
+	fake_job_run(job, 5);
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), 0);
+	ck_assert_uint_ne(handle, job->workers[2].handle);
+	ck_assert_uint_eq(fake_job_stats(job).duplicate_ranks, 1);
+	ck_assert_uint_eq(fake_job_stats(job).workers, 5);
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &again), 0);
+	ck_assert_uint_eq(again, handle);
+	ck_assert_int_eq(ls_view_job(job->engine, job->name, job->now_us, &v), 0);
+	ck_assert_ptr_nonnull(
+		strstr(json_string_value(json_array_get(
+			       ls_json_at(v, "data_quality", "contradictions"), 0)),
+			"rank 2 is claimed by h2 and other"));
+	json_decref(v);
+	fake_job_free(job);
+}
+
+LS_TEST(attempts, rank_whose_host_is_silent_moves)
 {
 	struct fake_job *job = fake_job_new(4);
 	struct ls_worker_info info = { .job = "train", .host = "other", .rank = 2 };
 	uint32_t handle = 99;
 
 	fake_job_run(job, 5);
-	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle),
-		-LS_EDUPLICATE);
-	ck_assert_uint_eq(handle, 99);
-	ck_assert_uint_eq(fake_job_stats(job).duplicate_ranks, 1);
 	ls_engine_end(job->engine, job->workers[2].handle, 1, job->now_us);
 	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), 0);
 	ck_assert_uint_eq(handle, job->workers[2].handle);
 	fake_job_run(job, 5);
 	ck_assert_uint_eq(job->used_last, 4);
+	job->now_us += 11000000;
+	ls_engine_advance(job->engine, job->now_us);
+	memcpy(info.host, "third", sizeof("third"));
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), 0);
+	ck_assert_uint_eq(handle, job->workers[2].handle);
+	ck_assert_uint_eq(fake_job_stats(job).duplicate_ranks, 0);
 	fake_job_free(job);
 }
 

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/engine/finding/judged.h"
+#include "collector/engine/finding/view.h"
+
+#include "tests/support/fake_job.h"
+#include "tests/support/harness.h"
+#include "tests/support/json_at.h"
+
+#include <string.h>
+
+#define SECOND_US 1000000ll
+
+/* Is all judged so many seconds from now? Else the reason holds `why`. */
+static void
+judged(struct fake_job *job, int seconds, bool all, const char *why)
+{
+	int64_t now_us = job->now_us + seconds * SECOND_US;
+	json_t *v = NULL;
+	const char *text;
+
+	ls_engine_advance(job->engine, now_us);
+	ck_assert_int_eq(ls_view_job(job->engine, job->name, now_us, &v), 0);
+	ck_assert_int_eq(json_is_true(ls_json_at(v, "judged", "all")), all);
+	text = ls_json_text_at(v, "judged", "why");
+	if (why == NULL)
+		ck_assert_ptr_null(text);
+	else
+		ck_assert_msg(text != NULL && strstr(text, why) != NULL,
+			"%s: not in: %s", why, text == NULL ? "null" : text);
+	json_decref(v);
+}
+
+LS_CASE(judged);
+
+LS_TEST(judged, all_workers_in_the_newest_steps_are_judged)
+{
+	struct fake_job *job = fake_job_new(4);
+
+	judged(job, 0, false, "no step is complete");
+	fake_job_run(job, 5);
+	judged(job, 0, false, "learning what is usual: 5 of 18 steps");
+	fake_job_run(job, 60);
+	judged(job, 1, true, NULL);
+	judged(job, 59, true, NULL);
+	judged(job, 62, false, "no step for 62 s");
+	fake_job_free(job);
+}
+
+LS_TEST(judged, missing_and_ended_workers_are_not_judged)
+{
+	struct fake_job *job = fake_job_new(4);
+
+	fake_job_run(job, 60);
+	ls_engine_end(job->engine, job->workers[3].handle, 0, job->now_us);
+	judged(job, 0, false, "3 of 4 workers are judged");
+	for (size_t i = 0; i < 3; i++)
+		ls_engine_end(job->engine, job->workers[i].handle, 0, job->now_us);
+	judged(job, 3600, true, NULL); /* a job that ended keeps its last verdict */
+	fake_job_free(job);
+}
+
+LS_TEST(judged, checkpoint_may_take_long)
+{
+	struct fake_job *job = fake_job_new(4);
+	int64_t since_us;
+
+	fake_job_run(job, 60);
+	since_us = job->now_us;
+	job->now_us += 90 * SECOND_US;
+	for (size_t i = 0; i < 4; i++)
+		fake_job_live(job, i, LS_PHASE_CHECKPOINT, since_us);
+	judged(job, 0, true, NULL);
+	fake_job_free(job);
+}
