@@ -260,7 +260,8 @@ identity_launch(struct ls_client_identity *id, const struct identity_launcher *l
 	int slice = identity_number(getenv("MEGASCALE_SLICE_ID"), LS_SLICES_MAX);
 	enum ls_ring_from from = l->from;
 
-	if (text == NULL || *text == '\0' || (l->needs[0] != '\0' && getenv(l->needs) == NULL))
+	if (text == NULL || *text == '\0' ||
+		(l->needs[0] != '\0' && getenv(l->needs) == NULL))
 		return true;
 	if (rank < 0 || (l->form == HOST_PART && identity_shares_host()))
 		return false;

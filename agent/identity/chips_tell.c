@@ -87,10 +87,9 @@ chips_tell_hidden(const struct ls_chips *c, bool bound, struct ls_doctor *d)
 		bound ? "%zu of %zu TPU chips lack a device node in /dev: %s%s"
 		      : "no driver is bound to %zu of %zu TPU chips, so no job can run "
 			"on them: %s%s",
-		count, c->count, list,
-		count > CHIPS_LISTED ? ", ..." : "");
-	ls_doctor_add(d, LS_DOCTOR_WARN, "chips",
-		bound ? "device nodes" : "PCI driver", why,
+		count, c->count, list, count > CHIPS_LISTED ? ", ..." : "");
+	ls_doctor_add(d, LS_DOCTOR_WARN, "chips", bound ? "device nodes" : "PCI driver",
+		why,
 		bound ? "in a container: mount the host's /dev and give --dev-root; on the "
 			"host: look for driver errors with dmesg"
 		      : "repair the machine: dmesg says why the driver is not loaded; "

@@ -36,8 +36,8 @@ struct feed {
 };
 
 /* A parser of labels: how many of them were malformed. */
-typedef size_t feed_parser(
-	const char *text, size_t len, ls_keyvalue_each *each, void *arg);
+typedef size_t feed_parser(const char *text, size_t len, ls_keyvalue_each *each,
+	void *arg);
 
 static size_t
 feed_count(const char *list, size_t len)
@@ -284,8 +284,7 @@ feed_zone(const struct feed *f, const char *text, size_t len)
 }
 
 static void
-feed_metadata(struct feed *f, enum ls_metadata_item item, const char *text,
-	size_t len)
+feed_metadata(struct feed *f, enum ls_metadata_item item, const char *text, size_t len)
 {
 	switch (item) {
 	case LS_METADATA_ID:
@@ -327,9 +326,7 @@ void
 ls_identity_metadata(struct ls_identity *id, enum ls_metadata_item item,
 	const char *text, size_t len)
 {
-	struct feed f = {
-		.id = id, .source = LS_IDENTITY_FROM_METADATA, .tag = item
-	};
+	struct feed f = { .id = id, .source = LS_IDENTITY_FROM_METADATA, .tag = item };
 
 	if (item == LS_METADATA_TPU_ENV)
 		f.source = LS_IDENTITY_FROM_TPU_ENV;

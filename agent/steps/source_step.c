@@ -772,9 +772,9 @@ step_rank_value(const char *env, const char **ret_name, size_t *ret_len)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		size_t len = strlen(names[i]);
 
-		for (const char *line = env; *line != '\0';
-			line += line[strcspn(line, "\n")] == '\n' ? strcspn(line, "\n") + 1
-								 : strlen(line)) {
+		for (const char *line = env; *line != '\0'; line +=
+			line[strcspn(line, "\n")] == '\n' ? strcspn(line, "\n") + 1
+							  : strlen(line)) {
 			if (strncmp(line, names[i], len) != 0 || line[len] != '=')
 				continue;
 			*ret_name = names[i];
@@ -803,8 +803,8 @@ step_tell_ranks(const struct ls_source_step *s, struct ls_doctor *d)
 		if (r->state != LS_RING_STATE_LIVE)
 			continue;
 		value = step_rank_value(r->env, &name, &len);
-		(void)ls_text_escape(
-			text, sizeof(text), value != NULL ? value : "", len);
+		(void)ls_text_escape(text, sizeof(text), value != NULL ? value : "",
+			len);
 		if (r->from[STEP_FROM_RANK] == LS_RING_FROM_REFUSED)
 			ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "rank", fix,
 				"job %s: the rank of a worker is unknown, and taken for "

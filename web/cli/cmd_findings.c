@@ -89,6 +89,7 @@ findings_none(struct ls_cli *cli)
 			continue;
 		(void)printf("%s\n", ls_term_text(cli->term, job, "id", "?"));
 		ls_show_none(cli->term, job);
+		ls_show_suspects(cli->term, job);
 		shown++;
 	}
 	json_decref(body);

@@ -108,9 +108,8 @@ status_contradictions(struct ls_term *t, const json_t *job)
 	const json_t *lines = ls_pick(job, "data_quality.contradictions"), *line;
 	size_t i;
 
-	json_array_foreach(lines, i, line)
-		(void)printf("  data     warning: %s\n",
-			ls_term_safe(t, json_string_value(line), "?"));
+	json_array_foreach(lines, i, line)(void) printf("  data     warning: %s\n",
+		ls_term_safe(t, json_string_value(line), "?"));
 }
 
 /* One job with its open findings; *worst is raised to the worst severity seen. */
@@ -132,6 +131,7 @@ status_job(struct ls_cli *cli, const json_t *job, int *worst)
 	ls_show_findings(cli->term, items, LS_STATUS_FINDINGS, worst);
 	if (json_array_size(items) == 0)
 		ls_show_none(cli->term, job);
+	ls_show_suspects(cli->term, job);
 	status_phases(cli->term, job);
 	status_health(cli->term, job);
 	status_contradictions(cli->term, job);

@@ -87,9 +87,6 @@ ls_show_findings(struct ls_term *t, const json_t *items, size_t most, int *worst
 void
 ls_show_none(struct ls_term *t, const json_t *job)
 {
-	const json_t *suspect = json_object_get(job, "suspect");
-	double ratio = 0;
-
 	if (json_is_true(ls_pick(job, "judged.all")))
 		(void)printf("  no open finding; %s steps of %s workers judged\n",
 			ls_term_whole(t, job, "judged.steps", "unknown"),
@@ -97,13 +94,26 @@ ls_show_none(struct ls_term *t, const json_t *job)
 	else
 		(void)printf("  not judged: %s\n",
 			ls_term_text(t, job, "judged.why", "unknown"));
-	if (json_is_object(suspect) && ls_pick_number(suspect, "slowest_ratio", &ratio))
+}
+
+void
+ls_show_suspects(struct ls_term *t, const json_t *job)
+{
+	const json_t *suspect;
+	double ratio = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(job, "suspects"), i, suspect)
+	{
+		if (!ls_pick_number(suspect, "slowest_ratio", &ratio))
+			continue;
 		(void)printf(
 			"  suspected: %s rank %s, slowest in %.0f %% of the last steps, "
 			"blame so far %s a step\n",
 			ls_term_text(t, suspect, "host", "?"),
 			ls_term_whole(t, suspect, "rank", "?"), ratio * 100,
 			ls_term_seconds(t, suspect, "blame_s", "?"));
+	}
 }
 
 /* --- one finding in full -------------------------------------------------- */

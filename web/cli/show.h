@@ -28,6 +28,9 @@ void ls_show_findings(struct ls_term *t, const json_t *items, size_t most, int *
 /* One line: the finding. */
 void ls_show_finding(struct ls_term *t, const json_t *finding);
 
+/* Workers that hold the others up, and have no finding yet. */
+void ls_show_suspects(struct ls_term *t, const json_t *job);
+
 /* That there is no open finding, and how much was looked at to say so. */
 void ls_show_none(struct ls_term *t, const json_t *job);
 

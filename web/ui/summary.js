@@ -14,10 +14,11 @@ function stepTile(job) {
 	const without = job.step_time_without_s;
 	const same = typeof without === "number" && typeof job.step_time_s === "number" &&
 		job.step_time_s - without < 0.005 * job.step_time_s;
-	const s = job.suspect;
-	if (same && s && typeof s.blame_s === "number")
-		return tile("Step", text.seconds(job.step_time_s), ["suspected: ", el("b", null, name(s.host)),
-			`, slowest in ${text.percent(s.slowest_ratio)} of the last steps, blame so far ${text.seconds(s.blame_s)}`]);
+	const suspects = (job.suspects ?? []).filter((s) => typeof s.blame_s === "number").map((s) => [
+		"suspected: ", el("b", null, name(s.host)),
+		`, slowest in ${text.percent(s.slowest_ratio)} of the last steps, blame so far ${text.seconds(s.blame_s)} `]);
+	if (suspects.length > 0)
+		return tile("Step", text.seconds(job.step_time_s), suspects.flat());
 	return tile("Step", typeof job.step_time_s === "number" ? text.seconds(job.step_time_s) : "–",
 		typeof without !== "number" ? "possible step time: not known yet"
 			: same ? "no worker holds the others up" : ["could be ", el("b", null, text.seconds(without))]);

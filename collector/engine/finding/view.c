@@ -17,6 +17,8 @@
 #define VIEW_COUNTERS_US 60000000ll
 /* of a step: status and page show a smaller gain as none */
 #define VIEW_SUSPECT_COST 0.005
+/* of the recent steps: two that take turns have almost half each */
+#define VIEW_SUSPECT_SHARE 0.4
 
 /* Newest rows that "now" is made of: [*first, live_count). */
 static size_t
@@ -204,34 +206,67 @@ view_finding_of(const struct ls_engine *e, const struct ls_engine_worker *w)
 	return NULL;
 }
 
-/* The worker that was last in most of the recent steps, where others waited for it and
- * no finding is about it yet: not proven, but what is known so far. */
-static json_t *
-view_suspect(const struct ls_engine *e, const struct ls_job *j, double step_s)
-{
-	const struct ls_engine_worker *w;
-	size_t slot = SIZE_MAX, votes = 0;
-	struct ls_recent_means m;
+/* How often a worker was the last of a recent step. */
+struct view_last {
+	size_t slot, steps;
+};
 
-	for (size_t i = view_recent(j); i < j->live_count; i++) { /* Boyer and Moore */
+/* Most often first. */
+static int
+view_compare_last(const void *a, const void *b)
+{
+	const struct view_last *x = a, *y = b;
+
+	if (x->steps != y->steps)
+		return x->steps < y->steps ? 1 : -1;
+	return (x->slot > y->slot) - (x->slot < y->slot);
+}
+
+/* Who was last in the recent steps; returns how many workers. */
+static size_t
+view_lasts(const struct ls_job *j, struct view_last list[LS_ENGINE_RECENT_STEPS])
+{
+	size_t n = 0, k;
+
+	for (size_t i = view_recent(j); i < j->live_count; i++) {
 		size_t last = ls_job_row(j, i)->totals.last;
 
-		if (last == SIZE_MAX) /* nobody can be named */
+		if (last >= j->count) /* nobody can be named */
 			continue;
-		if (votes == 0)
-			slot = last;
-		votes = last == slot ? votes + 1 : votes - 1;
+		for (k = 0; k < n && list[k].slot != last; k++)
+			;
+		if (k == n)
+			list[n++] = (struct view_last){ .slot = last };
+		list[k].steps++;
 	}
-	if (slot >= j->count)
-		return json_null();
-	w = &e->workers[j->slots[slot]];
-	m = view_means(j, slot);
-	if (!(m.slowest > 0.5 && m.blame_s >= VIEW_SUSPECT_COST * step_s) ||
-		view_finding_of(e, w) != NULL)
-		return json_null();
-	return json_pack("{s:s, s:i, s:o, s:o}", "host", w->info.host, "rank",
-		(int)w->info.rank, "blame_s", ls_json_real(m.blame_s), "slowest_ratio",
-		ls_json_number(m.slowest, 3));
+	if (n > 1)
+		qsort(list, n, sizeof(*list), view_compare_last);
+	return n;
+}
+
+/* Workers that were last in many of the recent steps, where others waited for them and no
+ * finding is about them yet: not proven, but what is known so far. */
+static json_t *
+view_suspects(const struct ls_engine *e, const struct ls_job *j, double step_s)
+{
+	struct view_last list[LS_ENGINE_RECENT_STEPS];
+	json_t *suspects = json_array();
+	size_t n = j->replica.on ? 0 : view_lasts(j, list);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct ls_engine_worker *w = &e->workers[j->slots[list[i].slot]];
+		struct ls_recent_means m = view_means(j, list[i].slot);
+
+		if (m.slowest > VIEW_SUSPECT_SHARE &&
+			m.blame_s >= VIEW_SUSPECT_COST * step_s &&
+			view_finding_of(e, w) == NULL)
+			ls_ignore(json_array_append_new(suspects,
+				json_pack("{s:s, s:i, s:o, s:o}", "host", w->info.host,
+					"rank", (int)w->info.rank, "blame_s",
+					ls_json_real(m.blame_s), "slowest_ratio",
+					ls_json_number(m.slowest, 3))));
+	}
+	return suspects;
 }
 
 static json_t *
@@ -244,7 +279,7 @@ view_job(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 	       without_s = fmax(step_s - open.blame_s, 0.01 * step_s);
 	double slowdown = step_s / without_s;
 	int32_t chips = ls_job_chips(e, j);
-	json_t *doc;
+	json_t *doc, *suspects;
 
 	doc = json_pack(
 		"{s:s, s:s, s:b, s:i, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o}",
@@ -267,8 +302,11 @@ view_job(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 			now_us)));
 	ls_ignore(json_object_set_new(doc, "simulated",
 		json_boolean(ls_job_is_simulated(e, j))));
+	suspects = view_suspects(e, j, step_s);
 	ls_ignore(json_object_set_new(doc, "suspect",
-		j->replica.on ? json_null() : view_suspect(e, j, step_s)));
+		json_array_size(suspects) > 0 ? json_incref(json_array_get(suspects, 0))
+					      : json_null()));
+	ls_ignore(json_object_set_new(doc, "suspects", suspects));
 	ls_ignore(json_object_update_new(doc,
 		json_pack("{s:o, s:o, s:o, s:o, s:{s:i, s:i, s:i}, s:o, s:o, s:o}",
 			"step_time_s", ls_json_real(step_s), "step_time_without_s",

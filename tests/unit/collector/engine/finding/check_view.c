@@ -79,7 +79,7 @@ LS_TEST(all, job_has_the_documented_shape)
 		"steps_closed", "first_seen_at", "last_step_at", "step_time_s",
 		"step_time_without_s", "slowdown_ratio", "chips_lost", "findings",
 		"phases", "data_quality", "top_finding", "simulated", "suspect",
-		"judged", NULL };
+		"suspects", "judged", NULL };
 	static const char *const quality[] = { "workers_reporting", "late_records",
 		"gaps", "short_steps", "apart_steps", "lag_s", "clock_err_ms",
 		"step_source", "not_believed", "contradictions", NULL };
@@ -178,6 +178,26 @@ LS_TEST(all, a_worker_that_is_last_is_suspected_until_it_is_found)
 		json_decref(v);
 	}
 	ck_assert(suspected);
+	fake_job_free(job);
+}
+
+LS_TEST(all, workers_that_take_turns_are_both_suspected)
+{
+	struct fake_job *job = fake_job_new(6);
+	size_t most = 0;
+	json_t *v = NULL;
+
+	fake_job_run(job, 150);
+	for (size_t i = 0; i < 80; i++) {
+		job->workers[4].slow = i % 2 == 0 ? 1.2 : 1;
+		job->workers[1].slow = i % 2 == 0 ? 1 : 1.2;
+		fake_job_run(job, 1);
+		ck_assert_int_eq(ls_view_job(job->engine, "train", job->now_us, &v), 0);
+		if (json_array_size(json_object_get(v, "suspects")) > most)
+			most = json_array_size(json_object_get(v, "suspects"));
+		json_decref(v);
+	}
+	ck_assert_uint_eq(most, 2);
 	fake_job_free(job);
 }
 
