@@ -2,7 +2,6 @@
 #include "config.h"
 #include "agent/collect/series.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -238,7 +237,7 @@ ls_series_set(struct ls_series_table *t, int handle, double value)
 
 	if (s == NULL)
 		return;
-	if (isnan(value) || (s->capacity && !(value > 0))) {
+	if (s->capacity && !(value > 0)) {
 		ls_series_unset(t, handle);
 		return;
 	}

@@ -71,9 +71,9 @@ int ls_series_add_metric(struct ls_series_table *t, size_t group, enum ls_metric
 /* Removes one series. A handle that is none is ignored. */
 void ls_series_remove(struct ls_series_table *t, int handle);
 
-/* Its value at the reading under way, or that it was not measured; NaN, and a memory of 0
- * bytes in all (a placeholder for a chip that nobody holds), were not measured either. A
- * handle that is none is ignored. */
+/* Its value at the reading under way, or that it was not measured. A memory of 0 bytes
+ * in all (a placeholder for a chip that nobody holds) was not measured either. A handle
+ * that is none is ignored. */
 void ls_series_set(struct ls_series_table *t, int handle, double value);
 void ls_series_unset(struct ls_series_table *t, int handle);
 

@@ -316,7 +316,10 @@ page_set(struct ls_prom_page *p, const struct page_sample *sample)
 	s->seen = true;
 	s->missing = 0;
 	p->stats.taken++;
-	ls_series_set(p->table, handle, sample->taken.value);
+	if (isnan(sample->taken.value))
+		ls_series_unset(p->table, handle);
+	else
+		ls_series_set(p->table, handle, sample->taken.value);
 	return page_series_count(s, sample->taken.value);
 }
 

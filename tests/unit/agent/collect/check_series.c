@@ -104,8 +104,8 @@ LS_TEST(series, a_reading_tells_its_reader_what_is_set)
 	ck_assert_uint_eq(told_group, g);
 	ck_assert_uint_eq(look(g).t_mono_ns, 77);
 	ck_assert_uint_eq(look(g).readings, 1);
-	ck_assert(look(g).present[0] && !look(g).present[1] && !look(g).present[2]);
-	ck_assert(signbit(look(g).value[0]));
+	ck_assert(look(g).present[0] && look(g).present[1] && !look(g).present[2]);
+	ck_assert(signbit(look(g).value[0]) && isnan(look(g).value[1]));
 	ck_assert_double_eq(look(g).value[2], 0);
 }
 
