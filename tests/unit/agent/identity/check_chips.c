@@ -151,7 +151,7 @@ LS_TEST(chips, unknown_ids_survive_and_other_devices_are_no_chips)
 
 LS_TEST(chips, chips_without_driver_are_one_warning)
 {
-	char function[32];
+	char function[80];
 
 	for (int i = 0; i < 8; i++) {
 		(void)snprintf(function, sizeof(function), "0000:00:%02x.0", 4 + i);
