@@ -42,7 +42,6 @@ static const char *const record_hang_whys[LS_HANG_WHY_COUNT] = {
 	[LS_HANG_ABSENT] = "absent",
 	[LS_HANG_SILENT] = "silent",
 	[LS_HANG_GONE] = "gone",
-	[LS_HANG_ENDED] = "ended",
 };
 
 static int

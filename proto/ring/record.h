@@ -57,8 +57,7 @@ enum ls_hang_why {
 	LS_HANG_COLLECTIVE, /* all are in the barrier */
 	LS_HANG_ABSENT, /* those named are not in it */
 	LS_HANG_SILENT, /* nor heard of */
-	LS_HANG_GONE, /* crashed or killed */
-	LS_HANG_ENDED, /* their processes ended normally */
+	LS_HANG_GONE, /* nor alive */
 	LS_HANG_WHY_COUNT
 };
 

@@ -118,8 +118,7 @@ hang_absent(const struct ls_engine *e, const struct ls_job *j,
 
 		if (hang_place_of(w, now_us) == HANG_WAITS)
 			continue;
-		why = w->state == LS_WORKER_ENDED		   ? LS_HANG_ENDED
-			: ls_worker_is_gone(w)			   ? LS_HANG_GONE
+		why = ls_worker_is_gone(w)			   ? LS_HANG_GONE
 			: hang_place_of(w, now_us) == HANG_UNKNOWN ? LS_HANG_SILENT
 								   : LS_HANG_ABSENT;
 		ranks[n++] = w->info.rank;
@@ -129,18 +128,32 @@ hang_absent(const struct ls_engine *e, const struct ls_job *j,
 	return why;
 }
 
-static enum ls_cause
-hang_cause(enum ls_hang_why why)
+/* Did the processes of all that are named end normally? */
+static bool
+hang_have_ended(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_engine_hang *seen)
 {
-	switch (why) {
+	for (size_t i = 0; i < seen->count; i++) {
+		const struct ls_engine_worker *w = ls_job_rank(e, j, seen->ranks[i]);
+
+		if (w == NULL || w->state != LS_WORKER_ENDED)
+			return false;
+	}
+	return seen->count > 0;
+}
+
+static enum ls_cause
+hang_cause(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_engine_hang *seen)
+{
+	switch (seen->why) {
 	case LS_HANG_ABSENT:
 		return LS_CAUSE_NOT_ENTERED;
 	case LS_HANG_SILENT:
 		return LS_CAUSE_HOST_SILENT;
 	case LS_HANG_GONE:
-		return LS_CAUSE_PROCESS_GONE;
-	case LS_HANG_ENDED:
-		return LS_CAUSE_PROCESS_ENDED;
+		return hang_have_ended(e, j, seen) ? LS_CAUSE_PROCESS_ENDED
+						   : LS_CAUSE_PROCESS_GONE;
 	case LS_HANG_COLLECTIVE:
 		return LS_CAUSE_COLLECTIVE_HANG;
 	case LS_HANG_UNKNOWN:
@@ -272,7 +285,7 @@ ls_hang_take(struct ls_engine *e, struct ls_job *j, const struct ls_engine_hang 
 		.robust_z = NAN,
 		.role = LS_EVIDENCE_SUPPORTS };
 	f.evidence_count = 1;
-	hang_diagnose(&f, hang_cause(seen->why));
+	hang_diagnose(&f, hang_cause(e, j, seen));
 	hang_tell(e, j, &f, seen->step, seen->since_us, still_s, seen->t_us);
 }
 

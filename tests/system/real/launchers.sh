@@ -23,9 +23,10 @@ run_behind "$work/launchers.log" env PYTHONPATH="$top/agent/client/python" PYTHO
 workload_pid=$ret_pid
 deadline=$((SECONDS + seconds))
 until said=$(launchers_right 2>&1) || [ "$SECONDS" -ge "$deadline" ]; do sleep 2; done
+program_end "$workload_pid" TERM # its workers end with it
 while IFS= read -r line; do
 	[ "${line#*: }" = "4 workers, the late one is named" ]
 	result $? "$line"
 done <<<"$said"
-check "the contradiction is told" test -n "$(lockstep status unknown | grep 'is claimed by h0 and h1')"
+check "the contradiction is told, also when the job has ended" test -n "$(lockstep status unknown | grep 'is claimed by h0 and h1')"
 tap_end

@@ -198,7 +198,7 @@ LS_TEST_LOOP(seen_while_it_lasts, who_is_missing_may_be_silent_crashed_or_ended,
 		enum ls_hang_why why;
 		const char *cause;
 	} rows[] = { { LS_HANG_SILENT, "host_silent" },
-		{ LS_HANG_GONE, "process_gone" }, { LS_HANG_ENDED, "process_ended" } };
+		{ LS_HANG_GONE, "process_gone" }, { LS_HANG_GONE, "process_ended" } };
 	struct fake_job *job = learned();
 	int64_t since_us = job->now_us;
 	json_t *f;

@@ -40,8 +40,8 @@ LS_TEST(judged, all_workers_in_the_newest_steps_are_judged)
 
 	judged(job, 0, false, "no step is complete");
 	fake_job_run(job, 5);
-	judged(job, 0, false, "learning what is usual: 5 of 18 steps");
-	fake_job_run(job, 60);
+	judged(job, 0, false, "learning what is usual: 5 of 64 steps");
+	fake_job_run(job, 80);
 	judged(job, 1, true, NULL);
 	judged(job, 59, true, NULL);
 	judged(job, 62, false, "no step for 62 s");
@@ -52,7 +52,7 @@ LS_TEST(judged, missing_and_ended_workers_are_not_judged)
 {
 	struct fake_job *job = fake_job_new(4);
 
-	fake_job_run(job, 60);
+	fake_job_run(job, 80);
 	ls_engine_end(job->engine, job->workers[3].handle, 0, job->now_us);
 	judged(job, 0, false, "3 of 4 workers are judged");
 	for (size_t i = 0; i < 3; i++)
@@ -66,7 +66,7 @@ LS_TEST(judged, checkpoint_may_take_long)
 	struct fake_job *job = fake_job_new(4);
 	int64_t since_us;
 
-	fake_job_run(job, 60);
+	fake_job_run(job, 80);
 	since_us = job->now_us;
 	job->now_us += 90 * SECOND_US;
 	for (size_t i = 0; i < 4; i++)

@@ -172,7 +172,7 @@ LS_TEST(all, a_worker_that_is_last_is_suspected_until_it_is_found)
 			suspected = true;
 			ck_assert(!found);
 			ck_assert_str_eq(text_at(suspect, "host"), "h4");
-			ck_assert_double_gt(number_at(suspect, "slowest_ratio"), 0.5);
+			ck_assert_double_gt(number_at(suspect, "slowest_ratio"), 0.4);
 			ck_assert_double_gt(number_at(suspect, "blame_s"), 0);
 		}
 		json_decref(v);
