@@ -242,7 +242,7 @@ hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subjec
 	f->workers = (uint32_t)j->count;
 	f->workers_used = 0;
 	for (size_t i = 0; i < j->count; i++)
-		f->workers_used += e->workers[j->slots[i]].state == LS_WORKER_REPORTING;
+		f->workers_used += !ls_worker_is_gone(&e->workers[j->slots[i]]);
 	f->hosts = (uint32_t)ls_job_places(e, j, LS_PLACE_HOST);
 	f->diagnosis = subject->diagnosis;
 	memcpy(f->evidence, subject->evidence, sizeof(f->evidence));

@@ -23,7 +23,7 @@ judged(struct fake_job *job, int seconds, bool all, const char *why)
 	ls_engine_advance(job->engine, now_us);
 	ck_assert_int_eq(ls_view_job(job->engine, job->name, now_us, &v), 0);
 	ck_assert_int_eq(json_is_true(ls_json_at(v, "judged", "all")), all);
-	text = ls_json_text_at(v, "judged", "why");
+	text = json_string_value(ls_json_at(v, "judged", "why"));
 	if (why == NULL)
 		ck_assert_ptr_null(text);
 	else
