@@ -263,7 +263,9 @@ identity_launch(struct ls_client_identity *id, const struct identity_launcher *l
 	if (text == NULL || *text == '\0' ||
 		(l->needs[0] != '\0' && getenv(l->needs) == NULL))
 		return true;
-	if (rank < 0 || (l->form == HOST_PART && identity_shares_host()))
+	if (rank < 0 ||
+		((l->form == HOST_PART || l->form == JOB_PART) &&
+			identity_shares_host()))
 		return false;
 	if (l->form != WHOLE && (slices > 1 || (slice >= 0 && slices != 1))) {
 		if (!part || slice < 0 || (slices >= 0 && slice >= slices) ||

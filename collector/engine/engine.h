@@ -83,8 +83,8 @@ void ls_engine_free(struct ls_engine *e);
 /*
  * Declares a worker (idempotent for the same job, attempt, rank and host) and returns
  * its handle. One of the same (job, attempt, rank) on another host takes the holder's
- * place if the holder has ended or is not heard of; else it is a worker of its own, beside
- * the holder (counted: duplicate_ranks). attempt < 0: decided here (a rank that ended and comes back begins
+ * place if the holder has ended; else it is a worker of its own, beside the holder
+ * (counted: duplicate_ranks). attempt < 0: decided here (a rank that ended and comes back begins
  * the next attempt). When places run out, those of jobs and hosts that have been quiet
  * for longest are given away; -LS_ELIMIT when all are busy. -LS_ESTALE for an attempt
  * that is over; -LS_ERANGE for impossible names or numbers.

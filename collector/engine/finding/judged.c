@@ -67,6 +67,19 @@ judged_nobody(const struct ls_engine *e, const struct ls_job *j, bool ended,
 	return true;
 }
 
+/* All that the workers say there are, or that there are; one whose rank another one has, and
+ * that is not heard of, was replaced. */
+static size_t
+judged_expected(const struct ls_engine *e, const struct ls_job *j)
+{
+	size_t n = j->count, replaced = 0;
+
+	for (size_t i = 0; j->twins > 0 && i < j->count; i++)
+		replaced += e->workers[j->slots[i]].state == LS_WORKER_SILENT;
+	n -= replaced < j->twins ? replaced : j->twins;
+	return j->world > 0 && (size_t)j->world > n ? (size_t)j->world : n;
+}
+
 json_t *
 ls_view_judged(const struct ls_engine *e, const struct ls_job *j, bool ended,
 	int64_t now_us)
@@ -76,9 +89,7 @@ ls_view_judged(const struct ls_engine *e, const struct ls_job *j, bool ended,
 	uint64_t newest = last == NULL ? 0 : ls_row_shown(&last->row);
 	int64_t closed_us = last == NULL ? j->last_us : last->row.end_us;
 	char why[JUDGED_WHY_BYTES] = "";
-	size_t workers = 0,
-	       expected = j->world > 0 && (size_t)j->world > j->count ? (size_t)j->world
-								      : j->count;
+	size_t workers = 0, expected = judged_expected(e, j);
 	bool nobody = judged_nobody(e, j, ended, (double)(now_us - closed_us) * 1e-6,
 		why, sizeof(why));
 

@@ -461,7 +461,7 @@ ls_job_worker(const struct ls_engine *e, const struct ls_job *j, int32_t rank,
 }
 
 /* Whose place a worker of this rank takes: its own; else that of one on another host that
- * ended, or is not heard of; else NULL. */
+ * ended; else NULL. One that is silent keeps its place: its host may come back. */
 static struct ls_engine_worker *
 roster_find(const struct ls_engine *e, const struct ls_job *j, int32_t rank,
 	const char *host)
@@ -473,7 +473,7 @@ roster_find(const struct ls_engine *e, const struct ls_job *j, int32_t rank,
 		return w;
 	do
 		w = roster_next(e, j, rank, &walk);
-	while (w != NULL && w->state == LS_WORKER_REPORTING);
+	while (w != NULL && !ls_worker_is_gone(w));
 	return w;
 }
 
@@ -567,8 +567,7 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 	return 0;
 }
 
-/* A rank that ended, or whose host is not heard of, is back, perhaps on another host: then
- * its history is another's. */
+/* A rank that ended is back, perhaps on another host: then its history is another's. */
 static int
 roster_return(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
 	const char *host, int64_t now_us)
@@ -588,8 +587,8 @@ roster_return(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
 		w->host = index;
 		memcpy(w->info.host, host, strlen(host) + 1);
 	}
-	j->gone -= ls_worker_is_gone(w);
 	w->state = LS_WORKER_REPORTING;
+	j->gone--;
 	w->seen_us = now_us;
 	w->missed = 0;
 	j->active_known = false;
@@ -667,7 +666,7 @@ ls_engine_worker(struct ls_engine *e, const struct ls_worker_info *info, int64_t
 		rc = roster_add(e, j, info, now_us, &w);
 		j->twins += rc == 0 && twin;
 		e->stats.duplicate_ranks += rc == 0 && twin;
-	} else if (ls_worker_is_gone(w) || strcmp(w->info.host, info->host) != 0) {
+	} else if (ls_worker_is_gone(w)) {
 		rc = roster_return(e, j, w, info->host, now_us);
 	}
 	if (rc != 0)

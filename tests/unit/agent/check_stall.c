@@ -142,6 +142,17 @@ setup(void)
 	enum ls_conf_action action;
 	int left;
 
+	atomic_store(&stored, 0);
+	atomic_store(&records_seen, 0);
+	atomic_store(&items_seen, 0);
+	for (size_t i = 0; i < RINGS; i++) {
+		atomic_store(&worker_seen[i], false);
+		ring[i] = (struct step_ring){ .fd = -1 };
+	}
+	atomic_store(&job_log_fd, -1);
+	job_log[0] = '\0';
+	blocks = PWRITEV;
+	config = (struct ls_agent_config){ 0 };
 	ck_assert_int_lt(snprintf(root, sizeof(root), "%s", ls_test_tmpdir()),
 		sizeof(root));
 	tree_write(root, "steps/x", "");

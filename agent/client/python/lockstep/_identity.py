@@ -175,7 +175,7 @@ class Identity:
         slices = _number(self._get("MEGASCALE_NUM_SLICES"), SLICES_MAX)
         here = _number(self._get("MEGASCALE_SLICE_ID"), SLICES_MAX)
         given = source
-        if rank is None or (form == "HOST" and self._shares_host()):
+        if rank is None or (form in ("HOST", "JOB") and self._shares_host()):
             return False
         if form != "WHOLE" and ((slices or 0) > 1 or (here is not None and slices != 1)):
             if (not part or here is None or (slices is not None and here >= slices) or

@@ -141,9 +141,13 @@ LS_TEST(disk, a_log_on_a_blocked_file_system_is_only_late)
 	ck_assert_str_eq(d.check[0].why, "its file system has not answered yet");
 	gate_open();
 	ck_assert_int_eq(ls_loop_run(loop), 0);
+	do { /* until the loop has heard that the work is done */
+		turn();
+		d.count = 0;
+		log.tell(log.self, &d);
+	} while (d.check[0].status == LS_DOCTOR_WARN);
+	ck_assert_str_eq(d.check[0].why, "0 steps taken, 0 missing");
 	ck_assert_int_eq(ls_disk_stop(disk, 60 * 1000000000ull), 0);
 	disk = NULL;
-	log.tell(log.self, &d);
-	ck_assert_str_eq(d.check[1].why, "0 steps taken, 0 missing");
 	log.free(log.self);
 }

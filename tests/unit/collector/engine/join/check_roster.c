@@ -90,7 +90,7 @@ LS_TEST(attempts, rank_on_two_live_hosts_is_two_workers)
 	fake_job_free(job);
 }
 
-LS_TEST(attempts, rank_whose_host_is_silent_moves)
+LS_TEST(attempts, rank_moves_from_a_host_that_ended_and_not_from_a_silent_one)
 {
 	struct fake_job *job = fake_job_new(4);
 	struct ls_worker_info info = { .job = "train", .host = "other", .rank = 2 };
@@ -106,8 +106,8 @@ LS_TEST(attempts, rank_whose_host_is_silent_moves)
 	ls_engine_advance(job->engine, job->now_us);
 	memcpy(info.host, "third", sizeof("third"));
 	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), 0);
-	ck_assert_uint_eq(handle, job->workers[2].handle);
-	ck_assert_uint_eq(fake_job_stats(job).duplicate_ranks, 0);
+	ck_assert_uint_ne(handle, job->workers[2].handle);
+	ck_assert_uint_eq(fake_job_stats(job).duplicate_ranks, 1);
 	fake_job_free(job);
 }
 
