@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "agent/identity/place.h"
 #include "agent/pages/source_prom.h"
+#include "agent/steps/step_line.h"
 #include "agent/tpu/source_tpu.h"
 #include "agent/uplink/resolve.h"
 #include "proto/base/http.h"
@@ -120,7 +121,15 @@ options_step_log(struct ls_agent_config *c, char *text, size_t size)
 {
 	const char *rank = c->step_log_rank, *job = c->step_log_job;
 	size_t len = strlen(rank);
+	struct ls_step_rules *rules = NULL;
+	char why[160];
+	int rc = ls_step_rules_new(c->step_log_pattern, &rules, why, sizeof(why));
 
+	ls_step_rules_free(rules); /* the source makes its own */
+	if (rc == -LS_ERANGE)
+		(void)snprintf(text, size, "--step-log-pattern: %s", why);
+	if (rc != 0)
+		return rc;
 	c->step_log_rank_value = -1;
 	if (len > 0 &&
 		(len > 9 || strspn(rank, "0123456789") != len ||

@@ -34,6 +34,7 @@ struct ls_agent_config {
 	char tpu_address[LS_CONF_VALUE_MAX_BYTES];
 	char tpu_ports[LS_CONF_VALUE_MAX_BYTES];
 	char step_log[LS_CONF_VALUE_MAX_BYTES];
+	char step_log_pattern[LS_CONF_VALUE_MAX_BYTES];
 	char step_log_job[LS_CONF_VALUE_MAX_BYTES];
 	char step_log_rank[LS_CONF_VALUE_MAX_BYTES];
 	int32_t step_log_rank_value; /* set by ls_agent_config_finish; -1: not given */

@@ -93,6 +93,7 @@ static int
 sources_make_log(struct ls_sources *s, const struct ls_agent_config *config)
 {
 	const struct ls_source_log_options o = { .path = config->step_log,
+		.pattern = config->step_log_pattern,
 		.job = config->step_log_job,
 		.rank = config->step_log_rank_value,
 		.spool = s->spool,

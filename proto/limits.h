@@ -230,6 +230,19 @@
 /* without a step's line: then the doctor says so */
 #define LS_STEP_LOG_UNKNOWN_BYTES 10485760u
 #define LS_STEP_LOG_PENDING_MAX 4096u /* lines taken at a time */
+/* a line of some formats stands for so many steps at most */
+#define LS_STEP_LOG_STRIDE_MAX 1000u
+/* first lines of an attempt: what they take beyond their seconds is compilation */
+#define LS_STEP_LOG_FIRST_MAX 5u
+#define LS_STEP_LOG_REPEATS_MIN \
+	3u /* so many steps logged twice: several workers write */
+/* without a step: then the agent warns */
+#define LS_STEP_LOG_UNKNOWN_LINES 100u
+#define LS_STEP_LOG_UNKNOWN_NS 60000000000ull
+#define LS_STEP_LOG_SHOWN_MAX_BYTES 80 /* of the first unknown line */
+/* of a line of a log and a pattern: calls of the matcher, and its memory */
+#define LS_STEP_PATTERN_MATCH_MAX 100000u
+#define LS_STEP_PATTERN_HEAP_MAX_KIB 512u
 /* of a page: a sample of the GKE device plugin has 400 */
 #define LS_PROM_LINE_MAX_BYTES 4096
 #define LS_PROM_NAME_MAX_BYTES 256

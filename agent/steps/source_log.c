@@ -14,7 +14,10 @@
 #include "proto/base/log.h"
 #include "proto/base/text.h"
 
-#define LOG_STEP_LINE_MIN_BYTES 48u /* the shortest line that step_line accepts */
+#define LOG_STEP_LINE_MIN_BYTES 32u /* steps on shorter lines may not all fit */
+#define LOG_FORMATS                                                                     \
+	"set --step-log-pattern to a pattern of the line of a step, or mark the steps " \
+	"in the job"
 /* One line may have begun in the reading before. */
 #define LOG_LINES_MAX (LS_LOG_TAIL_READ_MAX_BYTES / LOG_STEP_LINE_MIN_BYTES + 1)
 
@@ -27,6 +30,9 @@ struct source_log {
 	uint64_t now_mono_ns; /* of the reading */
 	bool at_end; /* the reading came to the end of the file */
 	uint64_t step_bytes; /* read when the last line of a step came */
+	struct ls_step_rules *rules;
+	uint64_t mllog, dropped; /* lines of MLPerf; steps that did not fit */
+	char unknown[LS_STEP_LOG_SHOWN_MAX_BYTES + 1]; /* first line that is no step */
 	size_t found_count;
 	struct ls_step_line found[LOG_LINES_MAX];
 	/* From here on all is the loop's. */
@@ -39,9 +45,15 @@ struct source_log {
 	bool reported; /* worker is good */
 	struct ls_wire_worker worker;
 	uint64_t next; /* step, or LS_INFERRED_NONE */
+	uint64_t opened_ns, read_ns; /* first reading; the one before this */
+	uint64_t seen_ns; /* reading that had the last step of this attempt; 0: none */
+	unsigned taken; /* lines of this attempt, up to LS_STEP_LOG_FIRST_MAX */
+	uint64_t prefix, prefix_ns; /* of the worker that is followed; when last seen */
+	bool warned;
 	struct ls_source_log_stats stats;
 	size_t pending;
 	struct ls_step_line line[LS_STEP_LOG_PENDING_MAX];
+	uint64_t duration_ns[LS_STEP_LOG_PENDING_MAX];
 	struct ls_record record[LS_STEPS_PER_ITEM];
 };
 
@@ -65,13 +77,12 @@ log_is_marked(const struct source_log *s)
 
 static void
 log_make_record(const struct source_log *s, const struct ls_step_line *l,
-	uint64_t end_ns, struct ls_record *r)
+	uint64_t duration_ns, uint64_t end_ns, struct ls_record *r)
 {
 	double seconds = (double)l->duration_ns * 1e-9;
 
-	*r = (struct ls_record){ .step = l->step, .duration_ns = l->duration_ns };
-	r->t_begin_ns =
-		end_ns > l->duration_ns ? (int64_t)(end_ns - l->duration_ns) : 0;
+	*r = (struct ls_record){ .step = l->step, .duration_ns = duration_ns };
+	r->t_begin_ns = end_ns > duration_ns ? (int64_t)(end_ns - duration_ns) : 0;
 	if (!isnan(l->tokens_rate) && s->who.chips > 0) {
 		r->work_mask = 1u << LS_WORK_TOKENS;
 		r->work[LS_WORK_TOKENS] = l->tokens_rate * seconds * s->who.chips;
@@ -92,24 +103,95 @@ log_push(struct source_log *s, size_t count)
 		ls_err_text(rc));
 }
 
+/* Time since the last step was seen, or 0 where that says nothing about the steps. */
+static uint64_t
+log_spacing(const struct source_log *s, uint64_t now_mono_ns)
+{
+	uint64_t t = s->seen_ns != 0 && !s->resuming ? now_mono_ns - s->seen_ns : 0;
+
+	return t < LS_PHASE_MAX_NS ? t : 0;
+}
+
+/*
+ * Durations of the lines from `from` on. Lines without one share what the others leave of
+ * the spacing. Where the lines and the spacing contradict each other, the spacing is right.
+ * False: a duration is not known.
+ */
+static bool
+log_settle_durations(struct source_log *s, size_t from, uint64_t now_mono_ns,
+	bool *ret_off)
+{
+	uint64_t spacing = log_spacing(s, now_mono_ns), told = 0, share = 0, off, each;
+	size_t i, n = s->pending - from, silent = 0;
+
+	for (i = from; i < s->pending; i++) {
+		told += s->line[i].duration_ns; /* 4,096 x 30 days fit */
+		silent += s->line[i].duration_ns == 0;
+	}
+	off = spacing > told ? spacing - told : told - spacing;
+	*ret_off = spacing != 0 && silent == 0 &&
+		off > now_mono_ns - s->read_ns + spacing / 5;
+	if (silent > 0 && spacing > told)
+		share = (spacing - told) / silent;
+	else if (silent > 0 && silent < n)
+		share = told / (n - silent);
+	for (i = from; i < s->pending; i++) {
+		each = s->line[i].duration_ns;
+		if (each == 0)
+			each = share;
+		else if (*ret_off)
+			each = (uint64_t)((double)spacing *
+				((double)each / (double)told));
+		s->duration_ns[i] = each;
+	}
+	return silent == 0 || share > 0;
+}
+
+/* Marks the part of a step that is no baseline. */
+static void
+log_mark(struct source_log *s, const struct ls_step_line *l, bool off,
+	struct ls_record *r)
+{
+	bool first = s->taken < LS_STEP_LOG_FIRST_MAX;
+	enum ls_phase phase = first && off ? LS_PHASE_COMPILE : LS_PHASE_OTHER;
+
+	s->taken += first;
+	if (!off && (l->duration_ns != 0 || l->stands_for_more))
+		return;
+	r->phase_mask = 1u << phase;
+	r->phase_ns[phase] =
+		r->duration_ns > l->duration_ns ? r->duration_ns - l->duration_ns : 0;
+}
+
 /* Pushes the lines from `from` on, laid end to end so that the last one ends now. */
 static void
 log_push_lines(struct source_log *s, size_t from, uint64_t now_mono_ns)
 {
-	uint64_t end_ns = now_mono_ns, later = 0;
+	uint64_t end_ns, later = 0;
 	size_t i, n = 0;
+	bool off;
 
+	if (from == s->pending)
+		return;
+	if (!log_settle_durations(s, from, now_mono_ns, &off)) {
+		s->stats.first += s->pending - from;
+		s->seen_ns = now_mono_ns; /* the next ones are measured from here */
+		return;
+	}
 	for (i = from; i < s->pending; i++)
-		later += s->line[i].duration_ns; /* 4,096 x 30 days fit */
+		later += s->duration_ns[i];
 	for (i = from; i < s->pending; i++) {
-		later -= s->line[i].duration_ns;
+		later -= s->duration_ns[i];
 		end_ns = now_mono_ns > later ? now_mono_ns - later : 0;
-		log_make_record(s, &s->line[i], end_ns, &s->record[n++]);
+		log_make_record(s, &s->line[i], s->duration_ns[i], end_ns,
+			&s->record[n]);
+		log_mark(s, &s->line[i], off, &s->record[n++]);
 		if (n == LS_STEPS_PER_ITEM || i + 1 == s->pending) {
 			log_push(s, n);
 			n = 0;
 		}
 	}
+	s->seen_ns = now_mono_ns;
 }
 
 /* Makes the worker that is reported: the attempt of this number. */
@@ -142,6 +224,8 @@ log_begin_attempt(struct source_log *s, uint64_t now_mono_ns)
 			ls_err_text(rc));
 	s->stats.attempts++;
 	s->next = LS_INFERRED_NONE;
+	s->seen_ns = 0;
+	s->taken = 0;
 	log_name_worker(s, (uint32_t)s->worker.info.attempt + 1, now_mono_ns);
 }
 
@@ -170,13 +254,36 @@ log_flush(struct source_log *s, uint64_t now_mono_ns)
 
 /* --- lines ---------------------------------------------------------------- */
 
+/* Is the line of the worker that is followed? */
+static bool
+log_is_ours(struct source_log *s, const struct ls_step_line *l, uint64_t now_mono_ns)
+{
+	if (l->prefix_rank >= 0)
+		return l->prefix_rank == s->who.rank;
+	if (s->prefix == 0 || now_mono_ns - s->prefix_ns >= LS_STEP_LOG_UNKNOWN_NS)
+		s->prefix = l->prefix; /* the first, or after it fell silent another */
+	if (l->prefix == s->prefix)
+		s->prefix_ns = now_mono_ns;
+	return l->prefix == s->prefix;
+}
+
+/* The step before this line, in this attempt; LS_INFERRED_NONE: not known. */
+static uint64_t
+log_step_before(const struct source_log *s)
+{
+	if (s->pending > 0)
+		return s->line[s->pending - 1].step;
+	return s->next != LS_INFERRED_NONE && s->next > 0 ? s->next - 1
+							  : LS_INFERRED_NONE;
+}
+
 /*
  * A line of a step. Within a reading steps rise; one that does not ends what came
  * before it: an attempt, or, when going on after a restart, lines that are older than
  * the attempt.
  */
 static void
-log_take(struct source_log *s, const struct ls_step_line *l, uint64_t now_mono_ns)
+log_take_step(struct source_log *s, const struct ls_step_line *l, uint64_t now_mono_ns)
 {
 	const struct ls_step_line *last =
 		s->pending > 0 ? &s->line[s->pending - 1] : NULL;
@@ -204,19 +311,51 @@ log_take(struct source_log *s, const struct ls_step_line *l, uint64_t now_mono_n
 	s->line[s->pending++] = *l;
 }
 
+/* A line: the step, and those that it stands for. */
+static void
+log_take(struct source_log *s, const struct ls_step_line *l, uint64_t now_mono_ns)
+{
+	uint64_t before = log_step_before(s);
+	struct ls_step_line one = *l;
+
+	if (!log_is_ours(s, l, now_mono_ns)) {
+		s->stats.others++;
+		return;
+	}
+	if (l->step == before && !s->resuming) {
+		s->stats.repeated++;
+		return;
+	}
+	if (l->stands_for_more && before != LS_INFERRED_NONE && l->step > before &&
+		l->step - before <= LS_STEP_LOG_STRIDE_MAX)
+		one.step = before + 1;
+	for (; one.step <= l->step; one.step++)
+		log_take_step(s, &one, now_mono_ns);
+}
+
 /* --- the reading ---------------------------------------------------------- */
 
 /* On the disk thread: keeps the lines of steps. */
 static void
 log_each(void *arg, const char *text, size_t len)
 {
+	static const char mllog[] = ":::MLLOG";
 	struct source_log *s = arg;
+	struct ls_step_line line;
+	size_t n =
+		len < LS_STEP_LOG_SHOWN_MAX_BYTES ? len : LS_STEP_LOG_SHOWN_MAX_BYTES;
 
-	if (s->found_count == LOG_LINES_MAX ||
-		!ls_step_line_parse(text, len, &s->found[s->found_count]))
+	if (!ls_step_line_parse(s->rules, text, len, &line)) {
+		s->mllog += memmem(text, len, mllog, sizeof(mllog) - 1) != NULL;
+		if (s->unknown[0] == '\0')
+			(void)ls_text_escape(s->unknown, sizeof(s->unknown), text, n);
 		return;
-	s->found_count++;
+	}
 	s->step_bytes = ls_log_tail_get_stats(s->tail)->bytes;
+	if (s->found_count == LOG_LINES_MAX)
+		s->dropped++;
+	else
+		s->found[s->found_count++] = line;
 }
 
 /* On the disk thread: the path may be on a file system that does not answer. */
@@ -231,6 +370,39 @@ log_work(void *arg)
 		s->now_mono_ns = ls_clock_mono_ns();
 }
 
+/* What a log without any step holds. */
+static void
+log_no_step(const struct source_log *s, char *why, size_t size)
+{
+	if (s->mllog > 0)
+		(void)snprintf(why, size,
+			"%llu lines are MLPerf's :::MLLOG: they have no time for each step",
+			(unsigned long long)s->mllog);
+	else if (s->stats.others > 0)
+		(void)snprintf(why, size,
+			"several workers write into this log: none of %llu steps is of rank %d",
+			(unsigned long long)s->stats.others, (int)s->who.rank);
+	else
+		(void)snprintf(why, size, "no step in %llu lines read%s%s%s",
+			(unsigned long long)s->file.lines,
+			s->unknown[0] != '\0' ? "; the first: \"" : "", s->unknown,
+			s->unknown[0] != '\0' ? "\"" : "");
+}
+
+static void
+log_warn_once(struct source_log *s)
+{
+	char why[256];
+
+	if (s->warned || s->stats.lines > s->stats.others ||
+		(s->file.lines < LS_STEP_LOG_UNKNOWN_LINES &&
+			s->now_mono_ns - s->opened_ns < LS_STEP_LOG_UNKNOWN_NS))
+		return;
+	s->warned = true;
+	log_no_step(s, why, sizeof(why));
+	ls_log(LS_LOG_WARN, "log", "%s: %s; reading goes on", s->path, why);
+}
+
 /* On the loop again. */
 static void
 log_done(void *arg)
@@ -240,12 +412,16 @@ log_done(void *arg)
 
 	s->file = *ls_log_tail_get_stats(s->tail);
 	s->stats.lines += s->found_count;
+	s->stats.refused += s->dropped;
+	s->dropped = 0;
 	for (i = 0; i < s->found_count && s->spool != NULL; i++)
 		log_take(s, &s->found[i], s->now_mono_ns);
+	log_warn_once(s);
 	if (!s->at_end && s->resuming)
 		return; /* lines that are pending may still be of an older attempt */
 	log_flush(s, s->now_mono_ns);
 	s->resuming = false;
+	s->read_ns = s->now_mono_ns;
 }
 
 /* When it is known who this is: where was it? */
@@ -255,6 +431,7 @@ log_open(struct source_log *s, uint64_t now_mono_ns)
 	const struct ls_spool_ring *c = NULL;
 
 	s->next = LS_INFERRED_NONE;
+	s->opened_ns = s->read_ns = now_mono_ns;
 	if (s->spool != NULL) {
 		log_name_worker(s, 0, now_mono_ns);
 		c = ls_inferred_settle(s->spool, LS_STEP_LOG, s->worker.ring_id,
@@ -331,12 +508,24 @@ log_tell(const void *self, struct ls_doctor *d)
 					       : ls_err_text(t->error));
 		ls_doctor_add(d, LS_DOCTOR_FAIL, "log", subject, why,
 			"check --step-log, and that the agent may read the file");
+	} else if (s->stats.lines == s->stats.others) {
+		log_no_step(s, why, sizeof(why));
+		ls_doctor_add(d, LS_DOCTOR_WARN, "log", subject, why,
+			s->mllog == 0 && s->stats.others > 0
+				? "set --step-log-rank to a worker that the log names"
+				: LOG_FORMATS);
+	} else if (s->stats.repeated >= LS_STEP_LOG_REPEATS_MIN) {
+		(void)snprintf(why, sizeof(why),
+			"several workers write into this log: %llu lines repeat a step; %llu "
+			"steps taken",
+			(unsigned long long)s->stats.repeated,
+			(unsigned long long)s->stats.records);
+		ls_doctor_add(d, LS_DOCTOR_WARN, "log", subject, why,
+			"give each worker a log of its own, or a prefix for its lines");
 	} else if (silent >= LS_STEP_LOG_UNKNOWN_BYTES) {
 		(void)snprintf(why, sizeof(why), "no step line seen in %llu MB",
 			(unsigned long long)(silent / 1000000));
-		ls_doctor_add(d, LS_DOCTOR_WARN, "log", subject, why,
-			"only MaxText's \"completed step:\" lines are supported; "
-			"mark the steps in the job instead");
+		ls_doctor_add(d, LS_DOCTOR_WARN, "log", subject, why, LOG_FORMATS);
 	} else if (t->skipped > 0) {
 		(void)snprintf(why, sizeof(why),
 			"%llu steps taken, %llu missing; %llu MB were skipped to catch up",
@@ -362,6 +551,7 @@ log_free(void *self)
 	struct source_log *s = self;
 
 	ls_log_tail_free(s->tail);
+	ls_step_rules_free(s->rules);
 	free(s);
 }
 
@@ -371,10 +561,15 @@ ls_source_log_new(const struct ls_source_log_options *options,
 {
 	struct source_log *s = calloc(1, sizeof(*s));
 
+	char why[128];
+
 	if (s == NULL)
 		return -ENOMEM;
-	if (ls_text_copy(s->path, sizeof(s->path), options->path) != 0 ||
+	if (ls_step_rules_new(options->pattern != NULL ? options->pattern : "",
+		    &s->rules, why, sizeof(why)) != 0 ||
+		ls_text_copy(s->path, sizeof(s->path), options->path) != 0 ||
 		ls_text_copy(s->who.job, sizeof(s->who.job), options->job) != 0) {
+		ls_step_rules_free(s->rules);
 		free(s);
 		return -ENOMEM;
 	}

@@ -3,8 +3,14 @@
  * source_log - steps of a job that sends no marks, from the lines of its log
  * (step_line.h).
  *
- * A line tells how long a step took, and which one; that it ended is known when the
- * line is seen. So the times are uncertain by a reading and by what the job's log holds
+ * A line tells which step ended, and mostly how long it took; that it ended is known when
+ * the line is seen. A step without a duration takes the spacing of lines. So does a step
+ * whose duration contradicts the spacing by more than a reading and 20 %: what the spacing
+ * is longer is marked as compilation in the first lines of an attempt, else as other.
+ * Of several workers in a log only one is followed: the one whose prefix has the rank,
+ * else the first prefix. A step that is logged again at once is left out and counted.
+ *
+ * So the times are uncertain by a reading and by what the job's log holds
  * back; several lines seen together are laid end to end before that. There are no
  * phases and no barriers: nobody can be blamed by such records, they show progress and
  * speed. A step not above the last one begins another attempt. While a ring of the same
@@ -35,6 +41,7 @@
 
 struct ls_source_log_options {
 	const char *path;
+	const char *pattern; /* checked before; NULL or "": the built-in formats */
 	const char *job; /* "": what ls_source_log_who says */
 	int32_t rank; /* -1: likewise */
 	struct ls_spool *spool; /* borrowed; NULL: nothing is taken over */
@@ -46,6 +53,8 @@ struct ls_source_log_stats {
 	uint64_t records, lost; /* taken over; missing, a gap each */
 	uint64_t lines; /* of steps */
 	uint64_t refused; /* records the spool did not take */
+	uint64_t first; /* not taken: no duration, and no line before */
+	uint64_t others, repeated; /* not taken: of another worker; the step again */
 	uint64_t marked; /* not taken: a ring of this worker is here */
 	uint64_t attempts; /* begun by a step not above the last */
 };

@@ -123,6 +123,7 @@ refused agent '--topology is not valid' --topology 4by4
 refused agent '--job is not a usable name' --job "$(printf 'a\tb')"
 refused agent '--metadata-address must be' --metadata-address metadata
 refused agent '--step-log-rank -1: must be a number' --step-log-rank=-1
+refused agent '--step-log-pattern: it has no group' --step-log-pattern='x([0-9]+)'
 refused agent '--budget-cpu-ratio much: must be' --budget-cpu-ratio much
 refused agent '--http nowhere: is not of the form' --http nowhere
 refused agent '--http 0.0.0.0:1: this address can' --http 0.0.0.0:1

@@ -337,7 +337,8 @@ LS_TEST(source_log, a_log_of_other_lines_is_said)
 	}
 	h->source.tell(h->source.self, &d);
 	ck_assert_int_eq(d.check[2].status, LS_DOCTOR_WARN);
-	ck_assert_ptr_nonnull(strstr(d.check[2].why, "no step line seen in 10 MB"));
+	ck_assert_ptr_nonnull(
+		strstr(d.check[2].why, "no step in 53 lines read; the first: \"nnn"));
 	log_step(h, 1, 1);
 	read_log(h);
 	h->source.tell(h->source.self, &d);
@@ -370,6 +371,130 @@ LS_TEST(source_log, a_full_spool_makes_a_gap_later)
 	read_log(h);
 	ck_assert_uint_eq(stats()->lost, 1);
 	ck_assert_uint_eq(stats()->records, before + 1);
+}
+
+LS_TEST(source_log, a_profiled_step_takes_the_spacing_of_lines)
+{
+	struct ls_wire_item one;
+
+	read_log(h);
+	log_step(h, 1, 1);
+	read_log(h);
+	log_text(h, "completed profiler activation/deactivation step: 2, loss: 1\n");
+	now += 2 * S;
+	read_log(h); /* 3 s after step 1 */
+	ck_assert_uint_eq(stats()->lost, 0);
+	one = item(1);
+	ck_assert_uint_eq(one.records[0].step, 2);
+	ck_assert_uint_eq(one.records[0].duration_ns, 3 * S);
+	ck_assert_uint_eq(one.records[0].phase_ns[LS_PHASE_OTHER], 3 * S);
+	ls_wire_item_clear(&one);
+}
+
+LS_TEST(source_log, a_launch_time_is_not_the_time_of_a_step)
+{
+	struct ls_wire_item one;
+	unsigned i;
+
+	read_log(h);
+	log_step(h, 0, 1);
+	read_log(h);
+	for (i = 0; i < 9; i++)
+		read_log(h);
+	log_step(h, 1, 0.01); /* seen 10 s after step 0 */
+	read_log(h);
+	one = item(1);
+	ck_assert_uint_eq(one.records[0].duration_ns, 10 * S);
+	ck_assert_uint_eq(one.records[0].phase_mask, 1u << LS_PHASE_COMPILE);
+	ck_assert_uint_eq(one.records[0].phase_ns[LS_PHASE_COMPILE], 10 * S - S / 100);
+	ls_wire_item_clear(&one);
+}
+
+LS_TEST(source_log, a_line_may_stand_for_many_steps)
+{
+	struct ls_wire_item one;
+
+	read_log(h);
+	log_text(h, "[titan] INFO - step:  1  loss:  8.1\n");
+	read_log(h);
+	ck_assert_uint_eq(stats()->first, 1); /* no line before, no duration */
+	log_text(h, "[titan] INFO - step: 10  loss:  8.0\n");
+	read_log(h);
+	log_text(h, "[titan] INFO - step: 20  loss:  7.9\n");
+	now += 4 * S;
+	read_log(h);
+	ck_assert_uint_eq(stats()->lost, 0);
+	one = item(1);
+	ck_assert_uint_eq(one.first_index, 11);
+	ck_assert_uint_eq(one.count, 10);
+	ck_assert_uint_eq(one.records[9].duration_ns, S / 2);
+	ck_assert_uint_eq(one.records[9].phase_mask, 0);
+	ls_wire_item_clear(&one);
+}
+
+static void
+doctor_says(enum ls_doctor_status status, const char *part)
+{
+	static struct ls_doctor d;
+	const struct ls_doctor_check *last;
+
+	memset(&d, 0, sizeof(d));
+	h->source.tell(h->source.self, &d);
+	last = &d.check[0];
+	ck_assert_msg(last->status == status && strstr(last->why, part) != NULL, "%s",
+		last->why);
+}
+
+LS_TEST(source_log, one_worker_of_several_is_followed)
+{
+	char text[96];
+	unsigned i;
+
+	read_log(h);
+	for (i = 0; i < 20; i++) {
+		(void)snprintf(text, sizeof(text),
+			"[worker %u] completed step: %u, seconds: 1\n", 3 - i % 4,
+			i / 4);
+		log_text(h, text);
+	}
+	read_log(h);
+	ck_assert_uint_eq(stats()->records, 5);
+	ck_assert_uint_eq(stats()->others, 15);
+	ck_assert_uint_eq(stats()->attempts, 0);
+	doctor_says(LS_DOCTOR_OK, "5 steps taken, 0 missing");
+}
+
+LS_TEST(source_log, a_rank_that_the_log_has_not_is_refused)
+{
+	read_log(h);
+	log_text(h, "[worker 0] completed step: 1, seconds: 1\n");
+	read_log(h);
+	ck_assert_uint_eq(stats()->records, 0);
+	doctor_says(LS_DOCTOR_WARN,
+		"several workers write into this log: none of 1 steps is of rank 3");
+}
+
+LS_TEST(source_log, workers_without_a_prefix_are_said)
+{
+	unsigned i;
+
+	read_log(h);
+	for (i = 0; i < 8; i++)
+		log_step(h, i / 2, 1);
+	read_log(h);
+	ck_assert_uint_eq(stats()->records, 4);
+	ck_assert_uint_eq(stats()->attempts, 0);
+	doctor_says(LS_DOCTOR_WARN,
+		"several workers write into this log: 4 lines repeat a step");
+}
+
+LS_TEST(source_log, lines_of_mlperf_are_refused_by_name)
+{
+	read_log(h);
+	doctor_says(LS_DOCTOR_FAIL, "No such file");
+	log_text(h, ":::MLLOG {\"key\": \"block_stop\"}\n");
+	read_log(h);
+	doctor_says(LS_DOCTOR_WARN, "1 lines are MLPerf's :::MLLOG");
 }
 
 /* --- two hosts, and the collector ----------------------------------------- */
