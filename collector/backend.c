@@ -48,20 +48,46 @@ backend_self_finding(struct ls_backend_parts *p, int64_t now_us)
 	return ls_self_finding(&self.done.stats.aside, now_us);
 }
 
-static int
-backend_findings(struct ls_backend_parts *p, int64_t now_us, json_t **ret_body)
+static bool
+backend_text_is(const json_t *object, const char *key, const char *want)
 {
-	json_t *all = ls_engine_findings(p->engine);
-	json_t *own = backend_self_finding(p, now_us);
+	const char *have = json_string_value(json_object_get(object, key));
 
-	if (all == NULL || (own != NULL && json_array_append(all, own) != 0)) {
-		json_decref(own);
-		json_decref(all);
-		return -ENOMEM;
+	return want[0] == '\0' || (have != NULL && strcmp(have, want) == 0);
+}
+
+/* The newest is the one about the collector itself: it concerns every job, no host. */
+static int
+backend_findings(struct ls_backend_parts *p, const struct ls_ask *q, int64_t now_us,
+	json_t **ret_body)
+{
+	json_t *own = backend_self_finding(p, now_us), *next;
+	bool after_own = strcmp(q->after, LS_SELF_FINDING_ID) == 0,
+	     shown = own != NULL && q->after[0] == '\0' && q->host[0] == '\0' &&
+		backend_text_is(own, "status", q->status) &&
+		backend_text_is(own, "severity", q->severity) &&
+		backend_text_is(own, "kind", q->finding_kind);
+	const struct ls_view_findings ask = { .job = q->job,
+		.host = q->host,
+		.status = q->status,
+		.severity = q->severity,
+		.kind = q->finding_kind,
+		.after = after_own ? "" : q->after,
+		.limit = q->limit - shown };
+	int rc = ls_view_findings(p->engine, &ask, ret_body);
+
+	if (rc == 0 && shown) {
+		next = json_object_get(*ret_body, "next");
+		rc = json_array_insert(json_object_get(*ret_body, "items"), 0, own);
+		if (rc == 0 && json_string_length(next) == 0 && json_is_string(next))
+			rc = json_string_set(next, LS_SELF_FINDING_ID);
+		if (rc != 0) {
+			json_decref(*ret_body);
+			rc = -ENOMEM;
+		}
 	}
 	json_decref(own);
-	*ret_body = all;
-	return 0;
+	return rc;
 }
 
 static int
@@ -82,7 +108,7 @@ backend_hosts(const struct ls_engine *e, const struct ls_ask *q, int64_t now_us,
 		.match = q->match,
 		.sort = (enum ls_view_sort)q->sort,
 		.descending = q->descending,
-		.skip = q->skip,
+		.after = q->skip,
 		.limit = q->limit };
 
 	_Static_assert((int)LS_ASK_BY_SLOWEST == (int)LS_VIEW_BY_SLOWEST,
@@ -101,7 +127,7 @@ backend_body(struct ls_backend_parts *p, const struct ls_ask *q, int64_t now_us,
 
 	switch (q->kind) {
 	case LS_ASK_JOBS:
-		return ls_view_jobs(e, now_us, ret_body);
+		return ls_view_jobs(e, q->after, q->limit, now_us, ret_body);
 	case LS_ASK_JOB:
 		return ls_view_job(e, q->job, now_us, ret_body);
 	case LS_ASK_HOSTS:
@@ -112,7 +138,7 @@ backend_body(struct ls_backend_parts *p, const struct ls_ask *q, int64_t now_us,
 	case LS_ASK_GRID:
 		return backend_grid(e, q, &range, ret_body);
 	case LS_ASK_FINDINGS:
-		return backend_findings(p, now_us, ret_body);
+		return backend_findings(p, q, now_us, ret_body);
 	case LS_ASK_FINDING:
 		return backend_finding(p, q->id, now_us, ret_body);
 	case LS_ASK_HOST:

@@ -57,7 +57,7 @@ void
 spooled_one_job(struct ls_test_core *core, uint64_t now_ns, const char *id, int workers,
 	int step, const char *source)
 {
-	json_t *findings = ls_test_core_findings(core), *jobs;
+	json_t *findings = ls_test_core_findings(core), *page, *jobs;
 	const json_t *job;
 
 	/* that it got slower may be told, of nobody */
@@ -66,8 +66,10 @@ spooled_one_job(struct ls_test_core *core, uint64_t now_ns, const char *id, int 
 					 json_array_get(findings, i), "kind")),
 			"job_slow");
 	json_decref(findings);
-	ck_assert_int_eq(ls_view_jobs(core->engine, (int64_t)(now_ns / 1000), &jobs),
+	ck_assert_int_eq(ls_view_jobs(core->engine, "", SIZE_MAX,
+				 (int64_t)(now_ns / 1000), &page),
 		0);
+	jobs = json_object_get(page, "items");
 	ck_assert_uint_eq(json_array_size(jobs), 1);
 	job = json_array_get(jobs, 0);
 	ck_assert_str_eq(json_string_value(json_object_get(job, "id")), id);
@@ -78,5 +80,5 @@ spooled_one_job(struct ls_test_core *core, uint64_t now_ns, const char *id, int 
 	ck_assert_str_eq(json_string_value(json_object_get(
 				 json_object_get(job, "data_quality"), "step_source")),
 		source);
-	json_decref(jobs);
+	json_decref(page);
 }

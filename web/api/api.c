@@ -243,7 +243,8 @@ param_status(const char *v, int64_t now_us, struct ls_request *q)
 	int rc = api_word(v, words, sizeof(words) / sizeof(words[0]), &i);
 
 	(void)now_us;
-	return rc != 0 ? rc : ls_text_copy(q->status, sizeof(q->status), words[i]);
+	return rc != 0 ? rc
+		       : ls_text_copy(q->ask.status, sizeof(q->ask.status), words[i]);
 }
 
 static int
@@ -254,7 +255,9 @@ param_severity(const char *v, int64_t now_us, struct ls_request *q)
 	int rc = api_word(v, words, sizeof(words) / sizeof(words[0]), &i);
 
 	(void)now_us;
-	return rc != 0 ? rc : ls_text_copy(q->severity, sizeof(q->severity), words[i]);
+	return rc != 0
+		? rc
+		: ls_text_copy(q->ask.severity, sizeof(q->ask.severity), words[i]);
 }
 
 static int
@@ -263,7 +266,7 @@ param_kind(const char *v, int64_t now_us, struct ls_request *q)
 	(void)now_us;
 	if (v[0] == '\0' || v[strspn(v, "abcdefghijklmnopqrstuvwxyz_")] != '\0')
 		return -LS_EPARSE;
-	return ls_text_copy(q->kind, sizeof(q->kind), v);
+	return ls_text_copy(q->ask.finding_kind, sizeof(q->ask.finding_kind), v);
 }
 
 static int
@@ -289,7 +292,7 @@ param_cursor(const char *v, int64_t now_us, struct ls_request *q)
 		return 0;
 	if (strncmp(v, prefix, sizeof(prefix) - 1) != 0)
 		return -LS_EPARSE;
-	return api_name(v + sizeof(prefix) - 1, q->cursor, sizeof(q->cursor));
+	return api_name(v + sizeof(prefix) - 1, q->ask.after, sizeof(q->ask.after));
 }
 
 struct api_param {
@@ -489,7 +492,8 @@ api_skip(struct ls_request *q, struct ls_problem *p)
 {
 	uint64_t skip = 0;
 
-	if (q->cursor[0] != '\0' && api_number(q->cursor, 1, UINT32_MAX, &skip) != 0)
+	if (q->ask.after[0] != '\0' &&
+		api_number(q->ask.after, 1, UINT32_MAX, &skip) != 0)
 		return api_bad_parameter(p, "cursor",
 			"must be the next_cursor of the previous page");
 	q->ask.skip = (size_t)skip;
@@ -548,6 +552,8 @@ ls_api_parse(const char *path, const char *query, int64_t now_us,
 	rc = api_route(path, q, ret_problem);
 	if (rc != 0)
 		return rc;
+	if (q->route == LS_ROUTE_JOBS)
+		q->ask.limit = LS_PAGE_MAX; /* who names no limit wants all */
 	rc = ls_query_parse(query, &pairs);
 	if (rc != 0)
 		return api_bad_parameter(ret_problem, pairs.pairs[pairs.count].name,
@@ -563,7 +569,7 @@ ls_api_parse(const char *path, const char *query, int64_t now_us,
 		(void)api_bad_parameter(ret_problem, "from", "is after 'to'");
 		return -LS_ERANGE;
 	}
-	if (api_routes[q->route].answer == LS_ANSWER_PAGE)
+	if (q->route == LS_ROUTE_HOSTS || q->route == LS_ROUTE_SERIES)
 		return api_skip(q, ret_problem);
 	return api_routes[q->route].answer == LS_ANSWER_STORED
 		? api_stored(now_us, q, ret_problem)

@@ -29,11 +29,9 @@ enum ls_route {
 };
 
 enum ls_answer {
-	LS_ANSWER_LIST, /* the backend's array, wrapped */
 	LS_ANSWER_PAGE, /* the backend's page of items, and where the next begins */
 	LS_ANSWER_OBJECT, /* the backend's object */
 	LS_ANSWER_STEPS, /* a list cut to a range of time */
-	LS_ANSWER_FINDINGS, /* a list filtered and paged */
 	LS_ANSWER_SERIES, /* a list paged by place */
 	LS_ANSWER_WRITE, /* the backend's object, after a body was taken */
 	LS_ANSWER_STORED, /* the text that the backend read */
@@ -66,11 +64,6 @@ struct ls_request {
 	enum ls_route route;
 	struct ls_ask ask;
 	int64_t from_us, to_us; /* INT64_MIN, INT64_MAX: not limited */
-	char status[LS_QUERY_NAME_MAX_BYTES], severity[LS_QUERY_NAME_MAX_BYTES];
-	char kind[LS_QUERY_NAME_MAX_BYTES];
-	char cursor
-		[LS_QUERY_NAME_MAX_BYTES]; /* id of the last finding, or number of the
-						 last series shown; "": none */
 };
 
 struct ls_problem {
@@ -113,8 +106,8 @@ json_t *ls_api_problem_json(const struct ls_problem *p, const char *instance,
 	const char *request_id);
 
 /*
- * The body for what the backend gave: wrapped, filtered, paged, as the route says. New
- * reference. -LS_ERANGE: the cursor is of no finding known (400).
+ * The body for what the backend gave: wrapped, cut, paged, as the route says. New
+ * reference.
  */
 int ls_api_answer(const struct ls_request *q, json_t *body,
 	json_t **ret_answer) LS_MUSTCHECK;

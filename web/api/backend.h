@@ -22,13 +22,14 @@
 struct evbuffer;
 
 enum ls_ask_kind {
-	LS_ASK_JOBS, /* array */
+	/* Pages {"items":[...],"next":KEY} of jobs, workers and findings; next: of the
+	   last item, or null; "count", where it is there, of all pages */
+	LS_ASK_JOBS,
 	LS_ASK_JOB, /* object */
-	LS_ASK_HOSTS, /* {"items":[...],"count":n}: of the n workers asked for, one page */
+	LS_ASK_HOSTS,
 	LS_ASK_STEPS, /* array */
 	LS_ASK_GRID, /* object */
-	/* array of all, in order of opening; filtered and paged by web */
-	LS_ASK_FINDINGS,
+	LS_ASK_FINDINGS, /* newest first */
 	LS_ASK_FINDING, /* object */
 	LS_ASK_HOST, /* object */
 	LS_ASK_SERIES, /* array of all; paged by web */
@@ -74,7 +75,13 @@ struct ls_ask {
 	/* FLEET: p10, p50, p90 over hosts instead of lines */
 	bool band;
 	uint64_t step; /* STEP */
-	size_t skip; /* HOSTS, FLEET, STEP: lines of the pages before */
+	/* lines of the pages before; HOSTS: number of the last worker; 0: none */
+	size_t skip;
+	/* JOBS, FINDINGS: name of the last item of the page before; "": none */
+	char after[LS_JOB_NAME_MAX_BYTES];
+	/* FINDINGS: only those; "" = all */
+	char status[LS_QUERY_NAME_MAX_BYTES], severity[LS_QUERY_NAME_MAX_BYTES];
+	char finding_kind[LS_QUERY_NAME_MAX_BYTES];
 	/* HOSTS */
 	enum ls_ask_sort sort;
 	bool descending; /* what is not measured is last either way */

@@ -89,14 +89,7 @@ exchange_answered(void *arg, int rc, json_t *body)
 
 	if (rc == 0)
 		rc = ls_api_answer(&x->request, body, &answer);
-	if (rc == -LS_ERANGE && x->request.cursor[0] != '\0') {
-		struct ls_problem p;
-
-		ls_api_problem(&p, 400, "bad-parameter", "Bad parameter",
-			"'cursor' must be the next_cursor of the previous page");
-		(void)snprintf(p.parameter, sizeof(p.parameter), "cursor");
-		exchange_problem(x, &p);
-	} else if (rc != 0) {
+	if (rc != 0) {
 		exchange_failed(x, rc);
 	} else {
 		ls_reply_json(x->reply, 200, answer);
@@ -216,7 +209,7 @@ exchange_metrics_findings(void *arg, int rc, json_t *body)
 	struct exchange *x = arg;
 
 	if (rc == 0)
-		ls_metrics_findings(x->text, body);
+		ls_metrics_findings(x->text, json_object_get(body, "items"));
 	if (ls_reply_wanted(x->reply)) {
 		x->h->backend.metrics(x->h->backend.arg, x->text);
 		httpd_own_metrics(x->h, x->text);
@@ -232,21 +225,21 @@ exchange_metrics_jobs(void *arg, int rc, json_t *body)
 	struct ls_ask ask;
 
 	if (rc == 0)
-		ls_metrics_jobs(x->text, body);
+		ls_metrics_jobs(x->text, json_object_get(body, "items"));
 	if (!ls_reply_wanted(x->reply)) {
 		exchange_failed(x, -LS_ECLOSED);
 		return;
 	}
 	memset(&ask, 0, sizeof(ask));
 	ask.kind = LS_ASK_FINDINGS;
-	ask.limit = LS_PAGE_MAX;
-	ask.to_step = UINT64_MAX;
+	ask.limit = SIZE_MAX;
 	x->h->backend.ask(x->h->backend.arg, &ask, exchange_metrics_findings, x);
 }
 
 static void
 exchange_metrics(struct exchange *x)
 {
+	x->request.ask.limit = SIZE_MAX;
 	x->text = evbuffer_new();
 	if (!x->text) {
 		exchange_failed(x, -ENOMEM);
@@ -386,11 +379,9 @@ static void
 exchange_run(struct exchange *x)
 {
 	switch (ls_api_route(x->request.route)->answer) {
-	case LS_ANSWER_LIST:
 	case LS_ANSWER_PAGE:
 	case LS_ANSWER_OBJECT:
 	case LS_ANSWER_STEPS:
-	case LS_ANSWER_FINDINGS:
 	case LS_ANSWER_SERIES:
 		exchange_ask(x);
 		break;

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -343,36 +344,67 @@ view_compare(const void *a, const void *b)
 	return (x->index > y->index) - (x->index < y->index);
 }
 
-int
-ls_view_jobs(const struct ls_engine *e, int64_t now_us, json_t **ret_array)
+/* {"items":[...],"next":key or null}; takes items. */
+static int
+view_page(json_t *items, const char *next, json_t **ret_page)
 {
-	struct view_sorted *order = malloc((e->job_count + 1) * sizeof(*order));
-	json_t *array = json_array();
+	*ret_page = json_pack("{s:o, s:s?}", "items", items, "next", next);
+	return *ret_page == NULL ? -ENOMEM : 0;
+}
 
-	if (order == NULL || array == NULL) {
-		free(order);
-		json_decref(array);
-		return -ENOMEM;
+/* All jobs, those that lose most chips first. */
+static void
+view_jobs_order(const struct ls_engine *e, struct view_sorted *order)
+{
+	for (size_t i = 0; i < e->job_count; i++)
+		order[i] = (struct view_sorted){ .index = i };
+	for (size_t i = 0; i < e->finding_count; i++) {
+		const struct ls_finding *f = &e->findings[i];
+		const struct ls_job *j = ls_finding_is_open(f)
+			? ls_engine_find_job(e, f->who.job)
+			: NULL;
+
+		if (j != NULL)
+			order[j - e->jobs].key +=
+				f->replica ? f->share * f->blame_s : f->blame_s;
 	}
 	for (size_t i = 0; i < e->job_count; i++) {
-		const struct ls_job *j = &e->jobs[i];
-		double step_s = view_step_s(j);
+		double step_s = view_step_s(&e->jobs[i]);
 
-		order[i] = (struct view_sorted){
-			.key = step_s > 0
-				? view_open(e, j).blame_s / step_s * ls_job_chips(e, j)
-				: -1,
-			.index = i,
-		};
+		order[i].key = step_s > 0
+			? order[i].key / step_s * ls_job_chips(e, &e->jobs[i])
+			: -1;
 	}
 	if (e->job_count > 1)
 		qsort(order, e->job_count, sizeof(*order), view_compare);
-	for (size_t i = 0; i < e->job_count; i++)
-		ls_ignore(json_array_append_new(array,
+}
+
+int
+ls_view_jobs(const struct ls_engine *e, const char *after, size_t limit, int64_t now_us,
+	json_t **ret_page)
+{
+	struct view_sorted *order = malloc((e->job_count + 1) * sizeof(*order));
+	const struct ls_job *j = ls_engine_find_job(e, after);
+	json_t *items;
+	size_t i = 0;
+	int rc;
+
+	if (order == NULL || (j == NULL && after[0] != '\0')) {
+		free(order);
+		return order == NULL ? -ENOMEM : -LS_EUNKNOWN;
+	}
+	view_jobs_order(e, order);
+	while (j != NULL && order[i++].index != (size_t)(j - e->jobs))
+		;
+	items = json_array();
+	for (; i < e->job_count && json_array_size(items) < limit; i++)
+		ls_ignore(json_array_append_new(items,
 			view_job(e, &e->jobs[order[i].index], now_us)));
+	rc = view_page(items,
+		i > 0 && i < e->job_count ? e->jobs[order[i - 1].index].name : NULL,
+		ret_page);
 	free(order);
-	*ret_array = array;
-	return 0;
+	return rc;
 }
 
 int
@@ -506,36 +538,47 @@ view_hosts_compare(const void *a, const void *b)
 	return view_compare(a, b);
 }
 
-/* The slots that are asked for, in order; returns how many. */
-static size_t
-view_hosts_order(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_view_hosts *ask, struct view_sorted *order)
+static struct view_sorted
+view_hosts_place(const struct ls_engine *e, const struct ls_job *j, size_t slot,
+	const struct ls_recent *sums, const struct ls_view_hosts *ask)
 {
+	const struct ls_engine_worker *w = &e->workers[j->slots[slot]];
 	bool suspicion = ask->sort == LS_VIEW_BY_SUSPICION;
-	const struct ls_recent *sums = view_sums(j);
-	size_t n = 0;
+	double key = view_hosts_key(w, &sums[slot], ask->sort);
 
-	for (size_t s = 0; s < j->count; s++) {
-		const struct ls_engine_worker *w = &e->workers[j->slots[s]];
-		double key = view_hosts_key(w, &sums[s], ask->sort);
+	if (isnan(key))
+		key = -INFINITY;
+	else if (!suspicion && !ask->descending)
+		key = -key;
+	return (struct view_sorted){
+		.near = suspicion ? ls_attention_nearness(j, slot) : 0,
+		.key = key,
+		.index = slot,
+		.name = ask->sort == LS_VIEW_BY_HOST ? w->info.host : NULL,
+		.ascending = !ask->descending,
+	};
+}
 
-		if (!view_hosts_wants(w, ask))
+/* Puts the first `limit` of n in order, without ordering the rest; returns how many. */
+static size_t
+view_hosts_first(struct view_sorted *order, size_t n, size_t limit)
+{
+	size_t kept = 0, i;
+	bool full = false; /* order[limit - 1] is the last of the first so far */
+
+	for (i = 0; i < n; i++) {
+		if (full && view_hosts_compare(&order[limit - 1], &order[i]) < 0)
 			continue;
-		if (isnan(key))
-			key = -INFINITY;
-		else if (!suspicion && !ask->descending)
-			key = -key;
-		order[n++] = (struct view_sorted){
-			.near = suspicion ? ls_attention_nearness(j, s) : 0,
-			.key = key,
-			.index = s,
-			.name = ask->sort == LS_VIEW_BY_HOST ? w->info.host : NULL,
-			.ascending = !ask->descending,
-		};
+		order[kept++] = order[i];
+		if (kept < 2 * limit)
+			continue;
+		qsort(order, kept, sizeof(*order), view_hosts_compare);
+		kept = limit;
+		full = true;
 	}
-	if (n > 1)
-		qsort(order, n, sizeof(*order), view_hosts_compare);
-	return n;
+	if (kept > 1)
+		qsort(order, kept, sizeof(*order), view_hosts_compare);
+	return kept < limit ? kept : limit;
 }
 
 int
@@ -543,33 +586,125 @@ ls_view_hosts(const struct ls_engine *e, const char *job,
 	const struct ls_view_hosts *ask, int64_t now_us, json_t **ret_page)
 {
 	const struct ls_job *j = ls_engine_find_job(e, job);
-	struct view_sorted *order;
+	const struct ls_recent *sums;
+	struct view_sorted *order, begin = { 0 };
+	size_t n = 0, count = 0, i;
+	char next[24];
 	json_t *items;
-	size_t n, i;
+	int rc;
 
 	if (j == NULL)
 		return -LS_EUNKNOWN;
 	order = malloc((j->count + 1) * sizeof(*order));
 	if (order == NULL)
 		return -ENOMEM;
-	n = view_hosts_order(e, j, ask, order);
+	sums = view_sums(j);
+	if (ask->after > 0 && ask->after <= j->count)
+		begin = view_hosts_place(e, j, ask->after - 1, sums, ask);
+	for (i = 0; i < j->count; i++) {
+		if (!view_hosts_wants(&e->workers[j->slots[i]], ask))
+			continue;
+		count++;
+		order[n] = view_hosts_place(e, j, i, sums, ask);
+		n += ask->after == 0 ||
+			(ask->after <= j->count &&
+				view_hosts_compare(&begin, &order[n]) < 0);
+	}
+	n = view_hosts_first(order, n, ask->limit + 1);
 	items = json_array();
-	for (i = ask->skip; i < n && i - ask->skip < ask->limit; i++)
+	for (i = 0; i < n && i < ask->limit; i++)
 		ls_ignore(json_array_append_new(items,
 			view_worker(e, j, order[i].index, now_us)));
+	(void)snprintf(next, sizeof(next), "%zu", i > 0 ? order[i - 1].index + 1 : 0);
 	free(order);
-	*ret_page = json_pack("{s:o, s:I}", "items", items, "count", (json_int_t)n);
-	return *ret_page == NULL ? -ENOMEM : 0;
+	rc = view_page(items, n > ask->limit ? next : NULL, ret_page);
+	if (rc == 0)
+		ls_ignore(json_object_set_new(*ret_page, "count",
+			json_integer((json_int_t)count)));
+	return rc;
+}
+
+/* Is it what is asked for? NULL or "": anything is. */
+static bool
+view_is(const char *have, const char *want)
+{
+	return want == NULL || want[0] == '\0' || strcmp(have, want) == 0;
+}
+
+/* A link names the hosts at both ends; a group all of its hosts. */
+static bool
+view_finding_names(const struct ls_finding *f, const char *host)
+{
+	const json_t *member;
+	size_t i;
+
+	json_array_foreach(f->members, i, member)
+	{
+		if (view_is(json_string_value(member), host))
+			return true;
+	}
+	return f->members == NULL && f->scope != LS_SCOPE_JOB &&
+		f->scope != LS_SCOPE_SLICE &&
+		(view_is(f->who.host, host) ||
+			(f->scope == LS_SCOPE_LINK && view_is(f->peer_host, host)));
+}
+
+static bool
+view_findings_wants(const struct ls_finding *f, const struct ls_view_findings *ask)
+{
+	bool open = ask->status != NULL && strcmp(ask->status, "open") == 0;
+
+	return f->json != NULL && view_is(f->who.job, ask->job) &&
+		(open ? ls_finding_is_open(f)
+		      : view_is(ls_finding_status_name(f->status), ask->status)) &&
+		view_is(json_string_value(json_object_get(f->json, "severity")),
+			ask->severity) &&
+		view_is(ls_finding_kind_name(f->kind), ask->kind) &&
+		(view_is("", ask->host) || view_finding_names(f, ask->host));
+}
+
+static const struct ls_finding *
+view_find(const struct ls_engine *e, const char *id)
+{
+	size_t i = e->finding_count;
+
+	while (i > 0 && strcmp(e->findings[i - 1].id, id) != 0)
+		i--;
+	return i > 0 ? &e->findings[i - 1] : NULL;
+}
+
+int
+ls_view_findings(const struct ls_engine *e, const struct ls_view_findings *ask,
+	json_t **ret_page)
+{
+	const struct ls_finding *f = NULL, *last = NULL;
+	size_t i = e->finding_count;
+	json_t *items;
+
+	if (!view_is("", ask->after)) {
+		f = view_find(e, ask->after);
+		if (f == NULL)
+			return -LS_EUNKNOWN;
+		i = (size_t)(f - e->findings);
+	}
+	items = json_array();
+	for (; i > 0; i--) {
+		f = &e->findings[i - 1];
+		if (!view_findings_wants(f, ask))
+			continue;
+		if (json_array_size(items) >= ask->limit)
+			break;
+		ls_ignore(json_array_append(items, f->json));
+		last = f;
+	}
+	return view_page(items, i == 0 ? NULL : last != NULL ? last->id : "", ret_page);
 }
 
 int
 ls_view_finding(const struct ls_engine *e, const char *id, json_t **ret_finding)
 {
-	for (size_t i = 0; i < e->finding_count; i++) {
-		if (strcmp(e->findings[i].id, id) == 0) {
-			*ret_finding = json_incref(e->findings[i].json);
-			return 0;
-		}
-	}
-	return -LS_EUNKNOWN;
+	const struct ls_finding *f = view_find(e, id);
+
+	*ret_finding = f != NULL ? json_incref(f->json) : NULL;
+	return f != NULL ? 0 : -LS_EUNKNOWN;
 }

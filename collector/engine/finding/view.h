@@ -38,7 +38,15 @@ struct ls_view_hosts {
 	const char *match; /* only names that hold this, in any case; NULL: all */
 	enum ls_view_sort sort;
 	bool descending;
-	size_t skip, limit;
+	size_t after; /* number of the last one of the page before; 0: none */
+	size_t limit;
+};
+
+/* Findings that are asked for; NULL or "": all. */
+struct ls_view_findings {
+	const char *job, *host, *status, *severity, *kind;
+	const char *after; /* id of the last one of the page before */
+	size_t limit;
 };
 
 struct ls_view_range {
@@ -46,15 +54,23 @@ struct ls_view_range {
 	size_t limit; /* the newest `limit` are given */
 };
 
-/* Array of all jobs, most chips lost first. */
-int ls_view_jobs(const struct ls_engine *e, int64_t now_us,
-	json_t **ret_array) LS_MUSTCHECK;
+/*
+ * Pages {"items":[...],"next":key}: next is the key of the last item, if there are more
+ * after it, else null. -LS_EUNKNOWN: the job or finding `after` is not there (any more).
+ */
+/* Jobs, most chips lost first; from `after` (a name; "": the first) on. */
+int ls_view_jobs(const struct ls_engine *e, const char *after, size_t limit,
+	int64_t now_us, json_t **ret_page) LS_MUSTCHECK;
+
+/* Findings, newest first. */
+int ls_view_findings(const struct ls_engine *e, const struct ls_view_findings *ask,
+	json_t **ret_page) LS_MUSTCHECK;
 
 /* One job. */
 int ls_view_job(const struct ls_engine *e, const char *job, int64_t now_us,
 	json_t **ret_job) LS_MUSTCHECK;
 
-/* A page {"items":[...],"count":n} of the job's workers; count is of all pages. */
+/* The job's workers; beside the page "count", of all pages. */
 int ls_view_hosts(const struct ls_engine *e, const char *job,
 	const struct ls_view_hosts *ask, int64_t now_us,
 	json_t **ret_page) LS_MUSTCHECK;

@@ -4,6 +4,7 @@
 #include "proto/base/err.h"
 #include <event2/buffer.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static json_t *
@@ -32,13 +33,20 @@ fake_pick(json_t *array, const char *id)
 	return found;
 }
 
+/* All of them as one page, or NULL. */
+static json_t *
+fake_page(json_t *all)
+{
+	return all ? json_pack("{s:o, s:n}", "items", all, "next") : NULL;
+}
+
 /* A page of them, in the order of the fixture. */
 static json_t *
 fake_hosts(json_t *all, const struct ls_ask *q)
 {
 	json_t *items = json_array(), *h;
-	json_int_t count = 0;
-	size_t i;
+	size_t i, count = 0, skip = strtoul(q->after, NULL, 10);
+	char next[24];
 
 	json_array_foreach(all, i, h)
 	{
@@ -47,12 +55,41 @@ fake_hosts(json_t *all, const struct ls_ask *q)
 		if ((q->host[0] != '\0' && (!name || strcmp(name, q->host) != 0)) ||
 			(q->match[0] != '\0' && (!name || !strstr(name, q->match))))
 			continue;
-		if ((size_t)count >= q->skip && json_array_size(items) < q->limit)
+		if (count >= skip && json_array_size(items) < q->limit)
 			(void)json_array_append(items, h);
 		count++;
 	}
 	json_decref(all);
-	return json_pack("{s:o, s:I}", "items", items, "count", count);
+	skip += json_array_size(items);
+	(void)snprintf(next, sizeof(next), "%zu", skip);
+	return json_pack("{s:o, s:I, s:s?}", "items", items, "count", (json_int_t)count,
+		"next", skip < count ? next : NULL);
+}
+
+static bool
+fake_text_is(const json_t *object, const char *key, const char *want)
+{
+	const char *have = json_string_value(json_object_get(object, key));
+
+	return want[0] == '\0' || (have && strcmp(have, want) == 0);
+}
+
+/* Those of the job and status that is asked for, the newest first. */
+static json_t *
+fake_findings(json_t *all, const struct ls_ask *q)
+{
+	json_t *items = json_array();
+	size_t i = json_array_size(all);
+
+	while (i-- > 0 && json_array_size(items) < q->limit) {
+		json_t *f = json_array_get(all, i);
+
+		if (fake_text_is(json_object_get(f, "job"), "id", q->job) &&
+			fake_text_is(f, "status", q->status))
+			(void)json_array_append(items, f);
+	}
+	json_decref(all);
+	return fake_page(items);
 }
 
 /* The one host of the fixtures. */
@@ -80,9 +117,9 @@ fake_body(const struct fake_backend *b, const struct ls_ask *q)
 	json_t *job;
 
 	if (q->kind == LS_ASK_JOBS)
-		return fake_load(b, "jobs");
+		return fake_page(fake_load(b, "jobs"));
 	if (q->kind == LS_ASK_FINDINGS)
-		return fake_load(b, "findings");
+		return fake_findings(fake_load(b, "findings"), q);
 	if (q->kind == LS_ASK_FINDING)
 		return fake_pick(fake_load(b, "findings"), q->id);
 	if (q->kind == LS_ASK_HOST || q->kind == LS_ASK_SERIES ||

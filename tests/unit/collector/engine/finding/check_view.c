@@ -223,6 +223,15 @@ LS_TEST(all, job_states_follow_its_workers)
 	fake_job_free(job);
 }
 
+/* Id of an item of a page; "": there are not so many. */
+static const char *
+item_at(const json_t *page, size_t i)
+{
+	const json_t *v = json_array_get(json_object_get(page, "items"), i);
+
+	return v != NULL ? text_at(v, "id") : "";
+}
+
 LS_TEST(all, jobs_that_lose_most_chips_come_first)
 {
 	struct fake_job *job = story();
@@ -231,11 +240,22 @@ LS_TEST(all, jobs_that_lose_most_chips_come_first)
 	json_t *v = NULL;
 
 	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), 0);
-	ck_assert_int_eq(ls_view_jobs(job->engine, job->now_us, &v), 0);
-	ck_assert_uint_eq(json_array_size(v), 2);
-	ck_assert_str_eq(text_at(json_array_get(v, 0), "id"), "train");
-	ck_assert_str_eq(text_at(json_array_get(v, 1), "id"), "aaa");
+	ck_assert_int_eq(ls_view_jobs(job->engine, "", 9, job->now_us, &v), 0);
+	ck_assert_uint_eq(json_array_size(json_object_get(v, "items")), 2);
+	ck_assert_str_eq(item_at(v, 0), "train");
+	ck_assert_str_eq(item_at(v, 1), "aaa");
+	ck_assert(json_is_null(json_object_get(v, "next")));
 	json_decref(v);
+	ck_assert_int_eq(ls_view_jobs(job->engine, "", 1, job->now_us, &v), 0);
+	ck_assert_str_eq(item_at(v, 0), "train");
+	ck_assert_str_eq(text_at(v, "next"), "train");
+	json_decref(v);
+	ck_assert_int_eq(ls_view_jobs(job->engine, "train", 1, job->now_us, &v), 0);
+	ck_assert_str_eq(item_at(v, 0), "aaa");
+	ck_assert(json_is_null(json_object_get(v, "next")));
+	json_decref(v);
+	ck_assert_int_eq(ls_view_jobs(job->engine, "x", 1, job->now_us, &v),
+		-LS_EUNKNOWN);
 	fake_job_free(job);
 }
 
@@ -470,9 +490,12 @@ LS_TEST(all, hosts_are_filtered_sorted_and_cut_into_pages)
 	fake_job_run(job, 60);
 #define PAGE(...) page_of(job, &(struct ls_view_hosts){ __VA_ARGS__ })
 	ck_assert_str_eq(PAGE(.sort = LS_VIEW_BY_HOST, .limit = 4), "h0 h1 h2 h3 / 12");
-	ck_assert_str_eq(PAGE(.sort = LS_VIEW_BY_HOST, .skip = 9, .limit = 4),
+	ck_assert_str_eq(PAGE(.sort = LS_VIEW_BY_HOST, .after = 9, .limit = 4),
 		"h9 h10 h11 / 12");
-	ck_assert_str_eq(PAGE(.skip = 12, .limit = 4), "/ 12");
+	ck_assert_str_eq(PAGE(.after = 13, .limit = 4), "/ 12"); /* no such worker */
+	/* whoever was shown last moves up: what came after it does */
+	ck_assert_str_eq(PAGE(.sort = LS_VIEW_BY_OWN, .after = 6, .limit = 2),
+		"h10 h3 / 12");
 	ck_assert_str_eq(PAGE(.sort = LS_VIEW_BY_HOST, .descending = true, .limit = 2),
 		"h11 h10 / 12");
 	ck_assert_str_eq(PAGE(.match = "H1", .sort = LS_VIEW_BY_HOST, .limit = 2),
@@ -485,9 +508,76 @@ LS_TEST(all, hosts_are_filtered_sorted_and_cut_into_pages)
 	ck_assert_str_eq(PAGE(.sort = LS_VIEW_BY_OWN, .limit = 2), "h0 h5 / 12");
 	for (int descending = 0; descending < 2; descending++)
 		ck_assert_str_eq(PAGE(.sort = LS_VIEW_BY_OWN, .descending = descending,
-					 .skip = 11, .limit = 1),
+					 .after = descending ? 1 : 3, .limit = 1),
 			"h7 / 12");
 #undef PAGE
+	fake_job_free(job);
+}
+
+#define FINDINGS(...) findings_of(job, &(struct ls_view_findings){ __VA_ARGS__ })
+
+/* Ids of the findings of a page, and where the next begins: "F-1 F-2 / F-2". */
+static const char *
+findings_of(const struct fake_job *job, const struct ls_view_findings *ask)
+{
+	static char text[256];
+	json_t *page, *f, *next;
+	size_t i, len = 0;
+
+	ck_assert_int_eq(ls_view_findings(job->engine, ask, &page), 0);
+	json_array_foreach(json_object_get(page, "items"), i, f) len +=
+		(size_t)snprintf(text + len, sizeof(text) - len, "%s ",
+			text_at(f, "id"));
+	next = json_object_get(page, "next");
+	(void)snprintf(text + len, sizeof(text) - len, "/ %s",
+		json_is_null(next) ? "end" : json_string_value(next));
+	json_decref(page);
+	return text;
+}
+
+/* Seeds a finding as `like`, but for these. */
+static void
+seed_like(const struct fake_job *job, const json_t *like, const char *id,
+	const char *kind, const char *status, const char *severity, const char *host)
+{
+	json_t *f = json_deep_copy(like);
+
+	ck_assert_int_eq(json_object_update_new(f,
+				 json_pack("{s:s, s:s, s:s, s:s}", "id", id, "kind",
+					 kind, "status", status, "severity", severity)),
+		0);
+	ck_assert_int_eq(json_object_set_new(json_object_get(f, "subject"), "host",
+				 json_string(host)),
+		0);
+	ck_assert_int_eq(ls_engine_seed_finding(job->engine, f), 0);
+	json_decref(f);
+}
+
+LS_TEST(all, findings_are_filtered_and_cut_before_they_are_shown)
+{
+	struct fake_job *from = story(), *job = fake_job_new(1);
+	const struct ls_view_findings unknown = { .after = "F-NONE" };
+	json_t *all = ls_engine_findings(from->engine), *like, *v = NULL;
+
+	like = json_array_get(all, 0);
+	seed_like(job, like, "F-1", "straggler", "open", "critical", "a");
+	seed_like(job, like, "F-2", "hang", "cleared", "warning", "b");
+	seed_like(job, like, "F-3", "straggler", "reopened", "warning", "b");
+	ck_assert_str_eq(FINDINGS(.limit = 9), "F-3 F-2 F-1 / end");
+	ck_assert_str_eq(FINDINGS(.limit = 2), "F-3 F-2 / F-2");
+	ck_assert_str_eq(FINDINGS(.limit = 2, .after = "F-2"), "F-1 / end");
+	ck_assert_str_eq(FINDINGS(.limit = 0), "/ ");
+	ck_assert_str_eq(FINDINGS(.status = "open", .limit = 9), "F-3 F-1 / end");
+	ck_assert_str_eq(FINDINGS(.status = "cleared", .limit = 9), "F-2 / end");
+	ck_assert_str_eq(FINDINGS(.severity = "warning", .limit = 1), "F-3 / F-3");
+	ck_assert_str_eq(FINDINGS(.kind = "straggler", .limit = 9), "F-3 F-1 / end");
+	ck_assert_str_eq(FINDINGS(.host = "b", .limit = 9), "F-3 F-2 / end");
+	ck_assert_str_eq(FINDINGS(.job = "train", .host = "a", .limit = 9),
+		"F-1 / end");
+	ck_assert_str_eq(FINDINGS(.job = "other", .limit = 9), "/ end");
+	ck_assert_int_eq(ls_view_findings(job->engine, &unknown, &v), -LS_EUNKNOWN);
+	json_decref(all);
+	fake_job_free(from);
 	fake_job_free(job);
 }
 
