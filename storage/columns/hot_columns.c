@@ -3,15 +3,6 @@
 
 #include "storage/columns/hot_columns.h"
 
-static inline void
-hot_code(bool reading, uint64_t *u, uint64_t *value, uint64_t guess)
-{
-	if (reading)
-		*value = guess + ls_bits_unfold(*u);
-	else
-		*u = ls_bits_fold(*value - guess);
-}
-
 struct hot_cursor
 hot_cursor_start(bool read_by_key)
 {
@@ -41,7 +32,7 @@ hot_code_key(struct ls_hot_codec *c, struct hot_cursor *at, bool reading, uint32
 
 	if (at->keys > 0 && past[at->key].next != HOT_NONE)
 		guess = past[at->key].next;
-	hot_code(reading, u, &k, guess);
+	ls_column_code(reading, u, &k, guess);
 	if (k > at->keys || k >= c->key_count)
 		return false;
 	*key = (uint32_t)k;
@@ -83,28 +74,25 @@ hot_code_event(struct ls_hot_codec *c, struct hot_cursor *at, bool reading,
 	struct ls_hot_event *e, uint64_t *u)
 {
 	struct hot_past *p;
-	uint64_t v;
+	uint64_t shape = e->shape;
 	bool worker;
 
 	if (!hot_code_key(c, at, reading, &e->key, &u[HOT_KEY]))
 		return false;
 	p = (struct hot_past *)c->past.data + e->key;
 	worker = hot_keys(c)[e->key].worker_id != 0;
-	v = (uint64_t)e->id;
-	hot_code(reading, &u[HOT_ID], &v, (uint64_t)at->id + at->stride);
-	at->stride = v - (uint64_t)at->id;
-	at->id = e->id = (int64_t)v;
-	v = (uint64_t)e->t_us;
-	hot_code(reading, &u[HOT_TIME], &v, (uint64_t)at->t_us);
-	at->t_us = e->t_us = (int64_t)v;
-	v = e->shape;
-	hot_code(reading, &u[HOT_SHAPE], &v, p->any ? p->shape : at->shape[worker]);
-	if (v >= c->shape_count)
+	ls_column_code_i64(reading, &u[HOT_ID], &e->id, (uint64_t)at->id + at->stride);
+	at->stride = (uint64_t)e->id - (uint64_t)at->id;
+	at->id = e->id;
+	ls_column_code_i64(reading, &u[HOT_TIME], &e->t_us, (uint64_t)at->t_us);
+	at->t_us = e->t_us;
+	ls_column_code(reading, &u[HOT_SHAPE], &shape,
+		p->any ? p->shape : at->shape[worker]);
+	if (shape >= c->shape_count)
 		return false;
-	e->shape = p->shape = at->shape[worker] = (uint32_t)v;
-	v = (uint64_t)e->read_us;
-	hot_code(reading, &u[HOT_READ], &v, hot_guess_read(at, p, e->t_us));
-	e->read_us = (int64_t)v;
+	e->shape = p->shape = at->shape[worker] = (uint32_t)shape;
+	ls_column_code_i64(reading, &u[HOT_READ], &e->read_us,
+		hot_guess_read(at, p, e->t_us));
 	hot_note_read(at, p, e);
 	return true;
 }

@@ -205,8 +205,8 @@ hot_get_values(struct ls_hot_codec *c, struct ls_bits_in *in)
 static int
 hot_get(struct ls_hot_codec *c, struct ls_bits_in *in, const uint8_t *head)
 {
-	size_t events = ls_body_get_u32(head + 2), keys = ls_body_get_u32(head + 6);
-	size_t shapes = ls_body_get_u32(head + 10), values = ls_body_get_u32(head + 14),
+	size_t events = ls_bytes_get(head + 2, 4), keys = ls_bytes_get(head + 6, 4);
+	size_t shapes = ls_bytes_get(head + 10, 4), values = ls_bytes_get(head + 14, 4),
 	       i;
 	size_t words = values > HOT_EVENT_COLUMNS * events ? values
 							   : HOT_EVENT_COLUMNS * events;

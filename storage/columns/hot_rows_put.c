@@ -225,10 +225,10 @@ hot_put(struct ls_hot_codec *c)
 
 	p[0] = HOT_VERSION;
 	p[1] = 0;
-	ls_body_put_u32(p + 2, (uint32_t)c->event_count);
-	ls_body_put_u32(p + 6, (uint32_t)c->key_count);
-	ls_body_put_u32(p + 10, (uint32_t)c->shape_count);
-	ls_body_put_u32(p + 14, (uint32_t)c->value_count);
+	ls_bytes_put(p + 2, c->event_count, 4);
+	ls_bytes_put(p + 6, c->key_count, 4);
+	ls_bytes_put(p + 10, c->shape_count, 4);
+	ls_bytes_put(p + 14, c->value_count, 4);
 	hot_put_keys(c, &o);
 	hot_put_shapes(c, &o);
 	rc = hot_put_events(c, &o);

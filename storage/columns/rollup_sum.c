@@ -405,29 +405,19 @@ sums_compare_turns(const void *x, const void *y)
 	return a->index < b->index ? -1 : a->index > b->index;
 }
 
-static int
-sums_compare_rows(const void *x, const void *y)
-{
-	const struct ls_rollup_row *a = x, *b = y;
-
-	if (a->labels_id != b->labels_id)
-		return a->labels_id < b->labels_id ? -1 : 1;
-	return a->host_id < b->host_id ? -1 : a->host_id > b->host_id;
-}
-
 /* Orders rows and merges those of one series: two layouts may hold it. */
 static size_t
 sums_order(struct ls_rollup_row *rows, size_t n)
 {
 	size_t i, kept = 1;
 
-	for (i = 1; i < n && sums_compare_rows(&rows[i - 1], &rows[i]) < 0; i++)
+	for (i = 1; i < n && ls_rollup_compare(&rows[i - 1], &rows[i]) < 0; i++)
 		;
 	if (i >= n)
 		return n;
-	qsort(rows, n, sizeof(*rows), sums_compare_rows);
+	qsort(rows, n, sizeof(*rows), ls_rollup_compare);
 	for (i = 1; i < n; i++) {
-		if (sums_compare_rows(&rows[kept - 1], &rows[i]) == 0)
+		if (ls_rollup_compare(&rows[kept - 1], &rows[i]) == 0)
 			ls_rollup_merge(&rows[kept - 1], &rows[i]);
 		else
 			rows[kept++] = rows[i];
