@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "proto/base/log.h"
+#include "proto/base/mem.h"
 #include "storage/db/sql.h"
 
 /* Keys: boot and host, which come first in an agent's; the id of a ring. */
@@ -48,22 +49,15 @@ struct positions_array {
 static int
 positions_room(const struct positions_array *a)
 {
-	size_t grown = *a->capacity > 0 ? 2 * *a->capacity : 64,
-	       key_len = a->table->key_len, i;
-	void *items;
-	int rc = 0;
+	size_t before = *a->capacity, key_len = a->table->key_len, i;
+	int rc = ls_mem_grow(a->items, *a->count, a->capacity, a->size);
 
-	if (*a->count < *a->capacity)
-		return 0;
-	items = reallocarray(*a->items, grown, a->size);
-	if (items == NULL)
-		return -ENOMEM;
-	*a->items = items;
-	*a->capacity = grown;
+	if (rc != 0 || *a->capacity == before)
+		return rc;
 	ls_table_fini(a->table);
 	ls_table_init(a->table, key_len);
 	for (i = 0; i < *a->count && rc == 0; i++)
-		rc = ls_table_put(a->table, (char *)items + i * a->size);
+		rc = ls_table_put(a->table, (char *)*a->items + i * a->size);
 	return rc;
 }
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "proto/base/mem.h"
 #include "proto/wire/arena.h"
 #include "storage/columns/journal.h"
 
@@ -52,16 +53,11 @@ int
 ls_span_add(struct ls_span *s, enum ls_store_event_kind kind, int64_t id, int64_t t_us,
 	const void *what)
 {
-	size_t capacity = s->capacity > 0 ? 2 * s->capacity : 1024;
-	struct ls_span_event *grown;
+	int rc = ls_mem_grow((void **)&s->events, s->count, &s->capacity,
+		sizeof(*s->events));
 
-	if (s->count == s->capacity) {
-		grown = reallocarray(s->events, capacity, sizeof(*grown));
-		if (grown == NULL)
-			return -ENOMEM;
-		s->events = grown;
-		s->capacity = capacity;
-	}
+	if (rc != 0)
+		return rc;
 	if (kind == LS_EVENT_STEPS)
 		s->records += ((const struct ls_store_steps *)what)->count;
 	s->events[s->count++] = (struct ls_span_event){ id, t_us, kind, what };
