@@ -2,14 +2,9 @@
 /*
  * sql - values into statements, rows out of statements.
  *
- * Values and fields are lists in the order of the parameters and columns; their
- * constructors check the types. Rows are read in one form everywhere:
- *
- *     struct ls_sql_rows rows = ls_sql_rows(db, sql, LS_SQL_VALUES(ls_sql_int(day)));
- *
- *     while (ls_sql_next(&rows))
- *             rows.rc = visit(rows.stmt);
- *     return ls_sql_end(&rows);
+ * Values and fields are lists in the order of the parameters and columns. Their
+ * constructors check the types. Rows are read in one form everywhere: ls_sql_rows, then
+ * a visit while ls_sql_next is true, then ls_sql_end. The visit puts its error into rc.
  *
  * Owner:   the thread of the connection.
  * Units:   none.

@@ -198,40 +198,52 @@ query_load_positions(struct ls_query_day *d)
 	return rc;
 }
 
-int
-ls_query_day_ledgers(struct ls_query_day *d, ls_query_ledger_fn *fn, void *arg)
+/* Loads those of the newest day; NULL: there is no day. */
+static int
+query_newest_positions(struct ls_query *q, struct ls_query_day **ret_day)
 {
-	size_t i;
-	int rc = query_load_positions(d);
+	int rc = ls_query_newest_day(q, ret_day);
 
-	for (i = 0; rc == 0 && i < d->positions.ledger_count; i++)
+	return rc == 0 && *ret_day != NULL ? query_load_positions(*ret_day) : rc;
+}
+
+int
+ls_query_ledgers(struct ls_query *q, ls_query_ledger_fn *fn, void *arg)
+{
+	struct ls_query_day *d;
+	size_t i;
+	int rc = query_newest_positions(q, &d);
+
+	for (i = 0; rc == 0 && d != NULL && i < d->positions.ledger_count; i++)
 		rc = fn(arg, &d->positions.ledgers[i]);
 	return rc;
 }
 
 int
-ls_query_day_rings(struct ls_query_day *d, ls_query_ring_fn *fn, void *arg)
+ls_query_rings(struct ls_query *q, ls_query_ring_fn *fn, void *arg)
 {
+	struct ls_query_day *d;
 	size_t i;
-	int rc = query_load_positions(d);
+	int rc = query_newest_positions(q, &d);
 
-	for (i = 0; rc == 0 && i < d->positions.ring_count; i++)
+	for (i = 0; rc == 0 && d != NULL && i < d->positions.ring_count; i++)
 		rc = fn(arg, &d->positions.rings[i]);
 	return rc;
 }
 
 int
-ls_query_day_max_worker(struct ls_query_day *d, int64_t *ret_id)
+ls_query_max_worker(struct ls_query *q, int64_t *ret_id)
 {
+	struct ls_query_day *d;
 	int64_t max = 0;
 	size_t i;
-	int rc = query_load_positions(d);
+	int rc = ls_db_int(ls_query_state_db(q), "SELECT max(id) FROM worker", &max);
 
-	for (i = 0; rc == 0 && i < d->positions.ring_count; i++) {
-		int64_t id = d->positions.rings[i].worker_id;
-
-		max = id > max ? id : max;
-	}
+	if (rc == 0)
+		rc = query_newest_positions(q, &d);
+	for (i = 0; rc == 0 && d != NULL && i < d->positions.ring_count; i++)
+		if (d->positions.rings[i].worker_id > max)
+			max = d->positions.rings[i].worker_id;
 	if (rc == 0)
 		*ret_id = max;
 	return rc;
@@ -547,12 +559,16 @@ query_load_window(struct ls_query_day *d, int64_t lo, int64_t *ret_hi)
 }
 
 int
-ls_query_day_events(struct ls_query_day *d, int64_t from_id, ls_query_event_fn *fn,
+ls_query_events(struct ls_query *q, int32_t day, int64_t from_id, ls_query_event_fn *fn,
 	void *arg)
 {
+	struct ls_query_day *d;
 	int64_t last = 0, hi = 0, lo = from_id > 1 ? from_id : 1;
-	int rc = ls_query_last_id(d->db, &last);
+	int rc = ls_query_day_of(q, day, &d);
 
+	if (rc != 0)
+		return rc;
+	rc = ls_query_last_id(d->db, &last);
 	d->error = 0;
 	for (; rc == 0 && lo <= last; lo = hi + 1) {
 		rc = query_load_window(d, lo, &hi);
@@ -578,16 +594,21 @@ ls_query_last_id(sqlite3 *db, int64_t *ret_last)
 }
 
 int
-ls_query_day_tail(struct ls_query_day *d, uint64_t max_records, int64_t *ret_from_id,
-	uint64_t *ret_records)
+ls_query_tail(struct ls_query *q, int32_t day, uint64_t max_records,
+	int64_t *ret_from_id, uint64_t *ret_records)
 {
-	struct ls_sql_rows rows = ls_sql_rows(d->db,
+	struct ls_query_day *d;
+	struct ls_sql_rows rows;
+	uint64_t records = 0;
+	int64_t from_id = 1;
+	int rc = ls_query_day_of(q, day, &d);
+
+	if (rc != 0)
+		return rc;
+	rows = ls_sql_rows(d->db,
 		"SELECT id, last_id, records FROM journal UNION ALL "
 		"SELECT id, last_id, records FROM unit ORDER BY id DESC",
 		NULL);
-	uint64_t records = 0;
-	int64_t from_id = 1;
-
 	while (ls_sql_next(&rows)) {
 		int64_t id = sqlite3_column_int64(rows.stmt, 0),
 			last_id = sqlite3_column_int64(rows.stmt, 1);

@@ -72,15 +72,4 @@ void ls_query_day_close(struct ls_query_day *d);
 /* The greatest id of a day's events; 0 if there are none. */
 int ls_query_last_id(sqlite3 *db, int64_t *ret_last) LS_MUSTCHECK;
 
-/* As the functions of query.h without `_day`. */
-int ls_query_day_ledgers(struct ls_query_day *d, ls_query_ledger_fn *fn,
-	void *arg) LS_MUSTCHECK;
-int ls_query_day_rings(struct ls_query_day *d, ls_query_ring_fn *fn,
-	void *arg) LS_MUSTCHECK;
-int ls_query_day_max_worker(struct ls_query_day *d, int64_t *ret_id) LS_MUSTCHECK;
-int ls_query_day_tail(struct ls_query_day *d, uint64_t max_records,
-	int64_t *ret_from_id, uint64_t *ret_records) LS_MUSTCHECK;
-int ls_query_day_events(struct ls_query_day *d, int64_t from_id, ls_query_event_fn *fn,
-	void *arg) LS_MUSTCHECK;
-
 #endif

@@ -422,24 +422,18 @@ store_has_state(const struct ls_write *m)
 		(m->kind == LS_WRITE_REPORT && m->u.report.workers != NULL);
 }
 
-static void
-store_mark(struct ls_write *const *batch, size_t count, bool of_state, int rc)
-{
-	size_t i;
-
-	for (i = 0; i < count; i++) {
-		if (store_is_of_state(batch[i]->kind) == of_state)
-			batch[i]->rc = rc;
-	}
-}
-
+/* Returns how many messages it marked. */
 static size_t
-store_count(struct ls_write *const *batch, size_t count, bool of_state)
+store_mark(struct ls_write *const *batch, size_t count, bool of_state, int rc)
 {
 	size_t i, n = 0;
 
-	for (i = 0; i < count; i++)
-		n += store_is_of_state(batch[i]->kind) == of_state;
+	for (i = 0; i < count; i++) {
+		if (store_is_of_state(batch[i]->kind) != of_state)
+			continue;
+		batch[i]->rc = rc;
+		n++;
+	}
 	return n;
 }
 
@@ -459,7 +453,7 @@ store_commit_state(struct ls_store *s, struct ls_write *const *batch, size_t cou
 			rc = ls_store_put_state(s->state_stmt, batch[i]);
 	}
 	rc = ls_db_end(s->state, rc);
-	store_mark(batch, count, true, rc);
+	(void)store_mark(batch, count, true, rc);
 	if (rc == 0) {
 		s->stats.rows += n;
 		store_checkpoint(s->state, &s->state_wal);
@@ -516,16 +510,16 @@ static int
 store_commit_day(struct ls_store *s, struct ls_write *const *batch, size_t count,
 	int64_t wall_us)
 {
-	size_t i, n = store_count(batch, count, false);
+	size_t i;
 	struct ls_store_batch b = { 0 };
 	int rc;
 
-	if (n == 0)
+	if (store_mark(batch, count, false, -LS_EBUSY) == 0) /* not tried yet */
 		return 0;
 	rc = store_turn_day(s, wall_us);
 	if (rc == 0)
 		rc = store_put_day(s, batch, count, &b);
-	store_mark(batch, count, false, rc);
+	(void)store_mark(batch, count, false, rc);
 	if (store_is_damage(rc) && s->day_db != NULL)
 		/* else the next attempt meets the damage again */
 		ls_ignore(ls_store_set_aside(s, s->day, wall_us));
