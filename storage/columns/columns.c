@@ -208,7 +208,7 @@ ls_body_seal(struct ls_body *b, struct ls_bits_out *o)
 	if (o->full)
 		return false;
 	b->len = (size_t)(o->p - b->data);
-	ls_body_put_u32(o->p, (uint32_t)crc32_z(0, b->data, b->len));
+	ls_bytes_put(o->p, crc32_z(0, b->data, b->len), 4);
 	b->len += BODY_SUM_BYTES;
 	return true;
 }
@@ -222,7 +222,7 @@ ls_body_open(const uint8_t *body, size_t len, uint8_t version, size_t head_bytes
 	if (len < head_bytes + BODY_SUM_BYTES)
 		return -LS_EPARSE;
 	len -= BODY_SUM_BYTES;
-	if ((uint32_t)crc32_z(0, body, len) != ls_body_get_u32(body + len))
+	if ((uint32_t)crc32_z(0, body, len) != ls_bytes_get(body + len, 4))
 		return -LS_ECORRUPT;
 	*ret_bits =
 		(struct ls_bits_in){ .p = body + head_bytes, .size = len - head_bytes };

@@ -19,6 +19,7 @@
 #ifndef LS_STORAGE_COLUMNS_H
 #define LS_STORAGE_COLUMNS_H
 
+#include "proto/base/bytes.h"
 #include "proto/base/err.h"
 #include "proto/chunk/chunk_bits.h"
 
@@ -52,21 +53,23 @@ bool ls_body_seal(struct ls_body *b, struct ls_bits_out *o) LS_MUSTCHECK;
 int ls_body_open(const uint8_t *body, size_t len, uint8_t version, size_t head_bytes,
 	struct ls_bits_in *ret_bits) LS_MUSTCHECK;
 
-/* Little-endian, as heads are. */
+/* One number between its value and its folded distance to a guess. */
 static inline void
-ls_body_put_u32(uint8_t *p, uint32_t v)
+ls_column_code(bool reading, uint64_t *u, uint64_t *value, uint64_t guess)
 {
-	v = htole32(v);
-	memcpy(p, &v, sizeof(v));
+	if (reading)
+		*value = guess + ls_bits_unfold(*u);
+	else
+		*u = ls_bits_fold(*value - guess);
 }
 
-static inline uint32_t
-ls_body_get_u32(const uint8_t *p)
+static inline void
+ls_column_code_i64(bool reading, uint64_t *u, int64_t *value, uint64_t guess)
 {
-	uint32_t v;
+	uint64_t v = (uint64_t)*value;
 
-	memcpy(&v, p, sizeof(v));
-	return le32toh(v);
+	ls_column_code(reading, u, &v, guess);
+	*value = (int64_t)v;
 }
 
 #endif

@@ -3,15 +3,6 @@
 
 #include "storage/columns/hot_columns.h"
 
-static inline void
-hot_code(bool reading, uint64_t *u, uint64_t *value, uint64_t guess)
-{
-	if (reading)
-		*value = guess + ls_bits_unfold(*u);
-	else
-		*u = ls_bits_fold(*value - guess);
-}
-
 struct hot_cursor
 hot_cursor_start(bool read_by_key)
 {
@@ -21,8 +12,9 @@ hot_cursor_start(bool read_by_key)
 int
 hot_past_start(struct ls_hot_codec *c)
 {
-	int rc = hot_reserve(&c->past, c->key_count, sizeof(struct hot_past));
-	struct hot_past *past = c->past.data;
+	int rc = hot_reserve(&c->array[HOT_ARRAY_PAST], c->key_count,
+		sizeof(struct hot_past));
+	struct hot_past *past = c->array[HOT_ARRAY_PAST].data;
 	size_t i;
 
 	for (i = 0; i < c->key_count && rc == 0; i++)
@@ -36,12 +28,12 @@ static bool
 hot_code_key(struct ls_hot_codec *c, struct hot_cursor *at, bool reading, uint32_t *key,
 	uint64_t *u)
 {
-	struct hot_past *past = c->past.data;
+	struct hot_past *past = c->array[HOT_ARRAY_PAST].data;
 	uint64_t guess = at->keys, k = *key;
 
 	if (at->keys > 0 && past[at->key].next != HOT_NONE)
 		guess = past[at->key].next;
-	hot_code(reading, u, &k, guess);
+	ls_column_code(reading, u, &k, guess);
 	if (k > at->keys || k >= c->key_count)
 		return false;
 	*key = (uint32_t)k;
@@ -83,28 +75,25 @@ hot_code_event(struct ls_hot_codec *c, struct hot_cursor *at, bool reading,
 	struct ls_hot_event *e, uint64_t *u)
 {
 	struct hot_past *p;
-	uint64_t v;
+	uint64_t shape = e->shape;
 	bool worker;
 
 	if (!hot_code_key(c, at, reading, &e->key, &u[HOT_KEY]))
 		return false;
-	p = (struct hot_past *)c->past.data + e->key;
+	p = (struct hot_past *)c->array[HOT_ARRAY_PAST].data + e->key;
 	worker = hot_keys(c)[e->key].worker_id != 0;
-	v = (uint64_t)e->id;
-	hot_code(reading, &u[HOT_ID], &v, (uint64_t)at->id + at->stride);
-	at->stride = v - (uint64_t)at->id;
-	at->id = e->id = (int64_t)v;
-	v = (uint64_t)e->t_us;
-	hot_code(reading, &u[HOT_TIME], &v, (uint64_t)at->t_us);
-	at->t_us = e->t_us = (int64_t)v;
-	v = e->shape;
-	hot_code(reading, &u[HOT_SHAPE], &v, p->any ? p->shape : at->shape[worker]);
-	if (v >= c->shape_count)
+	ls_column_code_i64(reading, &u[HOT_ID], &e->id, (uint64_t)at->id + at->stride);
+	at->stride = (uint64_t)e->id - (uint64_t)at->id;
+	at->id = e->id;
+	ls_column_code_i64(reading, &u[HOT_TIME], &e->t_us, (uint64_t)at->t_us);
+	at->t_us = e->t_us;
+	ls_column_code(reading, &u[HOT_SHAPE], &shape,
+		p->any ? p->shape : at->shape[worker]);
+	if (shape >= c->shape_count)
 		return false;
-	e->shape = p->shape = at->shape[worker] = (uint32_t)v;
-	v = (uint64_t)e->read_us;
-	hot_code(reading, &u[HOT_READ], &v, hot_guess_read(at, p, e->t_us));
-	e->read_us = (int64_t)v;
+	e->shape = p->shape = at->shape[worker] = (uint32_t)shape;
+	ls_column_code_i64(reading, &u[HOT_READ], &e->read_us,
+		hot_guess_read(at, p, e->t_us));
 	hot_note_read(at, p, e);
 	return true;
 }
@@ -116,14 +105,16 @@ hot_sort(struct ls_hot_codec *c)
 {
 	uint32_t *order, *begin, at = 0, n;
 	size_t i;
-	int rc = hot_reserve(&c->order, c->event_count, sizeof(*order));
+	int rc =
+		hot_reserve(&c->array[HOT_ARRAY_ORDER], c->event_count, sizeof(*order));
 
 	if (rc == 0)
-		rc = hot_reserve(&c->begin, c->key_count + 1, sizeof(*begin));
+		rc = hot_reserve(&c->array[HOT_ARRAY_BEGIN], c->key_count + 1,
+			sizeof(*begin));
 	if (rc != 0)
 		return rc;
-	order = c->order.data;
-	begin = c->begin.data;
+	order = c->array[HOT_ARRAY_ORDER].data;
+	begin = c->array[HOT_ARRAY_BEGIN].data;
 	memset(begin, 0, (c->key_count + 1) * sizeof(*begin));
 	for (i = 0; i < c->event_count; i++)
 		begin[hot_events(c)[i].key]++;
@@ -147,7 +138,7 @@ struct hot_span {
 static void
 hot_spans(struct ls_hot_codec *c, unsigned metric)
 {
-	struct hot_span *span = c->span.data;
+	struct hot_span *span = c->array[HOT_ARRAY_SPAN].data;
 	size_t i, k;
 
 	for (i = 0; i < c->shape_count; i++) {
@@ -167,20 +158,23 @@ hot_spans(struct ls_hot_codec *c, unsigned metric)
 int
 hot_places(struct ls_hot_codec *c, unsigned metric, size_t *ret_n)
 {
-	const uint32_t *order = c->order.data;
+	const uint32_t *order = c->array[HOT_ARRAY_ORDER].data;
 	const struct hot_span *span;
 	uint32_t key = HOT_NONE;
 	size_t i, k, n = 0;
-	int rc = hot_reserve(&c->place, c->value_count, sizeof(uint32_t));
+	int rc = hot_reserve(&c->array[HOT_ARRAY_PLACE], c->value_count,
+		sizeof(uint32_t));
 
 	if (rc == 0)
-		rc = hot_reserve(&c->first, c->value_count, sizeof(uint32_t));
+		rc = hot_reserve(&c->array[HOT_ARRAY_FIRST], c->value_count,
+			sizeof(uint32_t));
 	if (rc == 0)
-		rc = hot_reserve(&c->span, c->shape_count, sizeof(*span));
+		rc = hot_reserve(&c->array[HOT_ARRAY_SPAN], c->shape_count,
+			sizeof(*span));
 	if (rc != 0)
 		return rc;
 	hot_spans(c, metric);
-	span = c->span.data;
+	span = c->array[HOT_ARRAY_SPAN].data;
 	for (i = 0; i < c->event_count; i++) {
 		const struct ls_hot_event *e = &hot_events(c)[order[i]];
 		const struct hot_shape *s = &hot_shapes(c)[e->shape];
@@ -188,8 +182,9 @@ hot_places(struct ls_hot_codec *c, unsigned metric, size_t *ret_n)
 		for (k = span[e->shape].begin; k < span[e->shape].end; k++) {
 			if (hot_metrics(c)[s->metric + k] != metric)
 				continue;
-			((uint32_t *)c->place.data)[n] = e->value + (uint32_t)k;
-			((bool *)c->first.data)[n++] = e->key != key;
+			((uint32_t *)c->array[HOT_ARRAY_PLACE].data)[n] =
+				e->value + (uint32_t)k;
+			((bool *)c->array[HOT_ARRAY_FIRST].data)[n++] = e->key != key;
 			key = e->key;
 		}
 	}

@@ -48,21 +48,30 @@ struct hot_past {
 	bool any, has_stride;
 };
 
+enum hot_array_name {
+	HOT_ARRAY_EVENTS,
+	HOT_ARRAY_VALUES,
+	HOT_ARRAY_KEYS,
+	HOT_ARRAY_NAMES,
+	HOT_ARRAY_SHAPES,
+	HOT_ARRAY_METRICS,
+	HOT_ARRAY_HASH, /* of keys: key + 1; 0: free */
+	/* Coding. */
+	HOT_ARRAY_PAST, /* of keys */
+	HOT_ARRAY_ORDER, /* events key by key */
+	HOT_ARRAY_BEGIN, /* where each key begins in it */
+	HOT_ARRAY_SPAN, /* where each shape has the metric of a column */
+	HOT_ARRAY_PLACE, /* of the values of a column */
+	HOT_ARRAY_FIRST, /* whether each is the first of its key */
+	HOT_ARRAY_WORD, /* the first of four: numbers of columns */
+	HOT_ARRAYS = HOT_ARRAY_WORD + 4
+};
+
 struct ls_hot_codec {
 	size_t event_count, value_count, key_count, shape_count, name_bytes,
 		metric_count;
-	struct hot_array events, values, keys, names, shapes, metrics;
-	struct hot_array hash; /* of keys: key + 1; 0: free */
+	struct hot_array array[HOT_ARRAYS];
 	size_t hash_size; /* a power of two */
-	/* Coding. */
-	struct hot_array past; /* of keys */
-	struct hot_array order; /* events key by key */
-	struct hot_array begin; /* where each key begins in it */
-	struct hot_array span; /* where each shape has the metric of a column */
-	struct hot_array place; /* of the values of a column */
-	struct hot_array first; /* whether each is the first of its key */
-	struct hot_array odd; /* whether it is kept as it is */
-	struct hot_array word[4]; /* numbers of columns */
 	struct ls_body body;
 };
 
@@ -72,43 +81,43 @@ int hot_reserve(struct hot_array *a, size_t n, size_t element_bytes) LS_MUSTCHEC
 static inline struct ls_hot_event *
 hot_events(const struct ls_hot_codec *c)
 {
-	return c->events.data;
+	return c->array[HOT_ARRAY_EVENTS].data;
 }
 
 static inline double *
 hot_values(const struct ls_hot_codec *c)
 {
-	return c->values.data;
+	return c->array[HOT_ARRAY_VALUES].data;
 }
 
 static inline struct hot_key *
 hot_keys(const struct ls_hot_codec *c)
 {
-	return c->keys.data;
+	return c->array[HOT_ARRAY_KEYS].data;
 }
 
 static inline char *
 hot_names(const struct ls_hot_codec *c)
 {
-	return c->names.data;
+	return c->array[HOT_ARRAY_NAMES].data;
 }
 
 static inline struct hot_shape *
 hot_shapes(const struct ls_hot_codec *c)
 {
-	return c->shapes.data;
+	return c->array[HOT_ARRAY_SHAPES].data;
 }
 
 static inline uint16_t *
 hot_metrics(const struct ls_hot_codec *c)
 {
-	return c->metrics.data;
+	return c->array[HOT_ARRAY_METRICS].data;
 }
 
 static inline uint64_t *
 hot_word(const struct ls_hot_codec *c, unsigned i)
 {
-	return c->word[i].data;
+	return c->array[HOT_ARRAY_WORD + i].data;
 }
 
 /* Adds a key, a shape. */

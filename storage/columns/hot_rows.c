@@ -27,22 +27,8 @@ ls_hot_codec_free(struct ls_hot_codec *c)
 
 	if (c == NULL)
 		return;
-	free(c->events.data);
-	free(c->values.data);
-	free(c->keys.data);
-	free(c->names.data);
-	free(c->shapes.data);
-	free(c->metrics.data);
-	free(c->hash.data);
-	free(c->past.data);
-	free(c->order.data);
-	free(c->begin.data);
-	free(c->span.data);
-	free(c->place.data);
-	free(c->first.data);
-	free(c->odd.data);
-	for (i = 0; i < sizeof(c->word) / sizeof(c->word[0]); i++)
-		free(c->word[i].data);
+	for (i = 0; i < HOT_ARRAYS; i++)
+		free(c->array[i].data);
 	ls_body_fini(&c->body);
 	free(c);
 }
@@ -53,7 +39,8 @@ ls_hot_rows_reset(struct ls_hot_codec *c)
 	c->event_count = c->value_count = c->key_count = c->shape_count = 0;
 	c->name_bytes = c->metric_count = 0;
 	if (c->hash_size > 0)
-		memset(c->hash.data, 0, c->hash_size * sizeof(uint32_t));
+		memset(c->array[HOT_ARRAY_HASH].data, 0,
+			c->hash_size * sizeof(uint32_t));
 }
 
 int
@@ -90,7 +77,7 @@ hot_hash(const char *host, int64_t worker_id)
 static uint32_t *
 hot_find(const struct ls_hot_codec *c, const char *host, int64_t worker_id)
 {
-	uint32_t *hash = c->hash.data;
+	uint32_t *hash = c->array[HOT_ARRAY_HASH].data;
 	size_t i = hot_hash(host, worker_id) & (c->hash_size - 1);
 
 	for (; hash[i] != 0; i = (i + 1) & (c->hash_size - 1)) {
@@ -112,11 +99,11 @@ hot_grow_hash(struct ls_hot_codec *c)
 
 	if (c->key_count < c->hash_size / 2)
 		return 0;
-	rc = hot_reserve(&c->hash, size, sizeof(uint32_t));
+	rc = hot_reserve(&c->array[HOT_ARRAY_HASH], size, sizeof(uint32_t));
 	if (rc != 0)
 		return rc;
 	c->hash_size = size;
-	memset(c->hash.data, 0, size * sizeof(uint32_t));
+	memset(c->array[HOT_ARRAY_HASH].data, 0, size * sizeof(uint32_t));
 	for (i = 0; i < c->key_count; i++) {
 		const struct hot_key *k = &hot_keys(c)[i];
 
@@ -128,10 +115,12 @@ hot_grow_hash(struct ls_hot_codec *c)
 int
 hot_add_key(struct ls_hot_codec *c, const char *host, size_t len, int64_t worker_id)
 {
-	int rc = hot_reserve(&c->keys, c->key_count + 1, sizeof(struct hot_key));
+	int rc = hot_reserve(&c->array[HOT_ARRAY_KEYS], c->key_count + 1,
+		sizeof(struct hot_key));
 
 	if (rc == 0)
-		rc = hot_reserve(&c->names, c->name_bytes + len + 1, 1);
+		rc = hot_reserve(&c->array[HOT_ARRAY_NAMES], c->name_bytes + len + 1,
+			1);
 	if (rc != 0)
 		return rc;
 	hot_keys(c)[c->key_count++] =
@@ -166,10 +155,12 @@ hot_key_of(struct ls_hot_codec *c, const char *host, int64_t worker_id,
 int
 hot_add_shape(struct ls_hot_codec *c, const uint16_t *metric, size_t count)
 {
-	int rc = hot_reserve(&c->shapes, c->shape_count + 1, sizeof(struct hot_shape));
+	int rc = hot_reserve(&c->array[HOT_ARRAY_SHAPES], c->shape_count + 1,
+		sizeof(struct hot_shape));
 
 	if (rc == 0)
-		rc = hot_reserve(&c->metrics, c->metric_count + count, sizeof(*metric));
+		rc = hot_reserve(&c->array[HOT_ARRAY_METRICS], c->metric_count + count,
+			sizeof(*metric));
 	if (rc != 0)
 		return rc;
 	hot_shapes(c)[c->shape_count++] =
@@ -236,10 +227,10 @@ ls_hot_rows_add(struct ls_hot_codec *c, int64_t id, int64_t t_us,
 		return -LS_ERANGE;
 	if (c->event_count >= LS_UNIT_EVENTS_MAX)
 		return -LS_ELIMIT;
-	rc = hot_reserve(&c->events, c->event_count + 1, sizeof(e));
+	rc = hot_reserve(&c->array[HOT_ARRAY_EVENTS], c->event_count + 1, sizeof(e));
 	if (rc == 0)
-		rc = hot_reserve(&c->values, c->value_count + LS_HOT_MAX,
-			sizeof(double));
+		rc = hot_reserve(&c->array[HOT_ARRAY_VALUES],
+			c->value_count + LS_HOT_MAX, sizeof(double));
 	if (rc == 0)
 		rc = hot_key_of(c, counters->host, counters->worker_id, &e.key);
 	if (rc == 0)
@@ -257,7 +248,7 @@ const struct ls_hot_event *
 ls_hot_rows_events(const struct ls_hot_codec *c, size_t *ret_count)
 {
 	*ret_count = c->event_count;
-	return c->events.data;
+	return c->array[HOT_ARRAY_EVENTS].data;
 }
 
 void

@@ -119,8 +119,8 @@ static bool
 hot_get_odd(struct ls_hot_codec *c, struct ls_bits_in *in, size_t *n)
 {
 	uint64_t *odd = hot_word(c, 0);
-	uint32_t *place = c->place.data;
-	bool *first = c->first.data, pending = false;
+	uint32_t *place = c->array[HOT_ARRAY_PLACE].data;
+	bool *first = c->array[HOT_ARRAY_FIRST].data, pending = false;
 	size_t i, count = 0;
 
 	if (!ls_column_get(in, odd, *n))
@@ -163,7 +163,7 @@ hot_get_metric(struct ls_hot_codec *c, struct ls_bits_in *in, unsigned *metric)
 		return rc;
 	if (n == 0 || !hot_get_odd(c, in, &n))
 		return -LS_EPARSE;
-	first = c->first.data;
+	first = c->array[HOT_ARRAY_FIRST].data;
 	for (i = 0; i < n; i++)
 		firsts += first[i];
 	follow = (unsigned)ls_bits_get(in, 2);
@@ -175,7 +175,7 @@ hot_get_metric(struct ls_hot_codec *c, struct ls_bits_in *in, unsigned *metric)
 		uint64_t v = hot_guess(&past, (enum hot_follow)follow, first[i]) + r;
 
 		hot_note(&past, first[i], v);
-		hot_values(c)[((const uint32_t *)c->place.data)[i]] =
+		hot_values(c)[((const uint32_t *)c->array[HOT_ARRAY_PLACE].data)[i]] =
 			ls_chunk_from_integer(v, decimals);
 	}
 	return 0;
@@ -205,8 +205,8 @@ hot_get_values(struct ls_hot_codec *c, struct ls_bits_in *in)
 static int
 hot_get(struct ls_hot_codec *c, struct ls_bits_in *in, const uint8_t *head)
 {
-	size_t events = ls_body_get_u32(head + 2), keys = ls_body_get_u32(head + 6);
-	size_t shapes = ls_body_get_u32(head + 10), values = ls_body_get_u32(head + 14),
+	size_t events = ls_bytes_get(head + 2, 4), keys = ls_bytes_get(head + 6, 4);
+	size_t shapes = ls_bytes_get(head + 10, 4), values = ls_bytes_get(head + 14, 4),
 	       i;
 	size_t words = values > HOT_EVENT_COLUMNS * events ? values
 							   : HOT_EVENT_COLUMNS * events;
@@ -218,11 +218,13 @@ hot_get(struct ls_hot_codec *c, struct ls_bits_in *in, const uint8_t *head)
 		shapes > events || values > events * LS_HOT_MAX)
 		return -LS_EPARSE;
 	for (i = 0; i < 2 && rc == 0; i++)
-		rc = hot_reserve(&c->word[i], words, sizeof(uint64_t));
+		rc = hot_reserve(&c->array[HOT_ARRAY_WORD + i], words,
+			sizeof(uint64_t));
 	if (rc == 0)
-		rc = hot_reserve(&c->events, events, sizeof(struct ls_hot_event));
+		rc = hot_reserve(&c->array[HOT_ARRAY_EVENTS], events,
+			sizeof(struct ls_hot_event));
 	if (rc == 0)
-		rc = hot_reserve(&c->values, values, sizeof(double));
+		rc = hot_reserve(&c->array[HOT_ARRAY_VALUES], values, sizeof(double));
 	if (rc == 0)
 		rc = hot_get_keys(c, in, keys);
 	if (rc == 0)

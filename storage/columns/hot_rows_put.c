@@ -108,9 +108,9 @@ hot_put_events(struct ls_hot_codec *c, struct ls_bits_out *o)
 static size_t
 hot_put_odd(struct ls_hot_codec *c, struct ls_bits_out *o, size_t n, unsigned decimals)
 {
-	const uint32_t *place = c->place.data;
+	const uint32_t *place = c->array[HOT_ARRAY_PLACE].data;
 	uint64_t *integer = hot_word(c, 0), *odd = hot_word(c, 1);
-	bool *first = c->first.data, pending = false;
+	bool *first = c->array[HOT_ARRAY_FIRST].data, pending = false;
 	size_t i, count = 0;
 
 	for (i = 0; i < n; i++)
@@ -142,7 +142,7 @@ hot_try(const struct ls_hot_codec *c, size_t n, enum hot_follow follow, unsigned
 {
 	const uint64_t *integer = hot_word(c, 0);
 	uint64_t *u = hot_word(c, to), *u_first = hot_word(c, 3), bits = 0;
-	const bool *first = c->first.data;
+	const bool *first = c->array[HOT_ARRAY_FIRST].data;
 	struct hot_value_past past = { 0 };
 	size_t i, firsts = 0;
 
@@ -173,9 +173,10 @@ hot_put_metric(struct ls_hot_codec *c, struct ls_bits_out *o, unsigned metric)
 
 	if (rc != 0)
 		return rc;
-	dense = c->word[2].data;
+	dense = c->array[HOT_ARRAY_WORD + 2].data;
 	for (i = 0; i < n; i++)
-		dense[i] = hot_values(c)[((const uint32_t *)c->place.data)[i]];
+		dense[i] = hot_values(
+			c)[((const uint32_t *)c->array[HOT_ARRAY_PLACE].data)[i]];
 	decimals = ls_chunk_decimals(dense, n);
 	ls_bits_put(o, metric, 16);
 	ls_bits_put(o, decimals, 5);
@@ -225,10 +226,10 @@ hot_put(struct ls_hot_codec *c)
 
 	p[0] = HOT_VERSION;
 	p[1] = 0;
-	ls_body_put_u32(p + 2, (uint32_t)c->event_count);
-	ls_body_put_u32(p + 6, (uint32_t)c->key_count);
-	ls_body_put_u32(p + 10, (uint32_t)c->shape_count);
-	ls_body_put_u32(p + 14, (uint32_t)c->value_count);
+	ls_bytes_put(p + 2, c->event_count, 4);
+	ls_bytes_put(p + 6, c->key_count, 4);
+	ls_bytes_put(p + 10, c->shape_count, 4);
+	ls_bytes_put(p + 14, c->value_count, 4);
 	hot_put_keys(c, &o);
 	hot_put_shapes(c, &o);
 	rc = hot_put_events(c, &o);
@@ -253,20 +254,19 @@ ls_hot_rows_encode(struct ls_hot_codec *c, const uint8_t **ret_body, size_t *ret
 	if (words < c->value_count)
 		words = c->value_count;
 	for (i = 0; i < 4 && rc == 0; i++)
-		rc = hot_reserve(&c->word[i], words, sizeof(uint64_t));
-	for (; rc == 0 && bytes <= HOT_BODY_MAX_BYTES; bytes *= 2) {
+		rc = hot_reserve(&c->array[HOT_ARRAY_WORD + i], words,
+			sizeof(uint64_t));
+	if (rc != 0)
+		return rc;
+	for (rc = -EMSGSIZE; rc == -EMSGSIZE && bytes <= HOT_BODY_MAX_BYTES;
+		bytes *= 2) {
 		rc = ls_body_reserve(&c->body, bytes);
 		if (rc == 0)
 			rc = hot_put(c);
-		if (rc == -EMSGSIZE) {
-			rc = 0;
-			continue;
-		}
-		if (rc == 0) {
-			*ret_body = c->body.data;
-			*ret_len = c->body.len;
-		}
-		return rc;
 	}
-	return rc != 0 ? rc : -LS_ELIMIT;
+	if (rc == 0) {
+		*ret_body = c->body.data;
+		*ret_len = c->body.len;
+	}
+	return rc == -EMSGSIZE ? -LS_ELIMIT : rc;
 }

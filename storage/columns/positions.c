@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "proto/base/log.h"
-#include "storage/db/db.h"
-#include "storage/db/err_sqlite.h"
+#include "proto/base/mem.h"
+#include "storage/db/sql.h"
 
 /* Keys: boot and host, which come first in an agent's; the id of a ring. */
 #define POSITIONS_LEDGER_KEY offsetof(struct ls_store_ledger, seq)
@@ -49,22 +49,15 @@ struct positions_array {
 static int
 positions_room(const struct positions_array *a)
 {
-	size_t grown = *a->capacity > 0 ? 2 * *a->capacity : 64,
-	       key_len = a->table->key_len, i;
-	void *items;
-	int rc = 0;
+	size_t before = *a->capacity, key_len = a->table->key_len, i;
+	int rc = ls_mem_grow(a->items, *a->count, a->capacity, a->size);
 
-	if (*a->count < *a->capacity)
-		return 0;
-	items = reallocarray(*a->items, grown, a->size);
-	if (items == NULL)
-		return -ENOMEM;
-	*a->items = items;
-	*a->capacity = grown;
+	if (rc != 0 || *a->capacity == before)
+		return rc;
 	ls_table_fini(a->table);
 	ls_table_init(a->table, key_len);
 	for (i = 0; i < *a->count && rc == 0; i++)
-		rc = ls_table_put(a->table, (char *)items + i * a->size);
+		rc = ls_table_put(a->table, (char *)*a->items + i * a->size);
 	return rc;
 }
 
@@ -152,13 +145,11 @@ static int
 positions_row_ledger(struct ls_positions *p, sqlite3_stmt *stmt)
 {
 	struct ls_store_ledger l = { .seq = 0 };
-	int rc = ls_db_column_blob(stmt, 0, l.boot, sizeof(l.boot));
+	int rc = ls_sql_read(stmt,
+		LS_SQL_FIELDS(ls_sql_to_blob(l.boot, sizeof(l.boot)),
+			ls_sql_to_text(l.host, sizeof(l.host)), ls_sql_to_u64(&l.seq),
+			ls_sql_to_u64(&l.chunk_seq), ls_sql_to_i64(&l.t_us)));
 
-	if (rc == 0)
-		rc = ls_db_column_text(stmt, 1, l.host, sizeof(l.host));
-	l.seq = (uint64_t)sqlite3_column_int64(stmt, 2);
-	l.chunk_seq = (uint64_t)sqlite3_column_int64(stmt, 3);
-	l.t_us = sqlite3_column_int64(stmt, 4);
 	return rc == 0 ? ls_positions_put_ledger(p, &l) : rc;
 }
 
@@ -166,11 +157,11 @@ static int
 positions_row_ring(struct ls_positions *p, sqlite3_stmt *stmt)
 {
 	struct ls_store_ring r = { .high = 0 };
-	int rc = ls_db_column_blob(stmt, 0, r.ring_id, sizeof(r.ring_id));
+	int rc = ls_sql_read(stmt,
+		LS_SQL_FIELDS(ls_sql_to_blob(r.ring_id, sizeof(r.ring_id)),
+			ls_sql_to_i64(&r.worker_id), ls_sql_to_u64(&r.high),
+			ls_sql_to_i64(&r.t_us)));
 
-	r.worker_id = sqlite3_column_int64(stmt, 1);
-	r.high = (uint64_t)sqlite3_column_int64(stmt, 2);
-	r.t_us = sqlite3_column_int64(stmt, 3);
 	return rc == 0 ? ls_positions_put_ring(p, &r) : rc;
 }
 
@@ -208,17 +199,14 @@ ls_positions_load(struct ls_positions *p, sqlite3 *db, const char *schema)
 	int rc = 0;
 
 	for (i = 0; i < sizeof(tables) / sizeof(tables[0]) && rc == 0; i++) {
-		sqlite3_stmt *stmt = NULL;
-		int step = SQLITE_DONE;
+		struct ls_sql_rows rows;
 
 		(void)snprintf(sql, sizeof(sql), "SELECT %s FROM %s.%s",
 			tables[i].columns, schema, tables[i].table); /* words of ours */
-		rc = ls_db_prepare(db, sql, &stmt);
-		while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW)
-			rc = tables[i].row(p, stmt);
-		(void)sqlite3_finalize(stmt); /* tells the same error again */
-		if (rc == 0)
-			rc = ls_err_sqlite(step);
+		rows = ls_sql_rows(db, sql, NULL);
+		while (ls_sql_next(&rows))
+			rows.rc = tables[i].row(p, rows.stmt);
+		rc = ls_sql_end(&rows);
 	}
 	return rc;
 }

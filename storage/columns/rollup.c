@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
+#include "proto/base/bytes.h"
 #include "proto/chunk/chunk_column.h"
 
 #define ROLLUP_VERSION 1u
@@ -94,6 +95,16 @@ rollup_clamp(double v)
 	return v > DBL_MAX ? DBL_MAX : v < -DBL_MAX ? -DBL_MAX : v;
 }
 
+int
+ls_rollup_compare(const void *a, const void *b)
+{
+	const struct ls_rollup_row *x = a, *y = b;
+
+	if (x->labels_id != y->labels_id)
+		return x->labels_id < y->labels_id ? -1 : 1;
+	return x->host_id < y->host_id ? -1 : x->host_id > y->host_id;
+}
+
 void
 ls_rollup_merge(struct ls_rollup_row *a, const struct ls_rollup_row *b)
 {
@@ -128,26 +139,10 @@ ls_rollup_tidy(struct ls_rollup_row *row)
 
 /* --- writing -------------------------------------------------------------- */
 
-static void
-rollup_put_u32(uint8_t *p, size_t v)
-{
-	p[0] = (uint8_t)v;
-	p[1] = (uint8_t)(v >> 8);
-	p[2] = (uint8_t)(v >> 16);
-	p[3] = (uint8_t)(v >> 24);
-}
-
 static bool
 rollup_is_row(const struct ls_rollup_row *r)
 {
 	return r->count > 0 && isfinite(r->min) && isfinite(r->max) && isfinite(r->sum);
-}
-
-static bool
-rollup_is_before(const struct ls_rollup_row *a, const struct ls_rollup_row *b)
-{
-	return a->labels_id != b->labels_id ? a->labels_id < b->labels_id
-					    : a->host_id < b->host_id;
 }
 
 static bool
@@ -159,7 +154,7 @@ rollup_is_encodable(const struct ls_rollup_row *rows, size_t count)
 		return false;
 	for (i = 0; i < count; i++)
 		if (!rollup_is_row(&rows[i]) ||
-			(i > 0 && !rollup_is_before(&rows[i - 1], &rows[i])))
+			(i > 0 && ls_rollup_compare(&rows[i - 1], &rows[i]) >= 0))
 			return false;
 	return true;
 }
@@ -287,12 +282,12 @@ rollup_put_head(uint8_t *body, size_t count, const size_t len[COLUMNS])
 	int column;
 
 	for (column = 0; column < COLUMNS; column++, place += ROLLUP_PLACE_BYTES) {
-		rollup_put_u32(place, len[column]);
-		rollup_put_u32(place + 4, crc32_z(0, begin, len[column]));
+		ls_bytes_put(place, len[column], 4);
+		ls_bytes_put(place + 4, crc32_z(0, begin, len[column]), 4);
 		begin += len[column];
 	}
-	rollup_put_u32(body, count << 8 | ROLLUP_VERSION);
-	rollup_put_u32(place, crc32_z(0, body, (size_t)(place - body)));
+	ls_bytes_put(body, count << 8 | ROLLUP_VERSION, 4);
+	ls_bytes_put(place, crc32_z(0, body, (size_t)(place - body)), 4);
 }
 
 /* The sum of a short body: of all of it but the sum. */
@@ -313,12 +308,10 @@ rollup_put_short_head(uint8_t *body, size_t body_len, size_t count,
 
 	body[0] = ROLLUP_VERSION_SHORT;
 	body[1] = (uint8_t)count;
-	for (column = 0; column < COLUMNS; column++) {
-		body[2 + 2 * column] = (uint8_t)len[column];
-		body[3 + 2 * column] = (uint8_t)(len[column] >> 8);
-	}
-	rollup_put_u32(body + ROLLUP_SHORT_HEAD_BYTES - 4,
-		rollup_short_sum(body, body_len));
+	for (column = 0; column < COLUMNS; column++)
+		ls_bytes_put(body + 2 + 2 * column, len[column], 2);
+	ls_bytes_put(body + ROLLUP_SHORT_HEAD_BYTES - 4,
+		rollup_short_sum(body, body_len), 4);
 }
 
 int
@@ -344,13 +337,6 @@ ls_rollup_encode(struct ls_rollup_codec *c, const struct ls_rollup_row *rows,
 
 /* --- reading -------------------------------------------------------------- */
 
-static size_t
-rollup_get_u32(const uint8_t *p)
-{
-	return (size_t)p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 |
-		(size_t)p[3] << 24;
-}
-
 struct rollup_column {
 	const uint8_t *p;
 	size_t len;
@@ -368,13 +354,13 @@ rollup_get_short_head(const uint8_t *body, size_t len, struct rollup_column *col
 	if (len < ROLLUP_SHORT_HEAD_BYTES)
 		return -LS_EPARSE;
 	if (rollup_short_sum(body, len) !=
-		rollup_get_u32(body + ROLLUP_SHORT_HEAD_BYTES - 4))
+		ls_bytes_get(body + ROLLUP_SHORT_HEAD_BYTES - 4, 4))
 		return -LS_ECORRUPT;
 	if (body[1] == 0)
 		return -LS_EPARSE;
 	for (i = 0; i < COLUMNS; i++) {
 		column[i].p = body + at;
-		column[i].len = (size_t)body[2 + 2 * i] | (size_t)body[3 + 2 * i] << 8;
+		column[i].len = ls_bytes_get(body + 2 + 2 * i, 2);
 		column[i].is_checked = true;
 		if (column[i].len > len - at)
 			return -LS_EPARSE;
@@ -399,9 +385,9 @@ rollup_get_head(const uint8_t *body, size_t len, struct rollup_column *column,
 	if (len < ROLLUP_HEAD_BYTES)
 		return -LS_EPARSE;
 	if (crc32_z(0, body, ROLLUP_HEAD_BYTES - 4) !=
-		rollup_get_u32(body + ROLLUP_HEAD_BYTES - 4))
+		ls_bytes_get(body + ROLLUP_HEAD_BYTES - 4, 4))
 		return -LS_ECORRUPT;
-	rows = rollup_get_u32(body) >> 8;
+	rows = ls_bytes_get(body, 4) >> 8;
 	if (rows == 0)
 		return -LS_EPARSE;
 	if (rows > LS_ROLLUP_ROWS_MAX)
@@ -410,8 +396,8 @@ rollup_get_head(const uint8_t *body, size_t len, struct rollup_column *column,
 		const uint8_t *place = body + 4 + (size_t)i * ROLLUP_PLACE_BYTES;
 
 		column[i].p = body + at;
-		column[i].len = rollup_get_u32(place);
-		column[i].sum = (uint32_t)rollup_get_u32(place + 4);
+		column[i].len = ls_bytes_get(place, 4);
+		column[i].sum = (uint32_t)ls_bytes_get(place + 4, 4);
 		if (column[i].len > len - at)
 			return -LS_EPARSE;
 		at += column[i].len;
@@ -579,25 +565,27 @@ int
 ls_rollup_decode_columns(struct ls_rollup_codec *c, const uint8_t *body, size_t len,
 	unsigned columns, struct ls_rollup_columns *ret_columns)
 {
+	static const struct {
+		unsigned flag;
+		int column;
+	} order[] = {
+		{ LS_ROLLUP_COUNT, COLUMN_COUNT },
+		{ LS_ROLLUP_MAX | LS_ROLLUP_MIN, COLUMN_MAX },
+		{ LS_ROLLUP_MIN, COLUMN_MIN }, /* is told by its distance to MAX */
+		{ LS_ROLLUP_SUM, COLUMN_SUM },
+	};
 	struct rollup_column column[COLUMNS] = { 0 };
-	size_t count = 0;
+	size_t count = 0, i;
 	int rc = rollup_get_head(body, len, column, &count);
 
-	if (columns & LS_ROLLUP_MIN)
-		columns |= LS_ROLLUP_MAX;
 	if (rc == 0)
 		rc = rollup_get_keys(c, column, count);
-	if (rc == 0 && columns & LS_ROLLUP_COUNT)
-		rc = rollup_get_column(c, column, COLUMN_COUNT, count);
+	for (i = 0; i < sizeof(order) / sizeof(order[0]) && rc == 0; i++)
+		if (columns & order[i].flag)
+			rc = rollup_get_column(c, column, order[i].column, count);
 	if (rc == 0 && columns & LS_ROLLUP_COUNT &&
 		!rollup_are_counts(c->id[COLUMN_COUNT], count))
 		rc = -LS_EPARSE;
-	if (rc == 0 && columns & LS_ROLLUP_MAX)
-		rc = rollup_get_column(c, column, COLUMN_MAX, count);
-	if (rc == 0 && columns & LS_ROLLUP_MIN)
-		rc = rollup_get_column(c, column, COLUMN_MIN, count);
-	if (rc == 0 && columns & LS_ROLLUP_SUM)
-		rc = rollup_get_column(c, column, COLUMN_SUM, count);
 	if (rc != 0)
 		return rc;
 	*ret_columns = (struct ls_rollup_columns){ .count = count,

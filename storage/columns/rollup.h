@@ -43,6 +43,9 @@ struct ls_rollup_codec;
 struct ls_rollup_codec *ls_rollup_codec_new(void);
 void ls_rollup_codec_free(struct ls_rollup_codec *c);
 
+/* Orders rows by labels, then host, for qsort. */
+int ls_rollup_compare(const void *a, const void *b);
+
 /* Adds b to a: of the same series. A sum beyond all doubles is the greatest of them. */
 void ls_rollup_merge(struct ls_rollup_row *a, const struct ls_rollup_row *b);
 

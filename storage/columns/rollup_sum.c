@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "proto/base/mem.h"
 
 /* Places of the columns of one host and layout: three doubles a column, then counts. */
 struct sums_block {
@@ -18,10 +19,10 @@ struct sums_block {
 };
 
 struct sums_minute {
-	int64_t t_us, opened_us, first_id;
+	struct ls_rollup_minute known;
 	/* by hash, open addressing; slots is a power of two */
 	struct sums_block **slot;
-	size_t slots, blocks;
+	size_t slots;
 };
 
 struct sums_layout {
@@ -123,18 +124,15 @@ ls_rollup_sums_layout(struct ls_rollup_sums *s, const struct ls_rollup_column *c
 	size_t count, uint32_t *ret_layout)
 {
 	struct sums_layout *l;
-	size_t room = s->layout_room == 0 ? 64 : s->layout_room * 2;
+	int rc;
 
 	if (s->layout_count == LS_DICTIONARIES_MAX ||
 		s->bytes + count * sizeof(*columns) > s->bytes_max)
 		return -LS_ELIMIT;
-	if (s->layout_count == s->layout_room) {
-		l = realloc(s->layout, room * sizeof(*l));
-		if (l == NULL)
-			return -ENOMEM;
-		s->layout = l;
-		s->layout_room = room;
-	}
+	rc = ls_mem_grow((void **)&s->layout, s->layout_count, &s->layout_room,
+		sizeof(*l));
+	if (rc != 0)
+		return rc;
 	l = &s->layout[s->layout_count];
 	l->count = count;
 	l->columns = malloc(count > 0 ? count * sizeof(*columns) : 1);
@@ -155,7 +153,7 @@ sums_find_minute(const struct ls_rollup_sums *s, int64_t t_us)
 {
 	size_t i = s->minute_count;
 
-	while (i > 0 && s->minute[i - 1].t_us >= t_us)
+	while (i > 0 && s->minute[i - 1].known.t_us >= t_us)
 		i--; /* the newest are asked for most */
 	return i;
 }
@@ -209,7 +207,7 @@ sums_new_block(struct ls_rollup_sums *s, struct sums_minute *m, uint32_t layout,
 {
 	size_t columns = s->layout[layout].count, bytes = sums_block_bytes(columns), i;
 	struct sums_block *b;
-	int rc = 2 * (m->blocks + 1) > m->slots ? sums_grow(s, m) : 0;
+	int rc = 2 * (m->known.blocks + 1) > m->slots ? sums_grow(s, m) : 0;
 
 	if (rc != 0)
 		return rc;
@@ -227,7 +225,7 @@ sums_new_block(struct ls_rollup_sums *s, struct sums_minute *m, uint32_t layout,
 	}
 	sums_used(s, bytes);
 	*sums_slot(m->slot, m->slots, layout, host_id) = b;
-	m->blocks++;
+	m->known.blocks++;
 	*ret_block = b;
 	return 0;
 }
@@ -242,13 +240,13 @@ ls_rollup_sums_open(struct ls_rollup_sums *s, int64_t minute_us, uint32_t layout
 	int rc = 0;
 
 	s->open = NULL;
-	if (i == s->minute_count || m->t_us != minute_us) {
+	if (i == s->minute_count || m->known.t_us != minute_us) {
 		if (s->minute_count == LS_ROLLUP_MINUTES_MAX)
 			return -LS_ELIMIT;
 		memmove(m + 1, m, (s->minute_count - i) * sizeof(*m));
-		*m = (struct sums_minute){
-			.t_us = minute_us, .opened_us = now_us, .first_id = INT64_MAX
-		};
+		*m = (struct sums_minute){ .known = { .t_us = minute_us,
+						   .opened_us = now_us,
+						   .first_id = INT64_MAX } };
 		s->minute_count++;
 	}
 	if (m->slots > 0)
@@ -256,12 +254,12 @@ ls_rollup_sums_open(struct ls_rollup_sums *s, int64_t minute_us, uint32_t layout
 	if (b == NULL)
 		rc = sums_new_block(s, m, layout, host_id, &b);
 	if (rc != 0) {
-		if (m->blocks == 0)
+		if (m->known.blocks == 0)
 			sums_close(s, m);
 		return rc;
 	}
-	if (chunk_id != 0 && chunk_id < m->first_id)
-		m->first_id = chunk_id;
+	if (chunk_id != 0 && chunk_id < m->known.first_id)
+		m->known.first_id = chunk_id;
 	s->open = b;
 	return 0;
 }
@@ -361,10 +359,7 @@ ls_rollup_sums_minute(const struct ls_rollup_sums *s, size_t i,
 {
 	if (i >= s->minute_count)
 		return false;
-	ret_minute->t_us = s->minute[i].t_us;
-	ret_minute->opened_us = s->minute[i].opened_us;
-	ret_minute->first_id = s->minute[i].first_id;
-	ret_minute->blocks = s->minute[i].blocks;
+	*ret_minute = s->minute[i].known;
 	return true;
 }
 
@@ -405,29 +400,19 @@ sums_compare_turns(const void *x, const void *y)
 	return a->index < b->index ? -1 : a->index > b->index;
 }
 
-static int
-sums_compare_rows(const void *x, const void *y)
-{
-	const struct ls_rollup_row *a = x, *b = y;
-
-	if (a->labels_id != b->labels_id)
-		return a->labels_id < b->labels_id ? -1 : 1;
-	return a->host_id < b->host_id ? -1 : a->host_id > b->host_id;
-}
-
 /* Orders rows and merges those of one series: two layouts may hold it. */
 static size_t
 sums_order(struct ls_rollup_row *rows, size_t n)
 {
 	size_t i, kept = 1;
 
-	for (i = 1; i < n && sums_compare_rows(&rows[i - 1], &rows[i]) < 0; i++)
+	for (i = 1; i < n && ls_rollup_compare(&rows[i - 1], &rows[i]) < 0; i++)
 		;
 	if (i >= n)
 		return n;
-	qsort(rows, n, sizeof(*rows), sums_compare_rows);
+	qsort(rows, n, sizeof(*rows), ls_rollup_compare);
 	for (i = 1; i < n; i++) {
-		if (sums_compare_rows(&rows[kept - 1], &rows[i]) == 0)
+		if (ls_rollup_compare(&rows[kept - 1], &rows[i]) == 0)
 			ls_rollup_merge(&rows[kept - 1], &rows[i]);
 		else
 			rows[kept++] = rows[i];
@@ -473,7 +458,7 @@ sums_plan_init(struct sums_plan *p, const struct ls_rollup_sums *s,
 	size_t i, k, l, columns = 0;
 
 	p->layouts = s->layout_count;
-	p->block = malloc((m->blocks + 1) * sizeof(struct sums_block *));
+	p->block = malloc((m->known.blocks + 1) * sizeof(struct sums_block *));
 	p->from = calloc(p->layouts + 1, sizeof(*p->from));
 	if (p->block == NULL || p->from == NULL)
 		return -ENOMEM;
@@ -546,7 +531,7 @@ ls_rollup_sums_take(struct ls_rollup_sums *s, int64_t minute_us, ls_rollup_rows_
 	struct sums_plan plan = { 0 };
 	int rc;
 
-	if (i == s->minute_count || s->minute[i].t_us != minute_us)
+	if (i == s->minute_count || s->minute[i].known.t_us != minute_us)
 		return 0;
 	rc = sums_plan_init(&plan, s, &s->minute[i]);
 	if (rc == 0)

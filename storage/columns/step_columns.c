@@ -71,31 +71,28 @@ void
 step_run_begin(struct step_index *x, bool reading, struct ls_step_run *run, uint64_t *u,
 	uint16_t *ret_worker, bool *ret_fresh)
 {
-	uint64_t id = (uint64_t)run->worker_id, n = run->count;
+	uint64_t n = run->count;
 	struct step_worker *w;
 	bool any = x->worker_count > 0;
 
-	step_code(reading, &u[STEP_RUN_WORKER], &id, step_guess_worker(x));
-	run->worker_id = (int64_t)id;
+	ls_column_code_i64(reading, &u[STEP_RUN_WORKER], &run->worker_id,
+		step_guess_worker(x));
 	*ret_worker = step_index_worker(x, run->worker_id, ret_fresh);
 	w = &x->worker[*ret_worker];
 	if (any) {
 		x->worker[x->run_worker].next = *ret_worker;
 		x->worker[x->run_worker].has_next = true;
 	}
-	id = (uint64_t)run->id;
-	step_code(reading, &u[STEP_RUN_ID], &id, (uint64_t)x->run.id + x->id_stride);
-	run->id = (int64_t)id;
-	x->id_stride = any ? id - (uint64_t)x->run.id : 1;
-	id = (uint64_t)run->t_us;
-	step_code(reading, &u[STEP_RUN_TIME], &id, (uint64_t)x->run.t_us);
-	run->t_us = (int64_t)id;
-	step_code(reading, &u[STEP_RUN_COUNT], &n, x->run.count);
+	ls_column_code_i64(reading, &u[STEP_RUN_ID], &run->id,
+		(uint64_t)x->run.id + x->id_stride);
+	x->id_stride = any ? (uint64_t)run->id - (uint64_t)x->run.id : 1;
+	ls_column_code_i64(reading, &u[STEP_RUN_TIME], &run->t_us,
+		(uint64_t)x->run.t_us);
+	ls_column_code(reading, &u[STEP_RUN_COUNT], &n, x->run.count);
 	run->count = n <= LS_STEP_ROWS_RECORDS_MAX ? (uint32_t)n : 0; /* 0: refused */
-	id = (uint64_t)run->uncertainty_ns;
-	step_code(reading, &u[STEP_RUN_UNCERTAINTY], &id,
+	ls_column_code_i64(reading, &u[STEP_RUN_UNCERTAINTY], &run->uncertainty_ns,
 		(uint64_t)(*ret_fresh ? x->run.uncertainty_ns : w->uncertainty_ns));
-	w->uncertainty_ns = run->uncertainty_ns = (int64_t)id;
+	w->uncertainty_ns = run->uncertainty_ns;
 }
 
 void
@@ -106,7 +103,8 @@ step_run_record(struct step_index *x, bool reading, uint16_t worker, bool first,
 	bool known = w->has_end; /* of steps, here: it has had a record */
 	uint64_t guess = known ? w->shape : x->shape;
 
-	step_code(reading, u_step, step, known ? w->step + w->stride : x->run_step);
+	ls_column_code(reading, u_step, step,
+		known ? w->step + w->stride : x->run_step);
 	if (reading)
 		*shape = *u_shape ^ guess;
 	else
@@ -127,7 +125,7 @@ step_run_end(struct step_index *x, bool reading, struct ls_step_run *run, uint64
 	struct step_worker *w = &x->worker[worker];
 	uint64_t guess = fresh ? first_step + x->run_offset : w->index;
 
-	step_code(reading, &u[STEP_RUN_INDEX], &run->first_index, guess);
+	ls_column_code(reading, &u[STEP_RUN_INDEX], &run->first_index, guess);
 	w->index = run->first_index + run->count;
 	x->run_offset = run->first_index - first_step;
 	x->run = *run;

@@ -279,16 +279,6 @@ enum step_run_column {
 	STEP_RUN_COLUMNS
 };
 
-/* One number between its value and its residual. */
-static inline void
-step_code(bool reading, uint64_t *u, uint64_t *value, uint64_t guess)
-{
-	if (reading)
-		*value = guess + ls_bits_unfold(*u);
-	else
-		*u = ls_bits_fold(*value - guess);
-}
-
 /* Empties the index. */
 void step_index_start(struct step_index *x);
 

@@ -324,8 +324,8 @@ ls_step_rows_decode(struct ls_step_codec *c, const uint8_t *body, size_t len,
 
 	if (rc != 0)
 		return rc;
-	runs = ls_body_get_u32(body + 2);
-	records = ls_body_get_u32(body + 6);
+	runs = ls_bytes_get(body + 2, 4);
+	records = ls_bytes_get(body + 6, 4);
 	if (records > LS_STEP_ROWS_RECORDS_MAX)
 		return -LS_ELIMIT;
 	if (body[1] != 0 || runs == 0 || runs > records ||

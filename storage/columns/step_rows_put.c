@@ -349,8 +349,8 @@ ls_step_rows_encode(struct ls_step_codec *c, const struct ls_step_table *table,
 			return rc;
 		c->body.data[0] = STEP_VERSION;
 		c->body.data[1] = 0;
-		ls_body_put_u32(c->body.data + 2, (uint32_t)table->run_count);
-		ls_body_put_u32(c->body.data + 6, (uint32_t)table->record_count);
+		ls_bytes_put(c->body.data + 2, table->run_count, 4);
+		ls_bytes_put(c->body.data + 6, table->record_count, 4);
 		o = ls_body_bits(&c->body, STEP_HEAD_BYTES);
 		rc = step_put_table(c, table, &o);
 		if (rc != 0)

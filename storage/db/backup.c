@@ -124,19 +124,14 @@ int
 ls_backup(const char *dir, const char *to, void (*say)(void *arg, const char *line),
 	void *arg)
 {
-	struct ls_days *days = malloc(sizeof(*days));
-	int rc = days != NULL ? ls_days_list(dir, days) : -ENOMEM;
+	struct ls_days days;
+	int rc = ls_days_newest(dir, &days);
 
-	if (rc == -LS_ELIMIT)
-		rc = 0; /* the newest are there */
 	if (rc == 0)
 		rc = backup_check_target(to);
 	if (rc == 0)
 		rc = ls_days_mkdir(to);
 	if (rc == 0)
-		rc = backup_all(dir, to, days, say, arg);
-	if (rc == 0)
-		rc = ls_days_sync(to);
-	free(days);
-	return rc;
+		rc = backup_all(dir, to, &days, say, arg);
+	return rc == 0 ? ls_days_sync(to) : rc;
 }

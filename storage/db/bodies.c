@@ -10,6 +10,7 @@
 #include <string.h>
 #include "storage/db/db.h"
 #include "storage/db/err_sqlite.h"
+#include "storage/db/sql.h"
 
 /* A part's id, and so each position, is a number of SQLite. */
 #define BODIES_PARTS_MAX (INT64_MAX / LS_BODY_PART_BYTES - 2)
@@ -145,13 +146,9 @@ ls_bodies_flush(struct ls_bodies *b)
 		rc = bodies_write(b, from, to);
 	} else {
 		memset(b->part + to, 0, sizeof(b->part) - to);
-		rc = ls_err_sqlite(
-			sqlite3_bind_int64(b->insert, 1, bodies_part(b->stored)));
-		if (rc == 0)
-			rc = ls_err_sqlite(sqlite3_bind_blob(b->insert, 2, b->part,
-				(int)sizeof(b->part), SQLITE_STATIC));
-		if (rc == 0)
-			rc = ls_db_run(b->insert);
+		rc = ls_sql_run(b->insert,
+			LS_SQL_VALUES(ls_sql_int(bodies_part(b->stored)),
+				ls_sql_blob(b->part, sizeof(b->part))));
 	}
 	if (rc == 0)
 		b->stored = b->end;
@@ -266,38 +263,32 @@ ls_bodies_read(struct ls_bodies_reader *r, int64_t at, int64_t len,
 
 /* --- checking ------------------------------------------------------------- */
 
+#define BODIES_PART                                              \
+	{                                                        \
+		.kind = LS_SQL_INT, .number = LS_BODY_PART_BYTES \
+	}
+#define BODIES_LONGEST                                                \
+	{                                                             \
+		.kind = LS_SQL_INT, .number = LS_CHUNK_BODY_MAX_BYTES \
+	}
+
 /* Each statement counts what must not be. */
 static const struct bodies_rule {
 	const char *sql, *text;
+	struct ls_sql_value values[3];
 } bodies_rules[] = {
 	{ "SELECT count(*) FROM body_part WHERE length(bytes) != ?1",
-		"parts of bodies have another size" },
+		"parts of bodies have another size", { BODIES_PART } },
 	{ "SELECT max(id) - count(*) + (min(id) != 1) FROM body_part",
-		"parts of bodies are missing" },
+		"parts of bodies are missing", { { 0 } } },
 	{ "SELECT count(*) FROM chunk WHERE at < 0 OR len < 0 OR len > ?2 OR at > ?1 * "
 	  "(SELECT ifnull(max(id), 0) FROM body_part) - len",
-		"chunks have their bodies outside of all parts" },
+		"chunks have their bodies outside of all parts",
+		{ BODIES_PART, BODIES_LONGEST } },
 	{ "SELECT count(*) FROM (SELECT at, lag(at + len, 1, 0) OVER (ORDER BY id) AS free FROM chunk) "
 	  "WHERE at < free",
-		"chunks have bytes of others as bodies" },
+		"chunks have bytes of others as bodies", { { 0 } } },
 };
-
-static int
-bodies_count(sqlite3 *db, const char *sql, int64_t *ret_count)
-{
-	sqlite3_stmt *stmt = NULL;
-	int step, rc = ls_db_prepare(db, sql, &stmt);
-
-	if (rc != 0)
-		return rc;
-	/* a rule may do without one */
-	(void)sqlite3_bind_int64(stmt, 1, LS_BODY_PART_BYTES);
-	(void)sqlite3_bind_int64(stmt, 2, LS_CHUNK_BODY_MAX_BYTES);
-	step = sqlite3_step(stmt);
-	*ret_count = step == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
-	(void)sqlite3_finalize(stmt); /* tells the same error again */
-	return ls_err_sqlite(step);
-}
 
 int
 ls_bodies_check(sqlite3 *db, char *text, size_t size)
@@ -308,7 +299,8 @@ ls_bodies_check(sqlite3 *db, char *text, size_t size)
 
 	for (i = 0; i < sizeof(bodies_rules) / sizeof(bodies_rules[0]) && rc == 0;
 		i++) {
-		rc = bodies_count(db, bodies_rules[i].sql, &count);
+		rc = ls_sql_int_of(db, bodies_rules[i].sql, bodies_rules[i].values,
+			&count);
 		if (rc == 0 && count != 0) {
 			(void)snprintf(text, size, "%lld %s", (long long)count,
 				bodies_rules[i].text);

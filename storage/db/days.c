@@ -175,6 +175,14 @@ ls_days_list(const char *dir, struct ls_days *ret_days)
 	return rc;
 }
 
+int
+ls_days_newest(const char *dir, struct ls_days *ret_days)
+{
+	int rc = ls_days_list(dir, ret_days);
+
+	return rc == -LS_ELIMIT ? 0 : rc;
+}
+
 /* Of a day's file with a suffix; 0 if it is not there. */
 static uint64_t
 days_size(const char *dir, int32_t day, const char *suffix)

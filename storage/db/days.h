@@ -50,6 +50,9 @@ int ls_days_lock(const char *dir, int *ret_fd) LS_MUSTCHECK;
 /* All day files. -LS_ELIMIT: more than LS_DAYS_MAX; the newest are given then. */
 int ls_days_list(const char *dir, struct ls_days *ret_days) LS_MUSTCHECK;
 
+/* The same without -LS_ELIMIT, for those who need no more than the newest. */
+int ls_days_newest(const char *dir, struct ls_days *ret_days) LS_MUSTCHECK;
+
 /* Bytes of a database file with its WAL; 0 if it is not there. */
 uint64_t ls_days_bytes(const char *dir, int32_t day);
 

@@ -12,6 +12,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
+#include "storage/db/days.h"
 #include "storage/db/err_sqlite.h"
 
 /* Pages of 4 KiB: chunks waste least, and the index by host writes least
@@ -98,6 +99,31 @@ ls_db_open(const char *path, enum ls_db_mode mode, sqlite3 **ret_db)
 	return 0;
 }
 
+int
+ls_db_open_day(const char *dir, int32_t day, enum ls_db_mode mode, sqlite3 **ret_db)
+{
+	char path[PATH_MAX];
+	int rc = ls_days_path(path, dir, day);
+
+	return rc == 0 ? ls_db_open(path, mode, ret_db) : rc;
+}
+
+int
+ls_db_begin(sqlite3 *db)
+{
+	return ls_db_exec(db, "BEGIN IMMEDIATE");
+}
+
+int
+ls_db_end(sqlite3 *db, int rc)
+{
+	if (rc == 0)
+		rc = ls_db_exec(db, "COMMIT");
+	if (db != NULL && !sqlite3_get_autocommit(db))
+		ls_ignore(ls_db_exec(db, "ROLLBACK")); /* rc says more */
+	return rc;
+}
+
 const char *
 ls_db_advice(int rc)
 {
@@ -146,6 +172,29 @@ ls_db_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret_stmt)
 {
 	return ls_err_sqlite(sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT,
 		ret_stmt, NULL));
+}
+
+int
+ls_db_prepare_all(sqlite3 *db, const char *const *sql, sqlite3_stmt **stmt,
+	size_t count)
+{
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < count && rc == 0; i++)
+		rc = ls_db_prepare(db, sql[i], &stmt[i]);
+	return rc;
+}
+
+void
+ls_db_finalize_all(sqlite3_stmt **stmt, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		(void)sqlite3_finalize(stmt[i]); /* its errors were told when it ran */
+		stmt[i] = NULL;
+	}
 }
 
 int

@@ -29,6 +29,15 @@ enum ls_db_mode { LS_DB_WRITE, LS_DB_READ };
  * need a newer SQLite. */
 int ls_db_open(const char *path, enum ls_db_mode mode, sqlite3 **ret_db) LS_MUSTCHECK;
 
+/* The same for state.db below dir, or for a day's file if day > 0. */
+int ls_db_open_day(const char *dir, int32_t day, enum ls_db_mode mode,
+	sqlite3 **ret_db) LS_MUSTCHECK;
+
+/* Begins a transaction that writes. ls_db_end commits if rc is 0, and rolls back if rc or
+ * the commit is an error, which it returns; then db may be NULL. */
+int ls_db_begin(sqlite3 *db) LS_MUSTCHECK;
+int ls_db_end(sqlite3 *db, int rc) LS_MUSTCHECK;
+
 /* What a person can do about an error of a database file or its directory. */
 const char *ls_db_advice(int rc);
 
@@ -40,6 +49,12 @@ int ls_db_exec(sqlite3 *db, const char *sql) LS_MUSTCHECK;
 
 /* Prepares one statement that is kept. */
 int ls_db_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret_stmt) LS_MUSTCHECK;
+
+/* Prepares count statements; finalizes them and sets their places to NULL. After an error
+ * some are prepared. */
+int ls_db_prepare_all(sqlite3 *db, const char *const *sql, sqlite3_stmt **stmt,
+	size_t count) LS_MUSTCHECK;
+void ls_db_finalize_all(sqlite3_stmt **stmt, size_t count);
 
 /* Attaches the file at path, which exists, under a name. */
 int ls_db_attach(sqlite3 *db, const char *path, const char *name) LS_MUSTCHECK;

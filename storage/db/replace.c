@@ -29,23 +29,18 @@ ls_replace_path(char *dst, const char *dir, int32_t day)
 int
 ls_replace_check(const char *dir, int32_t day)
 {
-	struct ls_days *days = malloc(sizeof(*days));
-	int rc = days != NULL ? ls_days_list(dir, days) : -ENOMEM;
+	struct ls_days days;
 	char path[PATH_MAX];
+	int rc = ls_days_newest(dir, &days);
 
-	if (rc == -LS_ELIMIT)
-		rc = 0; /* the list holds the newest days */
-	if (rc == 0 && days->count > 0 && day >= days->day[days->count - 1])
+	if (rc == 0 && days.count > 0 && day >= days.day[days.count - 1])
 		rc = -LS_EBUSY;
 	if (rc == 0)
 		rc = ls_days_path(path, dir, day);
 	if (rc == 0 && access(path, F_OK) != 0)
 		rc = -errno;
 	/* Frames of the old WAL would be lost, or be applied to the new file. */
-	if (rc == 0 && ls_days_wal_bytes(dir, day) > 0)
-		rc = -LS_EBUSY;
-	free(days);
-	return rc;
+	return rc == 0 && ls_days_wal_bytes(dir, day) > 0 ? -LS_EBUSY : rc;
 }
 
 /* Each message of roll-ups changes rollup_done, and nothing else writes a closed day. */

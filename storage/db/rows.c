@@ -109,76 +109,47 @@ ls_write_new_report(size_t items, size_t counters, size_t chunks, int64_t t_us)
 	return &m->write;
 }
 
-/* A copy of ranks for a message of them, which is freed if there is no memory; NULL in
- * *ret_copy: no ranks. */
+/* A message with a copy of ranks, of which there may be none; NULL: out of memory. */
 static struct ls_write *
-write_copy_ranks(struct ls_write *m, const int32_t *ranks, size_t count,
-	int32_t **ret_copy)
+write_new_ranks(enum ls_write_kind kind, int64_t t_us, const int32_t *ranks,
+	size_t count, int32_t **ret_copy)
 {
-	int32_t *copy;
+	struct ls_write *m = ls_write_new(kind, t_us);
 
+	*ret_copy = NULL;
 	if (m == NULL || count == 0)
 		return m;
-	copy = reallocarray(NULL, count, sizeof(*copy));
-	if (copy == NULL) {
+	*ret_copy = reallocarray(NULL, count, sizeof(*ranks));
+	if (*ret_copy == NULL) {
 		ls_write_free(m);
 		return NULL;
 	}
-	memcpy(copy, ranks, count * sizeof(*copy));
-	*ret_copy = copy;
+	memcpy(*ret_copy, ranks, count * sizeof(*ranks));
 	return m;
 }
 
 struct ls_write *
 ls_write_new_close(const int32_t *missing, size_t count, int64_t t_us)
 {
-	int32_t *copy = NULL;
-	struct ls_write *m = write_copy_ranks(ls_write_new(LS_WRITE_CLOSE, t_us),
-		missing, count, &copy);
+	int32_t *copy;
+	struct ls_write *m =
+		write_new_ranks(LS_WRITE_CLOSE, t_us, missing, count, &copy);
 
-	if (m != NULL) {
-		m->u.close.missing = copy;
-		m->u.close.missing_count = count;
-	}
+	if (m != NULL)
+		m->u.close = (struct ls_store_close){ .missing = copy,
+			.missing_count = count };
 	return m;
 }
 
 struct ls_write *
 ls_write_new_hang(const int32_t *ranks, size_t count, int64_t t_us)
 {
-	int32_t *copy = NULL;
-	struct ls_write *m = write_copy_ranks(ls_write_new(LS_WRITE_HANG, t_us), ranks,
-		count, &copy);
+	int32_t *copy;
+	struct ls_write *m = write_new_ranks(LS_WRITE_HANG, t_us, ranks, count, &copy);
 
-	if (m != NULL) {
-		m->u.hang.ranks = copy;
-		m->u.hang.rank_count = count;
-	}
-	return m;
-}
-
-struct ls_write *
-ls_write_new_pack(size_t step_rows, size_t hot_rows, size_t ledgers, size_t rings)
-{
-	struct ls_write *m = ls_write_new(LS_WRITE_PACK, 0);
-	struct ls_store_pack *p;
-
-	if (m == NULL)
-		return NULL;
-	p = &m->u.pack;
-	p->step_rows = calloc(step_rows > 0 ? step_rows : 1, sizeof(*p->step_rows));
-	p->hot_rows = calloc(hot_rows > 0 ? hot_rows : 1, sizeof(*p->hot_rows));
-	p->ledgers = calloc(ledgers > 0 ? ledgers : 1, sizeof(*p->ledgers));
-	p->rings = calloc(rings > 0 ? rings : 1, sizeof(*p->rings));
-	if (p->step_rows == NULL || p->hot_rows == NULL || p->ledgers == NULL ||
-		p->rings == NULL) {
-		ls_write_free(m);
-		return NULL;
-	}
-	p->step_rows_count = step_rows;
-	p->hot_rows_count = hot_rows;
-	p->ledger_count = ledgers;
-	p->ring_count = rings;
+	if (m != NULL)
+		m->u.hang =
+			(struct ls_store_hang){ .ranks = copy, .rank_count = count };
 	return m;
 }
 

@@ -258,6 +258,7 @@ struct ls_store_rollup_done {
 struct ls_store_rollup {
 	int32_t day; /* of whose file this is, which may be a closed one */
 	size_t name_count, body_count, done_count, data_len;
+	size_t name_room, body_room, done_room, data_room; /* of the arrays */
 	struct ls_store_rollup_name *names;
 	struct ls_store_rollup_body *bodies;
 	struct ls_store_rollup_done *done;
@@ -318,11 +319,6 @@ struct ls_write *ls_write_new_close(const int32_t *missing, size_t count, int64_
 
 /* New HANG with a copy of the ranks. */
 struct ls_write *ls_write_new_hang(const int32_t *ranks, size_t count, int64_t t_us);
-
-/* New PACK with room for so many rows and positions, all zeroed; bodies are put in by
- * the caller. */
-struct ls_write *ls_write_new_pack(size_t step_rows, size_t hot_rows, size_t ledgers,
-	size_t rings);
 
 /* Frees a message and what it owns (not u.report.owner); accepts NULL. */
 void ls_write_free(struct ls_write *m);

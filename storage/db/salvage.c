@@ -16,6 +16,7 @@
 #include "storage/db/err_sqlite.h"
 #include "storage/db/files.h"
 #include "storage/db/migrate.h"
+#include "storage/db/sql.h"
 
 #define SALVAGE_SQL 512
 
@@ -226,20 +227,15 @@ salvage_keys(struct salvage_table *t, const char *key)
 static int
 salvage_key(sqlite3 *db, const char *table, char *dst, size_t size)
 {
-	sqlite3_stmt *stmt = NULL;
-	int rc = ls_db_prepare(db,
+	struct ls_sql_rows rows = ls_sql_rows(db,
 		"SELECT c.name FROM sqlite_schema s, pragma_table_info (?1) c "
 		"WHERE s.name = ?1 AND s.sql LIKE '%WITHOUT ROWID%' AND c.pk = 1",
-		&stmt);
+		LS_SQL_VALUES(ls_sql_text(table)));
 
 	dst[0] = '\0';
-	if (rc == 0)
-		rc = ls_err_sqlite(
-			sqlite3_bind_text(stmt, 1, table, -1, SQLITE_STATIC));
-	if (rc == 0 && sqlite3_step(stmt) == SQLITE_ROW)
-		rc = ls_db_column_text(stmt, 0, dst, size);
-	(void)sqlite3_finalize(stmt); /* as above */
-	return rc;
+	if (ls_sql_next(&rows))
+		rows.rc = ls_db_column_text(rows.stmt, 0, dst, size);
+	return ls_sql_end(&rows);
 }
 
 /* --- the file -------------------------------------------------------------- */
@@ -293,18 +289,15 @@ static int
 salvage_tables(sqlite3 *from, sqlite3 *to, enum ls_schema schema,
 	void (*say)(void *arg, const char *line), void *arg)
 {
-	sqlite3_stmt *tables = NULL;
-	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(to,
+	struct ls_sql_rows tables = ls_sql_rows(to,
 		"SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY rowid",
-		&tables);
+		NULL);
+	int rc;
 
-	while (rc == 0 && (step = sqlite3_step(tables)) == SQLITE_ROW)
-		rc = salvage_table(from, to,
-			(const char *)sqlite3_column_text(tables, 0), say, arg);
-	(void)sqlite3_finalize(tables); /* tells the same error again */
-	if (rc == 0)
-		rc = ls_err_sqlite(step);
+	while (ls_sql_next(&tables))
+		tables.rc = salvage_table(from, to,
+			(const char *)sqlite3_column_text(tables.stmt, 0), say, arg);
+	rc = ls_sql_end(&tables);
 	return rc == 0 && schema == LS_SCHEMA_TELEMETRY
 		? salvage_drop_chunks(to, say, arg)
 		: rc;

@@ -22,12 +22,9 @@ ls_settle(sqlite3 *db)
 static void
 settle_day(const char *dir, int32_t day)
 {
-	char path[PATH_MAX];
 	sqlite3 *db = NULL;
-	int rc = ls_days_path(path, dir, day);
+	int rc = ls_db_open_day(dir, day, LS_DB_WRITE, &db);
 
-	if (rc == 0)
-		rc = ls_db_open(path, LS_DB_WRITE, &db);
 	if (rc == 0)
 		ls_settle(db);
 	else
@@ -39,15 +36,13 @@ settle_day(const char *dir, int32_t day)
 void
 ls_settle_days(const char *dir, int32_t open_day)
 {
-	struct ls_days *days = malloc(sizeof(*days));
+	struct ls_days days;
 	size_t i;
-	int rc = days != NULL ? ls_days_list(dir, days) : -ENOMEM;
+	int rc = ls_days_newest(dir, &days);
 
-	for (i = 0; (rc == 0 || rc == -LS_ELIMIT) && i < days->count; i++) {
-		if (days->day[i] < open_day &&
-			ls_days_wal_bytes(dir, days->day[i]) > 0 &&
-			!ls_days_wal_is_alone(dir, days->day[i]))
-			settle_day(dir, days->day[i]);
+	for (i = 0; rc == 0 && i < days.count; i++) {
+		if (days.day[i] < open_day && ls_days_wal_bytes(dir, days.day[i]) > 0 &&
+			!ls_days_wal_is_alone(dir, days.day[i]))
+			settle_day(dir, days.day[i]);
 	}
-	free(days);
 }

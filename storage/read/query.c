@@ -12,9 +12,9 @@
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "storage/db/db.h"
-#include "storage/db/err_sqlite.h"
 #include "storage/db/files.h"
 #include "storage/db/migrate.h"
+#include "storage/db/sql.h"
 #include "storage/read/query_day.h"
 
 /* of SQLite's machine between two looks at the clock: below a ms */
@@ -113,15 +113,12 @@ int
 ls_query_open(const char *dir, struct ls_query **ret_query)
 {
 	struct ls_query *q = calloc(1, sizeof(*q));
-	char path[PATH_MAX];
 	int rc;
 
 	if (q == NULL)
 		return -ENOMEM;
 	q->dir = strdup(dir);
-	rc = q->dir != NULL ? ls_days_path(path, dir, 0) : -ENOMEM;
-	if (rc == 0)
-		rc = ls_db_open(path, LS_DB_READ, &q->state);
+	rc = q->dir != NULL ? ls_db_open_day(dir, 0, LS_DB_READ, &q->state) : -ENOMEM;
 	if (rc == 0)
 		rc = ls_migrate_check(q->state, ls_migrations_of(LS_SCHEMA_STATE));
 	if (rc != 0) {
@@ -263,124 +260,92 @@ static int
 query_read_worker(sqlite3_stmt *stmt, struct ls_store_worker *w)
 {
 	struct ls_worker_info *info = &w->info;
-	int source, rc = ls_db_column_blob(stmt, 1, w->ring_id, sizeof(w->ring_id));
+	int32_t source = 0;
+	int rc = ls_sql_read(stmt,
+		LS_SQL_FIELDS(ls_sql_to_i64(&w->id),
+			ls_sql_to_blob(w->ring_id, sizeof(w->ring_id)),
+			ls_sql_to_text(info->job, sizeof(info->job)),
+			ls_sql_to_i32(&info->attempt), ls_sql_to_i32(&info->rank),
+			ls_sql_to_i32(&info->world), ls_sql_to_i32(&info->chips),
+			ls_sql_to_text(info->host, sizeof(info->host)),
+			ls_sql_to_text(info->slice, sizeof(info->slice)),
+			ls_sql_to_text(info->role, sizeof(info->role)),
+			ls_sql_to_i64(&w->first_us), ls_sql_to_i32(&source),
+			ls_sql_to_double(&info->step_confidence),
+			ls_sql_to_text(info->rack, sizeof(info->rack)),
+			ls_sql_to_text(info->shard, sizeof(info->shard))));
 
-	w->id = sqlite3_column_int64(stmt, 0);
-	info->attempt = sqlite3_column_int(stmt, 3);
-	info->rank = sqlite3_column_int(stmt, 4);
-	info->world = sqlite3_column_int(stmt, 5);
-	info->chips = sqlite3_column_int(stmt, 6);
-	w->first_us = sqlite3_column_int64(stmt, 10);
-	source = sqlite3_column_int(stmt, 11);
-	info->step_confidence = sqlite3_column_double(stmt, 12);
-	if (source < 0 || source >= LS_STEP_SOURCE_COUNT)
+	if (rc == 0 && (source < 0 || source >= LS_STEP_SOURCE_COUNT))
 		return -LS_ECORRUPT;
 	info->step_source = (enum ls_step_source)source;
-	if (rc == 0)
-		rc = ls_db_column_text(stmt, 2, info->job, sizeof(info->job));
-	if (rc == 0)
-		rc = ls_db_column_text(stmt, 7, info->host, sizeof(info->host));
-	if (rc == 0)
-		rc = ls_db_column_text(stmt, 8, info->slice, sizeof(info->slice));
-	if (rc == 0)
-		rc = ls_db_column_text(stmt, 9, info->role, sizeof(info->role));
-	if (rc == 0)
-		rc = ls_db_column_text(stmt, 13, info->rack, sizeof(info->rack));
-	if (rc == 0)
-		rc = ls_db_column_text(stmt, 14, info->shard, sizeof(info->shard));
 	return rc;
-}
-
-/* Ends a visit: what stopped it, else what SQLite says. */
-static int
-query_end(sqlite3_stmt *stmt, int rc, int step)
-{
-	(void)sqlite3_finalize(stmt); /* tells the same error again */
-	return rc != 0 ? rc : ls_err_sqlite(step);
 }
 
 int
 ls_query_workers(struct ls_query *q, const char *job, ls_query_worker_fn *fn, void *arg)
 {
 	struct ls_store_worker w;
-	sqlite3_stmt *stmt = NULL;
-	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(ls_query_state_db(q),
+	struct ls_sql_rows rows = ls_sql_rows(ls_query_state_db(q),
 		"SELECT w.id, w.ring_id, j.name, w.attempt, w.rank, w.world, w.chips, w.host, "
 		"w.slice, w.role, w.first_us, w.step_source, w.step_confidence, w.rack, w.shard FROM worker w JOIN job j ON j.id = w.job_id "
 		"WHERE ?1 IS NULL OR j.name = ?1 ORDER BY w.id",
-		&stmt);
+		LS_SQL_VALUES(ls_sql_text(job)));
 
-	if (rc == 0 && job != NULL)
-		rc = ls_err_sqlite(sqlite3_bind_text(stmt, 1, job, -1, SQLITE_STATIC));
-	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
+	while (ls_sql_next(&rows)) {
 		memset(&w, 0, sizeof(w));
-		rc = query_read_worker(stmt, &w);
-		if (rc == 0)
-			rc = fn(arg, &w);
+		rows.rc = query_read_worker(rows.stmt, &w);
+		if (rows.rc == 0)
+			rows.rc = fn(arg, &w);
 	}
-	return query_end(stmt, rc, step);
+	return ls_sql_end(&rows);
 }
 
 int
 ls_query_findings(struct ls_query *q, ls_query_finding_fn *fn, void *arg)
 {
-	sqlite3_stmt *stmt = NULL;
-	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(ls_query_state_db(q),
-		"SELECT id, json FROM finding ORDER BY n", &stmt);
+	struct ls_sql_rows rows = ls_sql_rows(ls_query_state_db(q),
+		"SELECT id, json FROM finding ORDER BY n", NULL);
 
-	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		const char *id = (const char *)sqlite3_column_text(stmt, 0);
-		const char *json = (const char *)sqlite3_column_text(stmt, 1);
+	while (ls_sql_next(&rows)) {
+		const char *id = (const char *)sqlite3_column_text(rows.stmt, 0);
+		const char *json = (const char *)sqlite3_column_text(rows.stmt, 1);
 
-		if (id == NULL || json == NULL)
-			rc = -ENOMEM;
-		else
-			rc = fn(arg, id, json, (size_t)sqlite3_column_bytes(stmt, 1));
+		rows.rc = id == NULL || json == NULL
+			? -ENOMEM
+			: fn(arg, id, json, (size_t)sqlite3_column_bytes(rows.stmt, 1));
 	}
-	return query_end(stmt, rc, step);
+	return ls_sql_end(&rows);
 }
 
 int
 ls_query_meta(struct ls_query *q, const char *key, void *ret_value, size_t size)
 {
-	sqlite3_stmt *stmt = NULL;
-	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(ls_query_state_db(q),
-		"SELECT value FROM meta WHERE key = ?1", &stmt);
+	struct ls_sql_rows rows = ls_sql_rows(ls_query_state_db(q),
+		"SELECT value FROM meta WHERE key = ?1",
+		LS_SQL_VALUES(ls_sql_text(key)));
 
-	if (rc == 0)
-		rc = ls_err_sqlite(sqlite3_bind_text(stmt, 1, key, -1, SQLITE_STATIC));
-	if (rc == 0) {
-		step = sqlite3_step(stmt);
-		if (step == SQLITE_ROW)
-			rc = ls_db_column_blob(stmt, 0, ret_value, size);
-		else if (step == SQLITE_DONE)
-			rc = -LS_EABSENT;
-	}
-	return query_end(stmt, rc, step);
+	if (ls_sql_next(&rows))
+		rows.rc = ls_db_column_blob(rows.stmt, 0, ret_value, size);
+	else if (rows.rc == 0)
+		rows.rc = -LS_EABSENT;
+	return ls_sql_end(&rows);
 }
 
 int
 ls_query_days(struct ls_query *q, struct ls_days *ret_days)
 {
-	int rc = ls_days_list(q->dir, ret_days);
-
-	return rc == -LS_ELIMIT ? 0 : rc; /* the newest are there */
+	return ls_days_newest(q->dir, ret_days);
 }
 
-/* The newest day's file; NULL if there is none. */
-static int
-query_newest(struct ls_query *q, struct ls_query_day **ret_day)
+int
+ls_query_newest_day(struct ls_query *q, struct ls_query_day **ret_day)
 {
-	struct ls_days *days = malloc(sizeof(*days));
-	int rc = days != NULL ? ls_query_days(q, days) : -ENOMEM;
+	struct ls_days days = { 0 };
+	int rc = ls_query_days(q, &days);
 
 	*ret_day = NULL;
-	if (rc == 0 && days->count > 0)
-		rc = ls_query_day_of(q, days->day[days->count - 1], ret_day);
-	free(days);
+	if (rc == 0 && days.count > 0)
+		rc = ls_query_day_of(q, days.day[days.count - 1], ret_day);
 	return rc;
 }
 
@@ -389,59 +354,4 @@ ls_query_last_worker(struct ls_query *q, int64_t *ret_id)
 {
 	return ls_db_int(ls_query_state_db(q), "SELECT max(id) + count(*) FROM worker",
 		ret_id);
-}
-
-int
-ls_query_max_worker(struct ls_query *q, int64_t *ret_id)
-{
-	struct ls_query_day *day;
-	int64_t named = 0, used = 0;
-	int rc = ls_db_int(ls_query_state_db(q), "SELECT max(id) FROM worker", &named);
-
-	if (rc == 0)
-		rc = query_newest(q, &day);
-	if (rc == 0 && day != NULL)
-		rc = ls_query_day_max_worker(day, &used);
-	if (rc == 0)
-		*ret_id = named > used ? named : used;
-	return rc;
-}
-
-int
-ls_query_ledgers(struct ls_query *q, ls_query_ledger_fn *fn, void *arg)
-{
-	struct ls_query_day *day;
-	int rc = query_newest(q, &day);
-
-	return rc == 0 && day != NULL ? ls_query_day_ledgers(day, fn, arg) : rc;
-}
-
-int
-ls_query_rings(struct ls_query *q, ls_query_ring_fn *fn, void *arg)
-{
-	struct ls_query_day *day;
-	int rc = query_newest(q, &day);
-
-	return rc == 0 && day != NULL ? ls_query_day_rings(day, fn, arg) : rc;
-}
-
-int
-ls_query_tail(struct ls_query *q, int32_t day, uint64_t max_records,
-	int64_t *ret_from_id, uint64_t *ret_records)
-{
-	struct ls_query_day *d;
-	int rc = ls_query_day_of(q, day, &d);
-
-	return rc == 0 ? ls_query_day_tail(d, max_records, ret_from_id, ret_records)
-		       : rc;
-}
-
-int
-ls_query_events(struct ls_query *q, int32_t day, int64_t from_id, ls_query_event_fn *fn,
-	void *arg)
-{
-	struct ls_query_day *d;
-	int rc = ls_query_day_of(q, day, &d);
-
-	return rc == 0 ? ls_query_day_events(d, from_id, fn, arg) : rc;
 }

@@ -7,37 +7,27 @@
 #include <stdlib.h>
 #include <string.h>
 #include "storage/db/db.h"
-#include "storage/db/err_sqlite.h"
+#include "storage/db/sql.h"
 #include "storage/read/query_day.h"
 
 #define QUERY_CHUNK_COLUMNS                                                                   \
 	"c.id, h.name, c.dictionary, c.t_first_us, c.t_last_us, c.ref_mono_ns, c.offset_ns, " \
 	"c.drift_ppb, c.uncertainty_ns, c.n, c.at, c.len "
 
-/* Ends a visit: what stopped it, else what SQLite says. */
-static int
-chunk_end(sqlite3_stmt *stmt, int rc, int step)
-{
-	(void)sqlite3_finalize(stmt); /* tells the same error again */
-	return rc != 0 ? rc : ls_err_sqlite(step);
-}
-
 static int
 chunk_read(struct ls_query_day *d, sqlite3_stmt *stmt, struct ls_query_chunk *c)
 {
-	int rc;
+	int rc = ls_sql_read(stmt,
+		LS_SQL_FIELDS(ls_sql_to_i64(&c->id),
+			ls_sql_to_text(c->host, sizeof(c->host)),
+			ls_sql_to_u64(&c->dictionary), ls_sql_to_i64(&c->t_first_us),
+			ls_sql_to_i64(&c->t_last_us),
+			ls_sql_to_i64(&c->map.ref_mono_ns),
+			ls_sql_to_i64(&c->map.offset_ns),
+			ls_sql_to_i64(&c->map.drift_ppb),
+			ls_sql_to_i64(&c->map.uncertainty_ns), ls_sql_to_u32(&c->n)));
 
-	c->id = sqlite3_column_int64(stmt, 0);
-	c->dictionary = (uint64_t)sqlite3_column_int64(stmt, 2);
-	c->t_first_us = sqlite3_column_int64(stmt, 3);
-	c->t_last_us = sqlite3_column_int64(stmt, 4);
-	c->map.ref_mono_ns = sqlite3_column_int64(stmt, 5);
-	c->map.offset_ns = sqlite3_column_int64(stmt, 6);
-	c->map.drift_ppb = sqlite3_column_int64(stmt, 7);
-	c->map.uncertainty_ns = sqlite3_column_int64(stmt, 8);
-	c->n = (uint32_t)sqlite3_column_int64(stmt, 9);
-	rc = ls_query_day_body(d, stmt, 10, &c->body, &c->len);
-	return rc != 0 ? rc : ls_db_column_text(stmt, 1, c->host, sizeof(c->host));
+	return rc == 0 ? ls_query_day_body(d, stmt, 10, &c->body, &c->len) : rc;
 }
 
 /* --- chunks --------------------------------------------------------------- */
@@ -48,18 +38,16 @@ chunk_window(struct ls_query_day *d, sqlite3_stmt *stmt, int32_t day, int64_t lo
 	int64_t hi, ls_query_chunk_fn *fn, void *arg)
 {
 	struct ls_query_chunk c = { .day = day };
-	int rc = 0, step = SQLITE_DONE;
+	struct ls_sql_rows rows =
+		ls_sql_again(stmt, LS_SQL_VALUES(ls_sql_int(lo), ls_sql_int(hi)));
 
-	(void)sqlite3_bind_int64(stmt, 1, lo); /* parameters that are there */
-	(void)sqlite3_bind_int64(stmt, 2, hi);
-	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		rc = chunk_read(d, stmt, &c);
-		if (rc == 0)
-			rc = fn(arg, &c);
+	while (ls_sql_next(&rows)) {
+		rows.rc = chunk_read(d, stmt, &c);
+		if (rows.rc == 0)
+			rows.rc = fn(arg, &c);
 	}
 	ls_query_day_rest(d);
-	(void)sqlite3_reset(stmt); /* lets the snapshot go */
-	return rc != 0 ? rc : ls_err_sqlite(step);
+	return ls_sql_end(&rows);
 }
 
 int
@@ -117,28 +105,23 @@ chunk_newest_of(struct ls_query_day *d, int32_t day, const char *host,
 	struct chunk_newest *n)
 {
 	struct ls_query_chunk c = { .day = day };
-	sqlite3_stmt *stmt = NULL;
-	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(ls_query_day_db(d),
+	struct ls_sql_rows rows = ls_sql_rows(ls_query_day_db(d),
 		"SELECT " QUERY_CHUNK_COLUMNS
 		"FROM chunk c JOIN chunk_host h ON h.id = c.host_id "
 		"WHERE c.host_id = (SELECT id FROM chunk_host WHERE name = ?1) "
 		"ORDER BY c.t_first_us DESC, c.id DESC",
-		&stmt);
+		LS_SQL_VALUES(ls_sql_text(host)));
 
-	if (rc == 0)
-		rc = ls_err_sqlite(sqlite3_bind_text(stmt, 1, host, -1, SQLITE_STATIC));
-	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		rc = chunk_read(d, stmt, &c);
-		if (rc == 0)
-			rc = chunk_newest(n, &c);
-		if (rc == 0 &&
+	while (ls_sql_next(&rows)) {
+		rows.rc = chunk_read(d, rows.stmt, &c);
+		if (rows.rc == 0)
+			rows.rc = chunk_newest(n, &c);
+		if (rows.rc == 0 &&
 			c.t_first_us < n->newest_us - n->keep_us - LS_CHUNK_SPAN_US)
 			break; /* what began before ended before */
 	}
 	ls_query_day_rest(d);
-	(void)sqlite3_finalize(stmt); /* tells the same error again */
-	return rc != 0 ? rc : ls_err_sqlite(step);
+	return ls_sql_end(&rows);
 }
 
 int
@@ -146,17 +129,16 @@ ls_query_newest_chunks(struct ls_query *q, const char *host, int64_t keep_us,
 	ls_query_chunk_fn *fn, void *arg)
 {
 	struct chunk_newest n = { .keep_us = keep_us, .fn = fn, .arg = arg };
-	struct ls_days *days = malloc(sizeof(*days));
+	struct ls_days days = { 0 };
 	struct ls_query_day *d;
 	size_t i;
-	int rc = days != NULL ? ls_query_days(q, days) : -ENOMEM;
+	int rc = ls_query_days(q, &days);
 
-	for (i = rc == 0 ? days->count : 0; i > 0 && rc == 0 && n.count == 0; i--) {
-		rc = ls_query_day_of(q, days->day[i - 1], &d);
+	for (i = days.count; i > 0 && rc == 0 && n.count == 0; i--) {
+		rc = ls_query_day_of(q, days.day[i - 1], &d);
 		if (rc == 0)
-			rc = chunk_newest_of(d, days->day[i - 1], host, &n);
+			rc = chunk_newest_of(d, days.day[i - 1], host, &n);
 	}
-	free(days);
 	return rc;
 }
 
@@ -202,71 +184,60 @@ dictionary_read(sqlite3_stmt *stmt, struct ls_query_dictionary *d)
 static int
 dictionary_of(struct ls_query_day *day, uint64_t hash, struct ls_query_dictionary *ret)
 {
-	sqlite3_stmt *stmt = NULL;
-	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(ls_query_day_db(day),
-		"SELECT hash, family, series FROM dictionary WHERE hash = ?1", &stmt);
-	if (rc == 0)
-		rc = ls_err_sqlite(sqlite3_bind_int64(stmt, 1, (int64_t)hash));
-	if (rc == 0) {
-		step = sqlite3_step(stmt);
-		if (step == SQLITE_ROW)
-			rc = dictionary_read(stmt, ret);
-		else if (step == SQLITE_DONE)
-			rc = -LS_EUNKNOWN;
-	}
-	return chunk_end(stmt, rc, step);
+	struct ls_sql_rows rows = ls_sql_rows(ls_query_day_db(day),
+		"SELECT hash, family, series FROM dictionary WHERE hash = ?1",
+		LS_SQL_VALUES(ls_sql_u64(hash)));
+
+	if (ls_sql_next(&rows))
+		rows.rc = dictionary_read(rows.stmt, ret);
+	else if (rows.rc == 0)
+		rows.rc = -LS_EUNKNOWN;
+	return ls_sql_end(&rows);
 }
 
 int
 ls_query_dictionary(struct ls_query *q, int32_t day, uint64_t hash,
 	struct ls_query_dictionary *ret_dictionary)
 {
-	struct ls_days *days = malloc(sizeof(*days));
+	struct ls_days days = { 0 };
 	struct ls_query_day *d;
 	size_t i, tries = 0;
-	int rc = days != NULL ? ls_query_days(q, days) : -ENOMEM;
+	int rc = ls_query_days(q, &days);
 
 	if (rc == 0)
 		rc = -LS_EUNKNOWN;
-	for (i = 0; rc == -LS_EUNKNOWN && i < days->count && tries < 2; i++) {
-		if (days->day[i] < day)
+	for (i = 0; rc == -LS_EUNKNOWN && i < days.count && tries < 2; i++) {
+		if (days.day[i] < day)
 			continue;
 		tries++;
-		rc = ls_query_day_of(q, days->day[i], &d);
+		rc = ls_query_day_of(q, days.day[i], &d);
 		if (rc == 0)
 			rc = dictionary_of(d, hash, ret_dictionary);
 	}
-	free(days);
 	return rc;
 }
 
 int
 ls_query_dictionaries(struct ls_query *q, ls_query_dictionary_fn *fn, void *arg)
 {
-	struct ls_days *days = malloc(sizeof(*days));
 	struct ls_query_dictionary dictionary;
-	struct ls_query_day *d = NULL;
-	sqlite3_stmt *stmt = NULL;
-	int step = SQLITE_DONE;
-	int rc = days != NULL ? ls_query_days(q, days) : -ENOMEM;
+	struct ls_query_day *d;
+	struct ls_sql_rows rows;
+	int rc = ls_query_newest_day(q, &d);
 
-	if (rc == 0 && days->count > 0)
-		rc = ls_query_day_of(q, days->day[days->count - 1], &d);
-	free(days);
 	if (rc != 0 || d == NULL)
 		return rc;
-	rc = ls_db_prepare(ls_query_day_db(d),
+	rows = ls_sql_rows(ls_query_day_db(d),
 		"SELECT hash, family, series FROM dictionary ORDER BY t_us, hash",
-		&stmt);
-	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		rc = dictionary_read(stmt, &dictionary);
-		if (rc != 0)
+		NULL);
+	while (ls_sql_next(&rows)) {
+		rows.rc = dictionary_read(rows.stmt, &dictionary);
+		if (rows.rc != 0)
 			break;
-		rc = fn(arg, &dictionary);
+		rows.rc = fn(arg, &dictionary);
 		ls_query_dictionary_fini(&dictionary);
 	}
-	return chunk_end(stmt, rc, step);
+	return ls_sql_end(&rows);
 }
 
 /* --- what is lost, and who hosts are -------------------------------------- */
@@ -274,53 +245,50 @@ ls_query_dictionaries(struct ls_query *q, ls_query_dictionary_fn *fn, void *arg)
 int
 ls_query_lost(struct ls_query *q, int32_t day, ls_query_lost_fn *fn, void *arg)
 {
-	struct ls_query_lost lost;
+	struct ls_query_lost lost = { 0 };
 	struct ls_query_day *d;
-	sqlite3_stmt *stmt = NULL;
-	int step = SQLITE_DONE;
+	struct ls_sql_rows rows;
 	int rc = ls_query_day_of(q, day, &d);
 
 	if (rc != 0)
 		return rc;
-	rc = ls_db_prepare(ls_query_day_db(d),
+	rows = ls_sql_rows(ls_query_day_db(d),
 		"SELECT h.name, l.t_us, l.family, l.from_us, l.to_us, l.samples, l.reason "
 		"FROM lost l JOIN chunk_host h ON h.id = l.host_id ORDER BY l.id",
-		&stmt);
-	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		memset(&lost, 0, sizeof(lost));
-		lost.t_us = sqlite3_column_int64(stmt, 1);
-		lost.from_us = sqlite3_column_int64(stmt, 3); /* null: 0 */
-		lost.to_us = sqlite3_column_int64(stmt, 4);
-		lost.samples = (uint64_t)sqlite3_column_int64(stmt, 5);
-		lost.reason = (unsigned)sqlite3_column_int(stmt, 6);
-		rc = ls_db_column_text(stmt, 0, lost.host, sizeof(lost.host));
-		if (rc == 0)
-			rc = ls_db_column_text(stmt, 2, lost.group, sizeof(lost.group));
-		if (rc == 0)
-			rc = fn(arg, &lost);
+		NULL);
+	while (ls_sql_next(&rows)) {
+		/* from and to: NULL is read as 0 */
+		rows.rc = ls_sql_read(rows.stmt,
+			LS_SQL_FIELDS(ls_sql_to_text(lost.host, sizeof(lost.host)),
+				ls_sql_to_i64(&lost.t_us),
+				ls_sql_to_text(lost.group, sizeof(lost.group)),
+				ls_sql_to_i64(&lost.from_us),
+				ls_sql_to_i64(&lost.to_us),
+				ls_sql_to_u64(&lost.samples),
+				ls_sql_to_u32(&lost.reason)));
+		if (rows.rc == 0)
+			rows.rc = fn(arg, &lost);
 	}
-	return chunk_end(stmt, rc, step);
+	return ls_sql_end(&rows);
 }
 
 int
 ls_query_hosts(struct ls_query *q, ls_query_host_fn *fn, void *arg)
 {
-	sqlite3_stmt *stmt = NULL;
-	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(ls_query_state_db(q),
+	struct ls_sql_rows rows = ls_sql_rows(ls_query_state_db(q),
 		"SELECT host, json, first_us, last_us FROM host_identity ORDER BY last_us, host",
-		&stmt);
+		NULL);
 
-	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		const char *host = (const char *)sqlite3_column_text(stmt, 0);
-		const char *json = (const char *)sqlite3_column_text(stmt, 1);
+	while (ls_sql_next(&rows)) {
+		const char *host = (const char *)sqlite3_column_text(rows.stmt, 0);
+		const char *json = (const char *)sqlite3_column_text(rows.stmt, 1);
 
-		if (host == NULL || json == NULL)
-			rc = -ENOMEM;
-		else
-			rc = fn(arg, host, json, (size_t)sqlite3_column_bytes(stmt, 1),
-				sqlite3_column_int64(stmt, 2),
-				sqlite3_column_int64(stmt, 3));
+		rows.rc = host == NULL || json == NULL
+			? -ENOMEM
+			: fn(arg, host, json,
+				  (size_t)sqlite3_column_bytes(rows.stmt, 1),
+				  sqlite3_column_int64(rows.stmt, 2),
+				  sqlite3_column_int64(rows.stmt, 3));
 	}
-	return chunk_end(stmt, rc, step);
+	return ls_sql_end(&rows);
 }

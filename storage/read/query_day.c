@@ -11,23 +11,29 @@
 #include "proto/base/log.h"
 #include "storage/db/bodies.h"
 #include "storage/db/db.h"
-#include "storage/db/err_sqlite.h"
 #include "storage/db/migrate.h"
+#include "storage/db/sql.h"
 #include "storage/columns/positions.h"
 #include "storage/read/span.h"
 #include "storage/read/unit_reader.h"
 
-/* The tables of small events; the first two columns are id and t_us. */
-enum query_table {
+/* Statements that a connection keeps. Of the tables of small events, the first two columns
+ * are id and t_us. */
+enum query_statement {
 	QUERY_GAP,
 	QUERY_END,
 	QUERY_CLOSE,
 	QUERY_ZOOM,
 	QUERY_HANG,
-	QUERY_TABLES
+	QUERY_TABLES, /* how many those are */
+	QUERY_JOURNAL = QUERY_TABLES,
+	QUERY_UNIT,
+	QUERY_UNIT_ROWS, /* enum ls_unit_table */
+	QUERY_KEPT = QUERY_UNIT_ROWS + LS_UNIT_TABLES, /* enum ls_query_kept */
+	QUERY_STATEMENTS = QUERY_KEPT + LS_QUERY_KEPT
 };
 
-static const char *const query_sql[QUERY_TABLES] = {
+static const char *const query_sql[QUERY_STATEMENTS] = {
 	[QUERY_GAP] = "SELECT id, t_us, worker_id, first_index, n, reason "
 		      "FROM gap WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
 	[QUERY_END] = "SELECT id, t_us, worker_id, how, records "
@@ -39,30 +45,34 @@ static const char *const query_sql[QUERY_TABLES] = {
 	[QUERY_HANG] =
 		"SELECT id, t_us, job, attempt, step, since_us, waiting, why, ranks "
 		"FROM hang WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
-};
-
-/* Rows of the journal from the one that holds ?1 on. */
-static const char query_journal_sql[] =
-	"SELECT id, last_id, body FROM journal WHERE id >= coalesce((SELECT id FROM journal "
-	"WHERE id <= ?1 ORDER BY id DESC LIMIT 1), ?1) ORDER BY id";
-
-/* Units from the one that holds ?1 on; and what is stored of one. */
-static const char query_unit_sql[] =
-	"SELECT id, last_id FROM unit WHERE id >= coalesce((SELECT id FROM unit "
-	"WHERE id <= ?1 ORDER BY id DESC LIMIT 1), ?1) ORDER BY id LIMIT 2";
-
-static const char *const query_rows_sql[LS_UNIT_TABLES] = {
-	[LS_UNIT_STEP_ROWS] =
+	/* Rows of the journal from the one that holds ?1 on. */
+	[QUERY_JOURNAL] =
+		"SELECT id, last_id, body FROM journal WHERE id >= coalesce((SELECT id FROM journal "
+		"WHERE id <= ?1 ORDER BY id DESC LIMIT 1), ?1) ORDER BY id",
+	/* Units from the one that holds ?1 on; and what is stored of one. */
+	[QUERY_UNIT] =
+		"SELECT id, last_id FROM unit WHERE id >= coalesce((SELECT id FROM unit "
+		"WHERE id <= ?1 ORDER BY id DESC LIMIT 1), ?1) ORDER BY id LIMIT 2",
+	[QUERY_UNIT_ROWS + LS_UNIT_STEP_ROWS] =
 		"SELECT id, body FROM step_rows WHERE id BETWEEN ?1 AND ?2",
-	[LS_UNIT_HOT_ROWS] = "SELECT id, body FROM hot_rows WHERE id BETWEEN ?1 AND ?2",
+	[QUERY_UNIT_ROWS + LS_UNIT_HOT_ROWS] =
+		"SELECT id, body FROM hot_rows WHERE id BETWEEN ?1 AND ?2",
+	[QUERY_KEPT + LS_QUERY_HOST_ID] = "SELECT id FROM chunk_host WHERE name = ?1",
+	[QUERY_KEPT + LS_QUERY_HOST_CHUNKS] =
+		"SELECT id, dictionary, t_first_us, t_last_us, ref_mono_ns, offset_ns, drift_ppb, "
+		"uncertainty_ns, at, len FROM chunk WHERE host_id = ?1 "
+		"AND t_first_us BETWEEN ?2 AND ?4 AND t_last_us >= ?3 ORDER BY t_first_us",
+	[QUERY_KEPT + LS_QUERY_STEP_JOURNAL] =
+		"SELECT id, body FROM journal WHERE step_lo <= ?1 AND step_hi >= ?1 AND records > 0",
+	[QUERY_KEPT + LS_QUERY_STEP_ROWS] =
+		"SELECT id, body FROM step_rows WHERE job_id = ?1 AND step_hi BETWEEN ?2 AND ?3 "
+		"AND step_lo <= ?2",
 };
 
 struct ls_query_day {
 	sqlite3 *db;
-	sqlite3_stmt *stmt[QUERY_TABLES];
-	sqlite3_stmt *journal, *unit, *rows[LS_UNIT_TABLES];
+	sqlite3_stmt *stmt[QUERY_STATEMENTS];
 	struct ls_unit_reader *reader; /* made at the first unit */
-	sqlite3_stmt *kept[LS_QUERY_KEPT];
 	struct ls_bodies_reader *bodies; /* made at the first body */
 	int64_t width, width_id; /* of step_rows up to this id */
 	struct ls_span span;
@@ -75,7 +85,6 @@ int
 ls_query_day_open(const char *path, struct ls_query_day **ret_day)
 {
 	struct ls_query_day *d = calloc(1, sizeof(*d));
-	size_t i;
 	int rc;
 
 	if (d == NULL)
@@ -86,14 +95,8 @@ ls_query_day_open(const char *path, struct ls_query_day **ret_day)
 		rc = ls_db_open(path, LS_DB_READ, &d->db);
 	if (rc == 0)
 		rc = ls_migrate_check(d->db, ls_migrations_of(LS_SCHEMA_TELEMETRY));
-	for (i = 0; i < QUERY_TABLES && rc == 0; i++)
-		rc = ls_db_prepare(d->db, query_sql[i], &d->stmt[i]);
 	if (rc == 0)
-		rc = ls_db_prepare(d->db, query_journal_sql, &d->journal);
-	if (rc == 0)
-		rc = ls_db_prepare(d->db, query_unit_sql, &d->unit);
-	for (i = 0; i < LS_UNIT_TABLES && rc == 0; i++)
-		rc = ls_db_prepare(d->db, query_rows_sql[i], &d->rows[i]);
+		rc = ls_db_prepare_all(d->db, query_sql, d->stmt, QUERY_STATEMENTS);
 	if (rc != 0) {
 		ls_query_day_close(d);
 		return rc;
@@ -105,19 +108,10 @@ ls_query_day_open(const char *path, struct ls_query_day **ret_day)
 void
 ls_query_day_close(struct ls_query_day *d)
 {
-	size_t i;
-
 	if (d == NULL)
 		return;
-	for (i = 0; i < QUERY_TABLES; i++)
-		(void)sqlite3_finalize(d->stmt[i]); /* only read with */
-	for (i = 0; i < LS_UNIT_TABLES; i++)
-		(void)sqlite3_finalize(d->rows[i]); /* likewise */
-	(void)sqlite3_finalize(d->journal);
-	(void)sqlite3_finalize(d->unit);
+	ls_db_finalize_all(d->stmt, QUERY_STATEMENTS);
 	ls_unit_reader_free(d->reader);
-	for (i = 0; i < LS_QUERY_KEPT; i++)
-		(void)sqlite3_finalize(d->kept[i]); /* likewise */
 	ls_bodies_reader_free(d->bodies);
 	ls_span_fini(&d->span);
 	ls_positions_fini(&d->positions);
@@ -131,16 +125,10 @@ ls_query_day_db(const struct ls_query_day *d)
 	return d->db;
 }
 
-int
-ls_query_day_kept(struct ls_query_day *d, enum ls_query_kept which, const char *sql,
-	sqlite3_stmt **ret_stmt)
+sqlite3_stmt *
+ls_query_day_kept(const struct ls_query_day *d, enum ls_query_kept which)
 {
-	int rc =
-		d->kept[which] != NULL ? 0 : ls_db_prepare(d->db, sql, &d->kept[which]);
-
-	if (rc == 0)
-		*ret_stmt = d->kept[which];
-	return rc;
+	return d->stmt[QUERY_KEPT + which];
 }
 
 int
@@ -176,24 +164,17 @@ ls_query_day_step_width(struct ls_query_day *d, int64_t *ret_width)
 		"SELECT max(step_hi - step_lo), max(id) FROM step_rows",
 		"SELECT max(step_hi - step_lo), max(id) FROM step_rows WHERE id > ?1"
 	};
-	sqlite3_stmt *stmt = NULL;
-	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(d->db, sql[d->width_id > 0], &stmt);
+	struct ls_sql_rows rows = ls_sql_rows(d->db, sql[d->width_id > 0],
+		d->width_id > 0 ? LS_SQL_VALUES(ls_sql_int(d->width_id)) : NULL);
 
-	if (rc == 0 && d->width_id > 0)
-		rc = ls_err_sqlite(sqlite3_bind_int64(stmt, 1, d->width_id));
-	if (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW &&
-		sqlite3_column_type(stmt, 1) != SQLITE_NULL) {
-		if (sqlite3_column_int64(stmt, 0) > d->width)
-			d->width = sqlite3_column_int64(stmt, 0);
-		d->width_id = sqlite3_column_int64(stmt, 1);
+	if (ls_sql_next(&rows) && sqlite3_column_type(rows.stmt, 1) != SQLITE_NULL) {
+		if (sqlite3_column_int64(rows.stmt, 0) > d->width)
+			d->width = sqlite3_column_int64(rows.stmt, 0);
+		d->width_id = sqlite3_column_int64(rows.stmt, 1);
 	}
-	(void)sqlite3_finalize(stmt); /* tells the same error again */
-	if (rc == 0)
-		rc = ls_err_sqlite(step);
-	if (rc == 0)
+	if (rows.rc == 0)
 		*ret_width = d->width;
-	return rc;
+	return ls_sql_end(&rows);
 }
 
 /* --- positions ------------------------------------------------------------ */
@@ -217,52 +198,58 @@ query_load_positions(struct ls_query_day *d)
 	return rc;
 }
 
-int
-ls_query_day_ledgers(struct ls_query_day *d, ls_query_ledger_fn *fn, void *arg)
+/* Loads those of the newest day; NULL: there is no day. */
+static int
+query_newest_positions(struct ls_query *q, struct ls_query_day **ret_day)
 {
-	size_t i;
-	int rc = query_load_positions(d);
+	int rc = ls_query_newest_day(q, ret_day);
 
-	for (i = 0; rc == 0 && i < d->positions.ledger_count; i++)
+	return rc == 0 && *ret_day != NULL ? query_load_positions(*ret_day) : rc;
+}
+
+int
+ls_query_ledgers(struct ls_query *q, ls_query_ledger_fn *fn, void *arg)
+{
+	struct ls_query_day *d;
+	size_t i;
+	int rc = query_newest_positions(q, &d);
+
+	for (i = 0; rc == 0 && d != NULL && i < d->positions.ledger_count; i++)
 		rc = fn(arg, &d->positions.ledgers[i]);
 	return rc;
 }
 
 int
-ls_query_day_rings(struct ls_query_day *d, ls_query_ring_fn *fn, void *arg)
+ls_query_rings(struct ls_query *q, ls_query_ring_fn *fn, void *arg)
 {
+	struct ls_query_day *d;
 	size_t i;
-	int rc = query_load_positions(d);
+	int rc = query_newest_positions(q, &d);
 
-	for (i = 0; rc == 0 && i < d->positions.ring_count; i++)
+	for (i = 0; rc == 0 && d != NULL && i < d->positions.ring_count; i++)
 		rc = fn(arg, &d->positions.rings[i]);
 	return rc;
 }
 
 int
-ls_query_day_max_worker(struct ls_query_day *d, int64_t *ret_id)
+ls_query_max_worker(struct ls_query *q, int64_t *ret_id)
 {
+	struct ls_query_day *d;
 	int64_t max = 0;
 	size_t i;
-	int rc = query_load_positions(d);
+	int rc = ls_db_int(ls_query_state_db(q), "SELECT max(id) FROM worker", &max);
 
-	for (i = 0; rc == 0 && i < d->positions.ring_count; i++) {
-		int64_t id = d->positions.rings[i].worker_id;
-
-		max = id > max ? id : max;
-	}
+	if (rc == 0)
+		rc = query_newest_positions(q, &d);
+	for (i = 0; rc == 0 && d != NULL && i < d->positions.ring_count; i++)
+		if (d->positions.rings[i].worker_id > max)
+			max = d->positions.rings[i].worker_id;
 	if (rc == 0)
 		*ret_id = max;
 	return rc;
 }
 
 /* --- rows of the small tables --------------------------------------------- */
-
-static uint64_t
-query_u64(sqlite3_stmt *stmt, int column)
-{
-	return (uint64_t)sqlite3_column_int64(stmt, column);
-}
 
 /* Adds what the statement stands on. */
 static int
@@ -277,15 +264,17 @@ static int
 query_read_gap(sqlite3_stmt *stmt, struct ls_span *s)
 {
 	struct ls_store_item *item = ls_span_take(s, 1, sizeof(*item));
+	int rc;
 
 	if (item == NULL)
 		return ls_span_error(s);
 	item->kind = LS_WIRE_GAP;
-	item->worker_id = sqlite3_column_int64(stmt, 2);
-	item->first_index = query_u64(stmt, 3);
-	item->count = query_u64(stmt, 4);
-	item->reason = (unsigned)sqlite3_column_int(stmt, 5);
-	return item->reason < LS_GAP_REASON_COUNT
+	rc = ls_sql_read(stmt,
+		LS_SQL_FIELDS(ls_sql_pass(), ls_sql_pass(),
+			ls_sql_to_i64(&item->worker_id),
+			ls_sql_to_u64(&item->first_index), ls_sql_to_u64(&item->count),
+			ls_sql_to_u32(&item->reason)));
+	return rc == 0 && item->reason < LS_GAP_REASON_COUNT
 		? query_add(s, stmt, LS_EVENT_ITEM, item)
 		: -LS_ECORRUPT;
 }
@@ -294,15 +283,18 @@ static int
 query_read_end(sqlite3_stmt *stmt, struct ls_span *s)
 {
 	struct ls_store_item *item = ls_span_take(s, 1, sizeof(*item));
+	int rc;
 
 	if (item == NULL)
 		return ls_span_error(s);
 	item->kind = LS_WIRE_END;
-	item->worker_id = sqlite3_column_int64(stmt, 2);
-	item->reason = (unsigned)sqlite3_column_int(stmt, 3);
-	item->count = query_u64(stmt, 4);
-	return item->reason < LS_END_HOW_COUNT ? query_add(s, stmt, LS_EVENT_ITEM, item)
-					       : -LS_ECORRUPT;
+	rc = ls_sql_read(stmt,
+		LS_SQL_FIELDS(ls_sql_pass(), ls_sql_pass(),
+			ls_sql_to_i64(&item->worker_id), ls_sql_to_u32(&item->reason),
+			ls_sql_to_u64(&item->count)));
+	return rc == 0 && item->reason < LS_END_HOW_COUNT
+		? query_add(s, stmt, LS_EVENT_ITEM, item)
+		: -LS_ECORRUPT;
 }
 
 /* A list of ranks, of which a writer puts in no more than so many. */
@@ -338,13 +330,13 @@ query_read_close(sqlite3_stmt *stmt, struct ls_span *s)
 
 	if (c == NULL)
 		return ls_span_error(s);
-	c->attempt = sqlite3_column_int(stmt, 3);
-	c->step = query_u64(stmt, 4);
-	c->expected = (uint32_t)sqlite3_column_int64(stmt, 5);
-	c->used = (uint32_t)sqlite3_column_int64(stmt, 6);
-	rc = query_ranks(stmt, 7, s, &c->missing_count, &c->missing);
+	rc = ls_sql_read(stmt,
+		LS_SQL_FIELDS(ls_sql_pass(), ls_sql_pass(),
+			ls_sql_to_text(c->job, sizeof(c->job)),
+			ls_sql_to_i32(&c->attempt), ls_sql_to_u64(&c->step),
+			ls_sql_to_u32(&c->expected), ls_sql_to_u32(&c->used)));
 	if (rc == 0)
-		rc = ls_db_column_text(stmt, 2, c->job, sizeof(c->job));
+		rc = query_ranks(stmt, 7, s, &c->missing_count, &c->missing);
 	return rc == 0 ? query_add(s, stmt, LS_EVENT_CLOSE, c) : rc;
 }
 
@@ -352,19 +344,20 @@ static int
 query_read_zoom(sqlite3_stmt *stmt, struct ls_span *s)
 {
 	struct ls_store_zoom *z = ls_span_take(s, 1, sizeof(*z));
-	int event = sqlite3_column_int(stmt, 4), rc;
+	int32_t event = 0;
+	int rc;
 
 	if (z == NULL)
 		return ls_span_error(s);
-	if (event < 0 || event >= LS_ZOOM_EVENT_COUNT)
+	rc = ls_sql_read(stmt,
+		LS_SQL_FIELDS(ls_sql_pass(), ls_sql_pass(),
+			ls_sql_to_text(z->host, sizeof(z->host)),
+			ls_sql_to_text(z->job, sizeof(z->job)), ls_sql_to_i32(&event),
+			ls_sql_to_text(z->cause, sizeof(z->cause)),
+			ls_sql_to_i64(&z->until_us)));
+	if (rc == 0 && (event < 0 || event >= LS_ZOOM_EVENT_COUNT))
 		return -LS_ECORRUPT;
 	z->event = (enum ls_zoom_event)event;
-	z->until_us = sqlite3_column_int64(stmt, 6);
-	rc = ls_db_column_text(stmt, 2, z->host, sizeof(z->host));
-	if (rc == 0)
-		rc = ls_db_column_text(stmt, 3, z->job, sizeof(z->job));
-	if (rc == 0)
-		rc = ls_db_column_text(stmt, 5, z->cause, sizeof(z->cause));
 	return rc == 0 ? query_add(s, stmt, LS_EVENT_ZOOM, z) : rc;
 }
 
@@ -372,23 +365,26 @@ static int
 query_read_hang(sqlite3_stmt *stmt, struct ls_span *s)
 {
 	struct ls_store_hang *h = ls_span_take(s, 1, sizeof(*h));
-	int64_t waiting = sqlite3_column_int64(stmt, 6),
-		why = sqlite3_column_int64(stmt, 7);
+	int64_t waiting = 0, why = 0;
 	int rc;
 
 	if (h == NULL)
 		return ls_span_error(s);
-	h->attempt = sqlite3_column_int(stmt, 3);
-	h->step = query_u64(stmt, 4);
-	h->since_us = sqlite3_column_int64(stmt, 5);
-	if (why < 0 || why >= LS_HANG_WHY_COUNT || waiting < 0 ||
-		waiting > LS_WORKERS_MAX || h->since_us > sqlite3_column_int64(stmt, 1))
+	rc = ls_sql_read(stmt,
+		LS_SQL_FIELDS(ls_sql_pass(), ls_sql_pass(),
+			ls_sql_to_text(h->job, sizeof(h->job)),
+			ls_sql_to_i32(&h->attempt), ls_sql_to_u64(&h->step),
+			ls_sql_to_i64(&h->since_us), ls_sql_to_i64(&waiting),
+			ls_sql_to_i64(&why)));
+	if (rc == 0 &&
+		(why < 0 || why >= LS_HANG_WHY_COUNT || waiting < 0 ||
+			waiting > LS_WORKERS_MAX ||
+			h->since_us > sqlite3_column_int64(stmt, 1)))
 		return -LS_ECORRUPT;
 	h->waiting = (uint32_t)waiting;
 	h->why = (enum ls_hang_why)why;
-	rc = query_ranks(stmt, 8, s, &h->rank_count, &h->ranks);
 	if (rc == 0)
-		rc = ls_db_column_text(stmt, 2, h->job, sizeof(h->job));
+		rc = query_ranks(stmt, 8, s, &h->rank_count, &h->ranks);
 	return rc == 0 ? query_add(s, stmt, LS_EVENT_HANG, h) : rc;
 }
 
@@ -405,7 +401,7 @@ static int
 query_pass_over(struct ls_query_day *d, int64_t id, int rc)
 {
 	if (rc != -LS_ECORRUPT && rc != -LS_EPARSE && rc != -LS_EVERSION)
-		return rc;
+		return rc; /* 0, too */
 	ls_log(LS_LOG_ERR, "storage", "stored events from id %lld on: %s; skipped",
 		(long long)id, ls_err_text(rc));
 	if (d->error == 0)
@@ -420,22 +416,16 @@ static int
 query_load_rows(struct ls_query_day *d, int64_t lo, int64_t hi)
 {
 	size_t i;
-	int rc = 0, step = SQLITE_DONE;
+	int rc = 0;
 
 	for (i = 0; i < QUERY_TABLES && rc == 0; i++) {
-		sqlite3_stmt *stmt = d->stmt[i];
+		struct ls_sql_rows rows = ls_sql_again(d->stmt[i],
+			LS_SQL_VALUES(ls_sql_int(lo), ls_sql_int(hi)));
 
-		(void)sqlite3_bind_int64(stmt, 1, lo); /* parameters that are there */
-		(void)sqlite3_bind_int64(stmt, 2, hi);
-		while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-			rc = query_read[i](stmt, &d->span);
-			if (rc != 0)
-				rc = query_pass_over(d, sqlite3_column_int64(stmt, 0),
-					rc);
-		}
-		(void)sqlite3_reset(stmt); /* tells the same error again */
-		if (rc == 0)
-			rc = ls_err_sqlite(step);
+		while (ls_sql_next(&rows))
+			rows.rc = query_pass_over(d, sqlite3_column_int64(rows.stmt, 0),
+				query_read[i](rows.stmt, &d->span));
+		rc = ls_sql_end(&rows);
 	}
 	return rc;
 }
@@ -448,15 +438,15 @@ query_load_rows(struct ls_query_day *d, int64_t lo, int64_t hi)
 static int
 query_load_journal(struct ls_query_day *d, int64_t lo, int64_t *ret_hi)
 {
-	sqlite3_stmt *stmt = d->journal;
+	struct ls_sql_rows rows =
+		ls_sql_again(d->stmt[QUERY_JOURNAL], LS_SQL_VALUES(ls_sql_int(lo)));
 	int64_t hi = *ret_hi, done = 0;
-	int rc = 0, step = SQLITE_DONE;
 
-	(void)sqlite3_bind_int64(stmt, 1, lo); /* a parameter that is there */
-	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		int64_t id = sqlite3_column_int64(stmt, 0),
-			last = sqlite3_column_int64(stmt, 1);
-		const void *body = sqlite3_column_blob(stmt, 2);
+	while (ls_sql_next(&rows)) {
+		int64_t id = sqlite3_column_int64(rows.stmt, 0),
+			last = sqlite3_column_int64(rows.stmt, 1);
+		const void *body = sqlite3_column_blob(rows.stmt, 2);
+		int rc;
 
 		if (last < lo)
 			continue; /* all before */
@@ -468,22 +458,18 @@ query_load_journal(struct ls_query_day *d, int64_t lo, int64_t *ret_hi)
 		}
 		rc = body == NULL ? -LS_ECORRUPT
 				  : ls_span_load_journal(&d->span, body,
-					    (size_t)sqlite3_column_bytes(stmt, 2));
+					    (size_t)sqlite3_column_bytes(rows.stmt, 2));
 		if (rc == 0 && d->span.bad > 0)
 			rc = -LS_EPARSE;
 		d->span.bad = 0;
-		if (rc != 0)
-			rc = query_pass_over(d, id, rc);
+		rows.rc = query_pass_over(d, id, rc);
 		done = last;
 		if (done > hi)
 			hi = done;
 	}
-	(void)sqlite3_reset(stmt); /* tells the same error again */
-	if (rc == 0)
-		rc = ls_err_sqlite(step);
-	if (rc == 0)
+	if (rows.rc == 0)
 		*ret_hi = hi;
-	return rc;
+	return ls_sql_end(&rows);
 }
 
 /* Rows of the unit lo..hi from one of its tables. */
@@ -491,19 +477,15 @@ static int
 query_load_unit_rows(struct ls_query_day *d, enum ls_unit_table table, int64_t lo,
 	int64_t hi)
 {
-	sqlite3_stmt *stmt = d->rows[table];
-	int rc = 0, step = SQLITE_DONE;
+	struct ls_sql_rows rows = ls_sql_again(d->stmt[QUERY_UNIT_ROWS + table],
+		LS_SQL_VALUES(ls_sql_int(lo), ls_sql_int(hi)));
 
-	(void)sqlite3_bind_int64(stmt, 1, lo); /* parameters that are there */
-	(void)sqlite3_bind_int64(stmt, 2, hi);
-	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		rc = ls_unit_reader_load(d->reader, table, sqlite3_column_blob(stmt, 1),
-			(size_t)sqlite3_column_bytes(stmt, 1), &d->span);
-		if (rc != 0)
-			rc = query_pass_over(d, sqlite3_column_int64(stmt, 0), rc);
-	}
-	(void)sqlite3_reset(stmt); /* tells the same error again */
-	return rc != 0 ? rc : ls_err_sqlite(step);
+	while (ls_sql_next(&rows))
+		rows.rc = query_pass_over(d, sqlite3_column_int64(rows.stmt, 0),
+			ls_unit_reader_load(d->reader, table,
+				sqlite3_column_blob(rows.stmt, 1),
+				(size_t)sqlite3_column_bytes(rows.stmt, 1), &d->span));
+	return ls_sql_end(&rows);
 }
 
 static int
@@ -520,19 +502,17 @@ query_load_unit(struct ls_query_day *d, int64_t lo, int64_t hi)
 static int
 query_find_unit(struct ls_query_day *d, int64_t lo, int64_t *ret_id, int64_t *ret_last)
 {
-	sqlite3_stmt *stmt = d->unit;
-	int step;
+	struct ls_sql_rows rows =
+		ls_sql_again(d->stmt[QUERY_UNIT], LS_SQL_VALUES(ls_sql_int(lo)));
 
 	*ret_id = *ret_last = INT64_MAX;
-	(void)sqlite3_bind_int64(stmt, 1, lo); /* a parameter that is there */
-	while ((step = sqlite3_step(stmt)) == SQLITE_ROW)
-		if (sqlite3_column_int64(stmt, 1) >= lo) {
-			*ret_id = sqlite3_column_int64(stmt, 0);
-			*ret_last = sqlite3_column_int64(stmt, 1);
+	while (ls_sql_next(&rows))
+		if (sqlite3_column_int64(rows.stmt, 1) >= lo) {
+			*ret_id = sqlite3_column_int64(rows.stmt, 0);
+			*ret_last = sqlite3_column_int64(rows.stmt, 1);
 			break;
 		}
-	(void)sqlite3_reset(stmt); /* tells the same error again */
-	return ls_err_sqlite(step);
+	return ls_sql_end(&rows);
 }
 
 /*
@@ -579,12 +559,16 @@ query_load_window(struct ls_query_day *d, int64_t lo, int64_t *ret_hi)
 }
 
 int
-ls_query_day_events(struct ls_query_day *d, int64_t from_id, ls_query_event_fn *fn,
+ls_query_events(struct ls_query *q, int32_t day, int64_t from_id, ls_query_event_fn *fn,
 	void *arg)
 {
+	struct ls_query_day *d;
 	int64_t last = 0, hi = 0, lo = from_id > 1 ? from_id : 1;
-	int rc = ls_query_last_id(d->db, &last);
+	int rc = ls_query_day_of(q, day, &d);
 
+	if (rc != 0)
+		return rc;
+	rc = ls_query_last_id(d->db, &last);
 	d->error = 0;
 	for (; rc == 0 && lo <= last; lo = hi + 1) {
 		rc = query_load_window(d, lo, &hi);
@@ -610,22 +594,26 @@ ls_query_last_id(sqlite3 *db, int64_t *ret_last)
 }
 
 int
-ls_query_day_tail(struct ls_query_day *d, uint64_t max_records, int64_t *ret_from_id,
-	uint64_t *ret_records)
+ls_query_tail(struct ls_query *q, int32_t day, uint64_t max_records,
+	int64_t *ret_from_id, uint64_t *ret_records)
 {
-	sqlite3_stmt *stmt = NULL;
+	struct ls_query_day *d;
+	struct ls_sql_rows rows;
 	uint64_t records = 0;
 	int64_t from_id = 1;
-	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(d->db,
+	int rc = ls_query_day_of(q, day, &d);
+
+	if (rc != 0)
+		return rc;
+	rows = ls_sql_rows(d->db,
 		"SELECT id, last_id, records FROM journal UNION ALL "
 		"SELECT id, last_id, records FROM unit ORDER BY id DESC",
-		&stmt);
-
-	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		int64_t id = sqlite3_column_int64(stmt, 0),
-			last_id = sqlite3_column_int64(stmt, 1);
-		uint64_t n = query_u64(stmt, 2), left = max_records - records;
+		NULL);
+	while (ls_sql_next(&rows)) {
+		int64_t id = sqlite3_column_int64(rows.stmt, 0),
+			last_id = sqlite3_column_int64(rows.stmt, 1);
+		uint64_t n = (uint64_t)sqlite3_column_int64(rows.stmt, 2),
+			 left = max_records - records;
 
 		if (n > left) {
 			/* As if records were spread evenly over ids: close enough for a
@@ -638,12 +626,9 @@ ls_query_day_tail(struct ls_query_day *d, uint64_t max_records, int64_t *ret_fro
 		}
 		records += n;
 	}
-	(void)sqlite3_finalize(stmt); /* tells the same error again */
-	if (rc == 0)
-		rc = ls_err_sqlite(step);
-	if (rc == 0) {
+	if (rows.rc == 0) {
 		*ret_from_id = from_id;
 		*ret_records = records;
 	}
-	return rc;
+	return ls_sql_end(&rows);
 }

@@ -22,6 +22,9 @@ struct ls_query_day;
 int ls_query_day_of(struct ls_query *q, int32_t day,
 	struct ls_query_day **ret_day) LS_MUSTCHECK;
 
+/* That of the newest day; NULL if there is none. */
+int ls_query_newest_day(struct ls_query *q, struct ls_query_day **ret_day) LS_MUSTCHECK;
+
 /* Statements that a connection keeps, each of one text. */
 enum ls_query_kept {
 	LS_QUERY_HOST_ID,
@@ -31,10 +34,8 @@ enum ls_query_kept {
 	LS_QUERY_KEPT
 };
 
-/* Such a statement, prepared at its first use. Who uses it resets it, so that the
- * snapshot goes. */
-int ls_query_day_kept(struct ls_query_day *d, enum ls_query_kept which, const char *sql,
-	sqlite3_stmt **ret_stmt) LS_MUSTCHECK;
+/* Such a statement. Who uses it resets it, so that the snapshot goes. */
+sqlite3_stmt *ls_query_day_kept(const struct ls_query_day *d, enum ls_query_kept which);
 
 /*
  * How many steps the widest row of step_rows spans, less one: every row with step N has
@@ -70,16 +71,5 @@ void ls_query_day_close(struct ls_query_day *d);
 
 /* The greatest id of a day's events; 0 if there are none. */
 int ls_query_last_id(sqlite3 *db, int64_t *ret_last) LS_MUSTCHECK;
-
-/* As the functions of query.h without `_day`. */
-int ls_query_day_ledgers(struct ls_query_day *d, ls_query_ledger_fn *fn,
-	void *arg) LS_MUSTCHECK;
-int ls_query_day_rings(struct ls_query_day *d, ls_query_ring_fn *fn,
-	void *arg) LS_MUSTCHECK;
-int ls_query_day_max_worker(struct ls_query_day *d, int64_t *ret_id) LS_MUSTCHECK;
-int ls_query_day_tail(struct ls_query_day *d, uint64_t max_records,
-	int64_t *ret_from_id, uint64_t *ret_records) LS_MUSTCHECK;
-int ls_query_day_events(struct ls_query_day *d, int64_t from_id, ls_query_event_fn *fn,
-	void *arg) LS_MUSTCHECK;
 
 #endif

@@ -6,8 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "storage/db/db.h"
-#include "storage/db/err_sqlite.h"
+#include "storage/db/sql.h"
 #include "storage/read/query_day.h"
 #include "storage/columns/rollup_sum.h"
 
@@ -116,18 +115,13 @@ names_put(struct rollup_names *n, int64_t id, const char *text)
 static int
 names_load(struct rollup_names *n, sqlite3 *db, const char *sql)
 {
-	sqlite3_stmt *stmt = NULL;
-	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(db, sql, &stmt);
+	struct ls_sql_rows rows = ls_sql_rows(db, sql,
+		LS_SQL_VALUES(ls_sql_int(n->ids > 0 ? (int64_t)n->ids - 1 : -1)));
 
-	if (rc == 0)
-		rc = ls_err_sqlite(sqlite3_bind_int64(stmt, 1,
-			n->ids > 0 ? (int64_t)n->ids - 1 : -1));
-	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW)
-		rc = names_put(n, sqlite3_column_int64(stmt, 0),
-			(const char *)sqlite3_column_text(stmt, 1));
-	(void)sqlite3_finalize(stmt); /* tells the same error again */
-	return rc != 0 ? rc : ls_err_sqlite(step);
+	while (ls_sql_next(&rows))
+		rows.rc = names_put(n, sqlite3_column_int64(rows.stmt, 0),
+			(const char *)sqlite3_column_text(rows.stmt, 1));
+	return ls_sql_end(&rows);
 }
 
 static void
@@ -269,71 +263,55 @@ static const char rollup_sql[] =
 	"AND NOT (t_us >= ?5 AND t_us < ?6 AND EXISTS (SELECT 1 FROM rollup_done d WHERE d.span_s = 3600 "
 	"AND d.t_us = r.t_us - r.t_us % 3600000000)) ORDER BY 1";
 
-/* The range, and the whole hours in it if they are wanted. */
-static void
-rollup_bind(sqlite3_stmt *stmt, const struct ls_rollup_wanted *w)
-{
-	int64_t from = w->from_us < 0 ? 0 : w->from_us, hour = LS_ROLLUP_HOUR_US;
-
-	(void)sqlite3_bind_int64(stmt, 2, w->span_s); /* parameters that are there */
-	(void)sqlite3_bind_int64(stmt, 3, from);
-	(void)sqlite3_bind_int64(stmt, 4, w->to_us);
-	(void)sqlite3_bind_int64(stmt, 5,
-		w->hours ? from / hour * hour + (from % hour > 0 ? hour : 0) : 0);
-	(void)sqlite3_bind_int64(stmt, 6, w->hours ? w->to_us / hour * hour : 0);
-}
-
 static int
 rollup_read_day(struct ls_rollup_reader *r, int32_t day,
 	const struct ls_rollup_wanted *w, ls_rollup_part_fn *fn, void *arg,
 	uint64_t *bad)
 {
+	/* The range, and the whole hours in it if they are wanted. */
+	int64_t from = w->from_us < 0 ? 0 : w->from_us, hour = LS_ROLLUP_HOUR_US,
+		first = from / hour * hour + (from % hour > 0 ? hour : 0);
 	struct ls_query_day *file;
 	struct rollup_day *names = NULL;
-	sqlite3_stmt *stmt = NULL;
-	int step = SQLITE_DONE;
+	struct ls_sql_rows rows;
 	int rc = ls_query_day_of(r->q, day, &file);
 
-	if (rc == -ENOENT)
-		return 0; /* retention was faster */
-	if (rc == 0)
-		rc = ls_db_prepare(ls_query_day_db(file), rollup_sql, &stmt);
-	if (rc == 0)
-		rc = ls_err_sqlite(
-			sqlite3_bind_text(stmt, 1, w->metric, -1, SQLITE_STATIC));
-	if (rc == 0)
-		rollup_bind(stmt, w);
-	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
+	if (rc != 0)
+		return rc == -ENOENT ? 0 : rc; /* retention was faster */
+	rows = ls_sql_rows(ls_query_day_db(file), rollup_sql,
+		LS_SQL_VALUES(ls_sql_text(w->metric), ls_sql_int(w->span_s),
+			ls_sql_int(from), ls_sql_int(w->to_us),
+			ls_sql_int(w->hours ? first : 0),
+			ls_sql_int(w->hours ? w->to_us / hour * hour : 0)));
+	while (ls_sql_next(&rows)) {
 		/* after the snapshot began: every id of its rows has its name */
 		if (names == NULL) {
-			rc = rollup_names_of(r, ls_query_day_db(file), day, &names);
-			if (rc != 0)
+			rows.rc =
+				rollup_names_of(r, ls_query_day_db(file), day, &names);
+			if (rows.rc != 0)
 				break;
 			names_choose(&names->host, w->host, w->arg);
 			names_choose(&names->labels, w->labels, w->arg);
 			r->keys = 0; /* other names, or another question */
 		}
-		rc = rollup_visit(r, names, stmt, w, fn, arg, bad);
+		rows.rc = rollup_visit(r, names, rows.stmt, w, fn, arg, bad);
 	}
-	(void)sqlite3_finalize(stmt); /* tells the same error again */
-	return rc != 0 ? rc : ls_err_sqlite(step);
+	return ls_sql_end(&rows);
 }
 
 int
 ls_rollup_read(struct ls_rollup_reader *r, const struct ls_rollup_wanted *wanted,
 	ls_rollup_part_fn *fn, void *arg, uint64_t *ret_bad)
 {
-	struct ls_days *days = malloc(sizeof(*days));
-	uint64_t bad = 0;
+	struct ls_days days = { 0 };
 	size_t i;
-	int rc = days != NULL ? ls_query_days(r->q, days) : -ENOMEM;
+	int rc = ls_query_days(r->q, &days);
 
+	*ret_bad = 0;
 	/* what was measured on a day is committed on that or a later one */
-	for (i = 0; rc == 0 && i < days->count; i++)
-		if (ls_days_begin_us(days->day[i]) + 24 * 3600 * 1000000ll >
+	for (i = 0; rc == 0 && i < days.count; i++)
+		if (ls_days_begin_us(days.day[i]) + 24 * 3600 * 1000000ll >
 			wanted->from_us - 60 * 1000000ll)
-			rc = rollup_read_day(r, days->day[i], wanted, fn, arg, &bad);
-	free(days);
-	*ret_bad = bad;
+			rc = rollup_read_day(r, days.day[i], wanted, fn, arg, ret_bad);
 	return rc;
 }

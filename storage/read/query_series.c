@@ -10,7 +10,7 @@
 #include "proto/base/log.h"
 #include "proto/chunk/chunk.h"
 #include "storage/db/db.h"
-#include "storage/db/err_sqlite.h"
+#include "storage/db/sql.h"
 #include "storage/read/query_day.h"
 
 /* A measured value may be of a moment before midnight and come after it, or seem to. */
@@ -163,15 +163,6 @@ series_bad(struct ls_query_series *s, const struct ls_query_chunk *c, int rc)
 		c->host, (int)c->day, ls_err_text(rc));
 }
 
-/* A sender's time on our time line, rounded as everywhere. */
-static int64_t
-series_us(const struct ls_store_map *map, uint64_t t_mono_ns)
-{
-	int64_t ns = ls_store_map_ns(map, (int64_t)t_mono_ns);
-
-	return (ns >= 0 ? ns + 500 : ns - 500) / 1000;
-}
-
 /* Times of the rows on our time line; which of them are in the span. */
 static void
 series_rows(struct series_visit *v, const struct ls_query_chunk *c,
@@ -180,7 +171,7 @@ series_rows(struct series_visit *v, const struct ls_query_chunk *c,
 	size_t i, from = 0, to;
 
 	for (i = 0; i < t->rows; i++)
-		v->s->t_us[i] = series_us(&c->map, t->t_mono_ns[i]);
+		v->s->t_us[i] = ls_store_map_us(&c->map, (int64_t)t->t_mono_ns[i]);
 	while (from < t->rows && v->s->t_us[from] < v->span->from_us)
 		from++;
 	to = from;
@@ -234,80 +225,62 @@ series_chunk(struct series_visit *v, struct ls_query_day *d, struct ls_query_chu
 
 static int
 series_step(struct series_visit *v, struct ls_query_day *d, int32_t day,
-	sqlite3_stmt *stmt)
+	struct ls_sql_rows *rows)
 {
 	struct ls_query_chunk c = { .day = day };
-	int rc = 0, step = SQLITE_DONE;
 
 	(void)snprintf(c.host, sizeof(c.host), "%s", v->span->host);
-	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		c.id = sqlite3_column_int64(stmt, 0);
-		c.dictionary = (uint64_t)sqlite3_column_int64(stmt, 1);
-		c.t_first_us = sqlite3_column_int64(stmt, 2);
-		c.t_last_us = sqlite3_column_int64(stmt, 3);
-		c.map.ref_mono_ns = sqlite3_column_int64(stmt, 4);
-		c.map.offset_ns = sqlite3_column_int64(stmt, 5);
-		c.map.drift_ppb = sqlite3_column_int64(stmt, 6);
-		c.map.uncertainty_ns = sqlite3_column_int64(stmt, 7);
-		rc = ls_query_stopped(v->s->query);
-		if (rc == 0)
-			rc = series_chunk(v, d, &c, stmt);
+	while (ls_sql_next(rows)) {
+		rows->rc = ls_sql_read(rows->stmt,
+			LS_SQL_FIELDS(ls_sql_to_i64(&c.id),
+				ls_sql_to_u64(&c.dictionary),
+				ls_sql_to_i64(&c.t_first_us),
+				ls_sql_to_i64(&c.t_last_us),
+				ls_sql_to_i64(&c.map.ref_mono_ns),
+				ls_sql_to_i64(&c.map.offset_ns),
+				ls_sql_to_i64(&c.map.drift_ppb),
+				ls_sql_to_i64(&c.map.uncertainty_ns)));
+		if (rows->rc == 0)
+			rows->rc = ls_query_stopped(v->s->query);
+		if (rows->rc == 0)
+			rows->rc = series_chunk(v, d, &c, rows->stmt);
 	}
-	return rc != 0 ? rc : ls_err_sqlite(step);
+	ls_query_day_rest(d);
+	return ls_sql_end(rows);
 }
 
 /* The number of the host in a file; 0: it is not there. */
 static int
 series_host(struct ls_query_day *d, const char *host, int64_t *ret_id)
 {
-	sqlite3_stmt *stmt = NULL;
-	int step = SQLITE_DONE;
-	int rc = ls_query_day_kept(d, LS_QUERY_HOST_ID,
-		"SELECT id FROM chunk_host WHERE name = ?1", &stmt);
+	struct ls_sql_rows rows = ls_sql_again(ls_query_day_kept(d, LS_QUERY_HOST_ID),
+		LS_SQL_VALUES(ls_sql_text(host)));
 
-	*ret_id = 0;
-	if (rc == 0)
-		rc = ls_err_sqlite(sqlite3_bind_text(stmt, 1, host, -1, SQLITE_STATIC));
-	if (rc == 0) {
-		step = sqlite3_step(stmt);
-		if (step == SQLITE_ROW)
-			*ret_id = sqlite3_column_int64(stmt, 0);
-		rc = ls_err_sqlite(step);
-	}
-	(void)sqlite3_reset(stmt); /* tells the same error again */
-	return rc;
+	*ret_id = ls_sql_next(&rows) ? sqlite3_column_int64(rows.stmt, 0) : 0;
+	return ls_sql_end(&rows);
 }
 
 static int
 series_day(struct series_visit *v, int32_t day)
 {
+	const struct ls_query_span *span = v->span;
 	struct ls_query_day *d;
-	sqlite3_stmt *stmt = NULL;
+	struct ls_sql_rows rows;
 	int64_t host = 0;
 	int rc = ls_query_day_of(v->s->query, day, &d);
 
 	if (rc == -ENOENT)
 		return 0; /* retention was faster */
 	if (rc == 0)
-		rc = series_host(d, v->span->host, &host);
+		rc = series_host(d, span->host, &host);
 	if (rc != 0 || host == 0)
 		return rc;
 	v->any = true;
-	rc = ls_query_day_kept(d, LS_QUERY_HOST_CHUNKS,
-		"SELECT id, dictionary, t_first_us, t_last_us, ref_mono_ns, offset_ns, drift_ppb, "
-		"uncertainty_ns, at, len FROM chunk WHERE host_id = ?1 "
-		"AND t_first_us BETWEEN ?2 AND ?4 AND t_last_us >= ?3 ORDER BY t_first_us",
-		&stmt);
-	if (rc == 0) {
-		(void)sqlite3_bind_int64(stmt, 1, host); /* parameters that are there */
-		(void)sqlite3_bind_int64(stmt, 2, v->span->from_us - LS_CHUNK_SPAN_US);
-		(void)sqlite3_bind_int64(stmt, 3, v->span->from_us);
-		(void)sqlite3_bind_int64(stmt, 4, v->span->to_us);
-		rc = series_step(v, d, day, stmt);
-		ls_query_day_rest(d);
-	}
-	(void)sqlite3_reset(stmt); /* tells the same error again */
-	return rc;
+	rows = ls_sql_again(ls_query_day_kept(d, LS_QUERY_HOST_CHUNKS),
+		LS_SQL_VALUES(ls_sql_int(host),
+			ls_sql_int(span->from_us - LS_CHUNK_SPAN_US),
+			ls_sql_int(span->from_us), ls_sql_int(span->to_us)));
+	return series_step(v, d, day, &rows);
 }
 
 int
@@ -315,17 +288,14 @@ ls_query_series_visit(struct ls_query_series *s, const struct ls_query_span *spa
 	ls_query_column_fn *fn, void *arg)
 {
 	struct series_visit v = { .s = s, .span = span, .fn = fn, .arg = arg };
-	struct ls_days *days = malloc(sizeof(*days));
-	int rc = days != NULL ? ls_query_days(s->query, days) : -ENOMEM;
-	int32_t first = rc == 0 ? ls_days_of(span->from_us - SERIES_SLACK_US) : 0;
+	struct ls_days days = { 0 };
+	int rc = ls_query_days(s->query, &days);
+	int32_t first = ls_days_of(span->from_us - SERIES_SLACK_US);
 	size_t i;
 
-	for (i = 0; rc == 0 && i < days->count; i++) {
-		if (days->day[i] >= first)
-			rc = series_day(&v, days->day[i]);
+	for (i = 0; rc == 0 && i < days.count; i++) {
+		if (days.day[i] >= first)
+			rc = series_day(&v, days.day[i]);
 	}
-	free(days);
-	if (rc != 0)
-		return rc;
-	return v.any ? 0 : -LS_EUNKNOWN;
+	return rc != 0 || v.any ? rc : -LS_EUNKNOWN;
 }

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include "proto/base/log.h"
 #include "storage/db/db.h"
-#include "storage/db/err_sqlite.h"
+#include "storage/db/sql.h"
 #include "storage/read/query_day.h"
 #include "storage/read/span.h"
 #include "storage/columns/step_rows.h"
@@ -65,24 +65,18 @@ step_journal_body(struct step_visit *v, int64_t id, const uint8_t *body, size_t 
 static int
 step_journal(struct step_visit *v, struct ls_query_day *d)
 {
-	sqlite3_stmt *stmt = NULL;
-	int step = SQLITE_DONE;
-	int rc = ls_query_day_kept(d, LS_QUERY_STEP_JOURNAL,
-		"SELECT id, body FROM journal WHERE step_lo <= ?1 AND step_hi >= ?1 AND records > 0",
-		&stmt);
+	sqlite3_stmt *stmt = ls_query_day_kept(d, LS_QUERY_STEP_JOURNAL);
+	struct ls_sql_rows rows =
+		ls_sql_again(stmt, LS_SQL_VALUES(ls_sql_u64(v->ask->step)));
 
-	if (rc == 0)
-		(void)sqlite3_bind_int64(stmt, 1,
-			(int64_t)v->ask->step); /* a parameter that is there */
-	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		rc = ls_query_stopped(v->query);
-		if (rc == 0)
-			rc = step_journal_body(v, sqlite3_column_int64(stmt, 0),
+	while (ls_sql_next(&rows)) {
+		rows.rc = ls_query_stopped(v->query);
+		if (rows.rc == 0)
+			rows.rc = step_journal_body(v, sqlite3_column_int64(stmt, 0),
 				sqlite3_column_blob(stmt, 1),
 				(size_t)sqlite3_column_bytes(stmt, 1));
 	}
-	(void)sqlite3_reset(stmt); /* tells the same error again */
-	return rc != 0 ? rc : ls_err_sqlite(step);
+	return ls_sql_end(&rows);
 }
 
 static int
@@ -118,57 +112,29 @@ static int
 step_packed(struct step_visit *v, struct ls_query_day *d, int64_t job_id)
 {
 	struct ls_step_codec *codec = NULL;
-	sqlite3_stmt *stmt = NULL;
+	struct ls_sql_rows rows;
+	sqlite3_stmt *stmt = ls_query_day_kept(d, LS_QUERY_STEP_ROWS);
 	int64_t width = 0, last;
-	int step = SQLITE_DONE;
 	int rc = ls_query_step_codec(v->query, &codec);
 
 	if (rc == 0)
 		rc = ls_query_day_step_width(d, &width);
-	if (rc == 0)
-		rc = ls_query_day_kept(d, LS_QUERY_STEP_ROWS,
-			"SELECT id, body FROM step_rows WHERE job_id = ?1 AND step_hi BETWEEN ?2 AND ?3 "
-			"AND step_lo <= ?2",
-			&stmt);
-	if (rc == 0) {
-		/* parameters that are there */
-		(void)sqlite3_bind_int64(stmt, 1, job_id);
-		(void)sqlite3_bind_int64(stmt, 2, (int64_t)v->ask->step);
-		if (__builtin_add_overflow((int64_t)v->ask->step, width, &last))
-			last = INT64_MAX;
-		(void)sqlite3_bind_int64(stmt, 3, last);
-	}
-	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		rc = ls_query_stopped(v->query);
-		if (rc == 0)
-			rc = step_packed_body(v, codec, sqlite3_column_int64(stmt, 0),
+	if (rc != 0)
+		return rc;
+	if (__builtin_add_overflow((int64_t)v->ask->step, width, &last))
+		last = INT64_MAX;
+	rows = ls_sql_again(stmt,
+		LS_SQL_VALUES(ls_sql_int(job_id), ls_sql_u64(v->ask->step),
+			ls_sql_int(last)));
+	while (ls_sql_next(&rows)) {
+		rows.rc = ls_query_stopped(v->query);
+		if (rows.rc == 0)
+			rows.rc = step_packed_body(v, codec,
+				sqlite3_column_int64(stmt, 0),
 				sqlite3_column_blob(stmt, 1),
 				(size_t)sqlite3_column_bytes(stmt, 1));
 	}
-	(void)sqlite3_reset(stmt); /* tells the same error again */
-	return rc != 0 ? rc : ls_err_sqlite(step);
-}
-
-/* The number of a job in state.db; 0: it has none. */
-static int
-step_job(struct ls_query *q, const char *job, int64_t *ret_id)
-{
-	sqlite3_stmt *stmt = NULL;
-	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(ls_query_state_db(q),
-		"SELECT id FROM job WHERE name = ?1", &stmt);
-
-	*ret_id = 0;
-	if (rc == 0)
-		rc = ls_err_sqlite(sqlite3_bind_text(stmt, 1, job, -1, SQLITE_STATIC));
-	if (rc == 0) {
-		step = sqlite3_step(stmt);
-		if (step == SQLITE_ROW)
-			*ret_id = sqlite3_column_int64(stmt, 0);
-		rc = ls_err_sqlite(step);
-	}
-	(void)sqlite3_finalize(stmt); /* tells the same error again */
-	return rc;
+	return ls_sql_end(&rows);
 }
 
 int
@@ -185,8 +151,10 @@ ls_query_step(struct ls_query *q, int32_t day, const struct ls_query_step_ask *a
 	if (rc != 0)
 		return rc == -ENOENT ? 0 : rc; /* retention was faster */
 	rc = ls_span_init(&v.span);
-	if (rc == 0)
-		rc = step_job(q, ask->job, &job_id);
+	if (rc == 0) /* 0: the job has no records */
+		rc = ls_sql_int_of(ls_query_state_db(q),
+			"SELECT id FROM job WHERE name = ?1",
+			LS_SQL_VALUES(ls_sql_text(ask->job)), &job_id);
 	/*
 	 * The journal first: what is packed in the meantime is found twice rather than
 	 * not at all. Such a row may be wider than all those before: its records were

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "proto/base/mem.h"
 #include "proto/wire/arena.h"
 #include "storage/columns/journal.h"
 
@@ -52,16 +53,11 @@ int
 ls_span_add(struct ls_span *s, enum ls_store_event_kind kind, int64_t id, int64_t t_us,
 	const void *what)
 {
-	size_t capacity = s->capacity > 0 ? 2 * s->capacity : 1024;
-	struct ls_span_event *grown;
+	int rc = ls_mem_grow((void **)&s->events, s->count, &s->capacity,
+		sizeof(*s->events));
 
-	if (s->count == s->capacity) {
-		grown = reallocarray(s->events, capacity, sizeof(*grown));
-		if (grown == NULL)
-			return -ENOMEM;
-		s->events = grown;
-		s->capacity = capacity;
-	}
+	if (rc != 0)
+		return rc;
 	if (kind == LS_EVENT_STEPS)
 		s->records += ((const struct ls_store_steps *)what)->count;
 	s->events[s->count++] = (struct ls_span_event){ id, t_us, kind, what };
@@ -169,33 +165,15 @@ ls_span_sort(struct ls_span *s)
 		qsort(s->events, s->count, sizeof(*s->events), span_compare);
 }
 
-static void
-span_fill(const struct ls_span_event *from, struct ls_store_event *e)
-{
-	e->kind = from->kind;
-	e->id = from->id;
-	e->t_us = from->t_us;
-	switch (from->kind) {
-	case LS_EVENT_STEPS:
-		e->u.steps = *(const struct ls_store_steps *)from->what;
-		break;
-	case LS_EVENT_ITEM:
-		e->u.item = *(const struct ls_store_item *)from->what;
-		break;
-	case LS_EVENT_CLOSE:
-		e->u.close = *(const struct ls_store_close *)from->what;
-		break;
-	case LS_EVENT_COUNTERS:
-		e->u.counters = *(const struct ls_store_counters *)from->what;
-		break;
-	case LS_EVENT_ZOOM:
-		e->u.zoom = *(const struct ls_store_zoom *)from->what;
-		break;
-	case LS_EVENT_HANG:
-		e->u.hang = *(const struct ls_store_hang *)from->what;
-		break;
-	}
-}
+/* Of what an event's `what` points to. */
+static const size_t span_bytes[] = {
+	[LS_EVENT_STEPS] = sizeof(struct ls_store_steps),
+	[LS_EVENT_ITEM] = sizeof(struct ls_store_item),
+	[LS_EVENT_CLOSE] = sizeof(struct ls_store_close),
+	[LS_EVENT_COUNTERS] = sizeof(struct ls_store_counters),
+	[LS_EVENT_ZOOM] = sizeof(struct ls_store_zoom),
+	[LS_EVENT_HANG] = sizeof(struct ls_store_hang),
+};
 
 int
 ls_span_give(const struct ls_span *s, int64_t lo, int64_t hi, ls_query_event_fn *fn,
@@ -206,9 +184,14 @@ ls_span_give(const struct ls_span *s, int64_t lo, int64_t hi, ls_query_event_fn 
 	int rc = 0;
 
 	for (i = 0; i < s->count && rc == 0; i++) {
-		if (s->events[i].id < lo || s->events[i].id > hi)
+		const struct ls_span_event *from = &s->events[i];
+
+		if (from->id < lo || from->id > hi)
 			continue;
-		span_fill(&s->events[i], &e);
+		e.kind = from->kind;
+		e.id = from->id;
+		e.t_us = from->t_us;
+		memcpy(&e.u, from->what, span_bytes[from->kind]);
 		rc = fn(arg, &e);
 	}
 	return rc;

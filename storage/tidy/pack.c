@@ -111,12 +111,6 @@ ls_pack_reset(struct ls_pack *p)
 	p->records = 0;
 }
 
-size_t
-ls_pack_events(const struct ls_pack *p)
-{
-	return p->events;
-}
-
 uint64_t
 ls_pack_bad(const struct ls_pack *p)
 {
@@ -196,20 +190,13 @@ pack_job_of(struct ls_pack *p, int64_t worker_id, struct pack_job **ret_job)
 static int
 pack_reserve(struct pack_table *t, size_t records)
 {
-	size_t runs_max = t->runs_max, records_max = t->records_max;
-	struct ls_step_run *runs;
+	size_t records_max = t->records_max;
 	struct ls_record *more;
+	int rc = ls_mem_grow((void **)&t->table.runs, t->table.run_count, &t->runs_max,
+		sizeof(*t->table.runs));
 
-	if (t->table.run_count == runs_max) {
-		runs_max = runs_max == 0 ? 16 : runs_max * 2;
-		runs = realloc(t->table.runs, runs_max * sizeof(*runs));
-		if (runs == NULL)
-			return -ENOMEM;
-		t->table.runs = runs;
-		t->runs_max = runs_max;
-	}
-	if (t->table.record_count + records <= records_max)
-		return 0;
+	if (rc != 0 || t->table.record_count + records <= records_max)
+		return rc;
 	while (records_max < t->table.record_count + records)
 		records_max = records_max == 0 ? 64 : records_max * 2;
 	more = realloc(t->table.records, records_max * sizeof(*more));
@@ -363,14 +350,20 @@ pack_flush_all(struct ls_pack *p)
 }
 
 static int
-pack_fill_hot(struct ls_pack *p, struct ls_store_hot_rows *row)
+pack_fill_hot(struct ls_pack *p, struct ls_store_pack *m)
 {
-	const struct ls_hot_event *events;
-	const uint8_t *body;
 	size_t count;
+	const struct ls_hot_event *events = ls_hot_rows_events(p->hot, &count);
+	struct ls_store_hot_rows *row;
+	const uint8_t *body;
 	int rc;
 
-	events = ls_hot_rows_events(p->hot, &count);
+	if (count == 0)
+		return 0;
+	m->hot_rows = row = calloc(1, sizeof(*row));
+	if (row == NULL)
+		return -ENOMEM;
+	m->hot_rows_count = 1;
 	row->id = events[0].id;
 	row->last_id = events[count - 1].id;
 	row->n = count;
@@ -381,39 +374,35 @@ pack_fill_hot(struct ls_pack *p, struct ls_store_hot_rows *row)
 	return row->body != NULL ? 0 : -ENOMEM;
 }
 
+/* The message takes the arrays over. */
 static int
 pack_fill(struct ls_pack *p, struct ls_store_pack *m)
 {
-	size_t i;
-	int rc = m->hot_rows_count > 0 ? pack_fill_hot(p, &m->hot_rows[0]) : 0;
+	struct ls_positions *at = &p->positions;
 
-	if (rc != 0)
-		return rc;
-	for (i = 0; i < p->row_count; i++)
-		m->step_rows[i] = p->rows[i];
-	p->row_count = 0; /* the message has them */
-	for (i = 0; i < p->positions.ledger_count; i++)
-		m->ledgers[i] = p->positions.ledgers[i];
-	for (i = 0; i < p->positions.ring_count; i++)
-		m->rings[i] = p->positions.rings[i];
+	m->step_rows = p->rows;
+	m->step_rows_count = p->row_count;
+	p->rows = NULL;
+	p->row_count = p->rows_max = 0;
+	m->ledgers = at->ledgers;
+	m->ledger_count = at->ledger_count;
+	at->ledgers = NULL;
+	m->rings = at->rings;
+	m->ring_count = at->ring_count;
+	at->rings = NULL;
 	m->records = p->records;
 	m->t_us = p->t_us;
-	return 0;
+	return pack_fill_hot(p, m);
 }
 
 int
 ls_pack_finish(struct ls_pack *p, struct ls_write **ret_message)
 {
-	struct ls_write *m = NULL;
-	size_t hot = 0;
-	int rc = pack_flush_all(p);
+	struct ls_write *m = ls_write_new(LS_WRITE_PACK, 0);
+	int rc = m != NULL ? pack_flush_all(p) : -ENOMEM;
 
-	(void)ls_hot_rows_events(p->hot, &hot);
-	if (rc == 0) {
-		m = ls_write_new_pack(p->row_count, hot > 0, p->positions.ledger_count,
-			p->positions.ring_count);
-		rc = m != NULL ? pack_fill(p, &m->u.pack) : -ENOMEM;
-	}
+	if (rc == 0)
+		rc = pack_fill(p, &m->u.pack);
 	ls_pack_reset(p);
 	if (rc != 0) {
 		ls_write_free(m);

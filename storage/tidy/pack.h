@@ -37,8 +37,7 @@ void ls_pack_reset(struct ls_pack *p);
 /* Adds an entry; `pack` is the struct ls_pack *. Fits ls_journal_read. */
 int ls_pack_entry(void *pack, const struct ls_journal_entry *entry) LS_MUSTCHECK;
 
-/* Events so far, and items that could not be read and are left out. */
-size_t ls_pack_events(const struct ls_pack *p);
+/* Items that could not be read and are left out. */
 uint64_t ls_pack_bad(const struct ls_pack *p);
 
 /*

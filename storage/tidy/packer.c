@@ -10,7 +10,7 @@
 #include "proto/base/log.h"
 #include "storage/db/days.h"
 #include "storage/db/db.h"
-#include "storage/db/err_sqlite.h"
+#include "storage/db/sql.h"
 #include "storage/tidy/pack.h"
 
 enum packer_stmt { PACKER_ROWS, PACKER_BODY, PACKER_NEWEST, PACKER_DAY_STMTS };
@@ -55,12 +55,7 @@ struct ls_packer {
 static void
 packer_close_day(struct ls_packer *p)
 {
-	size_t i;
-
-	for (i = 0; i < PACKER_DAY_STMTS; i++) {
-		(void)sqlite3_finalize(p->stmt[i]); /* only read with */
-		p->stmt[i] = NULL;
-	}
+	ls_db_finalize_all(p->stmt, PACKER_DAY_STMTS);
 	ls_db_close(p->db);
 	p->db = NULL;
 	p->day = 0;
@@ -71,20 +66,20 @@ static int64_t
 packer_job_of(void *arg, int64_t worker_id)
 {
 	struct ls_packer *p = arg;
-
 	struct packer_job *known = &p->jobs[(uint64_t)worker_id % PACKER_JOBS];
+	struct ls_sql_rows rows;
 	int64_t job = 0;
 
 	if (known->worker == worker_id && worker_id != 0)
 		return known->job;
 	if (p->job == NULL)
 		return 0;
-	(void)sqlite3_bind_int64(p->job, 1, worker_id); /* a parameter that is there */
-	if (sqlite3_step(p->job) == SQLITE_ROW) {
+	rows = ls_sql_again(p->job, LS_SQL_VALUES(ls_sql_int(worker_id)));
+	if (ls_sql_next(&rows)) {
 		job = sqlite3_column_int64(p->job, 0);
 		*known = (struct packer_job){ worker_id, job };
 	}
-	(void)sqlite3_reset(p->job); /* tells the same error again */
+	ls_ignore(ls_sql_end(&rows)); /* the job is not known */
 	return job;
 }
 
@@ -126,14 +121,11 @@ ls_packer_free(struct ls_packer *p)
 static int
 packer_open_state(struct ls_packer *p)
 {
-	char path[PATH_MAX];
 	int rc;
 
 	if (p->state != NULL)
 		return 0;
-	rc = ls_days_path(path, p->dir, 0);
-	if (rc == 0)
-		rc = ls_db_open(path, LS_DB_READ, &p->state);
+	rc = ls_db_open_day(p->dir, 0, LS_DB_READ, &p->state);
 	if (rc == 0)
 		rc = ls_db_prepare(p->state, "SELECT job_id FROM worker WHERE id = ?1",
 			&p->job);
@@ -157,20 +149,14 @@ static int
 packer_open_day(struct ls_packer *p)
 {
 	struct ls_days days;
-	char path[PATH_MAX];
-	size_t i;
-	int rc = ls_days_list(p->dir, &days);
+	int rc = ls_days_newest(p->dir, &days);
 
-	if (rc != 0 && rc != -LS_ELIMIT)
+	if (rc != 0 || days.count == 0 || days.day[days.count - 1] == p->day)
 		return rc;
-	if (days.count == 0 || days.day[days.count - 1] == p->day)
-		return 0;
 	packer_close_day(p);
-	rc = ls_days_path(path, p->dir, days.day[days.count - 1]);
+	rc = ls_db_open_day(p->dir, days.day[days.count - 1], LS_DB_READ, &p->db);
 	if (rc == 0)
-		rc = ls_db_open(path, LS_DB_READ, &p->db);
-	for (i = 0; i < PACKER_DAY_STMTS && rc == 0; i++)
-		rc = ls_db_prepare(p->db, packer_sql[i], &p->stmt[i]);
+		rc = ls_db_prepare_all(p->db, packer_sql, p->stmt, PACKER_DAY_STMTS);
 	if (rc != 0) {
 		packer_close_day(p);
 		return rc;
@@ -180,17 +166,6 @@ packer_open_day(struct ls_packer *p)
 }
 
 /* --- one unit ------------------------------------------------------------- */
-
-static int
-packer_newest(struct ls_packer *p, int64_t *ret_t_us)
-{
-	sqlite3_stmt *stmt = p->stmt[PACKER_NEWEST];
-	int step = sqlite3_step(stmt);
-
-	*ret_t_us = step == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : INT64_MIN;
-	(void)sqlite3_reset(stmt); /* tells the same error again */
-	return ls_err_sqlite(step);
-}
 
 /* Takes a row into the span; false: it stays. */
 static bool
@@ -223,18 +198,19 @@ packer_take(const struct ls_packer *p, struct packer_span *s, sqlite3_stmt *row,
 static int
 packer_find(struct ls_packer *p, struct packer_span *ret_span)
 {
-	sqlite3_stmt *stmt = p->stmt[PACKER_ROWS];
-	int64_t newest_us;
-	int step = SQLITE_DONE, rc = packer_newest(p, &newest_us);
+	struct ls_sql_rows rows = ls_sql_again(p->stmt[PACKER_NEWEST], NULL);
+	int64_t newest_us =
+		ls_sql_next(&rows) ? sqlite3_column_int64(rows.stmt, 0) : INT64_MIN;
+	int rc = ls_sql_end(&rows);
 
 	*ret_span = (struct packer_span){ 0 };
-	/* a parameter that is there */
-	(void)sqlite3_bind_int64(stmt, 1, p->damaged_id);
-	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW)
-		if (!packer_take(p, ret_span, stmt, newest_us))
-			break;
-	(void)sqlite3_reset(stmt); /* tells the same error again */
-	return rc != 0 ? rc : ls_err_sqlite(step);
+	if (rc != 0)
+		return rc;
+	rows = ls_sql_again(p->stmt[PACKER_ROWS],
+		LS_SQL_VALUES(ls_sql_int(p->damaged_id)));
+	while (ls_sql_next(&rows) && packer_take(p, ret_span, rows.stmt, newest_us))
+		;
+	return ls_sql_end(&rows);
 }
 
 /* The next row behind an id into the pack. -LS_ECORRUPT, -LS_EPARSE, -LS_EVERSION: it
@@ -242,21 +218,18 @@ packer_find(struct ls_packer *p, struct packer_span *ret_span)
 static int
 packer_read_row(struct ls_packer *p, int64_t after, int64_t *ret_last_id)
 {
-	sqlite3_stmt *stmt = p->stmt[PACKER_BODY];
-	int step, rc;
+	struct ls_sql_rows rows =
+		ls_sql_again(p->stmt[PACKER_BODY], LS_SQL_VALUES(ls_sql_int(after)));
 
-	(void)sqlite3_bind_int64(stmt, 1, after); /* a parameter that is there */
-	step = sqlite3_step(stmt);
-	rc = step == SQLITE_ROW	      ? 0
-		: step == SQLITE_DONE ? -LS_ESTALE
-				      : ls_err_sqlite(step);
-	if (rc == 0) {
-		*ret_last_id = sqlite3_column_int64(stmt, 1);
-		rc = ls_journal_read(sqlite3_column_blob(stmt, 2),
-			(size_t)sqlite3_column_bytes(stmt, 2), ls_pack_entry, p->pack);
+	if (ls_sql_next(&rows)) {
+		*ret_last_id = sqlite3_column_int64(rows.stmt, 1);
+		rows.rc = ls_journal_read(sqlite3_column_blob(rows.stmt, 2),
+			(size_t)sqlite3_column_bytes(rows.stmt, 2), ls_pack_entry,
+			p->pack);
+	} else if (rows.rc == 0) {
+		rows.rc = -LS_ESTALE;
 	}
-	(void)sqlite3_reset(stmt); /* tells the same error again */
-	return rc;
+	return ls_sql_end(&rows);
 }
 
 static bool

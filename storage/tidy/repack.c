@@ -14,11 +14,11 @@
 #include "storage/db/bodies.h"
 #include "storage/db/days.h"
 #include "storage/db/db.h"
-#include "storage/db/err_sqlite.h"
 #include "storage/db/files.h"
 #include "storage/db/migrate.h"
 #include "storage/db/replace.h"
 #include "storage/db/rows.h"
+#include "storage/db/sql.h"
 
 #define REPACK_COMMIT_CHUNKS 4096 /* merged ones a transaction */
 
@@ -27,6 +27,28 @@ static const char *const repack_tables[] = { "journal", "unit", "step_rows", "ho
 	"gap", "worker_end", "step_close", "zoom", "hang", "ledger", "ring_high",
 	"chunk_host", "dictionary", "lost", "rollup_metric", "rollup_labels",
 	"rollup_done" };
+
+enum repack_statement {
+	REPACK_HOSTS,
+	REPACK_DICTIONARIES,
+	REPACK_CHUNKS,
+	REPACK_INSERT,
+	REPACK_STATEMENTS
+};
+
+static const char *const repack_sql[REPACK_STATEMENTS] = {
+	[REPACK_HOSTS] = "SELECT id FROM old.chunk_host ORDER BY id",
+	[REPACK_DICTIONARIES] = "SELECT DISTINCT dictionary FROM old.chunk "
+				"WHERE host_id = ?1 ORDER BY dictionary",
+	[REPACK_CHUNKS] =
+		"SELECT t_us, t_first_us, t_last_us, n, ref_mono_ns, offset_ns, drift_ppb, "
+		"uncertainty_ns, at, len FROM old.chunk WHERE host_id = ?1 AND dictionary = ?2 "
+		"ORDER BY t_first_us, id",
+	[REPACK_INSERT] =
+		"INSERT INTO main.chunk (host_id, dictionary, t_us, t_first_us, t_last_us, n, "
+		"ref_mono_ns, offset_ns, drift_ppb, uncertainty_ns, at, len) VALUES (?1, ?2, ?3, ?4, "
+		"?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+};
 
 /* Roll-ups lie by metric, as they are asked for; so the pages of their index are full,
  * too. */
@@ -45,7 +67,7 @@ struct repack_rows {
 
 struct repack {
 	sqlite3 *db; /* the new file; the old one is attached as `old` */
-	sqlite3_stmt *hosts, *dictionaries, *chunks, *insert;
+	sqlite3_stmt *stmt[REPACK_STATEMENTS];
 	struct ls_chunk_codec *decoder, *encoder;
 	uint8_t *body; /* LS_CHUNK_BODY_MAX_BYTES */
 	struct ls_bodies *to;
@@ -71,17 +93,19 @@ struct repack_chunk {
 static int
 repack_insert(struct repack *r, const struct repack_chunk *c)
 {
-	int column = 0;
 	int64_t at = 0;
 	int rc = ls_bodies_put(r->to, c->body, c->len, &at);
-	const int64_t numbers[] = { r->host_id, r->dictionary, c->t_us, c->t_first_us,
-		c->t_last_us, c->n, c->map.ref_mono_ns, c->map.offset_ns,
-		c->map.drift_ppb, c->map.uncertainty_ns, at, (int64_t)c->len };
 
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && rc == 0; i++)
-		rc = ls_err_sqlite(sqlite3_bind_int64(r->insert, ++column, numbers[i]));
 	if (rc == 0)
-		rc = ls_db_run(r->insert);
+		rc = ls_sql_run(r->stmt[REPACK_INSERT],
+			LS_SQL_VALUES(ls_sql_int(r->host_id), ls_sql_int(r->dictionary),
+				ls_sql_int(c->t_us), ls_sql_int(c->t_first_us),
+				ls_sql_int(c->t_last_us), ls_sql_int(c->n),
+				ls_sql_int(c->map.ref_mono_ns),
+				ls_sql_int(c->map.offset_ns),
+				ls_sql_int(c->map.drift_ppb),
+				ls_sql_int(c->map.uncertainty_ns), ls_sql_int(at),
+				ls_sql_u64(c->len)));
 	if (rc != 0)
 		return rc;
 	r->rows_out += (uint64_t)c->n;
@@ -145,17 +169,18 @@ repack_flush(struct repack *r)
 static int
 repack_read(struct repack *r, sqlite3_stmt *stmt, struct repack_chunk *c)
 {
-	c->t_us = sqlite3_column_int64(stmt, 0);
-	c->t_first_us = sqlite3_column_int64(stmt, 1);
-	c->t_last_us = sqlite3_column_int64(stmt, 2);
-	c->n = sqlite3_column_int64(stmt, 3);
-	c->map.ref_mono_ns = sqlite3_column_int64(stmt, 4);
-	c->map.offset_ns = sqlite3_column_int64(stmt, 5);
-	c->map.drift_ppb = sqlite3_column_int64(stmt, 6);
-	c->map.uncertainty_ns = sqlite3_column_int64(stmt, 7);
-	c->len = (size_t)sqlite3_column_int64(stmt, 9);
-	return ls_bodies_read(r->from, sqlite3_column_int64(stmt, 8),
-		sqlite3_column_int64(stmt, 9), &c->body);
+	int64_t at, len;
+	int rc = ls_sql_read(stmt,
+		LS_SQL_FIELDS(ls_sql_to_i64(&c->t_us), ls_sql_to_i64(&c->t_first_us),
+			ls_sql_to_i64(&c->t_last_us), ls_sql_to_i64(&c->n),
+			ls_sql_to_i64(&c->map.ref_mono_ns),
+			ls_sql_to_i64(&c->map.offset_ns),
+			ls_sql_to_i64(&c->map.drift_ppb),
+			ls_sql_to_i64(&c->map.uncertainty_ns), ls_sql_to_i64(&at),
+			ls_sql_to_i64(&len)));
+
+	c->len = (size_t)len;
+	return rc == 0 ? ls_bodies_read(r->from, at, len, &c->body) : rc;
 }
 
 /* A chunk that is kept as it was. */
@@ -235,19 +260,16 @@ repack_take(struct repack *r, const struct repack_chunk *c)
 	return 0;
 }
 
-/* Steps through a statement with one number bound, or two; each row to fn. */
+/* Each row of a statement to fn. */
 static int
-repack_each(struct repack *r, sqlite3_stmt *stmt, const int64_t *bind, int count,
+repack_each(struct repack *r, sqlite3_stmt *stmt, const struct ls_sql_value *values,
 	int (*fn)(struct repack *r, sqlite3_stmt *stmt))
 {
-	int i, step = SQLITE_DONE, rc = 0;
+	struct ls_sql_rows rows = ls_sql_again(stmt, values);
 
-	for (i = 0; i < count && rc == 0; i++)
-		rc = ls_err_sqlite(sqlite3_bind_int64(stmt, i + 1, bind[i]));
-	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW)
-		rc = fn(r, stmt);
-	(void)sqlite3_reset(stmt); /* tells the same error again */
-	return rc != 0 ? rc : ls_err_sqlite(step);
+	while (ls_sql_next(&rows))
+		rows.rc = fn(r, stmt);
+	return ls_sql_end(&rows);
 }
 
 static int
@@ -262,11 +284,12 @@ repack_chunk(struct repack *r, sqlite3_stmt *stmt)
 static int
 repack_dictionary(struct repack *r, sqlite3_stmt *stmt)
 {
-	const int64_t bind[] = { r->host_id, sqlite3_column_int64(stmt, 0) };
 	int rc;
 
-	r->dictionary = bind[1];
-	rc = repack_each(r, r->chunks, bind, 2, repack_chunk);
+	r->dictionary = sqlite3_column_int64(stmt, 0);
+	rc = repack_each(r, r->stmt[REPACK_CHUNKS],
+		LS_SQL_VALUES(ls_sql_int(r->host_id), ls_sql_int(r->dictionary)),
+		repack_chunk);
 	return rc == 0 ? repack_flush(r) : rc;
 }
 
@@ -276,7 +299,8 @@ repack_host(struct repack *r, sqlite3_stmt *stmt)
 	r->host_id = sqlite3_column_int64(stmt, 0);
 	if (r->stop != NULL && r->stop(r->stop_arg))
 		return -ECANCELED;
-	return repack_each(r, r->dictionaries, &r->host_id, 1, repack_dictionary);
+	return repack_each(r, r->stmt[REPACK_DICTIONARIES],
+		LS_SQL_VALUES(ls_sql_int(r->host_id)), repack_dictionary);
 }
 
 /* --- the file ------------------------------------------------------------- */
@@ -285,8 +309,7 @@ static int
 repack_prepare(struct repack *r)
 {
 	size_t cells = (size_t)LS_SERIES_PER_GROUP_MAX * LS_CHUNK_ROWS_MAX;
-	int rc = ls_db_prepare(r->db, "SELECT id FROM old.chunk_host ORDER BY id",
-		&r->hosts);
+	int rc;
 
 	r->decoder = ls_chunk_codec_new(LS_SERIES_PER_GROUP_MAX, LS_CHUNK_ROWS_MAX);
 	r->encoder = ls_chunk_codec_new(LS_SERIES_PER_GROUP_MAX, LS_CHUNK_ROWS_MAX);
@@ -298,22 +321,7 @@ repack_prepare(struct repack *r)
 		r->rows.t_ns == NULL || r->rows.value == NULL ||
 		r->rows.present == NULL)
 		return -ENOMEM;
-	if (rc == 0)
-		rc = ls_db_prepare(r->db,
-			"SELECT DISTINCT dictionary FROM old.chunk WHERE host_id = ?1 ORDER BY dictionary",
-			&r->dictionaries);
-	if (rc == 0)
-		rc = ls_db_prepare(r->db,
-			"SELECT t_us, t_first_us, t_last_us, n, ref_mono_ns, offset_ns, drift_ppb, "
-			"uncertainty_ns, at, len FROM old.chunk WHERE host_id = ?1 AND dictionary = ?2 "
-			"ORDER BY t_first_us, id",
-			&r->chunks);
-	if (rc == 0)
-		rc = ls_db_prepare(r->db,
-			"INSERT INTO main.chunk (host_id, dictionary, t_us, t_first_us, t_last_us, n, "
-			"ref_mono_ns, offset_ns, drift_ppb, uncertainty_ns, at, len) VALUES (?1, ?2, ?3, ?4, "
-			"?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-			&r->insert);
+	rc = ls_db_prepare_all(r->db, repack_sql, r->stmt, REPACK_STATEMENTS);
 	if (rc == 0)
 		rc = ls_bodies_open(r->db, &r->to);
 	if (rc == 0)
@@ -324,10 +332,7 @@ repack_prepare(struct repack *r)
 static void
 repack_fini(struct repack *r)
 {
-	(void)sqlite3_finalize(r->hosts); /* their errors are known */
-	(void)sqlite3_finalize(r->dictionaries);
-	(void)sqlite3_finalize(r->chunks);
-	(void)sqlite3_finalize(r->insert);
+	ls_db_finalize_all(r->stmt, REPACK_STATEMENTS);
 	ls_bodies_close(r->to);
 	ls_bodies_reader_free(r->from);
 	ls_db_close(r->db);
@@ -389,7 +394,7 @@ repack_fill(struct repack *r, const char *path)
 	if (rc == 0)
 		rc = repack_tables_copy(r);
 	if (rc == 0)
-		rc = repack_each(r, r->hosts, NULL, 0, repack_host);
+		rc = repack_each(r, r->stmt[REPACK_HOSTS], NULL, repack_host);
 	if (rc == 0 && r->rows_in != r->rows_out)
 		rc = -LS_ECORRUPT; /* a chunk of no host, or of none that is named */
 	(void)snprintf(stamp, sizeof(stamp),
@@ -405,13 +410,10 @@ repack_fill(struct repack *r, const char *path)
 int
 ls_repack_look(const char *dir, int32_t day, enum ls_repack_state *ret_state)
 {
-	char path[PATH_MAX];
 	sqlite3 *db = NULL;
 	int64_t done = 0, left = 0;
-	int rc = ls_days_path(path, dir, day);
+	int rc = ls_db_open_day(dir, day, LS_DB_READ, &db);
 
-	if (rc == 0)
-		rc = ls_db_open(path, LS_DB_READ, &db);
 	if (rc == 0)
 		rc = ls_migrate_check(db, ls_migrations_of(LS_SCHEMA_TELEMETRY));
 	if (rc == 0)
@@ -466,38 +468,36 @@ ls_repack_day(const char *dir, int32_t day, ls_repack_stop_fn *stop, void *arg,
 int
 ls_repack_all(const char *dir, void (*say)(void *arg, const char *line), void *arg)
 {
-	struct ls_days *days = malloc(sizeof(*days));
+	struct ls_days days;
 	struct ls_repack_stats stats;
 	char line[256];
 	enum ls_repack_state state;
 	size_t i;
 	int lock = -1, worst = 0;
-	int rc = days != NULL ? ls_days_lock(dir, &lock) : -ENOMEM;
+	int rc = ls_days_lock(dir, &lock);
 
 	if (rc == 0)
-		rc = ls_days_list(dir, days);
-	if (rc == -LS_ELIMIT)
-		rc = 0; /* the newest are there */
-	for (i = 0; rc == 0 && i + 1 < days->count; i++) {
-		int one = ls_repack_look(dir, days->day[i], &state);
+		rc = ls_days_newest(dir, &days);
+	for (i = 0; rc == 0 && i + 1 < days.count; i++) {
+		int one = ls_repack_look(dir, days.day[i], &state);
 
 		if (one == 0 && state == LS_REPACK_DONE)
 			continue;
 		if (one == 0 && state == LS_REPACK_NOT_ROLLED_UP)
 			one = -LS_EBUSY;
 		if (one == 0)
-			one = ls_repack_day(dir, days->day[i], NULL, NULL, &stats);
+			one = ls_repack_day(dir, days.day[i], NULL, NULL, &stats);
 		if (one == 0)
-			one = ls_replace_day(dir, days->day[i]);
+			one = ls_replace_day(dir, days.day[i]);
 		if (one == 0)
 			(void)snprintf(line, sizeof(line),
 				"%d: %" PRIu64 " chunks became %" PRIu64 ", %" PRIu64
 				" bytes %" PRIu64 "; %" PRIu64 " kept as they were",
-				(int)days->day[i], stats.chunks_before,
+				(int)days.day[i], stats.chunks_before,
 				stats.chunks_after, stats.bytes_before,
 				stats.bytes_after, stats.kept);
 		else
-			(void)snprintf(line, sizeof(line), "%d: %s", (int)days->day[i],
+			(void)snprintf(line, sizeof(line), "%d: %s", (int)days.day[i],
 				state == LS_REPACK_NOT_ROLLED_UP
 					? "its last minutes are not rolled up; run a "
 					  "collector on this directory for a minute"
@@ -507,6 +507,5 @@ ls_repack_all(const char *dir, void (*say)(void *arg, const char *line), void *a
 	}
 	if (lock >= 0)
 		(void)close(lock); /* gives it back */
-	free(days);
 	return rc != 0 ? rc : worst;
 }

@@ -66,16 +66,14 @@ repacker_is_stopped(void *arg)
 static int
 repacker_next(struct ls_repacker *r, int64_t wall_us, int32_t *ret_day)
 {
-	struct ls_days *days = malloc(sizeof(*days));
+	struct ls_days days;
 	enum ls_repack_state state = LS_REPACK_DONE;
 	size_t i;
-	int rc = days != NULL ? ls_days_list(r->dir, days) : -ENOMEM;
+	int rc = ls_days_newest(r->dir, &days);
 
 	*ret_day = 0;
-	if (rc == -LS_ELIMIT)
-		rc = 0; /* the newest are there */
-	for (i = 0; rc == 0 && i + 1 < days->count && *ret_day == 0; i++) {
-		int32_t day = days->day[i];
+	for (i = 0; rc == 0 && i + 1 < days.count && *ret_day == 0; i++) {
+		int32_t day = days.day[i];
 		int64_t over_us = wall_us - ls_days_begin_us(day) - REPACKER_DAY_US;
 
 		if (day <= r->done)
@@ -93,7 +91,6 @@ repacker_next(struct ls_repacker *r, int64_t wall_us, int32_t *ret_day)
 		if (rc == -LS_EVERSION || rc == -LS_ECORRUPT)
 			rc = 0;
 	}
-	free(days);
 	return rc;
 }
 

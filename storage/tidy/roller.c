@@ -8,7 +8,7 @@
 #include <string.h>
 #include "proto/base/log.h"
 #include "storage/db/db.h"
-#include "storage/db/err_sqlite.h"
+#include "storage/db/sql.h"
 #include "storage/read/query_day.h"
 #include "storage/tidy/roller_hour.h"
 #include "storage/tidy/roller_out.h"
@@ -129,25 +129,22 @@ ls_roller_stats(const struct ls_roller *r, struct ls_roller_stats *ret_stats)
 static int
 roller_load_names(struct ls_roller *r, sqlite3 *db, bool is_metric)
 {
-	sqlite3_stmt *stmt = NULL;
-	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(db,
+	struct ls_sql_rows rows = ls_sql_rows(db,
 		is_metric ? "SELECT id, name FROM rollup_metric"
 			  : "SELECT id, text FROM rollup_labels",
-		&stmt);
+		NULL);
 
-	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		const char *text = (const char *)sqlite3_column_text(stmt, 1);
-		int64_t id = sqlite3_column_int64(stmt, 0);
+	while (ls_sql_next(&rows)) {
+		const char *text = (const char *)sqlite3_column_text(rows.stmt, 1);
+		int64_t id = sqlite3_column_int64(rows.stmt, 0);
 
 		if (text == NULL || id < 0 || id > LS_ROLLUP_ID_MAX)
-			rc = text == NULL ? -ENOMEM : -LS_ECORRUPT;
+			rows.rc = text == NULL ? -ENOMEM : -LS_ECORRUPT;
 		else
-			rc = ls_roller_names_put(&r->names, is_metric, text,
+			rows.rc = ls_roller_names_put(&r->names, is_metric, text,
 				(uint32_t)id);
 	}
-	(void)sqlite3_finalize(stmt); /* tells the same error again */
-	return rc != 0 ? rc : ls_err_sqlite(step);
+	return ls_sql_end(&rows);
 }
 
 /* A row of rollup_done from the frontier on. */
@@ -177,23 +174,23 @@ roller_load_row(struct ls_roller *r, int64_t span_s, int64_t t_us, int64_t chunk
 static int
 roller_start(struct ls_roller *r, sqlite3 *db)
 {
-	sqlite3_stmt *stmt = NULL;
+	struct ls_sql_rows rows;
 	int64_t repacked = 0;
-	int step = SQLITE_DONE, rc;
+	int rc;
 
 	roller_forget(r);
 	r->skip_until = 0;
 	rc = ls_db_int(db,
 		"SELECT chunk_id FROM rollup_done WHERE span_s = 0 AND t_us = 0",
 		&r->frontier);
-	if (rc == 0)
-		rc = ls_db_prepare(db, "SELECT span_s, t_us, chunk_id FROM rollup_done",
-			&stmt);
-	while (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW)
-		rc = roller_load_row(r, sqlite3_column_int64(stmt, 0),
-			sqlite3_column_int64(stmt, 1), sqlite3_column_int64(stmt, 2));
-	(void)sqlite3_finalize(stmt); /* tells the same error again */
-	rc = rc != 0 ? rc : ls_err_sqlite(step);
+	if (rc != 0)
+		return rc;
+	rows = ls_sql_rows(db, "SELECT span_s, t_us, chunk_id FROM rollup_done", NULL);
+	while (ls_sql_next(&rows))
+		rows.rc = roller_load_row(r, sqlite3_column_int64(rows.stmt, 0),
+			sqlite3_column_int64(rows.stmt, 1),
+			sqlite3_column_int64(rows.stmt, 2));
+	rc = ls_sql_end(&rows);
 	if (rc == 0)
 		rc = roller_load_names(r, db, true);
 	if (rc == 0)
@@ -215,22 +212,21 @@ roller_start(struct ls_roller *r, sqlite3 *db)
 static int
 roller_choose_day(struct ls_roller *r, int32_t *ret_next)
 {
-	struct ls_days *days = malloc(sizeof(*days));
+	struct ls_days days = { 0 };
 	bool is = false;
 	size_t i;
-	int rc = days != NULL ? ls_query_days(r->q, days) : -ENOMEM;
+	int rc = ls_query_days(r->q, &days);
 
 	*ret_next = 0;
-	if (rc == 0 && r->day == 0 && days->count > 0)
-		r->day = days->day[days->count > ROLLER_FILES_BACK
-				? days->count - ROLLER_FILES_BACK
+	if (rc == 0 && r->day == 0 && days.count > 0)
+		r->day = days.day[days.count > ROLLER_FILES_BACK
+				? days.count - ROLLER_FILES_BACK
 				: 0];
-	for (i = 0; rc == 0 && i < days->count && *ret_next == 0; i++) {
-		is |= days->day[i] == r->day;
-		if (days->day[i] > r->day)
-			*ret_next = days->day[i];
+	for (i = 0; rc == 0 && i < days.count && *ret_next == 0; i++) {
+		is |= days.day[i] == r->day;
+		if (days.day[i] > r->day)
+			*ret_next = days.day[i];
 	}
-	free(days);
 	if (rc == 0 && *ret_next != 0 && (!is || r->failures >= ROLLER_FAILURES_MAX)) {
 		if (is)
 			ls_log(LS_LOG_WARN, "storage",
@@ -297,14 +293,34 @@ roller_know(struct ls_roller *r, size_t at, uint64_t hash, const char *text, siz
 	return 0;
 }
 
+/* Reads a dictionary into its place. -LS_EUNKNOWN: not there yet. */
+static int
+roller_load_dictionary(struct ls_roller *r, sqlite3 *db, size_t at, uint64_t hash)
+{
+	struct ls_sql_rows rows =
+		ls_sql_rows(db, "SELECT series FROM dictionary WHERE hash = ?1",
+			LS_SQL_VALUES(ls_sql_u64(hash)));
+
+	if (ls_sql_next(&rows)) {
+		const char *text = sqlite3_column_blob(rows.stmt, 0);
+		size_t len = (size_t)sqlite3_column_bytes(rows.stmt, 0);
+
+		rows.rc = len > 0 && (text == NULL || text[len - 1] != '\0')
+			? -LS_EPARSE
+			: roller_know(r, at, hash, text, len);
+	} else if (rows.rc == 0) {
+		rows.rc = -LS_EUNKNOWN;
+	}
+	return ls_sql_end(&rows);
+}
+
 /* -LS_EUNKNOWN: not there yet. */
 static int
 roller_dictionary(struct ls_roller *r, sqlite3 *db, uint64_t hash,
 	struct roller_dictionary *ret)
 {
 	size_t lo = 0, hi = r->dictionary_count;
-	sqlite3_stmt *stmt = NULL;
-	int step = SQLITE_DONE, rc;
+	int rc;
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
@@ -315,22 +331,7 @@ roller_dictionary(struct ls_roller *r, sqlite3 *db, uint64_t hash,
 			hi = mid;
 	}
 	if (lo == r->dictionary_count || r->dictionary[lo].hash != hash) {
-		rc = ls_db_prepare(db, "SELECT series FROM dictionary WHERE hash = ?1",
-			&stmt);
-		if (rc == 0)
-			rc = ls_err_sqlite(sqlite3_bind_int64(stmt, 1, (int64_t)hash));
-		if (rc == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-			const char *text = sqlite3_column_blob(stmt, 0);
-			size_t len = (size_t)sqlite3_column_bytes(stmt, 0);
-
-			if (len > 0 && (text == NULL || text[len - 1] != '\0'))
-				rc = -LS_EPARSE;
-			else
-				rc = roller_know(r, lo, hash, text, len);
-		} else if (rc == 0) {
-			rc = step == SQLITE_DONE ? -LS_EUNKNOWN : ls_err_sqlite(step);
-		}
-		(void)sqlite3_finalize(stmt); /* tells the same error again */
+		rc = roller_load_dictionary(r, db, lo, hash);
 		if (rc != 0)
 			return rc;
 	}
@@ -351,18 +352,17 @@ struct roller_chunk {
 #define ROLLER_CHUNK_SQL \
 	"SELECT id, host_id, dictionary, t_us, ref_mono_ns, offset_ns, drift_ppb, uncertainty_ns, at, len FROM chunk "
 
-static void
+static int
 roller_read_chunk(sqlite3_stmt *stmt, struct roller_chunk *ret)
 {
-	ret->id = sqlite3_column_int64(stmt, 0);
-	ret->host_id = (uint32_t)sqlite3_column_int64(stmt, 1);
-	ret->dictionary = (uint64_t)sqlite3_column_int64(stmt, 2);
-	ret->t_us = sqlite3_column_int64(stmt, 3);
-	ret->map.ref_mono_ns = sqlite3_column_int64(stmt, 4);
-	ret->map.offset_ns = sqlite3_column_int64(stmt, 5);
-	ret->map.drift_ppb = sqlite3_column_int64(stmt, 6);
-	ret->map.uncertainty_ns = sqlite3_column_int64(stmt, 7);
 	ret->row = stmt;
+	return ls_sql_read(stmt,
+		LS_SQL_FIELDS(ls_sql_to_i64(&ret->id), ls_sql_to_u32(&ret->host_id),
+			ls_sql_to_u64(&ret->dictionary), ls_sql_to_i64(&ret->t_us),
+			ls_sql_to_i64(&ret->map.ref_mono_ns),
+			ls_sql_to_i64(&ret->map.offset_ns),
+			ls_sql_to_i64(&ret->map.drift_ppb),
+			ls_sql_to_i64(&ret->map.uncertainty_ns)));
 }
 
 /* Rows of a chunk that lie in one minute. */
@@ -464,22 +464,6 @@ roller_is_bad(int rc)
 	return rc == -LS_EPARSE || rc == -LS_ECORRUPT || rc == -LS_EVERSION;
 }
 
-static void
-roller_put_off_one(struct ls_roller *r, int64_t id)
-{
-	size_t i;
-
-	for (i = 0; i < r->put_off_count; i++)
-		if (r->put_off[i].id == id)
-			return;
-	if (r->put_off_count == LS_ROLLUP_PUT_OFF_MAX) {
-		r->stats.given_up++;
-		return;
-	}
-	r->put_off[r->put_off_count++] = (struct roller_put_off){ .id = id };
-	r->stats.put_off++;
-}
-
 static bool
 roller_is_put_off(const struct ls_roller *r, int64_t id)
 {
@@ -491,46 +475,69 @@ roller_is_put_off(const struct ls_roller *r, int64_t id)
 	return false;
 }
 
+static void
+roller_put_off_one(struct ls_roller *r, int64_t id)
+{
+	if (roller_is_put_off(r, id))
+		return;
+	if (r->put_off_count == LS_ROLLUP_PUT_OFF_MAX) {
+		r->stats.given_up++;
+		return;
+	}
+	r->put_off[r->put_off_count++] = (struct roller_put_off){ .id = id };
+	r->stats.put_off++;
+}
+
 /* Reads chunks on; *ret_count are those read. */
 static int
 roller_read(struct ls_roller *r, struct ls_query_day *day, int64_t now_us,
 	size_t *ret_count)
 {
-	sqlite3_stmt *stmt = NULL;
+	struct ls_sql_rows rows = ls_sql_rows(ls_query_day_db(day),
+		ROLLER_CHUNK_SQL "WHERE id > ?1 ORDER BY id LIMIT ?2",
+		LS_SQL_VALUES(ls_sql_int(r->read_id),
+			ls_sql_int(LS_ROLLER_CHUNKS_PER_TURN)));
 	struct roller_chunk c;
-	int step = SQLITE_DONE,
-	    rc = ls_db_prepare(ls_query_day_db(day),
-		    ROLLER_CHUNK_SQL "WHERE id > ?1 ORDER BY id LIMIT ?2", &stmt);
-	size_t n = 0;
 
-	if (rc == 0) {
-		/* parameters that are there */
-		(void)sqlite3_bind_int64(stmt, 1, r->read_id);
-		(void)sqlite3_bind_int64(stmt, 2, LS_ROLLER_CHUNKS_PER_TURN);
-	}
-	while (rc == 0 && !r->full && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		roller_read_chunk(stmt, &c);
-		if (!roller_is_put_off(r, c.id))
-			rc = roller_sum_up(r, day, &c, false, now_us);
-		if (rc == -LS_ELIMIT) {
+	*ret_count = 0;
+	while (!r->full && ls_sql_next(&rows)) {
+		rows.rc = roller_read_chunk(rows.stmt, &c);
+		if (rows.rc == 0 && !roller_is_put_off(r, c.id))
+			rows.rc = roller_sum_up(r, day, &c, false, now_us);
+		if (rows.rc == -LS_ELIMIT) {
 			r->full = true;
-			rc = 0;
+			rows.rc = 0;
 			break;
 		}
-		if (rc == -LS_EUNKNOWN)
+		if (rows.rc == -LS_EUNKNOWN)
 			roller_put_off_one(r, c.id);
-		else if (roller_is_bad(rc))
+		else if (roller_is_bad(rows.rc))
 			r->stats.bad_chunks++;
-		else if (rc != 0)
+		else if (rows.rc != 0)
 			break;
-		rc = 0;
+		rows.rc = 0;
 		r->read_id = c.id;
-		n++;
+		(*ret_count)++;
 	}
 	ls_query_day_rest(day);
-	(void)sqlite3_finalize(stmt); /* tells the same error again */
-	*ret_count = n;
-	return rc != 0 ? rc : step == SQLITE_ROW ? 0 : ls_err_sqlite(step);
+	return ls_sql_end(&rows);
+}
+
+static int
+roller_retry_one(struct ls_roller *r, struct ls_query_day *day, sqlite3_stmt *stmt,
+	int64_t id, int64_t now_us)
+{
+	struct ls_sql_rows rows = ls_sql_again(stmt, LS_SQL_VALUES(ls_sql_int(id)));
+	struct roller_chunk c;
+
+	if (ls_sql_next(&rows)) {
+		rows.rc = roller_read_chunk(rows.stmt, &c);
+		if (rows.rc == 0)
+			rows.rc = roller_sum_up(r, day, &c, true, now_us);
+	} else if (rows.rc == 0) {
+		rows.rc = -LS_EPARSE;
+	}
+	return ls_sql_end(&rows);
 }
 
 /* Once more those that were put off; give_up: for the last time. */
@@ -539,45 +546,29 @@ roller_retry(struct ls_roller *r, struct ls_query_day *day, int64_t now_us,
 	bool give_up)
 {
 	sqlite3_stmt *stmt = NULL;
-	struct roller_chunk c;
 	size_t i;
 	int rc = ls_db_prepare(ls_query_day_db(day), ROLLER_CHUNK_SQL "WHERE id = ?1",
 		&stmt);
 
-	for (i = 0; i < r->put_off_count && rc == 0; i++) {
-		int step;
+	for (i = 0; i < r->put_off_count && rc == 0 && !r->full; i++) {
+		struct roller_put_off *p = &r->put_off[i];
 
-		if (r->put_off[i].settled)
+		if (p->settled)
 			continue;
-		/* parameters that are there */
-		(void)sqlite3_bind_int64(stmt, 1, r->put_off[i].id);
-		step = sqlite3_step(stmt);
-		if (step == SQLITE_ROW) {
-			roller_read_chunk(stmt, &c);
-			rc = roller_sum_up(r, day, &c, true, now_us);
-		} else {
-			rc = step == SQLITE_DONE ? -LS_EPARSE : ls_err_sqlite(step);
-		}
-		(void)sqlite3_reset(stmt); /* tells the same error again */
-		if (rc == -LS_ELIMIT) {
-			r->full = true;
-			rc = 0;
-			break;
-		}
+		rc = roller_retry_one(r, day, stmt, p->id, now_us);
 		if (roller_is_bad(rc) || (rc == -LS_EUNKNOWN && give_up)) {
 			r->stats.given_up++;
-			r->put_off[i].settled = true;
-			rc = 0;
-		} else if (rc == 0) {
-			r->put_off[i].settled = true;
-		} else if (rc == -LS_EUNKNOWN) {
 			rc = 0;
 		}
+		p->settled = rc == 0;
+		r->full = rc == -LS_ELIMIT;
 		/* all minutes it is in, in one message */
-		r->flush |= r->put_off[i].settled;
+		r->flush |= p->settled;
+		if (rc == -LS_EUNKNOWN || rc == -LS_ELIMIT)
+			rc = 0;
 	}
 	ls_query_day_rest(day);
-	(void)sqlite3_finalize(stmt); /* tells the same error again */
+	(void)sqlite3_finalize(stmt); /* only read with */
 	return rc;
 }
 
@@ -602,23 +593,9 @@ roller_give(void *arg, uint32_t metric_id, const struct ls_rollup_row *rows,
 static int
 roller_done_of(sqlite3 *db, int64_t span_s, int64_t t_us, int64_t *ret_id)
 {
-	sqlite3_stmt *stmt = NULL;
-	int step = SQLITE_DONE;
-	int rc = ls_db_prepare(db,
+	return ls_sql_int_of(db,
 		"SELECT chunk_id FROM rollup_done WHERE span_s = ?1 AND t_us = ?2",
-		&stmt);
-
-	*ret_id = 0;
-	if (rc == 0) {
-		/* parameters that are there */
-		(void)sqlite3_bind_int64(stmt, 1, span_s);
-		(void)sqlite3_bind_int64(stmt, 2, t_us);
-		step = sqlite3_step(stmt);
-		if (step == SQLITE_ROW)
-			*ret_id = sqlite3_column_int64(stmt, 0);
-	}
-	(void)sqlite3_finalize(stmt); /* tells the same error again */
-	return rc != 0 ? rc : step == SQLITE_ROW ? 0 : ls_err_sqlite(step);
+		LS_SQL_VALUES(ls_sql_int(span_s), ls_sql_int(t_us)), ret_id);
 }
 
 static int

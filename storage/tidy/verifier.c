@@ -50,12 +50,9 @@ ls_verifier_free(struct ls_verifier *v)
 static int
 verifier_check(struct ls_verifier *v, int32_t day)
 {
-	char path[PATH_MAX];
 	sqlite3 *db = NULL;
-	int rc = ls_days_path(path, v->dir, day);
+	int rc = ls_db_open_day(v->dir, day, LS_DB_READ, &db);
 
-	if (rc == 0)
-		rc = ls_db_open(path, LS_DB_READ, &db);
 	if (rc == 0)
 		rc = ls_db_check_until(db, &v->stop);
 	ls_db_close(db);
@@ -80,24 +77,20 @@ verifier_set_aside(struct ls_verifier *v, int32_t day)
 int
 ls_verifier_step(struct ls_verifier *v, uint64_t now_ns)
 {
-	struct ls_days *days;
+	struct ls_days days;
 	int rc;
 
 	if (now_ns < v->not_before_ns || !atomic_exchange(&v->suspect, false))
 		return 0;
 	v->not_before_ns = now_ns + LS_VERIFY_AGAIN_NS;
-	days = malloc(sizeof(*days));
-	rc = days != NULL ? ls_days_list(v->dir, days) : -ENOMEM;
-	if (rc == -LS_ELIMIT)
-		rc = 0; /* the list holds the newest days */
-	while (rc == 0 && days->count > 0 && !v->stop) {
-		int32_t day = days->day[--days->count];
+	rc = ls_days_newest(v->dir, &days);
+	while (rc == 0 && days.count > 0 && !v->stop) {
+		int32_t day = days.day[--days.count];
 
 		/* A day that cannot be read for another reason is not damaged. */
 		if (verifier_check(v, day) == -LS_ECORRUPT)
 			rc = verifier_set_aside(v, day);
 	}
-	free(days);
 	return rc;
 }
 

@@ -6,90 +6,50 @@
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
-#include "storage/db/db.h"
-#include "storage/db/err_sqlite.h"
+#include "storage/db/sql.h"
 
 /* ranks listed of one closing, or of one standstill */
 #define INSERT_RANKS_MAX LS_CLOSE_MISSING_MAX
-
-/* What is bound lives until the statement has run: no copies. A failed bind fails the
- * step. */
-void
-ls_insert_text(sqlite3_stmt *stmt, int column, const char *text)
-{
-	(void)sqlite3_bind_text(stmt, column, text, -1, SQLITE_STATIC);
-}
-
-void
-ls_insert_int(sqlite3_stmt *stmt, int column, int64_t value)
-{
-	(void)sqlite3_bind_int64(stmt, column, value);
-}
-
-static void
-insert_double(sqlite3_stmt *stmt, int column, double value)
-{
-	(void)sqlite3_bind_double(stmt, column, value);
-}
-
-/* Never null, also when empty: the columns are NOT NULL. */
-void
-ls_insert_blob(sqlite3_stmt *stmt, int column, const void *data, size_t len)
-{
-	(void)sqlite3_bind_blob(stmt, column, len > 0 ? data : "", (int)len,
-		SQLITE_STATIC);
-}
 
 /* The id of the worker of a ring; 0: it has no row. */
 static int
 insert_worker_id(sqlite3_stmt *s, struct ls_store_worker *w)
 {
-	int step;
+	struct ls_sql_rows rows = ls_sql_again(s,
+		LS_SQL_VALUES(ls_sql_blob(w->ring_id, sizeof(w->ring_id))));
 
-	ls_insert_blob(s, 1, w->ring_id, sizeof(w->ring_id));
-	step = sqlite3_step(s);
-	w->id = step == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
-	(void)sqlite3_reset(s); /* tells the same error again */
-	return ls_err_sqlite(step);
+	w->id = ls_sql_next(&rows) ? sqlite3_column_int64(s, 0) : 0;
+	return ls_sql_end(&rows);
 }
 
 /* Makes the row; with id 0, under the next free id. No row: the id is taken. */
 static int
 insert_worker_row(sqlite3_stmt *s, const struct ls_store_worker *w, int64_t id)
 {
-	if (id != 0)
-		ls_insert_int(s, 1, id);
-	else
-		(void)sqlite3_bind_null(s, 1); /* a parameter that is there */
-	ls_insert_blob(s, 2, w->ring_id, sizeof(w->ring_id));
-	ls_insert_text(s, 3, w->info.job);
-	ls_insert_int(s, 4, w->info.attempt);
-	ls_insert_int(s, 5, w->info.rank);
-	ls_insert_int(s, 6, w->info.world);
-	ls_insert_int(s, 7, w->info.chips);
-	ls_insert_text(s, 8, w->info.host);
-	ls_insert_text(s, 9, w->info.slice);
-	ls_insert_text(s, 10, w->info.role);
-	ls_insert_int(s, 11, w->first_us);
-	ls_insert_int(s, 12, w->info.step_source);
-	insert_double(s, 13, w->info.step_confidence);
-	ls_insert_text(s, 14, w->info.rack);
-	ls_insert_text(s, 15, w->info.shard);
-	return ls_db_run(s);
+	const struct ls_worker_info *info = &w->info;
+
+	return ls_sql_run(s,
+		LS_SQL_VALUES(ls_sql_int_or_null(id),
+			ls_sql_blob(w->ring_id, sizeof(w->ring_id)),
+			ls_sql_text(info->job), ls_sql_int(info->attempt),
+			ls_sql_int(info->rank), ls_sql_int(info->world),
+			ls_sql_int(info->chips), ls_sql_text(info->host),
+			ls_sql_text(info->slice), ls_sql_text(info->role),
+			ls_sql_int(w->first_us), ls_sql_int(info->step_source),
+			ls_sql_double(info->step_confidence), ls_sql_text(info->rack),
+			ls_sql_text(info->shard)));
 }
 
 /* A ring that has a row keeps it, whatever id is proposed now. */
 static int
 insert_worker(sqlite3_stmt *const *stmt, struct ls_store_worker *w, int64_t proposed_id)
 {
-	sqlite3_stmt *s = stmt[LS_STORE_STATE_JOB];
 	int rc = insert_worker_id(stmt[LS_STORE_STATE_WORKER_ID], w);
 
 	if (rc != 0 || w->id != 0)
 		return rc;
-	ls_insert_text(s, 1, w->info.job);
-	ls_insert_int(s, 2, w->first_us);
-	rc = ls_db_run(s);
+	rc = ls_sql_run(stmt[LS_STORE_STATE_JOB],
+		LS_SQL_VALUES(ls_sql_text(w->info.job), ls_sql_int(w->first_us)));
 	if (rc == 0)
 		rc = insert_worker_row(stmt[LS_STORE_STATE_WORKER], w, proposed_id);
 	if (rc == 0)
@@ -135,53 +95,39 @@ static int
 insert_finding(sqlite3_stmt *const *stmt, const struct ls_store_finding *f,
 	int64_t t_us)
 {
-	sqlite3_stmt *s = stmt[LS_STORE_STATE_FINDING];
-	int rc;
+	int rc = ls_sql_run(stmt[LS_STORE_STATE_FINDING],
+		LS_SQL_VALUES(ls_sql_text(f->id), ls_sql_text(f->job),
+			ls_sql_text(f->kind), ls_sql_text(f->severity),
+			ls_sql_text(f->status), ls_sql_int(t_us),
+			ls_sql_text(f->json)));
 
-	ls_insert_text(s, 1, f->id);
-	ls_insert_text(s, 2, f->job);
-	ls_insert_text(s, 3, f->kind);
-	ls_insert_text(s, 4, f->severity);
-	ls_insert_text(s, 5, f->status);
-	ls_insert_int(s, 6, t_us);
-	ls_insert_text(s, 7, f->json);
-	rc = ls_db_run(s);
-	if (rc != 0 || !f->history)
-		return rc;
-	s = stmt[LS_STORE_STATE_EVENT];
-	ls_insert_text(s, 1, f->id);
-	ls_insert_int(s, 2, t_us);
-	ls_insert_text(s, 3, f->event);
-	ls_insert_text(s, 4, f->severity);
-	ls_insert_text(s, 5, f->status);
-	return ls_db_run(s);
+	return rc != 0 || !f->history
+		? rc
+		: ls_sql_run(stmt[LS_STORE_STATE_EVENT],
+			  LS_SQL_VALUES(ls_sql_text(f->id), ls_sql_int(t_us),
+				  ls_sql_text(f->event), ls_sql_text(f->severity),
+				  ls_sql_text(f->status)));
 }
 
 int
 ls_store_put_state(sqlite3_stmt *const *stmt, struct ls_write *m)
 {
-	sqlite3_stmt *s;
-
 	switch (m->kind) {
 	case LS_WRITE_WORKER:
 		return insert_worker(stmt, &m->u.worker, m->u.worker.id);
 	case LS_WRITE_FINDING:
 		return insert_finding(stmt, &m->u.finding, m->t_us);
 	case LS_WRITE_META:
-		s = stmt[LS_STORE_STATE_META];
-		ls_insert_text(s, 1, m->u.meta.key);
-		ls_insert_blob(s, 2, m->u.meta.value, m->u.meta.len);
-		return ls_db_run(s);
+		return ls_sql_run(stmt[LS_STORE_STATE_META],
+			LS_SQL_VALUES(ls_sql_text(m->u.meta.key),
+				ls_sql_blob(m->u.meta.value, m->u.meta.len)));
 	case LS_WRITE_HOST:
-		s = stmt[LS_STORE_STATE_HOST];
-		ls_insert_text(s, 1, m->u.host.host);
-		ls_insert_int(s, 2, m->t_us);
-		ls_insert_text(s, 3, m->u.host.json);
-		return ls_db_run(s);
+		return ls_sql_run(stmt[LS_STORE_STATE_HOST],
+			LS_SQL_VALUES(ls_sql_text(m->u.host.host), ls_sql_int(m->t_us),
+				ls_sql_text(m->u.host.json)));
 	case LS_WRITE_RETAIN:
-		s = stmt[LS_STORE_STATE_FORGET];
-		ls_insert_int(s, 1, m->u.retain.history_us);
-		return ls_db_run(s);
+		return ls_sql_run(stmt[LS_STORE_STATE_FORGET],
+			LS_SQL_VALUES(ls_sql_int(m->u.retain.history_us)));
 	case LS_WRITE_REPORT:
 		return insert_workers(stmt, &m->u.report);
 	case LS_WRITE_CLOSE:
@@ -200,36 +146,30 @@ ls_store_put_state(sqlite3_stmt *const *stmt, struct ls_write *m)
 static int
 insert_gap(sqlite3_stmt *s, const struct ls_store_item *item, int64_t t_us, int64_t id)
 {
-	ls_insert_int(s, 1, id);
-	ls_insert_int(s, 2, item->worker_id);
-	ls_insert_int(s, 3, t_us);
-	ls_insert_int(s, 4, (int64_t)item->first_index);
-	ls_insert_int(s, 5, (int64_t)item->count);
-	ls_insert_int(s, 6, item->reason);
-	return ls_db_run(s);
+	return ls_sql_run(s,
+		LS_SQL_VALUES(ls_sql_int(id), ls_sql_int(item->worker_id),
+			ls_sql_int(t_us), ls_sql_u64(item->first_index),
+			ls_sql_u64(item->count), ls_sql_int(item->reason)));
 }
 
 static int
 insert_end(sqlite3_stmt *s, const struct ls_store_item *item, int64_t t_us, int64_t id)
 {
-	ls_insert_int(s, 1, id);
-	ls_insert_int(s, 2, item->worker_id);
-	ls_insert_int(s, 3, t_us);
-	ls_insert_int(s, 4, item->reason);
-	ls_insert_int(s, 5, (int64_t)item->count);
-	return ls_db_run(s);
+	return ls_sql_run(s,
+		LS_SQL_VALUES(ls_sql_int(id), ls_sql_int(item->worker_id),
+			ls_sql_int(t_us), ls_sql_int(item->reason),
+			ls_sql_u64(item->count)));
 }
 
-/* Binds a list of ranks, which `bytes` holds until the statement has run. */
-static void
-insert_ranks(sqlite3_stmt *s, int column, const int32_t *ranks, size_t count,
-	uint32_t bytes[INSERT_RANKS_MAX])
+/* A list of ranks, which `bytes` holds until the statement has run. */
+static struct ls_sql_value
+insert_ranks(const int32_t *ranks, size_t count, uint32_t bytes[INSERT_RANKS_MAX])
 {
 	size_t i, n = count < INSERT_RANKS_MAX ? count : INSERT_RANKS_MAX;
 
 	for (i = 0; i < n; i++)
 		bytes[i] = htole32((uint32_t)ranks[i]);
-	ls_insert_blob(s, column, bytes, n * sizeof(bytes[0]));
+	return ls_sql_blob(bytes, n * sizeof(bytes[0]));
 }
 
 static int
@@ -237,28 +177,20 @@ insert_close(sqlite3_stmt *s, const struct ls_store_close *c, int64_t t_us, int6
 {
 	uint32_t missing[INSERT_RANKS_MAX];
 
-	ls_insert_int(s, 1, id);
-	ls_insert_text(s, 2, c->job);
-	ls_insert_int(s, 3, c->attempt);
-	ls_insert_int(s, 4, (int64_t)c->step);
-	ls_insert_int(s, 5, t_us);
-	ls_insert_int(s, 6, c->expected);
-	ls_insert_int(s, 7, c->used);
-	insert_ranks(s, 8, c->missing, c->missing_count, missing);
-	return ls_db_run(s);
+	return ls_sql_run(s,
+		LS_SQL_VALUES(ls_sql_int(id), ls_sql_text(c->job),
+			ls_sql_int(c->attempt), ls_sql_u64(c->step), ls_sql_int(t_us),
+			ls_sql_int(c->expected), ls_sql_int(c->used),
+			insert_ranks(c->missing, c->missing_count, missing)));
 }
 
 static int
 insert_zoom(sqlite3_stmt *s, const struct ls_store_zoom *z, int64_t t_us, int64_t id)
 {
-	ls_insert_int(s, 1, id);
-	ls_insert_int(s, 2, t_us);
-	ls_insert_text(s, 3, z->host);
-	ls_insert_text(s, 4, z->job);
-	ls_insert_int(s, 5, z->event);
-	ls_insert_text(s, 6, z->cause);
-	ls_insert_int(s, 7, z->until_us);
-	return ls_db_run(s);
+	return ls_sql_run(s,
+		LS_SQL_VALUES(ls_sql_int(id), ls_sql_int(t_us), ls_sql_text(z->host),
+			ls_sql_text(z->job), ls_sql_int(z->event),
+			ls_sql_text(z->cause), ls_sql_int(z->until_us)));
 }
 
 static int
@@ -266,32 +198,19 @@ insert_hang(sqlite3_stmt *s, const struct ls_store_hang *h, int64_t t_us, int64_
 {
 	uint32_t ranks[INSERT_RANKS_MAX];
 
-	ls_insert_int(s, 1, id);
-	ls_insert_text(s, 2, h->job);
-	ls_insert_int(s, 3, h->attempt);
-	ls_insert_int(s, 4, (int64_t)h->step);
-	ls_insert_int(s, 5, h->since_us);
-	ls_insert_int(s, 6, t_us);
-	ls_insert_int(s, 7, h->waiting);
-	ls_insert_int(s, 8, h->why);
-	insert_ranks(s, 9, h->ranks, h->rank_count, ranks);
-	return ls_db_run(s);
+	return ls_sql_run(s,
+		LS_SQL_VALUES(ls_sql_int(id), ls_sql_text(h->job),
+			ls_sql_int(h->attempt), ls_sql_u64(h->step),
+			ls_sql_int(h->since_us), ls_sql_int(t_us),
+			ls_sql_int(h->waiting), ls_sql_int(h->why),
+			insert_ranks(h->ranks, h->rank_count, ranks)));
 }
 
 /* --- the journal ---------------------------------------------------------- */
 
-static void
-insert_begin_row(struct ls_store_batch *b)
-{
-	ls_journal_reset(b->journal);
-	b->first_id = 0;
-	b->row_records = 0;
-}
-
 int
 ls_store_put_journal(struct ls_store_batch *b)
 {
-	sqlite3_stmt *s = b->stmt[LS_STORE_DAY_JOURNAL];
 	bool steps = b->row_records > 0;
 	int rc;
 
@@ -302,15 +221,15 @@ ls_store_put_journal(struct ls_store_batch *b)
 	rc = ls_journal_seal(b->journal);
 	if (rc != 0)
 		return rc;
-	ls_insert_int(s, 1, b->first_id);
-	ls_insert_int(s, 2, b->last_id);
-	ls_insert_int(s, 3, b->t_us);
-	ls_insert_int(s, 4, (int64_t)b->row_records);
-	ls_insert_int(s, 5, steps ? (int64_t)b->step_lo : 0);
-	ls_insert_int(s, 6, steps ? (int64_t)b->step_hi : -1);
-	ls_insert_blob(s, 7, b->journal->data, b->journal->len);
-	rc = ls_db_run(s);
-	insert_begin_row(b);
+	rc = ls_sql_run(b->stmt[LS_STORE_DAY_JOURNAL],
+		LS_SQL_VALUES(ls_sql_int(b->first_id), ls_sql_int(b->last_id),
+			ls_sql_int(b->t_us), ls_sql_u64(b->row_records),
+			ls_sql_int(steps ? (int64_t)b->step_lo : 0),
+			ls_sql_int(steps ? (int64_t)b->step_hi : -1),
+			ls_sql_blob(b->journal->data, b->journal->len)));
+	ls_journal_reset(b->journal);
+	b->first_id = 0;
+	b->row_records = 0;
 	return rc;
 }
 

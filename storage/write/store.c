@@ -62,36 +62,6 @@ store_on_wal(void *arg, sqlite3 *db, const char *name, int pages)
 	return SQLITE_OK;
 }
 
-static void
-store_finalize(sqlite3_stmt **stmt, size_t count)
-{
-	size_t i;
-
-	for (i = 0; i < count; i++) {
-		(void)sqlite3_finalize(stmt[i]); /* its errors were told when it ran */
-		stmt[i] = NULL;
-	}
-}
-
-static int
-store_prepare(sqlite3 *db, const char *const *sql, sqlite3_stmt **stmt, size_t count)
-{
-	size_t i;
-	int rc = 0;
-
-	for (i = 0; i < count && rc == 0; i++)
-		rc = ls_db_prepare(db, sql[i], &stmt[i]);
-	return rc;
-}
-
-static void
-store_rollback(sqlite3 *db)
-{
-	if (db != NULL && !sqlite3_get_autocommit(db))
-		(void)sqlite3_exec(db, "ROLLBACK", NULL, NULL,
-			NULL); /* or SQLite did it */
-}
-
 /* True for what a new file in its place would heal. */
 static bool
 store_is_damage(int rc)
@@ -136,17 +106,15 @@ store_try_state(struct ls_store *s, const char *path)
 	if (rc == 0)
 		rc = ls_db_check(db, LS_DB_CHECK_NS, NULL, 0);
 	if (rc == 0)
-		rc = ls_db_exec(db, "BEGIN IMMEDIATE");
+		rc = ls_db_begin(db);
 	if (rc == 0)
 		rc = ls_migrate(db, ls_migrations_of(LS_SCHEMA_STATE), NULL);
+	rc = ls_db_end(db, rc);
 	if (rc == 0)
-		rc = ls_db_exec(db, "COMMIT");
-	if (rc == 0)
-		rc = store_prepare(db, store_state_sql, s->state_stmt,
+		rc = ls_db_prepare_all(db, store_state_sql, s->state_stmt,
 			LS_STORE_STATE_COUNT);
 	if (rc != 0) {
-		store_finalize(s->state_stmt, LS_STORE_STATE_COUNT);
-		store_rollback(db);
+		ls_db_finalize_all(s->state_stmt, LS_STORE_STATE_COUNT);
 		ls_db_close(db);
 		return rc;
 	}
@@ -181,10 +149,9 @@ store_open_state(struct ls_store *s, int64_t wall_us)
 static void
 store_close_day(struct ls_store *s)
 {
-	store_finalize(s->day_stmt, LS_STORE_DAY_COUNT);
+	ls_db_finalize_all(s->day_stmt, LS_STORE_DAY_COUNT);
 	ls_bodies_close(s->bodies);
 	s->bodies = NULL;
-	store_rollback(s->day_db);
 	ls_settle(s->day_db);
 	ls_db_close(s->day_db);
 	s->day_db = NULL;
@@ -203,14 +170,12 @@ store_begin_day(struct ls_store *s, sqlite3 *db, int32_t before, int64_t wall_us
 	if (rc == 0 && before > 0)
 		rc = ls_db_attach(db, old, "old");
 	if (rc == 0)
-		rc = ls_db_exec(db, "BEGIN IMMEDIATE");
+		rc = ls_db_begin(db);
 	if (rc == 0)
 		rc = ls_migrate(db, ls_migrations_of(LS_SCHEMA_TELEMETRY), &fresh);
 	if (rc == 0 && fresh && before > 0)
 		rc = ls_store_carry(db, wall_us);
-	if (rc == 0)
-		rc = ls_db_exec(db, "COMMIT");
-	store_rollback(db); /* does nothing after a commit */
+	rc = ls_db_end(db, rc);
 	if (rc == 0 && before > 0)
 		rc = ls_db_exec(db, "DETACH old");
 	return rc;
@@ -219,23 +184,21 @@ store_begin_day(struct ls_store *s, sqlite3 *db, int32_t before, int64_t wall_us
 static int
 store_try_day(struct ls_store *s, int32_t day, int32_t before, int64_t wall_us)
 {
-	char path[PATH_MAX];
 	sqlite3 *db = NULL;
 	int64_t last_id = 0;
-	int rc = ls_days_path(path, s->dir, day);
+	int rc = ls_db_open_day(s->dir, day, LS_DB_WRITE, &db);
 
-	if (rc == 0)
-		rc = ls_db_open(path, LS_DB_WRITE, &db);
 	if (rc == 0)
 		rc = store_begin_day(s, db, before, wall_us);
 	if (rc == 0)
 		rc = ls_query_last_id(db, &last_id);
 	if (rc == 0)
-		rc = store_prepare(db, store_day_sql, s->day_stmt, LS_STORE_DAY_COUNT);
+		rc = ls_db_prepare_all(db, store_day_sql, s->day_stmt,
+			LS_STORE_DAY_COUNT);
 	if (rc == 0)
 		rc = ls_bodies_open(db, &s->bodies);
 	if (rc != 0) {
-		store_finalize(s->day_stmt, LS_STORE_DAY_COUNT);
+		ls_db_finalize_all(s->day_stmt, LS_STORE_DAY_COUNT);
 		ls_db_close(db);
 		return rc;
 	}
@@ -252,13 +215,10 @@ store_try_day(struct ls_store *s, int32_t day, int32_t before, int64_t wall_us)
 static int
 store_probe_day(struct ls_store *s, int32_t day, bool check)
 {
-	char path[PATH_MAX];
 	sqlite3 *db = NULL;
 	int64_t tables = 0, version;
-	int rc = ls_days_path(path, s->dir, day);
+	int rc = ls_db_open_day(s->dir, day, LS_DB_WRITE, &db);
 
-	if (rc == 0)
-		rc = ls_db_open(path, LS_DB_WRITE, &db);
 	if (rc == 0)
 		rc = ls_db_int(db, "SELECT count(*) FROM sqlite_schema", &tables);
 	if (rc == 0 && tables == 0)
@@ -277,18 +237,13 @@ store_probe_day(struct ls_store *s, int32_t day, bool check)
 static int
 store_newest_day(struct ls_store *s, int64_t wall_us, bool check, int32_t *ret_newest)
 {
-	struct ls_days *days = malloc(sizeof(*days));
+	struct ls_days days;
 	char path[PATH_MAX];
-	int rc;
+	int rc = ls_days_newest(s->dir, &days);
 
-	if (days == NULL)
-		return -ENOMEM;
-	rc = ls_days_list(s->dir, days);
-	if (rc == -LS_ELIMIT)
-		rc = 0; /* the newest are there */
 	*ret_newest = 0;
-	while (rc == 0 && days->count > 0 && *ret_newest == 0) {
-		int32_t day = days->day[--days->count];
+	while (rc == 0 && days.count > 0 && *ret_newest == 0) {
+		int32_t day = days.day[--days.count];
 
 		rc = ls_days_wal_is_alone(s->dir, day) ? -LS_ECORRUPT
 						       : store_probe_day(s, day, check);
@@ -302,7 +257,6 @@ store_newest_day(struct ls_store *s, int64_t wall_us, bool check, int32_t *ret_n
 			store_refuse(path, rc);
 		}
 	}
-	free(days);
 	return rc;
 }
 
@@ -347,15 +301,14 @@ store_turn_day(struct ls_store *s, int64_t wall_us)
 static uint64_t
 store_bytes(const struct ls_store *s)
 {
-	struct ls_days *days = malloc(sizeof(*days));
+	struct ls_days days;
 	uint64_t bytes = ls_days_bytes(s->dir, 0);
 	size_t i;
 
-	if (days != NULL && ls_days_list(s->dir, days) == 0) {
-		for (i = 0; i < days->count; i++)
-			bytes += ls_days_bytes(s->dir, days->day[i]);
+	if (ls_days_list(s->dir, &days) == 0) {
+		for (i = 0; i < days.count; i++)
+			bytes += ls_days_bytes(s->dir, days.day[i]);
 	}
-	free(days);
 	return bytes;
 }
 
@@ -412,7 +365,7 @@ ls_store_close(struct ls_store *s)
 		return;
 	if (s->day_db != NULL)
 		store_close_day(s);
-	store_finalize(s->state_stmt, LS_STORE_STATE_COUNT);
+	ls_db_finalize_all(s->state_stmt, LS_STORE_STATE_COUNT);
 	ls_db_close(s->state);
 	if (s->lock_fd >= 0)
 		(void)close(s->lock_fd); /* gives the lock back */
@@ -469,24 +422,18 @@ store_has_state(const struct ls_write *m)
 		(m->kind == LS_WRITE_REPORT && m->u.report.workers != NULL);
 }
 
-static void
-store_mark(struct ls_write *const *batch, size_t count, bool of_state, int rc)
-{
-	size_t i;
-
-	for (i = 0; i < count; i++) {
-		if (store_is_of_state(batch[i]->kind) == of_state)
-			batch[i]->rc = rc;
-	}
-}
-
+/* Returns how many messages it marked. */
 static size_t
-store_count(struct ls_write *const *batch, size_t count, bool of_state)
+store_mark(struct ls_write *const *batch, size_t count, bool of_state, int rc)
 {
 	size_t i, n = 0;
 
-	for (i = 0; i < count; i++)
-		n += store_is_of_state(batch[i]->kind) == of_state;
+	for (i = 0; i < count; i++) {
+		if (store_is_of_state(batch[i]->kind) != of_state)
+			continue;
+		batch[i]->rc = rc;
+		n++;
+	}
 	return n;
 }
 
@@ -500,15 +447,13 @@ store_commit_state(struct ls_store *s, struct ls_write *const *batch, size_t cou
 		n += store_has_state(batch[i]);
 	if (n == 0)
 		return 0;
-	rc = ls_db_exec(s->state, "BEGIN IMMEDIATE");
+	rc = ls_db_begin(s->state);
 	for (i = 0; i < count && rc == 0; i++) {
 		if (store_has_state(batch[i]))
 			rc = ls_store_put_state(s->state_stmt, batch[i]);
 	}
-	if (rc == 0)
-		rc = ls_db_exec(s->state, "COMMIT");
-	store_rollback(s->state);
-	store_mark(batch, count, true, rc);
+	rc = ls_db_end(s->state, rc);
+	(void)store_mark(batch, count, true, rc);
 	if (rc == 0) {
 		s->stats.rows += n;
 		store_checkpoint(s->state, &s->state_wal);
@@ -543,7 +488,7 @@ store_put_day(struct ls_store *s, struct ls_write *const *batch, size_t count,
 		.next_id = s->next_id };
 	int64_t end = ls_bodies_end(s->bodies);
 	size_t i;
-	int rc = ls_db_exec(s->day_db, "BEGIN IMMEDIATE");
+	int rc = ls_db_begin(s->day_db);
 
 	ls_journal_reset(&s->journal);
 	for (i = 0; i < count && rc == 0; i++) {
@@ -554,11 +499,9 @@ store_put_day(struct ls_store *s, struct ls_write *const *batch, size_t count,
 		rc = ls_store_put_journal(&b);
 	if (rc == 0)
 		rc = ls_bodies_flush(s->bodies);
-	if (rc == 0)
-		rc = ls_db_exec(s->day_db, "COMMIT");
+	rc = ls_db_end(s->day_db, rc);
 	if (rc != 0)
 		ls_bodies_back(s->bodies, end);
-	store_rollback(s->day_db);
 	*ret_batch = b;
 	return rc;
 }
@@ -567,16 +510,16 @@ static int
 store_commit_day(struct ls_store *s, struct ls_write *const *batch, size_t count,
 	int64_t wall_us)
 {
-	size_t i, n = store_count(batch, count, false);
+	size_t i;
 	struct ls_store_batch b = { 0 };
 	int rc;
 
-	if (n == 0)
+	if (store_mark(batch, count, false, -LS_EBUSY) == 0) /* not tried yet */
 		return 0;
 	rc = store_turn_day(s, wall_us);
 	if (rc == 0)
 		rc = store_put_day(s, batch, count, &b);
-	store_mark(batch, count, false, rc);
+	(void)store_mark(batch, count, false, rc);
 	if (store_is_damage(rc) && s->day_db != NULL)
 		/* else the next attempt meets the damage again */
 		ls_ignore(ls_store_set_aside(s, s->day, wall_us));
@@ -597,12 +540,10 @@ ls_store_pack(struct ls_store *s, const struct ls_store_pack *pack)
 	int rc = s->day_db != NULL && pack->day == s->day ? 0 : -LS_ESTALE;
 
 	if (rc == 0)
-		rc = ls_db_exec(s->day_db, "BEGIN IMMEDIATE");
+		rc = ls_db_begin(s->day_db);
 	if (rc == 0)
 		rc = ls_store_put_pack(s->day_stmt, pack);
-	if (rc == 0)
-		rc = ls_db_exec(s->day_db, "COMMIT");
-	store_rollback(s->day_db);
+	rc = ls_db_end(s->day_db, rc);
 	if (rc != 0) {
 		s->stats.units_refused++;
 		return rc;
@@ -615,21 +556,17 @@ ls_store_pack(struct ls_store *s, const struct ls_store_pack *pack)
 static int
 store_rollup_into(sqlite3 *db, const struct ls_store_rollup *rollup)
 {
-	int rc = ls_db_exec(db, "BEGIN IMMEDIATE");
+	int rc = ls_db_begin(db);
 
 	if (rc == 0)
 		rc = ls_store_put_rollup(db, rollup);
-	if (rc == 0)
-		rc = ls_db_exec(db, "COMMIT");
-	store_rollback(db);
-	return rc;
+	return ls_db_end(db, rc);
 }
 
 int
 ls_store_rollup(struct ls_store *s, const struct ls_store_rollup *rollup)
 {
 	sqlite3 *db = NULL;
-	char path[PATH_MAX];
 	int rc;
 
 	if (s->day_db != NULL && rollup->day == s->day) {
@@ -640,9 +577,7 @@ ls_store_rollup(struct ls_store *s, const struct ls_store_rollup *rollup)
 	}
 	if (rollup->day <= 0 || ls_days_bytes(s->dir, rollup->day) == 0)
 		return -LS_ESTALE;
-	rc = ls_days_path(path, s->dir, rollup->day);
-	if (rc == 0)
-		rc = ls_db_open(path, LS_DB_WRITE, &db);
+	rc = ls_db_open_day(s->dir, rollup->day, LS_DB_WRITE, &db);
 	if (rc == 0)
 		rc = store_rollup_into(db, rollup);
 	if (db != NULL)
@@ -671,14 +606,12 @@ ls_store_replace(struct ls_store *s, int32_t day)
 static int
 store_look_at_day(const struct ls_store *s, int32_t day)
 {
-	char path[PATH_MAX];
 	sqlite3 *db = NULL;
 	int64_t tables;
-	int rc = ls_days_wal_is_alone(s->dir, day) ? -LS_ECORRUPT
-						   : ls_days_path(path, s->dir, day);
+	int rc = ls_days_wal_is_alone(s->dir, day)
+		? -LS_ECORRUPT
+		: ls_db_open_day(s->dir, day, LS_DB_READ, &db);
 
-	if (rc == 0)
-		rc = ls_db_open(path, LS_DB_READ, &db);
 	if (rc == 0)
 		rc = ls_db_int(db, "SELECT count(*) FROM sqlite_schema", &tables);
 	if (rc == 0 && tables == 0)
@@ -705,45 +638,40 @@ store_sweep(struct ls_store *s, const struct ls_days *days, int64_t wall_us)
 static void
 store_retain(struct ls_store *s, const struct ls_store_retain *rule, int64_t wall_us)
 {
-	struct ls_days *days = malloc(sizeof(*days));
-	uint64_t *bytes = calloc(LS_DAYS_MAX, sizeof(*bytes));
+	uint64_t bytes[LS_DAYS_MAX];
+	struct ls_days days;
 	size_t i, gone;
 	int rc;
 
-	if (days == NULL || bytes == NULL)
-		goto out; /* the next round will */
 	ls_settle_days(s->dir, s->day);
-	rc = ls_days_list(s->dir, days);
-	if (rc == 0 || rc == -LS_ELIMIT) {
-		store_sweep(s, days, wall_us);
-		rc = ls_days_list(s->dir, days);
+	rc = ls_days_newest(s->dir, &days);
+	if (rc == 0) {
+		store_sweep(s, &days, wall_us);
+		rc = ls_days_newest(s->dir, &days);
 	}
-	if (rc != 0 && rc != -LS_ELIMIT) {
+	if (rc != 0) {
 		ls_log(LS_LOG_WARN, "storage",
 			"cannot list %s: %s; retention removes nothing", s->dir,
 			ls_err_text(rc));
-		goto out;
+		return;
 	}
-	for (i = 0; i < days->count; i++)
-		bytes[i] = ls_days_bytes(s->dir, days->day[i]);
-	gone = ls_retain_count(days, bytes, ls_days_bytes(s->dir, 0), rule);
-	for (i = 0; i < gone && days->day[i] != s->day; i++) {
-		rc = ls_days_remove(s->dir, days->day[i]);
+	for (i = 0; i < days.count; i++)
+		bytes[i] = ls_days_bytes(s->dir, days.day[i]);
+	gone = ls_retain_count(&days, bytes, ls_days_bytes(s->dir, 0), rule);
+	for (i = 0; i < gone && days.day[i] != s->day; i++) {
+		rc = ls_days_remove(s->dir, days.day[i]);
 		if (rc != 0) {
 			ls_log(LS_LOG_ERR, "storage",
 				"cannot remove the file of day %d: %s",
-				(int)days->day[i], ls_err_text(rc));
+				(int)days.day[i], ls_err_text(rc));
 			continue;
 		}
 		s->stats.removed_days++;
 		ls_log(LS_LOG_INFO, "storage",
 			"retention removed the file of day %d (%llu bytes)",
-			(int)days->day[i], (unsigned long long)bytes[i]);
+			(int)days.day[i], (unsigned long long)bytes[i]);
 	}
 	s->stats.bytes = store_bytes(s);
-out:
-	free(days);
-	free(bytes);
 }
 
 int

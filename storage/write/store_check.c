@@ -13,6 +13,7 @@
 #include "storage/db/days.h"
 #include "storage/db/db.h"
 #include "storage/db/migrate.h"
+#include "storage/db/sql.h"
 #include "storage/write/store_sql.h"
 
 static int
@@ -65,10 +66,9 @@ store_repair_rings(sqlite3 *state, const struct ls_positions *p)
 		&stmt);
 
 	for (i = 0; i < p->ring_count && rc == 0; i++) {
-		ls_insert_int(stmt, 1, p->rings[i].worker_id);
-		ls_insert_blob(stmt, 2, p->rings[i].ring_id,
-			sizeof(p->rings[i].ring_id));
-		rc = ls_db_run(stmt);
+		rc = ls_sql_run(stmt,
+			LS_SQL_VALUES(ls_sql_int(p->rings[i].worker_id),
+				ls_sql_blob(p->rings[i].ring_id, LS_RING_ID_BYTES)));
 		count += rc == 0 && sqlite3_changes(state) > 0;
 	}
 	(void)sqlite3_finalize(stmt); /* its error is known */
@@ -78,14 +78,11 @@ store_repair_rings(sqlite3 *state, const struct ls_positions *p)
 static int
 store_repair_day(const char *dir, int32_t day, sqlite3 *state)
 {
-	char path[PATH_MAX];
 	struct ls_positions p;
 	sqlite3 *db = NULL;
-	int rc = ls_days_path(path, dir, day);
+	int rc = ls_db_open_day(dir, day, LS_DB_READ, &db);
 
 	ls_positions_init(&p);
-	if (rc == 0)
-		rc = ls_db_open(path, LS_DB_READ, &db);
 	if (rc == 0)
 		rc = ls_positions_load(&p, db, "main");
 	if (rc == 0)
@@ -131,23 +128,17 @@ store_repair(const char *dir, const struct ls_days *days,
 int
 ls_store_check(const char *dir, void (*say)(void *arg, const char *line), void *arg)
 {
-	struct ls_days *days = malloc(sizeof(*days));
+	struct ls_days days;
 	size_t i;
-	int rc, worst;
+	int rc, worst = ls_days_list(dir, &days);
 
-	if (days == NULL)
-		return -ENOMEM;
-	worst = ls_days_list(dir, days);
-	if (worst == 0) {
-		worst = store_check_file(dir, 0, say, arg);
-		for (i = 0; i < days->count; i++) {
-			rc = store_check_file(dir, days->day[i], say, arg);
-			if (rc != 0)
-				worst = rc;
-		}
+	if (worst != 0)
+		return worst;
+	worst = store_check_file(dir, 0, say, arg);
+	for (i = 0; i < days.count; i++) {
+		rc = store_check_file(dir, days.day[i], say, arg);
+		if (rc != 0)
+			worst = rc;
 	}
-	if (worst == 0)
-		worst = store_repair(dir, days, say, arg);
-	free(days);
-	return worst;
+	return worst == 0 ? store_repair(dir, &days, say, arg) : worst;
 }

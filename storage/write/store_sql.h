@@ -139,17 +139,10 @@ int ls_store_put_pack(sqlite3_stmt *const *stmt,
  * ls_store_rollup. */
 int ls_store_put_rollup(sqlite3 *db, const struct ls_store_rollup *r) LS_MUSTCHECK;
 
-/* Puts a position into its table; the greatest stays. */
-int ls_insert_ledger(sqlite3_stmt *const *stmt,
-	const struct ls_store_ledger *l) LS_MUSTCHECK;
-int ls_insert_ring(sqlite3_stmt *const *stmt,
-	const struct ls_store_ring *r) LS_MUSTCHECK;
-
-/* Binding, shared by the two files of statements. What is bound lives until the
- * statement has run. */
-void ls_insert_text(sqlite3_stmt *stmt, int column, const char *text);
-void ls_insert_int(sqlite3_stmt *stmt, int column, int64_t value);
-void ls_insert_blob(sqlite3_stmt *stmt, int column, const void *data, size_t len);
+/* Runs a statement with a position: boot, host, seq, t_us, chunk_seq; or ring, worker,
+ * high, t_us. */
+int ls_insert_ledger(sqlite3_stmt *stmt, const struct ls_store_ledger *l) LS_MUSTCHECK;
+int ls_insert_ring(sqlite3_stmt *stmt, const struct ls_store_ring *r) LS_MUSTCHECK;
 
 /* Puts the rows of chunks of a report. */
 int ls_insert_chunks(struct ls_store_batch *b, const struct ls_store_report *r,

@@ -454,11 +454,18 @@ static struct ls_write *
 unit(void)
 {
 	struct ls_write *worker = ls_test_worker(0, NOON),
-			*m = ls_write_new_pack(1, 1, 1, 1);
+			*m = ls_write_new(LS_WRITE_PACK, 0);
 	struct ls_write *report = ls_test_report(0, 2, 10, 10, NOON);
 	struct ls_store_pack *p = &m->u.pack;
 
 	ck_assert_ptr_nonnull(m);
+	p->step_rows_count = p->hot_rows_count = p->ledger_count = p->ring_count = 1;
+	p->step_rows = calloc(1, sizeof(*p->step_rows));
+	p->hot_rows = calloc(1, sizeof(*p->hot_rows));
+	p->ledgers = calloc(1, sizeof(*p->ledgers));
+	p->rings = calloc(1, sizeof(*p->rings));
+	ck_assert(p->step_rows != NULL && p->hot_rows != NULL && p->ledgers != NULL &&
+		p->rings != NULL);
 	p->day = TODAY;
 	p->from_id = 1;
 	p->last_id = 2;
