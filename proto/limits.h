@@ -363,6 +363,10 @@
 #define LS_AGENTS_MAX 16384
 #define LS_JOBS_MAX 1024
 #define LS_WORKERS_MAX 65536
+/* of one host: 16 hosts have to lie to take all places */
+#define LS_HOST_WORKERS_MAX 4096
+/* places of workers that had no record yet; the rest is left to those that bring one */
+#define LS_WORKERS_UNHEARD_MAX (LS_WORKERS_MAX / 2)
 #define LS_SLICES_MAX 4096
 #define LS_ROLES_MAX 4096
 /* steps beyond are not judged: none counts so far, and doubles are exact */

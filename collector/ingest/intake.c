@@ -173,11 +173,12 @@ ls_intake_need_worker(struct ls_intake *in, struct ls_intake_held *h,
 }
 
 uint32_t
-ls_intake_handle(struct ls_intake *in, struct ls_ring *ring, int64_t now_us)
+ls_intake_handle(struct ls_intake *in, struct ls_ring *ring, bool record,
+	int64_t now_us)
 {
-	if (ring->handle == LS_NO_WORKER &&
-		ls_engine_worker(in->p.engine, &ring->info, now_us, &ring->handle) !=
-			0) {
+	if (!ls_engine_has_worker(in->p.engine, ring->handle) &&
+		(record ? ls_engine_worker : ls_engine_announce)(in->p.engine,
+			&ring->info, now_us, &ring->handle) != 0) {
 		ring->handle = LS_NO_WORKER;
 		in->stats.drops[LS_INTAKE_ENGINE]++;
 	}
@@ -227,7 +228,7 @@ intake_workers(struct ls_intake *in, struct ls_intake_held *h)
 			continue;
 		ring->info = w->info;
 		ring->named = true;
-		(void)ls_intake_handle(in, ring, h->now_us); /* counted there */
+		(void)ls_intake_handle(in, ring, false, h->now_us); /* counted there */
 	}
 }
 
@@ -291,7 +292,8 @@ intake_hot(struct ls_intake *in, struct ls_intake_held *h,
 	rows->counters_count++;
 	in->stats.counters++;
 	ls_feed_counters(in->p.engine, row,
-		ring != NULL ? ls_intake_handle(in, ring, h->now_us) : LS_NO_WORKER);
+		ring != NULL ? ls_intake_handle(in, ring, false, h->now_us)
+			     : LS_NO_WORKER);
 }
 
 static void
@@ -314,7 +316,7 @@ intake_live(struct ls_intake *in, struct ls_intake_held *h,
 		in->stats.drops[LS_INTAKE_CLOCK]++;
 		return;
 	}
-	handle = ls_intake_handle(in, ring, h->now_us);
+	handle = ls_intake_handle(in, ring, false, h->now_us);
 	if (handle != LS_NO_WORKER)
 		ls_engine_live(in->p.engine, handle, &live->live, since_us, h->now_us);
 }

@@ -44,6 +44,12 @@ ls_engine_find_worker(const struct ls_engine *e, uint32_t handle)
 	return &e->workers[position];
 }
 
+bool
+ls_engine_has_worker(const struct ls_engine *e, uint32_t worker)
+{
+	return ls_engine_find_worker(e, worker) != NULL;
+}
+
 static uint32_t
 roster_handle(const struct ls_engine *e, const struct ls_engine_worker *w)
 {
@@ -141,6 +147,8 @@ roster_release_workers(struct ls_engine *e, struct ls_job *j)
 		struct ls_engine_worker *w = &e->workers[j->slots[i]];
 
 		w->current = false;
+		e->unheard -= !w->reported;
+		e->hosts[w->host].workers--;
 		w->generation = (w->generation + 1) & ROSTER_GENERATION_MASK;
 		w->slot = e->free_worker; /* the next free one */
 		e->free_worker = j->slots[i];
@@ -206,18 +214,21 @@ ls_job_fini(struct ls_job *j)
 }
 
 static bool
-roster_job_is_quiet(const struct ls_engine *e, const struct ls_job *j)
+roster_job_is_quiet(const struct ls_engine *e, const struct ls_job *j, bool unheard)
 {
-	for (size_t i = 0; i < j->count; i++)
-		if (e->workers[j->slots[i]].state == LS_WORKER_REPORTING)
+	for (size_t i = 0; i < j->count; i++) {
+		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
+
+		if (w->state == LS_WORKER_REPORTING || (unheard && w->reported))
 			return false;
+	}
 	return true;
 }
 
-/* When all places are taken, the job that has been quiet for longest is forgotten.
- * NULL: none is. */
+/* The job that has been quiet for longest, with so many workers at least; unheard: and
+ * never had a record. NULL: none is. */
 static struct ls_job *
-roster_retire_job(struct ls_engine *e, int64_t now_us)
+roster_quietest_job(struct ls_engine *e, size_t least, bool unheard)
 {
 	struct ls_job *oldest = NULL;
 
@@ -225,9 +236,37 @@ roster_retire_job(struct ls_engine *e, int64_t now_us)
 		struct ls_job *j = &e->jobs[i];
 
 		if ((oldest == NULL || j->last_us < oldest->last_us) &&
-			roster_job_is_quiet(e, j))
+			j->count >= least && roster_job_is_quiet(e, j, unheard))
 			oldest = j;
 	}
+	return oldest;
+}
+
+void
+ls_roster_yield(struct ls_engine *e, int64_t now_us)
+{
+	bool full =
+		e->worker_count == LS_WORKERS_MAX && e->free_worker == LS_INDEX_NONE;
+	struct ls_job *j;
+
+	if (!full && e->unheard < LS_WORKERS_UNHEARD_MAX)
+		return;
+	j = roster_quietest_job(e, 1, !full);
+	if (j == NULL)
+		return;
+	ls_judge_clear_job(e, j, false, now_us);
+	roster_release_workers(e, j);
+	roster_reset_job(j);
+	j->attempt = -1;
+}
+
+/* When all places are taken, the job that has been quiet for longest is forgotten.
+ * NULL: none is. */
+static struct ls_job *
+roster_retire_job(struct ls_engine *e, int64_t now_us)
+{
+	struct ls_job *oldest = roster_quietest_job(e, 0, false);
+
 	if (oldest == NULL)
 		return NULL;
 	ls_judge_clear_job(e, oldest, false, now_us);
@@ -271,20 +310,13 @@ roster_job(struct ls_engine *e, const char *name, int64_t now_us,
 static uint32_t
 roster_retire_host(struct ls_engine *e)
 {
-	bool *used = calloc(e->host_count, sizeof(*used));
 	uint32_t oldest = LS_INDEX_NONE;
 
-	if (used == NULL)
-		return LS_INDEX_NONE;
-	for (size_t i = 0; i < e->worker_count; i++)
-		if (e->workers[i].current)
-			used[e->workers[i].host] = true;
 	for (uint32_t i = 0; i < e->host_count; i++)
-		if (!used[i] &&
+		if (e->hosts[i].workers == 0 &&
 			(oldest == LS_INDEX_NONE ||
 				e->hosts[i].seen_us < e->hosts[oldest].seen_us))
 			oldest = i;
-	free(used);
 	if (oldest == LS_INDEX_NONE)
 		return LS_INDEX_NONE;
 	ls_index_remove(&e->host_index, ls_index_hash_text(e->hosts[oldest].name),
@@ -508,6 +540,8 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 		       slot = (uint32_t)j->count;
 	int rc = ls_engine_host(e, info->host, now_us, &host);
 
+	if (rc == 0 && e->hosts[host].workers >= LS_HOST_WORKERS_MAX)
+		rc = -LS_ELIMIT;
 	if (rc == 0)
 		rc = roster_reserve_slot(j);
 	if (rc == 0)
@@ -556,6 +590,8 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 	j->shards.of[slot] = shard;
 	j->stages.of[slot] = stage;
 	j->count++;
+	e->hosts[host].workers++;
+	e->unheard++;
 	j->active_known = false;
 	j->grouped = false;
 	if (info->world > j->world)
@@ -584,6 +620,8 @@ roster_return(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
 			j->replica.worker[w->slot] = (struct ls_replica_worker){ 0 };
 		ls_slow_reset_worker(&j->slow, w->slot);
 		ls_rhythm_reset_worker(&j->rhythm, w->slot);
+		e->hosts[w->host].workers--;
+		e->hosts[index].workers++;
 		w->host = index;
 		memcpy(w->info.host, host, strlen(host) + 1);
 	}
@@ -675,4 +713,13 @@ ls_engine_worker(struct ls_engine *e, const struct ls_worker_info *info, int64_t
 	w->info.step_confidence = info->step_confidence;
 	*ret_worker = roster_handle(e, w);
 	return 0;
+}
+
+int
+ls_engine_announce(struct ls_engine *e, const struct ls_worker_info *info,
+	int64_t now_us, uint32_t *ret_worker)
+{
+	return e->unheard >= LS_WORKERS_UNHEARD_MAX
+		? -LS_ELIMIT
+		: ls_engine_worker(e, info, now_us, ret_worker);
 }
