@@ -99,6 +99,12 @@ server_reply(void *arg, void *request, const struct ls_wire_ack *ack)
 	free(buf);
 }
 
+static uint32_t *
+server_begun(void *request)
+{
+	return ls_ingest_begun(request);
+}
+
 static void
 server_on_done(void *arg)
 {
@@ -372,6 +378,7 @@ server_make_intake(struct ls_server *s, int64_t next_worker_id)
 		.next_worker_id = next_worker_id,
 		.reply = server_reply,
 		.reply_arg = s,
+		.begun = server_begun,
 		.held_max = (unsigned)s->config.contexts,
 		.now = server_now,
 		.now_arg = s,

@@ -385,6 +385,8 @@
 #define LS_FINDINGS_MAX 10000
 /* of agents to the collector: twice LS_AGENTS_MAX, for those that come back */
 #define LS_CONNECTIONS_MAX 32768
+/* agents that may begin by one connection, which belongs to one */
+#define LS_CONNECTION_AGENTS_MAX 64u
 /* memory of all requests of agents that are not complete and larger than 2 KiB */
 #define LS_FRAMES_MAX_BYTES (32u * 1024 * 1024)
 #define LS_FRAME_TIME_NS 30000000000ull /* a request that began is there by then */
@@ -422,8 +424,6 @@
 #define LS_RING_SILENT_US 120000000ll
 #define LS_SESSION_STALE_NS 10000000000ull /* ten beats: no longer live */
 #define LS_SESSION_GONE_NS 120000000000ull
-/* an agent without a clock asks for one sooner: else its place is not kept */
-#define LS_SESSION_HELLO_NS 5000000000ull
 /* fingerprints of accepted items, to tell changed ones */
 #define LS_SESSION_SEEN_ITEMS 32
 /* exchanges of which the fastest is kept */

@@ -454,7 +454,8 @@ intake_begin(struct ls_intake *in, struct ls_intake_held *h, uint64_t t_receive_
 	int rc;
 
 	memcpy(h->ack.boot, r->boot, sizeof(h->ack.boot));
-	rc = ls_sessions_report(in->p.sessions, r, same, t_receive_ns, &h->session);
+	rc = ls_sessions_report(in->p.sessions, r, same, t_receive_ns,
+		in->p.begun(h->request), &h->session);
 	if (rc == 0) {
 		/* A lost stretch before each item, a dictionary before each chunk at
 		 * most. */
@@ -465,10 +466,12 @@ intake_begin(struct ls_intake *in, struct ls_intake_held *h, uint64_t t_receive_
 		rc = -ENOMEM;
 	}
 	in->stats.drops[rc == -LS_ELIMIT     ? LS_INTAKE_AGENTS
+			: rc == -LS_EBUSY    ? LS_INTAKE_CONNECTION
 			: rc == -LS_EUNKNOWN ? LS_INTAKE_NO_KERNEL
 					     : LS_INTAKE_MEMORY]++;
 	ls_intake_refuse(h, LS_ACK_RETRY,
 		rc == -LS_ELIMIT	     ? "too many agents"
+			: rc == -LS_EBUSY    ? "too many agents on one connection"
 			: rc == -LS_EUNKNOWN ? "who are you"
 					     : "out of memory");
 	if (rc == -LS_EUNKNOWN)
