@@ -367,6 +367,8 @@
 #define LS_HOST_WORKERS_MAX 4096
 /* places of workers that had no record yet; the rest is left to those that bring one */
 #define LS_WORKERS_UNHEARD_MAX (LS_WORKERS_MAX / 2)
+/* an attempt further from the present one is begun by most of its workers' owners only */
+#define LS_ATTEMPT_JUMP_MAX 1000
 #define LS_SLICES_MAX 4096
 #define LS_ROLES_MAX 4096
 /* steps beyond are not judged: none counts so far, and doubles are exact */

@@ -88,7 +88,9 @@ void ls_engine_free(struct ls_engine *e);
  * the next attempt). When places run out, those of jobs and hosts that have been quiet
  * for longest are given away, those of workers by ls_engine_advance; -LS_ELIMIT when all
  * are busy, and for more than LS_HOST_WORKERS_MAX of one host. -LS_ESTALE for an attempt
- * that is over; -LS_ERANGE for impossible names or numbers.
+ * that is over; -LS_EBUSY for one begun by who owns (host and user) no worker of the
+ * present attempt while that reports, or if further than LS_ATTEMPT_JUMP_MAX, fewer of
+ * them than others (counted: foreign_attempt); -LS_ERANGE for impossible names or numbers.
  */
 int ls_engine_worker(struct ls_engine *e, const struct ls_worker_info *info,
 	int64_t now_us, uint32_t *ret_worker) LS_MUSTCHECK;

@@ -124,6 +124,8 @@ struct ls_job {
 	int32_t world, world_least; /* greatest and least that workers say; 0: none */
 	uint32_t gone; /* workers whose process has ended */
 	uint32_t twins; /* workers whose rank another one has, too */
+	struct ls_worker_info *claim; /* of an attempt not believed, last; or NULL */
+	int64_t claim_us; /* when all workers were looked at for one */
 	uint32_t active; /* workers waited for, if active_known */
 	bool active_known;
 	struct ls_steps steps;

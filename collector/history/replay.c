@@ -60,7 +60,9 @@ replay_declare(struct replay_run *run, uint32_t worker, int64_t now_us)
 		run->in->workers[i].first == first;
 		i++)
 		rc = replay_declare_worker(run, i, now_us);
-	return rc;
+	if (rc == -LS_EBUSY) /* until the workers of another attempt are silent */
+		run->declared[first] = false;
+	return rc == -LS_EBUSY ? 0 : rc;
 }
 
 /* The only worker of this host in this attempt, or LS_NO_WORKER. */

@@ -224,10 +224,18 @@ intake_workers(struct ls_intake *in, struct ls_intake_held *h)
 			ls_intake_need_worker(in, h, w->ring_id);
 		/* Also without a ring: the number means none of before. */
 		ls_session_name_ring(h->session, w->number, ring);
-		if (ring == NULL || ring->named)
+		/* After a start, the owner of a stored worker is still to be told. */
+		if (ring == NULL ||
+			(ring->named &&
+				(ring->info.owner != 0 || w->info.owner == 0 ||
+					strcmp(ring->info.host, w->info.host) != 0)))
 			continue;
-		ring->info = w->info;
+		if (!ring->named)
+			ring->info = w->info;
+		ring->info.owner = ls_session_is_apart(h->session) ? LS_OWNER_APART
+								   : w->info.owner;
 		ring->named = true;
+		ring->handle = LS_NO_WORKER;
 		(void)ls_intake_handle(in, ring, false, h->now_us); /* counted there */
 	}
 }

@@ -23,6 +23,7 @@
 #define ROSTER_POSITION_BITS 16
 #define ROSTER_POSITION_MASK 0xffffu
 #define ROSTER_GENERATION_MASK 0x7fffu
+#define ROSTER_CLAIM_US 1000000ll
 
 _Static_assert(LS_WORKERS_MAX <= ROSTER_POSITION_MASK + 1,
 	"a position must fit its bits");
@@ -193,6 +194,9 @@ roster_reset_job(struct ls_job *j)
 		j->stages.count = 0;
 	j->world = j->world_least = 0;
 	j->gone = j->twins = 0;
+	free(j->claim);
+	j->claim = NULL;
+	j->claim_us = 0;
 	j->active_known = false;
 	j->grouped = false;
 }
@@ -653,13 +657,63 @@ roster_info_ok(const struct ls_worker_info *i)
 		i->world <= (int32_t)LS_WORKERS_MAX;
 }
 
-/* Makes `attempt` the present one; -1: a rank that ended and comes back begins the
- * next. */
-static int
-roster_attempt(struct ls_engine *e, struct ls_job *j, int32_t rank, const char *host,
-	int32_t attempt, int64_t now_us)
+/* Of one host and, as far as known, of one user? */
+static bool
+roster_same_owner(const struct ls_worker_info *a, const struct ls_worker_info *b)
 {
-	const struct ls_engine_worker *w = roster_find(e, j, rank, host);
+	uint32_t least = a->owner < b->owner ? a->owner : b->owner;
+
+	return strcmp(a->host, b->host) == 0 &&
+		(a->owner == b->owner ||
+			(least == 0 && a->owner + b->owner != LS_OWNER_APART));
+}
+
+/* May the owner of a worker end the present attempt? Not against those who report. All
+ * are looked at once a second at most. */
+static bool
+roster_may_end(const struct ls_engine *e, struct ls_job *j,
+	const struct ls_worker_info *info, bool far, int64_t now_us)
+{
+	const struct ls_engine_worker *w = ls_job_worker(e, j, info->rank, info->host);
+	size_t own = 0, others = 0;
+
+	if (!far && w != NULL && w->reported && roster_same_owner(&w->info, info))
+		return true;
+	if (now_us < j->claim_us + ROSTER_CLAIM_US)
+		return false;
+	for (size_t i = 0; i < j->count; i++) {
+		w = &e->workers[j->slots[i]];
+		if (w->reported && roster_same_owner(&w->info, info))
+			own++;
+		else if (w->reported)
+			others += w->state == LS_WORKER_REPORTING;
+	}
+	if (others == 0 || own > (far ? others : 0))
+		return true;
+	j->claim_us = now_us;
+	return false;
+}
+
+/* Notes who announces an attempt that is not believed. */
+static void
+roster_claim(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *info)
+{
+	ls_engine_lie(e, info->host, LS_LIE_ATTEMPT, 1);
+	if (j->claim == NULL)
+		j->claim = malloc(sizeof(*j->claim));
+	if (j->claim != NULL)
+		*j->claim = *info;
+}
+
+/* Makes the attempt of a worker the present one; -1: a rank that ended and comes back
+ * begins the next. A record of one far below shows that the present one is none. */
+static int
+roster_attempt(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *info,
+	bool record, int64_t now_us)
+{
+	const struct ls_engine_worker *w = roster_find(e, j, info->rank, info->host);
+	int32_t attempt = info->attempt;
+	bool far;
 
 	if (attempt < 0 && j->attempt < 0)
 		attempt = 0;
@@ -667,8 +721,16 @@ roster_attempt(struct ls_engine *e, struct ls_job *j, int32_t rank, const char *
 		attempt = j->attempt +
 			(w != NULL && ls_worker_is_gone(w) &&
 				!j->replica.on); /* alone */
-	if (attempt <= j->attempt)
-		return attempt == j->attempt ? 0 : -LS_ESTALE;
+	if (attempt == j->attempt)
+		return 0;
+	far = llabs((int64_t)attempt - j->attempt) > LS_ATTEMPT_JUMP_MAX;
+	if (attempt < j->attempt &&
+		!(far && record && roster_may_end(e, j, info, far, now_us)))
+		return -LS_ESTALE;
+	if (!roster_may_end(e, j, info, far, now_us)) {
+		roster_claim(e, j, info);
+		return -LS_EBUSY;
+	}
 	/* what storage told of the job is not of an attempt before */
 	if (j->attempt >= 0)
 		ls_judge_clear_job(e, j, false, now_us);
@@ -678,9 +740,9 @@ roster_attempt(struct ls_engine *e, struct ls_job *j, int32_t rank, const char *
 	return 0;
 }
 
-int
-ls_engine_worker(struct ls_engine *e, const struct ls_worker_info *info, int64_t now_us,
-	uint32_t *ret_worker)
+static int
+roster_declare(struct ls_engine *e, const struct ls_worker_info *info, bool record,
+	int64_t now_us, uint32_t *ret_worker)
 {
 	struct ls_engine_worker *w;
 	struct ls_job *j;
@@ -692,8 +754,7 @@ ls_engine_worker(struct ls_engine *e, const struct ls_worker_info *info, int64_t
 	}
 	rc = roster_job(e, info->job, now_us, &j);
 	if (rc == 0)
-		rc = roster_attempt(e, j, info->rank, info->host, info->attempt,
-			now_us);
+		rc = roster_attempt(e, j, info, record, now_us);
 	if (rc != 0)
 		return rc;
 	w = roster_find(e, j, info->rank, info->host);
@@ -711,8 +772,17 @@ ls_engine_worker(struct ls_engine *e, const struct ls_worker_info *info, int64_t
 		return rc;
 	w->info.step_source = info->step_source; /* a worker may come back with marks */
 	w->info.step_confidence = info->step_confidence;
+	if (w->info.owner == 0)
+		w->info.owner = info->owner;
 	*ret_worker = roster_handle(e, w);
 	return 0;
+}
+
+int
+ls_engine_worker(struct ls_engine *e, const struct ls_worker_info *info, int64_t now_us,
+	uint32_t *ret_worker)
+{
+	return roster_declare(e, info, true, now_us, ret_worker);
 }
 
 int
@@ -721,5 +791,5 @@ ls_engine_announce(struct ls_engine *e, const struct ls_worker_info *info,
 {
 	return e->unheard >= LS_WORKERS_UNHEARD_MAX
 		? -LS_ELIMIT
-		: ls_engine_worker(e, info, now_us, ret_worker);
+		: roster_declare(e, info, false, now_us, ret_worker);
 }

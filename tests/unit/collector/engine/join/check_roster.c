@@ -111,6 +111,77 @@ LS_TEST(attempts, rank_moves_from_a_host_that_ended_and_not_from_a_silent_one)
 	fake_job_free(job);
 }
 
+LS_TEST(attempts, attempt_of_another_owner_waits_until_the_workers_are_silent)
+{
+	struct fake_job *job = fake_job_new(4);
+	struct ls_worker_info thief = { .job = "train", .host = "h0", .attempt = 1 };
+	uint32_t handle = 99;
+	json_t *v;
+
+	fake_job_run(job, 5);
+	memcpy(thief.host, "evil", sizeof("evil"));
+	ck_assert_int_eq(ls_engine_worker(job->engine, &thief, job->now_us, &handle),
+		-LS_EBUSY);
+	ck_assert_uint_eq(handle, 99);
+	ck_assert_uint_eq(fake_job_stats(job).lies[LS_LIE_ATTEMPT], 1);
+	ck_assert_int_eq(ls_view_job(job->engine, job->name, job->now_us, &v), 0);
+	ck_assert_ptr_nonnull(
+		strstr(json_string_value(json_array_get(
+			       ls_json_at(v, "data_quality", "contradictions"), 0)),
+			"evil announces attempt 1: it is ignored"));
+	json_decref(v);
+	fake_job_run(job, 5);
+	ck_assert_uint_eq(job->closed, 10);
+	job->now_us += 11000000;
+	ls_engine_advance(job->engine, job->now_us);
+	ck_assert_int_eq(ls_engine_worker(job->engine, &thief, job->now_us, &handle),
+		0);
+	fake_job_free(job);
+}
+
+LS_TEST(attempts, another_user_of_the_host_is_another_owner)
+{
+	struct fake_job *job = fake_job_new(4);
+	struct ls_worker_info info = { .job = "train", .host = "h0", .owner = 1001 };
+	uint32_t handle;
+
+	fake_job_run(job, 5); /* of users that are not known */
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), 0);
+	info.attempt = 1;
+	info.owner = 1002;
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle),
+		-LS_EBUSY);
+	info.owner = LS_OWNER_APART;
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle),
+		-LS_EBUSY);
+	info.owner = 1001;
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), 0);
+	fake_job_free(job);
+}
+
+LS_TEST(attempts, attempt_far_away_needs_most_workers)
+{
+	struct fake_job *job = fake_job_new(4);
+	struct ls_worker_info info = { .job = "train", .host = "h0" };
+	uint32_t handle;
+
+	fake_job_run(job, 5);
+	info.attempt = INT32_MAX;
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle),
+		-LS_EBUSY);
+	for (size_t i = 1; i < 4; i++)
+		ls_engine_end(job->engine, job->workers[i].handle, 0, job->now_us);
+	job->now_us += 1000000;
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), 0);
+	/* announced, and never heard of: a record of the former attempt shows so */
+	memcpy(info.host, "h1", sizeof("h1"));
+	info.attempt = 0;
+	ck_assert_int_eq(ls_engine_announce(job->engine, &info, job->now_us, &handle),
+		-LS_ESTALE);
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), 0);
+	fake_job_free(job);
+}
+
 LS_TEST(attempts, finding_of_a_rank_that_moved_is_cleared)
 {
 	struct fake_job *job = fake_job_new(4);
