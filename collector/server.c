@@ -416,6 +416,7 @@ server_open_http(struct ls_server *s)
 	if (rc != 0)
 		return rc;
 	memcpy(options.address, s->config.http_address, sizeof(options.address));
+	memcpy(options.names, s->config.http_names, sizeof(options.names));
 	memcpy(options.web_root, s->config.web_root, sizeof(options.web_root));
 	s->backend = (struct ls_backend_parts){
 		.engine = s->engine,
