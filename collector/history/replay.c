@@ -281,7 +281,9 @@ int
 ls_replay_file(const char *path, ls_replay_complain *complain, void *arg,
 	struct ls_replay_stats *ret_stats, json_t **ret_result)
 {
-	struct ls_replay_input in = { .complain = complain, .complain_arg = arg };
+	struct ls_replay_input in = { .complain = complain,
+		.complain_arg = arg,
+		.bytes_max = LS_REPLAY_MAX_BYTES };
 	int rc = ls_replay_input_file(&in, path);
 
 	return replay_finish(&in, rc, ret_stats, ret_result);
