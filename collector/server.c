@@ -299,8 +299,9 @@ server_open_storage(struct ls_server *s)
 	int rc = ls_writer_open(&options, &s->writer);
 
 	if (rc != 0) {
-		ls_log(LS_LOG_ERR, "server", "cannot open --state-dir %s: %s",
-			s->config.state_dir, ls_err_text(rc));
+		if (rc != -LS_EBUSY) /* storage said who has it */
+			ls_log(LS_LOG_ERR, "server", "cannot open --state-dir %s: %s",
+				s->config.state_dir, ls_err_text(rc));
 		return rc;
 	}
 	ls_writer_stats(s->writer, &s->self.done.stats);

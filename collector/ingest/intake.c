@@ -583,7 +583,9 @@ ls_intake_done(struct ls_intake *in, struct ls_write_done *done)
 		struct ls_intake_held *h = m->u.report.owner;
 
 		if (m->rc != 0)
-			ls_intake_refuse(h, LS_ACK_RETRY, ls_err_text(m->rc));
+			ls_intake_refuse(h, LS_ACK_RETRY,
+				m->rc == -LS_ESTALE ? "an earlier commit failed"
+						    : ls_err_text(m->rc));
 		intake_unhold(in, h);
 		if (h->request != NULL)
 			intake_answer(in, h);
