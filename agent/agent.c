@@ -288,6 +288,7 @@ agent_open_http(struct agent *a)
 	if (a->config.http_address[0] == '\0')
 		return 0;
 	memcpy(o.address, a->config.http_address, sizeof(o.address));
+	memcpy(o.names, a->config.http_names, sizeof(o.names));
 	return ls_agent_http_new(a->loop, &o, &a->http);
 }
 

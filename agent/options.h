@@ -40,6 +40,7 @@ struct ls_agent_config {
 	int32_t step_log_rank_value; /* set by ls_agent_config_finish; -1: not given */
 	uint64_t beat_ns, sample_interval_ns;
 	uint64_t spool_max_bytes, backfill_bytes;
+	char http_names[LS_CONF_VALUE_MAX_BYTES];
 	char http[LS_CONF_VALUE_MAX_BYTES], port_file[LS_CONF_VALUE_MAX_BYTES];
 	char budget_cpu_ratio[LS_CONF_VALUE_MAX_BYTES];
 	uint64_t budget_memory_bytes, budget_bytes;

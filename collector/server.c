@@ -99,6 +99,12 @@ server_reply(void *arg, void *request, const struct ls_wire_ack *ack)
 	free(buf);
 }
 
+static uint32_t *
+server_begun(void *request)
+{
+	return ls_ingest_begun(request);
+}
+
 static void
 server_on_done(void *arg)
 {
@@ -293,8 +299,9 @@ server_open_storage(struct ls_server *s)
 	int rc = ls_writer_open(&options, &s->writer);
 
 	if (rc != 0) {
-		ls_log(LS_LOG_ERR, "server", "cannot open --state-dir %s: %s",
-			s->config.state_dir, ls_err_text(rc));
+		if (rc != -LS_EBUSY) /* storage said who has it */
+			ls_log(LS_LOG_ERR, "server", "cannot open --state-dir %s: %s",
+				s->config.state_dir, ls_err_text(rc));
 		return rc;
 	}
 	ls_writer_stats(s->writer, &s->self.done.stats);
@@ -372,6 +379,7 @@ server_make_intake(struct ls_server *s, int64_t next_worker_id)
 		.next_worker_id = next_worker_id,
 		.reply = server_reply,
 		.reply_arg = s,
+		.begun = server_begun,
 		.held_max = (unsigned)s->config.contexts,
 		.now = server_now,
 		.now_arg = s,
@@ -409,6 +417,7 @@ server_open_http(struct ls_server *s)
 	if (rc != 0)
 		return rc;
 	memcpy(options.address, s->config.http_address, sizeof(options.address));
+	memcpy(options.names, s->config.http_names, sizeof(options.names));
 	memcpy(options.web_root, s->config.web_root, sizeof(options.web_root));
 	s->backend = (struct ls_backend_parts){
 		.engine = s->engine,

@@ -363,6 +363,12 @@
 #define LS_AGENTS_MAX 16384
 #define LS_JOBS_MAX 1024
 #define LS_WORKERS_MAX 65536
+/* of one host: 16 hosts have to lie to take all places */
+#define LS_HOST_WORKERS_MAX 4096
+/* places of workers that had no record yet; the rest is left to those that bring one */
+#define LS_WORKERS_UNHEARD_MAX (LS_WORKERS_MAX / 2)
+/* an attempt further from the present one is begun by most of its workers' owners only */
+#define LS_ATTEMPT_JUMP_MAX 1000
 #define LS_SLICES_MAX 4096
 #define LS_ROLES_MAX 4096
 /* steps beyond are not judged: none counts so far, and doubles are exact */
@@ -381,6 +387,8 @@
 #define LS_FINDINGS_MAX 10000
 /* of agents to the collector: twice LS_AGENTS_MAX, for those that come back */
 #define LS_CONNECTIONS_MAX 32768
+/* agents that may begin by one connection, which belongs to one */
+#define LS_CONNECTION_AGENTS_MAX 64u
 /* memory of all requests of agents that are not complete and larger than 2 KiB */
 #define LS_FRAMES_MAX_BYTES (32u * 1024 * 1024)
 #define LS_FRAME_TIME_NS 30000000000ull /* a request that began is there by then */
@@ -418,8 +426,6 @@
 #define LS_RING_SILENT_US 120000000ll
 #define LS_SESSION_STALE_NS 10000000000ull /* ten beats: no longer live */
 #define LS_SESSION_GONE_NS 120000000000ull
-/* an agent without a clock asks for one sooner: else its place is not kept */
-#define LS_SESSION_HELLO_NS 5000000000ull
 /* fingerprints of accepted items, to tell changed ones */
 #define LS_SESSION_SEEN_ITEMS 32
 /* exchanges of which the fastest is kept */

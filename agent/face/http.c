@@ -211,9 +211,8 @@ http_request(struct evhttp_request *req, void *arg)
 		(void)evhttp_add_header(evhttp_request_get_output_headers(req),
 			"Connection", "close");
 		http_problem(h, req, 400, "Bad length", bad_length);
-	} else if (h->loopback && !ls_http_host_is_local(req)) {
-		http_problem(h, req, 421, "Misdirected request",
-			"the Host header must be localhost, 127.0.0.1 or [::1]");
+	} else if (!ls_http_host_is_ours(req, h->loopback, h->options.names)) {
+		http_problem(h, req, 421, "Misdirected request", LS_HTTP_WRONG_HOST);
 	} else if (method != EVHTTP_REQ_GET && method != EVHTTP_REQ_HEAD) {
 		(void)evhttp_add_header(evhttp_request_get_output_headers(req), "Allow",
 			"GET, HEAD");

@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "proto/base/err.h"
+#include "proto/limits.h"
 
 struct evbuffer;
 struct ls_agent_http;
@@ -40,6 +41,8 @@ struct ls_agent_http_backend {
 
 struct ls_agent_http_options {
 	char address[64]; /* numeric */
+	char names
+		[LS_CONF_VALUE_MAX_BYTES]; /* "NAME,...": of ours in the Host header */
 	uint16_t port; /* 0: any free one */
 	uint64_t timeout_ns; /* 0: LS_AGENT_HTTP_TIMEOUT_NS */
 	struct ls_agent_http_backend backend;

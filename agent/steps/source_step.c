@@ -275,6 +275,7 @@ step_add(struct ls_source_step *s, int fd, const char *name,
 	int rc;
 
 	own.worker.rank = step_rank(s, h);
+	own.worker.owner = st->st_uid + 1;
 	rc = ls_ring_reader_new(fd, name, &own, &context, &f->reader);
 
 	if (rc != 0)

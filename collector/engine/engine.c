@@ -274,11 +274,12 @@ engine_close_ready(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 /* The worker was heard of by a record: it is there, and waited for again if it had been
  * given up. */
 static void
-engine_note_record(struct ls_job *j, struct ls_engine_worker *w,
+engine_note_record(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
 	const struct ls_record *r, bool fresh, int64_t now_us)
 {
 	if (!w->reported || r->step > w->last_step || j->replica.on)
 		w->last_step = r->step;
+	e->unheard -= !w->reported;
 	w->reported = true;
 	w->seen_us = now_us;
 	if (fresh) {
@@ -340,10 +341,10 @@ ls_engine_record(struct ls_engine *e, uint32_t worker, const struct ls_record *r
 			ls_lies_add(e, w->host, LS_LIE_BACKWARDS, 1);
 		else if (!j->replica.on && w->reported && r->step == w->last_step)
 			ls_lies_add(e, w->host, LS_LIE_REPEATED, 1);
-		engine_note_record(j, w, r, engine_keeps_up(j, r), now_us);
+		engine_note_record(e, j, w, r, engine_keeps_up(j, r), now_us);
 	} else if (rc == 0) {
 		e->stats.records++;
-		engine_note_record(j, w, r, true, now_us);
+		engine_note_record(e, j, w, r, true, now_us);
 		if (j->steps.count > open)
 			engine_fit_open(e, now_us);
 		engine_close_full(e, j, now_us);
@@ -475,6 +476,7 @@ ls_engine_advance(struct ls_engine *e, int64_t now_us)
 			now_us - w->seen_us > LS_ENGINE_SILENT_US)
 			w->state = LS_WORKER_SILENT;
 	}
+	ls_roster_yield(e, now_us);
 }
 
 int

@@ -86,11 +86,25 @@ void ls_engine_free(struct ls_engine *e);
  * place if the holder has ended; else it is a worker of its own, beside the holder
  * (counted: duplicate_ranks). attempt < 0: decided here (a rank that ended and comes back begins
  * the next attempt). When places run out, those of jobs and hosts that have been quiet
- * for longest are given away; -LS_ELIMIT when all are busy. -LS_ESTALE for an attempt
- * that is over; -LS_ERANGE for impossible names or numbers.
+ * for longest are given away, those of workers by ls_engine_advance; -LS_ELIMIT when all
+ * are busy, and for more than LS_HOST_WORKERS_MAX of one host. -LS_ESTALE for an attempt
+ * that is over; -LS_EBUSY for one begun by who owns (host and user) no worker of the
+ * present attempt while that reports, or if further than LS_ATTEMPT_JUMP_MAX, fewer of
+ * them than others (counted: foreign_attempt); -LS_ERANGE for impossible names or numbers.
  */
 int ls_engine_worker(struct ls_engine *e, const struct ls_worker_info *info,
 	int64_t now_us, uint32_t *ret_worker) LS_MUSTCHECK;
+
+/*
+ * The same of a worker of which there is no record yet: also -LS_ELIMIT while
+ * LS_WORKERS_UNHEARD_MAX places are taken by such workers. Its first record, declared by
+ * ls_engine_worker, finds a place.
+ */
+int ls_engine_announce(struct ls_engine *e, const struct ls_worker_info *info,
+	int64_t now_us, uint32_t *ret_worker) LS_MUSTCHECK;
+
+/* Has the worker its place still? */
+bool ls_engine_has_worker(const struct ls_engine *e, uint32_t worker);
 
 /*
  * One step record; its times are wall ns of the engine's time line. -LS_EDUPLICATE:

@@ -50,6 +50,7 @@ struct ls_engine_host {
 	char name[LS_HOST_NAME_MAX_BYTES];
 	struct ls_counters counters;
 	int64_t seen_us; /* when it was named or had counters, last */
+	uint32_t workers; /* places that it has, at most LS_HOST_WORKERS_MAX */
 	uint64_t lies[LS_LIE_COUNT]; /* lies.h */
 };
 
@@ -123,6 +124,8 @@ struct ls_job {
 	int32_t world, world_least; /* greatest and least that workers say; 0: none */
 	uint32_t gone; /* workers whose process has ended */
 	uint32_t twins; /* workers whose rank another one has, too */
+	struct ls_worker_info *claim; /* of an attempt not believed, last; or NULL */
+	int64_t claim_us; /* when all workers were looked at for one */
 	uint32_t active; /* workers waited for, if active_known */
 	bool active_known;
 	struct ls_steps steps;
@@ -151,6 +154,7 @@ struct ls_engine {
 	struct ls_engine_worker *workers;
 	size_t worker_count, worker_capacity;
 	uint32_t free_worker; /* first place given up; LS_INDEX_NONE = none */
+	size_t unheard; /* places of workers without a record */
 	struct ls_engine_host *hosts;
 	size_t host_count, host_capacity;
 	struct ls_finding *findings; /* in order of opening */
@@ -212,6 +216,10 @@ struct ls_engine_worker *ls_engine_find_worker(const struct ls_engine *e,
 /* Index of a host, made if new; -LS_ERANGE (no name), -LS_ELIMIT, -ENOMEM. */
 int ls_engine_host(struct ls_engine *e, const char *name, int64_t now_us,
 	uint32_t *ret_host) LS_MUSTCHECK;
+
+/* Where places run short, the workers of a job that has long been quiet give theirs up;
+ * one job a call. */
+void ls_roster_yield(struct ls_engine *e, int64_t now_us);
 
 /* Has its process ended? */
 bool ls_worker_is_gone(const struct ls_engine_worker *w);

@@ -60,7 +60,9 @@ replay_declare(struct replay_run *run, uint32_t worker, int64_t now_us)
 		run->in->workers[i].first == first;
 		i++)
 		rc = replay_declare_worker(run, i, now_us);
-	return rc;
+	if (rc == -LS_EBUSY) /* until the workers of another attempt are silent */
+		run->declared[first] = false;
+	return rc == -LS_EBUSY ? 0 : rc;
 }
 
 /* The only worker of this host in this attempt, or LS_NO_WORKER. */
@@ -279,7 +281,9 @@ int
 ls_replay_file(const char *path, ls_replay_complain *complain, void *arg,
 	struct ls_replay_stats *ret_stats, json_t **ret_result)
 {
-	struct ls_replay_input in = { .complain = complain, .complain_arg = arg };
+	struct ls_replay_input in = { .complain = complain,
+		.complain_arg = arg,
+		.bytes_max = LS_REPLAY_MAX_BYTES };
 	int rc = ls_replay_input_file(&in, path);
 
 	return replay_finish(&in, rc, ret_stats, ret_result);

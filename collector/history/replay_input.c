@@ -341,6 +341,8 @@ input_read_line(struct ls_replay_input *in, gzFile file, char *buf, size_t size,
 				: error == Z_ERRNO		      ? -errno
 								      : -LS_ECORRUPT;
 		}
+		if ((uint64_t)gztell(file) > in->bytes_max)
+			return -LS_ELIMIT;
 		len = strlen(buf);
 		if (len == 0) {
 			in->stats.lines++;
@@ -351,6 +353,7 @@ input_read_line(struct ls_replay_input *in, gzFile file, char *buf, size_t size,
 			break;
 		input_too_long(in);
 		while (len > 0 && buf[len - 1] != '\n' &&
+			(uint64_t)gztell(file) <= in->bytes_max &&
 			gzgets(file, buf, (int)size) != NULL)
 			len = strlen(buf);
 	}
@@ -361,7 +364,6 @@ input_read_line(struct ls_replay_input *in, gzFile file, char *buf, size_t size,
 static int
 input_read_all(struct ls_replay_input *in, gzFile file, char *buf, size_t size)
 {
-	uint64_t bytes = 0;
 	size_t len;
 	int rc;
 
@@ -376,9 +378,6 @@ input_read_all(struct ls_replay_input *in, gzFile file, char *buf, size_t size)
 		}
 		if (rc != 0 || len == 0)
 			return rc;
-		bytes += len;
-		if (bytes > LS_REPLAY_MAX_BYTES)
-			return -LS_ELIMIT;
 		rc = input_line(in, buf, len);
 		if (rc != 0)
 			return rc;

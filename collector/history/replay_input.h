@@ -81,6 +81,7 @@ struct ls_replay_event {
 struct ls_replay_input {
 	ls_replay_complain *complain;
 	void *complain_arg;
+	uint64_t bytes_max; /* that a file may inflate to, skipped ones too */
 	struct ls_replay_stats stats;
 	struct ls_replay_worker *workers;
 	size_t worker_count, worker_capacity;

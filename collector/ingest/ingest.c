@@ -64,6 +64,7 @@ struct ls_ingest_request {
 	size_t frame_bytes; /* of the request in buf */
 	size_t route_bytes;
 	uint64_t t_receive_mono_ns;
+	uint32_t begun; /* agents, by requests of it */
 	uint8_t *big_reply; /* one that does not fit into reply */
 	uint8_t reply[INGEST_REPLY_BYTES];
 	uint8_t small[INGEST_BUFFER_BYTES];
@@ -537,6 +538,12 @@ ls_ingest_reply(struct ls_ingest_request *c, const uint8_t *buf, size_t len)
 		ingest_send(c, out, head + len);
 	}
 	ingest_next(c);
+}
+
+uint32_t *
+ls_ingest_begun(struct ls_ingest_request *c)
+{
+	return &c->begun;
 }
 
 /* --- listening ------------------------------------------------------------ */

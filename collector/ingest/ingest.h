@@ -71,6 +71,9 @@ int ls_ingest_open(struct ls_loop *loop, const struct ls_ingest_options *options
  */
 void ls_ingest_reply(struct ls_ingest_request *request, const uint8_t *buf, size_t len);
 
+/* A count of the connection's own, 0 at first; the caller's to use. */
+uint32_t *ls_ingest_begun(struct ls_ingest_request *request);
+
 /* No request is given to fn any more; replies may still be sent. */
 void ls_ingest_stop(struct ls_ingest *ingest);
 

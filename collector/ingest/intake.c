@@ -173,11 +173,12 @@ ls_intake_need_worker(struct ls_intake *in, struct ls_intake_held *h,
 }
 
 uint32_t
-ls_intake_handle(struct ls_intake *in, struct ls_ring *ring, int64_t now_us)
+ls_intake_handle(struct ls_intake *in, struct ls_ring *ring, bool record,
+	int64_t now_us)
 {
-	if (ring->handle == LS_NO_WORKER &&
-		ls_engine_worker(in->p.engine, &ring->info, now_us, &ring->handle) !=
-			0) {
+	if (!ls_engine_has_worker(in->p.engine, ring->handle) &&
+		(record ? ls_engine_worker : ls_engine_announce)(in->p.engine,
+			&ring->info, now_us, &ring->handle) != 0) {
 		ring->handle = LS_NO_WORKER;
 		in->stats.drops[LS_INTAKE_ENGINE]++;
 	}
@@ -223,11 +224,19 @@ intake_workers(struct ls_intake *in, struct ls_intake_held *h)
 			ls_intake_need_worker(in, h, w->ring_id);
 		/* Also without a ring: the number means none of before. */
 		ls_session_name_ring(h->session, w->number, ring);
-		if (ring == NULL || ring->named)
+		/* After a start, the owner of a stored worker is still to be told. */
+		if (ring == NULL ||
+			(ring->named &&
+				(ring->info.owner != 0 || w->info.owner == 0 ||
+					strcmp(ring->info.host, w->info.host) != 0)))
 			continue;
-		ring->info = w->info;
+		if (!ring->named)
+			ring->info = w->info;
+		ring->info.owner = ls_session_is_apart(h->session) ? LS_OWNER_APART
+								   : w->info.owner;
 		ring->named = true;
-		(void)ls_intake_handle(in, ring, h->now_us); /* counted there */
+		ring->handle = LS_NO_WORKER;
+		(void)ls_intake_handle(in, ring, false, h->now_us); /* counted there */
 	}
 }
 
@@ -291,7 +300,8 @@ intake_hot(struct ls_intake *in, struct ls_intake_held *h,
 	rows->counters_count++;
 	in->stats.counters++;
 	ls_feed_counters(in->p.engine, row,
-		ring != NULL ? ls_intake_handle(in, ring, h->now_us) : LS_NO_WORKER);
+		ring != NULL ? ls_intake_handle(in, ring, false, h->now_us)
+			     : LS_NO_WORKER);
 }
 
 static void
@@ -314,7 +324,7 @@ intake_live(struct ls_intake *in, struct ls_intake_held *h,
 		in->stats.drops[LS_INTAKE_CLOCK]++;
 		return;
 	}
-	handle = ls_intake_handle(in, ring, h->now_us);
+	handle = ls_intake_handle(in, ring, false, h->now_us);
 	if (handle != LS_NO_WORKER)
 		ls_engine_live(in->p.engine, handle, &live->live, since_us, h->now_us);
 }
@@ -452,7 +462,8 @@ intake_begin(struct ls_intake *in, struct ls_intake_held *h, uint64_t t_receive_
 	int rc;
 
 	memcpy(h->ack.boot, r->boot, sizeof(h->ack.boot));
-	rc = ls_sessions_report(in->p.sessions, r, same, t_receive_ns, &h->session);
+	rc = ls_sessions_report(in->p.sessions, r, same, t_receive_ns,
+		in->p.begun(h->request), &h->session);
 	if (rc == 0) {
 		/* A lost stretch before each item, a dictionary before each chunk at
 		 * most. */
@@ -463,10 +474,12 @@ intake_begin(struct ls_intake *in, struct ls_intake_held *h, uint64_t t_receive_
 		rc = -ENOMEM;
 	}
 	in->stats.drops[rc == -LS_ELIMIT     ? LS_INTAKE_AGENTS
+			: rc == -LS_EBUSY    ? LS_INTAKE_CONNECTION
 			: rc == -LS_EUNKNOWN ? LS_INTAKE_NO_KERNEL
 					     : LS_INTAKE_MEMORY]++;
 	ls_intake_refuse(h, LS_ACK_RETRY,
 		rc == -LS_ELIMIT	     ? "too many agents"
+			: rc == -LS_EBUSY    ? "too many agents on one connection"
 			: rc == -LS_EUNKNOWN ? "who are you"
 					     : "out of memory");
 	if (rc == -LS_EUNKNOWN)
@@ -570,7 +583,9 @@ ls_intake_done(struct ls_intake *in, struct ls_write_done *done)
 		struct ls_intake_held *h = m->u.report.owner;
 
 		if (m->rc != 0)
-			ls_intake_refuse(h, LS_ACK_RETRY, ls_err_text(m->rc));
+			ls_intake_refuse(h, LS_ACK_RETRY,
+				m->rc == -LS_ESTALE ? "an earlier commit failed"
+						    : ls_err_text(m->rc));
 		intake_unhold(in, h);
 		if (h->request != NULL)
 			intake_answer(in, h);

@@ -65,6 +65,8 @@ struct ls_intake_parts {
 	 * nothing. */
 	void (*reply)(void *arg, void *request, const struct ls_wire_ack *ack);
 	void *reply_arg;
+	/* The count of agents that the request's connection began; it starts at 0. */
+	uint32_t *(*begun)(void *request);
 	unsigned held_max; /* reports that can wait for their commit at once */
 	uint64_t (*now)(void *arg); /* monotonic, for the stamp of sending */
 	void *now_arg;

@@ -46,7 +46,7 @@ intake_feed_gap(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *
 	uint64_t fed = intake_fed(ring, row);
 
 	if (fed < row->count)
-		ls_feed_gap(in->p.engine, ls_intake_handle(in, ring, h->now_us),
+		ls_feed_gap(in->p.engine, ls_intake_handle(in, ring, false, h->now_us),
 			row->count - fed, h->now_us);
 }
 
@@ -62,7 +62,7 @@ intake_feed_steps(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring
 	steps.first_index += fed;
 	steps.count -= (uint32_t)fed;
 	steps.records += fed;
-	ls_feed_steps(in->p.engine, ls_intake_handle(in, ring, h->now_us), &steps,
+	ls_feed_steps(in->p.engine, ls_intake_handle(in, ring, true, h->now_us), &steps,
 		h->now_us);
 }
 
@@ -182,7 +182,7 @@ intake_end(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
 
 	row->reason = item->how;
 	in->stats.ends++;
-	ls_feed_end(in->p.engine, ls_intake_handle(in, ring, h->now_us),
+	ls_feed_end(in->p.engine, ls_intake_handle(in, ring, false, h->now_us),
 		item->how == LS_END_CRASHED, h->now_us);
 	ring->ended = true;
 }

@@ -62,9 +62,11 @@ void ls_intake_need_worker(struct ls_intake *in, struct ls_intake_held *h,
 
 /*
  * The engine's handle of a ring, or LS_NO_WORKER; tried again while the engine refuses,
- * since the place may be freed.
+ * since a place may be freed, and after the worker gave its place up. record: of which
+ * there is one now.
  */
-uint32_t ls_intake_handle(struct ls_intake *in, struct ls_ring *ring, int64_t now_us);
+uint32_t ls_intake_handle(struct ls_intake *in, struct ls_ring *ring, bool record,
+	int64_t now_us);
 
 /*
  * Whether data of this time can be: LS_TIME_AHEAD_MAX_US, LS_TIME_BEHIND_MAX_US. What

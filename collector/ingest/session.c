@@ -208,11 +208,11 @@ ls_sessions_free(struct ls_sessions *t)
 }
 
 /*
- * Makes room: the longest silent session that is gone, else one that never had a clock
- * and does not ask for it either. It has nothing under way.
+ * Makes room: the longest silent session that is gone, else the longest silent one that
+ * never had a clock. It has nothing under way.
  */
 static bool
-session_evict(struct ls_sessions *t, uint64_t now_ns)
+session_evict(struct ls_sessions *t)
 {
 	struct ls_session *s;
 
@@ -224,8 +224,7 @@ session_evict(struct ls_sessions *t, uint64_t now_ns)
 	}
 	if (s == NULL || s->state != LS_SESSION_GONE) {
 		s = TAILQ_FIRST(&t->hello);
-		if (s == NULL || s->held > 0 ||
-			now_ns < s->last_ns + LS_SESSION_HELLO_NS)
+		if (s == NULL || s->held > 0)
 			return false;
 	}
 	t->stats.evicted++;
@@ -251,12 +250,12 @@ session_find(struct ls_sessions *t, const struct session_key *key)
 
 static int
 session_add(struct ls_sessions *t, const struct session_key *key,
-	enum ls_session_state state, uint64_t now_ns, struct ls_session **ret_session)
+	enum ls_session_state state, struct ls_session **ret_session)
 {
 	struct ls_session *s;
 	size_t i;
 
-	if (t->count >= t->max && !session_evict(t, now_ns)) {
+	if (t->count >= t->max && !session_evict(t)) {
 		t->stats.refused++;
 		return -LS_ELIMIT;
 	}
@@ -298,7 +297,7 @@ ls_sessions_seed(struct ls_sessions *t, const uint8_t *boot, const char *host,
 	session_make_key(&key, boot, host);
 	s = session_find(t, &key);
 	if (s == NULL)
-		rc = session_add(t, &key, LS_SESSION_GONE, 0, &s);
+		rc = session_add(t, &key, LS_SESSION_GONE, &s);
 	if (rc != 0)
 		return rc;
 	for (i = 0; i < LS_STREAM_COUNT; i++) {
@@ -342,7 +341,8 @@ session_begin(struct ls_session *s, const struct ls_wire_report *r, bool same_ke
 
 int
 ls_sessions_report(struct ls_sessions *t, const struct ls_wire_report *r,
-	bool same_kernel, uint64_t now_ns, struct ls_session **ret_session)
+	bool same_kernel, uint64_t now_ns, uint32_t *begun,
+	struct ls_session **ret_session)
 {
 	struct session_key key;
 	struct ls_session *s;
@@ -357,8 +357,12 @@ ls_sessions_report(struct ls_sessions *t, const struct ls_wire_report *r,
 				sizeof(s->kernel_boot_id)) != 0);
 	if (begins && !r->has_kernel)
 		return -LS_EUNKNOWN;
-	if (s == NULL)
-		rc = session_add(t, &key, LS_SESSION_HELLO, now_ns, &s);
+	if (s == NULL) {
+		if (*begun >= LS_CONNECTION_AGENTS_MAX)
+			return -LS_EBUSY;
+		rc = session_add(t, &key, LS_SESSION_HELLO, &s);
+		*begun += rc == 0;
+	}
 	if (rc != 0)
 		return rc;
 	if (begins)

@@ -20,7 +20,7 @@
  * Units:   ns, the collector's CLOCK_MONOTONIC.
  * Errors:  -LS_ELIMIT; ls_session_check: -LS_EDUPLICATE, -LS_EBUSY.
  * Limits:  LS_AGENTS_MAX sessions; when full, one that is gone makes room, the longest
- *          silent first; else one in HELLO that was silent for LS_SESSION_HELLO_NS.
+ *          silent first; else the one in HELLO that was silent for longest.
  * Source:  design section 11, "Numbering".
  */
 #ifndef LS_COLLECTOR_SESSION_H
@@ -73,11 +73,12 @@ int ls_sessions_seed(struct ls_sessions *t, const uint8_t *boot, const char *hos
 /*
  * A report came: finds or makes its session. same_kernel: kernel_boot_id is our own. A
  * session whose kernel_boot_id changed begins with a new clock and knows no worker's
- * number. -LS_EUNKNOWN: the report does not say its kernel_boot_id, but begins a
- * session (nothing is changed).
+ * number. *begun: sessions that its connection made so far. -LS_EUNKNOWN: the report does
+ * not say its kernel_boot_id, but begins a session; -LS_ELIMIT: all places are taken;
+ * -LS_EBUSY: the connection made LS_CONNECTION_AGENTS_MAX (nothing is changed).
  */
 int ls_sessions_report(struct ls_sessions *t, const struct ls_wire_report *r,
-	bool same_kernel, uint64_t now_ns,
+	bool same_kernel, uint64_t now_ns, uint32_t *begun,
 	struct ls_session **ret_session) LS_MUSTCHECK;
 
 /* Time passes: live ones become stale, stale ones gone. */

@@ -81,14 +81,25 @@ ls_http_bind(struct evhttp *http, const char *address, uint16_t port,
 }
 
 bool
-ls_http_host_is_local(struct evhttp_request *req)
+ls_http_host_is_ours(struct evhttp_request *req, bool loopback, const char *names)
 {
-	static const char *const names[] = { "localhost", "127.0.0.1", "[::1]", "::1" };
 	const char *host = evhttp_request_get_host(req); /* without the port */
-	size_t i;
+	size_t len = host != NULL ? strlen(host) : 0, n;
+	char address[64];
 
-	for (i = 0; host != NULL && i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcasecmp(host, names[i]) == 0)
+	if (len == 0)
+		return false;
+	if (host[0] == '[' && host[len - 1] == ']')
+		(void)snprintf(address, sizeof(address), "%.*s", (int)len - 2,
+			host + 1);
+	else
+		(void)snprintf(address, sizeof(address), "%s", host);
+	if (strcasecmp(host, "localhost") == 0 ||
+		ls_http_is_loopback(address) >= (loopback ? 1 : 0))
+		return true;
+	for (; names[0] != '\0'; names += n + (names[n] == ',')) {
+		n = strcspn(names, ",");
+		if (n == len && strncasecmp(names, host, n) == 0)
 			return true;
 	}
 	return false;

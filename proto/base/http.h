@@ -38,10 +38,15 @@ int ls_http_bind(struct evhttp *http, const char *address, uint16_t port,
 	struct evconnlistener **ret_listener, int *ret_port) LS_MUSTCHECK;
 
 /*
- * True if the name in the Host header, or in an absolute request target, is one of this
- * machine: a page from elsewhere that rebinds its own name to us says another.
+ * True if the name in the Host header, or in an absolute request target, is localhost, a
+ * numeric address (on a loopback address: one of loopback) or one of `names`
+ * ("NAME,..."): a page from elsewhere that rebinds its own name to us says another.
  */
-bool ls_http_host_is_local(struct evhttp_request *req);
+bool ls_http_host_is_ours(struct evhttp_request *req, bool loopback, const char *names);
+/* What the client of any other is told. */
+#define LS_HTTP_WRONG_HOST                                                                \
+	"the Host header must be a numeric address of this server, localhost, or a name " \
+	"from --http-names"
 
 /*
  * The end of a peer that sends more than anybody can look at: no request or answer is so

@@ -103,7 +103,12 @@ struct ls_worker_info {
 	int32_t chips; /* driven by this worker; 0 = not known */
 	enum ls_step_source step_source;
 	double step_confidence; /* 0 to 1; 0 = marked, or not said */
+	/* user of its ring's file, uid + 1; 0 = not known */
+	uint32_t owner;
 };
+
+/* owner of what a second agent under the name of a live host says */
+#define LS_OWNER_APART UINT32_MAX
 
 /* Name of a phase, barrier, kind of work, source of steps or reason of a standstill;
  * NULL if out of range. */

@@ -151,6 +151,7 @@ wire_pack_workers(Lockstep__Report *m, const struct ls_wire_report *r,
 		w[i].step_source = (uint32_t)from->info.step_source;
 		w[i].step_confidence = from->info.step_confidence;
 		w[i].number = from->number;
+		w[i].owner = from->info.owner;
 		m->workers[i] = &w[i];
 	}
 	return 0;
@@ -298,6 +299,7 @@ wire_check_worker(const Lockstep__Worker *m, struct ls_wire_worker *w,
 	w->info.step_source = (enum ls_step_source)m->step_source;
 	w->info.step_confidence = m->step_confidence;
 	w->number = m->number;
+	w->info.owner = m->owner;
 	return 0;
 }
 

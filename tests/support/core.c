@@ -29,6 +29,17 @@ core_now(void *arg)
 	return c->now_ns;
 }
 
+/* Each report comes by a connection of its own. */
+static uint32_t *
+core_begun(void *request)
+{
+	static uint32_t begun;
+
+	(void)request;
+	begun = 0;
+	return &begun;
+}
+
 static void
 core_on_zoom(void *arg, const struct ls_store_zoom *event, int64_t t_us)
 {
@@ -83,6 +94,7 @@ ls_test_core_open(struct ls_test_core *c, const char *dir)
 	parts.next_worker_id = c->restored.next_worker_id;
 	parts.reply = core_reply;
 	parts.reply_arg = c;
+	parts.begun = core_begun;
 	parts.now = core_now;
 	parts.now_arg = c;
 	parts.held_max = LS_REP_CONTEXTS;

@@ -69,10 +69,19 @@ struct ls_cli {
 #include "web/cli/commands.def"
 #undef LS_COMMAND
 
+/*
+ * Prints a JSON text as it came. On a terminal, which could act on controls and marks of
+ * direction, all but ASCII is escaped; what is no JSON is not printed there.
+ */
+void ls_cli_print(const char *text, size_t len);
+
+/* Prints one JSON value and a newline, compact; escaped as ls_cli_print does. */
+void ls_cli_print_line(const json_t *value);
+
 /* --- asking, with the error told on stderr -------------------------------- */
 
 /*
- * GETs a path. With -o json and `show` the body is printed as it came and *ret_body is
+ * GETs a path. With -o json and `show` the body is printed (ls_cli_print) and *ret_body is
  * NULL. Else *ret_body is a new reference. Returns 0 or the exit code, having said why.
  */
 int ls_cli_get(struct ls_cli *cli, const char *path, bool show,

@@ -66,7 +66,7 @@ doctor_of_agent(struct ls_cli *cli, const struct ls_fetched *got, struct ls_doct
 	int rc = got->status == 200 ? ls_doctor_parse(body, d) : -LS_EPARSE;
 
 	if (rc == 0 && cli->json) {
-		(void)fwrite(got->text, 1, got->len, stdout);
+		ls_cli_print(got->text, got->len);
 	} else if (rc == 0) {
 		doctor_head(cli->term, body);
 		ls_doctor_print(d, doctor_color(cli->term), stdout);

@@ -150,9 +150,7 @@ findings_fresh(struct ls_cli *cli, const json_t *items, json_t *seen)
 			continue;
 		(void)json_object_set_new(seen, id, json_true());
 		if (cli->json) {
-			(void)json_dumpf(f, stdout,
-				JSON_COMPACT | JSON_REAL_PRECISION(15));
-			(void)printf("\n");
+			ls_cli_print_line(f);
 		} else {
 			ls_show_finding(cli->term, f);
 		}

@@ -400,9 +400,7 @@ query_jsonl(json_t *body, bool head)
 			if (v)
 				ls_ignore(json_object_set(item, keys[k], v));
 		}
-		/* ferror tells */
-		(void)json_dumpf(item, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
-		(void)printf("\n");
+		ls_cli_print_line(item);
 	}
 }
 

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct ls_conf_option cli_options[] = {
 #define LS_OPTION(field, name, type, dflt, min, max, unit, help)                   \
@@ -135,6 +136,37 @@ cli_unreachable(struct ls_cli *cli, int rc)
 	return LS_EXIT_UNREACHABLE;
 }
 
+/* Flags of jansson for standard output. */
+static size_t
+cli_json_flags(void)
+{
+	return JSON_REAL_PRECISION(15) |
+		(isatty(STDOUT_FILENO) ? (size_t)JSON_ENSURE_ASCII : 0);
+}
+
+void
+ls_cli_print(const char *text, size_t len)
+{
+	json_t *body;
+
+	if (!isatty(STDOUT_FILENO)) {
+		(void)fwrite(text, 1, len, stdout);
+		return;
+	}
+	body = json_loadb(text, len, 0, NULL);
+	(void)json_dumpf(body, stdout, JSON_INDENT(1) | cli_json_flags());
+	(void)printf("\n");
+	json_decref(body);
+}
+
+void
+ls_cli_print_line(const json_t *value)
+{
+	/* ferror tells */
+	(void)json_dumpf(value, stdout, JSON_COMPACT | cli_json_flags());
+	(void)printf("\n");
+}
+
 /* What becomes of an answer; frees its text. */
 static int
 cli_take(struct ls_cli *cli, struct ls_fetched *got, bool show, json_t **ret_body)
@@ -145,7 +177,7 @@ cli_take(struct ls_cli *cli, struct ls_fetched *got, bool show, json_t **ret_bod
 	if (got->status != 200) {
 		rc = ls_cli_refused(cli, got);
 	} else if (cli->json && show) {
-		(void)fwrite(got->text, 1, got->len, stdout);
+		ls_cli_print(got->text, got->len);
 	} else {
 		*ret_body = json_loadb(got->text, got->len, 0, NULL);
 		if (!*ret_body) {

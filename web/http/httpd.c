@@ -451,10 +451,10 @@ exchange_admit(struct exchange *x, struct evhttp_request *req)
 	if (bad_length) {
 		ls_reply_header(x->reply, "Connection", "close");
 		ls_api_problem(&p, 400, "bad-length", "Bad length", "%s", bad_length);
-	} else if (x->h->loopback && !ls_http_host_is_local(req)) {
+	} else if (!ls_http_host_is_ours(req, x->h->loopback, x->h->options.names)) {
 		x->h->refused_count++;
-		ls_api_problem(&p, 421, "wrong-host", "Misdirected request",
-			"the Host header must be localhost, 127.0.0.1 or [::1]");
+		ls_api_problem(&p, 421, "wrong-host", "Misdirected request", "%s",
+			LS_HTTP_WRONG_HOST);
 	} else if (method != EVHTTP_REQ_GET && method != EVHTTP_REQ_HEAD &&
 		method != EVHTTP_REQ_POST) {
 		exchange_wrong_method(x, "GET, HEAD");

@@ -5,8 +5,8 @@
  *
  *     evhttp -> api (what is asked) -> backend -> answer -> reply
  *
- * Only GET and HEAD. On a loopback address the Host header must be a loopback name, so
- * that a page from elsewhere cannot reach us by rebinding its own name (421 otherwise).
+ * Only GET and HEAD. The Host header must be one of ours (ls_http_host_is_ours), so that
+ * a page from elsewhere cannot reach us by rebinding its own name (421 otherwise).
  * There is no CORS. A client that sends no whole request within LS_HTTP_TIMEOUT_S is
  * dropped; an answer that takes the backend longer than that is a 503. At
  * LS_HTTP_CONNECTIONS_MAX the idlest connection of whoever holds most makes room.
@@ -35,6 +35,8 @@ struct ls_httpd_options {
 	uint16_t port; /* 0: any free one */
 	/* Where to read the page, for work on it; "" = the embedded one. */
 	char web_root[LS_CONF_VALUE_MAX_BYTES];
+	char names
+		[LS_CONF_VALUE_MAX_BYTES]; /* "NAME,...": of ours in the Host header */
 	unsigned timeout_s; /* 0: LS_HTTP_TIMEOUT_S */
 	bool insecure; /* an address that others can reach, without a password */
 };

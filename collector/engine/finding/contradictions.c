@@ -90,6 +90,23 @@ contradictions_world(const struct ls_engine *e, const struct ls_job *j, json_t *
 	}
 }
 
+/* Who announces an attempt that is not believed. */
+static void
+contradictions_attempt(const struct ls_job *j, json_t *lines)
+{
+	char line[3 * LS_HOST_NAME_MAX_BYTES], user[32] = "";
+
+	if (j->claim == NULL)
+		return;
+	if (j->claim->owner != 0 && j->claim->owner != LS_OWNER_APART)
+		(void)snprintf(user, sizeof(user), " (uid %u)", j->claim->owner - 1);
+	(void)snprintf(line, sizeof(line),
+		"%s%s announces attempt %d: it is ignored while other workers of attempt "
+		"%d report; set LOCKSTEP_JOB to names that are unique",
+		j->claim->host, user, (int)j->claim->attempt, (int)j->attempt);
+	contradictions_say(lines, line);
+}
+
 json_t *
 ls_view_contradictions(const struct ls_engine *e, const struct ls_job *j)
 {
@@ -99,7 +116,9 @@ ls_view_contradictions(const struct ls_engine *e, const struct ls_job *j)
 		json_decref(lines);
 		return NULL;
 	}
-	if (lines != NULL)
+	if (lines != NULL) {
+		contradictions_attempt(j, lines);
 		contradictions_world(e, j, lines);
+	}
 	return lines;
 }

@@ -23,6 +23,7 @@
 #define ROSTER_POSITION_BITS 16
 #define ROSTER_POSITION_MASK 0xffffu
 #define ROSTER_GENERATION_MASK 0x7fffu
+#define ROSTER_CLAIM_US 1000000ll
 
 _Static_assert(LS_WORKERS_MAX <= ROSTER_POSITION_MASK + 1,
 	"a position must fit its bits");
@@ -42,6 +43,12 @@ ls_engine_find_worker(const struct ls_engine *e, uint32_t handle)
 		e->workers[position].generation != handle >> ROSTER_POSITION_BITS)
 		return NULL;
 	return &e->workers[position];
+}
+
+bool
+ls_engine_has_worker(const struct ls_engine *e, uint32_t worker)
+{
+	return ls_engine_find_worker(e, worker) != NULL;
 }
 
 static uint32_t
@@ -141,6 +148,8 @@ roster_release_workers(struct ls_engine *e, struct ls_job *j)
 		struct ls_engine_worker *w = &e->workers[j->slots[i]];
 
 		w->current = false;
+		e->unheard -= !w->reported;
+		e->hosts[w->host].workers--;
 		w->generation = (w->generation + 1) & ROSTER_GENERATION_MASK;
 		w->slot = e->free_worker; /* the next free one */
 		e->free_worker = j->slots[i];
@@ -185,6 +194,9 @@ roster_reset_job(struct ls_job *j)
 		j->stages.count = 0;
 	j->world = j->world_least = 0;
 	j->gone = j->twins = 0;
+	free(j->claim);
+	j->claim = NULL;
+	j->claim_us = 0;
 	j->active_known = false;
 	j->grouped = false;
 }
@@ -206,18 +218,21 @@ ls_job_fini(struct ls_job *j)
 }
 
 static bool
-roster_job_is_quiet(const struct ls_engine *e, const struct ls_job *j)
+roster_job_is_quiet(const struct ls_engine *e, const struct ls_job *j, bool unheard)
 {
-	for (size_t i = 0; i < j->count; i++)
-		if (e->workers[j->slots[i]].state == LS_WORKER_REPORTING)
+	for (size_t i = 0; i < j->count; i++) {
+		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
+
+		if (w->state == LS_WORKER_REPORTING || (unheard && w->reported))
 			return false;
+	}
 	return true;
 }
 
-/* When all places are taken, the job that has been quiet for longest is forgotten.
- * NULL: none is. */
+/* The job that has been quiet for longest, with so many workers at least; unheard: and
+ * never had a record. NULL: none is. */
 static struct ls_job *
-roster_retire_job(struct ls_engine *e, int64_t now_us)
+roster_quietest_job(struct ls_engine *e, size_t least, bool unheard)
 {
 	struct ls_job *oldest = NULL;
 
@@ -225,9 +240,37 @@ roster_retire_job(struct ls_engine *e, int64_t now_us)
 		struct ls_job *j = &e->jobs[i];
 
 		if ((oldest == NULL || j->last_us < oldest->last_us) &&
-			roster_job_is_quiet(e, j))
+			j->count >= least && roster_job_is_quiet(e, j, unheard))
 			oldest = j;
 	}
+	return oldest;
+}
+
+void
+ls_roster_yield(struct ls_engine *e, int64_t now_us)
+{
+	bool full =
+		e->worker_count == LS_WORKERS_MAX && e->free_worker == LS_INDEX_NONE;
+	struct ls_job *j;
+
+	if (!full && e->unheard < LS_WORKERS_UNHEARD_MAX)
+		return;
+	j = roster_quietest_job(e, 1, !full);
+	if (j == NULL)
+		return;
+	ls_judge_clear_job(e, j, false, now_us);
+	roster_release_workers(e, j);
+	roster_reset_job(j);
+	j->attempt = -1;
+}
+
+/* When all places are taken, the job that has been quiet for longest is forgotten.
+ * NULL: none is. */
+static struct ls_job *
+roster_retire_job(struct ls_engine *e, int64_t now_us)
+{
+	struct ls_job *oldest = roster_quietest_job(e, 0, false);
+
 	if (oldest == NULL)
 		return NULL;
 	ls_judge_clear_job(e, oldest, false, now_us);
@@ -271,20 +314,13 @@ roster_job(struct ls_engine *e, const char *name, int64_t now_us,
 static uint32_t
 roster_retire_host(struct ls_engine *e)
 {
-	bool *used = calloc(e->host_count, sizeof(*used));
 	uint32_t oldest = LS_INDEX_NONE;
 
-	if (used == NULL)
-		return LS_INDEX_NONE;
-	for (size_t i = 0; i < e->worker_count; i++)
-		if (e->workers[i].current)
-			used[e->workers[i].host] = true;
 	for (uint32_t i = 0; i < e->host_count; i++)
-		if (!used[i] &&
+		if (e->hosts[i].workers == 0 &&
 			(oldest == LS_INDEX_NONE ||
 				e->hosts[i].seen_us < e->hosts[oldest].seen_us))
 			oldest = i;
-	free(used);
 	if (oldest == LS_INDEX_NONE)
 		return LS_INDEX_NONE;
 	ls_index_remove(&e->host_index, ls_index_hash_text(e->hosts[oldest].name),
@@ -508,6 +544,8 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 		       slot = (uint32_t)j->count;
 	int rc = ls_engine_host(e, info->host, now_us, &host);
 
+	if (rc == 0 && e->hosts[host].workers >= LS_HOST_WORKERS_MAX)
+		rc = -LS_ELIMIT;
 	if (rc == 0)
 		rc = roster_reserve_slot(j);
 	if (rc == 0)
@@ -556,6 +594,8 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 	j->shards.of[slot] = shard;
 	j->stages.of[slot] = stage;
 	j->count++;
+	e->hosts[host].workers++;
+	e->unheard++;
 	j->active_known = false;
 	j->grouped = false;
 	if (info->world > j->world)
@@ -584,6 +624,8 @@ roster_return(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
 			j->replica.worker[w->slot] = (struct ls_replica_worker){ 0 };
 		ls_slow_reset_worker(&j->slow, w->slot);
 		ls_rhythm_reset_worker(&j->rhythm, w->slot);
+		e->hosts[w->host].workers--;
+		e->hosts[index].workers++;
 		w->host = index;
 		memcpy(w->info.host, host, strlen(host) + 1);
 	}
@@ -615,13 +657,63 @@ roster_info_ok(const struct ls_worker_info *i)
 		i->world <= (int32_t)LS_WORKERS_MAX;
 }
 
-/* Makes `attempt` the present one; -1: a rank that ended and comes back begins the
- * next. */
-static int
-roster_attempt(struct ls_engine *e, struct ls_job *j, int32_t rank, const char *host,
-	int32_t attempt, int64_t now_us)
+/* Of one host and, as far as known, of one user? */
+static bool
+roster_same_owner(const struct ls_worker_info *a, const struct ls_worker_info *b)
 {
-	const struct ls_engine_worker *w = roster_find(e, j, rank, host);
+	uint32_t least = a->owner < b->owner ? a->owner : b->owner;
+
+	return strcmp(a->host, b->host) == 0 &&
+		(a->owner == b->owner ||
+			(least == 0 && a->owner + b->owner != LS_OWNER_APART));
+}
+
+/* May the owner of a worker end the present attempt? Not against those who report. All
+ * are looked at once a second at most. */
+static bool
+roster_may_end(const struct ls_engine *e, struct ls_job *j,
+	const struct ls_worker_info *info, bool far, int64_t now_us)
+{
+	const struct ls_engine_worker *w = ls_job_worker(e, j, info->rank, info->host);
+	size_t own = 0, others = 0;
+
+	if (!far && w != NULL && w->reported && roster_same_owner(&w->info, info))
+		return true;
+	if (now_us < j->claim_us + ROSTER_CLAIM_US)
+		return false;
+	for (size_t i = 0; i < j->count; i++) {
+		w = &e->workers[j->slots[i]];
+		if (w->reported && roster_same_owner(&w->info, info))
+			own++;
+		else if (w->reported)
+			others += w->state == LS_WORKER_REPORTING;
+	}
+	if (others == 0 || own > (far ? others : 0))
+		return true;
+	j->claim_us = now_us;
+	return false;
+}
+
+/* Notes who announces an attempt that is not believed. */
+static void
+roster_claim(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *info)
+{
+	ls_engine_lie(e, info->host, LS_LIE_ATTEMPT, 1);
+	if (j->claim == NULL)
+		j->claim = malloc(sizeof(*j->claim));
+	if (j->claim != NULL)
+		*j->claim = *info;
+}
+
+/* Makes the attempt of a worker the present one; -1: a rank that ended and comes back
+ * begins the next. A record of one far below shows that the present one is none. */
+static int
+roster_attempt(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *info,
+	bool record, int64_t now_us)
+{
+	const struct ls_engine_worker *w = roster_find(e, j, info->rank, info->host);
+	int32_t attempt = info->attempt;
+	bool far;
 
 	if (attempt < 0 && j->attempt < 0)
 		attempt = 0;
@@ -629,8 +721,16 @@ roster_attempt(struct ls_engine *e, struct ls_job *j, int32_t rank, const char *
 		attempt = j->attempt +
 			(w != NULL && ls_worker_is_gone(w) &&
 				!j->replica.on); /* alone */
-	if (attempt <= j->attempt)
-		return attempt == j->attempt ? 0 : -LS_ESTALE;
+	if (attempt == j->attempt)
+		return 0;
+	far = llabs((int64_t)attempt - j->attempt) > LS_ATTEMPT_JUMP_MAX;
+	if (attempt < j->attempt &&
+		!(far && record && roster_may_end(e, j, info, far, now_us)))
+		return -LS_ESTALE;
+	if (!roster_may_end(e, j, info, far, now_us)) {
+		roster_claim(e, j, info);
+		return -LS_EBUSY;
+	}
 	/* what storage told of the job is not of an attempt before */
 	if (j->attempt >= 0)
 		ls_judge_clear_job(e, j, false, now_us);
@@ -640,9 +740,9 @@ roster_attempt(struct ls_engine *e, struct ls_job *j, int32_t rank, const char *
 	return 0;
 }
 
-int
-ls_engine_worker(struct ls_engine *e, const struct ls_worker_info *info, int64_t now_us,
-	uint32_t *ret_worker)
+static int
+roster_declare(struct ls_engine *e, const struct ls_worker_info *info, bool record,
+	int64_t now_us, uint32_t *ret_worker)
 {
 	struct ls_engine_worker *w;
 	struct ls_job *j;
@@ -654,8 +754,7 @@ ls_engine_worker(struct ls_engine *e, const struct ls_worker_info *info, int64_t
 	}
 	rc = roster_job(e, info->job, now_us, &j);
 	if (rc == 0)
-		rc = roster_attempt(e, j, info->rank, info->host, info->attempt,
-			now_us);
+		rc = roster_attempt(e, j, info, record, now_us);
 	if (rc != 0)
 		return rc;
 	w = roster_find(e, j, info->rank, info->host);
@@ -673,6 +772,24 @@ ls_engine_worker(struct ls_engine *e, const struct ls_worker_info *info, int64_t
 		return rc;
 	w->info.step_source = info->step_source; /* a worker may come back with marks */
 	w->info.step_confidence = info->step_confidence;
+	if (w->info.owner == 0)
+		w->info.owner = info->owner;
 	*ret_worker = roster_handle(e, w);
 	return 0;
+}
+
+int
+ls_engine_worker(struct ls_engine *e, const struct ls_worker_info *info, int64_t now_us,
+	uint32_t *ret_worker)
+{
+	return roster_declare(e, info, true, now_us, ret_worker);
+}
+
+int
+ls_engine_announce(struct ls_engine *e, const struct ls_worker_info *info,
+	int64_t now_us, uint32_t *ret_worker)
+{
+	return e->unheard >= LS_WORKERS_UNHEARD_MAX
+		? -LS_ELIMIT
+		: roster_declare(e, info, false, now_us, ret_worker);
 }

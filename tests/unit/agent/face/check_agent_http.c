@@ -224,6 +224,18 @@ LS_TEST(agent_http, host_of_elsewhere_is_refused)
 		421);
 }
 
+LS_TEST(agent_http, name_that_was_given_is_accepted)
+{
+	struct ls_agent_http_options o = rig_options(0);
+
+	ls_agent_http_free(http);
+	(void)snprintf(o.names, sizeof(o.names), "node1");
+	ck_assert_int_eq(ls_agent_http_new(loop, &o, &http), 0);
+	ck_assert_int_eq(rig_raw("GET /healthz HTTP/1.1\r\nHost: node1:7119\r\n"
+				 "Connection: close\r\n\r\n"),
+		200);
+}
+
 LS_TEST(agent_http, big_requests_are_refused)
 {
 	char text[2 * LS_AGENT_HTTP_HEADER_MAX_BYTES];

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "collector/history/replay.h"
+#include "collector/history/replay_input.h"
 
 #include "proto/base/digest.h"
 #include "proto/base/json.h"
@@ -303,6 +304,24 @@ LS_TEST(runs, a_standstill_is_replayed_in_its_place)
 	free(one);
 	free(two);
 	drop(&l);
+}
+
+LS_TEST(runs, bytes_that_are_skipped_count_against_the_limit)
+{
+	struct ls_replay_input in = { .bytes_max = 1024 * 1024 };
+	char path[512];
+	FILE *f;
+
+	ck_assert_int_eq(ls_replay_input_file(&in, "/dev/zero"), -LS_ELIMIT);
+	ls_replay_input_fini(&in);
+	(void)snprintf(path, sizeof(path), "%s/oneline", ls_test_tmpdir());
+	f = fopen(path, "w");
+	ck_assert_ptr_nonnull(f);
+	for (int i = 0; i < 2 * 1024 * 1024; i++)
+		(void)fputc('x', f);
+	ck_assert_int_eq(fclose(f), 0);
+	ck_assert_int_eq(ls_replay_input_file(&in, path), -LS_ELIMIT);
+	ls_replay_input_fini(&in);
 }
 
 LS_TEST(runs, gzip_and_plain_are_the_same)

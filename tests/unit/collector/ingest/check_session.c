@@ -12,10 +12,12 @@
 #define S 1000000000ull
 
 static struct ls_sessions *table;
+static uint32_t begun;
 
 static void
 setup(void)
 {
+	begun = 0;
 	table = ls_sessions_new(4);
 	ck_assert_ptr_nonnull(table);
 }
@@ -43,7 +45,7 @@ meet(const char *host, uint8_t boot, uint64_t now)
 	struct ls_wire_report r = report_of(host, boot);
 	struct ls_session *s = NULL;
 
-	ck_assert_int_eq(ls_sessions_report(table, &r, true, now, &s), 0);
+	ck_assert_int_eq(ls_sessions_report(table, &r, true, now, &begun, &s), 0);
 	ls_session_ready(s);
 	return s;
 }
@@ -208,7 +210,7 @@ LS_TEST(session, a_rebooted_host_has_a_new_clock)
 	ls_session_sent(s, 10, 20);
 	ck_assert(ls_session_has_sent(s, 10, 20));
 	r.kernel_boot_id[0] = 7;
-	ck_assert_int_eq(ls_sessions_report(table, &r, false, 2 * S, &s), 0);
+	ck_assert_int_eq(ls_sessions_report(table, &r, false, 2 * S, &begun, &s), 0);
 	ck_assert_int_eq(ls_session_state(s), LS_SESSION_HELLO);
 	ck_assert(!ls_clock_is_known(ls_session_clock(s)));
 	ck_assert(!ls_session_has_sent(s, 10, 20));
@@ -221,17 +223,18 @@ LS_TEST(session, a_session_begins_with_the_kernel_and_goes_on_without)
 	struct ls_session *s;
 
 	r.has_kernel = false;
-	ck_assert_int_eq(ls_sessions_report(table, &r, true, S, &s), -LS_EUNKNOWN);
+	ck_assert_int_eq(ls_sessions_report(table, &r, true, S, &begun, &s),
+		-LS_EUNKNOWN);
 	ck_assert_uint_eq(stats().count[LS_SESSION_HELLO], 0);
 	s = meet("a", 1, S);
-	ck_assert_int_eq(ls_sessions_report(table, &r, true, 2 * S, &s), 0);
+	ck_assert_int_eq(ls_sessions_report(table, &r, true, 2 * S, &begun, &s), 0);
 	ck_assert_int_eq(ls_session_state(s), LS_SESSION_LIVE);
 	ck_assert_uint_eq(ls_session_reports(s), 2);
 	ls_sessions_sweep(table, 2 * S + LS_SESSION_STALE_NS);
 	ls_sessions_sweep(table, 2 * S + LS_SESSION_GONE_NS);
 	ck_assert_int_eq(ls_session_state(s), LS_SESSION_GONE);
-	ck_assert_int_eq(
-		ls_sessions_report(table, &r, true, 3 * S + LS_SESSION_GONE_NS, &s),
+	ck_assert_int_eq(ls_sessions_report(table, &r, true, 3 * S + LS_SESSION_GONE_NS,
+				 &begun, &s),
 		-LS_EUNKNOWN);
 }
 
@@ -270,7 +273,7 @@ LS_TEST(session, numbers_of_rings_hold_while_the_session_does)
 	ck_assert_ptr_eq(ls_session_ring(s, LS_RINGS_MAX + 1),
 		ring_of(rings, 101 + LS_RINGS_MAX));
 	r.kernel_boot_id[0] = 7; /* rebooted: other rings */
-	ck_assert_int_eq(ls_sessions_report(table, &r, false, 2 * S, &s), 0);
+	ck_assert_int_eq(ls_sessions_report(table, &r, false, 2 * S, &begun, &s), 0);
 	ck_assert_ptr_null(ls_session_ring(s, 2));
 	ls_rings_free(rings);
 }
@@ -295,8 +298,9 @@ LS_TEST(session, rings_of_a_live_session_are_not_evicted)
 	ck_assert_int_eq(ls_rings_get(rings, id, &more), -LS_ELIMIT);
 	ls_sessions_sweep(table, 2 * S + LS_SESSION_GONE_NS);
 	ck_assert_int_eq(ls_rings_get(rings, id, &more), 0);
-	ck_assert_int_eq(
-		ls_sessions_report(table, &r, true, 3 * S + LS_SESSION_GONE_NS, &s), 0);
+	ck_assert_int_eq(ls_sessions_report(table, &r, true, 3 * S + LS_SESSION_GONE_NS,
+				 &begun, &s),
+		0);
 	ck_assert_ptr_null(ls_session_ring(s, 1));
 	ls_rings_free(rings);
 }
@@ -342,7 +346,8 @@ LS_TEST(session, a_full_table_forgets_only_who_is_gone)
 	(void)meet("b", 2, 2 * S);
 	(void)meet("c", 3, 3 * S);
 	(void)meet("d", 4, 3 * S);
-	ck_assert_int_eq(ls_sessions_report(table, &r, true, 4 * S, &s), -LS_ELIMIT);
+	ck_assert_int_eq(ls_sessions_report(table, &r, true, 4 * S, &begun, &s),
+		-LS_ELIMIT);
 	ck_assert_uint_eq(stats().refused, 1);
 	ls_session_hold(meet("a", 1, 3 * S));
 	ls_sessions_sweep(table, 3 * S + LS_SESSION_GONE_NS);
@@ -360,24 +365,40 @@ greet(const char *host, uint8_t boot, uint64_t now)
 	struct ls_wire_report r = report_of(host, boot);
 	struct ls_session *s;
 
-	return ls_sessions_report(table, &r, true, now, &s);
+	return ls_sessions_report(table, &r, true, now, &begun, &s);
 }
 
-LS_TEST(session, who_never_asks_for_a_clock_makes_room)
+LS_TEST(session, session_without_a_clock_makes_room)
 {
 	struct ls_session *live = meet("a", 1, S);
-	uint64_t now = 2 * S + LS_SESSION_HELLO_NS;
 	uint8_t i;
 
 	for (i = 2; i <= 4; i++)
 		ck_assert_int_eq(greet("flood", i, 2 * S), 0);
-	ck_assert_int_eq(greet("flood", 3, 4 * S), 0); /* asks again */
-	ck_assert_int_eq(greet("e", 5, now - 1), -LS_ELIMIT);
-	ck_assert_int_eq(greet("e", 5, now), 0);
-	ck_assert_int_eq(greet("f", 6, now), 0);
-	ck_assert_int_eq(greet("g", 7, now), -LS_ELIMIT);
+	ck_assert_int_eq(greet("flood", 2, 3 * S), 0); /* reports again */
+	ck_assert_int_eq(greet("e", 5, 3 * S), 0); /* place of the third */
+	ck_assert_uint_eq(stats().evicted, 1);
+	(void)meet("flood", 2, 3 * S); /* still there, and live from now on */
+	(void)meet("e", 5, 3 * S);
+	ck_assert_uint_eq(stats().evicted, 1);
+	ck_assert_int_eq(greet("f", 6, 3 * S), 0);
 	ck_assert_int_eq(ls_session_state(live), LS_SESSION_LIVE);
 	ck_assert_uint_eq(stats().evicted, 2);
+}
+
+LS_TEST(session, connection_begins_a_limited_number_of_agents)
+{
+	struct ls_wire_report r = report_of("a", 1);
+	struct ls_session *s;
+
+	begun = LS_CONNECTION_AGENTS_MAX - 1;
+	ck_assert_int_eq(ls_sessions_report(table, &r, true, S, &begun, &s), 0);
+	ck_assert_uint_eq(begun, LS_CONNECTION_AGENTS_MAX);
+	ck_assert_int_eq(ls_sessions_report(table, &r, true, S, &begun, &s), 0);
+	r = report_of("a", 2); /* the same name, another agent */
+	ck_assert_int_eq(ls_sessions_report(table, &r, true, S, &begun, &s), -LS_EBUSY);
+	begun = 0; /* by another connection */
+	ck_assert_int_eq(ls_sessions_report(table, &r, true, S, &begun, &s), 0);
 }
 
 LS_TEST(session, states_have_names)

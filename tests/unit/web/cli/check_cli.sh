@@ -192,6 +192,11 @@ run explain F-HACK --color always
 LC_ALL=C grep -q "$(printf '\033')\]" "$tmp/out"
 [ $? -ne 0 ]
 result $? 'no escape sequence of others reaches the terminal'
+run jobs -o json
+LC_ALL=C grep -q '[^ -~[:space:]]' "$tmp/out" &&
+	python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' "$bin/lockstep" jobs -o json </dev/null >"$tmp/out" 2>"$tmp/err" &&
+	grep -q schema_version "$tmp/out" && ! LC_ALL=C grep -q '[^ -~[:space:]]' "$tmp/out"
+result $? 'JSON on a terminal is ASCII'
 stop
 
 unset LOCKSTEP_SERVER

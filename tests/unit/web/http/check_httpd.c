@@ -683,6 +683,40 @@ LS_TEST(httpd_own, open_addresses_need_insecure)
 	rig_teardown();
 }
 
+static int
+ask_as(const char *host)
+{
+	char text[256];
+
+	(void)snprintf(text, sizeof(text),
+		"GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", host);
+	return rig_ask_raw(text);
+}
+
+LS_TEST(httpd_own, host_beyond_loopback_is_an_address_or_a_name_that_was_given)
+{
+	struct ls_httpd_options options = {
+		.address = "0.0.0.0", .names = "coll,coll.example", .insecure = true
+	};
+	struct ls_backend functions;
+
+	rig_start(0);
+	ls_httpd_free(rig_httpd);
+	fake_backend_let_go(&rig_backend);
+	fake_backend_init(&rig_backend, ls_test_source("tests/golden/web/run"),
+		&functions);
+	ck_assert_int_eq(ls_httpd_new(rig_loop, &options, &functions, &rig_httpd), 0);
+	ck_assert_int_eq(ask_as("evil.example"), 421);
+	ck_assert_int_eq(ask_as("coll.example.evil"), 421);
+	ck_assert_int_eq(ask_as("col"), 421);
+	ck_assert_int_eq(ask_as("COLL:7118"), 200);
+	ck_assert_int_eq(ask_as("coll.example"), 200);
+	ck_assert_int_eq(ask_as("localhost:1"), 200);
+	ck_assert_int_eq(ask_as("10.1.2.3:7118"), 200);
+	ck_assert_int_eq(ask_as("[fd00::1]:7118"), 200);
+	rig_teardown();
+}
+
 /* A POST of a body; more: other headers. */
 static int
 post(const char *path, const char *more, const char *body)

@@ -111,6 +111,77 @@ LS_TEST(attempts, rank_moves_from_a_host_that_ended_and_not_from_a_silent_one)
 	fake_job_free(job);
 }
 
+LS_TEST(attempts, attempt_of_another_owner_waits_until_the_workers_are_silent)
+{
+	struct fake_job *job = fake_job_new(4);
+	struct ls_worker_info thief = { .job = "train", .host = "h0", .attempt = 1 };
+	uint32_t handle = 99;
+	json_t *v;
+
+	fake_job_run(job, 5);
+	memcpy(thief.host, "evil", sizeof("evil"));
+	ck_assert_int_eq(ls_engine_worker(job->engine, &thief, job->now_us, &handle),
+		-LS_EBUSY);
+	ck_assert_uint_eq(handle, 99);
+	ck_assert_uint_eq(fake_job_stats(job).lies[LS_LIE_ATTEMPT], 1);
+	ck_assert_int_eq(ls_view_job(job->engine, job->name, job->now_us, &v), 0);
+	ck_assert_ptr_nonnull(
+		strstr(json_string_value(json_array_get(
+			       ls_json_at(v, "data_quality", "contradictions"), 0)),
+			"evil announces attempt 1: it is ignored"));
+	json_decref(v);
+	fake_job_run(job, 5);
+	ck_assert_uint_eq(job->closed, 10);
+	job->now_us += 11000000;
+	ls_engine_advance(job->engine, job->now_us);
+	ck_assert_int_eq(ls_engine_worker(job->engine, &thief, job->now_us, &handle),
+		0);
+	fake_job_free(job);
+}
+
+LS_TEST(attempts, another_user_of_the_host_is_another_owner)
+{
+	struct fake_job *job = fake_job_new(4);
+	struct ls_worker_info info = { .job = "train", .host = "h0", .owner = 1001 };
+	uint32_t handle;
+
+	fake_job_run(job, 5); /* of users that are not known */
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), 0);
+	info.attempt = 1;
+	info.owner = 1002;
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle),
+		-LS_EBUSY);
+	info.owner = LS_OWNER_APART;
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle),
+		-LS_EBUSY);
+	info.owner = 1001;
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), 0);
+	fake_job_free(job);
+}
+
+LS_TEST(attempts, attempt_far_away_needs_most_workers)
+{
+	struct fake_job *job = fake_job_new(4);
+	struct ls_worker_info info = { .job = "train", .host = "h0" };
+	uint32_t handle;
+
+	fake_job_run(job, 5);
+	info.attempt = INT32_MAX;
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle),
+		-LS_EBUSY);
+	for (size_t i = 1; i < 4; i++)
+		ls_engine_end(job->engine, job->workers[i].handle, 0, job->now_us);
+	job->now_us += 1000000;
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), 0);
+	/* announced, and never heard of: a record of the former attempt shows so */
+	memcpy(info.host, "h1", sizeof("h1"));
+	info.attempt = 0;
+	ck_assert_int_eq(ls_engine_announce(job->engine, &info, job->now_us, &handle),
+		-LS_ESTALE);
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), 0);
+	fake_job_free(job);
+}
+
 LS_TEST(attempts, finding_of_a_rank_that_moved_is_cleared)
 {
 	struct fake_job *job = fake_job_new(4);
@@ -196,20 +267,78 @@ LS_TEST(limits, places_of_old_attempts_are_used_again)
 	fake_job_free(job);
 }
 
-LS_TEST(limits, too_many_workers_are_refused)
+/* Worker i of a crowd of 16 jobs, each on one host. */
+static int
+crowd(struct fake_job *job, int i,
+	int (*declare)(struct ls_engine *e, const struct ls_worker_info *info,
+		int64_t now_us, uint32_t *ret_worker),
+	uint32_t *ret_handle)
+{
+	struct ls_worker_info info = { .rank = i % LS_HOST_WORKERS_MAX };
+
+	(void)snprintf(info.job, sizeof(info.job), "job%d", i / LS_HOST_WORKERS_MAX);
+	(void)snprintf(info.host, sizeof(info.host), "c%d", i / LS_HOST_WORKERS_MAX);
+	return declare(job->engine, &info, FAKE_START_US, ret_handle);
+}
+
+LS_TEST(limits, too_many_workers_are_refused_until_a_job_is_quiet)
 {
 	struct fake_job *job = fake_job_on(NULL, "train", 1);
-	struct ls_worker_info info = { .host = "h" };
-	uint32_t handle;
+	uint32_t handle, first = LS_NO_WORKER;
 
 	for (int i = 0; i <= LS_WORKERS_MAX; i++) {
-		(void)snprintf(info.job, sizeof(info.job), "job%d",
-			i / (LS_WORKERS_MAX / 4));
-		info.rank = i % (LS_WORKERS_MAX / 4);
+		ck_assert_int_eq(crowd(job, i, ls_engine_worker, &handle),
+			i < LS_WORKERS_MAX ? 0 : -LS_ELIMIT);
+		first = i == 0 ? handle : first;
+	}
+	ck_assert(ls_engine_has_worker(job->engine, first));
+	ls_engine_advance(job->engine, FAKE_START_US + 60000000);
+	ck_assert(!ls_engine_has_worker(job->engine, first));
+	ck_assert_int_eq(crowd(job, LS_WORKERS_MAX, ls_engine_worker, &handle), 0);
+	fake_job_free(job);
+}
+
+LS_TEST(limits, host_has_a_maximum_of_workers)
+{
+	struct fake_job *job = fake_job_on(NULL, "train", 1);
+	struct ls_worker_info info = { .host = "h0", .job = "wide" };
+	uint32_t handle;
+
+	for (; info.rank <= LS_HOST_WORKERS_MAX; info.rank++)
 		ck_assert_int_eq(
 			ls_engine_worker(job->engine, &info, FAKE_START_US, &handle),
-			i < LS_WORKERS_MAX ? 0 : -LS_ELIMIT);
-	}
+			info.rank < LS_HOST_WORKERS_MAX ? 0 : -LS_ELIMIT);
+	memcpy(info.host, "h1", sizeof("h1"));
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, FAKE_START_US, &handle),
+		0);
+	memcpy(info.host, "h0",
+		sizeof("h0")); /* another attempt: its places are free */
+	info.attempt = 1;
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, FAKE_START_US, &handle),
+		0);
+	fake_job_free(job);
+}
+
+LS_TEST(limits, announced_workers_take_no_place_from_those_that_report)
+{
+	struct fake_job *job = fake_job_on(NULL, "train", 1);
+	uint32_t handle;
+	int i;
+
+	fake_job_declare(job);
+	fake_job_run(job, 1); /* heard of: is none of the announced */
+	for (i = 0; i <= LS_WORKERS_UNHEARD_MAX; i++)
+		ck_assert_int_eq(crowd(job, i, ls_engine_announce, &handle),
+			i < LS_WORKERS_UNHEARD_MAX ? 0 : -LS_ELIMIT);
+	ck_assert_int_eq(crowd(job, i, ls_engine_worker, &handle), 0);
+	job->workers[0].record.step = 0;
+	ck_assert_int_eq(ls_engine_record(job->engine, handle, &job->workers[0].record,
+				 job->now_us),
+		0);
+	ck_assert_int_eq(crowd(job, i + 1, ls_engine_announce, &handle), -LS_ELIMIT);
+	ls_engine_advance(job->engine, FAKE_START_US + 60000000); /* all are silent */
+	ck_assert_int_eq(crowd(job, i + 1, ls_engine_announce, &handle), 0);
+	ck_assert(ls_engine_has_worker(job->engine, job->workers[0].handle));
 	fake_job_free(job);
 }
 
