@@ -74,7 +74,18 @@ fake_text_is(const json_t *object, const char *key, const char *want)
 	return want[0] == '\0' || (have && strcmp(have, want) == 0);
 }
 
-/* Those of the job and status that is asked for, the newest first. */
+static bool
+fake_names(const json_t *subject, const char *host)
+{
+	const json_t *hosts = json_object_get(subject, "hosts");
+	bool named = fake_text_is(subject, "host", host);
+
+	for (size_t i = 0; i < json_array_size(hosts); i++)
+		named |= strcmp(json_string_value(json_array_get(hosts, i)), host) == 0;
+	return named;
+}
+
+/* Those that are asked for, the newest first. */
 static json_t *
 fake_findings(json_t *all, const struct ls_ask *q)
 {
@@ -85,7 +96,10 @@ fake_findings(json_t *all, const struct ls_ask *q)
 		json_t *f = json_array_get(all, i);
 
 		if (fake_text_is(json_object_get(f, "job"), "id", q->job) &&
-			fake_text_is(f, "status", q->status))
+			fake_text_is(f, "status", q->status) &&
+			fake_text_is(f, "severity", q->severity) &&
+			fake_text_is(f, "kind", q->finding_kind) &&
+			fake_names(json_object_get(f, "subject"), q->host))
 			(void)json_array_append(items, f);
 	}
 	json_decref(all);
