@@ -6,6 +6,7 @@
 #include "web/api/query.h"
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -582,11 +583,11 @@ static int
 api_body_member(const char *key, const json_t *v, struct ls_request *q,
 	struct ls_problem *p)
 {
-	json_int_t seconds = json_integer_value(v);
+	double seconds = json_number_value(v); /* 31.0 is a whole number, too */
 
 	if (q->ask.kind != LS_ASK_ZOOM || strcmp(key, "seconds") != 0)
 		return api_bad_parameter(p, key, "is not a member of this body");
-	if (!json_is_integer(v) || seconds < 1 || seconds > LS_ZOOM_MAX_S)
+	if (!(seconds >= 1 && seconds <= LS_ZOOM_MAX_S) || seconds != floor(seconds))
 		return api_bad_parameter(p, key,
 			"must be a whole number from 1 to 120");
 	q->ask.seconds = (unsigned)seconds;

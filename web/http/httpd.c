@@ -455,10 +455,6 @@ exchange_admit(struct exchange *x, struct evhttp_request *req)
 		x->h->refused_count++;
 		ls_api_problem(&p, 421, "wrong-host", "Misdirected request", "%s",
 			LS_HTTP_WRONG_HOST);
-	} else if (method != EVHTTP_REQ_GET && method != EVHTTP_REQ_HEAD &&
-		method != EVHTTP_REQ_POST) {
-		exchange_wrong_method(x, "GET, HEAD");
-		return false;
 	} else {
 		return true;
 	}
@@ -490,7 +486,8 @@ static void
 exchange_route(struct exchange *x, struct evhttp_request *req)
 {
 	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(req);
-	bool post = evhttp_request_get_command(req) == EVHTTP_REQ_POST, writes;
+	enum evhttp_cmd_type method = evhttp_request_get_command(req);
+	bool get = method == EVHTTP_REQ_GET || method == EVHTTP_REQ_HEAD, writes;
 	const char *path = evhttp_uri_get_path(uri);
 	int64_t now_us = ls_loop_wall(x->h->loop) / 1000;
 	struct ls_problem p;
@@ -503,7 +500,7 @@ exchange_route(struct exchange *x, struct evhttp_request *req)
 		x->route = x->request.route;
 	writes = x->route < LS_ROUTE_COUNT &&
 		ls_api_route(x->request.route)->answer == LS_ANSWER_WRITE;
-	if (post != writes)
+	if (writes ? method != EVHTTP_REQ_POST : !get)
 		exchange_wrong_method(x, writes ? "POST" : "GET, HEAD");
 	else if (rc == 0)
 		exchange_run(x);
