@@ -325,10 +325,10 @@ agent_tell(void *arg)
 	a->told_lost = lost;
 	a->told_bad = bad;
 	ls_log(LS_LOG_INFO, "agent",
-		"records %llu, lost %llu (overwritten %llu, invalid %llu, spool full %llu); "
-		"items waiting %llu, refused %llu; spool %llu bytes; reports %llu, "
-		"acknowledged %llu, retried %llu, refused %llu, invalid %llu, "
-		"unanswered %llu; connections %llu; chunks %llu, waiting %llu, samples lost %llu",
+		"steps: %llu records, %llu lost (%llu overwritten, %llu invalid, %llu spool full); "
+		"spool: %llu items waiting, %llu refused, %llu bytes; reports: %llu sent, "
+		"%llu acknowledged, %llu retried, %llu refused, %llu invalid, %llu unanswered, "
+		"%llu connections; counters: %llu chunks, %llu waiting, %llu samples lost",
 		(unsigned long long)steps->records, (unsigned long long)lost,
 		(unsigned long long)steps->lost[LS_GAP_OVERRUN],
 		(unsigned long long)steps->lost[LS_GAP_INVALID],

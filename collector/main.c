@@ -47,8 +47,9 @@ main_salvage(const char *path)
 						 : -ENAMETOOLONG;
 
 	if (rc == 0)
-		(void)printf("written: %s; to use it, stop the collector and rename it "
-			     "to the name of the day, if no file has that name\n",
+		(void)printf(
+			"%s written; to use it, stop the collector and rename it to "
+			"YYYYMMDD.db, unless that file exists\n",
 			to);
 	return main_verdict(rc == -EEXIST ? to : path, rc);
 }

@@ -217,7 +217,7 @@ ls_checks_clock(struct ls_doctor *d)
 
 	if (state < 0)
 		ls_doctor_addf(d, LS_DOCTOR_NONE, "clock", "wall clock", "",
-			"cannot be asked here (%s)", strerror(errno));
+			"state of the clock cannot be read (%s)", strerror(errno));
 	else if (state == TIME_ERROR || (t.status & STA_UNSYNC))
 		ls_doctor_add(d, LS_DOCTOR_WARN, "clock", "wall clock",
 			"not synchronised: times shown may be wrong; steps are aligned without it",

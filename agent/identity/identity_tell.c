@@ -124,7 +124,7 @@ tell_several(const struct ls_identity *id, struct ls_doctor *d)
 			continue;
 		(void)snprintf(subject, sizeof(subject), "several: %s", o->key);
 		(void)snprintf(why, sizeof(why),
-			"%s says \"%.*s\" and something else: not a property of this host",
+			"%s has several values, one of them \"%.*s\": it is not used for this host",
 			ls_identity_source_name((enum ls_identity_source)o->source),
 			TELL_VALUE_BYTES, o->value);
 		ls_doctor_add(d, LS_DOCTOR_NONE, "identity", subject, why,

@@ -59,9 +59,8 @@ void ls_reader_read(struct ls_reader *r, enum ls_reader_what what,
 void ls_reader_cancel(struct ls_reader *r, const void *arg);
 
 /*
- * No more pieces for arg until it is told that there may be. Meanwhile a read that keeps
- * a write-ahead log beyond LS_WAL_MAX_BYTES ends with
- * -LS_EINTERRUPTED.
+ * hold: no more pieces for arg until it is called with false. Meanwhile a read that keeps a
+ * write-ahead log beyond LS_WAL_MAX_BYTES ends with -LS_EINTERRUPTED.
  */
 void ls_reader_hold(struct ls_reader *r, const void *arg, bool hold);
 

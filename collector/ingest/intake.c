@@ -478,10 +478,11 @@ intake_begin(struct ls_intake *in, struct ls_intake_held *h, uint64_t t_receive_
 			: rc == -LS_EUNKNOWN ? LS_INTAKE_NO_KERNEL
 					     : LS_INTAKE_MEMORY]++;
 	ls_intake_refuse(h, LS_ACK_RETRY,
-		rc == -LS_ELIMIT	     ? "too many agents"
-			: rc == -LS_EBUSY    ? "too many agents on one connection"
-			: rc == -LS_EUNKNOWN ? "who are you"
-					     : "out of memory");
+		rc == -LS_ELIMIT	  ? "too many agents"
+			: rc == -LS_EBUSY ? "too many agents on one connection"
+			: rc == -LS_EUNKNOWN
+			? "the report does not say which boot it is from"
+			: "out of memory");
 	if (rc == -LS_EUNKNOWN)
 		h->ack.retry_after_ns = LS_BEAT_MIN_NS; /* nothing is wrong: at once */
 	intake_answer(in, h);

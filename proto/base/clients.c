@@ -119,7 +119,8 @@ clients_closed(struct evhttp_connection *evcon, void *arg)
 	clients_remove(c);
 }
 
-/* Is a to go rather than b? */
+/* Is a rather than b closed when places run short? Of the address that holds more, then
+ * the one without a question under way, then the one idle for longer. */
 static bool
 clients_is_worse(const struct ls_client *a, const struct ls_client *b)
 {

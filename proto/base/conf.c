@@ -535,7 +535,7 @@ ls_conf_help(const struct ls_conf_program *p, FILE *out)
 		"\n"
 		"Each option is also a key of section [%s] in the configuration file (with _ for\n"
 		"-) and an environment variable (LOCKSTEP_ and the name in capitals). The command\n"
-		"line wins over the environment, that over the file. Durations take ns, us, ms, s,\n"
+		"line overrides the environment, which overrides the file. Durations take ns, us, ms, s,\n"
 		"m, h, d; sizes take B, KiB, MiB, GiB.\n",
 		p->default_file ? " (default " : "",
 		p->default_file ? p->default_file : "",

@@ -74,8 +74,8 @@ whatif_show_head(struct ls_term *t, const json_t *r)
 		whatif_number(r, "step_s"), whatif_number(r, "no_delay_s"),
 		whatif_number(r, "launch_slowdown"));
 	(void)printf(
-		"  With every operation ideal - as long as the mean of its kind, a "
-		"transfer as the median -\n  it would take %.6g s: slowdown S %.3f, "
+		"  If every compute took the mean of its kind, and every transfer the "
+		"median, a step would\n  take %.6g s: slowdown S %.3f, "
 		"%.1f %% of the time is wasted.\n",
 		whatif_number(r, "ideal_s"), whatif_number(r, "S"),
 		100 * whatif_number(r, "waste_ratio"));

@@ -6,6 +6,7 @@
  * Units:   none.
  * Errors:  NULL: out of memory.
  * Limits:  LS_CONTRADICTIONS_SHOWN ranks.
+ * Source:  what launchers set, and leave unset: agent/client/python/lockstep/launchers.def.
  */
 #ifndef LS_COLLECTOR_CONTRADICTIONS_H
 #define LS_COLLECTOR_CONTRADICTIONS_H

@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 #define JUDGED_WHY_BYTES 128
-#define JUDGED_REPLICAS 3u /* of fewer, none can be compared */
 
 static double
 judged_limit_s(const struct ls_job *j)
@@ -52,11 +51,11 @@ judged_nobody(const struct ls_engine *e, const struct ls_job *j, bool ended,
 {
 	if (j->live_count == 0)
 		(void)snprintf(why, size, "no step is complete yet");
-	else if (j->replica.on && j->count < JUDGED_REPLICAS)
+	else if (j->replica.on && j->count < LS_REPLICA_PEERS)
 		(void)snprintf(why, size,
 			"no barrier to judge by, and %zu of at least %u replicas that "
 			"can be compared",
-			j->count, JUDGED_REPLICAS);
+			j->count, LS_REPLICA_PEERS);
 	else if (!j->replica.on && j->count > 1 && !j->detect.ready)
 		(void)snprintf(why, size, "learning what is usual: %llu of %u steps",
 			(unsigned long long)j->closed, LS_DETECT_WARM);
@@ -67,8 +66,9 @@ judged_nobody(const struct ls_engine *e, const struct ls_job *j, bool ended,
 	return true;
 }
 
-/* All that the workers say there are, or that there are; one whose rank another one has, and
- * that is not heard of, was replaced. */
+/* Workers that should be judged: those that are known, or the world that they report, if
+ * that is greater. Where two have one rank, one that is silent was replaced by the other
+ * and does not count. */
 static size_t
 judged_expected(const struct ls_engine *e, const struct ls_job *j)
 {

@@ -14,7 +14,6 @@
 /* steps of one number that differ by so much have not waited for each other */
 #define REPLICA_APART 0.05
 #define REPLICA_SHORT 2u /* rows that hold at most one worker in so many */
-#define REPLICA_PEERS 3u /* fewer at a load, or of a role, say nothing */
 #define REPLICA_LEARN 8u /* windows between two looks at what loads take */
 #define REPLICA_HALVE 512u /* windows after which old ones count for half */
 #define REPLICA_OCTAVE 4.0 /* bins */
@@ -223,7 +222,7 @@ replica_place_bins(struct ls_job *j, const struct ls_row *row)
 	for (size_t i = 0; i < row->cell_count && i < j->count; i++)
 		if (row->cells[i].present && row->cells[i].work > 0)
 			j->room.a[n++] = (double)row->cells[i].work;
-	if (n < REPLICA_PEERS)
+	if (n < LS_REPLICA_PEERS)
 		return;
 	j->replica.first_bin =
 		(int)floor(REPLICA_OCTAVE * log2(ls_stats_median(j->room.a, n))) -
@@ -336,10 +335,12 @@ replica_line_begin(struct ls_job *j, const uint32_t *slots, size_t m,
 			j->room.a[n] = (double)(bin->load / bin->n);
 			j->room.b[n++] = (double)(bin->own_s / bin->n);
 		}
-		l->load[b] =
-			n < REPLICA_PEERS ? NAN : (float)ls_stats_median(j->room.a, n);
-		l->own_s[b] =
-			n < REPLICA_PEERS ? NAN : (float)ls_stats_median(j->room.b, n);
+		l->load[b] = n < LS_REPLICA_PEERS
+			? NAN
+			: (float)ls_stats_median(j->room.a, n);
+		l->own_s[b] = n < LS_REPLICA_PEERS
+			? NAN
+			: (float)ls_stats_median(j->room.b, n);
 	}
 }
 
@@ -367,7 +368,7 @@ replica_line_mend(struct ls_job *j, const uint32_t *slots, size_t m,
 				j->room.a[n++] =
 					(double)(bin->own_s / bin->n) - expected;
 		}
-		if (n >= REPLICA_PEERS)
+		if (n >= LS_REPLICA_PEERS)
 			l->own_s[b] += (float)ls_stats_median(j->room.a, n);
 	}
 }
@@ -379,7 +380,7 @@ replica_lines(struct ls_job *j)
 		const uint32_t *slots = &j->room.sorted[j->room.start[role]];
 		size_t m = j->room.start[role + 1] - j->room.start[role];
 
-		if (m < REPLICA_PEERS)
+		if (m < LS_REPLICA_PEERS)
 			continue;
 		replica_line_begin(j, slots, m, &j->replica.line[role]);
 		replica_line_mend(j, slots, m, &j->replica.line[role]);

@@ -36,6 +36,7 @@
 #include "collector/engine/join/steps.h"
 
 /* closed rows in a row that say so, before a job changes its kind */
+#define LS_REPLICA_PEERS 3u /* fewer at a load, or of a role, say nothing */
 #define LS_REPLICA_ROWS 32
 #define LS_REPLICA_TURNS 4 /* changes of an attempt; then it stays */
 #define LS_REPLICA_BINS 48 /* of load: twelve octaves */

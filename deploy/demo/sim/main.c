@@ -45,7 +45,7 @@ static const struct ls_conf_program main_program = {
 #undef SIM_MISBEHAVE
 		"\n"
 		"--offline FILE: a simulated job and the truth about it. --fault KIND:WHO:AMOUNT[@FROM-TO], WHO a rank,\n"
-		"slice, rack, stage or shard, SLICE+SLICE, or \"all\"; p is AMOUNT, of the own work if nothing else is said:\n"
+		"slice, rack, stage or shard, SLICE+SLICE, or \"all\"; p is AMOUNT, as a share of the own work unless the kind says otherwise:\n"
 #define SIM_FAULT(id, name, who, truth, scope, cause, help) \
 	"  " name " (" #who "): " help "\n"
 #include "deploy/demo/sim/world_faults.def"

@@ -57,8 +57,8 @@ static const struct ls_conf_program main_program = {
 		"--netns PREFIX: the namespaces are there already (ip netns add), each with an IPv4\n"
 		"address that the others reach. Needs root.\n"
 		"\n"
-		"--truth DIR: DIR/hR gets a line a step: its number, and how many ns rank R was on a\n"
-		"CPU or waited for one (/proc/self/schedstat): what the machine did, told by the kernel.",
+		"--truth DIR: writes a line for each step of rank R to DIR/hR: the step number, and the\n"
+		"time that the rank ran or waited for a CPU, in ns, from /proc/self/schedstat.",
 	.usage = "lockstep-workload [OPTION]...",
 	.options = main_options,
 	.option_count = sizeof(main_options) / sizeof(main_options[0]),

@@ -100,7 +100,7 @@ alive "$collector_pid"
 result $? "the collector lives"
 for reason in chunk_checksum chunk_shape bad_dictionary "an impossible time"; do
 	grep -q "$reason" "$work/collector.log"
-	result $? "the log tells of $reason"
+	result $? "the log names $reason"
 done
 lockstep export --job sim-liars --counters >"$work/export3.jsonl" 2>"$work/export.log"
 check "none of it is stored as truth" python3 -c '
