@@ -322,12 +322,6 @@ ls_agent_http_free(struct ls_agent_http *h)
 	free(h);
 }
 
-int
-ls_agent_http_port(const struct ls_agent_http *h)
-{
-	return h->bound_port;
-}
-
 uint64_t
 ls_agent_http_requests(const struct ls_agent_http *h)
 {

@@ -55,9 +55,6 @@ int ls_agent_http_new(struct ls_loop *loop, const struct ls_agent_http_options *
 /* Stops; accepts NULL. */
 void ls_agent_http_free(struct ls_agent_http *h);
 
-/* The port served; 0: not served (yet). */
-int ls_agent_http_port(const struct ls_agent_http *h);
-
 /* Requests so far, and those that were refused (4xx, 5xx). */
 uint64_t ls_agent_http_requests(const struct ls_agent_http *h);
 uint64_t ls_agent_http_refused(const struct ls_agent_http *h);

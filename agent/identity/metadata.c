@@ -35,7 +35,9 @@ struct ls_metadata {
 	bool asked; /* a round is over */
 	const char *wrong; /* in the last round; NULL: nothing */
 	uint64_t retry_ns;
-	struct ls_metadata_stats stats;
+	struct {
+		uint64_t rounds, answers, absent, failures;
+	} stats;
 };
 
 /* --- the address ---------------------------------------------------------- */
@@ -226,12 +228,6 @@ bool
 ls_metadata_was_asked(const struct ls_metadata *m)
 {
 	return m->asked;
-}
-
-const struct ls_metadata_stats *
-ls_metadata_get_stats(const struct ls_metadata *m)
-{
-	return &m->stats;
 }
 
 void

@@ -52,10 +52,6 @@ struct ls_metadata_options {
 	void (*done)(void *arg);
 };
 
-struct ls_metadata_stats {
-	uint64_t rounds, answers, absent, failures;
-};
-
 /* Makes it and asks, as soon as the loop runs. */
 int ls_metadata_new(struct ls_loop *loop, const struct ls_metadata_options *options,
 	struct ls_metadata **ret_metadata) LS_MUSTCHECK;
@@ -65,9 +61,6 @@ void ls_metadata_free(struct ls_metadata *m);
 
 /* True after the first round, however it ended. */
 bool ls_metadata_was_asked(const struct ls_metadata *m);
-
-/* Counters; borrowed. */
-const struct ls_metadata_stats *ls_metadata_get_stats(const struct ls_metadata *m);
 
 /* Whether an address is a number, with or without a port. */
 bool ls_metadata_address_is_valid(const char *address);

@@ -228,12 +228,6 @@ ls_prom_map_free(struct ls_prom_map *m)
 	free(m);
 }
 
-const struct ls_prom_rule *
-ls_prom_map_rule(const struct ls_prom_map *m, size_t i)
-{
-	return i < m->count ? &m->rule[i] : NULL;
-}
-
 /* --- taking --------------------------------------------------------------- */
 
 /* What follows `from` in the name, if that makes it one of the family; else NULL. */

@@ -61,7 +61,4 @@ void ls_prom_map_free(struct ls_prom_map *m);
 bool ls_prom_map_take(const struct ls_prom_map *m, const struct ls_prom_sample *s,
 	struct ls_prom_taken *ret_taken);
 
-/* The i-th rule, those of the file first; NULL beyond the last. */
-const struct ls_prom_rule *ls_prom_map_rule(const struct ls_prom_map *m, size_t i);
-
 #endif

@@ -292,12 +292,6 @@ writer_next_seal(const struct ls_chunk_writer *w, uint64_t now_mono_ns)
 	return (now_mono_ns + LS_CHUNK_NS - shift) / LS_CHUNK_NS * LS_CHUNK_NS + shift;
 }
 
-uint64_t
-ls_chunk_writer_next_seal_ns(const struct ls_chunk_writer *w)
-{
-	return w->next_seal_ns;
-}
-
 void
 ls_chunk_writer_turn(struct ls_chunk_writer *w, uint64_t now_mono_ns)
 {

@@ -54,9 +54,6 @@ void ls_chunk_writer_free(struct ls_chunk_writer *w);
 /* Seals everything if the minute is over. To be called before a reading. */
 void ls_chunk_writer_turn(struct ls_chunk_writer *w, uint64_t now_mono_ns);
 
-/* When the minute is over next: the same for all hosts only by chance. */
-uint64_t ls_chunk_writer_next_seal_ns(const struct ls_chunk_writer *w);
-
 /* Seals everything now: for the end. */
 void ls_chunk_writer_seal(struct ls_chunk_writer *w);
 

@@ -31,8 +31,10 @@ struct source_tpu {
 
 /* --- ports ---------------------------------------------------------------- */
 
-int
-ls_source_tpu_ports(const char *text, uint16_t ret_ports[LS_TPU_PORTS_MAX],
+/* Reads "8431,8432"; "" is no port. -LS_ERANGE: anything else, too many, or one twice.
+ */
+static int
+tpu_read_ports(const char *text, uint16_t ret_ports[LS_TPU_PORTS_MAX],
 	size_t *ret_count)
 {
 	uint16_t ports[LS_TPU_PORTS_MAX];
@@ -395,9 +397,9 @@ tpu_choose_ports(const char *ports, const char *environment,
 	uint16_t ret_list[LS_TPU_PORTS_MAX], size_t *ret_count)
 {
 	if (strcmp(ports, LS_TPU_PORTS_AUTO) != 0)
-		return ls_source_tpu_ports(ports, ret_list, ret_count);
+		return tpu_read_ports(ports, ret_list, ret_count);
 	if (environment != NULL)
-		return ls_source_tpu_ports(environment, ret_list, ret_count);
+		return tpu_read_ports(environment, ret_list, ret_count);
 	ret_list[0] = LS_TPU_PORT_DEFAULT;
 	*ret_count = 1;
 	return 0;

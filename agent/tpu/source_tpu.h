@@ -29,11 +29,6 @@
 #define LS_TPU_PORT_DEFAULT 8431
 #define LS_TPU_PORTS_VARIABLE "TPU_RUNTIME_METRICS_PORTS"
 
-/* Reads "8431,8432"; "" is no port. -LS_ERANGE: anything else, too many, or one twice.
- */
-int ls_source_tpu_ports(const char *text, uint16_t ret_ports[LS_TPU_PORTS_MAX],
-	size_t *ret_count) LS_MUSTCHECK;
-
 /*
  * Whether a source can be made of these (see below): 0, or -LS_ERANGE, and ret_why says
  * of what not.
@@ -42,9 +37,10 @@ int ls_source_tpu_check(const char *address, const char *ports, const char *envi
 	char *ret_why, size_t why_bytes) LS_MUSTCHECK;
 
 /*
- * Makes the source and begins to connect. ports: a list as above, or LS_TPU_PORTS_AUTO:
- * that of environment (what TPU_RUNTIME_METRICS_PORTS says here; NULL: not set), else
- * LS_TPU_PORT_DEFAULT. Loop and table are borrowed. 0, -LS_ERANGE, -LS_ELIMIT, -ENOMEM.
+ * Makes the source and begins to connect. ports: "8431,8432" ("": no port), or
+ * LS_TPU_PORTS_AUTO: that of environment (what TPU_RUNTIME_METRICS_PORTS says here;
+ * NULL: not set), else LS_TPU_PORT_DEFAULT. Loop and table are borrowed. 0, -LS_ERANGE
+ * (not a list of ports, too many, or one twice), -LS_ELIMIT, -ENOMEM.
  */
 int ls_source_tpu_new(struct ls_loop *loop, struct ls_series_table *table,
 	const char *address, const char *ports, const char *environment,

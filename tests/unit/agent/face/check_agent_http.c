@@ -57,6 +57,13 @@ rig_bound(void *arg, int port)
 	bound_port = port;
 }
 
+static void
+rig_never_bound(void *arg, int port)
+{
+	(void)arg;
+	ck_abort_msg("bound to port %d", port);
+}
+
 static struct ls_agent_http_options
 rig_options(uint64_t timeout_ns)
 {
@@ -75,7 +82,6 @@ rig_start(uint64_t timeout_ns)
 	loop = ls_loop_new();
 	ck_assert_int_eq(ls_agent_http_new(loop, &o, &http), 0);
 	ck_assert_int_gt(bound_port, 0);
-	ck_assert_int_eq(ls_agent_http_port(http), bound_port);
 }
 
 static void
@@ -309,8 +315,8 @@ LS_TEST(agent_http, taken_address_is_no_failure)
 	struct ls_agent_http *second = NULL;
 
 	o.port = (uint16_t)bound_port;
+	o.backend.bound = rig_never_bound;
 	ck_assert_int_eq(ls_agent_http_new(loop, &o, &second), 0);
-	ck_assert_int_eq(ls_agent_http_port(second), 0);
 	ck_assert_int_eq(rig_ask("GET", "/healthz"), 200);
 	ls_agent_http_free(second);
 }

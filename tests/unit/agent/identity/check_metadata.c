@@ -86,6 +86,12 @@ told(void)
 	return &d.check[0];
 }
 
+static bool
+told_has(const char *text)
+{
+	return strstr(told()->why, text) != NULL;
+}
+
 LS_CASE(rounds, setup, teardown);
 
 LS_TEST(rounds, every_item_is_asked_once_a_round)
@@ -99,9 +105,7 @@ LS_TEST(rounds, every_item_is_asked_once_a_round)
 	ck_assert_uint_eq(server.unmarked, 0);
 	ck_assert_uint_eq(answered[LS_METADATA_TPU_ENV], 1);
 	ck_assert_uint_eq(absent, 2);
-	ck_assert_uint_eq(ls_metadata_get_stats(metadata)->answers, 6);
-	ck_assert_uint_eq(ls_metadata_get_stats(metadata)->absent, 2);
-	ck_assert_uint_eq(ls_metadata_get_stats(metadata)->failures, 0);
+	ck_assert(told_has("; 6 answers, 2 not found, 0 failures"));
 	ck_assert_int_eq((int)told()->status, LS_DOCTOR_OK);
 }
 
@@ -138,7 +142,7 @@ LS_TEST(rounds, failing_server_is_asked_again_until_it_answers)
 	server.mode = FAKE_METADATA_FORBIDDEN;
 	ask();
 	ck_assert_uint_eq(rounds, 3);
-	ck_assert_uint_eq(ls_metadata_get_stats(metadata)->failures, 3);
+	ck_assert(told_has(", 3 failures"));
 	server.mode = FAKE_METADATA_GOOD;
 	stop_after = 4;
 	ck_assert_int_eq(ls_loop_run(loop), 0);
@@ -152,7 +156,7 @@ LS_TEST(rounds, one_bad_item_does_not_hide_the_others)
 	server.mode = FAKE_METADATA_HUGE;
 	server.wrong_from = LS_METADATA_SUBSLICES; /* the last one */
 	ask();
-	ck_assert_uint_eq(ls_metadata_get_stats(metadata)->failures, 1);
+	ck_assert(told_has(", 1 failures"));
 	ck_assert_uint_eq(answered[LS_METADATA_TPU_ENV], 1);
 }
 
@@ -162,7 +166,7 @@ LS_TEST(rounds, second_bad_item_ends_the_round)
 	server.mode = FAKE_METADATA_GARBAGE;
 	server.wrong_from = LS_METADATA_WORKER;
 	ask();
-	ck_assert_uint_eq(ls_metadata_get_stats(metadata)->failures, 2);
+	ck_assert(told_has(", 2 failures"));
 	ck_assert_uint_eq(server.asked[LS_METADATA_ENDPOINTS], 1);
 	ck_assert_uint_eq(server.asked[LS_METADATA_ACCELERATOR], 0);
 }

@@ -109,8 +109,7 @@ LS_TEST(prom_map, a_file_comes_before_the_built_in_rules)
 	ck_assert(take("memory_used_node", LS_PROM_GAUGE, 1));
 	ck_assert(take("my_gauge", LS_PROM_UNTYPED, 7));
 	ck_assert_double_eq(taken.value, 7);
-	ck_assert_str_eq(ls_prom_map_rule(map, 2)->to, "host.mine_bytes");
-	ck_assert_ptr_null(ls_prom_map_rule(map, LS_PROM_RULES_MAX));
+	ck_assert_str_eq(taken.rule->to, "host.mine_bytes");
 }
 
 LS_TEST(prom_map, a_star_takes_the_rest_as_it_is)
