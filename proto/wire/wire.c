@@ -236,27 +236,6 @@ ls_wire_report_pack_to(const struct ls_wire_report *r, struct ls_arena *arena,
 	return 0;
 }
 
-int
-ls_wire_report_pack(const struct ls_wire_report *r, uint8_t **ret_buf, size_t *ret_len)
-{
-	struct ls_arena *arena = ls_arena_new(WIRE_FIRST_BYTES, LS_REPORT_MAX_BYTES);
-	uint8_t *buf = malloc(LS_REPORT_MAX_BYTES), *fit;
-	size_t len;
-	int rc = arena != NULL && buf != NULL ? 0 : -ENOMEM;
-
-	if (rc == 0)
-		rc = ls_wire_report_pack_to(r, arena, buf, LS_REPORT_MAX_BYTES, &len);
-	ls_arena_free(arena);
-	if (rc != 0) {
-		free(buf);
-		return rc;
-	}
-	fit = realloc(buf, len);
-	*ret_buf = fit != NULL ? fit : buf;
-	*ret_len = len;
-	return 0;
-}
-
 /* --- report: unpack and check --------------------------------------------- */
 
 static int
@@ -454,25 +433,4 @@ ls_wire_report_unpack_in(const uint8_t *buf, size_t len, struct ls_arena **arena
 	if (rc == 0)
 		*ret_report = r;
 	return rc;
-}
-
-int
-ls_wire_report_unpack(const uint8_t *buf, size_t len, struct ls_wire_report *ret_report,
-	const char **ret_why)
-{
-	struct ls_arena *arena = NULL;
-	int rc = ls_wire_report_unpack_in(buf, len, &arena, ret_report, ret_why);
-
-	if (rc == 0)
-		ret_report->arena = arena;
-	else
-		ls_arena_free(arena);
-	return rc;
-}
-
-void
-ls_wire_report_clear(struct ls_wire_report *r)
-{
-	ls_arena_free(r->arena);
-	memset(r, 0, sizeof(*r));
 }

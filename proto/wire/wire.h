@@ -161,7 +161,6 @@ struct ls_wire_report {
 	size_t identity_count;
 	struct ls_wire_identity *identity; /* a value that is no name is sent escaped */
 	uint32_t slowed; /* factor; 0 or 1: not */
-	void *arena; /* what unpack allocated */
 };
 
 enum ls_wire_status { LS_ACK_OK, LS_ACK_RETRY, LS_ACK_REJECT, LS_ACK_STATUS_COUNT };
@@ -207,13 +206,10 @@ uint64_t ls_wire_item_number(const uint8_t *buf, size_t len);
 /* Frees what unpack allocated; harmless on a zeroed item. */
 void ls_wire_chunk_item_clear(struct ls_wire_chunk_item *item);
 
-/* Packs an item; *ret_buf is malloc'ed. -LS_ELIMIT if it exceeds LS_ITEM_MAX_BYTES. */
-int ls_wire_item_pack(const struct ls_wire_item *item, uint8_t **ret_buf,
-	size_t *ret_len) LS_MUSTCHECK;
 /*
- * As ls_wire_item_pack, into buf of size bytes and with scratch (reset before use) for
- * what is needed meanwhile: nothing is allocated as long as scratch is large enough.
- * -LS_ELIMIT does not fit.
+ * Packs an item into buf of size bytes, with scratch (reset before use) for what is
+ * needed meanwhile: nothing is allocated as long as scratch is large enough. -LS_ELIMIT
+ * does not fit.
  */
 int ls_wire_item_pack_to(const struct ls_wire_item *item, struct ls_arena *scratch,
 	uint8_t *buf, size_t size, size_t *ret_len) LS_MUSTCHECK;
@@ -228,26 +224,19 @@ int ls_wire_item_unpack_in(const uint8_t *buf, size_t len, struct ls_arena **scr
 /* Frees what unpack allocated; harmless on a zeroed item. */
 void ls_wire_item_clear(struct ls_wire_item *item);
 
-/* Packs a report; *ret_buf is malloc'ed. -LS_ELIMIT if it exceeds LS_REPORT_MAX_BYTES.
- */
-int ls_wire_report_pack(const struct ls_wire_report *r, uint8_t **ret_buf,
-	size_t *ret_len) LS_MUSTCHECK;
 /*
- * As ls_wire_report_pack, into buf of size bytes and with scratch (reset before use)
- * for what is needed meanwhile: nothing is allocated as long as scratch is large
- * enough. -LS_ELIMIT does not fit.
+ * Packs a report into buf of size bytes, with scratch (reset before use) for what is
+ * needed meanwhile: nothing is allocated as long as scratch is large enough. -LS_ELIMIT
+ * does not fit.
  */
 int ls_wire_report_pack_to(const struct ls_wire_report *r, struct ls_arena *scratch,
 	uint8_t *buf, size_t size, size_t *ret_len) LS_MUSTCHECK;
-int ls_wire_report_unpack(const uint8_t *buf, size_t len,
-	struct ls_wire_report *ret_report, const char **ret_why) LS_MUSTCHECK;
 /*
- * As ls_wire_report_unpack, into *arena: NULL at first, kept from report to report, the
- * caller's to free. The report lives until it is used again.
+ * Unpacks a report into *arena: NULL at first, kept from report to report, the caller's
+ * to free. The report lives until it is used again.
  */
 int ls_wire_report_unpack_in(const uint8_t *buf, size_t len, struct ls_arena **arena,
 	struct ls_wire_report *ret_report, const char **ret_why) LS_MUSTCHECK;
-void ls_wire_report_clear(struct ls_wire_report *r);
 
 /* Packs an ack; *ret_buf is malloc'ed. */
 int ls_wire_ack_pack(const struct ls_wire_ack *a, uint8_t **ret_buf,

@@ -20,8 +20,6 @@ _Static_assert((int)LS_GAP_REBOOT == (int)LOCKSTEP__GAP__REASON__REBOOT, "wire v
 _Static_assert((int)LS_END_ENDED == (int)LOCKSTEP__END__HOW__ENDED, "wire value");
 _Static_assert((int)LS_END_CRASHED == (int)LOCKSTEP__END__HOW__CRASHED, "wire value");
 
-#define ITEM_SCRATCH_BYTES 8192u /* first piece: the columns of about twenty records */
-
 /* --- pack: records to columns --------------------------------------------- */
 
 static int
@@ -244,28 +242,6 @@ ls_wire_item_pack_to(const struct ls_wire_item *item, struct ls_arena *scratch,
 	if (protobuf_c_message_get_packed_size(&m.base) > size)
 		return -LS_ELIMIT;
 	*ret_len = protobuf_c_message_pack(&m.base, buf);
-	return 0;
-}
-
-int
-ls_wire_item_pack(const struct ls_wire_item *item, uint8_t **ret_buf, size_t *ret_len)
-{
-	struct ls_arena *scratch =
-		ls_arena_new(ITEM_SCRATCH_BYTES, LS_REPORT_MAX_BYTES);
-	uint8_t *buf = malloc(LS_ITEM_MAX_BYTES), *fit;
-	size_t len;
-	int rc = scratch != NULL && buf != NULL ? 0 : -ENOMEM;
-
-	if (rc == 0)
-		rc = ls_wire_item_pack_to(item, scratch, buf, LS_ITEM_MAX_BYTES, &len);
-	ls_arena_free(scratch);
-	if (rc != 0) {
-		free(buf);
-		return rc;
-	}
-	fit = realloc(buf, len > 0 ? len : 1);
-	*ret_buf = fit != NULL ? fit : buf;
-	*ret_len = len;
 	return 0;
 }
 

@@ -22,6 +22,7 @@
 #include "storage/tidy/packer.h"
 #include "storage/write/store.h"
 #include "tests/support/job_rows.h"
+#include "tests/support/wire_pack.h"
 
 #define BENCH_DAY 20261121
 #define BENCH_COMMITS 10 /* a second */
@@ -58,7 +59,7 @@ bench_report(struct bench *b, const struct ls_step_run *run, struct ls_record *r
 	bench_demand(m != NULL);
 	row = &m->u.report.items[m->u.report.item_count++];
 	memcpy(item.ring_id, &run->worker_id, sizeof(run->worker_id));
-	bench_demand(ls_wire_item_pack(&item, &data, &row->len) == 0);
+	bench_demand(ls_test_item_pack(&item, &data, &row->len) == 0);
 	row->kind = LS_WIRE_STEPS;
 	row->worker_id = run->worker_id;
 	memcpy(row->ring_id, item.ring_id, sizeof(row->ring_id));

@@ -22,6 +22,7 @@
 #include "storage/tidy/roller.h"
 #include "storage/columns/step_rows.h"
 #include "storage/write/store.h"
+#include "tests/support/wire_pack.h"
 
 /*
  * What questions to storage take, from the question to the whole text of its answer,
@@ -390,7 +391,7 @@ bench_second(struct bench *b, struct ls_write *m, size_t host)
 
 	record.barrier[0].enter_ns = record.t_begin_ns + 700000000 + (int64_t)host;
 	record.barrier[0].exit_ns = record.t_begin_ns + 960000000;
-	bench_must(ls_wire_item_pack(&wire, &data, &item->len), "item");
+	bench_must(ls_test_item_pack(&wire, &data, &item->len), "item");
 	item->data = data;
 	r->owner = data;
 	r->item_count = r->counters_count = 1;

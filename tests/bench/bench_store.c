@@ -10,6 +10,7 @@
 #include "storage/db/days.h"
 #include "storage/read/query.h"
 #include "storage/write/store.h"
+#include "tests/support/wire_pack.h"
 
 /*
  * What it costs to make reports durable: commits of 1,000 reports, each of a host of
@@ -81,7 +82,7 @@ bench_item(unsigned host, size_t *ret_len)
 	r.barrier[0].enter_ns = r.t_begin_ns + 800000000;
 	r.barrier[0].exit_ns = r.t_begin_ns + 890000000;
 	memset(item.ring_id, (int)host, sizeof(item.ring_id));
-	bench_demand(ls_wire_item_pack(&item, &buf, ret_len) == 0,
+	bench_demand(ls_test_item_pack(&item, &buf, ret_len) == 0,
 		"cannot pack an item");
 	return buf;
 }

@@ -21,6 +21,7 @@
 #include "proto/chunk/chunk.h"
 #include "storage/db/days.h"
 #include "storage/write/store.h"
+#include "tests/support/wire_pack.h"
 
 enum {
 	COLUMNS = 60,
@@ -170,7 +171,7 @@ week_step(struct week *w, struct ls_store_item *item, size_t host, uint64_t step
 	r.barrier[0].enter_ns = r.t_begin_ns + (int64_t)r.phase_ns[LS_PHASE_COMPUTE];
 	r.barrier[0].exit_ns = r.t_begin_ns + 950000000;
 	week_id(wire.ring_id, host, 1);
-	week_must(ls_wire_item_pack(&wire, &packed, &len), "an item");
+	week_must(ls_test_item_pack(&wire, &packed, &len), "an item");
 	if (len > ITEM_MAX)
 		week_must(-LS_ELIMIT, "an item");
 	memcpy(buf, packed, len);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "proto/wire/wire.h"
 #include "proto/wire/wire_decode.h"
+#include "tests/support/wire_pack.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -53,7 +54,7 @@ fuzz_item(const uint8_t *data, size_t size)
 
 	if (ls_wire_item_unpack(data, size, &item, &why) != 0)
 		return;
-	if (ls_wire_item_pack(&item, &buf, &len) == 0) {
+	if (ls_test_item_pack(&item, &buf, &len) == 0) {
 		if (ls_wire_item_unpack(buf, len, &again, &why) != 0 ||
 			again.count != item.count ||
 			(item.records != NULL &&
@@ -69,24 +70,28 @@ fuzz_item(const uint8_t *data, size_t size)
 static void
 fuzz_report(const uint8_t *data, size_t size)
 {
+	struct ls_arena *arena = NULL, *arena_again = NULL;
 	struct ls_wire_report report, again;
 	const char *why;
 	uint8_t *buf;
 	size_t len, i;
 
-	if (ls_wire_report_unpack(data, size, &report, &why) != 0)
+	if (ls_wire_report_unpack_in(data, size, &arena, &report, &why) != 0) {
+		ls_arena_free(arena);
 		return;
+	}
 	for (i = 0; i < report.item_count; i++)
 		fuzz_item(report.items[i].data, report.items[i].len);
-	if (ls_wire_report_pack(&report, &buf, &len) == 0) {
-		if (ls_wire_report_unpack(buf, len, &again, &why) != 0 ||
+	if (ls_test_report_pack(&report, &buf, &len) == 0) {
+		if (ls_wire_report_unpack_in(buf, len, &arena_again, &again, &why) !=
+				0 ||
 			again.zoomed_count != report.zoomed_count ||
 			again.identity_count != report.identity_count)
 			abort();
-		ls_wire_report_clear(&again);
+		ls_arena_free(arena_again);
 		free(buf);
 	}
-	ls_wire_report_clear(&report);
+	ls_arena_free(arena);
 }
 
 static void
@@ -119,7 +124,7 @@ fuzz_slot(const uint8_t *data, size_t size)
 
 	if (ls_ring_parse_slot(data, size, 0, &record, &why) != 0)
 		return;
-	if (ls_wire_item_pack(&item, &buf, &len) != 0 ||
+	if (ls_test_item_pack(&item, &buf, &len) != 0 ||
 		ls_wire_item_unpack(buf, len, &again, &why) != 0 ||
 		again.records[0].step != record.step ||
 		again.records[0].t_begin_ns != record.t_begin_ns)

@@ -8,6 +8,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/queue.h"
 #include "tests/support/harness.h"
+#include "tests/support/wire_pack.h"
 
 #define CORE_LOOK_NS 1000000000ull
 
@@ -179,7 +180,7 @@ ls_test_core_round(struct ls_test_core *c, struct ls_test_agent *agents, size_t 
 		r.phase_ns[LS_PHASE_SYNC_WAIT] = (uint64_t)(90000000 - own);
 		memcpy(item.ring_id, agents[k].ring_id, sizeof(item.ring_id));
 		item.records = &r;
-		ck_assert_int_eq(ls_wire_item_pack(&item, &buf, &len), 0);
+		ck_assert_int_eq(ls_test_item_pack(&item, &buf, &len), 0);
 		agents[k].items[0].data = buf;
 		agents[k].items[0].len = len;
 		agents[k].report.item_count = 1;

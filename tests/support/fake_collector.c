@@ -23,6 +23,7 @@ static struct {
 static void *
 collector_run(void *arg)
 {
+	struct ls_arena *arena = NULL;
 	struct ls_wire_report r;
 	const char *why;
 	nng_msg *msg;
@@ -34,18 +35,18 @@ collector_run(void *arg)
 
 		if (nng_recvmsg(fake.socket, &msg, 0) != 0)
 			continue;
-		ck_assert_int_eq(ls_wire_report_unpack(nng_msg_body(msg),
-					 nng_msg_len(msg), &r, &why),
+		ck_assert_int_eq(ls_wire_report_unpack_in(nng_msg_body(msg),
+					 nng_msg_len(msg), &arena, &r, &why),
 			0);
 		nng_msg_free(msg);
 		len = fake.answer(atomic_load(&fake.reports), &r, &buf);
-		ls_wire_report_clear(&r);
 		atomic_fetch_add(&fake.reports, 1);
 		if (len > 0)
 			(void)nng_send(fake.socket, buf, len,
 				0); /* the agent may be gone */
 		free(buf);
 	}
+	ls_arena_free(arena);
 	return NULL;
 }
 

@@ -10,6 +10,7 @@
 #include "proto/base/clock.h"
 #include "proto/chunk/chunk.h"
 #include "tests/support/harness.h"
+#include "tests/support/wire_pack.h"
 
 void
 ls_test_agent_init(struct ls_test_agent *a, int32_t rank, bool same_kernel)
@@ -96,7 +97,7 @@ reports_add(struct ls_test_agent *a, const struct ls_wire_item *item)
 	size_t len = 0;
 
 	ck_assert_uint_lt(a->report.item_count, LS_TEST_ITEMS_MAX);
-	ck_assert_int_eq(ls_wire_item_pack(item, &buf, &len), 0);
+	ck_assert_int_eq(ls_test_item_pack(item, &buf, &len), 0);
 	a->items[a->report.item_count].data = buf;
 	a->items[a->report.item_count++].len = len;
 }
@@ -337,6 +338,6 @@ ls_test_agent_pack(struct ls_test_agent *a, bool with_worker, size_t *ret_len)
 	uint8_t *buf = NULL;
 
 	a->report.worker_count = with_worker ? 1 : 0;
-	ck_assert_int_eq(ls_wire_report_pack(&a->report, &buf, ret_len), 0);
+	ck_assert_int_eq(ls_test_report_pack(&a->report, &buf, ret_len), 0);
 	return buf;
 }

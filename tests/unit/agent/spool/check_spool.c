@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "agent/spool/spool_format.h"
 #include "tests/support/harness.h"
+#include "tests/support/wire_pack.h"
 
 static char dir[256];
 static const uint8_t kernel[16] = { 1, 2, 3 };
@@ -448,7 +449,7 @@ append_raw(enum ls_spool_type type, struct ls_wire_item *item)
 
 	ck_assert_ptr_nonnull(f);
 	memcpy(r.ring_id, item->ring_id, sizeof(r.ring_id));
-	ck_assert_int_eq(ls_wire_item_pack(item, &payload, &r.len), 0);
+	ck_assert_int_eq(ls_test_item_pack(item, &payload, &r.len), 0);
 	r.payload = payload;
 	ls_spool_record_put(head, &r);
 	ck_assert_uint_eq(fwrite(head, 1, sizeof(head), f), sizeof(head));

@@ -9,8 +9,11 @@
 #include "proto/lockstep.pb-c.h"
 #include "tests/support/harness.h"
 #include "tests/support/wire_examples.h"
+#include "tests/support/wire_pack.h"
 
 static const char *why;
+/* Kept from report to report, as in the collector. */
+static struct ls_arena *arena;
 
 static void
 assert_golden(const char *path, const uint8_t *buf, size_t len)
@@ -30,7 +33,7 @@ assert_item(const struct ls_wire_item *item, const char *golden)
 	uint8_t *buf;
 	size_t len, i;
 
-	ck_assert_int_eq(ls_wire_item_pack(item, &buf, &len), 0);
+	ck_assert_int_eq(ls_test_item_pack(item, &buf, &len), 0);
 	assert_golden(golden, buf, len);
 	ck_assert_int_eq(ls_wire_item_unpack(buf, len, &back, &why), 0);
 	ck_assert_uint_eq(back.seq, item->seq);
@@ -70,9 +73,9 @@ LS_TEST(item, item_refuses_to_pack_what_is_too_much)
 	uint8_t *buf;
 	size_t len;
 
-	ck_assert_int_eq(ls_wire_item_pack(&item, &buf, &len), -LS_ELIMIT);
+	ck_assert_int_eq(ls_test_item_pack(&item, &buf, &len), -LS_ELIMIT);
 	item.count = LS_RECORDS_PER_ITEM_MAX + 1;
-	ck_assert_int_eq(ls_wire_item_pack(&item, &buf, &len), -LS_ELIMIT);
+	ck_assert_int_eq(ls_test_item_pack(&item, &buf, &len), -LS_ELIMIT);
 }
 
 /* The largest records there can be, as many as the agent puts into one item. */
@@ -108,7 +111,7 @@ LS_TEST(item, item_of_the_largest_records_fits)
 		}
 		ck_assert_int_eq(ls_record_check(&r[i], &why), 0);
 	}
-	ck_assert_int_eq(ls_wire_item_pack(&item, &buf, &len), 0);
+	ck_assert_int_eq(ls_test_item_pack(&item, &buf, &len), 0);
 	ck_assert_int_eq(ls_wire_item_unpack(buf, len, &back, &why), 0);
 	ck_assert_mem_eq(back.records, r, LS_STEPS_PER_ITEM * sizeof(*r));
 	ls_wire_item_clear(&back);
@@ -123,7 +126,7 @@ LS_TEST(item, item_cut_short_is_refused)
 	uint8_t *buf, *part;
 	size_t len, i;
 
-	ck_assert_int_eq(ls_wire_item_pack(&item, &buf, &len), 0);
+	ck_assert_int_eq(ls_test_item_pack(&item, &buf, &len), 0);
 	for (i = 0; i < len; i++) {
 		part = malloc(i + 1);
 		memcpy(part, buf, i);
@@ -287,13 +290,13 @@ LS_TEST(report, report_keeps_every_field_and_its_golden_bytes)
 	uint8_t *buf, *bytes;
 	size_t len;
 
-	ck_assert_int_eq(ls_wire_item_pack(&gap, &bytes, &item.len), 0);
+	ck_assert_int_eq(ls_test_item_pack(&gap, &bytes, &item.len), 0);
 	item.data = bytes;
 	r.items = &item;
 	r.item_count = 1;
-	ck_assert_int_eq(ls_wire_report_pack(&r, &buf, &len), 0);
+	ck_assert_int_eq(ls_test_report_pack(&r, &buf, &len), 0);
 	assert_golden("tests/golden/report.bin", buf, len);
-	ck_assert_int_eq(ls_wire_report_unpack(buf, len, &back, &why), 0);
+	ck_assert_int_eq(ls_wire_report_unpack_in(buf, len, &arena, &back, &why), 0);
 	ck_assert_str_eq(back.host, r.host);
 	ck_assert_str_eq(back.agent_version, r.agent_version);
 	ck_assert_mem_eq(back.boot, r.boot, sizeof(r.boot));
@@ -313,12 +316,11 @@ LS_TEST(report, report_keeps_every_field_and_its_golden_bytes)
 	ck_assert_uint_eq(back.item_count, 1);
 	ck_assert_uint_eq(back.items[0].len, item.len);
 	ck_assert_mem_eq(back.items[0].data, item.data, item.len);
-	ls_wire_report_clear(&back);
 	free(buf);
 	free(bytes);
 }
 
-/* Packs the example after one change and gives the answer of ls_wire_report_unpack. */
+/* Packs the example after one change and gives the answer of ls_wire_report_unpack_in. */
 static int
 unpack_report(const struct ls_wire_report *r)
 {
@@ -327,10 +329,8 @@ unpack_report(const struct ls_wire_report *r)
 	size_t len;
 	int rc;
 
-	ck_assert_int_eq(ls_wire_report_pack(r, &buf, &len), 0);
-	rc = ls_wire_report_unpack(buf, len, &back, &why);
-	if (rc == 0)
-		ls_wire_report_clear(&back);
+	ck_assert_int_eq(ls_test_report_pack(r, &buf, &len), 0);
+	rc = ls_wire_report_unpack_in(buf, len, &arena, &back, &why);
 	free(buf);
 	return rc;
 }
@@ -420,10 +420,9 @@ LS_TEST(report, worker_says_where_its_steps_come_from)
 	r.workers = &w;
 	w.info.step_source = LS_STEP_LOG;
 	w.info.step_confidence = 0.5;
-	ck_assert_int_eq(ls_wire_report_pack(&r, &buf, &len), 0);
-	ck_assert_int_eq(ls_wire_report_unpack(buf, len, &back, &why), 0);
+	ck_assert_int_eq(ls_test_report_pack(&r, &buf, &len), 0);
+	ck_assert_int_eq(ls_wire_report_unpack_in(buf, len, &arena, &back, &why), 0);
 	ck_assert_mem_eq(back.workers, &w, sizeof(w));
-	ls_wire_report_clear(&back);
 	free(buf);
 }
 
@@ -438,9 +437,9 @@ LS_TEST(report, report_too_large_is_not_packed)
 		items[i] = (struct ls_wire_bytes){ bytes, LS_ITEM_MAX_BYTES };
 	r.items = items;
 	r.item_count = 16;
-	ck_assert_int_eq(ls_wire_report_pack(&r, &buf, &len), -LS_ELIMIT);
+	ck_assert_int_eq(ls_test_report_pack(&r, &buf, &len), -LS_ELIMIT);
 	r.item_count = LS_ITEMS_PER_REPORT_MAX + 1;
-	ck_assert_int_eq(ls_wire_report_pack(&r, &buf, &len), -LS_ELIMIT);
+	ck_assert_int_eq(ls_test_report_pack(&r, &buf, &len), -LS_ELIMIT);
 	free(bytes);
 }
 
@@ -457,9 +456,9 @@ LS_TEST(report, report_keeps_series_and_its_golden_bytes)
 	item.data = bytes;
 	r.chunk_items = &item;
 	r.chunk_item_count = 1;
-	ck_assert_int_eq(ls_wire_report_pack(&r, &buf, &len), 0);
+	ck_assert_int_eq(ls_test_report_pack(&r, &buf, &len), 0);
 	assert_golden("tests/golden/report_series.bin", buf, len);
-	ck_assert_int_eq(ls_wire_report_unpack(buf, len, &back, &why), 0);
+	ck_assert_int_eq(ls_wire_report_unpack_in(buf, len, &arena, &back, &why), 0);
 	ck_assert_uint_eq(back.chunk_item_count, 1);
 	ck_assert_uint_eq(back.chunk_items[0].len, item.len);
 	ck_assert_mem_eq(back.chunk_items[0].data, item.data, item.len);
@@ -477,7 +476,6 @@ LS_TEST(report, report_keeps_series_and_its_golden_bytes)
 	ck_assert_str_eq(back.identity[0].value, "v5e-16");
 	ck_assert_str_eq(back.identity[0].source, "metadata");
 	ck_assert_str_eq(back.identity[1].value, "");
-	ls_wire_report_clear(&back);
 	free(buf);
 }
 
@@ -501,9 +499,9 @@ LS_TEST(report, report_with_impossible_series_is_refused)
 	z[0].t_mono_ns = UINT64_MAX;
 	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
 	z[0].count = LS_SERIES_PER_GROUP_MAX + 1;
-	ck_assert_int_eq(ls_wire_report_pack(&r, &buf, &len), -LS_ELIMIT);
+	ck_assert_int_eq(ls_test_report_pack(&r, &buf, &len), -LS_ELIMIT);
 	r.zoomed_count = LS_GROUPS_MAX + 1;
-	ck_assert_int_eq(ls_wire_report_pack(&r, &buf, &len), -LS_ELIMIT);
+	ck_assert_int_eq(ls_test_report_pack(&r, &buf, &len), -LS_ELIMIT);
 	r = good;
 	r.identity = &id;
 	r.identity_count = 1;
@@ -513,13 +511,13 @@ LS_TEST(report, report_with_impossible_series_is_refused)
 	id.source[0] = '\n';
 	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
 	r.identity_count = LS_IDENTITY_FIELDS_MAX + 1;
-	ck_assert_int_eq(ls_wire_report_pack(&r, &buf, &len), -LS_ELIMIT);
+	ck_assert_int_eq(ls_test_report_pack(&r, &buf, &len), -LS_ELIMIT);
 	r = good;
 	r.chunk_items = &empty;
 	r.chunk_item_count = 1;
 	ck_assert_int_eq(unpack_report(&r), -LS_ELIMIT);
 	r.chunk_item_count = LS_CHUNK_ITEMS_PER_REPORT_MAX + 1;
-	ck_assert_int_eq(ls_wire_report_pack(&r, &buf, &len), -LS_ELIMIT);
+	ck_assert_int_eq(ls_test_report_pack(&r, &buf, &len), -LS_ELIMIT);
 }
 
 /* A name server's or metadata server's odd answer may not cost the whole report. */
@@ -533,10 +531,9 @@ LS_TEST(report, report_escapes_an_identity_that_is_no_name)
 	memset(id.value, '\x1b', sizeof(id.value) - 1);
 	r.identity = &id;
 	r.identity_count = 1;
-	ck_assert_int_eq(ls_wire_report_pack(&r, &buf, &len), 0);
-	ck_assert_int_eq(ls_wire_report_unpack(buf, len, &back, &why), 0);
+	ck_assert_int_eq(ls_test_report_pack(&r, &buf, &len), 0);
+	ck_assert_int_eq(ls_wire_report_unpack_in(buf, len, &arena, &back, &why), 0);
 	ck_assert_int_eq(strncmp(back.identity[0].value, "\\x1b\\x1b", 8), 0);
-	ls_wire_report_clear(&back);
 	free(buf);
 }
 
@@ -578,11 +575,10 @@ LS_TEST(report, report_with_full_lists_is_read)
 	r.items = r.chunk_items = item;
 	r.item_count = LS_ITEMS_PER_REPORT_MAX;
 	r.chunk_item_count = LS_CHUNK_ITEMS_PER_REPORT_MAX;
-	ck_assert_int_eq(ls_wire_report_pack(&r, &buf, &len), 0);
-	ck_assert_int_eq(ls_wire_report_unpack(buf, len, &back, &why), 0);
+	ck_assert_int_eq(ls_test_report_pack(&r, &buf, &len), 0);
+	ck_assert_int_eq(ls_wire_report_unpack_in(buf, len, &arena, &back, &why), 0);
 	ck_assert_uint_eq(back.identity_count, LS_IDENTITY_FIELDS_MAX);
 	ck_assert_uint_eq(back.zoomed_count, LS_GROUPS_MAX);
-	ls_wire_report_clear(&back);
 	free(buf);
 }
 
@@ -598,8 +594,10 @@ LS_TEST(report, report_that_inflates_is_refused)
 		buf[i] = 9 << 3 | 2; /* hot, of length */
 		buf[i + 1] = 0;
 	}
-	ck_assert_int_eq(ls_wire_report_unpack(buf, len, &r, &why), -LS_ELIMIT);
-	ck_assert_int_eq(ls_wire_report_unpack(buf, len + 1, &r, &why), -LS_ELIMIT);
+	ck_assert_int_eq(ls_wire_report_unpack_in(buf, len, &arena, &r, &why),
+		-LS_ELIMIT);
+	ck_assert_int_eq(ls_wire_report_unpack_in(buf, len + 1, &arena, &r, &why),
+		-LS_ELIMIT);
 	free(buf);
 }
 
@@ -609,7 +607,7 @@ LS_TEST(report, unknown_version_is_told_apart)
 	struct ls_wire_report r;
 	struct ls_wire_ack a;
 
-	ck_assert_int_eq(ls_wire_report_unpack(two, sizeof(two), &r, &why),
+	ck_assert_int_eq(ls_wire_report_unpack_in(two, sizeof(two), &arena, &r, &why),
 		-LS_EVERSION);
 	ck_assert_int_eq(ls_wire_ack_unpack(two, sizeof(two), &a, &why), -LS_EVERSION);
 }

@@ -18,6 +18,7 @@
 #include "tests/support/harness.h"
 #include "tests/support/reports.h"
 #include "tests/support/rowmake.h"
+#include "tests/support/wire_pack.h"
 
 #define TODAY 20261121
 #define NOON (ls_days_begin_us(TODAY) + 12ll * 3600 * 1000000)
@@ -100,7 +101,7 @@ make_report(int32_t rank, int64_t t_us)
 	for (i = 0; i < count; i++)
 		make_record(&item.records[i],
 			next_index[rank] + i + (random_below(9) == 0 ? 300 : 0));
-	ck_assert_int_eq(ls_wire_item_pack(&item, &data, &row->len), 0);
+	ck_assert_int_eq(ls_test_item_pack(&item, &data, &row->len), 0);
 	free(item.records);
 	free(m->u.report.owner);
 	m->u.report.owner = data;

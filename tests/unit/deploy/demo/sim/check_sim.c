@@ -201,7 +201,8 @@ struct pair {
 	struct sim_plan plan;
 	struct sim_agent agent;
 	struct sim_counts counts;
-	struct ls_wire_report report;
+	struct ls_arena *arena;
+	struct ls_wire_report report; /* in arena */
 	uint8_t buf[LS_REPORT_MAX_BYTES];
 };
 
@@ -228,7 +229,7 @@ pair_new(void)
 static void
 pair_free(struct pair *p)
 {
-	ls_wire_report_clear(&p->report);
+	ls_arena_free(p->arena);
 	sim_agent_clear(&p->agent);
 	sim_job_free(p->plan.job);
 	sim_shape_free(p->plan.shape);
@@ -243,14 +244,14 @@ pair_report(struct pair *p, uint64_t second)
 	const char *why = "";
 	size_t len = 0;
 
-	ls_wire_report_clear(&p->report);
 	ck_assert_int_eq(sim_agent_read(&p->agent, &p->plan, second * S, &p->counts),
 		0);
 	ck_assert_int_eq(sim_agent_report(&p->agent, &p->plan, second * S, p->buf,
 				 sizeof(p->buf), &len, &p->counts),
 		0);
-	ck_assert_msg(ls_wire_report_unpack(p->buf, len, &p->report, &why) == 0, "%s",
-		why);
+	ck_assert_msg(
+		ls_wire_report_unpack_in(p->buf, len, &p->arena, &p->report, &why) == 0,
+		"%s", why);
 }
 
 static struct sim_answer
