@@ -13,7 +13,7 @@
  *          ls_http_get_done.
  * Limits:  LS_HTTP_GET_HEADER_MAX_BYTES; the body's is the caller's; all bytes of an
  *          exchange, chunk lines included: the header's maximum and twice the body's.
- *          One interim answer (1xx).
+ *          LS_HTTP_INTERIM_MAX times "100 Continue" before an answer.
  * Source:  HTTP/1.1: RFC 9112, through libevent's evhttp.
  */
 #ifndef LS_AGENT_HTTP_GET_H
