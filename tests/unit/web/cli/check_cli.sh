@@ -193,10 +193,15 @@ LC_ALL=C grep -q "$(printf '\033')\]" "$tmp/out"
 [ $? -ne 0 ]
 result $? 'no escape sequence of others reaches the terminal'
 run jobs -o json
-LC_ALL=C grep -q '[^ -~[:space:]]' "$tmp/out" &&
-	python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' "$bin/lockstep" jobs -o json </dev/null >"$tmp/out" 2>"$tmp/err" &&
-	grep -q schema_version "$tmp/out" && ! LC_ALL=C grep -q '[^ -~[:space:]]' "$tmp/out"
-result $? 'JSON on a terminal is ASCII'
+if python3 -c 'import pty; pty.openpty()' 2>"$tmp/err"; then
+	LC_ALL=C grep -q '[^ -~[:space:]]' "$tmp/out" &&
+		python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' "$bin/lockstep" jobs -o json </dev/null >"$tmp/out" 2>"$tmp/err" &&
+		grep -q schema_version "$tmp/out" && ! LC_ALL=C grep -q '[^ -~[:space:]]' "$tmp/out"
+	result $? 'JSON on a terminal is ASCII'
+else
+	n=$((n + 1))
+	echo "ok $n - JSON on a terminal is ASCII # SKIP no terminal can be opened: $(tail -n 1 "$tmp/err")"
+fi
 stop
 
 unset LOCKSTEP_SERVER
