@@ -397,8 +397,10 @@
 #define LS_LISTEN_BACKLOG 4096
 #define LS_COMMIT_INTERVAL_NS 100000000ull /* group commit */
 #define LS_COMMIT_MAX_RECORDS 20000
-/* a minute of the hot series of a host: 9 KiB */
+/* a minute of the hot series of a host: 9 KiB at most */
 #define LS_COUNTER_SAMPLES_KEPT 64
+/* where they come rarely: a minute before an onset and one after it, and 16 at least */
+#define LS_COUNTER_KEPT_US 120000000ll
 /* ranks listed of one closing or standstill */
 #define LS_CLOSE_MISSING_MAX 1024
 

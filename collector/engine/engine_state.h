@@ -162,11 +162,11 @@ struct ls_engine {
 	struct ls_engine_stats stats;
 };
 
-/* Its hosts have the names that lockstep-sim gives. */
+/* Its workers say so. */
 static inline bool
 ls_job_is_simulated(const struct ls_engine *e, const struct ls_job *j)
 {
-	return j->count > 0 && ls_host_is_simulated(e->workers[j->slots[0]].info.host);
+	return j->count > 0 && e->workers[j->slots[0]].info.simulated;
 }
 
 /* Row i of the live window, 0 = oldest. */

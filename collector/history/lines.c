@@ -250,6 +250,8 @@ ls_lines_step(struct ls_lines *l, const struct ls_worker_info *who,
 		lines_member(l, "role", who->role);
 	if (who->shard[0] != '\0')
 		lines_member(l, "shard", who->shard);
+	if (who->simulated)
+		lines_add(l, ",\"simulated\":true");
 	if (who->slice[0] != '\0')
 		lines_member(l, "slice", who->slice);
 	lines_add(l, ",\"step\":%llu", (unsigned long long)r->step);

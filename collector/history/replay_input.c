@@ -92,6 +92,7 @@ input_merge_who(struct ls_worker_info *w, const struct ls_worker_info *more)
 		w->step_source = more->step_source;
 	if (more->step_confidence > w->step_confidence)
 		w->step_confidence = more->step_confidence;
+	w->simulated |= more->simulated;
 }
 
 /* The worker of this identity, made if new. */

@@ -297,7 +297,7 @@ line_step(struct line_cursor *c, const json_t *o, struct ls_line *l)
 	static const char *const known[] = { "type", "job", "attempt", "slice", "host",
 		"rank", "role", "step", "t_begin", "duration", "phases", "sync_enter",
 		"sync_exit", "barriers", "work", "chips", "peers", "world",
-		"step_source", "step_confidence", "rack", "shard" };
+		"step_source", "step_confidence", "rack", "shard", "simulated" };
 	const char *why = NULL;
 
 	l->kind = LS_LINE_STEP;
@@ -310,6 +310,7 @@ line_step(struct line_cursor *c, const json_t *o, struct ls_line *l)
 	l->who.rank = (int32_t)line_integer(c, o, "rank", true, 0, LS_WORKERS_MAX - 1);
 	l->who.chips = (int32_t)line_integer(c, o, "chips", false, 0, 65536);
 	l->who.world = (int32_t)line_integer(c, o, "world", false, 0, LS_WORKERS_MAX);
+	l->who.simulated = json_is_true(json_object_get(o, "simulated"));
 	line_step_source(c, o, l);
 	l->record.step = (uint64_t)line_integer(c, o, "step", true, 0, INT64_MAX / 2);
 	l->record.t_begin_ns =

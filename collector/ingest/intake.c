@@ -224,7 +224,7 @@ intake_workers(struct ls_intake *in, struct ls_intake_held *h)
 			ls_intake_need_worker(in, h, w->ring_id);
 		/* Also without a ring: the number means none of before. */
 		ls_session_name_ring(h->session, w->number, ring);
-		/* After a start, the owner of a stored worker is still to be told. */
+		/* A worker read from storage has no owner until its agent announces it. */
 		if (ring == NULL ||
 			(ring->named &&
 				(ring->info.owner != 0 || w->info.owner == 0 ||

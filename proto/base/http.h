@@ -43,7 +43,7 @@ int ls_http_bind(struct evhttp *http, const char *address, uint16_t port,
  * ("NAME,..."): a page from elsewhere that rebinds its own name to us says another.
  */
 bool ls_http_host_is_ours(struct evhttp_request *req, bool loopback, const char *names);
-/* What the client of any other is told. */
+/* The error text for a Host that is not ours. */
 #define LS_HTTP_WRONG_HOST                                                                \
 	"the Host header must be a numeric address of this server, localhost, or a name " \
 	"from --http-names"

@@ -72,17 +72,6 @@ text_is_bidi(uint32_t c)
 }
 
 bool
-ls_host_is_simulated(const char *host)
-{
-	size_t digits;
-
-	if (strncmp(host, "sim", 3) != 0)
-		return false;
-	digits = strspn(host + 3, "0123456789");
-	return digits >= 5 && host[3 + digits] == '\0';
-}
-
-bool
 ls_text_is_name(const char *s, size_t len, size_t max)
 {
 	uint32_t c;

@@ -22,9 +22,6 @@ int ls_text_copy(char *dst, size_t size, const char *src) LS_MUSTCHECK;
 /* True if s is valid UTF-8 (RFC 3629) without control characters, of 1 to max bytes. */
 bool ls_text_is_name(const char *s, size_t len, size_t max);
 
-/* Whether a host is one of lockstep-sim's: "sim" and five digits or more. */
-bool ls_host_is_simulated(const char *host);
-
 /*
  * Writes s made safe for a terminal or log line: control bytes, DEL, C1 controls,
  * bidirectional overrides (U+202A-E, U+2066-9, U+200E/F) and invalid UTF-8 become \xNN;

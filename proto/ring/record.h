@@ -105,6 +105,7 @@ struct ls_worker_info {
 	double step_confidence; /* 0 to 1; 0 = marked, or not said */
 	/* user of its ring's file, uid + 1; 0 = not known */
 	uint32_t owner;
+	bool simulated; /* by lockstep-sim: nothing of it was measured */
 };
 
 /* owner of what a second agent under the name of a live host says */

@@ -152,6 +152,7 @@ wire_pack_workers(Lockstep__Report *m, const struct ls_wire_report *r,
 		w[i].step_confidence = from->info.step_confidence;
 		w[i].number = from->number;
 		w[i].owner = from->info.owner;
+		w[i].simulated = from->info.simulated;
 		m->workers[i] = &w[i];
 	}
 	return 0;
@@ -279,6 +280,7 @@ wire_check_worker(const Lockstep__Worker *m, struct ls_wire_worker *w,
 	w->info.step_confidence = m->step_confidence;
 	w->number = m->number;
 	w->info.owner = m->owner;
+	w->info.simulated = m->simulated;
 	return 0;
 }
 

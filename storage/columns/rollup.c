@@ -571,7 +571,7 @@ ls_rollup_decode_columns(struct ls_rollup_codec *c, const uint8_t *body, size_t 
 	} order[] = {
 		{ LS_ROLLUP_COUNT, COLUMN_COUNT },
 		{ LS_ROLLUP_MAX | LS_ROLLUP_MIN, COLUMN_MAX },
-		{ LS_ROLLUP_MIN, COLUMN_MIN }, /* is told by its distance to MAX */
+		{ LS_ROLLUP_MIN, COLUMN_MIN }, /* stored as MAX - MIN */
 		{ LS_ROLLUP_SUM, COLUMN_SUM },
 	};
 	struct rollup_column column[COLUMNS] = { 0 };

@@ -25,6 +25,8 @@ static const struct ls_migration migrate_state[] = {
 	{ 4,
 		"ALTER TABLE worker ADD COLUMN rack TEXT NOT NULL DEFAULT '';"
 		"ALTER TABLE worker ADD COLUMN shard TEXT NOT NULL DEFAULT '';" },
+	/* Is it of lockstep-sim? */
+	{ 5, "ALTER TABLE worker ADD COLUMN simulated INTEGER NOT NULL DEFAULT 0;" },
 };
 
 static const struct ls_migration migrate_telemetry[] = {

@@ -45,11 +45,11 @@ static const char *const query_sql[QUERY_STATEMENTS] = {
 	[QUERY_HANG] =
 		"SELECT id, t_us, job, attempt, step, since_us, waiting, why, ranks "
 		"FROM hang WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
-	/* Rows of the journal from the one that holds ?1 on. */
+	/* Rows of the journal, beginning with the one in which id ?1 lies. */
 	[QUERY_JOURNAL] =
 		"SELECT id, last_id, body FROM journal WHERE id >= coalesce((SELECT id FROM journal "
 		"WHERE id <= ?1 ORDER BY id DESC LIMIT 1), ?1) ORDER BY id",
-	/* Units from the one that holds ?1 on; and what is stored of one. */
+	/* Units, beginning with the one in which id ?1 lies; and what is stored of one. */
 	[QUERY_UNIT] =
 		"SELECT id, last_id FROM unit WHERE id >= coalesce((SELECT id FROM unit "
 		"WHERE id <= ?1 ORDER BY id DESC LIMIT 1), ?1) ORDER BY id LIMIT 2",

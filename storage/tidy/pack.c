@@ -13,6 +13,8 @@
 #include "storage/columns/step_rows.h"
 
 #define PACK_SPLIT_RECORDS (LS_STEP_ROWS_RECORDS_MAX / 4)
+/* records of all jobs that wait to become rows, 352 B each: beyond it all become some */
+#define PACK_HELD_RECORDS (8 * LS_STEP_ROWS_RECORDS_MAX)
 
 /* Runs of one job that become one row. */
 struct pack_table {
@@ -40,7 +42,7 @@ struct ls_pack {
 	struct ls_positions positions;
 	struct ls_store_step_rows *rows; /* made so far; they own their bodies */
 	size_t row_count, rows_max;
-	size_t events;
+	size_t events, held; /* held: records in the tables of jobs */
 	int64_t t_us; /* of the first */
 	uint64_t records, bad;
 };
@@ -107,7 +109,7 @@ ls_pack_reset(struct ls_pack *p)
 	ls_hot_rows_reset(p->hot);
 	ls_positions_fini(&p->positions);
 	ls_positions_init(&p->positions);
-	p->row_count = p->events = 0;
+	p->row_count = p->events = p->held = 0;
 	p->records = 0;
 }
 
@@ -129,7 +131,7 @@ pack_copy(const uint8_t *body, size_t len)
 	return copy;
 }
 
-/* A table becomes a row and is empty. */
+/* A table becomes a row and is empty, without memory. */
 static int
 pack_flush(struct ls_pack *p, int64_t job_id, struct pack_table *t)
 {
@@ -157,7 +159,8 @@ pack_flush(struct ls_pack *p, int64_t job_id, struct pack_table *t)
 	if (row.body == NULL)
 		return -ENOMEM;
 	p->rows[p->row_count++] = row;
-	t->table.run_count = t->table.record_count = 0;
+	p->held -= table->record_count;
+	pack_free_table(t);
 	return 0;
 }
 
@@ -250,6 +253,20 @@ pack_note_span(struct pack_table *t, const struct ls_record *r)
 		t->t_hi_us = hi;
 }
 
+static int
+pack_flush_all(struct ls_pack *p)
+{
+	struct pack_job *job;
+	int rc = 0;
+
+	for (job = p->job; job != NULL && rc == 0; job = job->next) {
+		rc = pack_flush(p, job->id, &job->old);
+		if (rc == 0)
+			rc = pack_flush(p, job->id, &job->young);
+	}
+	return rc;
+}
+
 /* The records of an item that count, as a run of the table. */
 static int
 pack_run(struct ls_pack *p, const struct ls_journal_entry *e,
@@ -283,7 +300,8 @@ pack_run(struct ls_pack *p, const struct ls_journal_entry *e,
 		.count = (uint32_t)row->count,
 		.uncertainty_ns = row->map.uncertainty_ns };
 	p->records += row->count;
-	return 0;
+	p->held += row->count;
+	return p->held > PACK_HELD_RECORDS ? pack_flush_all(p) : 0;
 }
 
 static int
@@ -333,20 +351,6 @@ ls_pack_entry(void *pack, const struct ls_journal_entry *e)
 		break;
 	}
 	return -LS_EUNKNOWN;
-}
-
-static int
-pack_flush_all(struct ls_pack *p)
-{
-	struct pack_job *job;
-	int rc = 0;
-
-	for (job = p->job; job != NULL && rc == 0; job = job->next) {
-		rc = pack_flush(p, job->id, &job->old);
-		if (rc == 0)
-			rc = pack_flush(p, job->id, &job->young);
-	}
-	return rc;
 }
 
 static int

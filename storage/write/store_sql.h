@@ -20,9 +20,9 @@
 	X(JOB, "INSERT INTO job (name, first_us) VALUES (?1, ?2) ON CONFLICT DO NOTHING")            \
 	X(WORKER,                                                                                    \
 		"INSERT INTO worker (id, ring_id, job_id, attempt, rank, world, chips, host, "       \
-		"slice, role, first_us, step_source, step_confidence, rack, shard) VALUES (?1, ?2, " \
+		"slice, role, first_us, step_source, step_confidence, rack, shard, simulated) VALUES (?1, ?2, " \
 		"(SELECT id FROM job WHERE name = ?3), ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "      \
-		"?13, ?14, ?15) ON CONFLICT DO NOTHING")                                             \
+		"?13, ?14, ?15, ?16) ON CONFLICT DO NOTHING")                                             \
 	X(WORKER_ID, "SELECT id FROM worker WHERE ring_id = ?1")                                     \
 	X(FINDING,                                                                                   \
 		"INSERT INTO finding (id, job, kind, severity, status, opened_us, updated_us, "      \

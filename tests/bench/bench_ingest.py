@@ -129,9 +129,7 @@ def window(n, sim, pid, seconds, settle):
 
 def storm(n, sim, collector, port):
     """kill -9, and how long until all agents had an answer of the next collector."""
-    with open("/proc/%d/status" % collector.pid, encoding="ascii") as f:
-        peak = next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmHWM"))
-    lib.say("ingest_rss_bytes_peak_n%d" % n, peak, "bytes")
+    lib.say("ingest_rss_bytes_peak_n%d" % n, lib.peak_bytes(collector.pid), "bytes")
     collector.kill()
     collector.wait()
     collector, restart = start_collector(n, port)

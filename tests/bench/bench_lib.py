@@ -156,6 +156,12 @@ def rss_bytes(pid):
         return int(f.read().split()[1]) * PAGE
 
 
+def peak_bytes(pid):
+    """The greatest that it was so far."""
+    with open("/proc/%d/status" % pid, encoding="ascii") as f:
+        return next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmHWM"))
+
+
 def find_program(name):
     """A program of PATH, or of a package that tests/run unpacked; None if it is nowhere."""
     tools = [os.path.join(BUILD, "tools", d) for d in ("usr/bin", "usr/sbin", "bin", "sbin")]

@@ -4,43 +4,74 @@
 #include "proto/metrics.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 void
 ls_counters_fini(struct ls_counters *c)
 {
-	free(c->samples);
-	memset(c, 0, sizeof(*c));
+	free(c->t_us);
+	free(c->value);
+	*c = (struct ls_counters){ 0 };
 }
 
-/* Sample i, 0 = oldest. */
-static const struct ls_counter_sample *
+/* Row of sample i, 0 = oldest. */
+static size_t
 counters_at(const struct ls_counters *c, size_t i)
 {
-	return &c->samples[(c->head + c->capacity - c->count + i) % c->capacity];
+	return (c->head + c->capacity - c->count + i) % c->capacity;
 }
 
-/* Grows by doubling up to the maximum, so that a short run holds little. */
-static int
-counters_grow(struct ls_counters *c)
+/* Columns of a mask. */
+static size_t
+counters_columns(uint16_t mask)
 {
-	size_t capacity = c->capacity == 0 ? 16 : c->capacity * 2;
-	struct ls_counter_sample *samples;
+	return (size_t)__builtin_popcount(mask);
+}
 
-	if (c->count < c->capacity || c->capacity == LS_COUNTER_SAMPLES_KEPT)
+/* Its value at a place among the hot metrics; NaN = not measured. */
+static double
+counters_value(const struct ls_counters *c, size_t i, int hot)
+{
+	uint16_t bit = (uint16_t)(1u << hot);
+	size_t row = counters_at(c, i) * counters_columns(c->mask);
+
+	return (c->mask & bit) != 0
+		? c->value[row + counters_columns(c->mask & (uint16_t)(bit - 1))]
+		: (double)NAN;
+}
+
+/* Room for a sample of t_us with a column for each metric of the mask. Grows by doubling
+ * up to the maximum, as long as the oldest sample is young: where beats are long, few
+ * samples are kept. */
+static int
+counters_grow(struct ls_counters *c, int64_t t_us, uint16_t mask)
+{
+	struct ls_counters grown = { .mask = mask | c->mask, .capacity = c->capacity };
+	size_t n = 0;
+
+	if (c->count == c->capacity && c->capacity < LS_COUNTER_SAMPLES_KEPT &&
+		(c->count == 0 || t_us - c->t_us[c->head] < LS_COUNTER_KEPT_US))
+		grown.capacity = c->capacity == 0 ? 16 : c->capacity * 2;
+	if (grown.capacity == c->capacity && grown.mask == c->mask)
 		return 0;
-	if (capacity > LS_COUNTER_SAMPLES_KEPT)
-		capacity = LS_COUNTER_SAMPLES_KEPT;
-	samples = malloc(capacity * sizeof(*samples));
-	if (samples == NULL)
+	grown.t_us = malloc(grown.capacity * sizeof(*grown.t_us));
+	grown.value = malloc(grown.capacity * counters_columns(grown.mask) *
+		sizeof(*grown.value));
+	if (grown.t_us == NULL || grown.value == NULL) {
+		ls_counters_fini(&grown);
 		return -ENOMEM;
-	for (size_t i = 0; i < c->count; i++)
-		samples[i] = *counters_at(c, i);
-	free(c->samples);
-	c->samples = samples;
-	c->capacity = capacity;
-	c->head = c->count;
+	}
+	for (size_t i = 0; i < c->count; i++) {
+		grown.t_us[i] = c->t_us[counters_at(c, i)];
+		for (int hot = 0; hot < LS_HOT_MAX; hot++)
+			if ((grown.mask & 1u << hot) != 0)
+				grown.value[n++] = counters_value(c, i, hot);
+	}
+	grown.count = c->count;
+	grown.head = c->count % grown.capacity;
+	ls_counters_fini(c);
+	*c = grown;
 	return 0;
 }
 
@@ -48,23 +79,30 @@ int
 ls_counters_put(struct ls_counters *c, int64_t t_us, size_t count,
 	const uint16_t *metric, const double *value)
 {
-	struct ls_counter_sample s = { .t_us = t_us };
+	double of[LS_HOT_MAX], *to;
+	uint16_t mask = 0;
 	int rc;
 
-	if (c->count > 0 && t_us <= counters_at(c, c->count - 1)->t_us)
+	if (c->count > 0 && t_us <= c->t_us[counters_at(c, c->count - 1)])
 		return -LS_ESTALE;
 	for (size_t i = 0; i < count; i++) {
 		int hot = ls_metric_hot_place(metric[i]);
 
 		if (hot < 0)
 			continue;
-		s.mask |= (uint16_t)(1u << hot);
-		s.value[hot] = value[i];
+		mask |= (uint16_t)(1u << hot);
+		of[hot] = value[i];
 	}
-	rc = counters_grow(c);
+	if ((mask | c->mask) == 0)
+		return 0;
+	rc = counters_grow(c, t_us, mask);
 	if (rc != 0)
 		return rc;
-	c->samples[c->head] = s;
+	c->t_us[c->head] = t_us;
+	to = &c->value[c->head * counters_columns(c->mask)];
+	for (int hot = 0; hot < LS_HOT_MAX; hot++)
+		if ((c->mask & 1u << hot) != 0)
+			*to++ = (mask & 1u << hot) != 0 ? of[hot] : (double)NAN;
 	c->head = (c->head + 1) % c->capacity;
 	if (c->count < c->capacity)
 		c->count++;
@@ -80,7 +118,7 @@ counters_until(const struct ls_counters *c, int64_t t_us)
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (counters_at(c, mid)->t_us <= t_us)
+		if (c->t_us[counters_at(c, mid)] <= t_us)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -94,24 +132,23 @@ ls_counters_rate(const struct ls_counters *c, unsigned metric, int64_t from_us,
 {
 	int hot = ls_metric_hot_place(metric);
 	size_t first = counters_until(c, from_us), last = counters_until(c, to_us);
-	const struct ls_counter_sample *a, *b;
+	int64_t span_us;
+	double grown;
 
 	if (hot < 0)
 		return false;
 	first = first == 0 ? 0 : first - 1;
-	while (first < last && (counters_at(c, first)->mask & 1u << hot) == 0)
+	while (first < last && isnan(counters_value(c, first, hot)))
 		first++; /* not measured in that sample: the next one that has it */
-	while (last > first && (counters_at(c, last - 1)->mask & 1u << hot) == 0)
+	while (last > first && isnan(counters_value(c, last - 1, hot)))
 		last--;
 	if (last <= first)
 		return false;
-	a = counters_at(c, first);
-	b = counters_at(c, last - 1);
-	if (b->t_us - a->t_us < min_us || b->t_us <= a->t_us ||
-		b->value[hot] < a->value[hot])
+	span_us = c->t_us[counters_at(c, last - 1)] - c->t_us[counters_at(c, first)];
+	grown = counters_value(c, last - 1, hot) - counters_value(c, first, hot);
+	if (span_us < min_us || span_us <= 0 || grown < 0)
 		return false;
-	*ret_rate =
-		(b->value[hot] - a->value[hot]) / ((double)(b->t_us - a->t_us) * 1e-6);
+	*ret_rate = grown / ((double)span_us * 1e-6);
 	return true;
 }
 
@@ -122,8 +159,8 @@ ls_counters_last(const struct ls_counters *c, unsigned metric, int64_t to_us,
 	int hot = ls_metric_hot_place(metric);
 	size_t last = counters_until(c, to_us);
 
-	if (hot < 0 || last == 0 || (counters_at(c, last - 1)->mask & 1u << hot) == 0)
+	if (hot < 0 || last == 0 || isnan(counters_value(c, last - 1, hot)))
 		return false;
-	*ret_value = counters_at(c, last - 1)->value[hot];
+	*ret_value = counters_value(c, last - 1, hot);
 	return true;
 }

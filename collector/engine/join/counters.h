@@ -5,7 +5,8 @@
  * Owner:   one host or worker of the engine. Pure.
  * Units:   microseconds for times; values in the metric's unit, rates per second.
  * Errors:  -LS_ESTALE not newer than the last sample, -ENOMEM.
- * Limits:  LS_COUNTER_SAMPLES_KEPT samples; the oldest is dropped.
+ * Limits:  LS_COUNTER_SAMPLES_KEPT samples, fewer if those last LS_COUNTER_KEPT_US; the
+ *          oldest is dropped.
  */
 #ifndef LS_COLLECTOR_COUNTERS_H
 #define LS_COLLECTOR_COUNTERS_H
@@ -16,15 +17,12 @@
 #include "proto/base/err.h"
 #include "proto/limits.h"
 
-struct ls_counter_sample {
-	int64_t t_us;
-	/* bit i: value[i] is measured; i = position among the hot metrics */
-	uint16_t mask;
-	double value[LS_HOT_MAX];
-};
-
+/* Ring of samples: a time and a value of each metric that was ever measured. */
 struct ls_counters {
-	struct ls_counter_sample *samples; /* ring */
+	int64_t *t_us;
+	double *value; /* capacity rows of so many columns as mask has bits; NaN: not
+			* measured */
+	uint16_t mask; /* bit i: place i among the hot metrics has a column */
 	size_t capacity, count, head; /* head: where the next goes */
 };
 

@@ -190,6 +190,7 @@ agent_add_worker(struct sim_agent *a, const struct sim_plan *plan,
 	info->rank = (int32_t)a->index;
 	info->world = (int32_t)plan->options->hosts;
 	info->chips = (int32_t)plan->options->chips;
+	info->simulated = true;
 	w->created_mono_ns = plan->start_ns + a->offset_ns;
 	w->number = 1;
 	r->workers = w;

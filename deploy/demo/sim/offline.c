@@ -199,7 +199,7 @@ sim_offline_line(const struct sim_world *w, const struct ls_worker_info *who,
 
 	offline_add(&t,
 		"{\"job\":\"%s\",\"slice\":\"%s\",\"role\":\"%s\",\"host\":\"%s\",\"rank\":%d,\"world\":%d,"
-		"\"chips\":%d,\"step\":%" PRIu64
+		"\"chips\":%d,\"simulated\":true,\"step\":%" PRIu64
 		",\"t_begin\":%.6f,\"duration\":%.9f,\"phases\":{",
 		who->job, who->slice, who->role, who->host, (int)who->rank,
 		(int)who->world, (int)who->chips, r->step, (double)r->t_begin_ns * 1e-9,

@@ -221,9 +221,10 @@ sim_world_worker(const struct sim_world *w, uint32_t rank,
 {
 	const struct world_place *p = &w->place[rank];
 
-	*ret_info = (struct ls_worker_info){
-		.rank = (int32_t)rank, .world = (int32_t)w->o.hosts, .chips = w->o.chips
-	};
+	*ret_info = (struct ls_worker_info){ .rank = (int32_t)rank,
+		.world = (int32_t)w->o.hosts,
+		.chips = w->o.chips,
+		.simulated = true };
 	ls_ignore(snprintf(ret_info->job, sizeof(ret_info->job), "%s", w->o.job));
 	ls_ignore(
 		snprintf(ret_info->host, sizeof(ret_info->host), "sim%05u", rank + 1));

@@ -79,7 +79,7 @@ struct job {
 	/* end of file on it, when all processes of the job are gone */
 	int alive_fd;
 	bool stopping, failed;
-	uint64_t stop_at_ns;
+	uint64_t stop_at_ns; /* what is alive then is killed */
 };
 
 /* Pins rank r to the r-th CPU we may use, around the end of the list. */
@@ -372,8 +372,9 @@ main_rank_gone(struct job *j, unsigned r, int status)
 			ls_log(LS_LOG_ERR, "workload",
 				"rank %u (h%u) failed in step %llu", r, r, step);
 	}
+	if (!j->stopping && !j->failed)
+		j->stop_at_ns = ls_clock_mono_ns() + j->options.hold_ns;
 	j->failed = true;
-	main_kill_all(j);
 }
 
 static void
@@ -428,16 +429,9 @@ main_wait(struct job *j, uint64_t wait_ns)
 static void
 main_run(struct job *j)
 {
-	const uint64_t begin_ns = ls_clock_mono_ns();
 	uint64_t now_ns, wait_ns;
-	int rc;
+	int rc = main_start_ranks(j);
 
-	while (!j->stopping &&
-		(now_ns = ls_clock_mono_ns()) - begin_ns < j->options.start_delay_ns)
-		main_wait(j, j->options.start_delay_ns - (now_ns - begin_ns));
-	if (j->stopping)
-		return;
-	rc = main_start_ranks(j);
 	if (rc != 0) {
 		ls_log(LS_LOG_ERR, "workload", "cannot start the ranks: %s",
 			ls_err_text(rc));
@@ -453,7 +447,7 @@ main_run(struct job *j)
 			j->failed = true;
 			main_kill_all(j);
 		}
-		if (j->stopping && now_ns > j->stop_at_ns)
+		if ((j->stopping || j->failed) && now_ns > j->stop_at_ns)
 			main_kill_all(j);
 		main_wait(j, wait_ns);
 	}

@@ -286,6 +286,7 @@ rank_run(const struct workload_options *o, const struct workload_fault *fault,
 	if (rc == 0)
 		rc = reduce_init(&r.leaders, p->slices, p->slice, p->leader_next_fd,
 			p->leader_prev_fd, count);
+	r.ring.hold = r.leaders.hold = o->hold_ns > 0;
 	if (rc == 0)
 		rc = rank_open_truth(&r);
 	if (rc == 0) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include "proto/base/clock.h"
 
 int
@@ -73,6 +74,8 @@ reduce_exchange(struct reduce_ring *ring, const void *out, size_t out_bytes, voi
 			rc = reduce_send_some(ring->next_fd, &send_at, &out_bytes);
 		if (rc == 0 && in_bytes > 0)
 			rc = reduce_recv_some(ring->prev_fd, &recv_at, &in_bytes);
+		while (ring->hold && (rc == -ECONNRESET || rc == -EPIPE))
+			(void)pause(); /* until the job is killed */
 		if (rc != 0 || (out_bytes == 0 && in_bytes == 0))
 			return rc;
 		fds[0] = (struct pollfd){ .fd = in_bytes > 0 ? ring->prev_fd : -1,

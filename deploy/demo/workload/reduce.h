@@ -17,6 +17,7 @@
 #ifndef LS_TESTS_WORKLOAD_REDUCE_H
 #define LS_TESTS_WORKLOAD_REDUCE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "proto/base/err.h"
@@ -27,6 +28,7 @@ struct reduce_ring {
 	int next_fd, prev_fd;
 	uint64_t recv_wait_ns, send_wait_ns; /* blocked since the start, by direction */
 	float *room; /* one piece, for receiving */
+	bool hold; /* a member that is gone is waited for, without end */
 };
 
 /* Room for `count` floats; the fds are the caller's. */

@@ -28,7 +28,7 @@ struct workload_options {
 	char steps_root[LS_CONF_VALUE_MAX_BYTES], data[LS_CONF_VALUE_MAX_BYTES];
 	char report[LS_CONF_VALUE_MAX_BYTES], truth[LS_CONF_VALUE_MAX_BYTES];
 	char netns[LS_CONF_VALUE_MAX_BYTES];
-	uint64_t start_delay_ns;
+	uint64_t hold_ns;
 };
 
 enum workload_fault_kind {

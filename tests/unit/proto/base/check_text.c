@@ -290,14 +290,3 @@ LS_TEST(text, parse_time_relative_stays_in_range)
 	ck_assert_int_eq(us, 7);
 }
 
-LS_TEST(text, hosts_of_the_simulator_have_names_of_their_own)
-{
-	static const char *const simulated[] = { "sim00001", "sim123456" },
-				 *const real[] = { "", "sim", "sim0001", "sim00001a",
-					 "xsim00001", "sim-00001" };
-
-	for (size_t i = 0; i < sizeof(simulated) / sizeof(simulated[0]); i++)
-		ck_assert(ls_host_is_simulated(simulated[i]));
-	for (size_t i = 0; i < sizeof(real) / sizeof(real[0]); i++)
-		ck_assert(!ls_host_is_simulated(real[i]));
-}

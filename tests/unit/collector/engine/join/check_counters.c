@@ -105,3 +105,34 @@ LS_TEST(all, oldest_samples_are_dropped)
 	ck_assert_double_eq(v, 2 * LS_COUNTER_SAMPLES_KEPT);
 	ls_counters_fini(&c);
 }
+
+LS_TEST(all, samples_that_come_rarely_are_kept_for_a_time)
+{
+	struct ls_counters c = { 0 };
+	double v;
+
+	for (int i = 0; i < 64; i++)
+		put(&c, 10000000ll * i, LS_METRIC_JOB_CPU, i);
+	ck_assert_uint_eq(c.count, 16);
+	ck_assert(ls_counters_last(&c, LS_METRIC_JOB_CPU,
+		640000000ll - LS_COUNTER_KEPT_US, &v));
+	ls_counters_fini(&c);
+}
+
+LS_TEST(all, a_metric_that_comes_later_is_unknown_before)
+{
+	struct ls_counters c = { 0 };
+	const uint16_t both[] = { LS_METRIC_HOST_NET_RX, LS_METRIC_JOB_CPU };
+	const double value[] = { 7, 3 };
+	double v;
+
+	for (int i = 0; i < 20; i++)
+		put(&c, 1000000ll * i, LS_METRIC_JOB_CPU, i);
+	ck_assert_int_eq(ls_counters_put(&c, 20000000, 2, both, value), 0);
+	ck_assert(ls_counters_last(&c, both[0], 20000000, &v));
+	ck_assert_double_eq(v, 7);
+	ck_assert(!ls_counters_last(&c, both[0], 19000000, &v));
+	ck_assert(ls_counters_last(&c, both[1], 5000000, &v));
+	ck_assert_double_eq(v, 5);
+	ls_counters_fini(&c);
+}
