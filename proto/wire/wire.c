@@ -32,9 +32,10 @@ wire_free(void *arena, void *piece)
 	(void)piece; /* the arena is freed as a whole */
 }
 
-int
-ls_wire_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *buf, size_t len,
-	struct ls_arena **arena, ProtobufCMessage **ret_message, const char **ret_why)
+static int
+wire_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *buf, size_t len,
+	bool view, struct ls_arena **arena, ProtobufCMessage **ret_message,
+	const char **ret_why)
 {
 	size_t budget = LS_WIRE_ARENA_BASE_BYTES + LS_WIRE_ARENA_FACTOR * len;
 	ProtobufCAllocator allocator = { wire_alloc, wire_free, NULL };
@@ -46,7 +47,7 @@ ls_wire_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *buf, size_
 		ls_arena_renew(*arena, budget);
 	if (*arena == NULL)
 		return ls_wire_fail(-ENOMEM, "out of memory", ret_why);
-	m = ls_wire_unpack_usual(type, buf, len, *arena);
+	m = ls_wire_unpack_usual(type, buf, len, view, *arena);
 	if (m != NULL) {
 		*ret_message = m;
 		return 0;
@@ -60,6 +61,21 @@ ls_wire_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *buf, size_
 			: ls_wire_fail(-LS_EPARSE, "not a valid message", ret_why);
 	*ret_message = m;
 	return 0;
+}
+
+int
+ls_wire_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *buf, size_t len,
+	struct ls_arena **arena, ProtobufCMessage **ret_message, const char **ret_why)
+{
+	return wire_unpack(type, buf, len, false, arena, ret_message, ret_why);
+}
+
+int
+ls_wire_unpack_view(const ProtobufCMessageDescriptor *type, const uint8_t *buf,
+	size_t len, struct ls_arena **arena, ProtobufCMessage **ret_message,
+	const char **ret_why)
+{
+	return wire_unpack(type, buf, len, true, arena, ret_message, ret_why);
 }
 
 int

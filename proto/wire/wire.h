@@ -88,7 +88,7 @@ struct ls_wire_chunk_item {
 	size_t body_len;
 	uint64_t samples; /* LOST; 0: not known how many */
 	enum ls_wire_lost_reason reason;
-	void *arena;
+	struct ls_arena *arena;
 };
 
 struct ls_wire_zoomed {

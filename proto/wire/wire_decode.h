@@ -31,12 +31,25 @@ int ls_wire_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *buf,
 	size_t len, struct ls_arena **arena, ProtobufCMessage **ret_message,
 	const char **ret_why) LS_MUSTCHECK;
 
+/* The same; but fields of bytes may stay in buf, so the message lives no longer than it. */
+int ls_wire_unpack_view(const ProtobufCMessageDescriptor *type, const uint8_t *buf,
+	size_t len, struct ls_arena **arena, ProtobufCMessage **ret_message,
+	const char **ret_why) LS_MUSTCHECK;
+
 /*
  * As protobuf_c_message_unpack, into the arena, of a message as it usually is; NULL: it
- * is not, or the arena has no room: protobuf-c has to say.
+ * is not, or the arena has no room: protobuf-c has to say. view: fields of bytes stay in
+ * buf.
  */
 ProtobufCMessage *ls_wire_unpack_usual(const ProtobufCMessageDescriptor *type,
-	const uint8_t *buf, size_t len, struct ls_arena *arena);
+	const uint8_t *buf, size_t len, bool view, struct ls_arena *arena);
+
+/*
+ * The number of an item of either stream (its field 1; 0: not there), and how many of
+ * its fields are one of the three kinds. False: its fields cannot be told apart; both
+ * are of those before.
+ */
+bool ls_wire_scan(const uint8_t *buf, size_t len, uint64_t *ret_seq, size_t *ret_kinds);
 
 /* Packs a message into malloc'ed bytes; -LS_ELIMIT if it exceeds max_bytes. */
 int ls_wire_pack(const ProtobufCMessage *m, size_t max_bytes, uint8_t **ret_buf,

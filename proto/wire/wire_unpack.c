@@ -16,10 +16,11 @@
 #define UNPACK_VARINT_MAX_BYTES 10
 #define UNPACK_LENGTH_MAX_BYTES 5
 
-enum { UNPACK_VARINT = 0, UNPACK_FIXED64 = 1, UNPACK_LENGTH = 2 };
+enum { UNPACK_VARINT = 0, UNPACK_FIXED64 = 1, UNPACK_LENGTH = 2, UNPACK_FIXED32 = 5 };
 
 struct unpack_in {
 	const uint8_t *p, *end;
+	bool view; /* fields of bytes stay where they are */
 };
 
 /* A varint of 64 bits at most; false: there is none. */
@@ -71,7 +72,7 @@ unpack_bytes(struct unpack_in *in, struct unpack_in *ret_bytes)
 	if (!unpack_varint(in, &len) || in->p - begin > UNPACK_LENGTH_MAX_BYTES ||
 		len > (size_t)(in->end - in->p))
 		return false;
-	*ret_bytes = (struct unpack_in){ in->p, in->p + len };
+	*ret_bytes = (struct unpack_in){ in->p, in->p + len, in->view };
 	in->p += len;
 	return true;
 }
@@ -150,6 +151,8 @@ unpack_piece(const ProtobufCFieldDescriptor *f, struct unpack_in bytes,
 
 	if (f->type == PROTOBUF_C_TYPE_MESSAGE) {
 		piece = unpack_message(f->descriptor, bytes, arena);
+	} else if (f->type == PROTOBUF_C_TYPE_BYTES && bytes.view) {
+		memcpy(&piece, &bytes.p, sizeof(piece)); /* only read from */
 	} else {
 		piece = ls_arena_take(arena, len + (f->type == PROTOBUF_C_TYPE_STRING));
 		if (piece != NULL && len > 0)
@@ -367,7 +370,48 @@ unpack_message(const ProtobufCMessageDescriptor *type, struct unpack_in in,
 
 ProtobufCMessage *
 ls_wire_unpack_usual(const ProtobufCMessageDescriptor *type, const uint8_t *buf,
-	size_t len, struct ls_arena *arena)
+	size_t len, bool view, struct ls_arena *arena)
 {
-	return unpack_message(type, (struct unpack_in){ buf, buf + len }, arena);
+	struct unpack_in in = { buf, buf + len, view };
+
+	return unpack_message(type, in, arena);
+}
+
+/* --- the outer fields of an item ------------------------------------------ */
+
+/* Goes over a value of any type; *ret_v is set for a varint. Groups (types 3, 4) were
+ * never in use. */
+static bool
+unpack_skip(struct unpack_in *in, unsigned wire, uint64_t *ret_v)
+{
+	size_t bytes = wire == UNPACK_FIXED64 ? 8 : 4;
+	struct unpack_in piece;
+
+	if (wire == UNPACK_VARINT)
+		return unpack_varint(in, ret_v);
+	if (wire == UNPACK_LENGTH)
+		return unpack_bytes(in, &piece);
+	if ((wire != UNPACK_FIXED64 && wire != UNPACK_FIXED32) ||
+		(size_t)(in->end - in->p) < bytes)
+		return false;
+	in->p += bytes;
+	return true;
+}
+
+bool
+ls_wire_scan(const uint8_t *buf, size_t len, uint64_t *ret_seq, size_t *ret_kinds)
+{
+	struct unpack_in in = { buf, buf + len, true };
+	uint64_t tag, v = 0;
+
+	*ret_seq = *ret_kinds = 0;
+	while (in.p < in.end) {
+		if (!unpack_varint(&in, &tag) || tag >> 3 == 0 ||
+			!unpack_skip(&in, (unsigned)(tag & 7), &v))
+			return false;
+		if (tag == (1 << 3 | UNPACK_VARINT))
+			*ret_seq = v;
+		*ret_kinds += tag >> 3 >= 2 && tag >> 3 <= 4;
+	}
+	return true;
 }
