@@ -22,6 +22,35 @@ _Static_assert((int)LS_LOST_REBOOT == (int)LOCKSTEP__LOST__REASON__REBOOT,
 _Static_assert((int)LS_LOST_DAMAGED == (int)LOCKSTEP__LOST__REASON__DAMAGED,
 	"wire value");
 
+#define ITEM(kind, message, theirs, ours, max, why) \
+	LS_WIRE_FIELD(kind, message, theirs, struct ls_wire_chunk_item, ours, max, why)
+
+static const struct ls_wire_field chunk_dictionary[] = {
+	ITEM(TEXT, Lockstep__Dictionary, group, group, 0, "group is not a name"),
+	ITEM(NUMBER, Lockstep__Dictionary, hash, hash, 0, NULL),
+	{ .kind = LS_FIELD_END },
+};
+
+static const struct ls_wire_field chunk_chunk[] = {
+	ITEM(NUMBER, Lockstep__Chunk, dictionary, hash, 0, NULL),
+	ITEM(NUMBER, Lockstep__Chunk, t_first_mono_ns, t_first_mono_ns, 0, NULL),
+	ITEM(NUMBER, Lockstep__Chunk, t_last_mono_ns, t_last_mono_ns,
+		LS_WIRE_TIME_MAX_NS, "times of a chunk"),
+	ITEM(NUMBER, Lockstep__Chunk, rows, rows, 0, NULL),
+	{ .kind = LS_FIELD_END },
+};
+
+static const struct ls_wire_field chunk_lost[] = {
+	ITEM(TEXT, Lockstep__Lost, group, group, 0, "group is not a name"),
+	ITEM(NUMBER, Lockstep__Lost, t_from_mono_ns, t_first_mono_ns,
+		LS_WIRE_TIME_MAX_NS, "times of a loss"),
+	ITEM(NUMBER, Lockstep__Lost, t_to_mono_ns, t_last_mono_ns, LS_WIRE_TIME_MAX_NS,
+		"times of a loss"),
+	ITEM(NUMBER, Lockstep__Lost, samples, samples, 0, NULL),
+	ITEM(REASON, Lockstep__Lost, reason, reason, LS_LOST_REASON_COUNT - 1, NULL),
+	{ .kind = LS_FIELD_END },
+};
+
 uint64_t
 ls_wire_dictionary_hash(const char *group, const char *const *series, size_t count)
 {
@@ -49,8 +78,7 @@ ls_wire_chunk_item_pack(const struct ls_wire_chunk_item *item, uint8_t *buf,
 	m.seq = item->seq;
 	switch (item->kind) {
 	case LS_WIRE_DICTIONARY:
-		dictionary.hash = item->hash;
-		dictionary.group = ls_wire_text(item->group);
+		ls_wire_put(chunk_dictionary, item, &dictionary);
 		dictionary.n_series = item->series_count;
 		/* only read from */
 		memcpy(&dictionary.series, &item->series, sizeof(item->series));
@@ -58,20 +86,13 @@ ls_wire_chunk_item_pack(const struct ls_wire_chunk_item *item, uint8_t *buf,
 		m.dictionary = &dictionary;
 		break;
 	case LS_WIRE_CHUNK:
-		chunk.dictionary = item->hash;
-		chunk.t_first_mono_ns = item->t_first_mono_ns;
-		chunk.t_last_mono_ns = item->t_last_mono_ns;
-		chunk.rows = item->rows;
+		ls_wire_put(chunk_chunk, item, &chunk);
 		chunk.body = ls_wire_view(item->body, item->body_len);
 		m.body_case = LOCKSTEP__CHUNK_ITEM__BODY_CHUNK;
 		m.chunk = &chunk;
 		break;
 	case LS_WIRE_LOST:
-		lost.group = ls_wire_text(item->group);
-		lost.t_from_mono_ns = item->t_first_mono_ns;
-		lost.t_to_mono_ns = item->t_last_mono_ns;
-		lost.samples = item->samples;
-		lost.reason = (Lockstep__Lost__Reason)item->reason;
+		ls_wire_put(chunk_lost, item, &lost);
 		m.body_case = LOCKSTEP__CHUNK_ITEM__BODY_LOST;
 		m.lost = &lost;
 		break;
@@ -108,9 +129,10 @@ chunk_check_dictionary(const Lockstep__Dictionary *m, struct ls_wire_chunk_item 
 	const char **ret_why)
 {
 	size_t i;
+	int rc = ls_wire_take(chunk_dictionary, m, item, ret_why);
 
-	if (!ls_wire_name(item->group, sizeof(item->group), m->group, true))
-		return ls_wire_fail(-LS_ERANGE, "group is not a name", ret_why);
+	if (rc != 0)
+		return rc;
 	if (item->group[0] == '\0')
 		return ls_wire_fail(-LS_ERANGE, "dictionary of no group", ret_why);
 	if (m->n_series == 0)
@@ -123,7 +145,6 @@ chunk_check_dictionary(const Lockstep__Dictionary *m, struct ls_wire_chunk_item 
 			return ls_wire_fail(-LS_ERANGE, "series is not a name",
 				ret_why);
 	item->kind = LS_WIRE_DICTIONARY;
-	item->hash = m->hash;
 	item->series_count = m->n_series;
 	item->series = (const char **)m->series;
 	if (ls_wire_dictionary_hash(item->group, item->series, item->series_count) !=
@@ -142,39 +163,24 @@ chunk_check_chunk(const Lockstep__Chunk *m, struct ls_wire_chunk_item *item,
 		return ls_wire_fail(-LS_ELIMIT, "rows of a chunk", ret_why);
 	if (m->rows == 0)
 		return ls_wire_fail(-LS_ELIMIT, "chunk without rows", ret_why);
-	if (m->t_first_mono_ns > m->t_last_mono_ns ||
-		!ls_wire_time_ok(m->t_last_mono_ns))
+	if (m->t_first_mono_ns > m->t_last_mono_ns)
 		return ls_wire_fail(-LS_ERANGE, "times of a chunk", ret_why);
 	if (m->body.len == 0 || m->body.len > LS_CHUNK_BODY_MAX_BYTES)
 		return ls_wire_fail(-LS_ELIMIT, "size of a chunk", ret_why);
 	item->kind = LS_WIRE_CHUNK;
-	item->hash = m->dictionary;
-	item->t_first_mono_ns = m->t_first_mono_ns;
-	item->t_last_mono_ns = m->t_last_mono_ns;
-	item->rows = m->rows;
 	item->body = m->body.data;
 	item->body_len = m->body.len;
-	return 0;
+	return ls_wire_take(chunk_chunk, m, item, ret_why);
 }
 
 static int
 chunk_check_lost(const Lockstep__Lost *m, struct ls_wire_chunk_item *item,
 	const char **ret_why)
 {
-	if (!ls_wire_name(item->group, sizeof(item->group), m->group, true))
-		return ls_wire_fail(-LS_ERANGE, "group is not a name", ret_why);
-	if (!ls_wire_time_ok(m->t_from_mono_ns) || !ls_wire_time_ok(m->t_to_mono_ns) ||
-		(m->t_to_mono_ns != 0 && m->t_from_mono_ns > m->t_to_mono_ns))
+	if (m->t_to_mono_ns != 0 && m->t_from_mono_ns > m->t_to_mono_ns)
 		return ls_wire_fail(-LS_ERANGE, "times of a loss", ret_why);
 	item->kind = LS_WIRE_LOST;
-	item->t_first_mono_ns = m->t_from_mono_ns;
-	item->t_last_mono_ns = m->t_to_mono_ns;
-	item->samples = m->samples;
-	/* a reason added by a newer agent: the loss still counts */
-	item->reason = (unsigned)m->reason < LS_LOST_REASON_COUNT
-		? (enum ls_wire_lost_reason)m->reason
-		: LS_LOST_UNKNOWN;
-	return 0;
+	return ls_wire_take(chunk_lost, m, item, ret_why);
 }
 
 static int

@@ -13,6 +13,7 @@
 #define LS_PROTO_WIRE_DECODE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <protobuf-c/protobuf-c.h>
 #include "proto/wire/arena.h"
 #include "proto/limits.h"
@@ -64,8 +65,42 @@ ProtobufCBinaryData ls_wire_view(const uint8_t *bytes, size_t len);
 /* Likewise for a string. */
 char *ls_wire_text(const char *s);
 
-/* Copies a name of a message into its field of size bytes; false if it is none. */
-bool ls_wire_name(char *dst, size_t size, const char *src, bool may_be_empty);
+/* --- fields of a message -------------------------------------------------- */
+
+enum ls_wire_field_kind {
+	LS_FIELD_END, /* of a table */
+	LS_FIELD_NUMBER, /* of 4 or 8 bytes, the same on both sides */
+	LS_FIELD_REASON, /* a number; beyond max (added by a newer peer) it is 0: unknown */
+	LS_FIELD_FLAG,
+	LS_FIELD_NAME, /* ls_text_is_name; -LS_ERANGE if not */
+	LS_FIELD_TEXT, /* the same, but it may be empty */
+	LS_FIELD_ID /* bytes of one length; -LS_EPARSE for any other */
+};
+
+/* A field that a message and a struct of ours both have. */
+struct ls_wire_field {
+	enum ls_wire_field_kind kind;
+	size_t theirs, ours, size;
+	uint64_t max; /* of a number, -LS_ERANGE beyond (negative is); 0: any */
+	const char *why; /* it is refused */
+};
+
+#define LS_WIRE_FIELD(kind, message, theirs, type, ours, max, why)                \
+	{                                                                         \
+		LS_FIELD_##kind, offsetof(message, theirs), offsetof(type, ours), \
+			sizeof(((type *)NULL)->ours), max, why                    \
+	}
+
+/* Fields of a struct of ours into an initialised message, which points into it. */
+void ls_wire_put(const struct ls_wire_field *fields, const void *ours, void *message);
+
+/* Fields of a message into a struct of ours, each checked. */
+int ls_wire_take(const struct ls_wire_field *fields, const void *message, void *ours,
+	const char **ret_why) LS_MUSTCHECK;
+
+/* A list of initialised messages for packing; NULL: no room. */
+void *ls_wire_messages(const ProtobufCMessageDescriptor *type, size_t count,
+	struct ls_arena *arena);
 
 /* Zoomed values and identity of a report (wire_series.c): into a message, and out of
  * it. */

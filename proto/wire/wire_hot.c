@@ -12,6 +12,16 @@ _Static_assert(LS_HOT_MAX <= 32, "bits of a mask");
 
 #define HOT_WHOLE_MAX (1ull << 53) /* every whole number up to it is a double */
 
+#define LIVE(kind, theirs, ours, max, why) \
+	LS_WIRE_FIELD(kind, Lockstep__Live, theirs, struct ls_wire_live, ours, max, why)
+
+static const struct ls_wire_field hot_live[] = {
+	LIVE(NUMBER, worker, worker, 0, NULL),
+	LIVE(NUMBER, step, live.step, 0, NULL),
+	LIVE(NUMBER, phase, live.phase, LS_PHASE_COUNT, "unknown phase"),
+	{ .kind = LS_FIELD_END },
+};
+
 /* --- numbers for values --------------------------------------------------- */
 
 /* In one second, how many of the units that values of a metric travel in. */
@@ -51,7 +61,6 @@ hot_pack_one(Lockstep__Hot *m, const struct ls_wire_hot *from, uint64_t t_send_n
 	uint64_t n;
 
 	LS_ASSERT(from->count <= LS_HOT_MAX);
-	lockstep__hot__init(m);
 	m->worker = from->worker;
 	m->age_ns = (int64_t)(t_send_ns - from->t_mono_ns);
 	m->value = ls_arena_take_array(arena, from->count, sizeof(*m->value));
@@ -78,22 +87,16 @@ static int
 hot_pack_live(Lockstep__Report *m, const struct ls_wire_report *r,
 	struct ls_arena *arena)
 {
-	Lockstep__Live *v = ls_arena_take_array(arena, r->live_count, sizeof(*v));
 	size_t i;
 
-	m->live = ls_arena_take_array(arena, r->live_count, sizeof(*m->live));
-	if (v == NULL || m->live == NULL)
+	m->live = ls_wire_messages(&lockstep__live__descriptor, r->live_count, arena);
+	if (m->live == NULL)
 		return -ENOMEM;
 	m->n_live = r->live_count;
 	for (i = 0; i < r->live_count; i++) {
-		const struct ls_wire_live *from = &r->live[i];
-
-		lockstep__live__init(&v[i]);
-		v[i].worker = from->worker;
-		v[i].step = from->live.step;
-		v[i].phase = from->live.phase;
-		v[i].age_ns = (int64_t)(r->t_send_mono_ns - from->live.since_mono_ns);
-		m->live[i] = &v[i];
+		ls_wire_put(hot_live, &r->live[i], m->live[i]);
+		m->live[i]->age_ns =
+			(int64_t)(r->t_send_mono_ns - r->live[i].live.since_mono_ns);
 	}
 	return 0;
 }
@@ -102,19 +105,17 @@ int
 ls_wire_hot_pack(Lockstep__Report *m, const struct ls_wire_report *r,
 	struct ls_arena *arena)
 {
-	Lockstep__Hot *h = ls_arena_take_array(arena, r->hot_count, sizeof(*h));
 	size_t i;
 	int rc;
 
-	m->hot = ls_arena_take_array(arena, r->hot_count, sizeof(*m->hot));
-	if (h == NULL || m->hot == NULL)
+	m->hot = ls_wire_messages(&lockstep__hot__descriptor, r->hot_count, arena);
+	if (m->hot == NULL)
 		return -ENOMEM;
 	m->n_hot = r->hot_count;
 	for (i = 0; i < r->hot_count; i++) {
-		rc = hot_pack_one(&h[i], &r->hot[i], r->t_send_mono_ns, arena);
+		rc = hot_pack_one(m->hot[i], &r->hot[i], r->t_send_mono_ns, arena);
 		if (rc != 0)
 			return rc;
-		m->hot[i] = &h[i];
 	}
 	return hot_pack_live(m, r, arena);
 }
@@ -163,17 +164,12 @@ static int
 hot_check_live(const Lockstep__Live *m, uint64_t t_send_ns, struct ls_wire_live *v,
 	const char **ret_why)
 {
-	v->worker = m->worker;
-	v->live.step = m->step;
-	v->live.phase = m->phase;
 	v->live.since_mono_ns = t_send_ns - (uint64_t)m->age_ns;
 	if (m->worker == 0)
 		return ls_wire_fail(-LS_EPARSE, "live slot of no worker", ret_why);
-	if (m->phase > LS_PHASE_COUNT)
-		return ls_wire_fail(-LS_ERANGE, "unknown phase", ret_why);
 	if (!ls_wire_time_ok(v->live.since_mono_ns))
 		return ls_wire_fail(-LS_ERANGE, "time of a live slot", ret_why);
-	return 0;
+	return ls_wire_take(hot_live, m, v, ret_why);
 }
 
 int
