@@ -146,7 +146,7 @@ chunk_check_dictionary(const Lockstep__Dictionary *m, struct ls_wire_chunk_item 
 				ret_why);
 	item->kind = LS_WIRE_DICTIONARY;
 	item->series_count = m->n_series;
-	item->series = (const char **)m->series;
+	item->series = (const char *const *)m->series;
 	if (ls_wire_dictionary_hash(item->group, item->series, item->series_count) !=
 		item->hash)
 		return ls_wire_fail(-LS_ECORRUPT, "hash of a dictionary", ret_why);
