@@ -32,10 +32,9 @@ wire_free(void *arena, void *piece)
 	(void)piece; /* the arena is freed as a whole */
 }
 
-static int
-wire_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *buf, size_t len,
-	bool view, struct ls_arena **arena, ProtobufCMessage **ret_message,
-	const char **ret_why)
+int
+ls_wire_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *buf, size_t len,
+	struct ls_arena **arena, ProtobufCMessage **ret_message, const char **ret_why)
 {
 	size_t budget = LS_WIRE_ARENA_BASE_BYTES + LS_WIRE_ARENA_FACTOR * len;
 	ProtobufCAllocator allocator = { wire_alloc, wire_free, NULL };
@@ -47,7 +46,7 @@ wire_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *buf, size_t l
 		ls_arena_renew(*arena, budget);
 	if (*arena == NULL)
 		return ls_wire_fail(-ENOMEM, "out of memory", ret_why);
-	m = ls_wire_unpack_usual(type, buf, len, view, *arena);
+	m = ls_wire_unpack_usual(type, buf, len, *arena);
 	if (m != NULL) {
 		*ret_message = m;
 		return 0;
@@ -61,21 +60,6 @@ wire_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *buf, size_t l
 			: ls_wire_fail(-LS_EPARSE, "not a valid message", ret_why);
 	*ret_message = m;
 	return 0;
-}
-
-int
-ls_wire_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *buf, size_t len,
-	struct ls_arena **arena, ProtobufCMessage **ret_message, const char **ret_why)
-{
-	return wire_unpack(type, buf, len, false, arena, ret_message, ret_why);
-}
-
-int
-ls_wire_unpack_view(const ProtobufCMessageDescriptor *type, const uint8_t *buf,
-	size_t len, struct ls_arena **arena, ProtobufCMessage **ret_message,
-	const char **ret_why)
-{
-	return wire_unpack(type, buf, len, true, arena, ret_message, ret_why);
 }
 
 int
@@ -138,26 +122,47 @@ wire_name(char *dst, size_t size, const char *src, bool may_be_empty)
 
 /* --- fields --------------------------------------------------------------- */
 
+/* 4 bytes, or 8: without a call. */
+static inline void
+wire_copy_number(void *to, const void *from, size_t size)
+{
+	if (size == sizeof(uint32_t))
+		memcpy(to, from, sizeof(uint32_t));
+	else
+		memcpy(to, from, sizeof(uint64_t));
+}
+
 void
 ls_wire_put(const struct ls_wire_field *f, const void *ours, void *message)
 {
 	for (; f->kind != LS_FIELD_END; f++) {
 		const uint8_t *from = (const uint8_t *)ours + f->ours;
 		void *to = (uint8_t *)message + f->theirs;
-		ProtobufCBinaryData bytes = ls_wire_view(from, f->size);
+		ProtobufCBinaryData bytes;
 
-		if (f->kind == LS_FIELD_NUMBER || f->kind == LS_FIELD_REASON)
-			memcpy(to, from, f->size);
-		else if (f->kind == LS_FIELD_FLAG)
+		switch (f->kind) {
+		case LS_FIELD_NUMBER:
+		case LS_FIELD_REASON:
+			wire_copy_number(to, from, f->size);
+			break;
+		case LS_FIELD_FLAG:
 			*(protobuf_c_boolean *)to = *(const bool *)from;
-		else if (f->kind == LS_FIELD_ID)
+			break;
+		case LS_FIELD_ID:
+			bytes = ls_wire_view(from, f->size);
 			memcpy(to, &bytes, sizeof(bytes));
-		else
+			break;
+		case LS_FIELD_NAME:
+		case LS_FIELD_TEXT:
 			memcpy(to, &from, sizeof(from)); /* it is only read */
+			break;
+		case LS_FIELD_END:
+			break;
+		}
 	}
 }
 
-static int
+static inline int
 wire_take_one(const struct ls_wire_field *f, const void *from, void *to)
 {
 	uint64_t number;
@@ -165,14 +170,16 @@ wire_take_one(const struct ls_wire_field *f, const void *from, void *to)
 	switch (f->kind) {
 	case LS_FIELD_NUMBER:
 	case LS_FIELD_REASON:
+		wire_copy_number(to, from, f->size);
+		if (f->max == 0)
+			return 0;
 		number = f->size == sizeof(uint32_t) ? *(const uint32_t *)from
 						     : *(const uint64_t *)from;
-		if (f->max == 0 || number <= f->max)
-			memcpy(to, from, f->size);
-		else if (f->kind == LS_FIELD_REASON)
-			memset(to, 0, f->size);
-		else
+		if (number <= f->max)
+			return 0;
+		if (f->kind == LS_FIELD_NUMBER)
 			return -LS_ERANGE;
+		memset(to, 0, f->size);
 		return 0;
 	case LS_FIELD_FLAG:
 		*(bool *)to = *(const protobuf_c_boolean *)from != 0;

@@ -220,8 +220,8 @@ ls_wire_chunk_item_unpack(const uint8_t *buf, size_t len,
 		return ls_wire_fail(-LS_EPARSE, "not a valid message", ret_why);
 	if (kinds > 1)
 		return ls_wire_fail(-LS_EPARSE, "item of two kinds", ret_why);
-	rc = ls_wire_unpack_view(&lockstep__chunk_item__descriptor, buf, len,
-		&item.arena, &m, ret_why);
+	rc = ls_wire_unpack(&lockstep__chunk_item__descriptor, buf, len, &item.arena,
+		&m, ret_why);
 	if (rc == 0)
 		rc = chunk_check((const Lockstep__ChunkItem *)m, &item, ret_why);
 	if (rc != 0) {

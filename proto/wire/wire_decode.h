@@ -32,18 +32,13 @@ int ls_wire_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *buf,
 	size_t len, struct ls_arena **arena, ProtobufCMessage **ret_message,
 	const char **ret_why) LS_MUSTCHECK;
 
-/* The same; but fields of bytes may stay in buf, so the message lives no longer than it. */
-int ls_wire_unpack_view(const ProtobufCMessageDescriptor *type, const uint8_t *buf,
-	size_t len, struct ls_arena **arena, ProtobufCMessage **ret_message,
-	const char **ret_why) LS_MUSTCHECK;
-
 /*
  * As protobuf_c_message_unpack, into the arena, of a message as it usually is; NULL: it
- * is not, or the arena has no room: protobuf-c has to say. view: fields of bytes stay in
- * buf.
+ * is not, or the arena has no room: protobuf-c has to say. The body
+ * of a chunk stays in buf.
  */
 ProtobufCMessage *ls_wire_unpack_usual(const ProtobufCMessageDescriptor *type,
-	const uint8_t *buf, size_t len, bool view, struct ls_arena *arena);
+	const uint8_t *buf, size_t len, struct ls_arena *arena);
 
 /*
  * The number of an item of either stream (its field 1; 0: not there), and how many of

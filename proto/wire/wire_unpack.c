@@ -15,16 +15,17 @@
 #define UNPACK_FIELDS_MAX 24 /* of one message; beyond: not usual */
 #define UNPACK_VARINT_MAX_BYTES 10
 #define UNPACK_LENGTH_MAX_BYTES 5
+/* 100 KiB, which stay in the buffer: Chunk.body, its field 5 */
+#define UNPACK_CHUNK_BODY (&lockstep__chunk__descriptor.fields[4])
 
 enum { UNPACK_VARINT = 0, UNPACK_FIXED64 = 1, UNPACK_LENGTH = 2, UNPACK_FIXED32 = 5 };
 
 struct unpack_in {
 	const uint8_t *p, *end;
-	bool view; /* fields of bytes stay where they are */
 };
 
 /* A varint of 64 bits at most; false: there is none. */
-static inline bool
+static inline __attribute__((always_inline)) bool
 unpack_varint(struct unpack_in *in, uint64_t *ret_value)
 {
 	uint64_t v = 0;
@@ -72,7 +73,7 @@ unpack_bytes(struct unpack_in *in, struct unpack_in *ret_bytes)
 	if (!unpack_varint(in, &len) || in->p - begin > UNPACK_LENGTH_MAX_BYTES ||
 		len > (size_t)(in->end - in->p))
 		return false;
-	*ret_bytes = (struct unpack_in){ in->p, in->p + len, in->view };
+	*ret_bytes = (struct unpack_in){ in->p, in->p + len };
 	in->p += len;
 	return true;
 }
@@ -151,7 +152,7 @@ unpack_piece(const ProtobufCFieldDescriptor *f, struct unpack_in bytes,
 
 	if (f->type == PROTOBUF_C_TYPE_MESSAGE) {
 		piece = unpack_message(f->descriptor, bytes, arena);
-	} else if (f->type == PROTOBUF_C_TYPE_BYTES && bytes.view) {
+	} else if (f == UNPACK_CHUNK_BODY) {
 		memcpy(&piece, &bytes.p, sizeof(piece)); /* only read from */
 	} else {
 		piece = ls_arena_take(arena, len + (f->type == PROTOBUF_C_TYPE_STRING));
@@ -370,11 +371,9 @@ unpack_message(const ProtobufCMessageDescriptor *type, struct unpack_in in,
 
 ProtobufCMessage *
 ls_wire_unpack_usual(const ProtobufCMessageDescriptor *type, const uint8_t *buf,
-	size_t len, bool view, struct ls_arena *arena)
+	size_t len, struct ls_arena *arena)
 {
-	struct unpack_in in = { buf, buf + len, view };
-
-	return unpack_message(type, in, arena);
+	return unpack_message(type, (struct unpack_in){ buf, buf + len }, arena);
 }
 
 /* --- the outer fields of an item ------------------------------------------ */
@@ -401,7 +400,7 @@ unpack_skip(struct unpack_in *in, unsigned wire, uint64_t *ret_v)
 bool
 ls_wire_scan(const uint8_t *buf, size_t len, uint64_t *ret_seq, size_t *ret_kinds)
 {
-	struct unpack_in in = { buf, buf + len, true };
+	struct unpack_in in = { buf, buf + len };
 	uint64_t tag, v = 0;
 
 	*ret_seq = *ret_kinds = 0;

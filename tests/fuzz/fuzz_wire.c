@@ -17,7 +17,7 @@ fuzz_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *data, size_t 
 	struct ls_arena *arena =
 		ls_arena_new(65536, 65536 + LS_WIRE_ARENA_FACTOR * (size + 65536));
 	ProtobufCMessage *ours = arena != NULL
-		? ls_wire_unpack_usual(type, data, size, false, arena)
+		? ls_wire_unpack_usual(type, data, size, arena)
 		: NULL,
 			 *theirs;
 	uint8_t *a, *b;

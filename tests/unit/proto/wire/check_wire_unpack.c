@@ -29,7 +29,7 @@ static ProtobufCMessage *
 usual(const ProtobufCMessageDescriptor *type, const void *buf, size_t len)
 {
 	ls_arena_reset(arena);
-	return ls_wire_unpack_usual(type, buf, len, false, arena);
+	return ls_wire_unpack_usual(type, buf, len, arena);
 }
 
 LS_CASE(wire_unpack, setup, teardown);
