@@ -129,16 +129,16 @@ item_pack_work(Lockstep__Steps *m, const struct ls_wire_item *item,
 
 	for (i = 0; i < item->count; i++)
 		any |= item->records[i].work_mask;
-	m->work = ls_wire_messages(&lockstep__work_column__descriptor, LS_WORK_COUNT,
-		arena);
+	m->work = ls_wire_messages(&lockstep__work_column__descriptor,
+		(size_t)__builtin_popcount(any), arena);
 	if (m->work == NULL)
 		return -ENOMEM;
 	for (w = 0; w < LS_WORK_COUNT; w++) {
-		Lockstep__WorkColumn *col = m->work[m->n_work];
+		Lockstep__WorkColumn *col;
 
 		if (!(any & 1u << w))
 			continue;
-		m->n_work++;
+		col = m->work[m->n_work++];
 		col->work = w;
 		col->value = ls_arena_take_array(arena, item->count, sizeof(double));
 		if (col->value == NULL)

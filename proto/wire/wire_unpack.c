@@ -51,7 +51,7 @@ unpack_varint(struct unpack_in *in, uint64_t *ret_value)
 }
 
 /* A tag of one or two bytes, in its shortest form: all of ours; 0: another one. */
-static uint32_t
+static inline __attribute__((always_inline)) uint32_t
 unpack_tag(struct unpack_in *in)
 {
 	uint32_t tag = in->p < in->end ? *in->p++ : 0;
@@ -64,7 +64,7 @@ unpack_tag(struct unpack_in *in)
 }
 
 /* What follows a length, taken off in. */
-static bool
+static inline __attribute__((always_inline)) bool
 unpack_bytes(struct unpack_in *in, struct unpack_in *ret_bytes)
 {
 	const uint8_t *begin = in->p;
