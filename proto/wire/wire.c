@@ -107,8 +107,8 @@ ls_wire_text(const char *s)
 	return p;
 }
 
-bool
-ls_wire_name(char *dst, size_t size, const char *src, bool may_be_empty)
+static bool
+wire_name(char *dst, size_t size, const char *src, bool may_be_empty)
 {
 	size_t len = strlen(src);
 
@@ -120,41 +120,174 @@ ls_wire_name(char *dst, size_t size, const char *src, bool may_be_empty)
 	return true;
 }
 
+/* --- fields --------------------------------------------------------------- */
+
+/* 4 bytes, or 8: without a call. */
+static inline void
+wire_copy_number(void *to, const void *from, size_t size)
+{
+	if (size == sizeof(uint32_t))
+		memcpy(to, from, sizeof(uint32_t));
+	else
+		memcpy(to, from, sizeof(uint64_t));
+}
+
+void
+ls_wire_put(const struct ls_wire_field *f, const void *ours, void *message)
+{
+	for (; f->kind != LS_FIELD_END; f++) {
+		const uint8_t *from = (const uint8_t *)ours + f->ours;
+		void *to = (uint8_t *)message + f->theirs;
+		ProtobufCBinaryData bytes;
+
+		switch (f->kind) {
+		case LS_FIELD_NUMBER:
+		case LS_FIELD_REASON:
+			wire_copy_number(to, from, f->size);
+			break;
+		case LS_FIELD_FLAG:
+			*(protobuf_c_boolean *)to = *(const bool *)from;
+			break;
+		case LS_FIELD_ID:
+			bytes = ls_wire_view(from, f->size);
+			memcpy(to, &bytes, sizeof(bytes));
+			break;
+		case LS_FIELD_NAME:
+		case LS_FIELD_TEXT:
+			memcpy(to, &from, sizeof(from)); /* it is only read */
+			break;
+		case LS_FIELD_END:
+			break;
+		}
+	}
+}
+
+static inline int
+wire_take_one(const struct ls_wire_field *f, const void *from, void *to)
+{
+	uint64_t number;
+
+	switch (f->kind) {
+	case LS_FIELD_NUMBER:
+	case LS_FIELD_REASON:
+		wire_copy_number(to, from, f->size);
+		if (f->max == 0)
+			return 0;
+		number = f->size == sizeof(uint32_t) ? *(const uint32_t *)from
+						     : *(const uint64_t *)from;
+		if (number <= f->max)
+			return 0;
+		if (f->kind == LS_FIELD_NUMBER)
+			return -LS_ERANGE;
+		memset(to, 0, f->size);
+		return 0;
+	case LS_FIELD_FLAG:
+		*(bool *)to = *(const protobuf_c_boolean *)from != 0;
+		return 0;
+	case LS_FIELD_NAME:
+	case LS_FIELD_TEXT:
+		return wire_name(to, f->size, *(char *const *)from,
+			       f->kind == LS_FIELD_TEXT)
+			? 0
+			: -LS_ERANGE;
+	case LS_FIELD_ID:
+		return ls_wire_copy_bytes(to, f->size, from) ? 0 : -LS_EPARSE;
+	case LS_FIELD_END:
+		break;
+	}
+	return 0;
+}
+
+int
+ls_wire_take(const struct ls_wire_field *f, const void *message, void *ours,
+	const char **ret_why)
+{
+	int rc = 0;
+
+	for (; f->kind != LS_FIELD_END && rc == 0; f++) {
+		rc = wire_take_one(f, (const uint8_t *)message + f->theirs,
+			(uint8_t *)ours + f->ours);
+		if (rc != 0)
+			(void)ls_wire_fail(rc, f->why, ret_why);
+	}
+	return rc;
+}
+
+void *
+ls_wire_messages(const ProtobufCMessageDescriptor *type, size_t count,
+	struct ls_arena *arena)
+{
+	ProtobufCMessage **list = ls_arena_take_array(arena, count, sizeof(*list));
+	size_t i;
+
+	for (i = 0; list != NULL && i < count; i++) {
+		list[i] = ls_arena_take(arena, type->sizeof_message);
+		if (list[i] == NULL)
+			return NULL;
+		type->message_init(list[i]);
+	}
+	return list;
+}
+
+#define WORKER(kind, theirs, ours, max, why)                                       \
+	LS_WIRE_FIELD(kind, Lockstep__Worker, theirs, struct ls_wire_worker, ours, \
+		max, why)
+
+static const struct ls_wire_field wire_worker[] = {
+	WORKER(ID, ring_id, ring_id, 0, "ring id of a worker"),
+	WORKER(NAME, job, info.job, 0, "job is not a name"),
+	WORKER(TEXT, slice, info.slice, 0, "slice is not a name"),
+	WORKER(TEXT, role, info.role, 0, "role is not a name"),
+	WORKER(TEXT, rack, info.rack, 0, "rack is not a name"),
+	WORKER(TEXT, shard, info.shard, 0, "input shard is not a name"),
+	WORKER(NUMBER, attempt, info.attempt, INT32_MAX, "attempt is negative"),
+	WORKER(NUMBER, rank, info.rank, LS_WORKERS_MAX - 1, "rank out of range"),
+	WORKER(NUMBER, world, info.world, LS_WORKERS_MAX, "world out of range"),
+	WORKER(NUMBER, chips, info.chips, LS_CHIPS_PER_WORKER_MAX,
+		"chips out of range"),
+	WORKER(NUMBER, created_mono_ns, created_mono_ns, LS_WIRE_TIME_MAX_NS,
+		"time of a worker"),
+	WORKER(NUMBER, step_source, info.step_source, LS_STEP_SOURCE_COUNT - 1,
+		"source of steps is not known"),
+	WORKER(NUMBER, step_confidence, info.step_confidence, 0, NULL),
+	WORKER(NUMBER, number, number, 0, NULL),
+	WORKER(NUMBER, owner, info.owner, 0, NULL),
+	WORKER(FLAG, simulated, info.simulated, 0, NULL),
+	{ .kind = LS_FIELD_END },
+};
+
+#define REPORT(kind, field, max, why)                                              \
+	LS_WIRE_FIELD(kind, Lockstep__Report, field, struct ls_wire_report, field, \
+		max, why)
+
+static const struct ls_wire_field wire_report[] = {
+	REPORT(NAME, host, 0, "host is not a name"),
+	REPORT(TEXT, agent_version, 0, "agent version is not a name"),
+	REPORT(ID, boot, 0, "boot of the agent"),
+	REPORT(NUMBER, t_send_mono_ns, LS_WIRE_TIME_MAX_NS, "time of the report"),
+	REPORT(NUMBER, slowed, LS_SLOWED_MAX, "slowed out of range"),
+	REPORT(NUMBER, spooled_items, 0, NULL),
+	REPORT(NUMBER, dropped_records, 0, NULL),
+	REPORT(NUMBER, waiting_chunk_items, 0, NULL),
+	REPORT(NUMBER, lost_samples, 0, NULL),
+	{ .kind = LS_FIELD_END },
+};
+
 /* --- report: pack --------------------------------------------------------- */
 
 static int
 wire_pack_workers(Lockstep__Report *m, const struct ls_wire_report *r,
 	struct ls_arena *arena)
 {
-	Lockstep__Worker *w = ls_arena_take_array(arena, r->worker_count, sizeof(*w));
 	size_t i;
 
-	m->workers = ls_arena_take_array(arena, r->worker_count, sizeof(*m->workers));
-	if (w == NULL || m->workers == NULL)
+	m->workers =
+		ls_wire_messages(&lockstep__worker__descriptor, r->worker_count, arena);
+	if (m->workers == NULL)
 		return -ENOMEM;
 	m->n_workers = r->worker_count;
-	for (i = 0; i < r->worker_count; i++) {
-		const struct ls_wire_worker *from = &r->workers[i];
-
-		lockstep__worker__init(&w[i]);
-		w[i].ring_id = ls_wire_view(from->ring_id, sizeof(from->ring_id));
-		w[i].job = ls_wire_text(from->info.job);
-		w[i].slice = ls_wire_text(from->info.slice);
-		w[i].role = ls_wire_text(from->info.role);
-		w[i].rack = ls_wire_text(from->info.rack);
-		w[i].shard = ls_wire_text(from->info.shard);
-		w[i].attempt = from->info.attempt;
-		w[i].rank = from->info.rank;
-		w[i].world = from->info.world;
-		w[i].chips = from->info.chips;
-		w[i].created_mono_ns = from->created_mono_ns;
-		w[i].step_source = (uint32_t)from->info.step_source;
-		w[i].step_confidence = from->info.step_confidence;
-		w[i].number = from->number;
-		w[i].owner = from->info.owner;
-		w[i].simulated = from->info.simulated;
-		m->workers[i] = &w[i];
-	}
+	for (i = 0; i < r->worker_count; i++)
+		ls_wire_put(wire_worker, &r->workers[i], m->workers[i]);
 	return 0;
 }
 
@@ -200,25 +333,18 @@ ls_wire_report_pack_to(const struct ls_wire_report *r, struct ls_arena *arena,
 		return -LS_ELIMIT;
 	ls_arena_reset(arena);
 	m.version = LS_WIRE_VERSION;
-	m.host = ls_wire_text(r->host);
-	m.boot = ls_wire_view(r->boot, sizeof(r->boot));
-	if (r->has_kernel) {
+	ls_wire_put(wire_report, r, &m);
+	if (r->has_kernel)
 		m.kernel_boot_id =
 			ls_wire_view(r->kernel_boot_id, sizeof(r->kernel_boot_id));
-		m.agent_version = ls_wire_text(r->agent_version);
-	}
-	m.t_send_mono_ns = r->t_send_mono_ns;
+	else
+		m.agent_version = ls_wire_text("");
 	if (r->has_last) {
 		wire_pack_stamps(r, &last);
 		m.last = &last;
 	}
-	m.spooled_items = r->spooled_items;
-	m.dropped_records = r->dropped_records;
 	m.n_items = r->item_count;
 	m.n_chunk_items = r->chunk_item_count;
-	m.waiting_chunk_items = r->waiting_chunk_items;
-	m.lost_samples = r->lost_samples;
-	m.slowed = r->slowed;
 	rc = wire_pack_workers(&m, r, arena);
 	if (rc == 0)
 		rc = wire_pack_items(r->items, r->item_count, arena, &m.items);
@@ -243,44 +369,15 @@ static int
 wire_check_worker(const Lockstep__Worker *m, struct ls_wire_worker *w,
 	const char **ret_why)
 {
-	w->info.attempt = m->attempt;
-	w->info.rank = m->rank;
-	w->info.world = m->world;
-	w->info.chips = m->chips;
-	w->created_mono_ns = m->created_mono_ns;
-	if (!ls_wire_copy_bytes(w->ring_id, sizeof(w->ring_id), &m->ring_id))
-		return ls_wire_fail(-LS_EPARSE, "ring id of a worker", ret_why);
-	if (!ls_wire_name(w->info.job, sizeof(w->info.job), m->job, false))
-		return ls_wire_fail(-LS_ERANGE, "job is not a name", ret_why);
-	if (!ls_wire_name(w->info.slice, sizeof(w->info.slice), m->slice, true))
-		return ls_wire_fail(-LS_ERANGE, "slice is not a name", ret_why);
-	if (!ls_wire_name(w->info.role, sizeof(w->info.role), m->role, true))
-		return ls_wire_fail(-LS_ERANGE, "role is not a name", ret_why);
-	if (!ls_wire_name(w->info.rack, sizeof(w->info.rack), m->rack, true))
-		return ls_wire_fail(-LS_ERANGE, "rack is not a name", ret_why);
-	if (!ls_wire_name(w->info.shard, sizeof(w->info.shard), m->shard, true))
-		return ls_wire_fail(-LS_ERANGE, "input shard is not a name", ret_why);
-	if (m->attempt < 0)
-		return ls_wire_fail(-LS_ERANGE, "attempt is negative", ret_why);
-	if (m->rank < 0 || m->rank >= LS_WORKERS_MAX)
-		return ls_wire_fail(-LS_ERANGE, "rank out of range", ret_why);
-	if (m->world < 0 || m->world > LS_WORKERS_MAX ||
-		(m->world > 0 && m->rank >= m->world))
+	const struct ls_worker_info *info = &w->info;
+	int rc = ls_wire_take(wire_worker, m, w, ret_why);
+
+	if (rc != 0)
+		return rc;
+	if (info->world > 0 && info->rank >= info->world)
 		return ls_wire_fail(-LS_ERANGE, "world out of range", ret_why);
-	if (m->chips < 0 || m->chips > LS_CHIPS_PER_WORKER_MAX)
-		return ls_wire_fail(-LS_ERANGE, "chips out of range", ret_why);
-	if (!ls_wire_time_ok(m->created_mono_ns))
-		return ls_wire_fail(-LS_ERANGE, "time of a worker", ret_why);
-	if (m->step_source >= LS_STEP_SOURCE_COUNT)
-		return ls_wire_fail(-LS_ERANGE, "source of steps is not known",
-			ret_why);
-	if (!(m->step_confidence >= 0 && m->step_confidence <= 1)) /* NaN, too */
+	if (!(info->step_confidence >= 0 && info->step_confidence <= 1)) /* NaN, too */
 		return ls_wire_fail(-LS_ERANGE, "confidence out of range", ret_why);
-	w->info.step_source = (enum ls_step_source)m->step_source;
-	w->info.step_confidence = m->step_confidence;
-	w->number = m->number;
-	w->info.owner = m->owner;
-	w->info.simulated = m->simulated;
 	return 0;
 }
 
@@ -290,10 +387,7 @@ wire_check_stamps(const Lockstep__Report *m, struct ls_wire_report *r,
 {
 	const Lockstep__Stamps *last = m->last;
 
-	r->t_send_mono_ns = m->t_send_mono_ns;
 	r->has_last = last != NULL;
-	if (!ls_wire_time_ok(r->t_send_mono_ns))
-		return ls_wire_fail(-LS_ERANGE, "time of the report", ret_why);
 	if (!r->has_last)
 		return 0;
 	if (!ls_wire_time_ok(last->round_trip_ns) ||
@@ -314,16 +408,14 @@ static int
 wire_check_head(const Lockstep__Report *m, struct ls_wire_report *r,
 	const char **ret_why)
 {
+	int rc;
+
 	if (m->version != LS_WIRE_VERSION)
 		return ls_wire_fail(-LS_EVERSION, "unknown version of the report",
 			ret_why);
-	if (!ls_wire_name(r->host, sizeof(r->host), m->host, false))
-		return ls_wire_fail(-LS_ERANGE, "host is not a name", ret_why);
-	if (!ls_wire_name(r->agent_version, sizeof(r->agent_version), m->agent_version,
-		    true))
-		return ls_wire_fail(-LS_ERANGE, "agent version is not a name", ret_why);
-	if (!ls_wire_copy_bytes(r->boot, sizeof(r->boot), &m->boot))
-		return ls_wire_fail(-LS_EPARSE, "boot of the agent", ret_why);
+	rc = ls_wire_take(wire_report, m, r, ret_why);
+	if (rc != 0)
+		return rc;
 	r->has_kernel = m->kernel_boot_id.len > 0;
 	if (r->has_kernel &&
 		!ls_wire_copy_bytes(r->kernel_boot_id, sizeof(r->kernel_boot_id),
@@ -337,13 +429,6 @@ wire_check_head(const Lockstep__Report *m, struct ls_wire_report *r,
 		return ls_wire_fail(-LS_ELIMIT, "too many live values", ret_why);
 	if (m->n_chunk_items > LS_CHUNK_ITEMS_PER_REPORT_MAX)
 		return ls_wire_fail(-LS_ELIMIT, "too many items of chunks", ret_why);
-	if (m->slowed > LS_SLOWED_MAX)
-		return ls_wire_fail(-LS_ERANGE, "slowed out of range", ret_why);
-	r->spooled_items = m->spooled_items;
-	r->dropped_records = m->dropped_records;
-	r->waiting_chunk_items = m->waiting_chunk_items;
-	r->lost_samples = m->lost_samples;
-	r->slowed = m->slowed;
 	return wire_check_stamps(m, r, ret_why);
 }
 

@@ -81,14 +81,14 @@ struct ls_wire_chunk_item {
 	char group[LS_GROUP_NAME_MAX_BYTES]; /* DICTIONARY, LOST */
 	/* DICTIONARY: at most LS_SERIES_PER_GROUP_MAX */
 	size_t series_count;
-	const char **series; /* each at most LS_SERIES_TEXT_MAX_BYTES */
+	const char *const *series; /* each at most LS_SERIES_TEXT_MAX_BYTES */
 	uint64_t t_first_mono_ns, t_last_mono_ns; /* CHUNK; LOST: from, to */
 	uint32_t rows; /* CHUNK: 1 to LS_CHUNK_ROWS_MAX */
 	const uint8_t *body; /* CHUNK: ls_chunk_decode reads it */
 	size_t body_len;
 	uint64_t samples; /* LOST; 0: not known how many */
 	enum ls_wire_lost_reason reason;
-	void *arena;
+	struct ls_arena *arena;
 };
 
 struct ls_wire_zoomed {

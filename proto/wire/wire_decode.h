@@ -13,6 +13,7 @@
 #define LS_PROTO_WIRE_DECODE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <protobuf-c/protobuf-c.h>
 #include "proto/wire/arena.h"
 #include "proto/limits.h"
@@ -33,10 +34,18 @@ int ls_wire_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *buf,
 
 /*
  * As protobuf_c_message_unpack, into the arena, of a message as it usually is; NULL: it
- * is not, or the arena has no room: protobuf-c has to say.
+ * is not, or the arena has no room: protobuf-c has to say. The body
+ * of a chunk stays in buf.
  */
 ProtobufCMessage *ls_wire_unpack_usual(const ProtobufCMessageDescriptor *type,
 	const uint8_t *buf, size_t len, struct ls_arena *arena);
+
+/*
+ * The number of an item of either stream (its field 1; 0: not there), and how many of
+ * its fields are one of the three kinds. False: its fields cannot be told apart; both
+ * are of those before.
+ */
+bool ls_wire_scan(const uint8_t *buf, size_t len, uint64_t *ret_seq, size_t *ret_kinds);
 
 /* Packs a message into malloc'ed bytes; -LS_ELIMIT if it exceeds max_bytes. */
 int ls_wire_pack(const ProtobufCMessage *m, size_t max_bytes, uint8_t **ret_buf,
@@ -51,8 +60,42 @@ ProtobufCBinaryData ls_wire_view(const uint8_t *bytes, size_t len);
 /* Likewise for a string. */
 char *ls_wire_text(const char *s);
 
-/* Copies a name of a message into its field of size bytes; false if it is none. */
-bool ls_wire_name(char *dst, size_t size, const char *src, bool may_be_empty);
+/* --- fields of a message -------------------------------------------------- */
+
+enum ls_wire_field_kind {
+	LS_FIELD_END, /* of a table */
+	LS_FIELD_NUMBER, /* of 4 or 8 bytes, the same on both sides */
+	LS_FIELD_REASON, /* a number; beyond max (added by a newer peer) it is 0: unknown */
+	LS_FIELD_FLAG,
+	LS_FIELD_NAME, /* ls_text_is_name; -LS_ERANGE if not */
+	LS_FIELD_TEXT, /* the same, but it may be empty */
+	LS_FIELD_ID /* bytes of one length; -LS_EPARSE for any other */
+};
+
+/* A field that a message and a struct of ours both have. */
+struct ls_wire_field {
+	enum ls_wire_field_kind kind;
+	size_t theirs, ours, size;
+	uint64_t max; /* of a number, -LS_ERANGE beyond (negative is); 0: any */
+	const char *why; /* it is refused */
+};
+
+#define LS_WIRE_FIELD(kind, message, theirs, type, ours, max, why)                \
+	{                                                                         \
+		LS_FIELD_##kind, offsetof(message, theirs), offsetof(type, ours), \
+			sizeof(((type *)NULL)->ours), max, why                    \
+	}
+
+/* Fields of a struct of ours into an initialised message, which points into it. */
+void ls_wire_put(const struct ls_wire_field *fields, const void *ours, void *message);
+
+/* Fields of a message into a struct of ours, each checked. */
+int ls_wire_take(const struct ls_wire_field *fields, const void *message, void *ours,
+	const char **ret_why) LS_MUSTCHECK;
+
+/* A list of initialised messages for packing; NULL: no room. */
+void *ls_wire_messages(const ProtobufCMessageDescriptor *type, size_t count,
+	struct ls_arena *arena);
 
 /* Zoomed values and identity of a report (wire_series.c): into a message, and out of
  * it. */

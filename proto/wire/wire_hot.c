@@ -51,7 +51,6 @@ hot_pack_one(Lockstep__Hot *m, const struct ls_wire_hot *from, uint64_t t_send_n
 	uint64_t n;
 
 	LS_ASSERT(from->count <= LS_HOT_MAX);
-	lockstep__hot__init(m);
 	m->worker = from->worker;
 	m->age_ns = (int64_t)(t_send_ns - from->t_mono_ns);
 	m->value = ls_arena_take_array(arena, from->count, sizeof(*m->value));
@@ -78,22 +77,20 @@ static int
 hot_pack_live(Lockstep__Report *m, const struct ls_wire_report *r,
 	struct ls_arena *arena)
 {
-	Lockstep__Live *v = ls_arena_take_array(arena, r->live_count, sizeof(*v));
 	size_t i;
 
-	m->live = ls_arena_take_array(arena, r->live_count, sizeof(*m->live));
-	if (v == NULL || m->live == NULL)
+	m->live = ls_wire_messages(&lockstep__live__descriptor, r->live_count, arena);
+	if (m->live == NULL)
 		return -ENOMEM;
 	m->n_live = r->live_count;
 	for (i = 0; i < r->live_count; i++) {
 		const struct ls_wire_live *from = &r->live[i];
 
-		lockstep__live__init(&v[i]);
-		v[i].worker = from->worker;
-		v[i].step = from->live.step;
-		v[i].phase = from->live.phase;
-		v[i].age_ns = (int64_t)(r->t_send_mono_ns - from->live.since_mono_ns);
-		m->live[i] = &v[i];
+		m->live[i]->worker = from->worker;
+		m->live[i]->step = from->live.step;
+		m->live[i]->phase = from->live.phase;
+		m->live[i]->age_ns =
+			(int64_t)(r->t_send_mono_ns - from->live.since_mono_ns);
 	}
 	return 0;
 }
@@ -102,19 +99,17 @@ int
 ls_wire_hot_pack(Lockstep__Report *m, const struct ls_wire_report *r,
 	struct ls_arena *arena)
 {
-	Lockstep__Hot *h = ls_arena_take_array(arena, r->hot_count, sizeof(*h));
 	size_t i;
 	int rc;
 
-	m->hot = ls_arena_take_array(arena, r->hot_count, sizeof(*m->hot));
-	if (h == NULL || m->hot == NULL)
+	m->hot = ls_wire_messages(&lockstep__hot__descriptor, r->hot_count, arena);
+	if (m->hot == NULL)
 		return -ENOMEM;
 	m->n_hot = r->hot_count;
 	for (i = 0; i < r->hot_count; i++) {
-		rc = hot_pack_one(&h[i], &r->hot[i], r->t_send_mono_ns, arena);
+		rc = hot_pack_one(m->hot[i], &r->hot[i], r->t_send_mono_ns, arena);
 		if (rc != 0)
 			return rc;
-		m->hot[i] = &h[i];
 	}
 	return hot_pack_live(m, r, arena);
 }

@@ -20,6 +20,35 @@ _Static_assert((int)LS_GAP_REBOOT == (int)LOCKSTEP__GAP__REASON__REBOOT, "wire v
 _Static_assert((int)LS_END_ENDED == (int)LOCKSTEP__END__HOW__ENDED, "wire value");
 _Static_assert((int)LS_END_CRASHED == (int)LOCKSTEP__END__HOW__CRASHED, "wire value");
 
+#define STEPS(kind, field, why) \
+	LS_WIRE_FIELD(kind, Lockstep__Steps, field, struct ls_wire_item, field, 0, why)
+#define GAP(kind, field, max, why) \
+	LS_WIRE_FIELD(kind, Lockstep__Gap, field, struct ls_wire_item, field, max, why)
+#define END(kind, theirs, ours, max, why) \
+	LS_WIRE_FIELD(kind, Lockstep__End, theirs, struct ls_wire_item, ours, max, why)
+
+static const struct ls_wire_field item_steps[] = {
+	STEPS(ID, ring_id, "ring id of steps"),
+	STEPS(NUMBER, first_index, NULL),
+	{ .kind = LS_FIELD_END },
+};
+
+static const struct ls_wire_field item_gap[] = {
+	GAP(ID, ring_id, 0, "ring id of a gap"),
+	GAP(NUMBER, first_index, 0, NULL),
+	GAP(NUMBER, count, 0, NULL),
+	GAP(REASON, reason, LS_GAP_REASON_COUNT - 1, NULL),
+	{ .kind = LS_FIELD_END },
+};
+
+static const struct ls_wire_field item_end[] = {
+	END(ID, ring_id, ring_id, 0, "ring id of an end"),
+	END(NUMBER, t_mono_ns, t_mono_ns, LS_WIRE_TIME_MAX_NS, "time of an end"),
+	END(NUMBER, records, count, 0, NULL),
+	END(REASON, how, how, LS_END_HOW_COUNT - 1, NULL),
+	{ .kind = LS_FIELD_END },
+};
+
 /* --- pack: records to columns --------------------------------------------- */
 
 static int
@@ -55,20 +84,20 @@ static int
 item_pack_barriers(Lockstep__Steps *m, const struct ls_wire_item *item,
 	struct ls_arena *arena)
 {
-	Lockstep__BarrierColumn *col;
 	size_t i, b, n = item->count, width = 0;
 
 	for (i = 0; i < n; i++) {
 		if (item->records[i].barrier_count > width)
 			width = item->records[i].barrier_count;
 	}
-	m->barriers = ls_arena_take_array(arena, width, sizeof(*m->barriers));
-	col = ls_arena_take_array(arena, width, sizeof(*col));
-	if (m->barriers == NULL || col == NULL)
+	m->barriers =
+		ls_wire_messages(&lockstep__barrier_column__descriptor, width, arena);
+	if (m->barriers == NULL)
 		return -ENOMEM;
 	m->n_barriers = width;
-	for (b = 0; b < width; b++, col++) {
-		lockstep__barrier_column__init(col);
+	for (b = 0; b < width; b++) {
+		Lockstep__BarrierColumn *col = m->barriers[b];
+
 		col->kind_plus1 = ls_arena_take_array(arena, n, sizeof(uint32_t));
 		col->enter_ns = ls_arena_take_array(arena, n, sizeof(int64_t));
 		col->inside_ns = ls_arena_take_array(arena, n, sizeof(uint64_t));
@@ -76,7 +105,6 @@ item_pack_barriers(Lockstep__Steps *m, const struct ls_wire_item *item,
 			col->inside_ns == NULL)
 			return -ENOMEM;
 		col->n_kind_plus1 = col->n_enter_ns = col->n_inside_ns = n;
-		m->barriers[b] = col;
 		for (i = 0; i < n; i++) {
 			const struct ls_record *r = &item->records[i];
 
@@ -96,20 +124,21 @@ static int
 item_pack_work(Lockstep__Steps *m, const struct ls_wire_item *item,
 	struct ls_arena *arena)
 {
-	Lockstep__WorkColumn *col;
 	unsigned w, any = 0;
 	size_t i;
 
 	for (i = 0; i < item->count; i++)
 		any |= item->records[i].work_mask;
-	m->work = ls_arena_take_array(arena, LS_WORK_COUNT, sizeof(*m->work));
-	col = ls_arena_take_array(arena, LS_WORK_COUNT, sizeof(*col));
-	if (m->work == NULL || col == NULL)
+	m->work = ls_wire_messages(&lockstep__work_column__descriptor,
+		(size_t)__builtin_popcount(any), arena);
+	if (m->work == NULL)
 		return -ENOMEM;
 	for (w = 0; w < LS_WORK_COUNT; w++) {
+		Lockstep__WorkColumn *col;
+
 		if (!(any & 1u << w))
 			continue;
-		lockstep__work_column__init(col);
+		col = m->work[m->n_work++];
 		col->work = w;
 		col->value = ls_arena_take_array(arena, item->count, sizeof(double));
 		if (col->value == NULL)
@@ -121,7 +150,6 @@ item_pack_work(Lockstep__Steps *m, const struct ls_wire_item *item,
 			col->value[i] =
 				r->work_mask & 1u << w ? r->work[w] : (double)NAN;
 		}
-		m->work[m->n_work++] = col++;
 	}
 	return 0;
 }
@@ -170,7 +198,7 @@ item_pack_steps(Lockstep__Steps *m, const struct ls_wire_item *item,
 	size_t i, n = item->count;
 	int rc;
 
-	m->first_index = item->first_index;
+	ls_wire_put(item_steps, item, m);
 	m->step = ls_arena_take_array(arena, n, sizeof(*m->step));
 	m->t_begin_ns = ls_arena_take_array(arena, n, sizeof(*m->t_begin_ns));
 	m->duration_ns = ls_arena_take_array(arena, n, sizeof(*m->duration_ns));
@@ -201,8 +229,6 @@ int
 ls_wire_item_pack_to(const struct ls_wire_item *item, struct ls_arena *scratch,
 	uint8_t *buf, size_t size, size_t *ret_len)
 {
-	ProtobufCBinaryData ring_id =
-		ls_wire_view(item->ring_id, sizeof(item->ring_id));
 	Lockstep__Item m = LOCKSTEP__ITEM__INIT;
 	Lockstep__Steps steps = LOCKSTEP__STEPS__INIT;
 	Lockstep__Gap gap = LOCKSTEP__GAP__INIT;
@@ -216,23 +242,16 @@ ls_wire_item_pack_to(const struct ls_wire_item *item, struct ls_arena *scratch,
 			return -LS_ELIMIT;
 		ls_arena_reset(scratch);
 		rc = item_pack_steps(&steps, item, scratch);
-		steps.ring_id = ring_id;
 		m.body_case = LOCKSTEP__ITEM__BODY_STEPS;
 		m.steps = &steps;
 		break;
 	case LS_WIRE_GAP:
-		gap.ring_id = ring_id;
-		gap.first_index = item->first_index;
-		gap.count = item->count;
-		gap.reason = (Lockstep__Gap__Reason)item->reason;
+		ls_wire_put(item_gap, item, &gap);
 		m.body_case = LOCKSTEP__ITEM__BODY_GAP;
 		m.gap = &gap;
 		break;
 	case LS_WIRE_END:
-		end.ring_id = ring_id;
-		end.how = (Lockstep__End__How)item->how;
-		end.t_mono_ns = item->t_mono_ns;
-		end.records = item->count;
+		ls_wire_put(item_end, item, &end);
 		m.body_case = LOCKSTEP__ITEM__BODY_END;
 		m.end = &end;
 		break;
@@ -408,8 +427,10 @@ static int
 item_check_steps(const Lockstep__Steps *m, struct ls_wire_item *item,
 	const char **ret_why)
 {
-	if (!ls_wire_copy_bytes(item->ring_id, sizeof(item->ring_id), &m->ring_id))
-		return ls_wire_fail(-LS_EPARSE, "ring id of steps", ret_why);
+	int rc = ls_wire_take(item_steps, m, item, ret_why);
+
+	if (rc != 0)
+		return rc;
 	if (m->n_step == 0 || m->n_step > LS_RECORDS_PER_ITEM_MAX)
 		return ls_wire_fail(-LS_ELIMIT, "number of records", ret_why);
 	if (m->n_t_begin_ns != m->n_step || m->n_duration_ns != m->n_step)
@@ -417,7 +438,6 @@ item_check_steps(const Lockstep__Steps *m, struct ls_wire_item *item,
 	if (m->first_index > UINT64_MAX - m->n_step)
 		return ls_wire_fail(-LS_ERANGE, "index of records", ret_why);
 	item->kind = LS_WIRE_STEPS;
-	item->first_index = m->first_index;
 	item->count = m->n_step;
 	item->records = calloc(m->n_step, sizeof(*item->records));
 	if (item->records == NULL)
@@ -428,32 +448,10 @@ item_check_steps(const Lockstep__Steps *m, struct ls_wire_item *item,
 static int
 item_check_gap(const Lockstep__Gap *m, struct ls_wire_item *item, const char **ret_why)
 {
-	if (!ls_wire_copy_bytes(item->ring_id, sizeof(item->ring_id), &m->ring_id))
-		return ls_wire_fail(-LS_EPARSE, "ring id of a gap", ret_why);
 	if (m->count == 0 || m->first_index > UINT64_MAX - m->count)
 		return ls_wire_fail(-LS_ERANGE, "length of a gap", ret_why);
 	item->kind = LS_WIRE_GAP;
-	item->first_index = m->first_index;
-	item->count = m->count;
-	item->reason = (unsigned)m->reason < LS_GAP_REASON_COUNT
-		? (enum ls_wire_gap_reason)m->reason
-		: LS_GAP_UNKNOWN; /* a reason added by a newer agent: the loss still counts */
-	return 0;
-}
-
-static int
-item_check_end(const Lockstep__End *m, struct ls_wire_item *item, const char **ret_why)
-{
-	if (!ls_wire_copy_bytes(item->ring_id, sizeof(item->ring_id), &m->ring_id))
-		return ls_wire_fail(-LS_EPARSE, "ring id of an end", ret_why);
-	if (!ls_wire_time_ok(m->t_mono_ns))
-		return ls_wire_fail(-LS_ERANGE, "time of an end", ret_why);
-	item->kind = LS_WIRE_END;
-	item->t_mono_ns = m->t_mono_ns;
-	item->count = m->records;
-	item->how = (unsigned)m->how < LS_END_HOW_COUNT ? (enum ls_wire_end_how)m->how
-							: LS_END_UNKNOWN;
-	return 0;
+	return ls_wire_take(item_gap, m, item, ret_why);
 }
 
 static int
@@ -468,7 +466,8 @@ item_check(const Lockstep__Item *m, struct ls_wire_item *item, const char **ret_
 	case LOCKSTEP__ITEM__BODY_GAP:
 		return item_check_gap(m->gap, item, ret_why);
 	case LOCKSTEP__ITEM__BODY_END:
-		return item_check_end(m->end, item, ret_why);
+		item->kind = LS_WIRE_END;
+		return ls_wire_take(item_end, m->end, item, ret_why);
 	case LOCKSTEP__ITEM__BODY__NOT_SET:
 	case LS_ONEOF_END(LOCKSTEP__ITEM__BODY):
 		break;

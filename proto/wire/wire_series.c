@@ -9,15 +9,25 @@
 
 /* --- zoomed values -------------------------------------------------------- */
 
+#define ZOOMED(field, max, why)                                                      \
+	LS_WIRE_FIELD(NUMBER, Lockstep__Zoomed, field, struct ls_wire_zoomed, field, \
+		max, why)
+
+static const struct ls_wire_field series_zoomed[] = {
+	ZOOMED(dictionary, 0, NULL),
+	ZOOMED(t_mono_ns, LS_WIRE_TIME_MAX_NS, "time of zoomed values"),
+	{ .kind = LS_FIELD_END },
+};
+
 static int
 series_pack_zoomed(Lockstep__Report *m, const struct ls_wire_report *r,
 	struct ls_arena *arena)
 {
-	Lockstep__Zoomed *z = ls_arena_take_array(arena, r->zoomed_count, sizeof(*z));
 	size_t i;
 
-	m->zoomed = ls_arena_take_array(arena, r->zoomed_count, sizeof(*m->zoomed));
-	if (z == NULL || m->zoomed == NULL)
+	m->zoomed =
+		ls_wire_messages(&lockstep__zoomed__descriptor, r->zoomed_count, arena);
+	if (m->zoomed == NULL)
 		return -ENOMEM;
 	m->n_zoomed = r->zoomed_count;
 	for (i = 0; i < r->zoomed_count; i++) {
@@ -25,13 +35,10 @@ series_pack_zoomed(Lockstep__Report *m, const struct ls_wire_report *r,
 
 		if (from->count > LS_SERIES_PER_GROUP_MAX)
 			return -LS_ELIMIT;
-		lockstep__zoomed__init(&z[i]);
-		z[i].dictionary = from->dictionary;
-		z[i].t_mono_ns = from->t_mono_ns;
-		z[i].n_value = from->count;
+		ls_wire_put(series_zoomed, from, m->zoomed[i]);
+		m->zoomed[i]->n_value = from->count;
 		/* only read from */
-		memcpy(&z[i].value, &from->value, sizeof(from->value));
-		m->zoomed[i] = &z[i];
+		memcpy(&m->zoomed[i]->value, &from->value, sizeof(from->value));
 	}
 	return 0;
 }
@@ -41,26 +48,34 @@ series_check_zoomed(const Lockstep__Report *m, struct ls_wire_report *r,
 	const char **ret_why)
 {
 	size_t i;
+	int rc = 0;
 
-	for (i = 0; i < m->n_zoomed; i++) {
+	for (i = 0; i < m->n_zoomed && rc == 0; i++) {
 		const Lockstep__Zoomed *z = m->zoomed[i];
 
 		if (z->n_value == 0 || z->n_value > LS_SERIES_PER_GROUP_MAX)
 			return ls_wire_fail(-LS_ELIMIT, "number of zoomed values",
 				ret_why);
-		if (!ls_wire_time_ok(z->t_mono_ns))
-			return ls_wire_fail(-LS_ERANGE, "time of zoomed values",
-				ret_why);
-		r->zoomed[i].dictionary = z->dictionary;
-		r->zoomed[i].t_mono_ns = z->t_mono_ns;
+		rc = ls_wire_take(series_zoomed, z, &r->zoomed[i], ret_why);
 		r->zoomed[i].count = z->n_value;
 		r->zoomed[i].value = z->value;
 	}
 	r->zoomed_count = m->n_zoomed;
-	return 0;
+	return rc;
 }
 
 /* --- identity ------------------------------------------------------------- */
+
+#define IDENTITY(kind, field, why)                                                     \
+	LS_WIRE_FIELD(kind, Lockstep__Identity__Field, field, struct ls_wire_identity, \
+		field, 0, why)
+
+static const struct ls_wire_field series_identity[] = {
+	IDENTITY(NAME, key, "key of an identity"),
+	IDENTITY(TEXT, value, "value of an identity"),
+	IDENTITY(TEXT, source, "source of an identity"),
+	{ .kind = LS_FIELD_END },
+};
 
 /* A value comes from outside: one that would be refused is sent escaped. */
 static char *
@@ -81,30 +96,28 @@ static int
 series_pack_identity(Lockstep__Report *m, const struct ls_wire_report *r,
 	struct ls_arena *arena)
 {
-	Lockstep__Identity__Field *f;
+	Lockstep__Identity *identity;
 	size_t i;
 
 	if (!r->has_identity)
 		return 0;
-	f = ls_arena_take_array(arena, r->identity_count, sizeof(*f));
-	m->identity = ls_arena_take(arena, sizeof(*m->identity));
-	if (f == NULL || m->identity == NULL)
+	identity = ls_arena_take(arena, sizeof(*identity));
+	if (identity == NULL)
 		return -ENOMEM;
-	lockstep__identity__init(m->identity);
-	m->identity->field = ls_arena_take_array(arena, r->identity_count,
-		sizeof(*m->identity->field));
-	if (m->identity->field == NULL)
+	lockstep__identity__init(identity);
+	identity->field = ls_wire_messages(&lockstep__identity__field__descriptor,
+		r->identity_count, arena);
+	if (identity->field == NULL)
 		return -ENOMEM;
-	m->identity->n_field = r->identity_count;
+	identity->n_field = r->identity_count;
 	for (i = 0; i < r->identity_count; i++) {
-		lockstep__identity__field__init(&f[i]);
-		f[i].key = ls_wire_text(r->identity[i].key);
-		f[i].value = series_identity_value(&r->identity[i], arena);
-		f[i].source = ls_wire_text(r->identity[i].source);
-		if (f[i].value == NULL)
+		ls_wire_put(series_identity, &r->identity[i], identity->field[i]);
+		identity->field[i]->value =
+			series_identity_value(&r->identity[i], arena);
+		if (identity->field[i]->value == NULL)
 			return -ENOMEM;
-		m->identity->field[i] = &f[i];
 	}
+	m->identity = identity;
 	return 0;
 }
 
@@ -113,22 +126,13 @@ series_check_identity(const Lockstep__Identity *m, struct ls_wire_report *r,
 	const char **ret_why)
 {
 	size_t i;
+	int rc = 0;
 
-	for (i = 0; i < m->n_field; i++) {
-		const Lockstep__Identity__Field *f = m->field[i];
-		struct ls_wire_identity *to = &r->identity[i];
-
-		if (!ls_wire_name(to->key, sizeof(to->key), f->key, false))
-			return ls_wire_fail(-LS_ERANGE, "key of an identity", ret_why);
-		if (!ls_wire_name(to->value, sizeof(to->value), f->value, true))
-			return ls_wire_fail(-LS_ERANGE, "value of an identity",
-				ret_why);
-		if (!ls_wire_name(to->source, sizeof(to->source), f->source, true))
-			return ls_wire_fail(-LS_ERANGE, "source of an identity",
-				ret_why);
-	}
+	for (i = 0; i < m->n_field && rc == 0; i++)
+		rc = ls_wire_take(series_identity, m->field[i], &r->identity[i],
+			ret_why);
 	r->identity_count = m->n_field;
-	return 0;
+	return rc;
 }
 
 /* --- both ----------------------------------------------------------------- */

@@ -15,15 +15,17 @@
 #define UNPACK_FIELDS_MAX 24 /* of one message; beyond: not usual */
 #define UNPACK_VARINT_MAX_BYTES 10
 #define UNPACK_LENGTH_MAX_BYTES 5
+/* 100 KiB, which stay in the buffer: Chunk.body, its field 5 */
+#define UNPACK_CHUNK_BODY (&lockstep__chunk__descriptor.fields[4])
 
-enum { UNPACK_VARINT = 0, UNPACK_FIXED64 = 1, UNPACK_LENGTH = 2 };
+enum { UNPACK_VARINT = 0, UNPACK_FIXED64 = 1, UNPACK_LENGTH = 2, UNPACK_FIXED32 = 5 };
 
 struct unpack_in {
 	const uint8_t *p, *end;
 };
 
 /* A varint of 64 bits at most; false: there is none. */
-static inline bool
+static inline __attribute__((always_inline)) bool
 unpack_varint(struct unpack_in *in, uint64_t *ret_value)
 {
 	uint64_t v = 0;
@@ -49,7 +51,7 @@ unpack_varint(struct unpack_in *in, uint64_t *ret_value)
 }
 
 /* A tag of one or two bytes, in its shortest form: all of ours; 0: another one. */
-static uint32_t
+static inline __attribute__((always_inline)) uint32_t
 unpack_tag(struct unpack_in *in)
 {
 	uint32_t tag = in->p < in->end ? *in->p++ : 0;
@@ -62,7 +64,7 @@ unpack_tag(struct unpack_in *in)
 }
 
 /* What follows a length, taken off in. */
-static bool
+static inline __attribute__((always_inline)) bool
 unpack_bytes(struct unpack_in *in, struct unpack_in *ret_bytes)
 {
 	const uint8_t *begin = in->p;
@@ -150,6 +152,8 @@ unpack_piece(const ProtobufCFieldDescriptor *f, struct unpack_in bytes,
 
 	if (f->type == PROTOBUF_C_TYPE_MESSAGE) {
 		piece = unpack_message(f->descriptor, bytes, arena);
+	} else if (f == UNPACK_CHUNK_BODY) {
+		memcpy(&piece, &bytes.p, sizeof(piece)); /* only read from */
 	} else {
 		piece = ls_arena_take(arena, len + (f->type == PROTOBUF_C_TYPE_STRING));
 		if (piece != NULL && len > 0)
@@ -370,4 +374,43 @@ ls_wire_unpack_usual(const ProtobufCMessageDescriptor *type, const uint8_t *buf,
 	size_t len, struct ls_arena *arena)
 {
 	return unpack_message(type, (struct unpack_in){ buf, buf + len }, arena);
+}
+
+/* --- the outer fields of an item ------------------------------------------ */
+
+/* Goes over a value of any type; *ret_v is set for a varint. Groups (types 3, 4) were
+ * never in use. */
+static bool
+unpack_skip(struct unpack_in *in, unsigned wire, uint64_t *ret_v)
+{
+	size_t bytes = wire == UNPACK_FIXED64 ? 8 : 4;
+	struct unpack_in piece;
+
+	if (wire == UNPACK_VARINT)
+		return unpack_varint(in, ret_v);
+	if (wire == UNPACK_LENGTH)
+		return unpack_bytes(in, &piece);
+	if ((wire != UNPACK_FIXED64 && wire != UNPACK_FIXED32) ||
+		(size_t)(in->end - in->p) < bytes)
+		return false;
+	in->p += bytes;
+	return true;
+}
+
+bool
+ls_wire_scan(const uint8_t *buf, size_t len, uint64_t *ret_seq, size_t *ret_kinds)
+{
+	struct unpack_in in = { buf, buf + len };
+	uint64_t tag, v = 0;
+
+	*ret_seq = *ret_kinds = 0;
+	while (in.p < in.end) {
+		if (!unpack_varint(&in, &tag) || tag >> 3 == 0 ||
+			!unpack_skip(&in, (unsigned)(tag & 7), &v))
+			return false;
+		if (tag == (1 << 3 | UNPACK_VARINT))
+			*ret_seq = v;
+		*ret_kinds += tag >> 3 >= 2 && tag >> 3 <= 4;
+	}
+	return true;
 }

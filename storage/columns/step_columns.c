@@ -3,14 +3,14 @@
 
 #include "storage/columns/step_columns.h"
 
+#include <stddef.h>
+
 void
 step_index_start(struct step_index *x)
 {
-	struct step_worker *worker = x->worker;
-	uint16_t *hash = x->hash;
-
-	memset(hash, 0, STEP_HASH * sizeof(*hash));
-	*x = (struct step_index){ .worker = worker, .hash = hash, .id_stride = 1 };
+	/* workers are set when they are met */
+	memset(x->hash, 0, sizeof(*x) - offsetof(struct step_index, hash));
+	x->id_stride = 1;
 }
 
 void

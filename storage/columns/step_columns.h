@@ -82,9 +82,10 @@ struct step_worker {
 /* Workers and steps as they are met, and the last run: both directions go through them
  * alike. */
 struct step_index {
+	struct step_worker worker[LS_STEP_ROWS_RECORDS_MAX];
+	uint16_t hash[STEP_HASH]; /* worker + 1; 0: free */
+	/* from here on, empty at the start */
 	size_t worker_count, step_count;
-	struct step_worker *worker;
-	uint16_t *hash; /* worker + 1; 0: free */
 	uint64_t recent[STEP_RECENT];
 	uint16_t recent_step[STEP_RECENT];
 	bool recent_known[STEP_RECENT];
@@ -95,24 +96,30 @@ struct step_index {
 	uint16_t run_worker;
 };
 
+/* One piece of memory: untouched pages cost nothing, and of all columns, most tables
+ * have a dozen. */
 struct ls_step_codec {
 	struct step_index index;
-	struct step_place *place; /* of each record */
+	struct step_place place[LS_STEP_ROWS_RECORDS_MAX]; /* of each record */
 	uint64_t columns; /* bit c set: a record has a value in column c */
 	/* residuals of runs and columns; writing: shapes, then those of runs */
-	uint64_t *words;
+	uint64_t words[(STEP_COLUMNS + 2) * LS_STEP_ROWS_RECORDS_MAX];
 	struct step_predictor predictor[STEP_COLUMNS]; /* writing: only the first */
-	uint64_t *predictor_value; /* of all columns */
-	uint8_t *predictor_count;
+	/* of all columns */
+	uint64_t predictor_value[STEP_COLUMNS][LS_STEP_ROWS_RECORDS_MAX];
+	uint8_t predictor_count[STEP_COLUMNS][LS_STEP_ROWS_RECORDS_MAX];
 	/* Writing. */
-	uint64_t *columns_words; /* the following five */
-	uint64_t *value, *base, *residual, *best; /* of one column */
-	uint64_t *begin_base; /* of each record */
-	struct step_place *at; /* where the values of a column belong */
+	uint64_t column_words[2][LS_STEP_ROWS_RECORDS_MAX];
+	uint64_t *residual, *best; /* of one column: these two, in turn */
+	uint64_t value[LS_STEP_ROWS_RECORDS_MAX]; /* of one column */
+	uint64_t base[LS_STEP_ROWS_RECORDS_MAX]; /* likewise */
+	uint64_t begin_base[LS_STEP_ROWS_RECORDS_MAX]; /* of each record */
+	/* where the values of a column belong */
+	struct step_place at[LS_STEP_ROWS_RECORDS_MAX];
 	struct ls_body body;
 	/* Of the last decoding. */
-	struct ls_step_run *runs;
-	struct ls_record *records;
+	struct ls_step_run runs[LS_STEP_ROWS_RECORDS_MAX];
+	struct ls_record records[LS_STEP_ROWS_RECORDS_MAX];
 };
 
 static inline uint64_t

@@ -8,42 +8,19 @@
 #include <stdlib.h>
 #include "storage/columns/step_columns.h"
 
-#define STEP_WORDS ((STEP_COLUMNS + 2) * (size_t)LS_STEP_ROWS_RECORDS_MAX)
-
 struct ls_step_codec *
 ls_step_codec_new(void)
 {
 	struct ls_step_codec *c = calloc(1, sizeof(*c));
-	size_t n = LS_STEP_ROWS_RECORDS_MAX, i;
+	size_t i;
 
 	if (c == NULL)
 		return NULL;
-	/* Untouched pages cost nothing: of all columns, most tables have a dozen. */
-	c->index.worker = calloc(n, sizeof(*c->index.worker));
-	c->index.hash = calloc(STEP_HASH, sizeof(*c->index.hash));
-	c->place = calloc(n, sizeof(*c->place));
-	c->at = calloc(n, sizeof(*c->at));
-	c->words = calloc(STEP_WORDS, sizeof(*c->words));
-	c->columns_words = calloc(5 * n, sizeof(*c->columns_words));
-	c->predictor_value = calloc(STEP_COLUMNS * n, sizeof(*c->predictor_value));
-	c->predictor_count = calloc(STEP_COLUMNS * n, sizeof(*c->predictor_count));
-	c->runs = calloc(n, sizeof(*c->runs));
-	c->records = calloc(n, sizeof(*c->records));
-	if (c->index.worker == NULL || c->index.hash == NULL || c->place == NULL ||
-		c->at == NULL || c->words == NULL || c->columns_words == NULL ||
-		c->predictor_value == NULL || c->predictor_count == NULL ||
-		c->runs == NULL || c->records == NULL) {
-		ls_step_codec_free(c);
-		return NULL;
-	}
-	c->value = c->columns_words;
-	c->base = c->value + n;
-	c->residual = c->base + n;
-	c->best = c->residual + n;
-	c->begin_base = c->best + n;
+	c->residual = c->column_words[0];
+	c->best = c->column_words[1];
 	for (i = 0; i < STEP_COLUMNS; i++) {
-		c->predictor[i].value = c->predictor_value + i * n;
-		c->predictor[i].count = c->predictor_count + i * n;
+		c->predictor[i].value = c->predictor_value[i];
+		c->predictor[i].count = c->predictor_count[i];
 	}
 	return c;
 }
@@ -53,16 +30,6 @@ ls_step_codec_free(struct ls_step_codec *c)
 {
 	if (c == NULL)
 		return;
-	free(c->index.worker);
-	free(c->index.hash);
-	free(c->place);
-	free(c->at);
-	free(c->words);
-	free(c->columns_words);
-	free(c->predictor_value);
-	free(c->predictor_count);
-	free(c->runs);
-	free(c->records);
 	ls_body_fini(&c->body);
 	free(c);
 }

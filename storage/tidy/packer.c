@@ -48,7 +48,7 @@ struct ls_packer {
 	bool waiting; /* a unit was handed on and its end not told */
 	/* last of the rows that cannot be read: packing goes on behind them */
 	int64_t damaged_id;
-	struct packer_job *jobs; /* PACKER_JOBS, at the worker's id modulo that */
+	struct packer_job jobs[PACKER_JOBS]; /* at the worker's id modulo that */
 	struct ls_packer_stats stats;
 };
 
@@ -93,8 +93,7 @@ ls_packer_new(const struct ls_packer_options *options, struct ls_packer **ret_pa
 	p->options = *options;
 	p->dir = strdup(options->dir);
 	p->pack = ls_pack_new(packer_job_of, p);
-	p->jobs = calloc(PACKER_JOBS, sizeof(*p->jobs));
-	if (p->dir == NULL || p->pack == NULL || p->jobs == NULL) {
+	if (p->dir == NULL || p->pack == NULL) {
 		ls_packer_free(p);
 		return -ENOMEM;
 	}
@@ -111,7 +110,6 @@ ls_packer_free(struct ls_packer *p)
 	(void)sqlite3_finalize(p->job); /* only read with */
 	ls_db_close(p->state);
 	ls_pack_free(p->pack);
-	free(p->jobs);
 	free(p->dir);
 	free(p);
 }

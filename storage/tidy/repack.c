@@ -59,9 +59,10 @@ static const char repack_rollups[] =
 /* Rows of one dictionary of one host, waiting to become a chunk. */
 struct repack_rows {
 	size_t columns, rows;
-	uint64_t *t_ns; /* LS_CHUNK_ROWS_MAX */
-	double *value; /* of a column, LS_CHUNK_ROWS_MAX apart */
-	bool *present;
+	uint64_t t_ns[LS_CHUNK_ROWS_MAX];
+	/* columns, LS_CHUNK_ROWS_MAX apart */
+	double value[LS_SERIES_PER_GROUP_MAX * LS_CHUNK_ROWS_MAX];
+	bool present[LS_SERIES_PER_GROUP_MAX * LS_CHUNK_ROWS_MAX];
 	int64_t t_us, uncertainty_ns;
 };
 
@@ -69,7 +70,7 @@ struct repack {
 	sqlite3 *db; /* the new file; the old one is attached as `old` */
 	sqlite3_stmt *stmt[REPACK_STATEMENTS];
 	struct ls_chunk_codec *decoder, *encoder;
-	uint8_t *body; /* LS_CHUNK_BODY_MAX_BYTES */
+	uint8_t body[LS_CHUNK_BODY_MAX_BYTES];
 	struct ls_bodies *to;
 	struct ls_bodies_reader *from;
 	struct repack_rows rows;
@@ -308,18 +309,11 @@ repack_host(struct repack *r, sqlite3_stmt *stmt)
 static int
 repack_prepare(struct repack *r)
 {
-	size_t cells = (size_t)LS_SERIES_PER_GROUP_MAX * LS_CHUNK_ROWS_MAX;
 	int rc;
 
 	r->decoder = ls_chunk_codec_new(LS_SERIES_PER_GROUP_MAX, LS_CHUNK_ROWS_MAX);
 	r->encoder = ls_chunk_codec_new(LS_SERIES_PER_GROUP_MAX, LS_CHUNK_ROWS_MAX);
-	r->body = malloc(LS_CHUNK_BODY_MAX_BYTES);
-	r->rows.t_ns = calloc(LS_CHUNK_ROWS_MAX, sizeof(*r->rows.t_ns));
-	r->rows.value = calloc(cells, sizeof(*r->rows.value));
-	r->rows.present = calloc(cells, sizeof(*r->rows.present));
-	if (r->decoder == NULL || r->encoder == NULL || r->body == NULL ||
-		r->rows.t_ns == NULL || r->rows.value == NULL ||
-		r->rows.present == NULL)
+	if (r->decoder == NULL || r->encoder == NULL)
 		return -ENOMEM;
 	rc = ls_db_prepare_all(r->db, repack_sql, r->stmt, REPACK_STATEMENTS);
 	if (rc == 0)
@@ -330,7 +324,7 @@ repack_prepare(struct repack *r)
 }
 
 static void
-repack_fini(struct repack *r)
+repack_free(struct repack *r)
 {
 	ls_db_finalize_all(r->stmt, REPACK_STATEMENTS);
 	ls_bodies_close(r->to);
@@ -338,10 +332,7 @@ repack_fini(struct repack *r)
 	ls_db_close(r->db);
 	ls_chunk_codec_free(r->decoder);
 	ls_chunk_codec_free(r->encoder);
-	free(r->body);
-	free(r->rows.t_ns);
-	free(r->rows.value);
-	free(r->rows.present);
+	free(r);
 }
 
 static int
@@ -438,7 +429,7 @@ int
 ls_repack_day(const char *dir, int32_t day, ls_repack_stop_fn *stop, void *arg,
 	struct ls_repack_stats *ret_stats)
 {
-	struct repack r = { .stop = stop, .stop_arg = arg, .stats = ret_stats };
+	struct repack *r;
 	char path[PATH_MAX], fresh[PATH_MAX];
 	int rc = ls_days_path(path, dir, day);
 
@@ -451,11 +442,17 @@ ls_repack_day(const char *dir, int32_t day, ls_repack_stop_fn *stop, void *arg,
 		rc = ls_files_remove(fresh); /* of a repacking that was killed */
 	if (rc != 0)
 		return rc;
+	r = calloc(1, sizeof(*r));
+	if (r == NULL)
+		return -ENOMEM;
+	r->stop = stop;
+	r->stop_arg = arg;
+	r->stats = ret_stats;
 	ret_stats->bytes_before = ls_days_bytes(dir, day);
-	rc = ls_db_open(fresh, LS_DB_WRITE, &r.db);
+	rc = ls_db_open(fresh, LS_DB_WRITE, &r->db);
 	if (rc == 0)
-		rc = repack_fill(&r, path);
-	repack_fini(&r);
+		rc = repack_fill(r, path);
+	repack_free(r);
 	if (rc == 0)
 		rc = ls_files_sync(fresh); /* no connection has the file open */
 	if (rc != 0)

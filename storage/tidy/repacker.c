@@ -18,7 +18,6 @@
 #define REPACKER_WAITS 1 /* for the writer; else its answer, 0 or negative */
 
 struct ls_repacker {
-	char *dir;
 	ls_repacker_push_fn *push;
 	void *arg;
 	int32_t waiting; /* a day whose new file the writer is to rename; 0: none */
@@ -28,31 +27,26 @@ struct ls_repacker {
 	int32_t done; /* days up to this one are repacked; likewise */
 	_Atomic bool stop;
 	_Atomic uint64_t days, failures, bytes_before, bytes_after;
+	char dir[];
 };
 
 struct ls_repacker *
 ls_repacker_new(const char *dir, ls_repacker_push_fn *push, void *arg)
 {
-	struct ls_repacker *r = calloc(1, sizeof(*r));
+	size_t dir_bytes = strlen(dir) + 1;
+	struct ls_repacker *r = calloc(1, sizeof(*r) + dir_bytes);
 
 	if (r == NULL)
 		return NULL;
-	r->dir = strdup(dir);
+	memcpy(r->dir, dir, dir_bytes);
 	r->push = push;
 	r->arg = arg;
-	if (r->dir == NULL) {
-		free(r);
-		return NULL;
-	}
 	return r;
 }
 
 void
 ls_repacker_free(struct ls_repacker *r)
 {
-	if (r == NULL)
-		return;
-	free(r->dir);
 	free(r);
 }
 

@@ -14,36 +14,30 @@
 #include "storage/db/db.h"
 
 struct ls_verifier {
-	char *dir;
 	ls_verifier_push_fn *push;
 	void *arg;
 	uint64_t not_before_ns;
 	atomic_bool suspect, stop;
+	char dir[];
 };
 
 struct ls_verifier *
 ls_verifier_new(const char *dir, ls_verifier_push_fn *push, void *arg)
 {
-	struct ls_verifier *v = calloc(1, sizeof(*v));
+	size_t dir_bytes = strlen(dir) + 1;
+	struct ls_verifier *v = calloc(1, sizeof(*v) + dir_bytes);
 
 	if (v == NULL)
 		return NULL;
 	v->push = push;
 	v->arg = arg;
-	v->dir = strdup(dir);
-	if (v->dir == NULL) {
-		free(v);
-		return NULL;
-	}
+	memcpy(v->dir, dir, dir_bytes);
 	return v;
 }
 
 void
 ls_verifier_free(struct ls_verifier *v)
 {
-	if (v == NULL)
-		return;
-	free(v->dir);
 	free(v);
 }
 

@@ -28,7 +28,7 @@ struct ls_writer {
 	pthread_t thread;
 	bool running; /* of the opener's thread */
 	/* The writer thread's. */
-	struct ls_write **batch;
+	struct ls_write *batch[WRITER_BATCH_MAX];
 	size_t count;
 	size_t rows; /* of the batch, about */
 	uint64_t first_ns; /* when the batch began */
@@ -315,8 +315,7 @@ ls_writer_open(const struct ls_writer_options *options, struct ls_writer **ret_w
 	w->done = ls_queue_new(LS_WRITE_DONE_MAX);
 	w->packed = ls_queue_new(LS_WRITE_PACKED_MAX);
 	w->packs_tail = &w->packs;
-	w->batch = calloc(WRITER_BATCH_MAX, sizeof(struct ls_write *));
-	if (w->in == NULL || w->done == NULL || w->packed == NULL || w->batch == NULL)
+	if (w->in == NULL || w->done == NULL || w->packed == NULL)
 		goto out;
 	rc = ls_store_open(options->dir, ls_clock_wall_ns() / 1000, &w->store);
 	if (rc != 0)
@@ -416,6 +415,5 @@ ls_writer_close(struct ls_writer *w)
 	ls_queue_free(w->done, writer_free_done);
 	ls_queue_free(w->packed, writer_free_message);
 	ls_store_close(w->store);
-	free(w->batch);
 	free(w);
 }

@@ -136,13 +136,6 @@ fault_parse(const char *text, size_t len, struct sim_fault *ret_fault, char *why
 }
 
 int
-sim_fault_parse(const char *text, struct sim_fault *ret_fault,
-	char why[SIM_FAULT_WHY_BYTES])
-{
-	return fault_parse(text, strlen(text), ret_fault, why);
-}
-
-int
 sim_fault_parse_list(const char *text, struct sim_fault *ret_faults, size_t *ret_count,
 	char why[SIM_FAULT_WHY_BYTES])
 {

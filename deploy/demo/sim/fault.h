@@ -22,10 +22,6 @@
 #define SIM_FAULT_TEXT_BYTES 128u
 #define SIM_FAULT_WHY_BYTES 256u
 
-/* One fault; ret_fault is untouched on failure. */
-int sim_fault_parse(const char *text, struct sim_fault *ret_fault,
-	char why[SIM_FAULT_WHY_BYTES]) LS_MUSTCHECK;
-
 /* Faults separated by commas, or "none"; ret_faults holds SIM_FAULTS_MAX. */
 int sim_fault_parse_list(const char *text, struct sim_fault *ret_faults,
 	size_t *ret_count, char why[SIM_FAULT_WHY_BYTES]) LS_MUSTCHECK;

@@ -3,9 +3,8 @@
 #include "deploy/demo/sim/link.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <event2/buffer.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
@@ -14,9 +13,8 @@
 #define LINK_CONNECT_NS 10000000000ull /* to connect, and to greet: as nng's */
 
 static void link_on_timer(evutil_socket_t fd, short what, void *arg);
-static void link_on_io(evutil_socket_t fd, short what, void *arg);
 
-/* --- states, timers, what is watched -------------------------------------- */
+/* --- states and timers ---------------------------------------------------- */
 
 /* The only place that changes the state, and with it the timer. */
 static void
@@ -47,22 +45,11 @@ link_set_state(struct sim_link *l, enum sim_link_state to, uint64_t due_ns)
 }
 
 static void
-link_watch(struct sim_link *l, short events)
+link_close(struct sim_link *l)
 {
-	if (events == l->watched)
-		return;
-	if (l->watched != 0)
-		(void)event_del(&l->io);
-	l->watched = 0;
-	if (events == 0)
-		return;
-	if (event_assign(&l->io, ls_loop_base(l->fleet->loop), l->fd,
-		    (short)(events | EV_PERSIST), link_on_io, l) == 0 &&
-		event_add(&l->io, NULL) == 0)
-		l->watched = events;
-	else
-		ls_log(LS_LOG_ERR, "sim",
-			"cannot watch a connection: this agent stops");
+	if (l->stream != NULL)
+		bufferevent_free(l->stream);
+	l->stream = NULL;
 }
 
 /* Closes, and connects again after a random time. */
@@ -74,14 +61,7 @@ link_down(struct sim_link *l, uint64_t *counter)
 
 	(*counter)++;
 	f->sums.connected -= l->state >= LINK_READY;
-	link_watch(l, 0);
-	if (l->fd >= 0)
-		(void)close(l->fd);
-	l->fd = -1;
-	free(l->out);
-	free(l->in);
-	l->out = l->in = NULL;
-	l->out_len = l->in_len = 0;
+	link_close(l);
 	if (l->settled)
 		sim_tally_lost(f->tally, now);
 	l->settled = false;
@@ -93,44 +73,6 @@ link_down(struct sim_link *l, uint64_t *counter)
 }
 
 /* --- writing -------------------------------------------------------------- */
-
-/* Writes what it can; the rest is kept, and written when there is room. */
-static int
-link_write(struct sim_link *l, const uint8_t *buf, size_t len)
-{
-	ssize_t n = send(l->fd, buf, len, MSG_NOSIGNAL);
-	uint8_t *rest = NULL;
-
-	if (n < 0 && errno != EAGAIN && errno != EINTR)
-		return -errno;
-	if (n < 0)
-		n = 0;
-	if ((size_t)n < len) {
-		rest = malloc(len - (size_t)n);
-		if (rest == NULL)
-			return -ENOMEM;
-		memcpy(rest, buf + n, len - (size_t)n);
-	}
-	free(l->out);
-	l->out = rest;
-	l->out_len = len - (size_t)n;
-	link_watch(l, rest != NULL ? EV_READ | EV_WRITE : EV_READ);
-	return 0;
-}
-
-static int
-link_write_rest(struct sim_link *l)
-{
-	uint8_t *rest = l->out;
-	size_t len = l->out_len;
-	int rc;
-
-	l->out = NULL;
-	l->out_len = 0;
-	rc = link_write(l, rest, len);
-	free(rest);
-	return rc;
-}
 
 static void
 link_report(struct sim_link *l)
@@ -161,7 +103,7 @@ link_report(struct sim_link *l)
 	ls_frame_put_length(f->out, LS_FRAME_ID_BYTES + len);
 	ls_frame_put_id(f->out + LS_FRAME_LENGTH_BYTES, l->id);
 	link_set_state(l, LINK_AWAIT, now + LS_ACK_TIMEOUT_NS);
-	if (link_write(l, f->out, SIM_LINK_HEAD_BYTES + len) != 0) {
+	if (bufferevent_write(l->stream, f->out, SIM_LINK_HEAD_BYTES + len) != 0) {
 		link_down(l, &f->sums.disconnects);
 		return;
 	}
@@ -269,8 +211,7 @@ link_take(struct sim_link *l, const uint8_t *buf, size_t len, size_t *ret_used)
 		link_greeted(l);
 	}
 	*ret_used = used;
-	while (l->fd >= 0 &&
-		(rc = ls_frame_length(buf + used, len - used, most, &frame)) == 0 &&
+	while ((rc = ls_frame_length(buf + used, len - used, most, &frame)) == 0 &&
 		frame <= len - used) {
 		rc = ls_frame_id(buf + used + head, frame - head, &id);
 		if (rc != 0)
@@ -283,48 +224,50 @@ link_take(struct sim_link *l, const uint8_t *buf, size_t len, size_t *ret_used)
 	return rc;
 }
 
-static int
-link_keep(struct sim_link *l, const uint8_t *rest, size_t len)
+static void
+link_broken(struct sim_link *l)
 {
-	uint8_t *copy = NULL;
+	struct sim_sums *sums = &l->fleet->sums;
 
-	if (len > 0) {
-		copy = malloc(len);
-		if (copy == NULL)
-			return -ENOMEM;
-		memcpy(copy, rest, len);
-	}
-	free(l->in);
-	l->in = copy;
-	l->in_len = len;
-	return 0;
+	link_down(l,
+		l->state <= LINK_GREETING ? &sums->connect_failures
+					  : &sums->disconnects);
 }
 
-static int
-link_read(struct sim_link *l)
+static void
+link_on_read(struct bufferevent *stream, void *arg)
 {
-	struct sim_fleet *f = l->fleet;
-	size_t len = l->in_len, used = 0;
-	ssize_t n;
-	int rc;
+	struct sim_link *l = arg;
+	struct evbuffer *in = bufferevent_get_input(stream);
+	const uint8_t *buf = evbuffer_pullup(in, -1);
+	size_t used = 0;
+	int rc = buf != NULL ? link_take(l, buf, evbuffer_get_length(in), &used)
+			     : -ENOMEM;
 
-	if (len > 0)
-		memcpy(f->in, l->in, len);
-	n = recv(l->fd, f->in + len, sizeof(f->in) - len, 0);
-	if (n == 0)
-		return -ECONNRESET;
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	len += (size_t)n;
-	rc = link_take(l, f->in, len, &used);
-	if (rc != 0 && rc != -EAGAIN) {
-		f->sums.bad_frames++;
-		ls_log(LS_LOG_WARN, "sim", "not a collector (%s); reconnecting",
-			ls_err_text(rc));
-		return rc;
+	if (rc == 0 || rc == -EAGAIN) {
+		(void)evbuffer_drain(in, used); /* as much is there */
+		return;
 	}
-	return len == used && l->in == NULL ? 0
-					    : link_keep(l, f->in + used, len - used);
+	l->fleet->sums.bad_frames++;
+	ls_log(LS_LOG_WARN, "sim", "not a collector (%s); reconnecting",
+		ls_err_text(rc));
+	link_broken(l);
+}
+
+/* Connected, or the connection has failed or ended. */
+static void
+link_on_event(struct bufferevent *stream, short what, void *arg)
+{
+	struct sim_link *l = arg;
+	uint8_t greeting[LS_FRAME_GREETING_BYTES];
+
+	ls_frame_greet(LS_FRAME_REQ, greeting);
+	if ((what & BEV_EVENT_CONNECTED) == 0 ||
+		bufferevent_enable(stream, EV_READ) != 0 ||
+		bufferevent_write(stream, greeting, sizeof(greeting)) != 0)
+		link_broken(l);
+	else
+		link_set_state(l, LINK_GREETING, ls_clock_mono_ns() + LINK_CONNECT_NS);
 }
 
 /* --- events --------------------------------------------------------------- */
@@ -333,49 +276,24 @@ static void
 link_connect(struct sim_link *l)
 {
 	struct sim_fleet *f = l->fleet;
+	int fd;
 
-	if (sim_net_connect(&f->address, l->agent.index, &l->fd) != 0) {
-		l->fd = -1;
+	if (sim_net_connect(&f->address, l->agent.index, &fd) != 0) {
 		link_down(l, &f->sums.connect_failures);
 		return;
 	}
-	link_watch(l, EV_WRITE);
-	link_set_state(l, LINK_CONNECTING, ls_clock_mono_ns() + LINK_CONNECT_NS);
-}
-
-static void
-link_connected(struct sim_link *l)
-{
-	uint8_t greeting[LS_FRAME_GREETING_BYTES];
-
-	ls_frame_greet(LS_FRAME_REQ, greeting);
-	if (sim_net_connected(l->fd) != 0 ||
-		link_write(l, greeting, sizeof(greeting)) != 0) {
-		link_down(l, &l->fleet->sums.connect_failures);
-		return;
-	}
-	link_set_state(l, LINK_GREETING, ls_clock_mono_ns() + LINK_CONNECT_NS);
-}
-
-static void
-link_on_io(evutil_socket_t fd, short what, void *arg)
-{
-	struct sim_link *l = arg;
-	int rc = 0;
-
-	(void)fd; /* it is l->fd */
-	if (l->state == LINK_CONNECTING) {
-		link_connected(l);
-		return;
-	}
-	if ((what & EV_WRITE) != 0 && l->out != NULL)
-		rc = link_write_rest(l);
-	if (rc == 0 && (what & EV_READ) != 0)
-		rc = link_read(l);
-	if (rc != 0)
-		link_down(l,
-			l->state == LINK_GREETING ? &l->fleet->sums.connect_failures
-						  : &l->fleet->sums.disconnects);
+	l->stream = bufferevent_socket_new(ls_loop_base(f->loop), fd,
+		BEV_OPT_CLOSE_ON_FREE);
+	if (l->stream == NULL)
+		(void)close(fd);
+	else
+		bufferevent_setcb(l->stream, link_on_read, NULL, link_on_event, l);
+	/* without an address: it is connecting already */
+	if (l->stream == NULL || bufferevent_socket_connect(l->stream, NULL, 0) != 0)
+		link_down(l, &f->sums.connect_failures);
+	else
+		link_set_state(l, LINK_CONNECTING,
+			ls_clock_mono_ns() + LINK_CONNECT_NS);
 }
 
 static void
@@ -400,7 +318,8 @@ link_on_timer(evutil_socket_t fd, short what, void *arg)
 		break;
 	case LINK_AWAIT:
 		f->sums.timeouts++;
-		if (l->out != NULL) /* half of a frame is out: no other can follow */
+		/* half of a frame is out: no other can follow */
+		if (evbuffer_get_length(bufferevent_get_output(l->stream)) > 0)
 			link_down(l, &f->sums.disconnects);
 		else
 			link_set_state(l, LINK_READY, 0);
@@ -419,7 +338,6 @@ int
 sim_link_init(struct sim_link *l, struct sim_fleet *f, uint32_t index, uint64_t due_ns)
 {
 	l->fleet = f;
-	l->fd = -1;
 	sim_agent_init(&l->agent, &f->plan, index);
 	if (evtimer_assign(&l->timer, ls_loop_base(f->loop), link_on_timer, l) != 0)
 		return -ENOMEM;
@@ -432,11 +350,7 @@ sim_link_fini(struct sim_link *l)
 {
 	if (event_initialized(&l->timer))
 		(void)event_del(&l->timer);
-	link_watch(l, 0);
-	if (l->fd >= 0)
-		(void)close(l->fd);
-	free(l->out);
-	free(l->in);
+	link_close(l);
 	sim_agent_clear(&l->agent);
 }
 

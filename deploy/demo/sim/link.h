@@ -13,12 +13,12 @@
  * Owner:   the loop thread.
  * Units:   ns, CLOCK_MONOTONIC.
  * Errors:  -ENOMEM.
- * Limits:  SIM_READ_BYTES; of what is not whole yet, or not written yet, as much as one
- *          message has.
+ * Limits:  of what is not whole yet, or not written yet, as much as one message has.
  */
 #ifndef LS_TESTS_SIM_LINK_H
 #define LS_TESTS_SIM_LINK_H
 
+#include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
 #include "proto/base/loop.h"
@@ -40,17 +40,14 @@ enum sim_link_state {
 
 struct sim_link {
 	struct sim_fleet *fleet;
-	struct event io, timer;
-	int fd; /* -1: none */
-	short watched; /* EV_READ, EV_WRITE; 0: io is not added */
+	struct event timer;
+	struct bufferevent *stream; /* NULL: none */
 	enum sim_link_state state;
 	bool settled; /* had an OK by this connection */
 	bool has_items; /* in the report under way */
 	unsigned failures; /* in a row */
 	uint32_t id; /* of the request under way */
 	uint64_t next_beat_ns, hold_until_ns, t_send_ns;
-	uint8_t *out, *in; /* not written yet; not whole yet */
-	size_t out_len, in_len;
 	struct sim_agent agent;
 };
 
@@ -66,7 +63,7 @@ struct sim_fleet {
 	uint64_t jitter_ns, random;
 	uint32_t count; /* links that were made */
 	struct sim_link *links;
-	uint8_t out[SIM_LINK_HEAD_BYTES + LS_REPORT_MAX_BYTES], in[SIM_READ_BYTES];
+	uint8_t out[SIM_LINK_HEAD_BYTES + LS_REPORT_MAX_BYTES];
 };
 
 /* A link that connects at due_ns. */

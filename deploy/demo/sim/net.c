@@ -7,10 +7,10 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include "proto/base/http.h"
 
 #define NET_OTHER_FILES 64u /* what the process has open besides */
 
@@ -19,22 +19,14 @@ sim_net_resolve(const char *url, struct sim_address *ret_address)
 {
 	static const struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
 		.ai_flags = AI_NUMERICSERV };
-	const char *host = url + strlen("tcp://"), *colon = strrchr(url, ':');
 	char name[LS_CONF_VALUE_MAX_BYTES];
 	struct addrinfo *found = NULL;
-	size_t len;
+	uint16_t port;
 
-	if (strncmp(url, "tcp://", strlen("tcp://")) != 0 || colon < host)
-		return -LS_ERANGE;
-	len = (size_t)(colon - host);
-	if (len > 1 && host[0] == '[' && host[len - 1] == ']') { /* IPv6 */
-		host++;
-		len -= 2;
-	}
-	if (len == 0 || len >= sizeof(name))
-		return -LS_ERANGE;
-	(void)snprintf(name, sizeof(name), "%.*s", (int)len, host);
-	if (getaddrinfo(name, colon + 1, &hints, &found) != 0 || found == NULL)
+	if (strncmp(url, "tcp://", strlen("tcp://")) != 0 ||
+		ls_http_split(url + strlen("tcp://"), name, sizeof(name), &port) != 0 ||
+		getaddrinfo(name, strrchr(url, ':') + 1, &hints, &found) != 0 ||
+		found == NULL)
 		return -LS_ERANGE;
 	memcpy(&ret_address->addr, found->ai_addr, found->ai_addrlen);
 	ret_address->len = found->ai_addrlen;
@@ -98,15 +90,4 @@ sim_net_connect(const struct sim_address *to, uint32_t n, int *ret_fd)
 	}
 	*ret_fd = fd;
 	return 0;
-}
-
-int
-sim_net_connected(int fd)
-{
-	int error = 0;
-	socklen_t len = sizeof(error);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
-		return -errno;
-	return -error;
 }

@@ -32,7 +32,4 @@ uint64_t sim_net_raise_files(void);
  */
 int sim_net_connect(const struct sim_address *to, uint32_t n, int *ret_fd) LS_MUSTCHECK;
 
-/* How a connection that was begun has ended: 0 or -errno. */
-int sim_net_connected(int fd) LS_MUSTCHECK;
-
 #endif

@@ -74,7 +74,10 @@ struct sim_shape {
 	double *level; /* sources x columns */
 	struct shape_kept *kept; /* sources x groups x keep */
 	struct ls_chunk_codec *codec;
-	struct ls_chunk_table table;
+	struct ls_chunk_table table; /* of the following three */
+	uint64_t t_ns[SIM_ROWS];
+	double value[LS_SERIES_PER_GROUP_MAX * SIM_ROWS];
+	bool present[LS_SERIES_PER_GROUP_MAX * SIM_ROWS]; /* all are */
 	uint8_t body[LS_CHUNK_BODY_MAX_BYTES];
 };
 
@@ -179,27 +182,23 @@ shape_make_group(struct sim_shape *s, const struct sim_options *o, unsigned g,
 {
 	static const char *const names[SIM_GROUPS] = { "host.fast", "tpu.status" };
 	struct sim_group *group = &s->group[g];
-	char text[LS_SERIES_TEXT_MAX_BYTES];
 	size_t i;
 	int n;
 
 	if (count > LS_SERIES_PER_GROUP_MAX)
 		return -LS_ERANGE;
 	group->name = names[g];
-	group->series = calloc(count + 1, sizeof(*group->series));
-	if (group->series == NULL)
-		return -ENOMEM;
 	for (i = 0; i < count; i++) {
-		n = g == 0 ? shape_name_host(text, sizeof(text), i)
-			   : shape_name_chip(text, sizeof(text), i,
+		char *text = group->text[i];
+
+		n = g == 0 ? shape_name_host(text, sizeof(group->text[i]), i)
+			   : shape_name_chip(text, sizeof(group->text[i]), i,
 				     shape_per_chip(o, count));
-		if (n < 0 || (size_t)n >= sizeof(text))
+		if (n < 0 || (size_t)n >= sizeof(group->text[i]))
 			return -LS_ERANGE;
-		group->series[i] = strdup(text);
-		if (group->series[i] == NULL)
-			return -ENOMEM;
-		group->count++;
+		group->series[i] = text;
 	}
+	group->count = count;
 	group->hash = ls_wire_dictionary_hash(group->name, group->series, count);
 	return 0;
 }
@@ -233,19 +232,14 @@ shape_make_hot(struct sim_shape *s)
 static int
 shape_make_table(struct sim_shape *s, size_t columns)
 {
-	size_t i, cells = columns * SIM_ROWS;
-
 	s->codec = ls_chunk_codec_new(columns, SIM_ROWS);
-	s->table = (struct ls_chunk_table){ .rows = SIM_ROWS, .stride = SIM_ROWS };
-	s->table.t_mono_ns = calloc(SIM_ROWS, sizeof(*s->table.t_mono_ns));
-	s->table.value = calloc(cells + 1, sizeof(*s->table.value));
-	s->table.present = calloc(cells + 1, sizeof(*s->table.present));
-	if (s->codec == NULL || s->table.t_mono_ns == NULL || s->table.value == NULL ||
-		s->table.present == NULL)
-		return -ENOMEM;
-	for (i = 0; i < cells; i++)
-		s->table.present[i] = true;
-	return 0;
+	s->table = (struct ls_chunk_table){ .rows = SIM_ROWS,
+		.stride = SIM_ROWS,
+		.t_mono_ns = s->t_ns,
+		.value = s->value,
+		.present = s->present };
+	memset(s->present, true, sizeof(s->present));
+	return s->codec != NULL ? 0 : -ENOMEM;
 }
 
 static int
@@ -306,19 +300,6 @@ sim_shape_new(const struct sim_options *o, uint32_t sources, uint32_t keep,
 	return 0;
 }
 
-static void
-shape_free_names(struct sim_group *group)
-{
-	size_t i;
-	void *name;
-
-	for (i = 0; i < group->count; i++) {
-		memcpy(&name, &group->series[i], sizeof(name));
-		free(name);
-	}
-	free(group->series);
-}
-
 void
 sim_shape_free(struct sim_shape *s)
 {
@@ -326,16 +307,11 @@ sim_shape_free(struct sim_shape *s)
 
 	if (s == NULL)
 		return;
-	for (i = 0; i < SIM_GROUPS; i++)
-		shape_free_names(&s->group[i]);
 	for (i = 0;
 		s->kept != NULL && i < (size_t)s->sources * SIM_GROUPS * (s->keep + 1);
 		i++)
 		free(s->kept[i].data);
 	ls_chunk_codec_free(s->codec);
-	free(s->table.t_mono_ns);
-	free(s->table.value);
-	free(s->table.present);
 	free(s->kept);
 	free(s->level);
 	free(s->source);

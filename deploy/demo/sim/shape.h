@@ -34,7 +34,8 @@ struct sim_group {
 	const char *name;
 	uint64_t hash;
 	size_t count; /* 0: there is no such group */
-	const char **series;
+	const char *series[LS_SERIES_PER_GROUP_MAX]; /* into text */
+	char text[LS_SERIES_PER_GROUP_MAX][LS_SERIES_TEXT_MAX_BYTES];
 };
 
 /* For `sources` hosts; bodies of so many minutes are kept of each (0: none, each is

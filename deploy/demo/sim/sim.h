@@ -37,7 +37,6 @@
 #define SIM_SATURATE_BACK_NS (23ull * 3600 * 1000000000)
 #define SIM_DRAIN_NS 10000000000ull /* at the end, to send what is pending */
 #define SIM_DRAIN_BEAT_NS LS_BEAT_MIN_NS /* then reports follow each other so closely */
-#define SIM_READ_BYTES (2u * LS_ACK_MAX_BYTES)
 /* of 100 us: latencies to 10 s are told apart */
 #define SIM_LATENCY_BINS 100000u
 #define SIM_LATENCY_BIN_NS 100000ull

@@ -139,25 +139,10 @@ world_place_all(struct sim_world *w)
 static int
 world_room(struct sim_world *w)
 {
-	size_t n = w->o.hosts, i;
-
-	w->place = calloc(n, sizeof(*w->place));
-	w->cell = calloc(n, sizeof(*w->cell));
-	w->own_s = calloc(n, sizeof(*w->own_s));
-	w->begin_s = calloc(n, sizeof(*w->begin_s));
-	w->ici_exit_s = calloc(n, sizeof(*w->ici_exit_s));
-	w->end_s = calloc(n, sizeof(*w->end_s));
+	w->place = calloc(w->o.hosts, sizeof(*w->place));
+	w->cell = calloc(w->o.hosts, sizeof(*w->cell));
 	w->slice = calloc(w->o.slices, sizeof(*w->slice));
-	for (i = 0; i < WORLD_COUNTER_COUNT; i++) {
-		w->extra[i] = calloc(n, sizeof(*w->extra[i]));
-		if (w->extra[i] == NULL)
-			return -ENOMEM;
-	}
-	return w->place == NULL || w->cell == NULL || w->own_s == NULL ||
-			w->begin_s == NULL || w->ici_exit_s == NULL ||
-			w->end_s == NULL || w->slice == NULL
-		? -ENOMEM
-		: 0;
+	return w->place == NULL || w->cell == NULL || w->slice == NULL ? -ENOMEM : 0;
 }
 
 int
@@ -203,14 +188,8 @@ sim_world_free(struct sim_world *w)
 		return;
 	for (i = 0; i < w->faults; i++)
 		world_fault_fini(&w->fault[i]);
-	for (i = 0; i < WORLD_COUNTER_COUNT; i++)
-		free(w->extra[i]);
 	free(w->place);
 	free(w->cell);
-	free(w->own_s);
-	free(w->begin_s);
-	free(w->ici_exit_s);
-	free(w->end_s);
 	free(w->slice);
 	free(w);
 }
@@ -315,7 +294,8 @@ world_usual(struct sim_world *w)
 			(double)c->phase_s[LS_PHASE_INPUT_WAIT] +
 			(double)c->phase_s[LS_PHASE_H2D] +
 			(double)c->phase_s[LS_PHASE_DISPATCH];
-		w->own_s[i] = own + (special > 0 ? (double)c->phase_s[w->special] : 0);
+		w->cell[i].own_s =
+			own + (special > 0 ? (double)c->phase_s[w->special] : 0);
 	}
 }
 
@@ -338,8 +318,8 @@ world_bursts(struct sim_world *w)
 				if ((b->rank ^ k) >= o->hosts)
 					continue;
 				world_add(w, b->rank ^ k, LS_PHASE_DISPATCH, s);
-				w->extra[WORLD_RUNQUEUE][b->rank ^ k] += s;
-				w->extra[WORLD_PSI_CPU][b->rank ^ k] += s;
+				w->cell[b->rank ^ k].extra[WORLD_RUNQUEUE] += s;
+				w->cell[b->rank ^ k].extra[WORLD_PSI_CPU] += s;
 			}
 	}
 	if (o->burst_steps == 0 || sim_noise_unit(key, 0) * o->burst_steps >= 1)
@@ -376,7 +356,7 @@ world_length_without(const struct sim_world *w, const struct world_fault *f)
 
 		for (i = sl->first; i < sl->first + sl->count; i++)
 			late = fmax(late,
-				w->begin_s[i] + w->own_s[i] -
+				w->cell[i].begin_s + w->cell[i].own_s -
 					(f != NULL && f->extra_s != NULL ? f->extra_s[i]
 									 : 0));
 		late += w->ici_s + sl->extra_s -
@@ -411,7 +391,8 @@ world_barriers(struct sim_world *w)
 
 		sl->last_s = 0;
 		for (i = sl->first; i < sl->first + sl->count; i++)
-			sl->last_s = fmax(sl->last_s, w->begin_s[i] + w->own_s[i]);
+			sl->last_s =
+				fmax(sl->last_s, w->cell[i].begin_s + w->cell[i].own_s);
 		sl->exit_s = sl->last_s + w->ici_s + sl->extra_s;
 		w->dcn_exit_s = fmax(w->dcn_exit_s, sl->exit_s);
 	}
@@ -420,12 +401,12 @@ world_barriers(struct sim_world *w)
 	for (i = 0; i < o->hosts; i++) {
 		double late = o->exit_spread_s * sim_noise_unit(leave, i);
 
-		w->ici_exit_s[i] = w->slice[w->place[i].slice].exit_s + late;
-		w->end_s[i] = w->length_s + late;
+		w->cell[i].ici_exit_s = w->slice[w->place[i].slice].exit_s + late;
+		w->cell[i].end_s = w->length_s + late;
 	}
 	for (i = 0; i < o->hosts && o->replicas; i++)
-		w->end_s[i] = w->begin_s[i] +
-			w->own_s[i]; /* then it rests until the next batch */
+		w->cell[i].end_s = w->cell[i].begin_s +
+			w->cell[i].own_s; /* then it rests until the next batch */
 }
 
 void
@@ -436,7 +417,8 @@ sim_world_next(struct sim_world *w, struct sim_world_step *ret_step)
 
 	if (w->step > 0) {
 		for (i = 0; i < w->o.hosts; i++)
-			w->begin_s[i] = w->o.replicas ? 0 : w->end_s[i] - w->length_s;
+			w->cell[i].begin_s =
+				w->o.replicas ? 0 : w->cell[i].end_s - w->length_s;
 		w->t_s += w->length_s;
 	}
 	w->special = world_special(w);

@@ -156,14 +156,14 @@ fault_worker(struct sim_world *w, struct world_fault *f, uint32_t rank, uint64_t
 {
 	struct world_cell *c = &w->cell[rank];
 	/* what all do now and then instead is no work that a fault makes longer */
-	double own = w->own_s[rank] -
+	double own = w->cell[rank].own_s -
 		(w->special == LS_PHASE_COUNT ? 0 : (double)c->phase_s[w->special]);
 	double more = f->is.amount * own, u = sim_noise_unit(key, 16 + rank), s;
 	uint64_t since = w->step - f->is.from;
 
 	switch (f->is.kind) {
 	case SIM_FAULT_COMPUTE:
-		w->extra[WORLD_CPU][rank] += more;
+		w->cell[rank].extra[WORLD_CPU] += more;
 		fault_add(w, f, rank, LS_PHASE_COMPUTE, more);
 		break;
 	case SIM_FAULT_CHIP:
@@ -174,14 +174,14 @@ fault_worker(struct sim_world *w, struct world_fault *f, uint32_t rank, uint64_t
 		break;
 	case SIM_FAULT_CPU:
 		s = more * -log(u);
-		w->extra[WORLD_RUNQUEUE][rank] += s;
-		w->extra[WORLD_PSI_CPU][rank] += s;
-		w->extra[WORLD_INVOLUNTARY][rank] += 20;
+		w->cell[rank].extra[WORLD_RUNQUEUE] += s;
+		w->cell[rank].extra[WORLD_PSI_CPU] += s;
+		w->cell[rank].extra[WORLD_INVOLUNTARY] += 20;
 		fault_add(w, f, rank, LS_PHASE_DISPATCH, s);
 		break;
 	case SIM_FAULT_QUOTA:
 		s = u < FAULT_QUOTA_RATIO ? more / FAULT_QUOTA_RATIO : 0;
-		w->extra[WORLD_THROTTLED][rank] += s;
+		w->cell[rank].extra[WORLD_THROTTLED] += s;
 		fault_add(w, f, rank, LS_PHASE_COMPUTE, s);
 		break;
 	case SIM_FAULT_INPUT:
@@ -193,7 +193,7 @@ fault_worker(struct sim_world *w, struct world_fault *f, uint32_t rank, uint64_t
 		break;
 	case SIM_FAULT_DISK:
 		s = fault_stall(w, f, key, FAULT_DISK_STEPS);
-		w->extra[WORLD_PSI_IO][rank] += s;
+		w->cell[rank].extra[WORLD_PSI_IO] += s;
 		fault_add(w, f, rank, LS_PHASE_INPUT_WAIT, s);
 		break;
 	case SIM_FAULT_H2D:
@@ -205,7 +205,7 @@ fault_worker(struct sim_world *w, struct world_fault *f, uint32_t rank, uint64_t
 		break;
 	case SIM_FAULT_COMPILE:
 		s = fault_stall(w, f, key, FAULT_COMPILE_STEPS);
-		w->extra[WORLD_CPU][rank] += s;
+		w->cell[rank].extra[WORLD_CPU] += s;
 		fault_add(w, f, rank, LS_PHASE_COMPILE, s);
 		break;
 	case SIM_FAULT_DRIFT:
@@ -232,7 +232,7 @@ fault_worker(struct sim_world *w, struct world_fault *f, uint32_t rank, uint64_t
 	case SIM_FAULT_IMBALANCE:
 	case SIM_FAULT_STAGE:
 		c->work *= (float)(1 + f->is.amount);
-		w->extra[WORLD_CPU][rank] += more;
+		w->cell[rank].extra[WORLD_CPU] += more;
 		fault_add(w, f, rank, LS_PHASE_COMPUTE, more);
 		break;
 	case SIM_FAULT_EMBEDDING:
@@ -242,9 +242,9 @@ fault_worker(struct sim_world *w, struct world_fault *f, uint32_t rank, uint64_t
 	case SIM_FAULT_SEQUENCE:
 		s = sqrt(3) * (2 * u - 1); /* even, of deviation 1 */
 		c->work *= (float)fmax(1 + f->is.amount * s, 0);
-		w->extra[WORLD_CPU][rank] += fmax(more * s, 0);
+		w->cell[rank].extra[WORLD_CPU] += fmax(more * s, 0);
 		fault_add(w, f, rank, LS_PHASE_COMPUTE,
-			fmax(more * s, -0.7 * w->own_s[rank]));
+			fmax(more * s, -0.7 * w->cell[rank].own_s));
 		break;
 	case SIM_FAULT_MOE:
 		c->load *= (float)(1 + 2 * f->is.amount * u);
@@ -278,13 +278,13 @@ fault_common(struct sim_world *w, struct world_fault *f, uint64_t key)
 		if (sim_noise_unit(key, 0) < fmin(rate, FAULT_RATE_MAX))
 			f->dcn_s = FAULT_TIMEOUT_S;
 		for (i = 0; i < f->members; i++)
-			w->extra[WORLD_RETRANSMITS][f->member[i]] +=
+			w->cell[f->member[i]].extra[WORLD_RETRANSMITS] +=
 				sim_noise_unit(key, 16 + i) < 2 * rate;
 	} else if (f->is.kind == SIM_FAULT_GC &&
 		sim_noise_unit(key, 0) < FAULT_GC_RATIO) {
 		rank = (uint32_t)(sim_noise_unit(key, 1) * w->o.hosts);
 		fault_add(w, f, rank, LS_PHASE_GC,
-			f->is.amount / FAULT_GC_RATIO * w->own_s[rank]);
+			f->is.amount / FAULT_GC_RATIO * w->cell[rank].own_s);
 	}
 	w->dcn_s += f->dcn_s;
 }

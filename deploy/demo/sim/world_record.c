@@ -48,13 +48,13 @@ static void
 world_record_barriers(const struct sim_world *w, uint32_t rank, double off_s,
 	struct ls_record *r)
 {
-	double late = w->end_s[rank] - w->length_s;
+	double late = w->cell[rank].end_s - w->length_s;
 
 	r->barrier_count = 1;
 	r->barrier[0].kind = LS_BARRIER_ICI;
 	r->barrier[0].enter_ns =
-		world_wall_ns(w, off_s, w->begin_s[rank] + w->own_s[rank]);
-	r->barrier[0].exit_ns = world_wall_ns(w, off_s, w->ici_exit_s[rank]);
+		world_wall_ns(w, off_s, w->cell[rank].begin_s + w->cell[rank].own_s);
+	r->barrier[0].exit_ns = world_wall_ns(w, off_s, w->cell[rank].ici_exit_s);
 	if (w->o.slices < 2)
 		return;
 	r->barrier_count = 2;
@@ -96,14 +96,14 @@ static void
 world_fill(const struct sim_world *w, uint32_t rank, struct ls_record *r)
 {
 	const struct world_cell *c = &w->cell[rank];
-	double late = w->end_s[rank] - w->length_s,
-	       enter = w->begin_s[rank] + w->own_s[rank];
+	double late = w->cell[rank].end_s - w->length_s,
+	       enter = w->cell[rank].begin_s + w->cell[rank].own_s;
 	double off_s = world_clock_off(w, rank, w->t_s);
 	unsigned p;
 
 	*r = (struct ls_record){ .step = w->step - 1 };
-	r->t_begin_ns = world_wall_ns(w, off_s, w->begin_s[rank]);
-	r->duration_ns = world_ns(w->end_s[rank] - w->begin_s[rank]);
+	r->t_begin_ns = world_wall_ns(w, off_s, w->cell[rank].begin_s);
+	r->duration_ns = world_ns(w->cell[rank].end_s - w->cell[rank].begin_s);
 	for (p = 0; p < LS_PHASE_COUNT; p++)
 		if (c->phase_s[p] > 0)
 			world_mark(r, (enum ls_phase)p, (double)c->phase_s[p]);
@@ -122,7 +122,7 @@ world_fill(const struct sim_world *w, uint32_t rank, struct ls_record *r)
 	if (!w->o.clockless && !w->o.replicas)
 		world_record_barriers(w, rank, off_s, r);
 	if (w->o.peers && !w->o.replicas)
-		world_record_peers(w, rank, w->ici_exit_s[rank] - enter, r);
+		world_record_peers(w, rank, w->cell[rank].ici_exit_s - enter, r);
 }
 
 bool
@@ -175,9 +175,9 @@ void
 sim_world_split(const struct sim_world *w, uint32_t rank, double *ret_own_s,
 	double *ret_wait_s)
 {
-	*ret_own_s = w->own_s[rank];
-	*ret_wait_s = w->end_s[rank] - (w->length_s - w->dcn_exit_s) -
-		w->begin_s[rank] - w->own_s[rank];
+	*ret_own_s = w->cell[rank].own_s;
+	*ret_wait_s = w->cell[rank].end_s - (w->length_s - w->dcn_exit_s) -
+		w->cell[rank].begin_s - w->cell[rank].own_s;
 }
 
 double
@@ -192,13 +192,13 @@ sim_world_live(const struct sim_world *w, uint32_t rank, int64_t t_us,
 	struct ls_ring_live *ret_live, int64_t *ret_since_us)
 {
 	double at = (double)(t_us - SIM_WORLD_START_US) * 1e-6 - w->t_s;
-	double enter = w->begin_s[rank] + w->own_s[rank];
+	double enter = w->cell[rank].begin_s + w->cell[rank].own_s;
 	bool in = at >= enter;
 
 	*ret_live = (struct ls_ring_live){ .step = w->step - 1,
 		.phase = in ? LS_PHASE_SYNC_WAIT : LS_PHASE_COMPUTE };
 	*ret_since_us = SIM_WORLD_START_US +
-		llround((w->t_s + (in ? enter : w->begin_s[rank])) * 1e6);
+		llround((w->t_s + (in ? enter : w->cell[rank].begin_s)) * 1e6);
 }
 
 /* Counters of a quiet host: so much a second. */
@@ -234,8 +234,8 @@ sim_world_counters(const struct sim_world *w, uint32_t rank, int64_t t_us,
 		double at = t_s + 0.05 * sim_noise_unit(key, (uint64_t)rank * n + i);
 
 		metric[i] = r->metric;
-		value[i] =
-			r->per_s * at + (r->extra >= 0 ? w->extra[r->extra][rank] : 0);
+		value[i] = r->per_s * at +
+			(r->extra >= 0 ? w->cell[rank].extra[r->extra] : 0);
 		if (r->metric == LS_METRIC_HOST_TCP_RETRANSMITS ||
 			r->metric == LS_METRIC_JOB_INVOLUNTARY)
 			value[i] = floor(value[i]);

@@ -34,12 +34,6 @@ enum world_stream {
 	WORLD_STREAM_FAULT
 };
 
-/* What a worker did in the step. */
-struct world_cell {
-	float phase_s[LS_PHASE_COUNT];
-	float work, load; /* tokens and greatest expert load, against the usual */
-};
-
 struct world_place {
 	uint32_t slice, stage, rack, in_slice;
 	bool input, lost;
@@ -65,6 +59,15 @@ enum world_counter {
 	WORLD_COUNTER_COUNT
 };
 
+/* What a worker did in the step. */
+struct world_cell {
+	float phase_s[LS_PHASE_COUNT];
+	float work, load; /* tokens and greatest expert load, against the usual */
+	/* begin and end within the step */
+	double own_s, begin_s, ici_exit_s, end_s;
+	double extra[WORLD_COUNTER_COUNT]; /* of counters, since the start */
+};
+
 struct world_fault {
 	struct sim_fault is;
 	uint32_t *member; /* ranks it concerns, ascending */
@@ -86,12 +89,9 @@ struct world_burst {
 struct sim_world {
 	struct sim_world_options o;
 	struct sim_noise noise;
+	/* by rank */
 	struct world_place *place;
 	struct world_cell *cell;
-	/* by rank; begin and end within the step */
-	double *own_s, *begin_s, *ici_exit_s, *end_s;
-	/* of counters, by rank, since the start */
-	double *extra[WORLD_COUNTER_COUNT];
 	struct world_slice *slice;
 	struct world_fault fault[SIM_FAULTS_MAX];
 	size_t faults;
@@ -112,7 +112,7 @@ static inline void
 world_add(struct sim_world *w, uint32_t rank, enum ls_phase phase, double s)
 {
 	w->cell[rank].phase_s[phase] += (float)s;
-	w->own_s[rank] += s;
+	w->cell[rank].own_s += s;
 }
 
 /* Makes room for a fault and finds whom it concerns; -ENOMEM, -LS_ERANGE with *ret_why.

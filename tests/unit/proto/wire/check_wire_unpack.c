@@ -45,6 +45,10 @@ LS_TEST(wire_unpack, golden_messages_are_usual)
 		{ &lockstep__item__descriptor, "tests/golden/item_end.bin" },
 		{ &lockstep__report__descriptor, "tests/golden/report.bin" },
 		{ &lockstep__report__descriptor, "tests/golden/report_series.bin" },
+		{ &lockstep__chunk_item__descriptor,
+			"tests/golden/chunk_dictionary.bin" },
+		{ &lockstep__chunk_item__descriptor, "tests/golden/chunk_chunk.bin" },
+		{ &lockstep__chunk_item__descriptor, "tests/golden/chunk_lost.bin" },
 		{ &lockstep__ack__descriptor, "tests/golden/ack.bin" },
 		{ &lockstep__ack__descriptor, "tests/golden/ack_series.bin" },
 	};
