@@ -26,13 +26,8 @@ struct ls_whatif_rows {
 	size_t count, capacity;
 };
 
-/* Parses len bytes of text. ret_rows begins empty; free its rows, whatever is returned.
- */
-int ls_whatif_csv_parse(const char *text, size_t len, const struct ls_whatif_meta *meta,
-	struct ls_whatif_rows *ret_rows,
-	struct ls_whatif_error *ret_error) LS_MUSTCHECK;
-
-/* The same of a file, "-" for standard input. */
+/* Reads a file, "-" for standard input. ret_rows begins empty; free its rows, whatever
+ * is returned. */
 int ls_whatif_csv_read(const char *path, const struct ls_whatif_meta *meta,
 	struct ls_whatif_rows *ret_rows,
 	struct ls_whatif_error *ret_error) LS_MUSTCHECK;

@@ -32,21 +32,31 @@
 #include <stdbool.h>
 #include "collector/whatif/whatif_trace.h"
 
-struct ls_whatif_node {
-	uint32_t first_dep, dep_count; /* in deps */
-	uint32_t first_op, op_count; /* in ops */
-	bool across; /* waits for its twins in all dp */
+struct ls_whatif_edge {
+	uint32_t from; /* the operation that has to end */
+	uint32_t next; /* the next edge into the same node, or LS_WHATIF_NONE */
+};
+
+/* An operation; and the node, if it is the least of its node's. */
+struct ls_whatif_vertex {
+	uint32_t lead; /* the least operation of its node */
+	uint32_t next; /* the next operation of its node, or LS_WHATIF_NONE */
+	uint32_t slot; /* where its end is held while somebody waits for it */
+	uint32_t uses; /* edges that begin here */
+	uint32_t edge; /* the node's first edge, or LS_WHATIF_NONE */
+	/* for making the order: the next edge to follow; and the node that asked */
+	uint32_t cursor, asker;
+	bool across; /* the node waits for its twins in all dp */
+	bool seen, done;
 };
 
 struct ls_whatif_graph {
-	struct ls_whatif_node *nodes; /* in an order in which they can be replayed */
-	/* the last one is the step's end: it has no operation */
-	uint32_t node_count;
-	uint32_t *deps; /* slots */
-	uint32_t *ops; /* operations of the trace */
-	/* by operation: where its end is held while somebody waits for it */
-	uint32_t *slots;
-	uint32_t slot_count;
+	/* by operation; one more is the step's end, a node that takes no time */
+	struct ls_whatif_vertex *vertices;
+	struct ls_whatif_edge *edges;
+	size_t edge_count, edge_capacity;
+	uint32_t *order; /* nodes as they can be replayed; the last one is the end */
+	uint32_t node_count, slot_count;
 };
 
 /* True if an operation's own time is a transfer: its end less the begin of the last of

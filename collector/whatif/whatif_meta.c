@@ -33,7 +33,7 @@ struct meta_parser {
 	yaml_event_t event;
 	bool held; /* event is to be freed */
 	struct ls_whatif_meta meta;
-	bool name_given;
+	unsigned given; /* bit i: meta_sizes[i]; one more: trial_name */
 	struct ls_whatif_error *error;
 };
 
@@ -98,6 +98,17 @@ meta_skip(struct meta_parser *p)
 	}
 }
 
+/* The value of a name, which may be given once. */
+static int
+meta_once(struct meta_parser *p, size_t which, const char *name)
+{
+	if ((p->given >> which & 1) != 0)
+		return ls_whatif_bad(p->error, p->event.start_mark.line + 1,
+			"%s is repeated", name);
+	p->given |= 1u << which;
+	return meta_next(p);
+}
+
 static int
 meta_take_size(struct meta_parser *p, size_t which)
 {
@@ -106,10 +117,7 @@ meta_take_size(struct meta_parser *p, size_t which)
 	unsigned long v;
 	int rc;
 
-	if (*field != 0)
-		return ls_whatif_bad(p->error, line, "%s is repeated",
-			meta_sizes[which].name);
-	rc = meta_next(p);
+	rc = meta_once(p, which, meta_sizes[which].name);
 	if (rc != 0)
 		return rc;
 	if (p->event.type == YAML_SCALAR_EVENT && meta_text(p)[0] != '\0' &&
@@ -129,11 +137,10 @@ meta_take_size(struct meta_parser *p, size_t which)
 static int
 meta_take_name(struct meta_parser *p)
 {
-	int rc = p->name_given ? meta_bad(p, "trial_name is repeated") : meta_next(p);
+	int rc = meta_once(p, META_SIZES, "trial_name");
 
 	if (rc != 0)
 		return rc;
-	p->name_given = true;
 	if (p->event.type != YAML_SCALAR_EVENT ||
 		!ls_text_is_name(meta_text(p), p->event.data.scalar.length,
 			sizeof(p->meta.name) - 1))
@@ -161,13 +168,6 @@ meta_take(struct meta_parser *p)
 
 /* --- the whole ------------------------------------------------------------ */
 
-static void
-meta_default(uint32_t *size)
-{
-	if (*size == 0)
-		*size = 1;
-}
-
 static int
 meta_check(struct meta_parser *p)
 {
@@ -177,9 +177,6 @@ meta_check(struct meta_parser *p)
 	if (m->dp_size == 0 || m->pp_size == 0)
 		return ls_whatif_bad(p->error, 0, "%s is missing",
 			m->dp_size == 0 ? "dp_size" : "pp_size");
-	meta_default(&m->dsp_size);
-	meta_default(&m->tp_size);
-	meta_default(&m->vpp_size);
 	if (m->vpp_size != 1)
 		return ls_whatif_bad(p->error, 0,
 			"vpp_size is %" PRIu32
@@ -230,7 +227,8 @@ int
 ls_whatif_meta_parse(const char *text, size_t len, struct ls_whatif_meta *ret_meta,
 	struct ls_whatif_error *ret_error)
 {
-	struct meta_parser p = { .error = ret_error };
+	struct meta_parser p = { .error = ret_error,
+		.meta = { .dsp_size = 1, .tp_size = 1, .vpp_size = 1 } };
 	int rc;
 
 	if (len > LS_WHATIF_META_MAX_BYTES)

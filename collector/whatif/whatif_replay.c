@@ -14,7 +14,6 @@
 struct ls_whatif_replay {
 	const struct ls_whatif_trace *t;
 	const struct ls_whatif_graph *g;
-	const double *own_s;
 	size_t block; /* lanes at a time: whole steps */
 	size_t width; /* of a row of lanes, a multiple of REPLAY_VECTOR */
 	/* slot x 2 rows: the lanes, and beside them the ideal dp of each */
@@ -33,7 +32,7 @@ struct replay_turn {
 
 int
 ls_whatif_replay_new(const struct ls_whatif_trace *t, const struct ls_whatif_graph *g,
-	const double *own_s, struct ls_whatif_replay **ret_replay)
+	struct ls_whatif_replay **ret_replay)
 {
 	struct ls_whatif_replay *r = calloc(1, sizeof(*r));
 	size_t steps = LS_WHATIF_BLOCK_LANES / t->dp_count;
@@ -46,10 +45,9 @@ ls_whatif_replay_new(const struct ls_whatif_trace *t, const struct ls_whatif_gra
 		steps = t->step_count;
 	r->t = t;
 	r->g = g;
-	r->own_s = own_s;
 	r->block = steps * t->dp_count;
 	r->width = (r->block + REPLAY_VECTOR - 1) / REPLAY_VECTOR * REPLAY_VECTOR;
-	r->slots = calloc(2 * g->slot_count, r->width * sizeof(double));
+	r->slots = calloc(2 * (size_t)g->slot_count, r->width * sizeof(double));
 	r->start = calloc(2, r->width * sizeof(double));
 	r->scratch = calloc(r->width, sizeof(double));
 	if (r->slots == NULL || r->start == NULL || r->scratch == NULL) {
@@ -72,16 +70,6 @@ ls_whatif_replay_free(struct ls_whatif_replay *r)
 }
 
 /* --- rows of lanes; n is rounded up to whole vectors: rows of ours have room for that --- */
-
-static void
-replay_later(double *restrict to, const double *restrict a, const double *restrict b,
-	size_t n)
-{
-	for (size_t i = 0; i < n; i += REPLAY_VECTOR) {
-		for (size_t j = 0; j < REPLAY_VECTOR; j++)
-			to[i + j] = a[i + j] > b[i + j] ? a[i + j] : b[i + j];
-	}
-}
 
 static void
 replay_push_back(double *restrict to, const double *restrict a, size_t n)
@@ -133,26 +121,32 @@ replay_across(double *to, const double *from, size_t n, size_t dp_count)
 
 /* --- one node ------------------------------------------------------------- */
 
+/* Where the ends of an operation are held. */
+static double *
+replay_slot(const struct ls_whatif_replay *r, uint32_t k, size_t row)
+{
+	return r->slots + (2 * (size_t)r->g->vertices[k].slot + row) * r->width;
+}
+
 /* When the node can begin, by lane: the latest of what it waits for. May be a slot
  * itself. */
 static const double *
-replay_start(struct ls_whatif_replay *r, const struct ls_whatif_node *node, size_t row,
-	size_t n)
+replay_start(struct ls_whatif_replay *r, uint32_t edge, size_t row, size_t n)
 {
-	const uint32_t *deps = r->g->deps + node->first_dep;
-	const double *slots = r->slots + row * r->width;
+	const struct ls_whatif_edge *edges = r->g->edges;
 	double *start = r->start + row * r->width;
+	const double *end;
 
-	if (node->dep_count == 0) {
+	if (edge == LS_WHATIF_NONE) {
 		memset(start, 0, n * sizeof(*start));
 		return start;
 	}
-	if (node->dep_count == 1)
-		return slots + deps[0] * 2 * r->width;
-	replay_later(start, slots + deps[0] * 2 * r->width,
-		slots + deps[1] * 2 * r->width, n);
-	for (uint32_t i = 2; i < node->dep_count; i++)
-		replay_push_back(start, slots + deps[i] * 2 * r->width, n);
+	end = replay_slot(r, edges[edge].from, row);
+	if (edges[edge].next == LS_WHATIF_NONE)
+		return end;
+	memcpy(start, end, n * sizeof(*start));
+	while ((edge = edges[edge].next) != LS_WHATIF_NONE)
+		replay_push_back(start, replay_slot(r, edges[edge].from, row), n);
 	return start;
 }
 
@@ -161,19 +155,15 @@ replay_start(struct ls_whatif_replay *r, const struct ls_whatif_node *node, size
 static const double *
 replay_times(struct ls_whatif_replay *r, const struct replay_turn *turn, uint32_t k)
 {
-	const double *own = r->own_s + k * r->t->lane_count + turn->first;
+	const double *own = r->t->duration_s + k * r->t->lane_count + turn->first;
 	const uint8_t *mended = turn->plan->mended;
 	size_t dp_count = r->t->dp_count;
-	bool some = false;
-
 	if (turn->plan->own[k] == 0)
 		return NULL;
 	if (mended == NULL)
 		return own;
 	mended += (size_t)r->t->ops[k].stage * dp_count;
-	for (size_t dp = 0; dp < dp_count && !some; dp++)
-		some = mended[dp] != 0;
-	if (!some)
+	if (memchr(mended, 1, dp_count) == NULL)
 		return own;
 	for (size_t lane = 0; lane < turn->count; lane += dp_count) {
 		for (size_t dp = 0; dp < dp_count; dp++)
@@ -187,7 +177,7 @@ static void
 replay_end(struct ls_whatif_replay *r, const struct replay_turn *turn, uint32_t k,
 	const double *start, const double *start_ideal, size_t n)
 {
-	double *end = r->slots + (size_t)r->g->slots[k] * 2 * r->width;
+	double *end = replay_slot(r, k, 0);
 	const double *times = replay_times(r, turn, k);
 
 	if (times == NULL)
@@ -199,25 +189,26 @@ replay_end(struct ls_whatif_replay *r, const struct replay_turn *turn, uint32_t 
 }
 
 static const double *
-replay_node(struct ls_whatif_replay *r, const struct replay_turn *turn,
-	const struct ls_whatif_node *node)
+replay_node(struct ls_whatif_replay *r, const struct replay_turn *turn, uint32_t node)
 {
+	const struct ls_whatif_vertex *v = r->g->vertices;
 	size_t n = (turn->count + REPLAY_VECTOR - 1) / REPLAY_VECTOR * REPLAY_VECTOR;
-	const double *start = replay_start(r, node, 0, n), *ideal = NULL;
+	const double *start = replay_start(r, v[node].edge, 0, n), *ideal = NULL;
 
 	if (turn->pair)
-		ideal = replay_start(r, node, 1, n);
-	if (node->across && turn->pair) {
+		ideal = replay_start(r, v[node].edge, 1, n);
+	if (v[node].across && turn->pair) {
 		if (start != r->start)
 			memcpy(r->start, start, n * sizeof(*start));
 		replay_push_back(r->start, ideal, n);
 		start = ideal = r->start;
-	} else if (node->across && !turn->plan->apart) {
+	} else if (v[node].across && !turn->plan->apart) {
 		replay_across(r->start, start, turn->count, r->t->dp_count);
 		start = r->start;
 	}
-	for (uint32_t i = 0; i < node->op_count; i++)
-		replay_end(r, turn, r->g->ops[node->first_op + i], start, ideal, n);
+	/* the step's end is no operation */
+	for (uint32_t k = node; k < r->t->op_count; k = v[k].next)
+		replay_end(r, turn, k, start, ideal, n);
 	return start;
 }
 
@@ -231,7 +222,7 @@ replay_block(struct ls_whatif_replay *r, const struct replay_turn *turn,
 	size_t dp_count = r->t->dp_count;
 
 	for (uint32_t i = 0; i < r->g->node_count; i++)
-		start = replay_node(r, turn, &r->g->nodes[i]);
+		start = replay_node(r, turn, r->g->order[i]);
 	/* the last node is the step's end, the same in all dp unless they stand apart
 	 */
 	if (turn->plan->apart) {
@@ -256,26 +247,4 @@ ls_whatif_replay_run(struct ls_whatif_replay *r, const struct ls_whatif_plan *pl
 			turn.count = r->block;
 		replay_block(r, &turn, ret_step_s);
 	}
-}
-
-double
-ls_whatif_replay_ideal(const struct ls_whatif_replay *r, const double *ideal_s)
-{
-	const struct ls_whatif_graph *g = r->g;
-	double end = 0, *ends = r->slots;
-
-	for (uint32_t i = 0; i < g->node_count; i++) {
-		const struct ls_whatif_node *node = &g->nodes[i];
-
-		end = 0;
-		for (uint32_t d = node->first_dep;
-			d < node->first_dep + node->dep_count; d++)
-			end = d == node->first_dep || ends[g->deps[d]] > end
-				? ends[g->deps[d]]
-				: end;
-		for (uint32_t o = node->first_op; o < node->first_op + node->op_count;
-			o++)
-			ends[g->slots[g->ops[o]]] = end + ideal_s[g->ops[o]];
-	}
-	return end;
 }

@@ -24,7 +24,8 @@
 /* Whose times a replay takes. */
 struct ls_whatif_plan {
 	const uint8_t *own; /* by operation: its own times; else the ideal one */
-	const uint8_t *mended; /* by worker: the ideal times all the same; NULL: none */
+	/* by worker: 1 for the ideal times all the same; NULL: none */
+	const uint8_t *mended;
 	/* Each dp alone among others that are ideal in all: a result for each lane, not
 	 * each step. */
 	bool apart;
@@ -32,11 +33,9 @@ struct ls_whatif_plan {
 
 struct ls_whatif_replay;
 
-/*
- * own_s: op x lane_count + lane. Keeps pointers to all three, which must outlive it.
- */
+/* Own times are the durations of the trace. Both must outlive it. */
 int ls_whatif_replay_new(const struct ls_whatif_trace *t,
-	const struct ls_whatif_graph *g, const double *own_s,
+	const struct ls_whatif_graph *g,
 	struct ls_whatif_replay **ret_replay) LS_MUSTCHECK;
 void ls_whatif_replay_free(struct ls_whatif_replay *r);
 
@@ -46,8 +45,5 @@ void ls_whatif_replay_free(struct ls_whatif_replay *r);
  */
 void ls_whatif_replay_run(struct ls_whatif_replay *r, const struct ls_whatif_plan *plan,
 	const double *ideal_s, double *ret_step_s);
-
-/* The length of a step in which all is ideal. */
-double ls_whatif_replay_ideal(const struct ls_whatif_replay *r, const double *ideal_s);
 
 #endif

@@ -94,54 +94,58 @@ trace_step(const struct ls_whatif_trace *t, int64_t number, uint32_t last)
 
 /* --- operations ----------------------------------------------------------- */
 
-/* How many operations of each stage and type the first step of dp 0 has. */
-static int
-trace_count_ops(const struct ls_whatif_trace *t, const struct ls_whatif_row *rows,
-	size_t row_count, uint32_t *count, struct ls_whatif_error *ret_error)
+static size_t
+trace_kind(uint32_t stage, enum ls_whatif_optype type)
 {
-	const struct ls_whatif_row *r;
-	size_t kind;
-
-	for (size_t i = 0; i < row_count; i++) {
-		r = &rows[i];
-		kind = (size_t)r->stage * LS_WHATIF_OPTYPES + r->type;
-		if (r->step == t->steps[0] && r->dp == 0)
-			count[kind]++;
-	}
-	for (uint32_t stage = 0; stage < t->stage_count; stage++) {
-		uint32_t all = 0;
-
-		for (unsigned type = 0; type < LS_WHATIF_OPTYPES; type++)
-			all += count[(size_t)stage * LS_WHATIF_OPTYPES + type];
-		if (all == 0)
-			return ls_whatif_bad(ret_error, 0,
-				"step %" PRId64
-				" has no operation of dp 0 in stage %" PRIu32,
-				t->steps[0], stage);
-	}
-	return 0;
+	return (size_t)stage * LS_WHATIF_OPTYPES + type;
 }
 
+uint32_t
+ls_whatif_count(const struct ls_whatif_trace *t, uint32_t stage,
+	enum ls_whatif_optype type)
+{
+	size_t kind = trace_kind(stage, type);
+
+	return t->base[kind + 1] - t->base[kind];
+}
+
+uint32_t
+ls_whatif_op(const struct ls_whatif_trace *t, uint32_t stage,
+	enum ls_whatif_optype type, uint32_t seq)
+{
+	return seq < ls_whatif_count(t, stage, type)
+		? t->base[trace_kind(stage, type)] + seq
+		: LS_WHATIF_NONE;
+}
+
+/* The operations of the first step of dp 0. */
 static int
 trace_make_ops(struct ls_whatif_trace *t, const struct ls_whatif_row *rows,
 	size_t row_count, struct ls_whatif_error *ret_error)
 {
 	size_t kinds = (size_t)t->stage_count * LS_WHATIF_OPTYPES;
-	uint32_t *count = calloc(kinds, sizeof(*count));
-	int rc = -ENOMEM;
 
 	t->base = calloc(kinds + 1, sizeof(*t->base));
-	if (count != NULL && t->base != NULL)
-		rc = trace_count_ops(t, rows, row_count, count, ret_error);
-	if (rc != 0)
-		goto out;
+	if (t->base == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < row_count; i++) {
+		if (rows[i].step == t->steps[0] && rows[i].dp == 0)
+			t->base[trace_kind(rows[i].stage, rows[i].type) + 1]++;
+	}
 	for (size_t kind = 0; kind < kinds; kind++)
-		t->base[kind + 1] = t->base[kind] + count[kind];
+		t->base[kind + 1] += t->base[kind];
+	for (uint32_t stage = 0; stage < t->stage_count; stage++) {
+		if (t->base[trace_kind(stage, 0)] == t->base[trace_kind(stage + 1, 0)])
+			return ls_whatif_bad(ret_error, 0,
+				"step %" PRId64
+				" has no operation of dp 0 in stage %" PRIu32,
+				t->steps[0], stage);
+	}
 	t->op_count = t->base[kinds];
 	t->ops = malloc(t->op_count * sizeof(*t->ops));
 	if (t->ops == NULL)
-		rc = -ENOMEM;
-	for (size_t kind = 0; rc == 0 && kind < kinds; kind++) {
+		return -ENOMEM;
+	for (size_t kind = 0; kind < kinds; kind++) {
 		for (uint32_t k = t->base[kind]; k < t->base[kind + 1]; k++)
 			t->ops[k] = (struct ls_whatif_op){
 				.type = (enum ls_whatif_optype)(kind %
@@ -150,30 +154,26 @@ trace_make_ops(struct ls_whatif_trace *t, const struct ls_whatif_row *rows,
 				.seq = k - t->base[kind]
 			};
 	}
-out:
-	free(count);
-	return rc;
+	return 0;
 }
 
 /* --- times ---------------------------------------------------------------- */
 
 /* A worker has one rank; two workers have two. */
 static int
-trace_check_rank(struct ls_whatif_trace *t, uint8_t *known,
-	const struct ls_whatif_row *r, struct ls_whatif_error *ret_error)
+trace_check_rank(struct ls_whatif_trace *t, const struct ls_whatif_row *r,
+	struct ls_whatif_error *ret_error)
 {
-	size_t worker = (size_t)r->stage * t->dp_count + r->dp;
+	int64_t *rank = &t->ranks[(size_t)r->stage * t->dp_count + r->dp];
 
-	if (known[worker] == 0) {
-		known[worker] = 1;
-		t->ranks[worker] = r->rank;
-	}
-	if (t->ranks[worker] == r->rank)
+	if (*rank < 0)
+		*rank = r->rank;
+	if (*rank == r->rank)
 		return 0;
 	return ls_whatif_bad(ret_error, r->line,
 		"dp %" PRIu32 " of stage %" PRIu32 " is rank %" PRId64
 		" here and rank %" PRId64 " before",
-		r->dp, r->stage, r->rank, t->ranks[worker]);
+		r->dp, r->stage, r->rank, *rank);
 }
 
 static int
@@ -200,16 +200,15 @@ static int
 trace_put_row(struct ls_whatif_trace *t, const struct ls_whatif_row *r, uint32_t step,
 	struct ls_whatif_error *ret_error)
 {
-	size_t kind = (size_t)r->stage * LS_WHATIF_OPTYPES + r->type, at;
+	uint32_t k = ls_whatif_op(t, r->stage, r->type, r->seq);
+	size_t at = k * t->lane_count + (size_t)step * t->dp_count + r->dp;
 
-	if (r->seq >= t->base[kind + 1] - t->base[kind])
+	if (k == LS_WHATIF_NONE)
 		return ls_whatif_bad(ret_error, r->line,
 			"%s %" PRIu32 " of stage %" PRIu32 ": step %" PRId64
 			" of dp 0 has only %" PRIu32 " of them (from 0)",
 			trace_names[r->type], r->seq, r->stage, t->steps[0],
-			t->base[kind + 1] - t->base[kind]);
-	at = (size_t)(t->base[kind] + r->seq) * t->lane_count +
-		(size_t)step * t->dp_count + r->dp;
+			ls_whatif_count(t, r->stage, r->type));
 	if (!isnan(t->start_s[at]))
 		return ls_whatif_bad(ret_error, r->line,
 			"step %" PRId64 ", dp %" PRIu32 ", stage %" PRIu32
@@ -240,17 +239,25 @@ trace_say_missing(const struct ls_whatif_trace *t, struct ls_whatif_error *ret_e
 
 static int
 trace_fill(struct ls_whatif_trace *t, const struct ls_whatif_row *rows,
-	size_t row_count, uint8_t *known, struct ls_whatif_error *ret_error)
+	size_t row_count, struct ls_whatif_error *ret_error)
 {
-	size_t cells = (size_t)t->op_count * t->lane_count;
+	size_t workers = (size_t)t->stage_count * t->dp_count;
+	size_t cells = t->lane_count * t->op_count;
 	uint32_t step = 0;
 	int rc = 0;
 
+	t->start_s = malloc(cells * sizeof(*t->start_s));
+	t->duration_s = malloc(cells * sizeof(*t->duration_s));
+	t->ranks = malloc(workers * sizeof(*t->ranks));
+	if (t->start_s == NULL || t->duration_s == NULL || t->ranks == NULL)
+		return -ENOMEM;
 	for (size_t i = 0; i < cells; i++)
 		t->start_s[i] = NAN;
+	for (size_t i = 0; i < workers; i++)
+		t->ranks[i] = -1;
 	for (size_t i = 0; rc == 0 && i < row_count; i++) {
 		step = trace_step(t, rows[i].step, step);
-		rc = trace_check_rank(t, known, &rows[i], ret_error);
+		rc = trace_check_rank(t, &rows[i], ret_error);
 		if (rc == 0)
 			rc = trace_put_row(t, &rows[i], step, ret_error);
 	}
@@ -263,8 +270,7 @@ static int
 trace_make(struct ls_whatif_trace *t, const struct ls_whatif_row *rows,
 	size_t row_count, struct ls_whatif_error *ret_error)
 {
-	size_t workers = (size_t)t->stage_count * t->dp_count, cells;
-	uint8_t *known = NULL;
+	size_t workers = (size_t)t->stage_count * t->dp_count;
 	int rc = trace_find_steps(t, rows, row_count);
 
 	if (rc == 0)
@@ -280,18 +286,7 @@ trace_make(struct ls_whatif_trace *t, const struct ls_whatif_row *rows,
 			"%" PRIu32 " steps of %" PRIu32 " dp and %" PRIu32
 			" operations each need more rows than the %zu there are",
 			t->step_count, t->dp_count, t->op_count, row_count);
-	cells = t->lane_count * t->op_count;
-	t->start_s = malloc(cells * sizeof(*t->start_s));
-	t->duration_s = malloc(cells * sizeof(*t->duration_s));
-	t->ranks = calloc(workers, sizeof(*t->ranks));
-	known = calloc(workers, sizeof(*known));
-	if (t->start_s == NULL || t->duration_s == NULL || t->ranks == NULL ||
-		known == NULL)
-		rc = -ENOMEM;
-	else
-		rc = trace_fill(t, rows, row_count, known, ret_error);
-	free(known);
-	return rc;
+	return trace_fill(t, rows, row_count, ret_error);
 }
 
 int

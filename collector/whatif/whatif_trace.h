@@ -7,7 +7,7 @@
  * so what differs is only their times. An operation (type, stage, number) has one row
  * of times, a lane for each step and dp. A worker is one dp of one stage.
  *
- * Owner:   the caller; filled once, then only read.
+ * Owner:   the caller; filled once. ls_whatif_answer changes duration_s.
  * Units:   seconds.
  * Errors:  -LS_EPARSE for what is missing, twice or contradictory, -ENOMEM; the error
  *          says which line.
@@ -28,6 +28,9 @@ enum ls_whatif_optype {
 #undef LS_OPTYPE
 	LS_WHATIF_OPTYPES
 };
+
+/* No operation. */
+#define LS_WHATIF_NONE UINT32_MAX
 
 /* What is wrong, and in which line of the file; 0: in none of them. */
 struct ls_whatif_error {
@@ -65,6 +68,13 @@ struct ls_whatif_trace {
  * LS_WHATIF_OPTYPES. */
 const char *ls_whatif_type_name(enum ls_whatif_optype type);
 enum ls_whatif_optype ls_whatif_type_find(const char *name);
+
+/* How many operations of a type a stage has; and the operation of a number, or
+ * LS_WHATIF_NONE. */
+uint32_t ls_whatif_count(const struct ls_whatif_trace *t, uint32_t stage,
+	enum ls_whatif_optype type);
+uint32_t ls_whatif_op(const struct ls_whatif_trace *t, uint32_t stage,
+	enum ls_whatif_optype type, uint32_t seq);
 
 /* Writes what is wrong; returns -LS_EPARSE. */
 int ls_whatif_bad(struct ls_whatif_error *error, uint64_t line, const char *format, ...)

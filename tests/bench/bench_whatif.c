@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "collector/whatif/whatif.h"
+#include "collector/whatif/whatif_replay.h"
 #include "proto/base/clock.h"
 
 #include <stdio.h>
@@ -15,7 +16,8 @@
  *
  *   whatif_replay_op_ns       one operation of a replay, all with their own times
  *   whatif_dp_apart_ms        S_dp of all 1,250 dp
- *   whatif_ask_ms             all answers by one reference, S_w and S_alone of all 10,000 workers among them
+ *   whatif_answer_ms          the graph and all answers by both references, S_w and S_alone of all 10,000
+ *                             workers among them
  *   whatif_trace_op_ns        one row put in order
  */
 
@@ -89,7 +91,7 @@ bench_replays(const struct ls_whatif_trace *t, struct ls_whatif_error *error)
 	int rc = ls_whatif_graph_new(t, &g, error);
 
 	LS_ASSERT(rc == 0 && own != NULL && ideal_s != NULL && out_s != NULL);
-	rc = ls_whatif_replay_new(t, g, t->duration_s, &r);
+	rc = ls_whatif_replay_new(t, g, &r);
 	LS_ASSERT(rc == 0);
 	memset(own, 1, t->op_count);
 	for (uint32_t k = 0; k < t->op_count; k++)
@@ -113,9 +115,8 @@ int
 main(void)
 {
 	struct ls_whatif_error error = { 0 };
-	struct ls_whatif_result result;
 	struct ls_whatif_trace *t = NULL;
-	struct ls_whatif *w = NULL;
+	json_t *result = NULL;
 	uint64_t t0, t1;
 	int rc;
 
@@ -132,15 +133,12 @@ main(void)
 	LS_ASSERT(rc == 0);
 	printf("whatif_trace_op_ns %.1f ns\n", (double)(t1 - t0) / (double)bench_count);
 	bench_replays(t, &error);
-	rc = ls_whatif_new(t, &w, &error);
-	LS_ASSERT(rc == 0);
 	t0 = ls_clock_cpu_ns();
-	rc = ls_whatif_ask(w, LS_WHATIF_ALL_MEAN, 5, &result);
+	rc = ls_whatif_answer(t, "", 5, &result, &error);
 	t1 = ls_clock_cpu_ns();
-	LS_ASSERT(rc == 0 && result.s > 1);
-	printf("whatif_ask_ms %.1f ms\n", (double)(t1 - t0) * 1e-6);
-	ls_whatif_result_fini(&result);
-	ls_whatif_free(w);
+	LS_ASSERT(rc == 0 && json_number_value(json_object_get(result, "S")) > 1);
+	printf("whatif_answer_ms %.1f ms\n", (double)(t1 - t0) * 1e-6);
+	json_decref(result);
 	ls_whatif_trace_free(t);
 	free(bench_rows);
 	return EXIT_SUCCESS;

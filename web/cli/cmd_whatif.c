@@ -4,7 +4,6 @@
 #include "web/cli/cli.h"
 #include "collector/whatif/whatif.h"
 #include "collector/whatif/whatif_csv.h"
-#include "collector/whatif/whatif_json.h"
 #include "collector/whatif/whatif_meta.h"
 #include "proto/base/json.h"
 #include "web/cli/term.h"
@@ -30,25 +29,6 @@ whatif_complain(struct ls_cli *cli, const char *path, int rc,
 		(void)fprintf(stderr, "lockstep: %s: %s\n", file,
 			ls_term_safe(cli->term, error->text, ""));
 	return rc == -ENOMEM ? LS_EXIT_FOUND : LS_EXIT_USAGE;
-}
-
-/* Both files, checked. Returns an exit code, having said why. */
-static int
-whatif_read(struct ls_cli *cli, const char *path, struct ls_whatif_meta *ret_meta,
-	struct ls_whatif_trace **ret_trace)
-{
-	struct ls_whatif_error error = { 0 };
-	struct ls_whatif_rows rows = { 0 };
-	int rc = ls_whatif_meta_read(cli->options.meta, ret_meta, &error);
-
-	if (rc != 0)
-		return whatif_complain(cli, cli->options.meta, rc, &error);
-	rc = ls_whatif_csv_read(path, ret_meta, &rows, &error);
-	if (rc == 0)
-		rc = ls_whatif_trace_new(rows.rows, rows.count, ret_meta->dp_size,
-			ret_meta->pp_size, ret_trace, &error);
-	free(rows.rows);
-	return rc == 0 ? LS_EXIT_OK : whatif_complain(cli, path, rc, &error);
 }
 
 /* --- in words ------------------------------------------------------------- */
@@ -113,31 +93,26 @@ whatif_show_members(struct ls_term *t, const json_t *members, const char *head,
 	size_t most)
 {
 	struct ls_table *table = ls_table_new(head);
-	const char *taken[LS_WHATIF_TOP_MAX], *key, *best;
-	char cell[32];
-	json_t *v;
+	json_t *left = json_copy((json_t *)members), *v;
+	const char *key;
 
-	for (size_t n = 0; n < most && n < json_object_size(members); n++) {
+	for (size_t n = 0; n < most && json_object_size(left) > 0; n++) {
+		const char *best = NULL;
 		double best_s = 0;
 
-		best = NULL;
-		json_object_foreach((json_t *)members, key, v)
+		json_object_foreach(left, key, v)
 		{
-			bool seen = false;
-
-			for (size_t i = 0; i < n; i++)
-				seen = seen || strcmp(taken[i], key) == 0;
-			if (seen || (best && json_number_value(v) <= best_s))
+			if (best != NULL && json_number_value(v) <= best_s)
 				continue;
 			best = key;
 			best_s = json_number_value(v);
 		}
-		taken[n] = best;
 		ls_table_add(table, ls_term_safe(t, best, ""));
-		(void)snprintf(cell, sizeof(cell), "%.4f", best_s);
-		ls_table_add(table, cell);
+		ls_table_addf(table, "%.4f", best_s);
+		ls_ignore(json_object_del(left, best));
 	}
 	ls_table_print(table);
+	json_decref(left);
 }
 
 static void
@@ -145,29 +120,20 @@ whatif_show_top(const json_t *top)
 {
 	struct ls_table *table =
 		ls_table_new(">RANK|>DP|>STAGE|>S_W|>ALONE|>STEP WITHOUT|>GAIN");
-	char cell[40];
-	double gain;
+	json_t *w;
+	size_t i;
 
-	for (size_t i = 0; i < json_array_size(top); i++) {
-		const json_t *w = json_array_get(top, i);
-		static const char *const whole[] = { "rank", "dp", "stage" };
+	json_array_foreach((json_t *)top, i, w)
+	{
+		double gain = 100 * whatif_number(w, "gain_ratio");
 
-		for (size_t c = 0; c < 3; c++) {
-			(void)snprintf(cell, sizeof(cell), "%.0f",
-				whatif_number(w, whole[c]));
-			ls_table_add(table, cell);
-		}
-		(void)snprintf(cell, sizeof(cell), "%.4f", whatif_number(w, "S_w"));
-		ls_table_add(table, cell);
-		(void)snprintf(cell, sizeof(cell), "%.4f", whatif_number(w, "S_alone"));
-		ls_table_add(table, cell);
-		(void)snprintf(cell, sizeof(cell), "%.6g s",
-			whatif_number(w, "without_s"));
-		ls_table_add(table, cell);
-		gain = 100 * whatif_number(w, "gain_ratio");
-		(void)snprintf(cell, sizeof(cell), "%.1f %%",
-			fabs(gain) < 0.05 ? 0 : gain);
-		ls_table_add(table, cell);
+		ls_table_addf(table, "%.0f", whatif_number(w, "rank"));
+		ls_table_addf(table, "%.0f", whatif_number(w, "dp"));
+		ls_table_addf(table, "%.0f", whatif_number(w, "stage"));
+		ls_table_addf(table, "%.4f", whatif_number(w, "S_w"));
+		ls_table_addf(table, "%.4f", whatif_number(w, "S_alone"));
+		ls_table_addf(table, "%.6g s", whatif_number(w, "without_s"));
+		ls_table_addf(table, "%.1f %%", fabs(gain) < 0.05 ? 0 : gain);
 	}
 	ls_table_print(table);
 }
@@ -201,12 +167,10 @@ whatif_show(struct ls_term *t, const json_t *r, size_t top)
 /* --- the command ---------------------------------------------------------- */
 
 static int
-whatif_print(struct ls_cli *cli, json_t *result)
+whatif_print(struct ls_cli *cli, const json_t *result)
 {
 	char *text = NULL;
 
-	if (!result)
-		return LS_EXIT_FOUND;
 	if (!cli->json) {
 		whatif_show(cli->term, result, (size_t)cli->options.top);
 		return LS_EXIT_OK;
@@ -219,52 +183,38 @@ whatif_print(struct ls_cli *cli, json_t *result)
 	return LS_EXIT_OK;
 }
 
-static int
-whatif_answer(struct ls_cli *cli, const char *path, const struct ls_whatif_meta *meta,
-	const struct ls_whatif_trace *t)
-{
-	struct ls_whatif_result mean = { 0 }, role = { 0 };
-	struct ls_whatif_error error = { 0 };
-	struct ls_whatif *w = NULL;
-	json_t *result = NULL;
-	uint32_t top = (uint32_t)cli->options.top;
-	int rc = ls_whatif_new(t, &w, &error);
-
-	if (rc == 0)
-		rc = ls_whatif_ask(w, LS_WHATIF_ALL_MEAN, top, &mean);
-	if (rc == 0)
-		rc = ls_whatif_ask(w, LS_WHATIF_STAGE_MEDIAN, top, &role);
-	if (rc == 0) {
-		result = ls_whatif_json(meta->name, t, w, &mean, &role);
-		rc = result ? 0 : -ENOMEM;
-	}
-	if (rc == -LS_ERANGE)
-		rc = ls_whatif_bad(&error, 0, "its operations take no time");
-	rc = rc == 0 ? whatif_print(cli, result)
-		     : whatif_complain(cli, path, rc, &error);
-	json_decref(result);
-	ls_whatif_result_fini(&mean);
-	ls_whatif_result_fini(&role);
-	ls_whatif_free(w);
-	return rc;
-}
-
 int
 ls_cmd_whatif(struct ls_cli *cli, int argc, char **argv)
 {
+	const char *path = cli->options.meta;
+	struct ls_whatif_error error = { 0 };
+	struct ls_whatif_rows rows = { 0 };
 	struct ls_whatif_trace *t = NULL;
 	struct ls_whatif_meta meta;
+	json_t *result = NULL;
 	int rc;
 
 	(void)argc;
-	if (cli->options.meta[0] == '\0') {
+	if (path[0] == '\0') {
 		(void)fprintf(stderr,
 			"lockstep: whatif needs --meta FILE: lines like 'dp_size: 4', 'pp_size: 4'\n");
 		return LS_EXIT_USAGE;
 	}
-	rc = whatif_read(cli, argv[0], &meta, &t);
-	if (rc == LS_EXIT_OK)
-		rc = whatif_answer(cli, argv[0], &meta, t);
+	rc = ls_whatif_meta_read(path, &meta, &error);
+	if (rc == 0) {
+		path = argv[0];
+		rc = ls_whatif_csv_read(path, &meta, &rows, &error);
+	}
+	if (rc == 0)
+		rc = ls_whatif_trace_new(rows.rows, rows.count, meta.dp_size,
+			meta.pp_size, &t, &error);
+	free(rows.rows);
+	if (rc == 0)
+		rc = ls_whatif_answer(t, meta.name, (uint32_t)cli->options.top, &result,
+			&error);
+	rc = rc == 0 ? whatif_print(cli, result)
+		     : whatif_complain(cli, path, rc, &error);
+	json_decref(result);
 	ls_whatif_trace_free(t);
 	return rc;
 }

@@ -4,6 +4,7 @@
 #include "proto/base/err.h"
 #include "proto/base/text.h"
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -406,6 +407,18 @@ ls_table_add(struct ls_table *table, const char *cell)
 	table->cells[table->count] = strdup(cell);
 	if (table->cells[table->count])
 		table->count++;
+}
+
+void
+ls_table_addf(struct ls_table *table, const char *format, ...)
+{
+	char cell[LS_TERM_TEXT_MAX_BYTES];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(cell, sizeof(cell), format, args);
+	va_end(args);
+	ls_table_add(table, cell);
 }
 
 /* Columns a text takes: bytes that begin a character, without colours. */

@@ -98,6 +98,10 @@ struct ls_table *ls_table_new(const char *heads);
 /* Adds a cell (copied, already safe), row by row. */
 void ls_table_add(struct ls_table *table, const char *cell);
 
+/* Adds a cell as printf makes it. */
+void ls_table_addf(struct ls_table *table, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
 /* Prints and frees. */
 void ls_table_print(struct ls_table *table);
 
