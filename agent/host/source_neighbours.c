@@ -268,14 +268,6 @@ neighbours_probe(void *self)
 }
 
 static void
-neighbours_list_metrics(const void *self, void (*each)(void *arg, enum ls_metric m),
-	void *arg)
-{
-	(void)self;
-	each(arg, LS_METRIC_NEIGHBOUR_CPU);
-}
-
-static void
 neighbours_read(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *into)
 {
 	struct source_neighbours *s = self;
@@ -321,20 +313,13 @@ neighbours_tell(const void *self, struct ls_doctor *d)
 			: "");
 }
 
-static void
-neighbours_free(void *self)
-{
-	free(self);
-}
-
 int
 ls_source_neighbours_new(const char *proc_root, const char *sys_root,
 	struct ls_series_table *table, struct ls_source *ret_source)
 {
 	struct source_neighbours *s = calloc(1, sizeof(*s));
-	struct ls_source source = { "neighbours", s, neighbours_probe,
-		neighbours_list_metrics, neighbours_read, neighbours_tell,
-		neighbours_free };
+	struct ls_source source = { "neighbours", s, neighbours_probe, neighbours_read,
+		neighbours_tell, free };
 	int rc;
 
 	if (s == NULL)

@@ -302,20 +302,6 @@ prom_open_pages(struct source_prom *s, struct ls_series_table *table)
 	return 0;
 }
 
-static int
-prom_probe(void *self)
-{
-	(void)self;
-	return 0; /* whether a page is there turns out */
-}
-
-static void
-prom_list(const void *self, void (*each)(void *arg, enum ls_metric m), void *arg)
-{
-	(void)self;
-	each(arg, LS_METRIC_SOURCE_STALE);
-}
-
 static void
 prom_free(void *self)
 {
@@ -365,8 +351,8 @@ ls_source_prom_new(struct ls_loop *loop, struct ls_series_table *table,
 		prom_free(s);
 		return rc;
 	}
-	*ret_source = (struct ls_source){ "prom", s, prom_probe, prom_list, prom_read,
-		prom_tell, prom_free };
+	*ret_source =
+		(struct ls_source){ "prom", s, NULL, prom_read, prom_tell, prom_free };
 	return 0;
 }
 

@@ -234,28 +234,6 @@ hooks_read(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *int
 
 /* --- the source ----------------------------------------------------------- */
 
-static int
-hooks_probe(void *self)
-{
-	(void)self;
-	return 0; /* rings come and go */
-}
-
-static void
-hooks_list(const void *self, void (*each)(void *arg, enum ls_metric m), void *arg)
-{
-	unsigned i;
-
-	(void)self;
-	for (i = 0; i < LS_RING_EVENT_COUNT; i++) {
-		double unit;
-
-		each(arg, ls_ring_event_metric((enum ls_ring_event)i, &unit));
-	}
-	each(arg, LS_METRIC_JOB_FUNCTION_COMPILES);
-	each(arg, LS_METRIC_JOB_FUNCTION_COMPILE_SECONDS);
-}
-
 static void
 hooks_tell(const void *self, struct ls_doctor *d)
 {
@@ -279,19 +257,12 @@ hooks_tell(const void *self, struct ls_doctor *d)
 		ls_doctor_add(d, LS_DOCTOR_OK, "hooks", "rings", why, "");
 }
 
-static void
-hooks_free(void *self)
-{
-	free(self);
-}
-
 int
 ls_source_hooks_new(struct ls_source_step *rings, struct ls_series_table *table,
 	struct ls_source *ret_source)
 {
 	struct source_hooks *s = calloc(1, sizeof(*s));
-	struct ls_source source = { "hooks", s, hooks_probe, hooks_list, hooks_read,
-		hooks_tell, hooks_free };
+	struct ls_source source = { "hooks", s, NULL, hooks_read, hooks_tell, free };
 	int rc;
 
 	if (s == NULL)

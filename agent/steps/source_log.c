@@ -451,21 +451,6 @@ log_open(struct source_log *s, uint64_t now_mono_ns)
 
 /* --- the source ----------------------------------------------------------- */
 
-static int
-log_probe(void *self)
-{
-	(void)self;
-	return 0; /* the file may come */
-}
-
-static void
-log_list(const void *self, void (*each)(void *arg, enum ls_metric m), void *arg)
-{
-	(void)self;
-	(void)each;
-	(void)arg; /* steps are no metrics */
-}
-
 static void
 log_read(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *into)
 {
@@ -583,8 +568,8 @@ ls_source_log_new(const struct ls_source_log_options *options,
 	s->job_given = options->job[0] != '\0';
 	s->rank_given = options->rank >= 0;
 	s->next = LS_INFERRED_NONE;
-	*ret_source = (struct ls_source){ "log", s, log_probe, log_list, log_read,
-		log_tell, log_free };
+	*ret_source =
+		(struct ls_source){ "log", s, NULL, log_read, log_tell, log_free };
 	return 0;
 }
 

@@ -337,27 +337,6 @@ tpu_tell(const void *self, struct ls_doctor *d)
 
 /* --- life ----------------------------------------------------------------- */
 
-static int
-tpu_probe(void *self)
-{
-	(void)self;
-	return 0; /* a job may come at any time: an absent port is told by tell() */
-}
-
-static void
-tpu_list(const void *self, void (*each)(void *arg, enum ls_metric m), void *arg)
-{
-	unsigned m;
-
-	(void)self;
-	for (m = 0; m < LS_METRIC_COUNT; m++) {
-		enum ls_metric_scope scope = ls_metric_info(m)->scope;
-
-		if (scope == LS_METRIC_SCOPE_CHIP || scope == LS_METRIC_SCOPE_LINK)
-			each(arg, (enum ls_metric)m);
-	}
-}
-
 static void
 tpu_free(void *self)
 {
@@ -458,8 +437,6 @@ ls_source_tpu_new(struct ls_loop *loop, struct ls_series_table *table,
 	}
 	*ret_source = (struct ls_source){ .name = "tpu",
 		.self = t,
-		.probe = tpu_probe,
-		.list = tpu_list,
 		.read = tpu_read,
 		.tell = tpu_tell,
 		.free = tpu_free };
