@@ -273,7 +273,7 @@ static void
 host_tell_files(const struct source_host *h, struct ls_doctor *d)
 {
 	size_t i, readable = 0, pressure = 0;
-	char subject[sizeof(d->check[0].subject)];
+	const char *subject;
 
 	for (i = 0; i < HOST_FILES; i++) {
 		bool psi = strncmp(host_files[i].path, "pressure/", 9) == 0;
@@ -282,8 +282,8 @@ host_tell_files(const struct source_host *h, struct ls_doctor *d)
 		pressure += psi && h->read_rc[i] == 0;
 		if (h->read_rc[i] == 0 || psi)
 			continue;
-		(void)snprintf(subject, sizeof(subject), "%.40s/%s", h->proc_root,
-			host_files[i].path);
+		subject =
+			ls_doctor_text(d, "%.40s/%s", h->proc_root, host_files[i].path);
 		if (readable > 0 && host_files[i].parse == ls_procfs_runqueue) {
 			ls_doctor_add(d, LS_DOCTOR_NONE, "host", subject,
 				"this kernel has no run-queue wait for the whole "

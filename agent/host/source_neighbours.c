@@ -296,21 +296,18 @@ static void
 neighbours_tell(const void *self, struct ls_doctor *d)
 {
 	const struct source_neighbours *s = self;
-	char why[128];
-
-	if (s->file == NULL) {
+	if (s->file == NULL)
 		ls_doctor_add(d, LS_DOCTOR_WARN, "neighbours", "control groups",
 			"no hierarchy with CPU accounting below the sys root",
 			"mount the host's /sys/fs/cgroup and point --sys-root to it");
-		return;
-	}
-	(void)snprintf(why, sizeof(why), "%zu groups with %s, %zu not watched",
-		s->count, s->file, s->left_out);
-	ls_doctor_add(d, s->left_out > 0 ? LS_DOCTOR_WARN : LS_DOCTOR_OK, "neighbours",
-		"control groups", why,
-		s->left_out > 0
-			? "not available: the first groups in the list are watched"
-			: "");
+	else
+		ls_doctor_addf(d, s->left_out > 0 ? LS_DOCTOR_WARN : LS_DOCTOR_OK,
+			"neighbours", "control groups",
+			s->left_out > 0
+				? "not available: the first groups in the list are watched"
+				: "",
+			"%zu groups with %s, %zu not watched", s->count, s->file,
+			s->left_out);
 }
 
 int

@@ -419,7 +419,7 @@ source_worker_tell(const void *self, struct ls_doctor *d)
 {
 	const struct source_worker *s = self;
 	const struct ls_procfs_cgroup_mounts *m = &s->mounts;
-	char subject[sizeof(d->check[0].subject)];
+	const char *subject;
 	size_t i;
 
 	if (m->has_v2 || m->has_cpu || m->has_cpuacct)
@@ -433,10 +433,9 @@ source_worker_tell(const void *self, struct ls_doctor *d)
 		const struct worker *w = s->workers[i];
 		const bool *has = w->sample.present;
 
-		(void)snprintf(subject, sizeof(subject), "process %ld",
-			(long)w->id.pid);
 		if (w->sample.t_mono_ns == 0)
 			continue; /* not read yet */
+		subject = ls_doctor_text(d, "process %ld", (long)w->id.pid);
 		if (!has[LS_METRIC_JOB_RUNQUEUE_WAIT])
 			ls_doctor_addf(d, LS_DOCTOR_WARN, "worker", subject,
 				"a kernel with CONFIG_SCHED_INFO, and at most "

@@ -185,7 +185,7 @@ identity_drop(struct ls_identity_offer *list, size_t count,
 	size_t i, kept = 0;
 
 	for (i = 0; i < count; i++) {
-		if (list[i].source == (uint8_t)source && list[i].tag == tag)
+		if (list[i].source == source && list[i].tag == tag)
 			continue;
 		if (kept != i)
 			list[kept] = list[i];
@@ -213,7 +213,7 @@ ls_identity_refuse(struct ls_identity *id, const char *key,
 	}
 	r = &id->refused[id->refused_count++];
 	memset(r, 0, sizeof(*r));
-	r->source = (uint8_t)source;
+	r->source = source;
 	r->tag = (uint8_t)tag;
 	(void)snprintf(r->key, sizeof(r->key), "%s", key);
 	(void)ls_text_escape(r->value, sizeof(r->value), text, len);
@@ -228,8 +228,7 @@ ls_identity_offer(struct ls_identity *id, const char *key,
 
 	for (i = 0; i < id->count; i++) {
 		o = &id->offer[i];
-		if (o->source == (uint8_t)source && o->tag == tag &&
-			strcmp(o->key, key) == 0) {
+		if (o->source == source && o->tag == tag && strcmp(o->key, key) == 0) {
 			o->several = o->several || strcmp(o->value, value) != 0;
 			return;
 		}
@@ -240,7 +239,7 @@ ls_identity_offer(struct ls_identity *id, const char *key,
 	}
 	o = &id->offer[id->count++];
 	memset(o, 0, sizeof(*o));
-	o->source = (uint8_t)source;
+	o->source = source;
 	o->tag = (uint8_t)tag;
 	(void)snprintf(o->key, sizeof(o->key), "%s", key);
 	(void)snprintf(o->value, sizeof(o->value), "%s", value);
@@ -251,7 +250,7 @@ ls_identity_has(const struct ls_identity *id, enum ls_identity_field field,
 	enum ls_identity_source source, unsigned tag)
 {
 	for (size_t i = 0; i < id->count; i++)
-		if (id->offer[i].source == (uint8_t)source && id->offer[i].tag == tag &&
+		if (id->offer[i].source == source && id->offer[i].tag == tag &&
 			strcmp(id->offer[i].key, identity_fields[field].key) == 0)
 			return true;
 	return false;

@@ -238,23 +238,20 @@ static void
 hooks_tell(const void *self, struct ls_doctor *d)
 {
 	const struct source_hooks *s = self;
-	char why[192];
-
-	if (s->count == 0) {
+	if (s->count == 0)
 		ls_doctor_add(d, LS_DOCTOR_NONE, "hooks", "rings",
 			"no worker here uses the Python package", "");
-		return;
-	}
-	(void)snprintf(why, sizeof(why),
-		"%zu workers with hooks, %llu of them with JAX hooks; %llu events "
-		"failed, %llu names unreadable",
-		s->count, (unsigned long long)s->jax, (unsigned long long)s->errors,
-		(unsigned long long)s->bad_names);
-	if (s->errors > 0)
-		ls_doctor_add(d, LS_DOCTOR_WARN, "hooks", "rings", why,
-			"use a supported version of JAX: agent/client/README.md");
 	else
-		ls_doctor_add(d, LS_DOCTOR_OK, "hooks", "rings", why, "");
+		ls_doctor_addf(d, s->errors > 0 ? LS_DOCTOR_WARN : LS_DOCTOR_OK,
+			"hooks", "rings",
+			s->errors > 0
+				? "use a supported version of JAX: agent/client/README.md"
+				: "",
+			"%zu workers with hooks, %llu of them with JAX hooks; %llu events "
+			"failed, %llu names unreadable",
+			s->count, (unsigned long long)s->jax,
+			(unsigned long long)s->errors,
+			(unsigned long long)s->bad_names);
 }
 
 int
