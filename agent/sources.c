@@ -31,11 +31,10 @@ struct ls_sources {
 	struct ls_series_table *series;
 	size_t count;
 	struct ls_source list[LS_SOURCES_MAX];
-	bool optional[LS_SOURCES_MAX]; /* not read while lean */
-	bool lean;
-	const struct ls_source *host, *worker, *prom, *tpu; /* in the list */
+	bool lean; /* neighbours and prom are not read: better than to exceed the budget */
+	/* In the list. */
+	const struct ls_source *host, *worker, *neighbours, *prom, *tpu, *status;
 	const struct ls_source *log; /* likewise; NULL: none is configured */
-	const struct ls_source *status; /* likewise */
 	struct ls_source_step *step;
 	struct ls_spool *spool;
 	struct ls_disk *disk;
@@ -54,43 +53,31 @@ struct ls_sources {
 
 /* --- the list of sources -------------------------------------------------- */
 
-/* Takes a source over: from here on it is probed, read and freed with the others. */
-static const struct ls_source *
-sources_add(struct ls_sources *s, const struct ls_source *source)
+/* Takes over a source that was made with success: from here on it is probed, read and freed with
+ * the others. rc: of making it; ret_added: its place in the list. */
+static int
+sources_add(struct ls_sources *s, int rc, const struct ls_source *source,
+	const struct ls_source **ret_added)
 {
-	int rc;
+	int probed;
 
+	if (rc != 0)
+		return rc;
 	LS_ASSERT(s->count < LS_SOURCES_MAX);
 	s->list[s->count] = *source;
-	rc = source->probe(source->self);
-	if (rc != 0)
-		ls_log(rc == -LS_EABSENT ? LS_LOG_INFO : LS_LOG_WARN, "sources",
+	probed = source->probe != NULL ? source->probe(source->self) : 0;
+	if (probed != 0)
+		ls_log(probed == -LS_EABSENT ? LS_LOG_INFO : LS_LOG_WARN, "sources",
 			"%s: %s; continuing without this source", source->name,
-			ls_err_text(rc));
-	return &s->list[s->count++];
+			ls_err_text(probed));
+	*ret_added = &s->list[s->count++];
+	return 0;
 }
 
-/* As sources_add; the agent does without it rather than exceed its budget. */
-static const struct ls_source *
-sources_add_optional(struct ls_sources *s, const struct ls_source *source)
-{
-	const struct ls_source *added = sources_add(s, source);
-
-	s->optional[added - s->list] = true;
-	return added;
-}
-
+/* The log of a job without marks. */
 static int
-sources_make_tpu(struct ls_sources *s, const struct ls_agent_config *config,
+sources_make_log(struct ls_sources *s, const struct ls_agent_config *config,
 	struct ls_source *ret_source)
-{
-	return ls_source_tpu_new(s->loop, s->series, config->tpu_address,
-		config->tpu_ports, getenv(LS_TPU_PORTS_VARIABLE), ret_source);
-}
-
-/* The log of a job without marks, if one is named. */
-static int
-sources_make_log(struct ls_sources *s, const struct ls_agent_config *config)
 {
 	const struct ls_source_log_options o = { .path = config->step_log,
 		.pattern = config->step_log_pattern,
@@ -99,32 +86,22 @@ sources_make_log(struct ls_sources *s, const struct ls_agent_config *config)
 		.spool = s->spool,
 		.disk = s->disk,
 		.steps = s->step };
-	struct ls_source one;
-	int rc;
 
-	if (config->step_log[0] == '\0')
-		return 0;
-	rc = ls_source_log_new(&o, &one);
-	if (rc == 0)
-		s->log = sources_add(s, &one);
-	return rc;
+	return ls_source_log_new(&o, ret_source);
 }
 
 /* Steps of a job without marks and without a log. */
 static int
-sources_make_status(struct ls_sources *s, const struct ls_agent_config *config)
+sources_make_status(struct ls_sources *s, const struct ls_agent_config *config,
+	struct ls_source *ret_source)
 {
 	const struct ls_source_status_options o = { .progress = ls_source_tpu_progress(
 							    s->tpu),
 		.spool = s->spool,
 		.steps = s->step,
 		.has_log = config->step_log[0] != '\0' };
-	struct ls_source one;
-	int rc = ls_source_status_new(&o, &one);
 
-	if (rc == 0)
-		s->status = sources_add(s, &one);
-	return rc;
+	return ls_source_status_new(&o, ret_source);
 }
 
 /* Tells the sources of workers without a ring what is known of this host. */
@@ -133,19 +110,19 @@ sources_tell_who(struct ls_sources *s, uint64_t now_mono_ns)
 {
 	const struct ls_identity *id = ls_place_identity(s->place);
 	const char *job = ls_identity_get(id, LS_IDENTITY_JOB),
-		   *slice = ls_identity_get(id, LS_IDENTITY_SLICE);
-	const char *rank = ls_identity_get(id, LS_IDENTITY_GLOBAL_WORKER),
+		   *slice = ls_identity_get(id, LS_IDENTITY_SLICE),
+		   *rank = ls_identity_get(id, LS_IDENTITY_GLOBAL_WORKER),
 		   *chips = ls_identity_get(id, LS_IDENTITY_CHIPS);
 	int32_t rank_value, chips_value;
 
+	if (!ls_place_is_settled(s->place, now_mono_ns))
+		return;
 	if (rank == NULL)
 		rank = ls_identity_get(id, LS_IDENTITY_WORKER);
 	job = job != NULL ? job : "";
 	slice = slice != NULL ? slice : "";
 	rank_value = rank != NULL ? (int32_t)strtol(rank, NULL, 10) : -1;
 	chips_value = chips != NULL ? (int32_t)strtol(chips, NULL, 10) : 0;
-	if (!ls_place_is_settled(s->place, now_mono_ns))
-		return;
 	if (s->log != NULL)
 		ls_source_log_who(s->log, job, slice, rank_value, chips_value);
 	ls_source_status_who(s->status, job, slice, rank_value, chips_value);
@@ -154,40 +131,44 @@ sources_tell_who(struct ls_sources *s, uint64_t now_mono_ns)
 /* Makes all sources. One that writes its own groups gets s->series when it is made, and s->loop.
  */
 static int
-sources_make(struct ls_sources *s, const struct ls_agent_config *config)
+sources_make(struct ls_sources *s, const struct ls_agent_config *c)
 {
+	const struct ls_source *hooks;
 	struct ls_source one;
 	int rc;
 
-	rc = ls_source_host_new(config->proc_root, config->sys_root, &one);
-	if (rc != 0)
-		return rc;
-	s->host = sources_add(s, &one);
-	rc = ls_source_worker_new(config->proc_root, config->sys_root, &one);
-	if (rc != 0)
-		return rc;
-	s->worker = sources_add(s, &one);
-	rc = ls_source_neighbours_new(config->proc_root, config->sys_root, s->series,
-		&one);
-	if (rc != 0)
-		return rc;
-	(void)sources_add_optional(s, &one);
-	rc = sources_make_tpu(s, config, &one);
-	if (rc != 0)
-		return rc;
-	s->tpu = sources_add(s, &one);
-	ls_source_tpu_set_chips(s->tpu, ls_chips_count(ls_place_chips(s->place)) > 0);
-	rc = ls_source_hooks_new(s->step, s->series, &one);
-	if (rc != 0)
-		return rc;
-	(void)sources_add(s, &one);
-	rc = ls_source_prom_new(s->loop, s->series, config->prom, config->prom_map,
-		&one);
-	if (rc != 0)
-		return rc;
-	s->prom = sources_add_optional(s, &one);
-	rc = sources_make_status(s, config);
-	return rc != 0 ? rc : sources_make_log(s, config);
+	rc = sources_add(s, ls_source_host_new(c->proc_root, c->sys_root, &one), &one,
+		&s->host);
+	if (rc == 0)
+		rc = sources_add(s,
+			ls_source_worker_new(c->proc_root, c->sys_root, &one), &one,
+			&s->worker);
+	if (rc == 0)
+		rc = sources_add(s,
+			ls_source_neighbours_new(c->proc_root, c->sys_root, s->series,
+				&one),
+			&one, &s->neighbours);
+	if (rc == 0)
+		rc = sources_add(s,
+			ls_source_tpu_new(s->loop, s->series, c->tpu_address,
+				c->tpu_ports, getenv(LS_TPU_PORTS_VARIABLE), &one),
+			&one, &s->tpu);
+	if (rc == 0)
+		rc = sources_add(s, ls_source_hooks_new(s->step, s->series, &one), &one,
+			&hooks);
+	if (rc == 0)
+		rc = sources_add(s,
+			ls_source_prom_new(s->loop, s->series, c->prom, c->prom_map,
+				&one),
+			&one, &s->prom);
+	if (rc == 0)
+		rc = sources_add(s, sources_make_status(s, c, &one), &one, &s->status);
+	if (rc == 0 && c->step_log[0] != '\0')
+		rc = sources_add(s, sources_make_log(s, c, &one), &one, &s->log);
+	if (rc == 0)
+		ls_source_tpu_set_chips(s->tpu,
+			ls_chips_count(ls_place_chips(s->place)) > 0);
+	return rc;
 }
 
 int
@@ -349,11 +330,11 @@ static void
 sources_read_each(struct ls_sources *s, unsigned due, uint64_t now_mono_ns,
 	struct ls_sample *into)
 {
-	size_t i;
+	const struct ls_source *one;
 
-	for (i = 0; i < s->count; i++) {
-		if (!s->lean || !s->optional[i])
-			s->list[i].read(s->list[i].self, due, now_mono_ns, into);
+	for (one = s->list; one < s->list + s->count; one++) {
+		if (!s->lean || (one != s->neighbours && one != s->prom))
+			one->read(one->self, due, now_mono_ns, into);
 	}
 }
 
@@ -499,13 +480,6 @@ ls_sources_worker(const struct ls_sources *s, const uint8_t ring_id[LS_RING_ID_B
 	return ls_source_worker_sample(s->worker, ring_id);
 }
 
-static void
-sources_tell_one(const struct ls_source *source, struct ls_doctor *d)
-{
-	if (source->tell != NULL)
-		source->tell(source->self, d);
-}
-
 void
 ls_sources_tell(const struct ls_sources *s, struct ls_doctor *d)
 {
@@ -514,7 +488,7 @@ ls_sources_tell(const struct ls_sources *s, struct ls_doctor *d)
 	ls_source_step_tell(s->step, d);
 	ls_place_tell(s->place, d);
 	for (i = 0; i < s->count; i++)
-		sources_tell_one(&s->list[i], d);
+		s->list[i].tell(s->list[i].self, d);
 }
 
 void

@@ -48,6 +48,18 @@ ls_doctor_addf(struct ls_doctor *d, enum ls_doctor_status status, const char *so
 	ls_doctor_add(d, status, source, subject, text, fix);
 }
 
+const char *
+ls_doctor_text(struct ls_doctor *d, const char *format, ...)
+{
+	char *text = d->text[d->texts++ % 2];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(d->text[0]), format, args);
+	va_end(args);
+	return text;
+}
+
 size_t
 ls_doctor_count(const struct ls_doctor *d, enum ls_doctor_status status)
 {

@@ -41,6 +41,8 @@ struct ls_doctor_check {
 
 struct ls_doctor {
 	size_t count, left_out;
+	unsigned texts; /* made by ls_doctor_text so far */
+	char text[2][256];
 	struct ls_doctor_check check[LS_DOCTOR_CHECKS_MAX];
 };
 
@@ -52,6 +54,10 @@ void ls_doctor_add(struct ls_doctor *d, enum ls_doctor_status status,
 void ls_doctor_addf(struct ls_doctor *d, enum ls_doctor_status status,
 	const char *source, const char *subject, const char *fix, const char *why, ...)
 	__attribute__((format(printf, 6, 7)));
+
+/* Makes a subject or a fix with printf; the text holds until two others are made. */
+const char *ls_doctor_text(struct ls_doctor *d, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* How many checks have this status. */
 size_t ls_doctor_count(const struct ls_doctor *d, enum ls_doctor_status status);

@@ -2,8 +2,7 @@
 /*
  * source - the one interface of a source of counters, and the sample it reads into.
  *
- * A source is probed once, lists the metrics it may give, and is read whenever the
- * sampler says so. What it cannot measure it leaves out of the sample: absent means
+ * A source is probed once, and is read whenever the sampler says so. What it cannot measure it leaves out of the sample: absent means
  * "not measured", never 0.
  *
  * Owner:   the agent loop thread. Not thread-safe.
@@ -39,17 +38,13 @@ enum ls_cadence {
 struct ls_source {
 	const char *name;
 	void *self;
-	/* Looks what is here. 0, or -LS_EABSENT. */
+	/* Looks what is here. 0, or -LS_EABSENT. NULL: what is here may come and go. */
 	int (*probe)(void *self);
-	/* Calls each(arg, metric) for every metric the source may give. */
-	void (*list)(const void *self, void (*each)(void *arg, enum ls_metric m),
-		void *arg);
 	/* Reads what is due (enum ls_cadence, or'ed) into the sample; the rest of it
 	 * stays. */
 	void (*read)(void *self, unsigned due, uint64_t now_mono_ns,
 		struct ls_sample *into);
-	/* Says what is measured here and what is not, why, and what to do. NULL:
-	 * nothing to say. */
+	/* Says what is measured here and what is not, why, and what to do. */
 	void (*tell)(const void *self, struct ls_doctor *d);
 	void (*free)(void *self);
 };

@@ -22,11 +22,6 @@
 void
 ls_checks_state_dir(const char *state_dir, struct ls_doctor *d)
 {
-	char fix[sizeof(d->check[0].fix)];
-
-	(void)snprintf(fix, sizeof(fix),
-		"install -d -m 0750 -o lockstep-agent %.100s, or give --state-dir",
-		state_dir);
 	if (access(state_dir, W_OK | X_OK) == 0)
 		ls_doctor_add(d, LS_DOCTOR_OK, "spool", state_dir, "can be written to",
 			"");
@@ -35,7 +30,9 @@ ls_checks_state_dir(const char *state_dir, struct ls_doctor *d)
 			"not for this user; the agent's own may differ", "");
 	else
 		ls_doctor_add(d, LS_DOCTOR_FAIL, "spool", state_dir, strerror(errno),
-			fix);
+			ls_doctor_text(d,
+				"install -d -m 0750 -o lockstep-agent %.100s, or give --state-dir",
+				state_dir));
 }
 
 static void
@@ -67,7 +64,6 @@ ls_checks_spool(const struct ls_spool *spool, const char *state_dir, uint64_t ma
 	uint64_t bytes = ls_spool_bytes(spool);
 	uint64_t waiting = ls_spool_next(spool) - 1 - ls_spool_acked(spool);
 	uint64_t damaged_bytes = ls_spool_get_stats(spool)->damaged_bytes;
-	char fix[sizeof(d->check[0].fix)];
 	bool full = (double)bytes > CHECKS_SPOOL_FULL_RATIO * (double)max_bytes;
 
 	ls_doctor_addf(d, full ? LS_DOCTOR_WARN : LS_DOCTOR_OK, "spool", state_dir,
@@ -78,13 +74,13 @@ ls_checks_spool(const struct ls_spool *spool, const char *state_dir, uint64_t ma
 		(unsigned long long)(bytes / 1024),
 		(unsigned long long)(max_bytes / 1024));
 	checks_lost(ls_spool_get_stats(spool), d);
-	if (damaged_bytes == 0)
-		return;
-	(void)snprintf(fix, sizeof(fix),
-		"check dmesg for disk errors; then rm %.130s/spool.damaged", state_dir);
-	ls_doctor_addf(d, LS_DOCTOR_WARN, "spool", "spool.damaged", fix,
-		"a damaged spool of %llu KiB was set aside",
-		(unsigned long long)damaged_bytes / 1024);
+	if (damaged_bytes > 0)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "spool", "spool.damaged",
+			ls_doctor_text(d,
+				"check dmesg for disk errors; then rm %.130s/spool.damaged",
+				state_dir),
+			"a damaged spool of %llu KiB was set aside",
+			(unsigned long long)damaged_bytes / 1024);
 }
 
 void

@@ -17,14 +17,18 @@
 /* Kernel, include/linux/proc_ns.h: PROC_PID_INIT_INO, the same on every machine. */
 #define HOST_FIRST_PID_NAMESPACE "pid:[4026531836]"
 
+#define HOST_FILES ((size_t)11)
+
 struct source_host;
 
 /* One file: what it gives, how often it is read, and how. */
 struct host_file {
 	const char *path;
 	enum ls_cadence cadence;
-	void (*parse)(const struct source_host *h, const char *text, size_t len,
-		struct ls_sample *into);
+	void (*parse)(const char *text, size_t len, struct ls_sample *into);
+	/* in place of parse, where the text alone does not say it */
+	void (*parse_of)(const struct source_host *h, const struct host_file *f,
+		size_t len, struct ls_sample *into);
 	size_t metric_count;
 	enum ls_metric metric[HOST_FILE_METRICS_MAX];
 };
@@ -35,66 +39,6 @@ struct host_splice {
 	bool started;
 	double total, offset;
 };
-
-static void host_parse_stat(const struct source_host *h, const char *text, size_t len,
-	struct ls_sample *into);
-static void host_parse_meminfo(const struct source_host *h, const char *text,
-	size_t len, struct ls_sample *into);
-static void host_parse_vmstat(const struct source_host *h, const char *text, size_t len,
-	struct ls_sample *into);
-static void host_parse_runqueue(const struct source_host *h, const char *text,
-	size_t len, struct ls_sample *into);
-static void host_parse_disks(const struct source_host *h, const char *text, size_t len,
-	struct ls_sample *into);
-static void host_parse_net(const struct source_host *h, const char *text, size_t len,
-	struct ls_sample *into);
-static void host_parse_load(const struct source_host *h, const char *text, size_t len,
-	struct ls_sample *into);
-static void host_parse_psi_cpu(const struct source_host *h, const char *text,
-	size_t len, struct ls_sample *into);
-static void host_parse_psi_io(const struct source_host *h, const char *text, size_t len,
-	struct ls_sample *into);
-static void host_parse_psi_memory(const struct source_host *h, const char *text,
-	size_t len, struct ls_sample *into);
-static void host_parse_own(const struct source_host *h, const char *text, size_t len,
-	struct ls_sample *into);
-
-#define M(id) LS_METRIC_##id
-static const struct host_file host_files[] = {
-	{ "stat", LS_CADENCE_FAST, host_parse_stat, 11,
-		{ M(HOST_CPU_BUSY), M(HOST_CPU_STEAL), M(HOST_CPU_USER),
-			M(HOST_CPU_SYSTEM), M(HOST_CPU_IDLE), M(HOST_CPU_IOWAIT),
-			M(HOST_CPU_IRQ), M(HOST_CPU_COUNT), M(HOST_CONTEXT_SWITCHES),
-			M(HOST_PROCS_RUNNING), M(HOST_PROCS_BLOCKED) } },
-	{ "meminfo", LS_CADENCE_FAST, host_parse_meminfo, 6,
-		{ M(HOST_MEM_AVAILABLE), M(HOST_MEM_TOTAL), M(HOST_MEM_FREE),
-			M(HOST_MEM_CACHED), M(HOST_MEM_DIRTY), M(HOST_SWAP_FREE) } },
-	{ "vmstat", LS_CADENCE_SLOW, host_parse_vmstat, 4,
-		{ M(HOST_MAJOR_FAULTS), M(HOST_PAGES_IN), M(HOST_PAGES_OUT),
-			M(HOST_OOM_KILLS) } },
-	{ "schedstat", LS_CADENCE_FAST, host_parse_runqueue, 1,
-		{ M(HOST_RUNQUEUE_WAIT) } },
-	{ "diskstats", LS_CADENCE_FAST, host_parse_disks, 8,
-		{ M(HOST_DISK_READ), M(HOST_DISK_WRITE), M(HOST_DISK_READS),
-			M(HOST_DISK_WRITES), M(HOST_DISK_BUSY), M(HOST_DISK_READ_TIME),
-			M(HOST_DISK_WRITE_TIME), M(HOST_DISK_IN_FLIGHT) } },
-	{ "net/dev", LS_CADENCE_FAST, host_parse_net, 5,
-		{ M(HOST_NET_RX), M(HOST_NET_TX), M(HOST_NET_RX_DROPS),
-			M(HOST_NET_TX_DROPS), M(HOST_NET_ERRORS) } },
-	{ "loadavg", LS_CADENCE_FAST, host_parse_load, 1, { M(HOST_LOAD1) } },
-	{ "pressure/cpu", LS_CADENCE_FAST, host_parse_psi_cpu, 1, { M(HOST_PSI_CPU) } },
-	{ "pressure/io", LS_CADENCE_FAST, host_parse_psi_io, 2,
-		{ M(HOST_PSI_IO), M(HOST_PSI_IO_FULL) } },
-	{ "pressure/memory", LS_CADENCE_FAST, host_parse_psi_memory, 2,
-		{ M(HOST_PSI_MEMORY), M(HOST_PSI_MEMORY_FULL) } },
-	{ "self/statm", LS_CADENCE_FAST, host_parse_own, 2,
-		{ M(AGENT_CPU), M(AGENT_RSS) } },
-};
-#define HOST_FILES (sizeof(host_files) / sizeof(host_files[0]))
-
-static const enum ls_metric host_tcp[] = { M(HOST_TCP_RETRANSMITS),
-	M(HOST_TCP_SEGMENTS_OUT), M(HOST_TCP_ESTABLISHED) };
-#define HOST_TCP (sizeof(host_tcp) / sizeof(host_tcp[0]))
 
 struct source_host {
 	char proc_root[LS_PATH_MAX_BYTES], sys_root[LS_PATH_MAX_BYTES];
@@ -111,91 +55,73 @@ struct source_host {
 };
 
 static void
-host_parse_stat(const struct source_host *h, const char *text, size_t len,
+host_parse_stat(const struct source_host *h, const struct host_file *f, size_t len,
 	struct ls_sample *into)
 {
-	ls_procfs_stat(text, len, h->ticks_hz, into);
+	(void)f;
+	ls_procfs_stat(h->text, len, h->ticks_hz, into);
 }
 
 static void
-host_parse_meminfo(const struct source_host *h, const char *text, size_t len,
+host_parse_disks(const struct source_host *h, const struct host_file *f, size_t len,
 	struct ls_sample *into)
 {
-	(void)h;
-	ls_procfs_meminfo(text, len, into);
+	(void)f;
+	ls_procfs_diskstats(h->text, len, &h->disks, into);
 }
 
 static void
-host_parse_vmstat(const struct source_host *h, const char *text, size_t len,
+host_parse_pressure(const struct source_host *h, const struct host_file *f, size_t len,
 	struct ls_sample *into)
 {
-	(void)h;
-	ls_procfs_vmstat(text, len, into);
+	ls_procfs_pressure(h->text, len, f->metric[0],
+		f->metric_count > 1 ? f->metric[1] : LS_METRIC_COUNT, into);
 }
 
 static void
-host_parse_runqueue(const struct source_host *h, const char *text, size_t len,
+host_parse_own(const struct source_host *h, const struct host_file *f, size_t len,
 	struct ls_sample *into)
 {
-	(void)h;
-	ls_procfs_runqueue(text, len, into);
+	ls_procfs_statm(h->text, len, h->page_bytes, f->metric[1], into);
+	ls_sample_set(into, f->metric[0], (double)ls_clock_cpu_ns() / 1e9);
 }
 
-static void
-host_parse_disks(const struct source_host *h, const char *text, size_t len,
-	struct ls_sample *into)
-{
-	ls_procfs_diskstats(text, len, &h->disks, into);
-}
+#define M(id) LS_METRIC_##id
+static const struct host_file host_files[HOST_FILES] = {
+	{ "stat", LS_CADENCE_FAST, NULL, host_parse_stat, 11,
+		{ M(HOST_CPU_BUSY), M(HOST_CPU_STEAL), M(HOST_CPU_USER),
+			M(HOST_CPU_SYSTEM), M(HOST_CPU_IDLE), M(HOST_CPU_IOWAIT),
+			M(HOST_CPU_IRQ), M(HOST_CPU_COUNT), M(HOST_CONTEXT_SWITCHES),
+			M(HOST_PROCS_RUNNING), M(HOST_PROCS_BLOCKED) } },
+	{ "meminfo", LS_CADENCE_FAST, ls_procfs_meminfo, NULL, 6,
+		{ M(HOST_MEM_AVAILABLE), M(HOST_MEM_TOTAL), M(HOST_MEM_FREE),
+			M(HOST_MEM_CACHED), M(HOST_MEM_DIRTY), M(HOST_SWAP_FREE) } },
+	{ "vmstat", LS_CADENCE_SLOW, ls_procfs_vmstat, NULL, 4,
+		{ M(HOST_MAJOR_FAULTS), M(HOST_PAGES_IN), M(HOST_PAGES_OUT),
+			M(HOST_OOM_KILLS) } },
+	{ "schedstat", LS_CADENCE_FAST, ls_procfs_runqueue, NULL, 1,
+		{ M(HOST_RUNQUEUE_WAIT) } },
+	{ "diskstats", LS_CADENCE_FAST, NULL, host_parse_disks, 8,
+		{ M(HOST_DISK_READ), M(HOST_DISK_WRITE), M(HOST_DISK_READS),
+			M(HOST_DISK_WRITES), M(HOST_DISK_BUSY), M(HOST_DISK_READ_TIME),
+			M(HOST_DISK_WRITE_TIME), M(HOST_DISK_IN_FLIGHT) } },
+	{ "net/dev", LS_CADENCE_FAST, ls_procfs_net_dev, NULL, 5,
+		{ M(HOST_NET_RX), M(HOST_NET_TX), M(HOST_NET_RX_DROPS),
+			M(HOST_NET_TX_DROPS), M(HOST_NET_ERRORS) } },
+	{ "loadavg", LS_CADENCE_FAST, ls_procfs_loadavg, NULL, 1, { M(HOST_LOAD1) } },
+	{ "pressure/cpu", LS_CADENCE_FAST, NULL, host_parse_pressure, 1,
+		{ M(HOST_PSI_CPU) } },
+	{ "pressure/io", LS_CADENCE_FAST, NULL, host_parse_pressure, 2,
+		{ M(HOST_PSI_IO), M(HOST_PSI_IO_FULL) } },
+	{ "pressure/memory", LS_CADENCE_FAST, NULL, host_parse_pressure, 2,
+		{ M(HOST_PSI_MEMORY), M(HOST_PSI_MEMORY_FULL) } },
+	{ "self/statm", LS_CADENCE_FAST, NULL, host_parse_own, 2,
+		{ M(AGENT_CPU), M(AGENT_RSS) } },
+};
 
-static void
-host_parse_net(const struct source_host *h, const char *text, size_t len,
-	struct ls_sample *into)
-{
-	(void)h;
-	ls_procfs_net_dev(text, len, into);
-}
-
-static void
-host_parse_load(const struct source_host *h, const char *text, size_t len,
-	struct ls_sample *into)
-{
-	(void)h;
-	ls_procfs_loadavg(text, len, into);
-}
-
-static void
-host_parse_psi_cpu(const struct source_host *h, const char *text, size_t len,
-	struct ls_sample *into)
-{
-	(void)h;
-	ls_procfs_pressure(text, len, M(HOST_PSI_CPU), LS_METRIC_COUNT, into);
-}
-
-static void
-host_parse_psi_io(const struct source_host *h, const char *text, size_t len,
-	struct ls_sample *into)
-{
-	(void)h;
-	ls_procfs_pressure(text, len, M(HOST_PSI_IO), M(HOST_PSI_IO_FULL), into);
-}
-
-static void
-host_parse_psi_memory(const struct source_host *h, const char *text, size_t len,
-	struct ls_sample *into)
-{
-	(void)h;
-	ls_procfs_pressure(text, len, M(HOST_PSI_MEMORY), M(HOST_PSI_MEMORY_FULL),
-		into);
-}
-
-static void
-host_parse_own(const struct source_host *h, const char *text, size_t len,
-	struct ls_sample *into)
-{
-	ls_procfs_statm(text, len, h->page_bytes, M(AGENT_RSS), into);
-	ls_sample_set(into, M(AGENT_CPU), (double)ls_clock_cpu_ns() / 1e9);
-}
+static const enum ls_metric host_tcp[] = { M(HOST_TCP_RETRANSMITS),
+	M(HOST_TCP_SEGMENTS_OUT), M(HOST_TCP_ESTABLISHED) };
+#define HOST_TCP (sizeof(host_tcp) / sizeof(host_tcp[0]))
 
 /* Whole disks are the entries of /sys/block; what is stacked or made of memory counts
  * twice. */
@@ -242,8 +168,12 @@ host_read_file(struct source_host *h, size_t i, struct ls_sample *into)
 	for (k = 0; k < f->metric_count; k++)
 		ls_sample_unset(into, f->metric[k]);
 	h->read_rc[i] = ls_procfile_read(&h->file[i], h->text, sizeof(h->text), &len);
-	if (h->read_rc[i] == 0)
-		f->parse(h, h->text, len, into);
+	if (h->read_rc[i] != 0)
+		return;
+	if (f->parse != NULL)
+		f->parse(h->text, len, into);
+	else
+		f->parse_of(h, f, len, into);
 }
 
 /* Continues a counter: the first reading of a new source stands for the last of the
@@ -305,20 +235,6 @@ host_probe(void *self)
 }
 
 static void
-host_list(const void *self, void (*each)(void *arg, enum ls_metric m), void *arg)
-{
-	size_t i, k;
-
-	(void)self;
-	for (i = 0; i < HOST_FILES; i++) {
-		for (k = 0; k < host_files[i].metric_count; k++)
-			each(arg, host_files[i].metric[k]);
-	}
-	for (i = 0; i < HOST_TCP; i++)
-		each(arg, host_tcp[i]);
-}
-
-static void
 host_read(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *into)
 {
 	struct source_host *h = self;
@@ -357,7 +273,7 @@ static void
 host_tell_files(const struct source_host *h, struct ls_doctor *d)
 {
 	size_t i, readable = 0, pressure = 0;
-	char subject[sizeof(d->check[0].subject)];
+	const char *subject;
 
 	for (i = 0; i < HOST_FILES; i++) {
 		bool psi = strncmp(host_files[i].path, "pressure/", 9) == 0;
@@ -366,9 +282,9 @@ host_tell_files(const struct source_host *h, struct ls_doctor *d)
 		pressure += psi && h->read_rc[i] == 0;
 		if (h->read_rc[i] == 0 || psi)
 			continue;
-		(void)snprintf(subject, sizeof(subject), "%.40s/%s", h->proc_root,
-			host_files[i].path);
-		if (readable > 0 && host_files[i].parse == host_parse_runqueue) {
+		subject =
+			ls_doctor_text(d, "%.40s/%s", h->proc_root, host_files[i].path);
+		if (readable > 0 && host_files[i].parse == ls_procfs_runqueue) {
 			ls_doctor_add(d, LS_DOCTOR_NONE, "host", subject,
 				"this kernel has no run-queue wait for the whole "
 				"host (CONFIG_SCHEDSTATS); the wait of the workers' "
@@ -454,8 +370,7 @@ ls_source_host_new(const char *proc_root, const char *sys_root,
 	struct ls_source *ret_source)
 {
 	struct source_host *h = calloc(1, sizeof(*h));
-	struct ls_source s = { "host", h, host_probe, host_list, host_read, host_tell,
-		host_free };
+	struct ls_source s = { "host", h, host_probe, host_read, host_tell, host_free };
 	size_t i;
 
 	if (h == NULL)

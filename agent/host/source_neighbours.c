@@ -268,14 +268,6 @@ neighbours_probe(void *self)
 }
 
 static void
-neighbours_list_metrics(const void *self, void (*each)(void *arg, enum ls_metric m),
-	void *arg)
-{
-	(void)self;
-	each(arg, LS_METRIC_NEIGHBOUR_CPU);
-}
-
-static void
 neighbours_read(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *into)
 {
 	struct source_neighbours *s = self;
@@ -304,27 +296,18 @@ static void
 neighbours_tell(const void *self, struct ls_doctor *d)
 {
 	const struct source_neighbours *s = self;
-	char why[128];
-
-	if (s->file == NULL) {
+	if (s->file == NULL)
 		ls_doctor_add(d, LS_DOCTOR_WARN, "neighbours", "control groups",
 			"no hierarchy with CPU accounting below the sys root",
 			"mount the host's /sys/fs/cgroup and point --sys-root to it");
-		return;
-	}
-	(void)snprintf(why, sizeof(why), "%zu groups with %s, %zu not watched",
-		s->count, s->file, s->left_out);
-	ls_doctor_add(d, s->left_out > 0 ? LS_DOCTOR_WARN : LS_DOCTOR_OK, "neighbours",
-		"control groups", why,
-		s->left_out > 0
-			? "not available: the first groups in the list are watched"
-			: "");
-}
-
-static void
-neighbours_free(void *self)
-{
-	free(self);
+	else
+		ls_doctor_addf(d, s->left_out > 0 ? LS_DOCTOR_WARN : LS_DOCTOR_OK,
+			"neighbours", "control groups",
+			s->left_out > 0
+				? "not available: the first groups in the list are watched"
+				: "",
+			"%zu groups with %s, %zu not watched", s->count, s->file,
+			s->left_out);
 }
 
 int
@@ -332,9 +315,8 @@ ls_source_neighbours_new(const char *proc_root, const char *sys_root,
 	struct ls_series_table *table, struct ls_source *ret_source)
 {
 	struct source_neighbours *s = calloc(1, sizeof(*s));
-	struct ls_source source = { "neighbours", s, neighbours_probe,
-		neighbours_list_metrics, neighbours_read, neighbours_tell,
-		neighbours_free };
+	struct ls_source source = { "neighbours", s, neighbours_probe, neighbours_read,
+		neighbours_tell, free };
 	int rc;
 
 	if (s == NULL)

@@ -14,15 +14,20 @@
 #define WORKER_TEXT_BYTES 16384 /* /proc/TID/status, with the masks of a large host */
 #define WORKER_TID_MAX_BYTES 16
 
-static const enum ls_metric worker_job_metrics[] = { LS_METRIC_JOB_CPU,
-	LS_METRIC_JOB_RUNQUEUE_WAIT, LS_METRIC_JOB_INVOLUNTARY, LS_METRIC_JOB_VOLUNTARY,
-	LS_METRIC_JOB_MAJOR_FAULTS, LS_METRIC_JOB_THREADS, LS_METRIC_JOB_RSS };
-#define WORKER_JOB_METRICS (sizeof(worker_job_metrics) / sizeof(worker_job_metrics[0]))
-
 static const enum ls_metric worker_group_metrics[] = { LS_METRIC_HOST_CPU_THROTTLED,
 	LS_METRIC_HOST_CGROUP_CPU, LS_METRIC_HOST_CPU_THROTTLED_PERIODS };
 #define WORKER_GROUP_METRICS \
 	(sizeof(worker_group_metrics) / sizeof(worker_group_metrics[0]))
+
+/* The files of a process, then those of its control group. */
+enum {
+	WORKER_STAT,
+	WORKER_STATM,
+	WORKER_CGROUP,
+	WORKER_CPU_STAT,
+	WORKER_CPUACCT,
+	WORKER_FILES
+};
 
 struct worker_thread {
 	pid_t tid;
@@ -33,7 +38,7 @@ struct worker_thread {
 struct worker {
 	struct ls_source_worker_id id;
 	struct ls_sample sample;
-	struct ls_procfile stat, statm, cgroup, cpu_stat, cpuacct;
+	struct ls_procfile file[WORKER_FILES];
 	DIR *tasks;
 	uint32_t turn;
 	size_t thread_count;
@@ -62,31 +67,20 @@ worker_free(struct worker *w)
 {
 	if (w == NULL)
 		return;
-	ls_procfile_fini(&w->stat);
-	ls_procfile_fini(&w->statm);
-	ls_procfile_fini(&w->cgroup);
-	ls_procfile_fini(&w->cpu_stat);
-	ls_procfile_fini(&w->cpuacct);
+	for (size_t i = 0; i < WORKER_FILES; i++)
+		ls_procfile_fini(&w->file[i]);
 	if (w->tasks != NULL)
 		(void)closedir(w->tasks); /* only read from */
 	free(w->threads);
 	free(w);
 }
 
-static void
-worker_name_file(struct source_worker *s, struct ls_procfile *f, pid_t pid,
-	const char *name)
-{
-	char path[64];
-
-	(void)snprintf(path, sizeof(path), "%ld/%s", (long)pid, name);
-	ls_procfile_init(f, s->proc_root, path);
-}
-
 static struct worker *
 worker_new(struct source_worker *s, const struct ls_source_worker_id *id)
 {
+	static const char *const names[] = { "stat", "statm", "cgroup" };
 	struct worker *w = calloc(1, sizeof(*w));
+	char path[64];
 
 	if (w == NULL)
 		return NULL;
@@ -96,10 +90,11 @@ worker_new(struct source_worker *s, const struct ls_source_worker_id *id)
 		return NULL;
 	}
 	w->id = *id;
-	worker_name_file(s, &w->stat, id->pid, "stat");
-	worker_name_file(s, &w->statm, id->pid, "statm");
-	worker_name_file(s, &w->cgroup, id->pid, "cgroup");
-	w->cpu_stat.fd = w->cpuacct.fd = -1;
+	for (size_t i = 0; i < WORKER_CPU_STAT; i++) {
+		(void)snprintf(path, sizeof(path), "%ld/%s", (long)id->pid, names[i]);
+		ls_procfile_init(&w->file[i], s->proc_root, path);
+	}
+	w->file[WORKER_CPU_STAT].fd = w->file[WORKER_CPUACCT].fd = -1;
 	return w;
 }
 
@@ -128,12 +123,18 @@ worker_find_thread(struct worker *w, pid_t tid, size_t hint)
 }
 
 static void
+worker_add_thread(struct ls_procfs_thread *sum, const struct ls_procfs_thread *one)
+{
+	sum->run_ns += one->run_ns;
+	sum->wait_ns += one->wait_ns;
+	sum->voluntary += one->voluntary;
+	sum->involuntary += one->involuntary;
+}
+
+static void
 worker_end_thread(struct worker *w, struct worker_thread *t)
 {
-	w->ended.run_ns += t->used.run_ns;
-	w->ended.wait_ns += t->used.wait_ns;
-	w->ended.voluntary += t->used.voluntary;
-	w->ended.involuntary += t->used.involuntary;
+	worker_add_thread(&w->ended, &t->used);
 	memset(&t->used, 0, sizeof(t->used));
 }
 
@@ -188,12 +189,8 @@ worker_sum_threads(struct worker *w)
 	}
 	w->thread_count = kept;
 	sum = w->ended;
-	for (i = 0; i < kept; i++) {
-		sum.run_ns += w->threads[i].used.run_ns;
-		sum.wait_ns += w->threads[i].used.wait_ns;
-		sum.voluntary += w->threads[i].used.voluntary;
-		sum.involuntary += w->threads[i].used.involuntary;
-	}
+	for (i = 0; i < kept; i++)
+		worker_add_thread(&sum, &w->threads[i].used);
 	if (kept == 0)
 		return;
 	ls_sample_set(&w->sample, LS_METRIC_JOB_CPU, (double)sum.run_ns / 1e9);
@@ -265,19 +262,19 @@ worker_find_group(struct source_worker *s, struct worker *w)
 	bool v1 = m->has_cpu && w->paths.cpu[0] != '\0';
 	bool acct = m->has_cpuacct && w->paths.cpuacct[0] != '\0';
 
-	ls_procfile_fini(&w->cpu_stat);
-	ls_procfile_fini(&w->cpuacct);
-	w->cpu_stat.path[0] = w->cpuacct.path[0] = '\0';
+	ls_procfile_fini(&w->file[WORKER_CPU_STAT]);
+	ls_procfile_fini(&w->file[WORKER_CPUACCT]);
+	w->file[WORKER_CPU_STAT].path[0] = w->file[WORKER_CPUACCT].path[0] = '\0';
 	w->group_read = false;
 	if (v1)
 		(void)worker_group_file(s, &m->cpu, w->paths.cpu, "cpu.stat",
-			&w->cpu_stat);
+			&w->file[WORKER_CPU_STAT]);
 	else if (m->has_v2)
 		(void)worker_group_file(s, &m->v2, w->paths.v2, "cpu.stat",
-			&w->cpu_stat);
+			&w->file[WORKER_CPU_STAT]);
 	if (acct)
 		(void)worker_group_file(s, &m->cpuacct, w->paths.cpuacct,
-			"cpuacct.usage", &w->cpuacct);
+			"cpuacct.usage", &w->file[WORKER_CPUACCT]);
 }
 
 static void
@@ -286,16 +283,19 @@ worker_read_group(struct source_worker *s, struct worker *w)
 	struct ls_procfs_cgroup_paths paths;
 	size_t len;
 
-	if (ls_procfile_read(&w->cgroup, s->text, sizeof(s->text), &len) == 0) {
+	if (ls_procfile_read(&w->file[WORKER_CGROUP], s->text, sizeof(s->text), &len) ==
+		0) {
 		ls_procfs_cgroup(s->text, len, &paths);
 		if (memcmp(&paths, &w->paths, sizeof(paths)) != 0) {
 			w->paths = paths;
 			worker_find_group(s, w);
 		}
 	}
-	if (ls_procfile_read(&w->cpu_stat, s->text, sizeof(s->text), &len) == 0)
+	if (ls_procfile_read(&w->file[WORKER_CPU_STAT], s->text, sizeof(s->text),
+		    &len) == 0)
 		ls_procfs_cpu_stat(s->text, len, &w->sample);
-	if (ls_procfile_read(&w->cpuacct, s->text, sizeof(s->text), &len) == 0)
+	if (ls_procfile_read(&w->file[WORKER_CPUACCT], s->text, sizeof(s->text),
+		    &len) == 0)
 		ls_procfs_cpuacct(s->text, len, &w->sample);
 }
 
@@ -306,8 +306,8 @@ worker_group_counted(const struct source_worker *s, size_t me)
 	size_t i;
 
 	for (i = 0; i < me; i++) {
-		if (strcmp(s->workers[i]->cpu_stat.path,
-			    s->workers[me]->cpu_stat.path) == 0)
+		if (strcmp(s->workers[i]->file[WORKER_CPU_STAT].path,
+			    s->workers[me]->file[WORKER_CPU_STAT].path) == 0)
 			return true;
 	}
 	return false;
@@ -353,9 +353,11 @@ worker_read(struct source_worker *s, struct worker *w, uint64_t now_mono_ns)
 	memset(w->sample.present, 0, sizeof(w->sample.present));
 	w->sample.t_mono_ns = now_mono_ns;
 	worker_read_threads(s, w);
-	if (ls_procfile_read(&w->stat, s->text, sizeof(s->text), &len) == 0)
+	if (ls_procfile_read(&w->file[WORKER_STAT], s->text, sizeof(s->text), &len) ==
+		0)
 		ls_procfs_pid_stat(s->text, len, &w->sample);
-	if (ls_procfile_read(&w->statm, s->text, sizeof(s->text), &len) == 0)
+	if (ls_procfile_read(&w->file[WORKER_STATM], s->text, sizeof(s->text), &len) ==
+		0)
 		ls_procfs_statm(s->text, len, s->page_bytes, LS_METRIC_JOB_RSS,
 			&w->sample);
 	worker_read_group(s, w);
@@ -381,19 +383,6 @@ source_worker_probe(void *self)
 	ls_procfile_fini(&f);
 	free(text);
 	return rc == 0 ? 0 : -LS_EABSENT;
-}
-
-static void
-source_worker_list(const void *self, void (*each)(void *arg, enum ls_metric m),
-	void *arg)
-{
-	size_t i;
-
-	(void)self;
-	for (i = 0; i < WORKER_JOB_METRICS; i++)
-		each(arg, worker_job_metrics[i]);
-	for (i = 0; i < WORKER_GROUP_METRICS; i++)
-		each(arg, worker_group_metrics[i]);
 }
 
 static void
@@ -430,7 +419,7 @@ source_worker_tell(const void *self, struct ls_doctor *d)
 {
 	const struct source_worker *s = self;
 	const struct ls_procfs_cgroup_mounts *m = &s->mounts;
-	char subject[sizeof(d->check[0].subject)];
+	const char *subject;
 	size_t i;
 
 	if (m->has_v2 || m->has_cpu || m->has_cpuacct)
@@ -444,10 +433,9 @@ source_worker_tell(const void *self, struct ls_doctor *d)
 		const struct worker *w = s->workers[i];
 		const bool *has = w->sample.present;
 
-		(void)snprintf(subject, sizeof(subject), "process %ld",
-			(long)w->id.pid);
 		if (w->sample.t_mono_ns == 0)
 			continue; /* not read yet */
+		subject = ls_doctor_text(d, "process %ld", (long)w->id.pid);
 		if (!has[LS_METRIC_JOB_RUNQUEUE_WAIT])
 			ls_doctor_addf(d, LS_DOCTOR_WARN, "worker", subject,
 				"a kernel with CONFIG_SCHED_INFO, and at most "
@@ -474,8 +462,7 @@ ls_source_worker_new(const char *proc_root, const char *sys_root,
 {
 	struct source_worker *s = calloc(1, sizeof(*s));
 	struct ls_source source = { "worker", s, source_worker_probe,
-		source_worker_list, source_worker_read, source_worker_tell,
-		source_worker_free };
+		source_worker_read, source_worker_tell, source_worker_free };
 
 	if (s == NULL)
 		return -ENOMEM;

@@ -126,18 +126,34 @@ chips_node_is_here(const struct ls_chips *c, const char *node)
 	return stat(path, &st) == 0;
 }
 
+/* The node of this path: its chip and place in the list. */
+static bool
+chips_find_node(const struct ls_chip *list, size_t count, const char *path,
+	size_t *ret_chip, size_t *ret_node)
+{
+	size_t i, n;
+
+	for (i = 0; i < count; i++) {
+		for (n = 0; n < list[i].node_count; n++) {
+			if (strcmp(list[i].node[n].path, path) == 0) {
+				*ret_chip = i;
+				*ret_node = n;
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
 static void
 chips_add_node(struct ls_chips *c, struct ls_chip *chip, const char *path)
 {
 	struct ls_chip_node *n;
-	size_t i;
+	size_t one, place;
 
-	for (i = 0; i < chip->node_count; i++) {
-		if (strcmp(chip->node[i].path, path) == 0)
-			return; /* two functions in one IOMMU group */
-	}
-	if (chip->node_count == LS_CHIP_NODES_MAX)
-		return;
+	if (chip->node_count == LS_CHIP_NODES_MAX ||
+		chips_find_node(chip, 1, path, &one, &place))
+		return; /* two functions in one IOMMU group */
 	n = &chip->node[chip->node_count++];
 	(void)snprintf(n->path, sizeof(n->path), "%s", path);
 	n->here = chips_node_is_here(c, path);
@@ -195,15 +211,12 @@ chips_list_accel(const struct ls_chips *c, unsigned index[CHIPS_FUNCTIONS_MAX])
 	return n;
 }
 
-static bool
-chips_wants_accel(const struct ls_chip *chip)
+static enum ls_generation_nodes
+chips_nodes(const struct ls_chip *chip)
 {
-	enum ls_generation_nodes nodes = chip->generation < 0
+	return chip->generation < 0
 		? LS_NODES_ANY
 		: ls_generation_info((enum ls_generation)chip->generation)->nodes;
-
-	return nodes == LS_NODES_ACCEL ||
-		(nodes == LS_NODES_ANY && chip->node_count == 0);
 }
 
 /* Gives the nodes /dev/accelN, which say nothing of PCI, to the chips in order. */
@@ -217,7 +230,8 @@ chips_add_accel(struct ls_chips *c)
 	for (i = 0; i < c->count; i++) {
 		struct ls_chip *chip = &c->chip[i];
 
-		if (!chips_wants_accel(chip))
+		if (chips_nodes(chip) != LS_NODES_ACCEL &&
+			(chips_nodes(chip) != LS_NODES_ANY || chip->node_count > 0))
 			continue;
 		if (used < have)
 			(void)snprintf(node, sizeof(node), "accel%u", index[used]);
@@ -276,35 +290,25 @@ chips_add_function(struct ls_chips *c, int dir_fd, const char *function)
 	}
 	chip->functions++;
 	chip->bound |= chips_is_bound(dir_fd, function);
-	if (chip->generation < 0 ||
-		ls_generation_info((enum ls_generation)chip->generation)->nodes !=
-			LS_NODES_ACCEL)
+	if (chips_nodes(chip) != LS_NODES_ACCEL)
 		chips_add_vfio(c, dir_fd, function, chip);
 }
 
 /* What was known of owners stays known of nodes that are still there. */
 static void
-chips_keep_owners(struct ls_chips *c, const struct ls_chip *before, size_t count)
+chips_keep_owners(struct ls_chips *c, size_t count)
 {
 	size_t i, k, n, m;
 
 	for (i = 0; i < c->count; i++) {
 		for (n = 0; n < c->chip[i].node_count; n++) {
 			struct ls_chip_node *to = &c->chip[i].node[n];
+			bool here = to->here;
 
-			for (k = 0; k < count; k++) {
-				for (m = 0; m < before[k].node_count; m++) {
-					const struct ls_chip_node *from =
-						&before[k].node[m];
-
-					if (strcmp(from->path, to->path) != 0)
-						continue;
-					to->holders = from->holders;
-					to->owner = from->owner;
-					memcpy(to->command, from->command,
-						sizeof(to->command));
-				}
-			}
+			if (!chips_find_node(c->before, count, to->path, &k, &m))
+				continue;
+			*to = c->before[k].node[m];
+			to->here = here;
 		}
 	}
 }
@@ -330,7 +334,7 @@ ls_chips_find(struct ls_chips *c)
 
 	c->find_rc = dir == NULL ? -errno : 0;
 	chips_end_pass(c); /* it was over the chips as they were */
-	memcpy(c->next, c->chip, sizeof(c->next));
+	memcpy(c->before, c->chip, sizeof(c->before));
 	c->count = c->left_out = 0;
 	if (dir == NULL)
 		return c->find_rc;
@@ -348,7 +352,7 @@ ls_chips_find(struct ls_chips *c)
 		chips_add_function(c, dirfd(dir), name[i]);
 	(void)closedir(dir); /* only read from */
 	chips_add_accel(c);
-	chips_keep_owners(c, c->next, before);
+	chips_keep_owners(c, before);
 	return 0;
 }
 
@@ -387,22 +391,13 @@ chips_match(const struct ls_chips *c, int dir_fd, const char *fd, size_t *ret_ch
 	char target[LS_PATH_MAX_BYTES];
 	ssize_t len = readlinkat(dir_fd, fd, target, sizeof(target) - 1);
 	const char *node;
-	size_t i, n;
 
 	if (len <= 0)
 		return false;
 	target[len] = '\0';
 	node = chips_below_dev(c, target);
-	for (i = 0; node != NULL && i < c->count; i++) {
-		for (n = 0; n < c->chip[i].node_count; n++) {
-			if (strcmp(c->chip[i].node[n].path, node) == 0) {
-				*ret_chip = i;
-				*ret_node = n;
-				return true;
-			}
-		}
-	}
-	return false;
+	return node != NULL &&
+		chips_find_node(c->chip, c->count, node, ret_chip, ret_node);
 }
 
 static DIR *
@@ -415,18 +410,17 @@ chips_open_fds(const struct ls_chips *c, pid_t pid)
 }
 
 static void
-chips_read_command(const struct ls_chips *c, struct ls_chip_node *n)
+chips_read_command(const struct ls_chips *c, struct ls_chip_holder *h)
 {
 	char path[LS_PATH_MAX_BYTES + 32], text[CHIPS_TEXT_BYTES];
 	size_t len;
 
-	(void)snprintf(path, sizeof(path), "%s/%ld/comm", c->proc_root, (long)n->owner);
-	n->command[0] = '\0';
+	(void)snprintf(path, sizeof(path), "%s/%ld/comm", c->proc_root, (long)h->first);
 	if (ls_procfile_read_once(AT_FDCWD, path, text, sizeof(text), &len) != 0)
 		return;
 	while (len > 0 && text[len - 1] == '\n')
 		len--;
-	(void)ls_text_escape(n->command, sizeof(n->command), text, len);
+	(void)ls_text_escape(h->command, sizeof(h->command), text, len);
 }
 
 /* The next process whose descriptors can be listed; false when there is no other. */
@@ -453,38 +447,28 @@ chips_next_process(struct ls_chips *c)
 static void
 chips_look_at_link(struct ls_chips *c, const char *fd)
 {
-	struct ls_chip_node *n;
+	struct ls_chip_holder *h;
 	size_t chip, node;
 
 	if (!chips_match(c, dirfd(c->fds), fd, &chip, &node))
 		return;
-	n = &c->next[chip].node[node];
-	if (c->last[chip][node] == c->pid)
+	h = &c->holder[chip][node];
+	if (h->last == c->pid)
 		return; /* the same, by another descriptor */
-	c->last[chip][node] = c->pid;
-	if (n->holders++ == 0) {
-		n->owner = c->pid;
-		chips_read_command(c, n);
+	h->last = c->pid;
+	if (h->count++ == 0) {
+		h->first = c->pid;
+		chips_read_command(c, h);
 	}
 }
 
 static bool
 chips_begin_pass(struct ls_chips *c)
 {
-	size_t i, n;
-
 	c->processes = opendir(c->proc_root);
 	if (c->processes == NULL)
 		return false;
-	memcpy(c->next, c->chip, sizeof(c->next));
-	memset(c->last, 0, sizeof(c->last));
-	for (i = 0; i < c->count; i++) {
-		for (n = 0; n < c->next[i].node_count; n++) {
-			c->next[i].node[n].holders = 0;
-			c->next[i].node[n].owner = 0;
-			c->next[i].node[n].command[0] = '\0';
-		}
-	}
+	memset(c->holder, 0, sizeof(c->holder));
 	c->seen = c->denied = 0;
 	return true;
 }
@@ -492,8 +476,19 @@ chips_begin_pass(struct ls_chips *c)
 static void
 chips_finish_pass(struct ls_chips *c)
 {
+	size_t i, n;
+
 	chips_end_pass(c);
-	memcpy(c->chip, c->next, sizeof(c->chip));
+	for (i = 0; i < c->count; i++) {
+		for (n = 0; n < c->chip[i].node_count; n++) {
+			const struct ls_chip_holder *h = &c->holder[i][n];
+			struct ls_chip_node *to = &c->chip[i].node[n];
+
+			to->holders = h->count;
+			to->owner = h->first;
+			memcpy(to->command, h->command, sizeof(to->command));
+		}
+	}
 	ls_chips_check_nodes(c);
 	c->passes++;
 	c->last_seen = c->seen;

@@ -13,6 +13,13 @@
 #include <dirent.h>
 #include "agent/identity/chips.h"
 
+/* Who holds a node, as found by the pass under way. */
+struct ls_chip_holder {
+	size_t count;
+	pid_t first, last; /* last: who was counted last */
+	char command[LS_COMMAND_MAX_BYTES]; /* of the first */
+};
+
 struct ls_chips {
 	char proc_root[LS_PATH_MAX_BYTES], dev_root[LS_PATH_MAX_BYTES];
 	char pci_dir[LS_PATH_MAX_BYTES];
@@ -22,9 +29,8 @@ struct ls_chips {
 	DIR *processes, *fds; /* where the search for owners stands */
 	pid_t pid;
 	size_t links; /* of this process */
-	struct ls_chip next[LS_CHIPS_MAX]; /* owners found in this pass */
-	/* who was counted last as a holder of it */
-	pid_t last[LS_CHIPS_MAX][LS_CHIP_NODES_MAX];
+	struct ls_chip before[LS_CHIPS_MAX]; /* as they were at the last search */
+	struct ls_chip_holder holder[LS_CHIPS_MAX][LS_CHIP_NODES_MAX];
 	size_t seen, denied; /* processes of this pass */
 	size_t passes, last_seen, last_denied;
 };

@@ -10,50 +10,43 @@ static void
 chips_tell_node(const struct ls_chips *c, const struct ls_chip *chip,
 	const struct ls_chip_node *n, struct ls_doctor *d)
 {
-	char subject[64], why[256];
+	const char *subject = ls_doctor_text(d, "chip %s", chip->pci);
 
-	(void)snprintf(subject, sizeof(subject), "chip %s", chip->pci);
-	if (n->owner != 0) {
-		(void)snprintf(why, sizeof(why), "%s, /dev/%s, held by %s (pid %ld)",
-			chip->name, n->path, n->command, (long)n->owner);
-		ls_doctor_add(d, LS_DOCTOR_OK, "chips", subject, why, "");
-	} else if (c->passes > 0 && c->last_denied > 0) {
-		(void)snprintf(why, sizeof(why),
+	if (n->owner != 0)
+		ls_doctor_addf(d, LS_DOCTOR_OK, "chips", subject, "",
+			"%s, /dev/%s, held by %s (pid %ld)", chip->name, n->path,
+			n->command, (long)n->owner);
+	else if (c->passes > 0 && c->last_denied > 0)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "chips", subject,
+			"run the agent as the job's user, or with CAP_SYS_PTRACE (and hostPID in "
+			"Kubernetes); step marks work without",
 			"%s, /dev/%s, no owner found: %zu of %zu processes cannot be "
 			"inspected",
 			chip->name, n->path, c->last_denied, c->last_seen);
-		ls_doctor_add(d, LS_DOCTOR_WARN, "chips", subject, why,
-			"run the agent as the job's user, or with CAP_SYS_PTRACE (and hostPID in "
-			"Kubernetes); step marks work without");
-	} else if (c->passes > 0) {
-		(void)snprintf(why, sizeof(why), "%s, /dev/%s, held by no process",
-			chip->name, n->path);
-		ls_doctor_add(d, LS_DOCTOR_NONE, "chips", subject, why,
+	else if (c->passes > 0)
+		ls_doctor_addf(d, LS_DOCTOR_NONE, "chips", subject,
 			"no job uses this chip; in a container without hostPID jobs "
-			"are not visible");
-	} else {
-		(void)snprintf(why, sizeof(why), "%s, /dev/%s", chip->name, n->path);
-		ls_doctor_add(d, LS_DOCTOR_OK, "chips", subject, why, "");
-	}
+			"are not visible",
+			"%s, /dev/%s, held by no process", chip->name, n->path);
+	else
+		ls_doctor_addf(d, LS_DOCTOR_OK, "chips", subject, "", "%s, /dev/%s",
+			chip->name, n->path);
 }
 
 static void
 chips_tell_chip(const struct ls_chips *c, const struct ls_chip *chip,
 	struct ls_doctor *d)
 {
-	char subject[64], why[256], fix[256];
 	size_t n;
 
-	(void)snprintf(subject, sizeof(subject), "chip %s", chip->pci);
-	if (chip->generation < 0) {
-		(void)snprintf(why, sizeof(why),
+	if (chip->generation < 0)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "chips",
+			ls_doctor_text(d, "chip %s", chip->pci),
+			ls_doctor_text(d,
+				"it is reported as %s; a newer lockstep may support it",
+				chip->name),
 			"PCI id %04x:%04x is not known to this agent",
 			LS_PCI_VENDOR_GOOGLE, chip->device_id);
-		(void)snprintf(fix, sizeof(fix),
-			"it is reported as %s; a newer lockstep may support it",
-			chip->name);
-		ls_doctor_add(d, LS_DOCTOR_WARN, "chips", subject, why, fix);
-	}
 	for (n = 0; n < chip->node_count; n++)
 		if (chip->node[n].here)
 			chips_tell_node(c, chip, &chip->node[n], d);
@@ -63,7 +56,7 @@ chips_tell_chip(const struct ls_chips *c, const struct ls_chip *chip,
 static void
 chips_tell_hidden(const struct ls_chips *c, bool bound, struct ls_doctor *d)
 {
-	char why[320], list[160] = "";
+	char list[160] = "";
 	size_t count = 0, used = 0, n;
 
 	for (size_t i = 0; i < c->count; i++) {
@@ -83,44 +76,39 @@ chips_tell_hidden(const struct ls_chips *c, bool bound, struct ls_doctor *d)
 	}
 	if (count == 0)
 		return;
-	(void)snprintf(why, sizeof(why),
+	ls_doctor_addf(d, LS_DOCTOR_WARN, "chips",
+		bound ? "device nodes" : "PCI driver",
+		bound ? "in a container: mount the host's /dev and give --dev-root; on the "
+			"host: look for driver errors with dmesg"
+		      : "repair the machine: dmesg says why the driver is not loaded; "
+			"else replace the VM or node and report it",
 		bound ? "%zu of %zu TPU chips lack a device node in /dev: %s%s"
 		      : "no driver is bound to %zu of %zu TPU chips, so no job can run "
 			"on them: %s%s",
 		count, c->count, list, count > CHIPS_LISTED ? ", ..." : "");
-	ls_doctor_add(d, LS_DOCTOR_WARN, "chips", bound ? "device nodes" : "PCI driver",
-		why,
-		bound ? "in a container: mount the host's /dev and give --dev-root; on the "
-			"host: look for driver errors with dmesg"
-		      : "repair the machine: dmesg says why the driver is not loaded; "
-			"else replace the VM or node and report it");
 }
 
 void
 ls_chips_tell(const struct ls_chips *c, struct ls_doctor *d)
 {
-	char why[256];
 	size_t i;
 
-	if (c->find_rc != 0) {
-		(void)snprintf(why, sizeof(why), "the PCI devices cannot be listed: %s",
+	if (c->find_rc != 0)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "chips", "PCI",
+			"mount the host's /sys and give --sys-root",
+			"the PCI devices cannot be listed: %s",
 			ls_err_text(c->find_rc));
-		ls_doctor_add(d, LS_DOCTOR_WARN, "chips", "PCI", why,
-			"mount the host's /sys and give --sys-root");
-	} else if (c->count == 0) {
+	else if (c->count == 0)
 		ls_doctor_add(d, LS_DOCTOR_NONE, "chips", "PCI",
 			"no TPU on the PCI bus",
 			"on a TPU host: mount the host's /sys and give --sys-root");
-	}
 	chips_tell_hidden(c, false, d);
 	chips_tell_hidden(c, true, d);
 	for (i = 0; i < c->count; i++)
 		chips_tell_chip(c, &c->chip[i], d);
-	if (c->left_out > 0) {
-		(void)snprintf(why, sizeof(why),
+	if (c->left_out > 0)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "chips", "PCI",
+			"lockstep supports fewer chips per host: please report this",
 			"%zu PCI functions beyond the first %u chips", c->left_out,
 			(unsigned)LS_CHIPS_MAX);
-		ls_doctor_add(d, LS_DOCTOR_WARN, "chips", "PCI", why,
-			"lockstep supports fewer chips per host: please report this");
-	}
 }

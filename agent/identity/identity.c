@@ -185,7 +185,7 @@ identity_drop(struct ls_identity_offer *list, size_t count,
 	size_t i, kept = 0;
 
 	for (i = 0; i < count; i++) {
-		if (list[i].source == (uint8_t)source && list[i].tag == tag)
+		if (list[i].source == source && list[i].tag == tag)
 			continue;
 		if (kept != i)
 			list[kept] = list[i];
@@ -201,21 +201,47 @@ ls_identity_forget(struct ls_identity *id, enum ls_identity_source source, unsig
 	id->refused_count = identity_drop(id->refused, id->refused_count, source, tag);
 }
 
+/* Where the offer of a source for a key is; id->count: it made none. */
+static size_t
+identity_index(const struct ls_identity *id, const char *key,
+	enum ls_identity_source source, unsigned tag)
+{
+	size_t i;
+
+	for (i = 0; i < id->count; i++) {
+		if (id->offer[i].source == source && id->offer[i].tag == tag &&
+			strcmp(id->offer[i].key, key) == 0)
+			break;
+	}
+	return i;
+}
+
+/* A new entry without a value at the end of a list; NULL: no room, which is counted. */
+static struct ls_identity_offer *
+identity_new(struct ls_identity *id, struct ls_identity_offer *list, size_t *count,
+	size_t max, const char *key, enum ls_identity_source source, unsigned tag)
+{
+	struct ls_identity_offer *o = &list[*count];
+
+	if (*count == max) {
+		id->left_out++;
+		return NULL;
+	}
+	*o = (struct ls_identity_offer){ .source = source, .tag = (uint8_t)tag };
+	(void)snprintf(o->key, sizeof(o->key), "%s", key);
+	++*count;
+	return o;
+}
+
 void
 ls_identity_refuse(struct ls_identity *id, const char *key,
 	enum ls_identity_source source, unsigned tag, const char *text, size_t len)
 {
-	struct ls_identity_offer *r;
+	struct ls_identity_offer *r = identity_new(id, id->refused, &id->refused_count,
+		LS_IDENTITY_REFUSED_KEPT, key, source, tag);
 
-	if (id->refused_count == LS_IDENTITY_REFUSED_KEPT) {
-		id->left_out++;
+	if (r == NULL)
 		return;
-	}
-	r = &id->refused[id->refused_count++];
-	memset(r, 0, sizeof(*r));
-	r->source = (uint8_t)source;
-	r->tag = (uint8_t)tag;
-	(void)snprintf(r->key, sizeof(r->key), "%s", key);
 	(void)ls_text_escape(r->value, sizeof(r->value), text, len);
 }
 
@@ -223,38 +249,25 @@ void
 ls_identity_offer(struct ls_identity *id, const char *key,
 	enum ls_identity_source source, unsigned tag, const char *value)
 {
+	size_t i = identity_index(id, key, source, tag);
 	struct ls_identity_offer *o;
-	size_t i;
 
-	for (i = 0; i < id->count; i++) {
+	if (i < id->count) {
 		o = &id->offer[i];
-		if (o->source == (uint8_t)source && o->tag == tag &&
-			strcmp(o->key, key) == 0) {
-			o->several = o->several || strcmp(o->value, value) != 0;
-			return;
-		}
-	}
-	if (id->count == LS_IDENTITY_OFFERS_MAX) {
-		id->left_out++;
+		o->several = o->several || strcmp(o->value, value) != 0;
 		return;
 	}
-	o = &id->offer[id->count++];
-	memset(o, 0, sizeof(*o));
-	o->source = (uint8_t)source;
-	o->tag = (uint8_t)tag;
-	(void)snprintf(o->key, sizeof(o->key), "%s", key);
-	(void)snprintf(o->value, sizeof(o->value), "%s", value);
+	o = identity_new(id, id->offer, &id->count, LS_IDENTITY_OFFERS_MAX, key, source,
+		tag);
+	if (o != NULL)
+		(void)snprintf(o->value, sizeof(o->value), "%s", value);
 }
 
 bool
 ls_identity_has(const struct ls_identity *id, enum ls_identity_field field,
 	enum ls_identity_source source, unsigned tag)
 {
-	for (size_t i = 0; i < id->count; i++)
-		if (id->offer[i].source == (uint8_t)source && id->offer[i].tag == tag &&
-			strcmp(id->offer[i].key, identity_fields[field].key) == 0)
-			return true;
-	return false;
+	return identity_index(id, identity_fields[field].key, source, tag) < id->count;
 }
 
 void

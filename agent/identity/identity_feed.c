@@ -39,25 +39,18 @@ struct feed {
 typedef size_t feed_parser(const char *text, size_t len, ls_keyvalue_each *each,
 	void *arg);
 
-static size_t
-feed_count(const char *list, size_t len)
-{
-	size_t i, n = 1;
-
-	for (i = 0; i < len; i++)
-		n += list[i] == ',';
-	return n;
-}
-
 /* The number of names in a list with commas. */
 static void
 feed_workers(const struct feed *f, const char *list, size_t len)
 {
 	char text[24];
+	size_t i, n = 1;
 
 	if (len == 0)
 		return;
-	(void)snprintf(text, sizeof(text), "%zu", feed_count(list, len));
+	for (i = 0; i < len; i++)
+		n += list[i] == ',';
+	(void)snprintf(text, sizeof(text), "%zu", n);
 	ls_identity_take(f->id, LS_IDENTITY_WORKERS, f->source, f->tag, text,
 		strlen(text));
 }
@@ -286,24 +279,23 @@ feed_zone(const struct feed *f, const char *text, size_t len)
 static void
 feed_metadata(struct feed *f, enum ls_metadata_item item, const char *text, size_t len)
 {
+	static const enum ls_identity_field fields[] = {
+		[LS_METADATA_ID] = LS_IDENTITY_INSTANCE_ID,
+		[LS_METADATA_WORKER] = LS_IDENTITY_WORKER,
+		[LS_METADATA_ACCELERATOR] = LS_IDENTITY_ACCELERATOR
+	};
+
 	switch (item) {
 	case LS_METADATA_ID:
-		ls_identity_take(f->id, LS_IDENTITY_INSTANCE_ID, f->source, f->tag,
-			text, len);
+	case LS_METADATA_WORKER:
+	case LS_METADATA_ACCELERATOR:
+		ls_identity_take(f->id, fields[item], f->source, f->tag, text, len);
 		break;
 	case LS_METADATA_ZONE:
 		feed_zone(f, text, len);
 		break;
-	case LS_METADATA_WORKER:
-		ls_identity_take(f->id, LS_IDENTITY_WORKER, f->source, f->tag, text,
-			len);
-		break;
 	case LS_METADATA_ENDPOINTS:
 		feed_endpoints(f, text, len);
-		break;
-	case LS_METADATA_ACCELERATOR:
-		ls_identity_take(f->id, LS_IDENTITY_ACCELERATOR, f->source, f->tag,
-			text, len);
 		break;
 	case LS_METADATA_TPU_ENV:
 		if (ls_keyvalue_tpu_env(text, len, feed_variable, f) > 0)

@@ -15,7 +15,7 @@
 #define LS_IDENTITY_REFUSED_KEPT 8 /* shown by the doctor */
 
 struct ls_identity_offer {
-	uint8_t source; /* enum ls_identity_source */
+	enum ls_identity_source source;
 	/* which part of the source, so that it can be taken back alone */
 	uint8_t tag;
 	/* the parts of this source disagree: it says nothing of the host */

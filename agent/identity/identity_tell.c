@@ -22,8 +22,7 @@ tell_others(const struct ls_identity *id, const struct ls_identity_offer *won)
 			continue;
 		if (json_array_append_new(others,
 			    json_pack("{s:s, s:s}", "value", o->value, "source",
-				    ls_identity_source_name((
-					    enum ls_identity_source)o->source))) != 0) {
+				    ls_identity_source_name(o->source))) != 0) {
 			json_decref(others);
 			return NULL;
 		}
@@ -43,7 +42,7 @@ ls_identity_json(const struct ls_identity *id)
 		json_t *others = tell_others(id, o), *one;
 
 		one = json_pack("{s:s, s:s}", "value", o->value, "source",
-			ls_identity_source_name((enum ls_identity_source)o->source));
+			ls_identity_source_name(o->source));
 		if (json_array_size(others) > 0) {
 			if (json_object_set(one, "others", others) != 0) {
 				json_decref(one);
@@ -65,33 +64,24 @@ static void
 tell_conflict(const struct ls_identity_offer *won,
 	const struct ls_identity_offer *other, struct ls_doctor *d)
 {
-	const char *option = ls_identity_option(ls_identity_field_of(won->key));
-	char subject[64], why[256], fix[256];
+	const char *option = ls_identity_option(ls_identity_field_of(won->key)),
+		   *first = ls_identity_source_name(won->source),
+		   *second = ls_identity_source_name(other->source), *fix;
+	bool overrides = won->source == LS_IDENTITY_FROM_CONFIG;
 
-	(void)snprintf(subject, sizeof(subject), "conflict: %s", won->key);
-	(void)snprintf(why, sizeof(why),
-		"%s says \"%.*s\", %s says \"%.*s\"; the first is used",
-		ls_identity_source_name((enum ls_identity_source)won->source),
-		TELL_VALUE_BYTES, won->value,
-		ls_identity_source_name((enum ls_identity_source)other->source),
-		TELL_VALUE_BYTES, other->value);
-	if (won->source == LS_IDENTITY_FROM_CONFIG)
-		(void)snprintf(fix, sizeof(fix),
-			"nothing to do if %s is meant to override", option);
+	if (overrides)
+		fix = ls_doctor_text(d, "nothing to do if %s is meant to override",
+			option);
 	else if (option[0] != '\0')
-		(void)snprintf(fix, sizeof(fix),
-			"say which is right with %s, or correct %s", option,
-			ls_identity_source_name((enum ls_identity_source)won->source));
+		fix = ls_doctor_text(d, "say which is right with %s, or correct %s",
+			option, first);
 	else
-		(void)snprintf(fix, sizeof(fix),
-			"correct the one that is wrong: %s or %s",
-			ls_identity_source_name((enum ls_identity_source)won->source),
-			ls_identity_source_name(
-				(enum ls_identity_source)other->source));
-	ls_doctor_add(d,
-		won->source == LS_IDENTITY_FROM_CONFIG ? LS_DOCTOR_NONE
-						       : LS_DOCTOR_WARN,
-		"identity", subject, why, fix);
+		fix = ls_doctor_text(d, "correct the one that is wrong: %s or %s",
+			first, second);
+	ls_doctor_addf(d, overrides ? LS_DOCTOR_NONE : LS_DOCTOR_WARN, "identity",
+		ls_doctor_text(d, "conflict: %s", won->key), fix,
+		"%s says \"%.*s\", %s says \"%.*s\"; the first is used", first,
+		TELL_VALUE_BYTES, won->value, second, TELL_VALUE_BYTES, other->value);
 }
 
 /* The highest source against each that differs; an option overrides on purpose. */
@@ -114,48 +104,41 @@ tell_conflicts(const struct ls_identity *id, struct ls_doctor *d)
 static void
 tell_several(const struct ls_identity *id, struct ls_doctor *d)
 {
-	char subject[64], why[256];
 	size_t i;
 
 	for (i = 0; i < id->count; i++) {
 		const struct ls_identity_offer *o = &id->offer[i];
 
-		if (!o->several)
-			continue;
-		(void)snprintf(subject, sizeof(subject), "several: %s", o->key);
-		(void)snprintf(why, sizeof(why),
-			"%s has several values, one of them \"%.*s\": it is not used for this host",
-			ls_identity_source_name((enum ls_identity_source)o->source),
-			TELL_VALUE_BYTES, o->value);
-		ls_doctor_add(d, LS_DOCTOR_NONE, "identity", subject, why,
-			"nothing to do if several jobs run here");
+		if (o->several)
+			ls_doctor_addf(d, LS_DOCTOR_NONE, "identity",
+				ls_doctor_text(d, "several: %s", o->key),
+				"nothing to do if several jobs run here",
+				"%s has several values, one of them \"%.*s\": it is not used for this host",
+				ls_identity_source_name(o->source), TELL_VALUE_BYTES,
+				o->value);
 	}
 }
 
 static void
 tell_refused(const struct ls_identity *id, struct ls_doctor *d)
 {
-	char subject[64], why[256], fix[256];
 	size_t i;
 
 	for (i = 0; i < id->refused_count; i++) {
 		const struct ls_identity_offer *o = &id->refused[i];
-		const char *source =
-			ls_identity_source_name((enum ls_identity_source)o->source);
+		const char *source = ls_identity_source_name(o->source);
 
-		(void)snprintf(subject, sizeof(subject), "not valid: %s", o->key);
-		(void)snprintf(why, sizeof(why), "%s gives the invalid value \"%.*s\"",
-			source, TELL_VALUE_BYTES, o->value);
-		(void)snprintf(fix, sizeof(fix), "correct the value in %s", source);
-		ls_doctor_add(d, LS_DOCTOR_WARN, "identity", subject, why, fix);
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "identity",
+			ls_doctor_text(d, "not valid: %s", o->key),
+			ls_doctor_text(d, "correct the value in %s", source),
+			"%s gives the invalid value \"%.*s\"", source, TELL_VALUE_BYTES,
+			o->value);
 	}
-	if (id->left_out > 0) {
-		(void)snprintf(why, sizeof(why),
+	if (id->left_out > 0)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "identity", "limit",
+			"compare the sources: they describe more than one host",
 			"%llu values exceed a maximum and are not kept",
 			(unsigned long long)id->left_out);
-		ls_doctor_add(d, LS_DOCTOR_WARN, "identity", "limit", why,
-			"compare the sources: they describe more than one host");
-	}
 }
 
 /* What in a job's environment keeps libtpu's metrics or the slice's facts from being
@@ -166,7 +149,6 @@ tell_hints(const struct ls_identity *id, struct ls_doctor *d)
 	const char *ports = ls_identity_get(id, LS_IDENTITY_METRICS_PORTS);
 	const char *addresses = ls_identity_get(id, LS_IDENTITY_PROCESS_ADDRESSES);
 	const char *skip = ls_identity_get(id, LS_IDENTITY_SKIP_MDS);
-	char why[256];
 
 	if (ports != NULL && ports[0] == '\0')
 		ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", "TPU_RUNTIME_METRICS_PORTS",
@@ -178,31 +160,26 @@ tell_hints(const struct ls_identity *id, struct ls_doctor *d)
 			"\"local\" in the job: libtpu may open no metrics port",
 			"unset TPU_PROCESS_ADDRESSES in the job");
 	if (skip != NULL && strcmp(skip, "false") != 0 && strcmp(skip, "0") != 0 &&
-		ls_identity_get(id, LS_IDENTITY_WORKER) == NULL) {
-		(void)snprintf(why, sizeof(why),
+		ls_identity_get(id, LS_IDENTITY_WORKER) == NULL)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "tpu", "TPU_SKIP_MDS_QUERY",
+			"set TPU_WORKER_ID and TPU_WORKER_HOSTNAMES in the job, or --worker-id",
 			"\"%.*s\" in the job, and no source gives the worker id",
 			TELL_VALUE_BYTES, skip);
-		ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", "TPU_SKIP_MDS_QUERY", why,
-			"set TPU_WORKER_ID and TPU_WORKER_HOSTNAMES in the job, or --worker-id");
-	}
 }
 
 static void
 tell_devices(const struct ls_identity *id, struct ls_doctor *d)
 {
-	char why[256];
+	bool matched = ls_identity_find(id, "chip.0.device") != NULL;
 
-	if (id->device_count == 0)
-		return;
-	(void)snprintf(why, sizeof(why),
-		"libtpu reports %zu devices, PCI shows %zu chips", id->device_count,
-		id->chip_count);
-	if (ls_identity_find(id, "chip.0.device") == NULL)
-		ls_doctor_add(d, LS_DOCTOR_WARN, "identity", "devices", why,
-			"devices and chips cannot be matched: another container may "
-			"hold some chips, or the generation is unknown");
-	else
-		ls_doctor_add(d, LS_DOCTOR_OK, "identity", "devices", why, "");
+	if (id->device_count > 0)
+		ls_doctor_addf(d, matched ? LS_DOCTOR_OK : LS_DOCTOR_WARN, "identity",
+			"devices",
+			matched ? ""
+				: "devices and chips cannot be matched: another container may "
+				  "hold some chips, or the generation is unknown",
+			"libtpu reports %zu devices, PCI shows %zu chips",
+			id->device_count, id->chip_count);
 }
 
 void

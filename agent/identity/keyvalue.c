@@ -55,46 +55,76 @@ keyvalue_cut(const char *piece, size_t len, char between, struct ls_keyvalue *re
 	return ret_kv->key_len > 0;
 }
 
-size_t
-ls_keyvalue_tpu_env(const char *text, size_t len, ls_keyvalue_each *each, void *arg)
+/* What becomes of a value; false if it is none. buf: LS_KEYVALUE_LABEL_MAX_BYTES. */
+typedef bool keyvalue_shape(struct ls_keyvalue *kv, char *buf);
+
+static bool
+keyvalue_as_it_is(struct ls_keyvalue *kv, char *buf)
 {
-	const char *piece;
-	size_t n, bad = 0;
-
-	while (keyvalue_next(&text, &len, '\n', &piece, &n)) {
-		struct ls_keyvalue kv;
-
-		keyvalue_trim(&piece, &n);
-		if (n == 0)
-			continue;
-		if (!keyvalue_cut(piece, n, ':', &kv)) {
-			bad++;
-			continue;
-		}
-		keyvalue_trim(&kv.value, &kv.value_len);
-		if (kv.value_len >= 2 && (kv.value[0] == '\'' || kv.value[0] == '"') &&
-			kv.value[kv.value_len - 1] == kv.value[0]) {
-			kv.value++;
-			kv.value_len -= 2;
-		}
-		each(arg, &kv);
-	}
-	return bad;
+	(void)kv;
+	(void)buf;
+	return true;
 }
 
-size_t
-ls_keyvalue_environ(const char *text, size_t len, char end, ls_keyvalue_each *each,
-	void *arg)
+static bool
+keyvalue_trimmed(struct ls_keyvalue *kv, char *buf)
 {
+	(void)buf;
+	keyvalue_trim(&kv->value, &kv->value_len);
+	return true;
+}
+
+/* Takes a pair of quotes off, if there is one. */
+static bool
+keyvalue_maybe_quoted(struct ls_keyvalue *kv, char *buf)
+{
+	(void)keyvalue_trimmed(kv, buf);
+	if (kv->value_len >= 2 && (kv->value[0] == '\'' || kv->value[0] == '"') &&
+		kv->value[kv->value_len - 1] == kv->value[0]) {
+		kv->value++;
+		kv->value_len -= 2;
+	}
+	return true;
+}
+
+/* Takes the quotes and back-slashes off; false if it is not quoted or too long. */
+static bool
+keyvalue_quoted(struct ls_keyvalue *kv, char *buf)
+{
+	const char *s = kv->value;
+	size_t i, used = 0, len = kv->value_len;
+
+	if (len < 2 || s[0] != '"' || s[len - 1] != '"')
+		return false;
+	for (i = 1; i < len - 1; i++) {
+		if (s[i] == '\\' && i + 1 < len - 1)
+			i++;
+		if (used == LS_KEYVALUE_LABEL_MAX_BYTES)
+			return false;
+		buf[used++] = s[i];
+	}
+	kv->value = buf;
+	kv->value_len = used;
+	return true;
+}
+
+/* The pairs of a text: pieces up to `end`, each cut at the first `between`. */
+static size_t
+keyvalue_walk(const char *text, size_t len, char end, char between,
+	keyvalue_shape *shape, ls_keyvalue_each *each, void *arg)
+{
+	char buf[LS_KEYVALUE_LABEL_MAX_BYTES];
 	const char *piece;
 	size_t n, bad = 0;
 
 	while (keyvalue_next(&text, &len, end, &piece, &n)) {
 		struct ls_keyvalue kv;
 
-		if (n == 0)
+		if (end == '\n' && shape != keyvalue_as_it_is)
+			keyvalue_trim(&piece, &n); /* lines that people write */
+		if (n == 0 && end != ',')
 			continue;
-		if (keyvalue_cut(piece, n, '=', &kv))
+		if (keyvalue_cut(piece, n, between, &kv) && shape(&kv, buf))
 			each(arg, &kv);
 		else
 			bad++;
@@ -103,68 +133,30 @@ ls_keyvalue_environ(const char *text, size_t len, char end, ls_keyvalue_each *ea
 }
 
 size_t
-ls_keyvalue_labels(const char *text, size_t len, ls_keyvalue_each *each, void *arg)
+ls_keyvalue_tpu_env(const char *text, size_t len, ls_keyvalue_each *each, void *arg)
 {
-	const char *piece;
-	size_t n, bad = 0;
-
-	while (len > 0 && text[len - 1] == '\n')
-		len--;
-	while (keyvalue_next(&text, &len, ',', &piece, &n)) {
-		struct ls_keyvalue kv;
-
-		if (keyvalue_cut(piece, n, '=', &kv)) {
-			keyvalue_trim(&kv.value, &kv.value_len);
-			each(arg, &kv);
-		} else {
-			bad++;
-		}
-	}
-	return bad;
+	return keyvalue_walk(text, len, '\n', ':', keyvalue_maybe_quoted, each, arg);
 }
 
-/* Takes the quotes and back-slashes off; false if it is not quoted or too long. */
-static bool
-keyvalue_unquote(const char *s, size_t len, char *dst, size_t size, size_t *ret_len)
+size_t
+ls_keyvalue_environ(const char *text, size_t len, char end, ls_keyvalue_each *each,
+	void *arg)
 {
-	size_t i, used = 0;
+	return keyvalue_walk(text, len, end, '=', keyvalue_as_it_is, each, arg);
+}
 
-	if (len < 2 || s[0] != '"' || s[len - 1] != '"')
-		return false;
-	for (i = 1; i < len - 1; i++) {
-		if (s[i] == '\\' && i + 1 < len - 1)
-			i++;
-		if (used == size)
-			return false;
-		dst[used++] = s[i];
-	}
-	*ret_len = used;
-	return true;
+size_t
+ls_keyvalue_labels(const char *text, size_t len, ls_keyvalue_each *each, void *arg)
+{
+	while (len > 0 && text[len - 1] == '\n')
+		len--;
+	return keyvalue_walk(text, len, ',', '=', keyvalue_trimmed, each, arg);
 }
 
 size_t
 ls_keyvalue_labels_file(const char *text, size_t len, ls_keyvalue_each *each, void *arg)
 {
-	char value[LS_KEYVALUE_LABEL_MAX_BYTES];
-	const char *piece;
-	size_t n, bad = 0;
-
-	while (keyvalue_next(&text, &len, '\n', &piece, &n)) {
-		struct ls_keyvalue kv;
-
-		keyvalue_trim(&piece, &n);
-		if (n == 0)
-			continue;
-		if (!keyvalue_cut(piece, n, '=', &kv) ||
-			!keyvalue_unquote(kv.value, kv.value_len, value, sizeof(value),
-				&kv.value_len)) {
-			bad++;
-			continue;
-		}
-		kv.value = value;
-		each(arg, &kv);
-	}
-	return bad;
+	return keyvalue_walk(text, len, '\n', '=', keyvalue_quoted, each, arg);
 }
 
 bool

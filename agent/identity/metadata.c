@@ -233,15 +233,19 @@ ls_metadata_was_asked(const struct ls_metadata *m)
 void
 ls_metadata_tell(const struct ls_metadata *m, const char *why_not, struct ls_doctor *d)
 {
-	char subject[64], why[256];
-
 	if (m == NULL) {
 		ls_doctor_add(d, LS_DOCTOR_NONE, "metadata", "server", why_not,
 			"to ask one, give --metadata-address " LS_METADATA_ADDRESS);
 		return;
 	}
-	(void)snprintf(subject, sizeof(subject), "server %s", m->address);
-	(void)snprintf(why, sizeof(why),
+	ls_doctor_addf(d, m->wrong == NULL ? LS_DOCTOR_OK : LS_DOCTOR_WARN, "metadata",
+		ls_doctor_text(d, "server %s", m->address),
+		m->wrong == NULL
+			? ""
+			: "try curl -H 'Metadata-Flavor: Google' "
+			  "http://" LS_METADATA_ADDRESS METADATA_BASE
+			  "id; let the agent reach it (network policy), or give --worker-id and "
+			  "--topology with --metadata-address off",
 		"%s; %llu answers, %llu not found, %llu failures",
 		m->wrong != NULL   ? m->wrong
 			: m->asked ? "answers"
@@ -249,12 +253,4 @@ ls_metadata_tell(const struct ls_metadata *m, const char *why_not, struct ls_doc
 		(unsigned long long)m->stats.answers,
 		(unsigned long long)m->stats.absent,
 		(unsigned long long)m->stats.failures);
-	if (m->wrong == NULL)
-		ls_doctor_add(d, LS_DOCTOR_OK, "metadata", subject, why, "");
-	else
-		ls_doctor_add(d, LS_DOCTOR_WARN, "metadata", subject, why,
-			"try curl -H 'Metadata-Flavor: Google' "
-			"http://" LS_METADATA_ADDRESS METADATA_BASE
-			"id; let the agent reach it (network policy), or give --worker-id and "
-			"--topology with --metadata-address off");
 }

@@ -67,26 +67,24 @@ ls_place_check(const struct ls_agent_config *config)
 }
 
 static void
-place_set(struct ls_place *p, enum ls_identity_field field, const char *value)
-{
-	ls_identity_set(p->identity, field, LS_IDENTITY_FROM_CONFIG, value);
-}
-
-static void
 place_take_config(struct ls_place *p)
 {
 	const struct ls_agent_config *c = &p->config;
+	const struct {
+		enum ls_identity_field field;
+		const char *value;
+	} given[] = { { LS_IDENTITY_JOB, c->job }, { LS_IDENTITY_SLICE, c->slice },
+		{ LS_IDENTITY_RACK, c->rack }, { LS_IDENTITY_WORKER, c->worker_id },
+		{ LS_IDENTITY_TOPOLOGY, c->topology },
+		{ LS_IDENTITY_ACCELERATOR, c->accelerator_type } };
 
 	ls_identity_set(p->identity, LS_IDENTITY_HOST,
 		c->host_name_is_given ? LS_IDENTITY_FROM_CONFIG
 				      : LS_IDENTITY_FROM_MACHINE,
 		c->host_name);
-	place_set(p, LS_IDENTITY_JOB, c->job);
-	place_set(p, LS_IDENTITY_SLICE, c->slice);
-	place_set(p, LS_IDENTITY_RACK, c->rack);
-	place_set(p, LS_IDENTITY_WORKER, c->worker_id);
-	place_set(p, LS_IDENTITY_TOPOLOGY, c->topology);
-	place_set(p, LS_IDENTITY_ACCELERATOR, c->accelerator_type);
+	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++)
+		ls_identity_set(p->identity, given[i].field, LS_IDENTITY_FROM_CONFIG,
+			given[i].value);
 }
 
 /* --- the metadata server -------------------------------------------------- */
@@ -100,20 +98,14 @@ place_answer(void *arg, enum ls_metadata_item item, const char *text, size_t len
 }
 
 static void
-place_settle(struct ls_place *p)
+place_settle(void *arg)
 {
+	struct ls_place *p = arg;
+
 	if (ls_identity_settle(p->identity))
 		ls_log(LS_LOG_DEBUG, "place",
 			"identity of this host changed (change %llu)",
 			(unsigned long long)ls_identity_changes(p->identity));
-}
-
-static void
-place_done(void *arg)
-{
-	struct ls_place *p = arg;
-
-	place_settle(p);
 }
 
 /* True on a virtual machine of Google's, by its firmware: elsewhere the address is
@@ -160,7 +152,7 @@ place_open_metadata(struct ls_place *p)
 		.retry_ns = LS_METADATA_RETRY_MIN_NS,
 		.arg = p,
 		.answer = place_answer,
-		.done = place_done };
+		.done = place_settle };
 
 	o.address = place_metadata_address(p);
 	return o.address != NULL ? ls_metadata_new(p->loop, &o, &p->metadata) : 0;
@@ -240,22 +232,6 @@ ls_place_close(struct ls_place *p)
 
 /* --- reading -------------------------------------------------------------- */
 
-static bool
-place_owner_before(const struct ls_chips *chips, size_t chip, size_t node, pid_t pid)
-{
-	size_t i, n;
-
-	for (i = 0; i <= chip; i++) {
-		const struct ls_chip *c = ls_chips_get(chips, i);
-
-		for (n = 0; n < c->node_count && (i < chip || n < node); n++) {
-			if (c->node[n].owner == pid)
-				return true;
-		}
-	}
-	return false;
-}
-
 static void
 place_read_environ(struct ls_place *p, pid_t pid)
 {
@@ -275,18 +251,20 @@ place_read_environ(struct ls_place *p, pid_t pid)
 static void
 place_read_environs(struct ls_place *p)
 {
+	pid_t read[LS_CHIPS_MAX * LS_CHIP_NODES_MAX];
 	const struct ls_chip *c;
-	size_t i, n;
+	size_t i, n, k, count = 0;
 
 	if (!p->config.read_environ)
 		return;
 	ls_identity_environ_begin(p->identity);
 	for (i = 0; (c = ls_chips_get(p->chips, i)) != NULL; i++) {
 		for (n = 0; n < c->node_count; n++) {
-			pid_t pid = c->node[n].owner;
-
-			if (pid > 0 && !place_owner_before(p->chips, i, n, pid))
-				place_read_environ(p, pid);
+			read[count] = c->node[n].owner;
+			for (k = 0; read[k] != read[count]; k++)
+				; /* ends at count: several nodes may have one owner */
+			if (k == count && read[k] > 0)
+				place_read_environ(p, read[count++]);
 		}
 	}
 }

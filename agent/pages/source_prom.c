@@ -136,56 +136,53 @@ static void
 prom_tell_entry(const struct prom_entry *e, struct ls_doctor *d)
 {
 	const struct ls_prom_page_stats *n = ls_prom_page_get_stats(e->page);
+	const char *subject = ls_doctor_text(d, "page %s", e->name),
+		   *problem = ls_prom_page_why(e->page);
 	bool plugin = strcmp(e->name, "device-plugin") == 0;
-	char why[256], subject[64];
+	const char *enable = strcmp(e->name, "orbax") == 0
+		? "set ENABLE_ORBAX_PROMETHEUS_TELEMETRY=true in the job"
+		: "";
 
-	(void)snprintf(subject, sizeof(subject), "page %s", e->name);
 	switch (ls_prom_page_state(e->page)) {
 	case LS_PROM_GOOD:
-		(void)snprintf(why, sizeof(why),
+		ls_doctor_addf(d,
+			n->refused + n->odd > 0 ? LS_DOCTOR_WARN : LS_DOCTOR_OK, "prom",
+			subject,
+			n->refused > 0 ? "select fewer names with --prom-map" : "",
 			"%llu of %llu samples used, %llu over a maximum, %llu with "
 			"an invalid chip",
 			(unsigned long long)n->taken, (unsigned long long)n->samples,
 			(unsigned long long)n->refused, (unsigned long long)n->odd);
-		ls_doctor_add(d,
-			n->refused + n->odd > 0 ? LS_DOCTOR_WARN : LS_DOCTOR_OK, "prom",
-			subject, why,
-			n->refused > 0 ? "select fewer names with --prom-map" : "");
-		return;
+		break;
 	case LS_PROM_FROZEN:
-		(void)snprintf(why, sizeof(why),
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "prom", subject,
+			plugin ? "restart the tpu-device-plugin pod of this node (namespace kube-system)"
+			       : "restart the program that serves this page",
 			"values have not changed for %llu s while the job made steps",
 			(unsigned long long)(ls_prom_page_silent(e->page) *
 				LS_PROM_INTERVAL_NS / 1000000000));
-		ls_doctor_add(d, LS_DOCTOR_WARN, "prom", subject, why,
-			plugin ? "restart the tpu-device-plugin pod of this node (namespace kube-system)"
-			       : "restart the program that serves this page");
-		return;
+		break;
 	case LS_PROM_FAILED:
-		(void)snprintf(why, sizeof(why), "%.100s: %.100s", e->url,
-			ls_prom_page_why(e->page));
-		ls_doctor_add(d, LS_DOCTOR_FAIL, "prom", subject, why,
+		ls_doctor_addf(d, LS_DOCTOR_FAIL, "prom", subject,
 			plugin ? "inspect the tpu-device-plugin pod of this node "
 				 "(namespace kube-system)"
 			       : "inspect the program that serves this page, or "
-				 "remove the page from --prom");
-		return;
+				 "remove the page from --prom",
+			"%.100s: %.100s", e->url, problem);
+		break;
 	case LS_PROM_ABSENT:
+		if (!e->asked)
+			ls_doctor_add(d, LS_DOCTOR_NONE, "prom", subject,
+				"not read yet", enable);
+		else if (e->answered && problem[0] == '\0')
+			ls_doctor_addf(d, LS_DOCTOR_NONE, "prom", subject, enable,
+				"%.100s answers, but has no sample that a rule selects",
+				e->url);
+		else
+			ls_doctor_addf(d, LS_DOCTOR_NONE, "prom", subject, enable,
+				"%.100s: %.100s", e->url, problem);
 		break;
 	}
-	if (!e->asked)
-		(void)snprintf(why, sizeof(why), "not read yet");
-	else if (e->answered && ls_prom_page_why(e->page)[0] == '\0')
-		(void)snprintf(why, sizeof(why),
-			"%.100s answers, but has no sample that a rule selects",
-			e->url);
-	else
-		(void)snprintf(why, sizeof(why), "%.100s: %.100s", e->url,
-			ls_prom_page_why(e->page));
-	ls_doctor_add(d, LS_DOCTOR_NONE, "prom", subject, why,
-		strcmp(e->name, "orbax") == 0
-			? "set ENABLE_ORBAX_PROMETHEUS_TELEMETRY=true in the job"
-			: "");
 }
 
 static void
@@ -302,20 +299,6 @@ prom_open_pages(struct source_prom *s, struct ls_series_table *table)
 	return 0;
 }
 
-static int
-prom_probe(void *self)
-{
-	(void)self;
-	return 0; /* whether a page is there turns out */
-}
-
-static void
-prom_list(const void *self, void (*each)(void *arg, enum ls_metric m), void *arg)
-{
-	(void)self;
-	each(arg, LS_METRIC_SOURCE_STALE);
-}
-
 static void
 prom_free(void *self)
 {
@@ -365,8 +348,8 @@ ls_source_prom_new(struct ls_loop *loop, struct ls_series_table *table,
 		prom_free(s);
 		return rc;
 	}
-	*ret_source = (struct ls_source){ "prom", s, prom_probe, prom_list, prom_read,
-		prom_tell, prom_free };
+	*ret_source =
+		(struct ls_source){ "prom", s, NULL, prom_read, prom_tell, prom_free };
 	return 0;
 }
 

@@ -234,55 +234,24 @@ hooks_read(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *int
 
 /* --- the source ----------------------------------------------------------- */
 
-static int
-hooks_probe(void *self)
-{
-	(void)self;
-	return 0; /* rings come and go */
-}
-
-static void
-hooks_list(const void *self, void (*each)(void *arg, enum ls_metric m), void *arg)
-{
-	unsigned i;
-
-	(void)self;
-	for (i = 0; i < LS_RING_EVENT_COUNT; i++) {
-		double unit;
-
-		each(arg, ls_ring_event_metric((enum ls_ring_event)i, &unit));
-	}
-	each(arg, LS_METRIC_JOB_FUNCTION_COMPILES);
-	each(arg, LS_METRIC_JOB_FUNCTION_COMPILE_SECONDS);
-}
-
 static void
 hooks_tell(const void *self, struct ls_doctor *d)
 {
 	const struct source_hooks *s = self;
-	char why[192];
-
-	if (s->count == 0) {
+	if (s->count == 0)
 		ls_doctor_add(d, LS_DOCTOR_NONE, "hooks", "rings",
 			"no worker here uses the Python package", "");
-		return;
-	}
-	(void)snprintf(why, sizeof(why),
-		"%zu workers with hooks, %llu of them with JAX hooks; %llu events "
-		"failed, %llu names unreadable",
-		s->count, (unsigned long long)s->jax, (unsigned long long)s->errors,
-		(unsigned long long)s->bad_names);
-	if (s->errors > 0)
-		ls_doctor_add(d, LS_DOCTOR_WARN, "hooks", "rings", why,
-			"use a supported version of JAX: agent/client/README.md");
 	else
-		ls_doctor_add(d, LS_DOCTOR_OK, "hooks", "rings", why, "");
-}
-
-static void
-hooks_free(void *self)
-{
-	free(self);
+		ls_doctor_addf(d, s->errors > 0 ? LS_DOCTOR_WARN : LS_DOCTOR_OK,
+			"hooks", "rings",
+			s->errors > 0
+				? "use a supported version of JAX: agent/client/README.md"
+				: "",
+			"%zu workers with hooks, %llu of them with JAX hooks; %llu events "
+			"failed, %llu names unreadable",
+			s->count, (unsigned long long)s->jax,
+			(unsigned long long)s->errors,
+			(unsigned long long)s->bad_names);
 }
 
 int
@@ -290,8 +259,7 @@ ls_source_hooks_new(struct ls_source_step *rings, struct ls_series_table *table,
 	struct ls_source *ret_source)
 {
 	struct source_hooks *s = calloc(1, sizeof(*s));
-	struct ls_source source = { "hooks", s, hooks_probe, hooks_list, hooks_read,
-		hooks_tell, hooks_free };
+	struct ls_source source = { "hooks", s, NULL, hooks_read, hooks_tell, free };
 	int rc;
 
 	if (s == NULL)

@@ -18,6 +18,7 @@
 #define LOG_FORMATS                                                                     \
 	"set --step-log-pattern to a pattern of the line of a step, or mark the steps " \
 	"in the job"
+#define LOG_RESPONDS "check that the file system of --step-log responds"
 /* One line may have begun in the reading before. */
 #define LOG_LINES_MAX (LS_LOG_TAIL_READ_MAX_BYTES / LOG_STEP_LINE_MIN_BYTES + 1)
 
@@ -451,21 +452,6 @@ log_open(struct source_log *s, uint64_t now_mono_ns)
 
 /* --- the source ----------------------------------------------------------- */
 
-static int
-log_probe(void *self)
-{
-	(void)self;
-	return 0; /* the file may come */
-}
-
-static void
-log_list(const void *self, void (*each)(void *arg, enum ls_metric m), void *arg)
-{
-	(void)self;
-	(void)each;
-	(void)arg; /* steps are no metrics */
-}
-
 static void
 log_read(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *into)
 {
@@ -486,62 +472,59 @@ log_tell(const void *self, struct ls_doctor *d)
 {
 	const struct source_log *s = self;
 	const struct ls_log_tail_stats *t = &s->file;
-	char why[256], subject[64];
+	char why[256];
 	uint64_t silent = s->job.busy ? 0 : t->bytes - s->step_bytes,
 		 for_ns = ls_disk_stalled_ns(s->disk, ls_clock_mono_ns());
 
-	(void)snprintf(subject, sizeof(subject), "%.63s", s->path);
-	if (s->job.busy) {
-		(void)snprintf(why, sizeof(why), "has not answered for %.1f s",
-			(double)for_ns / 1e9);
-		ls_doctor_add(d, LS_DOCTOR_WARN, "log", subject,
-			for_ns != 0 ? why : "its file system has not answered yet",
-			"check that the file system of --step-log responds");
+	if (s->job.busy && for_ns == 0) {
+		ls_doctor_add(d, LS_DOCTOR_WARN, "log", s->path,
+			"its file system has not answered yet", LOG_RESPONDS);
+	} else if (s->job.busy) {
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "log", s->path, LOG_RESPONDS,
+			"has not answered for %.1f s", (double)for_ns / 1e9);
 	} else if (s->tail == NULL) {
-		(void)snprintf(why, sizeof(why), "not read: %s is not known",
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "log", s->path,
+			"give --step-log-job and --step-log-rank",
+			"not read: %s is not known",
 			s->who.job[0] == '\0' ? "the job" : "the rank");
-		ls_doctor_add(d, LS_DOCTOR_WARN, "log", subject, why,
-			"give --step-log-job and --step-log-rank");
 	} else if (!t->open) {
-		(void)snprintf(why, sizeof(why), "cannot be read: %s",
+		ls_doctor_addf(d, LS_DOCTOR_FAIL, "log", s->path,
+			"check --step-log, and that the agent may read the file",
+			"cannot be read: %s",
 			t->error == -LS_ERANGE ? "not a regular file"
 					       : ls_err_text(t->error));
-		ls_doctor_add(d, LS_DOCTOR_FAIL, "log", subject, why,
-			"check --step-log, and that the agent may read the file");
 	} else if (s->stats.lines == s->stats.others) {
 		log_no_step(s, why, sizeof(why));
-		ls_doctor_add(d, LS_DOCTOR_WARN, "log", subject, why,
+		ls_doctor_add(d, LS_DOCTOR_WARN, "log", s->path, why,
 			s->mllog == 0 && s->stats.others > 0
 				? "set --step-log-rank to a worker that the log names"
 				: LOG_FORMATS);
 	} else if (s->stats.repeated >= LS_STEP_LOG_REPEATS_MIN) {
-		(void)snprintf(why, sizeof(why),
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "log", s->path,
+			"give each worker a log of its own, or a prefix for its lines",
 			"several workers write into this log: %llu lines repeat a step; %llu "
 			"steps taken",
 			(unsigned long long)s->stats.repeated,
 			(unsigned long long)s->stats.records);
-		ls_doctor_add(d, LS_DOCTOR_WARN, "log", subject, why,
-			"give each worker a log of its own, or a prefix for its lines");
 	} else if (silent >= LS_STEP_LOG_UNKNOWN_BYTES) {
-		(void)snprintf(why, sizeof(why), "no step line seen in %llu MB",
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "log", s->path, LOG_FORMATS,
+			"no step line seen in %llu MB",
 			(unsigned long long)(silent / 1000000));
-		ls_doctor_add(d, LS_DOCTOR_WARN, "log", subject, why, LOG_FORMATS);
 	} else if (t->skipped > 0) {
-		(void)snprintf(why, sizeof(why),
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "log", s->path,
+			"log less in the job, or mark the steps in the job instead",
 			"%llu steps taken, %llu missing; %llu MB were skipped to catch up",
 			(unsigned long long)s->stats.records,
 			(unsigned long long)s->stats.lost,
 			(unsigned long long)(t->skipped / 1000000));
-		ls_doctor_add(d, LS_DOCTOR_WARN, "log", subject, why,
-			"log less in the job, or mark the steps in the job instead");
 	} else if (s->stats.marked > 0 && log_is_marked(s)) {
-		ls_doctor_add(d, LS_DOCTOR_OK, "log", subject,
+		ls_doctor_add(d, LS_DOCTOR_OK, "log", s->path,
 			"not used: the job sends marks", "");
 	} else {
-		(void)snprintf(why, sizeof(why), "%llu steps taken, %llu missing",
+		ls_doctor_addf(d, LS_DOCTOR_OK, "log", s->path, "",
+			"%llu steps taken, %llu missing",
 			(unsigned long long)s->stats.records,
 			(unsigned long long)s->stats.lost);
-		ls_doctor_add(d, LS_DOCTOR_OK, "log", subject, why, "");
 	}
 }
 
@@ -583,8 +566,8 @@ ls_source_log_new(const struct ls_source_log_options *options,
 	s->job_given = options->job[0] != '\0';
 	s->rank_given = options->rank >= 0;
 	s->next = LS_INFERRED_NONE;
-	*ret_source = (struct ls_source){ "log", s, log_probe, log_list, log_read,
-		log_tell, log_free };
+	*ret_source =
+		(struct ls_source){ "log", s, NULL, log_read, log_tell, log_free };
 	return 0;
 }
 

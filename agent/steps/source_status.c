@@ -259,21 +259,6 @@ status_take(struct source_status *s)
 
 /* --- the source ----------------------------------------------------------- */
 
-static int
-status_probe(void *self)
-{
-	(void)self;
-	return 0; /* a job may come at any time */
-}
-
-static void
-status_list(const void *self, void (*each)(void *arg, enum ls_metric m), void *arg)
-{
-	(void)self;
-	(void)each;
-	(void)arg; /* steps are no metrics */
-}
-
 /* Why the worker that is going must end; NULL: it goes on. */
 static const char *
 status_why_end(const struct source_status *s, uint64_t now_mono_ns)
@@ -348,12 +333,6 @@ status_tell(const void *self, struct ls_doctor *d)
 	}
 }
 
-static void
-status_free(void *self)
-{
-	free(self);
-}
-
 int
 ls_source_status_new(const struct ls_source_status_options *options,
 	struct ls_source *ret_source)
@@ -366,11 +345,9 @@ ls_source_status_new(const struct ls_source_status_options *options,
 	s->who.rank = -1;
 	*ret_source = (struct ls_source){ .name = "status",
 		.self = s,
-		.probe = status_probe,
-		.list = status_list,
 		.read = status_read,
 		.tell = status_tell,
-		.free = status_free };
+		.free = free };
 	return 0;
 }
 

@@ -638,22 +638,15 @@ ls_source_step_get_stats(const struct ls_source_step *s)
 
 /* --- what there is to say ------------------------------------------------- */
 
-static void
-step_fix_dir(char *fix, size_t size, const char *dir)
-{
-	(void)snprintf(fix, size,
-		"systemd-tmpfiles --create lockstep-agent.conf; or, as the agent's user: "
-		"mkdir -p %.60s && chmod 1777 %.60s",
-		dir, dir);
-}
-
 void
 ls_source_step_tell_dir(const char *dir, struct ls_doctor *d)
 {
-	char fix[sizeof(d->check[0].fix)];
+	const char *fix = ls_doctor_text(d,
+		"systemd-tmpfiles --create lockstep-agent.conf; or, as the agent's user: "
+		"mkdir -p %.60s && chmod 1777 %.60s",
+		dir, dir);
 	struct stat st;
 
-	step_fix_dir(fix, sizeof(fix), dir);
 	if (stat(dir, &st) != 0)
 		ls_doctor_addf(d, LS_DOCTOR_FAIL, "steps", dir, fix,
 			"%s: training processes cannot create step rings",

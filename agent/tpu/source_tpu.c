@@ -206,14 +206,7 @@ tpu_tell_up(const struct source_tpu *t, const struct ls_tpu_port *p,
 {
 	const struct ls_grpc_stats *g = ls_tpu_port_grpc_stats(p);
 	const struct ls_tpu_port_stats *s = ls_tpu_port_get_stats(p);
-	char why[sizeof(d->check[0].why)];
 
-	(void)snprintf(why, sizeof(why),
-		"%zu metrics, %zu devices, %zu cores; %llu answers, %llu late, %llu "
-		"malformed, %llu values ignored",
-		ls_tpu_port_metrics(p), ls_tpu_port_devices(p), t->progress.count,
-		(unsigned long long)g->answers, (unsigned long long)g->timeouts,
-		(unsigned long long)g->malformed, (unsigned long long)s->skipped);
 	if (ls_tpu_port_metrics(p) == 0)
 		ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", subject, ls_tpu_port_why(p),
 			"wait until the job has initialised its devices; if that "
@@ -225,7 +218,14 @@ tpu_tell_up(const struct source_tpu *t, const struct ls_tpu_port *p,
 			"use a libtpu of late 2025 or newer (pip install -U libtpu), or mark the steps "
 			"in the job (lockstep.step)");
 	else
-		ls_doctor_add(d, LS_DOCTOR_OK, "tpu", subject, why, "");
+		ls_doctor_addf(d, LS_DOCTOR_OK, "tpu", subject, "",
+			"%zu metrics, %zu devices, %zu cores; %llu answers, %llu late, %llu "
+			"malformed, %llu values ignored",
+			ls_tpu_port_metrics(p), ls_tpu_port_devices(p),
+			t->progress.count, (unsigned long long)g->answers,
+			(unsigned long long)g->timeouts,
+			(unsigned long long)g->malformed,
+			(unsigned long long)s->skipped);
 }
 
 static void
@@ -233,12 +233,11 @@ tpu_tell_port(const struct source_tpu *t, const struct ls_tpu_port *p,
 	struct ls_doctor *d)
 {
 	enum ls_tpu_port_state state = ls_tpu_port_get_state(p);
-	char subject[sizeof(d->check[0].subject)], why[sizeof(d->check[0].why)];
+	const char *subject = ls_doctor_text(d, "port %s:%u", t->address,
+			   ls_tpu_port_number(p)),
+		   *why = ls_doctor_text(d, "%s: %s", ls_tpu_port_state_name(state),
+			   ls_tpu_port_why(p));
 
-	(void)snprintf(subject, sizeof(subject), "port %s:%u", t->address,
-		ls_tpu_port_number(p));
-	(void)snprintf(why, sizeof(why), "%s: %s", ls_tpu_port_state_name(state),
-		ls_tpu_port_why(p));
 	switch (state) {
 	case LS_TPU_PORT_STATE_UP:
 		tpu_tell_up(t, p, subject, d);
@@ -281,28 +280,24 @@ tpu_tell_port(const struct source_tpu *t, const struct ls_tpu_port *p,
 static void
 tpu_tell_cores(const struct source_tpu *t, struct ls_doctor *d)
 {
-	char subject[sizeof(d->check[0].subject)], why[sizeof(d->check[0].why)];
 	size_t i;
 
 	for (i = 0; i < t->progress.count; i++) {
 		const struct ls_tpu_progress_core *c = &t->progress.core[i];
 
-		(void)snprintf(subject, sizeof(subject), "core %d", c->now.core_id);
-		if (c->now.error[0] != '\0') {
-			(void)snprintf(why, sizeof(why), "the runtime reports: %s",
-				c->now.error);
-			ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", subject, why,
-				"read the log of the job on this host");
-		}
-		if (!c->stalled)
-			continue;
-		(void)snprintf(why, sizeof(why),
-			"no change for %llu s, %u programs queued",
-			(unsigned long long)((c->t_seen_ns - c->t_moved_ns) /
-				1000000000ull),
-			c->now.queued);
-		ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", subject, why,
-			"find the host that the others wait for: lockstep status");
+		const char *subject = ls_doctor_text(d, "core %d", c->now.core_id);
+
+		if (c->now.error[0] != '\0')
+			ls_doctor_addf(d, LS_DOCTOR_WARN, "tpu", subject,
+				"read the log of the job on this host",
+				"the runtime reports: %s", c->now.error);
+		if (c->stalled)
+			ls_doctor_addf(d, LS_DOCTOR_WARN, "tpu", subject,
+				"find the host that the others wait for: lockstep status",
+				"no change for %llu s, %u programs queued",
+				(unsigned long long)((c->t_seen_ns - c->t_moved_ns) /
+					1000000000ull),
+				c->now.queued);
 	}
 }
 
@@ -312,7 +307,6 @@ tpu_tell(const void *self, struct ls_doctor *d)
 	const struct source_tpu *t = self;
 	const struct ls_tpu_series_stats *s =
 		t->series != NULL ? ls_tpu_series_get_stats(t->series) : NULL;
-	char why[sizeof(d->check[0].why)];
 	size_t i;
 
 	if (t->count == 0 && t->from_environment)
@@ -326,37 +320,14 @@ tpu_tell(const void *self, struct ls_doctor *d)
 	for (i = 0; i < t->count; i++)
 		tpu_tell_port(t, t->port[i], d);
 	tpu_tell_cores(t, d);
-	if (s != NULL && s->refused > 0) {
-		(void)snprintf(why, sizeof(why),
+	if (s != NULL && s->refused > 0)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "tpu", "series",
+			"report it with the output of lockstep-agent --once: a limit is too small",
 			"%llu values exceed a maximum and are not kept",
 			(unsigned long long)s->refused);
-		ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", "series", why,
-			"report it with the output of lockstep-agent --once: a limit is too small");
-	}
 }
 
 /* --- life ----------------------------------------------------------------- */
-
-static int
-tpu_probe(void *self)
-{
-	(void)self;
-	return 0; /* a job may come at any time: an absent port is told by tell() */
-}
-
-static void
-tpu_list(const void *self, void (*each)(void *arg, enum ls_metric m), void *arg)
-{
-	unsigned m;
-
-	(void)self;
-	for (m = 0; m < LS_METRIC_COUNT; m++) {
-		enum ls_metric_scope scope = ls_metric_info(m)->scope;
-
-		if (scope == LS_METRIC_SCOPE_CHIP || scope == LS_METRIC_SCOPE_LINK)
-			each(arg, (enum ls_metric)m);
-	}
-}
 
 static void
 tpu_free(void *self)
@@ -458,8 +429,6 @@ ls_source_tpu_new(struct ls_loop *loop, struct ls_series_table *table,
 	}
 	*ret_source = (struct ls_source){ .name = "tpu",
 		.self = t,
-		.probe = tpu_probe,
-		.list = tpu_list,
 		.read = tpu_read,
 		.tell = tpu_tell,
 		.free = tpu_free };

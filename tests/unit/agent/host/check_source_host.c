@@ -115,27 +115,6 @@ LS_TEST(source_host, tcp_counters_go_on_when_their_namespace_changes)
 	assert_retransmits(12);
 }
 
-static void
-count(void *arg, enum ls_metric m)
-{
-	((unsigned *)arg)[m]++;
-}
-
-LS_TEST(source_host, host_lists_each_metric_once)
-{
-	unsigned seen[LS_METRIC_COUNT] = { 0 }, m, n = 0;
-
-	host.list(host.self, count, seen);
-	for (m = 0; m < LS_METRIC_COUNT; m++) {
-		ck_assert_uint_le(seen[m], 1);
-		n += seen[m];
-		if (seen[m])
-			ck_assert_int_eq((int)ls_metric_info(m)->scope,
-				LS_METRIC_SCOPE_HOST);
-	}
-	ck_assert_uint_ge(n, 35);
-}
-
 LS_TEST(source_host, this_machine_is_measured)
 {
 	struct ls_source real;

@@ -34,7 +34,6 @@ setup(void)
 		0);
 	ck_assert_int_eq(ls_source_step_new(dir, kernel, spool, &rings), 0);
 	ck_assert_int_eq(ls_source_hooks_new(rings, table, &source), 0);
-	ck_assert_int_eq(source.probe(source.self), 0);
 }
 
 static void
@@ -230,19 +229,4 @@ LS_TEST(source_hooks, hostile_blocks_do_no_harm_and_are_told)
 	ck_assert_int_eq(ftruncate(r.fd, EVENTS + 10), 0);
 	read_all(LS_CADENCE_SLOW);
 	step_ring_fini(&r);
-}
-
-static void
-count_one(void *arg, enum ls_metric m)
-{
-	ck_assert_int_eq(ls_metric_info(m)->scope, LS_METRIC_SCOPE_JOB);
-	(*(unsigned *)arg)++;
-}
-
-LS_TEST(source_hooks, metrics_are_listed)
-{
-	unsigned n = 0;
-
-	source.list(source.self, count_one, &n);
-	ck_assert_uint_eq(n, LS_RING_EVENT_COUNT + 2);
 }
