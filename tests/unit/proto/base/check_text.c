@@ -289,4 +289,3 @@ LS_TEST(text, parse_time_relative_stays_in_range)
 	ck_assert_int_eq(ls_text_parse_time("-1s", INT64_MIN, &us), -LS_EPARSE);
 	ck_assert_int_eq(us, 7);
 }
-
