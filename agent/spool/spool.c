@@ -15,8 +15,8 @@ spool_ring_index(const struct ls_spool *s, const uint8_t id[LS_RING_ID_BYTES])
 {
 	size_t i;
 
-	for (i = 0; i < s->ring_count; i++) {
-		if (memcmp(s->ring[i].id, id, LS_RING_ID_BYTES) == 0)
+	for (i = 0; i < s->log.ring_count; i++) {
+		if (memcmp(s->log.ring[i].id, id, LS_RING_ID_BYTES) == 0)
 			break;
 	}
 	return i;
@@ -27,7 +27,7 @@ spool_ring(struct ls_spool *s, const uint8_t id[LS_RING_ID_BYTES])
 {
 	size_t i = spool_ring_index(s, id);
 
-	return i < s->ring_count ? &s->ring[i] : NULL;
+	return i < s->log.ring_count ? &s->log.ring[i] : NULL;
 }
 
 void
@@ -36,7 +36,7 @@ ls_spool_ring_remove(struct ls_spool *s, const uint8_t id[LS_RING_ID_BYTES])
 	struct ls_spool_ring *r = spool_ring(s, id);
 
 	if (r != NULL)
-		*r = s->ring[--s->ring_count];
+		*r = s->log.ring[--s->log.ring_count];
 }
 
 bool
@@ -46,9 +46,9 @@ ls_spool_ring_move(struct ls_spool *s, const struct ls_spool_record *rec)
 	uint64_t next = 0;
 
 	if (r == NULL) {
-		if (s->ring_count == LS_SPOOL_RINGS_MAX)
+		if (s->log.ring_count == LS_SPOOL_RINGS_MAX)
 			return false;
-		r = &s->ring[s->ring_count++];
+		r = &s->log.ring[s->log.ring_count++];
 		memset(r, 0, sizeof(*r));
 		memcpy(r->id, rec->ring_id, sizeof(r->id));
 	}
@@ -130,20 +130,31 @@ ls_spool_walk(struct ls_spool *s, uint64_t offset, uint64_t limit,
 	return rc == -LS_EPARSE ? 0 : rc;
 }
 
-int
-ls_spool_note_ack(struct ls_spool *s, const struct ls_spool_record *ack)
+void
+ls_spool_note_ack(struct ls_spool *s, enum ls_spool_type type, uint64_t seq)
 {
-	int rc = ls_spool_append(s, ack);
+	const struct ls_spool_record r = { .type = type, .seq = seq };
+	bool chunks = type == LS_SPOOL_CHUNK_ACK;
+	uint64_t *acked = chunks ? &s->log.chunk_acked : &s->log.acked;
+	int rc;
 
+	if (seq <= *acked || seq >= (chunks ? s->chunk_next : s->next))
+		return;
+	*acked = seq;
+	rc = ls_spool_append(s, &r);
 	s->full = false;
 	ls_spool_windows_trim(s);
-	if (s->acked + 1 == s->next && s->chunk_acked + 1 == s->chunk_next &&
+	if (s->log.acked + 1 == s->next && s->log.chunk_acked + 1 == s->chunk_next &&
 		s->end > LS_SPOOL_COMPACT_BYTES && !s->rewriting) {
 		s->rewrite.drop_chunk_bytes = s->rewrite.drop_step_bytes = 0;
 		s->rewrite_wanted = true;
 	}
 	ls_spool_kick(s);
-	return rc;
+	if (rc != 0)
+		ls_log(LS_LOG_WARN, "spool",
+			"cannot record an acknowledgement%s (%s); after a restart %s sent again",
+			chunks ? " of chunks" : "", ls_err_text(rc),
+			chunks ? "they are" : "its items are");
 }
 
 /* --- use ------------------------------------------------------------------ */
@@ -166,7 +177,7 @@ ls_spool_push(struct ls_spool *s, struct ls_wire_item *item)
 	if (!ls_spool_is_possible(item->first_index, item->count))
 		rc = -LS_ERANGE;
 	else if (spool_ring(s, item->ring_id) == NULL &&
-		s->ring_count == LS_SPOOL_RINGS_MAX)
+		s->log.ring_count == LS_SPOOL_RINGS_MAX)
 		rc = -LS_ELIMIT;
 	else /* A rewrite needs neither the item nor scratch for steps. */
 		rc = ls_wire_item_pack_to(item, s->scratch, s->item, LS_ITEM_MAX_BYTES,
@@ -217,18 +228,7 @@ ls_spool_read(struct ls_spool *s, uint8_t *buf, size_t size,
 void
 ls_spool_ack(struct ls_spool *s, uint64_t seq)
 {
-	struct ls_spool_record r = { .type = LS_SPOOL_ACK, .seq = seq };
-	int rc;
-
-	if (seq <= s->acked || seq >= s->next)
-		return;
-	s->acked = seq;
-	rc = ls_spool_note_ack(s, &r);
-	if (rc != 0)
-		ls_log(LS_LOG_WARN, "spool",
-			"cannot record an acknowledgement (%s); after a restart its "
-			"items are sent again",
-			ls_err_text(rc));
+	ls_spool_note_ack(s, LS_SPOOL_ACK, seq);
 }
 
 const struct ls_spool_ring *
@@ -240,7 +240,7 @@ ls_spool_ring_find(const struct ls_spool *s, const uint8_t id[LS_RING_ID_BYTES])
 const struct ls_spool_ring *
 ls_spool_ring_at(const struct ls_spool *s, size_t i)
 {
-	return i < s->ring_count ? &s->ring[i] : NULL;
+	return i < s->log.ring_count ? &s->log.ring[i] : NULL;
 }
 
 void
@@ -260,13 +260,13 @@ ls_spool_ring_forget(struct ls_spool *s, const uint8_t id[LS_RING_ID_BYTES])
 const uint8_t *
 ls_spool_boot(const struct ls_spool *s)
 {
-	return s->header.boot;
+	return s->log.header.boot;
 }
 
 uint64_t
 ls_spool_acked(const struct ls_spool *s)
 {
-	return s->acked;
+	return s->log.acked;
 }
 
 uint64_t

@@ -16,95 +16,88 @@ _Static_assert(SPOOL_SEQ_BYTES <= LS_SPOOL_RECORD_BYTES,
 
 /* --- dictionaries --------------------------------------------------------- */
 
-static struct ls_spool_known *
-spool_known(struct ls_spool *s, uint64_t hash)
+/* Where a dictionary is among the known ones; their number: it is not. */
+static size_t
+spool_known(const struct ls_spool *s, uint64_t hash)
 {
-	size_t i;
+	size_t i = 0;
 
-	for (i = 0; i < s->known_count; i++) {
-		if (s->known[i].hash == hash)
-			return &s->known[i];
-	}
-	return NULL;
+	while (i < s->log.known_count && s->log.known[i].hash != hash)
+		i++;
+	return i;
 }
 
 void
 ls_spool_know(struct ls_spool *s, uint64_t hash, bool waiting)
 {
-	struct ls_spool_known *k = spool_known(s, hash);
+	size_t i = spool_known(s, hash);
 
-	if (k == NULL && s->known_count < LS_SPOOL_DICTIONARIES_MAX)
-		k = &s->known[s->known_count++];
 	/* the oldest is forgotten, and sent again if it is used again */
-	if (k == NULL) {
-		k = &s->known[s->known_at];
+	if (i == LS_SPOOL_DICTIONARIES_MAX) {
+		i = s->known_at;
 		s->known_at = (s->known_at + 1) % LS_SPOOL_DICTIONARIES_MAX;
+	} else if (i == s->log.known_count) {
+		s->log.known_count++;
 	}
-	k->hash = hash;
-	k->waiting = waiting;
+	s->log.known[i] = (struct ls_spool_known){ hash, waiting };
 }
 
 void
 ls_spool_unknow(struct ls_spool *s, uint64_t hash)
 {
-	struct ls_spool_known *k = spool_known(s, hash);
+	size_t i = spool_known(s, hash);
 
-	if (k != NULL)
-		*k = s->known[--s->known_count];
+	if (i < s->log.known_count)
+		s->log.known[i] = s->log.known[--s->log.known_count];
 }
 
 bool
 ls_spool_dictionary_is_known(const struct ls_spool *s, uint64_t hash)
 {
-	size_t i;
-
-	for (i = 0; i < s->known_count; i++) {
-		if (s->known[i].hash == hash)
-			return true;
-	}
-	return false;
+	return spool_known(s, hash) < s->log.known_count;
 }
 
 bool
 ls_spool_dictionary_is_waiting(const struct ls_spool *s, uint64_t hash)
 {
-	size_t i;
+	size_t i = spool_known(s, hash);
 
-	for (i = 0; i < s->known_count; i++) {
-		if (s->known[i].hash == hash)
-			return s->known[i].waiting;
-	}
-	return false;
+	return i < s->log.known_count && s->log.known[i].waiting;
 }
 
 /* --- the newest chunks ---------------------------------------------------- */
 
+/* Where the newest chunk of a dictionary is; LS_GROUPS_MAX: there is none. */
+static size_t
+spool_newest(const struct ls_spool *s, uint64_t hash)
+{
+	size_t i = 0;
+
+	while (i < LS_GROUPS_MAX &&
+		(s->newest[i].t_last == 0 || s->newest[i].hash != hash))
+		i++;
+	return i;
+}
+
 static void
 spool_note_newest(struct ls_spool *s, uint64_t hash, uint64_t t_last)
 {
-	size_t i;
+	size_t i = spool_newest(s, hash);
 
-	for (i = 0; i < LS_GROUPS_MAX; i++) {
-		if (s->newest[i].t_last == 0 || s->newest[i].hash != hash)
-			continue;
-		if (t_last > s->newest[i].t_last)
-			s->newest[i].t_last = t_last;
-		return;
+	if (i == LS_GROUPS_MAX) {
+		s->newest[s->newest_at] = (struct ls_spool_newest){ hash, t_last };
+		s->newest_at = (s->newest_at + 1) % LS_GROUPS_MAX;
+	} else if (t_last > s->newest[i].t_last) {
+		s->newest[i].t_last = t_last;
 	}
-	s->newest[s->newest_at] = (struct ls_spool_newest){ hash, t_last };
-	s->newest_at = (s->newest_at + 1) % LS_GROUPS_MAX;
 }
 
 uint64_t
 ls_spool_chunk_newest(const struct ls_spool *s, uint64_t hash)
 {
-	size_t i;
+	size_t i = spool_newest(s, hash);
 
-	for (i = 0; i < LS_GROUPS_MAX; i++) {
-		if (s->newest[i].t_last != 0 && s->newest[i].hash == hash)
-			return s->newest[i].t_last;
-	}
-	return 0;
+	return i < LS_GROUPS_MAX ? s->newest[i].t_last : 0;
 }
 
 void
@@ -279,24 +272,13 @@ ls_spool_read_chunks(struct ls_spool *s, uint8_t *buf, size_t max_bytes,
 void
 ls_spool_ack_chunks(struct ls_spool *s, uint64_t seq)
 {
-	struct ls_spool_record r = { .type = LS_SPOOL_CHUNK_ACK, .seq = seq };
-	int rc;
-
-	if (seq <= s->chunk_acked || seq >= s->chunk_next)
-		return;
-	s->chunk_acked = seq;
-	rc = ls_spool_note_ack(s, &r);
-	if (rc != 0)
-		ls_log(LS_LOG_WARN, "spool",
-			"cannot record an acknowledgement of chunks (%s); after a "
-			"restart they are sent again",
-			ls_err_text(rc));
+	ls_spool_note_ack(s, LS_SPOOL_CHUNK_ACK, seq);
 }
 
 uint64_t
 ls_spool_chunks_acked(const struct ls_spool *s)
 {
-	return s->chunk_acked;
+	return s->log.chunk_acked;
 }
 
 uint64_t

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spool_file - whole headers, records and bytes to and from the files of spool and
- * minute.
+ * spool_file - whole bytes to and from the files of spool and minute.
  *
  * Owner:   the caller of the spool.
  * Units:   bytes.
@@ -13,13 +12,6 @@
 
 #include <sys/types.h>
 #include "agent/spool/spool_format.h"
-
-/* Writes the header at the beginning of the file. */
-int ls_spool_write_header(int fd, const struct ls_spool_header *h) LS_MUSTCHECK;
-
-/* Writes one record at offset, in one call where the kernel takes it so. */
-int ls_spool_write_record(int fd, const struct ls_spool_record *r,
-	uint64_t offset) LS_MUSTCHECK;
 
 /* Writes all bytes at offset. */
 int ls_spool_pwrite(int fd, const uint8_t *bytes, size_t len,

@@ -61,12 +61,12 @@ io_front_is_acked(struct ls_spool *s, struct ls_spool_window *w,
 	const struct ls_spool_record *r)
 {
 	if (!w->is_chunks) {
-		if (r->seq > s->acked)
+		if (r->seq > s->log.acked)
 			return false;
 		s->live_bytes -= LS_SPOOL_RECORD_BYTES + r->len;
 		return true;
 	}
-	if (w->front_seq > s->chunk_acked)
+	if (w->front_seq > s->log.chunk_acked)
 		return false;
 	w->front_seq++;
 	s->chunk_live_bytes -= LS_SPOOL_RECORD_BYTES + r->len;
@@ -169,12 +169,13 @@ io_work(void *arg)
 	if (s->flight_len > 0)
 		s->work_rc = io_write(s, end - s->flight_len);
 	if (s->work_rc == 0 && s->rewriting) {
-		s->work_rc = ls_spool_rewrite_run(s);
+		s->work_rc = ls_spool_rewrite_run(s, NULL);
 		s->rewritten = s->work_rc == 0;
 	}
 	if (s->rewritten) {
 		end = s->rewrite.new_end;
-		ls_spool_windows_reset(s, s->rewrite.start, s->rewrite.chunk_acked + 1);
+		ls_spool_windows_reset(s, s->rewrite.start,
+			s->rewrite.log.chunk_acked + 1);
 	}
 	if (s->flight_len > 0 && !s->flight_written)
 		end -= s->flight_len;

@@ -34,14 +34,14 @@ static int
 spool_replay_chunk_ack(struct ls_spool *s, uint64_t seq)
 {
 	if (s->chunk_live_bytes == 0) { /* no item yet in this file */
-		s->chunk_acked = seq;
+		s->log.chunk_acked = seq;
 		s->chunk_next = seq + 1;
 		s->chunks.base_seq = s->chunks.front_seq = seq + 1;
 		return 0;
 	}
-	if (seq < s->chunk_acked || seq >= s->chunk_next)
+	if (seq < s->log.chunk_acked || seq >= s->chunk_next)
 		return -LS_ECORRUPT;
-	s->chunk_acked = seq;
+	s->log.chunk_acked = seq;
 	return 0;
 }
 
@@ -63,9 +63,9 @@ spool_replay(void *arg, const struct ls_spool_record *r)
 			s->impossible = r->seq;
 		return ls_spool_ring_move(s, r) ? 0 : -LS_ECORRUPT;
 	case LS_SPOOL_ACK:
-		if (r->seq < s->acked || r->seq >= s->next)
+		if (r->seq < s->log.acked || r->seq >= s->next)
 			return -LS_ECORRUPT;
-		s->acked = r->seq;
+		s->log.acked = r->seq;
 		return 0;
 	case LS_SPOOL_RING:
 		return ls_spool_ring_move(s, r) ? 0 : -LS_ECORRUPT;
@@ -109,7 +109,7 @@ spool_look_at_steps(struct spool_last_look *look, const struct ls_spool_record *
 	struct ls_wire_item *gap;
 	size_t i;
 
-	if (r->seq <= look->s->acked || r->type == LS_SPOOL_END || ring == NULL)
+	if (r->seq <= look->s->log.acked || r->type == LS_SPOOL_END || ring == NULL)
 		return;
 	for (i = 0; i < l->gap_count; i++) {
 		if (memcmp(l->gap[i].ring_id, r->ring_id, LS_RING_ID_BYTES) == 0)
@@ -138,7 +138,8 @@ spool_look(void *arg, const struct ls_spool_record *r)
 	if (!ls_spool_is_chunk_item(r))
 		return 0;
 	look->chunk_begun = true;
-	if (++look->chunk_seq <= look->s->chunk_acked || r->type == LS_SPOOL_DICTIONARY)
+	if (++look->chunk_seq <= look->s->log.chunk_acked ||
+		r->type == LS_SPOOL_DICTIONARY)
 		return 0;
 	/* The clock of these times is gone with the boot; with damage it may be. */
 	one = ls_spool_loss_of(r,
@@ -154,13 +155,14 @@ spool_look(void *arg, const struct ls_spool_record *r)
 static void
 spool_keep_unended(struct ls_spool *s)
 {
-	size_t i = s->ring_count;
+	size_t i = s->log.ring_count;
 
 	while (i-- > 0) {
-		if (s->ring[i].end_seq != 0 && s->ring[i].end_seq <= s->acked)
-			s->ring[i] = s->ring[--s->ring_count];
+		if (s->log.ring[i].end_seq != 0 &&
+			s->log.ring[i].end_seq <= s->log.acked)
+			s->log.ring[i] = s->log.ring[--s->log.ring_count];
 		else
-			s->ring[i].end_seq = 0;
+			s->log.ring[i].end_seq = 0;
 	}
 }
 
@@ -192,18 +194,18 @@ spool_fresh(struct ls_spool *s, const uint8_t kernel_boot_id[16], enum spool_sta
 	if (rebooted)
 		spool_keep_unended(s);
 	else
-		s->ring_count = 0; /* rings are read again from their beginning */
-	s->acked = s->chunk_acked = 0;
+		s->log.ring_count = 0; /* rings are read again from their beginning */
+	s->log.acked = s->log.chunk_acked = 0;
 	s->next = s->chunk_next = 1;
 	ls_spool_windows_reset(s, LS_SPOOL_HEADER_BYTES, 1);
 	s->live_bytes = s->chunk_live_bytes = 0;
-	s->known_count = s->known_at = s->newest_at = 0;
+	s->log.known_count = s->known_at = s->newest_at = 0;
 	memset(s->newest, 0, sizeof(s->newest));
-	memcpy(s->header.kernel_boot_id, kernel_boot_id,
-		sizeof(s->header.kernel_boot_id));
+	memcpy(s->log.header.kernel_boot_id, kernel_boot_id,
+		sizeof(s->log.header.kernel_boot_id));
 	if (rc == 0 &&
-		getrandom(s->header.boot, sizeof(s->header.boot), 0) !=
-			sizeof(s->header.boot))
+		getrandom(s->log.header.boot, sizeof(s->log.header.boot), 0) !=
+			sizeof(s->log.header.boot))
 		rc = -EIO;
 	if (rc == 0)
 		rc = ls_spool_write_fresh(s, legacy);
@@ -216,7 +218,7 @@ spool_fresh(struct ls_spool *s, const uint8_t kernel_boot_id[16], enum spool_sta
 static uint64_t
 spool_unacked(const struct ls_spool *s)
 {
-	return s->next - 1 - s->acked + s->chunk_next - 1 - s->chunk_acked;
+	return s->next - 1 - s->log.acked + s->chunk_next - 1 - s->log.chunk_acked;
 }
 
 /* Reads header and log. 0 or as ls_spool_header_get and ls_spool_walk. */
@@ -228,11 +230,11 @@ spool_read_log(struct ls_spool *s, uint64_t size)
 
 	if (n < 0)
 		return (int)n;
-	rc = ls_spool_header_get(s->buf, (size_t)n, &s->header);
+	rc = ls_spool_header_get(s->buf, (size_t)n, &s->log.header);
 	if (rc != 0)
 		return rc;
-	s->acked = s->header.base - 1;
-	s->next = s->header.base;
+	s->log.acked = s->log.header.base - 1;
+	s->next = s->log.header.base;
 	return ls_spool_walk(s, LS_SPOOL_HEADER_BYTES, size, spool_replay, s, &s->end);
 }
 
@@ -264,7 +266,7 @@ spool_load(struct ls_spool *s, const uint8_t kernel_boot_id[16],
 	}
 	if (rc != 0)
 		return rc;
-	if (memcmp(s->header.kernel_boot_id, kernel_boot_id, 16) != 0) {
+	if (memcmp(s->log.header.kernel_boot_id, kernel_boot_id, 16) != 0) {
 		s->stats.discarded_items += spool_unacked(s);
 		ls_log(LS_LOG_WARN, "spool",
 			"written before the machine restarted; %llu items become "
@@ -325,7 +327,7 @@ ls_spool_open(const char *dir, uint64_t max_bytes, const uint8_t kernel_boot_id[
 		return rc;
 	}
 	s->stats.damaged_bytes = ls_spool_damaged_bytes(s->dir_fd);
-	if (s->impossible > s->acked) {
+	if (s->impossible > s->log.acked) {
 		ls_log(LS_LOG_WARN, "spool",
 			"holds items with impossible numbers; gaps replace them");
 		s->rewrite_wanted = true;

@@ -15,21 +15,44 @@
 /* an encoded gap is shorter; steps below that are not worth dropping */
 #define SPOOL_GAP_BYTES 64u
 
+/* Appends one record, head and payload together in bytes. */
 static int
-spool_copy_record(struct ls_spool_rewrite *w, const struct ls_spool_record *r)
+spool_put(struct ls_spool_rewrite *w, const struct ls_spool_record *r,
+	const uint8_t *bytes)
 {
-	int rc = ls_spool_write_record(w->fd, r, w->new_end);
+	size_t len = LS_SPOOL_RECORD_BYTES + r->len;
+	int rc = ls_spool_pwrite(w->fd, bytes, len, w->new_end);
 
 	if (rc != 0)
 		return rc;
-	w->new_end += LS_SPOOL_RECORD_BYTES + r->len;
+	w->new_end += len;
 	if (ls_spool_is_item(r))
-		w->live_bytes += LS_SPOOL_RECORD_BYTES + r->len;
+		w->out.live_bytes += len;
 	if (ls_spool_is_chunk_item(r)) {
-		w->chunk_live_bytes += LS_SPOOL_RECORD_BYTES + r->len;
-		w->chunk_count++;
+		w->out.chunk_live_bytes += len;
+		w->out.chunk_count++;
 	}
 	return 0;
+}
+
+/* A record of the old file, which ls_spool_walk has in whole. */
+static int
+spool_copy_record(struct ls_spool_rewrite *w, const struct ls_spool_record *r)
+{
+	return spool_put(w, r, r->payload - LS_SPOOL_RECORD_BYTES);
+}
+
+/* A record that was made here. */
+static int
+spool_write_record(struct ls_spool_rewrite *w, const struct ls_spool_record *r)
+{
+	uint8_t bytes[LS_SPOOL_RECORD_BYTES + SPOOL_SMALL_BYTES];
+
+	LS_ASSERT(r->len <= SPOOL_SMALL_BYTES);
+	ls_spool_record_put(bytes, r);
+	if (r->len > 0)
+		memcpy(bytes + LS_SPOOL_RECORD_BYTES, r->payload, r->len);
+	return spool_put(w, r, bytes);
 }
 
 static void
@@ -54,7 +77,7 @@ spool_write_small(struct ls_spool_rewrite *w, enum ls_spool_type type,
 
 	memcpy(r.ring_id, item->ring_id, sizeof(r.ring_id));
 	rc = ls_wire_item_pack_to(item, w->scratch, bytes, sizeof(bytes), &r.len);
-	return rc == 0 ? spool_copy_record(w, &r) : rc;
+	return rc == 0 ? spool_write_record(w, &r) : rc;
 }
 
 /* Writes the gap that stands for an item of steps: same number, same records. */
@@ -69,7 +92,7 @@ spool_copy_as_gap(struct ls_spool_rewrite *w, const struct ls_spool_record *r)
 
 	memcpy(gap.ring_id, r->ring_id, sizeof(gap.ring_id));
 	spool_saved(&w->drop_step_bytes, r->len - SPOOL_GAP_BYTES);
-	w->dropped_records += r->count;
+	w->out.dropped_records += r->count;
 	return spool_write_small(w, LS_SPOOL_GAP, &gap);
 }
 
@@ -89,7 +112,7 @@ spool_copy_malformed(struct ls_spool_rewrite *w, const struct ls_spool_record *r
 		if (to.first_index >= LS_WIRE_NUMBER_MAX)
 			to.first_index = LS_WIRE_NUMBER_MAX - 1;
 	}
-	w->malformed_items++;
+	w->out.malformed_items++;
 	if (r->type != LS_SPOOL_END)
 		return spool_write_small(w, LS_SPOOL_GAP, &to);
 	to.kind = LS_WIRE_END;
@@ -106,27 +129,27 @@ spool_write_loss(struct ls_spool_rewrite *w, const struct ls_loss *one)
 	struct ls_spool_record r;
 	int rc = ls_spool_loss_record(one, bytes, sizeof(bytes), &r);
 
-	return rc == 0 ? spool_copy_record(w, &r) : rc;
+	return rc == 0 ? spool_write_record(w, &r) : rc;
 }
 
 /* Whether an item may have been sent: then its number is its own for good. */
 static bool
 spool_in_window(struct ls_spool_rewrite *w, const struct ls_spool_record *r)
 {
-	bool first = w->seq == w->chunk_acked + 1;
+	bool first = w->out.seq == w->log.chunk_acked + 1;
 
-	if (w->seq > w->chunk_acked + LS_CHUNK_ITEMS_PER_REPORT_MAX)
+	if (w->out.seq > w->log.chunk_acked + LS_CHUNK_ITEMS_PER_REPORT_MAX)
 		return false;
-	w->window_bytes += r->len;
-	return first || w->window_bytes <= LS_REPORT_CHUNK_BYTES;
+	w->out.window_bytes += r->len;
+	return first || w->out.window_bytes <= LS_REPORT_CHUNK_BYTES;
 }
 
 /* The dictionary is sent again with its next chunk. */
 static void
 spool_forget(struct ls_spool_rewrite *w, uint64_t hash)
 {
-	if (w->forgotten_count < LS_SPOOL_DICTIONARIES_MAX)
-		w->forgotten[w->forgotten_count++] = hash;
+	if (w->out.forgotten_count < LS_SPOOL_DICTIONARIES_MAX)
+		w->out.forgotten[w->out.forgotten_count++] = hash;
 }
 
 static int
@@ -135,12 +158,12 @@ spool_copy_chunk(struct ls_spool_rewrite *w, const struct ls_spool_record *r)
 	bool in_window, drop = r->type == LS_SPOOL_CHUNK && w->drop_chunk_bytes > 0;
 	struct ls_loss one;
 
-	if (++w->seq <= w->chunk_acked)
+	if (++w->out.seq <= w->log.chunk_acked)
 		return 0;
 	in_window = spool_in_window(w, r);
-	if (in_window && w->seq == w->chunk_malformed) {
-		w->malformed_items++;
-		w->lost_samples += r->count;
+	if (in_window && w->out.seq == w->log.chunk_malformed) {
+		w->out.malformed_items++;
+		w->out.lost_samples += r->count;
 		if (r->type == LS_SPOOL_DICTIONARY)
 			spool_forget(w, r->hash);
 		one = ls_spool_loss_of(r, LS_LOST_DAMAGED);
@@ -148,8 +171,8 @@ spool_copy_chunk(struct ls_spool_rewrite *w, const struct ls_spool_record *r)
 	}
 	if (drop) {
 		spool_saved(&w->drop_chunk_bytes, LS_SPOOL_RECORD_BYTES + r->len);
-		w->dropped_chunks++;
-		w->lost_samples += r->count;
+		w->out.dropped_chunks++;
+		w->out.lost_samples += r->count;
 	}
 	if (in_window) {
 		one = ls_spool_loss_of(r, LS_LOST_SPOOL_FULL);
@@ -162,7 +185,7 @@ spool_copy_chunk(struct ls_spool_rewrite *w, const struct ls_spool_record *r)
 	if (drop || r->type == LS_SPOOL_LOST) {
 		one = ls_spool_loss_of(r,
 			drop ? LS_LOST_SPOOL_FULL : (enum ls_wire_lost_reason)r->seq);
-		ls_losses_add(&w->losses, &one);
+		ls_losses_add(&w->out.losses, &one);
 		return 0;
 	}
 	return spool_copy_record(w, r);
@@ -173,9 +196,10 @@ spool_copy_step(void *arg, const struct ls_spool_record *r)
 {
 	struct ls_spool_rewrite *w = arg;
 
-	if (!ls_spool_is_item(r) || r->seq <= w->acked)
+	if (!ls_spool_is_item(r) || r->seq <= w->log.acked)
 		return 0;
-	if (r->seq == w->malformed || !ls_spool_is_possible(r->first_index, r->count))
+	if (r->seq == w->log.malformed ||
+		!ls_spool_is_possible(r->first_index, r->count))
 		return spool_copy_malformed(w, r);
 	if (w->drop_step_bytes > 0 && r->type == LS_SPOOL_STEPS &&
 		r->len > SPOOL_GAP_BYTES)
@@ -211,28 +235,30 @@ static int
 spool_begin(struct ls_spool_rewrite *w)
 {
 	struct ls_spool_record ack = { .type = LS_SPOOL_CHUNK_ACK,
-		.seq = w->chunk_acked };
+		.seq = w->log.chunk_acked };
+	uint8_t head[LS_SPOOL_HEADER_BYTES];
 	size_t i;
 	int rc;
 
-	rc = ls_spool_write_header(w->fd, &w->header);
+	ls_spool_header_put(head, &w->log.header);
+	rc = ls_spool_pwrite(w->fd, head, sizeof(head), 0);
 	w->new_end = LS_SPOOL_HEADER_BYTES;
-	for (i = 0; i < w->ring_count && rc == 0; i++) {
+	for (i = 0; i < w->log.ring_count && rc == 0; i++) {
 		struct ls_spool_record r = { .type = LS_SPOOL_RING,
-			.first_index = w->ring[i].next,
-			.seq = w->ring[i].end_seq };
+			.first_index = w->log.ring[i].next,
+			.seq = w->log.ring[i].end_seq };
 
-		memcpy(r.ring_id, w->ring[i].id, sizeof(r.ring_id));
-		rc = spool_copy_record(w, &r);
+		memcpy(r.ring_id, w->log.ring[i].id, sizeof(r.ring_id));
+		rc = spool_write_record(w, &r);
 	}
-	if (rc == 0 && w->chunk_acked > 0)
-		rc = spool_copy_record(w, &ack);
-	for (i = 0; i < w->known_count && rc == 0; i++) {
+	if (rc == 0 && w->log.chunk_acked > 0)
+		rc = spool_write_record(w, &ack);
+	for (i = 0; i < w->log.known_count && rc == 0; i++) {
 		struct ls_spool_record r = { .type = LS_SPOOL_KNOWN,
-			.hash = w->known[i].hash };
+			.hash = w->log.known[i].hash };
 
-		if (!w->known[i].waiting) /* else its item says so */
-			rc = spool_copy_record(w, &r);
+		if (!w->log.known[i].waiting) /* else its item says so */
+			rc = spool_write_record(w, &r);
 	}
 	w->start = w->new_end;
 	return rc;
@@ -261,17 +287,16 @@ spool_write_legacy(struct ls_spool_rewrite *w, uint64_t first_seq,
 	for (i = 0; i < l->gap_count && rc == 0; i++) {
 		gap = l->gap[i];
 		gap.seq = first_seq + i;
-		w->dropped_records += gap.count;
+		w->out.dropped_records += gap.count;
 		rc = spool_write_small(w, LS_SPOOL_GAP, &gap);
 	}
 	for (i = 0; i < l->losses.count; i++)
-		w->lost_samples += l->losses.loss[i].samples;
+		w->out.lost_samples += l->losses.loss[i].samples;
 	return rc == 0 ? spool_write_losses(w, &l->losses) : rc;
 }
 
-/* Writes the new file and puts it in the place of the old one. */
-static int
-spool_write_new(struct ls_spool *s, const struct ls_spool_legacy *legacy)
+int
+ls_spool_rewrite_run(struct ls_spool *s, const struct ls_spool_legacy *legacy)
 {
 	struct ls_spool_rewrite *w = &s->rewrite;
 	int rc;
@@ -284,9 +309,9 @@ spool_write_new(struct ls_spool *s, const struct ls_spool_legacy *legacy)
 	if (rc == 0 && s->fd >= 0)
 		rc = spool_copy_all(s, w);
 	if (rc == 0)
-		rc = spool_write_losses(w, &w->losses);
+		rc = spool_write_losses(w, &w->out.losses);
 	if (rc == 0 && legacy != NULL)
-		rc = spool_write_legacy(w, w->acked + 1, legacy);
+		rc = spool_write_legacy(w, w->log.acked + 1, legacy);
 	if (rc == 0 && renameat(s->dir_fd, "spool.new", s->dir_fd, "spool") != 0)
 		rc = -errno;
 	if (rc != 0) {
@@ -306,43 +331,26 @@ ls_spool_rewrite_prepare(struct ls_spool *s, uint64_t end)
 {
 	struct ls_spool_rewrite *w = &s->rewrite;
 
-	w->header = s->header;
-	w->header.base = s->acked + 1;
+	w->log = s->log;
+	w->log.header.base = s->log.acked + 1;
+	s->log.malformed = s->log.chunk_malformed = 0;
 	w->end = end;
 	w->head = s->steps.base;
 	w->chunk_head = s->chunks.base;
-	w->acked = s->acked;
-	w->chunk_acked = s->chunk_acked;
-	w->ring_count = s->ring_count;
-	memcpy(w->ring, s->ring, sizeof(w->ring));
-	w->known_count = s->known_count;
-	memcpy(w->known, s->known, sizeof(w->known));
 	w->drop_dictionaries = w->drop_step_bytes > 0;
-	w->seq = s->chunks.base_seq - 1;
-	w->window_bytes = w->chunk_count = w->live_bytes = w->chunk_live_bytes = 0;
-	w->dropped_records = w->dropped_chunks = w->lost_samples = 0;
-	w->malformed_items = 0;
-	w->malformed = s->malformed;
-	w->chunk_malformed = s->chunk_malformed;
-	s->malformed = s->chunk_malformed = 0;
-	w->forgotten_count = w->losses.count = 0;
-}
-
-int
-ls_spool_rewrite_run(struct ls_spool *s)
-{
-	return spool_write_new(s, NULL);
+	memset(&w->out, 0, sizeof(w->out));
+	w->out.seq = s->chunks.base_seq - 1;
 }
 
 static void
 spool_tell_dropped(const struct ls_spool_rewrite *w)
 {
-	if (w->dropped_records > 0 || w->dropped_chunks > 0)
+	if (w->out.dropped_records > 0 || w->out.dropped_chunks > 0)
 		ls_log(LS_LOG_WARN, "spool",
 			"full: dropped %llu chunks and %llu step records; they are "
 			"reported as lost",
-			(unsigned long long)w->dropped_chunks,
-			(unsigned long long)w->dropped_records);
+			(unsigned long long)w->out.dropped_chunks,
+			(unsigned long long)w->out.dropped_records);
 }
 
 static void
@@ -351,17 +359,17 @@ spool_apply(struct ls_spool *s)
 	const struct ls_spool_rewrite *w = &s->rewrite;
 	size_t i;
 
-	s->header = w->header;
+	s->log.header = w->log.header;
 	s->end = w->new_end;
-	s->live_bytes = w->live_bytes;
-	s->chunk_live_bytes = w->chunk_live_bytes;
-	s->chunk_next = w->chunk_acked + 1 + w->chunk_count;
-	for (i = 0; i < w->forgotten_count; i++)
-		ls_spool_unknow(s, w->forgotten[i]);
-	s->stats.dropped_records += w->dropped_records;
-	s->stats.dropped_chunks += w->dropped_chunks;
-	s->stats.lost_samples += w->lost_samples;
-	s->stats.malformed_items += w->malformed_items;
+	s->live_bytes = w->out.live_bytes;
+	s->chunk_live_bytes = w->out.chunk_live_bytes;
+	s->chunk_next = w->log.chunk_acked + 1 + w->out.chunk_count;
+	for (i = 0; i < w->out.forgotten_count; i++)
+		ls_spool_unknow(s, w->out.forgotten[i]);
+	s->stats.dropped_records += w->out.dropped_records;
+	s->stats.dropped_chunks += w->out.dropped_chunks;
+	s->stats.lost_samples += w->out.lost_samples;
+	s->stats.malformed_items += w->out.malformed_items;
 	s->stats.rewrites++;
 }
 
@@ -371,11 +379,11 @@ ls_spool_write_fresh(struct ls_spool *s, const struct ls_spool_legacy *legacy)
 	int rc;
 
 	ls_spool_rewrite_prepare(s, LS_SPOOL_HEADER_BYTES);
-	rc = spool_write_new(s, legacy);
+	rc = ls_spool_rewrite_run(s, legacy);
 	if (rc != 0)
 		return rc;
 	spool_apply(s);
-	ls_spool_windows_reset(s, s->rewrite.start, s->rewrite.chunk_acked + 1);
+	ls_spool_windows_reset(s, s->rewrite.start, s->rewrite.log.chunk_acked + 1);
 	s->next += legacy->gap_count;
 	return 0;
 }
@@ -434,8 +442,8 @@ ls_spool_replace(struct ls_spool *s, uint64_t seq, uint64_t chunk_seq)
 		return -LS_EBUSY;
 	if (!s->rewrite_wanted)
 		s->rewrite.drop_chunk_bytes = s->rewrite.drop_step_bytes = 0;
-	s->malformed = seq;
-	s->chunk_malformed = chunk_seq;
+	s->log.malformed = seq;
+	s->log.chunk_malformed = chunk_seq;
 	s->rewrite_wanted = true;
 	ls_spool_kick(s);
 	return 0;

@@ -38,6 +38,29 @@ struct ls_spool_newest {
 	uint64_t hash, t_last;
 };
 
+/* What a log says, beside its items. */
+struct ls_spool_log {
+	struct ls_spool_header header;
+	uint64_t acked, chunk_acked;
+	/* numbers of items that a rewrite replaces; 0: none */
+	uint64_t malformed, chunk_malformed;
+	size_t ring_count, known_count;
+	struct ls_spool_ring ring[LS_SPOOL_RINGS_MAX];
+	struct ls_spool_known known[LS_SPOOL_DICTIONARIES_MAX];
+};
+
+/* What came of a rewrite. */
+struct ls_spool_rewritten {
+	uint64_t seq; /* of the chunk item before in the old file */
+	uint64_t window_bytes; /* of items that may have been sent, so far */
+	uint64_t chunk_count; /* items in the new file */
+	uint64_t live_bytes, chunk_live_bytes;
+	uint64_t dropped_records, dropped_chunks, lost_samples, malformed_items;
+	size_t forgotten_count;
+	uint64_t forgotten[LS_SPOOL_DICTIONARIES_MAX]; /* dictionaries dropped */
+	struct ls_losses losses;
+};
+
 /* Written records of one stream in memory, oldest first. */
 struct ls_spool_window {
 	bool is_chunks;
@@ -56,53 +79,34 @@ struct ls_spool_window {
 struct ls_spool_rewrite {
 	uint64_t drop_chunk_bytes, drop_step_bytes; /* still to be saved */
 	bool drop_dictionaries;
-	/* numbers of malformed items; 0: none */
-	uint64_t malformed, chunk_malformed;
-	struct ls_spool_header header;
+	struct ls_spool_log log;
 	uint64_t end, start; /* of the old file; where items begin in the new one */
 	uint64_t head, chunk_head;
-	uint64_t acked, chunk_acked;
-	size_t ring_count, known_count;
-	struct ls_spool_ring ring[LS_SPOOL_RINGS_MAX];
-	struct ls_spool_known known[LS_SPOOL_DICTIONARIES_MAX];
 	/* Under way and after it. */
 	int fd;
 	uint64_t new_end;
-	uint64_t seq; /* of the chunk item before in the old file */
-	uint64_t window_bytes; /* of items that may have been sent, so far */
-	uint64_t chunk_count; /* items in the new file */
-	uint64_t live_bytes, chunk_live_bytes;
-	uint64_t dropped_records, dropped_chunks, lost_samples, malformed_items;
-	size_t forgotten_count;
-	uint64_t forgotten[LS_SPOOL_DICTIONARIES_MAX]; /* dictionaries dropped */
-	struct ls_losses losses;
+	struct ls_spool_rewritten out;
 	struct ls_arena *scratch;
 };
 
 struct ls_spool {
 	int dir_fd, lock_fd;
 	uint64_t max_bytes;
-	struct ls_spool_header header;
+	struct ls_spool_log log;
 	uint64_t end; /* of the last whole record that is written */
 	/* a rewrite found nothing to free; until the next ack */
 	bool full;
-	/* items that the next rewrite replaces; 0: none */
-	uint64_t malformed, chunk_malformed;
 	uint64_t
 		impossible; /* the last item that ls_spool_is_possible denies; 0: none */
 	/* Stream one. */
-	uint64_t acked, next;
+	uint64_t next;
 	uint64_t live_bytes; /* of items that are not known to be acknowledged */
 	/* Stream two. */
-	uint64_t chunk_acked, chunk_next;
+	uint64_t chunk_next;
 	uint64_t chunk_live_bytes;
 	struct ls_spool_window steps, chunks;
-	size_t known_count, known_at;
-	struct ls_spool_known known[LS_SPOOL_DICTIONARIES_MAX];
-	size_t newest_at;
+	size_t known_at, newest_at;
 	struct ls_spool_newest newest[LS_GROUPS_MAX];
-	size_t ring_count;
-	struct ls_spool_ring ring[LS_SPOOL_RINGS_MAX];
 	struct ls_spool_stats stats;
 	struct ls_arena *scratch;
 	uint8_t item[LS_SPOOL_PAYLOAD_MAX_BYTES]; /* what is being pushed */
@@ -147,9 +151,9 @@ int ls_spool_walk(struct ls_spool *s, uint64_t offset, uint64_t limit,
 	int (*each)(void *arg, const struct ls_spool_record *r), void *arg,
 	uint64_t *ret_end) LS_MUSTCHECK;
 
-/* Appends an acknowledgement; rewrites a large file in which nothing is needed. */
-int ls_spool_note_ack(struct ls_spool *s,
-	const struct ls_spool_record *ack) LS_MUSTCHECK;
+/* Takes an acknowledgement of stream one (LS_SPOOL_ACK) or two (LS_SPOOL_CHUNK_ACK) and appends
+ * it; rewrites a large file in which nothing is needed. */
+void ls_spool_note_ack(struct ls_spool *s, enum ls_spool_type type, uint64_t seq);
 
 /* --- spool_chunks.c ------------------------------------------------------- */
 
@@ -193,11 +197,12 @@ struct ls_spool_legacy {
  * the old file with it. It can drop so many bytes of chunks and then of steps. On failure
  * the old file is still there.
  *
- * prepare: on the loop, of a file that will end at `end`. run: on the disk thread.
- * apply: on the loop, after success.
+ * prepare: on the loop, of a file that will end at `end`. run: on the disk thread; legacy
+ * is NULL, or what the new file says first. apply: on the loop, after success.
  */
 void ls_spool_rewrite_prepare(struct ls_spool *s, uint64_t end);
-int ls_spool_rewrite_run(struct ls_spool *s) LS_MUSTCHECK;
+int ls_spool_rewrite_run(struct ls_spool *s,
+	const struct ls_spool_legacy *legacy) LS_MUSTCHECK;
 void ls_spool_rewrite_apply(struct ls_spool *s);
 
 /* Writes an empty spool that begins with this legacy; NULL: none. */

@@ -173,20 +173,20 @@ cli_take(struct ls_cli *cli, struct ls_fetched *got, bool show, json_t **ret_bod
 {
 	int rc = LS_EXIT_OK;
 
-	*ret_body = NULL;
+	*ret_body =
+		got->status == 200 ? json_loadb(got->text, got->len, 0, NULL) : NULL;
 	if (got->status != 200) {
 		rc = ls_cli_refused(cli, got);
+	} else if (*ret_body == NULL) {
+		(void)fprintf(stderr,
+			"lockstep: the answer is not JSON; check that %s is "
+			"a collector\n",
+			ls_term_safe(cli->term, cli->options.server, ""));
+		rc = LS_EXIT_UNREACHABLE;
 	} else if (cli->json && show) {
 		ls_cli_print(got->text, got->len);
-	} else {
-		*ret_body = json_loadb(got->text, got->len, 0, NULL);
-		if (!*ret_body) {
-			(void)fprintf(stderr,
-				"lockstep: the answer is not JSON; check that %s is "
-				"a collector\n",
-				ls_term_safe(cli->term, cli->options.server, ""));
-			rc = LS_EXIT_UNREACHABLE;
-		}
+		json_decref(*ret_body);
+		*ret_body = NULL;
 	}
 	free(got->text);
 	return rc;
