@@ -132,8 +132,7 @@ int ls_cli_host(struct ls_cli *cli, const char *host);
 /* 0 for info, 1 warning, 2 critical, -1 for what is none. */
 int ls_cli_severity(const char *word);
 
-/* Adds the cells of one step record from its time on: TIME DURATION OWN WAIT LATE BLAME
- * INPUT COMPUTE. */
-void ls_cli_record_cells(struct ls_term *t, struct ls_table *table, const json_t *r);
+/* Of a step record, from its time on: TIME DURATION OWN WAIT LATE BLAME INPUT COMPUTE. */
+extern const struct ls_column ls_cli_record_columns[];
 
 #endif

@@ -265,6 +265,13 @@ query_show(struct ls_cli *cli, const json_t *body)
 		(void)fprintf(stderr, "lockstep: no such metric was measured there\n");
 }
 
+static const struct ls_column query_columns[] = {
+	{ ls_term_whole, "rank", "-" },
+	{ ls_term_text, "host", "?" },
+	{ ls_term_text, "slice", "-" },
+	{ NULL, NULL, NULL },
+};
+
 static void
 query_show_step(struct ls_cli *cli, const json_t *body)
 {
@@ -276,10 +283,8 @@ query_show_step(struct ls_cli *cli, const json_t *body)
 	for (size_t i = 0; i < json_array_size(items); i++) {
 		const json_t *r = json_array_get(items, i);
 
-		ls_table_add(table, ls_term_whole(t, r, "rank", "-"));
-		ls_table_add(table, ls_term_text(t, r, "host", "?"));
-		ls_table_add(table, ls_term_text(t, r, "slice", "-"));
-		ls_cli_record_cells(t, table, r);
+		ls_table_row(table, t, r, query_columns);
+		ls_table_row(table, t, r, ls_cli_record_columns);
 	}
 	ls_table_print(table);
 }

@@ -303,10 +303,24 @@ ls_cmd_status(struct ls_cli *cli, int argc, char **argv)
 	return rc != 0 ? rc : ls_cli_verdict(cli, "", "", worst);
 }
 
+static const struct ls_column jobs_columns[] = {
+	{ ls_term_text, "id", "?" },
+	{ ls_term_text, "state", "?" },
+	{ ls_term_whole, "workers", "-" },
+	{ ls_term_whole, "chips", "-" },
+	{ ls_term_chips, "chips_lost", "-" },
+	{ ls_term_whole, "step", "-" },
+	{ ls_term_seconds, "step_time_s", "-" },
+	{ ls_term_seconds, "step_time_without_s", "-" },
+	{ ls_term_whole, "findings.critical", "-" },
+	{ ls_term_whole, "findings.warning", "-" },
+	{ ls_term_text, "top_finding", "-" },
+	{ NULL, NULL, NULL },
+};
+
 int
 ls_cmd_jobs(struct ls_cli *cli, int argc, char **argv)
 {
-	struct ls_term *t = cli->term;
 	struct ls_table *table;
 	json_t *body = NULL;
 	const json_t *items;
@@ -319,22 +333,8 @@ ls_cmd_jobs(struct ls_cli *cli, int argc, char **argv)
 	items = json_object_get(body, "items");
 	table = ls_table_new("JOB|STATE|>WORKERS|>CHIPS|>LOST|>STEP|>STEP TIME|>COULD "
 			     "BE|>CRIT|>WARN|TOP");
-	for (size_t i = 0; i < json_array_size(items); i++) {
-		const json_t *job = json_array_get(items, i);
-
-		ls_table_add(table, ls_term_text(t, job, "id", "?"));
-		ls_table_add(table, ls_term_text(t, job, "state", "?"));
-		ls_table_add(table, ls_term_whole(t, job, "workers", "-"));
-		ls_table_add(table, ls_term_whole(t, job, "chips", "-"));
-		ls_table_add(table, ls_term_chips(t, job, "chips_lost", "-"));
-		ls_table_add(table, ls_term_whole(t, job, "step", "-"));
-		ls_table_add(table, ls_term_seconds(t, job, "step_time_s", "-"));
-		ls_table_add(table,
-			ls_term_seconds(t, job, "step_time_without_s", "-"));
-		ls_table_add(table, ls_term_whole(t, job, "findings.critical", "-"));
-		ls_table_add(table, ls_term_whole(t, job, "findings.warning", "-"));
-		ls_table_add(table, ls_term_text(t, job, "top_finding", "-"));
-	}
+	for (size_t i = 0; i < json_array_size(items); i++)
+		ls_table_row(table, cli->term, json_array_get(items, i), jobs_columns);
 	ls_table_print(table);
 	if (json_array_size(items) == 0)
 		(void)fprintf(stderr, "lockstep: no job has reported yet\n");

@@ -25,24 +25,21 @@ tables_get(struct ls_cli *cli, const char *rest, bool ranged, json_t **ret_body)
 	return rc != 0 ? rc : ls_cli_get(cli, path, true, ret_body);
 }
 
-static void
-hosts_row(struct ls_term *t, struct ls_table *table, const json_t *h)
-{
-	const char *finding = ls_term_text(t, h, "finding", "");
-
-	ls_table_add(table, ls_term_text(t, h, "host", "?"));
-	ls_table_add(table, ls_term_whole(t, h, "rank", "-"));
-	ls_table_add(table, ls_term_text(t, h, "slice", "-"));
-	ls_table_add(table, ls_term_text(t, h, "state", "?"));
-	ls_table_add(table, ls_term_seconds(t, h, "blame_s", "-"));
-	ls_table_add(table, ls_term_seconds(t, h, "step_time_s", "-"));
-	ls_table_add(table, ls_term_seconds(t, h, "own_s", "-"));
-	ls_table_add(table, ls_term_seconds(t, h, "wait_s", "-"));
-	ls_table_add(table, ls_term_seconds(t, h, "input_wait_s", "-"));
-	ls_table_add(table, ls_term_seconds(t, h, "lateness_s", "-"));
-	ls_table_add(table, ls_term_percent(t, h, "slowest_ratio", "-"));
-	ls_table_add(table, finding);
-}
+static const struct ls_column hosts_columns[] = {
+	{ ls_term_text, "host", "?" },
+	{ ls_term_whole, "rank", "-" },
+	{ ls_term_text, "slice", "-" },
+	{ ls_term_text, "state", "?" },
+	{ ls_term_seconds, "blame_s", "-" },
+	{ ls_term_seconds, "step_time_s", "-" },
+	{ ls_term_seconds, "own_s", "-" },
+	{ ls_term_seconds, "wait_s", "-" },
+	{ ls_term_seconds, "input_wait_s", "-" },
+	{ ls_term_seconds, "lateness_s", "-" },
+	{ ls_term_percent, "slowest_ratio", "-" },
+	{ ls_term_text, "finding", "" },
+	{ NULL, NULL, NULL },
+};
 
 int
 ls_cmd_hosts(struct ls_cli *cli, int argc, char **argv)
@@ -61,7 +58,7 @@ ls_cmd_hosts(struct ls_cli *cli, int argc, char **argv)
 	table = ls_table_new("HOST|>RANK|SLICE|STATE|>BLAME|>STEP|>OWN|>WAIT|>INPUT|>"
 			     "LATE|>SLOWEST|FINDING");
 	for (size_t i = 0; i < json_array_size(items); i++)
-		hosts_row(cli->term, table, json_array_get(items, i));
+		ls_table_row(table, cli->term, json_array_get(items, i), hosts_columns);
 	ls_table_print(table);
 	if (json_array_size(items) == 0)
 		(void)fprintf(stderr,
@@ -74,40 +71,36 @@ ls_cmd_hosts(struct ls_cli *cli, int argc, char **argv)
 	return LS_EXIT_OK;
 }
 
-static void
-steps_row(struct ls_term *t, struct ls_table *table, const json_t *s)
-{
-	ls_table_add(table, ls_term_whole(t, s, "step", "-"));
-	ls_table_add(table, ls_term_time(t, s, "at", false));
-	ls_table_add(table, ls_term_seconds(t, s, "duration_s", "-"));
-	ls_table_add(table, ls_term_seconds(t, s, "blame_s", "-"));
-	ls_table_add(table, ls_term_seconds(t, s, "wait_min_s", "-"));
-	ls_table_add(table, ls_term_seconds(t, s, "wait_median_s", "-"));
-	ls_table_add(table, ls_term_whole(t, s, "workers", "-"));
-	ls_table_add(table, ls_term_whole(t, s, "expected", "-"));
-	ls_table_add(table, ls_term_text(t, s, "last.host", "unknown"));
-}
+static const struct ls_column steps_columns[] = {
+	{ ls_term_whole, "step", "-" },
+	{ ls_term_clock, "at", "" },
+	{ ls_term_seconds, "duration_s", "-" },
+	{ ls_term_seconds, "blame_s", "-" },
+	{ ls_term_seconds, "wait_min_s", "-" },
+	{ ls_term_seconds, "wait_median_s", "-" },
+	{ ls_term_whole, "workers", "-" },
+	{ ls_term_whole, "expected", "-" },
+	{ ls_term_text, "last.host", "unknown" },
+	{ NULL, NULL, NULL },
+};
 
-void
-ls_cli_record_cells(struct ls_term *t, struct ls_table *table, const json_t *r)
-{
-	ls_table_add(table, ls_term_time(t, r, "at", false));
-	ls_table_add(table, ls_term_seconds(t, r, "duration_s", "-"));
-	ls_table_add(table, ls_term_seconds(t, r, "own_s", "-"));
-	ls_table_add(table, ls_term_seconds(t, r, "wait_s", "-"));
-	ls_table_add(table, ls_term_seconds(t, r, "lateness_s", "-"));
-	ls_table_add(table, ls_term_seconds(t, r, "blame_s", "-"));
-	ls_table_add(table, ls_term_seconds(t, r, "phases.input_wait", "-"));
-	ls_table_add(table, ls_term_seconds(t, r, "phases.compute", "-"));
-}
+const struct ls_column ls_cli_record_columns[] = {
+	{ ls_term_clock, "at", "" },
+	{ ls_term_seconds, "duration_s", "-" },
+	{ ls_term_seconds, "own_s", "-" },
+	{ ls_term_seconds, "wait_s", "-" },
+	{ ls_term_seconds, "lateness_s", "-" },
+	{ ls_term_seconds, "blame_s", "-" },
+	{ ls_term_seconds, "phases.input_wait", "-" },
+	{ ls_term_seconds, "phases.compute", "-" },
+	{ NULL, NULL, NULL },
+};
 
-static void
-records_row(struct ls_term *t, struct ls_table *table, const json_t *r)
-{
-	ls_table_add(table, ls_term_whole(t, r, "step", "-"));
-	ls_table_add(table, ls_term_whole(t, r, "rank", "-"));
-	ls_cli_record_cells(t, table, r);
-}
+static const struct ls_column records_columns[] = {
+	{ ls_term_whole, "step", "-" },
+	{ ls_term_whole, "rank", "-" },
+	{ NULL, NULL, NULL },
+};
 
 int
 ls_cmd_steps(struct ls_cli *cli, int argc, char **argv)
@@ -127,9 +120,14 @@ ls_cmd_steps(struct ls_cli *cli, int argc, char **argv)
 				       "BLAME|>INPUT|>COMPUTE"
 				     : ">STEP|TIME|>DURATION|>BLAME|>LEAST "
 				       "WAIT|>MEDIAN WAIT|>WORKERS|>OF|LAST");
-	for (size_t i = 0; i < json_array_size(items); i++)
-		(records ? records_row : steps_row)(cli->term, table,
-			json_array_get(items, i));
+	for (size_t i = 0; i < json_array_size(items); i++) {
+		const json_t *item = json_array_get(items, i);
+
+		ls_table_row(table, cli->term, item,
+			records ? records_columns : steps_columns);
+		if (records)
+			ls_table_row(table, cli->term, item, ls_cli_record_columns);
+	}
 	ls_table_print(table);
 	if (json_array_size(items) == 0)
 		(void)fprintf(stderr, "lockstep: no step there\n");

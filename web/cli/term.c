@@ -315,6 +315,13 @@ ls_term_time(struct ls_term *t, const json_t *v, const char *path, bool day)
 	return text;
 }
 
+const char *
+ls_term_clock(struct ls_term *t, const json_t *v, const char *path, const char *dflt)
+{
+	(void)dflt;
+	return ls_term_time(t, v, path, false);
+}
+
 bool
 ls_term_between(const json_t *v, const char *from, const char *to, double *ret_s)
 {
@@ -407,6 +414,15 @@ ls_table_add(struct ls_table *table, const char *cell)
 	table->cells[table->count] = strdup(cell);
 	if (table->cells[table->count])
 		table->count++;
+}
+
+void
+ls_table_row(struct ls_table *table, struct ls_term *t, const json_t *object,
+	const struct ls_column *columns)
+{
+	for (; columns->cell != NULL; columns++)
+		ls_table_add(table,
+			columns->cell(t, object, columns->path, columns->dflt));
 }
 
 void

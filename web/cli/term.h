@@ -77,6 +77,10 @@ const char *ls_term_span(struct ls_term *t, double seconds);
 const char *ls_term_time(struct ls_term *t, const json_t *v, const char *path,
 	bool day);
 
+/* The latter, as a column has it; "unknown" when not known. */
+const char *ls_term_clock(struct ls_term *t, const json_t *v, const char *path,
+	const char *dflt);
+
 /* Seconds from one time to another, both RFC 3339; false if one is not known. */
 bool ls_term_between(const json_t *v, const char *from, const char *to, double *ret_s);
 
@@ -101,6 +105,17 @@ void ls_table_add(struct ls_table *table, const char *cell);
 /* Adds a cell as printf makes it. */
 void ls_table_addf(struct ls_table *table, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* A column of objects: how what is at a path of one is shown. */
+struct ls_column {
+	const char *(*cell)(struct ls_term *t, const json_t *v, const char *path,
+		const char *dflt);
+	const char *path, *dflt;
+};
+
+/* Adds the cells of an object; the last column has no cell. */
+void ls_table_row(struct ls_table *table, struct ls_term *t, const json_t *object,
+	const struct ls_column *columns);
 
 /* Prints and frees. */
 void ls_table_print(struct ls_table *table);
