@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include "proto/base/conf.h"
+#include "web/cli/term.h"
 
 enum ls_exit {
 	LS_EXIT_OK = 0,
@@ -49,8 +50,6 @@ struct ls_cli_options {
 };
 
 struct ls_fetch;
-struct ls_table;
-struct ls_term;
 
 struct ls_cli {
 	struct ls_cli_options options;
