@@ -76,8 +76,8 @@ tell_conflict(const struct ls_identity_offer *won,
 		fix = ls_doctor_text(d, "say which is right with %s, or correct %s",
 			option, first);
 	else
-		fix = ls_doctor_text(d, "correct the one that is wrong: %s or %s",
-			first, second);
+		fix = ls_doctor_text(d, "correct %s or %s: one of them is wrong", first,
+			second);
 	ls_doctor_addf(d, overrides ? LS_DOCTOR_NONE : LS_DOCTOR_WARN, "identity",
 		ls_doctor_text(d, "conflict: %s", won->key), fix,
 		"%s says \"%.*s\", %s says \"%.*s\"; the first is used", first,

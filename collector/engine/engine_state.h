@@ -162,7 +162,7 @@ struct ls_engine {
 	struct ls_engine_stats stats;
 };
 
-/* Its workers say so. */
+/* True if its first worker came from lockstep-sim. */
 static inline bool
 ls_job_is_simulated(const struct ls_engine *e, const struct ls_job *j)
 {

@@ -41,9 +41,9 @@ ProtobufCMessage *ls_wire_unpack_usual(const ProtobufCMessageDescriptor *type,
 	const uint8_t *buf, size_t len, struct ls_arena *arena);
 
 /*
- * The number of an item of either stream (its field 1; 0: not there), and how many of
- * its fields are one of the three kinds. False: its fields cannot be told apart; both
- * are of those before.
+ * Reads an item of either stream without unpacking it: its number (field 1; 0: it has
+ * none) and how many of its fields 2 to 4 are set; an item of one kind has one. False: a
+ * field is cut off or of an unknown type; then both are of the fields before it.
  */
 bool ls_wire_scan(const uint8_t *buf, size_t len, uint64_t *ret_seq, size_t *ret_kinds);
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # hang.sh [STOPS]: one of four ranks is stopped in mid-run. While it stands, a hang must be told that names its
 # host; or the job, if it was stopped inside the collective: then it is stopped again. It clears
-# when the rank goes on, and the replay of the export says the same. Of a rank that is killed while the others wait, the same
-# hang is told, with the cause that its process is gone.
+# when the rank goes on, and the replay of the export says the same. For a rank that is killed
+# while the others wait, the finding is a hang of that rank with cause process_gone.
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
 RANDOM=1

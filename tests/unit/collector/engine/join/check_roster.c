@@ -326,8 +326,8 @@ LS_TEST(limits, announced_workers_take_no_place_from_those_that_report)
 	int i;
 
 	fake_job_declare(job);
-	fake_job_run(job,
-		1); /* has a record: not one of those that were only announced */
+	/* A worker with a record does not count as one that was only announced. */
+	fake_job_run(job, 1);
 	for (i = 0; i <= LS_WORKERS_UNHEARD_MAX; i++)
 		ck_assert_int_eq(crowd(job, i, ls_engine_announce, &handle),
 			i < LS_WORKERS_UNHEARD_MAX ? 0 : -LS_ELIMIT);
