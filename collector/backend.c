@@ -45,7 +45,7 @@ backend_self_finding(struct ls_backend_parts *p, int64_t now_us)
 	struct ls_self self = { 0 };
 
 	p->self(p->arg, &self);
-	return ls_self_finding(&self.done.stats.aside, now_us);
+	return ls_self_finding(&self.done.stats.aside, &self.done.stats.note, now_us);
 }
 
 static bool

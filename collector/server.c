@@ -56,6 +56,7 @@ struct ls_server {
 	struct ls_loop_timer *advance, *retain, *watchdog, *grace;
 	struct ls_backend_parts backend;
 	struct server_anchor anchor;
+	bool again; /* the store wants its files opened again */
 	struct ls_self self; /* what is summed up over time: of the writer */
 	char note[128]; /* of /readyz */
 };
@@ -118,6 +119,10 @@ server_on_done(void *arg)
 			ls_log(LS_LOG_INFO, "server", "the disk accepts commits again");
 		s->self.commit_ns += done->commit_ns;
 		s->self.wait_ns += done->wait_ns;
+		if (done->rc == -LS_EREOPEN && !s->again) {
+			s->again = true;
+			ls_loop_stop(s->loop);
+		}
 		s->self.done = *done;
 		s->self.done.reports = NULL;
 		ls_intake_done(s->intake, done);
@@ -213,6 +218,7 @@ server_on_term(void *arg)
 {
 	struct ls_server *s = arg;
 
+	s->again = false;
 	ls_log(LS_LOG_INFO, "server", "stopping: storing pending reports");
 	ls_ignore(ls_notify_send("STOPPING=1")); /* no reason to stay */
 	ls_loop_stop(s->loop);
@@ -580,8 +586,22 @@ server_free(struct ls_server *s)
 	free(s);
 }
 
-int
-ls_server_run(const struct ls_collector_config *config, int argc, char **argv)
+/* For the next life: the ports of this one, whatever was asked for. */
+static void
+server_keep_ports(const struct ls_server *s, struct ls_collector_config *config)
+{
+	char *port = strrchr(config->listen, ':') + 1; /* of a checked URL */
+
+	(void)snprintf(port, sizeof(config->listen) - (size_t)(port - config->listen),
+		"%d", ls_ingest_port(s->ingest));
+	config->http_port = (uint16_t)ls_httpd_port(s->httpd);
+	config->retain_age_ns = s->config.retain_age_ns;
+	config->retain_bytes = s->config.retain_bytes;
+}
+
+/* One life, from opening the files to closing them. */
+static int
+server_live(struct ls_collector_config *config, int argc, char **argv, bool *ret_again)
 {
 	struct ls_server *s = calloc(1, sizeof(*s));
 	int rc;
@@ -594,8 +614,24 @@ ls_server_run(const struct ls_collector_config *config, int argc, char **argv)
 	rc = server_start(s);
 	if (rc == 0)
 		rc = ls_loop_run(s->loop);
-	if (rc == 0)
+	if (rc == 0) {
+		server_keep_ports(s, config);
 		server_drain(s);
+	}
+	*ret_again = s->again;
 	server_free(s);
+	return rc;
+}
+
+int
+ls_server_run(const struct ls_collector_config *config, int argc, char **argv)
+{
+	struct ls_collector_config life = *config;
+	bool again;
+	int rc;
+
+	do {
+		rc = server_live(&life, argc, argv, &again);
+	} while (rc == 0 && again);
 	return rc;
 }

@@ -41,6 +41,8 @@ enum ls_conf_type {
 
 #define LS_CONF_SECRET 1u /* value is hidden by --print-config */
 #define LS_CONF_RELOAD 2u /* may change at SIGHUP */
+#define LS_CONF_AUTO 4u /* of a quantity: "auto" is LS_CONF_AUTO_VALUE */
+#define LS_CONF_AUTO_VALUE UINT64_MAX
 
 /* One option. A program writes its table once as an X-macro (options.def) and builds
  * this from it. */

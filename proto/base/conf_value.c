@@ -199,7 +199,10 @@ conf_set_quantity(const struct ls_conf_option *o, const char *text, uint64_t *fi
 	uint64_t v;
 	int rc = size ? ls_conf_parse_size(text, &v) : ls_conf_parse_duration(text, &v);
 
-	if (rc == -LS_ERANGE) {
+	if ((o->flags & LS_CONF_AUTO) != 0 && strcmp(text, "auto") == 0) {
+		*field = LS_CONF_AUTO_VALUE;
+		rc = 0;
+	} else if (rc == -LS_ERANGE) {
 		(void)snprintf(why, why_size, "'%s' is too large", text);
 	} else if (rc != 0) {
 		(void)snprintf(why, why_size, "'%s' is not a %s", text,
@@ -278,6 +281,11 @@ ls_conf_value_get(const struct ls_conf_option *o, const void *from, char *dst,
 	case LS_CONF_INT:
 	case LS_CONF_DURATION:
 	case LS_CONF_SIZE:
+		if ((o->flags & LS_CONF_AUTO) != 0 &&
+			*(const uint64_t *)field == LS_CONF_AUTO_VALUE) {
+			text = "auto";
+			break;
+		}
 		conf_format_number(dst, size, o->type, *(const int64_t *)field);
 		return;
 	}

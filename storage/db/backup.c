@@ -34,9 +34,8 @@ backup_check_target(const char *to)
 	return rc;
 }
 
-/* All pages of one database into a new file. */
-static int
-backup_pages(sqlite3 *from, const char *path)
+int
+ls_backup_pages(sqlite3 *from, const char *path)
 {
 	sqlite3 *to = NULL;
 	sqlite3_backup *b;
@@ -78,7 +77,7 @@ backup_file(const char *dir, const char *to, int32_t day)
 	if (rc == 0)
 		rc = ls_migrate_version(db, schema, &version);
 	if (rc == 0)
-		rc = backup_pages(db, copy);
+		rc = ls_backup_pages(db, copy);
 	ls_db_close(db);
 	db = NULL;
 	if (rc == 0)

@@ -19,11 +19,15 @@
 #ifndef LS_STORAGE_BACKUP_H
 #define LS_STORAGE_BACKUP_H
 
+#include <sqlite3.h>
 #include "proto/base/err.h"
 
 /* Copies the state directory `dir` into the new or empty directory `to`; a line a file
  * to `say`. */
 int ls_backup(const char *dir, const char *to, void (*say)(void *arg, const char *line),
 	void *arg) LS_MUSTCHECK;
+
+/* All pages of an open database into a new file. */
+int ls_backup_pages(sqlite3 *from, const char *path) LS_MUSTCHECK;
 
 #endif

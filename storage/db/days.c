@@ -18,9 +18,7 @@
 
 #define DAYS_MAX_US 253402300799000000ll /* the last second of 9999 */
 
-/* What SQLite keeps beside a database; "" is the database itself. */
-static const char *const days_suffixes[] = { "", "-wal", "-shm" };
-#define DAYS_SUFFIXES (sizeof(days_suffixes) / sizeof(days_suffixes[0]))
+const char *const ls_days_suffix[LS_DAYS_SUFFIXES] = { "", "-wal", "-shm" };
 
 int32_t
 ls_days_of(int64_t t_us)
@@ -228,13 +226,13 @@ ls_days_set_aside(const char *dir, int32_t day, int64_t now_us)
 	if (rc != 0)
 		return rc;
 	len = strlen(from);
-	for (i = 0; i < DAYS_SUFFIXES; i++) {
+	for (i = 0; i < LS_DAYS_SUFFIXES; i++) {
 		int one;
 
 		from[len] = '\0';
 		(void)snprintf(to, sizeof(to), "%s.damaged-%lld%s", from,
-			(long long)(now_us / 1000000), days_suffixes[i]);
-		(void)snprintf(from + len, sizeof(from) - len, "%s", days_suffixes[i]);
+			(long long)(now_us / 1000000), ls_days_suffix[i]);
+		(void)snprintf(from + len, sizeof(from) - len, "%s", ls_days_suffix[i]);
 		one = ls_files_rename(from, to);
 		if (one != -ENOENT && rc == 0)
 			rc = one;
@@ -298,9 +296,9 @@ days_remove(const char *dir, int32_t day, size_t from)
 	int rc = ls_days_path(path, dir, day);
 
 	len = rc == 0 ? strlen(path) : 0;
-	for (; from < DAYS_SUFFIXES && rc == 0; from++) {
+	for (; from < LS_DAYS_SUFFIXES && rc == 0; from++) {
 		(void)snprintf(path + len, sizeof(path) - len, "%s",
-			days_suffixes[from]);
+			ls_days_suffix[from]);
 		rc = ls_files_remove(path);
 	}
 	return rc;

@@ -23,6 +23,10 @@
 #include "proto/base/err.h"
 #include "proto/limits.h"
 
+/* What SQLite keeps beside a database; the first, "", is the database itself. */
+#define LS_DAYS_SUFFIXES 3
+extern const char *const ls_days_suffix[LS_DAYS_SUFFIXES];
+
 struct ls_days {
 	size_t count;
 	int32_t day[LS_DAYS_MAX]; /* ascending */

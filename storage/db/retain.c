@@ -23,6 +23,14 @@ ls_retain_count(const struct ls_days *days, const uint64_t *bytes, uint64_t othe
 	return gone;
 }
 
+uint64_t
+ls_retain_auto(uint64_t own_bytes, uint64_t fs_bytes, uint64_t free_bytes)
+{
+	uint64_t of_fs = fs_bytes / 10 * 8, of_room = (own_bytes + free_bytes) / 10 * 9;
+
+	return of_fs < of_room ? of_fs : of_room;
+}
+
 struct ls_store_retain
 ls_retain_rule(uint64_t age_ns, uint64_t max_bytes, int64_t now_us)
 {

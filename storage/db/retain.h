@@ -22,6 +22,10 @@
 size_t ls_retain_count(const struct ls_days *days, const uint64_t *bytes,
 	uint64_t other_bytes, const struct ls_store_retain *rule);
 
+/* The maximum by default, of files of own_bytes on a file system; 0 if its size is not
+ * known. */
+uint64_t ls_retain_auto(uint64_t own_bytes, uint64_t fs_bytes, uint64_t free_bytes);
+
 /* The rule for a maximum age at a time; age 0: any age. */
 struct ls_store_retain ls_retain_rule(uint64_t age_ns, uint64_t max_bytes,
 	int64_t now_us);

@@ -192,11 +192,13 @@ struct ls_store_meta {
 	size_t len;
 };
 
+#define LS_RETAIN_AUTO UINT64_MAX
+
 /* Retention: files of days before keep_from (YYYYMMDD; 0: any), then oldest first above
  *            max_bytes. */
 struct ls_store_retain {
 	int32_t keep_from;
-	uint64_t max_bytes; /* 0: no maximum */
+	uint64_t max_bytes; /* 0: no maximum; LS_RETAIN_AUTO: ls_retain_auto */
 	int64_t history_us; /* finding_event rows before this go */
 };
 

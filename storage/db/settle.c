@@ -9,6 +9,9 @@
 #include "proto/base/log.h"
 #include "storage/db/days.h"
 #include "storage/db/db.h"
+#include "storage/db/files.h"
+
+#define SETTLE_DAY_US 86400000000ll
 
 void
 ls_settle(sqlite3 *db)
@@ -45,4 +48,50 @@ ls_settle_days(const char *dir, int32_t open_day)
 			!ls_days_wal_is_alone(dir, days.day[i]))
 			settle_day(dir, days.day[i]);
 	}
+}
+
+static int
+settle_rename(const char *dir, int32_t day, int32_t to)
+{
+	char from_path[PATH_MAX], to_path[PATH_MAX];
+	int rc = ls_days_path(from_path, dir, day);
+
+	if (rc == 0)
+		rc = ls_days_path(to_path, dir, to);
+	if (rc == 0 && ls_days_wal_bytes(dir, day) > 0)
+		settle_day(dir, day);
+	if (rc == 0 && ls_days_wal_bytes(dir, day) > 0)
+		rc = -LS_EBUSY;
+	if (rc == 0)
+		rc = ls_days_remove_wal(dir, day);
+	if (rc == 0)
+		rc = ls_files_rename(from_path, to_path);
+	ls_log(LS_LOG_WARN, "storage",
+		"the file of day %d lies in the future: a clock was wrong; renamed to day %d%s%s",
+		(int)day, (int)to, rc == 0 ? "" : ": ", rc == 0 ? "" : ls_err_text(rc));
+	return rc;
+}
+
+size_t
+ls_settle_future(const char *dir, int64_t wall_us, bool apply)
+{
+	int32_t tomorrow = ls_days_of(wall_us + SETTLE_DAY_US), day, to;
+	int64_t after_us = wall_us + SETTLE_DAY_US;
+	struct ls_days days;
+	size_t i, count = 0;
+
+	if (ls_days_newest(dir, &days) != 0 || days.count == 0 ||
+		days.day[0] > tomorrow)
+		return 0;
+	for (i = 0; i < days.count; i++) {
+		day = days.day[i];
+		to = ls_days_of(after_us);
+		if (day > to && (!apply || settle_rename(dir, day, to) == 0)) {
+			day = to;
+			count++;
+		}
+		if (after_us < ls_days_begin_us(day) + SETTLE_DAY_US)
+			after_us = ls_days_begin_us(day) + SETTLE_DAY_US;
+	}
+	return count;
 }

@@ -9,16 +9,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include "proto/base/log.h"
 #include "storage/db/days.h"
 #include "storage/db/db.h"
+#include "storage/db/kept.h"
 #include "storage/db/migrate.h"
 #include "storage/read/query_day.h"
 #include "storage/db/replace.h"
 #include "storage/db/retain.h"
 #include "storage/db/settle.h"
+#include "storage/db/sql.h"
 #include "storage/write/store_sql.h"
+
+#define STORE_NOTE_KEY "store_note"
 
 struct store_wal {
 	int pages;
@@ -36,6 +41,10 @@ struct ls_store {
 	struct ls_journal journal;
 	struct ls_bodies *bodies; /* of day_db */
 	struct store_wal day_wal, state_wal;
+	struct ls_kept day_kept, state_kept;
+	bool future; /* its day stays in the future: renaming failed */
+	bool reopen; /* takes nothing more */
+	bool told_full; /* people know that days will go by LS_RETAIN_AUTO */
 	struct ls_store_stats stats;
 };
 
@@ -120,7 +129,43 @@ store_try_state(struct ls_store *s, const char *path)
 	}
 	(void)sqlite3_wal_hook(db, store_on_wal, &s->state_wal);
 	s->state = db;
-	return 0;
+	return ls_kept_note(&s->state_kept, s->dir, 0);
+}
+
+/* The last note, if it is one. */
+static void
+store_recall(struct ls_store *s)
+{
+	struct ls_store_note note;
+	struct ls_sql_rows rows =
+		ls_sql_rows(s->state, "SELECT value FROM meta WHERE key = ?1",
+			LS_SQL_VALUES(ls_sql_text(STORE_NOTE_KEY)));
+
+	if (ls_sql_next(&rows))
+		rows.rc = ls_db_column_blob(rows.stmt, 0, &note, sizeof(note));
+	else
+		rows.rc = -LS_EABSENT;
+	if (ls_sql_end(&rows) == 0 && note.event > LS_STORE_QUIET &&
+		note.event < LS_STORE_EVENTS && memchr(note.name, 0, sizeof(note.name)))
+		s->stats.note = note;
+}
+
+/* Writes a note, durably; name is "state.db" or a day's file, with its suffix. */
+static int
+store_tell(struct ls_store *s, enum ls_store_news event, int32_t day,
+	const char *suffix, int64_t wall_us)
+{
+	struct ls_store_note note = { .t_us = wall_us, .event = (int32_t)event };
+
+	if (day > 0)
+		(void)snprintf(note.name, sizeof(note.name), "telemetry/%08d.db%s",
+			(int)day, suffix);
+	else
+		(void)snprintf(note.name, sizeof(note.name), "state.db%s", suffix);
+	s->stats.note = note;
+	return ls_sql_run(s->state_stmt[LS_STORE_STATE_META],
+		LS_SQL_VALUES(ls_sql_text(STORE_NOTE_KEY),
+			ls_sql_blob(&note, sizeof(note))));
 }
 
 static int
@@ -139,7 +184,9 @@ store_open_state(struct ls_store *s, int64_t wall_us)
 		if (rc == 0)
 			rc = store_try_state(s, path);
 	}
-	if (rc != 0)
+	if (rc == 0)
+		store_recall(s);
+	else
 		store_refuse(path, rc);
 	return rc;
 }
@@ -207,7 +254,7 @@ store_try_day(struct ls_store *s, int32_t day, int32_t before, int64_t wall_us)
 	s->day_db = db;
 	s->day = day;
 	s->next_id = last_id + 1;
-	return 0;
+	return ls_kept_note(&s->day_kept, s->dir, day);
 }
 
 /* What a day's file is: 0 sound, -ENODATA empty (its maker died), or why it cannot be
@@ -345,8 +392,11 @@ ls_store_open(const char *dir, int64_t wall_us, struct ls_store **ret_store)
 	rc = s->dir != NULL ? store_open_dir(s) : -ENOMEM;
 	if (rc == 0)
 		rc = store_open_state(s, wall_us);
-	if (rc == 0)
+	if (rc == 0) {
+		(void)ls_settle_future(dir, wall_us, true); /* it logs them */
+		s->future = ls_settle_future(dir, wall_us, false) > 0;
 		rc = store_open_day(s, wall_us, true);
+	}
 	if (rc != 0) {
 		ls_store_close(s);
 		return rc;
@@ -372,6 +422,49 @@ ls_store_close(struct ls_store *s)
 	ls_journal_fini(&s->journal);
 	free(s->dir);
 	free(s);
+}
+
+/* --- files that lose their names -------------------------------------------- */
+
+/* Everything committed goes where the names are. */
+static int
+store_rescue(struct ls_store *s)
+{
+	int rc = ls_kept_rescue(s->state, &s->state_kept, s->dir, 0);
+
+	if (rc == 0 && s->day_db != NULL)
+		rc = ls_kept_rescue(s->day_db, &s->day_kept, s->dir, s->day);
+	s->reopen = rc == 0;
+	return rc == 0 ? -LS_EREOPEN : rc;
+}
+
+/* 0: the files are those that were opened, and of a day that is possible. */
+static int
+store_look(struct ls_store *s, int64_t wall_us)
+{
+	const char *lost = ls_kept_lost(&s->state_kept, s->dir, 0);
+	int32_t day = 0;
+
+	if (s->reopen)
+		return -LS_EREOPEN;
+	if (lost == NULL && s->day_db != NULL) {
+		day = s->day;
+		lost = ls_kept_lost(&s->day_kept, s->dir, day);
+	}
+	if (lost != NULL) {
+		ls_log(LS_LOG_ERR, "storage",
+			"a file of %s was removed or replaced while it was open; "
+			"what was stored is kept; opening all files again",
+			s->dir);
+		/* the log has it, too */
+		ls_ignore(store_tell(s, LS_STORE_REMOVED, day, lost, wall_us));
+		return store_rescue(s);
+	}
+	if (s->future || ls_days_of(wall_us) >= s->day ||
+		ls_settle_future(s->dir, wall_us, false) == 0)
+		return 0;
+	ls_ignore(store_tell(s, LS_STORE_FUTURE, s->day, "", wall_us));
+	return store_rescue(s);
 }
 
 /* --- commit --------------------------------------------------------------- */
@@ -635,9 +728,39 @@ store_sweep(struct ls_store *s, const struct ls_days *days, int64_t wall_us)
 	s->stats.aside = ls_days_aside(s->dir);
 }
 
+/*
+ * The maximum by default. Before the first day goes by it, people are told: from nine
+ * tenths of it on, and in the first round nothing goes.
+ */
 static void
-store_retain(struct ls_store *s, const struct ls_store_retain *rule, int64_t wall_us)
+store_retain_auto(struct ls_store *s, const struct ls_days *days,
+	struct ls_store_retain *rule, int64_t wall_us)
 {
+	uint64_t own = store_bytes(s);
+	struct statvfs fs;
+
+	rule->max_bytes = 0;
+	if (statvfs(s->dir, &fs) == 0)
+		rule->max_bytes = ls_retain_auto(own, fs.f_blocks * fs.f_frsize,
+			fs.f_bavail * fs.f_frsize);
+	if (own <= rule->max_bytes / 10 * 9 || days->count < 2)
+		return;
+	if (!s->told_full) {
+		ls_log(LS_LOG_WARN, "storage",
+			"%s has %llu bytes: above %llu the oldest days are removed; "
+			"--retain-bytes sets another maximum",
+			s->dir, (unsigned long long)own,
+			(unsigned long long)rule->max_bytes);
+		rule->max_bytes = 0;
+	}
+	s->told_full = true;
+	ls_ignore(store_tell(s, LS_STORE_FULL, days->day[0], "", wall_us)); /* logged */
+}
+
+static void
+store_retain(struct ls_store *s, const struct ls_store_retain *asked, int64_t wall_us)
+{
+	struct ls_store_retain rule = *asked;
 	uint64_t bytes[LS_DAYS_MAX];
 	struct ls_days days;
 	size_t i, gone;
@@ -655,9 +778,11 @@ store_retain(struct ls_store *s, const struct ls_store_retain *rule, int64_t wal
 			ls_err_text(rc));
 		return;
 	}
+	if (rule.max_bytes == LS_RETAIN_AUTO)
+		store_retain_auto(s, &days, &rule, wall_us);
 	for (i = 0; i < days.count; i++)
 		bytes[i] = ls_days_bytes(s->dir, days.day[i]);
-	gone = ls_retain_count(&days, bytes, ls_days_bytes(s->dir, 0), rule);
+	gone = ls_retain_count(&days, bytes, ls_days_bytes(s->dir, 0), &rule);
 	for (i = 0; i < gone && days.day[i] != s->day; i++) {
 		rc = ls_days_remove(s->dir, days.day[i]);
 		if (rc != 0) {
@@ -683,14 +808,16 @@ ls_store_commit(struct ls_store *s, struct ls_write *const *batch, size_t count,
 
 	for (i = 0; i < count; i++)
 		batch[i]->rc = -LS_EBUSY; /* not tried yet */
-	rc = store_commit_state(s, batch, count);
+	rc = store_look(s, wall_us);
+	if (rc == 0)
+		rc = store_commit_state(s, batch, count);
 	if (rc == 0)
 		rc = store_commit_day(s, batch, count, wall_us);
 	if (rc != 0) {
 		s->stats.failures++;
 		return rc;
 	}
-	s->stats.commits++;
+	s->stats.commits += count > 0;
 	for (i = 0; i < count; i++) {
 		if (batch[i]->kind == LS_WRITE_RETAIN)
 			store_retain(s, &batch[i]->u.retain, wall_us);

@@ -27,6 +27,21 @@
 
 struct ls_store;
 
+/* What people have to know about the files; the last such event, kept in state.db. */
+enum ls_store_news {
+	LS_STORE_QUIET,
+	LS_STORE_REMOVED, /* a file lost its name while it was open */
+	LS_STORE_FUTURE, /* the day's file was of a day in the future */
+	LS_STORE_FULL, /* the oldest days are about to go: LS_RETAIN_AUTO */
+	LS_STORE_EVENTS
+};
+
+struct ls_store_note {
+	int64_t t_us; /* when */
+	int32_t event;
+	char name[44]; /* the file, below the state directory */
+};
+
 struct ls_store_stats {
 	uint64_t commits, failures;
 	uint64_t rows; /* events, and rows of all other tables */
@@ -36,6 +51,7 @@ struct ls_store_stats {
 	uint64_t units, units_refused;
 	uint64_t set_aside; /* damaged files, since the start */
 	struct ls_days_aside aside; /* at the last retention or when one was added */
+	struct ls_store_note note;
 	uint64_t removed_days; /* by retention */
 	uint64_t bytes; /* of all files, at the last retention or start */
 };
@@ -53,7 +69,9 @@ void ls_store_close(struct ls_store *s);
 /*
  * Makes all messages of the batch durable and returns 0, or the first error: then
  * messages whose `rc` became 0 are durable, those with rc < 0 are not, and may be given
- * again.
+ * again. -LS_EREOPEN: a file lost its name, or is of a future that a wrong clock made;
+ * all that was committed is safe, nothing more is taken: close and open again. An empty
+ * batch looks for that alone.
  */
 int ls_store_commit(struct ls_store *s, struct ls_write *const *batch, size_t count,
 	int64_t wall_us) LS_MUSTCHECK;

@@ -189,6 +189,20 @@ writer_tell_stats(struct ls_writer *w)
 	writer_tell(w, done);
 }
 
+/* Nothing to do for a second: are the files still there? */
+static void
+writer_look(struct ls_writer *w, uint64_t now_ns)
+{
+	struct ls_write_done *done;
+
+	if (w->refused ||
+		ls_store_commit(w->store, NULL, 0, ls_clock_wall_ns() / 1000) == 0)
+		return;
+	done = calloc(1, sizeof(*done));
+	if (done != NULL) /* else in a second */
+		writer_commit(w, now_ns, done);
+}
+
 static int
 writer_apply(struct ls_writer *w, const struct ls_write *m)
 {
@@ -278,6 +292,8 @@ writer_main(void *arg)
 				writer_commit(w, now_ns, done);
 		} else if (w->packs != NULL) {
 			writer_pack(w, closing);
+		} else if (n == 0 && w->count == 0) {
+			writer_look(w, now_ns);
 		}
 	} while (!closing || w->packs != NULL);
 	return NULL;

@@ -20,7 +20,7 @@ struct settings {
 	bool insecure;
 	int64_t rank;
 	uint64_t beat_ns;
-	uint64_t spool_bytes;
+	uint64_t spool_bytes, keep_bytes;
 	int64_t any;
 };
 
@@ -39,6 +39,8 @@ static const struct ls_conf_option options[] = {
 		"time between reports", LS_CONF_RELOAD },
 	{ "spool-size", LS_CONF_SIZE, AT(spool_bytes), "64MiB", 1048576, INT64_MAX,
 		"SIZE", "spool on disk", 0 },
+	{ "keep", LS_CONF_SIZE, AT(keep_bytes), "auto", 0, 0, "SIZE|auto", "what stays",
+		LS_CONF_AUTO },
 	{ "any", LS_CONF_INT, AT(any), "5", 0, 0, "N", "any number", 0 },
 };
 
@@ -476,6 +478,16 @@ LS_TEST(conf, check_config_says_nothing_when_good)
 	ck_assert_int_eq(action, LS_CONF_CHECK);
 }
 
+LS_TEST(conf, auto_is_a_quantity_where_the_option_says_so)
+{
+	ck_assert_ptr_nonnull(strstr(PRINTED("--print-config"), "keep = auto\n"));
+	ck_assert_uint_eq(got.keep_bytes, LS_CONF_AUTO_VALUE);
+	ck_assert_ptr_nonnull(
+		strstr(PRINTED("--print-config", "--keep", "0"), "keep = 0));
+	ck_assert_uint_eq(got.keep_bytes, 0);
+	ck_assert_int_eq(LOAD("--spool-size", "auto"), -LS_EPARSE);
+}
+
 LS_TEST(conf, print_config_hides_secrets)
 {
 	const char *text = PRINTED("--print-config", "--token", "hunter2",
@@ -491,6 +503,7 @@ LS_TEST(conf, print_config_hides_secrets)
 		"rank = 0\n"
 		"beat = 1500ms\n"
 		"spool_size = 3MiB\n"
+		"keep = auto\n"
 		"any = -3\n");
 	ck_assert_int_eq(parse(text), 0);
 	ck_assert_uint_eq(got.beat_ns, 1500000000);
