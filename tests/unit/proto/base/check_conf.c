@@ -483,7 +483,7 @@ LS_TEST(conf, auto_is_a_quantity_where_the_option_says_so)
 	ck_assert_ptr_nonnull(strstr(PRINTED("--print-config"), "keep = auto\n"));
 	ck_assert_uint_eq(got.keep_bytes, LS_CONF_AUTO_VALUE);
 	ck_assert_ptr_nonnull(
-		strstr(PRINTED("--print-config", "--keep", "0"), "keep = 0));
+		strstr(PRINTED("--print-config", "--keep", "0"), "keep = 0"));
 	ck_assert_uint_eq(got.keep_bytes, 0);
 	ck_assert_int_eq(LOAD("--spool-size", "auto"), -LS_EPARSE);
 }
