@@ -67,19 +67,9 @@ procfs_starts(struct span word, const char *s)
 static bool
 procfs_u64(struct span word, uint64_t *ret_v)
 {
-	uint64_t v = 0;
+	size_t len = (size_t)(word.end - word.p);
 
-	if (word.p == word.end)
-		return false;
-	for (; word.p < word.end; word.p++) {
-		unsigned digit = (unsigned)(*word.p - '0');
-
-		if (digit > 9 || v > (UINT64_MAX - digit) / 10)
-			return false;
-		v = v * 10 + digit;
-	}
-	*ret_v = v;
-	return true;
+	return len > 0 && ls_text_digits(word.p, len, UINT64_MAX, ret_v) == len;
 }
 
 /* The next word as a number. */

@@ -14,6 +14,7 @@
 #include "proto/base/text.h"
 
 #define PLACE_AUTO "auto"
+#define PLACE_DEVICE_MAX 999999999u
 #define PLACE_OFF "off"
 #define PLACE_LOOK_NS 10000000ull /* --once looks this often whether all was asked */
 
@@ -410,17 +411,14 @@ place_device(const char *text, uint64_t *ret_device)
 {
 	static const char label[] = "{device=\"";
 	const char *name = ls_metric_info(LS_METRIC_CHIP_HBM_TOTAL)->name;
-	size_t len = strlen(name), digits;
+	size_t len = strlen(name);
 
 	if (strncmp(text, name, len) != 0 ||
 		strncmp(text + len, label, sizeof(label) - 1) != 0)
 		return false;
 	text += len + sizeof(label) - 1;
-	digits = strspn(text, "0123456789");
-	if (digits == 0 || digits > 9 || text[digits] != '"')
-		return false;
-	*ret_device = strtoull(text, NULL, 10);
-	return true;
+	len = ls_text_digits(text, SIZE_MAX, PLACE_DEVICE_MAX, ret_device);
+	return len > 0 && text[len] == '"';
 }
 
 void

@@ -12,6 +12,7 @@
 #define PAGE_READINGS_LEAST 10u /* of a series before its liveliness counts */
 /* then both are halved, so that the recent ones count */
 #define PAGE_READINGS_HALVED 1024u
+#define PAGE_NUMBER_MAX 999999999u /* of a chip */
 #define PAGE_LABELS_MAX (LS_PROM_LABELS_MAX + 2)
 
 struct page_series {
@@ -60,13 +61,9 @@ static bool
 page_number(const char *value, uint64_t *ret_number)
 {
 	const char *dash = strrchr(value, '-');
-	const char *digits = dash != NULL ? dash + 1 : value;
-	size_t len = strlen(digits);
 
-	if (len == 0 || len > 9 || strspn(digits, "0123456789") != len)
-		return false;
-	*ret_number = strtoull(digits, NULL, 10);
-	return true;
+	return ls_text_number(dash != NULL ? dash + 1 : value, PAGE_NUMBER_MAX,
+		ret_number);
 }
 
 /* Where the number is, or belongs. */

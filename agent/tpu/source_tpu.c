@@ -39,25 +39,22 @@ tpu_read_ports(const char *text, uint16_t ret_ports[LS_TPU_PORTS_MAX],
 {
 	uint16_t ports[LS_TPU_PORTS_MAX];
 	size_t count = 0, i;
-	unsigned long n;
-	char *end;
+	uint64_t n = 0;
 
 	while (*text != '\0') {
-		if (*text < '0' || *text > '9')
-			return -LS_ERANGE;
-		n = strtoul(text, &end, 10);
-		if (n < 1 || n > UINT16_MAX || count == LS_TPU_PORTS_MAX)
+		text += ls_text_digits(text, SIZE_MAX, UINT16_MAX, &n);
+		if (n == 0 || count == LS_TPU_PORTS_MAX)
 			return -LS_ERANGE;
 		for (i = 0; i < count; i++) {
 			if (ports[i] == n)
 				return -LS_ERANGE;
 		}
 		ports[count++] = (uint16_t)n;
-		if (*end == ',' && end[1] != '\0')
-			end++;
-		else if (*end != '\0')
+		n = 0;
+		if (*text == ',' && text[1] != '\0')
+			text++;
+		else if (*text != '\0')
 			return -LS_ERANGE;
-		text = end;
 	}
 	memcpy(ret_ports, ports, count * sizeof(ports[0]));
 	*ret_count = count;
