@@ -2,6 +2,9 @@
 #include "config.h"
 #include "agent/host/procfs.h"
 
+#include <string.h>
+#include "proto/base/text.h"
+
 /* What is left of a text, line or word. */
 struct span {
 	const char *p, *end;
