@@ -43,6 +43,7 @@ struct agent {
 	uint64_t identity_version;
 	struct ls_wire_identity identity[LS_IDENTITY_FIELDS_MAX]; /* of this version */
 	struct ls_agent_http *http; /* NULL: not served */
+	struct ls_about_parts about; /* for an answer under way */
 	struct ls_budget budget;
 	uint64_t started_ns;
 	uint64_t told_records, told_lost, told_bad, told_lost_samples;
@@ -197,10 +198,12 @@ agent_budget(void *arg)
 
 /* --- HTTP ----------------------------------------------------------------- */
 
-static struct ls_about_parts
-agent_parts(struct agent *a)
+static const struct ls_about_parts *
+agent_parts(void *arg)
 {
-	return (struct ls_about_parts){
+	struct agent *a = arg;
+
+	a->about = (struct ls_about_parts){
 		.config = &a->config,
 		.sources = a->sources,
 		.spool = a->spool,
@@ -210,49 +213,10 @@ agent_parts(struct agent *a)
 		.now_mono_ns = ls_loop_now(a->loop),
 		.started_mono_ns = a->started_ns,
 		.sample_interval_ns = a->sampler.interval_ns,
-		.http_requests = a->http != NULL ? ls_agent_http_requests(a->http) : 0,
-		.http_refused = a->http != NULL ? ls_agent_http_refused(a->http) : 0,
+		.http_requests = ls_agent_http_requests(a->http),
+		.http_refused = ls_agent_http_refused(a->http),
 	};
-}
-
-static bool
-agent_http_ready(void *arg, char *why, size_t size)
-{
-	struct ls_about_parts p = agent_parts(arg);
-
-	return ls_about_ready(&p, why, size);
-}
-
-static void
-agent_http_metrics(void *arg, struct evbuffer *out)
-{
-	struct ls_about_parts p = agent_parts(arg);
-
-	ls_about_metrics(&p, out);
-}
-
-static void
-agent_http_series(void *arg, struct evbuffer *out)
-{
-	struct ls_about_parts p = agent_parts(arg);
-
-	ls_about_series(&p, out);
-}
-
-static json_t *
-agent_http_doctor(void *arg)
-{
-	struct ls_about_parts p = agent_parts(arg);
-
-	return ls_about_doctor_json(&p);
-}
-
-static json_t *
-agent_http_identity(void *arg)
-{
-	struct ls_about_parts p = agent_parts(arg);
-
-	return ls_about_identity(&p);
+	return &a->about;
 }
 
 /* Without the file scripts that wait for it wait in vain; the agent works. */
@@ -278,11 +242,12 @@ agent_open_http(struct agent *a)
 {
 	struct ls_agent_http_options o = { .port = a->config.http_port,
 		.backend = { .arg = a,
-			.ready = agent_http_ready,
-			.metrics = agent_http_metrics,
-			.series = agent_http_series,
-			.doctor = agent_http_doctor,
-			.identity = agent_http_identity,
+			.parts = agent_parts,
+			.ready = ls_about_ready,
+			.metrics = ls_about_metrics,
+			.series = ls_about_series,
+			.doctor = ls_about_doctor_json,
+			.identity = ls_about_identity,
 			.bound = agent_http_bound } };
 
 	if (a->config.http_address[0] == '\0')
