@@ -46,7 +46,7 @@ static const struct ls_conf_program main_program = {
 		"\n"
 		"--offline FILE: a simulated job and the truth about it. --fault KIND:WHO:AMOUNT[@FROM-TO], WHO a rank,\n"
 		"slice, rack, stage or shard, SLICE+SLICE, or \"all\"; p is AMOUNT, as a share of the own work unless the kind says otherwise:\n"
-#define SIM_FAULT(id, name, who, truth, scope, cause, help) \
+#define SIM_FAULT(id, name, who, truth, scope, cause, phase, counter, help) \
 	"  " name " (" #who "): " help "\n"
 #include "deploy/demo/sim/world_faults.def"
 #undef SIM_FAULT
