@@ -118,11 +118,11 @@ spool_look_at_steps(struct spool_last_look *look, const struct ls_spool_record *
 	if (ring->next <= r->first_index || l->gap_count == LS_SPOOL_RINGS_MAX)
 		return;
 	gap = &l->gap[l->gap_count++];
-	gap->kind = LS_WIRE_GAP;
-	gap->reason = LS_GAP_REBOOT;
+	*gap = (struct ls_wire_item){ .kind = LS_WIRE_GAP,
+		.reason = LS_GAP_REBOOT,
+		.first_index = r->first_index,
+		.count = ring->next - r->first_index };
 	memcpy(gap->ring_id, r->ring_id, sizeof(gap->ring_id));
-	gap->first_index = r->first_index;
-	gap->count = ring->next - r->first_index;
 }
 
 static int

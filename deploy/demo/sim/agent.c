@@ -201,20 +201,24 @@ static void
 agent_add_identity(struct sim_agent *a, const struct sim_plan *plan,
 	struct ls_wire_report *r, struct ls_wire_identity field[3])
 {
+	char number[16];
+	const struct {
+		const char *key, *value;
+	} told[] = { { "host", r->host }, { "job", plan->options->job },
+		{ "global_worker", number } };
+	size_t i;
+
 	a->report_identity = !a->identity_known;
 	if (!a->report_identity)
 		return;
+	(void)snprintf(number, sizeof(number), "%u", a->index);
 	memset(field, 0, 3 * sizeof(*field));
-	(void)snprintf(field[0].key, sizeof(field[0].key), "host");
-	(void)snprintf(field[0].value, sizeof(field[0].value), "%s", r->host);
-	(void)snprintf(field[1].key, sizeof(field[1].key), "job");
-	ls_ignore(ls_text_copy(field[1].value, sizeof(field[1].value),
-		plan->options->job));
-	(void)snprintf(field[2].key, sizeof(field[2].key), "global_worker");
-	(void)snprintf(field[2].value, sizeof(field[2].value), "%u", a->index);
-	(void)snprintf(field[0].source, sizeof(field[0].source), "simulated");
-	(void)snprintf(field[1].source, sizeof(field[1].source), "simulated");
-	(void)snprintf(field[2].source, sizeof(field[2].source), "simulated");
+	for (i = 0; i < 3; i++) {
+		(void)snprintf(field[i].key, sizeof(field[i].key), "%s", told[i].key);
+		(void)snprintf(field[i].value, sizeof(field[i].value), "%s",
+			told[i].value);
+		(void)snprintf(field[i].source, sizeof(field[i].source), "simulated");
+	}
 	r->has_identity = true;
 	r->identity = field;
 	r->identity_count = 3;
