@@ -440,10 +440,7 @@ chips_look_at_link(struct ls_chips *c, const char *fd)
 	if (!chips_match(c, dirfd(c->fds), fd, &chip, &node))
 		return;
 	h = &c->holder[chip][node];
-	if (h->last == c->pid)
-		return; /* the same, by another descriptor */
-	h->last = c->pid;
-	if (h->count++ == 0) {
+	if (h->first == 0) {
 		h->first = c->pid;
 		chips_read_command(c, h);
 	}
@@ -471,7 +468,6 @@ chips_finish_pass(struct ls_chips *c)
 			const struct ls_chip_holder *h = &c->holder[i][n];
 			struct ls_chip_node *to = &c->chip[i].node[n];
 
-			to->holders = h->count;
 			to->owner = h->first;
 			memcpy(to->command, h->command, sizeof(to->command));
 		}

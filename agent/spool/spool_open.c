@@ -11,6 +11,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "agent/collect/procfile.h"
 #include "agent/spool/spool_file.h"
 #include "agent/spool/spool_state.h"
 #include "proto/base/log.h"
@@ -225,7 +226,7 @@ spool_unacked(const struct ls_spool *s)
 static int
 spool_read_log(struct ls_spool *s, uint64_t size)
 {
-	ssize_t n = ls_spool_pread(s->fd, s->buf, LS_SPOOL_HEADER_BYTES, 0);
+	ssize_t n = ls_procfile_pread(s->fd, s->buf, LS_SPOOL_HEADER_BYTES, 0);
 	int rc;
 
 	if (n < 0)
