@@ -11,7 +11,6 @@
 #include "agent/pages/http_get.h"
 #include "proto/base/log.h"
 #include "proto/base/loop.h"
-#include "proto/base/text.h"
 #include "proto/limits.h"
 
 #define METADATA_BASE "/computeMetadata/v1/instance/"
@@ -48,13 +47,11 @@ struct ls_metadata {
 bool
 ls_metadata_address_is_valid(const char *address)
 {
-	const char *colon = strchr(address, ':');
 	struct sockaddr_in in; /* too small for an address of IPv6 */
 	int len = sizeof(in);
-	uint64_t port;
 
-	return evutil_parse_sockaddr_port(address, (struct sockaddr *)&in, &len) == 0 &&
-		(colon == NULL || ls_text_number(colon + 1, UINT16_MAX, &port));
+	return address[strspn(address, "0123456789.:")] == '\0' &&
+		evutil_parse_sockaddr_port(address, (struct sockaddr *)&in, &len) == 0;
 }
 
 /* --- rounds --------------------------------------------------------------- */
