@@ -17,25 +17,22 @@
 static json_t *
 once_metrics(const struct ls_sample *sample, bool jobs_only)
 {
-	json_t *all = json_object(), *one;
+	json_t *all = json_object();
 	unsigned m;
 
 	for (m = 0; m < LS_METRIC_COUNT; m++) {
 		const struct ls_metric_info *info = ls_metric_info(m);
-		bool job = info->scope == LS_METRIC_SCOPE_JOB;
 
-		if (jobs_only && !job)
+		if (jobs_only && info->scope != LS_METRIC_SCOPE_JOB)
 			continue;
-		one = json_pack("{s:o, s:s, s:s, s:s}", "value",
-			sample != NULL && sample->present[m]
-				? ls_json_number(sample->value[m], ONCE_DIGITS)
-				: json_null(),
-			"unit", info->unit, "scope", ls_metric_scope_name(info->scope),
-			"source", info->source);
-		if (json_object_set_new(all, info->name, one) != 0) {
-			json_decref(all);
-			return NULL;
-		}
+		ls_json_set(&all, info->name,
+			json_pack("{s:o, s:s, s:s, s:s}", "value",
+				sample != NULL && sample->present[m]
+					? ls_json_number(sample->value[m], ONCE_DIGITS)
+					: json_null(),
+				"unit", info->unit, "scope",
+				ls_metric_scope_name(info->scope), "source",
+				info->source));
 	}
 	return all;
 }
@@ -45,7 +42,7 @@ once_workers(const struct ls_sources *s)
 {
 	const struct ls_source_step *steps = ls_sources_steps(s);
 	const struct ls_step_ring *r;
-	json_t *all = json_array(), *metrics;
+	json_t *all = json_array();
 	size_t i;
 
 	for (i = 0; (r = ls_source_step_ring(steps, i)) != NULL; i++) {
@@ -59,21 +56,16 @@ once_workers(const struct ls_sources *s)
 			slice_source = ls_identity_source_of(ls_place_identity(place),
 				LS_IDENTITY_SLICE);
 
-		metrics = once_metrics(ls_sources_worker(s, r->worker.ring_id), true);
-		if (json_array_append_new(all,
-			    json_pack(
-				    "{s:s, s:s, s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:o}",
-				    "job", w->job, "slice", w->slice, "slice_source",
-				    slice_source, "chips", (int)w->chips,
-				    "chips_source",
-				    w->chips == r->worker.info.chips ? "ring"
-								     : "process",
-				    "role", w->role, "attempt", w->attempt, "rank",
-				    w->rank, "world", w->world, "visible", r->pid > 0,
-				    "metrics", metrics)) != 0) {
-			json_decref(all);
-			return NULL;
-		}
+		ls_json_append(&all,
+			json_pack(
+				"{s:s, s:s, s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:o}",
+				"job", w->job, "slice", w->slice, "slice_source",
+				slice_source, "chips", (int)w->chips, "chips_source",
+				w->chips == r->worker.info.chips ? "ring" : "process",
+				"role", w->role, "attempt", w->attempt, "rank", w->rank,
+				"world", w->world, "visible", r->pid > 0, "metrics",
+				once_metrics(ls_sources_worker(s, r->worker.ring_id),
+					true)));
 	}
 	return all;
 }
@@ -89,15 +81,10 @@ once_series(const struct ls_series_table *t)
 	for (i = 0; i < LS_GROUPS_MAX; i++) {
 		if (!ls_series_look(t, i, &g))
 			continue;
-		for (k = 0; k < g.count; k++) {
-			if (json_object_set_new(all, g.text[k],
-				    g.present[k]
-					    ? ls_json_number(g.value[k], ONCE_DIGITS)
-					    : json_null()) == 0)
-				continue;
-			json_decref(all);
-			return NULL;
-		}
+		for (k = 0; k < g.count; k++)
+			ls_json_set(&all, g.text[k],
+				g.present[k] ? ls_json_number(g.value[k], ONCE_DIGITS)
+					     : json_null());
 	}
 	return all;
 }

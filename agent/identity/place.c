@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "agent/collect/procfile.h"
+#include "proto/base/json.h"
 #include "proto/base/log.h"
 #include "proto/base/loop.h"
 #include "proto/base/text.h"
@@ -479,21 +480,14 @@ ls_place_chips_json(const struct ls_place *p)
 	for (i = 0; (c = ls_chips_get(p->chips, i)) != NULL; i++) {
 		nodes = json_array();
 		for (n = 0; n < c->node_count; n++)
-			ls_ignore(json_array_append_new(nodes,
-				place_node_json(&c->node[n])));
-		if (json_array_size(nodes) != c->node_count ||
-			json_array_append_new(all,
-				json_pack("{s:s, s:s, s:I, s:o, s:O}", "pci", c->pci,
-					"generation", c->name, "functions",
-					(json_int_t)c->functions, "numa_node",
-					c->numa_node >= 0 ? json_integer(c->numa_node)
-							  : json_null(),
-					"nodes", nodes)) != 0) {
-			json_decref(nodes);
-			json_decref(all);
-			return NULL;
-		}
-		json_decref(nodes);
+			ls_json_append(&nodes, place_node_json(&c->node[n]));
+		ls_json_append(&all,
+			json_pack("{s:s, s:s, s:I, s:o, s:o}", "pci", c->pci,
+				"generation", c->name, "functions",
+				(json_int_t)c->functions, "numa_node",
+				c->numa_node >= 0 ? json_integer(c->numa_node)
+						  : json_null(),
+				"nodes", nodes));
 	}
 	return all;
 }

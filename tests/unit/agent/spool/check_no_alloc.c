@@ -294,6 +294,7 @@ ask(int peer)
 	static uint8_t body[BODY], got[HEAD + BODY], said[HEAD + 100];
 
 	if (ls_exchange_send(exchange, body, sizeof(body)) != 0 ||
+		event_base_loop(ls_loop_base(loop), EVLOOP_NONBLOCK) != 0 ||
 		recv(peer, got, sizeof(got), MSG_WAITALL) != sizeof(got))
 		return false;
 	ls_frame_put_length(said, sizeof(said) - LS_FRAME_LENGTH_BYTES);
