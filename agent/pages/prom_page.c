@@ -419,10 +419,7 @@ page_parse(struct ls_prom_page *p, const char *text, size_t len)
 
 	memset(&p->stats, 0, sizeof(p->stats));
 	p->chips.count = p->indices.count = p->sample_count = 0;
-	ls_prom_text_init(&p->text, page_see, p);
-	rc = ls_prom_text_feed(&p->text, text, len);
-	if (rc == 0)
-		rc = ls_prom_text_end(&p->text);
+	rc = ls_prom_text_read(&p->text, text, len, page_see, p);
 	p->stats.samples = p->text.samples;
 	return rc;
 }
