@@ -25,13 +25,21 @@
 #define AGENT_TELL_NS 60000000000ull
 #define AGENT_DRAIN_LOOK_NS 20000000ull
 
+enum agent_timer {
+	AGENT_SAMPLE,
+	AGENT_TELL,
+	AGENT_WATCHDOG,
+	AGENT_DRAIN,
+	AGENT_BUDGET,
+	AGENT_TIMERS
+};
+
 struct agent {
 	struct ls_agent_config config;
 	int argc;
 	char **argv;
 	struct ls_loop *loop;
-	struct ls_loop_timer *sample_timer, *tell_timer, *watchdog_timer, *drain_timer;
-	struct ls_loop_timer *budget_timer;
+	struct ls_loop_timer *timer[AGENT_TIMERS];
 	struct ls_sampler sampler;
 	struct ls_disk *disk[LS_DISK_COUNT];
 	bool stall_told[LS_DISK_COUNT];
@@ -43,9 +51,10 @@ struct agent {
 	uint64_t identity_version;
 	struct ls_wire_identity identity[LS_IDENTITY_FIELDS_MAX]; /* of this version */
 	struct ls_agent_http *http; /* NULL: not served */
+	struct ls_about_parts about; /* for an answer under way */
 	struct ls_budget budget;
 	uint64_t started_ns;
-	uint64_t told_records, told_lost, told_bad, told_lost_samples;
+	uint64_t told; /* sum of the counters that were logged last */
 	uint64_t drain_until_ns; /* 0: not ending */
 };
 
@@ -90,7 +99,8 @@ agent_sample(void *arg)
 		ls_chunk_writer_turn(a->chunks, now);
 		ls_sources_read(a->sources, due, now);
 	}
-	ls_loop_timer_start(a->sample_timer, ls_sampler_wait_ns(&a->sampler, now), 0);
+	ls_loop_timer_start(a->timer[AGENT_SAMPLE],
+		ls_sampler_wait_ns(&a->sampler, now), 0);
 }
 
 /* The rings once more, so that a step is reported at the first beat after it. */
@@ -197,10 +207,12 @@ agent_budget(void *arg)
 
 /* --- HTTP ----------------------------------------------------------------- */
 
-static struct ls_about_parts
-agent_parts(struct agent *a)
+static const struct ls_about_parts *
+agent_parts(void *arg)
 {
-	return (struct ls_about_parts){
+	struct agent *a = arg;
+
+	a->about = (struct ls_about_parts){
 		.config = &a->config,
 		.sources = a->sources,
 		.spool = a->spool,
@@ -210,49 +222,10 @@ agent_parts(struct agent *a)
 		.now_mono_ns = ls_loop_now(a->loop),
 		.started_mono_ns = a->started_ns,
 		.sample_interval_ns = a->sampler.interval_ns,
-		.http_requests = a->http != NULL ? ls_agent_http_requests(a->http) : 0,
-		.http_refused = a->http != NULL ? ls_agent_http_refused(a->http) : 0,
+		.http_requests = ls_agent_http_requests(a->http),
+		.http_refused = ls_agent_http_refused(a->http),
 	};
-}
-
-static bool
-agent_http_ready(void *arg, char *why, size_t size)
-{
-	struct ls_about_parts p = agent_parts(arg);
-
-	return ls_about_ready(&p, why, size);
-}
-
-static void
-agent_http_metrics(void *arg, struct evbuffer *out)
-{
-	struct ls_about_parts p = agent_parts(arg);
-
-	ls_about_metrics(&p, out);
-}
-
-static void
-agent_http_series(void *arg, struct evbuffer *out)
-{
-	struct ls_about_parts p = agent_parts(arg);
-
-	ls_about_series(&p, out);
-}
-
-static json_t *
-agent_http_doctor(void *arg)
-{
-	struct ls_about_parts p = agent_parts(arg);
-
-	return ls_about_doctor_json(&p);
-}
-
-static json_t *
-agent_http_identity(void *arg)
-{
-	struct ls_about_parts p = agent_parts(arg);
-
-	return ls_about_identity(&p);
+	return &a->about;
 }
 
 /* Without the file scripts that wait for it wait in vain; the agent works. */
@@ -278,11 +251,12 @@ agent_open_http(struct agent *a)
 {
 	struct ls_agent_http_options o = { .port = a->config.http_port,
 		.backend = { .arg = a,
-			.ready = agent_http_ready,
-			.metrics = agent_http_metrics,
-			.series = agent_http_series,
-			.doctor = agent_http_doctor,
-			.identity = agent_http_identity,
+			.parts = agent_parts,
+			.ready = ls_about_ready,
+			.metrics = ls_about_metrics,
+			.series = ls_about_series,
+			.doctor = ls_about_doctor_json,
+			.identity = ls_about_identity,
 			.bound = agent_http_bound } };
 
 	if (a->config.http_address[0] == '\0')
@@ -316,14 +290,11 @@ agent_tell(void *arg)
 		spool->dropped_records;
 	uint64_t bad = spool->refused_items + up->retries + up->rejects + up->bad_acks +
 		up->failures;
+	uint64_t told = steps->records + lost + bad + lost_samples;
 
-	if (steps->records == a->told_records && lost == a->told_lost &&
-		bad == a->told_bad && lost_samples == a->told_lost_samples)
+	if (told == a->told)
 		return;
-	a->told_lost_samples = lost_samples;
-	a->told_records = steps->records;
-	a->told_lost = lost;
-	a->told_bad = bad;
+	a->told = told;
 	ls_log(LS_LOG_INFO, "agent",
 		"steps: %llu records, %llu lost (%llu overwritten, %llu invalid, %llu spool full); "
 		"spool: %llu items waiting, %llu refused, %llu bytes; reports: %llu sent, "
@@ -372,12 +343,13 @@ agent_term(void *arg)
 	}
 	ls_log(LS_LOG_INFO, "agent", "stopping: sending pending items");
 	(void)ls_notify_send("STOPPING=1"); /* information only */
-	ls_loop_timer_stop(a->sample_timer);
+	ls_loop_timer_stop(a->timer[AGENT_SAMPLE]);
 	ls_sources_read(a->sources, 0, now);
 	ls_chunk_writer_seal(a->chunks);
 	a->drain_until_ns = now + LS_DRAIN_NS;
 	ls_uplink_hurry(a->uplink);
-	ls_loop_timer_start(a->drain_timer, AGENT_DRAIN_LOOK_NS, AGENT_DRAIN_LOOK_NS);
+	ls_loop_timer_start(a->timer[AGENT_DRAIN], AGENT_DRAIN_LOOK_NS,
+		AGENT_DRAIN_LOOK_NS);
 }
 
 static void
@@ -399,12 +371,8 @@ agent_hup(void *arg)
 	int argc;
 
 	if (ls_conf_load(&ls_agent_program, a->argc, a->argv, &c, &action, &argc, err,
-		    sizeof(err)) != 0) {
-		ls_log(LS_LOG_WARN, "agent", "%s; keeping the current configuration",
-			err);
-		return;
-	}
-	if (ls_agent_config_finish(&c, err, sizeof(err)) != 0) {
+		    sizeof(err)) != 0 ||
+		ls_agent_config_finish(&c, err, sizeof(err)) != 0) {
 		ls_log(LS_LOG_WARN, "agent", "%s; keeping the current configuration",
 			err);
 		return;
@@ -451,11 +419,8 @@ agent_close(struct agent *a)
 	if (!jobs_ended)
 		return; /* the sources' thread still runs */
 	ls_sources_close(a->sources);
-	ls_loop_timer_free(a->sample_timer);
-	ls_loop_timer_free(a->tell_timer);
-	ls_loop_timer_free(a->watchdog_timer);
-	ls_loop_timer_free(a->drain_timer);
-	ls_loop_timer_free(a->budget_timer);
+	for (size_t i = 0; i < AGENT_TIMERS; i++)
+		ls_loop_timer_free(a->timer[i]);
 	ls_loop_free(a->loop);
 	free(a);
 }
@@ -534,18 +499,22 @@ agent_open_uplink(struct agent *a, const uint8_t boot[LS_BOOT_ID_BYTES])
 static int
 agent_open_loop(struct agent *a)
 {
+	static void (*const due[AGENT_TIMERS])(void *arg) = {
+		[AGENT_SAMPLE] = agent_sample,
+		[AGENT_TELL] = agent_tell,
+		[AGENT_WATCHDOG] = agent_watchdog,
+		[AGENT_DRAIN] = agent_drain,
+		[AGENT_BUDGET] = agent_budget,
+	};
+
 	a->loop = ls_loop_new();
 	if (a->loop == NULL)
 		return -ENOMEM;
-	a->sample_timer = ls_loop_timer_new(a->loop, agent_sample, a);
-	a->tell_timer = ls_loop_timer_new(a->loop, agent_tell, a);
-	a->watchdog_timer = ls_loop_timer_new(a->loop, agent_watchdog, a);
-	a->drain_timer = ls_loop_timer_new(a->loop, agent_drain, a);
-	a->budget_timer = ls_loop_timer_new(a->loop, agent_budget, a);
-	if (a->budget_timer == NULL || a->sample_timer == NULL ||
-		a->tell_timer == NULL || a->watchdog_timer == NULL ||
-		a->drain_timer == NULL)
-		return -ENOMEM;
+	for (size_t i = 0; i < AGENT_TIMERS; i++) {
+		a->timer[i] = ls_loop_timer_new(a->loop, due[i], a);
+		if (a->timer[i] == NULL)
+			return -ENOMEM;
+	}
 	return ls_loop_signals(a->loop, agent_term, agent_hup, a);
 }
 
@@ -609,10 +578,11 @@ ls_agent_run(const struct ls_agent_config *config, int argc, char **argv)
 	begin = agent_use(a);
 	ls_budget_init(&a->budget, &a->config.budget, &begin);
 	agent_pace(a);
-	ls_loop_timer_start(a->budget_timer, LS_BUDGET_WINDOW_NS, LS_BUDGET_WINDOW_NS);
-	ls_loop_timer_start(a->tell_timer, AGENT_TELL_NS, AGENT_TELL_NS);
+	ls_loop_timer_start(a->timer[AGENT_BUDGET], LS_BUDGET_WINDOW_NS,
+		LS_BUDGET_WINDOW_NS);
+	ls_loop_timer_start(a->timer[AGENT_TELL], AGENT_TELL_NS, AGENT_TELL_NS);
 	if (watchdog_ns != 0)
-		ls_loop_timer_start(a->watchdog_timer, 0, watchdog_ns);
+		ls_loop_timer_start(a->timer[AGENT_WATCHDOG], 0, watchdog_ns);
 	/* without it the manager gives up: its decision */
 	(void)ls_notify_send("READY=1");
 	rc = ls_loop_run(a->loop);

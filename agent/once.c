@@ -17,25 +17,22 @@
 static json_t *
 once_metrics(const struct ls_sample *sample, bool jobs_only)
 {
-	json_t *all = json_object(), *one;
+	json_t *all = json_object();
 	unsigned m;
 
 	for (m = 0; m < LS_METRIC_COUNT; m++) {
 		const struct ls_metric_info *info = ls_metric_info(m);
-		bool job = info->scope == LS_METRIC_SCOPE_JOB;
 
-		if (jobs_only && !job)
+		if (jobs_only && info->scope != LS_METRIC_SCOPE_JOB)
 			continue;
-		one = json_pack("{s:o, s:s, s:s, s:s}", "value",
-			sample != NULL && sample->present[m]
-				? ls_json_number(sample->value[m], ONCE_DIGITS)
-				: json_null(),
-			"unit", info->unit, "scope", ls_metric_scope_name(info->scope),
-			"source", info->source);
-		if (json_object_set_new(all, info->name, one) != 0) {
-			json_decref(all);
-			return NULL;
-		}
+		ls_json_set(&all, info->name,
+			json_pack("{s:o, s:s, s:s, s:s}", "value",
+				sample != NULL && sample->present[m]
+					? ls_json_number(sample->value[m], ONCE_DIGITS)
+					: json_null(),
+				"unit", info->unit, "scope",
+				ls_metric_scope_name(info->scope), "source",
+				info->source));
 	}
 	return all;
 }
@@ -45,7 +42,7 @@ once_workers(const struct ls_sources *s)
 {
 	const struct ls_source_step *steps = ls_sources_steps(s);
 	const struct ls_step_ring *r;
-	json_t *all = json_array(), *metrics;
+	json_t *all = json_array();
 	size_t i;
 
 	for (i = 0; (r = ls_source_step_ring(steps, i)) != NULL; i++) {
@@ -59,21 +56,16 @@ once_workers(const struct ls_sources *s)
 			slice_source = ls_identity_source_of(ls_place_identity(place),
 				LS_IDENTITY_SLICE);
 
-		metrics = once_metrics(ls_sources_worker(s, r->worker.ring_id), true);
-		if (json_array_append_new(all,
-			    json_pack(
-				    "{s:s, s:s, s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:o}",
-				    "job", w->job, "slice", w->slice, "slice_source",
-				    slice_source, "chips", (int)w->chips,
-				    "chips_source",
-				    w->chips == r->worker.info.chips ? "ring"
-								     : "process",
-				    "role", w->role, "attempt", w->attempt, "rank",
-				    w->rank, "world", w->world, "visible", r->pid > 0,
-				    "metrics", metrics)) != 0) {
-			json_decref(all);
-			return NULL;
-		}
+		ls_json_append(&all,
+			json_pack(
+				"{s:s, s:s, s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:o}",
+				"job", w->job, "slice", w->slice, "slice_source",
+				slice_source, "chips", (int)w->chips, "chips_source",
+				w->chips == r->worker.info.chips ? "ring" : "process",
+				"role", w->role, "attempt", w->attempt, "rank", w->rank,
+				"world", w->world, "visible", r->pid > 0, "metrics",
+				once_metrics(ls_sources_worker(s, r->worker.ring_id),
+					true)));
 	}
 	return all;
 }
@@ -89,15 +81,10 @@ once_series(const struct ls_series_table *t)
 	for (i = 0; i < LS_GROUPS_MAX; i++) {
 		if (!ls_series_look(t, i, &g))
 			continue;
-		for (k = 0; k < g.count; k++) {
-			if (json_object_set_new(all, g.text[k],
-				    g.present[k]
-					    ? ls_json_number(g.value[k], ONCE_DIGITS)
-					    : json_null()) == 0)
-				continue;
-			json_decref(all);
-			return NULL;
-		}
+		for (k = 0; k < g.count; k++)
+			ls_json_set(&all, g.text[k],
+				g.present[k] ? ls_json_number(g.value[k], ONCE_DIGITS)
+					     : json_null());
 	}
 	return all;
 }
@@ -116,105 +103,97 @@ once_object(const struct ls_agent_config *config, const struct ls_sources *s)
 		ls_place_chips_json(place));
 }
 
-struct once_waiting {
+/* What both are made of; loop and disk may be missing after a failure. */
+struct once {
 	struct ls_loop *loop;
-	const struct ls_sources *sources;
+	struct ls_disk *disk;
+	struct ls_sources *sources;
+	/* Of once_wait. */
+	bool until_settled;
 	uint64_t until_ns;
 };
 
-static void
-once_is_settled(void *arg)
+static int
+once_open(struct once *o, const struct ls_agent_config *config,
+	const uint8_t boot[LS_BOOT_ID_BYTES])
 {
-	const struct once_waiting *w = arg;
+	int rc;
 
-	if (ls_sources_are_settled(w->sources) || ls_loop_now(w->loop) >= w->until_ns)
-		ls_loop_stop(w->loop);
-}
-
-/* Lets sources that ask over sockets have their first answers, for a while. */
-static void
-once_wait(struct ls_loop *loop, const struct ls_sources *s)
-{
-	struct once_waiting w = { loop, s, ls_loop_now(loop) + LS_TPU_ONCE_WAIT_NS };
-	struct ls_loop_timer *timer = ls_loop_timer_new(loop, once_is_settled, &w);
-
-	if (timer == NULL)
-		return;
-	ls_loop_timer_start(timer, 0, ONCE_LOOK_NS);
-	ls_ignore(ls_loop_run(loop)); /* what did not come is not measured */
-	ls_loop_timer_free(timer);
+	o->loop = ls_loop_new();
+	rc = o->loop != NULL ? ls_disk_start(o->loop, config->step_log, &o->disk)
+			     : -ENOMEM;
+	if (rc == 0)
+		rc = ls_sources_open(o->loop, config, boot, NULL, o->disk, &o->sources);
+	return rc == 0 ? ls_place_settle(ls_sources_place(o->sources)) : rc;
 }
 
 /* Where a file system does not answer, its reader stays until the process exits. */
 static void
-once_close(struct ls_loop *loop, struct ls_disk *disk, struct ls_sources *s)
+once_close(struct once *o)
 {
-	if (ls_disk_stop(disk, LS_DISK_STOP_NS) != 0)
+	if (ls_disk_stop(o->disk, LS_DISK_STOP_NS) != 0)
 		return;
-	ls_sources_close(s);
-	ls_loop_free(loop);
+	ls_sources_close(o->sources);
+	ls_loop_free(o->loop);
+}
+
+static void
+once_turn(void *arg)
+{
+	const struct once *o = arg;
+
+	if ((o->until_settled && ls_sources_are_settled(o->sources)) ||
+		ls_loop_now(o->loop) >= o->until_ns)
+		ls_loop_stop(o->loop);
+}
+
+/* Reads, and lets sources that ask others have the time for their answers, or until all
+ * have their first. */
+static int
+once_read(struct once *o, bool until_settled, uint64_t for_ns)
+{
+	struct ls_loop_timer *timer = ls_loop_timer_new(o->loop, once_turn, o);
+	int rc;
+
+	if (timer == NULL)
+		return -ENOMEM;
+	ls_sources_read(o->sources, LS_CADENCE_FAST | LS_CADENCE_SLOW,
+		ls_clock_mono_ns());
+	o->until_settled = until_settled;
+	o->until_ns = ls_loop_now(o->loop) + for_ns;
+	ls_loop_timer_start(timer, 0, ONCE_LOOK_NS);
+	rc = ls_loop_run(o->loop);
+	ls_loop_timer_free(timer);
+	return rc;
 }
 
 int
 ls_agent_once(const struct ls_agent_config *config, json_t **ret_object)
 {
+	struct once o = { 0 };
 	uint8_t boot[LS_BOOT_ID_BYTES];
-	struct ls_loop *loop = ls_loop_new();
-	struct ls_disk *disk = NULL;
-	struct ls_sources *s = NULL;
 	json_t *object = NULL;
-	int rc = loop != NULL ? ls_clock_boot_id(config->proc_root, boot) : -ENOMEM;
+	int rc = ls_clock_boot_id(config->proc_root, boot);
 
 	if (rc == 0)
-		rc = ls_disk_start(loop, config->step_log, &disk);
+		rc = once_open(&o, config, boot);
 	if (rc == 0)
-		rc = ls_sources_open(loop, config, boot, NULL, disk, &s);
-	if (rc == 0)
-		rc = ls_place_settle(ls_sources_place(s));
+		rc = once_read(&o, true, LS_TPU_ONCE_WAIT_NS);
 	if (rc == 0) {
-		ls_sources_read(s, LS_CADENCE_FAST | LS_CADENCE_SLOW,
-			ls_clock_mono_ns());
-		once_wait(loop, s);
-		object = once_object(config, s);
+		object = once_object(config, o.sources);
 		rc = object != NULL ? 0 : -ENOMEM;
 	}
-	once_close(loop, disk, s);
+	once_close(&o);
 	if (rc == 0)
 		*ret_object = object;
-	return rc;
-}
-
-static void
-once_stop(void *arg)
-{
-	ls_loop_stop(arg);
-}
-
-/* Reads, gives those sources that ask others the time for their answers, and reads
- * again. */
-static int
-once_look(struct ls_loop *loop, struct ls_sources *s)
-{
-	struct ls_loop_timer *timer = ls_loop_timer_new(loop, once_stop, loop);
-	int rc;
-
-	if (timer == NULL)
-		return -ENOMEM;
-	ls_sources_read(s, LS_CADENCE_FAST | LS_CADENCE_SLOW, ls_clock_mono_ns());
-	ls_loop_timer_start(timer, LS_DOCTOR_LOOK_NS, 0);
-	rc = ls_loop_run(loop);
-	ls_loop_timer_free(timer);
-	ls_sources_read(s, LS_CADENCE_FAST | LS_CADENCE_SLOW, ls_clock_mono_ns());
 	return rc;
 }
 
 int
 ls_agent_doctor(const struct ls_agent_config *config, struct ls_doctor *ret_doctor)
 {
+	struct once o = { 0 };
 	uint8_t boot[LS_BOOT_ID_BYTES];
-	struct ls_loop *loop = NULL;
-	struct ls_disk *disk = NULL;
-	struct ls_sources *s = NULL;
 	int rc = ls_clock_boot_id(config->proc_root, boot);
 
 	memset(ret_doctor, 0, sizeof(*ret_doctor));
@@ -225,22 +204,17 @@ ls_agent_doctor(const struct ls_agent_config *config, struct ls_doctor *ret_doct
 			config->proc_root, ls_err_text(rc));
 		return 0;
 	}
-	loop = ls_loop_new();
-	if (loop == NULL)
-		return -ENOMEM;
-	rc = ls_disk_start(loop, config->step_log, &disk);
+	rc = once_open(&o, config, boot);
 	if (rc == 0)
-		rc = ls_sources_open(loop, config, boot, NULL, disk, &s);
-	if (rc == 0)
-		rc = ls_place_settle(ls_sources_place(s));
-	if (rc == 0)
-		rc = once_look(loop, s);
+		rc = once_read(&o, false, LS_DOCTOR_LOOK_NS);
 	if (rc == 0) {
+		ls_sources_read(o.sources, LS_CADENCE_FAST | LS_CADENCE_SLOW,
+			ls_clock_mono_ns());
 		ls_checks_reach(config->collector, ret_doctor);
 		ls_checks_state_dir(config->state_dir, ret_doctor);
-		ls_sources_tell(s, ret_doctor);
+		ls_sources_tell(o.sources, ret_doctor);
 		ls_checks_clock(ret_doctor);
 	}
-	once_close(loop, disk, s);
+	once_close(&o);
 	return rc;
 }

@@ -120,7 +120,7 @@ static int
 options_step_log(struct ls_agent_config *c, char *text, size_t size)
 {
 	const char *rank = c->step_log_rank, *job = c->step_log_job;
-	size_t len = strlen(rank);
+	uint64_t rank_value;
 	struct ls_step_rules *rules = NULL;
 	char why[160];
 	int rc = ls_step_rules_new(c->step_log_pattern, &rules, why, sizeof(why));
@@ -131,16 +131,14 @@ options_step_log(struct ls_agent_config *c, char *text, size_t size)
 	if (rc != 0)
 		return rc;
 	c->step_log_rank_value = -1;
-	if (len > 0 &&
-		(len > 9 || strspn(rank, "0123456789") != len ||
-			strtol(rank, NULL, 10) >= LS_WORKERS_MAX)) {
+	if (ls_text_number(rank, LS_WORKERS_MAX - 1, &rank_value)) {
+		c->step_log_rank_value = (int32_t)rank_value;
+	} else if (rank[0] != '\0') {
 		(void)snprintf(text, size,
 			"--step-log-rank %s: must be a number from 0 to %d", rank,
 			LS_WORKERS_MAX - 1);
 		return -LS_ERANGE;
 	}
-	if (len > 0)
-		c->step_log_rank_value = (int32_t)strtol(rank, NULL, 10);
 	if (job[0] != '\0' &&
 		!ls_text_is_name(job, strlen(job), LS_JOB_NAME_MAX_BYTES - 1)) {
 		(void)snprintf(text, size, "--step-log-job is not a usable name");

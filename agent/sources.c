@@ -22,7 +22,6 @@
 /* A worker whose process is visible here: a group of the series table. */
 struct sources_worker {
 	uint8_t ring_id[LS_RING_ID_BYTES];
-	bool seen;
 	struct ls_sample_group group;
 };
 
@@ -278,15 +277,8 @@ sources_worker_rows(struct ls_sources *s, uint64_t now_mono_ns)
 	struct sources_worker *g;
 	size_t i;
 
-	for (i = 0; i < s->worker_count; i++)
-		s->worker_group[i].seen = false;
-	for (i = 0; (ring = ls_source_step_ring(s->step, i)) != NULL; i++) {
-		g = sources_worker_find(s, ring->worker.ring_id);
-		if (g != NULL)
-			g->seen = ls_sources_worker(s, ring->worker.ring_id) != NULL;
-	}
 	for (i = s->worker_count; i-- > 0;) {
-		if (s->worker_group[i].seen)
+		if (ls_sources_worker(s, s->worker_group[i].ring_id) != NULL)
 			continue;
 		ls_sample_group_fini(&s->worker_group[i].group);
 		s->worker_group[i] = s->worker_group[--s->worker_count];

@@ -101,20 +101,20 @@ ring_file_fill(uint8_t *base, const struct ls_client_identity *id,
 	struct timespec wall = { 0 };
 
 	(void)clock_gettime(CLOCK_REALTIME, &wall); /* for information only */
+	*h = (struct ring_file_header){ .version = LS_RING_VERSION,
+		.header_bytes = LS_RING_HEADER_BYTES,
+		.slot_bytes = LS_RING_SLOT_BYTES,
+		.slots = LS_RING_SLOTS,
+		.created_mono_ns = now_ns,
+		.created_wall_ns = (int64_t)wall.tv_sec * 1000000000 + wall.tv_nsec,
+		.pid = (uint32_t)getpid(),
+		.attempt = w->attempt,
+		.rank = w->rank,
+		.world = w->world,
+		.chips = w->chips };
 	memcpy(h->magic, LS_RING_MAGIC, sizeof(h->magic));
-	h->version = LS_RING_VERSION;
-	h->header_bytes = LS_RING_HEADER_BYTES;
-	h->slot_bytes = LS_RING_SLOT_BYTES;
-	h->slots = LS_RING_SLOTS;
 	memcpy(h->id, ring_id, sizeof(h->id));
 	ring_file_boot_id(h->boot_id);
-	h->created_mono_ns = now_ns;
-	h->created_wall_ns = (int64_t)wall.tv_sec * 1000000000 + wall.tv_nsec;
-	h->pid = (uint32_t)getpid();
-	h->attempt = w->attempt;
-	h->rank = w->rank;
-	h->world = w->world;
-	h->chips = w->chips;
 	memcpy(h->from, id->from, sizeof(h->from));
 	memcpy(h->job, w->job, sizeof(h->job));
 	memcpy(h->slice, w->slice, sizeof(h->slice));

@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <string.h>
+#include "proto/base/json.h"
 #include "proto/base/text.h"
 
 static const struct {
@@ -97,19 +98,12 @@ ls_doctor_json(const struct ls_doctor *d)
 	json_t *checks = json_array(), *summary = json_object();
 	unsigned status;
 	size_t i;
-	bool ok = checks != NULL && summary != NULL;
 
-	for (status = 0; ok && status < LS_DOCTOR_STATUS_COUNT; status++)
-		ok = json_object_set_new(summary, doctor_words[status].word,
-			     json_integer((json_int_t)ls_doctor_count(d, status))) == 0;
-	for (i = 0; ok && i < d->count; i++)
-		ok = json_array_append_new(checks, doctor_check_json(&d->check[i])) ==
-			0;
-	if (!ok) {
-		json_decref(checks);
-		json_decref(summary);
-		return NULL;
-	}
+	for (status = 0; status < LS_DOCTOR_STATUS_COUNT; status++)
+		ls_json_set(&summary, doctor_words[status].word,
+			json_integer((json_int_t)ls_doctor_count(d, status)));
+	for (i = 0; i < d->count; i++)
+		ls_json_append(&checks, doctor_check_json(&d->check[i]));
 	return json_pack("{s:i, s:o, s:o, s:I}", "schema_version", 1, "summary",
 		summary, "checks", checks, "left_out", (json_int_t)d->left_out);
 }

@@ -31,17 +31,15 @@ ls_procfile_fini(struct ls_procfile *f)
 	f->fd = -1;
 }
 
-/* A text may come in pieces; it has ended when a read gives nothing. */
-static int
-procfile_read_fd(int fd, char *buf, size_t size, size_t *ret_len)
+/* They may come in pieces; the file has ended when a read gives nothing. */
+ssize_t
+ls_procfile_pread(int fd, void *buf, size_t size, uint64_t offset)
 {
 	size_t len = 0;
 	ssize_t n;
 
-	for (;;) {
-		if (len == size)
-			return -LS_ELIMIT;
-		n = pread(fd, buf + len, size - len, (off_t)len);
+	while (len < size) {
+		n = pread(fd, (char *)buf + len, size - len, (off_t)(offset + len));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -50,7 +48,17 @@ procfile_read_fd(int fd, char *buf, size_t size, size_t *ret_len)
 			break;
 		len += (size_t)n;
 	}
-	*ret_len = len;
+	return (ssize_t)len;
+}
+
+static int
+procfile_read_fd(int fd, char *buf, size_t size, size_t *ret_len)
+{
+	ssize_t n = ls_procfile_pread(fd, buf, size, 0);
+
+	if (n < 0 || (size_t)n == size)
+		return n < 0 ? (int)n : -LS_ELIMIT;
+	*ret_len = (size_t)n;
 	return 0;
 }
 

@@ -16,6 +16,8 @@
 #define LS_AGENT_PROCFILE_H
 
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 #include "proto/base/err.h"
 #include "proto/limits.h"
 
@@ -30,6 +32,9 @@ void ls_procfile_init(struct ls_procfile *f, const char *root, const char *path)
 
 /* Closes; harmless twice. */
 void ls_procfile_fini(struct ls_procfile *f);
+
+/* Reads up to size bytes of any file at offset; how many there were, or -errno. */
+ssize_t ls_procfile_pread(int fd, void *buf, size_t size, uint64_t offset) LS_MUSTCHECK;
 
 /* Reads the whole text, opening the file where needed. On failure it is closed. */
 int ls_procfile_read(struct ls_procfile *f, char *buf, size_t size,

@@ -186,11 +186,12 @@ ls_series_add(struct ls_series_table *t, size_t group, const char *name,
 		t->refused++;
 		return -LS_ELIMIT;
 	}
-	t->slot[slot].used = true;
-	t->slot[slot].group = (uint8_t)group;
-	t->slot[slot].place = (uint16_t)g->count;
-	t->slot[slot].capacity =
-		strcmp(name, ls_metric_info(LS_METRIC_CHIP_HBM_TOTAL)->name) == 0;
+	t->slot[slot] = (struct series_slot){ .used = true,
+		.group = (uint8_t)group,
+		.place = (uint16_t)g->count,
+		.capacity =
+			strcmp(name, ls_metric_info(LS_METRIC_CHIP_HBM_TOTAL)->name) ==
+			0 };
 	memcpy(t->slot[slot].text, text, len + 1);
 	g->slot[g->count] = (uint16_t)slot;
 	g->text[g->count] = t->slot[slot].text;

@@ -228,10 +228,8 @@ ls_about_doctor_json(const struct ls_about_parts *p)
 			? json_integer((json_int_t)p->budget->rss_bytes)
 			: json_null(),
 		"slowed", (int)p->budget->factor);
-	if (object != NULL && json_object_set_new(object, "agent", agent) == 0)
-		return object;
-	json_decref(object);
-	return NULL;
+	ls_json_set(&object, "agent", agent);
+	return object;
 }
 
 json_t *

@@ -96,6 +96,12 @@ http_problem(struct ls_agent_http *h, struct evhttp_request *req, int status,
 
 /* --- routes --------------------------------------------------------------- */
 
+static const struct ls_about_parts *
+http_parts(const struct ls_agent_http *h)
+{
+	return h->options.backend.parts(h->options.backend.arg);
+}
+
 static void
 http_health(struct ls_agent_http *h, struct evhttp_request *req)
 {
@@ -107,7 +113,7 @@ http_ready(struct ls_agent_http *h, struct evhttp_request *req)
 {
 	char why[LS_PATH_MAX_BYTES + 64] = "";
 
-	if (h->options.backend.ready(h->options.backend.arg, why, sizeof(why)))
+	if (h->options.backend.ready(http_parts(h), why, sizeof(why)))
 		http_json(h, req, 200, "OK",
 			json_pack("{s:s, s:s*}", "status", "ready", "note",
 				why[0] != '\0' ? why : NULL));
@@ -125,7 +131,7 @@ http_version(struct ls_agent_http *h, struct evhttp_request *req)
 
 static void
 http_text(struct ls_agent_http *h, struct evhttp_request *req, const char *mime,
-	void (*fill)(void *arg, struct evbuffer *out))
+	void (*fill)(const struct ls_about_parts *p, struct evbuffer *out))
 {
 	struct evbuffer *out = evbuffer_new();
 
@@ -133,7 +139,7 @@ http_text(struct ls_agent_http *h, struct evhttp_request *req, const char *mime,
 		evhttp_send_error(req, 500, NULL);
 		return;
 	}
-	fill(h->options.backend.arg, out);
+	fill(http_parts(h), out);
 	http_answer(h, req, 200, "OK", mime, out);
 	evbuffer_free(out);
 }
@@ -153,14 +159,13 @@ http_series(struct ls_agent_http *h, struct evhttp_request *req)
 static void
 http_doctor(struct ls_agent_http *h, struct evhttp_request *req)
 {
-	http_json(h, req, 200, "OK", h->options.backend.doctor(h->options.backend.arg));
+	http_json(h, req, 200, "OK", h->options.backend.doctor(http_parts(h)));
 }
 
 static void
 http_identity(struct ls_agent_http *h, struct evhttp_request *req)
 {
-	http_json(h, req, 200, "OK",
-		h->options.backend.identity(h->options.backend.arg));
+	http_json(h, req, 200, "OK", h->options.backend.identity(http_parts(h)));
 }
 
 static const struct {

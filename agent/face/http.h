@@ -24,18 +24,20 @@
 #include "proto/limits.h"
 
 struct evbuffer;
+struct ls_about_parts;
 struct ls_agent_http;
 struct ls_loop;
 
-/* What is told; `arg` comes first. */
+/* What is told, by the parts of the agent as they are now; as of about.h. */
 struct ls_agent_http_backend {
 	void *arg;
-	/* why: as of ls_about_ready */
-	bool (*ready)(void *arg, char *why, size_t size);
-	void (*metrics)(void *arg, struct evbuffer *out);
-	void (*series)(void *arg, struct evbuffer *out);
-	json_t *(*doctor)(void *arg); /* new reference, or NULL */
-	json_t *(*identity)(void *arg); /* the same */
+	const struct ls_about_parts *(*parts)(void *arg);
+	bool (*ready)(const struct ls_about_parts *p, char *why, size_t size);
+	void (*metrics)(const struct ls_about_parts *p, struct evbuffer *out);
+	void (*series)(const struct ls_about_parts *p, struct evbuffer *out);
+	/* new reference, or NULL */
+	json_t *(*doctor)(const struct ls_about_parts *p);
+	json_t *(*identity)(const struct ls_about_parts *p); /* the same */
 	void (*bound)(void *arg, int port); /* it is served now; may be NULL */
 };
 

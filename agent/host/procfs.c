@@ -2,6 +2,9 @@
 #include "config.h"
 #include "agent/host/procfs.h"
 
+#include <string.h>
+#include "proto/base/text.h"
+
 /* What is left of a text, line or word. */
 struct span {
 	const char *p, *end;
@@ -12,14 +15,6 @@ struct procfs_key {
 	enum ls_metric metric;
 	double scale;
 };
-
-static struct span
-procfs_span(const char *text, size_t len)
-{
-	struct span s = { text, text + len };
-
-	return s;
-}
 
 /* Takes the next line; false at the end. A last line without its newline may be cut:
  * left out. */
@@ -75,19 +70,9 @@ procfs_starts(struct span word, const char *s)
 static bool
 procfs_u64(struct span word, uint64_t *ret_v)
 {
-	uint64_t v = 0;
+	size_t len = (size_t)(word.end - word.p);
 
-	if (word.p == word.end)
-		return false;
-	for (; word.p < word.end; word.p++) {
-		unsigned digit = (unsigned)(*word.p - '0');
-
-		if (digit > 9 || v > (UINT64_MAX - digit) / 10)
-			return false;
-		v = v * 10 + digit;
-	}
-	*ret_v = v;
-	return true;
+	return len > 0 && ls_text_digits(word.p, len, UINT64_MAX, ret_v) == len;
 }
 
 /* The next word as a number. */
@@ -116,7 +101,7 @@ static void
 procfs_keys(const char *text, size_t len, const struct procfs_key *keys, size_t count,
 	struct ls_sample *into)
 {
-	struct span all = procfs_span(text, len), line, word;
+	struct span all = { text, text + len }, line, word;
 	uint64_t v;
 	size_t i;
 
@@ -138,6 +123,43 @@ procfs_keys(const char *text, size_t len, const struct procfs_key *keys, size_t 
 
 #define PROCFS_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
+/* What a number of a line is, in so many parts of the unit. Rows of one metric that follow
+ * each other add up. */
+struct procfs_column {
+	enum ls_metric metric;
+	unsigned at;
+	double per;
+};
+
+#define PROCFS_COLUMNS_MAX 12
+
+/* Adds the numbers of a line to the sums; false if there are less than count. */
+static bool
+procfs_add(struct span line, double *sum, size_t count)
+{
+	uint64_t v[PROCFS_COLUMNS_MAX];
+
+	if (procfs_numbers(&line, v, count) < count)
+		return false;
+	while (count-- > 0)
+		sum[count] += (double)v[count];
+	return true;
+}
+
+static void
+procfs_columns(const double *sum, const struct procfs_column *c, size_t count,
+	struct ls_sample *into)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		ls_sample_set(into, c[i].metric,
+			(i > 0 && c[i - 1].metric == c[i].metric
+					? into->value[c[i].metric]
+					: 0) +
+				sum[c[i].at] / c[i].per);
+}
+
 /* --- the host ------------------------------------------------------------- */
 
 /* The line of all CPUs: user nice system idle iowait irq softirq steal ... */
@@ -145,22 +167,26 @@ static void
 procfs_stat_cpu(struct span line, double ticks_hz, struct ls_sample *into)
 {
 	enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, COUNT };
-	uint64_t v[COUNT];
-	double s[COUNT];
-	size_t i;
+	const struct procfs_column columns[] = {
+		{ LS_METRIC_HOST_CPU_USER, USER, ticks_hz },
+		{ LS_METRIC_HOST_CPU_USER, NICE, ticks_hz },
+		{ LS_METRIC_HOST_CPU_SYSTEM, SYSTEM, ticks_hz },
+		{ LS_METRIC_HOST_CPU_IDLE, IDLE, ticks_hz },
+		{ LS_METRIC_HOST_CPU_IOWAIT, IOWAIT, ticks_hz },
+		{ LS_METRIC_HOST_CPU_IRQ, IRQ, ticks_hz },
+		{ LS_METRIC_HOST_CPU_IRQ, SOFTIRQ, ticks_hz },
+		{ LS_METRIC_HOST_CPU_STEAL, STEAL, ticks_hz },
+		{ LS_METRIC_HOST_CPU_BUSY, USER, ticks_hz },
+		{ LS_METRIC_HOST_CPU_BUSY, NICE, ticks_hz },
+		{ LS_METRIC_HOST_CPU_BUSY, SYSTEM, ticks_hz },
+		{ LS_METRIC_HOST_CPU_BUSY, IRQ, ticks_hz },
+		{ LS_METRIC_HOST_CPU_BUSY, SOFTIRQ, ticks_hz },
+		{ LS_METRIC_HOST_CPU_BUSY, STEAL, ticks_hz },
+	};
+	double v[COUNT] = { 0 };
 
-	if (procfs_numbers(&line, v, COUNT) < COUNT)
-		return;
-	for (i = 0; i < COUNT; i++)
-		s[i] = (double)v[i] / ticks_hz;
-	ls_sample_set(into, LS_METRIC_HOST_CPU_USER, s[USER] + s[NICE]);
-	ls_sample_set(into, LS_METRIC_HOST_CPU_SYSTEM, s[SYSTEM]);
-	ls_sample_set(into, LS_METRIC_HOST_CPU_IDLE, s[IDLE]);
-	ls_sample_set(into, LS_METRIC_HOST_CPU_IOWAIT, s[IOWAIT]);
-	ls_sample_set(into, LS_METRIC_HOST_CPU_IRQ, s[IRQ] + s[SOFTIRQ]);
-	ls_sample_set(into, LS_METRIC_HOST_CPU_STEAL, s[STEAL]);
-	ls_sample_set(into, LS_METRIC_HOST_CPU_BUSY,
-		s[USER] + s[NICE] + s[SYSTEM] + s[IRQ] + s[SOFTIRQ] + s[STEAL]);
+	if (procfs_add(line, v, COUNT))
+		procfs_columns(v, columns, PROCFS_COUNT(columns), into);
 }
 
 void
@@ -171,7 +197,7 @@ ls_procfs_stat(const char *text, size_t len, double ticks_hz, struct ls_sample *
 		{ "procs_running", LS_METRIC_HOST_PROCS_RUNNING, 1 },
 		{ "procs_blocked", LS_METRIC_HOST_PROCS_BLOCKED, 1 },
 	};
-	struct span all = procfs_span(text, len), line, word;
+	struct span all = { text, text + len }, line, word;
 	uint64_t cpus = 0;
 
 	while (procfs_line(&all, &line) && procfs_word(&line, &word)) {
@@ -218,7 +244,7 @@ ls_procfs_vmstat(const char *text, size_t len, struct ls_sample *into)
 void
 ls_procfs_loadavg(const char *text, size_t len, struct ls_sample *into)
 {
-	struct span line = procfs_span(text, len), word, whole, part;
+	struct span line = { text, text + len }, word, whole, part;
 	uint64_t a, b;
 	const char *dot;
 
@@ -241,20 +267,15 @@ ls_procfs_runqueue(const char *text, size_t len, struct ls_sample *into)
 {
 	/* of the numbers after cpuN; versions 15 to 17 */
 	enum { WAIT_NS = 7, COUNT = 9 };
-	struct span all = procfs_span(text, len), line, word;
-	uint64_t v[COUNT];
-	double sum_ns = 0;
+	struct span all = { text, text + len }, line, word;
+	double sum[COUNT] = { 0 };
 	bool any = false;
 
-	while (procfs_line(&all, &line) && procfs_word(&line, &word)) {
-		if (word.end - word.p < 4 || memcmp(word.p, "cpu", 3) != 0 ||
-			procfs_numbers(&line, v, COUNT) < COUNT)
-			continue;
-		sum_ns += (double)v[WAIT_NS];
-		any = true;
-	}
+	while (procfs_line(&all, &line) && procfs_word(&line, &word))
+		any |= procfs_starts(word, "cpu") && !procfs_is(word, "cpu") &&
+			procfs_add(line, sum, COUNT);
 	if (any)
-		ls_sample_set(into, LS_METRIC_HOST_RUNQUEUE_WAIT, sum_ns / 1e9);
+		ls_sample_set(into, LS_METRIC_HOST_RUNQUEUE_WAIT, sum[WAIT_NS] / 1e9);
 }
 
 static bool
@@ -286,32 +307,26 @@ ls_procfs_diskstats(const char *text, size_t len, const struct ls_procfs_disks *
 		BUSY_MS = 9,
 		COUNT
 	};
-	struct span all = procfs_span(text, len), line, name;
+	static const struct procfs_column columns[] = {
+		{ LS_METRIC_HOST_DISK_READS, READS, 1 },
+		{ LS_METRIC_HOST_DISK_WRITES, WRITES, 1 },
+		{ LS_METRIC_HOST_DISK_READ, READ_SECTORS, 1.0 / 512 },
+		{ LS_METRIC_HOST_DISK_WRITE, WRITE_SECTORS, 1.0 / 512 },
+		{ LS_METRIC_HOST_DISK_BUSY, BUSY_MS, 1000 },
+		{ LS_METRIC_HOST_DISK_READ_TIME, READ_MS, 1000 },
+		{ LS_METRIC_HOST_DISK_WRITE_TIME, WRITE_MS, 1000 },
+		{ LS_METRIC_HOST_DISK_IN_FLIGHT, IN_FLIGHT, 1 },
+	};
+	struct span all = { text, text + len }, line, name;
 	double sum[COUNT] = { 0 };
-	uint64_t v[COUNT];
+	uint64_t v[2]; /* major and minor */
 	bool any = false;
-	size_t i;
 
-	while (procfs_line(&all, &line)) {
-		if (procfs_numbers(&line, v, 2) < 2 || !procfs_word(&line, &name) ||
-			!procfs_is_disk(name, disks))
-			continue;
-		if (procfs_numbers(&line, v, COUNT) < COUNT)
-			continue;
-		any = true;
-		for (i = 0; i < COUNT; i++)
-			sum[i] += (double)v[i];
-	}
-	if (!any)
-		return;
-	ls_sample_set(into, LS_METRIC_HOST_DISK_READS, sum[READS]);
-	ls_sample_set(into, LS_METRIC_HOST_DISK_WRITES, sum[WRITES]);
-	ls_sample_set(into, LS_METRIC_HOST_DISK_READ, sum[READ_SECTORS] * 512);
-	ls_sample_set(into, LS_METRIC_HOST_DISK_WRITE, sum[WRITE_SECTORS] * 512);
-	ls_sample_set(into, LS_METRIC_HOST_DISK_BUSY, sum[BUSY_MS] / 1000);
-	ls_sample_set(into, LS_METRIC_HOST_DISK_READ_TIME, sum[READ_MS] / 1000);
-	ls_sample_set(into, LS_METRIC_HOST_DISK_WRITE_TIME, sum[WRITE_MS] / 1000);
-	ls_sample_set(into, LS_METRIC_HOST_DISK_IN_FLIGHT, sum[IN_FLIGHT]);
+	while (procfs_line(&all, &line))
+		any |= procfs_numbers(&line, v, 2) == 2 && procfs_word(&line, &name) &&
+			procfs_is_disk(name, disks) && procfs_add(line, sum, COUNT);
+	if (any)
+		procfs_columns(sum, columns, PROCFS_COUNT(columns), into);
 }
 
 void
@@ -328,35 +343,29 @@ ls_procfs_net_dev(const char *text, size_t len, struct ls_sample *into)
 		TX_DROP,
 		COUNT
 	};
-	struct span all = procfs_span(text, len), line, name;
+	static const struct procfs_column columns[] = {
+		{ LS_METRIC_HOST_NET_RX, RX_BYTES, 1 },
+		{ LS_METRIC_HOST_NET_TX, TX_BYTES, 1 },
+		{ LS_METRIC_HOST_NET_RX_DROPS, RX_DROP, 1 },
+		{ LS_METRIC_HOST_NET_TX_DROPS, TX_DROP, 1 },
+		{ LS_METRIC_HOST_NET_ERRORS, RX_ERRS, 1 },
+		{ LS_METRIC_HOST_NET_ERRORS, TX_ERRS, 1 },
+	};
+	struct span all = { text, text + len }, line, head, name;
 	double sum[COUNT] = { 0 };
-	uint64_t v[COUNT];
 	bool any = false;
-	const char *colon;
-	size_t i;
 
 	while (procfs_line(&all, &line)) {
-		colon = memchr(line.p, ':', (size_t)(line.end - line.p));
-		if (colon == NULL)
+		head.p = line.p;
+		head.end = memchr(line.p, ':', (size_t)(line.end - line.p));
+		if (head.end == NULL)
 			continue; /* the two lines of headings */
-		name.p = line.p;
-		name.end = colon;
-		while (name.p < name.end && *name.p == ' ')
-			name.p++;
-		line.p = colon + 1;
-		if (procfs_is(name, "lo") || procfs_numbers(&line, v, COUNT) < COUNT)
-			continue;
-		any = true;
-		for (i = 0; i < COUNT; i++)
-			sum[i] += (double)v[i];
+		line.p = head.end + 1;
+		any |= procfs_word(&head, &name) && !procfs_is(name, "lo") &&
+			procfs_add(line, sum, COUNT);
 	}
-	if (!any)
-		return;
-	ls_sample_set(into, LS_METRIC_HOST_NET_RX, sum[RX_BYTES]);
-	ls_sample_set(into, LS_METRIC_HOST_NET_TX, sum[TX_BYTES]);
-	ls_sample_set(into, LS_METRIC_HOST_NET_RX_DROPS, sum[RX_DROP]);
-	ls_sample_set(into, LS_METRIC_HOST_NET_TX_DROPS, sum[TX_DROP]);
-	ls_sample_set(into, LS_METRIC_HOST_NET_ERRORS, sum[RX_ERRS] + sum[TX_ERRS]);
+	if (any)
+		procfs_columns(sum, columns, PROCFS_COUNT(columns), into);
 }
 
 void
@@ -367,7 +376,7 @@ ls_procfs_snmp(const char *text, size_t len, struct ls_sample *into)
 		{ "OutSegs", LS_METRIC_HOST_TCP_SEGMENTS_OUT, 1 },
 		{ "CurrEstab", LS_METRIC_HOST_TCP_ESTABLISHED, 1 },
 	};
-	struct span all = procfs_span(text, len), names, values, name, value;
+	struct span all = { text, text + len }, names, values, name, value;
 	uint64_t v;
 	size_t i;
 
@@ -389,7 +398,7 @@ void
 ls_procfs_pressure(const char *text, size_t len, enum ls_metric some,
 	enum ls_metric full, struct ls_sample *into)
 {
-	struct span all = procfs_span(text, len), line, word;
+	struct span all = { text, text + len }, line, word;
 	enum ls_metric m;
 	uint64_t us;
 
@@ -416,7 +425,7 @@ ls_procfs_pid_stat(const char *text, size_t len, struct ls_sample *into)
 	 * field 3 on. */
 	enum { AFTER_NAME = 3, MAJFLT = 12, NUM_THREADS = 20 };
 	const char *bracket = len > 0 ? memrchr(text, ')', len) : NULL;
-	struct span line = procfs_span(text, len), word;
+	struct span line = { text, text + len }, word;
 	uint64_t v;
 	int field;
 
@@ -438,7 +447,7 @@ void
 ls_procfs_statm(const char *text, size_t len, double page_bytes, enum ls_metric m,
 	struct ls_sample *into)
 {
-	struct span all = procfs_span(text, len), line;
+	struct span all = { text, text + len }, line;
 	uint64_t v[2];
 
 	if (procfs_line(&all, &line) && procfs_numbers(&line, v, 2) == 2)
@@ -448,7 +457,7 @@ ls_procfs_statm(const char *text, size_t len, double page_bytes, enum ls_metric 
 bool
 ls_procfs_schedstat(const char *text, size_t len, struct ls_procfs_thread *into)
 {
-	struct span all = procfs_span(text, len), line;
+	struct span all = { text, text + len }, line;
 	uint64_t v[3];
 
 	if (!procfs_line(&all, &line) || procfs_numbers(&line, v, 3) < 3)
@@ -461,7 +470,7 @@ ls_procfs_schedstat(const char *text, size_t len, struct ls_procfs_thread *into)
 bool
 ls_procfs_switches(const char *text, size_t len, struct ls_procfs_thread *into)
 {
-	struct span all = procfs_span(text, len), line, word;
+	struct span all = { text, text + len }, line, word;
 	unsigned found = 0;
 	uint64_t v;
 
@@ -481,17 +490,17 @@ ls_procfs_switches(const char *text, size_t len, struct ls_procfs_thread *into)
 
 /* --- control groups ------------------------------------------------------- */
 
-/* Copies a path; false if it is too long (it is then as good as not there). */
+/* Copies a path; false, and "", if it is too long (it is then as good as not there). */
 static bool
 procfs_path(char *dst, struct span s)
 {
 	size_t len = (size_t)(s.end - s.p);
 
 	if (len >= LS_PATH_MAX_BYTES || memchr(s.p, '\0', len) != NULL)
-		return false;
+		len = 0;
 	memcpy(dst, s.p, len);
 	dst[len] = '\0';
-	return true;
+	return len > 0;
 }
 
 /* True if the comma-separated list holds the word. */
@@ -523,7 +532,7 @@ procfs_mount(bool *has, struct ls_procfs_cgroup_mount *m, struct span point,
 void
 ls_procfs_mountinfo(const char *text, size_t len, struct ls_procfs_cgroup_mounts *into)
 {
-	struct span all = procfs_span(text, len), line, word, root, point, type, super;
+	struct span all = { text, text + len }, line, word, root, point, type, super;
 	bool ok;
 
 	while (procfs_line(&all, &line)) {
@@ -552,7 +561,7 @@ ls_procfs_mountinfo(const char *text, size_t len, struct ls_procfs_cgroup_mounts
 void
 ls_procfs_cgroup(const char *text, size_t len, struct ls_procfs_cgroup_paths *into)
 {
-	struct span all = procfs_span(text, len), line, controllers;
+	struct span all = { text, text + len }, line, controllers;
 	const char *colon;
 
 	memset(into, 0, sizeof(*into));
@@ -569,14 +578,12 @@ ls_procfs_cgroup(const char *text, size_t len, struct ls_procfs_cgroup_paths *in
 		line.p = colon + 1;
 		if (line.p == line.end || *line.p != '/')
 			continue;
-		if (controllers.p == controllers.end && !procfs_path(into->v2, line))
-			into->v2[0] = '\0';
-		if (procfs_list_has(controllers, "cpu") &&
-			!procfs_path(into->cpu, line))
-			into->cpu[0] = '\0';
-		if (procfs_list_has(controllers, "cpuacct") &&
-			!procfs_path(into->cpuacct, line))
-			into->cpuacct[0] = '\0';
+		if (controllers.p == controllers.end)
+			(void)procfs_path(into->v2, line);
+		if (procfs_list_has(controllers, "cpu"))
+			(void)procfs_path(into->cpu, line);
+		if (procfs_list_has(controllers, "cpuacct"))
+			(void)procfs_path(into->cpuacct, line);
 	}
 }
 
@@ -596,7 +603,7 @@ ls_procfs_cpu_stat(const char *text, size_t len, struct ls_sample *into)
 void
 ls_procfs_cpuacct(const char *text, size_t len, struct ls_sample *into)
 {
-	struct span all = procfs_span(text, len), line;
+	struct span all = { text, text + len }, line;
 	uint64_t ns;
 
 	if (procfs_line(&all, &line) && procfs_next(&line, &ns))

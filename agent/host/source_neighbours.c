@@ -31,7 +31,7 @@ struct source_neighbours {
 	char proc_root[LS_PATH_MAX_BYTES], root[LS_PATH_MAX_BYTES];
 	const char *file; /* what is read of a group */
 	struct ls_series_table *table;
-	int group;
+	int group; /* negative: the table has no room for it, and for no series */
 	unsigned turn; /* slow readings so far */
 	size_t count, left_out;
 	struct neighbour n[LS_CGROUPS_MAX];
@@ -315,9 +315,6 @@ ls_source_neighbours_new(const char *proc_root, const char *sys_root,
 	struct ls_series_table *table, struct ls_source *ret_source)
 {
 	struct source_neighbours *s = calloc(1, sizeof(*s));
-	struct ls_source source = { "neighbours", s, neighbours_probe, neighbours_read,
-		neighbours_tell, free };
-	int rc;
 
 	if (s == NULL)
 		return -ENOMEM;
@@ -325,12 +322,8 @@ ls_source_neighbours_new(const char *proc_root, const char *sys_root,
 	/* probe makes it the hierarchy's */
 	(void)snprintf(s->root, sizeof(s->root), "%s", sys_root);
 	s->table = table;
-	rc = ls_series_group(table, "host.neighbours");
-	if (rc < 0) {
-		free(s);
-		return rc;
-	}
-	s->group = rc;
-	*ret_source = source;
+	s->group = ls_series_group(table, "host.neighbours");
+	*ret_source = (struct ls_source){ "neighbours", s, neighbours_probe,
+		neighbours_read, neighbours_tell, free };
 	return 0;
 }

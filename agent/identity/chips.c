@@ -17,6 +17,7 @@
 #define CHIPS_TEXT_BYTES 64 /* a number of /sys */
 #define CHIPS_FUNCTIONS_MAX (LS_CHIPS_MAX * LS_CHIP_NODES_MAX)
 #define CHIPS_PCI_NAME_BYTES 24
+#define CHIPS_NODE_MAX 999999999u /* the number in the name of a node */
 
 /* --- reading /sys --------------------------------------------------------- */
 
@@ -101,21 +102,6 @@ chips_read_function(int dir_fd, const char *function, struct ls_chip *ret_chip)
 
 /* --- nodes ---------------------------------------------------------------- */
 
-/* The whole text as a number; false if it is none. */
-static bool
-chips_parse_index(const char *text, unsigned *ret_index)
-{
-	unsigned v = 0;
-	size_t len = strlen(text);
-
-	if (len == 0 || len > 9 || strspn(text, "0123456789") != len)
-		return false;
-	for (; *text != '\0'; text++)
-		v = v * 10 + (unsigned)(*text - '0');
-	*ret_index = v;
-	return true;
-}
-
 static bool
 chips_node_is_here(const struct ls_chips *c, const char *node)
 {
@@ -166,7 +152,7 @@ chips_add_vfio(struct ls_chips *c, int dir_fd, const char *function,
 {
 	char path[CHIPS_PCI_NAME_BYTES + 32], target[LS_PATH_MAX_BYTES], node[32];
 	const char *base;
-	unsigned group;
+	uint64_t group;
 	ssize_t n;
 
 	(void)snprintf(path, sizeof(path), "%s/iommu_group", function);
@@ -175,9 +161,9 @@ chips_add_vfio(struct ls_chips *c, int dir_fd, const char *function,
 		return;
 	target[n] = '\0';
 	base = strrchr(target, '/');
-	if (!chips_parse_index(base != NULL ? base + 1 : target, &group))
+	if (!ls_text_number(base != NULL ? base + 1 : target, CHIPS_NODE_MAX, &group))
 		return;
-	(void)snprintf(node, sizeof(node), "vfio/%u", group);
+	(void)snprintf(node, sizeof(node), "vfio/%llu", (unsigned long long)group);
 	if (chip->generation >= 0 || chips_node_is_here(c, node))
 		chips_add_node(c, chip, node);
 }
@@ -185,14 +171,14 @@ chips_add_vfio(struct ls_chips *c, int dir_fd, const char *function,
 static int
 chips_compare_index(const void *a, const void *b)
 {
-	unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
 	return (x > y) - (x < y);
 }
 
 /* Numbers of the nodes /dev/accelN, in order. */
 static size_t
-chips_list_accel(const struct ls_chips *c, unsigned index[CHIPS_FUNCTIONS_MAX])
+chips_list_accel(const struct ls_chips *c, uint64_t index[CHIPS_FUNCTIONS_MAX])
 {
 	DIR *dir = opendir(c->dev_root);
 	struct dirent *e;
@@ -203,7 +189,7 @@ chips_list_accel(const struct ls_chips *c, unsigned index[CHIPS_FUNCTIONS_MAX])
 	while (n < CHIPS_FUNCTIONS_MAX && looked++ < LS_NODES_SCAN_MAX &&
 		(e = readdir(dir)) != NULL) {
 		if (strncmp(e->d_name, "accel", 5) == 0 &&
-			chips_parse_index(e->d_name + 5, &index[n]))
+			ls_text_number(e->d_name + 5, CHIPS_NODE_MAX, &index[n]))
 			n++;
 	}
 	(void)closedir(dir); /* only read from */
@@ -223,7 +209,7 @@ chips_nodes(const struct ls_chip *chip)
 static void
 chips_add_accel(struct ls_chips *c)
 {
-	unsigned index[CHIPS_FUNCTIONS_MAX];
+	uint64_t index[CHIPS_FUNCTIONS_MAX];
 	size_t have = chips_list_accel(c, index), used = 0, i;
 	char node[32];
 
@@ -234,7 +220,8 @@ chips_add_accel(struct ls_chips *c)
 			(chips_nodes(chip) != LS_NODES_ANY || chip->node_count > 0))
 			continue;
 		if (used < have)
-			(void)snprintf(node, sizeof(node), "accel%u", index[used]);
+			(void)snprintf(node, sizeof(node), "accel%llu",
+				(unsigned long long)index[used]);
 		else if (chip->generation >= 0)
 			(void)snprintf(node, sizeof(node), "accel%zu", i);
 		else
@@ -428,10 +415,10 @@ static bool
 chips_next_process(struct ls_chips *c)
 {
 	struct dirent *e;
-	unsigned pid;
+	uint64_t pid;
 
 	while ((e = readdir(c->processes)) != NULL) {
-		if (!chips_parse_index(e->d_name, &pid) || pid > INT_MAX)
+		if (!ls_text_number(e->d_name, INT_MAX, &pid))
 			continue;
 		c->seen++;
 		c->pid = (pid_t)pid;
@@ -453,10 +440,7 @@ chips_look_at_link(struct ls_chips *c, const char *fd)
 	if (!chips_match(c, dirfd(c->fds), fd, &chip, &node))
 		return;
 	h = &c->holder[chip][node];
-	if (h->last == c->pid)
-		return; /* the same, by another descriptor */
-	h->last = c->pid;
-	if (h->count++ == 0) {
+	if (h->first == 0) {
 		h->first = c->pid;
 		chips_read_command(c, h);
 	}
@@ -484,7 +468,6 @@ chips_finish_pass(struct ls_chips *c)
 			const struct ls_chip_holder *h = &c->holder[i][n];
 			struct ls_chip_node *to = &c->chip[i].node[n];
 
-			to->holders = h->count;
 			to->owner = h->first;
 			memcpy(to->command, h->command, sizeof(to->command));
 		}

@@ -30,9 +30,8 @@
 struct ls_chip_node {
 	char path[32]; /* below /dev: "vfio/7", "accel0" */
 	bool here; /* the node exists */
-	/* processes that hold it open, as far as seen */
-	size_t holders;
-	pid_t owner; /* the first of them; 0: none seen */
+	/* the first process that holds it open, as far as seen; 0: none */
+	pid_t owner;
 	char command[LS_COMMAND_MAX_BYTES]; /* its name, escaped */
 };
 

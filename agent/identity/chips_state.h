@@ -15,8 +15,7 @@
 
 /* Who holds a node, as found by the pass under way. */
 struct ls_chip_holder {
-	size_t count;
-	pid_t first, last; /* last: who was counted last */
+	pid_t first; /* 0: nobody */
 	char command[LS_COMMAND_MAX_BYTES]; /* of the first */
 };
 

@@ -80,15 +80,11 @@ ls_identity_option(enum ls_identity_field field)
 static bool
 identity_number(const char *text, char *dst, size_t size)
 {
-	size_t len = strlen(text);
-	unsigned long v;
+	uint64_t v;
 
-	if (len == 0 || len > 10 || strspn(text, "0123456789") != len)
+	if (!ls_text_number(text, INT32_MAX, &v))
 		return false;
-	v = strtoul(text, NULL, 10);
-	if (v > INT32_MAX)
-		return false;
-	(void)snprintf(dst, size, "%lu", v);
+	(void)snprintf(dst, size, "%llu", (unsigned long long)v);
 	return true;
 }
 
@@ -100,14 +96,12 @@ ls_identity_sides(const char *text, char between, uint32_t ret_sides[LS_IDENTITY
 	for (axis = 0; axis < LS_IDENTITY_AXES; axis++)
 		ret_sides[axis] = 1;
 	for (axis = 0; axis < LS_IDENTITY_AXES; axis++) {
-		uint32_t v = 0;
+		uint64_t v = 0;
 
-		for (; *text >= '0' && *text <= '9' && v <= LS_TOPOLOGY_SIDE_MAX;
-			text++)
-			v = v * 10 + (uint32_t)(*text - '0');
-		if (v == 0 || v > LS_TOPOLOGY_SIDE_MAX)
+		text += ls_text_digits(text, SIZE_MAX, LS_TOPOLOGY_SIDE_MAX, &v);
+		if (v == 0)
 			return false;
-		ret_sides[axis] = v;
+		ret_sides[axis] = (uint32_t)v;
 		if (*text == '\0')
 			return axis > 0; /* two sides at least */
 		if (*text++ != between)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "proto/base/text.h"
 
 /* --- chips and devices ---------------------------------------------------- */
 
@@ -157,12 +158,8 @@ derive_get_number(const struct ls_identity *id, enum ls_identity_field field,
 	uint64_t *ret_value)
 {
 	const char *text = ls_identity_get(id, field);
-	size_t len = text != NULL ? strlen(text) : 0;
 
-	if (len == 0 || len > 10 || strspn(text, "0123456789") != len)
-		return false;
-	*ret_value = strtoull(text, NULL, 10);
-	return true;
+	return text != NULL && ls_text_number(text, INT32_MAX, ret_value);
 }
 
 /* The number among all slices; a job that says nothing of slices has one. */

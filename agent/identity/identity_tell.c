@@ -4,10 +4,18 @@
 
 #include <stdio.h>
 #include <string.h>
+#include "proto/base/json.h"
 
 #define TELL_VALUE_BYTES 64 /* of a value in a sentence */
 
 /* The offers of other sources that differ from the one that won. */
+static json_t *
+tell_offer(const struct ls_identity_offer *o)
+{
+	return json_pack("{s:s, s:s}", "value", o->value, "source",
+		ls_identity_source_name(o->source));
+}
+
 static json_t *
 tell_others(const struct ls_identity *id, const struct ls_identity_offer *won)
 {
@@ -17,15 +25,9 @@ tell_others(const struct ls_identity *id, const struct ls_identity_offer *won)
 	for (i = 0; i < id->count; i++) {
 		const struct ls_identity_offer *o = &id->offer[i];
 
-		if (o->several || strcmp(o->key, won->key) != 0 ||
-			strcmp(o->value, won->value) == 0)
-			continue;
-		if (json_array_append_new(others,
-			    json_pack("{s:s, s:s}", "value", o->value, "source",
-				    ls_identity_source_name(o->source))) != 0) {
-			json_decref(others);
-			return NULL;
-		}
+		if (!o->several && strcmp(o->key, won->key) == 0 &&
+			strcmp(o->value, won->value) != 0)
+			ls_json_append(&others, tell_offer(o));
 	}
 	return others;
 }
@@ -39,21 +41,13 @@ ls_identity_json(const struct ls_identity *id)
 
 	for (i = 0; i < n; i++) {
 		const struct ls_identity_offer *o = ls_identity_winner(id, keys[i]);
-		json_t *others = tell_others(id, o), *one;
+		json_t *one = tell_offer(o), *others = tell_others(id, o);
 
-		one = json_pack("{s:s, s:s}", "value", o->value, "source",
-			ls_identity_source_name(o->source));
-		if (json_array_size(others) > 0) {
-			if (json_object_set(one, "others", others) != 0) {
-				json_decref(one);
-				one = NULL;
-			}
-		}
-		json_decref(others);
-		if (json_object_set_new(all, o->key, one) != 0) {
-			json_decref(all);
-			return NULL;
-		}
+		if (json_array_size(others) > 0)
+			ls_json_set(&one, "others", others);
+		else
+			json_decref(others);
+		ls_json_set(&all, o->key, one);
 	}
 	return all;
 }

@@ -2,8 +2,9 @@
 #include "config.h"
 #include "agent/identity/metadata.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
+#include <event2/util.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,25 +47,11 @@ struct ls_metadata {
 bool
 ls_metadata_address_is_valid(const char *address)
 {
-	char host[INET_ADDRSTRLEN];
-	const char *colon = strchr(address, ':');
-	size_t len = colon != NULL ? (size_t)(colon - address) : strlen(address);
-	struct in_addr in;
-	unsigned long port;
+	struct sockaddr_in in; /* too small for an address of IPv6 */
+	int len = sizeof(in);
 
-	if (len >= sizeof(host))
-		return false;
-	memcpy(host, address, len);
-	host[len] = '\0';
-	if (inet_pton(AF_INET, host, &in) != 1)
-		return false;
-	if (colon == NULL)
-		return true;
-	len = strlen(colon + 1);
-	if (len == 0 || len > 5 || strspn(colon + 1, "0123456789") != len)
-		return false;
-	port = strtoul(colon + 1, NULL, 10);
-	return port > 0 && port <= UINT16_MAX;
+	return address[strspn(address, "0123456789.:")] == '\0' &&
+		evutil_parse_sockaddr_port(address, (struct sockaddr *)&in, &len) == 0;
 }
 
 /* --- rounds --------------------------------------------------------------- */

@@ -9,11 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include "agent/collect/procfile.h"
+#include "proto/base/json.h"
 #include "proto/base/log.h"
 #include "proto/base/loop.h"
 #include "proto/base/text.h"
 
 #define PLACE_AUTO "auto"
+#define PLACE_DEVICE_MAX 999999999u
 #define PLACE_OFF "off"
 #define PLACE_LOOK_NS 10000000ull /* --once looks this often whether all was asked */
 
@@ -410,17 +412,14 @@ place_device(const char *text, uint64_t *ret_device)
 {
 	static const char label[] = "{device=\"";
 	const char *name = ls_metric_info(LS_METRIC_CHIP_HBM_TOTAL)->name;
-	size_t len = strlen(name), digits;
+	size_t len = strlen(name);
 
 	if (strncmp(text, name, len) != 0 ||
 		strncmp(text + len, label, sizeof(label) - 1) != 0)
 		return false;
 	text += len + sizeof(label) - 1;
-	digits = strspn(text, "0123456789");
-	if (digits == 0 || digits > 9 || text[digits] != '"')
-		return false;
-	*ret_device = strtoull(text, NULL, 10);
-	return true;
+	len = ls_text_digits(text, SIZE_MAX, PLACE_DEVICE_MAX, ret_device);
+	return len > 0 && text[len] == '"';
 }
 
 void
@@ -481,21 +480,14 @@ ls_place_chips_json(const struct ls_place *p)
 	for (i = 0; (c = ls_chips_get(p->chips, i)) != NULL; i++) {
 		nodes = json_array();
 		for (n = 0; n < c->node_count; n++)
-			ls_ignore(json_array_append_new(nodes,
-				place_node_json(&c->node[n])));
-		if (json_array_size(nodes) != c->node_count ||
-			json_array_append_new(all,
-				json_pack("{s:s, s:s, s:I, s:o, s:O}", "pci", c->pci,
-					"generation", c->name, "functions",
-					(json_int_t)c->functions, "numa_node",
-					c->numa_node >= 0 ? json_integer(c->numa_node)
-							  : json_null(),
-					"nodes", nodes)) != 0) {
-			json_decref(nodes);
-			json_decref(all);
-			return NULL;
-		}
-		json_decref(nodes);
+			ls_json_append(&nodes, place_node_json(&c->node[n]));
+		ls_json_append(&all,
+			json_pack("{s:s, s:s, s:I, s:o, s:o}", "pci", c->pci,
+				"generation", c->name, "functions",
+				(json_int_t)c->functions, "numa_node",
+				c->numa_node >= 0 ? json_integer(c->numa_node)
+						  : json_null(),
+				"nodes", nodes));
 	}
 	return all;
 }

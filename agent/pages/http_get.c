@@ -80,20 +80,10 @@ http_get_on_error(enum evhttp_request_error error, void *arg)
 {
 	struct ls_http_get *g = arg;
 
-	switch (error) {
-	case EVREQ_HTTP_TIMEOUT:
-		g->rc = -ETIMEDOUT;
-		break;
-	case EVREQ_HTTP_DATA_TOO_LONG:
-		g->rc = -LS_ELIMIT;
-		break;
-	case EVREQ_HTTP_EOF:
-	case EVREQ_HTTP_INVALID_HEADER:
-	case EVREQ_HTTP_BUFFER_ERROR:
-	case EVREQ_HTTP_REQUEST_CANCEL:
-		g->rc = -LS_EPARSE;
-		break;
-	}
+	g->rc = error == EVREQ_HTTP_TIMEOUT ? -ETIMEDOUT
+		: error == EVREQ_HTTP_DATA_TOO_LONG
+		? -LS_ELIMIT
+		: -LS_EPARSE; /* cut short, no header, no memory, or cancelled */
 	http_get_end(g, g->rc);
 }
 

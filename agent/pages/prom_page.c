@@ -12,6 +12,7 @@
 #define PAGE_READINGS_LEAST 10u /* of a series before its liveliness counts */
 /* then both are halved, so that the recent ones count */
 #define PAGE_READINGS_HALVED 1024u
+#define PAGE_NUMBER_MAX 999999999u /* of a chip */
 #define PAGE_LABELS_MAX (LS_PROM_LABELS_MAX + 2)
 
 struct page_series {
@@ -60,13 +61,9 @@ static bool
 page_number(const char *value, uint64_t *ret_number)
 {
 	const char *dash = strrchr(value, '-');
-	const char *digits = dash != NULL ? dash + 1 : value;
-	size_t len = strlen(digits);
 
-	if (len == 0 || len > 9 || strspn(digits, "0123456789") != len)
-		return false;
-	*ret_number = strtoull(digits, NULL, 10);
-	return true;
+	return ls_text_number(dash != NULL ? dash + 1 : value, PAGE_NUMBER_MAX,
+		ret_number);
 }
 
 /* Where the number is, or belongs. */
@@ -422,10 +419,7 @@ page_parse(struct ls_prom_page *p, const char *text, size_t len)
 
 	memset(&p->stats, 0, sizeof(p->stats));
 	p->chips.count = p->indices.count = p->sample_count = 0;
-	ls_prom_text_init(&p->text, page_see, p);
-	rc = ls_prom_text_feed(&p->text, text, len);
-	if (rc == 0)
-		rc = ls_prom_text_end(&p->text);
+	rc = ls_prom_text_read(&p->text, text, len, page_see, p);
 	p->stats.samples = p->text.samples;
 	return rc;
 }

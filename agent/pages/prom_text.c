@@ -11,11 +11,8 @@
 static int
 prom_fail(struct ls_prom_text *p, int rc, const char *why)
 {
-	if (p->rc == 0) {
-		p->rc = rc;
-		p->why = why;
-	}
-	return p->rc;
+	p->why = why;
+	return rc;
 }
 
 static bool
@@ -315,81 +312,44 @@ prom_comment(struct ls_prom_text *p, char *s)
 	return 0;
 }
 
+/* A line of len bytes, its newline not among them. */
 static int
-prom_line(struct ls_prom_text *p)
+prom_line(struct ls_prom_text *p, const char *line, size_t len)
 {
+	bool whole = len <= LS_PROM_LINE_MAX_BYTES;
 	char *s = p->text;
+
+	len = whole ? len : LS_PROM_LINE_MAX_BYTES;
+	memcpy(s, line, len);
+	while (len > 0 && (prom_is_blank(s[len - 1]) || s[len - 1] == '\r'))
+		len--;
+	s[len] = '\0';
+	s = prom_skip_blanks(s);
+	if (!whole) /* a long help text hurts nobody */
+		return *s == '#' ? 0 : prom_fail(p, -LS_ELIMIT, "a line is too long");
+	if (strlen(p->text) != len)
+		return prom_fail(p, -LS_EPARSE, "a byte of 0");
+	if (*s == '\0')
+		return 0;
+	if (p->ended)
+		return prom_fail(p, -LS_EPARSE, "text after # EOF");
+	return *s == '#' ? prom_comment(p, s) : prom_sample(p, s);
+}
+
+int
+ls_prom_text_read(struct ls_prom_text *p, const char *text, size_t len,
+	ls_prom_each *each, void *arg)
+{
+	const char *end = text + len, *newline;
 	int rc = 0;
 
-	while (p->len > 0 && (prom_is_blank(s[p->len - 1]) || s[p->len - 1] == '\r'))
-		p->len--;
-	s[p->len] = '\0';
-	if (strlen(s) != p->len)
-		return prom_fail(p, -LS_EPARSE, "a byte of 0");
-	s = prom_skip_blanks(s);
-	if (*s == '\0' || p->skipping)
-		rc = 0;
-	else if (p->ended)
-		rc = prom_fail(p, -LS_EPARSE, "text after # EOF");
-	else if (*s == '#')
-		rc = prom_comment(p, s);
-	else
-		rc = prom_sample(p, s);
-	p->len = 0;
-	p->skipping = false;
-	return rc;
-}
-
-int
-ls_prom_text_feed(struct ls_prom_text *p, const char *bytes, size_t len)
-{
-	const char *newline;
-	size_t n, room;
-
-	while (len > 0 && p->rc == 0) {
-		newline = memchr(bytes, '\n', len);
-		n = newline != NULL ? (size_t)(newline - bytes) : len;
-		room = LS_PROM_LINE_MAX_BYTES - p->len;
-		if (!p->skipping)
-			memcpy(p->text + p->len, bytes, n < room ? n : room);
-		if (!p->skipping && n > room) {
-			p->text[LS_PROM_LINE_MAX_BYTES] = '\0';
-			if (*prom_skip_blanks(p->text) != '#')
-				return prom_fail(p, -LS_ELIMIT, "a line is too long");
-			p->skipping = true; /* a long help text hurts nobody */
-		}
-		p->len = p->skipping ? 0 : p->len + n;
-		bytes += n;
-		len -= n;
-		if (newline == NULL)
-			break;
-		bytes++;
-		len--;
-		if (prom_line(p) == 0)
-			p->line++;
+	*p = (struct ls_prom_text){ .each = each, .arg = arg, .why = "" };
+	while (rc == 0 && text < end) {
+		newline = memchr(text, '\n', (size_t)(end - text));
+		p->line++;
+		rc = prom_line(p, text,
+			(size_t)((newline != NULL ? newline : end) - text));
+		text = newline != NULL ? newline + 1 : end;
 	}
-	return p->rc;
-}
-
-int
-ls_prom_text_end(struct ls_prom_text *p)
-{
-	if (p->rc == 0 && (p->len > 0 || p->skipping))
-		return prom_line(p);
-	return p->rc;
-}
-
-void
-ls_prom_text_init(struct ls_prom_text *p, ls_prom_each *each, void *arg)
-{
-	p->each = each;
-	p->arg = arg;
-	p->line = 1;
-	p->why = "";
-	p->samples = 0;
-	p->rc = 0;
-	p->skipping = p->ended = false;
-	p->type = LS_PROM_UNTYPED;
-	p->len = 0;
-	p->family[0] = '\0';
+	return rc;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prom_text - reads the text exposition format of Prometheus, piece by piece.
+ * prom_text - reads the text exposition format of Prometheus.
  *
- * Bytes go in as they come, samples come out line by line. Beside format 0.0.4 it takes
+ * A page goes in, samples come out line by line. Beside format 0.0.4 it takes
  * what OpenMetrics adds to lines: exemplars, time stamps with fractions, `# EOF`, `#
  * UNIT`. The first line that makes no sense ends the page: half a page would look like
  * series that vanished.
@@ -55,27 +55,21 @@ typedef void ls_prom_each(void *arg, const struct ls_prom_sample *s);
 struct ls_prom_text {
 	ls_prom_each *each;
 	void *arg;
-	uint64_t line; /* being read, from 1; after an error: the bad one */
+	uint64_t line; /* the last one read, from 1; after an error: the bad one */
 	const char *why; /* after an error; static text */
 	uint64_t samples;
-	int rc;
-	bool skipping, ended; /* the rest of a long comment; behind # EOF */
+	bool ended; /* behind # EOF */
 	enum ls_prom_type type;
-	size_t len;
 	char family[LS_PROM_NAME_MAX_BYTES]; /* of the last TYPE line */
 	char text[LS_PROM_LINE_MAX_BYTES + 1];
 	struct ls_prom_label label[LS_PROM_LABELS_MAX];
 };
 
-/* Begins a page. */
-void ls_prom_text_init(struct ls_prom_text *p, ls_prom_each *each, void *arg);
-
-/* Takes the next bytes; each is told of every sample whose line is complete. The first
- * error stays. */
-int ls_prom_text_feed(struct ls_prom_text *p, const char *bytes,
-	size_t len) LS_MUSTCHECK;
-
-/* The page ends here. A last line without its newline is still a line. */
-int ls_prom_text_end(struct ls_prom_text *p) LS_MUSTCHECK;
+/*
+ * Reads a page; each is told of every sample before the first error. A last line without
+ * its newline is still a line.
+ */
+int ls_prom_text_read(struct ls_prom_text *p, const char *text, size_t len,
+	ls_prom_each *each, void *arg) LS_MUSTCHECK;
 
 #endif

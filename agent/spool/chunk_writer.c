@@ -8,6 +8,7 @@
 #include <string.h>
 #include "agent/spool/losses.h"
 #include "agent/spool/minute_file.h"
+#include "proto/base/bytes.h"
 #include "proto/base/log.h"
 #include "proto/base/text.h"
 #include "proto/chunk/chunk.h"
@@ -112,12 +113,9 @@ struct writer_fill {
 static double
 writer_double(const uint8_t *p)
 {
-	uint64_t v = 0;
+	uint64_t v = ls_bytes_get(p, sizeof(v));
 	double d;
-	unsigned i;
 
-	for (i = 0; i < 8; i++)
-		v |= (uint64_t)p[i] << 8 * i;
 	memcpy(&d, &v, sizeof(d));
 	return d;
 }

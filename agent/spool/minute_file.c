@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "agent/collect/procfile.h"
 #include "agent/spool/spool_file.h"
 #include "proto/base/bytes.h"
 #include "proto/base/log.h"
@@ -332,7 +333,7 @@ minute_read(struct ls_minute_file *f, const char *dir)
 	f->bytes = malloc(f->size);
 	if (f->bytes == NULL)
 		return -ENOMEM;
-	n = ls_spool_pread(f->fd, f->bytes, f->size, 0);
+	n = ls_procfile_pread(f->fd, f->bytes, f->size, 0);
 	if (n < 0)
 		return (int)n;
 	f->len = f->written = (size_t)n;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include "agent/collect/procfile.h"
 #include "agent/spool/spool_file.h"
 #include "agent/spool/spool_state.h"
 #include "proto/base/log.h"
@@ -112,7 +113,7 @@ ls_spool_walk(struct ls_spool *s, uint64_t offset, uint64_t limit,
 	while (rc == 0 && offset < limit) {
 		len = limit - offset < sizeof(s->buf) ? (size_t)(limit - offset)
 						      : sizeof(s->buf);
-		n = ls_spool_pread(s->fd, s->buf, len, offset);
+		n = ls_procfile_pread(s->fd, s->buf, len, offset);
 		if (n < 0)
 			return (int)n;
 		len = (size_t)n;

@@ -63,7 +63,7 @@ struct ls_spool_stats {
 	/* became gaps: the spool was full, or of another kernel boot */
 	uint64_t dropped_records;
 	uint64_t discarded_items; /* of another kernel boot, or behind damage */
-	uint64_t pushed_chunk_items, pushed_chunk_bytes;
+	uint64_t pushed_chunk_bytes;
 	uint64_t dropped_chunks; /* became losses, likewise or behind damage */
 	uint64_t lost_samples; /* with them */
 	uint64_t refused_items; /* full, or the disk said no */

@@ -209,7 +209,6 @@ ls_spool_push_chunk(struct ls_spool *s, const struct ls_wire_chunk_item *item)
 		return rc;
 	}
 	ls_spool_chunk_note(s, &r);
-	s->stats.pushed_chunk_items++;
 	s->stats.pushed_chunk_bytes += r.len;
 	ls_spool_kick(s);
 	return 0;

@@ -24,25 +24,6 @@ ls_spool_pwrite(int fd, const uint8_t *bytes, size_t len, uint64_t offset)
 	return 0;
 }
 
-ssize_t
-ls_spool_pread(int fd, uint8_t *buf, size_t size, uint64_t offset)
-{
-	size_t len = 0;
-	ssize_t n;
-
-	while (len < size) {
-		n = pread(fd, buf + len, size - len, (off_t)(offset + len));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		len += (size_t)n;
-	}
-	return (ssize_t)len;
-}
-
 uint64_t
 ls_spool_damaged_bytes(int dir_fd)
 {

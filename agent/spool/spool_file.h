@@ -17,9 +17,6 @@
 int ls_spool_pwrite(int fd, const uint8_t *bytes, size_t len,
 	uint64_t offset) LS_MUSTCHECK;
 
-/* Reads up to size bytes at offset; how many there were, or -errno. */
-ssize_t ls_spool_pread(int fd, uint8_t *buf, size_t size, uint64_t offset) LS_MUSTCHECK;
-
 /* Size of the log that was set aside as damaged; 0: there is none. */
 uint64_t ls_spool_damaged_bytes(int dir_fd);
 

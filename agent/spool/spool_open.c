@@ -11,6 +11,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "agent/collect/procfile.h"
 #include "agent/spool/spool_file.h"
 #include "agent/spool/spool_state.h"
 #include "proto/base/log.h"
@@ -118,11 +119,11 @@ spool_look_at_steps(struct spool_last_look *look, const struct ls_spool_record *
 	if (ring->next <= r->first_index || l->gap_count == LS_SPOOL_RINGS_MAX)
 		return;
 	gap = &l->gap[l->gap_count++];
-	gap->kind = LS_WIRE_GAP;
-	gap->reason = LS_GAP_REBOOT;
+	*gap = (struct ls_wire_item){ .kind = LS_WIRE_GAP,
+		.reason = LS_GAP_REBOOT,
+		.first_index = r->first_index,
+		.count = ring->next - r->first_index };
 	memcpy(gap->ring_id, r->ring_id, sizeof(gap->ring_id));
-	gap->first_index = r->first_index;
-	gap->count = ring->next - r->first_index;
 }
 
 static int
@@ -225,7 +226,7 @@ spool_unacked(const struct ls_spool *s)
 static int
 spool_read_log(struct ls_spool *s, uint64_t size)
 {
-	ssize_t n = ls_spool_pread(s->fd, s->buf, LS_SPOOL_HEADER_BYTES, 0);
+	ssize_t n = ls_procfile_pread(s->fd, s->buf, LS_SPOOL_HEADER_BYTES, 0);
 	int rc;
 
 	if (n < 0)

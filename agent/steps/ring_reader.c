@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "agent/collect/procfile.h"
 #include "proto/base/bytes.h"
 #include "proto/base/log.h"
 
@@ -55,12 +56,7 @@ ring_reader_set_state(struct ls_ring_reader *r, enum ls_ring_state to)
 bool
 ls_ring_pread(int fd, uint8_t *buf, size_t len, uint64_t offset)
 {
-	ssize_t n;
-
-	do {
-		n = pread(fd, buf, len, (off_t)offset);
-	} while (n < 0 && errno == EINTR);
-	return n == (ssize_t)len;
+	return ls_procfile_pread(fd, buf, len, offset) == (ssize_t)len;
 }
 
 /* Head of the ring now; UINT64_MAX if it cannot be read. */

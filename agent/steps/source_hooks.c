@@ -259,19 +259,13 @@ ls_source_hooks_new(struct ls_source_step *rings, struct ls_series_table *table,
 	struct ls_source *ret_source)
 {
 	struct source_hooks *s = calloc(1, sizeof(*s));
-	struct ls_source source = { "hooks", s, NULL, hooks_read, hooks_tell, free };
-	int rc;
 
 	if (s == NULL)
 		return -ENOMEM;
 	s->rings = rings;
 	s->table = table;
-	rc = ls_series_group(table, HOOKS_GROUP);
-	if (rc < 0) {
-		free(s);
-		return rc;
-	}
-	s->group = rc;
-	*ret_source = source;
+	s->group = ls_series_group(table, HOOKS_GROUP);
+	*ret_source =
+		(struct ls_source){ "hooks", s, NULL, hooks_read, hooks_tell, free };
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "proto/base/hash.h"
+#include "proto/base/text.h"
 #include "proto/limits.h"
 
 #define LINE_NUMBER_MAX_BYTES 32
@@ -186,12 +187,11 @@ rule_values(const struct ls_step_rules *r, const struct line_rule *rule,
 	char digits[LINE_NUMBER_MAX_BYTES];
 	double seconds;
 
-	if (!rule_text(r, text, rule->step, digits) || strlen(digits) > 16 ||
-		digits[strspn(digits, "0123456789")] != '\0')
+	if (!rule_text(r, text, rule->step, digits) ||
+		!ls_text_number(digits, LINE_STEP_MAX - 1, &l->step))
 		return false;
-	l->step = strtoull(digits, NULL, 10);
 	seconds = rule_number(r, text, rule->seconds);
-	if (l->step >= LINE_STEP_MAX || seconds * 1e9 >= (double)LS_PHASE_MAX_NS)
+	if (seconds * 1e9 >= (double)LS_PHASE_MAX_NS)
 		return false;
 	l->duration_ns = isnan(seconds) ? 0 : (uint64_t)llround(seconds * 1e9);
 	l->tokens_rate = rule_number(r, text, rule->tokens);

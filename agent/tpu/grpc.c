@@ -530,24 +530,16 @@ ls_grpc_call(struct ls_grpc *g, const char *path, const uint8_t *request, size_t
 static int
 grpc_peer(struct ls_grpc *g, const char *address, uint16_t port)
 {
-	struct sockaddr_in *v4 = (struct sockaddr_in *)&g->peer;
-	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&g->peer;
+	bool v6 = strchr(address, ':') != NULL;
 
-	if (inet_pton(AF_INET, address, &v4->sin_addr) == 1) {
-		v4->sin_family = AF_INET;
-		v4->sin_port = htons(port);
-		g->peer_len = sizeof(*v4);
-		(void)snprintf(g->authority, sizeof(g->authority), "%s:%u", address,
-			port);
-	} else if (inet_pton(AF_INET6, address, &v6->sin6_addr) == 1) {
-		v6->sin6_family = AF_INET6;
-		v6->sin6_port = htons(port);
-		g->peer_len = sizeof(*v6);
-		(void)snprintf(g->authority, sizeof(g->authority), "[%s]:%u", address,
-			port);
-	} else {
+	g->peer_len = sizeof(g->peer);
+	if (evutil_parse_sockaddr_port(address, (struct sockaddr *)&g->peer,
+		    &g->peer_len) != 0)
 		return -LS_ERANGE;
-	}
+	/* it is at the same place in an address of IPv6 */
+	((struct sockaddr_in *)&g->peer)->sin_port = htons(port);
+	(void)snprintf(g->authority, sizeof(g->authority), "%s%s%s:%u", v6 ? "[" : "",
+		address, v6 ? "]" : "", port);
 	return 0;
 }
 

@@ -37,17 +37,10 @@ reply_fail(struct ls_grpc_reply *r, int rc, const char *text)
 static int
 reply_number(const char *s, size_t len)
 {
-	int n = 0;
-	size_t i;
+	uint64_t n;
 
-	if (len < 1 || len > 3)
-		return -1;
-	for (i = 0; i < len; i++) {
-		if (s[i] < '0' || s[i] > '9')
-			return -1;
-		n = 10 * n + (s[i] - '0');
-	}
-	return n;
+	return len >= 1 && len <= 3 && ls_text_digits(s, len, 999, &n) == len ? (int)n
+									      : -1;
 }
 
 /* The text of a status: percent-encoded (RFC 3986), then made safe. */

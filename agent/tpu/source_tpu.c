@@ -39,25 +39,22 @@ tpu_read_ports(const char *text, uint16_t ret_ports[LS_TPU_PORTS_MAX],
 {
 	uint16_t ports[LS_TPU_PORTS_MAX];
 	size_t count = 0, i;
-	unsigned long n;
-	char *end;
+	uint64_t n = 0;
 
 	while (*text != '\0') {
-		if (*text < '0' || *text > '9')
-			return -LS_ERANGE;
-		n = strtoul(text, &end, 10);
-		if (n < 1 || n > UINT16_MAX || count == LS_TPU_PORTS_MAX)
+		text += ls_text_digits(text, SIZE_MAX, UINT16_MAX, &n);
+		if (n == 0 || count == LS_TPU_PORTS_MAX)
 			return -LS_ERANGE;
 		for (i = 0; i < count; i++) {
 			if (ports[i] == n)
 				return -LS_ERANGE;
 		}
 		ports[count++] = (uint16_t)n;
-		if (*end == ',' && end[1] != '\0')
-			end++;
-		else if (*end != '\0')
+		n = 0;
+		if (*text == ',' && text[1] != '\0')
+			text++;
+		else if (*text != '\0')
 			return -LS_ERANGE;
-		text = end;
 	}
 	memcpy(ret_ports, ports, count * sizeof(ports[0]));
 	*ret_count = count;
@@ -122,7 +119,7 @@ tpu_first(const struct source_tpu *t)
 	size_t i;
 
 	for (i = 0; i < t->count; i++) {
-		if (ls_tpu_port_get_state(t->port[i]) == LS_TPU_PORT_STATE_UP)
+		if (ls_tpu_port_look(t->port[i])->state == LS_TPU_PORT_STATE_UP)
 			return t->port[i];
 	}
 	return NULL;
@@ -133,7 +130,7 @@ tpu_begin_port(struct source_tpu *t, struct ls_tpu_port *p, enum ls_tpu_cadence 
 {
 	const struct ls_tpu_port *first = tpu_first(t);
 	bool is_first = first == NULL || p == first;
-	bool missing = !is_first && ls_tpu_port_devices(first) < t->count;
+	bool missing = !is_first && ls_tpu_port_look(first)->devices < t->count;
 
 	return ls_tpu_port_begin(p, cadence, is_first || missing, !is_first);
 }
@@ -151,10 +148,10 @@ tpu_begin(struct source_tpu *t, enum ls_tpu_cadence cadence)
 		if (tpu_begin_port(t, p, cadence)) {
 			t->live[i][cadence] = true;
 		} else if (t->live[i][cadence] && !ls_tpu_port_is_busy(p, cadence) &&
-			ls_tpu_port_get_state(p) != LS_TPU_PORT_STATE_UP) {
+			ls_tpu_port_look(p)->state != LS_TPU_PORT_STATE_UP) {
 			/* it answers no more: one row that says so */
 			t->live[i][cadence] = false;
-			tpu_ended(t, ls_tpu_port_number(p), cadence);
+			tpu_ended(t, ls_tpu_port_look(p)->number, cadence);
 		}
 	}
 }
@@ -201,17 +198,14 @@ tpu_read(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *into)
 /* --- what the source says of itself --------------------------------------- */
 
 static void
-tpu_tell_up(const struct source_tpu *t, const struct ls_tpu_port *p,
+tpu_tell_up(const struct source_tpu *t, const struct ls_tpu_port_view *v,
 	const char *subject, struct ls_doctor *d)
 {
-	const struct ls_grpc_stats *g = ls_tpu_port_grpc_stats(p);
-	const struct ls_tpu_port_stats *s = ls_tpu_port_get_stats(p);
-
-	if (ls_tpu_port_metrics(p) == 0)
-		ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", subject, ls_tpu_port_why(p),
+	if (v->metrics == 0)
+		ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", subject, v->why,
 			"wait until the job has initialised its devices; if that "
 			"does not help, restart the job");
-	else if (ls_tpu_port_lacks_status(p))
+	else if (v->lacks_status)
 		ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", subject,
 			"this libtpu has no GetTpuRuntimeStatus: no progress of "
 			"cores, no inferred steps",
@@ -221,26 +215,24 @@ tpu_tell_up(const struct source_tpu *t, const struct ls_tpu_port *p,
 		ls_doctor_addf(d, LS_DOCTOR_OK, "tpu", subject, "",
 			"%zu metrics, %zu devices, %zu cores; %llu answers, %llu late, %llu "
 			"malformed, %llu values ignored",
-			ls_tpu_port_metrics(p), ls_tpu_port_devices(p),
-			t->progress.count, (unsigned long long)g->answers,
-			(unsigned long long)g->timeouts,
-			(unsigned long long)g->malformed,
-			(unsigned long long)s->skipped);
+			v->metrics, v->devices, t->progress.count,
+			(unsigned long long)v->grpc->answers,
+			(unsigned long long)v->grpc->timeouts,
+			(unsigned long long)v->grpc->malformed,
+			(unsigned long long)v->stats.skipped);
 }
 
 static void
-tpu_tell_port(const struct source_tpu *t, const struct ls_tpu_port *p,
+tpu_tell_port(const struct source_tpu *t, const struct ls_tpu_port_view *v,
 	struct ls_doctor *d)
 {
-	enum ls_tpu_port_state state = ls_tpu_port_get_state(p);
-	const char *subject = ls_doctor_text(d, "port %s:%u", t->address,
-			   ls_tpu_port_number(p)),
-		   *why = ls_doctor_text(d, "%s: %s", ls_tpu_port_state_name(state),
-			   ls_tpu_port_why(p));
+	const char *subject = ls_doctor_text(d, "port %s:%u", t->address, v->number),
+		   *why = ls_doctor_text(d, "%s: %s", ls_tpu_port_state_name(v->state),
+			   v->why);
 
-	switch (state) {
+	switch (v->state) {
 	case LS_TPU_PORT_STATE_UP:
-		tpu_tell_up(t, p, subject, d);
+		tpu_tell_up(t, v, subject, d);
 		break;
 	case LS_TPU_PORT_STATE_ABSENT:
 		if (tpu_first(t) != NULL) /* one process holds all chips */
@@ -318,7 +310,7 @@ tpu_tell(const void *self, struct ls_doctor *d)
 		ls_doctor_add(d, LS_DOCTOR_NONE, "tpu", "ports",
 			"switched off by --tpu-ports", "");
 	for (i = 0; i < t->count; i++)
-		tpu_tell_port(t, t->port[i], d);
+		tpu_tell_port(t, ls_tpu_port_look(t->port[i]), d);
 	tpu_tell_cores(t, d);
 	if (s != NULL && s->refused > 0)
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "tpu", "series",
@@ -450,7 +442,7 @@ ls_source_tpu_is_settled(const struct ls_source *source)
 	size_t i;
 
 	for (i = 0; i < t->count; i++) {
-		enum ls_tpu_port_state state = ls_tpu_port_get_state(t->port[i]);
+		enum ls_tpu_port_state state = ls_tpu_port_look(t->port[i])->state;
 
 		if (state == LS_TPU_PORT_STATE_CONNECTING)
 			return false;

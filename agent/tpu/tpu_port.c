@@ -32,18 +32,14 @@ struct port_metric {
 struct ls_tpu_port {
 	struct ls_tpu_port_options options;
 	struct ls_grpc *grpc;
-	enum ls_tpu_port_state state;
-	char why[LS_GRPC_TEXT_MAX_BYTES];
+	struct ls_tpu_port_view view; /* view.metrics: of metric */
 	bool listed; /* since the connection came up */
 	bool listing, relist;
-	bool status_wanted, status_off;
+	bool status_wanted;
 	bool alone;
 	/* questions of the round that have no answer yet */
 	size_t left[LS_TPU_CADENCES];
-	size_t count;
 	struct port_metric metric[LS_TPU_METRICS_MAX];
-	size_t devices;
-	struct ls_tpu_port_stats stats;
 };
 
 static void port_next(struct ls_tpu_port *p);
@@ -56,17 +52,17 @@ port_set_state(struct ls_tpu_port *p, enum ls_tpu_port_state to, const char *why
 {
 	static const unsigned any = (1u << LS_TPU_PORT_STATE_COUNT) - 1u -
 		(1u << LS_TPU_PORT_STATE_CONNECTING);
-	const bool news = to != p->state;
+	const bool news = to != p->view.state;
 
 	LS_ASSERT(any & 1u << to);
-	p->state = to;
-	(void)ls_text_escape(p->why, sizeof(p->why), why, strlen(why));
+	p->view.state = to;
+	(void)ls_text_escape(p->view.why, sizeof(p->view.why), why, strlen(why));
 	if (!news)
 		return;
 	ls_log(to == LS_TPU_PORT_STATE_FAILING || to == LS_TPU_PORT_STATE_UNSUPPORTED
 			? LS_LOG_WARN
 			: LS_LOG_INFO,
-		"tpu", "port %u: %s%s%s%s", p->options.port, port_state_names[to],
+		"tpu", "port %u: %s%s%s%s", p->view.number, port_state_names[to],
 		why[0] != '\0' ? ": " : "", why,
 		to == LS_TPU_PORT_STATE_UP ? "" : "; continuing without it, retrying");
 }
@@ -79,8 +75,8 @@ port_drop(struct ls_tpu_port *p)
 
 	p->listed = false;
 	p->listing = false;
-	p->devices = 0;
-	for (i = 0; i < p->count; i++) {
+	p->view.devices = 0;
+	for (i = 0; i < p->view.metrics; i++) {
 		lost[p->metric[i].cadence] += p->metric[i].wanted;
 		p->metric[i].wanted = false;
 	}
@@ -89,10 +85,10 @@ port_drop(struct ls_tpu_port *p)
 	for (i = 0; i < LS_TPU_CADENCES; i++) {
 		if (lost[i] == 0)
 			continue;
-		p->stats.failures += lost[i];
+		p->view.stats.failures += lost[i];
 		p->left[i] -= lost[i];
 		if (p->left[i] == 0)
-			p->options.ended(p->options.arg, p->options.port,
+			p->options.ended(p->options.arg, p->view.number,
 				(enum ls_tpu_cadence)i);
 	}
 }
@@ -107,7 +103,7 @@ port_down(struct ls_tpu_port *p)
 		port_set_state(p, LS_TPU_PORT_STATE_ABSENT,
 			error == -ECONNREFUSED ? "nothing listens"
 					       : "closed by the process");
-	else if (error == -LS_EPARSE && p->state != LS_TPU_PORT_STATE_UP)
+	else if (error == -LS_EPARSE && p->view.state != LS_TPU_PORT_STATE_UP)
 		port_set_state(p, LS_TPU_PORT_STATE_UNSUPPORTED, ls_grpc_why(p->grpc));
 	else
 		port_set_state(p, LS_TPU_PORT_STATE_FAILING, ls_grpc_why(p->grpc));
@@ -133,12 +129,12 @@ port_add_metric(void *arg, const char *name)
 	struct port_metric *m;
 	size_t i;
 
-	for (i = 0; i < p->count; i++) {
+	for (i = 0; i < p->view.metrics; i++) {
 		if (strcmp(p->metric[i].name, name) == 0)
 			return; /* told twice */
 	}
 	/* the decoder gives no more than there is room for */
-	m = &p->metric[p->count++];
+	m = &p->metric[p->view.metrics++];
 	memset(m, 0, sizeof(*m));
 	m->port = p;
 	/* the decoder checked its length */
@@ -152,20 +148,20 @@ port_list(struct ls_tpu_port *p, const uint8_t *message, size_t len)
 {
 	struct ls_tpu_answer answer;
 
-	p->count = 0;
-	p->status_off = false;
+	p->view.metrics = 0;
+	p->view.lacks_status = false;
 	if (ls_tpu_decode_list(message, len, port_add_metric, p, &answer) != 0) {
-		p->stats.failures++;
+		p->view.stats.failures++;
 		port_set_state(p, LS_TPU_PORT_STATE_FAILING,
 			"its list of metrics is invalid");
 		return;
 	}
-	p->stats.skipped += answer.skipped;
-	if (p->count == 0)
-		p->stats.absent++;
+	p->view.stats.skipped += answer.skipped;
+	if (p->view.metrics == 0)
+		p->view.stats.absent++;
 	p->listed = true;
 	port_set_state(p, LS_TPU_PORT_STATE_UP,
-		p->count == 0
+		p->view.metrics == 0
 			? "its list of metrics is empty: the runtime is not initialised"
 			: "");
 	p->options.listed(p->options.arg, p);
@@ -183,14 +179,14 @@ port_on_list(void *arg, const struct ls_grpc_answer *a)
 	}
 	p->listed = false; /* asked again at the next round */
 	if (a->rc == 0 && a->status == LS_GRPC_UNIMPLEMENTED) {
-		p->stats.absent++;
+		p->view.stats.absent++;
 		port_set_state(p, LS_TPU_PORT_STATE_UNSUPPORTED,
 			"speaks gRPC, but has no RuntimeMetricService");
 	} else if (a->rc == -LS_EPARSE && !p->listed) {
-		p->stats.failures++;
+		p->view.stats.failures++;
 		port_set_state(p, LS_TPU_PORT_STATE_UNSUPPORTED, a->text);
 	} else if (a->rc != -LS_ENET) { /* of a lost connection port_down has told */
-		p->stats.failures++;
+		p->view.stats.failures++;
 		port_set_state(p, LS_TPU_PORT_STATE_FAILING,
 			a->text[0] != '\0'
 				? a->text
@@ -212,8 +208,8 @@ static void
 port_answered(struct ls_tpu_port *p, enum ls_tpu_cadence cadence)
 {
 	if (--p->left[cadence] == 0) {
-		p->stats.rounds++;
-		p->options.ended(p->options.arg, p->options.port, cadence);
+		p->view.stats.rounds++;
+		p->options.ended(p->options.arg, p->view.number, cadence);
 	}
 	port_next(p);
 }
@@ -225,10 +221,10 @@ port_says_absent(struct ls_tpu_port *p, const struct ls_grpc_answer *a)
 	if (a->rc == 0 &&
 		(a->status == LS_GRPC_NOT_FOUND ||
 			a->status == LS_GRPC_UNIMPLEMENTED)) {
-		p->stats.absent++;
+		p->view.stats.absent++;
 		return true;
 	}
-	p->stats.failures++;
+	p->view.stats.failures++;
 	return false;
 }
 
@@ -238,7 +234,7 @@ port_point(void *arg, const struct ls_tpu_point *point)
 	struct port_metric *m = arg;
 
 	m->devices++;
-	m->port->options.point(m->port->options.arg, m->port->options.port, m->name,
+	m->port->options.point(m->port->options.arg, m->port->view.number, m->name,
 		m->known, point);
 }
 
@@ -255,15 +251,15 @@ port_on_metric(void *arg, const struct ls_grpc_answer *a)
 		m->devices = 0;
 		if (ls_tpu_decode_metric(a->message, a->len, port_point, m, &answer) !=
 			0) {
-			p->stats.failures++;
+			p->view.stats.failures++;
 		} else {
-			p->stats.skipped += answer.skipped;
+			p->view.stats.skipped += answer.skipped;
 			if (answer.points == 0)
-				p->stats.absent++;
+				p->view.stats.absent++;
 		}
 		/* Metrics of memory have one value a device. */
 		if (m->known != NULL && m->known->metric == LS_METRIC_CHIP_HBM_TOTAL)
-			p->devices = m->devices;
+			p->view.devices = m->devices;
 	}
 	port_answered(p, m->cadence);
 }
@@ -275,13 +271,13 @@ port_on_status(void *arg, const struct ls_grpc_answer *a)
 	struct ls_tpu_status status;
 
 	if (a->rc != 0 || a->status != LS_GRPC_OK) {
-		p->status_off = port_says_absent(p, a);
+		p->view.lacks_status = port_says_absent(p, a);
 	} else if (ls_tpu_decode_status(a->message, a->len, &status) != 0) {
-		p->stats.failures++;
+		p->view.stats.failures++;
 	} else {
-		p->stats.skipped += status.skipped;
+		p->view.stats.skipped += status.skipped;
 		if (status.count == 0)
-			p->stats.absent++;
+			p->view.stats.absent++;
 		p->options.status(p->options.arg, &status);
 	}
 	port_answered(p, LS_TPU_STATUS);
@@ -333,7 +329,7 @@ port_next(struct ls_tpu_port *p)
 	if (p->status_wanted)
 		p->status_wanted = port_ask(p, PORT_SERVICE "GetTpuRuntimeStatus", NULL,
 					   port_on_status, p) != 0;
-	for (i = 0; i < p->count; i++) {
+	for (i = 0; i < p->view.metrics; i++) {
 		struct port_metric *m = &p->metric[i];
 
 		if (m->wanted)
@@ -351,7 +347,7 @@ ls_tpu_port_begin(struct ls_tpu_port *p, enum ls_tpu_cadence cadence, bool with_
 	if (ls_grpc_get_state(p->grpc) != LS_GRPC_STATE_UP || p->listing)
 		return false;
 	if (p->left[cadence] != 0) {
-		p->stats.overruns++;
+		p->view.stats.overruns++;
 		port_next(p); /* what found no room may find it now */
 		return false;
 	}
@@ -360,11 +356,11 @@ ls_tpu_port_begin(struct ls_tpu_port *p, enum ls_tpu_cadence cadence, bool with_
 		return false;
 	}
 	p->alone = alone;
-	if (cadence == LS_TPU_STATUS && !p->status_off) {
+	if (cadence == LS_TPU_STATUS && !p->view.lacks_status) {
 		p->status_wanted = true;
 		p->left[cadence]++;
 	}
-	for (i = 0; i < p->count && with_metrics; i++) {
+	for (i = 0; i < p->view.metrics && with_metrics; i++) {
 		p->metric[i].wanted = p->metric[i].wanted ||
 			(p->metric[i].cadence == cadence && !p->metric[i].off);
 		p->left[cadence] +=
@@ -392,12 +388,14 @@ ls_tpu_port_new(struct ls_loop *loop, const struct ls_tpu_port_options *options,
 	if (p == NULL)
 		return -ENOMEM;
 	p->options = *options;
-	(void)snprintf(p->why, sizeof(p->why), "no answer yet");
+	p->view.number = options->port;
+	(void)snprintf(p->view.why, sizeof(p->view.why), "no answer yet");
 	rc = ls_grpc_new(loop, &o, &p->grpc);
 	if (rc != 0) {
 		ls_tpu_port_free(p);
 		return rc;
 	}
+	p->view.grpc = ls_grpc_get_stats(p->grpc);
 	*ret_port = p;
 	return 0;
 }
@@ -417,56 +415,14 @@ ls_tpu_port_is_busy(const struct ls_tpu_port *p, enum ls_tpu_cadence cadence)
 	return p->left[cadence] > 0;
 }
 
-enum ls_tpu_port_state
-ls_tpu_port_get_state(const struct ls_tpu_port *p)
+const struct ls_tpu_port_view *
+ls_tpu_port_look(const struct ls_tpu_port *p)
 {
-	return p->state;
+	return &p->view;
 }
 
 const char *
 ls_tpu_port_state_name(enum ls_tpu_port_state state)
 {
 	return port_state_names[state];
-}
-
-uint16_t
-ls_tpu_port_number(const struct ls_tpu_port *p)
-{
-	return p->options.port;
-}
-
-const char *
-ls_tpu_port_why(const struct ls_tpu_port *p)
-{
-	return p->why;
-}
-
-size_t
-ls_tpu_port_metrics(const struct ls_tpu_port *p)
-{
-	return p->count;
-}
-
-size_t
-ls_tpu_port_devices(const struct ls_tpu_port *p)
-{
-	return p->devices;
-}
-
-bool
-ls_tpu_port_lacks_status(const struct ls_tpu_port *p)
-{
-	return p->status_off;
-}
-
-const struct ls_tpu_port_stats *
-ls_tpu_port_get_stats(const struct ls_tpu_port *p)
-{
-	return &p->stats;
-}
-
-const struct ls_grpc_stats *
-ls_tpu_port_grpc_stats(const struct ls_tpu_port *p)
-{
-	return ls_grpc_get_stats(p->grpc);
 }

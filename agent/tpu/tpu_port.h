@@ -44,6 +44,17 @@ struct ls_tpu_port_stats {
 #undef LS_TPU_PORT_STAT
 };
 
+struct ls_tpu_port_view {
+	enum ls_tpu_port_state state;
+	/* why it is not up, or what it lacks when it is; "" if nothing */
+	char why[LS_GRPC_TEXT_MAX_BYTES];
+	size_t metrics, devices; /* it lists; its answers name */
+	bool lacks_status; /* it refused the status as not implemented */
+	struct ls_tpu_port_stats stats;
+	const struct ls_grpc_stats *grpc;
+	uint16_t number;
+};
+
 struct ls_tpu_port_options {
 	const char *address;
 	uint16_t port;
@@ -79,19 +90,10 @@ void ls_tpu_port_relist(struct ls_tpu_port *p);
 /* True while a round of the cadence is under way. */
 bool ls_tpu_port_is_busy(const struct ls_tpu_port *p, enum ls_tpu_cadence cadence);
 
-/* What it is like now. */
-enum ls_tpu_port_state ls_tpu_port_get_state(const struct ls_tpu_port *p);
+/* What it is like now; borrowed. */
+const struct ls_tpu_port_view *ls_tpu_port_look(const struct ls_tpu_port *p);
+
+/* The name of a state. */
 const char *ls_tpu_port_state_name(enum ls_tpu_port_state state);
-uint16_t ls_tpu_port_number(const struct ls_tpu_port *p);
-/* Why it is not up, or what it lacks when it is; "" if nothing. */
-const char *ls_tpu_port_why(const struct ls_tpu_port *p);
-/* Metrics it lists; devices its answers name. */
-size_t ls_tpu_port_metrics(const struct ls_tpu_port *p);
-size_t ls_tpu_port_devices(const struct ls_tpu_port *p);
-/* True if it refused the status as not implemented. */
-bool ls_tpu_port_lacks_status(const struct ls_tpu_port *p);
-/* Counters; borrowed. */
-const struct ls_tpu_port_stats *ls_tpu_port_get_stats(const struct ls_tpu_port *p);
-const struct ls_grpc_stats *ls_tpu_port_grpc_stats(const struct ls_tpu_port *p);
 
 #endif

@@ -343,10 +343,8 @@ uplink_take_ack(struct ls_uplink *u, const struct ls_wire_ack *a, uint64_t t4)
 {
 	size_t i;
 
-	u->last.t1 = u->t_send_ns;
-	u->last.t2 = a->t_receive_mono_ns;
-	u->last.t3 = a->t_send_mono_ns;
-	u->last.t4 = t4;
+	u->last = (struct ls_wire_stamps){ u->t_send_ns, a->t_receive_mono_ns,
+		a->t_send_mono_ns, t4 };
 	u->has_last = true;
 	u->asked_beat_ns = a->beat_ns != 0 ? uplink_within_beats(a->beat_ns) : 0;
 	for (i = 0; i < u->worker_count && a->status == LS_ACK_OK; i++)

@@ -78,6 +78,27 @@ ls_json_canonical(const json_t *v)
 			JSON_REAL_PRECISION(JSON_DIGITS_MAX));
 }
 
+static void
+json_keep_if(json_t **whole, int rc)
+{
+	if (rc == 0)
+		return;
+	json_decref(*whole);
+	*whole = NULL;
+}
+
+void
+ls_json_append(json_t **list, json_t *value)
+{
+	json_keep_if(list, json_array_append_new(*list, value));
+}
+
+void
+ls_json_set(json_t **object, const char *key, json_t *value)
+{
+	json_keep_if(object, json_object_set_new(*object, key, value));
+}
+
 json_t *
 ls_json_number(double v, int digits)
 {

@@ -28,6 +28,13 @@ int ls_json_parse(const char *text, size_t len, json_t **ret_v, char *err_text,
  */
 char *ls_json_canonical(const json_t *v);
 
+/*
+ * Appends to a list, sets in an object. When that fails, which includes that there is no
+ * value, the whole is given up: *list, *object become NULL and stay it. Take the value.
+ */
+void ls_json_append(json_t **list, json_t *value);
+void ls_json_set(json_t **object, const char *key, json_t *value);
+
 /* v rounded to `digits` (1 to 15) significant digits, or null if it is not finite. New
  * reference. */
 json_t *ls_json_number(double v, int digits);

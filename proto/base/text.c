@@ -145,6 +145,36 @@ ls_text_hex_value(char c)
 	return -1;
 }
 
+size_t
+ls_text_digits(const char *s, size_t len, uint64_t max, uint64_t *ret_v)
+{
+	uint64_t v = 0;
+	size_t n;
+
+	for (n = 0; n < len && s[n] >= '0' && s[n] <= '9'; n++) {
+		uint64_t digit = (uint64_t)(s[n] - '0');
+
+		if (digit > max || v > (max - digit) / 10)
+			return 0;
+		v = 10 * v + digit;
+	}
+	if (n > 0)
+		*ret_v = v;
+	return n;
+}
+
+bool
+ls_text_number(const char *s, uint64_t max, uint64_t *ret_v)
+{
+	uint64_t v;
+	size_t n = ls_text_digits(s, SIZE_MAX, max, &v);
+
+	if (n == 0 || s[n] != '\0')
+		return false;
+	*ret_v = v;
+	return true;
+}
+
 int
 ls_text_unhex(uint8_t *dst, size_t len, const char *hex)
 {

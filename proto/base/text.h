@@ -35,6 +35,13 @@ void ls_text_hex(char *dst, const uint8_t *bytes, size_t len);
 /* Value of one hex digit of either case, or -1. */
 int ls_text_hex_value(char c);
 
+/* The decimal number that s, of at most len bytes, begins with: how many digits it has, 0
+ * if there is none of at most max (*ret_v is untouched then). */
+size_t ls_text_digits(const char *s, size_t len, uint64_t max, uint64_t *ret_v);
+
+/* True if s (NUL-terminated) is such a number and nothing else. */
+bool ls_text_number(const char *s, uint64_t max, uint64_t *ret_v);
+
 /* len bytes from 2 * len hex digits; -LS_EPARSE. */
 int ls_text_unhex(uint8_t *dst, size_t len, const char *hex) LS_MUSTCHECK;
 

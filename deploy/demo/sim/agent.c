@@ -35,24 +35,24 @@ sim_agent_init(struct sim_agent *a, const struct sim_plan *plan, uint32_t index)
 	/* Agents that share bodies share the clock these are told in. */
 	uint64_t clock = plan->options->variants > 0 ? 0 : index;
 
-	memset(a, 0, sizeof(*a));
-	a->index = index;
-	a->name = index + (uint32_t)plan->options->first - 1;
+	*a = (struct sim_agent){ .index = index,
+		.name = index + (uint32_t)plan->options->first - 1,
+		.offset_ns = AGENT_UPTIME_MIN_NS +
+			sim_hash(seed, clock, 0, 4) % AGENT_UPTIME_SPREAD_NS,
+		.misbehaves = sim_misbehave_of(&plan->misbehave, index),
+		.steps.next = 1,
+		.chunks.next = 1,
+		.dictionary = { true, true },
+		.beat_ns = plan->options->beat_ns,
+		.own_beat_ns = plan->options->beat_ns,
+		.t_hot_ns = plan->start_ns };
 	agent_fill_id(a->boot, plan->run, index, 0);
 	agent_fill_id(a->kernel, plan->run, index, 1);
 	agent_fill_id(a->ring, plan->run, index, 2);
-	a->offset_ns = AGENT_UPTIME_MIN_NS +
-		sim_hash(seed, clock, 0, 4) % AGENT_UPTIME_SPREAD_NS;
-	a->data_offset_ns = a->offset_ns;
-	a->misbehaves = sim_misbehave_of(&plan->misbehave, index);
-	if (a->misbehaves == SIM_MISBEHAVES_CLOCK)
-		a->data_offset_ns += SIM_YEAR_NS;
+	a->data_offset_ns = a->offset_ns +
+		(a->misbehaves == SIM_MISBEHAVES_CLOCK ? SIM_YEAR_NS : 0);
 	if (a->misbehaves == SIM_MISBEHAVES_TWIN)
 		a->name--;
-	a->steps.next = a->chunks.next = 1;
-	a->dictionary[0] = a->dictionary[1] = true;
-	a->beat_ns = a->own_beat_ns = plan->options->beat_ns;
-	a->t_hot_ns = plan->start_ns;
 	sim_hot_init(plan->shape, &a->hot, sim_hash(seed, index, 0, 5));
 }
 
@@ -201,20 +201,24 @@ static void
 agent_add_identity(struct sim_agent *a, const struct sim_plan *plan,
 	struct ls_wire_report *r, struct ls_wire_identity field[3])
 {
+	char number[16];
+	const struct {
+		const char *key, *value;
+	} told[] = { { "host", r->host }, { "job", plan->options->job },
+		{ "global_worker", number } };
+	size_t i;
+
 	a->report_identity = !a->identity_known;
 	if (!a->report_identity)
 		return;
+	(void)snprintf(number, sizeof(number), "%u", a->index);
 	memset(field, 0, 3 * sizeof(*field));
-	(void)snprintf(field[0].key, sizeof(field[0].key), "host");
-	(void)snprintf(field[0].value, sizeof(field[0].value), "%s", r->host);
-	(void)snprintf(field[1].key, sizeof(field[1].key), "job");
-	ls_ignore(ls_text_copy(field[1].value, sizeof(field[1].value),
-		plan->options->job));
-	(void)snprintf(field[2].key, sizeof(field[2].key), "global_worker");
-	(void)snprintf(field[2].value, sizeof(field[2].value), "%u", a->index);
-	(void)snprintf(field[0].source, sizeof(field[0].source), "simulated");
-	(void)snprintf(field[1].source, sizeof(field[1].source), "simulated");
-	(void)snprintf(field[2].source, sizeof(field[2].source), "simulated");
+	for (i = 0; i < 3; i++) {
+		(void)snprintf(field[i].key, sizeof(field[i].key), "%s", told[i].key);
+		(void)snprintf(field[i].value, sizeof(field[i].value), "%s",
+			told[i].value);
+		(void)snprintf(field[i].source, sizeof(field[i].source), "simulated");
+	}
 	r->has_identity = true;
 	r->identity = field;
 	r->identity_count = 3;

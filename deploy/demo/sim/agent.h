@@ -60,7 +60,7 @@ struct sim_stream {
 
 /* What agents have done, summed by the fleet. */
 struct sim_counts {
-	uint64_t records_made, records_acked, records_lost;
+	uint64_t records_acked, records_lost;
 	uint64_t samples_made, samples_acked, samples_lost;
 	uint64_t chunks_acked, items_acked, resent_items;
 };

@@ -63,7 +63,6 @@ agent_take_steps(struct sim_agent *a, struct sim_plan *plan, uint64_t from, uint
 		if (rc != 0)
 			return rc;
 	}
-	counts->records_made += item.count;
 	return agent_push_item(a, plan, &item);
 }
 

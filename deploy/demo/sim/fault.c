@@ -15,19 +15,10 @@
 static bool
 fault_number(const char **text, uint64_t max, uint64_t *ret_value)
 {
-	uint64_t v = 0;
-	const char *s = *text;
+	size_t n = ls_text_digits(*text, SIZE_MAX, max, ret_value);
 
-	if (*s < '0' || *s > '9')
-		return false;
-	for (; *s >= '0' && *s <= '9'; s++) {
-		if (v > (max - (uint64_t)(*s - '0')) / 10)
-			return false;
-		v = 10 * v + (uint64_t)(*s - '0');
-	}
-	*text = s;
-	*ret_value = v;
-	return true;
+	*text += n;
+	return n > 0;
 }
 
 static bool

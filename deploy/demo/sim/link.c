@@ -99,7 +99,6 @@ link_report(struct sim_link *l)
 	}
 	l->id = (l->id + 1) | LS_FRAME_ID;
 	l->t_send_ns = now;
-	l->has_items = l->agent.report_steps > 0 || l->agent.report_chunks > 0;
 	ls_frame_put_length(f->out, LS_FRAME_ID_BYTES + len);
 	ls_frame_put_id(f->out + LS_FRAME_LENGTH_BYTES, l->id);
 	link_set_state(l, LINK_AWAIT, now + LS_ACK_TIMEOUT_NS);

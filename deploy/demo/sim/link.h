@@ -44,7 +44,6 @@ struct sim_link {
 	struct bufferevent *stream; /* NULL: none */
 	enum sim_link_state state;
 	bool settled; /* had an OK by this connection */
-	bool has_items; /* in the report under way */
 	unsigned failures; /* in a row */
 	uint32_t id; /* of the request under way */
 	uint64_t next_beat_ns, hold_until_ns, t_send_ns;

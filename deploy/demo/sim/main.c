@@ -46,7 +46,7 @@ static const struct ls_conf_program main_program = {
 		"\n"
 		"--offline FILE: a simulated job and the truth about it. --fault KIND:WHO:AMOUNT[@FROM-TO], WHO a rank,\n"
 		"slice, rack, stage or shard, SLICE+SLICE, or \"all\"; p is AMOUNT, as a share of the own work unless the kind says otherwise:\n"
-#define SIM_FAULT(id, name, who, truth, scope, cause, help) \
+#define SIM_FAULT(id, name, who, truth, scope, cause, phase, counter, help) \
 	"  " name " (" #who "): " help "\n"
 #include "deploy/demo/sim/world_faults.def"
 #undef SIM_FAULT
@@ -62,41 +62,34 @@ static int
 main_check(const struct sim_options *o, struct sim_slow *ret_slow,
 	struct sim_misbehave *ret_misbehave, char *err, size_t size)
 {
-	int rc = 0;
-
 	if (*o->offline == '\0' &&
 		strncmp(o->connect, "tcp://", strlen("tcp://")) != 0) {
 		(void)snprintf(err, size,
 			"--connect: tcp://HOST:PORT is wanted, or --offline FILE");
-		rc = -LS_ERANGE;
 	} else if (
 		!ls_text_is_name(o->job, strlen(o->job), LS_JOB_NAME_MAX_BYTES - 1)) {
 		(void)snprintf(err, size, "--job is not a usable name");
-		rc = -LS_ERANGE;
 	} else if (o->slices > o->hosts) {
 		(void)snprintf(err, size, "--slices %lld: there are %lld hosts",
 			(long long)o->slices, (long long)o->hosts);
-		rc = -LS_ERANGE;
 	} else if (sim_slow_parse(o->slow, o->hosts, ret_slow) != 0) {
 		(void)snprintf(err, size,
 			"--slow %s: none or RANK:FRACTION[@STEP] is wanted, with a RANK "
 			"below %lld",
 			o->slow, (long long)o->hosts);
-		rc = -LS_ERANGE;
 	} else if (sim_misbehave_parse(o->misbehave, o->hosts, ret_misbehave) != 0) {
 		(void)snprintf(err, size,
 			"--misbehave %s: none or KIND:COUNT,... is wanted, each kind once, "
 			"fewer in all than hosts",
 			o->misbehave);
-		rc = -LS_ERANGE;
-	}
-	if (rc == 0 && *o->offline == '\0' &&
+	} else if (*o->offline == '\0' &&
 		(*o->truth != '\0' || strcmp(o->fault, "none") != 0)) {
 		(void)snprintf(err, size,
 			"--truth and --fault are for --offline; agents are slowed by --slow");
-		rc = -LS_ERANGE;
+	} else {
+		return 0;
 	}
-	return rc;
+	return -LS_ERANGE;
 }
 
 /* A file instead of agents. */

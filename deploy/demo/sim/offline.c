@@ -89,13 +89,38 @@ int
 sim_offline_options(const struct sim_options *o, struct sim_offline *ret_offline,
 	char *err, size_t size)
 {
-	struct sim_offline off = { .steps = (uint64_t)o->steps };
+	double step_s = (double)o->step_ns * 1e-9;
+	struct sim_offline off = { .steps = (uint64_t)o->steps,
+		.world = { .seed = (uint64_t)o->seed,
+			.hosts = (uint32_t)o->hosts,
+			.slices = (uint32_t)o->slices,
+			.stages = (uint32_t)o->stages,
+			.input_every = (uint32_t)o->input_every,
+			.rack_hosts = (uint32_t)o->rack_hosts,
+			.shards = (uint32_t)o->shards,
+			.chips = (int32_t)o->chips,
+			.step_s = step_s,
+			.noise_kind = strcmp(o->noise_kind, "gauss") == 0
+				? SIM_NOISE_GAUSS
+				: SIM_NOISE_T4,
+			.wander_steps = (uint32_t)o->wander_steps,
+			.burst_steps = (uint32_t)o->burst_steps,
+			.checkpoint_steps = (uint32_t)o->checkpoint_steps,
+			.eval_steps = (uint32_t)o->eval_steps,
+			.compile_steps = (uint32_t)o->compile_steps,
+			.lost_from = (uint64_t)o->lost_from,
+			.clock_err_s = (double)o->clock_error_ns * 1e-9,
+			.exit_spread_s =
+				fmin((double)o->exit_spread_ns * 1e-9, 0.01 * step_s),
+			.roles = o->roles,
+			.clockless = !o->barrier_times,
+			.peers = o->peers,
+			.replicas = o->replicas } };
 	struct sim_world_options *w = &off.world;
 	struct sim_world *world = NULL;
 	char why[SIM_FAULT_WHY_BYTES];
 	const char *wrong = NULL;
-	double lines = (double)o->hosts * (double)o->steps *
-		(1 + fmin((double)o->step_ns * 1e-9, 1));
+	double lines = (double)o->hosts * (double)o->steps * (1 + fmin(step_s, 1));
 	int rc;
 
 	if (o->hosts > SIM_WORLD_HOSTS_MAX || lines > LS_REPLAY_MAX_RECORDS) {
@@ -105,30 +130,6 @@ sim_offline_options(const struct sim_options *o, struct sim_offline *ret_offline
 			LS_REPLAY_MAX_RECORDS));
 		return -LS_ERANGE;
 	}
-	sim_world_defaults(w);
-	w->seed = (uint64_t)o->seed;
-	w->hosts = (uint32_t)o->hosts;
-	w->slices = (uint32_t)o->slices;
-	w->stages = (uint32_t)o->stages;
-	w->input_every = (uint32_t)o->input_every;
-	w->rack_hosts = (uint32_t)o->rack_hosts;
-	w->shards = (uint32_t)o->shards;
-	w->chips = (int32_t)o->chips;
-	w->step_s = (double)o->step_ns * 1e-9;
-	w->noise_kind =
-		strcmp(o->noise_kind, "gauss") == 0 ? SIM_NOISE_GAUSS : SIM_NOISE_T4;
-	w->wander_steps = (uint32_t)o->wander_steps;
-	w->burst_steps = (uint32_t)o->burst_steps;
-	w->checkpoint_steps = (uint32_t)o->checkpoint_steps;
-	w->eval_steps = (uint32_t)o->eval_steps;
-	w->compile_steps = (uint32_t)o->compile_steps;
-	w->lost_from = (uint64_t)o->lost_from;
-	w->clock_err_s = (double)o->clock_error_ns * 1e-9;
-	w->exit_spread_s = fmin((double)o->exit_spread_ns * 1e-9, 0.01 * w->step_s);
-	w->roles = o->roles;
-	w->clockless = !o->barrier_times;
-	w->peers = o->peers;
-	w->replicas = o->replicas;
 	if (strpbrk(o->job, "\"\\") != NULL ||
 		ls_text_copy(w->job, sizeof(w->job), o->job) != 0) {
 		ls_ignore(snprintf(err, size,

@@ -38,7 +38,8 @@
 #define SIM_WORLD_HANG_LIVE_S 1.0 /* live slots come so often */
 
 enum sim_fault_kind {
-#define SIM_FAULT(id, name, who, truth, scope, cause, help) SIM_FAULT_##id,
+#define SIM_FAULT(id, name, who, truth, scope, cause, phase, counter, help) \
+	SIM_FAULT_##id,
 #include "deploy/demo/sim/world_faults.def"
 #undef SIM_FAULT
 	SIM_FAULT_COUNT

@@ -19,8 +19,19 @@
 #define FAULT_AMOUNT_MAX 1000.0
 
 static const struct sim_fault_info fault_table[] = {
-#define SIM_FAULT(id, name, whom, kind, level, cause, help) \
+#define SIM_FAULT(id, name, whom, kind, level, cause, phase, counter, help) \
 	{ name, cause, help, SIM_WHO_##whom, SIM_TRUTH_##kind, SIM_SCOPE_##level },
+#include "deploy/demo/sim/world_faults.def"
+#undef SIM_FAULT
+};
+
+/* The part of a worker's own work that a fault makes longer, and what counts it. */
+static const struct fault_work {
+	enum ls_phase phase;
+	enum world_counter counter;
+} fault_works[] = {
+#define SIM_FAULT(id, name, whom, kind, level, cause, phase, counter, help) \
+	{ LS_PHASE_##phase, WORLD_##counter },
 #include "deploy/demo/sim/world_faults.def"
 #undef SIM_FAULT
 };
@@ -154,101 +165,75 @@ fault_stall(const struct sim_world *w, const struct world_fault *f, uint64_t key
 static void
 fault_worker(struct sim_world *w, struct world_fault *f, uint32_t rank, uint64_t key)
 {
+	const struct fault_work *to = &fault_works[f->is.kind];
 	struct world_cell *c = &w->cell[rank];
 	/* what all do now and then instead is no work that a fault makes longer */
-	double own = w->cell[rank].own_s -
+	double own = c->own_s -
 		(w->special == LS_PHASE_COUNT ? 0 : (double)c->phase_s[w->special]);
-	double more = f->is.amount * own, u = sim_noise_unit(key, 16 + rank), s;
+	double more = f->is.amount * own, s = more,
+	       steps_s = f->is.amount * w->o.step_s;
+	double u = sim_noise_unit(key, 16 + rank);
 	uint64_t since = w->step - f->is.from;
 
 	switch (f->is.kind) {
 	case SIM_FAULT_COMPUTE:
-		w->cell[rank].extra[WORLD_CPU] += more;
-		fault_add(w, f, rank, LS_PHASE_COMPUTE, more);
-		break;
 	case SIM_FAULT_CHIP:
 	case SIM_FAULT_SLICE:
 	case SIM_FAULT_RACK:
 	case SIM_FAULT_SLOWER:
-		fault_add(w, f, rank, LS_PHASE_COMPUTE, more);
+	case SIM_FAULT_SHARD:
+	case SIM_FAULT_STARVED:
+	case SIM_FAULT_H2D:
 		break;
 	case SIM_FAULT_CPU:
 		s = more * -log(u);
-		w->cell[rank].extra[WORLD_RUNQUEUE] += s;
-		w->cell[rank].extra[WORLD_PSI_CPU] += s;
-		w->cell[rank].extra[WORLD_INVOLUNTARY] += 20;
-		fault_add(w, f, rank, LS_PHASE_DISPATCH, s);
+		c->extra[WORLD_PSI_CPU] += s;
+		c->extra[WORLD_INVOLUNTARY] += 20;
 		break;
 	case SIM_FAULT_QUOTA:
 		s = u < FAULT_QUOTA_RATIO ? more / FAULT_QUOTA_RATIO : 0;
-		w->cell[rank].extra[WORLD_THROTTLED] += s;
-		fault_add(w, f, rank, LS_PHASE_COMPUTE, s);
 		break;
 	case SIM_FAULT_INPUT:
-		fault_add(w, f, rank, LS_PHASE_INPUT_WAIT, more * (0.5 + u));
-		break;
-	case SIM_FAULT_SHARD:
-	case SIM_FAULT_STARVED:
-		fault_add(w, f, rank, LS_PHASE_INPUT_WAIT, more);
+		s = more * (0.5 + u);
 		break;
 	case SIM_FAULT_DISK:
 		s = fault_stall(w, f, key, FAULT_DISK_STEPS);
-		w->cell[rank].extra[WORLD_PSI_IO] += s;
-		fault_add(w, f, rank, LS_PHASE_INPUT_WAIT, s);
-		break;
-	case SIM_FAULT_H2D:
-		fault_add(w, f, rank, LS_PHASE_H2D, more);
 		break;
 	case SIM_FAULT_PAUSE:
-		fault_add(w, f, rank, LS_PHASE_COMPUTE,
-			fault_stall(w, f, key, FAULT_PAUSE_STEPS));
+		s = fault_stall(w, f, key, FAULT_PAUSE_STEPS);
 		break;
 	case SIM_FAULT_COMPILE:
 		s = fault_stall(w, f, key, FAULT_COMPILE_STEPS);
-		w->cell[rank].extra[WORLD_CPU] += s;
-		fault_add(w, f, rank, LS_PHASE_COMPILE, s);
 		break;
 	case SIM_FAULT_DRIFT:
 	case SIM_FAULT_SLICE_DRIFT:
 	case SIM_FAULT_RACK_DRIFT:
-		fault_add(w, f, rank, LS_PHASE_COMPUTE,
-			more * (double)since * w->o.step_s / 3600);
+		s = more * (double)since * w->o.step_s / 3600;
 		break;
 	case SIM_FAULT_EVERY:
-		if (since % FAULT_EVERY_STEPS == FAULT_EVERY_STEPS - 1)
-			fault_add(w, f, rank, LS_PHASE_COMPUTE,
-				f->is.amount * w->o.step_s);
+		s = since % FAULT_EVERY_STEPS == FAULT_EVERY_STEPS - 1 ? steps_s : 0;
 		break;
 	case SIM_FAULT_SAVES:
-		if (since % FAULT_SAVES_STEPS == FAULT_SAVES_STEPS - 1)
-			fault_add(w, f, rank, LS_PHASE_CHECKPOINT,
-				f->is.amount * w->o.step_s);
+		s = since % FAULT_SAVES_STEPS == FAULT_SAVES_STEPS - 1 ? steps_s : 0;
 		break;
 	case SIM_FAULT_HANG:
-		if (since == 0)
-			fault_add(w, f, rank, LS_PHASE_COMPUTE,
-				f->is.amount * w->o.step_s);
+		s = since == 0 ? steps_s : 0;
 		break;
 	case SIM_FAULT_IMBALANCE:
 	case SIM_FAULT_STAGE:
 		c->work *= (float)(1 + f->is.amount);
-		w->cell[rank].extra[WORLD_CPU] += more;
-		fault_add(w, f, rank, LS_PHASE_COMPUTE, more);
 		break;
 	case SIM_FAULT_EMBEDDING:
 		c->load *= (float)(1 + f->is.amount);
-		fault_add(w, f, rank, LS_PHASE_COMPUTE, more);
 		break;
 	case SIM_FAULT_SEQUENCE:
-		s = sqrt(3) * (2 * u - 1); /* even, of deviation 1 */
-		c->work *= (float)fmax(1 + f->is.amount * s, 0);
-		w->cell[rank].extra[WORLD_CPU] += fmax(more * s, 0);
-		fault_add(w, f, rank, LS_PHASE_COMPUTE,
-			fmax(more * s, -0.7 * w->cell[rank].own_s));
+		u = sqrt(3) * (2 * u - 1); /* even, of deviation 1 */
+		c->work *= (float)fmax(1 + f->is.amount * u, 0);
+		s = fmax(more * u, -0.7 * c->own_s);
 		break;
 	case SIM_FAULT_MOE:
 		c->load *= (float)(1 + 2 * f->is.amount * u);
-		fault_add(w, f, rank, LS_PHASE_COMPUTE, 2 * more * u);
+		s = 2 * more * u;
 		break;
 	case SIM_FAULT_GC:
 	case SIM_FAULT_ICI:
@@ -257,8 +242,11 @@ fault_worker(struct sim_world *w, struct world_fault *f, uint32_t rank, uint64_t
 	case SIM_FAULT_LIES:
 	case SIM_FAULT_COUNT:
 	default:
-		break;
+		return; /* not of one worker's own work */
 	}
+	if (to->counter != WORLD_NONE)
+		c->extra[to->counter] += fmax(s, 0);
+	fault_add(w, f, rank, to->phase, s);
 }
 
 /* What is nobody's own work, and what hits one of many. */

@@ -56,7 +56,8 @@ enum world_counter {
 	WORLD_PSI_CPU,
 	WORLD_PSI_IO,
 	WORLD_INVOLUNTARY,
-	WORLD_COUNTER_COUNT
+	WORLD_COUNTER_COUNT,
+	WORLD_NONE = WORLD_COUNTER_COUNT
 };
 
 /* What a worker did in the step. */

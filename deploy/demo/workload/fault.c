@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "deploy/demo/workload/model.h"
+#include "proto/base/text.h"
 
 #define FAULT_LOOK_NS 5000000u /* how often the parent looks for the victim's step */
 #define FAULT_PAUSE_EVERY 50 /* steps from one pause to the next, on average */
@@ -51,16 +52,13 @@ fault_kind(const char *word, size_t len)
 static bool
 fault_number(const char **text, long long max, char stop, long long *ret)
 {
-	char *end;
-	long long v;
+	uint64_t v;
+	size_t n = ls_text_digits(*text, SIZE_MAX, (uint64_t)max, &v);
 
-	errno = 0;
-	v = strtoll(*text, &end, 10);
-	if (**text < '0' || **text > '9' || errno != 0 || v > max ||
-		(*end != stop && *end != '\0'))
+	if (n == 0 || ((*text)[n] != stop && (*text)[n] != '\0'))
 		return false;
-	*text = end;
-	*ret = v;
+	*text += n;
+	*ret = (long long)v;
 	return true;
 }
 

@@ -14,12 +14,11 @@ int
 reduce_init(struct reduce_ring *ring, unsigned size, unsigned place, int next_fd,
 	int prev_fd, size_t count)
 {
-	memset(ring, 0, sizeof(*ring));
-	ring->size = size;
-	ring->place = place;
-	ring->next_fd = next_fd;
-	ring->prev_fd = prev_fd;
-	ring->room = malloc((count / size + 1) * sizeof(float));
+	*ring = (struct reduce_ring){ .size = size,
+		.place = place,
+		.next_fd = next_fd,
+		.prev_fd = prev_fd,
+		.room = malloc((count / size + 1) * sizeof(float)) };
 	return ring->room == NULL ? -ENOMEM : 0;
 }
 

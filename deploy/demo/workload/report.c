@@ -3,8 +3,8 @@
 #include "deploy/demo/workload/report.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <string.h>
+#include "proto/base/json.h"
 
 /* Means a step of one rank, in ms, over the steps from a to b. */
 struct report_means {
@@ -129,9 +129,9 @@ report_write(const char *path, const struct workload_options *o, const struct fa
 	const struct workload_shared *shared)
 {
 	char cgroup[320], host[32];
-	json_t *root = NULL, *ranks = json_array();
+	json_t *root, *ranks = json_array();
 	int64_t i;
-	int rc = -ENOMEM;
+	int rc;
 
 	if (f->cgroups->version > 0)
 		(void)snprintf(cgroup, sizeof(cgroup), "v%d", f->cgroups->version);
@@ -139,24 +139,21 @@ report_write(const char *path, const struct workload_options *o, const struct fa
 		(void)snprintf(cgroup, sizeof(cgroup), "none: %s", f->cgroups->why);
 	for (i = 0; i < o->ranks; i++) {
 		(void)snprintf(host, sizeof(host), "h%lld", (long long)i);
-		if (json_array_append_new(ranks,
-			    json_pack("{s:I, s:s, s:o, s:o}", "rank", (json_int_t)i,
-				    "host", host, "before",
-				    report_part_json(&shared->rank[i], false), "after",
-				    report_part_json(&shared->rank[i], true))) != 0)
-			goto out;
+		ls_json_append(&ranks,
+			json_pack("{s:I, s:s, s:o, s:o}", "rank", (json_int_t)i, "host",
+				host, "before",
+				report_part_json(&shared->rank[i], false), "after",
+				report_part_json(&shared->rank[i], true)));
 	}
-	root = json_pack("{s:s, s:I, s:I, s:s, s:s, s:o, s:f, s:f, s:O}", "job", o->job,
+	root = json_pack("{s:s, s:I, s:I, s:s, s:s, s:o, s:f, s:f, s:o}", "job", o->job,
 		"slices", (json_int_t)o->slices, "steps",
 		(json_int_t)shared->rank[0].at_end.steps, "slow", o->slow, "cgroup",
 		cgroup, "fault", report_fault_json(f), "loss_first",
 		shared->rank[0].loss_first, "loss_last", shared->rank[0].loss_last,
 		"ranks", ranks);
 	if (root == NULL)
-		goto out;
+		return -ENOMEM;
 	rc = json_dump_file(root, path, JSON_INDENT(2)) == 0 ? 0 : -EIO;
-out:
 	json_decref(root);
-	json_decref(ranks);
 	return rc;
 }

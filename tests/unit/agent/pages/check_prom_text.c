@@ -28,12 +28,8 @@ see(void *arg, const struct ls_prom_sample *s)
 static int
 parse(const char *text)
 {
-	int rc;
-
 	seen[0] = '\0';
-	ls_prom_text_init(&page, see, NULL);
-	rc = ls_prom_text_feed(&page, text, strlen(text));
-	return rc != 0 ? rc : ls_prom_text_end(&page);
+	return ls_prom_text_read(&page, text, strlen(text), see, NULL);
 }
 
 LS_CASE(prom_text);
@@ -148,14 +144,12 @@ LS_TEST_EACH(prom_text, the_line_and_its_fault_are_said, bad)
 	ck_assert_uint_eq(page.line, 2);
 	/* what came before was told, what follows is not */
 	ck_assert_str_eq(seen, "ok{} 1 0\n");
-	ck_assert_int_eq(ls_prom_text_feed(&page, "ok 3\n", 5), -LS_EPARSE);
-	ck_assert_int_eq(ls_prom_text_end(&page), -LS_EPARSE);
 }
 
 LS_TEST(prom_text, a_zero_byte_is_refused)
 {
-	ls_prom_text_init(&page, see, NULL);
-	ck_assert_int_eq(ls_prom_text_feed(&page, "a{b=\"\0\"} 1\n", 11), -LS_EPARSE);
+	ck_assert_int_eq(ls_prom_text_read(&page, "a{b=\"\0\"} 1\n", 11, see, NULL),
+		-LS_EPARSE);
 	ck_assert_str_eq(page.why, "a byte of 0");
 }
 
@@ -170,7 +164,7 @@ LS_TEST(prom_text, a_long_line_is_refused_but_not_a_long_comment)
 	memcpy(text, "# HELP ", 7);
 	ck_assert_int_eq(parse(text), 0);
 	ck_assert_str_eq(seen, "b{} 1 0\n");
-	ck_assert_uint_eq(page.line, 3);
+	ck_assert_uint_eq(page.line, 2);
 	/* The longest line there may be. */
 	memset(text, ' ', LS_PROM_LINE_MAX_BYTES);
 	memcpy(text, "c", 1);
@@ -211,26 +205,13 @@ count(void *arg, const struct ls_prom_sample *s)
 
 LS_TEST(prom_text, samples_have_their_maximum)
 {
+	static char text[4 * (LS_PROM_SAMPLES_MAX + 1)];
 	uint64_t told = 0, i;
 
-	ls_prom_text_init(&page, count, &told);
-	for (i = 0; i < LS_PROM_SAMPLES_MAX; i++)
-		ck_assert_int_eq(ls_prom_text_feed(&page, "a 1\n", 4), 0);
-	ck_assert_int_eq(ls_prom_text_feed(&page, "a 1\n", 4), -LS_ELIMIT);
+	for (i = 0; i <= LS_PROM_SAMPLES_MAX; i++)
+		memcpy(text + 4 * i, "a 1\n", 4);
+	ck_assert_int_eq(ls_prom_text_read(&page, text, sizeof(text), count, &told),
+		-LS_ELIMIT);
 	ck_assert_uint_eq(told, LS_PROM_SAMPLES_MAX);
 	ck_assert_uint_eq(page.line, LS_PROM_SAMPLES_MAX + 1);
-}
-
-LS_TEST(prom_text, pieces_make_the_same_lines)
-{
-	static const char text[] = "# TYPE a gauge\na{b=\"c\"} 1\n# a comment\nd 2";
-	size_t i;
-
-	seen[0] = '\0';
-	ls_prom_text_init(&page, see, NULL);
-	for (i = 0; i < sizeof(text) - 1; i++)
-		ck_assert_int_eq(ls_prom_text_feed(&page, text + i, 1), 0);
-	ck_assert_str_eq(seen, "a{b=c} 1 2\n"); /* the last line is not complete */
-	ck_assert_int_eq(ls_prom_text_end(&page), 0);
-	ck_assert_str_eq(seen, "a{b=c} 1 2\nd{} 2 0\n");
 }

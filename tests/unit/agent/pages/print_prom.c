@@ -29,15 +29,10 @@ int
 main(void)
 {
 	static struct ls_prom_text page;
-	char bytes[4096];
-	size_t n;
-	int rc = 0;
+	static char text[LS_PROM_PAGE_MAX_BYTES];
+	size_t len = fread(text, 1, sizeof(text), stdin);
+	int rc = ls_prom_text_read(&page, text, len, print, NULL);
 
-	ls_prom_text_init(&page, print, NULL);
-	while (rc == 0 && (n = fread(bytes, 1, sizeof(bytes), stdin)) > 0)
-		rc = ls_prom_text_feed(&page, bytes, n);
-	if (rc == 0)
-		rc = ls_prom_text_end(&page);
 	if (rc != 0)
 		(void)fprintf(stderr, "line %llu: %s\n", (unsigned long long)page.line,
 			page.why);

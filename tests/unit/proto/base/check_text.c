@@ -152,6 +152,38 @@ LS_TEST(text, unhex_refuses_and_leaves_dst)
 	ck_assert(back[0] == 1 && back[1] == 2);
 }
 
+LS_TEST(text, digits_are_counted_up_to_a_maximum)
+{
+	uint64_t v = 7;
+
+	ck_assert_uint_eq(ls_text_digits("", SIZE_MAX, 9, &v), 0);
+	ck_assert_uint_eq(ls_text_digits("-1", SIZE_MAX, 9, &v), 0);
+	ck_assert_uint_eq(ls_text_digits("10", SIZE_MAX, 9, &v), 0);
+	ck_assert_uint_eq(ls_text_digits("9", SIZE_MAX, 8, &v), 0);
+	ck_assert_uint_eq(
+		ls_text_digits("18446744073709551616", SIZE_MAX, UINT64_MAX, &v), 0);
+	ck_assert_uint_eq(v, 7);
+	ck_assert_uint_eq(ls_text_digits("12,3", SIZE_MAX, 12, &v), 2);
+	ck_assert_uint_eq(v, 12);
+	ck_assert_uint_eq(ls_text_digits("1234", 3, 999, &v), 3);
+	ck_assert_uint_eq(v, 123);
+	ck_assert_uint_eq(
+		ls_text_digits("18446744073709551615x", SIZE_MAX, UINT64_MAX, &v), 20);
+	ck_assert_uint_eq(v, UINT64_MAX);
+}
+
+LS_TEST(text, a_number_is_digits_and_nothing_else)
+{
+	static const char *const none[] = { "", " 1", "1 ", "+1", "0x1", "1e1", "100" };
+	uint64_t v = 7;
+	size_t i;
+
+	for (i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		ck_assert(!ls_text_number(none[i], 99, &v));
+	ck_assert_uint_eq(v, 7);
+	ck_assert(ls_text_number("0099", 99, &v) && v == 99);
+}
+
 LS_TEST(text, crockford_writes_the_lowest_bits)
 {
 	char dst[14];
