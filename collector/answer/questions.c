@@ -4,6 +4,7 @@
 #include "collector/answer/questions.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "collector/answer/questions_state.h"
@@ -122,16 +123,11 @@ ls_question_series_json(const char *host, const char *group, const char *series,
 
 	if (known)
 		text = json_dumps(labels, JSON_COMPACT | JSON_SORT_KEYS);
-	ls_json_out_name(o, false, "host");
-	ls_json_out_string(o, host);
-	ls_json_out_name(o, true, "name");
-	ls_json_out_string(o, known ? name : series);
-	ls_json_out_name(o, true, "labels");
-	ls_json_out_raw(o, text != NULL ? text : "{}");
-	if (group != NULL) {
-		ls_json_out_name(o, true, "group");
-		ls_json_out_string(o, group);
-	}
+	ls_json_out_string(o, "host", host);
+	ls_json_out_string(o, "name", known ? name : series);
+	ls_json_out_json(o, "labels", text != NULL ? text : "{}");
+	if (group != NULL)
+		ls_json_out_string(o, "group", group);
 	free(text);
 	json_decref(labels);
 }
@@ -139,14 +135,12 @@ ls_question_series_json(const char *host, const char *group, const char *series,
 void
 ls_question_end_json(size_t next, struct ls_json_out *o)
 {
-	ls_json_out_name(o, true, "next_cursor");
-	if (next > 0) {
-		ls_json_out_raw(o, "\"after-");
-		ls_json_out_whole(o, (int64_t)next);
-		ls_json_out_raw(o, "\"}\n");
-	} else {
-		ls_json_out_raw(o, "null}\n");
-	}
+	char cursor[32];
+
+	(void)snprintf(cursor, sizeof(cursor), "after-%zu", next);
+	ls_json_out_raw(o, "]");
+	ls_json_out_string(o, "next_cursor", next > 0 ? cursor : NULL);
+	ls_json_out_raw(o, "}\n");
 }
 
 /* --- one question --------------------------------------------------------- */

@@ -391,14 +391,11 @@ fleet_values_json(const struct fleet *f, const struct fleet_slot *s, size_t host
 {
 	size_t b;
 
-	ls_json_out_name(o, true, ls_agg_name(agg));
-	ls_json_out_raw(o, "[");
+	ls_json_out_json(o, ls_agg_name(agg), "[");
 	for (b = 0; b < f->range.count; b++) {
 		const struct ls_bucket cell = fleet_cell(s, b * f->host_count + host);
 
-		if (b > 0)
-			ls_json_out_raw(o, ",");
-		ls_json_out_number(o, ls_bucket_value(&cell, (enum ls_agg)agg));
+		ls_json_out_number(o, NULL, ls_bucket_value(&cell, (enum ls_agg)agg));
 	}
 	ls_json_out_raw(o, "]");
 }
@@ -418,7 +415,7 @@ fleet_has(const struct fleet *f, const struct fleet_slot *s, size_t host)
 /* The lines of one host: of a host that was asked for all four, else what was asked
  * for. */
 static void
-fleet_host_json(const struct fleet *f, size_t host, bool *comma, struct ls_json_out *o)
+fleet_host_json(const struct fleet *f, size_t host, struct ls_json_out *o)
 {
 	size_t i;
 	unsigned agg;
@@ -426,8 +423,7 @@ fleet_host_json(const struct fleet *f, size_t host, bool *comma, struct ls_json_
 	for (i = 0; i < f->slot_count; i++) {
 		if (!fleet_has(f, &f->slots[i], host))
 			continue;
-		ls_json_out_raw(o, *comma ? ",{" : "{");
-		*comma = true;
+		ls_json_out_json(o, NULL, "{");
 		ls_question_series_json(f->hosts[host], NULL, f->slots[i].series, o);
 		for (agg = 0; agg < LS_AGG_KINDS; agg++) {
 			if (f->ask->host[0] != '\0' || agg == (unsigned)f->ask->agg)
@@ -505,13 +501,9 @@ fleet_band_json(const struct fleet *f, struct ls_json_out *o)
 	for (b = 0; b < f->range.count && rc == 0; b++)
 		fleet_band_bucket(values, fleet_gather(f, b, values), band[b]);
 	for (k = 0; k < BAND_KINDS && rc == 0; k++) {
-		ls_json_out_name(o, k > 0, names[k]);
-		ls_json_out_raw(o, "[");
-		for (b = 0; b < f->range.count; b++) {
-			if (b > 0)
-				ls_json_out_raw(o, ",");
-			ls_json_out_number(o, band[b][k]);
-		}
+		ls_json_out_json(o, names[k], "[");
+		for (b = 0; b < f->range.count; b++)
+			ls_json_out_number(o, NULL, band[b][k]);
 		ls_json_out_raw(o, "]");
 	}
 	free(band);
@@ -524,42 +516,26 @@ static int
 fleet_json(const struct fleet *f, size_t from, size_t to, size_t next,
 	struct ls_json_out *o)
 {
-	bool comma = false;
 	size_t h;
 	int rc = 0;
 
-	ls_json_out_raw(o, "{\"schema_version\":1,\"source\":");
-	ls_json_out_string(o, f->source);
-	ls_json_out_name(o, true, "metric");
-	ls_json_out_string(o, f->selector.name);
-	ls_json_out_name(o, true, "unit");
-	ls_json_out_string(o, ls_series_text_unit(f->selector.name));
-	ls_json_out_raw(o, ",");
+	ls_json_out_raw(o, "{\"schema_version\":1");
+	ls_json_out_string(o, "source", f->source);
+	ls_json_out_string(o, "metric", f->selector.name);
+	ls_json_out_string(o, "unit", ls_series_text_unit(f->selector.name));
 	ls_range_json(&f->range, o);
-	ls_json_out_name(o, true, "agg");
-	ls_json_out_string(o, ls_agg_name((unsigned)f->ask->agg));
-	ls_json_out_name(o, true, "hosts");
-	ls_json_out_whole(o, (int64_t)f->q->members.host_count);
-	ls_json_out_name(o, true, "left_out");
-	ls_json_out_whole(o, (int64_t)f->bad);
-	ls_json_out_name(o, true, "until");
-	if (f->until_us > 0)
-		ls_json_out_time(o, f->until_us);
-	else
-		ls_json_out_raw(o, "null");
-	ls_json_out_name(o, true, "peers");
+	ls_json_out_string(o, "agg", ls_agg_name((unsigned)f->ask->agg));
+	ls_json_out_whole(o, "hosts", (int64_t)f->q->members.host_count);
+	ls_json_out_whole(o, "left_out", (int64_t)f->bad);
+	ls_json_out_time(o, "until", f->until_us);
+	ls_json_out_json(o, "peers", f->ask->band ? "{" : "null");
 	if (f->ask->band) {
-		ls_json_out_raw(o, "{");
 		rc = fleet_band_json(f, o);
 		ls_json_out_raw(o, "}");
-	} else {
-		ls_json_out_raw(o, "null");
 	}
-	ls_json_out_name(o, true, "items");
-	ls_json_out_raw(o, "[");
+	ls_json_out_json(o, "items", "[");
 	for (h = from; h < to; h++)
-		fleet_host_json(f, h, &comma, o);
-	ls_json_out_raw(o, "]");
+		fleet_host_json(f, h, o);
 	ls_question_end_json(next, o);
 	return rc;
 }

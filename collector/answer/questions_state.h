@@ -79,7 +79,7 @@ bool ls_selector_wants(void *arg, const char *group, const char *series);
 void ls_question_series_json(const char *host, const char *group, const char *series,
 	struct ls_json_out *o);
 
-/* The end of an answer: ,"next_cursor":... and the closing brace; next 0: none. */
+/* The end of an answer: of its items, "next_cursor" (next 0: null) and the brace. */
 void ls_question_end_json(size_t next, struct ls_json_out *o);
 
 /* Brings q->members to a job. -LS_EUNKNOWN: no worker of it is stored. */
