@@ -152,7 +152,7 @@ static void
 replay_feed_hang(const struct replay_run *run, const struct ls_replay_event *ev)
 {
 	const struct ls_worker_info *who = &run->in->workers[ev->worker].who;
-	const struct ls_replay_hang *h = ev->u.hang;
+	const struct ls_replay_said *h = ev->u.said;
 	const struct ls_engine_hang seen = { .job = who->job,
 		.attempt = who->attempt,
 		.step = ev->step,
@@ -182,7 +182,7 @@ replay_feed(struct replay_run *run, const struct ls_replay_event *ev)
 		break;
 	case LS_LINE_CLOCK:
 		ls_engine_clock(run->engine, run->handles[ev->worker],
-			ev->u.clock->uncertainty_s);
+			ev->u.said->uncertainty_s);
 		break;
 	case LS_LINE_CLOSE: /* of an attempt that is over: nothing to close */
 		ls_ignore(ls_engine_close_step(run->engine, who->job, who->attempt,
@@ -193,8 +193,8 @@ replay_feed(struct replay_run *run, const struct ls_replay_event *ev)
 		break;
 	case LS_LINE_END:
 		run->ended_us[ev->worker] = ev->t_us;
-		ls_engine_end(run->engine, run->handles[ev->worker], ev->u.end->crashed,
-			ev->t_us);
+		ls_engine_end(run->engine, run->handles[ev->worker],
+			ev->u.said->crashed, ev->t_us);
 		break;
 	case LS_LINE_OTHER:
 		break;
