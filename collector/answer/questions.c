@@ -10,6 +10,7 @@
 #include "collector/answer/questions_state.h"
 #include "collector/ingest/series_text.h"
 #include "proto/base/clock.h"
+#include "proto/base/text.h"
 
 struct ls_questions *
 ls_questions_new(const char *dir)
@@ -34,6 +35,7 @@ questions_close(struct ls_questions *q)
 	q->rollups = NULL;
 	ls_query_close(q->query);
 	ls_job_members_fini(&q->members);
+	q->job[0] = '\0';
 	free(q->places.place);
 	q->places = (struct ls_host_places){ 0 };
 	ls_step_answer_fini(&q->step);
@@ -65,6 +67,26 @@ questions_open(struct ls_questions *q)
 		q->rollups = ls_rollup_reader_new(q->query);
 		rc = q->rollups != NULL ? 0 : -ENOMEM;
 	}
+	return rc;
+}
+
+int
+ls_question_members(struct ls_questions *q, const char *job)
+{
+	int64_t last = 0;
+	int rc = ls_query_last_worker(q->query, &last);
+
+	if (rc != 0 ||
+		(q->job[0] != '\0' && q->last_worker == last &&
+			strcmp(q->job, job) == 0))
+		return rc;
+	ls_job_members_fini(&q->members);
+	q->job[0] = '\0';
+	rc = ls_job_members_read(&q->members, q->query, job);
+	if (rc == 0)
+		rc = ls_text_copy(q->job, sizeof(q->job), job);
+	q->last_worker = last;
+	q->loads += rc == 0;
 	return rc;
 }
 

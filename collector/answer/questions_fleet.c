@@ -205,14 +205,14 @@ fleet_places(struct ls_questions *q, const struct ls_rollup_part *p)
 	uint32_t *place;
 	size_t i;
 
-	if (places->names == p->names && places->loads == q->members.loads &&
+	if (places->names == p->names && places->loads == q->loads &&
 		places->count == p->host_ids)
 		return 0;
 	place = reallocarray(places->place, p->host_ids + 1, sizeof(*place));
 	if (place == NULL)
 		return -ENOMEM;
 	*places = (struct ls_host_places){ .names = p->names,
-		.loads = q->members.loads,
+		.loads = q->loads,
 		.count = p->host_ids,
 		.place = place };
 	for (i = 0; i < p->host_ids; i++)
