@@ -5,7 +5,6 @@
 #include "proto/base/clock.h"
 #include "web/cli/show.h"
 #include "web/cli/term.h"
-#include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
@@ -29,16 +28,14 @@ findings_path(struct ls_cli *cli, bool filter, char *path, size_t size)
 {
 	const struct ls_cli_options *o = &cli->options;
 	bool all = strcmp(o->status, "all") == 0;
-	char limit[24];
 
-	(void)snprintf(limit, sizeof(limit), "%" PRId64, o->limit);
 	(void)snprintf(path, size, "/api/v1/findings");
 	if (ls_cli_query(path, size, "job", o->job) == 0 &&
 		ls_cli_query(path, size, "host", o->host) == 0 &&
 		ls_cli_query(path, size, "status", all ? "" : o->status) == 0 &&
 		ls_cli_query(path, size, "severity", filter ? o->severity : "") == 0 &&
 		ls_cli_query(path, size, "kind", o->kind) == 0 &&
-		ls_cli_query(path, size, "limit", limit) == 0)
+		ls_cli_limit(cli, path, size) == 0)
 		return 0;
 	(void)fprintf(stderr, "lockstep: a filter is too long\n");
 	return LS_EXIT_USAGE;
