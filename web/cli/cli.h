@@ -145,16 +145,16 @@ int ls_cli_list(struct ls_cli *cli, const char *path, const struct ls_column *co
 void ls_cli_series(const json_t *series, size_t size, char *ret_text);
 
 /* Columns of a step record, from its time on. */
-#define LS_CLI_RECORD_COLUMNS                                            \
-	{ "TIME", ls_term_clock, "at", "" },                             \
-		{ ">DURATION", ls_term_seconds, "duration_s", "-" },     \
-		{ ">OWN", ls_term_seconds, "own_s", "-" },               \
-		{ ">WAIT", ls_term_seconds, "wait_s", "-" },             \
-		{ ">LATE", ls_term_seconds, "lateness_s", "-" },         \
-		{ ">BLAME", ls_term_seconds, "blame_s", "-" },           \
-		{ ">INPUT", ls_term_seconds, "phases.input_wait", "-" }, \
-	{                                                                \
-		">COMPUTE", ls_term_seconds, "phases.compute", "-"       \
-	}
+/* clang-format off */
+#define LS_CLI_RECORD_COLUMNS \
+	{ "TIME", ls_term_clock, "at", "" }, \
+	{ ">DURATION", ls_term_seconds, "duration_s", "-" }, \
+	{ ">OWN", ls_term_seconds, "own_s", "-" }, \
+	{ ">WAIT", ls_term_seconds, "wait_s", "-" }, \
+	{ ">LATE", ls_term_seconds, "lateness_s", "-" }, \
+	{ ">BLAME", ls_term_seconds, "blame_s", "-" }, \
+	{ ">INPUT", ls_term_seconds, "phases.input_wait", "-" }, \
+	{ ">COMPUTE", ls_term_seconds, "phases.compute", "-" }
+/* clang-format on */
 
 #endif
