@@ -198,48 +198,57 @@ line_is_object(struct line_cursor *c, const json_t *v, const struct line_field *
 	return json_is_object(v);
 }
 
+/* Gives each member whose name is known to `put`, with what the name means. */
 static void
-line_phases(struct line_cursor *c, const json_t *o, const struct line_field *f,
-	struct ls_line *l)
+line_members(struct line_cursor *c, const json_t *o, struct ls_line *l,
+	int (*by_name)(const char *name),
+	void (*put)(struct line_cursor *c, const char *key, const json_t *v, int which,
+		struct ls_line *l))
 {
 	const char *key;
 	json_t *v;
 
-	if (!line_is_object(c, o, f))
-		return;
 	json_object_foreach((json_t *)o, key, v)
 	{
-		int phase = ls_phase_by_name(key);
+		int which = by_name(key);
 
-		if (phase < 0) {
+		if (which < 0)
 			line_unknown(l, key);
-			continue;
-		}
-		l->record.phase_ns[phase] = line_span_ns(c, v, key);
-		l->record.phase_mask |= 1u << phase;
+		else
+			put(c, key, v, which, l);
 	}
+}
+
+static void
+line_phase(struct line_cursor *c, const char *key, const json_t *v, int phase,
+	struct ls_line *l)
+{
+	l->record.phase_ns[phase] = line_span_ns(c, v, key);
+	l->record.phase_mask |= 1u << phase;
+}
+
+static void
+line_phases(struct line_cursor *c, const json_t *o, const struct line_field *f,
+	struct ls_line *l)
+{
+	if (line_is_object(c, o, f))
+		line_members(c, o, l, ls_phase_by_name, line_phase);
+}
+
+static void
+line_amount(struct line_cursor *c, const char *key, const json_t *v, int work,
+	struct ls_line *l)
+{
+	l->record.work[work] = line_seconds(c, v, key, 1e18);
+	l->record.work_mask |= (uint8_t)(1u << work);
 }
 
 static void
 line_work(struct line_cursor *c, const json_t *o, const struct line_field *f,
 	struct ls_line *l)
 {
-	const char *key;
-	json_t *v;
-
-	if (!line_is_object(c, o, f))
-		return;
-	json_object_foreach((json_t *)o, key, v)
-	{
-		int work = ls_work_by_name(key);
-
-		if (work < 0) {
-			line_unknown(l, key);
-			continue;
-		}
-		l->record.work[work] = line_seconds(c, v, key, 1e18);
-		l->record.work_mask |= (uint8_t)(1u << work);
-	}
+	if (line_is_object(c, o, f))
+		line_members(c, o, l, ls_work_by_name, line_amount);
 }
 
 static void
@@ -358,33 +367,25 @@ line_confidence(struct line_cursor *c, const json_t *v, const struct line_field 
 /* --- other lines ---------------------------------------------------------- */
 
 static void
-line_values(struct line_cursor *c, const json_t *values, const struct line_field *f,
+line_value(struct line_cursor *c, const char *key, const json_t *v, int metric,
 	struct ls_line *l)
 {
-	const char *key;
-	json_t *v;
+	if (json_is_null(v))
+		return; /* not measured */
+	if (!json_is_number(v) || !isfinite(json_number_value(v)))
+		line_fail(c, "value of \"%s\" is not a number", key);
+	l->metric[l->count] = (uint16_t)metric;
+	l->value[l->count++] = json_number_value(v);
+}
 
-	if (!json_is_object(values)) {
+static void
+line_values(struct line_cursor *c, const json_t *o, const struct line_field *f,
+	struct ls_line *l)
+{
+	if (o == NULL)
 		line_fail(c, "\"%s\" is not an object", f->key);
-		return;
-	}
-	json_object_foreach((json_t *)values, key, v)
-	{
-		int metric = ls_metric_by_name(key);
-
-		if (metric < 0) {
-			line_unknown(l, key);
-			continue;
-		}
-		if (json_is_null(v))
-			continue; /* not measured */
-		if (!json_is_number(v) || !isfinite(json_number_value(v))) {
-			line_fail(c, "value of \"%s\" is not a number", key);
-			return;
-		}
-		l->metric[l->count] = (uint16_t)metric;
-		l->value[l->count++] = json_number_value(v);
-	}
+	else if (line_is_object(c, o, f))
+		line_members(c, o, l, ls_metric_by_name, line_value);
 }
 
 /* A list of ranks, which need not be there. */
