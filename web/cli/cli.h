@@ -80,14 +80,13 @@ void ls_cli_print_line(const json_t *value);
 /* --- asking, with the error told on stderr -------------------------------- */
 
 /*
- * GETs a path. With -o json and `show` the body is printed (ls_cli_print) and *ret_body is
- * NULL. Else *ret_body is a new reference. Returns 0 or the exit code, having said why.
+ * GETs a path; *ret_body is a new reference. With -o json and `show` the body is printed,
+ * too (ls_cli_print): words are not. Returns 0 or the exit code, having said why.
  */
 int ls_cli_get(struct ls_cli *cli, const char *path, bool show,
 	json_t **ret_body) LS_MUSTCHECK;
 
-/* The same of a POST of a JSON body; *ret_body NULL with -o json, printed as it came.
- */
+/* The same of a POST of a JSON body, shown. */
 int ls_cli_post(struct ls_cli *cli, const char *path, const char *json,
 	json_t **ret_body) LS_MUSTCHECK;
 

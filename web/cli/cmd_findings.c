@@ -109,12 +109,10 @@ findings_list(struct ls_cli *cli)
 
 	if (rc == 0)
 		rc = ls_cli_get(cli, path, true, &body);
-	if (rc == 0 && !body && cli->options.exit_code) {
-		/* Printed as it came: asked again for the verdict alone. */
-		rc = ls_cli_get(cli, path, false, &body);
-		worst = findings_worst(json_object_get(body, "items"));
-	} else if (rc == 0 && body) {
-		items = json_object_get(body, "items");
+	items = json_object_get(body, "items");
+	if (rc == 0 && cli->json) {
+		worst = findings_worst(items);
+	} else if (rc == 0) {
 		ls_show_findings(cli->term, items, LS_PAGE_MAX, &worst);
 		if (json_array_size(items) == 0)
 			rc = findings_none(cli);
@@ -224,7 +222,7 @@ ls_cmd_explain(struct ls_cli *cli, int argc, char **argv)
 		rc = ls_cli_get(cli, path, true, &body);
 	if (rc == LS_EXIT_UNKNOWN)
 		(void)fprintf(stderr, "lockstep: see lockstep findings --status all\n");
-	if (rc == 0 && body)
+	if (rc == 0 && !cli->json)
 		ls_show_explanation(cli->term, body, cli->options.server);
 	json_decref(body);
 	return rc;

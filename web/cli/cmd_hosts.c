@@ -72,18 +72,9 @@ host_identity(struct ls_term *t, const json_t *h)
 	ls_table_print(table);
 }
 
-int
-ls_cli_host(struct ls_cli *cli, const char *host)
+static void
+host_show(struct ls_term *t, const json_t *h)
 {
-	struct ls_term *t = cli->term;
-	json_t *h = NULL;
-	char path[1024];
-	int rc = ls_cli_host_path(host, "", sizeof(path), path);
-
-	if (rc == LS_EXIT_OK)
-		rc = ls_cli_get(cli, path, true, &h);
-	if (rc != LS_EXIT_OK || !h)
-		return rc;
 	(void)printf("host          %s\n", ls_term_text(t, h, "host", "?"));
 	(void)printf("last seen     %s\n", ls_term_time(t, h, "last_seen_at", true));
 	host_agent(t, h);
@@ -92,8 +83,21 @@ ls_cli_host(struct ls_cli *cli, const char *host)
 		(void)printf("zoomed until  %s\n",
 			ls_term_time(t, h, "zoom_until_at", true));
 	host_identity(t, h);
+}
+
+int
+ls_cli_host(struct ls_cli *cli, const char *host)
+{
+	json_t *h = NULL;
+	char path[1024];
+	int rc = ls_cli_host_path(host, "", sizeof(path), path);
+
+	if (rc == LS_EXIT_OK)
+		rc = ls_cli_get(cli, path, true, &h);
+	if (rc == LS_EXIT_OK && !cli->json)
+		host_show(cli->term, h);
 	json_decref(h);
-	return LS_EXIT_OK;
+	return rc;
 }
 
 /* --- series --------------------------------------------------------------- */
@@ -183,12 +187,12 @@ ls_cmd_zoom(struct ls_cli *cli, int argc, char **argv)
 		cli->options.for_ns / 1000000000u);
 	if (rc == LS_EXIT_OK)
 		rc = ls_cli_post(cli, path, json, &body);
-	if (rc != LS_EXIT_OK || !body)
-		return rc;
-	(void)printf("%s sends every series live until %s: lockstep series %s\n",
-		ls_term_text(cli->term, body, "host", "?"),
-		ls_term_time(cli->term, body, "zoom_until_at", true),
-		ls_term_quote(cli->term, argv[0]));
+	if (rc == LS_EXIT_OK && !cli->json)
+		(void)printf(
+			"%s sends every series live until %s: lockstep series %s\n",
+			ls_term_text(cli->term, body, "host", "?"),
+			ls_term_time(cli->term, body, "zoom_until_at", true),
+			ls_term_quote(cli->term, argv[0]));
 	json_decref(body);
-	return LS_EXIT_OK;
+	return rc;
 }

@@ -122,11 +122,7 @@ query_trend(const json_t *array, double least, double most, size_t size, char *r
 static const char *
 query_number(struct ls_term *t, bool known, double v, const char *unit, double beside)
 {
-	json_t *one = known ? json_pack("{s:f}", "v", v) : NULL;
-	const char *text = ls_term_value(t, one, "v", unit, beside, "-");
-
-	json_decref(one);
-	return text;
+	return known ? ls_term_number(t, v, unit ? unit : "1", beside) : "-";
 }
 
 static void
@@ -155,9 +151,9 @@ query_line(struct ls_cli *cli, struct ls_table *table, const json_t *body,
 	query_trend(values, low, high, sizeof(trend), trend);
 	ls_table_add(table, ls_term_text(t, item, "host", "?"));
 	ls_table_add(table, ls_term_safe(t, text, "?"));
-	ls_table_add(table, query_number(t, any, least, unit ? unit : "1", most));
-	ls_table_add(table, query_number(t, has_last, last, unit ? unit : "1", most));
-	ls_table_add(table, query_number(t, any, most, unit ? unit : "1", most));
+	ls_table_add(table, query_number(t, any, least, unit, most));
+	ls_table_add(table, query_number(t, has_last, last, unit, most));
+	ls_table_add(table, query_number(t, any, most, unit, most));
 	ls_table_add(table, trend);
 }
 
@@ -206,7 +202,7 @@ query_band(struct ls_cli *cli, const json_t *body, const json_t *peers)
 			ls_table_add(table,
 				query_number(cli->term, json_is_number(v),
 					json_number_value(v),
-					k + 1 == QUERY_BAND_KEYS || !unit ? "1" : unit,
+					k + 1 == QUERY_BAND_KEYS ? "1" : unit,
 					json_number_value(top)));
 		}
 		if (own) {
@@ -214,7 +210,7 @@ query_band(struct ls_cli *cli, const json_t *body, const json_t *peers)
 
 			ls_table_add(table,
 				query_number(cli->term, json_is_number(v),
-					json_number_value(v), unit ? unit : "1",
+					json_number_value(v), unit,
 					json_number_value(top)));
 		}
 	}
@@ -415,27 +411,26 @@ query_pages(struct ls_cli *cli, const char *path)
 {
 	bool all = cli->csv || cli->jsonl, first = true;
 	char at[8192], cursor[LS_CONF_VALUE_MAX_BYTES] = "";
-	json_t *body = NULL;
 	int rc;
 
 	do {
+		json_t *body = NULL;
 		const char *next;
 
 		(void)snprintf(at, sizeof(at), "%s", path);
 		if (ls_cli_query(at, sizeof(at), "cursor", cursor) != 0)
 			return LS_EXIT_USAGE;
 		rc = ls_cli_get(cli, at, true, &body);
-		if (rc != LS_EXIT_OK || !body)
-			return rc;
-		query_print(cli, body, first);
-		next = ls_pick_text(body, "next_cursor");
+		if (rc == LS_EXIT_OK && !cli->json)
+			query_print(cli, body, first);
+		next = cli->json ? NULL : ls_pick_text(body, "next_cursor");
 		(void)snprintf(cursor, sizeof(cursor), "%s", next ? next : "");
 		json_decref(body);
 		first = false;
-	} while (all && cursor[0] != '\0');
+	} while (rc == LS_EXIT_OK && all && cursor[0] != '\0');
 	if (cursor[0] != '\0')
 		(void)fprintf(stderr, "lockstep: more rows exist; see --limit\n");
-	return LS_EXIT_OK;
+	return rc;
 }
 
 int

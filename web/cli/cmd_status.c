@@ -242,36 +242,14 @@ status_one(struct ls_cli *cli, const char *name)
 	int worst = -1, rc;
 
 	rc = ls_cli_job_path(name, "", sizeof(path), path);
-	if (rc != 0)
-		return rc;
-	rc = ls_cli_get(cli, path, true, &job);
-	if (rc == 0 && !job && cli->options.exit_code) {
-		rc = ls_cli_get(cli, path, false, &job);
+	if (rc == 0)
+		rc = ls_cli_get(cli, path, true, &job);
+	if (rc == 0 && cli->json)
 		worst = status_worst(job);
-	} else if (rc == 0 && job) {
+	else if (rc == 0)
 		rc = status_job(cli, job, &worst);
-	}
 	json_decref(job);
 	return rc != 0 ? rc : ls_cli_verdict(cli, name, "", worst);
-}
-
-/* After the JSON was printed as it came: asks again for the verdict alone. */
-static int
-status_all_verdict(struct ls_cli *cli)
-{
-	json_t *body = NULL;
-	const json_t *items;
-	int worst = -1, rc;
-
-	rc = ls_cli_get(cli, "/api/v1/jobs", false, &body);
-	items = json_object_get(body, "items");
-	for (size_t i = 0; i < json_array_size(items); i++) {
-		int s = status_worst(json_array_get(items, i));
-
-		worst = s > worst ? s : worst;
-	}
-	json_decref(body);
-	return rc != 0 ? rc : ls_cli_verdict(cli, "", "", worst);
 }
 
 int
@@ -285,17 +263,17 @@ ls_cmd_status(struct ls_cli *cli, int argc, char **argv)
 	if (name[0] != '\0')
 		return status_one(cli, name);
 	rc = ls_cli_get(cli, "/api/v1/jobs", true, &body);
-	if (rc != 0)
-		return rc;
-	if (!body)
-		return cli->options.exit_code ? status_all_verdict(cli) : LS_EXIT_OK;
 	items = json_object_get(body, "items");
 	for (size_t i = 0; rc == 0 && i < json_array_size(items); i++) {
-		if (i > 0)
+		int one = cli->json ? status_worst(json_array_get(items, i)) : -1;
+
+		if (i > 0 && !cli->json)
 			(void)printf("\n");
-		rc = status_job(cli, json_array_get(items, i), &worst);
+		if (!cli->json)
+			rc = status_job(cli, json_array_get(items, i), &worst);
+		worst = one > worst ? one : worst;
 	}
-	if (json_array_size(items) == 0) {
+	if (rc == 0 && json_array_size(items) == 0 && !cli->json) {
 		(void)fprintf(stderr, "lockstep: no job has reported yet\n");
 		rc = LS_EXIT_NO_DATA;
 	}

@@ -195,8 +195,6 @@ cli_take(struct ls_cli *cli, struct ls_fetched *got, bool show, json_t **ret_bod
 		rc = LS_EXIT_UNREACHABLE;
 	} else if (cli->json && show) {
 		ls_cli_print(got->text, got->len);
-		json_decref(*ret_body);
-		*ret_body = NULL;
 	}
 	free(got->text);
 	return rc;
@@ -301,16 +299,17 @@ ls_cli_list(struct ls_cli *cli, const char *path, const struct ls_column *column
 	const json_t *items;
 	int rc = ls_cli_get(cli, path, true, &body);
 
-	if (rc != LS_EXIT_OK || !body)
-		return rc;
+	if (rc != LS_EXIT_OK || cli->json)
+		goto out;
 	items = json_object_get(body, "items");
 	ls_table_items(cli->term, items, columns);
 	if (json_array_size(items) == 0)
 		(void)fprintf(stderr, "lockstep: %s\n", none);
 	else if (more && ls_pick_text(body, "next_cursor"))
 		(void)fprintf(stderr, "lockstep: more rows exist; see --limit\n");
+out:
 	json_decref(body);
-	return LS_EXIT_OK;
+	return rc;
 }
 
 /* --- start ---------------------------------------------------------------- */

@@ -255,14 +255,10 @@ ls_term_chips(struct ls_term *t, const json_t *v, const char *path, const char *
 }
 
 const char *
-ls_term_value(struct ls_term *t, const json_t *v, const char *path, const char *unit,
-	double beside, const char *dflt)
+ls_term_number(struct ls_term *t, double n, const char *unit, double beside)
 {
 	bool bare = !unit || strcmp(unit, "1") == 0;
-	double n = 0;
 
-	if (!ls_pick_number(v, path, &n))
-		return dflt;
 	if (unit && strcmp(unit, "s") == 0) {
 		if (fabs(beside) < 0.1 || fabs(n) >= 0.1 || fabs(n) <= 0)
 			return term_seconds(t, n);
@@ -274,6 +270,15 @@ ls_term_value(struct ls_term *t, const json_t *v, const char *path, const char *
 		fabs(n) >= 1000 ? term_whole(t, n) : ls_term_format(t, "%.3g", n),
 		bare || unit[0] == '\0' ? "" : " ",
 		bare ? "" : ls_term_safe(t, unit, ""));
+}
+
+const char *
+ls_term_value(struct ls_term *t, const json_t *v, const char *path, const char *unit,
+	double beside, const char *dflt)
+{
+	double n = 0;
+
+	return ls_pick_number(v, path, &n) ? ls_term_number(t, n, unit, beside) : dflt;
 }
 
 const char *

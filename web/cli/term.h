@@ -74,6 +74,10 @@ const char *ls_term_chips(struct ls_term *t, const json_t *v, const char *path,
 const char *ls_term_value(struct ls_term *t, const json_t *v, const char *path,
 	const char *unit, double beside, const char *dflt);
 
+/* The same of a number. */
+const char *ls_term_number(struct ls_term *t, double n, const char *unit,
+	double beside);
+
 /* "90 s", "97 min", "13.7 h". */
 const char *ls_term_span(struct ls_term *t, double seconds);
 
