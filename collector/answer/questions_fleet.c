@@ -433,21 +433,9 @@ fleet_host_json(const struct fleet *f, size_t host, struct ls_json_out *o)
 	}
 }
 
-/* What the answer is about, of a cell that was measured. */
-static double
-fleet_value(const struct fleet_slot *s, size_t at, enum ls_agg agg)
-{
-	if (agg == LS_AGG_MEAN)
-		return s->sum[at] / (double)s->count[at];
-	if (agg == LS_AGG_COUNT)
-		return (double)s->count[at];
-	return agg == LS_AGG_MIN ? s->min[at] : s->max[at];
-}
-
 static size_t
 fleet_gather(const struct fleet *f, size_t bucket, double *ret_values)
 {
-	const enum ls_agg agg = (enum ls_agg)f->ask->agg;
 	size_t i, h, n = 0;
 
 	for (i = 0; i < f->slot_count; i++) {
@@ -455,8 +443,11 @@ fleet_gather(const struct fleet *f, size_t bucket, double *ret_values)
 		size_t base = bucket * f->host_count;
 
 		for (h = 0; h < f->host_count; h++) {
-			if (s->count[base + h] > 0)
-				ret_values[n++] = fleet_value(s, base + h, agg);
+			const struct ls_bucket cell = fleet_cell(s, base + h);
+
+			if (cell.count > 0)
+				ret_values[n++] = ls_bucket_value(&cell,
+					(enum ls_agg)f->ask->agg);
 		}
 	}
 	return n;
@@ -548,35 +539,29 @@ static int
 fleet_choose(struct fleet *f, size_t *ret_from, size_t *ret_to, size_t *ret_next)
 {
 	const struct ls_job_members *m = &f->q->members;
-	size_t at = ls_job_members_host(m, f->ask->host), room = f->ask->limit,
-	       skip = f->ask->skip;
+	size_t from = 0, count = 0, room;
+	bool one = f->ask->host[0] != '\0';
 
-	*ret_next = 0;
-	if (f->ask->host[0] != '\0') {
-		if (at == m->host_count)
+	if (one) {
+		from = ls_job_members_host(m, f->ask->host);
+		if (from == m->host_count)
 			return -LS_EUNKNOWN;
-		f->hosts = f->ask->band ? m->hosts : m->hosts + at;
-		f->host_count = f->ask->band ? m->host_count : 1;
-		*ret_from = f->ask->band ? at : 0;
-		*ret_to = *ret_from + 1;
-		return 0;
-	}
-	if (f->ask->band) {
-		f->hosts = m->hosts;
-		f->host_count = m->host_count;
-		*ret_from = *ret_to = 0;
-		return 0;
-	}
-	if (skip >= m->host_count)
-		return -LS_ERANGE;
-	if (room > LS_QUERY_VALUES_MAX / f->range.count)
+		count = 1;
+	} else if (!f->ask->band) {
+		from = f->ask->skip;
+		if (from >= m->host_count)
+			return -LS_ERANGE;
+		count = m->host_count - from;
+		count = count < f->ask->limit ? count : f->ask->limit;
 		room = LS_QUERY_VALUES_MAX / f->range.count;
-	f->hosts = m->hosts + skip;
-	f->host_count = m->host_count - skip < room ? m->host_count - skip : room;
-	*ret_from = 0;
-	*ret_to = f->host_count;
-	if (skip + f->host_count < m->host_count)
-		*ret_next = skip + f->host_count;
+		count = count < room ? count : room;
+	}
+	f->hosts = f->ask->band ? m->hosts : m->hosts + from;
+	f->host_count = f->ask->band ? m->host_count : count;
+	*ret_from = f->ask->band ? from : 0;
+	*ret_to = *ret_from + count;
+	*ret_next = !one && !f->ask->band && from + count < m->host_count ? from + count
+									  : 0;
 	return 0;
 }
 
