@@ -119,7 +119,8 @@ input_worker(struct ls_replay_input *in, const struct ls_worker_info *who,
 		rc = ls_index_put(&in->worker_index, hash, (uint32_t)in->worker_count);
 	if (rc != 0)
 		return rc;
-	in->workers[in->worker_count] = (struct ls_replay_worker){ .who = *who };
+	in->workers[in->worker_count] =
+		(struct ls_replay_worker){ .who = *who, .handle = LS_NO_WORKER };
 	*ret_index = (uint32_t)in->worker_count++;
 	return 0;
 }

@@ -29,6 +29,11 @@ struct ls_replay_worker {
 	uint32_t first;
 	/* the attempt's steps close by closings of the file */
 	bool closings;
+	/* while replayed: LS_NO_WORKER: the engine has none; of the first of an attempt:
+	 * all were declared; 0: its process has not ended */
+	uint32_t handle;
+	bool declared;
+	int64_t ended_us;
 };
 
 struct ls_replay_counters {
