@@ -57,6 +57,7 @@ struct ls_server {
 	struct ls_backend_parts backend;
 	struct server_anchor anchor;
 	bool again; /* the store wants its files opened again */
+	int64_t next_worker_id; /* as restored */
 	struct ls_self self; /* what is summed up over time: of the writer */
 	char note[128]; /* of /readyz */
 };
@@ -336,7 +337,7 @@ server_make_core(struct ls_server *s)
 }
 
 static int
-server_restore(struct ls_server *s, int64_t *ret_next_worker_id)
+server_restore(struct ls_server *s)
 {
 	uint64_t begin_ns = ls_clock_mono_ns();
 	const struct ls_restore_parts parts = {
@@ -352,11 +353,8 @@ server_restore(struct ls_server *s, int64_t *ret_next_worker_id)
 	struct ls_restore_stats stats;
 	int rc = ls_restore(&parts, &stats);
 
-	if (rc != 0) {
-		ls_log(LS_LOG_ERR, "server", "cannot restore from storage: %s",
-			ls_err_text(rc));
+	if (rc != 0)
 		return rc;
-	}
 	ls_log(LS_LOG_INFO, "server",
 		"restored %llu findings, %llu agents, %llu workers, %llu records and %llu counter "
 		"sets in %llu ms; %llu could not be read",
@@ -365,12 +363,12 @@ server_restore(struct ls_server *s, int64_t *ret_next_worker_id)
 		(unsigned long long)stats.counters,
 		(unsigned long long)((ls_clock_mono_ns() - begin_ns) / 1000000),
 		(unsigned long long)stats.bad);
-	*ret_next_worker_id = stats.next_worker_id;
+	s->next_worker_id = stats.next_worker_id;
 	return 0;
 }
 
 static int
-server_make_intake(struct ls_server *s, int64_t next_worker_id)
+server_make_intake(struct ls_server *s)
 {
 	struct ls_intake_parts parts = {
 		.engine = s->engine,
@@ -382,7 +380,7 @@ server_make_intake(struct ls_server *s, int64_t next_worker_id)
 		.fleet = s->fleet,
 		.zoom = s->zoom,
 		.anchor_ns = s->anchor.anchor_ns,
-		.next_worker_id = next_worker_id,
+		.next_worker_id = s->next_worker_id,
 		.reply = server_reply,
 		.reply_arg = s,
 		.begun = server_begun,
@@ -403,13 +401,23 @@ server_make_intake(struct ls_server *s, int64_t next_worker_id)
 static int
 server_start_tidy(struct ls_server *s)
 {
-	int rc = ls_tidy_start(s->config.state_dir, s->writer,
-		s->config.pack_interval_ns, &s->tidy);
+	return ls_tidy_start(s->config.state_dir, s->writer, s->config.pack_interval_ns,
+		&s->tidy);
+}
 
-	if (rc != 0)
-		ls_log(LS_LOG_ERR, "server", "cannot start the keeper: %s",
-			ls_err_text(rc));
-	return rc;
+static int
+server_open_ingest(struct ls_server *s)
+{
+	const struct ls_ingest_options options = { .url = s->config.listen,
+		.contexts = (unsigned)s->config.contexts };
+
+	return ls_ingest_open(s->loop, &options, server_on_request, s, &s->ingest);
+}
+
+static int
+server_start_reader(struct ls_server *s)
+{
+	return ls_reader_start(s->loop, s->config.state_dir, &s->reader);
 }
 
 static int
@@ -418,10 +426,7 @@ server_open_http(struct ls_server *s)
 	struct ls_httpd_options options = { .port = s->config.http_port,
 		.insecure = s->config.insecure };
 	struct ls_backend backend;
-	int rc = ls_reader_start(s->loop, s->config.state_dir, &s->reader);
 
-	if (rc != 0)
-		return rc;
 	memcpy(options.address, s->config.http_address, sizeof(options.address));
 	memcpy(options.names, s->config.http_names, sizeof(options.names));
 	memcpy(options.web_root, s->config.web_root, sizeof(options.web_root));
@@ -436,24 +441,7 @@ server_open_http(struct ls_server *s)
 		.arg = s,
 	};
 	backend = ls_backend_of(&s->backend);
-	rc = ls_httpd_new(s->loop, &options, &backend, &s->httpd);
-	if (rc != 0)
-		ls_log(LS_LOG_ERR, "server", "cannot serve on --http %s: %s",
-			s->config.http, ls_err_text(rc));
-	return rc;
-}
-
-static int
-server_open_ingest(struct ls_server *s)
-{
-	const struct ls_ingest_options options = { .url = s->config.listen,
-		.contexts = (unsigned)s->config.contexts };
-	int rc = ls_ingest_open(s->loop, &options, server_on_request, s, &s->ingest);
-
-	if (rc != 0)
-		ls_log(LS_LOG_ERR, "server", "cannot listen on --listen %s: %s",
-			s->config.listen, ls_err_text(rc));
-	return rc;
+	return ls_httpd_new(s->loop, &options, &backend, &s->httpd);
 }
 
 static int
@@ -479,48 +467,61 @@ server_announce(struct ls_server *s)
 {
 	int ingest = ls_ingest_port(s->ingest), http = ls_httpd_port(s->httpd);
 	char line[64];
-	int rc;
 
 	ls_log(LS_LOG_INFO, "server", "ready ingest=%d http=%d", ingest, http);
 	ls_ignore(ls_notify_send("READY=1")); /* the manager's own time-out decides */
-	if (s->config.port_file[0] == '\0')
-		return 0;
 	(void)snprintf(line, sizeof(line), "ingest=%d http=%d", ingest, http);
-	rc = ls_http_write_ports(s->config.port_file, line);
-	if (rc != 0)
-		ls_log(LS_LOG_ERR, "server", "cannot write --port-file %s: %s",
-			s->config.port_file, ls_err_text(rc));
-	return rc;
+	return s->config.port_file[0] != '\0'
+		? ls_http_write_ports(s->config.port_file, line)
+		: 0;
 }
+
+static int
+server_take_signals(struct ls_server *s)
+{
+	s->loop = ls_loop_new();
+	return s->loop != NULL
+		? ls_loop_signals(s->loop, server_on_term, server_on_hup, s)
+		: -ENOMEM;
+}
+
+/* A step of the start; what cannot be done if it fails (NULL: it says so itself, or is
+ * out of memory), and the option that names with what. */
+#define SERVER_OPTION(field) offsetof(struct ls_server, config.field)
+static const struct {
+	int (*run)(struct ls_server *s);
+	const char *what;
+	size_t option;
+} server_steps[] = {
+	{ server_take_signals, NULL, 0 },
+	{ server_open_storage, NULL, 0 },
+	{ server_make_core, NULL, 0 },
+	{ server_restore, "restore from storage", 0 },
+	{ server_make_intake, NULL, 0 },
+	{ server_start_tidy, "start the keeper", 0 },
+	{ server_open_ingest, "listen on --listen ", SERVER_OPTION(listen) },
+	{ server_start_reader, NULL, 0 },
+	{ server_open_http, "serve on --http ", SERVER_OPTION(http) },
+	{ server_start_timers, NULL, 0 },
+	{ server_announce, "write --port-file ", SERVER_OPTION(port_file) },
+};
 
 static int
 server_start(struct ls_server *s)
 {
-	int64_t next_worker_id = 1;
-	int rc;
+	int rc = 0;
 
-	s->loop = ls_loop_new();
-	if (s->loop == NULL)
-		return -ENOMEM;
-	rc = ls_loop_signals(s->loop, server_on_term, server_on_hup, s);
-	if (rc == 0)
-		rc = server_open_storage(s);
-	if (rc == 0)
-		rc = server_make_core(s);
-	if (rc == 0)
-		rc = server_restore(s, &next_worker_id);
-	if (rc == 0)
-		rc = server_make_intake(s, next_worker_id);
-	if (rc == 0)
-		rc = server_start_tidy(s);
-	if (rc == 0)
-		rc = server_open_ingest(s);
-	if (rc == 0)
-		rc = server_open_http(s);
-	if (rc == 0)
-		rc = server_start_timers(s);
-	if (rc == 0)
-		rc = server_announce(s);
+	for (size_t i = 0;
+		rc == 0 && i < sizeof(server_steps) / sizeof(server_steps[0]); i++) {
+		size_t option = server_steps[i].option;
+
+		rc = server_steps[i].run(s);
+		if (rc != 0 && server_steps[i].what != NULL)
+			ls_log(LS_LOG_ERR, "server", "cannot %s%s: %s",
+				server_steps[i].what,
+				option > 0 ? (const char *)s + option : "",
+				ls_err_text(rc));
+	}
 	return rc;
 }
 

@@ -172,22 +172,14 @@ line_points_json(const struct ls_line *l, const struct ls_range *range,
 {
 	size_t i;
 
-	ls_json_out_name(o, false, "at_s");
-	ls_json_out_raw(o, "[");
-	for (i = 0; i < l->point_count; i++) {
-		if (i > 0)
-			ls_json_out_raw(o, ",");
-		ls_json_out_number(o,
+	ls_json_out_json(o, "at_s", "[");
+	for (i = 0; i < l->point_count; i++)
+		ls_json_out_number(o, NULL,
 			(double)(l->point[i].t_us - range->begin_us) / 1e6);
-	}
 	ls_json_out_raw(o, "]");
-	ls_json_out_name(o, true, "value");
-	ls_json_out_raw(o, "[");
-	for (i = 0; i < l->point_count; i++) {
-		if (i > 0)
-			ls_json_out_raw(o, ",");
-		ls_json_out_number(o, l->point[i].value);
-	}
+	ls_json_out_json(o, "value", "[");
+	for (i = 0; i < l->point_count; i++)
+		ls_json_out_number(o, NULL, l->point[i].value);
 	ls_json_out_raw(o, "]");
 }
 
@@ -195,7 +187,6 @@ void
 ls_line_json(const struct ls_line *l, const struct ls_range *range, unsigned aggs,
 	struct ls_json_out *o)
 {
-	bool comma = false;
 	unsigned agg;
 	size_t i;
 
@@ -206,36 +197,23 @@ ls_line_json(const struct ls_line *l, const struct ls_range *range, unsigned agg
 	for (agg = 0; agg < LS_AGG_KINDS; agg++) {
 		if (!(aggs & 1u << agg))
 			continue;
-		ls_json_out_name(o, comma, ls_agg_name(agg));
-		ls_json_out_raw(o, "[");
-		for (i = 0; i < range->count; i++) {
-			if (i > 0)
-				ls_json_out_raw(o, ",");
-			ls_json_out_number(o,
+		ls_json_out_json(o, ls_agg_name(agg), "[");
+		for (i = 0; i < range->count; i++)
+			ls_json_out_number(o, NULL,
 				ls_bucket_value(&l->bucket[i], (enum ls_agg)agg));
-		}
 		ls_json_out_raw(o, "]");
-		comma = true;
 	}
 }
 
 void
 ls_range_json(const struct ls_range *range, struct ls_json_out *o)
 {
-	ls_json_out_name(o, false, "from");
-	ls_json_out_time(o, range->from_us);
-	ls_json_out_name(o, true, "to");
-	ls_json_out_time(o, range->to_us);
-	ls_json_out_name(o, true, "begin");
-	ls_json_out_time(o, range->begin_us);
-	ls_json_out_name(o, true, "step_s");
-	if (range->count > 0)
-		ls_json_out_whole(o, range->step_us / BUCKET_S_US);
-	else
-		ls_json_out_raw(o, "null");
-	ls_json_out_name(o, true, "count");
-	if (range->count > 0)
-		ls_json_out_whole(o, (int64_t)range->count);
-	else
-		ls_json_out_raw(o, "null");
+	bool cut = range->count > 0;
+
+	ls_json_out_time(o, "from", range->from_us);
+	ls_json_out_time(o, "to", range->to_us);
+	ls_json_out_time(o, "begin", range->begin_us);
+	ls_json_out_number(o, "step_s",
+		cut ? (double)(range->step_us / BUCKET_S_US) : NAN);
+	ls_json_out_number(o, "count", cut ? (double)range->count : NAN);
 }

@@ -60,6 +60,28 @@ ls_json_out_raw(struct ls_json_out *o, const char *text)
 	out_add(o, text, strlen(text));
 }
 
+/* What stands before a value: the comma, if it is not the first; the name, if it has one. */
+static inline void
+out_member(struct ls_json_out *o, const char *name)
+{
+	char last = o->len > 0 ? o->text[o->len - 1] : '[';
+
+	if (last != '[' && last != '{')
+		out_add(o, ",", 1);
+	if (name == NULL)
+		return;
+	out_add(o, "\"", 1);
+	ls_json_out_raw(o, name);
+	out_add(o, "\":", 2);
+}
+
+void
+ls_json_out_json(struct ls_json_out *o, const char *name, const char *text)
+{
+	out_member(o, name);
+	ls_json_out_raw(o, text);
+}
+
 /* Bytes of a string in which every one stands for itself, as in all names that are
  * sane; else 0. */
 static size_t
@@ -71,14 +93,6 @@ out_plain(const char *s)
 		if (s[len] < ' ' || s[len] > '~' || s[len] == '"' || s[len] == '\\')
 			return 0;
 	return len;
-}
-
-static void
-out_quoted(struct ls_json_out *o, const char *s, size_t len)
-{
-	out_add(o, "\"", 1);
-	out_add(o, s, len);
-	out_add(o, "\"", 1);
 }
 
 static void
@@ -96,18 +110,22 @@ out_escaped(struct ls_json_out *o, const char *s)
 }
 
 void
-ls_json_out_string(struct ls_json_out *o, const char *s)
+ls_json_out_string(struct ls_json_out *o, const char *name, const char *s)
 {
 	size_t len = s != NULL ? out_plain(s) : 0;
 
-	if (len > 0)
-		out_quoted(o, s, len);
-	else
+	out_member(o, name);
+	if (len == 0) {
 		out_escaped(o, s);
+		return;
+	}
+	out_add(o, "\"", 1);
+	out_add(o, s, len);
+	out_add(o, "\"", 1);
 }
 
-void
-ls_json_out_whole(struct ls_json_out *o, int64_t v)
+static void
+out_whole(struct ls_json_out *o, int64_t v)
 {
 	char text[24], *p = text + sizeof(text);
 	uint64_t left = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
@@ -172,15 +190,23 @@ out_decimal(struct ls_json_out *o, double v)
 }
 
 void
-ls_json_out_number(struct ls_json_out *o, double v)
+ls_json_out_whole(struct ls_json_out *o, const char *name, int64_t v)
+{
+	out_member(o, name);
+	out_whole(o, v);
+}
+
+void
+ls_json_out_number(struct ls_json_out *o, const char *name, double v)
 {
 	char text[40];
 	int n;
 
+	out_member(o, name);
 	if (!isfinite(v)) {
 		out_add(o, "null", 4);
 	} else if (fabs(v) < OUT_WHOLE_MAX && v == trunc(v)) {
-		ls_json_out_whole(o, (int64_t)v);
+		out_whole(o, (int64_t)v);
 	} else if (!out_decimal(o, v)) {
 		n = snprintf(text, sizeof(text), "%.15g", v);
 		out_add(o, text, n > 0 ? (size_t)n : 0);
@@ -188,24 +214,12 @@ ls_json_out_number(struct ls_json_out *o, double v)
 }
 
 void
-ls_json_out_time(struct ls_json_out *o, int64_t t_us)
+ls_json_out_time(struct ls_json_out *o, const char *name, int64_t t_us)
 {
 	char text[32];
 
-	if (t_us == 0) {
-		ls_json_out_raw(o, "null");
-		return;
-	}
 	ls_text_time(text, t_us);
-	out_quoted(o, text, strlen(text));
-}
-
-void
-ls_json_out_name(struct ls_json_out *o, bool comma, const char *name)
-{
-	ls_json_out_raw(o, comma ? ",\"" : "\"");
-	ls_json_out_raw(o, name);
-	ls_json_out_raw(o, "\":");
+	ls_json_out_string(o, name, t_us != 0 ? text : NULL);
 }
 
 int

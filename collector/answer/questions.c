@@ -4,11 +4,13 @@
 #include "collector/answer/questions.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "collector/answer/questions_state.h"
 #include "collector/ingest/series_text.h"
 #include "proto/base/clock.h"
+#include "proto/base/text.h"
 
 struct ls_questions *
 ls_questions_new(const char *dir)
@@ -33,6 +35,7 @@ questions_close(struct ls_questions *q)
 	q->rollups = NULL;
 	ls_query_close(q->query);
 	ls_job_members_fini(&q->members);
+	q->job[0] = '\0';
 	free(q->places.place);
 	q->places = (struct ls_host_places){ 0 };
 	ls_step_answer_fini(&q->step);
@@ -64,6 +67,26 @@ questions_open(struct ls_questions *q)
 		q->rollups = ls_rollup_reader_new(q->query);
 		rc = q->rollups != NULL ? 0 : -ENOMEM;
 	}
+	return rc;
+}
+
+int
+ls_question_members(struct ls_questions *q, const char *job)
+{
+	int64_t last = 0;
+	int rc = ls_query_last_worker(q->query, &last);
+
+	if (rc != 0 ||
+		(q->job[0] != '\0' && q->last_worker == last &&
+			strcmp(q->job, job) == 0))
+		return rc;
+	ls_job_members_fini(&q->members);
+	q->job[0] = '\0';
+	rc = ls_job_members_read(&q->members, q->query, job);
+	if (rc == 0)
+		rc = ls_text_copy(q->job, sizeof(q->job), job);
+	q->last_worker = last;
+	q->loads += rc == 0;
 	return rc;
 }
 
@@ -122,16 +145,11 @@ ls_question_series_json(const char *host, const char *group, const char *series,
 
 	if (known)
 		text = json_dumps(labels, JSON_COMPACT | JSON_SORT_KEYS);
-	ls_json_out_name(o, false, "host");
-	ls_json_out_string(o, host);
-	ls_json_out_name(o, true, "name");
-	ls_json_out_string(o, known ? name : series);
-	ls_json_out_name(o, true, "labels");
-	ls_json_out_raw(o, text != NULL ? text : "{}");
-	if (group != NULL) {
-		ls_json_out_name(o, true, "group");
-		ls_json_out_string(o, group);
-	}
+	ls_json_out_string(o, "host", host);
+	ls_json_out_string(o, "name", known ? name : series);
+	ls_json_out_json(o, "labels", text != NULL ? text : "{}");
+	if (group != NULL)
+		ls_json_out_string(o, "group", group);
 	free(text);
 	json_decref(labels);
 }
@@ -139,14 +157,12 @@ ls_question_series_json(const char *host, const char *group, const char *series,
 void
 ls_question_end_json(size_t next, struct ls_json_out *o)
 {
-	ls_json_out_name(o, true, "next_cursor");
-	if (next > 0) {
-		ls_json_out_raw(o, "\"after-");
-		ls_json_out_whole(o, (int64_t)next);
-		ls_json_out_raw(o, "\"}\n");
-	} else {
-		ls_json_out_raw(o, "null}\n");
-	}
+	char cursor[32];
+
+	(void)snprintf(cursor, sizeof(cursor), "after-%zu", next);
+	ls_json_out_raw(o, "]");
+	ls_json_out_string(o, "next_cursor", next > 0 ? cursor : NULL);
+	ls_json_out_raw(o, "}\n");
 }
 
 /* --- one question --------------------------------------------------------- */

@@ -205,14 +205,14 @@ fleet_places(struct ls_questions *q, const struct ls_rollup_part *p)
 	uint32_t *place;
 	size_t i;
 
-	if (places->names == p->names && places->loads == q->members.loads &&
+	if (places->names == p->names && places->loads == q->loads &&
 		places->count == p->host_ids)
 		return 0;
 	place = reallocarray(places->place, p->host_ids + 1, sizeof(*place));
 	if (place == NULL)
 		return -ENOMEM;
 	*places = (struct ls_host_places){ .names = p->names,
-		.loads = q->members.loads,
+		.loads = q->loads,
 		.count = p->host_ids,
 		.place = place };
 	for (i = 0; i < p->host_ids; i++)
@@ -391,14 +391,11 @@ fleet_values_json(const struct fleet *f, const struct fleet_slot *s, size_t host
 {
 	size_t b;
 
-	ls_json_out_name(o, true, ls_agg_name(agg));
-	ls_json_out_raw(o, "[");
+	ls_json_out_json(o, ls_agg_name(agg), "[");
 	for (b = 0; b < f->range.count; b++) {
 		const struct ls_bucket cell = fleet_cell(s, b * f->host_count + host);
 
-		if (b > 0)
-			ls_json_out_raw(o, ",");
-		ls_json_out_number(o, ls_bucket_value(&cell, (enum ls_agg)agg));
+		ls_json_out_number(o, NULL, ls_bucket_value(&cell, (enum ls_agg)agg));
 	}
 	ls_json_out_raw(o, "]");
 }
@@ -418,7 +415,7 @@ fleet_has(const struct fleet *f, const struct fleet_slot *s, size_t host)
 /* The lines of one host: of a host that was asked for all four, else what was asked
  * for. */
 static void
-fleet_host_json(const struct fleet *f, size_t host, bool *comma, struct ls_json_out *o)
+fleet_host_json(const struct fleet *f, size_t host, struct ls_json_out *o)
 {
 	size_t i;
 	unsigned agg;
@@ -426,8 +423,7 @@ fleet_host_json(const struct fleet *f, size_t host, bool *comma, struct ls_json_
 	for (i = 0; i < f->slot_count; i++) {
 		if (!fleet_has(f, &f->slots[i], host))
 			continue;
-		ls_json_out_raw(o, *comma ? ",{" : "{");
-		*comma = true;
+		ls_json_out_json(o, NULL, "{");
 		ls_question_series_json(f->hosts[host], NULL, f->slots[i].series, o);
 		for (agg = 0; agg < LS_AGG_KINDS; agg++) {
 			if (f->ask->host[0] != '\0' || agg == (unsigned)f->ask->agg)
@@ -437,21 +433,9 @@ fleet_host_json(const struct fleet *f, size_t host, bool *comma, struct ls_json_
 	}
 }
 
-/* What the answer is about, of a cell that was measured. */
-static double
-fleet_value(const struct fleet_slot *s, size_t at, enum ls_agg agg)
-{
-	if (agg == LS_AGG_MEAN)
-		return s->sum[at] / (double)s->count[at];
-	if (agg == LS_AGG_COUNT)
-		return (double)s->count[at];
-	return agg == LS_AGG_MIN ? s->min[at] : s->max[at];
-}
-
 static size_t
 fleet_gather(const struct fleet *f, size_t bucket, double *ret_values)
 {
-	const enum ls_agg agg = (enum ls_agg)f->ask->agg;
 	size_t i, h, n = 0;
 
 	for (i = 0; i < f->slot_count; i++) {
@@ -459,8 +443,11 @@ fleet_gather(const struct fleet *f, size_t bucket, double *ret_values)
 		size_t base = bucket * f->host_count;
 
 		for (h = 0; h < f->host_count; h++) {
-			if (s->count[base + h] > 0)
-				ret_values[n++] = fleet_value(s, base + h, agg);
+			const struct ls_bucket cell = fleet_cell(s, base + h);
+
+			if (cell.count > 0)
+				ret_values[n++] = ls_bucket_value(&cell,
+					(enum ls_agg)f->ask->agg);
 		}
 	}
 	return n;
@@ -505,13 +492,9 @@ fleet_band_json(const struct fleet *f, struct ls_json_out *o)
 	for (b = 0; b < f->range.count && rc == 0; b++)
 		fleet_band_bucket(values, fleet_gather(f, b, values), band[b]);
 	for (k = 0; k < BAND_KINDS && rc == 0; k++) {
-		ls_json_out_name(o, k > 0, names[k]);
-		ls_json_out_raw(o, "[");
-		for (b = 0; b < f->range.count; b++) {
-			if (b > 0)
-				ls_json_out_raw(o, ",");
-			ls_json_out_number(o, band[b][k]);
-		}
+		ls_json_out_json(o, names[k], "[");
+		for (b = 0; b < f->range.count; b++)
+			ls_json_out_number(o, NULL, band[b][k]);
 		ls_json_out_raw(o, "]");
 	}
 	free(band);
@@ -524,42 +507,26 @@ static int
 fleet_json(const struct fleet *f, size_t from, size_t to, size_t next,
 	struct ls_json_out *o)
 {
-	bool comma = false;
 	size_t h;
 	int rc = 0;
 
-	ls_json_out_raw(o, "{\"schema_version\":1,\"source\":");
-	ls_json_out_string(o, f->source);
-	ls_json_out_name(o, true, "metric");
-	ls_json_out_string(o, f->selector.name);
-	ls_json_out_name(o, true, "unit");
-	ls_json_out_string(o, ls_series_text_unit(f->selector.name));
-	ls_json_out_raw(o, ",");
+	ls_json_out_raw(o, "{\"schema_version\":1");
+	ls_json_out_string(o, "source", f->source);
+	ls_json_out_string(o, "metric", f->selector.name);
+	ls_json_out_string(o, "unit", ls_series_text_unit(f->selector.name));
 	ls_range_json(&f->range, o);
-	ls_json_out_name(o, true, "agg");
-	ls_json_out_string(o, ls_agg_name((unsigned)f->ask->agg));
-	ls_json_out_name(o, true, "hosts");
-	ls_json_out_whole(o, (int64_t)f->q->members.host_count);
-	ls_json_out_name(o, true, "left_out");
-	ls_json_out_whole(o, (int64_t)f->bad);
-	ls_json_out_name(o, true, "until");
-	if (f->until_us > 0)
-		ls_json_out_time(o, f->until_us);
-	else
-		ls_json_out_raw(o, "null");
-	ls_json_out_name(o, true, "peers");
+	ls_json_out_string(o, "agg", ls_agg_name((unsigned)f->ask->agg));
+	ls_json_out_whole(o, "hosts", (int64_t)f->q->members.host_count);
+	ls_json_out_whole(o, "left_out", (int64_t)f->bad);
+	ls_json_out_time(o, "until", f->until_us);
+	ls_json_out_json(o, "peers", f->ask->band ? "{" : "null");
 	if (f->ask->band) {
-		ls_json_out_raw(o, "{");
 		rc = fleet_band_json(f, o);
 		ls_json_out_raw(o, "}");
-	} else {
-		ls_json_out_raw(o, "null");
 	}
-	ls_json_out_name(o, true, "items");
-	ls_json_out_raw(o, "[");
+	ls_json_out_json(o, "items", "[");
 	for (h = from; h < to; h++)
-		fleet_host_json(f, h, &comma, o);
-	ls_json_out_raw(o, "]");
+		fleet_host_json(f, h, o);
 	ls_question_end_json(next, o);
 	return rc;
 }
@@ -572,35 +539,29 @@ static int
 fleet_choose(struct fleet *f, size_t *ret_from, size_t *ret_to, size_t *ret_next)
 {
 	const struct ls_job_members *m = &f->q->members;
-	size_t at = ls_job_members_host(m, f->ask->host), room = f->ask->limit,
-	       skip = f->ask->skip;
+	size_t from = 0, count = 0, room;
+	bool one = f->ask->host[0] != '\0';
 
-	*ret_next = 0;
-	if (f->ask->host[0] != '\0') {
-		if (at == m->host_count)
+	if (one) {
+		from = ls_job_members_host(m, f->ask->host);
+		if (from == m->host_count)
 			return -LS_EUNKNOWN;
-		f->hosts = f->ask->band ? m->hosts : m->hosts + at;
-		f->host_count = f->ask->band ? m->host_count : 1;
-		*ret_from = f->ask->band ? at : 0;
-		*ret_to = *ret_from + 1;
-		return 0;
-	}
-	if (f->ask->band) {
-		f->hosts = m->hosts;
-		f->host_count = m->host_count;
-		*ret_from = *ret_to = 0;
-		return 0;
-	}
-	if (skip >= m->host_count)
-		return -LS_ERANGE;
-	if (room > LS_QUERY_VALUES_MAX / f->range.count)
+		count = 1;
+	} else if (!f->ask->band) {
+		from = f->ask->skip;
+		if (from >= m->host_count)
+			return -LS_ERANGE;
+		count = m->host_count - from;
+		count = count < f->ask->limit ? count : f->ask->limit;
 		room = LS_QUERY_VALUES_MAX / f->range.count;
-	f->hosts = m->hosts + skip;
-	f->host_count = m->host_count - skip < room ? m->host_count - skip : room;
-	*ret_from = 0;
-	*ret_to = f->host_count;
-	if (skip + f->host_count < m->host_count)
-		*ret_next = skip + f->host_count;
+		count = count < room ? count : room;
+	}
+	f->hosts = f->ask->band ? m->hosts : m->hosts + from;
+	f->host_count = f->ask->band ? m->host_count : count;
+	*ret_from = f->ask->band ? from : 0;
+	*ret_to = *ret_from + count;
+	*ret_next = !one && !f->ask->band && from + count < m->host_count ? from + count
+									  : 0;
 	return 0;
 }
 

@@ -107,26 +107,20 @@ history_json(struct history *h, const struct ls_ask *ask, const char *name,
 		room = 1;
 	if (end > ask->skip && end - ask->skip > room)
 		end = ask->skip + room;
-	ls_json_out_raw(o, "{\"schema_version\":1,\"source\":\"chunks\",\"metric\":");
-	ls_json_out_string(o, name);
-	ls_json_out_name(o, true, "unit");
-	ls_json_out_string(o, ls_series_text_unit(name));
-	ls_json_out_raw(o, ",");
+	ls_json_out_raw(o, "{\"schema_version\":1,\"source\":\"chunks\"");
+	ls_json_out_string(o, "metric", name);
+	ls_json_out_string(o, "unit", ls_series_text_unit(name));
 	ls_range_json(&h->range, o);
-	ls_json_out_name(o, true, "left_out");
-	ls_json_out_whole(o, (int64_t)bad);
-	ls_json_out_name(o, true, "items");
-	ls_json_out_raw(o, "[");
+	ls_json_out_whole(o, "left_out", (int64_t)bad);
+	ls_json_out_json(o, "items", "[");
 	for (i = ask->skip; i < end; i++) {
-		ls_json_out_raw(o, i > ask->skip ? ",{" : "{");
+		ls_json_out_json(o, NULL, "{");
 		ls_question_series_json(ask->host, h->lines[i].group,
 			h->lines[i].series, o);
-		ls_json_out_raw(o, ",");
 		ls_line_sort(&h->lines[i].line);
 		ls_line_json(&h->lines[i].line, &h->range, (1u << LS_AGG_KINDS) - 1, o);
 		ls_json_out_raw(o, "}");
 	}
-	ls_json_out_raw(o, "]");
 	ls_question_end_json(end < h->count ? end : 0, o);
 }
 

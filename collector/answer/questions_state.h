@@ -13,28 +13,16 @@
 #include <jansson.h>
 #include "collector/answer/buckets.h"
 #include "collector/answer/json_out.h"
+#include "collector/history/job_members.h"
 #include "storage/read/query_rollup.h"
 #include "storage/read/query_series.h"
 #include "web/api/backend.h"
-
-/* The workers of one job, and their hosts: kept until another job is asked for, or a
- * worker comes. */
-struct ls_job_members {
-	char job[LS_JOB_NAME_MAX_BYTES]; /* "": none yet */
-	int64_t last_worker; /* ls_query_last_worker at that time */
-	uint64_t loads; /* how often they were read */
-	size_t count, capacity, host_count;
-	struct ls_store_worker *workers; /* by id */
-	const char **hosts; /* by name, each once; into workers */
-	/* of each worker, by latest attempt, then rank */
-	uint32_t *rank_place;
-};
 
 /* Where the hosts of a file's roll-ups stand among those of the job: kept from one
  * question to the next. */
 struct ls_host_places {
 	uint64_t names; /* of ls_rollup_part; 0: none yet */
-	uint64_t loads; /* of ls_job_members */
+	uint64_t loads; /* of ls_questions */
 	size_t count;
 	uint32_t *place; /* by host_id; at least host_count: of none */
 };
@@ -56,7 +44,11 @@ struct ls_questions {
 	struct ls_query *query; /* NULL: not open */
 	struct ls_query_series *series;
 	struct ls_rollup_reader *rollups;
+	/* kept until another job is asked for, or a worker comes */
 	struct ls_job_members members;
+	char job[LS_JOB_NAME_MAX_BYTES]; /* whose they are; "": none yet */
+	int64_t last_worker; /* ls_query_last_worker at that time */
+	uint64_t loads; /* how often they were read */
 	struct ls_host_places places;
 	struct ls_step_answer step;
 	struct ls_json_out out; /* of the answer: its memory is kept */
@@ -79,16 +71,11 @@ bool ls_selector_wants(void *arg, const char *group, const char *series);
 void ls_question_series_json(const char *host, const char *group, const char *series,
 	struct ls_json_out *o);
 
-/* The end of an answer: ,"next_cursor":... and the closing brace; next 0: none. */
+/* The end of an answer: of its items, "next_cursor" (next 0: null) and the brace. */
 void ls_question_end_json(size_t next, struct ls_json_out *o);
 
 /* Brings q->members to a job. -LS_EUNKNOWN: no worker of it is stored. */
 int ls_question_members(struct ls_questions *q, const char *job) LS_MUSTCHECK;
-void ls_job_members_fini(struct ls_job_members *m);
-/* The worker of an id, or NULL; the place of a host, or host_count. */
-const struct ls_store_worker *ls_job_members_worker(const struct ls_job_members *m,
-	int64_t id);
-size_t ls_job_members_host(const struct ls_job_members *m, const char *host);
 
 /* One step of all workers. */
 int ls_question_step(struct ls_questions *q, const struct ls_ask *ask,

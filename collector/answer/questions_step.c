@@ -154,42 +154,31 @@ step_read(struct step *s)
 static void
 step_number(struct ls_json_out *o, const char *name, double v)
 {
-	ls_json_out_name(o, true, name);
 	/* whole microseconds */
-	ls_json_out_number(o, isnan(v) ? v : round(v * 1e6) / 1e6);
+	ls_json_out_number(o, name, isnan(v) ? v : round(v * 1e6) / 1e6);
 }
 
 static void
 step_row_json(const struct ls_step_row *row, uint64_t step, struct ls_json_out *o)
 {
 	double duration_s = (double)row->duration_ns * 1e-9, wait_s = row->wait_s;
-	bool comma = false;
 	unsigned p;
 
-	ls_json_out_name(o, false, "step");
-	ls_json_out_whole(o, (int64_t)step);
-	ls_json_out_name(o, true, "rank");
-	ls_json_out_whole(o, row->worker->info.rank);
-	ls_json_out_name(o, true, "host");
-	ls_json_out_string(o, row->worker->info.host);
-	ls_json_out_name(o, true, "slice");
-	ls_json_out_string(o, row->worker->info.slice);
-	ls_json_out_name(o, true, "at");
-	ls_json_out_time(o, row->t_begin_ns / 1000);
+	ls_json_out_whole(o, "step", (int64_t)step);
+	ls_json_out_whole(o, "rank", row->worker->info.rank);
+	ls_json_out_string(o, "host", row->worker->info.host);
+	ls_json_out_string(o, "slice", row->worker->info.slice);
+	ls_json_out_time(o, "at", row->t_begin_ns / 1000);
 	step_number(o, "duration_s", duration_s);
 	step_number(o, "own_s", duration_s - (isnan(wait_s) ? 0 : wait_s));
 	step_number(o, "wait_s", wait_s);
 	step_number(o, "lateness_s", NAN);
 	step_number(o, "blame_s", NAN);
-	ls_json_out_name(o, true, "phases");
-	ls_json_out_raw(o, "{");
-	for (p = 0; p < LS_PHASE_COUNT; p++) {
-		if ((row->phase_mask & 1u << p) == 0)
-			continue;
-		ls_json_out_name(o, comma, ls_phase_name(p));
-		ls_json_out_number(o, (double)(row->phase_ns[p] / 1000) / 1e6);
-		comma = true;
-	}
+	ls_json_out_json(o, "phases", "{");
+	for (p = 0; p < LS_PHASE_COUNT; p++)
+		if ((row->phase_mask & 1u << p) != 0)
+			ls_json_out_number(o, ls_phase_name(p),
+				(double)(row->phase_ns[p] / 1000) / 1e6);
 	ls_json_out_raw(o, "}");
 }
 
@@ -201,24 +190,19 @@ step_json(const struct step *s, struct ls_json_out *o)
 
 	if (to - from > s->ask->limit)
 		to = from + s->ask->limit;
-	ls_json_out_raw(o, "{\"schema_version\":1,\"source\":\"stored\",\"job\":");
-	ls_json_out_string(o, s->ask->job);
-	ls_json_out_name(o, true, "step");
-	ls_json_out_whole(o, (int64_t)s->ask->step);
-	ls_json_out_name(o, true, "attempt");
-	ls_json_out_whole(o, s->a->rows[s->a->chosen[0]].worker->info.attempt);
-	ls_json_out_name(o, true, "workers");
-	ls_json_out_whole(o, (int64_t)s->count);
-	ls_json_out_name(o, true, "left_out");
-	ls_json_out_whole(o, (int64_t)s->bad);
-	ls_json_out_name(o, true, "items");
-	ls_json_out_raw(o, "[");
+	ls_json_out_raw(o, "{\"schema_version\":1,\"source\":\"stored\"");
+	ls_json_out_string(o, "job", s->ask->job);
+	ls_json_out_whole(o, "step", (int64_t)s->ask->step);
+	ls_json_out_whole(o, "attempt",
+		s->a->rows[s->a->chosen[0]].worker->info.attempt);
+	ls_json_out_whole(o, "workers", (int64_t)s->count);
+	ls_json_out_whole(o, "left_out", (int64_t)s->bad);
+	ls_json_out_json(o, "items", "[");
 	for (i = from; i < to; i++) {
-		ls_json_out_raw(o, i > from ? ",{" : "{");
+		ls_json_out_json(o, NULL, "{");
 		step_row_json(&s->a->rows[s->a->chosen[i]], s->ask->step, o);
 		ls_json_out_raw(o, "}");
 	}
-	ls_json_out_raw(o, "]");
 	ls_question_end_json(to < s->count ? to : 0, o);
 }
 

@@ -7,20 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include "collector/ingest/feed.h"
+#include "collector/history/job_members.h"
 #include "collector/history/lines.h"
 #include "collector/history/stored_series.h"
 #include "proto/base/log.h"
-#include "proto/base/text.h"
 #include "storage/read/query.h"
 
 /* Counters of a host belong to the job from a little before its first record to after
  * its last. */
 #define EXPORT_MARGIN_US 60000000ll
 
-/* A worker of the job, and what was said of its clock last. */
-struct export_worker {
-	struct ls_store_worker w; /* first: it is the key */
-	bool clock_told;
+/* What was said last of a worker's clock. */
+struct export_clock {
+	bool told;
 	int64_t uncertainty_ns;
 };
 
@@ -31,111 +30,28 @@ struct export
 	ls_export_sink *sink;
 	void *arg;
 	struct ls_lines lines;
-	struct export_worker *workers; /* of the job, by id */
-	size_t count, capacity;
-	const struct export_worker **by_host, **by_rank; /* the same, in other orders */
+	struct ls_job_members members;
+	struct export_clock *clocks; /* by place of the worker */
 	int64_t from_us, to_us; /* of its records */
 	bool any;
 	struct ls_stored_rows *rows; /* NULL: without the series of chunks */
 };
-
-/* --- workers of the job --------------------------------------------------- */
-
-static int
-export_worker(void *arg, const struct ls_store_worker *w)
-{
-	struct export *x = arg;
-	struct export_worker *grown;
-	size_t capacity = x->capacity > 0 ? 2 * x->capacity : 64;
-
-	if (x->count == x->capacity) {
-		grown = reallocarray(x->workers, capacity, sizeof(*grown));
-		if (grown == NULL)
-			return -ENOMEM;
-		x->workers = grown;
-		x->capacity = capacity;
-	}
-	x->workers[x->count++] = (struct export_worker){ .w = *w };
-	return 0;
-}
-
-static int
-export_compare(const void *a, const void *b)
-{
-	int64_t x = ((const struct ls_store_worker *)a)->id;
-	int64_t y = ((const struct ls_store_worker *)b)->id;
-
-	return (x > y) - (x < y);
-}
-
-static struct export_worker *
-export_find(const struct export *x, int64_t id)
-{
-	struct export_worker key = { .w.id = id };
-
-	return bsearch(&key, x->workers, x->count, sizeof(key), export_compare);
-}
-
-static int
-export_compare_host(const void *a, const void *b)
-{
-	const struct export_worker *const *x = a, *const *y = b;
-
-	return strcmp((*x)->w.info.host, (*y)->w.info.host);
-}
-
-static int
-export_compare_rank(const void *a, const void *b)
-{
-	const struct ls_worker_info *x =
-		&(*(const struct export_worker *const *)a)->w.info;
-	const struct ls_worker_info *y =
-		&(*(const struct export_worker *const *)b)->w.info;
-
-	if (x->attempt != y->attempt)
-		return x->attempt < y->attempt ? -1 : 1;
-	return (x->rank > y->rank) - (x->rank < y->rank);
-}
-
-static int
-export_index(struct export *x)
-{
-	size_t i;
-
-	x->by_host = calloc(x->count, sizeof(*x->by_host));
-	x->by_rank = calloc(x->count, sizeof(*x->by_rank));
-	if (x->by_host == NULL || x->by_rank == NULL)
-		return -ENOMEM;
-	for (i = 0; i < x->count; i++)
-		x->by_host[i] = x->by_rank[i] = &x->workers[i];
-	qsort(x->by_host, x->count, sizeof(*x->by_host), export_compare_host);
-	qsort(x->by_rank, x->count, sizeof(*x->by_rank), export_compare_rank);
-	return 0;
-}
 
 /* The host of a rank of the same attempt. */
 static const char *
 export_host(void *arg, const struct ls_worker_info *of, uint32_t rank)
 {
 	const struct export *x = arg;
-	const struct export_worker key = { .w.info = { .attempt = of->attempt,
-						   .rank = (int32_t)rank } };
-	const struct export_worker *k = &key, **found;
+	const struct ls_store_worker *w =
+		ls_job_members_rank(&x->members, of->attempt, (int32_t)rank);
 
-	found = bsearch(&k, x->by_rank, x->count, sizeof(k), export_compare_rank);
-	return found != NULL ? (*found)->w.info.host : NULL;
+	return w != NULL ? w->info.host : NULL;
 }
 
 static bool
 export_has_host(const struct export *x, const char *host)
 {
-	struct export_worker key = { 0 };
-	const struct export_worker *k = &key;
-
-	if (ls_text_copy(key.w.info.host, sizeof(key.w.info.host), host) != 0)
-		return false;
-	return bsearch(&k, x->by_host, x->count, sizeof(k), export_compare_host) !=
-		NULL;
+	return ls_job_members_host(&x->members, host) < x->members.host_count;
 }
 
 /* --- pieces --------------------------------------------------------------- */
@@ -166,7 +82,8 @@ export_extent(void *arg, const struct ls_store_event *e)
 	const struct ls_store_steps *steps = &e->u.steps;
 	struct ls_store_item row = { 0 };
 
-	if (e->kind != LS_EVENT_STEPS || export_find(x, steps->worker_id) == NULL)
+	if (e->kind != LS_EVENT_STEPS ||
+		ls_job_members_worker(&x->members, steps->worker_id) == NULL)
 		return 0;
 	ls_feed_span(&row, steps);
 	if (!x->any || row.t_lo_us < x->from_us)
@@ -180,15 +97,16 @@ export_extent(void *arg, const struct ls_store_event *e)
 /* --- second pass: lines --------------------------------------------------- */
 
 static int
-export_clock(struct export *x, const struct ls_store_event *e, struct export_worker *w)
+export_clock(struct export *x, const struct ls_store_event *e,
+	const struct ls_store_worker *w)
 {
+	struct export_clock *clock = &x->clocks[w - x->members.workers];
 	int64_t uncertainty_ns = e->u.steps.uncertainty_ns;
 
-	if (w->clock_told && w->uncertainty_ns == uncertainty_ns)
+	if (clock->told && clock->uncertainty_ns == uncertainty_ns)
 		return 0;
-	w->clock_told = true;
-	w->uncertainty_ns = uncertainty_ns;
-	ls_lines_clock(&x->lines, &w->w.info, e->t_us, uncertainty_ns);
+	*clock = (struct export_clock){ true, uncertainty_ns };
+	ls_lines_clock(&x->lines, &w->info, e->t_us, uncertainty_ns);
 	return export_room(x);
 }
 
@@ -196,7 +114,8 @@ static int
 export_steps(struct export *x, const struct ls_store_event *e)
 {
 	const struct ls_store_steps *steps = &e->u.steps;
-	struct export_worker *w = export_find(x, steps->worker_id);
+	const struct ls_store_worker *w =
+		ls_job_members_worker(&x->members, steps->worker_id);
 	uint32_t i;
 	int rc;
 
@@ -206,7 +125,7 @@ export_steps(struct export *x, const struct ls_store_event *e)
 	for (i = 0; i < steps->count && rc == 0; i++) {
 		rc = export_room(x);
 		if (rc == 0)
-			ls_lines_step(&x->lines, &w->w.info, &steps->records[i],
+			ls_lines_step(&x->lines, &w->info, &steps->records[i],
 				export_host, x);
 	}
 	return rc;
@@ -216,23 +135,24 @@ static void
 export_item(struct export *x, const struct ls_store_event *e)
 {
 	const struct ls_store_item *row = &e->u.item;
-	struct export_worker *w = export_find(x, row->worker_id);
+	const struct ls_store_worker *w =
+		ls_job_members_worker(&x->members, row->worker_id);
 
 	if (w == NULL)
 		return;
 	if (row->kind == LS_WIRE_GAP)
-		ls_lines_gap(&x->lines, &w->w.info, e->t_us, row->count, row->reason);
+		ls_lines_gap(&x->lines, &w->info, e->t_us, row->count, row->reason);
 	else
-		ls_lines_end(&x->lines, &w->w.info, e->t_us, row->reason);
+		ls_lines_end(&x->lines, &w->info, e->t_us, row->reason);
 }
 
 static void
 export_counters(struct export *x, const struct ls_store_counters *c, int64_t t_us)
 {
-	const struct export_worker *w = NULL;
+	const struct ls_store_worker *w = NULL;
 
 	if (c->worker_id != 0) {
-		w = export_find(x, c->worker_id);
+		w = ls_job_members_worker(&x->members, c->worker_id);
 		if (w == NULL)
 			return;
 	} else if (!export_has_host(x, c->host)) {
@@ -241,7 +161,7 @@ export_counters(struct export *x, const struct ls_store_counters *c, int64_t t_u
 	if (c->read_us < x->from_us - EXPORT_MARGIN_US ||
 		c->read_us > x->to_us + EXPORT_MARGIN_US)
 		return;
-	ls_lines_counters(&x->lines, x->job, w != NULL ? &w->w.info : NULL, c, t_us);
+	ls_lines_counters(&x->lines, x->job, w != NULL ? &w->info : NULL, c, t_us);
 }
 
 static void
@@ -389,15 +309,15 @@ export_run(struct export *x)
 	int rc = days != NULL ? ls_query_days(x->query, days) : -ENOMEM;
 
 	if (rc == 0)
-		rc = ls_query_workers(x->query, x->job, export_worker, x);
-	if (rc == 0 && x->count == 0)
-		rc = -LS_EUNKNOWN;
-	if (rc == 0)
-		rc = export_index(x);
+		rc = ls_job_members_read(&x->members, x->query, x->job);
+	if (rc == 0) {
+		x->clocks = calloc(x->members.count, sizeof(*x->clocks));
+		rc = x->clocks != NULL ? 0 : -ENOMEM;
+	}
 	if (rc == 0)
 		rc = export_pass(x, days, export_extent);
 	if (rc == 0 && x->any) {
-		ls_lines_job(&x->lines, x->job, x->count, x->from_us, x->to_us);
+		ls_lines_job(&x->lines, x->job, x->members.count, x->from_us, x->to_us);
 		rc = export_pass(x, days, export_event);
 		if (rc == 0 && x->rows != NULL)
 			rc = export_series(x, days);
@@ -428,9 +348,8 @@ ls_export_job(const char *dir, const char *job, bool counters, ls_export_sink *s
 		rc = export_run(&x);
 	ls_stored_rows_free(x.rows);
 	ls_query_close(x.query);
-	free(x.by_host);
-	free(x.by_rank);
-	free(x.workers);
+	ls_job_members_fini(&x.members);
+	free(x.clocks);
 	free(x.lines.text);
 	return rc;
 }

@@ -41,394 +41,464 @@ lines_add(struct ls_lines *l, const char *fmt, ...)
 		l->len += (size_t)n;
 }
 
+/* One member of a JSON object: how its value is written, and the value. */
+struct lines_member {
+	const char *name;
+	/* NULL: the member is left out */
+	void (*write)(struct ls_lines *l, const struct lines_member *m);
+	union {
+		const char *text;
+		int64_t time_us;
+		uint64_t whole, span_ns;
+		int32_t small;
+		double number;
+		const int32_t *ranks;
+		const struct ls_record *record;
+		const struct ls_record_peer *peer;
+		const struct ls_store_counters *counters;
+		const struct lines_peers *peers;
+		struct lines_series *series;
+	};
+	size_t count; /* of ranks */
+};
+
+#define LINES_COUNT(members) (sizeof(members) / sizeof((members)[0]))
+
 /* A JSON string; names hold no control characters (they were checked on the wire), but
  * might. */
 static void
 lines_string(struct ls_lines *l, const char *s)
 {
-	lines_add(l, "\"");
-	for (; *s != '\0' && !l->full; s++) {
-		unsigned char c = (unsigned char)*s;
+	static const char special[] =
+		"\"\\\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10"
+		"\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f";
+	size_t plain = strcspn(s, special);
 
-		if (c == '"' || c == '\\')
-			lines_add(l, "\\%c", c);
-		else if (c < 0x20)
-			lines_add(l, "\\u%04x", c);
-		else
-			lines_add(l, "%c", c);
+	lines_add(l, "\"%.*s", (int)plain, s);
+	for (s += plain; *s != '\0'; s += plain) {
+		lines_add(l, *s < 0x20 ? "\\u%04x" : "\\%c", *s);
+		s++;
+		plain = strcspn(s, special);
+		lines_add(l, "%.*s", (int)plain, s);
 	}
 	lines_add(l, "\"");
 }
 
 static void
-lines_member(struct ls_lines *l, const char *name, const char *value)
+lines_object(struct ls_lines *l, const struct lines_member *m, size_t count)
 {
-	lines_add(l, ",\"%s\":", name);
-	lines_string(l, value);
+	const char *between = "{";
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		if (m[i].write == NULL)
+			continue;
+		lines_add(l, "%s", between);
+		lines_string(l, m[i].name);
+		lines_add(l, ":");
+		m[i].write(l, &m[i]);
+		between = ",";
+	}
+	lines_add(l, between[0] == '{' ? "{}" : "}");
 }
 
-/* Unix seconds to the microsecond; us >= 0. */
-static void
-lines_time(struct ls_lines *l, const char *before, int64_t us)
+static int
+lines_compare(const void *a, const void *b)
 {
-	if (us < 0)
-		us = 0; /* before the epoch nothing was measured */
-	lines_add(l, "%s%lld.%06lld", before, (long long)(us / 1000000),
-		(long long)(us % 1000000));
+	return strcmp(((const struct lines_member *)a)->name,
+		((const struct lines_member *)b)->name);
 }
 
 static void
-lines_span(struct ls_lines *l, const char *before, uint64_t ns)
+lines_sorted(struct ls_lines *l, struct lines_member *m, size_t count)
 {
-	lines_add(l, "%s%llu.%09llu", before, (unsigned long long)(ns / 1000000000),
-		(unsigned long long)(ns % 1000000000));
+	qsort(m, count, sizeof(*m), lines_compare);
+	lines_object(l, m, count);
+}
+
+/* A whole line, or nothing of it. */
+static void
+lines_line(struct ls_lines *l, const struct lines_member *m, size_t count)
+{
+	size_t start = l->len;
+
+	l->full = false;
+	lines_object(l, m, count);
+	lines_add(l, "\n");
+	if (l->full)
+		l->len = start;
+}
+
+/* --- values --------------------------------------------------------------- */
+
+static void
+lines_text(struct ls_lines *l, const struct lines_member *m)
+{
+	lines_string(l, m->text);
+}
+
+static void
+lines_whole(struct ls_lines *l, const struct lines_member *m)
+{
+	lines_add(l, "%llu", (unsigned long long)m->whole);
+}
+
+static void
+lines_small(struct ls_lines *l, const struct lines_member *m)
+{
+	lines_add(l, "%d", (int)m->small);
+}
+
+static void
+lines_true(struct ls_lines *l, const struct lines_member *m)
+{
+	(void)m;
+	lines_add(l, "true");
+}
+
+/* Unix seconds to the microsecond; before the epoch nothing was measured. */
+static void
+lines_time(struct ls_lines *l, const struct lines_member *m)
+{
+	long long us = m->time_us < 0 ? 0 : m->time_us;
+
+	lines_add(l, "%lld.%06lld", us / 1000000, us % 1000000);
+}
+
+static void
+lines_span(struct ls_lines *l, const struct lines_member *m)
+{
+	lines_add(l, "%llu.%09llu", (unsigned long long)(m->span_ns / 1000000000),
+		(unsigned long long)(m->span_ns % 1000000000));
 }
 
 /* A finite number that reads back to the same bits, as short as that can be. */
 static void
-lines_number(struct ls_lines *l, double v)
+lines_number(struct ls_lines *l, const struct lines_member *m)
 {
 	char text[40];
 	int digits;
 
 	for (digits = 15; digits <= 17; digits++) {
-		(void)snprintf(text, sizeof(text), "%.*g", digits, v);
-		if (strtod(text, NULL) == v)
+		(void)snprintf(text, sizeof(text), "%.*g", digits, m->number);
+		if (strtod(text, NULL) == m->number)
 			break;
 	}
 	lines_add(l, "%s", text);
 }
 
-/* Ends a line that began at `start`, or takes it out again. */
 static void
-lines_end_line(struct ls_lines *l, size_t start)
+lines_ranks(struct ls_lines *l, const struct lines_member *m)
 {
-	lines_add(l, "}\n");
-	if (l->full)
-		l->len = start;
-}
+	size_t i;
 
-static size_t
-lines_begin(struct ls_lines *l)
-{
-	l->full = false;
-	return l->len;
+	lines_add(l, "[");
+	for (i = 0; i < m->count; i++)
+		lines_add(l, "%s%d", i > 0 ? "," : "", (int)m->ranks[i]);
+	lines_add(l, "]");
 }
 
 /* --- a record: members in the order of their names ------------------------ */
 
 static void
-lines_barriers(struct ls_lines *l, const struct ls_record *r)
+lines_barriers(struct ls_lines *l, const struct lines_member *m)
 {
+	const struct ls_record *r = m->record;
 	size_t i;
 
-	if (r->barrier_count == 0)
-		return;
-	lines_add(l, ",\"barriers\":[");
 	for (i = 0; i < r->barrier_count; i++) {
-		lines_time(l, i > 0 ? ",{\"enter\":" : "{\"enter\":",
-			r->barrier[i].enter_ns / 1000);
-		lines_time(l, ",\"exit\":", r->barrier[i].exit_ns / 1000);
-		lines_member(l, "name", ls_barrier_name(r->barrier[i].kind));
-		lines_add(l, "}");
+		const struct ls_record_barrier *b = &r->barrier[i];
+		const struct lines_member barrier[] = {
+			{ "enter", lines_time, .time_us = b->enter_ns / 1000 },
+			{ "exit", lines_time, .time_us = b->exit_ns / 1000 },
+			{ "name", lines_text, .text = ls_barrier_name(b->kind) },
+		};
+
+		lines_add(l, i > 0 ? "," : "[");
+		lines_object(l, barrier, LINES_COUNT(barrier));
 	}
 	lines_add(l, "]");
 }
 
+struct lines_peers {
+	const struct ls_worker_info *who;
+	const struct ls_record *record;
+	ls_lines_host *host;
+	void *arg;
+};
+
 static void
-lines_peers(struct ls_lines *l, const struct ls_worker_info *who,
-	const struct ls_record *r, ls_lines_host *host, void *arg)
+lines_peer(struct ls_lines *l, const struct lines_member *m)
 {
-	const char *names[LS_PEERS_MAX];
-	bool any = false;
-	size_t i;
+	uint64_t recv_ns = m->peer->recv_wait_ns, send_ns = m->peer->send_wait_ns;
+	const struct lines_member waits[] = {
+		{ "recv_wait", recv_ns != UINT64_MAX ? lines_span : NULL,
+			.span_ns = recv_ns },
+		{ "send_wait", send_ns != UINT64_MAX ? lines_span : NULL,
+			.span_ns = send_ns },
+	};
 
-	for (i = 0; i < r->peer_count; i++) {
-		const struct ls_record_peer *p = &r->peer[i];
-		const char *name = names[i] = host(arg, who, p->rank);
-		char rank[16];
+	lines_object(l, waits, LINES_COUNT(waits));
+}
 
-		/* Keys are hosts; of two peers on one host the second goes by its rank.
-		 */
-		for (size_t k = 0; k < i && name != NULL; k++)
-			if (names[k] != NULL && strcmp(names[k], name) == 0)
+/* Keys are hosts; of two peers on one host the second goes by its rank. */
+static void
+lines_peers(struct ls_lines *l, const struct lines_member *m)
+{
+	const struct lines_peers *p = m->peers;
+	struct lines_member peers[LS_PEERS_MAX];
+	char ranks[LS_PEERS_MAX][16];
+	size_t i, k;
+
+	for (i = 0; i < p->record->peer_count; i++) {
+		const struct ls_record_peer *peer = &p->record->peer[i];
+		const char *name = p->host(p->arg, p->who, peer->rank);
+
+		for (k = 0; k < i && name != NULL; k++)
+			if (strcmp(peers[k].name, name) == 0)
 				name = NULL;
-		if (name == NULL) {
-			(void)snprintf(rank, sizeof(rank), "rank%lu",
-				(unsigned long)p->rank);
-			name = rank;
-		}
-		lines_add(l, any ? "," : ",\"peers\":{");
-		lines_string(l, name);
-		lines_add(l, ":{");
-		if (p->recv_wait_ns != UINT64_MAX)
-			lines_span(l, "\"recv_wait\":", p->recv_wait_ns);
-		if (p->send_wait_ns != UINT64_MAX)
-			lines_span(l,
-				p->recv_wait_ns != UINT64_MAX ? ",\"send_wait\":"
-							      : "\"send_wait\":",
-				p->send_wait_ns);
-		lines_add(l, "}");
-		any = true;
+		(void)snprintf(ranks[i], sizeof(ranks[i]), "rank%lu",
+			(unsigned long)peer->rank);
+		peers[i] = (struct lines_member){ name != NULL ? name : ranks[i],
+			lines_peer, .peer = peer };
 	}
-	if (any)
-		lines_add(l, "}");
-}
-
-/* Indices of `names`, sorted by name: n is a handful. */
-static size_t
-lines_sort(const char *(*name)(unsigned), unsigned n, unsigned *order)
-{
-	unsigned i, k, count = 0;
-
-	for (i = 0; i < n; i++) {
-		for (k = count; k > 0 && strcmp(name(order[k - 1]), name(i)) > 0; k--)
-			order[k] = order[k - 1];
-		order[k] = i;
-		count++;
-	}
-	return count;
+	lines_object(l, peers, i);
 }
 
 static void
-lines_phases(struct ls_lines *l, const struct ls_record *r)
+lines_phases(struct ls_lines *l, const struct lines_member *m)
 {
-	unsigned order[LS_PHASE_COUNT];
-	size_t i, n = lines_sort(ls_phase_name, LS_PHASE_COUNT, order);
-	bool any = false;
+	struct lines_member phases[LS_PHASE_COUNT];
+	size_t n = 0;
+	unsigned p;
 
-	for (i = 0; i < n; i++) {
-		if (!(r->phase_mask & 1u << order[i]))
-			continue;
-		lines_add(l, "%s\"%s\"", any ? "," : ",\"phases\":{",
-			ls_phase_name(order[i]));
-		lines_span(l, ":", r->phase_ns[order[i]]);
-		any = true;
-	}
-	if (any)
-		lines_add(l, "}");
+	for (p = 0; p < LS_PHASE_COUNT; p++)
+		if (m->record->phase_mask & 1u << p)
+			phases[n++] = (struct lines_member){ ls_phase_name(p),
+				lines_span, .span_ns = m->record->phase_ns[p] };
+	lines_sorted(l, phases, n);
 }
 
 static void
-lines_work(struct ls_lines *l, const struct ls_record *r)
+lines_work(struct ls_lines *l, const struct lines_member *m)
 {
-	unsigned order[LS_WORK_COUNT];
-	size_t i, n = lines_sort(ls_work_name, LS_WORK_COUNT, order);
-	bool any = false;
+	struct lines_member work[LS_WORK_COUNT];
+	size_t n = 0;
+	unsigned w;
 
-	for (i = 0; i < n; i++) {
-		if (!(r->work_mask & 1u << order[i]))
-			continue;
-		lines_add(l, "%s\"%s\":", any ? "," : ",\"work\":{",
-			ls_work_name(order[i]));
-		lines_number(l, r->work[order[i]]);
-		any = true;
-	}
-	if (any)
-		lines_add(l, "}");
+	for (w = 0; w < LS_WORK_COUNT; w++)
+		if (m->record->work_mask & 1u << w)
+			work[n++] = (struct lines_member){ ls_work_name(w),
+				lines_number, .number = m->record->work[w] };
+	lines_sorted(l, work, n);
 }
 
 void
 ls_lines_step(struct ls_lines *l, const struct ls_worker_info *who,
 	const struct ls_record *r, ls_lines_host *host, void *arg)
 {
-	size_t start = lines_begin(l);
+	const struct lines_peers peers = { who, r, host, arg };
+	bool marked = who->step_source == LS_STEP_MARKER;
+	const struct lines_member step[] = {
+		{ "attempt", lines_small, .small = who->attempt },
+		{ "barriers", r->barrier_count > 0 ? lines_barriers : NULL,
+			.record = r },
+		{ "chips", who->chips > 0 ? lines_small : NULL, .small = who->chips },
+		{ "duration", lines_span, .span_ns = r->duration_ns },
+		{ "host", lines_text, .text = who->host },
+		{ "job", lines_text, .text = who->job },
+		{ "peers", r->peer_count > 0 ? lines_peers : NULL, .peers = &peers },
+		{ "phases", r->phase_mask != 0 ? lines_phases : NULL, .record = r },
+		{ "rack", who->rack[0] != '\0' ? lines_text : NULL, .text = who->rack },
+		{ "rank", lines_small, .small = who->rank },
+		{ "role", who->role[0] != '\0' ? lines_text : NULL, .text = who->role },
+		{ "shard", who->shard[0] != '\0' ? lines_text : NULL,
+			.text = who->shard },
+		{ "simulated", who->simulated ? lines_true : NULL, .text = NULL },
+		{ "slice", who->slice[0] != '\0' ? lines_text : NULL,
+			.text = who->slice },
+		{ "step", lines_whole, .whole = r->step },
+		{ "step_confidence", marked ? NULL : lines_number,
+			.number = who->step_confidence },
+		{ "step_source", marked ? NULL : lines_text,
+			.text = ls_step_source_name(who->step_source) },
+		{ "t_begin", lines_time, .time_us = r->t_begin_ns / 1000 },
+		{ "work", r->work_mask != 0 ? lines_work : NULL, .record = r },
+		{ "world", who->world > 0 ? lines_small : NULL, .small = who->world },
+	};
 
-	lines_add(l, "{\"attempt\":%d", (int)who->attempt);
-	lines_barriers(l, r);
-	if (who->chips > 0)
-		lines_add(l, ",\"chips\":%d", (int)who->chips);
-	lines_span(l, ",\"duration\":", r->duration_ns);
-	lines_member(l, "host", who->host);
-	lines_member(l, "job", who->job);
-	lines_peers(l, who, r, host, arg);
-	lines_phases(l, r);
-	if (who->rack[0] != '\0')
-		lines_member(l, "rack", who->rack);
-	lines_add(l, ",\"rank\":%d", (int)who->rank);
-	if (who->role[0] != '\0')
-		lines_member(l, "role", who->role);
-	if (who->shard[0] != '\0')
-		lines_member(l, "shard", who->shard);
-	if (who->simulated)
-		lines_add(l, ",\"simulated\":true");
-	if (who->slice[0] != '\0')
-		lines_member(l, "slice", who->slice);
-	lines_add(l, ",\"step\":%llu", (unsigned long long)r->step);
-	if (who->step_source != LS_STEP_MARKER) {
-		lines_add(l, ",\"step_confidence\":");
-		lines_number(l, who->step_confidence);
-		lines_member(l, "step_source", ls_step_source_name(who->step_source));
-	}
-	lines_time(l, ",\"t_begin\":", r->t_begin_ns / 1000);
-	lines_work(l, r);
-	if (who->world > 0)
-		lines_add(l, ",\"world\":%d", (int)who->world);
-	lines_end_line(l, start);
+	lines_line(l, step, LINES_COUNT(step));
 }
 
 /* --- the other lines ------------------------------------------------------ */
+
+static void
+lines_counters(struct ls_lines *l, const struct lines_member *m)
+{
+	const struct ls_store_counters *c = m->counters;
+	struct lines_member values[LS_HOT_MAX];
+	size_t i;
+
+	for (i = 0; i < c->count && i < LS_HOT_MAX; i++)
+		values[i] = (struct lines_member){ ls_metric_info(c->metric[i])->name,
+			lines_number, .number = c->value[i] };
+	lines_sorted(l, values, i);
+}
 
 void
 ls_lines_counters(struct ls_lines *l, const char *job, const struct ls_worker_info *who,
 	const struct ls_store_counters *c, int64_t t_us)
 {
-	size_t i, k, n = 0, start = lines_begin(l);
-	size_t order[LS_HOT_MAX];
+	const struct lines_member counters[] = {
+		{ "attempt", who != NULL ? lines_small : NULL,
+			.small = who != NULL ? who->attempt : 0 },
+		{ "host", lines_text, .text = c->host },
+		{ "job", lines_text, .text = job },
+		{ "rank", who != NULL ? lines_small : NULL,
+			.small = who != NULL ? who->rank : 0 },
+		{ "received", lines_time, .time_us = t_us },
+		{ "t", lines_time, .time_us = c->read_us },
+		{ "type", lines_text, .text = "counters" },
+		{ "values", lines_counters, .counters = c },
+	};
 
-	for (i = 0; i < c->count && i < LS_HOT_MAX; i++) {
-		const char *name = ls_metric_info(c->metric[i])->name;
-
-		for (k = n; k > 0; k--) {
-			if (strcmp(ls_metric_info(c->metric[order[k - 1]])->name,
-				    name) <= 0)
-				break;
-			order[k] = order[k - 1];
-		}
-		order[k] = i;
-		n++;
-	}
-	lines_add(l, "{");
-	if (who != NULL)
-		lines_add(l, "\"attempt\":%d,", (int)who->attempt);
-	lines_add(l, "\"host\":");
-	lines_string(l, c->host);
-	lines_member(l, "job", job);
-	if (who != NULL)
-		lines_add(l, ",\"rank\":%d", (int)who->rank);
-	lines_time(l, ",\"received\":", t_us);
-	lines_time(l, ",\"t\":", c->read_us);
-	lines_add(l, ",\"type\":\"counters\",\"values\":{");
-	for (i = 0; i < n; i++) {
-		lines_add(l, "%s\"%s\":", i > 0 ? "," : "",
-			ls_metric_info(c->metric[order[i]])->name);
-		lines_number(l, c->value[order[i]]);
-	}
-	lines_add(l, "}");
-	lines_end_line(l, start);
-}
-
-static void
-lines_ranks(struct ls_lines *l, const char *key, const int32_t *ranks, size_t count)
-{
-	size_t i;
-
-	lines_add(l, ",\"%s\":[", key);
-	for (i = 0; i < count; i++)
-		lines_add(l, "%s%d", i > 0 ? "," : "", (int)ranks[i]);
-	lines_add(l, "]");
+	lines_line(l, counters, LINES_COUNT(counters));
 }
 
 void
 ls_lines_close(struct ls_lines *l, const struct ls_store_close *c, int64_t t_us)
 {
-	size_t start = lines_begin(l);
+	const struct lines_member close[] = {
+		{ "attempt", lines_small, .small = c->attempt },
+		{ "expected", lines_whole, .whole = c->expected },
+		{ "job", lines_text, .text = c->job },
+		{ "missing", lines_ranks, .ranks = c->missing, c->missing_count },
+		{ "step", lines_whole, .whole = c->step },
+		{ "t", lines_time, .time_us = t_us },
+		{ "type", lines_text, .text = "close" },
+		{ "used", lines_whole, .whole = c->used },
+	};
 
-	lines_add(l, "{\"attempt\":%d,\"expected\":%lu", (int)c->attempt,
-		(unsigned long)c->expected);
-	lines_member(l, "job", c->job);
-	lines_ranks(l, "missing", c->missing, c->missing_count);
-	lines_add(l, ",\"step\":%llu", (unsigned long long)c->step);
-	lines_time(l, ",\"t\":", t_us);
-	lines_add(l, ",\"type\":\"close\",\"used\":%lu", (unsigned long)c->used);
-	lines_end_line(l, start);
+	lines_line(l, close, LINES_COUNT(close));
 }
 
 void
 ls_lines_hang(struct ls_lines *l, const struct ls_store_hang *h, int64_t t_us)
 {
-	size_t start = lines_begin(l);
+	const struct lines_member hang[] = {
+		{ "attempt", lines_small, .small = h->attempt },
+		{ "job", lines_text, .text = h->job },
+		{ "ranks", lines_ranks, .ranks = h->ranks, h->rank_count },
+		{ "since", lines_time, .time_us = h->since_us },
+		{ "step", lines_whole, .whole = h->step },
+		{ "t", lines_time, .time_us = t_us },
+		{ "type", lines_text, .text = "hang" },
+		{ "waiting", lines_whole, .whole = h->waiting },
+		{ "why", lines_text, .text = ls_hang_why_name(h->why) },
+	};
 
-	lines_add(l, "{\"attempt\":%d", (int)h->attempt);
-	lines_member(l, "job", h->job);
-	lines_ranks(l, "ranks", h->ranks, h->rank_count);
-	lines_time(l, ",\"since\":", h->since_us);
-	lines_add(l, ",\"step\":%llu", (unsigned long long)h->step);
-	lines_time(l, ",\"t\":", t_us);
-	lines_add(l, ",\"type\":\"hang\",\"waiting\":%lu", (unsigned long)h->waiting);
-	lines_member(l, "why", ls_hang_why_name(h->why));
-	lines_end_line(l, start);
+	lines_line(l, hang, LINES_COUNT(hang));
 }
 
 void
 ls_lines_gap(struct ls_lines *l, const struct ls_worker_info *who, int64_t t_us,
 	uint64_t count, unsigned reason)
 {
-	size_t start = lines_begin(l);
+	const struct lines_member gap[] = {
+		{ "attempt", lines_small, .small = who->attempt },
+		{ "count", lines_whole, .whole = count },
+		{ "host", lines_text, .text = who->host },
+		{ "job", lines_text, .text = who->job },
+		{ "rank", lines_small, .small = who->rank },
+		{ "reason", lines_text, .text = lines_gap_reasons[reason] },
+		{ "t", lines_time, .time_us = t_us },
+		{ "type", lines_text, .text = "gap" },
+	};
 
-	lines_add(l, "{\"attempt\":%d,\"count\":%llu", (int)who->attempt,
-		(unsigned long long)count);
-	lines_member(l, "host", who->host);
-	lines_member(l, "job", who->job);
-	lines_add(l, ",\"rank\":%d", (int)who->rank);
-	lines_member(l, "reason", lines_gap_reasons[reason]);
-	lines_time(l, ",\"t\":", t_us);
-	lines_add(l, ",\"type\":\"gap\"");
-	lines_end_line(l, start);
+	lines_line(l, gap, LINES_COUNT(gap));
 }
 
 void
 ls_lines_end(struct ls_lines *l, const struct ls_worker_info *who, int64_t t_us,
 	unsigned how)
 {
-	size_t start = lines_begin(l);
+	const struct lines_member end[] = {
+		{ "attempt", lines_small, .small = who->attempt },
+		{ "host", lines_text, .text = who->host },
+		{ "how", lines_text, .text = lines_end_hows[how] },
+		{ "job", lines_text, .text = who->job },
+		{ "rank", lines_small, .small = who->rank },
+		{ "t", lines_time, .time_us = t_us },
+		{ "type", lines_text, .text = "end" },
+	};
 
-	lines_add(l, "{\"attempt\":%d", (int)who->attempt);
-	lines_member(l, "host", who->host);
-	lines_member(l, "how", lines_end_hows[how]);
-	lines_member(l, "job", who->job);
-	lines_add(l, ",\"rank\":%d", (int)who->rank);
-	lines_time(l, ",\"t\":", t_us);
-	lines_add(l, ",\"type\":\"end\"");
-	lines_end_line(l, start);
+	lines_line(l, end, LINES_COUNT(end));
 }
 
 void
 ls_lines_clock(struct ls_lines *l, const struct ls_worker_info *who, int64_t t_us,
 	int64_t uncertainty_ns)
 {
-	size_t start = lines_begin(l);
+	const struct lines_member clock[] = {
+		{ "attempt", lines_small, .small = who->attempt },
+		{ "host", lines_text, .text = who->host },
+		{ "job", lines_text, .text = who->job },
+		{ "rank", lines_small, .small = who->rank },
+		{ "t", lines_time, .time_us = t_us },
+		{ "type", lines_text, .text = "clock" },
+		{ "uncertainty", lines_span,
+			.span_ns = uncertainty_ns > 0 ? (uint64_t)uncertainty_ns : 0 },
+	};
 
-	lines_add(l, "{\"attempt\":%d", (int)who->attempt);
-	lines_member(l, "host", who->host);
-	lines_member(l, "job", who->job);
-	lines_add(l, ",\"rank\":%d", (int)who->rank);
-	lines_time(l, ",\"t\":", t_us);
-	lines_add(l, ",\"type\":\"clock\"");
-	lines_span(l,
-		",\"uncertainty\":", uncertainty_ns > 0 ? (uint64_t)uncertainty_ns : 0);
-	lines_end_line(l, start);
+	lines_line(l, clock, LINES_COUNT(clock));
+}
+
+struct lines_series {
+	const char *const *series;
+	const double *value;
+	size_t count, done; /* given; written or left out */
+	size_t start; /* of the line */
+};
+
+static void
+lines_series(struct ls_lines *l, const struct lines_member *m)
+{
+	/* The longest text, each byte of it escaped, and a number. */
+	const size_t most =
+		LS_REPLAY_LINE_MAX_BYTES - 6 * LS_SERIES_TEXT_MAX_BYTES - 64;
+	struct lines_series *s = m->series;
+	const char *between = "";
+
+	lines_add(l, "{");
+	for (; s->done < s->count && l->len - s->start <= most; s->done++) {
+		const struct lines_member one = { .number = s->value[s->done] };
+
+		if (!isfinite(one.number))
+			continue;
+		lines_add(l, "%s", between);
+		lines_string(l, s->series[s->done]);
+		lines_add(l, ":");
+		lines_number(l, &one);
+		between = ",";
+	}
+	lines_add(l, "}");
 }
 
 size_t
 ls_lines_series(struct ls_lines *l, const char *job, const char *host, int64_t t_us,
 	const char *const *series, const double *value, size_t count)
 {
-	size_t start = lines_begin(l), i, before;
-	const char *between = "";
+	struct lines_series values = { series, value, count, 0, l->len };
+	const struct lines_member counters[] = {
+		{ "host", lines_text, .text = host },
+		{ "job", lines_text, .text = job },
+		{ "t", lines_time, .time_us = t_us },
+		{ "type", lines_text, .text = "counters" },
+		{ "values", lines_series, .series = &values },
+	};
 
-	lines_add(l, "{\"host\":");
-	lines_string(l, host);
-	lines_member(l, "job", job);
-	lines_time(l, ",\"t\":", t_us);
-	lines_add(l, ",\"type\":\"counters\",\"values\":{");
-	for (i = 0; i < count; i++) {
-		before = l->len;
-		/* The longest text, each byte of it escaped, and a number. */
-		if (before - start >
-			LS_REPLAY_LINE_MAX_BYTES - 6 * LS_SERIES_TEXT_MAX_BYTES - 64)
-			break;
-		if (!isfinite(value[i]))
-			continue;
-		lines_add(l, "%s", between);
-		lines_string(l, series[i]);
-		lines_add(l, ":");
-		lines_number(l, value[i]);
-		between = ",";
-	}
-	lines_add(l, "}");
-	lines_end_line(l, start);
-	return i > 0 ? i : 1;
+	lines_line(l, counters, LINES_COUNT(counters));
+	return values.done > 0 ? values.done : 1;
 }
 
 void
@@ -441,24 +511,22 @@ ls_lines_lost(struct ls_lines *l, const char *job, const struct ls_query_lost *l
 		[LS_LOST_REBOOT] = "reboot",
 		[LS_LOST_SERIES_FULL] = "series_full",
 	};
-	size_t start = lines_begin(l);
+	unsigned reason =
+		lost->reason < LS_LOST_REASON_COUNT ? lost->reason : LS_LOST_UNKNOWN;
+	const struct lines_member members[] = {
+		{ "from", lost->from_us != 0 ? lines_time : NULL,
+			.time_us = lost->from_us },
+		{ "group", lines_text, .text = lost->group },
+		{ "host", lines_text, .text = lost->host },
+		{ "job", lines_text, .text = job },
+		{ "reason", lines_text, .text = reasons[reason] },
+		{ "samples", lines_whole, .whole = lost->samples },
+		{ "t", lines_time, .time_us = lost->t_us },
+		{ "to", lost->to_us != 0 ? lines_time : NULL, .time_us = lost->to_us },
+		{ "type", lines_text, .text = "lost" },
+	};
 
-	lines_add(l, "{");
-	if (lost->from_us != 0)
-		lines_time(l, "\"from\":", lost->from_us);
-	lines_add(l, "%s\"group\":", lost->from_us != 0 ? "," : "");
-	lines_string(l, lost->group);
-	lines_member(l, "host", lost->host);
-	lines_member(l, "job", job);
-	lines_member(l, "reason",
-		reasons[lost->reason < LS_LOST_REASON_COUNT ? lost->reason
-							    : LS_LOST_UNKNOWN]);
-	lines_add(l, ",\"samples\":%llu", (unsigned long long)lost->samples);
-	lines_time(l, ",\"t\":", lost->t_us);
-	if (lost->to_us != 0)
-		lines_time(l, ",\"to\":", lost->to_us);
-	lines_add(l, ",\"type\":\"lost\"");
-	lines_end_line(l, start);
+	lines_line(l, members, LINES_COUNT(members));
 }
 
 void
@@ -470,28 +538,30 @@ ls_lines_zoom(struct ls_lines *l, const char *job, const struct ls_store_zoom *z
 		[LS_ZOOM_RENEW] = "renew",
 		[LS_ZOOM_END] = "end",
 	};
-	size_t start = lines_begin(l);
+	const struct lines_member zoom[] = {
+		{ "cause", lines_text, .text = z->cause },
+		{ "event", lines_text, .text = events[z->event] },
+		{ "host", lines_text, .text = z->host },
+		{ "job", lines_text, .text = job },
+		{ "t", lines_time, .time_us = t_us },
+		{ "type", lines_text, .text = "zoom" },
+		{ "until", lines_time, .time_us = z->until_us },
+	};
 
-	lines_add(l, "{\"cause\":");
-	lines_string(l, z->cause);
-	lines_member(l, "event", events[z->event]);
-	lines_member(l, "host", z->host);
-	lines_member(l, "job", job);
-	lines_time(l, ",\"t\":", t_us);
-	lines_add(l, ",\"type\":\"zoom\"");
-	lines_time(l, ",\"until\":", z->until_us);
-	lines_end_line(l, start);
+	lines_line(l, zoom, LINES_COUNT(zoom));
 }
 
 void
 ls_lines_job(struct ls_lines *l, const char *job, size_t workers, int64_t from_us,
 	int64_t to_us)
 {
-	size_t start = lines_begin(l);
+	const struct lines_member members[] = {
+		{ "from", lines_time, .time_us = from_us },
+		{ "job", lines_text, .text = job },
+		{ "to", lines_time, .time_us = to_us },
+		{ "type", lines_text, .text = "job" },
+		{ "workers", lines_whole, .whole = workers },
+	};
 
-	lines_time(l, "{\"from\":", from_us);
-	lines_member(l, "job", job);
-	lines_time(l, ",\"to\":", to_us);
-	lines_add(l, ",\"type\":\"job\",\"workers\":%zu", workers);
-	lines_end_line(l, start);
+	lines_line(l, members, LINES_COUNT(members));
 }

@@ -6,7 +6,6 @@
 #include "proto/base/json.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define REPLAY_ADVANCE_US 100000ll /* how often data time is let pass */
@@ -16,30 +15,23 @@
 struct replay_run {
 	struct ls_replay_input *in;
 	struct ls_engine *engine;
-	/* of the engine, by worker of the input; LS_NO_WORKER: none */
-	uint32_t *handles;
-	bool *declared; /* by first worker of an attempt */
-	int64_t *ended_us; /* by worker; 0: its process has not ended */
 };
 
 static int
 replay_declare_worker(struct replay_run *run, uint32_t worker, int64_t now_us)
 {
-	const struct ls_replay_worker *w = &run->in->workers[worker];
-	uint32_t handle;
+	struct ls_replay_worker *w = &run->in->workers[worker];
 	int rc;
 
-	run->handles[worker] = LS_NO_WORKER;
+	w->handle = LS_NO_WORKER;
 	if (w->who.rank < 0)
 		return 0;
-	rc = ls_engine_worker(run->engine, &w->who, now_us, &handle);
+	rc = ls_engine_worker(run->engine, &w->who, now_us, &w->handle);
 	if (rc == -LS_ESTALE) {
 		ls_replay_input_bad(run->in, 0,
 			"an attempt begins after a later attempt; skipped");
 		return 0;
 	}
-	if (rc == 0)
-		run->handles[worker] = handle;
 	if (rc == 0) /* the job is there */
 		ls_ignore(ls_engine_manual(run->engine, w->who.job, w->closings));
 	return rc;
@@ -51,17 +43,18 @@ static int
 replay_declare(struct replay_run *run, uint32_t worker, int64_t now_us)
 {
 	uint32_t first = run->in->workers[worker].first;
+	bool *declared = &run->in->workers[first].declared;
 	int rc = 0;
 
-	if (run->declared[first])
+	if (*declared)
 		return 0;
-	run->declared[first] = true;
+	*declared = true;
 	for (uint32_t i = first; rc == 0 && i < run->in->worker_count &&
 		run->in->workers[i].first == first;
 		i++)
 		rc = replay_declare_worker(run, i, now_us);
 	if (rc == -LS_EBUSY) /* until the workers of another attempt are silent */
-		run->declared[first] = false;
+		*declared = false;
 	return rc == -LS_EBUSY ? 0 : rc;
 }
 
@@ -76,12 +69,11 @@ replay_sole_worker(const struct replay_run *run, uint32_t host)
 		i < run->in->worker_count && run->in->workers[i].first == h->first;
 		i++) {
 		w = &run->in->workers[i];
-		if (run->handles[i] == LS_NO_WORKER ||
-			strcmp(w->who.host, h->who.host) != 0)
+		if (w->handle == LS_NO_WORKER || strcmp(w->who.host, h->who.host) != 0)
 			continue;
 		if (found != LS_NO_WORKER)
 			return LS_NO_WORKER;
-		found = run->handles[i];
+		found = w->handle;
 	}
 	return found;
 }
@@ -114,9 +106,9 @@ replay_feed_scope(const struct replay_run *run, const struct ls_replay_event *ev
 static void
 replay_feed_counters(const struct replay_run *run, const struct ls_replay_event *ev)
 {
-	bool of_rank = run->in->workers[ev->worker].who.rank >= 0;
-	uint32_t worker = of_rank ? run->handles[ev->worker]
-				  : replay_sole_worker(run, ev->worker);
+	const struct ls_replay_worker *w = &run->in->workers[ev->worker];
+	bool of_rank = w->who.rank >= 0;
+	uint32_t worker = of_rank ? w->handle : replay_sole_worker(run, ev->worker);
 
 	if (worker != LS_NO_WORKER)
 		replay_feed_scope(run, ev, LS_METRIC_SCOPE_JOB, worker);
@@ -127,14 +119,14 @@ replay_feed_counters(const struct replay_run *run, const struct ls_replay_event 
 static int
 replay_feed_record(struct replay_run *run, const struct ls_replay_event *ev)
 {
-	uint32_t handle = run->handles[ev->worker];
+	struct ls_replay_worker *w = &run->in->workers[ev->worker];
+	uint32_t handle = w->handle;
 	int rc;
 
 	if (handle == LS_NO_WORKER)
 		return 0;
-	if (run->ended_us[ev->worker] != 0 &&
-		ev->u.record->t_begin_ns / 1000 > run->ended_us[ev->worker]) {
-		run->ended_us[ev->worker] = 0; /* another process of the same attempt */
+	if (w->ended_us != 0 && ev->u.record->t_begin_ns / 1000 > w->ended_us) {
+		w->ended_us = 0; /* another process of the same attempt */
 		rc = replay_declare_worker(run, ev->worker, ev->t_us);
 		if (rc != 0)
 			return rc;
@@ -152,7 +144,7 @@ static void
 replay_feed_hang(const struct replay_run *run, const struct ls_replay_event *ev)
 {
 	const struct ls_worker_info *who = &run->in->workers[ev->worker].who;
-	const struct ls_replay_hang *h = ev->u.hang;
+	const struct ls_replay_said *h = ev->u.said;
 	const struct ls_engine_hang seen = { .job = who->job,
 		.attempt = who->attempt,
 		.step = ev->step,
@@ -169,7 +161,7 @@ replay_feed_hang(const struct replay_run *run, const struct ls_replay_event *ev)
 static int
 replay_feed(struct replay_run *run, const struct ls_replay_event *ev)
 {
-	const struct ls_worker_info *who = &run->in->workers[ev->worker].who;
+	struct ls_replay_worker *w = &run->in->workers[ev->worker];
 	int rc = replay_declare(run, ev->worker, ev->t_us);
 
 	if (rc != 0 || ev->u.any == NULL)
@@ -181,20 +173,18 @@ replay_feed(struct replay_run *run, const struct ls_replay_event *ev)
 		replay_feed_counters(run, ev);
 		break;
 	case LS_LINE_CLOCK:
-		ls_engine_clock(run->engine, run->handles[ev->worker],
-			ev->u.clock->uncertainty_s);
+		ls_engine_clock(run->engine, w->handle, ev->u.said->uncertainty_s);
 		break;
 	case LS_LINE_CLOSE: /* of an attempt that is over: nothing to close */
-		ls_ignore(ls_engine_close_step(run->engine, who->job, who->attempt,
+		ls_ignore(ls_engine_close_step(run->engine, w->who.job, w->who.attempt,
 			ev->step, ev->t_us));
 		break;
 	case LS_LINE_HANG:
 		replay_feed_hang(run, ev);
 		break;
 	case LS_LINE_END:
-		run->ended_us[ev->worker] = ev->t_us;
-		ls_engine_end(run->engine, run->handles[ev->worker], ev->u.end->crashed,
-			ev->t_us);
+		w->ended_us = ev->t_us;
+		ls_engine_end(run->engine, w->handle, ev->u.said->crashed, ev->t_us);
 		break;
 	case LS_LINE_OTHER:
 		break;
@@ -242,23 +232,13 @@ replay_result(const struct ls_engine *e, json_t **ret_result)
 static int
 replay_run(struct ls_replay_input *in, json_t **ret_result)
 {
-	struct replay_run run = { .in = in,
-		.engine = ls_engine_new(NULL),
-		.handles = malloc(in->worker_count * sizeof(uint32_t)),
-		.declared = calloc(in->worker_count, sizeof(bool)),
-		.ended_us = calloc(in->worker_count, sizeof(int64_t)) };
-	int rc = -ENOMEM;
+	struct replay_run run = { in, ls_engine_new(NULL) };
+	int rc = run.engine != NULL ? ls_replay_input_arrange(in) : -ENOMEM;
 
-	if (run.engine != NULL && run.handles != NULL && run.declared != NULL &&
-		run.ended_us != NULL)
-		rc = ls_replay_input_arrange(in);
 	if (rc == 0)
 		rc = replay_feed_all(&run);
 	if (rc == 0)
 		rc = replay_result(run.engine, ret_result);
-	free(run.handles);
-	free(run.declared);
-	free(run.ended_us);
 	ls_engine_free(run.engine);
 	return rc;
 }

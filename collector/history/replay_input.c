@@ -119,7 +119,8 @@ input_worker(struct ls_replay_input *in, const struct ls_worker_info *who,
 		rc = ls_index_put(&in->worker_index, hash, (uint32_t)in->worker_count);
 	if (rc != 0)
 		return rc;
-	in->workers[in->worker_count] = (struct ls_replay_worker){ .who = *who };
+	in->workers[in->worker_count] =
+		(struct ls_replay_worker){ .who = *who, .handle = LS_NO_WORKER };
 	*ret_index = (uint32_t)in->worker_count++;
 	return 0;
 }
@@ -160,61 +161,21 @@ input_counters(struct ls_replay_event *ev, const struct ls_line *l)
 }
 
 static int
-input_close(struct ls_replay_event *ev, const struct ls_line *l)
+input_said(struct ls_replay_event *ev, const struct ls_line *l)
 {
 	size_t bytes = l->rank_count * sizeof(l->ranks[0]);
-	struct ls_replay_close *c = malloc(sizeof(*c) + bytes);
+	struct ls_replay_said *said = malloc(sizeof(*said) + bytes);
 
-	if (c == NULL)
+	if (said == NULL)
 		return -ENOMEM;
-	c->missing_count = l->rank_count;
-	memcpy(c->missing, l->ranks, bytes);
-	ev->u.close = c;
-	ev->step = l->step;
-	ev->t_us = l->t_us;
-	return 0;
-}
-
-static int
-input_clock(struct ls_replay_event *ev, const struct ls_line *l)
-{
-	struct ls_replay_clock *c = malloc(sizeof(*c));
-
-	if (c == NULL)
-		return -ENOMEM;
-	c->uncertainty_s = l->uncertainty_s;
-	ev->u.clock = c;
-	ev->t_us = l->t_us;
-	return 0;
-}
-
-static int
-input_end(struct ls_replay_event *ev, const struct ls_line *l)
-{
-	struct ls_replay_end *end = malloc(sizeof(*end));
-
-	if (end == NULL)
-		return -ENOMEM;
-	end->crashed = l->crashed;
-	ev->u.end = end;
-	ev->t_us = l->t_us;
-	return 0;
-}
-
-static int
-input_hang(struct ls_replay_event *ev, const struct ls_line *l)
-{
-	size_t bytes = l->rank_count * sizeof(l->ranks[0]);
-	struct ls_replay_hang *h = malloc(sizeof(*h) + bytes);
-
-	if (h == NULL)
-		return -ENOMEM;
-	h->since_us = l->since_us;
-	h->waiting = l->waiting;
-	h->why = l->why;
-	h->count = l->rank_count;
-	memcpy(h->ranks, l->ranks, bytes);
-	ev->u.hang = h;
+	*said = (struct ls_replay_said){ .uncertainty_s = l->uncertainty_s,
+		.crashed = l->crashed,
+		.since_us = l->since_us,
+		.waiting = l->waiting,
+		.why = l->why,
+		.count = l->rank_count };
+	memcpy(said->ranks, l->ranks, bytes);
+	ev->u.said = said;
 	ev->step = l->step;
 	ev->t_us = l->t_us;
 	return 0;
@@ -224,23 +185,9 @@ input_hang(struct ls_replay_event *ev, const struct ls_line *l)
 static int
 input_payload(struct ls_replay_event *ev, const struct ls_line *l)
 {
-	switch (l->kind) {
-	case LS_LINE_STEP:
+	if (l->kind == LS_LINE_STEP)
 		return input_step(ev, l);
-	case LS_LINE_COUNTERS:
-		return input_counters(ev, l);
-	case LS_LINE_CLOSE:
-		return input_close(ev, l);
-	case LS_LINE_CLOCK:
-		return input_clock(ev, l);
-	case LS_LINE_HANG:
-		return input_hang(ev, l);
-	case LS_LINE_END:
-		return input_end(ev, l);
-	case LS_LINE_OTHER:
-		break;
-	}
-	return -LS_EUNKNOWN;
+	return l->kind == LS_LINE_COUNTERS ? input_counters(ev, l) : input_said(ev, l);
 }
 
 static int
@@ -454,7 +401,7 @@ struct input_closing {
 	uint32_t attempt; /* first worker of it */
 	uint64_t step;
 	int64_t t_us;
-	const struct ls_replay_close *close;
+	const struct ls_replay_said *close;
 };
 
 static int
@@ -467,10 +414,10 @@ input_compare_closings(const void *a, const void *b)
 }
 
 static bool
-input_was_missing(const struct ls_replay_close *c, int32_t rank)
+input_was_missing(const struct ls_replay_said *c, int32_t rank)
 {
-	for (size_t i = 0; i < c->missing_count; i++)
-		if (c->missing[i] == rank)
+	for (size_t i = 0; i < c->count; i++)
+		if (c->ranks[i] == rank)
 			return true;
 	return false;
 }
@@ -488,7 +435,7 @@ input_list_closings(struct ls_replay_input *in, struct input_closing *list)
 		if (ev->kind != LS_LINE_CLOSE)
 			continue;
 		list[n++] = (struct input_closing){ attempt, ev->step, ev->t_us,
-			ev->u.close };
+			ev->u.said };
 		in->workers[attempt].closings = true;
 	}
 	for (size_t i = 0; i < in->worker_count; i++)
@@ -559,27 +506,15 @@ input_apply_closings(struct ls_replay_input *in)
  * after its records; a standstill is never seen in the moment of a closing, so it comes
  * before one (ls_hang_look); an end comes last.
  */
-static int
-input_rank(enum ls_line_kind kind)
-{
-	switch (kind) {
-	case LS_LINE_CLOCK:
-		return 0;
-	case LS_LINE_COUNTERS:
-		return 1;
-	case LS_LINE_STEP:
-		return 2;
-	case LS_LINE_HANG:
-		return 3;
+static const int input_ranks[] = {
+	[LS_LINE_CLOCK] = 0,
+	[LS_LINE_COUNTERS] = 1,
+	[LS_LINE_STEP] = 2,
+	[LS_LINE_HANG] = 3,
+	[LS_LINE_CLOSE] = 4,
 	/* what was still open closes with it, and its findings go last */
-	case LS_LINE_END:
-		return 5;
-	case LS_LINE_CLOSE:
-	case LS_LINE_OTHER:
-		break;
-	}
-	return 4;
-}
+	[LS_LINE_END] = 5,
+};
 
 static int
 input_compare_events(const void *a, const void *b)
@@ -588,7 +523,7 @@ input_compare_events(const void *a, const void *b)
 	int c = (x->t_us > y->t_us) - (x->t_us < y->t_us);
 
 	if (c == 0)
-		c = input_rank(x->kind) - input_rank(y->kind);
+		c = input_ranks[x->kind] - input_ranks[y->kind];
 	if (c == 0)
 		c = (x->step > y->step) - (x->step < y->step);
 	/* workers are sorted by name and number, so their index says the same */

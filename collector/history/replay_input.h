@@ -29,6 +29,11 @@ struct ls_replay_worker {
 	uint32_t first;
 	/* the attempt's steps close by closings of the file */
 	bool closings;
+	/* while replayed: LS_NO_WORKER: the engine has none; of the first of an attempt:
+	 * all were declared; 0: its process has not ended */
+	uint32_t handle;
+	bool declared;
+	int64_t ended_us;
 };
 
 struct ls_replay_counters {
@@ -38,23 +43,14 @@ struct ls_replay_counters {
 	double value[LS_HOT_MAX];
 };
 
-struct ls_replay_close {
-	size_t missing_count;
-	int32_t missing[];
-};
-
-struct ls_replay_clock {
-	double uncertainty_s;
-};
-
-struct ls_replay_end {
-	bool crashed;
-};
-
-struct ls_replay_hang {
-	int64_t since_us;
+/* What CLOSE, CLOCK, HANG and END lines say. */
+struct ls_replay_said {
+	double uncertainty_s; /* CLOCK */
+	bool crashed; /* END */
+	int64_t since_us; /* HANG, as waiting and why */
 	uint32_t waiting;
 	enum ls_hang_why why;
+	/* CLOSE: missing; HANG: not in the barrier */
 	size_t count;
 	int32_t ranks[];
 };
@@ -71,10 +67,7 @@ struct ls_replay_event {
 		void *any;
 		struct ls_record *record;
 		struct ls_replay_counters *counters;
-		struct ls_replay_close *close;
-		struct ls_replay_clock *clock;
-		struct ls_replay_hang *hang;
-		struct ls_replay_end *end;
+		struct ls_replay_said *said;
 	} u;
 };
 

@@ -13,8 +13,21 @@
 
 /* Sticky error: after the first complaint the rest does nothing. */
 struct line_cursor {
+	const json_t *o; /* the line */
 	char *why;
 	int rc;
+};
+
+/* A key of a line, and what becomes of its value. */
+struct line_field {
+	const char *key;
+	unsigned kinds; /* bit k: of lines of that kind */
+	/* v: NULL if the key is not there; NULL function: only known */
+	void (*read)(struct line_cursor *c, const json_t *v, const struct line_field *f,
+		struct ls_line *l);
+	size_t at, size; /* in struct ls_line; bytes of a name */
+	bool needed; /* names and whole numbers; others know */
+	int64_t max; /* of whole numbers */
 };
 
 static void __attribute__((format(printf, 2, 3)))
@@ -32,45 +45,64 @@ line_fail(struct line_cursor *c, const char *fmt, ...)
 	(void)ls_text_escape(c->why, LS_LINE_WHY_BYTES, raw, strlen(raw));
 }
 
-static void
-line_name(struct line_cursor *c, const json_t *o, const char *key, bool needed,
-	char *dst, size_t size)
+static void *
+line_place(struct ls_line *l, const struct line_field *f)
 {
-	const json_t *v = json_object_get(o, key);
-
-	dst[0] = '\0';
-	if (v == NULL || (json_is_string(v) && json_string_length(v) == 0 && !needed)) {
-		if (needed)
-			line_fail(c, "\"%s\" is missing", key);
-		return;
-	}
-	if (!json_is_string(v) ||
-		!ls_text_is_name(json_string_value(v), json_string_length(v),
-			size - 1)) {
-		line_fail(c, "\"%s\" is not a name of 1 to %zu bytes", key, size - 1);
-		return;
-	}
-	memcpy(dst, json_string_value(v), json_string_length(v) + 1);
+	return (char *)l + f->at;
 }
 
-static int64_t
-line_integer(struct line_cursor *c, const json_t *o, const char *key, bool needed,
-	int64_t dflt, int64_t max)
+static void
+line_name(struct line_cursor *c, const json_t *v, const struct line_field *f,
+	struct ls_line *l)
 {
-	const json_t *v = json_object_get(o, key);
+	size_t len = json_string_length(v);
 
-	if (v == NULL) {
-		if (needed)
-			line_fail(c, "\"%s\" is missing", key);
-		return dflt;
-	}
-	if (!json_is_integer(v) || json_integer_value(v) < 0 ||
-		json_integer_value(v) > max) {
-		line_fail(c, "\"%s\" is not a whole number of 0 to %lld", key,
-			(long long)max);
-		return dflt;
-	}
+	if (v == NULL && f->needed)
+		line_fail(c, "\"%s\" is missing", f->key);
+	else if (v == NULL || (json_is_string(v) && len == 0 && !f->needed))
+		return;
+	else if (!json_is_string(v) ||
+		!ls_text_is_name(json_string_value(v), len, f->size - 1))
+		line_fail(c, "\"%s\" is not a name of 1 to %zu bytes", f->key,
+			f->size - 1);
+	else
+		memcpy(line_place(l, f), json_string_value(v), len + 1);
+}
+
+/* A whole number of 0 to max; 0 if it is not there. */
+static int64_t
+line_whole(struct line_cursor *c, const json_t *v, const struct line_field *f)
+{
+	if (v == NULL && f->needed)
+		line_fail(c, "\"%s\" is missing", f->key);
+	else if (v != NULL &&
+		(!json_is_integer(v) || json_integer_value(v) < 0 ||
+			json_integer_value(v) > f->max))
+		line_fail(c, "\"%s\" is not a whole number of 0 to %lld", f->key,
+			(long long)f->max);
 	return json_integer_value(v);
+}
+
+static void
+line_small(struct line_cursor *c, const json_t *v, const struct line_field *f,
+	struct ls_line *l)
+{
+	*(int32_t *)line_place(l, f) = (int32_t)line_whole(c, v, f);
+}
+
+static void
+line_count(struct line_cursor *c, const json_t *v, const struct line_field *f,
+	struct ls_line *l)
+{
+	*(uint64_t *)line_place(l, f) = (uint64_t)line_whole(c, v, f);
+}
+
+/* Counters without a rank are those of their host. */
+static void
+line_rank_or_host(struct line_cursor *c, const json_t *v, const struct line_field *f,
+	struct ls_line *l)
+{
+	l->who.rank = v == NULL ? -1 : (int32_t)line_whole(c, v, f);
 }
 
 /* A number of 0..max seconds. */
@@ -102,6 +134,28 @@ line_time_ns(struct line_cursor *c, const json_t *v, const char *key)
 	return llround(line_seconds(c, v, key, LINE_TIME_MAX_S) * 1e6) * 1000;
 }
 
+static void
+line_time(struct line_cursor *c, const json_t *v, const struct line_field *f,
+	struct ls_line *l)
+{
+	*(int64_t *)line_place(l, f) = line_time_ns(c, v, f->key) / 1000;
+}
+
+static void
+line_begin(struct line_cursor *c, const json_t *v, const struct line_field *f,
+	struct ls_line *l)
+{
+	l->record.t_begin_ns = line_time_ns(c, v, f->key);
+}
+
+/* Counters are known when they are read, if nothing else is said. */
+static void
+line_received(struct line_cursor *c, const json_t *v, const struct line_field *f,
+	struct ls_line *l)
+{
+	l->t_us = v == NULL ? l->read_us : line_time_ns(c, v, f->key) / 1000;
+}
+
 /* Seconds to ns, rounded to whole microseconds: as records are stored. */
 static uint64_t
 line_span_ns(struct line_cursor *c, const json_t *v, const char *key)
@@ -109,11 +163,21 @@ line_span_ns(struct line_cursor *c, const json_t *v, const char *key)
 	return (uint64_t)llround(line_seconds(c, v, key, LINE_SPAN_MAX_S) * 1e6) * 1000;
 }
 
-/* Seconds to whole ns. */
-static uint64_t
-line_whole_ns(struct line_cursor *c, const json_t *v, const char *key)
+static void
+line_duration(struct line_cursor *c, const json_t *v, const struct line_field *f,
+	struct ls_line *l)
 {
-	return (uint64_t)llround(line_seconds(c, v, key, LINE_SPAN_MAX_S) * 1e9);
+	l->record.duration_ns = line_span_ns(c, v, f->key);
+}
+
+/* Whole ns, as when it came in. */
+static void
+line_uncertainty(struct line_cursor *c, const json_t *v, const struct line_field *f,
+	struct ls_line *l)
+{
+	double s = line_seconds(c, v, f->key, LINE_SPAN_MAX_S);
+
+	l->uncertainty_s = (double)llround(s * 1e9) * 1e-9;
 }
 
 static void
@@ -123,87 +187,87 @@ line_unknown(struct ls_line *l, const char *key)
 		(void)ls_text_escape(l->unknown, sizeof(l->unknown), key, strlen(key));
 }
 
-/* Remembers the first key that is not in the list. */
-static void
-line_keys(const json_t *o, struct ls_line *l, const char *const *known, size_t count)
+/* --- a record ------------------------------------------------------------- */
+
+/* False: there is nothing to go through. */
+static bool
+line_is_object(struct line_cursor *c, const json_t *v, const struct line_field *f)
 {
-	const char *key;
-	const json_t *v;
-
-	json_object_foreach((json_t *)o, key, v)
-	{
-		size_t i = 0;
-
-		(void)v;
-		while (i < count && strcmp(known[i], key) != 0)
-			i++;
-		if (i == count)
-			line_unknown(l, key);
-	}
+	if (v != NULL && !json_is_object(v))
+		line_fail(c, "\"%s\" is not an object", f->key);
+	return json_is_object(v);
 }
 
+/* Gives each member whose name is known to `put`, with what the name means. */
 static void
-line_phases(struct line_cursor *c, const json_t *o, struct ls_line *l)
+line_members(struct line_cursor *c, const json_t *o, struct ls_line *l,
+	int (*by_name)(const char *name),
+	void (*put)(struct line_cursor *c, const char *key, const json_t *v, int which,
+		struct ls_line *l))
 {
 	const char *key;
 	json_t *v;
 
-	if (o == NULL)
-		return;
-	if (!json_is_object(o))
-		line_fail(c, "\"phases\" is not an object");
 	json_object_foreach((json_t *)o, key, v)
 	{
-		int phase = ls_phase_by_name(key);
+		int which = by_name(key);
 
-		if (phase < 0) {
+		if (which < 0)
 			line_unknown(l, key);
-			continue;
-		}
-		l->record.phase_ns[phase] = line_span_ns(c, v, key);
-		l->record.phase_mask |= 1u << phase;
+		else
+			put(c, key, v, which, l);
 	}
 }
 
 static void
-line_work(struct line_cursor *c, const json_t *o, struct ls_line *l)
+line_phase(struct line_cursor *c, const char *key, const json_t *v, int phase,
+	struct ls_line *l)
 {
-	const char *key;
-	json_t *v;
-
-	if (o == NULL)
-		return;
-	if (!json_is_object(o))
-		line_fail(c, "\"work\" is not an object");
-	json_object_foreach((json_t *)o, key, v)
-	{
-		int work = ls_work_by_name(key);
-
-		if (work < 0) {
-			line_unknown(l, key);
-			continue;
-		}
-		l->record.work[work] = line_seconds(c, v, key, 1e18);
-		l->record.work_mask |= (uint8_t)(1u << work);
-	}
+	l->record.phase_ns[phase] = line_span_ns(c, v, key);
+	l->record.phase_mask |= 1u << phase;
 }
 
 static void
-line_barriers(struct line_cursor *c, const json_t *o, struct ls_record *r)
+line_phases(struct line_cursor *c, const json_t *o, const struct line_field *f,
+	struct ls_line *l)
 {
-	const json_t *list = json_object_get(o, "barriers"), *v;
-	const json_t *enter = json_object_get(o, "sync_enter");
+	if (line_is_object(c, o, f))
+		line_members(c, o, l, ls_phase_by_name, line_phase);
+}
+
+static void
+line_amount(struct line_cursor *c, const char *key, const json_t *v, int work,
+	struct ls_line *l)
+{
+	l->record.work[work] = line_seconds(c, v, key, 1e18);
+	l->record.work_mask |= (uint8_t)(1u << work);
+}
+
+static void
+line_work(struct line_cursor *c, const json_t *o, const struct line_field *f,
+	struct ls_line *l)
+{
+	if (line_is_object(c, o, f))
+		line_members(c, o, l, ls_work_by_name, line_amount);
+}
+
+static void
+line_barriers(struct line_cursor *c, const json_t *list, const struct line_field *f,
+	struct ls_line *l)
+{
+	const json_t *enter = json_object_get(c->o, "sync_enter"), *v;
+	struct ls_record *r = &l->record;
 	size_t i;
 
-	if (list == NULL && enter == NULL)
-		return;
-	if (list == NULL) {
+	(void)f;
+	if (list == NULL && enter != NULL) {
 		r->barrier[0].enter_ns = line_time_ns(c, enter, "sync_enter");
-		r->barrier[0].exit_ns =
-			line_time_ns(c, json_object_get(o, "sync_exit"), "sync_exit");
+		r->barrier[0].exit_ns = line_time_ns(c,
+			json_object_get(c->o, "sync_exit"), "sync_exit");
 		r->barrier_count = 1;
-		return;
 	}
+	if (list == NULL)
+		return;
 	if (!json_is_array(list) || json_array_size(list) > LS_BARRIERS_MAX) {
 		line_fail(c, "\"barriers\" is not a list of at most %d",
 			LS_BARRIERS_MAX);
@@ -236,18 +300,20 @@ line_peer_wait(struct line_cursor *c, const json_t *peer, const char *key)
 
 /*
  * Which host has which rank is not known from one line: the rank is a hash of the
- * host's name until ls_replay_input_arrange finds it.
+ * host's name until ls_replay_input_arrange finds it. So the record is checked before.
  */
 static void
-line_peers(struct line_cursor *c, const json_t *o, struct ls_record *r)
+line_peers(struct line_cursor *c, const json_t *o, const struct line_field *f,
+	struct ls_line *l)
 {
-	const char *key;
+	struct ls_record *r = &l->record;
+	const char *key, *why = NULL;
 	json_t *v;
 
-	if (o == NULL)
+	if (c->rc == 0 && ls_record_check(r, &why) != 0)
+		line_fail(c, "impossible record: %s", why);
+	if (!line_is_object(c, o, f))
 		return;
-	if (!json_is_object(o))
-		line_fail(c, "\"peers\" is not an object");
 	json_object_foreach((json_t *)o, key, v)
 	{
 		struct ls_record_peer peer = { ls_index_hash_text(key), UINT64_MAX,
@@ -264,125 +330,80 @@ line_peers(struct line_cursor *c, const json_t *o, struct ls_record *r)
 	}
 }
 
+static void
+line_simulated(struct line_cursor *c, const json_t *v, const struct line_field *f,
+	struct ls_line *l)
+{
+	(void)c;
+	(void)f;
+	l->who.simulated = json_is_true(v);
+}
+
 /* Lines without it are of marks. */
 static void
-line_step_source(struct line_cursor *c, const json_t *o, struct ls_line *l)
+line_step_source(struct line_cursor *c, const json_t *v, const struct line_field *f,
+	struct ls_line *l)
 {
-	const json_t *source = json_object_get(o, "step_source");
-	const json_t *confidence = json_object_get(o, "step_confidence");
-	int value = LS_STEP_MARKER;
+	const char *name = json_string_value(v);
+	int source = name == NULL ? -LS_EUNKNOWN : ls_step_source_by_name(name);
 
-	if (source != NULL)
-		value = json_is_string(source)
-			? ls_step_source_by_name(json_string_value(source))
-			: -LS_EUNKNOWN;
-	if (value < 0) {
-		line_fail(c, "\"step_source\" is unknown");
-		return;
-	}
-	l->who.step_source = (enum ls_step_source)value;
-	if (confidence == NULL)
-		return;
-	if (!json_is_number(confidence) ||
-		!(json_number_value(confidence) >= 0 &&
-			json_number_value(confidence) <= 1))
-		line_fail(c, "\"step_confidence\" is not a number from 0 to 1");
+	if (v != NULL && source < 0)
+		line_fail(c, "\"%s\" is unknown", f->key);
+	l->who.step_source = source < 0 ? LS_STEP_MARKER : (enum ls_step_source)source;
+}
+
+static void
+line_confidence(struct line_cursor *c, const json_t *v, const struct line_field *f,
+	struct ls_line *l)
+{
+	double confidence = json_number_value(v);
+
+	if (v != NULL && (!json_is_number(v) || !(confidence >= 0 && confidence <= 1)))
+		line_fail(c, "\"%s\" is not a number from 0 to 1", f->key);
 	else
-		l->who.step_confidence = json_number_value(confidence);
+		l->who.step_confidence = confidence;
+}
+
+/* --- other lines ---------------------------------------------------------- */
+
+static void
+line_value(struct line_cursor *c, const char *key, const json_t *v, int metric,
+	struct ls_line *l)
+{
+	if (json_is_null(v))
+		return; /* not measured */
+	if (!json_is_number(v) || !isfinite(json_number_value(v)))
+		line_fail(c, "value of \"%s\" is not a number", key);
+	l->metric[l->count] = (uint16_t)metric;
+	l->value[l->count++] = json_number_value(v);
 }
 
 static void
-line_step(struct line_cursor *c, const json_t *o, struct ls_line *l)
+line_values(struct line_cursor *c, const json_t *o, const struct line_field *f,
+	struct ls_line *l)
 {
-	static const char *const known[] = { "type", "job", "attempt", "slice", "host",
-		"rank", "role", "step", "t_begin", "duration", "phases", "sync_enter",
-		"sync_exit", "barriers", "work", "chips", "peers", "world",
-		"step_source", "step_confidence", "rack", "shard", "simulated" };
-	const char *why = NULL;
-
-	l->kind = LS_LINE_STEP;
-	line_keys(o, l, known, sizeof(known) / sizeof(known[0]));
-	line_name(c, o, "slice", false, l->who.slice, sizeof(l->who.slice));
-	line_name(c, o, "host", true, l->who.host, sizeof(l->who.host));
-	line_name(c, o, "role", false, l->who.role, sizeof(l->who.role));
-	line_name(c, o, "rack", false, l->who.rack, sizeof(l->who.rack));
-	line_name(c, o, "shard", false, l->who.shard, sizeof(l->who.shard));
-	l->who.rank = (int32_t)line_integer(c, o, "rank", true, 0, LS_WORKERS_MAX - 1);
-	l->who.chips = (int32_t)line_integer(c, o, "chips", false, 0, 65536);
-	l->who.world = (int32_t)line_integer(c, o, "world", false, 0, LS_WORKERS_MAX);
-	l->who.simulated = json_is_true(json_object_get(o, "simulated"));
-	line_step_source(c, o, l);
-	l->record.step = (uint64_t)line_integer(c, o, "step", true, 0, INT64_MAX / 2);
-	l->record.t_begin_ns =
-		line_time_ns(c, json_object_get(o, "t_begin"), "t_begin");
-	l->record.duration_ns =
-		line_span_ns(c, json_object_get(o, "duration"), "duration");
-	line_phases(c, json_object_get(o, "phases"), l);
-	line_work(c, json_object_get(o, "work"), l);
-	line_barriers(c, o, &l->record);
-	if (c->rc == 0 && ls_record_check(&l->record, &why) != 0)
-		line_fail(c, "impossible record: %s", why);
-	/* whose ranks are none yet */
-	line_peers(c, json_object_get(o, "peers"), &l->record);
-}
-
-static void
-line_counters(struct line_cursor *c, const json_t *o, struct ls_line *l)
-{
-	static const char *const known[] = { "type", "job", "attempt", "host", "rank",
-		"t", "received", "values" };
-	const json_t *received = json_object_get(o, "received");
-	const json_t *values = json_object_get(o, "values");
-	const char *key;
-	json_t *v;
-
-	l->kind = LS_LINE_COUNTERS;
-	line_keys(o, l, known, sizeof(known) / sizeof(known[0]));
-	line_name(c, o, "host", true, l->who.host, sizeof(l->who.host));
-	l->who.rank = json_object_get(o, "rank") == NULL
-		? -1
-		: (int32_t)line_integer(c, o, "rank", true, 0, LS_WORKERS_MAX - 1);
-	l->read_us = line_time_ns(c, json_object_get(o, "t"), "t") / 1000;
-	l->t_us = received == NULL ? l->read_us
-				   : line_time_ns(c, received, "received") / 1000;
-	if (!json_is_object(values)) {
-		line_fail(c, "\"values\" is not an object");
-		return;
-	}
-	json_object_foreach((json_t *)values, key, v)
-	{
-		int metric = ls_metric_by_name(key);
-
-		if (metric < 0) {
-			line_unknown(l, key);
-			continue;
-		}
-		if (json_is_null(v))
-			continue; /* not measured */
-		if (!json_is_number(v) || !isfinite(json_number_value(v))) {
-			line_fail(c, "value of \"%s\" is not a number", key);
-			return;
-		}
-		l->metric[l->count] = (uint16_t)metric;
-		l->value[l->count++] = json_number_value(v);
-	}
+	if (o == NULL)
+		line_fail(c, "\"%s\" is not an object", f->key);
+	else if (line_is_object(c, o, f))
+		line_members(c, o, l, ls_metric_by_name, line_value);
 }
 
 /* A list of ranks, which need not be there. */
 static void
-line_ranks(struct line_cursor *c, const json_t *o, const char *key, struct ls_line *l)
+line_ranks(struct line_cursor *c, const json_t *list, const struct line_field *f,
+	struct ls_line *l)
 {
-	const json_t *list = json_object_get(o, key), *v;
+	const json_t *v;
 	size_t i;
 
 	if (list != NULL && !json_is_array(list))
-		line_fail(c, "\"%s\" is not a list", key);
+		line_fail(c, "\"%s\" is not a list", f->key);
 	json_array_foreach(list, i, v)
 	{
 		if (!json_is_integer(v) || json_integer_value(v) < INT32_MIN ||
 			json_integer_value(v) > INT32_MAX ||
 			i >= LS_CLOSE_MISSING_MAX) {
-			line_fail(c, "\"%s\" is not a list of at most %d ranks", key,
+			line_fail(c, "\"%s\" is not a list of at most %d ranks", f->key,
 				LS_CLOSE_MISSING_MAX);
 			return;
 		}
@@ -391,71 +412,149 @@ line_ranks(struct line_cursor *c, const json_t *o, const char *key, struct ls_li
 }
 
 static void
-line_close(struct line_cursor *c, const json_t *o, struct ls_line *l)
+line_why(struct line_cursor *c, const json_t *v, const struct line_field *f,
+	struct ls_line *l)
 {
-	static const char *const known[] = { "type", "job", "attempt", "step", "t",
-		"expected", "used", "missing" };
+	const char *name = json_string_value(v);
+	int why = name == NULL ? -LS_EUNKNOWN : ls_hang_why_by_name(name);
 
-	l->kind = LS_LINE_CLOSE;
-	line_keys(o, l, known, sizeof(known) / sizeof(known[0]));
-	l->step = (uint64_t)line_integer(c, o, "step", true, 0, INT64_MAX / 2);
-	l->t_us = line_time_ns(c, json_object_get(o, "t"), "t") / 1000;
-	line_ranks(c, o, "missing", l);
-}
-
-static void
-line_hang(struct line_cursor *c, const json_t *o, struct ls_line *l)
-{
-	static const char *const known[] = { "type", "job", "attempt", "step", "since",
-		"t", "waiting", "why", "ranks" };
-	const char *text = json_string_value(json_object_get(o, "why"));
-	int why = text == NULL ? -LS_EUNKNOWN : ls_hang_why_by_name(text);
-
-	l->kind = LS_LINE_HANG;
-	line_keys(o, l, known, sizeof(known) / sizeof(known[0]));
-	l->step = (uint64_t)line_integer(c, o, "step", true, 0, INT64_MAX / 2);
-	l->since_us = line_time_ns(c, json_object_get(o, "since"), "since") / 1000;
-	l->t_us = line_time_ns(c, json_object_get(o, "t"), "t") / 1000;
-	l->waiting = (uint32_t)line_integer(c, o, "waiting", true, 0, LS_WORKERS_MAX);
-	line_ranks(c, o, "ranks", l);
 	if (why < 0)
-		line_fail(c, "\"why\" is unknown");
+		line_fail(c, "\"%s\" is unknown", f->key);
 	if (l->since_us > l->t_us)
 		line_fail(c, "\"since\" is after \"t\"");
 	l->why = why < 0 ? LS_HANG_UNKNOWN : (enum ls_hang_why)why;
 }
 
-/* How well a worker's clock is known from t on; whole ns, as when it came in. */
 static void
-line_clock(struct line_cursor *c, const json_t *o, struct ls_line *l)
+line_how(struct line_cursor *c, const json_t *v, const struct line_field *f,
+	struct ls_line *l)
 {
-	static const char *const known[] = { "type", "job", "attempt", "host", "rank",
-		"t", "uncertainty" };
+	const char *how = json_string_value(v);
 
-	l->kind = LS_LINE_CLOCK;
-	line_keys(o, l, known, sizeof(known) / sizeof(known[0]));
-	line_name(c, o, "host", true, l->who.host, sizeof(l->who.host));
-	l->who.rank = (int32_t)line_integer(c, o, "rank", true, 0, LS_WORKERS_MAX - 1);
-	l->t_us = line_time_ns(c, json_object_get(o, "t"), "t") / 1000;
-	l->uncertainty_s = (double)line_whole_ns(c, json_object_get(o, "uncertainty"),
-				   "uncertainty") *
-		1e-9;
+	(void)c;
+	(void)f;
+	l->crashed = how != NULL && strcmp(how, "crashed") == 0;
 }
 
-/* A worker's process came to its end. */
-static void
-line_end(struct line_cursor *c, const json_t *o, struct ls_line *l)
-{
-	static const char *const known[] = { "type", "job", "attempt", "host", "rank",
-		"t", "how" };
-	const char *how = json_string_value(json_object_get(o, "how"));
+/* --- all lines ------------------------------------------------------------ */
 
-	l->kind = LS_LINE_END;
-	line_keys(o, l, known, sizeof(known) / sizeof(known[0]));
-	line_name(c, o, "host", true, l->who.host, sizeof(l->who.host));
-	l->who.rank = (int32_t)line_integer(c, o, "rank", true, 0, LS_WORKERS_MAX - 1);
-	l->t_us = line_time_ns(c, json_object_get(o, "t"), "t") / 1000;
-	l->crashed = how != NULL && strcmp(how, "crashed") == 0;
+#define LINE_STEP (1u << LS_LINE_STEP)
+#define LINE_COUNTERS (1u << LS_LINE_COUNTERS)
+#define LINE_CLOSE (1u << LS_LINE_CLOSE)
+#define LINE_CLOCK (1u << LS_LINE_CLOCK)
+#define LINE_HANG (1u << LS_LINE_HANG)
+#define LINE_END (1u << LS_LINE_END)
+#define LINE_ALL (~(1u << LS_LINE_OTHER))
+
+#define LINE_AT(member) offsetof(struct ls_line, member)
+#define LINE_NAME(member) LINE_AT(member), sizeof(((struct ls_line *)NULL)->member)
+#define LINE_STEP_MAX (INT64_MAX / 2)
+
+/* In the order in which they are read: of several faults the first is told. */
+static const struct line_field line_fields[] = {
+	{ "type", LINE_ALL, NULL, 0, 0, false, 0 },
+	{ "slice", LINE_STEP, line_name, LINE_NAME(who.slice), false, 0 },
+	{ "host", LINE_STEP | LINE_COUNTERS | LINE_CLOCK | LINE_END, line_name,
+		LINE_NAME(who.host), true, 0 },
+	{ "role", LINE_STEP, line_name, LINE_NAME(who.role), false, 0 },
+	{ "rack", LINE_STEP, line_name, LINE_NAME(who.rack), false, 0 },
+	{ "shard", LINE_STEP, line_name, LINE_NAME(who.shard), false, 0 },
+	{ "rank", LINE_STEP | LINE_CLOCK | LINE_END, line_small, LINE_AT(who.rank), 0,
+		true, LS_WORKERS_MAX - 1 },
+	{ "rank", LINE_COUNTERS, line_rank_or_host, 0, 0, true, LS_WORKERS_MAX - 1 },
+	{ "chips", LINE_STEP, line_small, LINE_AT(who.chips), 0, false, 65536 },
+	{ "world", LINE_STEP, line_small, LINE_AT(who.world), 0, false,
+		LS_WORKERS_MAX },
+	{ "simulated", LINE_STEP, line_simulated, 0, 0, false, 0 },
+	{ "step_source", LINE_STEP, line_step_source, 0, 0, false, 0 },
+	{ "step_confidence", LINE_STEP, line_confidence, 0, 0, false, 0 },
+	{ "step", LINE_STEP, line_count, LINE_AT(record.step), 0, true, LINE_STEP_MAX },
+	{ "step", LINE_CLOSE | LINE_HANG, line_count, LINE_AT(step), 0, true,
+		LINE_STEP_MAX },
+	{ "t_begin", LINE_STEP, line_begin, 0, 0, true, 0 },
+	{ "duration", LINE_STEP, line_duration, 0, 0, true, 0 },
+	{ "phases", LINE_STEP, line_phases, 0, 0, false, 0 },
+	{ "work", LINE_STEP, line_work, 0, 0, false, 0 },
+	{ "sync_enter", LINE_STEP, NULL, 0, 0, false, 0 },
+	{ "sync_exit", LINE_STEP, NULL, 0, 0, false, 0 },
+	{ "barriers", LINE_STEP, line_barriers, 0, 0, false, 0 },
+	{ "peers", LINE_STEP, line_peers, 0, 0, false, 0 },
+	{ "since", LINE_HANG, line_time, LINE_AT(since_us), 0, true, 0 },
+	{ "t", LINE_COUNTERS, line_time, LINE_AT(read_us), 0, true, 0 },
+	{ "t", LINE_CLOSE | LINE_CLOCK | LINE_HANG | LINE_END, line_time, LINE_AT(t_us),
+		0, true, 0 },
+	{ "received", LINE_COUNTERS, line_received, 0, 0, false, 0 },
+	{ "values", LINE_COUNTERS, line_values, 0, 0, true, 0 },
+	{ "expected", LINE_CLOSE, NULL, 0, 0, false, 0 },
+	{ "used", LINE_CLOSE, NULL, 0, 0, false, 0 },
+	{ "missing", LINE_CLOSE, line_ranks, 0, 0, false, 0 },
+	{ "waiting", LINE_HANG, line_small, LINE_AT(waiting), 0, true, LS_WORKERS_MAX },
+	{ "ranks", LINE_HANG, line_ranks, 0, 0, false, 0 },
+	{ "why", LINE_HANG, line_why, 0, 0, true, 0 },
+	{ "uncertainty", LINE_CLOCK, line_uncertainty, 0, 0, true, 0 },
+	{ "how", LINE_END, line_how, 0, 0, false, 0 },
+	{ "job", LINE_ALL, line_name, LINE_NAME(who.job), true, 0 },
+	{ "attempt", LINE_ALL, line_small, LINE_AT(who.attempt), 0, false, INT32_MAX },
+};
+#define LINE_FIELDS (sizeof(line_fields) / sizeof(line_fields[0]))
+
+static const struct {
+	const char *name;
+	enum ls_line_kind kind;
+} line_types[] = {
+	{ "step", LS_LINE_STEP },
+	{ "counters", LS_LINE_COUNTERS },
+	{ "close", LS_LINE_CLOSE },
+	{ "clock", LS_LINE_CLOCK },
+	{ "hang", LS_LINE_HANG },
+	{ "end", LS_LINE_END },
+	{ "gap", LS_LINE_OTHER },
+	{ "job", LS_LINE_OTHER },
+	{ "zoom", LS_LINE_OTHER },
+	{ "lost", LS_LINE_OTHER },
+};
+#define LINE_TYPES (sizeof(line_types) / sizeof(line_types[0]))
+
+static bool
+line_is_known(const struct ls_line *l, const char *key)
+{
+	size_t i = 0;
+
+	while (i < LINE_FIELDS &&
+		!((line_fields[i].kinds & 1u << l->kind) != 0 &&
+			strcmp(line_fields[i].key, key) == 0))
+		i++;
+	return i < LINE_FIELDS;
+}
+
+static void
+line_object(struct line_cursor *c, struct ls_line *l)
+{
+	const char *type = json_string_value(json_object_get(c->o, "type")), *key;
+	json_t *v;
+	size_t i = 0;
+
+	while (type != NULL && i < LINE_TYPES && strcmp(line_types[i].name, type) != 0)
+		i++;
+	if (i == LINE_TYPES) {
+		line_fail(c, "unknown type \"%s\"", type);
+		return;
+	}
+	l->kind = line_types[i].kind;
+	if (l->kind == LS_LINE_OTHER)
+		return;
+	json_object_foreach((json_t *)c->o, key, v)
+	{
+		(void)v;
+		if (!line_is_known(l, key))
+			line_unknown(l, key);
+	}
+	for (i = 0; i < LINE_FIELDS; i++) {
+		const struct line_field *f = &line_fields[i];
+
+		if (f->read != NULL && (f->kinds & 1u << l->kind) != 0)
+			f->read(c, json_object_get(c->o, f->key), f, l);
+	}
 }
 
 int
@@ -463,42 +562,18 @@ ls_line_parse(const char *text, size_t len, struct ls_line *l, char *why)
 {
 	struct line_cursor c = { .why = why };
 	char error[LS_LINE_WHY_BYTES / 2];
-	const char *type;
-	json_t *o;
+	json_t *o = NULL;
 
 	memset(l, 0, sizeof(*l));
 	if (ls_json_parse(text, len, &o, error, sizeof(error)) != 0) {
 		line_fail(&c, "not JSON: %s", error);
 		return c.rc;
 	}
-	type = json_string_value(json_object_get(o, "type"));
-	if (!json_is_object(o)) {
-		line_fail(&c, "not an object");
-		json_decref(o);
-		return c.rc;
-	}
-	if (type == NULL || strcmp(type, "step") == 0)
-		line_step(&c, o, l);
-	else if (strcmp(type, "counters") == 0)
-		line_counters(&c, o, l);
-	else if (strcmp(type, "close") == 0)
-		line_close(&c, o, l);
-	else if (strcmp(type, "clock") == 0)
-		line_clock(&c, o, l);
-	else if (strcmp(type, "hang") == 0)
-		line_hang(&c, o, l);
-	else if (strcmp(type, "end") == 0)
-		line_end(&c, o, l);
-	else if (strcmp(type, "gap") == 0 || strcmp(type, "job") == 0 ||
-		strcmp(type, "zoom") == 0 || strcmp(type, "lost") == 0)
-		l->kind = LS_LINE_OTHER;
+	c.o = o;
+	if (json_is_object(o))
+		line_object(&c, l);
 	else
-		line_fail(&c, "unknown type \"%s\"", type);
-	if (l->kind != LS_LINE_OTHER) {
-		line_name(&c, o, "job", true, l->who.job, sizeof(l->who.job));
-		l->who.attempt =
-			(int32_t)line_integer(&c, o, "attempt", false, 0, INT32_MAX);
-	}
+		line_fail(&c, "not an object");
 	json_decref(o);
 	return c.rc;
 }

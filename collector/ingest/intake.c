@@ -68,6 +68,18 @@ ls_intake_is_time(const struct ls_intake_held *h, int64_t t_us)
 		t_us >= h->now_us - LS_TIME_BEHIND_MAX_US;
 }
 
+struct ls_store_map
+ls_intake_map(const struct ls_intake *in, const struct ls_intake_held *h,
+	int64_t t_mono_ns)
+{
+	struct ls_store_map map;
+
+	if (ls_clock_map(ls_session_clock(h->session), t_mono_ns, in->p.anchor_ns,
+		    &map) != 0)
+		LS_ASSERT(false);
+	return map;
+}
+
 /*
  * Time of what the engine is told now. No two reports or turns have the same one, so
  * that what storage keeps of them says in which order they came, also when the clock

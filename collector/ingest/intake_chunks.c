@@ -124,10 +124,7 @@ static bool
 chunks_times(struct ls_intake *in, struct ls_intake_held *h,
 	const struct ls_wire_chunk_item *item, struct ls_store_chunk *row)
 {
-	/* The clock was known when the first item was allowed. */
-	if (ls_clock_map(ls_session_clock(h->session), (int64_t)item->t_first_mono_ns,
-		    in->p.anchor_ns, &row->map) != 0)
-		LS_ASSERT(false);
+	row->map = ls_intake_map(in, h, (int64_t)item->t_first_mono_ns);
 	row->t_first_us = ls_store_map_us(&row->map, (int64_t)item->t_first_mono_ns);
 	row->t_last_us = ls_store_map_us(&row->map, (int64_t)item->t_last_mono_ns);
 	if (ls_intake_is_time(h, row->t_first_us) &&

@@ -66,18 +66,43 @@ intake_feed_steps(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring
 		h->now_us);
 }
 
+static void
+intake_add_gap(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
+	uint64_t from, uint64_t count, unsigned reason)
+{
+	struct ls_store_item *row = intake_row(in, h, ring, LS_WIRE_GAP, from, count);
+
+	row->reason = reason;
+	in->stats.gaps++;
+	intake_feed_gap(in, h, ring, row);
+}
+
 /* Records that no gap accounts for: the agent lost them without knowing. */
 static void
 intake_lost(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
 	uint64_t from, uint64_t count)
 {
-	struct ls_store_item *row;
-
 	ring->high = from + count;
-	row = intake_row(in, h, ring, LS_WIRE_GAP, from, count);
-	row->reason = LS_GAP_UNKNOWN;
-	in->stats.gaps++;
-	intake_feed_gap(in, h, ring, row);
+	intake_add_gap(in, h, ring, from, count, LS_GAP_UNKNOWN);
+}
+
+/* Where the news of an item begins: a stretch that no item accounts for is lost, what the
+ * ring had before is known; its end if all is. */
+static uint64_t
+intake_news(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
+	const struct ls_wire_item *item)
+{
+	uint64_t end = item->first_index + item->count, first = item->first_index;
+
+	if (ring->seen && first > ring->high)
+		intake_lost(in, h, ring, ring->high, first - ring->high);
+	if (ring->seen && first < ring->high)
+		first = ring->high < end ? ring->high : end;
+	if (first < end) {
+		ring->seen = true;
+		ring->high = end;
+	}
+	return first;
 }
 
 /* The item's records become those of the collector's time line. */
@@ -85,32 +110,21 @@ static void
 intake_steps(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
 	struct ls_wire_item *item, const struct ls_wire_bytes *bytes)
 {
-	uint64_t end = item->first_index + item->count, first = item->first_index, i;
+	uint64_t first = intake_news(in, h, ring, item), i;
+	uint64_t known = first - item->first_index;
 	struct ls_store_item *row;
 	struct ls_store_steps steps;
 	struct ls_record *records;
 
-	if (ring->seen && first > ring->high)
-		intake_lost(in, h, ring, ring->high, first - ring->high);
-	if (ring->seen && first < ring->high) {
-		uint64_t known = (ring->high < end ? ring->high : end) - first;
-
-		in->stats.drops[LS_INTAKE_STORED] += known;
-		first += known;
-	}
-	if (first == end)
+	in->stats.drops[LS_INTAKE_STORED] += known;
+	if (known == item->count)
 		return;
-	ring->seen = true;
-	ring->high = end;
-	row = intake_row(in, h, ring, LS_WIRE_STEPS, first, end - first);
+	row = intake_row(in, h, ring, LS_WIRE_STEPS, first, item->count - known);
 	row->data = bytes->data;
 	row->len = bytes->len;
-	/* The clock was known when the first item was allowed. */
-	if (ls_clock_map(ls_session_clock(h->session), item->records[0].t_begin_ns,
-		    in->p.anchor_ns, &row->map) != 0)
-		LS_ASSERT(false);
+	row->map = ls_intake_map(in, h, item->records[0].t_begin_ns);
 	in->stats.records += row->count;
-	records = item->records + (first - item->first_index);
+	records = item->records + known;
 	for (i = 0; i < row->count; i++)
 		ls_store_record(&row->map, &records[i], &records[i]);
 	steps = (struct ls_store_steps){ row->worker_id, first, (uint32_t)row->count,
@@ -123,21 +137,11 @@ static void
 intake_gap(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
 	const struct ls_wire_item *item)
 {
-	uint64_t end = item->first_index + item->count, first = item->first_index;
-	struct ls_store_item *row;
+	uint64_t first = intake_news(in, h, ring, item);
+	uint64_t known = first - item->first_index;
 
-	if (ring->seen && first > ring->high)
-		intake_lost(in, h, ring, ring->high, first - ring->high);
-	if (ring->seen && first < ring->high)
-		first = ring->high < end ? ring->high : end;
-	if (first == end)
-		return;
-	ring->seen = true;
-	ring->high = end;
-	row = intake_row(in, h, ring, LS_WIRE_GAP, first, end - first);
-	row->reason = item->reason;
-	in->stats.gaps++;
-	intake_feed_gap(in, h, ring, row);
+	if (known < item->count)
+		intake_add_gap(in, h, ring, first, item->count - known, item->reason);
 }
 
 /* Records of which one is of a time that cannot be are no truth: their place is a gap.
@@ -146,13 +150,9 @@ static void
 intake_check_times(struct ls_intake *in, struct ls_intake_held *h,
 	struct ls_wire_item *item)
 {
-	struct ls_store_map map;
+	struct ls_store_map map = ls_intake_map(in, h, item->records[0].t_begin_ns);
 	uint64_t i;
 
-	/* The clock was known when the first item was allowed. */
-	if (ls_clock_map(ls_session_clock(h->session), item->records[0].t_begin_ns,
-		    in->p.anchor_ns, &map) != 0)
-		LS_ASSERT(false);
 	for (i = 0; i < item->count; i++) {
 		if (!ls_intake_is_time(h,
 			    ls_store_map_us(&map, item->records[i].t_begin_ns)))

@@ -74,6 +74,10 @@ uint32_t ls_intake_handle(struct ls_intake *in, struct ls_ring *ring, bool recor
  */
 bool ls_intake_is_time(const struct ls_intake_held *h, int64_t t_us);
 
+/* The map of a time of an item: the clock was known when the first one was allowed. */
+struct ls_store_map ls_intake_map(const struct ls_intake *in,
+	const struct ls_intake_held *h, int64_t t_mono_ns);
+
 /*
  * Whether an item that did not unpack was understood: what cannot be true never will be,
  * so its number is spent. What was not understood may be of a newer agent, and waits.

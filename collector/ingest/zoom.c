@@ -51,16 +51,23 @@ ls_zoom_free(struct ls_zoom *z)
 	free(z);
 }
 
+/* The place of a host ("": a free one), or LS_ZOOM_HOSTS_MAX. */
+static size_t
+zoom_at(const struct ls_zoom *z, const char *host)
+{
+	size_t i = 0;
+
+	while (i < LS_ZOOM_HOSTS_MAX && strcmp(z->place[i].want.host, host) != 0)
+		i++;
+	return i;
+}
+
 static struct zoom_place *
 zoom_find(struct ls_zoom *z, const char *host)
 {
-	size_t i;
+	size_t i = zoom_at(z, host);
 
-	for (i = 0; i < LS_ZOOM_HOSTS_MAX; i++) {
-		if (strcmp(z->place[i].want.host, host) == 0)
-			return &z->place[i];
-	}
-	return NULL;
+	return i < LS_ZOOM_HOSTS_MAX ? &z->place[i] : NULL;
 }
 
 /* --- what was used -------------------------------------------------------- */
@@ -239,15 +246,11 @@ ls_zoom_ask(struct ls_zoom *z, const char *host, int64_t for_us, int64_t now_us,
 int64_t
 ls_zoom_until(const struct ls_zoom *z, const char *host, int64_t now_us)
 {
-	size_t i;
+	size_t i = host[0] != '\0' ? zoom_at(z, host) : LS_ZOOM_HOSTS_MAX;
 
-	if (host[0] == '\0')
-		return 0;
-	for (i = 0; i < LS_ZOOM_HOSTS_MAX; i++) {
-		if (strcmp(z->place[i].want.host, host) == 0)
-			return z->place[i].until_us > now_us ? z->place[i].until_us : 0;
-	}
-	return 0;
+	return i < LS_ZOOM_HOSTS_MAX && z->place[i].until_us > now_us
+		? z->place[i].until_us
+		: 0;
 }
 
 void

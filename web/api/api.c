@@ -55,255 +55,172 @@ api_number(const char *text, uint64_t min, uint64_t max, uint64_t *ret_value)
 	return 0;
 }
 
-static int
-api_size(const char *text, size_t max, size_t *ret_value)
-{
-	uint64_t v = 0;
-	int rc = api_number(text, 1, max, &v);
-
-	if (rc == 0)
-		*ret_value = (size_t)v;
-	return rc;
-}
-
-static int
-api_word(const char *text, const char *const *words, size_t count, size_t *ret_index)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (strcmp(text, words[i]) == 0) {
-			*ret_index = i;
-			return 0;
-		}
-	}
-	return -LS_EPARSE;
-}
-
-static int
-api_name(const char *text, char *dst, size_t size)
-{
-	return text[0] == '\0' ? -LS_EPARSE : ls_text_copy(dst, size, text);
-}
-
-/* --- one parser a parameter (params.def) ---------------------------------- */
-
-static int
-param_from(const char *v, int64_t now_us, struct ls_request *q)
-{
-	return ls_text_parse_time(v, now_us, &q->from_us);
-}
-
-static int
-param_to(const char *v, int64_t now_us, struct ls_request *q)
-{
-	return ls_text_parse_time(v, now_us, &q->to_us);
-}
-
-static int
-param_steps(const char *v, int64_t now_us, struct ls_request *q)
-{
-	char part[LS_QUERY_VALUE_MAX_BYTES];
-	const char *colon = strchr(v, ':');
-	int rc;
-
-	(void)now_us;
-	if (!colon || strcmp(v, ":") == 0)
-		return -LS_EPARSE;
-	(void)snprintf(part, sizeof(part), "%.*s", (int)(colon - v), v);
-	if (part[0] != '\0') {
-		rc = api_number(part, 0, UINT64_MAX, &q->ask.from_step);
-		if (rc != 0)
-			return rc;
-	}
-	if (colon[1] != '\0') {
-		rc = api_number(colon + 1, 0, UINT64_MAX, &q->ask.to_step);
-		if (rc != 0)
-			return rc;
-	}
-	return q->ask.from_step > q->ask.to_step ? -LS_ERANGE : 0;
-}
-
-static int
-param_host(const char *v, int64_t now_us, struct ls_request *q)
-{
-	(void)now_us;
-	return api_name(v, q->ask.host, sizeof(q->ask.host));
-}
-
-static int
-param_job(const char *v, int64_t now_us, struct ls_request *q)
-{
-	(void)now_us;
-	return api_name(v, q->ask.job, sizeof(q->ask.job));
-}
-
-static int
-param_match(const char *v, int64_t now_us, struct ls_request *q)
-{
-	(void)now_us;
-	return ls_text_copy(q->ask.match, sizeof(q->ask.match), v);
-}
-
-static int
-param_sort(const char *v, int64_t now_us, struct ls_request *q)
-{
-	/* In the order of enum ls_ask_sort, from LS_ASK_BY_HOST on. */
-	static const char *const words[] = { "host", "state", "blame_s", "own_s",
-		"wait_s", "input_wait_s", "lateness_s", "slowest_ratio" };
-	size_t i = 0;
-	int rc;
-
-	(void)now_us;
-	q->ask.descending = v[0] == '-';
-	rc = api_word(v + q->ask.descending, words, sizeof(words) / sizeof(words[0]),
-		&i);
-	if (rc == 0)
-		q->ask.sort = (enum ls_ask_sort)(LS_ASK_BY_HOST + i);
-	return rc;
-}
-
-static int
-param_limit(const char *v, int64_t now_us, struct ls_request *q)
-{
-	(void)now_us;
-	return api_size(v, LS_PAGE_MAX, &q->ask.limit);
-}
-
-static int
-param_rows(const char *v, int64_t now_us, struct ls_request *q)
-{
-	(void)now_us;
-	return api_size(v, LS_GRID_ROWS_MAX, &q->ask.rows);
-}
-
-static int
-param_cols(const char *v, int64_t now_us, struct ls_request *q)
-{
-	(void)now_us;
-	return api_size(v, LS_GRID_COLS_MAX, &q->ask.cols);
-}
-
-static int
-param_metric(const char *v, int64_t now_us, struct ls_request *q)
-{
-	/* In the order of enum ls_grid_metric, which the web folder does not see; a
-	   test holds it. */
-	static const char *const words[] = { "blame", "wait", "own" };
-	size_t i = 0;
-	int rc;
-
-	(void)now_us;
-	if (q->route == LS_ROUTE_FLEET)
-		return api_name(v, q->ask.series, sizeof(q->ask.series));
-	rc = api_word(v, words, sizeof(words) / sizeof(words[0]), &i);
-	if (rc == 0)
-		q->ask.metric = (unsigned)i;
-	return rc;
-}
-
-static int
-param_step(const char *v, int64_t now_us, struct ls_request *q)
-{
-	uint64_t step_s = 0;
-	int rc = strcmp(v, "raw") == 0 ? 0 : api_number(v, 1, API_STEP_MAX_S, &step_s);
-
-	(void)now_us;
-	if (rc == 0)
-		q->ask.step_s = (int64_t)step_s;
-	return rc;
-}
-
-static int
-param_agg(const char *v, int64_t now_us, struct ls_request *q)
-{
-	/* In the order of enum ls_ask_agg. */
-	static const char *const words[] = { "mean", "min", "max", "count" };
-	size_t i = 0;
-	int rc = api_word(v, words, sizeof(words) / sizeof(words[0]), &i);
-
-	(void)now_us;
-	if (rc == 0)
-		q->ask.agg = (enum ls_ask_agg)i;
-	return rc;
-}
-
-static int
-param_peers(const char *v, int64_t now_us, struct ls_request *q)
-{
-	(void)now_us;
-	q->ask.band = true;
-	return strcmp(v, "band") == 0 ? 0 : -LS_EPARSE;
-}
-
-static int
-param_status(const char *v, int64_t now_us, struct ls_request *q)
-{
-	static const char *const words[] = { "open", "acknowledged", "action_taken",
-		"verifying", "verified", "ineffective", "cleared", "muted",
-		"reopened" };
-	size_t i = 0;
-	int rc = api_word(v, words, sizeof(words) / sizeof(words[0]), &i);
-
-	(void)now_us;
-	return rc != 0 ? rc
-		       : ls_text_copy(q->ask.status, sizeof(q->ask.status), words[i]);
-}
-
-static int
-param_severity(const char *v, int64_t now_us, struct ls_request *q)
-{
-	static const char *const words[] = { "critical", "warning", "info" };
-	size_t i = 0;
-	int rc = api_word(v, words, sizeof(words) / sizeof(words[0]), &i);
-
-	(void)now_us;
-	return rc != 0
-		? rc
-		: ls_text_copy(q->ask.severity, sizeof(q->ask.severity), words[i]);
-}
-
-static int
-param_kind(const char *v, int64_t now_us, struct ls_request *q)
-{
-	(void)now_us;
-	if (v[0] == '\0' || v[strspn(v, "abcdefghijklmnopqrstuvwxyz_")] != '\0')
-		return -LS_EPARSE;
-	return ls_text_copy(q->ask.finding_kind, sizeof(q->ask.finding_kind), v);
-}
-
-static int
-param_counters(const char *v, int64_t now_us, struct ls_request *q)
-{
-	static const char *const words[] = { "hot", "all" };
-	size_t i = 0;
-	int rc = api_word(v, words, sizeof(words) / sizeof(words[0]), &i);
-
-	(void)now_us;
-	if (rc == 0)
-		q->ask.counters = i == 1;
-	return rc;
-}
-
-static int
-param_cursor(const char *v, int64_t now_us, struct ls_request *q)
-{
-	static const char prefix[] = "after-";
-
-	(void)now_us;
-	if (v[0] == '\0') /* the first page */
-		return 0;
-	if (strncmp(v, prefix, sizeof(prefix) - 1) != 0)
-		return -LS_EPARSE;
-	return api_name(v + sizeof(prefix) - 1, q->ask.after, sizeof(q->ask.after));
-}
-
 struct api_param {
 	const char *name;
-	int (*parse)(const char *v, int64_t now_us, struct ls_request *q);
+	int (*parse)(const char *v, const struct api_param *p, struct ls_request *q);
+	size_t at, max;
+	const char *const *words; /* NULL at the end */
 	const char *must;
 };
 
+/* Where a parameter's value goes. */
+static void *
+api_place(const struct api_param *p, struct ls_request *q)
+{
+	return (char *)q + p->at;
+}
+
+/* The place of a word in a list, or -LS_EPARSE. */
+static int
+api_word(const char *text, const char *const *words)
+{
+	int i = 0;
+
+	while (words[i] != NULL && strcmp(text, words[i]) != 0)
+		i++;
+	return words[i] != NULL ? i : -LS_EPARSE;
+}
+
+/* --- parsers of parameters (params.def) ----------------------------------- */
+
+/* In the order of enum ls_ask_sort, from LS_ASK_BY_HOST on. */
+static const char *const api_sorts[] = { "host", "state", "blame_s", "own_s", "wait_s",
+	"input_wait_s", "lateness_s", "slowest_ratio", NULL };
+/* In the order of enum ls_grid_metric, which the web folder does not see; a test holds
+ * it. */
+static const char *const api_grid_metrics[] = { "blame", "wait", "own", NULL };
+/* In the order of enum ls_ask_agg. */
+static const char *const api_aggs[] = { "mean", "min", "max", "count", NULL };
+static const char *const api_statuses[] = { "open", "acknowledged", "action_taken",
+	"verifying", "verified", "ineffective", "cleared", "muted", "reopened", NULL };
+static const char *const api_severities[] = { "critical", "warning", "info", NULL };
+/* Of a flag: the word that sets it, then the word that does not, if there is one. */
+static const char *const api_counters[] = { "all", "hot", NULL };
+static const char *const api_peers[] = { "band", NULL };
+
+static int
+param_time(const char *v, const struct api_param *p, struct ls_request *q)
+{
+	return ls_text_parse_time(v, q->now_us, api_place(p, q));
+}
+
+static int
+param_steps(const char *v, const struct api_param *p, struct ls_request *q)
+{
+	char first[LS_QUERY_VALUE_MAX_BYTES];
+	const char *colon = strchr(v, ':');
+	int rc = 0;
+
+	(void)p;
+	if (!colon || strcmp(v, ":") == 0)
+		return -LS_EPARSE;
+	(void)snprintf(first, sizeof(first), "%.*s", (int)(colon - v), v);
+	if (first[0] != '\0')
+		rc = api_number(first, 0, UINT64_MAX, &q->ask.from_step);
+	if (rc == 0 && colon[1] != '\0')
+		rc = api_number(colon + 1, 0, UINT64_MAX, &q->ask.to_step);
+	return rc == 0 && q->ask.from_step > q->ask.to_step ? -LS_ERANGE : rc;
+}
+
+static int
+param_text(const char *v, const struct api_param *p, struct ls_request *q)
+{
+	return ls_text_copy(api_place(p, q), p->max, v);
+}
+
+static int
+param_name(const char *v, const struct api_param *p, struct ls_request *q)
+{
+	return v[0] == '\0' ? -LS_EPARSE : param_text(v, p, q);
+}
+
+static int
+param_one_of(const char *v, const struct api_param *p, struct ls_request *q)
+{
+	return api_word(v, p->words) < 0 ? -LS_EPARSE : param_text(v, p, q);
+}
+
+static int
+param_kind(const char *v, const struct api_param *p, struct ls_request *q)
+{
+	return v[strspn(v, "abcdefghijklmnopqrstuvwxyz_")] != '\0'
+		? -LS_EPARSE
+		: param_name(v, p, q);
+}
+
+/* The place of the word, as an enum. */
+static int
+param_word(const char *v, const struct api_param *p, struct ls_request *q)
+{
+	int i = api_word(v, p->words);
+
+	*(unsigned *)api_place(p, q) = i < 0 ? 0 : (unsigned)i;
+	return i < 0 ? i : 0;
+}
+
+static int
+param_flag(const char *v, const struct api_param *p, struct ls_request *q)
+{
+	int i = api_word(v, p->words);
+
+	*(bool *)api_place(p, q) = i == 0;
+	return i < 0 ? i : 0;
+}
+
+static int
+param_sort(const char *v, const struct api_param *p, struct ls_request *q)
+{
+	int i;
+
+	q->ask.descending = v[0] == '-';
+	i = api_word(v + q->ask.descending, p->words);
+	q->ask.sort = (enum ls_ask_sort)(LS_ASK_BY_HOST + i);
+	return i < 0 ? i : 0;
+}
+
+static int
+param_metric(const char *v, const struct api_param *p, struct ls_request *q)
+{
+	if (q->route != LS_ROUTE_FLEET)
+		return param_word(v, p, q);
+	return v[0] == '\0' ? -LS_EPARSE
+			    : ls_text_copy(q->ask.series, sizeof(q->ask.series), v);
+}
+
+static int
+param_size(const char *v, const struct api_param *p, struct ls_request *q)
+{
+	uint64_t n = 0;
+	int rc = api_number(v, 1, p->max, &n);
+
+	*(size_t *)api_place(p, q) = (size_t)n;
+	return rc;
+}
+
+static int
+param_step(const char *v, const struct api_param *p, struct ls_request *q)
+{
+	uint64_t step_s = 0;
+	int rc = strcmp(v, "raw") == 0 ? 0 : api_number(v, 1, p->max, &step_s);
+
+	q->ask.step_s = (int64_t)step_s;
+	return rc;
+}
+
+static int
+param_cursor(const char *v, const struct api_param *p, struct ls_request *q)
+{
+	static const char prefix[] = "after-";
+	size_t len = sizeof(prefix) - 1;
+
+	if (v[0] == '\0') /* the first page */
+		return 0;
+	return strncmp(v, prefix, len) != 0 ? -LS_EPARSE : param_name(v + len, p, q);
+}
+
 static const struct api_param api_params[LS_PARAM_COUNT] = {
-#define LS_PARAM(id, name, parser, must) { name, param_##parser, must },
+#define LS_PARAM(id, name, parser, place, max, words, must) \
+	{ name, param_##parser, offsetof(struct ls_request, place), max, words, must },
 #include "web/api/params.def"
 #undef LS_PARAM
 };
@@ -332,35 +249,42 @@ ls_api_problem(struct ls_problem *ret_problem, int status, const char *type,
 	va_end(args);
 }
 
+static const struct {
+	int rc, status;
+	const char *type, *title, *detail;
+} api_failures[] = {
+	{ -LS_EUNKNOWN, 404, "not-found", "No such thing",
+		"no job, host or finding has this name" },
+	{ -EINVAL, 400, "bad-parameter", "Bad parameter",
+		"the metric must be a name such as chip.hbm.used_bytes, with or "
+		"without labels" },
+	{ -LS_ERANGE, 400, "bad-range", "Bad range", "the requested range is empty" },
+	{ -LS_ELIMIT, 400, "too-much", "Too much data",
+		"the answer would be too large: request a shorter range, a "
+		"longer step, or fewer series" },
+	{ -LS_EINTERRUPTED, 503, "interrupted", "Interrupted",
+		"the query kept the write-ahead log from being emptied: request "
+		"a shorter range, or fewer series" },
+	{ -LS_EBUSY, 503, "busy", "Busy",
+		"too many queries at once; retry in a second" },
+};
+
 void
 ls_api_failure(int rc, struct ls_problem *ret_problem)
 {
-	if (rc == -LS_EUNKNOWN)
-		ls_api_problem(ret_problem, 404, "not-found", "No such thing",
-			"no job, host or finding has this name");
-	else if (rc == -EINVAL)
-		ls_api_problem(ret_problem, 400, "bad-parameter", "Bad parameter",
-			"the metric must be a name such as chip.hbm.used_bytes, with or "
-			"without labels");
-	else if (rc == -LS_ERANGE)
-		ls_api_problem(ret_problem, 400, "bad-range", "Bad range",
-			"the requested range is empty");
-	else if (rc == -LS_ELIMIT)
-		ls_api_problem(ret_problem, 400, "too-much", "Too much data",
-			"the answer would be too large: request a shorter range, a "
-			"longer step, or fewer series");
-	else if (rc == -ETIMEDOUT)
+	for (size_t i = 0; i < sizeof(api_failures) / sizeof(api_failures[0]); i++) {
+		if (rc != api_failures[i].rc)
+			continue;
+		ls_api_problem(ret_problem, api_failures[i].status,
+			api_failures[i].type, api_failures[i].title, "%s",
+			api_failures[i].detail);
+		return;
+	}
+	if (rc == -ETIMEDOUT)
 		ls_api_problem(ret_problem, 504, "query-timeout", "Took too long",
 			"the query was interrupted after %u s: request a shorter "
 			"range, or fewer series",
 			(unsigned)(LS_QUERY_NS / 1000000000u));
-	else if (rc == -LS_EINTERRUPTED)
-		ls_api_problem(ret_problem, 503, "interrupted", "Interrupted",
-			"the query kept the write-ahead log from being emptied: request "
-			"a shorter range, or fewer series");
-	else if (rc == -LS_EBUSY)
-		ls_api_problem(ret_problem, 503, "busy", "Busy",
-			"too many queries at once; retry in a second");
 	else
 		ls_api_problem(ret_problem, 500, "internal", "Internal error", "%s",
 			ls_err_text(rc));
@@ -396,6 +320,30 @@ api_bad_parameter(struct ls_problem *p, const char *name, const char *what)
 
 /* --- routes --------------------------------------------------------------- */
 
+/* Where a segment in braces goes; the last row is of all others. */
+static const struct {
+	const char *name;
+	size_t at, size;
+} api_segments[] = {
+	{ "{job}", offsetof(struct ls_ask, job), LS_JOB_NAME_MAX_BYTES },
+	{ "{host}", offsetof(struct ls_ask, host), LS_HOST_NAME_MAX_BYTES },
+	{ "{metric}", offsetof(struct ls_ask, series), LS_SERIES_TEXT_MAX_BYTES },
+	{ "{", offsetof(struct ls_ask, id), sizeof(((struct ls_ask *)NULL)->id) },
+};
+
+static int
+api_segment(const char *pattern, const char *path, size_t len, struct ls_ask *ask)
+{
+	size_t i = 0;
+
+	while (strncmp(pattern, api_segments[i].name, strlen(api_segments[i].name)) !=
+		0)
+		i++;
+	return len == 0 ? -LS_EUNKNOWN
+			: ls_query_decode(path, len, api_segments[i].size,
+				  (char *)ask + api_segments[i].at);
+}
+
 /* Matches one path; fills job, host or id from the segments in braces. */
 static int
 api_match(const char *pattern, const char *path, struct ls_ask *ask)
@@ -404,22 +352,7 @@ api_match(const char *pattern, const char *path, struct ls_ask *ask)
 		size_t want = strcspn(pattern, "/"), have = strcspn(path, "/");
 
 		if (pattern[0] == '{') {
-			size_t size = sizeof(ask->id);
-			char *to = ask->id;
-			int rc;
-
-			if (strncmp(pattern, "{job}", want) == 0) {
-				size = sizeof(ask->job);
-				to = ask->job;
-			} else if (strncmp(pattern, "{host}", want) == 0) {
-				size = sizeof(ask->host);
-				to = ask->host;
-			} else if (strncmp(pattern, "{metric}", want) == 0) {
-				size = sizeof(ask->series);
-				to = ask->series;
-			}
-			rc = have == 0 ? -LS_EUNKNOWN
-				       : ls_query_decode(path, have, size, to);
+			int rc = api_segment(pattern, path, have, ask);
 
 			if (rc != 0)
 				return rc;
@@ -465,8 +398,8 @@ api_route(const char *path, struct ls_request *q, struct ls_problem *p)
 }
 
 static int
-api_parameter(const struct ls_query_pair *pair, int64_t now_us, unsigned *seen,
-	struct ls_request *q, struct ls_problem *p)
+api_parameter(const struct ls_query_pair *pair, unsigned *seen, struct ls_request *q,
+	struct ls_problem *p)
 {
 	unsigned allowed = api_routes[q->route].params;
 	char must[160];
@@ -479,7 +412,7 @@ api_parameter(const struct ls_query_pair *pair, int64_t now_us, unsigned *seen,
 		if (*seen & (1u << i))
 			return api_bad_parameter(p, pair->name, "is given twice");
 		*seen |= 1u << i;
-		if (api_params[i].parse(pair->value, now_us, q) == 0)
+		if (api_params[i].parse(pair->value, &api_params[i], q) == 0)
 			return 0;
 		(void)snprintf(must, sizeof(must), "must be %s", api_params[i].must);
 		return api_bad_parameter(p, pair->name, must);
@@ -503,12 +436,12 @@ api_skip(struct ls_request *q, struct ls_problem *p)
 
 /* What a question to storage needs beside its parameters. */
 static int
-api_stored(int64_t now_us, struct ls_request *q, struct ls_problem *p)
+api_stored(struct ls_request *q, struct ls_problem *p)
 {
 	struct ls_ask *ask = &q->ask;
 	int rc;
 
-	ask->to_us = q->to_us == INT64_MAX ? now_us : q->to_us;
+	ask->to_us = q->to_us == INT64_MAX ? q->now_us : q->to_us;
 	ask->from_us = q->from_us != INT64_MIN ? q->from_us
 					       : ask->to_us - API_RANGE_DEFAULT_US;
 	if (ask->from_us > ask->to_us) {
@@ -540,16 +473,18 @@ ls_api_parse(const char *path, const char *query, int64_t now_us,
 	unsigned seen = 0;
 	int rc;
 
-	memset(q, 0, sizeof(*q));
 	memset(ret_problem, 0, sizeof(*ret_problem));
-	q->from_us = INT64_MIN;
-	q->to_us = INT64_MAX;
-	q->ask.to_step = UINT64_MAX;
-	q->ask.limit = LS_PAGE_DEFAULT;
-	q->ask.seconds = LS_ZOOM_MAX_S;
-	q->ask.step_s = -1;
-	q->ask.rows = LS_GRID_ROWS_DEFAULT;
-	q->ask.cols = LS_GRID_COLS_DEFAULT;
+	*q = (struct ls_request){
+		.from_us = INT64_MIN,
+		.to_us = INT64_MAX,
+		.now_us = now_us,
+		.ask = { .to_step = UINT64_MAX,
+			.limit = LS_PAGE_DEFAULT,
+			.seconds = LS_ZOOM_MAX_S,
+			.step_s = -1,
+			.rows = LS_GRID_ROWS_DEFAULT,
+			.cols = LS_GRID_COLS_DEFAULT },
+	};
 	rc = api_route(path, q, ret_problem);
 	if (rc != 0)
 		return rc;
@@ -562,7 +497,7 @@ ls_api_parse(const char *path, const char *query, int64_t now_us,
 				? "is too long, or there are too many parameters"
 				: "holds a bad escape");
 	for (size_t i = 0; i < pairs.count; i++) {
-		rc = api_parameter(&pairs.pairs[i], now_us, &seen, q, ret_problem);
+		rc = api_parameter(&pairs.pairs[i], &seen, q, ret_problem);
 		if (rc != 0)
 			return rc;
 	}
@@ -573,7 +508,7 @@ ls_api_parse(const char *path, const char *query, int64_t now_us,
 	if (q->route == LS_ROUTE_HOSTS || q->route == LS_ROUTE_SERIES)
 		return api_skip(q, ret_problem);
 	return api_routes[q->route].answer == LS_ANSWER_STORED
-		? api_stored(now_us, q, ret_problem)
+		? api_stored(q, ret_problem)
 		: 0;
 }
 

@@ -44,7 +44,7 @@ enum ls_answer {
 };
 
 enum ls_param {
-#define LS_PARAM(id, name, parser, must) LS_PARAM_##id,
+#define LS_PARAM(id, name, parser, place, max, words, must) LS_PARAM_##id,
 #include "web/api/params.def"
 #undef LS_PARAM
 	LS_PARAM_COUNT
@@ -64,6 +64,7 @@ struct ls_request {
 	enum ls_route route;
 	struct ls_ask ask;
 	int64_t from_us, to_us; /* INT64_MIN, INT64_MAX: not limited */
+	int64_t now_us; /* for relative times */
 };
 
 struct ls_problem {

@@ -2,7 +2,9 @@
 #include "config.h"
 #include "web/api/query.h"
 #include "proto/base/text.h"
-#include <stdbool.h>
+#include <errno.h>
+#include <event2/http.h>
+#include <stdlib.h>
 #include <string.h>
 
 int
@@ -80,35 +82,12 @@ ls_query_parse(const char *text, struct ls_query *ret_query)
 	return 0;
 }
 
-static bool
-query_unreserved(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-		(c >= '0' && c <= '9') || (c != '\0' && strchr("-._~", c) != NULL);
-}
-
 int
 ls_query_encode(const char *s, size_t size, char *ret_text)
 {
-	static const char digits[] = "0123456789ABCDEF";
-	size_t n = 0;
+	char *text = evhttp_uriencode(s, -1, 0);
+	int rc = text != NULL ? ls_text_copy(ret_text, size, text) : -ENOMEM;
 
-	for (; *s != '\0'; s++) {
-		unsigned char c = (unsigned char)*s;
-		size_t need = query_unreserved(*s) ? 1 : 3;
-
-		if (n + need >= size)
-			return -LS_ELIMIT;
-		if (need == 1) {
-			ret_text[n++] = *s;
-			continue;
-		}
-		ret_text[n++] = '%';
-		ret_text[n++] = digits[c >> 4];
-		ret_text[n++] = digits[c & 15];
-	}
-	if (n >= size)
-		return -LS_ELIMIT;
-	ret_text[n] = '\0';
-	return 0;
+	free(text);
+	return rc;
 }

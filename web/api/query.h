@@ -6,7 +6,7 @@
  *
  * Owner:   none; pure functions.
  * Units:   sizes in bytes, terminator included.
- * Errors:  -LS_EPARSE a bad escape or a NUL; -LS_ELIMIT too long or too many.
+ * Errors:  -LS_EPARSE a bad escape or a NUL; -LS_ELIMIT too long or too many; -ENOMEM.
  * Limits:  LS_QUERY_PAIRS_MAX, LS_QUERY_NAME_MAX_BYTES, LS_QUERY_VALUE_MAX_BYTES.
  * Source:  RFC 3986 section 2.1.
  */
@@ -42,7 +42,7 @@ int ls_query_parse(const char *text, struct ls_query *ret_query) LS_MUSTCHECK;
 
 /*
  * Writes s with every byte that is not unreserved as %XX; -LS_ELIMIT if it does not
- * fit.
+ * fit; -ENOMEM.
  */
 int ls_query_encode(const char *s, size_t size, char *ret_text) LS_MUSTCHECK;
 

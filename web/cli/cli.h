@@ -80,14 +80,13 @@ void ls_cli_print_line(const json_t *value);
 /* --- asking, with the error told on stderr -------------------------------- */
 
 /*
- * GETs a path. With -o json and `show` the body is printed (ls_cli_print) and *ret_body is
- * NULL. Else *ret_body is a new reference. Returns 0 or the exit code, having said why.
+ * GETs a path; *ret_body is a new reference. With -o json and `show` the body is printed,
+ * too (ls_cli_print): words are not. Returns 0 or the exit code, having said why.
  */
 int ls_cli_get(struct ls_cli *cli, const char *path, bool show,
 	json_t **ret_body) LS_MUSTCHECK;
 
-/* The same of a POST of a JSON body; *ret_body NULL with -o json, printed as it came.
- */
+/* The same of a POST of a JSON body, shown. */
 int ls_cli_post(struct ls_cli *cli, const char *path, const char *json,
 	json_t **ret_body) LS_MUSTCHECK;
 
@@ -101,6 +100,9 @@ int ls_cli_verdict(struct ls_cli *cli, const char *job, const char *host, int wo
 
 /* Says what the collector refused; returns the exit code for it. */
 int ls_cli_refused(struct ls_cli *cli, const struct ls_fetched *got);
+
+/* Writes the limit of the options as ls_cli_query does. */
+int ls_cli_limit(const struct ls_cli *cli, char *path, size_t size) LS_MUSTCHECK;
 
 /* Writes "name=value" after ? or &, encoded, unless value is empty. -LS_ELIMIT. */
 int ls_cli_query(char *path, size_t size, const char *name,
@@ -131,7 +133,27 @@ int ls_cli_host(struct ls_cli *cli, const char *host);
 /* 0 for info, 1 warning, 2 critical, -1 for what is none. */
 int ls_cli_severity(const char *word);
 
-/* Of a step record, from its time on: TIME DURATION OWN WAIT LATE BLAME INPUT COMPUTE. */
-extern const struct ls_column ls_cli_record_columns[];
+/*
+ * Asks for a list and prints its items as a table; `none` is said if there are none; if
+ * `more`, it is said that a page follows. Returns an exit code.
+ */
+int ls_cli_list(struct ls_cli *cli, const char *path, const struct ls_column *columns,
+	const char *none, bool more);
+
+/* name{label="value",...} of a series, as it came; cut if it does not fit. */
+void ls_cli_series(const json_t *series, size_t size, char *ret_text);
+
+/* Columns of a step record, from its time on. */
+/* clang-format off */
+#define LS_CLI_RECORD_COLUMNS \
+	{ "TIME", ls_term_clock, "at", "" }, \
+	{ ">DURATION", ls_term_seconds, "duration_s", "-" }, \
+	{ ">OWN", ls_term_seconds, "own_s", "-" }, \
+	{ ">WAIT", ls_term_seconds, "wait_s", "-" }, \
+	{ ">LATE", ls_term_seconds, "lateness_s", "-" }, \
+	{ ">BLAME", ls_term_seconds, "blame_s", "-" }, \
+	{ ">INPUT", ls_term_seconds, "phases.input_wait", "-" }, \
+	{ ">COMPUTE", ls_term_seconds, "phases.compute", "-" }
+/* clang-format on */
 
 #endif

@@ -5,7 +5,6 @@
 #include "proto/base/clock.h"
 #include "web/cli/show.h"
 #include "web/cli/term.h"
-#include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
@@ -29,16 +28,14 @@ findings_path(struct ls_cli *cli, bool filter, char *path, size_t size)
 {
 	const struct ls_cli_options *o = &cli->options;
 	bool all = strcmp(o->status, "all") == 0;
-	char limit[24];
 
-	(void)snprintf(limit, sizeof(limit), "%" PRId64, o->limit);
 	(void)snprintf(path, size, "/api/v1/findings");
 	if (ls_cli_query(path, size, "job", o->job) == 0 &&
 		ls_cli_query(path, size, "host", o->host) == 0 &&
 		ls_cli_query(path, size, "status", all ? "" : o->status) == 0 &&
 		ls_cli_query(path, size, "severity", filter ? o->severity : "") == 0 &&
 		ls_cli_query(path, size, "kind", o->kind) == 0 &&
-		ls_cli_query(path, size, "limit", limit) == 0)
+		ls_cli_limit(cli, path, size) == 0)
 		return 0;
 	(void)fprintf(stderr, "lockstep: a filter is too long\n");
 	return LS_EXIT_USAGE;
@@ -112,12 +109,10 @@ findings_list(struct ls_cli *cli)
 
 	if (rc == 0)
 		rc = ls_cli_get(cli, path, true, &body);
-	if (rc == 0 && !body && cli->options.exit_code) {
-		/* Printed as it came: asked again for the verdict alone. */
-		rc = ls_cli_get(cli, path, false, &body);
-		worst = findings_worst(json_object_get(body, "items"));
-	} else if (rc == 0 && body) {
-		items = json_object_get(body, "items");
+	items = json_object_get(body, "items");
+	if (rc == 0 && cli->json) {
+		worst = findings_worst(items);
+	} else if (rc == 0) {
 		ls_show_findings(cli->term, items, LS_PAGE_MAX, &worst);
 		if (json_array_size(items) == 0)
 			rc = findings_none(cli);
@@ -227,7 +222,7 @@ ls_cmd_explain(struct ls_cli *cli, int argc, char **argv)
 		rc = ls_cli_get(cli, path, true, &body);
 	if (rc == LS_EXIT_UNKNOWN)
 		(void)fprintf(stderr, "lockstep: see lockstep findings --status all\n");
-	if (rc == 0 && body)
+	if (rc == 0 && !cli->json)
 		ls_show_explanation(cli->term, body, cli->options.server);
 	json_decref(body);
 	return rc;

@@ -72,18 +72,9 @@ host_identity(struct ls_term *t, const json_t *h)
 	ls_table_print(table);
 }
 
-int
-ls_cli_host(struct ls_cli *cli, const char *host)
+static void
+host_show(struct ls_term *t, const json_t *h)
 {
-	struct ls_term *t = cli->term;
-	json_t *h = NULL;
-	char path[1024];
-	int rc = ls_cli_host_path(host, "", sizeof(path), path);
-
-	if (rc == LS_EXIT_OK)
-		rc = ls_cli_get(cli, path, true, &h);
-	if (rc != LS_EXIT_OK || !h)
-		return rc;
 	(void)printf("host          %s\n", ls_term_text(t, h, "host", "?"));
 	(void)printf("last seen     %s\n", ls_term_time(t, h, "last_seen_at", true));
 	host_agent(t, h);
@@ -92,84 +83,94 @@ ls_cli_host(struct ls_cli *cli, const char *host)
 		(void)printf("zoomed until  %s\n",
 			ls_term_time(t, h, "zoom_until_at", true));
 	host_identity(t, h);
+}
+
+int
+ls_cli_host(struct ls_cli *cli, const char *host)
+{
+	json_t *h = NULL;
+	char path[1024];
+	int rc = ls_cli_host_path(host, "", sizeof(path), path);
+
+	if (rc == LS_EXIT_OK)
+		rc = ls_cli_get(cli, path, true, &h);
+	if (rc == LS_EXIT_OK && !cli->json)
+		host_show(cli->term, h);
 	json_decref(h);
-	return LS_EXIT_OK;
+	return rc;
 }
 
 /* --- series --------------------------------------------------------------- */
 
-/* name{label="value",...} as it was made of. */
-static const char *
-series_name(struct ls_term *t, const json_t *s)
+void
+ls_cli_series(const json_t *series, size_t size, char *ret_text)
 {
-	json_t *labels = json_object_get(s, "labels");
-	char text[LS_TERM_TEXT_MAX_BYTES / 4];
-	const char *name = ls_pick_text(s, "name"), *key, *between = "{";
+	const char *name = ls_pick_text(series, "name"), *key, *between = "{";
 	size_t len;
 	json_t *v;
 
-	(void)snprintf(text, sizeof(text), "%s", name ? name : "?");
-	json_object_foreach(labels, key, v)
+	(void)snprintf(ret_text, size, "%s", name ? name : "?");
+	json_object_foreach(json_object_get(series, "labels"), key, v)
 	{
 		const char *value = json_string_value(v);
 
-		len = strlen(text);
-		(void)snprintf(text + len, sizeof(text) - len, "%s%s=\"%s\"", between,
-			key, value ? value : "");
+		len = strlen(ret_text);
+		(void)snprintf(ret_text + len, size - len, "%s%s=\"%s\"", between, key,
+			value ? value : "");
 		between = ",";
 	}
-	len = strlen(text);
+	len = strlen(ret_text);
 	if (between[0] == ',')
-		(void)snprintf(text + len, sizeof(text) - len, "}");
-	return ls_term_safe(t, text, "?");
+		(void)snprintf(ret_text + len, size - len, "}");
 }
 
-static void
-series_row(struct ls_term *t, struct ls_table *table, const json_t *s)
+static const char *
+series_name(struct ls_term *t, const json_t *v, const char *path, const char *dflt)
 {
-	char value[40] = "not measured";
-	double v;
+	char text[LS_TERM_TEXT_MAX_BYTES / 4];
 
-	if (ls_pick_number(s, "value", &v))
-		(void)snprintf(value, sizeof(value), "%.15g", v);
-	ls_table_add(table, series_name(t, s));
-	ls_table_add(table, value);
-	ls_table_add(table, ls_term_text(t, s, "unit", ""));
-	ls_table_add(table, ls_term_time(t, s, "t", false));
-	ls_table_add(table, ls_term_text(t, s, "group", "?"));
-	ls_table_add(table,
-		json_is_true(json_object_get(s, "live")) ? "live" : "stored");
+	(void)path;
+	ls_cli_series(v, sizeof(text), text);
+	return ls_term_safe(t, text, dflt);
 }
+
+static const char *
+series_value(struct ls_term *t, const json_t *v, const char *path, const char *dflt)
+{
+	double n = 0;
+
+	return ls_pick_number(v, path, &n) ? ls_term_format(t, "%.15g", n) : dflt;
+}
+
+static const char *
+series_live(struct ls_term *t, const json_t *v, const char *path, const char *dflt)
+{
+	(void)t;
+	return json_is_true(json_object_get(v, path)) ? "live" : dflt;
+}
+
+static const struct ls_column series_columns[] = {
+	{ "SERIES", series_name, "", "?" },
+	{ ">VALUE", series_value, "value", "not measured" },
+	{ "UNIT", ls_term_text, "unit", "" },
+	{ "TIME", ls_term_clock, "t", "" },
+	{ "GROUP", ls_term_text, "group", "?" },
+	{ "FROM", series_live, "live", "stored" },
+	{ NULL, NULL, NULL, NULL },
+};
 
 int
 ls_cmd_series(struct ls_cli *cli, int argc, char **argv)
 {
-	json_t *body = NULL;
-	const json_t *items;
-	struct ls_table *table;
-	char path[1024], limit[24];
+	char path[1024];
 	int rc = ls_cli_host_path(argv[0], "/series", sizeof(path), path);
 
 	(void)argc;
-	(void)snprintf(limit, sizeof(limit), "%" PRId64, cli->options.limit);
-	if (rc == LS_EXIT_OK && ls_cli_query(path, sizeof(path), "limit", limit) != 0)
+	if (rc == LS_EXIT_OK && ls_cli_limit(cli, path, sizeof(path)) != 0)
 		rc = LS_EXIT_USAGE;
-	if (rc == LS_EXIT_OK)
-		rc = ls_cli_get(cli, path, true, &body);
-	if (rc != LS_EXIT_OK || !body)
-		return rc;
-	items = json_object_get(body, "items");
-	table = ls_table_new("SERIES|>VALUE|UNIT|TIME|GROUP|FROM");
-	for (size_t i = 0; i < json_array_size(items); i++)
-		series_row(cli->term, table, json_array_get(items, i));
-	ls_table_print(table);
-	if (json_array_size(items) == 0)
-		(void)fprintf(stderr,
-			"lockstep: no series of this host is known yet\n");
-	else if (ls_pick_text(body, "next_cursor"))
-		(void)fprintf(stderr, "lockstep: more rows exist; see --limit\n");
-	json_decref(body);
-	return LS_EXIT_OK;
+	return rc != LS_EXIT_OK ? rc
+				: ls_cli_list(cli, path, series_columns,
+					  "no series of this host is known yet", true);
 }
 
 /* --- zoom ----------------------------------------------------------------- */
@@ -186,12 +187,12 @@ ls_cmd_zoom(struct ls_cli *cli, int argc, char **argv)
 		cli->options.for_ns / 1000000000u);
 	if (rc == LS_EXIT_OK)
 		rc = ls_cli_post(cli, path, json, &body);
-	if (rc != LS_EXIT_OK || !body)
-		return rc;
-	(void)printf("%s sends every series live until %s: lockstep series %s\n",
-		ls_term_text(cli->term, body, "host", "?"),
-		ls_term_time(cli->term, body, "zoom_until_at", true),
-		ls_term_quote(cli->term, argv[0]));
+	if (rc == LS_EXIT_OK && !cli->json)
+		(void)printf(
+			"%s sends every series live until %s: lockstep series %s\n",
+			ls_term_text(cli->term, body, "host", "?"),
+			ls_term_time(cli->term, body, "zoom_until_at", true),
+			ls_term_quote(cli->term, argv[0]));
 	json_decref(body);
-	return LS_EXIT_OK;
+	return rc;
 }

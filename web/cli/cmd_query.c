@@ -6,7 +6,6 @@
 #include "proto/ring/record.h"
 #include "web/cli/csv.h"
 #include "web/cli/term.h"
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,29 +14,6 @@
 #define QUERY_TEXT_BYTES 1024
 
 /* --- what all ways of printing share -------------------------------------- */
-
-/* Name and labels as a series is written: name{key="value",...}. */
-static void
-query_series_text(const json_t *item, size_t size, char *ret_text)
-{
-	json_t *labels = json_object_get(item, "labels"), *v;
-	const char *key, *name = ls_pick_text(item, "name");
-	size_t len = 0, n = 0;
-
-	ret_text[0] = '\0';
-	len += (size_t)snprintf(ret_text, size, "%s", name ? name : "?");
-	json_object_foreach(labels, key, v)
-	{
-		const char *value = json_string_value(v);
-
-		if (len >= size)
-			return; /* cut */
-		len += (size_t)snprintf(ret_text + len, size - len, "%s%s=\"%s\"",
-			n++ > 0 ? "," : "{", key, value ? value : "");
-	}
-	if (n > 0 && len < size)
-		(void)snprintf(ret_text + len, size - len, "}");
-}
 
 /* When bucket or value i of an item was, us. */
 static int64_t
@@ -146,11 +122,7 @@ query_trend(const json_t *array, double least, double most, size_t size, char *r
 static const char *
 query_number(struct ls_term *t, bool known, double v, const char *unit, double beside)
 {
-	json_t *one = known ? json_pack("{s:f}", "v", v) : NULL;
-	const char *text = ls_term_value(t, one, "v", unit, beside, "-");
-
-	json_decref(one);
-	return text;
+	return known ? ls_term_number(t, v, unit ? unit : "1", beside) : "-";
 }
 
 static void
@@ -175,13 +147,13 @@ query_line(struct ls_cli *cli, struct ls_table *table, const json_t *body,
 		has_last = json_is_number(json_array_get(values, i - 1));
 		last = json_number_value(json_array_get(values, i - 1));
 	}
-	query_series_text(item, sizeof(text), text);
+	ls_cli_series(item, sizeof(text), text);
 	query_trend(values, low, high, sizeof(trend), trend);
 	ls_table_add(table, ls_term_text(t, item, "host", "?"));
 	ls_table_add(table, ls_term_safe(t, text, "?"));
-	ls_table_add(table, query_number(t, any, least, unit ? unit : "1", most));
-	ls_table_add(table, query_number(t, has_last, last, unit ? unit : "1", most));
-	ls_table_add(table, query_number(t, any, most, unit ? unit : "1", most));
+	ls_table_add(table, query_number(t, any, least, unit, most));
+	ls_table_add(table, query_number(t, has_last, last, unit, most));
+	ls_table_add(table, query_number(t, any, most, unit, most));
 	ls_table_add(table, trend);
 }
 
@@ -230,7 +202,7 @@ query_band(struct ls_cli *cli, const json_t *body, const json_t *peers)
 			ls_table_add(table,
 				query_number(cli->term, json_is_number(v),
 					json_number_value(v),
-					k + 1 == QUERY_BAND_KEYS || !unit ? "1" : unit,
+					k + 1 == QUERY_BAND_KEYS ? "1" : unit,
 					json_number_value(top)));
 		}
 		if (own) {
@@ -238,7 +210,7 @@ query_band(struct ls_cli *cli, const json_t *body, const json_t *peers)
 
 			ls_table_add(table,
 				query_number(cli->term, json_is_number(v),
-					json_number_value(v), unit ? unit : "1",
+					json_number_value(v), unit,
 					json_number_value(top)));
 		}
 	}
@@ -266,28 +238,12 @@ query_show(struct ls_cli *cli, const json_t *body)
 }
 
 static const struct ls_column query_columns[] = {
-	{ ls_term_whole, "rank", "-" },
-	{ ls_term_text, "host", "?" },
-	{ ls_term_text, "slice", "-" },
-	{ NULL, NULL, NULL },
+	{ ">RANK", ls_term_whole, "rank", "-" },
+	{ "HOST", ls_term_text, "host", "?" },
+	{ "SLICE", ls_term_text, "slice", "-" },
+	LS_CLI_RECORD_COLUMNS,
+	{ NULL, NULL, NULL, NULL },
 };
-
-static void
-query_show_step(struct ls_cli *cli, const json_t *body)
-{
-	struct ls_term *t = cli->term;
-	const json_t *items = json_object_get(body, "items");
-	struct ls_table *table = ls_table_new(
-		">RANK|HOST|SLICE|TIME|>DURATION|>OWN|>WAIT|>LATE|>BLAME|>INPUT|>COMPUTE");
-
-	for (size_t i = 0; i < json_array_size(items); i++) {
-		const json_t *r = json_array_get(items, i);
-
-		ls_table_row(table, t, r, query_columns);
-		ls_table_row(table, t, r, ls_cli_record_columns);
-	}
-	ls_table_print(table);
-}
 
 /* --- for programs --------------------------------------------------------- */
 
@@ -311,29 +267,21 @@ query_csv_band(const json_t *body, const json_t *peers, bool head)
 static void
 query_csv_item(const json_t *body, const json_t *item)
 {
-	bool raw = json_object_get(item, "value") != NULL;
+	static const char *const raw[] = { "value", NULL };
+	static const char *const cut[] = { "min", "mean", "max", "count", NULL };
+	const char *const *keys = json_object_get(item, "value") ? raw : cut;
 	size_t n = json_array_size(query_values(item));
 	char text[QUERY_TEXT_BYTES];
 
-	query_series_text(item, sizeof(text), text);
+	ls_cli_series(item, sizeof(text), text);
 	for (size_t i = 0; i < n; i++) {
 		ls_csv_time(stdout, query_time(body, item, i), ',');
 		ls_csv_text(stdout, ls_pick_text(item, "host"), ',');
 		ls_csv_text(stdout, text, ',');
-		if (raw) {
+		for (size_t k = 0; keys[k] != NULL; k++)
 			ls_csv_json(stdout,
-				json_array_get(json_object_get(item, "value"), i),
-				'\n');
-			continue;
-		}
-		ls_csv_json(stdout, json_array_get(json_object_get(item, "min"), i),
-			',');
-		ls_csv_json(stdout, json_array_get(json_object_get(item, "mean"), i),
-			',');
-		ls_csv_json(stdout, json_array_get(json_object_get(item, "max"), i),
-			',');
-		ls_csv_json(stdout, json_array_get(json_object_get(item, "count"), i),
-			'\n');
+				json_array_get(json_object_get(item, keys[k]), i),
+				keys[k + 1] != NULL ? ',' : '\n');
 	}
 }
 
@@ -417,10 +365,9 @@ query_path(struct ls_cli *cli, const char *metric, size_t size, char *ret_path)
 {
 	const struct ls_cli_options *o = &cli->options;
 	bool history = metric && o->host[0] != '\0' && o->job[0] == '\0';
-	char job[LS_CONF_VALUE_MAX_BYTES] = "", limit[24];
+	char job[LS_CONF_VALUE_MAX_BYTES] = "";
 	int rc = history ? LS_EXIT_OK : ls_cli_job(cli, sizeof(job), job);
 
-	(void)snprintf(limit, sizeof(limit), "%" PRId64, o->limit);
 	if (rc == LS_EXIT_OK && history)
 		rc = ls_cli_host_path(o->host, "/series/", size, ret_path);
 	else if (rc == LS_EXIT_OK)
@@ -441,8 +388,7 @@ query_path(struct ls_cli *cli, const char *metric, size_t size, char *ret_path)
 			ls_cli_query(ret_path, size, "to", o->to) != 0 ||
 			ls_cli_query(ret_path, size, "step", o->step) != 0))
 		return LS_EXIT_USAGE;
-	return ls_cli_query(ret_path, size, "limit", limit) == 0 ? LS_EXIT_OK
-								 : LS_EXIT_USAGE;
+	return ls_cli_limit(cli, ret_path, size) == 0 ? LS_EXIT_OK : LS_EXIT_USAGE;
 }
 
 static void
@@ -455,7 +401,8 @@ query_print(struct ls_cli *cli, json_t *body, bool first)
 	else if (json_object_get(body, "metric"))
 		query_show(cli, body);
 	else
-		query_show_step(cli, body);
+		ls_table_items(cli->term, json_object_get(body, "items"),
+			query_columns);
 }
 
 /* A page; for programs all that follow. */
@@ -464,27 +411,26 @@ query_pages(struct ls_cli *cli, const char *path)
 {
 	bool all = cli->csv || cli->jsonl, first = true;
 	char at[8192], cursor[LS_CONF_VALUE_MAX_BYTES] = "";
-	json_t *body = NULL;
 	int rc;
 
 	do {
+		json_t *body = NULL;
 		const char *next;
 
 		(void)snprintf(at, sizeof(at), "%s", path);
 		if (ls_cli_query(at, sizeof(at), "cursor", cursor) != 0)
 			return LS_EXIT_USAGE;
 		rc = ls_cli_get(cli, at, true, &body);
-		if (rc != LS_EXIT_OK || !body)
-			return rc;
-		query_print(cli, body, first);
-		next = ls_pick_text(body, "next_cursor");
+		if (rc == LS_EXIT_OK && !cli->json)
+			query_print(cli, body, first);
+		next = cli->json ? NULL : ls_pick_text(body, "next_cursor");
 		(void)snprintf(cursor, sizeof(cursor), "%s", next ? next : "");
 		json_decref(body);
 		first = false;
-	} while (all && cursor[0] != '\0');
+	} while (rc == LS_EXIT_OK && all && cursor[0] != '\0');
 	if (cursor[0] != '\0')
 		(void)fprintf(stderr, "lockstep: more rows exist; see --limit\n");
-	return LS_EXIT_OK;
+	return rc;
 }
 
 int

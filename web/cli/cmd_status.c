@@ -242,36 +242,14 @@ status_one(struct ls_cli *cli, const char *name)
 	int worst = -1, rc;
 
 	rc = ls_cli_job_path(name, "", sizeof(path), path);
-	if (rc != 0)
-		return rc;
-	rc = ls_cli_get(cli, path, true, &job);
-	if (rc == 0 && !job && cli->options.exit_code) {
-		rc = ls_cli_get(cli, path, false, &job);
+	if (rc == 0)
+		rc = ls_cli_get(cli, path, true, &job);
+	if (rc == 0 && cli->json)
 		worst = status_worst(job);
-	} else if (rc == 0 && job) {
+	else if (rc == 0)
 		rc = status_job(cli, job, &worst);
-	}
 	json_decref(job);
 	return rc != 0 ? rc : ls_cli_verdict(cli, name, "", worst);
-}
-
-/* After the JSON was printed as it came: asks again for the verdict alone. */
-static int
-status_all_verdict(struct ls_cli *cli)
-{
-	json_t *body = NULL;
-	const json_t *items;
-	int worst = -1, rc;
-
-	rc = ls_cli_get(cli, "/api/v1/jobs", false, &body);
-	items = json_object_get(body, "items");
-	for (size_t i = 0; i < json_array_size(items); i++) {
-		int s = status_worst(json_array_get(items, i));
-
-		worst = s > worst ? s : worst;
-	}
-	json_decref(body);
-	return rc != 0 ? rc : ls_cli_verdict(cli, "", "", worst);
 }
 
 int
@@ -285,17 +263,17 @@ ls_cmd_status(struct ls_cli *cli, int argc, char **argv)
 	if (name[0] != '\0')
 		return status_one(cli, name);
 	rc = ls_cli_get(cli, "/api/v1/jobs", true, &body);
-	if (rc != 0)
-		return rc;
-	if (!body)
-		return cli->options.exit_code ? status_all_verdict(cli) : LS_EXIT_OK;
 	items = json_object_get(body, "items");
 	for (size_t i = 0; rc == 0 && i < json_array_size(items); i++) {
-		if (i > 0)
+		int one = cli->json ? status_worst(json_array_get(items, i)) : -1;
+
+		if (i > 0 && !cli->json)
 			(void)printf("\n");
-		rc = status_job(cli, json_array_get(items, i), &worst);
+		if (!cli->json)
+			rc = status_job(cli, json_array_get(items, i), &worst);
+		worst = one > worst ? one : worst;
 	}
-	if (json_array_size(items) == 0) {
+	if (rc == 0 && json_array_size(items) == 0 && !cli->json) {
 		(void)fprintf(stderr, "lockstep: no job has reported yet\n");
 		rc = LS_EXIT_NO_DATA;
 	}
@@ -304,40 +282,25 @@ ls_cmd_status(struct ls_cli *cli, int argc, char **argv)
 }
 
 static const struct ls_column jobs_columns[] = {
-	{ ls_term_text, "id", "?" },
-	{ ls_term_text, "state", "?" },
-	{ ls_term_whole, "workers", "-" },
-	{ ls_term_whole, "chips", "-" },
-	{ ls_term_chips, "chips_lost", "-" },
-	{ ls_term_whole, "step", "-" },
-	{ ls_term_seconds, "step_time_s", "-" },
-	{ ls_term_seconds, "step_time_without_s", "-" },
-	{ ls_term_whole, "findings.critical", "-" },
-	{ ls_term_whole, "findings.warning", "-" },
-	{ ls_term_text, "top_finding", "-" },
-	{ NULL, NULL, NULL },
+	{ "JOB", ls_term_text, "id", "?" },
+	{ "STATE", ls_term_text, "state", "?" },
+	{ ">WORKERS", ls_term_whole, "workers", "-" },
+	{ ">CHIPS", ls_term_whole, "chips", "-" },
+	{ ">LOST", ls_term_chips, "chips_lost", "-" },
+	{ ">STEP", ls_term_whole, "step", "-" },
+	{ ">STEP TIME", ls_term_seconds, "step_time_s", "-" },
+	{ ">COULD BE", ls_term_seconds, "step_time_without_s", "-" },
+	{ ">CRIT", ls_term_whole, "findings.critical", "-" },
+	{ ">WARN", ls_term_whole, "findings.warning", "-" },
+	{ "TOP", ls_term_text, "top_finding", "-" },
+	{ NULL, NULL, NULL, NULL },
 };
 
 int
 ls_cmd_jobs(struct ls_cli *cli, int argc, char **argv)
 {
-	struct ls_table *table;
-	json_t *body = NULL;
-	const json_t *items;
-	int rc = ls_cli_get(cli, "/api/v1/jobs", true, &body);
-
 	(void)argc;
 	(void)argv;
-	if (rc != 0 || !body)
-		return rc;
-	items = json_object_get(body, "items");
-	table = ls_table_new("JOB|STATE|>WORKERS|>CHIPS|>LOST|>STEP|>STEP TIME|>COULD "
-			     "BE|>CRIT|>WARN|TOP");
-	for (size_t i = 0; i < json_array_size(items); i++)
-		ls_table_row(table, cli->term, json_array_get(items, i), jobs_columns);
-	ls_table_print(table);
-	if (json_array_size(items) == 0)
-		(void)fprintf(stderr, "lockstep: no job has reported yet\n");
-	json_decref(body);
-	return LS_EXIT_OK;
+	return ls_cli_list(cli, "/api/v1/jobs", jobs_columns, "no job has reported yet",
+		false);
 }

@@ -3,134 +3,89 @@
 #include "config.h"
 #include "web/cli/cli.h"
 #include "web/cli/term.h"
-#include <inttypes.h>
-#include <string.h>
 
-/* The items of a job's list; the table is only made when there is something to show. */
+/* The path of a list of the job's. */
 static int
-tables_get(struct ls_cli *cli, const char *rest, bool ranged, json_t **ret_body)
+tables_path(struct ls_cli *cli, const char *rest, const char *steps, size_t size,
+	char *ret_path)
 {
-	const struct ls_cli_options *o = &cli->options;
-	char job[LS_CONF_VALUE_MAX_BYTES], path[4096], limit[24];
+	char job[LS_CONF_VALUE_MAX_BYTES];
 	int rc = ls_cli_job(cli, sizeof(job), job);
 
 	if (rc == 0)
-		rc = ls_cli_job_path(job, rest, sizeof(path), path);
-	(void)snprintf(limit, sizeof(limit), "%" PRId64, o->limit);
+		rc = ls_cli_job_path(job, rest, size, ret_path);
 	if (rc == 0 &&
-		((ranged && ls_cli_query(path, sizeof(path), "steps", o->steps) != 0) ||
-			ls_cli_query(path, sizeof(path), "host", o->host) != 0 ||
-			ls_cli_query(path, sizeof(path), "limit", limit) != 0))
+		(ls_cli_query(ret_path, size, "steps", steps) != 0 ||
+			ls_cli_query(ret_path, size, "host", cli->options.host) != 0 ||
+			ls_cli_limit(cli, ret_path, size) != 0))
 		rc = LS_EXIT_USAGE;
-	return rc != 0 ? rc : ls_cli_get(cli, path, true, ret_body);
+	return rc;
 }
 
 static const struct ls_column hosts_columns[] = {
-	{ ls_term_text, "host", "?" },
-	{ ls_term_whole, "rank", "-" },
-	{ ls_term_text, "slice", "-" },
-	{ ls_term_text, "state", "?" },
-	{ ls_term_seconds, "blame_s", "-" },
-	{ ls_term_seconds, "step_time_s", "-" },
-	{ ls_term_seconds, "own_s", "-" },
-	{ ls_term_seconds, "wait_s", "-" },
-	{ ls_term_seconds, "input_wait_s", "-" },
-	{ ls_term_seconds, "lateness_s", "-" },
-	{ ls_term_percent, "slowest_ratio", "-" },
-	{ ls_term_text, "finding", "" },
-	{ NULL, NULL, NULL },
+	{ "HOST", ls_term_text, "host", "?" },
+	{ ">RANK", ls_term_whole, "rank", "-" },
+	{ "SLICE", ls_term_text, "slice", "-" },
+	{ "STATE", ls_term_text, "state", "?" },
+	{ ">BLAME", ls_term_seconds, "blame_s", "-" },
+	{ ">STEP", ls_term_seconds, "step_time_s", "-" },
+	{ ">OWN", ls_term_seconds, "own_s", "-" },
+	{ ">WAIT", ls_term_seconds, "wait_s", "-" },
+	{ ">INPUT", ls_term_seconds, "input_wait_s", "-" },
+	{ ">LATE", ls_term_seconds, "lateness_s", "-" },
+	{ ">SLOWEST", ls_term_percent, "slowest_ratio", "-" },
+	{ "FINDING", ls_term_text, "finding", "" },
+	{ NULL, NULL, NULL, NULL },
 };
 
 int
 ls_cmd_hosts(struct ls_cli *cli, int argc, char **argv)
 {
-	json_t *body = NULL;
-	const json_t *items;
-	struct ls_table *table;
+	char path[4096];
 	int rc;
 
 	if (argc == 1)
 		return ls_cli_host(cli, argv[0]);
-	rc = tables_get(cli, "/hosts", false, &body);
-	if (rc != 0 || !body)
-		return rc;
-	items = json_object_get(body, "items");
-	table = ls_table_new("HOST|>RANK|SLICE|STATE|>BLAME|>STEP|>OWN|>WAIT|>INPUT|>"
-			     "LATE|>SLOWEST|FINDING");
-	for (size_t i = 0; i < json_array_size(items); i++)
-		ls_table_row(table, cli->term, json_array_get(items, i), hosts_columns);
-	ls_table_print(table);
-	if (json_array_size(items) == 0)
-		(void)fprintf(stderr,
-			cli->options.host[0] != '\0'
-				? "lockstep: no worker of this host has reported yet\n"
-				: "lockstep: no worker has reported yet\n");
-	else if (ls_pick_text(body, "next_cursor"))
-		(void)fprintf(stderr, "lockstep: more rows exist; see --limit\n");
-	json_decref(body);
-	return LS_EXIT_OK;
+	rc = tables_path(cli, "/hosts", "", sizeof(path), path);
+	return rc != 0 ? rc
+		       : ls_cli_list(cli, path, hosts_columns,
+				 cli->options.host[0] != '\0'
+					 ? "no worker of this host has reported yet"
+					 : "no worker has reported yet",
+				 true);
 }
 
 static const struct ls_column steps_columns[] = {
-	{ ls_term_whole, "step", "-" },
-	{ ls_term_clock, "at", "" },
-	{ ls_term_seconds, "duration_s", "-" },
-	{ ls_term_seconds, "blame_s", "-" },
-	{ ls_term_seconds, "wait_min_s", "-" },
-	{ ls_term_seconds, "wait_median_s", "-" },
-	{ ls_term_whole, "workers", "-" },
-	{ ls_term_whole, "expected", "-" },
-	{ ls_term_text, "last.host", "unknown" },
-	{ NULL, NULL, NULL },
-};
-
-const struct ls_column ls_cli_record_columns[] = {
-	{ ls_term_clock, "at", "" },
-	{ ls_term_seconds, "duration_s", "-" },
-	{ ls_term_seconds, "own_s", "-" },
-	{ ls_term_seconds, "wait_s", "-" },
-	{ ls_term_seconds, "lateness_s", "-" },
-	{ ls_term_seconds, "blame_s", "-" },
-	{ ls_term_seconds, "phases.input_wait", "-" },
-	{ ls_term_seconds, "phases.compute", "-" },
-	{ NULL, NULL, NULL },
+	{ ">STEP", ls_term_whole, "step", "-" },
+	{ "TIME", ls_term_clock, "at", "" },
+	{ ">DURATION", ls_term_seconds, "duration_s", "-" },
+	{ ">BLAME", ls_term_seconds, "blame_s", "-" },
+	{ ">LEAST WAIT", ls_term_seconds, "wait_min_s", "-" },
+	{ ">MEDIAN WAIT", ls_term_seconds, "wait_median_s", "-" },
+	{ ">WORKERS", ls_term_whole, "workers", "-" },
+	{ ">OF", ls_term_whole, "expected", "-" },
+	{ "LAST", ls_term_text, "last.host", "unknown" },
+	{ NULL, NULL, NULL, NULL },
 };
 
 static const struct ls_column records_columns[] = {
-	{ ls_term_whole, "step", "-" },
-	{ ls_term_whole, "rank", "-" },
-	{ NULL, NULL, NULL },
+	{ ">STEP", ls_term_whole, "step", "-" },
+	{ ">RANK", ls_term_whole, "rank", "-" },
+	LS_CLI_RECORD_COLUMNS,
+	{ NULL, NULL, NULL, NULL },
 };
 
 int
 ls_cmd_steps(struct ls_cli *cli, int argc, char **argv)
 {
 	bool records = cli->options.host[0] != '\0';
-	json_t *body = NULL;
-	const json_t *items;
-	struct ls_table *table;
-	int rc = tables_get(cli, "/steps", true, &body);
+	char path[4096];
+	int rc = tables_path(cli, "/steps", cli->options.steps, sizeof(path), path);
 
 	(void)argc;
 	(void)argv;
-	if (rc != 0 || !body)
-		return rc;
-	items = json_object_get(body, "items");
-	table = ls_table_new(records ? ">STEP|>RANK|TIME|>DURATION|>OWN|>WAIT|>LATE|>"
-				       "BLAME|>INPUT|>COMPUTE"
-				     : ">STEP|TIME|>DURATION|>BLAME|>LEAST "
-				       "WAIT|>MEDIAN WAIT|>WORKERS|>OF|LAST");
-	for (size_t i = 0; i < json_array_size(items); i++) {
-		const json_t *item = json_array_get(items, i);
-
-		ls_table_row(table, cli->term, item,
-			records ? records_columns : steps_columns);
-		if (records)
-			ls_table_row(table, cli->term, item, ls_cli_record_columns);
-	}
-	ls_table_print(table);
-	if (json_array_size(items) == 0)
-		(void)fprintf(stderr, "lockstep: no step there\n");
-	json_decref(body);
-	return LS_EXIT_OK;
+	return rc != 0
+		? rc
+		: ls_cli_list(cli, path, records ? records_columns : steps_columns,
+			  "no step there", false);
 }

@@ -108,35 +108,57 @@ whatif_show_members(struct ls_term *t, const json_t *members, const char *head,
 			best_s = json_number_value(v);
 		}
 		ls_table_add(table, ls_term_safe(t, best, ""));
-		ls_table_addf(table, "%.4f", best_s);
+		ls_table_add(table, ls_term_format(t, "%.4f", best_s));
 		ls_ignore(json_object_del(left, best));
 	}
 	ls_table_print(table);
 	json_decref(left);
 }
 
-static void
-whatif_show_top(const json_t *top)
+static const char *
+whatif_cell_whole(struct ls_term *t, const json_t *w, const char *path,
+	const char *dflt)
 {
-	struct ls_table *table =
-		ls_table_new(">RANK|>DP|>STAGE|>S_W|>ALONE|>STEP WITHOUT|>GAIN");
-	json_t *w;
-	size_t i;
-
-	json_array_foreach((json_t *)top, i, w)
-	{
-		double gain = 100 * whatif_number(w, "gain_ratio");
-
-		ls_table_addf(table, "%.0f", whatif_number(w, "rank"));
-		ls_table_addf(table, "%.0f", whatif_number(w, "dp"));
-		ls_table_addf(table, "%.0f", whatif_number(w, "stage"));
-		ls_table_addf(table, "%.4f", whatif_number(w, "S_w"));
-		ls_table_addf(table, "%.4f", whatif_number(w, "S_alone"));
-		ls_table_addf(table, "%.6g s", whatif_number(w, "without_s"));
-		ls_table_addf(table, "%.1f %%", fabs(gain) < 0.05 ? 0 : gain);
-	}
-	ls_table_print(table);
+	(void)dflt;
+	return ls_term_format(t, "%.0f", whatif_number(w, path));
 }
+
+static const char *
+whatif_cell_ratio(struct ls_term *t, const json_t *w, const char *path,
+	const char *dflt)
+{
+	(void)dflt;
+	return ls_term_format(t, "%.4f", whatif_number(w, path));
+}
+
+static const char *
+whatif_cell_seconds(struct ls_term *t, const json_t *w, const char *path,
+	const char *dflt)
+{
+	(void)dflt;
+	return ls_term_format(t, "%.6g s", whatif_number(w, path));
+}
+
+static const char *
+whatif_cell_percent(struct ls_term *t, const json_t *w, const char *path,
+	const char *dflt)
+{
+	double v = 100 * whatif_number(w, path);
+
+	(void)dflt;
+	return ls_term_format(t, "%.1f %%", fabs(v) < 0.05 ? 0 : v);
+}
+
+static const struct ls_column whatif_columns[] = {
+	{ ">RANK", whatif_cell_whole, "rank", "" },
+	{ ">DP", whatif_cell_whole, "dp", "" },
+	{ ">STAGE", whatif_cell_whole, "stage", "" },
+	{ ">S_W", whatif_cell_ratio, "S_w", "" },
+	{ ">ALONE", whatif_cell_ratio, "S_alone", "" },
+	{ ">STEP WITHOUT", whatif_cell_seconds, "without_s", "" },
+	{ ">GAIN", whatif_cell_percent, "gain_ratio", "" },
+	{ NULL, NULL, NULL, NULL },
+};
 
 static void
 whatif_show(struct ls_term *t, const json_t *r, size_t top)
@@ -158,10 +180,10 @@ whatif_show(struct ls_term *t, const json_t *r, size_t top)
 		whatif_number(r, "first_stage.steps"), whatif_number(r, "first_dp.dp"),
 		whatif_number(r, "first_dp.steps"), whatif_number(r, "steps"));
 	(void)printf("\nWorkers, and the gain if each one alone were ideal:\n");
-	whatif_show_top(json_object_get(r, "top"));
+	ls_table_items(t, json_object_get(r, "top"), whatif_columns);
 	(void)printf("\nAgainst peers of the same stage (role median): S %.3f\n",
 		whatif_number(r, "role_median.S"));
-	whatif_show_top(json_object_get(json_object_get(r, "role_median"), "top"));
+	ls_table_items(t, ls_pick(r, "role_median.top"), whatif_columns);
 }
 
 /* --- the command ---------------------------------------------------------- */

@@ -66,18 +66,14 @@ csv_barriers(const json_t *v, double *ret_s)
 static void
 csv_step(FILE *f, const json_t *v)
 {
+	static const char *const keys[] = { "job", "attempt", "step", "rank", "host",
+		"slice", "role", "duration" };
 	const json_t *phases = json_object_get(v, "phases");
 	double barriers_s = 0;
 
 	csv_seconds(f, json_object_get(v, "t_begin"));
-	ls_csv_json(f, json_object_get(v, "job"), ',');
-	ls_csv_json(f, json_object_get(v, "attempt"), ',');
-	ls_csv_json(f, json_object_get(v, "step"), ',');
-	ls_csv_json(f, json_object_get(v, "rank"), ',');
-	ls_csv_json(f, json_object_get(v, "host"), ',');
-	ls_csv_json(f, json_object_get(v, "slice"), ',');
-	ls_csv_json(f, json_object_get(v, "role"), ',');
-	ls_csv_json(f, json_object_get(v, "duration"), ',');
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		ls_csv_json(f, json_object_get(v, keys[i]), ',');
 	for (unsigned p = 0; p < LS_PHASE_COUNT; p++)
 		ls_csv_json(f, json_object_get(phases, ls_phase_name(p)), ',');
 	if (csv_barriers(v, &barriers_s))

@@ -7,6 +7,7 @@
 #include "web/cli/term.h"
 #include "web/api/query.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -93,6 +94,15 @@ ls_cli_query(char *path, size_t size, const char *name, const char *value)
 		return -LS_ELIMIT;
 	}
 	return 0;
+}
+
+int
+ls_cli_limit(const struct ls_cli *cli, char *path, size_t size)
+{
+	char limit[24];
+
+	(void)snprintf(limit, sizeof(limit), "%" PRId64, cli->options.limit);
+	return ls_cli_query(path, size, "limit", limit);
 }
 
 int
@@ -185,8 +195,6 @@ cli_take(struct ls_cli *cli, struct ls_fetched *got, bool show, json_t **ret_bod
 		rc = LS_EXIT_UNREACHABLE;
 	} else if (cli->json && show) {
 		ls_cli_print(got->text, got->len);
-		json_decref(*ret_body);
-		*ret_body = NULL;
 	}
 	free(got->text);
 	return rc;
@@ -255,14 +263,16 @@ ls_cli_segment(char *path, size_t size, const char *text)
 	return LS_EXIT_USAGE;
 }
 
-int
-ls_cli_job_path(const char *job, const char *rest, size_t size, char *ret_path)
+/* The list's path, a name in it, and what follows. */
+static int
+cli_path(const char *list, const char *name, const char *rest, size_t size,
+	char *ret_path)
 {
 	size_t len;
 	int rc;
 
-	(void)snprintf(ret_path, size, "/api/v1/jobs/");
-	rc = ls_cli_segment(ret_path, size - strlen(rest), job);
+	(void)snprintf(ret_path, size, "%s", list);
+	rc = ls_cli_segment(ret_path, size - strlen(rest), name);
 	len = strlen(ret_path);
 	if (rc == LS_EXIT_OK)
 		(void)snprintf(ret_path + len, size - len, "%s", rest);
@@ -270,16 +280,35 @@ ls_cli_job_path(const char *job, const char *rest, size_t size, char *ret_path)
 }
 
 int
+ls_cli_job_path(const char *job, const char *rest, size_t size, char *ret_path)
+{
+	return cli_path("/api/v1/jobs/", job, rest, size, ret_path);
+}
+
+int
 ls_cli_host_path(const char *host, const char *rest, size_t size, char *ret_path)
 {
-	size_t len;
-	int rc;
+	return cli_path("/api/v1/hosts/", host, rest, size, ret_path);
+}
 
-	(void)snprintf(ret_path, size, "/api/v1/hosts/");
-	rc = ls_cli_segment(ret_path, size - strlen(rest), host);
-	len = strlen(ret_path);
-	if (rc == LS_EXIT_OK)
-		(void)snprintf(ret_path + len, size - len, "%s", rest);
+int
+ls_cli_list(struct ls_cli *cli, const char *path, const struct ls_column *columns,
+	const char *none, bool more)
+{
+	json_t *body = NULL;
+	const json_t *items;
+	int rc = ls_cli_get(cli, path, true, &body);
+
+	if (rc != LS_EXIT_OK || cli->json)
+		goto out;
+	items = json_object_get(body, "items");
+	ls_table_items(cli->term, items, columns);
+	if (json_array_size(items) == 0)
+		(void)fprintf(stderr, "lockstep: %s\n", none);
+	else if (more && ls_pick_text(body, "next_cursor"))
+		(void)fprintf(stderr, "lockstep: more rows exist; see --limit\n");
+out:
+	json_decref(body);
 	return rc;
 }
 

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "web/cli/term.h"
 #include "proto/base/err.h"
+#include "proto/base/mem.h"
 #include "proto/base/text.h"
 #include <math.h>
 #include <stdarg.h>
@@ -50,6 +51,18 @@ term_buffer(struct ls_term *t)
 {
 	t->next = (t->next + 1) % LS_TERM_TEXTS;
 	return t->texts[t->next];
+}
+
+const char *
+ls_term_format(struct ls_term *t, const char *format, ...)
+{
+	char *text = term_buffer(t);
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, LS_TERM_TEXT_MAX_BYTES, format, args);
+	va_end(args);
+	return text;
 }
 
 /* --- reading JSON --------------------------------------------------------- */
@@ -171,21 +184,18 @@ ls_term_quote(struct ls_term *t, const char *s)
 static const char *
 term_seconds(struct ls_term *t, double v)
 {
-	char *text = term_buffer(t);
 	double a = fabs(v);
 
 	/* Three digits or so; a small number never becomes a false 0. */
 	if (a >= 100 || a <= 0)
-		(void)snprintf(text, LS_TERM_TEXT_MAX_BYTES, "%.0f s", v);
-	else if (a >= 0.1)
-		(void)snprintf(text, LS_TERM_TEXT_MAX_BYTES, "%.2f s", v);
-	else if (a >= 0.01)
-		(void)snprintf(text, LS_TERM_TEXT_MAX_BYTES, "%.1f ms", v * 1000);
-	else if (a >= 0.001)
-		(void)snprintf(text, LS_TERM_TEXT_MAX_BYTES, "%.2f ms", v * 1000);
-	else
-		(void)snprintf(text, LS_TERM_TEXT_MAX_BYTES, "%.2g ms", v * 1000);
-	return text;
+		return ls_term_format(t, "%.0f s", v);
+	if (a >= 0.1)
+		return ls_term_format(t, "%.2f s", v);
+	return ls_term_format(t,
+		a >= 0.01	     ? "%.1f ms"
+			: a >= 0.001 ? "%.2f ms"
+				     : "%.2g ms",
+		v * 1000);
 }
 
 static const char *
@@ -216,13 +226,10 @@ ls_term_seconds(struct ls_term *t, const json_t *v, const char *path, const char
 const char *
 ls_term_percent(struct ls_term *t, const json_t *v, const char *path, const char *dflt)
 {
-	char *text = term_buffer(t);
 	double n = 0;
 
-	if (!ls_pick_number(v, path, &n))
-		return dflt;
-	(void)snprintf(text, LS_TERM_TEXT_MAX_BYTES, "%.0f %%", n * 100);
-	return text;
+	return ls_pick_number(v, path, &n) ? ls_term_format(t, "%.0f %%", n * 100)
+					   : dflt;
 }
 
 const char *
@@ -236,83 +243,68 @@ ls_term_whole(struct ls_term *t, const json_t *v, const char *path, const char *
 const char *
 ls_term_chips(struct ls_term *t, const json_t *v, const char *path, const char *dflt)
 {
-	char *text = term_buffer(t);
 	double n = 0;
 
 	if (!ls_pick_number(v, path, &n))
 		return dflt;
-	(void)snprintf(text, LS_TERM_TEXT_MAX_BYTES,
+	return ls_term_format(t,
 		n >= 100		     ? "%.0f"
 			: n >= 0.1 || n <= 0 ? "%.1f"
 					     : "%.2g",
 		n);
-	return text;
+}
+
+const char *
+ls_term_number(struct ls_term *t, double n, const char *unit, double beside)
+{
+	bool bare = !unit || strcmp(unit, "1") == 0;
+
+	if (unit && strcmp(unit, "s") == 0) {
+		if (fabs(beside) < 0.1 || fabs(n) >= 0.1 || fabs(n) <= 0)
+			return term_seconds(t, n);
+		return ls_term_format(t, fabs(n) >= 0.01 ? "%.2f s" : "%.1g s", n);
+	}
+	if (unit && strcmp(unit, "ratio") == 0)
+		return ls_term_format(t, "%.1f %%", n * 100);
+	return ls_term_format(t, "%s%s%s",
+		fabs(n) >= 1000 ? term_whole(t, n) : ls_term_format(t, "%.3g", n),
+		bare || unit[0] == '\0' ? "" : " ",
+		bare ? "" : ls_term_safe(t, unit, ""));
 }
 
 const char *
 ls_term_value(struct ls_term *t, const json_t *v, const char *path, const char *unit,
 	double beside, const char *dflt)
 {
-	char *text = term_buffer(t);
 	double n = 0;
 
-	if (!ls_pick_number(v, path, &n))
-		return dflt;
-	if (unit && strcmp(unit, "s") == 0) {
-		if (fabs(beside) < 0.1 || fabs(n) >= 0.1 || fabs(n) <= 0)
-			return term_seconds(t, n);
-		(void)snprintf(text, LS_TERM_TEXT_MAX_BYTES,
-			fabs(n) >= 0.01 ? "%.2f s" : "%.1g s", n);
-		return text;
-	}
-	if (unit && strcmp(unit, "ratio") == 0)
-		(void)snprintf(text, LS_TERM_TEXT_MAX_BYTES, "%.1f %%", n * 100);
-	else if (fabs(n) >= 1000)
-		(void)snprintf(text, LS_TERM_TEXT_MAX_BYTES, "%s %s", term_whole(t, n),
-			unit && strcmp(unit, "1") != 0 ? ls_term_safe(t, unit, "")
-						       : "");
-	else
-		(void)snprintf(text, LS_TERM_TEXT_MAX_BYTES, "%.3g %s", n,
-			unit && strcmp(unit, "1") != 0 ? ls_term_safe(t, unit, "")
-						       : "");
-	if (text[0] != '\0' && text[strlen(text) - 1] == ' ')
-		text[strlen(text) - 1] = '\0';
-	return text;
+	return ls_pick_number(v, path, &n) ? ls_term_number(t, n, unit, beside) : dflt;
 }
 
 const char *
 ls_term_span(struct ls_term *t, double seconds)
 {
-	char *text = term_buffer(t);
-
 	if (seconds < 120)
-		(void)snprintf(text, LS_TERM_TEXT_MAX_BYTES, "%.0f s",
-			seconds < 0 ? 0 : seconds);
-	else if (seconds < 7200)
-		(void)snprintf(text, LS_TERM_TEXT_MAX_BYTES, "%.0f min", seconds / 60);
-	else if (seconds < 172800)
-		(void)snprintf(text, LS_TERM_TEXT_MAX_BYTES, "%.1f h", seconds / 3600);
-	else
-		(void)snprintf(text, LS_TERM_TEXT_MAX_BYTES, "%.1f d", seconds / 86400);
-	return text;
+		return ls_term_format(t, "%.0f s", seconds < 0 ? 0 : seconds);
+	if (seconds < 7200)
+		return ls_term_format(t, "%.0f min", seconds / 60);
+	if (seconds < 172800)
+		return ls_term_format(t, "%.1f h", seconds / 3600);
+	return ls_term_format(t, "%.1f d", seconds / 86400);
 }
 
 const char *
 ls_term_time(struct ls_term *t, const json_t *v, const char *path, bool day)
 {
 	const char *at = ls_pick_text(v, path);
-	char *text = term_buffer(t), canonical[32];
+	char canonical[32];
 	int64_t us = 0;
 
 	if (!at || ls_text_parse_time(at, 0, &us) != 0)
 		return "unknown";
 	ls_text_time(canonical, us);
-	if (day)
-		(void)snprintf(text, LS_TERM_TEXT_MAX_BYTES, "%.10s %.8sZ", canonical,
-			canonical + 11);
-	else
-		(void)snprintf(text, LS_TERM_TEXT_MAX_BYTES, "%.8sZ", canonical + 11);
-	return text;
+	return day ? ls_term_format(t, "%.10s %.8sZ", canonical, canonical + 11)
+		   : ls_term_format(t, "%.8sZ", canonical + 11);
 }
 
 const char *
@@ -342,14 +334,11 @@ ls_term_paint(struct ls_term *t, const char *how, const char *s)
 		const char *how, *code;
 	} paints[] = { { "critical", "1;31" }, { "warning", "1;33" },
 		{ "info", "1;34" }, { "bold", "1" }, { "dim", "2" } };
-	char *text = term_buffer(t);
 
 	for (size_t i = 0; t->color && i < sizeof(paints) / sizeof(paints[0]); i++) {
-		if (strcmp(how, paints[i].how) != 0)
-			continue;
-		(void)snprintf(text, LS_TERM_TEXT_MAX_BYTES, "\033[%sm%.*s\033[0m",
-			paints[i].code, LS_TERM_TEXT_MAX_BYTES - 16, s);
-		return text;
+		if (strcmp(how, paints[i].how) == 0)
+			return ls_term_format(t, "\033[%sm%.*s\033[0m", paints[i].code,
+				LS_TERM_TEXT_MAX_BYTES - 16, s);
 	}
 	return s;
 }
@@ -373,26 +362,30 @@ ls_term_severity(struct ls_term *t, const json_t *finding)
 
 /* --- tables --------------------------------------------------------------- */
 
+/* One more column; its head has len bytes. */
+static void
+table_head(struct ls_table *table, const char *head, size_t len)
+{
+	bool right = head[0] == '>';
+	char text[64];
+
+	LS_ASSERT(table->columns < LS_TERM_COLUMNS_MAX);
+	table->right[table->columns++] = right;
+	(void)snprintf(text, sizeof(text), "%.*s", (int)(len - right), head + right);
+	ls_table_add(table, text);
+}
+
 struct ls_table *
 ls_table_new(const char *heads)
 {
 	struct ls_table *table = calloc(1, sizeof(*table));
-	char head[64];
+	size_t len;
 
 	if (!table)
 		return NULL;
-	table->columns = 1;
-	for (const char *c = heads; *c != '\0'; c++)
-		table->columns += *c == '|';
-	LS_ASSERT(table->columns <= LS_TERM_COLUMNS_MAX);
-	for (size_t i = 0; i < table->columns; i++) {
-		size_t len = strcspn(heads, "|");
-
-		table->right[i] = heads[0] == '>';
-		(void)snprintf(head, sizeof(head), "%.*s", (int)(len - table->right[i]),
-			heads + table->right[i]);
-		ls_table_add(table, head);
-		heads += len + 1;
+	for (; heads[0] != '\0'; heads += len + (heads[len] == '|')) {
+		len = strcspn(heads, "|");
+		table_head(table, heads, len);
 	}
 	return table;
 }
@@ -402,39 +395,12 @@ ls_table_add(struct ls_table *table, const char *cell)
 {
 	if (!table)
 		return;
-	if (table->count == table->capacity) {
-		size_t capacity = table->capacity * 2 + 64;
-		char **cells = realloc(table->cells, capacity * sizeof(*cells));
-
-		if (!cells)
-			return; /* the table ends here */
-		table->cells = cells;
-		table->capacity = capacity;
-	}
+	if (ls_mem_grow((void **)&table->cells, table->count, &table->capacity,
+		    sizeof(*table->cells)) != 0)
+		return; /* the table ends here */
 	table->cells[table->count] = strdup(cell);
 	if (table->cells[table->count])
 		table->count++;
-}
-
-void
-ls_table_row(struct ls_table *table, struct ls_term *t, const json_t *object,
-	const struct ls_column *columns)
-{
-	for (; columns->cell != NULL; columns++)
-		ls_table_add(table,
-			columns->cell(t, object, columns->path, columns->dflt));
-}
-
-void
-ls_table_addf(struct ls_table *table, const char *format, ...)
-{
-	char cell[LS_TERM_TEXT_MAX_BYTES];
-	va_list args;
-
-	va_start(args, format);
-	(void)vsnprintf(cell, sizeof(cell), format, args);
-	va_end(args);
-	ls_table_add(table, cell);
 }
 
 /* Columns a text takes: bytes that begin a character, without colours. */
@@ -480,4 +446,19 @@ ls_table_print(struct ls_table *table)
 	}
 	free(table->cells);
 	free(table);
+}
+
+void
+ls_table_items(struct ls_term *t, const json_t *items, const struct ls_column *columns)
+{
+	struct ls_table *table = ls_table_new("");
+	const struct ls_column *c;
+
+	for (c = columns; table && c->head != NULL; c++)
+		table_head(table, c->head, strlen(c->head));
+	for (size_t i = 0; i < json_array_size(items); i++)
+		for (c = columns; c->head != NULL; c++)
+			ls_table_add(table,
+				c->cell(t, json_array_get(items, i), c->path, c->dflt));
+	ls_table_print(table);
 }

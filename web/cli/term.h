@@ -41,6 +41,10 @@ const char *ls_pick_text(const json_t *v, const char *path);
 /* True, and *ret, if there is a number. */
 bool ls_pick_number(const json_t *v, const char *path, double *ret);
 
+/* A text as printf makes it. */
+const char *ls_term_format(struct ls_term *t, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
 /* s made safe to print; dflt (trusted) if it is NULL. */
 const char *ls_term_safe(struct ls_term *t, const char *s, const char *dflt);
 const char *ls_term_text(struct ls_term *t, const json_t *v, const char *path,
@@ -69,6 +73,10 @@ const char *ls_term_chips(struct ls_term *t, const json_t *v, const char *path,
  */
 const char *ls_term_value(struct ls_term *t, const json_t *v, const char *path,
 	const char *unit, double beside, const char *dflt);
+
+/* The same of a number. */
+const char *ls_term_number(struct ls_term *t, double n, const char *unit,
+	double beside);
 
 /* "90 s", "97 min", "13.7 h". */
 const char *ls_term_span(struct ls_term *t, double seconds);
@@ -102,19 +110,16 @@ struct ls_table *ls_table_new(const char *heads);
 /* Adds a cell (copied, already safe), row by row. */
 void ls_table_add(struct ls_table *table, const char *cell);
 
-/* Adds a cell as printf makes it. */
-void ls_table_addf(struct ls_table *table, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
-/* A column of objects: how what is at a path of one is shown. */
+/* A column of objects: its head, and how what is at a path of one is shown. */
 struct ls_column {
+	const char *head; /* as of ls_table_new */
 	const char *(*cell)(struct ls_term *t, const json_t *v, const char *path,
 		const char *dflt);
 	const char *path, *dflt;
 };
 
-/* Adds the cells of an object; the last column has no cell. */
-void ls_table_row(struct ls_table *table, struct ls_term *t, const json_t *object,
+/* Prints a table of objects, a row each; the last column has no head. */
+void ls_table_items(struct ls_term *t, const json_t *items,
 	const struct ls_column *columns);
 
 /* Prints and frees. */

@@ -40,7 +40,7 @@ struct exchange {
 	struct ls_reply *reply;
 	struct ls_request request;
 	size_t route; /* LS_ROUTE_COUNT: none */
-	struct evbuffer *text; /* of /metrics or a stored answer, being gathered */
+	struct evbuffer *text; /* body of what is not JSON, being gathered */
 	bool reading; /* the backend reads for it, and can be told to stop */
 	bool held; /* and waits until the client has taken what there is */
 };
@@ -50,7 +50,7 @@ struct exchange {
 static void
 exchange_free(struct exchange *x)
 {
-	if (x->text)
+	if (x && x->text)
 		evbuffer_free(x->text);
 	free(x);
 }
@@ -63,6 +63,14 @@ exchange_sent(void *arg, int status)
 
 	x->h->answers[x->route][hundred]++;
 	ls_client_waits(x->client, NULL);
+}
+
+/* Sends what was gathered. */
+static void
+exchange_text(struct exchange *x, int status, const char *mime)
+{
+	ls_reply_bytes(x->reply, status, mime, x->text);
+	exchange_free(x);
 }
 
 static void
@@ -148,12 +156,10 @@ exchange_part(void *arg, int rc, const char *text, size_t len)
 		return ls_reply_wanted(x->reply) &&
 			evbuffer_add(x->text, text, len) == 0;
 	x->reading = false;
-	if (rc != 0) {
+	if (rc != 0)
 		exchange_failed(x, rc);
-	} else {
-		ls_reply_bytes(x->reply, 200, "application/json", x->text);
-		exchange_free(x);
-	}
+	else
+		exchange_text(x, 200, "application/json");
 	return false;
 }
 
@@ -184,15 +190,12 @@ httpd_own_metrics(const struct ls_httpd *h, struct evbuffer *out)
 				(unsigned long long)h->answers[r][s]);
 		}
 	}
-	ls_expose_family(out, "lockstep_http_requests_refused_total", "counter",
-		"HTTP requests refused for their Host header.");
-	(void)evbuffer_add_printf(out, "lockstep_http_requests_refused_total %llu\n",
-		(unsigned long long)h->refused_count);
+	ls_expose_number(out, "lockstep_http_requests_refused_total", "counter",
+		"HTTP requests refused for their Host header.",
+		(double)h->refused_count);
 	ls_clients_stats(h->clients, &clients);
-	ls_expose_family(out, "lockstep_http_connections", "gauge",
-		"HTTP connections open now.");
-	(void)evbuffer_add_printf(out, "lockstep_http_connections %zu\n",
-		clients.count);
+	ls_expose_number(out, "lockstep_http_connections", "gauge",
+		"HTTP connections open now.", (double)clients.count);
 	ls_expose_family(out, "lockstep_http_connections_closed_total", "counter",
 		"HTTP connections closed by the collector, by reason.");
 	(void)evbuffer_add_printf(out,
@@ -214,8 +217,7 @@ exchange_metrics_findings(void *arg, int rc, json_t *body)
 		x->h->backend.metrics(x->h->backend.arg, x->text);
 		httpd_own_metrics(x->h, x->text);
 	}
-	ls_reply_bytes(x->reply, 200, LS_EXPOSE_MIME, x->text);
-	exchange_free(x);
+	exchange_text(x, 200, LS_EXPOSE_MIME);
 }
 
 static void
@@ -240,11 +242,6 @@ static void
 exchange_metrics(struct exchange *x)
 {
 	x->request.ask.limit = SIZE_MAX;
-	x->text = evbuffer_new();
-	if (!x->text) {
-		exchange_failed(x, -ENOMEM);
-		return;
-	}
 	x->h->backend.ask(x->h->backend.arg, &x->request.ask, exchange_metrics_jobs, x);
 }
 
@@ -284,32 +281,18 @@ exchange_asset(struct exchange *x, const char *path)
 static void
 exchange_export(struct exchange *x)
 {
-	struct evbuffer *empty;
-
-	if (evhttp_request_get_command(ls_reply_request(x->reply)) != EVHTTP_REQ_HEAD) {
-		x->reading = true;
-		x->h->backend.export_job(x->h->backend.arg, &x->request.ask,
-			exchange_piece, x);
+	/* HEAD: the headers, without reading the job */
+	if (evhttp_request_get_command(ls_reply_request(x->reply)) == EVHTTP_REQ_HEAD) {
+		exchange_text(x, 200, LS_NDJSON_MIME);
 		return;
 	}
-	empty = evbuffer_new(); /* HEAD: the headers, without reading the job */
-	if (empty) {
-		ls_reply_bytes(x->reply, 200, LS_NDJSON_MIME, empty);
-		evbuffer_free(empty);
-		exchange_free(x);
-	} else {
-		exchange_failed(x, -ENOMEM);
-	}
+	x->reading = true;
+	x->h->backend.export_job(x->h->backend.arg, &x->request.ask, exchange_piece, x);
 }
 
 static void
 exchange_stored(struct exchange *x)
 {
-	x->text = evbuffer_new();
-	if (!x->text) {
-		exchange_failed(x, -ENOMEM);
-		return;
-	}
 	x->reading = true;
 	x->h->backend.read(x->h->backend.arg, &x->request.ask, exchange_part, x);
 }
@@ -466,20 +449,15 @@ exchange_admit(struct exchange *x, struct evhttp_request *req)
 static void
 exchange_redirect(struct exchange *x, const char *path)
 {
-	struct evbuffer *empty = evbuffer_new();
 	char location[512];
 
-	if (empty &&
-		snprintf(location, sizeof(location), "/#%s", path) <
-			(int)sizeof(location)) {
-		ls_reply_header(x->reply, "Location", location);
-		ls_reply_bytes(x->reply, 303, "text/plain; charset=utf-8", empty);
-		exchange_free(x);
-	} else {
+	if (snprintf(location, sizeof(location), "/#%s", path) >=
+		(int)sizeof(location)) {
 		exchange_failed(x, -LS_EUNKNOWN);
+		return;
 	}
-	if (empty)
-		evbuffer_free(empty);
+	ls_reply_header(x->reply, "Location", location);
+	exchange_text(x, 303, "text/plain; charset=utf-8");
 }
 
 static void
@@ -523,10 +501,12 @@ httpd_request(struct evhttp_request *req, void *arg)
 
 	(void)snprintf(id, sizeof(id), "%08x-%llx", (unsigned)h->run_id,
 		(unsigned long long)++h->request_count);
-	if (x && c)
+	if (x)
+		x->text = evbuffer_new();
+	if (x && x->text && c)
 		x->reply = ls_reply_new(req, id, exchange_sent, x);
 	if (!x || !x->reply) {
-		free(x);
+		exchange_free(x);
 		evhttp_send_reply(req, 503, "Service Unavailable", NULL);
 		return;
 	}

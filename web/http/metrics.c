@@ -105,48 +105,58 @@ metrics_by_cost(const void *a, const void *b)
 	return strcmp(metrics_text(x, "id"), metrics_text(y, "id"));
 }
 
+/* A label of a finding: a member, or one of an object in it. */
+struct metrics_label {
+	const char *name, *object, *key;
+};
+
+static void
+metrics_line(struct evbuffer *out, const char *family, const json_t *finding,
+	const struct metrics_label *label, size_t value)
+{
+	(void)evbuffer_add_printf(out, "%s{", family);
+	for (int first = 1; label->name != NULL; label++, first = 0)
+		ls_expose_label(out, label->name,
+			metrics_text(label->object != NULL
+					? json_object_get(finding, label->object)
+					: finding,
+				label->key),
+			first);
+	(void)evbuffer_add_printf(out, "} %zu\n", value);
+}
+
 static void
 metrics_count(struct evbuffer *out, const json_t **sorted, size_t count)
 {
-	ls_expose_family(out, "lockstep_findings", "gauge",
-		"Findings by kind and status.");
-	for (size_t i = 0, next; i < count; i = next) {
-		const json_t *f = sorted[i];
+	static const char family[] = "lockstep_findings";
+	static const struct metrics_label labels[] = { { "tpu_job", "job", "id" },
+		{ "kind", NULL, "kind" }, { "severity", NULL, "severity" },
+		{ "status", NULL, "status" }, { NULL, NULL, NULL } };
 
+	ls_expose_family(out, family, "gauge", "Findings by kind and status.");
+	for (size_t i = 0, next; i < count; i = next) {
 		next = i + 1;
 		while (next < count &&
 			metrics_by_labels(&sorted[i], &sorted[next]) == 0)
 			next++;
-		(void)evbuffer_add_printf(out, "lockstep_findings{");
-		ls_expose_label(out, "tpu_job",
-			metrics_text(json_object_get(f, "job"), "id"), 1);
-		ls_expose_label(out, "kind", metrics_text(f, "kind"), 0);
-		ls_expose_label(out, "severity", metrics_text(f, "severity"), 0);
-		ls_expose_label(out, "status", metrics_text(f, "status"), 0);
-		(void)evbuffer_add_printf(out, "} %zu\n", next - i);
+		metrics_line(out, family, sorted[i], labels, next - i);
 	}
 }
 
 static void
 metrics_info(struct evbuffer *out, const json_t **sorted, size_t count)
 {
-	ls_expose_family(out, "lockstep_finding_info", "gauge",
-		"An open finding; the costliest.");
-	for (size_t i = 0; i < count && i < LS_METRICS_FINDINGS_MAX; i++) {
-		const json_t *f = sorted[i];
+	static const char family[] = "lockstep_finding_info";
+	static const struct metrics_label labels[] = { { "finding", NULL, "id" },
+		{ "tpu_job", "job", "id" }, { "host", "subject", "host" },
+		{ "kind", NULL, "kind" }, { "severity", NULL, "severity" },
+		{ NULL, NULL, NULL } };
 
-		if (!metrics_is_open(f))
-			break;
-		(void)evbuffer_add_printf(out, "lockstep_finding_info{");
-		ls_expose_label(out, "finding", metrics_text(f, "id"), 1);
-		ls_expose_label(out, "tpu_job",
-			metrics_text(json_object_get(f, "job"), "id"), 0);
-		ls_expose_label(out, "host",
-			metrics_text(json_object_get(f, "subject"), "host"), 0);
-		ls_expose_label(out, "kind", metrics_text(f, "kind"), 0);
-		ls_expose_label(out, "severity", metrics_text(f, "severity"), 0);
-		(void)evbuffer_add_printf(out, "} 1\n");
-	}
+	ls_expose_family(out, family, "gauge", "An open finding; the costliest.");
+	for (size_t i = 0;
+		i < count && i < LS_METRICS_FINDINGS_MAX && metrics_is_open(sorted[i]);
+		i++)
+		metrics_line(out, family, sorted[i], labels, 1);
 }
 
 void

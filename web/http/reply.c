@@ -94,31 +94,28 @@ ls_reply_header(struct ls_reply *r, const char *name, const char *value)
 	(void)evhttp_add_header(headers, name, value); /* refuses line breaks */
 }
 
+static const struct {
+	int status;
+	const char *reason;
+} reply_reasons[] = {
+	{ 200, "OK" },
+	{ 303, "See Other" },
+	{ 304, "Not Modified" },
+	{ 400, "Bad Request" },
+	{ 404, "Not Found" },
+	{ 405, "Method Not Allowed" },
+	{ 421, "Misdirected Request" },
+	{ 503, "Service Unavailable" },
+	{ 504, "Gateway Timeout" },
+};
+
 static const char *
 reply_reason(int status)
 {
-	switch (status) {
-	case 200:
-		return "OK";
-	case 303:
-		return "See Other";
-	case 304:
-		return "Not Modified";
-	case 400:
-		return "Bad Request";
-	case 404:
-		return "Not Found";
-	case 405:
-		return "Method Not Allowed";
-	case 421:
-		return "Misdirected Request";
-	case 503:
-		return "Service Unavailable";
-	case 504:
-		return "Gateway Timeout";
-	default:
-		return "Internal Server Error";
-	}
+	for (size_t i = 0; i < sizeof(reply_reasons) / sizeof(reply_reasons[0]); i++)
+		if (reply_reasons[i].status == status)
+			return reply_reasons[i].reason;
+	return "Internal Server Error";
 }
 
 static const char *

@@ -143,13 +143,13 @@ LS_TEST(buckets, strings_are_escaped)
 {
 	struct ls_json_out o = { 0 };
 
-	ls_json_out_string(&o, "a\"\\\n\x1b\xff<");
-	ls_json_out_string(&o, NULL);
-	ls_json_out_whole(&o, INT64_MIN);
-	ls_json_out_time(&o, 1795219200000000);
+	ls_json_out_string(&o, NULL, "a\"\\\n\x1b\xff<");
+	ls_json_out_string(&o, "none", NULL);
+	ls_json_out_whole(&o, NULL, INT64_MIN);
+	ls_json_out_time(&o, "at", 1795219200000000);
 	ck_assert_str_eq(text(&o),
-		"\"a\\\"\\\\\\\\x0a\\\\x1b\\\\xff<\"null-9223372036854775808"
-		"\"2026-11-21T00:00:00.000Z\"");
+		"\"a\\\"\\\\\\\\x0a\\\\x1b\\\\xff<\",\"none\":null,-9223372036854775808,"
+		"\"at\":\"2026-11-21T00:00:00.000Z\"");
 	ls_json_out_fini(&o);
 }
 
@@ -160,7 +160,7 @@ writes_as_printf(double v)
 	char want[64];
 
 	(void)snprintf(want, sizeof(want), "%.15g|", v);
-	ls_json_out_number(&o, v);
+	ls_json_out_number(&o, NULL, v);
 	ls_json_out_raw(&o, "|");
 	ck_assert_uint_eq(o.len, strlen(want));
 	ck_assert_msg(memcmp(o.text, want, o.len) == 0, "%.*s, not %s", (int)o.len,

@@ -1,39 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* questions_job - the part of questions that knows who belongs to a job. */
 #include "config.h"
+
+#include "collector/history/job_members.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "collector/answer/questions_state.h"
-#include "proto/base/text.h"
+#include "proto/base/mem.h"
 
 void
 ls_job_members_fini(struct ls_job_members *m)
 {
-	uint64_t loads = m->loads;
-
 	free(m->workers);
 	free(m->hosts);
+	free(m->by_rank);
 	free(m->rank_place);
 	memset(m, 0, sizeof(*m));
-	m->loads = loads;
 }
 
 static int
 members_worker(void *arg, const struct ls_store_worker *w)
 {
 	struct ls_job_members *m = arg;
-	size_t capacity = m->capacity > 0 ? 2 * m->capacity : 64;
-	struct ls_store_worker *grown;
+	int rc = ls_mem_grow((void **)&m->workers, m->count, &m->capacity,
+		sizeof(*m->workers));
 
-	if (m->count == m->capacity) {
-		grown = reallocarray(m->workers, capacity, sizeof(*grown));
-		if (grown == NULL)
-			return -ENOMEM;
-		m->workers = grown;
-		m->capacity = capacity;
-	}
+	if (rc != 0)
+		return rc;
 	m->workers[m->count++] = *w;
 	return 0;
 }
@@ -63,68 +56,64 @@ members_hosts(struct ls_job_members *m)
 	return 0;
 }
 
-/* By latest attempt, then rank, then number. */
+/* By latest attempt, then rank. */
 static int
 members_compare_rank(const void *a, const void *b)
 {
+	const struct ls_worker_info *x =
+		&(*(const struct ls_store_worker *const *)a)->info;
+	const struct ls_worker_info *y =
+		&(*(const struct ls_store_worker *const *)b)->info;
+
+	if (x->attempt != y->attempt)
+		return x->attempt > y->attempt ? -1 : 1;
+	return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* Equal ones by number. */
+static int
+members_compare_place(const void *a, const void *b)
+{
 	const struct ls_store_worker *x = *(const struct ls_store_worker *const *)a;
 	const struct ls_store_worker *y = *(const struct ls_store_worker *const *)b;
+	int c = members_compare_rank(a, b);
 
-	if (x->info.attempt != y->info.attempt)
-		return x->info.attempt > y->info.attempt ? -1 : 1;
-	if (x->info.rank != y->info.rank)
-		return x->info.rank < y->info.rank ? -1 : 1;
-	return (x->id > y->id) - (x->id < y->id);
+	return c != 0 ? c : (x->id > y->id) - (x->id < y->id);
 }
 
 static int
 members_ranks(struct ls_job_members *m)
 {
-	const struct ls_store_worker **by_rank = calloc(m->count + 1, sizeof(*by_rank));
 	size_t i;
 
+	m->by_rank = calloc(m->count + 1, sizeof(*m->by_rank));
 	m->rank_place = calloc(m->count + 1, sizeof(*m->rank_place));
-	if (by_rank == NULL || m->rank_place == NULL) {
-		free(by_rank);
+	if (m->by_rank == NULL || m->rank_place == NULL)
 		return -ENOMEM;
-	}
 	for (i = 0; i < m->count; i++)
-		by_rank[i] = &m->workers[i];
-	qsort(by_rank, m->count, sizeof(*by_rank), members_compare_rank);
+		m->by_rank[i] = &m->workers[i];
+	qsort(m->by_rank, m->count, sizeof(*m->by_rank), members_compare_place);
 	for (i = 0; i < m->count; i++)
-		m->rank_place[by_rank[i] - m->workers] = (uint32_t)i;
-	free(by_rank);
+		m->rank_place[m->by_rank[i] - m->workers] = (uint32_t)i;
 	return 0;
 }
 
 int
-ls_question_members(struct ls_questions *q, const char *job)
+ls_job_members_read(struct ls_job_members *m, struct ls_query *q, const char *job)
 {
-	struct ls_job_members *m = &q->members;
-	int64_t last = 0;
-	int rc = ls_query_last_worker(q->query, &last);
+	int rc;
 
-	if (rc != 0 ||
-		(m->job[0] != '\0' && m->last_worker == last &&
-			strcmp(m->job, job) == 0))
-		return rc;
-	ls_job_members_fini(m);
-	rc = ls_query_workers(q->query, job, members_worker, m);
+	memset(m, 0, sizeof(*m));
+	rc = ls_query_workers(q, job, members_worker, m);
 	if (rc == 0 && m->count == 0)
 		rc = -LS_EUNKNOWN;
 	if (rc == 0)
 		rc = members_hosts(m);
 	if (rc == 0)
 		rc = members_ranks(m);
-	if (rc == 0)
-		rc = ls_text_copy(m->job, sizeof(m->job), job);
-	if (rc != 0) {
+	if (rc != 0)
 		ls_job_members_fini(m);
-		return rc;
-	}
-	m->last_worker = last;
-	m->loads++;
-	return 0;
+	return rc;
 }
 
 static int
@@ -156,4 +145,15 @@ ls_job_members_host(const struct ls_job_members *m, const char *host)
 		sizeof(*m->hosts), members_compare_host);
 
 	return found != NULL ? (size_t)(found - m->hosts) : m->host_count;
+}
+
+const struct ls_store_worker *
+ls_job_members_rank(const struct ls_job_members *m, int32_t attempt, int32_t rank)
+{
+	const struct ls_store_worker key = { .info = { .attempt = attempt,
+						     .rank = rank } };
+	const struct ls_store_worker *k = &key, **found;
+
+	found = bsearch(&k, m->by_rank, m->count, sizeof(k), members_compare_rank);
+	return found != NULL ? *found : NULL;
 }
