@@ -168,6 +168,16 @@ write_free_pack(struct ls_store_pack *p)
 	free(p->rings);
 }
 
+void
+ls_store_rollup_free(struct ls_store_rollup *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->count; i++)
+		free(r->rows[i].data);
+	free(r->rows);
+}
+
 static void
 write_free_report(struct ls_store_report *r)
 {
@@ -207,10 +217,7 @@ ls_write_free(struct ls_write *m)
 		write_free_pack(&m->u.pack);
 		break;
 	case LS_WRITE_ROLLUP:
-		free(m->u.rollup.names);
-		free(m->u.rollup.bodies);
-		free(m->u.rollup.done);
-		free(m->u.rollup.data);
+		ls_store_rollup_free(&m->u.rollup);
 		break;
 	case LS_WRITE_WORKER:
 	case LS_WRITE_META:

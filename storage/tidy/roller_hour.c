@@ -49,10 +49,7 @@ ls_roller_hour_free(struct ls_roller_hour *h)
 	if (h == NULL)
 		return;
 	free(h->rows.row);
-	free(h->out.names);
-	free(h->out.bodies);
-	free(h->out.done);
-	free(h->out.data);
+	ls_store_rollup_free(&h->out);
 	free(h);
 }
 
