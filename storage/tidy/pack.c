@@ -19,7 +19,7 @@
 /* Runs of one job that become one row. */
 struct pack_table {
 	struct ls_step_table table;
-	size_t runs_max, records_max;
+	size_t runs_max, records_bytes;
 	uint64_t step_lo, step_hi;
 	int64_t t_lo_us, t_hi_us;
 };
@@ -193,21 +193,13 @@ pack_job_of(struct ls_pack *p, int64_t worker_id, struct pack_job **ret_job)
 static int
 pack_reserve(struct pack_table *t, size_t records)
 {
-	size_t records_max = t->records_max;
-	struct ls_record *more;
 	int rc = ls_mem_grow((void **)&t->table.runs, t->table.run_count, &t->runs_max,
 		sizeof(*t->table.runs));
 
-	if (rc != 0 || t->table.record_count + records <= records_max)
-		return rc;
-	while (records_max < t->table.record_count + records)
-		records_max = records_max == 0 ? 64 : records_max * 2;
-	more = realloc(t->table.records, records_max * sizeof(*more));
-	if (more == NULL)
-		return -ENOMEM;
-	t->table.records = more;
-	t->records_max = records_max;
-	return 0;
+	return rc == 0
+		? ls_mem_reserve((void **)&t->table.records, &t->records_bytes,
+			  (t->table.record_count + records) * sizeof(struct ls_record))
+		: rc;
 }
 
 /* The table of the job for a run of so many records from this step on. */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "proto/base/mem.h"
 #include "storage/db/sql.h"
 #include "storage/tidy/roller_out.h"
 #include "storage/columns/rollup_sum.h"
@@ -13,7 +14,7 @@
 /* Rows of a metric, one a series, in order (ls_rollup_compare). */
 struct hour_rows {
 	struct ls_rollup_row *row;
-	size_t count, room;
+	size_t count, bytes; /* bytes: there is room for */
 	size_t at; /* where the search for the rows of the next body begins */
 };
 
@@ -59,16 +60,12 @@ ls_roller_hour_free(struct ls_roller_hour *h)
 static int
 hour_add(struct hour_rows *h, const struct ls_rollup_row *rows, size_t count)
 {
-	size_t i, at = h->at, old = h->count, want = old + count;
-	struct ls_rollup_row *row;
+	size_t i, at = h->at, old = h->count;
+	int rc = ls_mem_reserve((void **)&h->row, &h->bytes,
+		(old + count) * sizeof(*h->row));
 
-	if (want > h->room) {
-		row = realloc(h->row, want * 2 * sizeof(*row));
-		if (row == NULL)
-			return -ENOMEM;
-		h->row = row;
-		h->room = want * 2;
-	}
+	if (rc != 0)
+		return rc;
 	if (at >= old || ls_rollup_compare(&h->row[at], &rows[0]) > 0)
 		at = 0;
 	for (i = 0; i < count; i++) {
