@@ -114,8 +114,7 @@ ls_roller_stats(const struct ls_roller *r, struct ls_roller_stats *ret_stats)
 {
 	*ret_stats = r->stats;
 	ret_stats->memory_bytes = ls_rollup_sums_bytes(r->sums);
-	if (ls_rollup_sums_most(r->sums) > ret_stats->memory_most_bytes)
-		ret_stats->memory_most_bytes = ls_rollup_sums_most(r->sums);
+	ret_stats->memory_most_bytes = ls_rollup_sums_most(r->sums);
 }
 
 /* --- starting ------------------------------------------------------------- */
@@ -448,8 +447,6 @@ roller_is_put_off(const struct ls_roller *r, int64_t id)
 static void
 roller_put_off_one(struct ls_roller *r, int64_t id)
 {
-	if (roller_is_put_off(r, id))
-		return;
 	if (r->put_off_count == LS_ROLLUP_PUT_OFF_MAX) {
 		r->stats.given_up++;
 		return;
