@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MEM_FIRST 16
 
@@ -42,4 +43,12 @@ ls_mem_reserve(void **data, size_t *size, size_t bytes)
 	*data = grown;
 	*size = bytes + bytes / 2;
 	return 0;
+}
+
+void *
+ls_mem_copy(const void *data, size_t len)
+{
+	void *copy = malloc(len);
+
+	return copy != NULL ? memcpy(copy, data, len) : NULL;
 }

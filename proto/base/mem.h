@@ -25,4 +25,7 @@ int ls_mem_grow(void **array, size_t count, size_t *capacity,
  * has to move. -ENOMEM leaves all as it was. */
 int ls_mem_reserve(void **data, size_t *size, size_t bytes) LS_MUSTCHECK;
 
+/* A copy of len bytes, of which there are some; NULL: out of memory. */
+void *ls_mem_copy(const void *data, size_t len);
+
 #endif

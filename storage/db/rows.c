@@ -6,7 +6,7 @@
 #include <stdalign.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
+#include "proto/base/mem.h"
 
 int64_t
 ls_store_map_ns(const struct ls_store_map *map, int64_t t_mono_ns)
@@ -119,13 +119,11 @@ write_new_ranks(enum ls_write_kind kind, int64_t t_us, const int32_t *ranks,
 	*ret_copy = NULL;
 	if (m == NULL || count == 0)
 		return m;
-	*ret_copy = reallocarray(NULL, count, sizeof(*ranks));
-	if (*ret_copy == NULL) {
-		ls_write_free(m);
-		return NULL;
-	}
-	memcpy(*ret_copy, ranks, count * sizeof(*ranks));
-	return m;
+	*ret_copy = ls_mem_copy(ranks, count * sizeof(*ranks));
+	if (*ret_copy != NULL)
+		return m;
+	ls_write_free(m);
+	return NULL;
 }
 
 struct ls_write *

@@ -121,16 +121,6 @@ ls_pack_bad(const struct ls_pack *p)
 
 /* --- rows ----------------------------------------------------------------- */
 
-static uint8_t *
-pack_copy(const uint8_t *body, size_t len)
-{
-	uint8_t *copy = malloc(len);
-
-	if (copy != NULL)
-		memcpy(copy, body, len);
-	return copy;
-}
-
 /* A table becomes a row and is empty, without memory. */
 static int
 pack_flush(struct ls_pack *p, int64_t job_id, struct pack_table *t)
@@ -155,7 +145,7 @@ pack_flush(struct ls_pack *p, int64_t job_id, struct pack_table *t)
 			sizeof(*p->rows));
 	if (rc != 0)
 		return rc;
-	row.body = pack_copy(body, row.len);
+	row.body = ls_mem_copy(body, row.len);
 	if (row.body == NULL)
 		return -ENOMEM;
 	p->rows[p->row_count++] = row;
@@ -366,7 +356,7 @@ pack_fill_hot(struct ls_pack *p, struct ls_store_pack *m)
 	rc = ls_hot_rows_encode(p->hot, &body, &row->len);
 	if (rc != 0)
 		return rc;
-	row->body = pack_copy(body, row->len);
+	row->body = ls_mem_copy(body, row->len);
 	return row->body != NULL ? 0 : -ENOMEM;
 }
 

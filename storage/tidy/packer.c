@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 #include "proto/base/log.h"
 #include "storage/db/days.h"
 #include "storage/db/db.h"
@@ -31,7 +30,6 @@ struct packer_span {
 
 struct ls_packer {
 	struct ls_packer_options options;
-	char *dir;
 	struct ls_pack *pack;
 	struct ls_query *query; /* opened by the first turn */
 	int32_t day; /* the newest */
@@ -67,9 +65,8 @@ ls_packer_new(const struct ls_packer_options *options, struct ls_packer **ret_pa
 	if (p == NULL)
 		return -ENOMEM;
 	p->options = *options;
-	p->dir = strdup(options->dir);
 	p->pack = ls_pack_new(packer_job_of, p);
-	if (p->dir == NULL || p->pack == NULL) {
+	if (p->pack == NULL) {
 		ls_packer_free(p);
 		return -ENOMEM;
 	}
@@ -84,7 +81,6 @@ ls_packer_free(struct ls_packer *p)
 		return;
 	ls_query_close(p->query);
 	ls_pack_free(p->pack);
-	free(p->dir);
 	free(p);
 }
 
@@ -96,7 +92,7 @@ packer_open_day(struct ls_packer *p, sqlite3 **ret_db)
 {
 	struct ls_query_day *day;
 	struct ls_days days = { 0 };
-	int rc = p->query != NULL ? 0 : ls_query_open(p->dir, &p->query);
+	int rc = p->query != NULL ? 0 : ls_query_open(p->options.dir, &p->query);
 
 	*ret_db = NULL;
 	if (rc == 0)

@@ -23,7 +23,7 @@
 struct ls_packer;
 
 struct ls_packer_options {
-	const char *dir;
+	const char *dir; /* must outlive it */
 	int64_t age_us; /* rows younger than this against the newest stay */
 	int64_t span_us; /* a unit is due when it spans so much */
 	size_t events; /* or has so many events */

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
@@ -27,18 +26,17 @@ struct ls_repacker {
 	int32_t done; /* days up to this one are repacked; likewise */
 	_Atomic bool stop;
 	_Atomic uint64_t days, failures, bytes_before, bytes_after;
-	char dir[];
+	const char *dir;
 };
 
 struct ls_repacker *
 ls_repacker_new(const char *dir, ls_repacker_push_fn *push, void *arg)
 {
-	size_t dir_bytes = strlen(dir) + 1;
-	struct ls_repacker *r = calloc(1, sizeof(*r) + dir_bytes);
+	struct ls_repacker *r = calloc(1, sizeof(*r));
 
 	if (r == NULL)
 		return NULL;
-	memcpy(r->dir, dir, dir_bytes);
+	r->dir = dir;
 	r->push = push;
 	r->arg = arg;
 	return r;

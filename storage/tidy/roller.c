@@ -47,7 +47,7 @@ struct ls_roller {
 	struct ls_rollup_codec *codec;
 	struct ls_rollup_sums *sums;
 	struct ls_roller_names names;
-	struct ls_roller_hour *hour; /* being merged, or NULL */
+	struct ls_roller_hour hour; /* being merged, if it is open */
 	int32_t day; /* 0: not known yet */
 	/* whole_file: all chunks are read, and no more will come */
 	bool started, in_flight, whole_file;
@@ -88,8 +88,7 @@ roller_forget(struct ls_roller *r)
 	if (r->sums != NULL)
 		ls_rollup_sums_clear(r->sums);
 	ls_roller_names_fini(&r->names);
-	ls_roller_hour_free(r->hour);
-	r->hour = NULL;
+	ls_roller_hour_fini(&r->hour);
 	tdestroy(r->dictionaries, free);
 	r->dictionaries = NULL;
 	r->put_off_count = 0;
@@ -668,24 +667,20 @@ roller_put_hour(struct ls_roller *r, sqlite3 *db, int64_t now_us,
 	int rc = 0;
 
 	*ret_ready = false;
-	if (r->hour == NULL) {
+	if (!r->hour.is_open) {
 		if (now_us < r->hour_check_us && !r->whole_file)
 			return 0;
 		r->hour_check_us = now_us + ROLLER_HOUR_CHECK_US;
 		if (ls_rollup_sums_minute(r->sums, 0, &m) && m.t_us < before_us)
 			before_us = m.t_us; /* not the hour of what is still open */
-		rc = ls_roller_hour_new(db, before_us, &r->hour);
+		rc = ls_roller_hour_open(&r->hour, db, before_us);
 	}
-	if (rc != 0 || r->hour == NULL)
+	if (rc != 0 || !r->hour.is_open)
 		return rc;
-	rc = ls_roller_hour_turn(r->hour, db, r->codec, ret_ready,
+	rc = ls_roller_hour_turn(&r->hour, db, r->codec, ret_ready,
 		&r->stats.bad_chunks);
-	if (rc != 0 || !*ret_ready)
-		return rc;
-	rc = ls_roller_hour_take(r->hour, &message->u.rollup);
-	ls_roller_hour_free(r->hour);
-	r->hour = NULL;
-	return rc;
+	return rc == 0 && *ret_ready ? ls_roller_hour_take(&r->hour, &message->u.rollup)
+				     : rc;
 }
 
 static int
@@ -697,7 +692,7 @@ roller_put(struct ls_roller *r, sqlite3 *db, int64_t now_us,
 	size_t i;
 	int rc = m != NULL ? 0 : -ENOMEM;
 
-	if (rc == 0 && r->hour == NULL)
+	if (rc == 0 && !r->hour.is_open)
 		rc = roller_put_minutes(r, db, now_us, m);
 	if (rc == 0 && m->u.rollup.count == 0)
 		rc = roller_put_hour(r, db, now_us, m, &ready);
@@ -730,7 +725,6 @@ roller_turn_file(struct ls_roller *r, int32_t next, int64_t now_us,
 	struct ls_query_day *day;
 	sqlite3 *db;
 	size_t n = 0;
-	bool building;
 	int rc = ls_query_day_of(r->q, r->day, &day);
 
 	if (rc != 0)
@@ -751,10 +745,9 @@ roller_turn_file(struct ls_roller *r, int32_t next, int64_t now_us,
 	}
 	if (rc == 0 && !r->in_flight)
 		rc = roller_put(r, db, now_us, ret_message);
-	building = r->hour != NULL;
-	*ret_more = n == LS_ROLLER_CHUNKS_PER_TURN || building;
+	*ret_more = n == LS_ROLLER_CHUNKS_PER_TURN || r->hour.is_open;
 	if (rc == 0 && r->whole_file && *ret_message == NULL && !r->in_flight &&
-		!building) {
+		!r->hour.is_open) {
 		roller_forget(r);
 		r->day = next;
 		*ret_more = true;

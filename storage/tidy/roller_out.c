@@ -12,7 +12,7 @@
 static int
 out_row(struct ls_store_rollup *o, const struct ls_store_rollup_row *row)
 {
-	void *data = row->len > 0 ? malloc(row->len) : NULL;
+	void *data = row->len > 0 ? ls_mem_copy(row->data, row->len) : NULL;
 	int rc = row->len > 0 && data == NULL ? -ENOMEM : 0;
 
 	if (rc == 0)
@@ -22,8 +22,6 @@ out_row(struct ls_store_rollup *o, const struct ls_store_rollup_row *row)
 		free(data);
 		return rc;
 	}
-	if (row->len > 0)
-		memcpy(data, row->data, row->len);
 	o->rows[o->count] = *row;
 	o->rows[o->count++].data = data;
 	return 0;

@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include "proto/base/clock.h"
 #include "proto/limits.h"
 #include "storage/db/days.h"
@@ -18,20 +17,19 @@ struct ls_verifier {
 	void *arg;
 	uint64_t not_before_ns;
 	atomic_bool suspect, stop;
-	char dir[];
+	const char *dir;
 };
 
 struct ls_verifier *
 ls_verifier_new(const char *dir, ls_verifier_push_fn *push, void *arg)
 {
-	size_t dir_bytes = strlen(dir) + 1;
-	struct ls_verifier *v = calloc(1, sizeof(*v) + dir_bytes);
+	struct ls_verifier *v = calloc(1, sizeof(*v));
 
 	if (v == NULL)
 		return NULL;
 	v->push = push;
 	v->arg = arg;
-	memcpy(v->dir, dir, dir_bytes);
+	v->dir = dir;
 	return v;
 }
 

@@ -63,3 +63,11 @@ LS_TEST(all, buffer_is_as_long_as_was_asked_and_keeps_its_bytes)
 	ck_assert_uint_eq(size, was);
 	free(data);
 }
+
+LS_TEST(all, copy_has_the_bytes)
+{
+	char *copy = ls_mem_copy("abc", 4);
+
+	ck_assert_str_eq(copy, "abc");
+	free(copy);
+}
