@@ -3,6 +3,7 @@
 
 #include "storage/db/rows.h"
 
+#include <errno.h>
 #include <stdalign.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -149,6 +150,22 @@ ls_write_new_hang(const int32_t *ranks, size_t count, int64_t t_us)
 		m->u.hang =
 			(struct ls_store_hang){ .ranks = copy, .rank_count = count };
 	return m;
+}
+
+int
+ls_write_push_day(enum ls_write_kind kind, int32_t day, ls_write_push_fn *push,
+	void *arg)
+{
+	struct ls_write *m = ls_write_new(kind, 0);
+	int rc;
+
+	if (m == NULL)
+		return -ENOMEM;
+	m->u.day = day;
+	rc = push(arg, m);
+	if (rc != 0)
+		ls_write_free(m);
+	return rc;
 }
 
 static void

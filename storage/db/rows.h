@@ -317,6 +317,13 @@ struct ls_write *ls_write_new_close(const int32_t *missing, size_t count, int64_
 /* New HANG with a copy of the ranks. */
 struct ls_write *ls_write_new_hang(const int32_t *ranks, size_t count, int64_t t_us);
 
+/* Hands a message to the writer; an error: the caller keeps it. */
+typedef int ls_write_push_fn(void *arg, struct ls_write *m);
+
+/* Makes a REPLACE or ASIDE of a day and hands it on. */
+int ls_write_push_day(enum ls_write_kind kind, int32_t day, ls_write_push_fn *push,
+	void *arg) LS_MUSTCHECK;
+
 /* Frees a message and what it owns (not u.report.owner); accepts NULL. */
 void ls_write_free(struct ls_write *m);
 
