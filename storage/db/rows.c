@@ -175,10 +175,8 @@ write_free_pack(struct ls_store_pack *p)
 
 	for (i = 0; i < p->step_rows_count; i++)
 		free(p->step_rows[i].body);
-	for (i = 0; i < p->hot_rows_count; i++)
-		free(p->hot_rows[i].body);
 	free(p->step_rows);
-	free(p->hot_rows);
+	free(p->hot_rows.body);
 	free(p->ledgers);
 	free(p->rings);
 }

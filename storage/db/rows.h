@@ -226,9 +226,9 @@ struct ls_store_pack {
 	int64_t from_id, last_id;
 	uint64_t journal_rows, records;
 	int64_t t_us; /* of its first event */
-	size_t step_rows_count, hot_rows_count, ledger_count, ring_count;
+	size_t step_rows_count, ledger_count, ring_count;
 	struct ls_store_step_rows *step_rows;
-	struct ls_store_hot_rows *hot_rows;
+	struct ls_store_hot_rows hot_rows; /* n 0: none */
 	struct ls_store_ledger *ledgers; /* positions that stood in those rows */
 	struct ls_store_ring *rings;
 };

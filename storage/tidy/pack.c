@@ -336,26 +336,21 @@ ls_pack_entry(void *pack, const struct ls_journal_entry *e)
 }
 
 static int
-pack_fill_hot(struct ls_pack *p, struct ls_store_pack *m)
+pack_fill_hot(struct ls_pack *p, struct ls_store_hot_rows *row)
 {
 	size_t count;
 	const struct ls_hot_event *events = ls_hot_rows_events(p->hot, &count);
-	struct ls_store_hot_rows *row;
 	const uint8_t *body;
 	int rc;
 
 	if (count == 0)
 		return 0;
-	m->hot_rows = row = calloc(1, sizeof(*row));
-	if (row == NULL)
-		return -ENOMEM;
-	m->hot_rows_count = 1;
-	row->id = events[0].id;
-	row->last_id = events[count - 1].id;
-	row->n = count;
 	rc = ls_hot_rows_encode(p->hot, &body, &row->len);
 	if (rc != 0)
 		return rc;
+	row->id = events[0].id;
+	row->last_id = events[count - 1].id;
+	row->n = count;
 	row->body = ls_mem_copy(body, row->len);
 	return row->body != NULL ? 0 : -ENOMEM;
 }
@@ -378,7 +373,7 @@ pack_fill(struct ls_pack *p, struct ls_store_pack *m)
 	at->rings = NULL;
 	m->records = p->records;
 	m->t_us = p->t_us;
-	return pack_fill_hot(p, m);
+	return pack_fill_hot(p, &m->hot_rows);
 }
 
 int

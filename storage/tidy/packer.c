@@ -275,8 +275,7 @@ ls_packer_told(struct ls_packer *p, const struct ls_write *m)
 	p->stats.records += pack->records;
 	for (i = 0; i < pack->step_rows_count; i++)
 		p->stats.bytes += pack->step_rows[i].len;
-	for (i = 0; i < pack->hot_rows_count; i++)
-		p->stats.hot_bytes += pack->hot_rows[i].len;
+	p->stats.hot_bytes += pack->hot_rows.len;
 }
 
 void
