@@ -123,56 +123,31 @@ days_parse(const char *name)
 }
 
 static int
-days_compare(const void *a, const void *b)
+days_is_file(const struct dirent *entry)
 {
-	int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Adds a day; when full, the oldest makes room. */
-static int
-days_add(struct ls_days *days, int32_t day)
-{
-	size_t i, oldest = 0;
-
-	if (days->count < LS_DAYS_MAX) {
-		days->day[days->count++] = day;
-		return 0;
-	}
-	for (i = 1; i < days->count; i++) {
-		if (days->day[i] < days->day[oldest])
-			oldest = i;
-	}
-	if (day > days->day[oldest])
-		days->day[oldest] = day;
-	return -LS_ELIMIT;
+	return days_parse(entry->d_name) > 0;
 }
 
 int
 ls_days_list(const char *dir, struct ls_days *ret_days)
 {
 	char path[PATH_MAX];
-	struct dirent *entry;
-	DIR *d;
-	int rc = 0;
-	int n = snprintf(path, sizeof(path), "%s/telemetry", dir);
+	struct dirent **list;
+	int n = snprintf(path, sizeof(path), "%s/telemetry", dir), i;
 
 	if (n < 0 || n > PATH_MAX - 64)
 		return -ENAMETOOLONG;
-	d = opendir(path);
-	if (d == NULL)
+	n = scandir(path, &list, days_is_file, alphasort); /* the order of days, too */
+	if (n < 0)
 		return -errno;
 	ret_days->count = 0;
-	while ((entry = readdir(d)) != NULL) {
-		int32_t day = days_parse(entry->d_name);
-
-		if (day > 0 && days_add(ret_days, day) != 0)
-			rc = -LS_ELIMIT;
+	for (i = 0; i < n; i++) {
+		if (i >= n - LS_DAYS_MAX)
+			ret_days->day[ret_days->count++] = days_parse(list[i]->d_name);
+		free(list[i]);
 	}
-	(void)closedir(d); /* only read from */
-	qsort(ret_days->day, ret_days->count, sizeof(ret_days->day[0]), days_compare);
-	return rc;
+	free(list);
+	return n > LS_DAYS_MAX ? -LS_ELIMIT : 0;
 }
 
 int
