@@ -110,43 +110,22 @@ ls_write_new_report(size_t items, size_t counters, size_t chunks, int64_t t_us)
 	return &m->write;
 }
 
-/* A message with a copy of ranks, of which there may be none; NULL: out of memory. */
-static struct ls_write *
-write_new_ranks(enum ls_write_kind kind, int64_t t_us, const int32_t *ranks,
-	size_t count, int32_t **ret_copy)
+struct ls_write *
+ls_write_new_ranks(enum ls_write_kind kind, const int32_t *ranks, size_t count,
+	int64_t t_us)
 {
 	struct ls_write *m = ls_write_new(kind, t_us);
+	int32_t *copy = count > 0 ? ls_mem_copy(ranks, count * sizeof(*ranks)) : NULL;
 
-	*ret_copy = NULL;
-	if (m == NULL || count == 0)
-		return m;
-	*ret_copy = ls_mem_copy(ranks, count * sizeof(*ranks));
-	if (*ret_copy != NULL)
-		return m;
-	ls_write_free(m);
-	return NULL;
-}
-
-struct ls_write *
-ls_write_new_close(const int32_t *missing, size_t count, int64_t t_us)
-{
-	int32_t *copy;
-	struct ls_write *m =
-		write_new_ranks(LS_WRITE_CLOSE, t_us, missing, count, &copy);
-
-	if (m != NULL)
+	if (m == NULL || (count > 0 && copy == NULL)) {
+		free(copy);
+		free(m);
+		return NULL;
+	}
+	if (kind == LS_WRITE_CLOSE)
 		m->u.close = (struct ls_store_close){ .missing = copy,
 			.missing_count = count };
-	return m;
-}
-
-struct ls_write *
-ls_write_new_hang(const int32_t *ranks, size_t count, int64_t t_us)
-{
-	int32_t *copy;
-	struct ls_write *m = write_new_ranks(LS_WRITE_HANG, t_us, ranks, count, &copy);
-
-	if (m != NULL)
+	else
 		m->u.hang =
 			(struct ls_store_hang){ .ranks = copy, .rank_count = count };
 	return m;

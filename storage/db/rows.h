@@ -311,11 +311,9 @@ struct ls_write *ls_write_new(enum ls_write_kind kind, int64_t t_us);
 struct ls_write *ls_write_new_report(size_t items, size_t counters, size_t chunks,
 	int64_t t_us);
 
-/* New CLOSE with a copy of the missing ranks. */
-struct ls_write *ls_write_new_close(const int32_t *missing, size_t count, int64_t t_us);
-
-/* New HANG with a copy of the ranks. */
-struct ls_write *ls_write_new_hang(const int32_t *ranks, size_t count, int64_t t_us);
+/* New CLOSE or HANG with a copy of the ranks. */
+struct ls_write *ls_write_new_ranks(enum ls_write_kind kind, const int32_t *ranks,
+	size_t count, int64_t t_us);
 
 /* Hands a message to the writer; an error: the caller keeps it. */
 typedef int ls_write_push_fn(void *arg, struct ls_write *m);
