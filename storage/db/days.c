@@ -3,7 +3,6 @@
 
 #include "storage/db/days.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -110,15 +109,9 @@ static int32_t
 days_parse(const char *name)
 {
 	int32_t day = 0;
-	size_t i;
 
-	if (strlen(name) != 11 || strcmp(name + 8, ".db") != 0)
-		return 0;
-	for (i = 0; i < 8; i++) {
-		if (!isdigit((unsigned char)name[i]))
-			return 0;
-		day = day * 10 + (name[i] - '0');
-	}
+	if (strspn(name, "0123456789") == 8 && strcmp(name + 8, ".db") == 0)
+		day = (int32_t)strtol(name, NULL, 10);
 	return ls_days_of(ls_days_begin_us(day)) == day ? day : 0;
 }
 
