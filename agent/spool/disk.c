@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include "proto/base/clock.h"
 #include "proto/base/queue.h"
@@ -69,20 +68,6 @@ disk_free(struct ls_disk *d)
 	free(d);
 }
 
-/* Signals go to the loop's thread. */
-static int
-disk_start_thread(struct ls_disk *d)
-{
-	sigset_t all, before;
-	int rc;
-
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&d->thread, NULL, disk_main, d);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -rc;
-}
-
 int
 ls_disk_start(struct ls_loop *loop, const char *path, struct ls_disk **ret_disk)
 {
@@ -99,7 +84,7 @@ ls_disk_start(struct ls_loop *loop, const char *path, struct ls_disk **ret_disk)
 	if (d->asked != NULL && d->finished != NULL && d->ended != NULL)
 		rc = ls_queue_watch(d->finished, loop, disk_on_finished, d);
 	if (rc == 0)
-		rc = disk_start_thread(d);
+		rc = ls_queue_start_thread(&d->thread, "disk", disk_main, d);
 	if (rc != 0) {
 		disk_free(d);
 		return rc;

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -354,25 +353,6 @@ ls_reader_stats(const struct ls_reader *r, struct ls_reader_stats *ret_stats)
 /* --- life ----------------------------------------------------------------- */
 
 static int
-reader_spawn(struct reader_lane *l)
-{
-	sigset_t all, before;
-	int rc;
-
-	/* Signals are the loop's: this thread takes none. */
-	(void)sigfillset(&all); /* cannot fail */
-	rc = pthread_sigmask(SIG_BLOCK, &all, &before);
-	if (rc != 0)
-		return -rc;
-	rc = pthread_create(&l->thread, NULL, reader_main, l);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL); /* worked a moment ago */
-	l->running = rc == 0;
-	if (l->running)
-		(void)pthread_setname_np(l->thread, "reader"); /* for people who look */
-	return -rc;
-}
-
-static int
 reader_start_lane(struct ls_reader *r, struct reader_lane *l, struct ls_loop *loop)
 {
 	size_t i;
@@ -388,7 +368,10 @@ reader_start_lane(struct ls_reader *r, struct reader_lane *l, struct ls_loop *lo
 	rc = ls_queue_watch(l->full, loop, reader_on_full, l);
 	for (i = 0; i < LS_EXPORT_PIECES && rc == 0; i++)
 		rc = ls_queue_push(l->empty, &l->pieces[i]);
-	return rc == 0 ? reader_spawn(l) : rc;
+	if (rc == 0)
+		rc = ls_queue_start_thread(&l->thread, "reader", reader_main, l);
+	l->running = rc == 0;
+	return rc;
 }
 
 int

@@ -79,7 +79,7 @@ outbox_on_closed(void *arg, const struct ls_engine_close *c)
 
 	if (o->muted)
 		return;
-	m = ls_write_new_close(c->missing, c->missing_count, c->t_us);
+	m = ls_write_new_ranks(LS_WRITE_CLOSE, c->missing, c->missing_count, c->t_us);
 	if (m == NULL ||
 		ls_text_copy(m->u.close.job, sizeof(m->u.close.job), c->job) != 0) {
 		ls_write_free(m);
@@ -163,7 +163,7 @@ outbox_on_hang(void *arg, const struct ls_engine_hang *seen)
 
 	if (o->muted)
 		return;
-	m = ls_write_new_hang(seen->ranks, seen->count, seen->t_us);
+	m = ls_write_new_ranks(LS_WRITE_HANG, seen->ranks, seen->count, seen->t_us);
 	if (m == NULL ||
 		ls_text_copy(m->u.hang.job, sizeof(m->u.hang.job), seen->job) != 0) {
 		ls_write_free(m);

@@ -21,18 +21,24 @@ struct conf_ctx {
 	size_t err_size;
 };
 
-/* What the command line says, before any of it is applied. */
-struct conf_args {
-	const char *value[LS_CONF_OPTIONS_MAX]; /* NULL: not given */
-	const char *config;
-	bool help, version, check, print;
+/* The options that every program has, behind its own. */
+enum conf_builtin {
+	CONF_HELP,
+	CONF_VERSION,
+	CONF_CONFIG,
+	CONF_CHECK,
+	CONF_PRINT,
+	CONF_BUILTINS
 };
 
-/* The options that every program has; they take part in the search for the nearest
- * name. */
-static const char *const conf_builtins[] = { "help", "version", "config",
+static const char *const conf_builtins[CONF_BUILTINS] = { "help", "version", "config",
 	"check-config", "print-config" };
-#define CONF_BUILTIN_COUNT (sizeof(conf_builtins) / sizeof(conf_builtins[0]))
+
+/* What the command line says, before any of it is applied: values of the program's
+ * options, then of the built-in ones; NULL: not given. */
+struct conf_args {
+	const char *value[LS_CONF_OPTIONS_MAX + CONF_BUILTINS];
+};
 
 /* Sections of a shared file; those of other programs are passed over. */
 static const char *const conf_sections[] = { "agent", "collector", "lockstep" };
@@ -70,29 +76,33 @@ conf_key(char dst[LS_CONF_NAME_MAX_BYTES], const char *name, bool upper)
 	dst[i] = '\0';
 }
 
-/* The nearest option to `name`, both written with dashes. */
 static const char *
-conf_nearest_option(const struct ls_conf_program *p, const char *name, bool builtins)
+conf_name(const struct ls_conf_program *p, size_t i)
 {
-	const char *words[LS_CONF_OPTIONS_MAX + CONF_BUILTIN_COUNT];
-	size_t n = 0;
-
-	for (size_t i = 0; i < p->option_count; i++)
-		words[n++] = p->options[i].name;
-	for (size_t i = 0; builtins && i < CONF_BUILTIN_COUNT; i++)
-		words[n++] = conf_builtins[i];
-	return ls_conf_nearest(name, words, n);
+	return i < p->option_count ? p->options[i].name
+				   : conf_builtins[i - p->option_count];
 }
 
-/* Index of the option of that name, or option_count. */
+/* The nearest of the first `count` options to `name`, both written with dashes. */
+static const char *
+conf_nearest_option(const struct ls_conf_program *p, const char *name, size_t count)
+{
+	const char *words[LS_CONF_OPTIONS_MAX + CONF_BUILTINS];
+
+	for (size_t i = 0; i < count; i++)
+		words[i] = conf_name(p, i);
+	return ls_conf_nearest(name, words, count);
+}
+
+/* Index of the option of that name among the first `count`, or count. */
 static size_t
-conf_find(const struct ls_conf_program *p, const char *name, size_t len)
+conf_find(const struct ls_conf_program *p, const char *name, size_t len, size_t count)
 {
 	size_t i;
 
-	for (i = 0; i < p->option_count; i++)
-		if (strlen(p->options[i].name) == len &&
-			memcmp(p->options[i].name, name, len) == 0)
+	for (i = 0; i < count; i++)
+		if (strlen(conf_name(p, i)) == len &&
+			memcmp(conf_name(p, i), name, len) == 0)
 			break;
 	return i;
 }
@@ -191,7 +201,8 @@ conf_ini_is_ours(struct conf_ini *ini, const char *section)
 static void
 conf_ini_unknown(struct conf_ini *ini, const char *name, const char *dashed)
 {
-	const char *near = conf_nearest_option(ini->c->p, dashed, false);
+	const char *near =
+		conf_nearest_option(ini->c->p, dashed, ini->c->p->option_count);
 	char key[LS_CONF_NAME_MAX_BYTES];
 	char what[LS_CONF_VALUE_MAX_BYTES];
 
@@ -215,7 +226,7 @@ conf_ini_key(void *arg, const char *section, const char *name, const char *value
 	for (k = 0; name[k] != '\0' && k < sizeof(dashed) - 1; k++)
 		dashed[k] = name[k] == '_' ? '-' : name[k];
 	dashed[k] = '\0';
-	i = conf_find(p, dashed, k);
+	i = conf_find(p, dashed, k, p->option_count);
 	if (i == p->option_count || strchr(name, '-')) {
 		conf_ini_unknown(ini, name, dashed);
 		return 1;
@@ -350,30 +361,6 @@ struct conf_word {
 	const char *value; /* after '=', or NULL */
 };
 
-/* The built-in flag of that word; false if it is none. */
-static bool
-conf_args_builtin(const struct conf_word *w, struct conf_args *a)
-{
-	const struct {
-		const char *name;
-		bool *flag;
-	} flags[] = {
-		{ "help", &a->help },
-		{ "version", &a->version },
-		{ "check-config", &a->check },
-		{ "print-config", &a->print },
-	};
-
-	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
-		if (strlen(flags[i].name) == w->name_len &&
-			memcmp(flags[i].name, w->name, w->name_len) == 0) {
-			*flags[i].flag = true;
-			return true;
-		}
-	}
-	return false;
-}
-
 static int
 conf_args_unknown(struct conf_ctx *c, const struct conf_word *w)
 {
@@ -383,7 +370,8 @@ conf_args_unknown(struct conf_ctx *c, const struct conf_word *w)
 
 	(void)snprintf(name, sizeof(name), "%.*s", len, w->name);
 	if (w->name_len < sizeof(name))
-		near = conf_nearest_option(c->p, name, true);
+		near = conf_nearest_option(c->p, name,
+			c->p->option_count + CONF_BUILTINS);
 	return conf_fail(c, -LS_EUNKNOWN, "command line: unknown option --%s%s%s%s",
 		name, near ? "; did you mean --" : "", near ? near : "",
 		near ? "?" : "");
@@ -396,27 +384,20 @@ conf_args_option(struct conf_ctx *c, const struct conf_word *w, const char *next
 	struct conf_args *a, bool *ret_used)
 {
 	const struct ls_conf_program *p = c->p;
-	bool config = w->name_len == 6 && memcmp(w->name, "config", 6) == 0;
-	bool negated = w->name_len > 3 && memcmp(w->name, "no-", 3) == 0;
-	size_t i = conf_find(p, w->name, w->name_len);
+	size_t n = p->option_count, all = n + CONF_BUILTINS, no = all;
+	size_t i = conf_find(p, w->name, w->name_len, all);
 	const char *value = w->value ? w->value : next;
 
 	*ret_used = false;
-	if (i == p->option_count && negated) {
-		i = conf_find(p, w->name + 3, w->name_len - 3);
-		if (i < p->option_count && p->options[i].type == LS_CONF_BOOL &&
-			!w->value) {
-			a->value[i] = "false";
-			return 0;
-		}
-		i = p->option_count;
+	if (i == all && w->name_len > 3 && memcmp(w->name, "no-", 3) == 0)
+		no = conf_find(p, w->name + 3, w->name_len - 3, n);
+	if (no < n && p->options[no].type == LS_CONF_BOOL && !w->value) {
+		a->value[no] = "false";
+		return 0;
 	}
-	if (i == p->option_count && !config) {
-		if (!w->value && conf_args_builtin(w, a))
-			return 0;
+	if (i == all || (i >= n && i != n + CONF_CONFIG && w->value))
 		return conf_args_unknown(c, w);
-	}
-	if (!config && p->options[i].type == LS_CONF_BOOL) {
+	if (i < n ? p->options[i].type == LS_CONF_BOOL : i != n + CONF_CONFIG) {
 		a->value[i] = w->value ? w->value : "true";
 		return 0;
 	}
@@ -424,10 +405,7 @@ conf_args_option(struct conf_ctx *c, const struct conf_word *w, const char *next
 		return conf_fail(c, -LS_EPARSE, "command line: --%.*s needs a value",
 			(int)w->name_len, w->name);
 	*ret_used = !w->value;
-	if (config)
-		a->config = value;
-	else
-		a->value[i] = value;
+	a->value[i] = value;
 	return 0;
 }
 
@@ -444,7 +422,8 @@ conf_args_split(const struct ls_conf_program *p, const char *arg,
 		w.name = arg + 2;
 		w.name_len = equals ? (size_t)(equals - w.name) : strlen(w.name);
 		w.value = equals ? equals + 1 : NULL;
-	} else if (arg[1] == 'o' && conf_find(p, "output", 6) < p->option_count) {
+	} else if (arg[1] == 'o' &&
+		conf_find(p, "output", 6, p->option_count) < p->option_count) {
 		w.name = "output";
 		w.name_len = 6;
 		w.value = arg[2] != '\0' ? arg + 2 : NULL;
@@ -464,6 +443,7 @@ static int
 conf_args_read(struct conf_ctx *c, int argc, char **argv, struct conf_args *a,
 	int *ret_argc)
 {
+	const char *const *builtin = a->value + c->p->option_count;
 	int kept = argc > 0 ? 1 : 0;
 	bool options = true;
 	int rc;
@@ -489,7 +469,7 @@ conf_args_read(struct conf_ctx *c, int argc, char **argv, struct conf_args *a,
 				"command line: unknown option %s", argv[i]);
 		rc = conf_args_option(c, &w, i + 1 < argc ? argv[i + 1] : NULL, a,
 			&used);
-		if (rc != 0 || a->help || a->version)
+		if (rc != 0 || builtin[CONF_HELP] || builtin[CONF_VERSION])
 			return rc;
 		i += used;
 	}
@@ -576,6 +556,7 @@ ls_conf_load(const struct ls_conf_program *p, int argc, char **argv, void *into,
 {
 	struct conf_ctx c = { p, into, err_text, err_size };
 	struct conf_args args = { 0 };
+	const char *const *builtin = args.value + p->option_count;
 	int rc, kept = 0;
 
 	LS_ASSERT(p->option_count <= LS_CONF_OPTIONS_MAX);
@@ -583,8 +564,8 @@ ls_conf_load(const struct ls_conf_program *p, int argc, char **argv, void *into,
 	rc = conf_args_read(&c, argc, argv, &args, &kept);
 	if (rc != 0)
 		return rc;
-	if (args.help || args.version) {
-		if (args.help)
+	if (builtin[CONF_HELP] || builtin[CONF_VERSION]) {
+		if (builtin[CONF_HELP])
 			ls_conf_help(p, stdout);
 		else
 			conf_print_version(p);
@@ -592,8 +573,8 @@ ls_conf_load(const struct ls_conf_program *p, int argc, char **argv, void *into,
 		*ret_argc = kept;
 		return 0;
 	}
-	if (args.config)
-		rc = conf_apply_file(&c, args.config, true);
+	if (builtin[CONF_CONFIG])
+		rc = conf_apply_file(&c, builtin[CONF_CONFIG], true);
 	else if (p->default_file)
 		rc = conf_apply_file(&c, p->default_file, false);
 	if (rc == 0)
@@ -602,11 +583,11 @@ ls_conf_load(const struct ls_conf_program *p, int argc, char **argv, void *into,
 		rc = conf_apply_args(&c, &args);
 	if (rc != 0)
 		return rc;
-	if (args.print)
+	if (builtin[CONF_PRINT])
 		conf_print(p, into);
-	*ret_action = args.check ? LS_CONF_CHECK
-		: args.print	 ? LS_CONF_EXIT
-				 : LS_CONF_RUN;
+	*ret_action = builtin[CONF_CHECK] ? LS_CONF_CHECK
+		: builtin[CONF_PRINT]	  ? LS_CONF_EXIT
+					  : LS_CONF_RUN;
 	*ret_argc = kept;
 	return 0;
 }

@@ -87,20 +87,6 @@ ls_conf_parse_size(const char *text, uint64_t *ret_bytes)
 }
 
 static int
-conf_parse_bool(const char *text, bool *ret_value)
-{
-	static const char *const words[] = { "false", "true", "no", "yes", "0", "1" };
-
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (strcmp(words[i], text) == 0) {
-			*ret_value = i % 2 == 1;
-			return 0;
-		}
-	}
-	return -LS_EPARSE;
-}
-
-static int
 conf_parse_int(const char *text, int64_t *ret_value)
 {
 	char *end;
@@ -192,55 +178,59 @@ conf_set_text(const struct ls_conf_option *o, const char *text, char *field, cha
 }
 
 static int
-conf_set_quantity(const struct ls_conf_option *o, const char *text, uint64_t *field,
-	char *why, size_t why_size)
+conf_parse_number(enum ls_conf_type type, const char *text, int64_t *ret_value)
 {
-	bool size = o->type == LS_CONF_SIZE;
-	uint64_t v;
-	int rc = size ? ls_conf_parse_size(text, &v) : ls_conf_parse_duration(text, &v);
-
-	if ((o->flags & LS_CONF_AUTO) != 0 && strcmp(text, "auto") == 0) {
-		*field = LS_CONF_AUTO_VALUE;
-		rc = 0;
-	} else if (rc == -LS_ERANGE) {
-		(void)snprintf(why, why_size, "'%s' is too large", text);
-	} else if (rc != 0) {
-		(void)snprintf(why, why_size, "'%s' is not a %s", text,
-			size ? "size (like 64MiB)" : "duration (like 200ms, 5s, 1h)");
-	} else {
-		rc = conf_check_range(o, (int64_t)v, why, why_size);
-		if (rc == 0)
-			*field = v;
-	}
-	return rc;
+	if (type == LS_CONF_INT)
+		return conf_parse_int(text, ret_value);
+	return type == LS_CONF_SIZE
+		? ls_conf_parse_size(text, (uint64_t *)ret_value)
+		: ls_conf_parse_duration(text, (uint64_t *)ret_value);
 }
 
+/* Into a field of 64 bits; those of quantities have no sign, and fit one. */
 static int
-conf_set_int(const struct ls_conf_option *o, const char *text, int64_t *field,
+conf_set_number(const struct ls_conf_option *o, const char *text, int64_t *field,
 	char *why, size_t why_size)
 {
+	static const char *const words[] = {
+		[LS_CONF_INT] = "whole number",
+		[LS_CONF_SIZE] = "size (like 64MiB)",
+		[LS_CONF_DURATION] = "duration (like 200ms, 5s, 1h)",
+	};
 	int64_t v;
-	int rc = conf_parse_int(text, &v);
+	int rc = conf_parse_number(o->type, text, &v);
 
-	if (rc != 0) {
-		(void)snprintf(why, why_size, "'%s' is not a %s", text,
-			rc == -LS_ERANGE ? "64-bit number" : "whole number");
-	} else {
+	if ((o->flags & LS_CONF_AUTO) != 0 && strcmp(text, "auto") == 0) {
+		v = (int64_t)LS_CONF_AUTO_VALUE;
+		rc = 0;
+	} else if (rc == 0) {
 		rc = conf_check_range(o, v, why, why_size);
-		if (rc == 0)
-			*field = v;
+	} else if (rc != -LS_ERANGE) {
+		(void)snprintf(why, why_size, "'%s' is not a %s", text, words[o->type]);
+	} else {
+		(void)snprintf(why, why_size,
+			o->type == LS_CONF_INT ? "'%s' is not a 64-bit number"
+					       : "'%s' is too large",
+			text);
 	}
+	if (rc == 0)
+		*field = v;
 	return rc;
 }
 
 static int
 conf_set_bool(const char *text, bool *field, char *why, size_t why_size)
 {
-	int rc = conf_parse_bool(text, field);
+	static const char *const words[] = { "false", "true", "no", "yes", "0", "1" };
 
-	if (rc != 0)
-		(void)snprintf(why, why_size, "'%s' is neither true nor false", text);
-	return rc;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strcmp(words[i], text) == 0) {
+			*field = i % 2 == 1;
+			return 0;
+		}
+	}
+	(void)snprintf(why, why_size, "'%s' is neither true nor false", text);
+	return -LS_EPARSE;
 }
 
 int
@@ -256,10 +246,9 @@ ls_conf_value_set(const struct ls_conf_option *o, const char *text, void *into,
 	case LS_CONF_BOOL:
 		return conf_set_bool(text, field, why, why_size);
 	case LS_CONF_INT:
-		return conf_set_int(o, text, field, why, why_size);
 	case LS_CONF_DURATION:
 	case LS_CONF_SIZE:
-		return conf_set_quantity(o, text, field, why, why_size);
+		return conf_set_number(o, text, field, why, why_size);
 	}
 	ls_assert_failed("a type of enum ls_conf_type", __FILE__, __LINE__);
 }

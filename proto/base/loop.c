@@ -13,9 +13,12 @@
 #include <stdlib.h>
 #include <sys/time.h>
 
+static const int loop_signals[] = { SIGTERM, SIGINT, SIGHUP };
+#define LOOP_SIGNALS (sizeof(loop_signals) / sizeof(loop_signals[0]))
+
 struct ls_loop {
 	struct event_base *base;
-	struct event *sig_term, *sig_int, *sig_hup;
+	struct event *signals[LOOP_SIGNALS]; /* NULL: not asked for */
 	void (*term)(void *arg);
 	void (*hup)(void *arg);
 	void *signal_arg;
@@ -50,21 +53,14 @@ ls_loop_new(void)
 	return loop;
 }
 
-static void
-loop_event_free(struct event *ev)
-{
-	if (ev)
-		event_free(ev);
-}
-
 void
 ls_loop_free(struct ls_loop *loop)
 {
 	if (!loop)
 		return;
-	loop_event_free(loop->sig_term);
-	loop_event_free(loop->sig_int);
-	loop_event_free(loop->sig_hup);
+	for (size_t i = 0; i < LOOP_SIGNALS; i++)
+		if (loop->signals[i])
+			event_free(loop->signals[i]);
 	event_base_free(loop->base);
 	free(loop);
 }
@@ -129,30 +125,18 @@ ls_loop_stop(struct ls_loop *loop)
 }
 
 static void
-loop_on_term(evutil_socket_t sig, short what, void *arg)
+loop_on_signal(evutil_socket_t sig, short what, void *arg)
 {
 	struct ls_loop *loop = arg;
 
-	(void)sig;
 	(void)what;
-	loop->term(loop->signal_arg);
-}
-
-static void
-loop_on_hup(evutil_socket_t sig, short what, void *arg)
-{
-	struct ls_loop *loop = arg;
-
-	(void)sig;
-	(void)what;
-	loop->hup(loop->signal_arg);
+	(sig == SIGHUP ? loop->hup : loop->term)(loop->signal_arg);
 }
 
 static int
-loop_signal_add(struct ls_loop *loop, int sig, event_callback_fn fn,
-	struct event **ret_event)
+loop_signal_add(struct ls_loop *loop, int sig, struct event **ret_event)
 {
-	struct event *ev = evsignal_new(loop->base, sig, fn, loop);
+	struct event *ev = evsignal_new(loop->base, sig, loop_on_signal, loop);
 
 	if (!ev)
 		return -ENOMEM;
@@ -175,12 +159,9 @@ ls_loop_signals(struct ls_loop *loop, void (*term)(void *arg), void (*hup)(void 
 	loop->term = term;
 	loop->hup = hup;
 	loop->signal_arg = arg;
-	if (term)
-		rc = loop_signal_add(loop, SIGTERM, loop_on_term, &loop->sig_term);
-	if (term && rc == 0)
-		rc = loop_signal_add(loop, SIGINT, loop_on_term, &loop->sig_int);
-	if (hup && rc == 0)
-		rc = loop_signal_add(loop, SIGHUP, loop_on_hup, &loop->sig_hup);
+	for (size_t i = 0; i < LOOP_SIGNALS && rc == 0; i++)
+		if (loop_signals[i] == SIGHUP ? hup != NULL : term != NULL)
+			rc = loop_signal_add(loop, loop_signals[i], &loop->signals[i]);
 	return rc;
 }
 

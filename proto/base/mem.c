@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MEM_FIRST 16
 
@@ -25,4 +26,29 @@ ls_mem_grow(void **array, size_t count, size_t *capacity, size_t item_bytes)
 	*array = grown;
 	*capacity = wanted;
 	return 0;
+}
+
+int
+ls_mem_reserve(void **data, size_t *size, size_t bytes)
+{
+	void *grown;
+
+	if (bytes <= *size)
+		return 0;
+	if (bytes > SIZE_MAX / 2)
+		return -ENOMEM;
+	grown = realloc(*data, bytes + bytes / 2);
+	if (grown == NULL)
+		return -ENOMEM;
+	*data = grown;
+	*size = bytes + bytes / 2;
+	return 0;
+}
+
+void *
+ls_mem_copy(const void *data, size_t len)
+{
+	void *copy = malloc(len);
+
+	return copy != NULL ? memcpy(copy, data, len) : NULL;
 }

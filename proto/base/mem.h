@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mem - arrays that grow.
+ * mem - arrays and buffers that grow.
  *
  * Owner:   the caller.
- * Units:   counts in items.
+ * Units:   counts in items, sizes in bytes.
  * Errors:  -ENOMEM.
  * Limits:  the caller's: it bounds the count before it asks for room.
  */
@@ -20,5 +20,12 @@
  */
 int ls_mem_grow(void **array, size_t count, size_t *capacity,
 	size_t item_bytes) LS_MUSTCHECK;
+
+/* Makes *data at least `bytes` long, of which it has *size now; half of it more, if it
+ * has to move. -ENOMEM leaves all as it was. */
+int ls_mem_reserve(void **data, size_t *size, size_t bytes) LS_MUSTCHECK;
+
+/* A copy of len bytes, of which there are some; NULL: out of memory. */
+void *ls_mem_copy(const void *data, size_t len);
 
 #endif

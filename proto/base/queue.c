@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -240,4 +241,22 @@ ls_queue_count(struct ls_queue *q)
 	n = q->count;
 	(void)pthread_mutex_unlock(&q->mutex);
 	return n;
+}
+
+int
+ls_queue_start_thread(pthread_t *ret_thread, const char *name, void *(*main)(void *),
+	void *arg)
+{
+	sigset_t all, before;
+	int rc;
+
+	(void)sigfillset(&all); /* cannot fail */
+	rc = pthread_sigmask(SIG_BLOCK, &all, &before);
+	if (rc != 0)
+		return -rc;
+	rc = pthread_create(ret_thread, NULL, main, arg);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL); /* worked a moment ago */
+	if (rc == 0)
+		(void)pthread_setname_np(*ret_thread, name); /* else it has ours */
+	return -rc;
 }

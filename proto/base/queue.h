@@ -11,6 +11,7 @@
 #ifndef LS_BASE_QUEUE_H
 #define LS_BASE_QUEUE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -61,5 +62,10 @@ bool ls_queue_is_done(struct ls_queue *q);
 
 /* Items waiting now (approximate while others push). */
 size_t ls_queue_count(struct ls_queue *q);
+
+/* Starts a thread at one end of a queue; its name is for people who look. It takes no
+ * signals: those are the loop's. A negative errno. */
+int ls_queue_start_thread(pthread_t *ret_thread, const char *name,
+	void *(*main)(void *), void *arg) LS_MUSTCHECK;
 
 #endif

@@ -4,7 +4,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <zlib.h>
+#include <string.h>
+#include "proto/base/bytes.h"
 #include "proto/chunk/chunk_column.h"
 
 #define CHUNK_VERSION 1u
@@ -97,26 +98,6 @@ chunk_put_column(struct ls_bits_out *o, struct ls_chunk_work *w,
 		ls_chunk_put_doubles(o, w, w->dense, n);
 }
 
-static void
-chunk_put_u16(uint8_t *p, size_t v)
-{
-	p[0] = (uint8_t)v;
-	p[1] = (uint8_t)(v >> 8);
-}
-
-static void
-chunk_put_sum(uint8_t *p, uint32_t sum)
-{
-	chunk_put_u16(p, sum & 0xffff);
-	chunk_put_u16(p + 2, sum >> 16);
-}
-
-static uint32_t
-chunk_sum(const uint8_t *buf, size_t len)
-{
-	return (uint32_t)crc32_z(0, buf, len);
-}
-
 static bool
 chunk_is_encodable(const struct ls_chunk_codec *c, const struct ls_chunk_table *t)
 {
@@ -146,8 +127,8 @@ ls_chunk_encode(struct ls_chunk_codec *c, const struct ls_chunk_table *table,
 		return -EMSGSIZE;
 	buf[0] = CHUNK_VERSION;
 	buf[1] = 0;
-	chunk_put_u16(buf + 2, table->rows);
-	chunk_put_u16(buf + 4, table->columns);
+	ls_bytes_put(buf + 2, table->rows, 2);
+	ls_bytes_put(buf + 4, table->columns, 2);
 	o.p = buf + CHUNK_HEAD_BYTES;
 	o.end = buf + size - CHUNK_SUM_BYTES;
 	ls_chunk_put_integers(&o, &c->work, table->t_mono_ns, table->rows);
@@ -157,83 +138,62 @@ ls_chunk_encode(struct ls_chunk_codec *c, const struct ls_chunk_table *table,
 	if (o.full)
 		return -EMSGSIZE;
 	len = (size_t)(o.p - buf);
-	chunk_put_sum(o.p, chunk_sum(buf, len));
+	ls_bytes_put(o.p, ls_bytes_crc(buf, len), CHUNK_SUM_BYTES);
 	*ret_len = len + CHUNK_SUM_BYTES;
 	return 0;
 }
 
 /* --- reading -------------------------------------------------------------- */
 
-static size_t
-chunk_get_u16(const uint8_t *p)
+/* Which rows of a column are present, and how many. */
+static bool
+chunk_get_presence(struct ls_bits_in *in, const struct ls_chunk_table *t, size_t column,
+	size_t *ret_count)
 {
-	return (size_t)(p[0] | p[1] << 8);
-}
-
-static size_t
-chunk_count(const bool *flag, size_t n)
-{
+	bool *now = t->present + column * t->stride;
 	size_t i, count = 0;
 
-	for (i = 0; i < n; i++)
-		count += flag[i];
-	return count;
-}
-
-/* Which rows are present, unless all are. */
-static bool
-chunk_get_presence(struct ls_bits_in *in, bool *now, const bool *before, size_t rows)
-{
-	if (ls_bits_get(in, 1) != 0)
-		return ls_chunk_get_flags(in, now, rows);
-	if (before == NULL)
+	if (ls_bits_get(in, 1) == 0) {
+		memset(now, true, t->rows * sizeof(*now));
+		*ret_count = t->rows;
+		return true;
+	}
+	if (ls_bits_get(in, 1) != 0) {
+		if (!ls_chunk_get_flags(in, now, t->rows))
+			return false;
+	} else if (column == 0) {
 		return false;
-	memcpy(now, before, rows * sizeof(*now));
+	} else {
+		memcpy(now, now - t->stride, t->rows * sizeof(*now));
+	}
+	for (i = 0; i < t->rows; i++)
+		count += now[i];
+	*ret_count = count;
 	return true;
 }
 
+/* Of a column that is not wanted, which rows are present is, since the next one may say
+ * "as before". */
 static bool
 chunk_get_column(struct ls_bits_in *in, struct ls_chunk_work *w,
-	const struct ls_chunk_table *t, size_t column)
+	const struct ls_chunk_table *t, size_t column, bool wanted)
 {
 	double *value = t->value + column * t->stride;
-	bool *present = t->present + column * t->stride;
+	const bool *present = t->present + column * t->stride;
 	size_t i, n;
 
-	if (ls_bits_get(in, 1) == 0) {
-		memset(present, true, t->rows * sizeof(*present));
-		return ls_chunk_get_doubles(in, w, value, t->rows);
-	}
-	if (!chunk_get_presence(in, present, column > 0 ? present - t->stride : NULL,
-		    t->rows))
+	if (!chunk_get_presence(in, t, column, &n))
 		return false;
-	n = chunk_count(present, t->rows);
+	if (!wanted)
+		return n == 0 || ls_chunk_skip_doubles(in, w, n);
+	if (n == t->rows)
+		return ls_chunk_get_doubles(in, w, value, n);
 	if (n > 0 && !ls_chunk_get_doubles(in, w, w->dense, n))
 		return false;
 	n = 0;
 	for (i = 0; i < t->rows; i++)
 		value[i] = present[i] ? w->dense[n++] : 0;
 	return true;
-}
-
-/* A column that is not wanted: which rows are present is, since the next one may say
- * "as before". */
-static bool
-chunk_skip_column(struct ls_bits_in *in, struct ls_chunk_work *w,
-	const struct ls_chunk_table *t, size_t column)
-{
-	bool *present = t->present + column * t->stride;
-	size_t n;
-
-	if (ls_bits_get(in, 1) == 0) {
-		memset(present, true, t->rows * sizeof(*present));
-		return ls_chunk_skip_doubles(in, w, t->rows);
-	}
-	if (!chunk_get_presence(in, present, column > 0 ? present - t->stride : NULL,
-		    t->rows))
-		return false;
-	n = chunk_count(present, t->rows);
-	return n == 0 || ls_chunk_skip_doubles(in, w, n);
 }
 
 static bool
@@ -249,48 +209,22 @@ chunk_get_times(struct ls_bits_in *in, const struct ls_chunk_table *t)
 	return true;
 }
 
+/* Up to the last column that is wanted; wanted NULL: to the end. */
 static bool
 chunk_get_table(const struct ls_chunk_table *t, struct ls_chunk_work *w,
-	struct ls_bits_in *in)
-{
-	size_t i;
-
-	if (!chunk_get_times(in, t))
-		return false;
-	for (i = 0; i < t->columns; i++)
-		if (!chunk_get_column(in, w, t, i) || ls_bits_in_over(in))
-			return false;
-	return ls_bits_in_end(in);
-}
-
-/* Up to the last column that is wanted. */
-static bool
-chunk_get_some(const struct ls_chunk_table *t, struct ls_chunk_work *w,
 	struct ls_bits_in *in, const bool *wanted)
 {
 	size_t i, end = t->columns;
 
-	while (end > 0 && !wanted[end - 1])
+	while (wanted != NULL && end > 0 && !wanted[end - 1])
 		end--;
 	if (!chunk_get_times(in, t))
 		return false;
-	for (i = 0; i < end; i++) {
-		if (!(wanted[i] ? chunk_get_column(in, w, t, i)
-				: chunk_skip_column(in, w, t, i)) ||
+	for (i = 0; i < end; i++)
+		if (!chunk_get_column(in, w, t, i, wanted == NULL || wanted[i]) ||
 			ls_bits_in_over(in))
 			return false;
-	}
-	return !ls_bits_in_over(in);
-}
-
-/* The sum is that of the bytes before it; buf is long enough. */
-static bool
-chunk_is_whole(const uint8_t *buf, size_t len)
-{
-	uint8_t sum[CHUNK_SUM_BYTES];
-
-	chunk_put_sum(sum, chunk_sum(buf, len - CHUNK_SUM_BYTES));
-	return memcmp(sum, buf + len - CHUNK_SUM_BYTES, sizeof(sum)) == 0;
+	return wanted == NULL ? ls_bits_in_end(in) : !ls_bits_in_over(in);
 }
 
 int
@@ -304,10 +238,11 @@ ls_chunk_check(const uint8_t *buf, size_t len, size_t *ret_rows, size_t *ret_col
 		return -LS_EVERSION; /* before the sum: it may be another one */
 	if (len < CHUNK_HEAD_BYTES + CHUNK_SUM_BYTES)
 		return -LS_EPARSE;
-	if (!chunk_is_whole(buf, len))
+	if (ls_bytes_get(buf + len - CHUNK_SUM_BYTES, CHUNK_SUM_BYTES) !=
+		ls_bytes_crc(buf, len - CHUNK_SUM_BYTES))
 		return -LS_ECORRUPT;
-	rows = chunk_get_u16(buf + 2);
-	columns = chunk_get_u16(buf + 4);
+	rows = ls_bytes_get(buf + 2, 2);
+	columns = ls_bytes_get(buf + 4, 2);
 	if (rows > LS_CHUNK_ROWS_MAX || columns > LS_SERIES_PER_GROUP_MAX)
 		return -LS_ELIMIT;
 	if (rows == 0 || buf[1] != 0)
@@ -317,9 +252,8 @@ ls_chunk_check(const uint8_t *buf, size_t len, size_t *ret_rows, size_t *ret_col
 	return 0;
 }
 
-/* wanted NULL: all of it. */
-static int
-chunk_decode(struct ls_chunk_codec *c, const uint8_t *buf, size_t len,
+int
+ls_chunk_decode_some(struct ls_chunk_codec *c, const uint8_t *buf, size_t len,
 	const bool *wanted, struct ls_chunk_table *ret_table)
 {
 	struct ls_bits_in in = { 0 };
@@ -334,8 +268,7 @@ chunk_decode(struct ls_chunk_codec *c, const uint8_t *buf, size_t len,
 	c->table.columns = columns;
 	in.p = buf + CHUNK_HEAD_BYTES;
 	in.size = len - CHUNK_SUM_BYTES - CHUNK_HEAD_BYTES;
-	if (!(wanted == NULL ? chunk_get_table(&c->table, &c->work, &in)
-			     : chunk_get_some(&c->table, &c->work, &in, wanted)))
+	if (!chunk_get_table(&c->table, &c->work, &in, wanted))
 		return -LS_EPARSE;
 	*ret_table = c->table;
 	return 0;
@@ -345,12 +278,5 @@ int
 ls_chunk_decode(struct ls_chunk_codec *c, const uint8_t *buf, size_t len,
 	struct ls_chunk_table *ret_table)
 {
-	return chunk_decode(c, buf, len, NULL, ret_table);
-}
-
-int
-ls_chunk_decode_some(struct ls_chunk_codec *c, const uint8_t *buf, size_t len,
-	const bool *wanted, struct ls_chunk_table *ret_table)
-{
-	return chunk_decode(c, buf, len, wanted, ret_table);
+	return ls_chunk_decode_some(c, buf, len, NULL, ret_table);
 }

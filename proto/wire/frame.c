@@ -3,10 +3,15 @@
 
 #include "proto/wire/frame.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
 enum { FRAME_LAST_WORD = 0x80 };
+
+_Static_assert(LS_FRAME_LENGTH_BYTES == sizeof(uint64_t) &&
+		LS_FRAME_ID_BYTES == sizeof(uint32_t),
+	"numbers of the frame");
 
 void
 ls_frame_greet(enum ls_frame_side us, uint8_t *out)
@@ -30,13 +35,12 @@ ls_frame_check_greeting(enum ls_frame_side them, const uint8_t *buf)
 int
 ls_frame_length(const uint8_t *buf, size_t len, size_t max, size_t *ret_bytes)
 {
-	uint64_t message = 0;
-	unsigned i;
+	uint64_t message;
 
 	if (len < LS_FRAME_LENGTH_BYTES)
 		return -EAGAIN;
-	for (i = 0; i < LS_FRAME_LENGTH_BYTES; i++)
-		message = message << 8 | buf[i];
+	memcpy(&message, buf, sizeof(message));
+	message = be64toh(message);
 	if (message > max)
 		return -LS_ELIMIT;
 	*ret_bytes = LS_FRAME_LENGTH_BYTES + (size_t)message;
@@ -61,32 +65,26 @@ ls_frame_route(const uint8_t *message, size_t len, size_t *ret_bytes)
 int
 ls_frame_id(const uint8_t *message, size_t len, uint32_t *ret_id)
 {
-	uint32_t id = 0;
-	unsigned i;
+	uint32_t id;
 
 	if (len < LS_FRAME_ID_BYTES || (message[0] & FRAME_LAST_WORD) == 0)
 		return -LS_EPARSE;
-	for (i = 0; i < LS_FRAME_ID_BYTES; i++)
-		id = id << 8 | message[i];
-	*ret_id = id;
+	memcpy(&id, message, sizeof(id));
+	*ret_id = be32toh(id);
 	return 0;
 }
 
 void
 ls_frame_put_length(uint8_t *out, size_t len)
 {
-	unsigned i;
+	uint64_t bytes = htobe64(len);
 
-	for (i = 0; i < LS_FRAME_LENGTH_BYTES; i++)
-		out[i] = (uint8_t)((uint64_t)len >> (56 - 8 * i));
+	memcpy(out, &bytes, sizeof(bytes));
 }
 
 void
 ls_frame_put_id(uint8_t *out, uint32_t id)
 {
-	unsigned i;
-
-	id |= LS_FRAME_ID;
-	for (i = 0; i < LS_FRAME_ID_BYTES; i++)
-		out[i] = (uint8_t)(id >> (24 - 8 * i));
+	id = htobe32(id | LS_FRAME_ID);
+	memcpy(out, &id, sizeof(id));
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <zlib.h>
+#include "proto/base/mem.h"
 
 #define COLUMN_ZEROS 0u /* kinds of columns, 2 bits */
 #define COLUMN_RICE 1u
@@ -175,16 +176,7 @@ ls_column_get(struct ls_bits_in *in, uint64_t *u, size_t n)
 int
 ls_body_reserve(struct ls_body *b, size_t bytes)
 {
-	uint8_t *larger;
-
-	if (bytes <= b->size)
-		return 0;
-	larger = realloc(b->data, bytes);
-	if (larger == NULL)
-		return -ENOMEM;
-	b->data = larger;
-	b->size = bytes;
-	return 0;
+	return ls_mem_reserve((void **)&b->data, &b->size, bytes);
 }
 
 void

@@ -128,6 +128,18 @@ hot_sort(struct ls_hot_codec *c)
 	return 0;
 }
 
+size_t
+hot_metrics_there(const struct ls_hot_codec *c, bool *there)
+{
+	size_t i, count = 0;
+
+	for (i = 0; i < c->metric_count; i++) {
+		count += !there[hot_metrics(c)[i]];
+		there[hot_metrics(c)[i]] = true;
+	}
+	return count;
+}
+
 /* The first place of a metric in a shape, and the one behind its last; both 0: it is
  * not there. */
 struct hot_span {

@@ -164,6 +164,9 @@ int hot_past_start(struct ls_hot_codec *c) LS_MUSTCHECK;
 /* Puts the events into `order`, key by key. */
 int hot_sort(struct ls_hot_codec *c) LS_MUSTCHECK;
 
+/* Marks the metrics of all shapes in there[LS_METRIC_COUNT]; returns how many. */
+size_t hot_metrics_there(const struct ls_hot_codec *c, bool *there);
+
 /* Places of the values of a metric, key by key, into `place`, and which are a key's
  * first. */
 int hot_places(struct ls_hot_codec *c, unsigned metric, size_t *ret_n) LS_MUSTCHECK;

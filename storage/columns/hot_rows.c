@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "proto/base/hash.h"
+#include "proto/base/mem.h"
 #include "storage/columns/hot_columns.h"
 
 #define HOT_HASH_START 1024u
@@ -46,19 +47,7 @@ ls_hot_rows_reset(struct ls_hot_codec *c)
 int
 hot_reserve(struct hot_array *a, size_t n, size_t element_bytes)
 {
-	size_t need = n * element_bytes, size = a->size < 4096 ? 4096 : a->size;
-	void *larger;
-
-	if (need <= a->size)
-		return 0;
-	while (size < need)
-		size += size / 2;
-	larger = realloc(a->data, size);
-	if (larger == NULL)
-		return -ENOMEM;
-	a->data = larger;
-	a->size = size;
-	return 0;
+	return ls_mem_reserve(&a->data, &a->size, n * element_bytes);
 }
 
 /* --- keys and shapes ------------------------------------------------------ */

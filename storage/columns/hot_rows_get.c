@@ -186,13 +186,9 @@ hot_get_values(struct ls_hot_codec *c, struct ls_bits_in *in)
 {
 	bool there[LS_METRIC_COUNT] = { false };
 	unsigned metric = HOT_NONE;
-	size_t i, count = 0;
+	size_t i, count = hot_metrics_there(c, there);
 	int rc = hot_sort(c);
 
-	for (i = 0; i < c->metric_count; i++) {
-		count += !there[hot_metrics(c)[i]];
-		there[hot_metrics(c)[i]] = true;
-	}
 	if (ls_bits_get_number(in) != count) /* all of them: no value stays unset */
 		return -LS_EPARSE;
 	for (i = 0; i < count && rc == 0; i++)

@@ -200,15 +200,10 @@ static int
 hot_put_values(struct ls_hot_codec *c, struct ls_bits_out *o)
 {
 	bool there[LS_METRIC_COUNT] = { false };
-	size_t i, count = 0;
 	unsigned m;
 	int rc = hot_sort(c);
 
-	for (i = 0; i < c->metric_count; i++) {
-		count += !there[hot_metrics(c)[i]];
-		there[hot_metrics(c)[i]] = true;
-	}
-	ls_bits_put_number(o, count);
+	ls_bits_put_number(o, hot_metrics_there(c, there));
 	for (m = 0; m < LS_METRIC_COUNT && rc == 0; m++)
 		if (there[m])
 			rc = hot_put_metric(c, o, m);

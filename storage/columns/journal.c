@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include "proto/base/bytes.h"
+#include "proto/base/mem.h"
 
 #define JOURNAL_HEADER_BYTES 16
 #define JOURNAL_CRC_FROM 8 /* the checksum covers all from here on */
 /* of an entry without its item: names, ids, 16 values at most */
 #define JOURNAL_FIXED_BYTES 1024
-#define JOURNAL_FIRST_BYTES 65536
 /* of an entry of steps, between its id and the length of its item */
 #define JOURNAL_STEPS_NUMBERS 11
 
@@ -48,26 +48,18 @@ ls_journal_fini(struct ls_journal *j)
 static int
 journal_room(struct ls_journal *j, size_t item_bytes)
 {
-	size_t capacity = j->capacity > 0 ? j->capacity : JOURNAL_FIRST_BYTES;
 	size_t used = j->len > 0 ? j->len : JOURNAL_HEADER_BYTES, need;
-	uint8_t *grown;
+	int rc;
 
 	if (item_bytes > LS_ITEM_MAX_BYTES)
 		return -EINVAL;
 	need = used + JOURNAL_FIXED_BYTES + item_bytes;
 	if (need > LS_JOURNAL_BODY_MAX_BYTES)
 		return -LS_ELIMIT;
-	while (capacity < need)
-		capacity *= 2;
-	if (capacity > j->capacity) {
-		grown = realloc(j->data, capacity);
-		if (grown == NULL)
-			return -ENOMEM;
-		j->data = grown;
-		j->capacity = capacity;
-	}
-	j->len = used;
-	return 0;
+	rc = ls_mem_reserve((void **)&j->data, &j->capacity, need);
+	if (rc == 0)
+		j->len = used;
+	return rc;
 }
 
 static void

@@ -44,6 +44,20 @@ _Static_assert(ROLLUP_SHORT_ROWS * 16u + 64u + 8u <= UINT16_MAX &&
 		ROLLUP_SHORT_ROWS <= UINT8_MAX,
 	"short head");
 
+/* The version and the number of rows, where the columns are, a sum. */
+struct rollup_head {
+	uint8_t version;
+	unsigned count_bytes, len_bytes;
+	unsigned place_bytes; /* of a column: the length, and the sum if there is one */
+	bool column_sums; /* else the head's sum is that of the columns, too */
+	size_t bytes;
+};
+
+static const struct rollup_head rollup_long = { ROLLUP_VERSION, 3, 4,
+	ROLLUP_PLACE_BYTES, true, ROLLUP_HEAD_BYTES };
+static const struct rollup_head rollup_short = { ROLLUP_VERSION_SHORT, 1, 2, 2, false,
+	ROLLUP_SHORT_HEAD_BYTES };
+
 struct ls_rollup_codec {
 	struct ls_chunk_work work;
 	uint64_t words[7][ROLLUP_BLOCK]; /* five for work, two for a block in and out */
@@ -274,62 +288,48 @@ rollup_put_columns(struct ls_rollup_codec *c, size_t head,
 	*ret_out = o;
 }
 
-static void
-rollup_put_head(uint8_t *body, size_t count, const size_t len[COLUMNS])
+static uint32_t
+rollup_sum(const struct rollup_head *h, const uint8_t *body, size_t len)
 {
-	uint8_t *place = body + 4;
-	const uint8_t *begin = body + ROLLUP_HEAD_BYTES;
+	uLong sum = crc32_z(0, body, h->bytes - 4);
+
+	return (uint32_t)(h->column_sums
+			? sum
+			: crc32_z(sum, body + h->bytes, len - h->bytes));
+}
+
+static void
+rollup_put_head(const struct rollup_head *h, uint8_t *body, size_t body_len,
+	size_t count, const size_t len[COLUMNS])
+{
+	uint8_t *place = body + 1 + h->count_bytes;
+	const uint8_t *begin = body + h->bytes;
 	int column;
 
-	for (column = 0; column < COLUMNS; column++, place += ROLLUP_PLACE_BYTES) {
-		ls_bytes_put(place, len[column], 4);
-		ls_bytes_put(place + 4, crc32_z(0, begin, len[column]), 4);
+	body[0] = h->version;
+	ls_bytes_put(body + 1, count, h->count_bytes);
+	for (column = 0; column < COLUMNS; column++, place += h->place_bytes) {
+		ls_bytes_put(place, len[column], h->len_bytes);
+		if (h->column_sums)
+			ls_bytes_put(place + 4, crc32_z(0, begin, len[column]), 4);
 		begin += len[column];
 	}
-	ls_bytes_put(body, count << 8 | ROLLUP_VERSION, 4);
-	ls_bytes_put(place, crc32_z(0, body, (size_t)(place - body)), 4);
-}
-
-/* The sum of a short body: of all of it but the sum. */
-static uint32_t
-rollup_short_sum(const uint8_t *body, size_t len)
-{
-	uLong sum = crc32_z(0, body, ROLLUP_SHORT_HEAD_BYTES - 4);
-
-	return (uint32_t)crc32_z(sum, body + ROLLUP_SHORT_HEAD_BYTES,
-		len - ROLLUP_SHORT_HEAD_BYTES);
-}
-
-static void
-rollup_put_short_head(uint8_t *body, size_t body_len, size_t count,
-	const size_t len[COLUMNS])
-{
-	int column;
-
-	body[0] = ROLLUP_VERSION_SHORT;
-	body[1] = (uint8_t)count;
-	for (column = 0; column < COLUMNS; column++)
-		ls_bytes_put(body + 2 + 2 * column, len[column], 2);
-	ls_bytes_put(body + ROLLUP_SHORT_HEAD_BYTES - 4,
-		rollup_short_sum(body, body_len), 4);
+	ls_bytes_put(place, rollup_sum(h, body, body_len), 4);
 }
 
 int
 ls_rollup_encode(struct ls_rollup_codec *c, const struct ls_rollup_row *rows,
 	size_t count, const uint8_t **ret_body, size_t *ret_len)
 {
-	bool is_short = count <= ROLLUP_SHORT_ROWS;
+	const struct rollup_head *h =
+		count <= ROLLUP_SHORT_ROWS ? &rollup_short : &rollup_long;
 	size_t len[COLUMNS];
 	struct ls_bits_out o;
 
 	if (!rollup_is_encodable(rows, count))
 		return -LS_ERANGE;
-	rollup_put_columns(c, is_short ? ROLLUP_SHORT_HEAD_BYTES : ROLLUP_HEAD_BYTES,
-		rows, count, len, &o);
-	if (is_short)
-		rollup_put_short_head(c->body, (size_t)(o.p - c->body), count, len);
-	else
-		rollup_put_head(c->body, count, len);
+	rollup_put_columns(c, h->bytes, rows, count, len, &o);
+	rollup_put_head(h, c->body, (size_t)(o.p - c->body), count, len);
 	*ret_body = c->body;
 	*ret_len = (size_t)(o.p - c->body);
 	return 0;
@@ -344,60 +344,35 @@ struct rollup_column {
 	bool is_checked; /* with the whole body */
 };
 
-static int
-rollup_get_short_head(const uint8_t *body, size_t len, struct rollup_column *column,
-	size_t *ret_rows)
-{
-	size_t at = ROLLUP_SHORT_HEAD_BYTES;
-	int i;
-
-	if (len < ROLLUP_SHORT_HEAD_BYTES)
-		return -LS_EPARSE;
-	if (rollup_short_sum(body, len) !=
-		ls_bytes_get(body + ROLLUP_SHORT_HEAD_BYTES - 4, 4))
-		return -LS_ECORRUPT;
-	if (body[1] == 0)
-		return -LS_EPARSE;
-	for (i = 0; i < COLUMNS; i++) {
-		column[i].p = body + at;
-		column[i].len = ls_bytes_get(body + 2 + 2 * i, 2);
-		column[i].is_checked = true;
-		if (column[i].len > len - at)
-			return -LS_EPARSE;
-		at += column[i].len;
-	}
-	*ret_rows = body[1];
-	return at == len ? 0 : -LS_EPARSE;
-}
-
 /* Where the columns are; the head's sum, and that they fill the body. */
 static int
 rollup_get_head(const uint8_t *body, size_t len, struct rollup_column *column,
 	size_t *ret_rows)
 {
-	size_t at = ROLLUP_HEAD_BYTES, rows;
+	const struct rollup_head *h = len > 0 && body[0] == ROLLUP_VERSION_SHORT
+		? &rollup_short
+		: &rollup_long;
+	const uint8_t *place = body + 1 + h->count_bytes;
+	size_t at = h->bytes, rows;
 	int i;
 
-	if (len > 0 && body[0] == ROLLUP_VERSION_SHORT)
-		return rollup_get_short_head(body, len, column, ret_rows);
-	if (len > 0 && body[0] != ROLLUP_VERSION)
+	if (len > 0 && body[0] != h->version)
 		return -LS_EVERSION;
-	if (len < ROLLUP_HEAD_BYTES)
+	if (len < h->bytes)
 		return -LS_EPARSE;
-	if (crc32_z(0, body, ROLLUP_HEAD_BYTES - 4) !=
-		ls_bytes_get(body + ROLLUP_HEAD_BYTES - 4, 4))
+	if (rollup_sum(h, body, len) != ls_bytes_get(body + h->bytes - 4, 4))
 		return -LS_ECORRUPT;
-	rows = ls_bytes_get(body, 4) >> 8;
+	rows = ls_bytes_get(body + 1, h->count_bytes);
 	if (rows == 0)
 		return -LS_EPARSE;
 	if (rows > LS_ROLLUP_ROWS_MAX)
 		return -LS_ELIMIT;
-	for (i = 0; i < COLUMNS; i++) {
-		const uint8_t *place = body + 4 + (size_t)i * ROLLUP_PLACE_BYTES;
-
+	for (i = 0; i < COLUMNS; i++, place += h->place_bytes) {
 		column[i].p = body + at;
-		column[i].len = ls_bytes_get(place, 4);
-		column[i].sum = (uint32_t)ls_bytes_get(place + 4, 4);
+		column[i].len = ls_bytes_get(place, h->len_bytes);
+		column[i].is_checked = !h->column_sums;
+		if (h->column_sums)
+			column[i].sum = (uint32_t)ls_bytes_get(place + 4, 4);
 		if (column[i].len > len - at)
 			return -LS_EPARSE;
 		at += column[i].len;

@@ -9,10 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include "proto/base/mem.h"
+#include "proto/base/table.h"
+
+/* Of a block in its minute's table: at most a quarter of the places are in use. */
+#define SUMS_PLACE_BYTES (4 * (sizeof(uint64_t) + sizeof(void *)))
+
+struct sums_key {
+	uint32_t layout, host_id;
+};
 
 /* Places of the columns of one host and layout: three doubles a column, then counts. */
 struct sums_block {
-	uint32_t layout, host_id;
+	struct sums_key key;
+	struct sums_block *next; /* in the minute */
 	size_t columns;
 	/* min[columns], max[columns], sum[columns], uint32_t count[columns] */
 	double place[];
@@ -20,9 +29,8 @@ struct sums_block {
 
 struct sums_minute {
 	struct ls_rollup_minute known;
-	/* by hash, open addressing; slots is a power of two */
-	struct sums_block **slot;
-	size_t slots;
+	struct ls_table table; /* of blocks */
+	struct sums_block *blocks;
 };
 
 struct sums_layout {
@@ -30,10 +38,11 @@ struct sums_layout {
 	struct ls_rollup_column *columns;
 };
 
-/* One column of one layout, in the order in which rows are taken out. */
+/* One column of one layout, in the order in which rows are taken out; its blocks are
+ * those from..to - 1 of the plan. */
 struct sums_turn {
 	struct ls_rollup_column column;
-	uint32_t layout, index;
+	size_t index, from, to;
 };
 
 struct ls_rollup_sums {
@@ -59,7 +68,7 @@ ls_rollup_sums_new(size_t bytes_max)
 static size_t
 sums_block_bytes(size_t columns)
 {
-	return sizeof(struct sums_block) +
+	return sizeof(struct sums_block) + SUMS_PLACE_BYTES +
 		columns * (3 * sizeof(double) + sizeof(uint32_t));
 }
 
@@ -73,15 +82,14 @@ sums_counts(struct sums_block *b)
 static void
 sums_close(struct ls_rollup_sums *s, struct sums_minute *m)
 {
-	size_t i;
+	struct sums_block *b;
 
-	for (i = 0; i < m->slots; i++)
-		if (m->slot[i] != NULL) {
-			s->bytes -= sums_block_bytes(m->slot[i]->columns);
-			free(m->slot[i]);
-		}
-	s->bytes -= m->slots * sizeof(struct sums_block *);
-	free(m->slot);
+	while ((b = m->blocks) != NULL) {
+		m->blocks = b->next;
+		s->bytes -= sums_block_bytes(b->columns);
+		free(b);
+	}
+	ls_table_fini(&m->table);
 	s->open = NULL;
 	s->minute_count--;
 	memmove(m, m + 1, (size_t)(s->minute + s->minute_count - m) * sizeof(*m));
@@ -158,74 +166,33 @@ sums_find_minute(const struct ls_rollup_sums *s, int64_t t_us)
 	return i;
 }
 
-static size_t
-sums_hash(uint32_t layout, uint32_t host_id)
-{
-	uint64_t h = ((uint64_t)layout << 32 | host_id) * 0x9e3779b97f4a7c15u;
-
-	return (size_t)(h >> 20);
-}
-
-/* The slot of a block: its own or an empty one. */
-static struct sums_block **
-sums_slot(struct sums_block **slot, size_t slots, uint32_t layout, uint32_t host_id)
-{
-	size_t i = sums_hash(layout, host_id) & (slots - 1);
-
-	while (slot[i] != NULL &&
-		(slot[i]->layout != layout || slot[i]->host_id != host_id))
-		i = (i + 1) & (slots - 1);
-	return &slot[i];
-}
-
 static int
-sums_grow(struct ls_rollup_sums *s, struct sums_minute *m)
+sums_new_block(struct ls_rollup_sums *s, struct sums_minute *m,
+	const struct sums_key *key, struct sums_block **ret_block)
 {
-	size_t slots = m->slots == 0 ? 64 : m->slots * 2, i;
-	struct sums_block **slot;
-
-	if (s->bytes + slots * sizeof(struct sums_block *) > s->bytes_max)
-		return -LS_ELIMIT;
-	slot = calloc(slots, sizeof(struct sums_block *));
-	if (slot == NULL)
-		return -ENOMEM;
-	for (i = 0; i < m->slots; i++)
-		if (m->slot[i] != NULL)
-			*sums_slot(slot, slots, m->slot[i]->layout,
-				m->slot[i]->host_id) = m->slot[i];
-	s->bytes -= m->slots * sizeof(struct sums_block *);
-	sums_used(s, slots * sizeof(struct sums_block *));
-	free(m->slot);
-	m->slot = slot;
-	m->slots = slots;
-	return 0;
-}
-
-static int
-sums_new_block(struct ls_rollup_sums *s, struct sums_minute *m, uint32_t layout,
-	uint32_t host_id, struct sums_block **ret_block)
-{
-	size_t columns = s->layout[layout].count, bytes = sums_block_bytes(columns), i;
+	size_t columns = s->layout[key->layout].count,
+	       bytes = sums_block_bytes(columns), i;
 	struct sums_block *b;
-	int rc = 2 * (m->known.blocks + 1) > m->slots ? sums_grow(s, m) : 0;
 
-	if (rc != 0)
-		return rc;
 	if (s->bytes + bytes > s->bytes_max)
 		return -LS_ELIMIT;
-	b = calloc(1, bytes);
+	b = calloc(1, bytes - SUMS_PLACE_BYTES);
 	if (b == NULL)
 		return -ENOMEM;
-	b->layout = layout;
-	b->host_id = host_id;
+	b->key = *key;
 	b->columns = columns;
 	for (i = 0; i < columns; i++) {
 		b->place[i] = DBL_MAX;
 		b->place[columns + i] = -DBL_MAX;
 	}
-	sums_used(s, bytes);
-	*sums_slot(m->slot, m->slots, layout, host_id) = b;
+	if (ls_table_put(&m->table, b) != 0) {
+		free(b);
+		return -ENOMEM;
+	}
+	b->next = m->blocks;
+	m->blocks = b;
 	m->known.blocks++;
+	sums_used(s, bytes);
 	*ret_block = b;
 	return 0;
 }
@@ -236,7 +203,8 @@ ls_rollup_sums_open(struct ls_rollup_sums *s, int64_t minute_us, uint32_t layout
 {
 	size_t i = sums_find_minute(s, minute_us);
 	struct sums_minute *m = &s->minute[i];
-	struct sums_block *b = NULL;
+	const struct sums_key key = { layout, host_id };
+	struct sums_block *b;
 	int rc = 0;
 
 	s->open = NULL;
@@ -247,12 +215,12 @@ ls_rollup_sums_open(struct ls_rollup_sums *s, int64_t minute_us, uint32_t layout
 		*m = (struct sums_minute){ .known = { .t_us = minute_us,
 						   .opened_us = now_us,
 						   .first_id = INT64_MAX } };
+		ls_table_init(&m->table, sizeof(key));
 		s->minute_count++;
 	}
-	if (m->slots > 0)
-		b = *sums_slot(m->slot, m->slots, layout, host_id);
+	b = ls_table_find(&m->table, &key);
 	if (b == NULL)
-		rc = sums_new_block(s, m, layout, host_id, &b);
+		rc = sums_new_block(s, m, &key, &b);
 	if (rc != 0) {
 		if (m->known.blocks == 0)
 			sums_close(s, m);
@@ -323,7 +291,7 @@ ls_rollup_sums_add(struct ls_rollup_sums *s, const struct ls_chunk_table *table,
 	size_t first, size_t count)
 {
 	struct sums_block *b = s->open;
-	const struct sums_layout *l = &s->layout[b->layout];
+	const struct sums_layout *l = &s->layout[b->key.layout];
 	uint32_t *counts = sums_counts(b);
 	size_t c, total = 0;
 
@@ -381,9 +349,9 @@ sums_compare_blocks(const void *x, const void *y)
 	const struct sums_block *a = *(struct sums_block *const *)x,
 				*b = *(struct sums_block *const *)y;
 
-	if (a->layout != b->layout)
-		return a->layout < b->layout ? -1 : 1;
-	return a->host_id < b->host_id ? -1 : a->host_id > b->host_id;
+	if (a->key.layout != b->key.layout)
+		return a->key.layout < b->key.layout ? -1 : 1;
+	return a->key.host_id < b->key.host_id ? -1 : a->key.host_id > b->key.host_id;
 }
 
 static int
@@ -395,8 +363,8 @@ sums_compare_turns(const void *x, const void *y)
 		return a->column.metric_id < b->column.metric_id ? -1 : 1;
 	if (a->column.labels_id != b->column.labels_id)
 		return a->column.labels_id < b->column.labels_id ? -1 : 1;
-	if (a->layout != b->layout)
-		return a->layout < b->layout ? -1 : 1;
+	if (a->from != b->from)
+		return a->from < b->from ? -1 : 1;
 	return a->index < b->index ? -1 : a->index > b->index;
 }
 
@@ -434,56 +402,64 @@ sums_give(struct ls_rollup_sums *s, uint32_t metric_id, size_t n, ls_rollup_rows
 	return fn(arg, metric_id, s->rows, n);
 }
 
-/* Blocks of a minute by layout and host, and where each layout's begin; the columns of
- * those layouts in turn. */
+/* Blocks of a minute by layout and host; the columns of their layouts in turn. */
 struct sums_plan {
 	struct sums_block **block;
-	size_t blocks, turns, layouts;
-	size_t *from; /* [layouts + 1] */
 	struct sums_turn *turn;
+	size_t blocks, turns, room;
 };
 
 static void
 sums_plan_fini(struct sums_plan *p)
 {
 	free(p->block);
-	free(p->from);
 	free(p->turn);
+}
+
+/* Adds the columns of the layout of the blocks from..to - 1. */
+static int
+sums_plan_layout(struct sums_plan *p, const struct sums_layout *l, size_t from,
+	size_t to)
+{
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < l->count && rc == 0; i++) {
+		if (l->columns[i].metric_id == 0)
+			continue;
+		rc = ls_mem_grow((void **)&p->turn, p->turns, &p->room,
+			sizeof(*p->turn));
+		if (rc == 0)
+			p->turn[p->turns++] =
+				(struct sums_turn){ l->columns[i], i, from, to };
+	}
+	return rc;
 }
 
 static int
 sums_plan_init(struct sums_plan *p, const struct ls_rollup_sums *s,
 	const struct sums_minute *m)
 {
-	size_t i, k, l, columns = 0;
+	struct sums_block *b;
+	size_t from, to;
+	int rc = 0;
 
-	p->layouts = s->layout_count;
 	p->block = malloc((m->known.blocks + 1) * sizeof(struct sums_block *));
-	p->from = calloc(p->layouts + 1, sizeof(*p->from));
-	if (p->block == NULL || p->from == NULL)
+	if (p->block == NULL)
 		return -ENOMEM;
-	for (i = 0; i < m->slots; i++)
-		if (m->slot[i] != NULL)
-			p->block[p->blocks++] = m->slot[i];
+	for (b = m->blocks; b != NULL; b = b->next)
+		p->block[p->blocks++] = b;
 	qsort(p->block, p->blocks, sizeof(struct sums_block *), sums_compare_blocks);
-	for (l = 0, i = 0; l < p->layouts; l++) {
-		p->from[l] = i;
-		while (i < p->blocks && p->block[i]->layout == l)
-			i++;
-		columns += i > p->from[l] ? s->layout[l].count : 0;
+	for (from = 0; from < p->blocks && rc == 0; from = to) {
+		uint32_t layout = p->block[from]->key.layout;
+
+		for (to = from; to < p->blocks && p->block[to]->key.layout == layout;)
+			to++;
+		rc = sums_plan_layout(p, &s->layout[layout], from, to);
 	}
-	p->from[l] = i;
-	p->turn = malloc((columns + 1) * sizeof(*p->turn));
-	if (p->turn == NULL)
-		return -ENOMEM;
-	for (l = 0; l < p->layouts; l++)
-		for (k = 0; p->from[l] < p->from[l + 1] && k < s->layout[l].count; k++)
-			if (s->layout[l].columns[k].metric_id != 0)
-				p->turn[p->turns++] =
-					(struct sums_turn){ s->layout[l].columns[k],
-						(uint32_t)l, (uint32_t)k };
-	qsort(p->turn, p->turns, sizeof(*p->turn), sums_compare_turns);
-	return 0;
+	if (p->turns > 0)
+		qsort(p->turn, p->turns, sizeof(*p->turn), sums_compare_turns);
+	return rc;
 }
 
 static int
@@ -496,8 +472,7 @@ sums_take_by(struct ls_rollup_sums *s, const struct sums_plan *p, ls_rollup_rows
 	for (t = 0; t < p->turns && rc == 0; t++) {
 		const struct sums_turn *turn = &p->turn[t];
 
-		for (i = p->from[turn->layout];
-			i < p->from[turn->layout + 1] && rc == 0; i++) {
+		for (i = turn->from; i < turn->to && rc == 0; i++) {
 			struct sums_block *b = p->block[i];
 			const double *at = b->place + turn->index;
 			uint32_t count = sums_counts(b)[turn->index];
@@ -505,7 +480,7 @@ sums_take_by(struct ls_rollup_sums *s, const struct sums_plan *p, ls_rollup_rows
 			if (count == 0)
 				continue;
 			s->rows[n++] = (struct ls_rollup_row){ turn->column.labels_id,
-				b->host_id, count, at[0], at[b->columns],
+				b->key.host_id, count, at[0], at[b->columns],
 				at[2 * b->columns] };
 			if (n < LS_ROLLUP_ROWS_MAX)
 				continue;

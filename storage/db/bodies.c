@@ -67,26 +67,22 @@ struct ls_bodies {
 static int
 bodies_find_end(struct ls_bodies *b)
 {
-	int64_t parts, at, len, whole;
+	int64_t parts;
 	int rc = ls_db_int(b->db, "SELECT max(id) FROM body_part", &parts);
 
 	if (rc == 0 && (parts < 0 || parts > BODIES_PARTS_MAX))
 		rc = -LS_ECORRUPT;
-	if (rc == 0)
-		rc = ls_db_int(b->db, "SELECT at FROM chunk ORDER BY id DESC LIMIT 1",
-			&at);
-	if (rc == 0)
-		rc = ls_db_int(b->db, "SELECT len FROM chunk ORDER BY id DESC LIMIT 1",
-			&len);
 	if (rc != 0)
 		return rc;
-	whole = parts * LS_BODY_PART_BYTES;
-	b->end = whole;
-	if (at >= 0 && at <= whole && len > 0 && len <= LS_CHUNK_BODY_MAX_BYTES &&
-		at + len <= whole && at + len > whole - LS_BODY_PART_BYTES)
-		b->end = at + len;
+	b->end = parts * LS_BODY_PART_BYTES;
+	rc = ls_sql_int_of(b->db,
+		"SELECT coalesce((SELECT at + len FROM (SELECT at, len FROM chunk ORDER BY id DESC LIMIT 1) "
+		"WHERE at BETWEEN 0 AND ?1 AND len BETWEEN 1 AND ?2 AND at + len <= ?1 AND at + len > ?1 - ?3), ?1)",
+		LS_SQL_VALUES(ls_sql_int(b->end), ls_sql_int(LS_CHUNK_BODY_MAX_BYTES),
+			ls_sql_int(LS_BODY_PART_BYTES)),
+		&b->end);
 	b->stored = b->end;
-	return 0;
+	return rc;
 }
 
 int

@@ -3,7 +3,6 @@
 
 #include "storage/db/days.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -108,69 +107,38 @@ static int32_t
 days_parse(const char *name)
 {
 	int32_t day = 0;
-	size_t i;
 
-	if (strlen(name) != 11 || strcmp(name + 8, ".db") != 0)
-		return 0;
-	for (i = 0; i < 8; i++) {
-		if (!isdigit((unsigned char)name[i]))
-			return 0;
-		day = day * 10 + (name[i] - '0');
-	}
+	if (strspn(name, "0123456789") == 8 && strcmp(name + 8, ".db") == 0)
+		day = (int32_t)strtol(name, NULL, 10);
 	return ls_days_of(ls_days_begin_us(day)) == day ? day : 0;
 }
 
 static int
-days_compare(const void *a, const void *b)
+days_is_file(const struct dirent *entry)
 {
-	int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Adds a day; when full, the oldest makes room. */
-static int
-days_add(struct ls_days *days, int32_t day)
-{
-	size_t i, oldest = 0;
-
-	if (days->count < LS_DAYS_MAX) {
-		days->day[days->count++] = day;
-		return 0;
-	}
-	for (i = 1; i < days->count; i++) {
-		if (days->day[i] < days->day[oldest])
-			oldest = i;
-	}
-	if (day > days->day[oldest])
-		days->day[oldest] = day;
-	return -LS_ELIMIT;
+	return days_parse(entry->d_name) > 0;
 }
 
 int
 ls_days_list(const char *dir, struct ls_days *ret_days)
 {
 	char path[PATH_MAX];
-	struct dirent *entry;
-	DIR *d;
-	int rc = 0;
-	int n = snprintf(path, sizeof(path), "%s/telemetry", dir);
+	struct dirent **list;
+	int n = snprintf(path, sizeof(path), "%s/telemetry", dir), i;
 
 	if (n < 0 || n > PATH_MAX - 64)
 		return -ENAMETOOLONG;
-	d = opendir(path);
-	if (d == NULL)
+	n = scandir(path, &list, days_is_file, alphasort); /* the order of days, too */
+	if (n < 0)
 		return -errno;
 	ret_days->count = 0;
-	while ((entry = readdir(d)) != NULL) {
-		int32_t day = days_parse(entry->d_name);
-
-		if (day > 0 && days_add(ret_days, day) != 0)
-			rc = -LS_ELIMIT;
+	for (i = 0; i < n; i++) {
+		if (i >= n - LS_DAYS_MAX)
+			ret_days->day[ret_days->count++] = days_parse(list[i]->d_name);
+		free(list[i]);
 	}
-	(void)closedir(d); /* only read from */
-	qsort(ret_days->day, ret_days->count, sizeof(ret_days->day[0]), days_compare);
-	return rc;
+	free(list);
+	return n > LS_DAYS_MAX ? -LS_ELIMIT : 0;
 }
 
 int

@@ -14,6 +14,7 @@
 #include "proto/limits.h"
 #include "storage/db/days.h"
 #include "storage/db/err_sqlite.h"
+#include "storage/db/sql.h"
 
 /* Pages of 4 KiB: chunks waste least, and the index by host writes least
  * (tests/MEASURED.md, "Storage"). */
@@ -200,17 +201,10 @@ ls_db_finalize_all(sqlite3_stmt **stmt, size_t count)
 int
 ls_db_attach(sqlite3 *db, const char *path, const char *name)
 {
-	sqlite3_stmt *stmt = NULL;
-	int rc = ls_db_prepare(db, "ATTACH ?1 AS ?2", &stmt);
+	int64_t none;
 
-	if (rc == 0)
-		rc = ls_err_sqlite(sqlite3_bind_text(stmt, 1, path, -1, SQLITE_STATIC));
-	if (rc == 0)
-		rc = ls_err_sqlite(sqlite3_bind_text(stmt, 2, name, -1, SQLITE_STATIC));
-	if (rc == 0)
-		rc = ls_db_run(stmt);
-	(void)sqlite3_finalize(stmt); /* its error is known */
-	return rc;
+	return ls_sql_int_of(db, "ATTACH ?1 AS ?2",
+		LS_SQL_VALUES(ls_sql_text(path), ls_sql_text(name)), &none);
 }
 
 int
@@ -228,21 +222,7 @@ ls_db_run(sqlite3_stmt *stmt)
 int
 ls_db_int(sqlite3 *db, const char *sql, int64_t *ret_value)
 {
-	sqlite3_stmt *stmt = NULL;
-	int64_t value = 0;
-	int rc = ls_err_sqlite(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL));
-	int step;
-
-	if (rc != 0)
-		return rc;
-	step = sqlite3_step(stmt);
-	if (step == SQLITE_ROW)
-		value = sqlite3_column_int64(stmt, 0);
-	(void)sqlite3_finalize(stmt); /* tells the same error again */
-	rc = ls_err_sqlite(step);
-	if (rc == 0)
-		*ret_value = value;
-	return rc;
+	return ls_sql_int_of(db, sql, NULL, ret_value);
 }
 
 int

@@ -130,9 +130,7 @@ int
 ls_migrate_check(sqlite3 *db, const struct ls_migrations *m)
 {
 	int64_t version;
-	int rc = migrate_version(db, m, &version);
+	int rc = ls_migrate_version(db, m, &version);
 
-	if (rc == 0 && version != m->steps[m->count - 1].to)
-		rc = -LS_EVERSION;
-	return rc;
+	return rc == 0 && version != m->steps[m->count - 1].to ? -LS_EVERSION : rc;
 }

@@ -3,10 +3,11 @@
 
 #include "storage/db/rows.h"
 
+#include <errno.h>
 #include <stdalign.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
+#include "proto/base/mem.h"
 
 int64_t
 ls_store_map_ns(const struct ls_store_map *map, int64_t t_mono_ns)
@@ -109,48 +110,41 @@ ls_write_new_report(size_t items, size_t counters, size_t chunks, int64_t t_us)
 	return &m->write;
 }
 
-/* A message with a copy of ranks, of which there may be none; NULL: out of memory. */
-static struct ls_write *
-write_new_ranks(enum ls_write_kind kind, int64_t t_us, const int32_t *ranks,
-	size_t count, int32_t **ret_copy)
+struct ls_write *
+ls_write_new_ranks(enum ls_write_kind kind, const int32_t *ranks, size_t count,
+	int64_t t_us)
 {
 	struct ls_write *m = ls_write_new(kind, t_us);
+	int32_t *copy = count > 0 ? ls_mem_copy(ranks, count * sizeof(*ranks)) : NULL;
 
-	*ret_copy = NULL;
-	if (m == NULL || count == 0)
-		return m;
-	*ret_copy = reallocarray(NULL, count, sizeof(*ranks));
-	if (*ret_copy == NULL) {
-		ls_write_free(m);
+	if (m == NULL || (count > 0 && copy == NULL)) {
+		free(copy);
+		free(m);
 		return NULL;
 	}
-	memcpy(*ret_copy, ranks, count * sizeof(*ranks));
-	return m;
-}
-
-struct ls_write *
-ls_write_new_close(const int32_t *missing, size_t count, int64_t t_us)
-{
-	int32_t *copy;
-	struct ls_write *m =
-		write_new_ranks(LS_WRITE_CLOSE, t_us, missing, count, &copy);
-
-	if (m != NULL)
+	if (kind == LS_WRITE_CLOSE)
 		m->u.close = (struct ls_store_close){ .missing = copy,
 			.missing_count = count };
-	return m;
-}
-
-struct ls_write *
-ls_write_new_hang(const int32_t *ranks, size_t count, int64_t t_us)
-{
-	int32_t *copy;
-	struct ls_write *m = write_new_ranks(LS_WRITE_HANG, t_us, ranks, count, &copy);
-
-	if (m != NULL)
+	else
 		m->u.hang =
 			(struct ls_store_hang){ .ranks = copy, .rank_count = count };
 	return m;
+}
+
+int
+ls_write_push_day(enum ls_write_kind kind, int32_t day, ls_write_push_fn *push,
+	void *arg)
+{
+	struct ls_write *m = ls_write_new(kind, 0);
+	int rc;
+
+	if (m == NULL)
+		return -ENOMEM;
+	m->u.day = day;
+	rc = push(arg, m);
+	if (rc != 0)
+		ls_write_free(m);
+	return rc;
 }
 
 static void
@@ -160,12 +154,20 @@ write_free_pack(struct ls_store_pack *p)
 
 	for (i = 0; i < p->step_rows_count; i++)
 		free(p->step_rows[i].body);
-	for (i = 0; i < p->hot_rows_count; i++)
-		free(p->hot_rows[i].body);
 	free(p->step_rows);
-	free(p->hot_rows);
+	free(p->hot_rows.body);
 	free(p->ledgers);
 	free(p->rings);
+}
+
+void
+ls_store_rollup_free(struct ls_store_rollup *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->count; i++)
+		free(r->rows[i].data);
+	free(r->rows);
 }
 
 static void
@@ -207,10 +209,7 @@ ls_write_free(struct ls_write *m)
 		write_free_pack(&m->u.pack);
 		break;
 	case LS_WRITE_ROLLUP:
-		free(m->u.rollup.names);
-		free(m->u.rollup.bodies);
-		free(m->u.rollup.done);
-		free(m->u.rollup.data);
+		ls_store_rollup_free(&m->u.rollup);
 		break;
 	case LS_WRITE_WORKER:
 	case LS_WRITE_META:

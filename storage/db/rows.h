@@ -228,44 +228,41 @@ struct ls_store_pack {
 	int64_t from_id, last_id;
 	uint64_t journal_rows, records;
 	int64_t t_us; /* of its first event */
-	size_t step_rows_count, hot_rows_count, ledger_count, ring_count;
+	size_t step_rows_count, ledger_count, ring_count;
 	struct ls_store_step_rows *step_rows;
-	struct ls_store_hot_rows *hot_rows;
+	struct ls_store_hot_rows hot_rows; /* n 0: none */
 	struct ls_store_ledger *ledgers; /* positions that stood in those rows */
 	struct ls_store_ring *rings;
 };
 
-/* A name with its id, of metrics or of labels; at its place in data, with a NUL behind
- * it. */
-struct ls_store_rollup_name {
-	bool is_metric;
-	int64_t id;
-	size_t at;
+enum ls_rollup_table {
+	LS_ROLLUP_METRIC,
+	LS_ROLLUP_LABELS,
+	LS_ROLLUP_BODY,
+	LS_ROLLUP_DONE,
+	LS_ROLLUP_TABLES
 };
 
-/* A row of rollup, its body at its place in data. */
-struct ls_store_rollup_body {
-	int64_t metric_id, t_us;
-	uint32_t span_s, n;
-	size_t at, len;
+/* A row of one of the tables of roll-ups. */
+struct ls_store_rollup_row {
+	enum ls_rollup_table table;
+	int64_t id; /* of a name; BODY: of its metric */
+	int64_t span_s, t_us; /* BODY, DONE */
+	uint32_t n; /* BODY */
+	int64_t before, chunk_id; /* DONE: was (0: not there), becomes (0: goes) */
+	void *data; /* a name with a NUL behind it, a body; freed with the message */
+	size_t len;
 };
 
-/* A row of rollup_done: was `before` (0: not there), becomes `chunk_id` (0: goes). */
-struct ls_store_rollup_done {
-	int64_t span_s, t_us, before, chunk_id;
-};
-
-/* Roll-ups, durable together or not at all. Arrays and data are freed with the message.
- */
+/* Roll-ups, durable together or not at all. */
 struct ls_store_rollup {
 	int32_t day; /* of whose file this is, which may be a closed one */
-	size_t name_count, body_count, done_count, data_len;
-	size_t name_room, body_room, done_room, data_room; /* of the arrays */
-	struct ls_store_rollup_name *names;
-	struct ls_store_rollup_body *bodies;
-	struct ls_store_rollup_done *done;
-	uint8_t *data;
+	size_t count, room;
+	struct ls_store_rollup_row *rows; /* freed with the message */
 };
+
+/* Frees the rows. */
+void ls_store_rollup_free(struct ls_store_rollup *r);
 
 enum ls_write_kind {
 	LS_WRITE_WORKER, /* to state.db */
@@ -316,11 +313,16 @@ struct ls_write *ls_write_new(enum ls_write_kind kind, int64_t t_us);
 struct ls_write *ls_write_new_report(size_t items, size_t counters, size_t chunks,
 	int64_t t_us);
 
-/* New CLOSE with a copy of the missing ranks. */
-struct ls_write *ls_write_new_close(const int32_t *missing, size_t count, int64_t t_us);
+/* New CLOSE or HANG with a copy of the ranks. */
+struct ls_write *ls_write_new_ranks(enum ls_write_kind kind, const int32_t *ranks,
+	size_t count, int64_t t_us);
 
-/* New HANG with a copy of the ranks. */
-struct ls_write *ls_write_new_hang(const int32_t *ranks, size_t count, int64_t t_us);
+/* Hands a message to the writer; an error: the caller keeps it. */
+typedef int ls_write_push_fn(void *arg, struct ls_write *m);
+
+/* Makes a REPLACE or ASIDE of a day and hands it on. */
+int ls_write_push_day(enum ls_write_kind kind, int32_t day, ls_write_push_fn *push,
+	void *arg) LS_MUSTCHECK;
 
 /* Frees a message and what it owns (not u.report.owner); accepts NULL. */
 void ls_write_free(struct ls_write *m);

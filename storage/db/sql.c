@@ -47,15 +47,18 @@ ls_sql_run(sqlite3_stmt *stmt, const struct ls_sql_value *values)
 
 /* --- fields --------------------------------------------------------------- */
 
-static void
+static int
 sql_read_int(int64_t number, const struct ls_sql_field *f)
 {
 	int32_t low = (int32_t)number;
 
+	if (f->max > 0 && (uint64_t)number > f->max)
+		return -LS_ECORRUPT;
 	if (f->size == sizeof(low))
 		memcpy(f->to, &low, sizeof(low));
 	else
 		memcpy(f->to, &number, sizeof(number));
+	return 0;
 }
 
 int
@@ -67,7 +70,7 @@ ls_sql_read(sqlite3_stmt *stmt, const struct ls_sql_field *fields)
 	for (i = 0; fields[i].kind != LS_SQL_END && rc == 0; i++) {
 		f = &fields[i];
 		if (f->kind == LS_SQL_INT)
-			sql_read_int(sqlite3_column_int64(stmt, i), f);
+			rc = sql_read_int(sqlite3_column_int64(stmt, i), f);
 		else if (f->kind == LS_SQL_DOUBLE)
 			*(double *)f->to = sqlite3_column_double(stmt, i);
 		else if (f->kind == LS_SQL_TEXT)

@@ -88,6 +88,7 @@ struct ls_sql_field {
 	enum ls_sql_kind kind;
 	void *to;
 	size_t size;
+	uint64_t max; /* of a number, which must not be negative then; 0: any */
 };
 
 #define LS_SQL_FIELDS(...) \
@@ -96,45 +97,45 @@ struct ls_sql_field {
 static inline struct ls_sql_field
 ls_sql_to_i64(int64_t *to)
 {
-	return (struct ls_sql_field){ LS_SQL_INT, to, sizeof(*to) };
+	return (struct ls_sql_field){ LS_SQL_INT, to, sizeof(*to), 0 };
 }
 
 static inline struct ls_sql_field
 ls_sql_to_u64(uint64_t *to)
 {
-	return (struct ls_sql_field){ LS_SQL_INT, to, sizeof(*to) };
+	return (struct ls_sql_field){ LS_SQL_INT, to, sizeof(*to), 0 };
 }
 
 /* The low 32 bits. */
 static inline struct ls_sql_field
 ls_sql_to_i32(int32_t *to)
 {
-	return (struct ls_sql_field){ LS_SQL_INT, to, sizeof(*to) };
+	return (struct ls_sql_field){ LS_SQL_INT, to, sizeof(*to), 0 };
 }
 
 static inline struct ls_sql_field
 ls_sql_to_u32(uint32_t *to)
 {
-	return (struct ls_sql_field){ LS_SQL_INT, to, sizeof(*to) };
+	return (struct ls_sql_field){ LS_SQL_INT, to, sizeof(*to), 0 };
 }
 
 static inline struct ls_sql_field
 ls_sql_to_double(double *to)
 {
-	return (struct ls_sql_field){ LS_SQL_DOUBLE, to, sizeof(*to) };
+	return (struct ls_sql_field){ LS_SQL_DOUBLE, to, sizeof(*to), 0 };
 }
 
 static inline struct ls_sql_field
 ls_sql_to_text(char *to, size_t size)
 {
-	return (struct ls_sql_field){ LS_SQL_TEXT, to, size };
+	return (struct ls_sql_field){ LS_SQL_TEXT, to, size, 0 };
 }
 
 /* A column of exactly so many bytes. */
 static inline struct ls_sql_field
 ls_sql_to_blob(void *to, size_t size)
 {
-	return (struct ls_sql_field){ LS_SQL_BLOB, to, size };
+	return (struct ls_sql_field){ LS_SQL_BLOB, to, size, 0 };
 }
 
 /* A column that is not read here. */
@@ -144,8 +145,8 @@ ls_sql_pass(void)
 	return (struct ls_sql_field){ .kind = LS_SQL_NULL };
 }
 
-/* The columns of a row into fields, from the first column on. -LS_ECORRUPT: text or
- * bytes that do not fit were not written by us. */
+/* The columns of a row into fields, from the first column on. -LS_ECORRUPT: text,
+ * bytes or a number that do not fit were not written by us. */
 int ls_sql_read(sqlite3_stmt *stmt, const struct ls_sql_field *fields) LS_MUSTCHECK;
 
 /* Binds values (NULL: none). */

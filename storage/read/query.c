@@ -39,7 +39,7 @@ struct query_open {
 };
 
 struct ls_query {
-	char *dir;
+	const char *dir;
 	sqlite3 *state;
 	struct query_watch watch; /* of state */
 	struct query_open days[LS_QUERY_DAYS_OPEN];
@@ -117,8 +117,8 @@ ls_query_open(const char *dir, struct ls_query **ret_query)
 
 	if (q == NULL)
 		return -ENOMEM;
-	q->dir = strdup(dir);
-	rc = q->dir != NULL ? ls_db_open_day(dir, 0, LS_DB_READ, &q->state) : -ENOMEM;
+	q->dir = dir;
+	rc = ls_db_open_day(dir, 0, LS_DB_READ, &q->state);
 	if (rc == 0)
 		rc = ls_migrate_check(q->state, ls_migrations_of(LS_SCHEMA_STATE));
 	if (rc != 0) {
@@ -148,7 +148,6 @@ ls_query_close(struct ls_query *q)
 		query_forget(&q->days[i]);
 	ls_db_close(q->state);
 	ls_step_codec_free(q->steps);
-	free(q->dir);
 	free(q);
 }
 

@@ -31,7 +31,7 @@ typedef int ls_query_ledger_fn(void *arg, const struct ls_store_ledger *entry);
 typedef int ls_query_ring_fn(void *arg, const struct ls_store_ring *ring);
 typedef int ls_query_event_fn(void *arg, const struct ls_store_event *event);
 
-/* Opens state.db below dir for reading. */
+/* Opens state.db below dir, which must outlive it, for reading. */
 int ls_query_open(const char *dir, struct ls_query **ret_query) LS_MUSTCHECK;
 void ls_query_close(struct ls_query *q);
 

@@ -3,11 +3,11 @@
 
 #include "storage/read/query_day.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <sqlite3.h>
+#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
+#include "proto/base/bytes.h"
 #include "proto/base/log.h"
 #include "storage/db/bodies.h"
 #include "storage/db/db.h"
@@ -251,51 +251,73 @@ ls_query_max_worker(struct ls_query *q, int64_t *ret_id)
 
 /* --- rows of the small tables --------------------------------------------- */
 
-/* Adds what the statement stands on. */
-static int
-query_add(struct ls_span *s, sqlite3_stmt *stmt, enum ls_store_event_kind kind,
-	const void *what)
-{
-	return ls_span_add(s, kind, sqlite3_column_int64(stmt, 0),
-		sqlite3_column_int64(stmt, 1), what);
-}
+#define QUERY_COLUMNS_MAX 6
 
-static int
-query_read_gap(sqlite3_stmt *stmt, struct ls_span *s)
-{
-	struct ls_store_item *item = ls_span_take(s, 1, sizeof(*item));
-	int rc;
+/* A column behind id and t_us, and where its value goes. */
+struct query_column {
+	enum ls_sql_kind kind;
+	size_t at, size;
+	uint64_t max; /* of a number; 0: any */
+};
 
-	if (item == NULL)
-		return ls_span_error(s);
-	item->kind = LS_WIRE_GAP;
-	rc = ls_sql_read(stmt,
-		LS_SQL_FIELDS(ls_sql_pass(), ls_sql_pass(),
-			ls_sql_to_i64(&item->worker_id),
-			ls_sql_to_u64(&item->first_index), ls_sql_to_u64(&item->count),
-			ls_sql_to_u32(&item->reason)));
-	return rc == 0 && item->reason < LS_GAP_REASON_COUNT
-		? query_add(s, stmt, LS_EVENT_ITEM, item)
-		: -LS_ECORRUPT;
-}
+/* A small table: what its rows are, and their columns. */
+struct query_table {
+	enum ls_store_event_kind event;
+	enum ls_wire_item_kind item; /* of ITEM */
+	size_t bytes; /* of the event's struct */
+	/* of a list of ranks, whose column is behind the others; both 0: there is none */
+	size_t count_at, ranks_at;
+	int column_count;
+	struct query_column columns[QUERY_COLUMNS_MAX];
+};
 
-static int
-query_read_end(sqlite3_stmt *stmt, struct ls_span *s)
-{
-	struct ls_store_item *item = ls_span_take(s, 1, sizeof(*item));
-	int rc;
+#define COLUMN(kind, type, field, max)                                       \
+	{                                                                    \
+		LS_SQL_##kind, offsetof(struct ls_store_##type, field),      \
+			sizeof(((struct ls_store_##type *)NULL)->field), max \
+	}
 
-	if (item == NULL)
-		return ls_span_error(s);
-	item->kind = LS_WIRE_END;
-	rc = ls_sql_read(stmt,
-		LS_SQL_FIELDS(ls_sql_pass(), ls_sql_pass(),
-			ls_sql_to_i64(&item->worker_id), ls_sql_to_u32(&item->reason),
-			ls_sql_to_u64(&item->count)));
-	return rc == 0 && item->reason < LS_END_HOW_COUNT
-		? query_add(s, stmt, LS_EVENT_ITEM, item)
-		: -LS_ECORRUPT;
-}
+static const struct query_table query_tables[QUERY_TABLES] = {
+	[QUERY_GAP] = { .event = LS_EVENT_ITEM,
+		.item = LS_WIRE_GAP,
+		.bytes = sizeof(struct ls_store_item),
+		.column_count = 4,
+		.columns = { COLUMN(INT, item, worker_id, 0),
+			COLUMN(INT, item, first_index, 0), COLUMN(INT, item, count, 0),
+			COLUMN(INT, item, reason, LS_GAP_REASON_COUNT - 1) } },
+	[QUERY_END] = { .event = LS_EVENT_ITEM,
+		.item = LS_WIRE_END,
+		.bytes = sizeof(struct ls_store_item),
+		.column_count = 3,
+		.columns = { COLUMN(INT, item, worker_id, 0),
+			COLUMN(INT, item, reason, LS_END_HOW_COUNT - 1),
+			COLUMN(INT, item, count, 0) } },
+	[QUERY_CLOSE] = { .event = LS_EVENT_CLOSE,
+		.bytes = sizeof(struct ls_store_close),
+		.count_at = offsetof(struct ls_store_close, missing_count),
+		.ranks_at = offsetof(struct ls_store_close, missing),
+		.column_count = 5,
+		.columns = { COLUMN(TEXT, close, job, 0),
+			COLUMN(INT, close, attempt, 0), COLUMN(INT, close, step, 0),
+			COLUMN(INT, close, expected, 0),
+			COLUMN(INT, close, used, 0) } },
+	[QUERY_ZOOM] = { .event = LS_EVENT_ZOOM,
+		.bytes = sizeof(struct ls_store_zoom),
+		.column_count = 5,
+		.columns = { COLUMN(TEXT, zoom, host, 0), COLUMN(TEXT, zoom, job, 0),
+			COLUMN(INT, zoom, event, LS_ZOOM_EVENT_COUNT - 1),
+			COLUMN(TEXT, zoom, cause, 0),
+			COLUMN(INT, zoom, until_us, 0) } },
+	[QUERY_HANG] = { .event = LS_EVENT_HANG,
+		.bytes = sizeof(struct ls_store_hang),
+		.count_at = offsetof(struct ls_store_hang, rank_count),
+		.ranks_at = offsetof(struct ls_store_hang, ranks),
+		.column_count = 6,
+		.columns = { COLUMN(TEXT, hang, job, 0), COLUMN(INT, hang, attempt, 0),
+			COLUMN(INT, hang, step, 0), COLUMN(INT, hang, since_us, 0),
+			COLUMN(INT, hang, waiting, LS_WORKERS_MAX),
+			COLUMN(INT, hang, why, LS_HANG_WHY_COUNT - 1) } },
+};
 
 /* A list of ranks, of which a writer puts in no more than so many. */
 static int
@@ -305,96 +327,49 @@ query_ranks(sqlite3_stmt *stmt, int column, struct ls_span *s, size_t *ret_count
 	const uint8_t *data = sqlite3_column_blob(stmt, column);
 	size_t i, len = (size_t)sqlite3_column_bytes(stmt, column),
 		  n = len / sizeof(uint32_t);
-	uint32_t rank;
 	int32_t *ranks;
 
-	if (len % sizeof(rank) != 0 || n > LS_CLOSE_MISSING_MAX)
+	if (len % sizeof(uint32_t) != 0 || n > LS_CLOSE_MISSING_MAX)
 		return -LS_ECORRUPT;
 	ranks = ls_span_take(s, n, sizeof(*ranks));
 	if (ranks == NULL)
 		return ls_span_error(s);
-	for (i = 0; i < n; i++) {
-		memcpy(&rank, data + i * sizeof(rank), sizeof(rank));
-		ranks[i] = (int32_t)le32toh(rank);
-	}
+	for (i = 0; i < n; i++)
+		ranks[i] = (int32_t)ls_bytes_get(data + i * sizeof(uint32_t), 4);
 	*ret_count = n;
 	*ret_ranks = ranks;
 	return 0;
 }
 
+/* Adds the event that a row of the table is. */
 static int
-query_read_close(sqlite3_stmt *stmt, struct ls_span *s)
+query_read(struct ls_span *s, const struct query_table *t, sqlite3_stmt *stmt)
 {
-	struct ls_store_close *c = ls_span_take(s, 1, sizeof(*c));
-	int rc;
+	struct ls_sql_field fields[QUERY_COLUMNS_MAX + 3] = { ls_sql_pass(),
+		ls_sql_pass() };
+	int64_t t_us = sqlite3_column_int64(stmt, 1);
+	char *what = ls_span_take(s, 1, t->bytes);
+	int i, rc;
 
-	if (c == NULL)
+	if (what == NULL)
 		return ls_span_error(s);
-	rc = ls_sql_read(stmt,
-		LS_SQL_FIELDS(ls_sql_pass(), ls_sql_pass(),
-			ls_sql_to_text(c->job, sizeof(c->job)),
-			ls_sql_to_i32(&c->attempt), ls_sql_to_u64(&c->step),
-			ls_sql_to_u32(&c->expected), ls_sql_to_u32(&c->used)));
-	if (rc == 0)
-		rc = query_ranks(stmt, 7, s, &c->missing_count, &c->missing);
-	return rc == 0 ? query_add(s, stmt, LS_EVENT_CLOSE, c) : rc;
+	for (i = 0; i < t->column_count; i++)
+		fields[i + 2] = (struct ls_sql_field){ t->columns[i].kind,
+			what + t->columns[i].at, t->columns[i].size,
+			t->columns[i].max };
+	rc = ls_sql_read(stmt, fields);
+	if (rc == 0 && t->ranks_at > 0)
+		rc = query_ranks(stmt, t->column_count + 2, s,
+			(void *)(what + t->count_at), (void *)(what + t->ranks_at));
+	if (t->event == LS_EVENT_ITEM)
+		((struct ls_store_item *)(void *)what)->kind = t->item;
+	if (t->event == LS_EVENT_HANG &&
+		((struct ls_store_hang *)(void *)what)->since_us > t_us)
+		rc = -LS_ECORRUPT;
+	return rc == 0
+		? ls_span_add(s, t->event, sqlite3_column_int64(stmt, 0), t_us, what)
+		: rc;
 }
-
-static int
-query_read_zoom(sqlite3_stmt *stmt, struct ls_span *s)
-{
-	struct ls_store_zoom *z = ls_span_take(s, 1, sizeof(*z));
-	int32_t event = 0;
-	int rc;
-
-	if (z == NULL)
-		return ls_span_error(s);
-	rc = ls_sql_read(stmt,
-		LS_SQL_FIELDS(ls_sql_pass(), ls_sql_pass(),
-			ls_sql_to_text(z->host, sizeof(z->host)),
-			ls_sql_to_text(z->job, sizeof(z->job)), ls_sql_to_i32(&event),
-			ls_sql_to_text(z->cause, sizeof(z->cause)),
-			ls_sql_to_i64(&z->until_us)));
-	if (rc == 0 && (event < 0 || event >= LS_ZOOM_EVENT_COUNT))
-		return -LS_ECORRUPT;
-	z->event = (enum ls_zoom_event)event;
-	return rc == 0 ? query_add(s, stmt, LS_EVENT_ZOOM, z) : rc;
-}
-
-static int
-query_read_hang(sqlite3_stmt *stmt, struct ls_span *s)
-{
-	struct ls_store_hang *h = ls_span_take(s, 1, sizeof(*h));
-	int64_t waiting = 0, why = 0;
-	int rc;
-
-	if (h == NULL)
-		return ls_span_error(s);
-	rc = ls_sql_read(stmt,
-		LS_SQL_FIELDS(ls_sql_pass(), ls_sql_pass(),
-			ls_sql_to_text(h->job, sizeof(h->job)),
-			ls_sql_to_i32(&h->attempt), ls_sql_to_u64(&h->step),
-			ls_sql_to_i64(&h->since_us), ls_sql_to_i64(&waiting),
-			ls_sql_to_i64(&why)));
-	if (rc == 0 &&
-		(why < 0 || why >= LS_HANG_WHY_COUNT || waiting < 0 ||
-			waiting > LS_WORKERS_MAX ||
-			h->since_us > sqlite3_column_int64(stmt, 1)))
-		return -LS_ECORRUPT;
-	h->waiting = (uint32_t)waiting;
-	h->why = (enum ls_hang_why)why;
-	if (rc == 0)
-		rc = query_ranks(stmt, 8, s, &h->rank_count, &h->ranks);
-	return rc == 0 ? query_add(s, stmt, LS_EVENT_HANG, h) : rc;
-}
-
-static int (*const query_read[QUERY_TABLES])(sqlite3_stmt *, struct ls_span *) = {
-	[QUERY_GAP] = query_read_gap,
-	[QUERY_END] = query_read_end,
-	[QUERY_CLOSE] = query_read_close,
-	[QUERY_ZOOM] = query_read_zoom,
-	[QUERY_HANG] = query_read_hang,
-};
 
 /* What cannot be read must not hide the rest: 0, and the first error is kept. */
 static int
@@ -424,7 +399,7 @@ query_load_rows(struct ls_query_day *d, int64_t lo, int64_t hi)
 
 		while (ls_sql_next(&rows))
 			rows.rc = query_pass_over(d, sqlite3_column_int64(rows.stmt, 0),
-				query_read[i](rows.stmt, &d->span));
+				query_read(&d->span, &query_tables[i], rows.stmt));
 		rc = ls_sql_end(&rows);
 	}
 	return rc;

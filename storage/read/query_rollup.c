@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "proto/base/mem.h"
 #include "storage/db/sql.h"
 #include "storage/read/query_day.h"
 #include "storage/columns/rollup_sum.h"
@@ -13,6 +14,7 @@
 /* Texts by id, and which of them the question at hand wants. */
 struct rollup_names {
 	size_t ids; /* one more than the greatest */
+	size_t name_bytes, wanted_bytes; /* there is room for */
 	char **name;
 	bool *wanted;
 	bool all; /* of them are wanted */
@@ -85,24 +87,19 @@ ls_rollup_reader_free(struct ls_rollup_reader *r)
 static int
 names_put(struct rollup_names *n, int64_t id, const char *text)
 {
-	size_t ids = (size_t)id + 1, room;
+	size_t ids = (size_t)id + 1;
+	int rc;
 
 	if (id < 0 || id > LS_ROLLUP_ID_MAX || text == NULL)
 		return id < 0 || id > LS_ROLLUP_ID_MAX ? -LS_ECORRUPT : -ENOMEM;
+	rc = ls_mem_reserve((void **)&n->name, &n->name_bytes, ids * sizeof(*n->name));
+	if (rc == 0)
+		rc = ls_mem_reserve((void **)&n->wanted, &n->wanted_bytes,
+			ids * sizeof(*n->wanted));
+	if (rc != 0)
+		return rc;
 	if (ids > n->ids) {
-		char **name;
-		bool *wanted;
-
-		room = ids + ids / 2;
-		name = realloc(n->name, room * sizeof(*name));
-		if (name == NULL)
-			return -ENOMEM;
-		n->name = name;
-		wanted = realloc(n->wanted, room * sizeof(*wanted));
-		if (wanted == NULL)
-			return -ENOMEM;
-		n->wanted = wanted;
-		memset(n->name + n->ids, 0, (ids - n->ids) * sizeof(*name));
+		memset(n->name + n->ids, 0, (ids - n->ids) * sizeof(*n->name));
 		n->ids = ids;
 	}
 	if (n->name[id] != NULL)

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -73,22 +72,6 @@ keeper_main(void *arg)
 	return NULL;
 }
 
-static int
-keeper_start(struct ls_keeper *k)
-{
-	sigset_t all, before;
-	int rc;
-
-	(void)sigfillset(&all); /* cannot fail */
-	rc = pthread_sigmask(SIG_BLOCK, &all, &before); /* signals are the loop's */
-	if (rc != 0)
-		return -rc;
-	rc = pthread_create(&k->thread, NULL, keeper_main, k);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL); /* worked a moment ago */
-	k->running = rc == 0;
-	return -rc;
-}
-
 int
 ls_keeper_open(const struct ls_keeper_work *work, size_t count,
 	struct ls_keeper **ret_keeper)
@@ -107,7 +90,8 @@ ls_keeper_open(const struct ls_keeper_work *work, size_t count,
 	k->count = count;
 	k->end = ls_queue_new(1);
 	if (k->end != NULL)
-		rc = keeper_start(k);
+		rc = ls_queue_start_thread(&k->thread, "keeper", keeper_main, k);
+	k->running = rc == 0;
 	if (rc != 0) {
 		ls_keeper_close(k);
 		return rc;

@@ -19,7 +19,7 @@
 /* Runs of one job that become one row. */
 struct pack_table {
 	struct ls_step_table table;
-	size_t runs_max, records_max;
+	size_t runs_max, records_bytes;
 	uint64_t step_lo, step_hi;
 	int64_t t_lo_us, t_hi_us;
 };
@@ -121,16 +121,6 @@ ls_pack_bad(const struct ls_pack *p)
 
 /* --- rows ----------------------------------------------------------------- */
 
-static uint8_t *
-pack_copy(const uint8_t *body, size_t len)
-{
-	uint8_t *copy = malloc(len);
-
-	if (copy != NULL)
-		memcpy(copy, body, len);
-	return copy;
-}
-
 /* A table becomes a row and is empty, without memory. */
 static int
 pack_flush(struct ls_pack *p, int64_t job_id, struct pack_table *t)
@@ -155,7 +145,7 @@ pack_flush(struct ls_pack *p, int64_t job_id, struct pack_table *t)
 			sizeof(*p->rows));
 	if (rc != 0)
 		return rc;
-	row.body = pack_copy(body, row.len);
+	row.body = ls_mem_copy(body, row.len);
 	if (row.body == NULL)
 		return -ENOMEM;
 	p->rows[p->row_count++] = row;
@@ -193,21 +183,13 @@ pack_job_of(struct ls_pack *p, int64_t worker_id, struct pack_job **ret_job)
 static int
 pack_reserve(struct pack_table *t, size_t records)
 {
-	size_t records_max = t->records_max;
-	struct ls_record *more;
 	int rc = ls_mem_grow((void **)&t->table.runs, t->table.run_count, &t->runs_max,
 		sizeof(*t->table.runs));
 
-	if (rc != 0 || t->table.record_count + records <= records_max)
-		return rc;
-	while (records_max < t->table.record_count + records)
-		records_max = records_max == 0 ? 64 : records_max * 2;
-	more = realloc(t->table.records, records_max * sizeof(*more));
-	if (more == NULL)
-		return -ENOMEM;
-	t->table.records = more;
-	t->records_max = records_max;
-	return 0;
+	return rc == 0
+		? ls_mem_reserve((void **)&t->table.records, &t->records_bytes,
+			  (t->table.record_count + records) * sizeof(struct ls_record))
+		: rc;
 }
 
 /* The table of the job for a run of so many records from this step on. */
@@ -354,27 +336,22 @@ ls_pack_entry(void *pack, const struct ls_journal_entry *e)
 }
 
 static int
-pack_fill_hot(struct ls_pack *p, struct ls_store_pack *m)
+pack_fill_hot(struct ls_pack *p, struct ls_store_hot_rows *row)
 {
 	size_t count;
 	const struct ls_hot_event *events = ls_hot_rows_events(p->hot, &count);
-	struct ls_store_hot_rows *row;
 	const uint8_t *body;
 	int rc;
 
 	if (count == 0)
 		return 0;
-	m->hot_rows = row = calloc(1, sizeof(*row));
-	if (row == NULL)
-		return -ENOMEM;
-	m->hot_rows_count = 1;
-	row->id = events[0].id;
-	row->last_id = events[count - 1].id;
-	row->n = count;
 	rc = ls_hot_rows_encode(p->hot, &body, &row->len);
 	if (rc != 0)
 		return rc;
-	row->body = pack_copy(body, row->len);
+	row->id = events[0].id;
+	row->last_id = events[count - 1].id;
+	row->n = count;
+	row->body = ls_mem_copy(body, row->len);
 	return row->body != NULL ? 0 : -ENOMEM;
 }
 
@@ -396,7 +373,7 @@ pack_fill(struct ls_pack *p, struct ls_store_pack *m)
 	at->rings = NULL;
 	m->records = p->records;
 	m->t_us = p->t_us;
-	return pack_fill_hot(p, m);
+	return pack_fill_hot(p, &m->hot_rows);
 }
 
 int

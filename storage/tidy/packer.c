@@ -6,22 +6,12 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 #include "proto/base/log.h"
 #include "storage/db/days.h"
 #include "storage/db/db.h"
 #include "storage/db/sql.h"
+#include "storage/read/query_day.h"
 #include "storage/tidy/pack.h"
-
-enum packer_stmt { PACKER_ROWS, PACKER_BODY, PACKER_NEWEST, PACKER_DAY_STMTS };
-
-static const char *const packer_sql[PACKER_DAY_STMTS] = {
-	[PACKER_ROWS] =
-		"SELECT id, last_id, t_us FROM journal WHERE id > ?1 ORDER BY id",
-	[PACKER_BODY] =
-		"SELECT id, last_id, body FROM journal WHERE id > ?1 ORDER BY id LIMIT 1",
-	[PACKER_NEWEST] = "SELECT t_us FROM journal ORDER BY id DESC LIMIT 1",
-};
 
 /* workers whose job is remembered; ids are given one after the other */
 #define PACKER_JOBS 16384
@@ -40,47 +30,31 @@ struct packer_span {
 
 struct ls_packer {
 	struct ls_packer_options options;
-	char *dir;
 	struct ls_pack *pack;
-	int32_t day; /* of db; 0: none */
-	sqlite3 *db, *state;
-	sqlite3_stmt *stmt[PACKER_DAY_STMTS], *job;
+	struct ls_query *query; /* opened by the first turn */
+	int32_t day; /* the newest */
 	bool waiting; /* a unit was handed on and its end not told */
-	/* last of the rows that cannot be read: packing goes on behind them */
+	/* last of the day's rows that cannot be read: packing goes on behind them */
 	int64_t damaged_id;
 	struct packer_job jobs[PACKER_JOBS]; /* at the worker's id modulo that */
 	struct ls_packer_stats stats;
 };
-
-static void
-packer_close_day(struct ls_packer *p)
-{
-	ls_db_finalize_all(p->stmt, PACKER_DAY_STMTS);
-	ls_db_close(p->db);
-	p->db = NULL;
-	p->day = 0;
-	p->damaged_id = 0;
-}
 
 static int64_t
 packer_job_of(void *arg, int64_t worker_id)
 {
 	struct ls_packer *p = arg;
 	struct packer_job *known = &p->jobs[(uint64_t)worker_id % PACKER_JOBS];
-	struct ls_sql_rows rows;
 	int64_t job = 0;
 
 	if (known->worker == worker_id && worker_id != 0)
 		return known->job;
-	if (p->job == NULL)
-		return 0;
-	rows = ls_sql_again(p->job, LS_SQL_VALUES(ls_sql_int(worker_id)));
-	if (ls_sql_next(&rows)) {
-		job = sqlite3_column_int64(p->job, 0);
+	if (ls_sql_int_of(ls_query_state_db(p->query),
+		    "SELECT job_id FROM worker WHERE id = ?1",
+		    LS_SQL_VALUES(ls_sql_int(worker_id)), &job) == 0 &&
+		job != 0)
 		*known = (struct packer_job){ worker_id, job };
-	}
-	ls_ignore(ls_sql_end(&rows)); /* the job is not known */
-	return job;
+	return job; /* 0: not known */
 }
 
 int
@@ -91,9 +65,8 @@ ls_packer_new(const struct ls_packer_options *options, struct ls_packer **ret_pa
 	if (p == NULL)
 		return -ENOMEM;
 	p->options = *options;
-	p->dir = strdup(options->dir);
 	p->pack = ls_pack_new(packer_job_of, p);
-	if (p->dir == NULL || p->pack == NULL) {
+	if (p->pack == NULL) {
 		ls_packer_free(p);
 		return -ENOMEM;
 	}
@@ -106,73 +79,45 @@ ls_packer_free(struct ls_packer *p)
 {
 	if (p == NULL)
 		return;
-	packer_close_day(p);
-	(void)sqlite3_finalize(p->job); /* only read with */
-	ls_db_close(p->state);
+	ls_query_close(p->query);
 	ls_pack_free(p->pack);
-	free(p->dir);
 	free(p);
 }
 
 /* --- files ---------------------------------------------------------------- */
 
+/* The newest day's file; NULL: there is no day. */
 static int
-packer_open_state(struct ls_packer *p)
+packer_open_day(struct ls_packer *p, sqlite3 **ret_db)
 {
-	int rc;
+	struct ls_query_day *day;
+	struct ls_days days = { 0 };
+	int rc = p->query != NULL ? 0 : ls_query_open(p->options.dir, &p->query);
 
-	if (p->state != NULL)
-		return 0;
-	rc = ls_db_open_day(p->dir, 0, LS_DB_READ, &p->state);
+	*ret_db = NULL;
 	if (rc == 0)
-		rc = ls_db_prepare(p->state, "SELECT job_id FROM worker WHERE id = ?1",
-			&p->job);
-	if (rc != 0) {
-		ls_db_close(p->state);
-		p->state = NULL;
-	}
-	return rc;
-}
-
-static void
-packer_end_state(struct ls_packer *p)
-{
-	if (p->state != NULL && !sqlite3_get_autocommit(p->state))
-		(void)sqlite3_exec(p->state, "ROLLBACK", NULL, NULL,
-			NULL); /* only read with */
-}
-
-/* The newest day's file; there may be none. */
-static int
-packer_open_day(struct ls_packer *p)
-{
-	struct ls_days days;
-	int rc = ls_days_newest(p->dir, &days);
-
-	if (rc != 0 || days.count == 0 || days.day[days.count - 1] == p->day)
+		rc = ls_query_days(p->query, &days);
+	if (rc != 0 || days.count == 0)
 		return rc;
-	packer_close_day(p);
-	rc = ls_db_open_day(p->dir, days.day[days.count - 1], LS_DB_READ, &p->db);
-	if (rc == 0)
-		rc = ls_db_prepare_all(p->db, packer_sql, p->stmt, PACKER_DAY_STMTS);
-	if (rc != 0) {
-		packer_close_day(p);
-		return rc;
-	}
+	if (days.day[days.count - 1] != p->day)
+		p->damaged_id = 0;
 	p->day = days.day[days.count - 1];
-	return 0;
+	rc = ls_query_day_of(p->query, p->day, &day);
+	if (rc == 0)
+		*ret_db = ls_query_day_db(day);
+	return rc;
 }
 
 /* --- one unit ------------------------------------------------------------- */
 
 /* Takes a row into the span; false: it stays. */
 static bool
-packer_take(const struct ls_packer *p, struct packer_span *s, sqlite3_stmt *row,
-	int64_t newest_us)
+packer_take(const struct ls_packer *p, struct packer_span *s, sqlite3_stmt *row)
 {
 	int64_t id = sqlite3_column_int64(row, 0),
 		last_id = sqlite3_column_int64(row, 1);
-	int64_t t_us = sqlite3_column_int64(row, 2);
+	int64_t t_us = sqlite3_column_int64(row, 2),
+		newest_us = sqlite3_column_int64(row, 3);
 	size_t events = (size_t)(last_id - id) + 1;
 
 	if (newest_us - t_us < p->options.age_us)
@@ -194,39 +139,16 @@ packer_take(const struct ls_packer *p, struct packer_span *s, sqlite3_stmt *row,
 }
 
 static int
-packer_find(struct ls_packer *p, struct packer_span *ret_span)
+packer_find(struct ls_packer *p, sqlite3 *db, struct packer_span *ret_span)
 {
-	struct ls_sql_rows rows = ls_sql_again(p->stmt[PACKER_NEWEST], NULL);
-	int64_t newest_us =
-		ls_sql_next(&rows) ? sqlite3_column_int64(rows.stmt, 0) : INT64_MIN;
-	int rc = ls_sql_end(&rows);
+	struct ls_sql_rows rows = ls_sql_rows(db,
+		"SELECT id, last_id, t_us, (SELECT t_us FROM journal ORDER BY id DESC LIMIT 1) "
+		"FROM journal WHERE id > ?1 ORDER BY id",
+		LS_SQL_VALUES(ls_sql_int(p->damaged_id)));
 
 	*ret_span = (struct packer_span){ 0 };
-	if (rc != 0)
-		return rc;
-	rows = ls_sql_again(p->stmt[PACKER_ROWS],
-		LS_SQL_VALUES(ls_sql_int(p->damaged_id)));
-	while (ls_sql_next(&rows) && packer_take(p, ret_span, rows.stmt, newest_us))
+	while (ls_sql_next(&rows) && packer_take(p, ret_span, rows.stmt))
 		;
-	return ls_sql_end(&rows);
-}
-
-/* The next row behind an id into the pack. -LS_ECORRUPT, -LS_EPARSE, -LS_EVERSION: it
- * cannot be read. */
-static int
-packer_read_row(struct ls_packer *p, int64_t after, int64_t *ret_last_id)
-{
-	struct ls_sql_rows rows =
-		ls_sql_again(p->stmt[PACKER_BODY], LS_SQL_VALUES(ls_sql_int(after)));
-
-	if (ls_sql_next(&rows)) {
-		*ret_last_id = sqlite3_column_int64(rows.stmt, 1);
-		rows.rc = ls_journal_read(sqlite3_column_blob(rows.stmt, 2),
-			(size_t)sqlite3_column_bytes(rows.stmt, 2), ls_pack_entry,
-			p->pack);
-	} else if (rows.rc == 0) {
-		rows.rc = -LS_ESTALE;
-	}
 	return ls_sql_end(&rows);
 }
 
@@ -236,24 +158,31 @@ packer_is_damage(int rc)
 	return rc == -LS_ECORRUPT || rc == -LS_EPARSE || rc == -LS_EVERSION;
 }
 
-/* Reads the rows of a span; *ret_rows: those before the one that failed. */
+/* Reads the rows of a span into the pack; *ret_rows: those before the one that failed,
+ * of which *ret_last_id is told. */
 static int
-packer_read(struct ls_packer *p, struct packer_span *span, size_t *ret_rows,
-	int64_t *ret_last_id)
+packer_read(struct ls_packer *p, sqlite3 *db, struct packer_span *span,
+	size_t *ret_rows, int64_t *ret_last_id)
 {
-	size_t rows;
-	int rc = 0;
+	struct ls_sql_rows rows = ls_sql_rows(db,
+		"SELECT last_id, body FROM journal WHERE id >= ?1 ORDER BY id LIMIT ?2",
+		LS_SQL_VALUES(ls_sql_int(span->id), ls_sql_u64(span->rows)));
+	int rc;
 
 	ls_pack_reset(p->pack);
-	span->last_id = span->id - 1;
-	for (rows = 0; rows < span->rows; rows++) {
-		rc = packer_read_row(p, span->last_id, ret_last_id);
-		if (rc != 0)
+	*ret_rows = 0;
+	while (ls_sql_next(&rows)) {
+		*ret_last_id = sqlite3_column_int64(rows.stmt, 0);
+		rows.rc = ls_journal_read(sqlite3_column_blob(rows.stmt, 1),
+			(size_t)sqlite3_column_bytes(rows.stmt, 1), ls_pack_entry,
+			p->pack);
+		if (rows.rc != 0)
 			break;
 		span->last_id = *ret_last_id;
+		(*ret_rows)++;
 	}
-	*ret_rows = rows;
-	return rc;
+	rc = ls_sql_end(&rows);
+	return rc == 0 && *ret_rows < span->rows ? -LS_ESTALE : rc;
 }
 
 /*
@@ -262,35 +191,33 @@ packer_read(struct ls_packer *p, struct packer_span *span, size_t *ret_rows,
  * *ret_message NULL: try again.
  */
 static int
-packer_make(struct ls_packer *p, struct packer_span *span,
+packer_make(struct ls_packer *p, sqlite3 *db, struct packer_span *span,
 	struct ls_write **ret_message)
 {
 	int64_t last_id = 0;
 	size_t rows = 0;
-	int rc = packer_open_state(p);
-
+	sqlite3 *state = ls_query_state_db(p->query);
 	/* One snapshot for all looks at state.db: taking one costs more than the look.
 	 */
+	int rc = ls_db_exec(state, "BEGIN");
+
 	if (rc == 0)
-		rc = ls_db_exec(p->state, "BEGIN");
-	if (rc == 0)
-		rc = packer_read(p, span, &rows, &last_id);
+		rc = packer_read(p, db, span, &rows, &last_id);
 	if (packer_is_damage(rc) && rows > 0) {
 		span->rows = rows;
-		rc = packer_read(p, span, &rows, &last_id);
-	} else if (packer_is_damage(rc)) {
+		rc = packer_read(p, db, span, &rows, &last_id);
+	}
+	rc = ls_db_end(state, rc);
+	if (packer_is_damage(rc) && rows == 0) {
 		ls_log(LS_LOG_ERR, "storage",
 			"journal rows up to %lld of day %d: %s; left unpacked",
 			(long long)last_id, (int)p->day, ls_err_text(rc));
 		p->stats.bad++;
 		p->damaged_id = last_id;
-		packer_end_state(p);
 		return 0;
 	}
-	packer_end_state(p);
-	if (rc != 0)
-		return rc;
-	rc = ls_pack_finish(p->pack, ret_message);
+	if (rc == 0)
+		rc = ls_pack_finish(p->pack, ret_message);
 	if (rc != 0)
 		return rc;
 	(*ret_message)->u.pack.day = p->day;
@@ -301,10 +228,10 @@ packer_make(struct ls_packer *p, struct packer_span *span,
 }
 
 static int
-packer_pack(struct ls_packer *p, struct packer_span *span, bool *ret_more)
+packer_pack(struct ls_packer *p, sqlite3 *db, struct packer_span *span, bool *ret_more)
 {
 	struct ls_write *m = NULL;
-	int rc = packer_make(p, span, &m);
+	int rc = packer_make(p, db, span, &m);
 
 	if (rc != 0 || m == NULL) {
 		*ret_more = rc == 0; /* again, behind the row that cannot be read */
@@ -324,14 +251,13 @@ int
 ls_packer_turn(struct ls_packer *p, bool *ret_more)
 {
 	struct packer_span span;
-	int rc = p->waiting ? 0 : packer_open_day(p);
+	sqlite3 *db = NULL;
+	int rc = p->waiting ? 0 : packer_open_day(p, &db);
 
-	if (rc != 0 || p->waiting || p->db == NULL)
-		return rc;
-	rc = packer_find(p, &span);
-	if (rc != 0 || !span.due)
-		return rc;
-	return packer_pack(p, &span, ret_more);
+	if (rc == 0 && db != NULL)
+		rc = packer_find(p, db, &span);
+	return rc == 0 && db != NULL && span.due ? packer_pack(p, db, &span, ret_more)
+						 : rc;
 }
 
 void
@@ -349,8 +275,7 @@ ls_packer_told(struct ls_packer *p, const struct ls_write *m)
 	p->stats.records += pack->records;
 	for (i = 0; i < pack->step_rows_count; i++)
 		p->stats.bytes += pack->step_rows[i].len;
-	for (i = 0; i < pack->hot_rows_count; i++)
-		p->stats.hot_bytes += pack->hot_rows[i].len;
+	p->stats.hot_bytes += pack->hot_rows.len;
 }
 
 void

@@ -23,12 +23,11 @@
 struct ls_packer;
 
 struct ls_packer_options {
-	const char *dir;
+	const char *dir; /* must outlive it */
 	int64_t age_us; /* rows younger than this against the newest stay */
 	int64_t span_us; /* a unit is due when it spans so much */
 	size_t events; /* or has so many events */
-	/* Takes the message over, unless it fails. */
-	int (*push)(void *arg, struct ls_write *m);
+	ls_write_push_fn *push;
 	void *arg;
 };
 

@@ -402,26 +402,26 @@ int
 ls_repack_look(const char *dir, int32_t day, enum ls_repack_state *ret_state)
 {
 	sqlite3 *db = NULL;
-	int64_t done = 0, left = 0;
+	int64_t state = LS_REPACK_TO_DO;
 	int rc = ls_db_open_day(dir, day, LS_DB_READ, &db);
 
 	if (rc == 0)
 		rc = ls_migrate_check(db, ls_migrations_of(LS_SCHEMA_TELEMETRY));
-	if (rc == 0)
-		rc = ls_db_int(db, "SELECT count(*) FROM repacked", &done);
 	/* Chunks behind the frontier, chunks that were put off, minutes without their
 	 * hour. */
 	if (rc == 0)
-		rc = ls_db_int(db,
-			"SELECT (SELECT ifnull(max(id), 0) FROM chunk) > ifnull((SELECT chunk_id FROM rollup_done "
+		rc = ls_sql_int_of(db,
+			"SELECT CASE WHEN EXISTS (SELECT 1 FROM repacked) THEN ?1 "
+			"WHEN (SELECT ifnull(max(id), 0) FROM chunk) > ifnull((SELECT chunk_id FROM rollup_done "
 			"WHERE span_s = 0 AND t_us = 0), 0) OR EXISTS (SELECT 1 FROM rollup_done WHERE span_s = -1) "
 			"OR EXISTS (SELECT 1 FROM rollup_done d WHERE d.span_s = 60 AND NOT EXISTS (SELECT 1 FROM rollup_done e "
-			"WHERE e.span_s = 3600 AND e.t_us = d.t_us - d.t_us % 3600000000))",
-			&left);
+			"WHERE e.span_s = 3600 AND e.t_us = d.t_us - d.t_us % 3600000000)) THEN ?2 ELSE ?3 END",
+			LS_SQL_VALUES(ls_sql_int(LS_REPACK_DONE),
+				ls_sql_int(LS_REPACK_NOT_ROLLED_UP),
+				ls_sql_int(LS_REPACK_TO_DO)),
+			&state);
 	ls_db_close(db);
-	*ret_state = done > 0 ? LS_REPACK_DONE
-		: left > 0    ? LS_REPACK_NOT_ROLLED_UP
-			      : LS_REPACK_TO_DO;
+	*ret_state = (enum ls_repack_state)state;
 	return rc;
 }
 

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
@@ -18,7 +17,7 @@
 #define REPACKER_WAITS 1 /* for the writer; else its answer, 0 or negative */
 
 struct ls_repacker {
-	ls_repacker_push_fn *push;
+	ls_write_push_fn *push;
 	void *arg;
 	int32_t waiting; /* a day whose new file the writer is to rename; 0: none */
 	struct ls_repack_stats fresh; /* of that day */
@@ -27,18 +26,17 @@ struct ls_repacker {
 	int32_t done; /* days up to this one are repacked; likewise */
 	_Atomic bool stop;
 	_Atomic uint64_t days, failures, bytes_before, bytes_after;
-	char dir[];
+	const char *dir;
 };
 
 struct ls_repacker *
-ls_repacker_new(const char *dir, ls_repacker_push_fn *push, void *arg)
+ls_repacker_new(const char *dir, ls_write_push_fn *push, void *arg)
 {
-	size_t dir_bytes = strlen(dir) + 1;
-	struct ls_repacker *r = calloc(1, sizeof(*r) + dir_bytes);
+	struct ls_repacker *r = calloc(1, sizeof(*r));
 
 	if (r == NULL)
 		return NULL;
-	memcpy(r->dir, dir, dir_bytes);
+	r->dir = dir;
 	r->push = push;
 	r->arg = arg;
 	return r;
@@ -92,24 +90,17 @@ repacker_next(struct ls_repacker *r, int64_t wall_us, int32_t *ret_day)
 static int
 repacker_day(struct ls_repacker *r, int32_t day)
 {
-	struct ls_write *m;
 	int rc = ls_repack_day(r->dir, day, repacker_is_stopped, r, &r->fresh);
 
 	if (rc == -LS_ECORRUPT)
 		r->done = day; /* a damaged day must not hold up the later ones */
 	if (rc != 0)
 		return rc;
-	m = ls_write_new(LS_WRITE_REPLACE, 0);
-	if (m == NULL)
-		return -ENOMEM;
-	m->u.day = day;
 	r->waiting = day;
 	r->answer = REPACKER_WAITS;
-	rc = r->push(r->arg, m);
-	if (rc != 0) {
+	rc = ls_write_push_day(LS_WRITE_REPLACE, day, r->push, r->arg);
+	if (rc != 0)
 		r->waiting = 0;
-		ls_write_free(m);
-	}
 	return rc;
 }
 

@@ -31,12 +31,8 @@ struct ls_repacker_stats {
 	uint64_t bytes_before, bytes_after; /* of the days repacked so far */
 };
 
-/* Hands a REPLACE message to the writer; an error: the caller keeps it. */
-typedef int ls_repacker_push_fn(void *arg, struct ls_write *m);
-
-/* For a state directory, whose name is copied; NULL when out of memory. */
-struct ls_repacker *ls_repacker_new(const char *dir, ls_repacker_push_fn *push,
-	void *arg);
+/* For a state directory, whose name must outlive it; NULL when out of memory. */
+struct ls_repacker *ls_repacker_new(const char *dir, ls_write_push_fn *push, void *arg);
 void ls_repacker_free(struct ls_repacker *r);
 
 /* Repacks a day if there is one to be (ls_keeper_turn_fn; arg is the repacker). Takes

@@ -4,6 +4,7 @@
 #include "storage/tidy/roller.h"
 
 #include <errno.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include "proto/base/log.h"
@@ -40,27 +41,22 @@ struct roller_put_off {
 	bool settled; /* summed up, or given up: goes with the next message */
 };
 
-struct roller_skip {
-	int64_t t_us, chunk_id;
-};
-
 struct ls_roller {
 	struct ls_query *q;
 	struct ls_chunk_codec *chunk_codec;
 	struct ls_rollup_codec *codec;
 	struct ls_rollup_sums *sums;
 	struct ls_roller_names names;
-	struct ls_roller_hour *hour; /* being merged, or NULL */
+	struct ls_roller_hour hour; /* being merged, if it is open */
 	int32_t day; /* 0: not known yet */
 	/* whole_file: all chunks are read, and no more will come */
 	bool started, in_flight, whole_file;
 	/* no room: minutes must go; all must go, for chunks that were put off */
 	bool full, flush;
-	/* skip_until: no chunk above is in any minute */
-	int64_t read_id, frontier, skip_until;
-	struct roller_skip *skip;
-	size_t skip_count, dictionary_count, put_off_count;
-	struct roller_dictionary *dictionary; /* by hash */
+	/* in_until: no chunk above was in any minute at the start */
+	int64_t read_id, frontier, in_until;
+	size_t put_off_count;
+	void *dictionaries; /* a tree (tsearch) */
 	struct roller_put_off put_off[LS_ROLLUP_PUT_OFF_MAX];
 	int64_t retry_us, hour_check_us;
 	unsigned failures; /* turns in a row */
@@ -92,13 +88,10 @@ roller_forget(struct ls_roller *r)
 	if (r->sums != NULL)
 		ls_rollup_sums_clear(r->sums);
 	ls_roller_names_fini(&r->names);
-	ls_roller_hour_free(r->hour);
-	r->hour = NULL;
-	free(r->skip);
-	free(r->dictionary);
-	r->skip = NULL;
-	r->dictionary = NULL;
-	r->skip_count = r->dictionary_count = r->put_off_count = 0;
+	ls_roller_hour_fini(&r->hour);
+	tdestroy(r->dictionaries, free);
+	r->dictionaries = NULL;
+	r->put_off_count = 0;
 	r->started = r->full = r->flush = r->whole_file = r->in_flight = false;
 	r->retry_us = r->hour_check_us = 0;
 }
@@ -120,8 +113,7 @@ ls_roller_stats(const struct ls_roller *r, struct ls_roller_stats *ret_stats)
 {
 	*ret_stats = r->stats;
 	ret_stats->memory_bytes = ls_rollup_sums_bytes(r->sums);
-	if (ls_rollup_sums_most(r->sums) > ret_stats->memory_most_bytes)
-		ret_stats->memory_most_bytes = ls_rollup_sums_most(r->sums);
+	ret_stats->memory_most_bytes = ls_rollup_sums_most(r->sums);
 }
 
 /* --- starting ------------------------------------------------------------- */
@@ -137,60 +129,47 @@ roller_load_names(struct ls_roller *r, sqlite3 *db, bool is_metric)
 	while (ls_sql_next(&rows)) {
 		const char *text = (const char *)sqlite3_column_text(rows.stmt, 1);
 		int64_t id = sqlite3_column_int64(rows.stmt, 0);
+		uint32_t same;
 
-		if (text == NULL || id < 0 || id > LS_ROLLUP_ID_MAX)
+		if (text == NULL || id < 1 || id > LS_ROLLUP_ID_MAX)
 			rows.rc = text == NULL ? -ENOMEM : -LS_ECORRUPT;
 		else
-			rows.rc = ls_roller_names_put(&r->names, is_metric, text,
-				(uint32_t)id);
+			rows.rc = ls_roller_names_get(&r->names, is_metric, text,
+				strlen(text), (uint32_t)id, &same);
 	}
 	return ls_sql_end(&rows);
 }
 
-/* A row of rollup_done from the frontier on. */
 static int
-roller_load_row(struct ls_roller *r, int64_t span_s, int64_t t_us, int64_t chunk_id)
+roller_load_put_off(struct ls_roller *r, sqlite3 *db)
 {
-	struct roller_skip *skip;
+	struct ls_sql_rows rows = ls_sql_rows(db,
+		"SELECT chunk_id FROM rollup_done WHERE span_s = -1 LIMIT ?1",
+		LS_SQL_VALUES(ls_sql_int(LS_ROLLUP_PUT_OFF_MAX)));
 
-	if (span_s == -1) {
-		if (r->put_off_count < LS_ROLLUP_PUT_OFF_MAX)
-			r->put_off[r->put_off_count++] =
-				(struct roller_put_off){ .id = chunk_id,
-					.stored = true };
-		return 0;
-	}
-	if (span_s != 60 || chunk_id <= r->frontier)
-		return 0;
-	skip = realloc(r->skip, (r->skip_count + 1) * sizeof(*skip));
-	if (skip == NULL)
-		return -ENOMEM;
-	r->skip = skip;
-	r->skip[r->skip_count++] = (struct roller_skip){ t_us, chunk_id };
-	r->skip_until = chunk_id > r->skip_until ? chunk_id : r->skip_until;
-	return 0;
+	while (ls_sql_next(&rows))
+		r->put_off[r->put_off_count++] = (struct roller_put_off){
+			.id = sqlite3_column_int64(rows.stmt, 0), .stored = true
+		};
+	return ls_sql_end(&rows);
 }
 
 static int
 roller_start(struct ls_roller *r, sqlite3 *db)
 {
-	struct ls_sql_rows rows;
 	int64_t repacked = 0;
 	int rc;
 
 	roller_forget(r);
-	r->skip_until = 0;
 	rc = ls_db_int(db,
 		"SELECT chunk_id FROM rollup_done WHERE span_s = 0 AND t_us = 0",
 		&r->frontier);
-	if (rc != 0)
-		return rc;
-	rows = ls_sql_rows(db, "SELECT span_s, t_us, chunk_id FROM rollup_done", NULL);
-	while (ls_sql_next(&rows))
-		rows.rc = roller_load_row(r, sqlite3_column_int64(rows.stmt, 0),
-			sqlite3_column_int64(rows.stmt, 1),
-			sqlite3_column_int64(rows.stmt, 2));
-	rc = ls_sql_end(&rows);
+	if (rc == 0)
+		rc = ls_db_int(db,
+			"SELECT max(chunk_id) FROM rollup_done WHERE span_s = 60",
+			&r->in_until);
+	if (rc == 0)
+		rc = roller_load_put_off(r, db);
 	if (rc == 0)
 		rc = roller_load_names(r, db, true);
 	if (rc == 0)
@@ -250,14 +229,14 @@ roller_column(struct ls_roller *r, const char *text, struct ls_rollup_column *re
 	int rc;
 
 	*ret = (struct ls_rollup_column){ 0 };
-	rc = ls_roller_names_id(&r->names, true, text, name, &ret->metric_id);
+	rc = ls_roller_names_get(&r->names, true, text, name, 0, &ret->metric_id);
 	if (rc == 0 && name < len) {
 		name++;
 		labels = len > name && text[len - 1] == '}' ? len - 1 : len;
 	}
 	if (rc == 0)
-		rc = ls_roller_names_id(&r->names, false, text + name, labels - name,
-			&ret->labels_id);
+		rc = ls_roller_names_get(&r->names, false, text + name, labels - name,
+			0, &ret->labels_id);
 	if (rc == -LS_ELIMIT) {
 		ret->metric_id = 0;
 		rc = 0;
@@ -265,53 +244,40 @@ roller_column(struct ls_roller *r, const char *text, struct ls_rollup_column *re
 	return rc;
 }
 
-/* Puts a dictionary into its place by hash. */
 static int
-roller_know(struct ls_roller *r, size_t at, uint64_t hash, const char *text, size_t len)
+roller_compare_dictionaries(const void *a, const void *b)
+{
+	const struct roller_dictionary *x = a, *y = b;
+
+	return x->hash < y->hash ? -1 : x->hash > y->hash;
+}
+
+/* Makes a dictionary known. */
+static int
+roller_know(struct ls_roller *r, uint64_t hash, const char *text, size_t len,
+	struct roller_dictionary *ret)
 {
 	struct ls_rollup_column *columns =
 		calloc(LS_SERIES_PER_GROUP_MAX, sizeof(*columns));
-	struct roller_dictionary *d, one = { .hash = hash };
+	struct roller_dictionary *d = calloc(1, sizeof(*d));
 	size_t i;
-	int rc = columns != NULL ? 0 : -ENOMEM;
+	int rc = columns != NULL && d != NULL ? 0 : -ENOMEM;
 
-	for (i = 0; i < len && rc == 0 && one.columns < LS_SERIES_PER_GROUP_MAX;
+	for (i = 0; rc == 0 && i < len && d->columns < LS_SERIES_PER_GROUP_MAX;
 		i += strlen(text + i) + 1)
-		rc = roller_column(r, text + i, &columns[one.columns++]);
+		rc = roller_column(r, text + i, &columns[d->columns++]);
 	if (rc == 0)
-		rc = ls_rollup_sums_layout(r->sums, columns, one.columns, &one.layout);
+		rc = ls_rollup_sums_layout(r->sums, columns, d->columns, &d->layout);
 	free(columns);
-	if (rc != 0)
-		return rc;
-	d = realloc(r->dictionary, (r->dictionary_count + 1) * sizeof(*d));
-	if (d == NULL)
-		return -ENOMEM;
-	r->dictionary = d;
-	memmove(d + at + 1, d + at, (r->dictionary_count - at) * sizeof(*d));
-	d[at] = one;
-	r->dictionary_count++;
-	return 0;
-}
-
-/* Reads a dictionary into its place. -LS_EUNKNOWN: not there yet. */
-static int
-roller_load_dictionary(struct ls_roller *r, sqlite3 *db, size_t at, uint64_t hash)
-{
-	struct ls_sql_rows rows =
-		ls_sql_rows(db, "SELECT series FROM dictionary WHERE hash = ?1",
-			LS_SQL_VALUES(ls_sql_u64(hash)));
-
-	if (ls_sql_next(&rows)) {
-		const char *text = sqlite3_column_blob(rows.stmt, 0);
-		size_t len = (size_t)sqlite3_column_bytes(rows.stmt, 0);
-
-		rows.rc = len > 0 && (text == NULL || text[len - 1] != '\0')
-			? -LS_EPARSE
-			: roller_know(r, at, hash, text, len);
-	} else if (rows.rc == 0) {
-		rows.rc = -LS_EUNKNOWN;
+	if (rc == 0) {
+		d->hash = hash;
+		*ret = *d;
+		if (tsearch(d, &r->dictionaries, roller_compare_dictionaries) != NULL)
+			return 0;
+		rc = -ENOMEM;
 	}
-	return ls_sql_end(&rows);
+	free(d);
+	return rc;
 }
 
 /* -LS_EUNKNOWN: not there yet. */
@@ -319,24 +285,28 @@ static int
 roller_dictionary(struct ls_roller *r, sqlite3 *db, uint64_t hash,
 	struct roller_dictionary *ret)
 {
-	size_t lo = 0, hi = r->dictionary_count;
-	int rc;
+	const struct roller_dictionary key = { .hash = hash };
+	struct roller_dictionary **known =
+		tfind(&key, &r->dictionaries, roller_compare_dictionaries);
+	struct ls_sql_rows rows;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
+	if (known != NULL) {
+		*ret = **known;
+		return 0;
+	}
+	rows = ls_sql_rows(db, "SELECT series FROM dictionary WHERE hash = ?1",
+		LS_SQL_VALUES(ls_sql_u64(hash)));
+	if (ls_sql_next(&rows)) {
+		const char *text = sqlite3_column_blob(rows.stmt, 0);
+		size_t len = (size_t)sqlite3_column_bytes(rows.stmt, 0);
 
-		if (r->dictionary[mid].hash < hash)
-			lo = mid + 1;
-		else
-			hi = mid;
+		rows.rc = len > 0 && (text == NULL || text[len - 1] != '\0')
+			? -LS_EPARSE
+			: roller_know(r, hash, text, len, ret);
+	} else if (rows.rc == 0) {
+		rows.rc = -LS_EUNKNOWN;
 	}
-	if (lo == r->dictionary_count || r->dictionary[lo].hash != hash) {
-		rc = roller_load_dictionary(r, db, lo, hash);
-		if (rc != 0)
-			return rc;
-	}
-	*ret = r->dictionary[lo];
-	return 0;
+	return ls_sql_end(&rows);
 }
 
 /* --- chunks --------------------------------------------------------------- */
@@ -367,8 +337,9 @@ roller_read_chunk(sqlite3_stmt *stmt, struct roller_chunk *ret)
 
 /* Rows of a chunk that lie in one minute. */
 struct roller_piece {
-	int64_t minute_us;
+	int64_t minute_us; /* -1: of no time that counts */
 	size_t first, count;
+	bool counts; /* is in no row yet */
 };
 
 /* Splits by minutes; -LS_EPARSE: too many. */
@@ -390,24 +361,18 @@ roller_split(const struct roller_chunk *c, const struct ls_chunk_table *t,
 		}
 		if (n == ROLLER_CHUNK_MINUTES)
 			return -LS_EPARSE;
-		pieces[n++] = (struct roller_piece){ minute, i, 1 };
+		pieces[n++] = (struct roller_piece){ minute, i, 1, false };
 	}
 	*ret_count = n;
 	return 0;
 }
 
-/* Is the chunk in that minute's row already? */
-static bool
-roller_is_in(const struct ls_roller *r, int64_t id, int64_t minute_us)
+static int
+roller_done_of(sqlite3 *db, int64_t span_s, int64_t t_us, int64_t *ret_id)
 {
-	size_t i;
-
-	if (id > r->skip_until)
-		return false;
-	for (i = 0; i < r->skip_count; i++)
-		if (r->skip[i].t_us == minute_us && r->skip[i].chunk_id >= id)
-			return true;
-	return false;
+	return ls_sql_int_of(db,
+		"SELECT chunk_id FROM rollup_done WHERE span_s = ?1 AND t_us = ?2",
+		LS_SQL_VALUES(ls_sql_int(span_s), ls_sql_int(t_us)), ret_id);
 }
 
 /*
@@ -419,12 +384,14 @@ static int
 roller_sum_up(struct ls_roller *r, struct ls_query_day *day,
 	const struct roller_chunk *c, bool late, int64_t now_us)
 {
+	sqlite3 *db = ls_query_day_db(day);
 	struct roller_piece piece[ROLLER_CHUNK_MINUTES];
 	struct roller_dictionary d = { 0 };
 	struct ls_chunk_table table = { 0 };
 	const uint8_t *body = NULL;
 	size_t i, len = 0, n = 0;
-	int rc = roller_dictionary(r, ls_query_day_db(day), c->dictionary, &d);
+	int64_t in_id = 0; /* the last chunk that is in the minute's row */
+	int rc = roller_dictionary(r, db, c->dictionary, &d);
 
 	if (rc == 0)
 		rc = ls_query_day_body(day, c->row, 8, &body, &len);
@@ -435,17 +402,18 @@ roller_sum_up(struct ls_roller *r, struct ls_query_day *day,
 	if (rc == 0)
 		rc = table.columns == d.columns ? roller_split(c, &table, piece, &n)
 						: -LS_EPARSE;
-	for (i = 0; i < n && rc == 0; i++) /* first room for all of it */
-		if (piece[i].minute_us >= 0 &&
-			(late || !roller_is_in(r, c->id, piece[i].minute_us)))
+	for (i = 0; i < n && rc == 0; i++) { /* first room for all of it */
+		if (!late && c->id <= r->in_until)
+			rc = roller_done_of(db, 60, piece[i].minute_us, &in_id);
+		piece[i].counts = piece[i].minute_us >= 0 && c->id > in_id;
+		if (rc == 0 && piece[i].counts)
 			rc = ls_rollup_sums_open(r->sums, piece[i].minute_us, d.layout,
 				c->host_id, late ? 0 : c->id, now_us);
+	}
 	for (i = 0; i < n && rc == 0; i++) {
-		if (piece[i].minute_us < 0) {
+		if (piece[i].minute_us < 0)
 			r->stats.left_out += piece[i].count * d.columns;
-			continue;
-		}
-		if (!late && roller_is_in(r, c->id, piece[i].minute_us))
+		if (!piece[i].counts)
 			continue;
 		rc = ls_rollup_sums_open(r->sums, piece[i].minute_us, d.layout,
 			c->host_id, late ? 0 : c->id, now_us);
@@ -478,8 +446,6 @@ roller_is_put_off(const struct ls_roller *r, int64_t id)
 static void
 roller_put_off_one(struct ls_roller *r, int64_t id)
 {
-	if (roller_is_put_off(r, id))
-		return;
 	if (r->put_off_count == LS_ROLLUP_PUT_OFF_MAX) {
 		r->stats.given_up++;
 		return;
@@ -524,10 +490,11 @@ roller_read(struct ls_roller *r, struct ls_query_day *day, int64_t now_us,
 }
 
 static int
-roller_retry_one(struct ls_roller *r, struct ls_query_day *day, sqlite3_stmt *stmt,
-	int64_t id, int64_t now_us)
+roller_retry_one(struct ls_roller *r, struct ls_query_day *day, int64_t id,
+	int64_t now_us)
 {
-	struct ls_sql_rows rows = ls_sql_again(stmt, LS_SQL_VALUES(ls_sql_int(id)));
+	struct ls_sql_rows rows = ls_sql_rows(ls_query_day_db(day),
+		ROLLER_CHUNK_SQL "WHERE id = ?1", LS_SQL_VALUES(ls_sql_int(id)));
 	struct roller_chunk c;
 
 	if (ls_sql_next(&rows)) {
@@ -545,17 +512,15 @@ static int
 roller_retry(struct ls_roller *r, struct ls_query_day *day, int64_t now_us,
 	bool give_up)
 {
-	sqlite3_stmt *stmt = NULL;
 	size_t i;
-	int rc = ls_db_prepare(ls_query_day_db(day), ROLLER_CHUNK_SQL "WHERE id = ?1",
-		&stmt);
+	int rc = 0;
 
 	for (i = 0; i < r->put_off_count && rc == 0 && !r->full; i++) {
 		struct roller_put_off *p = &r->put_off[i];
 
 		if (p->settled)
 			continue;
-		rc = roller_retry_one(r, day, stmt, p->id, now_us);
+		rc = roller_retry_one(r, day, p->id, now_us);
 		if (roller_is_bad(rc) || (rc == -LS_EUNKNOWN && give_up)) {
 			r->stats.given_up++;
 			rc = 0;
@@ -568,7 +533,6 @@ roller_retry(struct ls_roller *r, struct ls_query_day *day, int64_t now_us,
 			rc = 0;
 	}
 	ls_query_day_rest(day);
-	(void)sqlite3_finalize(stmt); /* only read with */
 	return rc;
 }
 
@@ -588,14 +552,6 @@ roller_give(void *arg, uint32_t metric_id, const struct ls_rollup_row *rows,
 
 	return ls_roller_out_rows(m->o, m->r->codec, metric_id, 60, m->t_us, m->hour_us,
 		rows, count);
-}
-
-static int
-roller_done_of(sqlite3 *db, int64_t span_s, int64_t t_us, int64_t *ret_id)
-{
-	return ls_sql_int_of(db,
-		"SELECT chunk_id FROM rollup_done WHERE span_s = ?1 AND t_us = ?2",
-		LS_SQL_VALUES(ls_sql_int(span_s), ls_sql_int(t_us)), ret_id);
 }
 
 static int
@@ -692,7 +648,7 @@ roller_put_minutes(struct ls_roller *r, sqlite3 *db, int64_t now_us,
 	}
 	for (; t != -1 && rc == 0; t = roller_next_minute(r, now_us, all))
 		rc = roller_put_minute(r, db, o, t);
-	if (rc == 0 && (o->done_count > 0 || r->flush))
+	if (rc == 0 && (o->count > 0 || r->flush))
 		rc = roller_put_state(r, o);
 	r->full = r->flush = false;
 	return rc;
@@ -711,24 +667,20 @@ roller_put_hour(struct ls_roller *r, sqlite3 *db, int64_t now_us,
 	int rc = 0;
 
 	*ret_ready = false;
-	if (r->hour == NULL) {
+	if (!r->hour.is_open) {
 		if (now_us < r->hour_check_us && !r->whole_file)
 			return 0;
 		r->hour_check_us = now_us + ROLLER_HOUR_CHECK_US;
 		if (ls_rollup_sums_minute(r->sums, 0, &m) && m.t_us < before_us)
 			before_us = m.t_us; /* not the hour of what is still open */
-		rc = ls_roller_hour_new(db, before_us, &r->hour);
+		rc = ls_roller_hour_open(&r->hour, db, before_us);
 	}
-	if (rc != 0 || r->hour == NULL)
+	if (rc != 0 || !r->hour.is_open)
 		return rc;
-	rc = ls_roller_hour_turn(r->hour, db, r->codec, ret_ready,
+	rc = ls_roller_hour_turn(&r->hour, db, r->codec, ret_ready,
 		&r->stats.bad_chunks);
-	if (rc != 0 || !*ret_ready)
-		return rc;
-	rc = ls_roller_hour_take(r->hour, &message->u.rollup);
-	ls_roller_hour_free(r->hour);
-	r->hour = NULL;
-	return rc;
+	return rc == 0 && *ret_ready ? ls_roller_hour_take(&r->hour, &message->u.rollup)
+				     : rc;
 }
 
 static int
@@ -740,20 +692,25 @@ roller_put(struct ls_roller *r, sqlite3 *db, int64_t now_us,
 	size_t i;
 	int rc = m != NULL ? 0 : -ENOMEM;
 
-	if (rc == 0 && r->hour == NULL)
+	if (rc == 0 && !r->hour.is_open)
 		rc = roller_put_minutes(r, db, now_us, m);
-	if (rc == 0 && m->u.rollup.done_count == 0)
+	if (rc == 0 && m->u.rollup.count == 0)
 		rc = roller_put_hour(r, db, now_us, m, &ready);
-	if (rc == 0 && m->u.rollup.done_count > 0)
+	if (rc == 0 && m->u.rollup.count > 0)
 		rc = ls_roller_out_names(&m->u.rollup, &r->names);
-	if (rc != 0 || m->u.rollup.done_count == 0) {
+	if (rc != 0 || m->u.rollup.count == 0) {
 		ls_write_free(m);
 		return rc;
 	}
 	m->u.rollup.day = r->day;
-	for (i = 0; i < m->u.rollup.body_count; i++)
-		r->stats.bytes += m->u.rollup.bodies[i].len;
-	r->stats.rows += m->u.rollup.body_count;
+	for (i = 0; i < m->u.rollup.count; i++) {
+		const struct ls_store_rollup_row *row = &m->u.rollup.rows[i];
+
+		if (row->table != LS_ROLLUP_BODY)
+			continue;
+		r->stats.bytes += row->len;
+		r->stats.rows++;
+	}
 	r->in_flight = true;
 	*ret_message = m;
 	return 0;
@@ -768,7 +725,6 @@ roller_turn_file(struct ls_roller *r, int32_t next, int64_t now_us,
 	struct ls_query_day *day;
 	sqlite3 *db;
 	size_t n = 0;
-	bool building;
 	int rc = ls_query_day_of(r->q, r->day, &day);
 
 	if (rc != 0)
@@ -789,10 +745,9 @@ roller_turn_file(struct ls_roller *r, int32_t next, int64_t now_us,
 	}
 	if (rc == 0 && !r->in_flight)
 		rc = roller_put(r, db, now_us, ret_message);
-	building = r->hour != NULL;
-	*ret_more = n == LS_ROLLER_CHUNKS_PER_TURN || building;
+	*ret_more = n == LS_ROLLER_CHUNKS_PER_TURN || r->hour.is_open;
 	if (rc == 0 && r->whole_file && *ret_message == NULL && !r->in_flight &&
-		!building) {
+		!r->hour.is_open) {
 		roller_forget(r);
 		r->day = next;
 		*ret_more = true;

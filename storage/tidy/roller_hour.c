@@ -5,26 +5,13 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
+#include "proto/base/mem.h"
 #include "storage/db/sql.h"
 #include "storage/tidy/roller_out.h"
 #include "storage/columns/rollup_sum.h"
 
-/* Rows of a metric, one a series, in order (ls_rollup_compare). */
-struct hour_rows {
-	struct ls_rollup_row *row;
-	size_t count, room;
-	size_t at; /* where the search for the rows of the next body begins */
-};
-
-struct ls_roller_hour {
-	int64_t t_us, metric_id; /* the last metric that is in */
-	struct ls_store_rollup out;
-	struct hour_rows rows;
-};
-
 int
-ls_roller_hour_new(sqlite3 *db, int64_t before_us, struct ls_roller_hour **ret_hour)
+ls_roller_hour_open(struct ls_roller_hour *h, sqlite3 *db, int64_t before_us)
 {
 	int64_t t_us = -1;
 	int rc = ls_sql_int_of(db,
@@ -33,45 +20,31 @@ ls_roller_hour_new(sqlite3 *db, int64_t before_us, struct ls_roller_hour **ret_h
 		"e.span_s = 3600 AND e.t_us = d.t_us - d.t_us % 3600000000)",
 		LS_SQL_VALUES(ls_sql_int(before_us - LS_ROLLUP_HOUR_US)), &t_us);
 
-	*ret_hour = NULL;
-	if (rc != 0 || t_us == -1)
-		return rc;
-	*ret_hour = calloc(1, sizeof(**ret_hour));
-	if (*ret_hour == NULL)
-		return -ENOMEM;
-	(*ret_hour)->t_us = t_us;
-	return 0;
+	if (rc == 0 && t_us != -1)
+		*h = (struct ls_roller_hour){ .is_open = true, .t_us = t_us };
+	return rc;
 }
 
 void
-ls_roller_hour_free(struct ls_roller_hour *h)
+ls_roller_hour_fini(struct ls_roller_hour *h)
 {
-	if (h == NULL)
-		return;
-	free(h->rows.row);
-	free(h->out.names);
-	free(h->out.bodies);
-	free(h->out.done);
-	free(h->out.data);
-	free(h);
+	free(h->row);
+	ls_store_rollup_free(&h->out);
+	*h = (struct ls_roller_hour){ 0 };
 }
 
 /* --- rows ----------------------------------------------------------------- */
 
 /* Adds rows of a body. Most series are there from the minute before, in the same order. */
 static int
-hour_add(struct hour_rows *h, const struct ls_rollup_row *rows, size_t count)
+hour_add(struct ls_roller_hour *h, const struct ls_rollup_row *rows, size_t count)
 {
-	size_t i, at = h->at, old = h->count, want = old + count;
-	struct ls_rollup_row *row;
+	size_t i, at = h->at, old = h->count;
+	int rc = ls_mem_reserve((void **)&h->row, &h->bytes,
+		(old + count) * sizeof(*h->row));
 
-	if (want > h->room) {
-		row = realloc(h->row, want * 2 * sizeof(*row));
-		if (row == NULL)
-			return -ENOMEM;
-		h->row = row;
-		h->room = want * 2;
-	}
+	if (rc != 0)
+		return rc;
 	if (at >= old || ls_rollup_compare(&h->row[at], &rows[0]) > 0)
 		at = 0;
 	for (i = 0; i < count; i++) {
@@ -111,7 +84,7 @@ hour_read_metric(struct ls_roller_hour *h, sqlite3 *db, struct ls_rollup_codec *
 				LS_ROLLUP_ALL, &rows, &count) != 0)
 			(*bad)++;
 		else
-			found.rc = hour_add(&h->rows, rows, count);
+			found.rc = hour_add(h, rows, count);
 	}
 	return ls_sql_end(&found);
 }
@@ -119,19 +92,18 @@ hour_read_metric(struct ls_roller_hour *h, sqlite3 *db, struct ls_rollup_codec *
 static int
 hour_write_metric(struct ls_roller_hour *h, struct ls_rollup_codec *codec)
 {
-	struct hour_rows *rows = &h->rows;
 	size_t at, n, i;
 	int rc = 0;
 
-	for (i = 0; i < rows->count; i++)
-		ls_rollup_tidy(&rows->row[i]);
-	for (at = 0; at < rows->count && rc == 0; at += n) {
-		n = rows->count - at < LS_ROLLUP_ROWS_MAX ? rows->count - at
-							  : LS_ROLLUP_ROWS_MAX;
+	for (i = 0; i < h->count; i++)
+		ls_rollup_tidy(&h->row[i]);
+	for (at = 0; at < h->count && rc == 0; at += n) {
+		n = h->count - at < LS_ROLLUP_ROWS_MAX ? h->count - at
+						       : LS_ROLLUP_ROWS_MAX;
 		rc = ls_roller_out_rows(&h->out, codec, (uint32_t)h->metric_id, 3600,
-			h->t_us, -1, rows->row + at, n);
+			h->t_us, -1, h->row + at, n);
 	}
-	rows->count = 0;
+	h->count = 0;
 	return rc;
 }
 
@@ -167,6 +139,7 @@ ls_roller_hour_take(struct ls_roller_hour *h, struct ls_store_rollup *ret)
 	if (rc != 0)
 		return rc;
 	*ret = h->out;
-	memset(&h->out, 0, sizeof(h->out));
+	h->out = (struct ls_store_rollup){ 0 };
+	ls_roller_hour_fini(h);
 	return 0;
 }

@@ -17,28 +17,29 @@
 #include "proto/limits.h"
 
 struct ls_roller_name {
-	bool is_metric, is_new; /* new: in no message yet */
+	struct ls_roller_name *next; /* of the fresh ones */
+	bool is_metric;
 	uint32_t id;
 	char text[];
 };
 
 /* Zeroed is empty. */
 struct ls_roller_names {
-	struct ls_roller_name **slot; /* open addressing */
-	size_t slots, count, new_count;
+	void *root; /* of a tree (tsearch) */
+	struct ls_roller_name *fresh; /* in no message yet */
+	size_t count;
 	uint32_t last_metric, last_labels;
 };
 
 /* Frees all; it is empty then. */
 void ls_roller_names_fini(struct ls_roller_names *n);
 
-/* Puts in what a file holds. */
-int ls_roller_names_put(struct ls_roller_names *n, bool is_metric, const char *text,
-	uint32_t id) LS_MUSTCHECK;
-
-/* The id of a text of len bytes; a new one if there is none. -LS_ELIMIT: there are too
- * many. */
-int ls_roller_names_id(struct ls_roller_names *n, bool is_metric, const char *text,
-	size_t len, uint32_t *ret_id) LS_MUSTCHECK;
+/*
+ * The id of a text of len bytes. If there is none, it becomes `id`, as a file holds it;
+ * or, if that is 0, the next one, and the name is fresh. -LS_ELIMIT: there are too
+ * many.
+ */
+int ls_roller_names_get(struct ls_roller_names *n, bool is_metric, const char *text,
+	size_t len, uint32_t id, uint32_t *ret_id) LS_MUSTCHECK;
 
 #endif

@@ -7,31 +7,29 @@
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include "proto/base/clock.h"
 #include "proto/limits.h"
 #include "storage/db/days.h"
 #include "storage/db/db.h"
 
 struct ls_verifier {
-	ls_verifier_push_fn *push;
+	ls_write_push_fn *push;
 	void *arg;
 	uint64_t not_before_ns;
 	atomic_bool suspect, stop;
-	char dir[];
+	const char *dir;
 };
 
 struct ls_verifier *
-ls_verifier_new(const char *dir, ls_verifier_push_fn *push, void *arg)
+ls_verifier_new(const char *dir, ls_write_push_fn *push, void *arg)
 {
-	size_t dir_bytes = strlen(dir) + 1;
-	struct ls_verifier *v = calloc(1, sizeof(*v) + dir_bytes);
+	struct ls_verifier *v = calloc(1, sizeof(*v));
 
 	if (v == NULL)
 		return NULL;
 	v->push = push;
 	v->arg = arg;
-	memcpy(v->dir, dir, dir_bytes);
+	v->dir = dir;
 	return v;
 }
 
@@ -53,21 +51,6 @@ verifier_check(struct ls_verifier *v, int32_t day)
 	return rc;
 }
 
-static int
-verifier_set_aside(struct ls_verifier *v, int32_t day)
-{
-	struct ls_write *m = ls_write_new(LS_WRITE_ASIDE, 0);
-	int rc;
-
-	if (m == NULL)
-		return -ENOMEM;
-	m->u.day = day;
-	rc = v->push(v->arg, m);
-	if (rc != 0)
-		ls_write_free(m);
-	return rc;
-}
-
 int
 ls_verifier_step(struct ls_verifier *v, uint64_t now_ns)
 {
@@ -83,7 +66,7 @@ ls_verifier_step(struct ls_verifier *v, uint64_t now_ns)
 
 		/* A day that cannot be read for another reason is not damaged. */
 		if (verifier_check(v, day) == -LS_ECORRUPT)
-			rc = verifier_set_aside(v, day);
+			rc = ls_write_push_day(LS_WRITE_ASIDE, day, v->push, v->arg);
 	}
 	return rc;
 }

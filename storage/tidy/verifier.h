@@ -22,12 +22,8 @@
 
 struct ls_verifier;
 
-/* Hands an ASIDE message to the writer; an error: the caller keeps it. */
-typedef int ls_verifier_push_fn(void *arg, struct ls_write *m);
-
-/* For a state directory, whose name is copied; NULL when out of memory. */
-struct ls_verifier *ls_verifier_new(const char *dir, ls_verifier_push_fn *push,
-	void *arg);
+/* For a state directory, whose name must outlive it; NULL when out of memory. */
+struct ls_verifier *ls_verifier_new(const char *dir, ls_write_push_fn *push, void *arg);
 void ls_verifier_free(struct ls_verifier *v);
 
 /* A read met damage. */

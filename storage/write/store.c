@@ -31,7 +31,7 @@ struct store_wal {
 };
 
 struct ls_store {
-	char *dir;
+	const char *dir;
 	int lock_fd;
 	sqlite3 *state, *day_db;
 	sqlite3_stmt *state_stmt[LS_STORE_STATE_COUNT];
@@ -388,8 +388,8 @@ ls_store_open(const char *dir, int64_t wall_us, struct ls_store **ret_store)
 	if (s == NULL)
 		return -ENOMEM;
 	s->lock_fd = -1;
-	s->dir = strdup(dir);
-	rc = s->dir != NULL ? store_open_dir(s) : -ENOMEM;
+	s->dir = dir;
+	rc = store_open_dir(s);
 	if (rc == 0)
 		rc = store_open_state(s, wall_us);
 	if (rc == 0) {
@@ -420,7 +420,6 @@ ls_store_close(struct ls_store *s)
 	if (s->lock_fd >= 0)
 		(void)close(s->lock_fd); /* gives the lock back */
 	ls_journal_fini(&s->journal);
-	free(s->dir);
 	free(s);
 }
 

@@ -58,7 +58,7 @@ struct ls_store_stats {
 
 /*
  * Opens (and where missing makes) the directory; takes its lock; migrates; sets damaged
- * files aside. wall_us is now.
+ * files aside. wall_us is now; dir must outlive the store.
  */
 int ls_store_open(const char *dir, int64_t wall_us,
 	struct ls_store **ret_store) LS_MUSTCHECK;

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include "proto/base/clock.h"
@@ -299,25 +298,6 @@ writer_main(void *arg)
 	return NULL;
 }
 
-static int
-writer_start(struct ls_writer *w)
-{
-	sigset_t all, before;
-	int rc;
-
-	/* Signals are the loop's: this thread takes none. */
-	(void)sigfillset(&all); /* cannot fail */
-	rc = pthread_sigmask(SIG_BLOCK, &all, &before);
-	if (rc != 0)
-		return -rc;
-	rc = pthread_create(&w->thread, NULL, writer_main, w);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL); /* worked a moment ago */
-	w->running = rc == 0;
-	if (w->running)
-		(void)pthread_setname_np(w->thread, "writer"); /* for people who look */
-	return -rc;
-}
-
 int
 ls_writer_open(const struct ls_writer_options *options, struct ls_writer **ret_writer)
 {
@@ -337,7 +317,8 @@ ls_writer_open(const struct ls_writer_options *options, struct ls_writer **ret_w
 	if (rc != 0)
 		goto out;
 	ls_store_stats(w->store, &w->first_stats);
-	rc = writer_start(w);
+	rc = ls_queue_start_thread(&w->thread, "writer", writer_main, w);
+	w->running = rc == 0;
 out:
 	if (rc != 0) {
 		ls_writer_close(w);

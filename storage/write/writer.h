@@ -37,7 +37,7 @@ struct ls_queue;
 struct ls_writer;
 
 struct ls_writer_options {
-	const char *dir;
+	const char *dir; /* must outlive it */
 	uint64_t commit_interval_ns;
 };
 

@@ -115,7 +115,7 @@ struct ls_write *
 ls_test_close(uint64_t step, int64_t t_us)
 {
 	static const int32_t missing[] = { 1, 70000 };
-	struct ls_write *m = ls_write_new_close(missing, 2, t_us);
+	struct ls_write *m = ls_write_new_ranks(LS_WRITE_CLOSE, missing, 2, t_us);
 
 	ck_assert_ptr_nonnull(m);
 	(void)snprintf(m->u.close.job, sizeof(m->u.close.job), "train");
@@ -129,7 +129,7 @@ struct ls_write *
 ls_test_hang(uint64_t step, int64_t t_us)
 {
 	static const int32_t ranks[] = { 1, 70000 };
-	struct ls_write *m = ls_write_new_hang(ranks, 2, t_us);
+	struct ls_write *m = ls_write_new_ranks(LS_WRITE_HANG, ranks, 2, t_us);
 
 	ck_assert_ptr_nonnull(m);
 	(void)snprintf(m->u.hang.job, sizeof(m->u.hang.job), "train");

@@ -41,3 +41,33 @@ LS_TEST(all, size_that_cannot_be_is_refused_and_nothing_changes)
 	ck_assert_ptr_eq(items, &item);
 	ck_assert_int_eq(item, 7);
 }
+
+LS_TEST(all, buffer_is_as_long_as_was_asked_and_keeps_its_bytes)
+{
+	size_t size = 0, was;
+	char *data = NULL;
+
+	ck_assert_int_eq(ls_mem_reserve((void **)&data, &size, 0), 0);
+	ck_assert_ptr_null(data);
+	ck_assert_int_eq(ls_mem_reserve((void **)&data, &size, 10), 0);
+	ck_assert_uint_ge(size, 10);
+	data[9] = 'x';
+	was = size;
+	ck_assert_int_eq(ls_mem_reserve((void **)&data, &size, was), 0);
+	ck_assert_uint_eq(size, was);
+	ck_assert_int_eq(ls_mem_reserve((void **)&data, &size, 5000), 0);
+	ck_assert_uint_ge(size, 5000);
+	ck_assert_int_eq(data[9], 'x');
+	was = size;
+	ck_assert_int_eq(ls_mem_reserve((void **)&data, &size, SIZE_MAX), -ENOMEM);
+	ck_assert_uint_eq(size, was);
+	free(data);
+}
+
+LS_TEST(all, copy_has_the_bytes)
+{
+	char *copy = ls_mem_copy("abc", 4);
+
+	ck_assert_str_eq(copy, "abc");
+	free(copy);
+}

@@ -8,6 +8,7 @@
 #include "tests/support/harness.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #define MS 1000000ull
@@ -319,5 +320,38 @@ LS_TEST(queue, close_wakes_a_waiting_thread)
 	ls_queue_close(q);
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 	ck_assert_uint_lt(ls_clock_mono_ns() - start, 30000 * MS);
+	ls_queue_free(q, NULL);
+}
+
+static void *
+waits_for_the_end(void *arg)
+{
+	struct ls_queue *q = arg;
+	sigset_t blocked;
+	void *none;
+
+	ck_assert_int_eq(pthread_sigmask(SIG_BLOCK, NULL, &blocked), 0);
+	ck_assert_int_eq(sigismember(&blocked, SIGTERM), 1);
+	ck_assert_uint_eq(ls_queue_take_wait(q, &none, 1, 10000 * MS), 0);
+	return q;
+}
+
+LS_TEST(queue, thread_has_its_name_and_takes_no_signals)
+{
+	struct ls_queue *q = ls_queue_new(1);
+	char name[16];
+	sigset_t blocked;
+	pthread_t thread;
+	void *end = NULL;
+
+	ck_assert_int_eq(ls_queue_start_thread(&thread, "tester", waits_for_the_end, q),
+		0);
+	ck_assert_int_eq(pthread_getname_np(thread, name, sizeof(name)), 0);
+	ck_assert_str_eq(name, "tester");
+	ls_queue_close(q);
+	ck_assert_int_eq(pthread_join(thread, &end), 0);
+	ck_assert_ptr_eq(end, q);
+	ck_assert_int_eq(pthread_sigmask(SIG_BLOCK, NULL, &blocked), 0);
+	ck_assert_int_eq(sigismember(&blocked, SIGTERM), 0); /* ours are as before */
 	ls_queue_free(q, NULL);
 }

@@ -127,10 +127,10 @@ nothing(void)
 static void
 late_rollup(void)
 {
-	struct ls_store_rollup_done done = { 60, 60000000, 0, 7 };
-	const struct ls_store_rollup r = {
-		.day = CLOSED, .done_count = 1, .done = &done
+	struct ls_store_rollup_row done = {
+		.table = LS_ROLLUP_DONE, .span_s = 60, .t_us = 60000000, .chunk_id = 7
 	};
+	const struct ls_store_rollup r = { .day = CLOSED, .count = 1, .rows = &done };
 
 	ck_assert_int_eq(ls_store_rollup(store, &r), 0);
 }

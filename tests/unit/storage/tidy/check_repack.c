@@ -373,10 +373,10 @@ LS_TEST(repack, what_must_not_be_repacked_stays)
 static void
 late_rollup(int64_t minute)
 {
-	struct ls_store_rollup_done done = { 60, minute, 0, 7 };
-	const struct ls_store_rollup r = {
-		.day = CLOSED, .done_count = 1, .done = &done
+	struct ls_store_rollup_row done = {
+		.table = LS_ROLLUP_DONE, .span_s = 60, .t_us = minute, .chunk_id = 7
 	};
+	const struct ls_store_rollup r = { .day = CLOSED, .count = 1, .rows = &done };
 
 	ck_assert_int_eq(ls_store_rollup(store, &r), 0);
 }

@@ -459,13 +459,11 @@ unit(void)
 	struct ls_store_pack *p = &m->u.pack;
 
 	ck_assert_ptr_nonnull(m);
-	p->step_rows_count = p->hot_rows_count = p->ledger_count = p->ring_count = 1;
+	p->step_rows_count = p->ledger_count = p->ring_count = 1;
 	p->step_rows = calloc(1, sizeof(*p->step_rows));
-	p->hot_rows = calloc(1, sizeof(*p->hot_rows));
 	p->ledgers = calloc(1, sizeof(*p->ledgers));
 	p->rings = calloc(1, sizeof(*p->rings));
-	ck_assert(p->step_rows != NULL && p->hot_rows != NULL && p->ledgers != NULL &&
-		p->rings != NULL);
+	ck_assert(p->step_rows != NULL && p->ledgers != NULL && p->rings != NULL);
 	p->day = TODAY;
 	p->from_id = 1;
 	p->last_id = 2;
@@ -477,9 +475,10 @@ unit(void)
 	p->step_rows[0].records = 20;
 	p->step_rows[0].step_hi = 19;
 	p->step_rows[0].body = body("steps", &p->step_rows[0].len);
-	p->hot_rows[0].id = 1;
-	p->hot_rows[0].last_id = 1;
-	p->hot_rows[0].body = body("hot", &p->hot_rows[0].len);
+	p->hot_rows.id = 1;
+	p->hot_rows.last_id = 1;
+	p->hot_rows.n = 1;
+	p->hot_rows.body = body("hot", &p->hot_rows.len);
 	memcpy(p->ledgers[0].boot, report->u.report.boot, sizeof(p->ledgers[0].boot));
 	memcpy(p->ledgers[0].host, report->u.report.host, sizeof(p->ledgers[0].host));
 	p->ledgers[0].seq = 2;
