@@ -8,9 +8,13 @@
 #include <unistd.h>
 #include "agent/agent.h"
 #include "agent/collect/doctor.h"
+#include "proto/base/cpus.h"
 #include "proto/base/log.h"
 
 enum { EXIT_USAGE = 2 };
+
+/* For nng: one connection, one exchange at a time. */
+#define MAIN_CPUS 1
 
 static int
 main_once(const struct ls_agent_config *config)
@@ -60,6 +64,7 @@ main(int argc, char **argv)
 	char err[LS_LOG_LINE_MAX_BYTES];
 	int left;
 
+	ls_cpus_limit(MAIN_CPUS);
 	if (ls_conf_load(&ls_agent_program, argc, argv, &config, &action, &left, err,
 		    sizeof(err)) != 0) {
 		(void)fprintf(stderr, "lockstep-agent: %s\n", err);

@@ -208,6 +208,8 @@
 #define LS_AGENT_HTTP_BODY_MAX_BYTES 1024 /* nothing takes one */
 /* answers that clients have still to read, all together */
 #define LS_AGENT_HTTP_UNREAD_MAX_BYTES (8u * 1024 * 1024)
+/* dialled, sent, came, cancelled: one of each at a time */
+#define LS_EXCHANGE_NOTES_MAX 8
 
 #define LS_HTTP_GET_HEADER_MAX_BYTES 16384 /* of an answer to the agent */
 #define LS_HTTP_INTERIM_MAX 4u /* 100 Continue before an answer */

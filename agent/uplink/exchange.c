@@ -2,22 +2,23 @@
 #include "config.h"
 #include "agent/uplink/exchange.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
-#include <event2/event.h>
-#include <event2/event_struct.h>
 #include <event2/util.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
+#include <nng/nng.h>
+#include <nng/supplemental/util/platform.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 #include "agent/uplink/resolve.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/loop.h"
+#include "proto/base/queue.h"
 #include "proto/base/text.h"
+#include "proto/wire/err_nng.h"
 #include "proto/wire/frame.h"
 
 /* an ack and its frame, as a rule; larger ones take memory of their own */
@@ -30,40 +31,52 @@ static const char *const exchange_state_names[] = {
 #undef LS_EXCHANGE_STATE
 };
 
-/* What is sent is lent from ls_exchange_send until it is sent, or the connection is over. */
+/* What nng's threads tell the loop: the addresses of these are the messages. */
+struct exchange_note {
+	char unused;
+};
+
+/*
+ * What is received belongs to nng from exchange_receive to the note `came`, what is
+ * sent from exchange_transmit to the note `sent`; else they are the loop's. The queue
+ * (and nng's own locks on the way back) order the changes of hands.
+ */
 struct ls_exchange {
 	struct ls_exchange_handler handler;
 	struct ls_loop *loop;
 	char url[LS_CONF_VALUE_MAX_BYTES], host[LS_CONF_VALUE_MAX_BYTES];
 	uint16_t port;
+	struct ls_queue *queue;
 	struct ls_loop_timer *timer;
+	struct exchange_note resolved, dialled, came, sent, cancelled;
 	enum ls_exchange_state state;
 	uint64_t patience_ns;
 	uint64_t back_off_ns; /* the next pause is not longer */
-
+	/* The address to dial; empty: the host name has none. */
 	struct ls_resolve *resolve; /* NULL: not needed */
-	struct sockaddr_storage peer; /* the address to dial */
-	socklen_t peer_bytes; /* 0: it is not known (yet) */
+	char address[LS_CONF_VALUE_MAX_BYTES + 16];
 	unsigned dials; /* each takes the next address of the name */
-
-	/* One connection. */
-	int fd; /* -1: none */
-	struct event readable, writable;
-
+	/* One connection; NULL while there is none. */
+	nng_stream_dialer *dialer;
+	nng_aio *dial, *rx, *tx;
+	nng_stream *stream;
+	atomic_bool closing; /* no callback submits anything any more */
 	/* The request under way. */
 	bool busy;
 	uint32_t id; /* 0: given up */
 	uint32_t last_id;
 	/* requests on this connection since its last answer */
 	unsigned unanswered;
-
 	/* What is sent: head, then body. */
 	bool sending;
+	int tx_rc;
 	uint8_t head[EXCHANGE_HEAD_BYTES];
 	size_t head_bytes, body_bytes, sent_bytes;
 	const uint8_t *body;
-
 	/* What is received: the greeting, or frames. */
+	bool received; /* loop: a whole one waits */
+	bool greeted;
+	int rx_rc;
 	uint8_t *buf; /* small, or memory of its own */
 	size_t size, filled;
 	size_t frame_bytes; /* of the first one in buf */
@@ -71,94 +84,16 @@ struct ls_exchange {
 	uint8_t small[EXCHANGE_BUFFER_BYTES];
 };
 
-/* --- a connection --------------------------------------------------------- */
+/* --- receiving and sending on: by the loop, then on nng's threads --------- */
 
-/* The only place that changes the state, and with it the timer. */
+/* At most one note of each kind is in the queue, so it cannot be full. */
 static void
-exchange_set_state(struct ls_exchange *x, enum ls_exchange_state to, uint64_t for_ns)
+exchange_tell(struct ls_exchange *x, struct exchange_note *note)
 {
-	static const unsigned moves[LS_EXCHANGE_STATE_COUNT] = {
-		[LS_EXCHANGE_STATE_PAUSE] =
-			1u << LS_EXCHANGE_STATE_DIAL | 1u << LS_EXCHANGE_STATE_PAUSE,
-		[LS_EXCHANGE_STATE_DIAL] = 1u << LS_EXCHANGE_STATE_DIAL |
-			1u << LS_EXCHANGE_STATE_GREET | 1u << LS_EXCHANGE_STATE_PAUSE,
-		[LS_EXCHANGE_STATE_GREET] =
-			1u << LS_EXCHANGE_STATE_UP | 1u << LS_EXCHANGE_STATE_PAUSE,
-		[LS_EXCHANGE_STATE_UP] =
-			1u << LS_EXCHANGE_STATE_REST | 1u << LS_EXCHANGE_STATE_PAUSE,
-		[LS_EXCHANGE_STATE_REST] =
-			1u << LS_EXCHANGE_STATE_UP | 1u << LS_EXCHANGE_STATE_PAUSE,
-	};
+	int rc = ls_queue_push(x->queue, note);
 
-	LS_ASSERT(moves[x->state] & 1u << to);
-	ls_log(LS_LOG_DEBUG, "exchange", "%s -> %s", exchange_state_names[x->state],
-		exchange_state_names[to]);
-	x->state = to;
-	if (to == LS_EXCHANGE_STATE_UP)
-		ls_loop_timer_stop(x->timer);
-	else
-		ls_loop_timer_start(x->timer, for_ns, 0);
+	LS_ASSERT(rc == 0 || rc == -LS_ECLOSED);
 }
-
-/* Between 0 and base, which doubles: agents that lost one collector do not come back
- * together. */
-static uint64_t
-exchange_back_off(struct ls_exchange *x)
-{
-	uint64_t us = x->back_off_ns / 1000;
-	uint32_t random;
-
-	evutil_secure_rng_get_bytes(&random, sizeof(random));
-	x->back_off_ns = 2 * x->back_off_ns < LS_RECONNECT_MAX_NS ? 2 * x->back_off_ns
-								  : LS_RECONNECT_MAX_NS;
-	return (random * us >> 32) * 1000;
-}
-
-/* Ends the connection, in whatever state. */
-static void
-exchange_disconnect(struct ls_exchange *x)
-{
-	ls_resolve_close(x->resolve);
-	x->resolve = NULL;
-	if (x->fd >= 0) {
-		(void)event_del(&x->readable); /* fails for none of ours */
-		(void)event_del(&x->writable); /* likewise */
-		(void)close(x->fd); /* what was not sent is sent again by another */
-	}
-	x->fd = -1;
-	if (x->buf != x->small)
-		free(x->buf);
-	x->buf = x->small;
-}
-
-/* There is no connection any more, or none came about. why: what is wrong with the
- * other side, or NULL. */
-static void
-exchange_lost(struct ls_exchange *x, const char *why)
-{
-	bool was_up = x->state == LS_EXCHANGE_STATE_UP ||
-		x->state == LS_EXCHANGE_STATE_REST,
-	     was_busy = x->busy;
-
-	if (why != NULL)
-		ls_log(LS_LOG_WARN, "exchange", "%s %s: reconnecting", x->url, why);
-	exchange_disconnect(x);
-	x->busy = false;
-	exchange_set_state(x, LS_EXCHANGE_STATE_PAUSE, exchange_back_off(x));
-	if (was_up)
-		x->handler.event(x->handler.arg, LS_EXCHANGE_DOWN, NULL, 0, 0);
-	if (was_busy)
-		x->handler.event(x->handler.arg, LS_EXCHANGE_FAILED, NULL, 0, 0);
-}
-
-/* Waits for an event. It fails without memory only: then time runs out instead. */
-static void
-exchange_await(struct event *event)
-{
-	ls_ignore(event_add(event, NULL));
-}
-
-/* --- receiving ------------------------------------------------------------ */
 
 /* How much more has to come until the first one in buf is whole. */
 static int
@@ -167,7 +102,7 @@ exchange_missing(struct ls_exchange *x, size_t *ret_missing)
 	size_t wanted = LS_FRAME_GREETING_BYTES;
 	int rc = 0;
 
-	if (x->state != LS_EXCHANGE_STATE_GREET)
+	if (x->greeted)
 		rc = ls_frame_length(x->buf, x->filled,
 			LS_FRAME_ID_BYTES + LS_ACK_MAX_BYTES, &wanted);
 	if (rc == -EAGAIN)
@@ -202,6 +137,330 @@ exchange_make_room(struct ls_exchange *x, size_t missing)
 	return 0;
 }
 
+/* Receives until one is whole; that, or the end, is told. */
+static void
+exchange_receive(struct ls_exchange *x)
+{
+	size_t missing = 0;
+	nng_iov iov;
+
+	x->rx_rc = exchange_missing(x, &missing);
+	if (x->rx_rc == 0 && missing > 0)
+		x->rx_rc = exchange_make_room(x, missing);
+	if (x->rx_rc != 0 || missing == 0) {
+		exchange_tell(x, &x->came);
+		return;
+	}
+	iov.iov_buf = x->buf + x->filled;
+	iov.iov_len = x->size - x->filled;
+	ls_ignore(nng_aio_set_iov(x->rx, 1, &iov)); /* fails for many only */
+	nng_stream_recv(x->stream, x->rx);
+}
+
+static void
+exchange_on_received(void *arg)
+{
+	struct ls_exchange *x = arg;
+
+	if (atomic_load(&x->closing))
+		return;
+	x->t_receive_mono_ns = ls_clock_mono_ns();
+	x->rx_rc = ls_err_nng(nng_aio_result(x->rx));
+	if (x->rx_rc != 0) {
+		exchange_tell(x, &x->came);
+		return;
+	}
+	x->filled += nng_aio_count(x->rx);
+	exchange_receive(x);
+}
+
+/* Sends what is not sent yet; that all of it is, or cannot be, is told. */
+static void
+exchange_transmit(struct ls_exchange *x)
+{
+	size_t at = x->sent_bytes;
+	unsigned n = 0;
+	nng_iov iov[2];
+
+	if (at < x->head_bytes) {
+		iov[n].iov_buf = x->head + at;
+		iov[n++].iov_len = x->head_bytes - at;
+		at = x->head_bytes;
+	}
+	at -= x->head_bytes;
+	if (at < x->body_bytes) {
+		iov[n].iov_buf = (void *)(x->body + at); /* only read */
+		iov[n++].iov_len = x->body_bytes - at;
+	}
+	if (n == 0) {
+		exchange_tell(x, &x->sent);
+		return;
+	}
+	ls_ignore(nng_aio_set_iov(x->tx, n, iov)); /* fails for many only */
+	nng_stream_send(x->stream, x->tx);
+}
+
+static void
+exchange_on_sent(void *arg)
+{
+	struct ls_exchange *x = arg;
+
+	if (atomic_load(&x->closing))
+		return;
+	x->tx_rc = ls_err_nng(nng_aio_result(x->tx));
+	if (x->tx_rc != 0) {
+		exchange_tell(x, &x->sent);
+		return;
+	}
+	x->sent_bytes += nng_aio_count(x->tx); /* a large one goes in parts */
+	exchange_transmit(x);
+}
+
+static void
+exchange_on_dialled(void *arg)
+{
+	struct ls_exchange *x = arg;
+
+	if (!atomic_load(&x->closing))
+		exchange_tell(x, &x->dialled);
+}
+
+/* --- a connection: on the loop from here on ------------------------------- */
+
+/* The only place that changes the state, and with it the timer. */
+static void
+exchange_set_state(struct ls_exchange *x, enum ls_exchange_state to, uint64_t for_ns)
+{
+	static const unsigned moves[LS_EXCHANGE_STATE_COUNT] = {
+		[LS_EXCHANGE_STATE_PAUSE] =
+			1u << LS_EXCHANGE_STATE_DIAL | 1u << LS_EXCHANGE_STATE_PAUSE,
+		[LS_EXCHANGE_STATE_DIAL] =
+			1u << LS_EXCHANGE_STATE_GREET | 1u << LS_EXCHANGE_STATE_PAUSE,
+		[LS_EXCHANGE_STATE_GREET] =
+			1u << LS_EXCHANGE_STATE_UP | 1u << LS_EXCHANGE_STATE_PAUSE,
+		[LS_EXCHANGE_STATE_UP] =
+			1u << LS_EXCHANGE_STATE_REST | 1u << LS_EXCHANGE_STATE_PAUSE,
+		[LS_EXCHANGE_STATE_REST] =
+			1u << LS_EXCHANGE_STATE_UP | 1u << LS_EXCHANGE_STATE_PAUSE,
+	};
+
+	LS_ASSERT(moves[x->state] & 1u << to);
+	ls_log(LS_LOG_DEBUG, "exchange", "%s -> %s", exchange_state_names[x->state],
+		exchange_state_names[to]);
+	x->state = to;
+	if (to == LS_EXCHANGE_STATE_UP)
+		ls_loop_timer_stop(x->timer);
+	else
+		ls_loop_timer_start(x->timer, for_ns, 0);
+}
+
+/* Between 0 and base, which doubles: agents that lost one collector do not come back
+ * together. */
+static uint64_t
+exchange_back_off(struct ls_exchange *x)
+{
+	uint64_t us = x->back_off_ns / 1000;
+
+	x->back_off_ns = 2 * x->back_off_ns < LS_RECONNECT_MAX_NS ? 2 * x->back_off_ns
+								  : LS_RECONNECT_MAX_NS;
+	return (nng_random() * us >> 32) * 1000;
+}
+
+/*
+ * Ends the connection, in whatever state: once it is closed and its aios are stopped,
+ * no callback runs, and none comes. What they told before is forgotten.
+ */
+static void
+exchange_disconnect(struct ls_exchange *x)
+{
+	void *note;
+
+	atomic_store(&x->closing, true);
+	ls_resolve_close(x->resolve);
+	x->resolve = NULL;
+	if (x->dialer != NULL)
+		nng_stream_dialer_close(x->dialer);
+	nng_aio_stop(x->dial); /* accepts NULL */
+	if (x->stream == NULL && x->dial != NULL && nng_aio_result(x->dial) == 0)
+		x->stream = nng_aio_get_output(x->dial, 0); /* nobody has taken it */
+	if (x->stream != NULL)
+		nng_stream_close(x->stream);
+	nng_aio_stop(x->rx);
+	nng_aio_stop(x->tx);
+	nng_aio_free(x->dial);
+	nng_aio_free(x->rx);
+	nng_aio_free(x->tx);
+	if (x->stream != NULL)
+		nng_stream_free(x->stream);
+	if (x->dialer != NULL)
+		nng_stream_dialer_free(x->dialer);
+	x->dialer = NULL;
+	x->dial = x->rx = x->tx = NULL;
+	x->stream = NULL;
+	x->body = NULL; /* its owner may have it back */
+	if (x->buf != x->small)
+		free(x->buf);
+	x->buf = x->small;
+	while (x->queue != NULL && ls_queue_take(x->queue, &note, 1) == 1)
+		continue;
+}
+
+/* Makes what a connection needs and dials; nng's code. exchange_disconnect undoes it,
+ * whole or in part. */
+static int
+exchange_dial(struct ls_exchange *x)
+{
+	int rc = nng_stream_dialer_alloc(&x->dialer, x->address);
+
+	if (rc == 0)
+		rc = nng_stream_dialer_set_bool(x->dialer, NNG_OPT_TCP_KEEPALIVE, true);
+	if (rc == 0)
+		rc = nng_stream_dialer_set_bool(x->dialer, NNG_OPT_TCP_NODELAY, true);
+	if (rc == 0)
+		rc = nng_aio_alloc(&x->dial, exchange_on_dialled, x);
+	if (rc == 0)
+		rc = nng_aio_alloc(&x->rx, exchange_on_received, x);
+	if (rc == 0)
+		rc = nng_aio_alloc(&x->tx, exchange_on_sent, x);
+	if (rc != 0)
+		return rc;
+	x->sending = false;
+	x->size = sizeof(x->small);
+	x->filled = 0;
+	x->unanswered = 0;
+	atomic_store(&x->closing, false);
+	nng_stream_dialer_dial(x->dialer, x->dial);
+	return 0;
+}
+
+static void
+exchange_set_address(struct ls_exchange *x, const char *host)
+{
+	bool v6 = strchr(host, ':') != NULL;
+
+	(void)snprintf(x->address, sizeof(x->address), "tcp://%s%s%s:%u", v6 ? "[" : "",
+		host, v6 ? "]" : "", (unsigned)x->port);
+}
+
+/* From within libevent's resolver, which must not be freed here: hence a note. */
+static void
+exchange_on_resolved(void *arg, const struct evutil_addrinfo *found, const char *why)
+{
+	struct ls_exchange *x = arg;
+	const struct evutil_addrinfo *a;
+	char host[INET6_ADDRSTRLEN];
+	unsigned n = 0;
+
+	x->address[0] = '\0';
+	for (a = found; a != NULL; a = a->ai_next)
+		n++;
+	n = n > 0 ? x->dials++ % n : 0;
+	for (a = found; a != NULL && n > 0; n--)
+		a = a->ai_next;
+	if (a == NULL)
+		ls_log(LS_LOG_WARN, "exchange", "cannot resolve %s: %s", x->host, why);
+	else if (
+		inet_ntop(a->ai_family,
+			a->ai_family == AF_INET
+				? (const void *)&(
+					  (const struct sockaddr_in *)a->ai_addr)
+					  ->sin_addr
+				: &((const struct sockaddr_in6 *)a->ai_addr)->sin6_addr,
+			host, sizeof(host)) != NULL)
+		exchange_set_address(x, host);
+	exchange_tell(x, &x->resolved);
+}
+
+/* A numeric address is dialled at once, a name is resolved first. */
+static int
+exchange_connect(struct ls_exchange *x)
+{
+	const struct ls_resolve_handler handler = { x, exchange_on_resolved };
+	struct in6_addr any;
+
+	exchange_set_state(x, LS_EXCHANGE_STATE_DIAL, x->patience_ns);
+	if (inet_pton(AF_INET, x->host, &any) == 1 ||
+		inet_pton(AF_INET6, x->host, &any) == 1) {
+		exchange_set_address(x, x->host);
+		return exchange_dial(x);
+	}
+	return ls_resolve_open(ls_loop_base(x->loop), x->host, x->port, &handler,
+		&x->resolve);
+}
+
+/* There is no connection any more, or none came about. why: what is wrong with the
+ * other side, or NULL. */
+static void
+exchange_lost(struct ls_exchange *x, const char *why)
+{
+	bool was_up = x->greeted, was_busy = x->busy;
+
+	if (why != NULL)
+		ls_log(LS_LOG_WARN, "exchange", "%s %s: reconnecting", x->url, why);
+	exchange_disconnect(x);
+	x->busy = x->greeted = x->received = false;
+	exchange_set_state(x, LS_EXCHANGE_STATE_PAUSE, exchange_back_off(x));
+	if (was_up)
+		x->handler.event(x->handler.arg, LS_EXCHANGE_DOWN, NULL, 0, 0);
+	if (was_busy)
+		x->handler.event(x->handler.arg, LS_EXCHANGE_FAILED, NULL, 0, 0);
+}
+
+static void
+exchange_due(void *arg)
+{
+	struct ls_exchange *x = arg;
+
+	if (x->state == LS_EXCHANGE_STATE_PAUSE) {
+		if (exchange_connect(x) != 0) /* no memory: later, perhaps */
+			exchange_lost(x, NULL);
+	} else {
+		exchange_lost(x,
+			x->state == LS_EXCHANGE_STATE_GREET ? "sends no SP header"
+				: x->state == LS_EXCHANGE_STATE_REST
+				? "does not accept a request"
+				: NULL);
+	}
+}
+
+/* --- what was told -------------------------------------------------------- */
+
+/* Begins to send head, which is there, and body. */
+static void
+exchange_begin_send(struct ls_exchange *x, size_t head_bytes, const uint8_t *body,
+	size_t len)
+{
+	x->sending = true;
+	x->head_bytes = head_bytes;
+	x->body = body;
+	x->body_bytes = len;
+	x->sent_bytes = 0;
+	exchange_transmit(x);
+}
+
+static void
+exchange_resolved(struct ls_exchange *x)
+{
+	ls_resolve_close(x->resolve);
+	x->resolve = NULL;
+	if (x->address[0] == '\0' || exchange_dial(x) != 0)
+		exchange_lost(x, NULL);
+}
+
+static void
+exchange_dialled(struct ls_exchange *x)
+{
+	if (nng_aio_result(x->dial) != 0) {
+		exchange_lost(x, NULL);
+		return;
+	}
+	x->stream = nng_aio_get_output(x->dial, 0);
+	exchange_set_state(x, LS_EXCHANGE_STATE_GREET, x->patience_ns);
+	ls_frame_greet(LS_FRAME_REQ, x->head);
+	exchange_begin_send(x, LS_FRAME_GREETING_BYTES, NULL, 0);
+	exchange_receive(x);
+}
+
 /* The first one in buf is done with: what came behind it moves to the front, and memory
  * goes. */
 static void
@@ -219,6 +478,8 @@ exchange_next(struct ls_exchange *x)
 	if (old != x->buf)
 		free(old);
 	x->filled = rest;
+	x->received = false;
+	exchange_receive(x);
 }
 
 static void
@@ -228,8 +489,9 @@ exchange_greeted(struct ls_exchange *x)
 		exchange_lost(x, "is not a collector");
 		return;
 	}
-	exchange_next(x);
+	x->greeted = true;
 	exchange_set_state(x, LS_EXCHANGE_STATE_UP, 0);
+	exchange_next(x);
 	x->handler.event(x->handler.arg, LS_EXCHANGE_UP, NULL, 0, 0);
 }
 
@@ -261,83 +523,16 @@ exchange_answered(struct ls_exchange *x)
 	exchange_next(x);
 }
 
-/*
- * Takes what has come, and waits for more once that is not whole. An answer counts when
- * its request is sent: what was lent for it is free then.
- */
+/* An answer counts when its request is sent: buf is free then. */
 static void
 exchange_proceed(struct ls_exchange *x)
 {
-	size_t missing = 0;
-	int rc;
-
-	while (x->fd >= 0) {
-		rc = exchange_missing(x, &missing);
-		if (rc == 0 && missing > 0)
-			rc = exchange_make_room(x, missing);
-		if (rc != 0) {
-			exchange_lost(x,
-				rc == -LS_ELIMIT
-					? "sends more data than an answer holds"
-					: NULL);
-		} else if (missing > 0) {
-			exchange_await(&x->readable);
-			return;
-		} else if (x->sending) {
-			return;
-		} else if (x->state == LS_EXCHANGE_STATE_GREET) {
-			exchange_greeted(x);
-		} else {
-			exchange_answered(x);
-		}
-	}
-}
-
-static void
-exchange_on_readable(evutil_socket_t fd, short what, void *arg)
-{
-	struct ls_exchange *x = arg;
-	ssize_t n = recv(fd, x->buf + x->filled, x->size - x->filled, 0);
-
-	(void)what;
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-		exchange_lost(x, NULL);
+	if (!x->received || x->sending)
 		return;
-	}
-	x->t_receive_mono_ns = ls_clock_mono_ns();
-	x->filled += n > 0 ? (size_t)n : 0;
-	exchange_proceed(x);
-}
-
-/* --- sending -------------------------------------------------------------- */
-
-/* Begins to send head, which is there, and body. */
-static void
-exchange_begin_send(struct ls_exchange *x, size_t head_bytes, const uint8_t *body,
-	size_t len)
-{
-	x->sending = true;
-	x->head_bytes = head_bytes;
-	x->body = body;
-	x->body_bytes = len;
-	x->sent_bytes = 0;
-	exchange_await(&x->writable);
-}
-
-static void
-exchange_dialled(struct ls_exchange *x)
-{
-	socklen_t len = sizeof(int);
-	int error = 0;
-
-	if (getsockopt(x->fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0 || error != 0) {
-		exchange_lost(x, NULL);
-		return;
-	}
-	exchange_set_state(x, LS_EXCHANGE_STATE_GREET, x->patience_ns);
-	ls_frame_greet(LS_FRAME_REQ, x->head);
-	exchange_begin_send(x, LS_FRAME_GREETING_BYTES, x->head, 0);
-	exchange_proceed(x);
+	if (x->state == LS_EXCHANGE_STATE_GREET)
+		exchange_greeted(x);
+	else
+		exchange_answered(x);
 }
 
 /* The request under way is given up, and all of it is sent. */
@@ -355,6 +550,10 @@ exchange_fail(struct ls_exchange *x)
 static void
 exchange_sent(struct ls_exchange *x)
 {
+	if (x->tx_rc != 0) {
+		exchange_lost(x, NULL);
+		return;
+	}
 	x->sending = false;
 	if (x->state == LS_EXCHANGE_STATE_REST) {
 		exchange_set_state(x, LS_EXCHANGE_STATE_UP, 0);
@@ -363,165 +562,83 @@ exchange_sent(struct ls_exchange *x)
 	exchange_proceed(x);
 }
 
-/* Sends what is not sent yet; a large one goes in parts. */
 static void
-exchange_transmit(struct ls_exchange *x)
+exchange_came(struct ls_exchange *x)
 {
-	size_t of_head = x->sent_bytes < x->head_bytes ? x->sent_bytes : x->head_bytes,
-	       of_body = x->sent_bytes - of_head;
-	struct iovec iov[] = { { x->head + of_head, x->head_bytes - of_head },
-		{ (void *)(x->body + of_body),
-			x->body_bytes - of_body } }; /* only read */
-	const struct msghdr message = { .msg_iov = iov, .msg_iovlen = 2 };
-	ssize_t n = sendmsg(x->fd, &message, MSG_NOSIGNAL);
-
-	if (n < 0 && errno != EAGAIN && errno != EINTR) {
-		exchange_lost(x, NULL);
+	if (x->rx_rc != 0) {
+		exchange_lost(x,
+			x->rx_rc == -LS_ELIMIT ? "sends more data than an answer holds"
+					       : NULL);
 		return;
 	}
-	x->sent_bytes += n > 0 ? (size_t)n : 0;
-	if (x->sent_bytes < x->head_bytes + x->body_bytes)
-		exchange_await(&x->writable);
-	else
-		exchange_sent(x);
+	x->received = true;
+	exchange_proceed(x);
 }
 
 static void
-exchange_on_writable(evutil_socket_t fd, short what, void *arg)
+exchange_drain(void *arg)
 {
 	struct ls_exchange *x = arg;
+	void *note;
 
-	(void)fd;
-	(void)what;
-	if (x->state == LS_EXCHANGE_STATE_DIAL)
-		exchange_dialled(x);
-	else
-		exchange_transmit(x);
-}
-
-/* --- dialling ------------------------------------------------------------- */
-
-/* Begins to connect. exchange_disconnect undoes it, whole or in part. */
-static int
-exchange_dial(struct ls_exchange *x)
-{
-	struct event_base *base = ls_loop_base(x->loop);
-	const int yes = 1;
-
-	ls_resolve_close(x->resolve);
-	x->resolve = NULL;
-	x->fd = socket(x->peer.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
-		0);
-	if (x->fd < 0)
-		return -errno;
-	if (event_assign(&x->readable, base, x->fd, EV_READ, exchange_on_readable, x) !=
-			0 ||
-		event_assign(&x->writable, base, x->fd, EV_WRITE, exchange_on_writable,
-			x) != 0)
-		return -ENOMEM;
-	x->sending = false;
-	x->size = sizeof(x->small);
-	x->filled = 0;
-	x->unanswered = 0;
-	if (setsockopt(x->fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof(yes)) != 0 ||
-		setsockopt(x->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)) != 0 ||
-		(connect(x->fd, (struct sockaddr *)&x->peer, x->peer_bytes) != 0 &&
-			errno != EINPROGRESS))
-		return -errno;
-	exchange_await(&x->writable);
-	return 0;
-}
-
-/* From within libevent's resolver, which must not be freed here: hence the timer. */
-static void
-exchange_on_resolved(void *arg, const struct evutil_addrinfo *found, const char *why)
-{
-	struct ls_exchange *x = arg;
-	const struct evutil_addrinfo *a;
-	unsigned n = 0;
-
-	for (a = found; a != NULL; a = a->ai_next)
-		n++;
-	n = n > 0 ? x->dials++ % n : 0;
-	for (a = found; a != NULL && n > 0; n--)
-		a = a->ai_next;
-	if (a == NULL) {
-		ls_log(LS_LOG_WARN, "exchange", "cannot resolve %s: %s", x->host, why);
-	} else {
-		memcpy(&x->peer, a->ai_addr, a->ai_addrlen);
-		x->peer_bytes = (socklen_t)a->ai_addrlen;
+	while (ls_queue_take(x->queue, &note, 1) == 1) {
+		if (note == &x->resolved)
+			exchange_resolved(x);
+		else if (note == &x->dialled)
+			exchange_dialled(x);
+		else if (note == &x->sent)
+			exchange_sent(x);
+		else if (note == &x->came)
+			exchange_came(x);
+		else if (x->sending) /* cancelled */
+			exchange_set_state(x, LS_EXCHANGE_STATE_REST, x->patience_ns);
+		else
+			exchange_fail(x);
 	}
-	ls_loop_timer_start(x->timer, 0, 0);
-}
-
-/* A numeric address is dialled at once, a name is resolved first. */
-static int
-exchange_connect(struct ls_exchange *x)
-{
-	const struct ls_resolve_handler handler = { x, exchange_on_resolved };
-	int len = sizeof(x->peer);
-
-	exchange_set_state(x, LS_EXCHANGE_STATE_DIAL, x->patience_ns);
-	x->peer_bytes = 0;
-	if (evutil_parse_sockaddr_port(x->host, (struct sockaddr *)&x->peer, &len) != 0)
-		return ls_resolve_open(ls_loop_base(x->loop), x->host, x->port,
-			&handler, &x->resolve);
-	/* it is at the same place in an address of IPv6 */
-	((struct sockaddr_in *)&x->peer)->sin_port = htons(x->port);
-	x->peer_bytes = (socklen_t)len;
-	return exchange_dial(x);
-}
-
-/* The time of the state is over. */
-static void
-exchange_due(void *arg)
-{
-	struct ls_exchange *x = arg;
-	int rc = -ETIMEDOUT;
-
-	if (x->state == LS_EXCHANGE_STATE_PAUSE) {
-		rc = exchange_connect(x);
-	} else if (x->resolve != NULL && x->peer_bytes > 0) {
-		exchange_set_state(x, LS_EXCHANGE_STATE_DIAL, x->patience_ns);
-		rc = exchange_dial(x);
-	}
-	if (rc != 0)
-		exchange_lost(x,
-			x->state == LS_EXCHANGE_STATE_GREET ? "sends no SP header"
-				: x->state == LS_EXCHANGE_STATE_REST
-				? "does not accept a request"
-				: NULL);
 }
 
 /* --- life ----------------------------------------------------------------- */
+
+static int
+exchange_make(struct ls_exchange *x, struct ls_loop *loop, const char *url)
+{
+	int rc = ls_text_copy(x->url, sizeof(x->url), url);
+
+	if (rc == 0)
+		rc = ls_resolve_split(url, x->host, sizeof(x->host), &x->port);
+	if (rc != 0)
+		return rc;
+	x->loop = loop;
+	x->queue = ls_queue_new(LS_EXCHANGE_NOTES_MAX);
+	x->timer = ls_loop_timer_new(loop, exchange_due, x);
+	if (x->queue == NULL || x->timer == NULL)
+		return -ENOMEM;
+	rc = ls_queue_watch(x->queue, loop, exchange_drain, x);
+	if (rc != 0)
+		return rc;
+	return exchange_connect(x) == 0 ? 0 : -ENOMEM;
+}
 
 int
 ls_exchange_open(struct ls_loop *loop, const char *url,
 	const struct ls_exchange_handler *handler, struct ls_exchange **ret_exchange)
 {
-	struct ls_exchange *x = calloc(1, sizeof(*x));
+	struct ls_exchange *x;
 	int rc;
 
+	x = calloc(1, sizeof(*x));
 	if (x == NULL)
 		return -ENOMEM;
 	x->handler = *handler;
-	x->loop = loop;
 	x->patience_ns = LS_EXCHANGE_PATIENCE_NS;
 	x->back_off_ns = LS_RECONNECT_MIN_NS;
-	x->fd = -1;
 	x->buf = x->small;
-	evutil_secure_rng_get_bytes(&x->last_id, sizeof(x->last_id));
-	rc = ls_text_copy(x->url, sizeof(x->url), url);
-	if (rc == 0)
-		rc = ls_resolve_split(url, x->host, sizeof(x->host), &x->port);
-	x->timer = ls_loop_timer_new(loop, exchange_due, x);
-	if (rc == 0 && x->timer == NULL)
-		rc = -ENOMEM;
+	x->last_id = nng_random();
+	rc = exchange_make(x, loop, url);
 	if (rc != 0) {
 		ls_exchange_close(x);
 		return rc;
 	}
-	ls_loop_timer_start(x->timer, 0, 0);
 	*ret_exchange = x;
 	return 0;
 }
@@ -551,8 +668,7 @@ ls_exchange_cancel(struct ls_exchange *x)
 	if (!x->busy || x->id == 0)
 		return;
 	x->id = 0; /* an answer is late from here on */
-	exchange_set_state(x, LS_EXCHANGE_STATE_REST, x->patience_ns);
-	exchange_await(&x->writable);
+	exchange_tell(x, &x->cancelled);
 }
 
 void
@@ -574,5 +690,6 @@ ls_exchange_close(struct ls_exchange *x)
 		return;
 	exchange_disconnect(x);
 	ls_loop_timer_free(x->timer);
+	ls_queue_free(x->queue, NULL);
 	free(x);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exchange - one request at a time to the collector: SP's request/reply on a TCP
- * connection.
+ * exchange - one request at a time to the collector: SP's request/reply on a TCP stream
+ * of nng.
  *
  *          time is over        connected           greeted        given up, not all sent
  *   PAUSE -------------> DIAL -----------> GREET -----------> UP --------------> REST
@@ -11,13 +11,20 @@
  *
  * We speak REQ ourselves because nng 1.5.2's REQ socket hangs for ever, in nng_close
  * too, when a connection ends between the head of a message and its body (fixed after
- * it: "finish receive aio on TCP pipe close", 1636). All of it happens on the loop: the
- * agent starts no thread of nng. Names are resolved at each dial.
+ * it: "finish receive aio on TCP pipe close", 1636).
+ *
+ * A connection and all that nng needs for it are made to dial, and stopped and freed
+ * together when it is over; nothing of it is used again, so that nothing can come from
+ * it later. Names are resolved at each dial. nng's threads only receive on, send on,
+ * and tell the loop through a queue.
  *
  * A request is sent once: what TCP took arrives, or the connection is lost. An answer
  * that has another id than the request under way (that one was given up) is dropped. A
  * connection is given up when it brings what no collector says, more answers than
  * requests, or none to LS_EXCHANGE_UNANSWERED_MAX requests one after the other.
+ *
+ * nng 1.5.2 starts one thread per CPU for time-outs and up to 16 for tasks, and has no
+ * setting for it: they sleep, but a limit of tasks of the service must allow for them.
  *
  * Owner:   the agent loop thread. Not thread-safe.
  * Units:   t_receive_mono_ns is CLOCK_MONOTONIC, read when the answer arrived.
@@ -25,11 +32,11 @@
  *          request; -LS_EBUSY a request is under way, -LS_ENET not connected, -ENOMEM,
  *          -errno.
  * Limits:  answers of LS_ACK_MAX_BYTES, requests of LS_REPORT_MAX_BYTES with their id;
- *          LS_EXCHANGE_PATIENCE_NS for the address of a name, as long to be connected,
- *          to be greeted, and for the rest of a request that was given up; between attempts a pause of up to
+ *          LS_EXCHANGE_PATIENCE_NS to be connected, as long to be greeted, and for the
+ *          rest of a request that was given up; between attempts a pause of up to
  *          LS_RECONNECT_MIN_NS, then up to twice the last, LS_RECONNECT_MAX_NS at most;
  *          an answer begins anew.
- * Source:  proto/wire/frame.h (SP).
+ * Source:  proto/wire/frame.h (SP); nng_stream(5), nng_aio_stop(3) of 1.5.2.
  */
 #ifndef LS_AGENT_EXCHANGE_H
 #define LS_AGENT_EXCHANGE_H
