@@ -56,6 +56,17 @@ restore_finding(void *arg, const char *id, const char *text, size_t len)
 	return rc;
 }
 
+/* Counts what was taken back; what cannot be is counted and passed over. */
+static int
+restore_count(struct restore *r, int rc, uint64_t *count)
+{
+	if (rc == 0)
+		(*count)++;
+	else if (rc != -ENOMEM)
+		r->stats.bad++;
+	return rc == -ENOMEM ? rc : 0;
+}
+
 static int
 restore_worker(void *arg, const struct ls_store_worker *w)
 {
@@ -110,14 +121,12 @@ restore_dictionary(void *arg, const struct ls_query_dictionary *stored)
 {
 	struct restore *r = arg;
 	struct ls_dictionary *d;
-	int rc = ls_dictionaries_put(r->p->dictionaries, stored->hash, stored->group,
-		stored->series, stored->count, &d);
 
-	if (rc == 0)
-		r->stats.dictionaries++;
-	else if (rc != -ENOMEM)
-		r->stats.bad++; /* not known, then: it is asked for again */
-	return rc == -ENOMEM ? rc : 0;
+	/* if it is not known, it is asked for again */
+	return restore_count(r,
+		ls_dictionaries_put(r->p->dictionaries, stored->hash, stored->group,
+			stored->series, stored->count, &d),
+		&r->stats.dictionaries);
 }
 
 static int
@@ -125,13 +134,10 @@ restore_host(void *arg, const char *host, const char *json, size_t len,
 	int64_t first_us, int64_t last_us)
 {
 	struct restore *r = arg;
-	int rc = ls_fleet_seed(r->p->fleet, host, json, len, first_us, last_us);
 
-	if (rc == 0)
-		r->stats.hosts++;
-	else if (rc != -ENOMEM)
-		r->stats.bad++; /* likewise */
-	return rc == -ENOMEM ? rc : 0;
+	return restore_count(r,
+		ls_fleet_seed(r->p->fleet, host, json, len, first_us, last_us),
+		&r->stats.hosts);
 }
 
 /* --- workers by row id ---------------------------------------------------- */
