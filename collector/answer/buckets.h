@@ -18,7 +18,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include "collector/answer/json_out.h"
+#include "collector/history/json_out.h"
 
 #define LS_STEP_AUTO (-1)
 #define LS_STEP_RAW 0
