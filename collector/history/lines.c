@@ -41,6 +41,18 @@ lines_add(struct ls_lines *l, const char *fmt, ...)
 		l->len += (size_t)n;
 }
 
+/* Text as it is. */
+static void
+lines_raw(struct ls_lines *l, const char *text, size_t len)
+{
+	if (l->full || len >= l->size - l->len) {
+		l->full = true;
+		return;
+	}
+	memcpy(l->text + l->len, text, len);
+	l->len += len;
+}
+
 /* One member of a JSON object: how its value is written, and the value. */
 struct lines_member {
 	const char *name;
@@ -74,14 +86,15 @@ lines_string(struct ls_lines *l, const char *s)
 		"\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f";
 	size_t plain = strcspn(s, special);
 
-	lines_add(l, "\"%.*s", (int)plain, s);
+	lines_raw(l, "\"", 1);
+	lines_raw(l, s, plain);
 	for (s += plain; *s != '\0'; s += plain) {
 		lines_add(l, *s < 0x20 ? "\\u%04x" : "\\%c", *s);
 		s++;
 		plain = strcspn(s, special);
-		lines_add(l, "%.*s", (int)plain, s);
+		lines_raw(l, s, plain);
 	}
-	lines_add(l, "\"");
+	lines_raw(l, "\"", 1);
 }
 
 static void
@@ -93,9 +106,9 @@ lines_object(struct ls_lines *l, const struct lines_member *m, size_t count)
 	for (i = 0; i < count; i++) {
 		if (m[i].write == NULL)
 			continue;
-		lines_add(l, "%s", between);
+		lines_raw(l, between, 1);
 		lines_string(l, m[i].name);
-		lines_add(l, ":");
+		lines_raw(l, ":", 1);
 		m[i].write(l, &m[i]);
 		between = ",";
 	}
