@@ -236,8 +236,7 @@ lines_barriers(struct ls_lines *l, const struct lines_member *m)
 struct lines_peers {
 	const struct ls_worker_info *who;
 	const struct ls_record *record;
-	ls_lines_host *host;
-	void *arg;
+	const struct ls_job_members *members;
 };
 
 static void
@@ -265,7 +264,9 @@ lines_peers(struct ls_lines *l, const struct lines_member *m)
 
 	for (i = 0; i < p->record->peer_count; i++) {
 		const struct ls_record_peer *peer = &p->record->peer[i];
-		const char *name = p->host(p->arg, p->who, peer->rank);
+		const struct ls_store_worker *w = ls_job_members_rank(p->members,
+			p->who->attempt, (int32_t)peer->rank);
+		const char *name = w != NULL ? w->info.host : NULL;
 
 		for (k = 0; k < i && name != NULL; k++)
 			if (strcmp(peers[k].name, name) == 0)
@@ -308,9 +309,9 @@ lines_work(struct ls_lines *l, const struct lines_member *m)
 
 void
 ls_lines_step(struct ls_lines *l, const struct ls_worker_info *who,
-	const struct ls_record *r, ls_lines_host *host, void *arg)
+	const struct ls_record *r, const struct ls_job_members *members)
 {
-	const struct lines_peers peers = { who, r, host, arg };
+	const struct lines_peers peers = { who, r, members };
 	bool marked = who->step_source == LS_STEP_MARKER;
 	const struct lines_member step[] = {
 		{ "attempt", lines_small, .small = who->attempt },
