@@ -26,10 +26,10 @@ backend_zoom(struct ls_backend_parts *p, const struct ls_ask *q, int64_t now_us,
 	json_t **ret_body)
 {
 	int64_t until_us = 0;
-	int rc = ls_fleet_has(p->fleet, q->host) ? 0 : -LS_EUNKNOWN;
+	int rc = ls_fleet_has(p->core->fleet, q->host) ? 0 : -LS_EUNKNOWN;
 
 	if (rc == 0)
-		rc = ls_zoom_ask(p->zoom, q->host, (int64_t)q->seconds * 1000000,
+		rc = ls_zoom_ask(p->core->zoom, q->host, (int64_t)q->seconds * 1000000,
 			now_us, &until_us);
 	if (rc != 0)
 		return rc;
@@ -74,7 +74,7 @@ backend_findings(struct ls_backend_parts *p, const struct ls_ask *q, int64_t now
 		.kind = q->finding_kind,
 		.after = after_own ? "" : q->after,
 		.limit = q->limit - shown };
-	int rc = ls_view_findings(p->engine, &ask, ret_body);
+	int rc = ls_view_findings(p->core->engine, &ask, ret_body);
 
 	if (rc == 0 && shown) {
 		next = json_object_get(*ret_body, "next");
@@ -95,7 +95,7 @@ backend_finding(struct ls_backend_parts *p, const char *id, int64_t now_us,
 	json_t **ret_body)
 {
 	if (strcmp(id, LS_SELF_FINDING_ID) != 0)
-		return ls_view_finding(p->engine, id, ret_body);
+		return ls_view_finding(p->core->engine, id, ret_body);
 	*ret_body = backend_self_finding(p, now_us);
 	return *ret_body != NULL ? 0 : -LS_EUNKNOWN;
 }
@@ -120,7 +120,7 @@ static int
 backend_body(struct ls_backend_parts *p, const struct ls_ask *q, int64_t now_us,
 	json_t **ret_body)
 {
-	const struct ls_engine *e = p->engine;
+	const struct ls_engine *e = p->core->engine;
 	const struct ls_view_range range = {
 		.from = q->from_step, .to = q->to_step, .limit = q->limit
 	};
@@ -142,8 +142,8 @@ backend_body(struct ls_backend_parts *p, const struct ls_ask *q, int64_t now_us,
 	case LS_ASK_FINDING:
 		return backend_finding(p, q->id, now_us, ret_body);
 	case LS_ASK_HOST:
-		return ls_fleet_view(p->fleet, q->host,
-			ls_zoom_until(p->zoom, q->host, now_us), ret_body);
+		return ls_fleet_view(p->core->fleet, q->host,
+			ls_zoom_until(p->core->zoom, q->host, now_us), ret_body);
 	case LS_ASK_ZOOM:
 		return backend_zoom(p, q, now_us, ret_body);
 	case LS_ASK_SERIES:
@@ -191,7 +191,7 @@ backend_series(struct ls_backend_parts *p, const struct ls_ask *q, ls_ask_reply 
 	void *reply_arg)
 {
 	json_t *live = NULL;
-	int rc = ls_fleet_series(p->fleet, q->host, p->now_us(p->arg), &live);
+	int rc = ls_fleet_series(p->core->fleet, q->host, p->now_us(p->arg), &live);
 	struct backend_series *b;
 
 	if (rc != 0 || json_array_size(live) > 0) {
@@ -245,7 +245,8 @@ backend_step(struct ls_backend_parts *p, const struct ls_ask *q, ls_export_piece
 {
 	json_t *body = NULL;
 	char *text = NULL;
-	int rc = ls_view_step(p->engine, q->job, q->step, q->skip, q->limit, &body);
+	int rc = ls_view_step(p->core->engine, q->job, q->step, q->skip, q->limit,
+		&body);
 
 	if (rc == -LS_EUNKNOWN)
 		return false;

@@ -12,18 +12,14 @@
 #define LS_COLLECTOR_BACKEND_H
 
 #include <stdint.h>
-#include "collector/engine/engine.h"
-#include "collector/ingest/fleet.h"
 #include "collector/answer/reader.h"
+#include "collector/ingest/core.h"
 #include "collector/self.h"
-#include "collector/ingest/zoom.h"
 #include "web/api/backend.h"
 
 /* What answers are made from; lives as long as the HTTP side. */
 struct ls_backend_parts {
-	const struct ls_engine *engine;
-	const struct ls_fleet *fleet;
-	struct ls_zoom *zoom;
+	const struct ls_core *core;
 	struct ls_reader *reader;
 	int64_t (*now_us)(void *arg); /* the engine's now */
 	void (*self)(void *arg, struct ls_self *ret_self);

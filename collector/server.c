@@ -40,15 +40,8 @@ struct ls_server {
 	int argc;
 	char **argv;
 	struct ls_loop *loop;
-	struct ls_writer *writer;
+	struct ls_core core;
 	struct ls_tidy *tidy;
-	struct ls_outbox *outbox;
-	struct ls_engine *engine;
-	struct ls_sessions *sessions;
-	struct ls_rings *rings;
-	struct ls_dictionaries *dictionaries;
-	struct ls_fleet *fleet;
-	struct ls_zoom *zoom;
 	struct ls_intake *intake;
 	struct ls_ingest *ingest;
 	struct ls_reader *reader;
@@ -114,7 +107,7 @@ server_on_done(void *arg)
 	struct ls_write_done *done;
 	void *item;
 
-	while (ls_queue_take(ls_writer_done(s->writer), &item, 1) == 1) {
+	while (ls_queue_take(ls_writer_done(s->core.writer), &item, 1) == 1) {
 		done = item;
 		if (done->rc == 0 && s->self.done.rc != 0)
 			ls_log(LS_LOG_INFO, "server", "the disk accepts commits again");
@@ -135,9 +128,9 @@ server_on_zoom(void *arg, const struct ls_store_zoom *event, int64_t t_us)
 {
 	struct ls_server *s = arg;
 
-	ls_outbox_zoom(s->outbox, event, t_us);
+	ls_outbox_zoom(s->core.outbox, event, t_us);
 	if (event->event == LS_ZOOM_END)
-		ls_fleet_forget_values(s->fleet, event->host);
+		ls_fleet_forget_values(s->core.fleet, event->host);
 }
 
 static void
@@ -148,17 +141,17 @@ server_self(void *arg, struct ls_self *ret_self)
 	*ret_self = s->self;
 	ls_intake_stats(s->intake, &ret_self->intake);
 	ls_ingest_stats(s->ingest, &ret_self->ingest);
-	ls_sessions_stats(s->sessions, &ret_self->sessions);
-	ls_engine_stats(s->engine, &ret_self->engine);
-	ls_dictionaries_stats(s->dictionaries, &ret_self->dictionaries);
-	ls_fleet_stats(s->fleet, &ret_self->fleet);
-	ls_zoom_stats(s->zoom, &ret_self->zoom);
+	ls_sessions_stats(s->core.sessions, &ret_self->sessions);
+	ls_engine_stats(s->core.engine, &ret_self->engine);
+	ls_dictionaries_stats(s->core.dictionaries, &ret_self->dictionaries);
+	ls_fleet_stats(s->core.fleet, &ret_self->fleet);
+	ls_zoom_stats(s->core.zoom, &ret_self->zoom);
 	ls_reader_stats(s->reader, &ret_self->reader);
 	ls_tidy_stats(s->tidy, &ret_self->tidy);
-	ret_self->rings = ls_rings_count(s->rings);
-	ret_self->rings_evicted = ls_rings_evicted(s->rings);
-	ret_self->write_queue = ls_writer_count(s->writer);
-	ret_self->outbox_lost = ls_outbox_lost(s->outbox);
+	ret_self->rings = ls_rings_count(s->core.rings);
+	ret_self->rings_evicted = ls_rings_evicted(s->core.rings);
+	ret_self->write_queue = ls_writer_count(s->core.writer);
+	ret_self->outbox_lost = ls_outbox_lost(s->core.outbox);
 	ret_self->cpu_ns = ls_clock_cpu_ns();
 }
 
@@ -203,7 +196,7 @@ server_on_retain(void *arg)
 		return; /* the next round will */
 	m->u.retain =
 		ls_retain_rule(s->config.retain_age_ns, s->config.retain_bytes, now_us);
-	if (ls_writer_push(s->writer, m) != 0)
+	if (ls_writer_push(s->core.writer, m) != 0)
 		ls_write_free(m); /* likewise */
 }
 
@@ -288,7 +281,7 @@ server_anchor(struct ls_server *s)
 	(void)snprintf(m->u.meta.key, sizeof(m->u.meta.key), "%s", SERVER_ANCHOR_KEY);
 	memcpy(m->u.meta.value, &s->anchor, sizeof(s->anchor));
 	m->u.meta.len = sizeof(s->anchor);
-	rc = ls_writer_push(s->writer, m);
+	rc = ls_writer_push(s->core.writer, m);
 	if (rc != 0)
 		ls_write_free(m);
 	return rc;
@@ -303,7 +296,7 @@ server_open_storage(struct ls_server *s)
 		.dir = s->config.state_dir,
 		.commit_interval_ns = s->config.commit_interval_ns,
 	};
-	int rc = ls_writer_open(&options, &s->writer);
+	int rc = ls_writer_open(&options, &s->core.writer);
 
 	if (rc != 0) {
 		if (rc != -LS_EBUSY) /* storage said who has it */
@@ -311,8 +304,8 @@ server_open_storage(struct ls_server *s)
 				s->config.state_dir, ls_err_text(rc));
 		return rc;
 	}
-	ls_writer_stats(s->writer, &s->self.done.stats);
-	rc = ls_queue_watch(ls_writer_done(s->writer), s->loop, server_on_done, s);
+	ls_writer_stats(s->core.writer, &s->self.done.stats);
+	rc = ls_queue_watch(ls_writer_done(s->core.writer), s->loop, server_on_done, s);
 	return rc == 0 ? server_anchor(s) : rc;
 }
 
@@ -321,37 +314,29 @@ server_make_core(struct ls_server *s)
 {
 	struct ls_engine_sink sink;
 
-	s->outbox = ls_outbox_new(s->writer);
-	s->sessions = ls_sessions_new(LS_AGENTS_MAX);
-	s->rings = ls_rings_new(LS_RING_MAP_MAX);
-	s->dictionaries =
+	s->core.outbox = ls_outbox_new(s->core.writer);
+	s->core.sessions = ls_sessions_new(LS_AGENTS_MAX);
+	s->core.rings = ls_rings_new(LS_RING_MAP_MAX);
+	s->core.dictionaries =
 		ls_dictionaries_new(LS_DICTIONARIES_MAX, LS_DICTIONARIES_MAX_BYTES);
-	s->fleet = ls_fleet_new(LS_AGENTS_MAX);
-	s->zoom = ls_zoom_new(server_on_zoom, s);
-	if (s->outbox == NULL || s->sessions == NULL || s->rings == NULL ||
-		s->dictionaries == NULL || s->fleet == NULL || s->zoom == NULL)
+	s->core.fleet = ls_fleet_new(LS_AGENTS_MAX);
+	s->core.zoom = ls_zoom_new(server_on_zoom, s);
+	if (s->core.outbox == NULL || s->core.sessions == NULL ||
+		s->core.rings == NULL || s->core.dictionaries == NULL ||
+		s->core.fleet == NULL || s->core.zoom == NULL)
 		return -ENOMEM;
-	sink = ls_outbox_sink(s->outbox);
-	s->engine = ls_engine_new(&sink);
-	return s->engine != NULL ? 0 : -ENOMEM;
+	sink = ls_outbox_sink(s->core.outbox);
+	s->core.engine = ls_engine_new(&sink);
+	return s->core.engine != NULL ? 0 : -ENOMEM;
 }
 
 static int
 server_restore(struct ls_server *s)
 {
 	uint64_t begin_ns = ls_clock_mono_ns();
-	const struct ls_restore_parts parts = {
-		.dir = s->config.state_dir,
-		.engine = s->engine,
-		.sessions = s->sessions,
-		.rings = s->rings,
-		.outbox = s->outbox,
-		.dictionaries = s->dictionaries,
-		.fleet = s->fleet,
-		.now_us = ((int64_t)begin_ns + s->anchor.anchor_ns) / 1000,
-	};
 	struct ls_restore_stats stats;
-	int rc = ls_restore(&parts, &stats);
+	int rc = ls_restore(s->config.state_dir, &s->core,
+		((int64_t)begin_ns + s->anchor.anchor_ns) / 1000, &stats);
 
 	if (rc != 0)
 		return rc;
@@ -371,14 +356,7 @@ static int
 server_make_intake(struct ls_server *s)
 {
 	struct ls_intake_parts parts = {
-		.engine = s->engine,
-		.sessions = s->sessions,
-		.rings = s->rings,
-		.writer = s->writer,
-		.outbox = s->outbox,
-		.dictionaries = s->dictionaries,
-		.fleet = s->fleet,
-		.zoom = s->zoom,
+		.core = s->core,
 		.anchor_ns = s->anchor.anchor_ns,
 		.next_worker_id = s->next_worker_id,
 		.reply = server_reply,
@@ -394,15 +372,15 @@ server_make_intake(struct ls_server *s)
 	s->intake = ls_intake_new(&parts);
 	if (s->intake == NULL)
 		return -ENOMEM;
-	ls_outbox_flush(s->outbox); /* what restoring found out */
+	ls_outbox_flush(s->core.outbox); /* what restoring found out */
 	return 0;
 }
 
 static int
 server_start_tidy(struct ls_server *s)
 {
-	return ls_tidy_start(s->config.state_dir, s->writer, s->config.pack_interval_ns,
-		&s->tidy);
+	return ls_tidy_start(s->config.state_dir, s->core.writer,
+		s->config.pack_interval_ns, &s->tidy);
 }
 
 static int
@@ -431,9 +409,7 @@ server_open_http(struct ls_server *s)
 	memcpy(options.names, s->config.http_names, sizeof(options.names));
 	memcpy(options.web_root, s->config.web_root, sizeof(options.web_root));
 	s->backend = (struct ls_backend_parts){
-		.engine = s->engine,
-		.fleet = s->fleet,
-		.zoom = s->zoom,
+		.core = &s->core,
 		.reader = s->reader,
 		.now_us = server_now_us,
 		.self = server_self,
@@ -542,7 +518,7 @@ server_drain(struct ls_server *s)
 	ls_ingest_stop(s->ingest);
 	ls_tidy_stop(s->tidy); /* before the writer that it hands units to */
 	s->tidy = NULL;
-	ls_writer_stop(s->writer);
+	ls_writer_stop(s->core.writer);
 	server_on_done(s);
 	s->grace = ls_loop_timer_new(s->loop, server_on_grace, s);
 	if (s->grace == NULL)
@@ -562,8 +538,8 @@ server_free(struct ls_server *s)
 	if (s->ingest != NULL)
 		ls_ingest_stop(s->ingest);
 	ls_tidy_stop(s->tidy);
-	if (s->writer != NULL)
-		ls_writer_stop(s->writer);
+	if (s->core.writer != NULL)
+		ls_writer_stop(s->core.writer);
 	if (s->intake != NULL)
 		server_on_done(s);
 	ls_httpd_free(s->httpd);
@@ -575,14 +551,14 @@ server_free(struct ls_server *s)
 	ls_loop_timer_free(s->watchdog);
 	ls_loop_timer_free(s->grace);
 	ls_intake_free(s->intake);
-	ls_engine_free(s->engine);
-	ls_zoom_free(s->zoom);
-	ls_outbox_free(s->outbox);
-	ls_fleet_free(s->fleet);
-	ls_dictionaries_free(s->dictionaries);
-	ls_sessions_free(s->sessions);
-	ls_rings_free(s->rings);
-	ls_writer_close(s->writer);
+	ls_engine_free(s->core.engine);
+	ls_zoom_free(s->core.zoom);
+	ls_outbox_free(s->core.outbox);
+	ls_fleet_free(s->core.fleet);
+	ls_dictionaries_free(s->core.dictionaries);
+	ls_sessions_free(s->core.sessions);
+	ls_rings_free(s->core.rings);
+	ls_writer_close(s->core.writer);
 	ls_loop_free(s->loop);
 	free(s);
 }

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "proto/base/mem.h"
 #include "proto/limits.h"
 
 #define BUCKET_S_US 1000000ll
@@ -79,57 +80,42 @@ ls_line_fini(struct ls_line *l)
 static int
 line_point(struct ls_line *l, int64_t t_us, double value)
 {
-	size_t capacity = l->capacity > 0 ? 2 * l->capacity : 256;
-	struct ls_point *grown;
+	int rc;
 
 	if (l->point_count == LS_QUERY_POINTS_MAX)
 		return -LS_ELIMIT;
-	if (l->point_count == l->capacity) {
-		grown = reallocarray(l->point, capacity, sizeof(*grown));
-		if (grown == NULL)
-			return -ENOMEM;
-		l->point = grown;
-		l->capacity = capacity;
-	}
+	rc = ls_mem_grow((void **)&l->point, l->point_count, &l->capacity,
+		sizeof(*l->point));
+	if (rc != 0)
+		return rc;
 	l->point[l->point_count++] = (struct ls_point){ t_us, value };
 	return 0;
 }
 
 static void
-bucket_merge(struct ls_bucket *to, const struct ls_bucket *from)
+bucket_add(struct ls_bucket *b, double value)
 {
-	if (from->count == 0)
-		return;
-	if (to->count == 0 || from->min < to->min)
-		to->min = from->min;
-	if (to->count == 0 || from->max > to->max)
-		to->max = from->max;
-	to->sum += from->sum;
-	to->count += from->count;
+	if (b->count == 0 || value < b->min)
+		b->min = value;
+	if (b->count == 0 || value > b->max)
+		b->max = value;
+	b->sum += value;
+	b->count++;
 }
 
 int
 ls_line_add(struct ls_line *l, const struct ls_range *range, int64_t t_us, double value)
 {
-	const struct ls_bucket one = { value, value, value, 1 };
+	size_t i;
 
 	if (range->count == 0)
 		return line_point(l, t_us, value);
-	if (isfinite(value))
-		ls_line_merge(l, range, t_us, &one);
-	return 0;
-}
-
-void
-ls_line_merge(struct ls_line *l, const struct ls_range *range, int64_t t_us,
-	const struct ls_bucket *b)
-{
-	size_t i = t_us < range->begin_us
+	i = t_us < range->begin_us
 		? range->count
 		: (size_t)((t_us - range->begin_us) / range->step_us);
-
-	if (i < range->count)
-		bucket_merge(&l->bucket[i], b);
+	if (isfinite(value) && i < range->count)
+		bucket_add(&l->bucket[i], value);
+	return 0;
 }
 
 double

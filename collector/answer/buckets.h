@@ -18,7 +18,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include "collector/answer/json_out.h"
+#include "collector/history/json_out.h"
 
 #define LS_STEP_AUTO (-1)
 #define LS_STEP_RAW 0
@@ -66,14 +66,10 @@ int ls_range_cut(int64_t from_us, int64_t to_us, int64_t step_s, int64_t min_ste
 int ls_line_init(struct ls_line *l, const struct ls_range *range) LS_MUSTCHECK;
 void ls_line_fini(struct ls_line *l);
 
-/* Adds a value measured in the range; what is no finite number counts in no bucket, and
- * is null as a point. */
+/* Adds a value; in buckets, what is no finite number or outside of the range counts in
+ * none; as a point it is null. */
 int ls_line_add(struct ls_line *l, const struct ls_range *range, int64_t t_us,
 	double value) LS_MUSTCHECK;
-
-/* Adds what is summed up already, of a time in the range. */
-void ls_line_merge(struct ls_line *l, const struct ls_range *range, int64_t t_us,
-	const struct ls_bucket *b);
 
 /* What of it; NaN if it was not measured. */
 double ls_bucket_value(const struct ls_bucket *b, enum ls_agg agg);

@@ -433,9 +433,21 @@ fleet_host_json(const struct fleet *f, size_t host, struct ls_json_out *o)
 	}
 }
 
+/* What the answer is about, of a cell that was measured. */
+static double
+fleet_value(const struct fleet_slot *s, size_t at, enum ls_agg agg)
+{
+	if (agg == LS_AGG_MEAN)
+		return s->sum[at] / (double)s->count[at];
+	if (agg == LS_AGG_COUNT)
+		return (double)s->count[at];
+	return agg == LS_AGG_MIN ? s->min[at] : s->max[at];
+}
+
 static size_t
 fleet_gather(const struct fleet *f, size_t bucket, double *ret_values)
 {
+	const enum ls_agg agg = (enum ls_agg)f->ask->agg;
 	size_t i, h, n = 0;
 
 	for (i = 0; i < f->slot_count; i++) {
@@ -443,11 +455,8 @@ fleet_gather(const struct fleet *f, size_t bucket, double *ret_values)
 		size_t base = bucket * f->host_count;
 
 		for (h = 0; h < f->host_count; h++) {
-			const struct ls_bucket cell = fleet_cell(s, base + h);
-
-			if (cell.count > 0)
-				ret_values[n++] = ls_bucket_value(&cell,
-					(enum ls_agg)f->ask->agg);
+			if (s->count[base + h] > 0)
+				ret_values[n++] = fleet_value(s, base + h, agg);
 		}
 	}
 	return n;

@@ -12,7 +12,7 @@
 
 #include <jansson.h>
 #include "collector/answer/buckets.h"
-#include "collector/answer/json_out.h"
+#include "collector/history/json_out.h"
 #include "collector/history/job_members.h"
 #include "storage/read/query_rollup.h"
 #include "storage/read/query_series.h"

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include "collector/history/export.h"
 #include "collector/answer/questions.h"
 #include "collector/history/stored_series.h"
@@ -36,7 +37,7 @@ struct reader_job {
 	bool held; /* likewise: wait */
 	/* set by the loop, seen by the lane in the middle of a question */
 	atomic_bool cancelled;
-	struct reader_job *next; /* the loop's list of all */
+	LIST_ENTRY(reader_job) all; /* the loop's */
 };
 
 struct reader_piece {
@@ -65,9 +66,11 @@ struct reader_lane {
 	bool in_the_way; /* its receiver waits, and a WAL grows */
 };
 
+LIST_HEAD(reader_jobs, reader_job);
+
 struct ls_reader {
 	char *dir;
-	struct reader_job *all;
+	struct reader_jobs all;
 	struct ls_reader_stats stats;
 	bool damaged; /* a read met damage */
 	struct reader_lane lane[READER_LANES];
@@ -216,11 +219,7 @@ reader_count(struct ls_reader *r, int rc)
 static void
 reader_finish(struct reader_lane *l, struct reader_job *job, int rc)
 {
-	struct reader_job **at = &l->reader->all;
-
-	while (*at != job)
-		at = &(*at)->next;
-	*at = job->next;
+	LIST_REMOVE(job, all);
 	l->waiting--;
 	reader_count(l->reader, rc);
 	(void)job->piece(job->arg, rc, NULL, 0); /* nothing follows anyway */
@@ -309,8 +308,7 @@ ls_reader_read(struct ls_reader *r, enum ls_reader_what what, const struct ls_as
 		return;
 	}
 	l->waiting++;
-	job->next = r->all;
-	r->all = job;
+	LIST_INSERT_HEAD(&r->all, job, all);
 }
 
 void
@@ -319,8 +317,11 @@ ls_reader_hold(struct ls_reader *r, const void *arg, bool hold)
 	struct reader_job *job;
 	size_t i;
 
-	for (job = r->all; job != NULL && job->arg != arg; job = job->next)
-		;
+	LIST_FOREACH(job, &r->all, all)
+	{
+		if (job->arg == arg)
+			break;
+	}
 	if (job == NULL || job->held == hold)
 		return;
 	job->held = hold;
@@ -335,7 +336,8 @@ ls_reader_cancel(struct ls_reader *r, const void *arg)
 {
 	struct reader_job *job;
 
-	for (job = r->all; job != NULL; job = job->next) {
+	LIST_FOREACH(job, &r->all, all)
+	{
 		if (job->arg == arg) {
 			job->unwanted = true;
 			atomic_store(&job->cancelled, true);
@@ -445,9 +447,8 @@ ls_reader_stop(struct ls_reader *r)
 
 	if (r == NULL)
 		return;
-	for (job = r->all; job != NULL; job = job->next)
-		atomic_store(&job->cancelled,
-			true); /* a question in the middle ends now */
+	LIST_FOREACH(job, &r->all, all)
+	atomic_store(&job->cancelled, true); /* a question in the middle ends now */
 	for (i = 0; i < READER_LANES; i++)
 		reader_stop_lane(&r->lane[i]);
 	free(r->dir);

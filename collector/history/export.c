@@ -37,17 +37,6 @@ struct export
 	struct ls_stored_rows *rows; /* NULL: without the series of chunks */
 };
 
-/* The host of a rank of the same attempt. */
-static const char *
-export_host(void *arg, const struct ls_worker_info *of, uint32_t rank)
-{
-	const struct export *x = arg;
-	const struct ls_store_worker *w =
-		ls_job_members_rank(&x->members, of->attempt, (int32_t)rank);
-
-	return w != NULL ? w->info.host : NULL;
-}
-
 static bool
 export_has_host(const struct export *x, const char *host)
 {
@@ -126,7 +115,7 @@ export_steps(struct export *x, const struct ls_store_event *e)
 		rc = export_room(x);
 		if (rc == 0)
 			ls_lines_step(&x->lines, &w->info, &steps->records[i],
-				export_host, x);
+				&x->members);
 	}
 	return rc;
 }

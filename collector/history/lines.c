@@ -41,6 +41,18 @@ lines_add(struct ls_lines *l, const char *fmt, ...)
 		l->len += (size_t)n;
 }
 
+/* Text as it is. */
+static void
+lines_raw(struct ls_lines *l, const char *text, size_t len)
+{
+	if (l->full || len >= l->size - l->len) {
+		l->full = true;
+		return;
+	}
+	memcpy(l->text + l->len, text, len);
+	l->len += len;
+}
+
 /* One member of a JSON object: how its value is written, and the value. */
 struct lines_member {
 	const char *name;
@@ -74,14 +86,15 @@ lines_string(struct ls_lines *l, const char *s)
 		"\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f";
 	size_t plain = strcspn(s, special);
 
-	lines_add(l, "\"%.*s", (int)plain, s);
+	lines_raw(l, "\"", 1);
+	lines_raw(l, s, plain);
 	for (s += plain; *s != '\0'; s += plain) {
 		lines_add(l, *s < 0x20 ? "\\u%04x" : "\\%c", *s);
 		s++;
 		plain = strcspn(s, special);
-		lines_add(l, "%.*s", (int)plain, s);
+		lines_raw(l, s, plain);
 	}
-	lines_add(l, "\"");
+	lines_raw(l, "\"", 1);
 }
 
 static void
@@ -93,9 +106,9 @@ lines_object(struct ls_lines *l, const struct lines_member *m, size_t count)
 	for (i = 0; i < count; i++) {
 		if (m[i].write == NULL)
 			continue;
-		lines_add(l, "%s", between);
+		lines_raw(l, between, 1);
 		lines_string(l, m[i].name);
-		lines_add(l, ":");
+		lines_raw(l, ":", 1);
 		m[i].write(l, &m[i]);
 		between = ",";
 	}
@@ -223,8 +236,7 @@ lines_barriers(struct ls_lines *l, const struct lines_member *m)
 struct lines_peers {
 	const struct ls_worker_info *who;
 	const struct ls_record *record;
-	ls_lines_host *host;
-	void *arg;
+	const struct ls_job_members *members;
 };
 
 static void
@@ -252,7 +264,9 @@ lines_peers(struct ls_lines *l, const struct lines_member *m)
 
 	for (i = 0; i < p->record->peer_count; i++) {
 		const struct ls_record_peer *peer = &p->record->peer[i];
-		const char *name = p->host(p->arg, p->who, peer->rank);
+		const struct ls_store_worker *w = ls_job_members_rank(p->members,
+			p->who->attempt, (int32_t)peer->rank);
+		const char *name = w != NULL ? w->info.host : NULL;
 
 		for (k = 0; k < i && name != NULL; k++)
 			if (strcmp(peers[k].name, name) == 0)
@@ -295,9 +309,9 @@ lines_work(struct ls_lines *l, const struct lines_member *m)
 
 void
 ls_lines_step(struct ls_lines *l, const struct ls_worker_info *who,
-	const struct ls_record *r, ls_lines_host *host, void *arg)
+	const struct ls_record *r, const struct ls_job_members *members)
 {
-	const struct lines_peers peers = { who, r, host, arg };
+	const struct lines_peers peers = { who, r, members };
 	bool marked = who->step_source == LS_STEP_MARKER;
 	const struct lines_member step[] = {
 		{ "attempt", lines_small, .small = who->attempt },

@@ -516,23 +516,37 @@ static const struct {
 #define LINE_TYPES (sizeof(line_types) / sizeof(line_types[0]))
 
 static bool
-line_is_known(const struct ls_line *l, const char *key)
+line_has(const struct ls_line *l, const struct line_field *f)
 {
-	size_t i = 0;
+	return (f->kinds & 1u << l->kind) != 0;
+}
 
-	while (i < LINE_FIELDS &&
-		!((line_fields[i].kinds & 1u << l->kind) != 0 &&
-			strcmp(line_fields[i].key, key) == 0))
-		i++;
-	return i < LINE_FIELDS;
+static void
+line_find_unknown(const json_t *o, struct ls_line *l)
+{
+	const char *key;
+	json_t *v;
+
+	json_object_foreach((json_t *)o, key, v)
+	{
+		size_t i = 0;
+
+		(void)v;
+		while (i < LINE_FIELDS &&
+			!(line_has(l, &line_fields[i]) &&
+				strcmp(line_fields[i].key, key) == 0))
+			i++;
+		if (i == LINE_FIELDS)
+			line_unknown(l, key);
+	}
 }
 
 static void
 line_object(struct line_cursor *c, struct ls_line *l)
 {
-	const char *type = json_string_value(json_object_get(c->o, "type")), *key;
-	json_t *v;
-	size_t i = 0;
+	const char *type = json_string_value(json_object_get(c->o, "type"));
+	const json_t *v[LINE_FIELDS];
+	size_t i = 0, known = 0;
 
 	while (type != NULL && i < LINE_TYPES && strcmp(line_types[i].name, type) != 0)
 		i++;
@@ -543,18 +557,17 @@ line_object(struct line_cursor *c, struct ls_line *l)
 	l->kind = line_types[i].kind;
 	if (l->kind == LS_LINE_OTHER)
 		return;
-	json_object_foreach((json_t *)c->o, key, v)
-	{
-		(void)v;
-		if (!line_is_known(l, key))
-			line_unknown(l, key);
-	}
 	for (i = 0; i < LINE_FIELDS; i++) {
-		const struct line_field *f = &line_fields[i];
-
-		if (f->read != NULL && (f->kinds & 1u << l->kind) != 0)
-			f->read(c, json_object_get(c->o, f->key), f, l);
+		v[i] = line_has(l, &line_fields[i])
+			? json_object_get(c->o, line_fields[i].key)
+			: NULL;
+		known += v[i] != NULL;
 	}
+	if (known < json_object_size(c->o))
+		line_find_unknown(c->o, l);
+	for (i = 0; i < LINE_FIELDS; i++)
+		if (line_has(l, &line_fields[i]) && line_fields[i].read != NULL)
+			line_fields[i].read(c, v[i], &line_fields[i], l);
 }
 
 int

@@ -21,7 +21,8 @@ struct restore_worker {
 };
 
 struct restore {
-	const struct ls_restore_parts *p;
+	const struct ls_core *core;
+	int64_t now_us;
 	struct ls_query *query;
 	struct ls_restore_stats stats;
 	json_t *stored; /* findings as stored, by id */
@@ -40,7 +41,7 @@ restore_finding(void *arg, const char *id, const char *text, size_t len)
 	int rc = ls_json_parse(text, len, &finding, why, sizeof(why));
 
 	if (rc == 0)
-		rc = ls_engine_seed_finding(r->p->engine, finding);
+		rc = ls_engine_seed_finding(r->core->engine, finding);
 	if (rc == 0) {
 		r->stats.findings++;
 		if (json_object_set(r->stored, id, finding) != 0)
@@ -56,12 +57,23 @@ restore_finding(void *arg, const char *id, const char *text, size_t len)
 	return rc;
 }
 
+/* Counts what was taken back; what cannot be is counted and passed over. */
+static int
+restore_count(struct restore *r, int rc, uint64_t *count)
+{
+	if (rc == 0)
+		(*count)++;
+	else if (rc != -ENOMEM)
+		r->stats.bad++;
+	return rc == -ENOMEM ? rc : 0;
+}
+
 static int
 restore_worker(void *arg, const struct ls_store_worker *w)
 {
 	struct restore *r = arg;
 	struct ls_ring *ring;
-	int rc = ls_rings_get(r->p->rings, w->ring_id, &ring);
+	int rc = ls_rings_get(r->core->rings, w->ring_id, &ring);
 
 	if (rc != 0)
 		return rc;
@@ -77,7 +89,7 @@ restore_ring(void *arg, const struct ls_store_ring *stored)
 {
 	struct restore *r = arg;
 	struct ls_ring *ring;
-	int rc = ls_rings_get(r->p->rings, stored->ring_id, &ring);
+	int rc = ls_rings_get(r->core->rings, stored->ring_id, &ring);
 
 	if (rc != 0)
 		return rc;
@@ -96,7 +108,7 @@ restore_agent(void *arg, const struct ls_store_ledger *entry)
 	const uint64_t seq[LS_STREAM_COUNT] = {
 		[LS_STREAM_STEPS] = entry->seq, [LS_STREAM_CHUNKS] = entry->chunk_seq
 	};
-	int rc = ls_sessions_seed(r->p->sessions, entry->boot, entry->host, seq);
+	int rc = ls_sessions_seed(r->core->sessions, entry->boot, entry->host, seq);
 
 	if (rc == 0)
 		r->stats.agents++;
@@ -110,14 +122,12 @@ restore_dictionary(void *arg, const struct ls_query_dictionary *stored)
 {
 	struct restore *r = arg;
 	struct ls_dictionary *d;
-	int rc = ls_dictionaries_put(r->p->dictionaries, stored->hash, stored->group,
-		stored->series, stored->count, &d);
 
-	if (rc == 0)
-		r->stats.dictionaries++;
-	else if (rc != -ENOMEM)
-		r->stats.bad++; /* not known, then: it is asked for again */
-	return rc == -ENOMEM ? rc : 0;
+	/* if it is not known, it is asked for again */
+	return restore_count(r,
+		ls_dictionaries_put(r->core->dictionaries, stored->hash, stored->group,
+			stored->series, stored->count, &d),
+		&r->stats.dictionaries);
 }
 
 static int
@@ -125,13 +135,10 @@ restore_host(void *arg, const char *host, const char *json, size_t len,
 	int64_t first_us, int64_t last_us)
 {
 	struct restore *r = arg;
-	int rc = ls_fleet_seed(r->p->fleet, host, json, len, first_us, last_us);
 
-	if (rc == 0)
-		r->stats.hosts++;
-	else if (rc != -ENOMEM)
-		r->stats.bad++; /* likewise */
-	return rc == -ENOMEM ? rc : 0;
+	return restore_count(r,
+		ls_fleet_seed(r->core->fleet, host, json, len, first_us, last_us),
+		&r->stats.hosts);
 }
 
 /* --- workers by row id ---------------------------------------------------- */
@@ -157,12 +164,12 @@ restore_list(void *arg, struct ls_ring *ring)
 static int
 restore_index(struct restore *r)
 {
-	size_t n = ls_rings_count(r->p->rings);
+	size_t n = ls_rings_count(r->core->rings);
 
 	r->workers = calloc(n > 0 ? n : 1, sizeof(*r->workers));
 	if (r->workers == NULL)
 		return -ENOMEM;
-	ls_rings_each(r->p->rings, restore_list, r);
+	ls_rings_each(r->core->rings, restore_list, r);
 	qsort(r->workers, r->worker_count, sizeof(*r->workers), restore_compare);
 	return 0;
 }
@@ -179,13 +186,13 @@ restore_find(struct restore *r, int64_t worker_id, int64_t t_us)
 	if (w == NULL || !w->ring->named)
 		return NULL;
 	if (w->ring->handle == LS_NO_WORKER) {
-		if (ls_engine_worker(r->p->engine, &w->ring->info, t_us,
+		if (ls_engine_worker(r->core->engine, &w->ring->info, t_us,
 			    &w->ring->handle) != 0) {
 			w->ring->handle = LS_NO_WORKER;
 			return NULL;
 		}
 		/* Until all is back, steps close only where they were closed. */
-		ls_ignore(ls_engine_manual(r->p->engine, w->ring->info.job, true));
+		ls_ignore(ls_engine_manual(r->core->engine, w->ring->info.job, true));
 	}
 	return w->ring;
 }
@@ -200,7 +207,7 @@ restore_steps(struct restore *r, const struct ls_store_event *e)
 
 	if (ring == NULL)
 		return;
-	ls_feed_steps(r->p->engine, ring->handle, steps, e->t_us);
+	ls_feed_steps(r->core->engine, ring->handle, steps, e->t_us);
 	r->stats.records += steps->count;
 }
 
@@ -213,10 +220,10 @@ restore_item(struct restore *r, const struct ls_store_event *e)
 	if (ring == NULL)
 		return;
 	if (row->kind == LS_WIRE_GAP)
-		ls_feed_gap(r->p->engine, ring->handle, row->count, e->t_us);
+		ls_feed_gap(r->core->engine, ring->handle, row->count, e->t_us);
 	else
-		ls_feed_end(r->p->engine, ring->handle, row->reason == LS_END_CRASHED,
-			e->t_us);
+		ls_feed_end(r->core->engine, ring->handle,
+			row->reason == LS_END_CRASHED, e->t_us);
 }
 
 static int
@@ -236,21 +243,21 @@ restore_event(void *arg, const struct ls_store_event *e)
 	case LS_EVENT_CLOSE:
 		/* A step that closed by itself when its last record came is no longer
 		 * there. */
-		ls_ignore(ls_engine_close_step(r->p->engine, e->u.close.job,
+		ls_ignore(ls_engine_close_step(r->core->engine, e->u.close.job,
 			e->u.close.attempt, e->u.close.step, e->t_us));
 		r->stats.closes++;
 		return 0;
 	case LS_EVENT_COUNTERS:
 		if (c->worker_id != 0)
 			ring = restore_find(r, c->worker_id, e->t_us);
-		ls_feed_counters(r->p->engine, c,
+		ls_feed_counters(r->core->engine, c,
 			ring != NULL ? ring->handle : LS_NO_WORKER);
 		r->stats.counters++;
 		return 0;
 	case LS_EVENT_ZOOM:
 		return 0; /* ended by itself while we were away */
 	case LS_EVENT_HANG:
-		ls_feed_hang(r->p->engine, &e->u.hang, e->t_us);
+		ls_feed_hang(r->core->engine, &e->u.hang, e->t_us);
 		return 0;
 	}
 	return 0;
@@ -270,7 +277,7 @@ static int
 restore_days(struct restore *r)
 {
 	struct ls_days *days = malloc(sizeof(*days));
-	int32_t yesterday = ls_days_of(r->p->now_us - RESTORE_DAY_US);
+	int32_t yesterday = ls_days_of(r->now_us - RESTORE_DAY_US);
 	int64_t from[LS_DAYS_MAX] = { 0 };
 	uint64_t left = LS_RESTORE_MAX_RECORDS, n;
 	size_t first, i;
@@ -307,7 +314,7 @@ restore_automatic(void *arg, struct ls_ring *ring)
 	struct restore *r = arg;
 
 	if (ring->handle != LS_NO_WORKER)
-		ls_ignore(ls_engine_manual(r->p->engine, ring->info.job,
+		ls_ignore(ls_engine_manual(r->core->engine, ring->info.job,
 			false)); /* it is there */
 }
 
@@ -316,7 +323,7 @@ restore_automatic(void *arg, struct ls_ring *ring)
 static int
 restore_catch_up(struct restore *r)
 {
-	json_t *findings = ls_engine_findings(r->p->engine), *finding;
+	json_t *findings = ls_engine_findings(r->core->engine), *finding;
 	size_t i;
 
 	if (findings == NULL)
@@ -326,7 +333,7 @@ restore_catch_up(struct restore *r)
 		const char *id = json_string_value(json_object_get(finding, "id"));
 
 		if (id != NULL && !json_equal(finding, json_object_get(r->stored, id)))
-			ls_outbox_finding(r->p->outbox, id, "restored", r->p->now_us,
+			ls_outbox_finding(r->core->outbox, id, "restored", r->now_us,
 				finding, json_object_get(r->stored, id) == NULL);
 	}
 	json_decref(findings);
@@ -356,26 +363,27 @@ restore_all(struct restore *r)
 	if (rc == 0)
 		rc = restore_days(r);
 	if (rc == 0)
-		ls_rings_each(r->p->rings, restore_automatic, r);
+		ls_rings_each(r->core->rings, restore_automatic, r);
 	if (rc == 0)
 		rc = restore_catch_up(r);
 	return rc;
 }
 
 int
-ls_restore(const struct ls_restore_parts *parts, struct ls_restore_stats *ret_stats)
+ls_restore(const char *dir, const struct ls_core *core, int64_t now_us,
+	struct ls_restore_stats *ret_stats)
 {
-	struct restore r = { .p = parts };
+	struct restore r = { .core = core, .now_us = now_us };
 	int rc;
 
 	r.stored = json_object();
 	if (r.stored == NULL)
 		return -ENOMEM;
-	ls_outbox_mute(parts->outbox, true);
-	rc = ls_query_open(parts->dir, &r.query);
+	ls_outbox_mute(core->outbox, true);
+	rc = ls_query_open(dir, &r.query);
 	if (rc == 0)
 		rc = restore_all(&r);
-	ls_outbox_mute(parts->outbox, false);
+	ls_outbox_mute(core->outbox, false);
 	ls_query_close(r.query);
 	json_decref(r.stored);
 	free(r.workers);

@@ -17,23 +17,7 @@
 #define LS_COLLECTOR_RESTORE_H
 
 #include <stdint.h>
-#include "collector/ingest/dictionaries.h"
-#include "collector/engine/engine.h"
-#include "collector/ingest/fleet.h"
-#include "collector/ingest/outbox.h"
-#include "collector/ingest/rings.h"
-#include "collector/ingest/session.h"
-
-struct ls_restore_parts {
-	const char *dir;
-	struct ls_engine *engine;
-	struct ls_sessions *sessions;
-	struct ls_rings *rings;
-	struct ls_outbox *outbox;
-	struct ls_dictionaries *dictionaries;
-	struct ls_fleet *fleet;
-	int64_t now_us;
-};
+#include "collector/ingest/core.h"
 
 struct ls_restore_stats {
 	uint64_t findings, agents, workers, rings, records, closes, counters,
@@ -41,8 +25,8 @@ struct ls_restore_stats {
 	int64_t next_worker_id;
 };
 
-/* Does all of it; *ret_stats says how much there was. */
-int ls_restore(const struct ls_restore_parts *parts,
+/* Does all of it, from the state directory; *ret_stats says how much there was. */
+int ls_restore(const char *dir, const struct ls_core *core, int64_t now_us,
 	struct ls_restore_stats *ret_stats) LS_MUSTCHECK;
 
 #endif

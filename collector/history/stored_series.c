@@ -8,6 +8,7 @@
 #include <string.h>
 #include "collector/ingest/feed.h"
 #include "collector/ingest/fleet.h"
+#include "collector/history/json_out.h"
 #include "proto/base/log.h"
 #include "proto/chunk/chunk.h"
 
@@ -183,8 +184,7 @@ ls_stored_series(const char *dir, const char *host, ls_export_sink *sink, void *
 	struct stored_latest l = { .rows = ls_stored_rows_new(dir),
 		.all = json_array() };
 	struct ls_query *query = NULL;
-	char *text = NULL;
-	size_t len = 0, at, piece;
+	struct ls_json_out o = { 0 };
 	int rc = -ENOMEM;
 
 	if (l.rows != NULL && l.all != NULL)
@@ -193,17 +193,12 @@ ls_stored_series(const char *dir, const char *host, ls_export_sink *sink, void *
 		rc = ls_query_newest_chunks(query, host, LS_STORED_SERIES_KEEP_US,
 			latest_chunk, &l);
 	if (rc == 0) {
-		text = json_dumps(l.all, JSON_COMPACT);
-		rc = text != NULL ? 0 : -ENOMEM;
+		o.text = json_dumps(l.all, JSON_COMPACT);
+		o.failed = o.text == NULL;
+		o.len = o.text != NULL ? strlen(o.text) : 0;
+		rc = ls_json_out_give(&o, sink, arg);
 	}
-	if (rc == 0)
-		len = strlen(text);
-	for (at = 0; at < len && rc == 0; at += piece) {
-		piece = len - at < LS_EXPORT_PIECE_BYTES ? len - at
-							 : LS_EXPORT_PIECE_BYTES;
-		rc = sink(arg, text + at, piece) ? 0 : -ECANCELED;
-	}
-	free(text);
+	ls_json_out_fini(&o);
 	json_decref(l.all);
 	ls_query_close(query);
 	ls_stored_rows_free(l.rows);

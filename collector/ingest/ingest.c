@@ -47,8 +47,8 @@ enum ingest_doing {
  */
 struct ls_ingest_request {
 	struct ls_ingest *ingest;
-	struct ls_ingest_request *next, **back; /* of all */
-	struct ls_ingest_request *next_waiting;
+	LIST_ENTRY(ls_ingest_request) all; /* once the loop has it */
+	STAILQ_ENTRY(ls_ingest_request) waiting;
 	nng_stream *stream;
 	nng_aio *rx, *tx; /* tx has no callback: it costs no wake-up */
 	enum ingest_doing doing;
@@ -70,6 +70,8 @@ struct ls_ingest_request {
 	uint8_t small[INGEST_BUFFER_BYTES];
 };
 
+LIST_HEAD(ingest_all, ls_ingest_request);
+STAILQ_HEAD(ingest_waiting, ls_ingest_request);
 TAILQ_HEAD(ingest_large, ls_ingest_request);
 
 struct ls_ingest {
@@ -79,9 +81,8 @@ struct ls_ingest {
 	bool stopped;
 	int port;
 	unsigned held_max;
-	struct ls_ingest_request *all;
-	/* whole requests beyond held_max */
-	struct ls_ingest_request *waiting, **waiting_end;
+	struct ingest_all all;
+	struct ingest_waiting waiting; /* whole requests beyond held_max */
 	struct ingest_large large; /* who grew longest ago is first */
 	size_t large_bytes; /* of all of them, at most LS_FRAMES_MAX_BYTES */
 	bool was_large; /* INGEST_TRIM_BYTES were used since memory was given back */
@@ -221,11 +222,8 @@ ingest_free(struct ls_ingest_request *c)
 	nng_aio_free(c->rx);
 	nng_aio_free(c->tx);
 	nng_stream_free(c->stream);
-	if (c->back != NULL) {
-		*c->back = c->next;
-		if (c->next != NULL)
-			c->next->back = c->back;
-	}
+	if (c->doing != INGEST_NEW)
+		LIST_REMOVE(c, all);
 	ingest_drop_large(c);
 	free(c->big_reply);
 	free(c);
@@ -283,9 +281,7 @@ ingest_give(struct ls_ingest *g, struct ls_ingest_request *c)
 	ingest_uncount(c);
 	if (g->stats.busy >= g->held_max) {
 		c->doing = INGEST_WAITING;
-		c->next_waiting = NULL;
-		*g->waiting_end = c;
-		g->waiting_end = &c->next_waiting;
+		STAILQ_INSERT_TAIL(&g->waiting, c, waiting);
 		return;
 	}
 	c->doing = INGEST_HELD;
@@ -328,17 +324,13 @@ ingest_begin(struct ls_ingest *g, struct ls_ingest_request *c)
 {
 	c->buf = c->small;
 	c->size = sizeof(c->small);
-	c->next = g->all;
-	c->back = &g->all;
-	if (c->next != NULL)
-		c->next->back = &c->next;
-	g->all = c;
+	c->doing = INGEST_GREETING;
+	LIST_INSERT_HEAD(&g->all, c, all);
 	if (nng_aio_alloc(&c->rx, ingest_on_receive, c) != 0 ||
 		nng_aio_alloc(&c->tx, NULL, NULL) != 0) {
 		ingest_refuse(c, LS_INGEST_REFUSED_OOM);
 		return;
 	}
-	c->doing = INGEST_GREETING;
 	nng_aio_set_timeout(c->rx, INGEST_GREETING_MS);
 	ls_frame_greet(LS_FRAME_REP, c->reply);
 	ingest_send(c, c->reply, LS_FRAME_GREETING_BYTES);
@@ -490,13 +482,11 @@ ingest_on_queue(void *arg)
 static void
 ingest_wake_waiting(struct ls_ingest *g)
 {
-	struct ls_ingest_request *c = g->waiting;
+	struct ls_ingest_request *c = STAILQ_FIRST(&g->waiting);
 
 	if (c == NULL)
 		return;
-	g->waiting = c->next_waiting;
-	if (g->waiting == NULL)
-		g->waiting_end = &g->waiting;
+	STAILQ_REMOVE_HEAD(&g->waiting, waiting);
 	ls_ignore(ls_queue_push(g->queue, c)); /* closed: nobody will look */
 }
 
@@ -694,7 +684,7 @@ ls_ingest_open(struct ls_loop *loop, const struct ls_ingest_options *options,
 	g->fn = fn;
 	g->arg = arg;
 	g->held_max = options->contexts;
-	g->waiting_end = &g->waiting;
+	STAILQ_INIT(&g->waiting);
 	TAILQ_INIT(&g->large);
 	g->queue = ls_queue_new(LS_CONNECTIONS_MAX);
 	rc = g->queue != NULL ? ls_queue_watch(g->queue, loop, ingest_on_queue, g)
@@ -748,12 +738,12 @@ ls_ingest_close(struct ls_ingest *g)
 		nng_stream_listener_close(g->listener);
 	nng_aio_stop(g->accept);
 	/* Stop all, then free all: no callback meets what is gone. */
-	for (c = g->all; c != NULL; c = c->next)
-		ingest_stop(c);
+	LIST_FOREACH(c, &g->all, all)
+	ingest_stop(c);
 	if (g->queue != NULL)
 		ingest_close_new(g);
-	while (g->all != NULL)
-		ingest_free(g->all);
+	while (!LIST_EMPTY(&g->all))
+		ingest_free(LIST_FIRST(&g->all));
 	nng_aio_free(g->accept);
 	if (g->listener != NULL)
 		nng_stream_listener_free(g->listener);

@@ -188,8 +188,8 @@ uint32_t
 ls_intake_handle(struct ls_intake *in, struct ls_ring *ring, bool record,
 	int64_t now_us)
 {
-	if (!ls_engine_has_worker(in->p.engine, ring->handle) &&
-		(record ? ls_engine_worker : ls_engine_announce)(in->p.engine,
+	if (!ls_engine_has_worker(in->p.core.engine, ring->handle) &&
+		(record ? ls_engine_worker : ls_engine_announce)(in->p.core.engine,
 			&ring->info, now_us, &ring->handle) != 0) {
 		ring->handle = LS_NO_WORKER;
 		in->stats.drops[LS_INTAKE_ENGINE]++;
@@ -232,7 +232,7 @@ intake_workers(struct ls_intake *in, struct ls_intake_held *h)
 		const struct ls_wire_worker *w = &h->report.workers[i];
 		struct ls_ring *ring = NULL;
 
-		if (ls_rings_get(in->p.rings, w->ring_id, &ring) != 0)
+		if (ls_rings_get(in->p.core.rings, w->ring_id, &ring) != 0)
 			ls_intake_need_worker(in, h, w->ring_id);
 		/* Also without a ring: the number means none of before. */
 		ls_session_name_ring(h->session, w->number, ring);
@@ -311,7 +311,7 @@ intake_hot(struct ls_intake *in, struct ls_intake_held *h,
 	memcpy(row->value, hot->value, sizeof(row->value));
 	rows->counters_count++;
 	in->stats.counters++;
-	ls_feed_counters(in->p.engine, row,
+	ls_feed_counters(in->p.core.engine, row,
 		ring != NULL ? ls_intake_handle(in, ring, false, h->now_us)
 			     : LS_NO_WORKER);
 }
@@ -338,7 +338,8 @@ intake_live(struct ls_intake *in, struct ls_intake_held *h,
 	}
 	handle = ls_intake_handle(in, ring, false, h->now_us);
 	if (handle != LS_NO_WORKER)
-		ls_engine_live(in->p.engine, handle, &live->live, since_us, h->now_us);
+		ls_engine_live(in->p.core.engine, handle, &live->live, since_us,
+			h->now_us);
 }
 
 static void
@@ -409,7 +410,7 @@ intake_store(struct ls_intake *in, struct ls_intake_held *h)
 	in->stats.held++;
 	in->waiting += h->request != NULL;
 	in->stats.held_bytes += h->len;
-	rc = ls_writer_push(in->p.writer, m);
+	rc = ls_writer_push(in->p.core.writer, m);
 	if (rc == 0) {
 		h->write = NULL;
 		ls_pressure_wait(&in->pressure, h->t_receive_ns);
@@ -474,7 +475,7 @@ intake_begin(struct ls_intake *in, struct ls_intake_held *h, uint64_t t_receive_
 	int rc;
 
 	memcpy(h->ack.boot, r->boot, sizeof(h->ack.boot));
-	rc = ls_sessions_report(in->p.sessions, r, same, t_receive_ns,
+	rc = ls_sessions_report(in->p.core.sessions, r, same, t_receive_ns,
 		in->p.begun(h->request), &h->session);
 	if (rc == 0) {
 		/* A lost stretch before each item, a dictionary before each chunk at
@@ -548,7 +549,7 @@ ls_intake_report(struct ls_intake *in, void *request, const uint8_t *data, size_
 	ls_intake_items(in, h);
 	ls_intake_host(in, h);
 	intake_settle(in, h);
-	ls_outbox_flush(in->p.outbox);
+	ls_outbox_flush(in->p.core.outbox);
 }
 
 /* --- after the commit ----------------------------------------------------- */
@@ -562,14 +563,14 @@ intake_committed(struct ls_intake *in, const struct ls_store_report *rows,
 	size_t i;
 
 	for (w = rows->workers; w != NULL; w = w->next) {
-		ring = ls_rings_find(in->p.rings, w->u.worker.ring_id);
+		ring = ls_rings_find(in->p.core.rings, w->u.worker.ring_id);
 		if (ring != NULL)
 			ring->worker_id = w->u.worker.id;
 	}
 	ls_session_commit(h->session, LS_STREAM_STEPS, rows->last_seq);
 	ls_session_commit(h->session, LS_STREAM_CHUNKS, rows->last_chunk_seq);
 	for (i = 0; i < rows->item_count; i++) {
-		ring = ls_rings_find(in->p.rings, rows->items[i].ring_id);
+		ring = ls_rings_find(in->p.core.rings, rows->items[i].ring_id);
 		if (ring != NULL && rows->items[i].high > ring->committed)
 			ring->committed = rows->items[i].high;
 	}
@@ -588,9 +589,9 @@ ls_intake_done(struct ls_intake *in, struct ls_write_done *done)
 	}
 	if (done->epoch != in->epoch) {
 		in->epoch = done->epoch;
-		ls_sessions_rollback(in->p.sessions);
-		ls_rings_rollback(in->p.rings);
-		ls_dictionaries_rollback(in->p.dictionaries);
+		ls_sessions_rollback(in->p.core.sessions);
+		ls_rings_rollback(in->p.core.rings);
+		ls_dictionaries_rollback(in->p.core.dictionaries);
 	}
 	for (m = done->reports; m != NULL; m = m->next) {
 		struct ls_intake_held *h = m->u.report.owner;
@@ -619,8 +620,8 @@ intake_zoom(struct ls_intake *in, int64_t now_us)
 	if (now_us - in->zoom_us < LS_ZOOM_TURN_US)
 		return;
 	in->zoom_us = now_us;
-	count = ls_attention(in->p.engine, wants, INTAKE_WANTS_MAX);
-	ls_zoom_turn(in->p.zoom, wants, count, now_us);
+	count = ls_attention(in->p.core.engine, wants, INTAKE_WANTS_MAX);
+	ls_zoom_turn(in->p.core.zoom, wants, count, now_us);
 }
 
 static void
@@ -650,10 +651,10 @@ ls_intake_advance(struct ls_intake *in, uint64_t now_ns, uint64_t cpu_ns)
 	int64_t now_us = intake_next_us(in, now_ns);
 
 	intake_pressure(in, now_ns, cpu_ns);
-	ls_sessions_sweep(in->p.sessions, now_ns);
-	ls_engine_advance(in->p.engine, now_us);
+	ls_sessions_sweep(in->p.core.sessions, now_ns);
+	ls_engine_advance(in->p.core.engine, now_us);
 	intake_zoom(in, now_us);
-	ls_outbox_flush(in->p.outbox);
+	ls_outbox_flush(in->p.core.outbox);
 }
 
 void
@@ -661,7 +662,7 @@ ls_intake_stats(const struct ls_intake *in, struct ls_intake_stats *ret_stats)
 {
 	struct ls_session_stats sessions;
 
-	ls_sessions_stats(in->p.sessions, &sessions);
+	ls_sessions_stats(in->p.core.sessions, &sessions);
 	*ret_stats = in->stats;
 	ret_stats->drops[LS_INTAKE_CHANGED] = sessions.changed;
 	ls_pressure_stats(&in->pressure, &ret_stats->pressure);

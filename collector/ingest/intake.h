@@ -25,16 +25,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "collector/ingest/dictionaries.h"
-#include "collector/engine/engine.h"
-#include "collector/ingest/fleet.h"
-#include "collector/ingest/outbox.h"
+#include "collector/ingest/core.h"
 #include "collector/ingest/pressure.h"
-#include "collector/ingest/rings.h"
-#include "collector/ingest/session.h"
-#include "collector/ingest/zoom.h"
 #include "proto/wire/wire.h"
-#include "storage/write/writer.h"
 
 struct ls_intake;
 
@@ -50,14 +43,7 @@ enum ls_intake_drop {
 const char *ls_intake_drop_name(unsigned drop);
 
 struct ls_intake_parts {
-	struct ls_engine *engine;
-	struct ls_sessions *sessions;
-	struct ls_rings *rings;
-	struct ls_writer *writer;
-	struct ls_outbox *outbox;
-	struct ls_dictionaries *dictionaries;
-	struct ls_fleet *fleet;
-	struct ls_zoom *zoom;
+	struct ls_core core;
 	uint8_t kernel_boot_id[16]; /* our own */
 	int64_t anchor_ns; /* wall minus monotonic, fixed at start */
 	int64_t next_worker_id;

@@ -66,7 +66,7 @@ chunks_dictionary(struct ls_intake *in, struct ls_intake_held *h,
 	const struct ls_wire_chunk_item *item)
 {
 	struct ls_dictionary *d;
-	int rc = ls_dictionaries_put(in->p.dictionaries, item->hash, item->group,
+	int rc = ls_dictionaries_put(in->p.core.dictionaries, item->hash, item->group,
 		item->series, item->series_count, &d);
 
 	if (rc == 0)
@@ -138,7 +138,8 @@ static int
 chunks_chunk(struct ls_intake *in, struct ls_intake_held *h,
 	const struct ls_wire_chunk_item *item)
 {
-	struct ls_dictionary *d = ls_dictionaries_find(in->p.dictionaries, item->hash);
+	struct ls_dictionary *d =
+		ls_dictionaries_find(in->p.core.dictionaries, item->hash);
 	struct ls_store_chunk row = { .kind = LS_WIRE_CHUNK,
 		.hash = item->hash,
 		.n = item->rows,
@@ -317,7 +318,7 @@ chunks_zoomed(struct ls_intake *in, struct ls_intake_held *h,
 	const struct ls_wire_zoomed *z)
 {
 	struct ls_dictionary *d =
-		ls_dictionaries_find(in->p.dictionaries, z->dictionary);
+		ls_dictionaries_find(in->p.core.dictionaries, z->dictionary);
 	struct ls_store_map map;
 
 	if (d == NULL) {
@@ -328,7 +329,7 @@ chunks_zoomed(struct ls_intake *in, struct ls_intake_held *h,
 	if (ls_clock_map(ls_session_clock(h->session), (int64_t)z->t_mono_ns,
 		    in->p.anchor_ns, &map) != 0)
 		return; /* as other values: the next report has a clock */
-	if (ls_fleet_values(in->p.fleet, h->report.host, d, z,
+	if (ls_fleet_values(in->p.core.fleet, h->report.host, d, z,
 		    ls_store_map_us(&map, (int64_t)z->t_mono_ns)) != 0)
 		in->stats.drops[LS_INTAKE_BAD_VALUES]++;
 	else
@@ -341,7 +342,7 @@ chunks_identity(struct ls_intake *in, struct ls_intake_held *h)
 	struct ls_write *m;
 	bool store = false;
 
-	if (ls_fleet_identify(in->p.fleet, &h->report, h->now_us, &store) != 0) {
+	if (ls_fleet_identify(in->p.core.fleet, &h->report, h->now_us, &store) != 0) {
 		in->stats.drops[LS_INTAKE_MEMORY]++;
 		return;
 	}
@@ -352,8 +353,8 @@ chunks_identity(struct ls_intake *in, struct ls_intake_held *h)
 	if (m == NULL)
 		return; /* not stored this time; it comes again with the next session */
 	memcpy(m->u.host.host, h->report.host, sizeof(m->u.host.host));
-	m->u.host.json = ls_fleet_identity_text(in->p.fleet, h->report.host);
-	if (m->u.host.json == NULL || ls_writer_push(in->p.writer, m) != 0)
+	m->u.host.json = ls_fleet_identity_text(in->p.core.fleet, h->report.host);
+	if (m->u.host.json == NULL || ls_writer_push(in->p.core.writer, m) != 0)
 		ls_write_free(m); /* likewise */
 }
 
@@ -370,15 +371,15 @@ ls_intake_host(struct ls_intake *in, struct ls_intake_held *h)
 		in->stats.drops[LS_INTAKE_APART] += r->zoomed_count + r->has_identity;
 		return;
 	}
-	if (ls_fleet_report(in->p.fleet, r, ls_session_clock(h->session), h->now_us) !=
-		0) {
+	if (ls_fleet_report(in->p.core.fleet, r, ls_session_clock(h->session),
+		    h->now_us) != 0) {
 		in->stats.drops[LS_INTAKE_MEMORY]++;
 		return;
 	}
 	if (r->has_identity)
 		chunks_identity(in, h);
 	h->ack.need_identity = !ls_session_is_identified(h->session);
-	until_us = ls_zoom_until(in->p.zoom, r->host, h->now_us);
+	until_us = ls_zoom_until(in->p.core.zoom, r->host, h->now_us);
 	if (until_us == 0) {
 		in->stats.drops[LS_INTAKE_UNASKED] += r->zoomed_count;
 		return;

@@ -46,8 +46,9 @@ intake_feed_gap(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *
 	uint64_t fed = intake_fed(ring, row);
 
 	if (fed < row->count)
-		ls_feed_gap(in->p.engine, ls_intake_handle(in, ring, false, h->now_us),
-			row->count - fed, h->now_us);
+		ls_feed_gap(in->p.core.engine,
+			ls_intake_handle(in, ring, false, h->now_us), row->count - fed,
+			h->now_us);
 }
 
 static void
@@ -62,8 +63,8 @@ intake_feed_steps(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring
 	steps.first_index += fed;
 	steps.count -= (uint32_t)fed;
 	steps.records += fed;
-	ls_feed_steps(in->p.engine, ls_intake_handle(in, ring, true, h->now_us), &steps,
-		h->now_us);
+	ls_feed_steps(in->p.core.engine, ls_intake_handle(in, ring, true, h->now_us),
+		&steps, h->now_us);
 }
 
 static void
@@ -161,7 +162,7 @@ intake_check_times(struct ls_intake *in, struct ls_intake_held *h,
 	if (i == item->count)
 		return;
 	in->stats.drops[LS_INTAKE_CLOCK] += item->count;
-	ls_engine_lie(in->p.engine, h->report.host, LS_LIE_TIME, item->count);
+	ls_engine_lie(in->p.core.engine, h->report.host, LS_LIE_TIME, item->count);
 	ls_log(LS_LOG_WARN, "intake",
 		"%s: step records with an impossible time (%lld s from now); they "
 		"become a gap",
@@ -182,7 +183,7 @@ intake_end(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
 
 	row->reason = item->how;
 	in->stats.ends++;
-	ls_feed_end(in->p.engine, ls_intake_handle(in, ring, false, h->now_us),
+	ls_feed_end(in->p.core.engine, ls_intake_handle(in, ring, false, h->now_us),
 		item->how == LS_END_CRASHED, h->now_us);
 	ring->ended = true;
 }
@@ -193,7 +194,8 @@ intake_take(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring
 	struct ls_wire_item *item, const struct ls_wire_bytes *bytes)
 {
 	if (item->kind == LS_WIRE_GAP && item->reason == LS_GAP_INVALID)
-		ls_engine_lie(in->p.engine, h->report.host, LS_LIE_RECORD, item->count);
+		ls_engine_lie(in->p.core.engine, h->report.host, LS_LIE_RECORD,
+			item->count);
 	if (item->kind == LS_WIRE_STEPS && item->count > 0)
 		intake_check_times(in, h, item);
 	if (item->kind == LS_WIRE_STEPS && item->count > 0)
@@ -212,7 +214,7 @@ intake_pass_over(struct ls_intake *in, struct ls_intake_held *h,
 	uint64_t count = item->kind == LS_WIRE_END ? 1 : item->count;
 
 	in->stats.drops[LS_INTAKE_OTHER_HOST] += count;
-	ls_engine_lie(in->p.engine, h->report.host, LS_LIE_RING, count);
+	ls_engine_lie(in->p.core.engine, h->report.host, LS_LIE_RING, count);
 	ls_log(LS_LOG_WARN, "intake",
 		"%s: ignoring %llu records of a ring that belongs to %s (%s rank "
 		"%d); is the file a copy?",
@@ -234,7 +236,7 @@ intake_bad_item(struct ls_intake *in, struct ls_intake_held *h, int rc, uint64_t
 {
 	in->stats.drops[LS_INTAKE_BAD_ITEM]++;
 	if (rc != -ENOMEM)
-		ls_engine_lie(in->p.engine, h->report.host, LS_LIE_ITEM, 1);
+		ls_engine_lie(in->p.core.engine, h->report.host, LS_LIE_ITEM, 1);
 	if (rc == -LS_EPARSE && h->ack.status == LS_ACK_OK)
 		h->ack.malformed_seq = seq;
 	ls_intake_refuse(h, rc == -ENOMEM ? LS_ACK_RETRY : LS_ACK_REJECT, why);
@@ -278,14 +280,15 @@ intake_item(struct ls_intake *in, struct ls_intake_held *h,
 		return false;
 	}
 	rc = ls_session_check(h->session, LS_STREAM_STEPS, seq, print);
-	ring = rc == 0 && lie == 0 ? ls_rings_find(in->p.rings, item.ring_id) : NULL;
+	ring = rc == 0 && lie == 0 ? ls_rings_find(in->p.core.rings, item.ring_id)
+				   : NULL;
 	if (rc != 0 && rc != -LS_EDUPLICATE) {
 		in->stats.drops[LS_INTAKE_HOLE]++;
 		ls_intake_refuse(h, LS_ACK_RETRY, "an item before these is missing");
 		go_on = false;
 	} else if (rc == 0 && lie != 0) {
 		in->stats.drops[LS_INTAKE_BAD_ITEM]++;
-		ls_engine_lie(in->p.engine, h->report.host, LS_LIE_ITEM, 1);
+		ls_engine_lie(in->p.core.engine, h->report.host, LS_LIE_ITEM, 1);
 		ls_log(LS_LOG_WARN, "intake",
 			"%s: ignoring an item that cannot be true (%s)", h->report.host,
 			why);
@@ -319,7 +322,7 @@ intake_may_take(struct ls_intake *in, struct ls_intake_held *h, size_t count)
 		return false; /* answered as usual: the next report brings the stamps */
 	}
 	load = (struct ls_pressure_load){ in->waiting, in->stats.held_bytes + h->len,
-		ls_writer_count(in->p.writer) };
+		ls_writer_count(in->p.core.writer) };
 	if (!ls_pressure_take(&in->pressure, &load)) {
 		in->stats.drops[LS_INTAKE_BUSY] += count;
 		ls_intake_refuse(h, LS_ACK_RETRY, "the disk is too slow");

@@ -56,7 +56,6 @@ ls_test_core_open(struct ls_test_core *c, const char *dir)
 {
 	const struct ls_writer_options options = { dir, 1000000 };
 	struct ls_intake_parts parts = { 0 };
-	struct ls_restore_parts restore = { 0 };
 	struct ls_engine_sink sink;
 
 	memset(c, 0, sizeof(*c));
@@ -73,24 +72,12 @@ ls_test_core_open(struct ls_test_core *c, const char *dir)
 	sink = ls_outbox_sink(c->outbox);
 	c->engine = ls_engine_new(&sink);
 	ck_assert_ptr_nonnull(c->engine);
-	restore.dir = dir;
-	restore.engine = c->engine;
-	restore.sessions = c->sessions;
-	restore.rings = c->rings;
-	restore.outbox = c->outbox;
-	restore.dictionaries = c->dictionaries;
-	restore.fleet = c->fleet;
+	parts.core = (struct ls_core){ c->writer, c->outbox, c->engine, c->sessions,
+		c->rings, c->dictionaries, c->fleet, c->zoom };
 	/* of the day files, which are of today */
-	restore.now_us = ls_clock_wall_ns() / 1000;
-	ck_assert_int_eq(ls_restore(&restore, &c->restored), 0);
-	parts.engine = c->engine;
-	parts.sessions = c->sessions;
-	parts.rings = c->rings;
-	parts.writer = c->writer;
-	parts.outbox = c->outbox;
-	parts.dictionaries = c->dictionaries;
-	parts.fleet = c->fleet;
-	parts.zoom = c->zoom;
+	ck_assert_int_eq(
+		ls_restore(dir, &parts.core, ls_clock_wall_ns() / 1000, &c->restored),
+		0);
 	parts.anchor_ns = LS_TEST_ANCHOR_NS;
 	parts.next_worker_id = c->restored.next_worker_id;
 	parts.reply = core_reply;

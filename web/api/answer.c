@@ -14,17 +14,11 @@
 static int
 answer_list(json_t *items, const char *last, json_t **ret_answer)
 {
-	json_t *v = json_pack("{s:i, s:o}", "schema_version", 1, "items", items);
-	char cursor[LS_JOB_NAME_MAX_BYTES + sizeof("after-")];
+	json_t *v = json_pack("{s:i, s:o, s:o}", "schema_version", 1, "items", items,
+		"next_cursor", last ? json_sprintf("after-%s", last) : json_null());
 
 	if (!v)
 		return -ENOMEM;
-	(void)snprintf(cursor, sizeof(cursor), "after-%s", last ? last : "");
-	if (json_object_set_new(v, "next_cursor",
-		    last ? json_string(cursor) : json_null()) != 0) {
-		json_decref(v);
-		return -ENOMEM;
-	}
 	*ret_answer = v;
 	return 0;
 }

@@ -265,13 +265,15 @@ ls_cmd_status(struct ls_cli *cli, int argc, char **argv)
 	rc = ls_cli_get(cli, "/api/v1/jobs", true, &body);
 	items = json_object_get(body, "items");
 	for (size_t i = 0; rc == 0 && i < json_array_size(items); i++) {
-		int one = cli->json ? status_worst(json_array_get(items, i)) : -1;
+		const json_t *job = json_array_get(items, i);
+		int one = status_worst(job);
 
 		if (i > 0 && !cli->json)
 			(void)printf("\n");
 		if (!cli->json)
-			rc = status_job(cli, json_array_get(items, i), &worst);
-		worst = one > worst ? one : worst;
+			rc = status_job(cli, job, &worst);
+		else if (one > worst)
+			worst = one;
 	}
 	if (rc == 0 && json_array_size(items) == 0 && !cli->json) {
 		(void)fprintf(stderr, "lockstep: no job has reported yet\n");

@@ -81,6 +81,16 @@ exchange_problem(struct exchange *x, const struct ls_problem *p)
 }
 
 static void
+exchange_refuse(struct exchange *x, int status, const char *type, const char *title,
+	const char *detail)
+{
+	struct ls_problem p;
+
+	ls_api_problem(&p, status, type, title, "%s", detail);
+	exchange_problem(x, &p);
+}
+
+static void
 exchange_failed(struct exchange *x, int rc)
 {
 	struct ls_problem p;
@@ -259,16 +269,13 @@ static void
 exchange_ready(struct exchange *x)
 {
 	const char *why = NULL;
-	struct ls_problem p;
 
-	if (x->h->backend.ready(x->h->backend.arg, &why)) {
+	if (x->h->backend.ready(x->h->backend.arg, &why))
 		exchange_json(x,
 			json_pack("{s:s,s:s*}", "status", "ready", "note", why));
-		return;
-	}
-	ls_api_problem(&p, 503, "not-ready", "Not ready", "%s",
-		why != NULL ? why : "not ready");
-	exchange_problem(x, &p);
+	else
+		exchange_refuse(x, 503, "not-ready", "Not ready",
+			why != NULL ? why : "not ready");
 }
 
 static void
@@ -319,23 +326,21 @@ exchange_may_write(struct exchange *x, struct evhttp_request *req)
 	const char *origin = evhttp_find_header(headers, "Origin");
 	const char *host = evhttp_find_header(headers, "Host");
 	const char *type = evhttp_find_header(headers, "Content-Type");
-	struct ls_problem p;
 
 	if (!x->h->loopback) {
-		ls_api_problem(&p, 403, "forbidden", "Forbidden",
+		exchange_refuse(x, 403, "forbidden", "Forbidden",
 			"writes are taken on a loopback address only");
 	} else if (origin &&
 		(strncmp(origin, "http://", 7) != 0 || !host ||
 			strcasecmp(origin + 7, host) != 0)) {
-		ls_api_problem(&p, 403, "forbidden", "Forbidden",
+		exchange_refuse(x, 403, "forbidden", "Forbidden",
 			"writes are not taken from a page of another origin");
 	} else if (!type || strncasecmp(type, "application/json", 16) != 0) {
-		ls_api_problem(&p, 415, "bad-type", "Unsupported media type",
+		exchange_refuse(x, 415, "bad-type", "Unsupported media type",
 			"the body must be application/json");
 	} else {
 		return true;
 	}
-	exchange_problem(x, &p);
 	return false;
 }
 
@@ -425,7 +430,6 @@ exchange_admit(struct exchange *x, struct evhttp_request *req)
 {
 	enum evhttp_cmd_type method = evhttp_request_get_command(req);
 	const char *bad_length = ls_http_bad_length(req);
-	struct ls_problem p;
 
 	/* libevent leaves a body of these unread: it would become the next request. */
 	if ((method & (EVHTTP_REQ_HEAD | EVHTTP_REQ_TRACE | EVHTTP_REQ_CONNECT)) != 0 &&
@@ -433,15 +437,14 @@ exchange_admit(struct exchange *x, struct evhttp_request *req)
 		ls_reply_header(x->reply, "Connection", "close");
 	if (bad_length) {
 		ls_reply_header(x->reply, "Connection", "close");
-		ls_api_problem(&p, 400, "bad-length", "Bad length", "%s", bad_length);
+		exchange_refuse(x, 400, "bad-length", "Bad length", bad_length);
 	} else if (!ls_http_host_is_ours(req, x->h->loopback, x->h->options.names)) {
 		x->h->refused_count++;
-		ls_api_problem(&p, 421, "wrong-host", "Misdirected request", "%s",
+		exchange_refuse(x, 421, "wrong-host", "Misdirected request",
 			LS_HTTP_WRONG_HOST);
 	} else {
 		return true;
 	}
-	exchange_problem(x, &p);
 	return false;
 }
 

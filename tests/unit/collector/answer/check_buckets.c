@@ -76,12 +76,14 @@ LS_TEST(buckets, peaks_survive)
 	ck_assert(isnan(ls_bucket_value(&l.bucket[1], LS_AGG_MEAN)));
 	ck_assert(ls_bucket_value(&l.bucket[1], LS_AGG_COUNT) == 0);
 	/* What is outside goes nowhere. */
-	ls_line_merge(&l, &r, -1, &(struct ls_bucket){ 9, 9, 9, 1 });
-	ls_line_merge(&l, &r, 120 * S, &(struct ls_bucket){ 9, 9, 9, 1 });
-	ls_line_merge(&l, &r, 60 * S, &(struct ls_bucket){ 0 });
+	ck_assert_int_eq(ls_line_add(&l, &r, -1, 9), 0);
+	ck_assert_int_eq(ls_line_add(&l, &r, 120 * S, 9), 0);
+	ck_assert(ls_bucket_value(&l.bucket[0], LS_AGG_COUNT) == 60);
 	ck_assert(ls_bucket_value(&l.bucket[1], LS_AGG_COUNT) == 0);
-	ls_line_merge(&l, &r, 60 * S, &(struct ls_bucket){ 1, 5, 6, 2 });
-	ls_line_merge(&l, &r, 119 * S, &(struct ls_bucket){ 0, 2, 2, 2 });
+	ck_assert_int_eq(ls_line_add(&l, &r, 60 * S, 1), 0);
+	ck_assert_int_eq(ls_line_add(&l, &r, 60 * S, 5), 0);
+	ck_assert_int_eq(ls_line_add(&l, &r, 119 * S, 0), 0);
+	ck_assert_int_eq(ls_line_add(&l, &r, 119 * S, 2), 0);
 	ck_assert(ls_bucket_value(&l.bucket[1], LS_AGG_MEAN) == 2);
 	ck_assert(ls_bucket_value(&l.bucket[1], LS_AGG_MIN) == 0);
 	ck_assert(ls_bucket_value(&l.bucket[1], LS_AGG_MAX) == 5);

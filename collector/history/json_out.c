@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "collector/answer/json_out.h"
+#include "collector/history/json_out.h"
 
 #include <errno.h>
 #include <math.h>
