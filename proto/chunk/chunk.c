@@ -13,45 +13,36 @@
 #define CHUNK_SUM_BYTES 4u /* CRC-32 of all before */
 
 _Static_assert(sizeof(bool) == 1, "flags: eight a word");
+_Static_assert(LS_CHUNK_ROWS_MAX <= LS_CHUNK_WORK_ROWS, "rows of a column");
 _Static_assert(LS_CHUNK_ROWS_MAX <= UINT16_MAX && LS_SERIES_PER_GROUP_MAX <= UINT16_MAX,
 	"head");
 
 struct ls_chunk_codec {
 	size_t columns_max, rows_max;
 	struct ls_chunk_work work;
-	struct ls_chunk_table table; /* of the last decoding */
-	uint64_t words[]; /* all of the above points into it */
+	struct ls_chunk_table table; /* of the last decoding: in words */
+	uint64_t words[];
 };
 
 struct ls_chunk_codec *
 ls_chunk_codec_new(size_t columns_max, size_t rows_max)
 {
 	struct ls_chunk_codec *c;
-	size_t cells, words;
+	size_t cells = columns_max * rows_max;
 
 	if (rows_max == 0 || rows_max > LS_CHUNK_ROWS_MAX ||
 		columns_max > LS_SERIES_PER_GROUP_MAX)
 		return NULL;
-	/* 6 columns of words for work, times, values; flags of 8 a word: odd ones,
-	 * presence */
-	cells = columns_max * rows_max;
-	words = 7 * rows_max + cells + (rows_max + cells) / 8 + 2;
-	/* untouched pages cost nothing */
-	c = calloc(1, sizeof(*c) + words * sizeof(c->words[0]));
+	/* times, values, presence, eight a word; untouched pages cost nothing */
+	c = calloc(1,
+		sizeof(*c) + (rows_max + cells + cells / 8 + 1) * sizeof(c->words[0]));
 	if (c == NULL)
 		return NULL;
 	c->columns_max = columns_max;
 	c->rows_max = rows_max;
-	c->work.integer = c->words;
-	c->work.multiple = c->work.integer + rows_max;
-	c->work.residual = c->work.multiple + rows_max;
-	c->work.best = c->work.residual + rows_max;
-	c->work.sorted = c->work.best + rows_max;
-	c->work.dense = (double *)(c->work.sorted + rows_max);
-	c->table.t_mono_ns = (uint64_t *)(c->work.dense + rows_max);
-	c->table.value = (double *)(c->table.t_mono_ns + rows_max);
-	c->table.present = (bool *)(c->table.value + cells);
-	c->work.odd = c->table.present + cells;
+	c->table.t_mono_ns = c->words;
+	c->table.value = (double *)(c->words + rows_max);
+	c->table.present = (bool *)(c->words + rows_max + cells);
 	return c;
 }
 

@@ -7,7 +7,7 @@
  * Units:   none; arithmetic on integers is modulo 2^64.
  * Errors:  reading gives false where there is no sense; that the stream is too short is
  *          asked later.
- * Limits:  rows_max of the work memory.
+ * Limits:  LS_CHUNK_WORK_ROWS values of a column.
  * Source:  proto/FORMAT.md, "Chunk".
  */
 #ifndef LS_PROTO_CHUNK_COLUMN_H
@@ -15,16 +15,22 @@
 
 #include "proto/chunk/chunk_bits.h"
 
-/* Work memory for columns of rows_max rows. */
+/* A few more than 1,024: arrays a power of two apart would share lines of the cache. */
+#define LS_CHUNK_WORK_ROWS (1024u + 8u)
+
+/* Work memory for one column. */
 struct ls_chunk_work {
-	uint64_t *integer; /* the values of a column as integers */
-	uint64_t *multiple; /* their distances to the first one, in steps */
-	uint64_t *residual; /* what a predictor leaves of them */
-	uint64_t *best; /* likewise, of the best predictor so far */
-	uint64_t *sorted;
-	double *dense; /* the values that are present */
+	uint64_t integer[LS_CHUNK_WORK_ROWS]; /* the values of a column as integers */
+	/* their distances to the first one, in steps */
+	uint64_t multiple[LS_CHUNK_WORK_ROWS];
+	/* what a predictor leaves of them */
+	uint64_t residual[LS_CHUNK_WORK_ROWS];
+	/* likewise, of the best predictor so far */
+	uint64_t best[LS_CHUNK_WORK_ROWS];
+	uint64_t sorted[LS_CHUNK_WORK_ROWS];
+	double dense[LS_CHUNK_WORK_ROWS]; /* the values that are present */
 	/* those of them that are kept as they are, beside the integers */
-	bool *odd;
+	bool odd[LS_CHUNK_WORK_ROWS];
 };
 
 /* Integers, at least one. */

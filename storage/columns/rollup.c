@@ -38,6 +38,7 @@ enum {
 	(LS_ROLLUP_ROWS_MAX * 16u + LS_ROLLUP_ROWS_MAX / ROLLUP_BLOCK * 64u + 8u)
 #define ROLLUP_BODY_MAX (ROLLUP_HEAD_BYTES + COLUMNS * ROLLUP_COLUMN_MAX)
 
+_Static_assert(ROLLUP_BLOCK <= LS_CHUNK_WORK_ROWS, "a block is a column");
 _Static_assert(LS_ROLLUP_ROWS_MAX % ROLLUP_BLOCK == 0 && LS_ROLLUP_ROWS_MAX < 1u << 24,
 	"head");
 _Static_assert(ROLLUP_SHORT_ROWS * 16u + 64u + 8u <= UINT16_MAX &&
@@ -60,9 +61,8 @@ static const struct rollup_head rollup_short = { ROLLUP_VERSION_SHORT, 1, 2, 2, 
 
 struct ls_rollup_codec {
 	struct ls_chunk_work work;
-	uint64_t words[7][ROLLUP_BLOCK]; /* five for work, two for a block in and out */
-	double value[2][ROLLUP_BLOCK], dense[ROLLUP_BLOCK];
-	bool odd[ROLLUP_BLOCK];
+	uint64_t words[2][ROLLUP_BLOCK]; /* of a block, in and out */
+	double value[2][ROLLUP_BLOCK];
 	/* Of the last body that was read. */
 	uint32_t id[COLUMN_COUNT + 1][LS_ROLLUP_ROWS_MAX]; /* labels, hosts, counts */
 	double number[COLUMNS - COLUMN_MIN][LS_ROLLUP_ROWS_MAX];
@@ -81,18 +81,7 @@ struct ls_rollup_codec *
 ls_rollup_codec_new(void)
 {
 	/* untouched pages cost nothing */
-	struct ls_rollup_codec *c = calloc(1, sizeof(*c));
-
-	if (c == NULL)
-		return NULL;
-	c->work.integer = c->words[0];
-	c->work.multiple = c->words[1];
-	c->work.residual = c->words[2];
-	c->work.best = c->words[3];
-	c->work.sorted = c->words[4];
-	c->work.dense = c->dense;
-	c->work.odd = c->odd;
-	return c;
+	return calloc(1, sizeof(struct ls_rollup_codec));
 }
 
 void
@@ -177,7 +166,7 @@ static void
 rollup_put_integers(struct ls_rollup_codec *c, struct ls_bits_out *o, int column,
 	const struct ls_rollup_row *rows, size_t n)
 {
-	uint64_t *v = c->words[5];
+	uint64_t *v = c->words[0];
 	size_t i;
 
 	for (i = 0; i < n; i++)
@@ -211,16 +200,16 @@ rollup_put_min(struct ls_rollup_codec *c, struct ls_bits_out *o, const double *m
 	if (ls_chunk_find_decimals(max, n, &decimals) &&
 		ls_chunk_find_decimals(min, n, &decimals_min)) {
 		decimals = decimals > decimals_min ? decimals : decimals_min;
-		if (ls_chunk_to_integers(max, n, decimals, c->words[5]) &&
-			ls_chunk_to_integers(min, n, decimals, c->words[6])) {
+		if (ls_chunk_to_integers(max, n, decimals, c->words[0]) &&
+			ls_chunk_to_integers(min, n, decimals, c->words[1])) {
 			for (i = 0; i < n; i++)
-				c->words[6][i] = c->words[5][i] - c->words[6][i];
+				c->words[1][i] = c->words[0][i] - c->words[1][i];
 			ls_bits_put(&apart, decimals, 5);
-			ls_chunk_put_integers(&apart, &c->work, c->words[6], n);
+			ls_chunk_put_integers(&apart, &c->work, c->words[1], n);
 			if (rollup_trial_bits(c, &apart) < bits) {
 				ls_bits_put(o, 1, 1);
 				ls_bits_put(o, decimals, 5);
-				ls_chunk_put_integers(o, &c->work, c->words[6], n);
+				ls_chunk_put_integers(o, &c->work, c->words[1], n);
 				return;
 			}
 		}
@@ -395,7 +384,7 @@ static bool
 rollup_get_integers(struct ls_rollup_codec *c, struct ls_bits_in *in, uint32_t *to,
 	size_t n)
 {
-	uint64_t *v = c->words[5], all = 0;
+	uint64_t *v = c->words[0], all = 0;
 	size_t i;
 
 	if (!ls_chunk_get_integers(in, v, n) || ls_bits_in_over(in))
@@ -415,12 +404,12 @@ rollup_get_apart(struct ls_rollup_codec *c, struct ls_bits_in *in, const double 
 	unsigned decimals = (unsigned)ls_bits_get(in, 5);
 	size_t i;
 
-	if (!ls_chunk_to_integers(max, n, decimals, c->words[5]) ||
-		!ls_chunk_get_integers(in, c->words[6], n))
+	if (!ls_chunk_to_integers(max, n, decimals, c->words[0]) ||
+		!ls_chunk_get_integers(in, c->words[1], n))
 		return false;
 	for (i = 0; i < n; i++)
-		c->words[6][i] = c->words[5][i] - c->words[6][i];
-	ls_chunk_from_integers(c->words[6], n, decimals, v);
+		c->words[1][i] = c->words[0][i] - c->words[1][i];
+	ls_chunk_from_integers(c->words[1], n, decimals, v);
 	return true;
 }
 

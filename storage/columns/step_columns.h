@@ -59,8 +59,9 @@ struct step_predictor {
 	enum step_mode mode;
 	bool any;
 	uint64_t column; /* mean of value - base */
-	uint64_t *value; /* of each worker or step */
-	uint8_t *count; /* values behind that, up to a few; 0: none */
+	uint64_t value[LS_STEP_ROWS_RECORDS_MAX]; /* of each worker or step */
+	/* values behind that, up to a few; 0: none */
+	uint8_t count[LS_STEP_ROWS_RECORDS_MAX];
 };
 
 /* Where a record belongs: both from 0, in order of appearance. */
@@ -105,9 +106,6 @@ struct ls_step_codec {
 	/* residuals of runs and columns; writing: shapes, then those of runs */
 	uint64_t words[(STEP_COLUMNS + 2) * LS_STEP_ROWS_RECORDS_MAX];
 	struct step_predictor predictor[STEP_COLUMNS]; /* writing: only the first */
-	/* of all columns */
-	uint64_t predictor_value[STEP_COLUMNS][LS_STEP_ROWS_RECORDS_MAX];
-	uint8_t predictor_count[STEP_COLUMNS][LS_STEP_ROWS_RECORDS_MAX];
 	/* Writing. */
 	uint64_t column_words[2][LS_STEP_ROWS_RECORDS_MAX];
 	uint64_t *residual, *best; /* of one column: these two, in turn */

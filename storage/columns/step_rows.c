@@ -12,16 +12,11 @@ struct ls_step_codec *
 ls_step_codec_new(void)
 {
 	struct ls_step_codec *c = calloc(1, sizeof(*c));
-	size_t i;
 
 	if (c == NULL)
 		return NULL;
 	c->residual = c->column_words[0];
 	c->best = c->column_words[1];
-	for (i = 0; i < STEP_COLUMNS; i++) {
-		c->predictor[i].value = c->predictor_value[i];
-		c->predictor[i].count = c->predictor_count[i];
-	}
 	return c;
 }
 

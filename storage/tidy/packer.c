@@ -32,6 +32,7 @@ struct ls_packer {
 	struct ls_packer_options options;
 	struct ls_pack *pack;
 	struct ls_query *query; /* opened by the first turn */
+	sqlite3_stmt *job; /* of a worker, in state.db */
 	int32_t day; /* the newest */
 	bool waiting; /* a unit was handed on and its end not told */
 	/* last of the day's rows that cannot be read: packing goes on behind them */
@@ -45,16 +46,18 @@ packer_job_of(void *arg, int64_t worker_id)
 {
 	struct ls_packer *p = arg;
 	struct packer_job *known = &p->jobs[(uint64_t)worker_id % PACKER_JOBS];
-	int64_t job = 0;
+	struct ls_sql_rows rows;
+	int64_t job = 0; /* not known */
 
 	if (known->worker == worker_id && worker_id != 0)
 		return known->job;
-	if (ls_sql_int_of(ls_query_state_db(p->query),
-		    "SELECT job_id FROM worker WHERE id = ?1",
-		    LS_SQL_VALUES(ls_sql_int(worker_id)), &job) == 0 &&
-		job != 0)
+	rows = ls_sql_again(p->job, LS_SQL_VALUES(ls_sql_int(worker_id)));
+	if (ls_sql_next(&rows)) {
+		job = sqlite3_column_int64(p->job, 0);
 		*known = (struct packer_job){ worker_id, job };
-	return job; /* 0: not known */
+	}
+	ls_ignore(ls_sql_end(&rows)); /* the job is not known */
+	return job;
 }
 
 int
@@ -79,6 +82,7 @@ ls_packer_free(struct ls_packer *p)
 {
 	if (p == NULL)
 		return;
+	(void)sqlite3_finalize(p->job); /* only read with */
 	ls_query_close(p->query);
 	ls_pack_free(p->pack);
 	free(p);
@@ -95,6 +99,9 @@ packer_open_day(struct ls_packer *p, sqlite3 **ret_db)
 	int rc = p->query != NULL ? 0 : ls_query_open(p->options.dir, &p->query);
 
 	*ret_db = NULL;
+	if (rc == 0 && p->job == NULL)
+		rc = ls_db_prepare(ls_query_state_db(p->query),
+			"SELECT job_id FROM worker WHERE id = ?1", &p->job);
 	if (rc == 0)
 		rc = ls_query_days(p->query, &days);
 	if (rc != 0 || days.count == 0)
