@@ -4,9 +4,13 @@
 #include "collector/server.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include "collector/backend.h"
 #include "collector/ingest/ingest.h"
@@ -25,6 +29,8 @@
 
 #define SERVER_ADVANCE_NS 100000000ull
 #define SERVER_RETAIN_NS 3600000000000ull
+#define SERVER_SHORT_NS 60000000000ull /* a life: what takes files goes on */
+#define SERVER_PAUSE_MAX_S 60
 #define SERVER_GRACE_NS 200000000ull /* for the last acks to leave */
 #define SERVER_ANCHOR_MAX_NS 1000000000ll
 #define SERVER_ANCHOR_KEY "clock_anchor"
@@ -50,6 +56,7 @@ struct ls_server {
 	struct ls_backend_parts backend;
 	struct server_anchor anchor;
 	bool again; /* the store wants its files opened again */
+	bool ending; /* for whatever reason: it does not begin again because of that */
 	int64_t next_worker_id; /* as restored */
 	struct ls_self self; /* what is summed up over time: of the writer */
 	char note[128]; /* of /readyz */
@@ -113,7 +120,7 @@ server_on_done(void *arg)
 			ls_log(LS_LOG_INFO, "server", "the disk accepts commits again");
 		s->self.commit_ns += done->commit_ns;
 		s->self.wait_ns += done->wait_ns;
-		if (done->rc == -LS_EREOPEN && !s->again) {
+		if (done->rc == -LS_EREOPEN && !s->again && !s->ending) {
 			s->again = true;
 			ls_loop_stop(s->loop);
 		}
@@ -213,6 +220,7 @@ server_on_term(void *arg)
 	struct ls_server *s = arg;
 
 	s->again = false;
+	s->ending = true;
 	ls_log(LS_LOG_INFO, "server", "stopping: storing pending reports");
 	ls_ignore(ls_notify_send("STOPPING=1")); /* no reason to stay */
 	ls_loop_stop(s->loop);
@@ -452,33 +460,58 @@ server_announce(struct ls_server *s)
 		: 0;
 }
 
+/* The signals that end a collector, or reload it. */
+static sigset_t
+server_signals(void)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set); /* these cannot fail */
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGHUP);
+	return set;
+}
+
+static void
+server_mask(int how)
+{
+	sigset_t set = server_signals();
+
+	(void)pthread_sigmask(how, &set, NULL); /* cannot fail */
+}
+
 static int
 server_take_signals(struct ls_server *s)
 {
+	int rc;
+
 	s->loop = ls_loop_new();
-	return s->loop != NULL
-		? ls_loop_signals(s->loop, server_on_term, server_on_hup, s)
-		: -ENOMEM;
+	if (s->loop == NULL)
+		return -ENOMEM;
+	rc = ls_loop_signals(s->loop, server_on_term, server_on_hup, s);
+	server_mask(SIG_UNBLOCK); /* what came since the life before is heard now */
+	return rc;
 }
 
 /* A step of the start; what cannot be done if it fails (NULL: it says so itself, or is
- * out of memory), and the option that names with what. */
-#define SERVER_OPTION(field) offsetof(struct ls_server, config.field)
+ * out of memory), and where the option stands that names with what (-1: none). */
+#define SERVER_OPTION(field) (ptrdiff_t) offsetof(struct ls_server, config.field)
 static const struct {
 	int (*run)(struct ls_server *s);
 	const char *what;
-	size_t option;
+	ptrdiff_t option;
 } server_steps[] = {
-	{ server_take_signals, NULL, 0 },
-	{ server_open_storage, NULL, 0 },
-	{ server_make_core, NULL, 0 },
-	{ server_restore, "restore from storage", 0 },
-	{ server_make_intake, NULL, 0 },
-	{ server_start_tidy, "start the keeper", 0 },
+	{ server_take_signals, NULL, -1 },
+	{ server_open_storage, NULL, -1 },
+	{ server_make_core, NULL, -1 },
+	{ server_restore, "restore from storage", -1 },
+	{ server_make_intake, NULL, -1 },
+	{ server_start_tidy, "start the keeper", -1 },
 	{ server_open_ingest, "listen on --listen ", SERVER_OPTION(listen) },
-	{ server_start_reader, NULL, 0 },
+	{ server_start_reader, NULL, -1 },
 	{ server_open_http, "serve on --http ", SERVER_OPTION(http) },
-	{ server_start_timers, NULL, 0 },
+	{ server_start_timers, NULL, -1 },
 	{ server_announce, "write --port-file ", SERVER_OPTION(port_file) },
 };
 
@@ -489,13 +522,13 @@ server_start(struct ls_server *s)
 
 	for (size_t i = 0;
 		rc == 0 && i < sizeof(server_steps) / sizeof(server_steps[0]); i++) {
-		size_t option = server_steps[i].option;
+		ptrdiff_t option = server_steps[i].option;
 
 		rc = server_steps[i].run(s);
 		if (rc != 0 && server_steps[i].what != NULL)
 			ls_log(LS_LOG_ERR, "server", "cannot %s%s: %s",
 				server_steps[i].what,
-				option > 0 ? (const char *)s + option : "",
+				option >= 0 ? (const char *)s + option : "",
 				ls_err_text(rc));
 	}
 	return rc;
@@ -515,6 +548,7 @@ server_on_grace(void *arg)
 static void
 server_drain(struct ls_server *s)
 {
+	s->ending = true;
 	ls_ingest_stop(s->ingest);
 	ls_tidy_stop(s->tidy); /* before the writer that it hands units to */
 	s->tidy = NULL;
@@ -595,20 +629,39 @@ server_live(struct ls_collector_config *config, int argc, char **argv, bool *ret
 		server_keep_ports(s, config);
 		server_drain(s);
 	}
+	server_mask(SIG_BLOCK); /* nobody listens between two lives: they wait */
 	*ret_again = s->again;
 	server_free(s);
 	return rc;
+}
+
+/* A pause before the next life; false: a signal came that ends it. */
+static bool
+server_rest(time_t s)
+{
+	const struct timespec pause = { .tv_sec = s };
+	sigset_t set = server_signals();
+
+	(void)sigdelset(&set, SIGHUP); /* cannot fail */
+	return sigtimedwait(&set, NULL, &pause) < 0;
 }
 
 int
 ls_server_run(const struct ls_collector_config *config, int argc, char **argv)
 {
 	struct ls_collector_config life = *config;
+	time_t pause_s = 0; /* longer each time while lives are short */
+	uint64_t begin_ns;
 	bool again;
 	int rc;
 
 	do {
+		begin_ns = ls_clock_mono_ns();
 		rc = server_live(&life, argc, argv, &again);
-	} while (rc == 0 && again);
+		if (ls_clock_mono_ns() - begin_ns > SERVER_SHORT_NS)
+			pause_s = 0;
+		else if (pause_s < SERVER_PAUSE_MAX_S)
+			pause_s = 2 * pause_s + 1;
+	} while (rc == 0 && again && server_rest(pause_s));
 	return rc;
 }

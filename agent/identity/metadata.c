@@ -10,6 +10,7 @@
 #include <string.h>
 #include "agent/pages/http_get.h"
 #include "proto/base/log.h"
+#include "proto/base/text.h"
 #include "proto/base/loop.h"
 #include "proto/limits.h"
 
@@ -47,10 +48,13 @@ struct ls_metadata {
 bool
 ls_metadata_address_is_valid(const char *address)
 {
+	const char *port = strchr(address, ':');
 	struct sockaddr_in in; /* too small for an address of IPv6 */
 	int len = sizeof(in);
+	uint64_t number;
 
 	return address[strspn(address, "0123456789.:")] == '\0' &&
+		(port == NULL || ls_text_number(port + 1, UINT16_MAX, &number)) &&
 		evutil_parse_sockaddr_port(address, (struct sockaddr *)&in, &len) == 0;
 }
 

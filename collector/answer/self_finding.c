@@ -26,6 +26,12 @@ static const struct self_words self_notes[LS_STORE_EVENTS] = {
 		"a person or another program changed files of the state directory",
 		"find_remover", "find what removed",
 		"; to free space use --retain-age or --retain-bytes" },
+	[LS_STORE_REPLACED] = { "another file took its name while it was in use; what was "
+				"stored before is beside it (*.salvaged-*), not shown",
+		"file_removed",
+		"a person or another program changed files of the state directory",
+		"find_remover", "find what replaced",
+		"; to go back, stop the collector and rename the salvaged file" },
 	[LS_STORE_FUTURE] = { "a day in the future; its file is renamed", "clock_jump",
 		"the clock of the collector's host was more than a day ahead",
 		"check_clock", "check the time synchronization of the host that made",

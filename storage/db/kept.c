@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include "proto/base/log.h"
 #include "storage/db/backup.h"
 #include "storage/db/err_sqlite.h"
+#include "storage/db/files.h"
 
 /* What stands under a name; false: nothing does. */
 static bool
@@ -65,28 +67,48 @@ ls_kept_lost(const struct ls_kept *k, const char *dir, int32_t day)
 	return NULL;
 }
 
-int
-ls_kept_rescue(sqlite3 *db, const struct ls_kept *k, const char *dir, int32_t day)
+/* The whole database under a name that nothing has, or else beside it. */
+static int
+kept_copy(sqlite3 *db, const char *path, int64_t wall_us, bool *ret_beside)
 {
-	char path[PATH_MAX];
-	size_t len;
-	int rc = ls_days_path(path, dir, day);
+	char fresh[PATH_MAX + 32], to[PATH_MAX + 32];
+	int rc;
 
+	(void)snprintf(fresh, sizeof(fresh), "%s.rescue", path);
+	(void)snprintf(to, sizeof(to), "%s", path);
+	rc = ls_files_remove(fresh); /* of an attempt before */
 	if (rc == 0)
-		rc = ls_err_sqlite(sqlite3_wal_checkpoint_v2(db, NULL,
-			SQLITE_CHECKPOINT_FULL, NULL, NULL));
-	if (rc != 0 || kept_has(k, dir, day, 0))
-		return rc;
-	rc = ls_days_mkdir(dir);
-	if (rc == 0)
-		rc = ls_backup_pages(db, path);
-	if (rc == -EEXIST) {
-		len = strlen(path);
-		(void)snprintf(path + len, sizeof(path) - len, ".salvaged");
-		rc = ls_backup_pages(db, path);
+		rc = ls_backup_pages(db, fresh);
+	if (rc == 0 && link(fresh, to) != 0) {
+		*ret_beside = errno == EEXIST;
+		(void)snprintf(to, sizeof(to), "%s.salvaged-%lld", path,
+			(long long)(wall_us / 1000000));
+		rc = *ret_beside && link(fresh, to) == 0 ? 0 : -errno;
 	}
 	if (rc == 0)
 		ls_log(LS_LOG_WARN, "storage", "%s: written anew from the open file",
-			path);
-	return rc == 0 ? ls_days_sync(dir) : rc;
+			to);
+	ls_ignore(ls_files_remove(fresh)); /* else the next attempt does */
+	return rc;
+}
+
+int
+ls_kept_rescue(sqlite3 *db, struct ls_kept *k, const char *dir, int32_t day,
+	int64_t wall_us, bool *ret_beside)
+{
+	char path[PATH_MAX];
+	int rc = ls_days_path(path, dir, day);
+
+	if (rc == 0 && kept_has(k, dir, day, 0))
+		rc = ls_err_sqlite(sqlite3_wal_checkpoint_v2(db, NULL,
+			SQLITE_CHECKPOINT_FULL, NULL, NULL));
+	else if (rc == 0)
+		rc = ls_days_mkdir(dir);
+	if (rc == 0 && !kept_has(k, dir, day, 0))
+		rc = kept_copy(db, path, wall_us, ret_beside);
+	if (rc == 0)
+		rc = ls_days_sync(dir);
+	if (rc == 0)
+		memset(k, 0, sizeof(*k));
+	return rc;
 }

@@ -32,10 +32,11 @@ int ls_kept_note(struct ls_kept *k, const char *dir, int32_t day) LS_MUSTCHECK;
 const char *ls_kept_lost(const struct ls_kept *k, const char *dir, int32_t day);
 
 /*
- * Makes all that was committed durable under the database's name, or, if another file
- * has this name now, under FILE.salvaged. The connection must be closed afterwards.
+ * Makes all that was committed durable under the database's name; *ret_beside: another
+ * file has it now, so it is FILE.salvaged-SECONDS. Done, *k is empty: a second call does
+ * nothing. The connection must be closed afterwards.
  */
-int ls_kept_rescue(sqlite3 *db, const struct ls_kept *k, const char *dir,
-	int32_t day) LS_MUSTCHECK;
+int ls_kept_rescue(sqlite3 *db, struct ls_kept *k, const char *dir, int32_t day,
+	int64_t wall_us, bool *ret_beside) LS_MUSTCHECK;
 
 #endif

@@ -12,6 +12,7 @@
 #include "storage/db/files.h"
 
 #define SETTLE_DAY_US 86400000000ll
+#define SETTLE_FAR_US (30 * SETTLE_DAY_US) /* a collector is not off for so long */
 
 void
 ls_settle(sqlite3 *db)
@@ -60,7 +61,8 @@ settle_rename(const char *dir, int32_t day, int32_t to)
 		rc = ls_days_path(to_path, dir, to);
 	if (rc == 0 && ls_days_wal_bytes(dir, day) > 0)
 		settle_day(dir, day);
-	if (rc == 0 && ls_days_wal_bytes(dir, day) > 0)
+	if (rc == 0 &&
+		(ls_days_wal_bytes(dir, day) > 0 || ls_days_wal_is_alone(dir, to)))
 		rc = -LS_EBUSY;
 	if (rc == 0)
 		rc = ls_days_remove_wal(dir, day);
@@ -70,6 +72,28 @@ settle_rename(const char *dir, int32_t day, int32_t to)
 		"the file of day %d lies in the future: a clock was wrong; renamed to day %d%s%s",
 		(int)day, (int)to, rc == 0 ? "" : ": ", rc == 0 ? "" : ls_err_text(rc));
 	return rc;
+}
+
+/*
+ * Was the clock wrong when the file got its name? Its rows were stored by a time line
+ * that does not jump: if they are not of the future, it was; and if it lies so far ahead
+ * that no pause explains it.
+ */
+static bool
+settle_is_wrong(const char *dir, int32_t day, int64_t wall_us)
+{
+	sqlite3 *db = NULL;
+	int64_t last_us = INT64_MAX;
+	int rc = ls_db_open_day(dir, day, LS_DB_READ, &db);
+
+	if (rc == 0)
+		rc = ls_db_int(db,
+			"SELECT max(t) FROM (SELECT max(t_us) AS t FROM journal "
+			"UNION ALL SELECT max(t_us) FROM unit)",
+			&last_us);
+	ls_db_close(db);
+	return (rc == 0 && last_us < wall_us + SETTLE_DAY_US) ||
+		ls_days_begin_us(day) - wall_us > SETTLE_FAR_US;
 }
 
 size_t
@@ -86,7 +110,8 @@ ls_settle_future(const char *dir, int64_t wall_us, bool apply)
 	for (i = 0; i < days.count; i++) {
 		day = days.day[i];
 		to = ls_days_of(after_us);
-		if (day > to && (!apply || settle_rename(dir, day, to) == 0)) {
+		if (day > to && settle_is_wrong(dir, day, wall_us) &&
+			(!apply || settle_rename(dir, day, to) == 0)) {
 			day = to;
 			count++;
 		}

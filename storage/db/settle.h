@@ -30,7 +30,7 @@ void ls_settle_days(const char *dir, int32_t open_day);
 
 /*
  * Days that a wrong clock made: they lie more than a day ahead while an older file does
- * not. Each becomes the day after the file before it, so that their order stays (the
+ * not, and their rows are not of the future, or they are a month ahead. Each becomes the day after the file before it, so that their order stays (the
  * newest has the ledger) and retention reaches them. Nobody may have them open.
  * Returns how many were renamed, or with apply false would be.
  */

@@ -33,6 +33,7 @@ struct ls_packer {
 	struct ls_pack *pack;
 	struct ls_query *query; /* opened by the first turn */
 	sqlite3_stmt *job; /* of a worker, in state.db */
+	int job_rc; /* why a job could not be looked up in this unit */
 	int32_t day; /* the newest */
 	bool waiting; /* a unit was handed on and its end not told */
 	/* last of the day's rows that cannot be read: packing goes on behind them */
@@ -56,7 +57,8 @@ packer_job_of(void *arg, int64_t worker_id)
 		job = sqlite3_column_int64(p->job, 0);
 		*known = (struct packer_job){ worker_id, job };
 	}
-	ls_ignore(ls_sql_end(&rows)); /* the job is not known */
+	if (ls_sql_end(&rows) != 0)
+		p->job_rc = rows.rc; /* packer_read gives it back */
 	return job;
 }
 
@@ -177,6 +179,7 @@ packer_read(struct ls_packer *p, sqlite3 *db, struct packer_span *span,
 	int rc;
 
 	ls_pack_reset(p->pack);
+	p->job_rc = 0;
 	*ret_rows = 0;
 	while (ls_sql_next(&rows)) {
 		*ret_last_id = sqlite3_column_int64(rows.stmt, 0);
@@ -189,6 +192,8 @@ packer_read(struct ls_packer *p, sqlite3 *db, struct packer_span *span,
 		(*ret_rows)++;
 	}
 	rc = ls_sql_end(&rows);
+	if (rc == 0)
+		rc = p->job_rc;
 	return rc == 0 && *ret_rows < span->rows ? -LS_ESTALE : rc;
 }
 

@@ -24,6 +24,7 @@
 #include "storage/write/store_sql.h"
 
 #define STORE_NOTE_KEY "store_note"
+#define STORE_NOTE_US 86400000000ll /* a note is not replaced by a lesser one before */
 
 struct store_wal {
 	int pages;
@@ -122,6 +123,8 @@ store_try_state(struct ls_store *s, const char *path)
 	if (rc == 0)
 		rc = ls_db_prepare_all(db, store_state_sql, s->state_stmt,
 			LS_STORE_STATE_COUNT);
+	if (rc == 0)
+		rc = ls_kept_note(&s->state_kept, s->dir, 0);
 	if (rc != 0) {
 		ls_db_finalize_all(s->state_stmt, LS_STORE_STATE_COUNT);
 		ls_db_close(db);
@@ -129,7 +132,7 @@ store_try_state(struct ls_store *s, const char *path)
 	}
 	(void)sqlite3_wal_hook(db, store_on_wal, &s->state_wal);
 	s->state = db;
-	return ls_kept_note(&s->state_kept, s->dir, 0);
+	return 0;
 }
 
 /* The last note, if it is one. */
@@ -243,6 +246,8 @@ store_try_day(struct ls_store *s, int32_t day, int32_t before, int64_t wall_us)
 		rc = ls_db_prepare_all(db, store_day_sql, s->day_stmt,
 			LS_STORE_DAY_COUNT);
 	if (rc == 0)
+		rc = ls_kept_note(&s->day_kept, s->dir, day);
+	if (rc == 0)
 		rc = ls_bodies_open(db, &s->bodies);
 	if (rc != 0) {
 		ls_db_finalize_all(s->day_stmt, LS_STORE_DAY_COUNT);
@@ -254,7 +259,7 @@ store_try_day(struct ls_store *s, int32_t day, int32_t before, int64_t wall_us)
 	s->day_db = db;
 	s->day = day;
 	s->next_id = last_id + 1;
-	return ls_kept_note(&s->day_kept, s->dir, day);
+	return 0;
 }
 
 /* What a day's file is: 0 sound, -ENODATA empty (its maker died), or why it cannot be
@@ -425,14 +430,28 @@ ls_store_close(struct ls_store *s)
 
 /* --- files that lose their names -------------------------------------------- */
 
-/* Everything committed goes where the names are. */
+/* Everything committed goes where the names are; then all files have to be opened again. */
 static int
-store_rescue(struct ls_store *s)
+store_rescue(struct ls_store *s, int32_t day, const char *lost, int64_t wall_us)
 {
-	int rc = ls_kept_rescue(s->state, &s->state_kept, s->dir, 0);
+	bool beside = false;
+	int rc;
 
-	if (rc == 0 && s->day_db != NULL)
-		rc = ls_kept_rescue(s->day_db, &s->day_kept, s->dir, s->day);
+	ls_log(LS_LOG_ERR, "storage",
+		"a file of %s was removed or replaced while it was open; what was "
+		"stored is kept; opening all files again",
+		s->dir);
+	ls_ignore(store_tell(s, LS_STORE_REMOVED, day, lost, wall_us)); /* logged */
+	if (s->day_db != NULL)
+		rc = ls_kept_rescue(s->day_db, &s->day_kept, s->dir, s->day, wall_us,
+			&beside);
+	else
+		rc = 0;
+	if (rc == 0 && beside)
+		ls_ignore(store_tell(s, LS_STORE_REPLACED, day, "", wall_us));
+	if (rc == 0)
+		rc = ls_kept_rescue(s->state, &s->state_kept, s->dir, 0, wall_us,
+			&beside);
 	s->reopen = rc == 0;
 	return rc == 0 ? -LS_EREOPEN : rc;
 }
@@ -450,20 +469,15 @@ store_look(struct ls_store *s, int64_t wall_us)
 		day = s->day;
 		lost = ls_kept_lost(&s->day_kept, s->dir, day);
 	}
-	if (lost != NULL) {
-		ls_log(LS_LOG_ERR, "storage",
-			"a file of %s was removed or replaced while it was open; "
-			"what was stored is kept; opening all files again",
-			s->dir);
-		/* the log has it, too */
-		ls_ignore(store_tell(s, LS_STORE_REMOVED, day, lost, wall_us));
-		return store_rescue(s);
-	}
+	if (lost != NULL)
+		return store_rescue(s, day, lost, wall_us);
 	if (s->future || ls_days_of(wall_us) >= s->day ||
 		ls_settle_future(s->dir, wall_us, false) == 0)
 		return 0;
-	ls_ignore(store_tell(s, LS_STORE_FUTURE, s->day, "", wall_us));
-	return store_rescue(s);
+	ls_ignore(
+		store_tell(s, LS_STORE_FUTURE, s->day, "", wall_us)); /* logged then */
+	s->reopen = true;
+	return -LS_EREOPEN;
 }
 
 /* --- commit --------------------------------------------------------------- */
@@ -742,7 +756,7 @@ store_retain_auto(struct ls_store *s, const struct ls_days *days,
 	if (statvfs(s->dir, &fs) == 0)
 		rule->max_bytes = ls_retain_auto(own, fs.f_blocks * fs.f_frsize,
 			fs.f_bavail * fs.f_frsize);
-	if (own <= rule->max_bytes / 10 * 9 || days->count < 2)
+	if (rule->max_bytes == 0 || own <= rule->max_bytes / 10 * 9 || days->count < 2)
 		return;
 	if (!s->told_full) {
 		ls_log(LS_LOG_WARN, "storage",
@@ -753,7 +767,11 @@ store_retain_auto(struct ls_store *s, const struct ls_days *days,
 		rule->max_bytes = 0;
 	}
 	s->told_full = true;
-	ls_ignore(store_tell(s, LS_STORE_FULL, days->day[0], "", wall_us)); /* logged */
+	if (s->stats.note.event == LS_STORE_QUIET ||
+		s->stats.note.event == LS_STORE_FULL ||
+		wall_us - s->stats.note.t_us > STORE_NOTE_US)
+		ls_ignore(store_tell(s, LS_STORE_FULL, days->day[0], "",
+			wall_us)); /* logged */
 }
 
 static void
@@ -803,15 +821,20 @@ ls_store_commit(struct ls_store *s, struct ls_write *const *batch, size_t count,
 	int64_t wall_us)
 {
 	size_t i;
-	int rc;
+	int rc, looked;
 
 	for (i = 0; i < count; i++)
 		batch[i]->rc = -LS_EBUSY; /* not tried yet */
-	rc = store_look(s, wall_us);
-	if (rc == 0)
-		rc = store_commit_state(s, batch, count);
+	rc = s->reopen ? -LS_EREOPEN : store_commit_state(s, batch, count);
 	if (rc == 0)
 		rc = store_commit_day(s, batch, count, wall_us);
+	looked = store_look(s, wall_us);
+	if (looked != 0 && looked != -LS_EREOPEN) {
+		for (i = 0; i < count; i++)
+			batch[i]->rc = looked; /* stored where nobody finds it */
+	}
+	if (looked != 0)
+		rc = looked;
 	if (rc != 0) {
 		s->stats.failures++;
 		return rc;

@@ -31,6 +31,7 @@ struct ls_store;
 enum ls_store_news {
 	LS_STORE_QUIET,
 	LS_STORE_REMOVED, /* a file lost its name while it was open */
+	LS_STORE_REPLACED, /* and another has it: ours is FILE.salvaged-SECONDS */
 	LS_STORE_FUTURE, /* the day's file was of a day in the future */
 	LS_STORE_FULL, /* the oldest days are about to go: LS_RETAIN_AUTO */
 	LS_STORE_EVENTS

@@ -34,6 +34,7 @@ struct ls_writer {
 	uint64_t not_before_ns; /* while the disk refuses */
 	uint64_t epoch, dropped;
 	bool refused; /* the last attempt failed */
+	bool lost; /* a look found that files had gone */
 	struct ls_write_done *told; /* not yet pushed: the queue of done was full */
 	struct ls_write *packs, **packs_tail; /* waiting for their turn */
 };
@@ -193,10 +194,13 @@ static void
 writer_look(struct ls_writer *w, uint64_t now_ns)
 {
 	struct ls_write_done *done;
+	bool lost = ls_store_commit(w->store, NULL, 0,
+			    (int64_t)(ls_clock_wall_ns() / 1000)) != 0;
 
-	if (w->refused ||
-		ls_store_commit(w->store, NULL, 0, ls_clock_wall_ns() / 1000) == 0)
+	if (!lost && !w->lost)
 		return;
+	w->lost = lost;
+	w->first_ns = now_ns;
 	done = calloc(1, sizeof(*done));
 	if (done != NULL) /* else in a second */
 		writer_commit(w, now_ns, done);
@@ -284,14 +288,16 @@ writer_main(void *arg)
 				writer_add(w, m, now_ns);
 		}
 		closing = ls_queue_is_done(w->in);
-		if (writer_is_due(w, now_ns, closing)) {
+		/* The last ones are not waited for if nothing can be stored any more. */
+		if (writer_is_due(w, now_ns, closing) &&
+			!(closing && w->refused && w->packs != NULL)) {
 			struct ls_write_done *done = calloc(1, sizeof(*done));
 
 			if (done != NULL) /* else once more, in a moment */
 				writer_commit(w, now_ns, done);
 		} else if (w->packs != NULL) {
 			writer_pack(w, closing);
-		} else if (n == 0 && w->count == 0) {
+		} else if (n == 0 && w->count == 0 && !closing) {
 			writer_look(w, now_ns);
 		}
 	} while (!closing || w->packs != NULL);

@@ -43,6 +43,8 @@ static const struct {
 } notes[] = {
 	{ LS_STORE_REMOVED, "telemetry/20261120.db-wal: removed or replaced ",
 		"find what removed STATE_DIR/telemetry/20261120.db-wal;" },
+	{ LS_STORE_REPLACED, "telemetry/20261120.db-wal: another file took its name",
+		"rename the salvaged file" },
 	{ LS_STORE_FUTURE, "telemetry/20261120.db-wal: a day in the future",
 		"check the time synchronization " },
 	{ LS_STORE_FULL, "telemetry/20261120.db-wal: the oldest day, is removed soon",
@@ -53,7 +55,7 @@ LS_TEST_EACH(self_finding, a_note_of_the_store_is_told_for_a_day, notes)
 {
 	const struct ls_days_aside none = { 0 };
 	const struct ls_store_note note = { .t_us = 1795219200000000,
-		.event = notes[_i].event,
+		.event = (int32_t)notes[_i].event,
 		.name = "telemetry/20261120.db-wal" };
 	const char *title = NULL, *action = NULL;
 	json_t *f = ls_self_finding(&none, &note, note.t_us + LS_SELF_NOTE_US);

@@ -5,6 +5,7 @@
 
 #include "storage/write/store.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -150,12 +151,37 @@ LS_TEST_EACH(reopen, what_was_stored_outlives_its_names, gone)
 /* A file of another making has the name now: it is left, ours is beside it. */
 LS_TEST(reopen, a_file_that_took_the_name_stays)
 {
+	struct ls_store_stats stats;
+	char beside[64];
+
 	day();
 	tree_write(dir, "telemetry/20261121.db", "");
 	ck_assert_int_eq(ls_store_commit(store, NULL, 0, NOON), -LS_EREOPEN);
+	ls_store_stats(store, &stats);
+	ck_assert_int_eq(stats.note.event, LS_STORE_REPLACED);
 	ls_store_close(store);
-	ck_assert_int_eq(rename_day("20261121.db.salvaged", "20261121.db"), 0);
+	(void)snprintf(beside, sizeof(beside), "20261121.db.salvaged-%lld",
+		(long long)(NOON / 1000000));
+	ck_assert_int_eq(rename_day(beside, "20261121.db"), 0);
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT sum(n) FROM step_block"), 10);
+}
+
+/* What stands in the way of the copy is gone at the second attempt. */
+LS_TEST(reopen, an_attempt_that_failed_spoils_nothing)
+{
+	char way[2 * PATH_MAX];
+
+	both_of_state();
+	day();
+	(void)snprintf(way, sizeof(way), "%s/telemetry/20261121.db.rescue", dir);
+	ck_assert_int_eq(mkdir(way, 0700), 0);
+	ck_assert_int_eq(put_at(ls_test_report(0, 2, 10, 5, NOON), NOON), -EISDIR);
+	ck_assert_int_eq(rmdir(way), 0);
+	ck_assert_int_eq(ls_store_commit(store, NULL, 0, NOON), -LS_EREOPEN);
+	open_again(NOON);
+	ls_store_close(store);
+	ck_assert_int_eq(ls_test_sql(dir, 0, "SELECT count(*) FROM worker"), 1);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT sum(n) FROM step_block"), 15);
 }
 
 /* The clock is a year ahead for one commit. */
@@ -170,7 +196,6 @@ LS_TEST(reopen, a_day_of_the_future_becomes_the_next)
 	ls_store_stats(store, &stats);
 	ck_assert_int_eq(stats.note.event, LS_STORE_FUTURE);
 	ck_assert_str_eq(stats.note.name, "telemetry/20271230.db");
-	ck_assert_int_eq(put_at(ls_test_report(0, 3, 15, 5, NOON), NOON), 0);
 	ck_assert_int_eq(put_at(ls_test_report(0, 4, 20, 5, NOON), NOON + DAY_US), 0);
 	ls_store_close(store);
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT sum(n) FROM step_block"), 10);
