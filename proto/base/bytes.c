@@ -2,27 +2,29 @@
 #include "config.h"
 #include "proto/base/bytes.h"
 
-#include <endian.h>
-#include <string.h>
 #include <zlib.h>
 #include "proto/base/err.h"
 
 void
 ls_bytes_put(uint8_t *p, uint64_t v, unsigned bytes)
 {
+	unsigned i;
+
 	LS_ASSERT(bytes <= sizeof(v));
-	v = htole64(v);
-	memcpy(p, &v, bytes);
+	for (i = 0; i < bytes; i++)
+		p[i] = (uint8_t)(v >> 8 * i);
 }
 
 uint64_t
 ls_bytes_get(const uint8_t *p, unsigned bytes)
 {
 	uint64_t v = 0;
+	unsigned i;
 
 	LS_ASSERT(bytes <= sizeof(v));
-	memcpy(&v, p, bytes);
-	return le64toh(v);
+	for (i = 0; i < bytes; i++)
+		v |= (uint64_t)p[i] << 8 * i;
+	return v;
 }
 
 uint32_t

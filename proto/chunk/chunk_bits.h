@@ -160,12 +160,13 @@ struct ls_bits_in {
 static inline uint64_t
 ls_bits_peek_end(const uint8_t *p, size_t size, size_t at)
 {
-	uint64_t le = 0;
+	uint64_t v = 0;
 	size_t i = at >> 3;
+	unsigned n;
 
-	if (i < size)
-		memcpy(&le, p + i, size - i);
-	return le64toh(le) >> (at & 7);
+	for (n = 0; i < size; i++, n += 8)
+		v |= (uint64_t)p[i] << n;
+	return v >> (at & 7);
 }
 
 /* The bits that come next, LS_BITS_READY of them or more; zeros beyond the end. */

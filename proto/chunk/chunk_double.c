@@ -37,8 +37,8 @@ double_order(uint64_t bits)
 	return bits ^ (0 - (bits >> 63)) >> 1;
 }
 
-double
-ls_chunk_from_integer(uint64_t integer, unsigned decimals)
+static double
+double_from(uint64_t integer, unsigned decimals)
 {
 	double v;
 
@@ -62,7 +62,7 @@ double_to(double v, unsigned decimals, uint64_t *ret_integer)
 		return false; /* NaN, too */
 	integer = (uint64_t)(int64_t)(decimals == 0 ? scaled
 						    : scaled + copysign(0.5, scaled));
-	if (double_bits(ls_chunk_from_integer(integer, decimals)) != double_bits(v))
+	if (double_bits(double_from(integer, decimals)) != double_bits(v))
 		return false;
 	*ret_integer = integer;
 	return true;
@@ -109,8 +109,8 @@ double_needs(double v, unsigned guess)
 
 /* The decimals of least cost: each makes all values longer, and leaves fewer of them
  * odd. */
-unsigned
-ls_chunk_decimals(const double *v, size_t n)
+static unsigned
+double_decimals(const double *v, size_t n)
 {
 	size_t need[DOUBLE_AS_BITS + 1] = { 0 }, i, odd = n;
 	double cost, least = INFINITY;
@@ -156,7 +156,7 @@ void
 ls_chunk_put_doubles(struct ls_bits_out *o, struct ls_chunk_work *w, const double *v,
 	size_t n)
 {
-	unsigned decimals = ls_chunk_decimals(v, n);
+	unsigned decimals = double_decimals(v, n);
 	size_t i, integers = n;
 
 	if (decimals == DOUBLE_AS_BITS ||
@@ -201,20 +201,20 @@ double_get_odd(struct ls_bits_in *in, struct ls_chunk_work *w, double *v, size_t
 	integers = 0;
 	for (i = 0; i < n; i++)
 		if (!w->odd[i])
-			v[i] = ls_chunk_from_integer(w->integer[integers++], decimals);
+			v[i] = double_from(w->integer[integers++], decimals);
 	return true;
 }
 
-/* ls_chunk_from_integer for a column; without a question for each value, and two at a time. */
-void
-ls_chunk_from_integers(const uint64_t *integer, size_t n, unsigned decimals, double *v)
+/* double_from for a column; without a question for each value, and two at a time. */
+static void
+double_from_all(double *v, const uint64_t *integer, size_t n, unsigned decimals)
 {
 	size_t i = 0;
 
 	if (decimals == 0)
 		for (; i + 2 <= n; i += 2) {
-			v[i] = ls_chunk_from_integer(integer[i], 0);
-			v[i + 1] = ls_chunk_from_integer(integer[i + 1], 0);
+			v[i] = double_from(integer[i], 0);
+			v[i + 1] = double_from(integer[i + 1], 0);
 		}
 	else if (decimals != DOUBLE_AS_BITS)
 		for (; i + 2 <= n; i += 2) {
@@ -223,7 +223,7 @@ ls_chunk_from_integers(const uint64_t *integer, size_t n, unsigned decimals, dou
 				double_power[decimals];
 		}
 	for (; i < n; i++)
-		v[i] = ls_chunk_from_integer(integer[i], decimals);
+		v[i] = double_from(integer[i], decimals);
 }
 
 bool
@@ -238,7 +238,7 @@ ls_chunk_get_doubles(struct ls_bits_in *in, struct ls_chunk_work *w, double *v,
 		return double_get_odd(in, w, v, n, decimals);
 	if (!ls_chunk_get_integers(in, w->integer, n))
 		return false;
-	ls_chunk_from_integers(w->integer, n, decimals, v);
+	double_from_all(v, w->integer, n, decimals);
 	return true;
 }
 
@@ -265,6 +265,12 @@ ls_chunk_skip_doubles(struct ls_bits_in *in, struct ls_chunk_work *w, size_t n)
 
 /* --- for other columns ---------------------------------------------------- */
 
+unsigned
+ls_chunk_decimals(const double *v, size_t n)
+{
+	return double_decimals(v, n);
+}
+
 bool
 ls_chunk_decimals_are_known(unsigned decimals)
 {
@@ -278,6 +284,12 @@ ls_chunk_to_integer(double v, unsigned decimals, uint64_t *ret_integer)
 		return double_to(v, decimals, ret_integer);
 	*ret_integer = double_order(double_bits(v));
 	return true;
+}
+
+double
+ls_chunk_from_integer(uint64_t integer, unsigned decimals)
+{
+	return double_from(integer, decimals);
 }
 
 bool
@@ -308,4 +320,11 @@ ls_chunk_to_integers(const double *v, size_t n, unsigned decimals,
 		if (!double_to(v[i], decimals, &ret_integers[i]))
 			return false;
 	return true;
+}
+
+void
+ls_chunk_from_integers(const uint64_t *integers, size_t n, unsigned decimals,
+	double *ret_values)
+{
+	double_from_all(ret_values, integers, n, decimals);
 }

@@ -11,7 +11,7 @@
 #include "proto/base/mem.h"
 #include "proto/base/table.h"
 
-/* Of a block in its minute's table: at most a quarter of the places are in use. */
+/* Of a block in its minute's table: at least a quarter of the places are in use. */
 #define SUMS_PLACE_BYTES (4 * (sizeof(uint64_t) + sizeof(void *)))
 
 struct sums_key {

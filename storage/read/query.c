@@ -16,6 +16,7 @@
 #include "storage/db/migrate.h"
 #include "storage/db/sql.h"
 #include "storage/read/query_day.h"
+#include "storage/read/unit_reader.h"
 
 /* of SQLite's machine between two looks at the clock: below a ms */
 #define QUERY_STOP_OPS 20000
@@ -43,7 +44,7 @@ struct ls_query {
 	sqlite3 *state;
 	struct query_watch watch; /* of state */
 	struct query_open days[LS_QUERY_DAYS_OPEN];
-	struct ls_step_codec *steps; /* NULL: not used yet */
+	struct ls_unit_reader reader;
 	uint64_t uses;
 	uint64_t deadline_mono_ns;
 	const atomic_bool *cancelled;
@@ -147,19 +148,14 @@ ls_query_close(struct ls_query *q)
 	for (i = 0; i < LS_QUERY_DAYS_OPEN; i++)
 		query_forget(&q->days[i]);
 	ls_db_close(q->state);
-	ls_step_codec_free(q->steps);
+	ls_unit_reader_fini(&q->reader);
 	free(q);
 }
 
-int
-ls_query_step_codec(struct ls_query *q, struct ls_step_codec **ret_codec)
+struct ls_unit_reader *
+ls_query_unit_reader(struct ls_query *q)
 {
-	if (q->steps == NULL)
-		q->steps = ls_step_codec_new();
-	if (q->steps == NULL)
-		return -ENOMEM;
-	*ret_codec = q->steps;
-	return 0;
+	return &q->reader;
 }
 
 /* --- days ----------------------------------------------------------------- */

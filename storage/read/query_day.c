@@ -72,7 +72,7 @@ static const char *const query_sql[QUERY_STATEMENTS] = {
 struct ls_query_day {
 	sqlite3 *db;
 	sqlite3_stmt *stmt[QUERY_STATEMENTS];
-	struct ls_unit_reader *reader; /* made at the first unit */
+	struct ls_unit_reader *reader; /* of the query that reads events */
 	struct ls_bodies_reader *bodies; /* made at the first body */
 	int64_t width, width_id; /* of step_rows up to this id */
 	struct ls_span span;
@@ -111,7 +111,6 @@ ls_query_day_close(struct ls_query_day *d)
 	if (d == NULL)
 		return;
 	ls_db_finalize_all(d->stmt, QUERY_STATEMENTS);
-	ls_unit_reader_free(d->reader);
 	ls_bodies_reader_free(d->bodies);
 	ls_span_fini(&d->span);
 	ls_positions_fini(&d->positions);
@@ -466,7 +465,7 @@ query_load_unit_rows(struct ls_query_day *d, enum ls_unit_table table, int64_t l
 static int
 query_load_unit(struct ls_query_day *d, int64_t lo, int64_t hi)
 {
-	int table, rc = d->reader != NULL ? 0 : ls_unit_reader_new(&d->reader);
+	int table, rc = 0;
 
 	for (table = 0; table < LS_UNIT_TABLES && rc == 0; table++)
 		rc = query_load_unit_rows(d, (enum ls_unit_table)table, lo, hi);
@@ -545,6 +544,7 @@ ls_query_events(struct ls_query *q, int32_t day, int64_t from_id, ls_query_event
 		return rc;
 	rc = ls_query_last_id(d->db, &last);
 	d->error = 0;
+	d->reader = ls_query_unit_reader(q);
 	for (; rc == 0 && lo <= last; lo = hi + 1) {
 		rc = query_load_window(d, lo, &hi);
 		if (rc == 0)

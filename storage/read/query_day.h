@@ -13,7 +13,6 @@
 
 #include <sqlite3.h>
 #include "storage/read/query.h"
-#include "storage/columns/step_rows.h"
 
 struct ls_query_day;
 
@@ -60,9 +59,8 @@ void ls_query_day_rest(struct ls_query_day *d);
 /* state.db of q. */
 sqlite3 *ls_query_state_db(struct ls_query *q);
 
-/* The codec of q's step rows, made at its first use and kept. */
-int ls_query_step_codec(struct ls_query *q,
-	struct ls_step_codec **ret_codec) LS_MUSTCHECK;
+/* What q decodes rows of units with, whatever their day. */
+struct ls_unit_reader *ls_query_unit_reader(struct ls_query *q);
 
 /* Opens a day's file for reading. */
 int ls_query_day_open(const char *path, struct ls_query_day **ret_day) LS_MUSTCHECK;

@@ -9,7 +9,7 @@
 #include "storage/db/sql.h"
 #include "storage/read/query_day.h"
 #include "storage/read/span.h"
-#include "storage/columns/step_rows.h"
+#include "storage/read/unit_reader.h"
 
 struct step_visit {
 	struct ls_query *query;
@@ -80,14 +80,13 @@ step_journal(struct step_visit *v, struct ls_query_day *d)
 }
 
 static int
-step_packed_body(struct step_visit *v, struct ls_step_codec *codec, int64_t id,
-	const uint8_t *body, size_t len)
+step_packed_body(struct step_visit *v, int64_t id, const uint8_t *body, size_t len)
 {
 	struct ls_step_table t;
 	const struct ls_record *r;
 	size_t i;
 	uint32_t k;
-	int rc = ls_step_rows_decode(codec, body, len, &t);
+	int rc = ls_unit_reader_steps(ls_query_unit_reader(v->query), body, len, &t);
 
 	if (rc == -ENOMEM)
 		return rc;
@@ -111,14 +110,11 @@ step_packed_body(struct step_visit *v, struct ls_step_codec *codec, int64_t id,
 static int
 step_packed(struct step_visit *v, struct ls_query_day *d, int64_t job_id)
 {
-	struct ls_step_codec *codec = NULL;
 	struct ls_sql_rows rows;
 	sqlite3_stmt *stmt = ls_query_day_kept(d, LS_QUERY_STEP_ROWS);
 	int64_t width = 0, last;
-	int rc = ls_query_step_codec(v->query, &codec);
+	int rc = ls_query_day_step_width(d, &width);
 
-	if (rc == 0)
-		rc = ls_query_day_step_width(d, &width);
 	if (rc != 0)
 		return rc;
 	if (__builtin_add_overflow((int64_t)v->ask->step, width, &last))
@@ -129,8 +125,7 @@ step_packed(struct step_visit *v, struct ls_query_day *d, int64_t job_id)
 	while (ls_sql_next(&rows)) {
 		rows.rc = ls_query_stopped(v->query);
 		if (rows.rc == 0)
-			rows.rc = step_packed_body(v, codec,
-				sqlite3_column_int64(stmt, 0),
+			rows.rc = step_packed_body(v, sqlite3_column_int64(stmt, 0),
 				sqlite3_column_blob(stmt, 1),
 				(size_t)sqlite3_column_bytes(stmt, 1));
 	}

@@ -4,41 +4,24 @@
 #include "storage/read/unit_reader.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include "storage/columns/hot_rows.h"
-#include "storage/columns/step_rows.h"
-
-struct ls_unit_reader {
-	struct ls_step_codec *steps;
-	struct ls_hot_codec *hot;
-};
-
-int
-ls_unit_reader_new(struct ls_unit_reader **ret_reader)
-{
-	struct ls_unit_reader *r = calloc(1, sizeof(*r));
-
-	if (r == NULL)
-		return -ENOMEM;
-	r->steps = ls_step_codec_new();
-	r->hot = ls_hot_codec_new();
-	if (r->steps == NULL || r->hot == NULL) {
-		ls_unit_reader_free(r);
-		return -ENOMEM;
-	}
-	*ret_reader = r;
-	return 0;
-}
 
 void
-ls_unit_reader_free(struct ls_unit_reader *r)
+ls_unit_reader_fini(struct ls_unit_reader *r)
 {
-	if (r == NULL)
-		return;
 	ls_step_codec_free(r->steps);
 	ls_hot_codec_free(r->hot);
-	free(r);
+}
+
+int
+ls_unit_reader_steps(struct ls_unit_reader *r, const void *body, size_t len,
+	struct ls_step_table *ret_table)
+{
+	if (r->steps == NULL)
+		r->steps = ls_step_codec_new();
+	return r->steps != NULL ? ls_step_rows_decode(r->steps, body, len, ret_table)
+				: -ENOMEM;
 }
 
 static int
@@ -64,7 +47,7 @@ unit_load_steps(struct ls_unit_reader *r, const void *body, size_t len,
 	struct ls_step_table t;
 	struct ls_record *records;
 	size_t i;
-	int rc = ls_step_rows_decode(r->steps, body, len, &t);
+	int rc = ls_unit_reader_steps(r, body, len, &t);
 
 	if (rc != 0)
 		return rc;
@@ -85,8 +68,11 @@ unit_load_hot(struct ls_unit_reader *r, const void *body, size_t len,
 {
 	const struct ls_hot_event *events;
 	size_t i, count;
-	int rc = ls_hot_rows_decode(r->hot, body, len);
+	int rc;
 
+	if (r->hot == NULL)
+		r->hot = ls_hot_codec_new();
+	rc = r->hot != NULL ? ls_hot_rows_decode(r->hot, body, len) : -ENOMEM;
 	if (rc != 0)
 		return rc;
 	events = ls_hot_rows_events(r->hot, &count);

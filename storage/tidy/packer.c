@@ -23,7 +23,7 @@ struct packer_job {
 
 /* Rows of the journal that become a unit. */
 struct packer_span {
-	int64_t id, last_id, t_us, last_t_us;
+	int64_t id, last_id, t_us;
 	size_t rows, events;
 	bool due;
 };
@@ -140,7 +140,6 @@ packer_take(const struct ls_packer *p, struct packer_span *s, sqlite3_stmt *row)
 		s->t_us = t_us;
 	}
 	s->last_id = last_id;
-	s->last_t_us = t_us;
 	s->events += events;
 	s->due = s->due || t_us - s->t_us >= p->options.span_us ||
 		s->events >= p->options.events;
