@@ -244,9 +244,13 @@ size_t ls_job_neighbours(const struct ls_engine *e, const struct ls_job *j,
 struct ls_engine_worker *ls_job_rank(const struct ls_engine *e, const struct ls_job *j,
 	int32_t rank);
 
-/* The worker of this rank on this host, or NULL. */
+/* The worker of this rank on this host, of this user if there is one; or NULL. */
 struct ls_engine_worker *ls_job_worker(const struct ls_engine *e,
-	const struct ls_job *j, int32_t rank, const char *host);
+	const struct ls_job *j, const struct ls_worker_info *who);
+
+/* Does a worker of another user on the same host claim its rank? */
+bool ls_job_is_contested(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_engine_worker *w);
 
 /* Frees what a job holds, but not the places of its workers. */
 void ls_job_fini(struct ls_job *j);

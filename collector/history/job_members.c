@@ -82,6 +82,45 @@ members_compare_place(const void *a, const void *b)
 }
 
 static int
+members_compare_owner(const void *a, const void *b)
+{
+	const struct ls_worker_info *x =
+		&(*(const struct ls_store_worker *const *)a)->info;
+	const struct ls_worker_info *y =
+		&(*(const struct ls_store_worker *const *)b)->info;
+	int c = members_compare_rank(a, b);
+
+	if (c == 0)
+		c = strcmp(x->host, y->host);
+	return c != 0 ? c : (x->owner > y->owner) - (x->owner < y->owner);
+}
+
+/* Users are kept where two of them claim one rank of one host: else nobody asks. */
+static void
+members_owners(struct ls_job_members *m)
+{
+	size_t i, first, end;
+
+	qsort(m->by_rank, m->count, sizeof(*m->by_rank), members_compare_owner);
+	for (first = 0; first < m->count; first = end) {
+		const struct ls_worker_info *who = &m->by_rank[first]->info;
+		uint32_t least = who->owner, most = least;
+
+		for (end = first; end < m->count &&
+			members_compare_rank(&m->by_rank[first], &m->by_rank[end]) ==
+				0 &&
+			strcmp(who->host, m->by_rank[end]->info.host) == 0;
+			end++) {
+			most = m->by_rank[end]->info.owner;
+			if (least == 0 && most != LS_OWNER_APART)
+				least = most; /* one that is not known may be anybody here */
+		}
+		for (i = first; least == most && i < end; i++)
+			m->workers[m->by_rank[i] - m->workers].info.owner = 0;
+	}
+}
+
+static int
 members_ranks(struct ls_job_members *m)
 {
 	size_t i;
@@ -92,6 +131,7 @@ members_ranks(struct ls_job_members *m)
 		return -ENOMEM;
 	for (i = 0; i < m->count; i++)
 		m->by_rank[i] = &m->workers[i];
+	members_owners(m);
 	qsort(m->by_rank, m->count, sizeof(*m->by_rank), members_compare_place);
 	for (i = 0; i < m->count; i++)
 		m->rank_place[m->by_rank[i] - m->workers] = (uint32_t)i;

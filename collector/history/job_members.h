@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * job_members - the stored workers of one job, and their hosts.
+ * job_members - the stored workers of one job, and their hosts. info.owner is told only
+ * where several users claim one rank of one host.
  *
  * Owner:   the caller's thread.
  * Units:   none.

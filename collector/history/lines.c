@@ -307,6 +307,13 @@ lines_work(struct ls_lines *l, const struct lines_member *m)
 	lines_sorted(l, work, n);
 }
 
+/* The user of a worker's ring, if it is known. */
+#define LINES_UID(who)                                         \
+	{                                                      \
+		"uid", (who)->owner != 0 ? lines_whole : NULL, \
+			.whole = (who)->owner - 1              \
+	}
+
 void
 ls_lines_step(struct ls_lines *l, const struct ls_worker_info *who,
 	const struct ls_record *r, const struct ls_job_members *members)
@@ -337,6 +344,7 @@ ls_lines_step(struct ls_lines *l, const struct ls_worker_info *who,
 		{ "step_source", marked ? NULL : lines_text,
 			.text = ls_step_source_name(who->step_source) },
 		{ "t_begin", lines_time, .time_us = r->t_begin_ns / 1000 },
+		LINES_UID(who),
 		{ "work", r->work_mask != 0 ? lines_work : NULL, .record = r },
 		{ "world", who->world > 0 ? lines_small : NULL, .small = who->world },
 	};
@@ -373,6 +381,8 @@ ls_lines_counters(struct ls_lines *l, const char *job, const struct ls_worker_in
 		{ "received", lines_time, .time_us = t_us },
 		{ "t", lines_time, .time_us = c->read_us },
 		{ "type", lines_text, .text = "counters" },
+		{ "uid", who != NULL && who->owner != 0 ? lines_whole : NULL,
+			.whole = who != NULL ? who->owner - 1 : 0 },
 		{ "values", lines_counters, .counters = c },
 	};
 
@@ -427,6 +437,7 @@ ls_lines_gap(struct ls_lines *l, const struct ls_worker_info *who, int64_t t_us,
 		{ "reason", lines_text, .text = lines_gap_reasons[reason] },
 		{ "t", lines_time, .time_us = t_us },
 		{ "type", lines_text, .text = "gap" },
+		LINES_UID(who),
 	};
 
 	lines_line(l, gap, LINES_COUNT(gap));
@@ -444,6 +455,7 @@ ls_lines_end(struct ls_lines *l, const struct ls_worker_info *who, int64_t t_us,
 		{ "rank", lines_small, .small = who->rank },
 		{ "t", lines_time, .time_us = t_us },
 		{ "type", lines_text, .text = "end" },
+		LINES_UID(who),
 	};
 
 	lines_line(l, end, LINES_COUNT(end));
@@ -460,6 +472,7 @@ ls_lines_clock(struct ls_lines *l, const struct ls_worker_info *who, int64_t t_u
 		{ "rank", lines_small, .small = who->rank },
 		{ "t", lines_time, .time_us = t_us },
 		{ "type", lines_text, .text = "clock" },
+		LINES_UID(who),
 		{ "uncertainty", lines_span,
 			.span_ns = uncertainty_ns > 0 ? (uint64_t)uncertainty_ns : 0 },
 	};

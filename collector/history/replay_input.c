@@ -58,6 +58,8 @@ input_compare_who(const struct ls_worker_info *a, const struct ls_worker_info *b
 		c = (a->attempt > b->attempt) - (a->attempt < b->attempt);
 	if (c == 0)
 		c = (a->rank > b->rank) - (a->rank < b->rank);
+	if (c == 0)
+		c = (a->owner > b->owner) - (a->owner < b->owner);
 	return c != 0 ? c : strcmp(a->host, b->host);
 }
 

@@ -339,6 +339,14 @@ line_simulated(struct line_cursor *c, const json_t *v, const struct line_field *
 	l->who.simulated = json_is_true(v);
 }
 
+static void
+line_uid(struct line_cursor *c, const json_t *v, const struct line_field *f,
+	struct ls_line *l)
+{
+	if (v != NULL)
+		l->who.owner = (uint32_t)line_whole(c, v, f) + 1;
+}
+
 /* Lines without it are of marks. */
 static void
 line_step_source(struct line_cursor *c, const json_t *v, const struct line_field *f,
@@ -462,6 +470,8 @@ static const struct line_field line_fields[] = {
 	{ "rank", LINE_STEP | LINE_CLOCK | LINE_END, line_small, LINE_AT(who.rank), 0,
 		true, LS_WORKERS_MAX - 1 },
 	{ "rank", LINE_COUNTERS, line_rank_or_host, 0, 0, true, LS_WORKERS_MAX - 1 },
+	{ "uid", LINE_STEP | LINE_COUNTERS | LINE_CLOCK | LINE_END, line_uid, 0, 0,
+		false, UINT32_MAX - 1 },
 	{ "chips", LINE_STEP, line_small, LINE_AT(who.chips), 0, false, 65536 },
 	{ "world", LINE_STEP, line_small, LINE_AT(who.world), 0, false,
 		LS_WORKERS_MAX },

@@ -348,7 +348,10 @@ conf_apply_args(struct conf_ctx *c, const struct conf_args *args)
 	for (size_t i = 0; i < c->p->option_count && rc == 0; i++) {
 		(void)snprintf(where, sizeof(where), "command line: --%s",
 			c->p->options[i].name);
-		if (args->value[i])
+		if (args->value[i] && (c->p->options[i].flags & LS_CONF_ELSEWHERE) != 0)
+			rc = conf_fail(c, -LS_EUNKNOWN, "%s is not an option of %s",
+				where, c->p->usage);
+		else if (args->value[i])
 			rc = conf_set(c, &c->p->options[i], where, args->value[i]);
 	}
 	return rc;
@@ -469,8 +472,10 @@ conf_args_read(struct conf_ctx *c, int argc, char **argv, struct conf_args *a,
 				"command line: unknown option %s", argv[i]);
 		rc = conf_args_option(c, &w, i + 1 < argc ? argv[i + 1] : NULL, a,
 			&used);
-		if (rc != 0 || builtin[CONF_HELP] || builtin[CONF_VERSION])
+		if (rc != 0)
 			return rc;
+		if (builtin[CONF_HELP] || builtin[CONF_VERSION])
+			break;
 		i += used;
 	}
 	*ret_argc = kept;
@@ -484,6 +489,8 @@ conf_help_line(const struct ls_conf_option *o, FILE *out)
 {
 	const char *metavar = o->unit ? o->unit : "VALUE";
 
+	if ((o->flags & LS_CONF_ELSEWHERE) != 0)
+		return;
 	if (o->type == LS_CONF_BOOL)
 		(void)fprintf(out, "  --[no-]%s\n", o->name);
 	else
@@ -564,6 +571,8 @@ ls_conf_load(const struct ls_conf_program *p, int argc, char **argv, void *into,
 	rc = conf_args_read(&c, argc, argv, &args, &kept);
 	if (rc != 0)
 		return rc;
+	if (p->narrow)
+		c.p = p = p->narrow(p->narrow_arg, kept > 1 ? argv[1] : "");
 	if (builtin[CONF_HELP] || builtin[CONF_VERSION]) {
 		if (builtin[CONF_HELP])
 			ls_conf_help(p, stdout);

@@ -43,6 +43,7 @@ enum ls_conf_type {
 #define LS_CONF_RELOAD 2u /* may change at SIGHUP */
 #define LS_CONF_AUTO 4u /* of a quantity: "auto" is LS_CONF_AUTO_VALUE */
 #define LS_CONF_AUTO_VALUE UINT64_MAX
+#define LS_CONF_ELSEWHERE 8u /* of another command: not shown, refused in argv */
 
 /* One option. A program writes its table once as an X-macro (options.def) and builds
  * this from it. */
@@ -70,6 +71,9 @@ struct ls_conf_program {
 	const struct ls_conf_option *options;
 	size_t option_count;
 	bool allow_arguments; /* words that are not options are left for the caller */
+	/* the program as the first such word makes it ("": there is none); or NULL */
+	const struct ls_conf_program *(*narrow)(void *arg, const char *word);
+	void *narrow_arg;
 };
 
 enum ls_conf_action {

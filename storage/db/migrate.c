@@ -27,6 +27,8 @@ static const struct ls_migration migrate_state[] = {
 		"ALTER TABLE worker ADD COLUMN shard TEXT NOT NULL DEFAULT '';" },
 	/* Is it of lockstep-sim? */
 	{ 5, "ALTER TABLE worker ADD COLUMN simulated INTEGER NOT NULL DEFAULT 0;" },
+	/* User of the ring's file: uid + 1; 0: not known. */
+	{ 6, "ALTER TABLE worker ADD COLUMN owner INTEGER NOT NULL DEFAULT 0;" },
 };
 
 static const struct ls_migration migrate_telemetry[] = {

@@ -256,6 +256,7 @@ query_read_worker(sqlite3_stmt *stmt, struct ls_store_worker *w)
 {
 	struct ls_worker_info *info = &w->info;
 	int32_t source = 0, simulated = 0;
+	int64_t owner = 0;
 	int rc = ls_sql_read(stmt,
 		LS_SQL_FIELDS(ls_sql_to_i64(&w->id),
 			ls_sql_to_blob(w->ring_id, sizeof(w->ring_id)),
@@ -269,12 +270,15 @@ query_read_worker(sqlite3_stmt *stmt, struct ls_store_worker *w)
 			ls_sql_to_double(&info->step_confidence),
 			ls_sql_to_text(info->rack, sizeof(info->rack)),
 			ls_sql_to_text(info->shard, sizeof(info->shard)),
-			ls_sql_to_i32(&simulated)));
+			ls_sql_to_i32(&simulated), ls_sql_to_i64(&owner)));
 
-	if (rc == 0 && (source < 0 || source >= LS_STEP_SOURCE_COUNT))
+	if (rc == 0 &&
+		(source < 0 || source >= LS_STEP_SOURCE_COUNT || owner < 0 ||
+			owner > UINT32_MAX))
 		return -LS_ECORRUPT;
 	info->step_source = (enum ls_step_source)source;
 	info->simulated = simulated != 0;
+	info->owner = (uint32_t)owner;
 	return rc;
 }
 
@@ -284,7 +288,7 @@ ls_query_workers(struct ls_query *q, const char *job, ls_query_worker_fn *fn, vo
 	struct ls_store_worker w;
 	struct ls_sql_rows rows = ls_sql_rows(ls_query_state_db(q),
 		"SELECT w.id, w.ring_id, j.name, w.attempt, w.rank, w.world, w.chips, w.host, "
-		"w.slice, w.role, w.first_us, w.step_source, w.step_confidence, w.rack, w.shard, w.simulated FROM worker w JOIN job j ON j.id = w.job_id "
+		"w.slice, w.role, w.first_us, w.step_source, w.step_confidence, w.rack, w.shard, w.simulated, w.owner FROM worker w JOIN job j ON j.id = w.job_id "
 		"WHERE ?1 IS NULL OR j.name = ?1 ORDER BY w.id",
 		LS_SQL_VALUES(ls_sql_text(job)));
 

@@ -37,7 +37,8 @@ insert_worker_row(sqlite3_stmt *s, const struct ls_store_worker *w, int64_t id)
 			ls_sql_text(info->slice), ls_sql_text(info->role),
 			ls_sql_int(w->first_us), ls_sql_int(info->step_source),
 			ls_sql_double(info->step_confidence), ls_sql_text(info->rack),
-			ls_sql_text(info->shard), ls_sql_int(info->simulated)));
+			ls_sql_text(info->shard), ls_sql_int(info->simulated),
+			ls_sql_int(info->owner)));
 }
 
 /* A ring that has a row keeps it, whatever id is proposed now. */

@@ -58,9 +58,9 @@ store_repair_rings(sqlite3 *state, const struct ls_positions *p)
 	int count = 0;
 	int rc = ls_db_prepare(state,
 		"INSERT INTO worker (id, ring_id, job_id, attempt, rank, world, chips, host, "
-		"slice, role, first_us, step_source, step_confidence, rack, shard, simulated) "
+		"slice, role, first_us, step_source, step_confidence, rack, shard, simulated, owner) "
 		"SELECT ?1, randomblob(16), job_id, attempt, rank, world, chips, host, "
-		"slice, role, first_us, step_source, step_confidence, rack, shard, simulated "
+		"slice, role, first_us, step_source, step_confidence, rack, shard, simulated, owner "
 		"FROM worker WHERE ring_id = ?2 AND NOT EXISTS (SELECT 1 FROM worker WHERE "
 		"id = ?1)",
 		&stmt);

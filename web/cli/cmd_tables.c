@@ -22,9 +22,20 @@ tables_path(struct ls_cli *cli, const char *rest, const char *steps, size_t size
 	return rc;
 }
 
+/* With its user, where two claim it. */
+static const char *
+tables_rank(struct ls_term *t, const json_t *v, const char *path, const char *dflt)
+{
+	double rank = 0, uid = 0;
+
+	return ls_pick_number(v, "uid", &uid) && ls_pick_number(v, path, &rank)
+		? ls_term_format(t, "%.0f, uid %.0f", rank, uid)
+		: ls_term_whole(t, v, path, dflt);
+}
+
 static const struct ls_column hosts_columns[] = {
 	{ "HOST", ls_term_text, "host", "?" },
-	{ ">RANK", ls_term_whole, "rank", "-" },
+	{ ">RANK", tables_rank, "rank", "-" },
 	{ "SLICE", ls_term_text, "slice", "-" },
 	{ "STATE", ls_term_text, "state", "?" },
 	{ ">BLAME", ls_term_seconds, "blame_s", "-" },

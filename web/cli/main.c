@@ -13,9 +13,18 @@
 #include <unistd.h>
 
 static const struct ls_conf_option cli_options[] = {
-#define LS_OPTION(field, name, type, dflt, min, max, unit, help)                   \
+#define LS_OPTION(field, name, type, dflt, min, max, unit, help, uses)             \
 	{ name, LS_CONF_##type, offsetof(struct ls_cli_options, field), dflt, min, \
 		max, unit, help, 0 },
+#include "web/cli/options.def"
+#undef LS_OPTION
+};
+
+#define CLI_OPTIONS (sizeof(cli_options) / sizeof(cli_options[0]))
+
+/* Commands of each option. */
+static const char *const cli_uses[] = {
+#define LS_OPTION(field, name, type, dflt, min, max, unit, help, uses) uses,
 #include "web/cli/options.def"
 #undef LS_OPTION
 };
@@ -28,7 +37,7 @@ static const struct ls_conf_program cli_program = {
 		   "and what to do.",
 	.usage = "lockstep COMMAND [OPTION]...",
 	.options = cli_options,
-	.option_count = sizeof(cli_options) / sizeof(cli_options[0]),
+	.option_count = CLI_OPTIONS,
 	.allow_arguments = true,
 };
 
@@ -47,16 +56,107 @@ static const struct cli_command cli_commands[] = {
 };
 #define LS_COMMANDS (sizeof(cli_commands) / sizeof(cli_commands[0]))
 
+/* The program as one command sees it; without one: with what most of them take. */
+struct cli_view {
+	struct ls_conf_program program;
+	struct ls_conf_option options[CLI_OPTIONS];
+	char usage[128];
+};
+
+/* True if a list of words, parted by blanks, has this one; the empty list has all. */
+static bool
+cli_lists(const char *words, const char *word)
+{
+	size_t len = strlen(word);
+
+	if (words[0] == '\0')
+		return true;
+	for (; len > 0 && words != NULL; words = strchr(words, ' ')) {
+		words += *words == ' ';
+		if (strncmp(words, word, len) == 0 &&
+			(words[len] == '\0' || words[len] == ' '))
+			return true;
+	}
+	return false;
+}
+
+static const struct ls_conf_program *
+cli_view(struct cli_view *v, const struct cli_command *command)
+{
+	v->program = cli_program;
+	v->program.options = v->options;
+	for (size_t i = 0; i < CLI_OPTIONS; i++) {
+		v->options[i] = cli_options[i];
+		if (command ? !cli_lists(cli_uses[i], command->name)
+			    : cli_uses[i][0] != '\0' &&
+					strcmp(cli_uses[i], cli_uses[0]) != 0)
+			v->options[i].flags |= LS_CONF_ELSEWHERE;
+	}
+	if (command != NULL) {
+		(void)snprintf(v->usage, sizeof(v->usage),
+			"lockstep %s %s%s[OPTION]...", command->name,
+			command->arguments, command->arguments[0] != '\0' ? " " : "");
+		v->program.usage = v->usage;
+		v->program.summary = command->help;
+	}
+	return &v->program;
+}
+
+static const struct cli_command *
+cli_command(const char *name)
+{
+	for (size_t i = 0; i < LS_COMMANDS; i++) {
+		if (strcmp(name, cli_commands[i].name) == 0)
+			return &cli_commands[i];
+	}
+	return NULL;
+}
+
+/* The same; if it is none, says so. */
+static const struct cli_command *
+cli_find(const char *name)
+{
+	const struct cli_command *command = cli_command(name);
+	const char *names[LS_COMMANDS];
+	const char *nearest;
+	char safe[64];
+
+	if (command)
+		return command;
+	for (size_t i = 0; i < LS_COMMANDS; i++)
+		names[i] = cli_commands[i].name;
+	nearest = ls_conf_nearest(name, names, LS_COMMANDS);
+	(void)ls_text_escape(safe, sizeof(safe), name, strlen(name));
+	(void)fprintf(stderr, "lockstep: no command '%s'%s%s%s; see lockstep help\n",
+		safe, nearest ? ", did you mean '" : "", nearest ? nearest : "",
+		nearest ? "'?" : "");
+	return NULL;
+}
+
+/* For ls_conf_load: the view of the command, if it is one (main says that it is not). */
+static const struct ls_conf_program *
+cli_narrow(void *arg, const char *word)
+{
+	const struct cli_command *command = cli_command(word);
+
+	return command ? cli_view(arg, command) : &cli_program;
+}
+
 int
 ls_cmd_help(struct ls_cli *cli, int argc, char **argv)
 {
+	const struct cli_command *command = argc == 1 ? cli_find(argv[0]) : NULL;
+	struct cli_view view;
+
 	(void)cli;
-	(void)argc;
-	(void)argv;
-	ls_conf_help(&cli_program, stdout);
-	(void)printf("\nCommands:\n");
+	if (argc == 1 && command == NULL)
+		return LS_EXIT_USAGE;
+	ls_conf_help(cli_view(&view, command), stdout);
+	if (command != NULL)
+		return LS_EXIT_OK;
+	(void)printf("\nCommands (lockstep help COMMAND prints the options of one):\n");
 	for (size_t i = 0; i < LS_COMMANDS; i++)
-		(void)printf("  %-9s%-6s %s\n", cli_commands[i].name,
+		(void)printf("  %-9s%-10s %s\n", cli_commands[i].name,
 			cli_commands[i].arguments, cli_commands[i].help);
 	(void)printf(
 		"\nExit status: 0 success, 1 finding open (--exit-code), 2 usage, 3 "
@@ -330,34 +430,6 @@ cli_expand(int argc, char **argv)
 	}
 }
 
-static const struct cli_command *
-cli_find(const char *name)
-{
-	const char *names[LS_COMMANDS];
-	const char *nearest;
-	char safe[64];
-
-	for (size_t i = 0; i < LS_COMMANDS; i++) {
-		if (strcmp(name, cli_commands[i].name) == 0)
-			return &cli_commands[i];
-		names[i] = cli_commands[i].name;
-	}
-	nearest = ls_conf_nearest(name, names, LS_COMMANDS);
-	(void)ls_text_escape(safe, sizeof(safe), name, strlen(name));
-	(void)fprintf(stderr, "lockstep: no command '%s'%s%s%s; see lockstep help\n",
-		safe, nearest ? ", did you mean '" : "", nearest ? nearest : "",
-		nearest ? "'?" : "");
-	return NULL;
-}
-
-static bool
-cli_needs_collector(const struct cli_command *command)
-{
-	return command->run != ls_cmd_replay && command->run != ls_cmd_whatif &&
-		command->run != ls_cmd_version && command->run != ls_cmd_help &&
-		command->run != ls_cmd_doctor;
-}
-
 static int
 cli_open_fetch(struct ls_cli *cli)
 {
@@ -403,7 +475,8 @@ cli_run(struct ls_cli *cli, const struct cli_command *command, int argc, char **
 	cli->term = ls_term_new(cli->options.color);
 	if (!cli->term)
 		return LS_EXIT_UNREACHABLE;
-	if (cli_needs_collector(command) && cli_open_fetch(cli) != 0)
+	if (command->run != ls_cmd_doctor && /* asks it among others */
+		cli_lists(cli_uses[0], command->name) && cli_open_fetch(cli) != 0)
 		return LS_EXIT_USAGE;
 	rc = command->run(cli, argc, argv);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
@@ -420,13 +493,16 @@ main(int argc, char **argv)
 	enum ls_conf_action action = LS_CONF_RUN;
 	char error[512] = "";
 	const struct cli_command *command;
+	struct cli_view view = { .program = cli_program };
 	int left = 0, rc;
 
 	cli_expand(argc, argv);
 	if (argc > 1 && strcmp(argv[1], "--help") == 0)
 		return ls_cmd_help(&cli, 0, NULL);
-	rc = ls_conf_load(&cli_program, argc, argv, &cli.options, &action, &left, error,
-		sizeof(error));
+	view.program.narrow = cli_narrow;
+	view.program.narrow_arg = &view;
+	rc = ls_conf_load(&view.program, argc, argv, &cli.options, &action, &left,
+		error, sizeof(error));
 	if (rc != 0) {
 		(void)fprintf(stderr, "lockstep: %s\n", error);
 		return LS_EXIT_USAGE;

@@ -28,7 +28,8 @@ function row(h, most, short, view) {
 		el("th", { scope: "row", title: h.host }, h.finding
 			? el("a", { href: href({ finding: h.finding, metric: view.metric }), "data-key": `host ${h.host}` },
 				name(short(h.host)))
-			: name(short(h.host))),
+			: name(short(h.host)), typeof h.uid === "number"
+			? el("span", { class: "note" }, ` rank ${h.rank}, uid ${h.uid}`) : ""),
 		el("td", null, name(h.state ?? "unknown"), h.live?.phase
 			? el("span", { class: "note" }, " ", name(text.words(h.live.phase))) : ""),
 		blameCell(h.blame_s, most), cell(h.own_s), cell(h.wait_s), cell(h.input_wait_s), cell(h.lateness_s),

@@ -436,7 +436,7 @@ ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j,
 	case LS_SCOPE_RANK:
 	case LS_SCOPE_COUNT:
 	default:
-		w = ls_job_worker(e, j, f->who.rank, f->who.host);
+		w = ls_job_worker(e, j, &f->who);
 		return (w != NULL &&
 			       ((j->detect.worker[w->slot].way == LS_WAY_NONE &&
 					ls_judge_is_found(j, w->slot)) ||

@@ -477,6 +477,9 @@ view_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 		view_live(w, now_us), "counters", view_counters(e, w, now_us));
 	if (doc == NULL)
 		return NULL;
+	if (w->info.owner != 0 && ls_job_is_contested(e, j, w))
+		ls_ignore(json_object_set_new(doc, "uid",
+			json_integer((json_int_t)w->info.owner - 1)));
 	ls_ignore(json_object_update_new(doc,
 		json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:s}",
 			"step_time_s", ls_json_real(m.step_s), "own_s",

@@ -483,32 +483,61 @@ ls_job_rank(const struct ls_engine *e, const struct ls_job *j, int32_t rank)
 	return w != NULL && roster_next(e, j, rank, &walk) == NULL ? w : NULL;
 }
 
-struct ls_engine_worker *
-ls_job_worker(const struct ls_engine *e, const struct ls_job *j, int32_t rank,
-	const char *host)
+/* Of one host and, as far as known, of one user? */
+static bool
+roster_same_owner(const struct ls_worker_info *a, const struct ls_worker_info *b)
 {
-	struct ls_engine_worker *w;
+	uint32_t least = a->owner < b->owner ? a->owner : b->owner;
+
+	return strcmp(a->host, b->host) == 0 &&
+		(a->owner == b->owner ||
+			(least == 0 && a->owner + b->owner != LS_OWNER_APART));
+}
+
+struct ls_engine_worker *
+ls_job_worker(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_worker_info *who)
+{
+	struct ls_engine_worker *w, *other = NULL;
+	size_t walk = 0;
+
+	while ((w = roster_next(e, j, who->rank, &walk)) != NULL) {
+		if (roster_same_owner(&w->info, who))
+			return w;
+		if (other == NULL && strcmp(w->info.host, who->host) == 0)
+			other = w;
+	}
+	return other;
+}
+
+bool
+ls_job_is_contested(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_engine_worker *w)
+{
+	const struct ls_engine_worker *other;
 	size_t walk = 0;
 
 	do
-		w = roster_next(e, j, rank, &walk);
-	while (w != NULL && strcmp(w->info.host, host) != 0);
-	return w;
+		other = roster_next(e, j, w->info.rank, &walk);
+	while (other != NULL && (other == w || other->host != w->host));
+	return other != NULL;
 }
 
 /* Whose place a worker of this rank takes: its own; else that of one on another host that
- * ended; else NULL. One that is silent keeps its place: its host may come back. */
+ * ended; else NULL. One that is silent keeps its place: its host may come back. While
+ * a worker reports, another user's on the same host is another. */
 static struct ls_engine_worker *
-roster_find(const struct ls_engine *e, const struct ls_job *j, int32_t rank,
-	const char *host)
+roster_find(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_worker_info *who)
 {
-	struct ls_engine_worker *w = ls_job_worker(e, j, rank, host);
+	struct ls_engine_worker *w = ls_job_worker(e, j, who);
 	size_t walk = 0;
 
-	if (w != NULL)
+	if (w != NULL &&
+		(w->state != LS_WORKER_REPORTING || roster_same_owner(&w->info, who)))
 		return w;
 	do
-		w = roster_next(e, j, rank, &walk);
+		w = roster_next(e, j, who->rank, &walk);
 	while (w != NULL && !ls_worker_is_gone(w));
 	return w;
 }
@@ -657,24 +686,13 @@ roster_info_ok(const struct ls_worker_info *i)
 		i->world <= (int32_t)LS_WORKERS_MAX;
 }
 
-/* Of one host and, as far as known, of one user? */
-static bool
-roster_same_owner(const struct ls_worker_info *a, const struct ls_worker_info *b)
-{
-	uint32_t least = a->owner < b->owner ? a->owner : b->owner;
-
-	return strcmp(a->host, b->host) == 0 &&
-		(a->owner == b->owner ||
-			(least == 0 && a->owner + b->owner != LS_OWNER_APART));
-}
-
 /* May the owner of a worker end the present attempt? Not against those who report. All
  * are looked at once a second at most. */
 static bool
 roster_may_end(const struct ls_engine *e, struct ls_job *j,
 	const struct ls_worker_info *info, bool far, int64_t now_us)
 {
-	const struct ls_engine_worker *w = ls_job_worker(e, j, info->rank, info->host);
+	const struct ls_engine_worker *w = ls_job_worker(e, j, info);
 	size_t own = 0, others = 0;
 
 	if (!far && w != NULL && w->reported && roster_same_owner(&w->info, info))
@@ -711,7 +729,7 @@ static int
 roster_attempt(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *info,
 	bool record, int64_t now_us)
 {
-	const struct ls_engine_worker *w = roster_find(e, j, info->rank, info->host);
+	const struct ls_engine_worker *w = roster_find(e, j, info);
 	int32_t attempt = info->attempt;
 	bool far;
 
@@ -757,7 +775,7 @@ roster_declare(struct ls_engine *e, const struct ls_worker_info *info, bool reco
 		rc = roster_attempt(e, j, info, record, now_us);
 	if (rc != 0)
 		return rc;
-	w = roster_find(e, j, info->rank, info->host);
+	w = roster_find(e, j, info);
 	if (w == NULL) {
 		size_t walk = 0;
 		bool twin = roster_next(e, j, info->rank, &walk) != NULL;
@@ -772,8 +790,8 @@ roster_declare(struct ls_engine *e, const struct ls_worker_info *info, bool reco
 		return rc;
 	w->info.step_source = info->step_source; /* a worker may come back with marks */
 	w->info.step_confidence = info->step_confidence;
-	if (w->info.owner == 0)
-		w->info.owner = info->owner;
+	if (info->owner != 0)
+		w->info.owner = info->owner; /* a restarted pod may have another */
 	*ret_worker = roster_handle(e, w);
 	return 0;
 }

@@ -231,6 +231,31 @@ LS_TEST(export, lines_are_as_documented)
 	free(t.text);
 }
 
+LS_TEST(export, users_that_claim_one_rank_are_told_apart)
+{
+	struct ls_test_agent *a = &agents[1];
+	struct text t = { 0 };
+
+	a->worker.info.owner = 1001;
+	ls_test_agent_steps(a, 1, 0, 2);
+	(void)ls_test_core_send(&core, a, true);
+	ck_assert_int_eq(ls_export_job(dir, "train", false, keep, &t), 0);
+	ck_assert_uint_eq(count(t.text, "\"uid\""), 0);
+	ls_test_agent_clear(a);
+	memset(a->ring_id, 0x99, sizeof(a->ring_id));
+	memcpy(a->worker.ring_id, a->ring_id, sizeof(a->ring_id));
+	a->worker.info.owner = 1002;
+	ls_test_agent_steps(a, 2, 0, 1);
+	(void)ls_test_core_send(&core, a, true);
+	free(t.text);
+	t = (struct text){ 0 };
+	ck_assert_int_eq(ls_export_job(dir, "train", false, keep, &t), 0);
+	/* Their steps, and what is known of their clock. */
+	ck_assert_uint_eq(count(t.text, "\"uid\":1000"), 2 + 1);
+	ck_assert_uint_eq(count(t.text, "\"uid\":1001"), 1 + 1);
+	free(t.text);
+}
+
 LS_TEST(export, hostile_names_stay_data)
 {
 	char buf[4096];

@@ -54,6 +54,8 @@ static const struct {
 		"\"duration\" is not within" },
 	{ "{\"job\":\"j\",\"host\":\"h\",\"rank\":0,\"step\":1,\"t_begin\":1,\"duration\":1e99}",
 		"\"duration\" is not within" },
+	{ STEP "\"uid\":-1}", "\"uid\" is not a whole" },
+	{ STEP "\"uid\":4294967295}", "\"uid\" is not a whole" },
 	{ STEP "\"phases\":3}", "\"phases\" is not an object" },
 	{ STEP "\"phases\":{\"compute\":5}}", "impossible record" },
 	{ STEP "\"work\":[]}", "\"work\" is not an object" },
@@ -113,7 +115,7 @@ LS_TEST_EACH(all, bad_line_says_what_is_wrong, bad)
 LS_TEST(all, step_line)
 {
 	parse("{\"type\":\"step\",\"job\":\"j\",\"attempt\":2,\"slice\":\"s\",\"host\":\"h\",\"rank\":3,"
-	      "\"role\":\"r\",\"world\":8,\"chips\":4,\"step\":9,\"t_begin\":1700000000.1234567,"
+	      "\"uid\":1000,\"role\":\"r\",\"world\":8,\"chips\":4,\"step\":9,\"t_begin\":1700000000.1234567,"
 	      "\"duration\":0.5,\"phases\":{\"input_wait\":0.1},\"work\":{\"tokens\":512},"
 	      "\"sync_enter\":1700000000.3,\"sync_exit\":1700000000.5}");
 	ck_assert_int_eq(line.kind, LS_LINE_STEP);
@@ -123,6 +125,7 @@ LS_TEST(all, step_line)
 	ck_assert_str_eq(line.who.role, "r");
 	ck_assert_int_eq(line.who.attempt, 2);
 	ck_assert_int_eq(line.who.rank, 3);
+	ck_assert_uint_eq(line.who.owner, 1001);
 	ck_assert_int_eq(line.who.world, 8);
 	ck_assert_int_eq(line.who.chips, 4);
 	ck_assert_uint_eq(line.record.step, 9);

@@ -255,7 +255,8 @@ LS_TEST(migrate, schemas_are_the_golden_ones)
 	compare(LS_SCHEMA_STATE, 3, "tests/golden/schema_state_v3.txt");
 	compare(LS_SCHEMA_STATE, 4, "tests/golden/schema_state_v4.txt");
 	compare(LS_SCHEMA_STATE, 5, "tests/golden/schema_state_v5.txt");
-	ck_assert_uint_eq(ls_migrations_of(LS_SCHEMA_STATE)->count, 5);
+	compare(LS_SCHEMA_STATE, 6, "tests/golden/schema_state_v6.txt");
+	ck_assert_uint_eq(ls_migrations_of(LS_SCHEMA_STATE)->count, 6);
 	compare(LS_SCHEMA_TELEMETRY, 1, "tests/golden/schema_telemetry_v4.txt");
 	ck_assert_uint_eq(ls_migrations_of(LS_SCHEMA_TELEMETRY)->count, 1);
 }

@@ -110,7 +110,13 @@ exits 0 '' findings --exit-code --kind link --fail-on critical
 exits 1 '' findings --exit-code -o json
 exits 5 'no such host' findings --exit-code --host nobody
 exits 2 'which job' hosts
+golden help_steps 0 help steps
+golden help_steps 0 --job x steps --help
 exits 2 'no command'
+exits 2 '--watch is not an option of lockstep steps' steps --watch
+exits 2 '--watch is not an option of lockstep steps' --watch steps
+exits 2 "did you mean 'steps'" help stepps
+LOCKSTEP_WATCH=true exits 0 '' version
 exits 2 "did you mean 'explain'" explian F-7Q2K
 exits 2 'usage' explain
 exits 2 'severity' findings --severity bad

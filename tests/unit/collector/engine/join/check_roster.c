@@ -90,6 +90,43 @@ LS_TEST(attempts, rank_on_two_live_hosts_is_two_workers)
 	fake_job_free(job);
 }
 
+/* A ring of another user on the same host, and that user after the first ended. */
+LS_TEST(attempts, rank_of_two_users_of_a_host_is_two_workers)
+{
+	struct fake_job *job = fake_job_new(4);
+	struct ls_worker_info info = {
+		.job = "train", .host = "h2", .rank = 2, .owner = 1001
+	};
+	uint32_t first = 99, second = 99, again;
+	json_int_t uids = 0;
+	json_t *v;
+
+	fake_job_run(job, 5);
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &first), 0);
+	ck_assert_uint_eq(first, job->workers[2].handle); /* whose user was not known */
+	info.owner = 1002;
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &second), 0);
+	ck_assert_uint_ne(second, first);
+	ck_assert_uint_eq(fake_job_stats(job).duplicate_ranks, 1);
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &again), 0);
+	ck_assert_uint_eq(again, second);
+	ck_assert_int_eq(ls_view_hosts(job->engine, job->name,
+				 &(struct ls_view_hosts){ .host = "h2", .limit = 10 },
+				 job->now_us, &v),
+		0);
+	ck_assert_int_eq(json_array_size(json_object_get(v, "items")), 2);
+	for (size_t i = 0; i < 2; i++)
+		uids += json_integer_value(json_object_get(
+			json_array_get(json_object_get(v, "items"), i), "uid"));
+	ck_assert_int_eq(uids, 1000 + 1001);
+	json_decref(v);
+	ls_engine_end(job->engine, second, 1, job->now_us);
+	info.owner = 1003;
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &again), 0);
+	ck_assert_uint_eq(again, second); /* its pod was started anew */
+	fake_job_free(job);
+}
+
 LS_TEST(attempts, rank_moves_from_a_host_that_ended_and_not_from_a_silent_one)
 {
 	struct fake_job *job = fake_job_new(4);
