@@ -317,8 +317,7 @@ ls_reader_hold(struct ls_reader *r, const void *arg, bool hold)
 	struct reader_job *job;
 	size_t i;
 
-	LIST_FOREACH(job, &r->all, all)
-	{
+	LIST_FOREACH (job, &r->all, all) {
 		if (job->arg == arg)
 			break;
 	}
@@ -336,8 +335,7 @@ ls_reader_cancel(struct ls_reader *r, const void *arg)
 {
 	struct reader_job *job;
 
-	LIST_FOREACH(job, &r->all, all)
-	{
+	LIST_FOREACH (job, &r->all, all) {
 		if (job->arg == arg) {
 			job->unwanted = true;
 			atomic_store(&job->cancelled, true);
@@ -447,8 +445,9 @@ ls_reader_stop(struct ls_reader *r)
 
 	if (r == NULL)
 		return;
-	LIST_FOREACH(job, &r->all, all)
-	atomic_store(&job->cancelled, true); /* a question in the middle ends now */
+	LIST_FOREACH (job, &r->all, all)
+		atomic_store(&job->cancelled,
+			true); /* a question in the middle ends now */
 	for (i = 0; i < READER_LANES; i++)
 		reader_stop_lane(&r->lane[i]);
 	free(r->dir);

@@ -172,8 +172,8 @@ ls_dictionaries_rollback(struct ls_dictionaries *t)
 {
 	struct dictionary_entry *e;
 
-	TAILQ_FOREACH(e, &t->list, link)
-	e->d.stored_day = 0;
+	TAILQ_FOREACH (e, &t->list, link)
+		e->d.stored_day = 0;
 }
 
 void

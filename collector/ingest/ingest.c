@@ -368,8 +368,7 @@ ingest_take_from_idle(struct ls_ingest *g, const struct ls_ingest_request *c,
 	struct ls_ingest_request *v;
 	size_t taken = 0;
 
-	TAILQ_FOREACH(v, &g->large, large)
-	{
+	TAILQ_FOREACH (v, &g->large, large) {
 		if (taken >= bytes)
 			break;
 		if (v == c || v->doing != INGEST_RECEIVING)
@@ -738,8 +737,8 @@ ls_ingest_close(struct ls_ingest *g)
 		nng_stream_listener_close(g->listener);
 	nng_aio_stop(g->accept);
 	/* Stop all, then free all: no callback meets what is gone. */
-	LIST_FOREACH(c, &g->all, all)
-	ingest_stop(c);
+	LIST_FOREACH (c, &g->all, all)
+		ingest_stop(c);
 	if (g->queue != NULL)
 		ingest_close_new(g);
 	while (!LIST_EMPTY(&g->all))

@@ -140,10 +140,10 @@ ls_rings_each(struct ls_rings *t, void (*fn)(void *arg, struct ls_ring *ring),
 {
 	struct ls_ring *r;
 
-	TAILQ_FOREACH(r, &t->idle, link)
-	fn(arg, r);
-	TAILQ_FOREACH(r, &t->held, link)
-	fn(arg, r);
+	TAILQ_FOREACH (r, &t->idle, link)
+		fn(arg, r);
+	TAILQ_FOREACH (r, &t->held, link)
+		fn(arg, r);
 }
 
 static void

@@ -387,8 +387,7 @@ ls_sessions_sweep(struct ls_sessions *t, uint64_t now_ns)
 {
 	struct ls_session *s;
 
-	TAILQ_FOREACH(s, &t->list, link)
-	{
+	TAILQ_FOREACH (s, &t->list, link) {
 		uint64_t silent = now_ns > s->last_ns ? now_ns - s->last_ns : 0;
 
 		if (silent < LS_SESSION_STALE_NS)
@@ -409,8 +408,7 @@ ls_sessions_rollback(struct ls_sessions *t)
 	struct session_stream *x;
 	size_t i;
 
-	TAILQ_FOREACH(s, &t->list, link)
-	{
+	TAILQ_FOREACH (s, &t->list, link) {
 		for (i = 0; i < LS_STREAM_COUNT; i++) {
 			x = &s->stream[i];
 			x->accepted = x->committed;

@@ -140,8 +140,7 @@ clients_crowd_out(struct ls_clients *cs)
 {
 	struct ls_client *c, *worst = NULL;
 
-	LIST_FOREACH(c, &cs->list, link)
-	{
+	LIST_FOREACH (c, &cs->list, link) {
 		if (c->evcon && (!worst || clients_is_worse(c, worst)))
 			worst = c;
 	}
@@ -165,8 +164,7 @@ clients_unread(struct ls_clients *cs)
 	struct ls_client *c, *idlest;
 	size_t total = 0;
 
-	LIST_FOREACH(c, &cs->list, link)
-	{
+	LIST_FOREACH (c, &cs->list, link) {
 		size_t bytes = evbuffer_get_length(bufferevent_get_output(c->bev));
 
 		if (bytes == 0 || bytes < c->unread_bytes || c->unread_bytes == 0)
@@ -181,8 +179,7 @@ clients_unread(struct ls_clients *cs)
 	}
 	while (total > cs->options.unread_max) {
 		idlest = NULL;
-		LIST_FOREACH(c, &cs->list, link)
-		{
+		LIST_FOREACH (c, &cs->list, link) {
 			if (!c->doomed && c->unread_bytes > 0 &&
 				(!idlest || c->read_ns < idlest->read_ns))
 				idlest = c;
@@ -322,8 +319,7 @@ clients_tick(void *arg)
 	uint64_t now = ls_loop_now(cs->options.loop);
 	struct ls_client *c;
 
-	LIST_FOREACH(c, &cs->list, link)
-	{
+	LIST_FOREACH (c, &cs->list, link) {
 		if (clients_is_gone(c))
 			c->doomed = true;
 		if (now - c->since_ns <= cs->options.timeout_ns)
@@ -416,8 +412,7 @@ ls_clients_find(const struct ls_clients *cs, struct evhttp_request *req)
 	struct evhttp_connection *evcon = evhttp_request_get_connection(req);
 	struct ls_client *c;
 
-	LIST_FOREACH(c, &cs->list, link)
-	{
+	LIST_FOREACH (c, &cs->list, link) {
 		if (c->evcon == evcon)
 			return c;
 	}

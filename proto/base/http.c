@@ -150,8 +150,8 @@ ls_http_bad_length(struct evhttp_request *req)
 
 	if (evhttp_find_header(in, "Transfer-Encoding") != NULL)
 		return "Transfer-Encoding is not accepted in a request";
-	TAILQ_FOREACH(header, in, next)
-	lengths += strcasecmp(header->key, "Content-Length") == 0;
+	TAILQ_FOREACH (header, in, next)
+		lengths += strcasecmp(header->key, "Content-Length") == 0;
 	return lengths > 1 ? "Content-Length is there more than once" : NULL;
 }
 
