@@ -160,9 +160,10 @@ show_title(struct ls_term *t, const json_t *f)
 static void
 show_verdict(struct ls_term *t, const json_t *f)
 {
+	const char *method = ls_pick_text(f, "impact.method");
 	double s = 0;
 
-	if (show_is_self(f)) {
+	if (show_is_self(f) || (method && strcmp(method, "none") == 0)) {
 		(void)printf(" Verdict    %s\n",
 			ls_term_text(t, f, "title", "(no title)"));
 		return;
@@ -295,8 +296,12 @@ show_evidence(struct ls_term *t, const json_t *f)
 		const json_t *e = json_array_get(all, i);
 		const char *role = ls_pick_text(e, "role");
 
-		(void)printf("%s%-22s ", i == 0 ? " Evidence   " : "            ",
-			show_metric(t, e, name, sizeof(name)));
+		(void)printf("%s", i == 0 ? " Evidence   " : "            ");
+		if (ls_pick_text(e, "text")) {
+			(void)printf("%s\n", ls_term_text(t, e, "text", ""));
+			continue;
+		}
+		(void)printf("%-22s ", show_metric(t, e, name, sizeof(name)));
 		if (role && strcmp(role, "not_measured") == 0) {
 			(void)printf("not measured\n");
 			continue;

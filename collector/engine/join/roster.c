@@ -192,10 +192,12 @@ roster_reset_job(struct ls_job *j)
 	j->count = 0;
 	j->roles.count = j->slices.count = j->racks.count = j->shards.count =
 		j->stages.count = 0;
-	j->world = j->world_least = 0;
+	j->world = j->world_least = j->rank_most = 0;
 	j->gone = j->twins = 0;
-	free(j->claim);
-	j->claim = NULL;
+	free(j->lost);
+	j->lost = NULL;
+	j->lost_count = 0;
+	j->identity = (struct ls_job_identity){ 0 };
 	j->claim_us = 0;
 	j->active_known = false;
 	j->grouped = false;
@@ -602,6 +604,8 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 		j->world = info->world;
 	if (info->world > 0 && (j->world_least == 0 || info->world < j->world_least))
 		j->world_least = info->world;
+	if (info->rank > j->rank_most)
+		j->rank_most = info->rank;
 	e->stats.workers++;
 	*ret_worker = w;
 	return 0;
@@ -694,15 +698,31 @@ roster_may_end(const struct ls_engine *e, struct ls_job *j,
 	return false;
 }
 
-/* Notes who announces an attempt that is not believed. */
+/* Remembers a process of another attempt; of too many, the one rejected last the longest
+ * ago is forgotten. */
 static void
-roster_claim(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *info)
+roster_lose(struct ls_job *j, const struct ls_worker_info *info, int32_t attempt,
+	int64_t now_us)
 {
-	ls_engine_lie(e, info->host, LS_LIE_ATTEMPT, 1);
-	if (j->claim == NULL)
-		j->claim = malloc(sizeof(*j->claim));
-	if (j->claim != NULL)
-		*j->claim = *info;
+	size_t at = 0;
+
+	if (j->lost == NULL)
+		j->lost = calloc(LS_JOB_LOST_MAX, sizeof(*j->lost));
+	if (j->lost == NULL)
+		return; /* no memory: intake counts its records as dropped */
+	while (at < j->lost_count &&
+		(j->lost[at].who.rank != info->rank ||
+			strcmp(j->lost[at].who.host, info->host) != 0))
+		at++;
+	if (at == LS_JOB_LOST_MAX) {
+		at = 0;
+		for (size_t i = 1; i < LS_JOB_LOST_MAX; i++)
+			if (j->lost[i].seen_us < j->lost[at].seen_us)
+				at = i;
+	}
+	j->lost_count += at == j->lost_count;
+	j->lost[at] = (struct ls_job_lost){ *info, now_us };
+	j->lost[at].who.attempt = attempt; /* -1 is decided here */
 }
 
 /* Makes the attempt of a worker the present one; -1: a rank that ended and comes back
@@ -725,10 +745,14 @@ roster_attempt(struct ls_engine *e, struct ls_job *j, const struct ls_worker_inf
 		return 0;
 	far = llabs((int64_t)attempt - j->attempt) > LS_ATTEMPT_JUMP_MAX;
 	if (attempt < j->attempt &&
-		!(far && record && roster_may_end(e, j, info, far, now_us)))
+		!(far && record && roster_may_end(e, j, info, far, now_us))) {
+		if (record) /* else its process may have ended with its attempt */
+			roster_lose(j, info, attempt, now_us);
 		return -LS_ESTALE;
+	}
 	if (!roster_may_end(e, j, info, far, now_us)) {
-		roster_claim(e, j, info);
+		e->stats.lies[LS_LIE_ATTEMPT]++; /* perhaps of its launcher */
+		roster_lose(j, info, attempt, now_us);
 		return -LS_EBUSY;
 	}
 	/* what storage told of the job is not of an attempt before */

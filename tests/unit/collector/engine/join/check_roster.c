@@ -125,10 +125,10 @@ LS_TEST(attempts, attempt_of_another_owner_waits_until_the_workers_are_silent)
 	ck_assert_uint_eq(handle, 99);
 	ck_assert_uint_eq(fake_job_stats(job).lies[LS_LIE_ATTEMPT], 1);
 	ck_assert_int_eq(ls_view_job(job->engine, job->name, job->now_us, &v), 0);
-	ck_assert_ptr_nonnull(
-		strstr(json_string_value(json_array_get(
-			       ls_json_at(v, "data_quality", "contradictions"), 0)),
-			"evil announces attempt 1: it is ignored"));
+	ck_assert_ptr_nonnull(strstr(
+		json_string_value(json_array_get(
+			ls_json_at(v, "data_quality", "contradictions"), 0)),
+		"evil announces attempt 1, other workers 0: its records are ignored"));
 	json_decref(v);
 	fake_job_run(job, 5);
 	ck_assert_uint_eq(job->closed, 10);
