@@ -135,7 +135,9 @@ contradictions_attempt(const struct ls_engine *e, const struct ls_job *j,
 {
 	size_t shown = 0;
 
-	for (size_t i = 0; i < j->lost_count && shown < LS_CONTRADICTIONS_SHOWN; i++) {
+	for (size_t i = 0;
+		i < j->lost_count && j->count > 0 && shown < LS_CONTRADICTIONS_SHOWN;
+		i++) {
 		const struct ls_worker_info *who = &j->lost[i].who;
 		char user[32] = "";
 
@@ -143,10 +145,10 @@ contradictions_attempt(const struct ls_engine *e, const struct ls_job *j,
 			continue;
 		if (who->owner != 0 && who->owner != LS_OWNER_APART)
 			(void)snprintf(user, sizeof(user), " (uid %u)", who->owner - 1);
-		(void)snprintf(contradictions_add(to,
-				       "its records are ignored while others report",
-				       "%s%s announces attempt %d, other workers %d",
+		(void)snprintf(contradictions_add(to, "only one attempt is judged",
+				       "%s%s announces attempt %d, %s attempt %d",
 				       who->host, user, (int)who->attempt,
+				       e->workers[j->slots[0]].info.host,
 				       (int)j->attempt)
 				       ->todo,
 			sizeof(to->list->todo),

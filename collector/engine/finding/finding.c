@@ -263,6 +263,8 @@ finding_render_because(const struct ls_finding *f)
 		(void)snprintf(id, sizeof(id), "e%zu", i + 1);
 		(void)json_array_append_new(because, json_string(id));
 	}
+	for (size_t i = 1; i < json_array_size(f->said); i++)
+		(void)json_array_append_new(because, json_sprintf("e%zu", i));
 	return because;
 }
 

@@ -27,7 +27,7 @@ judge_identity_said(const struct ls_contradiction *list, size_t n, size_t missin
 /* Opens the finding or brings it up to date; takes said. */
 static void
 judge_identity_tell(struct ls_engine *e, struct ls_job *j,
-	const struct ls_finding *subject, json_t *said, int64_t now_us)
+	const struct ls_finding *subject, json_t *said, size_t expected, int64_t now_us)
 {
 	struct ls_finding *f = ls_findings_last(e, subject);
 	const char *event = "updated";
@@ -58,6 +58,7 @@ judge_identity_tell(struct ls_engine *e, struct ls_job *j,
 	f->diagnosis.hypotheses[0] = (struct ls_hypothesis){ LS_CAUSE_IDENTITY, 1, 1 };
 	ls_findings_present(e, j, f,
 		ls_row_shown(&ls_job_row(j, j->live_count - 1)->row));
+	f->workers = (uint32_t)expected;
 	ls_findings_tell(e, f, event, now_us);
 }
 
@@ -96,5 +97,5 @@ ls_judge_identity(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	if ((double)(now_us - id->since_us) * 1e-6 > ls_judged_limit_s(j))
 		judge_identity_tell(e, j, &subject,
 			judge_identity_said(list, n, expected - workers, expected),
-			now_us);
+			expected, now_us);
 }

@@ -128,7 +128,7 @@ LS_TEST(attempts, attempt_of_another_owner_waits_until_the_workers_are_silent)
 	ck_assert_ptr_nonnull(strstr(
 		json_string_value(json_array_get(
 			ls_json_at(v, "data_quality", "contradictions"), 0)),
-		"evil announces attempt 1, other workers 0: its records are ignored"));
+		"evil announces attempt 1, h0 attempt 0: only one attempt is judged"));
 	json_decref(v);
 	fake_job_run(job, 5);
 	ck_assert_uint_eq(job->closed, 10);
