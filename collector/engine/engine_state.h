@@ -241,6 +241,17 @@ void ls_roster_yield(struct ls_engine *e, int64_t now_us);
 /* Has its process ended? */
 bool ls_worker_is_gone(const struct ls_engine_worker *w);
 
+/* Has it left an elastic job, which goes on with fewer workers? */
+static inline bool
+ls_worker_has_left(const struct ls_job *j, const struct ls_engine_worker *w)
+{
+	return j->world > 0 && j->world == j->world_least && w->info.rank >= j->world &&
+		w->state != LS_WORKER_REPORTING;
+}
+
+/* Workers differ in how many they say they are: those that report are right. */
+void ls_roster_world(const struct ls_engine *e, struct ls_job *j);
+
 /* Chips of the job's present attempt; 0 = not known. */
 int32_t ls_job_chips(const struct ls_engine *e, const struct ls_job *j);
 

@@ -119,13 +119,23 @@ contradictions_world(const struct ls_engine *e, const struct ls_job *j,
 			"if TPU_WORKER_HOSTNAMES names the hosts of all slices, set "
 			"LOCKSTEP_WORLD=%zu and LOCKSTEP_RANK",
 			j->count);
-	if (j->world > 0 && j->rank_most >= j->world)
+	for (size_t i = 0; j->world > 0 && j->rank_most >= j->world && i < j->count;
+		i++) {
+		const struct ls_worker_info *who = &e->workers[j->slots[i]].info;
+
+		if (who->rank < j->world ||
+			ls_worker_has_left(j, &e->workers[j->slots[i]]))
+			continue;
 		(void)snprintf(contradictions_add(to, "each is judged",
-				       "%d workers are expected, and one says that it "
-				       "has rank %d",
-				       (int)j->world, (int)j->rank_most)
+				       "%s says that it has rank %d, %s that the job "
+				       "has %d workers",
+				       who->host, (int)who->rank,
+				       contradictions_who(e, j, j->world),
+				       (int)j->world)
 				       ->todo,
 			sizeof(to->list->todo), "set LOCKSTEP_RANK and LOCKSTEP_WORLD");
+		break; /* one line says it */
+	}
 }
 
 /* Whose records are not accepted. */

@@ -93,8 +93,14 @@ ls_judged_expected(const struct ls_engine *e, const struct ls_job *j)
 {
 	size_t n = j->count, replaced = 0;
 
-	for (size_t i = 0; j->twins > 0 && i < j->count; i++)
-		replaced += e->workers[j->slots[i]].state == LS_WORKER_SILENT;
+	for (size_t i = 0; i < j->count; i++) {
+		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
+
+		if (ls_worker_has_left(j, w))
+			n--;
+		else
+			replaced += w->state == LS_WORKER_SILENT;
+	}
 	n -= replaced < j->twins ? replaced : j->twins;
 	for (size_t i = 0; i < j->lost_count; i++)
 		n += ls_judged_is_lost(e, j, &j->lost[i]);

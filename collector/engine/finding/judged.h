@@ -34,7 +34,7 @@ bool ls_judged_is_lost(const struct ls_engine *e, const struct ls_job *j,
 /* Workers in the newest steps; those that should be: known ones and lost ones, or the
  * world that they report, if that is greater, or one for each rank where none is
  * reported. Where two have one rank, one that is silent was replaced by the other and
- * does not count. */
+ * does not count, nor does one that left. */
 size_t ls_judged_workers(const struct ls_engine *e, const struct ls_job *j, bool ended,
 	int64_t now_us);
 size_t ls_judged_expected(const struct ls_engine *e, const struct ls_job *j);

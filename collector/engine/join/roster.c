@@ -611,6 +611,26 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 	return 0;
 }
 
+void
+ls_roster_world(const struct ls_engine *e, struct ls_job *j)
+{
+	int32_t most = 0, least = 0;
+
+	for (size_t i = 0; i < j->count; i++) {
+		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
+		int32_t world = w->info.world;
+
+		if (w->state != LS_WORKER_REPORTING || world == 0)
+			continue;
+		most = world > most ? world : most;
+		least = least == 0 || world < least ? world : least;
+	}
+	if (most == 0)
+		return; /* what was said last holds */
+	j->world = most;
+	j->world_least = least;
+}
+
 /* A rank that ended is back, perhaps on another host: then its history is another's. */
 static int
 roster_return(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
@@ -634,6 +654,8 @@ roster_return(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
 		memcpy(w->info.host, host, strlen(host) + 1);
 	}
 	w->state = LS_WORKER_REPORTING;
+	e->unheard += w->reported;
+	w->reported = false; /* it may begin at an earlier step, of a checkpoint */
 	j->gone--;
 	w->seen_us = now_us;
 	w->missed = 0;
@@ -794,6 +816,10 @@ roster_declare(struct ls_engine *e, const struct ls_worker_info *info, bool reco
 	}
 	if (rc != 0)
 		return rc;
+	if (info->world > 0 && info->world != w->info.world) {
+		w->info.world = info->world; /* an elastic job has grown or shrunk */
+		ls_roster_world(e, j);
+	}
 	w->info.step_source = info->step_source; /* a worker may come back with marks */
 	w->info.step_confidence = info->step_confidence;
 	if (w->info.owner == 0)

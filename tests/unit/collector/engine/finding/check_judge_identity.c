@@ -78,18 +78,22 @@ LS_TEST_EACH(judge_identity, worker_of_another_attempt_is_told_until_it_is_gone,
 
 LS_TEST(judge_identity, different_numbers_of_workers_are_told_while_some_are_missing)
 {
-	struct fake_job *job = fake_job_new(4);
+	struct fake_job *job = fake_job_on(NULL, "train", 4);
 	struct ls_worker_info info = { .job = "train", .host = "h9", .world = 8 };
 	json_t *f;
-	uint32_t handle;
 
-	info.rank = 4;
-	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), 0);
+	job->count = 3;
+	fake_job_declare(job);
+	job->count = 4;
+	info.rank = 3;
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us,
+				 &job->workers[3].handle),
+		0);
 	run(job, MINUTE + 6, NULL);
 	fake_job_only(job, "self_identity", "job", "");
 	f = fake_job_finding(job, 0);
 	ck_assert_ptr_nonnull(strstr(ls_json_text_at(f, "title", NULL),
-		"h0 says that the job has 4 workers, h9 says 8: 4 of 8 workers are "
+		"h0 says that the job has 3 workers, h9 says 8: 4 of 8 workers are "
 		"not judged; set LOCKSTEP_WORLD"));
 	json_decref(f);
 	fake_job_free(job);
