@@ -131,6 +131,7 @@ static void
 show_title(struct ls_term *t, const json_t *f)
 {
 	const char *scope = ls_pick_text(f, "subject.scope");
+	const char *slice = ls_pick_text(f, "slice.id");
 	bool link = scope && strcmp(scope, "link") == 0 &&
 		ls_pick_text(f, "subject.hosts.0") != NULL;
 
@@ -150,7 +151,7 @@ show_title(struct ls_term *t, const json_t *f)
 			ls_term_text(t, f, "subject.hosts.1", "?"));
 	if (!link && ls_pick(f, "subject.rank") && scope && strcmp(scope, "job") != 0)
 		(void)printf("  rank %s", ls_term_whole(t, f, "subject.rank", "?"));
-	if (ls_pick_text(f, "slice.id"))
+	if (slice && *slice != '\0')
 		(void)printf("  (slice %s)", ls_term_text(t, f, "slice.id", ""));
 	if (!show_is_self(f))
 		(void)printf("   job %s", ls_term_text(t, f, "job.id", "unknown"));
