@@ -270,7 +270,8 @@ identity_launch(struct ls_client_identity *id, const struct identity_launcher *l
 	if (l->form != WHOLE && (slices > 1 || (slice >= 0 && slices != 1))) {
 		if (!part || slice < 0 || (slices >= 0 && slice >= slices) ||
 			(slice > 0 &&
-				(world < 0 || world > LS_WORKERS_MAX / (slice + 1))))
+				(world < 0 || world > LS_WORKERS_MAX / (slice + 1) ||
+					rank >= LS_WORKERS_MAX - slice * world)))
 			return false; /* where this slice begins is not known */
 		if (slice > 0) {
 			rank += slice * world;

@@ -238,29 +238,39 @@ step_is_unranked(uint8_t from)
 	return from == LS_RING_FROM_REFUSED || from == LS_RING_FROM_DEFAULT;
 }
 
-/*
- * The rank of a new ring. Processes of one job on this host that do not know theirs are
- * counted, so that each is a worker of its own: the least rank that no live one has.
- */
-static int32_t
-step_rank(const struct ls_source_step *s, const struct ls_ring_header *h)
+/* Does a live process of the same attempt of the job on this host have the rank? */
+static bool
+step_has_rank(const struct ls_source_step *s, const struct ls_worker_info *of,
+	int32_t rank)
 {
-	bool used[LS_RINGS_MAX + 1] = { false };
-	int32_t rank = 0;
-
-	if (!step_is_unranked(h->from[STEP_FROM_RANK]))
-		return h->worker.rank;
 	for (size_t i = 0; i < s->count; i++) {
 		const struct ls_worker_info *w =
 			&ls_source_step_ring(s, i)->worker.info;
 
-		if (w->rank <= LS_RINGS_MAX && strcmp(w->job, h->worker.job) == 0 &&
+		if (w->rank == rank && w->attempt == of->attempt &&
+			strcmp(w->job, of->job) == 0 &&
 			ls_ring_reader_is_held(s->file[i].reader))
-			used[w->rank] = true;
+			return true;
 	}
-	while (used[rank])
-		rank++;
-	return rank;
+	return false;
+}
+
+/*
+ * The rank of a new ring. Processes of one job on this host that do not know theirs, or
+ * have another's, are counted, so that each is a worker of its own: the least rank that
+ * no live one has.
+ */
+static void
+step_rank(const struct ls_source_step *s, struct ls_ring_header *h)
+{
+	if (step_is_unranked(h->from[STEP_FROM_RANK]))
+		h->worker.rank = 0;
+	else if (step_has_rank(s, &h->worker, h->worker.rank))
+		h->from[STEP_FROM_RANK] = LS_RING_FROM_REFUSED;
+	else
+		return;
+	for (h->worker.rank = 0; step_has_rank(s, &h->worker, h->worker.rank);)
+		h->worker.rank++;
 }
 
 /* Puts an open file among the rings. */
@@ -274,7 +284,7 @@ step_add(struct ls_source_step *s, int fd, const char *name,
 	struct ls_ring_header own = *h;
 	int rc;
 
-	own.worker.rank = step_rank(s, h);
+	step_rank(s, &own);
 	own.worker.owner = st->st_uid + 1;
 	rc = ls_ring_reader_new(fd, name, &own, &context, &f->reader);
 
@@ -287,7 +297,7 @@ step_add(struct ls_source_step *s, int fd, const char *name,
 	s->count++;
 	ls_log(LS_LOG_INFO, "step", "worker: job %s rank %d of %d", h->worker.job,
 		(int)own.worker.rank, (int)h->worker.world);
-	if (h->from[STEP_FROM_RANK] == LS_RING_FROM_REFUSED)
+	if (own.from[STEP_FROM_RANK] == LS_RING_FROM_REFUSED)
 		ls_log(LS_LOG_WARN, "step",
 			"worker: job %s: its environment does not tell its rank in the "
 			"job; it counts as rank %d, see lockstep doctor",
@@ -779,7 +789,7 @@ step_rank_value(const char *env, const char **ret_name, size_t *ret_len)
 	return NULL;
 }
 
-/* Workers whose rank in the job is not known, or is another's on this host, too. */
+/* Workers whose rank in the job is not known, or is that of another of this host. */
 static void
 step_tell_ranks(const struct ls_source_step *s, struct ls_doctor *d)
 {
@@ -791,39 +801,25 @@ step_tell_ranks(const struct ls_source_step *s, struct ls_doctor *d)
 		const struct ls_step_ring *r = ls_source_step_ring(s, i);
 		const struct ls_worker_info *w = &r->worker.info;
 		const char *name = "", *value;
-		char text[64];
-		size_t len = 0, same = 0, first = i;
+		bool refused = r->from[STEP_FROM_RANK] == LS_RING_FROM_REFUSED;
+		char text[64], why[160] = "no variable tells it";
+		size_t len = 0;
 
-		if (r->state != LS_RING_STATE_LIVE)
+		if (r->state != LS_RING_STATE_LIVE ||
+			!step_is_unranked(r->from[STEP_FROM_RANK]) ||
+			(!refused && w->rank == 0)) /* it may be alone */
 			continue;
 		value = step_rank_value(r->env, &name, &len);
 		(void)ls_text_escape(text, sizeof(text), value != NULL ? value : "",
 			len);
-		if (r->from[STEP_FROM_RANK] == LS_RING_FROM_REFUSED)
-			ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "rank", fix,
-				"job %s: the rank of a worker is unknown, and taken for "
-				"%d: %s=\"%s\" is no rank in the whole job",
-				w->job, (int)w->rank, name, text);
-		else if (step_is_unranked(r->from[STEP_FROM_RANK]) && w->rank > 0)
-			ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "rank", fix,
-				"job %s: the rank of a worker is unknown, and taken for "
-				"%d: no variable tells it",
-				w->job, (int)w->rank);
-		for (size_t k = 0; k < s->count; k++) {
-			const struct ls_step_ring *o = ls_source_step_ring(s, k);
-
-			if (o->state != LS_RING_STATE_LIVE ||
-				o->worker.info.rank != w->rank ||
-				strcmp(o->worker.info.job, w->job) != 0)
-				continue;
-			same++;
-			first = k < first ? k : first;
-		}
-		if (same > 1 && first == i)
-			ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "rank", fix,
-				"job %s: rank %d is claimed by %zu processes of this "
-				"host; their steps are taken for those of one",
-				w->job, (int)w->rank, same);
+		if (refused)
+			(void)snprintf(why, sizeof(why),
+				"%s=\"%s\" is no rank in the whole job, or that of "
+				"another process of this host",
+				value != NULL ? name : "rank", text);
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "rank", fix,
+			"job %s: the rank of a worker is unknown, and taken for %d: %s",
+			w->job, (int)w->rank, why);
 	}
 }
 

@@ -476,6 +476,9 @@ ls_engine_advance(struct ls_engine *e, int64_t now_us)
 			now_us - w->seen_us > LS_ENGINE_SILENT_US)
 			w->state = LS_WORKER_SILENT;
 	}
+	for (size_t i = 0; i < e->job_count; i++)
+		if (e->jobs[i].world != e->jobs[i].world_least)
+			ls_roster_world(e, &e->jobs[i]);
 	ls_roster_yield(e, now_us);
 }
 

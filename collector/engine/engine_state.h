@@ -36,6 +36,7 @@
 #define LS_JOB_GROUP_NAME_BYTES                                                    \
 	(LS_ROLE_NAME_MAX_BYTES > LS_SLICE_NAME_MAX_BYTES ? LS_ROLE_NAME_MAX_BYTES \
 							  : LS_SLICE_NAME_MAX_BYTES)
+#define LS_JOB_LOST_MAX 64 /* processes of other attempts remembered a job */
 #define LS_FINDING_UPDATE_STEPS 64
 #define LS_FINDING_UPDATE_US 5000000ll
 
@@ -109,6 +110,19 @@ struct ls_job_groups {
 	struct ls_index index; /* by name */
 };
 
+/* A process whose records are not accepted: it is of another attempt. */
+struct ls_job_lost {
+	struct ls_worker_info who;
+	int64_t seen_us; /* when it was rejected, last */
+};
+
+/* Workers contradict each other, and not all are judged; since_us 0: not so. */
+struct ls_job_identity {
+	uint64_t step; /* the first that closed so, */
+	int64_t onset_us, since_us; /* when it began and when it closed */
+	int64_t look_us; /* when this was looked at, last */
+};
+
 struct ls_job {
 	char name[LS_JOB_NAME_MAX_BYTES];
 	int32_t attempt;
@@ -124,7 +138,10 @@ struct ls_job {
 	int32_t world, world_least; /* greatest and least that workers say; 0: none */
 	uint32_t gone; /* workers whose process has ended */
 	uint32_t twins; /* workers whose rank another one has, too */
-	struct ls_worker_info *claim; /* of an attempt not believed, last; or NULL */
+	int32_t rank_most; /* greatest rank */
+	struct ls_job_lost *lost; /* LS_JOB_LOST_MAX of them; NULL: never any */
+	size_t lost_count;
+	struct ls_job_identity identity;
 	int64_t claim_us; /* when all workers were looked at for one */
 	uint32_t active; /* workers waited for, if active_known */
 	bool active_known;
@@ -223,6 +240,17 @@ void ls_roster_yield(struct ls_engine *e, int64_t now_us);
 
 /* Has its process ended? */
 bool ls_worker_is_gone(const struct ls_engine_worker *w);
+
+/* Has it left an elastic job, which goes on with fewer workers? */
+static inline bool
+ls_worker_has_left(const struct ls_job *j, const struct ls_engine_worker *w)
+{
+	return j->world > 0 && j->world == j->world_least && w->info.rank >= j->world &&
+		w->state != LS_WORKER_REPORTING;
+}
+
+/* Workers differ in how many they say they are: those that report are right. */
+void ls_roster_world(const struct ls_engine *e, struct ls_job *j);
 
 /* Chips of the job's present attempt; 0 = not known. */
 int32_t ls_job_chips(const struct ls_engine *e, const struct ls_job *j);

@@ -120,9 +120,14 @@ static int
 replay_feed_record(struct replay_run *run, const struct ls_replay_event *ev)
 {
 	struct ls_replay_worker *w = &run->in->workers[ev->worker];
-	uint32_t handle = w->handle;
+	uint32_t handle;
 	int rc;
 
+	if (!ls_engine_has_worker(run->engine, w->handle)) {
+		w->handle = LS_NO_WORKER; /* of another attempt: as intake does */
+		ls_ignore(ls_engine_worker(run->engine, &w->who, ev->t_us, &w->handle));
+	}
+	handle = w->handle;
 	if (handle == LS_NO_WORKER)
 		return 0;
 	if (w->ended_us != 0 && ev->u.record->t_begin_ns / 1000 > w->ended_us) {

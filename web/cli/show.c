@@ -131,6 +131,7 @@ static void
 show_title(struct ls_term *t, const json_t *f)
 {
 	const char *scope = ls_pick_text(f, "subject.scope");
+	const char *slice = ls_pick_text(f, "slice.id");
 	bool link = scope && strcmp(scope, "link") == 0 &&
 		ls_pick_text(f, "subject.hosts.0") != NULL;
 
@@ -150,7 +151,7 @@ show_title(struct ls_term *t, const json_t *f)
 			ls_term_text(t, f, "subject.hosts.1", "?"));
 	if (!link && ls_pick(f, "subject.rank") && scope && strcmp(scope, "job") != 0)
 		(void)printf("  rank %s", ls_term_whole(t, f, "subject.rank", "?"));
-	if (ls_pick_text(f, "slice.id"))
+	if (slice && *slice != '\0')
 		(void)printf("  (slice %s)", ls_term_text(t, f, "slice.id", ""));
 	if (!show_is_self(f))
 		(void)printf("   job %s", ls_term_text(t, f, "job.id", "unknown"));
@@ -160,9 +161,10 @@ show_title(struct ls_term *t, const json_t *f)
 static void
 show_verdict(struct ls_term *t, const json_t *f)
 {
+	const char *method = ls_pick_text(f, "impact.method");
 	double s = 0;
 
-	if (show_is_self(f)) {
+	if (show_is_self(f) || (method && strcmp(method, "none") == 0)) {
 		(void)printf(" Verdict    %s\n",
 			ls_term_text(t, f, "title", "(no title)"));
 		return;
@@ -295,8 +297,12 @@ show_evidence(struct ls_term *t, const json_t *f)
 		const json_t *e = json_array_get(all, i);
 		const char *role = ls_pick_text(e, "role");
 
-		(void)printf("%s%-22s ", i == 0 ? " Evidence   " : "            ",
-			show_metric(t, e, name, sizeof(name)));
+		(void)printf("%s", i == 0 ? " Evidence   " : "            ");
+		if (ls_pick_text(e, "text")) {
+			(void)printf("%s\n", ls_term_text(t, e, "text", ""));
+			continue;
+		}
+		(void)printf("%-22s ", show_metric(t, e, name, sizeof(name)));
 		if (role && strcmp(role, "not_measured") == 0) {
 			(void)printf("not measured\n");
 			continue;

@@ -74,8 +74,8 @@ function subject(f) {
 function verdict(f) {
 	const i = f.impact ?? {};
 	return part("Verdict", el("b", null, name(f.title ?? text.words(f.kind))),
-		el("p", { class: "note" }, `step ${text.seconds(i.step_time_s)}, without it ${
-			text.seconds(i.step_time_without_s)}`,
+		el("p", { class: "note" }, i.method !== "none" ? `step ${text.seconds(i.step_time_s)}, without it ${
+			text.seconds(i.step_time_without_s)}` : "no step time",
 		typeof i.slowdown_ratio === "number" ? `, S ${i.slowdown_ratio.toFixed(3)}` : "", "; ", subject(f)));
 }
 
@@ -116,7 +116,11 @@ const ROLE = { supports: "supports", context: "seen", excludes: "rules out", not
 function evidenceRow(e) {
 	const show = text.together([e.subject, e.peers?.p50, e.peers?.p90], e.unit);
 	const cell = (v, extra) => el("td", { class: `num ${extra ?? ""}` }, v);
-	return el("tr", { class: `role-${ROLE[e.role] ? e.role : "supports"}` },
+	const role = `role-${ROLE[e.role] ? e.role : "supports"}`;
+	if (typeof e.text === "string")
+		return el("tr", { class: role }, el("td", { class: "note" }, name(e.id ?? "")),
+			el("td", { colspan: 6 }, name(e.text)));
+	return el("tr", { class: role },
 		el("td", { class: "note" }, name(e.id ?? "")),
 		el("th", { scope: "row", title: e.metric }, name(text.metric(e.metric))),
 		cell(e.role === "not_measured" ? "–" : show(e.subject)), cell(e.peers ? show(e.peers.p50) : "–"),

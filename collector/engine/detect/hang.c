@@ -65,6 +65,10 @@ hang_count(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
 		enum hang_place place = hang_place_of(w, now_us);
 
+		if (ls_worker_has_left(j, w)) {
+			c.expected--;
+			continue;
+		}
 		c.place[place]++;
 		if (w->has_live && w->live_since_us > c.marked_us)
 			c.marked_us = w->live_since_us;
@@ -116,7 +120,7 @@ hang_absent(const struct ls_engine *e, const struct ls_job *j,
 	for (size_t i = 0; i < j->count && n < LS_CLOSE_MISSING_MAX; i++) {
 		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
 
-		if (hang_place_of(w, now_us) == HANG_WAITS)
+		if (hang_place_of(w, now_us) == HANG_WAITS || ls_worker_has_left(j, w))
 			continue;
 		why = ls_worker_is_gone(w)			   ? LS_HANG_GONE
 			: hang_place_of(w, now_us) == HANG_UNKNOWN ? LS_HANG_SILENT

@@ -1,11 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/finding/contradictions.h"
+#include "collector/engine/finding/judged.h"
 
-#include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+struct contradictions {
+	struct ls_contradiction *list;
+	size_t count;
+};
+
+/* Adds one; NULL: there are too many. Its claim is in fmt, what to set is the caller's. */
+static struct ls_contradiction *__attribute__((format(printf, 3, 4)))
+contradictions_add(struct contradictions *to, const char *meaning, const char *fmt, ...)
+{
+	struct ls_contradiction *c = &to->list[to->count];
+	va_list ap;
+
+	LS_ASSERT(to->count < LS_CONTRADICTIONS_MAX);
+	to->count++;
+	c->meaning = meaning;
+	va_start(ap, fmt);
+	(void)vsnprintf(c->claim, sizeof(c->claim), fmt, ap);
+	va_end(ap);
+	return c;
+}
 
 static int
 contradictions_compare_ranks(const void *a, const void *b)
@@ -18,40 +40,46 @@ contradictions_compare_ranks(const void *a, const void *b)
 	return strcmp(x->info.host, y->info.host);
 }
 
-static void
-contradictions_say(json_t *lines, const char *line)
+static bool
+contradictions_is_there(const struct ls_engine_worker *w)
 {
-	ls_ignore(json_array_append_new(lines, json_string(line)));
+	return w->state == LS_WORKER_REPORTING;
 }
 
-/* Ranks that several workers have. */
-static int
-contradictions_twins(const struct ls_engine *e, const struct ls_job *j, json_t *lines)
+/* Ranks that several workers have; one that is silent while the other reports was
+ * replaced. */
+static void
+contradictions_twins(const struct ls_engine *e, const struct ls_job *j,
+	struct contradictions *to)
 {
-	const struct ls_engine_worker **by_rank =
-		malloc((j->count + 1) * sizeof(const struct ls_engine_worker *));
-	char line[3 * LS_HOST_NAME_MAX_BYTES];
+	const struct ls_engine_worker **by_rank;
 	size_t shown = 0;
 
+	if (j->twins == 0)
+		return;
+	by_rank = malloc(j->count * sizeof(const struct ls_engine_worker *));
 	if (by_rank == NULL)
-		return -ENOMEM;
+		return; /* no memory: the next look finds them */
 	for (size_t i = 0; i < j->count; i++)
 		by_rank[i] = &e->workers[j->slots[i]];
 	qsort(by_rank, j->count, sizeof(const struct ls_engine_worker *),
 		contradictions_compare_ranks);
 	for (size_t i = 1; i < j->count && shown < LS_CONTRADICTIONS_SHOWN; i++) {
-		if (by_rank[i]->info.rank != by_rank[i - 1]->info.rank)
+		const struct ls_engine_worker *a = by_rank[i - 1], *b = by_rank[i];
+
+		if (a->info.rank != b->info.rank ||
+			contradictions_is_there(a) != contradictions_is_there(b))
 			continue;
-		(void)snprintf(line, sizeof(line),
-			"rank %d is claimed by %s and %s: each is judged as a worker of "
-			"its own; set LOCKSTEP_RANK to ranks that are unique in the job",
-			(int)by_rank[i]->info.rank, by_rank[i - 1]->info.host,
-			by_rank[i]->info.host);
-		contradictions_say(lines, line);
+		(void)snprintf(contradictions_add(to,
+				       "each is judged as a worker of its own",
+				       "rank %d is claimed by %s and %s",
+				       (int)b->info.rank, a->info.host, b->info.host)
+				       ->todo,
+			sizeof(to->list->todo),
+			"set LOCKSTEP_RANK to ranks that are unique in the job");
 		shown++;
 	}
 	free(by_rank);
-	return 0;
 }
 
 /* A worker that says this number of workers. */
@@ -64,61 +92,110 @@ contradictions_who(const struct ls_engine *e, const struct ls_job *j, int32_t wo
 	return "";
 }
 
-/* A list of the hosts of all slices, taken for that of one: each slice then is said to be
- * as large as the job. */
+/* Different numbers of workers; a rank above all of them; and a list of the hosts of all
+ * slices, taken for that of one: each slice then is said to be as large as the job. */
 static void
-contradictions_world(const struct ls_engine *e, const struct ls_job *j, json_t *lines)
+contradictions_world(const struct ls_engine *e, const struct ls_job *j,
+	struct contradictions *to)
 {
-	char line[4 * LS_HOST_NAME_MAX_BYTES];
 	size_t slices = j->slices.count;
 
-	if (j->world_least != j->world) {
-		(void)snprintf(line, sizeof(line),
-			"%s says that the job has %d workers, %s says %d: set "
-			"LOCKSTEP_WORLD to one number",
-			contradictions_who(e, j, j->world_least), (int)j->world_least,
-			contradictions_who(e, j, j->world), (int)j->world);
-		contradictions_say(lines, line);
-	}
-	if (slices > 1 && (size_t)j->world == j->count * slices) {
-		(void)snprintf(line, sizeof(line),
-			"%d workers are expected, and %zu report in %zu slices: if "
-			"TPU_WORKER_HOSTNAMES names the hosts of all slices, set "
+	if (j->world_least != j->world)
+		(void)snprintf(
+			contradictions_add(to, "",
+				"%s says that the job has %d workers, %s says %d",
+				contradictions_who(e, j, j->world_least),
+				(int)j->world_least, contradictions_who(e, j, j->world),
+				(int)j->world)
+				->todo,
+			sizeof(to->list->todo), "set LOCKSTEP_WORLD to one number");
+	if (slices > 1 && (size_t)j->world == j->count * slices)
+		(void)snprintf(contradictions_add(to, "",
+				       "%d workers are expected, and %zu report in %zu "
+				       "slices",
+				       (int)j->world, j->count, slices)
+				       ->todo,
+			sizeof(to->list->todo),
+			"if TPU_WORKER_HOSTNAMES names the hosts of all slices, set "
 			"LOCKSTEP_WORLD=%zu and LOCKSTEP_RANK",
-			(int)j->world, j->count, slices, j->count);
-		contradictions_say(lines, line);
+			j->count);
+	for (size_t i = 0; j->world > 0 && j->rank_most >= j->world && i < j->count;
+		i++) {
+		const struct ls_worker_info *who = &e->workers[j->slots[i]].info;
+
+		if (who->rank < j->world ||
+			ls_worker_has_left(j, &e->workers[j->slots[i]]))
+			continue;
+		(void)snprintf(contradictions_add(to, "each is judged",
+				       "%s says that it has rank %d, %s that the job "
+				       "has %d workers",
+				       who->host, (int)who->rank,
+				       contradictions_who(e, j, j->world),
+				       (int)j->world)
+				       ->todo,
+			sizeof(to->list->todo), "set LOCKSTEP_RANK and LOCKSTEP_WORLD");
+		break; /* one line says it */
 	}
 }
 
-/* Who announces an attempt that is not believed. */
+/* Whose records are not accepted. */
 static void
-contradictions_attempt(const struct ls_job *j, json_t *lines)
+contradictions_attempt(const struct ls_engine *e, const struct ls_job *j,
+	struct contradictions *to)
 {
-	char line[3 * LS_HOST_NAME_MAX_BYTES], user[32] = "";
+	size_t shown = 0;
 
-	if (j->claim == NULL)
-		return;
-	if (j->claim->owner != 0 && j->claim->owner != LS_OWNER_APART)
-		(void)snprintf(user, sizeof(user), " (uid %u)", j->claim->owner - 1);
-	(void)snprintf(line, sizeof(line),
-		"%s%s announces attempt %d: it is ignored while other workers of attempt "
-		"%d report; set LOCKSTEP_JOB to names that are unique",
-		j->claim->host, user, (int)j->claim->attempt, (int)j->attempt);
-	contradictions_say(lines, line);
+	for (size_t i = 0;
+		i < j->lost_count && j->count > 0 && shown < LS_CONTRADICTIONS_SHOWN;
+		i++) {
+		const struct ls_worker_info *who = &j->lost[i].who;
+		char user[32] = "";
+
+		if (!ls_judged_is_lost(e, j, &j->lost[i]))
+			continue;
+		if (who->owner != 0 && who->owner != LS_OWNER_APART)
+			(void)snprintf(user, sizeof(user), " (uid %u)", who->owner - 1);
+		(void)snprintf(contradictions_add(to, "only one attempt is judged",
+				       "%s%s announces attempt %d, %s attempt %d",
+				       who->host, user, (int)who->attempt,
+				       e->workers[j->slots[0]].info.host,
+				       (int)j->attempt)
+				       ->todo,
+			sizeof(to->list->todo),
+			"set LOCKSTEP_ATTEMPT to one number, or LOCKSTEP_JOB to names "
+			"that are unique");
+		shown++;
+	}
+}
+
+size_t
+ls_contradictions(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_contradiction *ret)
+{
+	struct contradictions to = { ret, 0 };
+
+	contradictions_attempt(e, j, &to);
+	contradictions_world(e, j, &to);
+	contradictions_twins(e, j, &to);
+	return to.count;
+}
+
+json_t *
+ls_contradiction_line(const struct ls_contradiction *c)
+{
+	return json_sprintf("%s: %s%s%s", c->claim, c->meaning,
+		c->meaning[0] == '\0' ? "" : "; ", c->todo);
 }
 
 json_t *
 ls_view_contradictions(const struct ls_engine *e, const struct ls_job *j)
 {
+	struct ls_contradiction list[LS_CONTRADICTIONS_MAX];
+	size_t n = ls_contradictions(e, j, list);
 	json_t *lines = json_array();
 
-	if (lines != NULL && j->twins > 0 && contradictions_twins(e, j, lines) != 0) {
-		json_decref(lines);
-		return NULL;
-	}
-	if (lines != NULL) {
-		contradictions_attempt(j, lines);
-		contradictions_world(e, j, lines);
-	}
+	for (size_t i = 0; i < n && lines != NULL; i++)
+		ls_ignore(
+			json_array_append_new(lines, ls_contradiction_line(&list[i])));
 	return lines;
 }

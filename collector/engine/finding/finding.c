@@ -81,7 +81,9 @@ ls_finding_same_subject(const struct ls_finding *a, const struct ls_finding *b)
 	bool wide = a->scope >= LS_SCOPE_JOB || b->scope >= LS_SCOPE_JOB;
 
 	if (strcmp(x->job, y->job) != 0 || (wide && a->scope != b->scope) ||
-		(a->kind == LS_KIND_HANG) != (b->kind == LS_KIND_HANG))
+		(a->kind == LS_KIND_HANG) != (b->kind == LS_KIND_HANG) ||
+		(a->kind == LS_KIND_SELF_IDENTITY) !=
+			(b->kind == LS_KIND_SELF_IDENTITY))
 		return false;
 	switch (a->scope) {
 	case LS_SCOPE_JOB:
@@ -163,7 +165,9 @@ ls_finding_make_id(const struct ls_finding *f, unsigned more,
 		return n;
 	len += (size_t)n;
 	n = snprintf(text + len, sizeof(text) - len, "%c%u%s", 0, f->occurrence,
-		f->kind == LS_KIND_HANG ? " hang" : "");
+		f->kind == LS_KIND_HANG			   ? " hang"
+			: f->kind == LS_KIND_SELF_IDENTITY ? " identity"
+							   : "");
 	if (n < 0 || (size_t)n >= sizeof(text) - len)
 		return -LS_ELIMIT;
 	SHA256((const unsigned char *)text, len + (size_t)n, hash);
@@ -228,6 +232,24 @@ finding_render_evidence(const struct ls_evidence *e, size_t n)
 	return row;
 }
 
+/* Who says what: words instead of numbers. */
+static json_t *
+finding_render_said(json_t *text, size_t n)
+{
+	const struct ls_evidence none = { .metric = "identity",
+		.unit = "1",
+		.subject = NAN,
+		.p10 = NAN,
+		.p50 = NAN,
+		.p90 = NAN,
+		.robust_z = NAN,
+		.role = LS_EVIDENCE_SUPPORTS };
+	json_t *row = finding_render_evidence(&none, n - 1);
+
+	ls_ignore(json_object_set(row, "text", text));
+	return row;
+}
+
 /* Rows of evidence that speak for a cause: those that support, in order. */
 static json_t *
 finding_render_because(const struct ls_finding *f)
@@ -241,6 +263,8 @@ finding_render_because(const struct ls_finding *f)
 		(void)snprintf(id, sizeof(id), "e%zu", i + 1);
 		(void)json_array_append_new(because, json_string(id));
 	}
+	for (size_t i = 1; i < json_array_size(f->said); i++)
+		(void)json_array_append_new(because, json_sprintf("e%zu", i));
 	return because;
 }
 
@@ -322,6 +346,8 @@ finding_render_claim(const struct ls_finding *f)
 			->title;
 	char name[FINDING_NAME_BYTES];
 
+	if (f->kind == LS_KIND_SELF_IDENTITY)
+		return json_incref(json_array_get(f->said, 0));
 	if (f->kind == LS_KIND_HANG && f->scope == LS_SCOPE_JOB)
 		return json_sprintf(
 			"the job has made no progress in step %llu for %.3g s: %s",
@@ -386,12 +412,14 @@ finding_render_impact(const struct ls_finding *f)
 	impact = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:n, s:s}",
 		"step_time_s", ls_json_real(f->step_s), "step_time_without_s",
 		ls_json_real(f->without_s), "step_time_before_s",
-		ls_json_real(f->before_s), "blame_s", ls_json_real(f->blame_s),
+		ls_json_real(f->before_s), "blame_s",
+		ls_json_real(f->kind == LS_KIND_SELF_IDENTITY ? NAN : f->blame_s),
 		"slowdown_ratio", ls_json_real(f->slowdown), "chips_lost",
 		known ? ls_json_real(f->chips_lost) : json_null(),
 		"chip_hours_lost_total",
 		known ? ls_json_real(f->chip_hours) : json_null(), "cost", "method",
-		f->kind == LS_KIND_HANG			    ? "standstill_v1"
+		f->kind == LS_KIND_SELF_IDENTITY	    ? "none"
+			: f->kind == LS_KIND_HANG	    ? "standstill_v1"
 			: f->replica			    ? FINDING_METHOD_REPLICA
 			: f->detector >= LS_DETECT_PERIODIC ? "last_arrival_v1"
 			: f->kind == LS_KIND_JOB_SLOW ||
@@ -513,6 +541,9 @@ finding_render_all(const struct ls_finding *f)
 	for (size_t i = 0; i < f->evidence_count; i++)
 		(void)json_array_append_new(evidence,
 			finding_render_evidence(&f->evidence[i], i));
+	for (size_t i = 1; i < json_array_size(f->said); i++)
+		(void)json_array_append_new(evidence,
+			finding_render_said(json_array_get(f->said, i), i));
 	if (doc == NULL || json_object_update_new(doc, finding_render_course(f)) != 0 ||
 		json_object_set_new(doc, "impact", finding_render_impact(f)) != 0 ||
 		json_object_set_new(doc, "evidence", evidence) != 0 ||
@@ -560,5 +591,6 @@ ls_finding_fini(struct ls_finding *f)
 {
 	json_decref(f->json);
 	json_decref(f->members);
-	f->json = f->members = NULL;
+	json_decref(f->said);
+	f->json = f->members = f->said = NULL;
 }

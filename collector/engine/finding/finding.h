@@ -34,7 +34,8 @@
 	X(LS_KIND_LINK, "link")           \
 	X(LS_KIND_HANG, "hang")           \
 	X(LS_KIND_JOB_SLOW, "job_slow")   \
-	X(LS_KIND_PERIODIC, "periodic")
+	X(LS_KIND_PERIODIC, "periodic")   \
+	X(LS_KIND_SELF_IDENTITY, "self_identity")
 #define LS_FINDING_SCOPES(X)       \
 	X(LS_SCOPE_HOST, "host")   \
 	X(LS_SCOPE_RANK, "rank")   \
@@ -115,6 +116,8 @@ struct ls_finding {
 	size_t evidence_count;
 	bool counters_ripe; /* counters are in it */
 	struct ls_diagnosis diagnosis;
+	/* kind self_identity: its title, then who says what; else NULL */
+	json_t *said;
 
 	json_t *json; /* as last told to the sink */
 };
@@ -133,8 +136,8 @@ int ls_finding_make_id(const struct ls_finding *f, unsigned more,
 	char ret_id[LS_FINDING_ID_BYTES]) LS_MUSTCHECK;
 
 /*
- * Same job and subject, and both or neither a hang: who is slow for long may stand
- * still, too. (A worker stays the same whether it is alone on its host or not; a link,
+ * Same job and subject, and both or neither a hang, or about identity: who is slow for
+ * long may stand still, too. (A worker stays the same whether it is alone on its host or not; a link,
  * from either end.)
  */
 bool ls_finding_same_subject(const struct ls_finding *a, const struct ls_finding *b);
@@ -154,7 +157,7 @@ int ls_finding_render(struct ls_finding *f) LS_MUSTCHECK;
 /* Reads back what ls_finding_render wrote; keeps a reference to `json`. -LS_EPARSE. */
 int ls_finding_parse(const json_t *json, struct ls_finding *ret_finding) LS_MUSTCHECK;
 
-/* Drops the JSON and the members. */
+/* Drops the JSON, the members and what was said. */
 void ls_finding_fini(struct ls_finding *f);
 
 #endif

@@ -163,6 +163,8 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 		f.share = 0;
 	if (isnan(f.chip_hours))
 		f.chip_hours = 0;
+	if (isnan(f.blame_s))
+		f.blame_s = 0; /* costs nothing that is known */
 	f.occurrence =
 		(uint32_t)json_integer_value(json_object_get(from, "occurrence"));
 	if (f.occurrence == 0)

@@ -10,6 +10,7 @@
 #include "collector/engine/detect/hang.h"
 #include "collector/engine/finding/judge_clock.h"
 #include "collector/engine/finding/judge_group.h"
+#include "collector/engine/finding/judge_identity.h"
 #include "collector/engine/finding/judge_job.h"
 #include "collector/engine/finding/judge_net.h"
 #include "collector/engine/finding/judge_slow.h"
@@ -419,6 +420,8 @@ ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j,
 
 	if (f->kind == LS_KIND_HANG)
 		return j->hang.on;
+	if (f->kind == LS_KIND_SELF_IDENTITY)
+		return j->identity.since_us != 0;
 	if (ls_judge_net_holds(e, j, f))
 		return true;
 	switch (f->scope) {
@@ -581,6 +584,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 		ls_hang_judge_row(e, j, &kept, now_us);
 	else
 		ls_hang_relax(e, j, row->step, now_us);
+	ls_judge_identity(e, j, now_us);
 	if (!judged)
 		return;
 	for (size_t i = 0; i < j->count; i++) {

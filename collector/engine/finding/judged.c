@@ -8,8 +8,8 @@
 
 #define JUDGED_WHY_BYTES 128
 
-static double
-judged_limit_s(const struct ls_job *j)
+double
+ls_judged_limit_s(const struct ls_job *j)
 {
 	return fmax(LS_JUDGED_S,
 		j->detect.step_s > 0 ? LS_JUDGED_STEPS * j->detect.step_s : 0);
@@ -24,7 +24,7 @@ judged_is(const struct ls_job *j, const struct ls_engine_worker *w, uint64_t new
 		return false;
 	if (j->replica.on)
 		return ended ||
-			(double)(now_us - w->end_us) * 1e-6 <= judged_limit_s(j);
+			(double)(now_us - w->end_us) * 1e-6 <= ls_judged_limit_s(j);
 	return newest <= w->last_step + LS_JUDGED_STEPS;
 }
 
@@ -59,24 +59,54 @@ judged_nobody(const struct ls_engine *e, const struct ls_job *j, bool ended,
 	else if (!j->replica.on && j->count > 1 && !j->detect.ready)
 		(void)snprintf(why, size, "learning what is usual: %llu of %u steps",
 			(unsigned long long)j->closed, LS_DETECT_WARM);
-	else if (!ended && still_s > judged_limit_s(j) && !judged_is_pause(e, j))
+	else if (!ended && still_s > ls_judged_limit_s(j) && !judged_is_pause(e, j))
 		(void)snprintf(why, size, "no step for %.0f s", still_s);
 	else
 		return false;
 	return true;
 }
 
-/* Workers that should be judged: those that are known, or the world that they report, if
- * that is greater. Where two have one rank, one that is silent was replaced by the other
- * and does not count. */
-static size_t
-judged_expected(const struct ls_engine *e, const struct ls_job *j)
+bool
+ls_judged_is_lost(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_job_lost *lost)
+{
+	return (double)(j->last_us - lost->seen_us) * 1e-6 <= ls_judged_limit_s(j) &&
+		ls_job_worker(e, j, lost->who.rank, lost->who.host) == NULL;
+}
+
+size_t
+ls_judged_workers(const struct ls_engine *e, const struct ls_job *j, bool ended,
+	int64_t now_us)
+{
+	uint64_t newest = j->live_count == 0
+		? 0
+		: ls_row_shown(&ls_job_row(j, j->live_count - 1)->row);
+	size_t n = 0;
+
+	for (size_t i = 0; i < j->count; i++)
+		n += judged_is(j, &e->workers[j->slots[i]], newest, ended, now_us);
+	return n;
+}
+
+size_t
+ls_judged_expected(const struct ls_engine *e, const struct ls_job *j)
 {
 	size_t n = j->count, replaced = 0;
 
-	for (size_t i = 0; j->twins > 0 && i < j->count; i++)
-		replaced += e->workers[j->slots[i]].state == LS_WORKER_SILENT;
+	for (size_t i = 0; i < j->count; i++) {
+		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
+
+		if (ls_worker_has_left(j, w))
+			n--;
+		else
+			replaced += w->state == LS_WORKER_SILENT;
+	}
 	n -= replaced < j->twins ? replaced : j->twins;
+	for (size_t i = 0; i < j->lost_count; i++)
+		n += ls_judged_is_lost(e, j, &j->lost[i]);
+	if (j->world == 0 && j->count > 0 && !j->replica.on &&
+		(size_t)j->rank_most >= n)
+		return (size_t)j->rank_most + 1; /* ranks begin at 0 */
 	return j->world > 0 && (size_t)j->world > n ? (size_t)j->world : n;
 }
 
@@ -86,16 +116,14 @@ ls_view_judged(const struct ls_engine *e, const struct ls_job *j, bool ended,
 {
 	const struct ls_live_row *last =
 		j->live_count == 0 ? NULL : ls_job_row(j, j->live_count - 1);
-	uint64_t newest = last == NULL ? 0 : ls_row_shown(&last->row);
 	int64_t closed_us = last == NULL ? j->last_us : last->row.end_us;
 	char why[JUDGED_WHY_BYTES] = "";
-	size_t workers = 0, expected = judged_expected(e, j);
+	size_t workers = 0, expected = ls_judged_expected(e, j);
 	bool nobody = judged_nobody(e, j, ended, (double)(now_us - closed_us) * 1e-6,
 		why, sizeof(why));
 
-	for (size_t i = 0; i < j->count && !nobody; i++)
-		workers +=
-			judged_is(j, &e->workers[j->slots[i]], newest, ended, now_us);
+	if (!nobody)
+		workers = ls_judged_workers(e, j, ended, now_us);
 	if (!nobody && workers < expected)
 		(void)snprintf(why, sizeof(why), "%zu of %zu workers are judged",
 			workers, expected);

@@ -24,6 +24,21 @@
 #define LS_JUDGED_S 60.0
 #define LS_JUDGED_STEPS 5
 
+/* How long a worker may be silent and still count as judged. */
+double ls_judged_limit_s(const struct ls_job *j);
+
+/* Is the process of another attempt still there, and of no worker that has a place? */
+bool ls_judged_is_lost(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_job_lost *lost);
+
+/* Workers in the newest steps; those that should be: known ones and lost ones, or the
+ * world that they report, if that is greater, or one for each rank where none is
+ * reported. Where two have one rank, one that is silent was replaced by the other and
+ * does not count, nor does one that left. */
+size_t ls_judged_workers(const struct ls_engine *e, const struct ls_job *j, bool ended,
+	int64_t now_us);
+size_t ls_judged_expected(const struct ls_engine *e, const struct ls_job *j);
+
 /* Of a job whose state (running, silent, ended) is known. */
 json_t *ls_view_judged(const struct ls_engine *e, const struct ls_job *j, bool ended,
 	int64_t now_us);

@@ -471,7 +471,7 @@ view_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 	doc = json_pack("{s:s, s:s, s:s, s:i, s:i, s:s, s:o, s:s?, s:o, s:o, s:o}",
 		"host", w->info.host, "slice", w->info.slice, "role", w->info.role,
 		"rank", (int)w->info.rank, "attempt", (int)j->attempt, "state",
-		states[w->state], "step",
+		ls_worker_has_left(j, w) ? "left" : states[w->state], "step",
 		w->reported ? json_integer((json_int_t)w->last_step) : json_null(),
 		"finding", finding, "last_seen_at", ls_json_time(w->seen_us), "live",
 		view_live(w, now_us), "counters", view_counters(e, w, now_us));

@@ -192,10 +192,12 @@ roster_reset_job(struct ls_job *j)
 	j->count = 0;
 	j->roles.count = j->slices.count = j->racks.count = j->shards.count =
 		j->stages.count = 0;
-	j->world = j->world_least = 0;
+	j->world = j->world_least = j->rank_most = 0;
 	j->gone = j->twins = 0;
-	free(j->claim);
-	j->claim = NULL;
+	free(j->lost);
+	j->lost = NULL;
+	j->lost_count = 0;
+	j->identity = (struct ls_job_identity){ 0 };
 	j->claim_us = 0;
 	j->active_known = false;
 	j->grouped = false;
@@ -631,9 +633,31 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 		j->world = info->world;
 	if (info->world > 0 && (j->world_least == 0 || info->world < j->world_least))
 		j->world_least = info->world;
+	if (info->rank > j->rank_most)
+		j->rank_most = info->rank;
 	e->stats.workers++;
 	*ret_worker = w;
 	return 0;
+}
+
+void
+ls_roster_world(const struct ls_engine *e, struct ls_job *j)
+{
+	int32_t most = 0, least = 0;
+
+	for (size_t i = 0; i < j->count; i++) {
+		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
+		int32_t world = w->info.world;
+
+		if (w->state != LS_WORKER_REPORTING || world == 0)
+			continue;
+		most = world > most ? world : most;
+		least = least == 0 || world < least ? world : least;
+	}
+	if (most == 0)
+		return; /* what was said last holds */
+	j->world = most;
+	j->world_least = least;
 }
 
 /* A rank that ended is back, perhaps on another host: then its history is another's. */
@@ -659,6 +683,8 @@ roster_return(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
 		memcpy(w->info.host, host, strlen(host) + 1);
 	}
 	w->state = LS_WORKER_REPORTING;
+	e->unheard += w->reported;
+	w->reported = false; /* it may begin at an earlier step, of a checkpoint */
 	j->gone--;
 	w->seen_us = now_us;
 	w->missed = 0;
@@ -712,15 +738,31 @@ roster_may_end(const struct ls_engine *e, struct ls_job *j,
 	return false;
 }
 
-/* Notes who announces an attempt that is not believed. */
+/* Remembers a process of another attempt; of too many, the one rejected last the longest
+ * ago is forgotten. */
 static void
-roster_claim(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *info)
+roster_lose(struct ls_job *j, const struct ls_worker_info *info, int32_t attempt,
+	int64_t now_us)
 {
-	ls_engine_lie(e, info->host, LS_LIE_ATTEMPT, 1);
-	if (j->claim == NULL)
-		j->claim = malloc(sizeof(*j->claim));
-	if (j->claim != NULL)
-		*j->claim = *info;
+	size_t at = 0;
+
+	if (j->lost == NULL)
+		j->lost = calloc(LS_JOB_LOST_MAX, sizeof(*j->lost));
+	if (j->lost == NULL)
+		return; /* no memory: intake counts its records as dropped */
+	while (at < j->lost_count &&
+		(j->lost[at].who.rank != info->rank ||
+			strcmp(j->lost[at].who.host, info->host) != 0))
+		at++;
+	if (at == LS_JOB_LOST_MAX) {
+		at = 0;
+		for (size_t i = 1; i < LS_JOB_LOST_MAX; i++)
+			if (j->lost[i].seen_us < j->lost[at].seen_us)
+				at = i;
+	}
+	j->lost_count += at == j->lost_count;
+	j->lost[at] = (struct ls_job_lost){ *info, now_us };
+	j->lost[at].who.attempt = attempt; /* -1 is decided here */
 }
 
 /* Makes the attempt of a worker the present one; -1: a rank that ended and comes back
@@ -743,10 +785,14 @@ roster_attempt(struct ls_engine *e, struct ls_job *j, const struct ls_worker_inf
 		return 0;
 	far = llabs((int64_t)attempt - j->attempt) > LS_ATTEMPT_JUMP_MAX;
 	if (attempt < j->attempt &&
-		!(far && record && roster_may_end(e, j, info, far, now_us)))
+		!(far && record && roster_may_end(e, j, info, far, now_us))) {
+		if (record) /* else its process may have ended with its attempt */
+			roster_lose(j, info, attempt, now_us);
 		return -LS_ESTALE;
+	}
 	if (!roster_may_end(e, j, info, far, now_us)) {
-		roster_claim(e, j, info);
+		e->stats.lies[LS_LIE_ATTEMPT]++; /* perhaps of its launcher */
+		roster_lose(j, info, attempt, now_us);
 		return -LS_EBUSY;
 	}
 	/* what storage told of the job is not of an attempt before */
@@ -788,6 +834,10 @@ roster_declare(struct ls_engine *e, const struct ls_worker_info *info, bool reco
 	}
 	if (rc != 0)
 		return rc;
+	if (info->world > 0 && info->world != w->info.world) {
+		w->info.world = info->world; /* an elastic job has grown or shrunk */
+		ls_roster_world(e, j);
+	}
 	w->info.step_source = info->step_source; /* a worker may come back with marks */
 	w->info.step_confidence = info->step_confidence;
 	if (info->owner != 0)

@@ -179,7 +179,8 @@ class Identity:
             return False
         if form != "WHOLE" and ((slices or 0) > 1 or (here is not None and slices != 1)):
             if (not part or here is None or (slices is not None and here >= slices) or
-                    (here > 0 and (world is None or world > WORKERS_MAX // (here + 1)))):
+                    (here > 0 and (world is None or world > WORKERS_MAX // (here + 1) or
+                                   rank >= WORKERS_MAX - here * world))):
                 return False  # where this slice begins is not known
             if here > 0:
                 rank += here * world

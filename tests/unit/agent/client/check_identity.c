@@ -91,6 +91,10 @@ LS_TEST(identity, rank_of_a_part_is_never_the_rank_of_the_job)
 	ls_client_identity_resolve(NULL, &id);
 	ck_assert_int_eq(id.worker.rank, 14);
 	ck_assert_int_eq(id.worker.world, 16);
+	/* beyond what a job can have */
+	setenv("CLOUD_TPU_TASK_ID", "65535", 1);
+	ls_client_identity_resolve(NULL, &id);
+	ck_assert_uint_eq(id.from[2], LS_RING_FROM_REFUSED);
 }
 
 LS_TEST(identity, jax_wins_over_the_index_of_a_job)

@@ -359,20 +359,35 @@ LS_TEST(source_step, processes_without_a_rank_are_counted)
 	step_ring_fini(&other);
 }
 
-LS_TEST(source_step, rank_of_two_processes_is_told_once)
+LS_TEST(source_step, second_process_of_one_rank_is_a_worker_of_its_own)
 {
-	struct step_ring other = { .fd = -1 };
+	static const char env[] = "LOCKSTEP_RANK=0\n";
+	struct step_ring other = { .fd = -1 }, next = { .fd = -1 };
 
 	step_ring_make(&ring, dir, "a.ring", 1, 16);
-	step_ring_lock(&ring);
 	step_ring_make(&other, dir, "b.ring", 2, 16);
-	step_ring_poke(&other, 84, 0, 4);
 	step_ring_poke(&ring, 84, 0, 4);
+	step_ring_poke(&other, 84, 0, 4);
+	for (size_t i = 0; i < sizeof(env); i++) {
+		step_ring_poke(&ring, LS_RING_ENV_OFFSET + i, (uint8_t)env[i], 1);
+		step_ring_poke(&other, LS_RING_ENV_OFFSET + i, (uint8_t)env[i], 1);
+	}
+	step_ring_lock(&ring);
 	step_ring_lock(&other);
 	ls_source_step_read(step, 1);
-	ck_assert_uint_eq(rank_rows("rank 0 is claimed by 2 processes"), 1);
+	ck_assert_int_eq(ls_source_step_ring(step, 0)->worker.info.rank, 0);
+	ck_assert_int_eq(ls_source_step_ring(step, 1)->worker.info.rank, 1);
+	ck_assert_uint_eq(rank_rows("taken for 1: LOCKSTEP_RANK=\"0\" is no rank"), 1);
 	ck_assert_uint_eq(rank_rows(""), 1);
+	/* the next attempt has its rank, though one of the last is still there */
+	step_ring_make(&next, dir, "c.ring", 3, 16);
+	step_ring_poke(&next, 84, 0, 4);
+	step_ring_poke(&next, 80, 1, 4);
+	step_ring_lock(&next);
+	ls_source_step_read(step, 2);
+	ck_assert_int_eq(ls_source_step_ring(step, 2)->worker.info.rank, 0);
 	step_ring_fini(&other);
+	step_ring_fini(&next);
 }
 
 LS_TEST(source_step, reading_goes_on_at_the_cursor_after_a_restart)

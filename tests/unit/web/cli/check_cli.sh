@@ -185,6 +185,8 @@ golden bare/hosts 0 hosts
 golden bare/steps 0 steps
 golden bare/host 0 hosts h
 exits 0 'no series' series h
+serve identity
+golden identity/explain 0 explain F-160V
 serve hostile
 golden hostile/status 0 status
 golden hostile/explain 0 explain F-HACK

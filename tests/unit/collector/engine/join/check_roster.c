@@ -162,10 +162,10 @@ LS_TEST(attempts, attempt_of_another_owner_waits_until_the_workers_are_silent)
 	ck_assert_uint_eq(handle, 99);
 	ck_assert_uint_eq(fake_job_stats(job).lies[LS_LIE_ATTEMPT], 1);
 	ck_assert_int_eq(ls_view_job(job->engine, job->name, job->now_us, &v), 0);
-	ck_assert_ptr_nonnull(
-		strstr(json_string_value(json_array_get(
-			       ls_json_at(v, "data_quality", "contradictions"), 0)),
-			"evil announces attempt 1: it is ignored"));
+	ck_assert_ptr_nonnull(strstr(
+		json_string_value(json_array_get(
+			ls_json_at(v, "data_quality", "contradictions"), 0)),
+		"evil announces attempt 1, h0 attempt 0: only one attempt is judged"));
 	json_decref(v);
 	fake_job_run(job, 5);
 	ck_assert_uint_eq(job->closed, 10);
@@ -216,6 +216,42 @@ LS_TEST(attempts, attempt_far_away_needs_most_workers)
 	ck_assert_int_eq(ls_engine_announce(job->engine, &info, job->now_us, &handle),
 		-LS_ESTALE);
 	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), 0);
+	fake_job_free(job);
+}
+
+LS_TEST(attempts, workers_of_a_job_that_shrinks_have_left)
+{
+	struct fake_job *job = fake_job_on(NULL, "train", 4);
+	json_t *hosts, *w, *v;
+	size_t i, left = 0;
+
+	fake_job_declare(job);
+	fake_job_run(job, 150);
+	for (i = 0; i < 4; i++)
+		ls_engine_end(job->engine, job->workers[i].handle, 1, job->now_us);
+	job->count = 2; /* the same attempt goes on */
+	fake_job_declare(job);
+	fake_job_make(job);
+	for (i = 0; i < 2; i++) { /* from a checkpoint */
+		job->workers[i].record.step = 100;
+		ck_assert_int_eq(ls_engine_record(job->engine, job->workers[i].handle,
+					 &job->workers[i].record, job->now_us),
+			-LS_ESTALE);
+	}
+	fake_job_run(job, 100);
+	ck_assert_int_eq(ls_view_job(job->engine, job->name, job->now_us, &v), 0);
+	ck_assert(json_is_true(ls_json_at(v, "judged", "all")));
+	ck_assert_int_eq(json_integer_value(ls_json_at(v, "judged", "expected")), 2);
+	ck_assert_uint_eq(
+		json_array_size(ls_json_at(v, "data_quality", "contradictions")), 0);
+	json_decref(v);
+	ck_assert_uint_eq(fake_job_stats(job).lies[LS_LIE_BACKWARDS], 0);
+	job->count = 4;
+	hosts = fake_job_hosts(job);
+	json_array_foreach(hosts, i, w) left +=
+		strcmp(ls_json_text_at(w, "state", NULL), "left") == 0;
+	ck_assert_uint_eq(left, 2);
+	json_decref(hosts);
 	fake_job_free(job);
 }
 

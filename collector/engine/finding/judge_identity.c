@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/engine/finding/judge_identity.h"
+#include "collector/engine/finding/contradictions.h"
+#include "collector/engine/finding/findings.h"
+#include "collector/engine/finding/judged.h"
+
+#include <math.h>
+
+/* [title, who says what, ...]; NULL: no memory. */
+static json_t *
+judge_identity_said(const struct ls_contradiction *list, size_t n, size_t missing,
+	size_t expected)
+{
+	json_t *said = json_array();
+
+	if (said == NULL)
+		return NULL;
+	ls_ignore(json_array_append_new(said,
+		json_sprintf("%s: %zu of %zu workers %s not judged; %s", list->claim,
+			missing, expected, missing == 1 ? "is" : "are", list->todo)));
+	for (size_t i = 0; i < n; i++)
+		ls_ignore(json_array_append_new(said, ls_contradiction_line(&list[i])));
+	return said;
+}
+
+/* Opens the finding or brings it up to date; takes said. */
+static void
+judge_identity_tell(struct ls_engine *e, struct ls_job *j,
+	const struct ls_finding *subject, json_t *said, size_t expected, int64_t now_us)
+{
+	struct ls_finding *f = ls_findings_last(e, subject);
+	const char *event = "updated";
+
+	/* what storage told is not changed by records that are fed again */
+	if (f != NULL &&
+		(ls_findings_is_known(f, now_us) ||
+			(ls_finding_is_open(f) && json_equal(f->said, said)))) {
+		json_decref(said);
+		return;
+	}
+	if (f == NULL || !ls_finding_is_open(f)) {
+		f = ls_findings_take(e, f, subject, now_us);
+		if (f == NULL) {
+			json_decref(said);
+			return;
+		}
+		event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
+		ls_findings_begin(f, j->identity.step, j->identity.onset_us, 0);
+	}
+	json_decref(f->said);
+	f->said = said;
+	f->severity = LS_SEVERITY_WARNING;
+	f->chips = ls_job_chips(e, j);
+	f->step_s = f->without_s = f->before_s = f->slowdown = f->chips_lost =
+		f->chip_hours = NAN;
+	f->diagnosis = (struct ls_diagnosis){ .count = 1, .ceiling = 1 };
+	f->diagnosis.hypotheses[0] = (struct ls_hypothesis){ LS_CAUSE_IDENTITY, 1, 1 };
+	ls_findings_present(e, j, f,
+		ls_row_shown(&ls_job_row(j, j->live_count - 1)->row));
+	f->workers = (uint32_t)expected;
+	ls_findings_tell(e, f, event, now_us);
+}
+
+void
+ls_judge_identity(struct ls_engine *e, struct ls_job *j, int64_t now_us)
+{
+	struct ls_contradiction list[LS_CONTRADICTIONS_MAX];
+	struct ls_job_identity *id = &j->identity;
+	struct ls_finding subject, *f;
+	size_t n, workers, expected;
+
+	if (now_us < id->look_us + LS_FINDING_UPDATE_US || j->live_count == 0)
+		return;
+	id->look_us = now_us;
+	n = ls_contradictions(e, j, list);
+	if (n == 0 && id->since_us == 0)
+		return;
+	subject = ls_findings_of_job(e, j);
+	subject.kind = LS_KIND_SELF_IDENTITY;
+	workers = ls_judged_workers(e, j, false, now_us) + j->gone;
+	expected = ls_judged_expected(e, j);
+	if (n == 0 || workers >= expected) {
+		id->since_us = 0;
+		f = ls_findings_open(e, &subject);
+		if (f != NULL)
+			ls_findings_clear(e, f, f->last_step, now_us);
+		return;
+	}
+	if (id->since_us == 0) {
+		const struct ls_row *row = &ls_job_row(j, j->live_count - 1)->row;
+
+		id->step = ls_row_shown(row);
+		id->onset_us = row->begin_us;
+		id->since_us = now_us;
+	}
+	if ((double)(now_us - id->since_us) * 1e-6 > ls_judged_limit_s(j))
+		judge_identity_tell(e, j, &subject,
+			judge_identity_said(list, n, expected - workers, expected),
+			expected, now_us);
+}
