@@ -238,16 +238,18 @@ step_is_unranked(uint8_t from)
 	return from == LS_RING_FROM_REFUSED || from == LS_RING_FROM_DEFAULT;
 }
 
-/* Does a live process of the same attempt of the job on this host have the rank? */
+/* Does a live process of the same attempt of the job on this host have the rank? Of this
+ * owner, or of any: 0. */
 static bool
 step_has_rank(const struct ls_source_step *s, const struct ls_worker_info *of,
-	int32_t rank)
+	int32_t rank, uint32_t owner)
 {
 	for (size_t i = 0; i < s->count; i++) {
 		const struct ls_worker_info *w =
 			&ls_source_step_ring(s, i)->worker.info;
 
 		if (w->rank == rank && w->attempt == of->attempt &&
+			(owner == 0 || w->owner == owner) &&
 			strcmp(w->job, of->job) == 0 &&
 			ls_ring_reader_is_held(s->file[i].reader))
 			return true;
@@ -257,19 +259,19 @@ step_has_rank(const struct ls_source_step *s, const struct ls_worker_info *of,
 
 /*
  * The rank of a new ring. Processes of one job on this host that do not know theirs, or
- * have another's, are counted, so that each is a worker of its own: the least rank that
- * no live one has.
+ * have that of another of their user, are counted, so that each is a worker of its own:
+ * the least rank that no live one has. Users are told apart by the collector.
  */
 static void
 step_rank(const struct ls_source_step *s, struct ls_ring_header *h)
 {
 	if (step_is_unranked(h->from[STEP_FROM_RANK]))
 		h->worker.rank = 0;
-	else if (step_has_rank(s, &h->worker, h->worker.rank))
+	else if (step_has_rank(s, &h->worker, h->worker.rank, h->worker.owner))
 		h->from[STEP_FROM_RANK] = LS_RING_FROM_REFUSED;
 	else
 		return;
-	for (h->worker.rank = 0; step_has_rank(s, &h->worker, h->worker.rank);)
+	for (h->worker.rank = 0; step_has_rank(s, &h->worker, h->worker.rank, 0);)
 		h->worker.rank++;
 }
 
@@ -284,8 +286,8 @@ step_add(struct ls_source_step *s, int fd, const char *name,
 	struct ls_ring_header own = *h;
 	int rc;
 
-	step_rank(s, &own);
 	own.worker.owner = st->st_uid + 1;
+	step_rank(s, &own);
 	rc = ls_ring_reader_new(fd, name, &own, &context, &f->reader);
 
 	if (rc != 0)

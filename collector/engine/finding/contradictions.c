@@ -66,15 +66,19 @@ contradictions_twins(const struct ls_engine *e, const struct ls_job *j,
 		contradictions_compare_ranks);
 	for (size_t i = 1; i < j->count && shown < LS_CONTRADICTIONS_SHOWN; i++) {
 		const struct ls_engine_worker *a = by_rank[i - 1], *b = by_rank[i];
+		char users[64] = "";
 
 		if (a->info.rank != b->info.rank ||
 			contradictions_is_there(a) != contradictions_is_there(b))
 			continue;
-		(void)snprintf(contradictions_add(to,
-				       "each is judged as a worker of its own",
-				       "rank %d is claimed by %s and %s",
-				       (int)b->info.rank, a->info.host, b->info.host)
-				       ->todo,
+		if (a->host == b->host && a->info.owner != 0 && b->info.owner != 0)
+			(void)snprintf(users, sizeof(users), " (uid %u and uid %u)",
+				a->info.owner - 1, b->info.owner - 1);
+		(void)snprintf(
+			contradictions_add(to, "each is judged as a worker of its own",
+				"rank %d is claimed by %s and %s%s", (int)b->info.rank,
+				a->info.host, b->info.host, users)
+				->todo,
 			sizeof(to->list->todo),
 			"set LOCKSTEP_RANK to ranks that are unique in the job");
 		shown++;
