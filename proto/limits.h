@@ -568,6 +568,8 @@
 /* held in memory to be put in order: about 2 GiB */
 #define LS_REPLAY_MAX_RECORDS 4000000u
 #define LS_REPLAY_ERRORS_SHOWN 20u
+#define LS_REPLAY_ROW_MAX_BYTES 1024 /* of a table; a row has about 40 */
+#define LS_REPLAY_COLUMNS_MAX 64u
 
 /* --- operation traces (lockstep whatif) ----------------------------------- */
 /* 12 steps of 1,250 dp x 8 stages x 32 microbatches; 0.7 GiB */

@@ -19,6 +19,7 @@
 #include <stdint.h>
 #include "collector/engine/join/index.h"
 #include "collector/history/replay.h"
+#include "collector/history/replay_csv.h"
 #include "collector/history/replay_line.h"
 
 /* One worker of the file, held once; rank -1 stands for a host (its counters), or for
@@ -76,6 +77,8 @@ struct ls_replay_input {
 	void *complain_arg;
 	uint64_t bytes_max; /* that a file may inflate to, skipped ones too */
 	struct ls_replay_stats stats;
+	bool begun, is_csv; /* a line was read; it was one of a table */
+	struct ls_csv csv;
 	struct ls_replay_worker *workers;
 	size_t worker_count, worker_capacity;
 	struct ls_index worker_index;
