@@ -106,6 +106,8 @@
 #define LS_PROC_FILE_MAX_BYTES 262144
 /* schedstat is summed over at most so many */
 #define LS_THREADS_PER_WORKER_MAX 1024
+/* a process that is killed for lack of memory has ended by then: it frees 1 TiB first */
+#define LS_WORKER_KILLED_NS 60000000000ull
 /* vmstat costs a third of all: read each tenth time */
 #define LS_SLOW_FACTOR 10u
 #define LS_DISKS_MAX 64

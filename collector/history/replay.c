@@ -184,7 +184,7 @@ replay_feed(struct replay_run *run, const struct ls_replay_event *ev)
 		break;
 	case LS_LINE_END:
 		w->ended_us = ev->t_us;
-		ls_engine_end(run->engine, w->handle, ev->u.said->crashed, ev->t_us);
+		ls_engine_end(run->engine, w->handle, ev->u.said->how, ev->t_us);
 		break;
 	case LS_LINE_OTHER:
 		break;

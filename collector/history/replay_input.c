@@ -172,7 +172,7 @@ input_said(struct ls_replay_event *ev, const struct ls_line *l)
 	if (said == NULL)
 		return -ENOMEM;
 	*said = (struct ls_replay_said){ .uncertainty_s = l->uncertainty_s,
-		.crashed = l->crashed,
+		.how = l->how,
 		.since_us = l->since_us,
 		.waiting = l->waiting,
 		.why = l->why,

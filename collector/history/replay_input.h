@@ -47,7 +47,7 @@ struct ls_replay_counters {
 /* What CLOSE, CLOCK, HANG and END lines say. */
 struct ls_replay_said {
 	double uncertainty_s; /* CLOCK */
-	bool crashed; /* END */
+	enum ls_end_how how; /* END */
 	int64_t since_us; /* HANG, as waiting and why */
 	uint32_t waiting;
 	enum ls_hang_why why;
