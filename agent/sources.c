@@ -296,7 +296,7 @@ sources_worker_rows(struct ls_sources *s, uint64_t now_mono_ns)
 
 /* Points the counters at the processes that hold the rings now. */
 static void
-sources_watch(struct ls_sources *s)
+sources_watch(struct ls_sources *s, uint64_t now_mono_ns)
 {
 	struct ls_source_worker_id ids[LS_RINGS_MAX];
 	const struct ls_step_ring *r;
@@ -304,8 +304,13 @@ sources_watch(struct ls_sources *s)
 	pid_t net_pid = 0;
 
 	for (i = 0; (r = ls_source_step_ring(s->step, i)) != NULL; i++) {
-		if (r->pid <= 0)
+		if (r->pid <= 0) {
+			/* its process has just ended, or is not visible here */
+			if (ls_source_worker_killed(s->worker, r->worker.ring_id,
+				    now_mono_ns))
+				ls_source_step_killed(s->step, i);
 			continue;
+		}
 		memcpy(ids[n].ring_id, r->worker.ring_id, sizeof(ids[n].ring_id));
 		ids[n++].pid = r->pid;
 		/* The one before as long as it lives: a change costs the counters a
@@ -357,7 +362,7 @@ ls_sources_read(struct ls_sources *s, unsigned due, uint64_t now_mono_ns)
 		ls_place_read(s->place, s->step, now_mono_ns);
 		ls_place_devices(s->place, s->series);
 	}
-	sources_watch(s);
+	sources_watch(s, now_mono_ns);
 	if (due & LS_CADENCE_SLOW)
 		sources_read_slow(s, now_mono_ns);
 	if (!(due & LS_CADENCE_FAST))

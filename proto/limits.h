@@ -106,6 +106,8 @@
 #define LS_PROC_FILE_MAX_BYTES 262144
 /* schedstat is summed over at most so many */
 #define LS_THREADS_PER_WORKER_MAX 1024
+/* a process that is killed for lack of memory has ended by then: it frees 1 TiB first */
+#define LS_WORKER_KILLED_NS 60000000000ull
 /* vmstat costs a third of all: read each tenth time */
 #define LS_SLOW_FACTOR 10u
 #define LS_DISKS_MAX 64
@@ -568,6 +570,8 @@
 /* held in memory to be put in order: about 2 GiB */
 #define LS_REPLAY_MAX_RECORDS 4000000u
 #define LS_REPLAY_ERRORS_SHOWN 20u
+#define LS_REPLAY_ROW_MAX_BYTES 1024 /* of a table; a row has about 40 */
+#define LS_REPLAY_COLUMNS_MAX 64u
 
 /* --- operation traces (lockstep whatif) ----------------------------------- */
 /* 12 steps of 1,250 dp x 8 stages x 32 microbatches; 0.7 GiB */

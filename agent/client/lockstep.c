@@ -71,6 +71,16 @@ client_forked(void)
 	client.silent = true;
 }
 
+/* The program ends: a status that is not 0 is no clean end. */
+static void
+client_exited(int status, void *arg)
+{
+	(void)arg;
+	if (status != 0)
+		ls_ring_file_fail(&client.ring);
+	lockstep_close();
+}
+
 static int
 client_try_open(uint64_t now_ns)
 {
@@ -79,7 +89,7 @@ client_try_open(uint64_t now_ns)
 	if (!client.handlers) {
 		client.handlers = true;
 		if (pthread_atfork(NULL, NULL, client_forked) != 0 ||
-			atexit(lockstep_close) != 0) {
+			on_exit(client_exited, NULL) != 0) {
 			client.silent = true;
 			return -ENOMEM;
 		}

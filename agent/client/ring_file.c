@@ -261,14 +261,26 @@ ls_ring_file_push(struct ls_ring_file *f, struct ls_ring_file_slot *slot)
 		__ATOMIC_RELEASE);
 }
 
-void
-ls_ring_file_close(struct ls_ring_file *f)
+static void
+ring_file_end(struct ls_ring_file *f, uint32_t flag)
 {
 	if (f->base == NULL)
 		return;
-	__atomic_store_n(&((struct ring_file_header *)(void *)f->base)->flags,
-		LS_RING_ENDED, __ATOMIC_RELEASE);
+	__atomic_store_n(&((struct ring_file_header *)(void *)f->base)->flags, flag,
+		__ATOMIC_RELEASE);
 	ls_ring_file_abandon(f);
+}
+
+void
+ls_ring_file_close(struct ls_ring_file *f)
+{
+	ring_file_end(f, LS_RING_ENDED);
+}
+
+void
+ls_ring_file_fail(struct ls_ring_file *f)
+{
+	ring_file_end(f, LS_RING_FAILED);
 }
 
 void

@@ -65,8 +65,9 @@ void ls_ring_file_live(struct ls_ring_file *f, uint64_t step, unsigned phase,
 /* Publishes one record; index and index_again of *slot are set here. */
 void ls_ring_file_push(struct ls_ring_file *f, struct ls_ring_file_slot *slot);
 
-/* Leaves the flag of a clean end and closes. Harmless when closed. */
+/* Leaves the flag of a clean end, or of a failure, and closes. Harmless when closed. */
 void ls_ring_file_close(struct ls_ring_file *f);
+void ls_ring_file_fail(struct ls_ring_file *f);
 
 /* Closes without a mark in the file, in a forked child: file and lock stay the
  * parent's. */

@@ -269,6 +269,12 @@ host_free(void *self)
 
 /* --- what there is to say ------------------------------------------------- */
 
+static bool
+host_is_pressure(size_t file)
+{
+	return strncmp(host_files[file].path, "pressure/", 9) == 0;
+}
+
 static void
 host_tell_files(const struct source_host *h, struct ls_doctor *d)
 {
@@ -276,11 +282,12 @@ host_tell_files(const struct source_host *h, struct ls_doctor *d)
 	const char *subject;
 
 	for (i = 0; i < HOST_FILES; i++) {
-		bool psi = strncmp(host_files[i].path, "pressure/", 9) == 0;
-
 		readable += h->read_rc[i] == 0;
-		pressure += psi && h->read_rc[i] == 0;
-		if (h->read_rc[i] == 0 || psi)
+		pressure += host_is_pressure(i) && h->read_rc[i] == 0;
+	}
+	for (i = 0; i < HOST_FILES; i++) {
+		/* none of them: the row below says why */
+		if (h->read_rc[i] == 0 || (host_is_pressure(i) && pressure == 0))
 			continue;
 		subject =
 			ls_doctor_text(d, "%.40s/%s", h->proc_root, host_files[i].path);

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -26,6 +27,8 @@ enum {
 	WORKER_CGROUP,
 	WORKER_CPU_STAT,
 	WORKER_CPUACCT,
+	WORKER_MEMORY, /* events of its group, */
+	WORKER_MEMORY_ABOVE, /* and of the group above, which outlives it: a pod's */
 	WORKER_FILES
 };
 
@@ -47,6 +50,10 @@ struct worker {
 	struct ls_procfs_cgroup_paths paths;
 	bool group_read; /* group_last holds a reading of this group */
 	double group_last[WORKER_GROUP_METRICS];
+	/* kills for lack of memory, by file; NaN: not read yet. When they rose, last; 0:
+	 * never */
+	double kills[WORKER_FILES - WORKER_MEMORY];
+	uint64_t killed_ns;
 };
 
 struct source_worker {
@@ -94,7 +101,8 @@ worker_new(struct source_worker *s, const struct ls_source_worker_id *id)
 		(void)snprintf(path, sizeof(path), "%ld/%s", (long)id->pid, names[i]);
 		ls_procfile_init(&w->file[i], s->proc_root, path);
 	}
-	w->file[WORKER_CPU_STAT].fd = w->file[WORKER_CPUACCT].fd = -1;
+	for (size_t i = WORKER_CPU_STAT; i < WORKER_FILES; i++)
+		w->file[i].fd = -1;
 	return w;
 }
 
@@ -261,10 +269,23 @@ worker_find_group(struct source_worker *s, struct worker *w)
 	const struct ls_procfs_cgroup_mounts *m = &s->mounts;
 	bool v1 = m->has_cpu && w->paths.cpu[0] != '\0';
 	bool acct = m->has_cpuacct && w->paths.cpuacct[0] != '\0';
+	const char *above = strrchr(w->paths.v2, '/');
+	char group[sizeof(w->paths.v2)];
 
-	ls_procfile_fini(&w->file[WORKER_CPU_STAT]);
-	ls_procfile_fini(&w->file[WORKER_CPUACCT]);
-	w->file[WORKER_CPU_STAT].path[0] = w->file[WORKER_CPUACCT].path[0] = '\0';
+	for (size_t i = WORKER_CPU_STAT; i < WORKER_FILES; i++) {
+		ls_procfile_fini(&w->file[i]);
+		w->file[i].path[0] = '\0';
+	}
+	w->kills[0] = w->kills[1] = NAN;
+	if (m->has_v2 && above != NULL) {
+		(void)worker_group_file(s, &m->v2, w->paths.v2, "memory.events",
+			&w->file[WORKER_MEMORY]);
+		(void)snprintf(group, sizeof(group), "%.*s", (int)(above - w->paths.v2),
+			w->paths.v2);
+		if (group[0] != '\0')
+			(void)worker_group_file(s, &m->v2, group, "memory.events",
+				&w->file[WORKER_MEMORY_ABOVE]);
+	}
 	w->group_read = false;
 	if (v1)
 		(void)worker_group_file(s, &m->cpu, w->paths.cpu, "cpu.stat",
@@ -275,6 +296,30 @@ worker_find_group(struct source_worker *s, struct worker *w)
 	if (acct)
 		(void)worker_group_file(s, &m->cpuacct, w->paths.cpuacct,
 			"cpuacct.usage", &w->file[WORKER_CPUACCT]);
+}
+
+/* Notes when a count of kills rose. The kernel counts before the process ends. */
+static void
+worker_read_kills(struct source_worker *s, struct worker *w, uint64_t now_mono_ns)
+{
+	size_t len;
+
+	for (size_t i = 0; i < WORKER_FILES - WORKER_MEMORY; i++) {
+		struct ls_sample one = { 0 };
+		double kills;
+
+		if (ls_procfile_read(&w->file[WORKER_MEMORY + i], s->text,
+			    sizeof(s->text), &len) != 0)
+			continue;
+		/* its line oom_kill is that of vmstat */
+		ls_procfs_vmstat(s->text, len, &one);
+		kills = one.present[LS_METRIC_HOST_OOM_KILLS]
+			? one.value[LS_METRIC_HOST_OOM_KILLS]
+			: NAN;
+		if (kills > w->kills[i])
+			w->killed_ns = now_mono_ns;
+		w->kills[i] = kills;
+	}
 }
 
 static void
@@ -297,6 +342,7 @@ worker_read_group(struct source_worker *s, struct worker *w)
 	if (ls_procfile_read(&w->file[WORKER_CPUACCT], s->text, sizeof(s->text),
 		    &len) == 0)
 		ls_procfs_cpuacct(s->text, len, &w->sample);
+	worker_read_kills(s, w, w->sample.t_mono_ns);
 }
 
 /* True if a worker before this one is in the same cgroup. */
@@ -445,10 +491,14 @@ source_worker_tell(const void *self, struct ls_doctor *d)
 				w->thread_count);
 		else if (!has[LS_METRIC_HOST_CGROUP_CPU] &&
 			!has[LS_METRIC_HOST_CPU_THROTTLED])
-			ls_doctor_add(d, LS_DOCTOR_WARN, "worker", subject,
-				"its cgroup is not visible here: throttling is not measured",
+			ls_doctor_addf(d, LS_DOCTOR_WARN, "worker", subject,
 				"mount the host's /sys and name it with --sys-root (in Kubernetes "
-				"a hostPath)");
+				"a hostPath)",
+				"its cgroup is not visible here (%.120s): throttling is not "
+				"measured",
+				w->file[WORKER_CPU_STAT].path[0] != '\0'
+					? w->file[WORKER_CPU_STAT].path
+					: "not below what is mounted");
 		else
 			ls_doctor_addf(d, LS_DOCTOR_OK, "worker", subject, "",
 				"%zu threads and its cgroup are measured",
@@ -511,16 +561,33 @@ ls_source_worker_watch(const struct ls_source *source,
 	s->count = n;
 }
 
+static struct worker *
+worker_find(const struct source_worker *s, const uint8_t ring_id[LS_RING_ID_BYTES])
+{
+	for (size_t i = 0; i < s->count; i++) {
+		if (memcmp(s->workers[i]->id.ring_id, ring_id, LS_RING_ID_BYTES) == 0)
+			return s->workers[i];
+	}
+	return NULL;
+}
+
+bool
+ls_source_worker_killed(const struct ls_source *source,
+	const uint8_t ring_id[LS_RING_ID_BYTES], uint64_t now_mono_ns)
+{
+	struct worker *w = worker_find(source->self, ring_id);
+
+	if (w != NULL)
+		worker_read_kills(source->self, w, now_mono_ns);
+	return w != NULL && w->killed_ns > 0 &&
+		now_mono_ns - w->killed_ns <= LS_WORKER_KILLED_NS;
+}
+
 const struct ls_sample *
 ls_source_worker_sample(const struct ls_source *source,
 	const uint8_t ring_id[LS_RING_ID_BYTES])
 {
-	const struct source_worker *s = source->self;
-	size_t i;
+	const struct worker *w = worker_find(source->self, ring_id);
 
-	for (i = 0; i < s->count; i++) {
-		if (memcmp(s->workers[i]->id.ring_id, ring_id, LS_RING_ID_BYTES) == 0)
-			return &s->workers[i]->sample;
-	}
-	return NULL;
+	return w != NULL ? &w->sample : NULL;
 }

@@ -38,6 +38,14 @@ int ls_source_worker_new(const char *proc_root, const char *sys_root,
 void ls_source_worker_watch(const struct ls_source *source,
 	const struct ls_source_worker_id *ids, size_t count);
 
+/*
+ * Was a process of its control group, or of the group above, killed for lack of memory
+ * within LS_WORKER_KILLED_NS? Looks once more: for a worker whose process has just ended,
+ * before it is no longer watched. False if it is not.
+ */
+bool ls_source_worker_killed(const struct ls_source *source,
+	const uint8_t ring_id[LS_RING_ID_BYTES], uint64_t now_mono_ns) LS_MUSTCHECK;
+
 /* The last reading of one worker (scope job, and its own cgroup); NULL if it is not
  * watched. */
 const struct ls_sample *ls_source_worker_sample(const struct ls_source *source,

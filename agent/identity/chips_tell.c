@@ -16,14 +16,7 @@ chips_tell_node(const struct ls_chips *c, const struct ls_chip *chip,
 		ls_doctor_addf(d, LS_DOCTOR_OK, "chips", subject, "",
 			"%s, /dev/%s, held by %s (pid %ld)", chip->name, n->path,
 			n->command, (long)n->owner);
-	else if (c->passes > 0 && c->last_denied > 0)
-		ls_doctor_addf(d, LS_DOCTOR_WARN, "chips", subject,
-			"run the agent as the job's user, or with CAP_SYS_PTRACE (and hostPID in "
-			"Kubernetes); step marks work without",
-			"%s, /dev/%s, no owner found: %zu of %zu processes cannot be "
-			"inspected",
-			chip->name, n->path, c->last_denied, c->last_seen);
-	else if (c->passes > 0)
+	else if (c->passes > 0 && c->last_denied == 0)
 		ls_doctor_addf(d, LS_DOCTOR_NONE, "chips", subject,
 			"no job uses this chip; in a container without hostPID jobs "
 			"are not visible",
@@ -39,14 +32,6 @@ chips_tell_chip(const struct ls_chips *c, const struct ls_chip *chip,
 {
 	size_t n;
 
-	if (chip->generation < 0)
-		ls_doctor_addf(d, LS_DOCTOR_WARN, "chips",
-			ls_doctor_text(d, "chip %s", chip->pci),
-			ls_doctor_text(d,
-				"it is reported as %s; a newer lockstep may support it",
-				chip->name),
-			"PCI id %04x:%04x is not known to this agent",
-			LS_PCI_VENDOR_GOOGLE, chip->device_id);
 	for (n = 0; n < chip->node_count; n++)
 		if (chip->node[n].here)
 			chips_tell_node(c, chip, &chip->node[n], d);
@@ -88,6 +73,53 @@ chips_tell_hidden(const struct ls_chips *c, bool bound, struct ls_doctor *d)
 		count, c->count, list, count > CHIPS_LISTED ? ", ..." : "");
 }
 
+/* Chips without an owner, if that may be for lack of a right: one row. */
+static void
+chips_tell_owners(const struct ls_chips *c, struct ls_doctor *d)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < c->count; i++) {
+		bool owned = c->chip[i].node_count == 0;
+
+		for (size_t n = 0; n < c->chip[i].node_count; n++)
+			owned |= c->chip[i].node[n].owner != 0 ||
+				!c->chip[i].node[n].here;
+		count += !owned;
+	}
+	if (count > 0 && c->passes > 0 && c->last_denied > 0)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "chips", "owners",
+			"run the agent as the job's user, or with CAP_SYS_PTRACE (and hostPID in "
+			"Kubernetes); step marks work without",
+			"no owner found of %zu of %zu chips: %zu of %zu processes cannot "
+			"be inspected",
+			count, c->count, c->last_denied, c->last_seen);
+}
+
+/* A kind of chip that is not known: one row for all of them, at the first. */
+static void
+chips_tell_unknown(const struct ls_chips *c, size_t first, struct ls_doctor *d)
+{
+	const struct ls_chip *chip = &c->chip[first];
+	size_t count = 0;
+
+	for (size_t i = 0; i < c->count; i++) {
+		if (c->chip[i].device_id != chip->device_id ||
+			c->chip[i].generation >= 0)
+			continue;
+		if (i < first)
+			return;
+		count++;
+	}
+	ls_doctor_addf(d, LS_DOCTOR_WARN, "chips",
+		ls_doctor_text(d, "chip %s", chip->pci),
+		ls_doctor_text(d,
+			"it is reported as %s; a newer lockstep may support it",
+			chip->name),
+		"PCI id %04x:%04x is not known to this agent (%zu of %zu chips)",
+		LS_PCI_VENDOR_GOOGLE, chip->device_id, count, c->count);
+}
+
 void
 ls_chips_tell(const struct ls_chips *c, struct ls_doctor *d)
 {
@@ -104,8 +136,12 @@ ls_chips_tell(const struct ls_chips *c, struct ls_doctor *d)
 			"on a TPU host: mount the host's /sys and give --sys-root");
 	chips_tell_hidden(c, false, d);
 	chips_tell_hidden(c, true, d);
-	for (i = 0; i < c->count; i++)
+	chips_tell_owners(c, d);
+	for (i = 0; i < c->count; i++) {
+		if (c->chip[i].generation < 0)
+			chips_tell_unknown(c, i, d);
 		chips_tell_chip(c, &c->chip[i], d);
+	}
 	if (c->left_out > 0)
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "chips", "PCI",
 			"lockstep supports fewer chips per host: please report this",

@@ -29,6 +29,8 @@ struct ls_ring_reader {
 	bool lock_missing; /* at the last reading */
 	bool broken; /* no longer a ring that can be read */
 	bool ended; /* the clean end was marked */
+	bool failed; /* the end after a failure was */
+	bool killed; /* in its control group, for lack of memory, as it ended */
 	uint64_t next; /* index of the first record not taken over */
 };
 
@@ -246,7 +248,11 @@ ring_reader_push_end(struct ls_ring_reader *r, uint64_t now_mono_ns)
 		.kind = LS_WIRE_END, .count = r->next, .t_mono_ns = now_mono_ns
 	};
 
-	end.how = r->broken ? LS_END_UNKNOWN : r->ended ? LS_END_ENDED : LS_END_CRASHED;
+	end.how = r->broken ? LS_END_UNKNOWN
+		: r->ended  ? LS_END_ENDED
+		: r->failed ? LS_END_FAILED
+		: r->killed ? LS_END_MEMORY
+			    : LS_END_CRASHED;
 	if (!ring_reader_push(r, &end))
 		return;
 	if (end.how == LS_END_ENDED)
@@ -255,7 +261,10 @@ ring_reader_push_end(struct ls_ring_reader *r, uint64_t now_mono_ns)
 		r->stats->crashed++;
 	ls_log(LS_LOG_INFO, "ring", "%s rank %d %s after %llu records",
 		r->header.worker.job, (int)r->header.worker.rank,
-		end.how == LS_END_ENDED ? "ended" : "ended without a clean end",
+		end.how == LS_END_ENDED		   ? "ended"
+			: end.how == LS_END_FAILED ? "failed"
+			: end.how == LS_END_MEMORY ? "was killed for lack of memory"
+						   : "ended without a clean end",
 		(unsigned long long)r->next);
 	ring_reader_set_state(r, LS_RING_STATE_DONE);
 }
@@ -277,6 +286,7 @@ ring_reader_read_header(struct ls_ring_reader *r, const char **ret_why)
 		return 0;
 	}
 	r->ended = (h.flags & LS_RING_ENDED) != 0;
+	r->failed = (h.flags & LS_RING_FAILED) != 0;
 	if (r->pub.state == LS_RING_STATE_LIVE &&
 		ls_ring_parse_live(r->buf->page, sizeof(r->buf->page), &live) == 0 &&
 		live.since_mono_ns <= LS_WIRE_TIME_MAX_NS) {
@@ -284,6 +294,12 @@ ring_reader_read_header(struct ls_ring_reader *r, const char **ret_why)
 		r->pub.has_live = true;
 	}
 	return h.head;
+}
+
+void
+ls_ring_reader_killed(struct ls_ring_reader *r)
+{
+	r->killed = true;
 }
 
 void

@@ -104,6 +104,9 @@ void ls_ring_reader_free(struct ls_ring_reader *r);
 /* Takes over what is new, and notes whether the worker lives. */
 void ls_ring_reader_read(struct ls_ring_reader *r, uint64_t now_mono_ns);
 
+/* As its process ended, one of its control group was killed for lack of memory. */
+void ls_ring_reader_killed(struct ls_ring_reader *r);
+
 /* What is known of the ring now. */
 const struct ls_step_ring *ls_ring_reader_ring(const struct ls_ring_reader *r);
 

@@ -634,6 +634,12 @@ ls_source_step_ring(const struct ls_source_step *s, size_t i)
 	return i < s->count ? ls_ring_reader_ring(s->file[i].reader) : NULL;
 }
 
+void
+ls_source_step_killed(struct ls_source_step *s, size_t i)
+{
+	ls_ring_reader_killed(s->file[i].reader);
+}
+
 int
 ls_source_step_events(const struct ls_source_step *s, size_t i,
 	struct ls_ring_events *ret_events)

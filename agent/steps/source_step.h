@@ -43,6 +43,9 @@ size_t ls_source_step_count(const struct ls_source_step *s);
 const struct ls_step_ring *ls_source_step_ring(const struct ls_source_step *s,
 	size_t i);
 
+/* As ls_ring_reader_killed, of the i-th. */
+void ls_source_step_killed(struct ls_source_step *s, size_t i);
+
 /* Events block of the i-th, read now; as ls_ring_reader_events. */
 int ls_source_step_events(const struct ls_source_step *s, size_t i,
 	struct ls_ring_events *ret_events) LS_MUSTCHECK;

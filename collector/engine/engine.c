@@ -390,7 +390,7 @@ engine_end_job(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 }
 
 void
-ls_engine_end(struct ls_engine *e, uint32_t worker, int crashed, int64_t now_us)
+ls_engine_end(struct ls_engine *e, uint32_t worker, unsigned how, int64_t now_us)
 {
 	struct ls_engine_worker *w = ls_engine_find_worker(e, worker);
 	struct ls_job *j;
@@ -399,7 +399,8 @@ ls_engine_end(struct ls_engine *e, uint32_t worker, int crashed, int64_t now_us)
 		return;
 	j = &e->jobs[w->job];
 	j->gone += !ls_worker_is_gone(w);
-	w->state = crashed ? LS_WORKER_CRASHED : LS_WORKER_ENDED;
+	w->state = how > LS_END_ENDED ? LS_WORKER_CRASHED : LS_WORKER_ENDED;
+	w->how = how;
 	w->seen_us = now_us;
 	w->has_live = false;
 	j->active_known = false;

@@ -121,10 +121,10 @@ void ls_engine_gap(struct ls_engine *e, uint32_t worker, uint64_t count,
 	int64_t now_us);
 
 /*
- * A worker's process ended (crashed: without its clean end): it is no longer expected.
+ * A worker's process ended (how: enum ls_end_how): it is no longer expected.
  * When all of the job have ended, its open findings are cleared, and say so.
  */
-void ls_engine_end(struct ls_engine *e, uint32_t worker, int crashed, int64_t now_us);
+void ls_engine_end(struct ls_engine *e, uint32_t worker, unsigned how, int64_t now_us);
 
 /* Where a worker is now (from its live slot); times of the engine's time line. */
 void ls_engine_live(struct ls_engine *e, uint32_t worker,

@@ -65,6 +65,7 @@ struct ls_engine_worker {
 	/* belongs to its job's present attempt; else the place is free */
 	bool current;
 	enum ls_worker_state state;
+	unsigned how; /* its process ended: enum ls_end_how */
 	bool reported;
 	/* greatest step reported; of an asynchronous job, the newest */
 	uint64_t last_step;

@@ -18,12 +18,6 @@ static const char *const lines_gap_reasons[LS_GAP_REASON_COUNT] = {
 	[LS_GAP_REBOOT] = "reboot",
 };
 
-static const char *const lines_end_hows[LS_END_HOW_COUNT] = {
-	[LS_END_UNKNOWN] = "unknown",
-	[LS_END_ENDED] = "ended",
-	[LS_END_CRASHED] = "crashed",
-};
-
 static void __attribute__((format(printf, 2, 3)))
 lines_add(struct ls_lines *l, const char *fmt, ...)
 {
@@ -450,7 +444,7 @@ ls_lines_end(struct ls_lines *l, const struct ls_worker_info *who, int64_t t_us,
 	const struct lines_member end[] = {
 		{ "attempt", lines_small, .small = who->attempt },
 		{ "host", lines_text, .text = who->host },
-		{ "how", lines_text, .text = lines_end_hows[how] },
+		{ "how", lines_text, .text = ls_end_how_name(how) },
 		{ "job", lines_text, .text = who->job },
 		{ "rank", lines_small, .small = who->rank },
 		{ "t", lines_time, .time_us = t_us },

@@ -47,7 +47,7 @@ void ls_lines_hang(struct ls_lines *l, const struct ls_store_hang *h, int64_t t_
 void ls_lines_gap(struct ls_lines *l, const struct ls_worker_info *who, int64_t t_us,
 	uint64_t count, unsigned reason);
 
-/* The process came to its end; how: enum ls_wire_end_how. */
+/* The process came to its end; how: enum ls_end_how. */
 void ls_lines_end(struct ls_lines *l, const struct ls_worker_info *who, int64_t t_us,
 	unsigned how);
 

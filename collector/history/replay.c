@@ -189,7 +189,7 @@ replay_feed(struct replay_run *run, const struct ls_replay_event *ev)
 		break;
 	case LS_LINE_END:
 		w->ended_us = ev->t_us;
-		ls_engine_end(run->engine, w->handle, ev->u.said->crashed, ev->t_us);
+		ls_engine_end(run->engine, w->handle, ev->u.said->how, ev->t_us);
 		break;
 	case LS_LINE_OTHER:
 		break;
@@ -216,8 +216,21 @@ replay_feed_all(struct replay_run *run)
 	return rc;
 }
 
+/* Whole step times say nothing of who made the others wait. */
+static void
+replay_not_judged(const struct ls_replay_stats *s, json_t **result)
+{
+	if (s->whole > 0)
+		ls_json_set(result, "not_judged",
+			json_sprintf("workers: %llu of %llu rows have no own_seconds; "
+				     "only the job is judged by them",
+				(unsigned long long)s->whole,
+				(unsigned long long)s->records));
+}
+
 static int
-replay_result(const struct ls_engine *e, json_t **ret_result)
+replay_result(const struct ls_engine *e, const struct ls_replay_stats *stats,
+	json_t **ret_result)
 {
 	json_t *findings = ls_engine_findings(e), *result = NULL;
 	char digest[LS_DIGEST_BYTES];
@@ -227,6 +240,7 @@ replay_result(const struct ls_engine *e, json_t **ret_result)
 		result = json_pack("{s:i, s:O, s:s}", "schema_version", 1, "findings",
 			findings, "digest", digest);
 	json_decref(findings);
+	replay_not_judged(stats, &result);
 	if (rc == 0 && result == NULL)
 		rc = -ENOMEM;
 	if (rc == 0)
@@ -243,7 +257,7 @@ replay_run(struct ls_replay_input *in, json_t **ret_result)
 	if (rc == 0)
 		rc = replay_feed_all(&run);
 	if (rc == 0)
-		rc = replay_result(run.engine, ret_result);
+		rc = replay_result(run.engine, &in->stats, ret_result);
 	ls_engine_free(run.engine);
 	return rc;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replay - the engine on recorded JSON lines, plain or gzip, one object a line, in any
- * order.
+ * replay - the engine on recorded JSON lines or on a table of step times (CSV), plain or
+ * gzip, in any order.
  *
  * Format: proto/FORMAT.md, "Replay file".
  *
@@ -20,6 +20,7 @@
 
 struct ls_replay_stats {
 	uint64_t lines, records, counters, others, bad_lines, unknown_keys;
+	uint64_t whole; /* records of a table without own_seconds */
 };
 
 /* Called for each complaint ("line 17: step is negative"); words for a person. */
@@ -27,7 +28,8 @@ typedef void ls_replay_complain(void *arg, const char *text);
 
 /*
  * Reads the file ("-" is standard input), runs the engine and returns
- * {"schema_version":1,"findings":[...],"digest":"sha256:..."} (new reference).
+ * {"schema_version":1,"findings":[...],"digest":"sha256:..."} (new reference); with
+ * "not_judged":"..." where a table has rows of whole step times only.
  */
 int ls_replay_file(const char *path, ls_replay_complain *complain, void *arg,
 	struct ls_replay_stats *ret_stats, json_t **ret_result) LS_MUSTCHECK;

@@ -11,6 +11,9 @@
 #include <string.h>
 #include <zlib.h>
 
+/* the year 2223, as in a line of JSON: a record may still follow */
+#define INPUT_ROWS_END_NS 8000000000000000000ll
+
 static void
 input_say(struct ls_replay_input *in, uint64_t line, const char *what)
 {
@@ -171,7 +174,7 @@ input_said(struct ls_replay_event *ev, const struct ls_line *l)
 	if (said == NULL)
 		return -ENOMEM;
 	*said = (struct ls_replay_said){ .uncertainty_s = l->uncertainty_s,
-		.crashed = l->crashed,
+		.how = l->how,
 		.since_us = l->since_us,
 		.waiting = l->waiting,
 		.why = l->why,
@@ -221,13 +224,21 @@ input_line(struct ls_replay_input *in, const char *text, size_t len)
 	char why[LS_LINE_WHY_BYTES];
 
 	in->stats.lines++;
+	if (!in->begun && len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
+		text += 3; /* the mark that Windows puts before UTF-8 */
+		len -= 3;
+	}
 	while (len > 0 &&
 		(text[len - 1] == '\n' || text[len - 1] == '\r' ||
 			text[len - 1] == ' '))
 		len--;
 	if (len == 0)
 		return 0;
-	if (ls_line_parse(text, len, &line, why) != 0) {
+	if (!in->begun)
+		in->is_csv = ls_csv_is(text, len);
+	in->begun = true;
+	if ((in->is_csv ? ls_csv_parse(&in->csv, text, len, &line, why)
+			: ls_line_parse(text, len, &line, why)) != 0) {
 		ls_replay_input_bad(in, in->stats.lines, why);
 		return 0;
 	}
@@ -239,6 +250,8 @@ input_line(struct ls_replay_input *in, const char *text, size_t len)
 	in->stats.records += line.kind == LS_LINE_STEP;
 	in->stats.counters += line.kind == LS_LINE_COUNTERS;
 	in->stats.others += line.kind != LS_LINE_STEP && line.kind != LS_LINE_COUNTERS;
+	in->stats.whole +=
+		in->is_csv && line.kind == LS_LINE_STEP && line.record.phase_mask == 0;
 	return line.kind == LS_LINE_OTHER
 		? 0
 		: input_add(in, &line, ls_hash(LS_HASH_START, text, len));
@@ -595,17 +608,64 @@ input_resolve_peers(struct ls_replay_input *in)
 	return rc;
 }
 
+/* A table has no times: its steps, in order, follow each other from 1970 on. */
+static int
+input_place_rows(struct ls_replay_input *in)
+{
+	int64_t begin_ns = 0;
+	size_t to;
+
+	for (size_t i = 0; i < in->event_count; i = to) {
+		uint64_t longest_ns = 0;
+
+		for (to = i; to < in->event_count &&
+			in->events[to].step == in->events[i].step;
+			to++) {
+			const struct ls_record *r = in->events[to].u.record;
+			uint64_t own_ns = r->phase_ns[LS_PHASE_OTHER];
+
+			longest_ns = longest_ns > r->duration_ns ? longest_ns
+								 : r->duration_ns;
+			longest_ns = longest_ns > own_ns ? longest_ns : own_ns;
+		}
+		if (begin_ns > INPUT_ROWS_END_NS)
+			return -LS_ELIMIT;
+		for (size_t k = i; k < to; k++) {
+			struct ls_record *r = in->events[k].u.record;
+
+			ls_csv_place(r, begin_ns, longest_ns);
+			in->events[k].t_us =
+				(begin_ns + (int64_t)r->duration_ns) / 1000;
+		}
+		begin_ns += (int64_t)longest_ns;
+	}
+	return 0;
+}
+
+static void
+input_sort_events(struct ls_replay_input *in)
+{
+	if (in->event_count > 1)
+		qsort(in->events, in->event_count, sizeof(*in->events),
+			input_compare_events);
+}
+
 int
 ls_replay_input_arrange(struct ls_replay_input *in)
 {
 	int rc = input_sort_workers(in);
 
+	if (rc == 0 && in->is_csv) {
+		for (size_t i = 0; i < in->event_count; i++)
+			in->events[i].t_us = 0; /* in order of their steps */
+		input_sort_events(in);
+		rc = input_place_rows(in);
+	}
 	if (rc == 0)
 		rc = input_apply_closings(in);
 	if (rc == 0)
 		rc = input_resolve_peers(in);
-	if (rc == 0 && in->event_count > 1)
-		qsort(in->events, in->event_count, sizeof(*in->events),
-			input_compare_events);
+	if (rc == 0)
+		input_sort_events(in);
 	return rc;
 }

@@ -19,6 +19,7 @@
 #include <stdint.h>
 #include "collector/engine/join/index.h"
 #include "collector/history/replay.h"
+#include "collector/history/replay_csv.h"
 #include "collector/history/replay_line.h"
 
 /* One worker of the file, held once; rank -1 stands for a host (its counters), or for
@@ -46,7 +47,7 @@ struct ls_replay_counters {
 /* What CLOSE, CLOCK, HANG and END lines say. */
 struct ls_replay_said {
 	double uncertainty_s; /* CLOCK */
-	bool crashed; /* END */
+	enum ls_end_how how; /* END */
 	int64_t since_us; /* HANG, as waiting and why */
 	uint32_t waiting;
 	enum ls_hang_why why;
@@ -76,6 +77,8 @@ struct ls_replay_input {
 	void *complain_arg;
 	uint64_t bytes_max; /* that a file may inflate to, skipped ones too */
 	struct ls_replay_stats stats;
+	bool begun, is_csv; /* a line was read; it was one of a table */
+	struct ls_csv csv;
 	struct ls_replay_worker *workers;
 	size_t worker_count, worker_capacity;
 	struct ls_index worker_index;

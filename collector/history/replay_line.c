@@ -437,11 +437,12 @@ static void
 line_how(struct line_cursor *c, const json_t *v, const struct line_field *f,
 	struct ls_line *l)
 {
-	const char *how = json_string_value(v);
+	const char *name = json_string_value(v);
+	int how = name == NULL ? -LS_EUNKNOWN : ls_end_how_by_name(name);
 
 	(void)c;
 	(void)f;
-	l->crashed = how != NULL && strcmp(how, "crashed") == 0;
+	l->how = how < 0 ? LS_END_UNKNOWN : (enum ls_end_how)how;
 }
 
 /* --- all lines ------------------------------------------------------------ */

@@ -35,7 +35,7 @@ struct ls_line {
 	struct ls_record record; /* STEP: wall ns, whole microseconds */
 	/* COUNTERS (received), CLOSE, CLOCK, HANG, END */
 	int64_t t_us;
-	bool crashed; /* END */
+	enum ls_end_how how; /* END */
 	int64_t read_us; /* COUNTERS */
 	double uncertainty_s; /* CLOCK */
 	size_t count; /* COUNTERS: values */

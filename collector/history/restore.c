@@ -222,8 +222,7 @@ restore_item(struct restore *r, const struct ls_store_event *e)
 	if (row->kind == LS_WIRE_GAP)
 		ls_feed_gap(r->core->engine, ring->handle, row->count, e->t_us);
 	else
-		ls_feed_end(r->core->engine, ring->handle,
-			row->reason == LS_END_CRASHED, e->t_us);
+		ls_feed_end(r->core->engine, ring->handle, row->reason, e->t_us);
 }
 
 static int

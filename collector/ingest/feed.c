@@ -46,10 +46,10 @@ ls_feed_gap(struct ls_engine *e, uint32_t worker, uint64_t count, int64_t now_us
 }
 
 void
-ls_feed_end(struct ls_engine *e, uint32_t worker, int crashed, int64_t now_us)
+ls_feed_end(struct ls_engine *e, uint32_t worker, unsigned how, int64_t now_us)
 {
 	if (worker != LS_NO_WORKER)
-		ls_engine_end(e, worker, crashed, now_us);
+		ls_engine_end(e, worker, how, now_us);
 }
 
 void

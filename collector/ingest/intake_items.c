@@ -184,7 +184,7 @@ intake_end(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
 	row->reason = item->how;
 	in->stats.ends++;
 	ls_feed_end(in->p.core.engine, ls_intake_handle(in, ring, false, h->now_us),
-		item->how == LS_END_CRASHED, h->now_us);
+		item->how, h->now_us);
 	ring->ended = true;
 }
 

@@ -44,6 +44,14 @@ static const char *const record_hang_whys[LS_HANG_WHY_COUNT] = {
 	[LS_HANG_GONE] = "gone",
 };
 
+static const char *const record_end_hows[LS_END_HOW_COUNT] = {
+	[LS_END_UNKNOWN] = "unknown",
+	[LS_END_ENDED] = "ended",
+	[LS_END_CRASHED] = "crashed",
+	[LS_END_FAILED] = "failed",
+	[LS_END_MEMORY] = "out_of_memory",
+};
+
 static int
 record_by_name(const char *const *names, int count, const char *name)
 {
@@ -83,6 +91,12 @@ ls_hang_why_name(unsigned why)
 	return why < LS_HANG_WHY_COUNT ? record_hang_whys[why] : NULL;
 }
 
+const char *
+ls_end_how_name(unsigned how)
+{
+	return how < LS_END_HOW_COUNT ? record_end_hows[how] : NULL;
+}
+
 int
 ls_phase_by_name(const char *name)
 {
@@ -111,6 +125,12 @@ int
 ls_hang_why_by_name(const char *name)
 {
 	return record_by_name(record_hang_whys, LS_HANG_WHY_COUNT, name);
+}
+
+int
+ls_end_how_by_name(const char *name)
+{
+	return record_by_name(record_end_hows, LS_END_HOW_COUNT, name);
 }
 
 /* What clocks and rounding may put between two readings that ought to agree. */

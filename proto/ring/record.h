@@ -61,6 +61,16 @@ enum ls_hang_why {
 	LS_HANG_WHY_COUNT
 };
 
+/* How a worker's process came to its end. Positions are wire and stored values. */
+enum ls_end_how {
+	LS_END_UNKNOWN,
+	LS_END_ENDED, /* its mark of a clean end is there */
+	LS_END_CRASHED, /* it is not: crashed or killed */
+	LS_END_FAILED, /* its exit hook saw an exception, or a status that is not 0 */
+	LS_END_MEMORY, /* the kernel killed in its control group for lack of memory */
+	LS_END_HOW_COUNT
+};
+
 struct ls_record_barrier {
 	uint8_t kind; /* enum ls_barrier */
 	int64_t enter_ns, exit_ns;
@@ -118,6 +128,7 @@ const char *ls_barrier_name(unsigned kind);
 const char *ls_work_name(unsigned kind);
 const char *ls_step_source_name(unsigned source);
 const char *ls_hang_why_name(unsigned why);
+const char *ls_end_how_name(unsigned how);
 
 /* Value for a name, or -LS_EUNKNOWN. */
 int ls_phase_by_name(const char *name);
@@ -125,6 +136,7 @@ int ls_barrier_by_name(const char *name);
 int ls_work_by_name(const char *name);
 int ls_step_source_by_name(const char *name);
 int ls_hang_why_by_name(const char *name);
+int ls_end_how_by_name(const char *name);
 
 /*
  * Checks what any source of records must hold: 0 <= times, duration and phases below

@@ -11,7 +11,7 @@
  *         24 ring id (16 random bytes)         40 kernel boot id (16)
  *         56 u64 created, CLOCK_MONOTONIC ns   64 i64 created, CLOCK_REALTIME ns
  *         72 u32 pid (information only: from another pid namespace, never to be trusted)
- *         76 u32 flags: LS_RING_ENDED after a clean end
+ *         76 u32 flags: LS_RING_ENDED after a clean end, LS_RING_FAILED after a failure
  *         80 i32 attempt  84 i32 rank  88 i32 world  92 i32 chips
  *         96 u8 provenance[8]: of job, attempt, rank, world, role, slice, chips, host (enum ls_ring_from)
  *         104 job[128] 232 slice[64] 296 role[64] 360 host[128]  NUL-terminated UTF-8
@@ -55,6 +55,7 @@
 #define LS_RING_HEAD_OFFSET 3136u
 #define LS_RING_ID_BYTES 16
 #define LS_RING_ENDED 1u
+#define LS_RING_FAILED 2u /* its exit hook saw an exception or a status that is not 0 */
 
 enum ls_ring_from {
 	LS_RING_FROM_NONE,

@@ -43,7 +43,6 @@ enum ls_wire_gap_reason {
 	LS_GAP_REBOOT,
 	LS_GAP_REASON_COUNT
 };
-enum ls_wire_end_how { LS_END_UNKNOWN, LS_END_ENDED, LS_END_CRASHED, LS_END_HOW_COUNT };
 
 /* One decoded item. `records` is owned by the item (ls_wire_item_clear). */
 struct ls_wire_item {
@@ -55,7 +54,7 @@ struct ls_wire_item {
 	uint64_t count;
 	struct ls_record *records; /* STEPS: count of them, sender's mono ns */
 	enum ls_wire_gap_reason reason; /* GAP */
-	enum ls_wire_end_how how; /* END */
+	enum ls_end_how how; /* END */
 	uint64_t t_mono_ns; /* END */
 };
 

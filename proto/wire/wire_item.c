@@ -19,6 +19,7 @@ _Static_assert((int)LS_GAP_INVALID == (int)LOCKSTEP__GAP__REASON__INVALID,
 _Static_assert((int)LS_GAP_REBOOT == (int)LOCKSTEP__GAP__REASON__REBOOT, "wire value");
 _Static_assert((int)LS_END_ENDED == (int)LOCKSTEP__END__HOW__ENDED, "wire value");
 _Static_assert((int)LS_END_CRASHED == (int)LOCKSTEP__END__HOW__CRASHED, "wire value");
+_Static_assert((int)LS_END_MEMORY == (int)LOCKSTEP__END__HOW__MEMORY, "wire value");
 
 #define STEPS(kind, field, why) \
 	LS_WIRE_FIELD(kind, Lockstep__Steps, field, struct ls_wire_item, field, 0, why)

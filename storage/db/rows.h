@@ -62,7 +62,7 @@ struct ls_store_item {
 	uint64_t step_lo, step_hi;
 	int64_t t_lo_us, t_hi_us;
 	struct ls_store_map map;
-	/* GAP: enum ls_wire_gap_reason; END: enum ls_wire_end_how */
+	/* GAP: enum ls_wire_gap_reason; END: enum ls_end_how */
 	unsigned reason;
 	const uint8_t *data; /* STEPS: the encoded item */
 	size_t len;

@@ -148,7 +148,7 @@ ls_test_agent_gap_for(struct ls_test_agent *a, uint64_t seq, uint64_t first_inde
 }
 
 void
-ls_test_agent_end(struct ls_test_agent *a, uint64_t seq, enum ls_wire_end_how how)
+ls_test_agent_end(struct ls_test_agent *a, uint64_t seq, enum ls_end_how how)
 {
 	struct ls_wire_item item = reports_item(a, seq, LS_WIRE_END);
 

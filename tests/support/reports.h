@@ -45,7 +45,7 @@ void ls_test_agent_gap(struct ls_test_agent *a, uint64_t seq, uint64_t first_ind
 	uint64_t count);
 void ls_test_agent_gap_for(struct ls_test_agent *a, uint64_t seq, uint64_t first_index,
 	uint64_t count, enum ls_wire_gap_reason reason);
-void ls_test_agent_end(struct ls_test_agent *a, uint64_t seq, enum ls_wire_end_how how);
+void ls_test_agent_end(struct ls_test_agent *a, uint64_t seq, enum ls_end_how how);
 
 /* Adds one counter of the host, read at t_mono_ns. */
 void ls_test_agent_hot(struct ls_test_agent *a, uint64_t t_mono_ns, double value);

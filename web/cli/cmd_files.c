@@ -28,6 +28,9 @@ files_show_replay(struct ls_term *t, const json_t *result)
 		ls_show_finding(t, json_array_get(findings, i));
 	if (json_array_size(findings) == 0)
 		(void)printf("  no finding\n");
+	if (json_object_get(result, "not_judged") != NULL)
+		(void)printf("  not judged: %s\n",
+			ls_term_text(t, result, "not_judged", ""));
 	(void)printf("%s\n", ls_term_text(t, result, "digest", "no digest"));
 }
 

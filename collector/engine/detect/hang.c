@@ -132,18 +132,31 @@ hang_absent(const struct ls_engine *e, const struct ls_job *j,
 	return why;
 }
 
-/* Did the processes of all that are named end normally? */
-static bool
-hang_have_ended(const struct ls_engine *e, const struct ls_job *j,
+/* How the processes of all that are named ended, if all did in one way. */
+static enum ls_cause
+hang_end_cause(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_engine_hang *seen)
 {
+	static const enum ls_cause causes[LS_END_HOW_COUNT] = {
+		[LS_END_UNKNOWN] = LS_CAUSE_PROCESS_GONE,
+		[LS_END_ENDED] = LS_CAUSE_PROCESS_ENDED,
+		[LS_END_CRASHED] = LS_CAUSE_PROCESS_GONE,
+		[LS_END_FAILED] = LS_CAUSE_PROCESS_FAILED,
+		[LS_END_MEMORY] = LS_CAUSE_PROCESS_MEMORY,
+	};
+	enum ls_cause all = LS_CAUSE_PROCESS_GONE;
+
 	for (size_t i = 0; i < seen->count; i++) {
 		const struct ls_engine_worker *w = ls_job_rank(e, j, seen->ranks[i]);
+		enum ls_cause one = w != NULL && ls_worker_is_gone(w)
+			? causes[w->how]
+			: LS_CAUSE_PROCESS_GONE;
 
-		if (w == NULL || w->state != LS_WORKER_ENDED)
-			return false;
+		if (i > 0 && one != all)
+			return LS_CAUSE_PROCESS_GONE;
+		all = one;
 	}
-	return seen->count > 0;
+	return all;
 }
 
 static enum ls_cause
@@ -156,8 +169,7 @@ hang_cause(const struct ls_engine *e, const struct ls_job *j,
 	case LS_HANG_SILENT:
 		return LS_CAUSE_HOST_SILENT;
 	case LS_HANG_GONE:
-		return hang_have_ended(e, j, seen) ? LS_CAUSE_PROCESS_ENDED
-						   : LS_CAUSE_PROCESS_GONE;
+		return hang_end_cause(e, j, seen);
 	case LS_HANG_COLLECTIVE:
 		return LS_CAUSE_COLLECTIVE_HANG;
 	case LS_HANG_UNKNOWN:

@@ -21,6 +21,10 @@
 #define PULSE_YIELD 0.5 /* of the growth, that a suspect explains */
 #define PULSE_ADAPT 64.0 /* blocks over which what is normal follows */
 #define PULSE_WORK 0.8 /* so much of the growth is of more work: not slower */
+/* of the present growth, that a line climbs: of one step up it climbs 0, of a ramp from the
+ * normal on 1 (check_pulse) */
+#define PULSE_RAMP 0.5
+#define PULSE_RAMP_SURE 4.0 /* standard errors; six blocks of noise have 4 in 1 of 60 */
 
 static void
 pulse_add(struct ls_pulse_means *to, const struct ls_pulse_means *v, double share)
@@ -159,6 +163,29 @@ pulse_gather(struct ls_pulse_from *from, const struct ls_pulse *p,
 	}
 	from->steps += LS_PULSE_BLOCK;
 	pulse_add(&from->now, m, (double)LS_PULSE_BLOCK / (double)from->steps);
+	from->last = (double)(p->first_step - from->step);
+	from->n++;
+	from->x += from->last;
+	from->y += m->step_s;
+	from->xx += from->last * from->last;
+	from->xy += from->last * m->step_s;
+	from->yy += m->step_s * m->step_s;
+	from->newest_s = m->mean_s;
+}
+
+double
+ls_pulse_slope(const struct ls_pulse *p)
+{
+	const struct ls_pulse_from *f = &p->since;
+	double xx = f->xx - f->x * f->x / f->n, xy = f->xy - f->x * f->y / f->n;
+	double slope = xy / xx, rest = f->yy - f->y * f->y / f->n - slope * xy;
+	double grown = f->y / f->n + slope * (f->last - f->x / f->n) - p->base.step_s;
+
+	return f->n > 2 && xx > 0 && slope * f->last >= PULSE_RAMP * grown &&
+			slope * sqrt(xx) >=
+				PULSE_RAMP_SURE * sqrt(fmax(rest, 0) / (f->n - 2))
+		? slope
+		: 0;
 }
 
 /* A CUSUM of the means of blocks: where a few steps of each are long. Is that enough?

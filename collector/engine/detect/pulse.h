@@ -65,6 +65,10 @@ struct ls_pulse_from {
 	uint64_t step, steps; /* steps: in `now`; 0 = none */
 	int64_t t_us;
 	struct ls_pulse_means now;
+	double newest_s; /* mean_s of the newest block */
+	/* of n blocks, for a line: sums of x, steps from `step` to the block, and of y,
+	 * its step_s; the newest x */
+	double n, x, y, xx, xy, yy, last;
 };
 
 struct ls_pulse {
@@ -97,5 +101,12 @@ struct ls_pulse {
  */
 bool ls_pulse_step(struct ls_pulse *p, const struct ls_row *row,
 	const struct ls_pulse_sample *s);
+
+/*
+ * How much longer each step takes than the step before, in seconds, if the steps since
+ * `since` climb: a line through them explains half of the present growth and is sure.
+ * 0: they have made one step up.
+ */
+double ls_pulse_slope(const struct ls_pulse *p);
 
 #endif

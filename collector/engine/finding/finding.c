@@ -359,14 +359,18 @@ finding_render_claim(const struct ls_finding *f)
 	if (f->detector >= LS_DETECT_PERIODIC)
 		return finding_render_rhythm(f, cause);
 	if (f->kind == LS_KIND_JOB_SLOW ||
-		(f->kind == LS_KIND_IMBALANCE && f->scope == LS_SCOPE_JOB))
+		(f->kind == LS_KIND_IMBALANCE && f->scope == LS_SCOPE_JOB)) {
+		if (f->diagnosis.count == 0 ||
+			f->diagnosis.hypotheses[0].cause == LS_CAUSE_UNEXPLAINED)
+			cause = "cause not visible";
+		if (f->slope_s > 0)
+			return json_sprintf(
+				"steps take longer and longer, now %.3g ms longer than "
+				"before and %.3g ms more every 1000 steps: %s",
+				f->blame_s * 1e3, f->slope_s * 1e6, cause);
 		return json_sprintf("all steps take %.3g ms longer than before: %s",
-			f->blame_s * 1e3,
-			f->diagnosis.count == 0 ||
-					f->diagnosis.hypotheses[0].cause ==
-						LS_CAUSE_UNEXPLAINED
-				? "cause not visible"
-				: cause);
+			f->blame_s * 1e3, cause);
+	}
 	if (f->scope == LS_SCOPE_JOB)
 		return json_sprintf("every step takes %.3g ms longer: %s",
 			f->blame_s * 1e3, cause);

@@ -93,6 +93,7 @@ struct ls_finding {
 	int64_t known_us;
 	bool born; /* there from the first judged step */
 	bool gradual; /* it came little by little */
+	double slope_s; /* of a job: so much longer each step, while it climbs */
 	/* single steps that stall: most of its steps are as usual */
 	bool intermittent;
 	/* kind periodic; period_s 0: equal in steps, not in time */

@@ -137,6 +137,7 @@ ls_findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us,
 	f->accounted_step = step > 0 ? step - 1 : 0;
 	f->cost_steps = f->cost_sum_s = 0;
 	f->born = f->gradual = f->intermittent = false;
+	f->slope_s = 0;
 	f->uncertainty_steps = uncertainty_steps;
 }
 
@@ -178,6 +179,21 @@ ls_findings_cost(const struct ls_engine *e, const struct ls_job *j,
 	f->chips_lost = f->chips * (1 - 1 / f->slowdown);
 	f->severity = ls_finding_severity(f->slowdown);
 	ls_findings_account(f, f->blame_s, f->chips, step);
+}
+
+void
+ls_findings_row(struct ls_finding *f, const char *metric, const char *unit,
+	double value)
+{
+	f->evidence[f->evidence_count++] =
+		(struct ls_evidence){ .signal = LS_SIGNAL_RHYTHM,
+			.metric = metric,
+			.unit = unit,
+			.subject = value,
+			.p10 = NAN,
+			.p50 = NAN,
+			.p90 = NAN,
+			.robust_z = NAN };
 }
 
 void

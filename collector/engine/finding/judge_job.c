@@ -126,16 +126,23 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_finding *f, uint64_t step)
 {
 	const struct ls_pulse *p = &j->pulse;
+	double step_s;
 
 	f->kind = LS_KIND_JOB_SLOW;
 	f->comm = false;
 	f->detector = LS_DETECT_CHRONIC;
 	f->before_s = p->base.mean_s;
+	f->slope_s = ls_pulse_slope(p);
+	f->gradual = f->slope_s > 0;
+	/* a mean since the onset says too little of what still grows */
+	step_s = f->gradual ? p->since.newest_s : p->since.now.mean_s;
 	ls_findings_present(e, j, f, step);
-	ls_findings_cost(e, j, f, p->since.now.mean_s,
-		p->since.now.mean_s - p->base.mean_s, step);
+	ls_findings_cost(e, j, f, step_s, step_s - p->base.mean_s, step);
 	judge_job_diagnose(p,
 		f->workers_used == f->workers && f->workers >= (uint32_t)j->world, f);
+	ls_findings_row(f, "step_excess_s", "s", p->since.newest_s - p->base.mean_s);
+	if (f->gradual)
+		ls_findings_row(f, "step_slope_s", "s", f->slope_s);
 	if (judge_job_is_imbalance(j)) {
 		f->kind = LS_KIND_IMBALANCE;
 		f->diagnosis.hypotheses[0] =

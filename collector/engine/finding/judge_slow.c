@@ -355,20 +355,6 @@ static const struct {
 		"phase.compute_s" },
 };
 
-static void
-judge_slow_row(struct ls_finding *f, const char *metric, const char *unit, double value)
-{
-	f->evidence[f->evidence_count++] =
-		(struct ls_evidence){ .signal = LS_SIGNAL_RHYTHM,
-			.metric = metric,
-			.unit = unit,
-			.subject = value,
-			.p10 = NAN,
-			.p50 = NAN,
-			.p90 = NAN,
-			.robust_z = NAN };
-}
-
 /* The phase that most of the events were in: its row, and the cause if it names one.
  * excess_s: of an event. */
 static void
@@ -381,7 +367,7 @@ judge_slow_diagnose(struct ls_finding *f, enum ls_phase phase, double ratio,
 		i++) {
 		if (judge_slow_causes[i].phase != phase)
 			continue;
-		judge_slow_row(f, judge_slow_causes[i].metric, "s", ratio * excess_s);
+		ls_findings_row(f, judge_slow_causes[i].metric, "s", ratio * excess_s);
 		f->evidence[f->evidence_count - 1].signal = judge_slow_causes[i].signal;
 		if (ratio < JUDGE_SLOW_PHASE ||
 			judge_slow_causes[i].cause == LS_CAUSE_UNEXPLAINED)
@@ -434,10 +420,10 @@ judge_slow_period(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_period
 	f->period_s = p->in_time ? p->seconds : 0;
 	f->slowest_ratio = 1 / p->steps;
 	f->evidence_count = 0;
-	judge_slow_row(f, "period_steps", "1", p->steps);
-	judge_slow_row(f, "period_s", "s", p->seconds);
-	judge_slow_row(f, "events", "1", (double)p->events);
-	judge_slow_row(f, "event_excess_s", "s", p->excess_s);
+	ls_findings_row(f, "period_steps", "1", p->steps);
+	ls_findings_row(f, "period_s", "s", p->seconds);
+	ls_findings_row(f, "events", "1", (double)p->events);
+	ls_findings_row(f, "event_excess_s", "s", p->excess_s);
 	judge_slow_diagnose(f, p->phase, p->phase_ratio, p->excess_s);
 	judge_slow_cost(e, j, f, j->detect.step_s + blame_s, blame_s, row->row.step);
 	/* A rhythm of steps is made by the program, and what it does outside of all
@@ -494,10 +480,10 @@ judge_slow_rotating(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	f->detector = LS_DETECT_ROTATING;
 	f->comm = false;
 	f->evidence_count = 0;
-	judge_slow_row(f, "event_steps_ratio", "1", r->events_ratio);
-	judge_slow_row(f, "event_workers", "1", (double)r->workers);
-	judge_slow_row(f, "event_most_one_worker_ratio", "1", r->most_ratio);
-	judge_slow_row(f, "event_excess_s", "s", r->cost_s / r->events_ratio);
+	ls_findings_row(f, "event_steps_ratio", "1", r->events_ratio);
+	ls_findings_row(f, "event_workers", "1", (double)r->workers);
+	ls_findings_row(f, "event_most_one_worker_ratio", "1", r->most_ratio);
+	ls_findings_row(f, "event_excess_s", "s", r->cost_s / r->events_ratio);
 	judge_slow_diagnose(f, r->phase, r->phase_ratio, r->cost_s / r->events_ratio);
 	judge_slow_cost(e, j, f, j->detect.step_s + r->cost_s, r->cost_s, step);
 	ls_findings_tell(e, f, event, now_us);

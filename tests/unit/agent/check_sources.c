@@ -234,3 +234,38 @@ LS_TEST(sources, workers_wait_for_who_this_host_is)
 	ck_assert_str_eq(report.workers[0].info.slice, "1");
 	fake_metadata_close(&server);
 }
+
+/* The kernel kills in the worker's control group before the process has ended; what its
+ * End says reaches the spool. */
+LS_TEST(sources, worker_killed_for_lack_of_memory_is_told)
+{
+	struct ls_wire_bytes bytes;
+	struct ls_wire_item item;
+	static uint8_t buf[LS_REPORT_ITEMS_BYTES];
+	const char *why;
+	char path[64];
+	size_t n;
+
+	ls_sources_close(sources);
+	(void)snprintf(config.proc_root, sizeof(config.proc_root), "%s/proc", root);
+	(void)snprintf(config.sys_root, sizeof(config.sys_root), "%s/sys", root);
+	step_ring_lock(&ring);
+	tree_write(root, "proc/self/mountinfo",
+		"41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+	(void)snprintf(path, sizeof(path), "proc/%ld/cgroup", (long)ring.holder);
+	tree_write(root, path, "0::/pod/c0\n");
+	tree_write(root, "sys/fs/cgroup/pod/c0/memory.events", "oom_kill 0\n");
+	ck_assert_int_eq(ls_sources_open(loop, &config, kernel, spool, NULL, &sources),
+		0);
+	ls_sources_read(sources, LS_CADENCE_FAST, 1000); /* the ring is found */
+	ls_sources_read(sources, LS_CADENCE_FAST, 2000);
+	tree_write(root, "sys/fs/cgroup/pod/c0/memory.events", "oom_kill 1\n");
+	step_ring_unlock(&ring);
+	ls_sources_read(sources, LS_CADENCE_FAST, 3000);
+	ls_sources_read(sources, LS_CADENCE_FAST, 4000);
+	ck_assert_int_eq(ls_spool_read(spool, buf, sizeof(buf), &bytes, 1, &n), 0);
+	ck_assert_uint_eq(n, 1);
+	ck_assert_int_eq(ls_wire_item_unpack(bytes.data, bytes.len, &item, &why), 0);
+	ck_assert_int_eq((int)item.kind, (int)LS_WIRE_END);
+	ck_assert_int_eq((int)item.how, (int)LS_END_MEMORY);
+}

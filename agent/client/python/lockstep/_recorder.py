@@ -127,22 +127,22 @@ class Recorder:
             return self.open({})
         return self.try_open(now)
 
-    def close(self, ended=True):
+    def close(self, end=_ring.ENDED):
         ring, self.ring, self.words = self.ring, None, None
         self.in_step = self.counting = False
         self.silent = True
         if ring is not None:
-            ring.close(ended)
+            ring.close(end)
 
     def exit(self):
         """At the exit of the interpreter: an uncaught exception is no clean end."""
         raised = getattr(sys, "last_type", None) is not None and not hasattr(sys, "ps1")
-        self.close(ended=not raised)
+        self.close(_ring.FAILED if raised else _ring.ENDED)
 
     def forked(self):
         """In a forked child: file and lock stay the parent's."""
         try:
-            self.close(ended=False)
+            self.close(_ring.NO_END)
         except Exception:  # pylint: disable=broad-except
             pass
 

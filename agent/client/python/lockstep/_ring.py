@@ -18,7 +18,7 @@ from ._identity import (ENV_BYTES, FIELDS, HOST_BYTES, JOB_BYTES, ROLE_BYTES, SL
 MAGIC, VERSION = b"LSRING01", 1
 EVENTS_AT, EVENTS_BYTES = 4096, 4096
 HEADER_BYTES, SLOT_BYTES, SLOTS = EVENTS_AT + EVENTS_BYTES, 320, 4096
-ENDED = 1
+NO_END, ENDED, FAILED = 0, 1, 2  # flag of the end: none, clean, an exception
 PHASES = 11
 CHECKPOINT, COMPILE, GC = 6, 7, 8
 BETWEEN_STEPS = PHASES  # phase of the live slot
@@ -109,10 +109,10 @@ class Ring:
         words[at] = index
         self.head = words[HEAD] = index
 
-    def close(self, ended=True):
-        """Leaves the flag of a clean end and closes; a forked child leaves none."""
-        if ended:
-            struct.pack_into("<I", self._map, 76, ENDED)
+    def close(self, end=ENDED):
+        """Leaves the flag of the end and closes; a forked child leaves none."""
+        if end:
+            struct.pack_into("<I", self._map, 76, end)
         self.words.release()
         self._map.close()
         os.close(self._fd)

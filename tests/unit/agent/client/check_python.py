@@ -620,7 +620,7 @@ class Life(Case):
                 "if sys.argv[1:]: raise ValueError('no more memory')\n")
         env = dict(os.environ, PYTHONPATH=os.path.join(TOP, "agent", "client", "python"),
                    PYTHONDONTWRITEBYTECODE="1")
-        for args, flag in (([], 1), (["die"], 0), (["raise"], 0)):
+        for args, flag in (([], 1), (["die"], 0), (["raise"], 2)):
             subprocess.run([sys.executable, "-c", code] + args, env=env, check=False,
                            stderr=subprocess.DEVNULL)
             name, = os.listdir(self.dir)

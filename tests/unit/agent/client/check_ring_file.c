@@ -138,6 +138,36 @@ LS_TEST(ring_file, clean_end_leaves_the_flag)
 	ck_assert(!is_locked(rings.path));
 }
 
+/* Runs after the library's handler, and before the harness's own. */
+static void
+stop_here(void)
+{
+	_exit(0);
+}
+
+static void
+three_steps_then_stop(void)
+{
+	if (atexit(stop_here) != 0)
+		_exit(1);
+	three_steps();
+}
+
+static void
+leave_by_status(void)
+{
+	exit(3);
+}
+
+LS_TEST(ring_file, status_that_is_not_0_leaves_the_flag_of_a_failure)
+{
+	ck_assert_int_eq(run_child(three_steps_then_stop, leave_by_status), 0);
+	rings_load(&rings);
+	ck_assert_uint_eq(rings.header.flags, LS_RING_FAILED);
+	ck_assert_uint_eq(rings.header.head, 3);
+	ck_assert(!is_locked(rings.path));
+}
+
 LS_TEST(ring_file, crash_drops_the_lock_without_the_flag)
 {
 	(void)run_child(three_steps, leave_by_kill);

@@ -95,6 +95,25 @@ LS_TEST(source_host, host_reads_slow_files_only_when_due)
 	ck_assert_double_eq(sample.value[LS_METRIC_HOST_OOM_KILLS], 2);
 }
 
+/* A file that cannot be read is named; of pressure only if the kernel has it. */
+LS_TEST(source_host, files_that_cannot_be_read_are_named)
+{
+	struct ls_doctor d = { 0 };
+	size_t named = 0;
+
+	tree_write(proc, "pressure/cpu", "some avg10=0 avg60=0 avg300=0 total=1\n");
+	tree_write(proc, "loadavg", "1.50 0 0 1/2 3\n");
+	host.read(host.self, BOTH, 1, &sample);
+	host.tell(host.self, &d);
+	for (size_t i = 0; i < d.count; i++) {
+		ck_assert_ptr_null(strstr(d.check[i].subject, "pressure/cpu"));
+		ck_assert_ptr_null(strstr(d.check[i].subject, "loadavg"));
+		named += strstr(d.check[i].subject, "pressure/io") != NULL &&
+			d.check[i].status == LS_DOCTOR_WARN;
+	}
+	ck_assert_uint_eq(named, 1);
+}
+
 LS_TEST(source_host, tcp_counters_go_on_when_their_namespace_changes)
 {
 	write_snmp("net", 5);

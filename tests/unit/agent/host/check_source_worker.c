@@ -220,6 +220,39 @@ LS_TEST(source_worker, worker_moved_to_another_cgroup_goes_on)
 	ck_assert_double_eq(host.value[LS_METRIC_HOST_CPU_THROTTLED], 11);
 }
 
+static void
+write_kills(const char *group, int kills)
+{
+	char path[64], text[64];
+
+	(void)snprintf(path, sizeof(path), "fs/cgroup%s/memory.events", group);
+	(void)snprintf(text, sizeof(text), "low 0\noom 3\noom_kill %d\n", kills);
+	tree_write(sys, path, text);
+}
+
+/* In its own group, or, once that is gone, in the group above; not long ago. */
+LS_TEST_LOOP(source_worker, kill_for_lack_of_memory_is_seen_as_it_ends, 0, 2)
+{
+	const uint64_t now_ns = 5 * LS_WORKER_KILLED_NS;
+
+	tree_write(root, "proc/self/mountinfo", v2_mounts);
+	ck_assert_int_eq(worker.probe(worker.self), 0);
+	tree_write(root, "proc/100/cgroup", "0::/pod/c0\n");
+	tree_write(root, "proc/200/cgroup", "0::/pod\n");
+	write_kills("", 7);
+	write_kills("/c0", 2);
+	ls_source_worker_watch(&worker, ids, 2);
+	(void)read_first();
+	ck_assert(!ls_source_worker_killed(&worker, ids[0].ring_id, now_ns));
+	if (_i == 1)
+		tree_remove(root, "sys/fs/cgroup/c0/memory.events");
+	write_kills(_i == 0 ? "/c0" : "", 8);
+	ck_assert(ls_source_worker_killed(&worker, ids[0].ring_id, now_ns));
+	ck_assert(!ls_source_worker_killed(&worker, ids[0].ring_id,
+		now_ns + LS_WORKER_KILLED_NS + 1));
+	ck_assert(!ls_source_worker_killed(&worker, ids[2].ring_id, now_ns));
+}
+
 LS_TEST(source_worker, too_many_threads_are_not_measured)
 {
 	int i;

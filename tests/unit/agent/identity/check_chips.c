@@ -147,6 +147,12 @@ LS_TEST(chips, unknown_ids_survive_and_other_devices_are_no_chips)
 	ck_assert_str_eq(chip(1)->name, "tpu-unknown(0x0027)");
 	ck_assert_str_eq(chip(1)->node[0].path, "accel0");
 	ck_assert(told(LS_DOCTOR_WARN, "PCI id 1ae0:0099 is not known"));
+	fake_tpu_function(root, "0000:00:08.0", 0x0099, 0, -1, 4);
+	fake_tpu_node(root, "vfio/4");
+	ck_assert_int_eq(ls_chips_find(chips), 0);
+	ck_assert(told(LS_DOCTOR_WARN,
+		"PCI id 1ae0:0099 is not known to this agent (2 of 3 chips)"));
+	ck_assert_uint_eq(ls_doctor_count(&doctor, LS_DOCTOR_WARN), 2);
 }
 
 LS_TEST(chips, chips_without_driver_are_one_warning)
@@ -335,7 +341,9 @@ LS_TEST(owners, processes_that_may_not_be_looked_at_are_said)
 	ck_assert_int_eq(chmod("proc/50/fd", 0700), 0);
 	ck_assert_int_eq(fchdir(back), 0);
 	ck_assert_int_eq(close(back), 0);
-	ck_assert(told(LS_DOCTOR_WARN, "no owner found: 1 of 1 processes"));
+	ck_assert(told(LS_DOCTOR_WARN,
+		"no owner found of 2 of 2 chips: 1 of 1 processes"));
+	ck_assert_uint_eq(ls_doctor_count(&doctor, LS_DOCTOR_WARN), 1);
 }
 
 LS_TEST(chips, roots_have_a_maximum)

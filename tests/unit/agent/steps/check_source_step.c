@@ -289,16 +289,24 @@ LS_TEST(source_step, crashed_worker_gets_an_end_and_its_ring_goes_when_acknowled
 	ck_assert_ptr_null(ls_spool_ring_at(spool, 0)); /* and its cursor with it */
 }
 
-LS_TEST(source_step, ended_worker_is_told_from_a_crashed_one)
+/* By the mark that it left; of a kill for lack of memory the agent learns elsewhere. */
+LS_TEST_LOOP(source_step, ended_worker_is_told_from_a_failed_and_a_killed_one, 0, 3)
 {
+	static const struct {
+		unsigned flags;
+		enum ls_end_how how;
+	} rows[] = { { LS_RING_ENDED, LS_END_ENDED }, { LS_RING_FAILED, LS_END_FAILED },
+		{ 0, LS_END_MEMORY } };
+
 	step_ring_make(&ring, dir, "a.ring", 1, 16);
 	step_ring_lock(&ring);
 	ls_source_step_read(step, 1);
-	step_ring_poke(&ring, 76, LS_RING_ENDED, 4);
+	step_ring_poke(&ring, 76, rows[_i].flags, 4);
+	ls_source_step_killed(step, 0);
 	let_die();
 	take();
 	ck_assert_uint_eq(got_count, 1);
-	ck_assert_int_eq((int)got[0].how, (int)LS_END_ENDED);
+	ck_assert_int_eq((int)got[0].how, (int)rows[_i].how);
 }
 
 /* Rows about ranks with this text. */

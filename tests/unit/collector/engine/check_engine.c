@@ -145,7 +145,8 @@ LS_TEST_LOOP(steps, worker_that_ended_is_not_waited_for, 0, 2)
 	fake_job_make(job);
 	fake_job_report(job);
 	ck_assert_uint_eq(job->closed, 10);
-	ls_engine_end(job->engine, job->workers[0].handle, _i, job->now_us);
+	ls_engine_end(job->engine, job->workers[0].handle,
+		_i == 0 ? LS_END_ENDED : LS_END_CRASHED, job->now_us);
 	ck_assert_uint_eq(job->closed, 11);
 	fake_job_run(job, 5);
 	ck_assert_uint_eq(job->closed, 16);
@@ -233,7 +234,7 @@ LS_TEST(steps, impossible_records_and_handles_are_refused)
 	ls_engine_gap(job->engine, 77, 5, job->now_us);
 	ls_engine_gap(job->engine, job->workers[0].handle, 5, job->now_us);
 	ck_assert_uint_eq(fake_job_stats(job).gaps, 10);
-	ls_engine_end(job->engine, 77, 0, job->now_us);
+	ls_engine_end(job->engine, 77, LS_END_ENDED, job->now_us);
 	ls_engine_live(job->engine, 77, &(struct ls_ring_live){ 0 }, 0, job->now_us);
 	ls_engine_clock(job->engine, 77, 1);
 	fake_job_free(job);

@@ -233,9 +233,9 @@ LS_TEST(all, an_end_says_whose_and_when)
 	ck_assert_int_eq(line.who.rank, 2);
 	ck_assert_int_eq(line.who.attempt, 1);
 	ck_assert_int_eq(line.t_us, 3500000);
-	ck_assert(line.crashed);
+	ck_assert_int_eq(line.how, LS_END_CRASHED);
 	parse("{\"type\":\"end\",\"job\":\"a\",\"host\":\"h\",\"rank\":2,\"t\":3,\"how\":\"ended\"}");
-	ck_assert(!line.crashed);
+	ck_assert_int_eq(line.how, LS_END_ENDED);
 }
 
 LS_TEST_LOOP(all, lines_of_others, 0, 4)

@@ -192,20 +192,25 @@ LS_TEST(seen_while_it_lasts, a_long_hang_is_counted_once)
 	fake_job_free(job);
 }
 
-LS_TEST_LOOP(seen_while_it_lasts, who_is_missing_may_be_silent_crashed_or_ended, 0, 3)
+LS_TEST_LOOP(seen_while_it_lasts, how_the_missing_one_ended_is_told, 0, 6)
 {
 	static const struct {
 		enum ls_hang_why why;
-		const char *cause;
-	} rows[] = { { LS_HANG_SILENT, "host_silent" },
-		{ LS_HANG_GONE, "process_gone" }, { LS_HANG_GONE, "process_ended" } };
+		enum ls_end_how how;
+		const char *cause, *advice;
+	} rows[] = { { LS_HANG_SILENT, LS_END_UNKNOWN, "host_silent", "host is up" },
+		{ LS_HANG_GONE, LS_END_CRASHED, "process_gone", "why the process" },
+		{ LS_HANG_GONE, LS_END_ENDED, "process_ended", "number of batches" },
+		{ LS_HANG_GONE, LS_END_FAILED, "process_failed", "log" },
+		{ LS_HANG_GONE, LS_END_MEMORY, "process_out_of_memory", "limit" },
+		{ LS_HANG_GONE, LS_END_UNKNOWN, "process_gone", "why the process" } };
 	struct fake_job *job = learned();
 	int64_t since_us = job->now_us;
 	json_t *f;
 
 	all_wait(job, 2, LS_PHASE_COMPUTE, since_us);
 	if (_i > 0)
-		ls_engine_end(job->engine, job->workers[2].handle, _i == 1,
+		ls_engine_end(job->engine, job->workers[2].handle, rows[_i].how,
 			job->now_us);
 	for (int s = 0; s < 12; s++) {
 		job->now_us += SECOND_US;
@@ -219,6 +224,10 @@ LS_TEST_LOOP(seen_while_it_lasts, who_is_missing_may_be_silent_crashed_or_ended,
 	f = fake_job_finding(job, 0);
 	ck_assert_str_eq(ls_json_text_at(f, "subject", "host"), "h2");
 	ck_assert_str_eq(ls_json_cause(f), rows[_i].cause);
+	ck_assert_ptr_nonnull(
+		strstr(ls_json_text_at(json_array_get(json_object_get(f, "actions"), 0),
+			       "title", NULL),
+			rows[_i].advice));
 	json_decref(f);
 	fake_job_free(job);
 }

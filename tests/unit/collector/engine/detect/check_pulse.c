@@ -92,6 +92,29 @@ LS_TEST(all, all_slower_is_seen_after_six_blocks)
 	ck_assert(!f.p.on);
 }
 
+/* A ramp climbs while its steps go on; one step up does not, whatever the noise. */
+LS_TEST_LOOP(all, a_ramp_is_told_from_a_step, 0, 3)
+{
+	static const double noise[] = { 0, 0.003, 0.03 };
+	struct feed step = quiet(noise[_i]), ramp = quiet(noise[_i]);
+
+	step.slow = 0.2;
+	run(&step, 120);
+	ck_assert(step.p.on);
+	for (int k = 0; k < 30; k++) {
+		ck_assert_double_eq(ls_pulse_slope(&step.p), 0);
+		run(&step, 16);
+	}
+	for (int k = 0; k < 320; k++) {
+		ramp.slow += 0.002; /* 0.2 ms a step */
+		run(&ramp, 1);
+	}
+	ck_assert(ramp.p.on);
+	ck_assert_double_eq_tol(ls_pulse_slope(&ramp.p), 0.0002, 0.00002);
+	/* the middle of the newest block is eight steps behind */
+	ck_assert_double_eq_tol(ramp.p.since.newest_s, STEP_S * 1.624, 0.006);
+}
+
 /* Packets lost: most steps are as they were. Not if all have more to do, if a suspect's
  * own work explains as much, or in each step somebody's. */
 LS_TEST_LOOP(all, steps_that_are_long_at_times_make_a_slow_job, 0, 4)

@@ -7,6 +7,7 @@
 #include "tests/support/harness.h"
 #include "tests/support/json_at.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,7 +115,8 @@ LS_TEST_LOOP(who, findings_end_with_their_job, 0, 2)
 		f = fake_job_finding(job, 0);
 		ck_assert_str_eq(ls_json_text_at(f, "status", NULL), "open");
 		json_decref(f);
-		ls_engine_end(job->engine, job->workers[i].handle, i == 3, job->now_us);
+		ls_engine_end(job->engine, job->workers[i].handle,
+			i == 3 ? LS_END_CRASHED : LS_END_ENDED, job->now_us);
 	}
 	f = fake_job_finding(job, 0);
 	ck_assert_str_eq(ls_json_text_at(f, "status", NULL), "cleared");
@@ -391,6 +393,33 @@ LS_TEST_LOOP(who, a_job_slower_as_a_whole_is_told, 0, 2)
 		job->workers[i].input_s = 0;
 	fake_job_run(job, 150);
 	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
+	fake_job_free(job);
+}
+
+/* All at once, or more with each step: onset, title and evidence say which. */
+LS_TEST_LOOP(who, a_slow_job_has_a_shape, 0, 2)
+{
+	struct fake_job *job = fake_job_new(8);
+	json_t *f;
+
+	fake_job_run(job, 300);
+	for (int step = 0; step < 300; step++) {
+		if (_i == 1)
+			job->own_s += 0.0001;
+		else if (step == 0)
+			job->own_s += 0.016;
+		fake_job_run(job, 1);
+	}
+	fake_job_only(job, "job_slow", "job", "");
+	f = fake_job_finding(job, 0);
+	ck_assert_str_eq(ls_json_text_at(f, "onset", "type"),
+		_i == 0 ? "step_change" : "drift");
+	ck_assert_double_eq_tol(ls_json_evidence(f, "step_excess_s"),
+		_i == 0 ? 0.016 : 0.0265, _i == 0 ? 0.001 : 0.0035);
+	ck_assert_int_eq(isnan(ls_json_evidence(f, "step_slope_s")) != 0, _i == 0);
+	ck_assert_ptr_nonnull(strstr(ls_json_text_at(f, "title", NULL),
+		_i == 0 ? "all steps take 1" : "steps take longer and longer, now 2"));
+	json_decref(f);
 	fake_job_free(job);
 }
 

@@ -53,10 +53,11 @@ LS_TEST(judged, missing_and_ended_workers_are_not_judged)
 	struct fake_job *job = fake_job_new(4);
 
 	fake_job_run(job, 80);
-	ls_engine_end(job->engine, job->workers[3].handle, 0, job->now_us);
+	ls_engine_end(job->engine, job->workers[3].handle, LS_END_ENDED, job->now_us);
 	judged(job, 0, false, "3 of 4 workers are judged");
 	for (size_t i = 0; i < 3; i++)
-		ls_engine_end(job->engine, job->workers[i].handle, 0, job->now_us);
+		ls_engine_end(job->engine, job->workers[i].handle, LS_END_ENDED,
+			job->now_us);
 	judged(job, 3600, true, NULL); /* a job that ended keeps its last verdict */
 	fake_job_free(job);
 }

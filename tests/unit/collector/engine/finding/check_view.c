@@ -211,8 +211,8 @@ LS_TEST(all, job_states_follow_its_workers)
 	ck_assert_int_eq(ls_view_job(job->engine, "train", job->now_us, &v), 0);
 	ck_assert_str_eq(text_at(v, "state"), "silent");
 	json_decref(v);
-	ls_engine_end(job->engine, job->workers[0].handle, 0, job->now_us);
-	ls_engine_end(job->engine, job->workers[1].handle, 1, job->now_us);
+	ls_engine_end(job->engine, job->workers[0].handle, LS_END_ENDED, job->now_us);
+	ls_engine_end(job->engine, job->workers[1].handle, LS_END_CRASHED, job->now_us);
 	ck_assert_int_eq(ls_view_job(job->engine, "train", job->now_us, &v), 0);
 	ck_assert_str_eq(text_at(v, "state"), "ended");
 	json_decref(v);

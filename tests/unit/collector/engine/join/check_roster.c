@@ -57,8 +57,8 @@ LS_TEST(attempts, attempt_that_is_not_told_follows_from_returns)
 	fake_job_run(job, 5);
 	fake_job_declare(job); /* idempotent while they live */
 	ck_assert_uint_eq(job->workers[0].handle, first);
-	ls_engine_end(job->engine, job->workers[0].handle, 1, job->now_us);
-	ls_engine_end(job->engine, job->workers[1].handle, 1, job->now_us);
+	ls_engine_end(job->engine, job->workers[0].handle, LS_END_CRASHED, job->now_us);
+	ls_engine_end(job->engine, job->workers[1].handle, LS_END_CRASHED, job->now_us);
 	job->step = 0;
 	fake_job_declare(job);
 	ck_assert_uint_ne(job->workers[0].handle, first);
@@ -134,7 +134,7 @@ LS_TEST(attempts, rank_moves_from_a_host_that_ended_and_not_from_a_silent_one)
 	uint32_t handle = 99;
 
 	fake_job_run(job, 5);
-	ls_engine_end(job->engine, job->workers[2].handle, 1, job->now_us);
+	ls_engine_end(job->engine, job->workers[2].handle, LS_END_CRASHED, job->now_us);
 	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), 0);
 	ck_assert_uint_eq(handle, job->workers[2].handle);
 	fake_job_run(job, 5);
@@ -207,7 +207,8 @@ LS_TEST(attempts, attempt_far_away_needs_most_workers)
 	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle),
 		-LS_EBUSY);
 	for (size_t i = 1; i < 4; i++)
-		ls_engine_end(job->engine, job->workers[i].handle, 0, job->now_us);
+		ls_engine_end(job->engine, job->workers[i].handle, LS_END_ENDED,
+			job->now_us);
 	job->now_us += 1000000;
 	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), 0);
 	/* announced, and never heard of: a record of the former attempt shows so */
@@ -264,7 +265,7 @@ LS_TEST(attempts, finding_of_a_rank_that_moved_is_cleared)
 	job->workers[2].slow = 1.2;
 	fake_job_run(job, 60);
 	ck_assert_uint_eq(fake_job_stats(job).findings_open, 1);
-	ls_engine_end(job->engine, job->workers[2].handle, 0, job->now_us);
+	ls_engine_end(job->engine, job->workers[2].handle, LS_END_ENDED, job->now_us);
 	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us,
 				 &job->workers[2].handle),
 		0);

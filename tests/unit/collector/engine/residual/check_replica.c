@@ -215,7 +215,7 @@ fleet_end(struct fleet *f)
 
 	for (size_t i = 0; i < f->count; i++) {
 		f->now_us += 1000;
-		ls_engine_end(f->engine, f->r[i].handle, 0, f->now_us);
+		ls_engine_end(f->engine, f->r[i].handle, LS_END_ENDED, f->now_us);
 		fleet_write(f, line,
 			snprintf(line, sizeof(line),
 				"{\"type\":\"end\",\"job\":\"serve\",\"attempt\":0,\"host\":\"h%zu\",\"rank\":%zu,"
@@ -387,7 +387,7 @@ LS_TEST(kind, a_replica_comes_and_goes_alone)
 	json_t *job;
 
 	fleet_run(f, 160);
-	ls_engine_end(f->engine, f->r[2].handle, 1, f->now_us);
+	ls_engine_end(f->engine, f->r[2].handle, LS_END_CRASHED, f->now_us);
 	f->r[3].begin_us += 40000000; /* nothing to do for a while */
 	f->r[2].begin_us = f->now_us + 20000000;
 	windows = f->windows;
