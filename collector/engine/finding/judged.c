@@ -71,7 +71,7 @@ ls_judged_is_lost(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_job_lost *lost)
 {
 	return (double)(j->last_us - lost->seen_us) * 1e-6 <= ls_judged_limit_s(j) &&
-		ls_job_worker(e, j, lost->who.rank, lost->who.host) == NULL;
+		ls_job_worker(e, j, &lost->who) == NULL;
 }
 
 size_t
