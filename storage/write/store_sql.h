@@ -16,27 +16,28 @@
 #include "storage/columns/journal.h"
 #include "storage/db/rows.h"
 
-#define LS_STORE_STATE_SQL(X)                                                                                          \
-	X(JOB, "INSERT INTO job (name, first_us) VALUES (?1, ?2) ON CONFLICT DO NOTHING")                              \
-	X(WORKER,                                                                                                      \
-		"INSERT INTO worker (id, ring_id, job_id, attempt, rank, world, chips, host, "                         \
-		"slice, role, first_us, step_source, step_confidence, rack, shard, simulated, owner) VALUES (?1, ?2, " \
-		"(SELECT id FROM job WHERE name = ?3), ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "                        \
-		"?13, ?14, ?15, ?16) ON CONFLICT DO NOTHING")                                                          \
-	X(WORKER_ID, "SELECT id FROM worker WHERE ring_id = ?1")                                                       \
-	X(FINDING,                                                                                                     \
-		"INSERT INTO finding (id, job, kind, severity, status, opened_us, updated_us, "                        \
-		"json) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7) ON CONFLICT (id) DO UPDATE "                            \
-		"SET kind = ?3, severity = ?4, status = ?5, updated_us = ?6, json = ?7")                               \
-	X(EVENT,                                                                                                       \
-		"INSERT INTO finding_event (id, t_us, event, severity, status) "                                       \
-		"VALUES (?1, ?2, ?3, ?4, ?5)")                                                                         \
-	X(FORGET, "DELETE FROM finding_event WHERE t_us < ?1")                                                         \
-	X(META,                                                                                                        \
-		"INSERT INTO meta (key, value) VALUES (?1, ?2) "                                                       \
-		"ON CONFLICT (key) DO UPDATE SET value = ?2")                                                          \
-	X(HOST,                                                                                                        \
-		"INSERT INTO host_identity (host, first_us, last_us, json) VALUES (?1, ?2, ?2, ?3) "                   \
+#define LS_STORE_STATE_SQL(X)                                                                        \
+	X(JOB, "INSERT INTO job (name, first_us) VALUES (?1, ?2) ON CONFLICT DO NOTHING")            \
+	X(WORKER,                                                                                    \
+		"INSERT INTO worker (id, ring_id, job_id, attempt, rank, world, chips, host, "       \
+		"slice, role, first_us, step_source, step_confidence, rack, shard, simulated, "      \
+		"owner) VALUES (?1, ?2, "                                                            \
+		"(SELECT id FROM job WHERE name = ?3), ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "      \
+		"?13, ?14, ?15, ?16, ?17) ON CONFLICT DO NOTHING")                                   \
+	X(WORKER_ID, "SELECT id FROM worker WHERE ring_id = ?1")                                     \
+	X(FINDING,                                                                                   \
+		"INSERT INTO finding (id, job, kind, severity, status, opened_us, updated_us, "      \
+		"json) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7) ON CONFLICT (id) DO UPDATE "          \
+		"SET kind = ?3, severity = ?4, status = ?5, updated_us = ?6, json = ?7")             \
+	X(EVENT,                                                                                     \
+		"INSERT INTO finding_event (id, t_us, event, severity, status) "                     \
+		"VALUES (?1, ?2, ?3, ?4, ?5)")                                                       \
+	X(FORGET, "DELETE FROM finding_event WHERE t_us < ?1")                                       \
+	X(META,                                                                                      \
+		"INSERT INTO meta (key, value) VALUES (?1, ?2) "                                     \
+		"ON CONFLICT (key) DO UPDATE SET value = ?2")                                        \
+	X(HOST,                                                                                      \
+		"INSERT INTO host_identity (host, first_us, last_us, json) VALUES (?1, ?2, ?2, ?3) " \
 		"ON CONFLICT (host) DO UPDATE SET last_us = ?2, json = ?3")
 
 #define LS_STORE_DAY_SQL(X)                                                                             \

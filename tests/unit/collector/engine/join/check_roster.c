@@ -114,7 +114,7 @@ LS_TEST(attempts, rank_of_two_users_of_a_host_is_two_workers)
 				 &(struct ls_view_hosts){ .host = "h2", .limit = 10 },
 				 job->now_us, &v),
 		0);
-	ck_assert_int_eq(json_array_size(json_object_get(v, "items")), 2);
+	ck_assert_uint_eq(json_array_size(json_object_get(v, "items")), 2);
 	for (size_t i = 0; i < 2; i++)
 		uids += json_integer_value(json_object_get(
 			json_array_get(json_object_get(v, "items"), i), "uid"));
