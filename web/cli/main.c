@@ -56,7 +56,7 @@ static const struct cli_command cli_commands[] = {
 };
 #define LS_COMMANDS (sizeof(cli_commands) / sizeof(cli_commands[0]))
 
-/* The program as one command sees it; without one: with what most of them take. */
+/* The program as one command sees it; without one: with what all of them take. */
 struct cli_view {
 	struct ls_conf_program program;
 	struct ls_conf_option options[CLI_OPTIONS];
@@ -87,9 +87,7 @@ cli_view(struct cli_view *v, const struct cli_command *command)
 	v->program.options = v->options;
 	for (size_t i = 0; i < CLI_OPTIONS; i++) {
 		v->options[i] = cli_options[i];
-		if (command ? !cli_lists(cli_uses[i], command->name)
-			    : cli_uses[i][0] != '\0' &&
-					strcmp(cli_uses[i], cli_uses[0]) != 0)
+		if (!cli_lists(cli_uses[i], command ? command->name : ""))
 			v->options[i].flags |= LS_CONF_ELSEWHERE;
 	}
 	if (command != NULL) {
@@ -430,6 +428,14 @@ cli_expand(int argc, char **argv)
 	}
 }
 
+static bool
+cli_needs_collector(const struct cli_command *command)
+{
+	return command->run != ls_cmd_replay && command->run != ls_cmd_whatif &&
+		command->run != ls_cmd_version && command->run != ls_cmd_help &&
+		command->run != ls_cmd_doctor;
+}
+
 static int
 cli_open_fetch(struct ls_cli *cli)
 {
@@ -475,8 +481,7 @@ cli_run(struct ls_cli *cli, const struct cli_command *command, int argc, char **
 	cli->term = ls_term_new(cli->options.color);
 	if (!cli->term)
 		return LS_EXIT_UNREACHABLE;
-	if (command->run != ls_cmd_doctor && /* asks it among others */
-		cli_lists(cli_uses[0], command->name) && cli_open_fetch(cli) != 0)
+	if (cli_needs_collector(command) && cli_open_fetch(cli) != 0)
 		return LS_EXIT_USAGE;
 	rc = command->run(cli, argc, argv);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
