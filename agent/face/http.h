@@ -28,7 +28,7 @@ struct ls_about_parts;
 struct ls_agent_http;
 struct ls_loop;
 
-/* What is told, by the parts of the agent as they are now; as of about.h. */
+/* The contents of the pages, from the parts of the agent as they are now (about.h). */
 struct ls_agent_http_backend {
 	void *arg;
 	const struct ls_about_parts *(*parts)(void *arg);

@@ -66,7 +66,7 @@ struct ls_prom_text {
 };
 
 /*
- * Reads a page; each is told of every sample before the first error. A last line without
+ * Reads a page: calls each for every sample before the first error. A last line without
  * its newline is still a line.
  */
 int ls_prom_text_read(struct ls_prom_text *p, const char *text, size_t len,

@@ -260,7 +260,7 @@ step_has_rank(const struct ls_source_step *s, const struct ls_worker_info *of,
 /*
  * The rank of a new ring. Processes of one job on this host that do not know theirs, or
  * have that of another of their user, are counted, so that each is a worker of its own:
- * the least rank that no live one has. Users are told apart by the collector.
+ * the least rank that no live one has. The collector keeps the workers of different users apart.
  */
 static void
 step_rank(const struct ls_source_step *s, struct ls_ring_header *h)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * job_members - the stored workers of one job, and their hosts. info.owner is told only
+ * job_members - the stored workers of one job, and their hosts. info.owner is set only
  * where several users claim one rank of one host.
  *
  * Owner:   the caller's thread.

@@ -23,11 +23,25 @@ struct csv_row {
 	char *field[LS_REPLAY_COLUMNS_MAX];
 };
 
+static bool
+csv_is_text(const char *text, size_t len)
+{
+	size_t begin, end;
+
+	for (begin = 0; begin < len; begin = end + 1) {
+		for (end = begin; end < len && !isspace((unsigned char)text[end]);)
+			end++;
+		if (end > begin && !ls_text_is_name(text + begin, end - begin, len))
+			return false;
+	}
+	return true;
+}
+
 bool
 ls_csv_is(const char *text, size_t len)
 {
 	return memchr(text, ',', len) != NULL && memchr(text, '"', len) == NULL &&
-		memchr(text, '{', len) == NULL;
+		memchr(text, '{', len) == NULL && csv_is_text(text, len);
 }
 
 /* Sets why to "NAME ...": the column, and what is wrong with its value. */

@@ -27,7 +27,8 @@ struct ls_csv {
 	size_t at[LS_CSV_COLUMNS]; /* from 1; 0: there is no such column */
 };
 
-/* Is the first line of a file a row or header of a table? Lines of JSON have quotes. */
+/* Is the first line of a file a row or header of a table? Lines of JSON have quotes, and a
+ * damaged one may have bytes that are not text. */
 bool ls_csv_is(const char *text, size_t len);
 
 /*

@@ -167,7 +167,7 @@ packer_is_damage(int rc)
 }
 
 /* Reads the rows of a span into the pack; *ret_rows: those before the one that failed,
- * of which *ret_last_id is told. */
+ * *ret_last_id: the last id of the row where it ended. */
 static int
 packer_read(struct ls_packer *p, sqlite3 *db, struct packer_span *span,
 	size_t *ret_rows, int64_t *ret_last_id)

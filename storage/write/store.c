@@ -742,8 +742,8 @@ store_sweep(struct ls_store *s, const struct ls_days *days, int64_t wall_us)
 }
 
 /*
- * The maximum by default. Before the first day goes by it, people are told: from nine
- * tenths of it on, and in the first round nothing goes.
+ * The maximum by default. From nine tenths of it on there is a finding; the first round
+ * that reaches the maximum only warns and removes nothing.
  */
 static void
 store_retain_auto(struct ls_store *s, const struct ls_days *days,

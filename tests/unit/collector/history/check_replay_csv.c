@@ -265,3 +265,14 @@ LS_TEST(hostile, a_damaged_line_of_json_is_no_table)
 		"line 1: not JSON: end of file expected near ':'\n");
 	ck_assert_uint_eq(stats.records, 1);
 }
+
+LS_TEST(hostile, only_text_makes_a_table)
+{
+	static const char *const no[] = { "a,\x80\xff", "step,\x01rank", "\x7f,2,3", "a b" };
+	size_t i;
+
+	for (i = 0; i < sizeof(no) / sizeof(no[0]); i++)
+		ck_assert(!ls_csv_is(no[i], strlen(no[i])));
+	ck_assert(!ls_csv_is("1,0,\0", 5));
+	ck_assert(ls_csv_is("\xef\xbb\xbfstep,\tr\xc3\xa4nk \r", 16));
+}
