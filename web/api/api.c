@@ -16,6 +16,8 @@
 #define LS_ZOOM_MAX_S ((unsigned)(LS_ZOOM_MAX_NS / 1000000000u))
 #define API_STEP_MAX_S 86400u
 #define API_RANGE_DEFAULT_US (3600ll * 1000000)
+/* the second day of 1970: nothing is older; time 0, also of a bucket, is "not known" */
+#define API_TIME_LEAST_US (86400ll * 1000000)
 #define LS_GRID_ROWS_DEFAULT 64
 #define LS_GRID_COLS_DEFAULT 240
 
@@ -448,6 +450,10 @@ api_stored(struct ls_request *q, struct ls_problem *p)
 		(void)api_bad_parameter(p, "from", "is after 'to'");
 		return -LS_ERANGE;
 	}
+	if (ask->from_us < API_TIME_LEAST_US)
+		ask->from_us = API_TIME_LEAST_US;
+	if (ask->to_us < API_TIME_LEAST_US)
+		ask->to_us = API_TIME_LEAST_US;
 	rc = api_skip(q, p);
 	if (rc != 0)
 		return rc;

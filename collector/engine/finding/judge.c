@@ -48,6 +48,7 @@ judge_keep(struct ls_job *j, struct ls_live_row *kept)
 	*slot = *kept;
 	j->live_head = (j->live_head + 1) % j->live_capacity;
 	j->kept++;
+	ls_recent_rows(j);
 }
 
 /* Most workers checkpoint, evaluate or compile: a step unlike the others, not judged.

@@ -30,52 +30,6 @@ view_recent(const struct ls_job *j)
 		: 0;
 }
 
-static void
-view_add(struct ls_recent *of, const struct ls_live_row *r, size_t slot, int sign)
-{
-	const struct ls_cell *c = ls_row_cell(r, slot);
-
-	if (c == NULL)
-		return;
-	ls_recent_add(of, c, sign);
-	ls_recent_rank(of, slot, r->totals.last, sign);
-}
-
-/* What one worker did in the recent steps. */
-static struct ls_recent_means
-view_means(const struct ls_job *j, size_t slot)
-{
-	struct ls_recent sums = { 0 };
-
-	for (size_t i = view_recent(j); i < j->live_count; i++)
-		view_add(&sums, ls_job_row(j, i), slot, 1);
-	return ls_recent_means(&sums);
-}
-
-/* The same of all workers. Sums of the last time are brought up to date by the rows
- * that have come and gone since, so that a page of ten thousand workers that is read
- * again each second does not read a million cells. */
-static const struct ls_recent *
-view_sums(const struct ls_job *j)
-{
-	uint64_t oldest = j->kept - j->live_count, first = oldest + view_recent(j), n;
-	struct ls_recent_table *t = j->recent;
-
-	if (t->first < oldest || t->last <= first) { /* nothing of it can be used */
-		memset(t->of, 0, j->capacity * sizeof(t->of[0]));
-		t->first = t->last = first;
-	}
-	for (n = t->first; n < first; n++)
-		for (size_t s = 0; s < j->count; s++)
-			view_add(&t->of[s], ls_job_row(j, n - oldest), s, -1);
-	for (n = t->last; n < j->kept; n++)
-		for (size_t s = 0; s < j->count; s++)
-			view_add(&t->of[s], ls_job_row(j, n - oldest), s, 1);
-	t->first = first;
-	t->last = j->kept;
-	return t->of;
-}
-
 static double
 view_step_s(const struct ls_job *j)
 {
@@ -256,7 +210,8 @@ view_suspects(const struct ls_engine *e, const struct ls_job *j, double step_s)
 
 	for (size_t i = 0; i < n; i++) {
 		const struct ls_engine_worker *w = &e->workers[j->slots[list[i].slot]];
-		struct ls_recent_means m = view_means(j, list[i].slot);
+		struct ls_recent_means m =
+			ls_recent_means(&j->recent->of[list[i].slot]);
 
 		if (m.slowest > VIEW_SUSPECT_SHARE &&
 			m.blame_s >= VIEW_SUSPECT_COST * step_s &&
@@ -282,6 +237,7 @@ view_job(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 	int32_t chips = ls_job_chips(e, j);
 	json_t *doc, *suspects;
 
+	ls_recent_rows(j);
 	doc = json_pack(
 		"{s:s, s:s, s:b, s:i, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o}",
 		"id", j->name, "state", view_job_state(e, j), "asynchronous",
@@ -464,7 +420,7 @@ view_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 	static const char *const states[] = { "reporting", "silent", "ended",
 		"crashed" };
 	const struct ls_engine_worker *w = &e->workers[j->slots[slot]];
-	struct ls_recent_means m = view_means(j, slot);
+	struct ls_recent_means m = ls_recent_means(&j->recent->of[slot]);
 	const char *finding = view_finding_of(e, w);
 	json_t *doc;
 
@@ -543,11 +499,11 @@ view_hosts_compare(const void *a, const void *b)
 
 static struct view_sorted
 view_hosts_place(const struct ls_engine *e, const struct ls_job *j, size_t slot,
-	const struct ls_recent *sums, const struct ls_view_hosts *ask)
+	const struct ls_view_hosts *ask)
 {
 	const struct ls_engine_worker *w = &e->workers[j->slots[slot]];
 	bool suspicion = ask->sort == LS_VIEW_BY_SUSPICION;
-	double key = view_hosts_key(w, &sums[slot], ask->sort);
+	double key = view_hosts_key(w, &j->recent->of[slot], ask->sort);
 
 	if (isnan(key))
 		key = -INFINITY;
@@ -589,7 +545,6 @@ ls_view_hosts(const struct ls_engine *e, const char *job,
 	const struct ls_view_hosts *ask, int64_t now_us, json_t **ret_page)
 {
 	const struct ls_job *j = ls_engine_find_job(e, job);
-	const struct ls_recent *sums;
 	struct view_sorted *order, begin = { 0 };
 	size_t n = 0, count = 0, i;
 	char next[24];
@@ -601,14 +556,14 @@ ls_view_hosts(const struct ls_engine *e, const char *job,
 	order = malloc((j->count + 1) * sizeof(*order));
 	if (order == NULL)
 		return -ENOMEM;
-	sums = view_sums(j);
+	ls_recent_rows(j);
 	if (ask->after > 0 && ask->after <= j->count)
-		begin = view_hosts_place(e, j, ask->after - 1, sums, ask);
+		begin = view_hosts_place(e, j, ask->after - 1, ask);
 	for (i = 0; i < j->count; i++) {
 		if (!view_hosts_wants(&e->workers[j->slots[i]], ask))
 			continue;
 		count++;
-		order[n] = view_hosts_place(e, j, i, sums, ask);
+		order[n] = view_hosts_place(e, j, i, ask);
 		n += ask->after == 0 ||
 			(ask->after <= j->count &&
 				view_hosts_compare(&begin, &order[n]) < 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recent - sums over the recent steps of each worker of a job, so that a table of ten
- * thousand workers does not read a million cells.
+ * recent - sums over the recent steps of each worker of a job, brought up to date with each
+ * step, so that a table of ten thousand workers does not read a million cells.
  *
  * Owner:   the engine's thread.
  * Units:   seconds.
@@ -24,7 +24,7 @@ struct ls_recent {
 };
 
 /* The same of all workers of a job, by slot, over the live rows from number first up to
- * last (not with it). It is brought up to date when somebody asks. */
+ * last (not with it). */
 struct ls_recent_table {
 	uint64_t first, last;
 	struct ls_recent of[];
@@ -35,12 +35,10 @@ struct ls_recent_means {
 	double step_s, own_s, wait_s, input_s, late_s, blame_s, slowest;
 };
 
-/* A step enters (sign 1) or leaves (sign -1) the sums of a worker. */
-void ls_recent_add(struct ls_recent *of, const struct ls_cell *c, int sign);
+struct ls_job;
 
-/* The same for whether it was the last worker: slot is its own, last that of the step's
- * last, SIZE_MAX if nobody knows. */
-void ls_recent_rank(struct ls_recent *of, size_t slot, size_t last, int sign);
+/* Brings the sums of a job up to date by the rows that have come and gone. */
+void ls_recent_rows(const struct ls_job *j);
 
 /* Means of one worker. */
 struct ls_recent_means ls_recent_means(const struct ls_recent *of);
