@@ -268,7 +268,8 @@ LS_TEST(hostile, a_damaged_line_of_json_is_no_table)
 
 LS_TEST(hostile, only_text_makes_a_table)
 {
-	static const char *const no[] = { "a,\x80\xff", "step,\x01rank", "\x7f,2,3", "a b" };
+	static const char *const no[] = { "a,\x80\xff", "step,\x01rank", "\x7f,2,3",
+		"a b" };
 	size_t i;
 
 	for (i = 0; i < sizeof(no) / sizeof(no[0]); i++)
