@@ -33,6 +33,7 @@ struct ls_agent_config {
 	char prom_map[LS_CONF_VALUE_MAX_BYTES];
 	char tpu_address[LS_CONF_VALUE_MAX_BYTES];
 	char tpu_ports[LS_CONF_VALUE_MAX_BYTES];
+	char stall_dir[LS_CONF_VALUE_MAX_BYTES];
 	char step_log[LS_CONF_VALUE_MAX_BYTES];
 	char step_log_pattern[LS_CONF_VALUE_MAX_BYTES];
 	char step_log_job[LS_CONF_VALUE_MAX_BYTES];

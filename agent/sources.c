@@ -14,6 +14,7 @@
 #include "agent/host/source_neighbours.h"
 #include "agent/pages/source_prom.h"
 #include "agent/steps/source_status.h"
+#include "agent/tpu/source_stall.h"
 #include "agent/tpu/source_tpu.h"
 #include "agent/host/source_worker.h"
 #include "proto/base/log.h"
@@ -149,8 +150,8 @@ sources_make(struct ls_sources *s, const struct ls_agent_config *c)
 			&one, &s->neighbours);
 	if (rc == 0)
 		rc = sources_add(s,
-			ls_source_tpu_new(s->loop, s->series, c->tpu_address,
-				c->tpu_ports, getenv(LS_TPU_PORTS_VARIABLE), &one),
+			ls_source_tpu_new(s->loop, s->series, c,
+				getenv(LS_TPU_PORTS_VARIABLE), &one),
 			&one, &s->tpu);
 	if (rc == 0)
 		rc = sources_add(s, ls_source_hooks_new(s->step, s->series, &one), &one,
@@ -164,6 +165,9 @@ sources_make(struct ls_sources *s, const struct ls_agent_config *c)
 		rc = sources_add(s, sources_make_status(s, c, &one), &one, &s->status);
 	if (rc == 0 && c->step_log[0] != '\0')
 		rc = sources_add(s, sources_make_log(s, c, &one), &one, &s->log);
+	if (rc == 0 && c->stall_dir[0] != '\0')
+		rc = sources_add(s, ls_source_stall_new(c->stall_dir, s->disk, &one),
+			&one, &hooks);
 	if (rc == 0)
 		ls_source_tpu_set_chips(s->tpu,
 			ls_chips_count(ls_place_chips(s->place)) > 0);

@@ -26,7 +26,8 @@ struct ls_collector_config {
 	char backup[LS_CONF_VALUE_MAX_BYTES];
 	char salvage[LS_CONF_VALUE_MAX_BYTES];
 	char log_level[LS_CONF_VALUE_MAX_BYTES];
-	uint64_t commit_interval_ns, pack_interval_ns, retain_age_ns, retain_bytes;
+	uint64_t commit_interval_ns, pack_interval_ns, retain_age_ns, retain_bytes,
+		patience_ns;
 	int64_t contexts;
 	bool insecure, check_db, repack;
 	/* Filled in by ls_collector_config_finish, from http. */

@@ -101,10 +101,10 @@ server_reply(void *arg, void *request, const struct ls_wire_ack *ack)
 	free(buf);
 }
 
-static uint32_t *
-server_begun(void *request)
+static struct ls_ingest_peer *
+server_peer(void *request)
 {
-	return ls_ingest_begun(request);
+	return ls_ingest_peer(request);
 }
 
 static void
@@ -335,7 +335,10 @@ server_make_core(struct ls_server *s)
 		return -ENOMEM;
 	sink = ls_outbox_sink(s->core.outbox);
 	s->core.engine = ls_engine_new(&sink);
-	return s->core.engine != NULL ? 0 : -ENOMEM;
+	if (s->core.engine == NULL)
+		return -ENOMEM;
+	ls_engine_patience(s->core.engine, (double)s->config.patience_ns * 1e-9);
+	return 0;
 }
 
 static int
@@ -369,7 +372,7 @@ server_make_intake(struct ls_server *s)
 		.next_worker_id = s->next_worker_id,
 		.reply = server_reply,
 		.reply_arg = s,
-		.begun = server_begun,
+		.peer = server_peer,
 		.held_max = (unsigned)s->config.contexts,
 		.now = server_now,
 		.now_arg = s,

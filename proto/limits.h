@@ -13,6 +13,7 @@
 #define LS_HOST_NAME_MAX_BYTES 128
 #define LS_SLICE_NAME_MAX_BYTES 64
 #define LS_ROLE_NAME_MAX_BYTES 64
+#define LS_REFUSED_RANK_MAX_BYTES 48 /* of a variable that is no rank, with its name */
 #define LS_PLACE_NAME_MAX_BYTES 64 /* a rack, an input shard */
 
 /* --- log and configuration ------------------------------------------------ */
@@ -320,6 +321,23 @@
 /* waiting for a peer that does not read: it is closed */
 #define LS_GRPC_UNSENT_MAX_BYTES 65536u
 #define LS_TPU_PORTS_MAX 8 /* a process a chip, 8 chips a host */
+/* servers in other network namespaces: a pod a chip */
+#define LS_NETNS_PORTS_MAX 8
+/* network namespaces of a node: GKE allows 110 pods a node, TPU nodes run 20 */
+#define LS_NETNS_MAX 128
+#define LS_NETNS_PIDS_MAX 16384u
+#define LS_NETNS_NEW_MAX 512u /* new processes a look: 2 ms */
+#define LS_NETNS_ADDRESSES_MAX 16u /* of a namespace */
+/* of a file below /proc/PID/net: 400 listeners, or 500 routes */
+#define LS_NETNS_TEXT_MAX_BYTES 65536u
+#define LS_NETNS_LOOK_NS 5000000000ull
+#define LS_NETNS_FIRST_LOOKS 16u /* at one reading, at the start: 40 ms */
+/* rest after a look, in durations of that look: at most .05 % of a core */
+#define LS_NETNS_PACE 2000u
+/* after its newest process a namespace is looked at whenever its sockets change */
+#define LS_NETNS_YOUNG_NS 300000000000ull
+/* and later, or where the count of sockets hides a change, so seldom */
+#define LS_NETNS_OLD_NS 300000000000ull
 #define LS_TPU_METRICS_MAX 64u /* names a port lists; 44 are known */
 /* values one answer holds: collectives by kind and size */
 #define LS_TPU_POINTS_MAX 256u
@@ -328,6 +346,14 @@
 #define LS_TPU_LABEL_VALUE_MAX_BYTES 48
 /* 8 chips of 2 TensorCores and 4 SparseCores are 48 */
 #define LS_TPU_CORES_MAX 64u
+/* kinds of fields in a status that are not known here */
+#define LS_TPU_UNKNOWN_FIELDS_MAX 8u
+#define LS_TPU_WHERE_MAX_BYTES 96 /* an HLO location, cut */
+/* 64 cores of 3 KiB, with details of their operations */
+#define LS_STALL_FILE_MAX_BYTES 262144u
+#define LS_STALL_ENTRIES_MAX 4096u /* of --stall-dir, a look */
+#define LS_STALL_LOOK_NS 5000000000ull
+#define LS_STALL_CORES_SHOWN 8u
 /* with a memory of the reading before: 2 KiB each */
 #define LS_TPU_HISTOGRAMS_MAX 128u
 /* so that buckets leave room to the other series */
@@ -386,11 +412,32 @@
 #define LS_CELLS_MAX (2u * 1024 * 1024)
 /* named in a finding about a group; it counts all of them */
 #define LS_FINDING_HOSTS_MAX 64
+#define LS_FINDING_EPISODES_MAX 16u /* of a finding, the newest */
 #define LS_FINDINGS_MAX 10000
 /* of agents to the collector: twice LS_AGENTS_MAX, for those that come back */
 #define LS_CONNECTIONS_MAX 32768
 /* agents that may begin by one connection, which belongs to one */
 #define LS_CONNECTION_AGENTS_MAX 64u
+/* bytes of one agent's reports over time: 130 times what a host has, or 2,000 step
+ * records a second */
+#define LS_RATE_AGENT_BYTES_PER_S 65536u
+/* saved at most: a whole spool */
+#define LS_RATE_AGENT_BURST_NS \
+	((int64_t)(LS_SPOOL_DEFAULT_BYTES / LS_RATE_AGENT_BYTES_PER_S) * 1000000000)
+/* what a new agent begins with, since names are free: 256 KiB */
+#define LS_RATE_AGENT_NEW_NS 4000000000ll
+/* of it, what is not charged to its address: the first report of most hosts */
+#define LS_RATE_AGENT_FREE_NS 250000000ll
+/* of all agents of one address that have saved nothing (at most 16 MiB) */
+#define LS_RATE_ADDRESS_BYTES_PER_S (32u * LS_RATE_AGENT_BYTES_PER_S)
+#define LS_RATE_ADDRESS_BURST_NS 8000000000ll
+/* buckets (addresses with the same hash share one) */
+#define LS_RATE_ADDRESSES 4096u
+/* an answer is delayed no longer: below LS_SESSION_STALE_NS and LS_ACK_TIMEOUT_NS. Who
+ * would owe more keeps the items: an agent sends 394 KiB at most, which are 6 s, and waits
+ * for its answer, so only others reach it */
+#define LS_RATE_WAIT_MAX_NS 8000000000ll
+#define LS_RATE_LOG_NS 60000000000ull
 /* memory of all requests of agents that are not complete and larger than 2 KiB */
 #define LS_FRAMES_MAX_BYTES (32u * 1024 * 1024)
 #define LS_FRAME_TIME_NS 30000000000ull /* a request that began is there by then */

@@ -328,6 +328,18 @@ host_tell_files(const struct source_host *h, struct ls_doctor *d)
 			h->sys_root);
 }
 
+bool
+ls_source_host_has_pids(const char *proc_root)
+{
+	char path[2 * LS_PATH_MAX_BYTES], link[64];
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "%s/self/ns/pid", proc_root);
+	n = readlink(path, link, sizeof(link) - 1);
+	link[n > 0 ? n : 0] = '\0';
+	return strcmp(link, HOST_FIRST_PID_NAMESPACE) == 0;
+}
+
 /*
  * Whether our network devices are those of the host: a file below net/ has another
  * inode in each namespace, and unlike /proc/PID/ns/net anybody may ask for it. Only pid
@@ -336,14 +348,10 @@ host_tell_files(const struct source_host *h, struct ls_doctor *d)
 static void
 host_tell_network(const struct source_host *h, struct ls_doctor *d)
 {
-	char path[2 * LS_PATH_MAX_BYTES], link[64];
+	char path[2 * LS_PATH_MAX_BYTES];
 	struct stat first, own;
-	ssize_t n;
 
-	(void)snprintf(path, sizeof(path), "%s/self/ns/pid", h->proc_root);
-	n = readlink(path, link, sizeof(link) - 1);
-	link[n > 0 ? n : 0] = '\0';
-	if (strcmp(link, HOST_FIRST_PID_NAMESPACE) != 0) {
+	if (!ls_source_host_has_pids(h->proc_root)) {
 		ls_doctor_add(d, LS_DOCTOR_NONE, "host", "namespaces",
 			"this container has its own process ids: its network "
 			"namespace cannot be identified",

@@ -27,6 +27,9 @@
 int ls_source_host_new(const char *proc_root, const char *sys_root,
 	struct ls_source *ret_source) LS_MUSTCHECK;
 
+/* True if proc_root shows the host's own process ids, not those of a container. */
+bool ls_source_host_has_pids(const char *proc_root);
+
 /* TCP counters are from now on those that process pid sees; 0: those of the agent. */
 void ls_source_host_net_of(const struct ls_source *source, pid_t pid);
 

@@ -275,6 +275,48 @@ step_rank(const struct ls_source_step *s, struct ls_ring_header *h)
 		h->worker.rank++;
 }
 
+/* The value of the first variable that could tell the rank, as the job's process had it;
+ * *ret_name: which one. NULL: there is none. */
+static const char *
+step_rank_value(const char *env, const char **ret_name, size_t *ret_len)
+{
+	static const char *const names[] = {
+#define LS_LAUNCHER(from, rank, world, needs, form) rank,
+#include "agent/client/python/lockstep/launchers.def"
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t len = strlen(names[i]);
+
+		for (const char *line = env; *line != '\0'; line +=
+			line[strcspn(line, "\n")] == '\n' ? strcspn(line, "\n") + 1
+							  : strlen(line)) {
+			if (strncmp(line, names[i], len) != 0 || line[len] != '=')
+				continue;
+			*ret_name = names[i];
+			*ret_len = strcspn(line, "\n") - len - 1;
+			return line + len + 1;
+		}
+	}
+	return NULL;
+}
+
+/* Keeps what its environment has for a rank, for people to see. */
+static void
+step_keep_refused(struct ls_ring_header *h)
+{
+	char text[2 * LS_REFUSED_RANK_MAX_BYTES];
+	const char *name, *value;
+	size_t len;
+
+	value = step_rank_value(h->env, &name, &len);
+	if (value == NULL)
+		return;
+	(void)snprintf(text, sizeof(text), "%s=%.*s", name, (int)len, value);
+	(void)ls_text_escape(h->worker.refused_rank, sizeof(h->worker.refused_rank),
+		text, strlen(text));
+}
+
 /* Puts an open file among the rings. */
 static int
 step_add(struct ls_source_step *s, int fd, const char *name,
@@ -288,6 +330,8 @@ step_add(struct ls_source_step *s, int fd, const char *name,
 
 	own.worker.owner = st->st_uid + 1;
 	step_rank(s, &own);
+	if (own.from[STEP_FROM_RANK] == LS_RING_FROM_REFUSED)
+		step_keep_refused(&own);
 	rc = ls_ring_reader_new(fd, name, &own, &context, &f->reader);
 
 	if (rc != 0)
@@ -771,32 +815,6 @@ step_tell_rings(const struct ls_source_step *s, struct ls_doctor *d)
 			(unsigned long long)lost[LS_GAP_OVERRUN]);
 }
 
-/* The value of the first variable that could tell the rank, as the job's process had it;
- * *ret_name: which one. NULL: there is none. */
-static const char *
-step_rank_value(const char *env, const char **ret_name, size_t *ret_len)
-{
-	static const char *const names[] = {
-#define LS_LAUNCHER(from, rank, world, needs, form) rank,
-#include "agent/client/python/lockstep/launchers.def"
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		size_t len = strlen(names[i]);
-
-		for (const char *line = env; *line != '\0'; line +=
-			line[strcspn(line, "\n")] == '\n' ? strcspn(line, "\n") + 1
-							  : strlen(line)) {
-			if (strncmp(line, names[i], len) != 0 || line[len] != '=')
-				continue;
-			*ret_name = names[i];
-			*ret_len = strcspn(line, "\n") - len - 1;
-			return line + len + 1;
-		}
-	}
-	return NULL;
-}
-
 /* Workers whose rank in the job is not known, or is that of another of this host. */
 static void
 step_tell_ranks(const struct ls_source_step *s, struct ls_doctor *d)
@@ -808,23 +826,18 @@ step_tell_ranks(const struct ls_source_step *s, struct ls_doctor *d)
 	for (size_t i = 0; i < s->count; i++) {
 		const struct ls_step_ring *r = ls_source_step_ring(s, i);
 		const struct ls_worker_info *w = &r->worker.info;
-		const char *name = "", *value;
 		bool refused = r->from[STEP_FROM_RANK] == LS_RING_FROM_REFUSED;
-		char text[64], why[160] = "no variable tells it";
-		size_t len = 0;
+		char why[160] = "no variable tells it";
 
 		if (r->state != LS_RING_STATE_LIVE ||
 			!step_is_unranked(r->from[STEP_FROM_RANK]) ||
 			(!refused && w->rank == 0)) /* it may be alone */
 			continue;
-		value = step_rank_value(r->env, &name, &len);
-		(void)ls_text_escape(text, sizeof(text), value != NULL ? value : "",
-			len);
 		if (refused)
 			(void)snprintf(why, sizeof(why),
-				"%s=\"%s\" is no rank in the whole job, or that of "
-				"another process of this host",
-				value != NULL ? name : "rank", text);
+				"%s is no rank in the whole job, or that of another "
+				"process of this host",
+				w->refused_rank[0] != '\0' ? w->refused_rank : "it");
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "steps", "rank", fix,
 			"job %s: the rank of a worker is unknown, and taken for %d: %s",
 			w->job, (int)w->rank, why);

@@ -6,6 +6,8 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "agent/options.h"
+#include "agent/tpu/netns.h"
 #include "proto/base/http.h"
 #include "proto/base/log.h"
 #include "proto/base/loop.h"
@@ -14,16 +16,17 @@
 struct source_tpu {
 	struct ls_loop *loop;
 	struct ls_tpu_series *series;
-	char address[INET6_ADDRSTRLEN];
+	struct ls_netns *netns; /* NULL: --tpu-address names the address */
 	bool from_environment; /* the list of ports */
 	bool has_default_ports; /* nobody named ports */
-	bool has_chips;
-	size_t count;
-	struct ls_tpu_port *port[LS_TPU_PORTS_MAX];
+	bool has_chips, has_pages;
+	size_t count, fixed; /* ports, and those by option */
+	struct ls_tpu_port *port[LS_TPU_PORTS_MAX + LS_NETNS_PORTS_MAX];
+	uint64_t unopened; /* servers found for which there was no room */
 	/* of the last reading: multiples of LS_TPU_STATUS_NS */
 	uint64_t tick;
 	/* the group may hold values of the port */
-	bool live[LS_TPU_PORTS_MAX][LS_TPU_CADENCES];
+	bool live[LS_TPU_PORTS_MAX + LS_NETNS_PORTS_MAX][LS_TPU_CADENCES];
 	/* of the reading of the cores under way, or the last one */
 	uint64_t status_begun_ns;
 	struct ls_tpu_progress progress;
@@ -64,12 +67,12 @@ tpu_read_ports(const char *text, uint16_t ret_ports[LS_TPU_PORTS_MAX],
 /* --- what ports tell ------------------------------------------------------ */
 
 static void
-tpu_point(void *arg, uint16_t port, const char *name,
-	const struct ls_tpu_metric *metric, const struct ls_tpu_point *p)
+tpu_point(void *arg, uint16_t id, const char *name, const struct ls_tpu_metric *metric,
+	const struct ls_tpu_point *p)
 {
 	struct source_tpu *t = arg;
 
-	ls_tpu_series_point(t->series, port, name, metric, p);
+	ls_tpu_series_point(t->series, id, name, metric, p);
 }
 
 static void
@@ -94,12 +97,12 @@ tpu_is_busy(const struct source_tpu *t, enum ls_tpu_cadence cadence)
 
 /* A port's round is over; when it was the last one, so is the reading. */
 static void
-tpu_ended(void *arg, uint16_t port, enum ls_tpu_cadence cadence)
+tpu_ended(void *arg, uint16_t id, enum ls_tpu_cadence cadence)
 {
 	struct source_tpu *t = arg;
 	uint64_t now = ls_loop_now(t->loop);
 
-	ls_tpu_series_end(t->series, port, cadence, now);
+	ls_tpu_series_end(t->series, id, cadence, now);
 	if (tpu_is_busy(t, cadence))
 		return;
 	if (cadence == LS_TPU_STATUS) {
@@ -112,14 +115,22 @@ tpu_ended(void *arg, uint16_t port, enum ls_tpu_cadence cadence)
 
 /* --- rounds --------------------------------------------------------------- */
 
-/* The first port that is up: the one whose view of the node counts. */
+static bool
+tpu_is_at(const struct ls_tpu_port *p, const char *address)
+{
+	return strcmp(ls_tpu_port_look(p)->address, address) == 0;
+}
+
+/* The first port of an address (NULL: of any) that is up: its view of the chips there
+ * counts. */
 static const struct ls_tpu_port *
-tpu_first(const struct source_tpu *t)
+tpu_first(const struct source_tpu *t, const char *address)
 {
 	size_t i;
 
 	for (i = 0; i < t->count; i++) {
-		if (ls_tpu_port_look(t->port[i])->state == LS_TPU_PORT_STATE_UP)
+		if (ls_tpu_port_look(t->port[i])->state == LS_TPU_PORT_STATE_UP &&
+			(address == NULL || tpu_is_at(t->port[i], address)))
 			return t->port[i];
 	}
 	return NULL;
@@ -128,10 +139,14 @@ tpu_first(const struct source_tpu *t)
 static bool
 tpu_begin_port(struct source_tpu *t, struct ls_tpu_port *p, enum ls_tpu_cadence cadence)
 {
-	const struct ls_tpu_port *first = tpu_first(t);
-	bool is_first = first == NULL || p == first;
-	bool missing = !is_first && ls_tpu_port_look(first)->devices < t->count;
+	const char *address = ls_tpu_port_look(p)->address;
+	const struct ls_tpu_port *first = tpu_first(t, address);
+	bool is_first = first == NULL || p == first, missing;
+	size_t i, ports = 0;
 
+	for (i = 0; i < t->count; i++)
+		ports += tpu_is_at(t->port[i], address);
+	missing = !is_first && ls_tpu_port_look(first)->devices < ports;
 	return ls_tpu_port_begin(p, cadence, is_first || missing, !is_first);
 }
 
@@ -151,7 +166,7 @@ tpu_begin(struct source_tpu *t, enum ls_tpu_cadence cadence)
 			ls_tpu_port_look(p)->state != LS_TPU_PORT_STATE_UP) {
 			/* it answers no more: one row that says so */
 			t->live[i][cadence] = false;
-			tpu_ended(t, ls_tpu_port_look(p)->number, cadence);
+			tpu_ended(t, ls_tpu_port_look(p)->id, cadence);
 		}
 	}
 }
@@ -170,6 +185,115 @@ tpu_listed(void *arg, struct ls_tpu_port *p)
 		t->status_begun_ns = ls_loop_now(t->loop);
 	for (c = LS_TPU_STATUS; c < LS_TPU_CADENCES; c++)
 		t->live[i][c] = tpu_begin_port(t, p, c) || t->live[i][c];
+}
+
+/* --- ports in other network namespaces ------------------------------------ */
+
+static int
+tpu_open_port(struct source_tpu *t, const char *address, uint16_t number)
+{
+	struct ls_tpu_port_options o = { .address = address,
+		.port = number,
+		.id = 1,
+		.arg = t,
+		.point = tpu_point,
+		.status = tpu_status,
+		.listed = tpu_listed,
+		.ended = tpu_ended };
+	size_t i;
+	int rc;
+
+	for (i = 0; i < t->count; i++) {
+		if (ls_tpu_port_look(t->port[i])->id != o.id)
+			continue;
+		o.id++; /* the first that is free */
+		i = SIZE_MAX;
+	}
+	rc = ls_tpu_port_new(t->loop, &o, &t->port[t->count]);
+	if (rc == 0)
+		memset(t->live[t->count++], 0, sizeof(t->live[0]));
+	return rc;
+}
+
+/* Whether something listens at the address, as far as is known. */
+static bool
+tpu_is_served(const struct source_tpu *t, const char *address)
+{
+	size_t i;
+
+	for (i = 0; i < t->count; i++) {
+		if (tpu_is_at(t->port[i], address) &&
+			ls_tpu_port_look(t->port[i])->state != LS_TPU_PORT_STATE_ABSENT)
+			return true;
+	}
+	return false;
+}
+
+/* Closes what is gone: its address may be another node's by now. A pod's absent port
+ * stays while the pod has others: the pod is there, and so may be its process again. */
+static void
+tpu_close_lost(struct source_tpu *t, uint64_t now_mono_ns)
+{
+	enum ls_tpu_cadence c;
+	size_t i;
+
+	for (i = t->count; i-- > t->fixed;) {
+		const struct ls_tpu_port_view *v = ls_tpu_port_look(t->port[i]);
+		uint16_t id = v->id;
+
+		if (ls_netns_keep(t->netns, v->address, tpu_is_served(t, v->address),
+			    now_mono_ns))
+			continue;
+		ls_tpu_port_free(t->port[i]);
+		t->port[i] = t->port[--t->count];
+		memcpy(t->live[i], t->live[t->count], sizeof(t->live[i]));
+		for (c = LS_TPU_STATUS; c < LS_TPU_CADENCES; c++)
+			tpu_ended(t, id, c);
+	}
+}
+
+/* Whether a port of the address is open: this one, or any where number is 0. */
+static bool
+tpu_is_open(const struct source_tpu *t, const char *address, uint16_t number)
+{
+	size_t i;
+
+	for (i = 0; i < t->count; i++) {
+		if (tpu_is_at(t->port[i], address) &&
+			(number == 0 || ls_tpu_port_look(t->port[i])->number == number))
+			return true;
+	}
+	return false;
+}
+
+/* Opens the port of a server that was found, unless it is open. */
+static void
+tpu_open_found(struct source_tpu *t, const struct ls_netns_server *s,
+	uint64_t now_mono_ns)
+{
+	if (tpu_is_open(t, s->address, s->port))
+		return; /* its namespace was found anew */
+	if (t->count < t->fixed + LS_NETNS_PORTS_MAX &&
+		tpu_open_port(t, s->address, s->port) == 0)
+		return;
+	t->unopened++;
+	if (!tpu_is_open(t, s->address, 0)) /* it is found again later */
+		(void)ls_netns_keep(t->netns, s->address, false, now_mono_ns);
+}
+
+/* Looks for servers, at the start in several namespaces at once, as --once reads once. */
+static void
+tpu_reach(struct source_tpu *t, uint64_t now_mono_ns)
+{
+	struct ls_netns_server server[LS_TPU_PORTS_MAX];
+	size_t i, found, turn = 0;
+
+	tpu_close_lost(t, now_mono_ns); /* makes room */
+	do {
+		found = ls_netns_look(t->netns, now_mono_ns, server);
+		for (i = 0; i < found; i++)
+			tpu_open_found(t, &server[i], now_mono_ns);
+	} while (!ls_netns_is_settled(t->netns) && ++turn < LS_NETNS_FIRST_LOOKS);
 }
 
 static void
@@ -193,6 +317,8 @@ tpu_read(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *into)
 	if (tick / LS_TPU_HISTOGRAMS_TICKS != t->tick / LS_TPU_HISTOGRAMS_TICKS)
 		tpu_begin(t, LS_TPU_HISTOGRAMS);
 	t->tick = tick;
+	if (t->netns != NULL)
+		tpu_reach(t, now_mono_ns);
 }
 
 /* --- what the source says of itself --------------------------------------- */
@@ -201,6 +327,15 @@ static void
 tpu_tell_up(const struct source_tpu *t, const struct ls_tpu_port_view *v,
 	const char *subject, struct ls_doctor *d)
 {
+	size_t i;
+
+	for (i = 0; i < v->unknown_count; i++)
+		ls_doctor_addf(d, LS_DOCTOR_NONE, "tpu", subject,
+			"report it with the version of libtpu: it may be worth reading",
+			"its status carries a field that is not known here: number %u of "
+			"%s, %zu times, %zu bytes",
+			v->unknown[i].number, v->unknown[i].message,
+			v->unknown[i].count, v->unknown[i].bytes);
 	if (v->metrics == 0)
 		ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", subject, v->why,
 			"wait until the job has initialised its devices; if that "
@@ -226,7 +361,7 @@ static void
 tpu_tell_port(const struct source_tpu *t, const struct ls_tpu_port_view *v,
 	struct ls_doctor *d)
 {
-	const char *subject = ls_doctor_text(d, "port %s:%u", t->address, v->number),
+	const char *subject = ls_doctor_text(d, "port %s:%u", v->address, v->number),
 		   *why = ls_doctor_text(d, "%s: %s", ls_tpu_port_state_name(v->state),
 			   v->why);
 
@@ -235,7 +370,7 @@ tpu_tell_port(const struct source_tpu *t, const struct ls_tpu_port_view *v,
 		tpu_tell_up(t, v, subject, d);
 		break;
 	case LS_TPU_PORT_STATE_ABSENT:
-		if (tpu_first(t) != NULL) /* one process holds all chips */
+		if (tpu_first(t, NULL) != NULL) /* one process holds all chips */
 			ls_doctor_add(d, LS_DOCTOR_NONE, "tpu", subject, why, "");
 		else if (t->has_default_ports &&
 			!t->has_chips) /* nobody said that there is a TPU */
@@ -248,7 +383,7 @@ tpu_tell_port(const struct source_tpu *t, const struct ls_tpu_port_view *v,
 				"nothing listens on this port: no TPU job runs in "
 				"this network namespace, or its metrics server is off",
 				"start the job with TPU_RUNTIME_METRICS_PORTS unset, not empty; in "
-				"Kubernetes give --tpu-address the pod's IP; without TPUs set "
+				"Kubernetes set hostPID: true for the agent; without TPUs set "
 				"--tpu-ports to nothing");
 		break;
 	case LS_TPU_PORT_STATE_UNSUPPORTED:
@@ -312,6 +447,19 @@ tpu_tell(const void *self, struct ls_doctor *d)
 	for (i = 0; i < t->count; i++)
 		tpu_tell_port(t, ls_tpu_port_look(t->port[i]), d);
 	tpu_tell_cores(t, d);
+	if (t->netns != NULL)
+		ls_netns_tell(t->netns, t->has_pages, d);
+	if (t->progress.foreign > 0)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "tpu", "cores",
+			"give --tpu-address with the address of the job that counts",
+			"two ports report the same core numbers: %llu readings of the later "
+			"one are not used",
+			(unsigned long long)t->progress.foreign);
+	if (t->unopened > 0)
+		ls_doctor_addf(d, LS_DOCTOR_WARN, "reach", "other namespaces",
+			"give --tpu-address with the address that counts",
+			"no room for a server, %llu times: at most %d are read at a time",
+			(unsigned long long)t->unopened, LS_NETNS_PORTS_MAX);
 	if (s != NULL && s->refused > 0)
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "tpu", "series",
 			"report it with the output of lockstep-agent --once: a limit is too small",
@@ -329,29 +477,9 @@ tpu_free(void *self)
 
 	for (i = 0; i < t->count; i++)
 		ls_tpu_port_free(t->port[i]);
+	ls_netns_free(t->netns);
 	ls_tpu_series_free(t->series);
 	free(t);
-}
-
-static int
-tpu_open_ports(struct source_tpu *t, const uint16_t *ports, size_t count)
-{
-	struct ls_tpu_port_options o = { .address = t->address,
-		.arg = t,
-		.point = tpu_point,
-		.status = tpu_status,
-		.listed = tpu_listed,
-		.ended = tpu_ended };
-	int rc;
-
-	while (t->count < count) {
-		o.port = ports[t->count];
-		rc = ls_tpu_port_new(t->loop, &o, &t->port[t->count]);
-		if (rc != 0)
-			return rc;
-		t->count++;
-	}
-	return 0;
 }
 
 /* The ports that are meant: by option, else by environment, else the usual one. */
@@ -383,38 +511,43 @@ ls_source_tpu_check(const char *address, const char *ports, const char *environm
 			is_option ? ports : environment, LS_TPU_PORTS_MAX);
 		return -LS_ERANGE;
 	}
-	if (ls_http_is_loopback(address) >= 0)
+	if (strcmp(address, LS_TPU_ADDRESS_AUTO) == 0 ||
+		ls_http_is_loopback(address) >= 0)
 		return 0;
-	(void)snprintf(ret_why, why_bytes, "--tpu-address %s: is not a numeric address",
-		address);
+	(void)snprintf(ret_why, why_bytes,
+		"--tpu-address %s: is not a numeric address, and not auto", address);
 	return -LS_ERANGE;
 }
 
 int
 ls_source_tpu_new(struct ls_loop *loop, struct ls_series_table *table,
-	const char *address, const char *ports, const char *environment,
+	const struct ls_agent_config *c, const char *environment,
 	struct ls_source *ret_source)
 {
+	const char *address = c->tpu_address, *ports = c->tpu_ports;
 	uint16_t list[LS_TPU_PORTS_MAX];
 	struct source_tpu *t = calloc(1, sizeof(*t));
 	size_t count = 0;
-	int rc = 0;
+	int rc;
 
 	if (t == NULL)
 		return -ENOMEM;
 	t->loop = loop;
-	if (ls_text_copy(t->address, sizeof(t->address), address) != 0)
-		rc = -LS_ERANGE;
+	/* the GKE device plugin listens on the node's address */
+	t->has_pages = c->prom[0] != '\0' && strstr(c->prom, "127.0.0.1:2112") == NULL;
 	t->has_default_ports =
 		strcmp(ports, LS_TPU_PORTS_AUTO) == 0 && environment == NULL;
 	t->from_environment =
 		strcmp(ports, LS_TPU_PORTS_AUTO) == 0 && environment != NULL;
-	if (rc == 0)
-		rc = tpu_choose_ports(ports, environment, list, &count);
+	rc = tpu_choose_ports(ports, environment, list, &count);
 	if (rc == 0 && count > 0)
 		rc = ls_tpu_series_new(table, &t->series);
-	if (rc == 0)
-		rc = tpu_open_ports(t, list, count);
+	if (rc == 0 && count > 0 && strcmp(address, LS_TPU_ADDRESS_AUTO) == 0) {
+		address = "127.0.0.1";
+		rc = ls_netns_new(c->proc_root, c->sys_root, list, count, &t->netns);
+	}
+	for (; rc == 0 && t->count < count; t->fixed = t->count)
+		rc = tpu_open_port(t, address, list[t->count]);
 	if (rc != 0) {
 		tpu_free(t);
 		return rc;

@@ -25,6 +25,9 @@
 #include "agent/collect/source.h"
 #include "agent/tpu/tpu_port.h"
 
+struct ls_agent_config;
+
+#define LS_TPU_ADDRESS_AUTO "auto" /* loopback, and netns.h */
 #define LS_TPU_PORTS_AUTO "auto"
 #define LS_TPU_PORT_DEFAULT 8431
 #define LS_TPU_PORTS_VARIABLE "TPU_RUNTIME_METRICS_PORTS"
@@ -37,13 +40,15 @@ int ls_source_tpu_check(const char *address, const char *ports, const char *envi
 	char *ret_why, size_t why_bytes) LS_MUSTCHECK;
 
 /*
- * Makes the source and begins to connect. ports: "8431,8432" ("": no port), or
+ * Makes the source and begins to connect. tpu_ports: "8431,8432" ("": no port), or
  * LS_TPU_PORTS_AUTO: that of environment (what TPU_RUNTIME_METRICS_PORTS says here;
- * NULL: not set), else LS_TPU_PORT_DEFAULT. Loop and table are borrowed. 0, -LS_ERANGE
- * (not a list of ports, too many, or one twice), -LS_ELIMIT, -ENOMEM.
+ * NULL: not set), else LS_TPU_PORT_DEFAULT. tpu_address LS_TPU_ADDRESS_AUTO: loopback,
+ * and from its first reading the servers of other network namespaces. Loop and table are
+ * borrowed. 0, -LS_ERANGE (not a list of ports, too many, or one twice), -LS_ELIMIT,
+ * -ENOMEM.
  */
 int ls_source_tpu_new(struct ls_loop *loop, struct ls_series_table *table,
-	const char *address, const char *ports, const char *environment,
+	const struct ls_agent_config *config, const char *environment,
 	struct ls_source *ret_source) LS_MUSTCHECK;
 
 /* Whether this host has TPU chips (none until told): without, and without named ports,

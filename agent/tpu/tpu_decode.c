@@ -382,6 +382,31 @@ ls_tpu_decode_list(const uint8_t *buf, size_t len,
 
 /* --- status --------------------------------------------------------------- */
 
+/* Counts fields of a message that are not known here. */
+static void
+decode_unknown(struct ls_tpu_status *st, const ProtobufCMessage *m)
+{
+	size_t i, k;
+
+	for (i = 0; i < m->n_unknown_fields; i++) {
+		const ProtobufCMessageUnknownField *f = &m->unknown_fields[i];
+
+		for (k = 0; k < st->unknown_count; k++) {
+			if (st->unknown[k].number == f->tag &&
+				st->unknown[k].message == m->descriptor->short_name)
+				break;
+		}
+		if (k == LS_TPU_UNKNOWN_FIELDS_MAX)
+			continue;
+		if (k == st->unknown_count)
+			st->unknown[st->unknown_count++] = (struct ls_tpu_unknown){
+				.message = m->descriptor->short_name, .number = f->tag
+			};
+		st->unknown[k].count++;
+		st->unknown[k].bytes += f->len;
+	}
+}
+
 static void
 decode_sequencer(struct ls_tpu_core *c, const Tpu__Sequencer *q)
 {
@@ -395,14 +420,18 @@ decode_sequencer(struct ls_tpu_core *c, const Tpu__Sequencer *q)
 	c->run_id = q->run_id;
 	c->pc = q->pc;
 	c->tracemark = q->tracemark;
+	if (q->hlo_location != NULL)
+		(void)ls_text_escape(c->where, sizeof(c->where), q->hlo_location,
+			strlen(q->hlo_location));
 }
 
 static void
-decode_core(struct ls_tpu_core *c, const Tpu__CoreState *s)
+decode_core(struct ls_tpu_status *st, struct ls_tpu_core *c, const Tpu__CoreState *s)
 {
 	int64_t moves[2];
 	size_t i;
 
+	decode_unknown(st, &s->base);
 	c->chip_id = s->core_id != NULL && s->core_id->has_chip_id ? s->core_id->chip_id
 								   : -1;
 	c->type = s->core_id != NULL && s->core_id->core_on_chip != NULL
@@ -413,12 +442,15 @@ decode_core(struct ls_tpu_core *c, const Tpu__CoreState *s)
 	/* below LS_GRPC_MESSAGE_MAX_BYTES */
 	c->queued = (uint32_t)s->n_queued_program_info;
 	c->motion = LS_HASH_START;
-	for (i = 0; i < s->n_sequencer_info; i++)
+	for (i = 0; i < s->n_sequencer_info; i++) {
+		decode_unknown(st, &s->sequencer_info[i]->base);
 		decode_sequencer(c, s->sequencer_info[i]);
+	}
 	if (s->program_fingerprint.len > 0)
 		c->program = ls_hash(LS_HASH_START, s->program_fingerprint.data,
 			s->program_fingerprint.len);
 	for (i = 0; i < s->n_queued_program_info; i++) {
+		decode_unknown(st, &s->queued_program_info[i]->base);
 		moves[0] = s->queued_program_info[i]->run_id;
 		moves[1] = s->queued_program_info[i]->launch_id;
 		c->motion = ls_hash(c->motion, moves, sizeof(moves));
@@ -451,38 +483,63 @@ decode_insert_core(struct ls_tpu_status *st, const struct ls_tpu_core *c)
 	st->count++;
 }
 
-int
-ls_tpu_decode_status(const uint8_t *buf, size_t len, struct ls_tpu_status *ret_status)
+static void
+decode_cores(struct ls_tpu_status *st, Tpu__CoreEntry *const *entries, size_t count)
 {
-	struct ls_arena *arena = NULL;
-	ProtobufCMessage *message;
-	const Tpu__StatusResponse *r;
 	size_t i;
-	int rc = ls_wire_unpack(&tpu__status_response__descriptor, buf, len, &arena,
-		&message, NULL);
 
-	if (rc != 0) {
-		ls_arena_free(arena);
-		return rc;
-	}
-	memset(ret_status, 0, sizeof(*ret_status));
-	r = (const Tpu__StatusResponse *)message;
-	if (r->host_name != NULL)
-		(void)ls_text_escape(ret_status->host, sizeof(ret_status->host),
-			r->host_name, strlen(r->host_name));
-	for (i = 0; i < r->n_core_states; i++) {
-		const Tpu__CoreEntry *e = r->core_states[i];
+	for (i = 0; i < count; i++) {
+		const Tpu__CoreEntry *e = entries[i];
 		struct ls_tpu_core c = { .core_id = e->key };
 
 		if (e->value == NULL || e->key < 0) {
-			ret_status->skipped++;
+			st->skipped++;
 			continue;
 		}
-		decode_core(&c, e->value);
-		decode_insert_core(ret_status, &c);
+		decode_core(st, &c, e->value);
+		decode_insert_core(st, &c);
+	}
+}
+
+/* A message that holds cores: a status, or the summary of a stall. */
+static int
+decode_summary(const ProtobufCMessageDescriptor *type, const uint8_t *buf, size_t len,
+	struct ls_tpu_status *ret_status)
+{
+	struct ls_arena *arena = NULL;
+	ProtobufCMessage *message;
+	int rc = ls_wire_unpack(type, buf, len, &arena, &message, NULL);
+
+	if (rc == 0) {
+		memset(ret_status, 0, sizeof(*ret_status));
+		decode_unknown(ret_status, message);
+	}
+	if (rc == 0 && type == &tpu__stall_summary__descriptor) {
+		const Tpu__StallSummary *s = (const Tpu__StallSummary *)message;
+
+		decode_cores(ret_status, s->core_states, s->n_core_states);
+	} else if (rc == 0) {
+		const Tpu__StatusResponse *r = (const Tpu__StatusResponse *)message;
+
+		if (r->host_name != NULL)
+			(void)ls_text_escape(ret_status->host, sizeof(ret_status->host),
+				r->host_name, strlen(r->host_name));
+		decode_cores(ret_status, r->core_states, r->n_core_states);
 	}
 	ls_arena_free(arena);
-	return 0;
+	return rc;
+}
+
+int
+ls_tpu_decode_status(const uint8_t *buf, size_t len, struct ls_tpu_status *ret_status)
+{
+	return decode_summary(&tpu__status_response__descriptor, buf, len, ret_status);
+}
+
+int
+ls_tpu_decode_stall(const uint8_t *buf, size_t len, struct ls_tpu_status *ret_status)
+{
+	return decode_summary(&tpu__stall_summary__descriptor, buf, len, ret_status);
 }
 
 /* --- requests ------------------------------------------------------------- */

@@ -51,6 +51,7 @@ struct ls_tpu_answer {
 
 /* The sequencer that stands for a core, and what is queued on it. */
 struct ls_tpu_core {
+	uint16_t source; /* of the port that reported it, 0 by the decoder */
 	int32_t core_id;
 	int32_t chip_id; /* -1: not told */
 	int32_t type; /* 1 TensorCore, 2 and 3 SparseCore, 0: not told */
@@ -62,6 +63,14 @@ struct ls_tpu_core {
 	uint32_t queued;
 	uint64_t motion; /* hash of all that moves: equal means that nothing did */
 	char error[LS_GRPC_TEXT_MAX_BYTES]; /* escaped; "" if none */
+	char where[LS_TPU_WHERE_MAX_BYTES]; /* HLO location of the sequencer, escaped */
+};
+
+/* A field that proto/tpu_runtime.proto does not have. */
+struct ls_tpu_unknown {
+	const char *message; /* its name there */
+	uint32_t number;
+	size_t count, bytes; /* in one answer */
 };
 
 struct ls_tpu_status {
@@ -69,6 +78,8 @@ struct ls_tpu_status {
 	size_t count;
 	struct ls_tpu_core core[LS_TPU_CORES_MAX]; /* by core id, each once */
 	size_t skipped;
+	size_t unknown_count; /* those beyond the maximum are left out */
+	struct ls_tpu_unknown unknown[LS_TPU_UNKNOWN_FIELDS_MAX];
 };
 
 /* Calls each(arg, point) for each value of a MetricResponse. */
@@ -84,6 +95,10 @@ int ls_tpu_decode_list(const uint8_t *buf, size_t len,
 
 /* Fills in a GetTpuRuntimeStatusResponse. */
 int ls_tpu_decode_status(const uint8_t *buf, size_t len,
+	struct ls_tpu_status *ret_status) LS_MUSTCHECK;
+
+/* Fills in the StallSummary of a file. The host stays empty. */
+int ls_tpu_decode_stall(const uint8_t *buf, size_t len,
 	struct ls_tpu_status *ret_status) LS_MUSTCHECK;
 
 /* Writes a MetricRequest, or an empty request (name NULL); -LS_ELIMIT if it does not

@@ -62,8 +62,8 @@ port_set_state(struct ls_tpu_port *p, enum ls_tpu_port_state to, const char *why
 	ls_log(to == LS_TPU_PORT_STATE_FAILING || to == LS_TPU_PORT_STATE_UNSUPPORTED
 			? LS_LOG_WARN
 			: LS_LOG_INFO,
-		"tpu", "port %u: %s%s%s%s", p->view.number, port_state_names[to],
-		why[0] != '\0' ? ": " : "", why,
+		"tpu", "port %s:%u: %s%s%s%s", p->view.address, p->view.number,
+		port_state_names[to], why[0] != '\0' ? ": " : "", why,
 		to == LS_TPU_PORT_STATE_UP ? "" : "; continuing without it, retrying");
 }
 
@@ -88,7 +88,7 @@ port_drop(struct ls_tpu_port *p)
 		p->view.stats.failures += lost[i];
 		p->left[i] -= lost[i];
 		if (p->left[i] == 0)
-			p->options.ended(p->options.arg, p->view.number,
+			p->options.ended(p->options.arg, p->view.id,
 				(enum ls_tpu_cadence)i);
 	}
 }
@@ -209,7 +209,7 @@ port_answered(struct ls_tpu_port *p, enum ls_tpu_cadence cadence)
 {
 	if (--p->left[cadence] == 0) {
 		p->view.stats.rounds++;
-		p->options.ended(p->options.arg, p->view.number, cadence);
+		p->options.ended(p->options.arg, p->view.id, cadence);
 	}
 	port_next(p);
 }
@@ -234,7 +234,7 @@ port_point(void *arg, const struct ls_tpu_point *point)
 	struct port_metric *m = arg;
 
 	m->devices++;
-	m->port->options.point(m->port->options.arg, m->port->view.number, m->name,
+	m->port->options.point(m->port->options.arg, m->port->view.id, m->name,
 		m->known, point);
 }
 
@@ -269,6 +269,7 @@ port_on_status(void *arg, const struct ls_grpc_answer *a)
 {
 	struct ls_tpu_port *p = arg;
 	struct ls_tpu_status status;
+	size_t i;
 
 	if (a->rc != 0 || a->status != LS_GRPC_OK) {
 		p->view.lacks_status = port_says_absent(p, a);
@@ -278,6 +279,10 @@ port_on_status(void *arg, const struct ls_grpc_answer *a)
 		p->view.stats.skipped += status.skipped;
 		if (status.count == 0)
 			p->view.stats.absent++;
+		p->view.unknown_count = status.unknown_count;
+		memcpy(p->view.unknown, status.unknown, sizeof(p->view.unknown));
+		for (i = 0; i < status.count; i++)
+			status.core[i].source = p->view.id;
 		p->options.status(p->options.arg, &status);
 	}
 	port_answered(p, LS_TPU_STATUS);
@@ -389,6 +394,9 @@ ls_tpu_port_new(struct ls_loop *loop, const struct ls_tpu_port_options *options,
 		return -ENOMEM;
 	p->options = *options;
 	p->view.number = options->port;
+	p->view.id = options->id;
+	(void)snprintf(p->view.address, sizeof(p->view.address), "%s",
+		options->address);
 	(void)snprintf(p->view.why, sizeof(p->view.why), "no answer yet");
 	rc = ls_grpc_new(loop, &o, &p->grpc);
 	if (rc != 0) {

@@ -25,6 +25,7 @@
 #ifndef LS_AGENT_TPU_PORT_H
 #define LS_AGENT_TPU_PORT_H
 
+#include <netinet/in.h>
 #include "agent/tpu/grpc.h"
 #include "agent/tpu/tpu_series.h"
 
@@ -49,25 +50,29 @@ struct ls_tpu_port_view {
 	/* why it is not up, or what it lacks when it is; "" if nothing */
 	char why[LS_GRPC_TEXT_MAX_BYTES];
 	size_t metrics, devices; /* it lists; its answers name */
+	size_t unknown_count; /* of the last status */
+	struct ls_tpu_unknown unknown[LS_TPU_UNKNOWN_FIELDS_MAX];
 	bool lacks_status; /* it refused the status as not implemented */
 	struct ls_tpu_port_stats stats;
 	const struct ls_grpc_stats *grpc;
-	uint16_t number;
+	char address[INET6_ADDRSTRLEN];
+	uint16_t number, id;
 };
 
 struct ls_tpu_port_options {
-	const char *address;
+	const char *address; /* copied */
 	uint16_t port;
+	uint16_t id; /* for the callbacks: different for each port, not 0 */
 	void *arg;
 	/* A value of a metric. */
-	void (*point)(void *arg, uint16_t port, const char *name,
+	void (*point)(void *arg, uint16_t id, const char *name,
 		const struct ls_tpu_metric *metric, const struct ls_tpu_point *p);
 	/* The status of the cores. */
 	void (*status)(void *arg, const struct ls_tpu_status *status);
 	/* The list came: rounds may begin at once. */
 	void (*listed)(void *arg, struct ls_tpu_port *p);
 	/* A round of a cadence is over, by answers or by loss. */
-	void (*ended)(void *arg, uint16_t port, enum ls_tpu_cadence cadence);
+	void (*ended)(void *arg, uint16_t id, enum ls_tpu_cadence cadence);
 };
 
 /* Makes a port and begins to connect. */

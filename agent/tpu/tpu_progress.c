@@ -163,6 +163,28 @@ progress_is_led(const struct ls_tpu_progress *p, const struct ls_tpu_status *s,
 		now_ns - p->core[0].t_seen_ns < LS_TPU_STALL_NS;
 }
 
+/* True if another port has lately reported one of these cores. */
+static bool
+progress_is_foreign(const struct ls_tpu_progress *p, const struct ls_tpu_status *s,
+	uint64_t now_ns)
+{
+	size_t i, k;
+
+	for (i = 0, k = 0; i < s->count && k < p->count;) { /* both by core id */
+		const struct ls_tpu_progress_core *c = &p->core[k];
+
+		if (c->now.core_id == s->core[i].core_id &&
+			c->now.source != s->core[i].source &&
+			now_ns - c->t_seen_ns < LS_TPU_STALL_NS)
+			return true;
+		if (c->now.core_id < s->core[i].core_id)
+			k++;
+		else
+			i++;
+	}
+	return false;
+}
+
 void
 ls_tpu_progress_feed(struct ls_tpu_progress *p, const struct ls_tpu_status *status,
 	uint64_t now_ns)
@@ -173,6 +195,10 @@ ls_tpu_progress_feed(struct ls_tpu_progress *p, const struct ls_tpu_status *stat
 	bool is_new;
 	size_t i;
 
+	if (progress_is_foreign(p, status, now_ns)) {
+		p->foreign++;
+		return;
+	}
 	for (i = 0; i < status->count; i++) {
 		const struct ls_tpu_core *is = &status->core[i];
 

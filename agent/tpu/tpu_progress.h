@@ -53,6 +53,7 @@ struct ls_tpu_progress {
 	struct ls_tpu_look look[LS_TPU_LOOKS_MAX];
 	uint64_t dominant; /* program; 0: none yet */
 	uint64_t steps; /* inferred so far */
+	uint64_t foreign; /* snapshots left out */
 };
 
 struct ls_tpu_steps {
@@ -61,7 +62,11 @@ struct ls_tpu_steps {
 	double confidence; /* 0 to 1 */
 };
 
-/* Takes over a snapshot of some cores; cores it does not name stay as they were. */
+/*
+ * Takes over a snapshot of some cores. Cores it does not name stay as they were. If
+ * another port reported one of these cores in the last LS_TPU_STALL_NS (two pods number
+ * theirs alike), the snapshot is left out and counted.
+ */
 void ls_tpu_progress_feed(struct ls_tpu_progress *p, const struct ls_tpu_status *status,
 	uint64_t now_ns);
 

@@ -18,11 +18,12 @@ static const struct ls_tpu_metric series_metrics[] = {
 
 /* Sum, count and bucket of a distribution follow its quantiles in proto/metrics.def. */
 enum { SERIES_SUM = 1, SERIES_COUNT, SERIES_BUCKET };
-_Static_assert(LS_METRIC_CHIP_EXECUTION_SUM == LS_METRIC_CHIP_EXECUTION + SERIES_SUM &&
-		LS_METRIC_CHIP_EXECUTION_COUNT ==
-			LS_METRIC_CHIP_EXECUTION + SERIES_COUNT &&
-		LS_METRIC_CHIP_EXECUTION_BUCKET ==
-			LS_METRIC_CHIP_EXECUTION + SERIES_BUCKET,
+_Static_assert(LS_METRIC_CHIP_ENQUEUE_TO_DEQUEUE_SUM ==
+			LS_METRIC_CHIP_ENQUEUE_TO_DEQUEUE + SERIES_SUM &&
+		LS_METRIC_CHIP_ENQUEUE_TO_DEQUEUE_COUNT ==
+			LS_METRIC_CHIP_ENQUEUE_TO_DEQUEUE + SERIES_COUNT &&
+		LS_METRIC_CHIP_ENQUEUE_TO_DEQUEUE_BUCKET ==
+			LS_METRIC_CHIP_ENQUEUE_TO_DEQUEUE + SERIES_BUCKET,
 	"order of rows");
 
 /* What belongs to a distribution beside the series of its count, which stands for it.

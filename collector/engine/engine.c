@@ -25,9 +25,16 @@ ls_engine_new(const struct ls_engine_sink *sink)
 		return NULL;
 	}
 	e->free_worker = LS_INDEX_NONE;
+	e->patience_s = LS_SCALES_PATIENCE_S;
 	if (sink != NULL)
 		e->sink = *sink;
 	return e;
+}
+
+void
+ls_engine_patience(struct ls_engine *e, double patience_s)
+{
+	e->patience_s = patience_s;
 }
 
 void
@@ -375,6 +382,7 @@ engine_end_job(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	for (uint32_t i = 0; i < j->count; i++) {
 		ls_detect_reset_worker(&j->detect, i);
 		ls_slow_reset_worker(&j->slow, i);
+		ls_scales_reset_worker(&j->scales, i);
 		ls_rhythm_reset_worker(&j->rhythm, i);
 	}
 	for (size_t i = 0; i < j->detect.net_count; i++)

@@ -28,7 +28,7 @@
 #include "proto/ring/ring.h"
 
 /* Changes when the same inputs give other findings; each finding names it. */
-#define LS_ENGINE_VERSION "11"
+#define LS_ENGINE_VERSION "13"
 #define LS_NO_WORKER UINT32_MAX
 
 struct ls_engine;
@@ -79,6 +79,10 @@ struct ls_engine_sink {
 /* New engine; NULL when out of memory. `sink` is copied and may be NULL. */
 struct ls_engine *ls_engine_new(const struct ls_engine_sink *sink);
 void ls_engine_free(struct ls_engine *e);
+
+/* How long a slowdown of one worker lasts before it is a finding, while its job is young
+ * (scales.h); LS_SCALES_PATIENCE_S at first. */
+void ls_engine_patience(struct ls_engine *e, double patience_s);
 
 /*
  * Declares a worker (idempotent for the same job, attempt, rank and host) and returns

@@ -22,6 +22,7 @@
 #include "collector/engine/detect/pulse.h"
 #include "collector/engine/residual/replica.h"
 #include "collector/engine/detect/rhythm.h"
+#include "collector/engine/detect/scales.h"
 #include "collector/engine/detect/slow.h"
 #include "collector/engine/detect/stage.h"
 #include "collector/engine/join/recent.h"
@@ -139,6 +140,7 @@ struct ls_job {
 	int32_t world, world_least; /* greatest and least that workers say; 0: none */
 	uint32_t gone; /* workers whose process has ended */
 	uint32_t twins; /* workers whose rank another one has, too */
+	bool has_refused; /* some worker's environment has a value that is no rank */
 	int32_t rank_most; /* greatest rank */
 	struct ls_job_lost *lost; /* LS_JOB_LOST_MAX of them; NULL: never any */
 	size_t lost_count;
@@ -152,6 +154,7 @@ struct ls_job {
 	struct ls_pulse pulse;
 	struct ls_replica replica;
 	struct ls_slow slow;
+	struct ls_scales scales;
 	struct ls_rhythm rhythm;
 	struct ls_blame_room room;
 	bool grouped; /* room knows the roles of all workers */
@@ -166,6 +169,7 @@ struct ls_job {
 
 struct ls_engine {
 	struct ls_engine_sink sink;
+	double patience_s;
 	struct ls_job *jobs;
 	size_t job_count;
 	struct ls_index job_index, host_index;
@@ -181,6 +185,13 @@ struct ls_engine {
 };
 
 /* True if its first worker came from lockstep-sim. */
+/* Of a table: when its workers begin a step is assumed. */
+static inline bool
+ls_job_is_assumed(const struct ls_engine *e, const struct ls_job *j)
+{
+	return j->count > 0 && e->workers[j->slots[0]].info.assumed;
+}
+
 static inline bool
 ls_job_is_simulated(const struct ls_engine *e, const struct ls_job *j)
 {
@@ -202,6 +213,7 @@ ls_job_forget(struct ls_job *j)
 	struct ls_live_row *oldest = (struct ls_live_row *)ls_job_row(j, 0);
 	size_t cells = oldest->row.cell_count;
 
+	ls_recent_forget(j);
 	ls_steps_give_back(&j->steps, &oldest->row);
 	j->live_count--;
 	return cells;

@@ -249,11 +249,13 @@ replay_result(const struct ls_engine *e, const struct ls_replay_stats *stats,
 }
 
 static int
-replay_run(struct ls_replay_input *in, json_t **ret_result)
+replay_run(struct ls_replay_input *in, double patience_s, json_t **ret_result)
 {
 	struct replay_run run = { in, ls_engine_new(NULL) };
 	int rc = run.engine != NULL ? ls_replay_input_arrange(in) : -ENOMEM;
 
+	if (rc == 0)
+		ls_engine_patience(run.engine, patience_s);
 	if (rc == 0)
 		rc = replay_feed_all(&run);
 	if (rc == 0)
@@ -264,36 +266,37 @@ replay_run(struct ls_replay_input *in, json_t **ret_result)
 
 /* Runs what was read and hands over the numbers. */
 static int
-replay_finish(struct ls_replay_input *in, int rc, struct ls_replay_stats *ret_stats,
-	json_t **ret_result)
+replay_finish(struct ls_replay_input *in, int rc, double patience_s,
+	struct ls_replay_stats *ret_stats, json_t **ret_result)
 {
 	if (rc == 0 && in->event_count == 0)
 		rc = -LS_EPARSE;
 	if (rc == 0)
-		rc = replay_run(in, ret_result);
+		rc = replay_run(in, patience_s, ret_result);
 	*ret_stats = in->stats;
 	ls_replay_input_fini(in);
 	return rc;
 }
 
 int
-ls_replay_file(const char *path, ls_replay_complain *complain, void *arg,
-	struct ls_replay_stats *ret_stats, json_t **ret_result)
+ls_replay_file(const char *path, double patience_s, ls_replay_complain *complain,
+	void *arg, struct ls_replay_stats *ret_stats, json_t **ret_result)
 {
 	struct ls_replay_input in = { .complain = complain,
 		.complain_arg = arg,
 		.bytes_max = LS_REPLAY_MAX_BYTES };
 	int rc = ls_replay_input_file(&in, path);
 
-	return replay_finish(&in, rc, ret_stats, ret_result);
+	return replay_finish(&in, rc, patience_s, ret_stats, ret_result);
 }
 
 int
-ls_replay_text(const char *text, size_t len, ls_replay_complain *complain, void *arg,
-	struct ls_replay_stats *ret_stats, json_t **ret_result)
+ls_replay_text(const char *text, size_t len, double patience_s,
+	ls_replay_complain *complain, void *arg, struct ls_replay_stats *ret_stats,
+	json_t **ret_result)
 {
 	struct ls_replay_input in = { .complain = complain, .complain_arg = arg };
 	int rc = ls_replay_input_text(&in, text, len);
 
-	return replay_finish(&in, rc, ret_stats, ret_result);
+	return replay_finish(&in, rc, patience_s, ret_stats, ret_result);
 }

@@ -29,14 +29,16 @@ typedef void ls_replay_complain(void *arg, const char *text);
 /*
  * Reads the file ("-" is standard input), runs the engine and returns
  * {"schema_version":1,"findings":[...],"digest":"sha256:..."} (new reference); with
- * "not_judged":"..." where a table has rows of whole step times only.
+ * "not_judged":"..." where a table has rows of whole step times only. patience_s: as of
+ * ls_engine_patience.
  */
-int ls_replay_file(const char *path, ls_replay_complain *complain, void *arg,
-	struct ls_replay_stats *ret_stats, json_t **ret_result) LS_MUSTCHECK;
+int ls_replay_file(const char *path, double patience_s, ls_replay_complain *complain,
+	void *arg, struct ls_replay_stats *ret_stats, json_t **ret_result) LS_MUSTCHECK;
 
 /* As ls_replay_file, on len bytes of text (not compressed). For tests and the fuzz
  * target. */
-int ls_replay_text(const char *text, size_t len, ls_replay_complain *complain,
-	void *arg, struct ls_replay_stats *ret_stats, json_t **ret_result) LS_MUSTCHECK;
+int ls_replay_text(const char *text, size_t len, double patience_s,
+	ls_replay_complain *complain, void *arg, struct ls_replay_stats *ret_stats,
+	json_t **ret_result) LS_MUSTCHECK;
 
 #endif

@@ -187,6 +187,7 @@ csv_record(const struct ls_csv *csv, const struct csv_row *row, struct ls_line *
 		return -LS_EPARSE;
 	}
 	l->who.step_confidence = 1;
+	l->who.assumed = true;
 	l->who.rank = (int32_t)rank;
 	(void)snprintf(l->who.job, sizeof(l->who.job), "csv");
 	(void)snprintf(l->who.host, sizeof(l->who.host), "rank%u", (unsigned)rank);

@@ -32,6 +32,7 @@ struct fleet_host {
 	char agent_version[32];
 	uint32_t slowed;
 	uint64_t spooled_items, waiting_chunk_items, dropped_records, lost_samples;
+	uint64_t delayed_answers; /* it exceeded its byte rate */
 	bool reported; /* since this collector started */
 	bool clock_known;
 	struct ls_store_map clock;
@@ -85,6 +86,7 @@ fleet_sum(struct ls_fleet *t, const struct fleet_host *h, bool add)
 	t->stats.lost_samples += sign * h->lost_samples;
 	t->stats.waiting_chunk_items += sign * h->waiting_chunk_items;
 	t->stats.slowed += sign * (h->slowed > 1);
+	t->stats.delayed += sign * (h->delayed_answers > 0);
 }
 
 static void
@@ -187,7 +189,7 @@ ls_fleet_seed(struct ls_fleet *t, const char *host, const char *json, size_t len
 
 int
 ls_fleet_report(struct ls_fleet *t, const struct ls_wire_report *r,
-	const struct ls_clock *clock, int64_t now_us)
+	const struct ls_clock *clock, bool delayed, int64_t now_us)
 {
 	struct fleet_host *h;
 	int rc = fleet_get(t, r->host, &h);
@@ -204,6 +206,7 @@ ls_fleet_report(struct ls_fleet *t, const struct ls_wire_report *r,
 	h->waiting_chunk_items = r->waiting_chunk_items;
 	h->dropped_records = r->dropped_records;
 	h->lost_samples = r->lost_samples;
+	h->delayed_answers += delayed;
 	if (r->has_kernel)
 		memcpy(h->agent_version, r->agent_version, sizeof(h->agent_version));
 	h->clock_known =
@@ -407,13 +410,14 @@ fleet_agent(const struct fleet_host *h)
 {
 	if (!h->reported)
 		return json_null();
-	return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I}", "version",
+	return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "version",
 		ls_json_text(h->agent_version), "slowed_factor",
 		(json_int_t)(h->slowed > 1 ? h->slowed : 1), "waiting_items",
 		(json_int_t)h->spooled_items, "waiting_chunk_items",
 		(json_int_t)h->waiting_chunk_items, "lost_records",
 		(json_int_t)h->dropped_records, "lost_samples",
-		(json_int_t)h->lost_samples);
+		(json_int_t)h->lost_samples, "delayed_answers",
+		(json_int_t)h->delayed_answers);
 }
 
 int

@@ -31,6 +31,7 @@ struct ls_fleet_stats {
 	uint64_t waiting_chunk_items;
 	uint64_t identities; /* taken */
 	uint64_t evicted;
+	uint64_t delayed; /* hosts of which an answer was ever delayed */
 };
 
 /* New, empty; NULL when out of memory. */
@@ -41,9 +42,10 @@ void ls_fleet_free(struct ls_fleet *t);
 int ls_fleet_seed(struct ls_fleet *t, const char *host, const char *json, size_t len,
 	int64_t first_us, int64_t last_us) LS_MUSTCHECK;
 
-/* A report of the host's agent came: how it fares. clock: of its host. */
+/* A report of the host's agent came: how it fares. clock: of its host. delayed: so is its
+ * answer, because the agent exceeds its byte rate. */
 int ls_fleet_report(struct ls_fleet *t, const struct ls_wire_report *r,
-	const struct ls_clock *clock, int64_t now_us) LS_MUSTCHECK;
+	const struct ls_clock *clock, bool delayed, int64_t now_us) LS_MUSTCHECK;
 
 /*
  * The identity of a report is taken. *ret_store: it is another than was stored last, or

@@ -15,6 +15,7 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include "proto/base/clock.h"
+#include "proto/base/hash.h"
 #include "proto/base/log.h"
 #include "proto/base/loop.h"
 #include "proto/base/queue.h"
@@ -37,7 +38,8 @@ enum ingest_doing {
 	INGEST_GREETING, /* receiving the greeting */
 	INGEST_RECEIVING, /* receiving a request */
 	INGEST_WAITING, /* has a request, and too many are held */
-	INGEST_HELD /* waits for ls_ingest_reply */
+	INGEST_HELD, /* waits for ls_ingest_reply */
+	INGEST_SLOWED /* its reply is delayed: rx sleeps */
 };
 
 /*
@@ -53,6 +55,7 @@ struct ls_ingest_request {
 	nng_aio *rx, *tx; /* tx has no callback: it costs no wake-up */
 	enum ingest_doing doing;
 	size_t sent_bytes; /* of what tx sends or sent; 0: nothing so far */
+	size_t reply_bytes; /* of the reply, with its frame, or 0 */
 	int rc; /* of the receipt; 0 or nng's */
 	uint8_t *buf; /* what came: small, or memory of its own */
 	size_t size, filled;
@@ -64,7 +67,7 @@ struct ls_ingest_request {
 	size_t frame_bytes; /* of the request in buf */
 	size_t route_bytes;
 	uint64_t t_receive_mono_ns;
-	uint32_t begun; /* agents, by requests of it */
+	struct ls_ingest_peer peer;
 	uint8_t *big_reply; /* one that does not fit into reply */
 	uint8_t reply[INGEST_REPLY_BYTES];
 	uint8_t small[INGEST_BUFFER_BYTES];
@@ -159,7 +162,7 @@ ingest_on_receive(void *arg)
 	struct ls_ingest_request *c = arg;
 	c->rc = nng_aio_result(c->rx);
 	c->t_receive_mono_ns = ls_clock_mono_ns();
-	if (c->rc == 0) {
+	if (c->rc == 0 && c->doing != INGEST_SLOWED) {
 		if (c->filled == 0)
 			c->begun_mono_ns = c->t_receive_mono_ns;
 		c->filled += nng_aio_count(c->rx);
@@ -293,7 +296,7 @@ ingest_give(struct ls_ingest *g, struct ls_ingest_request *c)
 
 /* A request is over: what came behind it moves to the front, and its memory goes. */
 static void
-ingest_next(struct ls_ingest_request *c)
+ingest_consume(struct ls_ingest_request *c)
 {
 	size_t rest = c->filled - c->frame_bytes;
 	bool fits = c->buf != c->small && rest < sizeof(c->small);
@@ -304,12 +307,18 @@ ingest_next(struct ls_ingest_request *c)
 		ingest_drop_large(c);
 	c->filled = rest;
 	c->frame_bytes = 0;
+	nng_aio_set_timeout(c->rx, NNG_DURATION_INFINITE); /* until one begins */
+}
+
+/* Receives the next request. */
+static void
+ingest_next(struct ls_ingest_request *c)
+{
 	c->doing = INGEST_RECEIVING;
 	c->rc = 0;
 	c->begun_mono_ns = ls_clock_mono_ns();
 	atomic_store(&c->ending, false);
-	nng_aio_set_timeout(c->rx, NNG_DURATION_INFINITE); /* until one begins */
-	if (rest == 0 || (ingest_missing(c) > 0 && c->filled < c->size)) {
+	if (c->filled == 0 || (ingest_missing(c) > 0 && c->filled < c->size)) {
 		ingest_receive(c);
 		return;
 	}
@@ -319,12 +328,29 @@ ingest_next(struct ls_ingest_request *c)
 	ls_ignore(ls_queue_push(c->ingest->queue, c)); /* closed: nobody will look */
 }
 
+/* The bucket of an address. Behind 8 zeros IPv6 has those of IPv4, and its loopback. */
+static uint32_t
+ingest_address(nng_stream *stream)
+{
+	uint8_t key[8] = { 0 };
+	nng_sockaddr a = { 0 };
+
+	ls_ignore(nng_stream_get_addr(stream, NNG_OPT_REMADDR, &a)); /* gone: as 0 */
+	if (a.s_family == NNG_AF_INET6)
+		memcpy(key, a.s_in6.sa_addr + (memcmp(a.s_in6.sa_addr, key, 8) ? 0 : 8),
+			sizeof(key));
+	else if (a.s_family == NNG_AF_INET)
+		memcpy(key, &a.s_in.sa_addr, sizeof(a.s_in.sa_addr));
+	return (uint32_t)(ls_hash(LS_HASH_START, key, sizeof(key)) % LS_RATE_ADDRESSES);
+}
+
 static void
 ingest_begin(struct ls_ingest *g, struct ls_ingest_request *c)
 {
 	c->buf = c->small;
 	c->size = sizeof(c->small);
 	c->doing = INGEST_GREETING;
+	c->peer.address = ingest_address(c->stream);
 	LIST_INSERT_HEAD(&g->all, c, all);
 	if (nng_aio_alloc(&c->rx, ingest_on_receive, c) != 0 ||
 		nng_aio_alloc(&c->tx, NULL, NULL) != 0) {
@@ -351,6 +377,7 @@ ingest_greeted(struct ls_ingest_request *c)
 			return;
 		}
 		c->frame_bytes = c->filled;
+		ingest_consume(c);
 		ingest_next(c);
 		return;
 	}
@@ -441,6 +468,19 @@ ingest_received(struct ls_ingest *g, struct ls_ingest_request *c)
 		ingest_end(c); /* the agent has gone */
 }
 
+/* Sends the reply, if there is one, and receives the next request. */
+static void
+ingest_answer(struct ls_ingest_request *c)
+{
+	c->peer.due_mono_ns = 0;
+	if (c->reply_bytes > 0) {
+		c->ingest->stats.replies++;
+		ingest_send(c, c->big_reply != NULL ? c->big_reply : c->reply,
+			c->reply_bytes);
+	}
+	ingest_next(c);
+}
+
 static void
 ingest_turn(struct ls_ingest *g, struct ls_ingest_request *c)
 {
@@ -456,6 +496,9 @@ ingest_turn(struct ls_ingest *g, struct ls_ingest_request *c)
 		break;
 	case INGEST_WAITING:
 		ingest_give(g, c);
+		break;
+	case INGEST_SLOWED:
+		ingest_answer(c);
 		break;
 	case INGEST_HELD: /* not in the queue */
 		LS_ASSERT(false);
@@ -505,6 +548,7 @@ ls_ingest_reply(struct ls_ingest_request *c, const uint8_t *buf, size_t len)
 	struct ls_ingest *g = c->ingest;
 	size_t head = LS_FRAME_LENGTH_BYTES + c->route_bytes;
 	uint8_t *out = NULL;
+	int64_t wait_ns = 0;
 
 	LS_ASSERT(c->doing == INGEST_HELD);
 	g->stats.busy--;
@@ -523,16 +567,24 @@ ls_ingest_reply(struct ls_ingest_request *c, const uint8_t *buf, size_t len)
 		memcpy(out + LS_FRAME_LENGTH_BYTES, c->buf + LS_FRAME_LENGTH_BYTES,
 			c->route_bytes);
 		memcpy(out + head, buf, len);
-		g->stats.replies++;
-		ingest_send(c, out, head + len);
 	}
-	ingest_next(c);
+	c->reply_bytes = out != NULL ? head + len : 0;
+	ingest_consume(c);
+	if (c->peer.due_mono_ns > 0)
+		wait_ns = (int64_t)(c->peer.due_mono_ns - ls_clock_mono_ns());
+	if (wait_ns <= 0) {
+		ingest_answer(c);
+	} else {
+		c->doing = INGEST_SLOWED;
+		/* nng counts ms and cuts off: never too early */
+		nng_sleep_aio((nng_duration)(wait_ns / 1000000) + 2, c->rx);
+	}
 }
 
-uint32_t *
-ls_ingest_begun(struct ls_ingest_request *c)
+struct ls_ingest_peer *
+ls_ingest_peer(struct ls_ingest_request *c)
 {
-	return &c->begun;
+	return &c->peer;
 }
 
 /* --- listening ------------------------------------------------------------ */

@@ -66,13 +66,21 @@ int ls_ingest_open(struct ls_loop *loop, const struct ls_ingest_options *options
 	ls_ingest_fn *fn, void *arg, struct ls_ingest **ret_ingest) LS_MUSTCHECK;
 
 /*
- * Sends the reply; loop thread only. buf NULL or not to be sent for want of memory: the
- * request is dropped, and the agent asks again.
+ * Sends the reply, now or at the peer's due_mono_ns; loop thread only. A delayed reply
+ * keeps neither the request's memory nor a context. buf NULL or not to be sent for want
+ * of memory: the request is dropped, and the agent asks again.
  */
 void ls_ingest_reply(struct ls_ingest_request *request, const uint8_t *buf, size_t len);
 
-/* A count of the connection's own, 0 at first; the caller's to use. */
-uint32_t *ls_ingest_begun(struct ls_ingest_request *request);
+/* What the caller keeps of a connection, and asks for its reply. */
+struct ls_ingest_peer {
+	uint32_t begun; /* a count of the caller's, 0 at first */
+	/* of its address (of its /64 of IPv6), below LS_RATE_ADDRESSES */
+	uint32_t address;
+	/* the next reply is not sent before (0 again when it is) */
+	uint64_t due_mono_ns;
+};
+struct ls_ingest_peer *ls_ingest_peer(struct ls_ingest_request *request);
 
 /* No request is given to fn any more; replies may still be sent. */
 void ls_ingest_stop(struct ls_ingest *ingest);

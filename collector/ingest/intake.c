@@ -10,6 +10,7 @@
 #include "collector/engine/finding/attention.h"
 #include "collector/ingest/feed.h"
 #include "collector/ingest/intake_state.h"
+#include "collector/ingest/rate.h"
 #include "proto/base/log.h"
 #include "proto/base/text.h"
 
@@ -114,6 +115,8 @@ intake_answer(struct ls_intake *in, struct ls_intake_held *h)
 	if (h->ack.t_send_mono_ns < h->t_receive_ns)
 		h->ack.t_send_mono_ns =
 			h->t_receive_ns; /* a turn's clock is read at its start */
+	if (h->ack.t_send_mono_ns < h->peer->due_mono_ns)
+		h->ack.t_send_mono_ns = h->peer->due_mono_ns;
 	if (h->session != NULL) {
 		h->ack.acked_seq = ls_session_committed(h->session, LS_STREAM_STEPS);
 		h->ack.acked_chunk_seq =
@@ -476,7 +479,7 @@ intake_begin(struct ls_intake *in, struct ls_intake_held *h, uint64_t t_receive_
 
 	memcpy(h->ack.boot, r->boot, sizeof(h->ack.boot));
 	rc = ls_sessions_report(in->p.core.sessions, r, same, t_receive_ns,
-		in->p.begun(h->request), &h->session);
+		&h->peer->begun, &h->session);
 	if (rc == 0) {
 		/* A lost stretch before each item, a dictionary before each chunk at
 		 * most. */
@@ -500,6 +503,61 @@ intake_begin(struct ls_intake *in, struct ls_intake_held *h, uint64_t t_receive_
 		h->ack.retry_after_ns = LS_BEAT_MIN_NS; /* nothing is wrong: at once */
 	intake_answer(in, h);
 	return false;
+}
+
+/* The answer is delayed by what is owed: meanwhile the agent sends nothing. Who owes too
+ * much keeps the items. */
+static void
+intake_slow(struct ls_intake *in, struct ls_intake_held *h, int64_t owed_ns,
+	uint64_t now_ns)
+{
+	h->peer->due_mono_ns = now_ns +
+		(uint64_t)(owed_ns < LS_RATE_WAIT_MAX_NS ? owed_ns
+							 : LS_RATE_WAIT_MAX_NS);
+	in->stats.slowed++;
+	in->stats.slowed_bytes += h->len;
+	if (now_ns - in->slowed_log_ns >= LS_RATE_LOG_NS) {
+		in->slowed_log_ns = now_ns;
+		ls_log(LS_LOG_WARN, "intake",
+			"%s exceeds its byte rate (%u KiB/s): delaying its answers by up "
+			"to %u s (delayed answers of all hosts: %llu)",
+			h->report.host, LS_RATE_AGENT_BYTES_PER_S >> 10,
+			(unsigned)(LS_RATE_WAIT_MAX_NS / 1000000000),
+			(unsigned long long)in->stats.slowed);
+	}
+	if (owed_ns <= LS_RATE_WAIT_MAX_NS)
+		return;
+	in->stats.drops[LS_INTAKE_RATE] +=
+		h->report.item_count + h->report.chunk_item_count;
+	ls_intake_refuse(h, LS_ACK_RETRY, "the byte rate is exceeded");
+}
+
+/*
+ * Charges a report to its agent, and to its address if the agent has saved nothing: names
+ * are free, so the new ones of an address share one allowance. False: more is owed than
+ * LS_RATE_WAIT_MAX_NS, and nothing is charged.
+ */
+static bool
+intake_charge(struct ls_intake *in, struct ls_intake_held *h)
+{
+	int64_t now_ns = (int64_t)in->p.now(in->p.now_arg), left_ns, shared_ns;
+	int64_t *mine = ls_session_rate(h->session), new_mine = *mine;
+	int64_t *ours = &in->address_ns[h->peer->address], new_ours = *ours;
+
+	left_ns = shared_ns = ls_rate_spend(&new_mine, LS_RATE_AGENT_BYTES_PER_S,
+		LS_RATE_AGENT_BURST_NS, h->len, now_ns);
+	if (left_ns < LS_RATE_AGENT_NEW_NS - LS_RATE_AGENT_FREE_NS)
+		shared_ns = ls_rate_spend(&new_ours, LS_RATE_ADDRESS_BYTES_PER_S,
+			LS_RATE_ADDRESS_BURST_NS, h->len, now_ns);
+	if (shared_ns < left_ns)
+		left_ns = shared_ns;
+	if (left_ns < 0)
+		intake_slow(in, h, -left_ns, (uint64_t)now_ns);
+	if (left_ns < -LS_RATE_WAIT_MAX_NS)
+		return false;
+	*mine = new_mine;
+	*ours = new_ours;
+	return true;
 }
 
 /* Not even room to look at a report. */
@@ -528,6 +586,7 @@ ls_intake_report(struct ls_intake *in, void *request, const uint8_t *data, size_
 		return;
 	}
 	h->request = request;
+	h->peer = in->p.peer(request);
 	h->len = len;
 	h->t_receive_ns = t_receive_mono_ns;
 	h->now_us = intake_next_us(in, in->p.now(in->p.now_arg));
@@ -544,10 +603,15 @@ ls_intake_report(struct ls_intake *in, void *request, const uint8_t *data, size_
 	}
 	intake_clock(h);
 	intake_workers(in, h);
-	/* first: as replay has them, and a step that closes may use them */
-	intake_values(in, h);
-	ls_intake_items(in, h);
-	ls_intake_host(in, h);
+	if (intake_charge(in, h)) {
+		/* first: as replay has them, and a step that closes may use them */
+		intake_values(in, h);
+		ls_intake_items(in, h);
+		ls_intake_host(in, h);
+	} else if (ls_fleet_report(in->p.core.fleet, &h->report,
+			   ls_session_clock(h->session), true, h->now_us) != 0) {
+		in->stats.drops[LS_INTAKE_MEMORY]++;
+	}
 	intake_settle(in, h);
 	ls_outbox_flush(in->p.core.outbox);
 }

@@ -26,6 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "collector/ingest/core.h"
+#include "collector/ingest/ingest.h"
 #include "collector/ingest/pressure.h"
 #include "proto/wire/wire.h"
 
@@ -51,8 +52,8 @@ struct ls_intake_parts {
 	 * nothing. */
 	void (*reply)(void *arg, void *request, const struct ls_wire_ack *ack);
 	void *reply_arg;
-	/* The count of agents that the request's connection began; it starts at 0. */
-	uint32_t *(*begun)(void *request);
+	/* The request's connection. */
+	struct ls_ingest_peer *(*peer)(void *request);
 	unsigned held_max; /* reports that can wait for their commit at once */
 	uint64_t (*now)(void *arg); /* monotonic, for the stamp of sending */
 	void *now_arg;
@@ -62,6 +63,7 @@ struct ls_intake_stats {
 	uint64_t reports, items, records, gaps, ends, counters, acks, retries, rejects;
 	uint64_t chunk_items, chunks, chunk_bytes, dictionaries, dictionaries_asked,
 		lost, lost_samples;
+	uint64_t slowed, slowed_bytes; /* reports whose answer was delayed */
 	uint64_t zoomed; /* sets of live values taken */
 	uint64_t drops[LS_INTAKE_DROP_COUNT];
 	uint64_t held_bytes, held;

@@ -372,7 +372,7 @@ ls_intake_host(struct ls_intake *in, struct ls_intake_held *h)
 		return;
 	}
 	if (ls_fleet_report(in->p.core.fleet, r, ls_session_clock(h->session),
-		    h->now_us) != 0) {
+		    h->peer->due_mono_ns > 0, h->now_us) != 0) {
 		in->stats.drops[LS_INTAKE_MEMORY]++;
 		return;
 	}

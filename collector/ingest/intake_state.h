@@ -24,6 +24,8 @@ struct ls_intake {
 	int64_t now_us; /* of the newest report or turn */
 	uint64_t waiting; /* reports whose answer waits for their commit */
 	int64_t zoom_us; /* when it was decided last who is zoomed */
+	int64_t address_ns[LS_RATE_ADDRESSES]; /* buckets of addresses */
+	uint64_t slowed_log_ns; /* when a slowed host was last logged */
 	struct ls_intake_stats stats;
 };
 
@@ -41,6 +43,7 @@ struct ls_intake_held {
 	uint64_t t_receive_ns;
 	int64_t now_us;
 	bool accepted[LS_STREAM_COUNT]; /* at least one item */
+	struct ls_ingest_peer *peer; /* while request is there */
 	struct ls_wire_ack ack;
 };
 

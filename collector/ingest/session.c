@@ -57,6 +57,7 @@ struct ls_session {
 	uint32_t reports;
 	uint32_t held;
 	uint64_t first_ns, last_ns; /* reports, since it was last gone */
+	int64_t rate_ns; /* its bucket */
 	struct session_stream stream[LS_STREAM_COUNT];
 	struct session_sent sent[2];
 	struct ls_clock clock;
@@ -300,6 +301,7 @@ ls_sessions_seed(struct ls_sessions *t, const uint8_t *boot, const char *host,
 		rc = session_add(t, &key, LS_SESSION_GONE, &s);
 	if (rc != 0)
 		return rc;
+	s->rate_ns = -LS_RATE_AGENT_BURST_NS;
 	for (i = 0; i < LS_STREAM_COUNT; i++) {
 		s->stream[i].fresh = seq[i] == 0;
 		s->stream[i].accepted = s->stream[i].committed = seq[i];
@@ -347,7 +349,7 @@ ls_sessions_report(struct ls_sessions *t, const struct ls_wire_report *r,
 	struct session_key key;
 	struct ls_session *s;
 	bool begins;
-	int rc = 0;
+	int rc;
 
 	session_make_key(&key, r->boot, r->host);
 	s = session_find(t, &key);
@@ -361,10 +363,11 @@ ls_sessions_report(struct ls_sessions *t, const struct ls_wire_report *r,
 		if (*begun >= LS_CONNECTION_AGENTS_MAX)
 			return -LS_EBUSY;
 		rc = session_add(t, &key, LS_SESSION_HELLO, &s);
-		*begun += rc == 0;
+		if (rc != 0)
+			return rc;
+		*begun += 1;
+		s->rate_ns = (int64_t)now_ns - LS_RATE_AGENT_NEW_NS;
 	}
-	if (rc != 0)
-		return rc;
 	if (begins)
 		session_begin(s, r, same_kernel, now_ns);
 	else if (s->state == LS_SESSION_STALE)
@@ -612,6 +615,12 @@ ls_session_commit(struct ls_session *s, enum ls_session_stream stream, uint64_t 
 		x->committed = seq;
 	if (x->accepted < x->committed)
 		x->accepted = x->committed;
+}
+
+int64_t *
+ls_session_rate(struct ls_session *s)
+{
+	return &s->rate_ns;
 }
 
 bool

@@ -150,6 +150,10 @@ void ls_session_release(struct ls_session *s);
 void ls_session_commit(struct ls_session *s, enum ls_session_stream stream,
 	uint64_t seq);
 
+/* Its bucket (collector/ingest/rate.h): that of a session from storage is full, a new
+ * one begins with LS_RATE_AGENT_NEW_NS. */
+int64_t *ls_session_rate(struct ls_session *s);
+
 /* Has it said who its host is, since it was new here? And: it has. */
 bool ls_session_is_identified(const struct ls_session *s);
 void ls_session_identified(struct ls_session *s);

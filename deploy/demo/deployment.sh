@@ -25,6 +25,8 @@ keep=            # a directory to keep instead of a temporary one
 ingest_port=0    # 0: any free one; known once the collector serves
 http_port=0
 job=
+# jobs of a minute are young: single steps decide, in the collector and in a replay
+export LOCKSTEP_PATIENCE=${LOCKSTEP_PATIENCE:-0}
 
 # work_begin: creates the directory for all state, logs and rings of this run.
 work_begin() {

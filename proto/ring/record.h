@@ -116,6 +116,10 @@ struct ls_worker_info {
 	/* user of its ring's file, uid + 1; 0 = not known */
 	uint32_t owner;
 	bool simulated; /* by lockstep-sim: nothing of it was measured */
+	/* of a table without times: that all begin a step together is assumed */
+	bool assumed;
+	/* NAME=value of its environment that is no rank in the job, cut; "" = none */
+	char refused_rank[LS_REFUSED_RANK_MAX_BYTES];
 };
 
 /* owner of what a second agent under the name of a live host says */

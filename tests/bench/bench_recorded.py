@@ -95,7 +95,8 @@ class Run:
                     file.write(line)
             file.flush()
             done = subprocess.run([os.path.join(BUILD, "lockstep"), "replay", file.name, "-o", "json"],
-                                  capture_output=True, text=True, timeout=600, check=False)
+                                  capture_output=True, text=True, timeout=600, check=False,
+                                  env={"LOCKSTEP_PATIENCE": "5s", **os.environ})  # they are young
         if done.returncode:
             raise ValueError("replay ended with %d: %s" % (done.returncode, done.stderr.strip()[-200:]))
         found = [f for f in json.loads(done.stdout)["findings"]

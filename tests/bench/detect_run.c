@@ -244,7 +244,8 @@ run_subject_is(const struct run *r, size_t k, const json_t *finding)
 	case SIM_SCOPE_DCN:
 		if (strcmp(scope, "job") == 0 ||
 			(strcmp(scope, "slice") == 0 && run_slice_is(r, k, subject)))
-			return strcmp(kind, "link") == 0;
+			return strcmp(kind, "link") == 0 ||
+				json_is_false(json_object_get(finding, "localised"));
 		return strcmp(scope, "link") == 0 &&
 			run_hosts_concerned(r, k, subject, false);
 	case SIM_SCOPE_SLICE:
@@ -652,6 +653,7 @@ detect_run(const struct detect_run *run, struct detect_result *ret_result)
 	for (k = 0; k < run->faults; k++)
 		r->lies |= run->fault[k].kind == SIM_FAULT_LIES;
 	r->engine = ls_engine_new(&sink);
+	ls_engine_patience(r->engine, 0); /* young jobs are judged at once */
 	if (r->handle == NULL || r->record == NULL || r->sent == NULL ||
 		r->engine == NULL || (run->rules && run_rules_room(r) != 0))
 		goto out;

@@ -23,7 +23,7 @@ fuzz_run(const char *text, size_t len)
 	struct ls_replay_stats stats;
 	json_t *result = NULL;
 	char *canonical = NULL;
-	int rc = ls_replay_text(text, len, fuzz_complain, NULL, &stats, &result);
+	int rc = ls_replay_text(text, len, 0, fuzz_complain, NULL, &stats, &result);
 
 	LS_ASSERT((rc == 0) == (result != NULL));
 	if (rc == 0) {

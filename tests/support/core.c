@@ -19,6 +19,10 @@ core_reply(void *arg, void *request, const struct ls_wire_ack *ack)
 
 	ck_assert_ptr_eq(request, c);
 	c->ack = *ack;
+	c->waited_ns = c->peer.due_mono_ns > 0
+		? (int64_t)(c->peer.due_mono_ns - c->now_ns)
+		: 0;
+	c->peer.due_mono_ns = 0;
 	c->replies++;
 }
 
@@ -31,14 +35,13 @@ core_now(void *arg)
 }
 
 /* Each report comes by a connection of its own. */
-static uint32_t *
-core_begun(void *request)
+static struct ls_ingest_peer *
+core_peer(void *request)
 {
-	static uint32_t begun;
+	struct ls_test_core *c = request;
 
-	(void)request;
-	begun = 0;
-	return &begun;
+	c->peer.begun = 0;
+	return &c->peer;
 }
 
 static void
@@ -72,6 +75,7 @@ ls_test_core_open(struct ls_test_core *c, const char *dir)
 	sink = ls_outbox_sink(c->outbox);
 	c->engine = ls_engine_new(&sink);
 	ck_assert_ptr_nonnull(c->engine);
+	ls_engine_patience(c->engine, 0);
 	parts.core = (struct ls_core){ c->writer, c->outbox, c->engine, c->sessions,
 		c->rings, c->dictionaries, c->fleet, c->zoom };
 	/* of the day files, which are of today */
@@ -82,7 +86,7 @@ ls_test_core_open(struct ls_test_core *c, const char *dir)
 	parts.next_worker_id = c->restored.next_worker_id;
 	parts.reply = core_reply;
 	parts.reply_arg = c;
-	parts.begun = core_begun;
+	parts.peer = core_peer;
 	parts.now = core_now;
 	parts.now_arg = c;
 	parts.held_max = LS_REP_CONTEXTS;

@@ -30,6 +30,8 @@ struct ls_test_core {
 	uint64_t cpu_ns; /* of the loop's thread; set by the test */
 	unsigned given, replies;
 	struct ls_wire_ack ack; /* the last one */
+	int64_t waited_ns; /* that it was delayed by */
+	struct ls_ingest_peer peer; /* of every report */
 };
 
 /* The wall time of the monotonic time 0: 2026-11-21 UTC. */

@@ -137,7 +137,7 @@ fake_job_declare(struct fake_job *job)
 {
 	struct ls_worker_info info = { .attempt = job->attempt,
 		.chips = job->chips,
-		.world = (int32_t)job->count };
+		.world = job->no_world ? 0 : (int32_t)job->count };
 
 	(void)snprintf(info.job, sizeof(info.job), "%s", job->name);
 	for (size_t i = 0; i < job->count; i++) {
@@ -174,6 +174,7 @@ fake_job_on(struct ls_engine *engine, const char *name, size_t count)
 	job->engine = engine != NULL ? engine : ls_engine_new(&sink);
 	job->workers = calloc(count, sizeof(*job->workers));
 	LS_ASSERT(job->engine != NULL && job->workers != NULL);
+	ls_engine_patience(job->engine, 0); /* its jobs are young */
 	job->name = name;
 	job->count = count;
 	job->chips = 4;

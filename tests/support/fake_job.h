@@ -50,6 +50,7 @@ struct fake_job {
 	uint64_t random;
 	double own_s, noise, collective_s; /* noise: ratio to own_s */
 	double comm_s; /* added to every collective */
+	bool no_world; /* no worker reports how many there are */
 	size_t slices; /* 0 or 1: one; else a barrier in each, and one of all */
 	size_t on_host; /* workers of a host; 0: one */
 	size_t in_rack; /* neighbours that share a rack; 0: none is told */

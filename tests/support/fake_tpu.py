@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What libtpu serves on its metrics port, served by Debian's gRPC: for check_tpu.py, and to try by hand.
 
-    tests/support/fake_tpu.py 8431       serves until it is killed
+    tests/support/fake_tpu.py 8431 [ADDRESS]       serves until it is killed
 
 The messages are built here byte by byte, from the field numbers of tpu.monitoring.runtime, and share no
 code with the agent's decoder.
@@ -80,13 +80,13 @@ def metric(name, *points):
     return sub(1, sub(1, name) + sub(2, "what it is") + b"".join(points))
 
 
-def core(core_id, chip, launch, run, program, mark, queue=(), kind=1):
+def core(core_id, chip, launch, run, program, mark, queue=(), kind=1, more=b""):
     """An entry of the map of cores."""
     body = sub(1, num(1, core_id) + num(2, chip) + sub(3, num(1, kind)))
     body += sub(2, num(1, 1) + num(3, 4660 + mark) + num(5, mark) + num(7, run))
     body += num(3, 1) + sub(4, program) + num(5, launch)
     body += b"".join(sub(6, num(1, q) + num(2, q)) for q in queue)
-    return sub(2, sub(2, body) + num(1, core_id))  # the key behind its value
+    return sub(2, sub(2, body + more) + num(1, core_id))  # the key behind its value
 
 
 class Tpu:
@@ -126,7 +126,7 @@ class Tpu:
         return answer
 
 
-def serve(tpu, port=0):
+def serve(tpu, port=0, address="127.0.0.1"):
     """Starts a server; it and its port."""
     import grpc
     handler = grpc.method_handlers_generic_handler(SERVICE, {
@@ -136,7 +136,7 @@ def serve(tpu, port=0):
     server = grpc.server(futures.ThreadPoolExecutor(max_workers=8),
                          options=[("grpc.so_reuseport", 0)])
     server.add_generic_rpc_handlers((handler,))
-    port = server.add_insecure_port("127.0.0.1:%d" % port)
+    port = server.add_insecure_port("%s:%d" % (address, port))
     server.start()
     return server, port
 
@@ -177,6 +177,7 @@ if __name__ == "__main__":
         import grpc  # noqa: F401  pylint: disable=unused-import
     except ImportError:
         sys.exit("fake_tpu.py: no gRPC for %s (Debian: python3-grpcio, for /usr/bin/python3)" % sys.executable)
-    SERVER, PORT = serve(plausible(), int(sys.argv[1]) if len(sys.argv) > 1 else 8431)
-    print("listening on 127.0.0.1:%d" % PORT, flush=True)
+    ADDRESS = sys.argv[2] if len(sys.argv) > 2 else "127.0.0.1"
+    SERVER, PORT = serve(plausible(), int(sys.argv[1]) if len(sys.argv) > 1 else 8431, ADDRESS)
+    print("listening on %s:%d" % (ADDRESS, PORT), flush=True)
     SERVER.wait_for_termination()

@@ -3,20 +3,25 @@
 """Garbage for hostile.sh. The seed is fixed: a failure can be repeated.
 
 hostile.py port PORT       what strangers send to the ingest port
+hostile.py flood PORT      reports of 300 kB without pause on FLOODS connections, beside a peer with small reports;
+                           fails if they are answered at once, or the peer is not
 hostile.py http PORT       what strangers send to the HTTP port
 hostile.py rings DIR OTHER [REAL]  files that are no rings, or lie; REAL: a ring to damage copies of, one of which
                            goes to the directory OTHER: of one ring in a directory only one file is read
 """
+import concurrent.futures
 import os
 import random
 import socket
 import struct
 import sys
+import time
 
 RANDOM = random.Random(7117)
 # nng's stream protocol: header of a REQ peer, then messages of 8 bytes of length and a body that
 # begins with the request id (its high bit set).
 SP_REQ = b"\0SP\0\0\x30\0\0"
+FLOODS = 4
 
 
 def message(body, claimed=None):
@@ -57,6 +62,49 @@ def port(number):
     for s in held:
         s.close()
     print("sent: 200 connections that say nothing")
+
+
+def report(host, size):
+    """A first report of a host, with an unknown field of that size."""
+    def field(number, data):
+        out, n = bytearray(), len(data)
+        for value in (number << 3 | 2, n):
+            while value > 127:
+                out.append(value & 127 | 128)
+                value >>= 7
+            out.append(value)
+        return bytes(out) + data
+    body = b"\x08\x01" + field(2, host) + field(3, host.ljust(16, b".")) + field(4, bytes(16)) + b"\x28\x01"
+    return body + field(13, b"1") + field(100, bytes(size))
+
+
+def answers(port, host, size, pause, stop):
+    """How many reports of the host are answered until then."""
+    count = 0
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as s:
+        s.sendall(SP_REQ)
+        try:
+            s.recv(8, socket.MSG_WAITALL)
+            while time.monotonic() < stop:
+                s.sendall(message(report(host, size)))
+                s.settimeout(max(0.01, stop - time.monotonic()))
+                length = struct.unpack(">Q", s.recv(8, socket.MSG_WAITALL))[0]
+                s.recv(length, socket.MSG_WAITALL)
+                count += 1
+                time.sleep(pause)
+        except TimeoutError:
+            pass
+    return count
+
+
+def flood(number):
+    stop = time.monotonic() + 3
+    with concurrent.futures.ThreadPoolExecutor(FLOODS + 1) as pool:
+        quiet = pool.submit(answers, number, b"quiet", 10, 0.05, stop)
+        floods = [pool.submit(answers, number, b"flood%d" % i, 300000, 0, stop) for i in range(FLOODS)]
+        floods = [f.result() for f in floods]
+    print("answers: %s to the flood, %d to the other peer" % (floods, quiet.result()))
+    sys.exit(max(floods) > 2 or quiet.result() < 10)
 
 
 def http(number):
@@ -108,4 +156,4 @@ verb = sys.argv[1]
 if verb == "rings":
     rings(*sys.argv[2:])
 else:
-    {"port": port, "http": http}[verb](int(sys.argv[2]))
+    {"port": port, "http": http, "flood": flood}[verb](int(sys.argv[2]))

@@ -45,7 +45,7 @@ struct ls_cli_options {
 	char agent[LS_CONF_VALUE_MAX_BYTES], steps_dir[LS_CONF_VALUE_MAX_BYTES];
 	char meta[LS_CONF_VALUE_MAX_BYTES];
 	int64_t limit, top;
-	uint64_t wait_ns, timeout_ns, for_ns;
+	uint64_t wait_ns, timeout_ns, for_ns, patience_ns;
 	bool watch, exit_code, counters;
 };
 

@@ -40,7 +40,8 @@ ls_cmd_replay(struct ls_cli *cli, int argc, char **argv)
 	struct ls_replay_stats stats = { 0 };
 	json_t *result = NULL;
 	char *text = NULL;
-	int rc = ls_replay_file(argv[0], files_complain, cli->term, &stats, &result);
+	int rc = ls_replay_file(argv[0], (double)cli->options.patience_ns * 1e-9,
+		files_complain, cli->term, &stats, &result);
 
 	(void)argc;
 	if (rc != 0) {

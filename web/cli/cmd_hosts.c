@@ -29,7 +29,7 @@ host_clock(struct ls_term *t, const json_t *h)
 static void
 host_agent(struct ls_term *t, const json_t *h)
 {
-	double slowed = 1;
+	double slowed = 1, delayed = 0;
 
 	if (!ls_pick(h, "agent")) {
 		(void)printf(
@@ -41,6 +41,10 @@ host_agent(struct ls_term *t, const json_t *h)
 	if (slowed > 1)
 		(void)printf(", samples %.3g times less often to stay in its budget",
 			slowed);
+	(void)ls_pick_number(h, "agent.delayed_answers", &delayed);
+	if (delayed > 0)
+		(void)printf(", exceeded its byte rate: %.0f answers were delayed",
+			delayed);
 	(void)printf("\nwaiting       %s items, %s of chunks\n",
 		ls_term_whole(t, h, "agent.waiting_items", "?"),
 		ls_term_whole(t, h, "agent.waiting_chunk_items", "?"));

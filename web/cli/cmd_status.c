@@ -295,6 +295,7 @@ static const struct ls_column jobs_columns[] = {
 	{ ">CRIT", ls_term_whole, "findings.critical", "-" },
 	{ ">WARN", ls_term_whole, "findings.warning", "-" },
 	{ "TOP", ls_term_text, "top_finding", "-" },
+	{ "NOTE", ls_term_text, "judged.why", "" },
 	{ NULL, NULL, NULL, NULL },
 };
 

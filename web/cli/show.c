@@ -88,9 +88,11 @@ void
 ls_show_none(struct ls_term *t, const json_t *job)
 {
 	if (json_is_true(ls_pick(job, "judged.all")))
-		(void)printf("  no open finding; %s steps of %s workers judged\n",
+		(void)printf("  no open finding; %s steps of %s workers judged%s%s\n",
 			ls_term_whole(t, job, "judged.steps", "unknown"),
-			ls_term_whole(t, job, "judged.workers", "unknown"));
+			ls_term_whole(t, job, "judged.workers", "unknown"),
+			ls_pick_text(job, "judged.why") != NULL ? "; " : "",
+			ls_term_text(t, job, "judged.why", ""));
 	else
 		(void)printf("  not judged: %s\n",
 			ls_term_text(t, job, "judged.why", "unknown"));
@@ -189,6 +191,8 @@ show_onset(struct ls_term *t, const json_t *f)
 		(void)printf("; slowest in %s of %s steps",
 			ls_term_percent(t, f, "persistence.slowest_ratio", "?"),
 			ls_term_whole(t, f, "persistence.steps_seen", "?"));
+	if (ls_pick(f, "episodes"))
+		(void)printf("; %zu episodes", json_array_size(ls_pick(f, "episodes")));
 	if (ls_pick(f, "cleared_at"))
 		(void)printf("; over at %s", ls_term_time(t, f, "cleared_at", false));
 	(void)printf("\n");

@@ -43,7 +43,7 @@ export function list(findings, view, job) {
 		(b.impact?.chips_lost ?? 0) - (a.impact?.chips_lost ?? 0));
 	return [
 		open.length > 0 ? null : el("p", { class: "calm" }, job.judged?.all === true
-			? `No open finding. ${text.whole(job.judged.steps)} steps of ${text.whole(job.judged.workers)} workers judged.`
+			? `No open finding. ${text.whole(job.judged.steps)} steps of ${text.whole(job.judged.workers)} workers judged.${job.judged.why ? ` ${name(job.judged.why)}.` : ""}`
 			: `Not judged: ${name(job.judged?.why ?? "unknown")}.`),
 		el("ul", { class: "findings" }, open.map((f) => row(f, view))),
 		closed.length > 0 ? el("details", { "data-key": "closed" },
@@ -88,6 +88,8 @@ function since(f) {
 		age !== null ? ` (${text.span(age)})` : "",
 		typeof p.slowest_ratio === "number" ? el("p", { class: "note" },
 			`slowest in ${text.percent(p.slowest_ratio)} of ${text.whole(p.steps_seen)} steps`) : null,
+		Array.isArray(f.episodes) ? el("p", { class: "note" }, `${f.episodes.length} episodes, the newest since ${
+			text.stamp(f.episodes.at(-1)?.from_at)}`) : null,
 		f.cleared_at ? el("p", { class: "note" }, `over at ${text.stamp(f.cleared_at)}`) : null);
 }
 

@@ -7,6 +7,8 @@
 
 /* Below this share of the gap a signal is flat: it excludes its cause. */
 #define CAUSE_FLAT 0.2
+/* A counter that is not so many robust deviations above its peers says nothing: one in 700 healthy ones is. */
+#define CAUSE_SIGMA 3.0
 /* No diagnosis is certain. */
 #define CAUSE_CONFIDENCE_MAX 0.95
 
@@ -146,6 +148,14 @@ cause_mark(struct ls_evidence *row, double coverage, enum ls_cause cause)
 	}
 }
 
+/* Would it explain some of the gap, but is it no more than what peers differ by? */
+static bool
+cause_is_usual(const struct ls_evidence *row, double coverage)
+{
+	return coverage >= CAUSE_FLAT &&
+		row->robust_z < CAUSE_SIGMA; /* false for NaN */
+}
+
 /* More of something than the peers, and the time that takes at the peers' speed. */
 static double
 cause_more(struct ls_evidence *row, const struct ls_evidence *own, double gap_s)
@@ -208,6 +218,8 @@ cause_compute(struct ls_evidence *rows, size_t count, double gap_s, double imbal
 	if (cpu == NULL)
 		return NAN;
 	coverage = ls_cause_coverage(cpu, gap_s);
+	if (cause_is_usual(cpu, coverage))
+		return NAN;
 	cause_mark(cpu, coverage, LS_CAUSE_COMPUTE);
 	return imbalance >= CAUSE_FLAT ? NAN : coverage;
 }
@@ -248,6 +260,8 @@ ls_cause_diagnose(struct ls_evidence *rows, size_t count, double gap_s,
 		if (row == NULL || (cause_direct[i].counter && !counters_ripe))
 			continue;
 		coverage = ls_cause_coverage(row, gap_s);
+		if (cause_direct[i].counter && cause_is_usual(row, coverage))
+			continue;
 		cause_mark(row, coverage, cause_direct[i].cause);
 		cause_add(d, cause_direct[i].cause, coverage,
 			cause_direct[i].cause == LS_CAUSE_DISPATCH && counters_ripe

@@ -21,6 +21,10 @@
 #define EVIDENCE_KEPT_WORKERS 3u
 #define EVIDENCE_KEPT_US 3000000ll /* for so long, at least: not one burst */
 #define EVIDENCE_ALONE 0.25 /* and any other at most so much of that */
+/* A segment sent again keeps its connection for a time-out, 200 ms (Linux: TCP_RTO_MIN), or less. */
+#define EVIDENCE_RTO_S 0.2
+#define EVIDENCE_RTO_SIGMA \
+	6.0 /* of the count: more than chance, among 10,000 hosts, too */
 /* of the CPU time it used before: it cannot have stood still */
 #define EVIDENCE_RAN 0.5
 
@@ -588,6 +592,32 @@ ls_evidence_net_host(const struct ls_engine *e, const struct ls_job *j,
 		slot = evidence_kept(e, &w, who.at, &ch->ep, kept[i],
 			EVIDENCE_KEPT * g.gap_s / g.step_s);
 	return slot;
+}
+
+bool
+ls_evidence_resends(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_suspect who, const struct ls_detect_channel *ch, int64_t now_us)
+{
+	struct evidence_window w = evidence_window(j, who, ch, now_us);
+	double time_s = (double)(w.to_us - w.from_us) * 1e-6, now, before;
+	int64_t start_us = ch->ep.start_us;
+	struct ls_gathered g;
+
+	evidence_totals(e, &w, who, ch, &g);
+	for (size_t i = 0; i < j->count; i++) {
+		if (who.at > 0 && j->slices.of[i] + 1 != who.at)
+			continue;
+		now = evidence_rate(e, j, LS_METRIC_HOST_TCP_RETRANSMITS, i, w.from_us,
+			w.to_us);
+		before = evidence_rate(e, j, LS_METRIC_HOST_TCP_RETRANSMITS, i,
+			start_us - EVIDENCE_COUNTERS_US, start_us);
+		/* false for NaN */
+		if (now - before > EVIDENCE_RTO_SIGMA * sqrt((now + before) / time_s) &&
+			(now - before) * g.step_s * EVIDENCE_RTO_S >=
+				LS_CAUSE_COVERAGE * g.gap_s)
+			return true;
+	}
+	return false;
 }
 
 bool

@@ -65,6 +65,14 @@ void ls_evidence_onset(const struct ls_job *j, size_t slot, struct ls_episode *e
 size_t ls_evidence_net_host(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_suspect who, const struct ls_detect_channel *ch, int64_t now_us);
 
+/*
+ * Does a host of this net send more TCP segments again than in the minute before the
+ * episode: more than chance (a Poisson count), and enough to explain the time, at 200 ms a
+ * segment? False: not known, too.
+ */
+bool ls_evidence_resends(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_suspect who, const struct ls_detect_channel *ch, int64_t now_us);
+
 /* Did its process use CPU from then to then, at least half as much a second as in the
  * minute before? False: not known, too. */
 bool ls_evidence_ran(const struct ls_engine *e, const struct ls_job *j, size_t slot,

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "collector/engine/detect/detect_base.h"
 #include "collector/engine/detect/detect_channel.h"
+#include "collector/engine/detect/scales.h"
 #include "collector/engine/residual/stats.h"
 #include "proto/base/err.h"
 
@@ -243,8 +244,16 @@ detect_shift(struct ls_detect *d, size_t slot, enum ls_detect_kind kind,
 		detect_lasts(d, w, kind) &&
 		ls_detect_excess_ratio(d, &ch->ep) >= LS_DETECT_MIN_RATIO &&
 		ch->ep.excess_s >= LS_DETECT_LEAST_S * (double)ch->ep.steps &&
-		detect_evidence(d, slot, &ch->ep))
+		detect_evidence(d, slot, &ch->ep) &&
+		(!d->asked || d->named[slot] != 0)) {
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
+		if (w->born) {
+			ch->ep.start_step = w->first_step;
+			ch->ep.start_us = w->first_us;
+			ch->ep.before_s = NAN;
+			w->born = false;
+		}
+	}
 }
 
 /* Channels that are findings, a bit each. */
@@ -322,6 +331,8 @@ detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
 	double excess_s, x, z;
 	bool had = w->has_last_x;
 
+	if (d->named != NULL && (d->named[slot] & LS_SCALES_BORN) != 0)
+		ls_detect_base_born(d, w);
 	w->has_last_x = !isnan(residual_s);
 	if (!w->has_last_x)
 		return;
@@ -421,8 +432,11 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 	if (!(totals->duration_s > 0))
 		return;
 	detect_step_time(d, totals->duration_s);
-	if (d->judged <= LS_DETECT_SKIP)
+	if (d->judged <= LS_DETECT_SKIP) {
+		d->first_step = step;
+		d->first_us = t_us;
 		return;
+	}
 	ls_detect_nets(d, step, t_us, residual, n, totals);
 	before = detect_before(d);
 	for (size_t i = 0; i < n; i++) {
@@ -441,6 +455,10 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 			: 0;
 		if (d->ready && (alone_s > 0 || w->stalls))
 			detect_stalls(d, w, alone_s, step, t_us);
+		if (w->warm == 0) { /* with the job, or later */
+			w->first_step = d->ready ? step : d->first_step;
+			w->first_us = d->ready ? t_us : d->first_us;
+		}
 		if (!ls_detect_base_warm(d, w, &residual[i]))
 			detect_shifts(d, i, &residual[i], &before, step, t_us,
 				&changes);

@@ -137,6 +137,9 @@ struct ls_detect_worker {
 	/* enum ls_group_way: what is found of it is told of that: the judge's */
 	uint8_t way;
 	bool fresh; /* its baselines were learned in this step */
+	bool born; /* slow from the start, seen later; until it is found */
+	uint64_t first_step; /* judged */
+	int64_t first_us;
 	bool stalls; /* there is something in that channel */
 	double block_sum;
 	uint32_t block_n;
@@ -234,6 +237,11 @@ struct ls_detect {
 	size_t open; /* channels with a finding */
 	uint64_t calm_steps; /* since there was one */
 	struct ls_detect_worst worst; /* of the step before */
+	/* by slot: 0 = not slower than its peers vary (scales.h); NULL = not known */
+	const uint16_t *named;
+	bool asked; /* only who is named by that is found */
+	uint64_t first_step; /* judged, */
+	int64_t first_us;
 };
 
 /* Frees what the detector holds; it can be used again from zero. */

@@ -125,6 +125,17 @@ detect_is_born_slow(const struct ls_detect *d, const struct ls_detect_worker *w,
 		w->base_wait_s > fmin(DETECT_BORN_WAIT, ratio) * d->step_s;
 }
 
+/* What is the worker's own work is no part of its baselines. */
+static void
+detect_take_out(struct ls_detect_worker *w)
+{
+	double born = fmin(w->base_own_s, w->base_wait_s);
+
+	w->base_s -= fmin(born, fmax(w->base_s, 0));
+	w->base_own_s -= born;
+	w->base_wait_s -= born;
+}
+
 /* Takes what is theirs by their own work out of the baselines, just learned, of workers
  * slow from the start. */
 static void
@@ -140,16 +151,23 @@ detect_born_slow(struct ls_detect *d)
 		(slow >= DETECT_BORN_MANY && slow * DETECT_BORN_MANY_SHARE >= d->count);
 	for (size_t i = 0; i < d->count; i++) {
 		struct ls_detect_worker *w = &d->worker[i];
-		double born = fmin(w->base_own_s, w->base_wait_s);
 		bool fresh = w->fresh;
 
 		w->fresh = false;
 		if (!fresh || structure || !detect_is_born_slow(d, w, ratio))
 			continue;
-		w->base_s -= fmin(born, fmax(w->base_s, 0));
-		w->base_own_s -= born;
-		w->base_wait_s -= born;
+		detect_take_out(w);
 	}
+}
+
+void
+ls_detect_base_born(struct ls_detect *d, struct ls_detect_worker *w)
+{
+	if (w->born ||
+		fmin(w->base_own_s, w->base_wait_s) < DETECT_BORN_LEAST * d->step_s)
+		return;
+	detect_take_out(w);
+	w->born = true;
 }
 
 bool

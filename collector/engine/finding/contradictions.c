@@ -201,5 +201,18 @@ ls_view_contradictions(const struct ls_engine *e, const struct ls_job *j)
 	for (size_t i = 0; i < n && lines != NULL; i++)
 		ls_ignore(
 			json_array_append_new(lines, ls_contradiction_line(&list[i])));
+	n = 0;
+	for (size_t i = 0;
+		j->has_refused && i < j->count && n < LS_CONTRADICTIONS_SHOWN; i++) {
+		const struct ls_worker_info *who = &e->workers[j->slots[i]].info;
+
+		if (who->refused_rank[0] == '\0')
+			continue;
+		n++;
+		ls_ignore(json_array_append_new(lines,
+			json_sprintf("%s has %s, which is no rank in the job: it is "
+				     "judged as rank %d; set LOCKSTEP_RANK",
+				who->host, who->refused_rank, (int)who->rank)));
+	}
 	return lines;
 }

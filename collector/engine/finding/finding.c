@@ -351,15 +351,15 @@ finding_render_claim(const struct ls_finding *f)
 	if (f->kind == LS_KIND_HANG && f->scope == LS_SCOPE_JOB)
 		return json_sprintf(
 			"the job has made no progress in step %llu for %.3g s: %s",
-			(unsigned long long)f->onset_step, f->blame_s, cause);
+			(unsigned long long)f->since_step, f->blame_s, cause);
 	if (f->kind == LS_KIND_HANG)
 		return json_sprintf("%s rank %d holds up step %llu for %.3g s: %s",
-			f->who.host, f->who.rank, (unsigned long long)f->onset_step,
+			f->who.host, f->who.rank, (unsigned long long)f->since_step,
 			f->blame_s, cause);
 	if (f->detector >= LS_DETECT_PERIODIC)
 		return finding_render_rhythm(f, cause);
-	if (f->kind == LS_KIND_JOB_SLOW ||
-		(f->kind == LS_KIND_IMBALANCE && f->scope == LS_SCOPE_JOB)) {
+	if (f->scope == LS_SCOPE_JOB &&
+		(f->kind == LS_KIND_JOB_SLOW || f->kind == LS_KIND_IMBALANCE)) {
 		if (f->diagnosis.count == 0 ||
 			f->diagnosis.hypotheses[0].cause == LS_CAUSE_UNEXPLAINED)
 			cause = "cause not visible";
@@ -426,11 +426,11 @@ finding_render_impact(const struct ls_finding *f)
 			: f->kind == LS_KIND_HANG	    ? "standstill_v1"
 			: f->replica			    ? FINDING_METHOD_REPLICA
 			: f->detector >= LS_DETECT_PERIODIC ? "last_arrival_v1"
+			: f->comm			    ? "collective_excess_v1"
 			: f->kind == LS_KIND_JOB_SLOW ||
 				(f->kind == LS_KIND_IMBALANCE &&
 					f->scope == LS_SCOPE_JOB)
 			? "step_time_v1"
-			: f->comm			  ? "collective_excess_v1"
 			: f->estimate == LS_MODE_LATENESS ? "lateness_v1"
 							  : "wait_residual_v1");
 	if (f->replica && impact != NULL &&
@@ -491,11 +491,8 @@ finding_render_course(const struct ls_finding *f)
 	return json_pack(
 		"{s:{s:o, s:I, s:s, s:i}, s:o, s:o, s:o, s:I, s:{s:I, s:o, s:s, s:i, s:b}}",
 		"onset", "at", ls_json_time(f->onset_us), "step",
-		(json_int_t)f->onset_step, "type",
-		f->born		     ? "from_the_start"
-			: f->gradual ? "drift"
-				     : "step_change",
-		"uncertainty_steps", (int)f->uncertainty_steps, "first_detected_at",
+		(json_int_t)f->onset_step, "type", f->onset_type, "uncertainty_steps",
+		(int)f->onset_uncertainty_steps, "first_detected_at",
 		ls_json_time(f->detected_us), "updated_at", ls_json_time(f->updated_us),
 		"cleared_at", ls_json_time(f->cleared_us), "last_step",
 		(json_int_t)f->last_step, "persistence", "steps_seen",
@@ -515,6 +512,48 @@ finding_render_links(const struct ls_finding *f)
 		json_sprintf("/#/f/%s", f->id));
 }
 
+/* The newest episode: from its begin to its end, if it is over. */
+static json_t *
+finding_episode(const struct ls_finding *f, bool over)
+{
+	return json_pack("{s:I, s:o, s:o, s:o, s:o}", "from_step",
+		(json_int_t)f->since_step, "from_at", ls_json_time(f->since_us),
+		"to_step", over ? json_integer((json_int_t)f->last_step) : json_null(),
+		"to_at", over ? ls_json_time(f->cleared_us) : json_null(),
+		"chip_hours_lost",
+		f->chip_hours > 0 ? ls_json_real(f->chip_hours - f->since_chip_hours)
+				  : json_null());
+}
+
+int
+ls_finding_end_episode(struct ls_finding *f)
+{
+	if (f->episodes == NULL)
+		f->episodes = json_array();
+	if (json_array_append_new(f->episodes, finding_episode(f, true)) != 0)
+		return -ENOMEM;
+	if (json_array_size(f->episodes) >= LS_FINDING_EPISODES_MAX)
+		ls_ignore(json_array_remove(f->episodes, 0));
+	return 0;
+}
+
+/* All of them, if it was ever reopened. */
+static int
+finding_add_episodes(const struct ls_finding *f, json_t *doc)
+{
+	json_t *all;
+
+	if (json_array_size(f->episodes) == 0)
+		return 0;
+	all = json_copy(f->episodes);
+	if (json_array_append_new(all, finding_episode(f, !ls_finding_is_open(f))) !=
+		0) {
+		json_decref(all);
+		return -1;
+	}
+	return json_object_set_new(doc, "episodes", all);
+}
+
 /* What changes in a finding taken over from storage while nothing is known of it here.
  */
 static json_t *
@@ -529,7 +568,8 @@ finding_render_state(const struct ls_finding *f)
 		json_object_set_new(doc, "cleared_at", ls_json_time(f->cleared_us)) !=
 			0 ||
 		json_object_set_new(doc, "last_step",
-			json_integer((json_int_t)f->last_step)) != 0) {
+			json_integer((json_int_t)f->last_step)) != 0 ||
+		finding_add_episodes(f, doc) != 0) {
 		json_decref(doc);
 		return NULL;
 	}
@@ -560,9 +600,13 @@ finding_render_all(const struct ls_finding *f)
 			json_pack("{s:s, s:i, s:o}", "engine", LS_ENGINE_VERSION,
 				"occurrence", (int)f->occurrence, "window",
 				json_sprintf("steps %llu..%llu",
-					(unsigned long long)f->onset_step,
+					(unsigned long long)f->since_step,
 					(unsigned long long)f->last_step))) != 0 ||
-		json_object_set_new(doc, "links", finding_render_links(f)) != 0) {
+		json_object_set_new(doc, "links", finding_render_links(f)) != 0 ||
+		finding_add_episodes(f, doc) != 0 ||
+		(f->diagnosis.count > 0 &&
+			f->diagnosis.hypotheses[0].cause == LS_CAUSE_INSIDE_PROGRAM &&
+			json_object_set_new(doc, "localised", json_false()) != 0)) {
 		json_decref(doc);
 		return NULL;
 	}
@@ -573,9 +617,16 @@ int
 ls_finding_render(struct ls_finding *f)
 {
 	bool parsed = f->json != NULL && f->diagnosis.count == 0;
-	json_t *doc = parsed ? finding_render_state(f) : finding_render_all(f);
+	json_t *doc;
 	bool ended = f->job_ended && !ls_finding_is_open(f);
 
+	if (f->onset_type == NULL || json_array_size(f->episodes) == 0) {
+		f->onset_type = f->born ? "from_the_start"
+			: f->gradual	? "drift"
+					: "step_change";
+		f->onset_uncertainty_steps = f->uncertainty_steps;
+	}
+	doc = parsed ? finding_render_state(f) : finding_render_all(f);
 	if (doc == NULL)
 		return -ENOMEM;
 	ls_ignore(json_object_del(doc, "cleared_reason")); /* of an earlier time */
@@ -596,5 +647,6 @@ ls_finding_fini(struct ls_finding *f)
 	json_decref(f->json);
 	json_decref(f->members);
 	json_decref(f->said);
-	f->json = f->members = f->said = NULL;
+	json_decref(f->episodes);
+	f->json = f->members = f->said = f->episodes = NULL;
 }

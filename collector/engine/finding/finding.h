@@ -89,6 +89,18 @@ struct ls_finding {
 
 	uint64_t onset_step, last_step, accounted_step;
 	int64_t onset_us, detected_us, updated_us, cleared_us;
+	/* The present episode, if it was reopened: its begin, and the cost until then. Those
+	 * before, as in the JSON; NULL: none. */
+	uint64_t since_step;
+	int64_t since_us;
+	/* the one before: its begin, and when it was over */
+	uint64_t ended_since_step;
+	int64_t ended_since_us, ended_us;
+	/* of the first one, as told; NULL: not told yet */
+	const char *onset_type;
+	uint32_t onset_uncertainty_steps;
+	double since_chip_hours;
+	json_t *episodes;
 	/* told before a restart: what was until then is in it */
 	int64_t known_us;
 	bool born; /* there from the first judged step */
@@ -158,7 +170,10 @@ int ls_finding_render(struct ls_finding *f) LS_MUSTCHECK;
 /* Reads back what ls_finding_render wrote; keeps a reference to `json`. -LS_EPARSE. */
 int ls_finding_parse(const json_t *json, struct ls_finding *ret_finding) LS_MUSTCHECK;
 
-/* Drops the JSON, the members and what was said. */
+/* The newest episode ends, as it stands: what comes after is another. -ENOMEM. */
+int ls_finding_end_episode(struct ls_finding *f) LS_MUSTCHECK;
+
+/* Drops the JSON, the members, the episodes and what was said. */
 void ls_finding_fini(struct ls_finding *f);
 
 #endif

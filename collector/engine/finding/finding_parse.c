@@ -122,6 +122,29 @@ finding_parse_names(const json_t *json, struct ls_finding *f)
 	return f->scope == LS_SCOPE_LINK ? finding_parse_link(subject, f) : 0;
 }
 
+/* The present episode is the last of those listed, or all there is. */
+static int
+finding_parse_episodes(const json_t *json, struct ls_finding *f)
+{
+	const json_t *all = json_object_get(json, "episodes");
+	size_t n = json_array_size(all);
+	const json_t *last = json_array_get(all, n - 1);
+	double cost = finding_get_number(last, "chip_hours_lost");
+
+	f->since_step = f->onset_step;
+	f->since_us = f->onset_us;
+	if (all == NULL)
+		return 0;
+	if (n == 0 || n > LS_FINDING_EPISODES_MAX)
+		return -LS_EPARSE;
+	f->since_step =
+		(uint64_t)json_integer_value(json_object_get(last, "from_step"));
+	f->since_us = finding_get_time(last, "from_at");
+	f->since_chip_hours = isnan(cost) ? 0 : f->chip_hours - cost;
+	f->episodes = json_copy((json_t *)all);
+	return json_array_remove(f->episodes, n - 1) == 0 ? 0 : -LS_EPARSE;
+}
+
 int
 ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 {
@@ -140,7 +163,8 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	f.onset_us = finding_get_time(onset, "at");
 	f.born = type != NULL && strcmp(type, "from_the_start") == 0;
 	f.gradual = type != NULL && strcmp(type, "drift") == 0;
-	f.uncertainty_steps = (uint32_t)json_integer_value(
+	f.onset_type = f.born ? "from_the_start" : f.gradual ? "drift" : "step_change";
+	f.onset_uncertainty_steps = f.uncertainty_steps = (uint32_t)json_integer_value(
 		json_object_get(onset, "uncertainty_steps"));
 	f.detected_us = finding_get_time(json, "first_detected_at");
 	f.updated_us = finding_get_time(json, "updated_at");
@@ -170,7 +194,7 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	if (f.occurrence == 0)
 		f.occurrence = 1;
 	f.json = json_deep_copy(json);
-	if (f.json == NULL)
+	if (f.json == NULL || finding_parse_episodes(json, &f) != 0)
 		goto bad;
 	*ret_finding = f;
 	return 0;

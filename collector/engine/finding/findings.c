@@ -96,10 +96,14 @@ ls_findings_take(struct ls_engine *e, struct ls_finding *last,
 {
 	struct ls_finding f = *subject;
 
-	if (last != NULL && now_us - last->cleared_us < LS_FINDING_REOPEN_US) {
+	if (last != NULL && now_us - last->cleared_us < LS_FINDING_REOPEN_US &&
+		ls_finding_end_episode(last) == 0) {
 		last->status = LS_FINDING_REOPENED;
 		last->job_ended = false;
 		last->reopened++;
+		last->ended_us = last->cleared_us;
+		last->ended_since_step = last->since_step;
+		last->ended_since_us = last->since_us;
 		last->cleared_us = 0;
 		last->scope = subject->scope; /* a rank's may be its host's now */
 		return last;
@@ -132,9 +136,28 @@ void
 ls_findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us,
 	uint32_t uncertainty_steps)
 {
-	f->onset_step = step;
-	f->onset_us = t_us;
+	size_t n = json_array_size(f->episodes);
+	const json_t *last = json_array_get(f->episodes, n - 1);
+
+	f->since_step = step;
+	f->since_us = t_us;
+	f->since_chip_hours = f->chip_hours;
 	f->accounted_step = step > 0 ? step - 1 : 0;
+	if (n > 0 && t_us <= f->ended_us) { /* it was not over */
+		if (f->ended_since_us < t_us) {
+			f->since_step = f->ended_since_step;
+			f->since_us = f->ended_since_us;
+		}
+		if (f->accounted_step < f->last_step)
+			f->accounted_step = f->last_step;
+		f->since_chip_hours -=
+			json_number_value(json_object_get(last, "chip_hours_lost"));
+		ls_ignore(json_array_remove(f->episodes, n - 1));
+	}
+	if (f->reopened == 0 || t_us < f->onset_us) {
+		f->onset_step = step;
+		f->onset_us = t_us;
+	}
 	f->cost_steps = f->cost_sum_s = 0;
 	f->born = f->gradual = f->intermittent = false;
 	f->slope_s = 0;
@@ -146,7 +169,7 @@ ls_findings_present(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_finding *f, uint64_t step)
 {
 	f->last_step = step;
-	f->steps_seen = step >= f->onset_step ? step - f->onset_step + 1 : 0;
+	f->steps_seen = step >= f->since_step ? step - f->since_step + 1 : 0;
 	f->workers = (uint32_t)j->count;
 	f->workers_used = j->live_count > 0
 		? (uint32_t)ls_job_row(j, j->live_count - 1)->totals.used

@@ -204,10 +204,19 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 	memcpy(f->evidence, g.rows, sizeof(f->evidence));
 	f->evidence_count = g.count;
 	if (!worker) {
-		f->kind = LS_KIND_LINK;
+		/* what was seen stays: counters are forgotten after a minute */
+		bool link = f->kind == LS_KIND_LINK ||
+			ls_judge_net_is_link(e, j, who, ch, now_us);
+
+		f->kind = link ? LS_KIND_LINK : LS_KIND_JOB_SLOW;
 		f->diagnosis = (struct ls_diagnosis){ .count = 1 };
-		f->diagnosis.hypotheses[0] =
-			(struct ls_hypothesis){ LS_CAUSE_COMMUNICATION, 0.8, 1 };
+		f->diagnosis.hypotheses[0] = (struct ls_hypothesis){
+			link ? LS_CAUSE_COMMUNICATION : LS_CAUSE_INSIDE_PROGRAM, 0.8, 1
+		};
+		/* a worker that begins late makes the others wait in the same way */
+		if (ls_job_is_assumed(e, j))
+			f->diagnosis.hypotheses[0] =
+				(struct ls_hypothesis){ LS_CAUSE_UNEXPLAINED, 1, 1 };
 		return;
 	}
 	f->counters_ripe = g.counters_ripe;
@@ -268,9 +277,11 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 			ls_stall_goes_on(&f->stalls, &ch->ep);
 		if (goes_on)
 			ls_stall_join(&f->stalls, &ch->ep); /* it was not over */
-		if (kind != LS_DETECT_STALLS && !who.net && !j->replica.on)
+		if (kind != LS_DETECT_STALLS && !who.net && !j->replica.on &&
+			!isnan(ch->ep.before_s))
 			ls_evidence_onset(j, who.at, &ch->ep);
 		f->counters_ripe = false;
+		f->kind = subject.kind;
 		accounted = f->accounted_step;
 		ls_findings_begin(f,
 			j->replica.on ? ls_replica_step_in(j, who.at, ch->ep.start_step)
@@ -551,6 +562,19 @@ judge_blame(struct ls_job *j, const struct ls_row *row, struct ls_blame_step *to
 	ls_blame_slices(&j->room, row->cells, n, j->slice_nets);
 }
 
+/* Who is slower than its peers vary: workers that wait for one another. */
+static void
+judge_scales(const struct ls_engine *e, struct ls_job *j)
+{
+	if (!j->replica.on && j->detect.judged >= LS_DETECT_SKIP)
+		ls_scales_step(&j->scales, j->residuals, j->count,
+			j->detect.ready ? j->detect.mode == LS_MODE_LATENESS
+					: ls_judge_clocks_ok(e, j),
+			j->detect.step_s, e->patience_s, &j->room);
+	j->detect.named = j->replica.on ? NULL : j->scales.named;
+	j->detect.asked = !j->replica.on && !ls_scales_is_silent(&j->scales);
+}
+
 void
 ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 	uint32_t expected, int64_t now_us)
@@ -570,6 +594,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 	for (size_t i = 0; i < j->detect.net_count; i++)
 		judge_was(j->detect.net[i].channel, j->detect.net[i].was);
 	if (judged) {
+		judge_scales(e, j);
 		ls_detect_step(&j->detect, row->step, row->begin_us,
 			ls_judge_clocks_ok(e, j), j->residuals, j->count, &kept.totals);
 		if (!j->replica.on)

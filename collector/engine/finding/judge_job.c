@@ -24,13 +24,13 @@ static const struct {
 		"phase.dispatch_s" },
 	{ LS_PHASE_COMPUTE, LS_SIGNAL_COMPUTE, LS_CAUSE_COMPUTE, "phase.compute_s" },
 	{ LS_PHASE_GC, LS_SIGNAL_GC, LS_CAUSE_GC, "phase.gc_s" },
-	{ LS_PHASE_SYNC_WAIT, LS_SIGNAL_WAIT, LS_CAUSE_COMMUNICATION,
+	{ LS_PHASE_SYNC_WAIT, LS_SIGNAL_WAIT, LS_CAUSE_INSIDE_PROGRAM,
 		"phase.sync_wait_s" },
 };
 
 /*
  * Each phase now beside what it was before, and the one that explains the growth.
- * whole: nobody is missing, so it is not one of those that all wait for.
+ * whole: nobody is missing, so it is not one of those that all wait for, and nobody began late.
  */
 static void
 judge_job_diagnose(const struct ls_pulse *p, bool whole, struct ls_finding *f)
@@ -139,7 +139,9 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j,
 	ls_findings_present(e, j, f, step);
 	ls_findings_cost(e, j, f, step_s, step_s - p->base.mean_s, step);
 	judge_job_diagnose(p,
-		f->workers_used == f->workers && f->workers >= (uint32_t)j->world, f);
+		f->workers_used == f->workers && f->workers >= (uint32_t)j->world &&
+			!ls_job_is_assumed(e, j),
+		f);
 	ls_findings_row(f, "step_excess_s", "s", p->since.newest_s - p->base.mean_s);
 	if (f->gradual)
 		ls_findings_row(f, "step_slope_s", "s", f->slope_s);

@@ -31,7 +31,7 @@ static struct ls_finding
 judge_net_whom(const struct ls_engine *e, const struct ls_job *j, size_t at)
 {
 	const struct ls_detect_net *net = &j->detect.net[at];
-	struct ls_finding f = { .kind = LS_KIND_LINK, .comm = true };
+	struct ls_finding f = { .kind = LS_KIND_JOB_SLOW, .comm = true };
 
 	if (net->names == LS_NET_HOST) {
 		const struct ls_engine_worker *w = &e->workers[j->slots[net->slot]];
@@ -45,8 +45,10 @@ judge_net_whom(const struct ls_engine *e, const struct ls_job *j, size_t at)
 	f.scope = net->names == LS_NET_LINK ? LS_SCOPE_LINK
 		: at > 0		    ? LS_SCOPE_SLICE
 					    : LS_SCOPE_JOB;
-	if (net->names == LS_NET_LINK)
+	if (net->names == LS_NET_LINK) {
+		f.kind = LS_KIND_LINK;
 		judge_net_ends(e, j, net, &f);
+	}
 	memcpy(f.who.job, j->name, sizeof(f.who.job));
 	if (at > 0)
 		memcpy(f.who.slice, j->slices.names[at - 1], sizeof(f.who.slice));
@@ -100,6 +102,18 @@ ls_judge_net_choose(const struct ls_engine *e, struct ls_job *j, size_t at,
 	net->names = peer != NULL && peer->slot != net->slot ? LS_NET_LINK : LS_NET_ALL;
 	if (net->names == LS_NET_ALL)
 		(void)ls_judge_net_rename(e, j, at, now_us); /* or it stays so */
+}
+
+bool
+ls_judge_net_is_link(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_suspect who, const struct ls_detect_channel *ch, int64_t now_us)
+{
+	/* with one barrier a step the job's net is the whole program, and slices have none */
+	bool between = who.at == 0 && j->detect.net_count > 1 &&
+		j->detect.net[1].arrival.warm_n > 0;
+
+	return between || j->detect.net[who.at].names == LS_NET_LINK ||
+		ls_evidence_resends(e, j, who, ch, now_us);
 }
 
 bool

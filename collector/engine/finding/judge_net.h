@@ -34,6 +34,14 @@ void ls_judge_net_choose(const struct ls_engine *e, struct ls_job *j, size_t at,
 bool ls_judge_net_rename(const struct ls_engine *e, struct ls_job *j, size_t at,
 	int64_t now_us);
 
+/*
+ * Is there evidence of a link? One pair waits for each other longer; slices wait for
+ * each other, over the data-centre network; or hosts send more segments again, enough to
+ * explain the time. Else what takes longer is inside the program, as far as is known.
+ */
+bool ls_judge_net_is_link(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_suspect who, const struct ls_detect_channel *ch, int64_t now_us);
+
 /* Is this worker the host of which a net's finding speaks, and told of by itself? */
 bool ls_judge_net_tells(const struct ls_job *j, size_t slot);
 

@@ -119,17 +119,23 @@ ls_view_judged(const struct ls_engine *e, const struct ls_job *j, bool ended,
 	int64_t closed_us = last == NULL ? j->last_us : last->row.end_us;
 	char why[JUDGED_WHY_BYTES] = "";
 	size_t workers = 0, expected = ls_judged_expected(e, j);
-	bool nobody = judged_nobody(e, j, ended, (double)(now_us - closed_us) * 1e-6,
-		why, sizeof(why));
+	bool all,
+		nobody = judged_nobody(e, j, ended, (double)(now_us - closed_us) * 1e-6,
+			why, sizeof(why));
 
 	if (!nobody)
 		workers = ls_judged_workers(e, j, ended, now_us);
 	if (!nobody && workers < expected)
 		(void)snprintf(why, sizeof(why), "%zu of %zu workers are judged",
 			workers, expected);
-	return json_pack("{s:b, s:I, s:I, s:I, s:o, s:s?}", "all",
-		(int)(why[0] == '\0' && expected > 0), "workers", (json_int_t)workers,
-		"expected", (json_int_t)expected, "steps", (json_int_t)j->closed,
-		"since", j->live_count > 0 ? ls_json_time(j->first_us) : json_null(),
-		"why", why[0] == '\0' ? NULL : why);
+	all = why[0] == '\0' && expected > 0;
+	if (all && expected > 1 && j->world == 0)
+		(void)snprintf(why, sizeof(why),
+			"%zu workers reporting, the size of the job is not known",
+			workers);
+	return json_pack("{s:b, s:I, s:I, s:I, s:o, s:s?}", "all", (int)all, "workers",
+		(json_int_t)workers, "expected", (json_int_t)expected, "steps",
+		(json_int_t)j->closed, "since",
+		j->live_count > 0 ? ls_json_time(j->first_us) : json_null(), "why",
+		why[0] == '\0' ? NULL : why);
 }

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define VIEW_COUNTERS_US 60000000ll
+#define VIEW_LOST_MAX 0.99 /* of a job, by all findings together */
 /* of a step: status and page show a smaller gain as none */
 #define VIEW_SUSPECT_COST 0.005
 /* of the recent steps: two that take turns have almost half each */
@@ -41,11 +42,20 @@ view_step_s(const struct ls_job *j)
 	return j->live_count == first ? NAN : sum / (double)(j->live_count - first);
 }
 
-/* Open findings of the job: how many of each severity, what they cost together, the
- * dearest. */
+/* Share of the job's chips that a finding loses, as it says itself. */
+static double
+view_lost(const struct ls_finding *f)
+{
+	double lost = f->slowdown > 1 ? 1 - 1 / f->slowdown : 0;
+
+	return f->replica ? f->share * lost : lost;
+}
+
+/* Open findings of the job: how many of each severity, what share they lose together,
+ * the dearest. */
 struct view_open {
 	unsigned count[3];
-	double blame_s;
+	double lost;
 	const struct ls_finding *top;
 };
 
@@ -60,7 +70,7 @@ view_open(const struct ls_engine *e, const struct ls_job *j)
 		if (!ls_finding_is_open(f) || strcmp(f->who.job, j->name) != 0)
 			continue;
 		o.count[f->severity]++;
-		o.blame_s += f->replica ? f->share * f->blame_s : f->blame_s;
+		o.lost = fmin(o.lost + view_lost(f), VIEW_LOST_MAX);
 		if (o.top == NULL || f->blame_s > o.top->blame_s)
 			o.top = f;
 	}
@@ -231,8 +241,7 @@ view_job(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 	const struct ls_live_row *last =
 		j->live_count == 0 ? NULL : ls_job_row(j, j->live_count - 1);
 	struct view_open open = view_open(e, j);
-	double step_s = view_step_s(j),
-	       without_s = fmax(step_s - open.blame_s, 0.01 * step_s);
+	double step_s = view_step_s(j), without_s = step_s * (1 - open.lost);
 	double slowdown = step_s / without_s;
 	int32_t chips = ls_job_chips(e, j);
 	json_t *doc, *suspects;
@@ -269,9 +278,8 @@ view_job(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 			"step_time_s", ls_json_real(step_s), "step_time_without_s",
 			ls_json_real(without_s), "slowdown_ratio",
 			ls_json_real(slowdown), "chips_lost",
-			chips > 0 && !isnan(slowdown)
-				? ls_json_real(chips * (1 - 1 / slowdown))
-				: json_null(),
+			chips > 0 && !isnan(slowdown) ? ls_json_real(chips * open.lost)
+						      : json_null(),
 			"findings", "critical", (int)open.count[LS_SEVERITY_CRITICAL],
 			"warning", (int)open.count[LS_SEVERITY_WARNING], "info",
 			(int)open.count[LS_SEVERITY_INFO], "phases", view_phases(j),
@@ -321,16 +329,12 @@ view_jobs_order(const struct ls_engine *e, struct view_sorted *order)
 			: NULL;
 
 		if (j != NULL)
-			order[j - e->jobs].key +=
-				f->replica ? f->share * f->blame_s : f->blame_s;
+			order[j - e->jobs].key += view_lost(f);
 	}
-	for (size_t i = 0; i < e->job_count; i++) {
-		double step_s = view_step_s(&e->jobs[i]);
-
-		order[i].key = step_s > 0
-			? order[i].key / step_s * ls_job_chips(e, &e->jobs[i])
+	for (size_t i = 0; i < e->job_count; i++)
+		order[i].key = e->jobs[i].live_count > 0
+			? order[i].key * ls_job_chips(e, &e->jobs[i])
 			: -1;
-	}
 	if (e->job_count > 1)
 		qsort(order, e->job_count, sizeof(*order), view_compare);
 }

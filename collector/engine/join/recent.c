@@ -60,6 +60,18 @@ ls_recent_rows(const struct ls_job *j)
 	t->last = j->kept;
 }
 
+void
+ls_recent_forget(const struct ls_job *j)
+{
+	struct ls_recent_table *t = j->recent;
+	uint64_t oldest = j->kept - j->live_count;
+
+	if (t == NULL || t->first != oldest || t->last <= oldest)
+		return;
+	recent_row(j, ls_job_row(j, 0), -1);
+	t->first++;
+}
+
 static double
 recent_mean(double sum, uint32_t count)
 {

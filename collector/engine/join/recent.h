@@ -40,6 +40,9 @@ struct ls_job;
 /* Brings the sums of a job up to date by the rows that have come and gone. */
 void ls_recent_rows(const struct ls_job *j);
 
+/* The oldest live row goes: out of the sums, if it is in them. */
+void ls_recent_forget(const struct ls_job *j);
+
 /* Means of one worker. */
 struct ls_recent_means ls_recent_means(const struct ls_recent *of);
 

@@ -178,6 +178,7 @@ roster_reset_job(struct ls_job *j)
 	j->hang = (struct ls_hang){ 0 };
 	j->pulse = (struct ls_pulse){ 0 };
 	ls_slow_fini(&j->slow);
+	ls_scales_fini(&j->scales);
 	ls_rhythm_fini(&j->rhythm);
 	ls_index_fini(&j->rank_index);
 	ls_index_fini(&j->roles.index);
@@ -194,6 +195,7 @@ roster_reset_job(struct ls_job *j)
 		j->stages.count = 0;
 	j->world = j->world_least = j->rank_most = 0;
 	j->gone = j->twins = 0;
+	j->has_refused = false;
 	free(j->lost);
 	j->lost = NULL;
 	j->lost_count = 0;
@@ -584,6 +586,8 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 	if (rc == 0)
 		rc = ls_slow_reserve(&j->slow, j->count + 1);
 	if (rc == 0)
+		rc = ls_scales_reserve(&j->scales, j->count + 1);
+	if (rc == 0)
 		rc = roster_group(&j->roles, info->role, &role);
 	if (rc == 0)
 		rc = roster_group(&j->slices, info->slice, &slice);
@@ -676,6 +680,7 @@ roster_return(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
 		if (w->slot < j->replica.capacity)
 			j->replica.worker[w->slot] = (struct ls_replica_worker){ 0 };
 		ls_slow_reset_worker(&j->slow, w->slot);
+		ls_scales_reset_worker(&j->scales, w->slot);
 		ls_rhythm_reset_worker(&j->rhythm, w->slot);
 		e->hosts[w->host].workers--;
 		e->hosts[index].workers++;
@@ -842,6 +847,8 @@ roster_declare(struct ls_engine *e, const struct ls_worker_info *info, bool reco
 	w->info.step_confidence = info->step_confidence;
 	if (info->owner != 0)
 		w->info.owner = info->owner; /* a restarted pod may have another */
+	memcpy(w->info.refused_rank, info->refused_rank, sizeof(info->refused_rank));
+	j->has_refused = j->has_refused || info->refused_rank[0] != '\0';
 	*ret_worker = roster_handle(e, w);
 	return 0;
 }

@@ -28,6 +28,8 @@ check "a copy of another host's ring is passed over" until_true metric_over 0 'd
 kill -CONT "${agent_pids[1]}"
 # The ports.
 check "garbage on the ingest port" "$top/tests/system/hostile.py" port "$ingest_port"
+check "a flood waits for its answers, another peer does not" "$top/tests/system/hostile.py" flood "$ingest_port"
+check "who floods is counted" metric_over 3 hosts_delayed
 check "garbage on the HTTP port" "$top/tests/system/hostile.py" http "$http_port"
 check "refused reports are counted" until_true metric_over 0 drops_total
 alive "$collector_pid"

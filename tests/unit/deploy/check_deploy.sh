@@ -46,7 +46,7 @@ timeout 20 "$bin/lockstep-collector" --config "$src/deploy/kubernetes/collector.
 result $? "beyond loopback the collector refuses without --insecure" "$tmp/log"
 
 # Units, with the programs of this build in place of the installed ones.
-for d in agent:25 collector:20; do
+for d in agent:16 collector:11; do
 	unit=lockstep-${d%:*}.service
 	most=${d#*:}
 	if ! command -v systemd-analyze >/dev/null; then
@@ -63,5 +63,51 @@ for d in agent:25 collector:20; do
 		>"$tmp/log" 2>&1
 	result $? "$unit: exposure at most ${most%?}.${most#?}" "$tmp/log"
 done
+
+# Manual pages and completions.
+for page in "$bin"/deploy/manual/out/*.[18]; do
+	if ! command -v mandoc >/dev/null; then
+		skip "${page##*/} is good mdoc" "mandoc is not installed"
+		continue
+	fi
+	mandoc -T lint -W warning "$page" >"$tmp/log" 2>&1
+	result $? "${page##*/} is good mdoc" "$tmp/log"
+done
+for shell in bash:-n zsh:-n fish:--no-execute; do
+	if ! command -v "${shell%:*}" >/dev/null; then
+		skip "completions for ${shell%:*}" "${shell%:*} is not installed"
+		continue
+	fi
+	for file in "$bin"/deploy/manual/out/*."${shell%:*}"; do
+		"${shell%:*}" "${shell#*:}" "$file" || echo "${file##*/}"
+	done >"$tmp/log" 2>&1
+	[ ! -s "$tmp/log" ]
+	result $? "completions for ${shell%:*} can be read" "$tmp/log"
+done
+# completes WANT WORD...: what bash offers for the last word.
+completes() {
+	local want=$1 # of the completion's own names
+	shift
+	(
+		# shellcheck source=/dev/null
+		. "$bin/deploy/manual/out/$1.bash"
+		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+		"_${1//-/_}"
+		[ "${COMPREPLY[*]}" = "$want" ] || { echo "offers '${COMPREPLY[*]}', not '$want'"; exit 1; }
+	) >"$tmp/log" 2>&1
+	result $? "completion of: $*" "$tmp/log"
+}
+completes "status series steps" lockstep s
+completes "--server --severity" lockstep findings --se
+completes "--server" lockstep steps --se
+completes "auto always" lockstep status --color a
+completes "warn" lockstep-agent --log-level w
+
+# One version everywhere.
+version=$(sed -n 's/^AC_INIT(\[lockstep\], \[\(.*\)\])$/\1/p' "$src/configure.ac")
+[ "$(sed -n '1s/^lockstep (\(.*\)) .*/\1/p' "$src/deploy/debian/changelog")" = "$version" ] &&
+	grep -qx "version = \"$version\"" "$src/agent/client/python/pyproject.toml" &&
+	"$bin/lockstep" --version | grep -qF "$version"
+result $? "version $version: configure.ac, the packages and the Python module agree"
 echo "1..$n"
 exit $failed

@@ -116,5 +116,16 @@ with open(os.path.join(DIRECTORY, "agent.conf"), encoding="utf-8") as f:
 with open(os.path.join(DIRECTORY, "agent.conf"), encoding="utf-8") as f:
     ok("tcp://%s.%s.svc:%d" % (service["metadata"]["name"], kustomization["namespace"],
                                ports["ingest"]) in f.read(), "agents dial the service")
+ok(pod(agent)["hostPID"] is True, "the agent sees the namespaces of training pods")
+env = {e["name"]: e for e in container["env"]}
+names = list(env)
+ok(env["HOST_IP"]["valueFrom"]["fieldRef"]["fieldPath"] == "status.hostIP"
+   and env["LOCKSTEP_PROM"]["value"] == "device-plugin=http://$(HOST_IP):2112/metrics"
+   and names.index("HOST_IP") < names.index("LOCKSTEP_PROM"),  # else it is not substituted
+   "the node's own pages are asked at the node's address")
+egress = [e for p in policies if selects(p["spec"]["podSelector"]["matchLabels"], agent)
+          for e in p["spec"]["egress"]]
+ok({8431, 2112} <= {p["port"] for e in egress for p in e["ports"]},
+   "and the network policy lets it ask both")
 print("1..%d" % count)
 sys.exit(failures != 0)

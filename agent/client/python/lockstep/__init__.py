@@ -83,7 +83,7 @@ class _Step:
         return self
 
     def __exit__(self, kind, value, trace):
-        _step_exit(kind is None)
+        _step_exit(kind is None, value)
         return False
 
 

@@ -55,9 +55,9 @@ class Recorder:
     """
 
     __slots__ = ("ring", "words", "sequence", "identity", "directory", "retry_ns", "silent",
-                 "owner", "hooked", "jax_hooked", "hooks", "counting", "in_step", "step", "begin_ns", "phase",
-                 "since_ns", "before", "scopes", "times", "mask", "measured", "barriers", "work",
-                 "peers")
+                 "owner", "hooked", "jax_hooked", "hooks", "counting", "in_step", "step", "begin_ns",
+                 "left_ns", "phase", "since_ns", "before", "scopes", "times", "mask", "measured",
+                 "barriers", "work", "peers")
 
     def __init__(self):
         self.ring = None
@@ -75,6 +75,7 @@ class Recorder:
         self.in_step = False
         self.step = 0
         self.begin_ns = 0
+        self.left_ns = None    # begin_ns of the step that sys.exit() left with a status
         self.phase = OTHER
         self.since_ns = 0
         self.before = OTHER   # phase before the last mark, for a scope to restore
@@ -135,9 +136,10 @@ class Recorder:
             ring.close(end)
 
     def exit(self):
-        """At the exit of the interpreter: an uncaught exception is no clean end."""
+        """At the exit of the interpreter: an uncaught exception is no clean end, nor is a status that left the last
+        step. CPython shows the status of sys.exit() to nobody else, and no function of sys is replaced here."""
         raised = getattr(sys, "last_type", None) is not None and not hasattr(sys, "ps1")
-        self.close(_ring.FAILED if raised else _ring.ENDED)
+        self.close(_ring.FAILED if raised or self.left_ns == self.begin_ns else _ring.ENDED)
 
     def forked(self):
         """In a forked child: file and lock stay the parent's."""
@@ -244,9 +246,11 @@ class Recorder:
         _fill(record, self.barriers, self.work, self.peers)
         self.ring.push(record)
 
-    def finish(self, whole):
+    def finish(self, whole, raised=None):
         """Ends the step; one that raised is none."""
         now = monotonic_ns()
+        if isinstance(raised, SystemExit) and raised.code not in (None, 0):
+            self.left_ns = self.begin_ns
         if not self.in_step or self.owner != get_ident():
             return
         if whole:

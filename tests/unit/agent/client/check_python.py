@@ -617,17 +617,25 @@ class Life(Case):
         code = ("import lockstep, os, sys\n"
                 "for i in range(3):\n    with lockstep.step(i): pass\n"
                 "if sys.argv[1:] == ['die']: os.kill(os.getpid(), 9)\n"
-                "if sys.argv[1:]: raise ValueError('no more memory')\n")
+                "if sys.argv[1:] == ['exit']: sys.exit(1)\n"
+                "if sys.argv[1:2] == ['step']:\n"
+                "    try:\n        with lockstep.step(3): sys.exit(int(sys.argv[2]))\n"
+                "    except SystemExit:\n"
+                "        if sys.argv[3:] != ['caught']: raise\n"
+                "    with lockstep.step(4): pass\n"
+                "elif sys.argv[1:]: raise ValueError('no more memory')\n")
         env = dict(os.environ, PYTHONPATH=os.path.join(TOP, "agent", "client", "python"),
                    PYTHONDONTWRITEBYTECODE="1")
-        for args, flag in (([], 1), (["die"], 0), (["raise"], 2)):
+        # The status of sys.exit() is seen only where it leaves a step: see the README.
+        for args, flag in (([], 1), (["die"], 0), (["raise"], 2), (["exit"], 1), (["step", "0"], 1),
+                           (["step", "1"], 2), (["step", "1", "caught"], 1)):
             subprocess.run([sys.executable, "-c", code] + args, env=env, check=False,
                            stderr=subprocess.DEVNULL)
             name, = os.listdir(self.dir)
             with open(os.path.join(self.dir, name), "rb") as file:
                 data = file.read()
-            self.assertEqual(struct.unpack_from("<I", data, 76), (flag,))
-            self.assertEqual(struct.unpack_from("<Q", data, 3136), (3,))
+            self.assertEqual(struct.unpack_from("<I", data, 76), (flag,), args)
+            self.assertEqual(struct.unpack_from("<Q", data, 3136), (4 if args[2:] else 3,))
             os.unlink(os.path.join(self.dir, name))
 
     def test_jax_is_never_imported(self):

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "proto/base/text.h"
 #include "tests/support/harness.h"
 #include "tests/support/step_ring.h"
 #include "tests/support/tree.h"
@@ -334,7 +335,30 @@ LS_TEST(source_step, rank_that_is_not_known_is_told_with_its_variable)
 		step_ring_poke(&ring, LS_RING_ENV_OFFSET + i, (uint8_t)env[i], 1);
 	step_ring_lock(&ring);
 	ls_source_step_read(step, 1);
-	ck_assert_uint_eq(rank_rows("LOCKSTEP_RANK=\"tcp://10.43.1.40:7118\""), 1);
+	ck_assert_uint_eq(rank_rows("LOCKSTEP_RANK=tcp://10.43.1.40:7118 is no"), 1);
+	ck_assert_str_eq(ls_source_step_ring(step, 0)->worker.info.refused_rank,
+		"LOCKSTEP_RANK=tcp://10.43.1.40:7118");
+}
+
+/* The report's check refuses cut characters and controls. */
+LS_TEST(source_step, refused_rank_is_cut_to_whole_characters)
+{
+	char env[160];
+	const char *text,
+		*umlauts =
+			"\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4";
+
+	(void)snprintf(env, sizeof(env), "LOCKSTEP_RANK=\x1b%s%s%s%s\n", umlauts,
+		umlauts, umlauts, umlauts);
+	step_ring_make(&ring, dir, "a.ring", 1, 16);
+	step_ring_poke(&ring, 98, LS_RING_FROM_REFUSED, 1);
+	for (size_t i = 0; env[i] != '\0'; i++)
+		step_ring_poke(&ring, LS_RING_ENV_OFFSET + i, (uint8_t)env[i], 1);
+	step_ring_lock(&ring);
+	ls_source_step_read(step, 1);
+	text = ls_source_step_ring(step, 0)->worker.info.refused_rank;
+	ck_assert_int_eq(strncmp(text, "LOCKSTEP_RANK=\\x1b\xc3\xa4", 20), 0);
+	ck_assert(ls_text_is_name(text, strlen(text), LS_REFUSED_RANK_MAX_BYTES - 1));
 }
 
 LS_TEST(source_step, processes_without_a_rank_are_counted)
@@ -385,7 +409,7 @@ LS_TEST(source_step, second_process_of_one_rank_is_a_worker_of_its_own)
 	ls_source_step_read(step, 1);
 	ck_assert_int_eq(ls_source_step_ring(step, 0)->worker.info.rank, 0);
 	ck_assert_int_eq(ls_source_step_ring(step, 1)->worker.info.rank, 1);
-	ck_assert_uint_eq(rank_rows("taken for 1: LOCKSTEP_RANK=\"0\" is no rank"), 1);
+	ck_assert_uint_eq(rank_rows("taken for 1: LOCKSTEP_RANK=0 is no rank"), 1);
 	ck_assert_uint_eq(rank_rows(""), 1);
 	/* the next attempt has its rank, though one of the last is still there */
 	step_ring_make(&next, dir, "c.ring", 3, 16);

@@ -89,10 +89,10 @@ class Served(unittest.TestCase):
                 [0, 0, 7], 250.0)),
             sent: fake.metric(sent, fake.counter(fake.int_attr("device-id", 0), 1 << 30))})
         labels = 'core_type="TENSOR_CORE",device="9"'
-        self.assertEqual(got["chip.execution.count_total{%s}" % labels], 10)
-        self.assertEqual(got["chip.execution.seconds_total{%s}" % labels], 35e-6)
-        self.assertEqual(got['chip.execution.bucket_total{bucket="0.004",%s}' % labels], 4)
-        self.assertEqual(got['chip.execution.bucket_total{bucket="+Inf",%s}' % labels], 1)
+        self.assertEqual(got["chip.enqueue_to_dequeue.count_total{%s}" % labels], 10)
+        self.assertEqual(got["chip.enqueue_to_dequeue.seconds_total{%s}" % labels], 35e-6)
+        self.assertEqual(got['chip.enqueue_to_dequeue.bucket_total{bucket="0.004",%s}' % labels], 4)
+        self.assertEqual(got['chip.enqueue_to_dequeue.bucket_total{bucket="+Inf",%s}' % labels], 1)
         labels = 'collective_type="ALL_REDUCE",input_size="8MB+"'
         self.assertEqual(got["link.collective.count_total{%s}" % labels], 7)
         self.assertNotIn('link.collective.bucket_total{bucket="1e-06",%s}' % labels, got)
@@ -505,6 +505,127 @@ class Doctor(unittest.TestCase):
 
     def test_a_closed_port_that_was_named_is_a_warning(self):
         self.assertEqual([line.split()[0] for line in self.tell(False, "--tpu-ports", "1")], ["WARN"])
+
+
+def ip(*words):
+    """Runs ip(8)."""
+    return subprocess.run(["ip", *words], capture_output=True, text=True, timeout=10, check=True)
+
+
+@unittest.skipIf(grpc is None, "python3-grpcio is not installed")
+class UnknownFields(unittest.TestCase):
+    """Fields of a status that the agent does not know."""
+
+    def test_doctor_lists_them_by_number(self):
+        status = fake.core(0, 8, 4, 1201, b"\x01", 77, more=fake.sub(8, "recent"))
+        server, port = fake.serve(fake.Tpu({HBM: fake.metric(HBM)}, status))
+        try:
+            with tempfile.TemporaryDirectory() as state:
+                done = subprocess.run(
+                    [os.path.join(BUILD, "lockstep-agent"), "--doctor", "--host-name", "h", "--steps-dir",
+                     state, "--state-dir", state, "--metadata-address", "off", "--tpu-ports", str(port)],
+                    capture_output=True, text=True, timeout=20, check=False)
+        finally:
+            server.stop(None)
+        self.assertIn("number 8 of CoreState, 1 times, ", done.stdout)
+
+
+@unittest.skipIf(grpc is None, "python3-grpcio is not installed")
+class OtherNamespace(unittest.TestCase):
+    """libtpu in a pod: a server in another network namespace of this node."""
+
+    count = 0
+
+    def setUp(self):
+        # The kernel removes a namespace and its devices some time after it is asked to.
+        OtherNamespace.count += 1
+        self.name = "ls%d.%d" % (os.getpid(), self.count)
+        self.subnet = "198.18.%d.%d" % (os.getpid() % 256, 4 * self.count)
+        if os.geteuid() != 0:
+            self.skipTest("a network namespace needs root")
+        try:
+            ip("netns", "add", self.name)
+            self.addCleanup(ip, "netns", "del", self.name)
+            ip("link", "add", self.name, "type", "veth", "peer", "name", "eth0",
+               "netns", self.name)
+        except (OSError, subprocess.CalledProcessError) as why:
+            self.skipTest("no network namespace: %s" % getattr(why, "stderr", why))
+        ip("address", "add", self.address(1) + "/30", "dev", self.name)
+        ip("link", "set", self.name, "up")
+        ip("-n", self.name, "link", "set", "lo", "up")
+        ip("-n", self.name, "link", "set", "eth0", "up")
+
+    def address(self, n):
+        """The n-th of the test's subnet: 1 outside the namespace, 2 inside."""
+        head, last = self.subnet.rsplit(".", 1)
+        return "%s.%d" % (head, int(last) + n)
+
+    def inside(self, *command):
+        """A process in the namespace, as its first line says that it is ready."""
+        process = subprocess.Popen(["ip", "netns", "exec", self.name, *command],
+                                   stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        process.stdout.readline()
+        return process
+
+    def serve(self):
+        """A server that listens on all addresses of the namespace."""
+        return self.inside(sys.executable, os.path.join(TOP, "tests/support/fake_tpu.py"), "8431", "0.0.0.0")
+
+    def agent(self):
+        """A running agent; its /doctor, as a function of no arguments."""
+        state = tempfile.TemporaryDirectory()
+        self.addCleanup(state.cleanup)
+        port = os.path.join(state.name, "port")
+        process = subprocess.Popen(
+            [os.path.join(BUILD, "lockstep-agent"), "--host-name", "h", "--steps-dir", state.name,
+             "--state-dir", state.name, "--collector", "tcp://127.0.0.1:1", "--http", "127.0.0.1:0",
+             "--port-file", port, "--metadata-address", "off", "--log-level", "err"])
+        self.addCleanup(process.wait)
+        self.addCleanup(process.terminate)
+        deadline = time.monotonic() + 10
+        while not (os.path.exists(port) and os.path.getsize(port)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        with open(port, encoding="ascii") as f:
+            url = "http://127.0.0.1:%s/api/v1/doctor" % f.read().strip().split("=")[-1]
+
+        def doctor():
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                return {c["subject"]: c for c in json.load(answer)["checks"]}
+        return doctor
+
+    def wait(self, doctor, condition, seconds):
+        """Seconds until the doctor's checks meet the condition."""
+        begin = time.monotonic()
+        while not condition(doctor()):
+            self.assertLess(time.monotonic() - begin, seconds)
+            time.sleep(0.2)
+        return time.monotonic() - begin
+
+    def test_server_is_read_within_15_s_and_dropped_with_its_pod(self):
+        ip("-n", self.name, "address", "add", self.address(2) + "/30", "dev", "eth0")
+        doctor = self.agent()
+        subject = "port %s:8431" % self.address(2)
+        self.inside("sh", "-c", "echo up; exec sleep 120")  # the pod was there before its server
+        time.sleep(6)
+        self.assertNotIn(subject, doctor())
+        server = self.serve()
+        took = self.wait(doctor, lambda c: c.get(subject, {}).get("status") == "ok", 15)
+        print("# read %.1f s after the server listened" % took)
+        series, _, _ = once("auto", "auto")
+        self.assertEqual(series['chip.hbm.used_bytes{device="404"}'], 81604378624)
+        server.kill()
+        self.wait(doctor, lambda c: subject not in c, 15)
+
+    def test_address_that_is_not_of_this_node_is_not_dialled(self):
+        ip("-n", self.name, "address", "add", "203.0.113.7/32", "dev", "lo")
+        self.serve()
+        series, log, _ = once("auto", "auto")
+        self.assertEqual(series, {})
+        self.assertNotIn("203.0.113.7", log)
+        self.wait(self.agent(), lambda c: c.get("other namespaces", {}).get("status") == "warn", 15)
 
 
 class Tap(unittest.TestResult):

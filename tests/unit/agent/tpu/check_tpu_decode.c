@@ -101,6 +101,41 @@ LS_TEST(tpu_decode, distribution_with_a_list_of_attributes)
 	ck_assert_str_eq(points[0].label[1].value, "grpc");
 }
 
+/* Field 9 twice in a core's state, field 10 in a queued program. */
+LS_TEST(tpu_decode, unknown_fields_of_a_status_are_counted_by_number)
+{
+	static const char hex[] = "12110801120d4a02616248074a0163320250"
+				  "05";
+	struct ls_tpu_status s;
+	uint8_t bytes[64];
+	size_t len = bytes_of(hex, bytes);
+
+	ck_assert_int_eq(ls_tpu_decode_status(bytes, len, &s), 0);
+	ck_assert_uint_eq(s.count, 1);
+	ck_assert_uint_eq(s.unknown_count, 2);
+	ck_assert_str_eq(s.unknown[0].message, "CoreState");
+	ck_assert_uint_eq(s.unknown[0].number, 9);
+	ck_assert_uint_eq(s.unknown[0].count, 3);
+	ck_assert_str_eq(s.unknown[1].message, "Queued");
+	ck_assert_uint_eq(s.unknown[1].number, 10);
+	ck_assert_uint_eq(s.unknown[1].count, 1);
+}
+
+LS_TEST(tpu_decode, unknown_fields_beyond_the_maximum_are_left_out)
+{
+	uint8_t bytes[2 * 20];
+	struct ls_tpu_status s;
+	size_t i;
+
+	for (i = 0; i < 20; i++) { /* fields 3 to 15 fit one byte of tag */
+		bytes[2 * i] = (uint8_t)((3 + i % 12) << 3);
+		bytes[2 * i + 1] = 1;
+	}
+	ck_assert_int_eq(ls_tpu_decode_status(bytes, sizeof(bytes), &s), 0);
+	ck_assert_uint_eq(s.unknown_count, LS_TPU_UNKNOWN_FIELDS_MAX);
+	ck_assert_uint_eq(s.unknown[0].count, 2);
+}
+
 LS_TEST(tpu_decode, status_of_a_core)
 {
 	struct ls_tpu_status s;

@@ -226,3 +226,23 @@ LS_TEST(tpu_progress, cores_of_several_ports_stay_apart)
 	}
 	ck_assert_uint_eq(progress.count, LS_TPU_CORES_MAX);
 }
+
+/* Two pods on one node number their cores alike. */
+LS_TEST(tpu_progress, cores_of_another_port_are_left_out)
+{
+	core(0, 1, TRAIN, 100, 0, 1);
+	status.core[0].source = 1;
+	look();
+	core(0, 1, EVAL, 7, 0, 2);
+	core(1, 1, EVAL, 7, 0, 2);
+	status.core[0].source = status.core[1].source = 2;
+	look();
+	ck_assert_uint_eq(progress.count, 1);
+	ck_assert_uint_eq(progress.core[0].now.program, TRAIN);
+	ck_assert_uint_eq(progress.foreign, 1);
+	now += LS_TPU_STALL_NS; /* the first one is gone */
+	core(0, 1, EVAL, 8, 0, 3);
+	status.core[0].source = 2;
+	look();
+	ck_assert_uint_eq(progress.core[0].now.program, EVAL);
+}

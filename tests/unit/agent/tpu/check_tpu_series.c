@@ -95,11 +95,11 @@ LS_TEST(tpu_series, every_known_metric_has_its_rows)
 	ck_assert_ptr_nonnull(m);
 	ck_assert_int_eq((int)m->shape, LS_TPU_HISTOGRAM);
 	ck_assert_str_eq(ls_metric_info((unsigned)m->metric + 1)->name,
-		"chip.execution.seconds_total");
+		"chip.enqueue_to_dequeue.seconds_total");
 	ck_assert_str_eq(ls_metric_info((unsigned)m->metric + 2)->name,
-		"chip.execution.count_total");
+		"chip.enqueue_to_dequeue.count_total");
 	ck_assert_str_eq(ls_metric_info((unsigned)m->metric + 3)->name,
-		"chip.execution.bucket_total");
+		"chip.enqueue_to_dequeue.bucket_total");
 	ck_assert_ptr_null(ls_tpu_metric_find("tpu.nothing"));
 	ck_assert_ptr_null(ls_tpu_metric_find(""));
 }
@@ -182,35 +182,39 @@ LS_TEST(tpu_series, distribution_is_counters_and_quantiles_of_what_came)
 	label("device", "0", false);
 	tell_histogram(TIMING, 2, 10, 0, 1500);
 	end(8431, LS_TPU_HISTOGRAMS, SECOND);
-	assert_value("tpu.histograms", "chip.execution.count_total{device=\"0\"}", 10);
-	assert_value("tpu.histograms", "chip.execution.seconds_total{device=\"0\"}",
-		15e-3);
 	assert_value("tpu.histograms",
-		"chip.execution.bucket_total{bucket=\"0.002\",device=\"0\"}", 10);
+		"chip.enqueue_to_dequeue.count_total{device=\"0\"}", 10);
+	assert_value("tpu.histograms",
+		"chip.enqueue_to_dequeue.seconds_total{device=\"0\"}", 15e-3);
+	assert_value("tpu.histograms",
+		"chip.enqueue_to_dequeue.bucket_total{bucket=\"0.002\",device=\"0\"}",
+		10);
 	ck_assert_int_eq(
 		find("tpu.histograms",
-			"chip.execution.bucket_total{bucket=\"0.004\",device=\"0\"}",
+			"chip.enqueue_to_dequeue.bucket_total{bucket=\"0.004\",device=\"0\"}",
 			&value),
 		0);
 	ck_assert_int_eq(
 		find("tpu.histograms",
-			"chip.execution.seconds{device=\"0\",quantile=\"0.5\"}",
+			"chip.enqueue_to_dequeue.seconds{device=\"0\",quantile=\"0.5\"}",
 			&value),
 		0);
 	tell_histogram(TIMING, 2, 10, 4, 1900);
 	end(8431, LS_TPU_HISTOGRAMS, 11 * SECOND);
 	assert_value("tpu.histograms",
-		"chip.execution.bucket_total{bucket=\"0.004\",device=\"0\"}", 4);
+		"chip.enqueue_to_dequeue.bucket_total{bucket=\"0.004\",device=\"0\"}",
+		4);
 	assert_value("tpu.histograms",
-		"chip.execution.seconds{device=\"0\",quantile=\"0.5\"}", 3e-3);
+		"chip.enqueue_to_dequeue.seconds{device=\"0\",quantile=\"0.5\"}", 3e-3);
 	tell_histogram(TIMING, 2, 10, 4, 1900); /* nothing new: no quantiles */
 	end(8431, LS_TPU_HISTOGRAMS, 21 * SECOND);
 	ck_assert_int_eq(
 		find("tpu.histograms",
-			"chip.execution.seconds{device=\"0\",quantile=\"0.5\"}",
+			"chip.enqueue_to_dequeue.seconds{device=\"0\",quantile=\"0.5\"}",
 			&value),
 		1);
-	assert_value("tpu.histograms", "chip.execution.count_total{device=\"0\"}", 14);
+	assert_value("tpu.histograms",
+		"chip.enqueue_to_dequeue.count_total{device=\"0\"}", 14);
 }
 
 LS_TEST(tpu_series, other_bounds_are_other_buckets)
@@ -219,12 +223,13 @@ LS_TEST(tpu_series, other_bounds_are_other_buckets)
 
 	tell_histogram(TIMING, 2, 10, 0, 1500);
 	tell_histogram(TIMING, 3, 11, 0, 1500);
-	ck_assert_int_eq(find("tpu.histograms",
-				 "chip.execution.bucket_total{bucket=\"0.002\"}",
-				 &value),
+	ck_assert_int_eq(
+		find("tpu.histograms",
+			"chip.enqueue_to_dequeue.bucket_total{bucket=\"0.002\"}",
+			&value),
 		0);
-	assert_value("tpu.histograms", "chip.execution.bucket_total{bucket=\"0.003\"}",
-		11);
+	assert_value("tpu.histograms",
+		"chip.enqueue_to_dequeue.bucket_total{bucket=\"0.003\"}", 11);
 	ck_assert_uint_eq(ls_tpu_series_get_stats(series)->resets, 1);
 }
 
@@ -240,7 +245,7 @@ LS_TEST(tpu_series, a_silent_distribution_leaves_with_all_its_parts)
 		(size_t)ls_series_group(table, "tpu.histograms"), &g));
 	ck_assert_uint_eq(g.count, 0);
 	tell_histogram(TIMING, 2, 10, 0, 1500); /* and may come back */
-	assert_value("tpu.histograms", "chip.execution.count_total", 10);
+	assert_value("tpu.histograms", "chip.enqueue_to_dequeue.count_total", 10);
 }
 
 LS_TEST(tpu_series, unknown_metrics_have_a_safe_name_and_a_limit)

@@ -766,7 +766,8 @@ LS_TEST(exchange, who_cannot_be_connected_in_time_is_tried_again)
 	ls_exchange_set_patience(exchange, 10000 * MS);
 	while (n > 0)
 		(void)close(fds[--n]);
-	while (strcmp(events, "U") != 0) { /* those that filled it are gone */
+	/* those that filled it are gone; a slow machine may see one come and go in a turn */
+	while (strchr(events, 'U') == NULL) {
 		peer_close();
 		peer_accept();
 		ls_ignore((int)send(peer, rep, sizeof(rep), MSG_NOSIGNAL));

@@ -80,8 +80,8 @@ assert_same_findings(const struct text *t)
 	json_t *result = NULL, *live = ls_test_core_findings(&core), *replayed;
 	size_t i, n;
 
-	ck_assert_int_eq(ls_replay_text(t->text, t->len, complain, NULL, &st, &result),
-		0);
+	ck_assert_int_eq(
+		ls_replay_text(t->text, t->len, 0, complain, NULL, &st, &result), 0);
 	ck_assert_uint_eq(st.bad_lines, 0);
 	ck_assert_uint_eq(st.unknown_keys, 0);
 	replayed = json_object_get(result, "findings");

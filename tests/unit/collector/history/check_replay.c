@@ -129,7 +129,8 @@ replay(const char *text, int *ret_rc)
 	char *canonical;
 
 	told = (struct told){ 0 };
-	*ret_rc = ls_replay_text(text, strlen(text), complain, &told, &stats, &result);
+	*ret_rc =
+		ls_replay_text(text, strlen(text), 0, complain, &told, &stats, &result);
 	if (*ret_rc != 0)
 		return NULL;
 	canonical = ls_json_canonical(result);
@@ -157,7 +158,8 @@ replay_path(const char *path, int want)
 	char *canonical = NULL;
 
 	told = (struct told){ 0 };
-	ck_assert_int_eq(ls_replay_file(path, complain, &told, &stats, &result), want);
+	ck_assert_int_eq(ls_replay_file(path, 0, complain, &told, &stats, &result),
+		want);
 	if (want == 0)
 		canonical = ls_json_canonical(result);
 	json_decref(result);
@@ -176,7 +178,7 @@ LS_TEST(runs, culprit_is_found)
 	story(&l, "train", 2);
 	text = joined(&l);
 	ck_assert_int_eq(
-		ls_replay_text(text, strlen(text), NULL, NULL, &stats, &result), 0);
+		ls_replay_text(text, strlen(text), 0, NULL, NULL, &stats, &result), 0);
 	ck_assert_uint_eq(stats.lines, 880);
 	ck_assert_uint_eq(stats.records, 800);
 	ck_assert_uint_eq(stats.counters, 80);

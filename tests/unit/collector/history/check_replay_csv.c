@@ -33,7 +33,7 @@ replay(const char *text, size_t len)
 	int rc;
 
 	told[0] = '\0';
-	rc = ls_replay_text(text, len, complain, NULL, &stats, &result);
+	rc = ls_replay_text(text, len, 0, complain, NULL, &stats, &result);
 	ck_assert(rc == 0 || rc == -LS_EPARSE || rc == -LS_ELIMIT);
 	return result;
 }
@@ -107,6 +107,31 @@ LS_TEST(tables, slow_rank_is_found_with_own_seconds)
 		json_decref(result);
 		free(text);
 	}
+}
+
+/* No rank works longer, and all steps take longer: a rank that begins late cannot be told
+ * from a slow collective. */
+LS_TEST(tables, longer_waits_of_all_have_no_visible_cause)
+{
+	char *text = malloc(65536);
+	size_t len = 0;
+	json_t *result;
+	const char *title;
+
+	ck_assert_ptr_nonnull(text);
+	for (int i = 0; i < 1600; i++) {
+		double own_s = 0.1 + 0.0001 * ((i / 4 * 7 + i % 4 * 3) % 10);
+
+		len += (size_t)snprintf(text + len, 65536 - len, "%d,%d,%.6f,%.6f\n",
+			i / 4, i % 4, own_s, i < 800 ? 0.12 : 0.15);
+		ck_assert_uint_lt(len, 65536);
+	}
+	result = replay(text, len);
+	ck_assert_str_eq(text_at(finding(result), "subject", "scope"), "job");
+	title = json_string_value(json_object_get(finding(result), "title"));
+	ck_assert_msg(strstr(title, "cause not visible") != NULL, "%s", title);
+	json_decref(result);
+	free(text);
 }
 
 LS_TEST(tables, columns_go_by_name_and_rows_by_step)

@@ -255,7 +255,7 @@ LS_TEST(export, an_export_has_every_series_if_asked)
 	ck_assert_msg(strstr(all.text, first) != NULL, "%s", all.text + plain.len);
 	ck_assert_msg(strstr(all.text, lost) != NULL, "%s", all.text + plain.len);
 	ck_assert_int_eq(
-		ls_replay_text(all.text, all.len, complain, NULL, &st, &result), 0);
+		ls_replay_text(all.text, all.len, 0, complain, NULL, &st, &result), 0);
 	ck_assert_uint_eq(st.bad_lines, 0);
 	ck_assert_uint_eq(st.counters, 4);
 	json_decref(result);
@@ -288,7 +288,7 @@ LS_TEST(export, a_zoom_is_exported_and_taken_by_replay)
 			"\"until\":1795219232.000000}\n"),
 		1);
 	ck_assert_uint_eq(count(t.text, "\"type\":\"zoom\""), 1);
-	ck_assert_int_eq(ls_replay_text(t.text, t.len, complain, NULL, &st, &result),
+	ck_assert_int_eq(ls_replay_text(t.text, t.len, 0, complain, NULL, &st, &result),
 		0);
 	ck_assert_uint_eq(st.bad_lines, 0);
 	json_decref(result);

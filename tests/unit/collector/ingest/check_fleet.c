@@ -52,7 +52,8 @@ tell(const char *host, int64_t now_us)
 {
 	struct ls_wire_report r = report(host);
 
-	ck_assert_int_eq(ls_fleet_report(fleet, &r, &clock_same, now_us), 0);
+	ck_assert_int_eq(
+		ls_fleet_report(fleet, &r, &clock_same, host[0] == 'd', now_us), 0);
 }
 
 static struct ls_fleet_stats
@@ -76,7 +77,7 @@ LS_TEST(fleet, a_host_is_shown_as_documented)
 	ck_assert_int_eq(ls_fleet_view(fleet, "a", NOW + 1000000, &h), 0);
 	text = json_dumps(h, JSON_COMPACT | JSON_SORT_KEYS);
 	ck_assert_str_eq(text,
-		"{\"agent\":{\"lost_records\":5,\"lost_samples\":10,\"slowed_factor\":4,"
+		"{\"agent\":{\"delayed_answers\":0,\"lost_records\":5,\"lost_samples\":10,\"slowed_factor\":4,"
 		"\"version\":\"1.2\",\"waiting_chunk_items\":2,\"waiting_items\":3},"
 		"\"clock\":{\"drift_ppm\":0.0,\"offset_s\":0.0,\"uncertainty_s\":0.0},"
 		"\"first_seen_at\":\"2026-11-21T00:00:00.000Z\",\"host\":\"a\",\"identity\":null,"
@@ -101,6 +102,13 @@ LS_TEST(fleet, sums_follow_the_hosts_and_the_silent_make_room)
 	ck_assert_uint_eq(stats().lost_samples, 30);
 	ck_assert(!ls_fleet_has(fleet, "b"));
 	ck_assert(ls_fleet_has(fleet, "a"));
+	ck_assert_uint_eq(stats().delayed, 1); /* of d */
+	tell("d", NOW + 4);
+	ck_assert_uint_eq(stats().delayed, 1);
+	tell("e", NOW + 5);
+	tell("f", NOW + 6);
+	tell("g", NOW + 7);
+	ck_assert_uint_eq(stats().delayed, 0);
 }
 
 static bool

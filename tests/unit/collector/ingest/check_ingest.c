@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <netinet/tcp.h>
 #include <nng/nng.h>
 #include <nng/protocol/pubsub0/pub.h>
@@ -31,6 +32,7 @@ static struct ls_loop_timer *timer;
 static struct ls_ingest_request *held[4];
 static size_t held_count;
 static bool hold;
+static uint64_t wait_ns; /* of each reply */
 
 /* Replies with the request itself, reversed; or holds it. */
 static void
@@ -42,6 +44,8 @@ on_request(void *arg, struct ls_ingest_request *request, const uint8_t *data,
 
 	(void)arg;
 	ck_assert_uint_gt(t_receive_mono_ns, 0);
+	if (wait_ns > 0)
+		ls_ingest_peer(request)->due_mono_ns = ls_clock_mono_ns() + wait_ns;
 	if (hold) {
 		held[held_count++] = request;
 		free(out);
@@ -76,6 +80,7 @@ setup(void)
 
 	ls_log_set_level(LS_LOG_ERR);
 	hold = false;
+	wait_ns = 0;
 	held_count = 0;
 	loop = ls_loop_new();
 	timer = ls_loop_timer_new(loop, on_turn, NULL);
@@ -129,6 +134,15 @@ answer(nng_socket s)
 	return msg;
 }
 
+static struct ls_ingest_stats
+stats(void)
+{
+	struct ls_ingest_stats st;
+
+	ls_ingest_stats(ingest, &st);
+	return st;
+}
+
 static void
 serves(void)
 {
@@ -141,15 +155,6 @@ serves(void)
 	ck_assert_mem_eq(nng_msg_body(msg), "cba", 3);
 	nng_msg_free(msg);
 	ck_assert_int_eq(nng_close(s), 0);
-}
-
-static struct ls_ingest_stats
-stats(void)
-{
-	struct ls_ingest_stats st;
-
-	ls_ingest_stats(ingest, &st);
-	return st;
 }
 
 LS_CASE(ingest, setup, teardown);
@@ -179,6 +184,53 @@ LS_TEST(ingest, a_reply_may_come_later)
 	ck_assert_mem_eq(nng_msg_body(msg), "later", 5);
 	nng_msg_free(msg);
 	ck_assert_int_eq(nng_close(s), 0);
+}
+
+/* One connection's reply is delayed; all others are answered meanwhile. */
+LS_TEST(ingest, a_delayed_reply_delays_nobody_else)
+{
+	uint64_t begin_ns = ls_clock_mono_ns();
+	nng_socket s = dial();
+	nng_msg *msg;
+	int i;
+
+	wait_ns = 300000000;
+	ask(s, "abc", 3);
+	while (stats().requests == 0)
+		turn();
+	ck_assert_uint_eq(stats().busy, 0);
+	wait_ns = 0;
+	for (i = 0; i < 6; i++) /* more than there are contexts */
+		serves();
+	msg = answer(s);
+	ck_assert_uint_ge(ls_clock_mono_ns() - begin_ns, 300000000);
+	ck_assert_mem_eq(nng_msg_body(msg), "cba", 3);
+	nng_msg_free(msg);
+	ask(s, "abc", 3); /* and so is the next request of this one */
+	msg = answer(s);
+	nng_msg_free(msg);
+	ck_assert_int_eq(nng_close(s), 0);
+	ck_assert_uint_eq(stats().replies, 8);
+}
+
+LS_TEST(ingest, delayed_replies_end_with_their_connection_or_the_collector)
+{
+	nng_socket gone = dial(), left = dial();
+
+	wait_ns = 20000000;
+	ask(gone, "abc", 3);
+	while (stats().requests == 0)
+		turn();
+	ck_assert_int_eq(nng_close(gone), 0);
+	wait_ns = 3600000000000ull;
+	ask(left, "abc", 3);
+	while (stats().requests == 1 || stats().replies == 0)
+		turn();
+	wait_ns = 0;
+	serves();
+	ck_assert_uint_eq(stats().busy, 0);
+	/* Teardown ends the other delay. */
+	ck_assert_int_eq(nng_close(left), 0);
 }
 
 LS_TEST(ingest, a_reply_to_who_has_gone_is_lost_quietly)
@@ -446,6 +498,47 @@ push_all(int fd, const uint8_t *buf, size_t len)
 		if (n < 0)
 			turn();
 	}
+}
+
+/* What malloc has given, in bytes. */
+static size_t
+allocated(void)
+{
+#if __GLIBC_PREREQ(2, 33)
+	struct mallinfo2 m = mallinfo2();
+#else
+	struct mallinfo m = mallinfo(); /* Debian 11 */
+#endif
+
+	return (size_t)m.hblkhd + (size_t)m.uordblks;
+}
+
+/* A delayed reply keeps its reply, not the request: else these 40 would take 40 MiB. */
+LS_TEST(ingest, a_delayed_reply_keeps_no_request)
+{
+	enum { PEERS = 40 };
+	size_t size = LS_REPORT_MAX_BYTES, len, before = 0;
+	uint8_t *buf = malloc(size), reply[8] = { 0 };
+	int fd[PEERS], i;
+
+	len = frame(buf, 0, 'x', size - LS_FRAME_LENGTH_BYTES - LS_FRAME_ID_BYTES);
+	hold = true;
+	wait_ns = 3600000000000ull;
+	for (i = 0; i < PEERS; i++) {
+		fd[i] = plain();
+		push_all(fd[i], buf, len);
+		while (held_count == 0)
+			turn();
+		ls_ingest_reply(held[--held_count], reply, sizeof(reply));
+		if (i == 0)
+			before = allocated();
+	}
+	ck_assert_uint_lt(allocated(), before + 4 * size);
+	ck_assert_uint_eq(stats().requests, PEERS);
+	ck_assert_uint_eq(stats().replies, 0);
+	for (i = 0; i < PEERS; i++)
+		ck_assert_int_eq(close(fd[i]), 0);
+	free(buf);
 }
 
 LS_TEST(ingest, unfinished_requests_share_a_budget)

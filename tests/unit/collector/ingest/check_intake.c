@@ -596,3 +596,108 @@ LS_TEST(intake, drops_have_names)
 	ck_assert_str_eq(ls_intake_drop_name(LS_INTAKE_HOLE), "hole");
 	ck_assert_ptr_null(ls_intake_drop_name(LS_INTAKE_DROP_COUNT));
 }
+
+/* --- byte rates ----------------------------------------------------------- */
+
+#define FLOOD_ITEMS 2u
+#define FLOOD_BYTES 126000u /* of an item */
+static uint8_t flood_body[FLOOD_BYTES];
+
+/* A report of so many items, each of which takes 1.9 s at the rate of one agent. */
+static const struct ls_wire_ack *
+flood(struct ls_test_agent *a, uint64_t first_seq, uint64_t items)
+{
+	uint64_t seq;
+
+	for (seq = first_seq; seq < first_seq + items; seq++)
+		ls_test_agent_body(a, seq, core.now_ns + seq, core.now_ns + seq + 1,
+			flood_body, sizeof(flood_body));
+	return ls_test_core_send(&core, a, false);
+}
+
+LS_TEST(intake, an_agent_above_its_byte_rate_waits_and_loses_nothing)
+{
+	const struct ls_wire_ack *ack;
+	struct ls_test_agent a;
+	uint64_t seq;
+
+	ls_test_agent_init(&a, 0, true);
+	for (seq = 1; seq < 4 * FLOOD_ITEMS - 1; seq += FLOOD_ITEMS) {
+		ack = flood(&a, seq, FLOOD_ITEMS);
+		ck_assert_int_eq(ack->status, LS_ACK_OK);
+		ck_assert_uint_eq(ack->acked_chunk_seq, seq + 1);
+		/* The stamp is that of sending, else the host's clock would be wrong. */
+		ck_assert_uint_eq(ack->t_send_mono_ns,
+			core.now_ns + (uint64_t)core.waited_ns);
+		if (seq == 1) /* what a new agent begins with */
+			ck_assert_int_eq(core.waited_ns, 0);
+	}
+	ck_assert_int_gt(core.waited_ns, 7000000000ll);
+	ck_assert_int_lt(core.waited_ns, LS_RATE_WAIT_MAX_NS);
+	ck_assert_uint_eq(stats().slowed, 2);
+	/* Who does not wait, by another connection: nothing of it is taken or charged. */
+	ack = flood(&a, seq, FLOOD_ITEMS);
+	ck_assert_int_eq(ack->status, LS_ACK_RETRY);
+	ck_assert_uint_eq(ack->acked_chunk_seq, seq - 1);
+	ck_assert_int_eq(core.waited_ns, LS_RATE_WAIT_MAX_NS);
+	ck_assert_uint_eq(stats().drops[LS_INTAKE_RATE], FLOOD_ITEMS);
+	core.now_ns += LS_RATE_WAIT_MAX_NS;
+	ack = flood(&a, seq, FLOOD_ITEMS);
+	ck_assert_int_eq(ack->status, LS_ACK_OK);
+	ck_assert_uint_eq(ack->acked_chunk_seq, seq + 1);
+	ck_assert_int_gt(core.waited_ns, 0);
+	/* What is saved is there again. */
+	core.now_ns += 2 * LS_RATE_WAIT_MAX_NS;
+	(void)flood(&a, seq += FLOOD_ITEMS, FLOOD_ITEMS);
+	ck_assert_int_eq(core.waited_ns, 0);
+}
+
+LS_TEST(intake, a_known_agent_sends_a_spool_at_once)
+{
+	const uint64_t items = 8;
+	struct ls_test_agent a;
+	uint64_t i, n = LS_SPOOL_DEFAULT_BYTES / FLOOD_BYTES / items;
+
+	ls_test_agent_init(&a, 0, true);
+	ck_assert_uint_eq(flood(&a, 1, 1)->acked_chunk_seq, 1);
+	ls_test_core_close(&core);
+	ls_test_core_open(&core, dir);
+	for (i = 0; i < n; i++) {
+		ck_assert_uint_eq(flood(&a, 2 + i * items, items)->acked_chunk_seq,
+			1 + (i + 1) * items);
+		ck_assert_int_eq(core.waited_ns, 0);
+	}
+	(void)flood(&a, 2 + i * items, 4);
+	(void)flood(&a, 6 + i * items, 4);
+	ck_assert_int_gt(core.waited_ns, 0);
+}
+
+LS_TEST(intake, new_names_of_an_address_share_one_allowance)
+{
+	struct ls_test_agent quiet, a;
+	uint64_t taken = 0;
+	int32_t rank;
+
+	ls_test_agent_init(&quiet, 0, true);
+	(void)ls_test_core_send(&core, &quiet, true);
+	core.now_ns += LS_BEAT_DEFAULT_NS;
+	for (rank = 1; rank < 60; rank++) {
+		ls_test_agent_init(&a, rank, true);
+		taken += flood(&a, 1, 6)->status == LS_ACK_OK;
+	}
+	/* What the address saved, and may owe: 16 s in reports of 0.36 s. */
+	ck_assert_uint_eq(taken, 44);
+	ck_assert_int_eq(core.waited_ns, LS_RATE_WAIT_MAX_NS);
+	/* The first report of a host is small. */
+	ls_test_agent_init(&a, rank, true);
+	ck_assert_int_eq(ls_test_core_send(&core, &a, true)->status, LS_ACK_OK);
+	ck_assert_int_eq(core.waited_ns, 0);
+	ls_test_agent_steps(&quiet, 1, 0, 5);
+	ck_assert_uint_eq(ls_test_core_send(&core, &quiet, false)->acked_seq, 1);
+	ck_assert_int_eq(core.waited_ns, 0);
+	/* And another address has its own. */
+	core.peer.address = 1;
+	ls_test_agent_init(&a, rank + 1, true);
+	ck_assert_int_eq(flood(&a, 1, FLOOD_ITEMS)->status, LS_ACK_OK);
+	ck_assert_int_eq(core.waited_ns, 0);
+}

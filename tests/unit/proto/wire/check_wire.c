@@ -376,6 +376,11 @@ LS_TEST(report, report_with_impossible_contents_is_refused)
 	memcpy(w.info.shard, "\x7f", 2);
 	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
 	w = *good.workers;
+	memcpy(w.info.refused_rank, "R=\x1b", 4);
+	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
+	memcpy(w.info.refused_rank, "R=x", 4);
+	ck_assert_int_eq(unpack_report(&r), 0);
+	w = *good.workers;
 	w.info.step_source = LS_STEP_SOURCE_COUNT;
 	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
 	w.info.step_source = LS_STEP_LOG;

@@ -38,13 +38,13 @@ serve() { # DIR
 	origin=http://127.0.0.1:$(cat "$tmp/port")
 }
 
-# What the page is after four seconds of its time, and all that was said and asked on the way.
+# What the page is after ten seconds of its time, and all that was said and asked on the way.
 visit() { # PATH
 	rm -rf "$tmp/profile"
 	timeout 300 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
 		--disable-background-networking --disable-component-update --disable-sync \
 		--host-resolver-rules='MAP * ~NOTFOUND , EXCLUDE 127.0.0.1' \
-		--user-data-dir="$tmp/profile" --virtual-time-budget=4000 --enable-logging=stderr \
+		--user-data-dir="$tmp/profile" --virtual-time-budget=10000 --enable-logging=stderr \
 		--log-net-log="$tmp/net" --dump-dom "$origin$1" >"$tmp/dom" 2>"$tmp/log"
 }
 

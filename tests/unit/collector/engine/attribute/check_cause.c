@@ -265,3 +265,18 @@ LS_TEST(all, every_cause_has_words)
 				ls_cause_info((enum ls_cause)other)->name);
 	}
 }
+
+/* Its run-queue wait would explain the gap, but peers differ by as much: it is not named. */
+LS_TEST_LOOP(all, a_counter_within_its_peers_spread_names_nothing, 0, 2)
+{
+	static const enum ls_signal counters[] = { LS_SIGNAL_RUNQUEUE, LS_SIGNAL_CPU };
+	struct ls_evidence rows[2] = { row(counters[_i], 0.070, 0.060),
+		row(LS_SIGNAL_OWN, 0.05, 0.04) };
+	struct ls_diagnosis d;
+
+	rows[0].robust_z = 1.6;
+	ck_assert_int_eq(first(rows, 2, true, &d)->cause, LS_CAUSE_UNEXPLAINED);
+	ck_assert_int_eq(rows[0].role, LS_EVIDENCE_CONTEXT);
+	rows[0].robust_z = 4;
+	ck_assert_int_ne(first(rows, 2, true, &d)->cause, LS_CAUSE_UNEXPLAINED);
+}

@@ -360,6 +360,42 @@ LS_TEST(all, parse_reads_back_what_render_wrote)
 	ls_finding_fini(&g);
 }
 
+LS_TEST(all, episodes_are_read_back_and_few)
+{
+	struct ls_finding f = sample(), g;
+
+	f.chip_hours = 1;
+	for (unsigned i = 0; i < LS_FINDING_EPISODES_MAX + 4; i++) {
+		f.since_step = 200 * i;
+		f.since_us = ONSET_US + 1000000 * i;
+		f.since_chip_hours = f.chip_hours;
+		f.chip_hours += 0.25;
+		f.last_step = 200 * i + 100;
+		f.cleared_us = f.since_us + 500000;
+		ck_assert_int_eq(ls_finding_end_episode(&f), 0);
+	}
+	f.since_step = 9000;
+	f.since_us = ONSET_US + 90000000;
+	f.since_chip_hours = f.chip_hours;
+	f.chip_hours += 0.5;
+	f.cleared_us = 0;
+	ck_assert_int_eq(ls_finding_render(&f), 0);
+	ck_assert_uint_eq(json_array_size(json_object_get(f.json, "episodes")),
+		LS_FINDING_EPISODES_MAX);
+	ck_assert_int_eq(ls_finding_parse(f.json, &g), 0);
+	ck_assert_uint_eq(g.since_step, 9000);
+	ck_assert_int_eq(g.since_us, f.since_us);
+	ck_assert_double_eq_tol(g.since_chip_hours, f.since_chip_hours, 1e-6);
+	ck_assert_uint_eq(json_array_size(g.episodes), LS_FINDING_EPISODES_MAX - 1);
+	ck_assert_int_eq(ls_finding_render(&g), 0);
+	ck_assert(json_equal(json_object_get(f.json, "episodes"),
+		json_object_get(g.json, "episodes")));
+	ls_finding_fini(&g);
+	ck_assert_int_eq(json_object_set_new(f.json, "episodes", json_array()), 0);
+	ck_assert_int_eq(ls_finding_parse(f.json, &g), -LS_EPARSE);
+	ls_finding_fini(&f);
+}
+
 LS_TEST(all, parsed_finding_keeps_what_is_not_known_anew)
 {
 	struct ls_finding f = sample(), g;

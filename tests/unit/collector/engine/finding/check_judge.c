@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
+#include "collector/engine/detect/scales.h"
 #include "collector/engine/engine.h"
 #include "collector/engine/finding/view.h"
 #include "tests/support/fake_job.h"
@@ -165,6 +166,57 @@ LS_TEST(who, worker_slow_from_the_first_step_is_found)
 	fake_job_free(job);
 }
 
+/* Less than what the baselines of few workers show: peers show it. */
+LS_TEST(who, worker_a_little_slow_from_the_first_step_is_found)
+{
+	struct fake_job *job = fake_job_new(8);
+	json_t *f;
+
+	ls_engine_patience(job->engine, LS_SCALES_LEAST_S);
+	job->workers[5].slow = 1.1;
+	fake_job_run(job, 300);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	f = fake_job_finding(job, 0);
+	ck_assert_str_eq(ls_json_text_at(f, "subject", "host"), "h5");
+	ck_assert_str_eq(ls_json_text_at(f, "onset", "type"), "from_the_start");
+	json_decref(f);
+	fake_job_free(job);
+}
+
+/* While the job is young, what lasts for seconds is a finding without patience alone. */
+LS_TEST_LOOP(who, patience_delays_findings_of_a_young_job, 0, 2)
+{
+	struct fake_job *job = fake_job_new(8);
+
+	ls_engine_patience(job->engine, _i * 60.0);
+	fake_job_run(job, 2000);
+	job->workers[5].slow = 1.05;
+	fake_job_run(job, 60);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), _i == 0);
+	fake_job_run(job, 1500);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	ck_assert_str_eq(job->events[0].host, "h5");
+	fake_job_free(job);
+}
+
+/* Work that wanders on all workers names nobody. */
+LS_TEST(who, wandering_work_blames_nobody)
+{
+	struct fake_job *job = fake_job_new(16);
+	double wander[16] = { 0 };
+
+	ls_engine_patience(job->engine, LS_SCALES_PATIENCE_S);
+	for (size_t k = 0; k < 3000; k++) {
+		for (size_t i = 0; i < job->count; i++) {
+			wander[i] = 0.99 * wander[i] + 0.007 * fake_job_normal(job);
+			job->workers[i].slow = 1 + wander[i];
+		}
+		fake_job_run(job, 1);
+	}
+	ck_assert_uint_eq(job->event_count, 0);
+	fake_job_free(job);
+}
+
 LS_TEST_LOOP(who, structure_blames_nobody, 0, 3)
 {
 	/* one in so many has more to do */
@@ -242,7 +294,12 @@ LS_TEST(who, slow_communication_is_the_jobs)
 	fake_job_run(job, 120);
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "link");
+	/* no pair, no slices, no counter of a link: nothing tells it from a slow chip */
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "job_slow");
+	ck_assert_str_eq(ls_json_text_at(f, "impact", "method"),
+		"collective_excess_v1");
+	ck_assert_str_eq(ls_json_cause(f), "inside_program");
+	ck_assert(json_is_false(ls_json_at(f, "localised", NULL)));
 	ck_assert_str_eq(ls_json_text_at(f, "subject", "scope"), "job");
 	ck_assert_ptr_null(ls_json_at(f, "subject", "host"));
 	json_decref(f);
@@ -304,7 +361,7 @@ LS_TEST_LOOP(who, slices_are_told_from_their_workers, 0, 6)
 	default:
 		job->slice_comm_s[1] = 0.03;
 		fake_job_run(job, 60);
-		fake_job_only(job, "link", "slice", "s1");
+		fake_job_only(job, "job_slow", "slice", "s1");
 		break;
 	}
 	for (size_t i = 0; i < 16; i++)
@@ -344,7 +401,7 @@ LS_TEST_LOOP(who, one_link_is_named_by_who_waits_to_send, 0, 3)
 	if (_i == 2)
 		job->workers[5].send_s = 0.01;
 	fake_job_run(job, 60);
-	fake_job_only(job, "link", _i == 0 ? "link" : "job", "");
+	fake_job_only(job, _i == 0 ? "link" : "job_slow", _i == 0 ? "link" : "job", "");
 	f = fake_job_finding(job, 0);
 	if (_i == 0) {
 		ck_assert_str_eq(json_string_value(json_array_get(
@@ -579,6 +636,28 @@ slow_for(struct fake_job *job, size_t worker, size_t steps, size_t healthy)
 
 LS_CASE(life);
 
+/* Two episodes: the onset is that of the first, their costs add up. */
+static void
+check_episodes(const struct fake_job *job)
+{
+	json_t *f = fake_job_finding(job, 0);
+	const json_t *all = json_object_get(f, "episodes"), *one;
+	double cost = 0;
+	size_t i;
+
+	ck_assert_uint_eq(json_array_size(all), 2);
+	json_array_foreach(all, i, one) cost +=
+		json_number_value(json_object_get(one, "chip_hours_lost"));
+	ck_assert_double_eq_tol(cost, fake_job_cost(job, 0), 1e-4);
+	one = json_array_get(all, 0);
+	ck_assert_int_eq(json_integer_value(ls_json_at(f, "onset", "step")),
+		json_integer_value(json_object_get(one, "from_step")));
+	ck_assert_int_lt(json_integer_value(json_object_get(one, "to_step")),
+		json_integer_value(
+			json_object_get(json_array_get(all, 1), "from_step")));
+	json_decref(f);
+}
+
 LS_TEST(life, finding_is_reopened_within_a_day_and_new_after_it)
 {
 	struct fake_job *job = fake_job_new(8);
@@ -593,6 +672,7 @@ LS_TEST(life, finding_is_reopened_within_a_day_and_new_after_it)
 	ck_assert_uint_eq(fake_job_told(job, "reopened"), 1);
 	ck_assert_uint_eq(fake_job_stats(job).findings_total, 1);
 	ck_assert_double_gt(fake_job_cost(job, 0), cost); /* earlier cost is kept */
+	check_episodes(job);
 	job->now_us += DAY_US;
 	slow_for(job, 3, 60, 300);
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 2);

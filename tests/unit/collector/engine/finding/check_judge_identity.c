@@ -142,3 +142,36 @@ LS_TEST(judge_identity, finding_goes_on_after_a_restart_and_ends_with_the_job)
 	fake_job_free(job);
 	fake_job_free(again);
 }
+
+/* Its value and source are shown; the worker is judged, so nothing is found. */
+LS_TEST(judge_identity, value_and_source_of_a_refused_rank_are_shown)
+{
+	struct fake_job *job = fake_job_new(4);
+	struct ls_worker_info info = { .job = "train",
+		.host = "h2",
+		.rank = 2,
+		.world = 4,
+		.refused_rank = "LOCKSTEP_RANK=tcp://10.0.0.1" };
+	const char *line;
+	json_t *v;
+
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us,
+				 &job->workers[2].handle),
+		0);
+	run(job, MINUTE + 6, NULL);
+	ck_assert_int_eq(ls_view_job(job->engine, job->name, job->now_us, &v), 0);
+	line = json_string_value(
+		json_array_get(ls_json_at(v, "data_quality", "contradictions"), 0));
+	ck_assert_str_eq(line,
+		"h2 has LOCKSTEP_RANK=tcp://10.0.0.1, which is no rank in the job: it is "
+		"judged as rank 2; set LOCKSTEP_RANK");
+	json_decref(v);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 0);
+	/* what a restarted process says counts */
+	info.refused_rank[0] = '\0';
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us,
+				 &job->workers[2].handle),
+		0);
+	ck_assert_uint_eq(lines_of(job), 0);
+	fake_job_free(job);
+}

@@ -79,7 +79,9 @@ LS_TEST_LOOP(drift, a_worker_that_drifts_is_found_cleared_and_reopened, 0, 2)
 	ck_assert_uint_eq(fake_job_told(job, "reopened"), 1);
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
 	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(ls_json_text_at(f, "onset", "type"), "step_change");
+	/* the onset is that of the first episode */
+	ck_assert_str_eq(ls_json_text_at(f, "onset", "type"), "drift");
+	ck_assert_uint_eq(json_array_size(json_object_get(f, "episodes")), 2);
 	json_decref(f);
 	fake_job_free(job);
 }

@@ -75,3 +75,20 @@ LS_TEST(judged, checkpoint_may_take_long)
 	judged(job, 0, true, NULL);
 	fake_job_free(job);
 }
+
+/* Judged are those that report; nobody knows whether these are all. */
+LS_TEST(judged, size_of_the_job_that_nobody_reports_is_said)
+{
+	for (size_t n = 1; n <= 4; n += 3) {
+		struct fake_job *job = fake_job_on(NULL, "train", n);
+
+		job->no_world = true;
+		fake_job_declare(job);
+		fake_job_run(job, 80);
+		judged(job, 1, true,
+			n == 1 ? NULL
+			       : "4 workers reporting, the size of the job is not known");
+		judged(job, 62, false, "no step for 62 s");
+		fake_job_free(job);
+	}
+}

@@ -84,7 +84,8 @@ LS_TEST(all, job_has_the_documented_shape)
 		"gaps", "short_steps", "apart_steps", "lag_s", "clock_err_ms",
 		"step_source", "not_believed", "contradictions", NULL };
 	struct fake_job *job = story();
-	json_t *v = NULL;
+	json_t *v = NULL, *f;
+	const json_t *impact;
 
 	ls_engine_clock(job->engine, job->workers[2].handle, 0.001);
 	ls_engine_gap(job->engine, job->workers[0].handle, 3, job->now_us);
@@ -114,6 +115,14 @@ LS_TEST(all, job_has_the_documented_shape)
 	ck_assert_double_eq_tol(number_at(json_object_get(v, "data_quality"), "lag_s"),
 		0.5, 1e-6);
 	ck_assert_str_eq(text_at(v, "top_finding"), job->events[0].id);
+	/* one finding is open: head and finding say the same */
+	f = fake_job_finding(job, 0);
+	impact = json_object_get(f, "impact");
+	ck_assert_double_eq_tol(number_at(v, "slowdown_ratio"),
+		number_at(impact, "slowdown_ratio"), 1e-4);
+	ck_assert_double_eq_tol(number_at(v, "chips_lost"),
+		number_at(impact, "chips_lost"), 1e-3);
+	json_decref(f);
 	json_decref(v);
 	fake_job_free(job);
 }

@@ -327,6 +327,11 @@ check_job(struct ls_engine *e, const json_t *job, const char *what)
 	/* a launcher that tells no number of workers cannot know of another job */
 	ck_assert_msg(!all || n == WORKERS || !has_world(name),
 		"%s: %lld workers of job %s pass for all", what, (long long)n, name);
+	ck_assert_msg(!all || n == 1 || has_world(name) ||
+			strstr(ls_json_text_at(job, "judged", "why"), "not known") !=
+				NULL,
+		"%s: %lld workers of job %s pass for all, of a size nobody knows", what,
+		(long long)n, name);
 	ck_assert_msg(
 		json_integer_value(json_object_get(
 			ls_json_at(job, "data_quality", "not_believed"), "count")) == 0,

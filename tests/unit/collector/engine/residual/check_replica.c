@@ -444,8 +444,8 @@ LS_TEST_LOOP(replay, replay_says_the_same, 0, 2)
 	fleet_run(f, 130);
 	ck_assert_uint_eq(f->opened, 1);
 	fleet_end(f);
-	ck_assert_int_eq(ls_replay_text(f->text, f->len, NULL, NULL, &stats, &result),
-		0);
+	ck_assert_int_eq(
+		ls_replay_text(f->text, f->len, 0, NULL, NULL, &stats, &result), 0);
 	ck_assert_uint_eq(stats.bad_lines, 0);
 	live = ls_engine_findings(f->engine);
 	ck_assert_str_eq(

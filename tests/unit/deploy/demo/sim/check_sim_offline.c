@@ -92,7 +92,8 @@ LS_TEST_LOOP(files, replay_reads_it_and_finds_the_culprit, 0, 2)
 
 	offline_write(plain, names[_i], path, truth);
 	ck_assert_int_eq(
-		ls_replay_file(path, offline_count, &complaints, &stats, &result), 0);
+		ls_replay_file(path, 0, offline_count, &complaints, &stats, &result),
+		0);
 	ck_assert_uint_eq(stats.records, 8 * 300);
 	ck_assert_uint_gt(stats.counters, 8 * 250);
 	ck_assert_uint_eq(stats.bad_lines, 0);

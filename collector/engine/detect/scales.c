@@ -1,0 +1,618 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/engine/detect/scales.h"
+#include "collector/engine/residual/stats.h"
+#include "proto/base/err.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SCALES_TAIL 1e-6 /* a look and job */
+#define SCALES_LEAST_CHANGE 0.005 /* of a step */
+#define SCALES_LEAST_LEVEL 0.02
+#define SCALES_PATIENT 0.05 /* what is larger needs less patience */
+#define SCALES_LEVEL_STEPS 32u /* before which nobody is slow from the start */
+/* workers of a role differ by so much for good: a prior, worth so many peers */
+#define SCALES_SPREAD 0.01
+#define SCALES_WEIGHT 4.0
+#define SCALES_FLOOR 3e-4 /* no spread is less */
+#define SCALES_CLIP 3.0 /* spreads: so far an outlier counts */
+#define SCALES_FREEDOM 60.0 /* degrees of freedom, at most, */
+#define SCALES_TAILS 10.0 /* and at least, however long the tails of noise are */
+#define SCALES_BORROW 20.0 /* fewer: the spread of a shorter window is better known */
+#define SCALES_MARGIN 1.25 /* so much more than others have shown */
+#define SCALES_OTHERS 0.05 /* of the others must have shown it, */
+#define SCALES_OTHERS_LEAST 2.0 /* and so many */
+/* slow alike from the start: so many, more than one in so many where there are few, or so
+ * much of many, are the structure of the job */
+#define SCALES_MANY 4.0
+#define SCALES_MANY_SHARE 0.0625
+#define SCALES_ENDS 0.5 /* of an excess: less is not the same, or it is over */
+#define SCALES_ROUNDED 0.9 /* of a length in seconds: units are whole */
+#define SCALES_EACH 16u /* of so many peers each is judged without itself */
+#define SCALES_SAMPLE 32u /* of more, the past of so many is looked at */
+#define SCALES_AT_ONCE 256u /* of more, the past is looked at in the steps of a unit */
+
+#define SCALES_NONE SIZE_MAX
+
+static float *
+scales_row(const struct ls_scales *s, unsigned row)
+{
+	return s->row + row * s->capacity;
+}
+
+/* Window `back` before the newest that ended, of a length (0: two units). */
+static float *
+scales_window(const struct ls_scales *s, unsigned length, uint64_t back)
+{
+	uint64_t ended = s->units >> (length + 1);
+
+	return scales_row(s,
+		LS_SCALES_WINDOW + length * LS_SCALES_PAST +
+			(unsigned)((ended - 1 - back) % LS_SCALES_PAST));
+}
+
+static float *
+scales_unit(const struct ls_scales *s, uint64_t back)
+{
+	return scales_row(s, LS_SCALES_UNIT + (unsigned)((s->units - 1 - back) % 4));
+}
+
+static float *
+scales_shown(const struct ls_scales *s, unsigned length, unsigned age)
+{
+	return scales_row(s, LS_SCALES_SHOWN + 3 * length + age);
+}
+
+void
+ls_scales_fini(struct ls_scales *s)
+{
+	free(s->row);
+	free(s->named);
+	free(s->scratch);
+	memset(s, 0, sizeof(*s));
+}
+
+void
+ls_scales_reset_worker(struct ls_scales *s, size_t slot)
+{
+	LS_ASSERT(slot < s->capacity);
+	for (unsigned r = 0; r < LS_SCALES_ROWS; r++)
+		scales_row(s, r)[slot] =
+			r == LS_SCALES_SUM || r == LS_SCALES_KNOWN ? 0 : NAN;
+	s->named[slot] = 0;
+}
+
+int
+ls_scales_reserve(struct ls_scales *s, size_t n)
+{
+	size_t capacity = s->capacity == 0 ? 8 : s->capacity;
+	struct ls_scales grown = *s;
+
+	if (n <= s->capacity) {
+		s->count = n > s->count ? n : s->count;
+		return 0;
+	}
+	while (capacity < n)
+		capacity *= 2;
+	grown.row = malloc(LS_SCALES_ROWS * capacity * sizeof(*grown.row));
+	grown.named = calloc(capacity, sizeof(*grown.named));
+	grown.scratch = malloc((capacity + SCALES_SAMPLE * LS_SCALES_PAST) *
+		sizeof(*grown.scratch));
+	if (grown.row == NULL || grown.named == NULL || grown.scratch == NULL) {
+		free(grown.row);
+		free(grown.named);
+		free(grown.scratch);
+		return -ENOMEM;
+	}
+	grown.capacity = capacity;
+	grown.count = n;
+	for (size_t i = s->capacity; i < capacity; i++)
+		ls_scales_reset_worker(&grown, i);
+	for (unsigned r = 0; r < LS_SCALES_ROWS && s->capacity > 0; r++)
+		memcpy(scales_row(&grown, r), scales_row(s, r),
+			s->capacity * sizeof(*s->row));
+	if (s->capacity > 0)
+		memcpy(grown.named, s->named, s->capacity * sizeof(*s->named));
+	free(s->row);
+	free(s->named);
+	free(s->scratch);
+	*s = grown;
+	return 0;
+}
+
+/* Abramowitz and Stegun (1972), 26.7.3 and 26.7.4. */
+double
+ls_scales_student(double t, unsigned freedom)
+{
+	double angle = atan(t / sqrt(freedom)), c = cos(angle), term, sum;
+	bool odd = freedom % 2 == 1;
+
+	term = odd ? c : 1;
+	sum = freedom == 1 ? 0 : term;
+	for (unsigned k = odd ? 2 : 1; k + 1 < freedom; k += 2) {
+		term *= c * c * k / (k + 1);
+		sum += term;
+	}
+	sum *= sin(angle);
+	return 0.5 - 0.5 * (odd ? (angle + sum) * M_2_PI : sum);
+}
+
+/* Sums over numbers: over the past windows of a peer, or over peers. */
+struct scales_sums {
+	double n, square, fourth;
+};
+
+static void
+scales_add(struct scales_sums *sums, double v)
+{
+	sums->n++;
+	sums->square += v * v;
+	sums->fourth += v * v * v * v;
+}
+
+/* Degrees of freedom of a Student's t with the kurtosis of these numbers. */
+static double
+scales_freedom(const struct scales_sums *sums)
+{
+	double excess = sums->fourth * sums->n / (sums->square * sums->square) - 3 -
+		2 * sqrt(24 / sums->n);
+
+	return excess > 0 ? fmax(fmin(4 + 6 / excess, SCALES_FREEDOM), SCALES_TAILS)
+			  : SCALES_FREEDOM;
+}
+
+/* What windows of one length vary by in time. */
+struct scales_spread {
+	double sigma; /* NaN = not known */
+	double windows; /* beyond one for each peer */
+	double freedom;
+};
+
+/* What peers are like now: their median, and the sum of squares about it, clipped. */
+struct scales_middle {
+	double n, middle, square;
+};
+
+/* What the peers of a worker, or of all of a role, are like over one length of time. */
+struct scales_peers {
+	struct scales_middle change, level;
+	struct scales_spread in_time;
+};
+
+/* Of a row over list[m] but skip; clipped at some spreads and `least`. */
+static struct scales_middle
+scales_middle(struct ls_scales *s, unsigned row, const uint32_t *list, size_t m,
+	size_t skip, double least)
+{
+	const float *of = scales_row(s, row);
+	struct scales_middle p = { 0 };
+	double limit;
+	size_t n = 0;
+
+	for (size_t i = 0; i < m; i++)
+		if (list[i] != skip && !isnan(of[list[i]]))
+			s->scratch[n++] = (double)of[list[i]];
+	p.middle = ls_stats_median(s->scratch, n);
+	limit = SCALES_CLIP * LS_MAD_TO_SIGMA * ls_stats_mad(s->scratch, n, p.middle) +
+		least;
+	for (size_t i = 0; i < n; i++) /* distances from the median now */
+		p.square += fmin(s->scratch[i], limit) * fmin(s->scratch[i], limit);
+	p.n = (double)n;
+	return p;
+}
+
+/* Windows of a length in the past, before the newest that ended. */
+static uint64_t
+scales_past(const struct ls_scales *s, unsigned length)
+{
+	uint64_t ended = s->units >> (length + 1);
+
+	return ended == 0			 ? 0
+		: ended - 1 < LS_SCALES_PAST - 1 ? ended - 1
+						 : LS_SCALES_PAST - 1;
+}
+
+/* Of the past windows of one peer. */
+static struct scales_sums
+scales_sums(const struct ls_scales *s, unsigned length, size_t slot)
+{
+	double before = (double)scales_row(s, LS_SCALES_BEFORE + length)[slot];
+	uint64_t past = scales_past(s, length);
+	struct scales_sums sums = { 0 };
+
+	for (uint64_t k = 1; k <= past && !isnan(before); k++) {
+		double v = (double)scales_window(s, length, k)[slot] - before;
+
+		if (!isnan(v))
+			scales_add(&sums, v);
+	}
+	return sums;
+}
+
+/* The noisiest of n peers is left out: swapped to the end. */
+static void
+scales_leave_out(struct scales_sums *peer, size_t n)
+{
+	size_t most = 0;
+	struct scales_sums last = peer[n - 1];
+
+	for (size_t i = 1; i < n; i++)
+		if (peer[i].square / peer[i].n > peer[most].square / peer[most].n)
+			most = i;
+	peer[n - 1] = peer[most];
+	peer[most] = last;
+}
+
+/* What windows of one length vary by in time: peers of list[m] but skip, or a sample of
+ * them. */
+static struct scales_spread
+scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
+	size_t m, size_t skip)
+{
+	size_t stride = m <= SCALES_EACH ? 1 : (m + SCALES_SAMPLE - 1) / SCALES_SAMPLE;
+	struct scales_sums peer[SCALES_SAMPLE], all = { 0 };
+	double windows, peers;
+	size_t n = 0;
+
+	for (size_t i = 0; i < m; i += stride) {
+		peer[n] = scales_sums(s, length, list[i]);
+		n += list[i] != skip && peer[n].n > 0;
+	}
+	for (size_t k = 0; n > 2 && k * SCALES_EACH < n; k++)
+		scales_leave_out(peer, n--);
+	for (size_t i = 0; i < n; i++) {
+		all.n += peer[i].n;
+		all.square += peer[i].square;
+		all.fourth += peer[i].fourth;
+	}
+	peers = (double)n;
+	windows = all.n - peers;
+	if (!(windows > 0))
+		return (struct scales_spread){ NAN, 0, SCALES_FREEDOM };
+	return (struct scales_spread){ sqrt(all.square / windows *
+					       (1 + M_PI_2 * peers / all.n)),
+		windows, scales_freedom(&all) };
+}
+
+static struct scales_peers
+scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m,
+	size_t skip)
+{
+	struct scales_peers p;
+
+	p.change = scales_middle(s, LS_SCALES_CHANGE, list, m, skip, SCALES_FLOOR);
+	p.level = scales_middle(s, LS_SCALES_NOW, list, m, skip, SCALES_SPREAD);
+	p.in_time = scales_in_time(s, length, list, m, skip);
+	for (unsigned k = length; k-- > 0 && p.in_time.windows < SCALES_BORROW;) {
+		struct scales_spread shorter = scales_in_time(s, k, list, m, skip);
+
+		if (shorter.windows >= SCALES_BORROW) {
+			p.in_time.sigma = fmax(p.in_time.sigma,
+				shorter.sigma * pow(2, -0.25 * (double)(length - k)));
+			p.in_time.freedom = shorter.freedom;
+			p.in_time.windows = SCALES_BORROW;
+		}
+	}
+	return p;
+}
+
+/* Others whose number in the row is at least this. */
+static double
+scales_others(const uint32_t *list, size_t m, size_t slot, double least,
+	const float *row)
+{
+	size_t others = 0;
+
+	for (size_t i = 0; i < m; i++)
+		others += list[i] != slot && (double)row[list[i]] >= least;
+	return (double)others;
+}
+
+/* Have so many others shown this excess that it is usual here? */
+static bool
+scales_is_usual(const struct ls_scales *s, unsigned length, const uint32_t *list,
+	size_t m, size_t slot, double excess)
+{
+	return scales_others(list, m, slot, excess / SCALES_MARGIN,
+		       scales_shown(s, length, 0)) >=
+		fmax(SCALES_OTHERS_LEAST, floor(SCALES_OTHERS * (double)(m - 1)));
+}
+
+/* Are so many others half as slow now that this is the structure of the job? */
+static bool
+scales_is_structure(const struct ls_scales *s, const uint32_t *list, size_t m,
+	size_t slot, double level)
+{
+	return scales_others(list, m, slot, level * SCALES_ENDS,
+		       scales_row(s, LS_SCALES_NOW)) +
+		1 >=
+		fmax(SCALES_MANY_SHARE * (double)m,
+			fmin(SCALES_MANY, (double)m / SCALES_MANY + 1));
+}
+
+static double
+scales_seconds(const struct ls_scales *s, unsigned length)
+{
+	return (double)((2ull << length) * s->unit_data * LS_SCALES_DATUM) * s->step_s;
+}
+
+/* Is the window too short for this excess, while the job is young? */
+static bool
+scales_is_hasty(const struct ls_scales *s, unsigned length, double excess)
+{
+	return s->seen_s < LS_SCALES_YOUNG_S &&
+		scales_seconds(s, length) <
+		SCALES_ROUNDED * s->patience_s * fmin(1, SCALES_PATIENT / excess);
+}
+
+/* Is the change of a worker, or its level, beyond what its peers vary by? Its excess, or
+ * 0; *ret_level: it is the level. */
+static double
+scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list, size_t m,
+	size_t slot, const struct scales_peers *p, bool *ret_level)
+{
+	double change = (double)scales_row(s, LS_SCALES_CHANGE)[slot];
+	double level = (double)scales_row(s, LS_SCALES_NOW)[slot];
+	double in_time = p->in_time.sigma, tail = SCALES_TAIL / (double)s->count, among;
+
+	if (change > SCALES_LEAST_CHANGE && p->change.n > 0 && in_time >= 0) {
+		among = sqrt((p->change.square + SCALES_WEIGHT * in_time * in_time) /
+			(p->change.n + SCALES_WEIGHT));
+		if (ls_scales_student((change - p->change.middle) /
+				    fmax(fmax(in_time, among), SCALES_FLOOR),
+			    (unsigned)fmax(fmin(p->in_time.windows, p->in_time.freedom),
+				    3)) < tail &&
+			!scales_is_hasty(s, length, change) &&
+			!scales_is_usual(s, length, list, m, slot, change))
+			return change;
+	}
+	if (!(level > SCALES_LEAST_LEVEL) ||
+		s->units * s->unit_data * LS_SCALES_DATUM < SCALES_LEVEL_STEPS)
+		return 0;
+	among = sqrt((p->level.square + SCALES_WEIGHT * SCALES_SPREAD * SCALES_SPREAD) /
+		(p->level.n + SCALES_WEIGHT));
+	if (ls_scales_student(level / fmax(among, in_time),
+		    (unsigned)fmin(p->level.n + SCALES_WEIGHT,
+			    fmax(p->in_time.windows, SCALES_TAILS))) < tail &&
+		!scales_is_hasty(s, length, level) &&
+		!scales_is_usual(s, length, list, m, slot, level) &&
+		!scales_is_structure(s, list, m, slot, level)) {
+		*ret_level = true;
+		return level;
+	}
+	return 0;
+}
+
+/* Looks at one role over one length of time. */
+static void
+scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m,
+	bool counts)
+{
+	const float *now = scales_row(s, LS_SCALES_NOW),
+		    *change = scales_row(s, LS_SCALES_CHANGE);
+	float *excess = scales_row(s, LS_SCALES_EXCESS);
+	struct scales_peers peers = { 0 };
+	bool all = m > SCALES_EACH;
+
+	if (all && counts)
+		peers = scales_measure(s, length, list, m, SCALES_NONE);
+	for (size_t i = 0; i < m; i++) {
+		uint32_t slot = list[i];
+		unsigned bit = 1u << length;
+		bool level = false;
+		double is;
+
+		if (isnan(now[slot]))
+			continue;
+		if ((s->named[slot] & bit) != 0) {
+			if (fmaxf(now[slot], change[slot]) <
+				(float)SCALES_ENDS * excess[slot])
+				s->named[slot] = (uint16_t)(s->named[slot] & ~bit);
+			if (s->named[slot] == LS_SCALES_BORN)
+				s->named[slot] = 0;
+			continue;
+		}
+		if (!counts || !((double)now[slot] > SCALES_LEAST_CHANGE))
+			continue;
+		if (!all)
+			peers = scales_measure(s, length, list, m, slot);
+		is = scales_test(s, length, list, m, slot, &peers, &level);
+		if (is > 0) {
+			if (s->named[slot] == 0)
+				excess[slot] = (float)is;
+			s->named[slot] = (uint16_t)(s->named[slot] | bit |
+				(level ? LS_SCALES_BORN : 0));
+		}
+	}
+}
+
+/* Means of the newest window of a length, and what they are above their past. */
+static void
+scales_means(struct ls_scales *s, unsigned length)
+{
+	float *now = scales_row(s, LS_SCALES_NOW),
+	      *change = scales_row(s, LS_SCALES_CHANGE),
+	      *last = scales_shown(s, length, 2);
+	const float *before = scales_row(s, LS_SCALES_BEFORE + length), *part[4];
+	unsigned parts = length == 0 ? 2 : 4;
+
+	for (unsigned k = 0; k < parts; k++)
+		part[k] = length < 2 ? scales_unit(s, k)
+				     : scales_window(s, length - 2, k);
+	for (size_t i = 0; i < s->count; i++) {
+		float sum = 0, known = 0;
+
+		for (unsigned k = 0; k < parts; k++)
+			if (!isnan(part[k][i])) {
+				sum += part[k][i];
+				known++;
+			}
+		now[i] = 2 * known >= (float)parts ? sum / known : NAN;
+		change[i] = now[i] - before[i];
+		last[i] = fmaxf(last[i], fmaxf(now[i], change[i]));
+	}
+}
+
+/* The past of some more workers, of the lengths that are due. */
+static void
+scales_catch_up(struct ls_scales *s, size_t workers)
+{
+	size_t to = s->done + workers < s->count ? s->done + workers : s->count;
+	double copy[LS_SCALES_PAST];
+
+	for (unsigned length = 0; length < LS_SCALES_LENGTHS && s->done < to;
+		length++) {
+		float *before = scales_row(s, LS_SCALES_BEFORE + length);
+		const float *window[LS_SCALES_PAST];
+		uint64_t past = scales_past(s, length);
+
+		for (uint64_t k = 0; k < past; k++)
+			window[k] = scales_window(s, length, k + 1);
+		for (size_t i = s->done; i < to && (s->due & 1u << length) != 0; i++) {
+			size_t n = 0;
+
+			for (uint64_t k = 0; k < past; k++)
+				if (!isnan(window[k][i]))
+					copy[n++] = (double)window[k][i];
+			before[i] = n >= 2 ? (float)ls_stats_median(copy, n) : NAN;
+		}
+	}
+	s->done = to;
+}
+
+/* Windows that end with this unit. */
+static void
+scales_end_windows(struct ls_scales *s)
+{
+	s->due = 0;
+	s->done = 0;
+	for (unsigned length = 0;
+		length < LS_SCALES_LENGTHS && s->units % (2ull << length) == 0;
+		length++) {
+		float *window = scales_window(s, length, 0);
+		const float *a = length == 0 ? scales_unit(s, 0)
+					     : scales_window(s, length - 1, 0),
+			    *b = length == 0 ? scales_unit(s, 1)
+					     : scales_window(s, length - 1, 1);
+
+		for (size_t i = 0; i < s->count; i++) {
+			float *shown = scales_shown(s, length, 0) + i,
+			      *last = scales_shown(s, length, 1) + i,
+			      *newest = scales_shown(s, length, 2) + i;
+
+			window[i] = isnan(a[i]) ? b[i]
+				: isnan(b[i])	? a[i]
+						: (a[i] + b[i]) / 2;
+			*shown = fmaxf(*shown, *last);
+			*last = *newest;
+			*newest = NAN;
+		}
+		s->due |= 1u << length;
+	}
+	scales_catch_up(s, s->count <= SCALES_AT_ONCE ? s->count : s->count / 4 + 1);
+}
+
+static void
+scales_end_unit(struct ls_scales *s, const struct ls_blame_room *room)
+{
+	float *sum = scales_row(s, LS_SCALES_SUM),
+	      *known = scales_row(s, LS_SCALES_KNOWN), *unit;
+
+	s->data = 0;
+	s->units++;
+	unit = scales_unit(s, 0);
+	for (size_t i = 0; i < s->count; i++) {
+		unit[i] = known[i] > 0 ? sum[i] / known[i] : NAN;
+		sum[i] = known[i] = 0;
+	}
+	scales_end_windows(s);
+	for (unsigned length = 0; length < LS_SCALES_LENGTHS; length++) {
+		uint64_t units = 2ull << length;
+
+		if (s->units < units || (units > 4 && s->units % (units / 4) != 0))
+			continue;
+		scales_means(s, length);
+		for (uint32_t r = 0; r < room->role_count; r++)
+			scales_look(s, length, &room->sorted[room->start[r]],
+				room->start[r + 1] - room->start[r],
+				scales_seconds(s, length) >=
+					SCALES_ROUNDED * LS_SCALES_LEAST_S);
+	}
+}
+
+static void
+scales_end_datum(struct ls_scales *s)
+{
+	float *sum = scales_row(s, LS_SCALES_SUM),
+	      *known = scales_row(s, LS_SCALES_KNOWN);
+	double v[LS_SCALES_DATUM];
+
+	s->steps = 0;
+	for (size_t i = 0; i < s->count; i++) {
+		size_t n = 0;
+
+		for (unsigned k = 0; k < LS_SCALES_DATUM; k++) {
+			float x = scales_row(s, LS_SCALES_STEP + k)[i];
+
+			if (!isnan(x))
+				v[n++] = (double)x;
+		}
+		if (2 * n < LS_SCALES_DATUM)
+			continue;
+		sum[i] += (float)ls_stats_median(v, n);
+		known[i]++;
+	}
+}
+
+/* What was learned does not compare with what comes. */
+static void
+scales_forget(struct ls_scales *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		ls_scales_reset_worker(s, i);
+	s->units = s->data = 0;
+}
+
+void
+ls_scales_step(struct ls_scales *s, const struct ls_blame *residual, size_t n,
+	bool late, double step_s, double patience_s, const struct ls_blame_room *room)
+{
+	uint32_t want;
+	float *x;
+
+	LS_ASSERT(n <= s->count);
+	if (!(step_s > 0) || n == 0)
+		return;
+	want = (uint32_t)fmax(1,
+		round(LS_SCALES_LEAST_S / 2 / LS_SCALES_DATUM / fmax(step_s, 1e-6)));
+	if (late != s->late)
+		scales_forget(s); /* another residual: other numbers */
+	s->late = late;
+	s->step_s = step_s;
+	s->patience_s = patience_s;
+	s->seen_s += step_s * (double)n;
+	if (s->done < s->count)
+		scales_catch_up(s, s->count / 4 + 1);
+	x = scales_row(s, LS_SCALES_STEP + s->steps);
+	for (size_t i = 0; i < n; i++)
+		x[i] = (float)((late ? residual[i].late_s : residual[i].wait_s) /
+			step_s);
+	if (++s->steps < LS_SCALES_DATUM)
+		return;
+	scales_end_datum(s);
+	if (s->unit_data == 0 || want > 2 * s->unit_data || 2 * want < s->unit_data) {
+		scales_forget(s);
+		s->unit_data = want;
+	}
+	if (++s->data >= s->unit_data)
+		scales_end_unit(s, room);
+}
+
+bool
+ls_scales_is_silent(const struct ls_scales *s)
+{
+	return !(s->patience_s > 0) && s->seen_s < LS_SCALES_YOUNG_S;
+}

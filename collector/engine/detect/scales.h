@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scales - which worker is slower than what its peers vary by, over the same length of
+ * time?
+ *
+ *   "Over its last n steps this worker took 4 % of a step longer than before. Means
+ *    over n steps of its peers vary by 0.5 %, now and in the past: an eighth of that."
+ *
+ * One such sentence for every window length. There is no model of the noise: what peers
+ * do over the same length of time is the noise. Loads that wander, come in bursts or
+ * visit one host after the other make the means of long windows vary, and the test waits
+ * longer by itself.
+ *
+ * Datum: the median of four steps, of the worker's residual over the step time: one bad
+ * step is no evidence. A unit is a mean of data, half of LS_SCALES_LEAST_S long at least; it is
+ * chosen anew, and all is forgotten, if the step time has changed by more than half.
+ * A window has 2, 4, ... 512 units; its past are LS_SCALES_PAST windows before it.
+ *
+ *   change  the mean of the newest window, less the median of its past, against what its
+ *           peers' windows varied by in the past (root mean square, without
+ *           the noisiest sixteenth), and what their changes vary by now.
+ *   level   the mean itself, slow from the first step: against what its peers' means vary
+ *           by, and a prior that workers of a role differ by 1 % for good.
+ *
+ * A worker is named if the tail of Student's t, with as many degrees of freedom as there
+ * are peers' windows (10 to 60, fewer where their kurtosis is high), is below one error rate; few peers or a short past make it careful
+ * by that. Where a length has too few windows, the spread of the longest that has enough is
+ * taken, as if it fell with the quarter power of the length (white noise: the half).
+ * Two rules beside that:
+ *   what others have shown  a worker is not named for an excess that two of the others
+ *           (5 % of them) have shown over the same length before;
+ *   patience while young    until a job has seen four host-hours nobody knows what is
+ *           usual in it: only windows of `patience` and longer count; of an excess above 5 % of a
+ *           step, as much shorter ones.
+ *
+ * Owner:   one job of the engine. Pure: time comes in, nothing goes out but the state.
+ * Units:   ratios to the step time; seconds.
+ * Errors:  -ENOMEM.
+ * Limits:  LS_WORKERS_MAX workers, 2.5 kB each; nothing is allocated by a step.
+ * Source:  Student (1908); variance components shrunk to their common value: Efron and
+ *          Morris (1975). Constants and what they do: tests/MEASURED.md, "Noise that is
+ *          not ours" (bench_noise.py).
+ */
+#ifndef LS_COLLECTOR_SCALES_H
+#define LS_COLLECTOR_SCALES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "collector/engine/residual/blame.h"
+
+#define LS_SCALES_DATUM 4u /* steps of a datum */
+#define LS_SCALES_LEAST_S 3.0 /* shorter windows see the scheduler */
+#define LS_SCALES_LENGTHS 9u /* window lengths */
+#define LS_SCALES_BORN 0x8000u /* bit of named: by its level */
+#define LS_SCALES_PAST 64u /* windows of the past */
+#define LS_SCALES_PATIENCE_S 60.0 /* shorter slowdowns of a young job are no finding */
+#define LS_SCALES_YOUNG_S 14400.0 /* host-seconds until the job knows itself */
+
+/* Rows of numbers, one a worker each: */
+enum ls_scales_row {
+	LS_SCALES_STEP, /* residuals of the steps of the datum so far */
+	LS_SCALES_SUM = LS_SCALES_STEP + LS_SCALES_DATUM, /* data of the unit so far, */
+	LS_SCALES_KNOWN, /* so many are known */
+	LS_SCALES_UNIT, /* newest four units */
+	LS_SCALES_WINDOW = LS_SCALES_UNIT + 4, /* windows of each length */
+	LS_SCALES_BEFORE = LS_SCALES_WINDOW + LS_SCALES_LENGTHS * LS_SCALES_PAST,
+	/* of each length: greatest excess until a window ago, in the window before the
+	 * present one, and since then */
+	LS_SCALES_SHOWN = LS_SCALES_BEFORE + LS_SCALES_LENGTHS,
+	LS_SCALES_EXCESS = LS_SCALES_SHOWN + 3 * LS_SCALES_LENGTHS, /* when named */
+	LS_SCALES_NOW, /* mean of the newest window, while it is looked at */
+	LS_SCALES_CHANGE, /* the same less its past */
+	LS_SCALES_ROWS
+};
+
+struct ls_scales {
+	float *row; /* LS_SCALES_ROWS of capacity numbers */
+	uint16_t *named; /* a bit for each length, and LS_SCALES_BORN */
+	double *scratch;
+	size_t count, capacity;
+	double seen_s; /* host-seconds */
+	double step_s, patience_s; /* as of the newest step */
+	bool late; /* residual: lateness, else wait */
+	uint32_t steps, data; /* of the datum and the unit so far */
+	uint32_t unit_data; /* data of a unit; 0 = not decided */
+	uint64_t units;
+	uint32_t due; /* lengths whose past is being looked at, a bit each */
+	size_t done; /* workers of which it was */
+};
+
+/* Frees what it holds; it can be used again from zero. */
+void ls_scales_fini(struct ls_scales *s);
+
+/* Makes room for n workers; new ones are not known. -ENOMEM. */
+int ls_scales_reserve(struct ls_scales *s, size_t n) LS_MUSTCHECK;
+
+/* Forgets all of one worker (it moved to another host). */
+void ls_scales_reset_worker(struct ls_scales *s, size_t slot);
+
+/*
+ * Takes one judged step: residual[n] as of blame.h and the roles of room; step_s is the
+ * usual step time, patience_s how long a slowdown lasts that counts in a young job.
+ */
+void ls_scales_step(struct ls_scales *s, const struct ls_blame *residual, size_t n,
+	bool late, double step_s, double patience_s, const struct ls_blame_room *room);
+
+/* With a patience of 0 a young job is not judged by this test: nobody waits for it. */
+bool ls_scales_is_silent(const struct ls_scales *s);
+
+/* Upper tail of Student's t with so many degrees of freedom, at least 1. */
+double ls_scales_student(double t, unsigned freedom);
+
+#endif

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/engine/detect/scales.h"
+#include "tests/support/harness.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORKERS 32
+
+/* Residuals of a role, whose noise the test chooses. */
+struct feed {
+	struct ls_scales s;
+	struct ls_blame_room room;
+	uint32_t role[WORKERS];
+	double excess[WORKERS]; /* of a step */
+	double keep, noise; /* AR(1); keep 0: independent */
+	double wander[WORKERS];
+	double step_s, patience_s;
+	uint64_t random;
+	size_t count;
+	bool late, ever[WORKERS]; /* named at some time */
+};
+
+static struct feed *
+feed_new(size_t count, double noise, double half_life)
+{
+	struct feed *f = calloc(1, sizeof(*f));
+
+	ck_assert(f != NULL);
+	*f = (struct feed){ .noise = noise,
+		.keep = half_life > 0 ? pow(0.5, 1 / half_life) : 0,
+		.step_s = 0.4,
+		.patience_s = LS_SCALES_PATIENCE_S,
+		.random = 4711,
+		.count = count };
+	ck_assert_int_eq(ls_scales_reserve(&f->s, count), 0);
+	ck_assert_int_eq(ls_blame_reserve(&f->room, count), 0);
+	ls_blame_group(&f->room, f->role, 1, count);
+	return f;
+}
+
+static void
+feed_free(struct feed *f)
+{
+	ls_scales_fini(&f->s);
+	ls_blame_fini(&f->room);
+	free(f);
+}
+
+static double
+normal(struct feed *f)
+{
+	double sum = 0;
+
+	for (int i = 0; i < 12; i++)
+		sum += ls_test_random(&f->random) - 0.5;
+	return sum;
+}
+
+static void
+run(struct feed *f, size_t steps)
+{
+	struct ls_blame r[WORKERS];
+
+	for (size_t k = 0; k < steps; k++) {
+		for (size_t i = 0; i < f->count; i++) {
+			f->wander[i] = f->keep * f->wander[i] +
+				f->noise * sqrt(1 - f->keep * f->keep) * normal(f);
+			r[i] = (struct ls_blame){
+				.wait_s = (f->wander[i] + f->excess[i]) * f->step_s,
+				.late_s = NAN
+			};
+		}
+		ls_scales_step(&f->s, r, f->count, f->late, f->step_s, f->patience_s,
+			&f->room);
+		for (size_t i = 0; i < f->count; i++)
+			f->ever[i] |= f->s.named[i] != 0;
+	}
+}
+
+static size_t
+ever(const struct feed *f)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->count; i++)
+		n += f->ever[i];
+	return n;
+}
+
+LS_CASE(all);
+
+/* Student's t, upper tail: Abramowitz and Stegun (1972), table 26.10. */
+LS_TEST(all, tail_is_that_of_the_table)
+{
+	ck_assert_double_eq_tol(ls_scales_student(6.314, 1), 0.05, 1e-5);
+	ck_assert_double_eq_tol(ls_scales_student(2.920, 2), 0.05, 1e-5);
+	ck_assert_double_eq_tol(ls_scales_student(4.541, 3), 0.01, 1e-5);
+	ck_assert_double_eq_tol(ls_scales_student(2.764, 10), 0.01, 1e-5);
+	ck_assert_double_eq_tol(ls_scales_student(3.850, 20), 0.0005, 1e-6);
+	ck_assert_double_eq_tol(ls_scales_student(0, 7), 0.5, 1e-12);
+}
+
+LS_TEST(all, wander_names_nobody)
+{
+	static const double half_life[] = { 0, 50, 500 };
+
+	for (size_t k = 0; k < 3; k++) {
+		struct feed *f = feed_new(WORKERS, 0.05, half_life[k]);
+
+		run(f, 3000);
+		ck_assert_uint_eq(ever(f), 0);
+		feed_free(f);
+	}
+}
+
+LS_TEST(all, culprit_in_wander_is_named_alone)
+{
+	struct feed *f = feed_new(WORKERS, 0.02, 50);
+
+	run(f, 1500);
+	f->excess[7] = 0.12;
+	run(f, 600);
+	ck_assert(f->ever[7]);
+	ck_assert_uint_eq(ever(f), 1);
+	f->excess[7] = 0;
+	run(f, 1200);
+	ck_assert_uint_eq(f->s.named[7], 0);
+	feed_free(f);
+}
+
+LS_TEST(all, shift_above_the_noise_is_named_within_windows_of_seconds)
+{
+	struct feed *f = feed_new(WORKERS, 0.003, 0);
+
+	run(f, 1500);
+	ck_assert_uint_eq(ever(f), 0);
+	f->excess[3] = 0.03;
+	run(f, 16);
+	ck_assert(f->ever[3]);
+	ck_assert_uint_eq(ever(f), 1);
+	feed_free(f);
+}
+
+LS_TEST(all, slow_from_the_first_step_is_named)
+{
+	struct feed *f = feed_new(8, 0.003, 0);
+
+	f->excess[5] = 0.2;
+	f->patience_s = 3;
+	run(f, 60);
+	ck_assert(f->ever[5]);
+	ck_assert_uint_eq(ever(f), 1);
+	feed_free(f);
+}
+
+/* Bursts of 20 steps on one worker after the other: what is usual names nobody. */
+LS_TEST(all, what_others_have_shown_names_nobody)
+{
+	struct feed *f = feed_new(WORKERS, 0.003, 0);
+
+	for (size_t k = 0; k < 60; k++) {
+		size_t slot = k * 7 % WORKERS;
+
+		if (k == 30)
+			memset(f->ever, 0, sizeof(f->ever));
+		f->excess[slot] = 0.08;
+		run(f, 20);
+		f->excess[slot] = 0;
+		run(f, 40);
+	}
+	ck_assert_uint_eq(ever(f), 0);
+	f->excess[4] = 0.15;
+	run(f, 100);
+	ck_assert(f->ever[4]);
+	ck_assert_uint_eq(ever(f), 1);
+	feed_free(f);
+}
+
+LS_TEST(all, young_job_is_patient)
+{
+	struct feed *f = feed_new(8, 0.003, 0);
+
+	run(f, 600); /* 1,920 host-seconds of 14,400 */
+	f->excess[2] = 0.04;
+	run(f, 100); /* 40 s */
+	ck_assert_uint_eq(ever(f), 0);
+	run(f, 300);
+	ck_assert(f->ever[2]);
+	f->excess[5] = 0.5; /* for which 6 s are enough */
+	run(f, 40);
+	ck_assert(f->ever[5]);
+	ck_assert_uint_eq(ever(f), 2);
+	feed_free(f);
+}
+
+LS_TEST(all, patience_of_zero_is_silence_until_the_job_knows_itself)
+{
+	struct feed *f = feed_new(8, 0.003, 0);
+
+	f->patience_s = 0;
+	run(f, 600);
+	ck_assert(ls_scales_is_silent(&f->s));
+	run(f, 4000);
+	ck_assert(!ls_scales_is_silent(&f->s));
+	feed_free(f);
+}
+
+/* Few peers and a short past: Student's tail is wide. */
+LS_TEST(all, short_past_needs_more)
+{
+	for (size_t past = 0; past < 2; past++) {
+		struct feed *f = feed_new(3, 0.01, 0);
+
+		f->patience_s = 3;
+		run(f, past == 0 ? 50 : 800);
+		f->excess[1] = 0.035;
+		run(f, 16);
+		ck_assert_uint_eq(ever(f), past);
+		feed_free(f);
+	}
+}
+
+LS_TEST(all, reset_forgets_one_worker_and_another_residual_all)
+{
+	struct feed *f = feed_new(WORKERS, 0.003, 0);
+
+	run(f, 1500);
+	f->excess[3] = f->excess[4] = 0.1;
+	run(f, 40);
+	ck_assert(f->s.named[3] != 0 && f->s.named[4] != 0);
+	ls_scales_reset_worker(&f->s, 3);
+	ck_assert_uint_eq(f->s.named[3], 0);
+	ck_assert(f->s.named[4] != 0);
+	f->late = true;
+	run(f, 4);
+	ck_assert_uint_eq(f->s.named[4], 0);
+	feed_free(f);
+}
+
+/* First steps were slow: windows are as long as if they had not been. */
+LS_TEST(all, windows_follow_the_step_time)
+{
+	struct feed *f = feed_new(8, 0.003, 0);
+
+	f->step_s = 4;
+	run(f, 20);
+	f->step_s = 0.02;
+	run(f, 15000);
+	f->excess[3] = 0.1;
+	run(f, 15000);
+	ck_assert(f->ever[3]);
+	ck_assert_uint_eq(ever(f), 1);
+	feed_free(f);
+}
+
+/* The room for one more worker keeps what is known of the others. */
+LS_TEST(all, growth_keeps_what_is_known)
+{
+	struct feed *f = feed_new(8, 0.003, 0), *g = feed_new(8, 0.003, 0);
+
+	f->patience_s = g->patience_s = 3;
+	run(f, 800);
+	run(g, 400);
+	ck_assert_int_eq(ls_scales_reserve(&g->s, 9), 0);
+	ls_scales_reset_worker(&g->s, 8);
+	g->s.count = 8;
+	run(g, 400);
+	f->excess[1] = g->excess[1] = 0.05;
+	run(f, 40);
+	run(g, 40);
+	ck_assert(f->s.named[1] != 0);
+	ck_assert_uint_eq(f->s.named[1], g->s.named[1]);
+	feed_free(f);
+	feed_free(g);
+}
+
+LS_TEST(all, memory_of_a_worker_is_bounded)
+{
+	ck_assert_uint_le(LS_SCALES_ROWS * sizeof(float) + sizeof(uint16_t), 2560);
+}
