@@ -272,7 +272,7 @@ tpu_open_found(struct source_tpu *t, const struct ls_netns_server *s,
 	uint64_t now_mono_ns)
 {
 	if (tpu_is_open(t, s->address, s->port))
-		return; /* its namespace was found anew */
+		return; /* known: its namespace was left and seen again */
 	if (t->count < t->fixed + LS_NETNS_PORTS_MAX &&
 		tpu_open_port(t, s->address, s->port) == 0)
 		return;

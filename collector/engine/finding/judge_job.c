@@ -30,7 +30,7 @@ static const struct {
 
 /*
  * Each phase now beside what it was before, and the one that explains the growth.
- * whole: nobody is missing, so it is not one of those that all wait for, and nobody began late.
+ * whole: every worker reports, so all wait for none of the missing, and no worker began its steps late.
  */
 static void
 judge_job_diagnose(const struct ls_pulse *p, bool whole, struct ls_finding *f)

@@ -188,7 +188,7 @@ LS_TEST(api, stored_questions_are_whole)
 	refuses("/api/v1/jobs/j/series", "metric=a&from=1000000001", "from");
 	refuses("/api/v1/hosts/h/series/a", "agg=max", "agg");
 	refuses("/api/v1/hosts/h/series/a", "to=1&from=2", "from");
-	/* a range that ends in the first hours of 1970 has a begin that can be told */
+	/* a range that ends in the first hours of 1970 has a begin that is not null */
 	ck_assert_int_eq(parse("/api/v1/hosts/h/series/a", "to=11&step=86400"), 0);
 	ck_assert_int_eq(ask->from_us, 86400 * 1000000ll);
 	ck_assert_int_eq(ask->to_us, ask->from_us);
