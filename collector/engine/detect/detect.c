@@ -23,6 +23,7 @@
 #define DETECT_RECENT 16.0 /* latest steps, */
 /* in which so much of the mean excess must be left, */
 #define DETECT_RECENT_SHARE 0.7
+#define DETECT_BORN_SHARE 0.5 /* of it must have been there from the start */
 #define DETECT_PEAK_LEFT 0.6 /* and of the most there was in so many steps; */
 #define DETECT_PEAK_SHARE 0.4 /* the mean must be so much of that, too; */
 #define DETECT_PEAK_STEPS 128.0 /* which is forgotten over so many */
@@ -247,12 +248,15 @@ detect_shift(struct ls_detect *d, size_t slot, enum ls_detect_kind kind,
 		detect_evidence(d, slot, &ch->ep) &&
 		(!d->asked || d->named[slot] != 0)) {
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
-		if (w->born) {
+		/* else most of it came later */
+		if (w->born_s > 0 &&
+			w->born_s * (double)ch->ep.steps >=
+				DETECT_BORN_SHARE * ch->ep.excess_s) {
 			ch->ep.start_step = w->first_step;
 			ch->ep.start_us = w->first_us;
 			ch->ep.before_s = NAN;
-			w->born = false;
 		}
+		w->born_s = 0;
 	}
 }
 

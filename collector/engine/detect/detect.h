@@ -137,7 +137,8 @@ struct ls_detect_worker {
 	/* enum ls_group_way: what is found of it is told of that: the judge's */
 	uint8_t way;
 	bool fresh; /* its baselines were learned in this step */
-	bool born; /* slow from the start, seen later; until it is found */
+	/* slow from the start by so much, seen later; until it is found. 0: not */
+	double born_s;
 	uint64_t first_step; /* judged */
 	int64_t first_us;
 	bool stalls; /* there is something in that channel */

@@ -163,11 +163,12 @@ detect_born_slow(struct ls_detect *d)
 void
 ls_detect_base_born(struct ls_detect *d, struct ls_detect_worker *w)
 {
-	if (w->born ||
-		fmin(w->base_own_s, w->base_wait_s) < DETECT_BORN_LEAST * d->step_s)
+	double born_s = fmin(w->base_own_s, w->base_wait_s);
+
+	if (w->born_s > 0 || born_s < DETECT_BORN_LEAST * d->step_s)
 		return;
 	detect_take_out(w);
-	w->born = true;
+	w->born_s = born_s;
 }
 
 bool
