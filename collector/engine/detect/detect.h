@@ -3,15 +3,14 @@
  * detect - from residuals of single steps to suspects and findings: sequential
  * detection.
  *
- * Four detectors run side by side on every closed step:
+ * Three detectors run side by side on every closed step:
  *
  *  chronic  a worker. Its residual, minus its own baseline, over the job's step time, goes into a
  *           clipped CUSUM in units of the residual's long-run noise (32-step block means, so that
- *           wandering loads on shared machines count as noise). A finding also needs evidence: own
- *           work, wait, or the job's step time must have grown with the residual; and time
- *           (LS_DETECT_LASTS), for suspects come early.
- *  faint    a worker. The same with a smaller allowance: shifts below the noise of one step, that
- *           only a hundred steps can tell from workers which share a core for a while.
+ *           wandering loads on shared machines count as noise). Suspects come early; a finding is made
+ *           when the worker is named by what its peers vary by (scales.h), or, in young jobs without
+ *           patience and of replicas, has lasted (LS_DETECT_LASTS). It also needs evidence: own work,
+ *           wait, or the job's step time must have grown with the residual.
  *  stalls   a worker. Single steps in which it alone arrives 0.75 of a step behind all others, its
  *           own work explaining half of it, counted against a rate of 1 in 500 (Bernoulli CUSUM), or
  *           what the other workers' is if that is less, down to a quarter; long ones count for more.
@@ -49,6 +48,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "collector/engine/detect/scales.h"
 #include "collector/engine/residual/blame.h"
 #include "proto/limits.h"
 
@@ -84,8 +84,7 @@ enum ls_detect_kind {
 	LS_DETECT_FAINT,
 	LS_DETECT_STALLS,
 	LS_DETECT_KIND_COUNT,
-	/* of slow.h and rhythm.h: these have none */
-	LS_DETECT_DRIFT,
+	/* of rhythm.h: these have none */
 	LS_DETECT_PERIODIC,
 	LS_DETECT_ROTATING
 };
@@ -102,6 +101,8 @@ struct ls_episode {
 	double peak_s; /* most that the worker's recent_s was of late */
 	double own_s, wait_s; /* sums of the own-work and wait excess */
 	double before_s; /* step time before it began; NaN = not known */
+	uint64_t lasted; /* steps before start_step since which it was slow, */
+	bool gradual; /* more and more */
 	double gap_mean, gap_m2; /* stalls: steps between hits (Welford) */
 };
 
@@ -126,6 +127,7 @@ struct ls_detect_worker {
 	struct ls_detect_warm *learning;
 	/* baselines; base_s of the residual in use */
 	double base_s, base_own_s, base_wait_s;
+	double first_own_s; /* base_own_s, as it was first */
 	double shift_s; /* of base_s, while something is found of others */
 	double sigma; /* noise of the residual, ratio to the step time */
 	double recent_s; /* mean excess over the latest steps */
@@ -137,7 +139,9 @@ struct ls_detect_worker {
 	/* enum ls_group_way: what is found of it is told of that: the judge's */
 	uint8_t way;
 	bool fresh; /* its baselines were learned in this step */
-	bool born; /* slow from the start, seen later; until it is found */
+	bool said; /* scales names it: */
+	uint64_t said_step; /* since then, */
+	bool gradual; /* and its baselines had followed it */
 	uint64_t first_step; /* judged */
 	int64_t first_us;
 	bool stalls; /* there is something in that channel */
@@ -237,8 +241,8 @@ struct ls_detect {
 	size_t open; /* channels with a finding */
 	uint64_t calm_steps; /* since there was one */
 	struct ls_detect_worst worst; /* of the step before */
-	/* by slot: 0 = not slower than its peers vary (scales.h); NULL = not known */
-	const uint16_t *named;
+	const struct ls_scales
+		*scales; /* NULL: not known who is slower than its peers vary */
 	bool asked; /* only who is named by that is found */
 	uint64_t first_step; /* judged, */
 	int64_t first_us;

@@ -160,14 +160,18 @@ detect_born_slow(struct ls_detect *d)
 	}
 }
 
-void
-ls_detect_base_born(struct ls_detect *d, struct ls_detect_worker *w)
+double
+ls_detect_base_reset(struct ls_detect_worker *w, bool born, double usual_s)
 {
-	if (w->born ||
-		fmin(w->base_own_s, w->base_wait_s) < DETECT_BORN_LEAST * d->step_s)
-		return;
-	detect_take_out(w);
-	w->born = true;
+	double own_s = born ? fmin(w->base_own_s, w->base_wait_s)
+			    : w->base_own_s - w->first_own_s,
+	       taken_s = fmax(fmin(w->base_s - usual_s, own_s), 0);
+
+	w->base_s -= taken_s;
+	w->base_own_s -= taken_s;
+	w->base_wait_s -= taken_s;
+	w->shift_s = 0;
+	return taken_s;
 }
 
 bool
@@ -214,6 +218,8 @@ ls_detect_base_learn(struct ls_detect *d, struct ls_detect_worker *w,
 	w->base_s += ls_stats_clip(residual_s - w->base_s, limit) / steps;
 	if (!isnan(r->own_s))
 		w->base_own_s += ls_stats_clip(r->own_s - w->base_own_s, limit) / steps;
+	if (steps < LS_DETECT_ADAPT)
+		w->first_own_s = w->base_own_s;
 	if (!isnan(r->wait_s))
 		w->base_wait_s +=
 			ls_stats_clip(r->wait_s - w->base_wait_s, limit) / steps;

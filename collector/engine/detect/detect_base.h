@@ -33,8 +33,9 @@ bool ls_detect_base_warm(struct ls_detect *d, struct ls_detect_worker *w,
 void ls_detect_base_learn(struct ls_detect *d, struct ls_detect_worker *w,
 	const struct ls_blame *r, double residual_s, double x, bool calm);
 
-/* Its peers show that the worker has been slow from the start: that is no baseline. */
-void ls_detect_base_born(struct ls_detect *d, struct ls_detect_worker *w);
+/* What its own work has added to the worker's baselines above what is usual (born: of its peers) is
+ * none of them. What was taken out. */
+double ls_detect_base_reset(struct ls_detect_worker *w, bool born, double usual_s);
 
 /* Notes a step for how much loads wander: the excess, in sigmas. */
 static inline void
