@@ -227,19 +227,30 @@ detect_began(const struct ls_detect *d, size_t slot, struct ls_episode *ep)
 {
 	const struct ls_detect_worker *w = &d->worker[slot];
 	unsigned how = w->said ? d->scales->named[slot] : 0;
-	double lasted = 0;
+	double begin = (double)ep->start_step,
+	       named = how == 0 ? 0
+				: (double)w->said_step -
+			ls_scales_said(d->scales, LS_SCALES_LASTED, slot);
 
 	ep->gradual = (how & LS_SCALES_BORN) == 0 &&
 		((how != 0 && w->gradual) ||
-			(ep->steps >= LS_DETECT_LASTS &&
+			((double)ep->start_step >= named &&
+				ep->steps >= LS_DETECT_LASTS &&
 				ep->age_s < DETECT_GROWS * (double)ep->steps *
 						ep->excess_s));
 	if ((how & LS_SCALES_BORN) != 0)
-		lasted = INFINITY;
+		begin = 0;
 	else if (how != 0 && (ep->gradual || ep->start_step >= w->said_step))
-		lasted = ls_scales_said(d->scales, LS_SCALES_LASTED, slot);
-	ep->lasted = (uint64_t)fmin(lasted, (double)(ep->start_step - w->first_step));
-	if (isinf(lasted) || ep->gradual)
+		begin = fmin(begin, named);
+	else if (how != 0) /* it may have begun with noise, or with very little */
+		begin = fmax(begin, named);
+	begin = fmax(begin, (double)w->first_step) - (double)ep->start_step;
+	if (begin > 0) {
+		ep->start_step += (uint64_t)begin;
+		ep->start_us += (int64_t)(begin * d->step_s * 1e6);
+	}
+	ep->lasted = (uint64_t)fmax(-begin, 0);
+	if ((how & LS_SCALES_BORN) != 0 || ep->gradual)
 		ep->before_s = NAN;
 }
 
@@ -379,7 +390,6 @@ detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
 	w->last_x = x;
 	w->recent_s += (excess_s - w->recent_s) / DETECT_RECENT;
 	sigma = fmax(w->sigma, before->sigma_floor);
-	ls_detect_base_wander(w, x / sigma);
 	sigma *= before->inflation;
 	if (said) /* half of a shift that is known */
 		allowance = fmin(allowance,

@@ -21,10 +21,6 @@
  *
  *      quiet --C >= SUSPECT--> suspect --C >= FINDING and evidence--> finding --C < CLEAR for a while--> quiet
  *
- * Loads that wander (two processes on one core, of which the other is faster today) are
- * noise as long as most workers have them: what the median worker's block mean changes
- * by, in most of the latest blocks, is learned whether anything is found or not.
- *
  * Work that varies from step to step (sequence lengths, expert loads) makes a new
  * culprit in each: then the changes of all workers' residuals tell how little one of
  * them says.
@@ -54,8 +50,6 @@
 
 #define LS_DETECT_WARM 64 /* steps to learn a worker's baseline */
 #define LS_DETECT_ADAPT 512u /* over so many it follows what is healthy */
-/* of 32 steps, that say how much loads wander now */
-#define LS_DETECT_WANDER_BLOCKS 16u
 #define LS_DETECT_SKIP 2 /* first steps of an attempt: compilation */
 /* C, nats; more where so many workers are there that noise alone has one above it */
 #define LS_DETECT_SUSPECT 8.0
@@ -147,10 +141,6 @@ struct ls_detect_worker {
 	bool stalls; /* there is something in that channel */
 	double block_sum;
 	uint32_t block_n;
-	/* residuals of this block of steps; mean of the one before, in sigmas */
-	float wander_sum, wander_last;
-	uint32_t wander_n;
-	bool has_wander_last;
 	/* latest steps of the chronic episode that were steady: alike, */
 	uint32_t steady;
 	double steady_s, steady_sq; /* and the sums of their excess and of its square */
@@ -227,9 +217,6 @@ struct ls_detect {
 	double tau_sum, tau_count;
 	double recent[64], slow[256]; /* step times, newest at (judged - 1) % size */
 	double step_s, before_s; /* medians of recent and slow */
-	/* variance of block means over that of white noise, by the median worker, */
-	double wander[LS_DETECT_WANDER_BLOCKS];
-	uint32_t wander_n; /* of the latest so many blocks */
 	/* stalls of workers, and steps times workers in which they could */
 	double stall_hits, stall_steps;
 	/* nobody's noise counts for less; followed every few steps */

@@ -280,9 +280,6 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 			ls_stall_goes_on(&f->stalls, &ch->ep);
 		if (goes_on)
 			ls_stall_join(&f->stalls, &ch->ep); /* it was not over */
-		if (kind != LS_DETECT_STALLS && !who.net && !j->replica.on &&
-			!isnan(ch->ep.before_s))
-			ls_evidence_onset(j, who.at, &ch->ep);
 		f->counters_ripe = false;
 		f->kind = subject.kind;
 		accounted = f->accounted_step;

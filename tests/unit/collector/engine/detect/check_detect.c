@@ -28,9 +28,6 @@ struct feed {
 	double step_s;
 	double spread; /* deviation of the noise, ratio to the step */
 	bool reversed; /* workers came in the other order */
-	/* half of the workers need more or less by about so much, another amount each
-	 * 40 steps */
-	double wander_s, wandered_s;
 	/* mean of what worker 1 is late by, own work, exponential */
 	double erratic_s;
 };
@@ -72,17 +69,6 @@ run(struct feed *f, size_t steps)
 		r[2].late_s += f->other_s;
 		r[2].own_s += f->other_s;
 		r[2].wait_s += f->other_s;
-		if (f->wander_s > 0 && f->step % 40 == 0)
-			f->wandered_s =
-				f->wander_s * (4 * ls_test_random(&f->random) - 2);
-		for (size_t i = 0; i < WORKERS / 2; i++) {
-			r[2 * i].late_s += f->wandered_s / 2;
-			r[2 * i].own_s += f->wandered_s / 2;
-			r[2 * i].wait_s += f->wandered_s / 2;
-			r[2 * i + 1].late_s -= f->wandered_s / 2;
-			r[2 * i + 1].own_s -= f->wandered_s / 2;
-			r[2 * i + 1].wait_s -= f->wandered_s / 2;
-		}
 		for (size_t i = 0; f->reversed && i < WORKERS / 2; i++) {
 			struct ls_blame other = r[i];
 
@@ -161,24 +147,6 @@ LS_TEST(all, chronic_lateness_is_suspected_then_found)
 
 /* Half of the workers share one CPU, half another, and the CPUs are not always equally
  * fast. That is what is normal here. */
-LS_TEST(all, loads_that_wander_are_noise)
-{
-	size_t opened = 0;
-
-	run(&feed, 150);
-	feed.wander_s = 0.01;
-	run(&feed, 600);
-	for (size_t k = 0; k < 3000; k++) {
-		run(&feed, 1);
-		opened += feed.d.open;
-	}
-	ck_assert_uint_eq(opened, 0);
-	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.05;
-	run(&feed, 150);
-	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_FINDING);
-	ck_assert_uint_eq(feed.d.open, 1);
-}
-
 /* Of steps of 1.5 ms, 3 % are less than the waking of a thread takes. */
 LS_TEST(all, shift_shorter_than_a_wake_up_is_only_suspected)
 {
@@ -229,6 +197,33 @@ LS_TEST_LOOP(all, who_is_named_by_its_peers_is_found, 0, 4)
 		run(&feed, 400);
 		ck_assert_uint_eq(feed.d.open, 0);
 	}
+	ls_scales_fini(&scales);
+}
+
+/* With noise, or with very little, it may have begun before: scales says since when it matters. */
+LS_TEST(all, what_was_very_little_is_no_onset)
+{
+	const struct ls_episode *ep = &channel(1, LS_DETECT_CHRONIC)->ep;
+	struct ls_scales scales = { 0 };
+
+	ck_assert_int_eq(ls_scales_reserve(&scales, WORKERS), 0);
+	feed.d.scales = &scales;
+	feed.d.asked = true;
+	run(&feed, 200);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.01 * STEP_S;
+	run(&feed, 50);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.2 * STEP_S;
+	run(&feed, 50);
+	scales.named[1] = 1;
+	scales.row[LS_SCALES_EXCESS * scales.capacity + 1] = 0.16F;
+	scales.row[LS_SCALES_USUAL * scales.capacity + 1] = 0;
+	scales.row[LS_SCALES_LASTED * scales.capacity + 1] = 50;
+	run(&feed, 1);
+	ck_assert_uint_eq(feed.d.open, 1);
+	ck_assert_uint_eq(ep->start_step, 250);
+	ck_assert(llabs(ep->start_us - 250 * 100000) <
+		1200000); /* steps were shorter */
+	ck_assert_uint_eq(ep->lasted, 0);
 	ls_scales_fini(&scales);
 }
 
