@@ -6,6 +6,7 @@
 #include "tests/support/harness.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { WORKERS = 4 };
