@@ -136,7 +136,8 @@
 #define LS_STEPS_REJECTED_MAX 65536u /* files remembered, 48 bytes each */
 /* rejected files checked for a change, a scan */
 #define LS_STEPS_RECHECK_MAX 64u
-/* an unchanged directory is scanned so often, for rejected files that became rings */
+/* a watched or unchanged directory is scanned so often, for rejected files that became
+ * rings */
 #define LS_STEPS_RESCAN_NS 30000000000ull
 /* unfinished rings go then: making one takes milliseconds */
 #define LS_LEFTOVER_AGE_NS 600000000000ull

@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -55,7 +57,9 @@ struct ls_source_step {
 	struct ls_rejected rejected;
 	uint64_t
 		closed; /* rings closed so far: one more may be opened, or opened again */
-	/* The scan whose result holds while the directory stays the same. */
+	/* Names that come into the directory; -1: it is not watched. */
+	int watch_fd, watch;
+	/* The scan whose result holds while the directory is watched, or stays the same. */
 	struct {
 		bool is_valid;
 		ino_t ino;
@@ -402,6 +406,19 @@ step_end_scan(struct ls_source_step *s)
 	}
 }
 
+/* Remembers a file that is left alone, and an example of what is no ring. */
+static void
+step_reject(struct ls_source_step *s, const struct dirent64 *e, const struct stat *st,
+	unsigned why, const char *text)
+{
+	if (why == 1 + LS_STEP_NOT_A_RING) {
+		(void)snprintf(s->stats.example, sizeof(s->stats.example), "%.63s",
+			e->d_name);
+		s->stats.example_why = text;
+	}
+	ls_rejected_add(&s->rejected, e, &st->st_ctim, why, s->closed);
+}
+
 /* Opens the file of an entry and checks it; 0 if it is read from now on, else why. */
 static unsigned
 step_open(struct ls_source_step *s, int dir_fd, const struct dirent64 *e)
@@ -415,12 +432,16 @@ step_open(struct ls_source_step *s, int dir_fd, const struct dirent64 *e)
 	s->turn.looks++;
 	if (fstatat(dir_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
 		return 1 + LS_STEP_NOT_REGULAR;
+	if (S_ISREG(st.st_mode) && st.st_size < LS_RING_HEADER_BYTES) {
+		why = 1 + LS_STEP_NOT_A_RING;
+		step_reject(s, e, &st, why, "shorter than it says");
+		return why;
+	}
 	if (!step_may_open(s, st.st_uid, e->d_name))
 		return 1 + LS_STEP_TOO_MANY;
 	fd = openat(dir_fd, e->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0) {
-		ls_rejected_add(&s->rejected, e, &st.st_ctim, 1 + LS_STEP_NOT_REGULAR,
-			s->closed);
+		step_reject(s, e, &st, 1 + LS_STEP_NOT_REGULAR, NULL);
 		return 1 + LS_STEP_NOT_REGULAR;
 	}
 	why = step_check_file(s, fd, &h, &st, &text);
@@ -428,33 +449,87 @@ step_open(struct ls_source_step *s, int dir_fd, const struct dirent64 *e)
 		return 0;
 	if (why == 0)
 		s->scan.is_valid = false; /* no memory: try again at the next scan */
-	if (why == 1 + LS_STEP_NOT_A_RING) {
-		(void)snprintf(s->stats.example, sizeof(s->stats.example), "%.63s",
-			e->d_name);
-		s->stats.example_why = text;
-	}
 	if (why != 0)
-		ls_rejected_add(&s->rejected, e, &st.st_ctim, why, s->closed);
+		step_reject(s, e, &st, why, text);
 	(void)close(fd); /* only read from */
 	return why;
 }
 
-static void
+/* 0 if the file is read, else why not: 1 + enum ls_step_ignored. */
+static unsigned
 step_look_at(struct ls_source_step *s, int dir_fd, const struct dirent64 *e)
 {
 	const struct ls_rejected_file *known;
-	unsigned why;
 
 	if (step_is_known(s, e->d_name, e->d_ino))
-		return;
-	if (e->d_type != DT_REG && e->d_type != DT_UNKNOWN) {
-		s->ignored[LS_STEP_NOT_REGULAR]++;
-		return;
-	}
+		return 0;
+	if (e->d_type != DT_REG && e->d_type != DT_UNKNOWN)
+		return 1 + LS_STEP_NOT_REGULAR;
 	known = ls_rejected_find(&s->rejected, dir_fd, e, s->closed);
-	why = known != NULL ? known->why : step_open(s, dir_fd, e);
+	return known != NULL ? known->why : step_open(s, dir_fd, e);
+}
+
+/* A name that has just come into the directory. */
+static void
+step_look_at_new(struct ls_source_step *s, int dir_fd, const char *name)
+{
+	struct dirent64 e = { .d_type = DT_UNKNOWN };
+	struct stat st;
+	unsigned why;
+
+	if (!step_is_ring_name(name) ||
+		fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return;
+	e.d_ino = st.st_ino;
+	(void)snprintf(e.d_name, sizeof(e.d_name), "%s", name);
+	why = step_look_at(s, dir_fd, &e);
 	if (why != 0)
-		s->ignored[why - 1]++;
+		s->stats.ignored[why - 1]++;
+}
+
+/* Watches the directory that has the name now. */
+static void
+step_watch(struct ls_source_step *s)
+{
+	int was = s->watch;
+
+	s->watch = s->watch_fd < 0 ? -1
+				   : inotify_add_watch(s->watch_fd, s->dir,
+					     IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+	if (s->watch == was)
+		return;
+	if (was >= 0)
+		(void)inotify_rm_watch(s->watch_fd, was);
+	s->scan.is_valid = false;
+}
+
+/*
+ * Looks at what has come since the last turn, before all that lies there: a flood of
+ * junk does not hide a new ring. False if more of it waits for the next turn.
+ */
+static bool
+step_take_new(struct ls_source_step *s, int dir_fd)
+{
+	alignas(struct inotify_event) char bytes[LS_DIRLIST_BYTES];
+	struct step_owner crowd = s->crowd;
+	const struct inotify_event *e;
+	ssize_t n = 0;
+
+	s->crowd.files = 0; /* no drawing: each is seen once */
+	while (s->turn.names < LS_STEPS_OPENS_MAX &&
+		(n = read(s->watch_fd, bytes, sizeof(bytes))) > 0) {
+		for (ssize_t at = 0; at < n; at += (ssize_t)(sizeof(*e) + e->len)) {
+			e = (const struct inotify_event *)(const void *)(bytes + at);
+			s->turn.names++;
+			if ((e->mask & IN_Q_OVERFLOW) != 0)
+				s->scan.is_valid = false;
+			else if (e->len > 0)
+				step_look_at_new(s, dir_fd, e->name);
+		}
+	}
+	s->crowd = crowd;
+	s->scan.is_valid = s->scan.is_valid && !s->turn.skipped;
+	return n <= 0;
 }
 
 /* Tells once when the number of files that are left alone changes. */
@@ -483,9 +558,10 @@ step_tell_ignored(struct ls_source_step *s)
 }
 
 /*
- * True while the directory holds the entries of the last scan; otherwise notes how the
- * directory is before the scan that follows. A second change within the resolution of
- * the clock has the same time, so a directory that has just changed is scanned again.
+ * True while all that came after the last scan was seen: the directory is watched, or is
+ * the same. Otherwise notes how it is before the scan that follows. A second change within
+ * the resolution of the clock has the same time, so one that has just changed is scanned
+ * again.
  */
 static bool
 step_is_scanned(struct ls_source_step *s, int dir_fd, uint64_t now_mono_ns)
@@ -498,13 +574,14 @@ step_is_scanned(struct ls_source_step *s, int dir_fd, uint64_t now_mono_ns)
 	if (fstat(dir_fd, &st) != 0 || clock_gettime(CLOCK_REALTIME, &now) != 0)
 		return false;
 	if (was_valid && s->scan.ino == st.st_ino && s->scan.closed == s->closed &&
-		s->scan.changed.tv_sec == st.st_mtim.tv_sec &&
-		s->scan.changed.tv_nsec == st.st_mtim.tv_nsec &&
+		(s->watch >= 0 ||
+			(s->scan.changed.tv_sec == st.st_mtim.tv_sec &&
+				s->scan.changed.tv_nsec == st.st_mtim.tv_nsec)) &&
 		now_mono_ns - s->scan.t_mono_ns < LS_STEPS_RESCAN_NS) {
 		s->scan.is_valid = true;
 		return true;
 	}
-	s->scan.is_valid = now.tv_sec > st.st_mtim.tv_sec + 1;
+	s->scan.is_valid = s->watch >= 0 || now.tv_sec > st.st_mtim.tv_sec + 1;
 	s->scan.ino = st.st_ino;
 	s->scan.changed = st.st_mtim;
 	s->scan.closed = s->closed;
@@ -542,6 +619,7 @@ step_scan(struct ls_source_step *s, struct ls_dirlist *dir, uint64_t now_mono_ns
 {
 	const struct dirent64 *e = NULL;
 	off_t next = s->resume;
+	unsigned why;
 
 	if (s->resume == 0) {
 		if (step_is_scanned(s, dir->fd, now_mono_ns))
@@ -549,7 +627,6 @@ step_scan(struct ls_source_step *s, struct ls_dirlist *dir, uint64_t now_mono_ns
 		memset(s->ignored, 0, sizeof(s->ignored));
 		s->skipped = false;
 	}
-	memset(&s->turn, 0, sizeof(s->turn));
 	s->resume = 0;
 	if (next != 0 && lseek(dir->fd, next, SEEK_SET) != next)
 		return false; /* from the beginning, at the next scan */
@@ -558,8 +635,9 @@ step_scan(struct ls_source_step *s, struct ls_dirlist *dir, uint64_t now_mono_ns
 		next = e->d_off;
 		if (ls_leftovers_is_name(e->d_name))
 			ls_leftovers_see(&s->leftovers, e, now_mono_ns);
-		if (step_is_ring_name(e->d_name))
-			step_look_at(s, dir->fd, e);
+		why = step_is_ring_name(e->d_name) ? step_look_at(s, dir->fd, e) : 0;
+		if (why != 0)
+			s->ignored[why - 1]++;
 	}
 	step_end_scan(s);
 	if (e == NULL && !dir->failed)
@@ -608,10 +686,14 @@ void
 ls_source_step_read(struct ls_source_step *s, uint64_t now_mono_ns)
 {
 	struct ls_dirlist dir;
-	bool is_open = ls_dirlist_open(&dir, s->dir) == 0,
-	     scanned = is_open && step_scan(s, &dir, now_mono_ns);
+	bool is_open, scanned;
 	size_t i;
 
+	step_watch(s);
+	is_open = ls_dirlist_open(&dir, s->dir) == 0;
+	memset(&s->turn, 0, sizeof(s->turn));
+	scanned = is_open && step_take_new(s, dir.fd);
+	scanned = is_open && step_scan(s, &dir, now_mono_ns) && scanned;
 	for (i = 0; i < s->count; i++)
 		ls_ring_reader_read(s->file[i].reader, now_mono_ns);
 	/* Before removing: a ring whose file turns out to stay keeps its cursor, or it
@@ -649,6 +731,8 @@ ls_source_step_new(const char *dir, const uint8_t kernel_boot_id[16],
 	memcpy(s->dir, dir, strlen(dir) + 1);
 	memcpy(s->kernel_boot_id, kernel_boot_id, sizeof(s->kernel_boot_id));
 	s->spool = spool;
+	s->watch_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	s->watch = -1;
 	s->fd_end = INT_MAX;
 	if (getrlimit(RLIMIT_NOFILE, &fds) == 0 && fds.rlim_cur <= INT_MAX)
 		s->fd_end = (int)fds.rlim_cur - LS_FDS_KEPT;
@@ -663,6 +747,8 @@ ls_source_step_free(struct ls_source_step *s)
 		return;
 	while (s->count > 0)
 		step_close(s, s->count - 1);
+	if (s->watch_fd >= 0)
+		(void)close(s->watch_fd);
 	free(s);
 }
 

@@ -3,7 +3,7 @@
  * source_step - step rings of the workers on this host: records into the spool, live
  * slots at hand.
  *
- * Looks into the steps directory, gives each ring a reader (ring_reader.h), and removes
+ * Watches the steps directory (inotify; where that fails, lists it when it has changed), gives each ring a reader (ring_reader.h), and removes
  * the file of a dead worker when all of it is acknowledged, and rings that were never
  * finished (leftovers.h). A file that is no ring is left alone and counted.
  *

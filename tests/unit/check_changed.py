@@ -19,7 +19,7 @@ CASES = {  # a file, and some of what it must select
     "proto/limits.h": ["all"],
     "deploy/quickstart": ["system tests/system/real/quickstart.sh"],
     "deploy/systemd/lockstep-agent.service.in": [U + "deploy/check_deploy.sh"],
-    "deploy/kubernetes/agent.yaml": [U + "deploy/check_kubernetes.py"],
+    "deploy/kubernetes/base/agent.yaml": [U + "deploy/check_kubernetes.py"],
     "tests/golden/ring_v1.bin": [U + "proto/ring/check_ring"],
     "tests/golden/words.txt": [WORDS],
     "tests/system/smoke/backup.sh": ["system tests/system/smoke/backup.sh"],

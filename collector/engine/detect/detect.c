@@ -227,18 +227,19 @@ detect_began(const struct ls_detect *d, size_t slot, struct ls_episode *ep)
 {
 	const struct ls_detect_worker *w = &d->worker[slot];
 	unsigned how = w->said ? d->scales->named[slot] : 0;
+	bool born = w->followed && (how & LS_SCALES_BORN) != 0;
 	double begin = (double)ep->start_step,
 	       named = how == 0 ? 0
 				: (double)w->said_step -
 			ls_scales_said(d->scales, LS_SCALES_LASTED, slot);
 
-	ep->gradual = (how & LS_SCALES_BORN) == 0 &&
-		((how != 0 && w->gradual) ||
+	ep->gradual = !born &&
+		((how != 0 && w->followed) ||
 			((double)ep->start_step >= named &&
 				ep->steps >= LS_DETECT_LASTS &&
 				ep->age_s < DETECT_GROWS * (double)ep->steps *
 						ep->excess_s));
-	if ((how & LS_SCALES_BORN) != 0)
+	if (born)
 		begin = 0;
 	else if (how != 0 && (ep->gradual || ep->start_step >= w->said_step))
 		begin = fmin(begin, named);
@@ -250,7 +251,7 @@ detect_began(const struct ls_detect *d, size_t slot, struct ls_episode *ep)
 		ep->start_us += (int64_t)(begin * d->step_s * 1e6);
 	}
 	ep->lasted = (uint64_t)fmax(-begin, 0);
-	if ((how & LS_SCALES_BORN) != 0 || ep->gradual)
+	if (born || ep->gradual)
 		ep->before_s = NAN;
 }
 
@@ -357,7 +358,7 @@ detect_say(struct ls_detect *d, size_t slot, uint64_t step)
 			ls_scales_said(d->scales, LS_SCALES_USUAL, slot) * d->step_s);
 
 	w->said_step = step;
-	w->gradual = taken_s > DETECT_SAID_LEFT * d->step_s *
+	w->followed = taken_s > DETECT_SAID_LEFT * d->step_s *
 			ls_scales_said(d->scales, LS_SCALES_EXCESS, slot);
 	ch->c = fmax(ch->c, LS_DETECT_FINDING);
 	if (ch->level == LS_LEVEL_QUIET) /* what it has was noise */

@@ -135,7 +135,7 @@ struct ls_detect_worker {
 	bool fresh; /* its baselines were learned in this step */
 	bool said; /* scales names it: */
 	uint64_t said_step; /* since then, */
-	bool gradual; /* and its baselines had followed it */
+	bool followed; /* and its baselines had most of it */
 	uint64_t first_step; /* judged */
 	int64_t first_us;
 	bool stalls; /* there is something in that channel */

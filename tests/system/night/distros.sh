@@ -35,12 +35,16 @@ chmod 755 "$own"
 trap distros_end EXIT
 chmod 755 "$work"
 
-# in_root RELEASE COMMAND...: runs the command in this root, with $work at its own path; the shell becomes the command.
+# in_root RELEASE COMMAND...: runs the command in this root, with $work at its own path, and with a compiler cache that
+# outlives the root; the shell becomes the command.
+ccache=${XDG_CACHE_HOME:-$HOME/.cache}/lockstep-tests/ccache
 cat >"$own/in_root" <<SHELL
 #!/bin/sh
 root=$roots/\$1
-shift
+mkdir -p "\$root/ccache" "$ccache/\$1"
+export CCACHE_DIR=/ccache PATH=/usr/lib/ccache:/usr/sbin:/usr/bin:/sbin:/bin
 exec unshare --mount sh -c '
+	mount --bind "$ccache/\$1" "\$0/ccache" && shift &&
 	mount -t proc proc "\$0/proc" && mount -t sysfs -o ro sysfs "\$0/sys" &&
 	mount --bind "$work" "\$0$work" && exec chroot "\$0" "\$@"' "\$root" "\$@"
 SHELL

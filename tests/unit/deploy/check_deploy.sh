@@ -25,10 +25,10 @@ skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
 
 # Each sample as it is, then with every commented key in force: samples must not rot.
 for d in agent collector; do
-	for f in "$src/deploy/config/$d.conf" "$src/deploy/kubernetes/$d.conf"; do
+	for f in "$src/deploy/config/$d.conf" "$src/deploy/kubernetes/base/$d.conf"; do
 		name=${f#"$src/deploy/"}
 		extra=()
-		[ "${name%/*}" != kubernetes ] || extra=(--insecure)
+		[ "${name%/*}" != kubernetes/base ] || extra=(--insecure)
 		"$bin/lockstep-$d" --config "$f" "${extra[@]}" --check-config >"$tmp/log" 2>&1
 		result $? "$name is accepted" "$tmp/log"
 		sed 's/^#\([a-z_]* = \)/\1/' "$f" >"$tmp/all.conf"
@@ -40,7 +40,7 @@ for d in agent collector; do
 	[ $? -eq 2 ] && grep -q no_such_key "$tmp/log"
 	result $? "lockstep-$d refuses an unknown key by name with status 2" "$tmp/log"
 done
-timeout 20 "$bin/lockstep-collector" --config "$src/deploy/kubernetes/collector.conf" \
+timeout 20 "$bin/lockstep-collector" --config "$src/deploy/kubernetes/base/collector.conf" \
 	--state-dir "$tmp" >"$tmp/log" 2>&1
 [ $? -eq 2 ] && grep -q insecure "$tmp/log"
 result $? "beyond loopback the collector refuses without --insecure" "$tmp/log"

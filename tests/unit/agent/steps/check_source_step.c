@@ -159,7 +159,7 @@ LS_TEST(source_step, unfinished_rings_go_and_are_counted)
 	ls_source_step_read(step, 1);
 	ls_source_step_read(step, LS_LEFTOVER_AGE_NS);
 	ck_assert_int_eq(access(path, F_OK), 0);
-	ls_source_step_read(step, 1 + LS_LEFTOVER_AGE_NS);
+	ls_source_step_read(step, LS_LEFTOVER_AGE_NS + LS_STEPS_RESCAN_NS);
 	ck_assert_int_ne(access(path, F_OK), 0);
 	ck_assert_uint_eq(ls_source_step_get_stats(step)->leftovers, 1);
 }
@@ -488,17 +488,27 @@ LS_TEST(source_step, what_is_no_ring_is_left_alone_and_counted)
 	ck_assert_uint_eq(ignored(LS_STEP_DUPLICATE), 1);
 }
 
+/* Files of a ring's size. */
+static void
+make_junk(unsigned from, unsigned to)
+{
+	char name[32], path[400];
+
+	for (; from < to; from++) {
+		(void)snprintf(name, sizeof(name), "junk%u.ring", from);
+		(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+		tree_write(dir, name, "junk");
+		ck_assert_int_eq(truncate(path, 2 * LS_RING_HEADER_BYTES), 0);
+	}
+}
+
 LS_TEST(source_step, unchanged_rejected_files_are_not_opened_again)
 {
 	enum { JUNK = 10 * LS_STEPS_RECHECK_MAX };
 	struct step_ring other;
-	char name[32];
 	unsigned i;
 
-	for (i = 0; i < JUNK; i++) {
-		(void)snprintf(name, sizeof(name), "junk%u.ring", i);
-		tree_write(dir, name, "junk");
-	}
+	make_junk(0, JUNK);
 	step_ring_make(&other, dir, "boot.ring", 3, 16);
 	step_ring_poke(&other, 40, 1, 1);
 	step_ring_fini(&other);
@@ -618,17 +628,6 @@ LS_TEST(source_step, too_many_rings_are_left_alone)
 	ck_assert_uint_eq(ignored(LS_STEP_TOO_MANY), 1);
 }
 
-static void
-make_junk(unsigned from, unsigned to)
-{
-	char name[32];
-
-	for (; from < to; from++) {
-		(void)snprintf(name, sizeof(name), "junk%u.ring", from);
-		tree_write(dir, name, "junk");
-	}
-}
-
 /* Readings until the ring is found. */
 static unsigned
 scans_until_found(void)
@@ -661,6 +660,32 @@ LS_TEST(source_step, ring_behind_thousands_of_junk_files_is_found)
 	ls_source_step_read(step, 2);
 	ck_assert_uint_eq(ls_source_step_count(step), 2);
 	ck_assert_uint_le(opens, 1 + JUNK / 64);
+}
+
+LS_TEST(source_step, new_ring_is_read_at_once_whatever_lies_there)
+{
+	struct step_ring one;
+	char name[32];
+	unsigned i;
+
+	make_junk(0, 8 * LS_STEPS_OWNER_OPENS_MAX);
+	ls_source_step_read(step, 1);
+	for (i = 1; i <= 8; i++) {
+		(void)snprintf(name, sizeof(name), "%u.ring", i);
+		step_ring_make(&one, dir, name, (uint8_t)i, 1);
+		step_ring_fini(&one);
+	}
+	ls_source_step_read(step, 2);
+	ck_assert_uint_eq(ls_source_step_count(step), 8);
+}
+
+LS_TEST(source_step, file_too_short_for_a_ring_is_not_opened)
+{
+	tree_write(root, "steps/a.ring", "short");
+	opens = 0;
+	ls_source_step_read(step, 1);
+	ck_assert_uint_eq(opens, 0);
+	ck_assert_uint_eq(ignored(LS_STEP_NOT_A_RING), 1);
 }
 
 /* Gives each junk file another name. */

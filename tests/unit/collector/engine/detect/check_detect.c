@@ -173,8 +173,9 @@ LS_TEST_LOOP(all, who_is_named_by_its_peers_is_found, 0, 4)
 	feed.spread = 0.1;
 	feed.d.scales = &scales;
 	feed.d.asked = true;
-	run(&feed, 700);
+	run(&feed, born ? 0 : 700);
 	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.05 * STEP_S;
+	run(&feed, born ? 700 : 0);
 	run(&feed, lasted);
 	ck_assert_uint_eq(feed.d.open, 0);
 	if (over)
