@@ -210,12 +210,15 @@ detect_is_slow(const struct ls_detect *d, size_t slot)
 {
 	const struct ls_detect_worker *w = &d->worker[slot];
 	const struct ls_detect_channel *ch = &w->channel[LS_DETECT_CHRONIC];
-	double ratio = ls_detect_excess_ratio(d, &ch->ep);
+	double ratio = ls_detect_excess_ratio(d, &ch->ep), left;
 
+	left = DETECT_SAID_LEFT *
+		(w->said ? ls_scales_said(d->scales, LS_SCALES_EXCESS, slot) : 0);
+	/* noise, or very little, may have begun the episode long before */
 	if (w->said && ch->c >= LS_DETECT_FINDING / 2 &&
 		ch->ep.steps >= LS_DETECT_LASTS_STEADY &&
-		fmin(ratio, w->recent_s / d->step_s) >= DETECT_SAID_LEFT *
-				ls_scales_said(d->scales, LS_SCALES_EXCESS, slot))
+		w->recent_s >= left * d->step_s &&
+		ratio >= fmin(left, LS_DETECT_MIN_RATIO))
 		return true;
 	return !d->asked && ch->c >= LS_DETECT_FINDING && detect_lasts(d, w) &&
 		ratio >= LS_DETECT_MIN_RATIO;
