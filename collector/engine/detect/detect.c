@@ -216,7 +216,9 @@ detect_is_slow(const struct ls_detect *d, size_t slot)
 		(w->said ? ls_scales_said(d->scales, LS_SCALES_EXCESS, slot) : 0);
 	/* noise, or very little, may have begun the episode long before */
 	if (w->said && ch->c >= LS_DETECT_FINDING / 2 &&
-		ch->ep.steps >= LS_DETECT_LASTS_STEADY &&
+		(w->steady >= LS_DETECT_LASTS_STEADY ||
+			ch->ep.steps >= (ratio >= DETECT_GROSS ? LS_DETECT_LASTS_STEADY
+							       : LS_DETECT_LASTS)) &&
 		w->recent_s >= left * d->step_s &&
 		ratio >= fmin(left, LS_DETECT_MIN_RATIO))
 		return true;
