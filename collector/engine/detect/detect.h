@@ -8,8 +8,8 @@
  *  chronic  a worker. Its residual, minus its own baseline, over the job's step time, goes into a
  *           clipped CUSUM in units of the residual's long-run noise (32-step block means, so that
  *           wandering loads on shared machines count as noise). Suspects come early; a finding is made
- *           when the worker is named by what its peers vary by (scales.h), or, in young jobs without
- *           patience and of replicas, has lasted (LS_DETECT_LASTS). It also needs evidence: own work,
+ *           when it has lasted (LS_DETECT_LASTS) and the worker is named by what its peers vary by
+ *           (scales.h); young jobs without patience and replicas need no name. It also needs evidence: own work,
  *           wait, or the job's step time must have grown with the residual.
  *  stalls   a worker. Single steps in which it alone arrives 0.75 of a step behind all others, its
  *           own work explaining half of it, counted against a rate of 1 in 500 (Bernoulli CUSUM), or
