@@ -381,7 +381,6 @@ engine_end_job(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	ls_judge_clear_job(e, j, true, now_us);
 	for (uint32_t i = 0; i < j->count; i++) {
 		ls_detect_reset_worker(&j->detect, i);
-		ls_slow_reset_worker(&j->slow, i);
 		ls_scales_reset_worker(&j->scales, i);
 		ls_rhythm_reset_worker(&j->rhythm, i);
 	}

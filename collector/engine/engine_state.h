@@ -23,7 +23,6 @@
 #include "collector/engine/residual/replica.h"
 #include "collector/engine/detect/rhythm.h"
 #include "collector/engine/detect/scales.h"
-#include "collector/engine/detect/slow.h"
 #include "collector/engine/detect/stage.h"
 #include "collector/engine/join/recent.h"
 #include "collector/engine/join/steps.h"
@@ -153,7 +152,6 @@ struct ls_job {
 	struct ls_hang hang;
 	struct ls_pulse pulse;
 	struct ls_replica replica;
-	struct ls_slow slow;
 	struct ls_scales scales;
 	struct ls_rhythm rhythm;
 	struct ls_blame_room room;

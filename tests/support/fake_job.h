@@ -19,7 +19,7 @@
 #include "collector/engine/engine.h"
 
 #define FAKE_WORKERS_MAX 16384
-#define FAKE_EVENTS_MAX 64
+#define FAKE_EVENTS_MAX 1024
 #define FAKE_SLICES_MAX 4
 #define FAKE_RANKS_MAX 64 /* of an observed standstill */
 #define FAKE_START_US 1700000000000000ll

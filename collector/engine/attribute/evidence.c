@@ -470,31 +470,6 @@ evidence_counter_s(const struct ls_engine *e, const struct evidence_window *w,
 }
 
 void
-ls_evidence_onset(const struct ls_job *j, size_t slot, struct ls_episode *ep)
-{
-	double excess[EVIDENCE_ROWS_MAX], scratch[EVIDENCE_ROWS_MAX];
-	size_t first = j->live_count, n = 0, at;
-
-	while (first > 0 && n < EVIDENCE_ROWS_MAX &&
-		ls_job_row(j, first - 1)->row.step >= ep->start_step) {
-		first--;
-		n++;
-	}
-	for (size_t i = 0; i < n; i++) {
-		const struct ls_live_row *r = ls_job_row(j, first + i);
-
-		excess[i] = r->hang
-			? NAN
-			: evidence_excess(r, (struct ls_suspect){ .at = slot });
-	}
-	at = ls_span_main(excess, n, scratch);
-	if (at == 0)
-		return;
-	ep->start_step = ls_job_row(j, first + at)->row.step;
-	ep->start_us = ls_job_row(j, first + at)->row.begin_us;
-}
-
-void
 ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_suspect who, const struct ls_detect_channel *ch, int64_t now_us,
 	struct ls_gathered *g)

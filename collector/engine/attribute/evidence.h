@@ -51,12 +51,6 @@ double ls_evidence_cost_after(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_suspect who, uint64_t after, uint64_t last);
 
 /*
- * A worker's episode that becomes a finding: if most of it began later than the episode
- * did (span.h), its start is moved there.
- */
-void ls_evidence_onset(const struct ls_job *j, size_t slot, struct ls_episode *ep);
-
-/*
  * Whose counters explain what the net takes longer: of a step that is one program, own
  * work is inside the collective, and a worker that is kept from a CPU shows there
  * alone. It must be kept longer than before the episode, alone, and by as much.

@@ -12,6 +12,7 @@
 #include <string.h>
 
 /* Chronic channel. */
+#define DETECT_ALLOWANCE 0.55 /* off each step; half of the least shift, in sigmas */
 #define DETECT_EVIDENCE 0.35 /* share of the excess that evidence must explain */
 #define DETECT_FLOOR_STEPS 8u /* between two looks at the noise of all workers */
 /* over which changes from step to step are averaged */
@@ -23,7 +24,9 @@
 #define DETECT_RECENT 16.0 /* latest steps, */
 /* in which so much of the mean excess must be left, */
 #define DETECT_RECENT_SHARE 0.7
-#define DETECT_BORN_SHARE 0.5 /* of it must have been there from the start */
+/* of its length is the age of an excess, on average: of an even one a half, of what grows a third */
+#define DETECT_GROWS 0.45
+#define DETECT_SAID_LEFT 0.5 /* of what scales said must be there still */
 #define DETECT_PEAK_LEFT 0.6 /* and of the most there was in so many steps; */
 #define DETECT_PEAK_SHARE 0.4 /* the mean must be so much of that, too; */
 #define DETECT_PEAK_STEPS 128.0 /* which is forgotten over so many */
@@ -34,18 +37,6 @@
 #define DETECT_STALL_RARE 0.25
 #define DETECT_STALL_MEMORY 1e6 /* and of so many steps of workers */
 #define DETECT_STALL_WORKERS 16.0 /* of more, somebody stalls by chance */
-
-/* How a worker's shift is waited for: quickly for a large one, patiently for a faint
- * one. */
-static const struct detect_pace {
-	/* taken off each step; half of the least shift, in sigmas */
-	double drift;
-	double cap; /* bounds the time to clear */
-	double floor; /* an episode begins above it */
-} detect_paces[] = {
-	[LS_DETECT_CHRONIC] = { 0.55, LS_DETECT_CAP, 0 },
-	[LS_DETECT_FAINT] = { 0.2, 36, 3 },
-};
 
 void
 ls_detect_fini(struct ls_detect *d)
@@ -190,73 +181,114 @@ detect_steady(struct ls_detect_worker *w, double excess_s)
 }
 
 /*
- * Has an episode lasted long enough for a finding, and does it still last? Noise may
- * have begun it long before: what counts is how old its excess is on average, which of
+ * Without scales: has an episode lasted long enough for a finding, and does it still last? Noise
+ * may have begun it long before: what counts is how old its excess is on average, which of
  * an even shift is half its length. And it must be spread over it and be there still: a
  * load that passed becomes older, too, and noise before it makes the mean small.
  */
 static bool
-detect_lasts(const struct ls_detect *d, const struct ls_detect_worker *w,
-	enum ls_detect_kind kind)
+detect_lasts(const struct ls_detect *d, const struct ls_detect_worker *w)
 {
-	const struct ls_episode *ep = &w->channel[kind].ep;
+	const struct ls_episode *ep = &w->channel[LS_DETECT_CHRONIC].ep;
 	double mean_s = ep->excess_s / (double)ep->steps;
 
 	if (w->recent_s <
 		fmax(DETECT_RECENT_SHARE * mean_s, DETECT_PEAK_LEFT * ep->peak_s))
 		return false;
-	if (kind == LS_DETECT_CHRONIC &&
-		(w->steady >= LS_DETECT_LASTS_STEADY ||
-			ls_detect_excess_ratio(d, ep) >= DETECT_GROSS))
+	if (w->steady >= LS_DETECT_LASTS_STEADY ||
+		ls_detect_excess_ratio(d, ep) >= DETECT_GROSS)
 		return ep->steps >= LS_DETECT_LASTS_STEADY;
 	return ep->steps >= LS_DETECT_LASTS &&
 		2 * ep->age_s >= LS_DETECT_LASTS * ep->excess_s &&
 		mean_s >= DETECT_PEAK_SHARE * ep->peak_s;
 }
 
-/* One step of one CUSUM of a worker: z in long-run sigmas, the residual's excess in
+/* Is it slower than its peers vary, by what they say or by how long it lasts, and still
+ * so? */
+static bool
+detect_is_slow(const struct ls_detect *d, size_t slot)
+{
+	const struct ls_detect_worker *w = &d->worker[slot];
+	const struct ls_detect_channel *ch = &w->channel[LS_DETECT_CHRONIC];
+	double ratio = ls_detect_excess_ratio(d, &ch->ep), left;
+
+	left = DETECT_SAID_LEFT *
+		(w->said ? ls_scales_said(d->scales, LS_SCALES_EXCESS, slot) : 0);
+	/* noise, or very little, may have begun the episode long before */
+	if (w->said && ch->c >= LS_DETECT_FINDING / 2 &&
+		(w->steady >= LS_DETECT_LASTS_STEADY ||
+			ch->ep.steps >= (ratio >= DETECT_GROSS ? LS_DETECT_LASTS_STEADY
+							       : LS_DETECT_LASTS)) &&
+		w->recent_s >= left * d->step_s &&
+		ratio >= fmin(left, LS_DETECT_MIN_RATIO))
+		return true;
+	return !d->asked && ch->c >= LS_DETECT_FINDING && detect_lasts(d, w) &&
+		ratio >= LS_DETECT_MIN_RATIO;
+}
+
+/* Since when was it slow, before the CUSUM saw it? */
+static void
+detect_began(const struct ls_detect *d, size_t slot, struct ls_episode *ep)
+{
+	const struct ls_detect_worker *w = &d->worker[slot];
+	unsigned how = w->said ? d->scales->named[slot] : 0;
+	bool born = w->followed && (how & LS_SCALES_BORN) != 0;
+	double begin = (double)ep->start_step,
+	       named = how == 0 ? 0
+				: (double)w->said_step -
+			ls_scales_said(d->scales, LS_SCALES_LASTED, slot);
+
+	ep->gradual = !born &&
+		((how != 0 && w->followed) ||
+			((double)ep->start_step >= named &&
+				ep->steps >= LS_DETECT_LASTS &&
+				ep->age_s < DETECT_GROWS * (double)ep->steps *
+						ep->excess_s));
+	if (born)
+		begin = 0;
+	else if (how != 0 && (ep->gradual || ep->start_step >= w->said_step))
+		begin = fmin(begin, named);
+	else if (how != 0) /* it may have begun with noise, or with very little */
+		begin = fmax(begin, named);
+	begin = fmax(begin, (double)w->first_step) - (double)ep->start_step;
+	if (begin > 0) {
+		ep->start_step += (uint64_t)begin;
+		ep->start_us += (int64_t)(begin * d->step_s * 1e6);
+	}
+	ep->lasted = (uint64_t)fmax(-begin, 0);
+	if (born || ep->gradual)
+		ep->before_s = NAN;
+}
+
+/* One step of the CUSUM of a worker: z in long-run sigmas, the residual's excess in
  * seconds. */
 static void
-detect_shift(struct ls_detect *d, size_t slot, enum ls_detect_kind kind,
-	const struct ls_blame *r, double z, double excess_s, double suspect,
-	uint64_t step, int64_t t_us)
+detect_shift(struct ls_detect *d, size_t slot, const struct ls_blame *r, double z,
+	double excess_s, double suspect, uint64_t step, int64_t t_us)
 {
 	struct ls_detect_worker *w = &d->worker[slot];
-	const struct detect_pace *pace = &detect_paces[kind];
-	struct ls_detect_channel *ch = &w->channel[kind];
+	struct ls_detect_channel *ch = &w->channel[LS_DETECT_CHRONIC];
 
 	/* what waits for its steps has said enough: if it ends meanwhile, it is not
 	 * found afterwards */
-	ls_detect_accumulate(d, ch, z - pace->drift,
-		ch->level == LS_LEVEL_FINDING ? pace->cap : LS_DETECT_FINDING,
-		pace->floor, step, t_us);
-	if (ch->c > pace->floor) {
+	ls_detect_accumulate(d, ch, z,
+		ch->level == LS_LEVEL_FINDING ? LS_DETECT_CAP : LS_DETECT_FINDING, 0,
+		step, t_us);
+	if (ch->c > 0) {
 		ch->ep.age_s += ch->ep.excess_s + excess_s;
 		ch->ep.excess_s += excess_s;
 		ch->ep.peak_s =
 			fmax(ch->ep.peak_s * (1 - 1 / DETECT_PEAK_STEPS), w->recent_s);
 		ch->ep.own_s += isnan(r->own_s) ? 0 : r->own_s - w->base_own_s;
 		ch->ep.wait_s += isnan(r->wait_s) ? 0 : r->wait_s - w->base_wait_s;
-		if (kind == LS_DETECT_CHRONIC)
-			detect_steady(w, excess_s);
+		detect_steady(w, excess_s);
 	}
 	ls_detect_relax(d, ch, suspect, LS_DETECT_CLEAR_STEPS);
-	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_FINDING &&
-		detect_lasts(d, w, kind) &&
-		ls_detect_excess_ratio(d, &ch->ep) >= LS_DETECT_MIN_RATIO &&
+	if (ch->level == LS_LEVEL_SUSPECT && detect_is_slow(d, slot) &&
 		ch->ep.excess_s >= LS_DETECT_LEAST_S * (double)ch->ep.steps &&
-		detect_evidence(d, slot, &ch->ep) &&
-		(!d->asked || d->named[slot] != 0)) {
+		detect_evidence(d, slot, &ch->ep)) {
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
-		/* else most of it came later */
-		if (w->born_s > 0 &&
-			w->born_s * (double)ch->ep.steps >=
-				DETECT_BORN_SHARE * ch->ep.excess_s) {
-			ch->ep.start_step = w->first_step;
-			ch->ep.start_us = w->first_us;
-			ch->ep.before_s = NAN;
-		}
-		w->born_s = 0;
+		detect_began(d, slot, &ch->ep);
 	}
 }
 
@@ -289,8 +321,7 @@ detect_sigma_floor(struct ls_detect *d)
  * must not matter. */
 struct detect_before {
 	double sigma_floor, inflation;
-	/* C from which one is suspected, of either pace */
-	double suspect[LS_DETECT_STALLS];
+	double suspect; /* C from which one is suspected */
 	bool calm; /* nothing was found */
 };
 
@@ -300,10 +331,10 @@ struct detect_before {
  * so from here on it is less than one worker of the job.
  */
 static double
-detect_suspect(const struct ls_detect *d, enum ls_detect_kind kind)
+detect_suspect(const struct ls_detect *d)
 {
-	return fmin(fmax(LS_DETECT_SUSPECT,
-			    log((double)d->count) / (2 * detect_paces[kind].drift)),
+	return fmin(
+		fmax(LS_DETECT_SUSPECT, log((double)d->count) / (2 * DETECT_ALLOWANCE)),
 		LS_DETECT_FINDING);
 }
 
@@ -315,13 +346,31 @@ detect_before(struct ls_detect *d)
 	return (struct detect_before){
 		.sigma_floor = fmax(d->floor, d->spread),
 		.inflation = ls_detect_base_inflation(d),
-		.suspect = { detect_suspect(d, LS_DETECT_CHRONIC),
-			detect_suspect(d, LS_DETECT_FAINT) },
+		.suspect = detect_suspect(d),
 		.calm = d->open == 0,
 	};
 }
 
-/* Both CUSUMs of a worker, and how its residual changed; its baselines follow only
+/* Scales names a worker: its reference is what was usual of it then, and its CUSUM has
+ * said enough. */
+static void
+detect_say(struct ls_detect *d, size_t slot, uint64_t step)
+{
+	struct ls_detect_worker *w = &d->worker[slot];
+	struct ls_detect_channel *ch = &w->channel[LS_DETECT_CHRONIC];
+	double taken_s =
+		ls_detect_base_reset(w, (d->scales->named[slot] & LS_SCALES_BORN) != 0,
+			ls_scales_said(d->scales, LS_SCALES_USUAL, slot) * d->step_s);
+
+	w->said_step = step;
+	w->followed = taken_s > DETECT_SAID_LEFT * d->step_s *
+			ls_scales_said(d->scales, LS_SCALES_EXCESS, slot);
+	ch->c = fmax(ch->c, LS_DETECT_FINDING);
+	if (ch->level == LS_LEVEL_QUIET) /* what it has was noise */
+		ch->ep = (struct ls_episode){ 0 };
+}
+
+/* The CUSUM of a worker, and how its residual changed; its baselines follow only
  * while it is no suspect. */
 static void
 detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
@@ -329,35 +378,30 @@ detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
 	size_t *changes)
 {
 	struct ls_detect_worker *w = &d->worker[slot];
-	struct ls_detect_channel *faint = &w->channel[LS_DETECT_FAINT];
 	double residual_s = d->mode == LS_MODE_LATENESS ? r->late_s : r->wait_s;
-	bool was = w->channel[LS_DETECT_CHRONIC].level == LS_LEVEL_FINDING;
-	double excess_s, x, z;
-	bool had = w->has_last_x;
+	double excess_s, x, z, sigma, allowance = DETECT_ALLOWANCE;
+	bool had = w->has_last_x,
+	     said = d->scales != NULL && d->scales->named[slot] != 0;
 
-	if (d->named != NULL && (d->named[slot] & LS_SCALES_BORN) != 0)
-		ls_detect_base_born(d, w);
 	w->has_last_x = !isnan(residual_s);
 	if (!w->has_last_x)
 		return;
+	if (said && !w->said)
+		detect_say(d, slot, step);
+	w->said = said;
 	excess_s = residual_s - w->base_s - fmax(w->shift_s, 0);
 	x = excess_s / d->step_s;
 	if (had)
 		d->scratch[(*changes)++] = fabs(x - w->last_x);
 	w->last_x = x;
 	w->recent_s += (excess_s - w->recent_s) / DETECT_RECENT;
-	z = x / fmax(w->sigma, before->sigma_floor);
-	ls_detect_base_wander(w, z);
-	z = ls_stats_clip(z / before->inflation, LS_DETECT_CLIP);
-	for (unsigned k = LS_DETECT_CHRONIC; k <= LS_DETECT_FAINT; k++)
-		detect_shift(d, slot, k, r, z, excess_s, before->suspect[k], step,
-			t_us);
-	if (was && w->channel[LS_DETECT_CHRONIC].level == LS_LEVEL_QUIET) {
-		/* the quick one has seen the end: the patient one need not wait for it
-		 */
-		ls_detect_set_level(d, faint, LS_LEVEL_QUIET);
-		*faint = (struct ls_detect_channel){ 0 };
-	}
+	sigma = fmax(w->sigma, before->sigma_floor);
+	sigma *= before->inflation;
+	if (said) /* half of a shift that is known */
+		allowance = fmin(allowance,
+			ls_scales_said(d->scales, LS_SCALES_EXCESS, slot) / sigma / 2);
+	z = ls_stats_clip(x / sigma, LS_DETECT_CLIP);
+	detect_shift(d, slot, r, z - allowance, excess_s, before->suspect, step, t_us);
 	if (w->channel[LS_DETECT_CHRONIC].c < LS_DETECT_SUSPECT)
 		ls_detect_base_learn(d, w, r, residual_s, x, before->calm);
 }

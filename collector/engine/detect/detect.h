@@ -3,15 +3,14 @@
  * detect - from residuals of single steps to suspects and findings: sequential
  * detection.
  *
- * Four detectors run side by side on every closed step:
+ * Three detectors run side by side on every closed step:
  *
  *  chronic  a worker. Its residual, minus its own baseline, over the job's step time, goes into a
  *           clipped CUSUM in units of the residual's long-run noise (32-step block means, so that
- *           wandering loads on shared machines count as noise). A finding also needs evidence: own
- *           work, wait, or the job's step time must have grown with the residual; and time
- *           (LS_DETECT_LASTS), for suspects come early.
- *  faint    a worker. The same with a smaller allowance: shifts below the noise of one step, that
- *           only a hundred steps can tell from workers which share a core for a while.
+ *           wandering loads on shared machines count as noise). Suspects come early; a finding is made
+ *           when it has lasted (LS_DETECT_LASTS) and the worker is named by what its peers vary by
+ *           (scales.h); young jobs without patience and replicas need no name. It also needs evidence: own work,
+ *           wait, or the job's step time must have grown with the residual.
  *  stalls   a worker. Single steps in which it alone arrives 0.75 of a step behind all others, its
  *           own work explaining half of it, counted against a rate of 1 in 500 (Bernoulli CUSUM), or
  *           what the other workers' is if that is less, down to a quarter; long ones count for more.
@@ -21,10 +20,6 @@
  *           the least wait of all does not: what it does not show, too, is not believed.
  *
  *      quiet --C >= SUSPECT--> suspect --C >= FINDING and evidence--> finding --C < CLEAR for a while--> quiet
- *
- * Loads that wander (two processes on one core, of which the other is faster today) are
- * noise as long as most workers have them: what the median worker's block mean changes
- * by, in most of the latest blocks, is learned whether anything is found or not.
  *
  * Work that varies from step to step (sequence lengths, expert loads) makes a new
  * culprit in each: then the changes of all workers' residuals tell how little one of
@@ -49,13 +44,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "collector/engine/detect/scales.h"
 #include "collector/engine/residual/blame.h"
 #include "proto/limits.h"
 
 #define LS_DETECT_WARM 64 /* steps to learn a worker's baseline */
 #define LS_DETECT_ADAPT 512u /* over so many it follows what is healthy */
-/* of 32 steps, that say how much loads wander now */
-#define LS_DETECT_WANDER_BLOCKS 16u
 #define LS_DETECT_SKIP 2 /* first steps of an attempt: compilation */
 /* C, nats; more where so many workers are there that noise alone has one above it */
 #define LS_DETECT_SUSPECT 8.0
@@ -84,8 +78,7 @@ enum ls_detect_kind {
 	LS_DETECT_FAINT,
 	LS_DETECT_STALLS,
 	LS_DETECT_KIND_COUNT,
-	/* of slow.h and rhythm.h: these have none */
-	LS_DETECT_DRIFT,
+	/* of rhythm.h: these have none */
 	LS_DETECT_PERIODIC,
 	LS_DETECT_ROTATING
 };
@@ -102,6 +95,8 @@ struct ls_episode {
 	double peak_s; /* most that the worker's recent_s was of late */
 	double own_s, wait_s; /* sums of the own-work and wait excess */
 	double before_s; /* step time before it began; NaN = not known */
+	uint64_t lasted; /* steps before start_step since which it was slow, */
+	bool gradual; /* more and more */
 	double gap_mean, gap_m2; /* stalls: steps between hits (Welford) */
 };
 
@@ -126,6 +121,7 @@ struct ls_detect_worker {
 	struct ls_detect_warm *learning;
 	/* baselines; base_s of the residual in use */
 	double base_s, base_own_s, base_wait_s;
+	double first_own_s; /* base_own_s, as it was first */
 	double shift_s; /* of base_s, while something is found of others */
 	double sigma; /* noise of the residual, ratio to the step time */
 	double recent_s; /* mean excess over the latest steps */
@@ -137,17 +133,14 @@ struct ls_detect_worker {
 	/* enum ls_group_way: what is found of it is told of that: the judge's */
 	uint8_t way;
 	bool fresh; /* its baselines were learned in this step */
-	/* slow from the start by so much, seen later; until it is found. 0: not */
-	double born_s;
+	bool said; /* scales names it: */
+	uint64_t said_step; /* since then, */
+	bool followed; /* and its baselines had most of it */
 	uint64_t first_step; /* judged */
 	int64_t first_us;
 	bool stalls; /* there is something in that channel */
 	double block_sum;
 	uint32_t block_n;
-	/* residuals of this block of steps; mean of the one before, in sigmas */
-	float wander_sum, wander_last;
-	uint32_t wander_n;
-	bool has_wander_last;
 	/* latest steps of the chronic episode that were steady: alike, */
 	uint32_t steady;
 	double steady_s, steady_sq; /* and the sums of their excess and of its square */
@@ -224,9 +217,6 @@ struct ls_detect {
 	double tau_sum, tau_count;
 	double recent[64], slow[256]; /* step times, newest at (judged - 1) % size */
 	double step_s, before_s; /* medians of recent and slow */
-	/* variance of block means over that of white noise, by the median worker, */
-	double wander[LS_DETECT_WANDER_BLOCKS];
-	uint32_t wander_n; /* of the latest so many blocks */
 	/* stalls of workers, and steps times workers in which they could */
 	double stall_hits, stall_steps;
 	/* nobody's noise counts for less; followed every few steps */
@@ -238,8 +228,8 @@ struct ls_detect {
 	size_t open; /* channels with a finding */
 	uint64_t calm_steps; /* since there was one */
 	struct ls_detect_worst worst; /* of the step before */
-	/* by slot: 0 = not slower than its peers vary (scales.h); NULL = not known */
-	const uint16_t *named;
+	const struct ls_scales
+		*scales; /* NULL: not known who is slower than its peers vary */
 	bool asked; /* only who is named by that is found */
 	uint64_t first_step; /* judged, */
 	int64_t first_us;

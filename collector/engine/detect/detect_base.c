@@ -16,8 +16,6 @@
 #define DETECT_TAU_WEIGHT 8.0 /* with the weight of so many blocks */
 #define DETECT_TAU_BLOCK_MAX 12.0 /* one block says no more than this */
 #define DETECT_TAU_MEMORY 1024.0 /* blocks after which old ones fade */
-#define DETECT_WANDER_LEAST 4u /* blocks that tell how loads wander, */
-#define DETECT_WANDER_WORKERS 3u /* and workers */
 /* exits further apart than this are no common event */
 #define DETECT_STAGGER 0.20
 /* Workers slow from the first step: what their own work explains is not taken for their
@@ -160,15 +158,18 @@ detect_born_slow(struct ls_detect *d)
 	}
 }
 
-void
-ls_detect_base_born(struct ls_detect *d, struct ls_detect_worker *w)
+double
+ls_detect_base_reset(struct ls_detect_worker *w, bool born, double usual_s)
 {
-	double born_s = fmin(w->base_own_s, w->base_wait_s);
+	double own_s = born ? fmin(w->base_own_s, w->base_wait_s)
+			    : w->base_own_s - w->first_own_s,
+	       taken_s = fmax(fmin(w->base_s - usual_s, own_s), 0);
 
-	if (w->born_s > 0 || born_s < DETECT_BORN_LEAST * d->step_s)
-		return;
-	detect_take_out(w);
-	w->born_s = born_s;
+	w->base_s -= taken_s;
+	w->base_own_s -= taken_s;
+	w->base_wait_s -= taken_s;
+	w->shift_s = 0;
+	return taken_s;
 }
 
 bool
@@ -215,6 +216,8 @@ ls_detect_base_learn(struct ls_detect *d, struct ls_detect_worker *w,
 	w->base_s += ls_stats_clip(residual_s - w->base_s, limit) / steps;
 	if (!isnan(r->own_s))
 		w->base_own_s += ls_stats_clip(r->own_s - w->base_own_s, limit) / steps;
+	if (steps < LS_DETECT_ADAPT)
+		w->first_own_s = w->base_own_s;
 	if (!isnan(r->wait_s))
 		w->base_wait_s +=
 			ls_stats_clip(r->wait_s - w->base_wait_s, limit) / steps;
@@ -233,50 +236,6 @@ ls_detect_base_learn(struct ls_detect *d, struct ls_detect_worker *w,
 	}
 }
 
-/*
- * How much loads wander now, found or not: what most workers' block means change by
- * from one block to the next, in most of the latest blocks. One culprit changes but his
- * own, and a fault of all but the blocks in which it begins and ends.
- */
-static double
-detect_wander(const struct ls_detect *d)
-{
-	double copy[LS_DETECT_WANDER_BLOCKS];
-	uint32_t n = d->wander_n < LS_DETECT_WANDER_BLOCKS ? d->wander_n
-							   : LS_DETECT_WANDER_BLOCKS;
-
-	if (n < DETECT_WANDER_LEAST)
-		return 0;
-	memcpy(copy, d->wander, n * sizeof(*copy));
-	return ls_stats_median(copy, n);
-}
-
-/* A block of steps is over. */
-static void
-detect_wander_block(struct ls_detect *d)
-{
-	size_t known = 0;
-	double change;
-
-	for (size_t i = 0; i < d->count; i++) {
-		struct ls_detect_worker *w = &d->worker[i];
-		bool whole = 2 * w->wander_n > LS_DETECT_BASE_BLOCK;
-		float mean = whole ? w->wander_sum / (float)w->wander_n : 0;
-
-		if (whole && w->has_wander_last)
-			d->scratch[known++] = fabs((double)(mean - w->wander_last));
-		w->has_wander_last = whole;
-		w->wander_last = mean;
-		w->wander_sum = 0;
-		w->wander_n = 0;
-	}
-	if (known < DETECT_WANDER_WORKERS)
-		return;
-	change = LS_MAD_TO_SIGMA * ls_stats_median(d->scratch, known);
-	d->wander[d->wander_n++ % LS_DETECT_WANDER_BLOCKS] =
-		change * change * LS_DETECT_BASE_BLOCK / 2;
-}
-
 double
 ls_detect_base_inflation(struct ls_detect *d)
 {
@@ -289,14 +248,12 @@ ls_detect_base_inflation(struct ls_detect *d)
 	tau = (d->tau_sum + DETECT_TAU_PRIOR * DETECT_TAU_WEIGHT) /
 		(d->tau_count + DETECT_TAU_WEIGHT);
 
-	return sqrt(fmax(fmax(tau, detect_wander(d)), 1));
+	return sqrt(fmax(tau, 1));
 }
 
 void
 ls_detect_base_step(struct ls_detect *d, size_t n, bool clocks_ok, bool fresh)
 {
-	if (d->judged % LS_DETECT_BASE_BLOCK == 0)
-		detect_wander_block(d);
 	if (!d->ready && d->judged >= LS_DETECT_WARM + LS_DETECT_SKIP) {
 		detect_choose_mode(d, clocks_ok);
 		for (size_t i = 0; i < n; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * detect_base - what a worker is like when it is healthy: its baselines, the noise of
- * its residual, and how much loads wander. Shared by the parts of detect, and nobody
+ * its residual. Shared by the parts of detect, and nobody
  * else.
  *
  * Owner:   a detector (detect.h).
@@ -17,7 +17,6 @@
 #include "collector/engine/residual/stats.h"
 
 #define LS_DETECT_BASE_BLOCK 32u /* steps of a block mean */
-#define LS_DETECT_BASE_WANDER_CLIP 20.0 /* sigmas: one step says no more than this */
 
 /* Takes one of a worker's first steps; true while it is still learning. */
 bool ls_detect_base_warm(struct ls_detect *d, struct ls_detect_worker *w,
@@ -33,16 +32,9 @@ bool ls_detect_base_warm(struct ls_detect *d, struct ls_detect_worker *w,
 void ls_detect_base_learn(struct ls_detect *d, struct ls_detect_worker *w,
 	const struct ls_blame *r, double residual_s, double x, bool calm);
 
-/* Its peers show that the worker has been slow from the start: that is no baseline. */
-void ls_detect_base_born(struct ls_detect *d, struct ls_detect_worker *w);
-
-/* Notes a step for how much loads wander: the excess, in sigmas. */
-static inline void
-ls_detect_base_wander(struct ls_detect_worker *w, double z)
-{
-	w->wander_sum += (float)ls_stats_clip(z, LS_DETECT_BASE_WANDER_CLIP);
-	w->wander_n++;
-}
+/* What its own work has added to the worker's baselines above what is usual (born: of its peers) is
+ * none of them. What was taken out. */
+double ls_detect_base_reset(struct ls_detect_worker *w, bool born, double usual_s);
 
 /* Long-run noise over that of one step: 1 for white noise, more where loads wander. */
 double ls_detect_base_inflation(struct ls_detect *d);

@@ -29,6 +29,8 @@
  * much of many, are the structure of the job */
 #define SCALES_MANY 4.0
 #define SCALES_MANY_SHARE 0.0625
+#define SCALES_BEGINS 0.25 /* of an excess: a window before has shown it already */
+#define SCALES_SAID_PAST 16u /* windows that tell when something began */
 #define SCALES_ENDS 0.5 /* of an excess: less is not the same, or it is over */
 #define SCALES_ROUNDED 0.9 /* of a length in seconds: units are whole */
 #define SCALES_EACH 16u /* of so many peers each is judged without itself */
@@ -343,9 +345,11 @@ scales_seconds(const struct ls_scales *s, unsigned length)
 static bool
 scales_is_hasty(const struct ls_scales *s, unsigned length, double excess)
 {
+	double patience_s = s->patience_s > 0 ? s->patience_s : LS_SCALES_PATIENCE_S;
+
 	return s->seen_s < LS_SCALES_YOUNG_S &&
 		scales_seconds(s, length) <
-		SCALES_ROUNDED * s->patience_s * fmin(1, SCALES_PATIENT / excess);
+		SCALES_ROUNDED * patience_s * fmin(1, SCALES_PATIENT / excess);
 }
 
 /* Is the change of a worker, or its level, beyond what its peers vary by? Its excess, or
@@ -386,6 +390,34 @@ scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list, si
 	return 0;
 }
 
+/* A worker is named: since when is it slow? */
+static void
+scales_begin(struct ls_scales *s, unsigned length, size_t slot, double excess,
+	double usual)
+{
+	uint64_t past = scales_past(s, length), k = 1;
+
+	while (k <= past &&
+		(double)scales_window(s, length, k)[slot] - usual >
+			SCALES_BEGINS * excess)
+		k++;
+	scales_row(s, LS_SCALES_EXCESS)[slot] = (float)excess;
+	scales_row(s, LS_SCALES_USUAL)[slot] = (float)usual;
+	scales_row(s, LS_SCALES_LASTED)[slot] =
+		(float)(k * (2ull << length) * s->unit_data * LS_SCALES_DATUM);
+}
+
+void
+ls_scales_say(struct ls_scales *s, size_t slot, double excess, double usual)
+{
+	unsigned length = LS_SCALES_LENGTHS - 1;
+
+	while (length > 0 && scales_past(s, length) < SCALES_SAID_PAST)
+		length--;
+	scales_begin(s, length, slot, excess, usual);
+	s->named[slot] |= (uint16_t)(1u << length);
+}
+
 /* Looks at one role over one length of time. */
 static void
 scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m,
@@ -393,7 +425,7 @@ scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m
 {
 	const float *now = scales_row(s, LS_SCALES_NOW),
 		    *change = scales_row(s, LS_SCALES_CHANGE);
-	float *excess = scales_row(s, LS_SCALES_EXCESS);
+	const float *excess = scales_row(s, LS_SCALES_EXCESS);
 	struct scales_peers peers = { 0 };
 	bool all = m > SCALES_EACH;
 
@@ -422,7 +454,8 @@ scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m
 		is = scales_test(s, length, list, m, slot, &peers, &level);
 		if (is > 0) {
 			if (s->named[slot] == 0)
-				excess[slot] = (float)is;
+				scales_begin(s, length, slot, is,
+					(double)now[slot] - is);
 			s->named[slot] = (uint16_t)(s->named[slot] | bit |
 				(level ? LS_SCALES_BORN : 0));
 		}

@@ -68,7 +68,10 @@ enum ls_scales_row {
 	/* of each length: greatest excess until a window ago, in the window before the
 	 * present one, and since then */
 	LS_SCALES_SHOWN = LS_SCALES_BEFORE + LS_SCALES_LENGTHS,
-	LS_SCALES_EXCESS = LS_SCALES_SHOWN + 3 * LS_SCALES_LENGTHS, /* when named */
+	/* when it was named: what it is slower by; what was usual of it; for how many steps */
+	LS_SCALES_EXCESS = LS_SCALES_SHOWN + 3 * LS_SCALES_LENGTHS,
+	LS_SCALES_USUAL,
+	LS_SCALES_LASTED,
 	LS_SCALES_NOW, /* mean of the newest window, while it is looked at */
 	LS_SCALES_CHANGE, /* the same less its past */
 	LS_SCALES_ROWS
@@ -104,6 +107,17 @@ void ls_scales_reset_worker(struct ls_scales *s, size_t slot);
  */
 void ls_scales_step(struct ls_scales *s, const struct ls_blame *residual, size_t n,
 	bool late, double step_s, double patience_s, const struct ls_blame_room *room);
+
+/* It is known otherwise that a worker has become slower little by little: names it. Ratios to the
+ * step time: by how much, and what was usual. */
+void ls_scales_say(struct ls_scales *s, size_t slot, double excess, double usual);
+
+/* One of the rows above, of a worker. */
+static inline double
+ls_scales_said(const struct ls_scales *s, enum ls_scales_row row, size_t slot)
+{
+	return (double)s->row[row * s->capacity + slot];
+}
 
 /* With a patience of 0 a young job is not judged by this test: nobody waits for it. */
 bool ls_scales_is_silent(const struct ls_scales *s);

@@ -10,7 +10,6 @@
 #define SPAN_QUIETER 1.5 /* so much deeper than any fall before */
 #define SPAN_FALL 2.0 /* and so many mean sizes at least */
 #define SPAN_END 0.5 /* of the mean: less than that is none of it, at the end */
-#define SPAN_AT_ONCE 0.6 /* of what it is later, in the first steps of what matters */
 #define SPAN_BEGIN 0.25 /* at the beginning; less, since what grows begins small */
 
 /* Mean size of the steps that are known, none for more than so many medians: rare ones
@@ -85,45 +84,4 @@ ls_span_find(const double *excess, size_t n, double *scratch)
 		}
 	}
 	return span;
-}
-
-size_t
-ls_span_main(const double *excess, size_t n, double *scratch)
-{
-	double size = span_size(excess, n, scratch), all = 0, sum = 0, best = 0,
-	       level = 0;
-	size_t known = 0, seen = 0, at = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		scratch[i] = isnan(excess[i])
-			? NAN
-			: ls_stats_clip(excess[i], SPAN_CLIP * size);
-		all += isnan(scratch[i]) ? 0 : scratch[i];
-		known += isnan(scratch[i]) ? 0 : 1;
-	}
-	for (size_t i = 0; i < n; i++) {
-		double before, after, between;
-
-		if (seen >= LS_SPAN_PART && known - seen >= LS_SPAN_PART) {
-			before = sum / (double)seen;
-			after = (all - sum) / (double)(known - seen);
-			between = (after - before) * (after - before) * (double)seen *
-				(double)(known - seen);
-			if (after > 0 && after >= LS_SPAN_JUMP * before &&
-				between > best) {
-				best = between;
-				level = after;
-				at = i;
-			}
-		}
-		sum += isnan(scratch[i]) ? 0 : scratch[i];
-		seen += isnan(scratch[i]) ? 0 : 1;
-	}
-	/* At once: what grows step by step began with the first of them. */
-	if (at < LS_SPAN_PART ||
-		span_mean(scratch + at - LS_SPAN_PART, LS_SPAN_PART) >
-			level / LS_SPAN_JUMP ||
-		span_mean(scratch + at, LS_SPAN_PART) < SPAN_AT_ONCE * level)
-		return 0;
-	return at;
 }

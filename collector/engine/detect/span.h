@@ -19,8 +19,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define LS_SPAN_JUMP 3.0
-#define LS_SPAN_PART 16u
 #define LS_SPAN_EARLY_MAX 32u /* steps at the beginning that may be none of it */
 
 struct ls_span {
@@ -34,12 +32,5 @@ struct ls_span {
  * longer than any stretch before it: what comes and goes is not over yet.
  */
 struct ls_span ls_span_find(const double *excess, size_t n, double *scratch);
-
-/*
- * Where what matters begins: loads that wander may have opened the episode long before,
- * with little. The step from which on the mean is, at once, LS_SPAN_JUMP times what it
- * was until then, if both parts have LS_SPAN_PART steps; else 0.
- */
-size_t ls_span_main(const double *excess, size_t n, double *scratch);
 
 #endif

@@ -46,18 +46,7 @@ static bool __attribute__((format(printf, 4, 5))) attention_add(struct attention
 double
 ls_attention_nearness(const struct ls_job *j, size_t slot)
 {
-	const struct ls_slow_worker *slow =
-		slot < j->slow.count ? &j->slow.worker[slot] : NULL;
-	double near = slot < j->detect.count
-		? ls_detect_nearness(&j->detect.worker[slot])
-		: 0;
-
-	if (slow != NULL && slow->level != LS_LEVEL_QUIET)
-		near = fmax(near,
-			slow->level == LS_LEVEL_FINDING
-				? 1
-				: fmin((double)slow->drift / j->slow.limit, 1));
-	return near;
+	return slot < j->detect.count ? ls_detect_nearness(&j->detect.worker[slot]) : 0;
 }
 
 /* The next workers of the same role that report and are not suspects themselves. */

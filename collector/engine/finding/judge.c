@@ -148,8 +148,9 @@ judge_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding 
 {
 	/* NaN: not known; of one slow from the start, too */
 	double before_s = f->born ? NAN : ep->before_s;
-	double after_s = who.net
-		? NAN
+	double after_s = who.net ? NAN
+		: ep->lasted > 0
+		? g->cost_s
 		: ls_evidence_cost_after(e, j, who, f->accounted_step, step);
 	double grown = g->step_s - before_s, blame_s = g->cost_s, mean_s;
 	/* others may come as late; what joins all, all wait for, though they may be
@@ -237,7 +238,9 @@ judge_uncertainty(enum ls_detect_kind kind, const struct ls_episode *ep)
 {
 	if (kind == LS_DETECT_STALLS) /* between two of them */
 		return (uint32_t)fmin(fmax(ep->gap_mean, 1), 1e6);
-	return kind == LS_DETECT_FAINT ? 20 : 7;
+	return ep->lasted > 0		  ? (uint32_t)fmin((double)ep->lasted / 2, 1e6)
+		: kind == LS_DETECT_FAINT ? 20
+					  : 7;
 }
 
 /* Does an earlier kind, which tells more, still find what this finding is about? Of a
@@ -277,20 +280,26 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 			ls_stall_goes_on(&f->stalls, &ch->ep);
 		if (goes_on)
 			ls_stall_join(&f->stalls, &ch->ep); /* it was not over */
-		if (kind != LS_DETECT_STALLS && !who.net && !j->replica.on &&
-			!isnan(ch->ep.before_s))
-			ls_evidence_onset(j, who.at, &ch->ep);
 		f->counters_ripe = false;
 		f->kind = subject.kind;
 		accounted = f->accounted_step;
 		ls_findings_begin(f,
 			j->replica.on ? ls_replica_step_in(j, who.at, ch->ep.start_step)
-				      : ch->ep.start_step,
-			ch->ep.start_us, judge_uncertainty(kind, &ch->ep));
+				      : ch->ep.start_step - ch->ep.lasted,
+			ch->ep.start_us -
+				(int64_t)((double)ch->ep.lasted * j->detect.step_s *
+					1e6),
+			judge_uncertainty(kind, &ch->ep));
+		f->gradual = ch->ep.gradual;
+		/* along a line from nothing: so far it has cost half of what it costs
+		 * now */
+		if (f->gradual)
+			f->accounted_step += (step - f->accounted_step) / 2;
 		if (goes_on)
 			f->accounted_step = accounted;
-		f->born = isnan(ch->ep.before_s) ||
-			ch->ep.start_step <= LS_DETECT_SKIP + LS_DETECT_WARM;
+		f->born = !f->gradual &&
+			(isnan(ch->ep.before_s) ||
+				ch->ep.start_step <= LS_DETECT_SKIP + LS_DETECT_WARM);
 	} else if (judge_is_told_by_other(j, who, f, kind)) {
 		return;
 	}
@@ -517,9 +526,7 @@ judge_costs(const struct ls_job *j, const struct ls_row *row,
 		} else if (t > second) {
 			second = t;
 		}
-		if (t > healthy &&
-			(j->detect.open + j->slow.open == 0 ||
-				!ls_judge_is_found(j, i)))
+		if (t > healthy && (j->detect.open == 0 || !ls_judge_is_found(j, i)))
 			healthy = t;
 	}
 	if (!(second > -INFINITY)) {
@@ -571,7 +578,7 @@ judge_scales(const struct ls_engine *e, struct ls_job *j)
 			j->detect.ready ? j->detect.mode == LS_MODE_LATENESS
 					: ls_judge_clocks_ok(e, j),
 			j->detect.step_s, e->patience_s, &j->room);
-	j->detect.named = j->replica.on ? NULL : j->scales.named;
+	j->detect.scales = j->replica.on ? NULL : &j->scales;
 	j->detect.asked = !j->replica.on && !ls_scales_is_silent(&j->scales);
 }
 
@@ -631,6 +638,8 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 		if (regrouped != SIZE_MAX)
 			judge_reopen(e, j, (struct ls_suspect){ .at = regrouped },
 				row->step, now_us);
+		if (j->detect.judged % LS_GROUP_DRIFT_STEPS == 0)
+			ls_judge_group_drifts(e, j);
 		ls_judge_slow(e, j, now_us);
 		ls_judge_job(e, j, &kept, own_s, now_us);
 	}

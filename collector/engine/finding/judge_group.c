@@ -2,13 +2,16 @@
 #include "config.h"
 #include "collector/engine/finding/judge_group.h"
 #include "collector/engine/finding/findings.h"
+#include "collector/engine/residual/stats.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* groups, and single ones that drift more than they, that are looked at */
-#define JUDGE_GROUP_DRIFTS 4u
+#define JUDGE_GROUP_DRIFT 0.005 /* of a step, at least, */
+#define JUDGE_GROUP_SPREADS \
+	5.0 /* and so many times as much as the drifts of the others differ; */
+#define JUDGE_GROUP_FEW 4.0 /* of n others, 1 + so many / n times that */
 /* times a member's excess: slow for itself, beside what they share */
 #define JUDGE_GROUP_ABOVE 2.0
 
@@ -21,17 +24,10 @@ ls_judge_any_finding(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT
 	return false;
 }
 
-static bool
-judge_group_is_drift(const struct ls_job *j, size_t slot, enum ls_detect_level level)
-{
-	return slot < j->slow.count && j->slow.worker[slot].level >= level;
-}
-
 bool
 ls_judge_is_found(const struct ls_job *j, size_t slot)
 {
-	return ls_judge_any_finding(j->detect.worker[slot].channel) ||
-		judge_group_is_drift(j, slot, LS_LEVEL_FINDING);
+	return ls_judge_any_finding(j->detect.worker[slot].channel);
 }
 
 /* The ways in which workers are parted here, in the order in which equals are told. */
@@ -71,39 +67,33 @@ ls_judge_group_holds(const struct ls_engine *e, const struct ls_job *j, size_t s
 	return group != LS_GROUP_NO && group == judge_group_of(e, j, way, other);
 }
 
-/* Mean excess of a suspected worker, or its drift; 0 of any other; NaN of one that did
+/* Mean excess of a suspected worker; 0 of any other; NaN of one that did
  * not report. */
 static double
 judge_group_excess(const struct ls_job *j, size_t slot)
 {
 	const struct ls_detect_worker *w = &j->detect.worker[slot];
-	double most = 0;
+	const struct ls_detect_channel *ch = &w->channel[LS_DETECT_CHRONIC];
 
 	if (!w->has_last_x)
 		return NAN;
-	for (int k = LS_DETECT_CHRONIC; k <= LS_DETECT_FAINT; k++) {
-		const struct ls_detect_channel *ch = &w->channel[k];
-
-		if (ch->level != LS_LEVEL_QUIET && ch->ep.steps > 0)
-			most = fmax(most, ch->ep.excess_s / (double)ch->ep.steps);
-	}
-	if (judge_group_is_drift(j, slot, LS_LEVEL_SUSPECT))
-		most = fmax(most,
-			(double)j->slow.worker[slot].drift * j->detect.step_s);
-	return most;
+	return ch->level == LS_LEVEL_QUIET || ch->ep.steps == 0
+		? 0
+		: ch->ep.excess_s / (double)ch->ep.steps;
 }
 
-/* By which way the worker is one of a late group; NONE. Scratch of the job's room is
- * used. */
+/* By which way the worker is one of a late group; NONE. excess_s: of each worker. Scratch of the
+ * job's room is used. */
 static enum ls_group_way
-judge_group_test(const struct ls_engine *e, struct ls_job *j, size_t slot)
+judge_group_test(const struct ls_engine *e, struct ls_job *j, size_t slot,
+	double (*excess_s)(const struct ls_job *j, size_t slot))
 {
 	struct ls_group_part part[JUDGE_GROUP_WAYS];
 	enum ls_group_way way[JUDGE_GROUP_WAYS];
 	size_t parts = 0, found;
 
 	for (size_t i = 0; i < j->count; i++) {
-		j->room.a[i] = judge_group_excess(j, i);
+		j->room.a[i] = excess_s(j, i);
 		j->room.index[i] = e->workers[j->slots[i]].host;
 	}
 	for (size_t k = 0; k < JUDGE_GROUP_WAYS; k++) {
@@ -190,7 +180,7 @@ ls_judge_group_choose(struct ls_engine *e, struct ls_job *j, size_t slot, uint64
 	bool told = way != LS_WAY_NONE;
 
 	if (!told)
-		way = judge_group_test(e, j, slot);
+		way = judge_group_test(e, j, slot, judge_group_excess);
 	judge_group_move(e, j, slot, way, step, now_us);
 	if (!told && way != LS_WAY_NONE)
 		judge_group_take(e, j, slot, step, now_us);
@@ -203,51 +193,68 @@ ls_judge_group_leave(struct ls_job *j, size_t slot)
 		j->detect.worker[slot].way = LS_WAY_NONE;
 }
 
-/* The worker that drifts most, of those in no group that is known to, and by less than
- * this; SIZE_MAX: none. */
-static size_t
-judge_group_drifts_most(const struct ls_job *j, double less_s)
+/* What the baselines of a worker have taken along since its first steps. */
+static double
+judge_group_grown(const struct ls_job *j, size_t slot)
 {
-	size_t worst = SIZE_MAX;
-	double most = 0;
+	return j->detect.worker[slot].base_own_s - j->detect.worker[slot].first_own_s;
+}
+
+/* By how much a worker has become slower since its first steps; NaN of one that did not
+ * report. */
+static double
+judge_group_drift(const struct ls_job *j, size_t slot)
+{
+	return judge_group_grown(j, slot) + fmax(j->detect.worker[slot].shift_s, 0) +
+		judge_group_excess(j, slot);
+}
+
+/* Does worker `slot` drift by more than the drifts of the others of its way differ? */
+static bool
+judge_group_drifts_apart(const struct ls_engine *e, struct ls_job *j, unsigned way,
+	size_t slot)
+{
+	uint32_t group = judge_group_of(e, j, way, slot);
+	double drift_s = judge_group_drift(j, slot), centre;
+	size_t n = 0;
 
 	for (size_t i = 0; i < j->count; i++) {
-		double s = judge_group_is_drift(j, i, LS_LEVEL_SUSPECT) &&
-				!j->slow.worker[i].grouped
-			? judge_group_excess(j, i)
-			: 0;
+		double s = judge_group_drift(j, i);
 
-		if (s > most && s < less_s) { /* false for NaN */
-			most = s;
-			worst = i;
-		}
+		if (judge_group_of(e, j, way, i) != group && !isnan(s))
+			j->room.a[n++] = s;
 	}
-	return worst;
+	centre = ls_stats_median(j->room.a, n);
+	return drift_s - centre > JUDGE_GROUP_SPREADS *
+		(1 + JUDGE_GROUP_FEW / (double)n) * LS_MAD_TO_SIGMA *
+		ls_stats_mad(j->room.a, n, centre);
 }
 
 void
 ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j)
 {
-	double less_s = INFINITY;
+	size_t worst = SIZE_MAX;
+	double most = JUDGE_GROUP_DRIFT * j->detect.step_s;
+	enum ls_group_way way;
 
 	for (size_t i = 0; i < j->count; i++)
-		j->slow.worker[i].grouped = false;
-	for (unsigned tries = 0; tries < JUDGE_GROUP_DRIFTS && j->slow.several;
-		tries++) {
-		size_t worst = judge_group_drifts_most(j, less_s);
-		unsigned way;
-		uint32_t group;
+		if (!ls_judge_is_found(j, i) && judge_group_drift(j, i) > most) {
+			most = judge_group_drift(j, i);
+			worst = i;
+		}
+	if (worst == SIZE_MAX)
+		return;
+	way = judge_group_test(e, j, worst, judge_group_drift);
+	if (way == LS_WAY_NONE || !judge_group_drifts_apart(e, j, way, worst))
+		return;
+	for (size_t i = 0; i < j->count; i++) {
+		double drift_s = judge_group_drift(j, i);
 
-		if (worst == SIZE_MAX)
-			return;
-		way = judge_group_test(e, j, worst);
-		group = judge_group_of(e, j, way, worst);
-		less_s = way == LS_WAY_NONE
-			? LS_GROUP_LIKE * judge_group_excess(j, worst)
-			: less_s;
-		for (size_t i = 0; i < j->count && group != LS_GROUP_NO; i++)
-			j->slow.worker[i].grouped |=
-				judge_group_of(e, j, way, i) == group;
+		if (judge_group_of(e, j, way, i) == judge_group_of(e, j, way, worst) &&
+			drift_s > LS_GROUP_LIKE * most && j->scales.named[i] == 0)
+			ls_scales_say(&j->scales, i, drift_s / j->detect.step_s,
+				(j->detect.worker[i].base_s - judge_group_grown(j, i)) /
+					j->detect.step_s);
 	}
 }
 
@@ -268,7 +275,8 @@ ls_judge_regroup(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t n
 		most = judge_group_excess(j, i);
 		worst = i;
 	}
-	if (worst == SIZE_MAX || judge_group_test(e, j, worst) == LS_WAY_NONE)
+	if (worst == SIZE_MAX ||
+		judge_group_test(e, j, worst, judge_group_excess) == LS_WAY_NONE)
 		return SIZE_MAX;
 	ls_judge_group_choose(e, j, worst, step, now_us);
 	return worst;

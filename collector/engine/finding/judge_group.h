@@ -18,11 +18,12 @@
 /* Workers of which something is found, told one by one, are looked at anew each so many
  * steps. */
 #define LS_REGROUP_STEPS 8u
+#define LS_GROUP_DRIFT_STEPS 64u /* between two looks at what drifts */
 
 /* Is anything found of a worker? */
 bool ls_judge_any_finding(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT]);
 
-/* Of a worker: by a channel, or does it drift (slow.h)? */
+/* Of a worker: by any channel? */
 bool ls_judge_is_found(const struct ls_job *j, size_t slot);
 
 /* Is what is found of worker `slot` told of a group that `other` is in, too? */
@@ -40,8 +41,8 @@ void ls_judge_group_choose(struct ls_engine *e, struct ls_job *j, size_t slot,
  * no group's finding any more. */
 void ls_judge_group_leave(struct ls_job *j, size_t slot);
 
-/* Where several drift (slow.h; suspects at least): marks those that are in a late
- * group. */
+/* A group of which most members become slower little by little, more than the others differ: names
+ * them (scales.h). */
 void ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j);
 
 /*

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/finding/judge_slow.h"
-#include "collector/engine/attribute/evidence.h"
 #include "collector/engine/finding/findings.h"
 #include "collector/engine/finding/judge_group.h"
 #include "collector/engine/finding/judge_net.h"
@@ -59,162 +58,6 @@ judge_slow_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_fin
 	f->before_s = NAN;
 	ls_findings_cost(e, j, f, step_s, blame_s, step);
 }
-
-/* --- drift ---------------------------------------------------------------- */
-
-/*
- * Counterfactual: without its drift the worker comes so much earlier; the step ends
- *                 with the next one of whom nothing is found, or
- * with itself. Where it is not the last it costs nothing. Of a group, any of its
- * workers may be the last.
- */
-static double
-judge_slow_drift_cost(const struct ls_engine *e, const struct ls_job *j, size_t slot,
-	double drift_s)
-{
-	double sum = 0;
-	size_t n = 0;
-
-	for (size_t i = j->live_count; i > 0 && n < LS_ENGINE_RECENT_STEPS; i--) {
-		const struct ls_live_row *r = ls_job_row(j, i - 1);
-
-		if (r->row.step <= j->slow.worker[slot].seen_step)
-			break;
-		n++;
-		if (r->totals.costs == slot ||
-			(r->totals.costs < j->count &&
-				ls_judge_group_holds(e, j, slot, r->totals.costs)))
-			sum += fmin(r->totals.costs_s, drift_s);
-	}
-	return n == 0 ? 0 : sum / (double)n;
-}
-
-static void
-judge_slow_drift_refresh(const struct ls_engine *e, const struct ls_job *j,
-	struct ls_finding *f, size_t slot, int64_t now_us)
-{
-	const struct ls_slow_worker *w = &j->slow.worker[slot];
-	const struct ls_live_row *row = ls_job_row(j, j->live_count - 1);
-	double drift_s = (double)w->drift * j->detect.step_s, gap_s = drift_s;
-	struct ls_detect_channel ch = { .ep = { .start_step = w->since_step,
-						.start_us = w->since_us,
-						.steps = 1,
-						.excess_s = drift_s,
-						.before_s = NAN } };
-	struct ls_gathered g;
-
-	ls_evidence_gather(e, j, (struct ls_suspect){ .at = slot }, &ch, now_us, &g);
-	/* it may have been unlike its peers before: all of that is to be explained */
-	for (size_t i = 0; i < g.count; i++)
-		if (g.rows[i].signal == LS_SIGNAL_OWN &&
-			g.rows[i].subject - g.rows[i].p50 > JUDGE_SLOW_OWN * drift_s)
-			gap_s = g.rows[i].subject - g.rows[i].p50;
-	f->detector = LS_DETECT_DRIFT;
-	f->estimate = LS_MODE_WAIT;
-	f->comm = f->intermittent = false;
-	f->slowest_ratio = g.slowest_ratio;
-	f->clock_err_s = g.clock_err_s;
-	ls_judge_group_members(e, j, slot, f);
-	memcpy(f->evidence, g.rows, sizeof(f->evidence));
-	f->evidence_count = g.count;
-	ls_cause_diagnose(f->evidence, f->evidence_count, gap_s, g.counters_ripe, true,
-		&f->diagnosis);
-	f->kind = f->diagnosis.hypotheses[0].cause == LS_CAUSE_IMBALANCE
-		? LS_KIND_IMBALANCE
-		: LS_KIND_STRAGGLER;
-	judge_slow_cost(e, j, f, g.step_s, judge_slow_drift_cost(e, j, slot, drift_s),
-		row->row.step);
-}
-
-/* Of whom the drift of a worker is told: of itself or of its group. */
-static struct ls_finding
-judge_slow_drift_subject(const struct ls_engine *e, const struct ls_job *j, size_t slot)
-{
-	struct ls_finding f = judge_slow_worker(e, j, slot);
-
-	ls_judge_group_subject(e, j, slot, &f);
-	return f;
-}
-
-/* Do the detectors of single steps find something of any that it is told together with,
- * or of a net: of its slice, or told as it? */
-static bool
-judge_slow_is_told_by_other(const struct ls_engine *e, const struct ls_job *j,
-	size_t slot)
-{
-	unsigned way = j->detect.worker[slot].way;
-	const struct ls_detect_net *net =
-		way == LS_WAY_SLICE && j->slices.of[slot] + 1 < j->detect.net_count
-		? &j->detect.net[j->slices.of[slot] + 1]
-		: NULL;
-	bool other = ls_judge_net_tells(j, slot) ||
-		(net != NULL && net->names == LS_NET_ALL &&
-			ls_judge_any_finding(net->channel));
-
-	for (size_t i = 0; i < j->count && j->detect.open > 0 && !other; i++)
-		other = j->detect.worker[i].found != 0 &&
-			j->detect.worker[i].way == way &&
-			ls_judge_group_holds(e, j, slot, i);
-	return other;
-}
-
-static void
-judge_slow_drift(struct ls_engine *e, struct ls_job *j, size_t slot, int64_t now_us)
-{
-	const struct ls_live_row *row = ls_job_row(j, j->live_count - 1);
-	struct ls_slow_worker *w = &j->slow.worker[slot];
-	struct ls_finding subject, *f;
-	const char *event;
-	uint64_t step;
-	int64_t t_us;
-
-	/* of the steps from now on it is known for whom of those found they wait */
-	if (w->level == LS_LEVEL_FINDING && w->seen_step == 0) {
-		w->seen_step = row->row.step;
-		return;
-	}
-	if (w->level == LS_LEVEL_FINDING && !j->detect.worker[slot].has_last_x)
-		return; /* it does not report: there is nothing to tell from */
-	if (w->level == LS_LEVEL_FINDING && !w->told)
-		ls_judge_group_choose(e, j, slot, row->row.step, now_us);
-	subject = judge_slow_drift_subject(e, j, slot);
-	if (w->level != LS_LEVEL_FINDING) {
-		w->told = false;
-		w->seen_step = 0;
-		ls_judge_group_leave(j, slot);
-		f = ls_findings_open(e, &subject);
-		if (f != NULL && f->detector == LS_DETECT_DRIFT &&
-			!ls_judge_is_held(e, j, f))
-			ls_findings_clear(e, f, row->row.step, now_us);
-		return;
-	}
-	if (w->told && w->below > 0)
-		return; /* on its way out: what is healthy must not dilute what was found */
-	w->told = true;
-	f = ls_findings_open(e, &subject);
-	if (f != NULL && f->detector == LS_DETECT_DRIFT &&
-		f->last_step == row->row.step)
-		return; /* another one of its group has told it */
-	f = judge_slow_take(e, &subject, LS_DETECT_DRIFT,
-		judge_slow_is_told_by_other(e, j, slot), now_us, &event);
-	if (f == NULL)
-		return;
-	if (strcmp(event, "updated") != 0) {
-		bool gradual = ls_slow_onset(&j->slow, slot, &step, &t_us);
-
-		ls_findings_begin(f, step, t_us,
-			j->slow.block_steps * (gradual ? LS_SLOW_WINDOW : 1));
-		f->gradual = gradual;
-		/* along a line from nothing: so far it has cost half of what it costs
-		 * now */
-		if (gradual)
-			f->accounted_step += (row->row.step - f->accounted_step) / 2;
-	}
-	judge_slow_drift_refresh(e, j, f, slot, now_us);
-	ls_findings_tell(e, f, event, now_us);
-}
-
-/* --- rhythm --------------------------------------------------------------- */
 
 /* What is a worker's duty now and then, and no fault of it. */
 static double
@@ -403,9 +246,7 @@ judge_slow_period(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_period
 	if (p->last_step != row->row.step)
 		return; /* nothing new */
 	f = judge_slow_take(e, &subject, LS_DETECT_PERIODIC,
-		j->detect.worker[p->slot].found != 0 ||
-			j->slow.worker[p->slot].level == LS_LEVEL_FINDING ||
-			ls_judge_net_tells(j, p->slot),
+		j->detect.worker[p->slot].found != 0 || ls_judge_net_tells(j, p->slot),
 		now_us, &event);
 	if (f == NULL)
 		return;
@@ -492,20 +333,10 @@ judge_slow_rotating(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 void
 ls_judge_slow(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 {
-	const struct ls_live_row *row;
 	struct ls_rhythm_sample sample;
 
 	if (j->live_count == 0)
 		return; /* no memory for it */
-	row = ls_job_row(j, j->live_count - 1);
-	if (ls_slow_step(&j->slow, &j->detect, row->row.step, row->row.begin_us,
-		    j->residuals, j->count, row->totals.duration_s)) {
-		ls_judge_group_drifts(e, j);
-		for (size_t i = 0; i < j->count; i++)
-			if (j->slow.worker[i].level == LS_LEVEL_FINDING ||
-				j->slow.worker[i].seen_step > 0)
-				judge_slow_drift(e, j, i, now_us);
-	}
 	sample = judge_slow_sample(j);
 	ls_rhythm_step(&j->rhythm, &sample);
 	for (size_t i = 0; i < LS_RHYTHM_PERIODS; i++)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * judge_slow - the part of the judgement that concerns long time scales: a worker that
- * drifts (slow.h), one that holds up steps at equal distances, and steps held up by
- * another worker each time (rhythm.h).
+ * holds up steps at equal distances, and steps held up by another worker each time
+ * (rhythm.h).
  *
  * Owner:   the engine.
  * Units:   seconds; microseconds since the epoch.
  * Errors:  none.
  * Limits:  one finding a subject: what the detectors of single steps find of it goes
  *          before.
- * Source:  slow.h, rhythm.h; design section 7 (kind periodic).
+ * Source:  rhythm.h; design section 7 (kind periodic).
  */
 #ifndef LS_COLLECTOR_JUDGE_SLOW_H
 #define LS_COLLECTOR_JUDGE_SLOW_H

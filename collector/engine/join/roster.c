@@ -177,7 +177,6 @@ roster_reset_job(struct ls_job *j)
 	ls_replica_fini(&j->replica);
 	j->hang = (struct ls_hang){ 0 };
 	j->pulse = (struct ls_pulse){ 0 };
-	ls_slow_fini(&j->slow);
 	ls_scales_fini(&j->scales);
 	ls_rhythm_fini(&j->rhythm);
 	ls_index_fini(&j->rank_index);
@@ -584,8 +583,6 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 	if (rc == 0)
 		rc = ls_detect_reserve(&j->detect, j->count + 1);
 	if (rc == 0)
-		rc = ls_slow_reserve(&j->slow, j->count + 1);
-	if (rc == 0)
 		rc = ls_scales_reserve(&j->scales, j->count + 1);
 	if (rc == 0)
 		rc = roster_group(&j->roles, info->role, &role);
@@ -679,7 +676,6 @@ roster_return(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
 		ls_detect_reset_worker(&j->detect, w->slot);
 		if (w->slot < j->replica.capacity)
 			j->replica.worker[w->slot] = (struct ls_replica_worker){ 0 };
-		ls_slow_reset_worker(&j->slow, w->slot);
 		ls_scales_reset_worker(&j->scales, w->slot);
 		ls_rhythm_reset_worker(&j->rhythm, w->slot);
 		e->hosts[w->host].workers--;

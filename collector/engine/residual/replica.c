@@ -179,7 +179,6 @@ replica_turn(struct ls_engine *e, struct ls_job *j, bool on, int64_t now_us)
 	j->steps.last_closed =
 		on ? ls_window_at(now_us < 0 ? 0 : now_us, r.width_log2) : 0;
 	for (uint32_t i = 0; i < j->count; i++) {
-		ls_slow_reset_worker(&j->slow, i);
 		ls_scales_reset_worker(&j->scales, i);
 		ls_rhythm_reset_worker(&j->rhythm, i);
 		e->workers[j->slots[i]].missed = 0;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "collector/engine/detect/detect.h"
+#include "collector/engine/detect/detect_base.h"
 
 #include "tests/support/harness.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { WORKERS = 4 };
@@ -28,9 +29,6 @@ struct feed {
 	double step_s;
 	double spread; /* deviation of the noise, ratio to the step */
 	bool reversed; /* workers came in the other order */
-	/* half of the workers need more or less by about so much, another amount each
-	 * 40 steps */
-	double wander_s, wandered_s;
 	/* mean of what worker 1 is late by, own work, exponential */
 	double erratic_s;
 };
@@ -72,17 +70,6 @@ run(struct feed *f, size_t steps)
 		r[2].late_s += f->other_s;
 		r[2].own_s += f->other_s;
 		r[2].wait_s += f->other_s;
-		if (f->wander_s > 0 && f->step % 40 == 0)
-			f->wandered_s =
-				f->wander_s * (4 * ls_test_random(&f->random) - 2);
-		for (size_t i = 0; i < WORKERS / 2; i++) {
-			r[2 * i].late_s += f->wandered_s / 2;
-			r[2 * i].own_s += f->wandered_s / 2;
-			r[2 * i].wait_s += f->wandered_s / 2;
-			r[2 * i + 1].late_s -= f->wandered_s / 2;
-			r[2 * i + 1].own_s -= f->wandered_s / 2;
-			r[2 * i + 1].wait_s -= f->wandered_s / 2;
-		}
 		for (size_t i = 0; f->reversed && i < WORKERS / 2; i++) {
 			struct ls_blame other = r[i];
 
@@ -161,26 +148,6 @@ LS_TEST(all, chronic_lateness_is_suspected_then_found)
 
 /* Half of the workers share one CPU, half another, and the CPUs are not always equally
  * fast. That is what is normal here. */
-LS_TEST(all, loads_that_wander_are_noise)
-{
-	size_t opened = 0;
-
-	run(&feed, 150);
-	feed.wander_s = 0.01;
-	run(&feed, 600);
-	for (size_t k = 0; k < 3000; k++) {
-		run(&feed, 1);
-		opened += feed.d.open;
-	}
-	ck_assert_uint_eq(opened, 0);
-	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.05;
-	run(&feed, 150);
-	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_FINDING);
-	ck_assert_uint_eq(feed.d.open -
-			(channel(1, LS_DETECT_FAINT)->level == LS_LEVEL_FINDING),
-		1);
-}
-
 /* Of steps of 1.5 ms, 3 % are less than the waking of a thread takes. */
 LS_TEST(all, shift_shorter_than_a_wake_up_is_only_suspected)
 {
@@ -195,23 +162,89 @@ LS_TEST(all, shift_shorter_than_a_wake_up_is_only_suspected)
 	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_FINDING);
 }
 
-LS_TEST(all, shift_below_the_noise_of_a_step_is_found_by_patience)
+/* A shift below the noise of a step, of which scales says how much it is and since when. */
+LS_TEST_LOOP(all, who_is_named_by_its_peers_is_found, 0, 4)
 {
+	const bool born = _i == 1, gradual = _i == 2, over = _i == 3;
+	const size_t lasted = gradual ? 2000 : 150; /* a baseline follows 512 steps */
+	struct ls_scales scales = { 0 };
+
+	ck_assert_int_eq(ls_scales_reserve(&scales, WORKERS), 0);
 	feed.spread = 0.1;
-	run(&feed, 400);
+	feed.d.scales = &scales;
+	feed.d.asked = true;
+	run(&feed, born ? 0 : 700);
 	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.05 * STEP_S;
-	run(&feed, 90);
-	ck_assert_int_ne(channel(1, LS_DETECT_FAINT)->level, LS_LEVEL_FINDING);
-	run(&feed, 300);
-	ck_assert_int_ne(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_FINDING);
-	ck_assert_int_eq(channel(1, LS_DETECT_FAINT)->level, LS_LEVEL_FINDING);
-	ck_assert_uint_ge(channel(1, LS_DETECT_FAINT)->ep.start_step, 350);
-	ck_assert_uint_le(channel(1, LS_DETECT_FAINT)->ep.start_step, 450);
-	ck_assert_uint_eq(feed.d.open, 1);
-	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0;
-	run(&feed, 400);
-	ck_assert_int_eq(channel(1, LS_DETECT_FAINT)->level, LS_LEVEL_QUIET);
+	run(&feed, born ? 700 : 0);
+	run(&feed, lasted);
 	ck_assert_uint_eq(feed.d.open, 0);
+	if (over)
+		feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0;
+	scales.named[1] = (uint16_t)(1 | (born ? LS_SCALES_BORN : 0));
+	scales.row[LS_SCALES_EXCESS * scales.capacity + 1] = over ? 0.2F : 0.05F;
+	scales.row[LS_SCALES_USUAL * scales.capacity + 1] = 0;
+	scales.row[LS_SCALES_LASTED * scales.capacity + 1] = (float)lasted;
+	run(&feed, 100);
+	ck_assert_uint_eq(feed.d.open, over ? 0 : 1);
+	if (!over) {
+		const struct ls_episode *ep = &channel(1, LS_DETECT_CHRONIC)->ep;
+
+		ck_assert_uint_eq(ep->start_step - ep->lasted, born ? 1 : 700);
+		ck_assert(ep->gradual == gradual);
+		ck_assert(isnan(ep->before_s) == (born || gradual));
+		run(&feed, 3000); /* it stays found */
+		ck_assert_uint_eq(feed.d.open, 1);
+		scales.named[1] = 0;
+		feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0;
+		run(&feed, 400);
+		ck_assert_uint_eq(feed.d.open, 0);
+	}
+	ls_scales_fini(&scales);
+}
+
+/* With noise, or with very little, it may have begun before: scales says since when it matters. */
+LS_TEST(all, what_was_very_little_is_no_onset)
+{
+	const struct ls_episode *ep = &channel(1, LS_DETECT_CHRONIC)->ep;
+	struct ls_scales scales = { 0 };
+
+	ck_assert_int_eq(ls_scales_reserve(&scales, WORKERS), 0);
+	feed.d.scales = &scales;
+	feed.d.asked = true;
+	run(&feed, 200);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.01 * STEP_S;
+	run(&feed, 50);
+	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.2 * STEP_S;
+	run(&feed, 50);
+	scales.named[1] = 1;
+	scales.row[LS_SCALES_EXCESS * scales.capacity + 1] = 0.16F;
+	scales.row[LS_SCALES_USUAL * scales.capacity + 1] = 0;
+	scales.row[LS_SCALES_LASTED * scales.capacity + 1] = 50;
+	run(&feed, 1);
+	ck_assert_uint_eq(feed.d.open, 1);
+	ck_assert_uint_eq(ep->start_step, 250);
+	ck_assert(llabs(ep->start_us - 250 * 100000) <
+		1200000); /* steps were shorter */
+	ck_assert_uint_eq(ep->lasted, 0);
+	ls_scales_fini(&scales);
+}
+
+/* Its baselines followed what came little by little: what its own work has grown by is taken out
+ * of them, and no more. */
+LS_TEST(all, what_own_work_did_not_grow_by_is_no_excess)
+{
+	struct ls_detect_worker w = { .base_s = 0.05,
+		.base_own_s = 0.03,
+		.first_own_s = 0.01,
+		.base_wait_s = 0.05 };
+
+	ls_detect_base_reset(&w, false, 0.01);
+	ck_assert_double_eq_tol(w.base_s, 0.03, 1e-9);
+	ck_assert_double_eq_tol(w.base_own_s, 0.01, 1e-9);
+	ls_detect_base_reset(&w, false, 0.01);
+	ck_assert_double_eq_tol(w.base_s, 0.03, 1e-9);
+	ls_detect_base_reset(&w, true, 0.025); /* of its peers: from the start */
+	ck_assert_double_eq_tol(w.base_s, 0.025, 1e-9);
 }
 
 /* Replay knows workers in another order than they came in: it must find the same, to
@@ -473,26 +506,29 @@ LS_TEST_LOOP(all, who_moves_while_another_is_found_is_not_blamed, 0, 2)
  * suspects. */
 LS_TEST(all, among_many_more_is_needed_for_a_suspect)
 {
-	struct ls_detect_channel *ch = channel(1, LS_DETECT_FAINT);
-	double few, many;
+	const size_t many = 200000;
+	double c[2];
 
-	run(&feed, 150);
-	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.001;
-	while (ch->level == LS_LEVEL_QUIET)
-		run(&feed, 1);
-	few = ch->c;
-	teardown();
-	setup();
-	ck_assert_int_eq(ls_detect_reserve(&feed.d, 1000), 0);
-	run(&feed, 150);
-	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.001;
-	while (channel(1, LS_DETECT_FAINT)->level == LS_LEVEL_QUIET)
-		run(&feed, 1);
-	many = channel(1, LS_DETECT_FAINT)->c;
-	ck_assert_double_le(few, LS_DETECT_SUSPECT + 3);
-	ck_assert_double_ge(many, log(1000) / 0.4);
+	for (size_t k = 0; k < 2; k++) {
+		if (k == 1)
+			ck_assert_int_eq(ls_detect_reserve(&feed.d, many), 0);
+		run(&feed, 150);
+		feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.001;
+		for (size_t i = 0; i < 300 &&
+			channel(1, LS_DETECT_CHRONIC)->level == LS_LEVEL_QUIET;
+			i++)
+			run(&feed, 1);
+		c[k] = channel(1, LS_DETECT_CHRONIC)->c;
+		if (k == 1)
+			break;
+		teardown();
+		setup();
+	}
+	ck_assert_double_ge(c[0], LS_DETECT_SUSPECT);
+	ck_assert_double_le(c[0], LS_DETECT_SUSPECT + 2.45);
+	ck_assert_double_ge(c[1], log((double)many) / 1.1);
 	ck_assert_double_le(ls_detect_nearness(&feed.d.worker[1]), 1);
-	ck_assert_double_ge(ls_detect_nearness(&feed.d.worker[1]), 0.5);
+	ck_assert_double_ge(ls_detect_nearness(&feed.d.worker[1]), 0.3);
 	ck_assert_double_eq(ls_detect_nearness(&feed.d.worker[900]), 0);
 }
 

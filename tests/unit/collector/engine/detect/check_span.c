@@ -32,27 +32,6 @@ LS_TEST(all, a_steady_excess_is_cut_out_to_the_step)
 	ck_assert(s.ended);
 }
 
-/* A little for long, then much; the same all the time; what grows; a few great ones at
- * the end; too short to tell. */
-LS_TEST_LOOP(all, what_matters_begins_where_it_jumps, 0, 5)
-{
-	double x[STEPS];
-	size_t n = _i == 4 ? 75 : 150, main;
-
-	for (size_t i = 0; i < STEPS; i++)
-		x[i] = noise(i, 0.1) +
-			(_i == 1		  ? 1
-					: _i == 2 ? (double)i / 100
-					: _i == 3 ? 0.1 + (i > 145 ? 9 : 0)
-					: i < 70  ? 0.2
-						  : 1);
-	main = ls_span_main(x, n, scratch);
-	if (_i == 0)
-		ck_assert(main >= 68 && main <= 72);
-	else
-		ck_assert_uint_eq(main, 0);
-}
-
 LS_TEST(all, what_goes_on_has_no_end)
 {
 	double x[STEPS];

@@ -66,8 +66,9 @@ LS_TEST(attention, the_suspect_nearest_to_a_finding_comes_first)
 	size_t count = 0;
 
 	fake_job_run(job, 150);
-	job->workers[1].slow = 1.03;
 	job->workers[4].slow = 1.2;
+	fake_job_run(job, 2);
+	job->workers[1].slow = 1.03;
 	for (size_t i = 0; i < 100 && place("h1", count) == SIZE_MAX; i++) {
 		fake_job_run(job, 1);
 		count = ls_attention(job->engine, wants, MAX);
